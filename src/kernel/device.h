@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+// A device: memory, threads and a name. Kernels see it through their context.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "base/thread_pool.h"
+#include "tensor/tensor.h"
+
+namespace millrace {
+
+class ResourceManager;
+
+// "/job:x/replica:0/task:1/device:CPU:0", any subset in any order, "*" for a part; "/cpu:0" and "CPU:0" too.
+struct DeviceName {
+  std::string job;      // empty: any
+  int replica = -1;     // -1: any
+  int task = -1;
+  std::string type;     // upper case; empty: any
+  int id = -1;
+
+  static StatusOr<DeviceName> Parse(absl::string_view text);
+  std::string ToString() const;          // canonical, only the parts that are set
+  bool Matches(const DeviceName& full) const;  // every part that is set agrees
+  // Both constraints at once; InvalidArgument when they contradict.
+  StatusOr<DeviceName> Merge(const DeviceName& o) const;
+  bool operator==(const DeviceName&) const = default;
+};
+
+class Device {
+ public:
+  virtual ~Device() = default;
+  const std::string& name() const { return name_; }      // full
+  const DeviceName& parsed_name() const { return parsed_; }
+  const std::string& type() const { return parsed_.type; }  // "CPU"
+  uint64_t incarnation() const { return incarnation_; }
+  virtual Allocator& allocator() = 0;
+  virtual ThreadPool& thread_pool() = 0;
+  virtual int64_t memory_limit() const = 0;
+  virtual std::string description() const { return ""; }
+  virtual ResourceManager& resources() = 0;
+
+ protected:
+  Device(DeviceName name, uint64_t incarnation)
+      : name_(name.ToString()), parsed_(std::move(name)), incarnation_(incarnation) {}
+
+ private:
+  std::string name_;
+  DeviceName parsed_;
+  uint64_t incarnation_;
+};
+
+}  // namespace millrace

@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+// A client's connection to the system: runs parts of a graph, keeps state between runs. Thread-safe: several threads may
+// Run at once. Every Run has a deadline (RunOptions, else the session's operation_timeout_in_ms, else none only when both
+// are 0); Close cancels what runs and returns within 10 seconds.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/types/span.h"
+#include "graph/shared_graph.h"
+#include "tensor/tensor.h"
+#include "wire/config.h"
+
+namespace millrace {
+
+struct DeviceInfo {
+  std::string name;
+  std::string type;
+  int64_t memory_bytes = 0;
+  uint64_t incarnation = 0;
+};
+
+class Session {
+ public:
+  virtual ~Session() = default;
+
+  // One step. `feeds[i]` (any output of the graph) takes `feed_values[i]`; `outputs` gets one tensor per fetch.
+  // `options` and `metadata` may be null.
+  virtual Status Run(const wire::RunOptions* options, absl::Span<const Output> feeds,
+                     absl::Span<const Tensor> feed_values, absl::Span<const Output> fetches,
+                     absl::Span<Node* const> targets, std::vector<Tensor>* outputs, wire::RunMetadata* metadata) = 0;
+
+  // Partial run: a step whose feeds and fetches come in several calls. Setup names all of them.
+  virtual StatusOr<std::string> PartialRunSetup(absl::Span<const Output> feeds, absl::Span<const Output> fetches,
+                                                absl::Span<Node* const> targets) = 0;
+  virtual Status PartialRun(const std::string& handle, absl::Span<const Output> feeds,
+                            absl::Span<const Tensor> feed_values, absl::Span<const Output> fetches,
+                            std::vector<Tensor>* outputs) = 0;
+  virtual Status ReleasePartialRun(const std::string& handle) = 0;
+
+  virtual std::vector<DeviceInfo> ListDevices() const = 0;
+  // Cancels steps in flight; later calls fail with Cancelled. Idempotent.
+  virtual Status Close() = 0;
+};
+
+}  // namespace millrace

@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "kernels/cpu/kernel_list.h"
+
+namespace millrace {
+
+void RegisterCpuKernels(KernelRegistry& registry) {
+  RegisterElementwiseKernels(registry);
+  RegisterArrayKernels(registry);
+  RegisterIndexKernels(registry);
+  RegisterMathKernels(registry);
+  RegisterLinalgKernels(registry);
+  RegisterNnKernels(registry);
+  RegisterStateKernels(registry);
+  RegisterTrainingKernels(registry);
+  RegisterRandomKernels(registry);
+  RegisterIoKernels(registry);
+  RegisterSummaryKernels(registry);
+  RegisterRuntimeKernels(registry);
+}
+
+}  // namespace millrace

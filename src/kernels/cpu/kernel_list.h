@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0
+// The table of CPU kernel families.
+#pragma once
+
+#include "kernel/kernel_registry.h"
+
+namespace millrace {
+
+void RegisterElementwiseKernels(KernelRegistry& registry);
+void RegisterArrayKernels(KernelRegistry& registry);
+void RegisterIndexKernels(KernelRegistry& registry);
+void RegisterMathKernels(KernelRegistry& registry);
+void RegisterLinalgKernels(KernelRegistry& registry);
+void RegisterNnKernels(KernelRegistry& registry);
+void RegisterStateKernels(KernelRegistry& registry);
+void RegisterTrainingKernels(KernelRegistry& registry);
+void RegisterRandomKernels(KernelRegistry& registry);
+void RegisterIoKernels(KernelRegistry& registry);
+void RegisterSummaryKernels(KernelRegistry& registry);
+void RegisterRuntimeKernels(KernelRegistry& registry);
+
+void RegisterCpuKernels(KernelRegistry& registry);
+
+}  // namespace millrace

@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "ops/op_list.h"
+
+namespace millrace {
+
+void RegisterAllOps(OpRegistry& registry) {
+  RegisterElementwiseOps(registry);
+  RegisterArrayOps(registry);
+  RegisterIndexOps(registry);
+  RegisterMathOps(registry);
+  RegisterLinalgOps(registry);
+  RegisterNnOps(registry);
+  RegisterStateOps(registry);
+  RegisterTrainingOps(registry);
+  RegisterRandomOps(registry);
+  RegisterIoOps(registry);
+  RegisterSummaryOps(registry);
+  RegisterRuntimeOps(registry);
+}
+
+}  // namespace millrace

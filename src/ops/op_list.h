@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0
+// The table of op families: every op of the system is declared by one of these calls.
+#pragma once
+
+#include "op/op_registry.h"
+
+namespace millrace {
+
+void RegisterElementwiseOps(OpRegistry& registry);  // element-wise arithmetic, comparison, activations
+void RegisterArrayOps(OpRegistry& registry);  // shape and movement of data
+void RegisterIndexOps(OpRegistry& registry);  // gather, scatter, segments, blocks
+void RegisterMathOps(OpRegistry& registry);  // reductions, scans, ranking, softmax
+void RegisterLinalgOps(OpRegistry& registry);  // matrix products and factorisations
+void RegisterNnOps(OpRegistry& registry);  // convolution, pooling, normalisation
+void RegisterStateOps(OpRegistry& registry);  // variables and their updates
+void RegisterTrainingOps(OpRegistry& registry);  // optimizer updates
+void RegisterRandomOps(OpRegistry& registry);  // random numbers
+void RegisterIoOps(OpRegistry& registry);  // checkpoints and strings
+void RegisterSummaryOps(OpRegistry& registry);  // summaries, printing, assertions
+void RegisterRuntimeOps(OpRegistry& registry);  // what the runtime itself puts into graphs
+
+void RegisterAllOps(OpRegistry& registry);
+
+}  // namespace millrace

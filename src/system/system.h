@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+// The one place that knows everyone: op and kernel registries, devices, sessions, put together by plain calls.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "client/session.h"
+#include "kernel/kernel_registry.h"
+#include "op/op_registry.h"
+
+namespace millrace {
+
+class System {
+ public:
+  // The process's system, built on first use (about a millisecond) and never destroyed.
+  static System& Default();
+
+  System();
+  ~System();
+  System(const System&) = delete;
+  System& operator=(const System&) = delete;
+
+  OpRegistry& ops();
+  KernelRegistry& kernels();
+
+  // `target` "" or "local" means in this process. The session shares `graph` with the client.
+  StatusOr<std::unique_ptr<Session>> NewSession(RefPtr<SharedGraph> graph, const wire::ConfigProto& config,
+                                                const std::string& target = "");
+  // Drops the variables and other resources of these containers in all local devices (all containers when empty).
+  Status Reset(const std::vector<std::string>& containers);
+
+ private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace millrace

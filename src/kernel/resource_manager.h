@@ -9,6 +9,7 @@
 #include <typeindex>
 
 #include "absl/base/thread_annotations.h"
+#include "absl/functional/function_ref.h"
 #include "absl/synchronization/mutex.h"
 #include "base/status.h"
 #include "tensor/tensor.h"

@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "device/cpu/cpu_device.h"
+
+#include <unistd.h>
+
+namespace millrace {
+namespace {
+
+class CpuDevice : public Device {
+ public:
+  CpuDevice(DeviceName name, uint64_t incarnation, ThreadPool& pool)
+      : Device(std::move(name), incarnation), pool_(pool) {}
+  Allocator& allocator() override { return HostAllocator(); }
+  ThreadPool& thread_pool() override { return pool_; }
+  int64_t memory_limit() const override {
+    return int64_t{sysconf(_SC_PHYS_PAGES)} * int64_t{sysconf(_SC_PAGESIZE)};
+  }
+  ResourceManager& resources() override { return resources_; }
+
+ private:
+  ThreadPool& pool_;
+  ResourceManager resources_;
+};
+
+}  // namespace
+
+std::unique_ptr<Device> NewCpuDevice(DeviceName name, uint64_t incarnation, ThreadPool& pool) {
+  return std::make_unique<CpuDevice>(std::move(name), incarnation, pool);
+}
+
+}  // namespace millrace

@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "kernel/cancellation.h"
+
+namespace millrace {
+
+CancellationManager::~CancellationManager() = default;
+
+void CancellationManager::Cancel() {
+  std::map<Token, absl::AnyInvocable<void()>> callbacks;
+  {
+    absl::MutexLock lock(&mu_);
+    if (cancelled_.exchange(true, std::memory_order_acq_rel)) return;
+    callbacks.swap(callbacks_);
+    running_ = true;
+  }
+  for (auto& [token, callback] : callbacks) callback();
+  absl::MutexLock lock(&mu_);
+  running_ = false;
+}
+
+CancellationManager::Token CancellationManager::Register(absl::AnyInvocable<void()> callback) {
+  absl::MutexLock lock(&mu_);
+  if (cancelled_.load(std::memory_order_acquire)) return kInvalid;
+  const Token token = next_++;
+  callbacks_.emplace(token, std::move(callback));
+  return token;
+}
+
+bool CancellationManager::Deregister(Token token) {
+  absl::MutexLock lock(&mu_);
+  if (callbacks_.erase(token) != 0) return true;
+  mu_.Await(absl::Condition(+[](bool* running) { return !*running; }, &running_));
+  return false;
+}
+
+}  // namespace millrace

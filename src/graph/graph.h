@@ -126,6 +126,10 @@ class Graph {
   StatusOr<Node*> AddNode(NodeSpec spec);
   // For import: an op that the registry lacks. Its attributes are kept as they are; outputs appear as they are used.
   StatusOr<Node*> AddUnknownNode(NodeSpec spec);
+  // For passes: a node like `from` (of this or another graph over the same registry) with these inputs, whose types must
+  // agree. Nothing is inferred again: shapes, types and attributes are taken over, so this is fast. AlreadyExists when
+  // the name is taken.
+  StatusOr<Node*> CopyNode(const Node& from, absl::Span<const Output> inputs, absl::Span<Node* const> control_inputs);
   // Back edge of a loop (NextIteration -> Merge), or a pass rewiring: replaces input i after a type check. Shapes are not
   // inferred again.
   Status SetInput(Node* node, int i, Output from);

@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+// Runs a Plan once. The one executor of the system.
+//
+// A plan without asynchronous kernels runs on the caller's thread in plan order: no counts, no queue; kernels share the
+// pool through ParallelFor. A plan with asynchronous kernels (and every plan in deterministic mode) runs by readiness:
+// a node runs when all its inputs are there; cheap ready nodes run on the thread that made them ready, expensive ones
+// may go to other workers. Both ways give bit-equal results.
+//
+// The first error wins: it stops the step, and names node, op, device and the user's line. When nothing is runnable and
+// nothing is outstanding, the step fails and lists the nodes that wait.
+#pragma once
+
+#include <memory>
+
+#include "absl/functional/any_invocable.h"
+#include "runtime/plan.h"
+#include "runtime/trace.h"
+
+namespace millrace {
+
+struct ExecutorOptions {
+  StepTrace* trace = nullptr;
+  bool single_thread = false;  // ready nodes never go to other threads
+  uint64_t order_seed = 0;     // with single_thread: non-zero picks among the ready nodes by this seed
+};
+
+// `frame` holds the arguments in its slots. Returns when the step is done; retvals stand in their slots. Only for plans
+// without asynchronous kernels.
+Status RunInOrder(const Plan& plan, Frame& frame, StepContext& step, const ExecutorOptions& options);
+
+// `done` runs exactly once, on any thread; plan, frame and step must live until then.
+void RunByReadiness(const Plan& plan, Frame& frame, StepContext& step, const ExecutorOptions& options,
+                    absl::AnyInvocable<void(Status) &&> done);
+
+// The value of retval i (a reference gives the variable's value).
+StatusOr<Tensor> RetvalOf(const Plan& plan, const Frame& frame, int i);
+
+}  // namespace millrace

@@ -1,0 +1,206 @@
+// SPDX-License-Identifier: Apache-2.0
+// Compilation: order the nodes, give each output a slot, resolve every input to a slot, then walk once to find the last
+// reader of each slot.
+#include "runtime/plan.h"
+
+#include <algorithm>
+
+#include "absl/container/flat_hash_map.h"
+
+namespace millrace {
+namespace {
+
+constexpr size_t kMaxFreeFrames = 16;
+
+bool IsArg(const Node& n) { return n.op_name() == "_Arg"; }
+bool IsRetval(const Node& n) { return n.op_name() == "_Retval"; }
+
+// The position of an _Arg or _Retval, checked against `limit` so that a bad index cannot size anything.
+StatusOr<size_t> IndexOf(const Node& n, size_t limit) {
+  MR_ASSIGN_OR_RETURN(const int64_t index, n.Attr<int64_t>("index"));
+  if (index < 0 || static_cast<uint64_t>(index) >= limit) {
+    return InvalidArgument(n.Describe(), " has index ", index, ", want one in [0, ", limit, ")");
+  }
+  return static_cast<size_t>(index);
+}
+
+}  // namespace
+
+class PlanCompiler {
+ public:
+  PlanCompiler(const Graph& graph, const Plan::Options& options) : graph_(graph), options_(options) {}
+
+  StatusOr<std::unique_ptr<Plan>> Compile() {
+    MR_ASSIGN_OR_RETURN(order_, TopologicalOrder(graph_));
+    AssignSlots();
+    MR_RETURN_IF_ERROR(BindArguments());
+    for (Node* n : order_) {
+      if (!IsArg(*n) && !IsRetval(*n)) MR_RETURN_IF_ERROR(AddNode(*n));
+    }
+    LinkSuccessors();
+    CountReaders();
+    for (size_t k = 0; k < plan_->nodes_.size(); ++k) FindDeaths(k);
+    return std::move(plan_);
+  }
+
+ private:
+  static constexpr int kForever = 1 << 30;
+
+  int SlotOf(Output o) const { return first_slot_.at(o.node) + o.index; }
+
+  void AssignSlots() {
+    for (Node* n : order_) {
+      first_slot_[n] = plan_->num_slots_;
+      plan_->num_slots_ += n->num_outputs();
+    }
+  }
+
+  Status BindArguments() {
+    size_t args = 0, retvals = 0;
+    for (Node* n : order_) {
+      args += IsArg(*n);
+      retvals += IsRetval(*n);
+    }
+    plan_->arg_slots_.assign(args, -1);
+    plan_->arg_types_.assign(args, DType::kInvalid);
+    plan_->retval_slots_.assign(retvals, -1);
+    plan_->retval_sources_.resize(retvals);
+    for (Node* n : order_) {
+      if (IsArg(*n)) {
+        MR_ASSIGN_OR_RETURN(const size_t i, IndexOf(*n, args));
+        plan_->arg_slots_[i] = SlotOf(n->output(0));
+        plan_->arg_types_[i] = n->output_type(0);
+      } else if (IsRetval(*n)) {
+        MR_ASSIGN_OR_RETURN(const size_t i, IndexOf(*n, retvals));
+        plan_->retval_slots_[i] = SlotOf(n->input(0));
+        plan_->retval_sources_[i] = n->input(0).ToString();
+      }
+    }
+    return absl::OkStatus();
+  }
+
+  Status AddNode(const Node& n) {
+    if (!n.op()) {
+      return Unimplemented("op ", n.op_name(), " of ", n.Describe(), " is not known here; it was imported by name only");
+    }
+    PlanNode p;
+    p.info.name = n.name();
+    p.info.op = n.op();
+    p.info.signature = n.signature();
+    p.info.location = n.location();
+    p.info.device = options_.device;
+    MR_ASSIGN_OR_RETURN(std::shared_ptr<Kernel> kernel, options_.make_kernel(n));
+    p.kernel = kernel.get();
+    p.async = kernel->AsAsync();
+    p.expensive = kernel->IsExpensive();
+    plan_->has_async_ |= p.async != nullptr;
+    plan_->kernels_.push_back(std::move(kernel));
+    p.input_begin = static_cast<int>(plan_->input_slots_.size());
+    for (int i = 0; i < n.num_inputs(); ++i) {
+      int slot = SlotOf(n.input(i));
+      p.reads.push_back(slot);
+      if (IsRef(n.input(i).dtype()) && !IsRef(n.input_type(i))) {
+        p.dereferences.push_back({slot, plan_->num_slots_, i});
+        slot = plan_->num_slots_++;
+      }
+      plan_->input_slots_.push_back(slot);
+    }
+    p.output_begin = first_slot_.at(&n);
+    p.num_outputs = n.num_outputs();
+    position_[&n] = plan_->nodes_.size();
+    plan_->nodes_.push_back(std::move(p));
+    return absl::OkStatus();
+  }
+
+  void LinkSuccessors() {
+    auto link = [&](const Node* from, const Node* to) {
+      auto f = position_.find(from), t = position_.find(to);
+      if (f == position_.end() || t == position_.end()) return;
+      plan_->nodes_[f->second].successors.push_back(static_cast<int>(t->second));
+      ++plan_->nodes_[t->second].num_pending;
+    };
+    for (const Node* n : order_) {
+      for (Output in : n->inputs()) link(in.node, n);
+      for (const Node* c : n->control_inputs()) link(c, n);
+    }
+  }
+
+  void CountReaders() {
+    const size_t n = static_cast<size_t>(plan_->num_slots_);
+    plan_->slot_readers_.assign(n, 0);
+    last_reader_.assign(n, -1);
+    for (size_t k = 0; k < plan_->nodes_.size(); ++k) {
+      for (int slot : plan_->nodes_[k].reads) {
+        ++plan_->slot_readers_[static_cast<size_t>(slot)];
+        last_reader_[static_cast<size_t>(slot)] = static_cast<int>(k);
+      }
+    }
+    for (int slot : plan_->retval_slots_) {
+      ++plan_->slot_readers_[static_cast<size_t>(slot)];
+      last_reader_[static_cast<size_t>(slot)] = kForever;
+    }
+  }
+
+  void FindDeaths(size_t k) {
+    PlanNode& n = plan_->nodes_[k];
+    for (size_t i = 0; i < n.reads.size(); ++i) {
+      const size_t slot = static_cast<size_t>(n.reads[i]);
+      if (last_reader_[slot] != static_cast<int>(k)) continue;
+      if (std::find(n.releases.begin(), n.releases.end(), n.reads[i]) == n.releases.end()) {
+        n.releases.push_back(n.reads[i]);
+      }
+      if (i >= 64 || std::count(n.reads.begin(), n.reads.end(), n.reads[i]) != 1) continue;
+      n.dies_in_order |= uint64_t{1} << i;
+      if (plan_->slot_readers_[slot] == 1) n.dies_always |= uint64_t{1} << i;
+    }
+    for (int o = 0; o < n.num_outputs; ++o) {
+      const int slot = n.output_begin + o;
+      if (plan_->slot_readers_[static_cast<size_t>(slot)] == 0) n.releases.push_back(slot);
+    }
+    // A dereferenced value belongs to the variable: it is never the node's to reuse.
+    for (const Dereference& d : n.dereferences) {
+      if (d.input >= 64) continue;
+      n.dies_in_order &= ~(uint64_t{1} << d.input);
+      n.dies_always &= ~(uint64_t{1} << d.input);
+    }
+  }
+
+  const Graph& graph_;
+  const Plan::Options& options_;
+  std::unique_ptr<Plan> plan_{new Plan()};
+  std::vector<Node*> order_;
+  std::vector<int> last_reader_;
+  absl::flat_hash_map<const Node*, int> first_slot_;
+  absl::flat_hash_map<const Node*, size_t> position_;
+};
+
+StatusOr<std::unique_ptr<Plan>> Plan::Compile(const Graph& graph, const Options& options) {
+  return PlanCompiler(graph, options).Compile();
+}
+
+std::unique_ptr<Frame> Plan::AcquireFrame() const {
+  {
+    absl::MutexLock lock(&mu_);
+    if (!free_frames_.empty()) {
+      std::unique_ptr<Frame> frame = std::move(free_frames_.back());
+      free_frames_.pop_back();
+      return frame;
+    }
+  }
+  auto frame = std::make_unique<Frame>();
+  frame->slots.resize(static_cast<size_t>(num_slots_));
+  frame->inputs.reserve(input_slots_.size());
+  for (int slot : input_slots_) frame->inputs.push_back(&frame->slots[static_cast<size_t>(slot)]);
+  return frame;
+}
+
+void Plan::ReleaseFrame(std::unique_ptr<Frame> frame) const {
+  for (Slot& s : frame->slots) {
+    if (s.tensor.IsInitialized()) s.tensor = Tensor();
+    if (s.ref) s.ref.reset();
+  }
+  absl::MutexLock lock(&mu_);
+  if (free_frames_.size() < kMaxFreeFrames) free_frames_.push_back(std::move(frame));
+}
+
+}  // namespace millrace

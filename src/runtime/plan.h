@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: Apache-2.0
+// Plan: one partition of a graph, compiled once and run many times.
+//
+// Nodes stand in one array in execution order, with their kernels, the slots they read and write, and which slots die
+// with them; nothing is looked up by name in a step. A Plan is immutable and shared by concurrent steps; what changes in
+// a step lives in a Frame, of which the plan keeps a few for reuse.
+#pragma once
+
+#include <atomic>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/synchronization/mutex.h"
+#include "graph/graph.h"
+#include "kernel/kernel.h"
+
+namespace millrace {
+
+// A reference edge into an input that wants the value: before the node runs, `temp` gets the variable's tensor.
+struct Dereference {
+  int source = 0;
+  int temp = 0;
+  int input = 0;
+};
+
+struct PlanNode {
+  Kernel* kernel = nullptr;
+  AsyncKernel* async = nullptr;  // the same kernel when it is asynchronous
+  NodeInfo info;
+  int input_begin = 0;   // into Frame::inputs
+  int output_begin = 0;  // into the slots
+  int num_outputs = 0;
+  uint64_t dies_in_order = 0;   // inputs whose slot dies here when nodes run in plan order
+  uint64_t dies_always = 0;     // inputs of which this node is the only reader
+  std::vector<Dereference> dereferences;
+  std::vector<int> releases;    // slots to clear after this node, when nodes run in plan order
+  // For execution by readiness:
+  int num_pending = 0;                 // incoming edges
+  std::vector<int> successors;         // nodes, one entry an edge
+  std::vector<int> reads;              // slots, one entry a read
+  bool expensive = true;
+};
+
+// What a step changes.
+struct Frame {
+  std::vector<Slot> slots;
+  std::vector<Slot*> inputs;                        // of all nodes, one after the other
+  std::unique_ptr<std::atomic<int32_t>[]> pending;  // per node; only for execution by readiness
+  std::unique_ptr<std::atomic<int32_t>[]> readers;  // per slot; likewise
+};
+
+class Plan {
+ public:
+  struct Options {
+    // Returns the kernel of a node; stateful kernels are shared between plans by whoever owns them.
+    std::function<StatusOr<std::shared_ptr<Kernel>>(const Node&)> make_kernel;
+    Device* device = nullptr;
+  };
+  // `graph` must be verified, placed on one device, and hold _Arg / _Retval nodes for what goes in and out.
+  static StatusOr<std::unique_ptr<Plan>> Compile(const Graph& graph, const Options& options);
+
+  const std::vector<PlanNode>& nodes() const { return nodes_; }
+  int num_args() const { return static_cast<int>(arg_slots_.size()); }
+  int num_retvals() const { return static_cast<int>(retval_slots_.size()); }
+  int arg_slot(int i) const { return arg_slots_[static_cast<size_t>(i)]; }
+  DType arg_type(int i) const { return arg_types_[static_cast<size_t>(i)]; }
+  int retval_slot(int i) const { return retval_slots_[static_cast<size_t>(i)]; }
+  const std::string& retval_source(int i) const { return retval_sources_[static_cast<size_t>(i)]; }
+  const std::vector<int>& slot_readers() const { return slot_readers_; }
+  bool has_async() const { return has_async_; }
+
+  std::unique_ptr<Frame> AcquireFrame() const;
+  void ReleaseFrame(std::unique_ptr<Frame> frame) const;  // clears what is left in it
+
+ private:
+  friend class PlanCompiler;
+  Plan() = default;
+  std::vector<PlanNode> nodes_;
+  std::vector<std::shared_ptr<Kernel>> kernels_;
+  std::vector<int> input_slots_;
+  int num_slots_ = 0;
+  std::vector<int> slot_readers_;  // reads of each slot, by nodes and retvals
+  std::vector<int> arg_slots_, retval_slots_;
+  std::vector<DType> arg_types_;
+  std::vector<std::string> retval_sources_;
+  bool has_async_ = false;
+  mutable absl::Mutex mu_;
+  mutable std::vector<std::unique_ptr<Frame>> free_frames_ ABSL_GUARDED_BY(mu_);
+};
+
+}  // namespace millrace

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "kernel/device.h"
+#include "op/device_name.h"
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/numbers.h"

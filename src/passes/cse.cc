@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+// Common subexpressions (white paper 5.1): stateless nodes with equal op, attributes, inputs and device become one.
+#include <algorithm>
+
+#include "absl/container/flat_hash_map.h"
+#include "passes/pipeline.h"
+
+namespace millrace {
+namespace {
+
+bool MayMerge(const Node& n) {
+  if (!n.op() || n.op()->stateful || n.op_name().starts_with("_") || n.num_outputs() == 0) return false;
+  if (n.op_name().starts_with("Placeholder") || n.op_name() == "NoOp") return false;
+  static constexpr absl::string_view kControlFlow[] = {"Switch", "Merge", "Enter", "Exit", "NextIteration", "LoopCond"};
+  if (std::find(std::begin(kControlFlow), std::end(kControlFlow), n.op_name()) != std::end(kControlFlow)) return false;
+  for (DType t : n.signature().input_types) {
+    if (IsRef(t)) return false;
+  }
+  for (DType t : n.signature().output_types) {
+    if (IsRef(t)) return false;
+  }
+  return true;
+}
+
+size_t HashOf(const Node& n) {
+  size_t h = absl::HashOf(n.op_name(), n.device(), n.inputs(), n.control_inputs().size(), n.attrs().size());
+  if (n.op_name() == "Const") {
+    if (auto it = n.attrs().find("value"); it != n.attrs().end()) {
+      if (const Tensor* t = it->second.get<Tensor>(); t && IsPlain(t->dtype())) {
+        const size_t bytes = std::min<size_t>(t->TotalBytes(), 256);
+        h ^= absl::HashOf(absl::string_view(static_cast<const char*>(t->raw()), bytes), t->num_elements());
+      }
+    }
+  }
+  return h;
+}
+
+bool SameAttrs(const AttrMap& a, const AttrMap& b) {
+  return a.size() == b.size() && std::equal(a.begin(), a.end(), b.begin(), [](const auto& x, const auto& y) {
+           return x.first == y.first && x.second.Equals(y.second);
+         });
+}
+
+bool Same(const Node& a, const Node& b) {
+  if (a.op() != b.op() || a.device() != b.device() || a.inputs() != b.inputs()) return false;
+  std::vector<Node*> ca = a.control_inputs(), cb = b.control_inputs();
+  std::sort(ca.begin(), ca.end());
+  std::sort(cb.begin(), cb.end());
+  return ca == cb && SameAttrs(a.attrs(), b.attrs());
+}
+
+}  // namespace
+
+Status MergeCommonSubexpressions(Graph& graph) {
+  MR_ASSIGN_OR_RETURN(const std::vector<Node*> order, TopologicalOrder(graph));
+  absl::flat_hash_map<size_t, std::vector<Node*>> seen;
+  for (Node* n : order) {
+    if (!MayMerge(*n)) continue;
+    std::vector<Node*>& bucket = seen[HashOf(*n)];
+    auto twin = std::find_if(bucket.begin(), bucket.end(), [&](Node* m) { return Same(*m, *n); });
+    if (twin == bucket.end()) {
+      bucket.push_back(n);
+      continue;
+    }
+    for (int o = 0; o < n->num_outputs(); ++o) MR_RETURN_IF_ERROR(graph.ReplaceUses(n->output(o), (*twin)->output(o)));
+    const std::vector<Node*> waiting = n->control_outputs();
+    for (Node* to : waiting) {
+      graph.AddControlEdge(*twin, to);
+      graph.RemoveControlEdge(n, to);
+    }
+    graph.RemoveNode(n);
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace millrace

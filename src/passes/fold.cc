@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+// Constant folding: a stateless node whose inputs are all constants becomes constants itself.
+#include "passes/pipeline.h"
+
+namespace millrace {
+namespace {
+
+bool IsConst(const Node& n) { return n.op_name() == "Const"; }
+
+// Ops whose meaning is where or whether they run, not only what they return.
+bool MayFold(const Node& n) {
+  if (!n.op() || n.op()->stateful || n.num_inputs() == 0 || n.num_outputs() == 0) return false;
+  if (n.op_name().starts_with("_") || !n.control_inputs().empty()) return false;
+  for (int i = 0; i < n.num_inputs(); ++i) {
+    if (!n.input(i) || !IsConst(*n.input(i).node) || !n.input(i).node->control_inputs().empty()) return false;
+  }
+  for (DType t : n.signature().output_types) {
+    if (IsRef(t) || t == DType::kResource || t == DType::kVariant) return false;
+  }
+  static constexpr absl::string_view kNever[] = {"Switch", "Merge", "Enter", "Exit", "NextIteration", "LoopCond",
+                                                 "PlaceholderWithDefault", "CheckNumerics", "PreventGradient"};
+  return std::find(std::begin(kNever), std::end(kNever), n.op_name()) == std::end(kNever);
+}
+
+}  // namespace
+
+Status FoldConstants(Graph& graph, const PassEnvironment& env) {
+  MR_ASSIGN_OR_RETURN(const std::vector<Node*> order, TopologicalOrder(graph));
+  for (Node* n : order) {
+    if (!MayFold(*n)) continue;
+    std::vector<Tensor> inputs;
+    bool known = true;
+    for (Output in : n->inputs()) {
+      StatusOr<Tensor> value = in.node->Attr<Tensor>("value");
+      known = known && value.ok();
+      if (value.ok()) inputs.push_back(*std::move(value));
+    }
+    if (!known) continue;
+    // An output known to be large is not worth computing twice.
+    int64_t bytes = 0;
+    for (int o = 0; o < n->num_outputs(); ++o) {
+      const int64_t elements = n->shape(o).num_elements();
+      if (elements > 0) bytes += elements * static_cast<int64_t>(DTypeSize(n->output_type(o)));
+    }
+    if (bytes > env.max_folded_bytes) continue;
+    StatusOr<std::vector<Tensor>> values = env.evaluate(*n, inputs);
+    if (!values.ok()) continue;  // the node fails again in the step, with its own message
+    bytes = 0;
+    for (const Tensor& v : *values) bytes += static_cast<int64_t>(v.TotalBytes());
+    if (bytes > env.max_folded_bytes) continue;
+    for (int o = 0; o < n->num_outputs(); ++o) {
+      if (n->ConsumersOf(o).empty()) continue;
+      NodeSpec spec;
+      spec.name = graph.UniqueName(absl::StrCat(n->name(), "/_folded_", o));
+      spec.op = "Const";
+      spec.attrs["dtype"] = n->output_type(o);
+      spec.attrs["value"] = (*values)[static_cast<size_t>(o)];
+      spec.device = n->device();
+      spec.location = n->location();
+      MR_ASSIGN_OR_RETURN(Node * constant, graph.AddNode(std::move(spec)));
+      MR_RETURN_IF_ERROR(graph.ReplaceUses(n->output(o), constant->output(0)));
+    }
+    if (n->control_outputs().empty()) graph.RemoveNode(n);
+  }
+  // Constants that only folded nodes read.
+  std::vector<Node*> dead;
+  for (Node* n : graph.nodes()) {
+    if (IsConst(*n) && n->consumers().empty() && n->control_outputs().empty()) dead.push_back(n);
+  }
+  for (Node* n : dead) graph.RemoveNode(n);
+  return absl::OkStatus();
+}
+
+}  // namespace millrace

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Shape: the dimensions of a tensor. PartialShape: what is known of them before a step.
 //
-// Both are values. A Shape always has rank <= kMaxRank, dimensions >= 0 and a product that fits in int64: the factories
-// check this and there is no other way to make one, so no later code needs to.
+// Both are values. A Shape always has rank <= kMaxRank, dimensions >= 0 and a product of the dimensions other than 0 that
+// fits in int64, so the product of any of its dimensions does too: the factories check this and there is no other way to
+// make one, so no later code needs to.
 #pragma once
 
 #include <cstdint>
@@ -53,7 +54,7 @@ class Shape {
   StatusOr<Shape> WithDim(int i, int64_t size) const;
   StatusOr<Shape> WithInserted(int i, int64_t size) const;  // 0 <= i <= rank
   StatusOr<Shape> Concatenate(const Shape& o) const;
-  Shape WithoutDim(int i) const;  // always valid unless a zero hid an overflow; such a shape becomes [0,...]
+  Shape WithoutDim(int i) const;  // 0 <= i < rank
 
   bool operator==(const Shape& o) const {
     return rank_ == o.rank_ && num_elements_ == o.num_elements_ &&

@@ -16,10 +16,7 @@ class TString {
   TString() = default;
   TString(absl::string_view s) { Assign(s); }  // NOLINT: reads like std::string
   TString(const TString& o) { Assign(o.view()); }
-  TString(TString&& o) noexcept {
-    raw_[0] = o.raw_[0], raw_[1] = o.raw_[1], raw_[2] = o.raw_[2];
-    o.raw_[0] = o.raw_[1] = o.raw_[2] = 0;
-  }
+  TString(TString&& o) noexcept { Take(o); }
   TString& operator=(const TString& o) {
     if (this != &o) Assign(o.view());
     return *this;
@@ -27,8 +24,7 @@ class TString {
   TString& operator=(TString&& o) noexcept {
     if (this != &o) {
       Clear();
-      raw_[0] = o.raw_[0], raw_[1] = o.raw_[1], raw_[2] = o.raw_[2];
-      o.raw_[0] = o.raw_[1] = o.raw_[2] = 0;
+      Take(o);
     }
     return *this;
   }
@@ -48,14 +44,21 @@ class TString {
   size_t capacity() const;
   bool empty() const { return size() == 0; }
 
-  void Assign(absl::string_view s);      // copies; `s` may point into this string
+  void Assign(absl::string_view s);      // copies; `s` may point into this string; bad_alloc like std::string
   void AssignView(absl::string_view s);  // borrows
-  void Clear();                          // frees and becomes empty
+  // Frees and becomes empty.
+  void Clear() {
+    if (kind() == Kind::kLarge) Release();
+    raw_[0] = raw_[1] = raw_[2] = 0;
+  }
 
   bool operator==(const TString& o) const { return view() == o.view(); }
   bool operator<(const TString& o) const { return view() < o.view(); }
 
  private:
+  void Take(TString& o) noexcept;  // leaves `o` empty; what this held must be freed before
+  void Release();                  // frees the heap memory of a large string
+
   uint64_t raw_[3] = {0, 0, 0};
 };
 static_assert(sizeof(TString) == 24);

@@ -1,0 +1,332 @@
+// SPDX-License-Identifier: Apache-2.0
+// How work reaches the workers.
+//
+// A ParallelFor puts a Job on its caller's stack and its address into a free slot of the pool. Whoever works on the job,
+// the caller included, takes chunk after chunk from a counter. A worker enters a slot (counts itself as a user) before it
+// reads the job's address, and the caller clears the address before it waits for the users to be gone, so nobody holds a
+// job that has ended. No lock and no allocation is involved.
+//
+// A Schedule goes through a queue under a mutex.
+//
+// An idle worker spins for a while and then parks on a futex. Spinning must not cost others their time, so a worker
+// keeps a credit: work that arrives soon raises it, a long wait lowers it, and at zero the worker parks at once. A
+// worker that was itself descheduled while spinning knows that the machine is oversubscribed and drops its credit.
+//
+// Waking: work is published first, then the publisher looks for sleepers; a worker that parks counts itself as a sleeper
+// first, then looks for work. All of this is sequentially consistent, so one of the two sees the other. A publisher wakes
+// nobody while enough workers spin; a worker that takes from the queue passes the wake on when it leaves something there.
+#include "base/thread_pool.h"
+
+#include <pthread.h>
+#include <signal.h>
+
+#include <algorithm>
+#include <atomic>
+#include <bit>
+#include <chrono>
+#include <cmath>
+#include <cstdlib>
+#include <deque>
+#include <exception>
+#include <mutex>
+#include <system_error>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_split.h"
+#include "base/env.h"
+#include "base/futex.h"
+#include "base/logging.h"
+
+namespace millrace {
+namespace {
+
+constexpr int kMaxParallelism = 1024;
+constexpr double kMinChunkNanos = 20e3;
+constexpr int kChunksPerThread = 4;
+constexpr int64_t kSpinNanos = 50'000;
+// A parked worker needs up to 100 us to come back, so its waits look longer than they were.
+constexpr int64_t kShortParkNanos = 200'000;
+// A gap this long between two looks at the clock (about 1 us apart) means that the thread did not run.
+constexpr int64_t kDescheduledNanos = 30'000;
+constexpr int kMaxCredit = 8;
+constexpr int kPausesPerLook = 16;
+constexpr int kNumSlots = 64;
+
+void Pause() {
+#if defined(__x86_64__) || defined(__i386__)
+  __builtin_ia32_pause();
+#elif defined(__aarch64__)
+  asm volatile("yield");
+#endif
+}
+
+int64_t Nanos() {
+  return std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now().time_since_epoch())
+      .count();
+}
+
+enum class SpinEnd { kReady, kTimeout, kDescheduled };
+
+template <typename Ready>
+SpinEnd SpinUntil(Ready ready) {
+  if (ready()) return SpinEnd::kReady;
+  const int64_t start = Nanos();
+  for (int64_t last = start;;) {
+    for (int i = 0; i < kPausesPerLook; ++i) {
+      Pause();
+      if (ready()) return SpinEnd::kReady;
+    }
+    const int64_t now = Nanos();
+    if (now - last > kDescheduledNanos) return SpinEnd::kDescheduled;
+    if (now - start > kSpinNanos) return SpinEnd::kTimeout;
+    last = now;
+  }
+}
+
+struct Job {
+  Job(absl::FunctionRef<void(int64_t, int64_t)> f, int64_t total, int64_t chunk_size, int helpers)
+      : fn(f), n(total), chunk(chunk_size), num_chunks((total - 1) / chunk_size + 1), helpers_wanted(helpers) {}
+
+  const absl::FunctionRef<void(int64_t, int64_t)> fn;
+  const int64_t n;
+  const int64_t chunk;
+  const int64_t num_chunks;
+  std::atomic<int64_t> next{0};
+  std::atomic<int> helpers_wanted;
+  std::atomic<bool> failed{false};
+  std::exception_ptr error;  // written by the thread that set `failed`
+
+  void RunChunks() {
+    try {
+      for (int64_t i; (i = next.fetch_add(1, std::memory_order_relaxed)) < num_chunks;) {
+        const int64_t begin = i * chunk;
+        fn(begin, i + 1 == num_chunks ? n : begin + chunk);
+      }
+    } catch (...) {
+      if (!failed.exchange(true)) error = std::current_exception();
+      next.store(num_chunks, std::memory_order_relaxed);
+    }
+  }
+};
+
+}  // namespace
+
+struct ThreadPool::Impl {
+  // One ParallelFor in progress. `users` counts the workers inside in steps of 2; bit 0: the caller is parked.
+  struct alignas(64) Slot {
+    std::atomic<bool> taken{false};
+    std::atomic<Job*> job{nullptr};
+    std::atomic<uint32_t> users{0};
+  };
+
+  int parallelism = 1;
+  std::vector<std::thread> workers;
+  Slot slots[kNumSlots];
+  alignas(64) std::atomic<uint64_t> open_slots{0};  // slots whose job still wants helpers
+  std::atomic<int64_t> queued{0};                   // size of `queue`
+  alignas(64) std::atomic<int> spinning{0};
+  std::atomic<int> sleepers{0};
+  std::atomic<uint32_t> wake_epoch{0};
+  std::atomic<bool> stopping{false};
+  std::mutex mu;
+  std::deque<absl::AnyInvocable<void() &&>> queue;  // guarded by mu
+
+  bool HasWork() const { return queued.load() > 0 || open_slots.load() != 0; }
+
+  void Wake(int wanted) {
+    const int missing = std::min(wanted - spinning.load(), sleepers.load());
+    if (missing <= 0) return;
+    wake_epoch.fetch_add(1);
+    FutexWake(wake_epoch, missing);
+  }
+
+  bool RunQueued() {
+    if (queued.load() == 0) return false;
+    absl::AnyInvocable<void() &&> fn;
+    int64_t left;
+    {
+      const std::lock_guard<std::mutex> lock(mu);
+      if (queue.empty()) return false;
+      fn = std::move(queue.front());
+      queue.pop_front();
+      left = queued.fetch_sub(1) - 1;
+    }
+    if (left > 0) Wake(1);
+    std::move(fn)();
+    return true;
+  }
+
+  bool HelpOne() {
+    const uint64_t open = open_slots.load();
+    if (open == 0) return false;
+    const int index = std::countr_zero(open);
+    const uint64_t bit = uint64_t{1} << index;
+    Slot& slot = slots[index];
+    slot.users.fetch_add(2);
+    bool helped = false;
+    if (Job* job = slot.job.load()) {
+      const int wanted = job->helpers_wanted.fetch_sub(1, std::memory_order_relaxed);
+      if (wanted <= 1) open_slots.fetch_and(~bit);
+      if (wanted >= 1) {
+        job->RunChunks();
+        open_slots.fetch_and(~bit);
+        helped = true;
+      }
+    }
+    if (slot.users.fetch_sub(2) == 3) FutexWake(slot.users, 1);
+    return helped;
+  }
+
+  void Park() {
+    sleepers.fetch_add(1);
+    const uint32_t epoch = wake_epoch.load();
+    if (!HasWork() && !stopping.load()) FutexWait(wake_epoch, epoch);
+    sleepers.fetch_sub(1);
+  }
+
+  // Returns when there may be work; changes the credit by how long that took.
+  void WaitForWork(int* credit) {
+    const int64_t start = Nanos();
+    int64_t limit = kSpinNanos;
+    if (*credit > 0) {
+      spinning.fetch_add(1);
+      const SpinEnd end = SpinUntil([this] { return HasWork() || stopping.load(std::memory_order_relaxed); });
+      spinning.fetch_sub(1);
+      if (end == SpinEnd::kDescheduled) *credit = 1;
+    }
+    if (!HasWork()) {
+      Park();
+      limit = kShortParkNanos;
+    }
+    *credit = Nanos() - start < limit ? std::min(*credit + 2, kMaxCredit) : std::max(*credit - 1, 0);
+  }
+
+  void WorkerMain() {
+    sigset_t all;
+    sigfillset(&all);
+    pthread_sigmask(SIG_BLOCK, &all, nullptr);
+    pthread_setname_np(pthread_self(), "millrace");
+    int credit = kMaxCredit;
+    while (true) {
+      if (RunQueued() || HelpOne()) continue;
+      if (stopping.load() && queued.load() == 0) return;
+      if (!stopping.load()) WaitForWork(&credit);
+    }
+  }
+
+  Slot* TakeSlot() {
+    for (Slot& slot : slots) {
+      if (!slot.taken.load(std::memory_order_relaxed) && !slot.taken.exchange(true, std::memory_order_acquire)) {
+        return &slot;
+      }
+    }
+    return nullptr;
+  }
+
+  static void WaitForUsers(Slot& slot) {
+    if (SpinUntil([&] { return slot.users.load() == 0; }) == SpinEnd::kReady) return;
+    slot.users.fetch_or(1);
+    for (uint32_t users; (users = slot.users.load()) != 1;) FutexWait(slot.users, users);
+    slot.users.fetch_and(~uint32_t{1});
+  }
+
+  void RunJob(Job& job, int helpers) {
+    Slot* const slot = TakeSlot();
+    if (slot == nullptr) return job.RunChunks();
+    const uint64_t bit = uint64_t{1} << (slot - slots);
+    slot->job.store(&job);
+    open_slots.fetch_or(bit);
+    Wake(helpers);
+    job.RunChunks();
+    open_slots.fetch_and(~bit);
+    slot->job.store(nullptr);
+    WaitForUsers(*slot);
+    slot->taken.store(false, std::memory_order_release);
+  }
+};
+
+ThreadPool::ThreadPool(int parallelism) : impl_(std::make_unique<Impl>()) {
+  impl_->parallelism = std::clamp(parallelism, 1, kMaxParallelism);
+  const int wanted = std::max(impl_->parallelism - 1, 1);
+  impl_->workers.reserve(static_cast<size_t>(wanted));
+  for (int i = 0; i < wanted; ++i) {
+    try {
+      impl_->workers.emplace_back([impl = impl_.get()] { impl->WorkerMain(); });
+    } catch (const std::system_error& e) {
+      LogWarning("thread pool runs with ", i, " instead of ", wanted, " threads: ", e.what());
+      break;
+    }
+  }
+}
+
+ThreadPool::~ThreadPool() {
+  impl_->stopping.store(true);
+  impl_->wake_epoch.fetch_add(1);
+  FutexWake(impl_->wake_epoch, kMaxParallelism);
+  for (std::thread& worker : impl_->workers) worker.join();
+}
+
+int ThreadPool::parallelism() const { return impl_->parallelism; }
+
+void ThreadPool::Schedule(absl::AnyInvocable<void() &&> fn) {
+  if (impl_->workers.empty()) return std::move(fn)();
+  {
+    const std::lock_guard<std::mutex> lock(impl_->mu);
+    impl_->queue.push_back(std::move(fn));
+    impl_->queued.fetch_add(1);
+  }
+  impl_->Wake(1);
+}
+
+void ThreadPool::ParallelFor(int64_t n, double cost_per_unit, absl::FunctionRef<void(int64_t, int64_t)> fn,
+                             int max_threads) {
+  if (n <= 0) return;
+  const double total = static_cast<double>(n) * cost_per_unit;
+  if (n == 1 || max_threads == 1 || impl_->parallelism == 1 || !(total >= 2 * kMinChunkNanos)) return fn(0, n);
+  const int threads = max_threads > 0 ? std::min(max_threads, impl_->parallelism) : impl_->parallelism;
+  const double by_cost = std::min(total / kMinChunkNanos, static_cast<double>(threads) * kChunksPerThread);
+  const int64_t chunks = std::min(n, static_cast<int64_t>(by_cost));
+  const int64_t chunk = (n - 1) / chunks + 1;
+  const int helpers = static_cast<int>(std::min<int64_t>(threads, chunks)) - 1;
+  if (helpers == 0) return fn(0, n);
+  Job job(fn, n, chunk, helpers);
+  impl_->RunJob(job, helpers);
+  if (job.failed.load()) std::rethrow_exception(job.error);
+}
+
+namespace {
+
+// The share of the machine that a container grants, 0 when it sets none.
+int CgroupCpuLimit() {
+  const StatusOr<std::string> text = Env::Default().ReadFile("/sys/fs/cgroup/cpu.max", 256);
+  if (!text.ok()) return 0;
+  const std::vector<absl::string_view> words = absl::StrSplit(*text, absl::ByAnyChar(" \n"), absl::SkipEmpty());
+  double quota = 0;
+  double period = 0;
+  if (words.size() < 2 || !absl::SimpleAtod(words[0], &quota) || !absl::SimpleAtod(words[1], &period)) return 0;
+  if (!(quota > 0) || !(period > 0)) return 0;
+  return static_cast<int>(std::clamp(std::ceil(quota / period), 1.0, double{kMaxParallelism}));
+}
+
+int ProcessParallelism() {
+  int threads = 0;
+  if (const char* text = std::getenv("MILLRACE_NUM_THREADS")) {
+    if (absl::SimpleAtoi(text, &threads) && threads >= 1) return threads;
+    LogWarning("ignoring MILLRACE_NUM_THREADS=", text, ": not a positive number");
+  }
+  threads = std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
+  const int limit = CgroupCpuLimit();
+  return limit > 0 ? std::min(threads, limit) : threads;
+}
+
+}  // namespace
+
+ThreadPool& ProcessThreadPool() {
+  static ThreadPool& pool = *new ThreadPool(ProcessParallelism());
+  return pool;
+}
+
+}  // namespace millrace

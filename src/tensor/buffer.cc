@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <new>
+#include <utility>
+
+#include "tensor/allocator.h"
+
+namespace millrace {
+namespace {
+
+// The header in front of the bytes it owns.
+class OwnedBuffer final : public Buffer {
+ public:
+  static constexpr size_t kHeaderBytes = Allocator::kAlignment;
+
+  OwnedBuffer(Allocator& allocator, size_t size)
+      : Buffer(reinterpret_cast<char*>(this) + kHeaderBytes, size, true), allocator_(allocator) {}
+
+ private:
+  void Destroy() override {
+    Allocator& allocator = allocator_;
+    const size_t total = kHeaderBytes + size_;
+    this->~OwnedBuffer();
+    allocator.Deallocate(this, total);
+  }
+
+  Allocator& allocator_;
+};
+static_assert(sizeof(OwnedBuffer) <= OwnedBuffer::kHeaderBytes);
+
+class ForeignBuffer final : public Buffer {
+ public:
+  using Release = void (*)(void* data, size_t size, void* arg);
+  ForeignBuffer(void* data, size_t size, Release release, void* arg, bool writable)
+      : Buffer(data, size, writable), release_(release), arg_(arg) {}
+
+ private:
+  ~ForeignBuffer() override {
+    if (release_ != nullptr) release_(data_, size_, arg_);
+  }
+
+  const Release release_;
+  void* const arg_;
+};
+
+}  // namespace
+
+StatusOr<RefPtr<Buffer>> AllocateBuffer(Allocator& allocator, size_t bytes) {
+  size_t total;
+  void* memory = nullptr;
+  if (!__builtin_add_overflow(bytes, OwnedBuffer::kHeaderBytes, &total)) memory = allocator.Allocate(total);
+  if (__builtin_expect(memory == nullptr, 0)) {
+    const AllocatorStats stats = allocator.Stats();
+    return ResourceExhausted("allocator ", allocator.name(), " cannot allocate ", bytes, " bytes (", stats.bytes_in_use,
+                             " in use, limit ", stats.bytes_limit, ")");
+  }
+  return RefPtr<Buffer>(RefPtr<OwnedBuffer>::Adopt(new (memory) OwnedBuffer(allocator, bytes)));
+}
+
+RefPtr<Buffer> WrapBuffer(void* data, size_t size, void (*release)(void* data, size_t size, void* arg), void* arg,
+                          bool writable) {
+  return RefPtr<Buffer>(MakeRef<ForeignBuffer>(data, size, release, arg, writable));
+}
+
+}  // namespace millrace

@@ -1,0 +1,242 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tensor/tensor.h"
+
+#include <algorithm>
+#include <cstring>
+#include <memory>
+#include <new>
+#include <utility>
+
+#include "absl/strings/escaping.h"
+#include "base/checked.h"
+
+namespace millrace {
+namespace {
+
+// Elements that are C++ objects, in memory of an allocator: they live as long as the buffer.
+template <typename T>
+class ElementBuffer final : public Buffer {
+ public:
+  ElementBuffer(RefPtr<Buffer> memory, size_t count)
+      : Buffer(memory->data(), memory->size(), true), memory_(std::move(memory)), count_(count) {
+    std::uninitialized_value_construct_n(elements(), count_);
+  }
+
+ private:
+  ~ElementBuffer() override { std::destroy_n(elements(), count_); }
+  T* elements() { return static_cast<T*>(data_); }
+
+  const RefPtr<Buffer> memory_;
+  const size_t count_;
+};
+
+template <typename T>
+RefPtr<Buffer> WithElements(RefPtr<Buffer> memory, size_t count) {
+  return RefPtr<Buffer>(MakeRef<ElementBuffer<T>>(std::move(memory), count));
+}
+
+template <typename T>
+void CopyElements(const Tensor& from, Tensor* to) {
+  std::copy_n(from.data<T>(), from.num_elements(), to->mutable_data<T>());
+}
+
+Status CheckBytes(DType dtype, const Shape& shape, size_t* bytes) {
+  const size_t size = DTypeSize(dtype);
+  if (size == 0 || IsRef(dtype)) return InvalidArgument("no tensor can have dtype ", DTypeName(dtype));
+  if (!CheckedMul(static_cast<size_t>(shape.num_elements()), size, bytes)) {
+    return InvalidArgument("a tensor ", DTypeName(dtype), shape.ToString(), " is larger than memory can be");
+  }
+  return absl::OkStatus();
+}
+
+// A view starts where its elements may: kernels read them with ordinary loads.
+size_t AlignmentOf(DType dtype) {
+  return IsPlain(dtype) ? std::min(DTypeSize(dtype), sizeof(double)) : alignof(void*);
+}
+
+template <typename T>
+void AppendNumbers(const Tensor& t, int64_t count, std::string* out) {
+  for (int64_t i = 0; i < count; ++i) absl::StrAppend(out, " ", +t.data<T>()[i]);
+}
+template <typename T>
+void AppendFloats(const Tensor& t, int64_t count, std::string* out) {
+  for (int64_t i = 0; i < count; ++i) absl::StrAppend(out, " ", static_cast<float>(t.data<T>()[i]));
+}
+template <typename T>
+void AppendComplex(const Tensor& t, int64_t count, std::string* out) {
+  for (int64_t i = 0; i < count; ++i) {
+    const T& v = t.data<T>()[i];
+    absl::StrAppend(out, " (", v.real(), ",", v.imag(), ")");
+  }
+}
+void AppendStrings(const Tensor& t, int64_t count, std::string* out) {
+  constexpr size_t kShown = 64;
+  for (int64_t i = 0; i < count; ++i) {
+    const absl::string_view s = t.data<TString>()[i].view();
+    absl::StrAppend(out, " \"", absl::CHexEscape(s.substr(0, kShown)), s.size() > kShown ? "...\"" : "\"");
+  }
+}
+void AppendHandles(const Tensor& t, int64_t count, std::string* out) {
+  for (int64_t i = 0; i < count; ++i) {
+    const ResourceHandle& h = t.data<ResourceHandle>()[i];
+    absl::StrAppend(out, " <", h.type_name, " ", h.container, "/", h.name, " on ", h.device, ">");
+  }
+}
+void AppendVariants(const Tensor& t, int64_t count, std::string* out) {
+  for (int64_t i = 0; i < count; ++i) {
+    const VariantValue* const v = t.data<Variant>()[i].get();
+    absl::StrAppend(out, " <", v ? v->DebugString() : "empty", ">");
+  }
+}
+
+void AppendValues(const Tensor& t, int64_t count, std::string* out) {
+  switch (t.dtype()) {
+    case DType::kFloat: return AppendNumbers<float>(t, count, out);
+    case DType::kDouble: return AppendNumbers<double>(t, count, out);
+    case DType::kHalf: return AppendFloats<Half>(t, count, out);
+    case DType::kBFloat16: return AppendFloats<BFloat16>(t, count, out);
+    case DType::kBool:
+    case DType::kQUInt8:
+    case DType::kUInt8: return AppendNumbers<uint8_t>(t, count, out);
+    case DType::kQInt8:
+    case DType::kInt8: return AppendNumbers<int8_t>(t, count, out);
+    case DType::kQInt16:
+    case DType::kInt16: return AppendNumbers<int16_t>(t, count, out);
+    case DType::kQUInt16:
+    case DType::kUInt16: return AppendNumbers<uint16_t>(t, count, out);
+    case DType::kQInt32:
+    case DType::kInt32: return AppendNumbers<int32_t>(t, count, out);
+    case DType::kUInt32: return AppendNumbers<uint32_t>(t, count, out);
+    case DType::kInt64: return AppendNumbers<int64_t>(t, count, out);
+    case DType::kUInt64: return AppendNumbers<uint64_t>(t, count, out);
+    case DType::kComplex64: return AppendComplex<complex64>(t, count, out);
+    case DType::kComplex128: return AppendComplex<complex128>(t, count, out);
+    case DType::kString: return AppendStrings(t, count, out);
+    case DType::kResource: return AppendHandles(t, count, out);
+    case DType::kVariant: return AppendVariants(t, count, out);
+    case DType::kInvalid: return;
+  }
+}
+
+}  // namespace
+
+StatusOr<Tensor> Tensor::Make(DType dtype, const Shape& shape, Allocator& allocator) {
+  size_t bytes;
+  MR_RETURN_IF_ERROR(CheckBytes(dtype, shape, &bytes));
+  auto buffer = AllocateBuffer(allocator, bytes);
+  if (!buffer.ok()) {
+    return Annotate(buffer.status(), absl::StrCat("a tensor ", DTypeName(dtype), shape.ToString(), ": "));
+  }
+  Tensor t;
+  t.buffer_ = *std::move(buffer);
+  const auto count = static_cast<size_t>(shape.num_elements());
+  if (dtype == DType::kString) {
+    t.buffer_ = WithElements<TString>(std::move(t.buffer_), count);
+  } else if (dtype == DType::kResource) {
+    t.buffer_ = WithElements<ResourceHandle>(std::move(t.buffer_), count);
+  } else if (dtype == DType::kVariant) {
+    t.buffer_ = WithElements<Variant>(std::move(t.buffer_), count);
+  }
+  t.dtype_ = dtype;
+  t.shape_ = shape;
+  t.data_ = t.buffer_->data();
+  return t;
+}
+
+StatusOr<Tensor> Tensor::Zeros(DType dtype, const Shape& shape) {
+  MR_ASSIGN_OR_RETURN(Tensor t, Make(dtype, shape));
+  if (IsPlain(dtype)) std::memset(t.data_, 0, t.TotalBytes());
+  return t;
+}
+
+StatusOr<Tensor> Tensor::FromBuffer(DType dtype, const Shape& shape, RefPtr<Buffer> buffer, size_t offset) {
+  size_t bytes;
+  MR_RETURN_IF_ERROR(CheckBytes(dtype, shape, &bytes));
+  if (!buffer) return InvalidArgument("a tensor ", DTypeName(dtype), shape.ToString(), " without a buffer");
+  if (offset > buffer->size() || bytes > buffer->size() - offset) {
+    return InvalidArgument("a tensor ", DTypeName(dtype), shape.ToString(), " needs ", bytes, " bytes at ", offset,
+                           ", got a buffer of ", buffer->size());
+  }
+  char* const data = static_cast<char*>(buffer->data()) + offset;
+  if (bytes > 0 && reinterpret_cast<uintptr_t>(data) % AlignmentOf(dtype) != 0) {
+    return InvalidArgument("elements of ", DTypeName(dtype), " need an address that ", AlignmentOf(dtype),
+                           " divides, got a buffer that starts elsewhere");
+  }
+  Tensor t;
+  t.dtype_ = dtype;
+  t.shape_ = shape;
+  t.buffer_ = std::move(buffer);
+  t.data_ = data;
+  return t;
+}
+
+StatusOr<std::vector<int64_t>> Tensor::IntValues() const {
+  if (dtype_ == DType::kInt32) {
+    const auto values = flat<int32_t>();
+    return std::vector<int64_t>(values.begin(), values.end());
+  }
+  if (dtype_ == DType::kInt64) {
+    const auto values = flat<int64_t>();
+    return std::vector<int64_t>(values.begin(), values.end());
+  }
+  return InvalidArgument("expected int32 or int64, got ", DTypeName(dtype_), shape_.ToString());
+}
+
+StatusOr<int64_t> Tensor::IntScalar() const {
+  if (num_elements() == 1 && dtype_ == DType::kInt32) return *data<int32_t>();
+  if (num_elements() == 1 && dtype_ == DType::kInt64) return *data<int64_t>();
+  return InvalidArgument("expected one int32 or int64, got ", DTypeName(dtype_), shape_.ToString());
+}
+
+StatusOr<Tensor> Tensor::Reshaped(const Shape& shape) const {
+  if (shape.num_elements() != num_elements()) {
+    return InvalidArgument("cannot reshape ", shape_.ToString(), " (", num_elements(), " elements) to ",
+                           shape.ToString(), " (", shape.num_elements(), ")");
+  }
+  Tensor t = *this;
+  t.shape_ = shape;
+  return t;
+}
+
+StatusOr<Tensor> Tensor::Rows(int64_t begin, int64_t end) const {
+  if (rank() == 0) return InvalidArgument("a scalar has no rows");
+  if (begin < 0 || begin > end || end > dim(0)) {
+    return InvalidArgument("rows [", begin, ",", end, ") are not within ", shape_.ToString());
+  }
+  Tensor t = *this;
+  MR_ASSIGN_OR_RETURN(t.shape_, shape_.WithDim(0, end - begin));
+  if (dim(0) > 0) t.data_ = static_cast<char*>(data_) + TotalBytes() / static_cast<size_t>(dim(0)) * static_cast<size_t>(begin);
+  return t;
+}
+
+StatusOr<Tensor> Tensor::Clone(Allocator& allocator) const {
+  if (!IsInitialized()) return Tensor();
+  MR_ASSIGN_OR_RETURN(Tensor copy, Make(dtype_, shape_, allocator));
+  if (dtype_ == DType::kString) {
+    CopyElements<TString>(*this, &copy);
+  } else if (dtype_ == DType::kResource) {
+    CopyElements<ResourceHandle>(*this, &copy);
+  } else if (dtype_ == DType::kVariant) {
+    CopyElements<Variant>(*this, &copy);
+  } else if (TotalBytes() > 0) {
+    std::memcpy(copy.data_, data_, TotalBytes());
+  }
+  return copy;
+}
+
+std::string Tensor::DebugString(int max_values) const {
+  if (!IsInitialized()) return "uninitialised";
+  std::string out = absl::StrCat(DTypeName(dtype_), shape_.ToString());
+  const int64_t shown = std::min<int64_t>(num_elements(), std::max(max_values, 0));
+  AppendValues(*this, shown, &out);
+  if (shown < num_elements()) out += " ...";
+  return out;
+}
+
+Status NotOneElement(DType want, const Tensor& got) {
+  return InvalidArgument("expected one ", DTypeName(want), ", got ",
+                         got.IsInitialized() ? absl::StrCat(DTypeName(got.dtype()), got.shape().ToString())
+                                             : "an uninitialised tensor");
+}
+
+}  // namespace millrace

@@ -15,6 +15,8 @@ class TString {
  public:
   TString() = default;
   TString(absl::string_view s) { Assign(s); }  // NOLINT: reads like std::string
+  TString(const char* s) { Assign(s); }          // NOLINT
+  TString(const std::string& s) { Assign(s); }   // NOLINT
   TString(const TString& o) { Assign(o.view()); }
   TString(TString&& o) noexcept { Take(o); }
   TString& operator=(const TString& o) {

@@ -1,0 +1,208 @@
+// SPDX-License-Identifier: Apache-2.0
+// Full steps. Partial runs are in partial_run.cc.
+#include "service/coordinator.h"
+
+#include <algorithm>
+#include <optional>
+
+#include "absl/synchronization/blocking_counter.h"
+#include "graph/verify.h"
+#include "service/deadline.h"
+
+namespace millrace {
+
+Coordinator::Coordinator(RefPtr<SharedGraph> graph, Worker* worker, CoordinatorOptions options)
+    : graph_(std::move(graph)), worker_(worker), options_(std::move(options)) {}
+
+Coordinator::~Coordinator() {
+  Close(absl::InfiniteDuration()).IgnoreError();
+  for (auto& [signature, compiled] : cache_) {
+    for (const CompiledPart& part : compiled->parts) worker_->Deregister(part.handle);
+  }
+}
+
+StatusOr<std::shared_ptr<const Compiled>> Coordinator::Compile(const RunSignature& signature,
+                                                               const PruneOptions& prune) {
+  std::unique_ptr<Graph> pruned;
+  {
+    absl::MutexLock lock(&graph_->mu);
+    MR_ASSIGN_OR_RETURN(pruned, PruneForRun(graph_->graph, signature, prune));
+  }
+  MR_RETURN_IF_ERROR(VerifyGraph(*pruned));
+  MR_ASSIGN_OR_RETURN(std::vector<Partition> partitions, RunPasses(std::move(pruned), options_.passes));
+  auto compiled = std::make_shared<Compiled>();
+  for (Partition& partition : partitions) {
+    CompiledPart part;
+    MR_RETURN_IF_ERROR(RenumberArguments(*partition.graph, &part));
+    MR_ASSIGN_OR_RETURN(part.handle, worker_->Register(std::move(partition)));
+    part.runs_inline = worker_->RunsInline(part.handle);
+    compiled->parts.push_back(std::move(part));
+  }
+  compiled->simple = compiled->parts.size() == 1 && compiled->parts[0].runs_inline;
+  return std::shared_ptr<const Compiled>(std::move(compiled));
+}
+
+Status RenumberArguments(Graph& graph, CompiledPart* part) {
+  // Only part of the client's arguments may be in this partition: number those from 0 in the client's order.
+  std::vector<std::pair<int64_t, Node*>> args, retvals;
+  for (Node* n : graph.nodes()) {
+    if (n->op_name() != "_Arg" && n->op_name() != "_Retval") continue;
+    MR_ASSIGN_OR_RETURN(const int64_t index, n->Attr<int64_t>("index"));
+    (n->op_name() == "_Arg" ? args : retvals).emplace_back(index, n);
+  }
+  for (auto [list, map] : {std::pair(&args, &part->args), std::pair(&retvals, &part->retvals)}) {
+    std::sort(list->begin(), list->end());
+    for (size_t i = 0; i < list->size(); ++i) {
+      map->push_back(static_cast<size_t>((*list)[i].first));
+      (*list)[i].second->SetAttr("index", static_cast<int64_t>(i));
+    }
+  }
+  return absl::OkStatus();
+}
+
+StatusOr<std::shared_ptr<const Compiled>> Coordinator::FindOrCompile(const RunSignatureView& view) {
+  {
+    absl::ReaderMutexLock lock(&mu_);
+    auto it = cache_.find(view);
+    if (it != cache_.end()) return it->second;
+  }
+  RunSignature signature{{view.feeds.begin(), view.feeds.end()},
+                         {view.fetches.begin(), view.fetches.end()},
+                         {view.targets.begin(), view.targets.end()}};
+  MR_ASSIGN_OR_RETURN(std::shared_ptr<const Compiled> compiled, Compile(signature, {}));
+  std::shared_ptr<const Compiled> evicted;
+  {
+    absl::MutexLock lock(&mu_);
+    if (cache_.size() >= options_.max_cached_signatures) {
+      evicted = std::move(cache_.begin()->second);
+      cache_.erase(cache_.begin());
+    }
+    auto [it, inserted] = cache_.try_emplace(std::move(signature), compiled);
+    if (!inserted) {  // another thread was first, and made an equal plan
+      evicted = std::move(compiled);
+      compiled = it->second;
+    }
+  }
+  if (evicted) {
+    for (const CompiledPart& part : evicted->parts) worker_->Deregister(part.handle);
+  }
+  return compiled;
+}
+
+Status Coordinator::Enter(Step* step) {
+  absl::MutexLock lock(&mu_);
+  if (closed_) return Cancelled("the session is closed");
+  running_.insert(step);
+  return absl::OkStatus();
+}
+
+void Coordinator::Leave(Step* step) {
+  absl::MutexLock lock(&mu_);
+  running_.erase(step);
+}
+
+Status Coordinator::RunParts(const Compiled& compiled, Step& step, StepTrace* trace,
+                             absl::Span<const Tensor> feed_values, std::vector<Tensor>* outputs) {
+  step.UseRendezvous();
+  const size_t n = compiled.parts.size();
+  std::vector<std::vector<Tensor>> args(n), retvals(n);
+  absl::BlockingCounter left(static_cast<int>(n));
+  absl::Mutex mu;
+  Status first;
+  auto start = [&](size_t p) {
+    PartitionRun run{compiled.parts[p].handle, args[p], &retvals[p], &step.context, trace,
+                     options_.deterministic, options_.order_seed};
+    worker_->RunAsync(run, [&](Status s) {
+      if (!s.ok()) {
+        absl::MutexLock lock(&mu);
+        // What others report after the first failure follows from it.
+        if (first.ok() || (absl::IsCancelled(first) && !absl::IsCancelled(s))) first = s;
+      }
+      left.DecrementCount();
+    });
+  };
+  for (size_t p = 0; p < n; ++p) {
+    for (size_t i : compiled.parts[p].args) args[p].push_back(feed_values[i]);
+  }
+  ThreadPool& pool = worker_->devices().front()->thread_pool();
+  for (size_t p = 1; p < n; ++p) pool.Schedule([&start, p] { start(p); });
+  if (n > 0) start(0);
+  left.Wait();
+  absl::MutexLock lock(&mu);
+  MR_RETURN_IF_ERROR(first);
+  for (size_t p = 0; p < n; ++p) {
+    for (size_t i = 0; i < compiled.parts[p].retvals.size(); ++i) {
+      (*outputs)[compiled.parts[p].retvals[i]] = std::move(retvals[p][i]);
+    }
+  }
+  return absl::OkStatus();
+}
+
+Status Coordinator::Run(const StepOptions& options, absl::Span<const Output> feeds,
+                        absl::Span<const Tensor> feed_values, absl::Span<const Output> fetches,
+                        absl::Span<Node* const> targets, std::vector<Tensor>* outputs) {
+  if (feeds.size() != feed_values.size()) {
+    return InvalidArgument(feeds.size(), " feeds, but ", feed_values.size(), " values");
+  }
+  for (size_t i = 0; i < feeds.size(); ++i) {
+    MR_RETURN_IF_ERROR(CheckFeed(feeds[i], feed_values[i]));
+  }
+  MR_ASSIGN_OR_RETURN(const std::shared_ptr<const Compiled> compiled, FindOrCompile({feeds, fetches, targets}));
+  outputs->resize(fetches.size());
+  Step step(next_step_.fetch_add(1, std::memory_order_relaxed), options_.max_threads);
+  MR_RETURN_IF_ERROR(Enter(&step));
+  Status s;
+  const absl::Duration timeout = std::min(options.timeout, options_.default_timeout);
+  std::atomic<bool> timed_out{false};
+  {
+    std::optional<Deadline> deadline;
+    if (timeout < absl::InfiniteDuration()) {
+      deadline.emplace(timeout, [&] {
+        timed_out.store(true);
+        step.Stop(DeadlineExceeded("the step passed its deadline of ", absl::FormatDuration(timeout)));
+      });
+    }
+    if (compiled->simple && !options_.deterministic) {
+      s = worker_->Run({compiled->parts[0].handle, feed_values, outputs, &step.context, options.trace, false, 0});
+    } else {
+      s = RunParts(*compiled, step, options.trace, feed_values, outputs);
+    }
+  }
+  Leave(&step);
+  if (!s.ok() && timed_out.load()) {
+    return DeadlineExceeded("the step passed its deadline of ", absl::FormatDuration(timeout), ": ", s.message());
+  }
+  return s;
+}
+
+Status CheckFeed(const Output& o, const Tensor& value) {
+  if (!o.node || o.index < 0 || o.index >= o.node->num_outputs()) {
+    return InvalidArgument("feed ", o.node ? o.ToString() : "(null)", " does not exist");
+  }
+  const DType want = BaseType(o.dtype());
+  if (value.dtype() != want && want != DType::kInvalid) {
+    return InvalidArgument("feed ", o.ToString(), " is ", DTypeName(value.dtype()), value.shape().ToString(),
+                           ", the graph wants ", DTypeName(want));
+  }
+  return absl::OkStatus();
+}
+
+Status Coordinator::Close(absl::Duration patience) {
+  absl::flat_hash_map<std::string, std::shared_ptr<PartialStep>> partial;
+  {
+    absl::MutexLock lock(&mu_);
+    closed_ = true;
+    for (Step* step : running_) step->Stop(Cancelled("the session was closed"));
+    partial.swap(partial_);
+  }
+  for (auto& [handle, step] : partial) step->Stop(Cancelled("the session was closed"));
+  partial.clear();
+  absl::MutexLock lock(&mu_);
+  auto idle = [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) { return running_.empty(); };
+  if (!mu_.AwaitWithTimeout(absl::Condition(&idle), patience)) {
+    return DeadlineExceeded(running_.size(), " steps did not end within ", absl::FormatDuration(patience));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace millrace

@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0
+// Coordinator: turns what a client asks for into partitions, registers them with workers once, and runs steps.
+//
+// Thread-safe; steps may run concurrently. The full run signature is the key of the cache. On a hit a step costs one call
+// per worker that takes part.
+#pragma once
+
+#include <atomic>
+#include <memory>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "absl/container/flat_hash_map.h"
+#include "graph/shared_graph.h"
+#include "passes/prune.h"
+#include "service/partial_run.h"
+
+namespace millrace {
+
+struct CoordinatorOptions {
+  PassEnvironment passes;            // devices and callbacks of the workers
+  int max_threads = 0;               // per step; 0: the pool's width
+  absl::Duration default_timeout = absl::InfiniteDuration();
+  bool deterministic = false;
+  uint64_t order_seed = 0;
+  size_t max_cached_signatures = 4096;
+};
+
+struct StepOptions {
+  absl::Duration timeout = absl::InfiniteDuration();
+  StepTrace* trace = nullptr;
+};
+
+// Looks a signature up without building one.
+struct RunSignatureView {
+  absl::Span<const Output> feeds;
+  absl::Span<const Output> fetches;
+  absl::Span<Node* const> targets;
+};
+struct RunSignatureHash {
+  using is_transparent = void;
+  size_t operator()(const RunSignatureView& v) const { return absl::HashOf(v.feeds, v.fetches, v.targets); }
+  size_t operator()(const RunSignature& s) const {
+    return (*this)(RunSignatureView{s.feeds, s.fetches, s.targets});
+  }
+};
+struct RunSignatureEqual {
+  using is_transparent = void;
+  static RunSignatureView View(const RunSignatureView& v) { return v; }
+  static RunSignatureView View(const RunSignature& s) { return {s.feeds, s.fetches, s.targets}; }
+  template <typename A, typename B>
+  bool operator()(const A& a, const B& b) const {
+    const RunSignatureView x = View(a), y = View(b);
+    return x.feeds == y.feeds && x.fetches == y.fetches && x.targets == y.targets;
+  }
+};
+
+class Coordinator {
+ public:
+  // `worker` is the one worker of a local session. It must outlive the coordinator.
+  Coordinator(RefPtr<SharedGraph> graph, Worker* worker, CoordinatorOptions options);
+  ~Coordinator();
+
+  Status Run(const StepOptions& options, absl::Span<const Output> feeds, absl::Span<const Tensor> feed_values,
+             absl::Span<const Output> fetches, absl::Span<Node* const> targets, std::vector<Tensor>* outputs);
+
+  StatusOr<std::string> PartialRunSetup(RunSignature signature);
+  Status PartialRun(const std::string& handle, absl::Span<const Output> feeds, absl::Span<const Tensor> feed_values,
+                    absl::Span<const Output> fetches, std::vector<Tensor>* outputs);
+  Status ReleasePartialRun(const std::string& handle);
+
+  // Cancels what runs, waits for it (at most `patience`), refuses what comes later.
+  Status Close(absl::Duration patience);
+
+ private:
+  StatusOr<std::shared_ptr<const Compiled>> Compile(const RunSignature& signature, const PruneOptions& prune);
+  StatusOr<std::shared_ptr<const Compiled>> FindOrCompile(const RunSignatureView& signature);
+  Status RunParts(const Compiled& compiled, Step& step, StepTrace* trace, absl::Span<const Tensor> feed_values,
+                  std::vector<Tensor>* outputs);
+  Status Enter(Step* step);
+  void Leave(Step* step);
+
+  const RefPtr<SharedGraph> graph_;
+  Worker* const worker_;
+  const CoordinatorOptions options_;
+  std::atomic<int64_t> next_step_{1};
+
+  absl::Mutex mu_;
+  bool closed_ ABSL_GUARDED_BY(mu_) = false;
+  std::set<Step*> running_ ABSL_GUARDED_BY(mu_);
+  absl::flat_hash_map<RunSignature, std::shared_ptr<const Compiled>, RunSignatureHash, RunSignatureEqual> cache_
+      ABSL_GUARDED_BY(mu_);
+  absl::flat_hash_map<std::string, std::shared_ptr<PartialStep>> partial_ ABSL_GUARDED_BY(mu_);
+};
+
+}  // namespace millrace

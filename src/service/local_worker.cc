@@ -1,0 +1,161 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "service/local_worker.h"
+
+#include "runtime/executor.h"
+
+namespace millrace {
+
+LocalWorker::LocalWorker(std::vector<std::unique_ptr<Device>> devices, const KernelRegistry* kernels)
+    : devices_(std::move(devices)), kernels_(kernels) {}
+
+LocalWorker::~LocalWorker() = default;
+
+std::vector<Device*> LocalWorker::devices() const {
+  std::vector<Device*> all;
+  for (const auto& d : devices_) all.push_back(d.get());
+  return all;
+}
+
+Device* LocalWorker::FindDevice(const std::string& name) const {
+  for (const auto& d : devices_) {
+    if (d->name() == name) return d.get();
+  }
+  return nullptr;
+}
+
+StatusOr<std::shared_ptr<Kernel>> LocalWorker::MakeKernel(const Node& node, Device& device) {
+  const KernelInit init{*node.op(), node.name(), node.attrs(), node.signature(), device};
+  const bool shared = node.op()->stateful && !node.op_name().starts_with("_");
+  if (!shared) {
+    MR_ASSIGN_OR_RETURN(std::unique_ptr<Kernel> kernel, kernels_->Create(init));
+    return std::shared_ptr<Kernel>(std::move(kernel));
+  }
+  absl::MutexLock lock(&mu_);
+  std::shared_ptr<Kernel>& kernel = stateful_[{device.name(), node.name()}];
+  if (!kernel) {
+    MR_ASSIGN_OR_RETURN(kernel, kernels_->Create(init));
+  }
+  return kernel;
+}
+
+StatusOr<int64_t> LocalWorker::Register(Partition partition) {
+  Device* device = FindDevice(partition.device);
+  if (!device) return NotFound("device ", partition.device, " is not one of this worker");
+  Plan::Options options;
+  options.device = device;
+  options.make_kernel = [&](const Node& n) -> StatusOr<std::shared_ptr<Kernel>> {
+    StatusOr<std::shared_ptr<Kernel>> kernel = MakeKernel(n, *device);
+    if (!kernel.ok()) return Annotate(kernel.status(), absl::StrCat(n.Describe(), ": "));
+    return kernel;
+  };
+  MR_ASSIGN_OR_RETURN(std::shared_ptr<const Plan> plan, Plan::Compile(*partition.graph, options));
+  absl::MutexLock lock(&mu_);
+  const int64_t handle = next_++;
+  plans_.emplace(handle, std::move(plan));
+  return handle;
+}
+
+void LocalWorker::Deregister(int64_t partition) {
+  std::shared_ptr<const Plan> doomed;  // freed outside the lock, once its last step is over
+  absl::MutexLock lock(&mu_);
+  auto it = plans_.find(partition);
+  if (it == plans_.end()) return;
+  doomed = std::move(it->second);
+  plans_.erase(it);
+}
+
+StatusOr<std::shared_ptr<const Plan>> LocalWorker::Find(int64_t partition) const {
+  absl::ReaderMutexLock lock(&mu_);
+  auto it = plans_.find(partition);
+  if (it == plans_.end()) return NotFound("graph partition ", partition, " is not registered");
+  return it->second;
+}
+
+bool LocalWorker::RunsInline(int64_t partition) const {
+  StatusOr<std::shared_ptr<const Plan>> plan = Find(partition);
+  return plan.ok() && !(*plan)->has_async();
+}
+
+namespace {
+
+Status FillArgs(const Plan& plan, const PartitionRun& run, Frame& frame) {
+  if (static_cast<int>(run.args.size()) != plan.num_args()) {
+    return InvalidArgument("step got ", run.args.size(), " arguments, wants ", plan.num_args());
+  }
+  for (int i = 0; i < plan.num_args(); ++i) {
+    const Tensor& value = run.args[static_cast<size_t>(i)];
+    if (value.dtype() != plan.arg_type(i)) {
+      return InvalidArgument("argument ", i, " is ", DTypeName(value.dtype()), ", wants ", DTypeName(plan.arg_type(i)));
+    }
+    frame.slots[static_cast<size_t>(plan.arg_slot(i))].tensor = value;
+  }
+  return absl::OkStatus();
+}
+
+Status TakeRetvals(const Plan& plan, const Frame& frame, std::vector<Tensor>* retvals) {
+  retvals->resize(static_cast<size_t>(plan.num_retvals()));
+  for (int i = 0; i < plan.num_retvals(); ++i) {
+    MR_ASSIGN_OR_RETURN((*retvals)[static_cast<size_t>(i)], RetvalOf(plan, frame, i));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+Status LocalWorker::Run(const PartitionRun& run) {
+  MR_ASSIGN_OR_RETURN(const std::shared_ptr<const Plan> plan, Find(run.partition));
+  if (plan->has_async()) return Internal("a partition with asynchronous kernels was run inline");
+  std::unique_ptr<Frame> frame = plan->AcquireFrame();
+  Status s = FillArgs(*plan, run, *frame);
+  if (s.ok()) s = RunInOrder(*plan, *frame, *run.step, {.trace = run.trace});
+  if (s.ok()) s = TakeRetvals(*plan, *frame, run.retvals);
+  plan->ReleaseFrame(std::move(frame));
+  return s;
+}
+
+void LocalWorker::RunAsync(const PartitionRun& run, absl::AnyInvocable<void(Status) &&> done) {
+  StatusOr<std::shared_ptr<const Plan>> found = Find(run.partition);
+  if (!found.ok()) return std::move(done)(found.status());
+  std::shared_ptr<const Plan> plan = *std::move(found);
+  std::unique_ptr<Frame> frame = plan->AcquireFrame();
+  if (Status s = FillArgs(*plan, run, *frame); !s.ok()) {
+    plan->ReleaseFrame(std::move(frame));
+    return std::move(done)(s);
+  }
+  const ExecutorOptions options{run.trace, run.deterministic, run.order_seed};
+  const Plan& plan_ref = *plan;
+  Frame& frame_ref = *frame;
+  StepContext& step = *run.step;
+  auto finish = [plan = std::move(plan), frame = std::move(frame), retvals = run.retvals,
+                 done = std::move(done)](Status s) mutable {
+    if (s.ok()) s = TakeRetvals(*plan, *frame, retvals);
+    plan->ReleaseFrame(std::move(frame));
+    std::move(done)(s);
+  };
+  RunByReadiness(plan_ref, frame_ref, step, options, std::move(finish));
+}
+
+StatusOr<std::vector<Tensor>> LocalWorker::Evaluate(const Node& node, const std::vector<Tensor>& inputs) {
+  Device& device = *devices_.front();
+  const KernelInit init{*node.op(), node.name(), node.attrs(), node.signature(), device};
+  MR_ASSIGN_OR_RETURN(const std::unique_ptr<Kernel> kernel, kernels_->Create(init));
+  if (kernel->AsAsync()) return Unimplemented("asynchronous kernels are not folded");
+  NodeInfo info{node.name(), node.op(), node.signature(), node.location(), &device};
+  std::vector<Slot> in(inputs.size()), out(static_cast<size_t>(node.num_outputs()));
+  std::vector<Slot*> in_pointers;
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    in[i].tensor = inputs[i];
+    in_pointers.push_back(&in[i]);
+  }
+  StepContext step;
+  KernelContext ctx(info, in_pointers.data(), out.data(), 0, step);
+  MR_RETURN_IF_ERROR(kernel->Compute(ctx));
+  std::vector<Tensor> values;
+  for (Slot& s : out) {
+    if (!s.tensor.IsInitialized()) return Internal("kernel gave an output no value");
+    values.push_back(std::move(s.tensor));
+  }
+  return values;
+}
+
+}  // namespace millrace

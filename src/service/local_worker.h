@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+// The worker in this process.
+#pragma once
+
+#include <atomic>
+#include <map>
+
+#include "absl/container/flat_hash_map.h"
+#include "kernel/kernel_registry.h"
+#include "runtime/plan.h"
+#include "service/worker.h"
+
+namespace millrace {
+
+class LocalWorker : public Worker {
+ public:
+  LocalWorker(std::vector<std::unique_ptr<Device>> devices, const KernelRegistry* kernels);
+  ~LocalWorker() override;
+
+  std::vector<Device*> devices() const override;
+  StatusOr<int64_t> Register(Partition partition) override;
+  void Deregister(int64_t partition) override;
+  bool RunsInline(int64_t partition) const override;
+  Status Run(const PartitionRun& run) override;
+  void RunAsync(const PartitionRun& run, absl::AnyInvocable<void(Status) &&> done) override;
+
+  // Runs one stateless node by itself: constant folding.
+  StatusOr<std::vector<Tensor>> Evaluate(const Node& node, const std::vector<Tensor>& inputs);
+
+ private:
+  StatusOr<std::shared_ptr<const Plan>> Find(int64_t partition) const;
+  StatusOr<std::shared_ptr<Kernel>> MakeKernel(const Node& node, Device& device);
+  Device* FindDevice(const std::string& name) const;
+
+  const std::vector<std::unique_ptr<Device>> devices_;
+  const KernelRegistry* kernels_;
+  mutable absl::Mutex mu_;
+  int64_t next_ ABSL_GUARDED_BY(mu_) = 1;
+  absl::flat_hash_map<int64_t, std::shared_ptr<const Plan>> plans_ ABSL_GUARDED_BY(mu_);
+  // Kernels of stateful ops, by device and node name: every plan of a session shares them, so that a random op goes on
+  // with its sequence whatever is fetched beside it.
+  std::map<std::pair<std::string, std::string>, std::shared_ptr<Kernel>> stateful_ ABSL_GUARDED_BY(mu_);
+};
+
+}  // namespace millrace

@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "service/partial_run.h"
+
+#include <algorithm>
+
+#include "absl/synchronization/blocking_counter.h"
+#include "service/coordinator.h"
+
+namespace millrace {
+
+PartialStep::PartialStep(Worker* worker, std::shared_ptr<const Compiled> compiled, RunSignature signature,
+                         int64_t step_id, int max_threads, const Device& client)
+    : worker_(worker),
+      compiled_(std::move(compiled)),
+      signature_(std::move(signature)),
+      feeds_needed_(FeedsNeededBy(signature_.feeds, signature_.fetches)),
+      device_(client.name()),
+      incarnation_(client.incarnation()),
+      step_(step_id, max_threads),
+      retvals_(compiled_->parts.size()),
+      parts_left_(compiled_->parts.size()),
+      fed_(signature_.feeds.size()),
+      fetched_(signature_.fetches.size()) {
+  step_.UseRendezvous();
+  for (size_t p = 0; p < compiled_->parts.size(); ++p) {
+    PartitionRun run{compiled_->parts[p].handle, {}, &retvals_[p], &step_.context, nullptr, false, 0};
+    worker_->RunAsync(run, [this](Status s) {
+      if (!s.ok()) step_.rendezvous->Abort(s);
+      absl::MutexLock lock(&mu_);
+      if (status_.ok()) status_ = s;
+      --parts_left_;
+    });
+  }
+}
+
+PartialStep::~PartialStep() {
+  step_.Stop(Cancelled("the partial run was released"));
+  {
+    absl::MutexLock lock(&mu_);
+    mu_.Await(absl::Condition(+[](size_t* left) { return *left == 0; }, &parts_left_));
+  }
+  for (const CompiledPart& part : compiled_->parts) worker_->Deregister(part.handle);
+}
+
+std::string PartialStep::KeyOf(const char* what, Output o) const {
+  return Rendezvous::Key(device_, incarnation_, device_, ClientTensorName(what, o), 0, 0);
+}
+
+bool PartialStep::Finished() const {
+  absl::MutexLock lock(&mu_);
+  auto all = [](const std::vector<bool>& v) { return std::all_of(v.begin(), v.end(), [](bool b) { return b; }); };
+  return all(fed_) && all(fetched_);
+}
+
+Status PartialStep::Advance(absl::Span<const Output> feeds, absl::Span<const Tensor> values,
+                            absl::Span<const Output> fetches, std::vector<Tensor>* outputs) {
+  if (feeds.size() != values.size()) return InvalidArgument(feeds.size(), " feeds, but ", values.size(), " values");
+  auto claim = [](const std::vector<Output>& known, std::vector<bool>& used, Output o, const char* what) -> Status {
+    auto it = std::find(known.begin(), known.end(), o);
+    if (it == known.end()) {
+      return InvalidArgument(what, " ", o.node ? o.ToString() : "(null)", " was not named when the partial run was set up");
+    }
+    const size_t i = static_cast<size_t>(it - known.begin());
+    if (used[i]) return InvalidArgument(what, " ", o.ToString(), " was used in this partial run before");
+    used[i] = true;
+    return absl::OkStatus();
+  };
+  for (size_t i = 0; i < feeds.size(); ++i) MR_RETURN_IF_ERROR(CheckFeed(feeds[i], values[i]));
+  {
+    absl::MutexLock lock(&mu_);
+    std::vector<bool> fed = fed_, fetched = fetched_;
+    for (Output o : feeds) MR_RETURN_IF_ERROR(claim(signature_.feeds, fed, o, "feed"));
+    for (Output o : fetches) {
+      MR_RETURN_IF_ERROR(claim(signature_.fetches, fetched, o, "fetch"));
+      const size_t f = static_cast<size_t>(
+          std::find(signature_.fetches.begin(), signature_.fetches.end(), o) - signature_.fetches.begin());
+      for (size_t i = 0; i < fed.size(); ++i) {
+        if (feeds_needed_[f][i] && !fed[i]) {
+          return InvalidArgument("fetch ", o.ToString(), " needs feed ", signature_.feeds[i].ToString(),
+                                 ", which has not been given yet");
+        }
+      }
+    }
+    fed_ = std::move(fed);
+    fetched_ = std::move(fetched);
+  }
+  for (size_t i = 0; i < feeds.size(); ++i) {
+    MR_RETURN_IF_ERROR(step_.rendezvous->Send(KeyOf("feed", feeds[i]), values[i], false));
+  }
+  outputs->assign(fetches.size(), Tensor());
+  absl::BlockingCounter left(static_cast<int>(fetches.size()));
+  absl::Mutex mu;
+  Status first;
+  for (size_t i = 0; i < fetches.size(); ++i) {
+    step_.rendezvous->RecvAsync(KeyOf("fetch", fetches[i]), [&, i](const Status& s, Tensor value, bool) {
+      {
+        absl::MutexLock lock(&mu);
+        if (first.ok()) first = s;
+        (*outputs)[i] = std::move(value);
+      }
+      left.DecrementCount();
+    });
+  }
+  left.Wait();
+  absl::MutexLock lock(&mu);
+  return first;
+}
+
+StatusOr<std::string> Coordinator::PartialRunSetup(RunSignature signature) {
+  const Device& client = *worker_->devices().front();
+  PruneOptions prune;
+  prune.through_rendezvous = true;
+  prune.client_device = client.name();
+  prune.client_incarnation = client.incarnation();
+  MR_ASSIGN_OR_RETURN(std::shared_ptr<const Compiled> compiled, Compile(signature, prune));
+  const int64_t id = next_step_.fetch_add(1, std::memory_order_relaxed);
+  auto step = std::make_shared<PartialStep>(worker_, std::move(compiled), std::move(signature), id,
+                                            options_.max_threads, client);
+  std::string handle = absl::StrCat("partial_run_", id);
+  absl::MutexLock lock(&mu_);
+  if (closed_) return Cancelled("the session is closed");
+  partial_.emplace(handle, std::move(step));
+  return handle;
+}
+
+Status Coordinator::PartialRun(const std::string& handle, absl::Span<const Output> feeds,
+                               absl::Span<const Tensor> feed_values, absl::Span<const Output> fetches,
+                               std::vector<Tensor>* outputs) {
+  std::shared_ptr<PartialStep> step;
+  {
+    absl::MutexLock lock(&mu_);
+    auto it = partial_.find(handle);
+    if (it == partial_.end()) return InvalidArgument("there is no partial run '", handle, "'");
+    step = it->second;
+  }
+  const Status s = step->Advance(feeds, feed_values, fetches, outputs);
+  if (step->Finished()) MR_RETURN_IF_ERROR(ReleasePartialRun(handle));
+  return s;
+}
+
+Status Coordinator::ReleasePartialRun(const std::string& handle) {
+  std::shared_ptr<PartialStep> step;  // its destructor waits, so it runs after the lock is gone
+  {
+    absl::MutexLock lock(&mu_);
+    auto it = partial_.find(handle);
+    if (it == partial_.end()) return absl::OkStatus();
+    step = std::move(it->second);
+    partial_.erase(it);
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace millrace

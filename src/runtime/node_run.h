@@ -6,8 +6,6 @@
 
 namespace millrace {
 
-int64_t TraceClockNanos();
-
 // `s` with node, op, device and the user's line.
 Status AtNode(const Status& s, const PlanNode& n);
 

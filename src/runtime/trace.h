@@ -11,6 +11,9 @@
 
 namespace millrace {
 
+// The monotonic clock of traces.
+int64_t TraceClockNanos();
+
 struct NodeTrace {
   std::string node;
   std::string op;

@@ -33,12 +33,15 @@ PartialStep::PartialStep(Worker* worker, std::shared_ptr<const Compiled> compile
   }
 }
 
+Status PartialStep::Wait() {
+  absl::MutexLock lock(&mu_);
+  mu_.Await(absl::Condition(+[](size_t* left) { return *left == 0; }, &parts_left_));
+  return status_;
+}
+
 PartialStep::~PartialStep() {
   step_.Stop(Cancelled("the partial run was released"));
-  {
-    absl::MutexLock lock(&mu_);
-    mu_.Await(absl::Condition(+[](size_t* left) { return *left == 0; }, &parts_left_));
-  }
+  Wait().IgnoreError();
   for (const CompiledPart& part : compiled_->parts) worker_->Deregister(part.handle);
 }
 
@@ -133,8 +136,10 @@ Status Coordinator::PartialRun(const std::string& handle, absl::Span<const Outpu
     if (it == partial_.end()) return InvalidArgument("there is no partial run '", handle, "'");
     step = it->second;
   }
-  const Status s = step->Advance(feeds, feed_values, fetches, outputs);
-  if (step->Finished()) MR_RETURN_IF_ERROR(ReleasePartialRun(handle));
+  MR_RETURN_IF_ERROR(step->Advance(feeds, feed_values, fetches, outputs));
+  if (!step->Finished()) return absl::OkStatus();
+  const Status s = step->Wait();
+  MR_RETURN_IF_ERROR(ReleasePartialRun(handle));
   return s;
 }
 

@@ -40,6 +40,7 @@ class PartialStep {
   Status Advance(absl::Span<const Output> feeds, absl::Span<const Tensor> values, absl::Span<const Output> fetches,
                  std::vector<Tensor>* outputs);
   void Stop(const Status& why) { step_.Stop(why); }
+  Status Wait();  // until all of the step has run
   bool Finished() const;  // every feed given and every fetch taken
 
  private:

@@ -1,0 +1,168 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "client/local_session.h"
+
+#include <map>
+#include <set>
+
+#include "absl/time/clock.h"
+#include "service/coordinator.h"
+#include "tensor/tensor_proto.h"
+
+namespace millrace {
+namespace {
+
+constexpr absl::Duration kClosePatience = absl::Seconds(10);
+
+CoordinatorOptions OptionsFrom(const wire::ConfigProto& config) {
+  CoordinatorOptions o;
+  o.max_threads = config.intra_op_parallelism_threads;
+  if (config.operation_timeout_in_ms > 0) o.default_timeout = absl::Milliseconds(config.operation_timeout_in_ms);
+  o.passes.soft_placement = config.allow_soft_placement;
+  o.passes.log_placement = config.log_device_placement;
+  if (config.graph_options && config.graph_options->optimizer_options) {
+    const wire::OptimizerOptions& opt = *config.graph_options->optimizer_options;
+    const bool on = opt.opt_level >= 0;
+    o.passes.fold_constants = on || opt.do_constant_folding;
+    o.passes.merge_common_subexpressions = on || opt.do_common_subexpression_elimination;
+    if (opt.max_folded_constant_in_bytes > 0) o.passes.max_folded_bytes = opt.max_folded_constant_in_bytes;
+  }
+  return o;
+}
+
+void FillStepStats(std::vector<NodeTrace> nodes, wire::StepStats* stats) {
+  std::map<std::string, wire::DeviceStepStats> devices;
+  // Event times are micros since the epoch; the trace has the monotonic clock.
+  const int64_t offset_micros = absl::ToUnixMicros(absl::Now()) - TraceClockNanos() / 1000;
+  for (NodeTrace& t : nodes) {
+    wire::DeviceStepStats& d = devices[t.device];
+    wire::NodeExecStats n;
+    n.node_name = t.node;
+    n.timeline_label = absl::StrCat(t.node, " = ", t.op);
+    n.all_start_micros = t.start_nanos / 1000 + offset_micros;
+    n.op_start_rel_micros = 0;
+    n.op_end_rel_micros = n.all_end_rel_micros = (t.end_nanos - t.start_nanos) / 1000;
+    n.all_start_nanos = t.start_nanos + offset_micros * 1000;
+    n.op_end_rel_nanos = n.all_end_rel_nanos = t.end_nanos - t.start_nanos;
+    n.thread_id = t.thread;
+    for (size_t i = 0; i < t.outputs.size(); ++i) {
+      wire::NodeOutput out;
+      out.slot = static_cast<int32_t>(i);
+      wire::TensorDescription& desc = out.tensor_description.Ensure();
+      desc.dtype = static_cast<int32_t>(t.outputs[i].dtype);
+      desc.shape.Ensure() = ShapeToProto(t.outputs[i].shape);
+      desc.allocation_description.Ensure().requested_bytes = t.outputs[i].bytes;
+      n.output.push_back(std::move(out));
+    }
+    d.node_stats.push_back(std::move(n));
+  }
+  for (auto& [name, d] : devices) {
+    d.device = name;
+    stats->dev_stats.push_back(std::move(d));
+  }
+}
+
+class LocalSession;
+
+struct LiveSessions {
+  absl::Mutex mu;
+  std::set<LocalSession*> all ABSL_GUARDED_BY(mu);
+  static LiveSessions& Get() {
+    static LiveSessions* live = new LiveSessions();  // sessions may outlive static destruction
+    return *live;
+  }
+};
+
+class LocalSession : public Session {
+ public:
+  LocalSession(RefPtr<SharedGraph> graph, const wire::ConfigProto& config, std::vector<std::unique_ptr<Device>> devices,
+               const KernelRegistry* kernels)
+      : graph_(graph), worker_(std::move(devices), kernels) {
+    CoordinatorOptions options = OptionsFrom(config);
+    for (Device* d : worker_.devices()) {
+      options.passes.devices.push_back(d->parsed_name());
+      options.passes.incarnations.push_back(d->incarnation());
+    }
+    options.passes.has_kernel = [kernels](const Node& n, const std::string& type) {
+      return n.op() && (kernels->Has(*n.op(), n.attrs(), type) || n.op_name() == "_Arg" || n.op_name() == "_Retval");
+    };
+    options.passes.evaluate = [this](const Node& n, const std::vector<Tensor>& in) { return worker_.Evaluate(n, in); };
+    coordinator_ = std::make_unique<Coordinator>(std::move(graph), &worker_, std::move(options));
+    absl::MutexLock lock(&LiveSessions::Get().mu);
+    LiveSessions::Get().all.insert(this);
+  }
+
+  ~LocalSession() override {
+    {
+      absl::MutexLock lock(&LiveSessions::Get().mu);
+      LiveSessions::Get().all.erase(this);
+    }
+    coordinator_.reset();
+    for (Device* d : worker_.devices()) d->resources().ClearAll();
+  }
+
+  Status Run(const wire::RunOptions* options, absl::Span<const Output> feeds, absl::Span<const Tensor> feed_values,
+             absl::Span<const Output> fetches, absl::Span<Node* const> targets, std::vector<Tensor>* outputs,
+             wire::RunMetadata* metadata) override {
+    StepOptions step;
+    if (options && options->timeout_in_ms > 0) step.timeout = absl::Milliseconds(options->timeout_in_ms);
+    StepTrace trace;
+    if (options && metadata && options->trace_level > wire::RunOptions::kNoTrace) step.trace = &trace;
+    const Status s = coordinator_->Run(step, feeds, feed_values, fetches, targets, outputs);
+    if (step.trace) FillStepStats(trace.Take(), &metadata->step_stats.Ensure());
+    return s;
+  }
+
+  StatusOr<std::string> PartialRunSetup(absl::Span<const Output> feeds, absl::Span<const Output> fetches,
+                                        absl::Span<Node* const> targets) override {
+    return coordinator_->PartialRunSetup(
+        {{feeds.begin(), feeds.end()}, {fetches.begin(), fetches.end()}, {targets.begin(), targets.end()}});
+  }
+  Status PartialRun(const std::string& handle, absl::Span<const Output> feeds, absl::Span<const Tensor> feed_values,
+                    absl::Span<const Output> fetches, std::vector<Tensor>* outputs) override {
+    return coordinator_->PartialRun(handle, feeds, feed_values, fetches, outputs);
+  }
+  Status ReleasePartialRun(const std::string& handle) override { return coordinator_->ReleasePartialRun(handle); }
+
+  std::vector<DeviceInfo> ListDevices() const override {
+    std::vector<DeviceInfo> list;
+    for (const Device* d : worker_.devices()) {
+      list.push_back({d->name(), d->type(), d->memory_limit(), d->incarnation()});
+    }
+    return list;
+  }
+
+  Status Close() override { return coordinator_->Close(kClosePatience); }
+
+  void Reset(const std::vector<std::string>& containers) {
+    for (Device* d : worker_.devices()) {
+      if (containers.empty()) d->resources().ClearAll();
+      for (const std::string& c : containers) d->resources().Clear(c);
+    }
+  }
+
+ private:
+  const RefPtr<SharedGraph> graph_;
+  LocalWorker worker_;
+  std::unique_ptr<Coordinator> coordinator_;
+};
+
+}  // namespace
+
+StatusOr<std::unique_ptr<Session>> NewLocalSession(RefPtr<SharedGraph> graph, const wire::ConfigProto& config,
+                                                   std::vector<std::unique_ptr<Device>> devices,
+                                                   const KernelRegistry* kernels) {
+  if (devices.empty()) return InvalidArgument("a session needs at least one device");
+  if (config.intra_op_parallelism_threads < 0 || config.intra_op_parallelism_threads > 4096) {
+    return InvalidArgument("intra_op_parallelism_threads is ", config.intra_op_parallelism_threads,
+                           ", want 0 (choose) to 4096");
+  }
+  return std::unique_ptr<Session>(
+      std::make_unique<LocalSession>(std::move(graph), config, std::move(devices), kernels));
+}
+
+void ResetLocalSessions(const std::vector<std::string>& containers) {
+  absl::MutexLock lock(&LiveSessions::Get().mu);
+  for (LocalSession* s : LiveSessions::Get().all) s->Reset(containers);
+}
+
+}  // namespace millrace

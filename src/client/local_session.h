@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: Apache-2.0
+// The session over workers in this process.
+#pragma once
+
+#include "client/session.h"
+#include "kernel/kernel_registry.h"
+#include "service/local_worker.h"
+
+namespace millrace {
+
+// `devices` belong to the session: its variables live and die with it.
+StatusOr<std::unique_ptr<Session>> NewLocalSession(RefPtr<SharedGraph> graph, const wire::ConfigProto& config,
+                                                   std::vector<std::unique_ptr<Device>> devices,
+                                                   const KernelRegistry* kernels);
+
+// Drops resources of these containers (all when empty) in every local session that is alive.
+void ResetLocalSessions(const std::vector<std::string>& containers);
+
+}  // namespace millrace

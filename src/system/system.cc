@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "system/system.h"
+
+#include <algorithm>
+
+#include "base/env.h"
+#include "base/logging.h"
+#include "client/local_session.h"
+#include "device/cpu/cpu_device.h"
+#include "kernels/cpu/kernel_list.h"
+#include "ops/op_list.h"
+
+namespace millrace {
+
+struct System::Impl {
+  OpRegistry ops;
+  KernelRegistry kernels;
+};
+
+System& System::Default() {
+  static System* system = new System();  // sessions and graphs may outlive static destruction
+  return *system;
+}
+
+System::System() : impl_(std::make_unique<Impl>()) {
+  RegisterAllOps(impl_->ops);
+  RegisterCpuKernels(impl_->kernels);
+  if (!impl_->ops.status().ok()) LogError("op declarations: ", impl_->ops.status().ToString());
+}
+
+System::~System() = default;
+
+OpRegistry& System::ops() { return impl_->ops; }
+KernelRegistry& System::kernels() { return impl_->kernels; }
+
+StatusOr<std::unique_ptr<Session>> System::NewSession(RefPtr<SharedGraph> graph, const wire::ConfigProto& config,
+                                                      const std::string& target) {
+  if (!target.empty() && target != "local") {
+    return Unimplemented("session target '", target, "': only sessions in this process exist (\"\" or \"local\")");
+  }
+  constexpr int kMaxDevices = 64;
+  int cpus = 1;
+  if (auto it = config.device_count.find("CPU"); it != config.device_count.end()) cpus = it->second;
+  if (cpus < 1 || cpus > kMaxDevices) {
+    return InvalidArgument("device_count of CPU is ", cpus, ", want 1 to ", kMaxDevices);
+  }
+  std::vector<std::unique_ptr<Device>> devices;
+  for (int i = 0; i < cpus; ++i) {
+    devices.push_back(NewCpuDevice({.job = "localhost", .replica = 0, .task = 0, .type = "CPU", .id = i},
+                                   Env::Default().Random64(), ProcessThreadPool()));
+  }
+  return NewLocalSession(std::move(graph), config, std::move(devices), &impl_->kernels);
+}
+
+Status System::Reset(const std::vector<std::string>& containers) {
+  ResetLocalSessions(containers);
+  return absl::OkStatus();
+}
+
+}  // namespace millrace

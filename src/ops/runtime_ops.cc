@@ -1,9 +1,60 @@
 // SPDX-License-Identifier: Apache-2.0
-// Ops: what the runtime itself puts into graphs.
+// Ops: what the runtime itself puts into graphs. Names that begin with '_' are refused in graphs of clients.
+#include "op/shape_context.h"
 #include "ops/op_list.h"
 
 namespace millrace {
+namespace {
 
-void RegisterRuntimeOps(OpRegistry& registry) { (void)registry; }
+constexpr char kTransfer[] = "transfers are added after gradients are taken";
+
+Status NothingKnown(ShapeContext&) { return absl::OkStatus(); }
+
+void AddSend(OpRegistry& r, absl::string_view name, absl::string_view doc) {
+  r.Add(absl::StrCat(name, "(tensor:T) -> () | T:type; tensor_name:string; send_device:string; "
+                           "send_device_incarnation:int; recv_device:string; client_terminated:bool=false | S"))
+      .Doc(doc)
+      .Shape(NoOutputs)
+      .NoGradient(kTransfer)
+      .NoExample("it needs a receiver");
+}
+
+void AddRecv(OpRegistry& r, absl::string_view name, absl::string_view doc) {
+  r.Add(absl::StrCat(name, "() -> (tensor:tensor_type) | tensor_type:type; tensor_name:string; send_device:string; "
+                           "send_device_incarnation:int; recv_device:string; client_terminated:bool=false | S"))
+      .Doc(doc)
+      .Shape(NothingKnown)
+      .NoGradient(kTransfer)
+      .NoExample("it needs a sender");
+}
+
+}  // namespace
+
+void RegisterRuntimeOps(OpRegistry& r) {
+  r.Add("NoOp() -> ()")
+      .Doc("Does nothing. Control edges to and from it group and order other ops.")
+      .Shape(NoOutputs)
+      .NotDifferentiable("it has no input")
+      .Example("");
+  r.Add("ControlTrigger() -> ()")
+      .Doc("Like NoOp, but runs even when the ops that it waits for are dead.")
+      .Shape(NoOutputs)
+      .NotDifferentiable("it has no input")
+      .Example("");
+  AddSend(r, "_Send", "Hands a tensor to the rendezvous of the step, where the matching _Recv finds it.");
+  AddSend(r, "_HostSend", "_Send of a tensor that lies in host memory.");
+  AddRecv(r, "_Recv", "Waits for the tensor that the matching _Send hands over.");
+  AddRecv(r, "_HostRecv", "_Recv into host memory.");
+  r.Add("_Arg() -> (output:T) | T:type; index:int>=0 | S")
+      .Doc("Argument `index` of the function (or fed partition) that contains it.")
+      .Shape(NothingKnown)
+      .NotDifferentiable("it has no input")
+      .NoExample("it needs a call");
+  r.Add("_Retval(input:T) -> () | T:type; index:int>=0 | S")
+      .Doc("Makes its input result `index` of the function (or fetched partition) that contains it.")
+      .Shape(NoOutputs)
+      .NoGradient("results have gradients at the call")
+      .NoExample("it needs a call");
+}
 
 }  // namespace millrace

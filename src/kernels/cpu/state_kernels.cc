@@ -1,9 +1,353 @@
 // SPDX-License-Identifier: Apache-2.0
-// CPU kernels: variables and their updates.
+// CPU kernels: variables and their whole-value updates.
 #include "kernels/cpu/kernel_list.h"
 
 namespace millrace {
+namespace {
 
-void RegisterStateKernels(KernelRegistry& registry) { (void)registry; }
+// Variables are looked up once per kernel: they live as long as the session, and destroying one only empties it.
+class VariableBase : public Kernel {
+ public:
+  Status Init(const KernelInit& init) override {
+    MR_ASSIGN_OR_RETURN(dtype_, init.Attr<DType>("dtype"));
+    MR_ASSIGN_OR_RETURN(shape_, init.Attr<PartialShape>("shape"));
+    if (init.op.name == "Variable" && shape_.has_rank() && shape_.rank() == 0) shape_ = PartialShape::Unknown();
+    MR_ASSIGN_OR_RETURN(container_, init.Attr<std::string>("container"));
+    MR_ASSIGN_OR_RETURN(name_, init.Attr<std::string>("shared_name"));
+    if (container_.empty()) container_ = ResourceManager::kDefaultContainer;
+    if (name_.empty()) name_ = init.node_name;
+    return absl::OkStatus();
+  }
+  bool IsExpensive() const override { return false; }
+
+ protected:
+  StatusOr<RefPtr<Variable>> Find(KernelContext& ctx) {
+    {
+      absl::ReaderMutexLock lock(&mu_);
+      if (variable_) return variable_;
+    }
+    MR_ASSIGN_OR_RETURN(RefPtr<Variable> v, ctx.resources().LookupOrCreate<Variable>(
+                                                container_, name_, [&]() -> StatusOr<RefPtr<Variable>> {
+                                                  return MakeRef<Variable>(dtype_, shape_);
+                                                }));
+    if (v->dtype() != dtype_) {
+      return Internal("variable '", name_, "' holds ", DTypeName(v->dtype()), "; node '", ctx.node_name(),
+                      "' declares it as ", DTypeName(dtype_));
+    }
+    absl::MutexLock lock(&mu_);
+    variable_ = v;
+    return v;
+  }
+  DType dtype_ = DType::kInvalid;
+  PartialShape shape_;
+  std::string container_, name_;
+
+ private:
+  absl::Mutex mu_;
+  RefPtr<Variable> variable_ ABSL_GUARDED_BY(mu_);
+};
+
+class VariableKernel : public VariableBase {
+ public:
+  Status Compute(KernelContext& ctx) override {
+    MR_ASSIGN_OR_RETURN(RefPtr<Variable> v, Find(ctx));
+    ctx.set_output_ref(0, std::move(v));
+    return absl::OkStatus();
+  }
+};
+
+class VarHandleKernel : public VariableBase {
+ public:
+  Status Compute(KernelContext& ctx) override {
+    MR_ASSIGN_OR_RETURN(RefPtr<Variable> v, Find(ctx));
+    MR_ASSIGN_OR_RETURN(Tensor * out, ctx.AllocateOutput(0, Shape()));
+    ResourceHandle& h = *out->mutable_data<ResourceHandle>();
+    h.device = ctx.device().name();
+    h.container = container_;
+    h.name = name_;
+    h.type_name = "Variable";
+    h.resource = std::move(v);
+    return absl::OkStatus();
+  }
+};
+
+Status Uninitialized(const KernelContext& ctx) {
+  return FailedPrecondition("Attempting to use uninitialized value: the variable that node '", ctx.node_name(),
+                            "' changes has no value yet");
+}
+Status NoSuchVariable(const KernelContext& ctx) {
+  return NotFound("the variable that node '", ctx.node_name(), "' uses does not exist: it has no value yet");
+}
+
+class AssignKernel : public Kernel {
+ public:
+  Status Init(const KernelInit& init) override {
+    MR_ASSIGN_OR_RETURN(validate_, init.Attr<bool>("validate_shape"));
+    return absl::OkStatus();
+  }
+  Status Compute(KernelContext& ctx) override {
+    if (!ctx.has_ref_input(0)) return BadHandle(ctx, 0, "is not a variable");
+    Variable& v = ctx.ref_input(0);
+    const Tensor& value = ctx.input(1);
+    if (validate_) {
+      const Tensor now = v.ReadOrEmpty();
+      const PartialShape want = now.IsInitialized() ? PartialShape(now.shape()) : v.declared_shape();
+      if (!want.IsCompatibleWith(value.shape())) {
+        return InvalidArgument("Assign requires shapes of both tensors to match. lhs shape= ", want.ToString(),
+                               " rhs shape= ", value.shape().ToString());
+      }
+    }
+    v.Assign(value);
+    ctx.ForwardRef(0, 0);
+    return absl::OkStatus();
+  }
+
+ private:
+  bool validate_ = true;
+};
+
+template <typename T, bool kAdd>
+void Accumulate(Tensor& to, const Tensor& by) {
+  T* a = to.mutable_data<T>();
+  const T* b = by.data<T>();
+  const int64_t n = by.num_elements();
+  for (int64_t i = 0; i < n; ++i) {
+    if constexpr (std::is_same_v<T, Half> || std::is_same_v<T, BFloat16>) {
+      const float x = static_cast<float>(a[i]), y = static_cast<float>(b[i]);
+      a[i] = T(kAdd ? x + y : x - y);
+    } else if constexpr (std::is_integral_v<T>) {
+      using U = std::make_unsigned_t<T>;  // wraps
+      a[i] = static_cast<T>(kAdd ? static_cast<U>(a[i]) + static_cast<U>(b[i])
+                                 : static_cast<U>(a[i]) - static_cast<U>(b[i]));
+    } else {
+      a[i] = kAdd ? a[i] + b[i] : a[i] - b[i];
+    }
+  }
+}
+
+template <bool kAdd>
+Status AccumulateAny(Tensor& to, const Tensor& by) {
+  switch (to.dtype()) {
+#define MR_CASE(T) \
+  case DTypeOf<T>::value: Accumulate<T, kAdd>(to, by); return absl::OkStatus();
+    MR_CASE(float) MR_CASE(double) MR_CASE(Half) MR_CASE(BFloat16) MR_CASE(int8_t) MR_CASE(int16_t) MR_CASE(int32_t)
+    MR_CASE(int64_t) MR_CASE(uint8_t) MR_CASE(uint16_t) MR_CASE(uint32_t) MR_CASE(uint64_t) MR_CASE(complex64)
+    MR_CASE(complex128)
+#undef MR_CASE
+    default: return Unimplemented("no addition for ", DTypeName(to.dtype()));
+  }
+}
+
+template <bool kAdd>
+Status AddTo(const KernelContext& ctx, Variable& v, const Tensor& by) {
+  return v.Update([&](Tensor* value) -> Status {
+    if (value->dtype() != by.dtype() || value->shape() != by.shape()) {
+      return InvalidArgument("node '", ctx.node_name(), "' changes a variable of ", DTypeName(value->dtype()),
+                             value->shape().ToString(), " by ", DTypeName(by.dtype()), by.shape().ToString());
+    }
+    return AccumulateAny<kAdd>(*value, by);
+  });
+}
+
+template <bool kAdd>
+Status AssignAddRef(KernelContext& ctx) {
+  if (!ctx.has_ref_input(0)) return BadHandle(ctx, 0, "is not a variable");
+  if (!ctx.ref_input(0).IsInitialized()) return Uninitialized(ctx);
+  MR_RETURN_IF_ERROR(AddTo<kAdd>(ctx, ctx.ref_input(0), ctx.input(1)));
+  ctx.ForwardRef(0, 0);
+  return absl::OkStatus();
+}
+
+template <bool kAdd>
+Status AssignAddResource(KernelContext& ctx) {
+  MR_ASSIGN_OR_RETURN(const RefPtr<Variable> v, ResourceFromInput<Variable>(ctx, 0));
+  if (!v->IsInitialized()) return NoSuchVariable(ctx);
+  return AddTo<kAdd>(ctx, *v, ctx.input(1));
+}
+
+Status AssignResource(KernelContext& ctx) {
+  MR_ASSIGN_OR_RETURN(const RefPtr<Variable> v, ResourceFromInput<Variable>(ctx, 0));
+  if (v->dtype() != ctx.input(1).dtype()) {
+    return InvalidArgument("the variable holds ", DTypeName(v->dtype()), ", the value is ",
+                           DTypeName(ctx.input(1).dtype()));
+  }
+  v->Assign(ctx.input(1));
+  return absl::OkStatus();
+}
+
+Status ReadResource(KernelContext& ctx) {
+  MR_ASSIGN_OR_RETURN(const RefPtr<Variable> v, ResourceFromInput<Variable>(ctx, 0));
+  Tensor value = v->ReadOrEmpty();
+  if (!value.IsInitialized()) {
+    return FailedPrecondition("Could not find the value of the variable that node '", ctx.node_name(),
+                              "' reads: it has not been initialised");
+  }
+  if (value.dtype() != ctx.output_dtype(0)) {
+    return InvalidArgument("the variable holds ", DTypeName(value.dtype()), ", it is read as ",
+                           DTypeName(ctx.output_dtype(0)));
+  }
+  ctx.set_output(0, std::move(value));
+  return absl::OkStatus();
+}
+
+Status OutputBool(KernelContext& ctx, bool b) {
+  MR_ASSIGN_OR_RETURN(Tensor * out, ctx.AllocateOutput(0, Shape()));
+  *out->mutable_data<bool>() = b;
+  return absl::OkStatus();
+}
+
+Status IsInitializedRef(KernelContext& ctx) {
+  return OutputBool(ctx, ctx.has_ref_input(0) && ctx.ref_input(0).IsInitialized());
+}
+
+Status IsInitializedResource(KernelContext& ctx) {
+  StatusOr<RefPtr<Variable>> v = ResourceFromInput<Variable>(ctx, 0);
+  return OutputBool(ctx, v.ok() && (*v)->IsInitialized());
+}
+
+Status ShapeOfResource(KernelContext& ctx) {
+  MR_ASSIGN_OR_RETURN(const RefPtr<Variable> v, ResourceFromInput<Variable>(ctx, 0));
+  const Tensor value = v->ReadOrEmpty();
+  if (!value.IsInitialized()) return NoSuchVariable(ctx);
+  MR_ASSIGN_OR_RETURN(Tensor * out, ctx.AllocateOutput(0, Shape::Vector(value.rank())));
+  for (int i = 0; i < value.rank(); ++i) {
+    if (ctx.output_dtype(0) == DType::kInt64) {
+      out->mutable_data<int64_t>()[i] = value.dim(i);
+    } else if (value.dim(i) > INT32_MAX) {
+      return InvalidArgument("dimension ", i, " of ", value.shape().ToString(), " does not fit in int32");
+    } else {
+      out->mutable_data<int32_t>()[i] = static_cast<int32_t>(value.dim(i));
+    }
+  }
+  return absl::OkStatus();
+}
+
+template <typename T>
+Status CountOne(Tensor* value, int64_t limit, Tensor* out) {
+  MR_ASSIGN_OR_RETURN(const T now, value->ScalarValue<T>());
+  if (static_cast<int64_t>(now) >= limit) return OutOfRange("Reached limit of ", limit);
+  *value->mutable_data<T>() = static_cast<T>(now + 1);
+  *out->mutable_data<T>() = now;
+  return absl::OkStatus();
+}
+
+class CountUpToKernel : public Kernel {
+ public:
+  Status Init(const KernelInit& init) override {
+    MR_ASSIGN_OR_RETURN(limit_, init.Attr<int64_t>("limit"));
+    by_handle_ = init.op.name == "ResourceCountUpTo";
+    return absl::OkStatus();
+  }
+  Status Compute(KernelContext& ctx) override {
+    RefPtr<Variable> held;
+    if (by_handle_) {
+      MR_ASSIGN_OR_RETURN(held, ResourceFromInput<Variable>(ctx, 0));
+      if (!held->IsInitialized()) return NoSuchVariable(ctx);
+    } else if (!ctx.has_ref_input(0)) {
+      return BadHandle(ctx, 0, "is not a variable");
+    }
+    Variable& v = by_handle_ ? *held : ctx.ref_input(0);
+    if (v.dtype() != ctx.output_dtype(0)) return BadHandle(ctx, 0, "is a variable of another dtype");
+    MR_ASSIGN_OR_RETURN(Tensor * out, ctx.AllocateOutput(0, Shape()));
+    return v.Update([&](Tensor* value) -> Status {
+      if (!value->shape().IsScalar()) {
+        return InvalidArgument("input is not a scalar: ", value->shape().ToString());
+      }
+      return value->dtype() == DType::kInt64 ? CountOne<int64_t>(value, limit_, out) : CountOne<int32_t>(value, limit_, out);
+    });
+  }
+
+ private:
+  int64_t limit_ = 0;
+  bool by_handle_ = false;
+};
+
+class DestroyResourceKernel : public Kernel {
+ public:
+  Status Init(const KernelInit& init) override {
+    MR_ASSIGN_OR_RETURN(ignore_missing_, init.Attr<bool>("ignore_lookup_error"));
+    return absl::OkStatus();
+  }
+  Status Compute(KernelContext& ctx) override {
+    StatusOr<RefPtr<Variable>> v = ResourceFromInput<Variable>(ctx, 0);
+    if (v.ok() && (*v)->IsInitialized()) {
+      (*v)->Assign(Tensor());
+      return absl::OkStatus();
+    }
+    if (ignore_missing_) return absl::OkStatus();
+    return v.ok() ? NoSuchVariable(ctx) : v.status();
+  }
+
+ private:
+  bool ignore_missing_ = true;
+};
+
+// Temporary variables live in the step's own resources.
+class TemporaryVariableKernel : public Kernel {
+ public:
+  Status Init(const KernelInit& init) override {
+    MR_ASSIGN_OR_RETURN(dtype_, init.Attr<DType>("dtype"));
+    MR_ASSIGN_OR_RETURN(const PartialShape shape, init.Attr<PartialShape>("shape"));
+    MR_ASSIGN_OR_RETURN(shape_, shape.ToShape());
+    MR_ASSIGN_OR_RETURN(name_, init.Attr<std::string>("var_name"));
+    if (name_.empty()) name_ = init.node_name;
+    return absl::OkStatus();
+  }
+  Status Compute(KernelContext& ctx) override {
+    if (!ctx.step().step_resources) return Internal("temporary variables need a step");
+    auto v = MakeRef<Variable>(dtype_, PartialShape(shape_));
+    MR_ASSIGN_OR_RETURN(Tensor memory, Tensor::Make(dtype_, shape_, ctx.device().allocator()));
+    v->Assign(std::move(memory));
+    MR_RETURN_IF_ERROR(ctx.step().step_resources->Create<Variable>("tmp", name_, v));
+    ctx.set_output_ref(0, std::move(v));
+    return absl::OkStatus();
+  }
+
+ private:
+  DType dtype_ = DType::kInvalid;
+  Shape shape_;
+  std::string name_;
+};
+
+class DestroyTemporaryVariableKernel : public Kernel {
+ public:
+  Status Init(const KernelInit& init) override {
+    MR_ASSIGN_OR_RETURN(name_, init.Attr<std::string>("var_name"));
+    return absl::OkStatus();
+  }
+  Status Compute(KernelContext& ctx) override {
+    if (!ctx.has_ref_input(0)) return BadHandle(ctx, 0, "is not a variable");
+    if (!ctx.step().step_resources) return Internal("temporary variables need a step");
+    MR_ASSIGN_OR_RETURN(Tensor value, ctx.ref_input(0).Read());
+    ctx.set_output(0, std::move(value));
+    return ctx.step().step_resources->Delete<Variable>("tmp", name_);
+  }
+
+ private:
+  std::string name_;
+};
+
+}  // namespace
+
+void RegisterStateKernels(KernelRegistry& r) {
+  r.Add<VariableKernel>({.op = "Variable"});
+  r.Add<VariableKernel>({.op = "VariableV2"});
+  r.Add<VarHandleKernel>({.op = "VarHandleOp"});
+  r.Add<AssignKernel>({.op = "Assign"});
+  r.AddFn({.op = "AssignAdd", .types = {{"T", Types("REAL|CPX")}}}, AssignAddRef<true>);
+  r.AddFn({.op = "AssignSub", .types = {{"T", Types("REAL|CPX")}}}, AssignAddRef<false>);
+  r.AddFn({.op = "AssignAddVariableOp", .types = {{"dtype", Types("REAL|CPX")}}}, AssignAddResource<true>);
+  r.AddFn({.op = "AssignSubVariableOp", .types = {{"dtype", Types("REAL|CPX")}}}, AssignAddResource<false>);
+  r.AddFn({.op = "AssignVariableOp"}, AssignResource);
+  r.AddFn({.op = "ReadVariableOp"}, ReadResource);
+  r.AddFn({.op = "IsVariableInitialized"}, IsInitializedRef);
+  r.AddFn({.op = "VarIsInitializedOp"}, IsInitializedResource);
+  r.AddFn({.op = "VariableShape"}, ShapeOfResource);
+  r.Add<CountUpToKernel>({.op = "CountUpTo"});
+  r.Add<CountUpToKernel>({.op = "ResourceCountUpTo"});
+  r.Add<DestroyResourceKernel>({.op = "DestroyResourceOp"});
+  r.Add<TemporaryVariableKernel>({.op = "TemporaryVariable"});
+  r.Add<DestroyTemporaryVariableKernel>({.op = "DestroyTemporaryVariable"});
+}
 
 }  // namespace millrace

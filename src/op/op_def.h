@@ -109,5 +109,6 @@ StatusOr<std::vector<DType>> ParseTypeSet(absl::string_view text);
 std::vector<DType> Types(absl::string_view text);
 
 StatusOr<wire::OpDef> OpDefToProto(const OpDef& op);
+StatusOr<OpDef> OpDefFromProto(const wire::OpDef& proto);  // an op library's entry, or a function's signature
 
 }  // namespace millrace

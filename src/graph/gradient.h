@@ -53,10 +53,12 @@ class GradContext {
  private:
   GraphBuilder builder_;
   Node* node_;
-  std::vector<Gradient> gradients_;
+  mutable std::vector<Gradient> gradients_;  // dy() keeps what it makes
   std::vector<Gradient> results_;
 };
 
+// Zeros of the dtype and shape of `like`.
+Output Zeros(const GraphBuilder& b, Output like);
 // Sum over the rows that share an index: dense form of a sparse gradient.
 Output Densify(const GraphBuilder& b, const IndexedSlices& s);
 // `g` (of the shape of a broadcast result) summed down to the shape of `x`.

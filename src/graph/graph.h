@@ -142,11 +142,19 @@ class Graph {
   Status InferShapes(Node* node);
   // Sets what the caller knows of an output; InvalidArgument when it contradicts.
   Status RefineShape(Output o, const PartialShape& shape);
+  // Removes every node with an id >= `mark`, an earlier num_node_ids(): how a failed transaction leaves no trace. Nodes
+  // older than the mark may not read newer ones.
+  void RollbackTo(int mark);
 
+  // The definition of an op of the registry, or the signature of a function of this graph; null when there is none.
+  const OpDef* FindOp(absl::string_view name) const;
   Node* Find(absl::string_view name) const;
   std::string UniqueName(absl::string_view prefix);  // case-insensitive; "x", "x_1", ...
   // Live nodes in construction order.
-  const std::vector<Node*>& nodes() const { return live_; }
+  const std::vector<Node*>& nodes() const {
+    if (has_removed_) DropRemoved();
+    return live_;
+  }
   int num_node_ids() const { return next_id_; }
 
   // The value of an output when it is a constant (a Const node, or a small integer computation on constants and known
@@ -164,21 +172,36 @@ class Graph {
   void set_versions(wire::VersionDef v) { versions_ = std::move(v); }
 
  private:
-  struct Impl;
-  Status Connect(Node* node);
+  friend class GraphImporter;
+  struct CachedConstant {
+    std::unique_ptr<Tensor> value;  // null: unknown as of `epoch`
+    uint64_t epoch = 0;
+  };
+
+  // Import adds a Merge before the NextIteration that feeds it: that input is null until SetInput.
+  StatusOr<Node*> Add(NodeSpec spec, bool may_lack_inputs);
+  Status CheckNewName(absl::string_view name) const;
+  Node* Insert(std::unique_ptr<Node> node, absl::Span<Node* const> control_inputs);
+  void Detach(Node* node);
   Status Infer(Node* node, bool refine);
+  void DropRemoved() const;
+  void RemoveFunction(const std::string& name);
 
   const OpRegistry* registry_;
   GraphLimits limits_;
   int next_id_ = 0;
-  std::vector<std::unique_ptr<Node>> storage_;
-  std::vector<Node*> live_;
-  absl::flat_hash_map<std::string, Node*> by_name_;
-  absl::flat_hash_map<std::string, int> name_counters_;  // lower-case prefixes in use
+  std::vector<std::unique_ptr<Node>> storage_;  // by id; null when removed
+  mutable std::vector<Node*> live_;
+  mutable bool has_removed_ = false;
+  absl::flat_hash_map<absl::string_view, Node*> by_name_;
+  absl::flat_hash_map<std::string, int> name_counters_;  // lower-case names in use, and the next suffix to try
   absl::flat_hash_map<std::string, std::unique_ptr<wire::FunctionDef>> functions_;
+  absl::flat_hash_map<std::string, std::unique_ptr<OpDef>> function_ops_;
   std::vector<wire::GradientDef> gradient_defs_;
   wire::VersionDef versions_;
-  mutable absl::flat_hash_map<Output, std::unique_ptr<Tensor>> constants_;
+  uint64_t shape_epoch_ = 0;  // advances when a shape or an edge of an existing node changes
+  mutable absl::flat_hash_map<Output, CachedConstant> constants_;
+  friend class ConstantEvaluator;
 };
 
 // Node and output order of a topological sort; ties go by construction order. InvalidArgument naming a node of a cycle

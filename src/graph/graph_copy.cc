@@ -16,7 +16,7 @@ StatusOr<Node*> Graph::CopyNode(const Node& from, absl::Span<const Output> input
   node->device_ = from.device_;
   node->assigned_device_ = from.assigned_device_;
   node->location_ = from.location_;
-  node->op_ = from.op_;
+  node->op_ = from.op_ != nullptr && from.op_->schema.empty() ? FindOp(from.op_name_) : from.op_;
   node->attrs_ = from.attrs_;
   node->signature_ = from.signature_;
   node->shapes_ = from.shapes_;

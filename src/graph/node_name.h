@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: Apache-2.0
+// What is a legal name.
+#pragma once
+
+#include "absl/strings/string_view.h"
+
+namespace millrace {
+
+// [A-Za-z0-9.][A-Za-z0-9_./>-]*; internal names may begin with '_'.
+bool IsNodeName(absl::string_view name, bool internal);
+// "/job:a/replica:0/task:1/device:CPU:0" in any part and order, "/cpu:0", "CPU:0", "".
+bool IsDeviceName(absl::string_view name);
+// Back edges of loops are the only ones that may close a cycle.
+bool IsMergeOp(absl::string_view op);
+bool IsNextIterationOp(absl::string_view op);
+
+}  // namespace millrace

@@ -79,7 +79,8 @@ Output GradContext::dy(int i) const {
 Output Zeros(const GraphBuilder& b, Output like) {
   const DType dtype = BaseType(like.dtype());
   const PartialShape& s = like.shape();
-  if (dtype == DType::kResource || dtype == DType::kVariant || !s.IsFullyDefined()) return b.ZerosLike(like);
+  const bool is_number = IsFloating(dtype) || IsComplex(dtype) || IsInteger(dtype) || dtype == DType::kBool;
+  if (!is_number || !s.IsFullyDefined()) return b.ZerosLike(like);
   const Output zero = b.ScalarOf(dtype, 0);
   return s.rank() == 0 ? zero : b.Op("Fill", {ShapeConst(b, s), zero});
 }

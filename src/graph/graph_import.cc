@@ -1,0 +1,527 @@
+// SPDX-License-Identifier: Apache-2.0
+// GraphDef -> Graph. Names are indexed first, then edges are resolved to node numbers, then nodes are added in
+// topological order (the least number that is ready first), and at last the back edges of loops. Every step is linear in
+// the size of the message, but for a logarithm in the queue of ready nodes. A failure anywhere rolls the graph back.
+#include <algorithm>
+#include <queue>
+
+#include "absl/container/flat_hash_map.h"
+#include "absl/container/flat_hash_set.h"
+#include "absl/strings/match.h"
+#include "absl/strings/strip.h"
+#include "base/logging.h"
+#include "graph/graph_def.h"
+#include "graph/infer_attrs.h"
+#include "graph/node_name.h"
+
+namespace millrace {
+
+namespace {
+
+// The newest form of GraphDef that this reader understands: that of TensorFlow 1.15.
+constexpr int kConsumerVersion = 134;
+
+absl::string_view Clip(absl::string_view name) { return name.substr(0, 200); }
+
+struct InputRef {
+  int source = -1;  // node number in the GraphDef; -1: `mapped`
+  int port = 0;     // -1: control
+  Output mapped;
+};
+
+}  // namespace
+
+class GraphImporter {
+ public:
+  GraphImporter(const wire::GraphDef& def, const ImportOptions& options, Graph* graph)
+      : def_(def), options_(options), graph_(graph), mark_(graph->num_node_ids()) {}
+
+  StatusOr<ImportResult> Run() {
+    const wire::VersionDef versions = graph_->versions_;
+    const size_t gradients = graph_->gradient_defs_.size();
+    const Status s = Import();
+    if (s.ok()) return std::move(result_);
+    graph_->RollbackTo(mark_);
+    for (const std::string& f : new_functions_) graph_->RemoveFunction(f);
+    graph_->gradient_defs_.resize(gradients);
+    graph_->versions_ = versions;
+    return s;
+  }
+
+ private:
+  Status Import() {
+    MR_RETURN_IF_ERROR(CheckVersions());
+    MR_RETURN_IF_ERROR(ReadInputMap());
+    MR_RETURN_IF_ERROR(ChoosePrefix());
+    MR_RETURN_IF_ERROR(AddLibrary());
+    MR_RETURN_IF_ERROR(IndexNames());
+    MR_RETURN_IF_ERROR(ResolveEdges());
+    MR_RETURN_IF_ERROR(AddNodes());
+    MR_RETURN_IF_ERROR(CloseLoops());
+    MR_RETURN_IF_ERROR(FindReturns());
+    ReportUnused();
+    return absl::OkStatus();
+  }
+
+  Status CheckVersions();
+  Status ReadInputMap();
+  Status ChoosePrefix();
+  Status AddLibrary();
+  Status IndexNames();
+  Status ResolveEdges();
+  Status ResolveInputs(int i);
+  Status AddNodes();
+  Status AddOne(int i);
+  Status CycleError(const std::vector<int>& pending) const;
+  StatusOr<AttrMap> ReadAttrs(const wire::NodeDef& node, const OpDef* op);
+  Status FillAttrs(const wire::NodeDef& node, const OpDef& op, AttrMap* attrs);
+  Status RenameColocation(const wire::NodeDef& node, AttrMap* attrs) const;
+  Status ApplyOutputShapes(Node* node, const AttrValue& shapes);
+  Status CheckPort(const wire::NodeDef& reader, const Node& source, int port) const;
+  Status CloseLoops();
+  Status FindReturns();
+  void ReportUnused();
+
+  bool IsBackEdge(int from, int to) const {
+    return IsMergeOp(def_.node[static_cast<size_t>(to)].op) && IsNextIterationOp(def_.node[static_cast<size_t>(from)].op);
+  }
+  absl::Span<const InputRef> InputsOf(int i) const {
+    const size_t begin = input_begin_[static_cast<size_t>(i)], end = input_begin_[static_cast<size_t>(i) + 1];
+    return absl::MakeConstSpan(inputs_).subspan(begin, end - begin);
+  }
+  int count() const { return static_cast<int>(def_.node.size()); }
+
+  struct MapEntry {
+    Output value;
+    std::string key;
+    bool used = false;
+  };
+
+  const wire::GraphDef& def_;
+  const ImportOptions& options_;
+  Graph* graph_;
+  const int mark_;
+  int producer_ = 0;
+  std::string prefix_;  // with its "/"
+  ImportResult result_;
+  std::vector<std::string> new_functions_;
+  absl::flat_hash_map<std::pair<absl::string_view, int>, MapEntry> input_map_;
+  absl::flat_hash_map<absl::string_view, int> index_;
+  std::vector<std::string> names_;  // final ones
+  std::vector<InputRef> inputs_;    // of all nodes, one after the other
+  std::vector<size_t> input_begin_;
+  std::vector<Node*> nodes_;
+  absl::flat_hash_set<absl::string_view> logged_ops_;
+};
+
+Status GraphImporter::CheckVersions() {
+  const wire::VersionDef v = def_.versions ? *def_.versions : wire::VersionDef();
+  producer_ = v.producer;
+  if (v.producer < 0) return InvalidArgument("GraphDef producer version ", v.producer, " is negative");
+  if (v.min_consumer > kConsumerVersion) {
+    return InvalidArgument("GraphDef min consumer version ", v.min_consumer, " above current version ",
+                           kConsumerVersion);
+  }
+  if (std::find(v.bad_consumers.begin(), v.bad_consumers.end(), kConsumerVersion) != v.bad_consumers.end()) {
+    return InvalidArgument("GraphDef disallows consumer version ", kConsumerVersion);
+  }
+  wire::VersionDef& mine = graph_->versions_;
+  if (graph_->nodes().empty()) {
+    mine = v;
+    return absl::OkStatus();
+  }
+  mine.producer = std::min(mine.producer, v.producer);
+  mine.min_consumer = std::max(mine.min_consumer, v.min_consumer);
+  for (int32_t bad : v.bad_consumers) {
+    if (std::find(mine.bad_consumers.begin(), mine.bad_consumers.end(), bad) == mine.bad_consumers.end()) {
+      mine.bad_consumers.push_back(bad);
+    }
+  }
+  return absl::OkStatus();
+}
+
+Status GraphImporter::ReadInputMap() {
+  for (const auto& [key, value] : options_.input_map) {
+    MR_ASSIGN_OR_RETURN(TensorName name, ParseTensorName(key));
+    if (!value) return InvalidArgument("input_map['", Clip(key), "'] has no value");
+    input_map_[{name.node, name.port}] = {value, key};
+  }
+  for (const auto& [key, node] : options_.control_map) {
+    if (node == nullptr) return InvalidArgument("control_map['", Clip(key), "'] has no value");
+    absl::string_view name = key;
+    absl::ConsumePrefix(&name, "^");
+    input_map_[{name, -1}] = {Output{node, -1}, key};
+  }
+  return absl::OkStatus();
+}
+
+Status GraphImporter::ChoosePrefix() {
+  absl::string_view prefix = options_.prefix;
+  absl::ConsumeSuffix(&prefix, "/");
+  if (prefix.empty()) return absl::OkStatus();
+  if (!IsNodeName(prefix, false)) {
+    return InvalidArgument("Imported node name prefix '", Clip(options_.prefix), "' would lead to invalid node names");
+  }
+  std::string name(prefix);
+  if (options_.uniquify_prefix) {
+    const auto taken = [this](const std::string& p) {
+      if (graph_->Find(p) != nullptr) return true;
+      const std::string scope = p + "/";
+      return std::any_of(graph_->nodes().begin(), graph_->nodes().end(),
+                         [&](const Node* n) { return absl::StartsWith(n->name(), scope); });
+    };
+    for (int i = 1; taken(name); ++i) name = absl::StrCat(prefix, "_", i);
+  }
+  prefix_ = name + "/";
+  return absl::OkStatus();
+}
+
+Status GraphImporter::AddLibrary() {
+  if (!def_.library) return absl::OkStatus();
+  for (const wire::FunctionDef& f : def_.library->function) {
+    const bool known = f.signature && graph_->FindFunction(f.signature->name) != nullptr;
+    MR_RETURN_IF_ERROR(graph_->AddFunction(f));
+    if (!known) new_functions_.push_back(f.signature->name);
+  }
+  for (const wire::GradientDef& g : def_.library->gradient) MR_RETURN_IF_ERROR(graph_->AddGradientDef(g));
+  return absl::OkStatus();
+}
+
+Status GraphImporter::IndexNames() {
+  if (static_cast<int64_t>(def_.node.size()) > graph_->limits_.max_nodes - graph_->next_id_) {
+    return ResourceExhausted("the graph would exceed its limit of ", graph_->limits_.max_nodes, " nodes");
+  }
+  index_.reserve(def_.node.size());
+  for (int i = 0; i < count(); ++i) {
+    const std::string& name = def_.node[static_cast<size_t>(i)].name;
+    if (name.size() + prefix_.size() > graph_->limits_.max_name) {
+      return InvalidArgument("node name of ", name.size(), " bytes exceeds the limit of ", graph_->limits_.max_name);
+    }
+    if (!IsNodeName(name, false)) {
+      return InvalidArgument("Node '", Clip(name), "': Node name contains invalid characters");
+    }
+    if (!index_.emplace(name, i).second) return InvalidArgument("Node '", name, "' is not unique");
+  }
+  names_.reserve(def_.node.size());
+  absl::flat_hash_set<std::string> chosen;
+  for (const wire::NodeDef& node : def_.node) {
+    std::string name = prefix_ + node.name;
+    if (graph_->Find(name) != nullptr) {
+      if (!options_.uniquify_names) return InvalidArgument("Node name '", name, "' already exists in the Graph");
+      const std::string base = name;
+      for (int i = 1;; ++i) {
+        name = absl::StrCat(base, "_", i);
+        if (graph_->Find(name) != nullptr || chosen.contains(name)) continue;
+        absl::string_view bare = name;
+        bare.remove_prefix(prefix_.size());
+        if (!index_.contains(bare)) break;
+      }
+      chosen.insert(name);
+    }
+    names_.push_back(std::move(name));
+  }
+  return absl::OkStatus();
+}
+
+Status GraphImporter::ResolveInputs(int i) {
+  const wire::NodeDef& node = def_.node[static_cast<size_t>(i)];
+  bool control_seen = false;
+  for (const std::string& text : node.input) {
+    auto name = ParseTensorName(text);
+    if (!name.ok()) return Annotate(name.status(), absl::StrCat("Node '", node.name, "': "));
+    if (name->port < 0) {
+      control_seen = true;
+    } else if (control_seen) {
+      return InvalidArgument("Node '", node.name, "': Control dependencies must come after regular dependencies");
+    }
+    InputRef ref;
+    ref.port = name->port;
+    if (auto mapped = input_map_.find({name->node, name->port}); mapped != input_map_.end()) {
+      mapped->second.used = true;
+      ref.mapped = mapped->second.value;
+    } else if (auto it = index_.find(name->node); it != index_.end()) {
+      ref.source = it->second;
+    } else {
+      return InvalidArgument("Node '", node.name, "': Unknown input node '", Clip(text), "'");
+    }
+    inputs_.push_back(ref);
+  }
+  return absl::OkStatus();
+}
+
+Status GraphImporter::ResolveEdges() {
+  input_begin_.reserve(def_.node.size() + 1);
+  input_begin_.push_back(0);
+  for (int i = 0; i < count(); ++i) {
+    MR_RETURN_IF_ERROR(ResolveInputs(i));
+    input_begin_.push_back(inputs_.size());
+  }
+  return absl::OkStatus();
+}
+
+Status GraphImporter::AddNodes() {
+  const size_t n = def_.node.size();
+  std::vector<int> pending(n, 0);
+  std::vector<size_t> reader_begin(n + 1, 0);
+  const auto for_each_edge = [&](auto&& visit) {
+    for (int i = 0; i < count(); ++i) {
+      for (const InputRef& in : InputsOf(i)) {
+        if (in.source >= 0 && !(in.port >= 0 && IsBackEdge(in.source, i))) visit(in.source, i);
+      }
+    }
+  };
+  for_each_edge([&](int from, int to) {
+    ++pending[static_cast<size_t>(to)];
+    ++reader_begin[static_cast<size_t>(from) + 1];
+  });
+  for (size_t i = 0; i < n; ++i) reader_begin[i + 1] += reader_begin[i];
+  std::vector<int> readers(reader_begin[n]);
+  std::vector<size_t> next(reader_begin.begin(), reader_begin.end() - 1);
+  for_each_edge([&](int from, int to) { readers[next[static_cast<size_t>(from)]++] = to; });
+
+  nodes_.assign(n, nullptr);
+  std::priority_queue<int, std::vector<int>, std::greater<int>> ready;
+  for (int i = 0; i < count(); ++i) {
+    if (pending[static_cast<size_t>(i)] == 0) ready.push(i);
+  }
+  size_t added = 0;
+  for (; !ready.empty(); ++added) {
+    const int i = ready.top();
+    ready.pop();
+    MR_RETURN_IF_ERROR(AddOne(i));
+    for (size_t r = reader_begin[static_cast<size_t>(i)]; r < reader_begin[static_cast<size_t>(i) + 1]; ++r) {
+      if (--pending[static_cast<size_t>(readers[r])] == 0) ready.push(readers[r]);
+    }
+  }
+  return added == n ? absl::OkStatus() : CycleError(pending);
+}
+
+Status GraphImporter::CycleError(const std::vector<int>& pending) const {
+  // From any waiting node, walking back along waiting nodes ends in a cycle.
+  int at = static_cast<int>(std::find_if(pending.begin(), pending.end(), [](int p) { return p > 0; }) - pending.begin());
+  std::vector<bool> seen(pending.size(), false);
+  while (!seen[static_cast<size_t>(at)]) {
+    seen[static_cast<size_t>(at)] = true;
+    for (const InputRef& in : InputsOf(at)) {
+      if (in.source >= 0 && pending[static_cast<size_t>(in.source)] > 0 && !(in.port >= 0 && IsBackEdge(in.source, at))) {
+        at = in.source;
+        break;
+      }
+    }
+  }
+  return InvalidArgument("Graph is invalid, contains a cycle through node '", def_.node[static_cast<size_t>(at)].name,
+                         "'");
+}
+
+Status GraphImporter::CheckPort(const wire::NodeDef& reader, const Node& source, int port) const {
+  const int limit = source.op() != nullptr ? source.num_outputs() : kMaxUnknownOutputs;
+  if (port < limit) return absl::OkStatus();
+  return InvalidArgument("Node '", reader.name, "': Connecting to invalid output ", port, " of source node ",
+                         source.name(), " which has ", limit, " outputs.");
+}
+
+StatusOr<AttrMap> GraphImporter::ReadAttrs(const wire::NodeDef& node, const OpDef* op) {
+  AttrMap attrs;
+  for (const auto& [name, proto] : node.attr) {
+    auto value = AttrFromProto(proto);
+    if (!value.ok()) {
+      return Annotate(value.status(), absl::StrCat("NodeDef '", node.name, "': attribute '", Clip(name), "': "));
+    }
+    attrs.emplace_hint(attrs.end(), name, *std::move(value));
+  }
+  if (op != nullptr) {
+    MR_RETURN_IF_ERROR(Annotate(FillAttrs(node, *op, &attrs), absl::StrCat("NodeDef '", node.name, "': ")));
+  }
+  MR_RETURN_IF_ERROR(RenameColocation(node, &attrs));
+  return attrs;
+}
+
+// Defaults, and what old writers left out or spelled otherwise.
+Status GraphImporter::FillAttrs(const wire::NodeDef& node, const OpDef& op, AttrMap* attrs) {
+  if (node.op == "StridedSlice" || node.op == "StridedSliceGrad") {
+    if (auto it = attrs->find("ellipse_mask"); it != attrs->end()) {
+      attrs->emplace("ellipsis_mask", it->second);
+      attrs->erase("ellipse_mask");
+    }
+  } else if (node.op == "MaxPoolWithArgmax" || node.op == "MaxPoolGradWithArgmax") {
+    attrs->emplace("T", AttrValue(DType::kFloat));
+  } else if (node.op == "Placeholder" && producer_ <= 21) {
+    auto it = attrs->find("shape");
+    const PartialShape* shape = it == attrs->end() ? nullptr : it->second.get<PartialShape>();
+    if (shape != nullptr && shape->rank() == 0) it->second = AttrValue(PartialShape());
+  }
+  if (producer_ <= 4) {
+    for (const AttrDef& def : op.attrs) {
+      if (def.is_list && !def.has_default && !def.has_minimum) attrs->emplace(def.name, AttrValue(EmptyListAttr()));
+    }
+  }
+  std::vector<std::string> unknown;
+  MR_RETURN_IF_ERROR(CompleteAttrs(op, attrs, &unknown));
+  if (!unknown.empty() && logged_ops_.insert(op.name).second) {
+    LogInfo("op ", op.name, " (node '", node.name, "') has the unknown attribute '", Clip(unknown[0]), "'",
+            unknown.size() > 1 ? absl::StrCat(" and ", unknown.size() - 1, " more") : "", "; kept and ignored");
+  }
+  return absl::OkStatus();
+}
+
+Status GraphImporter::RenameColocation(const wire::NodeDef& node, AttrMap* attrs) const {
+  auto it = attrs->find("_class");
+  if (it == attrs->end()) return absl::OkStatus();
+  const auto* groups = it->second.get<std::vector<std::string>>();
+  if (groups == nullptr) return absl::OkStatus();
+  std::vector<std::string> renamed = *groups;
+  for (std::string& group : renamed) {
+    absl::string_view target = group;
+    if (!absl::ConsumePrefix(&target, "loc:@")) continue;
+    if (auto found = index_.find(target); found != index_.end()) {
+      group = absl::StrCat("loc:@", names_[static_cast<size_t>(found->second)]);
+    } else if (options_.validate_colocation && graph_->Find(target) == nullptr) {
+      return InvalidArgument("Node '", node.name, "' expects to be colocated with unknown node '", Clip(target), "'");
+    }
+  }
+  it->second = AttrValue(std::move(renamed));
+  return absl::OkStatus();
+}
+
+Status GraphImporter::ApplyOutputShapes(Node* node, const AttrValue& value) {
+  const auto* shapes = value.get<std::vector<PartialShape>>();
+  if (shapes == nullptr) {
+    if (value.get<EmptyListAttr>()) return absl::OkStatus();
+    return InvalidArgument("Node '", node->name(), "' has an _output_shapes attribute that is no list of shapes");
+  }
+  if (static_cast<int>(shapes->size()) != node->num_outputs()) {
+    return InvalidArgument("Node '", node->name(), "' has ", node->num_outputs(),
+                           " outputs but the _output_shapes attribute specifies shapes for ", shapes->size(), " outputs");
+  }
+  for (int i = 0; i < node->num_outputs(); ++i) {
+    const PartialShape& said = (*shapes)[static_cast<size_t>(i)];
+    if (node->shape(i).IsCompatibleWith(said)) {
+      MR_RETURN_IF_ERROR(graph_->RefineShape(node->output(i), said));
+    } else if (producer_ <= 21) {
+      node->set_shape(i, said);  // old writers knew better than some shape functions
+      ++graph_->shape_epoch_;
+    } else {
+      return InvalidArgument("Node '", node->name(), "' has an _output_shapes attribute inconsistent with the GraphDef ",
+                             "for output #", i, ": ", said.ToString(), " and ", node->shape(i).ToString());
+    }
+  }
+  return absl::OkStatus();
+}
+
+Status GraphImporter::AddOne(int i) {
+  const wire::NodeDef& def = def_.node[static_cast<size_t>(i)];
+  NodeSpec spec;
+  spec.name = names_[static_cast<size_t>(i)];
+  spec.op = def.op;
+  spec.device = def.device.empty() ? options_.default_device : def.device;
+  if (!IsDeviceName(spec.device)) {
+    return InvalidArgument("Node '", def.name, "': Malformed device specification '", Clip(spec.device), "'");
+  }
+  const OpDef* op = graph_->FindOp(def.op);
+  if (def.op.empty() || def.op.size() > 1000) return InvalidArgument("Node '", def.name, "': bad op name");
+  if (def.op[0] == '_' && graph_->FindFunction(def.op) == nullptr) {
+    return InvalidArgument("Node '", def.name, "': op '", def.op, "' is internal to the runtime");
+  }
+  if (op != nullptr && op->deprecation_version > 0 && producer_ >= op->deprecation_version) {
+    return Unimplemented("Node '", def.name, "': Op ", op->name, " is not available in GraphDef version ", producer_,
+                         ". It has been removed in version ", op->deprecation_version, ". ", op->deprecation_reason);
+  }
+  MR_ASSIGN_OR_RETURN(spec.attrs, ReadAttrs(def, op));
+  AttrValue output_shapes;
+  if (auto it = spec.attrs.find("_output_shapes"); op != nullptr && it != spec.attrs.end()) {
+    output_shapes = std::move(it->second);
+    spec.attrs.erase(it);
+  }
+  bool reads_import = false, lacks_inputs = false;
+  for (const InputRef& in : InputsOf(i)) {
+    Output from = in.mapped;
+    if (in.source >= 0) {
+      reads_import = true;
+      Node* source = nodes_[static_cast<size_t>(in.source)];
+      from = Output{source, in.port};
+      if (in.port >= 0 && source == nullptr) {
+        lacks_inputs = true;  // a back edge
+        from = Output();
+      } else if (in.port >= 0) {
+        MR_RETURN_IF_ERROR(CheckPort(def, *source, in.port));
+      }
+    } else if (in.port >= 0) {
+      MR_RETURN_IF_ERROR(CheckPort(def, *from.node, from.index));
+    }
+    if (in.port >= 0) {
+      spec.inputs.push_back(from);
+    } else {
+      spec.control_inputs.push_back(from.node);
+    }
+  }
+  if (!reads_import) {
+    spec.control_inputs.insert(spec.control_inputs.end(), options_.control_dependencies.begin(),
+                               options_.control_dependencies.end());
+  }
+  if (lacks_inputs && op == nullptr) return InvalidArgument("Node '", def.name, "': loop of an unknown op");
+  auto node = op == nullptr ? graph_->AddUnknownNode(std::move(spec)) : graph_->Add(std::move(spec), lacks_inputs);
+  if (!node.ok()) return node.status();
+  nodes_[static_cast<size_t>(i)] = *node;
+  return op == nullptr ? absl::OkStatus() : ApplyOutputShapes(*node, output_shapes);
+}
+
+Status GraphImporter::CloseLoops() {
+  for (int i = 0; i < count(); ++i) {
+    if (!IsMergeOp(def_.node[static_cast<size_t>(i)].op)) continue;
+    int position = 0;
+    for (const InputRef& in : InputsOf(i)) {
+      if (in.port < 0) break;
+      Node* node = nodes_[static_cast<size_t>(i)];
+      if (!node->input(position)) {
+        Node* source = nodes_[static_cast<size_t>(in.source)];
+        MR_RETURN_IF_ERROR(CheckPort(def_.node[static_cast<size_t>(i)], *source, in.port));
+        MR_RETURN_IF_ERROR(graph_->SetInput(node, position, Output{source, in.port}));
+      }
+      ++position;
+    }
+  }
+  return absl::OkStatus();
+}
+
+Status GraphImporter::FindReturns() {
+  for (const std::string& text : options_.return_outputs) {
+    MR_ASSIGN_OR_RETURN(TensorName name, ParseTensorName(text));
+    if (name.port < 0) return InvalidArgument("'", Clip(text), "' is not an output");
+    if (auto mapped = input_map_.find({name.node, name.port}); mapped != input_map_.end()) {
+      mapped->second.used = true;
+      result_.return_outputs.push_back(mapped->second.value);
+      continue;
+    }
+    auto it = index_.find(name.node);
+    if (it == index_.end()) return InvalidArgument("Requested return tensor '", Clip(text), "' not found in graph def");
+    Node* node = nodes_[static_cast<size_t>(it->second)];
+    if (name.port >= node->num_outputs() && (node->op() != nullptr || name.port >= kMaxUnknownOutputs)) {
+      return InvalidArgument("Invalid return output ", name.port, " of node '", node->name(), "', which has ",
+                             node->num_outputs(), " output(s)");
+    }
+    result_.return_outputs.push_back(Output{node, name.port});
+  }
+  for (const std::string& name : options_.return_nodes) {
+    auto it = index_.find(name);
+    if (it == index_.end()) return InvalidArgument("Requested return node '", Clip(name), "' not found in graph def");
+    result_.return_nodes.push_back(nodes_[static_cast<size_t>(it->second)]);
+  }
+  return absl::OkStatus();
+}
+
+// Keys that nothing read and that name nothing in the message.
+void GraphImporter::ReportUnused() {
+  for (const auto& [key, entry] : input_map_) {
+    if (entry.used) continue;
+    auto it = index_.find(key.first);
+    if (it != index_.end() && key.second < nodes_[static_cast<size_t>(it->second)]->num_outputs()) continue;
+    result_.unused_input_map.push_back(entry.key);
+  }
+  std::sort(result_.unused_input_map.begin(), result_.unused_input_map.end());
+}
+
+StatusOr<ImportResult> ImportGraphDef(const wire::GraphDef& def, const ImportOptions& options, Graph* graph) {
+  return GraphImporter(def, options, graph).Run();
+}
+
+}  // namespace millrace

@@ -18,6 +18,7 @@
 #include "base/thread_pool.h"
 
 #include <pthread.h>
+#include <sched.h>
 #include <signal.h>
 
 #include <algorithm>
@@ -79,6 +80,9 @@ SpinEnd SpinUntil(Ready ready) {
       Pause();
       if (ready()) return SpinEnd::kReady;
     }
+    // Where more threads than cores run, the one waited for may need this core.
+    ::sched_yield();
+    if (ready()) return SpinEnd::kReady;
     const int64_t now = Nanos();
     if (now - last > kDescheduledNanos) return SpinEnd::kDescheduled;
     if (now - start > kSpinNanos) return SpinEnd::kTimeout;

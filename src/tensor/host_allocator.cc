@@ -1,48 +1,48 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <algorithm>
-#include <atomic>
 #include <cstdlib>
 
-#include "tensor/allocator.h"
+#include "absl/strings/numbers.h"
+#include "base/logging.h"
+#include "tensor/caching_allocator.h"
+#include "tensor/plain_allocator.h"
 
 namespace millrace {
 namespace {
 
-class PlainAllocator final : public Allocator {
- public:
-  std::string name() const override { return "host"; }
+#if defined(__has_feature)
+#define MR_HAS_FEATURE(f) __has_feature(f)
+#else
+#define MR_HAS_FEATURE(f) 0
+#endif
 
-  void* Allocate(size_t bytes) override {
-    constexpr size_t kMaxBytes = size_t{1} << 46;
-    if (bytes > kMaxBytes) return nullptr;
-    void* const p = std::aligned_alloc(kAlignment, (std::max<size_t>(bytes, 1) + kAlignment - 1) / kAlignment * kAlignment);
-    if (p == nullptr) return nullptr;
-    const int64_t in_use = in_use_.fetch_add(static_cast<int64_t>(bytes)) + static_cast<int64_t>(bytes);
-    for (int64_t peak = peak_.load(); in_use > peak && !peak_.compare_exchange_weak(peak, in_use);) {
-    }
-    allocations_.fetch_add(1);
-    return p;
-  }
-  void Deallocate(void* p, size_t bytes) override {
-    if (p == nullptr) return;
-    in_use_.fetch_sub(static_cast<int64_t>(bytes));
-    std::free(p);
-  }
-  AllocatorStats Stats() const override {
-    return {.bytes_in_use = in_use_, .peak_bytes_in_use = peak_, .num_allocations = allocations_, .bytes_reserved = in_use_};
-  }
-  void ResetPeak() override { peak_ = in_use_.load(); }
+#if defined(__SANITIZE_ADDRESS__) || MR_HAS_FEATURE(address_sanitizer)
+constexpr bool kCaching = false;
+#else
+constexpr bool kCaching = true;
+#endif
 
- private:
-  std::atomic<int64_t> in_use_{0};
-  std::atomic<int64_t> peak_{0};
-  std::atomic<int64_t> allocations_{0};
-};
+int64_t LimitFromEnvironment() {
+  const char* const text = std::getenv("MILLRACE_MEMORY_LIMIT_BYTES");
+  if (text == nullptr) return 0;
+  int64_t limit;
+  if (absl::SimpleAtoi(text, &limit) && limit > 0) return limit;
+  LogWarning("ignoring MILLRACE_MEMORY_LIMIT_BYTES=", text, ": not a positive number");
+  return 0;
+}
+
+Allocator& MakeHostAllocator() {
+  const int64_t limit = LimitFromEnvironment();
+  if constexpr (kCaching) {
+    return CachingAllocator::Instance(limit);
+  } else {
+    return *new PlainAllocator(limit);
+  }
+}
 
 }  // namespace
 
 Allocator& HostAllocator() {
-  static PlainAllocator& allocator = *new PlainAllocator;
+  static Allocator& allocator = MakeHostAllocator();
   return allocator;
 }
 

@@ -1,0 +1,284 @@
+// SPDX-License-Identifier: Apache-2.0
+// A thread's cache has a stack of free objects per size class. An empty stack takes a batch from the central stack of
+// its class, a full one gives a batch back. The central stacks live on spans carved from their own address space, so the
+// small objects, which never go back, do not split up the arena.
+//
+// A thread counts its use privately and settles the count with the common one from time to time.
+#include "tensor/caching_allocator.h"
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <utility>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/container/flat_hash_set.h"
+#include "absl/synchronization/mutex.h"
+
+namespace millrace {
+namespace {
+
+constexpr size_t kUnit = Allocator::kAlignment;
+constexpr size_t kFineClasses = 16;  // of one unit each, then 8 per power of two
+constexpr size_t kNumClasses = kFineClasses + 5 * 8;
+constexpr int64_t kUnsettled = 64 << 10;
+constexpr size_t kBatchBytes = 16 << 10;
+constexpr size_t kSpanBytes = 64 << 10;
+
+constexpr size_t ClassBytes(size_t size_class) {
+  if (size_class < kFineClasses) return (size_class + 1) * kUnit;
+  const size_t i = size_class - kFineClasses;
+  return (kFineClasses * kUnit << (i / 8)) / 8 * (9 + i % 8);
+}
+static_assert(ClassBytes(kNumClasses - 1) == CachingAllocator::kMaxSmall);
+
+// The class of n units, for n from 0 on.
+constexpr auto kClassOfUnits = [] {
+  std::array<uint8_t, CachingAllocator::kMaxSmall / kUnit + 1> table{};
+  for (size_t units = 0, size_class = 0; units < table.size(); ++units) {
+    if (units * kUnit > ClassBytes(size_class)) ++size_class;
+    table[units] = static_cast<uint8_t>(size_class);
+  }
+  return table;
+}();
+
+size_t ClassOf(size_t bytes) { return kClassOfUnits[(bytes + kUnit - 1) / kUnit]; }
+
+constexpr uint32_t BatchOf(size_t size_class) {
+  return static_cast<uint32_t>(std::clamp<size_t>(kBatchBytes / ClassBytes(size_class), 2, 64));
+}
+
+struct FreeObject {
+  FreeObject* next;
+};
+
+struct Stack {
+  FreeObject* top = nullptr;
+  uint32_t count = 0;
+
+  void Push(void* p) {
+    top = new (p) FreeObject{top};
+    ++count;
+  }
+  void* Pop() {
+    FreeObject* const p = top;
+    top = p->next;
+    --count;
+    return p;
+  }
+};
+
+// Only the owner writes; Stats() reads from other threads.
+class OwnedCounter {
+ public:
+  void Add(int64_t n) { value_.store(get() + n, std::memory_order_relaxed); }
+  int64_t Reset() {
+    const int64_t old = get();
+    value_.store(0, std::memory_order_relaxed);
+    return old;
+  }
+  int64_t get() const { return value_.load(std::memory_order_relaxed); }
+
+ private:
+  std::atomic<int64_t> value_{0};
+};
+
+}  // namespace
+
+struct CachingAllocator::Cache {
+  Stack stacks[kNumClasses];
+  OwnedCounter unsettled;
+  OwnedCounter allocations;
+};
+
+struct CachingAllocator::Central {
+  struct alignas(64) Class {
+    absl::Mutex mu;
+    Stack free ABSL_GUARDED_BY(mu);
+    char* span ABSL_GUARDED_BY(mu) = nullptr;  // the part not handed out yet
+    char* span_end ABSL_GUARDED_BY(mu) = nullptr;
+  };
+
+  Class classes[kNumClasses];
+  absl::Mutex span_mu;
+  AddressSpace spans ABSL_GUARDED_BY(span_mu);
+  mutable absl::Mutex caches_mu;
+  absl::flat_hash_set<const Cache*> caches ABSL_GUARDED_BY(caches_mu);
+
+  bool NewSpan(Class& c, size_t object_bytes) ABSL_EXCLUSIVE_LOCKS_REQUIRED(c.mu) {
+    const size_t bytes = std::max(kSpanBytes, object_bytes * 8) / object_bytes * object_bytes;
+    const absl::MutexLock lock(&span_mu);
+    char* const span = spans.Take(bytes);
+    if (span == nullptr) return false;
+    c.span = span;
+    c.span_end = span + bytes;
+    return true;
+  }
+
+  void* PopOne(size_t size_class, Class& c) ABSL_EXCLUSIVE_LOCKS_REQUIRED(c.mu) {
+    if (c.free.top != nullptr) return c.free.Pop();
+    const size_t bytes = ClassBytes(size_class);
+    if (c.span == c.span_end && !NewSpan(c, bytes)) return nullptr;
+    return std::exchange(c.span, c.span + bytes);
+  }
+};
+
+thread_local CachingAllocator::Cache* CachingAllocator::t_cache = nullptr;
+// Has no destructor, so it can be read while the thread's other objects go.
+static thread_local bool t_ended = false;
+
+// Gives a thread's cache back when the thread ends. Other thread-local objects may still free memory after that.
+struct CachingAllocator::CacheOwner {
+  CachingAllocator* allocator = nullptr;
+  ~CacheOwner() {
+    t_ended = true;
+    if (t_cache != nullptr) allocator->Retire(std::exchange(t_cache, nullptr));
+  }
+};
+
+CachingAllocator::CachingAllocator(int64_t bytes_limit) : limit_(bytes_limit), central_(std::make_unique<Central>()) {}
+CachingAllocator::~CachingAllocator() = default;
+
+CachingAllocator& CachingAllocator::Instance(int64_t bytes_limit) {
+  static CachingAllocator& allocator = *new CachingAllocator(bytes_limit);
+  return allocator;
+}
+
+CachingAllocator::Cache* CachingAllocator::ThreadCache() {
+  if (t_ended) return nullptr;
+  static thread_local CacheOwner owner;
+  owner.allocator = this;
+  t_cache = new Cache;
+  const absl::MutexLock lock(&central_->caches_mu);
+  central_->caches.insert(t_cache);
+  return t_cache;
+}
+
+void CachingAllocator::Retire(Cache* cache) {
+  for (size_t i = 0; i < kNumClasses; ++i) {
+    while (cache->stacks[i].count > 0) Spill(*cache, i);
+  }
+  SettleUse(*cache);
+  {
+    const absl::MutexLock lock(&central_->caches_mu);
+    central_->caches.erase(cache);
+    allocations_.fetch_add(cache->allocations.get(), std::memory_order_relaxed);
+  }
+  delete cache;
+}
+
+void CachingAllocator::AddUse(int64_t bytes) {
+  const int64_t now = in_use_.fetch_add(bytes, std::memory_order_relaxed) + bytes;
+  for (int64_t peak = peak_.load(std::memory_order_relaxed);
+       now > peak && !peak_.compare_exchange_weak(peak, now, std::memory_order_relaxed);) {
+  }
+}
+
+void CachingAllocator::SettleUse(Cache& cache) { AddUse(cache.unsettled.Reset()); }
+
+bool CachingAllocator::MayUse(size_t bytes) const {
+  return limit_ == 0 || static_cast<int64_t>(bytes) <= limit_ - in_use_.load(std::memory_order_relaxed);
+}
+
+void* CachingAllocator::Allocate(size_t bytes) {
+  Cache* const cache = t_cache;
+  if (bytes > kMaxSmall || cache == nullptr) return AllocateSlow(bytes);
+  const size_t size_class = ClassOf(bytes);
+  Stack& stack = cache->stacks[size_class];
+  void* const p = __builtin_expect(stack.top != nullptr, 1) ? stack.Pop() : Refill(*cache, size_class);
+  if (p == nullptr) return nullptr;
+  cache->allocations.Add(1);
+  cache->unsettled.Add(static_cast<int64_t>(bytes));
+  if (cache->unsettled.get() > kUnsettled) SettleUse(*cache);
+  return p;
+}
+
+void CachingAllocator::Deallocate(void* p, size_t bytes) {
+  Cache* const cache = t_cache;
+  if (bytes > kMaxSmall || cache == nullptr || p == nullptr) return DeallocateSlow(p, bytes);
+  const size_t size_class = ClassOf(bytes);
+  Stack& stack = cache->stacks[size_class];
+  stack.Push(p);
+  if (stack.count > 2 * BatchOf(size_class)) Spill(*cache, size_class);
+  cache->unsettled.Add(-static_cast<int64_t>(bytes));
+  if (cache->unsettled.get() < -kUnsettled) SettleUse(*cache);
+}
+
+void* CachingAllocator::AllocateSlow(size_t bytes) {
+  if (bytes > kMaxSmall) return AllocateLarge(bytes);
+  if (ThreadCache() != nullptr) return Allocate(bytes);
+  const size_t size_class = ClassOf(bytes);
+  Central::Class& c = central_->classes[size_class];
+  const absl::MutexLock lock(&c.mu);
+  void* const p = central_->PopOne(size_class, c);
+  if (p != nullptr) AddUse(static_cast<int64_t>(bytes));
+  return p;
+}
+
+void CachingAllocator::DeallocateSlow(void* p, size_t bytes) {
+  if (p == nullptr) return;
+  if (bytes > kMaxSmall) {
+    AddUse(-static_cast<int64_t>(bytes));
+    return arena_.Deallocate(p);
+  }
+  if (ThreadCache() != nullptr) return Deallocate(p, bytes);
+  AddUse(-static_cast<int64_t>(bytes));
+  Central::Class& c = central_->classes[ClassOf(bytes)];
+  const absl::MutexLock lock(&c.mu);
+  c.free.Push(p);
+}
+
+void* CachingAllocator::AllocateLarge(size_t bytes) {
+  if (bytes > Arena::kMaxBytes || !MayUse(bytes)) return nullptr;
+  void* const p = arena_.Allocate(bytes);
+  if (p == nullptr) return nullptr;
+  AddUse(static_cast<int64_t>(bytes));
+  allocations_.fetch_add(1, std::memory_order_relaxed);
+  return p;
+}
+
+// One object for the caller and up to a batch less one for the cache.
+void* CachingAllocator::Refill(Cache& cache, size_t size_class) {
+  if (!MayUse(ClassBytes(size_class))) return nullptr;
+  Central::Class& c = central_->classes[size_class];
+  const absl::MutexLock lock(&c.mu);
+  void* const result = central_->PopOne(size_class, c);
+  for (uint32_t i = 1; result != nullptr && i < BatchOf(size_class); ++i) {
+    // Memory never touched stays so until somebody needs it.
+    if (c.free.top == nullptr) break;
+    cache.stacks[size_class].Push(c.free.Pop());
+  }
+  return result;
+}
+
+void CachingAllocator::Spill(Cache& cache, size_t size_class) {
+  Stack& stack = cache.stacks[size_class];
+  Central::Class& c = central_->classes[size_class];
+  const absl::MutexLock lock(&c.mu);
+  for (uint32_t i = BatchOf(size_class); i > 0 && stack.count > 0; --i) c.free.Push(stack.Pop());
+}
+
+AllocatorStats CachingAllocator::Stats() const {
+  AllocatorStats stats;
+  {
+    const absl::MutexLock lock(&central_->caches_mu);
+    stats.num_allocations = allocations_.load(std::memory_order_relaxed);
+    for (const Cache* cache : central_->caches) {
+      stats.bytes_in_use += cache->unsettled.get();
+      stats.num_allocations += cache->allocations.get();
+    }
+  }
+  stats.bytes_in_use = std::max<int64_t>(0, stats.bytes_in_use + in_use_.load(std::memory_order_relaxed));
+  stats.peak_bytes_in_use = std::max(peak_.load(std::memory_order_relaxed), stats.bytes_in_use);
+  stats.bytes_reserved = static_cast<int64_t>(arena_.usage().committed);
+  {
+    const absl::MutexLock lock(&central_->span_mu);
+    stats.bytes_reserved += static_cast<int64_t>(central_->spans.committed_bytes());
+  }
+  stats.bytes_limit = limit_;
+  return stats;
+}
+
+void CachingAllocator::ResetPeak() { peak_.store(in_use_.load(std::memory_order_relaxed), std::memory_order_relaxed); }
+
+}  // namespace millrace

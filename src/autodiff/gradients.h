@@ -3,6 +3,9 @@
 // each op's gradient function, sums over paths, and puts zeros for outputs that nothing flows into.
 #pragma once
 
+#include <functional>
+#include <map>
+#include <string>
 #include <vector>
 
 #include "graph/gradient.h"
@@ -13,6 +16,9 @@ struct GradientOptions {
   std::vector<Output> stop_gradients;  // treated as constants
   bool colocate = false;               // gradient ops carry the colocation of their forward op
   bool aggregate_with_accumulate = false;
+  // The client's own gradient functions: by the name in a node's attribute _gradient_op_type, or by op type. They come
+  // before those of the registry.
+  std::map<std::string, std::function<Status(GradContext&)>, std::less<>> custom;
 };
 
 // Adds to builder.graph() the nodes that compute d(sum of ys)/d xs. `grad_ys` is empty (ones) or one per y (a null Output

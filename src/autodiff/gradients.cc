@@ -1,0 +1,254 @@
+// SPDX-License-Identifier: Apache-2.0
+// The nodes between xs and ys are those that xs reach (through tensors that can carry a gradient) and that reach ys. Each
+// counts the edges to readers between; when all of them have reported, its gradients are complete and its own gradient
+// function runs. So every node is visited once, and no recursion follows the depth of the graph.
+#include "autodiff/gradients.h"
+
+#include <algorithm>
+#include <deque>
+
+#include "absl/container/flat_hash_map.h"
+#include "absl/container/flat_hash_set.h"
+#include "autodiff/sum_gradients.h"
+
+namespace millrace {
+namespace {
+
+bool CarriesGradient(DType t) {
+  t = BaseType(t);
+  return IsFloating(t) || IsComplex(t) || t == DType::kResource || t == DType::kVariant;
+}
+
+bool IsLoopOp(absl::string_view op) {
+  return op == "Enter" || op == "RefEnter" || op == "Exit" || op == "RefExit" || op == "NextIteration" ||
+         op == "RefNextIteration" || op == "LoopCond";
+}
+bool IsBranchOp(absl::string_view op) {
+  return op == "Switch" || op == "RefSwitch" || op == "Merge" || op == "RefMerge";
+}
+
+class BackwardWalk {
+ public:
+  BackwardWalk(const GraphBuilder& builder, const GradientOptions& options)
+      : builder_(builder),
+        options_(options),
+        graph_(builder.graph()),
+        num_ids_(static_cast<size_t>(graph_.num_node_ids())),
+        stops_(options.stop_gradients.begin(), options.stop_gradients.end()) {}
+
+  Status Run(const std::vector<Output>& ys, const std::vector<Output>& xs, const std::vector<Output>& grad_ys) {
+    MR_RETURN_IF_ERROR(Seed(ys, grad_ys));
+    MR_RETURN_IF_ERROR(FindBetween(ys, xs));
+    for (size_t id = 0; id < num_ids_; ++id) {
+      if (between_[id] != nullptr && pending_[id] == 0) ready_.push_back(between_[id]);
+    }
+    while (!ready_.empty()) {
+      Node* n = ready_.front();
+      ready_.pop_front();
+      MR_RETURN_IF_ERROR(Visit(n));
+      for (const Output& o : n->inputs()) {
+        if (IsBetween(o.node) && --pending_[Id(o.node)] == 0) ready_.push_back(o.node);
+      }
+    }
+    return absl::OkStatus();
+  }
+
+  // What has flowed into x, summed.
+  StatusOr<Gradient> Take(Output x) {
+    auto it = flows_.find(x);
+    if (it == flows_.end()) return Gradient();
+    Gradient sum = SumGradients(ScopeOf(x.node), it->second);
+    it->second = {sum};
+    MR_RETURN_IF_ERROR(builder_.status());
+    return sum;
+  }
+
+ private:
+  static size_t Id(const Node* n) { return static_cast<size_t>(n->id()); }
+  bool IsBetween(const Node* n) const { return Id(n) < num_ids_ && between_[Id(n)] != nullptr; }
+
+  GraphBuilder ScopeOf(Node* n) const {
+    GraphBuilder b = builder_.ScopeExact(absl::StrCat(n->name(), "_grad"));
+    if (!n->location().empty()) b = b.At(n->location());
+    return options_.colocate ? b.ColocateWith(n) : b;
+  }
+
+  Status Seed(const std::vector<Output>& ys, const std::vector<Output>& grad_ys) {
+    if (!grad_ys.empty() && grad_ys.size() != ys.size()) {
+      return InvalidArgument("got ", grad_ys.size(), " gradients for ", ys.size(), " ys");
+    }
+    for (size_t i = 0; i < ys.size(); ++i) {
+      const Output y = ys[i];
+      if (!y) return InvalidArgument("y ", i, " is missing");
+      const DType dtype = BaseType(y.dtype());
+      Output g = grad_ys.empty() ? Output() : grad_ys[i];
+      if (!CarriesGradient(dtype)) {
+        return InvalidArgument("y ", i, " (", y.ToString(), ") is ", DTypeName(dtype),
+                               "; only float and complex tensors have gradients");
+      }
+      if (g && BaseType(g.dtype()) != dtype && dtype != DType::kResource && dtype != DType::kVariant) {
+        return InvalidArgument("the gradient of y ", i, " is ", DTypeName(g.dtype()), " but y (", y.ToString(), ") is ",
+                               DTypeName(dtype));
+      }
+      if (!g) {
+        if (dtype == DType::kResource || dtype == DType::kVariant) {
+          return InvalidArgument("y ", i, " (", y.ToString(), ") is ", DTypeName(dtype), " and needs a grad_y");
+        }
+        g = Ones(builder_.WithName(absl::StrCat("grad_ys_", i)), y);
+      }
+      flows_[y].push_back(Gradient{g, std::nullopt});
+    }
+    return builder_.status();
+  }
+
+  static Output Ones(const GraphBuilder& b, Output like) {
+    const PartialShape& s = like.shape();
+    if (s.rank() == 0) return b.ScalarOf(like.dtype(), 1);
+    return b.OnesLike(like);
+  }
+
+  Status FindBetween(const std::vector<Output>& ys, const std::vector<Output>& xs) {
+    std::vector<bool> reached(num_ids_, false);
+    std::vector<Node*> stack;
+    const auto push = [&](Node* n, std::vector<bool>* seen) {
+      if (Id(n) >= num_ids_ || (*seen)[Id(n)]) return;
+      (*seen)[Id(n)] = true;
+      stack.push_back(n);
+    };
+    for (const Output& x : xs) {
+      if (!x) return InvalidArgument("an x is missing");
+      push(x.node, &reached);
+    }
+    while (!stack.empty()) {
+      Node* n = stack.back();
+      stack.pop_back();
+      for (const Consumer& c : n->consumers()) {
+        if (CarriesGradient(c.node->input(c.input).dtype())) push(c.node, &reached);
+      }
+    }
+    std::vector<bool> seen(num_ids_, false);
+    between_.assign(num_ids_, nullptr);
+    pending_.assign(num_ids_, 0);
+    std::vector<Node*> order;
+    for (const Output& y : ys) push(y.node, &seen);
+    while (!stack.empty()) {
+      Node* n = stack.back();
+      stack.pop_back();
+      if (!reached[Id(n)]) continue;
+      between_[Id(n)] = n;
+      order.push_back(n);
+      if (IsLoopOp(n->op_name())) return Unimplemented("the gradient through a loop, at ", n->Describe());
+      for (const Output& o : n->inputs()) {
+        if (o) push(o.node, &seen);
+      }
+    }
+    for (Node* n : order) {
+      for (const Output& o : n->inputs()) {
+        if (IsBetween(o.node)) ++pending_[Id(o.node)];
+      }
+    }
+    return absl::OkStatus();
+  }
+
+  // Null when nothing flows through the op; an error when nobody knows.
+  StatusOr<std::function<Status(GradContext&)>> FunctionOf(Node* n) const {
+    std::string name = n->op_name();
+    const bool is_override = n->attrs().contains("_gradient_op_type");
+    if (is_override) {
+      MR_ASSIGN_OR_RETURN(name, n->Attr<std::string>("_gradient_op_type"));
+    }
+    if (auto it = options_.custom.find(name); it != options_.custom.end()) return it->second;
+    const OpDef* op = is_override ? graph_.registry().Find(name) : n->op();
+    if (op == nullptr) return NotFound("No gradient is registered under the name '", name, "' for ", n->Describe());
+    if (graph_.FindFunction(name) != nullptr) {
+      return Unimplemented("the gradient of a function call, at ", n->Describe());
+    }
+    switch (op->gradient_kind) {
+      case GradientKind::kFunction:
+        if (op->gradient_fn != nullptr) return std::function<Status(GradContext&)>(op->gradient_fn);
+        break;
+      case GradientKind::kNotDifferentiable:
+        return std::function<Status(GradContext&)>();
+      case GradientKind::kMissing:
+      case GradientKind::kUndecided:
+        break;
+    }
+    if (IsBranchOp(name)) return Unimplemented("the gradient through a conditional, at ", n->Describe());
+    return NotFound("No gradient defined for op ", name, ", at ", n->Describe(),
+                    op->gradient_reason.empty() ? "" : absl::StrCat(": ", op->gradient_reason));
+  }
+
+  Status Visit(Node* n) {
+    const bool goes_on = std::any_of(n->inputs().begin(), n->inputs().end(),
+                                     [this](const Output& o) { return IsBetween(o.node); });
+    if (!goes_on) return absl::OkStatus();
+    const GraphBuilder b = ScopeOf(n);
+    std::vector<Gradient> out(static_cast<size_t>(n->num_outputs()));
+    bool any = false;
+    for (int i = 0; i < n->num_outputs(); ++i) {
+      const Output o = n->output(i);
+      if (stops_.contains(o) || !CarriesGradient(o.dtype())) continue;
+      MR_ASSIGN_OR_RETURN(out[static_cast<size_t>(i)], Take(o));
+      any |= !out[static_cast<size_t>(i)].none();
+    }
+    if (!any) return absl::OkStatus();
+    MR_ASSIGN_OR_RETURN(auto function, FunctionOf(n));
+    if (!function) return absl::OkStatus();
+    GradContext context(b, n, std::move(out));
+    Status s = function(context);
+    if (s.ok()) s = builder_.status();
+    if (!s.ok()) return Annotate(s, absl::StrCat("gradient of ", n->Describe(), ": "));
+    for (int i = 0; i < n->num_inputs(); ++i) MR_RETURN_IF_ERROR(Flow(n, i, context.results()[static_cast<size_t>(i)]));
+    return absl::OkStatus();
+  }
+
+  // Takes what a gradient function says about input i.
+  Status Flow(Node* n, int i, const Gradient& g) {
+    const Output x = n->input(i);
+    if (g.none() || !IsBetween(x.node)) return absl::OkStatus();
+    const Output value = g.dense ? g.dense : g.sparse->values;
+    const DType want = BaseType(x.dtype());
+    if (!value) return Internal("gradient of ", n->Describe(), ": the gradient of input ", i, " lacks its values");
+    if (!CarriesGradient(want)) return absl::OkStatus();
+    const bool is_handle = want == DType::kResource || want == DType::kVariant;
+    if (!is_handle && BaseType(value.dtype()) != want) {
+      return Internal("gradient of ", n->Describe(), ": the gradient of input ", i, " is ", DTypeName(value.dtype()),
+                      ", the input ", DTypeName(want));
+    }
+    if (g.dense && !is_handle && !value.shape().IsFullyDefined() && x.shape().has_rank()) {
+      const Status s = graph_.RefineShape(value, x.shape());
+      if (!s.ok()) return Annotate(s, absl::StrCat("gradient of ", n->Describe(), ", input ", i, ": "));
+    }
+    flows_[x].push_back(g);
+    return absl::OkStatus();
+  }
+
+  const GraphBuilder& builder_;
+  const GradientOptions& options_;
+  Graph& graph_;
+  const size_t num_ids_;  // nodes from here on are ours
+  absl::flat_hash_set<Output> stops_;
+  std::vector<Node*> between_;  // by id; null for others
+  std::vector<int> pending_;    // edges to readers that have not reported
+  std::deque<Node*> ready_;
+  absl::flat_hash_map<Output, std::vector<Gradient>> flows_;
+};
+
+}  // namespace
+
+StatusOr<std::vector<Gradient>> AddGradients(const GraphBuilder& builder, const std::vector<Output>& ys,
+                                             const std::vector<Output>& xs, const std::vector<Output>& grad_ys,
+                                             const GradientOptions& options) {
+  MR_RETURN_IF_ERROR(builder.status());
+  const GraphBuilder scoped = builder.scope().empty() ? builder.Scope("gradients") : builder;
+  BackwardWalk walk(scoped, options);
+  MR_RETURN_IF_ERROR(walk.Run(ys, xs, grad_ys));
+  std::vector<Gradient> out;
+  out.reserve(xs.size());
+  for (const Output& x : xs) {
+    MR_ASSIGN_OR_RETURN(out.emplace_back(), walk.Take(x));
+  }
+  return out;
+}
+
+}  // namespace millrace

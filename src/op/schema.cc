@@ -63,8 +63,23 @@ StatusOr<AttrKind> ParseKind(absl::string_view text) {
   return InvalidArgument("'", text, "' is not an attribute kind");
 }
 
-// "{A,B}" into strings, anything else into types.
+// Cuts ">=n" off the end of *text.
+Status ParseMinimum(absl::string_view* text, AttrDef* attr) {
+  const size_t at = FindOutside(*text, '>');
+  if (at == text->npos) return absl::OkStatus();
+  absl::string_view minimum = text->substr(at);
+  *text = Trim(text->substr(0, at));
+  if (!absl::ConsumePrefix(&minimum, ">=") || !absl::SimpleAtoi(Trim(minimum), &attr->minimum)) {
+    return InvalidArgument("bad minimum '", minimum, "'");
+  }
+  attr->has_minimum = true;
+  return absl::OkStatus();
+}
+
+// "{A,B}" into strings, anything else into types; "list " before it says that each element is one of them.
 Status ParseAllowed(absl::string_view set, AttrDef* attr) {
+  MR_RETURN_IF_ERROR(ParseMinimum(&set, attr));
+  if (absl::ConsumePrefix(&set, "list ")) attr->is_list = true;
   if (!absl::StartsWith(set, "{")) {
     attr->kind = AttrKind::kType;
     MR_ASSIGN_OR_RETURN(attr->allowed_types, ParseTypeSet(set));
@@ -80,15 +95,7 @@ Status ParseAllowed(absl::string_view set, AttrDef* attr) {
 
 // The part after ':': "int>=1", "list(type)>=0", "list(f32|str)", "list(type) in FC".
 Status ParseAttrKind(absl::string_view text, AttrDef* attr) {
-  absl::string_view minimum;
-  if (const size_t at = FindOutside(text, '>'); at != text.npos) {
-    minimum = text.substr(at);
-    text = Trim(text.substr(0, at));
-    if (!absl::ConsumePrefix(&minimum, ">=") || !absl::SimpleAtoi(Trim(minimum), &attr->minimum)) {
-      return InvalidArgument("bad minimum '", minimum, "'");
-    }
-    attr->has_minimum = true;
-  }
+  MR_RETURN_IF_ERROR(ParseMinimum(&text, attr));
   if (!absl::ConsumePrefix(&text, "list(")) {
     MR_ASSIGN_OR_RETURN(attr->kind, ParseKind(text));
     return absl::OkStatus();

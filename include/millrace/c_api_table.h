@@ -1,0 +1,93 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The functions of this library as a table, so that a program that also has TensorFlow loaded, whose functions have the
+ * same names, reaches ours: the dynamic linker would otherwise bind TF_SessionRun to whichever library came first.
+ *
+ *   const MR_Api* api = MR_GetApi();
+ *   TF_Graph* graph = api->NewGraph();
+ *
+ * Or, without linking: dlopen("libmillrace.so", RTLD_NOW | RTLD_LOCAL) and dlsym(handle, "MR_GetApi").
+ */
+#ifndef MILLRACE_C_API_TABLE_H_
+#define MILLRACE_C_API_TABLE_H_
+
+#include "millrace/c_api_session.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* Every TF_ function declared in these headers, without its prefix. New ones are added at the end only. */
+/* clang-format off */
+#define MR_API_FUNCTIONS(X) \
+  X(Version) X(NewStatus) X(DeleteStatus) X(SetStatus) X(SetPayload) X(ForEachPayload) X(SetStatusFromIOError)        \
+  X(GetCode) X(Message) X(NewBufferFromString) X(NewBuffer) X(DeleteBuffer) X(GetBuffer) X(DataTypeSize)              \
+  X(NewTensor) X(AllocateTensor) X(TensorDefaultAlignment) X(TensorMaybeMove) X(DeleteTensor) X(TensorType)           \
+  X(SetShape) X(NumDims) X(Dim) X(TensorByteSize) X(TensorData) X(TensorElementCount) X(TensorBitcastFrom)            \
+  X(TensorIsAligned) X(TensorFromProto) X(StringInit) X(StringCopy) X(StringAssignView) X(StringGetDataPointer)       \
+  X(StringGetType) X(StringGetSize) X(StringGetCapacity) X(StringDealloc) X(StringEncode) X(StringDecode)             \
+  X(StringEncodedSize) X(NewGraph) X(DeleteGraph) X(GraphOperationByName) X(GraphNextOperation) X(GraphToGraphDef)    \
+  X(GraphGetOpDef) X(GraphVersions) X(GraphSetTensorShape) X(GraphGetTensorNumDims) X(GraphGetTensorShape)            \
+  X(TryEvaluateConstant) X(NewOperation) X(SetDevice) X(AddInput) X(AddInputList) X(AddControlInput) X(ColocateWith)  \
+  X(FinishOperation) X(SetAttrString) X(SetAttrStringList) X(SetAttrInt) X(SetAttrIntList) X(SetAttrFloat)            \
+  X(SetAttrFloatList) X(SetAttrBool) X(SetAttrBoolList) X(SetAttrType) X(SetAttrTypeList) X(SetAttrPlaceholder)       \
+  X(SetAttrFuncName) X(SetAttrShape) X(SetAttrShapeList) X(SetAttrTensorShapeProto) X(SetAttrTensorShapeProtoList)    \
+  X(SetAttrTensor) X(SetAttrTensorList) X(SetAttrValueProto) X(OperationName) X(OperationOpType) X(OperationDevice)   \
+  X(OperationNumOutputs) X(OperationOutputType) X(OperationInputType) X(OperationOutputListLength)                    \
+  X(OperationInputListLength) X(OperationNumInputs) X(OperationInput) X(OperationAllInputs)                           \
+  X(OperationOutputNumConsumers) X(OperationOutputConsumers) X(OperationNumControlInputs)                             \
+  X(OperationGetControlInputs) X(OperationNumControlOutputs) X(OperationGetControlOutputs) X(OperationToNodeDef)      \
+  X(OperationGetAttrMetadata) X(OperationGetAttrString) X(OperationGetAttrStringList) X(OperationGetAttrInt)          \
+  X(OperationGetAttrIntList) X(OperationGetAttrFloat) X(OperationGetAttrFloatList) X(OperationGetAttrBool)            \
+  X(OperationGetAttrBoolList) X(OperationGetAttrType) X(OperationGetAttrTypeList) X(OperationGetAttrShape)            \
+  X(OperationGetAttrShapeList) X(OperationGetAttrTensorShapeProto) X(OperationGetAttrTensorShapeProtoList)            \
+  X(OperationGetAttrTensor) X(OperationGetAttrTensorList) X(OperationGetAttrValueProto) X(OperationGetNumAttrs)       \
+  X(OperationGetAttrNameLength) X(OperationGetAttrName) X(UpdateEdge) X(AddOperationControlInput)                     \
+  X(RemoveAllControlInputs) X(SetRequestedDevice) X(SetAttr) X(ClearAttr) X(NewImportGraphDefOptions)                 \
+  X(DeleteImportGraphDefOptions) X(ImportGraphDefOptionsSetPrefix) X(ImportGraphDefOptionsSetDefaultDevice)           \
+  X(ImportGraphDefOptionsSetUniquifyNames) X(ImportGraphDefOptionsSetUniquifyPrefix)                                  \
+  X(ImportGraphDefOptionsAddInputMapping) X(ImportGraphDefOptionsRemapControlDependency)                              \
+  X(ImportGraphDefOptionsAddControlDependency) X(ImportGraphDefOptionsAddReturnOutput)                                \
+  X(ImportGraphDefOptionsNumReturnOutputs) X(ImportGraphDefOptionsAddReturnOperation)                                 \
+  X(ImportGraphDefOptionsNumReturnOperations) X(ImportGraphDefOptionsSetValidateColocationConstraints)                \
+  X(GraphImportGraphDefWithResults) X(GraphImportGraphDefWithReturnOutputs) X(GraphImportGraphDef)                    \
+  X(ImportGraphDefResultsReturnOutputs) X(ImportGraphDefResultsReturnOperations)                                      \
+  X(ImportGraphDefResultsMissingUnusedInputMappings) X(DeleteImportGraphDefResults) X(GraphToFunction)                \
+  X(GraphToFunctionWithControlOutputs) X(FunctionName) X(FunctionToFunctionDef) X(FunctionImportFunctionDef)          \
+  X(FunctionSetAttrValueProto) X(FunctionGetAttrValueProto) X(DeleteFunction) X(GraphCopyFunction)                    \
+  X(GraphNumFunctions) X(GraphGetFunctions) X(AddGradients) X(AddGradientsWithPrefix) X(NewWhile) X(FinishWhile)      \
+  X(AbortWhile) X(NewSessionOptions) X(SetTarget) X(SetConfig) X(DeleteSessionOptions) X(NewSession)                  \
+  X(LoadSessionFromSavedModel) X(CloseSession) X(DeleteSession) X(ExtendSession) X(SessionRun) X(SessionPRunSetup)    \
+  X(SessionPRun) X(DeletePRunHandle) X(SessionListDevices) X(DeprecatedSessionListDevices) X(DeleteDeviceList)        \
+  X(DeviceListCount) X(DeviceListName) X(DeviceListType) X(DeviceListMemoryBytes) X(DeviceListIncarnation)            \
+  X(NewDeprecatedSession) X(CloseDeprecatedSession) X(DeleteDeprecatedSession) X(Reset) X(ExtendGraph) X(Run)         \
+  X(PRunSetup) X(PRun) X(GetAllOpList) X(GetAllRegisteredKernels) X(GetRegisteredKernelsForOp) X(LoadLibrary)         \
+  X(GetOpList) X(DeleteLibraryHandle) X(NewApiDefMap) X(DeleteApiDefMap) X(ApiDefMapPut) X(ApiDefMapGet)              \
+  X(NewServer) X(ServerStart) X(ServerStop) X(ServerJoin) X(ServerTarget) X(DeleteServer)                             \
+  X(RegisterFilesystemPlugin) X(RegisterLogListener)
+/* clang-format on */
+
+/* Rises when an entry changes its meaning, which it should not; new entries only make struct_size grow. */
+#define MR_API_VERSION 1
+
+typedef struct MR_Api {
+  size_t struct_size; /* of the library's table: entries beyond it are not there */
+  int version;        /* MR_API_VERSION of the library */
+  const char* (*MillraceVersion)(void);
+#define MR_API_ENTRY_(name) __typeof__(&TF_##name) name;
+  MR_API_FUNCTIONS(MR_API_ENTRY_)
+#undef MR_API_ENTRY_
+} MR_Api;
+
+/* The same table in every call; never NULL. */
+TF_CAPI_EXPORT const MR_Api* MR_GetApi(void);
+
+/* What TF_LoadLibrary calls in a plugin. It reports failure through `status`, and keeps `api` if it wants to. */
+#define MR_PLUGIN_INIT_SYMBOL "MR_PluginInit"
+typedef void (*MR_PluginInitFn)(const MR_Api* api, TF_Status* status);
+
+#ifdef __cplusplus
+} /* extern "C" */
+#endif
+
+#endif /* MILLRACE_C_API_TABLE_H_ */

@@ -1,0 +1,15 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "millrace/c_api.h"
+
+namespace {
+
+// The types of the entries are those of the declarations, so a wrong definition fails to link, a missing one too.
+constexpr MR_Api kApi = {sizeof(MR_Api), MR_API_VERSION, &MR_Version,
+#define MR_ENTRY(name) &TF_##name,
+                         MR_API_FUNCTIONS(MR_ENTRY)
+#undef MR_ENTRY
+};
+
+}  // namespace
+
+extern "C" const MR_Api* MR_GetApi(void) { return &kApi; }

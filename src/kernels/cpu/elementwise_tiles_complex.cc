@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Complex tiles. Gradients conjugate the local derivative.
+// Complex tiles.
 #include <cmath>
 #include <complex>
 
@@ -86,12 +86,12 @@ MR_BINARY_OP(PowOp, C, std::pow(a, b))
 MR_BINARY_OP(SquaredDifferenceOp, C, C(std::norm(a - b)))
 MR_BINARY_OP(EqualOp, bool, a == b)
 MR_BINARY_OP(NotEqualOp, bool, a != b)
-// Of the output y and its gradient dy.
+// Of the output y and its gradient dy. The first three conjugate the derivative; for the other two the graph does.
 MR_BINARY_OP(InvGradOp, C, -Times(Times(std::conj(a), b), std::conj(a)))
 MR_BINARY_OP(SqrtGradOp, C, C(0.5) * b / std::conj(a))
 MR_BINARY_OP(RsqrtGradOp, C, Times(C(-0.5) * b, std::conj(Times(a, Times(a, a)))))
-MR_BINARY_OP(SigmoidGradOp, C, Times(b, Times(std::conj(a), C(1) - std::conj(a))))
-MR_BINARY_OP(TanhGradOp, C, Times(b, C(1) - std::conj(Times(a, a))))
+MR_BINARY_OP(SigmoidGradOp, C, Times(b, Times(a, C(1) - a)))
+MR_BINARY_OP(TanhGradOp, C, Times(b, C(1) - Times(a, a)))
 #undef MR_BINARY_OP
 
 struct MakeComplexOp {

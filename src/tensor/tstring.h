@@ -34,6 +34,8 @@ class TString {
     Assign(s);
     return *this;
   }
+  TString& operator=(const std::string& s) { return *this = absl::string_view(s); }
+  TString& operator=(const char* s) { return *this = absl::string_view(s); }
   ~TString() { Clear(); }
 
   enum class Kind { kSmall = 0, kLarge = 1, kOffset = 2, kView = 3 };

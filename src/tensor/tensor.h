@@ -49,9 +49,9 @@ class Tensor {
   template <typename T>
   T* mutable_data() { return static_cast<T*>(data_); }
   template <typename T>
-  absl::Span<const T> flat() const { return {data<T>(), static_cast<size_t>(num_elements())}; }
+  absl::Span<const T> flat() const { return absl::Span<const T>(data<T>(), static_cast<size_t>(num_elements())); }
   template <typename T>
-  absl::Span<T> mutable_flat() { return {mutable_data<T>(), static_cast<size_t>(num_elements())}; }
+  absl::Span<T> mutable_flat() { return absl::Span<T>(mutable_data<T>(), static_cast<size_t>(num_elements())); }
 
   // The value of a one-element tensor of this dtype; InvalidArgument otherwise.
   template <typename T>

@@ -411,6 +411,42 @@ void FillElements(const KernelContext* ctx, DType dtype, void* dst, const void* 
   StridedCopy(ctx, dtype, dst, value, absl::MakeConstSpan(&dim, 1));
 }
 
+namespace {
+
+template <typename T>
+struct PlainRuns {
+  static void Copy(void* dst, const void* src, int64_t n) {
+    CopyRun(static_cast<char*>(dst), static_cast<const char*>(src), n * static_cast<int64_t>(sizeof(T)));
+  }
+  static void Fill(void* dst, const void* src, int64_t n) {
+    FillRun(static_cast<char*>(dst), Load<T>(static_cast<const char*>(src)), n);
+  }
+};
+template <typename T>
+struct ObjectRuns {
+  static void Copy(void* dst, const void* src, int64_t n) {
+    for (int64_t i = 0; i < n; ++i) static_cast<T*>(dst)[i] = static_cast<const T*>(src)[i];
+  }
+  static void Fill(void* dst, const void* src, int64_t n) {
+    for (int64_t i = 0; i < n; ++i) static_cast<T*>(dst)[i] = *static_cast<const T*>(src);
+  }
+};
+
+}  // namespace
+
+RunFns RunFunctions(DType dtype) {
+  if (dtype == DType::kString) return {ObjectRuns<TString>::Copy, ObjectRuns<TString>::Fill};
+  if (dtype == DType::kResource) return {ObjectRuns<ResourceHandle>::Copy, ObjectRuns<ResourceHandle>::Fill};
+  if (dtype == DType::kVariant) return {ObjectRuns<Variant>::Copy, ObjectRuns<Variant>::Fill};
+  switch (DTypeSize(dtype)) {
+    case 1: return {PlainRuns<uint8_t>::Copy, PlainRuns<uint8_t>::Fill};
+    case 2: return {PlainRuns<uint16_t>::Copy, PlainRuns<uint16_t>::Fill};
+    case 4: return {PlainRuns<uint32_t>::Copy, PlainRuns<uint32_t>::Fill};
+    case 8: return {PlainRuns<uint64_t>::Copy, PlainRuns<uint64_t>::Fill};
+    default: return {PlainRuns<Bytes16>::Copy, PlainRuns<Bytes16>::Fill};
+  }
+}
+
 absl::InlinedVector<int64_t, 8> RowMajorStrides(const Shape& shape) {
   absl::InlinedVector<int64_t, 8> strides(static_cast<size_t>(shape.rank()));
   int64_t stride = 1;

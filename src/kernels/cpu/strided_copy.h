@@ -40,6 +40,15 @@ inline const void* ElementAt(const void* p, DType dtype, int64_t i) {
   return static_cast<const char*>(p) + i * static_cast<int64_t>(DTypeSize(dtype));
 }
 
+// For kernels with loops of their own: n elements from src one after another, or n times the one at src. Both pointers
+// and the dtype must be the same kind of thing as above.
+using RunFn = void (*)(void* dst, const void* src, int64_t n);
+struct RunFns {
+  RunFn copy;
+  RunFn fill;
+};
+RunFns RunFunctions(DType dtype);
+
 // Row-major strides of `shape`, in elements.
 absl::InlinedVector<int64_t, 8> RowMajorStrides(const Shape& shape);
 

@@ -458,7 +458,9 @@ Status GraphImporter::AddOne(int i) {
     spec.control_inputs.insert(spec.control_inputs.end(), options_.control_dependencies.begin(),
                                options_.control_dependencies.end());
   }
-  if (lacks_inputs && op == nullptr) return InvalidArgument("Node '", def.name, "': loop of an unknown op");
+  if (lacks_inputs && op == nullptr) {
+    return Unimplemented("Node '", def.name, "': op ", def.op, " is not known here, and it closes a loop");
+  }
   auto node = op == nullptr ? graph_->AddUnknownNode(std::move(spec)) : graph_->Add(std::move(spec), lacks_inputs);
   if (!node.ok()) return node.status();
   nodes_[static_cast<size_t>(i)] = *node;

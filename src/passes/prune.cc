@@ -30,6 +30,9 @@ class Pruner {
 
  private:
   Status CheckOutput(Output o, const char* what) const {
+    if (o.node && !o.node->op()) {
+      return Unimplemented(what, " ", o.ToString(), ": op ", o.node->op_name(), " is not known here");
+    }
     if (!o.node || o.index < 0 || o.index >= o.node->num_outputs()) {
       return InvalidArgument(what, " ", o.node ? o.ToString() : "(null)", " does not exist: the node has ",
                              o.node ? o.node->num_outputs() : 0, " outputs");

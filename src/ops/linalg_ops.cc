@@ -1,9 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // Ops: matrix products and factorisations.
-#include "ops/op_list.h"
+#include "ops/linalg_ops.h"
 
 namespace millrace {
 
-void RegisterLinalgOps(OpRegistry& registry) { (void)registry; }
+void RegisterLinalgOps(OpRegistry& registry) {
+  RegisterMatMulOps(registry);
+  RegisterFactorizationOps(registry);
+  RegisterEinsumOps(registry);
+}
 
 }  // namespace millrace

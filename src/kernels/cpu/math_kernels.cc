@@ -1,9 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // CPU kernels: reductions, scans, ranking, softmax.
-#include "kernels/cpu/kernel_list.h"
+#include "kernels/cpu/math.h"
 
 namespace millrace {
 
-void RegisterMathKernels(KernelRegistry& registry) { (void)registry; }
+void RegisterMathKernels(KernelRegistry& registry) {
+  RegisterReductionKernels(registry);
+  RegisterScanKernels(registry);
+  RegisterRankingKernels(registry);
+  RegisterSoftmaxKernels(registry);
+}
 
 }  // namespace millrace

@@ -7,7 +7,6 @@ namespace millrace {
 void RegisterLinalgOps(OpRegistry& registry) {
   RegisterMatMulOps(registry);
   RegisterFactorizationOps(registry);
-  RegisterEinsumOps(registry);
 }
 
 }  // namespace millrace

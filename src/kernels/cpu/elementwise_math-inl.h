@@ -68,14 +68,34 @@ inline T PowerOfTwo(T t) {
   return FromBits<T>((ToBits(t) + F::kBias) << F::kMantissa);
 }
 
-constexpr double Factorial(int n) { return n <= 1 ? 1.0 : n * Factorial(n - 1); }
+// 1 / k!, with the signs of sine and cosine if `alternating`: -1/2!, -1/3!, 1/4!, 1/5!, -1/6!, ...
+template <typename T>
+struct Reciprocals {
+  T value[24] = {};
+  constexpr explicit Reciprocals(bool alternating) {
+    double factorial = 1;
+    for (int k = 0; k < 24; ++k) {
+      if (k > 1) factorial *= k;
+      value[k] = static_cast<T>((alternating && (k & 2) ? -1 : 1) / factorial);
+    }
+  }
+};
+// 2 / (2k + 1): the series of 2 atanh.
+template <typename T>
+struct OddReciprocals {
+  T value[12] = {};
+  constexpr OddReciprocals() {
+    for (int k = 0; k < 12; ++k) value[k] = static_cast<T>(2.0 / (2 * k + 1));
+  }
+};
 
 // (e^r - 1 - r) / r^2.
 template <typename T>
 inline T ExpTail(T r) {
-  T p = static_cast<T>(1 / Factorial(FloatTraits<T>::kExpTerms));
-#pragma GCC unroll 16
-  for (int k = FloatTraits<T>::kExpTerms - 1; k >= 2; --k) p = p * r + static_cast<T>(1 / Factorial(k));
+  constexpr Reciprocals<T> kSeries(false);
+  T p = kSeries.value[FloatTraits<T>::kExpTerms];
+#pragma GCC unroll 24
+  for (int k = FloatTraits<T>::kExpTerms - 1; k >= 2; --k) p = p * r + kSeries.value[k];
   return p;
 }
 
@@ -119,9 +139,10 @@ inline T LogPositive(T x) {
   const T f = m - T(1);
   const T s = f / (T(2) + f);
   const T z = s * s;
-  T p = static_cast<T>(2.0 / (2 * F::kLogTerms + 1));
-#pragma GCC unroll 16
-  for (int i = F::kLogTerms - 1; i >= 1; --i) p = p * z + static_cast<T>(2.0 / (2 * i + 1));
+  constexpr OddReciprocals<T> kSeries;
+  T p = kSeries.value[F::kLogTerms];
+#pragma GCC unroll 24
+  for (int i = F::kLogTerms - 1; i >= 1; --i) p = p * z + kSeries.value[i];
   const T half_square = T(0.5) * f * f;
   return k * F::kLn2High - ((half_square - (s * (half_square + z * p) + k * F::kLn2Low)) - f);
 }
@@ -146,10 +167,14 @@ inline T Log1p(T x) {
   return x < T(-1) ? std::numeric_limits<T>::quiet_NaN() : y;
 }
 
+// From e = exp(2|x|) - 1: e / (e + 2), or 1 - 2 / (e + 2) where that loses nothing.
 template <typename T>
 inline T Tanh(T x) {
-  const T e = Expm1(T(-2) * std::abs(x));
-  return std::copysign(-e / (T(2) + e), x);
+  const T a = std::abs(x);
+  const T e = Expm1(T(2) * a);
+  const bool large = a > T(0.5);
+  const T q = (large ? T(2) : e) / (e + T(2));
+  return std::copysign(large ? T(1) - q : q, x);
 }
 
 template <typename T>
@@ -160,10 +185,7 @@ inline T Sigmoid(T x) {
 
 template <typename T>
 inline T Softplus(T x) {
-  constexpr T kLarge = sizeof(T) == 4 ? T(13.942385) : T(34.04365338911715);  // -log(epsilon) - 2
-  const T e = Exp(x);
-  const T y = x < -kLarge ? e : Log1p(e);
-  return x > kLarge ? x : y;
+  return (x > T(0) ? x : T(0)) + Log1p(Exp(-std::abs(x)));
 }
 
 // Largest |x| that the reduction below serves.
@@ -184,11 +206,12 @@ inline ReducedAngle ReduceAngle(double x) {
   a.quadrant = ToBits(t);
   a.r = ((x - n * 0x1.921fb544p+0) - n * 0x1.0b4611a6p-34) - n * 0x1.3198a2e037073p-69;
   const double z = a.r * a.r;
-  double s = 0, c = 0;
-#pragma GCC unroll 16
-  for (int k = Degree; k >= 3; k -= 2) s = s * z + ((k & 2) ? -1 : 1) / Factorial(k);
-#pragma GCC unroll 16
-  for (int k = Degree - 1; k >= 4; k -= 2) c = c * z + ((k & 2) ? -1 : 1) / Factorial(k);
+  constexpr Reciprocals<double> kSeries(true);
+  double s = kSeries.value[Degree], c = kSeries.value[Degree - 1];
+#pragma GCC unroll 24
+  for (int k = Degree - 2; k >= 3; k -= 2) s = s * z + kSeries.value[k];
+#pragma GCC unroll 24
+  for (int k = Degree - 3; k >= 4; k -= 2) c = c * z + kSeries.value[k];
   a.sin = a.r + a.r * z * s;
   a.cos = 1.0 - (0.5 * z - z * z * c);
   return a;

@@ -41,6 +41,8 @@ MR_WRAPPING_OP(SquaredDifferenceOp, (x - y) * (x - y))
     static inline R Do(T a, T b) { return expr; }       \
   };
 MR_BINARY_OP(DivOp, T, a / b)
+MR_BINARY_OP(FloorDivOp, T, std::floor(a / b))
+MR_BINARY_OP(TruncateDivOp, T, std::trunc(a / b))
 // NaN in either operand gives NaN.
 MR_BINARY_OP(MaximumOp, T, a > b || a != a ? a : b)
 MR_BINARY_OP(MinimumOp, T, a < b || a != a ? a : b)
@@ -98,6 +100,8 @@ template <typename T>
 void AddForFloats(TileTable& t) {
   AddForAll<T>(t);
   AddBinary<DivOp, T>(t, "RealDiv");
+  AddBinary<FloorDivOp, T>(t, "FloorDiv");
+  AddBinary<TruncateDivOp, T>(t, "TruncateDiv");
   AddBinary<DivNoNanOp, T>(t, "DivNoNan");
   AddBinary<MulNoNanOp, T>(t, "MulNoNan");
   AddBinary<XdivyOp, T>(t, "Xdivy");

@@ -102,19 +102,22 @@ void Pow(const void* a_in, const void* b_in, void* out_in, int64_t n) {
   const float* b = static_cast<const float*>(b_in);
   float* out = static_cast<float*>(out_in);
   constexpr float kInf = std::numeric_limits<float>::infinity();
+  if (n == 0) return;
+  const float a0 = a[0];
+  const float b0 = b[0];
   for (int64_t i = 0; i < n; i += kBlock) {
     const int64_t k = std::min(kBlock, n - i);
     uint32_t bad = 0;
     for (int64_t j = 0; j < k; ++j) {
-      const float x = AStep ? a[i + j] : a[0];
-      const float y = BStep ? b[i + j] : b[0];
+      const float x = AStep ? a[i + j] : a0;
+      const float y = BStep ? b[i + j] : b0;
       bad |= ((x > 0.0f) & (x < kInf) & (std::abs(y) < kInf)) ? 0u : 1u;
     }
     if (bad == 0) {
 #pragma GCC ivdep
-      for (int64_t j = 0; j < k; ++j) out[i + j] = PowPositive(AStep ? a[i + j] : a[0], BStep ? b[i + j] : b[0]);
+      for (int64_t j = 0; j < k; ++j) out[i + j] = PowPositive(AStep ? a[i + j] : a0, BStep ? b[i + j] : b0);
     } else {
-      for (int64_t j = 0; j < k; ++j) out[i + j] = std::pow(AStep ? a[i + j] : a[0], BStep ? b[i + j] : b[0]);
+      for (int64_t j = 0; j < k; ++j) out[i + j] = std::pow(AStep ? a[i + j] : a0, BStep ? b[i + j] : b0);
     }
   }
 }

@@ -40,7 +40,7 @@ void Concatenate(const void* a_in, const void* b_in, void* out_in, int64_t n) {
   const TString* a = static_cast<const TString*>(a_in);
   const TString* b = static_cast<const TString*>(b_in);
   TString* out = static_cast<TString*>(out_in);
-  for (int64_t i = 0; i < n; ++i) out[i] = absl::StrCat(a[AStep * i].view(), b[BStep * i].view());
+  for (int64_t i = 0; i < n; ++i) out[i].Assign(absl::StrCat(a[AStep * i].view(), b[BStep * i].view()));
 }
 template <int AStep, int BStep, bool kWhenEqual>
 void Compare(const void* a_in, const void* b_in, void* out_in, int64_t n) {

@@ -102,8 +102,6 @@ MR_UNARY_OP(DigammaOp, DigammaOf(a))
 MR_BINARY_OP(Atan2Op, std::atan2(a, b))
 MR_BINARY_OP(PowOp, std::pow(a, b))
 MR_BINARY_OP(ModOp, std::fmod(a, b))
-MR_BINARY_OP(FloorDivOp, std::floor(a / b))
-MR_BINARY_OP(TruncateDivOp, std::trunc(a / b))
 MR_BINARY_OP(ZetaOp, ZetaOf(a, b))
 MR_BINARY_OP(PolygammaOp, PolygammaOf(a, b))
 #undef MR_BINARY_OP
@@ -130,8 +128,6 @@ void AddFor(TileTable& t) {
   AddBinary<Atan2Op, T>(t, "Atan2", 15);
   AddBinary<ModOp, T>(t, "Mod", 10);
   AddBinary<FloorModOp, T>(t, "FloorMod", 10);
-  AddBinary<FloorDivOp, T>(t, "FloorDiv", 2);
-  AddBinary<TruncateDivOp, T>(t, "TruncateDiv", 2);
 }
 
 }  // namespace

@@ -20,6 +20,10 @@ size_t RoundUp(size_t n, size_t unit) { return (n + unit - 1) / unit * unit; }
 
 }  // namespace
 
+AddressSpace::~AddressSpace() {
+  for (const Mapping& mapping : mappings_) ::munmap(mapping.address, mapping.size);
+}
+
 char* AddressSpace::Take(size_t bytes) {
   if (bytes > Room() && !Reserve(bytes)) return nullptr;
   char* const result = next_;
@@ -56,6 +60,7 @@ bool AddressSpace::Reserve(size_t bytes) {
       ::munmap(p, padded);
       return false;
     }
+    mappings_.push_back({p, padded});
     next_ = committed_end_ = begin;
     reserved_end_ = begin + size;
     return true;

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Fresh memory from the system: a large range is reserved, and committed step by step, so that what is taken one after the
-// other is mostly contiguous. Huge pages where the system has them. Not thread-safe. Nothing is given back.
+// other is mostly contiguous. Huge pages where the system has them. Not thread-safe. Nothing is given back before
+// the end.
 #pragma once
 
 #include <cstddef>
+#include <vector>
 
 namespace millrace {
 
@@ -12,6 +14,7 @@ class AddressSpace {
   static constexpr size_t kHugePage = size_t{2} << 20;
 
   AddressSpace() = default;
+  ~AddressSpace();
   AddressSpace(const AddressSpace&) = delete;
   AddressSpace& operator=(const AddressSpace&) = delete;
 
@@ -24,6 +27,12 @@ class AddressSpace {
  private:
   bool Reserve(size_t bytes);
 
+  struct Mapping {
+    void* address;
+    size_t size;
+  };
+
+  std::vector<Mapping> mappings_;
   char* next_ = nullptr;
   char* committed_end_ = nullptr;
   char* reserved_end_ = nullptr;

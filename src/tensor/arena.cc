@@ -164,7 +164,8 @@ void Arena::Absorb(Block* block, Block* next) {
 Arena::Block* Arena::NewBlock() {
   if (spare_ == nullptr) {
     constexpr size_t kBatch = 64;
-    Block* const batch = new Block[kBatch];
+    blocks_.push_back(std::make_unique<Block[]>(kBatch));
+    Block* const batch = blocks_.back().get();
     for (size_t i = 0; i < kBatch; ++i) batch[i].next_free = std::exchange(spare_, &batch[i]);
   }
   Block* const block = spare_;

@@ -6,6 +6,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
@@ -67,7 +68,8 @@ class Arena {
   mutable absl::Mutex mu_;
   AddressSpace space_ ABSL_GUARDED_BY(mu_);
   Block* last_ ABSL_GUARDED_BY(mu_) = nullptr;  // highest block of the current reservation
-  Block* spare_ ABSL_GUARDED_BY(mu_) = nullptr;  // unused descriptors, linked by next_free
+  std::vector<std::unique_ptr<Block[]>> blocks_ ABSL_GUARDED_BY(mu_);
+  Block* spare_ ABSL_GUARDED_BY(mu_) = nullptr;  // unused ones of blocks_, linked by next_free
   absl::flat_hash_map<void*, Block*> allocated_ ABSL_GUARDED_BY(mu_);
   Block* bins_[kNumBins] ABSL_GUARDED_BY(mu_) = {};
   uint64_t nonempty_[kNumBins / 64] ABSL_GUARDED_BY(mu_) = {};

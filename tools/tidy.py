@@ -1,0 +1,150 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Checks the house rules that a compiler does not.
+
+  tools/tidy.py [ROOT]
+
+Every #include in src/ obeys src/layers.txt; every file states its licence; headers have #pragma once; src/ holds no
+CHECK, assert or abort; nothing is named util, misc or common. Files that are too long are warned about. Prints
+path:line: message, and exits with 1 when an error was found.
+"""
+
+import os
+import re
+import sys
+
+MAX_LINES = 700
+LICENCE = "SPDX-License-Identifier: Apache-2.0"
+LICENSED = (".h", ".cc", ".c", ".cu", ".py", ".pyi", ".cmake", ".sh", "CMakeLists.txt")
+BAD_STEMS = re.compile(r"(^|_)(utils?|misc|common)$")
+INCLUDE = re.compile(r'^\s*#\s*include\s*"([^"]+)"')
+FATAL = re.compile(r"(?<![\w.>])(?:std::)?(CHECK(?:_[A-Z]+)?|DCHECK(?:_[A-Z]+)?|assert|abort)\s*\(")
+SKIPPED_FOLDERS = {"build", "third_party", "__pycache__"}
+
+
+class Layers:
+    """The table of src/layers.txt: the number of each folder, and the folders it may include."""
+
+    def __init__(self, path):
+        self.number = {}
+        self.allowed = {}
+        self.problems = []
+        with open(path, encoding="utf-8") as file:
+            for line_number, line in enumerate(file, 1):
+                words = line.split("#")[0].split()
+                if not words:
+                    continue
+                number, folder, allowed = int(words[0]), words[1], words[2:]
+                for other in allowed:
+                    if self.number.get(other, number) >= number:
+                        self.problems.append((line_number, f"{folder} may not list {other}, which is not below it"))
+                self.number[folder] = number
+                self.allowed[folder] = set(allowed)
+
+    def folder_of(self, path):
+        """The row that a path relative to src/ belongs to: the longest that matches."""
+        folder = os.path.dirname(path)
+        while folder and folder not in self.number:
+            folder = os.path.dirname(folder)
+        return folder or None
+
+
+def without_comments_and_strings(text):
+    """The text with comments and literals blanked, line breaks kept."""
+    pattern = re.compile(r'R"([^(\s]*)\(.*?\)\1"|//[^\n]*|/\*.*?\*/|"(?:\\.|[^"\\\n])*"|\'(?:\\.|[^\'\\\n])+\'', re.DOTALL)
+    # A quote between digits separates thousands.
+    text = re.sub(r"(?<=[0-9a-fA-F])'(?=[0-9a-fA-F])", "", text)
+    return pattern.sub(lambda match: "\n" * match.group().count("\n"), text)
+
+
+class Tidy:
+    def __init__(self, root):
+        self.root = root
+        self.errors = 0
+        self.warnings = 0
+        self.layers = Layers(os.path.join(root, "src", "layers.txt"))
+        for line, problem in self.layers.problems:
+            self.error("src/layers.txt", line, problem)
+
+    def error(self, path, line, message):
+        self.errors += 1
+        print(f"{path}:{line}: error: {message}")
+
+    def warn(self, path, line, message):
+        self.warnings += 1
+        print(f"{path}:{line}: warning: {message}")
+
+    def files(self):
+        for folder, folders, names in os.walk(self.root):
+            folders[:] = sorted(f for f in folders if f not in SKIPPED_FOLDERS and not f.startswith("."))
+            for name in sorted(names):
+                yield os.path.relpath(os.path.join(folder, name), self.root)
+
+    def check_file(self, path):
+        if not path.endswith(LICENSED):
+            return
+        with open(os.path.join(self.root, path), encoding="utf-8") as file:
+            text = file.read()
+        lines = text.split("\n")
+        if not any(LICENCE in line for line in lines[:2]):
+            self.error(path, 1, f"the first line (or the second, after #!) must say {LICENCE}")
+        if BAD_STEMS.search(os.path.basename(path).split(".")[0]):
+            self.error(path, 1, "say what is in the file instead of util, misc or common")
+        if path.endswith(".h") and not path.endswith("-inl.h"):  # those are read once per instruction set
+            self.check_header(path, lines)
+        if len(lines) - 1 > MAX_LINES:
+            self.warn(path, MAX_LINES, f"{len(lines) - 1} lines: split the file by meaning")
+        if path.startswith("src" + os.sep) and path.endswith((".h", ".cc")):
+            self.check_includes(path, lines)
+            if not path.endswith("_test.cc"):
+                self.check_fatal(path, text)
+
+    def check_header(self, path, lines):
+        public = path.startswith("include" + os.sep)  # C compilers read some of these, and users copy them
+        guarded = any(line.startswith("#ifndef") for line in lines)
+        if not any(line.strip() == "#pragma once" for line in lines) and not (public and guarded):
+            self.error(path, 1, "a header needs #pragma once")
+
+    def check_includes(self, path, lines):
+        inside = os.path.relpath(path, "src")
+        own = self.layers.folder_of(inside)
+        if own is None:
+            self.error(path, 1, "its folder has no row in src/layers.txt")
+            return
+        for line_number, line in enumerate(lines, 1):
+            match = INCLUDE.match(line)
+            if not match:
+                continue
+            target = match.group(1)
+            if os.path.exists(os.path.join(self.root, "src", target)):
+                other = self.layers.folder_of(target)
+                if other != own and other not in self.layers.allowed[own]:
+                    self.error(path, line_number, f"{own} may not include {other} (src/layers.txt)")
+            elif os.path.exists(os.path.join(self.root, "include", target)):
+                if own != "capi":
+                    self.error(path, line_number, f"only capi includes the public header {target}")
+            elif target.startswith("..") or os.path.exists(os.path.join(self.root, os.path.dirname(path), target)):
+                self.error(path, line_number, f'write the path of "{target}" from src/')
+
+    def check_fatal(self, path, text):
+        code = without_comments_and_strings(text)
+        for line_number, line in enumerate(code.split("\n"), 1):
+            match = FATAL.search(line)
+            if match:
+                self.error(path, line_number, f"{match.group(1)}() ends the process: return a Status")
+
+    def run(self):
+        for path in self.files():
+            self.check_file(path)
+        print(f"tidy: {self.errors} errors, {self.warnings} warnings")
+        return 1 if self.errors else 0
+
+
+def main():
+    here = os.path.dirname(os.path.abspath(__file__))
+    root = sys.argv[1] if len(sys.argv) > 1 else os.path.dirname(here)
+    return Tidy(root).run()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

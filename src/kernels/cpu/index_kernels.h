@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: Apache-2.0
+// The parts of the index family of CPU kernels.
+#pragma once
+
+#include "kernel/kernel_registry.h"
+
+namespace millrace {
+
+void RegisterGatherKernels(KernelRegistry& registry);
+void RegisterScatterKernels(KernelRegistry& registry);       // fresh tensors
+void RegisterStateScatterKernels(KernelRegistry& registry);  // variables
+void RegisterSegmentKernels(KernelRegistry& registry);
+void RegisterSparseSegmentKernels(KernelRegistry& registry);
+void RegisterBlockKernels(KernelRegistry& registry);
+void RegisterDiagonalKernels(KernelRegistry& registry);
+void RegisterUniqueKernels(KernelRegistry& registry);
+void RegisterPartitionKernels(KernelRegistry& registry);
+void RegisterSelectionKernels(KernelRegistry& registry);
+void RegisterRangeKernels(KernelRegistry& registry);
+
+}  // namespace millrace

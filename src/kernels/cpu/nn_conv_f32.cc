@@ -1,0 +1,322 @@
+// SPDX-License-Identifier: Apache-2.0
+// float32 convolution through oneDNN, split over our pool.
+//
+// Forward: slices of images, or of output rows when there are few images. Backward-input with stride 1 is a forward
+// convolution by the filter turned half around (oneDNN's forward code is the faster one); with other strides it is
+// oneDNN's own, by slices of images. Backward-filter: each of a fixed number of image chunks makes a filter of its own;
+// they are added in order. Which slices there are depends on the geometry alone, so results do not depend on threads.
+#include <algorithm>
+#include <atomic>
+#include <bit>
+#include <cstring>
+#include <memory>
+#include <vector>
+
+#include "absl/synchronization/mutex.h"
+#include "kernels/cpu/nn_conv.h"
+#include "kernels/cpu/nn_simd.h"
+#include "kernels/cpu/onednn.h"
+
+namespace millrace {
+namespace {
+
+using onednn::Conv;
+using onednn::ConvKey;
+using onednn::ConvKind;
+using ConvPtr = std::shared_ptr<const Conv>;
+
+constexpr double kFlopsPerSlice = 8e6;
+constexpr double kFlopsPerNanosecond = 100;
+constexpr int64_t kMaxSlices = 64;
+
+ConvKey KeyOf(ConvKind kind, const ConvGeometry& g) {
+  ConvKey k;
+  k.kind = kind;
+  k.volumetric = g.volumetric;
+  k.batch = g.batch;
+  k.in_channels = g.in_channels;
+  k.out_channels = g.out_channels;
+  k.groups = g.groups;
+  k.in = g.in;
+  k.kernel = g.kernel;
+  k.out = g.out;
+  k.stride = g.stride;
+  k.dilation = g.dilation;
+  k.pad_before = g.pad_before;
+  // What the window really needs after the last cell; it may be negative where cells stay unused.
+  for (size_t i = 0; i < 3; ++i) {
+    k.pad_after[i] = std::max<int64_t>(0, (g.out[i] - 1) * g.stride[i] + g.window(i) - g.in[i] - g.pad_before[i]);
+  }
+  return k;
+}
+
+// Windows that lie wholly in padding are left to our own loops.
+bool Ordinary(const ConvGeometry& g) {
+  for (size_t i = 0; i < 3; ++i) {
+    if (g.pad_before[i] >= g.window(i) || g.pad_after[i] >= g.window(i)) return false;
+    if (g.in[i] > INT32_MAX || g.out[i] > INT32_MAX || g.stride[i] > INT32_MAX || g.window(i) > INT32_MAX) return false;
+  }
+  constexpr int64_t kMaxDim = 1 << 24;
+  return g.batch < kMaxDim && g.in_channels < kMaxDim && g.out_channels < kMaxDim;
+}
+
+// A part of a convolution that is a convolution of its own.
+struct Slice {
+  ConvGeometry g;
+  int64_t in_offset = 0;   // in elements
+  int64_t out_offset = 0;
+};
+
+int64_t WantedSlices(const ConvGeometry& g) {
+  const double by_work = std::min(g.flops() / kFlopsPerSlice, static_cast<double>(kMaxSlices));
+  return static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(std::max(1.0, by_work))));
+}
+
+std::vector<Slice> SliceImages(const ConvGeometry& g, int64_t wanted) {
+  const int64_t per = (g.batch + wanted - 1) / wanted;
+  std::vector<Slice> slices;
+  for (int64_t n = 0; n < g.batch; n += per) {
+    Slice s{g, n * g.in_pixels() * g.in_channels, n * g.out_pixels() * g.out_channels};
+    s.g.batch = std::min(per, g.batch - n);
+    slices.push_back(s);
+  }
+  return slices;
+}
+
+// Rows [begin, end) of axis `a` of the output of image n.
+Slice SliceRows(const ConvGeometry& g, int64_t n, size_t a, int64_t begin, int64_t end) {
+  Slice s{g, 0, 0};
+  s.g.batch = 1;
+  const int64_t first = begin * g.stride[a] - g.pad_before[a];
+  const int64_t last = (end - 1) * g.stride[a] - g.pad_before[a] + g.window(a);  // one past
+  const int64_t from = std::clamp<int64_t>(first, 0, g.in[a]);
+  const int64_t to = std::clamp<int64_t>(last, from, g.in[a]);
+  s.g.out[a] = end - begin;
+  s.g.in[a] = to - from;
+  s.g.pad_before[a] = from - first;
+  s.g.pad_after[a] = last - to;
+  const int64_t in_row = a == 0 ? g.in[1] * g.in[2] : g.in[2];
+  const int64_t out_row = a == 0 ? g.out[1] * g.out[2] : g.out[2];
+  s.in_offset = (n * g.in_pixels() + from * in_row) * g.in_channels;
+  s.out_offset = (n * g.out_pixels() + begin * out_row) * g.out_channels;
+  return s;
+}
+
+std::vector<Slice> SliceForward(const ConvGeometry& g) {
+  const int64_t wanted = WantedSlices(g);
+  const size_t axis = g.out[0] > 1 ? 0 : 1;
+  constexpr int64_t kMinRows = 4;
+  const int64_t row_blocks = std::min((wanted + g.batch - 1) / g.batch, g.out[axis] / kMinRows);
+  if (g.batch >= wanted || row_blocks <= 1) return SliceImages(g, wanted);
+  const int64_t rows = (g.out[axis] + row_blocks - 1) / row_blocks;
+  std::vector<Slice> slices;
+  for (int64_t n = 0; n < g.batch; ++n) {
+    for (int64_t r = 0; r < g.out[axis]; r += rows) {
+      slices.push_back(SliceRows(g, n, axis, r, std::min(r + rows, g.out[axis])));
+      if (!Ordinary(slices.back().g) || slices.back().g.in[axis] < 1) return SliceImages(g, wanted);
+    }
+  }
+  return slices;
+}
+
+// The first error of many threads.
+class FirstError {
+ public:
+  void Set(Status s) {
+    if (s.ok()) return;
+    absl::MutexLock lock(&mu_);
+    if (status_.ok()) status_ = std::move(s);
+    failed_.store(true, std::memory_order_relaxed);
+  }
+  bool failed() const { return failed_.load(std::memory_order_relaxed); }
+  Status Take() {
+    absl::MutexLock lock(&mu_);
+    return status_;
+  }
+
+ private:
+  absl::Mutex mu_;
+  Status status_ ABSL_GUARDED_BY(mu_);
+  std::atomic<bool> failed_{false};
+};
+
+StatusOr<RefPtr<Buffer>> Scratch(KernelContext& ctx, size_t bytes) {
+  return AllocateBuffer(ctx.device().allocator(), std::max<size_t>(bytes, 1));
+}
+
+// Filters in the layouts that the primitives want, each packed once. Nearly always there is one.
+class PackedFilters {
+ public:
+  PackedFilters(KernelContext& ctx, const float* plain) : ctx_(ctx), plain_(plain) {}
+  StatusOr<const void*> For(const Conv& conv) {
+    if (conv.packed_is_plain()) return static_cast<const void*>(plain_);
+    for (const auto& [owner, buffer] : packed_) {
+      if (owner->SamePacking(conv)) return static_cast<const void*>(buffer->data());
+    }
+    MR_ASSIGN_OR_RETURN(RefPtr<Buffer> buffer, Scratch(ctx_, conv.packed_bytes()));
+    MR_RETURN_IF_ERROR(conv.Pack(plain_, buffer->data()));
+    packed_.emplace_back(&conv, std::move(buffer));
+    return static_cast<const void*>(packed_.back().second->data());
+  }
+
+ private:
+  KernelContext& ctx_;
+  const float* plain_;
+  std::vector<std::pair<const Conv*, RefPtr<Buffer>>> packed_;
+};
+
+// Runs `slices` of one kind of pass; in_offset goes with src, out_offset with dst.
+Status RunSlices(KernelContext& ctx, ConvKind kind, bool transposed, const std::vector<Slice>& slices, float* src,
+                 const float* filter, float* dst) {
+  std::vector<ConvPtr> convs(slices.size());
+  std::vector<const void*> weights(slices.size());
+  PackedFilters packed(ctx, filter);
+  size_t scratch_bytes = 0;
+  ConvKey last;
+  for (size_t i = 0; i < slices.size(); ++i) {
+    ConvKey key = KeyOf(kind, slices[i].g);
+    key.transposed = transposed;
+    const bool same = i > 0 && key == last;
+    last = key;
+    if (same) {
+      convs[i] = convs[i - 1];
+      weights[i] = weights[i - 1];
+      continue;
+    }
+    MR_ASSIGN_OR_RETURN(convs[i], Conv::Get(key));
+    MR_ASSIGN_OR_RETURN(weights[i], packed.For(*convs[i]));
+    scratch_bytes = std::max(scratch_bytes, convs[i]->scratch_bytes());
+  }
+  const double cost = slices[0].g.flops() / kFlopsPerNanosecond;
+  FirstError error;
+  ctx.ParallelFor(static_cast<int64_t>(slices.size()), cost, [&](int64_t begin, int64_t end) {
+    auto scratch = Scratch(ctx, scratch_bytes);
+    if (!scratch.ok()) return error.Set(scratch.status());
+    for (int64_t i = begin; i < end && !error.failed(); ++i) {
+      const size_t at = static_cast<size_t>(i);
+      error.Set(convs[at]->Run(src + slices[at].in_offset, const_cast<void*>(weights[at]), dst + slices[at].out_offset,
+                               (*scratch)->data()));
+    }
+  });
+  return error.Take();
+}
+
+// ---- backward by the input ----
+
+bool UnitStride(const ConvGeometry& g) { return g.stride == std::array<int64_t, 3>{1, 1, 1}; }
+
+// The forward convolution that computes the gradient of g's input from that of its output, when g has stride 1.
+ConvGeometry TurnedAround(const ConvGeometry& g) {
+  ConvGeometry t = g;
+  std::swap(t.in, t.out);
+  std::swap(t.in_channels, t.out_channels);
+  for (size_t i = 0; i < 3; ++i) {
+    t.pad_before[i] = g.window(i) - 1 - g.pad_before[i];
+    t.pad_after[i] = t.out[i] + g.window(i) - 1 - t.in[i] - t.pad_before[i];
+  }
+  return t;
+}
+
+Status BackwardInput(KernelContext& ctx, const ConvGeometry& g, const ConvOperands& v) {
+  float* dx = static_cast<float*>(v.input);
+  float* dy = static_cast<float*>(v.output);
+  const float* filter = static_cast<const float*>(v.filter);
+  if (!UnitStride(g) || g.depthwise()) {
+    // Cells that no window covers still get their zeros from the primitive.
+    return RunSlices(ctx, ConvKind::kBackwardData, false, SliceImages(g, WantedSlices(g)), dx, filter, dy);
+  }
+  const ConvGeometry t = TurnedAround(g);
+  if (!Ordinary(t)) {
+    return RunSlices(ctx, ConvKind::kBackwardData, false, SliceImages(g, WantedSlices(g)), dx, filter, dy);
+  }
+  const float* turned = filter;
+  RefPtr<Buffer> buffer;
+  const size_t taps = static_cast<size_t>(g.taps());
+  const size_t tap = static_cast<size_t>(g.group_in() * g.out_channels);
+  if (taps > 1) {
+    MR_ASSIGN_OR_RETURN(buffer, Scratch(ctx, taps * tap * sizeof(float)));
+    float* to = static_cast<float*>(buffer->data());
+    for (size_t k = 0; k < taps; ++k) std::memcpy(to + k * tap, filter + (taps - 1 - k) * tap, tap * sizeof(float));
+    turned = to;
+  }
+  return RunSlices(ctx, ConvKind::kForward, true, SliceForward(t), dy, turned, dx);
+}
+
+// ---- backward by the filter ----
+
+// Chunks, so that adding the filters of all chunks costs little beside making them.
+int64_t FilterChunks(const ConvGeometry& g) {
+  constexpr double kPixelsPerChunk = 1000;
+  const double pixels = static_cast<double>(g.batch) * static_cast<double>(g.out_pixels());
+  const double most = std::min({static_cast<double>(g.batch), static_cast<double>(WantedSlices(g)),
+                                std::max(pixels / kPixelsPerChunk, 2.0), 16.0});
+  return static_cast<int64_t>(std::bit_floor(static_cast<uint64_t>(std::max(most, 1.0))));
+}
+
+Status BackwardFilter(KernelContext& ctx, const ConvGeometry& g, const ConvOperands& v) {
+  float* x = static_cast<float*>(v.input);
+  float* dy = static_cast<float*>(v.output);
+  float* dw = static_cast<float*>(v.filter);
+  const std::vector<Slice> slices = SliceImages(g, FilterChunks(g));
+  std::vector<ConvPtr> convs(slices.size());
+  for (size_t i = 0; i < slices.size(); ++i) {
+    MR_ASSIGN_OR_RETURN(convs[i], Conv::Get(KeyOf(ConvKind::kBackwardWeights, slices[i].g)));
+    if (!convs[i]->SamePacking(*convs[0])) return Unimplemented("chunks of different layouts");
+  }
+  const size_t bytes = convs[0]->packed_bytes();
+  const size_t stride = (bytes + 63) / 64 * 64;
+  const bool direct = convs[0]->packed_is_plain();
+  RefPtr<Buffer> partial;
+  if (!direct || slices.size() > 1) {
+    MR_ASSIGN_OR_RETURN(partial, Scratch(ctx, stride * slices.size()));
+  }
+  const auto part = [&](size_t i) -> float* {
+    if (direct && i == 0) return dw;
+    return reinterpret_cast<float*>(static_cast<char*>(partial->data()) + stride * i);
+  };
+  FirstError error;
+  ctx.ParallelFor(static_cast<int64_t>(slices.size()), slices[0].g.flops() / kFlopsPerNanosecond,
+                  [&](int64_t begin, int64_t end) {
+                    for (int64_t i = begin; i < end && !error.failed(); ++i) {
+                      const size_t at = static_cast<size_t>(i);
+                      auto scratch = Scratch(ctx, convs[at]->scratch_bytes());
+                      if (!scratch.ok()) return error.Set(scratch.status());
+                      error.Set(convs[at]->Run(x + slices[at].in_offset, part(at), dy + slices[at].out_offset,
+                                               (*scratch)->data()));
+                    }
+                  });
+  MR_RETURN_IF_ERROR(error.Take());
+  if (slices.size() > 1) {
+    constexpr int64_t kBlock = 4096;
+    const int64_t n = static_cast<int64_t>(bytes / sizeof(float));
+    ctx.ParallelFor((n + kBlock - 1) / kBlock, static_cast<double>(kBlock) * 0.2 * static_cast<double>(slices.size()),
+                    [&](int64_t begin, int64_t end) {
+                      const int64_t from = begin * kBlock, to = std::min(n, end * kBlock);
+                      for (size_t i = 1; i < slices.size(); ++i) {
+                        AddInto(part(i) + from, part(0) + from, static_cast<size_t>(to - from));
+                      }
+                    });
+  }
+  return direct ? absl::OkStatus() : convs[0]->Unpack(part(0), dw);
+}
+
+Status OneDnnConv(KernelContext& ctx, ConvPass pass, const ConvGeometry& g, const ConvOperands& v) {
+  if (pass == ConvPass::kBackwardInput) return BackwardInput(ctx, g, v);
+  if (pass == ConvPass::kBackwardFilter) return BackwardFilter(ctx, g, v);
+  return RunSlices(ctx, ConvKind::kForward, false, SliceForward(g), static_cast<float*>(v.input),
+                   static_cast<const float*>(v.filter), static_cast<float*>(v.output));
+}
+
+}  // namespace
+
+Status ConvF32(KernelContext& ctx, ConvPass pass, const ConvGeometry& g, const ConvOperands& v) {
+  // A few multiplications are done before oneDNN has looked its primitive up.
+  constexpr double kTinyFlops = 2e3;
+  if (Ordinary(g) && g.flops() >= kTinyFlops) {
+    const Status s = OneDnnConv(ctx, pass, g, v);
+    if (!absl::IsUnimplemented(s)) return s;
+  }
+  return DirectConv<float>(ctx, pass, g, v);
+}
+
+}  // namespace millrace

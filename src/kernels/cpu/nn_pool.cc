@@ -1,0 +1,541 @@
+// SPDX-License-Identifier: Apache-2.0
+// Pooling. Every op brings its operands channels-last (and half and bfloat16 to float32), walks the windows, and brings
+// the result back. A window never is empty: SAME pads by less than a window.
+#include "kernels/cpu/nn_pool.h"
+
+#include <algorithm>
+#include <cstring>
+#include <limits>
+#include <vector>
+
+#include "base/checked.h"
+#include "kernels/cpu/nn_layout.h"
+#include "kernels/cpu/nn_pool_simd.h"
+
+namespace millrace {
+namespace {
+
+size_t Sz(int64_t v) { return static_cast<size_t>(v); }
+
+// Channels-last, spatial windows only.
+struct PoolGeometry {
+  int64_t batch = 0, channels = 0;
+  int64_t in[2] = {0, 0}, out[2] = {0, 0}, kernel[2] = {1, 1}, stride[2] = {1, 1}, pad[2] = {0, 0};
+  int64_t image() const { return in[0] * in[1] * channels; }
+  int64_t window_cells() const { return std::min(kernel[0], in[0]) * std::min(kernel[1], in[1]); }
+};
+
+// ---- other element types than float and double: plain loops ----
+
+template <typename T>
+constexpr bool kVector = std::is_same_v<T, float> || std::is_same_v<T, double>;
+
+template <typename T>
+void MaxCells(const T* const* cells, size_t n, size_t channels, T* out) {
+  if constexpr (kVector<T>) {
+    MaxOfCells<T>(cells, n, channels, out);
+  } else {
+    std::copy_n(cells[0], channels, out);
+    for (size_t i = 1; i < n; ++i) {
+      for (size_t c = 0; c < channels; ++c) out[c] = std::max(out[c], cells[i][c]);
+    }
+  }
+}
+template <typename T>
+void ScatterCells(const T* const* cells, T* const* into, size_t n, size_t channels, const T* g) {
+  if constexpr (kVector<T>) {
+    ScatterToMax<T>(cells, into, n, channels, g);
+  } else {
+    for (size_t c = 0; c < channels; ++c) {
+      size_t best = 0;
+      for (size_t i = 1; i < n; ++i) best = cells[i][c] > cells[best][c] ? i : best;
+      using U = std::make_unsigned_t<T>;
+      into[best][c] = static_cast<T>(static_cast<U>(into[best][c]) + static_cast<U>(g[c]));
+    }
+  }
+}
+template <typename T>
+void GatherCells(const T* const* cells, const T* const* from, size_t n, size_t channels, const T* y, T* out) {
+  if constexpr (kVector<T>) {
+    GatherFromMax<T>(cells, from, n, channels, y, out);
+  } else {
+    for (size_t c = 0; c < channels; ++c) {
+      size_t i = 0;
+      while (i < n && cells[i][c] != y[c]) ++i;
+      out[c] = i < n ? from[i][c] : T(0);
+    }
+  }
+}
+
+// ---- the walk ----
+
+// The real cells of a window along one axis.
+struct Span {
+  int64_t begin, end;
+};
+Span WindowSpan(const PoolGeometry& g, int axis, int64_t o) {
+  const int64_t at = o * g.stride[axis] - g.pad[axis];
+  return {std::max<int64_t>(at, 0), std::min(at + g.kernel[axis], g.in[axis])};
+}
+
+// Offsets, in elements within one image, of the cells of window (y, x).
+size_t CellsOf(const PoolGeometry& g, int64_t y, int64_t x, std::vector<int64_t>* offsets) {
+  const Span rows = WindowSpan(g, 0, y), cols = WindowSpan(g, 1, x);
+  size_t n = 0;
+  for (int64_t r = rows.begin; r < rows.end; ++r) {
+    for (int64_t c = cols.begin; c < cols.end; ++c) (*offsets)[n++] = (r * g.in[1] + c) * g.channels;
+  }
+  return n;
+}
+
+// Calls fn(image, output offset, cell offsets, count) for every window of the output rows [begin, end).
+template <typename Fn>
+void ForWindows(const PoolGeometry& g, int64_t begin, int64_t end, std::vector<int64_t>* offsets, Fn fn) {
+  for (int64_t row = begin; row < end; ++row) {
+    const int64_t n = row / g.out[0], y = row % g.out[0];
+    for (int64_t x = 0; x < g.out[1]; ++x) {
+      fn(n, (row * g.out[1] + x) * g.channels, *offsets, CellsOf(g, y, x, offsets));
+    }
+  }
+}
+
+double RowCost(const PoolGeometry& g) {
+  return 0.1 * static_cast<double>(g.out[1]) * static_cast<double>(g.channels) * static_cast<double>(g.window_cells()) + 20;
+}
+
+// Ops whose results are disjoint by window: any rows in parallel.
+template <typename Fn>
+void Forward(KernelContext& ctx, const PoolGeometry& g, Fn window) {
+  ctx.ParallelFor(g.batch * g.out[0], RowCost(g), [&](int64_t begin, int64_t end) {
+    std::vector<int64_t> offsets(Sz(g.window_cells()));
+    ForWindows(g, begin, end, &offsets, window);
+  });
+}
+
+// Ops that add into overlapping cells: whole images, or blocks of their channels when images are few. `zero` is called
+// first for each (image, channels), then `window` in order, so each cell sees its windows in the same order always.
+constexpr int64_t kChannelBlock = 64;
+template <typename T, typename Fn>
+void Backward(KernelContext& ctx, const PoolGeometry& g, T* dx, Fn window) {
+  const int64_t block = g.batch >= 8 ? g.channels : std::min(g.channels, kChannelBlock);
+  const int64_t blocks = (g.channels + block - 1) / block;
+  const double cost = RowCost(g) * static_cast<double>(g.out[0]) * 2 / static_cast<double>(blocks);
+  ctx.ParallelFor(g.batch * blocks, cost, [&](int64_t begin, int64_t end) {
+    std::vector<int64_t> offsets(Sz(g.window_cells()));
+    for (int64_t u = begin; u < end; ++u) {
+      const int64_t n = u / blocks, first = u % blocks * block;
+      const size_t count = Sz(std::min(block, g.channels - first));
+      T* image = dx + n * g.image() + first;
+      if (blocks == 1) {
+        std::fill_n(image, g.image(), T(0));
+      } else {
+        for (int64_t p = 0; p < g.in[0] * g.in[1]; ++p) std::fill_n(image + p * g.channels, count, T(0));
+      }
+      ForWindows(g, n * g.out[0], (n + 1) * g.out[0], &offsets,
+                 [&](int64_t, int64_t out, const std::vector<int64_t>& cells, size_t cell_count) {
+                   window(n, first, count, out + first, cells, cell_count, image);
+                 });
+    }
+  });
+}
+
+template <typename T>
+struct Pointers {
+  explicit Pointers(size_t n) : read(n), write(n), extra(n) {}
+  std::vector<const T*> read;
+  std::vector<T*> write;
+  std::vector<const T*> extra;
+};
+
+template <typename T>
+Pointers<T>& Scratch(size_t n) {
+  thread_local Pointers<T> p(16);
+  if (p.read.size() < n) p = Pointers<T>(n);
+  return p;
+}
+
+template <typename T>
+void MaxForward(KernelContext& ctx, const PoolGeometry& g, const T* x, T* y) {
+  Forward(ctx, g, [&](int64_t n, int64_t out, const std::vector<int64_t>& cells, size_t count) {
+    auto& p = Scratch<T>(count);
+    for (size_t i = 0; i < count; ++i) p.read[i] = x + n * g.image() + cells[i];
+    MaxCells<T>(p.read.data(), count, Sz(g.channels), y + out);
+  });
+}
+template <typename T>
+void MeanForward(KernelContext& ctx, const PoolGeometry& g, const T* x, T* y) {
+  Forward(ctx, g, [&](int64_t n, int64_t out, const std::vector<int64_t>& cells, size_t count) {
+    auto& p = Scratch<T>(count);
+    for (size_t i = 0; i < count; ++i) p.read[i] = x + n * g.image() + cells[i];
+    MeanOfCells<T>(p.read.data(), count, Sz(g.channels), y + out);
+  });
+}
+template <typename T>
+void MaxBackward(KernelContext& ctx, const PoolGeometry& g, const T* x, const T* dy, T* dx) {
+  Backward<T>(ctx, g, dx, [&](int64_t n, int64_t first, size_t channels, int64_t out, const std::vector<int64_t>& cells,
+                              size_t count, T* image) {
+    auto& p = Scratch<T>(count);
+    for (size_t i = 0; i < count; ++i) {
+      p.read[i] = x + n * g.image() + first + cells[i];
+      p.write[i] = image + cells[i];
+    }
+    ScatterCells<T>(p.read.data(), p.write.data(), count, channels, dy + out);
+  });
+}
+template <typename T>
+void MaxSecond(KernelContext& ctx, const PoolGeometry& g, const T* x, const T* y, const T* grad, T* to) {
+  Forward(ctx, g, [&](int64_t n, int64_t out, const std::vector<int64_t>& cells, size_t count) {
+    auto& p = Scratch<T>(count);
+    for (size_t i = 0; i < count; ++i) {
+      p.read[i] = x + n * g.image() + cells[i];
+      p.extra[i] = grad + n * g.image() + cells[i];
+    }
+    GatherCells<T>(p.read.data(), p.extra.data(), count, Sz(g.channels), y + out, to + out);
+  });
+}
+template <typename T>
+void MeanBackward(KernelContext& ctx, const PoolGeometry& g, const T* dy, T* dx) {
+  Backward<T>(ctx, g, dx, [&](int64_t, int64_t, size_t channels, int64_t out, const std::vector<int64_t>& cells,
+                              size_t count, T* image) {
+    auto& p = Scratch<T>(count);
+    for (size_t i = 0; i < count; ++i) p.write[i] = image + cells[i];
+    SpreadToCells<T>(p.write.data(), count, channels, dy + out);
+  });
+}
+// The largest of every `k` neighbouring channels.
+template <typename T>
+void MaxOverChannels(KernelContext& ctx, int64_t n, int64_t k, const T* x, T* y) {
+  ctx.ParallelFor(n, static_cast<double>(k), [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) y[i] = *std::max_element(x + i * k, x + (i + 1) * k);
+  });
+}
+
+// ---- element types ----
+
+// Calls fn(T()) for the element type; half and bfloat16 have become float32 before.
+template <typename Fn>
+Status WithRealType(DType type, Fn fn) {
+  switch (type) {
+    case DType::kFloat: return fn(float());
+    case DType::kDouble: return fn(double());
+    case DType::kInt8: return fn(int8_t());
+    case DType::kInt16: return fn(int16_t());
+    case DType::kInt32: return fn(int32_t());
+    case DType::kInt64: return fn(int64_t());
+    case DType::kUInt8: return fn(uint8_t());
+    case DType::kUInt16: return fn(uint16_t());
+    case DType::kUInt32: return fn(uint32_t());
+    case DType::kUInt64: return fn(uint64_t());
+    default: return Unimplemented("pooling of ", DTypeName(type));
+  }
+}
+
+// ---- kernels ----
+
+enum class PoolOp : uint8_t { kMax, kMean, kMaxGrad, kMaxGradGrad, kMeanGrad };
+
+class PoolKernel : public Kernel {
+ public:
+  explicit PoolKernel(PoolOp op, int sizes_input = -1) : op_(op), sizes_input_(sizes_input) {}
+
+  Status Init(const KernelInit& init) override {
+    MR_ASSIGN_OR_RETURN(attrs_, ReadWindowAttrs(init, "NHWC", /*spatial_only=*/false));
+    return absl::OkStatus();
+  }
+
+  Status Compute(KernelContext& ctx) override {
+    WindowAttrs attrs = attrs_;
+    if (sizes_input_ >= 0) MR_RETURN_IF_ERROR(ReadSizes(ctx, &attrs));
+    MR_ASSIGN_OR_RETURN(const Shape input, InputShape(ctx));
+    PoolGeometry g;
+    Shape pooled;
+    MR_RETURN_IF_ERROR(MakePoolGeometry(attrs, input, op_ == PoolOp::kMax, &g, &pooled));
+    const bool backward = op_ == PoolOp::kMaxGrad || op_ == PoolOp::kMeanGrad;
+    MR_RETURN_IF_ERROR(CheckShapes(ctx, input, pooled));
+    MR_ASSIGN_OR_RETURN(Tensor* const out, ctx.AllocateOutput(0, backward ? input : pooled));
+    if (out->num_elements() == 0) return absl::OkStatus();
+    if (pooled.num_elements() == 0) {
+      std::memset(out->mutable_raw(), 0, out->TotalBytes());
+      return absl::OkStatus();
+    }
+    return Run(ctx, attrs, g, out);
+  }
+
+  // Geometry and the op's output shape. `depth`: pooling over channels alone is allowed.
+  static Status MakePoolGeometry(const WindowAttrs& attrs, const Shape& input, bool depth, PoolGeometry* g, Shape* pooled) {
+    const ImageLayout& layout = attrs.layout;
+    if (input.rank() != 4) return InvalidArgument("pooling wants a tensor of rank 4, got shape ", input.ToString());
+    const size_t channel = Sz(layout.channel);
+    if (attrs.ksize[0] != 1 || attrs.strides[0] != 1) return Unimplemented("pooling over the batch is not supported");
+    std::vector<int64_t> out(input.dims().begin(), input.dims().end());
+    g->batch = input.dim(0);
+    g->channels = input.dim(layout.channel);
+    const int first = layout.first_spatial;
+    if (attrs.ksize[channel] != 1 || attrs.strides[channel] != 1) {
+      const int64_t k = attrs.ksize[channel];
+      if (!depth || attrs.ksize[Sz(first)] != 1 || attrs.ksize[Sz(first + 1)] != 1 || attrs.strides[Sz(first)] != 1 ||
+          attrs.strides[Sz(first + 1)] != 1) {
+        return Unimplemented("pooling works over rows and columns, or (MaxPool) over channels alone");
+      }
+      if (attrs.strides[channel] != k || g->channels % k != 0) {
+        return Unimplemented("pooling over channels wants a window that is its own stride and divides the ", g->channels,
+                             " channels");
+      }
+      out[channel] = g->channels / k;
+    }
+    for (int i = 0; i < 2; ++i) {
+      g->in[i] = input.dim(first + i);
+      g->kernel[i] = attrs.ksize[Sz(first + i)];
+      g->stride[i] = attrs.stride(i);
+      MR_ASSIGN_OR_RETURN(const WindowExtent w, attrs.Spatial(i, g->in[i], g->kernel[i]));
+      g->out[i] = w.output;
+      g->pad[i] = w.pad_before;
+      out[Sz(first + i)] = w.output;
+    }
+    MR_ASSIGN_OR_RETURN(*pooled, Shape::Make(absl::MakeConstSpan(out)));
+    return absl::OkStatus();
+  }
+
+ private:
+  Status ReadSizes(KernelContext& ctx, WindowAttrs* attrs) const {
+    for (int i = 0; i < 2; ++i) {
+      const Tensor& t = ctx.input(sizes_input_ + i);
+      if (t.rank() != 1 || t.num_elements() != 4) {
+        return InvalidArgument(i == 0 ? "ksize" : "strides", " must have 4 elements, got shape ", t.shape().ToString());
+      }
+      MR_ASSIGN_OR_RETURN(i == 0 ? attrs->ksize : attrs->strides, t.IntValues());
+    }
+    return CheckWindowAttrs(attrs, /*spatial_only=*/false);
+  }
+
+  StatusOr<Shape> InputShape(KernelContext& ctx) const {
+    if (op_ != PoolOp::kMeanGrad) return ctx.input(0).shape();
+    const Tensor& sizes = ctx.input(0);
+    if (sizes.rank() != 1 || sizes.num_elements() != 4) {
+      return InvalidArgument("orig_input_shape must have 4 elements, got shape ", sizes.shape().ToString());
+    }
+    MR_ASSIGN_OR_RETURN(const std::vector<int64_t> dims, sizes.IntValues());
+    return Shape::Make(absl::MakeConstSpan(dims));
+  }
+
+  Status CheckShapes(KernelContext& ctx, const Shape& input, const Shape& pooled) const {
+    const auto same = [&ctx](int i, const Shape& want, absl::string_view name) -> Status {
+      if (ctx.input(i).shape() == want) return absl::OkStatus();
+      return InvalidArgument(name, " must have shape ", want.ToString(), ", got ", ctx.input(i).shape().ToString());
+    };
+    switch (op_) {
+      case PoolOp::kMeanGrad: return same(1, pooled, "grad");
+      case PoolOp::kMaxGrad:
+        MR_RETURN_IF_ERROR(same(1, pooled, "orig_output"));
+        return same(2, pooled, "grad");
+      case PoolOp::kMaxGradGrad:
+        MR_RETURN_IF_ERROR(same(1, pooled, "orig_output"));
+        return same(2, input, "grad");
+      default: return absl::OkStatus();
+    }
+  }
+
+  Status Run(KernelContext& ctx, const WindowAttrs& attrs, const PoolGeometry& g, Tensor* out) const {
+    const bool narrow = IsNarrowFloat(out->dtype());
+    Tensor operand[3];
+    for (int i = op_ == PoolOp::kMeanGrad ? 1 : 0; i < std::min(ctx.num_inputs(), 3); ++i) {
+      if (op_ == PoolOp::kMax || op_ == PoolOp::kMean ? i > 0 : false) break;
+      MR_ASSIGN_OR_RETURN(operand[i], ToChannelsLast(ctx, ctx.input(i), attrs.layout));
+      MR_ASSIGN_OR_RETURN(operand[i], Widened(ctx, operand[i]));
+    }
+    Tensor result = *out;
+    if (narrow || attrs.layout.channels_first()) {
+      MR_ASSIGN_OR_RETURN(const Shape shape, ChannelsLastShape(out->shape(), attrs.layout));
+      MR_ASSIGN_OR_RETURN(result, ctx.AllocateTemp(narrow ? DType::kFloat : out->dtype(), shape));
+    }
+    MR_RETURN_IF_ERROR(WithRealType(result.dtype(), [&](auto zero) -> Status {
+      using T = decltype(zero);
+      return RunTyped<T>(ctx, attrs, g, operand, &result);
+    }));
+    if (narrow) {
+      if (!attrs.layout.channels_first()) {
+        NarrowInto(ctx, result, out);
+        return absl::OkStatus();
+      }
+      MR_ASSIGN_OR_RETURN(Tensor small, ctx.AllocateTemp(out->dtype(), result.shape()));
+      NarrowInto(ctx, result, &small);
+      result = std::move(small);
+    }
+    if (attrs.layout.channels_first()) FromChannelsLast(ctx, result, attrs.layout, out);
+    return absl::OkStatus();
+  }
+
+  template <typename T>
+  Status RunTyped(KernelContext& ctx, const WindowAttrs& attrs, const PoolGeometry& g, const Tensor* in, Tensor* out) const {
+    T* to = out->mutable_data<T>();
+    switch (op_) {
+      case PoolOp::kMax: {
+        const int64_t depth = attrs.ksize[Sz(attrs.layout.channel)];
+        if (depth > 1) {
+          MaxOverChannels<T>(ctx, out->num_elements(), depth, in[0].data<T>(), to);
+        } else {
+          MaxForward<T>(ctx, g, in[0].data<T>(), to);
+        }
+        return absl::OkStatus();
+      }
+      case PoolOp::kMaxGrad: MaxBackward<T>(ctx, g, in[0].data<T>(), in[2].data<T>(), to); return absl::OkStatus();
+      case PoolOp::kMaxGradGrad:
+        MaxSecond<T>(ctx, g, in[0].data<T>(), in[1].data<T>(), in[2].data<T>(), to);
+        return absl::OkStatus();
+      default: break;
+    }
+    if constexpr (kVector<T>) {
+      if (op_ == PoolOp::kMean) {
+        MeanForward<T>(ctx, g, in[0].data<T>(), to);
+      } else {
+        MeanBackward<T>(ctx, g, in[1].data<T>(), to);
+      }
+      return absl::OkStatus();
+    }
+    return Unimplemented("average pooling of integers");
+  }
+
+  const PoolOp op_;
+  const int sizes_input_;
+  WindowAttrs attrs_;
+};
+
+// ---- with the places of the maxima ----
+
+template <typename T>
+void MaxAndPlace(KernelContext& ctx, const PoolGeometry& g, bool with_batch, const T* x, T* y, int64_t* place) {
+  Forward(ctx, g, [&](int64_t n, int64_t out, const std::vector<int64_t>& cells, size_t count) {
+    const T* image = x + n * g.image();
+    const int64_t base = with_batch ? n * g.image() : 0;
+    for (int64_t c = 0; c < g.channels; ++c) {
+      int64_t best = cells[0] + c;
+      for (size_t i = 1; i < count; ++i) {
+        if (image[cells[i] + c] > image[best]) best = cells[i] + c;
+      }
+      y[out + c] = image[best];
+      place[out + c] = base + best;
+    }
+  });
+}
+
+class MaxPoolWithArgmaxKernel : public Kernel {
+ public:
+  Status Init(const KernelInit& init) override {
+    MR_ASSIGN_OR_RETURN(attrs_, ReadWindowAttrs(init, "NHWC", /*spatial_only=*/false));
+    MR_ASSIGN_OR_RETURN(with_batch_, init.Attr<bool>("include_batch_in_index"));
+    return absl::OkStatus();
+  }
+  Status Compute(KernelContext& ctx) override {
+    PoolGeometry g;
+    Shape pooled;
+    MR_RETURN_IF_ERROR(PoolKernel::MakePoolGeometry(attrs_, ctx.input(0).shape(), false, &g, &pooled));
+    MR_ASSIGN_OR_RETURN(Tensor* const out, ctx.AllocateOutput(0, pooled));
+    MR_ASSIGN_OR_RETURN(Tensor* const argmax, ctx.AllocateOutput(1, pooled));
+    if (out->num_elements() == 0) return absl::OkStatus();
+    const bool narrow_index = argmax->dtype() == DType::kInt32;
+    if (narrow_index && ctx.input(0).num_elements() > std::numeric_limits<int32_t>::max()) {
+      return InvalidArgument("int32 cannot index an input of ", ctx.input(0).num_elements(), " elements");
+    }
+    MR_ASSIGN_OR_RETURN(const Tensor x, Widened(ctx, ctx.input(0)));
+    Tensor y = *out, place = *argmax;
+    if (IsNarrowFloat(out->dtype())) {
+      MR_ASSIGN_OR_RETURN(y, ctx.AllocateTemp(DType::kFloat, pooled));
+    }
+    if (narrow_index) {
+      MR_ASSIGN_OR_RETURN(place, ctx.AllocateTemp(DType::kInt64, pooled));
+    }
+    MR_RETURN_IF_ERROR(WithRealType(x.dtype(), [&](auto zero) -> Status {
+      using T = decltype(zero);
+      MaxAndPlace<T>(ctx, g, with_batch_, x.data<T>(), y.mutable_data<T>(), place.mutable_data<int64_t>());
+      return absl::OkStatus();
+    }));
+    if (IsNarrowFloat(out->dtype())) NarrowInto(ctx, y, out);
+    if (narrow_index) {
+      std::transform(place.data<int64_t>(), place.data<int64_t>() + place.num_elements(), argmax->mutable_data<int32_t>(),
+                     [](int64_t v) { return static_cast<int32_t>(v); });
+    }
+    return absl::OkStatus();
+  }
+
+ private:
+  WindowAttrs attrs_;
+  bool with_batch_ = false;
+};
+
+class MaxPoolGradWithArgmaxKernel : public Kernel {
+ public:
+  Status Init(const KernelInit& init) override {
+    MR_ASSIGN_OR_RETURN(attrs_, ReadWindowAttrs(init, "NHWC", /*spatial_only=*/false));
+    MR_ASSIGN_OR_RETURN(with_batch_, init.Attr<bool>("include_batch_in_index"));
+    return absl::OkStatus();
+  }
+  Status Compute(KernelContext& ctx) override {
+    const Shape& shape = ctx.input(0).shape();
+    PoolGeometry g;
+    Shape pooled;
+    MR_RETURN_IF_ERROR(PoolKernel::MakePoolGeometry(attrs_, shape, false, &g, &pooled));
+    for (int i = 1; i < 3; ++i) {
+      if (!(ctx.input(i).shape() == pooled)) {
+        return InvalidArgument(i == 1 ? "grad" : "argmax", " must have shape ", pooled.ToString(), ", got ",
+                               ctx.input(i).shape().ToString());
+      }
+    }
+    MR_ASSIGN_OR_RETURN(Tensor* const out, ctx.AllocateOutput(0, shape));
+    MR_ASSIGN_OR_RETURN(const Tensor grad, Widened(ctx, ctx.input(1)));
+    Tensor sum = *out;
+    if (IsNarrowFloat(out->dtype())) {
+      MR_ASSIGN_OR_RETURN(sum, ctx.AllocateTemp(DType::kFloat, shape));
+    }
+    if (sum.num_elements() > 0) std::memset(sum.mutable_raw(), 0, sum.TotalBytes());
+    MR_RETURN_IF_ERROR(WithRealType(sum.dtype(), [&](auto zero) -> Status {
+      using T = decltype(zero);
+      if (ctx.input_dtype(2) == DType::kInt32) return Scatter<T, int32_t>(g, grad, ctx.input(2), &sum);
+      return Scatter<T, int64_t>(g, grad, ctx.input(2), &sum);
+    }));
+    if (IsNarrowFloat(out->dtype())) NarrowInto(ctx, sum, out);
+    return absl::OkStatus();
+  }
+
+ private:
+  template <typename T, typename Index>
+  Status Scatter(const PoolGeometry& g, const Tensor& grad, const Tensor& argmax, Tensor* sum) const {
+    const int64_t per_image = g.out[0] * g.out[1] * g.channels;
+    const int64_t limit = with_batch_ ? sum->num_elements() : g.image();
+    for (int64_t i = 0; i < grad.num_elements(); ++i) {
+      const int64_t at = argmax.data<Index>()[i];
+      if (!InRange(at, limit)) return InvalidArgument("argmax[", i, "] = ", at, " is outside [0, ", limit, ")");
+      T& cell = sum->mutable_data<T>()[at + (with_batch_ ? 0 : i / per_image * g.image())];
+      if constexpr (std::is_integral_v<T>) {
+        using U = std::make_unsigned_t<T>;
+        cell = static_cast<T>(static_cast<U>(cell) + static_cast<U>(grad.data<T>()[i]));
+      } else {
+        cell += grad.data<T>()[i];
+      }
+    }
+    return absl::OkStatus();
+  }
+
+  WindowAttrs attrs_;
+  bool with_batch_ = false;
+};
+
+}  // namespace
+
+void RegisterPoolKernels(KernelRegistry& r) {
+  const auto add = [&r](const char* op, const char* types, PoolOp what, int sizes_input = -1) {
+    r.AddFactory({.op = op, .types = {{"T", Types(types)}}},
+                 [what, sizes_input] { return std::make_unique<PoolKernel>(what, sizes_input); });
+  };
+  add("MaxPool", "REAL", PoolOp::kMax);
+  add("MaxPoolV2", "REAL", PoolOp::kMax, 1);
+  add("MaxPoolGrad", "REAL", PoolOp::kMaxGrad);
+  add("MaxPoolGradV2", "REAL", PoolOp::kMaxGrad, 3);
+  add("MaxPoolGradGrad", "REAL", PoolOp::kMaxGradGrad);
+  add("MaxPoolGradGradV2", "REAL", PoolOp::kMaxGradGrad, 3);
+  add("AvgPool", "FLT", PoolOp::kMean);
+  add("AvgPoolGrad", "FLT", PoolOp::kMeanGrad);
+  r.Add<MaxPoolWithArgmaxKernel>({.op = "MaxPoolWithArgmax", .types = {{"T", Types("REAL")}}});
+  r.Add<MaxPoolGradWithArgmaxKernel>({.op = "MaxPoolGradWithArgmax", .types = {{"T", Types("REAL")}}});
+}
+
+}  // namespace millrace

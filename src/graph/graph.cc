@@ -189,12 +189,16 @@ StatusOr<Node*> Graph::Add(NodeSpec spec, bool may_lack_inputs) {
   return Insert(std::move(node), spec.control_inputs);
 }
 
-StatusOr<Node*> Graph::AddUnknownNode(NodeSpec spec) {
+StatusOr<Node*> Graph::AddUnknownNode(NodeSpec spec) { return AddUnknown(std::move(spec), false); }
+
+StatusOr<Node*> Graph::AddUnknown(NodeSpec spec, bool may_lack_inputs) {
   MR_RETURN_IF_ERROR(CheckNewName(spec.name));
   auto node = std::make_unique<Node>();
   for (const Output& o : spec.inputs) {
-    if (!o || o.index < 0 || o.index >= kMaxUnknownOutputs ||
-        (o.node->op() != nullptr && o.index >= o.node->num_outputs())) {
+    const bool bad = !o ? !may_lack_inputs
+                        : o.index < 0 || o.index >= kMaxUnknownOutputs ||
+                              (o.node->op() != nullptr && o.index >= o.node->num_outputs());
+    if (bad) {
       return Prefix(InvalidArgument("invalid input ", o.ToString()), spec);
     }
     node->signature_.input_types.push_back(o.dtype());
@@ -208,6 +212,16 @@ StatusOr<Node*> Graph::AddUnknownNode(NodeSpec spec) {
   return Insert(std::move(node), spec.control_inputs);
 }
 
+// Outputs of a node of an unknown op appear as they are read.
+void Graph::GrowOutputs(Output o) {
+  if (o.node->op_ != nullptr || o.index < o.node->num_outputs() || o.index >= kMaxUnknownOutputs) return;
+  const size_t n = static_cast<size_t>(o.index) + 1;
+  o.node->signature_.output_types.resize(n, DType::kInvalid);
+  o.node->shapes_.resize(n);
+  o.node->handles_.resize(n);
+  o.node->as_shape_.resize(n);
+}
+
 Node* Graph::Insert(std::unique_ptr<Node> owned, absl::Span<Node* const> control_inputs) {
   Node* node = owned.get();
   node->id_ = next_id_++;
@@ -215,13 +229,7 @@ Node* Graph::Insert(std::unique_ptr<Node> owned, absl::Span<Node* const> control
     const Output o = node->inputs_[i];
     if (!o) continue;
     o.node->consumers_.push_back({node, static_cast<int>(i)});
-    if (o.node->op_ == nullptr && o.index >= o.node->num_outputs()) {
-      const size_t n = static_cast<size_t>(o.index) + 1;
-      o.node->signature_.output_types.resize(n, DType::kInvalid);
-      o.node->shapes_.resize(n);
-      o.node->handles_.resize(n);
-      o.node->as_shape_.resize(n);
-    }
+    GrowOutputs(o);
   }
   storage_.push_back(std::move(owned));
   live_.push_back(node);
@@ -283,6 +291,7 @@ Status Graph::RefineShape(Output o, const PartialShape& shape) {
 
 Status Graph::SetInput(Node* node, int i, Output from) {
   if (node == nullptr || i < 0 || i >= node->num_inputs()) return InvalidArgument("SetInput: no such input ", i);
+  if (from && from.index >= 0) GrowOutputs(from);
   if (!from || from.index < 0 || from.index >= from.node->num_outputs()) {
     return InvalidArgument("SetInput: no such output ", from.ToString());
   }

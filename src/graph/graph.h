@@ -180,8 +180,10 @@ class Graph {
 
   // Import adds a Merge before the NextIteration that feeds it: that input is null until SetInput.
   StatusOr<Node*> Add(NodeSpec spec, bool may_lack_inputs);
+  StatusOr<Node*> AddUnknown(NodeSpec spec, bool may_lack_inputs);
   Status CheckNewName(absl::string_view name) const;
   Node* Insert(std::unique_ptr<Node> node, absl::Span<Node* const> control_inputs);
+  void GrowOutputs(Output o);
   void Detach(Node* node);
   Status Infer(Node* node, bool refine);
   void DropRemoved() const;

@@ -458,10 +458,8 @@ Status GraphImporter::AddOne(int i) {
     spec.control_inputs.insert(spec.control_inputs.end(), options_.control_dependencies.begin(),
                                options_.control_dependencies.end());
   }
-  if (lacks_inputs && op == nullptr) {
-    return Unimplemented("Node '", def.name, "': op ", def.op, " is not known here, and it closes a loop");
-  }
-  auto node = op == nullptr ? graph_->AddUnknownNode(std::move(spec)) : graph_->Add(std::move(spec), lacks_inputs);
+  auto node = op == nullptr ? graph_->AddUnknown(std::move(spec), lacks_inputs)
+                            : graph_->Add(std::move(spec), lacks_inputs);
   if (!node.ok()) return node.status();
   nodes_[static_cast<size_t>(i)] = *node;
   return op == nullptr ? absl::OkStatus() : ApplyOutputShapes(*node, output_shapes);

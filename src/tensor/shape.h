@@ -108,7 +108,11 @@ class PartialShape {
 
   bool has_rank() const { return has_rank_; }
   int rank() const { return has_rank_ ? static_cast<int>(dims_.size()) : -1; }
-  int64_t dim(int i) const { return dims_[static_cast<size_t>(i)]; }
+  // -1 too where there is no such dimension, or the rank is unknown.
+  int64_t dim(int i) const {
+    const size_t k = static_cast<size_t>(i);
+    return k < dims_.size() ? dims_[k] : -1;
+  }
   bool has_dim(int i) const { return dim(i) >= 0; }
   const std::vector<int64_t>& dims() const { return dims_; }
   bool IsFullyDefined() const;

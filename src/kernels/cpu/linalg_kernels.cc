@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // CPU kernels: matrix products and factorisations.
-#include "kernels/cpu/kernel_list.h"
+#include "kernels/cpu/linalg.h"
 
 namespace millrace {
 
-void RegisterLinalgKernels(KernelRegistry& registry) { (void)registry; }
+void RegisterLinalgKernels(KernelRegistry& registry) {
+  RegisterMatMulKernels(registry);
+}
 
 }  // namespace millrace

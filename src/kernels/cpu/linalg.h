@@ -1,0 +1,13 @@
+// SPDX-License-Identifier: Apache-2.0
+// The parts of the linear algebra family.
+#pragma once
+
+#include "kernels/cpu/kernel_list.h"
+
+namespace millrace {
+
+void RegisterMatMulKernels(KernelRegistry& registry);
+void RegisterFactorizationKernels(KernelRegistry& registry);
+void RegisterEinsumKernels(KernelRegistry& registry);
+
+}  // namespace millrace

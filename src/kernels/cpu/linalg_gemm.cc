@@ -1,0 +1,149 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "kernels/cpu/linalg_gemm.h"
+
+#include <dnnl.h>
+#include <omp.h>
+
+#include <algorithm>
+#include <cstring>
+
+namespace millrace {
+namespace {
+
+// oneDNN runs on this thread alone while one of these lives.
+class OneThread {
+ public:
+  OneThread() : before_(omp_get_max_threads()) {
+    if (before_ != 1) omp_set_num_threads(1);
+  }
+  ~OneThread() {
+    if (before_ != 1) omp_set_num_threads(before_);
+  }
+  OneThread(const OneThread&) = delete;
+  OneThread& operator=(const OneThread&) = delete;
+
+ private:
+  int before_;
+};
+
+bool FloatGemm(const GemmArgs& g) {
+  OneThread one_thread;
+  const float alpha = g.mode == GemmMode::kSubtract ? -1.0f : 1.0f;
+  const float beta = g.mode == GemmMode::kSet ? 0.0f : 1.0f;
+  return dnnl_sgemm(g.transpose_a ? 'T' : 'N', g.transpose_b ? 'T' : 'N', g.m, g.n, g.k, alpha,
+                    static_cast<const float*>(g.a), std::max<int64_t>(g.lda, 1), static_cast<const float*>(g.b),
+                    std::max<int64_t>(g.ldb, 1), beta, static_cast<float*>(g.c), std::max<int64_t>(g.ldc, 1)) ==
+         dnnl_success;
+}
+
+// For a oneDNN that refuses, which it does for no valid argument.
+void PlainFloatGemm(const GemmArgs& g) {
+  const float* a = static_cast<const float*>(g.a);
+  const float* b = static_cast<const float*>(g.b);
+  float* c = static_cast<float*>(g.c);
+  for (int64_t i = 0; i < g.m; ++i) {
+    for (int64_t j = 0; j < g.n; ++j) {
+      double sum = 0;
+      for (int64_t p = 0; p < g.k; ++p) {
+        sum += static_cast<double>(a[g.transpose_a ? p * g.lda + i : i * g.lda + p]) *
+               static_cast<double>(b[g.transpose_b ? j * g.ldb + p : p * g.ldb + j]);
+      }
+      float& out = c[i * g.ldc + j];
+      const float v = static_cast<float>(sum);
+      out = g.mode == GemmMode::kSet ? v : g.mode == GemmMode::kAdd ? out + v : out - v;
+    }
+  }
+}
+
+int64_t CeilDiv(int64_t a, int64_t b) { return (a + b - 1) / b; }
+int64_t RoundUp(int64_t a, int64_t unit) { return CeilDiv(a, unit) * unit; }
+
+// How op(A) op(B) is cut: into tiles of at most 512 x 1024, and smaller ones while there are few of them and each is still
+// worth a thread. Units are those of the inner kernels, so that a cut costs them nothing.
+struct Tiling {
+  int64_t rows, columns;    // of a tile
+  int64_t down, across;     // number of tiles
+  double flops;             // per tile
+
+  Tiling(int64_t m, int64_t n, int64_t k) : rows(std::min<int64_t>(m, 512)), columns(std::min<int64_t>(n, 1024)) {
+    constexpr double kWorthATile = 6e6;
+    for (;;) {
+      down = CeilDiv(m, rows);
+      across = CeilDiv(n, columns);
+      flops = 2.0 * static_cast<double>(rows) * static_cast<double>(columns) * static_cast<double>(k);
+      if (down * across >= 8 || flops < 2 * kWorthATile) return;
+      if (rows >= columns && rows > 16) {
+        rows = RoundUp(CeilDiv(rows, 2), 8);
+      } else if (columns > 96) {
+        columns = RoundUp(CeilDiv(columns, 2), 48);
+      } else {
+        return;
+      }
+    }
+  }
+};
+
+const void* At(const void* p, DType dtype, int64_t i) {
+  return static_cast<const char*>(p) + i * static_cast<int64_t>(DTypeSize(dtype));
+}
+void* At(void* p, DType dtype, int64_t i) { return static_cast<char*>(p) + i * static_cast<int64_t>(DTypeSize(dtype)); }
+
+void RunTile(DType dtype, const GemmArgs& g, const Tiling& t, int64_t tile) {
+  const int64_t row = tile / t.across * t.rows, column = tile % t.across * t.columns;
+  GemmArgs part = g;
+  part.m = std::min(t.rows, g.m - row);
+  part.n = std::min(t.columns, g.n - column);
+  part.a = At(g.a, dtype, g.transpose_a ? row : row * g.lda);
+  part.b = At(g.b, dtype, g.transpose_b ? column * g.ldb : column);
+  part.c = At(g.c, dtype, row * g.ldc + column);
+  SerialGemm(dtype, part);
+}
+
+}  // namespace
+
+void SerialGemm(DType dtype, const GemmArgs& g) {
+  if (g.m == 0 || g.n == 0) return;
+  if (g.k == 0) {
+    if (g.mode != GemmMode::kSet) return;
+    for (int64_t i = 0; i < g.m; ++i) {
+      std::memset(At(g.c, dtype, i * g.ldc), 0, static_cast<size_t>(g.n) * DTypeSize(dtype));
+    }
+    return;
+  }
+  if (dtype != DType::kFloat) return TiledGemm(dtype, g);
+  if (!FloatGemm(g)) PlainFloatGemm(g);
+}
+
+void BatchGemm(const KernelContext* ctx, DType dtype, const GemmBatch& batch) {
+  const GemmArgs& g = batch.args;
+  if (batch.count == 0 || g.m == 0 || g.n == 0) return;
+  const Tiling tiling(g.m, g.n, g.k);
+  const int64_t tiles = tiling.down * tiling.across;
+  auto run = [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) {
+      const int64_t product = i / tiles;
+      GemmArgs one = g;
+      one.a = At(g.a, dtype, (batch.a_index ? batch.a_index[product] : product) * batch.a_size);
+      one.b = At(g.b, dtype, (batch.b_index ? batch.b_index[product] : product) * batch.b_size);
+      one.c = At(g.c, dtype, product * g.m * g.n);
+      RunTile(dtype, one, tiling, i % tiles);
+    }
+  };
+  const int64_t units = batch.count * tiles;
+  if (!ctx || units == 1) return run(0, units);
+  const double nanos_per_flop = dtype == DType::kFloat ? 0.008 : 0.03;
+  ctx->ParallelFor(units, 200 + tiling.flops * nanos_per_flop, run);
+}
+
+void Gemm(const KernelContext* ctx, DType dtype, const GemmArgs& args) {
+  if (args.m == 0 || args.n == 0) return;
+  const Tiling tiling(args.m, args.n, args.k);
+  const int64_t tiles = tiling.down * tiling.across;
+  auto run = [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) RunTile(dtype, args, tiling, i);
+  };
+  if (!ctx || tiles == 1) return run(0, tiles);
+  ctx->ParallelFor(tiles, 200 + tiling.flops * (dtype == DType::kFloat ? 0.008 : 0.03), run);
+}
+
+}  // namespace millrace

@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+// Products of row-major matrices: C = op(A) op(B), added to or subtracted from C where asked.
+//
+// How a product is cut into tiles depends on its shape only, so results do not depend on the number of threads.
+#pragma once
+
+#include <cstdint>
+
+#include "kernel/kernel.h"
+
+namespace millrace {
+
+enum class GemmMode : uint8_t { kSet, kAdd, kSubtract };
+
+// op(A) is m x k, op(B) k x n; `lda` is the distance of A's rows in memory, in elements, before the transposition.
+struct GemmArgs {
+  int64_t m = 0, n = 0, k = 0;
+  const void* a = nullptr;
+  int64_t lda = 0;
+  bool transpose_a = false;
+  const void* b = nullptr;
+  int64_t ldb = 0;
+  bool transpose_b = false;
+  void* c = nullptr;
+  int64_t ldc = 0;
+  GemmMode mode = GemmMode::kSet;
+};
+
+// float, double, int32 and int64 only, on the calling thread.
+void SerialGemm(DType dtype, const GemmArgs& args);
+
+// The same on the threads of `ctx` (null: this one).
+void Gemm(const KernelContext* ctx, DType dtype, const GemmArgs& args);
+
+// `count` products of the same shape; product i takes matrix a_index[i] of A (at a_index[i] * a_size elements), likewise
+// of B, into the i-th m * n elements of C, whose rows are not padded.
+struct GemmBatch {
+  GemmArgs args;
+  int64_t count = 1;
+  int64_t a_size = 0, b_size = 0;
+  const int64_t* a_index = nullptr;  // null: 0, 1, 2, ...
+  const int64_t* b_index = nullptr;
+};
+void BatchGemm(const KernelContext* ctx, DType dtype, const GemmBatch& batch);
+
+// Not float: double, int32, int64 (linalg_tiles_gemm.cc).
+void TiledGemm(DType dtype, const GemmArgs& args);
+
+}  // namespace millrace

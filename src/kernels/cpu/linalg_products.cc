@@ -1,15 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kernels/cpu/linalg_products.h"
 
-#include <algorithm>
-
-#include "kernels/cpu/elementwise_convert.h"
 #include "kernels/cpu/linalg_gemm.h"
+#include "kernels/cpu/math_convert.h"
 
 namespace millrace {
 namespace {
-
-constexpr int64_t kBlock = 4096;
 
 GemmBatch BatchOf(const Products& p) {
   GemmBatch batch;
@@ -42,28 +38,19 @@ StatusOr<Tensor> Temp(KernelContext& ctx, DType dtype, int64_t n) {
   return ctx.AllocateTemp(dtype, Shape::Vector(n));
 }
 
-void ConvertAll(const KernelContext& ctx, DType from, DType to, const void* in, void* out, int64_t n) {
-  const ConvertRoute route = FindConvert(from, to);
-  const int64_t from_bytes = static_cast<int64_t>(DTypeSize(from)), to_bytes = static_cast<int64_t>(DTypeSize(to));
-  ctx.ParallelFor((n + kBlock - 1) / kBlock, 0.2 * kBlock, [&](int64_t begin, int64_t end) {
-    const int64_t first = begin * kBlock, last = std::min(end * kBlock, n);
-    route.Run(static_cast<const char*>(in) + first * from_bytes, static_cast<char*>(out) + first * to_bytes, last - first);
-  });
-}
-
 Status Widened(KernelContext& ctx, DType narrow, DType wide, const Products& p) {
   const int64_t x_size = p.x_count * p.m * p.k, y_size = p.y_count * p.k * p.n, size = p.count * p.m * p.n;
   MR_ASSIGN_OR_RETURN(Tensor x, Temp(ctx, wide, x_size));
   MR_ASSIGN_OR_RETURN(Tensor y, Temp(ctx, wide, y_size));
   MR_ASSIGN_OR_RETURN(Tensor result, Temp(ctx, wide, size));
-  ConvertAll(ctx, narrow, wide, p.x, x.mutable_raw(), x_size);
-  ConvertAll(ctx, narrow, wide, p.y, y.mutable_raw(), y_size);
+  ConvertElements(ctx, narrow, wide, p.x, x.mutable_raw(), x_size);
+  ConvertElements(ctx, narrow, wide, p.y, y.mutable_raw(), y_size);
   Products q = p;
   q.x = x.raw();
   q.y = y.raw();
   q.result = result.mutable_raw();
   BatchGemm(&ctx, wide, BatchOf(q));
-  ConvertAll(ctx, wide, narrow, result.raw(), p.result, size);
+  ConvertElements(ctx, wide, narrow, result.raw(), p.result, size);
   return absl::OkStatus();
 }
 

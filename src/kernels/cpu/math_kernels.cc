@@ -6,6 +6,9 @@ namespace millrace {
 
 void RegisterMathKernels(KernelRegistry& registry) {
   RegisterReductionKernels(registry);
+  RegisterScanKernels(registry);
+  RegisterRankingKernels(registry);
+  RegisterSoftmaxKernels(registry);
 }
 
 }  // namespace millrace

@@ -1,0 +1,15 @@
+// SPDX-License-Identifier: Apache-2.0
+// The parts of ranking.
+#pragma once
+
+#include "kernels/cpu/kernel_list.h"
+
+namespace millrace {
+
+inline constexpr int64_t kRankingTile = 256;
+
+void RegisterArgKernels(KernelRegistry& registry);
+void RegisterTopKKernels(KernelRegistry& registry);
+void RegisterInTopKKernels(KernelRegistry& registry);
+
+}  // namespace millrace

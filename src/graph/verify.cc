@@ -30,20 +30,6 @@ Status VerifyEdges(const Node& n) {
   return absl::OkStatus();
 }
 
-Status VerifyColocation(const Graph& graph, const Node& n) {
-  auto it = n.attrs().find("_class");
-  if (it == n.attrs().end()) return absl::OkStatus();
-  const auto* groups = it->second.get<std::vector<std::string>>();
-  if (groups == nullptr) return absl::OkStatus();
-  for (absl::string_view group : *groups) {
-    if (!absl::ConsumePrefix(&group, "loc:@")) continue;
-    if (graph.Find(group) == nullptr) {
-      return InvalidArgument(n.Describe(), " is to be colocated with '", group, "', which does not exist");
-    }
-  }
-  return absl::OkStatus();
-}
-
 // Frames, by number; 0 is the outermost.
 struct Frame {
   std::string name;
@@ -191,7 +177,6 @@ Status VerifyFunctions(const Graph& graph) {
 Status VerifyGraph(const Graph& graph) {
   for (const Node* n : graph.nodes()) {
     MR_RETURN_IF_ERROR(VerifyEdges(*n));
-    MR_RETURN_IF_ERROR(VerifyColocation(graph, *n));
   }
   MR_ASSIGN_OR_RETURN(std::vector<Node*> order, TopologicalOrder(graph));
   FrameVerifier frames(graph);

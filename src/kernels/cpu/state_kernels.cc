@@ -15,21 +15,22 @@ class VariableBase : public Kernel {
     MR_ASSIGN_OR_RETURN(container_, init.Attr<std::string>("container"));
     MR_ASSIGN_OR_RETURN(name_, init.Attr<std::string>("shared_name"));
     if (container_.empty()) container_ = ResourceManager::kDefaultContainer;
-    if (name_.empty()) name_ = init.node_name;
+    // Handles without a shared name all mean the variable named "".
+    if (name_.empty() && init.op.name != "VarHandleOp") name_ = init.node_name;
     return absl::OkStatus();
   }
   bool IsExpensive() const override { return false; }
 
  protected:
+  virtual StatusOr<RefPtr<Variable>> Create() { return MakeRef<Variable>(dtype_, shape_); }
+
   StatusOr<RefPtr<Variable>> Find(KernelContext& ctx) {
     {
       absl::ReaderMutexLock lock(&mu_);
       if (variable_) return variable_;
     }
     MR_ASSIGN_OR_RETURN(RefPtr<Variable> v, ctx.resources().LookupOrCreate<Variable>(
-                                                container_, name_, [&]() -> StatusOr<RefPtr<Variable>> {
-                                                  return MakeRef<Variable>(dtype_, shape_);
-                                                }));
+                                                container_, name_, [&] { return Create(); }));
     if (v->dtype() != dtype_) {
       return Internal("variable '", name_, "' holds ", DTypeName(v->dtype()), "; node '", ctx.node_name(),
                       "' declares it as ", DTypeName(dtype_));
@@ -53,6 +54,18 @@ class VariableKernel : public VariableBase {
     MR_ASSIGN_OR_RETURN(RefPtr<Variable> v, Find(ctx));
     ctx.set_output_ref(0, std::move(v));
     return absl::OkStatus();
+  }
+
+ protected:
+  // A variable without elements has its value from the start.
+  StatusOr<RefPtr<Variable>> Create() override {
+    MR_ASSIGN_OR_RETURN(RefPtr<Variable> v, VariableBase::Create());
+    if (shape_.num_elements() == 0) {
+      MR_ASSIGN_OR_RETURN(const Shape shape, shape_.ToShape());
+      MR_ASSIGN_OR_RETURN(Tensor empty, Tensor::Make(dtype_, shape));
+      v->Assign(std::move(empty));
+    }
+    return v;
   }
 };
 

@@ -108,8 +108,9 @@ class ApplyKernel : public Kernel {
     Tensor* values[kMaxRuleVariables] = {};
     for (size_t i = 0; i < vars.size(); ++i) {
       if (!vars[i]->IsInitializedLocked()) {
-        return FailedPrecondition("Attempting to use uninitialized variables: ", ctx.node().op->inputs[i].name,
-                                  " of node '", ctx.node_name(), "' has no value yet");
+        const std::string text = absl::StrCat("Attempting to use uninitialized variables: ",
+                                              ctx.node().op->inputs[i].name, " has no value yet");
+        return by_handle_ ? Internal(text) : FailedPrecondition(text);  // TensorFlow's codes
       }
     }
     for (int k : scalars_) {

@@ -40,7 +40,9 @@ TEST(Registry, EveryKernelHasAnOp) {
     EXPECT_NE(op, nullptr) << spec.op;
     for (const auto& [attr, types] : spec.types) {
       EXPECT_FALSE(types.empty()) << spec.op << "." << attr;
-      if (op) EXPECT_NE(op->FindAttr(attr), nullptr) << spec.op << " has no attribute " << attr;
+      if (op) {
+        EXPECT_NE(op->FindAttr(attr), nullptr) << spec.op << " has no attribute " << attr;
+      }
     }
   }
 }
@@ -102,7 +104,7 @@ Status Build(const OpDef& op, const OpExample& example, Case* c) {
   return absl::OkStatus();
 }
 
-StatusOr<std::vector<Tensor>> Run(Case& c, const std::vector<Output>& fetches, const std::vector<Tensor>& values) {
+StatusOr<std::vector<Tensor>> RunCase(Case& c, const std::vector<Output>& fetches, const std::vector<Tensor>& values) {
   MR_ASSIGN_OR_RETURN(std::unique_ptr<Session> session, System::Default().NewSession(c.graph, wire::ConfigProto()));
   std::vector<Tensor> out;
   MR_RETURN_IF_ERROR(session->Run(nullptr, c.feeds, values, fetches, {}, &out, nullptr));
@@ -131,7 +133,7 @@ TEST(Registry, ExamplesRunAndHaveThePromisedShapes) {
     Case c;
     ASSERT_TRUE(Build(op, example, &c).ok()) << Build(op, example, &c);
     if (op.name == "Placeholder" || op.name == "PlaceholderV2" || op.name == "PreventGradient") return;
-    StatusOr<std::vector<Tensor>> out = Run(c, AllOutputs(c.node), c.values);
+    StatusOr<std::vector<Tensor>> out = RunCase(c, AllOutputs(c.node), c.values);
     ASSERT_TRUE(out.ok()) << out.status();
     for (size_t i = 0; i < out->size(); ++i) {
       const PartialShape promised = c.node->shape(static_cast<int>(i));

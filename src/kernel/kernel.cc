@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kernel/kernel.h"
 
+#include "kernel/tensor_access.h"
+
 namespace millrace {
 
 Status Kernel::Init(const KernelInit&) { return absl::OkStatus(); }
@@ -37,9 +39,9 @@ StatusOr<Tensor*> KernelContext::ForwardOrAllocate(std::initializer_list<int> ca
     if (i >= 64 || ((forwardable_ >> i) & 1) == 0) continue;
     Tensor& in = inputs_[i]->tensor;
     if (in.dtype() != want || in.num_elements() != shape.num_elements() || !in.OwnsBufferAlone()) continue;
-    // The input stays readable: both share the buffer until the slot is released after Compute.
+    // The input stays readable until the slot is released after Compute.
     if (in.shape() == shape) {
-      out = in;
+      TensorAccess::MoveBufferKeepingView(in, out);
     } else {
       MR_ASSIGN_OR_RETURN(out, in.Reshaped(shape));
     }

@@ -7,14 +7,16 @@
 namespace millrace {
 
 Status RunInOrder(const Plan& plan, Frame& frame, StepContext& step, const ExecutorOptions& options) {
-  for (const PlanNode& n : plan.nodes()) {
+  const std::vector<PlanNode>& nodes = plan.nodes();
+  const int32_t* releases = plan.releases();
+  for (size_t k = 0; k < nodes.size(); ++k) {
+    const PlanNode& n = nodes[k];
     if (__builtin_expect(step.cancellation && step.cancellation->IsCancelled(), 0)) {
       return Cancelled("the step was cancelled");
     }
-    if (Status s = ComputeNode(n, frame, step, n.dies_in_order, options.trace); __builtin_expect(!s.ok(), 0)) {
-      return AtNode(s, n);
-    }
-    for (int slot : n.releases) ClearSlot(frame.slots[static_cast<size_t>(slot)]);
+    Status s = ComputeNode(plan, k, frame, step, n.dies_in_order, options.trace);
+    if (__builtin_expect(!s.ok(), 0)) return AtNode(s, n);
+    for (int32_t r = n.release_begin; r < n.release_end; ++r) ClearSlot(frame.slots[static_cast<size_t>(releases[r])]);
   }
   return absl::OkStatus();
 }

@@ -14,45 +14,39 @@ int64_t TraceClockNanos() {
 }
 
 Status AtNode(const Status& s, const PlanNode& n) {
-  std::string text = absl::StrCat(s.message(), "\n\t [[node ", n.info.name, " (", n.info.op->name, ")");
-  if (!n.info.location.empty()) absl::StrAppend(&text, " defined at ", n.info.location);
-  absl::StrAppend(&text, " on ", n.info.device->name(), "]]");
+  std::string text = absl::StrCat(s.message(), "\n\t [[node ", n.info->name, " (", n.info->op->name, ")");
+  if (!n.info->location.empty()) absl::StrAppend(&text, " defined at ", n.info->location);
+  absl::StrAppend(&text, " on ", n.info->device->name(), "]]");
   return Status(s.code(), text);
 }
 
-Status LoadDereferences(const PlanNode& n, Frame& frame) {
-  for (const Dereference& d : n.dereferences) {
+Status LoadDereferences(const NodeInfo& node, const std::vector<Dereference>& list, Frame& frame) {
+  for (const Dereference& d : list) {
     const Slot& source = frame.slots[static_cast<size_t>(d.source)];
-    Tensor value = source.ref ? source.ref->ReadOrEmpty() : Tensor();
+    Tensor& value = frame.slots[static_cast<size_t>(d.temp)].tensor;
+    if (source.ref) value = source.ref->ReadOrEmpty();
     if (!value.IsInitialized()) {
-      return FailedPrecondition("Attempting to use uninitialized value: input ", d.input, " of node '", n.info.name,
+      return FailedPrecondition("Attempting to use uninitialized value: input ", d.input, " of node '", node.name,
                                 "' is a variable without a value");
     }
-    frame.slots[static_cast<size_t>(d.temp)].tensor = std::move(value);
   }
   return absl::OkStatus();
 }
 
-void ClearDereferences(const PlanNode& n, Frame& frame) {
-  for (const Dereference& d : n.dereferences) frame.slots[static_cast<size_t>(d.temp)].tensor = Tensor();
+void ClearDereferences(const std::vector<Dereference>& list, Frame& frame) {
+  for (const Dereference& d : list) TensorAccess::Reset(frame.slots[static_cast<size_t>(d.temp)].tensor);
 }
 
-Status CheckOutputs(const PlanNode& n, const Frame& frame) {
-  for (int o = 0; o < n.num_outputs; ++o) {
-    const Slot& s = frame.slots[static_cast<size_t>(n.output_begin + o)];
-    if (!s.tensor.IsInitialized() && !s.ref) return Internal("kernel gave output ", o, " no value");
-  }
-  return absl::OkStatus();
-}
+Status NoValue(int output) { return Internal("kernel gave output ", output, " no value"); }
 
 void RecordNode(StepTrace& trace, const PlanNode& n, const Frame& frame, int64_t start_nanos) {
-  NodeTrace t;
-  t.node = n.info.name;
-  t.op = n.info.op->name;
-  t.device = n.info.device->name();
-  t.start_nanos = start_nanos;
-  t.end_nanos = TraceClockNanos();
-  t.thread = static_cast<uint32_t>(std::hash<std::thread::id>()(std::this_thread::get_id()));
+  NodeTrace t{.node = n.info->name,
+              .op = n.info->op->name,
+              .device = n.info->device->name(),
+              .start_nanos = start_nanos,
+              .end_nanos = TraceClockNanos(),
+              .thread = static_cast<uint32_t>(std::hash<std::thread::id>()(std::this_thread::get_id())),
+              .outputs = {}};
   for (int o = 0; o < n.num_outputs; ++o) {
     const Tensor& v = frame.slots[static_cast<size_t>(n.output_begin + o)].tensor;
     if (v.IsInitialized()) {

@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "absl/container/flat_hash_map.h"
+#include "runtime/node_run.h"
 
 namespace millrace {
 namespace {
@@ -34,12 +35,14 @@ class PlanCompiler {
     MR_ASSIGN_OR_RETURN(order_, TopologicalOrder(graph_));
     AssignSlots();
     MR_RETURN_IF_ERROR(BindArguments());
+    plan_->infos_.reserve(order_.size());  // PlanNode::info points into it
     for (Node* n : order_) {
       if (!IsArg(*n) && !IsRetval(*n)) MR_RETURN_IF_ERROR(AddNode(*n));
     }
     LinkSuccessors();
     CountReaders();
     for (size_t k = 0; k < plan_->nodes_.size(); ++k) FindDeaths(k);
+    if (options_.reuse_slots && !plan_->has_async_) ReuseSlots();
     return std::move(plan_);
   }
 
@@ -84,31 +87,31 @@ class PlanCompiler {
       return Unimplemented("op ", n.op_name(), " of ", n.Describe(), " is not known here; it was imported by name only");
     }
     PlanNode p;
-    p.info.name = n.name();
-    p.info.op = n.op();
-    p.info.signature = n.signature();
-    p.info.location = n.location();
-    p.info.device = options_.device;
+    PlanNodeLinks links;
+    plan_->infos_.push_back({n.name(), n.op(), n.signature(), n.location(), options_.device});
+    p.info = &plan_->infos_.back();
     MR_ASSIGN_OR_RETURN(std::shared_ptr<Kernel> kernel, options_.make_kernel(n));
     p.kernel = kernel.get();
-    p.async = kernel->AsAsync();
-    p.expensive = kernel->IsExpensive();
-    plan_->has_async_ |= p.async != nullptr;
+    links.async = kernel->AsAsync();
+    links.expensive = kernel->IsExpensive();
+    plan_->has_async_ |= links.async != nullptr;
     plan_->kernels_.push_back(std::move(kernel));
-    p.input_begin = static_cast<int>(plan_->input_slots_.size());
+    p.input_begin = static_cast<int32_t>(plan_->input_slots_.size());
     for (int i = 0; i < n.num_inputs(); ++i) {
       int slot = SlotOf(n.input(i));
-      p.reads.push_back(slot);
+      links.reads.push_back(slot);
       if (IsRef(n.input(i).dtype()) && !IsRef(n.input_type(i))) {
-        p.dereferences.push_back({slot, plan_->num_slots_, i});
+        links.dereferences.push_back({slot, plan_->num_slots_, i});
         slot = plan_->num_slots_++;
       }
       plan_->input_slots_.push_back(slot);
     }
+    p.dereferences = !links.dereferences.empty();
     p.output_begin = first_slot_.at(&n);
     p.num_outputs = n.num_outputs();
     position_[&n] = plan_->nodes_.size();
-    plan_->nodes_.push_back(std::move(p));
+    plan_->nodes_.push_back(p);
+    plan_->links_.push_back(std::move(links));
     return absl::OkStatus();
   }
 
@@ -116,8 +119,8 @@ class PlanCompiler {
     auto link = [&](const Node* from, const Node* to) {
       auto f = position_.find(from), t = position_.find(to);
       if (f == position_.end() || t == position_.end()) return;
-      plan_->nodes_[f->second].successors.push_back(static_cast<int>(t->second));
-      ++plan_->nodes_[t->second].num_pending;
+      plan_->links_[f->second].successors.push_back(static_cast<int>(t->second));
+      ++plan_->links_[t->second].num_pending;
     };
     for (const Node* n : order_) {
       for (Output in : n->inputs()) link(in.node, n);
@@ -129,8 +132,8 @@ class PlanCompiler {
     const size_t n = static_cast<size_t>(plan_->num_slots_);
     plan_->slot_readers_.assign(n, 0);
     last_reader_.assign(n, -1);
-    for (size_t k = 0; k < plan_->nodes_.size(); ++k) {
-      for (int slot : plan_->nodes_[k].reads) {
+    for (size_t k = 0; k < plan_->links_.size(); ++k) {
+      for (int slot : plan_->links_[k].reads) {
         ++plan_->slot_readers_[static_cast<size_t>(slot)];
         last_reader_[static_cast<size_t>(slot)] = static_cast<int>(k);
       }
@@ -143,26 +146,88 @@ class PlanCompiler {
 
   void FindDeaths(size_t k) {
     PlanNode& n = plan_->nodes_[k];
-    for (size_t i = 0; i < n.reads.size(); ++i) {
-      const size_t slot = static_cast<size_t>(n.reads[i]);
-      if (last_reader_[slot] != static_cast<int>(k)) continue;
-      if (std::find(n.releases.begin(), n.releases.end(), n.reads[i]) == n.releases.end()) {
-        n.releases.push_back(n.reads[i]);
-      }
-      if (i >= 64 || std::count(n.reads.begin(), n.reads.end(), n.reads[i]) != 1) continue;
+    PlanNodeLinks& links = plan_->links_[k];
+    std::vector<int32_t>& releases = plan_->releases_;
+    n.release_begin = static_cast<int32_t>(releases.size());
+    for (size_t i = 0; i < links.reads.size(); ++i) {
+      const int slot = links.reads[i];
+      if (last_reader_[static_cast<size_t>(slot)] != static_cast<int>(k)) continue;
+      if (std::find(releases.begin() + n.release_begin, releases.end(), slot) == releases.end()) releases.push_back(slot);
+      if (i >= 64 || std::count(links.reads.begin(), links.reads.end(), slot) != 1) continue;
       n.dies_in_order |= uint64_t{1} << i;
-      if (plan_->slot_readers_[slot] == 1) n.dies_always |= uint64_t{1} << i;
+      if (plan_->slot_readers_[static_cast<size_t>(slot)] == 1) links.dies_always |= uint64_t{1} << i;
     }
     for (int o = 0; o < n.num_outputs; ++o) {
       const int slot = n.output_begin + o;
-      if (plan_->slot_readers_[static_cast<size_t>(slot)] == 0) n.releases.push_back(slot);
+      if (plan_->slot_readers_[static_cast<size_t>(slot)] == 0) releases.push_back(slot);
     }
+    n.release_end = static_cast<int32_t>(releases.size());
     // A dereferenced value belongs to the variable: it is never the node's to reuse.
-    for (const Dereference& d : n.dereferences) {
+    for (const Dereference& d : links.dereferences) {
       if (d.input >= 64) continue;
       n.dies_in_order &= ~(uint64_t{1} << d.input);
-      n.dies_always &= ~(uint64_t{1} << d.input);
+      links.dies_always &= ~(uint64_t{1} << d.input);
     }
+  }
+
+  // Gives nodes slots that earlier nodes have done with, so that the frame stays small enough for the first cache. A
+  // node's outputs stand side by side, so blocks of equal length are reused.
+  void ReuseSlots() {
+    std::vector<int> renamed(static_cast<size_t>(plan_->num_slots_), -1);
+    std::vector<int> block_of(static_cast<size_t>(plan_->num_slots_), -1);  // new first slot -> its block's live count
+    absl::flat_hash_map<int, std::vector<int>> free_blocks;                 // by length
+    std::vector<int> live, length;
+    int count = 0;
+    auto fresh = [&](int n) {
+      const int first = count;
+      count += n;
+      live.resize(static_cast<size_t>(count), 0);
+      length.resize(static_cast<size_t>(count), 0);
+      length[static_cast<size_t>(first)] = n;
+      return first;
+    };
+    auto acquire = [&](int n) {
+      std::vector<int>& blocks = free_blocks[n];
+      if (blocks.empty()) return fresh(n);
+      const int first = blocks.back();
+      blocks.pop_back();
+      return first;
+    };
+    auto place = [&](int old_first, int n) {
+      if (n == 0) return;
+      const int first = acquire(n);
+      live[static_cast<size_t>(first)] = n;
+      for (int o = 0; o < n; ++o) {
+        renamed[static_cast<size_t>(old_first + o)] = first + o;
+        block_of[static_cast<size_t>(old_first + o)] = first;
+      }
+    };
+    for (int slot : plan_->arg_slots_) place(slot, 1);
+    for (size_t k = 0; k < plan_->nodes_.size(); ++k) {
+      PlanNode& n = plan_->nodes_[k];
+      PlanNodeLinks& links = plan_->links_[k];
+      place(n.output_begin, n.num_outputs);
+      if (n.num_outputs > 0) n.output_begin = renamed[static_cast<size_t>(n.output_begin)];
+      for (Dereference& d : links.dereferences) {
+        place(d.temp, 1);
+        d.temp = renamed[static_cast<size_t>(d.temp)];
+        d.source = renamed[static_cast<size_t>(d.source)];
+        free_blocks[1].push_back(d.temp);
+      }
+      for (int32_t r = n.release_begin; r < n.release_end; ++r) {
+        int32_t& slot = plan_->releases_[static_cast<size_t>(r)];
+        const int first = block_of[static_cast<size_t>(slot)];
+        slot = renamed[static_cast<size_t>(slot)];
+        if (--live[static_cast<size_t>(first)] == 0) {
+          free_blocks[length[static_cast<size_t>(first)]].push_back(first);
+        }
+      }
+    }
+    for (int& slot : plan_->input_slots_) slot = renamed[static_cast<size_t>(slot)];
+    for (int& slot : plan_->arg_slots_) slot = renamed[static_cast<size_t>(slot)];
+    for (int& slot : plan_->retval_slots_) slot = renamed[static_cast<size_t>(slot)];
+    plan_->num_slots_ = count;
+    plan_->slots_are_reused_ = true;
   }
 
   const Graph& graph_;
@@ -195,10 +260,7 @@ std::unique_ptr<Frame> Plan::AcquireFrame() const {
 }
 
 void Plan::ReleaseFrame(std::unique_ptr<Frame> frame) const {
-  for (Slot& s : frame->slots) {
-    if (s.tensor.IsInitialized()) s.tensor = Tensor();
-    if (s.ref) s.ref.reset();
-  }
+  for (Slot& s : frame->slots) ClearSlot(s);
   absl::MutexLock lock(&mu_);
   if (free_frames_.size() < kMaxFreeFrames) free_frames_.push_back(std::move(frame));
 }

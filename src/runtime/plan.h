@@ -26,22 +26,28 @@ struct Dereference {
   int input = 0;
 };
 
+// What execution reads at a node, in one cache line.
 struct PlanNode {
   Kernel* kernel = nullptr;
-  AsyncKernel* async = nullptr;  // the same kernel when it is asynchronous
-  NodeInfo info;
-  int input_begin = 0;   // into Frame::inputs
-  int output_begin = 0;  // into the slots
-  int num_outputs = 0;
-  uint64_t dies_in_order = 0;   // inputs whose slot dies here when nodes run in plan order
-  uint64_t dies_always = 0;     // inputs of which this node is the only reader
-  std::vector<Dereference> dereferences;
-  std::vector<int> releases;    // slots to clear after this node, when nodes run in plan order
-  // For execution by readiness:
-  int num_pending = 0;                 // incoming edges
-  std::vector<int> successors;         // nodes, one entry an edge
-  std::vector<int> reads;              // slots, one entry a read
+  const NodeInfo* info = nullptr;
+  uint64_t dies_in_order = 0;  // inputs whose slot dies here when nodes run in plan order
+  int32_t input_begin = 0;     // into Frame::inputs
+  int32_t output_begin = 0;    // into the slots
+  int32_t num_outputs = 0;
+  int32_t release_begin = 0;   // into Plan::releases: slots to clear after this node in plan order
+  int32_t release_end = 0;
+  bool dereferences = false;   // PlanNodeLinks::dereferences is not empty
+};
+
+// What only execution by readiness, and rarer cases, read.
+struct PlanNodeLinks {
+  AsyncKernel* async = nullptr;  // PlanNode::kernel, when it is asynchronous
   bool expensive = true;
+  uint64_t dies_always = 0;      // inputs of which this node is the only reader
+  int num_pending = 0;           // incoming edges
+  std::vector<int> successors;   // nodes, one entry an edge
+  std::vector<int> reads;        // slots, one entry a read
+  std::vector<Dereference> dereferences;
 };
 
 // What a step changes.
@@ -58,11 +64,15 @@ class Plan {
     // Returns the kernel of a node; stateful kernels are shared between plans by whoever owns them.
     std::function<StatusOr<std::shared_ptr<Kernel>>(const Node&)> make_kernel;
     Device* device = nullptr;
+    // Slots may be used again by later nodes: for plans that only ever run in plan order.
+    bool reuse_slots = true;
   };
   // `graph` must be verified, placed on one device, and hold _Arg / _Retval nodes for what goes in and out.
   static StatusOr<std::unique_ptr<Plan>> Compile(const Graph& graph, const Options& options);
 
   const std::vector<PlanNode>& nodes() const { return nodes_; }
+  const PlanNodeLinks& links(size_t node) const { return links_[node]; }
+  const int32_t* releases() const { return releases_.data(); }
   int num_args() const { return static_cast<int>(arg_slots_.size()); }
   int num_retvals() const { return static_cast<int>(retval_slots_.size()); }
   int arg_slot(int i) const { return arg_slots_[static_cast<size_t>(i)]; }
@@ -71,6 +81,7 @@ class Plan {
   const std::string& retval_source(int i) const { return retval_sources_[static_cast<size_t>(i)]; }
   const std::vector<int>& slot_readers() const { return slot_readers_; }
   bool has_async() const { return has_async_; }
+  bool runs_by_readiness() const { return !slots_are_reused_; }
 
   std::unique_ptr<Frame> AcquireFrame() const;
   void ReleaseFrame(std::unique_ptr<Frame> frame) const;  // clears what is left in it
@@ -79,6 +90,9 @@ class Plan {
   friend class PlanCompiler;
   Plan() = default;
   std::vector<PlanNode> nodes_;
+  std::vector<PlanNodeLinks> links_;
+  std::vector<NodeInfo> infos_;
+  std::vector<int32_t> releases_;
   std::vector<std::shared_ptr<Kernel>> kernels_;
   std::vector<int> input_slots_;
   int num_slots_ = 0;
@@ -87,6 +101,7 @@ class Plan {
   std::vector<DType> arg_types_;
   std::vector<std::string> retval_sources_;
   bool has_async_ = false;
+  bool slots_are_reused_ = false;
   mutable absl::Mutex mu_;
   mutable std::vector<std::unique_ptr<Frame>> free_frames_ ABSL_GUARDED_BY(mu_);
 };

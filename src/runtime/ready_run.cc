@@ -19,7 +19,7 @@ class ReadyRun {
   void Start() {
     const auto& nodes = plan_.nodes();
     for (size_t k = 0; k < nodes.size(); ++k) {
-      frame_.pending[k].store(nodes[k].num_pending, std::memory_order_relaxed);
+      frame_.pending[k].store(plan_.links(k).num_pending, std::memory_order_relaxed);
     }
     const auto& readers = plan_.slot_readers();
     for (size_t s = 0; s < readers.size(); ++s) frame_.readers[s].store(readers[s], std::memory_order_relaxed);
@@ -27,7 +27,7 @@ class ReadyRun {
     {
       absl::MutexLock lock(&mu_);
       for (size_t k = 0; k < nodes.size(); ++k) {
-        if (nodes[k].num_pending == 0) Push(static_cast<int>(k));
+        if (plan_.links(k).num_pending == 0) Push(static_cast<int>(k));
       }
       ++runners_;
     }
@@ -72,7 +72,7 @@ class ReadyRun {
 
   // Another worker joins while expensive nodes wait and threads are free.
   void MaybeAddRunner() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
-    if (options_.single_thread || ready_.empty() || !Node(ready_.front()).expensive) return;
+    if (options_.single_thread || ready_.empty() || !Links(ready_.front()).expensive) return;
     if (runners_ < Pool().parallelism()) StartRunner();
   }
 
@@ -89,25 +89,29 @@ class ReadyRun {
     const PlanNode& n = Node(k);
     if (failed_.load(std::memory_order_acquire)) return;
     if (step_.cancellation && step_.cancellation->IsCancelled()) return Fail(Cancelled("the step was cancelled"));
-    if (n.async) return RunAsync(k);
-    if (Status s = ComputeNode(n, frame_, step_, n.dies_always, options_.trace); !s.ok()) return Fail(AtNode(s, n));
+    const PlanNodeLinks& links = Links(k);
+    if (links.async) return RunAsync(k);
+    const Status s =
+        ComputeNode(plan_, static_cast<size_t>(k), frame_, step_, links.dies_always, options_.trace);
+    if (!s.ok()) return Fail(AtNode(s, n));
     Complete(k);
   }
 
   void RunAsync(int k) {
     const PlanNode& n = Node(k);
-    if (Status s = LoadDereferences(n, frame_); !s.ok()) return Fail(AtNode(s, n));
-    auto ctx = std::make_unique<KernelContext>(n.info, frame_.inputs.data() + n.input_begin,
-                                               frame_.slots.data() + n.output_begin, n.dies_always, step_);
+    const PlanNodeLinks& links = Links(k);
+    if (Status s = LoadDereferences(*n.info, links.dereferences, frame_); !s.ok()) return Fail(AtNode(s, n));
+    auto ctx = std::make_unique<KernelContext>(*n.info, frame_.inputs.data() + n.input_begin,
+                                               frame_.slots.data() + n.output_begin, links.dies_always, step_);
     KernelContext& context = *ctx;
     live_.fetch_add(1, std::memory_order_relaxed);
     const int64_t start = options_.trace ? TraceClockNanos() : 0;
-    n.async->ComputeAsync(context, [this, k, start, ctx = std::move(ctx)](Status s) {
+    links.async->ComputeAsync(context, [this, k, start, ctx = std::move(ctx)](Status s) {
       const PlanNode& node = Node(k);
       if (s.ok()) s = CheckOutputs(node, frame_);
       if (s.ok()) {
         if (options_.trace) RecordNode(*options_.trace, node, frame_, start);
-        ClearDereferences(node, frame_);
+        ClearDereferences(Links(k).dereferences, frame_);
         Complete(k);
       } else {
         Fail(AtNode(s, node));
@@ -127,13 +131,13 @@ class ReadyRun {
   void Complete(int k) {
     const PlanNode& n = Node(k);
     completed_.fetch_add(1, std::memory_order_relaxed);
-    for (int slot : n.reads) DropReader(slot);
+    for (int slot : Links(k).reads) DropReader(slot);
     for (int o = 0; o < n.num_outputs; ++o) {
       const size_t slot = static_cast<size_t>(n.output_begin + o);
       if (plan_.slot_readers()[slot] == 0) ClearSlot(frame_.slots[slot]);
     }
     absl::InlinedVector<int, 8> now_ready;
-    for (int next : n.successors) {
+    for (int next : Links(k).successors) {
       if (frame_.pending[static_cast<size_t>(next)].fetch_sub(1, std::memory_order_acq_rel) == 1) {
         now_ready.push_back(next);
       }
@@ -179,14 +183,15 @@ class ReadyRun {
     const auto& nodes = plan_.nodes();
     for (size_t k = 0; k < nodes.size() && blocked.size() < 10; ++k) {
       const int32_t waits = frame_.pending[k].load();
-      if (waits > 0) blocked.push_back(absl::StrCat(nodes[k].info.name, " (waits for ", waits, " inputs)"));
+      if (waits > 0) blocked.push_back(absl::StrCat(nodes[k].info->name, " (waits for ", waits, " inputs)"));
     }
     return Internal("the step cannot go on: nothing is runnable and nothing is outstanding; blocked: ",
                     absl::StrJoin(blocked, ", "));
   }
 
   const PlanNode& Node(int k) const { return plan_.nodes()[static_cast<size_t>(k)]; }
-  ThreadPool& Pool() const { return plan_.nodes().front().info.device->thread_pool(); }
+  const PlanNodeLinks& Links(int k) const { return plan_.links(static_cast<size_t>(k)); }
+  ThreadPool& Pool() const { return plan_.nodes().front().info->device->thread_pool(); }
 
   const Plan& plan_;
   Frame& frame_;

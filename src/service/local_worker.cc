@@ -5,8 +5,9 @@
 
 namespace millrace {
 
-LocalWorker::LocalWorker(std::vector<std::unique_ptr<Device>> devices, const KernelRegistry* kernels)
-    : devices_(std::move(devices)), kernels_(kernels) {}
+LocalWorker::LocalWorker(std::vector<std::unique_ptr<Device>> devices, const KernelRegistry* kernels,
+                         bool deterministic)
+    : devices_(std::move(devices)), kernels_(kernels), deterministic_(deterministic) {}
 
 LocalWorker::~LocalWorker() = default;
 
@@ -43,6 +44,7 @@ StatusOr<int64_t> LocalWorker::Register(Partition partition) {
   if (!device) return NotFound("device ", partition.device, " is not one of this worker");
   Plan::Options options;
   options.device = device;
+  options.reuse_slots = !deterministic_;
   options.make_kernel = [&](const Node& n) -> StatusOr<std::shared_ptr<Kernel>> {
     StatusOr<std::shared_ptr<Kernel>> kernel = MakeKernel(n, *device);
     if (!kernel.ok()) return Annotate(kernel.status(), absl::StrCat(n.Describe(), ": "));
@@ -73,7 +75,7 @@ StatusOr<std::shared_ptr<const Plan>> LocalWorker::Find(int64_t partition) const
 
 bool LocalWorker::RunsInline(int64_t partition) const {
   StatusOr<std::shared_ptr<const Plan>> plan = Find(partition);
-  return plan.ok() && !(*plan)->has_async();
+  return plan.ok() && !(*plan)->runs_by_readiness();
 }
 
 namespace {
@@ -104,7 +106,7 @@ Status TakeRetvals(const Plan& plan, const Frame& frame, std::vector<Tensor>* re
 
 Status LocalWorker::Run(const PartitionRun& run) {
   MR_ASSIGN_OR_RETURN(const std::shared_ptr<const Plan> plan, Find(run.partition));
-  if (plan->has_async()) return Internal("a partition with asynchronous kernels was run inline");
+  if (plan->runs_by_readiness()) return Internal("a partition with asynchronous kernels was run inline");
   std::unique_ptr<Frame> frame = plan->AcquireFrame();
   Status s = FillArgs(*plan, run, *frame);
   if (s.ok()) s = RunInOrder(*plan, *frame, *run.step, {.trace = run.trace});

@@ -14,7 +14,8 @@ namespace millrace {
 
 class LocalWorker : public Worker {
  public:
-  LocalWorker(std::vector<std::unique_ptr<Device>> devices, const KernelRegistry* kernels);
+  // `deterministic`: every partition runs by readiness, so that its order can be chosen by a seed.
+  LocalWorker(std::vector<std::unique_ptr<Device>> devices, const KernelRegistry* kernels, bool deterministic = false);
   ~LocalWorker() override;
 
   std::vector<Device*> devices() const override;
@@ -34,6 +35,7 @@ class LocalWorker : public Worker {
 
   const std::vector<std::unique_ptr<Device>> devices_;
   const KernelRegistry* kernels_;
+  const bool deterministic_;
   mutable absl::Mutex mu_;
   int64_t next_ ABSL_GUARDED_BY(mu_) = 1;
   absl::flat_hash_map<int64_t, std::shared_ptr<const Plan>> plans_ ABSL_GUARDED_BY(mu_);

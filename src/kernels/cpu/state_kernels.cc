@@ -25,10 +25,7 @@ class VariableBase : public Kernel {
   virtual StatusOr<RefPtr<Variable>> Create() { return MakeRef<Variable>(dtype_, shape_); }
 
   StatusOr<RefPtr<Variable>> Find(KernelContext& ctx) {
-    {
-      absl::ReaderMutexLock lock(&mu_);
-      if (variable_) return variable_;
-    }
+    if (Variable* known = known_.load(std::memory_order_acquire)) return RefPtr<Variable>::Share(known);
     MR_ASSIGN_OR_RETURN(RefPtr<Variable> v, ctx.resources().LookupOrCreate<Variable>(
                                                 container_, name_, [&] { return Create(); }));
     if (v->dtype() != dtype_) {
@@ -37,6 +34,7 @@ class VariableBase : public Kernel {
     }
     absl::MutexLock lock(&mu_);
     variable_ = v;
+    known_.store(v.get(), std::memory_order_release);
     return v;
   }
   DType dtype_ = DType::kInvalid;
@@ -46,6 +44,7 @@ class VariableBase : public Kernel {
  private:
   absl::Mutex mu_;
   RefPtr<Variable> variable_ ABSL_GUARDED_BY(mu_);
+  std::atomic<Variable*> known_{nullptr};  // variable_, once found
 };
 
 class VariableKernel : public VariableBase {

@@ -107,7 +107,8 @@ Status BackpropInputShape(ShapeContext& c) {
   std::vector<int64_t> dims = s.input.dims();
   if (dims[0] < 0) dims[0] = backprop.dim(0);
   // Two sizes are the spatial ones; the rest follows.
-  if (c.input(0).has_dim(0) && c.input(0).dim(0) == 2) {
+  MR_ASSIGN_OR_RETURN(const PartialShape vector, c.WithRank(0, 1));
+  if (vector.dim(0) == 2) {
     MR_ASSIGN_OR_RETURN(const auto sizes, c.ConstantInts(0));
     if (sizes && sizes->size() == 2) {
       dims[static_cast<size_t>(layout.first_spatial)] = (*sizes)[0];

@@ -199,7 +199,7 @@ class FusedBatchNormGradKernel : public Kernel {
       MR_ASSIGN_OR_RETURN(dx, ctx.AllocateTemp(x.dtype(), x.shape()));
     }
     const Vector m = view.Widen(ctx.input(3).data<float>());
-    const Vector ka = view.Widen(k.gradient.data()), kb = view.Widen(k.centred.data()), kc = view.Widen(k.constant.data());
+    const Vector ka = view.Widen(k.gradient.data()), kb = view.Widen(k.centred.data()), kc = view.Widen(k.mean_g.data());
     view.ForBlocks(ctx, 0.4, [&](int64_t offset, size_t rows, size_t cols) {
       const float* gp = ReadBlock(g, offset, rows * cols, 0);
       const float* xp = ReadBlock(x, offset, rows * cols, 1);
@@ -212,9 +212,9 @@ class FusedBatchNormGradKernel : public Kernel {
   }
 
  private:
-  // dx = gradient * g + centred * (x - mean) + constant
+  // dx = gradient * (g - mean_g) + centred * (x - mean)
   struct Coefficients {
-    Vector gradient, centred, constant;
+    Vector gradient, centred, mean_g;
   };
 
   Status Reduce(KernelContext& ctx, const ColumnView& view, const Tensor& g, const Tensor& x, Coefficients* k) const {
@@ -234,7 +234,7 @@ class FusedBatchNormGradKernel : public Kernel {
     MR_ASSIGN_OR_RETURN(Tensor* const doffset, ctx.AllocateOutput(2, Shape::Vector(view.channels())));
     k->gradient.assign(channels, 0);
     k->centred.assign(channels, 0);
-    k->constant.assign(channels, 0);
+    k->mean_g.assign(channels, 0);
     const double n = static_cast<double>(view.rows());
     for (size_t c = 0; c < channels; ++c) {
       const double r = 1 / std::sqrt(static_cast<double>(variance[c]) + attrs_.epsilon);
@@ -244,7 +244,7 @@ class FusedBatchNormGradKernel : public Kernel {
       k->gradient[c] = static_cast<float>(a);
       if (!attrs_.training || view.rows() == 0) continue;
       k->centred[c] = static_cast<float>(-a * r * r * dot[c] / n);
-      k->constant[c] = static_cast<float>(-a * sum[c] / n);
+      k->mean_g[c] = static_cast<float>(sum[c] / n);
     }
     return absl::OkStatus();
   }

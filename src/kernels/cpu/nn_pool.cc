@@ -303,7 +303,8 @@ class PoolKernel : public Kernel {
       if (t.rank() != 1 || t.num_elements() != 4) {
         return InvalidArgument(i == 0 ? "ksize" : "strides", " must have 4 elements, got shape ", t.shape().ToString());
       }
-      MR_ASSIGN_OR_RETURN(i == 0 ? attrs->ksize : attrs->strides, t.IntValues());
+      std::vector<int64_t>& list = i == 0 ? attrs->ksize : attrs->strides;
+      MR_ASSIGN_OR_RETURN(list, t.IntValues());
     }
     return CheckWindowAttrs(attrs, /*spatial_only=*/false);
   }

@@ -182,8 +182,9 @@ void CombineT(const float* g, const float* x, size_t rows, size_t cols, const fl
   for (size_t r = 0; r < rows; ++r, g += cols, x += cols, y += cols) {
     ForEach(cols, [&](auto d, size_t c) {
       const auto e = hn::Sub(hn::LoadU(d, x + c), hn::LoadU(d, m + c));
-      const auto t = hn::MulAdd(e, hn::LoadU(d, b + c), hn::LoadU(d, k + c));
-      hn::StoreU(hn::MulAdd(hn::LoadU(d, g + c), hn::LoadU(d, a + c), t), d, y + c);
+      const auto t = hn::Mul(e, hn::LoadU(d, b + c));
+      const auto f = hn::Sub(hn::LoadU(d, g + c), hn::LoadU(d, k + c));
+      hn::StoreU(hn::MulAdd(f, hn::LoadU(d, a + c), t), d, y + c);
     });
   }
 }

@@ -27,7 +27,7 @@ void AddDots(const float* g, const float* x, size_t rows, size_t cols, const flo
 void ScaleShift(const float* x, size_t rows, size_t cols, const float* m, const float* a, const float* b, float* y);
 // y[r][c] = x[r][c] + b[c]; y may be x
 void ShiftRows(const float* x, size_t rows, size_t cols, const float* b, float* y);
-// y[r][c] = g[r][c] * a[c] + (x[r][c] - m[c]) * b[c] + k[c]; y may be g or x
+// y[r][c] = (g[r][c] - k[c]) * a[c] + (x[r][c] - m[c]) * b[c]; y may be g or x
 void Combine(const float* g, const float* x, size_t rows, size_t cols, const float* m, const float* a, const float* b,
              const float* k, float* y);
 // Sum of squares in lanes of float, folded at the end.

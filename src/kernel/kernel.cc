@@ -40,7 +40,7 @@ StatusOr<Tensor*> KernelContext::ForwardOrAllocate(std::initializer_list<int> ca
     Tensor& in = inputs_[i]->tensor;
     if (in.dtype() != want || in.num_elements() != shape.num_elements() || !in.OwnsBufferAlone()) continue;
     // The input stays readable until the slot is released after Compute.
-    if (in.shape() == shape) {
+    if (&in.shape() == &shape || in.shape() == shape) {
       TensorAccess::MoveBufferKeepingView(in, out);
     } else {
       MR_ASSIGN_OR_RETURN(out, in.Reshaped(shape));

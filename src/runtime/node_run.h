@@ -32,7 +32,7 @@ inline void ClearSlot(Slot& s) {
 }
 
 // Runs a synchronous kernel, with everything above.
-inline Status ComputeNode(const Plan& plan, size_t k, Frame& frame, StepContext& step, uint64_t dies, StepTrace* trace) {
+__attribute__((always_inline)) inline Status ComputeNode(const Plan& plan, size_t k, Frame& frame, StepContext& step, uint64_t dies, StepTrace* trace) {
   const PlanNode& n = plan.nodes()[k];
   if (n.dereferences) MR_RETURN_IF_ERROR(LoadDereferences(*n.info, plan.links(k).dereferences, frame));
   KernelContext ctx(*n.info, frame.inputs.data() + n.input_begin, frame.slots.data() + n.output_begin, dies, step);

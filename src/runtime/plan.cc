@@ -15,6 +15,8 @@ constexpr size_t kMaxFreeFrames = 16;
 
 bool IsArg(const Node& n) { return n.op_name() == "_Arg"; }
 bool IsRetval(const Node& n) { return n.op_name() == "_Retval"; }
+// Its value stands in the frame before the step; nothing runs.
+bool IsConstant(const Node& n) { return n.op_name() == "Const" && n.control_inputs().empty(); }
 
 // The position of an _Arg or _Retval, checked against `limit` so that a bad index cannot size anything.
 StatusOr<size_t> IndexOf(const Node& n, size_t limit) {
@@ -33,11 +35,12 @@ class PlanCompiler {
 
   StatusOr<std::unique_ptr<Plan>> Compile() {
     MR_ASSIGN_OR_RETURN(order_, TopologicalOrder(graph_));
+    MR_RETURN_IF_ERROR(AddConstants());
     AssignSlots();
     MR_RETURN_IF_ERROR(BindArguments());
     plan_->infos_.reserve(order_.size());  // PlanNode::info points into it
     for (Node* n : order_) {
-      if (!IsArg(*n) && !IsRetval(*n)) MR_RETURN_IF_ERROR(AddNode(*n));
+      if (!IsArg(*n) && !IsRetval(*n) && !IsConstant(*n)) MR_RETURN_IF_ERROR(AddNode(*n));
     }
     LinkSuccessors();
     CountReaders();
@@ -51,8 +54,20 @@ class PlanCompiler {
 
   int SlotOf(Output o) const { return first_slot_.at(o.node) + o.index; }
 
+  // Constants have the first slots.
+  Status AddConstants() {
+    for (Node* n : order_) {
+      if (!IsConstant(*n)) continue;
+      MR_ASSIGN_OR_RETURN(Tensor value, n->Attr<Tensor>("value"));
+      first_slot_[n] = plan_->num_slots_++;
+      plan_->constants_.push_back(std::move(value));
+    }
+    return absl::OkStatus();
+  }
+
   void AssignSlots() {
     for (Node* n : order_) {
+      if (IsConstant(*n)) continue;
       first_slot_[n] = plan_->num_slots_;
       plan_->num_slots_ += n->num_outputs();
     }
@@ -142,6 +157,10 @@ class PlanCompiler {
       ++plan_->slot_readers_[static_cast<size_t>(slot)];
       last_reader_[static_cast<size_t>(slot)] = kForever;
     }
+    for (size_t slot = 0; slot < plan_->constants_.size(); ++slot) {
+      ++plan_->slot_readers_[slot];
+      last_reader_[slot] = kForever;
+    }
   }
 
   void FindDeaths(size_t k) {
@@ -177,7 +196,8 @@ class PlanCompiler {
     std::vector<int> block_of(static_cast<size_t>(plan_->num_slots_), -1);  // new first slot -> its block's live count
     absl::flat_hash_map<int, std::vector<int>> free_blocks;                 // by length
     std::vector<int> live, length;
-    int count = 0;
+    int count = static_cast<int>(plan_->constants_.size());
+    for (int slot = 0; slot < count; ++slot) renamed[static_cast<size_t>(slot)] = slot;
     auto fresh = [&](int n) {
       const int first = count;
       count += n;
@@ -256,11 +276,12 @@ std::unique_ptr<Frame> Plan::AcquireFrame() const {
   frame->slots.resize(static_cast<size_t>(num_slots_));
   frame->inputs.reserve(input_slots_.size());
   for (int slot : input_slots_) frame->inputs.push_back(&frame->slots[static_cast<size_t>(slot)]);
+  for (size_t c = 0; c < constants_.size(); ++c) frame->slots[c].tensor = constants_[c];
   return frame;
 }
 
 void Plan::ReleaseFrame(std::unique_ptr<Frame> frame) const {
-  for (Slot& s : frame->slots) ClearSlot(s);
+  for (size_t s = constants_.size(); s < frame->slots.size(); ++s) ClearSlot(frame->slots[s]);
   absl::MutexLock lock(&mu_);
   if (free_frames_.size() < kMaxFreeFrames) free_frames_.push_back(std::move(frame));
 }

@@ -94,6 +94,7 @@ class Plan {
   std::vector<NodeInfo> infos_;
   std::vector<int32_t> releases_;
   std::vector<std::shared_ptr<Kernel>> kernels_;
+  std::vector<Tensor> constants_;  // the values of the first slots, in every frame
   std::vector<int> input_slots_;
   int num_slots_ = 0;
   std::vector<int> slot_readers_;  // reads of each slot, by nodes and retvals

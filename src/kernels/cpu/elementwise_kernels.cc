@@ -116,7 +116,7 @@ Status BroadcastBinary(KernelContext& ctx, const TileOp& op, int ia, int ib) {
   auto output = [&](std::initializer_list<int> candidates, const Shape& shape) {
     return reuse ? ctx.ForwardOrAllocate(candidates, 0, shape) : ctx.AllocateOutput(0, shape);
   };
-  const bool same = a.shape() == b.shape();
+  const bool same = (a.rank() == 0 && b.rank() == 0) || a.shape() == b.shape();
   if (same || (b.num_elements() == 1 && b.rank() <= a.rank())) {
     MR_ASSIGN_OR_RETURN(Tensor * out, same ? output({ia, ib}, a.shape()) : output({ia}, a.shape()));
     ParallelBinary(ctx, op, same ? BinaryForm::kVV : BinaryForm::kVS, a.raw(), b.raw(), out->mutable_raw(),

@@ -111,17 +111,27 @@ void TransposeItems(char* dst, const char* src, const Block& b) {
   }
 }
 
-// A fixed small number of columns or rows (channels of an image, complex parts).
+// A fixed small number of columns or rows (channels of an image, complex parts). The kN long sides are brought into a
+// small buffer first: streams that are a multiple of the page size apart would otherwise disturb each other.
 template <typename T, int kN>
 void TransposeNarrow(char* dst, const char* src, const Block& b) {
   constexpr int64_t kSize = sizeof(T);
-  if (b.n == kN) {
-    for (int64_t r = 0; r < b.rows; ++r) {
-      for (int64_t i = 0; i < kN; ++i) Store<T>(dst + r * b.dst_row + i * kSize, Load<T>(src + r * kSize + i * b.src_stride));
-    }
-  } else {
-    for (int64_t i = 0; i < b.n; ++i) {
-      for (int64_t r = 0; r < kN; ++r) Store<T>(dst + r * b.dst_row + i * kSize, Load<T>(src + r * kSize + i * b.src_stride));
+  constexpr int64_t kLength = 1024 / kSize;
+  T buffer[kN][kLength];
+  const bool narrow_rows = b.n == kN;  // of the destination
+  const int64_t length = narrow_rows ? b.rows : b.n;
+  for (int64_t at = 0; at < length; at += kLength) {
+    const int64_t m = std::min(kLength, length - at);
+    if (narrow_rows) {
+      for (int k = 0; k < kN; ++k) std::memcpy(buffer[k], src + at * kSize + k * b.src_stride, static_cast<size_t>(m * kSize));
+      for (int64_t i = 0; i < m; ++i) {
+        for (int k = 0; k < kN; ++k) Store(dst + (at + i) * b.dst_row + k * kSize, buffer[k][i]);
+      }
+    } else {
+      for (int64_t i = 0; i < m; ++i) {
+        for (int k = 0; k < kN; ++k) buffer[k][i] = Load<T>(src + (at + i) * b.src_stride + k * kSize);
+      }
+      for (int k = 0; k < kN; ++k) std::memcpy(dst + at * kSize + k * b.dst_row, buffer[k], static_cast<size_t>(m * kSize));
     }
   }
 }
@@ -162,6 +172,33 @@ inline void TransposeTile(char* dst, int64_t dst_row, const char* src, int64_t s
   for (int i = 0; i < kLanes; ++i) std::memcpy(dst + i * dst_row, &a[i], sizeof(V));
 }
 
+// A square of one cache line a side. Tiles are collected in a buffer, so that both sides are touched by whole lines: the
+// lines of a side may all fall into one cache set.
+template <typename T>
+void TransposeSquare(char* dst, int64_t dst_row, const char* src, int64_t src_stride) {
+  constexpr int64_t kLanes = Vector16<T>::kLanes;
+  constexpr int64_t kSide = 64 / static_cast<int64_t>(sizeof(T));
+  alignas(64) char buffer[kSide * 64];
+  for (int64_t i = 0; i < kSide; i += kLanes) {
+    for (int64_t r = 0; r < kSide; r += kLanes) {
+      TransposeTile<T>(buffer + r * 64 + i * static_cast<int64_t>(sizeof(T)), 64,
+                       src + r * static_cast<int64_t>(sizeof(T)) + i * src_stride, src_stride);
+    }
+  }
+  for (int64_t r = 0; r < kSide; ++r) std::memcpy(dst + r * dst_row, buffer + r * 64, 64);
+}
+
+// Whole tiles [r0, r1) x [i0, i1).
+template <typename T>
+void TransposeTiles(char* dst, const char* src, const Block& b, int64_t r0, int64_t r1, int64_t i0, int64_t i1) {
+  constexpr int64_t kSize = sizeof(T), kLanes = Vector16<T>::kLanes;
+  for (int64_t i = i0; i < i1; i += kLanes) {
+    for (int64_t r = r0; r < r1; r += kLanes) {
+      TransposeTile<T>(dst + r * b.dst_row + i * kSize, b.dst_row, src + r * kSize + i * b.src_stride, b.src_stride);
+    }
+  }
+}
+
 template <typename T>
 void TransposeBlock(char* dst, const char* src, const Block& b) {
   constexpr int64_t kSize = sizeof(T);
@@ -171,18 +208,18 @@ void TransposeBlock(char* dst, const char* src, const Block& b) {
     TransposeItems<T>(dst, src, b);
   } else {
     constexpr int64_t kLanes = Vector16<T>::kLanes;
-    constexpr int64_t kSide = std::max<int64_t>(kLanes, 64 / kSize);  // a cache line on both sides
+    constexpr int64_t kSide = 64 / kSize;
     const int64_t full_rows = b.rows - b.rows % kLanes;
     const int64_t full_n = b.n - b.n % kLanes;
     for (int64_t r0 = 0; r0 < full_rows; r0 += kSide) {
       const int64_t r1 = std::min(r0 + kSide, full_rows);
       for (int64_t i0 = 0; i0 < full_n; i0 += kSide) {
         const int64_t i1 = std::min(i0 + kSide, full_n);
-        for (int64_t i = i0; i < i1; i += kLanes) {
-          for (int64_t r = r0; r < r1; r += kLanes) {
-            TransposeTile<T>(dst + r * b.dst_row + i * kSize, b.dst_row, src + r * kSize + i * b.src_stride,
+        if (r1 - r0 == kSide && i1 - i0 == kSide) {
+          TransposeSquare<T>(dst + r0 * b.dst_row + i0 * kSize, b.dst_row, src + r0 * kSize + i0 * b.src_stride,
                              b.src_stride);
-          }
+        } else {
+          TransposeTiles<T>(dst, src, b, r0, r1, i0, i1);
         }
       }
     }

@@ -10,27 +10,35 @@
 namespace millrace {
 namespace {
 
+// What a size of -1 stands for. Next to a size of 0 the dimensions of 0 are left out on both sides, so that [0,3] seen as
+// [0,-1] stays [0,3]; whether the counts agree is checked on the result.
+Status InferSize(const Shape& in, absl::Span<const int64_t> sizes, int64_t* open) {
+  int64_t known = 1, count = 1;
+  bool zero = false;
+  for (int64_t s : sizes) {
+    if (s == 0) zero = true;
+    if (s > 0 && !CheckedMul(known, s, &known)) return InvalidArgument("the sizes of shape overflow");
+  }
+  for (int64_t d : in.dims()) {
+    if (d == 0 && zero) continue;
+    if (!CheckedMul(count, d, &count)) return InvalidArgument("the size in place of -1 overflows");
+  }
+  *open = count / known;
+  return absl::OkStatus();
+}
+
 Status Reshape(KernelContext& ctx) {
   const Tensor& in = ctx.input(0);
-  MR_ASSIGN_OR_RETURN(Ints dims, IntVectorOf(ctx.input(1), "shape"));
+  MR_ASSIGN_OR_RETURN(Ints sizes, IntVectorOf(ctx.input(1), "shape"));
   int64_t* open = nullptr;
-  int64_t known = 1;
-  for (int64_t& d : dims) {
-    if (d == -1) {
-      if (open != nullptr) return InvalidArgument("Only one input size may be -1");
-      open = &d;
-    } else if (d < 0 || !CheckedMul(known, d, &known)) {
-      return InvalidArgument("Size ", d, " must be non-negative, and the sizes must not overflow");
-    }
+  for (int64_t& s : sizes) {
+    if (s < -1) return InvalidArgument("Size ", s, " must be non-negative");
+    if (s != -1) continue;
+    if (open != nullptr) return InvalidArgument("Only one input size may be -1");
+    open = &s;
   }
-  if (open != nullptr) {
-    if (known == 0) {
-      return InvalidArgument("Reshape cannot infer the missing input size for an empty tensor unless all specified "
-                             "input sizes are non-zero");
-    }
-    *open = in.num_elements() / known;
-  }
-  MR_ASSIGN_OR_RETURN(Shape shape, Shape::Make(absl::MakeConstSpan(dims)));
+  if (open != nullptr) MR_RETURN_IF_ERROR(InferSize(in.shape(), sizes, open));
+  MR_ASSIGN_OR_RETURN(Shape shape, Shape::Make(absl::MakeConstSpan(sizes)));
   if (shape.num_elements() != in.num_elements()) {
     return InvalidArgument("Input to reshape is a tensor with ", in.num_elements(), " values, but the requested shape ",
                            shape.ToString(), " has ", shape.num_elements());

@@ -77,7 +77,7 @@ void RegisterIndexOps(OpRegistry& registry) {
   RegisterGatherOps(registry);
   RegisterBlockOps(registry);
   RegisterDiagonalOps(registry);
-  RegisterSelectionOps(registry);
+  RegisterIndexSelectionOps(registry);
   RegisterSegmentOps(registry);
   RegisterSparseSegmentOps(registry);
 }

@@ -11,7 +11,7 @@ namespace millrace {
 void RegisterGatherOps(OpRegistry& registry);       // Gather*, ScatterNd, TensorScatter*
 void RegisterBlockOps(OpRegistry& registry);        // space <-> batch, space <-> depth, patches
 void RegisterDiagonalOps(OpRegistry& registry);     // Diag*, Matrix*
-void RegisterSelectionOps(OpRegistry& registry);    // Unique*, Where, OneHot, partitions, ranges
+void RegisterIndexSelectionOps(OpRegistry& registry);    // Unique*, Where, OneHot, partitions, ranges
 void RegisterSegmentOps(OpRegistry& registry);      // Segment*, UnsortedSegment*
 void RegisterSparseSegmentOps(OpRegistry& registry);
 

@@ -96,18 +96,34 @@ Status UnsortedSegmentExtremeGrad(GradContext& g) {
 }
 
 // d prod / dx is prod / x; for the only zero of a segment the product of the others; nothing where there are more zeros.
-Status UnsortedSegmentProdGrad(GradContext& g) {
+// `sums` and `products` reduce by segment, `take` gives each element its segment's value.
+template <typename Sums, typename Products, typename Take>
+Output ProductGrad(GradContext& g, const Sums& sums, const Products& products, const Take& take) {
   const GraphBuilder& b = g.b();
-  const Membership m = MembershipOf(b, g.x(1), g.x(0));
   Output is_zero = b.Op("Equal", {g.x(0), b.ZerosLike(g.x(0))});
-  Output zeros = b.Op("UnsortedSegmentSum", {b.Cast(is_zero, DType::kInt32), g.x(1), g.x(2)});
+  Output zeros = sums(b.Cast(is_zero, DType::kInt32));
   Output many = b.Op("Greater", {zeros, b.OnesLike(zeros)});
   Output dy = b.Op("Select", {many, b.ZerosLike(g.dy()), g.dy()});
   Output others = b.Op("Select", {is_zero, b.OnesLike(g.x(0)), g.x(0)});
-  Output product_of_others = b.Op("UnsortedSegmentProd", {others, g.x(1), g.x(2)});
-  Output quotient = b.Div(TakeRows(b, g.y(), m.ids), others);
-  Output partial = b.Op("Select", {is_zero, TakeRows(b, product_of_others, m.ids), quotient});
-  g.set_dx(0, b.Mul(TakeMembers(b, m, dy), b.Conj(partial)));
+  Output quotient = b.Div(take(g.y()), others);
+  Output partial = b.Op("Select", {is_zero, take(products(others)), quotient});
+  return b.Mul(take(dy), b.Conj(partial));
+}
+
+Status SegmentProdGrad(GradContext& g) {
+  const GraphBuilder& b = g.b();
+  auto reduce = [&](const char* op) { return [&g, &b, op](Output v) { return b.Op(op, {v, g.x(1)}); }; };
+  g.set_dx(0, ProductGrad(g, reduce("SegmentSum"), reduce("SegmentProd"),
+                          [&](Output v) { return TakeRows(b, v, g.x(1)); }));
+  return g.status();
+}
+
+Status UnsortedSegmentProdGrad(GradContext& g) {
+  const GraphBuilder& b = g.b();
+  const Membership m = MembershipOf(b, g.x(1), g.x(0));
+  auto reduce = [&](const char* op) { return [&g, &b, op](Output v) { return b.Op(op, {v, g.x(1), g.x(2)}); }; };
+  g.set_dx(0, ProductGrad(g, reduce("UnsortedSegmentSum"), reduce("UnsortedSegmentProd"),
+                          [&](Output v) { return TakeMembers(b, m, v); }));
   return g.status();
 }
 
@@ -132,8 +148,8 @@ void RegisterSegmentOps(OpRegistry& registry) {
       .Doc("Products of the rows of `data` that share a segment id. Ids are sorted and not negative; ids that do not "
            "occur give ones.")
       .Shape(SegmentShape)
-      .NoGradient("no formula is defined for products over sorted segments; UnsortedSegmentProd has one")
-      .Example(example("f32[4,3]~"));
+      .Gradient(SegmentProdGrad)
+      .Example(example("f32[4,3]+"));
   registry.Add("SegmentMax(data:T, segment_ids:Tindices) -> (output:T) | T in REAL; Tindices in IDX")
       .Doc("Largest values among the rows of `data` that share a segment id. Ids are sorted and not negative; ids that "
            "do not occur give zeros. Rows that tie share the gradient.")

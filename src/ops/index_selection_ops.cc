@@ -255,7 +255,7 @@ void RegisterSetOps(OpRegistry& registry) {
 
 }  // namespace
 
-void RegisterSelectionOps(OpRegistry& registry) {
+void RegisterIndexSelectionOps(OpRegistry& registry) {
   RegisterSetOps(registry);
   registry
       .Add("ReverseSequence(input:T, seq_lengths:Tlen) -> (output:T) | seq_dim:int; batch_dim:int=0; T:type; "

@@ -16,7 +16,7 @@ void RegisterIndexKernels(KernelRegistry& registry) {
   RegisterDiagonalKernels(registry);
   RegisterUniqueKernels(registry);
   RegisterPartitionKernels(registry);
-  RegisterSelectionKernels(registry);
+  RegisterIndexSelectionKernels(registry);
   RegisterRangeKernels(registry);
 }
 

@@ -15,7 +15,7 @@ void RegisterBlockKernels(KernelRegistry& registry);
 void RegisterDiagonalKernels(KernelRegistry& registry);
 void RegisterUniqueKernels(KernelRegistry& registry);
 void RegisterPartitionKernels(KernelRegistry& registry);
-void RegisterSelectionKernels(KernelRegistry& registry);
+void RegisterIndexSelectionKernels(KernelRegistry& registry);
 void RegisterRangeKernels(KernelRegistry& registry);
 
 }  // namespace millrace

@@ -181,7 +181,7 @@ class OneHotKernel : public Kernel {
 
 }  // namespace
 
-void RegisterSelectionKernels(KernelRegistry& r) {
+void RegisterIndexSelectionKernels(KernelRegistry& r) {
   r.AddFn({.op = "Where"}, Where);
   r.Add<OneHotKernel>({.op = "OneHot"});
 }

@@ -278,6 +278,11 @@ void RegisterIndexSelectionOps(OpRegistry& registry) {
       .Shape(DynamicStitchShape)
       .Gradient(DynamicStitchGrad)
       .Example("i32[2]{3 1}, i32[2]{0 2}, f32[2,2]~, f32[2,2]~ | N=2");
+  registry.Add("ParallelDynamicStitch(indices:N*i32, data:N*T) -> (merged:T) | N:int>=1; T:type")
+      .Doc("DynamicStitch for indices that do not repeat.")
+      .Shape(DynamicStitchShape)
+      .Gradient(DynamicStitchGrad)
+      .Example("i32[2]{3 1}, i32[2]{0 2}, f32[2,2]~, f32[2,2]~ | N=2");
   registry.Add("Bincount(arr:i32, size:i32, weights:T) -> (bins:T) | T in FD|IDX")
       .Doc("How often each value in [0, size) occurs in `arr`, or the sum of the weights of its occurrences. Larger "
            "values are not counted; negative ones are an error.")

@@ -18,6 +18,16 @@ Status SparseSegmentShape(ShapeContext& c) {
   return absl::OkStatus();
 }
 
+Status SparseSegmentNumShape(ShapeContext& c) {
+  MR_RETURN_IF_ERROR(CheckIds(c));
+  MR_RETURN_IF_ERROR(c.RequireScalar(3));
+  MR_ASSIGN_OR_RETURN(std::optional<int64_t> count, c.ConstantInt(3));
+  if (count && *count < 0) return InvalidArgument("num_segments must not be negative, got ", *count);
+  const PartialShape& data = c.input(0);
+  if (data.has_rank()) c.set_output(0, JoinDims({{count ? *count : -1}, DimRange(data, 1, data.rank())}));
+  return absl::OkStatus();
+}
+
 Status SparseSegmentGradShape(ShapeContext& c) {
   MR_RETURN_IF_ERROR(CheckIds(c));
   MR_RETURN_IF_ERROR(c.RequireScalar(3));
@@ -47,46 +57,50 @@ Status SparseSegmentSqrtNGrad(GradContext& g) {
   return g.status();
 }
 
+struct SparseSegmentOp {
+  const char* name;
+  const char* what;
+  const char* types;
+  GradientFn gradient;
+};
+constexpr SparseSegmentOp kReductions[] = {
+    {"Sum", "SegmentSum of the rows data[indices], without making these rows first.", "REAL", SparseSegmentSumGrad},
+    {"Mean", "SegmentMean of the rows data[indices], without making these rows first.", "FLT", SparseSegmentMeanGrad},
+    {"SqrtN", "SegmentSum of the rows data[indices], each sum divided by the square root of its number of rows.", "FLT",
+     SparseSegmentSqrtNGrad},
+};
+
 }  // namespace
 
 void RegisterSparseSegmentOps(OpRegistry& registry) {
-  const char* example = "f32[4,3]~, i32[3]{3 0 3}, i32[3]{0 0 2}";
-  const char* grad_example = "f32[2,3]~, i32[3]{3 0 3}, i32[3]{0 0 1}, i32[]{5}";
-  registry
-      .Add("SparseSegmentSum(data:T, indices:Tidx, segment_ids:Tsegmentids) -> (output:T) | T in REAL; "
-           "Tidx in IDX=i32; Tsegmentids in IDX=i32")
-      .Doc("SegmentSum of the rows data[indices], without making these rows first.")
-      .Shape(SparseSegmentShape)
-      .Gradient(SparseSegmentSumGrad)
-      .Example(example);
-  registry
-      .Add("SparseSegmentMean(data:T, indices:Tidx, segment_ids:Tsegmentids) -> (output:T) | T in FLT; "
-           "Tidx in IDX=i32; Tsegmentids in IDX=i32")
-      .Doc("SegmentMean of the rows data[indices], without making these rows first.")
-      .Shape(SparseSegmentShape)
-      .Gradient(SparseSegmentMeanGrad)
-      .Example(example);
-  registry
-      .Add("SparseSegmentSqrtN(data:T, indices:Tidx, segment_ids:Tsegmentids) -> (output:T) | T in FLT; "
-           "Tidx in IDX=i32; Tsegmentids in IDX=i32")
-      .Doc("SegmentSum of the rows data[indices], each sum divided by the square root of its number of rows.")
-      .Shape(SparseSegmentShape)
-      .Gradient(SparseSegmentSqrtNGrad)
-      .Example(example);
-  registry
-      .Add("SparseSegmentMeanGrad(grad:T, indices:Tidx, segment_ids:Tsegmentids, output_dim0:i32) -> (output:T) | "
-           "T in FLT; Tidx in IDX=i32; Tsegmentids in IDX=i32")
-      .Doc("Gradient of SparseSegmentMean by its data, which has `output_dim0` rows.")
-      .Shape(SparseSegmentGradShape)
-      .NoGradient("second derivatives through it are not defined")
-      .Example(grad_example);
-  registry
-      .Add("SparseSegmentSqrtNGrad(grad:T, indices:Tidx, segment_ids:Tsegmentids, output_dim0:i32) -> (output:T) | "
-           "T in FLT; Tidx in IDX=i32; Tsegmentids in IDX=i32")
-      .Doc("Gradient of SparseSegmentSqrtN by its data, which has `output_dim0` rows.")
-      .Shape(SparseSegmentGradShape)
-      .NoGradient("second derivatives through it are not defined")
-      .Example(grad_example);
+  constexpr char kIds[] = "Tidx in IDX=i32; Tsegmentids in IDX=i32";
+  for (const SparseSegmentOp& op : kReductions) {
+    registry
+        .Add(absl::StrCat("SparseSegment", op.name, "(data:T, indices:Tidx, segment_ids:Tsegmentids) -> (output:T) | T in ",
+                          op.types, "; ", kIds))
+        .Doc(absl::StrCat(op.what, " Segment ids are sorted and not negative; ids that do not occur give zeros."))
+        .Shape(SparseSegmentShape)
+        .Gradient(op.gradient)
+        .Example("f32[4,3]~, i32[3]{3 0 3}, i32[3]{0 0 2}");
+    registry
+        .Add(absl::StrCat("SparseSegment", op.name,
+                          "WithNumSegments(data:T, indices:Tidx, segment_ids:Tsegmentids, num_segments:Tnumsegments) -> "
+                          "(output:T) | T in ",
+                          op.types, "; Tidx in IDX=i32; Tnumsegments in IDX=i32; Tsegmentids in IDX=i32"))
+        .Doc(absl::StrCat(op.what, " The output has `num_segments` rows, zeros where no id names them."))
+        .Shape(SparseSegmentNumShape)
+        .Gradient(op.gradient)
+        .Example("f32[4,3]~, i32[3]{3 0 3}, i32[3]{0 0 2}, i32[]{4}");
+    registry
+        .Add(absl::StrCat("SparseSegment", op.name,
+                          "Grad(grad:T, indices:Tidx, segment_ids:Tsegmentids, output_dim0:i32) -> (output:T) | "
+                          "T in FLT; ",
+                          kIds))
+        .Doc(absl::StrCat("Gradient of SparseSegment", op.name, " by its data, which has `output_dim0` rows."))
+        .Shape(SparseSegmentGradShape)
+        .NoGradient("second derivatives through it are not defined")
+        .Example("f32[2,3]~, i32[3]{3 0 3}, i32[3]{0 0 1}, i32[]{5}");
+  }
 }
 
 }  // namespace millrace

@@ -3,6 +3,7 @@
 #include "graph/gradient.h"
 #include "op/shape_context.h"
 #include "ops/op_list.h"
+#include "ops/state_scatter_ops.h"
 
 namespace millrace {
 namespace {
@@ -84,6 +85,7 @@ Status ReadVariableGrad(GradContext& g) {
 }  // namespace
 
 void RegisterStateOps(OpRegistry& r) {
+  RegisterStateScatterOps(r);
   r.Add("Variable() -> (ref:&dtype) | shape:shape; dtype:type; container:string=\"\"; shared_name:string=\"\" | S")
       .Doc("A variable of older graphs: like VariableV2, but shape [] means that the shape is not known.")
       .Shape(VariableShapeFn)

@@ -183,6 +183,7 @@ class ReverseSequenceKernel : public Kernel {
 void RegisterPartitionKernels(KernelRegistry& r) {
   r.AddFn({.op = "DynamicPartition"}, DynamicPartition);
   r.AddFn({.op = "DynamicStitch"}, DynamicStitch);
+  r.AddFn({.op = "ParallelDynamicStitch"}, DynamicStitch);
   r.AddFn({.op = "InvertPermutation"}, InvertPermutation);
   r.Add<ReverseSequenceKernel>({.op = "ReverseSequence"});
 }

@@ -54,9 +54,17 @@ Status SparseSegmentKernel(KernelContext& ctx) {
   MR_RETURN_IF_ERROR(CheckIndices("indices", ctx.input(1), data.dim(0)));
   MR_ASSIGN_OR_RETURN(WideIndices rows, WideIndices::Make(ctx, ctx.input(1)));
   MR_ASSIGN_OR_RETURN(WideIndices ids, WideIndices::Make(ctx, ctx.input(2)));
-  MR_ASSIGN_OR_RETURN(int64_t count, SegmentCount(ids));
+  MR_ASSIGN_OR_RETURN(int64_t used, SegmentCount(ids));
+  int64_t count = used;
+  if (ctx.num_inputs() > 3) {
+    MR_RETURN_IF_ERROR(RequireScalar("num_segments", ctx.input(3)));
+    MR_ASSIGN_OR_RETURN(count, ctx.input(3).IntScalar());
+    if (count < used) return InvalidArgument("num_segments = ", count, " is not enough for segment id ", used - 1);
+  }
+  const int64_t width = DimProduct(data.shape(), 1, data.rank());
   MR_ASSIGN_OR_RETURN(Shape shape, RowsOfShape(count, data.shape(), 1));
   MR_ASSIGN_OR_RETURN(Tensor * out, ctx.AllocateOutput(0, shape));
+  ZeroElements(out->dtype(), out->mutable_raw(), used * width, (count - used) * width);
   return ReduceSegments(ctx, {.op = RowOp::kAdd,
                               .finish = finish,
                               .dtype = data.dtype(),
@@ -64,7 +72,7 @@ Status SparseSegmentKernel(KernelContext& ctx) {
                               .rows = rows.data(),
                               .ids = ids.data(),
                               .n = ids.size(),
-                              .width = DimProduct(data.shape(), 1, data.rank()),
+                              .width = width,
                               .out = out->mutable_raw()});
 }
 
@@ -117,19 +125,20 @@ Status UnsortedSegment(KernelContext& ctx) {
                            .keep_wide = true});
 }
 
-// scaled[s, :] = grad[s, :] / (members of s, or their square root), in type A.
+// scaled[s, :] = grad[s, :] / (1, the members of s, or the root of their number), in type A.
 template <typename T, typename A>
-void ScaleRows(const T* grad, const int64_t* ids, int64_t n, int64_t segments, int64_t width, bool root, A* scaled) {
+void ScaleRows(const T* grad, const int64_t* ids, int64_t n, int64_t segments, int64_t width, SegmentFinish finish, A* scaled) {
   std::vector<int64_t> members(static_cast<size_t>(segments));
   for (int64_t i = 0; i < n; ++i) ++members[static_cast<size_t>(ids[i])];
   for (int64_t s = 0; s < segments; ++s) {
     const double count = static_cast<double>(std::max<int64_t>(members[static_cast<size_t>(s)], 1));
-    const A scale = static_cast<A>(1.0 / (root ? std::sqrt(count) : count));
+    const double divisor = finish == SegmentFinish::kNone ? 1 : (finish == SegmentFinish::kMean ? count : std::sqrt(count));
+    const A scale = static_cast<A>(1.0 / divisor);
     for (int64_t k = 0; k < width; ++k) scaled[s * width + k] = static_cast<A>(grad[s * width + k]) * scale;
   }
 }
 
-template <bool kRoot>
+template <SegmentFinish finish>
 Status SparseSegmentGrad(KernelContext& ctx) {
   const Tensor& grad = ctx.input(0);
   MR_RETURN_IF_ERROR(RequireVector("indices", ctx.input(1)));
@@ -156,7 +165,7 @@ Status SparseSegmentGrad(KernelContext& ctx) {
     using A = Accumulator<T>;
     status = [&]() -> Status {
       MR_ASSIGN_OR_RETURN(Tensor scaled, ctx.AllocateTemp(DTypeOf<A>::value, grad.shape()));
-      ScaleRows(grad.data<T>(), ids.data(), ids.size(), grad.dim(0), width, kRoot, scaled.mutable_data<A>());
+      ScaleRows(grad.data<T>(), ids.data(), ids.size(), grad.dim(0), width, finish, scaled.mutable_data<A>());
       Tensor sums;
       if (!std::is_same_v<A, T>) {
         MR_ASSIGN_OR_RETURN(sums, ctx.AllocateTemp(DTypeOf<A>::value, shape));
@@ -202,8 +211,12 @@ void RegisterSparseSegmentKernels(KernelRegistry& r) {
   r.AddFn({.op = "SparseSegmentSum"}, SparseSegmentKernel<SegmentFinish::kNone>);
   r.AddFn({.op = "SparseSegmentMean"}, SparseSegmentKernel<SegmentFinish::kMean>);
   r.AddFn({.op = "SparseSegmentSqrtN"}, SparseSegmentKernel<SegmentFinish::kSqrtN>);
-  r.AddFn({.op = "SparseSegmentMeanGrad"}, SparseSegmentGrad<false>);
-  r.AddFn({.op = "SparseSegmentSqrtNGrad"}, SparseSegmentGrad<true>);
+  r.AddFn({.op = "SparseSegmentSumWithNumSegments"}, SparseSegmentKernel<SegmentFinish::kNone>);
+  r.AddFn({.op = "SparseSegmentMeanWithNumSegments"}, SparseSegmentKernel<SegmentFinish::kMean>);
+  r.AddFn({.op = "SparseSegmentSqrtNWithNumSegments"}, SparseSegmentKernel<SegmentFinish::kSqrtN>);
+  r.AddFn({.op = "SparseSegmentSumGrad"}, SparseSegmentGrad<SegmentFinish::kNone>);
+  r.AddFn({.op = "SparseSegmentMeanGrad"}, SparseSegmentGrad<SegmentFinish::kMean>);
+  r.AddFn({.op = "SparseSegmentSqrtNGrad"}, SparseSegmentGrad<SegmentFinish::kSqrtN>);
 }
 
 }  // namespace millrace

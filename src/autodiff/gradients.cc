@@ -14,9 +14,10 @@
 namespace millrace {
 namespace {
 
+// An output of unknown type may carry one: the walk then says which op it does not know.
 bool CarriesGradient(DType t) {
   t = BaseType(t);
-  return IsFloating(t) || IsComplex(t) || t == DType::kResource || t == DType::kVariant;
+  return t == DType::kInvalid || IsFloating(t) || IsComplex(t) || t == DType::kResource || t == DType::kVariant;
 }
 
 bool IsLoopOp(absl::string_view op) {
@@ -82,6 +83,9 @@ class BackwardWalk {
       if (!y) return InvalidArgument("y ", i, " is missing");
       const DType dtype = BaseType(y.dtype());
       Output g = grad_ys.empty() ? Output() : grad_ys[i];
+      if (dtype == DType::kInvalid) {
+        return NotFound("y ", i, " (", y.ToString(), ") comes from op ", y.node->op_name(), ", which is not known here");
+      }
       if (!CarriesGradient(dtype)) {
         return InvalidArgument("y ", i, " (", y.ToString(), ") is ", DTypeName(dtype),
                                "; only float and complex tensors have gradients");

@@ -4,8 +4,6 @@
 #include <algorithm>
 
 #include "absl/container/flat_hash_map.h"
-#include "absl/strings/match.h"
-#include "absl/strings/strip.h"
 #include "graph/node_name.h"
 
 namespace millrace {

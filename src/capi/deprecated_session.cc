@@ -55,7 +55,7 @@ Status MapOldInputs(const millrace::wire::GraphDef& def, const Graph& graph, mil
       Node* old = added.contains(name.node) ? nullptr : graph.Find(name.node);
       if (old == nullptr) continue;
       if (name.port < 0) {
-        options->control_map.insert_or_assign(std::string(name.node), old);
+        options->control_map.insert_or_assign(absl::StrCat("^", name.node), old);
       } else if (name.port < old->num_outputs()) {
         options->input_map.insert_or_assign(absl::StrCat(name.node, ":", name.port), Output{old, name.port});
       }

@@ -106,7 +106,7 @@ void TF_ImportGraphDefOptionsRemapControlDependency(TF_ImportGraphDefOptions* op
   Configure(opts, [&](millrace::ImportOptions& o) -> Status {
     MR_CAPI_REQUIRE(src_name);
     MR_CAPI_REQUIRE(dst);
-    o.control_map.insert_or_assign(src_name, AsNode(dst));
+    o.control_map.insert_or_assign(absl::StrCat("^", src_name), AsNode(dst));
     return absl::OkStatus();
   });
 }

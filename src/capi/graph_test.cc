@@ -31,7 +31,7 @@ TEST(OperationTest, ReportsWhatIsWrongWhenFinished) {
     return status.code();
   };
   fails(TF_NewOperation(t.g, "NoSuchOp", "a"));
-  fails(TF_NewOperation(t.g, "Neg", "a"));         // no input
+  fails(TF_NewOperation(t.g, "Neg", "a"));          // no input
   fails(TF_NewOperation(t.g, "Placeholder", "a"));  // no dtype
   TF_OperationDescription* d = TF_NewOperation(t.g, "Neg", "a");
   TF_AddInput(d, {x, 1});
@@ -145,7 +145,6 @@ TEST(OperationTest, AttributesRoundTrip) {
   ASSERT_TF_OK(t.status.s);
   TF_DeleteTensor(tensor);
   TF_SetAttrFuncName(d, "_fn", "F", 1);
-  TF_SetAttrPlaceholder(d, "_p", "T");
   TF_Operation* n = t.Finish(d);
   ASSERT_NE(n, nullptr);
 
@@ -166,7 +165,6 @@ TEST(OperationTest, AttributesRoundTrip) {
   expect("_shu", 0, -1, TF_ATTR_SHAPE, -1);
   expect("_te", 0, -1, TF_ATTR_TENSOR, -1);
   expect("_fn", 0, -1, TF_ATTR_FUNC, -1);
-  expect("_p", 0, -1, TF_ATTR_PLACEHOLDER, -1);
 
   char text[4];
   TF_OperationGetAttrString(n, "_s", text, 4, st);
@@ -211,7 +209,7 @@ TEST(OperationTest, AttributesRoundTrip) {
   EXPECT_EQ(st.code(), TF_INVALID_ARGUMENT);
   TF_OperationGetAttrInt(n, "_none", &i, st);
   EXPECT_EQ(st.code(), TF_INVALID_ARGUMENT);
-  EXPECT_GE(TF_OperationGetNumAttrs(n), 17);
+  EXPECT_EQ(TF_OperationGetNumAttrs(n), 16);
   const int name_length = TF_OperationGetAttrNameLength(n, 0);
   std::string name(static_cast<size_t>(name_length), ' ');
   TF_OperationGetAttrName(n, 0, name.data(), st);

@@ -131,22 +131,8 @@ class Converter {
       proto.input.push_back(absl::StrCat("^", it->second));
     }
     if (node.op() != nullptr && node.op()->stateful) signature_->is_stateful = true;
-    AddPlaceholderAttrs(node);
     def_.node_def.push_back(std::move(proto));
     return absl::OkStatus();
-  }
-
-  void AddPlaceholderAttrs(const Node& node) {
-    for (const auto& [name, value] : node.attrs()) {
-      const auto* placeholder = value.get<PlaceholderAttr>();
-      const AttrDef* declared = node.op() ? node.op()->FindAttr(name) : nullptr;
-      if (placeholder == nullptr || declared == nullptr || !attrs_.insert(placeholder->name).second) continue;
-      wire::OpAttrDef attr;
-      attr.name = placeholder->name;
-      attr.type =
-          declared->is_list ? absl::StrCat("list(", AttrKindName(declared->kind), ")") : AttrKindName(declared->kind);
-      signature_->attr.push_back(std::move(attr));
-    }
   }
 
   // How the function's body names a value: "argument" or "node:output_arg:position".
@@ -208,7 +194,6 @@ class Converter {
   std::vector<Node*> body_;
   absl::flat_hash_map<Output, std::string> arguments_;
   absl::flat_hash_map<const Node*, std::string> node_names_;
-  absl::flat_hash_set<std::string> attrs_;
 };
 
 }  // namespace

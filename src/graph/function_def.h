@@ -23,7 +23,7 @@ struct FunctionSpec {
 };
 
 // Argument names are the nodes' names in lower case with '_' for what is neither letter nor digit, made unique. The
-// signature has an attribute for each placeholder attribute of the body, and is stateful when a node of the body is.
+// signature is stateful when a node of the body is.
 //
 // InvalidArgument: an input given twice, two outputs of one name, a body node that reads (or waits for) what is neither
 // in the body nor an input, an op of the body that this system does not have.

@@ -70,6 +70,11 @@ TF_CAPI_EXPORT void TF_ColocateWith(TF_OperationDescription* desc, TF_Operation*
 /* Returns NULL on error; the graph is then as before. */
 TF_CAPI_EXPORT TF_Operation* TF_FinishOperation(TF_OperationDescription* desc, TF_Status* status);
 
+/* Where in the user's program the operation comes from; errors of running it say so. Kept in this process only. */
+TF_CAPI_EXPORT void MR_SetLocation(TF_OperationDescription* desc, const char* file, int line);
+/* "file:line", or "" when it was not told. Lives as long as the operation. */
+TF_CAPI_EXPORT const char* MR_OperationLocation(TF_Operation* oper);
+
 /* Attributes. Values are copied (a tensor's memory is shared). A shape has num_dims -1 when unknown, a dimension -1
  * when unknown. FuncName names a function or op; Placeholder stands for an attribute of the function being built. */
 TF_CAPI_EXPORT void TF_SetAttrString(TF_OperationDescription* desc, const char* attr_name, const void* value,

@@ -73,7 +73,9 @@ extern "C" {
 typedef struct MR_Api {
   size_t struct_size; /* of the library's table: entries beyond it are not there */
   int version;        /* MR_API_VERSION of the library */
-  const char* (*MillraceVersion)(void);
+  __typeof__(&MR_Version) MillraceVersion;
+  __typeof__(&MR_SetLocation) SetLocation;
+  __typeof__(&MR_OperationLocation) OperationLocation;
 #define MR_API_ENTRY_(name) __typeof__(&TF_##name) name;
   MR_API_FUNCTIONS(MR_API_ENTRY_)
 #undef MR_API_ENTRY_

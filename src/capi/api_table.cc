@@ -4,11 +4,14 @@
 namespace {
 
 // The types of the entries are those of the declarations, so a wrong definition fails to link, a missing one too.
-constexpr MR_Api kApi = {sizeof(MR_Api), MR_API_VERSION, &MR_Version,
 #define MR_ENTRY(name) &TF_##name,
-                         MR_API_FUNCTIONS(MR_ENTRY)
-#undef MR_ENTRY
+// clang-format off
+constexpr MR_Api kApi = {
+    sizeof(MR_Api), MR_API_VERSION, &MR_Version, &MR_SetLocation, &MR_OperationLocation,
+    MR_API_FUNCTIONS(MR_ENTRY)
 };
+// clang-format on
+#undef MR_ENTRY
 
 }  // namespace
 

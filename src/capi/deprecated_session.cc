@@ -34,15 +34,19 @@ Status LookUp(const char* const* names, int count, const char* what, List* list,
   return absl::OkStatus();
 }
 
-Status CollectNames(TF_DeprecatedSession& session, const char** input_names, int ninputs, const char** output_names,
-                    int noutputs, const char** target_names, int ntargets, StepArguments* step) {
-  absl::ReaderMutexLock lock(&session.shared->mu);
-  const Graph& graph = session.shared->graph;
+Status FindAll(const Graph& graph, const char** input_names, int ninputs, const char** output_names, int noutputs,
+               const char** target_names, int ntargets, StepArguments* step) {
   const auto find_output = [&](const char* name) { return millrace::capi::FindOutput(graph, name); };
   MR_RETURN_IF_ERROR(LookUp(input_names, ninputs, "input_names", &step->feeds, find_output));
   MR_RETURN_IF_ERROR(LookUp(output_names, noutputs, "output_names", &step->fetches, find_output));
   return LookUp(target_names, ntargets, "target_oper_names", &step->targets,
                 [&](const char* name) { return millrace::capi::FindNode(graph, name); });
+}
+
+Status CollectNames(TF_DeprecatedSession& session, const char** input_names, int ninputs, const char** output_names,
+                    int noutputs, const char** target_names, int ntargets, StepArguments* step) {
+  absl::ReaderMutexLock lock(&session.shared->mu);
+  return FindAll(session.shared->graph, input_names, ninputs, output_names, noutputs, target_names, ntargets, step);
 }
 
 // Lets the inputs of new nodes mean nodes that are in the graph already.

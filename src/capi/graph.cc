@@ -60,8 +60,16 @@ StatusOr<std::vector<Output>> DenseGradients(Graph& graph, const char* prefix, c
   return dense;
 }
 
+StatusOr<millrace::wire::OpDef> FindOpDef(const Graph& graph, const char* name) {
+  if (const millrace::OpDef* op = graph.registry().Find(name)) return millrace::OpDefToProto(*op);
+  const millrace::wire::FunctionDef* function = graph.FindFunction(name);
+  if (function != nullptr && function->signature) return *function->signature;
+  return millrace::NotFound("there is no op or function '", name, "'");
+}
+
 Status NoLoops() {
-  return millrace::Unimplemented("loops cannot be built through the C API yet; import a graph that has the loop instead");
+  return millrace::Unimplemented(
+      "loops cannot be built through the C API yet; import a graph that has the loop instead");
 }
 
 }  // namespace
@@ -104,18 +112,8 @@ void TF_GraphGetOpDef(TF_Graph* graph, const char* op_name, TF_Buffer* output_op
   Guarded(status, [&]() -> Status {
     MR_CAPI_REQUIRE(graph);
     MR_CAPI_REQUIRE(op_name);
-    millrace::wire::OpDef def;
-    {
-      absl::ReaderMutexLock lock(&graph->shared->mu);
-      const Graph& g = graph->shared->graph;
-      if (const millrace::OpDef* op = g.registry().Find(op_name)) {
-        MR_ASSIGN_OR_RETURN(def, millrace::OpDefToProto(*op));
-      } else if (const auto* function = g.FindFunction(op_name); function != nullptr && function->signature) {
-        def = *function->signature;
-      } else {
-        return millrace::NotFound("there is no op or function '", op_name, "'");
-      }
-    }
+    absl::ReaderMutexLock lock(&graph->shared->mu);
+    MR_ASSIGN_OR_RETURN(const millrace::wire::OpDef def, FindOpDef(graph->shared->graph, op_name));
     return millrace::capi::FillWithMessage(output_op_def, def, "output_op_def");
   });
 }

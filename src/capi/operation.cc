@@ -116,6 +116,16 @@ void TF_ColocateWith(TF_OperationDescription* desc, TF_Operation* op) {
   });
 }
 
+void MR_SetLocation(TF_OperationDescription* desc, const char* file, int line) {
+  Describe(desc, [&]() -> Status {
+    MR_CAPI_REQUIRE(file);
+    desc->spec.location = absl::StrCat(file, ":", line);
+    return absl::OkStatus();
+  });
+}
+
+const char* MR_OperationLocation(TF_Operation* oper) { return oper ? AsNode(oper)->location().c_str() : ""; }
+
 TF_Operation* TF_FinishOperation(TF_OperationDescription* desc, TF_Status* status) {
   const std::unique_ptr<TF_OperationDescription> owned(desc);
   return GuardedOr<TF_Operation*>(status, nullptr, [&]() -> StatusOr<TF_Operation*> {

@@ -90,6 +90,17 @@ StatusOr<std::string> InitOp(const wire::MetaGraphDef& meta) {
   return std::string();
 }
 
+Status Resolve(const Graph& graph, const NamedFeeds& feeds, const std::string& target, StepArguments* step) {
+  for (const auto& [name, text] : feeds) {
+    MR_ASSIGN_OR_RETURN(const Output output, FindOutput(graph, name));
+    step->feeds.push_back(output);
+    step->values.push_back(Tensor::Scalar<TString>(TString(text)));
+  }
+  MR_ASSIGN_OR_RETURN(Node * node, FindNode(graph, target));
+  step->targets.push_back(node);
+  return absl::OkStatus();
+}
+
 class Loader {
  public:
   Loader(TF_Session& session, const TF_Buffer* run_options) : session_(session), run_options_(run_options) {}
@@ -98,14 +109,7 @@ class Loader {
     StepArguments step;
     {
       absl::ReaderMutexLock lock(&session_.shared->mu);
-      const Graph& graph = session_.shared->graph;
-      for (const auto& [name, text] : feeds) {
-        MR_ASSIGN_OR_RETURN(const Output output, FindOutput(graph, name));
-        step.feeds.push_back(output);
-        step.values.push_back(Tensor::Scalar<TString>(TString(text)));
-      }
-      MR_ASSIGN_OR_RETURN(Node * node, FindNode(graph, target));
-      step.targets.push_back(node);
+      MR_RETURN_IF_ERROR(Resolve(session_.shared->graph, feeds, target, &step));
     }
     return RunStep(*session_.session, run_options_, step, nullptr, nullptr);
   }

@@ -1,0 +1,264 @@
+// SPDX-License-Identifier: Apache-2.0
+// Graphs and how to build them: Scope carries names, devices, control dependencies and source positions.
+#pragma once
+
+#include <map>
+#include <source_location>
+
+#include "millrace/attr.h"
+
+namespace millrace {
+inline namespace MILLRACE_CLIENT {
+
+class Operation;
+
+// A tensor of a graph. Null after an error.
+class Output {
+ public:
+  Output() = default;
+  Output(TF_Operation* oper, int index) : o_{oper, index} {}
+  explicit Output(TF_Output o) : o_(o) {}
+  inline Output(const Operation& op);  // NOLINT: an operation stands for its first output
+  explicit operator bool() const { return o_.oper != nullptr; }
+  TF_Output get() const { return o_; }
+  DType dtype() const { return static_cast<DType>(Api().OperationOutputType(o_)); }
+  std::string name() const {
+    return o_.oper ? std::string(Api().OperationName(o_.oper)) + ":" + std::to_string(o_.index) : std::string();
+  }
+
+ private:
+  TF_Output o_ = {nullptr, 0};
+};
+
+// A node of a graph; lives as long as the graph. Null after an error.
+class Operation {
+ public:
+  Operation() = default;
+  explicit Operation(TF_Operation* oper) : oper_(oper) {}
+  explicit operator bool() const { return oper_ != nullptr; }
+  TF_Operation* get() const { return oper_; }
+  std::string name() const { return oper_ ? Api().OperationName(oper_) : ""; }
+  std::string type() const { return oper_ ? Api().OperationOpType(oper_) : ""; }
+  int num_outputs() const { return Api().OperationNumOutputs(oper_); }
+  Output operator[](int index) const { return Output(oper_, index); }
+
+ private:
+  TF_Operation* oper_ = nullptr;
+};
+
+inline Output::Output(const Operation& op) : o_{op.get(), 0} {}
+
+// One argument of an op: a tensor of the graph, a list of them, or a constant.
+class Input {
+ public:
+  Input(Output o) : outputs_{o} {}                                                // NOLINT: reads like the value
+  Input(const Operation& op) : outputs_{Output(op)} {}                            // NOLINT
+  Input(std::vector<Output> list) : outputs_(std::move(list)), is_list_(true) {}  // NOLINT
+  Input(Tensor value) : constant_(std::move(value)), is_constant_(true) {}        // NOLINT
+  template <typename T, typename = std::enable_if_t<std::is_arithmetic_v<T>>>
+  Input(T value) : Input(Tensor(value)) {}  // NOLINT
+
+ private:
+  friend class Scope;
+  std::vector<Output> outputs_;
+  Tensor constant_;
+  bool is_list_ = false;
+  bool is_constant_ = false;
+};
+
+// Sessions on a graph keep it alive. Copies are the same graph. Build it from one thread at a time.
+class Graph {
+ public:
+  Graph() : state_(std::make_shared<State>()) {}
+  TF_Graph* get() const { return state_->graph; }
+
+  Operation Find(const std::string& name) const { return Operation(Api().GraphOperationByName(get(), name.c_str())); }
+  // The shape that is known of a tensor; false when not even its rank is.
+  bool ShapeOf(Output o, Shape* shape) const {
+    internal::CallStatus status;
+    const int rank = Api().GraphGetTensorNumDims(get(), o.get(), status);
+    if (!status.ok() || rank < 0) return false;
+    shape->assign(static_cast<size_t>(rank), -1);
+    Api().GraphGetTensorShape(get(), o.get(), shape->data(), rank, status);
+    return status.ok();
+  }
+  // An encoded GraphDef.
+  Returned<std::string> ToGraphDef() const {
+    internal::CallStatus status;
+    TF_Buffer* buffer = Api().NewBuffer();
+    Api().GraphToGraphDef(get(), buffer, status);
+    std::string bytes(static_cast<const char*>(buffer->data), buffer->length);
+    Api().DeleteBuffer(buffer);
+    return internal::Give(status.Get(), std::move(bytes));
+  }
+  // Adds an encoded GraphDef, its names below `prefix` unless that is empty.
+  Done Import(const std::string& graph_def, const std::string& prefix = "") {
+    internal::CallStatus status;
+    TF_Buffer* buffer = Api().NewBufferFromString(graph_def.data(), graph_def.size());
+    TF_ImportGraphDefOptions* options = Api().NewImportGraphDefOptions();
+    Api().ImportGraphDefOptionsSetPrefix(options, prefix.c_str());
+    Api().GraphImportGraphDef(get(), buffer, options, status);
+    Api().DeleteImportGraphDefOptions(options);
+    Api().DeleteBuffer(buffer);
+    return internal::Finish(status.Get());
+  }
+  // The gradients of the sum of `ys` with respect to each of `xs`; a null Output where none flows. `grad_ys` (may be
+  // empty: ones) arrive at the ys.
+  Returned<std::vector<Output>> Gradients(const std::vector<Output>& ys, const std::vector<Output>& xs,
+                                          const std::vector<Output>& grad_ys = {}) {
+    internal::CallStatus status;
+    std::vector<TF_Output> y = Raw(ys), x = Raw(xs), dx = Raw(grad_ys), dy(xs.size());
+    if (!dx.empty() && dx.size() != y.size()) {
+      return internal::Give(Status(TF_INVALID_ARGUMENT, "grad_ys must be empty or as many as ys"),
+                            std::vector<Output>());
+    }
+    Api().AddGradients(get(), y.data(), static_cast<int>(y.size()), x.data(), static_cast<int>(x.size()),
+                       dx.empty() ? nullptr : dx.data(), status, dy.data());
+    std::vector<Output> out;
+    for (const TF_Output& o : dy) out.emplace_back(o);
+    return internal::Give(status.Get(), std::move(out));
+  }
+
+  // The first error of building by scopes.
+  const Status& status() const { return state_->status; }
+
+ private:
+  friend class Scope;
+  struct State {
+    State() : graph(Api().NewGraph()) {}
+    ~State() { Api().DeleteGraph(graph); }
+    State(const State&) = delete;
+    State& operator=(const State&) = delete;
+    TF_Graph* graph;
+    Status status;
+    std::map<std::string, int> used_names;
+  };
+  static std::vector<TF_Output> Raw(const std::vector<Output>& list) {
+    std::vector<TF_Output> raw;
+    for (const Output& o : list) raw.push_back(o.get());
+    return raw;
+  }
+  std::string UniqueName(const std::string& wanted) {
+    for (int& count = state_->used_names[wanted];; ++count) {
+      const std::string name = count == 0 ? wanted : wanted + "_" + std::to_string(count);
+      if (Find(name)) continue;
+      ++count;
+      return name;
+    }
+  }
+
+  std::shared_ptr<State> state_;
+};
+
+// Where and how new operations go. Scopes are values: With... and SubScope return changed copies.
+//
+// Without exceptions, operations made after the first error are null and the graph stays as it was; status() keeps that
+// error, so a program may check once at the end.
+class Scope {
+ public:
+  explicit Scope(Graph graph) : graph_(std::move(graph)) {}
+
+  Scope SubScope(const std::string& name) const {
+    Scope s = *this;
+    s.prefix_ = s.graph_.UniqueName(prefix_ + name) + "/";
+    return s;
+  }
+  Scope WithName(std::string name) const {  // of the next operation, instead of its op's
+    Scope s = *this;
+    s.name_ = std::move(name);
+    return s;
+  }
+  Scope WithDevice(std::string device) const {
+    Scope s = *this;
+    s.device_ = std::move(device);
+    return s;
+  }
+  Scope WithControl(const std::vector<Operation>& before) const {  // in addition to those in force
+    Scope s = *this;
+    s.control_.insert(s.control_.end(), before.begin(), before.end());
+    return s;
+  }
+  Scope ColocateWith(Operation op) const {
+    Scope s = *this;
+    s.colocate_.push_back(op);
+    return s;
+  }
+  Graph& graph() { return graph_; }
+  const Status& status() const { return graph_.status(); }
+
+  // scope.Op("MatMul", {a, b}, {{"transpose_a", true}}). Attributes that the inputs determine are left out.
+  Operation Op(const char* type, const std::vector<Input>& inputs, const Attrs& attrs = {},
+               const std::source_location& where = std::source_location::current()) {
+    if (!graph_.status().ok()) return Fail(graph_.status());
+    std::vector<std::vector<TF_Output>> args;
+    for (const Input& input : inputs) {
+      if (input.is_constant_) {
+        args.push_back({Output(ConstOp(input.constant_, "Const", where)).get()});
+        if (!graph_.status().ok()) return Operation();
+      } else {
+        args.push_back(Graph::Raw(input.outputs_));
+      }
+    }
+    return Build(type, name_.empty() ? type : name_, inputs, args, attrs, where);
+  }
+
+  Output Const(const Tensor& value, const std::source_location& where = std::source_location::current()) {
+    return Output(ConstOp(value, name_.empty() ? "Const" : name_, where));
+  }
+  Output Placeholder(DType dtype, const std::source_location& where = std::source_location::current()) {
+    return Output(Op("Placeholder", {}, {{"dtype", dtype}}, where));
+  }
+  Output Placeholder(DType dtype, Shape shape, const std::source_location& where = std::source_location::current()) {
+    return Output(Op("Placeholder", {}, {{"dtype", dtype}, {"shape", Attr::OfShape(std::move(shape))}}, where));
+  }
+
+ private:
+  Operation ConstOp(const Tensor& value, const std::string& name, const std::source_location& where) {
+    if (!value) return Fail(Status(TF_INVALID_ARGUMENT, "a constant has no value"));
+    return Build("Const", name, {}, {}, {{"value", value}, {"dtype", value.dtype()}}, where);
+  }
+
+  Operation Build(const char* type, const std::string& name, const std::vector<Input>& inputs,
+                  const std::vector<std::vector<TF_Output>>& args, const Attrs& attrs,
+                  const std::source_location& where) {
+    const MR_Api& api = Api();
+    internal::CallStatus status;
+    TF_OperationDescription* desc = api.NewOperation(graph_.get(), type, graph_.UniqueName(prefix_ + name).c_str());
+    Status error;
+    for (size_t i = 0; i < args.size(); ++i) {
+      if (inputs[i].is_list_) {
+        api.AddInputList(desc, args[i].data(), static_cast<int>(args[i].size()));
+      } else {
+        api.AddInput(desc, args[i][0]);
+      }
+    }
+    for (const NamedAttr& attr : attrs) {
+      attr.value.Set(desc, attr.name, status);
+      if (error.ok()) error = status.Get();
+    }
+    for (const Operation& op : control_) api.AddControlInput(desc, op.get());
+    for (const Operation& op : colocate_) api.ColocateWith(desc, op.get());
+    if (!device_.empty()) api.SetDevice(desc, device_.c_str());
+    api.SetLocation(desc, where.file_name(), static_cast<int>(where.line()));
+    TF_Operation* oper = api.FinishOperation(desc, status);
+    if (error.ok()) error = status.Get();
+    return error.ok() ? Operation(oper) : Fail(error);
+  }
+
+  Operation Fail(const Status& error) {
+    if (graph_.state_->status.ok()) graph_.state_->status = error;
+#if MILLRACE_EXCEPTIONS
+    graph_.state_->status = Status();  // it is reported now; the graph stays usable
+    throw Error(error);
+#else
+    return Operation();
+#endif
+  }
+
+  Graph graph_;
+  std::string prefix_, name_, device_;
+  std::vector<Operation> control_, colocate_;
+};
+
+}  // namespace MILLRACE_CLIENT
+}  // namespace millrace

@@ -198,6 +198,11 @@ class BackwardWalk {
     if (!any) return absl::OkStatus();
     MR_ASSIGN_OR_RETURN(auto function, FunctionOf(n));
     if (!function) return absl::OkStatus();
+    for (const Output& o : n->inputs()) {
+      if (o.dtype() != DType::kInvalid) continue;
+      return NotFound("the gradient of ", n->Describe(), " depends on ", o.node->Describe(),
+                      ", whose op is not known here");
+    }
     GradContext context(b, n, std::move(out));
     Status s = function(context);
     if (s.ok()) s = builder_.status();

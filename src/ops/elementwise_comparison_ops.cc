@@ -42,7 +42,7 @@ void RegisterComparisonOps(OpRegistry& r) {
       .Doc("x != y with broadcasting. Shapes that do not fit are an error, or the scalar true.")
       .Shape(EqualityShape).NotDifferentiable(kTruthValue).Example("i32[2,2]{1 2 3 4}, i32[2]{1 4}");
   r.Add("ApproximateEqual(x:T, y:T) -> (z:bool) | T in NUM|qi16|qu16; tolerance:float=1e-05 | C")
-      .Doc("Whether x and y, of one shape, differ by less than the tolerance.")
+      .Doc("Whether x and y, of one shape, differ by no more than the tolerance.")
       .Shape(MergedShape).NotDifferentiable(kTruthValue).Example("f32[3]{1 2 3}, f32[3]{1 2.5 3} | tolerance=0.1");
   r.Add("LogicalAnd(x:bool, y:bool) -> (z:bool) | C").Doc("Whether both x and y are true.")
       .Shape(BroadcastShape).NotDifferentiable(kTruthValue).Example("bool[2]{true false}, bool[]{true}");

@@ -30,7 +30,6 @@ class CastKernel final : public Kernel {
     from_ = BaseType(init.input_type(0));
     to_ = BaseType(init.output_type(0));
     if (from_ == to_) return absl::OkStatus();
-    if (IsQuantized(from_) || IsQuantized(to_)) return NoSuchCast();
     route_ = FindConvert(from_, to_);
     if (!route_.found) return NoSuchCast();
     if (init.HasAttr("Truncate")) {

@@ -230,7 +230,7 @@ class ApproximateEqualKernel final : public Kernel {
     uint8_t* o = out.mutable_data<uint8_t>();
     const T tolerance = static_cast<T>(tolerance_);
     ForSmallBlocks(ctx, x.num_elements(), 0.5, [&](int64_t begin, int64_t end) {
-      for (int64_t i = begin; i < end; ++i) o[i] = std::abs(a[i] - b[i]) < tolerance;
+      for (int64_t i = begin; i < end; ++i) o[i] = std::abs(a[i] - b[i]) <= tolerance;
     });
   }
   float tolerance_ = 0;

@@ -87,9 +87,9 @@ MR_BINARY_OP(SquaredDifferenceOp, C, C(std::norm(a - b)))
 MR_BINARY_OP(EqualOp, bool, a == b)
 MR_BINARY_OP(NotEqualOp, bool, a != b)
 // Of the output y and its gradient dy. The first three conjugate the derivative; for the other two the graph does.
-MR_BINARY_OP(InvGradOp, C, -Times(Times(std::conj(a), b), std::conj(a)))
-MR_BINARY_OP(SqrtGradOp, C, C(0.5) * b / std::conj(a))
-MR_BINARY_OP(RsqrtGradOp, C, Times(C(-0.5) * b, std::conj(Times(a, Times(a, a)))))
+MR_BINARY_OP(InvGradOp, C, b == C(0) ? C(0) : -Times(Times(std::conj(a), b), std::conj(a)))
+MR_BINARY_OP(SqrtGradOp, C, b == C(0) ? C(0) : C(0.5) * b / std::conj(a))
+MR_BINARY_OP(RsqrtGradOp, C, b == C(0) ? C(0) : Times(C(-0.5) * b, std::conj(Times(a, Times(a, a)))))
 MR_BINARY_OP(SigmoidGradOp, C, Times(b, Times(a, C(1) - a)))
 MR_BINARY_OP(TanhGradOp, C, Times(b, C(1) - Times(a, a)))
 #undef MR_BINARY_OP

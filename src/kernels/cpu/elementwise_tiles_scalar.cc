@@ -113,6 +113,26 @@ struct FloorModOp {
   }
 };
 
+// On halves the quotient rounds to a half before it loses its fraction.
+struct HalfFloorDivOp {
+  template <typename H>
+  static inline H Do(H a, H b) {
+    return H(std::floor(static_cast<float>(H(static_cast<float>(a) / static_cast<float>(b)))));
+  }
+};
+struct HalfTruncateDivOp {
+  template <typename H>
+  static inline H Do(H a, H b) {
+    return H(std::trunc(static_cast<float>(H(static_cast<float>(a) / static_cast<float>(b)))));
+  }
+};
+
+template <typename H>
+void AddForHalf(TileTable& t) {
+  AddBinary<HalfFloorDivOp, H>(t, "FloorDiv", 4);
+  AddBinary<HalfTruncateDivOp, H>(t, "TruncateDiv", 4);
+}
+
 template <typename T>
 void AddFor(TileTable& t) {
   AddUnary<AcosOp, T>(t, "Acos", 8);
@@ -137,6 +157,8 @@ void AddScalarFunctionTiles(TileTable& t) {
   using namespace HWY_NAMESPACE;  // NOLINT
   AddFor<float>(t);
   AddFor<double>(t);
+  AddForHalf<Half>(t);
+  AddForHalf<BFloat16>(t);
   // Those that float has as vector code, or computes in double.
   AddUnary<TanOp, double>(t, "Tan", 15);
   AddUnary<ErfOp, double>(t, "Erf", 12);

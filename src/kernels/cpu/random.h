@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the kernels of random ops share.
+#pragma once
+
+#include "kernel/kernel_registry.h"
+#include "kernels/shared/philox.h"
+
+namespace millrace {
+
+// Owns the stream of one op: attributes seed and seed2, or a random start when both are 0. Each run takes the next piece.
+class RandomKernel : public Kernel {
+ public:
+  Status Init(const KernelInit& init) override;
+
+ protected:
+  // The start of a piece of the stream that nobody else gets, long enough for `outputs` numbers.
+  Philox Reserve(int64_t outputs);
+
+ private:
+  static constexpr uint64_t kBlocksPerOutput = 256;
+  absl::Mutex mu_;
+  Philox generator_ ABSL_GUARDED_BY(mu_);
+};
+
+// Input i as a shape: InvalidArgument unless it is a vector of valid dimensions.
+StatusOr<Shape> ShapeInput(const KernelContext& ctx, int i);
+
+void RegisterRandomSamplers(KernelRegistry& registry);  // shuffle, multinomial, gamma, Poisson
+
+}  // namespace millrace

@@ -90,10 +90,11 @@ StatusOr<std::optional<StridedSlice>> SliceOf(ShapeContext& c, const PartialShap
 Status StridedSliceShape(ShapeContext& c) {
   MR_ASSIGN_OR_RETURN(std::optional<StridedSlice> slice, SliceOf(c, c.input(0)));
   if (!slice) return absl::OkStatus();
-  if (slice->known && slice->dims.size() == 1 && slice->output.rank() <= 1) {
+  if (slice->known && slice->dims.size() == 1 && slice->output.size() <= 1) {
     PartAsShape(c, slice->dims[0].begin, slice->dims[0].stride, slice->dims[0].size);
   }
-  c.set_output(0, std::move(slice->output));
+  MR_ASSIGN_OR_RETURN(PartialShape out, slice->OutputShape());
+  c.set_output(0, std::move(out));
   return absl::OkStatus();
 }
 
@@ -101,7 +102,8 @@ Status StridedSliceGradShape(ShapeContext& c) {
   MR_ASSIGN_OR_RETURN(PartialShape shape, c.InputAsShape(0));
   MR_ASSIGN_OR_RETURN(std::optional<StridedSlice> slice, SliceOf(c, shape));
   if (slice && slice->known) {
-    MR_RETURN_IF_ERROR(c.Merge(slice->output, c.input(4), "the slice and dy").status());
+    MR_ASSIGN_OR_RETURN(PartialShape part, slice->OutputShape());
+    MR_RETURN_IF_ERROR(c.Merge(part, c.input(4), "the slice and dy").status());
   }
   c.set_output(0, std::move(shape));
   return absl::OkStatus();

@@ -21,8 +21,8 @@ struct DenseSpec {
 constexpr int kNewAxis = -1;
 
 struct Dense {
-  std::vector<DenseSpec> dims;
-  std::vector<int> output;  // index of an input dimension, or kNewAxis
+  absl::InlinedVector<DenseSpec, 6> dims;
+  absl::InlinedVector<int, 6> output;  // index of an input dimension, or kNewAxis
 };
 
 bool Bit(int64_t mask, int i) { return ((mask >> i) & 1) != 0; }
@@ -43,7 +43,6 @@ StatusOr<Dense> Densify(int rank, const int64_t* begin, const int64_t* end, absl
     return InvalidArgument("Index out of range using input dim ", rank, "; input has only ", rank, " dims");
   }
   Dense dense;
-  dense.dims.reserve(static_cast<size_t>(rank));
   auto take_whole = [&](int n) {
     for (int k = 0; k < n; ++k) {
       dense.output.push_back(static_cast<int>(dense.dims.size()));
@@ -120,7 +119,12 @@ Status ResolveDim(int i, int64_t size, const DenseSpec& d, bool begin_known, boo
 
 }  // namespace
 
-StatusOr<StridedSlice> ResolveStridedSlice(const PartialShape& input, std::optional<absl::Span<const int64_t>> begin,
+StatusOr<PartialShape> StridedSlice::OutputShape() const {
+  return has_rank ? PartialShape::Make(output) : StatusOr<PartialShape>(PartialShape());
+}
+
+StatusOr<StridedSlice> ResolveStridedSlice(absl::Span<const int64_t> input,
+                                           std::optional<absl::Span<const int64_t>> begin,
                                            std::optional<absl::Span<const int64_t>> end,
                                            absl::Span<const int64_t> strides, const StridedSliceMasks& masks) {
   if ((begin && begin->size() != strides.size()) || (end && end->size() != strides.size())) {
@@ -133,28 +137,32 @@ StatusOr<StridedSlice> ResolveStridedSlice(const PartialShape& input, std::optio
                            strides.size());
   }
   MR_RETURN_IF_ERROR(CheckMasks(masks, static_cast<int>(strides.size())));
-  // An ellipsis, written or implied, fills what is left: with the rank unknown nothing follows for the output.
-  if (!input.has_rank()) return StridedSlice();
-
-  MR_ASSIGN_OR_RETURN(Dense dense, Densify(input.rank(), begin ? begin->data() : nullptr, end ? end->data() : nullptr,
-                                           strides, masks));
+  MR_ASSIGN_OR_RETURN(Dense dense, Densify(static_cast<int>(input.size()), begin ? begin->data() : nullptr,
+                                           end ? end->data() : nullptr, strides, masks));
   StridedSlice result;
+  result.has_rank = true;
   result.dims.resize(dense.dims.size());
   result.identity = true;
-  result.known = begin.has_value() && end.has_value() && input.IsFullyDefined();
+  result.known = begin.has_value() && end.has_value();
   for (size_t i = 0; i < dense.dims.size(); ++i) {
     bool whole = false;
-    MR_RETURN_IF_ERROR(ResolveDim(static_cast<int>(i), input.dim(static_cast<int>(i)), dense.dims[i],
-                                  begin.has_value(), end.has_value(), &result.dims[i], &whole));
+    MR_RETURN_IF_ERROR(ResolveDim(static_cast<int>(i), input[i], dense.dims[i], begin.has_value(), end.has_value(),
+                                  &result.dims[i], &whole));
     result.identity = result.identity && whole;
+    result.known = result.known && input[i] >= 0;
   }
-  std::vector<int64_t> output;
-  output.reserve(dense.output.size());
   for (int from : dense.output) {
-    output.push_back(from == kNewAxis ? 1 : result.dims[static_cast<size_t>(from)].size);
+    result.output.push_back(from == kNewAxis ? 1 : result.dims[static_cast<size_t>(from)].size);
   }
-  MR_ASSIGN_OR_RETURN(result.output, PartialShape::Make(output));
   return result;
+}
+
+StatusOr<StridedSlice> ResolveStridedSlice(const PartialShape& input, std::optional<absl::Span<const int64_t>> begin,
+                                           std::optional<absl::Span<const int64_t>> end,
+                                           absl::Span<const int64_t> strides, const StridedSliceMasks& masks) {
+  // An ellipsis, written or implied, fills what is left: with the rank unknown nothing follows for the output.
+  if (!input.has_rank()) return StatusOr<StridedSlice>(absl::in_place);
+  return ResolveStridedSlice(absl::MakeConstSpan(input.dims()), begin, end, strides, masks);
 }
 
 }  // namespace millrace

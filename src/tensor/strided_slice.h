@@ -5,8 +5,8 @@
 
 #include <cstdint>
 #include <optional>
-#include <vector>
 
+#include "absl/container/inlined_vector.h"
 #include "absl/types/span.h"
 #include "base/status.h"
 #include "tensor/shape.h"
@@ -30,17 +30,26 @@ struct StridedSlice {
     int64_t size = -1;  // -1: not known
     bool shrink = false;
   };
-  std::vector<Dim> dims;    // one per dimension of the input, when its rank is known
-  PartialShape output;      // after new_axis and shrink_axis
+  absl::InlinedVector<Dim, 6> dims;  // one per dimension of the input, when its rank is known
+  bool has_rank = false;             // of the output
+  absl::InlinedVector<int64_t, 6> output;  // its dimensions, after new_axis and shrink_axis; -1 where not known
   bool identity = false;    // everything, in order (the output may still have another shape)
-  // Elements of `dims` begin at values that are known.
-  bool known = false;
+  bool known = false;     // all of `dims` is known
+
+  StatusOr<PartialShape> OutputShape() const;
+  StatusOr<Shape> KnownOutputShape() const { return Shape::Make(absl::MakeConstSpan(output)); }
 };
 
 inline constexpr int kMaxStridedSliceSpecs = 31;  // the masks have this many bits
 
 // `begin` and `end` may be unknown, `strides` may not. InvalidArgument: different lengths, more than
 // kMaxStridedSliceSpecs, a stride of zero, several ellipses, more indices than dimensions, a single index out of range.
+// `input` holds the dimensions, -1 where one is not known.
+StatusOr<StridedSlice> ResolveStridedSlice(absl::Span<const int64_t> input,
+                                           std::optional<absl::Span<const int64_t>> begin,
+                                           std::optional<absl::Span<const int64_t>> end,
+                                           absl::Span<const int64_t> strides, const StridedSliceMasks& masks);
+// The same for a shape of which the rank may be unknown; then nothing follows for the output.
 StatusOr<StridedSlice> ResolveStridedSlice(const PartialShape& input, std::optional<absl::Span<const int64_t>> begin,
                                            std::optional<absl::Span<const int64_t>> end,
                                            absl::Span<const int64_t> strides, const StridedSliceMasks& masks);

@@ -20,7 +20,7 @@ StatusOr<StridedSlice> ReadStridedSlice(const KernelContext& ctx, int first, con
   MR_ASSIGN_OR_RETURN(Ints begin, IntVectorOf(ctx.input(first), "begin"));
   MR_ASSIGN_OR_RETURN(Ints end, IntVectorOf(ctx.input(first + 1), "end"));
   MR_ASSIGN_OR_RETURN(Ints strides, IntVectorOf(ctx.input(first + 2), "strides"));
-  return ResolveStridedSlice(of, absl::MakeConstSpan(begin), absl::MakeConstSpan(end), strides, masks);
+  return ResolveStridedSlice(of.dims(), absl::MakeConstSpan(begin), absl::MakeConstSpan(end), strides, masks);
 }
 
 namespace {
@@ -105,7 +105,7 @@ class StridedSliceKernel : public MaskedKernel {
  public:
   Status Compute(KernelContext& ctx) override {
     MR_ASSIGN_OR_RETURN(StridedSlice slice, ReadStridedSlice(ctx, 1, masks_, ctx.input(0).shape()));
-    MR_ASSIGN_OR_RETURN(Shape shape, slice.output.ToShape());
+    MR_ASSIGN_OR_RETURN(Shape shape, slice.KnownOutputShape());
     return TakeSlice(ctx, slice, shape);
   }
 };
@@ -115,7 +115,7 @@ class StridedSliceGradKernel : public MaskedKernel {
   Status Compute(KernelContext& ctx) override {
     MR_ASSIGN_OR_RETURN(Shape shape, ShapeOf(ctx.input(0), "shape"));
     MR_ASSIGN_OR_RETURN(StridedSlice slice, ReadStridedSlice(ctx, 1, masks_, shape));
-    MR_ASSIGN_OR_RETURN(Shape part, slice.output.ToShape());
+    MR_ASSIGN_OR_RETURN(Shape part, slice.KnownOutputShape());
     const Tensor& dy = ctx.input(4);
     if (!(dy.shape() == part)) {
       return InvalidArgument("shape of dy was ", dy.shape().ToString(), " instead of ", part.ToString());
@@ -144,7 +144,7 @@ class StridedSliceAssignKernel : public MaskedKernel {
 }  // namespace
 
 Status WriteStridedSlice(const KernelContext& ctx, const StridedSlice& slice, const Tensor& value, Tensor* target) {
-  MR_ASSIGN_OR_RETURN(Shape part, slice.output.ToShape());
+  MR_ASSIGN_OR_RETURN(Shape part, slice.KnownOutputShape());
   if (part.num_elements() == 0) return absl::OkStatus();
   if (!(value.shape() == part)) {
     return InvalidArgument("the slice has shape ", part.ToString(), " but the value ", value.shape().ToString());

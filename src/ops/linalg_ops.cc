@@ -7,6 +7,7 @@ namespace millrace {
 void RegisterLinalgOps(OpRegistry& registry) {
   RegisterMatMulOps(registry);
   RegisterFactorizationOps(registry);
+  RegisterEinsumOps(registry);
 }
 
 }  // namespace millrace

@@ -6,6 +6,8 @@ namespace millrace {
 
 void RegisterLinalgKernels(KernelRegistry& registry) {
   RegisterMatMulKernels(registry);
+  RegisterFactorizationKernels(registry);
+  RegisterEinsumKernels(registry);
 }
 
 }  // namespace millrace

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 #include "kernels/cpu/elementwise_convert.h"
 
@@ -12,14 +13,21 @@ namespace {
 // Elements converted to a wider type before they reach the reducer of that type.
 class WideningReducer : public Reducer {
  public:
-  WideningReducer(const Reducer* wide, DType narrow_type, DType wide_type, bool root)
+  WideningReducer(const Reducer* wide, DType narrow_type, DType wide_type, bool root, bool extreme)
       : wide_(wide),
         widen_(FindConvert(narrow_type, wide_type)),
         narrow_(FindConvert(wide_type, narrow_type)),
         to_double_(FindConvert(narrow_type, DType::kDouble)),
         from_double_(FindConvert(DType::kDouble, narrow_type)),
         bytes_(static_cast<int64_t>(DTypeSize(narrow_type))),
-        root_(root) {}
+        root_(root),
+        clamp_(extreme && wide_type == DType::kInt64) {
+    const int64_t bits = bytes_ * 8 - 1;
+    const bool is_signed =
+        narrow_type == DType::kInt8 || narrow_type == DType::kInt16 || narrow_type == DType::kInt32;
+    highest_ = bits < 63 ? (int64_t{1} << (is_signed ? bits : bits + 1)) - 1 : std::numeric_limits<int64_t>::max();
+    lowest_ = is_signed ? -highest_ - 1 : bits < 63 ? 0 : std::numeric_limits<int64_t>::min();
+  }
 
   int64_t element_bytes() const override { return bytes_; }
   int64_t accumulator_bytes() const override { return wide_->accumulator_bytes(); }
@@ -65,6 +73,7 @@ class WideningReducer : public Reducer {
       const int64_t m = std::min(elements, n - i);
       char* to = static_cast<char*>(out) + i * bytes_;
       wide_->Finish(static_cast<const char*>(acc) + i * accumulator_bytes(), m, count, tile);
+      if (clamp_) Clamp(reinterpret_cast<int64_t*>(tile), m);
       narrow_.Run(tile, to, m);
       if (root_) Root(to, m);
     }
@@ -74,6 +83,10 @@ class WideningReducer : public Reducer {
   static constexpr int64_t kTileBytes = 32 << 10;
 
   void* At(void* acc, int64_t i) const { return static_cast<char*>(acc) + i * accumulator_bytes(); }
+  // The extreme of no element is that of the narrow type.
+  void Clamp(int64_t* values, int64_t n) const {
+    for (int64_t i = 0; i < n; ++i) values[i] = std::clamp(values[i], lowest_, highest_);
+  }
   // Square roots of values that have wrapped already, in the narrow type.
   void Root(char* values, int64_t n) const {
     double tile[kConvertTile];
@@ -88,7 +101,8 @@ class WideningReducer : public Reducer {
   const Reducer* wide_;
   ConvertRoute widen_, narrow_, to_double_, from_double_;
   int64_t bytes_;
-  bool root_;
+  bool root_, clamp_;
+  int64_t lowest_ = 0, highest_ = 0;
 };
 
 const Reducer* FindWide(ReduceKind kind, DType dtype) {
@@ -112,7 +126,8 @@ std::shared_ptr<const Reducer> FindReducer(ReduceKind kind, DType dtype) {
   }
   const Reducer* r = wide == DType::kInvalid ? nullptr : FindWide(kind, wide);
   if (!r) return nullptr;
-  return std::make_shared<WideningReducer>(r, dtype, wide, root);
+  const bool extreme = kind == ReduceKind::kMax || kind == ReduceKind::kMin;
+  return std::make_shared<WideningReducer>(r, dtype, wide, root, extreme);
 }
 
 }  // namespace millrace

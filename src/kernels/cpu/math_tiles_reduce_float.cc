@@ -33,8 +33,7 @@ struct Mean : Sum<Element> {
 };
 template <typename Element>
 struct Norm : Sum<Element> {
-  using B = double;
-  static double Of(Element v) { return static_cast<double>(v) * static_cast<double>(v); }
+  static Element Of(Element v) { return v * v; }
   static Element Finish(double a, int64_t) { return static_cast<Element>(std::sqrt(a)); }
 };
 template <typename Element>

@@ -253,6 +253,12 @@ int64_t FilterChunks(const ConvGeometry& g) {
   return static_cast<int64_t>(std::bit_floor(static_cast<uint64_t>(std::max(most, 1.0))));
 }
 
+// oneDNN's code for strided and 1x1 filters is up to twice as fast on its blocked layout: more than the two reorders cost.
+bool BlockedPays(const ConvGeometry& g) {
+  const bool whole = g.groups == 1 && g.in_channels % 16 == 0 && g.out_channels % 16 == 0;
+  return whole && (g.taps() == 1) == UnitStride(g);
+}
+
 Status BackwardFilter(KernelContext& ctx, const ConvGeometry& g, const ConvOperands& v) {
   float* x = static_cast<float*>(v.input);
   float* dy = static_cast<float*>(v.output);
@@ -260,7 +266,9 @@ Status BackwardFilter(KernelContext& ctx, const ConvGeometry& g, const ConvOpera
   const std::vector<Slice> slices = SliceImages(g, FilterChunks(g));
   std::vector<ConvPtr> convs(slices.size());
   for (size_t i = 0; i < slices.size(); ++i) {
-    MR_ASSIGN_OR_RETURN(convs[i], Conv::Get(KeyOf(ConvKind::kBackwardWeights, slices[i].g)));
+    ConvKey key = KeyOf(ConvKind::kBackwardWeights, slices[i].g);
+    key.blocked = BlockedPays(g);
+    MR_ASSIGN_OR_RETURN(convs[i], Conv::Get(key));
     if (!convs[i]->SamePacking(*convs[0])) return Unimplemented("chunks of different layouts");
   }
   const size_t bytes = convs[0]->packed_bytes();

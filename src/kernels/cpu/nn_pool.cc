@@ -30,40 +30,55 @@ struct PoolGeometry {
 template <typename T>
 constexpr bool kVector = std::is_same_v<T, float> || std::is_same_v<T, double>;
 
-template <typename T>
-void MaxCells(const T* const* cells, size_t n, size_t channels, T* out) {
-  if constexpr (kVector<T>) {
-    MaxOfCells<T>(cells, n, channels, out);
-  } else {
-    std::copy_n(cells[0], channels, out);
-    for (size_t i = 1; i < n; ++i) {
-      for (size_t c = 0; c < channels; ++c) out[c] = std::max(out[c], cells[i][c]);
+// Calls fn(cell offset, result offset) for every channel of every window of the run.
+template <typename Fn>
+void ForEachResult(const WindowRun& run, Fn fn) {
+  for (size_t w = 0; w < run.windows; ++w) {
+    for (size_t c = 0; c < run.channels; ++c) {
+      fn(static_cast<int64_t>(w) * run.step + static_cast<int64_t>(c), w * run.channels_stride + c);
     }
   }
 }
+// The first offset, from cell `at`, whose value is the largest.
 template <typename T>
-void ScatterCells(const T* const* cells, T* const* into, size_t n, size_t channels, const T* g) {
+int64_t FirstLargest(const WindowRun& run, const T* image, int64_t at) {
+  int64_t best = at + run.offsets[0];
+  for (size_t i = 1; i < run.cells; ++i) {
+    if (image[at + run.offsets[i]] > image[best]) best = at + run.offsets[i];
+  }
+  return best;
+}
+
+template <typename T>
+void MaxRun(const WindowRun& run, const T* image, T* out) {
   if constexpr (kVector<T>) {
-    ScatterToMax<T>(cells, into, n, channels, g);
+    MaxOfWindows<T>(run, image, out);
   } else {
-    for (size_t c = 0; c < channels; ++c) {
-      size_t best = 0;
-      for (size_t i = 1; i < n; ++i) best = cells[i][c] > cells[best][c] ? i : best;
-      using U = std::make_unsigned_t<T>;
-      into[best][c] = static_cast<T>(static_cast<U>(into[best][c]) + static_cast<U>(g[c]));
-    }
+    ForEachResult(run, [&](int64_t at, size_t to) { out[to] = image[FirstLargest(run, image, at)]; });
   }
 }
 template <typename T>
-void GatherCells(const T* const* cells, const T* const* from, size_t n, size_t channels, const T* y, T* out) {
+void ScatterRun(const WindowRun& run, const T* image, T* into, const T* g) {
   if constexpr (kVector<T>) {
-    GatherFromMax<T>(cells, from, n, channels, y, out);
+    ScatterToMax<T>(run, image, into, g);
   } else {
-    for (size_t c = 0; c < channels; ++c) {
+    using U = std::make_unsigned_t<T>;
+    ForEachResult(run, [&](int64_t at, size_t to) {
+      T& cell = into[FirstLargest(run, image, at)];
+      cell = static_cast<T>(static_cast<U>(cell) + static_cast<U>(g[to]));
+    });
+  }
+}
+template <typename T>
+void GatherRun(const WindowRun& run, const T* image, const T* from, const T* y, T* out) {
+  if constexpr (kVector<T>) {
+    GatherFromMax<T>(run, image, from, y, out);
+  } else {
+    ForEachResult(run, [&](int64_t at, size_t to) {
       size_t i = 0;
-      while (i < n && cells[i][c] != y[c]) ++i;
-      out[c] = i < n ? from[i][c] : T(0);
-    }
+      while (i < run.cells && image[at + run.offsets[i]] != y[to]) ++i;
+      out[to] = i < run.cells ? from[at + run.offsets[i]] : T(0);
+    });
   }
 }
 
@@ -78,128 +93,110 @@ Span WindowSpan(const PoolGeometry& g, int axis, int64_t o) {
   return {std::max<int64_t>(at, 0), std::min(at + g.kernel[axis], g.in[axis])};
 }
 
-// Offsets, in elements within one image, of the cells of window (y, x).
-size_t CellsOf(const PoolGeometry& g, int64_t y, int64_t x, std::vector<int64_t>* offsets) {
-  const Span rows = WindowSpan(g, 0, y), cols = WindowSpan(g, 1, x);
-  size_t n = 0;
-  for (int64_t r = rows.begin; r < rows.end; ++r) {
-    for (int64_t c = cols.begin; c < cols.end; ++c) (*offsets)[n++] = (r * g.in[1] + c) * g.channels;
+// Windows of one output row, run by run: those that padding or the border cuts alone, the others together.
+class RowWalker {
+ public:
+  explicit RowWalker(const PoolGeometry& g) : g_(g), offsets_(Sz(g.window_cells())) {
+    // Columns of windows that lie wholly inside.
+    first_ = (g.pad[1] + g.stride[1] - 1) / g.stride[1];
+    const int64_t room = g.in[1] + g.pad[1] - g.kernel[1];
+    last_ = room < 0 ? 0 : std::min(g.out[1], room / g.stride[1] + 1);
+    first_ = std::min(first_, g.out[1]);
+    last_ = std::max(last_, first_);
   }
-  return n;
-}
-
-// Calls fn(image, output offset, cell offsets, count) for every window of the output rows [begin, end).
-template <typename Fn>
-void ForWindows(const PoolGeometry& g, int64_t begin, int64_t end, std::vector<int64_t>* offsets, Fn fn) {
-  for (int64_t row = begin; row < end; ++row) {
-    const int64_t n = row / g.out[0], y = row % g.out[0];
-    for (int64_t x = 0; x < g.out[1]; ++x) {
-      fn(n, (row * g.out[1] + x) * g.channels, *offsets, CellsOf(g, y, x, offsets));
+  // Calls fn(run, first cell, column): offsets of the run start at `first cell`, an element of the image.
+  template <typename Fn>
+  void Row(int64_t y, size_t channels, Fn fn) {
+    const Span rows = WindowSpan(g_, 0, y);
+    for (int64_t x = 0; x < g_.out[1];) {
+      const int64_t count = x == first_ && last_ > first_ ? last_ - first_ : 1;
+      const Span cols = WindowSpan(g_, 1, x);
+      size_t n = 0;
+      for (int64_t r = 0; r < rows.end - rows.begin; ++r) {
+        for (int64_t c = 0; c < cols.end - cols.begin; ++c) offsets_[n++] = (r * g_.in[1] + c) * g_.channels;
+      }
+      const WindowRun run{offsets_.data(), n, Sz(count), g_.stride[1] * g_.channels, channels, Sz(g_.channels)};
+      fn(run, (rows.begin * g_.in[1] + cols.begin) * g_.channels, x);
+      x += count;
     }
   }
-}
+
+ private:
+  const PoolGeometry& g_;
+  std::vector<int64_t> offsets_;
+  int64_t first_ = 0, last_ = 0;
+};
 
 double RowCost(const PoolGeometry& g) {
   return 0.1 * static_cast<double>(g.out[1]) * static_cast<double>(g.channels) * static_cast<double>(g.window_cells()) + 20;
 }
 
-// Ops whose results are disjoint by window: any rows in parallel.
+// Ops whose results are disjoint by window: any rows in parallel. fn(run, first cell, first result), both as elements of
+// the whole tensors.
 template <typename Fn>
-void Forward(KernelContext& ctx, const PoolGeometry& g, Fn window) {
+void Forward(KernelContext& ctx, const PoolGeometry& g, Fn fn) {
   ctx.ParallelFor(g.batch * g.out[0], RowCost(g), [&](int64_t begin, int64_t end) {
-    std::vector<int64_t> offsets(Sz(g.window_cells()));
-    ForWindows(g, begin, end, &offsets, window);
+    RowWalker walker(g);
+    for (int64_t row = begin; row < end; ++row) {
+      walker.Row(row % g.out[0], Sz(g.channels), [&](const WindowRun& run, int64_t cell, int64_t x) {
+        fn(run, row / g.out[0] * g.image() + cell, (row * g.out[1] + x) * g.channels);
+      });
+    }
   });
 }
 
-// Ops that add into overlapping cells: whole images, or blocks of their channels when images are few. `zero` is called
-// first for each (image, channels), then `window` in order, so each cell sees its windows in the same order always.
+// Ops that add into overlapping cells: whole images, or blocks of their channels when images are few. The cells are
+// zeroed, then each sees its windows in the same order always. fn as above.
 constexpr int64_t kChannelBlock = 64;
 template <typename T, typename Fn>
-void Backward(KernelContext& ctx, const PoolGeometry& g, T* dx, Fn window) {
+void Backward(KernelContext& ctx, const PoolGeometry& g, T* dx, Fn fn) {
   const int64_t block = g.batch >= 8 ? g.channels : std::min(g.channels, kChannelBlock);
   const int64_t blocks = (g.channels + block - 1) / block;
   const double cost = RowCost(g) * static_cast<double>(g.out[0]) * 2 / static_cast<double>(blocks);
   ctx.ParallelFor(g.batch * blocks, cost, [&](int64_t begin, int64_t end) {
-    std::vector<int64_t> offsets(Sz(g.window_cells()));
+    RowWalker walker(g);
     for (int64_t u = begin; u < end; ++u) {
       const int64_t n = u / blocks, first = u % blocks * block;
-      const size_t count = Sz(std::min(block, g.channels - first));
-      T* image = dx + n * g.image() + first;
+      const int64_t count = std::min(block, g.channels - first);
+      const int64_t image = n * g.image() + first;
       if (blocks == 1) {
-        std::fill_n(image, g.image(), T(0));
+        std::fill_n(dx + image, g.image(), T(0));
       } else {
-        for (int64_t p = 0; p < g.in[0] * g.in[1]; ++p) std::fill_n(image + p * g.channels, count, T(0));
+        for (int64_t p = 0; p < g.in[0] * g.in[1]; ++p) std::fill_n(dx + image + p * g.channels, count, T(0));
       }
-      ForWindows(g, n * g.out[0], (n + 1) * g.out[0], &offsets,
-                 [&](int64_t, int64_t out, const std::vector<int64_t>& cells, size_t cell_count) {
-                   window(n, first, count, out + first, cells, cell_count, image);
-                 });
+      for (int64_t y = 0; y < g.out[0]; ++y) {
+        walker.Row(y, Sz(count), [&](const WindowRun& run, int64_t cell, int64_t x) {
+          fn(run, image + cell, ((n * g.out[0] + y) * g.out[1] + x) * g.channels + first);
+        });
+      }
     }
   });
-}
-
-template <typename T>
-struct Pointers {
-  explicit Pointers(size_t n) : read(n), write(n), extra(n) {}
-  std::vector<const T*> read;
-  std::vector<T*> write;
-  std::vector<const T*> extra;
-};
-
-template <typename T>
-Pointers<T>& Scratch(size_t n) {
-  thread_local Pointers<T> p(16);
-  if (p.read.size() < n) p = Pointers<T>(n);
-  return p;
 }
 
 template <typename T>
 void MaxForward(KernelContext& ctx, const PoolGeometry& g, const T* x, T* y) {
-  Forward(ctx, g, [&](int64_t n, int64_t out, const std::vector<int64_t>& cells, size_t count) {
-    auto& p = Scratch<T>(count);
-    for (size_t i = 0; i < count; ++i) p.read[i] = x + n * g.image() + cells[i];
-    MaxCells<T>(p.read.data(), count, Sz(g.channels), y + out);
-  });
+  Forward(ctx, g, [&](const WindowRun& run, int64_t cell, int64_t out) { MaxRun<T>(run, x + cell, y + out); });
 }
 template <typename T>
 void MeanForward(KernelContext& ctx, const PoolGeometry& g, const T* x, T* y) {
-  Forward(ctx, g, [&](int64_t n, int64_t out, const std::vector<int64_t>& cells, size_t count) {
-    auto& p = Scratch<T>(count);
-    for (size_t i = 0; i < count; ++i) p.read[i] = x + n * g.image() + cells[i];
-    MeanOfCells<T>(p.read.data(), count, Sz(g.channels), y + out);
-  });
+  Forward(ctx, g, [&](const WindowRun& run, int64_t cell, int64_t out) { MeanOfWindows<T>(run, x + cell, y + out); });
 }
 template <typename T>
 void MaxBackward(KernelContext& ctx, const PoolGeometry& g, const T* x, const T* dy, T* dx) {
-  Backward<T>(ctx, g, dx, [&](int64_t n, int64_t first, size_t channels, int64_t out, const std::vector<int64_t>& cells,
-                              size_t count, T* image) {
-    auto& p = Scratch<T>(count);
-    for (size_t i = 0; i < count; ++i) {
-      p.read[i] = x + n * g.image() + first + cells[i];
-      p.write[i] = image + cells[i];
-    }
-    ScatterCells<T>(p.read.data(), p.write.data(), count, channels, dy + out);
+  Backward<T>(ctx, g, dx, [&](const WindowRun& run, int64_t cell, int64_t out) {
+    ScatterRun<T>(run, x + cell, dx + cell, dy + out);
   });
 }
 template <typename T>
 void MaxSecond(KernelContext& ctx, const PoolGeometry& g, const T* x, const T* y, const T* grad, T* to) {
-  Forward(ctx, g, [&](int64_t n, int64_t out, const std::vector<int64_t>& cells, size_t count) {
-    auto& p = Scratch<T>(count);
-    for (size_t i = 0; i < count; ++i) {
-      p.read[i] = x + n * g.image() + cells[i];
-      p.extra[i] = grad + n * g.image() + cells[i];
-    }
-    GatherCells<T>(p.read.data(), p.extra.data(), count, Sz(g.channels), y + out, to + out);
+  Forward(ctx, g, [&](const WindowRun& run, int64_t cell, int64_t out) {
+    GatherRun<T>(run, x + cell, grad + cell, y + out, to + out);
   });
 }
 template <typename T>
 void MeanBackward(KernelContext& ctx, const PoolGeometry& g, const T* dy, T* dx) {
-  Backward<T>(ctx, g, dx, [&](int64_t, int64_t, size_t channels, int64_t out, const std::vector<int64_t>& cells,
-                              size_t count, T* image) {
-    auto& p = Scratch<T>(count);
-    for (size_t i = 0; i < count; ++i) p.write[i] = image + cells[i];
-    SpreadToCells<T>(p.write.data(), count, channels, dy + out);
+  Backward<T>(ctx, g, dx, [&](const WindowRun& run, int64_t cell, int64_t out) {
+    SpreadToWindows<T>(run, dx + cell, dy + out);
   });
 }
 // The largest of every `k` neighbouring channels.
@@ -405,17 +402,13 @@ class PoolKernel : public Kernel {
 
 template <typename T>
 void MaxAndPlace(KernelContext& ctx, const PoolGeometry& g, bool with_batch, const T* x, T* y, int64_t* place) {
-  Forward(ctx, g, [&](int64_t n, int64_t out, const std::vector<int64_t>& cells, size_t count) {
-    const T* image = x + n * g.image();
-    const int64_t base = with_batch ? n * g.image() : 0;
-    for (int64_t c = 0; c < g.channels; ++c) {
-      int64_t best = cells[0] + c;
-      for (size_t i = 1; i < count; ++i) {
-        if (image[cells[i] + c] > image[best]) best = cells[i] + c;
-      }
-      y[out + c] = image[best];
-      place[out + c] = base + best;
-    }
+  Forward(ctx, g, [&](const WindowRun& run, int64_t cell, int64_t out) {
+    const int64_t base = with_batch ? cell : cell % g.image();
+    ForEachResult(run, [&](int64_t at, size_t to) {
+      const int64_t best = FirstLargest(run, x + cell, at);
+      y[out + static_cast<int64_t>(to)] = x[cell + best];
+      place[out + static_cast<int64_t>(to)] = base + best;
+    });
   });
 }
 

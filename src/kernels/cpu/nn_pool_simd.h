@@ -1,26 +1,38 @@
 // SPDX-License-Identifier: Apache-2.0
-// Inner loops of pooling, channels-last: one window at a time, all its channels at once. A window is a list of cells, each
-// a pointer to its channels; at least one. For T = float and double; compiled once per instruction set.
+// Inner loops of pooling, channels-last: a run of neighbouring windows of the same form at once, all their channels.
+// For T = float and double; compiled once per instruction set.
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 
 namespace millrace {
 
-// out[c] = the largest of cells[i][c]
+// `windows` windows; window w covers the `cells` >= 1 cells at elements w * step + offsets[i] of an image, each with
+// `channels` values. What belongs to the windows' results follows without gaps after `channels_stride` elements each.
+struct WindowRun {
+  const int64_t* offsets = nullptr;
+  size_t cells = 0;
+  size_t windows = 0;
+  int64_t step = 0;
+  size_t channels = 0;
+  size_t channels_stride = 0;
+};
+
+// out[w][c] = the largest of the cells
 template <typename T>
-void MaxOfCells(const T* const* cells, size_t n, size_t channels, T* out);
-// out[c] = the mean of cells[i][c]
+void MaxOfWindows(const WindowRun& run, const T* image, T* out);
+// out[w][c] = the mean of the cells
 template <typename T>
-void MeanOfCells(const T* const* cells, size_t n, size_t channels, T* out);
-// into[i][c] += g[c] for the first i whose cells[i][c] is the largest
+void MeanOfWindows(const WindowRun& run, const T* image, T* out);
+// into[first cell that holds the largest value of image] += g[w][c]
 template <typename T>
-void ScatterToMax(const T* const* cells, T* const* into, size_t n, size_t channels, const T* g);
-// out[c] = from[i][c] for the first i with cells[i][c] == y[c], or 0
+void ScatterToMax(const WindowRun& run, const T* image, T* into, const T* g);
+// out[w][c] = from[first cell where image equals y[w][c]], or 0
 template <typename T>
-void GatherFromMax(const T* const* cells, const T* const* from, size_t n, size_t channels, const T* y, T* out);
-// into[i][c] += g[c] / n
+void GatherFromMax(const WindowRun& run, const T* image, const T* from, const T* y, T* out);
+// into[every cell] += g[w][c] / cells
 template <typename T>
-void SpreadToCells(T* const* into, size_t n, size_t channels, const T* g);
+void SpreadToWindows(const WindowRun& run, T* into, const T* g);
 
 }  // namespace millrace

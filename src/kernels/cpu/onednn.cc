@@ -75,8 +75,9 @@ Dims ImageDims(const ConvKey& k, int64_t channels, const std::array<int64_t, 3>&
   for (int64_t s : Spatial(k, v)) d.push_back(s);
   return d;
 }
-Desc ImageDesc(const ConvKey& k, int64_t channels, const std::array<int64_t, 3>& v) {
-  const auto tag = k.volumetric ? dnnl::memory::format_tag::ndhwc : dnnl::memory::format_tag::nhwc;
+Desc ImageDesc(const ConvKey& k, int64_t channels, const std::array<int64_t, 3>& v, bool any) {
+  auto tag = k.volumetric ? dnnl::memory::format_tag::ndhwc : dnnl::memory::format_tag::nhwc;
+  if (any) tag = dnnl::memory::format_tag::any;
   return Desc(ImageDims(k, channels, v), kF32, tag);
 }
 
@@ -109,44 +110,53 @@ Desc PlainWeights(const ConvKey& k) {
 
 bool IsReference(const std::string& name) { return name.rfind("ref", 0) == 0; }
 
+// A change of layout; nothing when both are the same.
+class Layout {
+ public:
+  Layout() = default;
+  Layout(Desc from, Desc to) : from_(std::move(from)), to_(std::move(to)), same_(from_ == to_) {
+    if (same_) return;
+    dnnl::primitive_attr attr;
+    attr.set_scratchpad_mode(dnnl::scratchpad_mode::user);
+    const dnnl::reorder::primitive_desc pd(Engine(), from_, Engine(), to_, attr);
+    scratch_ = pd.scratchpad_desc();
+    reorder_ = dnnl::reorder(pd);
+  }
+  bool same() const { return same_; }
+  void Run(const void* from, void* to) const {
+    dnnl::memory a(from_, Engine(), const_cast<void*>(from)), b(to_, Engine(), to), s(scratch_, Engine());
+    reorder_.execute(ThreadStream(), {{DNNL_ARG_FROM, a}, {DNNL_ARG_TO, b}, {DNNL_ARG_SCRATCHPAD, s}});
+  }
+
+ private:
+  Desc from_, to_, scratch_;
+  bool same_ = true;
+  dnnl::reorder reorder_;
+};
+
+size_t Aligned(size_t bytes) { return (bytes + 63) / 64 * 64; }
+
 }  // namespace
 
 struct Conv::Impl {
   ConvKey key;
   dnnl::primitive primitive;
-  Desc src, weights, dst, scratch, plain;
-  dnnl::reorder reorder;  // plain -> packed, or packed -> plain for backward weights
-  bool packed_is_plain = false;
+  Desc src, weights, dst, scratch;
+  Layout packing;           // plain -> packed weights, or packed -> plain for backward weights
+  Layout src_in, dst_in;    // plain -> blocked images, for backward weights
 
   template <typename PrimitiveDesc>
   Status Adopt(const PrimitiveDesc& pd, const Desc& packed) {
     if (IsReference(pd.impl_info_str())) return Unimplemented("only a reference implementation");
     weights = packed;
     scratch = pd.scratchpad_desc();
-    plain = PlainWeights(key);
-    packed_is_plain = weights == plain;
-    if (packed_is_plain) return absl::OkStatus();
-    const bool back = key.kind == ConvKind::kBackwardWeights;
-    const Desc& from = back ? weights : plain;
-    const Desc& to = back ? plain : weights;
-    dnnl::primitive_attr attr;
-    attr.set_scratchpad_mode(dnnl::scratchpad_mode::user);
-    const dnnl::reorder::primitive_desc rpd(Engine(), from, Engine(), to, attr);
-    reorder = dnnl::reorder(rpd);
-    reorder_scratch = rpd.scratchpad_desc();
+    const Desc plain = PlainWeights(key);
+    packing = key.kind == ConvKind::kBackwardWeights ? Layout(weights, plain) : Layout(plain, weights);
     return absl::OkStatus();
   }
-  Desc reorder_scratch;
-
-  Status Reorder(const void* from, void* to) const {
-    return Guarded([&] {
-      const bool back = key.kind == ConvKind::kBackwardWeights;
-      dnnl::memory a(back ? weights : plain, Engine(), const_cast<void*>(from));
-      dnnl::memory b(back ? plain : weights, Engine(), to);
-      dnnl::memory s(reorder_scratch, Engine());
-      reorder.execute(ThreadStream(), {{DNNL_ARG_FROM, a}, {DNNL_ARG_TO, b}, {DNNL_ARG_SCRATCHPAD, s}});
-    });
-  }
+  // Images in the primitive's layout lie behind the primitive's own scratch memory.
+  size_t src_bytes() const { return src_in.same() ? 0 : Aligned(src.get_size()); }
+  size_t dst_bytes() const { return dst_in.same() ? 0 : Aligned(dst.get_size()); }
 };
 
 Conv::Conv(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
@@ -158,8 +168,8 @@ StatusOr<std::shared_ptr<const Conv>> Conv::Create(const ConvKey& k) {
   Status built;
   const Status guarded = Guarded([&] {
     Impl& m = *impl;
-    m.src = ImageDesc(k, k.in_channels, k.in);
-    m.dst = ImageDesc(k, k.out_channels, k.out);
+    m.src = ImageDesc(k, k.in_channels, k.in, k.blocked);
+    m.dst = ImageDesc(k, k.out_channels, k.out, k.blocked);
     const Desc any(WeightDims(k), kF32, dnnl::memory::format_tag::any);
     const Dims strides = Spatial(k, k.stride), dilation = Minus1(Spatial(k, k.dilation));
     const Dims before = Spatial(k, k.pad_before), after = Spatial(k, k.pad_after);
@@ -180,6 +190,10 @@ StatusOr<std::shared_ptr<const Conv>> Conv::Create(const ConvKey& k) {
       const dnnl::convolution_backward_weights::primitive_desc pd(
           {kDirect, m.src, any, m.dst, strides, dilation, before, after}, attr, Engine(), forward);
       built = m.Adopt(pd, pd.diff_weights_desc());
+      m.src = pd.src_desc();
+      m.dst = pd.diff_dst_desc();
+      m.src_in = Layout(ImageDesc(k, k.in_channels, k.in, false), m.src);
+      m.dst_in = Layout(ImageDesc(k, k.out_channels, k.out, false), m.dst);
       if (built.ok()) m.primitive = dnnl::convolution_backward_weights(pd);
     }
   });
@@ -189,17 +203,33 @@ StatusOr<std::shared_ptr<const Conv>> Conv::Create(const ConvKey& k) {
 }
 
 size_t Conv::packed_bytes() const { return impl_->weights.get_size(); }
-bool Conv::packed_is_plain() const { return impl_->packed_is_plain; }
+bool Conv::packed_is_plain() const { return impl_->packing.same(); }
 bool Conv::SamePacking(const Conv& o) const { return impl_->weights == o.impl_->weights; }
-size_t Conv::scratch_bytes() const { return impl_->scratch.get_size(); }
-Status Conv::Pack(const float* weights, void* packed) const { return impl_->Reorder(weights, packed); }
-Status Conv::Unpack(const void* packed, float* weights) const { return impl_->Reorder(packed, weights); }
+size_t Conv::scratch_bytes() const {
+  return Aligned(impl_->scratch.get_size()) + impl_->src_bytes() + impl_->dst_bytes();
+}
+Status Conv::Pack(const float* weights, void* packed) const {
+  return Guarded([&] { impl_->packing.Run(weights, packed); });
+}
+Status Conv::Unpack(const void* packed, float* weights) const {
+  return Guarded([&] { impl_->packing.Run(packed, weights); });
+}
 
 Status Conv::Run(void* src, void* weights, void* dst, void* scratch) const {
   return Guarded([&] {
     const Impl& m = *impl_;
     const bool data = m.key.kind == ConvKind::kBackwardData;
     const bool filter = m.key.kind == ConvKind::kBackwardWeights;
+    char* spare = static_cast<char*>(scratch) + Aligned(m.scratch.get_size());
+    if (!m.src_in.same()) {
+      m.src_in.Run(src, spare);
+      src = spare;
+      spare += m.src_bytes();
+    }
+    if (!m.dst_in.same()) {
+      m.dst_in.Run(dst, spare);
+      dst = spare;
+    }
     dnnl::memory s(m.src, Engine(), src), w(m.weights, Engine(), weights), d(m.dst, Engine(), dst);
     dnnl::memory pad(m.scratch, Engine(), scratch);
     m.primitive.execute(ThreadStream(), {{data ? DNNL_ARG_DIFF_SRC : DNNL_ARG_SRC, s},

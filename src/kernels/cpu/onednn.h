@@ -22,6 +22,7 @@ enum class ConvKind : uint8_t { kForward, kBackwardData, kBackwardWeights };
 struct ConvKey {
   ConvKind kind = ConvKind::kForward;
   bool transposed = false;
+  bool blocked = false;  // images are brought into oneDNN's own layout first, where that pays
   bool volumetric = false;
   int64_t batch = 1, in_channels = 1, out_channels = 1, groups = 1;
   std::array<int64_t, 3> in{1, 1, 1}, kernel{1, 1, 1}, out{1, 1, 1}, stride{1, 1, 1}, dilation{1, 1, 1};
@@ -29,7 +30,7 @@ struct ConvKey {
   bool operator==(const ConvKey&) const = default;
   template <typename H>
   friend H AbslHashValue(H h, const ConvKey& k) {
-    return H::combine(std::move(h), k.kind, k.transposed, k.volumetric, k.batch, k.in_channels, k.out_channels, k.groups,
+    return H::combine(std::move(h), k.kind, k.transposed, k.blocked, k.volumetric, k.batch, k.in_channels, k.out_channels, k.groups,
                       k.in, k.kernel, k.out, k.stride, k.dilation, k.pad_before, k.pad_after);
   }
 };

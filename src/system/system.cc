@@ -16,6 +16,7 @@ namespace millrace {
 struct System::Impl {
   OpRegistry ops;
   KernelRegistry kernels;
+  CompositeRegistry composites;
 };
 
 System& System::Default() {
@@ -29,6 +30,8 @@ System::System() : impl_(std::make_unique<Impl>()) {
   absl::SetMutexDeadlockDetectionMode(absl::OnDeadlockCycle::kIgnore);
   RegisterAllOps(impl_->ops);
   RegisterCpuKernels(impl_->kernels);
+  RegisterAllComposites(impl_->composites);
+  if (!impl_->composites.status().ok()) LogError("composites: ", impl_->composites.status().ToString());
   if (!impl_->ops.status().ok()) LogError("op declarations: ", impl_->ops.status().ToString());
 }
 
@@ -36,6 +39,7 @@ System::~System() = default;
 
 OpRegistry& System::ops() { return impl_->ops; }
 KernelRegistry& System::kernels() { return impl_->kernels; }
+CompositeRegistry& System::composites() { return impl_->composites; }
 
 StatusOr<std::unique_ptr<Session>> System::NewSession(RefPtr<SharedGraph> graph, const wire::ConfigProto& config,
                                                       const std::string& target) {

@@ -8,6 +8,7 @@
 #include "client/session.h"
 #include "kernel/kernel_registry.h"
 #include "op/op_registry.h"
+#include "ops/composite.h"
 
 namespace millrace {
 
@@ -23,6 +24,7 @@ class System {
 
   OpRegistry& ops();
   KernelRegistry& kernels();
+  CompositeRegistry& composites();
 
   // `target` "" or "local" means in this process. The session shares `graph` with the client.
   StatusOr<std::unique_ptr<Session>> NewSession(RefPtr<SharedGraph> graph, const wire::ConfigProto& config,

@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+// Optimizers: each is one row (its update op, slots and hyper-parameters); this code makes slots and updates from the row.
+#pragma once
+
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "graph/gradient.h"
+
+namespace millrace {
+
+struct OptimizerDef {
+  const char* name;    // "Adam"
+  const char* update;  // "ApplyAdam" is the op; "SparseApplyAdam" where it exists
+  // Slot variables "<variable>/<slot>", in the order of the op's reference inputs after `var`.
+  std::vector<std::pair<const char*, double>> slots;
+  // Hyper-parameters with defaults; an op's input "lr" or "alpha" is the learning rate.
+  std::vector<std::pair<const char*, double>> hyper;
+  // Hyper-parameters of which a running power is kept in a variable "<name>_power" (Adam's beta1).
+  std::vector<const char*> powers;
+  const char* doc;
+};
+
+const std::vector<OptimizerDef>& Optimizers();
+const OptimizerDef* FindOptimizer(absl::string_view name);
+
+struct UpdateRequest {
+  const OptimizerDef* optimizer = nullptr;
+  std::map<std::string, Output> hyper;  // overrides; scalars, cast to each variable's dtype
+  bool use_nesterov = false;
+  Output global_step;                   // optional integer variable, incremented after the updates
+};
+
+// Adds slots and one update per variable; returns the node that runs them all. Sparse gradients use the sparse update
+// where the rule has one, and are made dense otherwise. InvalidArgument: a variable that is not a VariableV2 reference, an
+// unknown hyper-parameter, no gradient at all.
+StatusOr<Node*> ApplyGradients(const GraphBuilder& b, const UpdateRequest& request,
+                               const std::vector<std::pair<Output, Gradient>>& variables_and_gradients);
+
+}  // namespace millrace

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Ops: moving blocks between space, batch and depth, and image patches.
+#include <limits>
+
 #include "base/checked.h"
 #include "ops/index_ops.h"
 
@@ -112,7 +114,9 @@ Status DepthShape(ShapeContext& c) {
   auto scale = [](int64_t d, int64_t by, bool up, int64_t* result) -> Status {
     *result = -1;
     if (d < 0) return absl::OkStatus();
-    if (up) return CheckedMul(d, by, result) ? absl::OkStatus() : InvalidArgument("dimension ", d, " times ", by, " overflows");
+    if (up)
+      return CheckedMul(d, by, result) ? absl::OkStatus()
+                                       : InvalidArgument("dimension ", d, " times ", by, " overflows");
     if (d % by != 0) return InvalidArgument("dimension ", d, " is not divisible by ", by);
     *result = d / by;
     return absl::OkStatus();
@@ -133,22 +137,23 @@ Status PatchesShape(ShapeContext& c) {
   for (const Dims* d : {&ksizes, &strides, &rates}) {
     if (d->size() != 4) return InvalidArgument("ksizes, strides and rates must have 4 elements, got ", d->size());
     if ((*d)[0] != 1 || (*d)[3] != 1) return Unimplemented("patches across batch or depth are not supported");
-    if ((*d)[1] < 1 || (*d)[2] < 1) return InvalidArgument("ksizes, strides and rates must be positive");
+    for (int64_t v : {(*d)[1], (*d)[2]}) {
+      if (v < 1 || v > std::numeric_limits<int32_t>::max()) {
+        return InvalidArgument("ksizes, strides and rates must lie in [1, 2^31), got ", v);
+      }
+    }
   }
   Dims out = in.dims();
   for (size_t i : {1u, 2u}) {
-    int64_t reach;
-    if (!CheckedMul(ksizes[i] - 1, rates[i], &reach) || reach == std::numeric_limits<int64_t>::max()) {
-      return InvalidArgument("ksizes and rates are too large");
-    }
+    const int64_t reach = (ksizes[i] - 1) * rates[i];
     if (out[i] < 0) continue;
     const int64_t span = padding == "SAME" ? out[i] : out[i] - reach;
-    if (span < 0) return InvalidArgument("a patch reaches over ", reach + 1, " pixels, the image has ", out[i]);
-    out[i] = span == 0 ? 0 : (span - 1) / strides[i] + 1;
+    if (span - 1 + 2 * strides[i] <= 0)
+      return InvalidArgument("a patch reaches over ", reach + 1, " pixels, the image has ", out[i]);
+    out[i] = span <= 0 ? 0 : (span - 1) / strides[i] + 1;
   }
-  int64_t area;
-  if (!CheckedMul(ksizes[1], ksizes[2], &area)) return InvalidArgument("ksizes are too large");
-  if (out[3] >= 0 && !CheckedMul(out[3], area, &out[3])) return InvalidArgument("patches do not fit in 64 bits");
+  if (out[3] >= 0 && !CheckedMul(out[3], ksizes[1] * ksizes[2], &out[3]))
+    return InvalidArgument("patches do not fit in 64 bits");
   c.set_output(0, PartialShape::Of(std::move(out)));
   return absl::OkStatus();
 }
@@ -214,9 +219,11 @@ Status PatchesGrad(GradContext& g) {
 }  // namespace
 
 void RegisterBlockOps(OpRegistry& registry) {
-  registry.Add("SpaceToBatch(input:T, paddings:Tpaddings) -> (output:T) | T:type; Tpaddings in IDX=i32; block_size:int>=2")
-      .Doc("Pads height and width with zeros, then moves each position within a block of block_size x block_size pixels "
-           "to a batch entry of its own.")
+  registry
+      .Add("SpaceToBatch(input:T, paddings:Tpaddings) -> (output:T) | T:type; Tpaddings in IDX=i32; block_size:int>=2")
+      .Doc(
+          "Pads height and width with zeros, then moves each position within a block of block_size x block_size pixels "
+          "to a batch entry of its own.")
       .Shape(SquareBlockShape<true>)
       .Gradient(SpaceToBatchGrad)
       .Example("f32[1,2,3,2]~, i32[2,2]{1 1 0 1} | block_size=2");
@@ -226,39 +233,47 @@ void RegisterBlockOps(OpRegistry& registry) {
       .Gradient(BatchToSpaceGrad)
       .Example("f32[4,2,2,2]~, i32[2,2]{1 1 0 1} | block_size=2");
   registry
-      .Add("SpaceToBatchND(input:T, block_shape:Tblock_shape, paddings:Tpaddings) -> (output:T) | T:type; "
-           "Tblock_shape in IDX=i32; Tpaddings in IDX=i32")
-      .Doc("Pads the spatial dimensions with zeros, then moves each position within a block to a batch entry of its "
-           "own. `block_shape` gives one block size per spatial dimension.")
+      .Add(
+          "SpaceToBatchND(input:T, block_shape:Tblock_shape, paddings:Tpaddings) -> (output:T) | T:type; "
+          "Tblock_shape in IDX=i32; Tpaddings in IDX=i32")
+      .Doc(
+          "Pads the spatial dimensions with zeros, then moves each position within a block to a batch entry of its "
+          "own. `block_shape` gives one block size per spatial dimension.")
       .Shape(NdBlockShape<true>)
       .Gradient(SpaceToBatchNdGrad)
       .Example("f32[1,3,4,2]~, i32[2]{2 3}, i32[2,2]{1 0 1 1}");
   registry
-      .Add("BatchToSpaceND(input:T, block_shape:Tblock_shape, crops:Tcrops) -> (output:T) | T:type; "
-           "Tblock_shape in IDX=i32; Tcrops in IDX=i32")
+      .Add(
+          "BatchToSpaceND(input:T, block_shape:Tblock_shape, crops:Tcrops) -> (output:T) | T:type; "
+          "Tblock_shape in IDX=i32; Tcrops in IDX=i32")
       .Doc("Undoes SpaceToBatchND: weaves batch entries into blocks of the spatial dimensions, then crops the borders.")
       .Shape(NdBlockShape<false>)
       .Gradient(BatchToSpaceNdGrad)
       .Example("f32[6,2,2,2]~, i32[2]{2 3}, i32[2,2]{1 0 1 1}");
   registry
-      .Add("SpaceToDepth(input:T) -> (output:T) | T:type; block_size:int>=2; data_format in "
-           "{NHWC,NCHW,NCHW_VECT_C}=\"NHWC\"")
+      .Add(
+          "SpaceToDepth(input:T) -> (output:T) | T:type; block_size:int>=2; data_format in "
+          "{NHWC,NCHW,NCHW_VECT_C}=\"NHWC\"")
       .Doc("Moves blocks of block_size x block_size pixels into the depth dimension.")
       .Shape(DepthShape<true>)
       .Gradient(SpaceToDepthGrad)
       .Example("f32[2,2,4,3]~ | block_size=2");
   registry
-      .Add("DepthToSpace(input:T) -> (output:T) | T:type; block_size:int>=2; data_format in "
-           "{NHWC,NCHW,NCHW_VECT_C}=\"NHWC\"")
+      .Add(
+          "DepthToSpace(input:T) -> (output:T) | T:type; block_size:int>=2; data_format in "
+          "{NHWC,NCHW,NCHW_VECT_C}=\"NHWC\"")
       .Doc("Spreads groups of block_size^2 depth entries over blocks of pixels.")
       .Shape(DepthShape<false>)
       .Gradient(DepthToSpaceGrad)
       .Example("f32[2,1,2,8]~ | block_size=2");
   registry
-      .Add("ExtractImagePatches(images:T) -> (patches:T) | ksizes:list(int)>=4; strides:list(int)>=4; "
-           "rates:list(int)>=4; T in REAL|CPX; padding in {SAME,VALID}")
-      .Doc("The patches of ksizes pixels, `rates` apart from each other, at every `strides`-th place of the images, each "
-           "laid out in the depth dimension. SAME pads with zeros.")
+      .Add(
+          "ExtractImagePatches(images:T) -> (patches:T) | ksizes:list(int)>=4; strides:list(int)>=4; "
+          "rates:list(int)>=4; T in REAL|CPX; padding in {SAME,VALID}")
+      .Doc(
+          "The patches of ksizes pixels, `rates` apart from each other, at every `strides`-th place of the images, "
+          "each "
+          "laid out in the depth dimension. SAME pads with zeros.")
       .Shape(PatchesShape)
       .Gradient(PatchesGrad)
       .Example("f32[1,4,5,2]~ | ksizes=[1,2,3,1]; strides=[1,2,2,1]; rates=[1,1,1,1]; padding=\"SAME\"")

@@ -81,9 +81,9 @@ Status MatrixDiagGrad(GradContext& g) {
 }
 Status MatrixDiagPartGrad(GradContext& g) {
   const PartialShape& s = g.x(0).shape();
-  const bool square = s.has_rank() && s.rank() >= 2 && s.has_dim(s.rank() - 1) && s.dim(s.rank() - 1) == s.dim(s.rank() - 2);
-  g.set_dx(0, square ? g.b().Op("MatrixDiag", {g.dy()})
-                     : g.b().Op("MatrixSetDiag", {g.b().ZerosLike(g.x(0)), g.dy()}));
+  const bool square =
+      s.has_rank() && s.rank() >= 2 && s.has_dim(s.rank() - 1) && s.dim(s.rank() - 1) == s.dim(s.rank() - 2);
+  g.set_dx(0, square ? g.b().Op("MatrixDiag", {g.dy()}) : g.b().Op("MatrixSetDiag", {g.b().ZerosLike(g.x(0)), g.dy()}));
   return g.status();
 }
 Status MatrixSetDiagGrad(GradContext& g) {
@@ -106,8 +106,9 @@ void RegisterDiagonalOps(OpRegistry& registry) {
       .Example("f32[3]~")
       .Example("f64[2,3]~");
   registry.Add("DiagPart(input:T) -> (diagonal:T) | T in FC|IDX")
-      .Doc("The diagonal of a tensor whose second half of dimensions repeats the first: diagonal[i...] = "
-           "input[i..., i...].")
+      .Doc(
+          "The diagonal of a tensor whose second half of dimensions repeats the first: diagonal[i...] = "
+          "input[i..., i...].")
       .Shape(DiagPartShape)
       .Gradient(DiagPartGrad)
       .Example("f32[3,3]~")
@@ -129,8 +130,9 @@ void RegisterDiagonalOps(OpRegistry& registry) {
       .Gradient(MatrixSetDiagGrad)
       .Example("f32[2,3,4]~, f32[2,3]~");
   registry.Add("MatrixBandPart(input:T, num_lower:Tindex, num_upper:Tindex) -> (band:T) | T:type; Tindex in IDX=i64")
-      .Doc("The matrices of the input with everything set to zero that lies more than `num_lower` diagonals below or "
-           "`num_upper` above the main one. A negative number keeps that whole triangle.")
+      .Doc(
+          "The matrices of the input with everything set to zero that lies more than `num_lower` diagonals below or "
+          "`num_upper` above the main one. A negative number keeps that whole triangle.")
       .Shape(MatrixBandPartShape)
       .Gradient(MatrixBandPartGrad)
       .Example("f32[2,4,5]~, !i64[]{1}, !i64[]{-1}")

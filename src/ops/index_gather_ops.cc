@@ -153,55 +153,57 @@ Status TensorScatterUpdateGrad(GradContext& g) {
 
 void RegisterGatherOps(OpRegistry& registry) {
   registry
-      .Add("Gather(params:Tparams, indices:Tindices) -> (output:Tparams) | validate_indices:bool=true; Tparams:type; "
-           "Tindices in IDX")
-      .Doc("Rows of `params`: output[i..., :] = params[indices[i...], :]. Every index must lie in [0, rows). The "
-           "gradient stays sparse, so that training touches only the rows that were read.")
+      .Add(
+          "Gather(params:Tparams, indices:Tindices) -> (output:Tparams) | validate_indices:bool=true; Tparams:type; "
+          "Tindices in IDX")
+      .Doc(
+          "Rows of `params`: output[i..., :] = params[indices[i...], :]. Every index must lie in [0, rows). The "
+          "gradient stays sparse, so that training touches only the rows that were read.")
       .Shape(GatherShape)
       .Gradient(GatherGrad)
       .Example("f32[5,3]~, i32[2,2]{1 4 0 1}")
       .Example("f64[4]~, i64[]{2}");
   registry
-      .Add("GatherV2(params:Tparams, indices:Tindices, axis:Taxis) -> (output:Tparams) | batch_dims:int=0; "
-           "Tparams:type; Tindices in IDX; Taxis in IDX")
-      .Doc("Slices of `params` along dimension `axis`, in the order of `indices`. The first `batch_dims` dimensions of "
-           "both are walked together: each batch entry has its own indices.")
+      .Add(
+          "GatherV2(params:Tparams, indices:Tindices, axis:Taxis) -> (output:Tparams) | batch_dims:int=0; "
+          "Tparams:type; Tindices in IDX; Taxis in IDX")
+      .Doc(
+          "Slices of `params` along dimension `axis`, in the order of `indices`. The first `batch_dims` dimensions of "
+          "both are walked together: each batch entry has its own indices.")
       .Shape(GatherV2Shape)
       .Gradient(GatherV2Grad)
       .Example("f32[5,3]~, i32[3]{1 4 1}, !i32[]{0}")
       .Example("f32[2,3,4]~, i64[2]{3 0}, !i32[]{-1}")
       .Example("f32[2,3,4]~, i32[2,2]{2 0 1 1}, !i32[]{1} | batch_dims=1");
-  registry
-      .Add("GatherNd(params:Tparams, indices:Tindices) -> (output:Tparams) | Tparams:type; Tindices in IDX")
-      .Doc("Elements or slices of `params`: the last dimension of `indices` holds coordinates into its leading "
-           "dimensions.")
+  registry.Add("GatherNd(params:Tparams, indices:Tindices) -> (output:Tparams) | Tparams:type; Tindices in IDX")
+      .Doc(
+          "Elements or slices of `params`: the last dimension of `indices` holds coordinates into its leading "
+          "dimensions.")
       .Shape(GatherNdShape)
       .Gradient(GatherNdGrad)
       .Example("f32[3,4]~, i32[2,2]{0 1 2 3}")
       .Example("f32[3,4]~, i64[2,1]{2 0}");
-  registry
-      .Add("ScatterNd(indices:Tindices, updates:T, shape:Tindices) -> (output:T) | T:type; Tindices in IDX")
-      .Doc("A tensor of the given shape, zero except at the coordinates in the last dimension of `indices`, where the "
-           "updates are. Updates to the same place add up, in index order.")
+  registry.Add("ScatterNd(indices:Tindices, updates:T, shape:Tindices) -> (output:T) | T:type; Tindices in IDX")
+      .Doc(
+          "A tensor of the given shape, zero except at the coordinates in the last dimension of `indices`, where the "
+          "updates are. Updates to the same place add up, in index order.")
       .Shape(ScatterNdShape)
       .Gradient(ScatterNdGrad)
       .Example("i32[3,1]{1 0 1}, f32[3,2]~, i32[2]{4 2}");
-  registry
-      .Add("TensorScatterAdd(tensor:T, indices:Tindices, updates:T) -> (output:T) | T:type; Tindices in IDX")
+  registry.Add("TensorScatterAdd(tensor:T, indices:Tindices, updates:T) -> (output:T) | T:type; Tindices in IDX")
       .Doc("`tensor` with the updates added at the coordinates in the last dimension of `indices`.")
       .Shape(TensorScatterShape)
       .Gradient(TensorScatterAddGrad)
       .Example("f32[4,2]~, i32[3,1]{1 0 1}, f32[3,2]~");
-  registry
-      .Add("TensorScatterSub(tensor:T, indices:Tindices, updates:T) -> (output:T) | T:type; Tindices in IDX")
+  registry.Add("TensorScatterSub(tensor:T, indices:Tindices, updates:T) -> (output:T) | T:type; Tindices in IDX")
       .Doc("`tensor` with the updates subtracted at the coordinates in the last dimension of `indices`.")
       .Shape(TensorScatterShape)
       .Gradient(TensorScatterSubGrad)
       .Example("f32[4,2]~, i32[2,2]{1 0 3 1}, f32[2]~");
-  registry
-      .Add("TensorScatterUpdate(tensor:T, indices:Tindices, updates:T) -> (output:T) | T:type; Tindices in IDX")
-      .Doc("`tensor` with the updates written at the coordinates in the last dimension of `indices`; of several updates "
-           "to one place the last stays.")
+  registry.Add("TensorScatterUpdate(tensor:T, indices:Tindices, updates:T) -> (output:T) | T:type; Tindices in IDX")
+      .Doc(
+          "`tensor` with the updates written at the coordinates in the last dimension of `indices`; of several updates "
+          "to one place the last stays.")
       .Shape(TensorScatterShape)
       .Gradient(TensorScatterUpdateGrad)
       .Example("f32[4,2]~, i32[2,1]{3 0}, f32[2,2]~");

@@ -8,11 +8,11 @@
 
 namespace millrace {
 
-void RegisterGatherOps(OpRegistry& registry);       // Gather*, ScatterNd, TensorScatter*
-void RegisterBlockOps(OpRegistry& registry);        // space <-> batch, space <-> depth, patches
-void RegisterDiagonalOps(OpRegistry& registry);     // Diag*, Matrix*
-void RegisterIndexSelectionOps(OpRegistry& registry);    // Unique*, Where, OneHot, partitions, ranges
-void RegisterSegmentOps(OpRegistry& registry);      // Segment*, UnsortedSegment*
+void RegisterGatherOps(OpRegistry& registry);          // Gather*, ScatterNd, TensorScatter*
+void RegisterBlockOps(OpRegistry& registry);           // space <-> batch, space <-> depth, patches
+void RegisterDiagonalOps(OpRegistry& registry);        // Diag*, Matrix*
+void RegisterIndexSelectionOps(OpRegistry& registry);  // Unique*, Where, OneHot, partitions, ranges
+void RegisterSegmentOps(OpRegistry& registry);         // Segment*, UnsortedSegment*
 void RegisterSparseSegmentOps(OpRegistry& registry);
 
 // Dimensions [from, to) of a shape whose rank is known.

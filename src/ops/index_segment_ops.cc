@@ -22,7 +22,8 @@ Status UnsortedSegmentShape(ShapeContext& c) {
   if (count && *count < 0) return InvalidArgument("num_segments must not be negative, got ", *count);
   if (!data.has_rank() || !ids.has_rank()) return absl::OkStatus();
   if (ids.rank() > data.rank()) {
-    return InvalidArgument("segment_ids of shape ", ids.ToString(), " do not lead the shape of data, ", data.ToString());
+    return InvalidArgument("segment_ids of shape ", ids.ToString(), " do not lead the shape of data, ",
+                           data.ToString());
   }
   MR_RETURN_IF_ERROR(
       c.Merge(PartialShape::Of(DimRange(data, 0, ids.rank())), ids, "the shape of the segment ids").status());
@@ -95,8 +96,8 @@ Status UnsortedSegmentExtremeGrad(GradContext& g) {
   return g.status();
 }
 
-// d prod / dx is prod / x; for the only zero of a segment the product of the others; nothing where there are more zeros.
-// `sums` and `products` reduce by segment, `take` gives each element its segment's value.
+// d prod / dx is prod / x; for the only zero of a segment the product of the others; nothing where there are more
+// zeros. `sums` and `products` reduce by segment, `take` gives each element its segment's value.
 template <typename Sums, typename Products, typename Take>
 Output ProductGrad(GradContext& g, const Sums& sums, const Products& products, const Take& take) {
   const GraphBuilder& b = g.b();
@@ -113,8 +114,8 @@ Output ProductGrad(GradContext& g, const Sums& sums, const Products& products, c
 Status SegmentProdGrad(GradContext& g) {
   const GraphBuilder& b = g.b();
   auto reduce = [&](const char* op) { return [&g, &b, op](Output v) { return b.Op(op, {v, g.x(1)}); }; };
-  g.set_dx(0, ProductGrad(g, reduce("SegmentSum"), reduce("SegmentProd"),
-                          [&](Output v) { return TakeRows(b, v, g.x(1)); }));
+  g.set_dx(
+      0, ProductGrad(g, reduce("SegmentSum"), reduce("SegmentProd"), [&](Output v) { return TakeRows(b, v, g.x(1)); }));
   return g.status();
 }
 
@@ -133,65 +134,78 @@ void RegisterSegmentOps(OpRegistry& registry) {
   const char* ids = "i32[4]{0 0 2 2}";
   auto example = [&](const char* data) { return absl::StrCat(data, ", ", ids); };
   registry.Add("SegmentSum(data:T, segment_ids:Tindices) -> (output:T) | T in NUM; Tindices in IDX")
-      .Doc("Sums of the rows of `data` that share a segment id. Ids are sorted and not negative; ids that do not occur "
-           "give zeros.")
+      .Doc(
+          "Sums of the rows of `data` that share a segment id. Ids are sorted and not negative; ids that do not occur "
+          "give zeros.")
       .Shape(SegmentShape)
       .Gradient(SegmentSumGrad)
       .Example(example("f32[4,3]~"));
   registry.Add("SegmentMean(data:T, segment_ids:Tindices) -> (output:T) | T in NUM; Tindices in IDX")
-      .Doc("Means of the rows of `data` that share a segment id. Ids are sorted and not negative; ids that do not occur "
-           "give zeros.")
+      .Doc(
+          "Means of the rows of `data` that share a segment id. Ids are sorted and not negative; ids that do not occur "
+          "give zeros.")
       .Shape(SegmentShape)
       .Gradient(SegmentMeanGrad)
       .Example(example("f32[4,3]~"));
   registry.Add("SegmentProd(data:T, segment_ids:Tindices) -> (output:T) | T in NUM; Tindices in IDX")
-      .Doc("Products of the rows of `data` that share a segment id. Ids are sorted and not negative; ids that do not "
-           "occur give ones.")
+      .Doc(
+          "Products of the rows of `data` that share a segment id. Ids are sorted and not negative; ids that do not "
+          "occur give ones.")
       .Shape(SegmentShape)
       .Gradient(SegmentProdGrad)
       .Example(example("f32[4,3]+"));
   registry.Add("SegmentMax(data:T, segment_ids:Tindices) -> (output:T) | T in REAL; Tindices in IDX")
-      .Doc("Largest values among the rows of `data` that share a segment id. Ids are sorted and not negative; ids that "
-           "do not occur give zeros. Rows that tie share the gradient.")
+      .Doc(
+          "Largest values among the rows of `data` that share a segment id. Ids are sorted and not negative; ids that "
+          "do not occur give zeros. Rows that tie share the gradient.")
       .Shape(SegmentShape)
       .Gradient(SegmentExtremeGrad)
       .Example(example("f32[4,3]~"));
   registry.Add("SegmentMin(data:T, segment_ids:Tindices) -> (output:T) | T in REAL; Tindices in IDX")
-      .Doc("Smallest values among the rows of `data` that share a segment id. Ids are sorted and not negative; ids that "
-           "do not occur give zeros. Rows that tie share the gradient.")
+      .Doc(
+          "Smallest values among the rows of `data` that share a segment id. Ids are sorted and not negative; ids that "
+          "do not occur give zeros. Rows that tie share the gradient.")
       .Shape(SegmentShape)
       .Gradient(SegmentExtremeGrad)
       .Example(example("f32[4,3]~"));
   registry
-      .Add("UnsortedSegmentSum(data:T, segment_ids:Tindices, num_segments:Tnumsegments) -> (output:T) | T in NUM; "
-           "Tindices in IDX; Tnumsegments in IDX=i32")
-      .Doc("Sums of the elements or slices of `data` that share a segment id, in any order of ids. Negative ids are "
-           "dropped; segments without members give zeros. The result does not depend on the number of threads.")
+      .Add(
+          "UnsortedSegmentSum(data:T, segment_ids:Tindices, num_segments:Tnumsegments) -> (output:T) | T in NUM; "
+          "Tindices in IDX; Tnumsegments in IDX=i32")
+      .Doc(
+          "Sums of the elements or slices of `data` that share a segment id, in any order of ids. Negative ids are "
+          "dropped; segments without members give zeros. The result does not depend on the number of threads.")
       .Shape(UnsortedSegmentShape)
       .Gradient(UnsortedSegmentSumGrad)
       .Example("f32[4,3]~, i32[4]{2 0 -1 2}, i32[]{4}")
       .Example("f64[2,2,2]~, i64[2,2]{1 0 1 1}, i64[]{2}");
   registry
-      .Add("UnsortedSegmentProd(data:T, segment_ids:Tindices, num_segments:Tnumsegments) -> (output:T) | T in NUM; "
-           "Tindices in IDX; Tnumsegments in IDX=i32")
-      .Doc("Products of the elements or slices of `data` that share a segment id, in any order of ids. Negative ids are "
-           "dropped; segments without members give ones.")
+      .Add(
+          "UnsortedSegmentProd(data:T, segment_ids:Tindices, num_segments:Tnumsegments) -> (output:T) | T in NUM; "
+          "Tindices in IDX; Tnumsegments in IDX=i32")
+      .Doc(
+          "Products of the elements or slices of `data` that share a segment id, in any order of ids. Negative ids are "
+          "dropped; segments without members give ones.")
       .Shape(UnsortedSegmentShape)
       .Gradient(UnsortedSegmentProdGrad)
       .Example("f32[4,3]+, i32[4]{2 0 -1 2}, i32[]{4}");
   registry
-      .Add("UnsortedSegmentMax(data:T, segment_ids:Tindices, num_segments:Tnumsegments) -> (output:T) | T in REAL; "
-           "Tindices in IDX; Tnumsegments in IDX=i32")
-      .Doc("Largest values among the elements or slices of `data` that share a segment id, in any order of ids. "
-           "Negative ids are dropped; segments without members give the lowest number of the type.")
+      .Add(
+          "UnsortedSegmentMax(data:T, segment_ids:Tindices, num_segments:Tnumsegments) -> (output:T) | T in REAL; "
+          "Tindices in IDX; Tnumsegments in IDX=i32")
+      .Doc(
+          "Largest values among the elements or slices of `data` that share a segment id, in any order of ids. "
+          "Negative ids are dropped; segments without members give the lowest number of the type.")
       .Shape(UnsortedSegmentShape)
       .Gradient(UnsortedSegmentExtremeGrad)
       .Example("f32[4,3]~, i32[4]{1 0 -1 1}, i32[]{2}");
   registry
-      .Add("UnsortedSegmentMin(data:T, segment_ids:Tindices, num_segments:Tnumsegments) -> (output:T) | T in REAL; "
-           "Tindices in IDX; Tnumsegments in IDX=i32")
-      .Doc("Smallest values among the elements or slices of `data` that share a segment id, in any order of ids. "
-           "Negative ids are dropped; segments without members give the highest number of the type.")
+      .Add(
+          "UnsortedSegmentMin(data:T, segment_ids:Tindices, num_segments:Tnumsegments) -> (output:T) | T in REAL; "
+          "Tindices in IDX; Tnumsegments in IDX=i32")
+      .Doc(
+          "Smallest values among the elements or slices of `data` that share a segment id, in any order of ids. "
+          "Negative ids are dropped; segments without members give the highest number of the type.")
       .Shape(UnsortedSegmentShape)
       .Gradient(UnsortedSegmentExtremeGrad)
       .Example("f32[4,3]~, i32[4]{1 0 -1 1}, i32[]{2}");

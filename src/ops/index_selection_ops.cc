@@ -92,7 +92,8 @@ Status DynamicPartitionShape(ShapeContext& c) {
   const PartialShape& parts = c.input(1);
   if (!data.has_rank() || !parts.has_rank()) return absl::OkStatus();
   if (parts.rank() > data.rank()) {
-    return InvalidArgument("partitions of shape ", parts.ToString(), " do not lead the shape of data, ", data.ToString());
+    return InvalidArgument("partitions of shape ", parts.ToString(), " do not lead the shape of data, ",
+                           data.ToString());
   }
   MR_RETURN_IF_ERROR(
       c.Merge(PartialShape::Of(DimRange(data, 0, parts.rank())), parts, "the shape of the partitions").status());
@@ -203,8 +204,9 @@ Status DynamicStitchGrad(GradContext& g) {
 void RegisterSetOps(OpRegistry& registry) {
   const char* no_gradient = "the choice of distinct values has no gradient defined; gather by idx instead";
   registry.Add("Unique(x:T) -> (y:T, idx:out_idx) | T:type; out_idx in IDX=i32")
-      .Doc("The distinct values of a vector in order of first appearance, and for each element the position of its "
-           "value among them.")
+      .Doc(
+          "The distinct values of a vector in order of first appearance, and for each element the position of its "
+          "value among them.")
       .Shape(UniqueShape)
       .NoGradient(no_gradient)
       .Example("i32[7]{4 1 4 2 1 9 4}");
@@ -214,15 +216,17 @@ void RegisterSetOps(OpRegistry& registry) {
       .NoGradient(no_gradient)
       .Example("i64[6]{7 7 1 7 3 1}");
   registry.Add("UniqueV2(x:T, axis:Taxis) -> (y:T, idx:out_idx) | T:type; Taxis in IDX=i64; out_idx in IDX=i32")
-      .Doc("The distinct slices along one dimension, in order of first appearance. `axis` holds that dimension, or "
-           "nothing when x is a vector.")
+      .Doc(
+          "The distinct slices along one dimension, in order of first appearance. `axis` holds that dimension, or "
+          "nothing when x is a vector.")
       .Shape(UniqueV2Shape)
       .NoGradient(no_gradient)
       .Example("i32[3,2]{1 2 3 4 1 2}, i64[1]{0}")
       .Example("f32[2,3]{1 2 1 3 4 3}, i32[1]{-1}");
   registry
-      .Add("UniqueWithCountsV2(x:T, axis:Taxis) -> (y:T, idx:out_idx, count:out_idx) | T:type; Taxis in IDX=i64; "
-           "out_idx in IDX=i32")
+      .Add(
+          "UniqueWithCountsV2(x:T, axis:Taxis) -> (y:T, idx:out_idx, count:out_idx) | T:type; Taxis in IDX=i64; "
+          "out_idx in IDX=i32")
       .Doc("UniqueV2, and how often each distinct slice occurs.")
       .Shape(UniqueV2Shape)
       .NoGradient(no_gradient)
@@ -243,10 +247,12 @@ void RegisterSetOps(OpRegistry& registry) {
       .NotDifferentiable("a permutation is made of integers")
       .Example("i32[4]{2 0 3 1}");
   registry
-      .Add("OneHot(indices:TI, depth:i32, on_value:T, off_value:T) -> (output:T) | axis:int=-1; T:type; "
-           "TI in IDX|u8|i8=i64")
-      .Doc("A new dimension of size `depth` at `axis` (-1: last) in which the position named by the index holds "
-           "`on_value` and the others `off_value`. Indices outside [0, depth) give only `off_value`.")
+      .Add(
+          "OneHot(indices:TI, depth:i32, on_value:T, off_value:T) -> (output:T) | axis:int=-1; T:type; "
+          "TI in IDX|u8|i8=i64")
+      .Doc(
+          "A new dimension of size `depth` at `axis` (-1: last) in which the position named by the index holds "
+          "`on_value` and the others `off_value`. Indices outside [0, depth) give only `off_value`.")
       .Shape(OneHotShape)
       .NotDifferentiable("declared so: the position is discrete and the values are taken as constants")
       .Example("i64[3]{0 2 -1}, i32[]{3}, f32[]{1}, f32[]{0}")
@@ -258,23 +264,25 @@ void RegisterSetOps(OpRegistry& registry) {
 void RegisterIndexSelectionOps(OpRegistry& registry) {
   RegisterSetOps(registry);
   registry
-      .Add("ReverseSequence(input:T, seq_lengths:Tlen) -> (output:T) | seq_dim:int; batch_dim:int=0; T:type; "
-           "Tlen in IDX=i64")
-      .Doc("Reverses the first seq_lengths[i] entries along `seq_dim` of every slice i along `batch_dim`; the rest "
-           "stays.")
+      .Add(
+          "ReverseSequence(input:T, seq_lengths:Tlen) -> (output:T) | seq_dim:int; batch_dim:int=0; T:type; "
+          "Tlen in IDX=i64")
+      .Doc(
+          "Reverses the first seq_lengths[i] entries along `seq_dim` of every slice i along `batch_dim`; the rest "
+          "stays.")
       .Shape(ReverseSequenceShape)
       .Gradient(ReverseSequenceGrad)
       .Example("f32[2,4,3]~, i64[2]{3 1} | seq_dim=1")
       .Example("f32[4,2]~, i32[2]{0 4} | seq_dim=0; batch_dim=1");
-  registry
-      .Add("DynamicPartition(data:T, partitions:i32) -> (outputs:num_partitions*T) | num_partitions:int>=1; T:type")
+  registry.Add("DynamicPartition(data:T, partitions:i32) -> (outputs:num_partitions*T) | num_partitions:int>=1; T:type")
       .Doc("Splits the elements or slices of `data` over num_partitions outputs, as `partitions` says, in order.")
       .Shape(DynamicPartitionShape)
       .Gradient(DynamicPartitionGrad)
       .Example("f32[5,2]~, i32[5]{0 2 0 1 2} | num_partitions=3");
   registry.Add("DynamicStitch(indices:N*i32, data:N*T) -> (merged:T) | N:int>=1; T:type")
-      .Doc("Merges slices: merged[indices[m][i...]] = data[m][i...]. Where an index repeats, the last slice stays; rows "
-           "that no index names are zero.")
+      .Doc(
+          "Merges slices: merged[indices[m][i...]] = data[m][i...]. Where an index repeats, the last slice stays; rows "
+          "that no index names are zero.")
       .Shape(DynamicStitchShape)
       .Gradient(DynamicStitchGrad)
       .Example("i32[2]{3 1}, i32[2]{0 2}, f32[2,2]~, f32[2,2]~ | N=2");
@@ -284,8 +292,9 @@ void RegisterIndexSelectionOps(OpRegistry& registry) {
       .Gradient(DynamicStitchGrad)
       .Example("i32[2]{3 1}, i32[2]{0 2}, f32[2,2]~, f32[2,2]~ | N=2");
   registry.Add("Bincount(arr:i32, size:i32, weights:T) -> (bins:T) | T in FD|IDX")
-      .Doc("How often each value in [0, size) occurs in `arr`, or the sum of the weights of its occurrences. Larger "
-           "values are not counted; negative ones are an error.")
+      .Doc(
+          "How often each value in [0, size) occurs in `arr`, or the sum of the weights of its occurrences. Larger "
+          "values are not counted; negative ones are an error.")
       .Shape(BincountShape)
       .NoGradient("counting has no gradient defined")
       .Example("i32[6]{0 1 1 4 9 1}, i32[]{5}, f32[6]{1 2 3 4 5 6}")

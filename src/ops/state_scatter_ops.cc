@@ -15,9 +15,11 @@ PartialShape HandleValueShape(const ShapeContext& c) {
 Status CheckRowUpdates(ShapeContext& c, const PartialShape& variable) {
   const PartialShape& indices = c.input(1);
   const PartialShape& updates = c.input(2);
-  if (variable.has_rank() && variable.rank() < 1) return InvalidArgument("the variable must have at least one dimension");
+  if (variable.has_rank() && variable.rank() < 1)
+    return InvalidArgument("the variable must have at least one dimension");
   if (!variable.has_rank() || !indices.has_rank() || updates.rank() == 0) return absl::OkStatus();
-  return c.Merge(updates, JoinDims({indices.dims(), DimRange(variable, 1, variable.rank())}), "the shape of the updates")
+  return c
+      .Merge(updates, JoinDims({indices.dims(), DimRange(variable, 1, variable.rank())}), "the shape of the updates")
       .status();
 }
 
@@ -54,7 +56,8 @@ Status ResourceGatherNdShape(ShapeContext& c) {
 Status ResourceGatherGrad(GradContext& g) {
   const GraphBuilder& b = g.b();
   MR_ASSIGN_OR_RETURN(int64_t batch_dims, g.Attr<int64_t>("batch_dims"));
-  if (batch_dims != 0) return Unimplemented("the gradient of ResourceGather with batch_dims ", batch_dims, " is not defined");
+  if (batch_dims != 0)
+    return Unimplemented("the gradient of ResourceGather with batch_dims ", batch_dims, " is not defined");
   Output shape = b.Op("VariableShape", {g.x(0)}, {{"out_type", DType::kInt32}});
   g.set_dx(0, RowSlices(b, g.dy(), g.x(1), shape));
   return g.status();
@@ -80,7 +83,7 @@ struct RowUpdate {
   const char* name;  // of the part after "Scatter"
   const char* verb;
   const char* ref_types;
-  bool locking;           // default of use_locking
+  bool locking;             // default of use_locking
   bool differentiable_gap;  // the gradient is an error rather than none
 };
 constexpr RowUpdate kRowUpdates[] = {
@@ -95,13 +98,13 @@ constexpr RowUpdate kRowUpdates[] = {
 
 void AddRowUpdates(OpRegistry& registry) {
   for (const RowUpdate& u : kRowUpdates) {
-    const std::string what = absl::StrCat(
-        u.verb, " of a variable that `indices` names. `updates` has one row per index, or is one number for all. Indices that repeat are applied in order; an index "
-        "outside the variable fails before anything is written.");
-    OpDeclaration ref = registry.Add(absl::StrCat("Scatter", u.name,
-                                                  "(ref:&T, indices:Tindices, updates:T) -> (output_ref:&T) | ",
-                                                  u.ref_types, "; Tindices in IDX; use_locking:bool=",
-                                                  u.locking ? "true" : "false"));
+    const std::string what = absl::StrCat(u.verb,
+                                          " of a variable that `indices` names. `updates` has one row per index, or is "
+                                          "one number for all. Indices that repeat are applied in order; an index "
+                                          "outside the variable fails before anything is written.");
+    OpDeclaration ref =
+        registry.Add(absl::StrCat("Scatter", u.name, "(ref:&T, indices:Tindices, updates:T) -> (output_ref:&T) | ",
+                                  u.ref_types, "; Tindices in IDX; use_locking:bool=", u.locking ? "true" : "false"));
     ref.Doc(absl::StrCat(what, " Returns the reference.")).Shape(RefScatterShape).NoExample(kNeedsVariable);
     if (u.differentiable_gap) {
       ref.NoGradient(kAssignment);
@@ -161,14 +164,14 @@ void RegisterStateScatterOps(OpRegistry& registry) {
   AddRowUpdates(registry);
   AddNdUpdates(registry);
   registry
-      .Add("ResourceGather(resource:res, indices:Tindices) -> (output:dtype) | batch_dims:int=0; "
-           "validate_indices:bool=true; dtype:type; Tindices in IDX | S")
+      .Add(
+          "ResourceGather(resource:res, indices:Tindices) -> (output:dtype) | batch_dims:int=0; "
+          "validate_indices:bool=true; dtype:type; Tindices in IDX | S")
       .Doc("Rows of a variable, without reading the rest of it. The gradient stays sparse.")
       .Shape(ResourceGatherShape)
       .Gradient(ResourceGatherGrad)
       .NoExample(kNeedsVariable);
-  registry
-      .Add("ResourceGatherNd(resource:res, indices:Tindices) -> (output:dtype) | dtype:type; Tindices in IDX | S")
+  registry.Add("ResourceGatherNd(resource:res, indices:Tindices) -> (output:dtype) | dtype:type; Tindices in IDX | S")
       .Doc("Elements or slices of a variable at the coordinates in the last dimension of `indices`.")
       .Shape(ResourceGatherNdShape)
       .Gradient(ResourceGatherNdGrad)

@@ -2,8 +2,8 @@
 // SpaceToBatch*, BatchToSpace*, SpaceToDepth, DepthToSpace, ExtractImagePatches.
 //
 // The "big" side of a space <-> batch move has full spatial dimensions, the "small" side has one batch entry per block
-// offset: small[offset * batch + b, pos..., :] = big[b, pos * block + offset - edge..., :]. For each offset the positions
-// that fall inside `big` are a box; the box is walked row by row.
+// offset: small[offset * batch + b, pos..., :] = big[b, pos * block + offset - edge..., :]. For each offset the
+// positions that fall inside `big` are a box; the box is walked row by row.
 #include <algorithm>
 #include <cstring>
 #include <limits>
@@ -94,7 +94,8 @@ Status PlanMove(const Shape& in, const BlockArgs& args, bool to_batch, BlockMove
   for (size_t d = 0; d < m; ++d) {
     const int64_t bs = args.block[d], before = args.edges[2 * d], after = args.edges[2 * d + 1];
     if (bs < 1) return InvalidArgument("block_shape[", d, "] = ", bs, " must be at least 1");
-    if (before < 0 || after < 0) return InvalidArgument("paddings and crops must not be negative, got ", before, ", ", after);
+    if (before < 0 || after < 0)
+      return InvalidArgument("paddings and crops must not be negative, got ", before, ", ", after);
     if (!CheckedMul(volume, bs, &volume)) return InvalidArgument("the block volume does not fit in 64 bits");
     int64_t full, result;
     const int64_t size = in.dim(static_cast<int>(d) + 1);
@@ -104,9 +105,10 @@ Status PlanMove(const Shape& in, const BlockArgs& args, bool to_batch, BlockMove
                                ", is not divisible by block size ", bs);
       }
       result = full / bs;
-    } else if (!CheckedMul(size, bs, &full) || !CheckedSub(full, before, &result) || !CheckedSub(result, after, &result) ||
-               result < 0) {
-      return InvalidArgument("cannot crop ", before, " and ", after, " from dimension ", d + 1, " of ", size, " * ", bs);
+    } else if (!CheckedMul(size, bs, &full) || !CheckedSub(full, before, &result) ||
+               !CheckedSub(result, after, &result) || result < 0) {
+      return InvalidArgument("cannot crop ", before, " and ", after, " from dimension ", d + 1, " of ", size, " * ",
+                             bs);
     }
     v->edge.push_back(before);
     v->big.push_back(to_batch ? size : result);
@@ -162,7 +164,8 @@ class SquareBlockKernel : public Kernel {
     return absl::OkStatus();
   }
   Status Compute(KernelContext& ctx) override {
-    if (ctx.input(0).rank() != 4) return InvalidArgument("input must have rank 4, got ", ctx.input(0).shape().ToString());
+    if (ctx.input(0).rank() != 4)
+      return InvalidArgument("input must have rank 4, got ", ctx.input(0).shape().ToString());
     BlockArgs args;
     MR_RETURN_IF_ERROR(ReadBlockArgs(Tensor::Vector<int64_t>({block_size_, block_size_}), ctx.input(1), &args));
     return MoveBlocks(ctx, args, kToBatch);
@@ -246,20 +249,21 @@ class DepthKernel : public Kernel {
     const int64_t depth = image.dim(1), height = image.dim(2), width = image.dim(3);
     const int64_t bh = height / block_, bw = width / block_;
     const RunCopier copier(in.dtype(), 1);
-    ctx.ParallelFor(image.dim(0) * depth * height, copier.cost() * static_cast<double>(width), [&](int64_t b, int64_t e) {
-      for (int64_t r = b; r < e; ++r) {
-        const int64_t y = r % height, channel = r / height % depth, n = r / height / depth;
-        for (int64_t x = 0; x < block_; ++x) {
-          const int64_t plane = (n * block_ * block_ + y % block_ * block_ + x) * depth + channel;
-          const int64_t blocked_at = (plane * bh + y / block_) * bw;
-          if (kToDepth) {
-            copier.Copy(out->mutable_raw(), blocked_at, 1, in.raw(), r * width + x, block_, bw);
-          } else {
-            copier.Copy(out->mutable_raw(), r * width + x, block_, in.raw(), blocked_at, 1, bw);
-          }
-        }
-      }
-    });
+    ctx.ParallelFor(image.dim(0) * depth * height, copier.cost() * static_cast<double>(width),
+                    [&](int64_t b, int64_t e) {
+                      for (int64_t r = b; r < e; ++r) {
+                        const int64_t y = r % height, channel = r / height % depth, n = r / height / depth;
+                        for (int64_t x = 0; x < block_; ++x) {
+                          const int64_t plane = (n * block_ * block_ + y % block_ * block_ + x) * depth + channel;
+                          const int64_t blocked_at = (plane * bh + y / block_) * bw;
+                          if (kToDepth) {
+                            copier.Copy(out->mutable_raw(), blocked_at, 1, in.raw(), r * width + x, block_, bw);
+                          } else {
+                            copier.Copy(out->mutable_raw(), r * width + x, block_, in.raw(), blocked_at, 1, bw);
+                          }
+                        }
+                      }
+                    });
   }
 
   int64_t block_ = 2;
@@ -295,8 +299,10 @@ class PatchesKernel : public Kernel {
       const size_t d = static_cast<size_t>(i) + 1;
       const int64_t reach = (ksize_[d] - 1) * rate_[d] + 1, have = in.dim(i + 1);
       const int64_t span = same_ ? have : have - reach + 1;
-      if (span < 0) return InvalidArgument("a patch reaches over ", reach, " pixels, the image has ", have);
-      size[i] = span == 0 ? 0 : (span - 1) / stride_[d] + 1;
+      // An image that is too small by less than two strides has no patch; a smaller one is taken for a mistake.
+      if (span - 1 + 2 * stride_[d] <= 0)
+        return InvalidArgument("a patch reaches over ", reach, " pixels, the image has ", have);
+      size[i] = span <= 0 ? 0 : (span - 1) / stride_[d] + 1;
       before[i] = same_ ? std::max<int64_t>((size[i] - 1) * stride_[d] + reach - have, 0) / 2 : 0;
     }
     int64_t depth;
@@ -305,9 +311,11 @@ class PatchesKernel : public Kernel {
     MR_ASSIGN_OR_RETURN(Tensor * out, ctx.AllocateOutput(0, shape));
     if (shape.num_elements() == 0) return absl::OkStatus();
     const RunCopier copier(in.dtype(), in.dim(3));
-    ctx.ParallelFor(shape.dim(0) * size[0], 0.5 * static_cast<double>(size[1] * depth), [&](int64_t begin, int64_t end) {
-      for (int64_t r = begin; r < end; ++r) PatchRow(in, copier, r / size[0], r % size[0], size[1], before, r, out);
-    });
+    ctx.ParallelFor(shape.dim(0) * size[0], 0.5 * static_cast<double>(size[1] * depth),
+                    [&](int64_t begin, int64_t end) {
+                      for (int64_t r = begin; r < end; ++r)
+                        PatchRow(in, copier, r / size[0], r % size[0], size[1], before, r, out);
+                    });
     return absl::OkStatus();
   }
 

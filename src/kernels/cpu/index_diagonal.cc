@@ -23,10 +23,11 @@ Status Diag(KernelContext& ctx) {
 Status DiagPart(KernelContext& ctx) {
   const Tensor& in = ctx.input(0);
   const int half = in.rank() / 2;
-  bool fits = half >= 1 && in.rank() % 2 == 0;
+  bool fits = in.rank() % 2 == 0;  // a scalar is its own diagonal
   for (int i = 0; fits && i < half; ++i) fits = in.dim(i) == in.dim(half + i);
   if (!fits) {
-    return InvalidArgument("the second half of the dimensions must repeat the first, got shape ", in.shape().ToString());
+    return InvalidArgument("the second half of the dimensions must repeat the first, got shape ",
+                           in.shape().ToString());
   }
   MR_ASSIGN_OR_RETURN(Shape shape, Shape::Make(DimsOf(in.shape(), 0, half)));
   MR_ASSIGN_OR_RETURN(Tensor * out, ctx.AllocateOutput(0, shape));

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Gather, GatherV2, GatherNd, ResourceGather, ResourceGatherNd.
 //
-// A gather is a table of rows: params [batch, outer, limit, inner], indices [batch, n], output [batch, outer, n, inner].
-// All indices are checked first; then rows are copied in parallel. Row reads are random, so rows some places ahead are
-// prefetched.
+// A gather is a table of rows: params [batch, outer, limit, inner], indices [batch, n], output [batch, outer, n,
+// inner]. All indices are checked first; then rows are copied in parallel. Row reads are random, so rows some places
+// ahead are prefetched.
 #include <algorithm>
 #include <cstring>
 
@@ -19,20 +19,26 @@ constexpr int64_t kAhead = 12;
 template <typename Index, size_t kBytes>
 void GatherFixed(char* dst, const char* src, const Index* ids, int64_t n) {
   for (int64_t i = 0; i < n; ++i) {
-    std::memcpy(dst + i * static_cast<int64_t>(kBytes), src + static_cast<int64_t>(ids[i]) * static_cast<int64_t>(kBytes),
-                kBytes);
+    std::memcpy(dst + i * static_cast<int64_t>(kBytes),
+                src + static_cast<int64_t>(ids[i]) * static_cast<int64_t>(kBytes), kBytes);
   }
 }
 
 template <typename Index>
 void GatherBytes(char* dst, const char* src, const Index* ids, int64_t n, int64_t bytes) {
   switch (bytes) {
-    case 1: return GatherFixed<Index, 1>(dst, src, ids, n);
-    case 2: return GatherFixed<Index, 2>(dst, src, ids, n);
-    case 4: return GatherFixed<Index, 4>(dst, src, ids, n);
-    case 8: return GatherFixed<Index, 8>(dst, src, ids, n);
-    case 16: return GatherFixed<Index, 16>(dst, src, ids, n);
-    default: break;
+    case 1:
+      return GatherFixed<Index, 1>(dst, src, ids, n);
+    case 2:
+      return GatherFixed<Index, 2>(dst, src, ids, n);
+    case 4:
+      return GatherFixed<Index, 4>(dst, src, ids, n);
+    case 8:
+      return GatherFixed<Index, 8>(dst, src, ids, n);
+    case 16:
+      return GatherFixed<Index, 16>(dst, src, ids, n);
+    default:
+      break;
   }
   const int64_t lines = std::min<int64_t>((bytes + 63) / 64, 4);
   for (int64_t i = 0; i < n; ++i) {
@@ -68,7 +74,8 @@ void RunGather(KernelContext& ctx, const Tensor& params, const Tensor& indices, 
                     static_cast<const char*>(params.raw()) + from * size, list, count, bytes);
       } else {
         for (int64_t k = 0; k < count; ++k) {
-          copier.CopyOne(out->mutable_raw(), to + k * p.inner, params.raw(), from + static_cast<int64_t>(list[k]) * p.inner);
+          copier.CopyOne(out->mutable_raw(), to + k * p.inner, params.raw(),
+                         from + static_cast<int64_t>(list[k]) * p.inner);
         }
       }
       at += count;
@@ -91,7 +98,8 @@ Status GatherAlong(KernelContext& ctx, const Tensor& params, const Tensor& indic
   std::vector<int64_t> dims = DimsOf(params.shape(), 0, ai);
   for (int i = 0; i < bi; ++i) {
     if (params.dim(i) != indices.dim(i)) {
-      return InvalidArgument("batch dimension ", i, " is ", params.dim(i), " in params and ", indices.dim(i), " in indices");
+      return InvalidArgument("batch dimension ", i, " is ", params.dim(i), " in params and ", indices.dim(i),
+                             " in indices");
     }
   }
   for (int i = bi; i < indices.rank(); ++i) dims.push_back(indices.dim(i));
@@ -99,9 +107,7 @@ Status GatherAlong(KernelContext& ctx, const Tensor& params, const Tensor& indic
   MR_ASSIGN_OR_RETURN(Shape shape, Shape::Make(dims));
   GatherPlan p;
   p.limit = params.dim(ai);
-  if (shape.num_elements() > 0 || DimProduct(params.shape(), ai + 1, rank) > 0) {
-    MR_RETURN_IF_ERROR(CheckIndices("indices", indices, p.limit));
-  }
+  if (shape.num_elements() > 0) MR_RETURN_IF_ERROR(CheckIndices("indices", indices, p.limit));
   MR_ASSIGN_OR_RETURN(Tensor * out, ctx.AllocateOutput(0, shape));
   if (shape.num_elements() == 0) return absl::OkStatus();
   p.batch = DimProduct(params.shape(), 0, bi);
@@ -117,6 +123,7 @@ Status GatherAlong(KernelContext& ctx, const Tensor& params, const Tensor& indic
 }
 
 Status GatherSlices(KernelContext& ctx, const Tensor& params, const Tensor& indices) {
+  if (params.rank() < 1) return InvalidArgument("params must have at least one dimension, got a scalar");
   MR_ASSIGN_OR_RETURN(Tensor numbers, SliceNumbers(ctx, indices, params.shape()));
   const int lead = indices.rank() - 1;
   const int depth = static_cast<int>(indices.dim(lead));

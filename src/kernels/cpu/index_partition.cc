@@ -30,8 +30,8 @@ Status DynamicPartition(KernelContext& ctx) {
   const Tensor& parts = ctx.input(1);
   const int count = ctx.num_outputs();
   if (!Leads(parts.shape(), data.shape())) {
-    return InvalidArgument("the shape of data, ", data.shape().ToString(), ", must begin with the shape of partitions, ",
-                           parts.shape().ToString());
+    return InvalidArgument("the shape of data, ", data.shape().ToString(),
+                           ", must begin with the shape of partitions, ", parts.shape().ToString());
   }
   MR_RETURN_IF_ERROR(CheckIndices("partitions", parts, count));
   std::vector<int64_t> sizes(static_cast<size_t>(count));
@@ -74,8 +74,8 @@ Status DynamicStitch(KernelContext& ctx) {
       alike = data.dim(ids.rank() + d) == first.dim(ctx.input(0).rank() + d);
     }
     if (!alike) {
-      return InvalidArgument("slices of data[", i, "], of shape ", data.shape().ToString(), ", differ from those of data[0], ",
-                             first.shape().ToString());
+      return InvalidArgument("slices of data[", i, "], of shape ", data.shape().ToString(),
+                             ", differ from those of data[0], ", first.shape().ToString());
     }
     MR_RETURN_IF_ERROR(CheckIndices(absl::StrCat("indices[", i, "]"), ids, int64_t{1} << 31));
     for (int32_t v : ids.flat<int32_t>()) rows = std::max(rows, int64_t{v} + 1);
@@ -143,7 +143,8 @@ class ReverseSequenceKernel : public Kernel {
     MR_RETURN_IF_ERROR(RequireVector("seq_lengths", lengths));
     const int seq = static_cast<int>(seq_), batch = static_cast<int>(batch_);
     if (lengths.num_elements() != in.dim(batch)) {
-      return InvalidArgument("there are ", lengths.num_elements(), " sequence lengths for ", in.dim(batch), " batch entries");
+      return InvalidArgument("there are ", lengths.num_elements(), " sequence lengths for ", in.dim(batch),
+                             " batch entries");
     }
     MR_RETURN_IF_ERROR(CheckIndices("seq_lengths", lengths, in.dim(seq) + 1));
     MR_ASSIGN_OR_RETURN(std::vector<int64_t> lens, lengths.IntValues());

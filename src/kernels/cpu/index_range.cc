@@ -21,7 +21,8 @@ Status IntegerRange(KernelContext& ctx) {
     return InvalidArgument("delta ", delta, " does not lead from ", start, " to ", limit);
   }
   // Distances fit in the unsigned type even where they do not in T.
-  const U span = delta > 0 ? static_cast<U>(limit) - static_cast<U>(start) : static_cast<U>(start) - static_cast<U>(limit);
+  const U span =
+      delta > 0 ? static_cast<U>(limit) - static_cast<U>(start) : static_cast<U>(start) - static_cast<U>(limit);
   const U step = delta > 0 ? static_cast<U>(delta) : U{0} - static_cast<U>(delta);
   const U count = span == 0 ? 0 : (span - 1) / step + 1;
   if (static_cast<uint64_t>(count) > static_cast<uint64_t>(std::numeric_limits<int64_t>::max())) {

@@ -80,15 +80,32 @@ RunCopier::RunCopier(DType dtype, int64_t run)
     count_ *= static_cast<size_t>(size_);
     cost_ = 2.0 + static_cast<double>(count_) * 0.1;
     switch (count_) {
-      case 1: copy_ = CopyFixed<1>; break;
-      case 2: copy_ = CopyFixed<2>; break;
-      case 4: copy_ = CopyFixed<4>; break;
-      case 8: copy_ = CopyFixed<8>; break;
-      case 12: copy_ = CopyFixed<12>; break;
-      case 16: copy_ = CopyFixed<16>; break;
-      case 32: copy_ = CopyFixed<32>; break;
-      case 64: copy_ = CopyFixed<64>; break;
-      default: copy_ = CopyBytes;
+      case 1:
+        copy_ = CopyFixed<1>;
+        break;
+      case 2:
+        copy_ = CopyFixed<2>;
+        break;
+      case 4:
+        copy_ = CopyFixed<4>;
+        break;
+      case 8:
+        copy_ = CopyFixed<8>;
+        break;
+      case 12:
+        copy_ = CopyFixed<12>;
+        break;
+      case 16:
+        copy_ = CopyFixed<16>;
+        break;
+      case 32:
+        copy_ = CopyFixed<32>;
+        break;
+      case 64:
+        copy_ = CopyFixed<64>;
+        break;
+      default:
+        copy_ = CopyBytes;
     }
   }
 }
@@ -104,11 +121,16 @@ void FillElements(DType dtype, void* dst, int64_t at, int64_t n, const void* val
   if (dtype == DType::kResource) return FillTyped<ResourceHandle>(dst, at, n, value);
   if (dtype == DType::kVariant) return FillTyped<Variant>(dst, at, n, value);
   switch (DTypeSize(dtype)) {
-    case 1: return FillTyped<uint8_t>(dst, at, n, value);
-    case 2: return FillTyped<uint16_t>(dst, at, n, value);
-    case 4: return FillTyped<uint32_t>(dst, at, n, value);
-    case 8: return FillTyped<uint64_t>(dst, at, n, value);
-    default: return FillTyped<Bytes16>(dst, at, n, value);
+    case 1:
+      return FillTyped<uint8_t>(dst, at, n, value);
+    case 2:
+      return FillTyped<uint16_t>(dst, at, n, value);
+    case 4:
+      return FillTyped<uint32_t>(dst, at, n, value);
+    case 8:
+      return FillTyped<uint64_t>(dst, at, n, value);
+    default:
+      return FillTyped<Bytes16>(dst, at, n, value);
   }
 }
 
@@ -132,8 +154,8 @@ Status IndexOutOfRange(absl::string_view name, const Shape& shape, int64_t at, i
     position[static_cast<size_t>(i)] = at % d;
     at /= d;
   }
-  return InvalidArgument(name, position.empty() ? "" : absl::StrCat("[", absl::StrJoin(position, ","), "]"), " = ", value,
-                         " is not in [0, ", limit, ")");
+  return InvalidArgument(name, position.empty() ? "" : absl::StrCat("[", absl::StrJoin(position, ","), "]"), " = ",
+                         value, " is not in [0, ", limit, ")");
 }
 
 Status CheckIndices(absl::string_view name, const Tensor& t, int64_t limit) {
@@ -148,10 +170,12 @@ Status CheckIndices(absl::string_view name, const Tensor& t, int64_t limit) {
 }
 
 Status RequireScalar(absl::string_view name, const Tensor& t) {
-  return t.rank() == 0 ? absl::OkStatus() : InvalidArgument(name, " must be a scalar, got shape ", t.shape().ToString());
+  return t.rank() == 0 ? absl::OkStatus()
+                       : InvalidArgument(name, " must be a scalar, got shape ", t.shape().ToString());
 }
 Status RequireVector(absl::string_view name, const Tensor& t) {
-  return t.rank() == 1 ? absl::OkStatus() : InvalidArgument(name, " must be a vector, got shape ", t.shape().ToString());
+  return t.rank() == 1 ? absl::OkStatus()
+                       : InvalidArgument(name, " must be a vector, got shape ", t.shape().ToString());
 }
 
 StatusOr<WideIndices> WideIndices::Make(KernelContext& ctx, const Tensor& indices) {
@@ -171,7 +195,8 @@ namespace {
 
 // Writes slice numbers; returns the flat position of the first bad coordinate, or -1.
 template <typename Index>
-int64_t FlattenCoordinates(KernelContext& ctx, const Index* ids, int64_t n, int depth, const int64_t* dims, int64_t* out) {
+int64_t FlattenCoordinates(KernelContext& ctx, const Index* ids, int64_t n, int depth, const int64_t* dims,
+                           int64_t* out) {
   std::atomic<int64_t> bad{std::numeric_limits<int64_t>::max()};
   ctx.ParallelFor(n, 1.0 + depth, [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i) {
@@ -214,6 +239,38 @@ StatusOr<Tensor> SliceNumbers(KernelContext& ctx, const Tensor& indices, const S
     return IndexOutOfRange("indices", indices.shape(), at, v, dims[at % depth]);
   }
   return numbers;
+}
+
+StatusOr<SliceUpdates> CheckSliceUpdates(KernelContext& ctx, const Tensor& given, const Tensor& updates,
+                                         const Shape& target) {
+  if (given.rank() < 1) return InvalidArgument("indices must have at least one dimension, got a scalar");
+  if (target.num_elements() == 0 && (given.num_elements() > 0 || updates.num_elements() > 0)) {
+    return InvalidArgument("a tensor of shape ", target.ToString(), " has no place for updates of shape ",
+                           updates.shape().ToString(), " at indices of shape ", given.shape().ToString());
+  }
+  Tensor indices = given;
+  if (given.rank() == 1) {
+    MR_ASSIGN_OR_RETURN(Shape column, Shape::Make({given.dim(0), 1}));
+    MR_ASSIGN_OR_RETURN(indices, given.Reshaped(column));
+  }
+  const int lead = indices.rank() - 1;
+  const int64_t depth = indices.dim(lead);
+  if (depth > target.rank() || (depth < 1 && target.num_elements() > 0)) {
+    return InvalidArgument("indices of depth ", depth, " cannot address a tensor of shape ", target.ToString());
+  }
+  std::vector<int64_t> want = DimsOf(indices.shape(), 0, lead);
+  for (int i = static_cast<int>(depth); i < target.rank(); ++i) want.push_back(target.dim(i));
+  MR_ASSIGN_OR_RETURN(Shape shape, Shape::Make(want));
+  if (!(updates.shape() == shape)) {
+    return InvalidArgument("updates have shape ", updates.shape().ToString(), ", but indices of shape ",
+                           given.shape().ToString(), " into a tensor of shape ", target.ToString(), " want ",
+                           shape.ToString());
+  }
+  SliceUpdates s;
+  MR_ASSIGN_OR_RETURN(s.numbers, SliceNumbers(ctx, indices, target));
+  s.slices = DimProduct(target, 0, static_cast<int>(depth));
+  s.width = DimProduct(target, static_cast<int>(depth), target.rank());
+  return s;
 }
 
 }  // namespace millrace

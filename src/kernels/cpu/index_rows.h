@@ -66,4 +66,13 @@ class WideIndices {
 // and every coordinate.
 StatusOr<Tensor> SliceNumbers(KernelContext& ctx, const Tensor& indices, const Shape& target);
 
+// The arguments of a scatter by coordinates: indices [..., depth] (a vector counts as [n, 1]) and updates of shape
+// indices.shape[:-1] + target.shape[depth:].
+struct SliceUpdates {
+  Tensor numbers;  // int64: the slice that each update goes to
+  int64_t slices = 0, width = 0;
+};
+StatusOr<SliceUpdates> CheckSliceUpdates(KernelContext& ctx, const Tensor& indices, const Tensor& updates,
+                                         const Shape& target);
+
 }  // namespace millrace

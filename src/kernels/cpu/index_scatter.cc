@@ -29,7 +29,8 @@ void ScatterPart(D* dst, const RowScatter& s, const Part& p) {
   }
   constexpr int64_t kAhead = 8;
   for (int64_t i = 0; i < s.n; ++i) {
-    if (i + kAhead < s.n && s.rows[i + kAhead] >= 0) __builtin_prefetch(dst + s.rows[i + kAhead] * width + p.col_begin, 1);
+    if (i + kAhead < s.n && s.rows[i + kAhead] >= 0)
+      __builtin_prefetch(dst + s.rows[i + kAhead] * width + p.col_begin, 1);
     const int64_t row = s.rows[i];
     if (row < p.row_begin || row >= p.row_end) continue;
     D* to = dst + row * width + p.col_begin;
@@ -136,20 +137,28 @@ Status ScatterRows(KernelContext& ctx, const RowScatter& s) {
   Status status;
   bool known = false;
   switch (s.op) {
-    case RowOp::kAssign: AssignRows(ctx, s); return absl::OkStatus();
+    case RowOp::kAssign:
+      AssignRows(ctx, s);
+      return absl::OkStatus();
     case RowOp::kAdd:
       known = DispatchNumbers<RowOp::kAdd>(ctx, s, &status) || DispatchBool<RowOp::kAdd>(ctx, s, &status);
       break;
     case RowOp::kSub:
       known = DispatchNumbers<RowOp::kSub>(ctx, s, &status) || DispatchBool<RowOp::kSub>(ctx, s, &status);
       break;
-    case RowOp::kMul: known = DispatchNumbers<RowOp::kMul>(ctx, s, &status); break;
+    case RowOp::kMul:
+      known = DispatchNumbers<RowOp::kMul>(ctx, s, &status);
+      break;
     case RowOp::kDiv:
       MR_RETURN_IF_ERROR(RefuseZeroDivisors(s));
       known = DispatchNumbers<RowOp::kDiv>(ctx, s, &status);
       break;
-    case RowOp::kMin: known = DispatchReals<RowOp::kMin>(ctx, s, &status); break;
-    case RowOp::kMax: known = DispatchReals<RowOp::kMax>(ctx, s, &status); break;
+    case RowOp::kMin:
+      known = DispatchReals<RowOp::kMin>(ctx, s, &status);
+      break;
+    case RowOp::kMax:
+      known = DispatchReals<RowOp::kMax>(ctx, s, &status);
+      break;
   }
   return known ? status : Unimplemented("this update is not defined for ", DTypeName(s.dtype));
 }

@@ -16,9 +16,9 @@ struct RowScatter {
   int64_t n = 0;
   const void* updates = nullptr;
   const int64_t* sources = nullptr;  // where given: update i is row sources[i] of `updates`, not row i
-  bool one_update = false;  // a single element stands for all updates
-  int64_t width = 0;        // elements per row
-  bool keep_wide = false;   // half types: sums are kept in float until the end (dst as a whole is rewritten)
+  bool one_update = false;           // a single element stands for all updates
+  int64_t width = 0;                 // elements per row
+  bool keep_wide = false;            // half types: sums are kept in float until the end (dst as a whole is rewritten)
 };
 
 // Updates to one row are applied in index order, whatever the number of threads. Unimplemented for a dtype that op does

@@ -123,7 +123,8 @@ StatusOr<int64_t> SegmentCount(const WideIndices& w) {
   if (ids[0] < 0) return InvalidArgument("segment_ids[0] = ", ids[0], " is negative");
   for (int64_t i = 1; i < n; ++i) {
     if (ids[i] < ids[i - 1]) {
-      return InvalidArgument("segment_ids must be sorted, but segment_ids[", i, "] = ", ids[i], " follows ", ids[i - 1]);
+      return InvalidArgument("segment_ids must be sorted, but segment_ids[", i, "] = ", ids[i], " follows ",
+                             ids[i - 1]);
     }
   }
   int64_t count;
@@ -147,7 +148,8 @@ Status ReduceSegments(KernelContext& ctx, const SegmentReduction& s) {
     case RowOp::kMax:
       known = VisitRealTypes(s.dtype, [&]<typename T>() { ReduceTyped<RowOp::kMax, T>(ctx, s); });
       break;
-    default: break;
+    default:
+      break;
   }
   return known ? absl::OkStatus() : Unimplemented("this reduction is not defined for ", DTypeName(s.dtype));
 }

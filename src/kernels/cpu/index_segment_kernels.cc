@@ -25,7 +25,8 @@ Status SegmentKernel(KernelContext& ctx) {
   MR_RETURN_IF_ERROR(RequireVector("segment_ids", ctx.input(1)));
   if (data.rank() < 1) return InvalidArgument("data must have at least one dimension, got a scalar");
   if (data.dim(0) != ctx.input(1).num_elements()) {
-    return InvalidArgument("data has ", data.dim(0), " rows, but there are ", ctx.input(1).num_elements(), " segment ids");
+    return InvalidArgument("data has ", data.dim(0), " rows, but there are ", ctx.input(1).num_elements(),
+                           " segment ids");
   }
   MR_ASSIGN_OR_RETURN(WideIndices ids, WideIndices::Make(ctx, ctx.input(1)));
   MR_ASSIGN_OR_RETURN(int64_t count, SegmentCount(ids));
@@ -102,12 +103,12 @@ Status UnsortedSegment(KernelContext& ctx) {
   bool leads = ids.rank() <= data.rank();
   for (int i = 0; leads && i < ids.rank(); ++i) leads = ids.dim(i) == data.dim(i);
   if (!leads) {
-    return InvalidArgument("the shape of data, ", data.shape().ToString(), ", must begin with the shape of segment_ids, ",
-                           ids.shape().ToString());
+    return InvalidArgument("the shape of data, ", data.shape().ToString(),
+                           ", must begin with the shape of segment_ids, ", ids.shape().ToString());
   }
   MR_ASSIGN_OR_RETURN(WideIndices rows, WideIndices::Make(ctx, ids));
   const int64_t* worst = std::max_element(rows.data(), rows.data() + rows.size());
-  if (rows.size() > 0 && *worst >= count) {
+  if (data.num_elements() > 0 && rows.size() > 0 && *worst >= count) {
     const int64_t* first = std::find_if(rows.data(), worst, [&](int64_t v) { return v >= count; });
     return IndexOutOfRange("segment_ids", ids.shape(), first - rows.data(), *first, count);
   }
@@ -127,12 +128,14 @@ Status UnsortedSegment(KernelContext& ctx) {
 
 // scaled[s, :] = grad[s, :] / (1, the members of s, or the root of their number), in type A.
 template <typename T, typename A>
-void ScaleRows(const T* grad, const int64_t* ids, int64_t n, int64_t segments, int64_t width, SegmentFinish finish, A* scaled) {
+void ScaleRows(const T* grad, const int64_t* ids, int64_t n, int64_t segments, int64_t width, SegmentFinish finish,
+               A* scaled) {
   std::vector<int64_t> members(static_cast<size_t>(segments));
   for (int64_t i = 0; i < n; ++i) ++members[static_cast<size_t>(ids[i])];
   for (int64_t s = 0; s < segments; ++s) {
     const double count = static_cast<double>(std::max<int64_t>(members[static_cast<size_t>(s)], 1));
-    const double divisor = finish == SegmentFinish::kNone ? 1 : (finish == SegmentFinish::kMean ? count : std::sqrt(count));
+    const double divisor =
+        finish == SegmentFinish::kNone ? 1 : (finish == SegmentFinish::kMean ? count : std::sqrt(count));
     const A scale = static_cast<A>(1.0 / divisor);
     for (int64_t k = 0; k < width; ++k) scaled[s * width + k] = static_cast<A>(grad[s * width + k]) * scale;
   }
@@ -195,7 +198,9 @@ Status SparseSegmentGrad(KernelContext& ctx) {
 
 void RegisterSegmentKernels(KernelRegistry& r) {
   const std::vector<DType> numbers = Types("REAL|CPX"), reals = Types("REAL");
-  auto spec = [](const char* op, const std::vector<DType>& types) { return KernelSpec{.op = op, .types = {{"T", types}}}; };
+  auto spec = [](const char* op, const std::vector<DType>& types) {
+    return KernelSpec{.op = op, .types = {{"T", types}}};
+  };
   r.AddFn(spec("SegmentSum", numbers), SegmentKernel<RowOp::kAdd, SegmentFinish::kNone>);
   r.AddFn(spec("SegmentMean", numbers), SegmentKernel<RowOp::kAdd, SegmentFinish::kMean>);
   r.AddFn(spec("SegmentProd", numbers), SegmentKernel<RowOp::kMul, SegmentFinish::kNone>);

@@ -38,32 +38,15 @@ Status UpdateRows(KernelContext& ctx, RowOp op, Tensor* value) {
 }
 
 Status UpdateSlices(KernelContext& ctx, RowOp op, Tensor* value) {
-  const Tensor& indices = ctx.input(1);
-  const Tensor& updates = ctx.input(2);
-  if (indices.rank() < 1) return InvalidArgument("indices must have at least one dimension, got a scalar");
-  const int lead = indices.rank() - 1;
-  const int64_t depth64 = indices.dim(lead);
-  if (depth64 < 1 || depth64 > value->rank()) {
-    return InvalidArgument("indices of depth ", depth64, " cannot address a variable of shape ", value->shape().ToString());
-  }
-  const int depth = static_cast<int>(depth64);
-  std::vector<int64_t> want = DimsOf(indices.shape(), 0, lead);
-  for (int i = depth; i < value->rank(); ++i) want.push_back(value->dim(i));
-  MR_ASSIGN_OR_RETURN(Shape shape, Shape::Make(want));
-  if (!(updates.shape() == shape)) {
-    return InvalidArgument("updates have shape ", updates.shape().ToString(), ", but indices of shape ",
-                           indices.shape().ToString(), " into a variable of shape ", value->shape().ToString(), " want ",
-                           shape.ToString());
-  }
-  MR_ASSIGN_OR_RETURN(Tensor numbers, SliceNumbers(ctx, indices, value->shape()));
+  MR_ASSIGN_OR_RETURN(SliceUpdates at, CheckSliceUpdates(ctx, ctx.input(1), ctx.input(2), value->shape()));
   return ScatterRows(ctx, {.op = op,
                            .dtype = value->dtype(),
                            .dst = value->mutable_raw(),
-                           .dst_rows = DimProduct(value->shape(), 0, depth),
-                           .rows = numbers.data<int64_t>(),
-                           .n = numbers.num_elements(),
-                           .updates = updates.raw(),
-                           .width = DimProduct(value->shape(), depth, value->rank())});
+                           .dst_rows = at.slices,
+                           .rows = at.numbers.data<int64_t>(),
+                           .n = at.numbers.num_elements(),
+                           .updates = ctx.input(2).raw(),
+                           .width = at.width});
 }
 
 Status Apply(KernelContext& ctx, Variable& variable, RowOp op, bool slices) {
@@ -93,7 +76,8 @@ Status ResourceScatter(KernelContext& ctx) {
 template <RowOp op>
 void AddRows(KernelRegistry& r, const char* name, const char* types) {
   r.AddFn({.op = absl::StrCat("Scatter", name), .types = {{"T", Types(types)}}}, RefScatter<op, false>);
-  r.AddFn({.op = absl::StrCat("ResourceScatter", name), .types = {{"dtype", Types(types)}}}, ResourceScatter<op, false>);
+  r.AddFn({.op = absl::StrCat("ResourceScatter", name), .types = {{"dtype", Types(types)}}},
+          ResourceScatter<op, false>);
 }
 template <RowOp op>
 void AddSlices(KernelRegistry& r, const char* name, const char* types) {

@@ -2,8 +2,8 @@
 // Unique*, UniqueWithCounts*, ListDiff.
 //
 // Every element becomes a 64-bit key such that keys are equal exactly when elements are: integers widen, floats become
-// doubles with one zero (and every NaN a key of its own, since NaN equals nothing), strings get the number of their first
-// occurrence. Slices along an axis are rows of keys.
+// doubles with one zero (and every NaN a key of its own, since NaN equals nothing), strings get the number of their
+// first occurrence. Slices along an axis are rows of keys.
 #include <algorithm>
 #include <bit>
 #include <cmath>
@@ -27,7 +27,8 @@ class KeyMaker {
   Status Append(const Tensor& t, std::vector<uint64_t>* keys) {
     keys->reserve(keys->size() + static_cast<size_t>(t.num_elements()));
     if (t.dtype() == DType::kString) {
-      for (const TString& s : t.flat<TString>()) keys->push_back(strings_.emplace(s.view(), strings_.size()).first->second);
+      for (const TString& s : t.flat<TString>())
+        keys->push_back(strings_.emplace(s.view(), strings_.size()).first->second);
       return absl::OkStatus();
     }
     const int64_t n = t.num_elements();
@@ -132,7 +133,8 @@ Status UniqueAlong(KernelContext& ctx, const Tensor& x, int axis) {
     const RunCopier copier(x.dtype(), inner);
     for (int64_t o = 0; o < outer; ++o) {
       for (int64_t i = 0; i < count; ++i) {
-        copier.CopyOne(y->mutable_raw(), (o * count + i) * inner, x.raw(), (o * n + g.first[static_cast<size_t>(i)]) * inner);
+        copier.CopyOne(y->mutable_raw(), (o * count + i) * inner, x.raw(),
+                       (o * n + g.first[static_cast<size_t>(i)]) * inner);
       }
     }
   }
@@ -178,7 +180,8 @@ Status ListDiff(KernelContext& ctx) {
   }
   MR_ASSIGN_OR_RETURN(Tensor * out, ctx.AllocateOutput(0, Shape::Vector(static_cast<int64_t>(kept.size()))));
   const RunCopier copier(x.dtype(), 1);
-  for (size_t i = 0; i < kept.size(); ++i) copier.CopyOne(out->mutable_raw(), static_cast<int64_t>(i), x.raw(), kept[i]);
+  for (size_t i = 0; i < kept.size(); ++i)
+    copier.CopyOne(out->mutable_raw(), static_cast<int64_t>(i), x.raw(), kept[i]);
   return WriteInts(ctx, 1, kept);
 }
 

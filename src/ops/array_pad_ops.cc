@@ -184,7 +184,7 @@ void RegisterArrayPadOps(OpRegistry& r) {
       .Deprecated("Tile's gradient is made of Reshape and Sum")
       .Shape(TileGradShape)
       .NoGradient("TensorFlow defines none")
-      .Example("f32[4,9]~, i32[2]{2 3}");
+      .NoExample("new graphs cannot hold it");
   r.Add("Fill(dims:index_type, value:T) -> (output:T) | T:type; index_type in IDX=i32")
       .Doc("A tensor of shape `dims` in which every element is `value`.")
       .Shape(FillShape)

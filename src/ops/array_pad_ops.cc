@@ -54,8 +54,8 @@ Status TiledShape(ShapeContext& c, bool divide) {
   std::vector<int64_t> dims(static_cast<size_t>(rank), -1);
   for (size_t i = 0; multiples && c.input(0).has_rank() && i < dims.size(); ++i) {
     const int64_t m = (*multiples)[i], dim = c.input(0).dim(static_cast<int>(i));
-    if (m < 0) return InvalidArgument("Expected multiples[", i, "] >= 0, but got ", m);
-    if (dim < 0) continue;
+    if (m < -1) return InvalidArgument("Expected multiples[", i, "] >= 0, but got ", m);
+    if (dim < 0 || m < 0) continue;
     if (divide) {
       if (m == 0 || dim % m != 0) return InvalidArgument("multiples[", i, "] = ", m, " does not divide ", dim);
       dims[i] = dim / m;

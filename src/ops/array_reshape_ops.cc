@@ -107,16 +107,16 @@ Status TransposeShape(ShapeContext& c) {
   if (rank > kMaxRank) return InvalidArgument("rank ", rank, " exceeds the limit of ", kMaxRank);
   std::vector<int64_t> dims(static_cast<size_t>(rank), -1);
   if (perm) {
-    std::vector<bool> seen(dims.size(), false);
     for (size_t i = 0; i < perm->size(); ++i) {
-      const int64_t from = (*perm)[i];
-      if (!InRange(from, rank)) return InvalidArgument("perm dim ", from, " is out of range of input rank ", rank);
-      if (seen[static_cast<size_t>(from)]) return InvalidArgument("perm has dim ", from, " twice");
-      seen[static_cast<size_t>(from)] = true;
+      int64_t from;
+      if (!NormalizeIndex((*perm)[i], rank, &from)) {
+        return InvalidArgument("perm dim ", (*perm)[i], " is out of range of input rank ", rank);
+      }
       if (in.has_rank()) dims[i] = in.dim(static_cast<int>(from));
     }
   }
-  c.set_output(0, PartialShape::Of(std::move(dims)));
+  MR_ASSIGN_OR_RETURN(PartialShape out, PartialShape::Make(dims));
+  c.set_output(0, std::move(out));
   return absl::OkStatus();
 }
 
@@ -167,8 +167,10 @@ Output InversePermutation(const GraphBuilder& b, Output perm) {
   if (auto known = KnownInts(b, perm)) {
     std::vector<int64_t> inverse(known->size(), 0);
     for (size_t i = 0; i < known->size(); ++i) {
-      const int64_t to = (*known)[i];
-      if (InRange(to, static_cast<int64_t>(inverse.size()))) inverse[static_cast<size_t>(to)] = static_cast<int64_t>(i);
+      int64_t to;
+      if (NormalizeIndex((*known)[i], static_cast<int64_t>(inverse.size()), &to)) {
+        inverse[static_cast<size_t>(to)] = static_cast<int64_t>(i);
+      }
     }
     return IntVector(b, BaseType(perm.dtype()), inverse);
   }

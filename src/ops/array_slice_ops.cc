@@ -100,17 +100,11 @@ Status StridedSliceShape(ShapeContext& c) {
 
 Status StridedSliceGradShape(ShapeContext& c) {
   MR_ASSIGN_OR_RETURN(PartialShape shape, c.InputAsShape(0));
-  MR_ASSIGN_OR_RETURN(std::optional<StridedSlice> slice, SliceOf(c, shape));
-  if (slice && slice->known) {
-    MR_ASSIGN_OR_RETURN(PartialShape part, slice->OutputShape());
-    MR_RETURN_IF_ERROR(c.Merge(part, c.input(4), "the slice and dy").status());
-  }
   c.set_output(0, std::move(shape));
   return absl::OkStatus();
 }
 
 Status StridedSliceAssignShape(ShapeContext& c) {
-  MR_RETURN_IF_ERROR(SliceOf(c, c.input(0)).status());
   c.set_output(0, c.input(0));
   return absl::OkStatus();
 }

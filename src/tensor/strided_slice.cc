@@ -94,7 +94,7 @@ Status ResolveDim(int i, int64_t size, const DenseSpec& d, bool begin_known, boo
     if (d.stride < 0) return InvalidArgument("only stride 1 allowed on non-range indexing.");
     out->stride = 1;
     out->size = 1;
-    if (!begin_known || size < 0) return absl::OkStatus();
+    if (!begin_known || !end_known || size < 0) return absl::OkStatus();
     const int64_t at = d.begin < 0 ? d.begin + size : d.begin;
     if (at < 0 || at >= size) {
       return InvalidArgument("slice index ", d.begin, " of dimension ", i, " out of bounds.");

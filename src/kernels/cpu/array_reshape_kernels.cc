@@ -107,8 +107,10 @@ StatusOr<Permutation> ReadPermutation(const KernelContext& ctx) {
   absl::InlinedVector<bool, 8> seen(p.perm.size(), false);
   Ints dims;
   int64_t last = -1;
-  for (int64_t from : p.perm) {
-    if (!InRange(from, in.rank())) return InvalidArgument(from, " is out of range [0 .. ", in.rank(), ")");
+  for (int64_t& from : p.perm) {
+    if (!NormalizeIndex(from, in.rank(), &from)) {
+      return InvalidArgument(from, " is out of range [", -in.rank(), " .. ", in.rank(), ")");
+    }
     if (seen[static_cast<size_t>(from)]) return InvalidArgument(from, " is twice in perm");
     seen[static_cast<size_t>(from)] = true;
     dims.push_back(in.dim(static_cast<int>(from)));

@@ -47,6 +47,31 @@ void Convert(const void* in_raw, void* out_raw, int64_t n) {
   for (int64_t i = 0; i < n; ++i) out[i] = ConvertOne<To>(in[i]);
 }
 
+// The processor's own conversions of IEEE halves, where it has them.
+#if HWY_TARGET == HWY_AVX2 || HWY_TARGET == HWY_AVX3
+template <>
+void Convert<Half, float>(const void* in_raw, void* out_raw, int64_t n) {
+  const uint16_t* in = static_cast<const uint16_t*>(in_raw);
+  float* out = static_cast<float*>(out_raw);
+  int64_t i = 0;
+  for (; i + 8 <= n; i += 8) {
+    _mm256_storeu_ps(out + i, _mm256_cvtph_ps(_mm_loadu_si128(reinterpret_cast<const __m128i*>(in + i))));
+  }
+  for (; i < n; ++i) out[i] = HalfBitsToFloat(in[i]);
+}
+template <>
+void Convert<float, Half>(const void* in_raw, void* out_raw, int64_t n) {
+  const float* in = static_cast<const float*>(in_raw);
+  uint16_t* out = static_cast<uint16_t*>(out_raw);
+  int64_t i = 0;
+  for (; i + 8 <= n; i += 8) {
+    const __m128i h = _mm256_cvtps_ph(_mm256_loadu_ps(in + i), _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
+    _mm_storeu_si128(reinterpret_cast<__m128i*>(out + i), h);
+  }
+  for (; i < n; ++i) out[i] = FloatToHalfBits(in[i]);
+}
+#endif
+
 // Bool is a byte here, 0 or 1.
 template <typename From>
 void ToBool(const void* in_raw, void* out_raw, int64_t n) {

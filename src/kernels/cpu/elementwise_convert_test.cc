@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <bit>
 #include <cmath>
 #include <limits>
 #include <vector>
@@ -43,6 +44,28 @@ TEST(ElementwiseConvert, Wraps) {
   EXPECT_EQ((Cast<int32_t, uint8_t>({300, -1, 256})), (std::vector<uint8_t>{44, 255, 0}));
   EXPECT_EQ((Cast<int64_t, int16_t>({65541, -1})), (std::vector<int16_t>{5, -1}));
   EXPECT_EQ((Cast<uint64_t, float>({uint64_t{1} << 63})), (std::vector<float>{0x1p63f}));
+}
+
+TEST(ElementwiseConvert, HalvesAgreeWithTheScalarConversion) {
+  std::vector<Half> halves;
+  for (uint32_t i = 0; i < 1 << 16; ++i) halves.push_back(Half::FromBits(static_cast<uint16_t>(i)));
+  const std::vector<float> wide = Cast<Half, float>(halves);
+  const std::vector<Half> back = Cast<float, Half>(wide);
+  for (size_t i = 0; i < halves.size(); ++i) {
+    const float want = static_cast<float>(halves[i]);
+    if (std::isnan(want)) {
+      EXPECT_TRUE(std::isnan(wide[i]) && std::isnan(static_cast<float>(back[i])));
+    } else {
+      EXPECT_EQ(wide[i], want);
+      EXPECT_EQ(back[i].bits, halves[i].bits);
+    }
+  }
+  std::vector<float> between;
+  for (uint32_t i = 0; i < 1 << 18; ++i) between.push_back(std::bit_cast<float>((i << 14) + 0x1000u));
+  const std::vector<Half> rounded = Cast<float, Half>(between);
+  for (size_t i = 0; i < between.size(); ++i) {
+    if (!std::isnan(between[i])) ASSERT_EQ(rounded[i].bits, Half(between[i]).bits) << between[i];
+  }
 }
 
 TEST(ElementwiseConvert, LongRunsGoThroughTiles) {

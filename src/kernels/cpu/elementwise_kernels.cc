@@ -2,6 +2,7 @@
 // CPU kernels: element-wise arithmetic, comparison, activations. One class for unary and one for binary ops; what
 // they compute comes from the table of tile functions.
 #include <algorithm>
+#include <cstring>
 
 #include "kernels/cpu/elementwise.h"
 #include "kernels/cpu/elementwise_broadcast.h"
@@ -35,6 +36,7 @@ Status IllegalOperand(const KernelContext& ctx) {
 
 // Rows that share operand b and are shorter than this are joined: b repeated into one longer run.
 constexpr int64_t kShortRow = 256;
+constexpr int64_t kJoined = 512;  // elements of the longer run
 
 struct Operands {
   const void* a;
@@ -45,15 +47,15 @@ struct Operands {
 // All rows have the same b (or, swapped, the same a): computes several rows per call of the tile function.
 void JoinedRows(KernelContext& ctx, const TileOp& op, const BroadcastPlan& plan, Operands p, bool b_repeats) {
   const int64_t inner = plan.inner();
-  const int64_t per_call = std::max<int64_t>(1, 1024 / inner);
+  const int64_t per_call = std::clamp<int64_t>(kJoined / inner, 1, plan.rows());
   const size_t row_bytes = static_cast<size_t>(inner) * op.in_size;
   const double cost = op.fn->cost * static_cast<double>(inner * per_call) + 5;
   const int64_t calls = (plan.rows() + per_call - 1) / per_call;
   ctx.ParallelFor(calls, cost, [&](int64_t begin, int64_t end) {
-    alignas(64) char repeated[1024 * 16];
-    for (int64_t k = 0; k < per_call; ++k) {
-      std::copy_n(static_cast<const char*>(b_repeats ? p.b : p.a), row_bytes, repeated + static_cast<size_t>(k) * row_bytes);
-    }
+    alignas(64) char repeated[kJoined * 16];
+    const size_t bytes = row_bytes * static_cast<size_t>(per_call);
+    std::memcpy(repeated, b_repeats ? p.b : p.a, row_bytes);
+    for (size_t have = row_bytes; have < bytes; have *= 2) std::memcpy(repeated + have, repeated, std::min(have, bytes - have));
     for (int64_t call = begin; call < end; ++call) {
       const int64_t first = call * per_call * inner;
       const int64_t n = std::min(per_call, plan.rows() - call * per_call) * inner;

@@ -38,13 +38,13 @@ double DigammaOf(double x) {
 }
 
 // Hurwitz zeta: sum over k >= 0 of (q+k)^-s, by the Euler-Maclaurin formula. NaN where the terms are not real or the sum
-// diverges, and for q below -1e6, where the direct part would not end soon.
+// diverges, and for q below -1e4, where the direct part would not end soon.
 double ZetaOf(double s, double q) {
   if (s == 1) return kInf;
   if (!(s > 1) || std::isnan(q)) return kNan;
   if (q <= 0) {
     if (std::floor(q) == q) return kInf;
-    if (std::floor(s) != s || q < -1e6) return kNan;
+    if (std::floor(s) != s || q < -1e4) return kNan;
   }
   double sum = 0;
   double a = q;

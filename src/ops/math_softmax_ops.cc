@@ -62,6 +62,7 @@ Output LogitsGrad(GradContext& c) {
 
 bool KnownEqual(Output a, Output b) { return a.shape().IsFullyDefined() && a.shape() == b.shape(); }
 
+// As in TensorFlow, nothing reaches the labels through output 1.
 Status CrossEntropyGrad(GradContext& c) {
   const GraphBuilder& b = c.b();
   Output logits = LogitsGrad(c);
@@ -99,7 +100,7 @@ void RegisterSoftmaxOps(OpRegistry& registry) {
            "logits. The two matrices broadcast.")
       .Shape(CrossEntropyShape)
       .Gradient(CrossEntropyGrad)
-      .Example("f32[2,3]~, f32[2,3]{0.25 0.5 0.25 1 0 0}")
+      .Example("f32[2,3]~, !f32[2,3]{0.25 0.5 0.25 1 0 0}")
       .Example("f64[4,3]~, !f64[4,3]{1 0 0 0 1 0 0 0 1 0 0 1}");
   registry
       .Add("SparseSoftmaxCrossEntropyWithLogits(features:T, labels:Tlabels) -> (loss:T, backprop:T) | T in FLT; "

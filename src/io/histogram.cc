@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "io/histogram.h"
+
+#include <algorithm>
+#include <limits>
+
+namespace millrace {
+namespace {
+
+constexpr double kLargest = std::numeric_limits<double>::max();
+
+// Bucket i holds limit[i - 1] <= v < limit[i].
+std::vector<double> MakeLimits() {
+  std::vector<double> positive;
+  for (double v = 1e-12; v < 1e20; v *= 1.1) positive.push_back(v);
+  positive.push_back(kLargest);
+  std::vector<double> limits;
+  for (auto it = positive.rbegin(); it != positive.rend(); ++it) limits.push_back(-*it);
+  limits.push_back(0);
+  limits.insert(limits.end(), positive.begin(), positive.end());
+  return limits;
+}
+
+const std::vector<double>& Limits() {
+  static const std::vector<double>& limits = *new std::vector<double>(MakeLimits());
+  return limits;
+}
+
+}  // namespace
+
+Histogram::Histogram() : counts_(Limits().size()), min_(kLargest), max_(-kLargest) {}
+
+void Histogram::Add(double v) {
+  const auto above = std::upper_bound(Limits().begin(), Limits().end(), v);
+  counts_[std::min(static_cast<size_t>(above - Limits().begin()), counts_.size() - 1)] += 1;
+  min_ = std::min(min_, v);
+  max_ = std::max(max_, v);
+  num_ += 1;
+  sum_ += v;
+  sum_squares_ += v * v;
+}
+
+wire::HistogramProto Histogram::ToProto() const {
+  wire::HistogramProto proto;
+  proto.min = min_;
+  proto.max = max_;
+  proto.num = num_;
+  proto.sum = sum_;
+  proto.sum_squares = sum_squares_;
+  for (size_t i = 0; i < counts_.size(); ++i) {
+    const double count = counts_[i];
+    while (count == 0 && i + 1 < counts_.size() && counts_[i + 1] == 0) ++i;
+    proto.bucket_limit.push_back(Limits()[i]);
+    proto.bucket.push_back(count);
+  }
+  return proto;
+}
+
+}  // namespace millrace

@@ -1,9 +1,84 @@
 // SPDX-License-Identifier: Apache-2.0
-// Ops: checkpoints and strings.
+// Ops: checkpoints, and the strings that name them.
+#include "op/shape_context.h"
 #include "ops/op_list.h"
 
 namespace millrace {
+namespace {
 
-void RegisterIoOps(OpRegistry& registry) { (void)registry; }
+constexpr char kStrings[] = "strings have no gradient";
+
+// Prefix, then names and slices of `n` tensors.
+Status CheckNames(ShapeContext& c, int64_t n) {
+  MR_RETURN_IF_ERROR(c.RequireScalar(0));
+  for (int i = 1; i <= 2; ++i) {
+    MR_ASSIGN_OR_RETURN(const PartialShape names, c.WithRank(i, 1));
+    MR_RETURN_IF_ERROR(c.MergeDim(names.dim(0), n, "number of tensors").status());
+  }
+  return absl::OkStatus();
+}
+
+Status SaveShape(ShapeContext& c) { return CheckNames(c, c.num_inputs() - 3); }
+
+Status RestoreShape(ShapeContext& c) { return CheckNames(c, c.num_outputs()); }
+
+Status MergeCheckpointsShape(ShapeContext& c) {
+  MR_RETURN_IF_ERROR(c.WithRank(0, 1).status());
+  return c.RequireScalar(1);
+}
+
+Status ShardedFilenameShape(ShapeContext& c) {
+  for (int i = 0; i < 3; ++i) MR_RETURN_IF_ERROR(c.RequireScalar(i));
+  return ScalarShape(c);
+}
+
+Status StringJoinShape(ShapeContext& c) {
+  PartialShape joined;
+  bool all_scalars = true;
+  for (int i = 0; i < c.num_inputs(); ++i) {
+    if (c.input(i).has_rank() && c.input(i).rank() == 0) continue;
+    all_scalars = false;
+    // A shape that is not known may be a scalar: it says nothing.
+    if (!c.input(i).has_rank()) continue;
+    MR_ASSIGN_OR_RETURN(joined, c.Merge(joined, c.input(i), "joined strings"));
+  }
+  c.set_output(0, all_scalars ? PartialShape::Scalar() : joined);
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+void RegisterIoOps(OpRegistry& r) {
+  r.Add("SaveV2(prefix:str, tensor_names:str, shape_and_slices:str, tensors:[dtypes]) -> () | dtypes:list(type)>=1 | S")
+      .Doc("Writes tensors to the V2 checkpoint `prefix`, under their names. An element of shape_and_slices that is not "
+           "empty says that the tensor is a part of a larger one: \"4 5 0,2:-\" are rows 0 and 1 of a 4 x 5 matrix. The "
+           "checkpoint appears as a whole and survives a power loss once the op has run.")
+      .Shape(SaveShape)
+      .NotDifferentiable("it has no output")
+      .NoExample("it writes files");
+  r.Add("RestoreV2(prefix:str, tensor_names:str, shape_and_slices:str) -> (tensors:[dtypes]) | dtypes:list(type)>=1 | S")
+      .Doc("Reads tensors, or the parts that shape_and_slices names, from the checkpoint `prefix`, of format V2 or V1. "
+           "Their dtypes must be those stored.")
+      .Shape(RestoreShape)
+      .NotDifferentiable("its values come from a file")
+      .NoExample("it reads files");
+  r.Add("MergeV2Checkpoints(checkpoint_prefixes:str, destination_prefix:str) -> () | delete_old_dirs:bool=true | S")
+      .Doc("Makes one V2 checkpoint of several by moving their data files and merging their indexes; the folders that "
+           "become empty by this are deleted if wanted.")
+      .Shape(MergeCheckpointsShape)
+      .NotDifferentiable("it has no output")
+      .NoExample("it moves files");
+  r.Add("ShardedFilename(basename:str, shard:i32, num_shards:i32) -> (filename:str)")
+      .Doc("The name of shard number `shard` of `num_shards`: base-00003-of-00012.")
+      .Shape(ShardedFilenameShape)
+      .NotDifferentiable(kStrings)
+      .Example("str[]{\"a/b\"}, i32[]{3}, i32[]{12}");
+  r.Add("StringJoin(inputs:N*str) -> (output:str) | N:int>=1; separator:string=\"\"")
+      .Doc("Joins strings element by element, with the separator between them. Scalars are joined with every element of "
+           "the others, which must have one shape.")
+      .Shape(StringJoinShape)
+      .NotDifferentiable(kStrings)
+      .Example("str[2]{\"a\" \"b\"}, str[]{\"-\"}, str[2]{\"c\" \"d\"} | separator=\"+\"");
+}
 
 }  // namespace millrace

@@ -1,9 +1,150 @@
 // SPDX-License-Identifier: Apache-2.0
-// CPU kernels: checkpoints and strings.
+// CPU kernels: checkpoints and the strings that name them.
+#include "absl/strings/str_format.h"
+#include "base/env.h"
+#include "io/bundle_writer.h"
+#include "io/checkpoint_reader.h"
 #include "kernels/cpu/kernel_list.h"
 
 namespace millrace {
+namespace {
 
-void RegisterIoKernels(KernelRegistry& registry) { (void)registry; }
+StatusOr<std::string> OneString(const KernelContext& ctx, int i, absl::string_view what) {
+  const Tensor& t = ctx.input(i);
+  if (t.num_elements() != 1) return InvalidArgument(what, " must be a scalar, got shape ", t.shape().ToString());
+  return t.data<TString>()->str();
+}
+
+StatusOr<absl::Span<const TString>> Strings(const KernelContext& ctx, int i, int n, absl::string_view what) {
+  const Tensor& t = ctx.input(i);
+  if (t.rank() != 1 || t.dim(0) != n) {
+    return InvalidArgument(what, " must be a vector of ", n, " strings, got shape ", t.shape().ToString());
+  }
+  return t.flat<TString>();
+}
+
+Status SaveV2(KernelContext& ctx) {
+  const int n = ctx.num_inputs() - 3;
+  MR_ASSIGN_OR_RETURN(const std::string prefix, OneString(ctx, 0, "prefix"));
+  MR_ASSIGN_OR_RETURN(const auto names, Strings(ctx, 1, n, "tensor_names"));
+  MR_ASSIGN_OR_RETURN(const auto slices, Strings(ctx, 2, n, "shape_and_slices"));
+  MR_ASSIGN_OR_RETURN(const std::unique_ptr<BundleWriter> writer, BundleWriter::Open(Env::Default(), prefix));
+  for (int i = 0; i < n; ++i) {
+    const auto k = static_cast<size_t>(i);
+    const Tensor& tensor = ctx.input(3 + i);
+    if (slices[k].empty()) {
+      MR_RETURN_IF_ERROR(writer->Add(names[k].str(), tensor));
+      continue;
+    }
+    MR_ASSIGN_OR_RETURN(const ShapeAndSlice part, ParseShapeAndSlice(slices[k]));
+    MR_RETURN_IF_ERROR(writer->AddSlice(names[k].str(), part.full, part.slice, tensor));
+  }
+  return writer->Finish();
+}
+
+StatusOr<Tensor> RestoreOne(const CheckpointReader& reader, const std::string& name, absl::string_view slice,
+                            DType dtype) {
+  MR_ASSIGN_OR_RETURN(const CheckpointReader::Info info, reader.Lookup(name));
+  if (info.dtype != dtype) {
+    return InvalidArgument("tensor ", name, " is ", DTypeName(info.dtype), " in the checkpoint, wanted is ",
+                           DTypeName(dtype));
+  }
+  if (slice.empty()) return reader.Read(name);
+  MR_ASSIGN_OR_RETURN(const ShapeAndSlice part, ParseShapeAndSlice(slice));
+  if (part.full != info.shape) {
+    return InvalidArgument("tensor ", name, " has shape ", info.shape.ToString(), " in the checkpoint, wanted is ",
+                           part.full.ToString());
+  }
+  return reader.ReadSlice(name, part.slice);
+}
+
+Status RestoreV2(KernelContext& ctx) {
+  const int n = ctx.num_outputs();
+  MR_ASSIGN_OR_RETURN(const std::string prefix, OneString(ctx, 0, "prefix"));
+  MR_ASSIGN_OR_RETURN(const auto names, Strings(ctx, 1, n, "tensor_names"));
+  MR_ASSIGN_OR_RETURN(const auto slices, Strings(ctx, 2, n, "shape_and_slices"));
+  MR_ASSIGN_OR_RETURN(const std::unique_ptr<CheckpointReader> reader, OpenCheckpoint(Env::Default(), prefix));
+  for (int i = 0; i < n; ++i) {
+    const auto k = static_cast<size_t>(i);
+    MR_ASSIGN_OR_RETURN(Tensor value, RestoreOne(*reader, names[k].str(), slices[k], ctx.output_dtype(i)));
+    ctx.set_output(i, std::move(value));
+  }
+  return absl::OkStatus();
+}
+
+class MergeV2CheckpointsKernel final : public Kernel {
+ public:
+  Status Init(const KernelInit& init) override {
+    MR_ASSIGN_OR_RETURN(delete_old_, init.Attr<bool>("delete_old_dirs"));
+    return absl::OkStatus();
+  }
+  Status Compute(KernelContext& ctx) override {
+    MR_ASSIGN_OR_RETURN(const std::string destination, OneString(ctx, 1, "destination_prefix"));
+    if (ctx.input(0).rank() != 1) return InvalidArgument("checkpoint_prefixes must be a vector");
+    std::vector<std::string> prefixes;
+    for (const TString& s : ctx.input(0).flat<TString>()) prefixes.push_back(s.str());
+    return MergeBundles(Env::Default(), prefixes, destination, delete_old_);
+  }
+
+ private:
+  bool delete_old_ = true;
+};
+
+Status ShardedFilename(KernelContext& ctx) {
+  MR_ASSIGN_OR_RETURN(const std::string base, OneString(ctx, 0, "basename"));
+  for (int i = 1; i < 3; ++i) {
+    if (ctx.input(i).num_elements() != 1) return InvalidArgument("shard and num_shards must be scalars");
+  }
+  MR_ASSIGN_OR_RETURN(Tensor * out, ctx.AllocateOutput(0, Shape()));
+  *out->mutable_data<TString>() =
+      absl::StrFormat("%s-%05d-of-%05d", base, *ctx.input(1).data<int32_t>(), *ctx.input(2).data<int32_t>());
+  return absl::OkStatus();
+}
+
+class StringJoinKernel final : public Kernel {
+ public:
+  Status Init(const KernelInit& init) override {
+    MR_ASSIGN_OR_RETURN(separator_, init.Attr<std::string>("separator"));
+    return absl::OkStatus();
+  }
+  Status Compute(KernelContext& ctx) override {
+    Shape shape;
+    bool has_shape = false;
+    for (int i = 0; i < ctx.num_inputs(); ++i) {
+      const Shape& s = ctx.input(i).shape();
+      if (s.IsScalar()) continue;
+      if (has_shape && s != shape) {
+        return InvalidArgument("strings to join have shapes ", shape.ToString(), " and ", s.ToString());
+      }
+      shape = s;
+      has_shape = true;
+    }
+    MR_ASSIGN_OR_RETURN(Tensor * out, ctx.AllocateOutput(0, shape));
+    std::string joined;
+    for (int64_t e = 0; e < shape.num_elements(); ++e) {
+      joined.clear();
+      for (int i = 0; i < ctx.num_inputs(); ++i) {
+        if (i > 0) joined += separator_;
+        const Tensor& t = ctx.input(i);
+        absl::StrAppend(&joined, t.data<TString>()[t.shape().IsScalar() ? 0 : e].view());
+      }
+      out->mutable_data<TString>()[e] = joined;
+    }
+    return absl::OkStatus();
+  }
+
+ private:
+  std::string separator_;
+};
+
+}  // namespace
+
+void RegisterIoKernels(KernelRegistry& registry) {
+  registry.AddFn({.op = "SaveV2"}, SaveV2);
+  registry.AddFn({.op = "RestoreV2"}, RestoreV2);
+  registry.Add<MergeV2CheckpointsKernel>({.op = "MergeV2Checkpoints"});
+  registry.AddFn({.op = "ShardedFilename"}, ShardedFilename);
+  registry.Add<StringJoinKernel>({.op = "StringJoin"});
+}
 
 }  // namespace millrace

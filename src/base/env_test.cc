@@ -117,6 +117,11 @@ TEST_F(EnvTest, FilesThatTheKernelMakesUp) {
   EXPECT_FALSE(text->empty());
 }
 
+TEST_F(EnvTest, PipesAreRefusedAtOnce) {
+  ASSERT_EQ(::mkfifo(Path("pipe").c_str(), 0600), 0);
+  EXPECT_TRUE(absl::IsFailedPrecondition(env_.NewRandomAccessFile(Path("pipe")).status()));
+}
+
 TEST_F(EnvTest, ClockAndRandomness) {
   const int64_t before = env_.MonotonicNanos();
   EXPECT_GE(env_.MonotonicNanos(), before);

@@ -192,10 +192,12 @@ class PosixEnv final : public Env {
   }
 
   StatusOr<std::unique_ptr<RandomAccessFile>> NewRandomAccessFile(const std::string& path) override {
-    MR_ASSIGN_OR_RETURN(UniqueFd fd, Open(path, O_RDONLY, "cannot open"));
+    // Without O_NONBLOCK, opening a pipe would wait for its writer.
+    MR_ASSIGN_OR_RETURN(UniqueFd fd, Open(path, O_RDONLY | O_NONBLOCK, "cannot open"));
     struct stat info;
     if (::fstat(fd.get(), &info) != 0) return FromErrno(errno, "cannot stat", path);
     if (S_ISDIR(info.st_mode)) return FailedPrecondition("cannot open ", path, ": it is a folder");
+    if (!S_ISREG(info.st_mode)) return FailedPrecondition("cannot open ", path, ": it is no regular file");
     return std::make_unique<PosixRandomAccessFile>(path, std::move(fd), static_cast<uint64_t>(info.st_size));
   }
 

@@ -333,6 +333,8 @@ typedef struct TF_WhileParams {
   const char* name;
 } TF_WhileParams;
 
+/* Finish and Abort free what NewWhile made, and must be called once. After an error of Finish, operations may have been
+ * added to the graph, without harm. */
 TF_CAPI_EXPORT TF_WhileParams TF_NewWhile(TF_Graph* g, TF_Output* inputs, int ninputs, TF_Status* status);
 TF_CAPI_EXPORT void TF_FinishWhile(const TF_WhileParams* params, TF_Status* status, TF_Output* outputs);
 TF_CAPI_EXPORT void TF_AbortWhile(const TF_WhileParams* params);

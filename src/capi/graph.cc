@@ -1,8 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
-// Graphs as a whole: look-up, shapes, constants, changes, gradients, loops.
+// Graphs as a whole: look-up, shapes, constants, changes, gradients.
 #include "autodiff/gradients.h"
 #include "capi/internal.h"
 #include "system/system.h"
+
+namespace millrace::capi {
+
+StatusOr<std::vector<Output>> MakeOutputs(const TF_Output* outputs, int count, const char* what) {
+  MR_RETURN_IF_ERROR(CheckArray(outputs, count, what));
+  std::vector<Output> list;
+  list.reserve(static_cast<size_t>(count));
+  for (int i = 0; i < count; ++i) {
+    MR_RETURN_IF_ERROR(CheckOutput(outputs[i], what, i));
+    list.push_back(AsOutput(outputs[i]));
+  }
+  return list;
+}
+
+}  // namespace millrace::capi
 
 using millrace::Graph;
 using millrace::InvalidArgument;
@@ -19,20 +34,10 @@ using millrace::capi::AsTfOutput;
 using millrace::capi::CheckOutput;
 using millrace::capi::Guarded;
 using millrace::capi::GuardedOr;
+using millrace::capi::MakeOutputs;
 using millrace::capi::Try;
 
 namespace {
-
-StatusOr<std::vector<Output>> MakeOutputs(const TF_Output* outputs, int count, const char* what) {
-  MR_RETURN_IF_ERROR(millrace::capi::CheckArray(outputs, count, what));
-  std::vector<Output> list;
-  list.reserve(static_cast<size_t>(count));
-  for (int i = 0; i < count; ++i) {
-    MR_RETURN_IF_ERROR(CheckOutput(outputs[i], what, i));
-    list.push_back(AsOutput(outputs[i]));
-  }
-  return list;
-}
 
 Status CheckPrefixIsFree(const Graph& graph, absl::string_view prefix) {
   for (const Node* node : graph.nodes()) {
@@ -65,11 +70,6 @@ StatusOr<millrace::wire::OpDef> FindOpDef(const Graph& graph, const char* name) 
   const millrace::wire::FunctionDef* function = graph.FindFunction(name);
   if (function != nullptr && function->signature) return *function->signature;
   return millrace::NotFound("there is no op or function '", name, "'");
-}
-
-Status NoLoops() {
-  return millrace::Unimplemented(
-      "loops cannot be built through the C API yet; import a graph that has the loop instead");
 }
 
 }  // namespace
@@ -268,12 +268,5 @@ void TF_AddGradientsWithPrefix(TF_Graph* g, const char* prefix, TF_Output* y, in
     return absl::OkStatus();
   });
 }
-
-TF_WhileParams TF_NewWhile(TF_Graph*, TF_Output*, int, TF_Status* status) {
-  Guarded(status, NoLoops);
-  return {0, nullptr, nullptr, {nullptr, -1}, nullptr, nullptr, nullptr, nullptr};
-}
-void TF_FinishWhile(const TF_WhileParams*, TF_Status* status, TF_Output*) { Guarded(status, NoLoops); }
-void TF_AbortWhile(const TF_WhileParams*) {}
 
 }  // extern "C"

@@ -30,6 +30,9 @@ struct TF_Tensor {
 
 struct TF_Graph {
   millrace::RefPtr<millrace::SharedGraph> shared;
+  // Of the condition of a loop that is being built: where the loop goes, and what it starts from.
+  millrace::RefPtr<millrace::SharedGraph> loop_parent = nullptr;
+  std::vector<millrace::Output> loop_inputs = {};
 };
 
 struct TF_OperationDescription {
@@ -169,6 +172,8 @@ Status StartPartialStep(Session& session, const StepArguments& step, const char*
 // The node or output that a name such as "a/b:1" means. NotFound. The graph must not change meanwhile.
 StatusOr<Node*> FindNode(const Graph& graph, absl::string_view name);
 StatusOr<Output> FindOutput(const Graph& graph, absl::string_view name);
+
+StatusOr<std::vector<Output>> MakeOutputs(const TF_Output* outputs, int count, const char* what);
 
 StatusOr<TF_DeviceList*> MakeDeviceList(const Session& session);
 

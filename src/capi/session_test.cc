@@ -161,6 +161,61 @@ TEST(GradientTest, DifferentiatesAndNamesNothingWhereThereIsNoPath) {
   EXPECT_EQ(TF_GetCode(t.status), TF_INVALID_ARGUMENT);
 }
 
+// while (x < 10) x += y, with y a loop variable too.
+TEST(WhileTest, BuildsALoop) {
+  TestSession t;
+  TF_Operation* x = t.Placeholder("x");
+  TF_Operation* y = t.Placeholder("y");
+  TF_Output inputs[] = {{x, 0}, {y, 0}}, outputs[2];
+  TF_WhileParams loop = TF_NewWhile(t.g, inputs, 2, t.status);
+  ASSERT_TF_OK(t.status.s);
+  ASSERT_EQ(loop.ninputs, 2);
+  const auto constant = [&](TF_Graph* g, float value) {
+    TF_OperationDescription* d = TF_NewOperation(g, "Const", "c");
+    TF_Tensor* tensor = FloatTensor({}, {value});
+    TF_SetAttrTensor(d, "value", tensor, t.status);
+    TF_SetAttrType(d, "dtype", TF_FLOAT);
+    TF_DeleteTensor(tensor);
+    return t.Finish(d);
+  };
+  TF_OperationDescription* d = TF_NewOperation(loop.cond_graph, "Less", "less");
+  TF_AddInput(d, loop.cond_inputs[0]);
+  TF_AddInput(d, {constant(loop.cond_graph, 10), 0});
+  loop.cond_output = {t.Finish(d), 0};
+  d = TF_NewOperation(loop.body_graph, "AddV2", "add");
+  TF_AddInput(d, loop.body_inputs[0]);
+  TF_AddInput(d, loop.body_inputs[1]);
+  loop.body_outputs[0] = {t.Finish(d), 0};
+  loop.body_outputs[1] = loop.body_inputs[1];
+  loop.name = "loop";
+  TF_FinishWhile(&loop, t.status, outputs);
+  ASSERT_TF_OK(t.status.s);
+  TF_Tensor* values[] = {FloatTensor({}, {1}), FloatTensor({}, {4})};
+  TF_Tensor* results[2] = {};
+  TF_SessionRun(t.session(), nullptr, inputs, values, 2, outputs, results, 2, nullptr, 0, nullptr, t.status);
+  ASSERT_TF_OK(t.status.s);
+  EXPECT_EQ(Floats(results[0]), std::vector<float>{13});
+  EXPECT_EQ(Floats(results[1]), std::vector<float>{4});
+  for (TF_Tensor* v : values) TF_DeleteTensor(v);
+  for (TF_Tensor* r : results) TF_DeleteTensor(r);
+}
+
+TEST(WhileTest, RefusesWhatIsIncomplete) {
+  TestSession t;
+  TF_Output input = {t.Placeholder("x"), 0}, output;
+  TF_WhileParams none = TF_NewWhile(t.g, nullptr, 0, t.status);
+  EXPECT_EQ(TF_GetCode(t.status), TF_INVALID_ARGUMENT);
+  TF_AbortWhile(&none);
+  TF_WhileParams loop = TF_NewWhile(t.g, &input, 1, t.status);
+  ASSERT_TF_OK(t.status.s);
+  loop.name = "loop";
+  loop.cond_output = loop.cond_inputs[0];  // no bool
+  TF_FinishWhile(&loop, t.status, &output);
+  EXPECT_EQ(TF_GetCode(t.status), TF_INVALID_ARGUMENT);
+  TF_WhileParams aborted = TF_NewWhile(t.g, &input, 1, t.status);
+  TF_AbortWhile(&aborted);
+}
+
 TEST(DeprecatedSessionTest, GrowsByGraphDefsAndRunsByName) {
   TestGraph first;
   first.Op("Neg", "neg", {first.Placeholder("x")});

@@ -1,0 +1,219 @@
+// SPDX-License-Identifier: Apache-2.0
+// Loops. The caller builds the condition and the body in graphs of their own, whose placeholders stand for the loop
+// variables; finishing copies both into the parent graph, between the primitives of a loop:
+//
+//   input -> Enter -> Merge -> condition -> LoopCond
+//                     Merge -> Switch: false -> Exit; true -> Identity -> body -> NextIteration -> Merge
+#include "capi/internal.h"
+#include "graph/graph_builder.h"
+#include "system/system.h"
+
+using millrace::Arg;
+using millrace::AttrMap;
+using millrace::DType;
+using millrace::Graph;
+using millrace::GraphBuilder;
+using millrace::InvalidArgument;
+using millrace::Node;
+using millrace::Output;
+using millrace::SharedGraph;
+using millrace::Status;
+using millrace::StatusOr;
+using millrace::capi::AsOutput;
+using millrace::capi::AsTfOutput;
+
+namespace {
+
+using GraphHandle = std::unique_ptr<TF_Graph>;
+using OutputArray = std::unique_ptr<TF_Output[]>;
+
+constexpr TF_WhileParams kNoLoop = {0, nullptr, nullptr, {nullptr, -1}, nullptr, nullptr, nullptr, nullptr};
+
+OutputArray NewOutputs(int count) {
+  OutputArray list(new TF_Output[static_cast<size_t>(std::max(count, 1))]);
+  for (int i = 0; i < count; ++i) list[static_cast<size_t>(i)] = {nullptr, -1};
+  return list;
+}
+
+// A graph with a placeholder per loop variable.
+Status AddPlaceholders(const std::vector<Output>& variables, const char* prefix, Graph* graph, TF_Output* list) {
+  for (size_t i = 0; i < variables.size(); ++i) {
+    millrace::NodeSpec spec;
+    spec.name = absl::StrCat(prefix, i);
+    spec.op = "Placeholder";
+    spec.attrs.emplace("dtype", BaseType(variables[i].dtype()));
+    MR_ASSIGN_OR_RETURN(Node * node, graph->AddNode(std::move(spec)));
+    MR_RETURN_IF_ERROR(graph->RefineShape(node->output(0), variables[i].shape()));
+    list[i] = AsTfOutput(node->output(0));
+  }
+  return absl::OkStatus();
+}
+
+GraphHandle NewSubgraph() {
+  return GraphHandle(new TF_Graph{millrace::MakeRef<SharedGraph>(&millrace::System::Default().ops())});
+}
+
+StatusOr<TF_WhileParams> Start(TF_Graph& parent, const std::vector<Output>& inputs) {
+  const int count = static_cast<int>(inputs.size());
+  GraphHandle cond = NewSubgraph(), body = NewSubgraph();
+  OutputArray cond_inputs = NewOutputs(count), body_inputs = NewOutputs(count), body_outputs = NewOutputs(count);
+  {
+    absl::ReaderMutexLock parent_lock(&parent.shared->mu);
+    absl::MutexLock cond_lock(&cond->shared->mu);
+    absl::MutexLock body_lock(&body->shared->mu);
+    MR_RETURN_IF_ERROR(AddPlaceholders(inputs, "cond_input", &cond->shared->graph, cond_inputs.get()));
+    MR_RETURN_IF_ERROR(AddPlaceholders(inputs, "body_input", &body->shared->graph, body_inputs.get()));
+  }
+  cond->loop_parent = parent.shared;
+  cond->loop_inputs = inputs;
+  return TF_WhileParams{count,          cond.release(),        cond_inputs.release(),  {nullptr, -1},
+                        body.release(), body_inputs.release(), body_outputs.release(), nullptr};
+}
+
+void Free(const TF_WhileParams& params) {
+  delete params.cond_graph;
+  delete params.body_graph;
+  delete[] params.cond_inputs;
+  delete[] params.body_inputs;
+  delete[] params.body_outputs;
+}
+
+// The GraphDef of a subgraph without its loop placeholders.
+StatusOr<millrace::wire::GraphDef> SubgraphDef(TF_Graph& graph, const TF_Output* inputs, int count) {
+  millrace::wire::GraphDef def;
+  {
+    absl::ReaderMutexLock lock(&graph.shared->mu);
+    MR_ASSIGN_OR_RETURN(def, millrace::GraphToProto(graph.shared->graph));
+  }
+  std::set<absl::string_view> placeholders;
+  for (int i = 0; i < count; ++i) placeholders.insert(AsOutput(inputs[i]).node->name());
+  std::erase_if(def.node, [&](const auto& node) { return placeholders.count(node.name) > 0; });
+  return def;
+}
+
+// Copies a subgraph below `prefix`; `values` take the place of its placeholders, and what has no inputs waits for
+// `pivot`.
+StatusOr<std::vector<Output>> CopySubgraph(const millrace::wire::GraphDef& def, const std::string& prefix,
+                                           const TF_Output* inputs, const std::vector<Output>& values, Node* pivot,
+                                           const TF_Output* outputs, int num_outputs, Graph* graph) {
+  millrace::ImportOptions options;
+  options.prefix = prefix;
+  options.control_dependencies.push_back(pivot);
+  for (size_t i = 0; i < values.size(); ++i) options.input_map[AsOutput(inputs[i]).ToString()] = values[i];
+  for (int i = 0; i < num_outputs; ++i) options.return_outputs.push_back(AsOutput(outputs[i]).ToString());
+  MR_ASSIGN_OR_RETURN(millrace::ImportResult result, millrace::ImportGraphDef(def, options, graph));
+  return std::move(result.return_outputs);
+}
+
+class LoopBuilder {
+ public:
+  LoopBuilder(const TF_WhileParams& params, Graph* graph)
+      : params_(params),
+        graph_(graph),
+        name_(graph->UniqueName(params.name)),
+        builder_(GraphBuilder(graph).ScopeExact(name_)) {}
+
+  StatusOr<std::vector<Output>> Build(const millrace::wire::GraphDef& cond, const millrace::wire::GraphDef& body) {
+    const std::vector<Output>& inputs = params_.cond_graph->loop_inputs;
+    std::vector<Output> merges, variables, exits;
+    for (const Output& input : inputs) {
+      Node* enter = builder_.OpNode("Enter", {input}, {{"frame_name", absl::string_view(name_)}});
+      if (enter == nullptr) return builder_.status();
+      merges.push_back(builder_.Op("Merge", {std::vector<Output>{enter->output(0), enter->output(0)}}));
+    }
+    MR_RETURN_IF_ERROR(builder_.status());
+    MR_ASSIGN_OR_RETURN(const std::vector<Output> condition,
+                        CopySubgraph(cond, absl::StrCat(name_, "/cond"), params_.cond_inputs, merges, merges[0].node,
+                                     &params_.cond_output, 1, graph_));
+    const Output loop_cond = builder_.Op("LoopCond", {condition[0]});
+    for (const Output& merge : merges) {
+      Node* branch = builder_.OpNode("Switch", {merge, loop_cond});
+      if (branch == nullptr) return builder_.status();
+      exits.push_back(builder_.Op("Exit", {branch->output(0)}));
+      variables.push_back(builder_.Identity(branch->output(1)));
+    }
+    MR_RETURN_IF_ERROR(builder_.status());
+    MR_ASSIGN_OR_RETURN(const std::vector<Output> next,
+                        CopySubgraph(body, absl::StrCat(name_, "/body"), params_.body_inputs, variables,
+                                     variables[0].node, params_.body_outputs, params_.ninputs, graph_));
+    for (size_t i = 0; i < merges.size(); ++i) {
+      const Output back = builder_.Op("NextIteration", {next[i]});
+      MR_RETURN_IF_ERROR(builder_.status());
+      MR_RETURN_IF_ERROR(graph_->SetInput(merges[i].node, 1, back));
+    }
+    return exits;
+  }
+
+ private:
+  const TF_WhileParams& params_;
+  Graph* graph_;
+  const std::string name_;
+  const GraphBuilder builder_;
+};
+
+Status CheckParams(const TF_WhileParams& params) {
+  MR_CAPI_REQUIRE(params.cond_graph);
+  MR_CAPI_REQUIRE(params.body_graph);
+  if (params.name == nullptr || params.name[0] == '\0') return InvalidArgument("the loop has no name");
+  MR_RETURN_IF_ERROR(millrace::capi::CheckOutput(params.cond_output, "cond_output"));
+  if (AsOutput(params.cond_output).dtype() != DType::kBool) {
+    return InvalidArgument("cond_output must be bool, got ", millrace::DTypeName(AsOutput(params.cond_output).dtype()));
+  }
+  const std::vector<Output>& inputs = params.cond_graph->loop_inputs;
+  for (int i = 0; i < params.ninputs; ++i) {
+    MR_RETURN_IF_ERROR(millrace::capi::CheckOutput(params.body_outputs[i], "body_output", i));
+    const DType got = BaseType(AsOutput(params.body_outputs[i]).dtype());
+    const DType want = BaseType(inputs[static_cast<size_t>(i)].dtype());
+    if (got != want) {
+      return InvalidArgument("body_output ", i, " has type ", millrace::DTypeName(got), ", but the loop's variable ",
+                             millrace::DTypeName(want));
+    }
+  }
+  return absl::OkStatus();
+}
+
+Status Finish(const TF_WhileParams& params, TF_Output* outputs) {
+  MR_RETURN_IF_ERROR(CheckParams(params));
+  MR_CAPI_REQUIRE(outputs);
+  MR_ASSIGN_OR_RETURN(const auto cond, SubgraphDef(*params.cond_graph, params.cond_inputs, params.ninputs));
+  MR_ASSIGN_OR_RETURN(const auto body, SubgraphDef(*params.body_graph, params.body_inputs, params.ninputs));
+  SharedGraph& parent = *params.cond_graph->loop_parent;
+  absl::MutexLock lock(&parent.mu);
+  LoopBuilder loop(params, &parent.graph);
+  MR_ASSIGN_OR_RETURN(const std::vector<Output> exits, loop.Build(cond, body));
+  for (size_t i = 0; i < exits.size(); ++i) outputs[i] = AsTfOutput(exits[i]);
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+extern "C" {
+
+TF_WhileParams TF_NewWhile(TF_Graph* g, TF_Output* inputs, int ninputs, TF_Status* status) {
+  TF_WhileParams* made = nullptr;
+  millrace::capi::Guarded(status, [&]() -> Status {
+    MR_CAPI_REQUIRE(g);
+    MR_ASSIGN_OR_RETURN(const std::vector<Output> list, millrace::capi::MakeOutputs(inputs, ninputs, "inputs"));
+    if (list.empty()) return InvalidArgument("a loop needs at least one variable");
+    MR_ASSIGN_OR_RETURN(const TF_WhileParams params, Start(*g, list));
+    made = new TF_WhileParams(params);
+    return absl::OkStatus();
+  });
+  if (made == nullptr) return kNoLoop;
+  const std::unique_ptr<TF_WhileParams> owned(made);
+  return *owned;
+}
+
+void TF_FinishWhile(const TF_WhileParams* params, TF_Status* status, TF_Output* outputs) {
+  millrace::capi::Guarded(status, [&]() -> Status {
+    MR_CAPI_REQUIRE(params);
+    return Finish(*params, outputs);
+  });
+  if (params != nullptr) Free(*params);
+}
+
+void TF_AbortWhile(const TF_WhileParams* params) {
+  if (params != nullptr) Free(*params);
+}
+
+}  // extern "C"

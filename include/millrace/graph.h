@@ -6,6 +6,7 @@
 #include <source_location>
 
 #include "millrace/attr.h"
+#include "millrace/c_api_training.h"
 
 namespace millrace {
 inline namespace MILLRACE_CLIENT {
@@ -124,6 +125,7 @@ class Graph {
 
  private:
   friend class Scope;
+  friend class Model;
   struct State {
     State() : graph(Api().NewGraph()) {}
     ~State() { Api().DeleteGraph(graph); }
@@ -184,6 +186,7 @@ class Scope {
     return s;
   }
   Graph& graph() { return graph_; }
+  const std::string& prefix() const { return prefix_; }  // "" or "a/b/"
   const Status& status() const { return graph_.status(); }
 
   // scope.Op("MatMul", {a, b}, {{"transpose_a", true}}). Attributes that the inputs determine are left out.
@@ -191,15 +194,27 @@ class Scope {
                const std::source_location& where = std::source_location::current()) {
     if (!graph_.status().ok()) return Fail(graph_.status());
     std::vector<std::vector<TF_Output>> args;
-    for (const Input& input : inputs) {
-      if (input.is_constant_) {
-        args.push_back({Output(ConstOp(input.constant_, "Const", where)).get()});
-        if (!graph_.status().ok()) return Operation();
-      } else {
-        args.push_back(Graph::Raw(input.outputs_));
-      }
-    }
+    if (!Arguments(inputs, where, &args)) return Operation();
     return Build(type, name_.empty() ? type : name_, inputs, args, attrs, where);
+  }
+
+  // Expands a composite (docs/composites.md): what is made of ops, like dropout or a loss. All its outputs.
+  std::vector<Output> Composite(const char* type, const std::vector<Input>& inputs, const Attrs& attrs = {},
+                                const std::source_location& where = std::source_location::current()) {
+    if (!graph_.status().ok()) return Fail(graph_.status()), std::vector<Output>();
+    std::vector<std::vector<TF_Output>> args;
+    if (!Arguments(inputs, where, &args)) return {};
+    Status error;
+    TF_OperationDescription* desc = Describe(type, name_.empty() ? type : name_, inputs, args, attrs, where, &error);
+    constexpr int kMaxOutputs = 64;
+    TF_Output outputs[kMaxOutputs];
+    internal::CallStatus status;
+    const int n = MR_FinishComposite(desc, outputs, kMaxOutputs, status);
+    if (error.ok()) error = status.Get();
+    if (!error.ok()) return Fail(error), std::vector<Output>();
+    std::vector<Output> made;
+    for (int i = 0; i < n; ++i) made.emplace_back(outputs[i]);
+    return made;
   }
 
   Output Const(const Tensor& value, const std::source_location& where = std::source_location::current()) {
@@ -218,13 +233,26 @@ class Scope {
     return Build("Const", name, {}, {}, {{"value", value}, {"dtype", value.dtype()}}, where);
   }
 
-  Operation Build(const char* type, const std::string& name, const std::vector<Input>& inputs,
-                  const std::vector<std::vector<TF_Output>>& args, const Attrs& attrs,
-                  const std::source_location& where) {
+  // The inputs as tensors of the graph; false after an error.
+  bool Arguments(const std::vector<Input>& inputs, const std::source_location& where,
+                 std::vector<std::vector<TF_Output>>* args) {
+    for (const Input& input : inputs) {
+      if (input.is_constant_) {
+        args->push_back({Output(ConstOp(input.constant_, "Const", where)).get()});
+        if (!graph_.status().ok()) return false;
+      } else {
+        args->push_back(Graph::Raw(input.outputs_));
+      }
+    }
+    return true;
+  }
+
+  TF_OperationDescription* Describe(const char* type, const std::string& name, const std::vector<Input>& inputs,
+                                    const std::vector<std::vector<TF_Output>>& args, const Attrs& attrs,
+                                    const std::source_location& where, Status* error) {
     const MR_Api& api = Api();
     internal::CallStatus status;
     TF_OperationDescription* desc = api.NewOperation(graph_.get(), type, graph_.UniqueName(prefix_ + name).c_str());
-    Status error;
     for (size_t i = 0; i < args.size(); ++i) {
       if (inputs[i].is_list_) {
         api.AddInputList(desc, args[i].data(), static_cast<int>(args[i].size()));
@@ -234,13 +262,22 @@ class Scope {
     }
     for (const NamedAttr& attr : attrs) {
       attr.value.Set(desc, attr.name, status);
-      if (error.ok()) error = status.Get();
+      if (error->ok()) *error = status.Get();
     }
     for (const Operation& op : control_) api.AddControlInput(desc, op.get());
     for (const Operation& op : colocate_) api.ColocateWith(desc, op.get());
     if (!device_.empty()) api.SetDevice(desc, device_.c_str());
     api.SetLocation(desc, where.file_name(), static_cast<int>(where.line()));
-    TF_Operation* oper = api.FinishOperation(desc, status);
+    return desc;
+  }
+
+  Operation Build(const char* type, const std::string& name, const std::vector<Input>& inputs,
+                  const std::vector<std::vector<TF_Output>>& args, const Attrs& attrs,
+                  const std::source_location& where) {
+    Status error;
+    TF_OperationDescription* desc = Describe(type, name, inputs, args, attrs, where, &error);
+    internal::CallStatus status;
+    TF_Operation* oper = Api().FinishOperation(desc, status);
     if (error.ok()) error = status.Get();
     return error.ok() ? Operation(oper) : Fail(error);
   }

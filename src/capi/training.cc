@@ -125,13 +125,13 @@ TF_Operation* MR_Minimize(TF_Graph* graph, const char* optimizer, const char* na
     }
     absl::MutexLock lock(&graph->shared->mu);
     const GraphBuilder root(&graph->shared->graph);
-    const GraphBuilder b = name && *name ? root.Scope(name) : root;
+    if (name) request.name = name;
     MR_ASSIGN_OR_RETURN(const std::vector<Gradient> gradients,
-                        millrace::AddGradients(b.Scope("gradients"), {AsOutput(loss)}, variables));
+                        millrace::AddGradients(root.Scope("gradients"), {AsOutput(loss)}, variables));
     std::vector<std::pair<Output, Gradient>> list;
     for (size_t i = 0; i < variables.size(); ++i) list.emplace_back(variables[i], gradients[i]);
-    if (clip_global_norm > 0) MR_RETURN_IF_ERROR(ClipDense(b, clip_global_norm, list));
-    MR_ASSIGN_OR_RETURN(Node * train, millrace::ApplyGradients(b, request, list));
+    if (clip_global_norm > 0) MR_RETURN_IF_ERROR(ClipDense(root, clip_global_norm, list));
+    MR_ASSIGN_OR_RETURN(Node * train, millrace::ApplyGradients(root, request, list));
     return AsOperation(train);
   });
 }

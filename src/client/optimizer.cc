@@ -41,7 +41,11 @@ namespace {
 
 class Updater {
  public:
-  Updater(const GraphBuilder& b, const UpdateRequest& request) : b_(b), request_(request), def_(*request.optimizer) {}
+  Updater(const GraphBuilder& root, const UpdateRequest& request)
+      : root_(root),
+        b_(root.Scope(request.name.empty() ? request.optimizer->name : request.name)),
+        request_(request),
+        def_(*request.optimizer) {}
 
   StatusOr<Node*> Run(const std::vector<std::pair<Output, Gradient>>& list) {
     MR_RETURN_IF_ERROR(CheckHyper());
@@ -90,7 +94,7 @@ class Updater {
   StatusOr<Output> Power(const std::string& name, DType t) {
     Output& cached = power_[{name, t}];
     if (!cached) {
-      MR_ASSIGN_OR_RETURN(const ClientVariable v, AddVariable(b_, absl::StrCat(name, "_power"), Hyper(name, t)));
+      MR_ASSIGN_OR_RETURN(const ClientVariable v, AddVariable(root_, absl::StrCat(name, "_power"), Hyper(name, t)));
       cached = v.ref;
       powers_in_use_.push_back(v.ref);
       factor_[v.ref.node] = Hyper(name, t);
@@ -109,7 +113,7 @@ class Updater {
     }
     const DType t = BaseType(variable.dtype());
     for (const auto& [name, initial] : def_.slots) {
-      const GraphBuilder at = b_.ScopeExact(variable.node->name());
+      const GraphBuilder at = root_.ScopeExact(variable.node->name());
       const Output dims = at.Const(Tensor::Vector<int64_t>(variable.shape().dims()));
       const Output value = at.Op("Fill", {dims, at.ScalarOf(t, initial)});
       MR_ASSIGN_OR_RETURN(const ClientVariable v, AddVariable(at, name, value));
@@ -174,6 +178,7 @@ class Updater {
     return n;
   }
 
+  const GraphBuilder root_;
   const GraphBuilder b_;
   const UpdateRequest& request_;
   const OptimizerDef& def_;

@@ -30,10 +30,11 @@ struct UpdateRequest {
   const OptimizerDef* optimizer = nullptr;
   std::map<std::string, Output> hyper;  // overrides; scalars, cast to each variable's dtype
   bool use_nesterov = false;
+  std::string name;                     // scope of the updates; slots are named after their variables
   Output global_step;                   // optional integer variable, incremented after the updates
 };
 
-// Adds slots and one update per variable; returns the node that runs them all. Sparse gradients use the sparse update
+// `b` has no scope. Adds slots and one update per variable; returns the node that runs them all. Sparse gradients use the sparse update
 // where the rule has one, and are made dense otherwise. InvalidArgument: a variable that is not a VariableV2 reference, an
 // unknown hyper-parameter, no gradient at all.
 StatusOr<Node*> ApplyGradients(const GraphBuilder& b, const UpdateRequest& request,

@@ -14,7 +14,10 @@ StatusOr<ClientVariable> AddVariable(const GraphBuilder& b, absl::string_view na
   ClientVariable v;
   v.ref = b.WithName(name).Op("VariableV2", {}, {{"dtype", dtype}, {"shape", initial.shape()}});
   MR_RETURN_IF_ERROR(b.status());
-  const GraphBuilder inside = b.ScopeExact(v.ref.node->name()).ColocateWith(v.ref.node);
+  // The variable's unique name, seen from the scope of `b`.
+  absl::string_view own = v.ref.node->name();
+  if (!b.scope().empty()) own.remove_prefix(b.scope().size() + 1);
+  const GraphBuilder inside = b.ScopeExact(own).ColocateWith(v.ref.node);
   v.assign = inside.WithName("Assign").OpNode("Assign", {v.ref, initial});
   v.read = inside.WithName("read").Op("Identity", {v.ref});
   MR_RETURN_IF_ERROR(b.status());

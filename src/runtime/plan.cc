@@ -232,8 +232,8 @@ class PlanCompiler {
         place(d.temp, 1);
         d.temp = renamed[static_cast<size_t>(d.temp)];
         d.source = renamed[static_cast<size_t>(d.source)];
-        free_blocks[1].push_back(d.temp);
       }
+      for (const Dereference& d : links.dereferences) free_blocks[1].push_back(d.temp);
       for (int32_t r = n.release_begin; r < n.release_end; ++r) {
         int32_t& slot = plan_->releases_[static_cast<size_t>(r)];
         const int first = block_of[static_cast<size_t>(slot)];

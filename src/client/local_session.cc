@@ -24,6 +24,7 @@ CoordinatorOptions OptionsFrom(const wire::ConfigProto& config) {
     const bool on = opt.opt_level >= 0;
     o.passes.fold_constants = on || opt.do_constant_folding;
     o.passes.merge_common_subexpressions = on || opt.do_common_subexpression_elimination;
+    o.passes.drop_order_only_work = on;
     if (opt.max_folded_constant_in_bytes > 0) o.passes.max_folded_bytes = opt.max_folded_constant_in_bytes;
   }
   return o;

@@ -26,6 +26,7 @@ StatusOr<std::vector<Partition>> RunPasses(std::unique_ptr<Graph> graph, const P
   const Pass passes[] = {
       {"fold constants", env.fold_constants && env.evaluate != nullptr, [&] { return FoldConstants(g, env); }},
       {"merge common subexpressions", env.merge_common_subexpressions, [&] { return MergeCommonSubexpressions(g); }},
+      {"drop work wanted for its order alone", env.drop_order_only_work, [&] { return DropOrderOnlyWork(g); }},
       {"place", true, [&] { return Place(g, env); }},
   };
   for (const Pass& pass : passes) {

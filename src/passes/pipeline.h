@@ -25,6 +25,7 @@ struct PassEnvironment {
   std::function<StatusOr<std::vector<Tensor>>(const Node&, const std::vector<Tensor>& inputs)> evaluate;
   bool fold_constants = true;
   bool merge_common_subexpressions = true;
+  bool drop_order_only_work = true;
   int64_t max_folded_bytes = 10 << 20;
   bool soft_placement = false;   // a constraint that cannot be met is dropped, with a log line
   bool log_placement = false;
@@ -35,12 +36,13 @@ struct Partition {
   std::unique_ptr<Graph> graph;
 };
 
-// fold -> merge -> place -> partition. The input must be pruned and verified.
+// fold -> merge -> drop -> place -> partition. The input must be pruned and verified.
 StatusOr<std::vector<Partition>> RunPasses(std::unique_ptr<Graph> graph, const PassEnvironment& env);
 
 // The single passes.
 Status FoldConstants(Graph& graph, const PassEnvironment& env);
 Status MergeCommonSubexpressions(Graph& graph);
+Status DropOrderOnlyWork(Graph& graph);
 Status Place(Graph& graph, const PassEnvironment& env);
 StatusOr<std::vector<Partition>> PartitionGraph(std::unique_ptr<Graph> graph, const PassEnvironment& env);
 

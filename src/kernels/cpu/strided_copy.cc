@@ -60,17 +60,53 @@ void CopyRuns(char* dst, const char* src, const Block& b) {
   for (int64_t r = 0; r < b.rows; ++r) CopyRun(dst + r * b.dst_row, src + r * b.src_row, b.n);
 }
 
-// Doubles what is already there, so that long fills run at the speed of memcpy.
+template <typename T>
+struct Vector16 {
+  static constexpr int kLanes = 16 / static_cast<int>(sizeof(T));
+  typedef T Type __attribute__((vector_size(16)));
+};
+
+// Whole vectors, the last one overlapping the one before.
 template <typename T>
 void FillRun(char* dst, T value, int64_t n) {
   constexpr int64_t kSize = sizeof(T);
-  const int64_t head = std::min<int64_t>(n, 32);
-  for (int64_t i = 0; i < head; ++i) Store(dst + i * kSize, value);
-  for (int64_t done = head; done < n;) {
-    const int64_t step = std::min({done, n - done, 8192 / kSize});
-    std::memcpy(dst + done * kSize, dst, static_cast<size_t>(step * kSize));
-    done += step;
+  const int64_t bytes = n * kSize;
+  if (bytes < 16) {
+    for (int64_t i = 0; i < n; ++i) Store(dst + i * kSize, value);
+    return;
   }
+  char pattern[16];
+  for (int64_t i = 0; i < 16; i += kSize) Store(pattern + i, value);
+  const auto vector = Load<typename Vector16<uint8_t>::Type>(pattern);
+  int64_t at = 0;
+  for (; at + 64 <= bytes; at += 64) {
+    Store(dst + at, vector);
+    Store(dst + at + 16, vector);
+    Store(dst + at + 32, vector);
+    Store(dst + at + 48, vector);
+  }
+  for (; at + 16 <= bytes; at += 16) Store(dst + at, vector);
+  Store(dst + bytes - 16, vector);
+}
+
+template <typename T, size_t... I>
+inline typename Vector16<T>::Type Reversed(typename Vector16<T>::Type v, std::index_sequence<I...>) {
+  return __builtin_shufflevector(v, v, (Vector16<T>::kLanes - 1 - static_cast<int>(I))...);
+}
+
+// dst[i] = src[-i].
+template <typename T>
+void ReverseRun(char* dst, const char* src, int64_t n) {
+  constexpr int64_t kSize = sizeof(T);
+  int64_t i = 0;
+  if constexpr (kSize < 16) {
+    constexpr int64_t kLanes = Vector16<T>::kLanes;
+    for (; i + kLanes <= n; i += kLanes) {
+      const auto v = Load<typename Vector16<T>::Type>(src - (i + kLanes - 1) * kSize);
+      Store(dst + i * kSize, Reversed<T>(v, std::make_index_sequence<kLanes>()));
+    }
+  }
+  for (; i < n; ++i) Store(dst + i * kSize, Load<T>(src - i * kSize));
 }
 
 template <typename T>
@@ -83,6 +119,8 @@ void CopyItems(char* dst, const char* src, const Block& b) {
       for (int64_t i = 0; i < b.n; ++i) Store(d + i * b.dst_stride, Load<T>(s + i * b.src_stride));
     } else if (b.src_stride == 0) {
       FillRun(d, Load<T>(s), b.n);
+    } else if (b.src_stride == -kSize) {
+      ReverseRun<T>(d, s, b.n);
     } else {
       for (int64_t i = 0; i < b.n; ++i) Store(d + i * kSize, Load<T>(s + i * b.src_stride));
     }
@@ -135,12 +173,6 @@ void TransposeNarrow(char* dst, const char* src, const Block& b) {
     }
   }
 }
-
-template <typename T>
-struct Vector16 {
-  static constexpr int kLanes = 16 / static_cast<int>(sizeof(T));
-  typedef T Type __attribute__((vector_size(16)));
-};
 
 template <typename T, size_t... I>
 inline void InterleaveWith(typename Vector16<T>::Type a, typename Vector16<T>::Type b, typename Vector16<T>::Type* low,

@@ -32,8 +32,15 @@ Status IntegerRange(KernelContext& ctx) {
   MR_ASSIGN_OR_RETURN(Tensor * out, ctx.AllocateOutput(0, shape));
   T* y = out->mutable_data<T>();
   ctx.ParallelFor(shape.num_elements(), 0.5, [&](int64_t begin, int64_t end) {
-    U v = static_cast<U>(start) + static_cast<U>(begin) * static_cast<U>(delta);
-    for (int64_t i = begin; i < end; ++i, v += static_cast<U>(delta)) y[i] = static_cast<T>(v);
+    const U d = static_cast<U>(delta);
+    U lanes[16];
+    for (U k = 0; k < 16; ++k) lanes[k] = k * d;
+    U v = static_cast<U>(start) + static_cast<U>(begin) * d;
+    int64_t i = begin;
+    for (; i + 16 <= end; i += 16, v += 16 * d) {
+      for (int64_t k = 0; k < 16; ++k) y[i + k] = static_cast<T>(v + lanes[k]);
+    }
+    for (; i < end; ++i, v += d) y[i] = static_cast<T>(v);
   });
   return absl::OkStatus();
 }
@@ -104,8 +111,15 @@ Status Bincount(KernelContext& ctx) {
     T* bins = out->mutable_data<T>();
     const int32_t* a = arr.data<int32_t>();
     const T* w = weights.data<T>();
-    for (int64_t i = 0; i < arr.num_elements(); ++i) {
-      if (a[i] < size) CombineInto<RowOp::kAdd>(bins[a[i]], weighted ? w[i] : T{1});
+    const int64_t n = arr.num_elements();
+    if (weighted) {
+      for (int64_t i = 0; i < n; ++i) {
+        if (a[i] < size) CombineInto<RowOp::kAdd>(bins[a[i]], w[i]);
+      }
+    } else {
+      for (int64_t i = 0; i < n; ++i) {
+        if (a[i] < size) CombineInto<RowOp::kAdd>(bins[a[i]], T{1});
+      }
     }
   });
   return absl::OkStatus();

@@ -44,23 +44,40 @@ struct Bytes16 {
   uint64_t lo, hi;
 };
 
+// The first of n elements for which `bad` holds, or -1. Blocks without one take no branch per element.
+template <typename T, typename Bad>
+int64_t FirstBad(const T* p, int64_t n, const Bad& bad) {
+  constexpr int64_t kBlock = 1024;
+  for (int64_t at = 0; at < n; at += kBlock) {
+    const int64_t end = std::min(n, at + kBlock);
+    unsigned found = 0;
+    int64_t i = at;
+    for (; i + 16 <= end; i += 16) {
+      for (int64_t k = 0; k < 16; ++k) found |= static_cast<unsigned>(bad(p[i + k]));
+    }
+    for (; i < end; ++i) found |= static_cast<unsigned>(bad(p[i]));
+    if (!found) continue;
+    for (i = at; i < end; ++i) {
+      if (bad(p[i])) return i;
+    }
+  }
+  return -1;
+}
+
 template <typename Index>
 int64_t FirstOutside(const Index* ids, int64_t n, int64_t limit) {
   using U = std::make_unsigned_t<Index>;
   const int64_t most = int64_t{std::numeric_limits<Index>::max()};
   // A limit beyond the type's range excludes only negatives, which are the large unsigned numbers.
   const U bound = limit > most ? static_cast<U>(static_cast<U>(most) + 1) : static_cast<U>(limit);
-  constexpr int64_t kBlock = 1024;
-  for (int64_t at = 0; at < n; at += kBlock) {
-    const int64_t end = std::min(n, at + kBlock);
-    unsigned bad = 0;
-    for (int64_t i = at; i < end; ++i) bad |= static_cast<U>(ids[i]) >= bound;
-    if (!bad) continue;
-    for (int64_t i = at; i < end; ++i) {
-      if (static_cast<U>(ids[i]) >= bound) return i;
-    }
-  }
-  return -1;
+  return FirstBad(ids, n, [bound](Index v) { return static_cast<U>(v) >= bound; });
+}
+
+template <typename Index>
+int64_t FirstNotBelow(const Index* ids, int64_t n, int64_t limit) {
+  if (limit > int64_t{std::numeric_limits<Index>::max()}) return -1;
+  const Index bound = static_cast<Index>(limit);
+  return FirstBad(ids, n, [bound](Index v) { return v >= bound; });
 }
 
 }  // namespace
@@ -169,6 +186,17 @@ Status CheckIndices(absl::string_view name, const Tensor& t, int64_t limit) {
   return at < 0 ? absl::OkStatus() : IndexOutOfRange(name, t.shape(), at, t.data<int64_t>()[at], limit);
 }
 
+Status CheckIndicesBelow(absl::string_view name, const Tensor& t, int64_t limit) {
+  const int64_t n = t.num_elements();
+  if (t.dtype() == DType::kInt32) {
+    const int64_t at = FirstNotBelow(t.data<int32_t>(), n, limit);
+    return at < 0 ? absl::OkStatus() : IndexOutOfRange(name, t.shape(), at, t.data<int32_t>()[at], limit);
+  }
+  if (t.dtype() != DType::kInt64) return InvalidArgument(name, " must be int32 or int64, got ", DTypeName(t.dtype()));
+  const int64_t at = FirstNotBelow(t.data<int64_t>(), n, limit);
+  return at < 0 ? absl::OkStatus() : IndexOutOfRange(name, t.shape(), at, t.data<int64_t>()[at], limit);
+}
+
 Status RequireScalar(absl::string_view name, const Tensor& t) {
   return t.rank() == 0 ? absl::OkStatus()
                        : InvalidArgument(name, " must be a scalar, got shape ", t.shape().ToString());
@@ -187,7 +215,14 @@ StatusOr<WideIndices> WideIndices::Make(KernelContext& ctx, const Tensor& indice
   if (indices.dtype() != DType::kInt32) return InvalidArgument("indices must be int32 or int64");
   MR_ASSIGN_OR_RETURN(w.tensor_, ctx.AllocateTemp(DType::kInt64, indices.shape()));
   const int32_t* from = indices.data<int32_t>();
-  std::copy(from, from + indices.num_elements(), w.tensor_.mutable_data<int64_t>());
+  int64_t* to = w.tensor_.mutable_data<int64_t>();
+  ctx.ParallelFor(indices.num_elements(), 0.5, [&](int64_t begin, int64_t end) {
+    int64_t i = begin;
+    for (; i + 16 <= end; i += 16) {
+      for (int64_t k = 0; k < 16; ++k) to[i + k] = from[i + k];
+    }
+    for (; i < end; ++i) to[i] = from[i];
+  });
   return w;
 }
 

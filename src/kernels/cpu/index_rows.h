@@ -47,6 +47,8 @@ std::vector<int64_t> DimsOf(const Shape& s, int from, int to);
 Status IndexOutOfRange(absl::string_view name, const Shape& shape, int64_t at, int64_t value, int64_t limit);
 // InvalidArgument unless every element of the int32 or int64 tensor lies in [0, limit).
 Status CheckIndices(absl::string_view name, const Tensor& indices, int64_t limit);
+// The same for lists in which negative indices stand for "none".
+Status CheckIndicesBelow(absl::string_view name, const Tensor& indices, int64_t limit);
 // InvalidArgument unless t holds one element in a scalar; names it.
 Status RequireScalar(absl::string_view name, const Tensor& t);
 Status RequireVector(absl::string_view name, const Tensor& t);

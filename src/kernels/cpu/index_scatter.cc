@@ -59,8 +59,8 @@ void ForParts(KernelContext& ctx, const RowScatter& s, const F& run) {
     });
     return;
   }
-  // Every task reads all indices: more than a few tasks gain nothing on narrow rows.
-  tasks = std::min({tasks, s.dst_rows, s.width >= 8 ? threads : int64_t{4}});
+  // Every task reads all indices and guesses which are its own: on narrow rows that costs more than it gains.
+  tasks = s.width < 16 ? 1 : std::min(tasks, s.dst_rows);
   if (tasks <= 1) return run(Part{0, s.dst_rows, 0, s.width});
   ctx.ParallelFor(tasks, 1e6, [&](int64_t begin, int64_t end) {
     const auto bound = [&](int64_t t) { return s.dst_rows / tasks * t + std::min(t, s.dst_rows % tasks); };

@@ -57,8 +57,7 @@ class Reducer {
     while (begin < end && begin > 0 && s_.ids[begin] == s_.ids[begin - 1]) ++begin;
     for (int64_t i = begin; i < end;) {
       const int64_t id = s_.ids[i];
-      int64_t stop = i + 1;
-      while (stop < s_.n && s_.ids[stop] == id) ++stop;
+      const int64_t stop = EndOfSegment(i);
       FillGap(i == 0 ? 0 : s_.ids[i - 1] + 1, id, c0, c1);
       T* out = out_ + id * s_.width + c0;
       if constexpr (std::is_same_v<A, T>) {
@@ -72,6 +71,15 @@ class Reducer {
   }
 
  private:
+  // Ids are sorted: doubling steps, then halving.
+  int64_t EndOfSegment(int64_t i) const {
+    const int64_t id = s_.ids[i];
+    int64_t step = 1;
+    while (i + step < s_.n && s_.ids[i + step] == id) step *= 2;
+    const int64_t* end = s_.ids + std::min(i + step, s_.n);
+    return std::upper_bound(s_.ids + i + step / 2, end, id) - s_.ids;
+  }
+
   const T* Row(int64_t i, int64_t c0) const { return data_ + (s_.rows ? s_.rows[i] : i) * s_.width + c0; }
 
   void FillGap(int64_t from, int64_t to, int64_t c0, int64_t c1) const {
@@ -121,7 +129,19 @@ StatusOr<int64_t> SegmentCount(const WideIndices& w) {
   const int64_t n = w.size();
   if (n == 0) return 0;
   if (ids[0] < 0) return InvalidArgument("segment_ids[0] = ", ids[0], " is negative");
-  for (int64_t i = 1; i < n; ++i) {
+  // Where no id is negative, the top bit of a difference says that ids descend.
+  uint64_t bits = 0;
+  int64_t at = 1;
+  auto step = [&](int64_t i) {
+    const uint64_t v = static_cast<uint64_t>(ids[i]);
+    bits |= v | (v - static_cast<uint64_t>(ids[i - 1]));
+  };
+  for (; at + 16 <= n; at += 16) {
+    for (int64_t k = 0; k < 16; ++k) step(at + k);
+  }
+  for (; at < n; ++at) step(at);
+  const bool descends = bits >> 63;
+  for (int64_t i = 1; descends && i < n; ++i) {
     if (ids[i] < ids[i - 1]) {
       return InvalidArgument("segment_ids must be sorted, but segment_ids[", i, "] = ", ids[i], " follows ",
                              ids[i - 1]);

@@ -107,11 +107,7 @@ Status UnsortedSegment(KernelContext& ctx) {
                            ", must begin with the shape of segment_ids, ", ids.shape().ToString());
   }
   MR_ASSIGN_OR_RETURN(WideIndices rows, WideIndices::Make(ctx, ids));
-  const int64_t* worst = std::max_element(rows.data(), rows.data() + rows.size());
-  if (data.num_elements() > 0 && rows.size() > 0 && *worst >= count) {
-    const int64_t* first = std::find_if(rows.data(), worst, [&](int64_t v) { return v >= count; });
-    return IndexOutOfRange("segment_ids", ids.shape(), first - rows.data(), *first, count);
-  }
+  if (data.num_elements() > 0) MR_RETURN_IF_ERROR(CheckIndicesBelow("segment_ids", ids, count));
   MR_ASSIGN_OR_RETURN(Shape shape, RowsOfShape(count, data.shape(), ids.rank()));
   MR_ASSIGN_OR_RETURN(Tensor * out, ctx.AllocateOutput(0, shape));
   FillNeutral<op>(out);

@@ -14,8 +14,13 @@ namespace {
 // Elements whose bits under `mask` are not all zero: a mask without the sign takes -0.0 for zero.
 template <typename U>
 int64_t CountSet(const U* p, int64_t n, U mask) {
-  int64_t count = 0;
-  for (int64_t i = 0; i < n; ++i) count += (p[i] & mask) != 0;
+  int64_t count = 0, i = 0;
+  for (; i + 16 <= n; i += 16) {
+    unsigned some = 0;
+    for (int64_t k = 0; k < 16; ++k) some += (p[i + k] & mask) != 0 ? 1u : 0u;
+    count += some;
+  }
+  for (; i < n; ++i) count += (p[i] & mask) != 0;
   return count;
 }
 
@@ -44,18 +49,39 @@ class Coordinates {
   std::vector<int64_t> c_;
 };
 
+// Coordinates of the hits of one row: the row's own coordinates, then the column.
+void WriteHits(const std::vector<int64_t>& row, const uint32_t* hits, int64_t count, int64_t* out) {
+  const size_t rank = row.size();
+  const int64_t first = row.back();
+  if (rank == 1) {
+    for (int64_t h = 0; h < count; ++h) out[h] = first + hits[h];
+  } else if (rank == 2) {
+    for (int64_t h = 0; h < count; ++h) {
+      out[2 * h] = row[0];
+      out[2 * h + 1] = first + hits[h];
+    }
+  } else {
+    for (int64_t h = 0; h < count; ++h, out += rank) {
+      for (size_t d = 0; d + 1 < rank; ++d) out[d] = row[d];
+      out[rank - 1] = first + hits[h];
+    }
+  }
+}
+
 template <typename U>
 void WriteWhere(const U* p, U mask, const Shape& shape, int64_t begin, int64_t end, int64_t* out) {
-  const size_t rank = static_cast<size_t>(shape.rank());
+  constexpr int64_t kChunk = 1024;
+  uint32_t hits[kChunk];
   Coordinates c(shape, begin);
   while (begin < end) {
-    const int64_t n = std::min(end - begin, c.RowLeft());
+    const int64_t n = std::min({end - begin, c.RowLeft(), kChunk});
+    int64_t count = 0;
     for (int64_t i = 0; i < n; ++i) {
-      if ((p[begin + i] & mask) == 0) continue;
-      std::copy_n(c.at().begin(), rank, out);
-      out[rank - 1] += i;
-      out += rank;
+      hits[count] = static_cast<uint32_t>(i);
+      count += (p[begin + i] & mask) != 0;
     }
+    WriteHits(c.at(), hits, count, out);
+    out += count * shape.rank();
     begin += n;
     c.Skip(n);
   }

@@ -10,6 +10,8 @@
 #include "absl/container/flat_hash_map.h"
 #include "absl/container/flat_hash_set.h"
 #include "autodiff/sum_gradients.h"
+#include "graph/function_call.h"
+#include "graph/verify.h"
 
 namespace millrace {
 namespace {
@@ -26,6 +28,58 @@ bool IsLoopOp(absl::string_view op) {
 }
 bool IsBranchOp(absl::string_view op) {
   return op == "Switch" || op == "RefSwitch" || op == "Merge" || op == "RefMerge";
+}
+
+// The library's gradient function of `name`, called with the arguments and the gradients of all results.
+Status CallGradientFunction(const std::string& gradient, GradContext& c) {
+  CallSpec call{gradient, c.node()->attrs(), c.node()->inputs(), {}, c.b().Scope("call").scope(), c.node()->device()};
+  for (int i = 0; i < c.num_outputs(); ++i) call.inputs.push_back(c.dy(i));
+  MR_RETURN_IF_ERROR(c.status());
+  MR_ASSIGN_OR_RETURN(FunctionBody body, InstantiateFunction(call, &c.b().graph()));
+  if (static_cast<int>(body.outputs.size()) != c.num_inputs()) {
+    return InvalidArgument("gradient function '", gradient, "' has ", body.outputs.size(), " outputs, wanted ",
+                           c.num_inputs());
+  }
+  for (int i = 0; i < c.num_inputs(); ++i) c.set_dx(i, body.outputs[static_cast<size_t>(i)]);
+  return c.status();
+}
+
+// Without one, the body is stated once more and differentiated: what it computed is not visible from outside the call.
+Status FunctionGradient(const std::string& name, GradContext& c) {
+  Graph& graph = c.b().graph();
+  for (const wire::GradientDef& g : graph.gradient_defs()) {
+    if (g.function_name == name) return CallGradientFunction(g.gradient_func, c);
+  }
+  MR_RETURN_IF_ERROR(VerifyFunctions(graph));
+  CallSpec call{name, c.node()->attrs(), {}, {}, c.b().Scope("call").scope(), c.node()->device()};
+  std::vector<Output> xs;
+  std::vector<int> positions;
+  for (int i = 0; i < c.num_inputs(); ++i) {
+    Output x = c.x(i);
+    if (CarriesGradient(x.dtype()) && BaseType(x.dtype()) != DType::kResource) x = c.b().Identity(x);
+    call.inputs.push_back(x);
+    if (!CarriesGradient(x.dtype())) continue;
+    xs.push_back(x);
+    positions.push_back(i);
+  }
+  MR_RETURN_IF_ERROR(c.status());
+  MR_ASSIGN_OR_RETURN(FunctionBody body, InstantiateFunction(call, &graph));
+  std::vector<Output> ys, grad_ys;
+  for (int i = 0; i < c.num_outputs(); ++i) {
+    if (!c.has_dy(i)) continue;
+    ys.push_back(body.outputs[static_cast<size_t>(i)]);
+    grad_ys.push_back(c.dy(i));
+  }
+  MR_RETURN_IF_ERROR(c.status());
+  MR_ASSIGN_OR_RETURN(std::vector<Gradient> dxs, AddGradients(c.b(), ys, xs, grad_ys));
+  for (size_t k = 0; k < dxs.size(); ++k) {
+    if (dxs[k].dense) {
+      c.set_dx(positions[k], dxs[k].dense);
+    } else if (dxs[k].sparse) {
+      c.set_dx(positions[k], *dxs[k].sparse);
+    }
+  }
+  return c.status();
 }
 
 class BackwardWalk {
@@ -165,7 +219,7 @@ class BackwardWalk {
     const OpDef* op = is_override ? graph_.registry().Find(name) : n->op();
     if (op == nullptr) return NotFound("No gradient is registered under the name '", name, "' for ", n->Describe());
     if (graph_.FindFunction(name) != nullptr) {
-      return Unimplemented("the gradient of a function call, at ", n->Describe());
+      return std::function<Status(GradContext&)>([name](GradContext& c) { return FunctionGradient(name, c); });
     }
     switch (op->gradient_kind) {
       case GradientKind::kFunction:

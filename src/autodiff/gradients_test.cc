@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "absl/strings/match.h"
+#include "graph/graph_def.h"
 
 namespace millrace {
 namespace {
@@ -57,6 +58,10 @@ const OpRegistry& Ops() {
       return c.status();
     });
     r->Add("Merge(inputs:N*T) -> (output:T, value_index:i32) | T:type; N:int>=1");
+    r->Add("Identity(input:T) -> (output:T) | T:type").Shape(LikeFirst).Gradient([](GradContext& c) {
+      c.set_dx(0, c.dy());
+      return c.status();
+    });
     r->Add("Exit(data:T) -> (output:T) | T:type");
     return r;
   }();
@@ -167,6 +172,26 @@ TEST_F(GradientsTest, OverridesByName) {
   g = AddGradients(b_, {with_type("Unheard")}, {x}, {}, options);
   ASSERT_TRUE(g.ok()) << g.status();
   EXPECT_EQ((*g)[0].dense.node->op_name(), "OnesLike");
+}
+
+TEST_F(GradientsTest, GoesThroughFunctionCalls) {
+  wire::GraphDef def;
+  ASSERT_TRUE(wire::DecodeText(
+      "library { function { signature { name: 'F' input_arg { name: 'x' type: DT_FLOAT } output_arg { name: 'y' type: DT_FLOAT } } "
+      "node_def { name: 'm' op: 'Mul' input: 'x' input: 'x' attr { key: 'T' value { type: DT_FLOAT } } } ret { key: 'y' value: "
+      "'m:z:0' } } function { signature { name: 'G' input_arg { name: 'x' type: DT_FLOAT } output_arg { name: 'y' type: DT_FLOAT } } "
+      "ret { key: 'y' value: 'x' } } function { signature { name: 'GGrad' input_arg { name: 'x' type: DT_FLOAT } input_arg { name: "
+      "'dy' type: DT_FLOAT } output_arg { name: 'dx' type: DT_FLOAT } } node_def { name: 'n' op: 'Neg' input: 'dy' attr { key: 'T' "
+      "value { type: DT_FLOAT } } } ret { key: 'dx' value: 'n:y:0' } } gradient { function_name: 'G' gradient_func: 'GGrad' } }",
+      &def).ok());
+  ASSERT_TRUE(ImportGraphDef(def, {}, &graph_).ok());
+  const Output x = Input("x");
+  auto g = AddGradients(b_, {Apply("F", {x})}, {x});
+  ASSERT_TRUE(g.ok()) << g.status();
+  EXPECT_EQ((*g)[0].dense.node->op_name(), "AddN");
+  g = AddGradients(b_, {Apply("G", {x})}, {x});
+  ASSERT_TRUE(g.ok()) << g.status();
+  EXPECT_EQ((*g)[0].dense.node->op_name(), "Neg");
 }
 
 TEST_F(GradientsTest, DeepGraphsDoNotRecurse) {

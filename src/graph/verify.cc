@@ -126,6 +126,8 @@ std::vector<absl::string_view> CallsOf(const Graph& graph, const wire::FunctionD
   return out;
 }
 
+}  // namespace
+
 // Depth-first over the call graph with a stack of our own: no recursion, no chain deeper than the limit.
 Status VerifyFunctions(const Graph& graph) {
   struct Visit {
@@ -169,8 +171,6 @@ Status VerifyFunctions(const Graph& graph) {
   }
   return absl::OkStatus();
 }
-
-}  // namespace
 
 Status VerifyGraph(const Graph& graph) {
   for (const Node* n : graph.nodes()) {

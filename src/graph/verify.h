@@ -8,5 +8,7 @@
 namespace millrace {
 
 Status VerifyGraph(const Graph& graph);
+// The part about functions: none calls itself, no chain of calls is deeper than the limit.
+Status VerifyFunctions(const Graph& graph);
 
 }  // namespace millrace

@@ -4,6 +4,7 @@
 #include <queue>
 
 #include "absl/container/flat_hash_map.h"
+#include "graph/function_call.h"
 
 namespace millrace {
 namespace {
@@ -25,6 +26,7 @@ class Pruner {
     MR_RETURN_IF_ERROR(CopyNeeded());
     MR_RETURN_IF_ERROR(CloseLoops());
     MR_RETURN_IF_ERROR(AddFetches());
+    MR_RETURN_IF_ERROR(InlineCalls(source_, graph_.get()));
     return std::move(graph_);
   }
 

@@ -1,0 +1,274 @@
+// SPDX-License-Identifier: Apache-2.0
+// A body is turned into a GraphDef (attributes bound, "node:output:index" made "node:k") that ImportGraphDef adds with the
+// arguments as its input map: so a body is checked as any other input is.
+#include "graph/function_call.h"
+
+#include <algorithm>
+
+#include "absl/container/flat_hash_map.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/strip.h"
+#include "graph/graph_def.h"
+#include "graph/verify.h"
+
+namespace millrace {
+namespace {
+
+constexpr int kMaxInlinedNodes = 1'000'000;
+
+// The value with every placeholder replaced by the attribute of the call.
+Status Bind(const wire::Map<std::string, wire::AttrValue>& call, wire::AttrValue* v, int depth) {
+  using Kind = wire::AttrValue::Kind;
+  if (depth > 32) return InvalidArgument("attributes are nested too deep");
+  const auto bind_all = [&](wire::NameAttrList& f) {
+    for (auto& [name, value] : f.attr) MR_RETURN_IF_ERROR(Bind(call, &value, depth + 1));
+    return absl::OkStatus();
+  };
+  if (v->kind == Kind::kPlaceholder) {
+    auto it = call.find(v->placeholder);
+    if (it == call.end()) return InvalidArgument("the call does not give attribute '", v->placeholder, "'");
+    *v = wire::AttrValue(it->second);
+  } else if (v->kind == Kind::kFunc && v->func) {
+    return bind_all(*v->func);
+  } else if (v->kind == Kind::kList && v->list) {
+    for (wire::NameAttrList& f : v->list->func) MR_RETURN_IF_ERROR(bind_all(f));
+  }
+  return absl::OkStatus();
+}
+
+class Instantiation {
+ public:
+  Instantiation(const CallSpec& call, Graph* graph) : call_(call), graph_(graph) {}
+
+  StatusOr<FunctionBody> Run() {
+    function_ = graph_->FindFunction(call_.function);
+    const OpDef* op = graph_->FindOp(call_.function);
+    if (function_ == nullptr || op == nullptr) return NotFound("function '", call_.function, "' is not in the library");
+    AttrMap attrs = call_.attrs;
+    MR_RETURN_IF_ERROR(CompleteAttrs(*op, &attrs, nullptr));
+    for (const AttrDef& a : op->attrs) {
+      MR_ASSIGN_OR_RETURN(bound_[a.name], AttrToProto(attrs.find(a.name)->second));
+    }
+    MR_ASSIGN_OR_RETURN(signature_, ResolveSignature(*op, attrs));
+    if (signature_.input_types.size() != call_.inputs.size()) {
+      return InvalidArgument("takes ", signature_.input_types.size(), " inputs, got ", call_.inputs.size());
+    }
+    MR_RETURN_IF_ERROR(DefineArguments(*op));
+    MR_RETURN_IF_ERROR(DefineNodes());
+    for (wire::NodeDef& n : body_.node) MR_RETURN_IF_ERROR(ResolveInputs(&n));
+    MR_RETURN_IF_ERROR(ResolveResults(*op));
+    return Add();
+  }
+
+ private:
+  // Outputs of an argument or node: "node:k" for k in [begin, end).
+  struct Values {
+    std::string node;
+    int begin = 0;
+    int end = 0;
+  };
+
+  Status DefineArguments(const OpDef& op) {
+    for (size_t i = 0; i < op.inputs.size(); ++i) {
+      const ArgRange range = signature_.input_args[i];
+      const std::string& name = op.inputs[i].name;
+      values_[name] = {name, 0, range.end - range.begin};
+      for (int k = range.begin; k < range.end; ++k) {
+        const Output in = call_.inputs[static_cast<size_t>(k)];
+        options_.input_map[absl::StrCat(name, ":", k - range.begin)] = in;
+        options_.control_map[name] = in.node;
+      }
+    }
+    return absl::OkStatus();
+  }
+
+  Status DefineNodes() {
+    body_.versions.Ensure() = graph_->versions();
+    body_.node = function_->node_def;
+    for (wire::NodeDef& n : body_.node) {
+      const auto in_node = [&n](const Status& s) { return Annotate(s, absl::StrCat("node '", n.name, "': ")); };
+      for (auto& [name, value] : n.attr) MR_RETURN_IF_ERROR(in_node(Bind(bound_, &value, 0)));
+      if (values_.contains(n.name)) return InvalidArgument("node '", n.name, "' has the name of an argument or node");
+      values_[n.name] = {n.name, 0, 1};
+      const OpDef* op = graph_->FindOp(n.op);
+      if (op == nullptr) {
+        unknown_ops_[n.name] = n.op;
+        continue;
+      }
+      AttrMap attrs;
+      for (const auto& [name, value] : n.attr) {
+        auto attr = AttrFromProto(value);
+        if (!attr.ok()) return in_node(attr.status());
+        attrs.emplace(name, *std::move(attr));
+      }
+      MR_RETURN_IF_ERROR(in_node(CompleteAttrs(*op, &attrs, nullptr)));
+      auto signature = ResolveSignature(*op, attrs);
+      if (!signature.ok()) return in_node(signature.status());
+      values_[n.name].end = static_cast<int>(signature->output_types.size());
+      for (size_t i = 0; i < op->outputs.size(); ++i) {
+        values_[absl::StrCat(n.name, ":", op->outputs[i].name)] = {n.name, signature->output_args[i].begin,
+                                                                  signature->output_args[i].end};
+      }
+    }
+    return absl::OkStatus();
+  }
+
+  // "arg", "arg:i", "node:output", "node:output:i" as "node:k"; a whole list becomes several.
+  Status Resolve(absl::string_view ref, std::vector<std::string>* out) const {
+    auto it = values_.find(ref);
+    if (it != values_.end()) {
+      for (int k = it->second.begin; k < it->second.end; ++k) out->push_back(absl::StrCat(it->second.node, ":", k));
+      return absl::OkStatus();
+    }
+    const size_t colon = ref.rfind(':');
+    int index = -1;
+    if (auto unknown = unknown_ops_.find(ref.substr(0, ref.find(':'))); unknown != unknown_ops_.end()) {
+      return Unimplemented("op ", unknown->second, " of node '", unknown->first, "' is not known here");
+    }
+    if (colon != ref.npos && absl::SimpleAtoi(ref.substr(colon + 1), &index)) it = values_.find(ref.substr(0, colon));
+    if (it == values_.end() || index < 0 || index >= it->second.end - it->second.begin) {
+      return InvalidArgument("'", ref.substr(0, 200), "' names no argument and no output of a node");
+    }
+    out->push_back(absl::StrCat(it->second.node, ":", it->second.begin + index));
+    return absl::OkStatus();
+  }
+
+  Status ResolveInputs(wire::NodeDef* n) {
+    std::vector<std::string> inputs;
+    for (const std::string& ref : n->input) {
+      if (!ref.empty() && ref[0] == '^') {
+        inputs.push_back(ref);
+        continue;
+      }
+      MR_RETURN_IF_ERROR(Annotate(Resolve(ref, &inputs), absl::StrCat("node '", n->name, "': ")));
+    }
+    n->input = std::move(inputs);
+    return absl::OkStatus();
+  }
+
+  Status ResolveResults(const OpDef& op) {
+    for (size_t i = 0; i < op.outputs.size(); ++i) {
+      auto it = function_->ret.find(op.outputs[i].name);
+      if (it == function_->ret.end()) return InvalidArgument("output '", op.outputs[i].name, "' is not returned");
+      const size_t before = options_.return_outputs.size();
+      MR_RETURN_IF_ERROR(Resolve(it->second, &options_.return_outputs));
+      const ArgRange range = signature_.output_args[i];
+      if (options_.return_outputs.size() - before != static_cast<size_t>(range.end - range.begin)) {
+        return InvalidArgument("output '", op.outputs[i].name, "' returns ", options_.return_outputs.size() - before,
+                               " tensors, wants ", range.end - range.begin);
+      }
+    }
+    for (const auto& [name, node] : function_->control_ret) options_.return_nodes.push_back(node);
+    return absl::OkStatus();
+  }
+
+  StatusOr<FunctionBody> Add() {
+    options_.prefix = call_.prefix;
+    options_.uniquify_names = true;
+    options_.control_dependencies = call_.control_inputs;
+    options_.default_device = call_.device;
+    options_.validate_colocation = false;
+    const int mark = graph_->num_node_ids();
+    MR_ASSIGN_OR_RETURN(ImportResult result, ImportGraphDef(body_, options_, graph_));
+    for (size_t i = 0; i < result.return_outputs.size(); ++i) {
+      const DType got = result.return_outputs[i].dtype(), want = signature_.output_types[i];
+      if (BaseType(got) == want || got == DType::kInvalid) continue;
+      graph_->RollbackTo(mark);
+      return InvalidArgument("output ", i, " of the body is ", DTypeName(got), ", the signature says ", DTypeName(want));
+    }
+    FunctionBody body{std::move(result.return_outputs), std::move(result.return_nodes)};
+    const auto& nodes = graph_->nodes();
+    for (size_t i = nodes.size(); i-- > 0 && nodes[i]->id() >= mark;) {
+      if (nodes[i]->op() == nullptr || nodes[i]->op()->stateful) body.control_outputs.push_back(nodes[i]);
+    }
+    return body;
+  }
+
+  const CallSpec& call_;
+  Graph* graph_;
+  const wire::FunctionDef* function_ = nullptr;
+  NodeSignature signature_;
+  wire::Map<std::string, wire::AttrValue> bound_;
+  absl::flat_hash_map<std::string, Values> values_;
+  absl::flat_hash_map<std::string, std::string> unknown_ops_;  // by node
+  wire::GraphDef body_;
+  ImportOptions options_;
+};
+
+// Removes nodes with ids in [begin, end) that neither a reader nor a side effect keeps.
+void DropUnused(Graph* graph, int begin, const std::vector<Node*>& keep) {
+  const std::vector<Node*> nodes = graph->nodes();
+  for (size_t i = nodes.size(); i-- > 0 && nodes[i]->id() >= begin;) {
+    Node* n = nodes[i];
+    if (n->op() == nullptr || n->op()->stateful || !n->consumers().empty() || !n->control_outputs().empty()) continue;
+    if (std::find(keep.begin(), keep.end(), n) == keep.end()) graph->RemoveNode(n);
+  }
+}
+
+// `strict`: body nodes without inputs wait for the arguments, which puts them into the call's branch and frame.
+Status Expand(Node* call, bool strict, Graph* graph) {
+  const int mark = graph->num_node_ids();
+  CallSpec spec{call->op_name(), call->attrs(), call->inputs(), call->control_inputs(), call->name(), call->device()};
+  for (const Output& o : call->inputs()) {
+    if (strict) spec.control_inputs.push_back(o.node);
+  }
+  auto body = InstantiateFunction(spec, graph);
+  if (!body.ok()) return Annotate(body.status(), absl::StrCat("call of function '", spec.function, "', ", call->Describe(), ": "));
+  if (static_cast<int>(body->outputs.size()) < call->num_outputs()) return Internal("a function lacks outputs");
+  for (int i = 0; i < call->num_outputs(); ++i) {
+    MR_RETURN_IF_ERROR(graph->ReplaceUses(call->output(i), body->outputs[static_cast<size_t>(i)]));
+  }
+  if (!call->control_outputs().empty()) {
+    std::vector<Node*> last = body->control_outputs;
+    for (const Output& o : body->outputs) last.push_back(o.node);
+    last.insert(last.end(), call->control_inputs().begin(), call->control_inputs().end());
+    NodeSpec done;
+    done.name = graph->UniqueName(absl::StrCat(call->name(), "/done"));
+    done.op = "NoOp";
+    done.control_inputs = std::move(last);
+    MR_ASSIGN_OR_RETURN(Node * node, graph->AddNode(std::move(done)));
+    const std::vector<Node*> waiting = call->control_outputs();
+    for (Node* to : waiting) graph->AddControlEdge(node, to);
+  }
+  graph->RemoveNode(call);
+  DropUnused(graph, mark, body->control_outputs);
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+StatusOr<FunctionBody> InstantiateFunction(const CallSpec& call, Graph* graph) { return Instantiation(call, graph).Run(); }
+
+Status InlineCalls(const Graph& library, Graph* graph) {
+  const auto calls = [&](int from) {
+    std::vector<Node*> out;
+    const auto& nodes = graph->nodes();
+    for (size_t i = nodes.size(); i-- > 0 && nodes[i]->id() >= from;) {
+      if (library.FindFunction(nodes[i]->op_name()) != nullptr) out.push_back(nodes[i]);
+    }
+    std::reverse(out.begin(), out.end());
+    return out;
+  };
+  if (library.Functions().empty()) return absl::OkStatus();
+  std::vector<Node*> pending = calls(0);
+  if (pending.empty()) return absl::OkStatus();
+  MR_RETURN_IF_ERROR(VerifyFunctions(library));  // no recursion: expansion ends
+  for (const wire::FunctionDef* f : library.Functions()) MR_RETURN_IF_ERROR(graph->AddFunction(*f));
+  const int limit = graph->num_node_ids() + kMaxInlinedNodes;
+  const bool strict = std::any_of(graph->nodes().begin(), graph->nodes().end(), [](const Node* n) {
+    return n->op_name() == "Switch" || n->op_name() == "Enter";
+  });
+  while (!pending.empty()) {
+    const int mark = graph->num_node_ids();
+    for (Node* call : pending) {
+      MR_RETURN_IF_ERROR(Expand(call, strict, graph));
+      if (graph->num_node_ids() > limit) {
+        return ResourceExhausted("function calls expand to more than ", kMaxInlinedNodes, " nodes");
+      }
+    }
+    pending = calls(mark);
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace millrace

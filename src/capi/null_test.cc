@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+// Every function of the table, called with nothing but zeros: none may crash, and those that take a graph, session,
+// operation or description beside a status must refuse.
+#include <set>
+#include <type_traits>
+
+#include "capi/test_support.h"
+
+namespace millrace::capi {
+namespace {
+
+template <typename T>
+T Zero(TF_Status* status) {
+  if constexpr (std::is_same_v<T, TF_Status*>) {
+    return status;
+  } else {
+    return T{};
+  }
+}
+
+template <typename T>
+constexpr bool kIsSubject =
+    std::is_same_v<T, TF_Graph*> || std::is_same_v<T, TF_Session*> || std::is_same_v<T, TF_Operation*> ||
+    std::is_same_v<T, TF_OperationDescription*> || std::is_same_v<T, TF_DeprecatedSession*> ||
+    std::is_same_v<T, TF_Function*> || std::is_same_v<T, const TF_DeviceList*>;
+
+template <typename R, typename... Args>
+void CallWithZeros(const char* name, R (*function)(Args...)) {
+  static const std::set<std::string> make_something = {"NewDeprecatedSession", "GetAllRegisteredKernels"};
+  if (sizeof...(Args) == 0 || make_something.count(name) > 0) return;
+  function(Zero<Args>(nullptr)...);
+  if (name == std::string("DeleteStatus")) return;
+  ScopedStatus status;
+  function(Zero<Args>(status)...);
+  static const std::set<std::string> may_do_nothing = {"DeleteSession", "DeleteDeprecatedSession"};
+  if constexpr ((std::is_same_v<Args, TF_Status*> || ...) && (kIsSubject<Args> || ...)) {
+    if (may_do_nothing.count(name) > 0) return;
+    EXPECT_NE(status.code(), TF_OK) << name;
+  }
+}
+
+TEST(NullTest, NoFunctionCrashes) {
+#define CALL(name) CallWithZeros(#name, &TF_##name);
+  MR_API_FUNCTIONS(CALL)
+#undef CALL
+  MR_SetLocation(nullptr, nullptr, 0);
+  EXPECT_STREQ(MR_OperationLocation(nullptr), "");
+}
+
+}  // namespace
+}  // namespace millrace::capi

@@ -198,7 +198,7 @@ void RegisterMaxPool(OpRegistry& r) {
 
 void RegisterMaxPoolGrads(OpRegistry& r) {
   const std::string input(kExampleInput);
-  const std::string pooled = "f32[1,2,2,2]{11 12 14 13 42 40 35 50}";  // values need not be maxima
+  const std::string pooled = "f32[1,2,2,2]{14 13 11 8 42 40 35 50}";
   r.Add("MaxPoolGrad(orig_input:T, orig_output:T, grad:T) -> (output:T) | " MR_POOL_ATTRS "; T in REAL=f32")
       .Doc("Gradient of MaxPool: each output's gradient goes to the first cell of its window that holds the maximum.")
       .Shape(MaxPoolGradShape)

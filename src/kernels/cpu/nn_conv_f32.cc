@@ -57,6 +57,7 @@ bool Ordinary(const ConvGeometry& g) {
     if (g.in[i] > INT32_MAX || g.out[i] > INT32_MAX || g.stride[i] > INT32_MAX || g.window(i) > INT32_MAX) return false;
   }
   constexpr int64_t kMaxDim = 1 << 24;
+  if (g.in_pixels() > INT32_MAX / g.in_channels || g.out_pixels() > INT32_MAX / g.out_channels) return false;
   return g.batch < kMaxDim && g.in_channels < kMaxDim && g.out_channels < kMaxDim;
 }
 
@@ -72,8 +73,11 @@ int64_t WantedSlices(const ConvGeometry& g) {
   return static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(std::max(1.0, by_work))));
 }
 
+// No slice holds more elements than an int32 counts: oneDNN is not tested beyond.
 std::vector<Slice> SliceImages(const ConvGeometry& g, int64_t wanted) {
-  const int64_t per = (g.batch + wanted - 1) / wanted;
+  const int64_t image = std::max(g.in_pixels() * g.in_channels, g.out_pixels() * g.out_channels);
+  const int64_t most = std::max<int64_t>(1, INT32_MAX / std::max<int64_t>(1, image));
+  const int64_t per = std::min((g.batch + wanted - 1) / wanted, most);
   std::vector<Slice> slices;
   for (int64_t n = 0; n < g.batch; n += per) {
     Slice s{g, n * g.in_pixels() * g.in_channels, n * g.out_pixels() * g.out_channels};

@@ -132,6 +132,9 @@ class Kernel {
   virtual AsyncKernel* AsAsync() { return nullptr; }
   // False for ops that cost no more than a hand-over between threads (the default is judged by measurement).
   virtual bool IsExpensive() const { return true; }
+  // True for a kernel without inputs that gives the same outputs in every step of a session (a constant, a variable's
+  // reference): it runs once, and its outputs stay.
+  virtual bool OutputsNeverChange() const { return false; }
 };
 
 // A kernel that may have to wait. ComputeAsync returns at once; `done` runs exactly once, on any thread, and the context

@@ -15,8 +15,6 @@ constexpr size_t kMaxFreeFrames = 16;
 
 bool IsArg(const Node& n) { return n.op_name() == "_Arg"; }
 bool IsRetval(const Node& n) { return n.op_name() == "_Retval"; }
-// Its value stands in the frame before the step; nothing runs.
-bool IsConstant(const Node& n) { return n.op_name() == "Const" && n.control_inputs().empty(); }
 
 // The position of an _Arg or _Retval, checked against `limit` so that a bad index cannot size anything.
 StatusOr<size_t> IndexOf(const Node& n, size_t limit) {
@@ -35,12 +33,12 @@ class PlanCompiler {
 
   StatusOr<std::unique_ptr<Plan>> Compile() {
     MR_ASSIGN_OR_RETURN(order_, TopologicalOrder(graph_));
-    MR_RETURN_IF_ERROR(AddConstants());
+    plan_->infos_.reserve(order_.size());  // PlanNode::info points into it
+    MR_RETURN_IF_ERROR(MakeKernels());
     AssignSlots();
     MR_RETURN_IF_ERROR(BindArguments());
-    plan_->infos_.reserve(order_.size());  // PlanNode::info points into it
     for (Node* n : order_) {
-      if (!IsArg(*n) && !IsRetval(*n) && !IsConstant(*n)) MR_RETURN_IF_ERROR(AddNode(*n));
+      if (kernels_.contains(n)) AddNode(*n, plan_->nodes_);
     }
     LinkSuccessors();
     CountReaders();
@@ -54,23 +52,40 @@ class PlanCompiler {
 
   int SlotOf(Output o) const { return first_slot_.at(o.node) + o.index; }
 
-  // Constants have the first slots.
-  Status AddConstants() {
+  Status MakeKernels() {
     for (Node* n : order_) {
-      if (!IsConstant(*n)) continue;
-      MR_ASSIGN_OR_RETURN(Tensor value, n->Attr<Tensor>("value"));
-      first_slot_[n] = plan_->num_slots_++;
-      plan_->constants_.push_back(std::move(value));
+      if (IsArg(*n) || IsRetval(*n)) continue;
+      if (!n->op()) {
+        return Unimplemented("op ", n->op_name(), " of ", n->Describe(),
+                             " is not known here; it was imported by name only");
+      }
+      MR_ASSIGN_OR_RETURN(kernels_[n], options_.make_kernel(*n));
     }
     return absl::OkStatus();
   }
 
+  bool RunsOnce(const Node* n) const {
+    auto it = kernels_.find(n);
+    return it != kernels_.end() && it->second->OutputsNeverChange() && n->num_inputs() == 0 &&
+           n->control_inputs().empty();
+  }
+
+  // What runs once has the first slots, and is not among the nodes of a step.
   void AssignSlots() {
     for (Node* n : order_) {
-      if (IsConstant(*n)) continue;
-      first_slot_[n] = plan_->num_slots_;
-      plan_->num_slots_ += n->num_outputs();
+      if (!RunsOnce(n)) continue;
+      AssignSlot(n);
+      AddNode(*n, plan_->once_);
+      kernels_.erase(n);
     }
+    plan_->num_lasting_slots_ = plan_->num_slots_;
+    for (Node* n : order_) {
+      if (!first_slot_.contains(n)) AssignSlot(n);
+    }
+  }
+  void AssignSlot(const Node* n) {
+    first_slot_[n] = plan_->num_slots_;
+    plan_->num_slots_ += n->num_outputs();
   }
 
   Status BindArguments() {
@@ -97,20 +112,17 @@ class PlanCompiler {
     return absl::OkStatus();
   }
 
-  Status AddNode(const Node& n) {
-    if (!n.op()) {
-      return Unimplemented("op ", n.op_name(), " of ", n.Describe(), " is not known here; it was imported by name only");
-    }
+  void AddNode(const Node& n, std::vector<PlanNode>& to) {
     PlanNode p;
     PlanNodeLinks links;
     plan_->infos_.push_back({n.name(), n.op(), n.signature(), n.location(), options_.device});
     p.info = &plan_->infos_.back();
-    MR_ASSIGN_OR_RETURN(std::shared_ptr<Kernel> kernel, options_.make_kernel(n));
+    const std::shared_ptr<Kernel>& kernel = kernels_.at(&n);
     p.kernel = kernel.get();
     links.async = kernel->AsAsync();
     links.expensive = kernel->IsExpensive();
     plan_->has_async_ |= links.async != nullptr;
-    plan_->kernels_.push_back(std::move(kernel));
+    plan_->kernels_.push_back(kernel);
     p.input_begin = static_cast<int32_t>(plan_->input_slots_.size());
     for (int i = 0; i < n.num_inputs(); ++i) {
       int slot = SlotOf(n.input(i));
@@ -124,10 +136,10 @@ class PlanCompiler {
     p.dereferences = !links.dereferences.empty();
     p.output_begin = first_slot_.at(&n);
     p.num_outputs = n.num_outputs();
-    position_[&n] = plan_->nodes_.size();
-    plan_->nodes_.push_back(p);
+    to.push_back(p);
+    if (&to != &plan_->nodes_) return;
+    position_[&n] = plan_->nodes_.size() - 1;
     plan_->links_.push_back(std::move(links));
-    return absl::OkStatus();
   }
 
   void LinkSuccessors() {
@@ -157,7 +169,7 @@ class PlanCompiler {
       ++plan_->slot_readers_[static_cast<size_t>(slot)];
       last_reader_[static_cast<size_t>(slot)] = kForever;
     }
-    for (size_t slot = 0; slot < plan_->constants_.size(); ++slot) {
+    for (size_t slot = 0; slot < static_cast<size_t>(plan_->num_lasting_slots_); ++slot) {
       ++plan_->slot_readers_[slot];
       last_reader_[slot] = kForever;
     }
@@ -196,7 +208,7 @@ class PlanCompiler {
     std::vector<int> block_of(static_cast<size_t>(plan_->num_slots_), -1);  // new first slot -> its block's live count
     absl::flat_hash_map<int, std::vector<int>> free_blocks;                 // by length
     std::vector<int> live, length;
-    int count = static_cast<int>(plan_->constants_.size());
+    int count = plan_->num_lasting_slots_;
     for (int slot = 0; slot < count; ++slot) renamed[static_cast<size_t>(slot)] = slot;
     auto fresh = [&](int n) {
       const int first = count;
@@ -255,6 +267,7 @@ class PlanCompiler {
   std::unique_ptr<Plan> plan_{new Plan()};
   std::vector<Node*> order_;
   std::vector<int> last_reader_;
+  absl::flat_hash_map<const Node*, std::shared_ptr<Kernel>> kernels_;
   absl::flat_hash_map<const Node*, int> first_slot_;
   absl::flat_hash_map<const Node*, size_t> position_;
 };
@@ -263,7 +276,7 @@ StatusOr<std::unique_ptr<Plan>> Plan::Compile(const Graph& graph, const Options&
   return PlanCompiler(graph, options).Compile();
 }
 
-std::unique_ptr<Frame> Plan::AcquireFrame() const {
+StatusOr<std::unique_ptr<Frame>> Plan::AcquireFrame() const {
   {
     absl::MutexLock lock(&mu_);
     if (!free_frames_.empty()) {
@@ -276,12 +289,18 @@ std::unique_ptr<Frame> Plan::AcquireFrame() const {
   frame->slots.resize(static_cast<size_t>(num_slots_));
   frame->inputs.reserve(input_slots_.size());
   for (int slot : input_slots_) frame->inputs.push_back(&frame->slots[static_cast<size_t>(slot)]);
-  for (size_t c = 0; c < constants_.size(); ++c) frame->slots[c].tensor = constants_[c];
+  StepContext outside_steps;
+  for (const PlanNode& n : once_) {
+    KernelContext ctx(*n.info, nullptr, frame->slots.data() + n.output_begin, 0, outside_steps);
+    Status s = n.kernel->Compute(ctx);
+    if (s.ok()) s = CheckOutputs(n, *frame);
+    if (!s.ok()) return AtNode(s, n);
+  }
   return frame;
 }
 
 void Plan::ReleaseFrame(std::unique_ptr<Frame> frame) const {
-  for (size_t s = constants_.size(); s < frame->slots.size(); ++s) ClearSlot(frame->slots[s]);
+  for (size_t s = static_cast<size_t>(num_lasting_slots_); s < frame->slots.size(); ++s) ClearSlot(frame->slots[s]);
   absl::MutexLock lock(&mu_);
   if (free_frames_.size() < kMaxFreeFrames) free_frames_.push_back(std::move(frame));
 }

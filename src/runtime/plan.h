@@ -83,7 +83,7 @@ class Plan {
   bool has_async() const { return has_async_; }
   bool runs_by_readiness() const { return !slots_are_reused_; }
 
-  std::unique_ptr<Frame> AcquireFrame() const;
+  StatusOr<std::unique_ptr<Frame>> AcquireFrame() const;
   void ReleaseFrame(std::unique_ptr<Frame> frame) const;  // clears what is left in it
 
  private:
@@ -94,7 +94,8 @@ class Plan {
   std::vector<NodeInfo> infos_;
   std::vector<int32_t> releases_;
   std::vector<std::shared_ptr<Kernel>> kernels_;
-  std::vector<Tensor> constants_;  // the values of the first slots, in every frame
+  std::vector<PlanNode> once_;   // run when a frame is made; their outputs have the first slots
+  int num_lasting_slots_ = 0;
   std::vector<int> input_slots_;
   int num_slots_ = 0;
   std::vector<int> slot_readers_;  // reads of each slot, by nodes and retvals

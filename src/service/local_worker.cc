@@ -107,7 +107,7 @@ Status TakeRetvals(const Plan& plan, const Frame& frame, std::vector<Tensor>* re
 Status LocalWorker::Run(const PartitionRun& run) {
   MR_ASSIGN_OR_RETURN(const std::shared_ptr<const Plan> plan, Find(run.partition));
   if (plan->runs_by_readiness()) return Internal("a partition with asynchronous kernels was run inline");
-  std::unique_ptr<Frame> frame = plan->AcquireFrame();
+  MR_ASSIGN_OR_RETURN(std::unique_ptr<Frame> frame, plan->AcquireFrame());
   Status s = FillArgs(*plan, run, *frame);
   if (s.ok()) s = RunInOrder(*plan, *frame, *run.step, {.trace = run.trace});
   if (s.ok()) s = TakeRetvals(*plan, *frame, run.retvals);
@@ -119,7 +119,9 @@ void LocalWorker::RunAsync(const PartitionRun& run, absl::AnyInvocable<void(Stat
   StatusOr<std::shared_ptr<const Plan>> found = Find(run.partition);
   if (!found.ok()) return std::move(done)(found.status());
   std::shared_ptr<const Plan> plan = *std::move(found);
-  std::unique_ptr<Frame> frame = plan->AcquireFrame();
+  StatusOr<std::unique_ptr<Frame>> acquired = plan->AcquireFrame();
+  if (!acquired.ok()) return std::move(done)(acquired.status());
+  std::unique_ptr<Frame> frame = *std::move(acquired);
   if (Status s = FillArgs(*plan, run, *frame); !s.ok()) {
     plan->ReleaseFrame(std::move(frame));
     return std::move(done)(s);

@@ -57,8 +57,13 @@ class Shape {
   Shape WithoutDim(int i) const;  // 0 <= i < rank
 
   bool operator==(const Shape& o) const {
-    return rank_ == o.rank_ && num_elements_ == o.num_elements_ &&
-           std::memcmp(data(), o.data(), static_cast<size_t>(rank_) * sizeof(int64_t)) == 0;
+    if (rank_ != o.rank_ || num_elements_ != o.num_elements_) return false;
+    const int64_t* mine = data();
+    const int64_t* other = o.data();
+    for (int i = 0; i < rank_; ++i) {
+      if (mine[i] != other[i]) return false;
+    }
+    return true;
   }
   std::string ToString() const;  // [2,3]
 

@@ -22,6 +22,7 @@ class ConstKernel : public Kernel {
     return absl::OkStatus();
   }
   bool IsExpensive() const override { return false; }
+  bool OutputsNeverChange() const override { return true; }
 
  private:
   Tensor value_;

@@ -20,6 +20,7 @@ class VariableBase : public Kernel {
     return absl::OkStatus();
   }
   bool IsExpensive() const override { return false; }
+  bool OutputsNeverChange() const override { return true; }
 
  protected:
   virtual StatusOr<RefPtr<Variable>> Create() { return MakeRef<Variable>(dtype_, shape_); }

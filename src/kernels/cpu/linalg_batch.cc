@@ -26,15 +26,18 @@ std::vector<int64_t> IndexOf(const Shape& from, const Shape& to) {
 }  // namespace
 
 Status BatchBroadcast::Init(const Shape& x, const Shape& y) {
-  MR_ASSIGN_OR_RETURN(const Shape xb, BatchOf(x));
-  MR_ASSIGN_OR_RETURN(const Shape yb, BatchOf(y));
-  MR_ASSIGN_OR_RETURN(batch_, BroadcastShapes(xb, yb));
-  x_count_ = xb.num_elements();
-  y_count_ = yb.num_elements();
-  if (count() == 0) return absl::OkStatus();
-  if (x_count_ != count()) x_index_ = IndexOf(xb, batch_);
-  if (y_count_ != count()) y_index_ = IndexOf(yb, batch_);
+  MR_ASSIGN_OR_RETURN(x_batch_, BatchOf(x));
+  MR_ASSIGN_OR_RETURN(y_batch_, BatchOf(y));
+  MR_ASSIGN_OR_RETURN(batch_, BroadcastShapes(x_batch_, y_batch_));
+  x_count_ = x_batch_.num_elements();
+  y_count_ = y_batch_.num_elements();
   return absl::OkStatus();
+}
+
+void BatchBroadcast::MakeIndices() {
+  if (count() == 0) return;
+  if (x_count_ != count()) x_index_ = IndexOf(x_batch_, batch_);
+  if (y_count_ != count()) y_index_ = IndexOf(y_batch_, batch_);
 }
 
 StatusOr<Shape> BatchBroadcast::ResultShape(int64_t rows, int64_t columns) const {

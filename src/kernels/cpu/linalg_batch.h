@@ -12,6 +12,8 @@ class BatchBroadcast {
  public:
   // Both of rank 2 at least. InvalidArgument when the batch dimensions do not fit.
   Status Init(const Shape& x, const Shape& y);
+  // Fills the indices below. To be called once memory for the results exists: there may be very many empty matrices.
+  void MakeIndices();
   StatusOr<Shape> ResultShape(int64_t rows, int64_t columns) const;
 
   int64_t x_count() const { return x_count_; }
@@ -24,7 +26,7 @@ class BatchBroadcast {
   int64_t y_of(int64_t i) const { return y_index_.empty() ? i : y_index_[static_cast<size_t>(i)]; }
 
  private:
-  Shape batch_;
+  Shape x_batch_, y_batch_, batch_;
   int64_t x_count_ = 1, y_count_ = 1;
   std::vector<int64_t> x_index_, y_index_;
 };

@@ -258,6 +258,7 @@ class TriangularSolveKernel : public Kernel {
     MR_ASSIGN_OR_RETURN(const Shape shape, batch.ResultShape(n, columns));
     MR_ASSIGN_OR_RETURN(Tensor * out, ctx.AllocateOutput(0, shape));
     if (shape.num_elements() == 0) return absl::OkStatus();
+    batch.MakeIndices();
     return WithType(a.dtype(), [&](auto zero) {
       using T = decltype(zero);
       ForEachMatrix(ctx, batch.count(), n, [&](int64_t i, const KernelContext* inner) {

@@ -26,7 +26,10 @@ struct GemmArgs {
   GemmMode mode = GemmMode::kSet;
 };
 
-// float, double, int32 and int64 only, on the calling thread.
+// Whether bfloat16 is one of the types below; its results are float.
+bool HasBFloat16Gemm();
+
+// float, double, int32, int64 and perhaps bfloat16, on the calling thread.
 void SerialGemm(DType dtype, const GemmArgs& args);
 
 // The same on the threads of `ctx` (null: this one).

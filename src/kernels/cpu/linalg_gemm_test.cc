@@ -93,6 +93,7 @@ TYPED_TEST(GemmTest, TilesEqualTheWhole) {
 TEST(BatchBroadcast, Indices) {
   BatchBroadcast b;
   ASSERT_TRUE(b.Init(*Shape::Make({2, 1, 5, 6}), *Shape::Make({3, 6, 7})).ok());
+  b.MakeIndices();
   EXPECT_EQ(b.count(), 6);
   EXPECT_EQ(b.x_of(2), 0);
   EXPECT_EQ(b.x_of(3), 1);

@@ -66,6 +66,8 @@ class BatchMatMulKernel : public Kernel {
     MR_RETURN_IF_ERROR(batch.Init(x.shape(), y.shape()));
     MR_ASSIGN_OR_RETURN(const Shape shape, batch.ResultShape(p.m, p.n));
     MR_ASSIGN_OR_RETURN(Tensor * out, ctx.AllocateOutput(0, shape));
+    if (shape.num_elements() == 0) return absl::OkStatus();
+    batch.MakeIndices();
     p.transpose_x = p.conjugate_x = adj_x_;
     p.transpose_y = p.conjugate_y = adj_y_;
     p.x = x.raw();

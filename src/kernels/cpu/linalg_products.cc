@@ -54,6 +54,16 @@ Status Widened(KernelContext& ctx, DType narrow, DType wide, const Products& p) 
   return absl::OkStatus();
 }
 
+Status BFloat16s(KernelContext& ctx, const Products& p) {
+  const int64_t size = p.count * p.m * p.n;
+  MR_ASSIGN_OR_RETURN(Tensor result, Temp(ctx, DType::kFloat, size));
+  Products q = p;
+  q.result = result.mutable_raw();
+  BatchGemm(&ctx, DType::kBFloat16, BatchOf(q));
+  ConvertElements(ctx, DType::kFloat, DType::kBFloat16, result.raw(), p.result, size);
+  return absl::OkStatus();
+}
+
 // Real and imaginary parts as two runs of n in `out`.
 template <typename T>
 void Separate(const KernelContext& ctx, const void* in_raw, int64_t n, bool conjugate, T* out) {
@@ -107,8 +117,10 @@ Status MultiplyMatrices(KernelContext& ctx, DType dtype, const Products& p) {
     case DType::kDouble:
     case DType::kInt32:
     case DType::kInt64: BatchGemm(&ctx, dtype, BatchOf(p)); return absl::OkStatus();
-    case DType::kHalf:
-    case DType::kBFloat16: return Widened(ctx, dtype, DType::kFloat, p);
+    case DType::kBFloat16:
+      if (HasBFloat16Gemm()) return BFloat16s(ctx, p);
+      return Widened(ctx, dtype, DType::kFloat, p);
+    case DType::kHalf: return Widened(ctx, dtype, DType::kFloat, p);
     case DType::kInt16: return Widened(ctx, dtype, DType::kInt32, p);
     case DType::kComplex64: return Complex<float>(ctx, p);
     case DType::kComplex128: return Complex<double>(ctx, p);

@@ -29,9 +29,9 @@ inline B CombineTree(B* v, int n) {
 }
 
 // All elements of one run. `B` is the type that lanes accumulate in for a stretch.
-template <class P, typename B>
+template <class P, typename B, int kBytes>
 inline B ReduceRun(const typename P::T* in, int64_t n) {
-  constexpr int kLanes = static_cast<int>(256 / sizeof(B));
+  constexpr int kLanes = static_cast<int>(kBytes / sizeof(B));
   B lanes[kLanes];
   for (int l = 0; l < kLanes; ++l) lanes[l] = B(P::Identity());
   int64_t i = 0;
@@ -67,9 +67,13 @@ class ReducerOf : public Reducer {
       return;
     }
     constexpr int64_t kStretch = 2048;
+    if (n < 128) {
+      for (int64_t r = 0; r < rows; ++r) a[r] = P::Combine(a[r], A(ReduceRun<P, B, 32>(in + r * n, n)));
+      return;
+    }
     for (int64_t r = 0; r < rows; ++r) {
       for (int64_t i = 0; i < n; i += kStretch) {
-        a[r] = P::Combine(a[r], A(ReduceRun<P, B>(in + r * n + i, n - i < kStretch ? n - i : kStretch)));
+        a[r] = P::Combine(a[r], A(ReduceRun<P, B, 256>(in + r * n + i, n - i < kStretch ? n - i : kStretch)));
       }
     }
   }

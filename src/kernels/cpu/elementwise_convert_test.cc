@@ -64,7 +64,8 @@ TEST(ElementwiseConvert, HalvesAgreeWithTheScalarConversion) {
   for (uint32_t i = 0; i < 1 << 18; ++i) between.push_back(std::bit_cast<float>((i << 14) + 0x1000u));
   const std::vector<Half> rounded = Cast<float, Half>(between);
   for (size_t i = 0; i < between.size(); ++i) {
-    if (!std::isnan(between[i])) ASSERT_EQ(rounded[i].bits, Half(between[i]).bits) << between[i];
+    if (std::isnan(between[i])) continue;
+    ASSERT_EQ(rounded[i].bits, Half(between[i]).bits) << between[i];
   }
 }
 

@@ -7,6 +7,7 @@
 
 #include "absl/container/flat_hash_map.h"
 #include "runtime/node_run.h"
+#include "runtime/update_order.h"
 
 namespace millrace {
 namespace {
@@ -33,6 +34,7 @@ class PlanCompiler {
 
   StatusOr<std::unique_ptr<Plan>> Compile() {
     MR_ASSIGN_OR_RETURN(order_, TopologicalOrder(graph_));
+    MoveUpdatesUp(order_);
     plan_->infos_.reserve(order_.size());  // PlanNode::info points into it
     MR_RETURN_IF_ERROR(MakeKernels());
     AssignSlots();

@@ -10,6 +10,7 @@
 #include "absl/container/flat_hash_map.h"
 #include "absl/container/flat_hash_set.h"
 #include "autodiff/sum_gradients.h"
+#include "base/logging.h"
 #include "graph/function_call.h"
 #include "graph/verify.h"
 
@@ -217,6 +218,13 @@ class BackwardWalk {
     }
     if (auto it = options_.custom.find(name); it != options_.custom.end()) return it->second;
     const OpDef* op = is_override ? graph_.registry().Find(name) : n->op();
+    if (op == nullptr && name.starts_with("CustomGradient-")) {
+      // A Python function's own gradient, which did not travel with the graph. The node only passes on what the function
+      // computed, so the gradient of those ops is there.
+      LogWarning("the custom gradient ", name, " of ", n->Describe(),
+                 " is not part of the graph; the gradient of the ops behind it is taken");
+      op = n->op();
+    }
     if (op == nullptr) return NotFound("No gradient is registered under the name '", name, "' for ", n->Describe());
     if (graph_.FindFunction(name) != nullptr) {
       return std::function<Status(GradContext&)>([name](GradContext& c) { return FunctionGradient(name, c); });

@@ -77,42 +77,76 @@ Status SoftsignGradGradient(GradContext& c) {
 }  // namespace
 
 void RegisterActivationOps(OpRegistry& r) {
-  r.Add("Relu(features:T) -> (activations:T) | T in REAL|qi8").Doc("The larger of x and zero.")
-      .Shape(UnchangedShape).Gradient(FromResult<kReluGrad>).Example("f32[2,3]~");
+  r.Add("Relu(features:T) -> (activations:T) | T in REAL|qi8")
+      .Doc("The larger of x and zero.")
+      .Shape(UnchangedShape)
+      .Gradient(FromResult<kReluGrad>)
+      .Example("f32[2,3]~");
   r.Add("ReluGrad(gradients:T, features:T) -> (backprops:T) | T in REAL")
       .Doc("The gradient where the features (or the result of Relu) are above zero, else 0.")
-      .Shape(MergedShape).Gradient(ChoosingGradGrad<kReluGrad>).Example("f32[2,3]~, f32[2,3]~");
-  r.Add("Relu6(features:T) -> (activations:T) | T in REAL").Doc("Each element moved into [0, 6].")
-      .Shape(UnchangedShape).Gradient(FromResult<kRelu6Grad>).Example("f32[4]{-1 0.5 5 7}");
+      .Shape(MergedShape)
+      .Gradient(ChoosingGradGrad<kReluGrad>)
+      .Example("f32[2,3]~, f32[2,3]~");
+  r.Add("Relu6(features:T) -> (activations:T) | T in REAL")
+      .Doc("Each element moved into [0, 6].")
+      .Shape(UnchangedShape)
+      .Gradient(FromResult<kRelu6Grad>)
+      .Example("f32[4]{-1 0.5 5 7}");
   r.Add("Relu6Grad(gradients:T, features:T) -> (backprops:T) | T in REAL")
       .Doc("The gradient where the features (or the result of Relu6) are between 0 and 6, else 0.")
-      .Shape(MergedShape).Gradient(ChoosingGradGrad<kRelu6Grad>).Example("f32[4]~, f32[4]{-1 0.5 5 7}");
-  r.Add("Elu(features:T) -> (activations:T) | T in FLT").Doc("exp(x) - 1 below zero, else x.")
-      .Shape(UnchangedShape).Gradient(FromResult<kEluGrad>).Example("f32[2,3]~");
+      .Shape(MergedShape)
+      .Gradient(ChoosingGradGrad<kRelu6Grad>)
+      .Example("f32[4]~, f32[4]{-1 0.5 5 7}");
+  r.Add("Elu(features:T) -> (activations:T) | T in FLT")
+      .Doc("exp(x) - 1 below zero, else x.")
+      .Shape(UnchangedShape)
+      .Gradient(FromResult<kEluGrad>)
+      .Example("f32[2,3]~");
   r.Add("EluGrad(gradients:T, outputs:T) -> (backprops:T) | T in FLT")
       .Doc("The gradient of Elu from its result.")
-      .Shape(MergedShape).Gradient(ExponentialGradGrad<kEluGrad>).Example("f32[4]~, f32[4]{-0.9 -0.5 2 0.25}");
+      .Shape(MergedShape)
+      .Gradient(ExponentialGradGrad<kEluGrad>)
+      .Example("f32[4]~, f32[4]{-0.9 -0.5 2 0.25}");
   r.Add("Selu(features:T) -> (activations:T) | T in FLT")
       .Doc("The scaled exponential linear unit: 1.0507 x above zero, 1.7581 (exp(x) - 1) below.")
-      .Shape(UnchangedShape).Gradient(FromResult<kSeluGrad>).Example("f32[2,3]~");
+      .Shape(UnchangedShape)
+      .Gradient(FromResult<kSeluGrad>)
+      .Example("f32[2,3]~");
   r.Add("SeluGrad(gradients:T, outputs:T) -> (backprops:T) | T in FLT")
       .Doc("The gradient of Selu from its result.")
-      .Shape(MergedShape).Gradient(ExponentialGradGrad<kSeluGrad>).Example("f32[4]~, f32[4]{-0.9 -0.5 2 0.25}");
-  r.Add("LeakyRelu(features:T) -> (activations:T) | alpha:float=0.2; T in FLT=f32").Doc("x above zero, else alpha x.")
-      .Shape(UnchangedShape).Gradient(LeakyReluGradient).Example("f32[2,3]~");
+      .Shape(MergedShape)
+      .Gradient(ExponentialGradGrad<kSeluGrad>)
+      .Example("f32[4]~, f32[4]{-0.9 -0.5 2 0.25}");
+  r.Add("LeakyRelu(features:T) -> (activations:T) | alpha:float=0.2; T in FLT=f32")
+      .Doc("x above zero, else alpha x.")
+      .Shape(UnchangedShape)
+      .Gradient(LeakyReluGradient)
+      .Example("f32[2,3]~");
   r.Add("LeakyReluGrad(gradients:T, features:T) -> (backprops:T) | alpha:float=0.2; T in FLT=f32")
       .Doc("The gradient where the features are above zero, else alpha times it.")
-      .Shape(MergedShape).Gradient(LeakyReluGradGradient).Example("f32[2,3]~, f32[2,3]~");
-  r.Add("Softplus(features:T) -> (activations:T) | T in FLT").Doc("log(exp(x) + 1), a smooth form of Relu.")
-      .Shape(UnchangedShape).Gradient(SoftplusGradient).Example("f32[2,3]~");
+      .Shape(MergedShape)
+      .Gradient(LeakyReluGradGradient)
+      .Example("f32[2,3]~, f32[2,3]~");
+  r.Add("Softplus(features:T) -> (activations:T) | T in FLT")
+      .Doc("log(exp(x) + 1), a smooth form of Relu.")
+      .Shape(UnchangedShape)
+      .Gradient(SoftplusGradient)
+      .Example("f32[2,3]~");
   r.Add("SoftplusGrad(gradients:T, features:T) -> (backprops:T) | T in FLT")
       .Doc("The gradient of Softplus: gradients / (exp(-features) + 1).")
-      .Shape(MergedShape).Gradient(SoftplusGradGradient).Example("f32[2,3]~, f32[2,3]~");
-  r.Add("Softsign(features:T) -> (activations:T) | T in FLT").Doc("x / (1 + |x|), which lies in (-1, 1).")
-      .Shape(UnchangedShape).Gradient(SoftsignGradient).Example("f32[2,3]~");
+      .Shape(MergedShape)
+      .Gradient(SoftplusGradGradient)
+      .Example("f32[2,3]~, f32[2,3]~");
+  r.Add("Softsign(features:T) -> (activations:T) | T in FLT")
+      .Doc("x / (1 + |x|), which lies in (-1, 1).")
+      .Shape(UnchangedShape)
+      .Gradient(SoftsignGradient)
+      .Example("f32[2,3]~");
   r.Add("SoftsignGrad(gradients:T, features:T) -> (backprops:T) | T in FLT")
       .Doc("The gradient of Softsign: gradients / (1 + |features|)^2.")
-      .Shape(MergedShape).Gradient(SoftsignGradGradient).Example("f32[4]~, f32[4]{-0.9 -0.5 2 0.25}");
+      .Shape(MergedShape)
+      .Gradient(SoftsignGradGradient)
+      .Example("f32[4]~, f32[4]{-0.9 -0.5 2 0.25}");
 }
 
 }  // namespace millrace

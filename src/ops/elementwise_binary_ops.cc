@@ -133,92 +133,164 @@ constexpr char kBits[] = "an operation on bits";
 void RegisterArithmetic(OpRegistry& r) {
   r.Add("Add(x:T, y:T) -> (z:T) | T in FC|IDX|i8|i16|u8|str")
       .Doc("x + y with broadcasting; strings are joined.")
-      .Shape(BroadcastShape).Gradient(AddGrad).Example("f32[2,3]~, f32[3]~").Example("str[1]{\"a\"}, str[1]{\"b\"}");
+      .Shape(BroadcastShape)
+      .Gradient(AddGrad)
+      .Example("f32[2,3]~, f32[3]~")
+      .Example("str[1]{\"a\"}, str[1]{\"b\"}");
   r.Add("AddV2(x:T, y:T) -> (z:T) | T in FC|IDX|i8|i16|u8|u16|u32|u64 | CA")
       .Doc("x + y with broadcasting. Integers wrap.")
-      .Shape(BroadcastShape).Gradient(AddGrad).Example("f32[2,3]~, f32[3]~").Example("!i32[2]{1 2}, !i32[]{5}");
+      .Shape(BroadcastShape)
+      .Gradient(AddGrad)
+      .Example("f32[2,3]~, f32[3]~")
+      .Example("!i32[2]{1 2}, !i32[]{5}");
   r.Add("Sub(x:T, y:T) -> (z:T) | T in FC|IDX|i8|i16|u8|u16|u32|u64")
       .Doc("x - y with broadcasting. Integers wrap.")
-      .Shape(BroadcastShape).Gradient(SubGrad).Example("f32[2,3]~, f32[2,1]~");
+      .Shape(BroadcastShape)
+      .Gradient(SubGrad)
+      .Example("f32[2,3]~, f32[2,1]~");
   r.Add("Mul(x:T, y:T) -> (z:T) | T in FC|IDX|i8|i16|u8|u16|u32|u64 | C")
       .Doc("x * y with broadcasting. Integers wrap.")
-      .Shape(BroadcastShape).Gradient(MulGrad).Example("f32[2,3]~, f32[3]~").Example("f32[2,1]~, f32[]~");
+      .Shape(BroadcastShape)
+      .Gradient(MulGrad)
+      .Example("f32[2,3]~, f32[3]~")
+      .Example("f32[2,1]~, f32[]~");
   r.Add("MulNoNan(x:T, y:T) -> (z:T) | T in FC")
       .Doc("x * y, but 0 where y is 0 even when x is infinite or NaN.")
-      .Shape(BroadcastShape).Gradient(MulNoNanGrad).Example("f32[2,3]~, f32[3]+");
+      .Shape(BroadcastShape)
+      .Gradient(MulNoNanGrad)
+      .Example("f32[2,3]~, f32[3]+");
   r.Add("Div(x:T, y:T) -> (z:T) | T in FC|IDX|i8|i16|u8|u16|u32|u64")
       .Doc("x / y with broadcasting; integer quotients lose their fraction.")
-      .Shape(BroadcastShape).Gradient(DivGrad).Example("f32[2,3]~, f32[3]+");
+      .Shape(BroadcastShape)
+      .Gradient(DivGrad)
+      .Example("f32[2,3]~, f32[3]+");
   r.Add("RealDiv(x:T, y:T) -> (z:T) | T in FC|IDX|i8|i16|u8|u16|u32|u64")
       .Doc("x / y with broadcasting.")
-      .Shape(BroadcastShape).Gradient(DivGrad).Example("f32[2,3]~, f32[3]+");
+      .Shape(BroadcastShape)
+      .Gradient(DivGrad)
+      .Example("f32[2,3]~, f32[3]+");
   r.Add("DivNoNan(x:T, y:T) -> (z:T) | T in FC")
       .Doc("x / y, but 0 where y is 0.")
-      .Shape(BroadcastShape).Gradient(DivNoNanGrad).Example("f32[2,3]~, f32[3]+");
+      .Shape(BroadcastShape)
+      .Gradient(DivNoNanGrad)
+      .Example("f32[2,3]~, f32[3]+");
   r.Add("FloorDiv(x:T, y:T) -> (z:T) | T in FC|IDX|i8|i16|u8|u16|u32|u64")
       .Doc("The largest integer not above x / y.")
-      .Shape(BroadcastShape).NotDifferentiable(kSteps).Example("!f32[3]{5 -5 7}, !f32[]{2}");
+      .Shape(BroadcastShape)
+      .NotDifferentiable(kSteps)
+      .Example("!f32[3]{5 -5 7}, !f32[]{2}");
   r.Add("TruncateDiv(x:T, y:T) -> (z:T) | T in FC|IDX|i8|i16|u8|u16|u32|u64")
       .Doc("x / y without its fraction.")
-      .Shape(BroadcastShape).NotDifferentiable(kSteps).Example("i32[3]{5 -5 7}, i32[]{2}");
+      .Shape(BroadcastShape)
+      .NotDifferentiable(kSteps)
+      .Example("i32[3]{5 -5 7}, i32[]{2}");
   r.Add("FloorMod(x:T, y:T) -> (z:T) | T in FLT|IDX|i8|i16|u8|u16|u32|u64")
       .Doc("The remainder that goes with FloorDiv; it has the sign of y.")
-      .Shape(BroadcastShape).Gradient(FloorModGrad).Example("f32[3]{5.3 -5.2 7.1}, f32[]{2}");
+      .Shape(BroadcastShape)
+      .Gradient(FloorModGrad)
+      .Example("f32[3]{5.3 -5.2 7.1}, f32[]{2}");
   r.Add("Mod(x:T, y:T) -> (z:T) | T in FLT|IDX")
       .Doc("The remainder that goes with TruncateDiv; it has the sign of x.")
-      .Shape(BroadcastShape).NoGradient(kNoFormula).Example("!f32[3]{5.3 -5.2 7.1}, !f32[]{2}");
+      .Shape(BroadcastShape)
+      .NoGradient(kNoFormula)
+      .Example("!f32[3]{5.3 -5.2 7.1}, !f32[]{2}");
   r.Add("TruncateMod(x:T, y:T) -> (z:T) | T in FLT|IDX")
       .Doc("The remainder that goes with TruncateDiv; it has the sign of x.")
-      .Shape(BroadcastShape).NoGradient(kNoFormula).Example("!f32[3]{5.3 -5.2 7.1}, !f32[]{2}");
+      .Shape(BroadcastShape)
+      .NoGradient(kNoFormula)
+      .Example("!f32[3]{5.3 -5.2 7.1}, !f32[]{2}");
   r.Add("Pow(x:T, y:T) -> (z:T) | T in FC|IDX|i8|i16")
       .Doc("x raised to y with broadcasting. Integers wrap; a negative integer exponent is an error.")
-      .Shape(BroadcastShape).Gradient(PowGrad).Example("f32[2,3]+, f32[3]~").Example("!i32[3]{2 3 -2}, !i32[]{3}");
+      .Shape(BroadcastShape)
+      .Gradient(PowGrad)
+      .Example("f32[2,3]+, f32[3]~")
+      .Example("!i32[3]{2 3 -2}, !i32[]{3}");
   r.Add("Maximum(x:T, y:T) -> (z:T) | T in FLT|IDX|i8|i16|u8|u16|u32|u64")
       .Doc("The larger of x and y; NaN when one of them is.")
-      .Shape(BroadcastShape).Gradient(MaximumGrad).Example("f32[2,3]~, f32[3]~");
+      .Shape(BroadcastShape)
+      .Gradient(MaximumGrad)
+      .Example("f32[2,3]~, f32[3]~");
   r.Add("Minimum(x:T, y:T) -> (z:T) | T in FLT|IDX|i8|i16|u8|u16|u32|u64")
       .Doc("The smaller of x and y; NaN when one of them is.")
-      .Shape(BroadcastShape).Gradient(MinimumGrad).Example("f32[2,3]~, f32[3]~");
+      .Shape(BroadcastShape)
+      .Gradient(MinimumGrad)
+      .Example("f32[2,3]~, f32[3]~");
   r.Add("SquaredDifference(x:T, y:T) -> (z:T) | T in FC|IDX | C")
       .Doc("The square of x - y; of its modulus for complex numbers.")
-      .Shape(BroadcastShape).Gradient(SquaredDifferenceGrad).Example("f32[2,3]~, f32[3]~");
-  r.Add("Xdivy(x:T, y:T) -> (z:T) | T in FC").Doc("x / y, but 0 where x is 0.")
-      .Shape(BroadcastShape).Gradient(XdivyGrad).Example("f32[2,3]~, f32[3]+");
-  r.Add("Xlogy(x:T, y:T) -> (z:T) | T in FC").Doc("x * log(y), but 0 where x is 0.")
-      .Shape(BroadcastShape).Gradient(XlogyGrad).Example("f32[2,3]~, f32[3]+");
-  r.Add("Atan2(y:T, x:T) -> (z:T) | T in FLT").Doc("The angle of the point (x, y) in radians, in (-pi, pi].")
-      .Shape(BroadcastShape).Gradient(Atan2Grad).Example("f32[2,3]+, f32[3]+");
-  r.Add("Zeta(x:T, q:T) -> (z:T) | T in FD").Doc("The Hurwitz zeta function: the sum of (q + k)^-x over k >= 0.")
-      .Shape(BroadcastShape).Gradient(ZetaGrad).Example("!f32[2]{2 3.5}, f32[2]+");
-  r.Add("Polygamma(a:T, x:T) -> (z:T) | T in FD").Doc("The a-th derivative of the digamma function at x.")
-      .Shape(BroadcastShape).Gradient(PolygammaGrad).Example("!f32[2]{1 2}, f32[2]+");
+      .Shape(BroadcastShape)
+      .Gradient(SquaredDifferenceGrad)
+      .Example("f32[2,3]~, f32[3]~");
+  r.Add("Xdivy(x:T, y:T) -> (z:T) | T in FC")
+      .Doc("x / y, but 0 where x is 0.")
+      .Shape(BroadcastShape)
+      .Gradient(XdivyGrad)
+      .Example("f32[2,3]~, f32[3]+");
+  r.Add("Xlogy(x:T, y:T) -> (z:T) | T in FC")
+      .Doc("x * log(y), but 0 where x is 0.")
+      .Shape(BroadcastShape)
+      .Gradient(XlogyGrad)
+      .Example("f32[2,3]~, f32[3]+");
+  r.Add("Atan2(y:T, x:T) -> (z:T) | T in FLT")
+      .Doc("The angle of the point (x, y) in radians, in (-pi, pi].")
+      .Shape(BroadcastShape)
+      .Gradient(Atan2Grad)
+      .Example("f32[2,3]+, f32[3]+");
+  r.Add("Zeta(x:T, q:T) -> (z:T) | T in FD")
+      .Doc("The Hurwitz zeta function: the sum of (q + k)^-x over k >= 0.")
+      .Shape(BroadcastShape)
+      .Gradient(ZetaGrad)
+      .Example("!f32[2]{2 3.5}, f32[2]+");
+  r.Add("Polygamma(a:T, x:T) -> (z:T) | T in FD")
+      .Doc("The a-th derivative of the digamma function at x.")
+      .Shape(BroadcastShape)
+      .Gradient(PolygammaGrad)
+      .Example("!f32[2]{1 2}, f32[2]+");
 }
 
 void RegisterBits(OpRegistry& r) {
-  r.Add("BitwiseAnd(x:T, y:T) -> (z:T) | T in INT | C").Doc("The bits set in both x and y.")
-      .Shape(BroadcastShape).NotDifferentiable(kBits).Example("i32[3]{12 10 -1}, i32[]{6}");
-  r.Add("BitwiseOr(x:T, y:T) -> (z:T) | T in INT | C").Doc("The bits set in x or y.")
-      .Shape(BroadcastShape).NotDifferentiable(kBits).Example("i32[3]{12 10 -1}, i32[]{6}");
-  r.Add("BitwiseXor(x:T, y:T) -> (z:T) | T in INT | C").Doc("The bits set in one of x and y only.")
-      .Shape(BroadcastShape).NotDifferentiable(kBits).Example("i32[3]{12 10 -1}, i32[]{6}");
+  r.Add("BitwiseAnd(x:T, y:T) -> (z:T) | T in INT | C")
+      .Doc("The bits set in both x and y.")
+      .Shape(BroadcastShape)
+      .NotDifferentiable(kBits)
+      .Example("i32[3]{12 10 -1}, i32[]{6}");
+  r.Add("BitwiseOr(x:T, y:T) -> (z:T) | T in INT | C")
+      .Doc("The bits set in x or y.")
+      .Shape(BroadcastShape)
+      .NotDifferentiable(kBits)
+      .Example("i32[3]{12 10 -1}, i32[]{6}");
+  r.Add("BitwiseXor(x:T, y:T) -> (z:T) | T in INT | C")
+      .Doc("The bits set in one of x and y only.")
+      .Shape(BroadcastShape)
+      .NotDifferentiable(kBits)
+      .Example("i32[3]{12 10 -1}, i32[]{6}");
   r.Add("LeftShift(x:T, y:T) -> (z:T) | T in INT")
       .Doc("x shifted left by y bits; distances outside the width of the type count as its nearest end.")
-      .Shape(BroadcastShape).NotDifferentiable(kBits).Example("i32[3]{12 10 -1}, i32[]{3}");
+      .Shape(BroadcastShape)
+      .NotDifferentiable(kBits)
+      .Example("i32[3]{12 10 -1}, i32[]{3}");
   r.Add("RightShift(x:T, y:T) -> (z:T) | T in INT")
       .Doc("x shifted right by y bits, keeping the sign; distances outside the width count as its nearest end.")
-      .Shape(BroadcastShape).NotDifferentiable(kBits).Example("i32[3]{12 10 -1}, i32[]{3}");
+      .Shape(BroadcastShape)
+      .NotDifferentiable(kBits)
+      .Example("i32[3]{12 10 -1}, i32[]{3}");
 }
 
 void RegisterSums(OpRegistry& r) {
   r.Add("AddN(inputs:N*T) -> (sum:T) | N:int>=1; T in NUM|qi16|qu16|var | CA")
       .Doc("The sum of tensors of one shape.")
-      .Shape(MergedShape).Gradient(EachInputGrad).Example("f32[2,3]~, f32[2,3]~, f32[2,3]~ | N=3");
+      .Shape(MergedShape)
+      .Gradient(EachInputGrad)
+      .Example("f32[2,3]~, f32[2,3]~, f32[2,3]~ | N=3");
   r.Add("AccumulateNV2(inputs:N*T) -> (sum:T) | N:int>=1; T in NUM|qi16|qu16; shape:shape | CA")
       .Doc("The sum of tensors of one shape, which is also stated as an attribute.")
-      .Shape(MergedShape).Gradient(EachInputGrad).Example("f32[2,3]~, f32[2,3]~ | N=2; shape=[2,3]");
+      .Shape(MergedShape)
+      .Gradient(EachInputGrad)
+      .Example("f32[2,3]~, f32[2,3]~ | N=2; shape=[2,3]");
   r.Add("Cross(a:T, b:T) -> (product:T) | T in REAL")
       .Doc("The vector products of triples along the last dimension.")
-      .Shape(CrossShape).Gradient(CrossGrad).Example("f32[2,3]~, f32[2,3]~");
+      .Shape(CrossShape)
+      .Gradient(CrossGrad)
+      .Example("f32[2,3]~, f32[2,3]~");
 }
 
 }  // namespace

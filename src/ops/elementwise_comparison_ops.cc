@@ -32,22 +32,38 @@ void RegisterComparisonOps(OpRegistry& r) {
       {"GreaterEqual(x:T, y:T) -> (z:bool) | T in REAL", "x >= y with broadcasting."},
   };
   for (const Comparison& f : kComparisons) {
-    r.Add(f.schema).Doc(f.doc).Shape(BroadcastShape).NotDifferentiable(kTruthValue).Example("f32[2,3]~, f32[3]~")
+    r.Add(f.schema)
+        .Doc(f.doc)
+        .Shape(BroadcastShape)
+        .NotDifferentiable(kTruthValue)
+        .Example("f32[2,3]~, f32[3]~")
         .Example("i32[3]{1 2 3}, i32[]{2}");
   }
   r.Add("Equal(x:T, y:T) -> (z:bool) | T in FC|INT|bool|str|QNT; incompatible_shape_error:bool=true | C")
       .Doc("x == y with broadcasting. Shapes that do not fit are an error, or the scalar false.")
-      .Shape(EqualityShape).NotDifferentiable(kTruthValue).Example("i32[2,2]{1 2 3 4}, i32[2]{1 4}");
+      .Shape(EqualityShape)
+      .NotDifferentiable(kTruthValue)
+      .Example("i32[2,2]{1 2 3 4}, i32[2]{1 4}");
   r.Add("NotEqual(x:T, y:T) -> (z:bool) | T in FC|INT|bool|str|QNT; incompatible_shape_error:bool=true | C")
       .Doc("x != y with broadcasting. Shapes that do not fit are an error, or the scalar true.")
-      .Shape(EqualityShape).NotDifferentiable(kTruthValue).Example("i32[2,2]{1 2 3 4}, i32[2]{1 4}");
+      .Shape(EqualityShape)
+      .NotDifferentiable(kTruthValue)
+      .Example("i32[2,2]{1 2 3 4}, i32[2]{1 4}");
   r.Add("ApproximateEqual(x:T, y:T) -> (z:bool) | T in NUM|qi16|qu16; tolerance:float=1e-05 | C")
       .Doc("Whether x and y, of one shape, differ by no more than the tolerance.")
-      .Shape(MergedShape).NotDifferentiable(kTruthValue).Example("f32[3]{1 2 3}, f32[3]{1 2.5 3} | tolerance=0.1");
-  r.Add("LogicalAnd(x:bool, y:bool) -> (z:bool) | C").Doc("Whether both x and y are true.")
-      .Shape(BroadcastShape).NotDifferentiable(kTruthValue).Example("bool[2]{true false}, bool[]{true}");
-  r.Add("LogicalOr(x:bool, y:bool) -> (z:bool) | C").Doc("Whether x or y is true.")
-      .Shape(BroadcastShape).NotDifferentiable(kTruthValue).Example("bool[2]{true false}, bool[]{false}");
+      .Shape(MergedShape)
+      .NotDifferentiable(kTruthValue)
+      .Example("f32[3]{1 2 3}, f32[3]{1 2.5 3} | tolerance=0.1");
+  r.Add("LogicalAnd(x:bool, y:bool) -> (z:bool) | C")
+      .Doc("Whether both x and y are true.")
+      .Shape(BroadcastShape)
+      .NotDifferentiable(kTruthValue)
+      .Example("bool[2]{true false}, bool[]{true}");
+  r.Add("LogicalOr(x:bool, y:bool) -> (z:bool) | C")
+      .Doc("Whether x or y is true.")
+      .Shape(BroadcastShape)
+      .NotDifferentiable(kTruthValue)
+      .Example("bool[2]{true false}, bool[]{false}");
 }
 
 }  // namespace millrace

@@ -102,26 +102,39 @@ Status BroadcastGradientArgsShape(ShapeContext& c) {
 
 void RegisterSelectionOps(OpRegistry& r) {
   r.Add("Select(condition:bool, t:T, e:T) -> (output:T) | T:type")
-      .Doc("Takes elements from t where the condition is true, else from e. The condition has their shape, or is one truth "
-           "value, or one per row.")
-      .Shape(SelectShape).Gradient(SelectGrad)
+      .Doc(
+          "Takes elements from t where the condition is true, else from e. The condition has their shape, or is one "
+          "truth "
+          "value, or one per row.")
+      .Shape(SelectShape)
+      .Gradient(SelectGrad)
       .Example("bool[2,2]{true false false true}, f32[2,2]~, f32[2,2]~")
       .Example("bool[2]{true false}, f32[2,3]~, f32[2,3]~");
   r.Add("SelectV2(condition:bool, t:T, e:T) -> (output:T) | T:type")
       .Doc("Takes elements from t where the condition is true, else from e; all three broadcast.")
-      .Shape(SelectV2Shape).Gradient(SelectV2Grad).Example("bool[2,1]{true false}, f32[2,3]~, f32[3]~");
+      .Shape(SelectV2Shape)
+      .Gradient(SelectV2Grad)
+      .Example("bool[2,1]{true false}, f32[2,3]~, f32[3]~");
   r.Add("ClipByValue(t:T, clip_value_min:T, clip_value_max:T) -> (output:T) | T in NUM|qi16|qu16")
       .Doc("Each element moved into [clip_value_min, clip_value_max]. The bounds are scalars or of the shape of t.")
-      .Shape(UnchangedShape).Gradient(ClipByValueGrad).Example("f32[2,3]~, f32[]{-0.5}, f32[]{0.5}");
+      .Shape(UnchangedShape)
+      .Gradient(ClipByValueGrad)
+      .Example("f32[2,3]~, f32[]{-0.5}, f32[]{0.5}");
   r.Add("BroadcastTo(input:T, shape:Tidx) -> (output:T) | T:type; Tidx in IDX=i32")
       .Doc("Repeats the input along dimensions of size 1 and along new leading ones, to the given shape.")
-      .Shape(BroadcastToShape).Gradient(BroadcastToGrad).Example("f32[3]~, i32[2]{2 3}").Example("f32[2,1]~, i32[2]{2 3}");
+      .Shape(BroadcastToShape)
+      .Gradient(BroadcastToGrad)
+      .Example("f32[3]~, i32[2]{2 3}")
+      .Example("f32[2,1]~, i32[2]{2 3}");
   r.Add("BroadcastArgs(s0:T, s1:T) -> (r0:T) | T in IDX=i32")
       .Doc("The shape that two shapes broadcast to.")
-      .Shape(BroadcastArgsShape).NotDifferentiable("the result is a shape").Example("i32[2]{2 1}, i32[1]{3}");
+      .Shape(BroadcastArgsShape)
+      .NotDifferentiable("the result is a shape")
+      .Example("i32[2]{2 1}, i32[1]{3}");
   r.Add("BroadcastGradientArgs(s0:T, s1:T) -> (r0:T, r1:T) | T in IDX=i32")
       .Doc("For two shapes that broadcast: the axes over which each side's gradient is to be summed.")
-      .Shape(BroadcastGradientArgsShape).NotDifferentiable("the result is a list of axes")
+      .Shape(BroadcastGradientArgsShape)
+      .NotDifferentiable("the result is a list of axes")
       .Example("i32[2]{2 1}, i32[1]{3}");
 }
 

@@ -246,50 +246,100 @@ constexpr char kTruthValue[] = "the result is a truth value";
 void RegisterArithmetic(OpRegistry& r) {
   r.Add("Abs(x:T) -> (y:T) | T in FLT|IDX|i8|i16")
       .Doc("The absolute value of each element; the smallest integer stays as it is.")
-      .Shape(UnchangedShape).Gradient(AbsGrad).Example("f32[2,3]{-1 2 -3 0.5 -0.25 4}").Example("!i32[3]{-2 0 5}");
+      .Shape(UnchangedShape)
+      .Gradient(AbsGrad)
+      .Example("f32[2,3]{-1 2 -3 0.5 -0.25 4}")
+      .Example("!i32[3]{-2 0 5}");
   r.Add("Neg(x:T) -> (y:T) | T in FC|IDX|i8|i16")
       .Doc("The negative of each element.")
-      .Shape(UnchangedShape).Gradient(NegGrad).Example("f32[2,3]~").Example("!i64[2]{3 -4}");
+      .Shape(UnchangedShape)
+      .Gradient(NegGrad)
+      .Example("f32[2,3]~")
+      .Example("!i64[2]{3 -4}");
   r.Add("Sign(x:T) -> (y:T) | T in FC|IDX|i8|i16")
       .Doc("-1, 0 or 1 by the sign of each element; x / |x| for complex numbers.")
-      .Shape(UnchangedShape).Gradient(SignGrad).Example("f32[4]{-2 0.5 3 -0.25}");
+      .Shape(UnchangedShape)
+      .Gradient(SignGrad)
+      .Example("f32[4]{-2 0.5 3 -0.25}");
   r.Add("Square(x:T) -> (y:T) | T in FC|IDX|i8|i16|u8|u16|u32|u64")
       .Doc("The square of each element.")
-      .Shape(UnchangedShape).Gradient(SquareGrad).Example("f32[2,3]~").Example("!i32[3]{-2 0 5}");
-  for (const char* schema : {"Inv(x:T) -> (y:T) | T in FC|IDX|i8|i16", "Reciprocal(x:T) -> (y:T) | T in FC|IDX|i8|i16"}) {
-    r.Add(schema).Doc("One divided by each element.")
-        .Shape(UnchangedShape).Gradient(ReciprocalGradient).Example("f32[2,3]+");
+      .Shape(UnchangedShape)
+      .Gradient(SquareGrad)
+      .Example("f32[2,3]~")
+      .Example("!i32[3]{-2 0 5}");
+  for (const char* schema :
+       {"Inv(x:T) -> (y:T) | T in FC|IDX|i8|i16", "Reciprocal(x:T) -> (y:T) | T in FC|IDX|i8|i16"}) {
+    r.Add(schema)
+        .Doc("One divided by each element.")
+        .Shape(UnchangedShape)
+        .Gradient(ReciprocalGradient)
+        .Example("f32[2,3]+");
   }
   for (const char* schema : {"InvGrad(y:T, dy:T) -> (z:T) | T in FC", "ReciprocalGrad(y:T, dy:T) -> (z:T) | T in FC"}) {
-    r.Add(schema).Doc("The gradient of the reciprocal from its result: -dy * y * y.")
-        .Shape(UnchangedShape).Gradient(ReciprocalGradGradient).Example("f32[4]+, f32[4]~");
+    r.Add(schema)
+        .Doc("The gradient of the reciprocal from its result: -dy * y * y.")
+        .Shape(UnchangedShape)
+        .Gradient(ReciprocalGradGradient)
+        .Example("f32[4]+, f32[4]~");
   }
-  r.Add("Sqrt(x:T) -> (y:T) | T in FC").Doc("The square root of each element; NaN below zero.")
-      .Shape(UnchangedShape).Gradient(SqrtGradient).Example("f32[2,3]+");
-  r.Add("SqrtGrad(y:T, dy:T) -> (z:T) | T in FC").Doc("The gradient of Sqrt from its result: dy * 0.5 / y.")
-      .Shape(UnchangedShape).Gradient(SqrtGradGradient).Example("f32[4]+, f32[4]~");
-  r.Add("Rsqrt(x:T) -> (y:T) | T in FC").Doc("One divided by the square root of each element.")
-      .Shape(UnchangedShape).Gradient(RsqrtGradient).Example("f32[2,3]+");
-  r.Add("RsqrtGrad(y:T, dy:T) -> (z:T) | T in FC").Doc("The gradient of Rsqrt from its result: -0.5 * dy * y^3.")
-      .Shape(UnchangedShape).Gradient(RsqrtGradGradient).Example("f32[4]+, f32[4]~");
-  r.Add("Floor(x:T) -> (y:T) | T in FLT").Doc("The largest integer not above each element.")
-      .Shape(UnchangedShape).NotDifferentiable(kSteps).Example("f32[4]{-1.5 0.25 2 7.75}");
-  r.Add("Ceil(x:T) -> (y:T) | T in FLT").Doc("The smallest integer not below each element.")
-      .Shape(UnchangedShape).NotDifferentiable(kSteps).Example("f32[4]{-1.5 0.25 2 7.75}");
-  r.Add("Rint(x:T) -> (y:T) | T in FLT").Doc("The nearest integer to each element; halves go to the even one.")
-      .Shape(UnchangedShape).NotDifferentiable(kSteps).Example("f32[4]{-1.5 0.25 2.5 7.75}");
+  r.Add("Sqrt(x:T) -> (y:T) | T in FC")
+      .Doc("The square root of each element; NaN below zero.")
+      .Shape(UnchangedShape)
+      .Gradient(SqrtGradient)
+      .Example("f32[2,3]+");
+  r.Add("SqrtGrad(y:T, dy:T) -> (z:T) | T in FC")
+      .Doc("The gradient of Sqrt from its result: dy * 0.5 / y.")
+      .Shape(UnchangedShape)
+      .Gradient(SqrtGradGradient)
+      .Example("f32[4]+, f32[4]~");
+  r.Add("Rsqrt(x:T) -> (y:T) | T in FC")
+      .Doc("One divided by the square root of each element.")
+      .Shape(UnchangedShape)
+      .Gradient(RsqrtGradient)
+      .Example("f32[2,3]+");
+  r.Add("RsqrtGrad(y:T, dy:T) -> (z:T) | T in FC")
+      .Doc("The gradient of Rsqrt from its result: -0.5 * dy * y^3.")
+      .Shape(UnchangedShape)
+      .Gradient(RsqrtGradGradient)
+      .Example("f32[4]+, f32[4]~");
+  r.Add("Floor(x:T) -> (y:T) | T in FLT")
+      .Doc("The largest integer not above each element.")
+      .Shape(UnchangedShape)
+      .NotDifferentiable(kSteps)
+      .Example("f32[4]{-1.5 0.25 2 7.75}");
+  r.Add("Ceil(x:T) -> (y:T) | T in FLT")
+      .Doc("The smallest integer not below each element.")
+      .Shape(UnchangedShape)
+      .NotDifferentiable(kSteps)
+      .Example("f32[4]{-1.5 0.25 2 7.75}");
+  r.Add("Rint(x:T) -> (y:T) | T in FLT")
+      .Doc("The nearest integer to each element; halves go to the even one.")
+      .Shape(UnchangedShape)
+      .NotDifferentiable(kSteps)
+      .Example("f32[4]{-1.5 0.25 2.5 7.75}");
   r.Add("Round(x:T) -> (y:T) | T in FC|IDX|i8|i16")
       .Doc("The nearest integer to each element; halves go to the even one.")
-      .Shape(UnchangedShape).NotDifferentiable(kSteps).Example("f32[4]{-1.5 0.25 2.5 7.75}");
+      .Shape(UnchangedShape)
+      .NotDifferentiable(kSteps)
+      .Example("f32[4]{-1.5 0.25 2.5 7.75}");
   for (const char* schema : {"IsNan(x:T) -> (y:bool) | T in FLT", "IsInf(x:T) -> (y:bool) | T in FLT",
                              "IsFinite(x:T) -> (y:bool) | T in FLT"}) {
-    r.Add(schema).Doc("Tells per element whether it is what the name says: not a number, infinite, or neither.")
-        .Shape(UnchangedShape).NotDifferentiable(kTruthValue).Example("f32[2,3]~");
+    r.Add(schema)
+        .Doc("Tells per element whether it is what the name says: not a number, infinite, or neither.")
+        .Shape(UnchangedShape)
+        .NotDifferentiable(kTruthValue)
+        .Example("f32[2,3]~");
   }
-  r.Add("Invert(x:T) -> (y:T) | T in INT").Doc("Flips every bit of each element.")
-      .Shape(UnchangedShape).NotDifferentiable("an operation on bits").Example("i32[3]{0 1 -7}");
-  r.Add("LogicalNot(x:bool) -> (y:bool)").Doc("The opposite truth value of each element.")
-      .Shape(UnchangedShape).NotDifferentiable(kTruthValue).Example("bool[2]{true false}");
+  r.Add("Invert(x:T) -> (y:T) | T in INT")
+      .Doc("Flips every bit of each element.")
+      .Shape(UnchangedShape)
+      .NotDifferentiable("an operation on bits")
+      .Example("i32[3]{0 1 -7}");
+  r.Add("LogicalNot(x:bool) -> (y:bool)")
+      .Doc("The opposite truth value of each element.")
+      .Shape(UnchangedShape)
+      .NotDifferentiable(kTruthValue)
+      .Example("bool[2]{true false}");
 }
 
 void RegisterFunctions(OpRegistry& r) {
@@ -329,33 +379,57 @@ void RegisterFunctions(OpRegistry& r) {
   for (const Function& f : kFunctions) {
     r.Add(f.schema).Doc(f.doc).Shape(UnchangedShape).Gradient(f.gradient).Example(f.example);
   }
-  r.Add("TanhGrad(y:T, dy:T) -> (z:T) | T in FC").Doc("The gradient of Tanh from its result: dy * (1 - y * y).")
-      .Shape(UnchangedShape).Gradient(TanhGradGradient).Example("f32[4]/, f32[4]~");
+  r.Add("TanhGrad(y:T, dy:T) -> (z:T) | T in FC")
+      .Doc("The gradient of Tanh from its result: dy * (1 - y * y).")
+      .Shape(UnchangedShape)
+      .Gradient(TanhGradGradient)
+      .Example("f32[4]/, f32[4]~");
   r.Add("SigmoidGrad(y:T, dy:T) -> (z:T) | T in FC")
       .Doc("The gradient of Sigmoid from its result: dy * y * (1 - y).")
-      .Shape(UnchangedShape).Gradient(SigmoidGradGradient).Example("f32[4]/, f32[4]~");
+      .Shape(UnchangedShape)
+      .Gradient(SigmoidGradGradient)
+      .Example("f32[4]/, f32[4]~");
 }
 
 void RegisterComplexParts(OpRegistry& r) {
   r.Add("Complex(real:T, imag:T) -> (out:Tout) | T in FD=f32; Tout in CPX=c64")
       .Doc("Complex numbers with the given real and imaginary parts, which broadcast.")
-      .Shape(BroadcastShape).Gradient(ComplexGrad).Example("f32[2,3]~, f32[3]~");
-  r.Add("Real(input:T) -> (output:Tout) | T in CPX=c64; Tout in FD=f32").Doc("The real part of each element.")
-      .Shape(UnchangedShape).Gradient(RealGrad).Example("!c64[2]{1 2}");
-  r.Add("Imag(input:T) -> (output:Tout) | T in CPX=c64; Tout in FD=f32").Doc("The imaginary part of each element.")
-      .Shape(UnchangedShape).Gradient(ImagGrad).Example("!c64[2]{1 2}");
+      .Shape(BroadcastShape)
+      .Gradient(ComplexGrad)
+      .Example("f32[2,3]~, f32[3]~");
+  r.Add("Real(input:T) -> (output:Tout) | T in CPX=c64; Tout in FD=f32")
+      .Doc("The real part of each element.")
+      .Shape(UnchangedShape)
+      .Gradient(RealGrad)
+      .Example("!c64[2]{1 2}");
+  r.Add("Imag(input:T) -> (output:Tout) | T in CPX=c64; Tout in FD=f32")
+      .Doc("The imaginary part of each element.")
+      .Shape(UnchangedShape)
+      .Gradient(ImagGrad)
+      .Example("!c64[2]{1 2}");
   r.Add("Angle(input:T) -> (output:Tout) | T in CPX=c64; Tout in FD=f32")
       .Doc("The argument of each element in radians, in (-pi, pi].")
-      .Shape(UnchangedShape).Gradient(AngleGrad).Example("!c64[2]{1 -2}");
-  r.Add("ComplexAbs(x:T) -> (y:Tout) | T in CPX=c64; Tout in FD=f32").Doc("The modulus of each element.")
-      .Shape(UnchangedShape).Gradient(ComplexAbsGrad).Example("!c64[2]{1 -2}");
-  r.Add("Conj(input:T) -> (output:T) | T in CPX|var=c64").Doc("The complex conjugate of each element.")
-      .Shape(UnchangedShape).Gradient(ConjGrad).Example("!c64[2]{1 -2}");
+      .Shape(UnchangedShape)
+      .Gradient(AngleGrad)
+      .Example("!c64[2]{1 -2}");
+  r.Add("ComplexAbs(x:T) -> (y:Tout) | T in CPX=c64; Tout in FD=f32")
+      .Doc("The modulus of each element.")
+      .Shape(UnchangedShape)
+      .Gradient(ComplexAbsGrad)
+      .Example("!c64[2]{1 -2}");
+  r.Add("Conj(input:T) -> (output:T) | T in CPX|var=c64")
+      .Doc("The complex conjugate of each element.")
+      .Shape(UnchangedShape)
+      .Gradient(ConjGrad)
+      .Example("!c64[2]{1 -2}");
   r.Add("Cast(x:SrcT) -> (y:DstT) | SrcT:type; DstT:type; Truncate:bool=false")
-      .Doc("Each element in another type. Floats lose their fraction on the way to integers, integers wrap, complex "
-           "numbers lose their imaginary part. With Truncate, narrower floats drop bits instead of rounding.")
-      .Shape(UnchangedShape).Gradient(CastGrad)
-      .Example("f32[2,3]~ | DstT=f64").Example("!i32[3]{1 -2 300} | DstT=u8");
+      .Doc(
+          "Each element in another type. Floats lose their fraction on the way to integers, integers wrap, complex "
+          "numbers lose their imaginary part. With Truncate, narrower floats drop bits instead of rounding.")
+      .Shape(UnchangedShape)
+      .Gradient(CastGrad)
+      .Example("f32[2,3]~ | DstT=f64")
+      .Example("!i32[3]{1 -2 300} | DstT=u8");
 }
 
 }  // namespace

@@ -54,8 +54,8 @@ Status BroadcastArgs(KernelContext& ctx) {
   return SetInts(ctx, 0, out);
 }
 
-// The axes over which the gradient of each side is summed. Equal shapes: none; a dimension that is 1 on both sides counts
-// for both.
+// The axes over which the gradient of each side is summed. Equal shapes: none; a dimension that is 1 on both sides
+// counts for both.
 Status BroadcastGradientArgs(KernelContext& ctx) {
   MR_ASSIGN_OR_RETURN(const auto a, ShapeVector(ctx, 0));
   MR_ASSIGN_OR_RETURN(const auto b, ShapeVector(ctx, 1));
@@ -83,27 +83,28 @@ void CopyRows(KernelContext& ctx, const BroadcastPlan& plan, const void* in_raw,
   const bool moves = plan.Moves(0);
   constexpr int64_t kPart = 1 << 16;
   const int64_t parts = (inner + kPart - 1) / kPart;
-  ctx.ParallelFor(plan.rows() * parts, static_cast<double>(std::min(inner, kPart)) * 0.5 + 3, [&](int64_t begin, int64_t end) {
-    BroadcastPlan::Cursor row(plan, begin / parts);
-    int64_t number = begin / parts;
-    int64_t part = begin % parts;
-    for (int64_t unit = begin; unit < end; ++unit) {
-      const int64_t first = part * kPart;
-      const int64_t n = std::min(kPart, inner - first);
-      E* to = out + number * inner + first;
-      const E* from = in + row.offset(0);
-      if (moves) {
-        std::copy_n(from + first, n, to);
-      } else {
-        std::fill_n(to, n, *from);
-      }
-      if (++part == parts) {
-        part = 0;
-        ++number;
-        row.Next();
-      }
-    }
-  });
+  ctx.ParallelFor(plan.rows() * parts, static_cast<double>(std::min(inner, kPart)) * 0.5 + 3,
+                  [&](int64_t begin, int64_t end) {
+                    BroadcastPlan::Cursor row(plan, begin / parts);
+                    int64_t number = begin / parts;
+                    int64_t part = begin % parts;
+                    for (int64_t unit = begin; unit < end; ++unit) {
+                      const int64_t first = part * kPart;
+                      const int64_t n = std::min(kPart, inner - first);
+                      E* to = out + number * inner + first;
+                      const E* from = in + row.offset(0);
+                      if (moves) {
+                        std::copy_n(from + first, n, to);
+                      } else {
+                        std::fill_n(to, n, *from);
+                      }
+                      if (++part == parts) {
+                        part = 0;
+                        ++number;
+                        row.Next();
+                      }
+                    }
+                  });
 }
 
 Status BroadcastTo(KernelContext& ctx) {

@@ -103,13 +103,20 @@ void ComplexToComplex(const void* in, void* out, int64_t n) {
 template <typename From>
 ConvertTile FromWide(DType to) {
   switch (to) {
-    case DType::kFloat: return &Convert<From, float>;
-    case DType::kDouble: return &Convert<From, double>;
-    case DType::kInt32: return &Convert<From, int32_t>;
-    case DType::kInt64: return &Convert<From, int64_t>;
-    case DType::kUInt64: return &Convert<From, uint64_t>;
-    case DType::kBool: return &ToBool<From>;
-    default: return nullptr;
+    case DType::kFloat:
+      return &Convert<From, float>;
+    case DType::kDouble:
+      return &Convert<From, double>;
+    case DType::kInt32:
+      return &Convert<From, int32_t>;
+    case DType::kInt64:
+      return &Convert<From, int64_t>;
+    case DType::kUInt64:
+      return &Convert<From, uint64_t>;
+    case DType::kBool:
+      return &ToBool<From>;
+    default:
+      return nullptr;
   }
 }
 
@@ -183,23 +190,39 @@ HWY_EXPORT(TruncateD);
 
 DType Unquantized(DType t) {
   switch (t) {
-    case DType::kQInt8: return DType::kInt8;
-    case DType::kQUInt8: return DType::kUInt8;
-    case DType::kQInt16: return DType::kInt16;
-    case DType::kQUInt16: return DType::kUInt16;
-    case DType::kQInt32: return DType::kInt32;
-    default: return t;
+    case DType::kQInt8:
+      return DType::kInt8;
+    case DType::kQUInt8:
+      return DType::kUInt8;
+    case DType::kQInt16:
+      return DType::kInt16;
+    case DType::kQUInt16:
+      return DType::kUInt16;
+    case DType::kQInt32:
+      return DType::kInt32;
+    default:
+      return t;
   }
 }
 
 // The wide type next to a narrow or complex one on a route.
 DType WideNeighbour(DType t) {
   switch (t) {
-    case DType::kHalf: case DType::kBFloat16: case DType::kComplex64: return DType::kFloat;
-    case DType::kInt8: case DType::kInt16: case DType::kUInt8: case DType::kUInt16: return DType::kInt32;
-    case DType::kUInt32: return DType::kInt64;
-    case DType::kComplex128: return DType::kDouble;
-    default: return t;
+    case DType::kHalf:
+    case DType::kBFloat16:
+    case DType::kComplex64:
+      return DType::kFloat;
+    case DType::kInt8:
+    case DType::kInt16:
+    case DType::kUInt8:
+    case DType::kUInt16:
+      return DType::kInt32;
+    case DType::kUInt32:
+      return DType::kInt64;
+    case DType::kComplex128:
+      return DType::kDouble;
+    default:
+      return t;
   }
 }
 
@@ -214,7 +237,8 @@ ConvertRoute FindConvert(DType from, DType to) {
     r.found = IsPlain(from);
     return r;
   }
-  // The chain of types: from, its wide neighbour, that of `to`, `to`; without repeats, and direct where there is a step.
+  // The chain of types: from, its wide neighbour, that of `to`, `to`; without repeats, and direct where there is a
+  // step.
   const DType mid1 = from == DType::kBool ? DType::kInt32 : WideNeighbour(from);
   const DType mid2 = to == DType::kBool ? mid1 : WideNeighbour(to);
   const DType chain[4] = {from, mid1, mid2, to};

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Conversions between element types, as tiles. Every pair of number types is reached in at most three steps over the
 // wide types f32, f64, i32, i64 and u64; the steps are chosen so that the result equals the direct conversion.
-// Integers wrap. A float outside int32 or int64 (or NaN) gives that type's minimum, as the processor does; narrower types
-// take the low bits of the int32, u32 those of the int64. Complex to real keeps the real part.
+// Integers wrap. A float outside int32 or int64 (or NaN) gives that type's minimum, as the processor does; narrower
+// types take the low bits of the int32, u32 those of the int64. Complex to real keeps the real part.
 #pragma once
 
 #include <cstdint>

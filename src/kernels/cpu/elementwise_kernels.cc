@@ -55,7 +55,8 @@ void JoinedRows(KernelContext& ctx, const TileOp& op, const BroadcastPlan& plan,
     alignas(64) char repeated[kJoined * 16];
     const size_t bytes = row_bytes * static_cast<size_t>(per_call);
     std::memcpy(repeated, b_repeats ? p.b : p.a, row_bytes);
-    for (size_t have = row_bytes; have < bytes; have *= 2) std::memcpy(repeated + have, repeated, std::min(have, bytes - have));
+    for (size_t have = row_bytes; have < bytes; have *= 2)
+      std::memcpy(repeated + have, repeated, std::min(have, bytes - have));
     for (int64_t call = begin; call < end; ++call) {
       const int64_t first = call * per_call * inner;
       const int64_t n = std::min(per_call, plan.rows() - call * per_call) * inner;
@@ -155,8 +156,8 @@ Status BroadcastBinary(KernelContext& ctx, const TileOp& op, int ia, int ib) {
 
 namespace {
 
-// Tensors of so few elements are computed at once in an input that dies here: its slot's share moves to the output, which
-// costs no allocation and no atomic operation.
+// Tensors of so few elements are computed at once in an input that dies here: its slot's share moves to the output,
+// which costs no allocation and no atomic operation.
 constexpr int64_t kTiny = 16;
 
 bool SameTinyShape(const Tensor& a, const Tensor& b) {
@@ -179,8 +180,8 @@ class UnaryKernel final : public Kernel {
         return absl::OkStatus();
       }
     }
-    MR_ASSIGN_OR_RETURN(Tensor * out, op_.in == op_.out ? ctx.ForwardOrAllocate({0}, 0, x.shape())
-                                                        : ctx.AllocateOutput(0, x.shape()));
+    MR_ASSIGN_OR_RETURN(
+        Tensor * out, op_.in == op_.out ? ctx.ForwardOrAllocate({0}, 0, x.shape()) : ctx.AllocateOutput(0, x.shape()));
     ParallelUnary(ctx, op_, x.raw(), out->mutable_raw(), x.num_elements());
     return absl::OkStatus();
   }
@@ -254,8 +255,8 @@ class SameShapeBinaryKernel final : public BinaryKernel {
     const Tensor& a = ctx.input(0);
     const Tensor& b = ctx.input(1);
     if (a.num_elements() == b.num_elements() && a.shape() == b.shape()) return BinaryKernel::Compute(ctx);
-    return InvalidArgument(ctx.node().op->name, ": inputs must have the same shape, got ", a.shape().ToString(), " and ",
-                           b.shape().ToString());
+    return InvalidArgument(ctx.node().op->name, ": inputs must have the same shape, got ", a.shape().ToString(),
+                           " and ", b.shape().ToString());
   }
 };
 
@@ -265,29 +266,93 @@ struct Entry {
 };
 
 constexpr Entry kUnary[] = {
-    {"Abs", "FLT|i8|i16|i32|i64"}, {"Acos", "FC"}, {"Acosh", "FC"}, {"Asin", "FC"}, {"Asinh", "FC"}, {"Atan", "FC"},
-    {"Atanh", "FC"}, {"Ceil", "FLT"}, {"Cos", "FC"}, {"Cosh", "FC"}, {"Digamma", "FLT"}, {"Erf", "FLT"}, {"Erfc", "FLT"},
-    {"Exp", "FC"}, {"Expm1", "FC"}, {"Floor", "FLT"}, {"Inv", "FC"}, {"Invert", "INT"}, {"IsFinite", "FLT"},
-    {"IsInf", "FLT"}, {"IsNan", "FLT"}, {"Lgamma", "FLT"}, {"Log", "FC"}, {"Log1p", "FC"},
-    {"Neg", "FC|i8|i16|i32|i64"}, {"Reciprocal", "FC"}, {"Rint", "FLT"}, {"Round", "FLT|i8|i16|i32|i64"}, {"Rsqrt", "FC"},
-    {"Sigmoid", "FC"}, {"Sign", "FC|i8|i16|i32|i64"}, {"Sin", "FC"}, {"Sinh", "FC"}, {"Sqrt", "FC"},
-    {"Square", "REAL|CPX"}, {"Tan", "FC"}, {"Tanh", "FC"}, {"Relu", "REAL"}, {"Relu6", "REAL"}, {"Elu", "FLT"},
-    {"Selu", "FLT"}, {"Softplus", "FLT"}, {"Softsign", "FLT"}, {"Real", "CPX"}, {"Imag", "CPX"}, {"Angle", "CPX"},
-    {"ComplexAbs", "CPX"}, {"Conj", "CPX"},
+    {"Abs", "FLT|i8|i16|i32|i64"},
+    {"Acos", "FC"},
+    {"Acosh", "FC"},
+    {"Asin", "FC"},
+    {"Asinh", "FC"},
+    {"Atan", "FC"},
+    {"Atanh", "FC"},
+    {"Ceil", "FLT"},
+    {"Cos", "FC"},
+    {"Cosh", "FC"},
+    {"Digamma", "FLT"},
+    {"Erf", "FLT"},
+    {"Erfc", "FLT"},
+    {"Exp", "FC"},
+    {"Expm1", "FC"},
+    {"Floor", "FLT"},
+    {"Inv", "FC"},
+    {"Invert", "INT"},
+    {"IsFinite", "FLT"},
+    {"IsInf", "FLT"},
+    {"IsNan", "FLT"},
+    {"Lgamma", "FLT"},
+    {"Log", "FC"},
+    {"Log1p", "FC"},
+    {"Neg", "FC|i8|i16|i32|i64"},
+    {"Reciprocal", "FC"},
+    {"Rint", "FLT"},
+    {"Round", "FLT|i8|i16|i32|i64"},
+    {"Rsqrt", "FC"},
+    {"Sigmoid", "FC"},
+    {"Sign", "FC|i8|i16|i32|i64"},
+    {"Sin", "FC"},
+    {"Sinh", "FC"},
+    {"Sqrt", "FC"},
+    {"Square", "REAL|CPX"},
+    {"Tan", "FC"},
+    {"Tanh", "FC"},
+    {"Relu", "REAL"},
+    {"Relu6", "REAL"},
+    {"Elu", "FLT"},
+    {"Selu", "FLT"},
+    {"Softplus", "FLT"},
+    {"Softsign", "FLT"},
+    {"Real", "CPX"},
+    {"Imag", "CPX"},
+    {"Angle", "CPX"},
+    {"ComplexAbs", "CPX"},
+    {"Conj", "CPX"},
 };
 constexpr Entry kBinary[] = {
-    {"Add", "REAL|CPX|str"}, {"AddV2", "REAL|CPX"}, {"Sub", "REAL|CPX"}, {"Mul", "REAL|CPX"}, {"Div", "REAL|CPX"},
-    {"RealDiv", "FC"}, {"DivNoNan", "FC"}, {"MulNoNan", "FC"}, {"FloorDiv", "REAL"}, {"FloorMod", "REAL"},
-    {"Mod", "FLT|INT"}, {"TruncateDiv", "REAL"}, {"TruncateMod", "FLT|INT"}, {"Pow", "FC|i8|i16|i32|i64"},
-    {"Maximum", "REAL"}, {"Minimum", "REAL"}, {"SquaredDifference", "FC|i32|i64"}, {"Xdivy", "FC"}, {"Xlogy", "FC"},
-    {"Atan2", "FLT"}, {"Less", "REAL"}, {"LessEqual", "REAL"}, {"Greater", "REAL"}, {"GreaterEqual", "REAL"},
-    {"BitwiseAnd", "INT"}, {"BitwiseOr", "INT"}, {"BitwiseXor", "INT"}, {"LeftShift", "INT"}, {"RightShift", "INT"},
-    {"Complex", "FD"}, {"Polygamma", "FD"}, {"Zeta", "FD"},
+    {"Add", "REAL|CPX|str"},
+    {"AddV2", "REAL|CPX"},
+    {"Sub", "REAL|CPX"},
+    {"Mul", "REAL|CPX"},
+    {"Div", "REAL|CPX"},
+    {"RealDiv", "FC"},
+    {"DivNoNan", "FC"},
+    {"MulNoNan", "FC"},
+    {"FloorDiv", "REAL"},
+    {"FloorMod", "REAL"},
+    {"Mod", "FLT|INT"},
+    {"TruncateDiv", "REAL"},
+    {"TruncateMod", "FLT|INT"},
+    {"Pow", "FC|i8|i16|i32|i64"},
+    {"Maximum", "REAL"},
+    {"Minimum", "REAL"},
+    {"SquaredDifference", "FC|i32|i64"},
+    {"Xdivy", "FC"},
+    {"Xlogy", "FC"},
+    {"Atan2", "FLT"},
+    {"Less", "REAL"},
+    {"LessEqual", "REAL"},
+    {"Greater", "REAL"},
+    {"GreaterEqual", "REAL"},
+    {"BitwiseAnd", "INT"},
+    {"BitwiseOr", "INT"},
+    {"BitwiseXor", "INT"},
+    {"LeftShift", "INT"},
+    {"RightShift", "INT"},
+    {"Complex", "FD"},
+    {"Polygamma", "FD"},
+    {"Zeta", "FD"},
 };
 constexpr Entry kSameShape[] = {
-    {"InvGrad", "FC"}, {"ReciprocalGrad", "FC"}, {"RsqrtGrad", "FC"}, {"SigmoidGrad", "FC"}, {"SqrtGrad", "FC"},
-    {"TanhGrad", "FC"}, {"ReluGrad", "REAL"}, {"Relu6Grad", "REAL"}, {"EluGrad", "FLT"}, {"SeluGrad", "FLT"},
-    {"SoftplusGrad", "FLT"}, {"SoftsignGrad", "FLT"},
+    {"InvGrad", "FC"},  {"ReciprocalGrad", "FC"}, {"RsqrtGrad", "FC"},     {"SigmoidGrad", "FC"},
+    {"SqrtGrad", "FC"}, {"TanhGrad", "FC"},       {"ReluGrad", "REAL"},    {"Relu6Grad", "REAL"},
+    {"EluGrad", "FLT"}, {"SeluGrad", "FLT"},      {"SoftplusGrad", "FLT"}, {"SoftsignGrad", "FLT"},
 };
 
 }  // namespace

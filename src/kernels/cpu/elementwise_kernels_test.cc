@@ -61,7 +61,8 @@ class ElementwiseKernels : public testing::Test {
   Shape Narrowed(const Shape& s) {
     std::vector<int64_t> dims(s.dims().begin(), s.dims().end());
     for (int64_t& d : dims) d = random_() % 3 == 0 ? 1 : d;
-    if (!dims.empty() && random_() % 2) dims.erase(dims.begin(), dims.begin() + static_cast<int64_t>(random_() % dims.size()));
+    if (!dims.empty() && random_() % 2)
+      dims.erase(dims.begin(), dims.begin() + static_cast<int64_t>(random_() % dims.size()));
     return *Shape::Make(absl::MakeConstSpan(dims));
   }
 

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Transcendental functions for one number at a time, free of branches and calls, so that the compiler makes vector code of
-// a loop over them. T is float or double. Included once per instruction set.
+// Transcendental functions for one number at a time, free of branches and calls, so that the compiler makes vector code
+// of a loop over them. T is float or double. Included once per instruction set.
 //
 // exp: x = n ln2 + r with |r| <= ln2/2, Taylor series of e^r, scaled by 2^n in two steps (so that denormals come out).
 // log: x = 2^k m with m in [sqrt(1/2), sqrt(2)), log m = 2 atanh(s) with s = (m-1)/(m+1), as a series in s^2.
-// sin: x = q pi/2 + r with pi/2 in parts whose products with q are exact (Cody and Waite), Taylor series of sin r, cos r.
-// The rest reduces to these.
+// sin: x = q pi/2 + r with pi/2 in parts whose products with q are exact (Cody and Waite), Taylor series of sin r, cos
+// r. The rest reduces to these.
 // clang-format off
 #if defined(MILLRACE_ELEMENTWISE_MATH_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef MILLRACE_ELEMENTWISE_MATH_INL_H_
@@ -34,9 +34,9 @@ struct FloatTraits<float> {
   using Bits = uint32_t;
   static constexpr int kMantissa = 23;
   static constexpr Bits kBias = 127;
-  static constexpr float kRound = 0x1.8p23f;       // adding it rounds to an integer in the low bits
-  static constexpr float kIntBase = 0x1p23f;       // its low bits count integers
-  static constexpr float kLn2High = 0x1.63p-1f;    // few bits: its product with an exponent is exact
+  static constexpr float kRound = 0x1.8p23f;     // adding it rounds to an integer in the low bits
+  static constexpr float kIntBase = 0x1p23f;     // its low bits count integers
+  static constexpr float kLn2High = 0x1.63p-1f;  // few bits: its product with an exponent is exact
   static constexpr float kLn2Low = -2.12194440054690583e-4f;
   static constexpr float kExpLow = -104.0f, kExpHigh = 89.0f;
   static constexpr Bits kSqrtHalf = 0x3f3504f3u;
@@ -57,9 +57,13 @@ struct FloatTraits<double> {
 };
 
 template <typename T>
-inline T FromBits(typename FloatTraits<T>::Bits b) { return std::bit_cast<T>(b); }
+inline T FromBits(typename FloatTraits<T>::Bits b) {
+  return std::bit_cast<T>(b);
+}
 template <typename T>
-inline typename FloatTraits<T>::Bits ToBits(T v) { return std::bit_cast<typename FloatTraits<T>::Bits>(v); }
+inline typename FloatTraits<T>::Bits ToBits(T v) {
+  return std::bit_cast<typename FloatTraits<T>::Bits>(v);
+}
 
 // 2^n, where t = n + kRound and n fits the exponent.
 template <typename T>

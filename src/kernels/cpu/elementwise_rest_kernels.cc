@@ -46,7 +46,8 @@ class AddNKernel final : public Kernel {
     char* o = out->mutable_data<char>();
     ForSmallBlocks(ctx, first.num_elements(), 0.3 * count, [&](int64_t begin, int64_t end) {
       const int64_t at = begin * size;
-      RunBinary(add_, BinaryForm::kVV, ctx.input(0).data<char>() + at, ctx.input(1).data<char>() + at, o + at, end - begin);
+      RunBinary(add_, BinaryForm::kVV, ctx.input(0).data<char>() + at, ctx.input(1).data<char>() + at, o + at,
+                end - begin);
       for (int i = 2; i < count; ++i) {
         RunBinary(add_, BinaryForm::kVV, o + at, ctx.input(i).data<char>() + at, o + at, end - begin);
       }
@@ -255,10 +256,10 @@ class CrossKernel final : public Kernel {
  public:
   Status Init(const KernelInit& init) override {
     const DType t = BaseType(init.input_type(0));
-    const DType wide = t == DType::kHalf || t == DType::kBFloat16       ? DType::kFloat
-                       : t == DType::kUInt32                            ? DType::kInt64
-                       : IsInteger(t) && DTypeSize(t) < 4               ? DType::kInt32
-                                                                        : t;
+    const DType wide = t == DType::kHalf || t == DType::kBFloat16 ? DType::kFloat
+                       : t == DType::kUInt32                      ? DType::kInt64
+                       : IsInteger(t) && DTypeSize(t) < 4         ? DType::kInt32
+                                                                  : t;
     widen_ = FindConvert(t, wide);
     narrow_ = FindConvert(wide, t);
     fn_ = wide == DType::kFloat    ? &CrossTriples<float>
@@ -271,7 +272,8 @@ class CrossKernel final : public Kernel {
     const Tensor& a = ctx.input(0);
     const Tensor& b = ctx.input(1);
     if (!(a.shape() == b.shape())) {
-      return InvalidArgument("Both inputs must be of same shape: ", a.shape().ToString(), " vs. ", b.shape().ToString());
+      return InvalidArgument("Both inputs must be of same shape: ", a.shape().ToString(), " vs. ",
+                             b.shape().ToString());
     }
     if (a.rank() < 1 || a.dim(a.rank() - 1) != 3) {
       return InvalidArgument("Cross-products are only defined for 3-element vectors, got shape ", a.shape().ToString());

@@ -11,14 +11,29 @@ constexpr size_t kMaxElement = 16;
 // The type to compute in when `in` has no function of its own: the first of these that the op has.
 DType WiderType(DType t) {
   switch (t) {
-    case DType::kHalf: case DType::kBFloat16: return DType::kFloat;
-    case DType::kInt8: case DType::kInt16: case DType::kUInt8: case DType::kUInt16: return DType::kInt32;
-    case DType::kQInt8: case DType::kQInt16: case DType::kQUInt8: case DType::kQUInt16: case DType::kQInt32:
+    case DType::kHalf:
+    case DType::kBFloat16:
+      return DType::kFloat;
+    case DType::kInt8:
+    case DType::kInt16:
+    case DType::kUInt8:
+    case DType::kUInt16:
       return DType::kInt32;
-    case DType::kInt32: case DType::kUInt32: return DType::kInt64;
-    case DType::kFloat: return DType::kDouble;
-    case DType::kComplex64: return DType::kComplex128;
-    default: return DType::kInvalid;
+    case DType::kQInt8:
+    case DType::kQInt16:
+    case DType::kQUInt8:
+    case DType::kQUInt16:
+    case DType::kQInt32:
+      return DType::kInt32;
+    case DType::kInt32:
+    case DType::kUInt32:
+      return DType::kInt64;
+    case DType::kFloat:
+      return DType::kDouble;
+    case DType::kComplex64:
+      return DType::kComplex128;
+    default:
+      return DType::kInvalid;
   }
 }
 
@@ -28,8 +43,8 @@ struct Alias {
   const char* of;
 };
 constexpr Alias kAliases[] = {
-    {"AddV2", "Add"},        {"Inv", "Reciprocal"},        {"InvGrad", "ReciprocalGrad"}, {"TruncateMod", "Mod"},
-    {"Round", "Rint"},       {"Div", "RealDiv"},
+    {"AddV2", "Add"},       {"Inv", "Reciprocal"}, {"InvGrad", "ReciprocalGrad"},
+    {"TruncateMod", "Mod"}, {"Round", "Rint"},     {"Div", "RealDiv"},
 };
 
 void AddAliases(TileTable& t) {

@@ -3,9 +3,9 @@
 //
 // A tile function computes n elements from contiguous memory; `out` may be the very memory of `a` or `b`, but must not
 // overlap them otherwise. It never fails and has no state, so an interpreter over cache-sized tiles can chain them. The
-// table holds them by op name and dtype; it is filled once with the best functions for this processor. Ops on dtypes that
-// have no function of their own compute in another type (halves in float, small integers in int32, ...): TileOp pairs a
-// function with the conversions on both sides.
+// table holds them by op name and dtype; it is filled once with the best functions for this processor. Ops on dtypes
+// that have no function of their own compute in another type (halves in float, small integers in int32, ...): TileOp
+// pairs a function with the conversions on both sides.
 #pragma once
 
 #include <cstdint>
@@ -27,11 +27,11 @@ using OperandCheck = bool (*)(const void* b, int64_t n);
 struct TileFn {
   DType in = DType::kInvalid;
   DType out = DType::kInvalid;
-  float cost = 1;               // about nanoseconds per element
-  UnaryTile unary = nullptr;    // unary ops, else the next three
-  BinaryTile vv = nullptr;      // vector and vector
-  BinaryTile vs = nullptr;      // right operand is the one element at b
-  BinaryTile sv = nullptr;      // left operand is the one element at a
+  float cost = 1;             // about nanoseconds per element
+  UnaryTile unary = nullptr;  // unary ops, else the next three
+  BinaryTile vv = nullptr;    // vector and vector
+  BinaryTile vs = nullptr;    // right operand is the one element at b
+  BinaryTile sv = nullptr;    // left operand is the one element at a
   OperandCheck check_b = nullptr;
 };
 
@@ -63,9 +63,9 @@ struct TileOp {
   DType out = DType::kInvalid;
   uint32_t in_size = 0;
   uint32_t out_size = 0;
-  bool direct = true;       // no conversion at all
-  ConvertRoute widen;       // in -> fn->in
-  ConvertRoute narrow;      // fn->out -> out
+  bool direct = true;   // no conversion at all
+  ConvertRoute widen;   // in -> fn->in
+  ConvertRoute narrow;  // fn->out -> out
   explicit operator bool() const { return fn != nullptr; }
 };
 // `out` kInvalid: like `in`, or what the function gives when that is no number of the operand's kind (bool).
@@ -99,6 +99,6 @@ void AddDoubleFunctionTiles(TileTable& t);  // the same in f64
 void AddScalarFunctionTiles(TileTable& t);  // functions of the C library, f32 and f64
 void AddIntegerTiles(TileTable& t);         // division, modulo, powers, shifts, u64
 void AddComplexTiles(TileTable& t);
-void AddObjectTiles(TileTable& t);          // bool and string
+void AddObjectTiles(TileTable& t);  // bool and string
 
 }  // namespace millrace

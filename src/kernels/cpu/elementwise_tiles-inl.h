@@ -21,9 +21,13 @@ namespace {
 
 // The C++ type that stores a tile's result: bool as a byte, which vectorises.
 template <typename R>
-struct StoredAs { using type = R; };
+struct StoredAs {
+  using type = R;
+};
 template <>
-struct StoredAs<bool> { using type = uint8_t; };
+struct StoredAs<bool> {
+  using type = uint8_t;
+};
 
 template <class Op, typename T, typename R>
 struct UnaryLoop {

@@ -20,25 +20,27 @@ namespace {
 template <typename T>
 using Wrapping = typename std::conditional_t<std::is_integral_v<T>, std::make_unsigned<T>, std::type_identity<T>>::type;
 
-#define MR_WRAPPING_OP(Name, expr)                      \
-  struct Name {                                         \
-    template <typename T>                               \
-    static inline T Do(T a, T b) {                      \
-      const auto x = static_cast<Wrapping<T>>(a);       \
-      const auto y = static_cast<Wrapping<T>>(b);       \
-      return static_cast<T>(expr);                      \
-    }                                                   \
+#define MR_WRAPPING_OP(Name, expr)                \
+  struct Name {                                   \
+    template <typename T>                         \
+    static inline T Do(T a, T b) {                \
+      const auto x = static_cast<Wrapping<T>>(a); \
+      const auto y = static_cast<Wrapping<T>>(b); \
+      return static_cast<T>(expr);                \
+    }                                             \
   };
 MR_WRAPPING_OP(AddOp, x + y)
 MR_WRAPPING_OP(SubOp, x - y)
-MR_WRAPPING_OP(MulOp, x * y)
+MR_WRAPPING_OP(MulOp, x* y)
 MR_WRAPPING_OP(SquaredDifferenceOp, (x - y) * (x - y))
 #undef MR_WRAPPING_OP
 
-#define MR_BINARY_OP(Name, R, expr)                     \
-  struct Name {                                         \
-    template <typename T>                               \
-    static inline R Do(T a, T b) { return expr; }       \
+#define MR_BINARY_OP(Name, R, expr) \
+  struct Name {                     \
+    template <typename T>           \
+    static inline R Do(T a, T b) {  \
+      return expr;                  \
+    }                               \
   };
 MR_BINARY_OP(DivOp, T, a / b)
 MR_BINARY_OP(FloorDivOp, T, std::floor(a / b))
@@ -52,7 +54,7 @@ MR_BINARY_OP(GreaterOp, bool, a > b)
 MR_BINARY_OP(GreaterEqualOp, bool, a >= b)
 MR_BINARY_OP(EqualOp, bool, a == b)
 MR_BINARY_OP(NotEqualOp, bool, a != b)
-MR_BINARY_OP(AndOp, T, a & b)
+MR_BINARY_OP(AndOp, T, a& b)
 MR_BINARY_OP(OrOp, T, a | b)
 MR_BINARY_OP(XorOp, T, a ^ b)
 MR_BINARY_OP(DivNoNanOp, T, b == T(0) ? T(0) : a / b)
@@ -63,13 +65,14 @@ MR_BINARY_OP(XdivyOp, T, a == T(0) ? T(0) : a / b)
 MR_BINARY_OP(InvGradOp, T, b == T(0) ? T(0) : -b * a * a)
 MR_BINARY_OP(SqrtGradOp, T, b == T(0) ? T(0) : b * T(0.5) / a)
 MR_BINARY_OP(RsqrtGradOp, T, b == T(0) ? T(0) : T(-0.5) * b * (a * a * a))
-MR_BINARY_OP(SigmoidGradOp, T, b * a * (T(1) - a))
-MR_BINARY_OP(TanhGradOp, T, b * (T(1) - a * a))
+MR_BINARY_OP(SigmoidGradOp, T, b* a*(T(1) - a))
+MR_BINARY_OP(TanhGradOp, T, b*(T(1) - a * a))
 // Products, so that an infinite or NaN gradient shows even where the unit is off.
-MR_BINARY_OP(ReluGradOp, T, a * (b > T(0) ? T(1) : T(0)))
-MR_BINARY_OP(Relu6GradOp, T, a * ((b > T(0)) & (b < T(6)) ? T(1) : T(0)))
+MR_BINARY_OP(ReluGradOp, T, a*(b > T(0) ? T(1) : T(0)))
+MR_BINARY_OP(Relu6GradOp, T, a*((b > T(0)) & (b < T(6)) ? T(1) : T(0)))
 MR_BINARY_OP(EluGradOp, T, b < T(0) ? a * (b + T(1)) : a)
-MR_BINARY_OP(SeluGradOp, T, b < T(0) ? a * (b + T(1.7580993408473768599402175208123)) : a * T(1.0507009873554804934193349852946))
+MR_BINARY_OP(SeluGradOp, T,
+             b < T(0) ? a * (b + T(1.7580993408473768599402175208123)) : a * T(1.0507009873554804934193349852946))
 MR_BINARY_OP(LeakyReluOp, T, a > T(0) ? a : a * b)
 #undef MR_BINARY_OP
 struct SoftsignGradOp {

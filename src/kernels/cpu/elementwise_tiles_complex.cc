@@ -15,10 +15,12 @@ inline C Times(C a, C b) {
   return C(a.real() * b.real() - a.imag() * b.imag(), a.real() * b.imag() + a.imag() * b.real());
 }
 
-#define MR_UNARY_OP(Name, expr)                     \
-  struct Name {                                     \
-    template <typename C>                           \
-    static inline auto Do(C a) { return expr; }     \
+#define MR_UNARY_OP(Name, expr)  \
+  struct Name {                  \
+    template <typename C>        \
+    static inline auto Do(C a) { \
+      return expr;               \
+    }                            \
   };
 MR_UNARY_OP(NegOp, -a)
 MR_UNARY_OP(ConjOp, std::conj(a))
@@ -69,10 +71,12 @@ struct Log1pOp {
   }
 };
 
-#define MR_BINARY_OP(Name, R, expr)                  \
-  struct Name {                                      \
-    template <typename C>                            \
-    static inline R Do(C a, C b) { return expr; }    \
+#define MR_BINARY_OP(Name, R, expr) \
+  struct Name {                     \
+    template <typename C>           \
+    static inline R Do(C a, C b) {  \
+      return expr;                  \
+    }                               \
   };
 MR_BINARY_OP(AddOp, C, a + b)
 MR_BINARY_OP(SubOp, C, a - b)
@@ -96,7 +100,9 @@ MR_BINARY_OP(TanhGradOp, C, Times(b, C(1) - Times(a, a)))
 
 struct MakeComplexOp {
   template <typename T>
-  static inline std::complex<T> Do(T re, T im) { return {re, im}; }
+  static inline std::complex<T> Do(T re, T im) {
+    return {re, im};
+  }
 };
 
 template <typename C>

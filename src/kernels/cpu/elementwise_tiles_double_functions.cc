@@ -17,8 +17,8 @@ namespace millrace {
 namespace HWY_NAMESPACE {
 namespace {
 
-#define MR_UNARY_OP(Name, expr) \
-  struct Name {                 \
+#define MR_UNARY_OP(Name, expr)                        \
+  struct Name {                                        \
     static inline double Do(double a) { return expr; } \
   };
 MR_UNARY_OP(ExpOp, Exp(a))

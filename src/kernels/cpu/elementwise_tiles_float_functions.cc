@@ -17,15 +17,15 @@ namespace millrace {
 namespace HWY_NAMESPACE {
 namespace {
 
-// erf(x) / x as a polynomial in (x^2 - 8) / 8, interpolated at Chebyshev nodes over |x| <= 4; relative error 4e-10. Beyond,
-// erf rounds to 1 in float.
+// erf(x) / x as a polynomial in (x^2 - 8) / 8, interpolated at Chebyshev nodes over |x| <= 4; relative error 4e-10.
+// Beyond, erf rounds to 1 in float.
 inline float ErfFloat(float x) {
   constexpr double kCoefficients[] = {
-      0.3535309956434049, -0.17657623580039228, 0.13167511777582963, -0.10771029288641266, 0.09020894134279632,
-      -0.07473048679705468, 0.05988782958300683, -0.04574431267502724, 0.033053291696067265, -0.022562558293108114,
-      0.014381038744396328, -0.008384044276092753, 0.0047749462205666495, -0.0029097129559724944,
-      0.0014101528932398749, -0.00032551962727953547, 0.0001732295034487736, -0.0002464220145300619,
-      9.403816578637098e-05};
+      0.3535309956434049,    -0.17657623580039228,   0.13167511777582963,   -0.10771029288641266,
+      0.09020894134279632,   -0.07473048679705468,   0.05988782958300683,   -0.04574431267502724,
+      0.033053291696067265,  -0.022562558293108114,  0.014381038744396328,  -0.008384044276092753,
+      0.0047749462205666495, -0.0029097129559724944, 0.0014101528932398749, -0.00032551962727953547,
+      0.0001732295034487736, -0.0002464220145300619, 9.403816578637098e-05};
   double v = std::abs(static_cast<double>(x));
   v = v > 4.0 ? 4.0 : v;
   const double t = (v * v - 8.0) * 0.125;
@@ -35,8 +35,8 @@ inline float ErfFloat(float x) {
   return std::copysign(static_cast<float>(p * v), x);
 }
 
-#define MR_UNARY_OP(Name, expr) \
-  struct Name {                 \
+#define MR_UNARY_OP(Name, expr)                      \
+  struct Name {                                      \
     static inline float Do(float a) { return expr; } \
   };
 MR_UNARY_OP(ExpOp, Exp(a))

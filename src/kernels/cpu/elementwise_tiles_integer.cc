@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Integer tiles without vector instructions, and u64 where its order differs from that of i64. Narrower types compute in
-// these, except for shifts, whose limits depend on the width.
+// Integer tiles without vector instructions, and u64 where its order differs from that of i64. Narrower types compute
+// in these, except for shifts, whose limits depend on the width.
 #include <algorithm>
 #include <type_traits>
 
@@ -83,9 +83,13 @@ inline int Distance(T y) {
   return y < 0 ? 0 : y > kMax ? kMax : static_cast<int>(y);
 }
 template <>
-inline int Distance(uint64_t y) { return y > 63 ? 63 : static_cast<int>(y); }
+inline int Distance(uint64_t y) {
+  return y > 63 ? 63 : static_cast<int>(y);
+}
 template <>
-inline int Distance(uint32_t y) { return y > 31 ? 31 : static_cast<int>(y); }
+inline int Distance(uint32_t y) {
+  return y > 31 ? 31 : static_cast<int>(y);
+}
 struct LeftShiftOp {
   template <typename T>
   static inline T Do(T a, T b) {
@@ -94,13 +98,17 @@ struct LeftShiftOp {
 };
 struct RightShiftOp {
   template <typename T>
-  static inline T Do(T a, T b) { return static_cast<T>(a >> Distance(b)); }
+  static inline T Do(T a, T b) {
+    return static_cast<T>(a >> Distance(b));
+  }
 };
 
-#define MR_BINARY_OP(Name, R, expr)                  \
-  struct Name {                                      \
-    template <typename T>                            \
-    static inline R Do(T a, T b) { return expr; }    \
+#define MR_BINARY_OP(Name, R, expr) \
+  struct Name {                     \
+    template <typename T>           \
+    static inline R Do(T a, T b) {  \
+      return expr;                  \
+    }                               \
   };
 MR_BINARY_OP(MaximumOp, T, a > b ? a : b)
 MR_BINARY_OP(MinimumOp, T, a < b ? a : b)
@@ -160,8 +168,8 @@ void AddIntegerTiles(TileTable& t) {
   AddUnary<ReluOp, uint64_t>(t, "Relu");
   AddUnary<Relu6Op, uint64_t>(t, "Relu6");
   // The same bits as signed.
-  for (const char* op : {"Add", "Sub", "Mul", "SquaredDifference", "Square", "Equal", "NotEqual", "BitwiseAnd", "BitwiseOr",
-                         "BitwiseXor", "Invert"}) {
+  for (const char* op : {"Add", "Sub", "Mul", "SquaredDifference", "Square", "Equal", "NotEqual", "BitwiseAnd",
+                         "BitwiseOr", "BitwiseXor", "Invert"}) {
     const TileFn* f = t.Find(op, DType::kInt64);
     if (f == nullptr) continue;
     TileFn u = *f;

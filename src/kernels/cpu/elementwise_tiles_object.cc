@@ -8,9 +8,9 @@ namespace millrace {
 namespace HWY_NAMESPACE {
 namespace {
 
-#define MR_BOOL_OP(Name, expr)                                              \
-  struct Name {                                                             \
-    static inline bool Do(uint8_t a, uint8_t b) { return expr; }            \
+#define MR_BOOL_OP(Name, expr)                                   \
+  struct Name {                                                  \
+    static inline bool Do(uint8_t a, uint8_t b) { return expr; } \
   };
 MR_BOOL_OP(AndOp, (a != 0) & (b != 0))
 MR_BOOL_OP(OrOp, (a | b) != 0)

@@ -33,12 +33,14 @@ double DigammaOf(double x) {
   double sum = 0;
   for (; x < 10; x += 1) sum -= 1 / x;
   const double z = 1 / (x * x);
-  const double tail = z * (1.0 / 12 - z * (1.0 / 120 - z * (1.0 / 252 - z * (1.0 / 240 - z * (1.0 / 132 - z * (691.0 / 32760 - z / 12))))));
+  const double tail =
+      z *
+      (1.0 / 12 - z * (1.0 / 120 - z * (1.0 / 252 - z * (1.0 / 240 - z * (1.0 / 132 - z * (691.0 / 32760 - z / 12))))));
   return sum + std::log(x) - 0.5 / x - tail;
 }
 
-// Hurwitz zeta: sum over k >= 0 of (q+k)^-s, by the Euler-Maclaurin formula. NaN where the terms are not real or the sum
-// diverges, and for q below -1e4, where the direct part would not end soon.
+// Hurwitz zeta: sum over k >= 0 of (q+k)^-s, by the Euler-Maclaurin formula. NaN where the terms are not real or the
+// sum diverges, and for q below -1e4, where the direct part would not end soon.
 double ZetaOf(double s, double q) {
   if (s == 1) return kInf;
   if (!(s > 1) || std::isnan(q)) return kNan;
@@ -53,8 +55,14 @@ double ZetaOf(double s, double q) {
   const double power = std::pow(a, -s);
   sum += power * a / (s - 1) + 0.5 * power;
   // Bernoulli numbers B_2j / (2j)!.
-  constexpr double kTerms[] = {1.0 / 12, -1.0 / 720, 1.0 / 30240, -1.0 / 1209600, 1.0 / 47900160,
-                               -691.0 / 1307674368000.0, 1.0 / 74724249600.0, -3617.0 / 10670622842880000.0};
+  constexpr double kTerms[] = {1.0 / 12,
+                               -1.0 / 720,
+                               1.0 / 30240,
+                               -1.0 / 1209600,
+                               1.0 / 47900160,
+                               -691.0 / 1307674368000.0,
+                               1.0 / 74724249600.0,
+                               -3617.0 / 10670622842880000.0};
   double factor = s * power / a;
   double k = s + 1;
   for (double term : kTerms) {
@@ -74,10 +82,12 @@ double PolygammaOf(double n, double x) {
   return std::fmod(n, 2) == 0 ? -value : value;
 }
 
-#define MR_UNARY_OP(Name, expr)                   \
-  struct Name {                                   \
-    template <typename T>                         \
-    static inline T Do(T a) { return expr; }      \
+#define MR_UNARY_OP(Name, expr) \
+  struct Name {                 \
+    template <typename T>       \
+    static inline T Do(T a) {   \
+      return expr;              \
+    }                           \
   };
 MR_UNARY_OP(AcosOp, std::acos(a))
 MR_UNARY_OP(AcoshOp, std::acosh(a))
@@ -94,10 +104,12 @@ MR_UNARY_OP(LgammaOp, LogGamma(a))
 MR_UNARY_OP(DigammaOp, DigammaOf(a))
 #undef MR_UNARY_OP
 
-#define MR_BINARY_OP(Name, expr)                     \
-  struct Name {                                      \
-    template <typename T>                            \
-    static inline T Do(T a, T b) { return expr; }    \
+#define MR_BINARY_OP(Name, expr)   \
+  struct Name {                    \
+    template <typename T>          \
+    static inline T Do(T a, T b) { \
+      return expr;                 \
+    }                              \
   };
 MR_BINARY_OP(Atan2Op, std::atan2(a, b))
 MR_BINARY_OP(PowOp, std::pow(a, b))

@@ -48,9 +48,10 @@ std::vector<T> Samples() {
   std::uniform_real_distribution<T> far(-800, 800);
   for (int i = 0; i < 20000; ++i) v.push_back(far(random));
   using L = std::numeric_limits<T>;
-  for (T x : {T(0), -T(0), T(1), T(-1), L::infinity(), -L::infinity(), L::quiet_NaN(), L::min(), -L::min(), L::max(),
-              -L::max(), L::denorm_min(), -L::denorm_min(), L::epsilon(), T(0.5), T(2), T(88.72284), T(-103.97),
-              T(-87.5), T(709.79), T(-745.2), T(-708.5)}) {
+  for (T x :
+       {T(0),        -T(0),      T(1),      T(-1),           L::infinity(),    -L::infinity(), L::quiet_NaN(), L::min(),
+        -L::min(),   L::max(),   -L::max(), L::denorm_min(), -L::denorm_min(), L::epsilon(),   T(0.5),         T(2),
+        T(88.72284), T(-103.97), T(-87.5),  T(709.79),       T(-745.2),        T(-708.5)}) {
     v.push_back(x);
   }
   return v;
@@ -59,9 +60,9 @@ std::vector<T> Samples() {
 struct Function {
   const char* op;
   Wide (*exact)(Wide);
-  double float_bound;   // ulp; 0: no such function in float
+  double float_bound;  // ulp; 0: no such function in float
   double double_bound;
-  bool odd;             // f(-0) = -0
+  bool odd;  // f(-0) = -0
 };
 
 template <typename T>
@@ -77,7 +78,8 @@ double WorstError(const Function& f, T* at) {
     const T rounded = static_cast<T>(want);
     if (std::isnan(want) || std::isinf(rounded) || std::isinf(x[i])) {
       // Just below the overflow, the largest number is as good as infinity.
-      const bool near_overflow = std::isinf(rounded) && !std::isinf(want) && std::fabs(y[i]) == std::numeric_limits<T>::max();
+      const bool near_overflow =
+          std::isinf(rounded) && !std::isinf(want) && std::fabs(y[i]) == std::numeric_limits<T>::max();
       EXPECT_TRUE(std::isnan(want) ? std::isnan(y[i]) : y[i] == rounded || near_overflow)
           << f.op << "(" << x[i] << ") = " << y[i] << ", want " << rounded;
       continue;
@@ -85,7 +87,8 @@ double WorstError(const Function& f, T* at) {
     if (x[i] == 0 && f.odd) {
       EXPECT_EQ(std::signbit(y[i]), std::signbit(x[i])) << f.op << " at zero";
     }
-    if (std::isinf(y[i]) && static_cast<Wide>(std::numeric_limits<T>::max()) - std::fabs(want) < 2 * Ulp<T>(want)) continue;
+    if (std::isinf(y[i]) && static_cast<Wide>(std::numeric_limits<T>::max()) - std::fabs(want) < 2 * Ulp<T>(want))
+      continue;
     const double error = static_cast<double>(std::fabs(static_cast<Wide>(y[i]) - want) / Ulp<T>(want));
     if (!(error <= worst)) worst = error, *at = x[i];
   }
@@ -126,7 +129,8 @@ TEST(ElementwiseTiles, ErrorsOfFunctions) {
     double at_double = 0;
     const double in_float = WorstError<float>(f, &at_float);
     const double in_double = WorstError<double>(f, &at_double);
-    std::printf("%-10s %12.3f %12.3f   at %.9g, %.17g\n", f.op, in_float, in_double, static_cast<double>(at_float), at_double);
+    std::printf("%-10s %12.3f %12.3f   at %.9g, %.17g\n", f.op, in_float, in_double, static_cast<double>(at_float),
+                at_double);
     EXPECT_LE(in_float, f.float_bound) << f.op << " at " << at_float;
     EXPECT_LE(in_double, f.double_bound) << f.op << " at " << at_double;
   }

@@ -19,10 +19,12 @@ namespace {
 template <typename T>
 using Wrapping = typename std::conditional_t<std::is_integral_v<T>, std::make_unsigned<T>, std::type_identity<T>>::type;
 
-#define MR_UNARY_OP(Name, R, expr)               \
-  struct Name {                                  \
-    template <typename T>                        \
-    static inline R Do(T a) { return expr; }     \
+#define MR_UNARY_OP(Name, R, expr) \
+  struct Name {                    \
+    template <typename T>          \
+    static inline R Do(T a) {      \
+      return expr;                 \
+    }                              \
   };
 MR_UNARY_OP(ReciprocalOp, T, T(1) / a)
 MR_UNARY_OP(SqrtOp, T, std::sqrt(a))
@@ -36,14 +38,15 @@ MR_UNARY_OP(IsNanOp, bool, a != a)
 MR_UNARY_OP(IsInfOp, bool, std::abs(a) == std::numeric_limits<T>::infinity())
 MR_UNARY_OP(IsFiniteOp, bool, std::abs(a) < std::numeric_limits<T>::infinity())
 MR_UNARY_OP(ReluOp, T, a < T(0) ? T(0) : a)
-MR_UNARY_OP(Relu6Op, T, a < T(0) ? T(0) : a > T(6) ? T(6) : a)
+MR_UNARY_OP(Relu6Op, T, a<T(0) ? T(0) : a> T(6) ? T(6) : a)
 MR_UNARY_OP(InvertOp, T, ~a)
 MR_UNARY_OP(IdentityOp, T, a)
 MR_UNARY_OP(FloatSignOp, T, a != a ? a : a > T(0) ? T(1) : a < T(0) ? T(-1) : T(0))
 MR_UNARY_OP(IntegerSignOp, T, static_cast<T>((a > T(0)) - (a < T(0))))
 MR_UNARY_OP(FloatNegOp, T, -a)
 MR_UNARY_OP(IntegerNegOp, T, static_cast<T>(Wrapping<T>(0) - static_cast<Wrapping<T>>(a)))
-MR_UNARY_OP(IntegerAbsOp, T, static_cast<T>(a < 0 ? Wrapping<T>(0) - static_cast<Wrapping<T>>(a) : static_cast<Wrapping<T>>(a)))
+MR_UNARY_OP(IntegerAbsOp, T,
+            static_cast<T>(a < 0 ? Wrapping<T>(0) - static_cast<Wrapping<T>>(a) : static_cast<Wrapping<T>>(a)))
 MR_UNARY_OP(SquareOp, T, static_cast<T>(static_cast<Wrapping<T>>(a) * static_cast<Wrapping<T>>(a)))
 #undef MR_UNARY_OP
 

@@ -237,6 +237,54 @@ TEST_F(SessionTest, TracesNameNodesAndTimes) {
   EXPECT_TRUE(found);
 }
 
+// Every order of ready nodes gives the same bits, and the same as plan order.
+TEST_F(SessionTest, SchedulesDoNotChangeValues) {
+  std::vector<Output> fetches;
+  Node* init = nullptr;
+  Build([&](const GraphBuilder& b) {
+    const ClientVariable v = Variable(b, "v", 0.5f);
+    std::vector<Output> terms;
+    Output chain = v.read;
+    for (int i = 0; i < 12; ++i) {
+      const Output branch = b.Op("Sin", {b.Mul(v.ref, b.Scalar(static_cast<float>(i) + 0.25f))});
+      chain = b.Add(b.Op("Tanh", {chain}), branch);
+      terms.push_back(b.Mul(branch, chain));
+    }
+    const Output sum = b.Op("AddN", {terms});
+    const Output updated = b.WithControl({sum.node}).Op("AssignAdd", {v.ref, sum});
+    fetches = {chain, sum, updated};
+    init = *AddInitializer(b, "init");
+  });
+  auto values = [&](const Determinism& determinism) {
+    std::vector<float> all;
+    session_ = *System::Default().NewSession(graph_, {}, "", determinism);
+    EXPECT_TRUE(Run({}, {}, {init}).ok());
+    for (int step = 0; step < 3; ++step) {
+      StatusOr<std::vector<Tensor>> out = Run({}, fetches);
+      EXPECT_TRUE(out.ok()) << out.status();
+      if (!out.ok()) return all;
+      for (const Tensor& t : *out) all.push_back(*t.data<float>());
+    }
+    return all;
+  };
+  const std::vector<float> want = values({});
+  for (uint64_t seed = 0; seed < 300; ++seed) {
+    ASSERT_EQ(values({true, seed}), want) << "order_seed " << seed;
+  }
+}
+
+TEST_F(SessionTest, ADeterministicSessionStillReportsErrors) {
+  Output y;
+  Build([&](const GraphBuilder& b) {
+    const Output x = b.WithDevice("/cpu:1").Op("Placeholder", {}, {{"dtype", DType::kFloat}});
+    y = b.WithDevice("/cpu:0").Op("Neg", {x});
+  });
+  wire::ConfigProto config;
+  config.device_count["CPU"] = 2;
+  session_ = *System::Default().NewSession(graph_, config, "", {true, 5});
+  EXPECT_EQ(Run({}, {y}).status().code(), absl::StatusCode::kInvalidArgument);
+}
+
 TEST_F(SessionTest, ErrorsNameNodeOpAndLine) {
   Output y;
   Build([&](const GraphBuilder& b) {

@@ -30,6 +30,10 @@ TF_CAPI_EXPORT void TF_DeleteSessionOptions(TF_SessionOptions* options);
 
 /* ---- Sessions ---- */
 
+/* Sessions made with these options run each step on one thread; among nodes that are ready the order is drawn from
+ * `order_seed` (0: construction order). The same seed gives the same schedule: for tests, and to replay a failure. */
+TF_CAPI_EXPORT void MR_SetDeterministic(TF_SessionOptions* options, uint64_t order_seed);
+
 /* Runs parts of `graph`, also those added later. `opts` may be NULL. */
 TF_CAPI_EXPORT TF_Session* TF_NewSession(TF_Graph* graph, const TF_SessionOptions* opts, TF_Status* status);
 /* Loads the meta graph of a SavedModel directory whose tags are exactly tags[0..tags_len) into `graph` (which must be

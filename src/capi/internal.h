@@ -51,6 +51,7 @@ struct TF_Function {
 struct TF_SessionOptions {
   millrace::wire::ConfigProto config;
   std::string target;
+  millrace::Determinism determinism;
 };
 
 struct TF_Session {

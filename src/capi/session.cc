@@ -165,13 +165,17 @@ void TF_SetConfig(TF_SessionOptions* options, const void* proto, size_t proto_le
   });
 }
 
+void MR_SetDeterministic(TF_SessionOptions* options, uint64_t order_seed) {
+  if (options != nullptr) options->determinism = {true, order_seed};
+}
+
 TF_Session* TF_NewSession(TF_Graph* graph, const TF_SessionOptions* opts, TF_Status* status) {
   return GuardedOr<TF_Session*>(status, nullptr, [&]() -> StatusOr<TF_Session*> {
     MR_CAPI_REQUIRE(graph);
     static const TF_SessionOptions& defaults = *new TF_SessionOptions();
     const TF_SessionOptions& options = opts ? *opts : defaults;
     MR_ASSIGN_OR_RETURN(std::unique_ptr<millrace::Session> session,
-                        millrace::System::Default().NewSession(graph->shared, options.config, options.target));
+                        millrace::System::Default().NewSession(graph->shared, options.config, options.target, options.determinism));
     return new TF_Session{graph->shared, std::move(session)};
   });
 }

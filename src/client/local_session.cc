@@ -76,9 +76,12 @@ struct LiveSessions {
 class LocalSession : public Session {
  public:
   LocalSession(RefPtr<SharedGraph> graph, const wire::ConfigProto& config, std::vector<std::unique_ptr<Device>> devices,
-               const KernelRegistry* kernels)
-      : graph_(graph), worker_(std::move(devices), kernels) {
+               const KernelRegistry* kernels, const Determinism& determinism)
+      : graph_(graph), worker_(std::move(devices), kernels, determinism.on) {
     CoordinatorOptions options = OptionsFrom(config);
+    options.deterministic = determinism.on;
+    options.order_seed = determinism.order_seed;
+    if (determinism.on) options.max_threads = 1;
     for (Device* d : worker_.devices()) {
       options.passes.devices.push_back(d->parsed_name());
       options.passes.incarnations.push_back(d->incarnation());
@@ -151,14 +154,14 @@ class LocalSession : public Session {
 
 StatusOr<std::unique_ptr<Session>> NewLocalSession(RefPtr<SharedGraph> graph, const wire::ConfigProto& config,
                                                    std::vector<std::unique_ptr<Device>> devices,
-                                                   const KernelRegistry* kernels) {
+                                                   const KernelRegistry* kernels, const Determinism& determinism) {
   if (devices.empty()) return InvalidArgument("a session needs at least one device");
   if (config.intra_op_parallelism_threads < 0 || config.intra_op_parallelism_threads > 4096) {
     return InvalidArgument("intra_op_parallelism_threads is ", config.intra_op_parallelism_threads,
                            ", want 0 (choose) to 4096");
   }
   return std::unique_ptr<Session>(
-      std::make_unique<LocalSession>(std::move(graph), config, std::move(devices), kernels));
+      std::make_unique<LocalSession>(std::move(graph), config, std::move(devices), kernels, determinism));
 }
 
 void ResetLocalSessions(const std::vector<std::string>& containers) {

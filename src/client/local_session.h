@@ -11,7 +11,7 @@ namespace millrace {
 // `devices` belong to the session: its variables live and die with it.
 StatusOr<std::unique_ptr<Session>> NewLocalSession(RefPtr<SharedGraph> graph, const wire::ConfigProto& config,
                                                    std::vector<std::unique_ptr<Device>> devices,
-                                                   const KernelRegistry* kernels);
+                                                   const KernelRegistry* kernels, const Determinism& determinism = {});
 
 // Drops resources of these containers (all when empty) in every local session that is alive.
 void ResetLocalSessions(const std::vector<std::string>& containers);

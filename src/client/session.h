@@ -22,6 +22,13 @@ struct DeviceInfo {
   uint64_t incarnation = 0;
 };
 
+// Deterministic mode: each step runs on one thread, and among nodes that are ready the order is drawn from the seed (0:
+// construction order). The same seed gives the same schedule; every seed must give the same values.
+struct Determinism {
+  bool on = false;
+  uint64_t order_seed = 0;
+};
+
 class Session {
  public:
   virtual ~Session() = default;

@@ -125,8 +125,8 @@ Status Coordinator::RunParts(const Compiled& compiled, Step& step, StepTrace* tr
     for (size_t i : compiled.parts[p].args) args[p].push_back(feed_values[i]);
   }
   ThreadPool& pool = worker_->devices().front()->thread_pool();
-  for (size_t p = 1; p < n; ++p) pool.Schedule([&start, p] { start(p); });
-  if (n > 0) start(0);
+  for (size_t p = 1; p < n && !options_.deterministic; ++p) pool.Schedule([&start, p] { start(p); });
+  for (size_t p = 0; p < n && (p == 0 || options_.deterministic); ++p) start(p);
   left.Wait();
   absl::MutexLock lock(&mu);
   MR_RETURN_IF_ERROR(first);

@@ -42,7 +42,7 @@ KernelRegistry& System::kernels() { return impl_->kernels; }
 CompositeRegistry& System::composites() { return impl_->composites; }
 
 StatusOr<std::unique_ptr<Session>> System::NewSession(RefPtr<SharedGraph> graph, const wire::ConfigProto& config,
-                                                      const std::string& target) {
+                                                      const std::string& target, const Determinism& determinism) {
   if (!target.empty() && target != "local") {
     return Unimplemented("session target '", target, "': only sessions in this process exist (\"\" or \"local\")");
   }
@@ -57,7 +57,7 @@ StatusOr<std::unique_ptr<Session>> System::NewSession(RefPtr<SharedGraph> graph,
     devices.push_back(NewCpuDevice({.job = "localhost", .replica = 0, .task = 0, .type = "CPU", .id = i},
                                    Env::Default().Random64(), ProcessThreadPool()));
   }
-  return NewLocalSession(std::move(graph), config, std::move(devices), &impl_->kernels);
+  return NewLocalSession(std::move(graph), config, std::move(devices), &impl_->kernels, determinism);
 }
 
 Status System::Reset(const std::vector<std::string>& containers) {

@@ -28,7 +28,7 @@ class System {
 
   // `target` "" or "local" means in this process. The session shares `graph` with the client.
   StatusOr<std::unique_ptr<Session>> NewSession(RefPtr<SharedGraph> graph, const wire::ConfigProto& config,
-                                                const std::string& target = "");
+                                                const std::string& target = "", const Determinism& determinism = {});
   // Drops the variables and other resources of these containers in all local devices (all containers when empty).
   Status Reset(const std::vector<std::string>& containers);
 

@@ -17,8 +17,10 @@
 #define MILLRACE_C_API_H_
 
 #include "millrace/c_api_graph.h"
+#include "millrace/c_api_io.h"
 #include "millrace/c_api_session.h"
 #include "millrace/c_api_table.h"
 #include "millrace/c_api_tensor.h"
+#include "millrace/c_api_training.h"
 
 #endif /* MILLRACE_C_API_H_ */

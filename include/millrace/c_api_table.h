@@ -15,13 +15,16 @@
 #ifndef MILLRACE_C_API_TABLE_H_
 #define MILLRACE_C_API_TABLE_H_
 
+#include "millrace/c_api_io.h"
 #include "millrace/c_api_session.h"
+#include "millrace/c_api_training.h"
 
 #ifdef __cplusplus
 extern "C" {
 #endif
 
-/* Every TF_ function declared in these headers, without its prefix. New ones are added at the end only. */
+/* Every TF_ function declared in these headers, without its prefix. The order is the table's, so it never changes: what
+ * comes later goes into a further list at the table's end. */
 /* clang-format off */
 #define MR_API_FUNCTIONS(X) \
   X(Version) X(NewStatus) X(DeleteStatus) X(SetStatus) X(SetPayload) X(ForEachPayload) X(SetStatusFromIOError)        \
@@ -69,6 +72,14 @@ extern "C" {
   X(GetOpList) X(DeleteLibraryHandle) X(NewApiDefMap) X(DeleteApiDefMap) X(ApiDefMapPut) X(ApiDefMapGet)              \
   X(NewServer) X(ServerStart) X(ServerStop) X(ServerJoin) X(ServerTarget) X(DeleteServer)                             \
   X(RegisterFilesystemPlugin) X(RegisterLogListener)
+
+/* Likewise the MR_ functions of c_api_training.h and c_api_io.h, which lie behind them in the table. */
+#define MR_API_OWN_FUNCTIONS(X) \
+  X(FinishComposite) X(AddVariable) X(AddInitializer) X(Minimize) X(SaverCreate) X(SaverFromDef) X(SaverDelete)       \
+  X(SaverSave) X(SaverRestore) X(SaverToDef) X(LatestCheckpoint) X(CheckpointReaderOpen) X(CheckpointReaderDelete)    \
+  X(CheckpointReaderNumTensors) X(CheckpointReaderName) X(CheckpointReaderRead) X(EventWriterOpen)                    \
+  X(EventWriterAddSummary) X(EventWriterAddGraph) X(EventWriterAddEvent) X(EventWriterFlush) X(EventWriterPath)       \
+  X(EventWriterClose)
 /* clang-format on */
 
 /* Rises when an entry changes its meaning, which it should not; new entries only make struct_size grow. */
@@ -82,6 +93,9 @@ typedef struct MR_Api {
   __typeof__(&MR_OperationLocation) OperationLocation;
 #define MR_API_ENTRY_(name) __typeof__(&TF_##name) name;
   MR_API_FUNCTIONS(MR_API_ENTRY_)
+#undef MR_API_ENTRY_
+#define MR_API_ENTRY_(name) __typeof__(&MR_##name) name;
+  MR_API_OWN_FUNCTIONS(MR_API_ENTRY_)
 #undef MR_API_ENTRY_
 } MR_Api;
 

@@ -6,7 +6,7 @@
 #ifndef MILLRACE_C_API_TRAINING_H_
 #define MILLRACE_C_API_TRAINING_H_
 
-#include "millrace/c_api.h"
+#include "millrace/c_api_graph.h"
 
 #ifdef __cplusplus
 extern "C" {

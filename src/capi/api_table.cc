@@ -5,13 +5,16 @@ namespace {
 
 // The types of the entries are those of the declarations, so a wrong definition fails to link, a missing one too.
 #define MR_ENTRY(name) &TF_##name,
+#define MR_OWN_ENTRY(name) &MR_##name,
 // clang-format off
 constexpr MR_Api kApi = {
     sizeof(MR_Api), MR_API_VERSION, &MR_Version, &MR_SetLocation, &MR_OperationLocation,
     MR_API_FUNCTIONS(MR_ENTRY)
+    MR_API_OWN_FUNCTIONS(MR_OWN_ENTRY)
 };
 // clang-format on
 #undef MR_ENTRY
+#undef MR_OWN_ENTRY
 
 }  // namespace
 

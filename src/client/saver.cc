@@ -1,0 +1,220 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "client/saver.h"
+
+#include <algorithm>
+#include <set>
+#include <utility>
+
+#include "absl/strings/match.h"
+#include "client/variables.h"
+#include "graph/graph_builder.h"
+#include "graph/graph_def.h"
+#include "io/checkpoint_state.h"
+
+namespace millrace {
+namespace {
+
+constexpr char kRestoreDevice[] = "/device:CPU:0";  // files are read by hosts
+
+struct SaverNodes {
+  Output filename;
+  Output save;
+  Node* restore = nullptr;
+};
+
+bool IsHandle(const Node& n) { return n.op_name() == "VarHandleOp"; }
+
+Status CheckVariable(const SavedVariable& v, std::set<std::pair<std::string, std::string>>* seen) {
+  if (v.variable == nullptr || v.variable->num_outputs() != 1) return InvalidArgument("'", v.key, "' is no variable");
+  if (!IsHandle(*v.variable) && !IsRef(v.variable->output_type(0))) {
+    return InvalidArgument(v.variable->Describe(), " is no variable");
+  }
+  if (v.key.empty()) return InvalidArgument(v.variable->Describe(), " needs a name in the checkpoint");
+  if (!seen->insert({v.key, v.slice}).second) return InvalidArgument("'", v.key, "' is saved twice");
+  return absl::OkStatus();
+}
+
+StatusOr<DType> TypeOf(const Node& variable) {
+  if (IsHandle(variable)) return variable.Attr<DType>("dtype");
+  return BaseType(variable.output_type(0));
+}
+
+// The value to save: the reference itself, or a read of the resource, that of the client if there is one.
+Output ValueOf(const GraphBuilder& b, Node* variable, DType dtype) {
+  if (!IsHandle(*variable)) return variable->output(0);
+  Node* read = b.graph().Find(variable->name() + "/Read/ReadVariableOp");
+  if (read != nullptr && read->op_name() == "ReadVariableOp" && read->input(0) == variable->output(0)) {
+    return read->output(0);
+  }
+  return b.Op("ReadVariableOp", {variable->output(0)}, {{"dtype", dtype}});
+}
+
+Output StringVector(const GraphBuilder& b, const std::vector<TString>& strings) {
+  return b.Const(Tensor::Vector<TString>(absl::MakeConstSpan(strings)));
+}
+
+StatusOr<SaverNodes> Build(const GraphBuilder& b, const std::vector<SavedVariable>& variables) {
+  SaverNodes nodes;
+  const std::pair<const char*, AttrValue> is_string{"dtype", DType::kString};
+  const std::pair<const char*, AttrValue> is_scalar{"shape", PartialShape::Scalar()};
+  const Output model = b.WithName("filename/input").Const(Tensor::Scalar<TString>("model"));
+  const Output filename = b.WithName("filename").Op("PlaceholderWithDefault", {model}, {is_string, is_scalar});
+  nodes.filename = b.WithName("Const").Op("PlaceholderWithDefault", {filename}, {is_string, is_scalar});
+
+  std::vector<TString> names, slices;
+  std::vector<DType> dtypes;
+  std::vector<Output> values;
+  for (const SavedVariable& v : variables) {
+    MR_ASSIGN_OR_RETURN(const DType dtype, TypeOf(*v.variable));
+    names.emplace_back(v.key);
+    slices.emplace_back(v.slice);
+    dtypes.push_back(dtype);
+    values.push_back(ValueOf(b, v.variable, dtype));
+  }
+  const GraphBuilder in_save = b.ScopeExact("SaveV2");
+  Node* save = b.WithName("SaveV2").OpNode(
+      "SaveV2",
+      std::vector<Arg>{nodes.filename, StringVector(in_save.WithName("tensor_names"), names),
+                       StringVector(in_save.WithName("shape_and_slices"), slices), Arg(values)},
+      AttrMap{{"dtypes", dtypes}});
+  MR_RETURN_IF_ERROR(b.status());
+  nodes.save = b.WithName("control_dependency").WithControl({save}).ColocateWith(nodes.filename.node).Identity(nodes.filename);
+
+  const GraphBuilder host = b.WithDevice(kRestoreDevice);
+  const GraphBuilder in_restore = host.ScopeExact("RestoreV2");
+  Node* restore = host.WithName("RestoreV2").OpNode(
+      "RestoreV2",
+      std::vector<Arg>{nodes.filename, StringVector(in_restore.WithName("tensor_names"), names),
+                       StringVector(in_restore.WithName("shape_and_slices"), slices)},
+      AttrMap{{"dtypes", dtypes}});
+  MR_RETURN_IF_ERROR(b.status());
+  std::vector<Node*> assigned;
+  for (size_t i = 0; i < variables.size(); ++i) {
+    Node* variable = variables[i].variable;
+    const Output value = restore->output(static_cast<int>(i));
+    assigned.push_back(IsHandle(*variable)
+                           ? b.OpNode("AssignVariableOp", {variable->output(0), b.Identity(value)})
+                           : b.ColocateWith(variable).OpNode("Assign", {variable->output(0), value}));
+  }
+  MR_RETURN_IF_ERROR(b.status());
+  nodes.restore = b.WithName("restore_all").WithControl(assigned).OpNode("NoOp", {});
+  MR_RETURN_IF_ERROR(b.status());
+  return nodes;
+}
+
+StatusOr<Output> FindOutput(const Graph& graph, const std::string& name) {
+  MR_ASSIGN_OR_RETURN(const TensorName parsed, ParseTensorName(name));
+  Node* node = graph.Find(parsed.node);
+  if (node == nullptr || parsed.port < 0 || parsed.port >= node->num_outputs()) {
+    return NotFound("the graph has no tensor '", name, "', which its saver uses");
+  }
+  return node->output(parsed.port);
+}
+
+}  // namespace
+
+Saver::Saver(RefPtr<SharedGraph> graph, const SaverOptions& options)
+    : graph_(std::move(graph)),
+      env_(options.env != nullptr ? *options.env : Env::Default()),
+      max_to_keep_(options.max_to_keep <= 0 ? 0 : std::max(options.max_to_keep, 2)) {}
+
+StatusOr<std::unique_ptr<Saver>> Saver::Create(RefPtr<SharedGraph> graph, std::vector<SavedVariable> variables,
+                                               SaverOptions options) {
+  std::unique_ptr<Saver> saver(new Saver(graph, options));
+  absl::MutexLock lock(&graph->mu);
+  if (variables.empty()) {
+    for (Node* n : VariablesOf(graph->graph)) variables.push_back({n->name(), n, ""});
+  }
+  if (variables.empty()) return InvalidArgument("no variables to save");
+  std::set<std::pair<std::string, std::string>> seen;
+  for (const SavedVariable& v : variables) MR_RETURN_IF_ERROR(CheckVariable(v, &seen));
+  const int mark = graph->graph.num_node_ids();
+  const auto nodes = Build(GraphBuilder(&graph->graph).Scope(options.scope), variables);
+  if (!nodes.ok()) {
+    graph->graph.RollbackTo(mark);
+    return nodes.status();
+  }
+  saver->filename_ = nodes->filename;
+  saver->save_ = nodes->save;
+  saver->restore_ = nodes->restore;
+  return saver;
+}
+
+StatusOr<std::unique_ptr<Saver>> Saver::FromDef(RefPtr<SharedGraph> graph, const wire::SaverDef& def,
+                                                SaverOptions options) {
+  std::unique_ptr<Saver> saver(new Saver(graph, options));
+  absl::MutexLock lock(&graph->mu);
+  MR_ASSIGN_OR_RETURN(saver->filename_, FindOutput(graph->graph, def.filename_tensor_name));
+  MR_ASSIGN_OR_RETURN(saver->save_, FindOutput(graph->graph, def.save_tensor_name));
+  saver->restore_ = graph->graph.Find(def.restore_op_name);
+  if (saver->restore_ == nullptr) return NotFound("the graph has no node '", def.restore_op_name, "'");
+  return saver;
+}
+
+wire::SaverDef Saver::def() const {
+  wire::SaverDef def;
+  def.filename_tensor_name = filename_.ToString();
+  def.save_tensor_name = save_.ToString();
+  def.restore_op_name = restore_->name();
+  def.max_to_keep = max_to_keep_;
+  def.keep_checkpoint_every_n_hours = 10000;  // the customary "never"
+  def.version = wire::SaverDef::kV2;
+  return def;
+}
+
+StatusOr<std::string> Saver::Save(Session& session, const std::string& prefix, int64_t global_step,
+                                  bool write_meta_graph) {
+  const std::string path = global_step >= 0 ? absl::StrCat(prefix, "-", global_step) : prefix;
+  std::vector<Tensor> outputs;
+  MR_RETURN_IF_ERROR(session.Run(nullptr, {filename_}, {Tensor::Scalar<TString>(path)}, {save_}, {}, &outputs, nullptr));
+  if (write_meta_graph) MR_RETURN_IF_ERROR(WriteMetaGraph(path));
+  MR_RETURN_IF_ERROR(KeepNewest(path));
+  return path;
+}
+
+Status Saver::Restore(Session& session, const std::string& prefix) {
+  if (!CheckpointExists(env_, prefix)) return NotFound("no checkpoint ", prefix);
+  std::vector<Tensor> outputs;
+  Node* const targets[] = {restore_};
+  return session.Run(nullptr, {filename_}, {Tensor::Scalar<TString>(prefix)}, {}, targets, &outputs, nullptr);
+}
+
+Status Saver::WriteMetaGraph(const std::string& prefix) {
+  wire::MetaGraphDef meta;
+  {
+    absl::MutexLock lock(&graph_->mu);
+    MR_ASSIGN_OR_RETURN(meta.graph_def.Ensure(), GraphToProto(graph_->graph));
+  }
+  meta.saver_def.Ensure() = def();
+  meta.meta_info_def.Ensure().tags.clear();
+  return WriteFileAtomically(env_, prefix + ".meta", wire::Encode(meta));
+}
+
+// The state file stops naming a checkpoint before its files go.
+Status Saver::KeepNewest(const std::string& prefix) {
+  std::erase(checkpoints_, prefix);
+  checkpoints_.push_back(prefix);
+  std::vector<std::string> old;
+  while (max_to_keep_ > 0 && checkpoints_.size() > static_cast<size_t>(max_to_keep_)) {
+    old.push_back(std::move(checkpoints_.front()));
+    checkpoints_.erase(checkpoints_.begin());
+  }
+  MR_RETURN_IF_ERROR(WriteCheckpointState(env_, std::string(Dirname(prefix)), {prefix, checkpoints_}));
+  for (const std::string& p : old) Delete(p);
+  return absl::OkStatus();
+}
+
+// Leftovers harm nobody, so failures are not told.
+void Saver::Delete(const std::string& prefix) {
+  (void)env_.DeleteFile(prefix + ".index");
+  const std::string folder(Dirname(prefix));
+  const auto names = env_.ListDir(folder.empty() ? "." : folder);
+  if (!names.ok()) return;
+  const std::string data = absl::StrCat(Basename(prefix), ".data-");
+  for (const std::string& name : *names) {
+    if (absl::StartsWith(name, data)) (void)env_.DeleteFile(JoinPath(folder, name));
+  }
+  (void)env_.DeleteFile(prefix + ".meta");
+}
+
+}  // namespace millrace

@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+// Saves variables as checkpoints and restores them.
+//
+// The ops that do so are part of the graph, with the names that TensorFlow gives them (save/Const, save/SaveV2,
+// save/restore_all, ...), so that either system runs the other's graphs. A saver is thread-compatible; the graph is
+// locked while ops are added.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/env.h"
+#include "client/session.h"
+#include "wire/meta_graph.h"
+
+namespace millrace {
+
+// What is saved under `key`: a variable, or (slice not empty, e.g. "4 5 0,2:-") a part of one that is partitioned.
+struct SavedVariable {
+  std::string key;
+  Node* variable = nullptr;
+  std::string slice;
+};
+
+struct SaverOptions {
+  int max_to_keep = 5;  // older checkpoints are deleted; 0 keeps all, 1 counts as 2: one must be whole at any time
+  std::string scope = "save";
+  Env* env = nullptr;  // null: the default one; it must see the files that the session's ops write
+};
+
+class Saver {
+ public:
+  // Adds the ops for `variables`; an empty list means all variables of the graph, under their names. On error the graph
+  // is as before. InvalidArgument: no variable, a node that is none, a key twice.
+  static StatusOr<std::unique_ptr<Saver>> Create(RefPtr<SharedGraph> graph, std::vector<SavedVariable> variables,
+                                                 SaverOptions options = {});
+  // Uses ops that the graph has already, as an imported MetaGraphDef names them.
+  static StatusOr<std::unique_ptr<Saver>> FromDef(RefPtr<SharedGraph> graph, const wire::SaverDef& def,
+                                                  SaverOptions options = {});
+
+  // Writes checkpoint `prefix`, or `prefix`-`global_step` if that is not negative, with the graph beside it (.meta) if
+  // wanted; then the state file; then deletes what is too old. All is durable in this order. Returns the prefix written.
+  StatusOr<std::string> Save(Session& session, const std::string& prefix, int64_t global_step = -1,
+                             bool write_meta_graph = true);
+  Status Restore(Session& session, const std::string& prefix);
+
+  // Oldest first. Set it to go on where another process stopped.
+  const std::vector<std::string>& checkpoints() const { return checkpoints_; }
+  void set_checkpoints(std::vector<std::string> prefixes) { checkpoints_ = std::move(prefixes); }
+  wire::SaverDef def() const;
+
+ private:
+  Saver(RefPtr<SharedGraph> graph, const SaverOptions& options);
+  Status WriteMetaGraph(const std::string& prefix);
+  Status KeepNewest(const std::string& prefix);
+  void Delete(const std::string& prefix);
+
+  const RefPtr<SharedGraph> graph_;
+  Env& env_;
+  const int max_to_keep_;
+  Output filename_;
+  Output save_;
+  Node* restore_ = nullptr;
+  std::vector<std::string> checkpoints_;
+};
+
+}  // namespace millrace

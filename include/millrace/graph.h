@@ -58,6 +58,7 @@ class Input {
   Input(Tensor value) : constant_(std::move(value)), is_constant_(true) {}        // NOLINT
   template <typename T, typename = std::enable_if_t<std::is_arithmetic_v<T>>>
   Input(T value) : Input(Tensor(value)) {}  // NOLINT
+  Input(const char* text) : Input(Tensor(text)) {}  // NOLINT
 
  private:
   friend class Scope;

@@ -66,15 +66,19 @@ struct All : Min<uint8_t> {
 };
 
 template <typename T>
+const Reducer* FindExtreme(ReduceKind kind) {
+  if (kind == ReduceKind::kMax) return TheReducer<Max<T>>();
+  return kind == ReduceKind::kMin ? TheReducer<Min<T>>() : nullptr;
+}
+
+template <typename T>
 const Reducer* FindOf(ReduceKind kind) {
   switch (kind) {
     case ReduceKind::kSum: return TheReducer<Sum<T>>();
     case ReduceKind::kMean: return TheReducer<Mean<T>>();
     case ReduceKind::kProd: return TheReducer<Prod<T>>();
-    case ReduceKind::kMax: return TheReducer<Max<T>>();
-    case ReduceKind::kMin: return TheReducer<Min<T>>();
     case ReduceKind::kNorm: return TheReducer<SumOfSquares<T>>();
-    default: return nullptr;
+    default: return FindExtreme<T>(kind);
   }
 }
 
@@ -83,11 +87,9 @@ const Reducer* FindInteger(ReduceKind kind, DType dtype) {
   if (kind == ReduceKind::kAll) return TheReducer<All>();
   if (dtype == DType::kInt64) return FindOf<int64_t>(kind);
   if (dtype == DType::kUInt64) return FindOf<uint64_t>(kind);
-  if (dtype == DType::kInt32) {
-    if (kind == ReduceKind::kSum) return TheReducer<Sum<int32_t>>();
-    if (kind == ReduceKind::kMax) return TheReducer<Max<int32_t>>();
-    if (kind == ReduceKind::kMin) return TheReducer<Min<int32_t>>();
-  }
+  if (dtype == DType::kInt32) return kind == ReduceKind::kSum ? TheReducer<Sum<int32_t>>() : FindExtreme<int32_t>(kind);
+  if (dtype == DType::kInt8) return FindExtreme<int8_t>(kind);
+  if (dtype == DType::kUInt8) return FindExtreme<uint8_t>(kind);
   return nullptr;
 }
 

@@ -141,7 +141,7 @@ TF_CAPI_EXPORT int TF_OperationGetControlOutputs(TF_Operation* oper, TF_Operatio
                                                  int max_control_outputs);
 TF_CAPI_EXPORT void TF_OperationToNodeDef(TF_Operation* oper, TF_Buffer* output_node_def, TF_Status* status);
 
-typedef enum TF_AttrType {
+typedef enum TF_AttrType MR_ENUM_OF_INT {
   TF_ATTR_STRING = 0,
   TF_ATTR_INT = 1,
   TF_ATTR_FLOAT = 2,

@@ -15,6 +15,13 @@
 extern "C" {
 #endif
 
+/* Any int may arrive as an enumerator, from C or from a program of another version: C++ must be able to hold it. */
+#ifdef __cplusplus
+#define MR_ENUM_OF_INT : int
+#else
+#define MR_ENUM_OF_INT
+#endif
+
 /* ---- Version ---- */
 
 /* The TensorFlow release whose C API this is, "1.15.0". The string lives for ever. */
@@ -27,7 +34,7 @@ TF_CAPI_EXPORT const char* MR_Version(void);
 typedef struct TF_Status TF_Status;
 
 /* The numbers of error.Code and of gRPC. */
-typedef enum TF_Code {
+typedef enum TF_Code MR_ENUM_OF_INT {
   TF_OK = 0,
   TF_CANCELLED = 1,
   TF_UNKNOWN = 2,
@@ -79,7 +86,7 @@ TF_CAPI_EXPORT TF_Buffer TF_GetBuffer(TF_Buffer* buffer); /* a shallow copy of t
 /* ---- Element types ---- */
 
 /* A type + 100 is a reference to a variable of that type; it appears as the type of an operation's output only. */
-typedef enum TF_DataType {
+typedef enum TF_DataType MR_ENUM_OF_INT {
   TF_FLOAT = 1,
   TF_DOUBLE = 2,
   TF_INT32 = 3,
@@ -150,7 +157,7 @@ TF_CAPI_EXPORT void TF_TensorFromProto(const TF_Buffer* from, TF_Tensor* to, TF_
 /* ---- Strings: the elements of TF_STRING tensors ---- */
 
 /* How a string holds its characters; the two low bits of its first byte. */
-typedef enum TF_TString_Type {
+typedef enum TF_TString_Type MR_ENUM_OF_INT {
   TF_TSTR_SMALL = 0,  /* up to 22 characters, inside the struct */
   TF_TSTR_LARGE = 1,  /* on the heap, owned */
   TF_TSTR_OFFSET = 2, /* at an offset from the struct, not owned */

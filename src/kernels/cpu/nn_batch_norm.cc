@@ -61,11 +61,15 @@ class FusedBatchNormKernel : public Kernel {
     }
     const int64_t rows = channels > 0 ? image.num_elements() / channels : 0;
     const ColumnView view(rows, channels);
-    MR_ASSIGN_OR_RETURN(const Tensor x, ToChannelsLast(ctx, image, attrs_.layout));
+    const bool turned = attrs_.layout.channels_first();
+    Tensor copy;  // only where needed: another holder of x's buffer would keep y from taking it over
+    if (turned) {
+      MR_ASSIGN_OR_RETURN(copy, ToChannelsLast(ctx, image, attrs_.layout));
+    }
+    const Tensor& x = turned ? copy : image;
     Vector mean, variance;
     MR_RETURN_IF_ERROR(Moments(ctx, view, x, &mean, &variance));
     MR_RETURN_IF_ERROR(WriteStatistics(ctx, rows, mean, variance));
-    const bool turned = attrs_.layout.channels_first();
     MR_ASSIGN_OR_RETURN(Tensor* const out, turned ? ctx.AllocateOutput(0, image.shape())
                                                   : ctx.ForwardOrAllocate({0}, 0, image.shape()));
     if (out->num_elements() == 0) return absl::OkStatus();
@@ -185,12 +189,17 @@ class FusedBatchNormGradKernel : public Kernel {
       MR_RETURN_IF_ERROR(CheckChannelVector(ctx.input(i), channels, i == 2 ? "scale" : "a reserve space"));
     }
     for (int i = 3; i < 5; ++i) MR_RETURN_IF_ERROR(ctx.AllocateOutput(i, Shape::Vector(0)).status());
-    MR_ASSIGN_OR_RETURN(const Tensor g, ToChannelsLast(ctx, backprop, attrs_.layout));
-    MR_ASSIGN_OR_RETURN(const Tensor x, ToChannelsLast(ctx, image, attrs_.layout));
+    const bool turned = attrs_.layout.channels_first();
+    Tensor copies[2];
+    if (turned) {
+      MR_ASSIGN_OR_RETURN(copies[0], ToChannelsLast(ctx, backprop, attrs_.layout));
+      MR_ASSIGN_OR_RETURN(copies[1], ToChannelsLast(ctx, image, attrs_.layout));
+    }
+    const Tensor& g = turned ? copies[0] : backprop;
+    const Tensor& x = turned ? copies[1] : image;
     const ColumnView view(channels > 0 ? image.num_elements() / channels : 0, channels);
     Coefficients k;
     MR_RETURN_IF_ERROR(Reduce(ctx, view, g, x, &k));
-    const bool turned = attrs_.layout.channels_first();
     MR_ASSIGN_OR_RETURN(Tensor* const out, turned ? ctx.AllocateOutput(0, image.shape())
                                                   : ctx.ForwardOrAllocate({0, 1}, 0, image.shape()));
     if (out->num_elements() == 0) return absl::OkStatus();

@@ -45,8 +45,9 @@ struct ConvOperands {
 template <typename T>
 Status DirectConv(KernelContext& ctx, ConvPass pass, const ConvGeometry& g, const ConvOperands& v);
 
-// float32: oneDNN where it has fast code, else DirectConv. Results depend on the geometry only, never on threads.
-Status ConvF32(KernelContext& ctx, ConvPass pass, const ConvGeometry& g, const ConvOperands& v);
+// float32, or bfloat16 with float32 sums, by oneDNN; Unimplemented where it has no fast code (nothing was written then).
+// Results depend on the geometry only, never on threads.
+Status OneDnnConv(KernelContext& ctx, ConvPass pass, const ConvGeometry& g, const ConvOperands& v, bool bf16);
 
 void RegisterConvKernels(KernelRegistry& registry);
 

@@ -77,7 +77,9 @@ Status MakeGeometry(const WindowAttrs& attrs, bool depthwise, ConvShapes* shapes
 Status RunPass(KernelContext& ctx, DType type, ConvPass pass, const ConvGeometry& g, const ConvOperands& v) {
   if (type == DType::kDouble) return DirectConv<double>(ctx, pass, g, v);
   if (type == DType::kInt32) return DirectConv<int32_t>(ctx, pass, g, v);
-  return ConvF32(ctx, pass, g, v);
+  const Status s = OneDnnConv(ctx, pass, g, v, type == DType::kBFloat16);
+  if (type == DType::kBFloat16 || !absl::IsUnimplemented(s)) return s;
+  return DirectConv<float>(ctx, pass, g, v);
 }
 
 // ---- depthwise convolution with a multiplier m > 1 is one with multiplier 1 on an input whose channels are repeated ----
@@ -191,11 +193,19 @@ class ConvKernel : public Kernel {
     return Shape::Make(absl::MakeConstSpan(dims));
   }
 
+  // Half is computed in float32; bfloat16 too where oneDNN has no code for it.
   Status Run(KernelContext& ctx, const ConvGeometry& g, Tensor* out) const {
-    const bool narrow = IsNarrowFloat(out->dtype());
-    const DType type = narrow ? DType::kFloat : out->dtype();
-    const bool images = pass_ != ConvPass::kBackwardFilter;  // the result is an image tensor
-    const bool turned = images && attrs_.layout.channels_first();
+    const bool multiplied = depthwise_ && g.in_channels > 1 && g.out_channels > g.in_channels;
+    if (out->dtype() == DType::kBFloat16 && !multiplied) {
+      const Status s = RunAs(ctx, g, DType::kBFloat16, false, out);
+      if (!absl::IsUnimplemented(s)) return s;
+    }
+    return RunAs(ctx, g, IsNarrowFloat(out->dtype()) ? DType::kFloat : out->dtype(), multiplied, out);
+  }
+
+  Status RunAs(KernelContext& ctx, const ConvGeometry& g, DType type, bool multiplied, Tensor* out) const {
+    const bool narrow = type != out->dtype();
+    const bool turned = pass_ != ConvPass::kBackwardFilter && attrs_.layout.channels_first();
     // Where the result is computed: in place, or beside when it must be transposed or narrowed.
     Tensor result = *out;
     if (narrow || turned) {
@@ -207,28 +217,28 @@ class ConvKernel : public Kernel {
     }
     Tensor input, filter, output;
     if (pass_ != ConvPass::kBackwardInput) {
-      MR_ASSIGN_OR_RETURN(input, Operand(ctx, 0, true));
+      MR_ASSIGN_OR_RETURN(input, Operand(ctx, 0, true, narrow));
     }
     if (pass_ != ConvPass::kBackwardFilter) {
-      MR_ASSIGN_OR_RETURN(filter, Operand(ctx, 1, false));
+      MR_ASSIGN_OR_RETURN(filter, Operand(ctx, 1, false, narrow));
     }
     if (pass_ != ConvPass::kForward) {
-      MR_ASSIGN_OR_RETURN(output, Operand(ctx, 2, true));
+      MR_ASSIGN_OR_RETURN(output, Operand(ctx, 2, true, narrow));
     }
     ConvOperands v;
     v.input = pass_ == ConvPass::kBackwardInput ? result.mutable_raw() : input.mutable_raw();
     v.filter = pass_ == ConvPass::kBackwardFilter ? result.mutable_raw() : filter.mutable_raw();
     v.output = pass_ == ConvPass::kForward ? result.mutable_raw() : output.mutable_raw();
-    const bool multiplied = depthwise_ && g.in_channels > 1 && g.out_channels > g.in_channels;
     MR_RETURN_IF_ERROR(multiplied ? RunMultiplied(ctx, type, pass_, g, v) : RunPass(ctx, type, pass_, g, v));
     return Deliver(ctx, std::move(result), turned, narrow, out);
   }
 
-  StatusOr<Tensor> Operand(KernelContext& ctx, int i, bool image) const {
+  StatusOr<Tensor> Operand(KernelContext& ctx, int i, bool image, bool widen) const {
     Tensor t = ctx.input(i);
     if (image) {
       MR_ASSIGN_OR_RETURN(t, ToChannelsLast(ctx, t, attrs_.layout));
     }
+    if (!widen) return t;
     return Widened(ctx, t);
   }
 

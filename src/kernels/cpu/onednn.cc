@@ -18,7 +18,7 @@ namespace {
 
 using Dims = dnnl::memory::dims;
 using Desc = dnnl::memory::desc;
-constexpr auto kF32 = dnnl::memory::data_type::f32;
+using Type = dnnl::memory::data_type;
 
 // Never destroyed: streams of other threads may outlive static destruction.
 const dnnl::engine& Engine() {
@@ -75,10 +75,12 @@ Dims ImageDims(const ConvKey& k, int64_t channels, const std::array<int64_t, 3>&
   for (int64_t s : Spatial(k, v)) d.push_back(s);
   return d;
 }
+Type TypeOf(const ConvKey& k) { return k.bf16 ? Type::bf16 : Type::f32; }
+
 Desc ImageDesc(const ConvKey& k, int64_t channels, const std::array<int64_t, 3>& v, bool any) {
   auto tag = k.volumetric ? dnnl::memory::format_tag::ndhwc : dnnl::memory::format_tag::nhwc;
   if (any) tag = dnnl::memory::format_tag::any;
-  return Desc(ImageDims(k, channels, v), kF32, tag);
+  return Desc(ImageDims(k, channels, v), TypeOf(k), tag);
 }
 
 Dims WeightDims(const ConvKey& k) {
@@ -105,7 +107,7 @@ Desc PlainWeights(const ConvKey& k) {
   if (k.volumetric) strides.push_back(tap * k.kernel[1] * k.kernel[2]);
   strides.push_back(tap * k.kernel[2]);
   strides.push_back(tap);
-  return Desc(WeightDims(k), kF32, strides);
+  return Desc(WeightDims(k), TypeOf(k), strides);
 }
 
 bool IsReference(const std::string& name) { return name.rfind("ref", 0) == 0; }
@@ -170,7 +172,8 @@ StatusOr<std::shared_ptr<const Conv>> Conv::Create(const ConvKey& k) {
     Impl& m = *impl;
     m.src = ImageDesc(k, k.in_channels, k.in, k.blocked);
     m.dst = ImageDesc(k, k.out_channels, k.out, k.blocked);
-    const Desc any(WeightDims(k), kF32, dnnl::memory::format_tag::any);
+    const Desc any(WeightDims(k), TypeOf(k), dnnl::memory::format_tag::any);
+    const Desc any_sum(WeightDims(k), Type::f32, dnnl::memory::format_tag::any);
     const Dims strides = Spatial(k, k.stride), dilation = Minus1(Spatial(k, k.dilation));
     const Dims before = Spatial(k, k.pad_before), after = Spatial(k, k.pad_after);
     constexpr auto kDirect = dnnl::algorithm::convolution_direct;
@@ -188,7 +191,7 @@ StatusOr<std::shared_ptr<const Conv>> Conv::Create(const ConvKey& k) {
       if (built.ok()) m.primitive = dnnl::convolution_backward_data(pd);
     } else {
       const dnnl::convolution_backward_weights::primitive_desc pd(
-          {kDirect, m.src, any, m.dst, strides, dilation, before, after}, attr, Engine(), forward);
+          {kDirect, m.src, any_sum, m.dst, strides, dilation, before, after}, attr, Engine(), forward);
       built = m.Adopt(pd, pd.diff_weights_desc());
       m.src = pd.src_desc();
       m.dst = pd.diff_dst_desc();
@@ -208,10 +211,10 @@ bool Conv::SamePacking(const Conv& o) const { return impl_->weights == o.impl_->
 size_t Conv::scratch_bytes() const {
   return Aligned(impl_->scratch.get_size()) + impl_->src_bytes() + impl_->dst_bytes();
 }
-Status Conv::Pack(const float* weights, void* packed) const {
+Status Conv::Pack(const void* weights, void* packed) const {
   return Guarded([&] { impl_->packing.Run(weights, packed); });
 }
-Status Conv::Unpack(const void* packed, float* weights) const {
+Status Conv::Unpack(const void* packed, void* weights) const {
   return Guarded([&] { impl_->packing.Run(packed, weights); });
 }
 

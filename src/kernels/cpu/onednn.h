@@ -16,13 +16,14 @@ namespace millrace::onednn {
 
 enum class ConvKind : uint8_t { kForward, kBackwardData, kBackwardWeights };
 
-// float32, images channels-last without gaps. Weights as the user has them: [taps][in / groups][out], or, for a forward
+// float32 or bfloat16, images channels-last without gaps. Weights as the user has them: [taps][in / groups][out], or, for a forward
 // convolution that stands for a backward one, [taps][out][in / groups] (`transposed`, out being that convolution's own
 // output). Entry 0 of the arrays is depth: all ones (and no padding) for images.
 struct ConvKey {
   ConvKind kind = ConvKind::kForward;
   bool transposed = false;
   bool blocked = false;  // images are brought into oneDNN's own layout first, where that pays
+  bool bf16 = false;     // sums are float32; so are the packed weights of the backward-weights pass
   bool volumetric = false;
   int64_t batch = 1, in_channels = 1, out_channels = 1, groups = 1;
   std::array<int64_t, 3> in{1, 1, 1}, kernel{1, 1, 1}, out{1, 1, 1}, stride{1, 1, 1}, dilation{1, 1, 1};
@@ -30,7 +31,7 @@ struct ConvKey {
   bool operator==(const ConvKey&) const = default;
   template <typename H>
   friend H AbslHashValue(H h, const ConvKey& k) {
-    return H::combine(std::move(h), k.kind, k.transposed, k.blocked, k.volumetric, k.batch, k.in_channels, k.out_channels, k.groups,
+    return H::combine(std::move(h), k.kind, k.transposed, k.blocked, k.bf16, k.volumetric, k.batch, k.in_channels, k.out_channels, k.groups,
                       k.in, k.kernel, k.out, k.stride, k.dilation, k.pad_before, k.pad_after);
   }
 };
@@ -48,8 +49,8 @@ class Conv {
   bool SamePacking(const Conv& o) const;
   size_t scratch_bytes() const;
 
-  Status Pack(const float* weights, void* packed) const;
-  Status Unpack(const void* packed, float* weights) const;
+  Status Pack(const void* weights, void* packed) const;
+  Status Unpack(const void* packed, void* weights) const;
   // Forward: reads src and weights, writes dst. Backward data: reads weights and dst, writes src. Backward weights: reads
   // src and dst, writes weights. Weights are packed. Pointers to 64-byte aligned memory run fastest.
   Status Run(void* src, void* weights, void* dst, void* scratch) const;

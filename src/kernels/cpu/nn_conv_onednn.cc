@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// float32 convolution through oneDNN, split over our pool.
+// float32 and bfloat16 convolution through oneDNN, split over our pool.
 //
 // Forward: slices of images, or of output rows when there are few images. Backward-input with stride 1 is a forward
 // convolution by the filter turned half around (oneDNN's forward code is the faster one); with other strides it is
@@ -29,9 +29,10 @@ constexpr double kFlopsPerSlice = 8e6;
 constexpr double kFlopsPerNanosecond = 100;
 constexpr int64_t kMaxSlices = 64;
 
-ConvKey KeyOf(ConvKind kind, const ConvGeometry& g) {
+ConvKey KeyOf(ConvKind kind, const ConvGeometry& g, bool bf16) {
   ConvKey k;
   k.kind = kind;
+  k.bf16 = bf16;
   k.volumetric = g.volumetric;
   k.batch = g.batch;
   k.in_channels = g.in_channels;
@@ -123,6 +124,9 @@ std::vector<Slice> SliceForward(const ConvGeometry& g) {
   return slices;
 }
 
+// Element i of an image tensor.
+void* At(void* p, int64_t i, bool bf16) { return static_cast<char*>(p) + i * (bf16 ? 2 : 4); }
+
 // The first error of many threads.
 class FirstError {
  public:
@@ -151,9 +155,9 @@ StatusOr<RefPtr<Buffer>> Scratch(KernelContext& ctx, size_t bytes) {
 // Filters in the layouts that the primitives want, each packed once. Nearly always there is one.
 class PackedFilters {
  public:
-  PackedFilters(KernelContext& ctx, const float* plain) : ctx_(ctx), plain_(plain) {}
+  PackedFilters(KernelContext& ctx, const void* plain) : ctx_(ctx), plain_(plain) {}
   StatusOr<const void*> For(const Conv& conv) {
-    if (conv.packed_is_plain()) return static_cast<const void*>(plain_);
+    if (conv.packed_is_plain()) return plain_;
     for (const auto& [owner, buffer] : packed_) {
       if (owner->SamePacking(conv)) return static_cast<const void*>(buffer->data());
     }
@@ -165,20 +169,20 @@ class PackedFilters {
 
  private:
   KernelContext& ctx_;
-  const float* plain_;
+  const void* plain_;
   std::vector<std::pair<const Conv*, RefPtr<Buffer>>> packed_;
 };
 
 // Runs `slices` of one kind of pass; in_offset goes with src, out_offset with dst.
-Status RunSlices(KernelContext& ctx, ConvKind kind, bool transposed, const std::vector<Slice>& slices, float* src,
-                 const float* filter, float* dst) {
+Status RunSlices(KernelContext& ctx, ConvKind kind, bool bf16, bool transposed, const std::vector<Slice>& slices,
+                 void* src, const void* filter, void* dst) {
   std::vector<ConvPtr> convs(slices.size());
   std::vector<const void*> weights(slices.size());
   PackedFilters packed(ctx, filter);
   size_t scratch_bytes = 0;
   ConvKey last;
   for (size_t i = 0; i < slices.size(); ++i) {
-    ConvKey key = KeyOf(kind, slices[i].g);
+    ConvKey key = KeyOf(kind, slices[i].g, bf16);
     key.transposed = transposed;
     const bool same = i > 0 && key == last;
     last = key;
@@ -198,8 +202,8 @@ Status RunSlices(KernelContext& ctx, ConvKind kind, bool transposed, const std::
     if (!scratch.ok()) return error.Set(scratch.status());
     for (int64_t i = begin; i < end && !error.failed(); ++i) {
       const size_t at = static_cast<size_t>(i);
-      error.Set(convs[at]->Run(src + slices[at].in_offset, const_cast<void*>(weights[at]), dst + slices[at].out_offset,
-                               (*scratch)->data()));
+      error.Set(convs[at]->Run(At(src, slices[at].in_offset, bf16), const_cast<void*>(weights[at]),
+                               At(dst, slices[at].out_offset, bf16), (*scratch)->data()));
     }
   });
   return error.Take();
@@ -221,29 +225,25 @@ ConvGeometry TurnedAround(const ConvGeometry& g) {
   return t;
 }
 
-Status BackwardInput(KernelContext& ctx, const ConvGeometry& g, const ConvOperands& v) {
-  float* dx = static_cast<float*>(v.input);
-  float* dy = static_cast<float*>(v.output);
-  const float* filter = static_cast<const float*>(v.filter);
-  if (!UnitStride(g) || g.depthwise()) {
-    // Cells that no window covers still get their zeros from the primitive.
-    return RunSlices(ctx, ConvKind::kBackwardData, false, SliceImages(g, WantedSlices(g)), dx, filter, dy);
-  }
+Status BackwardInput(KernelContext& ctx, const ConvGeometry& g, const ConvOperands& v, bool bf16) {
   const ConvGeometry t = TurnedAround(g);
-  if (!Ordinary(t)) {
-    return RunSlices(ctx, ConvKind::kBackwardData, false, SliceImages(g, WantedSlices(g)), dx, filter, dy);
+  if (!UnitStride(g) || g.depthwise() || !Ordinary(t)) {
+    // Cells that no window covers still get their zeros from the primitive.
+    return RunSlices(ctx, ConvKind::kBackwardData, bf16, false, SliceImages(g, WantedSlices(g)), v.input, v.filter,
+                     v.output);
   }
-  const float* turned = filter;
+  const void* turned = v.filter;
   RefPtr<Buffer> buffer;
   const size_t taps = static_cast<size_t>(g.taps());
-  const size_t tap = static_cast<size_t>(g.group_in() * g.out_channels);
+  const size_t tap = static_cast<size_t>(g.group_in() * g.out_channels) * (bf16 ? 2 : 4);
   if (taps > 1) {
-    MR_ASSIGN_OR_RETURN(buffer, Scratch(ctx, taps * tap * sizeof(float)));
-    float* to = static_cast<float*>(buffer->data());
-    for (size_t k = 0; k < taps; ++k) std::memcpy(to + k * tap, filter + (taps - 1 - k) * tap, tap * sizeof(float));
+    MR_ASSIGN_OR_RETURN(buffer, Scratch(ctx, taps * tap));
+    char* to = static_cast<char*>(buffer->data());
+    const char* from = static_cast<const char*>(v.filter);
+    for (size_t k = 0; k < taps; ++k) std::memcpy(to + k * tap, from + (taps - 1 - k) * tap, tap);
     turned = to;
   }
-  return RunSlices(ctx, ConvKind::kForward, true, SliceForward(t), dy, turned, dx);
+  return RunSlices(ctx, ConvKind::kForward, bf16, true, SliceForward(t), v.output, turned, v.input);
 }
 
 // ---- backward by the filter ----
@@ -263,14 +263,11 @@ bool BlockedPays(const ConvGeometry& g) {
   return whole && (g.taps() == 1) == UnitStride(g);
 }
 
-Status BackwardFilter(KernelContext& ctx, const ConvGeometry& g, const ConvOperands& v) {
-  float* x = static_cast<float*>(v.input);
-  float* dy = static_cast<float*>(v.output);
-  float* dw = static_cast<float*>(v.filter);
+Status BackwardFilter(KernelContext& ctx, const ConvGeometry& g, const ConvOperands& v, bool bf16) {
   const std::vector<Slice> slices = SliceImages(g, FilterChunks(g));
   std::vector<ConvPtr> convs(slices.size());
   for (size_t i = 0; i < slices.size(); ++i) {
-    ConvKey key = KeyOf(ConvKind::kBackwardWeights, slices[i].g);
+    ConvKey key = KeyOf(ConvKind::kBackwardWeights, slices[i].g, bf16);
     key.blocked = BlockedPays(g);
     MR_ASSIGN_OR_RETURN(convs[i], Conv::Get(key));
     if (!convs[i]->SamePacking(*convs[0])) return Unimplemented("chunks of different layouts");
@@ -283,7 +280,7 @@ Status BackwardFilter(KernelContext& ctx, const ConvGeometry& g, const ConvOpera
     MR_ASSIGN_OR_RETURN(partial, Scratch(ctx, stride * slices.size()));
   }
   const auto part = [&](size_t i) -> float* {
-    if (direct && i == 0) return dw;
+    if (direct && i == 0) return static_cast<float*>(v.filter);
     return reinterpret_cast<float*>(static_cast<char*>(partial->data()) + stride * i);
   };
   FirstError error;
@@ -293,8 +290,8 @@ Status BackwardFilter(KernelContext& ctx, const ConvGeometry& g, const ConvOpera
                       const size_t at = static_cast<size_t>(i);
                       auto scratch = Scratch(ctx, convs[at]->scratch_bytes());
                       if (!scratch.ok()) return error.Set(scratch.status());
-                      error.Set(convs[at]->Run(x + slices[at].in_offset, part(at), dy + slices[at].out_offset,
-                                               (*scratch)->data()));
+                      error.Set(convs[at]->Run(At(v.input, slices[at].in_offset, bf16), part(at),
+                                               At(v.output, slices[at].out_offset, bf16), (*scratch)->data()));
                     }
                   });
   MR_RETURN_IF_ERROR(error.Take());
@@ -309,26 +306,22 @@ Status BackwardFilter(KernelContext& ctx, const ConvGeometry& g, const ConvOpera
                       }
                     });
   }
-  return direct ? absl::OkStatus() : convs[0]->Unpack(part(0), dw);
+  return direct ? absl::OkStatus() : convs[0]->Unpack(part(0), v.filter);
 }
 
-Status OneDnnConv(KernelContext& ctx, ConvPass pass, const ConvGeometry& g, const ConvOperands& v) {
-  if (pass == ConvPass::kBackwardInput) return BackwardInput(ctx, g, v);
-  if (pass == ConvPass::kBackwardFilter) return BackwardFilter(ctx, g, v);
-  return RunSlices(ctx, ConvKind::kForward, false, SliceForward(g), static_cast<float*>(v.input),
-                   static_cast<const float*>(v.filter), static_cast<float*>(v.output));
+Status Dispatch(KernelContext& ctx, ConvPass pass, const ConvGeometry& g, const ConvOperands& v, bool bf16) {
+  if (pass == ConvPass::kBackwardInput) return BackwardInput(ctx, g, v, bf16);
+  if (pass == ConvPass::kBackwardFilter) return BackwardFilter(ctx, g, v, bf16);
+  return RunSlices(ctx, ConvKind::kForward, bf16, false, SliceForward(g), v.input, v.filter, v.output);
 }
 
 }  // namespace
 
-Status ConvF32(KernelContext& ctx, ConvPass pass, const ConvGeometry& g, const ConvOperands& v) {
+Status OneDnnConv(KernelContext& ctx, ConvPass pass, const ConvGeometry& g, const ConvOperands& v, bool bf16) {
   // A few multiplications are done before oneDNN has looked its primitive up.
   constexpr double kTinyFlops = 2e3;
-  if (Ordinary(g) && g.flops() >= kTinyFlops) {
-    const Status s = OneDnnConv(ctx, pass, g, v);
-    if (!absl::IsUnimplemented(s)) return s;
-  }
-  return DirectConv<float>(ctx, pass, g, v);
+  if (!Ordinary(g) || g.flops() < kTinyFlops) return Unimplemented("left to the direct loops");
+  return Dispatch(ctx, pass, g, v, bf16);
 }
 
 }  // namespace millrace

@@ -1,0 +1,33 @@
+# SPDX-License-Identifier: Apache-2.0
+# cmake --install: headers, both libraries, find_package(millrace CONFIG) and pkg-config files. The prefix may be moved.
+include(GNUInstallDirs)
+include(CMakePackageConfigHelpers)
+
+foreach(target millrace millrace_static)
+  target_compile_features(${target} INTERFACE cxx_std_20)
+endforeach()
+install(TARGETS millrace millrace_static EXPORT millrace_targets
+        LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR}
+        INCLUDES DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
+install(DIRECTORY include/millrace DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} FILES_MATCHING PATTERN "*.h")
+install(FILES ${PROJECT_BINARY_DIR}/include/millrace/ops.h DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/millrace)
+
+set(package_folder ${CMAKE_INSTALL_LIBDIR}/cmake/millrace)
+install(EXPORT millrace_targets NAMESPACE millrace:: FILE millrace-targets.cmake DESTINATION ${package_folder})
+configure_package_config_file(cmake/millrace-config.cmake.in ${PROJECT_BINARY_DIR}/millrace-config.cmake
+                              INSTALL_DESTINATION ${package_folder})
+write_basic_package_version_file(${PROJECT_BINARY_DIR}/millrace-config-version.cmake COMPATIBILITY SameMinorVersion)
+install(FILES ${PROJECT_BINARY_DIR}/millrace-config.cmake ${PROJECT_BINARY_DIR}/millrace-config-version.cmake
+        DESTINATION ${package_folder})
+
+# pkg-config finds the prefix from where its file lies.
+set(pkgconfig_folder ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
+file(RELATIVE_PATH MILLRACE_PC_PREFIX /p/${pkgconfig_folder} /p)
+get_target_property(libraries millrace_static INTERFACE_LINK_LIBRARIES)
+list(FILTER libraries INCLUDE REGEX "^absl::")
+list(TRANSFORM libraries REPLACE "^absl::" "absl_")
+list(JOIN libraries ", " MILLRACE_PC_REQUIRES)
+foreach(name millrace millrace-static)
+  configure_file(cmake/${name}.pc.in ${PROJECT_BINARY_DIR}/${name}.pc @ONLY)
+  install(FILES ${PROJECT_BINARY_DIR}/${name}.pc DESTINATION ${pkgconfig_folder})
+endforeach()

@@ -1,0 +1,44 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# Installs a build into a temporary prefix, moves that, and builds programs against it in every supported way.
+#   run.sh BUILD_FOLDER CONSUMER_SOURCE CXX
+set -euo pipefail
+build=$1 source=$2 cxx=$3
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+
+cmake --install "$build" --prefix "$work/first" > "$work/log" || { cat "$work/log"; exit 1; }
+mv "$work/first" "$work/moved"
+prefix=$work/moved
+if grep -rlI -e "$work/first" -e "$build" "$prefix/lib"/*/cmake "$prefix/lib"*/cmake "$prefix/lib"*/pkgconfig 2> /dev/null; then
+  echo "installed files name the folder they were built in or installed to"
+  exit 1
+fi
+
+library=$(find "$prefix" -name 'libmillrace.so' | head -n 1)
+strip -o "$work/stripped.so" "$library"
+size=$(stat -c %s "$work/stripped.so")
+echo "stripped library: $size bytes"
+[ "$size" -le $((25 * 1000 * 1000)) ] || { echo "larger than 25 MB"; exit 1; }
+
+cmake -G Ninja -S "$source" -B "$work/build" -DCMAKE_CXX_COMPILER="$cxx" -DCMAKE_BUILD_TYPE=Debug \
+      -DCMAKE_PREFIX_PATH="$prefix" > "$work/log" && cmake --build "$work/build" > "$work/log" || { cat "$work/log"; exit 1; }
+shared=$("$work/build/with_millrace")
+static=$("$work/build/with_millrace_static")
+echo "bytes of op declarations: shared $shared, static $static"
+[ "$shared" = "$static" ] || { echo "static linking loses ops"; exit 1; }
+if ldd "$work/build/with_millrace_static" | grep -q libmillrace; then echo "not linked statically"; exit 1; fi
+
+PKG_CONFIG_PATH=$(dirname "$library")/pkgconfig
+export PKG_CONFIG_PATH
+for package in millrace millrace-static; do
+  # shellcheck disable=SC2046
+  "$cxx" -std=c++20 "$source/main.cc" -o "$work/$package" $(pkg-config --cflags --libs "$package")
+  found=$(LD_LIBRARY_PATH=$(dirname "$library") "$work/$package")
+  [ "$found" = "$shared" ] || { echo "$package: $found bytes of op declarations"; exit 1; }
+done
+
+begin=$(date +%s%N)
+# shellcheck disable=SC2046
+"$cxx" -std=c++20 -O2 -c "$source/minimal.cc" -o "$work/minimal.o" $(pkg-config --cflags millrace)
+echo "the smallest client compiles in $((($(date +%s%N) - begin) / 1000000)) ms"

@@ -245,10 +245,10 @@ Status SparseConcatGrad(GradContext& c, const IndexedSlices& g, ArgRange range, 
       const Output at = IntVector(b, DType::kInt32, {axis});
       sizes.push_back(b.Op("Slice", {b.Shape(v), at, IntVector(b, DType::kInt32, {1})}));
     }
-    Node* split = b.OpNode("SplitV",
-                           {g.values, b.Op("ConcatV2", {sizes, IntScalar(b, DType::kInt32, 0)}),
-                            IntScalar(b, DType::kInt32, axis)},
-                           {{"num_split", static_cast<int64_t>(values.size())}});
+    Node* split = b.OpNode(
+        "SplitV",
+        {g.values, b.Op("ConcatV2", {sizes, IntScalar(b, DType::kInt32, 0)}), IntScalar(b, DType::kInt32, axis)},
+        {{"num_split", static_cast<int64_t>(values.size())}});
     if (split == nullptr) return c.status();
     for (size_t i = 0; i < values.size(); ++i) {
       c.set_dx(range.begin + static_cast<int>(i),
@@ -278,8 +278,7 @@ Status ConcatGradOf(GradContext& c, ArgRange range, int axis_input) {
     if (at < 0 && rank > 0) at += rank;
     if (c.raw_dy(0).sparse && at >= 0) return SparseConcatGrad(c, *c.raw_dy(0).sparse, range, at);
     if (auto sizes = KnownSizes(values, at)) {
-      Node* split = b.OpNode("SplitV",
-                             {c.dy(), IntVector(b, DType::kInt64, *sizes), IntScalar(b, DType::kInt32, at)},
+      Node* split = b.OpNode("SplitV", {c.dy(), IntVector(b, DType::kInt64, *sizes), IntScalar(b, DType::kInt32, at)},
                              {{"num_split", static_cast<int64_t>(values.size())}});
       for (int i = range.begin; split != nullptr && i < range.end; ++i) c.set_dx(i, split->output(i - range.begin));
       return c.status();
@@ -358,8 +357,9 @@ void RegisterArrayJoinOps(OpRegistry& r) {
       .Shape(SplitShape)
       .Gradient(SplitGrad)
       .Example("i32[]{1}, f32[2,4]~ | num_split=2");
-  r.Add("SplitV(value:T, size_splits:Tlen, split_dim:i32) -> (output:num_split*T) | num_split:int>=1; T:type; "
-        "Tlen in IDX|i8=i64")
+  r.Add(
+       "SplitV(value:T, size_splits:Tlen, split_dim:i32) -> (output:num_split*T) | num_split:int>=1; T:type; "
+       "Tlen in IDX|i8=i64")
       .Doc("Cuts a tensor into parts of the given sizes along a dimension; one size may be -1 and is what is left.")
       .Shape(SplitVShape)
       .Gradient(SplitVGrad)

@@ -88,8 +88,8 @@ Status PadGrad(GradContext& c) {
     for (size_t i = 0; i < known->size(); i += 2) before.push_back((*known)[i]);
     begin = IntVector(b, index, before);
   } else {
-    const Output first_column = b.Op("Slice", {paddings, IntVector(b, DType::kInt32, {0, 0}),
-                                               IntVector(b, DType::kInt32, {-1, 1})});
+    const Output first_column =
+        b.Op("Slice", {paddings, IntVector(b, DType::kInt32, {0, 0}), IntVector(b, DType::kInt32, {-1, 1})});
     begin = b.Reshape(first_column, IntVector(b, DType::kInt32, {-1}));
   }
   c.set_dx(0, b.Op("Slice", {c.dy(), begin, ShapeOf(b, c.x(0), index)}));
@@ -161,15 +161,17 @@ void RegisterArrayPadOps(OpRegistry& r) {
       .Shape(PadV2Shape)
       .Gradient(PadGrad)
       .Example("f32[2,3]~, i32[2,2]{1 0 0 2}, !f32[]{7}");
-  r.Add("MirrorPad(input:T, paddings:Tpaddings) -> (output:T) | T:type; Tpaddings in IDX=i32; "
-        "mode in {REFLECT,SYMMETRIC}")
+  r.Add(
+       "MirrorPad(input:T, paddings:Tpaddings) -> (output:T) | T:type; Tpaddings in IDX=i32; "
+       "mode in {REFLECT,SYMMETRIC}")
       .Doc("Surrounds a tensor with its mirror image. SYMMETRIC repeats the border element, REFLECT does not.")
       .Shape(PadShape)
       .Gradient(MirrorPadGradient)
       .Example("f32[2,3]~, i32[2,2]{1 0 2 1} | mode=\"REFLECT\"")
       .Example("f32[2,3]~, i32[2,2]{1 0 2 1} | mode=\"SYMMETRIC\"");
-  r.Add("MirrorPadGrad(input:T, paddings:Tpaddings) -> (output:T) | T:type; Tpaddings in IDX=i32; "
-        "mode in {REFLECT,SYMMETRIC}")
+  r.Add(
+       "MirrorPadGrad(input:T, paddings:Tpaddings) -> (output:T) | T:type; Tpaddings in IDX=i32; "
+       "mode in {REFLECT,SYMMETRIC}")
       .Doc("Folds the borders that MirrorPad added back onto the elements that they mirror, and adds.")
       .Shape(MirrorPadGradShape)
       .Gradient(MirrorPadGradGradient)

@@ -48,7 +48,8 @@ Status SliceShape(ShapeContext& c) {
   if (size) {
     for (int i = 0; i < in.rank(); ++i) {
       const auto k = static_cast<size_t>(i);
-      MR_ASSIGN_OR_RETURN(dims[k], SlicedDim(i, in.dim(i), begin ? std::optional((*begin)[k]) : std::nullopt, (*size)[k]));
+      MR_ASSIGN_OR_RETURN(dims[k],
+                          SlicedDim(i, in.dim(i), begin ? std::optional((*begin)[k]) : std::nullopt, (*size)[k]));
     }
   } else if (auto partial = c.InputAsShape(2); partial.ok() && partial->rank() == rank) {
     dims = partial->dims();
@@ -145,7 +146,8 @@ StatusOr<AttrMap> MaskAttrs(const GradContext& c) {
 Status StridedSliceGradient(GradContext& c) {
   MR_ASSIGN_OR_RETURN(AttrMap attrs, MaskAttrs(c));
   const Output shape = ShapeOf(c.b(), c.x(0), BaseType(c.x(1).dtype()));
-  Node* dx = c.b().OpNode("StridedSliceGrad", std::vector<Arg>{shape, c.x(1), c.x(2), c.x(3), c.dy()}, std::move(attrs));
+  Node* dx =
+      c.b().OpNode("StridedSliceGrad", std::vector<Arg>{shape, c.x(1), c.x(2), c.x(3), c.dy()}, std::move(attrs));
   if (dx != nullptr) c.set_dx(0, dx->output(0));
   return c.status();
 }
@@ -165,24 +167,28 @@ void RegisterArraySliceOps(OpRegistry& r) {
       .Shape(SliceShape)
       .Gradient(SliceGrad)
       .Example("f32[3,4]~, i32[2]{1 0}, i32[2]{2 -1}");
-  r.Add("StridedSlice(input:T, begin:Index, end:Index, strides:Index) -> (output:T) | T:type; Index in IDX; "
-        "begin_mask:int=0; end_mask:int=0; ellipsis_mask:int=0; new_axis_mask:int=0; shrink_axis_mask:int=0")
-      .Doc("What x[begin:end:stride, ...] selects in Python. Bit i of a mask speaks of entry i: start or end where the "
-           "dimension does, stand for as many dimensions as are left, insert a dimension of size 1, or pick one index.")
+  r.Add(
+       "StridedSlice(input:T, begin:Index, end:Index, strides:Index) -> (output:T) | T:type; Index in IDX; "
+       "begin_mask:int=0; end_mask:int=0; ellipsis_mask:int=0; new_axis_mask:int=0; shrink_axis_mask:int=0")
+      .Doc(
+          "What x[begin:end:stride, ...] selects in Python. Bit i of a mask speaks of entry i: start or end where the "
+          "dimension does, stand for as many dimensions as are left, insert a dimension of size 1, or pick one index.")
       .Shape(StridedSliceShape)
       .Gradient(StridedSliceGradient)
       .Example("f32[4,5]~, i32[2]{3 1}, i32[2]{0 5}, i32[2]{-1 2}")
       .Example("f32[4,5]~, i32[2]{1 0}, i32[2]{2 0}, i32[2]{1 1} | shrink_axis_mask=1; end_mask=2");
-  r.Add("StridedSliceGrad(shape:Index, begin:Index, end:Index, strides:Index, dy:T) -> (output:T) | T:type; "
-        "Index in IDX; begin_mask:int=0; end_mask:int=0; ellipsis_mask:int=0; new_axis_mask:int=0; "
-        "shrink_axis_mask:int=0")
+  r.Add(
+       "StridedSliceGrad(shape:Index, begin:Index, end:Index, strides:Index, dy:T) -> (output:T) | T:type; "
+       "Index in IDX; begin_mask:int=0; end_mask:int=0; ellipsis_mask:int=0; new_axis_mask:int=0; "
+       "shrink_axis_mask:int=0")
       .Doc("Zeros of the given shape with `dy` in the place that StridedSlice with the same arguments selects.")
       .Shape(StridedSliceGradShape)
       .Gradient(StridedSliceGradGradient)
       .Example("i32[2]{4 5}, i32[2]{3 1}, i32[2]{0 5}, i32[2]{-1 2}, f32[3,2]~");
-  r.Add("StridedSliceAssign(ref:&T, begin:Index, end:Index, strides:Index, value:T) -> (output_ref:&T) | T:type; "
-        "Index in IDX; begin_mask:int=0; end_mask:int=0; ellipsis_mask:int=0; new_axis_mask:int=0; "
-        "shrink_axis_mask:int=0")
+  r.Add(
+       "StridedSliceAssign(ref:&T, begin:Index, end:Index, strides:Index, value:T) -> (output_ref:&T) | T:type; "
+       "Index in IDX; begin_mask:int=0; end_mask:int=0; ellipsis_mask:int=0; new_axis_mask:int=0; "
+       "shrink_axis_mask:int=0")
       .Doc("Overwrites the part of a variable that StridedSlice with the same arguments selects.")
       .Shape(StridedSliceAssignShape)
       .NoGradient("assignments are not differentiated")

@@ -11,8 +11,9 @@ constexpr char kTransfer[] = "transfers are added after gradients are taken";
 Status NothingKnown(ShapeContext&) { return absl::OkStatus(); }
 
 void AddSend(OpRegistry& r, absl::string_view name, absl::string_view doc) {
-  r.Add(absl::StrCat(name, "(tensor:T) -> () | T:type; tensor_name:string; send_device:string; "
-                           "send_device_incarnation:int; recv_device:string; client_terminated:bool=false | S"))
+  r.Add(absl::StrCat(name,
+                     "(tensor:T) -> () | T:type; tensor_name:string; send_device:string; "
+                     "send_device_incarnation:int; recv_device:string; client_terminated:bool=false | S"))
       .Doc(doc)
       .Shape(NoOutputs)
       .NoGradient(kTransfer)
@@ -20,8 +21,9 @@ void AddSend(OpRegistry& r, absl::string_view name, absl::string_view doc) {
 }
 
 void AddRecv(OpRegistry& r, absl::string_view name, absl::string_view doc) {
-  r.Add(absl::StrCat(name, "() -> (tensor:tensor_type) | tensor_type:type; tensor_name:string; send_device:string; "
-                           "send_device_incarnation:int; recv_device:string; client_terminated:bool=false | S"))
+  r.Add(absl::StrCat(name,
+                     "() -> (tensor:tensor_type) | tensor_type:type; tensor_name:string; send_device:string; "
+                     "send_device_incarnation:int; recv_device:string; client_terminated:bool=false | S"))
       .Doc(doc)
       .Shape(NothingKnown)
       .NoGradient(kTransfer)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What x[begin:end:stride, ..., newaxis, i] selects: the masks of StridedSlice resolved against a shape. Shape functions
-// and kernels use the same rules, so a graph that passes the one does not surprise the other.
+// What x[begin:end:stride, ..., newaxis, i] selects: the masks of StridedSlice resolved against a shape. Shape
+// functions and kernels use the same rules, so a graph that passes the one does not surprise the other.
 #pragma once
 
 #include <cstdint>
@@ -30,11 +30,11 @@ struct StridedSlice {
     int64_t size = -1;  // -1: not known
     bool shrink = false;
   };
-  absl::InlinedVector<Dim, 6> dims;  // one per dimension of the input, when its rank is known
-  bool has_rank = false;             // of the output
+  absl::InlinedVector<Dim, 6> dims;        // one per dimension of the input, when its rank is known
+  bool has_rank = false;                   // of the output
   absl::InlinedVector<int64_t, 6> output;  // its dimensions, after new_axis and shrink_axis; -1 where not known
-  bool identity = false;    // everything, in order (the output may still have another shape)
-  bool known = false;     // all of `dims` is known
+  bool identity = false;                   // everything, in order (the output may still have another shape)
+  bool known = false;                      // all of `dims` is known
 
   StatusOr<PartialShape> OutputShape() const;
   StatusOr<Shape> KnownOutputShape() const { return Shape::Make(absl::MakeConstSpan(output)); }

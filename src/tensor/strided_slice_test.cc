@@ -84,10 +84,11 @@ TEST(StridedSlice, PartialKnowledge) {
 
 TEST(StridedSlice, Refusals) {
   const PartialShape in = P({4, 3});
-  for (const auto& s : {Resolve(in, {0}, {1}, {0}), Resolve(in, {4}, {5}, {1}, {.shrink_axis = 1}),
-                        Resolve(in, {-5}, {0}, {1}, {.shrink_axis = 1}), Resolve(in, {0}, {1}, {-1}, {.shrink_axis = 1}),
-                        Resolve(in, {0, 0, 0}, {1, 1, 1}, {1, 1, 1}), Resolve(in, {0, 0}, {1}, {1}),
-                        Resolve(in, {0, 0}, {0, 0}, {1, 1}, {.ellipsis = 3}), Resolve(in, V(32), V(32), V(32, 1))}) {
+  for (const auto& s :
+       {Resolve(in, {0}, {1}, {0}), Resolve(in, {4}, {5}, {1}, {.shrink_axis = 1}),
+        Resolve(in, {-5}, {0}, {1}, {.shrink_axis = 1}), Resolve(in, {0}, {1}, {-1}, {.shrink_axis = 1}),
+        Resolve(in, {0, 0, 0}, {1, 1, 1}, {1, 1, 1}), Resolve(in, {0, 0}, {1}, {1}),
+        Resolve(in, {0, 0}, {0, 0}, {1, 1}, {.ellipsis = 3}), Resolve(in, V(32), V(32), V(32, 1))}) {
     EXPECT_EQ(s.status().code(), absl::StatusCode::kInvalidArgument);
   }
 }

@@ -86,7 +86,8 @@ Status ConcatOffsetOf(KernelContext& ctx, int64_t axis) {
   for (int i = 1; i < ctx.num_inputs(); ++i) {
     const Tensor& in = ctx.input(i);
     if (!(in.shape() == first.shape())) {
-      return InvalidArgument("shapes must be of one rank, got ", in.shape().ToString(), " and ", first.shape().ToString());
+      return InvalidArgument("shapes must be of one rank, got ", in.shape().ToString(), " and ",
+                             first.shape().ToString());
     }
     for (int64_t k = 0; k < in.num_elements(); ++k) {
       if (k != at && in.data<T>()[k] != first.data<T>()[k]) {

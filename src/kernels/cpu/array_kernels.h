@@ -26,8 +26,8 @@ StatusOr<int64_t> IntScalarOf(const Tensor& t, absl::string_view what);
 // A vector of dimensions as a Shape.
 StatusOr<Shape> ShapeOf(const Tensor& t, absl::string_view what);
 
-// `count` elements of `t` in row-major order from `offset` on, as `shape`. Shares the buffer of `t` when that leaves the
-// elements aligned as tensors are, else copies. The caller has checked the range.
+// `count` elements of `t` in row-major order from `offset` on, as `shape`. Shares the buffer of `t` when that leaves
+// the elements aligned as tensors are, else copies. The caller has checked the range.
 StatusOr<Tensor> ContiguousPart(KernelContext& ctx, const Tensor& t, int64_t offset, const Shape& shape);
 
 // Attributes begin_mask ... shrink_axis_mask.

@@ -11,7 +11,8 @@
 namespace millrace {
 namespace {
 
-constexpr char kMasks[] = "; begin_mask:int=0; end_mask:int=0; ellipsis_mask:int=0; new_axis_mask:int=0; shrink_axis_mask:int=0";
+constexpr char kMasks[] =
+    "; begin_mask:int=0; end_mask:int=0; ellipsis_mask:int=0; new_axis_mask:int=0; shrink_axis_mask:int=0";
 
 StatusOr<std::vector<Tensor>> Compute(absl::string_view schema, AttrMap attrs, std::vector<Tensor> inputs) {
   static auto* runner = new KernelRunner(RegisterArrayKernels, 2);
@@ -102,7 +103,8 @@ TEST(ArrayKernels, ReshapeInfersOneSize) {
   constexpr char kReshape[] = "Reshape(x:T, s:i32) -> (y:T) | T:type";
   EXPECT_EQ(Text(Compute(kReshape, F32(), {Count({2, 2}), I32({-1})})), "float[4] 0 1 2 3");
   EXPECT_EQ(Text(Compute(kReshape, F32(), {Count({0, 3}), I32({0, -1})})), "float[0,3]");
-  for (const auto& sizes : {I32({-1, -1}), I32({3, -1}), I32({0, -1}), I32({-2, -2}), I32({65536, 65536, 65536, 65536})}) {
+  for (const auto& sizes :
+       {I32({-1, -1}), I32({3, -1}), I32({0, -1}), I32({-2, -2}), I32({65536, 65536, 65536, 65536})}) {
     EXPECT_EQ(Text(Compute(kReshape, F32(), {Count({2, 2}), sizes})), "INVALID_ARGUMENT");
   }
 }

@@ -151,8 +151,9 @@ Status ReadMirrorMode(const KernelInit& init, int64_t* skip) {
   return absl::OkStatus();
 }
 
-// Visits the border slabs of dimension `d` of a padded tensor of shape `padded`: outer dimensions within their interior,
-// inner ones in full. `visit` gets dims for a copy from mirror image to border (dst the border), and the first elements.
+// Visits the border slabs of dimension `d` of a padded tensor of shape `padded`: outer dimensions within their
+// interior, inner ones in full. `visit` gets dims for a copy from mirror image to border (dst the border), and the
+// first elements.
 void VisitMirror(const Shape& interior, const Shape& padded, const Paddings& paddings, int d, int64_t skip,
                  absl::FunctionRef<void(const CopyDims&, int64_t border, int64_t mirrored)> visit) {
   const auto strides = RowMajorStrides(padded);
@@ -234,7 +235,8 @@ class MirrorPadKernel : public Kernel {
 void AddNest(AddRunFn add, DType dtype, void* base, int64_t from, int64_t into, const CopyDims& dims, size_t depth) {
   const CopyDim& d = dims[depth];
   if (depth + 1 == dims.size()) {
-    if (d.dst_stride == 1 && d.src_stride == 1) return add(ElementAt(base, dtype, into), ElementAt(base, dtype, from), d.size);
+    if (d.dst_stride == 1 && d.src_stride == 1)
+      return add(ElementAt(base, dtype, into), ElementAt(base, dtype, from), d.size);
     for (int64_t i = 0; i < d.size; ++i) {
       add(ElementAt(base, dtype, into + i * d.src_stride), ElementAt(base, dtype, from + i * d.dst_stride), 1);
     }
@@ -257,7 +259,8 @@ class MirrorPadGradKernel : public Kernel {
     for (int i = 0; i < in.rank(); ++i) {
       const Padding& p = paddings[static_cast<size_t>(i)];
       if (p.before > in.dim(i) || p.after > in.dim(i) - p.before) {
-        return InvalidArgument("paddings ", p.before, " and ", p.after, " do not fit dimension ", i, " of size ", in.dim(i));
+        return InvalidArgument("paddings ", p.before, " and ", p.after, " do not fit dimension ", i, " of size ",
+                               in.dim(i));
       }
       sizes.push_back(in.dim(i) - p.before - p.after);
     }
@@ -331,7 +334,8 @@ Status TileGrad(KernelContext& ctx) {
   Ints sizes;
   for (int i = 0; i < in.rank(); ++i) {
     const int64_t m = multiples[static_cast<size_t>(i)];
-    if (m == 0 || in.dim(i) % m != 0) return InvalidArgument("multiples[", i, "] = ", m, " does not divide ", in.dim(i));
+    if (m == 0 || in.dim(i) % m != 0)
+      return InvalidArgument("multiples[", i, "] = ", m, " does not divide ", in.dim(i));
     sizes.push_back(in.dim(i) / m);
   }
   MR_ASSIGN_OR_RETURN(Shape shape, Shape::Make(absl::MakeConstSpan(sizes)));

@@ -10,8 +10,8 @@
 namespace millrace {
 namespace {
 
-// What a size of -1 stands for. Next to a size of 0 the dimensions of 0 are left out on both sides, so that [0,3] seen as
-// [0,-1] stays [0,3]; whether the counts agree is checked on the result.
+// What a size of -1 stands for. Next to a size of 0 the dimensions of 0 are left out on both sides, so that [0,3] seen
+// as [0,-1] stays [0,3]; whether the counts agree is checked on the result.
 Status InferSize(const Shape& in, absl::Span<const int64_t> sizes, int64_t* open) {
   int64_t known = 1, count = 1;
   bool zero = false;
@@ -202,8 +202,10 @@ StatusOr<Ints> ReadShifts(const KernelContext& ctx) {
   const Tensor& shift = ctx.input(1);
   const Tensor& axis = ctx.input(2);
   if (in.rank() < 1) return InvalidArgument("input must be 1-D or higher");
-  if (shift.rank() > 1) return InvalidArgument("shift must be a scalar or a 1-D vector. Found: ", shift.shape().ToString());
-  if (axis.rank() > 1) return InvalidArgument("axis must be a scalar or a 1-D vector. Found: ", axis.shape().ToString());
+  if (shift.rank() > 1)
+    return InvalidArgument("shift must be a scalar or a 1-D vector. Found: ", shift.shape().ToString());
+  if (axis.rank() > 1)
+    return InvalidArgument("axis must be a scalar or a 1-D vector. Found: ", axis.shape().ToString());
   if (!(shift.shape() == axis.shape())) return InvalidArgument("shift and axis must have the same size");
   MR_ASSIGN_OR_RETURN(Tensor shift_vector, shift.Reshaped(Shape::Vector(shift.num_elements())));
   MR_ASSIGN_OR_RETURN(Tensor axis_vector, axis.Reshaped(Shape::Vector(axis.num_elements())));
@@ -220,7 +222,8 @@ StatusOr<Ints> ReadShifts(const KernelContext& ctx) {
   return total;
 }
 
-// Rows begin at the last dimension that rolls: each is written as two runs, at the place to which its outer index rolls.
+// Rows begin at the last dimension that rolls: each is written as two runs, at the place to which its outer index
+// rolls.
 Status Roll(KernelContext& ctx) {
   const Tensor& in = ctx.input(0);
   MR_ASSIGN_OR_RETURN(Ints shifts, ReadShifts(ctx));

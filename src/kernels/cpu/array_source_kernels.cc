@@ -95,10 +95,10 @@ Status Bitcast(KernelContext& ctx) {
   }
   const bool aligned = reinterpret_cast<uintptr_t>(in.raw()) % static_cast<uintptr_t>(to) == 0;
   if (aligned && in.buffer() != nullptr) {
-    const auto offset = static_cast<size_t>(static_cast<const char*>(in.raw()) -
-                                            static_cast<const char*>(in.buffer()->data()));
-    MR_ASSIGN_OR_RETURN(Tensor out, Tensor::FromBuffer(ctx.output_dtype(0), shape,
-                                                       RefPtr<Buffer>::Share(in.buffer()), offset));
+    const auto offset =
+        static_cast<size_t>(static_cast<const char*>(in.raw()) - static_cast<const char*>(in.buffer()->data()));
+    MR_ASSIGN_OR_RETURN(Tensor out,
+                        Tensor::FromBuffer(ctx.output_dtype(0), shape, RefPtr<Buffer>::Share(in.buffer()), offset));
     ctx.set_output(0, std::move(out));
     return absl::OkStatus();
   }
@@ -138,8 +138,8 @@ void RegisterArraySourceKernels(KernelRegistry& r) {
   r.Add<ConstKernel>({.op = "Const"});
   r.Add<PlaceholderKernel>({.op = "Placeholder"});
   r.Add<PlaceholderKernel>({.op = "PlaceholderV2"});
-  for (const char* op : {"Identity", "IdentityN", "Snapshot", "StopGradient", "PreventGradient",
-                         "PlaceholderWithDefault"}) {
+  for (const char* op :
+       {"Identity", "IdentityN", "Snapshot", "StopGradient", "PreventGradient", "PlaceholderWithDefault"}) {
     AddCheapFn(r, op, PassThrough);
   }
   AddCheapFn(r, "RefIdentity", PassRef);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The loop nest is first simplified: dimensions of size 1 go, neighbours that form one run on both sides become one,
-// and a short innermost run becomes one wider element. What remains is one of three inner kernels over the two innermost
-// dimensions (runs by memcpy, a blocked transposition, or single elements), below an odometer over the outer ones. Work
-// is split over outer indices and blocks of rows. All strides are in bytes from there on.
+// and a short innermost run becomes one wider element. What remains is one of three inner kernels over the two
+// innermost dimensions (runs by memcpy, a blocked transposition, or single elements), below an odometer over the outer
+// ones. Work is split over outer indices and blocks of rows. All strides are in bytes from there on.
 #include "kernels/cpu/strided_copy.h"
 
 #include <algorithm>
@@ -25,7 +25,9 @@ inline T Load(const char* p) {
   return v;
 }
 template <typename T>
-inline void Store(char* p, T v) { std::memcpy(p, &v, sizeof(T)); }
+inline void Store(char* p, T v) {
+  std::memcpy(p, &v, sizeof(T));
+}
 
 // The innermost two dimensions, rows of `n` items.
 struct Block {
@@ -161,7 +163,8 @@ void TransposeNarrow(char* dst, const char* src, const Block& b) {
   for (int64_t at = 0; at < length; at += kLength) {
     const int64_t m = std::min(kLength, length - at);
     if (narrow_rows) {
-      for (int k = 0; k < kN; ++k) std::memcpy(buffer[k], src + at * kSize + k * b.src_stride, static_cast<size_t>(m * kSize));
+      for (int k = 0; k < kN; ++k)
+        std::memcpy(buffer[k], src + at * kSize + k * b.src_stride, static_cast<size_t>(m * kSize));
       for (int64_t i = 0; i < m; ++i) {
         for (int k = 0; k < kN; ++k) Store(dst + (at + i) * b.dst_row + k * kSize, buffer[k][i]);
       }
@@ -169,7 +172,8 @@ void TransposeNarrow(char* dst, const char* src, const Block& b) {
       for (int64_t i = 0; i < m; ++i) {
         for (int k = 0; k < kN; ++k) buffer[k][i] = Load<T>(src + (at + i) * b.src_stride + k * kSize);
       }
-      for (int k = 0; k < kN; ++k) std::memcpy(dst + at * kSize + k * b.dst_row, buffer[k], static_cast<size_t>(m * kSize));
+      for (int k = 0; k < kN; ++k)
+        std::memcpy(dst + at * kSize + k * b.dst_row, buffer[k], static_cast<size_t>(m * kSize));
     }
   }
 }
@@ -178,7 +182,8 @@ template <typename T, size_t... I>
 inline void InterleaveWith(typename Vector16<T>::Type a, typename Vector16<T>::Type b, typename Vector16<T>::Type* low,
                            typename Vector16<T>::Type* high, std::index_sequence<I...>) {
   constexpr int kLanes = Vector16<T>::kLanes;
-  *low = __builtin_shufflevector(a, b, (static_cast<int>(I) % 2 ? kLanes + static_cast<int>(I) / 2 : static_cast<int>(I) / 2)...);
+  *low = __builtin_shufflevector(
+      a, b, (static_cast<int>(I) % 2 ? kLanes + static_cast<int>(I) / 2 : static_cast<int>(I) / 2)...);
   *high = __builtin_shufflevector(
       a, b, (kLanes / 2 + (static_cast<int>(I) % 2 ? kLanes + static_cast<int>(I) / 2 : static_cast<int>(I) / 2))...);
 }
@@ -204,8 +209,8 @@ inline void TransposeTile(char* dst, int64_t dst_row, const char* src, int64_t s
   for (int i = 0; i < kLanes; ++i) std::memcpy(dst + i * dst_row, &a[i], sizeof(V));
 }
 
-// A square of one cache line a side. Tiles are collected in a buffer, so that both sides are touched by whole lines: the
-// lines of a side may all fall into one cache set.
+// A square of one cache line a side. Tiles are collected in a buffer, so that both sides are touched by whole lines:
+// the lines of a side may all fall into one cache set.
 template <typename T>
 void TransposeSquare(char* dst, int64_t dst_row, const char* src, int64_t src_stride) {
   constexpr int64_t kLanes = Vector16<T>::kLanes;
@@ -266,8 +271,8 @@ void TransposeBlock(char* dst, const char* src, const Block& b) {
 }
 
 struct Nest {
-  CopyDims outer;      // byte strides
-  Block block;         // rows x n
+  CopyDims outer;  // byte strides
+  Block block;     // rows x n
   BlockFn fn = nullptr;
   int64_t item_bytes = 1;
   bool transposes = false;
@@ -293,23 +298,35 @@ bool Simplify(absl::Span<const CopyDim> in, CopyDims* out) {
 template <template <typename> class F>
 BlockFn BySize(int64_t size) {
   switch (size) {
-    case 1: return F<uint8_t>::Call;
-    case 2: return F<uint16_t>::Call;
-    case 4: return F<uint32_t>::Call;
-    case 8: return F<uint64_t>::Call;
-    default: return F<Bytes16>::Call;
+    case 1:
+      return F<uint8_t>::Call;
+    case 2:
+      return F<uint16_t>::Call;
+    case 4:
+      return F<uint32_t>::Call;
+    case 8:
+      return F<uint64_t>::Call;
+    default:
+      return F<Bytes16>::Call;
   }
 }
 template <typename T>
-struct ItemsFn { static void Call(char* d, const char* s, const Block& b) { CopyItems<T>(d, s, b); } };
+struct ItemsFn {
+  static void Call(char* d, const char* s, const Block& b) { CopyItems<T>(d, s, b); }
+};
 template <typename T>
-struct TransposeFn { static void Call(char* d, const char* s, const Block& b) { TransposeBlock<T>(d, s, b); } };
+struct TransposeFn {
+  static void Call(char* d, const char* s, const Block& b) { TransposeBlock<T>(d, s, b); }
+};
 
 BlockFn ObjectItems(DType dtype) {
   switch (dtype) {
-    case DType::kString: return AssignObjects<TString>;
-    case DType::kResource: return AssignObjects<ResourceHandle>;
-    default: return AssignObjects<Variant>;
+    case DType::kString:
+      return AssignObjects<TString>;
+    case DType::kResource:
+      return AssignObjects<ResourceHandle>;
+    default:
+      return AssignObjects<Variant>;
   }
 }
 
@@ -344,7 +361,8 @@ Nest ChooseKernel(DType dtype, CopyDims dims) {
     nest.outer = std::move(dims);
     return nest;
   }
-  const bool run = !dims.empty() && dims.back().dst_stride == nest.item_bytes && dims.back().src_stride == nest.item_bytes;
+  const bool run =
+      !dims.empty() && dims.back().dst_stride == nest.item_bytes && dims.back().src_stride == nest.item_bytes;
   if (run) {
     const int64_t bytes = dims.back().size * nest.item_bytes;
     dims.pop_back();
@@ -379,7 +397,7 @@ Nest ChooseKernel(DType dtype, CopyDims dims) {
 
 // How the work is cut: one unit is a block of at most rows x columns of the inner two dimensions at one outer index.
 struct Cut {
-  int64_t rows, columns;                // of a full unit
+  int64_t rows, columns;  // of a full unit
   int64_t row_blocks, column_blocks;
   int64_t units;
 };
@@ -457,8 +475,7 @@ void RunNest(const KernelContext* ctx, const Nest& nest, char* dst, const char* 
   const Cut cut = CutWork(nest);
   if (ctx == nullptr || cut.units == 1) return RunUnits(nest, cut, dst, src, 0, cut.units);
   const double cost = static_cast<double>(cut.rows * cut.columns * nest.item_bytes) * kNanosecondsPerByte;
-  ctx->ParallelFor(cut.units, cost,
-                   [&](int64_t begin, int64_t end) { RunUnits(nest, cut, dst, src, begin, end); });
+  ctx->ParallelFor(cut.units, cost, [&](int64_t begin, int64_t end) { RunUnits(nest, cut, dst, src, begin, end); });
 }
 
 }  // namespace
@@ -508,11 +525,16 @@ RunFns RunFunctions(DType dtype) {
   if (dtype == DType::kResource) return {ObjectRuns<ResourceHandle>::Copy, ObjectRuns<ResourceHandle>::Fill};
   if (dtype == DType::kVariant) return {ObjectRuns<Variant>::Copy, ObjectRuns<Variant>::Fill};
   switch (DTypeSize(dtype)) {
-    case 1: return {PlainRuns<uint8_t>::Copy, PlainRuns<uint8_t>::Fill};
-    case 2: return {PlainRuns<uint16_t>::Copy, PlainRuns<uint16_t>::Fill};
-    case 4: return {PlainRuns<uint32_t>::Copy, PlainRuns<uint32_t>::Fill};
-    case 8: return {PlainRuns<uint64_t>::Copy, PlainRuns<uint64_t>::Fill};
-    default: return {PlainRuns<Bytes16>::Copy, PlainRuns<Bytes16>::Fill};
+    case 1:
+      return {PlainRuns<uint8_t>::Copy, PlainRuns<uint8_t>::Fill};
+    case 2:
+      return {PlainRuns<uint16_t>::Copy, PlainRuns<uint16_t>::Fill};
+    case 4:
+      return {PlainRuns<uint32_t>::Copy, PlainRuns<uint32_t>::Fill};
+    case 8:
+      return {PlainRuns<uint64_t>::Copy, PlainRuns<uint64_t>::Fill};
+    default:
+      return {PlainRuns<Bytes16>::Copy, PlainRuns<Bytes16>::Fill};
   }
 }
 

@@ -20,7 +20,8 @@ struct CopyDim {
 using CopyDims = absl::InlinedVector<CopyDim, 8>;
 
 // dst[sum(i_d * dst_stride_d)] = src[sum(i_d * src_stride_d)] for all index tuples, outermost dimension first. The two
-// regions must not overlap; strings, resources and variants are assigned. `ctx` lends its threads; null: this thread only.
+// regions must not overlap; strings, resources and variants are assigned. `ctx` lends its threads; null: this thread
+// only.
 void StridedCopy(const KernelContext* ctx, DType dtype, void* dst, const void* src, absl::Span<const CopyDim> dims);
 
 // `n` copies of the element at `value`.

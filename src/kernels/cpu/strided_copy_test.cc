@@ -18,12 +18,14 @@ void ReferenceCopy(size_t size, char* dst, const char* src, const CopyDims& dims
   }
   const auto bytes = static_cast<int64_t>(size);
   for (int64_t i = 0; i < dims[depth].size; ++i) {
-    ReferenceCopy(size, dst + i * dims[depth].dst_stride * bytes, src + i * dims[depth].src_stride * bytes, dims, depth + 1);
+    ReferenceCopy(size, dst + i * dims[depth].dst_stride * bytes, src + i * dims[depth].src_stride * bytes, dims,
+                  depth + 1);
   }
 }
 
 // Source and destination of `n` elements with `first_*` as origin of the nest.
-void Check(DType dtype, const CopyDims& dims, int64_t n_dst, int64_t n_src, int64_t first_dst = 0, int64_t first_src = 0) {
+void Check(DType dtype, const CopyDims& dims, int64_t n_dst, int64_t n_src, int64_t first_dst = 0,
+           int64_t first_src = 0) {
   const size_t size = DTypeSize(dtype);
   std::vector<char> src(static_cast<size_t>(n_src) * size);
   std::mt19937 rng(7);

@@ -106,7 +106,9 @@ TEST(Histogram, Buckets) {
   double total = 0;
   for (size_t i = 0; i < proto.bucket.size(); ++i) {
     total += proto.bucket[i];
-    if (i > 0) EXPECT_LT(proto.bucket_limit[i - 1], proto.bucket_limit[i]);
+    if (i > 0) {
+      EXPECT_LT(proto.bucket_limit[i - 1], proto.bucket_limit[i]);
+    }
   }
   EXPECT_EQ(total, 6);
   EXPECT_EQ(proto.num, 6);

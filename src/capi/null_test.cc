@@ -44,6 +44,9 @@ TEST(NullTest, NoFunctionCrashes) {
 #define CALL(name) CallWithZeros(#name, &TF_##name);
   MR_API_FUNCTIONS(CALL)
 #undef CALL
+#define CALL(name) CallWithZeros(#name, &MR_##name);
+  MR_API_OWN_FUNCTIONS(CALL)
+#undef CALL
   MR_SetLocation(nullptr, nullptr, 0);
   EXPECT_STREQ(MR_OperationLocation(nullptr), "");
 }

@@ -207,6 +207,9 @@ TEST(VersionTest, IsThatOfTheApi) {
 #define CHECK_ENTRY(name) EXPECT_EQ(api->name, &TF_##name) << #name;
   MR_API_FUNCTIONS(CHECK_ENTRY)
 #undef CHECK_ENTRY
+#define CHECK_ENTRY(name) EXPECT_EQ(api->name, &MR_##name) << #name;
+  MR_API_OWN_FUNCTIONS(CHECK_ENTRY)
+#undef CHECK_ENTRY
 }
 
 }  // namespace

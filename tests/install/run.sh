@@ -22,7 +22,8 @@ echo "stripped library: $size bytes"
 [ "$size" -le $((25 * 1000 * 1000)) ] || { echo "larger than 25 MB"; exit 1; }
 
 cmake -G Ninja -S "$source" -B "$work/build" -DCMAKE_CXX_COMPILER="$cxx" -DCMAKE_BUILD_TYPE=Debug \
-      -DCMAKE_PREFIX_PATH="$prefix" > "$work/log" && cmake --build "$work/build" > "$work/log" || { cat "$work/log"; exit 1; }
+      -DCMAKE_PREFIX_PATH="$prefix" > "$work/log" || { cat "$work/log"; exit 1; }
+cmake --build "$work/build" > "$work/log" || { cat "$work/log"; exit 1; }
 shared=$("$work/build/with_millrace")
 static=$("$work/build/with_millrace_static")
 echo "bytes of op declarations: shared $shared, static $static"

@@ -15,8 +15,8 @@ struct EinsumEquation {
   std::vector<std::string> inputs;
   std::string output;
 
-  // One or two inputs. InvalidArgument on anything but letters, one "..." per operand, one "->", or an output letter that
-  // no input has.
+  // One or two inputs. InvalidArgument on anything but letters, one "..." per operand, one "->", or an output letter
+  // that no input has.
   static StatusOr<EinsumEquation> Parse(absl::string_view text);
   // Back to text, for one operand: "..." written out.
   static std::string Write(absl::string_view operand);

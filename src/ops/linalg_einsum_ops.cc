@@ -9,7 +9,8 @@ namespace millrace {
 namespace {
 
 // Sizes of labels so far: letters must agree, axes of "..." broadcast.
-Status MergeSizes(ShapeContext& c, const EinsumLabels& labels, const PartialShape& shape, std::map<int, int64_t>* sizes) {
+Status MergeSizes(ShapeContext& c, const EinsumLabels& labels, const PartialShape& shape,
+                  std::map<int, int64_t>* sizes) {
   for (size_t i = 0; i < labels.size(); ++i) {
     const int64_t d = shape.dim(static_cast<int>(i));
     const auto [it, is_new] = sizes->emplace(labels[i], d);
@@ -40,7 +41,8 @@ Status EinsumShape(ShapeContext& c) {
   int broadcast_rank = 0;
   for (int i = 0; i < c.num_inputs(); ++i) {
     if (!c.input(i).has_rank()) return absl::OkStatus();
-    MR_ASSIGN_OR_RETURN(const EinsumLabels labels, LabelsOf(equation.inputs[static_cast<size_t>(i)], c.input(i).rank()));
+    MR_ASSIGN_OR_RETURN(const EinsumLabels labels,
+                        LabelsOf(equation.inputs[static_cast<size_t>(i)], c.input(i).rank()));
     broadcast_rank = std::max(broadcast_rank, BroadcastRank(labels));
     MR_RETURN_IF_ERROR(MergeSizes(c, labels, c.input(i), &sizes));
   }
@@ -56,8 +58,8 @@ Status EinsumShape(ShapeContext& c) {
 
 Output Einsum(const GraphBuilder& b, Output x, Output y, const std::string& ex, const std::string& ey,
               const std::string& out) {
-  const std::string equation = absl::StrCat(EinsumEquation::Write(ex), ",", EinsumEquation::Write(ey), "->",
-                                            EinsumEquation::Write(out));
+  const std::string equation =
+      absl::StrCat(EinsumEquation::Write(ex), ",", EinsumEquation::Write(ey), "->", EinsumEquation::Write(out));
   return b.Op("Einsum", {std::vector<Output>{x, y}}, {{"equation", AttrValue(equation)}});
 }
 
@@ -97,8 +99,8 @@ Output OnesOf(const GraphBuilder& b, const std::string& letters, Output x, const
 
 bool HasEllipsis(const std::string& operand) { return operand.find(EinsumEquation::kEllipsis) != std::string::npos; }
 
-// The gradient of x in z = einsum(x, y) is an einsum of g with y that has the axes of x: each axis that x alone has, and
-// that was summed, comes back through a tensor of ones.
+// The gradient of x in z = einsum(x, y) is an einsum of g with y that has the axes of x: each axis that x alone has,
+// and that was summed, comes back through a tensor of ones.
 Output OperandGrad(GradContext& c, Output x, const std::string& ex, Output y, std::string ey, const std::string& ez) {
   const GraphBuilder& b = c.b();
   const std::string missing = Missing(ex, absl::StrCat(ez, ey));
@@ -140,9 +142,12 @@ Status EinsumGrad(GradContext& c) {
 
 void RegisterEinsumOps(OpRegistry& registry) {
   registry.Add("Einsum(inputs:N*T) -> (output:T) | equation:string; N:int>=1; T:type")
-      .Doc("Sum of products in Einstein's notation. The equation names the axes of one or two inputs and of the result by "
-           "letters; axes that the result lacks are summed, a letter that comes twice in one operand is its diagonal, and "
-           "'...' stands for axes that broadcast.")
+      .Doc(
+          "Sum of products in Einstein's notation. The equation names the axes of one or two inputs and of the result "
+          "by "
+          "letters; axes that the result lacks are summed, a letter that comes twice in one operand is its diagonal, "
+          "and "
+          "'...' stands for axes that broadcast.")
       .Shape(EinsumShape)
       .Gradient(EinsumGrad)
       .Example("f32[2,3]~, f32[3,4]~ | equation=\"ij,jk->ik\"")

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Factorisations of square matrices, and equations solved with them. All work on stacks of matrices in the last two axes.
+// Factorisations of square matrices, and equations solved with them. All work on stacks of matrices in the last two
+// axes.
 #include "ops/linalg_ops.h"
 
 namespace millrace {
@@ -160,8 +161,10 @@ struct Names {
 void AddCholesky(OpRegistry& registry, const Names& n) {
   auto d = registry.Add(absl::StrCat(n.name, "(input:T) -> (output:T) | T in ", n.types, n.flags));
   if (n.deprecated) d.Deprecated(n.deprecated);
-  d.Doc("Lower triangular L with L L^H equal to the input, a stack of Hermitian positive definite matrices of which only "
-        "the lower triangles are read. NaN where a matrix is not positive definite.")
+  d.Doc(
+       "Lower triangular L with L L^H equal to the input, a stack of Hermitian positive definite matrices of which "
+       "only "
+       "the lower triangles are read. NaN where a matrix is not positive definite.")
       .Shape(SquareShape)
       .Gradient(CholeskyGradient)
       // Not differentiated one element at a time: the gradient is that of symmetric changes.
@@ -182,7 +185,11 @@ void AddCholeskyGrad(OpRegistry& registry, const Names& n) {
 void AddDeterminant(OpRegistry& registry, const Names& n) {
   auto d = registry.Add(absl::StrCat(n.name, "(input:T) -> (output:T) | T in ", n.types, n.flags));
   if (n.deprecated) d.Deprecated(n.deprecated);
-  d.Doc("Determinant of each matrix.").Shape(DeterminantShape).Gradient(DeterminantGrad).Example(kFactor2).Example(kFactor22);
+  d.Doc("Determinant of each matrix.")
+      .Shape(DeterminantShape)
+      .Gradient(DeterminantGrad)
+      .Example(kFactor2)
+      .Example(kFactor22);
 }
 
 void AddInverse(OpRegistry& registry, const Names& n) {
@@ -210,8 +217,10 @@ void AddTriangularSolve(OpRegistry& registry, const Names& n) {
   auto d = registry.Add(absl::StrCat(
       n.name, "(matrix:T, rhs:T) -> (output:T) | lower:bool=true; adjoint:bool=false; T in ", n.types, n.flags));
   if (n.deprecated) d.Deprecated(n.deprecated);
-  d.Doc("X with matrix X = rhs, or matrix^H X = rhs with adjoint, where only the lower (or upper) triangle of the matrix "
-        "is read. Batch dimensions broadcast.")
+  d.Doc(
+       "X with matrix X = rhs, or matrix^H X = rhs with adjoint, where only the lower (or upper) triangle of the "
+       "matrix "
+       "is read. Batch dimensions broadcast.")
       .Shape(TriangularSolveShape)
       .Gradient(TriangularSolveGrad)
       .Example("f32[2,2]{4 0 2 3}, f32[2,3]~")

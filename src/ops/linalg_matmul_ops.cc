@@ -56,8 +56,8 @@ Status BatchShape(ShapeContext& c, bool broadcast) {
 Status BatchMatMulShape(ShapeContext& c) { return BatchShape(c, false); }
 Status BatchMatMulV2Shape(ShapeContext& c) { return BatchShape(c, true); }
 
-// With z = op(x) op(y): the gradients of x and y as products of g with the other factor, in the form (left, right, flags)
-// for each of the four cases.
+// With z = op(x) op(y): the gradients of x and y as products of g with the other factor, in the form (left, right,
+// flags) for each of the four cases.
 template <typename Product>
 std::pair<Output, Output> ProductGrads(Output x, Output y, Output g, Flags t, Product product) {
   if (!t.x && !t.y) return {product(g, y, false, true), product(x, g, true, false)};
@@ -133,8 +133,7 @@ std::pair<Output, Output> UnbroadcastBatches(const GraphBuilder& b, Output x, Ou
 }
 
 void RegisterMatMulOps(OpRegistry& registry) {
-  registry
-      .Add("MatMul(a:T, b:T) -> (product:T) | transpose_a:bool=false; transpose_b:bool=false; T in FC|IDX|i16")
+  registry.Add("MatMul(a:T, b:T) -> (product:T) | transpose_a:bool=false; transpose_b:bool=false; T in FC|IDX|i16")
       .Doc("Product of two matrices, either of them transposed first where its flag says so.")
       .Shape(MatMulShape)
       .Gradient(MatMulGrad)
@@ -142,15 +141,17 @@ void RegisterMatMulOps(OpRegistry& registry) {
       .Example("f64[3,2]~, f64[4,3]~ | transpose_a=true; transpose_b=true");
   constexpr char kBatch[] = "(x:T, y:T) -> (output:T) | T in FC|IDX|i16; adj_x:bool=false; adj_y:bool=false";
   registry.Add(absl::StrCat("BatchMatMul", kBatch))
-      .Doc("Products of the matrices in the last two axes of x and y, whose other axes must agree; with a flag set, the "
-           "conjugate transpose is taken first.")
+      .Doc(
+          "Products of the matrices in the last two axes of x and y, whose other axes must agree; with a flag set, the "
+          "conjugate transpose is taken first.")
       .Shape(BatchMatMulShape)
       .Gradient(BatchMatMulGrad)
       .Example("f32[2,2,3]~, f32[2,3,4]~")
       .Example("f64[2,3,2]~, f64[2,3,4]~ | adj_x=true");
   registry.Add(absl::StrCat("BatchMatMulV2", kBatch))
-      .Doc("Products of the matrices in the last two axes of x and y, whose other axes broadcast; with a flag set, the "
-           "conjugate transpose is taken first.")
+      .Doc(
+          "Products of the matrices in the last two axes of x and y, whose other axes broadcast; with a flag set, the "
+          "conjugate transpose is taken first.")
       .Shape(BatchMatMulV2Shape)
       .Gradient(BatchMatMulV2Grad)
       .Example("f32[2,2,3]~, f32[3,4]~")

@@ -13,8 +13,8 @@ void RegisterEinsumOps(OpRegistry& registry);
 
 // BatchMatMulV2.
 Output BatchMatMul(const GraphBuilder& b, Output x, Output y, bool adj_x, bool adj_y);
-// Gradients of two stacks of matrices whose batch dimensions were broadcast against each other, summed back to the shapes
-// of x and y.
+// Gradients of two stacks of matrices whose batch dimensions were broadcast against each other, summed back to the
+// shapes of x and y.
 std::pair<Output, Output> UnbroadcastBatches(const GraphBuilder& b, Output x, Output y, Output gx, Output gy);
 
 }  // namespace millrace

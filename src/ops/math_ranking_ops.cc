@@ -92,51 +92,59 @@ Status InTopKShape(ShapeContext& c) {
 }
 
 constexpr char kIndices[] = "its values are indices";
-constexpr char kArg[] =
-    "(input:T, dimension:Tidx) -> (output:output_type) | T in NUM|bool; Tidx in IDX=i32; ";
+constexpr char kArg[] = "(input:T, dimension:Tidx) -> (output:output_type) | T in NUM|bool; Tidx in IDX=i32; ";
 
 }  // namespace
 
 void RegisterRankingOps(OpRegistry& registry) {
   registry.Add(absl::StrCat("ArgMax", kArg, "output_type in i16|u16|IDX=i64"))
-      .Doc("Index of the largest element along one axis, the first one where several are equal. NaN is never chosen "
-           "while there is a number.")
+      .Doc(
+          "Index of the largest element along one axis, the first one where several are equal. NaN is never chosen "
+          "while there is a number.")
       .Shape(ArgShape)
       .NotDifferentiable(kIndices)
       .Example("f32[2,3]~, i32[]{1}")
       .Example("i32[3,2]{4 1 4 7 2 7}, i64[]{0} | output_type=i32");
   registry.Add(absl::StrCat("ArgMin", kArg, "output_type in IDX=i64"))
-      .Doc("Index of the smallest element along one axis, the first one where several are equal. NaN is never chosen "
-           "while there is a number.")
+      .Doc(
+          "Index of the smallest element along one axis, the first one where several are equal. NaN is never chosen "
+          "while there is a number.")
       .Shape(ArgShape)
       .NotDifferentiable(kIndices)
       .Example("f32[2,3]~, i32[]{1}")
       .Example("i32[3,2]{4 1 4 7 2 7}, i64[]{0} | output_type=i32");
   registry.Add("TopK(input:T) -> (values:T, indices:i32) | k:int>=0; sorted:bool=true; T in REAL | D7")
       .Deprecated("use TopKV2 instead")
-      .Doc("The k largest elements of each row of the last axis and their indices; of equal ones those with lower indices.")
+      .Doc(
+          "The k largest elements of each row of the last axis and their indices; of equal ones those with lower "
+          "indices.")
       .Shape(TopKShape)
       .Gradient(TopKGrad)
       .Example("f32[2,5]~ | k=2");
-  registry.Add("TopKV2(input:T, k:Tk) -> (values:T, indices:index_type) | sorted:bool=true; T in REAL; "
-               "Tk in i16|IDX=i32; index_type in i16|IDX=i32")
-      .Doc("The k largest elements of each row of the last axis and their indices, in descending order when sorted; of "
-           "equal ones those with lower indices come first. NaN counts as larger than every number.")
+  registry
+      .Add(
+          "TopKV2(input:T, k:Tk) -> (values:T, indices:index_type) | sorted:bool=true; T in REAL; "
+          "Tk in i16|IDX=i32; index_type in i16|IDX=i32")
+      .Doc(
+          "The k largest elements of each row of the last axis and their indices, in descending order when sorted; of "
+          "equal ones those with lower indices come first. NaN counts as larger than every number.")
       .Shape(TopKV2Shape)
       .Gradient(TopKGrad)
       .Example("f32[2,5]~, i32[]{2}")
       .Example("f64[2,2,3]~, i32[]{3} | sorted=false");
   registry.Add("InTopK(predictions:f32, targets:T) -> (precision:bool) | k:int; T in IDX=i32")
-      .Doc("Whether the prediction for the target class is among the k highest of its row; all classes that tie at the "
-           "boundary count as in. False for targets that are no class, and where the answer hangs on a value that is "
-           "not finite.")
+      .Doc(
+          "Whether the prediction for the target class is among the k highest of its row; all classes that tie at the "
+          "boundary count as in. False for targets that are no class, and where the answer hangs on a value that is "
+          "not finite.")
       .Shape(InTopKShape)
       .NotDifferentiable("its values are booleans")
       .Example("f32[2,4]~, i32[2]{1 3} | k=2");
   registry.Add("InTopKV2(predictions:f32, targets:T, k:T) -> (precision:bool) | T in IDX=i32")
-      .Doc("Whether the prediction for the target class is among the k highest of its row; all classes that tie at the "
-           "boundary count as in. False for targets that are no class, and where the answer hangs on a value that is "
-           "not finite.")
+      .Doc(
+          "Whether the prediction for the target class is among the k highest of its row; all classes that tie at the "
+          "boundary count as in. False for targets that are no class, and where the answer hangs on a value that is "
+          "not finite.")
       .Shape(InTopKShape)
       .NotDifferentiable("its values are booleans")
       .Example("f32[2,4]~, i64[2]{1 3}, i64[]{2}");

@@ -62,9 +62,7 @@ class ReductionGrad {
     Output axes = b_.Reshape(b_.Cast(c_.x(1), DType::kInt64), b_.Vector<int64_t>({-1}));
     return b_.Op("FloorMod", {b_.Add(axes, rank()), rank()});
   }
-  Output AllAxes() const {
-    return b_.Op("Range", {b_.Scalar<int64_t>(0), rank(), b_.Scalar<int64_t>(1)});
-  }
+  Output AllAxes() const { return b_.Op("Range", {b_.Scalar<int64_t>(0), rank(), b_.Scalar<int64_t>(1)}); }
 
  private:
   void Statically(const PartialShape& in, const Tensor& axes) {
@@ -139,9 +137,7 @@ Status ProdGrad(GradContext& c) {
   if (!b.status().ok()) return b.status();
   Output order = b.Op("ConcatV2", {std::vector<Output>{axes, others}, b.Scalar<int32_t>(0)});
   Output zero = b.Scalar<int32_t>(0);
-  auto size_of = [&](Output which) {
-    return b.Op("Prod", {b.Op("GatherV2", {r.input_shape(), which, zero}), zero});
-  };
+  auto size_of = [&](Output which) { return b.Op("Prod", {b.Op("GatherV2", {r.input_shape(), which, zero}), zero}); };
   Output matrix_shape = b.Op("Pack", {std::vector<Output>{size_of(axes), size_of(others)}});
   Output moved = b.Op("Transpose", {c.x(0), order});
   Output matrix = b.Reshape(moved, matrix_shape);
@@ -161,7 +157,8 @@ Status EuclideanNormGrad(GradContext& c) {
   return c.status();
 }
 
-constexpr char kBool[] = "(input:bool, reduction_indices:Tidx) -> (output:bool) | keep_dims:bool=false; Tidx in IDX=i32";
+constexpr char kBool[] =
+    "(input:bool, reduction_indices:Tidx) -> (output:bool) | keep_dims:bool=false; Tidx in IDX=i32";
 constexpr char kNumber[] =
     "(input:T, reduction_indices:Tidx) -> (output:T) | keep_dims:bool=false; T in NUM; Tidx in IDX=i32";
 
@@ -187,8 +184,10 @@ void RegisterReductionOps(OpRegistry& registry) {
       .Example("f32[2,3,4]~, i32[2]{0 2}")
       .Example("f64[2,3]~, i64[1]{-1} | keep_dims=true");
   registry.Add(absl::StrCat("Mean", kNumber))
-      .Doc("Mean of the elements along the given axes. The mean of nothing is NaN, or zero for integers, whose means are "
-           "rounded towards zero.")
+      .Doc(
+          "Mean of the elements along the given axes. The mean of nothing is NaN, or zero for integers, whose means "
+          "are "
+          "rounded towards zero.")
       .Shape(ReductionShape)
       .Gradient(MeanGrad)
       .Example("f32[2,3,4]~, i32[2]{0 2}")
@@ -200,15 +199,17 @@ void RegisterReductionOps(OpRegistry& registry) {
       .Example("f32[2,3,4]+, i32[2]{0 2}")
       .Example("f64[2,3]{1 0 3 4 5 6}, i64[1]{-1} | keep_dims=true");
   registry.Add(absl::StrCat("Max", kNumber))
-      .Doc("Largest element along the given axes, NaN where there is a NaN; the type's lowest value where there is no "
-           "element.")
+      .Doc(
+          "Largest element along the given axes, NaN where there is a NaN; the type's lowest value where there is no "
+          "element.")
       .Shape(ReductionShape)
       .Gradient(ExtremeGrad)
       .Example("f32[2,3,4]~, i32[2]{0 2}")
       .Example("f64[2,3]~, i64[1]{-1} | keep_dims=true");
   registry.Add(absl::StrCat("Min", kNumber))
-      .Doc("Smallest element along the given axes, NaN where there is a NaN; the type's highest value where there is no "
-           "element.")
+      .Doc(
+          "Smallest element along the given axes, NaN where there is a NaN; the type's highest value where there is no "
+          "element.")
       .Shape(ReductionShape)
       .Gradient(ExtremeGrad)
       .Example("f32[2,3,4]~, i32[2]{0 2}")

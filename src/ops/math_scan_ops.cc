@@ -43,15 +43,17 @@ constexpr char kScan[] =
 
 void RegisterScanOps(OpRegistry& registry) {
   registry.Add(absl::StrCat("Cumsum", kScan))
-      .Doc("Running sums along one axis: element i is the sum of the elements up to i, or before i when exclusive; from "
-           "the end when reverse.")
+      .Doc(
+          "Running sums along one axis: element i is the sum of the elements up to i, or before i when exclusive; from "
+          "the end when reverse.")
       .Shape(ScanShape)
       .Gradient(CumsumGrad)
       .Example("f32[2,3]~, i32[]{1}")
       .Example("f64[4,2]~, i64[]{-2} | exclusive=true; reverse=true");
   registry.Add(absl::StrCat("Cumprod", kScan))
-      .Doc("Running products along one axis: element i is the product of the elements up to i, or before i when "
-           "exclusive; from the end when reverse.")
+      .Doc(
+          "Running products along one axis: element i is the product of the elements up to i, or before i when "
+          "exclusive; from the end when reverse.")
       .Shape(ScanShape)
       .Gradient(CumprodGrad)
       .Example("f32[2,3]+, i32[]{1}")

@@ -96,17 +96,22 @@ void RegisterSoftmaxOps(OpRegistry& registry) {
       .Example("f32[2,5]~")
       .Example("f64[2,2,3]~");
   registry.Add("SoftmaxCrossEntropyWithLogits(features:T, labels:T) -> (loss:T, backprop:T) | T in FLT")
-      .Doc("Cross entropy between each row of labels and the softmax of the same row of logits, and its derivative by the "
-           "logits. The two matrices broadcast.")
+      .Doc(
+          "Cross entropy between each row of labels and the softmax of the same row of logits, and its derivative by "
+          "the "
+          "logits. The two matrices broadcast.")
       .Shape(CrossEntropyShape)
       .Gradient(CrossEntropyGrad)
       .Example("f32[2,3]~, !f32[2,3]{0.25 0.5 0.25 1 0 0}")
       .Example("f64[4,3]~, !f64[4,3]{1 0 0 0 1 0 0 0 1 0 0 1}");
   registry
-      .Add("SparseSoftmaxCrossEntropyWithLogits(features:T, labels:Tlabels) -> (loss:T, backprop:T) | T in FLT; "
-           "Tlabels in IDX=i64")
-      .Doc("Cross entropy of the softmax of each row of logits where the row's label is one class, and its derivative by "
-           "the logits.")
+      .Add(
+          "SparseSoftmaxCrossEntropyWithLogits(features:T, labels:Tlabels) -> (loss:T, backprop:T) | T in FLT; "
+          "Tlabels in IDX=i64")
+      .Doc(
+          "Cross entropy of the softmax of each row of logits where the row's label is one class, and its derivative "
+          "by "
+          "the logits.")
       .Shape(SparseCrossEntropyShape)
       .Gradient(SparseCrossEntropyGrad)
       .Example("f32[2,3]~, i64[2]{2 0}")

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Factorisations of one dense matrix and substitution in triangular ones. Row-major. Blocked: most of the work is matrix
-// products, done by linalg_gemm.h for real types.
+// Factorisations of one dense matrix and substitution in triangular ones. Row-major. Blocked: most of the work is
+// matrix products, done by linalg_gemm.h for real types.
 #pragma once
 
 #include <algorithm>
@@ -17,7 +17,9 @@ namespace millrace::dense {
 inline float Conj(float v) { return v; }
 inline double Conj(double v) { return v; }
 template <typename R>
-std::complex<R> Conj(std::complex<R> v) { return std::conj(v); }
+std::complex<R> Conj(std::complex<R> v) {
+  return std::conj(v);
+}
 
 inline float Times(float a, float b) { return a * b; }
 inline double Times(double a, double b) { return a * b; }
@@ -43,7 +45,8 @@ struct View {
 
 // C -= A B with C m x n.
 template <typename T>
-void SubtractProduct(const KernelContext* ctx, View<T> a, View<T> b, int64_t m, int64_t n, int64_t k, T* c, int64_t ldc) {
+void SubtractProduct(const KernelContext* ctx, View<T> a, View<T> b, int64_t m, int64_t n, int64_t k, T* c,
+                     int64_t ldc) {
   if (m == 0 || n == 0 || k == 0) return;
   if constexpr (kIsReal<T>) {
     if (m * n * k > 512) {
@@ -83,7 +86,8 @@ void SubtractProduct(const KernelContext* ctx, View<T> a, View<T> b, int64_t m, 
 
 // X becomes A^-1 X with A n x n triangular, X n x m. `lower` is about A as the view shows it.
 template <typename T>
-void SolveTriangle(const KernelContext* ctx, View<T> a, bool lower, bool unit, int64_t n, T* x, int64_t ldx, int64_t m) {
+void SolveTriangle(const KernelContext* ctx, View<T> a, bool lower, bool unit, int64_t n, T* x, int64_t ldx,
+                   int64_t m) {
   auto solve_row = [&](int64_t i, int64_t begin, int64_t end) {
     T* row = x + i * ldx;
     for (int64_t p = begin; p < end; ++p) {
@@ -102,7 +106,8 @@ void SolveTriangle(const KernelContext* ctx, View<T> a, bool lower, bool unit, i
       SubtractProduct(ctx, a.At(begin, 0), View<T>{x, ldx}, end - begin, m, begin, x + begin * ldx, ldx);
       for (int64_t i = begin; i < end; ++i) solve_row(i, begin, i);
     } else {
-      SubtractProduct(ctx, a.At(begin, end), View<T>{x + end * ldx, ldx}, end - begin, m, n - end, x + begin * ldx, ldx);
+      SubtractProduct(ctx, a.At(begin, end), View<T>{x + end * ldx, ldx}, end - begin, m, n - end, x + begin * ldx,
+                      ldx);
       for (int64_t i = end; i-- > begin;) solve_row(i, i + 1, end);
     }
   }
@@ -141,8 +146,8 @@ bool Cholesky(const KernelContext* ctx, T* a, int64_t n) {
   return true;
 }
 
-// `a` becomes L (unit diagonal, below) and U (above) with rows exchanged: step i swapped rows i and pivots[i]. False when
-// some pivot is zero or not a number; the factors are complete all the same.
+// `a` becomes L (unit diagonal, below) and U (above) with rows exchanged: step i swapped rows i and pivots[i]. False
+// when some pivot is zero or not a number; the factors are complete all the same.
 template <typename T>
 bool Factorize(const KernelContext* ctx, T* a, int64_t n, int64_t* pivots) {
   constexpr int64_t kPanel = 32;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Kernel of Einsum. Each input is brought into the form [batch, free, summed] (a view where its memory allows that), the two
-// are multiplied as stacks of matrices, and the product [batch, free of x, free of y] is moved into the order of the output.
+// Kernel of Einsum. Each input is brought into the form [batch, free, summed] (a view where its memory allows that),
+// the two are multiplied as stacks of matrices, and the product [batch, free of x, free of y] is moved into the order
+// of the output.
 #include <algorithm>
 #include <cstring>
 #include <map>
@@ -27,7 +28,8 @@ int64_t Count(const EinsumLabels& labels, const Sizes& sizes) {
   return n;
 }
 
-// A tensor with a stride per label: repeated labels are one axis along the diagonal, axes of size 1 that broadcast are gone.
+// A tensor with a stride per label: repeated labels are one axis along the diagonal, axes of size 1 that broadcast are
+// gone.
 struct Operand {
   Tensor tensor;
   EinsumLabels labels;  // each once

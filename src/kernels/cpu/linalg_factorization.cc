@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Kernels of Cholesky, CholeskyGrad, MatrixDeterminant, MatrixInverse, MatrixSolve, MatrixTriangularSolve. Matrices of a
-// stack are independent work; a single one uses the threads inside its products.
+// Kernels of Cholesky, CholeskyGrad, MatrixDeterminant, MatrixInverse, MatrixSolve, MatrixTriangularSolve. Matrices of
+// a stack are independent work; a single one uses the threads inside its products.
 #include <atomic>
 #include <cstring>
 
@@ -35,11 +35,16 @@ void ForEachMatrix(const KernelContext& ctx, int64_t count, int64_t n, Fn fn) {
 template <typename Fn>
 Status WithType(DType dtype, Fn fn) {
   switch (dtype) {
-    case DType::kFloat: return fn(float());
-    case DType::kDouble: return fn(double());
-    case DType::kComplex64: return fn(complex64());
-    case DType::kComplex128: return fn(complex128());
-    default: return Unimplemented("no factorisation of ", DTypeName(dtype));
+    case DType::kFloat:
+      return fn(float());
+    case DType::kDouble:
+      return fn(double());
+    case DType::kComplex64:
+      return fn(complex64());
+    case DType::kComplex128:
+      return fn(complex128());
+    default:
+      return Unimplemented("no factorisation of ", DTypeName(dtype));
   }
 }
 

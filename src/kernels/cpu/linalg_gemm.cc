@@ -8,10 +8,11 @@
 #include <cstring>
 
 // oneDNN exports this product, and tests it, but declares it in no public header; weak, in case one does not have it.
-extern "C" __attribute__((weak)) dnnl_status_t dnnl_gemm_bf16bf16f32(char transa, char transb, dnnl_dim_t m, dnnl_dim_t n,
-                                                                     dnnl_dim_t k, float alpha, const uint16_t* a,
-                                                                     dnnl_dim_t lda, const uint16_t* b, dnnl_dim_t ldb,
-                                                                     float beta, float* c, dnnl_dim_t ldc);
+extern "C" __attribute__((weak)) dnnl_status_t dnnl_gemm_bf16bf16f32(char transa, char transb, dnnl_dim_t m,
+                                                                     dnnl_dim_t n, dnnl_dim_t k, float alpha,
+                                                                     const uint16_t* a, dnnl_dim_t lda,
+                                                                     const uint16_t* b, dnnl_dim_t ldb, float beta,
+                                                                     float* c, dnnl_dim_t ldc);
 
 namespace millrace {
 namespace {
@@ -38,8 +39,8 @@ bool FloatGemm(const GemmArgs& g) {
   const float beta = g.mode == GemmMode::kSet ? 0.0f : 1.0f;
   return dnnl_sgemm(g.transpose_a ? 'T' : 'N', g.transpose_b ? 'T' : 'N', g.m, g.n, g.k, alpha,
                     static_cast<const float*>(g.a), std::max<int64_t>(g.lda, 1), static_cast<const float*>(g.b),
-                    std::max<int64_t>(g.ldb, 1), beta, static_cast<float*>(g.c), std::max<int64_t>(g.ldc, 1)) ==
-         dnnl_success;
+                    std::max<int64_t>(g.ldb, 1), beta, static_cast<float*>(g.c),
+                    std::max<int64_t>(g.ldc, 1)) == dnnl_success;
 }
 
 bool BFloat16Gemm(const GemmArgs& g) {
@@ -91,12 +92,12 @@ void TinyGemm(const GemmArgs& g) {
 int64_t CeilDiv(int64_t a, int64_t b) { return (a + b - 1) / b; }
 int64_t RoundUp(int64_t a, int64_t unit) { return CeilDiv(a, unit) * unit; }
 
-// How op(A) op(B) is cut: into tiles of at most 512 x 1024, and smaller ones while there are few of them and each is still
-// worth a thread. Units are those of the inner kernels, so that a cut costs them nothing.
+// How op(A) op(B) is cut: into tiles of at most 512 x 1024, and smaller ones while there are few of them and each is
+// still worth a thread. Units are those of the inner kernels, so that a cut costs them nothing.
 struct Tiling {
-  int64_t rows, columns;    // of a tile
-  int64_t down, across;     // number of tiles
-  double flops;             // per tile
+  int64_t rows, columns;  // of a tile
+  int64_t down, across;   // number of tiles
+  double flops;           // per tile
 
   Tiling(int64_t m, int64_t n, int64_t k) : rows(std::min<int64_t>(m, 512)), columns(std::min<int64_t>(n, 1024)) {
     constexpr double kWorthATile = 6e6;
@@ -166,10 +167,14 @@ void SerialGemm(DType dtype, const GemmArgs& g) {
   constexpr int64_t kTiny = 256;
   if (g.m * g.n <= kTiny && g.m * g.n * g.k <= kTiny) {
     switch (dtype) {
-      case DType::kFloat: return TinyGemm<float>(g);
-      case DType::kDouble: return TinyGemm<double>(g);
-      case DType::kInt32: return TinyGemm<uint32_t>(g);
-      default: return TinyGemm<uint64_t>(g);
+      case DType::kFloat:
+        return TinyGemm<float>(g);
+      case DType::kDouble:
+        return TinyGemm<double>(g);
+      case DType::kInt32:
+        return TinyGemm<uint32_t>(g);
+      default:
+        return TinyGemm<uint64_t>(g);
     }
   }
   if (dtype != DType::kFloat) return TiledGemm(dtype, g);

@@ -35,8 +35,8 @@ void SerialGemm(DType dtype, const GemmArgs& args);
 // The same on the threads of `ctx` (null: this one).
 void Gemm(const KernelContext* ctx, DType dtype, const GemmArgs& args);
 
-// `count` products of the same shape; product i takes matrix a_index[i] of A (at a_index[i] * a_size elements), likewise
-// of B, into the i-th m * n elements of C, whose rows are not padded.
+// `count` products of the same shape; product i takes matrix a_index[i] of A (at a_index[i] * a_size elements),
+// likewise of B, into the i-th m * n elements of C, whose rows are not padded.
 struct GemmBatch {
   GemmArgs args;
   int64_t count = 1;

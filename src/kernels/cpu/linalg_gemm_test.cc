@@ -18,7 +18,8 @@ template <typename T>
 std::vector<T> Numbers(int64_t n, uint32_t seed) {
   std::mt19937 random(seed);
   std::vector<T> v(static_cast<size_t>(n));
-  for (T& x : v) x = static_cast<T>(static_cast<int>(random() % 2001) - 1000) / static_cast<T>(std::is_integral_v<T> ? 1 : 1000);
+  for (T& x : v)
+    x = static_cast<T>(static_cast<int>(random() % 2001) - 1000) / static_cast<T>(std::is_integral_v<T> ? 1 : 1000);
   return v;
 }
 
@@ -29,7 +30,8 @@ TYPED_TEST_SUITE(GemmTest, GemmTypes);
 
 TYPED_TEST(GemmTest, EqualsTheDefinition) {
   using T = TypeParam;
-  const int64_t shapes[][3] = {{1, 1, 1}, {1, 17, 5}, {13, 1, 9}, {12, 16, 256}, {25, 33, 300}, {130, 70, 40}, {3, 4, 0}};
+  const int64_t shapes[][3] = {{1, 1, 1},     {1, 17, 5},    {13, 1, 9}, {12, 16, 256},
+                               {25, 33, 300}, {130, 70, 40}, {3, 4, 0}};
   for (const auto& [m, n, k] : shapes) {
     for (int flags = 0; flags < 12; ++flags) {
       const bool ta = flags & 1, tb = flags & 2;
@@ -153,7 +155,8 @@ TYPED_TEST(DenseTest, CholeskyOfAProduct) {
     for (int64_t i = 0; i < n; ++i) {
       for (int64_t j = 0; j < n; ++j) {
         T sum = i == j ? T(0.5) : T(0);
-        for (int64_t p = 0; p < n; ++p) sum += a[static_cast<size_t>(i * n + p)] * dense::Conj(a[static_cast<size_t>(j * n + p)]);
+        for (int64_t p = 0; p < n; ++p)
+          sum += a[static_cast<size_t>(i * n + p)] * dense::Conj(a[static_cast<size_t>(j * n + p)]);
         product[static_cast<size_t>(i * n + j)] = sum;
       }
     }
@@ -162,7 +165,8 @@ TYPED_TEST(DenseTest, CholeskyOfAProduct) {
     for (int64_t i = 0; i < n; ++i) {
       for (int64_t j = 0; j <= i; ++j) {
         T sum = 0;
-        for (int64_t p = 0; p <= j; ++p) sum += l[static_cast<size_t>(i * n + p)] * dense::Conj(l[static_cast<size_t>(j * n + p)]);
+        for (int64_t p = 0; p <= j; ++p)
+          sum += l[static_cast<size_t>(i * n + p)] * dense::Conj(l[static_cast<size_t>(j * n + p)]);
         ASSERT_LT(std::abs(sum - product[static_cast<size_t>(i * n + j)]), 1e-9 * static_cast<double>(n)) << n;
       }
     }

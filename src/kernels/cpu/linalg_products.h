@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Products of stacks of matrices of any number type, from those that linalg_gemm.h has: 16-bit types are widened first, and
-// a complex product is four real ones.
+// Products of stacks of matrices of any number type, from those that linalg_gemm.h has: 16-bit types are widened first,
+// and a complex product is four real ones.
 #pragma once
 
 #include "kernel/kernel.h"

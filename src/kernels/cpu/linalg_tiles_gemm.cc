@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Matrix products of double, int32 and int64, after Goto and van de Geijn (Anatomy of high-performance matrix
-// multiplication): blocks of B and A are packed into panels that stay in cache, and a kernel keeps a few rows by two vectors
-// of C in registers while it walks along k. Integers multiply as unsigned: they wrap.
+// multiplication): blocks of B and A are packed into panels that stay in cache, and a kernel keeps a few rows by two
+// vectors of C in registers while it walks along k. Integers multiply as unsigned: they wrap.
 #include <algorithm>
 #include <cstdint>
 #include <cstring>
@@ -64,7 +64,8 @@ struct Kernel {
       const int64_t rows = std::min<int64_t>(kRows, m - i);
       if (rows < kRows) std::memset(out, 0, static_cast<size_t>(kRows * k) * sizeof(T));
       if (transposed) {
-        for (int64_t p = 0; p < k; ++p) std::memcpy(out + p * kRows, a + p * lda + i, static_cast<size_t>(rows) * sizeof(T));
+        for (int64_t p = 0; p < k; ++p)
+          std::memcpy(out + p * kRows, a + p * lda + i, static_cast<size_t>(rows) * sizeof(T));
       } else {
         for (int64_t r = 0; r < rows; ++r) {
           const T* row = a + (i + r) * lda;

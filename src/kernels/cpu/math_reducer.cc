@@ -23,8 +23,7 @@ class WideningReducer : public Reducer {
         root_(root),
         clamp_(extreme && wide_type == DType::kInt64) {
     const int64_t bits = bytes_ * 8 - 1;
-    const bool is_signed =
-        narrow_type == DType::kInt8 || narrow_type == DType::kInt16 || narrow_type == DType::kInt32;
+    const bool is_signed = narrow_type == DType::kInt8 || narrow_type == DType::kInt16 || narrow_type == DType::kInt32;
     highest_ = bits < 63 ? (int64_t{1} << (is_signed ? bits : bits + 1)) - 1 : std::numeric_limits<int64_t>::max();
     lowest_ = is_signed ? -highest_ - 1 : bits < 63 ? 0 : std::numeric_limits<int64_t>::min();
   }

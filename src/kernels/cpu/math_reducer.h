@@ -12,7 +12,7 @@ namespace millrace {
 
 enum class ReduceKind : uint8_t { kSum, kMean, kProd, kMax, kMin, kNorm, kAll, kAny };
 
-inline constexpr int64_t kReduceTile = 1024;          // most accumulators per call of Outer
+inline constexpr int64_t kReduceTile = 1024;            // most accumulators per call of Outer
 inline constexpr int64_t kReduceAccumulatorBytes = 16;  // at most, each
 
 class Reducer {
@@ -30,7 +30,8 @@ class Reducer {
   virtual void Finish(const void* acc, int64_t n, int64_t count, void* out) const = 0;
 };
 
-// For the wide types of the tile files: f32, f64, i64, u64, c64, c128, and those worth a loop of their own. Null otherwise.
+// For the wide types of the tile files: f32, f64, i64, u64, c64, c128, and those worth a loop of their own. Null
+// otherwise.
 const Reducer* FindFloatReducer(ReduceKind kind, DType dtype);
 const Reducer* FindIntegerReducer(ReduceKind kind, DType dtype);
 const Reducer* FindComplexReducer(ReduceKind kind, DType dtype);

@@ -148,7 +148,8 @@ class Reduction {
     reducer_.Outer(in + groups * group * n * element_, rows - groups * group, n, n, acc);
   }
 
-  // fn(output, piece, accumulators) for all pieces of all outputs, `width` accumulators each; merged in order of pieces.
+  // fn(output, piece, accumulators) for all pieces of all outputs, `width` accumulators each; merged in order of
+  // pieces.
   template <typename Fn>
   Status InPieces(int64_t pieces, int64_t width, int64_t piece_elements, Fn fn) {
     const int64_t outputs = plan_.kept.count;

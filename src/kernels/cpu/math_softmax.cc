@@ -90,8 +90,7 @@ class SoftmaxKernel : public Kernel {
 template <typename T>
 class BroadcastRows {
  public:
-  BroadcastRows(const Tensor& t, const Shape& to)
-      : data_(t.data<T>()), shape_(to), row_stride_(0), column_stride_(0) {
+  BroadcastRows(const Tensor& t, const Shape& to) : data_(t.data<T>()), shape_(to), row_stride_(0), column_stride_(0) {
     const int64_t rows = t.rank() == 2 ? t.dim(0) : 1, columns = t.rank() >= 1 ? t.dim(t.rank() - 1) : 1;
     if (rows > 1) row_stride_ = columns;
     if (columns > 1) column_stride_ = 1;

@@ -48,11 +48,16 @@ struct Norm : Sum<Element> {
 template <typename T>
 const Reducer* FindOf(ReduceKind kind) {
   switch (kind) {
-    case ReduceKind::kSum: return TheReducer<Sum<T>>();
-    case ReduceKind::kMean: return TheReducer<Mean<T>>();
-    case ReduceKind::kProd: return TheReducer<Prod<T>>();
-    case ReduceKind::kNorm: return TheReducer<Norm<T>>();
-    default: return nullptr;
+    case ReduceKind::kSum:
+      return TheReducer<Sum<T>>();
+    case ReduceKind::kMean:
+      return TheReducer<Mean<T>>();
+    case ReduceKind::kProd:
+      return TheReducer<Prod<T>>();
+    case ReduceKind::kNorm:
+      return TheReducer<Norm<T>>();
+    default:
+      return nullptr;
   }
 }
 

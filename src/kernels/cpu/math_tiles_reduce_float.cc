@@ -24,7 +24,9 @@ struct Sum {
   static A Identity() { return 0; }
   static T Of(T v) { return v; }
   template <typename V>
-  static V Combine(V a, V b) { return a + b; }
+  static V Combine(V a, V b) {
+    return a + b;
+  }
   static T Finish(A a, int64_t) { return static_cast<T>(a); }
 };
 template <typename Element>
@@ -63,13 +65,20 @@ struct Min : Max<Element> {
 template <typename T>
 const Reducer* FindOf(ReduceKind kind) {
   switch (kind) {
-    case ReduceKind::kSum: return TheReducer<Sum<T>>();
-    case ReduceKind::kMean: return TheReducer<Mean<T>>();
-    case ReduceKind::kProd: return TheReducer<Prod<T>>();
-    case ReduceKind::kMax: return TheReducer<Max<T>>();
-    case ReduceKind::kMin: return TheReducer<Min<T>>();
-    case ReduceKind::kNorm: return TheReducer<Norm<T>>();
-    default: return nullptr;
+    case ReduceKind::kSum:
+      return TheReducer<Sum<T>>();
+    case ReduceKind::kMean:
+      return TheReducer<Mean<T>>();
+    case ReduceKind::kProd:
+      return TheReducer<Prod<T>>();
+    case ReduceKind::kMax:
+      return TheReducer<Max<T>>();
+    case ReduceKind::kMin:
+      return TheReducer<Min<T>>();
+    case ReduceKind::kNorm:
+      return TheReducer<Norm<T>>();
+    default:
+      return nullptr;
   }
 }
 

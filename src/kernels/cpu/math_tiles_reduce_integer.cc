@@ -74,11 +74,16 @@ const Reducer* FindExtreme(ReduceKind kind) {
 template <typename T>
 const Reducer* FindOf(ReduceKind kind) {
   switch (kind) {
-    case ReduceKind::kSum: return TheReducer<Sum<T>>();
-    case ReduceKind::kMean: return TheReducer<Mean<T>>();
-    case ReduceKind::kProd: return TheReducer<Prod<T>>();
-    case ReduceKind::kNorm: return TheReducer<SumOfSquares<T>>();
-    default: return FindExtreme<T>(kind);
+    case ReduceKind::kSum:
+      return TheReducer<Sum<T>>();
+    case ReduceKind::kMean:
+      return TheReducer<Mean<T>>();
+    case ReduceKind::kProd:
+      return TheReducer<Prod<T>>();
+    case ReduceKind::kNorm:
+      return TheReducer<SumOfSquares<T>>();
+    default:
+      return FindExtreme<T>(kind);
   }
 }
 

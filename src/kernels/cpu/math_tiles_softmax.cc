@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// exp(x - max) keeps softmax from overflowing; its sum is at least 1, so the logarithm is safe as well. Sums run in lanes
-// over short stretches and in double beyond.
+// exp(x - max) keeps softmax from overflowing; its sum is at least 1, so the logarithm is safe as well. Sums run in
+// lanes over short stretches and in double beyond.
 #include <algorithm>
 #include <cmath>
 #include <limits>

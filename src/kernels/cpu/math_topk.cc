@@ -2,8 +2,8 @@
 // Kernels of TopK and TopKV2.
 //
 // Each element becomes one unsigned number: its value in an order-preserving form above, the complement of its position
-// below. The k largest of these are the answer in its final order, ties included. A row is read once; numbers that beat the
-// k-th best so far go into a buffer, which is cut back to k by selection when it is full.
+// below. The k largest of these are the answer in its final order, ties included. A row is read once; numbers that beat
+// the k-th best so far go into a buffer, which is cut back to k by selection when it is full.
 #include <algorithm>
 #include <atomic>
 #include <bit>
@@ -40,7 +40,9 @@ inline uint32_t Ordered(uint32_t v) { return v; }
 inline uint64_t Ordered(uint64_t v) { return v; }
 
 // The number for element i, and back to i.
-inline uint64_t Ranked(uint32_t key, int64_t i) { return uint64_t{key} << 32 | (~static_cast<uint64_t>(i) & 0xffffffffu); }
+inline uint64_t Ranked(uint32_t key, int64_t i) {
+  return uint64_t{key} << 32 | (~static_cast<uint64_t>(i) & 0xffffffffu);
+}
 inline uint128 Ranked(uint64_t key, int64_t i) { return uint128{key} << 64 | ~static_cast<uint64_t>(i); }
 inline int64_t Position(uint64_t r) { return static_cast<int64_t>(~r & 0xffffffffu); }
 inline int64_t Position(uint128 r) { return static_cast<int64_t>(~static_cast<uint64_t>(r)); }
@@ -127,17 +129,28 @@ Status Run(const KernelContext& ctx, const TopKArgs& a, DType index_type) {
 
 Status Dispatch(const KernelContext& ctx, DType dtype, const TopKArgs& a, DType index_type) {
   switch (dtype) {
-    case DType::kFloat: return Run<float>(ctx, a, index_type);
-    case DType::kDouble: return Run<double>(ctx, a, index_type);
-    case DType::kInt8: return Run<int8_t>(ctx, a, index_type);
-    case DType::kInt16: return Run<int16_t>(ctx, a, index_type);
-    case DType::kInt32: return Run<int32_t>(ctx, a, index_type);
-    case DType::kInt64: return Run<int64_t>(ctx, a, index_type);
-    case DType::kUInt8: return Run<uint8_t>(ctx, a, index_type);
-    case DType::kUInt16: return Run<uint16_t>(ctx, a, index_type);
-    case DType::kUInt32: return Run<uint32_t>(ctx, a, index_type);
-    case DType::kUInt64: return Run<uint64_t>(ctx, a, index_type);
-    default: return Unimplemented("no order of ", DTypeName(dtype));
+    case DType::kFloat:
+      return Run<float>(ctx, a, index_type);
+    case DType::kDouble:
+      return Run<double>(ctx, a, index_type);
+    case DType::kInt8:
+      return Run<int8_t>(ctx, a, index_type);
+    case DType::kInt16:
+      return Run<int16_t>(ctx, a, index_type);
+    case DType::kInt32:
+      return Run<int32_t>(ctx, a, index_type);
+    case DType::kInt64:
+      return Run<int64_t>(ctx, a, index_type);
+    case DType::kUInt8:
+      return Run<uint8_t>(ctx, a, index_type);
+    case DType::kUInt16:
+      return Run<uint16_t>(ctx, a, index_type);
+    case DType::kUInt32:
+      return Run<uint32_t>(ctx, a, index_type);
+    case DType::kUInt64:
+      return Run<uint64_t>(ctx, a, index_type);
+    default:
+      return Unimplemented("no order of ", DTypeName(dtype));
   }
 }
 

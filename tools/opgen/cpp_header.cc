@@ -84,22 +84,22 @@ constexpr const char* kTail = R"(
 )";
 
 const std::set<std::string>& Keywords() {
-  static const auto* words = new std::set<std::string>(
-      absl::StrSplit("alignas alignof and and_eq asm auto bitand bitor bool break case catch char char8_t char16_t "
-                     "char32_t class compl concept const consteval constexpr constinit const_cast continue co_await "
-                     "co_return co_yield decltype default delete do double dynamic_cast else enum explicit export extern "
-                     "false float for friend goto if inline int long mutable namespace new noexcept not not_eq nullptr "
-                     "operator or or_eq private protected public register reinterpret_cast requires return short signed "
-                     "sizeof static static_assert static_cast struct switch template this thread_local throw true try "
-                     "typedef typeid typename union unsigned using virtual void volatile wchar_t while xor xor_eq NULL "
-                     "assert errno stdin stdout stderr linux unix",
-                     ' '));
+  static const auto* words = new std::set<std::string>(absl::StrSplit(
+      "alignas alignof and and_eq asm auto bitand bitor bool break case catch char char8_t char16_t "
+      "char32_t class compl concept const consteval constexpr constinit const_cast continue co_await "
+      "co_return co_yield decltype default delete do double dynamic_cast else enum explicit export extern "
+      "false float for friend goto if inline int long mutable namespace new noexcept not not_eq nullptr "
+      "operator or or_eq private protected public register reinterpret_cast requires return short signed "
+      "sizeof static static_assert static_cast struct switch template this thread_local throw true try "
+      "typedef typeid typename union unsigned using virtual void volatile wchar_t while xor xor_eq NULL "
+      "assert errno stdin stdout stderr linux unix",
+      ' '));
   return *words;
 }
 // What the functions' own text refers to.
 bool IsTaken(const std::string& name) {
-  static const auto* names = new std::set<std::string>(
-      {"Scope", "Input", "Output", "Operation", "Attr", "Attrs", "Api", "Tensor", "DType", "detail", "std", "millrace"});
+  static const auto* names = new std::set<std::string>({"Scope", "Input", "Output", "Operation", "Attr", "Attrs", "Api",
+                                                        "Tensor", "DType", "detail", "std", "millrace"});
   return names->count(name) > 0;
 }
 
@@ -122,7 +122,7 @@ std::string FunctionName(const std::string& op) { return Names().Add(op); }
 struct CppAttr {
   const AttrDef* def = nullptr;
   std::string type, initial, parameter;
-  bool wrapped = false;    // in std::optional<Attr>: nothing of its kind has a C++ type
+  bool wrapped = false;     // in std::optional<Attr>: nothing of its kind has a C++ type
   bool skip_empty = false;  // left out unless it holds something
 };
 
@@ -140,14 +140,14 @@ std::string FloatLiteral(float v) {
 
 std::string TypeLiteral(DType t) {
   static const auto* names = new std::vector<std::pair<DType, const char*>>{
-      {DType::kFloat, "kFloat"}, {DType::kDouble, "kDouble"}, {DType::kInt32, "kInt32"}, {DType::kUInt8, "kUInt8"},
-      {DType::kInt16, "kInt16"}, {DType::kInt8, "kInt8"}, {DType::kString, "kString"},
-      {DType::kComplex64, "kComplex64"}, {DType::kInt64, "kInt64"}, {DType::kBool, "kBool"},
-      {DType::kQInt8, "kQInt8"}, {DType::kQUInt8, "kQUInt8"}, {DType::kQInt32, "kQInt32"},
-      {DType::kBFloat16, "kBFloat16"}, {DType::kQInt16, "kQInt16"}, {DType::kQUInt16, "kQUInt16"},
-      {DType::kUInt16, "kUInt16"}, {DType::kComplex128, "kComplex128"}, {DType::kHalf, "kHalf"},
-      {DType::kResource, "kResource"}, {DType::kVariant, "kVariant"}, {DType::kUInt32, "kUInt32"},
-      {DType::kUInt64, "kUInt64"}};
+      {DType::kFloat, "kFloat"},     {DType::kDouble, "kDouble"},       {DType::kInt32, "kInt32"},
+      {DType::kUInt8, "kUInt8"},     {DType::kInt16, "kInt16"},         {DType::kInt8, "kInt8"},
+      {DType::kString, "kString"},   {DType::kComplex64, "kComplex64"}, {DType::kInt64, "kInt64"},
+      {DType::kBool, "kBool"},       {DType::kQInt8, "kQInt8"},         {DType::kQUInt8, "kQUInt8"},
+      {DType::kQInt32, "kQInt32"},   {DType::kBFloat16, "kBFloat16"},   {DType::kQInt16, "kQInt16"},
+      {DType::kQUInt16, "kQUInt16"}, {DType::kUInt16, "kUInt16"},       {DType::kComplex128, "kComplex128"},
+      {DType::kHalf, "kHalf"},       {DType::kResource, "kResource"},   {DType::kVariant, "kVariant"},
+      {DType::kUInt32, "kUInt32"},   {DType::kUInt64, "kUInt64"}};
   for (const auto& [type, name] : *names) {
     if (type == t) return absl::StrCat("::millrace::DType::", name);
   }
@@ -180,14 +180,22 @@ struct Literal {
 
 std::string CppType(const AttrDef& attr) {
   switch (attr.kind) {
-    case AttrKind::kString: return attr.is_list ? "std::vector<std::string>" : "std::string";
-    case AttrKind::kInt: return attr.is_list ? "std::vector<int64_t>" : "int64_t";
-    case AttrKind::kFloat: return attr.is_list ? "std::vector<float>" : "float";
-    case AttrKind::kType: return attr.is_list ? "std::vector<::millrace::DType>" : "::millrace::DType";
-    case AttrKind::kBool: return attr.is_list ? "" : "bool";
-    case AttrKind::kShape: return attr.is_list ? "" : "std::optional<::millrace::Shape>";
-    case AttrKind::kTensor: return attr.is_list ? "" : "::millrace::Tensor";
-    case AttrKind::kFunc: return attr.is_list ? "" : "std::string";
+    case AttrKind::kString:
+      return attr.is_list ? "std::vector<std::string>" : "std::string";
+    case AttrKind::kInt:
+      return attr.is_list ? "std::vector<int64_t>" : "int64_t";
+    case AttrKind::kFloat:
+      return attr.is_list ? "std::vector<float>" : "float";
+    case AttrKind::kType:
+      return attr.is_list ? "std::vector<::millrace::DType>" : "::millrace::DType";
+    case AttrKind::kBool:
+      return attr.is_list ? "" : "bool";
+    case AttrKind::kShape:
+      return attr.is_list ? "" : "std::optional<::millrace::Shape>";
+    case AttrKind::kTensor:
+      return attr.is_list ? "" : "::millrace::Tensor";
+    case AttrKind::kFunc:
+      return attr.is_list ? "" : "std::string";
   }
   return "";
 }
@@ -238,8 +246,8 @@ class FunctionWriter {
   }
 
   std::string Text() const {
-    return absl::StrCat("\n", OptionsStruct(), ResultStruct(), Comment(op_.doc),
-                        Comment(SchemaText(op_), "//   "), Signature(), Body());
+    return absl::StrCat("\n", OptionsStruct(), ResultStruct(), Comment(op_.doc), Comment(SchemaText(op_), "//   "),
+                        Signature(), Body());
   }
 
  private:
@@ -306,7 +314,8 @@ class FunctionWriter {
       absl::StrAppend(&text, "  Attrs list = ", attrs, ";\n");
       for (const CppAttr& a : options_) {
         if (!a.skip_empty) continue;
-        absl::StrAppend(&text, "  if (attrs.", a.parameter, ") list.push_back(", Pair(a, "attrs." + a.parameter), ");\n");
+        absl::StrAppend(&text, "  if (attrs.", a.parameter, ") list.push_back(", Pair(a, "attrs." + a.parameter),
+                        ");\n");
       }
       attrs = "list";
     }

@@ -21,7 +21,6 @@
 namespace millrace::opgen {
 namespace {
 
-
 bool Write(const std::filesystem::path& path, const std::string& text) {
   std::error_code ignored;
   if (path.has_parent_path()) std::filesystem::create_directories(path.parent_path(), ignored);
@@ -43,8 +42,7 @@ StatusOr<Declared> AllDeclared() {
   Declared d;
   d.ops = system.ops().All();
   for (const CompositeDef* c : system.composites().All()) d.composites.push_back(&c->def);
-  std::sort(d.composites.begin(), d.composites.end(),
-            [](const OpDef* a, const OpDef* b) { return a->name < b->name; });
+  std::sort(d.composites.begin(), d.composites.end(), [](const OpDef* a, const OpDef* b) { return a->name < b->name; });
   return d;
 }
 
@@ -72,7 +70,8 @@ bool Check(const std::string& path, const std::string& wanted) {
   std::stringstream content;
   content << file.rdbuf();
   if (content.str() == wanted) return true;
-  const std::vector<std::string> old_lines = absl::StrSplit(content.str(), '\n'), new_lines = absl::StrSplit(wanted, '\n');
+  const std::vector<std::string> old_lines = absl::StrSplit(content.str(), '\n'),
+                                 new_lines = absl::StrSplit(wanted, '\n');
   const std::set<std::string> old_set(old_lines.begin(), old_lines.end()), new_set(new_lines.begin(), new_lines.end());
   for (const std::string& line : old_lines) {
     if (new_set.count(line) == 0) std::cerr << "- " << line << "\n";
@@ -80,7 +79,8 @@ bool Check(const std::string& path, const std::string& wanted) {
   for (const std::string& line : new_lines) {
     if (old_set.count(line) == 0) std::cerr << "+ " << line << "\n";
   }
-  std::cerr << "The declared ops differ from " << path << ". New ops, and new attributes with a default, are compatible; "
+  std::cerr << "The declared ops differ from " << path
+            << ". New ops, and new attributes with a default, are compatible; "
             << "anything else breaks stored graphs. If it is meant, update the list: opgen --schemas " << path << "\n";
   return false;
 }

@@ -57,7 +57,8 @@ struct ValueText {
 };
 
 std::string ArgsText(const std::vector<ArgDef>& args) {
-  return absl::StrCat("(", absl::StrJoin(args, ", ", [](std::string* out, const ArgDef& a) { *out += ArgText(a); }), ")");
+  return absl::StrCat("(", absl::StrJoin(args, ", ", [](std::string* out, const ArgDef& a) { *out += ArgText(a); }),
+                      ")");
 }
 
 std::vector<DType> Sorted(std::vector<DType> set) {
@@ -73,7 +74,8 @@ std::string KindText(const AttrDef& attr) {
     set = absl::StrCat("{", absl::StrJoin(attr.allowed_strings, ","), "}");
   }
   if (!set.empty()) return absl::StrCat(" in ", attr.is_list ? "list " : "", set);
-  return attr.is_list ? absl::StrCat(":list(", AttrKindName(attr.kind), ")") : absl::StrCat(":", AttrKindName(attr.kind));
+  return attr.is_list ? absl::StrCat(":list(", AttrKindName(attr.kind), ")")
+                      : absl::StrCat(":", AttrKindName(attr.kind));
 }
 
 std::string FlagsText(const OpDef& op) {
@@ -86,8 +88,8 @@ std::string FlagsText(const OpDef& op) {
 }  // namespace
 
 std::string TypeText(DType t) {
-  static constexpr const char* kNames[] = {"f16", "bf16", "f32", "f64",  "i8",  "i16", "i32",  "i64",
-                                           "u8",  "u16",  "u32", "u64",  "str", "c64", "c128", "qi8",
+  static constexpr const char* kNames[] = {"f16", "bf16", "f32",  "f64",  "i8",  "i16", "i32",  "i64",
+                                           "u8",  "u16",  "u32",  "u64",  "str", "c64", "c128", "qi8",
                                            "qu8", "qi16", "qu16", "qi32", "res", "var", "bool"};
   for (const char* name : kNames) {
     if (DTypeFromName(name) == t) return name;
@@ -120,8 +122,8 @@ std::string SchemaText(const OpDef& op) {
   std::string text = absl::StrCat(op.name, ArgsText(op.inputs), " -> ", ArgsText(op.outputs));
   if (!op.attrs.empty()) {
     absl::StrAppend(&text, " | ", absl::StrJoin(op.attrs, "; ", [&](std::string* out, const AttrDef& a) {
-                      *out += AttrText(a, op);
-                    }));
+      *out += AttrText(a, op);
+    }));
   }
   const std::string flags = FlagsText(op);
   return flags.empty() ? text : absl::StrCat(text, " | ", flags);

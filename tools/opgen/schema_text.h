@@ -8,7 +8,7 @@
 
 namespace millrace::opgen {
 
-std::string TypeText(DType t);                          // "f32"
+std::string TypeText(DType t);                           // "f32"
 std::string TypeSetText(const std::vector<DType>& set);  // "FLT", "f32|i32"
 std::string ArgText(const ArgDef& arg);                  // "x:T", "values:N*T", "ref:&T"
 std::string AttrText(const AttrDef& attr, const OpDef& op);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Ops of several families, by the installed headers; says how many bytes of op declarations the library has, so that two
-// forms of it can be compared.
+// Ops of several families, by the installed headers; says how many bytes of op declarations the library has, so that
+// two forms of it can be compared.
 #include <cstdio>
 
 #include "millrace/millrace.h"

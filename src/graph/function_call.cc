@@ -235,6 +235,17 @@ Status Expand(Node* call, bool strict, Graph* graph) {
   return absl::OkStatus();
 }
 
+// Nodes that a call of `name` becomes when all calls in it are expanded too: may grow exponentially with the depth of
+// calls, so it is a double, and found without expanding. The depth is bounded by VerifyFunctions.
+double ExpandedSize(const Graph& library, absl::string_view name, absl::flat_hash_map<absl::string_view, double>* known) {
+  if (auto it = known->find(name); it != known->end()) return it->second;
+  const wire::FunctionDef* def = library.FindFunction(name);
+  if (def == nullptr) return 1;
+  double size = 0;
+  for (const wire::NodeDef& n : def->node_def) size += ExpandedSize(library, n.op, known);
+  return (*known)[def->signature->name] = size;
+}
+
 }  // namespace
 
 StatusOr<FunctionBody> InstantiateFunction(const CallSpec& call, Graph* graph) { return Instantiation(call, graph).Run(); }
@@ -254,6 +265,12 @@ Status InlineCalls(const Graph& library, Graph* graph) {
   if (pending.empty()) return absl::OkStatus();
   MR_RETURN_IF_ERROR(VerifyFunctions(library));  // no recursion: expansion ends
   for (const wire::FunctionDef* f : library.Functions()) MR_RETURN_IF_ERROR(graph->AddFunction(*f));
+  absl::flat_hash_map<absl::string_view, double> sizes;
+  double total = 0;
+  for (const Node* call : pending) total += ExpandedSize(library, call->op_name(), &sizes);
+  if (total > kMaxInlinedNodes) {
+    return ResourceExhausted("function calls expand to more than ", kMaxInlinedNodes, " nodes");
+  }
   const int limit = graph->num_node_ids() + kMaxInlinedNodes;
   const bool strict = std::any_of(graph->nodes().begin(), graph->nodes().end(), [](const Node* n) {
     return n->op_name() == "Switch" || n->op_name() == "Enter";

@@ -39,6 +39,10 @@ StatusOr<PartialShape> PooledShape(const PoolShape& p, const PartialShape& input
     for (size_t d = 0; d < out.size(); ++d) {
       const int64_t in = input.dim(static_cast<int>(d));
       if (in < 0) continue;
+      if (p.attrs.ksize[d] == 1 && p.attrs.strides[d] == 1) {
+        out[d] = in;  // of any size, 0 too
+        continue;
+      }
       MR_ASSIGN_OR_RETURN(const WindowExtent w, ComputeWindowStrict(in, p.attrs.ksize[d], p.attrs.strides[d], 1,
                                                                    p.attrs.padding));
       out[d] = w.output;

@@ -92,7 +92,7 @@ TEST(BadInput, K11_DynamicStitch) {
   GraphMaker lists;
   lists.I32("i", {1}).F32("x", {1}).Raw("bad", "DynamicStitch", {"i", "x", "x"}, {{"N", Int(1)}, {"T", kF32}});
   Check(lists);
-  for (int32_t i : {static_cast<int32_t>(0xdeadbeef), -1, INT32_MIN}) {
+  for (int32_t i : {static_cast<int32_t>(0xdeadbeef), -1, INT32_MIN, INT32_MAX}) {
     GraphMaker g;
     g.I32("i", {1}, {i}).F32("x", {1}).Raw("bad", "DynamicStitch", {"i", "x"}, {{"N", Int(1)}, {"T", kF32}});
     Check(g, kTooLarge);

@@ -81,6 +81,12 @@ Status DynamicStitch(KernelContext& ctx) {
     for (int32_t v : ids.flat<int32_t>()) rows = std::max(rows, int64_t{v} + 1);
     total += ids.num_elements();
   }
+  // Rows that nobody wrote are zeros; a lone huge index must not ask for gigabytes of them.
+  constexpr int64_t kManyRows = int64_t{1} << 26;
+  constexpr int64_t kSparsest = 1024;
+  if (rows > kManyRows && rows / kSparsest > total) {
+    return ResourceExhausted("DynamicStitch of ", total, " slices would have ", rows, " rows, nearly all of them zeros");
+  }
   const Tensor& first = ctx.input(n);
   const int lead = ctx.input(0).rank();
   MR_ASSIGN_OR_RETURN(Shape shape, SlicesShape(rows, first.shape(), lead));

@@ -40,7 +40,11 @@ Status FoldConstants(Graph& graph, const PassEnvironment& env) {
     int64_t bytes = 0;
     for (int o = 0; o < n->num_outputs(); ++o) {
       const int64_t elements = n->shape(o).num_elements();
-      if (elements > 0) bytes += elements * static_cast<int64_t>(DTypeSize(n->output_type(o)));
+      // Compared before it is multiplied: a shape may promise more elements than bytes can be counted.
+      if (elements > env.max_folded_bytes) bytes = env.max_folded_bytes + 1;
+      if (elements > 0 && bytes <= env.max_folded_bytes) {
+        bytes += elements * static_cast<int64_t>(DTypeSize(n->output_type(o)));
+      }
     }
     if (bytes > env.max_folded_bytes) continue;
     StatusOr<std::vector<Tensor>> values = env.evaluate(*n, inputs);

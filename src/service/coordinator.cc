@@ -33,8 +33,13 @@ StatusOr<std::shared_ptr<const Compiled>> Coordinator::Compile(const RunSignatur
   auto compiled = std::make_shared<Compiled>();
   for (Partition& partition : partitions) {
     CompiledPart part;
-    MR_RETURN_IF_ERROR(RenumberArguments(*partition.graph, &part));
-    MR_ASSIGN_OR_RETURN(part.handle, worker_->Register(std::move(partition)));
+    Status s = RenumberArguments(*partition.graph, &part);
+    StatusOr<int64_t> handle = s.ok() ? worker_->Register(std::move(partition)) : s;
+    if (!handle.ok()) {  // the worker must not keep the partitions of a signature that failed
+      for (const CompiledPart& made : compiled->parts) worker_->Deregister(made.handle);
+      return handle.status();
+    }
+    part.handle = *handle;
     part.runs_inline = worker_->RunsInline(part.handle);
     compiled->parts.push_back(std::move(part));
   }

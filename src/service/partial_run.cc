@@ -2,9 +2,11 @@
 #include "service/partial_run.h"
 
 #include <algorithm>
+#include <optional>
 
 #include "absl/synchronization/blocking_counter.h"
 #include "service/coordinator.h"
+#include "service/deadline.h"
 
 namespace millrace {
 
@@ -135,6 +137,12 @@ Status Coordinator::PartialRun(const std::string& handle, absl::Span<const Outpu
     auto it = partial_.find(handle);
     if (it == partial_.end()) return InvalidArgument("there is no partial run '", handle, "'");
     step = it->second;
+  }
+  std::optional<Deadline> deadline;
+  if (options_.default_timeout < absl::InfiniteDuration()) {
+    deadline.emplace(options_.default_timeout, [&step, timeout = options_.default_timeout] {
+      step->Stop(DeadlineExceeded("the partial run passed its deadline of ", absl::FormatDuration(timeout)));
+    });
   }
   MR_RETURN_IF_ERROR(step->Advance(feeds, feed_values, fetches, outputs));
   if (!step->Finished()) return absl::OkStatus();

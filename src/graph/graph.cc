@@ -358,8 +358,17 @@ void Graph::Detach(Node* node) {
   for (Node* to : node->control_outputs_) std::erase(to->control_inputs_, node);
 }
 
+const Expansion* Graph::FindExpansion(const Node* call) const {
+  if (expansions_.empty()) return nullptr;
+  auto it = expansions_.find(call);
+  if (it == expansions_.end()) return nullptr;
+  const Expansion& e = *it->second;
+  return e.inputs == call->inputs_ && e.control_inputs == call->control_inputs_ ? &e : nullptr;
+}
+
 void Graph::RemoveNode(Node* node) {
   if (node == nullptr || !node->consumers_.empty()) return;
+  if (!expansions_.empty()) expansions_.erase(node);
   Detach(node);
   for (int i = 0; i < node->num_outputs(); ++i) constants_.erase(node->output(i));
   by_name_.erase(node->name_);
@@ -400,6 +409,11 @@ void Graph::RollbackTo(int mark) {
     std::erase_if(node->control_outputs_, is_new);
     std::erase_if(node->control_inputs_, is_new);
   }
+  absl::erase_if(expansions_, [&](const auto& entry) {
+    const Expansion& e = *entry.second;
+    return is_new(entry.first) || (e.done != nullptr && is_new(e.done)) ||
+           std::any_of(e.outputs.begin(), e.outputs.end(), [&](const Output& o) { return is_new(o.node); });
+  });
   storage_.resize(static_cast<size_t>(mark));
   next_id_ = mark;
   DropRemoved();

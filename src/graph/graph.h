@@ -108,6 +108,15 @@ struct NodeSpec {
   std::string location;
 };
 
+// What a call was expanded to in the graph that holds it, so that gradients can read what it computes on its way: whoever
+// runs the graph reads this instead of the call.
+struct Expansion {
+  std::vector<Output> inputs;  // of the call when it was expanded; other inputs since make the expansion void
+  std::vector<Node*> control_inputs;
+  std::vector<Output> outputs;  // one per output of the call
+  Node* done = nullptr;         // for who waits for the call; null where nobody asked for it
+};
+
 struct GraphLimits {
   int64_t max_nodes = 4'000'000;
   size_t max_name = 64 << 10;
@@ -157,6 +166,12 @@ class Graph {
   }
   int num_node_ids() const { return next_id_; }
 
+  void SetExpansion(const Node* call, Expansion expansion) {
+    expansions_[call] = std::make_unique<Expansion>(std::move(expansion));
+  }
+  // Null when there is none, or when the call's inputs have changed since.
+  const Expansion* FindExpansion(const Node* call) const;
+
   // The value of an output when it is a constant (a Const node, or a small integer computation on constants and known
   // shapes); null when unknown. The tensor lives as long as the graph.
   const Tensor* ConstantValue(Output o) const;
@@ -200,6 +215,7 @@ class Graph {
   absl::flat_hash_map<std::string, std::unique_ptr<wire::FunctionDef>> functions_;
   absl::flat_hash_map<std::string, std::unique_ptr<OpDef>> function_ops_;
   std::vector<wire::GradientDef> gradient_defs_;
+  absl::flat_hash_map<const Node*, std::unique_ptr<Expansion>> expansions_;
   wire::VersionDef versions_;
   uint64_t shape_epoch_ = 0;  // advances when a shape or an edge of an existing node changes
   mutable absl::flat_hash_map<Output, CachedConstant> constants_;

@@ -10,6 +10,7 @@ void RegisterAllOps(OpRegistry& registry) {
   RegisterMathOps(registry);
   RegisterLinalgOps(registry);
   RegisterNnOps(registry);
+  RegisterRnnOps(registry);
   RegisterStateOps(registry);
   RegisterTrainingOps(registry);
   RegisterRandomOps(registry);

@@ -12,6 +12,7 @@ void RegisterIndexOps(OpRegistry& registry);  // gather, scatter, segments, bloc
 void RegisterMathOps(OpRegistry& registry);  // reductions, scans, ranking, softmax
 void RegisterLinalgOps(OpRegistry& registry);  // matrix products and factorisations
 void RegisterNnOps(OpRegistry& registry);  // convolution, pooling, normalisation
+void RegisterRnnOps(OpRegistry& registry);  // recurrent cells
 void RegisterStateOps(OpRegistry& registry);  // variables and their updates
 void RegisterTrainingOps(OpRegistry& registry);  // optimizer updates
 void RegisterRandomOps(OpRegistry& registry);  // random numbers

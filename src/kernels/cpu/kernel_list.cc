@@ -10,6 +10,7 @@ void RegisterCpuKernels(KernelRegistry& registry) {
   RegisterMathKernels(registry);
   RegisterLinalgKernels(registry);
   RegisterNnKernels(registry);
+  RegisterRnnKernels(registry);
   RegisterStateKernels(registry);
   RegisterTrainingKernels(registry);
   RegisterRandomKernels(registry);

@@ -12,6 +12,7 @@ void RegisterIndexKernels(KernelRegistry& registry);
 void RegisterMathKernels(KernelRegistry& registry);
 void RegisterLinalgKernels(KernelRegistry& registry);
 void RegisterNnKernels(KernelRegistry& registry);
+void RegisterRnnKernels(KernelRegistry& registry);
 void RegisterStateKernels(KernelRegistry& registry);
 void RegisterTrainingKernels(KernelRegistry& registry);
 void RegisterRandomKernels(KernelRegistry& registry);

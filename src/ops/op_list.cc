@@ -17,6 +17,9 @@ void RegisterAllOps(OpRegistry& registry) {
   RegisterIoOps(registry);
   RegisterSummaryOps(registry);
   RegisterRuntimeOps(registry);
+  RegisterStackOps(registry);
+  RegisterTensorArrayOps(registry);
+  RegisterTensorListOps(registry);
 }
 
 }  // namespace millrace

@@ -19,6 +19,9 @@ void RegisterRandomOps(OpRegistry& registry);  // random numbers
 void RegisterIoOps(OpRegistry& registry);  // checkpoints and strings
 void RegisterSummaryOps(OpRegistry& registry);  // summaries, printing, assertions
 void RegisterRuntimeOps(OpRegistry& registry);  // what the runtime itself puts into graphs
+void RegisterStackOps(OpRegistry& registry);  // stacks of one step
+void RegisterTensorArrayOps(OpRegistry& registry);  // arrays of tensors of one step
+void RegisterTensorListOps(OpRegistry& registry);  // lists of tensors as values
 
 void RegisterAllOps(OpRegistry& registry);
 

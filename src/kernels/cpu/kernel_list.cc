@@ -17,6 +17,9 @@ void RegisterCpuKernels(KernelRegistry& registry) {
   RegisterIoKernels(registry);
   RegisterSummaryKernels(registry);
   RegisterRuntimeKernels(registry);
+  RegisterStackKernels(registry);
+  RegisterTensorArrayKernels(registry);
+  RegisterTensorListKernels(registry);
 }
 
 }  // namespace millrace

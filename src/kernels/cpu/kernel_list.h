@@ -19,6 +19,9 @@ void RegisterRandomKernels(KernelRegistry& registry);
 void RegisterIoKernels(KernelRegistry& registry);
 void RegisterSummaryKernels(KernelRegistry& registry);
 void RegisterRuntimeKernels(KernelRegistry& registry);
+void RegisterStackKernels(KernelRegistry& registry);
+void RegisterTensorArrayKernels(KernelRegistry& registry);
+void RegisterTensorListKernels(KernelRegistry& registry);
 
 void RegisterCpuKernels(KernelRegistry& registry);
 

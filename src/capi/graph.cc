@@ -187,6 +187,7 @@ void TF_UpdateEdge(TF_Graph* graph, TF_Output new_src, TF_Input dst, TF_Status* 
       return InvalidArgument("operation '", node->name(), "' has ", node->num_inputs(), " inputs, no input ",
                              dst.index);
     }
+    graph->shared->graph.ForgetExpansion(node);
     return graph->shared->graph.SetInput(node, dst.index, AsOutput(new_src));
   });
 }
@@ -195,6 +196,7 @@ void TF_AddOperationControlInput(TF_Graph* graph, TF_Operation* op, TF_Operation
   if (graph == nullptr || op == nullptr || input == nullptr) return;
   Try(0, [&] {
     absl::MutexLock lock(&graph->shared->mu);
+    graph->shared->graph.ForgetExpansion(AsNode(op));
     return graph->shared->graph.AddControlEdge(AsNode(input), AsNode(op)), 0;
   });
 }
@@ -204,6 +206,7 @@ void TF_RemoveAllControlInputs(TF_Graph* graph, TF_Operation* op) {
   Try(0, [&] {
     absl::MutexLock lock(&graph->shared->mu);
     Node* node = AsNode(op);
+    graph->shared->graph.ForgetExpansion(node);
     const std::vector<Node*> inputs = node->control_inputs();
     for (Node* input : inputs) graph->shared->graph.RemoveControlEdge(input, node);
     return 0;
@@ -230,6 +233,7 @@ void TF_SetAttr(TF_Graph* graph, TF_Operation* op, const char* attr_name, TF_Buf
         millrace::capi::DecodeBytes(attr_value_proto->data, attr_value_proto->length, "AttrValue", &message));
     MR_ASSIGN_OR_RETURN(millrace::AttrValue value, millrace::AttrFromProto(message));
     absl::MutexLock lock(&graph->shared->mu);
+    graph->shared->graph.ForgetExpansion(AsNode(op));
     AsNode(op)->SetAttr(attr_name, std::move(value));
     return absl::OkStatus();
   });
@@ -241,6 +245,7 @@ void TF_ClearAttr(TF_Graph* graph, TF_Operation* op, const char* attr_name, TF_S
     MR_CAPI_REQUIRE(op);
     MR_CAPI_REQUIRE(attr_name);
     absl::MutexLock lock(&graph->shared->mu);
+    graph->shared->graph.ForgetExpansion(AsNode(op));
     AsNode(op)->ClearAttr(attr_name);
     return absl::OkStatus();
   });

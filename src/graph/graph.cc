@@ -361,9 +361,7 @@ void Graph::Detach(Node* node) {
 const Expansion* Graph::FindExpansion(const Node* call) const {
   if (expansions_.empty()) return nullptr;
   auto it = expansions_.find(call);
-  if (it == expansions_.end()) return nullptr;
-  const Expansion& e = *it->second;
-  return e.inputs == call->inputs_ && e.control_inputs == call->control_inputs_ ? &e : nullptr;
+  return it == expansions_.end() ? nullptr : it->second.get();
 }
 
 void Graph::RemoveNode(Node* node) {

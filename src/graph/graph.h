@@ -109,12 +109,10 @@ struct NodeSpec {
 };
 
 // What a call was expanded to in the graph that holds it, so that gradients can read what it computes on its way: whoever
-// runs the graph reads this instead of the call.
+// runs the graph reads this instead of the call. Who changes inputs or attributes of the call makes the graph forget it.
 struct Expansion {
-  std::vector<Output> inputs;  // of the call when it was expanded; other inputs since make the expansion void
-  std::vector<Node*> control_inputs;
   std::vector<Output> outputs;  // one per output of the call
-  Node* done = nullptr;         // for who waits for the call; null where nobody asked for it
+  Node* done = nullptr;         // for who waits for the call
 };
 
 struct GraphLimits {
@@ -169,8 +167,8 @@ class Graph {
   void SetExpansion(const Node* call, Expansion expansion) {
     expansions_[call] = std::make_unique<Expansion>(std::move(expansion));
   }
-  // Null when there is none, or when the call's inputs have changed since.
-  const Expansion* FindExpansion(const Node* call) const;
+  void ForgetExpansion(const Node* call) { expansions_.erase(call); }
+  const Expansion* FindExpansion(const Node* call) const;  // null when there is none
 
   // The value of an output when it is a constant (a Const node, or a small integer computation on constants and known
   // shapes); null when unknown. The tensor lives as long as the graph.

@@ -37,13 +37,15 @@ class KernelRunner {
       in[i].tensor = std::move(inputs[i]);
       pointers.push_back(&in[i]);
     }
-    StepContext step;
-    KernelContext ctx(node, pointers.data(), out.data(), 0, step);
+    KernelContext ctx(node, pointers.data(), out.data(), inputs_die ? ~uint64_t{0} : 0, step);
     MR_RETURN_IF_ERROR(kernel->Compute(ctx));
     std::vector<Tensor> results;
-    for (Slot& s : out) results.push_back(s.tensor);
+    for (Slot& s : out) results.push_back(s.ref ? s.ref->ReadOrEmpty() : s.tensor);
     return results;
   }
+
+  StepContext step;         // of every run
+  bool inputs_die = false;  // a run may take the buffers of its inputs
 
  private:
   ThreadPool pool_;

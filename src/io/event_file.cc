@@ -31,9 +31,9 @@ StatusOr<std::unique_ptr<EventFileWriter>> EventFileWriter::Open(Env& env, const
                                                                  const std::string& suffix) {
   static std::atomic<int64_t> count{0};
   if (!folder.empty()) MR_RETURN_IF_ERROR(env.CreateDirs(folder));
-  const std::string path = JoinPath(
-      folder, absl::StrFormat("events.out.tfevents.%010d.%s.%d.%d%s", absl::ToUnixSeconds(env.Now()), HostName(),
-                              static_cast<int64_t>(::getpid()), count++, suffix));
+  const std::string path =
+      JoinPath(folder, absl::StrFormat("events.out.tfevents.%010d.%s.%d.%d%s", absl::ToUnixSeconds(env.Now()),
+                                       HostName(), static_cast<int64_t>(::getpid()), count++, suffix));
   if (env.FileExists(path)) return AlreadyExists("event file ", path);
   MR_ASSIGN_OR_RETURN(std::unique_ptr<RecordWriter> file, RecordWriter::Open(env, path));
   std::unique_ptr<EventFileWriter> writer(new EventFileWriter(env, path, std::move(file)));
@@ -79,9 +79,8 @@ Status EventFileWriter::Close() {
 }
 
 StatusOr<std::unique_ptr<EventFileReader>> EventFileReader::Open(Env& env, const std::string& path) {
-  MR_ASSIGN_OR_RETURN(const uint64_t size, env.FileSize(path));
   MR_ASSIGN_OR_RETURN(std::unique_ptr<RecordReader> file, RecordReader::Open(env, path));
-  return std::unique_ptr<EventFileReader>(new EventFileReader(std::move(file), size));
+  return std::unique_ptr<EventFileReader>(new EventFileReader(std::move(file)));
 }
 
 StatusOr<bool> EventFileReader::Read(wire::Event* event) {

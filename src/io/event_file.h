@@ -16,8 +16,8 @@ class EventFileWriter {
   // Makes the folder, the file and its first record, which says the version.
   static StatusOr<std::unique_ptr<EventFileWriter>> Open(Env& env, const std::string& folder,
                                                          const std::string& suffix = "");
-  // Sets wall_time to now where it is 0; InvalidArgument when it is not finite. Goes to the system at the latest with the
-  // first event that comes a second after the last flush.
+  // Sets wall_time to now where it is 0; InvalidArgument when it is not finite. Goes to the system at the latest with
+  // the first event that comes a second after the last flush.
   Status Write(wire::Event event);
   Status WriteSummary(int64_t step, wire::Summary summary);
   Status WriteGraph(std::string graph_def);  // encoded
@@ -41,9 +41,8 @@ class EventFileReader {
   StatusOr<bool> Read(wire::Event* event);
 
  private:
-  explicit EventFileReader(std::unique_ptr<RecordReader> file, uint64_t size) : file_(std::move(file)), size_(size) {}
+  explicit EventFileReader(std::unique_ptr<RecordReader> file) : file_(std::move(file)) {}
   const std::unique_ptr<RecordReader> file_;
-  const uint64_t size_;
 };
 
 }  // namespace millrace

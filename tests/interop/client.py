@@ -79,7 +79,8 @@ class Library:
                 self.lib.TF_StringInit(at)
                 self.lib.TF_StringCopy(at, s, C.c_size_t(len(s)))
         else:
-            C.memmove(data, np.ascontiguousarray(value).ctypes.data, value.nbytes)
+            dense = np.ascontiguousarray(value)
+            C.memmove(data, dense.ctypes.data, dense.nbytes)
         return tensor
 
     def from_tensor(self, tensor):

@@ -122,8 +122,11 @@ Status GatherNdGrad(GradContext& g) {
   if (s.rank() == 2 && s.dim(1) == 1) {
     Output ids = b.Op("Squeeze", {g.x(1)}, {{"squeeze_dims", std::vector<int64_t>{1}}});
     g.set_dx(0, IndexedSlices{g.dy(), ids, shape});
-  } else {
+  } else if (s.has_rank() && s.rank() > 1) {
     g.set_dx(0, b.Op("ScatterNd", {g.x(1), g.dy(), shape}));
+  } else {  // ScatterNd takes a vector for many indices of one axis, not for one index
+    const Output first = b.Scalar<int32_t>(0);
+    g.set_dx(0, b.Op("ScatterNd", {b.Op("ExpandDims", {g.x(1), first}), b.Op("ExpandDims", {g.dy(), first}), shape}));
   }
   return g.status();
 }
@@ -182,6 +185,7 @@ void RegisterGatherOps(OpRegistry& registry) {
       .Shape(GatherNdShape)
       .Gradient(GatherNdGrad)
       .Example("f32[3,4]~, i32[2,2]{0 1 2 3}")
+      .Example("f32[3,4]~, i64[2]{2 0}")
       .Example("f32[3,4]~, i64[2,1]{2 0}");
   registry.Add("ScatterNd(indices:Tindices, updates:T, shape:Tindices) -> (output:T) | T:type; Tindices in IDX")
       .Doc(

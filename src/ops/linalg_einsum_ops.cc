@@ -115,6 +115,11 @@ Output OperandGrad(GradContext& c, Output x, const std::string& ex, Output y, st
       ey += missing;
     }
   }
+  if (y && !HasEllipsis(ex) && (HasEllipsis(ey) || HasEllipsis(ez))) {  // x served every one of the broadcast axes
+    const Output g = Einsum(b, c.dy(), other, ez, ey, EinsumEquation::kEllipsis + ex);
+    const Output extra = b.Sub(b.Op("Rank", {g}), b.Scalar(static_cast<int32_t>(ex.size())));
+    return b.Sum(g, b.Op("Range", {b.Scalar<int32_t>(0), extra, b.Scalar<int32_t>(1)}));
+  }
   Output g = y || !missing.empty() ? Einsum(b, c.dy(), other, ez, ey, ex) : other;
   if (!y || !HasEllipsis(ex) || (x.shape().IsFullyDefined() && g && x.shape() == g.shape())) return g;
   Output x_shape = b.Shape(x);
@@ -152,6 +157,7 @@ void RegisterEinsumOps(OpRegistry& registry) {
       .Gradient(EinsumGrad)
       .Example("f32[2,3]~, f32[3,4]~ | equation=\"ij,jk->ik\"")
       .Example("f64[3,3]~ | equation=\"ii->i\"")
+      .Example("f64[2,2,3]~, f64[3,4]~ | equation=\"...ij,jk->...ik\"")
       .Example("f64[2,1,2,3]~, f64[4,3]~ | equation=\"...ij,...j->i...\"");
 }
 

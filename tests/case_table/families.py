@@ -1,0 +1,32 @@
+# SPDX-License-Identifier: Apache-2.0
+"""All families of rows."""
+
+from __future__ import annotations
+
+import array_rows
+import arrangement_rows
+import elementwise_rows
+import linalg_rows
+import nn_rows
+import random_rows
+import reduction_rows
+import state_rows
+import summary_rows
+import training_rows
+from table import Table
+
+
+def add_to(table: Table) -> None:
+    for family in (
+        elementwise_rows,
+        reduction_rows,
+        array_rows,
+        nn_rows,
+        linalg_rows,
+        arrangement_rows,
+        state_rows,
+        training_rows,
+        random_rows,
+        summary_rows,
+    ):
+        family.add_to(table)

@@ -1,0 +1,131 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Random ops: shapes, ranges, moments."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from dtypes import DType
+from table import Case, Draw, Table
+
+_MANY = 20000
+_SHAPES: tuple[tuple[int, ...], ...] = ((), (0,), (1,), (17,), (2, 3), (_MANY,), (20, 1000))
+
+
+def shaped(seeded: bool) -> Any:
+    def cases(d: Draw) -> Iterator[Case]:
+        for shape in _SHAPES:
+            if seeded:
+                yield Case([np.array(shape, np.int64), np.array([7, 11])])
+            else:
+                yield Case([np.array(shape, np.int64)], {"seed": 7, "seed2": 11})
+
+    return cases
+
+
+def _sample(what: str, values: np.ndarray, shape: Sequence[int], mean: float, deviation: float) -> None:
+    """Six standard errors: wrong once in 1e9 runs of other seeds, never of these."""
+    assert values.shape == tuple(shape), f"{what}: shape {values.shape}, wanted {tuple(shape)}"
+    if values.size < _MANY:
+        return
+    error = deviation / values.size**0.5
+    assert abs(values.mean() - mean) < 6 * error + 1e-3 * abs(mean), f"{what}: mean {values.mean()}, wanted {mean}"
+    assert (
+        abs(values.std() - deviation) < 0.06 * deviation + 1e-3
+    ), f"{what}: deviation {values.std()}, wanted {deviation}"
+
+
+def uniform(case: Case, got: Sequence[np.ndarray], types: Sequence[DType]) -> None:
+    _sample("uniform", got[0], case.inputs[0], 0.5, 12**-0.5)
+    assert not got[0].size or (got[0].min() >= 0 and got[0].max() < 1), "uniform: outside [0, 1)"
+
+
+def normal(case: Case, got: Sequence[np.ndarray], types: Sequence[DType]) -> None:
+    _sample("normal", got[0], case.inputs[0], 0, 1)
+    if got[0].size >= _MANY:
+        beyond = (np.abs(got[0]) > 1.96).mean()
+        assert abs(beyond - 0.05) < 0.01, f"normal: {beyond} beyond 1.96, wanted 0.05"
+
+
+def truncated(case: Case, got: Sequence[np.ndarray], types: Sequence[DType]) -> None:
+    _sample("truncated normal", got[0], case.inputs[0], 0, 0.8796)
+    assert not got[0].size or np.abs(got[0]).max() <= 2, "truncated normal: beyond 2"
+
+
+def bounded(d: Draw) -> Iterator[Case]:
+    for shape in _SHAPES:
+        yield Case([np.array(shape, np.int64), np.array(-3), np.array(7)], {"seed": 3, "seed2": 5})
+
+
+def integers(case: Case, got: Sequence[np.ndarray], types: Sequence[DType]) -> None:
+    _sample("integers", got[0].astype(float), case.inputs[0], 1.5, (99 / 12) ** 0.5)
+    assert not got[0].size or (got[0].min() >= -3 and got[0].max() < 7), "integers: outside [-3, 7)"
+
+
+def gammas(d: Draw) -> Iterator[Case]:
+    for shape in _SHAPES:
+        yield Case([np.array(shape, np.int64), np.array([0.5, 3.0])], {"seed": 3, "seed2": 5}, gradient=False)
+
+
+def gamma(case: Case, got: Sequence[np.ndarray], types: Sequence[DType]) -> None:
+    for k, alpha in enumerate((0.5, 3.0)):
+        _sample(f"gamma {alpha}", got[0][..., k], case.inputs[0], alpha, alpha**0.5)
+    assert not got[0].size or got[0].min() >= 0, "gamma: below 0"
+
+
+def poissons(d: Draw) -> Iterator[Case]:
+    for shape in _SHAPES:
+        yield Case([np.array(shape, np.int64), np.array([2, 30])], {"seed": 3, "seed2": 5}, gradient=False)
+
+
+def poisson(case: Case, got: Sequence[np.ndarray], types: Sequence[DType]) -> None:
+    for k, rate in enumerate((2.0, 30.0)):
+        _sample(f"Poisson {rate}", got[0][..., k].astype(float), case.inputs[0], rate, rate**0.5)
+    assert np.array_equal(got[0], np.round(got[0])), "Poisson: fractions"
+
+
+def logits(d: Draw) -> Iterator[Case]:
+    for rows, classes, count in ((1, 1, 17), (2, 5, 0), (0, 3, 4), (2, 3, _MANY)):
+        yield Case([d.uniform((rows, classes), 0, 3), np.array(count)], {"seed": 3, "seed2": 5}, gradient=False)
+
+
+def multinomial(case: Case, got: Sequence[np.ndarray], types: Sequence[DType]) -> None:
+    values, count = case.inputs[0], int(case.inputs[1])
+    assert got[0].shape == (len(values), count), f"multinomial: shape {got[0].shape}"
+    if count < _MANY:
+        return
+    share = np.exp(values - values.max(1, keepdims=True))
+    share /= share.sum(1, keepdims=True)
+    for row, want in zip(got[0], share):
+        have = np.bincount(row.astype(np.int64), minlength=len(want)) / count
+        assert np.abs(have - want).max() < 0.03, f"multinomial: shares {have}, wanted {want}"
+
+
+def shuffled(d: Draw) -> Iterator[Case]:
+    for shape in ((), (0,), (1,), (17,), (5, 3), (1025,)):
+        yield Case([d.any(shape)], {"seed": 3, "seed2": 5}, gradient=False)
+
+
+def shuffle(case: Case, got: Sequence[np.ndarray], types: Sequence[DType]) -> None:
+    have, want = got[0], case.inputs[0]
+    assert have.shape == want.shape, f"shuffle: shape {have.shape}, wanted {want.shape}"
+    if have.ndim and types[0].kind in "iu":
+        assert sorted(have.tolist()) == sorted(want.tolist()), "shuffle: other rows than went in"
+        assert len(have) < 100 or have.tolist() != want.tolist(), "shuffle: nothing moved"
+
+
+def add_to(table: Table) -> None:
+    for seeded, prefix in ((False, "Random"), (True, "StatelessRandom")):
+        table.add(f"{prefix}Uniform", shaped(seeded), check=uniform, main="dtype")
+    table.add("RandomStandardNormal", shaped(False), check=normal, main="dtype")
+    table.add("StatelessRandomNormal", shaped(True), check=normal, main="dtype")
+    table.add("TruncatedNormal", shaped(False), check=truncated, main="dtype")
+    table.add("StatelessTruncatedNormal", shaped(True), check=truncated, main="dtype")
+    table.add("RandomUniformInt", bounded, check=integers, main="Tout")
+    table.add("RandomGamma", gammas, check=gamma, main="T")
+    table.add("RandomPoissonV2", poissons, check=poisson, main="dtype")
+    table.add("Multinomial", logits, check=multinomial)
+    table.add("RandomShuffle", shuffled, check=shuffle)

@@ -15,7 +15,7 @@ namespace millrace {
 namespace {
 
 // Ops whose kernels are the executor's or plan's own.
-bool RuntimeProvides(const std::string& op) { return op == "_Arg" || op == "_Retval"; }
+bool RuntimeProvides(const std::string& op) { return op == "_Arg" || op == "_Retval" || op == "_Loop"; }
 
 TEST(Registry, DeclarationsParse) { EXPECT_TRUE(System::Default().ops().status().ok()) << System::Default().ops().status(); }
 

@@ -23,12 +23,9 @@ bool CarriesGradient(DType t) {
   return t == DType::kInvalid || IsFloating(t) || IsComplex(t) || t == DType::kResource || t == DType::kVariant;
 }
 
-bool IsLoopOp(absl::string_view op) {
-  return op == "Enter" || op == "RefEnter" || op == "Exit" || op == "RefExit" || op == "NextIteration" ||
-         op == "RefNextIteration" || op == "LoopCond";
-}
-bool IsBranchOp(absl::string_view op) {
-  return op == "Switch" || op == "RefSwitch" || op == "Merge" || op == "RefMerge";
+bool IsLoopOp(ControlOp op) {
+  return op == ControlOp::kEnter || op == ControlOp::kExit || op == ControlOp::kNextIteration ||
+         op == ControlOp::kLoopCond;
 }
 
 // The library's gradient function of `name`, called with the arguments and the gradients of all results.
@@ -196,7 +193,7 @@ class BackwardWalk {
       if (!reached[Id(n)]) continue;
       between_[Id(n)] = n;
       order.push_back(n);
-      if (IsLoopOp(n->op_name())) return Unimplemented("the gradient through a loop, at ", n->Describe());
+      if (IsLoopOp(n->control_op())) return Unimplemented("the gradient through a loop, at ", n->Describe());
       for (const Output& o : n->inputs()) {
         if (o) push(o.node, &seen);
       }
@@ -229,17 +226,20 @@ class BackwardWalk {
     if (graph_.FindFunction(name) != nullptr) {
       return std::function<Status(GradContext&)>([name](GradContext& c) { return FunctionGradient(name, c); });
     }
+    if (const ControlOp control = ControlOpOf(name); control == ControlOp::kSwitch || control == ControlOp::kMerge) {
+      return Unimplemented("the gradient through a conditional, at ", n->Describe());
+    }
     switch (op->gradient_kind) {
       case GradientKind::kFunction:
         if (op->gradient_fn != nullptr) return std::function<Status(GradContext&)>(op->gradient_fn);
         break;
       case GradientKind::kNotDifferentiable:
         return std::function<Status(GradContext&)>();
+      case GradientKind::kStructural:
       case GradientKind::kMissing:
       case GradientKind::kUndecided:
         break;
     }
-    if (IsBranchOp(name)) return Unimplemented("the gradient through a conditional, at ", n->Describe());
     return NotFound("No gradient defined for op ", name, ", at ", n->Describe(),
                     op->gradient_reason.empty() ? "" : absl::StrCat(": ", op->gradient_reason));
   }

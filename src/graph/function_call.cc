@@ -273,7 +273,7 @@ Status InlineCalls(const Graph& library, Graph* graph) {
   }
   const int limit = graph->num_node_ids() + kMaxInlinedNodes;
   const bool strict = std::any_of(graph->nodes().begin(), graph->nodes().end(), [](const Node* n) {
-    return n->op_name() == "Switch" || n->op_name() == "Enter";
+    return n->control_op() == ControlOp::kSwitch || n->control_op() == ControlOp::kEnter;
   });
   while (!pending.empty()) {
     const int mark = graph->num_node_ids();

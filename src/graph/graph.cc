@@ -138,7 +138,14 @@ Status Graph::CheckNewName(absl::string_view name) const {
   return absl::OkStatus();
 }
 
-StatusOr<Node*> Graph::AddNode(NodeSpec spec) { return Add(std::move(spec), false); }
+StatusOr<Node*> Graph::AddNode(NodeSpec spec) {
+  if (context_ == nullptr) return Add(std::move(spec), false);
+  GraphContext* context = context_;
+  MR_RETURN_IF_ERROR(context->Adapt(*this, &spec));
+  MR_ASSIGN_OR_RETURN(Node * node, Add(std::move(spec), false));
+  context->Added(node);
+  return node;
+}
 
 StatusOr<Node*> Graph::Add(NodeSpec spec, bool may_lack_inputs) {
   MR_RETURN_IF_ERROR(CheckNewName(spec.name));
@@ -175,6 +182,7 @@ StatusOr<Node*> Graph::Add(NodeSpec spec, bool may_lack_inputs) {
 
   node->name_ = std::move(spec.name);
   node->op_name_ = std::move(spec.op);
+  node->control_op_ = ControlOpOf(node->op_name_);
   node->device_ = std::move(spec.device);
   node->location_ = std::move(spec.location);
   node->op_ = op;
@@ -205,6 +213,7 @@ StatusOr<Node*> Graph::AddUnknown(NodeSpec spec, bool may_lack_inputs) {
   }
   node->name_ = std::move(spec.name);
   node->op_name_ = std::move(spec.op);
+  node->control_op_ = ControlOpOf(node->op_name_);
   node->device_ = std::move(spec.device);
   node->location_ = std::move(spec.location);
   node->attrs_ = std::move(spec.attrs);

@@ -7,9 +7,11 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
+#include "graph/control_op.h"
 #include "op/op_registry.h"
 #include "op/shape_context.h"
 
@@ -42,6 +44,7 @@ class Node {
   int id() const { return id_; }  // construction order, dense except for removed nodes
   const std::string& name() const { return name_; }
   const std::string& op_name() const { return op_name_; }
+  ControlOp control_op() const { return control_op_; }
   const OpDef* op() const { return op_; }  // null: an imported op that this system does not have
   const AttrMap& attrs() const { return attrs_; }
   template <typename T>
@@ -82,6 +85,7 @@ class Node {
  private:
   friend class Graph;
   int id_ = 0;
+  ControlOp control_op_ = ControlOp::kNone;
   std::string name_, op_name_, device_, assigned_device_, location_;
   const OpDef* op_ = nullptr;
   AttrMap attrs_;
@@ -120,6 +124,18 @@ struct GraphLimits {
   size_t max_name = 64 << 10;
 };
 
+// What stands around the nodes that are being added: the branch of a conditional, the body of a loop. While a graph has a
+// context, AddNode shows it every new node first; the context replaces inputs from outside by what carries them in, and
+// adds the control inputs without which the node would run although the branch is not taken.
+class GraphContext {
+ public:
+  virtual ~GraphContext() = default;
+  // On error nothing is added. May itself add nodes; they are the business of the context around this one.
+  virtual Status Adapt(Graph& graph, NodeSpec* spec) = 0;
+  // Tells that `node` has been added inside.
+  virtual void Added(Node* node) = 0;
+};
+
 class Graph {
  public:
   explicit Graph(const OpRegistry* registry, GraphLimits limits = {});
@@ -131,6 +147,9 @@ class Graph {
 
   // Checks and infers; errors name node, op, got and wanted. On error the graph is as before.
   StatusOr<Node*> AddNode(NodeSpec spec);
+  // The context of the nodes that AddNode adds from now on; null: none. Returns the one before. Not owned.
+  GraphContext* SetContext(GraphContext* context) { return std::exchange(context_, context); }
+  GraphContext* context() const { return context_; }
   // For import: an op that the registry lacks. Its attributes are kept as they are; outputs appear as they are used.
   StatusOr<Node*> AddUnknownNode(NodeSpec spec);
   // For passes: a node like `from` (of this or another graph over the same registry) with these inputs, whose types must
@@ -204,6 +223,7 @@ class Graph {
 
   const OpRegistry* registry_;
   GraphLimits limits_;
+  GraphContext* context_ = nullptr;
   int next_id_ = 0;
   std::vector<std::unique_ptr<Node>> storage_;  // by id; null when removed
   mutable std::vector<Node*> live_;

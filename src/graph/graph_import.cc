@@ -83,7 +83,8 @@ class GraphImporter {
   void ReportUnused();
 
   bool IsBackEdge(int from, int to) const {
-    return IsMergeOp(def_.node[static_cast<size_t>(to)].op) && IsNextIterationOp(def_.node[static_cast<size_t>(from)].op);
+    return millrace::IsBackEdge(ControlOpOf(def_.node[static_cast<size_t>(from)].op),
+                                ControlOpOf(def_.node[static_cast<size_t>(to)].op));
   }
   absl::Span<const InputRef> InputsOf(int i) const {
     const size_t begin = input_begin_[static_cast<size_t>(i)], end = input_begin_[static_cast<size_t>(i) + 1];
@@ -467,7 +468,7 @@ Status GraphImporter::AddOne(int i) {
 
 Status GraphImporter::CloseLoops() {
   for (int i = 0; i < count(); ++i) {
-    if (!IsMergeOp(def_.node[static_cast<size_t>(i)].op)) continue;
+    if (ControlOpOf(def_.node[static_cast<size_t>(i)].op) != ControlOp::kMerge) continue;
     int position = 0;
     for (const InputRef& in : InputsOf(i)) {
       if (in.port < 0) break;

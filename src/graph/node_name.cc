@@ -56,7 +56,5 @@ bool IsDeviceName(absl::string_view name) {
   return true;
 }
 
-bool IsMergeOp(absl::string_view op) { return op == "Merge" || op == "RefMerge"; }
-bool IsNextIterationOp(absl::string_view op) { return op == "NextIteration" || op == "RefNextIteration"; }
 
 }  // namespace millrace

@@ -10,8 +10,5 @@ namespace millrace {
 bool IsNodeName(absl::string_view name, bool internal);
 // "/job:a/replica:0/task:1/device:CPU:0" in any part and order, "/cpu:0", "CPU:0", "".
 bool IsDeviceName(absl::string_view name);
-// Back edges of loops are the only ones that may close a cycle.
-bool IsMergeOp(absl::string_view op);
-bool IsNextIterationOp(absl::string_view op);
 
 }  // namespace millrace

@@ -3,13 +3,12 @@
 #include <queue>
 
 #include "graph/graph.h"
-#include "graph/node_name.h"
 
 namespace millrace {
 namespace {
 
 bool IsBackEdge(const Node& from, const Node& to) {
-  return IsMergeOp(to.op_name()) && IsNextIterationOp(from.op_name());
+  return IsBackEdge(from.control_op(), to.control_op());
 }
 
 }  // namespace

@@ -4,7 +4,7 @@
 #include <algorithm>
 
 #include "absl/container/flat_hash_map.h"
-#include "graph/node_name.h"
+#include "graph/frame_tree.h"
 
 namespace millrace {
 namespace {
@@ -28,81 +28,80 @@ Status VerifyEdges(const Node& n) {
   return absl::OkStatus();
 }
 
-// Frames, by number; 0 is the outermost.
-struct Frame {
-  std::string name;
-  int parent = -1;
-};
-
-class FrameVerifier {
+// Every way around a loop must lead through a Switch of that loop, or nothing could ever end it; something must leave it.
+class LoopVerifier {
  public:
-  explicit FrameVerifier(const Graph& graph) : frame_of_(static_cast<size_t>(graph.num_node_ids()), 0) {
-    frames_.push_back({"", -1});
-  }
+  LoopVerifier(const std::vector<Node*>& order, const FrameTree& tree, int num_ids)
+      : order_(order), tree_(tree), conditional_(static_cast<size_t>(num_ids), false) {}
 
-  // In topological order: the frame that the outputs of `n` are in.
-  Status Visit(const Node& n) {
-    int frame = -1;
-    const Node* first = nullptr;
-    const auto meet = [&](const Node* from) {
-      const int f = frame_of_[static_cast<size_t>(from->id())];
-      if (first != nullptr && f != frame) {
-        return InvalidArgument(n.Describe(), " has inputs from different frames: '", first->name(), "' is in '",
-                               Name(frame), "', '", from->name(), "' is in '", Name(f), "'");
-      }
-      first = from;
-      frame = f;
-      return absl::OkStatus();
-    };
-    for (const Output& o : n.inputs()) {
-      if (IsMergeOp(n.op_name()) && IsNextIterationOp(o.node->op_name())) continue;
-      MR_RETURN_IF_ERROR(meet(o.node));
-    }
-    for (const Node* c : n.control_inputs()) MR_RETURN_IF_ERROR(meet(c));
-    frame = std::max(frame, 0);
-    const std::string& op = n.op_name();
-    if (op == "Enter" || op == "RefEnter") {
-      MR_ASSIGN_OR_RETURN(frame, Child(n, frame));
-    } else if (op == "Exit" || op == "RefExit") {
-      if (frame == 0) return InvalidArgument(n.Describe(), " leaves a loop that no Enter has entered");
-      frame = frames_[static_cast<size_t>(frame)].parent;
-    } else if (IsNextIterationOp(op) && frame == 0) {
-      return InvalidArgument(n.Describe(), " is in no loop");
-    }
-    frame_of_[static_cast<size_t>(n.id())] = frame;
-    return absl::OkStatus();
-  }
-
-  Status VisitBackEdges(const Node& merge) const {
-    for (const Output& o : merge.inputs()) {
-      if (!IsNextIterationOp(o.node->op_name())) continue;
-      const int from = frame_of_[static_cast<size_t>(o.node->id())], to = frame_of_[static_cast<size_t>(merge.id())];
-      if (from != to) {
-        return InvalidArgument(merge.Describe(), " in frame '", Name(to), "' is fed by '", o.node->name(),
-                               "' in frame '", Name(from), "'");
+  Status Verify() {
+    for (const Node* n : order_) conditional_[static_cast<size_t>(n->id())] = !Unconditional(n);
+    for (const Node* n : order_) {
+      if (n->control_op() == ControlOp::kMerge) MR_RETURN_IF_ERROR(VisitBackEdges(*n));
+      if (n->op_name() == "_Retval" && tree_.RunsIn(n) != 0) {
+        return InvalidArgument(n->input(0).ToString(), " is inside of the loop '", NameOf(n),
+                               "' and has a value in each iteration; fetch what leaves the loop by an Exit instead");
       }
     }
-    return absl::OkStatus();
+    return FindExits();
   }
 
  private:
-  absl::string_view Name(int frame) const { return frames_[static_cast<size_t>(frame)].name; }
-
-  StatusOr<int> Child(const Node& enter, int parent) {
-    MR_ASSIGN_OR_RETURN(std::string name, enter.Attr<std::string>("frame_name"));
-    const auto [it, fresh] = by_name_.try_emplace(name, static_cast<int>(frames_.size()));
-    if (fresh) {
-      frames_.push_back({name, parent});
-    } else if (const int other = frames_[static_cast<size_t>(it->second)].parent; other != parent) {
-      return InvalidArgument(enter.Describe(), ": frame '", name, "' lies in '", Name(other), "' and in '", Name(parent),
-                             "'");
-    }
-    return it->second;
+  const std::string& NameOf(const Node* n) const {
+    return tree_.frames()[static_cast<size_t>(tree_.RunsIn(n))].name;
   }
 
-  std::vector<int> frame_of_;
-  std::vector<Frame> frames_;
-  absl::flat_hash_map<std::string, int> by_name_;
+  Status VisitBackEdges(const Node& merge) {
+    for (const Output& o : merge.inputs()) {
+      if (o.node->control_op() != ControlOp::kNextIteration) continue;
+      if (tree_.RunsIn(o.node) != tree_.RunsIn(&merge)) {
+        return InvalidArgument(merge.Describe(), " in frame '", NameOf(&merge), "' is fed by '", o.node->name(),
+                               "' in frame '", NameOf(o.node), "'");
+      }
+      if (!conditional_[static_cast<size_t>(o.node->id())]) {
+        return InvalidArgument("the loop '", NameOf(&merge), "' can never end: no Switch stands between ",
+                               merge.Describe(), " and '", o.node->name(), "', which feeds it");
+      }
+    }
+    return absl::OkStatus();
+  }
+
+  // Whether `n` runs in every iteration whatever a Switch decides. Said only when it is sure.
+  bool Unconditional(const Node* n) const {
+    if (n->control_op() == ControlOp::kSwitch || n->control_op() == ControlOp::kExit) return false;
+    if (n->control_op() == ControlOp::kEnter) return true;
+    const auto is_conditional = [this](const Node* from) { return conditional_[static_cast<size_t>(from->id())]; };
+    bool loop_merge = false;
+    for (const Output& o : n->inputs()) {
+      if (IsBackEdge(o.node->control_op(), n->control_op())) {
+        loop_merge = true;
+      } else if (n->control_op() != ControlOp::kMerge && is_conditional(o.node)) {
+        return false;
+      }
+    }
+    if (n->control_op() == ControlOp::kMerge) return loop_merge;
+    return std::none_of(n->control_inputs().begin(), n->control_inputs().end(), is_conditional);
+  }
+
+  Status FindExits() const {
+    std::vector<const Node*> turns(tree_.frames().size(), nullptr);
+    std::vector<bool> left(tree_.frames().size(), false);
+    for (const Node* n : order_) {
+      const size_t frame = static_cast<size_t>(tree_.RunsIn(n));
+      if (n->control_op() == ControlOp::kNextIteration) turns[frame] = n;
+      if (n->control_op() == ControlOp::kExit) left[frame] = true;
+    }
+    for (size_t f = 0; f < turns.size(); ++f) {
+      if (turns[f] == nullptr || left[f]) continue;
+      return InvalidArgument("nothing leaves the loop '", tree_.frames()[f].name, "' of ", turns[f]->Describe(),
+                             ": it has no Exit");
+    }
+    return absl::OkStatus();
+  }
+
+  const std::vector<Node*>& order_;
+  const FrameTree& tree_;
+  std::vector<bool> conditional_;  // by id: whether it runs depends on a Switch
 };
 
 // Names of the functions that a body calls or passes on.
@@ -177,11 +176,8 @@ Status VerifyGraph(const Graph& graph) {
     MR_RETURN_IF_ERROR(VerifyEdges(*n));
   }
   MR_ASSIGN_OR_RETURN(std::vector<Node*> order, TopologicalOrder(graph));
-  FrameVerifier frames(graph);
-  for (const Node* n : order) MR_RETURN_IF_ERROR(frames.Visit(*n));
-  for (const Node* n : order) {
-    if (IsMergeOp(n->op_name())) MR_RETURN_IF_ERROR(frames.VisitBackEdges(*n));
-  }
+  MR_ASSIGN_OR_RETURN(const FrameTree tree, FrameTree::Of(order, graph.num_node_ids()));
+  if (tree.frames().size() > 1) MR_RETURN_IF_ERROR(LoopVerifier(order, tree, graph.num_node_ids()).Verify());
   return VerifyFunctions(graph);
 }
 

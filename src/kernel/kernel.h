@@ -5,7 +5,8 @@
 // Compute must not change the kernel, except under a lock of its own. The framework guarantees, before Compute, that the
 // number and dtypes of the inputs are those that the op declares; everything else (ranks, sizes, indices, relations
 // between inputs) the kernel checks and answers with a Status. Inputs are never dead and never uninitialised, except
-// reference inputs of ops that declare so. A kernel must give every output a value or fail. Blocking is not allowed in
+// reference inputs of ops that declare so, and the inputs of a merge or a transfer. A kernel must give every output a
+// value or fail; a Switch or a Recv that leaves an output without one says that it is dead. Blocking is not allowed in
 // Compute: who must wait is an AsyncKernel. Zero-element inputs are legal everywhere.
 #pragma once
 
@@ -49,6 +50,8 @@ struct Slot {
   RefPtr<Variable> ref;
 };
 
+class StepTrace;
+
 // State of one step that kernels may use. Lives as long as the step.
 struct StepContext {
   int64_t step_id = 0;
@@ -56,6 +59,10 @@ struct StepContext {
   CancellationManager* cancellation = nullptr;
   ResourceManager* step_resources = nullptr;  // cleared at the end of the step (temporary variables, stacks)
   int max_threads = 0;                        // for ParallelFor; 0: the pool's width
+  // The frame and iteration that the node runs in; 0 and 0 outside of loops.
+  uint64_t frame = 0;
+  int64_t iteration = 0;
+  StepTrace* trace = nullptr;                 // for what runs nodes of its own; null: the step is not traced
 };
 
 // Everything about a node that does not change between steps.
@@ -81,6 +88,17 @@ class KernelContext {
   DType output_dtype(int i) const { return BaseType(node_.signature.output_types[static_cast<size_t>(i)]); }
   // Flat positions of a list argument.
   ArgRange input_arg(absl::string_view name) const;
+
+  // Only where dead inputs do not keep a kernel from running: a merge, a transfer.
+  bool is_dead(int i) const { return !inputs_[i]->tensor.IsInitialized() && !inputs_[i]->ref; }
+  // Passes input i on as output o, without its place in the input when that dies here.
+  void Forward(int i, int o) {
+    if (i < 64 && (forwardable_ >> i & 1)) {
+      outputs_[o].tensor = std::move(inputs_[i]->tensor);
+    } else {
+      outputs_[o].tensor = inputs_[i]->tensor;
+    }
+  }
 
   // The variable behind a reference input (declared &T).
   Variable& ref_input(int i) const { return *inputs_[i]->ref; }

@@ -55,6 +55,7 @@ enum class GradientKind : uint8_t {
   kUndecided,           // the registry test fails on it
   kFunction,            // gradient_fn
   kNotDifferentiable,   // the gradient is silently none (a comparison, a shape)
+  kStructural,          // the backward walk looks at the conditional or loop that the op belongs to
   kMissing,             // asking for it is an error that gives the reason
 };
 

@@ -22,6 +22,7 @@ class OpDeclaration {
     def_->gradient_fn = fn;
     return *this;
   }
+  OpDeclaration& StructuralGradient() { def_->gradient_kind = GradientKind::kStructural; return *this; }
   // The gradient through this op is none, because ...
   OpDeclaration& NotDifferentiable(absl::string_view reason) {
     def_->gradient_kind = GradientKind::kNotDifferentiable;

@@ -16,6 +16,7 @@ void RegisterAllOps(OpRegistry& registry) {
   RegisterRandomOps(registry);
   RegisterIoOps(registry);
   RegisterSummaryOps(registry);
+  RegisterControlFlowOps(registry);
   RegisterRuntimeOps(registry);
   RegisterStackOps(registry);
   RegisterTensorArrayOps(registry);

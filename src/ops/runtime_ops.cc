@@ -38,15 +38,16 @@ void RegisterRuntimeOps(OpRegistry& r) {
       .Shape(NoOutputs)
       .NotDifferentiable("it has no input")
       .Example("");
-  r.Add("ControlTrigger() -> ()")
-      .Doc("Like NoOp, but runs even when the ops that it waits for are dead.")
-      .Shape(NoOutputs)
-      .NotDifferentiable("it has no input")
-      .Example("");
   AddSend(r, "_Send", "Hands a tensor to the rendezvous of the step, where the matching _Recv finds it.");
   AddSend(r, "_HostSend", "_Send of a tensor that lies in host memory.");
   AddRecv(r, "_Recv", "Waits for the tensor that the matching _Send hands over.");
   AddRecv(r, "_HostRecv", "_Recv into host memory.");
+  r.Add("_Loop(args:[Tin]) -> (results:[Tout]) | Tin:list(type)>=0; Tout:list(type)>=0 | S")
+      .Doc("A while loop that runs as a straight line: first values of its variables and what does not change go in, what "
+           "leaves the loop comes out. The executor makes it from the primitives.")
+      .Shape(NothingKnown)
+      .NoGradient("gradients are taken of the primitives")
+      .NoExample("it needs a loop");
   r.Add("_Arg() -> (output:T) | T:type; index:int>=0 | S")
       .Doc("Argument `index` of the function (or fed partition) that contains it.")
       .Shape(NothingKnown)

@@ -11,8 +11,7 @@ namespace {
 bool MayMerge(const Node& n) {
   if (!n.op() || n.op()->stateful || n.op_name().starts_with("_") || n.num_outputs() == 0) return false;
   if (n.op_name().starts_with("Placeholder") || n.op_name() == "NoOp") return false;
-  static constexpr absl::string_view kControlFlow[] = {"Switch", "Merge", "Enter", "Exit", "NextIteration", "LoopCond"};
-  if (std::find(std::begin(kControlFlow), std::end(kControlFlow), n.op_name()) != std::end(kControlFlow)) return false;
+  if (n.control_op() != ControlOp::kNone) return false;
   for (DType t : n.signature().input_types) {
     if (IsRef(t)) return false;
   }

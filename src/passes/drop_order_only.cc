@@ -17,10 +17,7 @@ bool IsOneOf(absl::string_view name, std::initializer_list<absl::string_view> na
   return std::find(names.begin(), names.end(), name) != names.end();
 }
 
-bool IsControlFlow(const Node& n) {
-  return IsOneOf(n.op_name(), {"Switch", "RefSwitch", "Merge", "RefMerge", "Enter", "RefEnter", "Exit", "RefExit",
-                               "NextIteration", "RefNextIteration", "LoopCond", "ControlTrigger"});
-}
+bool IsControlFlow(const Node& n) { return n.control_op() != ControlOp::kNone; }
 
 bool HasRef(const std::vector<DType>& types) { return std::any_of(types.begin(), types.end(), IsRef); }
 

@@ -17,8 +17,8 @@ bool MayFold(const Node& n) {
   for (DType t : n.signature().output_types) {
     if (IsRef(t) || t == DType::kResource || t == DType::kVariant) return false;
   }
-  static constexpr absl::string_view kNever[] = {"Switch", "Merge", "Enter", "Exit", "NextIteration", "LoopCond",
-                                                 "PlaceholderWithDefault", "CheckNumerics", "PreventGradient"};
+  if (n.control_op() != ControlOp::kNone) return false;
+  static constexpr absl::string_view kNever[] = {"PlaceholderWithDefault", "CheckNumerics", "PreventGradient"};
   return std::find(std::begin(kNever), std::end(kNever), n.op_name()) == std::end(kNever);
 }
 

@@ -1,13 +1,41 @@
 // SPDX-License-Identifier: Apache-2.0
 // Partitioning (white paper 3.2.2): one graph per device; an edge that crosses becomes a Send and a Recv, one pair per
 // tensor and destination device; a control edge that crosses sends an empty tensor.
+//
+// Loops (white paper 4.4): a device that receives something inside of a loop gets a loop of its own there, the control
+// loop, which goes round once for each iteration: Enter -> Merge -> Switch -> NextIteration, with the predicate of the
+// real loop, one small message an iteration. Every Recv inside waits for its Merge, so it runs once an iteration, the last
+// and dead one included, as the Send does. No one coordinates the end: each device sees the predicate.
 #include <map>
 
 #include "absl/container/flat_hash_map.h"
+#include "graph/frame_tree.h"
 #include "passes/pipeline.h"
 
 namespace millrace {
 namespace {
+
+bool IsConstantEnter(const Node& n) {
+  return n.control_op() == ControlOp::kEnter && n.Attr<bool>("is_constant").value_or(false);
+}
+
+// What passes from one iteration to another stays on one device: a message could not say which iteration it is for.
+// The Merge of a loop variable decides for its Enter, NextIteration and Switch, the Switch for the Exit.
+void ColocateLoopVariables(const std::vector<Node*>& order) {
+  for (Node* merge : order) {
+    if (merge->control_op() != ControlOp::kMerge) continue;
+    for (Output in : merge->inputs()) {
+      const ControlOp op = in.node->control_op();
+      if (op == ControlOp::kEnter || op == ControlOp::kNextIteration) {
+        in.node->set_assigned_device(merge->assigned_device());
+      }
+    }
+  }
+  for (Node* n : order) {
+    const bool is_loop_switch = n->control_op() == ControlOp::kSwitch && n->input(1).node->control_op() == ControlOp::kLoopCond;
+    if (is_loop_switch || n->control_op() == ControlOp::kExit) n->set_assigned_device(n->input(0).node->assigned_device());
+  }
+}
 
 class Partitioner {
  public:
@@ -15,27 +43,121 @@ class Partitioner {
 
   StatusOr<std::vector<Partition>> Run() {
     MR_ASSIGN_OR_RETURN(const std::vector<Node*> order, TopologicalOrder(graph_));
+    MR_ASSIGN_OR_RETURN(tree_, FrameTree::Of(order, graph_.num_node_ids()));
+    ColocateLoopVariables(order);
     for (Node* n : order) {
-      Graph& part = GraphFor(n->assigned_device());
-      std::vector<Output> inputs;
-      for (Output in : n->inputs()) {
-        MR_ASSIGN_OR_RETURN(const Output here, Import(in, n->assigned_device()));
-        inputs.push_back(here);
-      }
-      std::vector<Node*> controls;
-      for (Node* c : n->control_inputs()) {
-        MR_ASSIGN_OR_RETURN(Node * here, ImportControl(c, n->assigned_device()));
-        controls.push_back(here);
-      }
-      MR_ASSIGN_OR_RETURN(Node * copy, part.CopyNode(*n, inputs, controls));
-      copies_.emplace(n, copy);
+      if (n->control_op() == ControlOp::kLoopCond) loop_cond_[tree_.RunsIn(n)] = n;
     }
+    for (Node* n : order) MR_RETURN_IF_ERROR(Copy(n));
+    MR_RETURN_IF_ERROR(CloseLoops(order));
+    MR_RETURN_IF_ERROR(CloseControlLoops());
     std::vector<Partition> result;
     for (auto& [device, graph] : parts_) result.push_back({device, std::move(graph)});
     return result;
   }
 
  private:
+  // On one device, in one frame. Completed when all nodes have been copied.
+  struct ControlLoop {
+    Node* enter = nullptr;
+    Node* merge = nullptr;
+    Node* branch = nullptr;  // its Switch
+  };
+
+  Status Copy(Node* n) {
+    const std::string& device = n->assigned_device();
+    std::vector<Output> inputs;
+    for (Output in : n->inputs()) {
+      Output here;
+      if (!IsBackEdge(in.node->control_op(), n->control_op())) {
+        MR_ASSIGN_OR_RETURN(here, Import(in, device));
+      }
+      inputs.push_back(here);
+    }
+    std::vector<Node*> controls;
+    for (Node* c : n->control_inputs()) {
+      MR_ASSIGN_OR_RETURN(Node * here, ImportControl(c, device));
+      controls.push_back(here);
+    }
+    MR_ASSIGN_OR_RETURN(Node * copy, GraphFor(device).CopyNode(*n, inputs, controls));
+    copies_.emplace(n, copy);
+    return absl::OkStatus();
+  }
+
+  Status CloseLoops(const std::vector<Node*>& order) {
+    for (Node* n : order) {
+      for (int i = 0; i < n->num_inputs(); ++i) {
+        const Output in = n->input(i);
+        if (!IsBackEdge(in.node->control_op(), n->control_op())) continue;
+        MR_RETURN_IF_ERROR(GraphFor(n->assigned_device()).SetInput(copies_.at(n), i, {copies_.at(in.node), in.index}));
+      }
+    }
+    return absl::OkStatus();
+  }
+
+  StatusOr<Node*> AddNode(const std::string& device, const char* op, absl::string_view name, std::vector<Output> inputs,
+                          AttrMap attrs = {}) {
+    NodeSpec spec;
+    spec.op = op;
+    spec.name = absl::StrCat("_", name, "_", serial_++);
+    spec.inputs = std::move(inputs);
+    spec.attrs = std::move(attrs);
+    MR_ASSIGN_OR_RETURN(Node * node, GraphFor(device).AddNode(std::move(spec)));
+    node->set_assigned_device(device);
+    return node;
+  }
+
+  StatusOr<Output> EmptyConstant(const std::string& device) {
+    AttrMap attrs;
+    attrs["dtype"] = DType::kFloat;
+    attrs["value"] = Tensor::Vector<float>({});
+    MR_ASSIGN_OR_RETURN(Node * node, AddNode(device, "Const", "control_token", {}, std::move(attrs)));
+    return node->output(0);
+  }
+
+  // The control loop of `frame` on `device`, as far as it can stand now.
+  StatusOr<ControlLoop*> ControlLoopOn(int frame, const std::string& device) {
+    ControlLoop& loop = control_loops_[{frame, device}];
+    if (loop.merge != nullptr) return &loop;
+    const LoopFrame& f = tree_.frames()[static_cast<size_t>(frame)];
+    if (!loop_cond_.contains(frame)) {
+      return Unimplemented("frame '", f.name, "' has no LoopCond, and edges in it cross between devices");
+    }
+    MR_ASSIGN_OR_RETURN(const Output token, EmptyConstant(device));
+    AttrMap attrs;
+    attrs["frame_name"] = f.name;
+    attrs["parallel_iterations"] = f.parallel_iterations;
+    MR_ASSIGN_OR_RETURN(loop.enter, AddNode(device, "Enter", "control_enter", {token}, std::move(attrs)));
+    const Output enter = loop.enter->output(0);
+    MR_ASSIGN_OR_RETURN(loop.merge, AddNode(device, "Merge", "control_merge", {enter, enter}));
+    open_.push_back({frame, device});
+    return &loop;
+  }
+
+  // Predicates and back edges of the control loops. An inner one is entered once an iteration of the outer one.
+  Status CloseControlLoops() {
+    while (!open_.empty()) {
+      const auto [frame, device] = open_.back();
+      open_.pop_back();
+      ControlLoop loop = control_loops_[{frame, device}];
+      Graph& part = GraphFor(device);
+      MR_ASSIGN_OR_RETURN(const Output pred, Import(loop_cond_.at(frame)->output(0), device));
+      MR_ASSIGN_OR_RETURN(loop.branch, AddNode(device, "Switch", "control_switch", {loop.merge->output(0), pred}));
+      MR_ASSIGN_OR_RETURN(Node * next, AddNode(device, "NextIteration", "control_next", {loop.branch->output(1)}));
+      MR_RETURN_IF_ERROR(part.SetInput(loop.merge, 1, next->output(0)));
+      control_loops_[{frame, device}] = loop;
+      const int parent = tree_.frames()[static_cast<size_t>(frame)].parent;
+      if (parent > 0) MR_RETURN_IF_ERROR(ControlLoopOn(parent, device).status());
+    }
+    for (auto& [key, loop] : control_loops_) {
+      const int parent = tree_.frames()[static_cast<size_t>(key.first)].parent;
+      if (parent <= 0) continue;
+      const ControlLoop& outer = control_loops_.at({parent, key.second});
+      MR_RETURN_IF_ERROR(GraphFor(key.second).SetInput(loop.enter, 0, outer.branch->output(1)));
+    }
+    return absl::OkStatus();
+  }
+
   Graph& GraphFor(const std::string& device) {
     std::unique_ptr<Graph>& g = parts_[device];
     if (!g) g = std::make_unique<Graph>(&graph_.registry());
@@ -51,22 +173,36 @@ class Partitioner {
 
   // The value `o` on `device`: its copy when it is computed there, else a Recv (made once).
   StatusOr<Output> Import(Output o, const std::string& device) {
-    if (!o) return Internal("a loop's back edge reached partitioning");
     const std::string& from = o.node->assigned_device();
     if (from == device) return Output{copies_.at(o.node), o.index};
-    Output& recv = received_[{o, device}];
-    if (!recv) {
-      // A reference cannot travel; its value does.
-      MR_ASSIGN_OR_RETURN(recv, AddPair({copies_.at(o.node), o.index}, BaseType(o.dtype()), o.ToString(), from, device));
-      recv.node->set_shape(0, o.shape());
+    const auto key = std::make_pair(o, device);
+    if (auto it = received_.find(key); it != received_.end()) return it->second;
+    if (o.node->control_op() == ControlOp::kNextIteration ||
+        (o.node->control_op() == ControlOp::kEnter && !IsConstantEnter(*o.node))) {
+      return Unimplemented(o.node->Describe(), " on ", from, " is read on ", device,
+                           ": what passes between iterations must be read by a Merge");
     }
-    return recv;
+    Output here;
+    if (IsConstantEnter(*o.node) && !IsRef(o.dtype())) {
+      // What holds for the whole loop crosses once, before it.
+      MR_ASSIGN_OR_RETURN(const Output outside, Import(o.node->input(0), device));
+      AttrMap attrs = o.node->attrs();
+      MR_ASSIGN_OR_RETURN(Node * enter, AddNode(device, "Enter", "enter", {outside}, std::move(attrs)));
+      here = enter->output(0);
+    } else {
+      // A reference cannot travel; its value does.
+      MR_ASSIGN_OR_RETURN(here, AddPair({copies_.at(o.node), o.index}, BaseType(o.dtype()), o.ToString(), from, device,
+                                        tree_.OutputsIn(o.node)));
+    }
+    here.node->set_shape(0, o.shape());
+    received_[key] = here;
+    return here;
   }
 
   StatusOr<Node*> ImportControl(Node* c, const std::string& device) {
     const std::string& from = c->assigned_device();
     if (from == device) return copies_.at(c);
-    Node*& here = received_controls_[{c, device}];
+    Node* here = received_controls_[{c, device}];
     if (!here) {
       NodeSpec token;
       token.op = "Const";
@@ -77,8 +213,9 @@ class Partitioner {
       MR_ASSIGN_OR_RETURN(Node * constant, GraphFor(from).AddNode(std::move(token)));
       constant->set_assigned_device(from);
       MR_ASSIGN_OR_RETURN(const Output recv, AddPair(constant->output(0), DType::kFloat,
-                                                     absl::StrCat("^", c->name()), from, device));
-      here = recv.node;
+                                                     absl::StrCat("^", c->name()), from, device,
+                                                     tree_.OutputsIn(c)));
+      here = received_controls_[{c, device}] = recv.node;
     }
     return here;
   }
@@ -88,7 +225,7 @@ class Partitioner {
   }
 
   StatusOr<Output> AddPair(Output value, DType type, const std::string& tensor,
-                           const std::string& from, const std::string& to) {
+                           const std::string& from, const std::string& to, int frame) {
     const std::string key = absl::StrCat("edge_", serial_++, "_", tensor);
     auto common = [&](NodeSpec& spec, const char* type_attr) {
       spec.attrs[type_attr] = type;
@@ -109,6 +246,10 @@ class Partitioner {
     recv.op = "_Recv";
     recv.name = absl::StrCat("_recv_", serial_);
     common(recv, "tensor_type");
+    if (frame != 0) {
+      MR_ASSIGN_OR_RETURN(const ControlLoop* loop, ControlLoopOn(frame, to));
+      recv.control_inputs = {loop->merge};
+    }
     MR_ASSIGN_OR_RETURN(Node * r, GraphFor(to).AddNode(std::move(recv)));
     r->set_assigned_device(to);
     return r->output(0);
@@ -117,6 +258,10 @@ class Partitioner {
   const Graph& graph_;
   const PassEnvironment& env_;
   int64_t serial_ = 0;
+  FrameTree tree_;
+  std::map<int, Node*> loop_cond_;  // by frame
+  std::map<std::pair<int, std::string>, ControlLoop> control_loops_;
+  std::vector<std::pair<int, std::string>> open_;  // control loops that lack their predicate
   std::map<std::string, std::unique_ptr<Graph>> parts_;
   absl::flat_hash_map<const Node*, Node*> copies_;
   absl::flat_hash_map<std::pair<Output, std::string>, Output> received_;

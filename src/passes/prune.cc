@@ -11,7 +11,7 @@ namespace {
 
 bool IsPlaceholder(const Node& n) { return n.op_name() == "Placeholder" || n.op_name() == "PlaceholderV2"; }
 bool IsBackEdge(const Output& from, const Node& to) {
-  return from.node && to.op_name().ends_with("Merge") && from.node->op_name().ends_with("NextIteration");
+  return from.node && millrace::IsBackEdge(from.node->control_op(), to.control_op());
 }
 
 class Pruner {

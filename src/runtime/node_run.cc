@@ -5,6 +5,8 @@
 #include <functional>
 #include <thread>
 
+#include "absl/strings/match.h"
+
 namespace millrace {
 
 int64_t TraceClockNanos() {
@@ -14,16 +16,18 @@ int64_t TraceClockNanos() {
 }
 
 Status AtNode(const Status& s, const PlanNode& n) {
+  if (absl::StrContains(s.message(), "\n\t [[node ")) return s;  // from a plan within this one
   std::string text = absl::StrCat(s.message(), "\n\t [[node ", n.info->name, " (", n.info->op->name, ")");
   if (!n.info->location.empty()) absl::StrAppend(&text, " defined at ", n.info->location);
   absl::StrAppend(&text, " on ", n.info->device->name(), "]]");
   return Status(s.code(), text);
 }
 
-Status LoadDereferences(const NodeInfo& node, const std::vector<Dereference>& list, Frame& frame) {
+Status LoadDereferences(const NodeInfo& node, const std::vector<Dereference>& list, Slot* slots,
+                        const Slot* constants) {
   for (const Dereference& d : list) {
-    const Slot& source = frame.slots[static_cast<size_t>(d.source)];
-    Tensor& value = frame.slots[static_cast<size_t>(d.temp)].tensor;
+    const Slot& source = d.from_constant ? constants[d.source] : slots[d.source];
+    Tensor& value = slots[d.temp].tensor;
     if (source.ref) value = source.ref->ReadOrEmpty();
     if (!value.IsInitialized()) {
       return FailedPrecondition("Attempting to use uninitialized value: input ", d.input, " of node '", node.name,
@@ -33,13 +37,13 @@ Status LoadDereferences(const NodeInfo& node, const std::vector<Dereference>& li
   return absl::OkStatus();
 }
 
-void ClearDereferences(const std::vector<Dereference>& list, Frame& frame) {
-  for (const Dereference& d : list) TensorAccess::Reset(frame.slots[static_cast<size_t>(d.temp)].tensor);
+void ClearDereferences(const std::vector<Dereference>& list, Slot* slots) {
+  for (const Dereference& d : list) TensorAccess::Reset(slots[d.temp].tensor);
 }
 
 Status NoValue(int output) { return Internal("kernel gave output ", output, " no value"); }
 
-void RecordNode(StepTrace& trace, const PlanNode& n, const Frame& frame, int64_t start_nanos) {
+void RecordNode(StepTrace& trace, const PlanNode& n, const Slot* outputs, int64_t start_nanos) {
   NodeTrace t{.node = n.info->name,
               .op = n.info->op->name,
               .device = n.info->device->name(),
@@ -48,7 +52,7 @@ void RecordNode(StepTrace& trace, const PlanNode& n, const Frame& frame, int64_t
               .thread = static_cast<uint32_t>(std::hash<std::thread::id>()(std::this_thread::get_id())),
               .outputs = {}};
   for (int o = 0; o < n.num_outputs; ++o) {
-    const Tensor& v = frame.slots[static_cast<size_t>(n.output_begin + o)].tensor;
+    const Tensor& v = outputs[o].tensor;
     if (v.IsInitialized()) {
       t.outputs.push_back({v.dtype(), v.shape(), static_cast<int64_t>(v.TotalBytes())});
     }

@@ -6,6 +6,8 @@
 #include <algorithm>
 
 #include "absl/container/flat_hash_map.h"
+#include "graph/frame_tree.h"
+#include "runtime/loop_kernel.h"
 #include "runtime/node_run.h"
 #include "runtime/update_order.h"
 
@@ -16,6 +18,13 @@ constexpr size_t kMaxFreeFrames = 16;
 
 bool IsArg(const Node& n) { return n.op_name() == "_Arg"; }
 bool IsRetval(const Node& n) { return n.op_name() == "_Retval"; }
+bool IsTransfer(const Node& n) {
+  const std::string& op = n.op_name();
+  return op == "_Send" || op == "_Recv" || op == "_HostSend" || op == "_HostRecv";
+}
+bool IsConstantEnter(const Node* n) {
+  return n->control_op() == ControlOp::kEnter && n->Attr<bool>("is_constant").value_or(false);
+}
 
 // The position of an _Arg or _Retval, checked against `limit` so that a bad index cannot size anything.
 StatusOr<size_t> IndexOf(const Node& n, size_t limit) {
@@ -30,11 +39,19 @@ StatusOr<size_t> IndexOf(const Node& n, size_t limit) {
 
 class PlanCompiler {
  public:
-  PlanCompiler(const Graph& graph, const Plan::Options& options) : graph_(graph), options_(options) {}
+  PlanCompiler(const Graph& graph, const Plan::Options& options) : graph_(&graph), options_(options) {}
 
   StatusOr<std::unique_ptr<Plan>> Compile() {
-    MR_ASSIGN_OR_RETURN(order_, TopologicalOrder(graph_));
+    if (options_.reuse_slots) {
+      MR_ASSIGN_OR_RETURN(collapsed_, CollapseLoops(*graph_, options_));
+      if (collapsed_.graph) graph_ = collapsed_.graph.get();
+    }
+    MR_ASSIGN_OR_RETURN(order_, TopologicalOrder(*graph_));
     MoveUpdatesUp(order_);
+    MR_ASSIGN_OR_RETURN(tree_, FrameTree::Of(order_, graph_->num_node_ids()));
+    for (const LoopFrame& f : tree_.frames()) {
+      plan_->frames_.push_back({.name = f.name, .parent = f.parent, .parallel_iterations = f.parallel_iterations});
+    }
     plan_->infos_.reserve(order_.size());  // PlanNode::info points into it
     MR_RETURN_IF_ERROR(MakeKernels());
     AssignSlots();
@@ -43,15 +60,22 @@ class PlanCompiler {
       if (kernels_.contains(n)) AddNode(*n, plan_->nodes_);
     }
     LinkSuccessors();
+    FindDead();
     CountReaders();
     for (size_t k = 0; k < plan_->nodes_.size(); ++k) FindDeaths(k);
-    if (options_.reuse_slots && !plan_->has_async_) ReuseSlots();
+    if (options_.reuse_slots && !plan_->has_async_ && plan_->frames_.size() == 1) {
+      ReuseSlots();
+    } else {
+      DescribeFrames();
+    }
+    for (int i : options_.lasting_args) plan_->lasting_args_.push_back(plan_->arg_slot(i));
     return std::move(plan_);
   }
 
  private:
   static constexpr int kForever = 1 << 30;
 
+  PlanFrame& Root() { return plan_->frames_.front(); }
   int SlotOf(Output o) const { return first_slot_.at(o.node) + o.index; }
 
   Status MakeKernels() {
@@ -61,7 +85,11 @@ class PlanCompiler {
         return Unimplemented("op ", n->op_name(), " of ", n->Describe(),
                              " is not known here; it was imported by name only");
       }
-      MR_ASSIGN_OR_RETURN(kernels_[n], options_.make_kernel(*n));
+      if (auto it = collapsed_.kernels.find(n); it != collapsed_.kernels.end()) {
+        kernels_[n] = it->second;
+      } else {
+        MR_ASSIGN_OR_RETURN(kernels_[n], options_.make_kernel(*n));
+      }
     }
     return absl::OkStatus();
   }
@@ -80,14 +108,16 @@ class PlanCompiler {
       AddNode(*n, plan_->once_);
       kernels_.erase(n);
     }
-    plan_->num_lasting_slots_ = plan_->num_slots_;
+    plan_->num_lasting_slots_ = Root().num_slots;
     for (Node* n : order_) {
       if (!first_slot_.contains(n)) AssignSlot(n);
     }
   }
   void AssignSlot(const Node* n) {
-    first_slot_[n] = plan_->num_slots_;
-    plan_->num_slots_ += n->num_outputs();
+    PlanFrame& frame = plan_->frames_[static_cast<size_t>(tree_.OutputsIn(n))];
+    int& count = IsConstantEnter(n) ? frame.num_constants : frame.num_slots;
+    first_slot_[n] = count;
+    count += n->num_outputs();
   }
 
   Status BindArguments() {
@@ -123,17 +153,25 @@ class PlanCompiler {
     p.kernel = kernel.get();
     links.async = kernel->AsAsync();
     links.expensive = kernel->IsExpensive();
+    links.is_transfer = IsTransfer(n);
+    links.enters_constant = IsConstantEnter(&n);
+    links.frame = tree_.RunsIn(&n);
+    links.output_frame = tree_.OutputsIn(&n);
     plan_->has_async_ |= links.async != nullptr;
     plan_->kernels_.push_back(kernel);
+    p.control = n.control_op();
+    p.may_leave_dead = p.control == ControlOp::kSwitch || links.is_transfer;
+    PlanFrame& frame = plan_->frames_[static_cast<size_t>(links.frame)];
     p.input_begin = static_cast<int32_t>(plan_->input_slots_.size());
     for (int i = 0; i < n.num_inputs(); ++i) {
       int slot = SlotOf(n.input(i));
-      links.reads.push_back(slot);
+      const bool is_constant = IsConstantEnter(n.input(i).node);
+      links.reads.push_back({slot, is_constant});
       if (IsRef(n.input(i).dtype()) && !IsRef(n.input_type(i))) {
-        links.dereferences.push_back({slot, plan_->num_slots_, i});
-        slot = plan_->num_slots_++;
+        links.dereferences.push_back({slot, frame.num_slots, i, is_constant});
+        slot = frame.num_slots++;
       }
-      plan_->input_slots_.push_back(slot);
+      if (links.frame == 0) plan_->input_slots_.push_back(slot);
     }
     p.dereferences = !links.dereferences.empty();
     p.output_begin = first_slot_.at(&n);
@@ -141,58 +179,102 @@ class PlanCompiler {
     to.push_back(p);
     if (&to != &plan_->nodes_) return;
     position_[&n] = plan_->nodes_.size() - 1;
+    links.position = static_cast<int>(frame.nodes.size());
+    frame.nodes.push_back(static_cast<int>(plan_->nodes_.size()) - 1);
+    if (p.control == ControlOp::kEnter) ++plan_->frames_[static_cast<size_t>(links.output_frame)].num_enters;
     plan_->links_.push_back(std::move(links));
   }
 
   void LinkSuccessors() {
-    auto link = [&](const Node* from, const Node* to) {
+    auto link = [&](const Node* from, int output, const Node* to, int input) {
       auto f = position_.find(from), t = position_.find(to);
       if (f == position_.end() || t == position_.end()) return;
-      plan_->links_[f->second].successors.push_back(static_cast<int>(t->second));
-      ++plan_->links_[t->second].num_pending;
+      plan_->links_[f->second].successors.push_back({static_cast<int>(t->second), output, input});
+      PlanNodeLinks& links = plan_->links_[t->second];
+      links.num_data += input >= 0;
+      links.num_pending += input < 0 || to->control_op() != ControlOp::kMerge;
+      links.is_loop_merge |= IsBackEdge(from->control_op(), to->control_op());
     };
     for (const Node* n : order_) {
-      for (Output in : n->inputs()) link(in.node, n);
-      for (const Node* c : n->control_inputs()) link(c, n);
+      for (int i = 0; i < n->num_inputs(); ++i) link(n->input(i).node, n->input(i).index, n, i);
+      for (const Node* c : n->control_inputs()) link(c, -1, n, -1);
     }
   }
 
-  void CountReaders() {
-    const size_t n = static_cast<size_t>(plan_->num_slots_);
-    plan_->slot_readers_.assign(n, 0);
-    last_reader_.assign(n, -1);
-    for (size_t k = 0; k < plan_->links_.size(); ++k) {
-      for (int slot : plan_->links_[k].reads) {
-        ++plan_->slot_readers_[static_cast<size_t>(slot)];
-        last_reader_[static_cast<size_t>(slot)] = static_cast<int>(k);
+  // Deadness spreads from Switches along data and control edges; only a Merge stops it, and perhaps not even that.
+  void FindDead() {
+    for (size_t k = 0; k < plan_->nodes_.size(); ++k) {
+      const PlanNode& n = plan_->nodes_[k];
+      plan_->has_dead_ |= n.may_be_dead;
+      if (!n.may_be_dead && !n.may_leave_dead) continue;
+      for (const PlanEdge& e : plan_->links_[k].successors) {
+        PlanNode& to = plan_->nodes_[static_cast<size_t>(e.node)];
+        to.may_be_dead |= to.control != ControlOp::kTrigger;
+        if (e.output < 0 && n.may_be_dead && to.control != ControlOp::kMerge) {
+          plan_->links_[static_cast<size_t>(e.node)].dead_controls.push_back(static_cast<int>(k));
+        }
       }
     }
-    for (int slot : plan_->retval_slots_) {
-      ++plan_->slot_readers_[static_cast<size_t>(slot)];
-      last_reader_[static_cast<size_t>(slot)] = kForever;
+  }
+
+  void DescribeFrames() {
+    for (PlanFrame& f : plan_->frames_) {
+      for (int k : f.nodes) f.pending.push_back(plan_->links_[static_cast<size_t>(k)].num_pending);
+      f.slot_readers.assign(static_cast<size_t>(f.num_slots), 0);
     }
-    for (size_t slot = 0; slot < static_cast<size_t>(plan_->num_lasting_slots_); ++slot) {
-      ++plan_->slot_readers_[slot];
-      last_reader_[slot] = kForever;
+    for (const PlanNodeLinks& links : plan_->links_) {
+      for (const PlanInput& in : links.reads) {
+        if (!in.is_constant) ++plan_->frames_[static_cast<size_t>(links.frame)].slot_readers[static_cast<size_t>(in.slot)];
+      }
     }
+    for (int slot : plan_->retval_slots_) ++Root().slot_readers[static_cast<size_t>(slot)];
+    for (int slot = 0; slot < plan_->num_lasting_slots_; ++slot) ++Root().slot_readers[static_cast<size_t>(slot)];
+  }
+
+  std::vector<int>& Readers(const PlanNodeLinks& links) { return readers_[static_cast<size_t>(links.frame)]; }
+
+  void CountReaders() {
+    for (const PlanFrame& f : plan_->frames_) {
+      readers_.emplace_back(static_cast<size_t>(f.num_slots), 0);
+      last_reader_.emplace_back(static_cast<size_t>(f.num_slots), -1);
+    }
+    for (size_t k = 0; k < plan_->links_.size(); ++k) {
+      const PlanNodeLinks& links = plan_->links_[k];
+      for (const PlanInput& in : links.reads) {
+        if (in.is_constant) continue;
+        ++Readers(links)[static_cast<size_t>(in.slot)];
+        last_reader_[static_cast<size_t>(links.frame)][static_cast<size_t>(in.slot)] = static_cast<int>(k);
+      }
+    }
+    const auto keep = [this](int slot) {
+      ++readers_[0][static_cast<size_t>(slot)];
+      last_reader_[0][static_cast<size_t>(slot)] = kForever;
+    };
+    for (int slot : plan_->retval_slots_) keep(slot);
+    for (int i : options_.lasting_args) keep(plan_->arg_slots_[static_cast<size_t>(i)]);
+    for (int slot = 0; slot < plan_->num_lasting_slots_; ++slot) keep(slot);
   }
 
   void FindDeaths(size_t k) {
     PlanNode& n = plan_->nodes_[k];
     PlanNodeLinks& links = plan_->links_[k];
+    const std::vector<int>& last_reader = last_reader_[static_cast<size_t>(links.frame)];
     std::vector<int32_t>& releases = plan_->releases_;
     n.release_begin = static_cast<int32_t>(releases.size());
     for (size_t i = 0; i < links.reads.size(); ++i) {
-      const int slot = links.reads[i];
-      if (last_reader_[static_cast<size_t>(slot)] != static_cast<int>(k)) continue;
+      const int slot = links.reads[i].slot;
+      if (links.reads[i].is_constant || last_reader[static_cast<size_t>(slot)] != static_cast<int>(k)) continue;
       if (std::find(releases.begin() + n.release_begin, releases.end(), slot) == releases.end()) releases.push_back(slot);
-      if (i >= 64 || std::count(links.reads.begin(), links.reads.end(), slot) != 1) continue;
+      const auto same = [slot](const PlanInput& in) { return !in.is_constant && in.slot == slot; };
+      if (i >= 64 || std::count_if(links.reads.begin(), links.reads.end(), same) != 1) continue;
       n.dies_in_order |= uint64_t{1} << i;
-      if (plan_->slot_readers_[static_cast<size_t>(slot)] == 1) links.dies_always |= uint64_t{1} << i;
+      if (Readers(links)[static_cast<size_t>(slot)] == 1) links.dies_always |= uint64_t{1} << i;
     }
-    for (int o = 0; o < n.num_outputs; ++o) {
-      const int slot = n.output_begin + o;
-      if (plan_->slot_readers_[static_cast<size_t>(slot)] == 0) releases.push_back(slot);
+    if (links.frame == 0 && links.output_frame == 0) {
+      for (int o = 0; o < n.num_outputs; ++o) {
+        const int slot = n.output_begin + o;
+        if (readers_[0][static_cast<size_t>(slot)] == 0) releases.push_back(slot);
+      }
     }
     n.release_end = static_cast<int32_t>(releases.size());
     // A dereferenced value belongs to the variable: it is never the node's to reuse.
@@ -206,8 +288,8 @@ class PlanCompiler {
   // Gives nodes slots that earlier nodes have done with, so that the frame stays small enough for the first cache. A
   // node's outputs stand side by side, so blocks of equal length are reused.
   void ReuseSlots() {
-    std::vector<int> renamed(static_cast<size_t>(plan_->num_slots_), -1);
-    std::vector<int> block_of(static_cast<size_t>(plan_->num_slots_), -1);  // new first slot -> its block's live count
+    std::vector<int> renamed(static_cast<size_t>(Root().num_slots), -1);
+    std::vector<int> block_of(static_cast<size_t>(Root().num_slots), -1);  // new first slot -> its block's live count
     absl::flat_hash_map<int, std::vector<int>> free_blocks;                 // by length
     std::vector<int> live, length;
     int count = plan_->num_lasting_slots_;
@@ -247,6 +329,7 @@ class PlanCompiler {
         d.temp = renamed[static_cast<size_t>(d.temp)];
         d.source = renamed[static_cast<size_t>(d.source)];
       }
+      for (PlanInput& in : links.reads) in.slot = renamed[static_cast<size_t>(in.slot)];
       for (const Dereference& d : links.dereferences) free_blocks[1].push_back(d.temp);
       for (int32_t r = n.release_begin; r < n.release_end; ++r) {
         int32_t& slot = plan_->releases_[static_cast<size_t>(r)];
@@ -260,15 +343,17 @@ class PlanCompiler {
     for (int& slot : plan_->input_slots_) slot = renamed[static_cast<size_t>(slot)];
     for (int& slot : plan_->arg_slots_) slot = renamed[static_cast<size_t>(slot)];
     for (int& slot : plan_->retval_slots_) slot = renamed[static_cast<size_t>(slot)];
-    plan_->num_slots_ = count;
+    Root().num_slots = count;
     plan_->slots_are_reused_ = true;
   }
 
-  const Graph& graph_;
+  const Graph* graph_;
   const Plan::Options& options_;
   std::unique_ptr<Plan> plan_{new Plan()};
   std::vector<Node*> order_;
-  std::vector<int> last_reader_;
+  FrameTree tree_;
+  CollapsedGraph collapsed_;
+  std::vector<std::vector<int>> readers_, last_reader_;  // by frame and slot
   absl::flat_hash_map<const Node*, std::shared_ptr<Kernel>> kernels_;
   absl::flat_hash_map<const Node*, int> first_slot_;
   absl::flat_hash_map<const Node*, size_t> position_;
@@ -276,6 +361,10 @@ class PlanCompiler {
 
 StatusOr<std::unique_ptr<Plan>> Plan::Compile(const Graph& graph, const Options& options) {
   return PlanCompiler(graph, options).Compile();
+}
+
+bool Plan::lasts(int slot) const {
+  return slot < num_lasting_slots_ || std::find(lasting_args_.begin(), lasting_args_.end(), slot) != lasting_args_.end();
 }
 
 StatusOr<std::unique_ptr<Frame>> Plan::AcquireFrame() const {
@@ -288,14 +377,15 @@ StatusOr<std::unique_ptr<Frame>> Plan::AcquireFrame() const {
     }
   }
   auto frame = std::make_unique<Frame>();
-  frame->slots.resize(static_cast<size_t>(num_slots_));
+  frame->slots.resize(static_cast<size_t>(frames_.front().num_slots));
+  if (has_dead_) frame->dead.resize(nodes_.size());
   frame->inputs.reserve(input_slots_.size());
   for (int slot : input_slots_) frame->inputs.push_back(&frame->slots[static_cast<size_t>(slot)]);
   StepContext outside_steps;
   for (const PlanNode& n : once_) {
     KernelContext ctx(*n.info, nullptr, frame->slots.data() + n.output_begin, 0, outside_steps);
     Status s = n.kernel->Compute(ctx);
-    if (s.ok()) s = CheckOutputs(n, *frame);
+    if (s.ok()) s = CheckOutputs(n, frame->slots.data() + n.output_begin);
     if (!s.ok()) return AtNode(s, n);
   }
   return frame;

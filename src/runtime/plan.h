@@ -6,7 +6,6 @@
 // a step lives in a Frame, of which the plan keeps a few for reuse.
 #pragma once
 
-#include <atomic>
 #include <functional>
 #include <memory>
 #include <string>
@@ -24,6 +23,7 @@ struct Dereference {
   int source = 0;
   int temp = 0;
   int input = 0;
+  bool from_constant = false;  // `source` is among the constants of the node's loop
 };
 
 // What execution reads at a node, in one cache line.
@@ -36,26 +36,61 @@ struct PlanNode {
   int32_t num_outputs = 0;
   int32_t release_begin = 0;   // into Plan::releases: slots to clear after this node in plan order
   int32_t release_end = 0;
-  bool dereferences = false;   // PlanNodeLinks::dereferences is not empty
+  ControlOp control = ControlOp::kNone;
+  bool dereferences = false;    // PlanNodeLinks::dereferences is not empty
+  bool may_be_dead = false;     // downstream of a Switch
+  bool may_leave_dead = false;  // its kernel may leave outputs without value: they are dead
+};
+
+// From an output of a node (-1: a control edge) to an input of another.
+struct PlanEdge {
+  int32_t node = 0;
+  int32_t output = -1;
+  int32_t input = -1;
+};
+// Where a node finds an input: among the slots of its iteration, or the constants of its loop.
+struct PlanInput {
+  int32_t slot = 0;
+  bool is_constant = false;
 };
 
 // What only execution by readiness, and rarer cases, read.
 struct PlanNodeLinks {
   AsyncKernel* async = nullptr;  // PlanNode::kernel, when it is asynchronous
   bool expensive = true;
+  bool is_transfer = false;      // runs even when dead, and tells the other side
+  bool is_loop_merge = false;    // a back edge ends here
+  bool enters_constant = false;  // an Enter whose value holds for every iteration
+  int frame = 0;                 // the loop that the node runs in, see Plan::frames
+  int output_frame = 0;          // the loop that its outputs are in
+  int position = 0;              // in PlanFrame::nodes
   uint64_t dies_always = 0;      // inputs of which this node is the only reader
-  int num_pending = 0;           // incoming edges
-  std::vector<int> successors;   // nodes, one entry an edge
-  std::vector<int> reads;        // slots, one entry a read
+  int num_pending = 0;           // incoming edges; of a merge only the control edges
+  int num_data = 0;              // incoming data edges
+  std::vector<PlanEdge> successors;
+  std::vector<PlanInput> reads;  // one entry an input
+  std::vector<int> dead_controls;  // nodes that this one waits for and that may be dead, for execution in plan order
   std::vector<Dereference> dereferences;
+};
+
+// A loop that runs by readiness, with what each of its iterations needs. Frame 0 is what is outside of all loops.
+struct PlanFrame {
+  std::string name;
+  int parent = -1;
+  int64_t parallel_iterations = 1;
+  int num_slots = 0;
+  int num_constants = 0;
+  int num_enters = 0;
+  std::vector<int> nodes;
+  std::vector<int32_t> pending;       // per node: PlanNodeLinks::num_pending
+  std::vector<int32_t> slot_readers;  // per slot
 };
 
 // What a step changes.
 struct Frame {
   std::vector<Slot> slots;
   std::vector<Slot*> inputs;                        // of all nodes, one after the other
-  std::unique_ptr<std::atomic<int32_t>[]> pending;  // per node; only for execution by readiness
-  std::unique_ptr<std::atomic<int32_t>[]> readers;  // per slot; likewise
+  std::vector<uint8_t> dead;                        // per node; only in plans with dead values, in plan order
 };
 
 class Plan {
@@ -66,6 +101,8 @@ class Plan {
     Device* device = nullptr;
     // Slots may be used again by later nodes: for plans that only ever run in plan order.
     bool reuse_slots = true;
+    // Arguments whose slots are never cleared while a frame is held: who runs the plan again need not set them again.
+    std::vector<int> lasting_args;
   };
   // `graph` must be verified, placed on one device, and hold _Arg / _Retval nodes for what goes in and out.
   static StatusOr<std::unique_ptr<Plan>> Compile(const Graph& graph, const Options& options);
@@ -79,7 +116,9 @@ class Plan {
   DType arg_type(int i) const { return arg_types_[static_cast<size_t>(i)]; }
   int retval_slot(int i) const { return retval_slots_[static_cast<size_t>(i)]; }
   const std::string& retval_source(int i) const { return retval_sources_[static_cast<size_t>(i)]; }
-  const std::vector<int>& slot_readers() const { return slot_readers_; }
+  const std::vector<PlanFrame>& frames() const { return frames_; }
+  // Whether the slot keeps its value when the plan runs again in the same frame.
+  bool lasts(int slot) const;
   bool has_async() const { return has_async_; }
   bool runs_by_readiness() const { return !slots_are_reused_; }
 
@@ -97,13 +136,14 @@ class Plan {
   std::vector<PlanNode> once_;   // run when a frame is made; their outputs have the first slots
   int num_lasting_slots_ = 0;
   std::vector<int> input_slots_;
-  int num_slots_ = 0;
-  std::vector<int> slot_readers_;  // reads of each slot, by nodes and retvals
+  std::vector<PlanFrame> frames_;
   std::vector<int> arg_slots_, retval_slots_;
   std::vector<DType> arg_types_;
   std::vector<std::string> retval_sources_;
   bool has_async_ = false;
+  bool has_dead_ = false;
   bool slots_are_reused_ = false;
+  std::vector<int> lasting_args_;  // slots
   mutable absl::Mutex mu_;
   mutable std::vector<std::unique_ptr<Frame>> free_frames_ ABSL_GUARDED_BY(mu_);
 };

@@ -1,221 +1,521 @@
 // SPDX-License-Identifier: Apache-2.0
-// Execution by readiness. `live_` counts everything that can still make progress: queued nodes, running threads and
-// outstanding asynchronous kernels; whoever brings it to zero finishes the step.
+// Execution by readiness (white paper 4.4). A node runs in an iteration of a frame; values carry the iteration that they
+// belong to by lying in its slots. Switch makes dead values; a node with a dead input does not run but passes its death
+// on, until a Merge finds something live. Enter, Exit and NextIteration put their value into the slots of another
+// iteration. An iteration ends when nothing in it runs or can still arrive; a frame ends with its last iteration, and
+// exits that were never live are dead then.
+//
+// One lock guards the bookkeeping; kernels run outside of it. `live_` counts everything that can still make progress:
+// queued nodes, running threads and outstanding asynchronous kernels; whoever brings it to zero finishes the step.
 #include <algorithm>
 #include <deque>
+#include <list>
 
 #include "absl/strings/str_join.h"
+#include "runtime/loop_state.h"
 #include "runtime/node_run.h"
 
 namespace millrace {
 namespace {
 
+// Mixes, the same way in every process.
+uint64_t FrameId(uint64_t parent, int64_t iteration, absl::string_view name) {
+  uint64_t h = 0xcbf29ce484222325u ^ (parent * 0x9e3779b97f4a7c15u) ^ (static_cast<uint64_t>(iteration) + 1) * 0xff51afd7ed558ccdu;
+  for (const char c : name) h = (h ^ static_cast<unsigned char>(c)) * 0x100000001b3u;
+  h ^= h >> 32;
+  return h == 0 ? 1 : h;
+}
+
 class ReadyRun {
  public:
   ReadyRun(const Plan& plan, Frame& frame, StepContext& step, const ExecutorOptions& options,
            absl::AnyInvocable<void(Status) &&> done)
-      : plan_(plan), frame_(frame), step_(step), options_(options), done_(std::move(done)), random_(options.order_seed) {}
+      : plan_(plan), step_(step), options_(options), done_(std::move(done)), random_(options.order_seed) {
+    step.trace = options.trace;
+    absl::MutexLock lock(&mu_);
+    root_ = NewRun(0, nullptr);
+    Iteration& it = Begin(*root_, frame.slots.data());
+    for (size_t k = 0; k < it.nodes.size(); ++k) {
+      if (it.nodes[k].pending == 0 && Node(root_->frame->nodes[k]).control != ControlOp::kMerge) {
+        Queue(it, root_->frame->nodes[k]);
+      }
+    }
+    live_ = 1;  // the caller of Start
+    runners_ = 1;
+  }
 
   void Start() {
-    const auto& nodes = plan_.nodes();
-    for (size_t k = 0; k < nodes.size(); ++k) {
-      frame_.pending[k].store(plan_.links(k).num_pending, std::memory_order_relaxed);
-    }
-    const auto& readers = plan_.slot_readers();
-    for (size_t s = 0; s < readers.size(); ++s) frame_.readers[s].store(readers[s], std::memory_order_relaxed);
-    live_.store(1, std::memory_order_relaxed);  // this call
-    {
-      absl::MutexLock lock(&mu_);
-      for (size_t k = 0; k < nodes.size(); ++k) {
-        if (plan_.links(k).num_pending == 0) Push(static_cast<int>(k));
-      }
-      ++runners_;
-    }
     RunQueue();
     DropLive();
   }
 
  private:
-  void Push(int k) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
-    live_.fetch_add(1, std::memory_order_relaxed);
-    ready_.insert(std::lower_bound(ready_.begin(), ready_.end(), k), k);
+  struct Ready {
+    Iteration* iteration;
+    int node;
+    bool operator<(const Ready& o) const {
+      return iteration->serial != o.iteration->serial ? iteration->serial < o.iteration->serial : node < o.node;
+    }
+  };
+
+  // ---- What is to be freed: outside of the lock, since a buffer's deallocator may be the client's ----
+
+  struct Garbage {
+    std::vector<Slot> slots;
+    std::vector<std::unique_ptr<Iteration>> iterations;
+    std::list<LoopRun> runs;
+    void Free() {
+      slots.clear();
+      iterations.clear();
+      runs.clear();
+    }
+  };
+  Garbage TakeGarbage() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) { return std::exchange(garbage_, {}); }
+  void Clear(Slot& s) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
+    if (!IsEmpty(s)) garbage_.slots.push_back(std::exchange(s, {}));
   }
 
-  // The earliest node in construction order, or a seeded choice.
-  int Pop() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
+  // ---- Queue and threads ----
+
+  void Queue(Iteration& it, int k) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
+    State(it, k).is_ready = true;
+    ++it.live;
+    const Ready item{&it, k};
+    ready_.insert(std::lower_bound(ready_.begin(), ready_.end(), item), item);
+  }
+
+  // The earliest iteration's earliest node in construction order, or a seeded choice.
+  Ready Pop() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
     size_t pick = 0;
     if (options_.order_seed != 0) {
       random_ = random_ * 6364136223846793005u + 1442695040888963407u;
       pick = static_cast<size_t>((random_ >> 33) % ready_.size());
     }
-    const int k = ready_[pick];
+    const Ready item = ready_[pick];
     ready_.erase(ready_.begin() + static_cast<std::ptrdiff_t>(pick));
-    return k;
+    return item;
   }
 
-  void RunQueue() {
-    for (;;) {
-      int k = -1;
-      {
-        absl::MutexLock lock(&mu_);
-        if (ready_.empty()) {
-          --runners_;
-          return;
-        }
-        k = Pop();
-        MaybeAddRunner();
+  void RunQueue() ABSL_LOCKS_EXCLUDED(mu_) {
+    Inputs inputs;
+    mu_.Lock();
+    while (!ready_.empty()) {
+      const Ready item = Pop();
+      MaybeAddRunner();
+      if (Skip(item)) continue;
+      FindInputs(item, &inputs);
+      Garbage garbage = TakeGarbage();
+      mu_.Unlock();
+      garbage.Free();
+      Slot aside;
+      const bool completed = Run(item, inputs, &aside);
+      mu_.Lock();
+      if (completed && status_.ok()) {
+        ClearDereferences(Links(item.node).dereferences, item.iteration->slots);
+        Complete(item, &aside);
       }
-      RunNode(k);
-      DropLive();
     }
+    --runners_;
+    Garbage garbage = TakeGarbage();
+    mu_.Unlock();
   }
 
   // Another worker joins while expensive nodes wait and threads are free.
   void MaybeAddRunner() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
-    if (options_.single_thread || ready_.empty() || !Links(ready_.front()).expensive) return;
+    if (options_.single_thread || ready_.empty() || !Links(ready_.front().node).expensive) return;
     if (runners_ < Pool().parallelism()) StartRunner();
   }
 
   void StartRunner() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
     ++runners_;
-    live_.fetch_add(1, std::memory_order_relaxed);
+    ++live_;
     Pool().Schedule([this] {
       RunQueue();
       DropLive();
     });
   }
 
-  void RunNode(int k) {
-    const PlanNode& n = Node(k);
-    if (failed_.load(std::memory_order_acquire)) return;
-    if (step_.cancellation && step_.cancellation->IsCancelled()) return Fail(Cancelled("the step was cancelled"));
-    const PlanNodeLinks& links = Links(k);
-    if (links.async) return RunAsync(k);
-    const Status s =
-        ComputeNode(plan_, static_cast<size_t>(k), frame_, step_, links.dies_always, options_.trace);
-    if (!s.ok()) return Fail(AtNode(s, n));
-    Complete(k);
+  // ---- Running one node ----
+
+  // What need not run: after a failure everything, else what is dead.
+  bool Skip(const Ready& item) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
+    if (!status_.ok()) return true;
+    const PlanNodeLinks& links = Links(item.node);
+    if (!State(*item.iteration, item.node).is_dead || links.is_transfer || Node(item.node).control == ControlOp::kTrigger) return false;
+    Complete(item, nullptr);
+    return true;
   }
 
-  void RunAsync(int k) {
-    const PlanNode& n = Node(k);
-    const PlanNodeLinks& links = Links(k);
-    if (Status s = LoadDereferences(*n.info, links.dereferences, frame_); !s.ok()) return Fail(AtNode(s, n));
-    auto ctx = std::make_unique<KernelContext>(*n.info, frame_.inputs.data() + n.input_begin,
-                                               frame_.slots.data() + n.output_begin, links.dies_always, step_);
-    KernelContext& context = *ctx;
-    live_.fetch_add(1, std::memory_order_relaxed);
+  using Inputs = absl::InlinedVector<Slot*, 8>;
+
+  // The slots that a node reads: a merge only the one that made it ready, a dead transfer none.
+  void FindInputs(const Ready& item, Inputs* inputs) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
+    inputs->clear();
+    const PlanNodeLinks& links = Links(item.node);
+    const NodeState& state = State(*item.iteration, item.node);
+    const bool merge = Node(item.node).control == ControlOp::kMerge;
+    for (size_t i = 0; i < links.reads.size(); ++i) {
+      const PlanInput& in = links.reads[i];
+      if (merge ? static_cast<int>(i) != state.merge_input : state.is_dead) {
+        inputs->push_back(&nothing_);
+      } else {
+        inputs->push_back(in.is_constant ? &item.iteration->run->constants[static_cast<size_t>(in.slot)]
+                                         : &item.iteration->slots[in.slot]);
+      }
+    }
+    for (const Dereference& d : links.dereferences) {
+      (*inputs)[static_cast<size_t>(d.input)] = &item.iteration->slots[d.temp];
+    }
+  }
+
+  // Where a node writes: its slots, or `aside` when they are in another iteration.
+  Slot* OutputsOf(const Ready& item, Slot* aside) {
+    const ControlOp op = Node(item.node).control;
+    const bool elsewhere = op == ControlOp::kEnter || op == ControlOp::kExit || op == ControlOp::kNextIteration;
+    return elsewhere ? aside : item.iteration->slots + Node(item.node).output_begin;
+  }
+
+  // False when it failed or goes on by itself.
+  bool Run(const Ready& item, const Inputs& inputs, Slot* aside) ABSL_LOCKS_EXCLUDED(mu_) {
+    const PlanNode& n = Node(item.node);
+    const PlanNodeLinks& links = Links(item.node);
+    if (step_.cancellation && step_.cancellation->IsCancelled()) return Fail(Cancelled("the step was cancelled"));
+    if (n.dereferences) {
+      Status s = LoadDereferences(*n.info, links.dereferences, item.iteration->slots, item.iteration->run->constants.data());
+      if (!s.ok()) return Fail(AtNode(s, n));
+    }
+    if (links.async) return RunAsync(item, inputs);
+    Status s = ComputeNode(n, inputs.data(), OutputsOf(item, aside), links.dies_always, item.iteration->step,
+                           options_.trace);
+    return s.ok() || Fail(AtNode(s, n));
+  }
+
+  struct AsyncRun {
+    AsyncRun(const Inputs& in, const PlanNode& n, const PlanNodeLinks& links, Iteration& it)
+        : inputs(in), context(*n.info, inputs.data(), it.slots + n.output_begin, links.dies_always, it.step) {}
+    Inputs inputs;
+    KernelContext context;
+  };
+
+  bool RunAsync(const Ready& item, const Inputs& inputs) ABSL_LOCKS_EXCLUDED(mu_) {
+    const PlanNode& n = Node(item.node);
+    const PlanNodeLinks& links = Links(item.node);
+    auto run = std::make_unique<AsyncRun>(inputs, n, links, *item.iteration);
+    KernelContext& context = run->context;
+    {
+      absl::MutexLock lock(&mu_);
+      ++live_;
+    }
     const int64_t start = options_.trace ? TraceClockNanos() : 0;
-    links.async->ComputeAsync(context, [this, k, start, ctx = std::move(ctx)](Status s) {
-      const PlanNode& node = Node(k);
-      if (s.ok()) s = CheckOutputs(node, frame_);
+    links.async->ComputeAsync(context, [this, item, start, run = std::move(run)](Status s) {
+      const PlanNode& node = Node(item.node);
+      const Slot* outputs = item.iteration->slots + node.output_begin;
+      if (s.ok()) s = CheckOutputs(node, outputs);
       if (s.ok()) {
-        if (options_.trace) RecordNode(*options_.trace, node, frame_, start);
-        ClearDereferences(Links(k).dereferences, frame_);
-        Complete(k);
+        if (options_.trace) RecordNode(*options_.trace, node, outputs, start);
+        Garbage garbage;
+        absl::MutexLock lock(&mu_);
+        if (status_.ok()) {
+          ClearDereferences(Links(item.node).dereferences, item.iteration->slots);
+          Complete(item, nullptr);
+        }
+        // The callback may come from any thread, perhaps from inside another kernel: the work it made ready goes to the
+        // pool unless a runner is there to take it.
+        if (!ready_.empty() && runners_ == 0) StartRunner();
+        garbage = TakeGarbage();
       } else {
         Fail(AtNode(s, node));
       }
-      ResumeFromCallback();
       DropLive();
     });
+    return false;
   }
 
-  // A callback may come from any thread, perhaps from inside another kernel: the work it made ready goes to the pool
-  // unless a runner is there to take it.
-  void ResumeFromCallback() {
-    absl::MutexLock lock(&mu_);
-    if (!ready_.empty() && runners_ == 0) StartRunner();
-  }
+  // ---- What follows from a node ----
 
-  void Complete(int k) {
-    const PlanNode& n = Node(k);
-    completed_.fetch_add(1, std::memory_order_relaxed);
-    for (int slot : Links(k).reads) DropReader(slot);
-    for (int o = 0; o < n.num_outputs; ++o) {
-      const size_t slot = static_cast<size_t>(n.output_begin + o);
-      if (plan_.slot_readers()[slot] == 0) ClearSlot(frame_.slots[slot]);
+  void Complete(const Ready& item, Slot* aside) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
+    const PlanNode& n = Node(item.node);
+    const PlanNodeLinks& links = Links(item.node);
+    Iteration& it = *item.iteration;
+    NodeState& state = State(it, item.node);
+    state.is_done = true;
+    const bool merge = n.control == ControlOp::kMerge;
+    for (size_t i = 0; i < links.reads.size(); ++i) {
+      if (links.reads[i].is_constant || (merge && static_cast<int>(i) != state.merge_input)) continue;
+      DropReader(it, links.reads[i].slot);
     }
-    absl::InlinedVector<int, 8> now_ready;
-    for (int next : Links(k).successors) {
-      if (frame_.pending[static_cast<size_t>(next)].fetch_sub(1, std::memory_order_acq_rel) == 1) {
-        now_ready.push_back(next);
+    const bool is_dead = state.is_dead && !links.is_transfer && n.control != ControlOp::kTrigger;
+    switch (n.control) {
+      case ControlOp::kEnter: Enter(it, item.node, aside, is_dead); break;
+      case ControlOp::kExit: Exit(it, item.node, aside, is_dead); break;
+      case ControlOp::kNextIteration:
+        if (!is_dead) Advance(*it.run, it.number + 1, item.node, std::move(*aside));
+        break;
+      default: Spread(it, item.node, is_dead); break;
+    }
+    DropFrom(it);
+  }
+
+  void DropReader(Iteration& it, int slot) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
+    if (--it.readers[static_cast<size_t>(slot)] == 0) Clear(it.slots[slot]);
+  }
+
+  // Tells the successors of `k`, all in iteration `it`, that its outputs are there.
+  void Spread(Iteration& it, int k, bool is_dead) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
+    const PlanNode& n = Node(k);
+    const PlanNodeLinks& links = Links(k);
+    const bool constant = links.enters_constant;
+    for (const PlanEdge& e : links.successors) {
+      bool dead = is_dead;
+      if (!dead && e.output >= 0 && n.may_leave_dead) dead = IsEmpty(it.slots[n.output_begin + e.output]);
+      Arrive(it, e, dead, n.control == ControlOp::kEnter);
+    }
+    if (constant) return;
+    for (int o = 0; o < n.num_outputs; ++o) {
+      const int slot = n.output_begin + o;
+      if (it.readers[static_cast<size_t>(slot)] == 0) Clear(it.slots[slot]);
+    }
+  }
+
+  void Arrive(Iteration& it, const PlanEdge& e, bool is_dead, bool from_enter) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
+    NodeState& state = State(it, e.node);
+    if (Node(e.node).control != ControlOp::kMerge) {
+      state.is_dead |= is_dead;
+      if (--state.pending == 0) Queue(it, e.node);
+      return;
+    }
+    const PlanNodeLinks& links = Links(e.node);
+    if (e.input < 0) {
+      --state.pending;
+    } else if (is_dead) {
+      ++state.dead_data;
+      // Nothing follows a dead value around a loop: the back edge stays silent.
+      state.is_dead = state.merge_input < 0 && (from_enter || state.dead_data == links.num_data);
+    } else if (state.merge_input >= 0 || state.is_ready) {
+      if (!links.reads[static_cast<size_t>(e.input)].is_constant) {
+        DropReader(it, links.reads[static_cast<size_t>(e.input)].slot);  // too late
+      }
+    } else {
+      state.merge_input = e.input;
+      state.is_dead = false;
+    }
+    if (!state.is_ready && state.pending == 0 && (state.merge_input >= 0 || state.is_dead)) Queue(it, e.node);
+  }
+
+  // ---- Frames ----
+
+  LoopRun* NewRun(int frame, Iteration* parent) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
+    LoopRun& run = runs_.emplace_back();
+    run.frame = &plan_.frames()[static_cast<size_t>(frame)];
+    run.frame_index = frame;
+    run.parent = parent;
+    run.enters_missing = run.frame->num_enters;
+    run.constants.resize(static_cast<size_t>(run.frame->num_constants));
+    if (parent) {
+      run.id = FrameId(parent->run->id, parent->number, run.frame->name);
+      ++parent->live;
+    }
+    return &run;
+  }
+
+  LoopRun& RunOf(int frame, Iteration& parent) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
+    for (LoopRun& run : runs_) {
+      if (run.frame_index == frame && run.parent == &parent) return run;
+    }
+    LoopRun& run = *NewRun(frame, &parent);
+    Begin(run, nullptr);
+    return run;
+  }
+
+  // The next iteration. What is constant in the loop is there at once.
+  Iteration& Begin(LoopRun& run, Slot* slots) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
+    const PlanFrame& frame = *run.frame;
+    const int64_t number = run.iterations.empty() ? next_number_of_empty_ : run.iterations.back()->number + 1;
+    Iteration& it = *run.iterations.emplace_back(std::make_unique<Iteration>());
+    it.run = &run;
+    it.number = number;
+    it.serial = next_serial_++;
+    if (slots == nullptr) {
+      it.own_slots.resize(static_cast<size_t>(frame.num_slots));
+      slots = it.own_slots.data();
+    }
+    it.slots = slots;
+    it.readers = frame.slot_readers;
+    it.nodes.resize(frame.nodes.size());
+    for (size_t k = 0; k < frame.nodes.size(); ++k) it.nodes[k].pending = frame.pending[k];
+    it.step = step_;
+    it.step.frame = run.id;
+    it.step.iteration = number;
+    for (const LoopRun::ArrivedConstant& c : run.arrived) Spread(it, c.enter, c.is_dead);
+    return it;
+  }
+
+  void Enter(Iteration& from, int k, Slot* value, bool is_dead) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
+    const PlanNodeLinks& links = Links(k);
+    LoopRun& run = RunOf(links.output_frame, from);
+    --run.enters_missing;
+    const auto slot = static_cast<size_t>(Node(k).output_begin);
+    if (links.enters_constant) {
+      if (!is_dead) run.constants[slot] = std::move(*value);
+      run.arrived.push_back({k, is_dead});
+      for (const auto& it : run.iterations) Spread(*it, k, is_dead);
+    } else {
+      Iteration& first = *run.iterations.front();
+      if (!is_dead) first.slots[slot] = std::move(*value);
+      Spread(first, k, is_dead);
+    }
+    MaybeEnd(run);
+  }
+
+  void Exit(Iteration& it, int k, Slot* value, bool is_dead) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
+    LoopRun& run = *it.run;
+    if (is_dead) {
+      if (std::find(run.dead_exits.begin(), run.dead_exits.end(), k) == run.dead_exits.end()) run.dead_exits.push_back(k);
+      return;
+    }
+    std::erase(run.dead_exits, k);
+    run.parent->slots[Node(k).output_begin] = std::move(*value);
+    Spread(*run.parent, k, false);
+  }
+
+  // Value of NextIteration k, for iteration `number`.
+  void Advance(LoopRun& run, int64_t number, int k, Slot value) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
+    Iteration* to = run.Find(number);
+    if (to == nullptr) {
+      if (static_cast<int64_t>(run.iterations.size()) >= run.frame->parallel_iterations) {
+        run.waiting.push_back({k, std::move(value)});
+        return;
+      }
+      to = &Begin(run, nullptr);
+    }
+    to->slots[Node(k).output_begin] = std::move(value);
+    Spread(*to, k, false);
+  }
+
+  // ---- Ends ----
+
+  void DropFrom(Iteration& it) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
+    --it.live;
+    if (it.run->parent != nullptr) MaybeEnd(*it.run);
+  }
+
+  // Ends the iterations in which nothing can happen any more, and with the last one the frame.
+  void MaybeEnd(LoopRun& run) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
+    while (!run.iterations.empty() && run.iterations.front()->live == 0 && run.enters_missing == 0) {
+      const int64_t next = run.iterations.front()->number + 1;
+      garbage_.iterations.push_back(std::move(run.iterations.front()));
+      run.iterations.pop_front();
+      if (run.waiting.empty()) continue;
+      next_number_of_empty_ = next;
+      std::vector<LoopRun::WaitingValue> waiting = std::move(run.waiting);
+      run.waiting.clear();
+      Iteration& it = Begin(run, nullptr);
+      next_number_of_empty_ = 0;
+      for (LoopRun::WaitingValue& w : waiting) {
+        it.slots[Node(w.node).output_begin] = std::move(w.value);
+        Spread(it, w.node, false);
       }
     }
-    if (now_ready.empty()) return;
-    absl::MutexLock lock(&mu_);
-    for (int next : now_ready) Push(next);
+    if (!run.iterations.empty()) return;
+    Iteration& parent = *run.parent;
+    for (int k : run.dead_exits) Spread(parent, k, true);
+    const auto self = std::find_if(runs_.begin(), runs_.end(), [&run](const LoopRun& r) { return &r == &run; });
+    garbage_.runs.splice(garbage_.runs.end(), runs_, self);
+    DropFrom(parent);
   }
 
-  void DropReader(int slot) {
-    if (frame_.readers[static_cast<size_t>(slot)].fetch_sub(1, std::memory_order_acq_rel) == 1) {
-      ClearSlot(frame_.slots[static_cast<size_t>(slot)]);
-    }
-  }
-
-  void Fail(const Status& s) {
+  // Always false.
+  bool Fail(const Status& s) ABSL_LOCKS_EXCLUDED(mu_) {
+    bool first = false;
     {
       absl::MutexLock lock(&mu_);
-      if (status_.ok()) status_ = s;
+      first = status_.ok();
+      if (first) status_ = s;
     }
     // Others that wait in this step must not wait for what will never come.
-    if (!failed_.exchange(true, std::memory_order_acq_rel)) {
-      if (step_.rendezvous) step_.rendezvous->Abort(s);
-      if (step_.cancellation) step_.cancellation->Cancel();
-    }
+    if (!first) return false;
+    if (step_.rendezvous) step_.rendezvous->Abort(s);
+    if (step_.cancellation) step_.cancellation->Cancel();
+    return false;
   }
 
   void DropLive() {
-    if (live_.fetch_sub(1, std::memory_order_acq_rel) != 1) return;
     Status s;
     {
       absl::MutexLock lock(&mu_);
+      if (--live_ > 0) return;
       s = status_;
+      if (s.ok()) s = CheckComplete();
     }
-    if (s.ok() && completed_.load() != static_cast<int64_t>(plan_.nodes().size())) s = Stuck();
     auto done = std::move(done_);
     delete this;
     std::move(done)(s);
   }
 
-  Status Stuck() const {
+  // ---- Steps that cannot go on ----
+
+  Status CheckComplete() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
     std::vector<std::string> blocked;
-    const auto& nodes = plan_.nodes();
-    for (size_t k = 0; k < nodes.size() && blocked.size() < 10; ++k) {
-      const int32_t waits = frame_.pending[k].load();
-      if (waits > 0) blocked.push_back(absl::StrCat(nodes[k].info->name, " (waits for ", waits, " inputs)"));
+    bool complete = true;
+    for (const LoopRun& run : runs_) {
+      complete = complete && run.parent == nullptr;
+      for (const auto& it : run.iterations) {
+        for (size_t k = 0; k < it->nodes.size(); ++k) {
+          if (it->nodes[k].is_done) continue;
+          if (run.parent == nullptr) complete = false;
+          if (blocked.size() < 10) Describe(*it, run.frame->nodes[k], &blocked);
+        }
+      }
     }
+    if (complete) return absl::OkStatus();
     return Internal("the step cannot go on: nothing is runnable and nothing is outstanding; blocked: ",
-                    absl::StrJoin(blocked, ", "));
+                    absl::StrJoin(blocked, "; "));
   }
 
+  // "x (iteration 3 of loop 'while') waits for a, b".
+  void Describe(const Iteration& it, int k, std::vector<std::string>* out) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
+    std::vector<absl::string_view> missing;
+    for (size_t f = 0; f < plan_.nodes().size() && missing.size() < 5; ++f) {
+      const PlanNodeLinks& from = plan_.links(f);
+      const bool here = from.frame == it.run->frame_index && from.output_frame == from.frame;
+      if (here && it.nodes[static_cast<size_t>(from.position)].is_done) continue;
+      if (std::any_of(from.successors.begin(), from.successors.end(), [k](const PlanEdge& e) { return e.node == k; })) {
+        missing.push_back(plan_.nodes()[f].info->name);
+      }
+    }
+    out->push_back(absl::StrCat(Node(k).info->name,
+                                it.run->parent == nullptr ? "" : absl::StrCat(" (iteration ", it.number, " of loop '",
+                                                                              it.run->frame->name, "')"),
+                                " waits for ", absl::StrJoin(missing, ", ")));
+  }
+
+  NodeState& State(Iteration& it, int k) const { return it.nodes[static_cast<size_t>(Links(k).position)]; }
   const PlanNode& Node(int k) const { return plan_.nodes()[static_cast<size_t>(k)]; }
   const PlanNodeLinks& Links(int k) const { return plan_.links(static_cast<size_t>(k)); }
   ThreadPool& Pool() const { return plan_.nodes().front().info->device->thread_pool(); }
 
   const Plan& plan_;
-  Frame& frame_;
   StepContext& step_;
   const ExecutorOptions options_;
   absl::AnyInvocable<void(Status) &&> done_;
-  std::atomic<int64_t> live_{0};
-  std::atomic<int64_t> completed_{0};
-  std::atomic<bool> failed_{false};
+  Slot nothing_;  // the input of a node whose value is dead
   absl::Mutex mu_;
-  std::deque<int> ready_ ABSL_GUARDED_BY(mu_);  // ascending, so ties go by construction order
+  std::list<LoopRun> runs_ ABSL_GUARDED_BY(mu_);
+  LoopRun* root_ ABSL_GUARDED_BY(mu_) = nullptr;
+  std::deque<Ready> ready_ ABSL_GUARDED_BY(mu_);  // ascending
+  int64_t live_ ABSL_GUARDED_BY(mu_) = 0;
   int runners_ ABSL_GUARDED_BY(mu_) = 0;
+  int64_t next_serial_ ABSL_GUARDED_BY(mu_) = 0;
+  int64_t next_number_of_empty_ ABSL_GUARDED_BY(mu_) = 0;
+  Garbage garbage_ ABSL_GUARDED_BY(mu_);
   Status status_ ABSL_GUARDED_BY(mu_);
-  uint64_t random_;
+  uint64_t random_ ABSL_GUARDED_BY(mu_);
 };
 
 }  // namespace
 
 void RunByReadiness(const Plan& plan, Frame& frame, StepContext& step, const ExecutorOptions& options,
                     absl::AnyInvocable<void(Status) &&> done) {
-  if (!frame.pending) {
-    frame.pending = std::make_unique<std::atomic<int32_t>[]>(plan.nodes().size());
-    frame.readers = std::make_unique<std::atomic<int32_t>[]>(frame.slots.size());
-  }
   (new ReadyRun(plan, frame, step, options, std::move(done)))->Start();
 }
 

@@ -109,6 +109,7 @@ Status LocalWorker::Run(const PartitionRun& run) {
   if (plan->runs_by_readiness()) return Internal("a partition with asynchronous kernels was run inline");
   MR_ASSIGN_OR_RETURN(std::unique_ptr<Frame> frame, plan->AcquireFrame());
   Status s = FillArgs(*plan, run, *frame);
+  run.step->trace = run.trace;
   if (s.ok()) s = RunInOrder(*plan, *frame, *run.step, {.trace = run.trace});
   if (s.ok()) s = TakeRetvals(*plan, *frame, run.retvals);
   plan->ReleaseFrame(std::move(frame));
@@ -136,7 +137,17 @@ void LocalWorker::RunAsync(const PartitionRun& run, absl::AnyInvocable<void(Stat
     plan->ReleaseFrame(std::move(frame));
     std::move(done)(s);
   };
-  RunByReadiness(plan_ref, frame_ref, step, options, std::move(finish));
+  if (plan_ref.runs_by_readiness()) {
+    RunByReadiness(plan_ref, frame_ref, step, options, std::move(finish));
+  } else {
+    step.trace = run.trace;
+    const Status s = RunInOrder(plan_ref, frame_ref, step, options);
+    if (!s.ok()) {  // others must not wait for what this partition would have sent
+      if (step.rendezvous) step.rendezvous->Abort(s);
+      if (step.cancellation) step.cancellation->Cancel();
+    }
+    std::move(finish)(s);
+  }
 }
 
 StatusOr<std::vector<Tensor>> LocalWorker::Evaluate(const Node& node, const std::vector<Tensor>& inputs) {

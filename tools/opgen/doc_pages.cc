@@ -17,6 +17,8 @@ std::string GradientText(const OpDef& op) {
       return "Differentiable.";
     case GradientKind::kNotDifferentiable:
       return absl::StrCat("No gradient flows: ", op.gradient_reason);
+    case GradientKind::kStructural:
+      return "Differentiable, as part of the conditional or loop that it belongs to.";
     case GradientKind::kMissing:
       return absl::StrCat("Asking for its gradient is an error: ", op.gradient_reason);
     case GradientKind::kUndecided:

@@ -144,7 +144,6 @@ void RegisterArraySourceKernels(KernelRegistry& r) {
   }
   AddCheapFn(r, "RefIdentity", PassRef);
   AddCheapFn(r, "NoOp", DoNothing);
-  AddCheapFn(r, "ControlTrigger", DoNothing);
   r.Add<EnsureShapeKernel>({.op = "EnsureShape"});
   AddCheapFn(r, "Bitcast", Bitcast);
   AddCheapFn(r, "Shape", ShapeN);

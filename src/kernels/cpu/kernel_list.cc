@@ -16,6 +16,7 @@ void RegisterCpuKernels(KernelRegistry& registry) {
   RegisterRandomKernels(registry);
   RegisterIoKernels(registry);
   RegisterSummaryKernels(registry);
+  RegisterControlFlowKernels(registry);
   RegisterRuntimeKernels(registry);
   RegisterStackKernels(registry);
   RegisterTensorArrayKernels(registry);

@@ -18,6 +18,7 @@ void RegisterTrainingKernels(KernelRegistry& registry);
 void RegisterRandomKernels(KernelRegistry& registry);
 void RegisterIoKernels(KernelRegistry& registry);
 void RegisterSummaryKernels(KernelRegistry& registry);
+void RegisterControlFlowKernels(KernelRegistry& registry);
 void RegisterRuntimeKernels(KernelRegistry& registry);
 void RegisterStackKernels(KernelRegistry& registry);
 void RegisterTensorArrayKernels(KernelRegistry& registry);

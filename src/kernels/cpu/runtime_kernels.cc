@@ -5,42 +5,55 @@
 namespace millrace {
 namespace {
 
-Status KeyFromAttrs(const KernelInit& init, std::string* key) {
-  MR_ASSIGN_OR_RETURN(const std::string from, init.Attr<std::string>("send_device"));
-  MR_ASSIGN_OR_RETURN(const std::string to, init.Attr<std::string>("recv_device"));
-  MR_ASSIGN_OR_RETURN(const std::string name, init.Attr<std::string>("tensor_name"));
-  MR_ASSIGN_OR_RETURN(const int64_t incarnation, init.Attr<int64_t>("send_device_incarnation"));
-  *key = Rendezvous::Key(from, static_cast<uint64_t>(incarnation), to, name, 0, 0);
-  return absl::OkStatus();
-}
+// The rendezvous key of an edge; within a loop each iteration has its own.
+class EdgeKey {
+ public:
+  Status Init(const KernelInit& init) {
+    MR_ASSIGN_OR_RETURN(from_, init.Attr<std::string>("send_device"));
+    MR_ASSIGN_OR_RETURN(to_, init.Attr<std::string>("recv_device"));
+    MR_ASSIGN_OR_RETURN(name_, init.Attr<std::string>("tensor_name"));
+    MR_ASSIGN_OR_RETURN(const int64_t incarnation, init.Attr<int64_t>("send_device_incarnation"));
+    incarnation_ = static_cast<uint64_t>(incarnation);
+    outside_loops_ = Rendezvous::Key(from_, incarnation_, to_, name_, 0, 0);
+    return absl::OkStatus();
+  }
+  std::string In(const StepContext& step) const {
+    if (step.frame == 0 && step.iteration == 0) return outside_loops_;
+    return Rendezvous::Key(from_, incarnation_, to_, name_, step.frame, step.iteration);
+  }
+
+ private:
+  std::string from_, to_, name_, outside_loops_;
+  uint64_t incarnation_ = 0;
+};
 
 Status NoRendezvous() { return Internal("Send and Recv need a step with a rendezvous"); }
 
 class SendKernel : public Kernel {
  public:
-  Status Init(const KernelInit& init) override { return KeyFromAttrs(init, &key_); }
+  Status Init(const KernelInit& init) override { return key_.Init(init); }
   bool IsExpensive() const override { return false; }
   Status Compute(KernelContext& ctx) override {
     if (!ctx.step().rendezvous) return NoRendezvous();
-    return ctx.step().rendezvous->Send(key_, ctx.input(0), false);
+    return ctx.step().rendezvous->Send(key_.In(ctx.step()), ctx.input(0), ctx.is_dead(0));
   }
 
  private:
-  std::string key_;
+  EdgeKey key_;
 };
 
 class RecvKernel : public AsyncKernel {
  public:
   Status Init(const KernelInit& init) override {
     want_ = init.output_type(0);
-    return KeyFromAttrs(init, &key_);
+    return key_.Init(init);
   }
   bool IsExpensive() const override { return false; }
   void ComputeAsync(KernelContext& ctx, DoneCallback done) override {
     if (!ctx.step().rendezvous) return std::move(done)(NoRendezvous());
     ctx.step().rendezvous->RecvAsync(
-        key_, [&ctx, want = want_, done = std::move(done)](const Status& s, Tensor value, bool) mutable {
-          if (!s.ok()) return std::move(done)(s);
+        key_.In(ctx.step()), [&ctx, want = want_, done = std::move(done)](const Status& s, Tensor value, bool is_dead) mutable {
+          if (!s.ok() || is_dead) return std::move(done)(s);
           if (value.dtype() != want) {
             return std::move(done)(InvalidArgument("received ", DTypeName(value.dtype()), ", wants ", DTypeName(want)));
           }
@@ -50,7 +63,7 @@ class RecvKernel : public AsyncKernel {
   }
 
  private:
-  std::string key_;
+  EdgeKey key_;
   DType want_ = DType::kInvalid;
 };
 

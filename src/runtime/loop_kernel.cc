@@ -1,0 +1,300 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "runtime/loop_kernel.h"
+
+#include <algorithm>
+
+#include "absl/container/flat_hash_set.h"
+#include "runtime/node_run.h"
+
+namespace millrace {
+namespace {
+
+// A plan that runs once an iteration, in a frame that it keeps for the whole loop.
+class Segment {
+ public:
+  Segment(std::unique_ptr<Plan> plan, std::vector<LoopValue> args) : plan_(std::move(plan)), args_(std::move(args)) {
+    std::vector<int> slots;
+    for (int i = 0; i < plan_->num_retvals(); ++i) slots.push_back(plan_->retval_slot(i));
+    for (size_t i = 0; i < slots.size(); ++i) {
+      const bool last = std::find(slots.begin() + static_cast<std::ptrdiff_t>(i) + 1, slots.end(), slots[i]) == slots.end();
+      moves_.push_back(last && !plan_->lasts(slots[i]));
+    }
+  }
+
+  const Plan& plan() const { return *plan_; }
+  const std::vector<LoopValue>& args() const { return args_; }
+  Slot& ArgOf(Frame& frame, size_t i) const { return frame.slots[static_cast<size_t>(plan_->arg_slot(static_cast<int>(i)))]; }
+
+  void TakeRetval(Frame& frame, size_t i, Slot* to) const {
+    Slot& from = frame.slots[static_cast<size_t>(plan_->retval_slot(static_cast<int>(i)))];
+    if (from.ref) {
+      to->tensor = from.ref->ReadOrEmpty();
+    } else if (moves_[i]) {
+      to->tensor = std::move(from.tensor);
+    } else {
+      to->tensor = from.tensor;
+    }
+  }
+
+ private:
+  std::unique_ptr<Plan> plan_;
+  std::vector<LoopValue> args_;
+  std::vector<bool> moves_;  // per retval: its slot is read by nobody after it
+};
+
+// Gives the frame back whatever happens.
+class HeldFrame {
+ public:
+  HeldFrame(const Plan& plan, std::unique_ptr<Frame> frame) : plan_(plan), frame_(std::move(frame)) {}
+  ~HeldFrame() { plan_.ReleaseFrame(std::move(frame_)); }
+  HeldFrame(const HeldFrame&) = delete;
+  HeldFrame& operator=(const HeldFrame&) = delete;
+  Frame& operator*() { return *frame_; }
+
+ private:
+  const Plan& plan_;
+  std::unique_ptr<Frame> frame_;
+};
+
+class LoopKernel : public Kernel {
+ public:
+  LoopKernel(const LoopRegion& region, Segment predicate, Segment body)
+      : name_(region.name),
+        num_variables_(region.variables.size()),
+        results_(region.results),
+        predicate_(std::move(predicate)),
+        body_(std::move(body)) {}
+
+  // Inputs: the variables' first values, then the invariants.
+  Status Compute(KernelContext& ctx) override {
+    MR_ASSIGN_OR_RETURN(std::unique_ptr<Frame> p, predicate_.plan().AcquireFrame());
+    HeldFrame predicate_frame(predicate_.plan(), std::move(p));
+    MR_ASSIGN_OR_RETURN(std::unique_ptr<Frame> b, body_.plan().AcquireFrame());
+    HeldFrame body_frame(body_.plan(), std::move(b));
+    absl::InlinedVector<Slot, 8> variables(num_variables_), computed(static_cast<size_t>(predicate_.plan().num_retvals() - 1));
+    for (size_t i = 0; i < num_variables_; ++i) variables[i].tensor = ctx.input(static_cast<int>(i));
+    SetInvariants(ctx, predicate_, *predicate_frame);
+    SetInvariants(ctx, body_, *body_frame);
+    StepContext& step = ctx.step();
+    const ExecutorOptions options{.trace = step.trace};
+    for (int64_t iteration = 0;; ++iteration) {
+      SetArgs(predicate_, *predicate_frame, variables, computed, /*last=*/false);
+      MR_RETURN_IF_ERROR(RunInOrder(predicate_.plan(), *predicate_frame, step, options));
+      Slot pred;
+      predicate_.TakeRetval(*predicate_frame, 0, &pred);
+      MR_ASSIGN_OR_RETURN(const bool goes_on, Truth(pred.tensor));
+      for (size_t i = 0; i < computed.size(); ++i) predicate_.TakeRetval(*predicate_frame, i + 1, &computed[i]);
+      if (!goes_on) break;
+      SetArgs(body_, *body_frame, variables, computed, /*last=*/true);
+      MR_RETURN_IF_ERROR(RunInOrder(body_.plan(), *body_frame, step, options));
+      for (size_t i = 0; i < num_variables_; ++i) {
+        body_.TakeRetval(*body_frame, i, &variables[i]);
+        if (!variables[i].tensor.IsInitialized()) {
+          return InvalidArgument("variable ", i, " of loop '", name_, "' has no value after iteration ", iteration,
+                                 ": it lies on a branch that was not taken");
+        }
+      }
+    }
+    for (size_t i = 0; i < results_.size(); ++i) {
+      const size_t at = static_cast<size_t>(results_[i].index);
+      switch (results_[i].kind) {
+        case LoopValue::Kind::kVariable: ctx.set_output(static_cast<int>(i), variables[at].tensor); break;
+        case LoopValue::Kind::kComputed: ctx.set_output(static_cast<int>(i), computed[at].tensor); break;
+        case LoopValue::Kind::kInvariant:
+          ctx.set_output(static_cast<int>(i), ctx.input(static_cast<int>(num_variables_ + at)));
+          break;
+      }
+    }
+    return absl::OkStatus();
+  }
+
+ private:
+  StatusOr<bool> Truth(const Tensor& pred) const {
+    if (pred.IsInitialized() && pred.dtype() == DType::kBool && pred.num_elements() == 1) return *pred.data<bool>();
+    return InvalidArgument("the predicate of loop '", name_, "' must be a scalar bool, but it is ",
+                           pred.IsInitialized() ? absl::StrCat(DTypeName(pred.dtype()), pred.shape().ToString()) : "dead");
+  }
+
+  // Arguments that do not change have slots that last as long as the frame is held.
+  void SetInvariants(const KernelContext& ctx, const Segment& segment, Frame& frame) const {
+    for (size_t i = 0; i < segment.args().size(); ++i) {
+      const LoopValue& v = segment.args()[i];
+      if (v.kind == LoopValue::Kind::kInvariant) {
+        segment.ArgOf(frame, i).tensor = ctx.input(static_cast<int>(num_variables_) + v.index);
+      }
+    }
+  }
+
+  template <typename Slots>
+  void SetArgs(const Segment& segment, Frame& frame, Slots& variables, Slots& computed, bool last) const {
+    for (size_t i = 0; i < segment.args().size(); ++i) {
+      const LoopValue& v = segment.args()[i];
+      if (v.kind == LoopValue::Kind::kInvariant) continue;
+      Slot& from = (v.kind == LoopValue::Kind::kVariable ? variables : computed)[static_cast<size_t>(v.index)];
+      Slot& to = segment.ArgOf(frame, i);
+      if (last) {
+        to.tensor = std::move(from.tensor);  // each value is one argument at most, and comes back or is computed anew
+      } else {
+        to.tensor = from.tensor;
+      }
+    }
+  }
+
+  const std::string name_;
+  const size_t num_variables_;
+  const std::vector<LoopValue> results_;
+  const Segment predicate_, body_;
+};
+
+// Rewrites a copy of the graph, loop by loop.
+class LoopCollapser {
+ public:
+  LoopCollapser(const Graph& graph, const Plan::Options& options) : source_(graph), options_(options) {
+    options_.make_kernel = [this, make = options.make_kernel](const Node& n) -> StatusOr<std::shared_ptr<Kernel>> {
+      auto it = by_name_.find(n.name());
+      if (it != by_name_.end()) return it->second;
+      return make(n);
+    };
+  }
+
+  StatusOr<CollapsedGraph> Run() {
+    CollapsedGraph result;
+    const bool has_loops = std::any_of(source_.nodes().begin(), source_.nodes().end(), [](const Node* n) {
+      return n->control_op() == ControlOp::kLoopCond;
+    });
+    if (!has_loops) return result;
+    MR_RETURN_IF_ERROR(CopyGraph());
+    for (;;) {
+      MR_ASSIGN_OR_RETURN(const bool more, CollapseOne());
+      if (!more) break;
+    }
+    if (by_name_.empty()) return result;
+    for (Node* n : graph_->nodes()) {
+      if (auto it = by_name_.find(n->name()); it != by_name_.end()) result.kernels.emplace(n, it->second);
+    }
+    result.graph = std::move(graph_);
+    return result;
+  }
+
+ private:
+  Status CopyGraph() {
+    graph_ = std::make_unique<Graph>(&source_.registry());
+    MR_ASSIGN_OR_RETURN(const std::vector<Node*> order, TopologicalOrder(source_));
+    absl::flat_hash_map<const Node*, Node*> copies;
+    for (const Node* n : order) {
+      std::vector<Output> inputs;
+      for (const Output& o : n->inputs()) {
+        auto it = copies.find(o.node);
+        inputs.push_back(it == copies.end() ? Output() : Output{it->second, o.index});  // a back edge comes below
+      }
+      std::vector<Node*> controls;
+      for (const Node* c : n->control_inputs()) controls.push_back(copies.at(c));
+      MR_ASSIGN_OR_RETURN(copies[n], graph_->CopyNode(*n, inputs, controls));
+    }
+    for (const Node* n : order) {
+      for (int i = 0; i < n->num_inputs(); ++i) {
+        Node* copy = copies.at(n);
+        if (!copy->input(i)) {
+          MR_RETURN_IF_ERROR(graph_->SetInput(copy, i, {copies.at(n->input(i).node), n->input(i).index}));
+        }
+      }
+    }
+    return absl::OkStatus();
+  }
+
+  // One innermost loop that has not been refused yet; false when there is none.
+  StatusOr<bool> CollapseOne() {
+    MR_ASSIGN_OR_RETURN(const std::vector<Node*> order, TopologicalOrder(*graph_));
+    MR_ASSIGN_OR_RETURN(const FrameTree tree, FrameTree::Of(order, graph_->num_node_ids()));
+    std::vector<bool> has_children(tree.frames().size(), false);
+    for (const LoopFrame& f : tree.frames()) {
+      if (f.parent >= 0) has_children[static_cast<size_t>(f.parent)] = true;
+    }
+    for (size_t f = 1; f < tree.frames().size(); ++f) {
+      if (has_children[f] || refused_.contains(tree.frames()[f].name)) continue;
+      MR_ASSIGN_OR_RETURN(std::unique_ptr<LoopRegion> region,
+                          FindLoopRegion(order, tree, static_cast<int>(f), graph_->registry()));
+      if (region) {
+        MR_ASSIGN_OR_RETURN(std::shared_ptr<Kernel> kernel, Compile(*region));
+        if (kernel) {
+          MR_RETURN_IF_ERROR(Replace(*region, std::move(kernel)));
+          return true;
+        }
+      }
+      refused_.insert(tree.frames()[f].name);
+    }
+    return false;
+  }
+
+  // Null when a part has to wait for something.
+  StatusOr<std::shared_ptr<Kernel>> Compile(LoopRegion& region) {
+    const auto compile = [&](const Graph& graph, const std::vector<LoopValue>& args) {
+      Plan::Options options = options_;
+      options.lasting_args.clear();
+      for (size_t i = 0; i < args.size(); ++i) {
+        if (args[i].kind == LoopValue::Kind::kInvariant) options.lasting_args.push_back(static_cast<int>(i));
+      }
+      return Plan::Compile(graph, options);
+    };
+    MR_ASSIGN_OR_RETURN(std::unique_ptr<Plan> predicate, compile(*region.predicate, region.predicate_args));
+    MR_ASSIGN_OR_RETURN(std::unique_ptr<Plan> body, compile(*region.body, region.body_args));
+    if (predicate->runs_by_readiness() || body->runs_by_readiness()) return std::shared_ptr<Kernel>();
+    return std::make_shared<LoopKernel>(region, Segment(std::move(predicate), region.predicate_args),
+                                        Segment(std::move(body), region.body_args));
+  }
+
+  Status Replace(const LoopRegion& region, std::shared_ptr<Kernel> kernel) {
+    NodeSpec spec;
+    spec.op = "_Loop";
+    do {
+      spec.name = absl::StrCat("_loop_", serial_++);
+    } while (graph_->Find(spec.name) != nullptr);
+    std::vector<DType> in, out;
+    for (const std::vector<Output>* list : {&region.variables, &region.invariants}) {
+      for (const Output& o : *list) {
+        spec.inputs.push_back(o);
+        in.push_back(BaseType(o.dtype()));
+      }
+    }
+    for (const Node* exit : region.exits) out.push_back(BaseType(exit->output_type(0)));
+    spec.attrs["Tin"] = in;
+    spec.attrs["Tout"] = out;
+    spec.control_inputs = region.waits_for;
+    if (!region.nodes.empty()) spec.location = region.nodes.front()->location();
+    MR_ASSIGN_OR_RETURN(Node * loop, graph_->AddNode(std::move(spec)));
+    loop->set_assigned_device(region.nodes.front()->assigned_device());
+    for (size_t i = 0; i < region.exits.size(); ++i) {
+      Node* exit = region.exits[i];
+      loop->set_shape(static_cast<int>(i), exit->shape(0));
+      MR_RETURN_IF_ERROR(graph_->ReplaceUses(exit->output(0), loop->output(static_cast<int>(i))));
+      const std::vector<Node*> waiting = exit->control_outputs();
+      for (Node* to : waiting) graph_->AddControlEdge(loop, to);
+    }
+    by_name_[loop->name()] = std::move(kernel);
+    // Readers go first, once nobody reads around the loop.
+    for (Node* n : region.nodes) {
+      for (int i = 0; i < n->num_inputs(); ++i) {
+        if (IsBackEdge(n->input(i).node->control_op(), n->control_op())) {
+          MR_RETURN_IF_ERROR(graph_->SetInput(n, i, n->input(0)));
+        }
+      }
+    }
+    for (auto n = region.nodes.rbegin(); n != region.nodes.rend(); ++n) graph_->RemoveNode(*n);
+    return absl::OkStatus();
+  }
+
+  const Graph& source_;
+  Plan::Options options_;
+  std::unique_ptr<Graph> graph_;
+  absl::flat_hash_map<std::string, std::shared_ptr<Kernel>> by_name_;
+  absl::flat_hash_set<std::string> refused_;
+  int serial_ = 0;
+};
+
+}  // namespace
+
+StatusOr<CollapsedGraph> CollapseLoops(const Graph& graph, const Plan::Options& options) {
+  return LoopCollapser(graph, options).Run();
+}
+
+}  // namespace millrace

@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+// Finds loops that can run as straight lines: one predicate, decided from the loop's variables; a body behind the
+// Switches that it decides; nothing that waits. Such a loop is replaced by one `_Loop` node, whose kernel runs two plans
+// in turn, for the predicate and for the body. Innermost loops go first, so nests of loops go too.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "graph/frame_tree.h"
+
+namespace millrace {
+
+// Where a value comes from at the beginning of an iteration.
+struct LoopValue {
+  enum class Kind : uint8_t {
+    kVariable,   // changes from iteration to iteration
+    kInvariant,  // came from outside
+    kComputed,   // by the predicate's plan in this iteration
+  };
+  Kind kind = Kind::kVariable;
+  int index = 0;
+  bool operator==(const LoopValue&) const = default;
+};
+
+struct LoopRegion {
+  std::string name;                // of the frame
+  std::vector<Output> variables;   // initial values, outside of the loop
+  std::vector<Output> invariants;  // outside of the loop
+  // _Arg i of `predicate` is predicate_args[i]; _Retval 0 is the predicate, the rest are the kComputed values. _Arg i of
+  // `body` is body_args[i], _Retval i the next value of variable i.
+  std::unique_ptr<Graph> predicate, body;
+  std::vector<LoopValue> predicate_args, body_args;
+  std::vector<Node*> exits;        // of the graph that holds the loop
+  std::vector<LoopValue> results;  // what each exit passes on
+  std::vector<Node*> nodes;        // all nodes of the frame, the Enters included
+  std::vector<Node*> waits_for;    // control inputs of the Enters
+};
+
+// Null when frame `frame`, which has no child frames, does not have this form.
+StatusOr<std::unique_ptr<LoopRegion>> FindLoopRegion(const std::vector<Node*>& order, const FrameTree& tree, int frame,
+                                                     const OpRegistry& registry);
+
+}  // namespace millrace

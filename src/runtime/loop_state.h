@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+// The state of loops in a step that runs by readiness: a frame for each time a loop is entered, and in it the iterations
+// that are under way. Frame 0 with its one iteration is what is outside of all loops.
+#pragma once
+
+#include <deque>
+#include <memory>
+#include <vector>
+
+#include "runtime/plan.h"
+
+namespace millrace {
+
+struct LoopRun;
+
+// What has arrived at a node in one iteration.
+struct NodeState {
+  int32_t pending = 0;
+  int32_t dead_data = 0;
+  int32_t merge_input = -1;  // of a merge: the first live input
+  bool is_dead = false;      // anything dead has arrived; at a merge: nothing live can come any more
+  bool is_ready = false;     // has been queued
+  bool is_done = false;
+};
+
+struct Iteration {
+  LoopRun* run = nullptr;
+  int64_t number = 0;
+  int64_t serial = 0;      // in the order of their beginning, over all loops of the step
+  int64_t live = 0;        // nodes queued or running, and loops under way that were entered from here
+  Slot* slots = nullptr;   // those of the step's Frame, or own_slots
+  std::vector<Slot> own_slots;
+  std::vector<int32_t> readers;
+  std::vector<NodeState> nodes;
+  StepContext step;        // with the frame and iteration of this one
+};
+
+struct LoopRun {
+  const PlanFrame* frame = nullptr;
+  int frame_index = 0;
+  uint64_t id = 0;               // the same in every partition of the step
+  Iteration* parent = nullptr;   // null: frame 0
+  int enters_missing = 0;
+  std::vector<Slot> constants;
+  struct ArrivedConstant {
+    int enter;  // node
+    bool is_dead;
+  };
+  std::vector<ArrivedConstant> arrived;
+  std::deque<std::unique_ptr<Iteration>> iterations;  // consecutive numbers
+  struct WaitingValue {
+    int node;  // the NextIteration
+    Slot value;
+  };
+  std::vector<WaitingValue> waiting;  // for the iteration after the last, which may not begin yet
+  std::vector<int> dead_exits;        // nodes; those among them that are live in a later iteration are taken off
+
+  Iteration* Find(int64_t number) const {
+    if (iterations.empty() || number < iterations.front()->number) return nullptr;
+    const auto offset = static_cast<size_t>(number - iterations.front()->number);
+    return offset < iterations.size() ? iterations[offset].get() : nullptr;
+  }
+};
+
+}  // namespace millrace

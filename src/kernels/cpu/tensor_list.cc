@@ -124,9 +124,10 @@ StatusOr<PartialShape> ElementShapeFrom(const Tensor& t) {
   return PartialShape::Make(dims);
 }
 
-StatusOr<Shape> CommonShape(absl::Span<const Tensor> items, const PartialShape& shape) {
+StatusOr<Shape> CommonShape(int64_t n, ItemFn item, const PartialShape& shape) {
   PartialShape common = shape;
-  for (const Tensor& t : items) {
+  for (int64_t i = 0; i < n; ++i) {
+    const Tensor& t = item(i);
     if (!t.IsInitialized()) continue;
     if (common.IsFullyDefined() && common.IsCompatibleWith(t.shape())) continue;
     auto merged = common.Merge(t.shape());
@@ -143,17 +144,10 @@ StatusOr<Shape> CommonShape(absl::Span<const Tensor> items, const PartialShape& 
   return common.ToShape();
 }
 
-Status FillMissing(KernelContext& ctx, DType dtype, const Shape& shape, std::vector<Tensor>* items) {
-  Tensor zeros;
-  for (Tensor& t : *items) {
-    if (t.IsInitialized()) continue;
-    if (!zeros.IsInitialized()) {
-      MR_ASSIGN_OR_RETURN(zeros, ctx.AllocateTemp(dtype, shape));
-      if (IsPlain(dtype) && zeros.TotalBytes() > 0) std::memset(zeros.mutable_raw(), 0, zeros.TotalBytes());
-    }
-    t = zeros;
-  }
-  return absl::OkStatus();
+StatusOr<Tensor> ZeroTensor(KernelContext& ctx, DType dtype, const Shape& shape) {
+  MR_ASSIGN_OR_RETURN(Tensor zeros, ctx.AllocateTemp(dtype, shape));
+  if (IsPlain(dtype) && zeros.TotalBytes() > 0) std::memset(zeros.mutable_raw(), 0, zeros.TotalBytes());
+  return zeros;
 }
 
 }  // namespace millrace

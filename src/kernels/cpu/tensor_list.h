@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/functional/function_ref.h"
 #include "kernel/kernel_registry.h"
 #include "kernels/cpu/chunked_vector.h"
 
@@ -62,10 +63,11 @@ Status OutputList(KernelContext& ctx, int o, RefPtr<TensorList> list);
 // A vector of dimensions, of which negative ones are unknown, or a scalar -1 for unknown rank.
 StatusOr<PartialShape> ElementShapeFrom(const Tensor& t);
 
-// The shape that all of `items` and `shape` agree on; InvalidArgument when they do not, or when it is not known.
-StatusOr<Shape> CommonShape(absl::Span<const Tensor> items, const PartialShape& shape);
-// Zeros in place of the uninitialised ones.
-Status FillMissing(KernelContext& ctx, DType dtype, const Shape& shape, std::vector<Tensor>* items);
+// Elements by position, without copies; an uninitialised one is missing.
+using ItemFn = absl::FunctionRef<const Tensor&(int64_t)>;
+// The shape that the first n items and `shape` agree on; InvalidArgument when they do not, or when it is not known.
+StatusOr<Shape> CommonShape(int64_t n, ItemFn item, const PartialShape& shape);
+StatusOr<Tensor> ZeroTensor(KernelContext& ctx, DType dtype, const Shape& shape);
 
 // Zeros of the elements, and sums of elements; an empty variant is a zero.
 StatusOr<Variant> ZerosLikeVariant(const Variant& v);

@@ -52,14 +52,9 @@ StatusOr<Tensor> ZerosFor(KernelContext& ctx, const TensorList& list, const Tens
     return InvalidArgument("Incompatible shapes: the list's elements have ", list.shape().ToString(),
                            ", the node wants ", shape.ToString());
   }
-  std::vector<Tensor> items;
-  if (!merged->IsFullyDefined()) {
-    for (int64_t i = 0; i < list.size(); ++i) items.push_back(list[i]);
-  }
-  MR_ASSIGN_OR_RETURN(const Shape known, CommonShape(items, *merged));
-  std::vector<Tensor> zeros(1);
-  MR_RETURN_IF_ERROR(FillMissing(ctx, list.dtype(), known, &zeros));
-  return std::move(zeros[0]);
+  const int64_t n = merged->IsFullyDefined() ? 0 : list.size();
+  MR_ASSIGN_OR_RETURN(const Shape known, CommonShape(n, [&](int64_t i) -> const Tensor& { return list[i]; }, *merged));
+  return ZeroTensor(ctx, list.dtype(), known);
 }
 
 Status PopBack(KernelContext& ctx) {

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // CPU kernels: a tensor from the elements of a list, and a list of the parts of a tensor.
 #include <algorithm>
+#include <cstring>
 
 #include "base/checked.h"
 #include "kernels/cpu/array_kernels.h"
-#include "kernels/cpu/tensor_array.h"
+#include "kernels/cpu/strided_copy.h"
 #include "kernels/cpu/tensor_list.h"
 
 namespace millrace {
@@ -19,15 +20,38 @@ StatusOr<PartialShape> MergedShape(const PartialShape& a, const PartialShape& b)
   return merged;
 }
 
-// Output 0: `items` along a new first dimension.
-Status StackItems(KernelContext& ctx, const TensorList& list, std::vector<Tensor> items, const Tensor& node_shape) {
+// Copies items into `out` from start(i) on; zeros where one is missing.
+void JoinItems(const KernelContext& ctx, int64_t n, ItemFn item, absl::FunctionRef<int64_t(int64_t)> start,
+               Tensor* out) {
+  if (n == 0 || out->num_elements() == 0) return;
+  const DType dtype = out->dtype();
+  const RunFn copy = RunFunctions(dtype).copy;
+  const int64_t bytes = static_cast<int64_t>(DTypeSize(dtype));
+  const double cost = 10 + static_cast<double>(out->TotalBytes()) / static_cast<double>(n) / 8;
+  ctx.ParallelFor(n, cost, [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) {
+      const Tensor& t = item(i);
+      const int64_t length = start(i + 1) - start(i);
+      if (length == 0) continue;
+      void* const at = ElementAt(out->mutable_raw(), dtype, start(i));
+      if (t.IsInitialized()) {
+        copy(at, t.raw(), length);
+      } else if (IsPlain(dtype)) {  // objects are empty from the start
+        std::memset(at, 0, static_cast<size_t>(length * bytes));
+      }
+    }
+  });
+}
+
+// Output 0: n items along a new first dimension.
+Status StackItems(KernelContext& ctx, const TensorList& list, int64_t n, ItemFn item, const Tensor& node_shape) {
   MR_ASSIGN_OR_RETURN(PartialShape shape, ElementShapeFrom(node_shape));
   MR_ASSIGN_OR_RETURN(shape, MergedShape(list.shape(), shape));
-  MR_ASSIGN_OR_RETURN(const Shape element, CommonShape(items, shape));
-  MR_ASSIGN_OR_RETURN(const Shape whole, element.WithInserted(0, static_cast<int64_t>(items.size())));
+  MR_ASSIGN_OR_RETURN(const Shape element, CommonShape(n, item, shape));
+  MR_ASSIGN_OR_RETURN(const Shape whole, element.WithInserted(0, n));
   MR_ASSIGN_OR_RETURN(Tensor * out, ctx.AllocateOutput(0, whole));
-  MR_RETURN_IF_ERROR(FillMissing(ctx, list.dtype(), element, &items));
-  JoinInto(ctx, items, out);
+  const int64_t size = element.num_elements();
+  JoinItems(ctx, n, item, [size](int64_t i) { return i * size; }, out);
   return absl::OkStatus();
 }
 
@@ -43,9 +67,7 @@ class StackKernel : public Kernel {
       return InvalidArgument("Operation expected a list with ", size_, " elements but got a list with ", list->size(),
                              " elements.");
     }
-    std::vector<Tensor> items(static_cast<size_t>(list->size()));
-    for (int64_t i = 0; i < list->size(); ++i) items[static_cast<size_t>(i)] = (*list)[i];
-    return StackItems(ctx, *list, std::move(items), ctx.input(1));
+    return StackItems(ctx, *list, list->size(), [&](int64_t i) -> const Tensor& { return (*list)[i]; }, ctx.input(1));
   }
 
  private:
@@ -55,15 +77,13 @@ class StackKernel : public Kernel {
 Status GatherItems(KernelContext& ctx) {
   MR_ASSIGN_OR_RETURN(const TensorList* list, ListFromInput(ctx, 0, ctx.output_dtype(0)));
   MR_ASSIGN_OR_RETURN(const std::vector<int64_t> indices, ctx.input(1).IntValues());
-  std::vector<Tensor> items;
-  items.reserve(indices.size());
   for (int64_t i : indices) {
     if (i < 0 || i >= list->size()) {
       return InvalidArgument("Trying to gather element ", i, " in a list with ", list->size(), " elements.");
     }
-    items.push_back((*list)[i]);
   }
-  return StackItems(ctx, *list, std::move(items), ctx.input(2));
+  const auto item = [&](int64_t i) -> const Tensor& { return (*list)[indices[static_cast<size_t>(i)]]; };
+  return StackItems(ctx, *list, static_cast<int64_t>(indices.size()), item, ctx.input(2));
 }
 
 Status CheckRows(const Tensor& t) {
@@ -159,26 +179,31 @@ class ConcatKernel : public Kernel {
 
   Status Compute(KernelContext& ctx) override {
     MR_ASSIGN_OR_RETURN(const TensorList* list, ListFromInput(ctx, 0, ctx.output_dtype(0)));
-    std::vector<Tensor> items(static_cast<size_t>(list->size()));
-    for (int64_t i = 0; i < list->size(); ++i) items[static_cast<size_t>(i)] = (*list)[i];
-    MR_ASSIGN_OR_RETURN(const Shape rest, RestOfItems(ctx, *list, items));
-    MR_ASSIGN_OR_RETURN(Tensor * lengths, ctx.AllocateOutput(1, Shape::Vector(list->size())));
-    int64_t total = 0;
-    for (size_t i = 0; i < items.size(); ++i) {
-      if (!items[i].IsInitialized()) {
-        MR_ASSIGN_OR_RETURN(items[i], Missing(ctx, static_cast<int64_t>(i), rest));
+    const int64_t n = list->size();
+    MR_ASSIGN_OR_RETURN(const Shape rest, RestOfItems(ctx, *list));
+    MR_ASSIGN_OR_RETURN(Tensor * lengths, ctx.AllocateOutput(1, Shape::Vector(n)));
+    std::vector<int64_t> rows(static_cast<size_t>(n) + 1, 0);  // where each element begins
+    for (int64_t i = 0; i < n; ++i) {
+      int64_t length;
+      if ((*list)[i].IsInitialized()) {
+        length = (*list)[i].dim(0);
+      } else {
+        MR_ASSIGN_OR_RETURN(length, MissingLength(ctx, i));
       }
-      lengths->mutable_data<int64_t>()[i] = items[i].dim(0);
-      if (!CheckedAdd(total, items[i].dim(0), &total)) return InvalidArgument("the concatenated dimension overflows");
+      lengths->mutable_data<int64_t>()[i] = length;
+      const size_t k = static_cast<size_t>(i);
+      if (!CheckedAdd(rows[k], length, &rows[k + 1])) return InvalidArgument("the concatenated dimension overflows");
     }
-    MR_ASSIGN_OR_RETURN(const Shape whole, rest.WithInserted(0, total));
+    MR_ASSIGN_OR_RETURN(const Shape whole, rest.WithInserted(0, rows.back()));
     MR_ASSIGN_OR_RETURN(Tensor * out, ctx.AllocateOutput(0, whole));
-    JoinInto(ctx, items, out);
+    const int64_t row = rest.num_elements();
+    JoinItems(ctx, n, [&](int64_t i) -> const Tensor& { return (*list)[i]; },
+              [&](int64_t i) { return rows[static_cast<size_t>(i)] * row; }, out);
     return absl::OkStatus();
   }
 
  private:
-  StatusOr<Shape> RestOfItems(KernelContext& ctx, const TensorList& list, absl::Span<const Tensor> items) const {
+  StatusOr<Shape> RestOfItems(KernelContext& ctx, const TensorList& list) const {
     PartialShape shape = shape_;
     if (ctx.num_inputs() > 1) {
       MR_ASSIGN_OR_RETURN(shape, ElementShapeFrom(ctx.input(1)));
@@ -186,7 +211,8 @@ class ConcatKernel : public Kernel {
     MR_ASSIGN_OR_RETURN(PartialShape rest, RestOf(shape, "Concat"));
     MR_ASSIGN_OR_RETURN(const PartialShape of_list, RestOf(list.shape(), "Concat"));
     MR_ASSIGN_OR_RETURN(rest, MergedShape(of_list, rest));
-    for (const Tensor& t : items) {
+    for (int64_t i = 0; i < list.size(); ++i) {
+      const Tensor& t = list[i];
       if (!t.IsInitialized()) continue;
       if (t.rank() == 0) return InvalidArgument("Concat saw a scalar shape but requires at least vectors.");
       MR_ASSIGN_OR_RETURN(rest, MergedShape(t.shape().WithoutDim(0), rest));
@@ -198,7 +224,7 @@ class ConcatKernel : public Kernel {
     return rest.ToShape();
   }
 
-  static StatusOr<Tensor> Missing(KernelContext& ctx, int64_t i, const Shape& rest) {
+  static StatusOr<int64_t> MissingLength(KernelContext& ctx, int64_t i) {
     if (ctx.num_inputs() < 3) {
       return InvalidArgument("Concating lists with uninitialized tensors is not supported in this version of "
                              "TensorListConcat. Consider updating your GraphDef to run the newer version.");
@@ -208,10 +234,9 @@ class ConcatKernel : public Kernel {
       return InvalidArgument("List contains uninitialized tensor at index ", i, " but leading_dims has only ",
                              lengths.size(), " elements.");
     }
-    MR_ASSIGN_OR_RETURN(const Shape shape, rest.WithInserted(0, lengths[static_cast<size_t>(i)]));
-    std::vector<Tensor> zeros(1);
-    MR_RETURN_IF_ERROR(FillMissing(ctx, ctx.output_dtype(0), shape, &zeros));
-    return std::move(zeros[0]);
+    const int64_t length = lengths[static_cast<size_t>(i)];
+    if (length < 0) return InvalidArgument("leading_dims[", i, "] is ", length);
+    return length;
   }
 
   PartialShape shape_;

@@ -47,6 +47,19 @@ TEST_F(UpdateOrderTest, AnUpdateMovesBehindItsGradient) {
   EXPECT_LT(Place(again, second), Place(again, late.node));
 }
 
+TEST_F(UpdateOrderTest, ALateReadHoldsUpNoUpdate) {
+  const ClientVariable v = *AddVariable(b_, "v", b_.Scalar(1.0f));
+  const ClientVariable rate = *AddVariable(b_, "rate", b_.Scalar(0.1f));
+  const Output gradient = b_.Neg(b_.Scalar(3.0f));
+  const Output unrelated = b_.Op("Exp", {b_.Op("Exp", {b_.Scalar(2.0f)})});
+  const Output late_rate = b_.Op("Identity", {rate.ref});
+  Node* update = b_.OpNode("ApplyGradientDescent", {v.ref, late_rate, gradient});
+  Node* change = b_.OpNode("AssignAdd", {rate.ref, b_.Scalar(1.0f)});
+  const std::vector<Node*> order = Moved();
+  EXPECT_LT(Place(order, update), Place(order, unrelated.node));
+  EXPECT_LT(Place(order, late_rate.node), Place(order, change));
+}
+
 TEST_F(UpdateOrderTest, ReadersOfTheOldValueStayBefore) {
   const ClientVariable v = *AddVariable(b_, "v", b_.Scalar(1.0f));
   const Output gradient = b_.Neg(b_.Scalar(3.0f));

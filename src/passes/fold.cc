@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Constant folding: a stateless node whose inputs are all constants becomes constants itself.
+#include "absl/container/flat_hash_set.h"
 #include "passes/pipeline.h"
 
 namespace millrace {
@@ -22,11 +23,28 @@ bool MayFold(const Node& n) {
   return std::find(std::begin(kNever), std::end(kNever), n.op_name()) == std::end(kNever);
 }
 
+using NodeSet = absl::flat_hash_set<const Node*>;
+
+// Nothing happens at it in a step that somebody could wait for: a constant, or a group of nothing.
+bool IsSettled(const Node& n, const NodeSet& folded) {
+  if (!n.control_inputs().empty()) return false;
+  return folded.contains(&n) || IsConst(n) || (n.op_name() == "NoOp" && n.num_inputs() == 0);
+}
+
+void DropSettledControls(Graph& graph, Node* n, const NodeSet& folded) {
+  const std::vector<Node*> before = n->control_inputs();
+  for (Node* c : before) {
+    if (IsSettled(*c, folded)) graph.RemoveControlEdge(c, n);
+  }
+}
+
 }  // namespace
 
 Status FoldConstants(Graph& graph, const PassEnvironment& env) {
   MR_ASSIGN_OR_RETURN(const std::vector<Node*> order, TopologicalOrder(graph));
+  NodeSet folded;  // and still there, because somebody waits
   for (Node* n : order) {
+    if (!n->control_inputs().empty()) DropSettledControls(graph, n, folded);
     if (!MayFold(*n)) continue;
     std::vector<Tensor> inputs;
     bool known = true;
@@ -64,12 +82,16 @@ Status FoldConstants(Graph& graph, const PassEnvironment& env) {
       MR_ASSIGN_OR_RETURN(Node * constant, graph.AddNode(std::move(spec)));
       MR_RETURN_IF_ERROR(graph.ReplaceUses(n->output(o), constant->output(0)));
     }
-    if (n->control_outputs().empty()) graph.RemoveNode(n);
+    if (n->control_outputs().empty()) {
+      graph.RemoveNode(n);
+    } else {
+      folded.insert(n);
+    }
   }
-  // Constants that only folded nodes read.
+  // What only folded nodes read, or waited for.
   std::vector<Node*> dead;
   for (Node* n : graph.nodes()) {
-    if (IsConst(*n) && n->consumers().empty() && n->control_outputs().empty()) dead.push_back(n);
+    if ((IsConst(*n) || folded.contains(n)) && n->consumers().empty() && n->control_outputs().empty()) dead.push_back(n);
   }
   for (Node* n : dead) graph.RemoveNode(n);
   return absl::OkStatus();

@@ -25,6 +25,7 @@ StatusOr<std::vector<Partition>> RunPasses(std::unique_ptr<Graph> graph, const P
   Graph& g = *graph;
   const Pass passes[] = {
       {"fold constants", env.fold_constants && env.evaluate != nullptr, [&] { return FoldConstants(g, env); }},
+      {"simplify arithmetic", env.simplify_arithmetic, [&] { return SimplifyArithmetic(g); }},
       {"merge common subexpressions", env.merge_common_subexpressions, [&] { return MergeCommonSubexpressions(g); }},
       {"drop work wanted for its order alone", env.drop_order_only_work, [&] { return DropOrderOnlyWork(g); }},
       {"place", true, [&] { return Place(g, env); }},

@@ -24,6 +24,7 @@ struct PassEnvironment {
   // Runs one stateless node on constant inputs; any error means "do not fold".
   std::function<StatusOr<std::vector<Tensor>>(const Node&, const std::vector<Tensor>& inputs)> evaluate;
   bool fold_constants = true;
+  bool simplify_arithmetic = true;
   bool merge_common_subexpressions = true;
   bool drop_order_only_work = true;
   int64_t max_folded_bytes = 10 << 20;
@@ -36,11 +37,12 @@ struct Partition {
   std::unique_ptr<Graph> graph;
 };
 
-// fold -> merge -> drop -> place -> partition. The input must be pruned and verified.
+// fold -> simplify -> merge -> drop -> place -> partition. The input must be pruned and verified.
 StatusOr<std::vector<Partition>> RunPasses(std::unique_ptr<Graph> graph, const PassEnvironment& env);
 
 // The single passes.
 Status FoldConstants(Graph& graph, const PassEnvironment& env);
+Status SimplifyArithmetic(Graph& graph);
 Status MergeCommonSubexpressions(Graph& graph);
 Status DropOrderOnlyWork(Graph& graph);
 Status Place(Graph& graph, const PassEnvironment& env);

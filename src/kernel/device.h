@@ -20,17 +20,18 @@ class Device {
   const DeviceName& parsed_name() const { return parsed_; }
   const std::string& type() const { return parsed_.type; }  // "CPU"
   uint64_t incarnation() const { return incarnation_; }
-  virtual Allocator& allocator() = 0;
+  Allocator& allocator() const { return allocator_; }
   virtual ThreadPool& thread_pool() = 0;
   virtual int64_t memory_limit() const = 0;
   virtual std::string description() const { return ""; }
   virtual ResourceManager& resources() = 0;
 
  protected:
-  Device(DeviceName name, uint64_t incarnation)
-      : name_(name.ToString()), parsed_(std::move(name)), incarnation_(incarnation) {}
+  Device(DeviceName name, uint64_t incarnation, Allocator& allocator)
+      : allocator_(allocator), name_(name.ToString()), parsed_(std::move(name)), incarnation_(incarnation) {}
 
  private:
+  Allocator& allocator_;
   std::string name_;
   DeviceName parsed_;
   uint64_t incarnation_;

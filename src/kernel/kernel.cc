@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kernel/kernel.h"
 
-#include "kernel/tensor_access.h"
-
 namespace millrace {
 
 Status Kernel::Init(const KernelInit&) { return absl::OkStatus(); }
@@ -21,7 +19,7 @@ ArgRange KernelContext::input_arg(absl::string_view name) const {
 
 StatusOr<Tensor*> KernelContext::AllocateOutput(int o, const Shape& shape) {
   Tensor& out = outputs_[o].tensor;
-  MR_ASSIGN_OR_RETURN(out, Tensor::Make(output_dtype(o), shape, node_.device->allocator()));
+  MR_RETURN_IF_ERROR(Tensor::MakeIn(&out, output_dtype(o), shape, node_.device->allocator()));
   return &out;
 }
 

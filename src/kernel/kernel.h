@@ -21,6 +21,7 @@
 #include "kernel/device.h"
 #include "kernel/rendezvous.h"
 #include "kernel/resource_manager.h"
+#include "kernel/tensor_access.h"
 #include "op/op_def.h"
 
 namespace millrace {
@@ -114,6 +115,14 @@ class KernelContext {
   StatusOr<Tensor*> ForwardOrAllocate(std::initializer_list<int> candidates, int o, const Shape& shape);
   // Input i as output o with another shape (same number of elements, same element size), without a copy.
   Status ForwardReshaped(int i, int o, const Shape& shape);
+  // Input i, which has the output's dtype, as output o, when its buffer may be reused; else null. The input stays
+  // readable until Compute returns.
+  Tensor* ForwardOwned(int i, int o) {
+    Tensor& in = inputs_[i]->tensor;
+    if (i >= 64 || (forwardable_ >> i & 1) == 0 || !in.OwnsBufferAlone()) return nullptr;
+    TensorAccess::MoveBufferKeepingView(in, outputs_[o].tensor);
+    return &outputs_[o].tensor;
+  }
   void set_output(int o, Tensor t) { outputs_[o].tensor = std::move(t); }
   Tensor* mutable_output(int o) { return &outputs_[o].tensor; }
   StatusOr<Tensor> AllocateTemp(DType dtype, const Shape& shape);

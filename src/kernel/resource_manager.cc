@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kernel/resource_manager.h"
 
+#include <thread>
 #include <vector>
 
 namespace millrace {
@@ -83,17 +84,29 @@ StatusOr<Tensor> Variable::Read() const {
   return value_;
 }
 
-Tensor Variable::ReadOrEmpty() const {
+void Variable::ReadUnderLock(Tensor* value) const {
   absl::MutexLock lock(&mu_);
-  return value_;
+  *value = value_;
+  if (gate_.load(std::memory_order_relaxed) == kClosed) gate_.store(kOpen, std::memory_order_release);
+}
+
+void Variable::CloseGate() {
+  for (;;) {
+    uint32_t gate = kOpen;
+    if (gate_.compare_exchange_strong(gate, kClosed, std::memory_order_acquire) || gate == kClosed) return;
+    std::this_thread::yield();  // a reader is copying a few words
+  }
 }
 
 void Variable::Assign(Tensor value) {
   absl::MutexLock lock(&mu_);
+  CloseGate();
+  const Opener opener(gate_);
   std::swap(value_, value);
 }
 
 StatusOr<Tensor*> Variable::ExclusiveLocked() {
+  CloseGate();  // until somebody reads under the lock
   if (!value_.IsInitialized()) return FailedPrecondition("the variable has no value yet");
   if (!value_.OwnsBufferAlone()) {
     MR_ASSIGN_OR_RETURN(value_, value_.Clone());

@@ -2,6 +2,7 @@
 // State that outlives a step: variables, queues, tables, by container, type and name. Thread-safe.
 #pragma once
 
+#include <atomic>
 #include <functional>
 #include <map>
 #include <string>
@@ -72,6 +73,9 @@ class ResourceManager {
 //
 // The tensor's buffer is shared with readers. Update() gives a writer the tensor with a buffer nobody else holds (a copy
 // is made when readers still hold the old one), so a reader never sees half an update.
+//
+// Reading is one atomic exchange while nobody writes: a gate stands before the value. Writers hold the mutex and close
+// the gate; who finds it closed, or another reader in it, takes the mutex, and opens it again for the next.
 class Variable : public Resource {
  public:
   Variable(DType dtype, PartialShape shape) : dtype_(dtype), shape_(std::move(shape)) {}
@@ -82,7 +86,19 @@ class Variable : public Resource {
   bool IsInitialized() const;
   // FailedPrecondition when it has no value yet. The name in the message is the node's, given by the caller.
   StatusOr<Tensor> Read() const;
-  Tensor ReadOrEmpty() const;  // uninitialised tensor when there is no value
+  Tensor ReadOrEmpty() const {  // uninitialised tensor when there is no value
+    Tensor value;
+    ReadTo(&value);
+    return value;
+  }
+  void ReadTo(Tensor* value) const ABSL_NO_THREAD_SAFETY_ANALYSIS {
+    uint32_t gate = kOpen;
+    if (__builtin_expect(!gate_.compare_exchange_strong(gate, kReading, std::memory_order_acquire), 0)) {
+      return ReadUnderLock(value);
+    }
+    const Opener opener(gate_);
+    *value = value_;
+  }
   void Assign(Tensor value);   // takes the buffer
   // `fn` may change *value in place (its buffer is held by nobody else) or replace it. Runs under the lock.
   // FailedPrecondition when there is no value yet.
@@ -93,9 +109,22 @@ class Variable : public Resource {
   bool IsInitializedLocked() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) { return value_.IsInitialized(); }
 
  private:
+  // From kOpen, readers and writers may change it; from kClosed, only who holds mu_; from kReading, only that reader.
+  static constexpr uint32_t kOpen = 0;
+  static constexpr uint32_t kReading = 1;
+  static constexpr uint32_t kClosed = 2;
+  struct Opener {
+    explicit Opener(std::atomic<uint32_t>& g) : gate(g) {}
+    ~Opener() { gate.store(kOpen, std::memory_order_release); }
+    std::atomic<uint32_t>& gate;
+  };
+  void ReadUnderLock(Tensor* value) const;
+  void CloseGate() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+
   const DType dtype_;
   const PartialShape shape_;
   mutable absl::Mutex mu_;
+  mutable std::atomic<uint32_t> gate_{kOpen};
   Tensor value_ ABSL_GUARDED_BY(mu_);
 };
 

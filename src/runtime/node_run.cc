@@ -28,7 +28,7 @@ Status LoadDereferences(const NodeInfo& node, const std::vector<Dereference>& li
   for (const Dereference& d : list) {
     const Slot& source = d.from_constant ? constants[d.source] : slots[d.source];
     Tensor& value = slots[d.temp].tensor;
-    if (source.ref) value = source.ref->ReadOrEmpty();
+    if (source.ref) source.ref->ReadTo(&value);
     if (!value.IsInitialized()) {
       return FailedPrecondition("Attempting to use uninitialized value: input ", d.input, " of node '", node.name,
                                 "' is a variable without a value");

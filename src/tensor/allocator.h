@@ -49,7 +49,9 @@ class Buffer : public RefCounted {
   bool writable_;
 };
 
-// One allocation holds header and bytes. ResourceExhausted names size and allocator.
+// One allocation holds header and bytes; null on exhaustion.
+Buffer* TryAllocateBuffer(Allocator& allocator, size_t bytes);
+// The same. ResourceExhausted names size and allocator.
 StatusOr<RefPtr<Buffer>> AllocateBuffer(Allocator& allocator, size_t bytes);
 // Memory of somebody else, handed to `release(data, size, arg)` exactly once, at the end.
 RefPtr<Buffer> WrapBuffer(void* data, size_t size, void (*release)(void* data, size_t size, void* arg), void* arg,

@@ -44,16 +44,21 @@ class ForeignBuffer final : public Buffer {
 
 }  // namespace
 
-StatusOr<RefPtr<Buffer>> AllocateBuffer(Allocator& allocator, size_t bytes) {
+Buffer* TryAllocateBuffer(Allocator& allocator, size_t bytes) {
   size_t total;
-  void* memory = nullptr;
-  if (!__builtin_add_overflow(bytes, OwnedBuffer::kHeaderBytes, &total)) memory = allocator.Allocate(total);
-  if (__builtin_expect(memory == nullptr, 0)) {
+  if (__builtin_add_overflow(bytes, OwnedBuffer::kHeaderBytes, &total)) return nullptr;
+  void* const memory = allocator.Allocate(total);
+  return memory != nullptr ? new (memory) OwnedBuffer(allocator, bytes) : nullptr;
+}
+
+StatusOr<RefPtr<Buffer>> AllocateBuffer(Allocator& allocator, size_t bytes) {
+  Buffer* const buffer = TryAllocateBuffer(allocator, bytes);
+  if (buffer == nullptr) {
     const AllocatorStats stats = allocator.Stats();
     return ResourceExhausted("allocator ", allocator.name(), " cannot allocate ", bytes, " bytes (", stats.bytes_in_use,
                              " in use, limit ", stats.bytes_limit, ")");
   }
-  return RefPtr<Buffer>(RefPtr<OwnedBuffer>::Adopt(new (memory) OwnedBuffer(allocator, bytes)));
+  return RefPtr<Buffer>::Adopt(buffer);
 }
 
 RefPtr<Buffer> WrapBuffer(void* data, size_t size, void (*release)(void* data, size_t size, void* arg), void* arg,

@@ -23,6 +23,8 @@ constexpr size_t kFineClasses = 16;  // of one unit each, then 8 per power of tw
 constexpr size_t kNumClasses = kFineClasses + 5 * 8;
 constexpr int64_t kUnsettled = 64 << 10;
 constexpr size_t kBatchBytes = 16 << 10;
+constexpr size_t kTinyBytes = 256;        // of classes up to here
+constexpr size_t kKeptTiny = 128 << 10;   // a thread keeps so much: steps hold many scalars at once
 constexpr size_t kSpanBytes = 64 << 10;
 
 constexpr size_t ClassBytes(size_t size_class) {
@@ -47,6 +49,17 @@ size_t ClassOf(size_t bytes) { return kClassOfUnits[(bytes + kUnit - 1) / kUnit]
 constexpr uint32_t BatchOf(size_t size_class) {
   return static_cast<uint32_t>(std::clamp<size_t>(kBatchBytes / ClassBytes(size_class), 2, 64));
 }
+
+// A stack of more gives a batch back.
+constexpr uint32_t KeptOf(size_t size_class) {
+  const size_t bytes = ClassBytes(size_class);
+  return bytes <= kTinyBytes ? static_cast<uint32_t>(kKeptTiny / bytes) : 2 * BatchOf(size_class);
+}
+constexpr auto kKept = [] {
+  std::array<uint32_t, kNumClasses> kept{};
+  for (size_t i = 0; i < kNumClasses; ++i) kept[i] = KeptOf(i);
+  return kept;
+}();
 
 struct FreeObject {
   FreeObject* next;
@@ -199,7 +212,7 @@ void CachingAllocator::Deallocate(void* p, size_t bytes) {
   const size_t size_class = ClassOf(bytes);
   Stack& stack = cache->stacks[size_class];
   stack.Push(p);
-  if (stack.count > 2 * BatchOf(size_class)) Spill(*cache, size_class);
+  if (stack.count > kKept[size_class]) Spill(*cache, size_class);
   cache->unsettled.Add(-static_cast<int64_t>(bytes));
   if (cache->unsettled.get() < -kUnsettled) SettleUse(*cache);
 }

@@ -2,6 +2,7 @@
 #include "tensor/tensor.h"
 
 #include <algorithm>
+#include <array>
 #include <cstring>
 #include <memory>
 #include <new>
@@ -48,6 +49,21 @@ Status CheckBytes(DType dtype, const Shape& shape, size_t* bytes) {
   }
   return absl::OkStatus();
 }
+
+// Element sizes of the plain types by number, 0 elsewhere; and a number of elements that is too small to overflow.
+constexpr std::array<uint8_t, 24> kPlainSizes = [] {
+  std::array<uint8_t, 24> sizes{};
+  auto set = [&sizes](uint8_t size, std::initializer_list<DType> types) {
+    for (DType t : types) sizes[static_cast<size_t>(t)] = size;
+  };
+  set(1, {DType::kBool, DType::kInt8, DType::kUInt8, DType::kQInt8, DType::kQUInt8});
+  set(2, {DType::kHalf, DType::kBFloat16, DType::kInt16, DType::kUInt16, DType::kQInt16, DType::kQUInt16});
+  set(4, {DType::kFloat, DType::kInt32, DType::kUInt32, DType::kQInt32});
+  set(8, {DType::kDouble, DType::kInt64, DType::kUInt64, DType::kComplex64});
+  set(16, {DType::kComplex128});
+  return sizes;
+}();
+constexpr int64_t kFew = 1 << 20;
 
 // A view starts where its elements may: kernels read them with ordinary loads.
 size_t AlignmentOf(DType dtype) {
@@ -121,26 +137,45 @@ void AppendValues(const Tensor& t, int64_t count, std::string* out) {
 }  // namespace
 
 StatusOr<Tensor> Tensor::Make(DType dtype, const Shape& shape, Allocator& allocator) {
+  Tensor t;
+  MR_RETURN_IF_ERROR(MakeIn(&t, dtype, shape, allocator));
+  return t;
+}
+
+Status Tensor::MakeIn(Tensor* out, DType dtype, const Shape& shape, Allocator& allocator) {
+  const auto number = static_cast<size_t>(dtype);
+  const size_t size = number < kPlainSizes.size() ? kPlainSizes[number] : 0;
+  if (size != 0 && shape.num_elements() <= kFew) {
+    if (Buffer* const buffer = TryAllocateBuffer(allocator, static_cast<size_t>(shape.num_elements()) * size)) {
+      out->dtype_ = dtype;
+      out->shape_ = shape;
+      out->buffer_ = RefPtr<Buffer>::Adopt(buffer);
+      out->data_ = buffer->data();
+      return absl::OkStatus();
+    }
+  }
+  return MakeAny(out, dtype, shape, allocator);
+}
+
+Status Tensor::MakeAny(Tensor* out, DType dtype, const Shape& shape, Allocator& allocator) {
   size_t bytes;
   MR_RETURN_IF_ERROR(CheckBytes(dtype, shape, &bytes));
-  auto buffer = AllocateBuffer(allocator, bytes);
-  if (!buffer.ok()) {
-    return Annotate(buffer.status(), absl::StrCat("a tensor ", DTypeName(dtype), shape.ToString(), ": "));
-  }
-  Tensor t;
-  t.buffer_ = *std::move(buffer);
+  auto made = AllocateBuffer(allocator, bytes);
+  if (!made.ok()) return Annotate(made.status(), absl::StrCat("a tensor ", DTypeName(dtype), shape.ToString(), ": "));
+  RefPtr<Buffer> buffer = *std::move(made);
   const auto count = static_cast<size_t>(shape.num_elements());
   if (dtype == DType::kString) {
-    t.buffer_ = WithElements<TString>(std::move(t.buffer_), count);
+    buffer = WithElements<TString>(std::move(buffer), count);
   } else if (dtype == DType::kResource) {
-    t.buffer_ = WithElements<ResourceHandle>(std::move(t.buffer_), count);
+    buffer = WithElements<ResourceHandle>(std::move(buffer), count);
   } else if (dtype == DType::kVariant) {
-    t.buffer_ = WithElements<Variant>(std::move(t.buffer_), count);
+    buffer = WithElements<Variant>(std::move(buffer), count);
   }
-  t.dtype_ = dtype;
-  t.shape_ = shape;
-  t.data_ = t.buffer_->data();
-  return t;
+  out->dtype_ = dtype;
+  out->shape_ = shape;
+  out->data_ = buffer->data();
+  out->buffer_ = std::move(buffer);
+  return absl::OkStatus();
 }
 
 StatusOr<Tensor> Tensor::Zeros(DType dtype, const Shape& shape) {

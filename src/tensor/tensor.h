@@ -23,6 +23,7 @@ class Tensor {
 
   // New memory; plain elements are not initialised, strings, resources and variants are empty.
   static StatusOr<Tensor> Make(DType dtype, const Shape& shape, Allocator& allocator = HostAllocator());
+  static Status MakeIn(Tensor* out, DType dtype, const Shape& shape, Allocator& allocator);  // the same
   static StatusOr<Tensor> Zeros(DType dtype, const Shape& shape);
   // `buffer` must hold num_elements * DTypeSize bytes from `offset` on (checked).
   static StatusOr<Tensor> FromBuffer(DType dtype, const Shape& shape, RefPtr<Buffer> buffer, size_t offset = 0);
@@ -75,6 +76,7 @@ class Tensor {
   std::string DebugString(int max_values = 8) const;  // "float[2,2] 1 2 3 4"
 
  private:
+  static Status MakeAny(Tensor* out, DType dtype, const Shape& shape, Allocator& allocator);
   friend class TensorAccess;  // executor fast paths
   DType dtype_ = DType::kInvalid;
   Shape shape_;

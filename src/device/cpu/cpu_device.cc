@@ -9,8 +9,7 @@ namespace {
 class CpuDevice : public Device {
  public:
   CpuDevice(DeviceName name, uint64_t incarnation, ThreadPool& pool)
-      : Device(std::move(name), incarnation), pool_(pool) {}
-  Allocator& allocator() override { return HostAllocator(); }
+      : Device(std::move(name), incarnation, HostAllocator()), pool_(pool) {}
   ThreadPool& thread_pool() override { return pool_; }
   int64_t memory_limit() const override {
     return int64_t{sysconf(_SC_PHYS_PAGES)} * int64_t{sysconf(_SC_PAGESIZE)};

@@ -156,8 +156,8 @@ Status BroadcastBinary(KernelContext& ctx, const TileOp& op, int ia, int ib) {
 
 namespace {
 
-// Tensors of so few elements are computed at once in an input that dies here: its slot's share moves to the output,
-// which costs no allocation and no atomic operation.
+// Tensors of so few elements are computed at once, in the first input if that dies here: then its slot's share moves to
+// the output, which costs no allocation and no atomic operation.
 constexpr int64_t kTiny = 16;
 
 bool SameTinyShape(const Tensor& a, const Tensor& b) {
@@ -173,12 +173,13 @@ class UnaryKernel final : public Kernel {
   }
   Status Compute(KernelContext& ctx) override {
     const Tensor& x = ctx.input(0);
-    if (op_.direct && op_.in == op_.out && x.num_elements() <= kTiny) {
-      if (Tensor out = ctx.TakeInput(0); out.IsInitialized()) {
-        op_.fn->unary(out.raw(), out.mutable_raw(), out.num_elements());
-        ctx.set_output(0, std::move(out));
-        return absl::OkStatus();
+    if (op_.direct && x.num_elements() <= kTiny) {
+      Tensor* out = op_.in == op_.out ? ctx.ForwardOwned(0, 0) : nullptr;
+      if (out == nullptr) {
+        MR_ASSIGN_OR_RETURN(out, ctx.AllocateOutput(0, x.shape()));
       }
+      op_.fn->unary(x.raw(), out->mutable_raw(), x.num_elements());
+      return absl::OkStatus();
     }
     MR_ASSIGN_OR_RETURN(
         Tensor * out, op_.in == op_.out ? ctx.ForwardOrAllocate({0}, 0, x.shape()) : ctx.AllocateOutput(0, x.shape()));
@@ -196,20 +197,22 @@ class BinaryKernel : public Kernel {
   Status Init(const KernelInit& init) override {
     op_ = ResolveTile(init.op.name, BaseType(init.input_type(0)), BaseType(init.output_type(0)));
     if (!op_) return Unimplemented(init.op.name, " of ", DTypeName(init.input_type(0)), " on CPU");
-    tiny_in_place_ = op_.direct && op_.in == op_.out && op_.fn->check_b == nullptr && op_.in != DType::kString;
+    tiny_ = op_.direct && op_.fn->check_b == nullptr && op_.in != DType::kString;
     return absl::OkStatus();
   }
   Status Compute(KernelContext& ctx) override {
     const Tensor& a = ctx.input(0);
     const Tensor& b = ctx.input(1);
-    if (tiny_in_place_ && a.num_elements() <= kTiny) {
+    if (tiny_ && a.num_elements() <= kTiny) {
       const bool same = SameTinyShape(a, b);
       if (same || b.shape().IsScalar()) {
-        if (Tensor out = ctx.TakeInput(0); out.IsInitialized()) {
-          (same ? op_.fn->vv : op_.fn->vs)(out.raw(), b.raw(), out.mutable_raw(), out.num_elements());
-          ctx.set_output(0, std::move(out));
-          return absl::OkStatus();
+        Tensor* out = op_.in == op_.out ? ctx.ForwardOwned(0, 0) : nullptr;
+        if (out == nullptr && same && op_.in == op_.out) out = ctx.ForwardOwned(1, 0);
+        if (out == nullptr) {
+          MR_ASSIGN_OR_RETURN(out, ctx.AllocateOutput(0, a.shape()));
         }
+        (same ? op_.fn->vv : op_.fn->vs)(a.raw(), b.raw(), out->mutable_raw(), a.num_elements());
+        return absl::OkStatus();
       }
     }
     return BroadcastBinary(ctx, op_, 0, 1);
@@ -220,7 +223,7 @@ class BinaryKernel : public Kernel {
   TileOp op_;
 
  private:
-  bool tiny_in_place_ = false;
+  bool tiny_ = false;
 };
 
 // Equal and NotEqual: with incompatible_shape_error false, shapes that do not fit give the scalar "different".

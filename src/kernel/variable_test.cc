@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <thread>
+#include <vector>
+
+#include "kernel/resource_manager.h"
+
+namespace millrace {
+namespace {
+
+constexpr int64_t kElements = 64;
+
+Tensor Filled(int32_t value) {
+  Tensor t = *Tensor::Make(DType::kInt32, Shape::Vector(kElements));
+  for (int32_t& v : t.mutable_flat<int32_t>()) v = value;
+  return t;
+}
+
+// Whether all elements are equal, as every write leaves them.
+bool IsWhole(const Tensor& t) {
+  for (int32_t v : t.flat<int32_t>()) {
+    if (v != t.data<int32_t>()[0]) return false;
+  }
+  return t.num_elements() == kElements;
+}
+
+TEST(Variable, ReadsWhatWasAssigned) {
+  Variable v(DType::kInt32, PartialShape::Unknown());
+  EXPECT_FALSE(v.ReadOrEmpty().IsInitialized());
+  v.Assign(Filled(3));
+  EXPECT_EQ(*v.ReadOrEmpty().data<int32_t>(), 3);
+}
+
+TEST(Variable, AValueReadDoesNotChange) {
+  Variable v(DType::kInt32, PartialShape::Unknown());
+  v.Assign(Filled(1));
+  const Tensor before = v.ReadOrEmpty();
+  ASSERT_TRUE(v.Update([](Tensor* t) {
+    for (int32_t& x : t->mutable_flat<int32_t>()) ++x;
+    return absl::OkStatus();
+  }).ok());
+  EXPECT_EQ(*before.data<int32_t>(), 1);
+  EXPECT_EQ(*v.ReadOrEmpty().data<int32_t>(), 2);
+  EXPECT_EQ(*v.ReadOrEmpty().data<int32_t>(), 2);
+}
+
+TEST(Variable, NobodySeesHalfAnUpdate) {
+  Variable v(DType::kInt32, PartialShape::Unknown());
+  v.Assign(Filled(0));
+  std::atomic<bool> stop{false};
+  std::atomic<int> broken{0};
+  std::vector<std::thread> threads;
+  for (int i = 0; i < 2; ++i) {
+    threads.emplace_back([&] {
+      while (!stop.load()) broken += !IsWhole(v.ReadOrEmpty());
+    });
+  }
+  threads.emplace_back([&] {
+    for (int32_t i = 0; i < 2000; ++i) v.Assign(Filled(-i));
+  });
+  for (int i = 0; i < 2000; ++i) {
+    EXPECT_TRUE(v.Update([](Tensor* t) {
+      for (int32_t& x : t->mutable_flat<int32_t>()) ++x;
+      return absl::OkStatus();
+    }).ok());
+  }
+  stop = true;
+  for (std::thread& t : threads) t.join();
+  EXPECT_EQ(broken, 0);
+}
+
+}  // namespace
+}  // namespace millrace

@@ -2,6 +2,7 @@
 #include "client/local_session.h"
 
 #include <map>
+#include <optional>
 #include <set>
 
 #include "absl/time/clock.h"
@@ -24,6 +25,7 @@ CoordinatorOptions OptionsFrom(const wire::ConfigProto& config) {
     const bool on = opt.opt_level >= 0;
     o.passes.fold_constants = on || opt.do_constant_folding;
     o.passes.merge_common_subexpressions = on || opt.do_common_subexpression_elimination;
+    o.passes.simplify_arithmetic = on;
     o.passes.drop_order_only_work = on;
     if (opt.max_folded_constant_in_bytes > 0) o.passes.max_folded_bytes = opt.max_folded_constant_in_bytes;
   }
@@ -109,10 +111,10 @@ class LocalSession : public Session {
              wire::RunMetadata* metadata) override {
     StepOptions step;
     if (options && options->timeout_in_ms > 0) step.timeout = absl::Milliseconds(options->timeout_in_ms);
-    StepTrace trace;
-    if (options && metadata && options->trace_level > wire::RunOptions::kNoTrace) step.trace = &trace;
+    std::optional<StepTrace> trace;
+    if (options && metadata && options->trace_level > wire::RunOptions::kNoTrace) step.trace = &trace.emplace();
     const Status s = coordinator_->Run(step, feeds, feed_values, fetches, targets, outputs);
-    if (step.trace) FillStepStats(trace.Take(), &metadata->step_stats.Ensure());
+    if (step.trace) FillStepStats(trace->Take(), &metadata->step_stats.Ensure());
     return s;
   }
 

@@ -14,11 +14,6 @@ struct RunSignature {
   std::vector<Output> feeds;
   std::vector<Output> fetches;
   std::vector<Node*> targets;
-  bool operator==(const RunSignature&) const = default;
-  template <typename H>
-  friend H AbslHashValue(H h, const RunSignature& s) {
-    return H::combine(std::move(h), s.feeds, s.fetches, s.targets);
-  }
 };
 
 struct PruneOptions {

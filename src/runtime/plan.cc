@@ -277,11 +277,11 @@ class PlanCompiler {
       }
     }
     n.release_end = static_cast<int32_t>(releases.size());
-    // A dereferenced value belongs to the variable: it is never the node's to reuse.
+    // The share of a dereferenced value is the node's own; the buffer is the variable's, so no node finds itself alone.
     for (const Dereference& d : links.dereferences) {
       if (d.input >= 64) continue;
-      n.dies_in_order &= ~(uint64_t{1} << d.input);
-      links.dies_always &= ~(uint64_t{1} << d.input);
+      n.dies_in_order |= uint64_t{1} << d.input;
+      links.dies_always |= uint64_t{1} << d.input;
     }
   }
 
@@ -367,7 +367,12 @@ bool Plan::lasts(int slot) const {
   return slot < num_lasting_slots_ || std::find(lasting_args_.begin(), lasting_args_.end(), slot) != lasting_args_.end();
 }
 
+Plan::~Plan() { delete spare_frame_.load(std::memory_order_acquire); }
+
 StatusOr<std::unique_ptr<Frame>> Plan::AcquireFrame() const {
+  if (Frame* const spare = spare_frame_.exchange(nullptr, std::memory_order_acquire)) {
+    return std::unique_ptr<Frame>(spare);
+  }
   {
     absl::MutexLock lock(&mu_);
     if (!free_frames_.empty()) {
@@ -393,6 +398,11 @@ StatusOr<std::unique_ptr<Frame>> Plan::AcquireFrame() const {
 
 void Plan::ReleaseFrame(std::unique_ptr<Frame> frame) const {
   for (size_t s = static_cast<size_t>(num_lasting_slots_); s < frame->slots.size(); ++s) ClearSlot(frame->slots[s]);
+  Frame* none = nullptr;
+  if (spare_frame_.compare_exchange_strong(none, frame.get(), std::memory_order_release)) {
+    frame.release();
+    return;
+  }
   absl::MutexLock lock(&mu_);
   if (free_frames_.size() < kMaxFreeFrames) free_frames_.push_back(std::move(frame));
 }

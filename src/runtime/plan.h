@@ -6,6 +6,7 @@
 // a step lives in a Frame, of which the plan keeps a few for reuse.
 #pragma once
 
+#include <atomic>
 #include <functional>
 #include <memory>
 #include <string>
@@ -122,6 +123,7 @@ class Plan {
   bool has_async() const { return has_async_; }
   bool runs_by_readiness() const { return !slots_are_reused_; }
 
+  ~Plan();
   StatusOr<std::unique_ptr<Frame>> AcquireFrame() const;
   void ReleaseFrame(std::unique_ptr<Frame> frame) const;  // clears what is left in it
 
@@ -144,6 +146,7 @@ class Plan {
   bool has_dead_ = false;
   bool slots_are_reused_ = false;
   std::vector<int> lasting_args_;  // slots
+  mutable std::atomic<Frame*> spare_frame_{nullptr};  // of the last step; owned
   mutable absl::Mutex mu_;
   mutable std::vector<std::unique_ptr<Frame>> free_frames_ ABSL_GUARDED_BY(mu_);
 };

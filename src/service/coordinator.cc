@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <optional>
 
+#include "absl/cleanup/cleanup.h"
 #include "absl/synchronization/blocking_counter.h"
 #include "graph/verify.h"
 #include "service/deadline.h"
@@ -40,10 +41,11 @@ StatusOr<std::shared_ptr<const Compiled>> Coordinator::Compile(const RunSignatur
       return handle.status();
     }
     part.handle = *handle;
-    part.runs_inline = worker_->RunsInline(part.handle);
+    part.inline_partition = worker_->FindInline(part.handle);
     compiled->parts.push_back(std::move(part));
   }
-  compiled->simple = compiled->parts.size() == 1 && compiled->parts[0].runs_inline;
+  compiled->simple = compiled->parts.size() == 1 && compiled->parts[0].inline_partition;
+  compiled->signature = signature;
   return std::shared_ptr<const Compiled>(std::move(compiled));
 }
 
@@ -65,12 +67,7 @@ Status RenumberArguments(Graph& graph, CompiledPart* part) {
   return absl::OkStatus();
 }
 
-StatusOr<std::shared_ptr<const Compiled>> Coordinator::FindOrCompile(const RunSignatureView& view) {
-  {
-    absl::ReaderMutexLock lock(&mu_);
-    auto it = cache_.find(view);
-    if (it != cache_.end()) return it->second;
-  }
+StatusOr<std::shared_ptr<const Compiled>> Coordinator::CompileAndKeep(const RunSignatureView& view) {
   RunSignature signature{{view.feeds.begin(), view.feeds.end()},
                          {view.fetches.begin(), view.fetches.end()},
                          {view.targets.begin(), view.targets.end()}};
@@ -87,6 +84,7 @@ StatusOr<std::shared_ptr<const Compiled>> Coordinator::FindOrCompile(const RunSi
       evicted = std::move(compiled);
       compiled = it->second;
     }
+    if (last_ == evicted) last_ = nullptr;
   }
   if (evicted) {
     for (const CompiledPart& part : evicted->parts) worker_->Deregister(part.handle);
@@ -94,21 +92,40 @@ StatusOr<std::shared_ptr<const Compiled>> Coordinator::FindOrCompile(const RunSi
   return compiled;
 }
 
-Status Coordinator::Enter(Step* step) {
-  absl::MutexLock lock(&mu_);
-  if (closed_) return Cancelled("the session is closed");
-  running_.insert(step);
-  return absl::OkStatus();
+std::shared_ptr<const Compiled> Coordinator::Find(const RunSignatureView& view) {
+  if (last_ && RunSignatureEqual()(last_->signature, view)) return last_;
+  auto it = cache_.find(view);
+  if (it != cache_.end()) last_ = it->second;
+  return it != cache_.end() ? it->second : nullptr;
+}
+
+StatusOr<std::shared_ptr<const Compiled>> Coordinator::Enter(const RunSignatureView& view, Step* step) {
+  std::shared_ptr<const Compiled> compiled;
+  for (;;) {
+    {
+      absl::MutexLock lock(&mu_);
+      if (closed_) return Cancelled("the session is closed");
+      if (!compiled) compiled = Find(view);
+      if (compiled) {
+        if (!compiled->simple || options_.deterministic) step->UseRendezvous();
+        step->next = running_;
+        if (running_) running_->previous = step;
+        running_ = step;
+        return compiled;
+      }
+    }
+    MR_ASSIGN_OR_RETURN(compiled, CompileAndKeep(view));
+  }
 }
 
 void Coordinator::Leave(Step* step) {
   absl::MutexLock lock(&mu_);
-  running_.erase(step);
+  (step->previous ? step->previous->next : running_) = step->next;
+  if (step->next) step->next->previous = step->previous;
 }
 
 Status Coordinator::RunParts(const Compiled& compiled, Step& step, StepTrace* trace,
                              absl::Span<const Tensor> feed_values, std::vector<Tensor>* outputs) {
-  step.UseRendezvous();
   const size_t n = compiled.parts.size();
   std::vector<std::vector<Tensor>> args(n), retvals(n);
   absl::BlockingCounter left(static_cast<int>(n));
@@ -152,10 +169,10 @@ Status Coordinator::Run(const StepOptions& options, absl::Span<const Output> fee
   for (size_t i = 0; i < feeds.size(); ++i) {
     MR_RETURN_IF_ERROR(CheckFeed(feeds[i], feed_values[i]));
   }
-  MR_ASSIGN_OR_RETURN(const std::shared_ptr<const Compiled> compiled, FindOrCompile({feeds, fetches, targets}));
   outputs->resize(fetches.size());
   Step step(next_step_.fetch_add(1, std::memory_order_relaxed), options_.max_threads);
-  MR_RETURN_IF_ERROR(Enter(&step));
+  MR_ASSIGN_OR_RETURN(const std::shared_ptr<const Compiled> compiled, Enter({feeds, fetches, targets}, &step));
+  const absl::Cleanup leave = [&] { Leave(&step); };
   Status s;
   const absl::Duration timeout = std::min(options.timeout, options_.default_timeout);
   std::atomic<bool> timed_out{false};
@@ -168,12 +185,12 @@ Status Coordinator::Run(const StepOptions& options, absl::Span<const Output> fee
       });
     }
     if (compiled->simple && !options_.deterministic) {
-      s = worker_->Run({compiled->parts[0].handle, feed_values, outputs, &step.context, options.trace, false, 0});
+      s = compiled->parts[0].inline_partition->Run(
+          {compiled->parts[0].handle, feed_values, outputs, &step.context, options.trace, false, 0});
     } else {
       s = RunParts(*compiled, step, options.trace, feed_values, outputs);
     }
   }
-  Leave(&step);
   if (!s.ok() && timed_out.load()) {
     return DeadlineExceeded("the step passed its deadline of ", absl::FormatDuration(timeout), ": ", s.message());
   }
@@ -197,15 +214,17 @@ Status Coordinator::Close(absl::Duration patience) {
   {
     absl::MutexLock lock(&mu_);
     closed_ = true;
-    for (Step* step : running_) step->Stop(Cancelled("the session was closed"));
+    for (Step* step = running_; step; step = step->next) step->Stop(Cancelled("the session was closed"));
     partial.swap(partial_);
   }
   for (auto& [handle, step] : partial) step->Stop(Cancelled("the session was closed"));
   partial.clear();
   absl::MutexLock lock(&mu_);
-  auto idle = [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) { return running_.empty(); };
+  auto idle = [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) { return running_ == nullptr; };
   if (!mu_.AwaitWithTimeout(absl::Condition(&idle), patience)) {
-    return DeadlineExceeded(running_.size(), " steps did not end within ", absl::FormatDuration(patience));
+    int left = 0;
+    for (const Step* step = running_; step; step = step->next) ++left;
+    return DeadlineExceeded(left, " steps did not end within ", absl::FormatDuration(patience));
   }
   return absl::OkStatus();
 }

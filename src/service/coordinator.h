@@ -7,7 +7,6 @@
 
 #include <atomic>
 #include <memory>
-#include <set>
 #include <string>
 #include <vector>
 
@@ -75,10 +74,12 @@ class Coordinator {
 
  private:
   StatusOr<std::shared_ptr<const Compiled>> Compile(const RunSignature& signature, const PruneOptions& prune);
-  StatusOr<std::shared_ptr<const Compiled>> FindOrCompile(const RunSignatureView& signature);
+  // Counts `step` as in flight and gives what it runs; the caller must Leave. Cancelled when the session is closed.
+  StatusOr<std::shared_ptr<const Compiled>> Enter(const RunSignatureView& signature, Step* step);
+  StatusOr<std::shared_ptr<const Compiled>> CompileAndKeep(const RunSignatureView& signature);
+  std::shared_ptr<const Compiled> Find(const RunSignatureView& signature) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   Status RunParts(const Compiled& compiled, Step& step, StepTrace* trace, absl::Span<const Tensor> feed_values,
                   std::vector<Tensor>* outputs);
-  Status Enter(Step* step);
   void Leave(Step* step);
 
   const RefPtr<SharedGraph> graph_;
@@ -88,9 +89,10 @@ class Coordinator {
 
   absl::Mutex mu_;
   bool closed_ ABSL_GUARDED_BY(mu_) = false;
-  std::set<Step*> running_ ABSL_GUARDED_BY(mu_);
+  Step* running_ ABSL_GUARDED_BY(mu_) = nullptr;  // the first of those in flight
   absl::flat_hash_map<RunSignature, std::shared_ptr<const Compiled>, RunSignatureHash, RunSignatureEqual> cache_
       ABSL_GUARDED_BY(mu_);
+  std::shared_ptr<const Compiled> last_ ABSL_GUARDED_BY(mu_);  // of cache_; what the step before this one ran
   absl::flat_hash_map<std::string, std::shared_ptr<PartialStep>> partial_ ABSL_GUARDED_BY(mu_);
 };
 

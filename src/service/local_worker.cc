@@ -73,11 +73,6 @@ StatusOr<std::shared_ptr<const Plan>> LocalWorker::Find(int64_t partition) const
   return it->second;
 }
 
-bool LocalWorker::RunsInline(int64_t partition) const {
-  StatusOr<std::shared_ptr<const Plan>> plan = Find(partition);
-  return plan.ok() && !(*plan)->runs_by_readiness();
-}
-
 namespace {
 
 Status FillArgs(const Plan& plan, const PartitionRun& run, Frame& frame) {
@@ -102,18 +97,29 @@ Status TakeRetvals(const Plan& plan, const Frame& frame, std::vector<Tensor>* re
   return absl::OkStatus();
 }
 
+class InlinePlan final : public InlinePartition {
+ public:
+  explicit InlinePlan(std::shared_ptr<const Plan> plan) : plan_(std::move(plan)) {}
+  Status Run(const PartitionRun& run) const override {
+    MR_ASSIGN_OR_RETURN(std::unique_ptr<Frame> frame, plan_->AcquireFrame());
+    Status s = FillArgs(*plan_, run, *frame);
+    run.step->trace = run.trace;
+    if (s.ok()) s = RunInOrder(*plan_, *frame, *run.step, {.trace = run.trace});
+    if (s.ok()) s = TakeRetvals(*plan_, *frame, run.retvals);
+    plan_->ReleaseFrame(std::move(frame));
+    return s;
+  }
+
+ private:
+  const std::shared_ptr<const Plan> plan_;
+};
+
 }  // namespace
 
-Status LocalWorker::Run(const PartitionRun& run) {
-  MR_ASSIGN_OR_RETURN(const std::shared_ptr<const Plan> plan, Find(run.partition));
-  if (plan->runs_by_readiness()) return Internal("a partition with asynchronous kernels was run inline");
-  MR_ASSIGN_OR_RETURN(std::unique_ptr<Frame> frame, plan->AcquireFrame());
-  Status s = FillArgs(*plan, run, *frame);
-  run.step->trace = run.trace;
-  if (s.ok()) s = RunInOrder(*plan, *frame, *run.step, {.trace = run.trace});
-  if (s.ok()) s = TakeRetvals(*plan, *frame, run.retvals);
-  plan->ReleaseFrame(std::move(frame));
-  return s;
+std::shared_ptr<const InlinePartition> LocalWorker::FindInline(int64_t partition) const {
+  StatusOr<std::shared_ptr<const Plan>> plan = Find(partition);
+  if (!plan.ok() || (*plan)->runs_by_readiness()) return nullptr;
+  return std::make_shared<InlinePlan>(*std::move(plan));
 }
 
 void LocalWorker::RunAsync(const PartitionRun& run, absl::AnyInvocable<void(Status) &&> done) {

@@ -21,8 +21,7 @@ class LocalWorker : public Worker {
   std::vector<Device*> devices() const override;
   StatusOr<int64_t> Register(Partition partition) override;
   void Deregister(int64_t partition) override;
-  bool RunsInline(int64_t partition) const override;
-  Status Run(const PartitionRun& run) override;
+  std::shared_ptr<const InlinePartition> FindInline(int64_t partition) const override;
   void RunAsync(const PartitionRun& run, absl::AnyInvocable<void(Status) &&> done) override;
 
   // Runs one stateless node by itself: constant folding.

@@ -15,11 +15,12 @@ namespace millrace {
 
 struct CompiledPart {
   int64_t handle = 0;
-  bool runs_inline = false;
+  std::shared_ptr<const InlinePartition> inline_partition;  // null: it may have to wait
   std::vector<size_t> args;     // argument i of the partition is feed args[i] of the client
   std::vector<size_t> retvals;  // retval i of the partition is fetch retvals[i] of the client
 };
 struct Compiled {
+  RunSignature signature;
   std::vector<CompiledPart> parts;
   bool simple = false;  // one partition that runs inline, arguments and retvals in the client's order
 };

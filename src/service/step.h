@@ -27,6 +27,9 @@ struct Step {
   CancellationManager cancellation;
   RefPtr<Rendezvous> rendezvous;
   ResourceManager resources;
+  // Neighbours among the steps in flight; the coordinator's.
+  Step* previous = nullptr;
+  Step* next = nullptr;
 };
 
 }  // namespace millrace

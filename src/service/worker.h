@@ -27,6 +27,13 @@ struct PartitionRun {
   uint64_t order_seed = 0;
 };
 
+// A partition that waits for nobody. Runs without a look-up, also after the worker has dropped it.
+class InlinePartition {
+ public:
+  virtual ~InlinePartition() = default;
+  virtual Status Run(const PartitionRun& run) const = 0;
+};
+
 class Worker {
  public:
   virtual ~Worker() = default;
@@ -34,9 +41,8 @@ class Worker {
   // Compiles; errors name the node.
   virtual StatusOr<int64_t> Register(Partition partition) = 0;
   virtual void Deregister(int64_t partition) = 0;
-  // True when Run may be called: the partition waits for nobody.
-  virtual bool RunsInline(int64_t partition) const = 0;
-  virtual Status Run(const PartitionRun& run) = 0;
+  // Null when the partition may have to wait.
+  virtual std::shared_ptr<const InlinePartition> FindInline(int64_t partition) const = 0;
   // `done` runs exactly once, on any thread.
   virtual void RunAsync(const PartitionRun& run, absl::AnyInvocable<void(Status) &&> done) = 0;
 };

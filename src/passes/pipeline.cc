@@ -23,7 +23,10 @@ constexpr bool kVerifyBetweenPasses = true;
 StatusOr<std::vector<Partition>> RunPasses(std::unique_ptr<Graph> graph, const PassEnvironment& env) {
   if (env.devices.empty()) return Internal("there is no device to run on");
   Graph& g = *graph;
+  // Merging comes first too: equal nodes fold once, which spares memory when they are large.
   const Pass passes[] = {
+      {"merge what the client made twice", env.merge_common_subexpressions && env.fold_constants,
+       [&] { return MergeCommonSubexpressions(g); }},
       {"fold constants", env.fold_constants && env.evaluate != nullptr, [&] { return FoldConstants(g, env); }},
       {"simplify arithmetic", env.simplify_arithmetic, [&] { return SimplifyArithmetic(g); }},
       {"merge common subexpressions", env.merge_common_subexpressions, [&] { return MergeCommonSubexpressions(g); }},

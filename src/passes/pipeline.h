@@ -37,7 +37,7 @@ struct Partition {
   std::unique_ptr<Graph> graph;
 };
 
-// fold -> simplify -> merge -> drop -> place -> partition. The input must be pruned and verified.
+// merge -> fold -> simplify -> merge -> drop -> place -> partition. The input must be pruned and verified.
 StatusOr<std::vector<Partition>> RunPasses(std::unique_ptr<Graph> graph, const PassEnvironment& env);
 
 // The single passes.

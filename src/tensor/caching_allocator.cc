@@ -136,7 +136,8 @@ struct CachingAllocator::Central {
   }
 };
 
-thread_local CachingAllocator::Cache* CachingAllocator::t_cache = nullptr;
+// The declaration's model does not reach the definition.
+thread_local CachingAllocator::Cache* CachingAllocator::t_cache __attribute__((tls_model("initial-exec"))) = nullptr;
 // Has no destructor, so it can be read while the thread's other objects go.
 static thread_local bool t_ended = false;
 

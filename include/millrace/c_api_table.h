@@ -79,7 +79,7 @@ extern "C" {
   X(SaverSave) X(SaverRestore) X(SaverToDef) X(LatestCheckpoint) X(CheckpointReaderOpen) X(CheckpointReaderDelete)    \
   X(CheckpointReaderNumTensors) X(CheckpointReaderName) X(CheckpointReaderRead) X(EventWriterOpen)                    \
   X(EventWriterAddSummary) X(EventWriterAddGraph) X(EventWriterAddEvent) X(EventWriterFlush) X(EventWriterPath)       \
-  X(EventWriterClose)
+  X(EventWriterClose) X(CellStates) X(AddCellVariables)
 /* clang-format on */
 
 /* Rises when an entry changes its meaning, which it should not; new entries only make struct_size grow. */

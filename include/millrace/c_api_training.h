@@ -36,6 +36,20 @@ TF_CAPI_EXPORT TF_Operation* MR_Minimize(TF_Graph* graph, const char* optimizer,
                                          TF_Output loss, const TF_Output* vars, int num_vars, TF_Output global_step,
                                          float clip_global_norm, TF_Status* status);
 
+/* Recurrent cells are named by a text, for the attributes `cell` of the composites RNNCell, StaticRNN, DynamicRNN and so
+ * on: "LSTMCell(num_units=128, use_peepholes=true)", "MultiRNNCell(GRUCell(num_units=64), GRUCell(num_units=64))".
+ *
+ * The widths of the cell's states for inputs of this width; returns how many there are. output_size may be NULL. */
+TF_CAPI_EXPORT int MR_CellStates(const char* cell, int64_t inputs, int64_t* sizes, int max_states, int64_t* output_size,
+                                 TF_Status* status);
+
+/* Adds the cell's variables below `scope`, with TensorFlow's names ("rnn/lstm_cell/kernel" for the scope "rnn"), in the
+ * order in which the composites take the parameters; returns how many there are. The same `seed` gives the same initial
+ * values; 0: new ones each time. */
+TF_CAPI_EXPORT int MR_AddCellVariables(TF_Graph* graph, const char* scope, const char* cell, int64_t inputs,
+                                       TF_DataType dtype, int64_t seed, TF_Output* refs, TF_Output* reads,
+                                       int max_variables, TF_Status* status);
+
 #ifdef __cplusplus
 }
 #endif

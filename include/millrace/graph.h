@@ -207,14 +207,14 @@ class Scope {
     if (!Arguments(inputs, where, &args)) return {};
     Status error;
     TF_OperationDescription* desc = Describe(type, name_.empty() ? type : name_, inputs, args, attrs, where, &error);
-    constexpr int kMaxOutputs = 64;
-    TF_Output outputs[kMaxOutputs];
+    constexpr int kMaxOutputs = 1 << 14;
+    std::vector<TF_Output> outputs(kMaxOutputs);
     internal::CallStatus status;
-    const int n = MR_FinishComposite(desc, outputs, kMaxOutputs, status);
+    const int n = MR_FinishComposite(desc, outputs.data(), kMaxOutputs, status);
     if (error.ok()) error = status.Get();
     if (!error.ok()) return Fail(error), std::vector<Output>();
     std::vector<Output> made;
-    for (int i = 0; i < n; ++i) made.emplace_back(outputs[i]);
+    for (int i = 0; i < n; ++i) made.emplace_back(outputs[static_cast<size_t>(i)]);
     return made;
   }
 

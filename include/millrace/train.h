@@ -39,6 +39,20 @@ class Model {
     if (trainable) trainable_.push_back(v);
     return v;
   }
+  // Variables made elsewhere, to be trained with this model.
+  void Adopt(const std::vector<Variable>& variables) {
+    trainable_.insert(trainable_.end(), variables.begin(), variables.end());
+  }
+  int64_t seed() const { return seed_; }
+  // Keeps the first error of what was built (or throws it).
+  void Note(const Status& s) {
+    if (s.ok()) return;
+#if MILLRACE_EXCEPTIONS
+    throw Error(s);
+#else
+    if (scope_.graph().state_->status.ok()) scope_.graph().state_->status = s;
+#endif
+  }
   // The counter that an optimizer increments.
   Variable GlobalStep() {
     return AddVariable("global_step", scope_.WithName("global_step/initial").Const(Tensor(int64_t{0})), false);
@@ -99,14 +113,6 @@ class Model {
   }
   Output Zeros(const std::string& name, int64_t n) {
     return scope_.WithName(name + "/zeros").Const(Tensor::Of({n}, std::vector<float>(static_cast<size_t>(n), 0.0f)));
-  }
-  void Note(const Status& s) {
-    if (s.ok()) return;
-#if MILLRACE_EXCEPTIONS
-    throw Error(s);
-#else
-    if (scope_.graph().state_->status.ok()) scope_.graph().state_->status = s;
-#endif
   }
 
   Scope scope_;

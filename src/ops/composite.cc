@@ -78,6 +78,7 @@ StatusOr<std::vector<Output>> ExpandComposite(const CompositeRegistry& registry,
 void RegisterAllComposites(CompositeRegistry& registry) {
   RegisterNnComposites(registry);
   RegisterLossComposites(registry);
+  RegisterRnnComposites(registry);
   RegisterTrainingComposites(registry);
 }
 

@@ -20,6 +20,7 @@ class CompositeCall {
   // The single input with this name; null when there is none.
   Output x(absl::string_view arg) const;
   std::vector<Output> list(absl::string_view arg) const;
+  const AttrMap& attrs() const { return spec_.attrs; }
   template <typename T>
   StatusOr<T> Attr(absl::string_view name) const { return GetAttr<T>(spec_.attrs, name); }
 
@@ -68,6 +69,7 @@ StatusOr<std::vector<Output>> ExpandComposite(const CompositeRegistry& registry,
 // The table of families.
 void RegisterNnComposites(CompositeRegistry& registry);        // dropout, normalisation, dense
 void RegisterLossComposites(CompositeRegistry& registry);
+void RegisterRnnComposites(CompositeRegistry& registry);       // recurrent cells and loops over sequences
 void RegisterTrainingComposites(CompositeRegistry& registry);  // clipping, decays, averages, initialisers
 void RegisterAllComposites(CompositeRegistry& registry);
 

@@ -1,0 +1,154 @@
+// SPDX-License-Identifier: Apache-2.0
+// Recurrent networks. Cells are texts that the core understands (docs/decisions/0009-recurrent-cells.md); the functions
+// here write such texts, and Recurrent holds a cell's variables.
+//
+//   millrace::Recurrent rnn(model, "rnn", millrace::MultiRNNCell({millrace::LSTMCell(128), millrace::LSTMCell(128)}), 64);
+//   auto [outputs, state] = rnn.Dynamic(inputs);   // inputs [batch, steps, 64]
+#pragma once
+
+#include "millrace/train.h"
+
+namespace millrace {
+inline namespace MILLRACE_CLIENT {
+
+// A cell by its text. `options` are further attributes, as in TensorFlow: LSTMCell(128, "use_peepholes=true, num_proj=64").
+class Cell {
+ public:
+  explicit Cell(std::string text) : text_(std::move(text)) {}
+  const std::string& text() const { return text_; }
+
+ private:
+  std::string text_;
+};
+
+namespace internal {
+inline Cell BasicCell(const char* kind, int64_t num_units, const std::string& options) {
+  const std::string rest = options.empty() ? "" : ", " + options;
+  return Cell(std::string(kind) + "(num_units=" + std::to_string(num_units) + rest + ")");
+}
+}  // namespace internal
+
+inline Cell BasicRNNCell(int64_t num_units, const std::string& options = "") {
+  return internal::BasicCell("BasicRNNCell", num_units, options);
+}
+inline Cell GRUCell(int64_t num_units, const std::string& options = "") {
+  return internal::BasicCell("GRUCell", num_units, options);
+}
+inline Cell BasicLSTMCell(int64_t num_units, const std::string& options = "") {
+  return internal::BasicCell("BasicLSTMCell", num_units, options);
+}
+inline Cell LSTMCell(int64_t num_units, const std::string& options = "") {
+  return internal::BasicCell("LSTMCell", num_units, options);
+}
+// The fused forms, with the variables of LSTMCell and GRUCell: much faster, first-order gradients only.
+inline Cell LSTMBlockCell(int64_t num_units, const std::string& options = "") {
+  return internal::BasicCell("LSTMBlockCell", num_units, options);
+}
+inline Cell GRUBlockCell(int64_t num_units, const std::string& options = "") {
+  return internal::BasicCell("GRUBlockCell", num_units, options);
+}
+// Cells on top of each other.
+inline Cell MultiRNNCell(const std::vector<Cell>& cells) {
+  std::string text;
+  for (const Cell& c : cells) text += (text.empty() ? "" : ", ") + c.text();
+  return Cell("MultiRNNCell(" + text + ")");
+}
+// options: "input_keep_prob=0.8, output_keep_prob=0.5, state_keep_prob=0.9, seed=7"
+inline Cell DropoutWrapper(const Cell& cell, const std::string& options) {
+  return Cell("DropoutWrapper(" + cell.text() + ", " + options + ")");
+}
+inline Cell ResidualWrapper(const Cell& cell) { return Cell("ResidualWrapper(" + cell.text() + ")"); }
+inline Cell AttentionCellWrapper(const Cell& cell, int64_t attn_length, const std::string& options = "") {
+  const std::string rest = options.empty() ? "" : ", " + options;
+  return Cell("AttentionCellWrapper(" + cell.text() + ", attn_length=" + std::to_string(attn_length) + rest + ")");
+}
+
+// A cell with its variables ("<scope><name>/lstm_cell/kernel", ...). Steps and loops may be built from it many times; they
+// all share the variables.
+class Recurrent {
+ public:
+  struct Result {
+    Output outputs;
+    std::vector<Output> state;
+  };
+  struct Steps {
+    std::vector<Output> outputs;
+    std::vector<Output> state;
+  };
+  struct Options {
+    std::vector<Output> initial_state = {};  // zeros by default
+    Output sequence_length = {};             // int32 or int64 [batch]
+    bool time_major = false;                 // [steps, batch, width] instead of [batch, steps, width]
+  };
+
+  Recurrent(Model& model, const std::string& name, const Cell& cell, int64_t inputs)
+      : Recurrent(model, name, cell, inputs, DType::kFloat) {}
+  Recurrent(Model& model, const std::string& name, const Cell& cell, int64_t inputs, DType dtype)
+      : scope_(model.scope().WithName(name)), text_(cell.text()) {
+    internal::CallStatus status;
+    std::vector<int64_t> sizes(kMax);
+    const int states = MR_CellStates(text_.c_str(), inputs, sizes.data(), kMax, &output_size_, status);
+    model.Note(status.Get());
+    state_sizes_.assign(sizes.begin(), sizes.begin() + states);
+    std::vector<TF_Output> refs(kMax), reads(kMax);
+    const int n = MR_AddCellVariables(model.scope().graph().get(), (model.scope().prefix() + name).c_str(), text_.c_str(),
+                                      inputs, static_cast<TF_DataType>(dtype), model.seed(), refs.data(), reads.data(), kMax,
+                                      status);
+    model.Note(status.Get());
+    for (int i = 0; i < n; ++i) {
+      const auto k = static_cast<size_t>(i);
+      variables_.push_back({Output(refs[k]), Output(reads[k])});
+      parameters_.push_back(Output(reads[k]));
+    }
+    model.Adopt(variables_);
+  }
+
+  int64_t output_size() const { return output_size_; }
+  const std::vector<int64_t>& state_sizes() const { return state_sizes_; }
+  const std::vector<Variable>& variables() const { return variables_; }
+
+  // Zeros for as many examples as dimension `batch_dim` of `inputs` counts.
+  std::vector<Output> ZeroState(Output inputs, int64_t batch_dim = 0) {
+    return scope_.Composite("ZeroState", {inputs}, {{"cell", text_}, {"batch_dim", batch_dim},
+                                                    {"S", static_cast<int64_t>(state_sizes_.size())}});
+  }
+  // One step: input [batch, width].
+  Result Step(Output input, const std::vector<Output>& state) {
+    return Split(scope_.Composite("RNNCell", {input, state, parameters_}, {{"cell", text_}}));
+  }
+  // Unrolled over a list of steps [batch, width].
+  Steps Static(const std::vector<Output>& inputs, Options options = {}) {
+    if (options.initial_state.empty() && !inputs.empty()) options.initial_state = ZeroState(inputs[0]);
+    const std::vector<Output> all = scope_.Composite(
+        "StaticRNN", {inputs, Lengths(options), options.initial_state, parameters_}, {{"cell", text_}});
+    Steps s;
+    for (size_t i = 0; i < all.size(); ++i) (i < inputs.size() ? s.outputs : s.state).push_back(all[i]);
+    return s;
+  }
+  // A loop over the steps of one tensor.
+  Result Dynamic(Output inputs, Options options = {}) {
+    if (options.initial_state.empty()) options.initial_state = ZeroState(inputs, options.time_major ? 1 : 0);
+    return Split(scope_.Composite("DynamicRNN", {inputs, Lengths(options), options.initial_state, parameters_},
+                                  {{"cell", text_}, {"time_major", options.time_major}}));
+  }
+
+ private:
+  static constexpr int kMax = 1 << 14;
+  static std::vector<Output> Lengths(const Options& options) {
+    return options.sequence_length ? std::vector<Output>{options.sequence_length} : std::vector<Output>();
+  }
+  static Result Split(const std::vector<Output>& all) {
+    if (all.empty()) return {};
+    return {all[0], std::vector<Output>(all.begin() + 1, all.end())};
+  }
+
+  Scope scope_;
+  std::string text_;
+  int64_t output_size_ = 0;
+  std::vector<int64_t> state_sizes_;
+  std::vector<Variable> variables_;
+  std::vector<Output> parameters_;
+};
+
+}  // namespace MILLRACE_CLIENT
+}  // namespace millrace

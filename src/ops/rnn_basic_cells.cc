@@ -1,0 +1,274 @@
+// SPDX-License-Identifier: Apache-2.0
+// The cells that compute: plain, gated (Cho et al. 2014), LSTM (Hochreiter and Schmidhuber 1997, Sak et al. 2014), and the
+// fused forms of the last two. Parameters and their names are TensorFlow's, so that its checkpoints fit.
+#include "ops/rnn_cell.h"
+
+namespace millrace {
+namespace {
+
+constexpr int64_t kMaxUnits = int64_t{1} << 24;
+
+#define MR_ACTIVATION "activation in {Tanh,Relu,Relu6,Sigmoid,Elu,Softsign,Identity}=\"Tanh\""
+
+struct BasicOptions {
+  int64_t units = 0;
+  std::string activation = "Tanh";
+
+  Status Read(const AttrMap& attrs) {
+    MR_ASSIGN_OR_RETURN(units, GetAttr<int64_t>(attrs, "num_units"));
+    if (units > kMaxUnits) return InvalidArgument("num_units is ", units, ", want at most ", kMaxUnits);
+    if (attrs.find("activation") != attrs.end()) {
+      MR_ASSIGN_OR_RETURN(activation, GetAttr<std::string>(attrs, "activation"));
+    }
+    return absl::OkStatus();
+  }
+};
+
+std::vector<Output> SplitColumns(const GraphBuilder& b, Output x, int parts) {
+  Node* split = b.OpNode("Split", {b.Scalar<int32_t>(1), x}, {{"num_split", parts}});
+  std::vector<Output> out(static_cast<size_t>(parts));
+  if (!split) return out;
+  for (int i = 0; i < parts; ++i) out[static_cast<size_t>(i)] = split->output(i);
+  return out;
+}
+
+Output Clip(const GraphBuilder& b, Output x, float limit) {
+  if (!(limit > 0)) return x;
+  const DType t = BaseType(x.dtype());
+  const double high = static_cast<double>(limit);
+  return b.Op("Maximum", {b.Op("Minimum", {x, b.ScalarOf(t, high)}), b.ScalarOf(t, -high)});
+}
+
+class PlainCell : public RnnCell {
+ public:
+  static StatusOr<RnnCellPtr> Make(const AttrMap& attrs, CellChildren) {
+    auto cell = std::make_unique<PlainCell>();
+    MR_RETURN_IF_ERROR(cell->o_.Read(attrs));
+    return cell;
+  }
+  StatusOr<int64_t> Describe(int64_t inputs, const std::string& scope, CellLayout* layout) const override {
+    layout->parameters.push_back({scope + "basic_rnn_cell/kernel", {inputs + o_.units, o_.units}});
+    layout->parameters.push_back({scope + "basic_rnn_cell/bias", {o_.units}, CellInitial::kZeros});
+    layout->state_sizes.push_back(o_.units);
+    return o_.units;
+  }
+  size_t num_states() const override { return 1; }
+  StatusOr<Output> Step(const GraphBuilder& b, Output input, CellRun& run) const override {
+    const Output kernel = run.TakeParameter(), bias = run.TakeParameter(), h = run.TakeState();
+    const Output out = b.Op(o_.activation, {Linear(b, {input, h}, kernel, bias)});
+    run.Give(out);
+    return out;
+  }
+
+ private:
+  BasicOptions o_;
+};
+
+Status DescribeGru(int64_t inputs, int64_t units, const std::string& scope, CellLayout* layout) {
+  layout->parameters.push_back({scope + "gru_cell/gates/kernel", {inputs + units, 2 * units}});
+  layout->parameters.push_back({scope + "gru_cell/gates/bias", {2 * units}, CellInitial::kOnes});
+  layout->parameters.push_back({scope + "gru_cell/candidate/kernel", {inputs + units, units}});
+  layout->parameters.push_back({scope + "gru_cell/candidate/bias", {units}, CellInitial::kZeros});
+  layout->state_sizes.push_back(units);
+  return absl::OkStatus();
+}
+
+template <bool kFused>
+class GruCell : public RnnCell {
+ public:
+  static StatusOr<RnnCellPtr> Make(const AttrMap& attrs, CellChildren) {
+    auto cell = std::make_unique<GruCell>();
+    MR_RETURN_IF_ERROR(cell->o_.Read(attrs));
+    return cell;
+  }
+  StatusOr<int64_t> Describe(int64_t inputs, const std::string& scope, CellLayout* layout) const override {
+    MR_RETURN_IF_ERROR(DescribeGru(inputs, o_.units, scope, layout));
+    return o_.units;
+  }
+  size_t num_states() const override { return 1; }
+  StatusOr<Output> Step(const GraphBuilder& b, Output input, CellRun& run) const override {
+    const Output gates_kernel = run.TakeParameter(), gates_bias = run.TakeParameter();
+    const Output kernel = run.TakeParameter(), bias = run.TakeParameter(), h = run.TakeState();
+    Output out;
+    if constexpr (kFused) {
+      Node* n = b.OpNode("GRUBlockCell", {input, h, gates_kernel, kernel, gates_bias, bias});
+      if (n) out = n->output(3);
+    } else {
+      const std::vector<Output> ru = SplitColumns(b, b.Op("Sigmoid", {Linear(b, {input, h}, gates_kernel, gates_bias)}), 2);
+      const Output c = b.Op(o_.activation, {Linear(b, {input, b.Mul(ru[0], h)}, kernel, bias)});
+      const Output one = b.ScalarOf(BaseType(input.dtype()), 1);
+      out = b.Add(b.Mul(ru[1], h), b.Mul(b.Sub(one, ru[1]), c));
+    }
+    run.Give(out);
+    return out;
+  }
+
+ private:
+  BasicOptions o_;
+};
+
+// BasicLSTMCell is the one without peepholes, projection and clipping, under a name of its own.
+class LstmCell : public RnnCell {
+ public:
+  static StatusOr<RnnCellPtr> Make(const AttrMap& attrs, CellChildren) {
+    auto cell = std::make_unique<LstmCell>();
+    MR_RETURN_IF_ERROR(cell->o_.Read(attrs));
+    MR_ASSIGN_OR_RETURN(cell->forget_bias_, GetAttr<float>(attrs, "forget_bias"));
+    cell->name_ = "basic_lstm_cell";
+    if (attrs.find("num_proj") == attrs.end()) return cell;
+    cell->name_ = "lstm_cell";
+    MR_ASSIGN_OR_RETURN(cell->peepholes_, GetAttr<bool>(attrs, "use_peepholes"));
+    MR_ASSIGN_OR_RETURN(cell->cell_clip_, GetAttr<float>(attrs, "cell_clip"));
+    MR_ASSIGN_OR_RETURN(cell->num_proj_, GetAttr<int64_t>(attrs, "num_proj"));
+    MR_ASSIGN_OR_RETURN(cell->proj_clip_, GetAttr<float>(attrs, "proj_clip"));
+    if (cell->num_proj_ > kMaxUnits) return InvalidArgument("num_proj is ", cell->num_proj_, ", want at most ", kMaxUnits);
+    return cell;
+  }
+  StatusOr<int64_t> Describe(int64_t inputs, const std::string& scope, CellLayout* layout) const override {
+    const std::string here = absl::StrCat(scope, name_, "/");
+    const int64_t units = o_.units, outputs = num_proj_ > 0 ? num_proj_ : units;
+    layout->parameters.push_back({here + "kernel", {inputs + outputs, 4 * units}});
+    layout->parameters.push_back({here + "bias", {4 * units}, CellInitial::kZeros});
+    if (peepholes_) {
+      for (const char* name : {"w_f_diag", "w_i_diag", "w_o_diag"}) layout->parameters.push_back({here + name, {units}});
+    }
+    if (num_proj_ > 0) layout->parameters.push_back({here + "projection/kernel", {units, num_proj_}});
+    layout->state_sizes.push_back(units);
+    layout->state_sizes.push_back(outputs);
+    return outputs;
+  }
+  size_t num_states() const override { return 2; }
+  StatusOr<Output> Step(const GraphBuilder& b, Output input, CellRun& run) const override {
+    const Output kernel = run.TakeParameter(), bias = run.TakeParameter();
+    Output w_f, w_i, w_o;
+    if (peepholes_) w_f = run.TakeParameter(), w_i = run.TakeParameter(), w_o = run.TakeParameter();
+    const Output projection = num_proj_ > 0 ? run.TakeParameter() : Output();
+    const Output c = run.TakeState(), h = run.TakeState();
+    // Gates stand in the order input, candidate, forget, output.
+    std::vector<Output> g = SplitColumns(b, Linear(b, {input, h}, kernel, bias), 4);
+    Output i = g[0], f = b.Add(g[2], b.ScalarOf(BaseType(input.dtype()), static_cast<double>(forget_bias_))), o = g[3];
+    if (peepholes_) {
+      i = b.Add(i, b.Mul(w_i, c));
+      f = b.Add(f, b.Mul(w_f, c));
+    }
+    const Output kept = b.Mul(b.Op("Sigmoid", {f}), c);
+    const Output added = b.Mul(b.Op("Sigmoid", {i}), b.Op(o_.activation, {g[1]}));
+    const Output new_c = Clip(b, b.Add(kept, added), cell_clip_);
+    if (peepholes_) o = b.Add(o, b.Mul(w_o, new_c));
+    Output out = b.Mul(b.Op("Sigmoid", {o}), b.Op(o_.activation, {new_c}));
+    if (num_proj_ > 0) out = Clip(b, b.MatMul(out, projection), proj_clip_);
+    run.Give(new_c, true);
+    run.Give(out);
+    return out;
+  }
+
+ private:
+  BasicOptions o_;
+  const char* name_ = "";
+  float forget_bias_ = 1, cell_clip_ = 0, proj_clip_ = 0;
+  bool peepholes_ = false;
+  int64_t num_proj_ = 0;
+};
+
+// Row lengths[k] of example k in [initial; steps], which is the state after that many steps.
+Output StateAt(const GraphBuilder& b, Output initial, Output steps, Output lengths) {
+  const int64_t known = steps.shape().dim(0);
+  if (!lengths && known > 0) return b.Op("GatherV2", {steps, b.Scalar<int64_t>(known - 1), b.Scalar<int32_t>(0)});
+  const Output zero = b.Scalar<int32_t>(0);
+  const Output all = b.Op("ConcatV2", {std::vector<Output>{b.Op("ExpandDims", {initial, zero}), steps}, zero});
+  const Output shape = b.Shape(steps, DType::kInt64);
+  auto dim = [&](int64_t i) { return b.Op("GatherV2", {shape, b.Scalar<int64_t>(i), b.Scalar<int32_t>(0)}); };
+  if (!lengths) return b.Op("GatherV2", {all, dim(0), zero});
+  const Output examples = b.Op("Range", {b.Scalar<int64_t>(0), dim(1), b.Scalar<int64_t>(1)});
+  return b.Op("GatherNd", {all, b.Op("Pack", {std::vector<Output>{lengths, examples}}, {{"axis", 1}})});
+}
+
+class LstmBlockCell : public RnnCell {
+ public:
+  static StatusOr<RnnCellPtr> Make(const AttrMap& attrs, CellChildren) {
+    auto cell = std::make_unique<LstmBlockCell>();
+    MR_RETURN_IF_ERROR(cell->o_.Read(attrs));
+    MR_ASSIGN_OR_RETURN(cell->forget_bias_, GetAttr<float>(attrs, "forget_bias"));
+    MR_ASSIGN_OR_RETURN(cell->clip_, GetAttr<float>(attrs, "cell_clip"));
+    MR_ASSIGN_OR_RETURN(cell->peepholes_, GetAttr<bool>(attrs, "use_peephole"));
+    return cell;
+  }
+  StatusOr<int64_t> Describe(int64_t inputs, const std::string& scope, CellLayout* layout) const override {
+    const int64_t units = o_.units;
+    layout->parameters.push_back({scope + "lstm_cell/kernel", {inputs + units, 4 * units}});
+    layout->parameters.push_back({scope + "lstm_cell/bias", {4 * units}, CellInitial::kZeros});
+    if (peepholes_) {
+      for (const char* name : {"w_i_diag", "w_f_diag", "w_o_diag"}) {
+        layout->parameters.push_back({absl::StrCat(scope, "lstm_cell/", name), {units}});
+      }
+    }
+    layout->state_sizes.push_back(units);
+    layout->state_sizes.push_back(units);
+    return units;
+  }
+  size_t num_states() const override { return 2; }
+  StatusOr<Output> Step(const GraphBuilder& b, Output input, CellRun& run) const override {
+    std::vector<Arg> args;
+    TakeAll(b, input, run, &args);
+    Node* n = b.OpNode("LSTMBlockCell", std::move(args),
+                       {{"forget_bias", forget_bias_}, {"cell_clip", clip_}, {"use_peephole", peepholes_}});
+    const Output h = n ? n->output(6) : Output();
+    run.Give(n ? n->output(1) : Output(), true);
+    run.Give(h);
+    return h;
+  }
+  bool HasSequence() const override { return true; }
+  StatusOr<Output> Sequence(const GraphBuilder& b, Output inputs, CellRun& run) const override {
+    const int64_t known = inputs.shape().dim(0);
+    Output steps = known >= 0 ? b.Scalar<int64_t>(known)
+                              : b.Op("GatherV2", {b.Shape(inputs, DType::kInt64), b.Scalar<int64_t>(0), b.Scalar<int32_t>(0)});
+    if (run.lengths) {
+      steps = b.Op("Minimum", {steps, b.Op("Maximum", {b.Op("Max", {run.lengths, b.Scalar<int32_t>(0)}), b.Scalar<int64_t>(0)})});
+    }
+    std::vector<Arg> args = {steps};
+    const Output c = run.PeekState(0), h = run.PeekState(1);
+    TakeAll(b, inputs, run, &args);
+    Node* n = b.OpNode("BlockLSTM", std::move(args),
+                       {{"forget_bias", forget_bias_}, {"cell_clip", clip_}, {"use_peephole", peepholes_}});
+    if (!n) return b.status();
+    run.Give(StateAt(b, c, n->output(1), run.lengths), true);
+    run.Give(StateAt(b, h, n->output(6), run.lengths));
+    return n->output(6);
+  }
+
+ private:
+  // x, cs_prev, h_prev, w, wci, wcf, wco, b
+  void TakeAll(const GraphBuilder& b, Output input, CellRun& run, std::vector<Arg>* args) const {
+    const Output kernel = run.TakeParameter(), bias = run.TakeParameter();
+    std::vector<Output> diagonals;
+    for (int i = 0; i < 3; ++i) {
+      diagonals.push_back(peepholes_ ? run.TakeParameter()
+                                     : i > 0 ? diagonals[0]
+                                             : b.Op("Fill", {b.Vector<int64_t>({o_.units}),
+                                                             b.ScalarOf(BaseType(input.dtype()), 0)}));
+    }
+    const Output c = run.TakeState(), h = run.TakeState();
+    for (Output o : {input, c, h, kernel, diagonals[0], diagonals[1], diagonals[2], bias}) args->emplace_back(o);
+  }
+
+  BasicOptions o_;
+  float forget_bias_ = 1, clip_ = 0;
+  bool peepholes_ = false;
+};
+
+}  // namespace
+
+std::vector<CellKind> BasicCellKinds() {
+  return {
+      {"BasicRNNCell() -> () | num_units:int>=1; " MR_ACTIVATION, 0, 0, PlainCell::Make},
+      {"GRUCell() -> () | num_units:int>=1; " MR_ACTIVATION, 0, 0, GruCell<false>::Make},
+      {"BasicLSTMCell() -> () | num_units:int>=1; forget_bias:float=1.0; " MR_ACTIVATION, 0, 0, LstmCell::Make},
+      {"LSTMCell() -> () | num_units:int>=1; use_peepholes:bool=false; cell_clip:float=0.0; num_proj:int>=0=0; "
+       "proj_clip:float=0.0; forget_bias:float=1.0; " MR_ACTIVATION, 0, 0, LstmCell::Make},
+      {"LSTMBlockCell() -> () | num_units:int>=1; forget_bias:float=1.0; cell_clip:float=0.0; use_peephole:bool=false", 0, 0,
+       LstmBlockCell::Make},
+      {"GRUBlockCell() -> () | num_units:int>=1", 0, 0, GruCell<true>::Make},
+  };
+}
+
+}  // namespace millrace

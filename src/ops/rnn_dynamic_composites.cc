@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: Apache-2.0
+// Composites: recurrent networks over the steps of one tensor. A cell that can run a whole sequence does so; others run in
+// a loop.
+#include "ops/rnn_composites.h"
+
+namespace millrace {
+namespace {
+
+using Outputs = StatusOr<std::vector<Output>>;
+
+Output SwapFirstTwo(const GraphBuilder& b, Output x) {
+  return b.Op("Transpose", {x, b.Vector<int32_t>({1, 0, 2})});
+}
+
+// Outputs [steps, batch, width] with zeros beyond each example's length.
+Output MaskBeyond(const GraphBuilder& b, Output outputs, Output lengths) {
+  const Output shape = b.Shape(outputs, DType::kInt64);
+  const Output steps = b.Op("GatherV2", {shape, b.Scalar<int64_t>(0), b.Scalar<int32_t>(0)});
+  const Output times = b.Op("Range", {b.Scalar<int64_t>(0), steps, b.Scalar<int64_t>(1)});
+  const Output running = b.Op("Less", {b.Op("ExpandDims", {times, b.Scalar<int32_t>(1)}), lengths});
+  return b.Op("SelectV2", {b.Op("ExpandDims", {running, b.Scalar<int32_t>(2)}), outputs, b.ScalarOf(BaseType(outputs.dtype()), 0)});
+}
+
+// `inputs` has the steps first.
+StatusOr<RnnResult> RunSequence(const RnnCell& cell, const GraphBuilder& b, Output inputs, Output lengths,
+                                const std::vector<Output>& states, const std::vector<Output>& parameters) {
+  CellRun run(parameters, states);
+  run.lengths = lengths;
+  StatusOr<Output> outputs = cell.Sequence(b, inputs, run);
+  MR_RETURN_IF_ERROR(run.Finish());
+  MR_RETURN_IF_ERROR(outputs.status());
+  RnnResult r;
+  r.outputs = lengths ? MaskBeyond(b, *outputs, lengths) : *outputs;
+  r.states = run.new_states;
+  MR_RETURN_IF_ERROR(b.status());
+  return r;
+}
+
+}  // namespace
+
+StatusOr<RnnResult> LoopCell(const RnnCell& cell, const GraphBuilder& b, Output inputs, Output lengths,
+                             const std::vector<Output>& states, const std::vector<Output>& parameters) {
+  MR_RETURN_IF_ERROR(b.status());
+  if (inputs.shape().has_rank() && inputs.shape().rank() != 3) {
+    return InvalidArgument("inputs must be [steps, batch, width], got ", inputs.shape().ToString());
+  }
+  if (cell.HasSequence()) return RunSequence(cell, b, inputs, lengths, states, parameters);
+  return Unimplemented("loops over this cell are not there yet");
+}
+
+namespace {
+
+struct Direction {
+  const char *cell, *initial_state, *parameters;
+};
+
+StatusOr<RnnResult> RunDirection(const GraphBuilder& b, const CompositeCall& c, const Direction& d, Output inputs,
+                                 Output lengths) {
+  MR_ASSIGN_OR_RETURN(const RnnCellPtr cell, CellOf(c, d.cell));
+  return LoopCell(*cell, b, inputs, lengths, c.list(d.initial_state), c.list(d.parameters));
+}
+
+Outputs DynamicRnn(const GraphBuilder& b, const CompositeCall& c) {
+  MR_ASSIGN_OR_RETURN(const bool time_major, c.Attr<bool>("time_major"));
+  MR_ASSIGN_OR_RETURN(const Output lengths, LengthsOf(b, c, "sequence_length"));
+  const Output inputs = time_major ? c.x("inputs") : SwapFirstTwo(b, c.x("inputs"));
+  MR_ASSIGN_OR_RETURN(RnnResult r, RunDirection(b, c, {"cell", "initial_state", "parameters"}, inputs, lengths));
+  std::vector<Output> out = {time_major ? r.outputs : SwapFirstTwo(b, r.outputs)};
+  out.insert(out.end(), r.states.begin(), r.states.end());
+  return out;
+}
+
+Outputs BidirectionalDynamicRnn(const GraphBuilder& b, const CompositeCall& c) {
+  MR_ASSIGN_OR_RETURN(const bool time_major, c.Attr<bool>("time_major"));
+  MR_ASSIGN_OR_RETURN(const Output lengths, LengthsOf(b, c, "sequence_length"));
+  const Output inputs = time_major ? c.x("inputs") : SwapFirstTwo(b, c.x("inputs"));
+  // Each example's own steps are turned around, not its padding.
+  auto reversed = [&](Output x) {
+    if (!lengths) return b.Op("ReverseV2", {x, b.Vector<int32_t>({0})});
+    return b.Op("ReverseSequence", {x, lengths}, {{"seq_dim", 0}, {"batch_dim", 1}});
+  };
+  MR_ASSIGN_OR_RETURN(const RnnResult f, RunDirection(b.Scope("fw"), c, {"cell_fw", "initial_state_fw", "parameters_fw"},
+                                                      inputs, lengths));
+  MR_ASSIGN_OR_RETURN(const RnnResult r, RunDirection(b.Scope("bw"), c, {"cell_bw", "initial_state_bw", "parameters_bw"},
+                                                      reversed(inputs), lengths));
+  const Output backward = reversed(r.outputs);
+  std::vector<Output> out;
+  for (Output o : {f.outputs, backward}) out.push_back(time_major ? o : SwapFirstTwo(b, o));
+  out.insert(out.end(), f.states.begin(), f.states.end());
+  out.insert(out.end(), r.states.begin(), r.states.end());
+  return out;
+}
+
+}  // namespace
+
+void RegisterDynamicLoops(CompositeRegistry& r) {
+  r.Add("DynamicRNN(inputs:T, sequence_length:L*Tlen, initial_state:S*T, parameters:P*T) -> (outputs:T, state:S*T) | "
+        "T in FLT; Tlen in IDX=i32; L:int>=0; S:int>=1; P:int>=1; cell:string; time_major:bool=false")
+      .Doc("A recurrent network over inputs [batch, steps, width] (time_major: [steps, batch, width]). With a "
+           "sequence_length (a list of none or one vector) the outputs of an example are zero beyond its length and its state "
+           "stays what it was there. Stacks of LSTMBlockCell need no loop.")
+      .Expand(DynamicRnn)
+      .Example("f32[2,3,3]~, i32[2]{1 3}, f32[2,4]~, f32[2,4]~, f32[7,16]~, f32[16]~ | "
+               "cell=\"LSTMBlockCell(num_units=4)\"; L=1; S=2; P=2");
+  r.Add("BidirectionalDynamicRNN(inputs:T, sequence_length:L*Tlen, initial_state_fw:S*T, initial_state_bw:R*T, "
+        "parameters_fw:P*T, parameters_bw:Q*T) -> (outputs_fw:T, outputs_bw:T, state_fw:S*T, state_bw:R*T) | T in FLT; "
+        "Tlen in IDX=i32; L:int>=0; S:int>=1; R:int>=1; P:int>=1; Q:int>=1; cell_fw:string; cell_bw:string; "
+        "time_major:bool=false")
+      .Doc("Two recurrent networks over the steps of one tensor, one from each end (Schuster and Paliwal 1997).")
+      .Expand(BidirectionalDynamicRnn)
+      .Example("f32[2,2,3]~, f32[2,4]~, f32[2,4]~, f32[2,4]~, f32[2,4]~, f32[7,16]~, f32[16]~, f32[7,16]~, f32[16]~ | "
+               "cell_fw=\"LSTMBlockCell(num_units=4)\"; cell_bw=\"LSTMBlockCell(num_units=4)\"; L=0; S=2; R=2; P=2; Q=2");
+}
+
+}  // namespace millrace

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Recurrent networks. Cells are texts that the core understands (docs/decisions/0009-recurrent-cells.md); the functions
+// Recurrent networks. Cells are texts that the core understands (docs/decisions/0012-recurrent-cells.md); the functions
 // here write such texts, and Recurrent holds a cell's variables.
 //
 //   millrace::Recurrent rnn(model, "rnn", millrace::MultiRNNCell({millrace::LSTMCell(128), millrace::LSTMCell(128)}), 64);
@@ -63,6 +63,12 @@ inline Cell AttentionCellWrapper(const Cell& cell, int64_t attn_length, const st
   return Cell("AttentionCellWrapper(" + cell.text() + ", attn_length=" + std::to_string(attn_length) + rest + ")");
 }
 
+struct RnnOptions {
+  std::vector<Output> initial_state = {};  // zeros by default
+  Output sequence_length = {};             // int32 or int64 [batch]
+  bool time_major = false;                 // [steps, batch, width] instead of [batch, steps, width]
+};
+
 // A cell with its variables ("<scope><name>/lstm_cell/kernel", ...). Steps and loops may be built from it many times; they
 // all share the variables.
 class Recurrent {
@@ -75,11 +81,7 @@ class Recurrent {
     std::vector<Output> outputs;
     std::vector<Output> state;
   };
-  struct Options {
-    std::vector<Output> initial_state = {};  // zeros by default
-    Output sequence_length = {};             // int32 or int64 [batch]
-    bool time_major = false;                 // [steps, batch, width] instead of [batch, steps, width]
-  };
+  using Options = RnnOptions;
 
   Recurrent(Model& model, const std::string& name, const Cell& cell, int64_t inputs)
       : Recurrent(model, name, cell, inputs, DType::kFloat) {}

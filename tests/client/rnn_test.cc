@@ -82,7 +82,7 @@ TEST(Recurrent, VariablesHaveTensorFlowsNames) {
   Graph graph;
   Model model((Scope(graph)));
   Recurrent rnn(model, "rnn",
-                MultiRNNCell({millrace::LSTMCell(4, "use_peepholes=true, num_proj=3"), millrace::GRUCell(5),
+                millrace::MultiRNNCell({millrace::LSTMCell(4, "use_peepholes=true, num_proj=3"), millrace::GRUCell(5),
                               DropoutWrapper(millrace::BasicLSTMCell(6), "output_keep_prob=0.5")}),
                 2);
   std::vector<std::string> names;
@@ -117,9 +117,9 @@ TEST(Recurrent, PlainAndGatedCells) {
 }
 
 TEST(Recurrent, LstmWithEverything) {
-  Bench b(millrace::LSTMCell(4, "use_peepholes=true, num_proj=3, cell_clip=0.4, proj_clip=0.3, forget_bias=0.5"), 3);
+  Bench b(millrace::LSTMCell(4, "use_peepholes=true, num_proj=3, cell_clip=0.375, proj_clip=0.25, forget_bias=0.5"), 3);
   const std::vector<Matrix>& p = b.parameters;
-  const reference::Lstm lstm{p[0], p[1], p[2], p[3], p[4], p[5], 0.5, 0.4, 0.3};
+  const reference::Lstm lstm{p[0], p[1], p[2], p[3], p[4], p[5], 0.5, 0.375, 0.25};
   const Matrix x = Numbers(2, 3, 5);
   Matrix c = Numbers(2, 4, 6), h = Numbers(2, 3, 7);
   const std::vector<Matrix> got = b.Run(Flat(b.rnn.Step(b.Const(x), {b.Const(c), b.Const(h)})));
@@ -130,7 +130,7 @@ TEST(Recurrent, LstmWithEverything) {
 }
 
 TEST(Recurrent, ResidualAndStack) {
-  Bench b(MultiRNNCell({millrace::BasicRNNCell(3), ResidualWrapper(millrace::BasicLSTMCell(3))}), 2);
+  Bench b(millrace::MultiRNNCell({millrace::BasicRNNCell(3), ResidualWrapper(millrace::BasicLSTMCell(3))}), 2);
   const std::vector<Matrix>& p = b.parameters;
   const Matrix x = Numbers(2, 2, 5), h0 = Numbers(2, 3, 6);
   Matrix c = Numbers(2, 3, 7), h = Numbers(2, 3, 8);
@@ -156,7 +156,9 @@ TEST(Recurrent, DropoutKeepsOrDropsAndScales) {
     const double keep = k == 0 ? 0.25 : 0.5;
     double kept = 0;
     for (size_t i = 0; i < all.v.size(); ++i) {
-      if (got[k].v[i] != 0) kept += 1, EXPECT_NEAR(got[k].v[i], all.v[i] / keep, 1e-12);
+      if (got[k].v[i] == 0) continue;
+      kept += 1;
+      EXPECT_NEAR(got[k].v[i], all.v[i] / keep, 1e-12);
     }
     EXPECT_NEAR(kept / static_cast<double>(all.v.size()), keep, 0.07);
   }
@@ -253,7 +255,7 @@ TEST(Recurrent, FusedLayerAgreesWithUnrolledCell) {
   const std::vector<Matrix> xs = {Numbers(2, 3, 1), Numbers(2, 3, 2), Numbers(2, 3, 3)};
   Graph graph;
   Model model((Scope(graph)));
-  Recurrent fused(model, "rnn", MultiRNNCell({millrace::LSTMBlockCell(4), millrace::LSTMBlockCell(5)}), 3);
+  Recurrent fused(model, "rnn", millrace::MultiRNNCell({millrace::LSTMBlockCell(4), millrace::LSTMBlockCell(5)}), 3);
   Scope s(graph);
   const Output x = s.Const(Stacked(xs, true)), lengths = s.Const({int64_t{1}, int64_t{3}});
   const Recurrent::Result whole = fused.Dynamic(x, {.sequence_length = lengths});

@@ -80,6 +80,11 @@ extern "C" {
   X(CheckpointReaderNumTensors) X(CheckpointReaderName) X(CheckpointReaderRead) X(EventWriterOpen)                    \
   X(EventWriterAddSummary) X(EventWriterAddGraph) X(EventWriterAddEvent) X(EventWriterFlush) X(EventWriterPath)       \
   X(EventWriterClose) X(CellStates) X(AddCellVariables)
+
+/* And those that came later. */
+#define MR_API_LATER_FUNCTIONS(X) \
+  X(AddGradients) X(RegisterGradient) X(OptimizerNew) X(OptimizerDelete) X(OptimizerSetSlotValue) X(OptimizerApply)   \
+  X(OptimizerSlot)
 /* clang-format on */
 
 /* Rises when an entry changes its meaning, which it should not; new entries only make struct_size grow. */
@@ -96,6 +101,10 @@ typedef struct MR_Api {
 #undef MR_API_ENTRY_
 #define MR_API_ENTRY_(name) __typeof__(&MR_##name) name;
   MR_API_OWN_FUNCTIONS(MR_API_ENTRY_)
+#undef MR_API_ENTRY_
+  /* TF_AddGradients is there already, so these have their prefix in the table. */
+#define MR_API_ENTRY_(name) __typeof__(&MR_##name) MR_##name;
+  MR_API_LATER_FUNCTIONS(MR_API_ENTRY_)
 #undef MR_API_ENTRY_
 } MR_Api;
 

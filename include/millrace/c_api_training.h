@@ -50,6 +50,55 @@ TF_CAPI_EXPORT int MR_AddCellVariables(TF_Graph* graph, const char* scope, const
                                        TF_DataType dtype, int64_t seed, TF_Output* refs, TF_Output* reads,
                                        int max_variables, TF_Status* status);
 
+/* ---- For clients that have scopes of their own ---- */
+
+/* Where nodes are added. Strings may be NULL. */
+typedef struct MR_Scope {
+  const char* name;       /* their names start with this and '/'; it is used as it is */
+  const char* slot_scope; /* likewise for the variables of an optimizer */
+  const char* device;
+  TF_Operation* const* control_inputs;
+  int num_control_inputs;
+} MR_Scope;
+
+/* A gradient: dense; or the rows `values` at `indices` of a tensor of shape `dense_shape`; or, all opers NULL, none. */
+typedef struct MR_Gradient {
+  TF_Output dense, values, indices, dense_shape;
+} MR_Gradient;
+
+/* The gradients of the sum of ys with respect to xs. dys: what flows into each y, NULL for ones; an entry may have oper
+ * NULL. Nothing flows through `stops`. colocate: gradient operations go where their forward operation is. */
+TF_CAPI_EXPORT void MR_AddGradients(TF_Graph* graph, const MR_Scope* scope, const TF_Output* ys, int num_ys,
+                                    const TF_Output* xs, int num_xs, const TF_Output* dys, const TF_Output* stops,
+                                    int num_stops, unsigned char colocate, unsigned char accumulate, MR_Gradient* dxs,
+                                    TF_Status* status);
+
+/* A client's own gradient of an op: given the operation and the gradients of its outputs it fills in those of its inputs
+ * (all none at first), adding operations to the graph as usual. It is called on the thread that asks for gradients.
+ * `scope`: where the operations belong. */
+typedef void (*MR_GradientFn)(void* context, TF_Operation* oper, const char* scope, const MR_Gradient* dys, int num_dys,
+                              MR_Gradient* dxs, int num_dxs, TF_Status* status);
+/* For all graphs of the process: the gradient of operations whose attribute _gradient_op_type is `name`, or whose op has
+ * this name. TF_ALREADY_EXISTS. `function` NULL takes it away. */
+TF_CAPI_EXPORT void MR_RegisterGradient(const char* name, MR_GradientFn function, void* context, TF_Status* status);
+
+/* An optimizer and the variables that it keeps in one graph. May be used by one thread at a time. */
+typedef struct MR_Optimizer MR_Optimizer;
+/* `rule`: see MR_Minimize. `name` names its variables. TF_NOT_FOUND. */
+TF_CAPI_EXPORT MR_Optimizer* MR_OptimizerNew(TF_Graph* graph, const char* rule, const char* name, TF_Status* status);
+TF_CAPI_EXPORT void MR_OptimizerDelete(MR_Optimizer* optimizer);
+/* The first value of slot number `slot`, in the order of the update op's arguments, where it is not the rule's. */
+TF_CAPI_EXPORT void MR_OptimizerSetSlotValue(MR_Optimizer* optimizer, int slot, double value, TF_Status* status);
+/* Adds one update for each variable that has a gradient. Hyper-parameters are given at every call. The operation that
+ * runs them all, and counts global_step (whose oper may be NULL) up, is called `name`, which must be unused. */
+TF_CAPI_EXPORT TF_Operation* MR_OptimizerApply(MR_Optimizer* optimizer, const MR_Scope* scope, const char* name,
+                                               const char* const* hyper_names, const TF_Output* hyper_values,
+                                               int num_hyper, unsigned char use_nesterov, unsigned char use_locking,
+                                               const TF_Output* vars, const MR_Gradient* gradients, int num_vars,
+                                               TF_Output global_step, TF_Status* status);
+/* The slot of a variable; oper NULL when there is none yet. */
+TF_CAPI_EXPORT TF_Output MR_OptimizerSlot(const MR_Optimizer* optimizer, TF_Output var, int slot);
+
 #ifdef __cplusplus
 }
 #endif

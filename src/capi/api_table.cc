@@ -11,6 +11,7 @@ constexpr MR_Api kApi = {
     sizeof(MR_Api), MR_API_VERSION, &MR_Version, &MR_SetLocation, &MR_OperationLocation,
     MR_API_FUNCTIONS(MR_ENTRY)
     MR_API_OWN_FUNCTIONS(MR_OWN_ENTRY)
+    MR_API_LATER_FUNCTIONS(MR_OWN_ENTRY)
 };
 // clang-format on
 #undef MR_ENTRY

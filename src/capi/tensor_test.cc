@@ -210,6 +210,9 @@ TEST(VersionTest, IsThatOfTheApi) {
 #define CHECK_ENTRY(name) EXPECT_EQ(api->name, &MR_##name) << #name;
   MR_API_OWN_FUNCTIONS(CHECK_ENTRY)
 #undef CHECK_ENTRY
+#define CHECK_ENTRY(name) EXPECT_EQ(api->MR_##name, &MR_##name) << #name;
+  MR_API_LATER_FUNCTIONS(CHECK_ENTRY)
+#undef CHECK_ENTRY
 }
 
 }  // namespace

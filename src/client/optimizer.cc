@@ -8,24 +8,49 @@ namespace millrace {
 const std::vector<OptimizerDef>& Optimizers() {
   static const std::vector<OptimizerDef>* list = new std::vector<OptimizerDef>{
       {"GradientDescent", "GradientDescent", {}, {{"learning_rate", 0.01}}, {}, "Plain stochastic gradient descent."},
-      {"Momentum", "Momentum", {{"Momentum", 0}}, {{"learning_rate", 0.01}, {"momentum", 0.9}}, {},
+      {"Momentum",
+       "Momentum",
+       {{"Momentum", 0}},
+       {{"learning_rate", 0.01}, {"momentum", 0.9}},
+       {},
        "Gradient descent with momentum, or Nesterov momentum."},
       {"Adagrad", "Adagrad", {{"Adagrad", 0.1}}, {{"learning_rate", 0.01}}, {}, "Adagrad (Duchi et al. 2011)."},
-      {"Adadelta", "Adadelta", {{"Adadelta", 0}, {"Adadelta_1", 0}},
-       {{"learning_rate", 0.001}, {"rho", 0.95}, {"epsilon", 1e-8}}, {}, "Adadelta (Zeiler 2012)."},
-      {"Adam", "Adam", {{"Adam", 0}, {"Adam_1", 0}},
-       {{"learning_rate", 0.001}, {"beta1", 0.9}, {"beta2", 0.999}, {"epsilon", 1e-8}}, {"beta1", "beta2"},
+      {"Adadelta",
+       "Adadelta",
+       {{"Adadelta", 0}, {"Adadelta_1", 0}},
+       {{"learning_rate", 0.001}, {"rho", 0.95}, {"epsilon", 1e-8}},
+       {},
+       "Adadelta (Zeiler 2012)."},
+      {"Adam",
+       "Adam",
+       {{"Adam", 0}, {"Adam_1", 0}},
+       {{"learning_rate", 0.001}, {"beta1", 0.9}, {"beta2", 0.999}, {"epsilon", 1e-8}},
+       {"beta1", "beta2"},
        "Adam (Kingma and Ba 2014)."},
-      {"AdaMax", "AdaMax", {{"AdaMax", 0}, {"AdaMax_1", 0}},
-       {{"learning_rate", 0.001}, {"beta1", 0.9}, {"beta2", 0.999}, {"epsilon", 1e-8}}, {"beta1"},
+      {"AdaMax",
+       "AdaMax",
+       {{"AdaMax", 0}, {"AdaMax_1", 0}},
+       {{"learning_rate", 0.001}, {"beta1", 0.9}, {"beta2", 0.999}, {"epsilon", 1e-8}},
+       {"beta1"},
        "AdaMax (Kingma and Ba 2014)."},
-      {"RMSProp", "RMSProp", {{"RMSProp", 1}, {"RMSProp_1", 0}},
-       {{"learning_rate", 0.001}, {"rho", 0.9}, {"momentum", 0}, {"epsilon", 1e-10}}, {}, "RMSProp."},
-      {"CenteredRMSProp", "CenteredRMSProp", {{"RMSProp", 0}, {"RMSProp_1", 1}, {"RMSProp_2", 0}},
-       {{"learning_rate", 0.001}, {"rho", 0.9}, {"momentum", 0}, {"epsilon", 1e-10}}, {},
+      {"RMSProp",
+       "RMSProp",
+       {{"RMSProp", 1}, {"RMSProp_1", 0}},
+       {{"learning_rate", 0.001}, {"rho", 0.9}, {"momentum", 0}, {"epsilon", 1e-10}},
+       {},
+       "RMSProp."},
+      {"CenteredRMSProp",
+       "CenteredRMSProp",
+       {{"RMSProp_1", 0}, {"RMSProp", 1}, {"RMSProp_2", 0}},
+       {{"learning_rate", 0.001}, {"rho", 0.9}, {"momentum", 0}, {"epsilon", 1e-10}},
+       {},
        "RMSProp with the gradient's mean taken out."},
-      {"Ftrl", "Ftrl", {{"Ftrl", 0.1}, {"Ftrl_1", 0}},
-       {{"learning_rate", 0.001}, {"l1", 0}, {"l2", 0}, {"lr_power", -0.5}}, {}, "FTRL-proximal (McMahan et al. 2013)."},
+      {"Ftrl",
+       "Ftrl",
+       {{"Ftrl", 0.1}, {"Ftrl_1", 0}},
+       {{"learning_rate", 0.001}, {"l1", 0}, {"l2", 0}, {"lr_power", -0.5}},
+       {},
+       "FTRL-proximal (McMahan et al. 2013)."},
   };
   return *list;
 }
@@ -43,7 +68,9 @@ class Updater {
  public:
   Updater(const GraphBuilder& root, const UpdateRequest& request)
       : root_(root),
-        b_(root.Scope(request.name.empty() ? request.optimizer->name : request.name)),
+        b_(request.exact_name ? root.ScopeExact(request.name)
+                              : root.Scope(request.name.empty() ? request.optimizer->name : request.name)),
+        slots_(&root.graph()),
         request_(request),
         def_(*request.optimizer) {}
 
@@ -57,6 +84,8 @@ class Updater {
     }
     if (updates.empty()) return InvalidArgument("no variable has a gradient");
     for (Output power : powers_in_use_) updates.push_back(AdvancePower(power, updates));
+    MR_RETURN_IF_ERROR(slots_.status());
+    if (request_.exact_name) return Finish(updates);
     Node* all = nullptr;
     if (request_.global_step) {
       const Output one = b_.ScalarOf(BaseType(request_.global_step.dtype()), 1);
@@ -69,6 +98,24 @@ class Updater {
   }
 
  private:
+  // As TensorFlow names them: the node that does all is called like the optimizer.
+  StatusOr<Node*> Finish(const std::vector<Node*>& updates) {
+    const absl::string_view base = request_.name;
+    const GraphBuilder outer = root_.WithControl(updates);
+    NodeSpec spec;
+    spec.name = root_.scope().empty() ? std::string(base) : absl::StrCat(root_.scope(), "/", base);
+    spec.control_inputs = updates;
+    if (request_.global_step) {
+      const Output one = b_.WithControl(updates).WithName("value").ScalarOf(BaseType(request_.global_step.dtype()), 1);
+      MR_RETURN_IF_ERROR(b_.status());
+      spec.op = IsRef(request_.global_step.dtype()) ? "AssignAdd" : "AssignAddVariableOp";
+      spec.inputs = {request_.global_step, one};
+    } else {
+      spec.op = "NoOp";
+    }
+    return root_.graph().AddNode(std::move(spec));
+  }
+
   Status CheckHyper() const {
     for (const auto& [name, value] : request_.hyper) {
       bool known = false;
@@ -94,12 +141,29 @@ class Updater {
   StatusOr<Output> Power(const std::string& name, DType t) {
     Output& cached = power_[{name, t}];
     if (!cached) {
-      MR_ASSIGN_OR_RETURN(const ClientVariable v, AddVariable(root_, absl::StrCat(name, "_power"), Hyper(name, t)));
-      cached = v.ref;
-      powers_in_use_.push_back(v.ref);
-      factor_[v.ref.node] = Hyper(name, t);
+      Output* kept = request_.state ? &(*request_.state)[absl::StrCat(name, "_power/", DTypeName(t))] : nullptr;
+      if (kept && *kept) {
+        cached = *kept;
+      } else {
+        MR_ASSIGN_OR_RETURN(const ClientVariable v,
+                            AddVariable(root_.WithoutControl(), absl::StrCat(name, "_power"), InitialPower(name, t)));
+        cached = v.ref;
+        if (kept) *kept = cached;
+      }
+      powers_in_use_.push_back(cached);
+      factor_[cached.node] = Hyper(name, t);
     }
     return cached;
+  }
+  // What the variable starts from must not wait for what the updates wait for.
+  Output InitialPower(const std::string& name, DType t) {
+    if (auto it = request_.hyper.find(name); it != request_.hyper.end())
+      return root_.WithoutControl().Cast(it->second, t);
+    for (const auto& [own, initial] : def_.hyper) {
+      if (name == own)
+        return root_.WithoutControl().WithName(absl::StrCat(name, "_power/initial_value")).ScalarOf(t, initial);
+    }
+    return Hyper(name, t);
   }
   Node* AdvancePower(Output power, const std::vector<Node*>& after) {
     const GraphBuilder later = b_.WithControl(after);
@@ -113,13 +177,41 @@ class Updater {
     }
     const DType t = BaseType(variable.dtype());
     for (const auto& [name, initial] : def_.slots) {
-      const GraphBuilder at = root_.ScopeExact(variable.node->name());
-      const Output dims = at.Const(Tensor::Vector<int64_t>(variable.shape().dims()));
-      const Output value = at.Op("Fill", {dims, at.ScalarOf(t, initial)});
-      MR_ASSIGN_OR_RETURN(const ClientVariable v, AddVariable(at, name, value));
+      Output* kept = request_.state ? &(*request_.state)[absl::StrCat(variable.node->name(), "/", name)] : nullptr;
+      if (kept && *kept) {
+        slots->push_back(*kept);
+        continue;
+      }
+      const auto given = request_.slot_values.find(name);
+      const GraphBuilder above = request_.slot_scope.empty() ? slots_ : slots_.ScopeExact(request_.slot_scope);
+      const GraphBuilder at = above.ScopeExact(variable.node->name()).ColocateWith(variable.node);
+      const GraphBuilder initializer = at.ScopeExact(SlotName(name)).ScopeExact("Initializer");
+      const Output dims = initializer.Const(Tensor::Vector<int64_t>(variable.shape().dims()));
+      const double first = given == request_.slot_values.end() ? initial : given->second;
+      const Output value = initializer.Op("Fill", {dims, initializer.ScalarOf(t, first)});
+      MR_ASSIGN_OR_RETURN(const ClientVariable v, AddVariable(at, SlotName(name), value));
       slots->push_back(v.ref);
+      if (kept) *kept = v.ref;
     }
     return absl::OkStatus();
+  }
+
+  // "Adam_1" of an optimizer that is called "Second" is "Second_1".
+  std::string SlotName(const std::string& name) const {
+    if (request_.slot_name.empty()) return name;
+    const size_t number = name.rfind('_');
+    return request_.slot_name + (number == std::string::npos ? "" : name.substr(number));
+  }
+
+  // One row per index: the update rules take each index once.
+  IndexedSlices SumRepeated(const GraphBuilder& at, const IndexedSlices& s) {
+    Node* unique = at.OpNode("Unique", {s.indices}, {{"out_idx", DType::kInt32}});
+    if (!unique) return s;
+    const Output count =
+        at.Op("StridedSlice",
+              {at.Shape(Output{unique, 0}), at.Vector<int32_t>({0}), at.Vector<int32_t>({1}), at.Vector<int32_t>({1})},
+              {{"shrink_axis_mask", int64_t{1}}});
+    return {at.Op("UnsortedSegmentSum", {s.values, Output{unique, 1}, count}), Output{unique, 0}, s.dense_shape};
   }
 
   StatusOr<Node*> Update(Output variable, const Gradient& gradient) {
@@ -132,7 +224,8 @@ class Updater {
     const GraphBuilder at = b_.ColocateWith(variable.node).Scope(absl::StrCat("update_", variable.node->name()));
     const std::string sparse_op = absl::StrCat("SparseApply", def_.update);
     if (gradient.sparse && b_.graph().registry().Find(sparse_op)) {
-      return Build(at, sparse_op, variable, slots, gradient.sparse->values, gradient.sparse->indices);
+      const IndexedSlices rows = SumRepeated(at, *gradient.sparse);
+      return Build(at, sparse_op, variable, slots, rows.values, rows.indices);
     }
     if (gradient.sparse && std::string_view(def_.update) == "GradientDescent") {
       const Output change = at.Mul(gradient.sparse->values, Hyper("learning_rate", BaseType(variable.dtype())));
@@ -145,8 +238,8 @@ class Updater {
   }
 
   // Fills the op's inputs by their names.
-  StatusOr<Node*> Build(const GraphBuilder& at, const std::string& op, Output variable, const std::vector<Output>& slots,
-                        Output gradient, Output indices) {
+  StatusOr<Node*> Build(const GraphBuilder& at, const std::string& op, Output variable,
+                        const std::vector<Output>& slots, Output gradient, Output indices) {
     const OpDef* def = at.graph().registry().Find(op);
     if (!def) return Unimplemented("update op ", op, " does not exist");
     const DType t = BaseType(variable.dtype());
@@ -173,6 +266,7 @@ class Updater {
     }
     AttrMap attrs;
     if (def->FindAttr("use_nesterov")) attrs["use_nesterov"] = request_.use_nesterov;
+    if (request_.use_locking && def->FindAttr("use_locking")) attrs["use_locking"] = true;
     Node* n = at.OpNode(op, std::move(inputs), std::move(attrs));
     MR_RETURN_IF_ERROR(at.status());
     return n;
@@ -180,6 +274,7 @@ class Updater {
 
   const GraphBuilder root_;
   const GraphBuilder b_;
+  const GraphBuilder slots_;  // where slot variables go: outside every scope
   const UpdateRequest& request_;
   const OptimizerDef& def_;
   std::map<std::pair<std::string, DType>, Output> hyper_, power_;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Optimizers: each is one row (its update op, slots and hyper-parameters); this code makes slots and updates from the row.
+// Optimizers: each is one row (its update op, slots and hyper-parameters); this code makes slots and updates from the
+// row.
 #pragma once
 
 #include <map>
@@ -26,17 +27,27 @@ struct OptimizerDef {
 const std::vector<OptimizerDef>& Optimizers();
 const OptimizerDef* FindOptimizer(absl::string_view name);
 
+// The variables that an optimizer keeps, by "<variable>/<slot as in OptimizerDef>" and "<name>_power/<dtype>". Later
+// updates by the same optimizer find theirs here.
+using OptimizerState = std::map<std::string, Output>;
+
 struct UpdateRequest {
   const OptimizerDef* optimizer = nullptr;
+  OptimizerState* state = nullptr;            // optional
+  std::map<std::string, double> slot_values;  // first values by slot, where they are not the rule's
+  std::string slot_name;                      // of slot variables instead of the optimizer's name
+  std::string slot_scope;                     // above the variable's name in theirs
+  bool exact_name = false;                    // the node returned is called `name`, which the caller has made unique
+  bool use_locking = false;
   std::map<std::string, Output> hyper;  // overrides; scalars, cast to each variable's dtype
   bool use_nesterov = false;
-  std::string name;                     // scope of the updates; slots are named after their variables
-  Output global_step;                   // optional integer variable, incremented after the updates
+  std::string name;    // scope of the updates; slots are named after their variables
+  Output global_step;  // optional integer variable, incremented after the updates
 };
 
-// `b` has no scope. Adds slots and one update per variable; returns the node that runs them all. Sparse gradients use the sparse update
-// where the rule has one, and are made dense otherwise. InvalidArgument: a variable that is not a VariableV2 reference, an
-// unknown hyper-parameter, no gradient at all.
+// `b` has no scope. Adds slots and one update per variable; returns the node that runs them all. Sparse gradients use
+// the sparse update where the rule has one, and are made dense otherwise. InvalidArgument: a variable that is not a
+// VariableV2 reference, an unknown hyper-parameter, no gradient at all.
 StatusOr<Node*> ApplyGradients(const GraphBuilder& b, const UpdateRequest& request,
                                const std::vector<std::pair<Output, Gradient>>& variables_and_gradients);
 

@@ -3,6 +3,8 @@
 //
 //   opgen --header FILE    millrace/ops.h
 //   opgen --docs FOLDER    Markdown pages
+//   opgen --python FILE    millrace/ops/gen_ops.py
+//   opgen --stub FILE      millrace/ops/gen_ops.pyi
 //   opgen --schemas FILE   the golden list of schemas
 //   opgen --check FILE     compares FILE with it; exit status 1 where they differ
 #include <cstdio>
@@ -15,6 +17,7 @@
 #include "absl/strings/str_split.h"
 #include "cpp_header.h"
 #include "doc_pages.h"
+#include "python_module.h"
 #include "schema_text.h"
 #include "system/system.h"
 
@@ -92,6 +95,8 @@ bool Run(const std::string& mode, const std::string& path) {
     return false;
   }
   if (mode == "--header") return Write(path, CppHeader(declared->ops, declared->composites));
+  if (mode == "--python") return Write(path, PythonModule(declared->ops, declared->composites));
+  if (mode == "--stub") return Write(path, PythonStub(declared->ops, declared->composites));
   if (mode == "--docs") {
     for (const auto& [name, text] : DocPages(declared->ops, declared->composites)) {
       if (!Write(std::filesystem::path(path) / name, text)) return false;
@@ -110,9 +115,9 @@ bool Run(const std::string& mode, const std::string& path) {
 }  // namespace millrace::opgen
 
 int main(int argc, char** argv) {
-  const std::set<std::string> modes = {"--header", "--docs", "--schemas", "--check"};
+  const std::set<std::string> modes = {"--header", "--docs", "--python", "--stub", "--schemas", "--check"};
   if (argc < 3 || argc % 2 == 0) {
-    std::cerr << "usage: opgen {--header FILE | --docs FOLDER | --schemas FILE | --check FILE}...\n";
+    std::cerr << "usage: opgen {--header FILE | --docs FOLDER | --python FILE | --stub FILE | --schemas FILE | --check FILE}...\n";
     return 2;
   }
   for (int i = 1; i + 1 < argc; i += 2) {

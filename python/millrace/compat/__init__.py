@@ -1,0 +1,53 @@
+# SPDX-License-Identifier: Apache-2.0
+"""tf.compat: strings of both Pythons. `python -m millrace.compat program.py` runs a program that imports tensorflow."""
+from __future__ import annotations
+
+import numbers as _numbers
+import os as _os
+from typing import Any
+
+import numpy as _np
+
+
+def as_bytes(bytes_or_text: Any, encoding: str = "utf-8") -> bytes:
+    """Text as bytes; bytes as they are."""
+    if isinstance(bytes_or_text, str):
+        return bytes_or_text.encode(encoding)
+    if isinstance(bytes_or_text, (bytes, bytearray)):
+        return bytes(bytes_or_text)
+    raise TypeError("Expected binary or unicode string, got %r" % (bytes_or_text,))
+
+
+def as_text(bytes_or_text: Any, encoding: str = "utf-8") -> str:
+    """Bytes as text; text as it is."""
+    if isinstance(bytes_or_text, bytes):
+        return bytes_or_text.decode(encoding)
+    if isinstance(bytes_or_text, str):
+        return bytes_or_text
+    raise TypeError("Expected binary or unicode string, got %r" % (bytes_or_text,))
+
+
+as_str = as_text
+
+
+def as_str_any(value: Any) -> str:
+    """Anything as text."""
+    return as_str(value) if isinstance(value, bytes) else str(value)
+
+
+def path_to_str(path: Any) -> str:
+    """A path object as text."""
+    return as_str_any(_os.fspath(path))
+
+
+bytes_or_text_types = (bytes, str)
+integral_types = (_numbers.Integral, _np.integer)
+real_types = (_numbers.Real, _np.integer, _np.floating)
+complex_types = (_numbers.Complex, _np.number)
+
+
+def __getattr__(name: str) -> Any:
+    if name == "v1":
+        import millrace
+        return millrace
+    raise AttributeError("module 'millrace.compat' has no attribute %r" % name)

@@ -1,0 +1,133 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Makes `import tensorflow` and its module paths mean this package."""
+from __future__ import annotations
+
+import importlib
+import importlib.abc
+import importlib.machinery
+import sys
+import types
+from typing import Any, Dict, Optional
+
+# Module paths inside TensorFlow that programs import, and what they mean here: a module, or the package itself.
+_PATHS: Dict[str, str] = {
+    "python.framework.ops": "python_names", "python.framework.dtypes": "framework.dtypes", "python.framework.errors": "framework.errors",
+    "python.framework.tensor_shape": "framework.tensor_shape", "python.framework.graph_util": "graph_util",
+    "python.framework.random_seed": "framework.random_seed", "python.framework.importer": "framework.importer",
+    "python.framework.constant_op": "python_names", "python.framework.tensor_util": "contrib.util", "python.framework.function": "framework.function",
+    "python.framework.common_shapes": "python_names", "python.framework.sparse_tensor": "framework.composite_tensors",
+    "python.framework.device": "framework.device",
+    "python.client.session": "framework.session", "python.client.timeline": "timeline", "python.client.device_lib": "device_lib",
+    "python.ops.rnn_cell": "ops.rnn_cell", "python.ops.rnn_cell_impl": "ops.rnn_cell", "python.ops.rnn": "ops.rnn",
+    "python.ops.seq2seq": "contrib.legacy_seq2seq", "python.ops.nn": "nn", "python.ops.nn_ops": "nn", "python.ops.nn_impl": "nn",
+    "python.ops.gen_nn_ops": "ops.gen_ops", "python.ops.gen_math_ops": "ops.gen_ops", "python.ops.gen_array_ops": "ops.gen_ops",
+    "python.ops.gen_state_ops": "ops.gen_ops", "python.ops.variable_scope": "ops.variable_scope", "python.ops.variables": "ops.variables",
+    "python.ops.init_ops": "ops.init_ops", "python.ops.losses.losses": "losses", "python.ops.losses": "losses",
+    "python.ops.control_flow_ops": "ops.control_flow_ops", "python.ops.tensor_array_ops": "ops.tensor_array_ops",
+    "python.ops.functional_ops": "python_names", "python.ops.metrics": "metrics", "python.ops.check_ops": "ops.check_ops",
+    "python.platform.flags": "flags", "python.platform.gfile": "gfile", "python.platform.tf_logging": "tf_logging", "python.platform.app": "app",
+    "python.platform.test": "test", "python.platform.googletest": "test", "python.platform.resource_loader": "resource_loader",
+    "python.lib.io.python_io": "python_io", "python.lib.io.tf_record": "python_io", "python.lib.io.file_io": "file_io",
+    "python.training.moving_averages": "train.moving_averages", "python.training.training_util": "train.global_step",
+    "python.training.saver": "train.saver", "python.training.optimizer": "train.optimizer", "python.training.training_ops": "ops.gen_ops",
+    "python.training.training": "train", "python.training.slot_creator": "train.slot_creator", "python.training.session_run_hook": "train.hooks",
+    "python.training.basic_session_run_hooks": "train.hooks", "python.training.monitored_session": "train.monitored_session",
+    "python.training.input": "train", "python.training.queue_runner": "train", "python.training.learning_rate_decay": "train.decay",
+    "python.util.compat": "compat", "python.util.nest": "framework.nest", "python.layers.core": "layers", "python.layers.base": "layers",
+    "python.layers.convolutional": "layers", "python.layers.layers": "layers", "python.layers.normalization": "layers",
+    "python.saved_model": "saved_model", "python.debug": "debug", "python.summary.summary": "summary", "python.data": "data",
+    "core.framework.summary_pb2": "protos.definitions", "core.framework.graph_pb2": "protos.definitions",
+    "core.framework.attr_value_pb2": "protos.definitions", "core.framework.node_def_pb2": "protos.definitions",
+    "core.framework.tensor_pb2": "protos.definitions", "core.framework.types_pb2": "protos.types_pb2",
+    "core.framework.tensor_shape_pb2": "protos.definitions", "core.framework.step_stats_pb2": "protos.definitions",
+    "core.protobuf.config_pb2": "protos.definitions", "core.protobuf.saver_pb2": "protos.definitions",
+    "core.protobuf.meta_graph_pb2": "protos.definitions", "core.protobuf.rewriter_config_pb2": "protos.definitions",
+    "core.example.example_pb2": "protos.definitions", "core.example.feature_pb2": "protos.definitions", "core.util.event_pb2": "protos.definitions",
+    "contrib.learn.python.learn.datasets.mnist": "examples.tutorials.mnist.input_data",
+    "contrib.learn.datasets.mnist": "examples.tutorials.mnist.input_data",
+    "models.rnn.rnn_cell": "ops.rnn_cell", "models.rnn.rnn": "ops.rnn", "models.rnn.seq2seq": "contrib.legacy_seq2seq",
+    "models.rnn.ptb": "python_names", "logging": "tf_logging",
+}
+_WHOLE = ("python.ops.", "python.framework.", "python.training.", "python.platform.", "python.util.")
+
+
+def _target(path: str) -> Optional[str]:
+    """The module of this package that a path below `tensorflow` means."""
+    if path in _PATHS:
+        return _PATHS[path]
+    if path.startswith("contrib.") or path in ("contrib", "examples") or path.startswith("examples."):
+        return path
+    if path.startswith(_WHOLE):
+        return "python_names"  # all names of the package: math_ops, array_ops and the like
+    return path
+
+
+class _Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
+    def find_spec(self, fullname: str, path: Any = None, target: Any = None) -> Any:
+        if fullname != "tensorflow" and not fullname.startswith("tensorflow."):
+            return None
+        if self._resolve(fullname) is None:
+            return None
+        return importlib.machinery.ModuleSpec(fullname, self, is_package=True)
+
+    @staticmethod
+    def _resolve(fullname: str) -> Any:
+        if fullname in ("tensorflow", "tensorflow.compat.v1"):
+            return importlib.import_module("millrace")
+        inner = fullname[len("tensorflow."):]
+        name = _target(inner)
+        if name == "python_names":
+            return importlib.import_module("millrace")
+        try:
+            return importlib.import_module("millrace." + str(name))
+        except ModuleNotFoundError as error:
+            if not str(error.name).startswith("millrace"):
+                raise
+        if inner in _PACKAGES:
+            return types.ModuleType(fullname)
+        return None
+
+    def create_module(self, spec: Any) -> Any:
+        """The module of this package, or a package that only has others inside."""
+        real = self._resolve(spec.name)
+        if spec.name == "tensorflow":
+            return _Alias(spec.name, real)
+        return _Alias(spec.name, real) if isinstance(real, types.ModuleType) else real
+
+    def exec_module(self, module: Any) -> None:
+        """Nothing to do: the module behind it was run by its own import."""
+
+
+class _Alias(types.ModuleType):
+    """A module under another name."""
+
+    def __init__(self, name: str, real: Any) -> None:
+        super().__init__(name)
+        self.__dict__["_real"] = real
+        self.__dict__["__path__"] = []
+        names = getattr(real, "__all__", None)
+        self.__dict__["__all__"] = list(names) if names else [n for n in dir(real) if not n.startswith("_")]
+
+    def __getattr__(self, name: str) -> Any:
+        if name in ("__file__", "__wrapped__"):
+            raise AttributeError(name)
+        return getattr(self.__dict__["_real"], name)
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if isinstance(value, types.ModuleType) or name.startswith("__"):  # the import system binds submodules
+            if name.startswith("__") or not hasattr(self.__dict__["_real"], name):
+                super().__setattr__(name, value)
+            return
+        setattr(self.__dict__["_real"], name, value)
+
+    def __dir__(self) -> Any:
+        return dir(self.__dict__["_real"])
+
+
+_PACKAGES = {p.rsplit(".", n)[0] for p in _PATHS for n in range(1, p.count(".") + 1)} | {"core", "python", "python.ops", "python.framework"}
+
+
+def install() -> None:
+    """Makes `import tensorflow` mean this package, in this process."""
+    if not any(isinstance(f, _Finder) for f in sys.meta_path):
+        sys.meta_path.insert(0, _Finder())

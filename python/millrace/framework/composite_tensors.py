@@ -1,0 +1,121 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Values that are several tensors: IndexedSlices and SparseTensor."""
+from __future__ import annotations
+
+import collections
+from typing import Any, List, Optional, Tuple
+
+import numpy as np
+
+from millrace.framework import convert, dtypes, session, tensor_shape
+from millrace.framework.graph import Graph, Operation, Tensor
+from millrace.ops import gen_ops
+
+
+class IndexedSlices:
+    """Rows `values[i]` at `indices[i]` of a tensor: what the gradient of a look-up is."""
+
+    def __init__(self, values: Any, indices: Any, dense_shape: Any = None) -> None:
+        self._values, self._indices, self._dense_shape = values, indices, dense_shape
+
+    values = property(lambda self: self._values, doc="The rows.")
+    indices = property(lambda self: self._indices, doc="Where each row belongs.")
+    dense_shape = property(lambda self: self._dense_shape, doc="The shape of the whole, or None.")
+    name = property(lambda self: self.values.name, doc="The name of its values.")
+    device = property(lambda self: self.values.device, doc="The device of its values.")
+    op = property(lambda self: self.values.op, doc="The operation that makes its values.")
+    dtype = property(lambda self: self.values.dtype, doc="The type of its elements.")
+    graph = property(lambda self: self.values.graph, doc="Its graph.")
+
+    def __neg__(self) -> "IndexedSlices":
+        return IndexedSlices(-self.values, self.indices, self.dense_shape)
+
+    def __str__(self) -> str:
+        return "IndexedSlices(indices=%s, values=%s%s)" % (
+            self._indices, self._values, ", dense_shape=%s" % self._dense_shape if self._dense_shape is not None else "")
+
+
+IndexedSlicesValue = collections.namedtuple("IndexedSlicesValue", ["values", "indices", "dense_shape"])
+
+
+def _dense(value: IndexedSlices, dtype: Any = None, name: Optional[str] = None, as_ref: bool = False) -> Tensor:
+    if dtype is not None and not dtypes.as_dtype(dtype).is_compatible_with(value.dtype):
+        raise ValueError("Tensor conversion requested dtype %s for IndexedSlices with dtype %s"
+                         % (dtypes.as_dtype(dtype).name, value.dtype.name))
+    if value.dense_shape is None:
+        raise ValueError("Tensor conversion requested for IndexedSlices without dense_shape: %s" % value)
+    return gen_ops.unsorted_segment_sum(value.values, value.indices, gen_ops.strided_slice(
+        value.dense_shape, [0], [1], [1], shrink_axis_mask=1), name=name)
+
+
+convert.register_tensor_conversion_function(IndexedSlices, _dense)
+
+
+class SparseTensorValue(collections.namedtuple("SparseTensorValue", ["indices", "values", "dense_shape"])):
+    """What a SparseTensor is when it is run or fed."""
+
+    __slots__ = ()
+    shape = property(lambda self: self.dense_shape)
+
+
+class SparseTensor:
+    """A tensor of which only some elements are stored: indices [n, rank], values [n], dense_shape [rank]."""
+
+    @classmethod
+    def from_value(cls, value: Any) -> "SparseTensor":
+        """A SparseTensor as it is, or one made of a SparseTensorValue."""
+        return value if isinstance(value, SparseTensor) else cls(value[0], value[1], value[2])
+
+    def __init__(self, indices: Any, values: Any, dense_shape: Any = None, shape: Any = None) -> None:
+        self._indices = convert.convert_to_tensor(indices, dtypes.int64, "indices")
+        self._values = convert.internal_convert_to_tensor(values, None, "values", True)
+        self._dense_shape = convert.convert_to_tensor(shape if dense_shape is None else dense_shape, dtypes.int64, "dense_shape")
+
+    indices = property(lambda self: self._indices, doc="Where the stored elements are.")
+    values = property(lambda self: self._values, doc="The stored elements.")
+    dense_shape = property(lambda self: self._dense_shape, doc="The shape of the whole.")
+    op = property(lambda self: self.values.op, doc="The operation that makes its values.")
+    dtype = property(lambda self: self.values.dtype, doc="The type of its elements.")
+    graph = property(lambda self: self._indices.graph, doc="Its graph.")
+    shape = property(lambda self: self.get_shape(), doc="What is known of its shape.")
+
+    def get_shape(self) -> tensor_shape.TensorShape:
+        """What is known of its shape."""
+        return convert.constant_value_as_shape(self._dense_shape)
+
+    def eval(self, feed_dict: Any = None, session: Any = None) -> SparseTensorValue:
+        """Its value, by the default session or the one given."""
+        from millrace.framework.graph import _session_for
+        return _session_for(self.graph, session, "Cannot evaluate tensor").run(self, feed_dict)  # type: ignore[no-any-return]
+
+    def __str__(self) -> str:
+        return "SparseTensor(indices=%s, values=%s, dense_shape=%s)" % (self._indices, self._values, self._dense_shape)
+
+
+def _fetch_sparse(sparse: SparseTensor) -> Tuple[List[Tensor], Any]:
+    return [sparse.indices, sparse.values, sparse.dense_shape], lambda v: SparseTensorValue(*v)
+
+
+def _fetch_slices(slices: IndexedSlices) -> Tuple[List[Tensor], Any]:
+    if slices.dense_shape is None:
+        return [slices.values, slices.indices], lambda v: IndexedSlicesValue(v[0], v[1], None)
+    return [slices.values, slices.indices, slices.dense_shape], lambda v: IndexedSlicesValue(*v)
+
+
+session.register_session_run_conversion_functions(
+    SparseTensor, _fetch_sparse, lambda key, value: list(zip((key.indices, key.values, key.dense_shape), value)))
+session.register_session_run_conversion_functions(
+    IndexedSlices, _fetch_slices,
+    lambda key, value: list(zip([key.values, key.indices] + ([key.dense_shape] if key.dense_shape is not None else []), value)))
+
+
+def convert_to_tensor_or_indexed_slices(value: Any, dtype: Any = None, name: Optional[str] = None) -> Any:
+    """IndexedSlices and SparseTensors as they are; else convert_to_tensor."""
+    return value if isinstance(value, (IndexedSlices, SparseTensor)) else convert.convert_to_tensor(value, dtype, name)
+
+
+def convert_to_tensor_or_sparse_tensor(value: Any, dtype: Any = None, name: Optional[str] = None) -> Any:
+    """SparseTensors as they are; else convert_to_tensor."""
+    if isinstance(value, SparseTensorValue):
+        return SparseTensor.from_value(value)
+    return value if isinstance(value, SparseTensor) else convert.convert_to_tensor(value, dtype, name)

@@ -1,0 +1,217 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Values to tensors: constants, lists that mix tensors and numbers, objects with a conversion of their own."""
+from __future__ import annotations
+
+from typing import Any, Callable, List, Optional, Tuple
+
+import numpy as np
+
+import millrace._core as _core
+from millrace.framework import dtypes, tensor_shape
+from millrace.framework.graph import Tensor, get_default_graph
+
+_CONST = _core.Op("Const", "", "output:dtype", "value:n dtype:t")
+_PACK = _core.Op("Pack", "values:N*T", "output:T", "N:i T:t axis:i")
+
+_conversions: List[Tuple[int, Any, Callable[..., Any]]] = []
+
+
+def register_tensor_conversion_function(base_type: Any, conversion_func: Callable[..., Any], priority: int = 100) -> None:
+    """Makes values of a type convert by conversion_func(value, dtype=, name=, as_ref=)."""
+    _conversions.append((priority, base_type, conversion_func))
+    _conversions.sort(key=lambda entry: entry[0])
+
+
+def _array_of(value: Any, dtype: Optional[dtypes.DType]) -> np.ndarray:
+    """The value as an array of exactly `dtype`, or of the type that it implies: float32 and int32 for Python numbers."""
+    if isinstance(value, (tensor_shape.TensorShape, tensor_shape.Dimension)):
+        value = value.as_list() if isinstance(value, tensor_shape.TensorShape) else value.value
+        if value is None or isinstance(value, list) and None in value:
+            raise ValueError("Cannot convert a partially known TensorShape to a Tensor: %s" % (value,))
+        if dtype is None:
+            dtype = dtypes.int32
+    if isinstance(value, (np.ndarray, np.generic)):
+        if dtype is None or value.dtype == dtype.as_numpy_dtype:
+            return np.asarray(value)
+        if dtype == dtypes.string:
+            return np.asarray(value, dtype=object)
+        return np.asarray(value).astype(dtype.as_numpy_dtype)
+    if dtype == dtypes.string or dtype is None and _has_string(value):
+        _check_strings(value)
+        return np.array(value, dtype=object)
+    array = np.asarray(_plain(value))
+    if array.dtype == object:
+        raise TypeError("Failed to convert object of type %s to Tensor. Contents: %.80r. Consider casting elements to a "
+                        "supported type." % (type(value), value))
+    if dtype is None:
+        if array.dtype == np.float64 and not _has_numpy(value):
+            return array.astype(np.float32)
+        if array.dtype == np.int64 and not _has_numpy(value):
+            narrow = array.astype(np.int32)
+            return narrow if np.array_equal(narrow, array) else array
+        if array.dtype == np.complex128:
+            return array
+        return array
+    if array.dtype.kind in "fc" and dtype.is_integer and array.size:
+        raise TypeError("Expected %s, got %.60r of type '%s' instead." % (dtype.name, value, type(value).__name__))
+    if array.dtype.kind == "b" and not dtype.is_bool or dtype.is_bool and array.dtype.kind != "b" and array.size:
+        raise TypeError("Expected %s, got %.60r of type '%s' instead." % (dtype.name, value, type(value).__name__))
+    if array.dtype.kind in "SU":
+        raise TypeError("Expected %s, got %.60r of type 'str' instead." % (dtype.name, value))
+    return array.astype(dtype.as_numpy_dtype)
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, (list, tuple)):
+        return [_plain(v) for v in value]
+    if isinstance(value, tensor_shape.Dimension):
+        return value.value
+    if isinstance(value, tensor_shape.TensorShape):
+        return value.as_list()
+    return value
+
+
+def _has_string(value: Any) -> bool:
+    while isinstance(value, (list, tuple)) and value:
+        value = value[0]
+    return isinstance(value, (str, bytes))
+
+
+def _check_strings(value: Any) -> None:
+    if isinstance(value, (list, tuple)):
+        for element in value:
+            _check_strings(element)
+    elif not isinstance(value, (str, bytes, np.ndarray, np.generic)):
+        raise TypeError("Expected string, got %.60r of type '%s' instead." % (value, type(value).__name__))
+
+
+def _has_numpy(value: Any) -> bool:
+    """Whether a list holds NumPy values, whose types count."""
+    while isinstance(value, (list, tuple)) and value:
+        value = value[0]
+    return isinstance(value, (np.ndarray, np.generic))
+
+
+def constant(value: Any, dtype: Any = None, shape: Any = None, name: str = "Const", verify_shape: bool = False) -> Tensor:
+    """A tensor with a fixed value. With a shape, a value with fewer elements is filled up with its last one."""
+    wanted = None if dtype is None else dtypes.as_dtype(dtype)
+    if value is None:
+        raise ValueError("None values not supported.")
+    array = _array_of(value, wanted)
+    if shape is not None:
+        dims = [int(d) for d in tensor_shape.as_shape(shape).as_list()]  # type: ignore[arg-type]
+        if verify_shape and list(array.shape) != dims:
+            raise TypeError("Expected Tensor's shape: %s, got %s." % (tuple(dims), array.shape))
+        count = int(np.prod(dims, dtype=np.int64))
+        if array.size > count:
+            raise ValueError("Too many elements provided. Needed at most %d, but received %d" % (count, array.size))
+        if array.size == count:
+            array = array.reshape(dims)
+        elif array.size == 0:
+            array = np.zeros(dims, array.dtype)
+        else:
+            flat = np.empty(count, array.dtype)
+            flat[:array.size] = array.ravel()
+            flat[array.size:] = array.ravel()[-1]
+            array = flat.reshape(dims)
+    number = wanted.base_dtype if wanted is not None else dtypes.as_dtype(array.dtype)
+    return _CONST((), (_Value(array, number) if number in dtypes.QUANTIZED_DTYPES or number == dtypes.string else array,
+                       number), name)  # type: ignore[no-any-return]
+
+
+class _Value:
+    """An array whose NumPy type does not say its DType."""
+
+    def __init__(self, array: np.ndarray, dtype: dtypes.DType) -> None:
+        self.dtype, self._array = dtype, array
+
+    def __array__(self, *args: Any, **kwargs: Any) -> np.ndarray:
+        return self._array
+
+
+def _holds_tensor(value: Any) -> bool:
+    if isinstance(value, (list, tuple)):
+        return any(_holds_tensor(v) for v in value)
+    return isinstance(value, Tensor) or hasattr(value, "_as_graph_element") and not isinstance(value, type)
+
+
+def _pack(values: Any, dtype: Optional[dtypes.DType], name: str) -> Tensor:
+    """Lists that mix tensors and numbers."""
+    if dtype is None:
+        dtype = _dtype_in(values)
+    parts = [_pack(v, dtype, "%s_%d" % (name, i)) if isinstance(v, (list, tuple)) else
+             convert_to_tensor(v, dtype, "%d" % i) for i, v in enumerate(values)]
+    return _PACK((parts,), (None, None, 0), name)  # type: ignore[no-any-return]
+
+
+def _dtype_in(values: Any) -> Optional[dtypes.DType]:
+    for value in values:
+        found = _dtype_in(value) if isinstance(value, (list, tuple)) else getattr(value, "dtype", None) if _holds_tensor(value) else None
+        if found is not None:
+            return dtypes.as_dtype(found).base_dtype
+    return None
+
+
+def internal_convert_to_tensor(value: Any, dtype: Any = None, name: Optional[str] = None, as_ref: bool = False,
+                               preferred_dtype: Any = None) -> Tensor:
+    """convert_to_tensor, which with as_ref gives the reference of a variable."""
+    if dtype is not None:
+        dtype = dtypes.as_dtype(dtype)
+    if isinstance(value, Tensor):
+        if dtype is not None and not dtype.is_compatible_with(value.dtype) and dtype.base_dtype != value.dtype.base_dtype:
+            raise ValueError("Tensor conversion requested dtype %s for Tensor with dtype %s: %r"
+                             % (dtype.name, value.dtype.name, str(value)))
+        return value
+    for _, base_type, function in _conversions:
+        if isinstance(value, base_type):
+            result = None
+            if dtype is None and preferred_dtype is not None:
+                try:
+                    result = function(value, dtype=dtypes.as_dtype(preferred_dtype), name=name, as_ref=as_ref)
+                except (TypeError, ValueError):
+                    result = None
+            if result is None or result is NotImplemented:
+                result = function(value, dtype=dtype, name=name, as_ref=as_ref)
+            if result is not NotImplemented:
+                return result  # type: ignore[no-any-return]
+    if hasattr(value, "_as_graph_element") and not isinstance(value, type):
+        return internal_convert_to_tensor(value._as_graph_element(), dtype, name, as_ref)
+    if isinstance(value, (list, tuple)) and _holds_tensor(value):
+        return _pack(value, dtype, name or "packed")
+    if dtype is None and preferred_dtype is not None:
+        try:
+            return constant(value, preferred_dtype, name=name or "Const")
+        except (TypeError, ValueError):
+            pass
+    return constant(value, dtype, name=name or "Const")
+
+
+def convert_to_tensor(value: Any, dtype: Any = None, name: Optional[str] = None, preferred_dtype: Any = None) -> Tensor:
+    """A tensor as it is, or one made of a value: a number, a string, an array, nested lists of these and tensors."""
+    return internal_convert_to_tensor(value, dtype, name, False, preferred_dtype)
+
+
+def convert_n_to_tensor(values: Any, dtype: Any = None, name: Optional[str] = None) -> List[Tensor]:
+    """convert_to_tensor of each."""
+    return [convert_to_tensor(v, dtype, None if name is None else "%s_%d" % (name, i)) for i, v in enumerate(values)]
+
+
+def _for_op(value: Any, dtype: Optional[int], name: str, as_ref: bool, preferred: Optional[int]) -> Tensor:
+    """The conversion that the extension module asks for; `dtype` is a number."""
+    return internal_convert_to_tensor(value, dtype, name, as_ref, preferred)
+
+
+def constant_value(tensor: Any) -> Optional[np.ndarray]:
+    """The value of a tensor where it follows from constants and shapes; else None."""
+    if not isinstance(tensor, Tensor):
+        return np.asarray(tensor) if not hasattr(tensor, "_as_graph_element") else None
+    return tensor._constant_value()  # type: ignore[no-any-return]
+
+
+def constant_value_as_shape(tensor: Any) -> tensor_shape.TensorShape:
+    """The shape that a tensor of sizes means, as far as it is known."""
+    value = constant_value(tensor)
+    if value is not None:
+        return tensor_shape.TensorShape([None if d == -1 else int(d) for d in np.atleast_1d(value)])
+    dims = tensor.get_shape()
+    return tensor_shape.unknown_shape(dims[0].value if dims.ndims else None)

@@ -1,0 +1,122 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What goes wrong when a graph runs, by kind, and how the library's errors become exceptions."""
+from __future__ import annotations
+
+import re
+from typing import Any, Dict, NoReturn, Optional, Type
+
+import millrace._core as _core
+
+OK, CANCELLED, UNKNOWN, INVALID_ARGUMENT, DEADLINE_EXCEEDED, NOT_FOUND, ALREADY_EXISTS, PERMISSION_DENIED = range(8)
+RESOURCE_EXHAUSTED, FAILED_PRECONDITION, ABORTED, OUT_OF_RANGE, UNIMPLEMENTED, INTERNAL, UNAVAILABLE = range(8, 15)
+DATA_LOSS, UNAUTHENTICATED = 15, 16
+
+
+class OpError(Exception):
+    """An error of running an operation. `op` is the operation where it is known, `message` says what is wrong."""
+
+    def __init__(self, node_def: Any, op: Any, message: str, error_code: int) -> None:
+        super().__init__(message)
+        self._node_def, self._op, self._message, self._error_code = node_def, op, message, error_code
+
+    @property
+    def message(self) -> str:
+        """What is wrong."""
+        return self._message
+
+    @property
+    def op(self) -> Any:
+        """The operation that failed, or None."""
+        return self._op
+
+    @property
+    def error_code(self) -> int:
+        """The number of its kind, such as tf.errors.INVALID_ARGUMENT."""
+        return self._error_code
+
+    @property
+    def node_def(self) -> Any:
+        """The NodeDef of the operation that failed, or None."""
+        return self._node_def if self._node_def is not None or self._op is None else self._op.node_def
+
+    def __str__(self) -> str:
+        return self._message
+
+
+_CLASSES: Dict[int, Type[OpError]] = {}
+
+
+def _define(name: str, code: int, doc: str) -> Type[OpError]:
+    def __init__(self: OpError, node_def: Any, op: Any, message: str) -> None:
+        OpError.__init__(self, node_def, op, message, code)
+
+    made = type(name, (OpError,), {"__init__": __init__, "__doc__": doc, "__module__": __name__})
+    _CLASSES[code] = made
+    return made
+
+
+CancelledError = _define("CancelledError", CANCELLED, "The step was cancelled.")
+UnknownError = _define("UnknownError", UNKNOWN, "An error of no known kind.")
+InvalidArgumentError = _define("InvalidArgumentError", INVALID_ARGUMENT, "An operation got a wrong argument.")
+DeadlineExceededError = _define("DeadlineExceededError", DEADLINE_EXCEEDED, "It took longer than it was given.")
+NotFoundError = _define("NotFoundError", NOT_FOUND, "Something that was asked for, such as a file, is not there.")
+AlreadyExistsError = _define("AlreadyExistsError", ALREADY_EXISTS, "Something that was to be made is there already.")
+PermissionDeniedError = _define("PermissionDeniedError", PERMISSION_DENIED, "Not allowed.")
+UnauthenticatedError = _define("UnauthenticatedError", UNAUTHENTICATED, "The caller has not said who it is.")
+ResourceExhaustedError = _define("ResourceExhaustedError", RESOURCE_EXHAUSTED, "Memory or another resource is used up.")
+FailedPreconditionError = _define("FailedPreconditionError", FAILED_PRECONDITION,
+                                  "The system is not in the state that is needed, such as an uninitialised variable.")
+AbortedError = _define("AbortedError", ABORTED, "It was given up, and may be tried again.")
+OutOfRangeError = _define("OutOfRangeError", OUT_OF_RANGE, "Past the end, as when an input has no more elements.")
+UnimplementedError = _define("UnimplementedError", UNIMPLEMENTED, "Not provided.")
+InternalError = _define("InternalError", INTERNAL, "A fault of the library.")
+UnavailableError = _define("UnavailableError", UNAVAILABLE, "A task cannot be reached at the moment.")
+DataLossError = _define("DataLossError", DATA_LOSS, "Stored data is damaged.")
+
+
+def exception_type_from_error_code(code: int) -> Type[OpError]:
+    """The class of a number."""
+    return _CLASSES[code]
+
+
+def error_code_from_exception_type(cls: Type[OpError]) -> int:
+    """The number of a class."""
+    return next(code for code, c in _CLASSES.items() if c is cls)
+
+
+_NODE = re.compile(r"'([A-Za-z0-9.][A-Za-z0-9_.\\/>-]*)'")
+
+
+def _operation_in(message: str) -> Optional[Any]:
+    """The operation that a message names."""
+    graph = _core.current_graph()
+    for name in _NODE.findall(message):
+        found = graph._find(name)
+        if found is not None:
+            return found
+    return None
+
+
+def raise_error(code: int, message: str, building: bool) -> NoReturn:
+    """Raises what the library reported: ValueError and its like for graphs that cannot be built."""
+    if building:
+        if code == UNIMPLEMENTED:
+            raise NotImplementedError(message)
+        if code == NOT_FOUND and "gradient" in message.lower():
+            raise LookupError(message)
+        if code == NOT_FOUND and "op type" in message.lower():
+            raise ValueError(message)
+        if code in (INVALID_ARGUMENT, OUT_OF_RANGE, NOT_FOUND, ALREADY_EXISTS, FAILED_PRECONDITION):
+            raise ValueError(message)
+    cls = _CLASSES.get(code, UnknownError)
+    raise cls(None, _operation_in(message), message)  # type: ignore[call-arg, arg-type]
+
+
+class raise_exception_on_not_ok_status:  # noqa: N801 - TensorFlow's name
+    """Kept for programs that import it; statuses are checked already."""
+
+    def __enter__(self) -> None:
+        return None
+
+    def __exit__(self, *unused: Any) -> bool:
+        return False

@@ -1,0 +1,678 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Graph, Operation and Tensor, and the state in which graphs are built: scopes, devices, control dependencies."""
+from __future__ import annotations
+
+import contextlib
+import re
+import threading
+from typing import Any, Callable, Dict, Iterator, List, Optional, Sequence, Tuple, Union
+
+import numpy as np
+
+import millrace._core as _core
+from millrace.framework import dtypes, tensor_shape
+from millrace.framework.device import DeviceSpec, merge_device
+
+
+class GraphKeys:
+    """Names of the collections that the library itself fills and reads."""
+
+    GLOBAL_VARIABLES = "variables"
+    VARIABLES = "variables"
+    LOCAL_VARIABLES = "local_variables"
+    METRIC_VARIABLES = "metric_variables"
+    MODEL_VARIABLES = "model_variables"
+    TRAINABLE_VARIABLES = "trainable_variables"
+    SUMMARIES = "summaries"
+    QUEUE_RUNNERS = "queue_runners"
+    TABLE_INITIALIZERS = "table_initializer"
+    ASSET_FILEPATHS = "asset_filepaths"
+    MOVING_AVERAGE_VARIABLES = "moving_average_variables"
+    REGULARIZATION_LOSSES = "regularization_losses"
+    CONCATENATED_VARIABLES = "concatenated_variables"
+    SAVERS = "savers"
+    WEIGHTS = "weights"
+    BIASES = "biases"
+    ACTIVATIONS = "activations"
+    UPDATE_OPS = "update_ops"
+    LOSSES = "losses"
+    SAVEABLE_OBJECTS = "saveable_objects"
+    RESOURCES = "resources"
+    LOCAL_RESOURCES = "local_resources"
+    TRAIN_OP = "train_op"
+    INIT_OP = "init_op"
+    LOCAL_INIT_OP = "local_init_op"
+    READY_OP = "ready_op"
+    READY_FOR_LOCAL_INIT_OP = "ready_for_local_init_op"
+    SUMMARY_OP = "summary_op"
+    GLOBAL_STEP = "global_step"
+    EVAL_STEP = "eval_step"
+    COND_CONTEXT = "cond_context"
+    WHILE_CONTEXT = "while_context"
+    _SUMMARY_COLLECTION = "_SUMMARY_V2"
+    _VARIABLE_COLLECTIONS = [GLOBAL_VARIABLES, LOCAL_VARIABLES, METRIC_VARIABLES, MODEL_VARIABLES, TRAINABLE_VARIABLES,
+                             MOVING_AVERAGE_VARIABLES]
+
+
+_VALID_SCOPE = re.compile(r"^[A-Za-z0-9_.\-/]*$")
+_VALID_OP_NAME = re.compile(r"^[A-Za-z0-9.][A-Za-z0-9_.\-/]*$")
+
+
+class Tensor(_core.Tensor):
+    """An output of an operation: what it will be when a session runs it.
+
+    Tensors have Python's operators, made of ops; `==` compares identity, as tensors are keys of feed dictionaries.
+    """
+
+    __array_priority__ = 100
+
+    @property
+    def shape(self) -> tensor_shape.TensorShape:
+        """What is known of its shape."""
+        return self.get_shape()
+
+    def get_shape(self) -> tensor_shape.TensorShape:
+        """What is known of its shape."""
+        dims = self._dims
+        return tensor_shape.TensorShape(None if dims is None else [None if d < 0 else d for d in dims])
+
+    def set_shape(self, shape: Any) -> None:
+        """Adds to what is known of its shape. ValueError when that contradicts."""
+        self._set_dims(tensor_shape.shape_list(shape))
+
+    def _shape_as_list(self) -> Optional[List[Optional[int]]]:
+        dims = self._dims
+        return None if dims is None else [None if d < 0 else d for d in dims]
+
+    def eval(self, feed_dict: Any = None, session: Any = None) -> Any:
+        """Its value, by the default session or the one given."""
+        return _session_for(self.graph, session, "Cannot evaluate tensor").run(self, feed_dict)
+
+    def __iter__(self) -> Iterator["Tensor"]:
+        dims = self._dims
+        if dims is None or not dims or dims[0] < 0:
+            raise TypeError("'Tensor' object is not iterable: the size of its first dimension is not known (%s). "
+                            "Use tf.map_fn or tf.while_loop, or tf.unstack(x, num)." % (self,))
+        return (self[i] for i in range(dims[0]))
+
+    def __len__(self) -> int:
+        raise TypeError("object of type 'Tensor' has no len(): use x.get_shape()[0].value or tf.shape(x)[0]")
+
+    def __bool__(self) -> bool:
+        raise TypeError("Using a `tf.Tensor` as a Python `bool` is not allowed. Use `if t is not None:` instead of "
+                        "`if t:` to test if a tensor is defined, and use TensorFlow ops such as tf.cond to execute "
+                        "subgraphs conditioned on the value of a tensor.")
+
+    __nonzero__ = __bool__
+
+    def __array__(self, *unused: Any, **unused_keywords: Any) -> Any:
+        raise NotImplementedError("Cannot convert a symbolic Tensor (%s) to a numpy array: run it with a session." % self.name)
+
+    def __eq__(self, other: object) -> bool:
+        return self is other
+
+    def __ne__(self, other: object) -> bool:
+        return self is not other
+
+    def __hash__(self) -> int:
+        return id(self)
+
+    def __copy__(self) -> "Tensor":
+        return self
+
+    def __deepcopy__(self, memo: Any) -> "Tensor":
+        return self
+
+    def _shape_text(self) -> str:
+        return ", shape=%s" % self.get_shape() if self._dims is not None else ", shape=<unknown>"
+
+    def __str__(self) -> str:
+        return 'Tensor("%s"%s, dtype=%s)' % (self.name, self._shape_text(), self.dtype.name)
+
+    def __repr__(self) -> str:
+        return "<tf.Tensor '%s' shape=%s dtype=%s>" % (self.name, self.get_shape(), self.dtype.name)
+
+    def _repr_html_(self) -> str:
+        return "<code>%s</code> %s %s <small>%s %s</small>" % (
+            self.name, self.dtype.name, self.get_shape(), self.op.type, self.op._location)
+
+
+class Operation(_core.Operation):
+    """A node of a graph."""
+
+    def run(self, feed_dict: Any = None, session: Any = None) -> None:
+        """Runs it, by the default session or the one given."""
+        _session_for(self.graph, session, "Cannot execute operation").run(self, feed_dict)
+
+    @property
+    def node_def(self) -> Any:
+        """Its NodeDef, a copy."""
+        from millrace.protos import definitions
+        return definitions.NodeDef.FromString(self._node_def())
+
+    @property
+    def op_def(self) -> Any:
+        """The OpDef of its op, a copy."""
+        from millrace.protos import definitions
+        return definitions.OpDef.FromString(self.graph._op_def(self.type))
+
+    def get_attr(self, name: str) -> Any:
+        """The value of an attribute, as Python has it. ValueError when there is none of that name."""
+        from millrace.protos import attr_values
+        return attr_values.to_python(self._attr(name))
+
+    @property
+    def traceback(self) -> List[Tuple[str, int, str, str]]:
+        """Where the program made it: one entry (file, line, "", "")."""
+        file, _, line = self._location.rpartition(":")
+        return [(file, int(line), "", "")] if file else []
+
+    def colocation_groups(self) -> List[bytes]:
+        """The groups of operations that are placed together with it."""
+        try:
+            groups = self.get_attr("_class")
+        except ValueError:
+            groups = []
+        return [g for g in groups if g.startswith(b"loc:@")] or [b"loc:@" + self.name.encode()]
+
+    def values(self) -> Tuple[Tensor, ...]:
+        """Its outputs."""
+        return tuple(self.outputs)
+
+    def __str__(self) -> str:
+        return str(self.node_def)
+
+    def __repr__(self) -> str:
+        return "<tf.Operation '%s' type=%s>" % (self.name, self.type)
+
+    def __copy__(self) -> "Operation":
+        return self
+
+    def __deepcopy__(self, memo: Any) -> "Operation":
+        return self
+
+
+def _session_for(graph: "Graph", session: Any, what: str) -> Any:
+    from millrace.framework import session as session_module
+    if session is None:
+        session = session_module.get_default_session()
+        if session is None:
+            raise ValueError("%s using `eval()` or `run()`: No default session is registered. Use `with "
+                             "sess.as_default()` or pass an explicit session to `eval(session=sess)`" % what)
+    if session.graph is not graph:
+        raise ValueError("%s: the session's graph is not the graph that it belongs to. Pass an explicit session of "
+                         "its graph." % what)
+    return session
+
+
+DeviceFunction = Callable[[Operation], Any]
+
+
+class Graph(_core.Graph):
+    """A dataflow graph. Ops are added to the graph that is default at that time (see as_default)."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._collections: Dict[Any, List[Any]] = {}
+        self._device_stack: List[Union[str, DeviceFunction]] = []
+        self._seed: Optional[int] = None
+        self._last_seed = 0
+        self._container = ""
+        self._lock = threading.RLock()
+        self._unfeedable: set[Any] = set()
+        self._unfetchable: set[Any] = set()
+        self._functions: Dict[str, Any] = {}
+
+    # ---- what is in it ----
+
+    def as_graph_def(self, from_version: Optional[int] = None, add_shapes: bool = False) -> Any:
+        """The graph as a GraphDef message."""
+        from millrace.protos import definitions
+        graph_def = definitions.GraphDef.FromString(self._graph_def())
+        if add_shapes:
+            for node in graph_def.node:
+                shapes = [t.get_shape().as_proto() for t in self._find(node.name).outputs]
+                node.attr["_output_shapes"].list.shape.extend(shapes)
+        return graph_def
+
+    def get_operation_by_name(self, name: str) -> Operation:
+        """The operation of that name. KeyError when there is none."""
+        if not isinstance(name, str):
+            raise TypeError("Operation names are strings (or similar), not %s." % type(name).__name__)
+        return self.as_graph_element(name, allow_tensor=False, allow_operation=True)
+
+    def get_tensor_by_name(self, name: str) -> Tensor:
+        """The tensor <operation>:<output number>. KeyError when there is none."""
+        if not isinstance(name, str):
+            raise TypeError("Tensor names are strings (or similar), not %s." % type(name).__name__)
+        return self.as_graph_element(name, allow_tensor=True, allow_operation=False)
+
+    def as_graph_element(self, obj: Any, allow_tensor: bool = True, allow_operation: bool = True) -> Any:
+        """The tensor or operation that a name or an object means."""
+        what = " or ".join((["Tensor"] if allow_tensor else []) + (["Operation"] if allow_operation else []))
+        convert = getattr(obj, "_as_graph_element", None)
+        if convert is not None:
+            obj = convert()
+        if isinstance(obj, bytes):
+            obj = obj.decode()
+        if isinstance(obj, str):
+            return self._named_element(obj, allow_tensor, allow_operation, what)
+        if isinstance(obj, Tensor) and allow_tensor or isinstance(obj, Operation) and allow_operation:
+            if obj.graph is not self:
+                raise ValueError("%s %s is not an element of this graph." % (type(obj).__name__, obj))
+            return obj
+        raise TypeError("Can not convert a %s into a %s." % (type(obj).__name__, what))
+
+    def _named_element(self, name: str, allow_tensor: bool, allow_operation: bool, what: str) -> Any:
+        if ":" in name and allow_tensor:
+            operation_name, _, number = name.rpartition(":")
+            operation = self._find(operation_name)
+            if operation is None:
+                raise KeyError("The name %r refers to a Tensor which does not exist. The operation, %r, does not exist "
+                               "in the graph." % (name, operation_name))
+            try:
+                return operation.outputs[int(number)]
+            except (IndexError, ValueError):
+                raise KeyError("The name %r refers to a Tensor which does not exist. The operation, %r, exists but only "
+                               "has %d outputs." % (name, operation_name, len(operation.outputs))) from None
+        operation = self._find(name)
+        if ":" in name and not allow_tensor:
+            raise ValueError("Name %r appears to refer to a Tensor, not a %s." % (name, what))
+        if not allow_operation:
+            if operation is not None:
+                raise ValueError("The name %r refers to an Operation, not a %s. Tensor names must be of the form "
+                                 "\"<op_name>:<output_index>\"." % (name, what))
+            raise ValueError("The name %r looks like an (invalid) Operation name, not a %s." % (name, what))
+        if operation is None:
+            raise KeyError("The name %r refers to an Operation not in the graph." % name)
+        return operation
+
+    @property
+    def version(self) -> int:
+        """A number that grows with the graph."""
+        return len(self.get_operations())
+
+    @property
+    def graph_def_versions(self) -> Any:
+        """The VersionDef of the graph."""
+        from millrace.protos import definitions
+        return definitions.VersionDef.FromString(self._versions())
+
+    def finalize(self) -> None:
+        """Makes it read-only: adding an op raises RuntimeError."""
+        self._finalized = True
+
+    def _unsafe_unfinalize(self) -> None:
+        self._finalized = False
+
+    @property
+    def finalized(self) -> bool:
+        """Whether it is read-only."""
+        return self._finalized
+
+    def _check_not_finalized(self) -> None:
+        if self._finalized:
+            raise RuntimeError("Graph is finalized and cannot be modified.")
+
+    @property
+    def seed(self) -> Optional[int]:
+        """The seed of the graph (set_random_seed)."""
+        return self._seed
+
+    @seed.setter
+    def seed(self, seed: Optional[int]) -> None:
+        self._seed = seed
+
+    @property
+    def building_function(self) -> bool:
+        """Whether it is the body of a function."""
+        return False
+
+    def prevent_feeding(self, tensor: Tensor) -> None:
+        """Makes feeding the tensor an error."""
+        self._unfeedable.add(tensor)
+
+    def is_feedable(self, tensor: Tensor) -> bool:
+        """Whether the tensor may be fed."""
+        return tensor not in self._unfeedable
+
+    def prevent_fetching(self, op: Operation) -> None:
+        """Makes fetching the operation an error."""
+        self._unfetchable.add(op)
+
+    def is_fetchable(self, tensor_or_op: Any) -> bool:
+        """Whether it may be fetched."""
+        return (tensor_or_op.op if isinstance(tensor_or_op, Tensor) else tensor_or_op) not in self._unfetchable
+
+    def create_op(self, op_type: str, inputs: Sequence[Any], dtypes: Any = None, input_types: Any = None,
+                  name: Optional[str] = None, attrs: Optional[Dict[str, Any]] = None, op_def: Any = None,
+                  compute_shapes: bool = True, compute_device: bool = True) -> Operation:
+        """Adds a node of any op. Attributes are AttrValue messages."""
+        encoded = {key: value.SerializeToString() for key, value in (attrs or {}).items()}
+        return self._place(_core.make_node(self, op_type, name or op_type, list(inputs), encoded))
+
+    # ---- collections ----
+
+    @property
+    def collections(self) -> List[Any]:
+        """The names of the collections."""
+        return list(self._collections)
+
+    def add_to_collection(self, name: Any, value: Any) -> None:
+        """Appends a value to a collection."""
+        self._check_not_finalized()
+        self._collections.setdefault(name, []).append(value)
+
+    def add_to_collections(self, names: Any, value: Any) -> None:
+        """Appends a value to each of several collections."""
+        for name in (names,) if isinstance(names, str) else set(names):
+            self.add_to_collection(name, value)
+
+    def get_collection_ref(self, name: Any) -> List[Any]:
+        """The collection itself: changing it changes the graph's."""
+        return self._collections.setdefault(name, [])
+
+    def get_collection(self, name: Any, scope: Optional[str] = None) -> List[Any]:
+        """A copy of a collection; of the values whose name matches the regular expression `scope`, if one is given."""
+        values = self._collections.get(name, [])
+        if scope is None:
+            return list(values)
+        pattern = re.compile(scope)
+        return [v for v in values if hasattr(v, "name") and pattern.match(v.name)]
+
+    def get_all_collection_keys(self) -> List[Any]:
+        """The names of the collections that are strings."""
+        return [key for key in self._collections if isinstance(key, str)]
+
+    def clear_collection(self, name: Any) -> None:
+        """Empties a collection."""
+        self._check_not_finalized()
+        self._collections.pop(name, None)
+
+    # ---- scopes ----
+
+    def as_default(self) -> Any:
+        """A context in which this is the default graph."""
+        return _DefaultGraph(self)
+
+    @contextlib.contextmanager
+    def name_scope(self, name: Optional[str]) -> Iterator[str]:
+        """A context in which names of ops start with `name`. A name that ends with "/" is entered as it is."""
+        if name:
+            if isinstance(name, bytes):
+                name = name.decode()
+            valid = _VALID_SCOPE if self._name_stack else _VALID_OP_NAME
+            if not valid.match(name):
+                raise ValueError("'%s' is not a valid scope name" % name)
+        old = self._name_stack
+        if not name:
+            new = ""
+        elif name[-1] == "/":
+            new = name[:-1]
+        else:
+            new = self.unique_name(name)
+        self._name_stack = new
+        try:
+            yield new + "/" if new else ""
+        finally:
+            self._name_stack = old
+
+    def get_name_scope(self) -> str:
+        """The current name scope."""
+        return self._name_stack
+
+    @contextlib.contextmanager
+    def device(self, device_name_or_function: Any) -> Iterator[None]:
+        """A context in which ops are placed on a device: a name, a DeviceSpec, a function of the operation, or None."""
+        old_device, old_stack, old_flag = self._device, self._device_stack, self._has_device_functions
+        given = device_name_or_function
+        if isinstance(given, DeviceSpec):
+            given = given.to_string()
+        if given is None:
+            self._device, self._device_stack = "", []
+        else:
+            self._device_stack = old_stack + [given]
+        functions = any(callable(d) for d in self._device_stack)
+        self._has_device_functions = functions
+        self._device = "" if functions else _merged(self._device_stack)
+        try:
+            yield
+        finally:
+            self._device, self._device_stack, self._has_device_functions = old_device, old_stack, old_flag
+
+    def _apply_device_functions(self, op: Operation) -> None:
+        device = op.device
+        for given in reversed(self._device_stack):
+            if callable(given):
+                result = given(op)
+                device = merge_device(result.to_string() if isinstance(result, DeviceSpec) else result or "", device)
+            else:
+                device = merge_device(given, device)
+            op._set_device(device)
+
+    def _place(self, op: Operation) -> Operation:
+        """What is left to do for a new operation whose place does not follow from the device's name alone."""
+        if self._has_device_functions:
+            self._apply_device_functions(op)
+        return op
+
+    def control_dependencies(self, control_inputs: Optional[Sequence[Any]]) -> Any:
+        """A context in which ops run after `control_inputs`; None: in which they wait for nothing from outside."""
+        return _ControlDependencies(self, control_inputs)
+
+    @contextlib.contextmanager
+    def colocate_with(self, op: Any, ignore_existing: bool = False) -> Iterator[None]:
+        """A context in which ops are placed where `op` is."""
+        element = getattr(op, "op", op)
+        saved = self._take_colocation() if ignore_existing or element is None else None
+        device, stack, functions = self._device, self._device_stack, self._has_device_functions
+        if element is not None:
+            self._push_colocation(element)
+            self._device, self._device_stack, self._has_device_functions = element.device, [], False
+        try:
+            yield
+        finally:
+            self._device, self._device_stack, self._has_device_functions = device, stack, functions
+            if element is not None:
+                self._pop_colocation()
+            for old in saved or []:
+                self._push_colocation(old)
+
+    @contextlib.contextmanager
+    def gradient_override_map(self, op_type_map: Dict[str, str]) -> Iterator[None]:
+        """A context in which ops of a type get the gradient that is registered under another name."""
+        if not isinstance(op_type_map, dict):
+            raise TypeError("op_type_map must be a dictionary mapping strings to strings")
+        old = self._gradient_overrides
+        self._gradient_overrides = old + list(op_type_map.items())
+        try:
+            yield
+        finally:
+            self._gradient_overrides = old
+
+    @contextlib.contextmanager
+    def container(self, container_name: str) -> Iterator[str]:
+        """A context in which variables and queues live in a container of that name."""
+        old, self._container = self._container, container_name
+        try:
+            yield container_name
+        finally:
+            self._container = old
+
+    def _repr_html_(self) -> str:
+        counts: Dict[str, int] = {}
+        for op in self.get_operations():
+            counts[op.type] = counts.get(op.type, 0) + 1
+        rows = "".join("<tr><td>%s</td><td>%d</td></tr>" % item for item in sorted(counts.items(), key=lambda i: -i[1])[:20])
+        return "<b>Graph</b>: %d operations<table>%s</table>" % (sum(counts.values()), rows)
+
+    def __copy__(self) -> "Graph":
+        return self
+
+    def __deepcopy__(self, memo: Any) -> "Graph":
+        return self
+
+
+def _merged(stack: Sequence[Any]) -> str:
+    device = ""
+    for name in stack:
+        device = merge_device(device, name)
+    return device
+
+
+class _DefaultGraph:
+    def __init__(self, graph: Graph) -> None:
+        self._graph = graph
+
+    def __enter__(self) -> Graph:
+        _core.push_graph(self._graph)
+        return self._graph
+
+    def __exit__(self, *unused: Any) -> None:
+        _core.pop_graph()
+
+
+class _ControlDependencies:
+    def __init__(self, graph: Graph, control_inputs: Optional[Sequence[Any]]) -> None:
+        self._graph, self._clears = graph, control_inputs is None
+        self._operations: List[Operation] = []
+        for given in control_inputs or ():
+            if hasattr(given, "indices") and hasattr(given, "values"):  # IndexedSlices, SparseTensor
+                given = given.op
+            element = graph.as_graph_element(given)
+            operation = element.op if isinstance(element, Tensor) else element
+            if operation not in self._operations:
+                self._operations.append(operation)
+        self._name = ""
+
+    def __enter__(self) -> "_ControlDependencies":
+        self._graph._push_control(self._operations, self._clears)
+        return self
+
+    def __exit__(self, *unused: Any) -> None:
+        self._graph._pop_control()
+
+
+# ---- the default graph ----
+
+_local = threading.local()
+
+
+def _global_default_graph() -> Graph:
+    graph = getattr(_local, "graph", None)
+    if graph is None:
+        graph = _local.graph = Graph()
+    return graph  # type: ignore[no-any-return]
+
+
+def get_default_graph() -> Graph:
+    """The graph that ops are added to at the moment."""
+    return _core.current_graph()  # type: ignore[no-any-return]
+
+
+def reset_default_graph() -> None:
+    """A new, empty default graph for this thread."""
+    if _core.stack_depth() > 0:
+        from millrace.framework import session as session_module
+        if not session_module._leave_interactive():
+            raise AssertionError("Do not use tf.reset_default_graph() to clear nested graphs. If you need a cleared "
+                                 "graph, exit the nesting and create a new graph.")
+    _local.graph = Graph()
+
+
+class name_scope:  # noqa: N801 - TensorFlow's name
+    """A context in which names of ops start with a scope. `values` may hold tensors whose graph is then the default."""
+
+    def __init__(self, name: Optional[str], default_name: Optional[str] = None, values: Any = None) -> None:
+        if isinstance(default_name, (list, tuple)) or isinstance(values, str):  # op_scope(values, name, default_name)
+            name, default_name, values = values, None, default_name  # pragma: no cover
+        self._name = default_name if name is None else name
+        if self._name is None and values is not None:
+            raise ValueError("At least one of name (%s) and default_name (%s) must be provided." % (name, default_name))
+        self._values = values
+
+    def __enter__(self) -> str:
+        graph = get_default_graph()
+        for value in self._values or ():
+            if isinstance(value, Tensor):
+                graph = value.graph
+                break
+        self._pushed = graph is not get_default_graph()
+        if self._pushed:
+            _core.push_graph(graph)
+        self._scope = graph.name_scope(self._name)
+        return self._scope.__enter__()  # type: ignore[no-any-return]
+
+    def __exit__(self, *details: Any) -> Any:
+        result = self._scope.__exit__(*details)
+        if self._pushed:
+            _core.pop_graph()
+        return result
+
+    @property
+    def name(self) -> Optional[str]:
+        """The name given."""
+        return self._name
+
+
+@contextlib.contextmanager
+def op_scope(values: Any, name: Optional[str], default_name: Optional[str] = None) -> Iterator[str]:
+    """name_scope with the arguments of TensorFlow 0.x."""
+    if isinstance(values, (str, type(None))) and isinstance(default_name, (list, tuple)):
+        values, name, default_name = default_name, values, name  # op_scope(name, default_name, values)
+    with name_scope(name, default_name, values) as scope:
+        yield scope
+
+
+def device(device_name_or_function: Any) -> Any:
+    """Graph.device of the default graph."""
+    return get_default_graph().device(device_name_or_function)
+
+
+def control_dependencies(control_inputs: Any) -> Any:
+    """Graph.control_dependencies of the default graph."""
+    return get_default_graph().control_dependencies(control_inputs)
+
+
+def colocate_with(op: Any, ignore_existing: bool = False) -> Any:
+    """Graph.colocate_with of the default graph."""
+    return get_default_graph().colocate_with(op, ignore_existing)
+
+
+def container(container_name: str) -> Any:
+    """Graph.container of the default graph."""
+    return get_default_graph().container(container_name)
+
+
+@contextlib.contextmanager
+def init_scope() -> Iterator[None]:
+    """A context outside the control dependencies and the control flow around it, for variables' first values."""
+    graph = get_default_graph()
+    scope = graph.get_name_scope()
+    with graph.control_dependencies(None), graph.name_scope(scope + "/" if scope else None):
+        yield
+
+
+def add_to_collection(name: Any, value: Any) -> None:
+    """Graph.add_to_collection of the default graph."""
+    get_default_graph().add_to_collection(name, value)
+
+
+def add_to_collections(names: Any, value: Any) -> None:
+    """Graph.add_to_collections of the default graph."""
+    get_default_graph().add_to_collections(names, value)
+
+
+def get_collection(key: Any, scope: Optional[str] = None) -> List[Any]:
+    """Graph.get_collection of the default graph."""
+    return get_default_graph().get_collection(key, scope)
+
+
+def get_collection_ref(key: Any) -> List[Any]:
+    """Graph.get_collection_ref of the default graph."""
+    return get_default_graph().get_collection_ref(key)
+
+
+def get_all_collection_keys() -> List[Any]:
+    """Graph.get_all_collection_keys of the default graph."""
+    return get_default_graph().get_all_collection_keys()

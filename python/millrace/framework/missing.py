@@ -1,0 +1,32 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Names of TensorFlow that are not provided yet: they say so, and what to use instead, when they are called."""
+from __future__ import annotations
+
+from typing import Any, Dict
+
+
+class Missing:
+    """Stands where a function or class would be."""
+
+    def __init__(self, name: str, instead: str) -> None:
+        self._message = "tf.%s is not provided yet: use %s." % (name, instead)
+        self.__name__ = name.rsplit(".", 1)[-1]
+        self.__doc__ = self._message
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        raise NotImplementedError(self._message)
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        raise NotImplementedError(self._message)
+
+    def __mro_entries__(self, bases: Any) -> Any:
+        raise NotImplementedError(self._message)
+
+
+def fill(namespace: Dict[str, Any], prefix: str, table: Dict[str, str]) -> None:
+    """Puts a Missing into a module for each name that it does not have."""
+    for name, instead in table.items():
+        if name not in namespace:
+            namespace[name] = Missing(prefix + name, instead)

@@ -1,0 +1,325 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Sessions: run a graph, with nested fetches and all kinds of feeds.
+
+The fast path is in the extension module: it keeps what a pair of (fetches, feed keys) means. This file finds that out
+the first time.
+"""
+from __future__ import annotations
+
+import threading
+from typing import Any, Callable, Dict, List, Optional, Tuple
+
+import numpy as np
+
+import millrace._core as _core
+from millrace.framework import dtypes
+from millrace.framework.graph import Graph, Operation, Tensor, get_default_graph
+
+_VALUE, _LIST, _TUPLE, _BUILD = range(4)
+
+
+class _NeedsExpansion(Exception):
+    """The keys of a feed are not all tensors."""
+
+
+class _Fetches:
+    """The leaves of a structure of fetches, each wanted once, and how the structure is made of their values."""
+
+    def __init__(self, graph: Graph, fed: List[Tensor]) -> None:
+        self._graph, self._fed = graph, {t: i for i, t in enumerate(fed)}
+        self.tensors: List[Tensor] = []
+        self.targets: List[Operation] = []
+        self.slots: List[Tuple[int, int]] = []
+        self._known: Dict[Tensor, int] = {}
+
+    def leaf(self, element: Any) -> int:
+        """Adds a tensor or an operation; the number of its value."""
+        if not self._graph.is_fetchable(element):
+            raise ValueError("Operation %r has been marked as not fetchable." % element.name)
+        if isinstance(element, Operation):
+            if element not in self.targets:
+                self.targets.append(element)
+            self.slots.append((-1, -1))
+        elif element in self._fed:
+            self.slots.append((-1, self._fed[element]))
+        else:
+            if element not in self._known:
+                self._known[element] = len(self.tensors)
+                self.tensors.append(element)
+            self.slots.append((self._known[element], -1))
+        return len(self.slots) - 1
+
+    def element(self, fetch: Any) -> Any:
+        """The tensor or operation that a leaf means."""
+        try:
+            return self._graph.as_graph_element(fetch, allow_tensor=True, allow_operation=True)
+        except TypeError as error:
+            raise TypeError("Fetch argument %r has invalid type %r, must be a string or Tensor. (%s)"
+                            % (fetch, type(fetch).__name__, error)) from None
+        except (ValueError, KeyError) as error:
+            raise ValueError("Fetch argument %r cannot be interpreted as a Tensor. (%s)" % (fetch, error)) from None
+
+    def builder(self, fetch: Any) -> Callable[[List[Any]], Any]:
+        """A function of the leaf values that makes what `fetch` has the structure of."""
+        if fetch is None:
+            raise TypeError("Fetch argument None has invalid type <class 'NoneType'>")
+        if isinstance(fetch, (list, tuple)) and not hasattr(fetch, "_as_graph_element"):
+            parts = [self.builder(f) for f in fetch]
+            if isinstance(fetch, list):
+                return lambda v: [p(v) for p in parts]
+            if hasattr(fetch, "_fields"):
+                made = type(fetch)
+                return lambda v: made(*[p(v) for p in parts])
+            return lambda v: tuple(p(v) for p in parts)
+        if isinstance(fetch, dict):
+            kind, keyed = type(fetch), [(k, self.builder(f)) for k, f in fetch.items()]
+            return lambda v: kind((k, p(v)) for k, p in keyed)
+        special = _special_fetch(fetch)
+        if special is not None:
+            tensors, contract = special
+            numbers = [self.leaf(self.element(t)) for t in tensors]
+            return lambda v: contract([v[n] for n in numbers])
+        number = self.leaf(self.element(fetch))
+        return lambda v: v[number]
+
+
+_conversions: List[Tuple[Any, Callable[[Any], Any], Optional[Callable[..., Any]]]] = []
+
+
+def register_session_run_conversion_functions(tensor_type: Any, fetch_function: Any, feed_function: Any = None,
+                                              feed_function_for_partial_run: Any = None) -> None:
+    """Makes objects of a type fetchable and feedable: fetch_function(x) -> (tensors, function of their values)."""
+    _conversions.insert(0, (tensor_type, fetch_function, feed_function))
+
+
+def _special_fetch(fetch: Any) -> Optional[Tuple[List[Any], Callable[[List[Any]], Any]]]:
+    for tensor_type, fetch_function, _ in _conversions:
+        if isinstance(fetch, tensor_type) and fetch_function is not None:
+            tensors, contract = fetch_function(fetch)
+            return tensors, contract
+    return None
+
+
+def _resolve(graph: Graph, fetches: Any, feed_keys: List[Any]) -> Tuple[List[Tensor], List[Operation], List[Tuple[int, int]], int, Any]:
+    """What the extension module asks for, once for each pair of fetches and feed keys."""
+    for key in feed_keys:
+        if not isinstance(key, Tensor):
+            raise _NeedsExpansion
+        if key.graph is not graph:
+            raise TypeError("Cannot interpret feed_dict key as Tensor: Tensor %s is not an element of this graph." % (key,))
+        if not graph.is_feedable(key):
+            raise ValueError("Tensor %s may not be fed." % (key,))
+    wanted = _Fetches(graph, feed_keys)
+    build = wanted.builder(fetches)
+    shape = _BUILD
+    if isinstance(fetches, (list, tuple)) and not hasattr(fetches, "_fields"):
+        if len(wanted.slots) == len(fetches) and not any(isinstance(f, (list, tuple, dict)) or _special_fetch(f) for f in fetches):
+            shape = _LIST if isinstance(fetches, list) else _TUPLE
+    elif not isinstance(fetches, (tuple, dict)) and _special_fetch(fetches) is None:
+        shape = _VALUE
+    return wanted.tensors, wanted.targets, wanted.slots, shape, build
+
+
+def _expand_feeds(graph: Graph, feed_dict: Any) -> Dict[Tensor, Any]:
+    """A feed whose keys are tensors alone, of one with names, variables, nested tuples, sparse tensors as keys."""
+    if not isinstance(feed_dict, dict):
+        raise TypeError("The feed_dict must be a dictionary, got %s" % type(feed_dict).__name__)
+    feeds: Dict[Tensor, Any] = {}
+
+    def add(key: Any, value: Any) -> None:
+        for tensor_type, _, feed_function in _conversions:
+            if isinstance(key, tensor_type) and feed_function is not None:
+                for part, part_value in feed_function(key, value):
+                    add(part, part_value)
+                return
+        if isinstance(key, dict):
+            for name in key:
+                add(key[name], value[name])
+            return
+        if isinstance(key, (list, tuple)):
+            if len(key) != len(value):
+                raise ValueError("A feed key with %d tensors has a value with %d parts." % (len(key), len(value)))
+            for part, part_value in zip(key, value):
+                add(part, part_value)
+            return
+        try:
+            tensor = graph.as_graph_element(key, allow_tensor=True, allow_operation=False)
+        except (TypeError, ValueError, KeyError) as error:
+            raise TypeError("Cannot interpret feed_dict key as Tensor: %s" % error) from None
+        feeds[tensor] = value
+
+    for key, value in feed_dict.items():
+        add(key, value)
+    return feeds
+
+
+class BaseSession(_core.Session):
+    """What Session and InteractiveSession have in common."""
+
+    def __init__(self, target: str = "", graph: Optional[Graph] = None, config: Any = None) -> None:
+        if graph is None:
+            graph = get_default_graph()
+        elif not isinstance(graph, Graph):
+            raise TypeError("graph must be a tf.Graph, but got %s" % type(graph).__name__)
+        if isinstance(target, str):
+            target_name = target
+        elif isinstance(target, bytes):
+            target_name = target.decode()
+        else:
+            raise TypeError("target must be a string, but got %s" % type(target).__name__)
+        if config is not None and not hasattr(config, "SerializeToString"):
+            raise TypeError("config must be a tf.ConfigProto, but got %s" % type(config).__name__)
+        super().__init__(graph, target_name, b"" if config is None else config.SerializeToString())
+        self._graph_object, self._target, self._config = graph, target_name, config
+        self._resolver = lambda fetches, keys: _resolve(graph, fetches, keys)
+        self._partial: Dict[str, Any] = {}
+
+    @property
+    def sess_str(self) -> str:
+        """The target."""
+        return self._target
+
+    @property
+    def graph_def(self) -> Any:
+        """The graph as a GraphDef message."""
+        return self.graph.as_graph_def()
+
+    def run(self, fetches: Any, feed_dict: Any = None, options: Any = None, run_metadata: Any = None) -> Any:
+        """Runs one step and returns the values of `fetches`, in the same structure.
+
+        fetches: a tensor, an operation, a name, or lists, tuples, dicts and named tuples of these. feed_dict: values by
+        tensor; any tensor can be fed.
+        """
+        try:
+            if options is None and run_metadata is None:
+                return self._run(fetches, feed_dict, self._resolver, None, None)
+            return self._run(fetches, feed_dict, self._resolver,
+                             None if options is None else options.SerializeToString(),
+                             None if run_metadata is None else run_metadata.ParseFromString)
+        except _NeedsExpansion:
+            pass
+        except TypeError:
+            if feed_dict is None or isinstance(feed_dict, dict):
+                raise
+        return self.run(fetches, _expand_feeds(self.graph, feed_dict), options, run_metadata)
+
+    def partial_run_setup(self, fetches: Any, feeds: Any = None) -> str:
+        """Starts a step in several calls; names all its fetches and feeds. The handle is for partial_run."""
+        wanted = _Fetches(self.graph, [])
+        wanted.builder(fetches)
+        keys = [self.graph.as_graph_element(f, allow_tensor=True, allow_operation=False) for f in feeds or []]
+        return self._start_partial(wanted.tensors, wanted.targets, keys)  # type: ignore[no-any-return]
+
+    def partial_run(self, handle: str, fetches: Any, feed_dict: Any = None) -> Any:
+        """Goes on with a step: gives some of its feeds and takes some of its fetches."""
+        feeds = None if feed_dict is None else _expand_feeds(self.graph, feed_dict)
+        return self._run_partial(handle, fetches, feeds, self._resolver)
+
+    def make_callable(self, fetches: Any, feed_list: Any = None, accept_options: bool = False) -> Callable[..., Any]:
+        """A function of the values of feed_list that runs a step; faster than run."""
+        graph = self.graph
+        keys = [graph.as_graph_element(f, allow_tensor=True, allow_operation=False) for f in feed_list or []]
+        if accept_options:
+            def with_options(*values: Any, options: Any = None, run_metadata: Any = None) -> Any:
+                return self.run(fetches, dict(zip(keys, values)), options, run_metadata)
+            return with_options
+        return self._callable(fetches, {k: None for k in keys}, self._resolver)  # type: ignore[no-any-return]
+
+    def list_devices(self) -> List[Any]:
+        """The devices that the session can use."""
+        return [_DeviceAttributes(*d) for d in self._devices()]
+
+    def close(self) -> None:
+        """Ends the session: steps that run are cancelled, later ones fail."""
+        self._close()
+
+    def as_default(self) -> Any:
+        """A context in which eval() and run() use this session."""
+        return _DefaultSession(self)
+
+
+class _DeviceAttributes:
+    def __init__(self, name: str, device_type: str, memory_limit_bytes: int) -> None:
+        self.name, self.device_type, self.memory_limit_bytes = name, device_type, memory_limit_bytes
+
+    def __repr__(self) -> str:
+        return "_DeviceAttributes(%s, %s, %d)" % (self.name, self.device_type, self.memory_limit_bytes)
+
+
+class _Sessions(threading.local):
+    def __init__(self) -> None:
+        self.stack: List[BaseSession] = []
+
+
+_sessions = _Sessions()
+
+
+class _DefaultSession:
+    def __init__(self, session: BaseSession) -> None:
+        self._session = session
+
+    def __enter__(self) -> BaseSession:
+        _sessions.stack.append(self._session)
+        return self._session
+
+    def __exit__(self, *unused: Any) -> None:
+        _sessions.stack.remove(self._session)
+
+
+def get_default_session() -> Optional[BaseSession]:
+    """The innermost session that is default in this thread, or None."""
+    return _sessions.stack[-1] if _sessions.stack else None
+
+
+class Session(BaseSession):
+    """Runs the operations of a graph. As a context it is the default session, its graph the default graph, and it is
+    closed at the end."""
+
+    def __init__(self, target: str = "", graph: Optional[Graph] = None, config: Any = None) -> None:
+        super().__init__(target, graph, config)
+        self._depth = 0
+
+    def __enter__(self) -> "Session":
+        _core.push_graph(self.graph)
+        _sessions.stack.append(self)
+        return self
+
+    def __exit__(self, exc_type: Any, exc_value: Any, traceback: Any) -> None:
+        _sessions.stack.remove(self)
+        _core.pop_graph()
+        self.close()
+
+    @staticmethod
+    def reset(target: str, containers: Any = None, config: Any = None) -> None:
+        """Drops what lives in the containers of a target: variables, queues."""
+        raise NotImplementedError("Session.reset of a remote target is not provided; close the session instead.")
+
+
+class InteractiveSession(BaseSession):
+    """A session that is the default one from its making on, for notebooks and shells."""
+
+    def __init__(self, target: str = "", graph: Optional[Graph] = None, config: Any = None) -> None:
+        super().__init__(target, graph, config)
+        self._pushed = graph is not None
+        if self._pushed:
+            _core.push_graph(self.graph)
+        _sessions.stack.append(self)
+
+    def close(self) -> None:
+        """Ends the session; it is no longer the default one."""
+        super().close()
+        if self in _sessions.stack:
+            _sessions.stack.remove(self)
+            if self._pushed:
+                _core.pop_graph()
+
+
+def _leave_interactive() -> bool:
+    """Takes the graphs of interactive sessions off the stack. False when other contexts are there."""
+    interactive = [s for s in _sessions.stack if isinstance(s, InteractiveSession) and s._pushed]
+    if len(interactive) != _core.stack_depth():
+        return False
+    for session in interactive:
+        _core.pop_graph()
+        session._pushed = False
+    return True

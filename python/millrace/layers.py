@@ -1,0 +1,551 @@
+# SPDX-License-Identifier: Apache-2.0
+"""tf.layers: layers that make their own variables, as classes and as functions."""
+from __future__ import annotations
+
+import re
+from typing import Any, Callable, Dict, List, Optional, Sequence
+
+from millrace.framework import dtypes
+from millrace.framework.convert import convert_to_tensor
+from millrace.framework.graph import GraphKeys, Tensor, get_default_graph, name_scope
+from millrace.framework.tensor_shape import TensorShape
+from millrace.ops import array_ops, init_ops, math_ops, nn_ops
+from millrace.ops.control_flow_ops import smart_cond
+from millrace.ops.variable_scope import VariableScope, get_variable, variable_scope
+
+
+class InputSpec:
+    """What a layer takes."""
+
+    def __init__(self, dtype: Any = None, shape: Any = None, ndim: Optional[int] = None, max_ndim: Optional[int] = None,
+                 min_ndim: Optional[int] = None, axes: Optional[Dict[int, int]] = None) -> None:
+        self.dtype, self.shape, self.ndim, self.max_ndim, self.min_ndim, self.axes = dtype, shape, ndim, max_ndim, min_ndim, axes or {}
+
+
+def _snake(name: str) -> str:
+    return re.sub("([a-z])([A-Z])", r"\1_\2", re.sub("(.)([A-Z][a-z0-9]+)", r"\1_\2", name)).lower()
+
+
+class Layer:
+    """Base of layers: build(shape) makes variables by add_variable, call(inputs) computes."""
+
+    def __init__(self, trainable: bool = True, name: Optional[str] = None, dtype: Any = None, activity_regularizer: Any = None,
+                 _scope: Any = None, _reuse: Any = None, **unused: Any) -> None:
+        self.trainable, self.built = trainable, False
+        self._given_name, self._dtype, self._activity_regularizer = name, dtype, activity_regularizer
+        self._reuse, self._scope_object = _reuse, None
+        self._trainable_weights: List[Any] = []
+        self._non_trainable_weights: List[Any] = []
+        self._updates: List[Any] = []
+        self._losses: List[Any] = []
+        self.input_spec: Any = None
+        self._default_name = _snake(type(self).__name__)
+        if _scope is not None:
+            with variable_scope(_scope) as captured:
+                self._scope_object = captured
+
+    @property
+    def name(self) -> str:
+        """Its name."""
+        return self._given_name or (self._scope_object.name.split("/")[-1] if self._scope_object else self._default_name)
+
+    @property
+    def dtype(self) -> Any:
+        """The type of its variables."""
+        return self._dtype
+
+    @property
+    def scope_name(self) -> str:
+        """The variable scope of its variables."""
+        if self._scope_object is None:
+            raise ValueError("No name available for layer scope because the layer has not been used yet.")
+        return str(self._scope_object.name)
+
+    @property
+    def trainable_weights(self) -> List[Any]:
+        """The variables that are trained."""
+        return self._trainable_weights if self.trainable else []
+
+    @property
+    def non_trainable_weights(self) -> List[Any]:
+        """The other variables."""
+        return self._non_trainable_weights if self.trainable else self._trainable_weights + self._non_trainable_weights
+
+    @property
+    def weights(self) -> List[Any]:
+        """All variables."""
+        return self._trainable_weights + self._non_trainable_weights
+
+    variables, trainable_variables, non_trainable_variables = weights, trainable_weights, non_trainable_weights
+
+    @property
+    def updates(self) -> List[Any]:
+        """What is to be run with each training step."""
+        return self._updates
+
+    @property
+    def losses(self) -> List[Any]:
+        """Its regularization losses."""
+        return self._losses
+
+    def add_update(self, updates: Any, inputs: Any = None) -> None:
+        """Adds operations that are to be run with each training step."""
+        updates = updates if isinstance(updates, (list, tuple)) else [updates]
+        self._updates.extend(updates)
+        for update in updates:
+            get_default_graph().add_to_collection(GraphKeys.UPDATE_OPS, update)
+
+    def add_loss(self, losses: Any, inputs: Any = None) -> None:
+        """Adds losses."""
+        losses = losses if isinstance(losses, (list, tuple)) else [losses]
+        self._losses.extend(losses)
+        for loss in losses:
+            get_default_graph().add_to_collection(GraphKeys.REGULARIZATION_LOSSES, loss)
+
+    def add_variable(self, name: str, shape: Any, dtype: Any = None, initializer: Any = None, regularizer: Any = None, trainable: bool = True,
+                     constraint: Any = None, **unused: Any) -> Any:
+        """Makes, or finds, a variable of the layer."""
+        known = set(get_default_graph().get_collection(GraphKeys.GLOBAL_VARIABLES))
+        variable = get_variable(name, shape=shape, dtype=dtype or self._dtype or dtypes.float32, initializer=initializer,
+                                constraint=constraint, trainable=trainable and self.trainable)
+        if regularizer is not None and variable not in known:
+            with name_scope(name + "/Regularizer"):
+                loss = regularizer(variable)
+            if loss is not None:
+                self.add_loss(loss)
+        (self._trainable_weights if trainable else self._non_trainable_weights).append(variable)
+        return variable
+
+    add_weight = add_variable
+
+    def build(self, input_shape: Any) -> None:
+        """Makes the variables."""
+        self.built = True
+
+    def call(self, inputs: Any, *args: Any, **kwargs: Any) -> Any:
+        """Computes the output."""
+        return inputs
+
+    def apply(self, inputs: Any, *args: Any, **kwargs: Any) -> Any:
+        """The same as calling the layer."""
+        return self(inputs, *args, **kwargs)
+
+    def _open(self, scope: Any) -> VariableScope:
+        if self._scope_object is None:
+            given = scope if scope is not None else self._given_name
+            with variable_scope(given, default_name=self._default_name, reuse=self._reuse if given is not None else None) as captured:
+                self._scope_object = captured
+        return self._scope_object
+
+    def __call__(self, inputs: Any, *args: Any, **kwargs: Any) -> Any:
+        captured = self._open(kwargs.pop("scope", None))
+        reuse = self.built or self._reuse
+        listed = inputs if isinstance(inputs, (list, tuple)) else [inputs]
+        with variable_scope(captured, reuse=reuse if reuse else None, auxiliary_name_scope=False):
+            names = captured.original_name_scope if not self.built else None
+            with name_scope(names or captured.name.split("/")[-1]):
+                tensors = [convert_to_tensor(i) if not isinstance(i, (tuple, list, dict)) and not hasattr(i, "indices") else i for i in listed]
+                if self._dtype is None and tensors and isinstance(tensors[0], Tensor):
+                    self._dtype = tensors[0].dtype.base_dtype
+                value: Any = tensors if isinstance(inputs, (list, tuple)) else tensors[0]
+                if not self.built:
+                    self._check(tensors)
+                    shapes = [t.get_shape() if isinstance(t, Tensor) else None for t in tensors]
+                    self.build(shapes if isinstance(inputs, (list, tuple)) else shapes[0])
+                    self.built = True
+                outputs = self.call(value, *args, **kwargs)
+                if self._activity_regularizer is not None:
+                    self.add_loss(self._activity_regularizer(outputs))
+                return outputs
+
+    def _check(self, tensors: Sequence[Any]) -> None:
+        spec = self.input_spec
+        if spec is None or not isinstance(tensors[0], Tensor):
+            return
+        ndims = tensors[0].get_shape().ndims
+        if ndims is not None and (spec.ndim is not None and ndims != spec.ndim or spec.min_ndim is not None and ndims < spec.min_ndim):
+            raise ValueError("Input 0 of layer %s is incompatible with the layer: expected %sndim=%s, found ndim=%s. Full shape received: %s"
+                             % (self.name, "min_" if spec.ndim is None else "", spec.ndim or spec.min_ndim, ndims, tensors[0].get_shape()))
+
+    def count_params(self) -> int:
+        """The number of elements of its variables."""
+        return sum(v.get_shape().num_elements() for v in self.weights)
+
+
+class Dense(Layer):
+    """activation(inputs kernel + bias)."""
+
+    def __init__(self, units: Any, activation: Any = None, use_bias: bool = True, kernel_initializer: Any = None, bias_initializer: Any = init_ops.zeros_initializer(),
+                 kernel_regularizer: Any = None, bias_regularizer: Any = None, activity_regularizer: Any = None, kernel_constraint: Any = None,
+                 bias_constraint: Any = None, trainable: bool = True, name: Optional[str] = None, **kwargs: Any) -> None:
+        super().__init__(trainable=trainable, name=name, activity_regularizer=activity_regularizer, **kwargs)
+        self.units, self.activation, self.use_bias = int(units), _activation(activation), use_bias
+        self.kernel_initializer, self.bias_initializer = init_ops.get(kernel_initializer), init_ops.get(bias_initializer)
+        self.kernel_regularizer, self.bias_regularizer = kernel_regularizer, bias_regularizer
+        self.kernel_constraint, self.bias_constraint = kernel_constraint, bias_constraint
+        self.input_spec = InputSpec(min_ndim=2)
+        self.bias: Any = None
+
+    def build(self, input_shape: Any) -> None:
+        """Makes kernel and bias."""
+        size = TensorShape(input_shape)[-1].value
+        if size is None:
+            raise ValueError("The last dimension of the inputs to `Dense` should be defined. Found `None`.")
+        self.kernel = self.add_variable("kernel", [size, self.units], initializer=self.kernel_initializer,
+                                        regularizer=self.kernel_regularizer, constraint=self.kernel_constraint)
+        if self.use_bias:
+            self.bias = self.add_variable("bias", [self.units], initializer=self.bias_initializer, regularizer=self.bias_regularizer,
+                                          constraint=self.bias_constraint)
+        self.built = True
+
+    def call(self, inputs: Any, *args: Any, **kwargs: Any) -> Any:
+        """Computes the output."""
+        shape = inputs.get_shape()
+        if (shape.ndims or 2) > 2:
+            outputs = math_ops.tensordot(inputs, self.kernel, [[shape.ndims - 1], [0]])
+        else:
+            outputs = math_ops.matmul(inputs, self.kernel)
+        if self.use_bias:
+            outputs = nn_ops.bias_add(outputs, self.bias)
+        return self.activation(outputs) if self.activation is not None else outputs
+
+
+def _activation(given: Any) -> Optional[Callable[..., Any]]:
+    if isinstance(given, str):
+        from millrace import nn
+        return None if given == "linear" else getattr(nn, given)  # type: ignore[no-any-return]
+    return given  # type: ignore[no-any-return]
+
+
+def _tuple(value: Any, n: int, name: str) -> Any:
+    if isinstance(value, int):
+        return (value,) * n
+    made = tuple(int(v) for v in value)
+    if len(made) != n:
+        raise ValueError("The `%s` argument must be a tuple of %d integers. Received: %s" % (name, n, value))
+    return made
+
+
+class _Conv(Layer):
+    """What convolutions have in common."""
+
+    def __init__(self, rank: int, filters: Any, kernel_size: Any, strides: Any = 1, padding: str = "valid", data_format: str = "channels_last",
+                 dilation_rate: Any = 1, activation: Any = None, use_bias: bool = True, kernel_initializer: Any = None,
+                 bias_initializer: Any = init_ops.zeros_initializer(), kernel_regularizer: Any = None, bias_regularizer: Any = None,
+                 activity_regularizer: Any = None, kernel_constraint: Any = None, bias_constraint: Any = None, trainable: bool = True,
+                 name: Optional[str] = None, **kwargs: Any) -> None:
+        super().__init__(trainable=trainable, name=name, activity_regularizer=activity_regularizer, **kwargs)
+        self.rank, self.filters = rank, int(filters) if filters is not None else None
+        self.kernel_size, self.strides = _tuple(kernel_size, rank, "kernel_size"), _tuple(strides, rank, "strides")
+        self.dilation_rate = _tuple(dilation_rate, rank, "dilation_rate")
+        self.padding, self.data_format = padding.lower(), data_format
+        if self.padding not in ("valid", "same", "causal"):
+            raise ValueError("The `padding` argument must be one of 'valid', 'same'. Received: %s" % padding)
+        self.activation, self.use_bias = _activation(activation), use_bias
+        self.kernel_initializer, self.bias_initializer = init_ops.get(kernel_initializer), init_ops.get(bias_initializer)
+        self.kernel_regularizer, self.bias_regularizer = kernel_regularizer, bias_regularizer
+        self.kernel_constraint, self.bias_constraint = kernel_constraint, bias_constraint
+        self.input_spec = InputSpec(ndim=rank + 2)
+
+    @property
+    def _first(self) -> bool:
+        return self.data_format == "channels_first"
+
+    def _channels(self, input_shape: Any) -> int:
+        size = TensorShape(input_shape)[1 if self._first else -1].value
+        if size is None:
+            raise ValueError("The channel dimension of the inputs should be defined. Found `None`.")
+        return int(size)
+
+    def build(self, input_shape: Any) -> None:
+        """Makes kernel and bias."""
+        self.kernel = self.add_variable("kernel", self.kernel_size + (self._channels(input_shape), self.filters), initializer=self.kernel_initializer,
+                                        regularizer=self.kernel_regularizer, constraint=self.kernel_constraint)
+        self._make_bias()
+        self.built = True
+
+    def _make_bias(self) -> None:
+        self.bias = self.add_variable("bias", [self.filters], initializer=self.bias_initializer, regularizer=self.bias_regularizer,
+                                      constraint=self.bias_constraint) if self.use_bias else None
+
+    def _finish(self, outputs: Any) -> Any:
+        if self.use_bias:
+            outputs = nn_ops.bias_add(outputs, self.bias, data_format="NCHW" if self._first else "NHWC")
+        return self.activation(outputs) if self.activation is not None else outputs
+
+    def call(self, inputs: Any, *args: Any, **kwargs: Any) -> Any:
+        """Computes the output."""
+        formats = {1: ("NWC", "NCW"), 2: ("NHWC", "NCHW"), 3: ("NDHWC", "NCDHW")}[self.rank]
+        return self._finish(nn_ops.convolution(inputs, self.kernel, self.padding.upper(), self.strides, self.dilation_rate,
+                                               data_format=formats[1 if self._first else 0], name="Conv2D" if self.rank == 2 else None))
+
+
+def _of_rank(rank: int, name: str) -> Any:
+    def __init__(self: _Conv, filters: Any, kernel_size: Any, strides: Any = 1, *args: Any, **kwargs: Any) -> None:
+        _Conv.__init__(self, rank, filters, kernel_size, strides, *args, **kwargs)
+    return type(name, (_Conv,), {"__init__": __init__, "__doc__": "A %d-D convolution." % rank, "__module__": __name__})
+
+
+Conv1D, Conv2D, Conv3D = _of_rank(1, "Conv1D"), _of_rank(2, "Conv2D"), _of_rank(3, "Conv3D")
+Convolution1D, Convolution2D, Convolution3D = Conv1D, Conv2D, Conv3D
+
+
+class Conv2DTranspose(_Conv):
+    """The transpose of a 2-D convolution."""
+
+    def __init__(self, filters: Any, kernel_size: Any, strides: Any = (1, 1), padding: str = "valid", data_format: str = "channels_last", **kwargs: Any) -> None:
+        super().__init__(2, filters, kernel_size, strides, padding, data_format, **kwargs)
+
+    def build(self, input_shape: Any) -> None:
+        """Makes kernel and bias."""
+        self.kernel = self.add_variable("kernel", self.kernel_size + (self.filters, self._channels(input_shape)), initializer=self.kernel_initializer,
+                                        regularizer=self.kernel_regularizer, constraint=self.kernel_constraint)
+        self._make_bias()
+        self.built = True
+
+    def _length(self, size: Any, i: int) -> Any:
+        if size is None:
+            return None
+        size = size * self.strides[i]
+        return size + max(self.kernel_size[i] - self.strides[i], 0) if self.padding == "valid" else size
+
+    def call(self, inputs: Any, *args: Any, **kwargs: Any) -> Any:
+        """Computes the output."""
+        static, dynamic = inputs.get_shape().as_list(), array_ops.shape(inputs)
+        axes = (2, 3) if self._first else (1, 2)
+        sizes = [self._length(static[a] if static[a] is not None else dynamic[a], i) for i, a in enumerate(axes)]
+        batch = static[0] if static[0] is not None else dynamic[0]
+        shape = [batch, self.filters] + sizes if self._first else [batch] + sizes + [self.filters]
+        strides = (1, 1) + self.strides if self._first else (1,) + self.strides + (1,)
+        outputs = nn_ops.conv2d_transpose(inputs, self.kernel, array_ops.stack(shape) if any(isinstance(s, Tensor) for s in shape) else shape,
+                                          strides, self.padding.upper(), "NCHW" if self._first else "NHWC")
+        known = [static[0]] + [self._length(static[a], i) for i, a in enumerate(axes)]
+        outputs.set_shape([known[0], self.filters] + known[1:] if self._first else known + [self.filters])
+        return self._finish(outputs)
+
+
+class SeparableConv2D(_Conv):
+    """A convolution of each channel alone, then a 1x1 convolution."""
+
+    def __init__(self, filters: Any, kernel_size: Any, strides: Any = (1, 1), padding: str = "valid", data_format: str = "channels_last",
+                 dilation_rate: Any = (1, 1), depth_multiplier: int = 1, activation: Any = None, use_bias: bool = True, depthwise_initializer: Any = None,
+                 pointwise_initializer: Any = None, bias_initializer: Any = init_ops.zeros_initializer(), depthwise_regularizer: Any = None,
+                 pointwise_regularizer: Any = None, **kwargs: Any) -> None:
+        super().__init__(2, filters, kernel_size, strides, padding, data_format, dilation_rate, activation, use_bias, None, bias_initializer, **kwargs)
+        self.depth_multiplier = depth_multiplier
+        self._initializers, self._regularizers = (depthwise_initializer, pointwise_initializer), (depthwise_regularizer, pointwise_regularizer)
+
+    def build(self, input_shape: Any) -> None:
+        """Makes kernels and bias."""
+        channels = self._channels(input_shape)
+        self.depthwise_kernel = self.add_variable("depthwise_kernel", self.kernel_size + (channels, self.depth_multiplier),
+                                                  initializer=self._initializers[0], regularizer=self._regularizers[0])
+        self.pointwise_kernel = self.add_variable("pointwise_kernel", (1, 1, channels * self.depth_multiplier, self.filters),
+                                                  initializer=self._initializers[1], regularizer=self._regularizers[1])
+        self._make_bias()
+        self.built = True
+
+    def call(self, inputs: Any, *args: Any, **kwargs: Any) -> Any:
+        """Computes the output."""
+        strides = (1, 1) + self.strides if self._first else (1,) + self.strides + (1,)
+        return self._finish(nn_ops.separable_conv2d(inputs, self.depthwise_kernel, self.pointwise_kernel, strides, self.padding.upper(),
+                                                    list(self.dilation_rate), data_format="NCHW" if self._first else "NHWC"))
+
+
+class _Pooling2D(Layer):
+    def __init__(self, op: Any, pool_size: Any, strides: Any, padding: str = "valid", data_format: str = "channels_last", name: Optional[str] = None, **kwargs: Any) -> None:
+        super().__init__(name=name, **kwargs)
+        self._op, self.pool_size, self.strides = op, _tuple(pool_size, 2, "pool_size"), _tuple(strides, 2, "strides")
+        self.padding, self.data_format = padding.lower(), data_format
+        self.input_spec = InputSpec(ndim=4)
+
+    def call(self, inputs: Any, *args: Any, **kwargs: Any) -> Any:
+        """Computes the output."""
+        first = self.data_format == "channels_first"
+        size, step = ((1, 1) + self.pool_size, (1, 1) + self.strides) if first else ((1,) + self.pool_size + (1,), (1,) + self.strides + (1,))
+        return self._op(inputs, ksize=size, strides=step, padding=self.padding.upper(), data_format="NCHW" if first else "NHWC")
+
+
+class MaxPooling2D(_Pooling2D):
+    """The largest value of each window."""
+
+    def __init__(self, pool_size: Any, strides: Any, padding: str = "valid", data_format: str = "channels_last", name: Optional[str] = None, **kwargs: Any) -> None:
+        super().__init__(nn_ops.max_pool, pool_size, strides, padding, data_format, name, **kwargs)
+
+
+class AveragePooling2D(_Pooling2D):
+    """The mean of each window."""
+
+    def __init__(self, pool_size: Any, strides: Any, padding: str = "valid", data_format: str = "channels_last", name: Optional[str] = None, **kwargs: Any) -> None:
+        super().__init__(nn_ops.avg_pool, pool_size, strides, padding, data_format, name, **kwargs)
+
+
+class _Pooling1D(Layer):
+    def __init__(self, op: Any, pool_size: Any, strides: Any, padding: str, name: Optional[str]) -> None:
+        super().__init__(name=name)
+        self._op, self._size, self._strides, self._padding = op, _tuple(pool_size, 1, "pool_size")[0], _tuple(strides, 1, "strides")[0], padding.upper()
+
+    def call(self, inputs: Any, *args: Any, **kwargs: Any) -> Any:
+        """Computes the output."""
+        x = array_ops.expand_dims(inputs, 2)
+        return array_ops.squeeze(self._op(x, ksize=[1, self._size, 1, 1], strides=[1, self._strides, 1, 1], padding=self._padding), [2])
+
+
+class Dropout(Layer):
+    """While training, elements set to zero with probability `rate`, and others scaled up."""
+
+    def __init__(self, rate: Any = 0.5, noise_shape: Any = None, seed: Optional[int] = None, name: Optional[str] = None, **kwargs: Any) -> None:
+        super().__init__(name=name, **kwargs)
+        self.rate, self.noise_shape, self.seed = rate, noise_shape, seed
+
+    def call(self, inputs: Any, training: Any = False, *args: Any, **kwargs: Any) -> Any:
+        """Computes the output."""
+        return smart_cond(training, lambda: nn_ops.dropout(inputs, 1 - self.rate, self.noise_shape, self.seed), lambda: array_ops.identity(inputs))
+
+
+class Flatten(Layer):
+    """[batch, ...] as [batch, elements]."""
+
+    def call(self, inputs: Any, *args: Any, **kwargs: Any) -> Any:
+        """Computes the output."""
+        count = inputs.get_shape()[1:].num_elements() if inputs.get_shape().ndims is not None else None
+        outputs = array_ops.reshape(inputs, [-1, count] if count is not None else array_ops.stack([array_ops.shape(inputs)[0], -1]))
+        if count is not None:
+            outputs.set_shape([inputs.get_shape()[0], count])
+        return outputs
+
+
+class BatchNormalization(Layer):
+    """Normalisation by the statistics of the batch while training, by their moving averages otherwise.
+
+    The operations that update the averages are in the collection UPDATE_OPS.
+    """
+
+    def __init__(self, axis: Any = -1, momentum: float = 0.99, epsilon: float = 1e-3, center: bool = True, scale: bool = True,
+                 beta_initializer: Any = init_ops.zeros_initializer(), gamma_initializer: Any = init_ops.ones_initializer(),
+                 moving_mean_initializer: Any = init_ops.zeros_initializer(), moving_variance_initializer: Any = init_ops.ones_initializer(),
+                 beta_regularizer: Any = None, gamma_regularizer: Any = None, beta_constraint: Any = None, gamma_constraint: Any = None,
+                 renorm: bool = False, renorm_clipping: Any = None, renorm_momentum: float = 0.99, fused: Optional[bool] = None, trainable: bool = True,
+                 virtual_batch_size: Any = None, adjustment: Any = None, name: Optional[str] = None, **kwargs: Any) -> None:
+        super().__init__(trainable=trainable, name=name, **kwargs)
+        if renorm or virtual_batch_size or adjustment:
+            raise NotImplementedError("batch renormalisation and virtual batches are not provided: leave renorm, virtual_batch_size and adjustment out")
+        self.axis, self.momentum, self.epsilon, self.center, self.scale, self.fused = axis, momentum, epsilon, center, scale, fused
+        self._initializers = dict(beta=beta_initializer, gamma=gamma_initializer, mean=moving_mean_initializer, variance=moving_variance_initializer)
+        self._regularizers = dict(beta=beta_regularizer, gamma=gamma_regularizer)
+
+    def build(self, input_shape: Any) -> None:
+        """Makes scale, offset and averages."""
+        shape = TensorShape(input_shape)
+        ndims = shape.ndims
+        if ndims is None:
+            raise ValueError("Input has undefined rank: %s" % shape)
+        axis = self.axis[0] if isinstance(self.axis, (list, tuple)) else self.axis
+        self._axis = axis % ndims
+        size = shape[self._axis].value
+        if size is None:
+            raise ValueError("Axis %d of input tensor should have a defined dimension but the layer received an input with shape %s." % (axis, shape))
+        wide = dtypes.float32 if self._dtype in (dtypes.float16, dtypes.bfloat16) else self._dtype
+        self.gamma = self.add_variable("gamma", [size], wide, self._initializers["gamma"], self._regularizers["gamma"]) if self.scale else None
+        self.beta = self.add_variable("beta", [size], wide, self._initializers["beta"], self._regularizers["beta"]) if self.center else None
+        self.moving_mean = self.add_variable("moving_mean", [size], wide, self._initializers["mean"], trainable=False)
+        self.moving_variance = self.add_variable("moving_variance", [size], wide, self._initializers["variance"], trainable=False)
+        self.built = True
+
+    def call(self, inputs: Any, training: Any = False, *args: Any, **kwargs: Any) -> Any:
+        """Computes the output."""
+        ndims = inputs.get_shape().ndims
+        last = self._axis == ndims - 1
+        if self.fused is not False and ndims == 4 and self._axis in (1, 3) and inputs.dtype.base_dtype == dtypes.float32:
+            return self._fused(inputs, training)
+        axes = [i for i in range(ndims) if i != self._axis]
+        spread = (lambda v: v) if last else lambda v: None if v is None else array_ops.reshape(v, [1] * self._axis + [-1] + [1] * (ndims - 1 - self._axis))
+        mean, variance = smart_cond(training, lambda: nn_ops.moments(inputs, axes),
+                                    lambda: (array_ops.identity(self.moving_mean), array_ops.identity(self.moving_variance)))
+        self._update_averages(training, mean, variance)
+        outputs = nn_ops.batch_normalization(inputs, spread(mean), spread(variance), spread(self.beta), spread(self.gamma), self.epsilon)
+        outputs.set_shape(inputs.get_shape())
+        return outputs
+
+    def _fused(self, inputs: Any, training: Any) -> Any:
+        size = self.moving_mean.get_shape()
+        gamma = self.gamma if self.scale else array_ops.ones(size)
+        beta = self.beta if self.center else array_ops.zeros(size)
+        layout = "NCHW" if self._axis == 1 else "NHWC"
+        outputs, mean, variance = smart_cond(
+            training, lambda: nn_ops.fused_batch_norm(inputs, gamma, beta, epsilon=self.epsilon, data_format=layout),
+            lambda: nn_ops.fused_batch_norm(inputs, gamma, beta, self.moving_mean, self.moving_variance, self.epsilon, layout, False))
+        self._update_averages(training, mean, variance)
+        return outputs
+
+    def _update_averages(self, training: Any, mean: Any, variance: Any) -> None:
+        if training is False or isinstance(training, int) and not training:
+            return
+        always = isinstance(training, (bool, int))
+        decay: Any = 1.0 - self.momentum
+        if not always:
+            decay = math_ops.cast(training, dtypes.float32) * decay
+        for average, value in ((self.moving_mean, mean), (self.moving_variance, variance)):
+            with name_scope("AssignMovingAvg"):
+                rate = convert_to_tensor(decay, dtypes.float32) if not isinstance(decay, Tensor) else decay
+                self.add_update(average.assign_sub((average - math_ops.cast(value, average.dtype.base_dtype)) * math_ops.cast(rate, average.dtype.base_dtype)))
+
+
+# ---- functions ----
+
+def _function(make: Any, doc: str) -> Any:
+    def call(inputs: Any, *args: Any, name: Optional[str] = None, reuse: Any = None, **kwargs: Any) -> Any:
+        layer = make(*args, name=name, _scope=name, _reuse=reuse, **kwargs)
+        return layer(inputs)
+    call.__doc__ = doc
+    return call
+
+
+dense = _function(Dense, "activation(inputs kernel + bias).")
+conv1d = _function(Conv1D, "A convolution of sequences.")
+conv2d = _function(Conv2D, "A convolution of images.")
+conv3d = _function(Conv3D, "A convolution of volumes.")
+conv2d_transpose = _function(Conv2DTranspose, "The transpose of a convolution of images.")
+separable_conv2d = _function(SeparableConv2D, "A convolution of each channel alone, then a 1x1 convolution.")
+
+
+def max_pooling2d(inputs: Any, pool_size: Any, strides: Any, padding: str = "valid", data_format: str = "channels_last", name: Optional[str] = None) -> Any:
+    """The largest value of each window."""
+    return MaxPooling2D(pool_size, strides, padding, data_format, name)(inputs)
+
+
+def average_pooling2d(inputs: Any, pool_size: Any, strides: Any, padding: str = "valid", data_format: str = "channels_last", name: Optional[str] = None) -> Any:
+    """The mean of each window."""
+    return AveragePooling2D(pool_size, strides, padding, data_format, name)(inputs)
+
+
+def max_pooling1d(inputs: Any, pool_size: Any, strides: Any, padding: str = "valid", data_format: str = "channels_last", name: Optional[str] = None) -> Any:
+    """The largest value of each window."""
+    return _Pooling1D(nn_ops.max_pool, pool_size, strides, padding, name)(inputs)
+
+
+def average_pooling1d(inputs: Any, pool_size: Any, strides: Any, padding: str = "valid", data_format: str = "channels_last", name: Optional[str] = None) -> Any:
+    """The mean of each window."""
+    return _Pooling1D(nn_ops.avg_pool, pool_size, strides, padding, name)(inputs)
+
+
+def dropout(inputs: Any, rate: Any = 0.5, noise_shape: Any = None, seed: Optional[int] = None, training: Any = False, name: Optional[str] = None) -> Any:
+    """While training, elements set to zero with probability `rate`, and others scaled up."""
+    return Dropout(rate, noise_shape, seed, name)(inputs, training=training)
+
+
+def flatten(inputs: Any, name: Optional[str] = None, data_format: str = "channels_last") -> Any:
+    """[batch, ...] as [batch, elements]."""
+    return Flatten(name=name)(inputs)
+
+
+def batch_normalization(inputs: Any, axis: Any = -1, momentum: float = 0.99, epsilon: float = 1e-3, center: bool = True, scale: bool = True,
+                        beta_initializer: Any = init_ops.zeros_initializer(), gamma_initializer: Any = init_ops.ones_initializer(),
+                        moving_mean_initializer: Any = init_ops.zeros_initializer(), moving_variance_initializer: Any = init_ops.ones_initializer(),
+                        beta_regularizer: Any = None, gamma_regularizer: Any = None, beta_constraint: Any = None, gamma_constraint: Any = None,
+                        training: Any = False, trainable: bool = True, name: Optional[str] = None, reuse: Any = None, **kwargs: Any) -> Any:
+    """Normalisation by the statistics of the batch while training, by their moving averages otherwise."""
+    layer = BatchNormalization(axis, momentum, epsilon, center, scale, beta_initializer, gamma_initializer, moving_mean_initializer,
+                               moving_variance_initializer, beta_regularizer, gamma_regularizer, trainable=trainable, name=name, _scope=name,
+                               _reuse=reuse, **kwargs)
+    return layer(inputs, training=training)

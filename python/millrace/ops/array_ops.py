@@ -1,0 +1,545 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Shapes, slices, joining and splitting, indexing."""
+from __future__ import annotations
+
+import builtins
+from typing import Any, List, Optional
+
+import numpy as np
+
+from millrace.framework import dtypes, tensor_shape
+from millrace.framework.composite_tensors import IndexedSlices, SparseTensor
+from millrace.framework.convert import constant, convert_to_tensor
+from millrace.framework.graph import Tensor, name_scope
+from millrace.ops import gen_ops
+from millrace.ops.dialects import either, is_axis
+
+newaxis = None
+
+
+# ---- placeholders and simple sources ----
+
+def placeholder(dtype: Any, shape: Any = None, name: Optional[str] = None) -> Tensor:
+    """A tensor that is fed."""
+    return gen_ops.placeholder(dtype, shape, name=name)
+
+
+def placeholder_with_default(input: Any, shape: Any, name: Optional[str] = None) -> Tensor:
+    """A tensor that has a value when it is not fed."""
+    return gen_ops.placeholder_with_default(input, shape, name=name)
+
+
+def sparse_placeholder(dtype: Any, shape: Any = None, name: Optional[str] = None) -> SparseTensor:
+    """A SparseTensor that is fed."""
+    name = name or "Placeholder"
+    if shape is None:
+        rank, dense_shape = None, placeholder(dtypes.int64, [None], name + "/shape")
+    else:
+        shape = shape.as_list() if isinstance(shape, tensor_shape.TensorShape) else shape
+        if isinstance(shape, (list, tuple)) and any(d is None for d in shape):
+            rank, dense_shape = len(shape), placeholder(dtypes.int64, [len(shape)], name + "/shape")
+        else:
+            dense_shape = convert_to_tensor(shape, dtypes.int64, name + "/shape")
+            rank = dense_shape.get_shape()[0].value
+    return SparseTensor(values=placeholder(dtype, [None], name + "/values"),
+                        indices=placeholder(dtypes.int64, [None, rank], name + "/indices"), dense_shape=dense_shape)
+
+
+def zeros(shape: Any, dtype: Any = dtypes.float32, name: Optional[str] = None) -> Tensor:
+    """A tensor of zeros."""
+    return _filled(shape, dtype, name, "zeros", 0)
+
+
+def ones(shape: Any, dtype: Any = dtypes.float32, name: Optional[str] = None) -> Tensor:
+    """A tensor of ones."""
+    return _filled(shape, dtype, name, "ones", 1)
+
+
+def _filled(shape: Any, dtype: Any, name: Optional[str], default: str, value: Any) -> Tensor:
+    dtype = dtypes.as_dtype(dtype).base_dtype
+    if dtype == dtypes.bool_:
+        value = bool(value)
+    elif dtype == dtypes.string:
+        value = ""
+    with name_scope(name, default, [shape]) as scope:
+        if not isinstance(shape, Tensor):
+            try:
+                dims = tensor_shape.as_shape(shape)
+                count = dims.num_elements()
+                if count is not None and count < 1000:
+                    return constant(value, dtype, dims, scope)
+                if dims.is_fully_defined():
+                    shape = constant(dims.as_list(), dtypes.int32)
+            except (TypeError, ValueError):
+                pass
+            shape = convert_to_tensor(shape, dtypes.int32)
+        return gen_ops.fill(shape, constant(value, dtype), name=scope)
+
+
+def zeros_like(tensor: Any, dtype: Any = None, name: Optional[str] = None, optimize: bool = True) -> Tensor:
+    """Zeros of the shape and type of a tensor."""
+    return _filled_like(tensor, dtype, name, optimize, zeros, gen_ops.zeros_like, "zeros_like")
+
+
+def ones_like(tensor: Any, dtype: Any = None, name: Optional[str] = None, optimize: bool = True) -> Tensor:
+    """Ones of the shape and type of a tensor."""
+    return _filled_like(tensor, dtype, name, optimize, ones, gen_ops.ones_like, "ones_like")
+
+
+def _filled_like(tensor: Any, dtype: Any, name: Optional[str], optimize: bool, make: Any, op: Any, default: str) -> Tensor:
+    with name_scope(name, default, [tensor]) as scope:
+        tensor = convert_to_tensor(tensor, name="tensor")
+        dtype = tensor.dtype.base_dtype if dtype is None else dtypes.as_dtype(dtype)
+        if optimize and tensor.get_shape().is_fully_defined() and dtype not in (dtypes.variant, dtypes.resource):
+            return make(tensor.get_shape(), dtype, scope)  # type: ignore[no-any-return]
+        if dtype != tensor.dtype.base_dtype:
+            return make(shape(tensor), dtype, scope)  # type: ignore[no-any-return]
+        return op(tensor, name=scope)  # type: ignore[no-any-return]
+
+
+def fill(dims: Any, value: Any, name: Optional[str] = None) -> Tensor:
+    """A tensor of shape `dims` with one value everywhere."""
+    return gen_ops.fill(dims, value, name=name)
+
+
+def one_hot(indices: Any, depth: Any, on_value: Any = None, off_value: Any = None, axis: Optional[int] = None,
+            dtype: Any = None, name: Optional[str] = None) -> Tensor:
+    """on_value at the place that each index says along a new axis, off_value elsewhere."""
+    if dtype is None:
+        known = [v.dtype for v in (on_value, off_value) if hasattr(v, "dtype")]
+        dtype = known[0] if known else dtypes.as_dtype(np.asarray(on_value).dtype) if isinstance(on_value, (bool, str)) else None
+        if dtype is None:
+            given = on_value if on_value is not None else off_value
+            dtype = dtypes.float32 if given is None or isinstance(given, float) else dtypes.int32
+    dtype = dtypes.as_dtype(dtype).base_dtype
+    with name_scope(name, "one_hot", [indices, depth]) as scope:
+        on = convert_to_tensor(1 if on_value is None else on_value, dtype, "on_value") if dtype != dtypes.bool_ else \
+            convert_to_tensor(True if on_value is None else bool(on_value), name="on_value")
+        off = convert_to_tensor(0 if off_value is None else off_value, dtype, "off_value") if dtype != dtypes.bool_ else \
+            convert_to_tensor(False if off_value is None else bool(off_value), name="off_value")
+        return gen_ops.one_hot(indices, depth, on, off, axis=-1 if axis is None else axis, name=scope)
+
+
+# ---- shapes ----
+
+def shape(input: Any, name: Optional[str] = None, out_type: Any = dtypes.int32) -> Tensor:
+    """The shape of a tensor, as a tensor."""
+    if isinstance(input, SparseTensor):
+        return gen_ops.cast(input.dense_shape, out_type, name=name)
+    with name_scope(name, "Shape", [input]) as scope:
+        input = convert_to_tensor(input)
+        static = input.get_shape()
+        if static.is_fully_defined():
+            return constant(np.array(static.as_list(), dtypes.as_dtype(out_type).as_numpy_dtype), out_type, name=scope)
+        return gen_ops.shape(input, out_type=out_type, name=scope)
+
+
+def shape_n(input: Any, out_type: Any = dtypes.int32, name: Optional[str] = None) -> List[Tensor]:
+    """The shapes of several tensors."""
+    return gen_ops.shape_n(input, out_type=out_type, name=name)
+
+
+def size(input: Any, name: Optional[str] = None, out_type: Any = dtypes.int32) -> Tensor:
+    """The number of elements of a tensor."""
+    if isinstance(input, SparseTensor):
+        return gen_ops.prod(gen_ops.cast(input.dense_shape, out_type), 0, name=name)
+    with name_scope(name, "Size", [input]) as scope:
+        input = convert_to_tensor(input)
+        count = input.get_shape().num_elements()
+        return constant(count, out_type, name=scope) if count is not None else gen_ops.size(input, out_type=out_type, name=scope)
+
+
+def rank(input: Any, name: Optional[str] = None) -> Tensor:
+    """The number of dimensions of a tensor."""
+    if isinstance(input, SparseTensor):
+        return size(input.dense_shape, name)
+    with name_scope(name, "Rank", [input]) as scope:
+        input = convert_to_tensor(input)
+        ndims = input.get_shape().ndims
+        return constant(ndims, dtypes.int32, name=scope) if ndims is not None else gen_ops.rank(input, name=scope)
+
+
+def reshape(tensor: Any, shape: Any, name: Optional[str] = None) -> Tensor:
+    """The same elements in another shape; one size may be -1."""
+    return gen_ops.reshape(tensor, shape, name=name)
+
+
+def expand_dims(input: Any, axis: Any = None, name: Optional[str] = None, dim: Any = None) -> Tensor:
+    """A new axis of size 1."""
+    axis = either("axis", axis, "dim", dim)
+    if axis is None:
+        raise ValueError("axis must be specified")
+    return gen_ops.expand_dims(input, axis, name=name)
+
+
+def squeeze(input: Any, axis: Any = None, name: Optional[str] = None, squeeze_dims: Any = None) -> Tensor:
+    """Without axes of size 1: those given, or all."""
+    axis = either("axis", axis, "squeeze_dims", squeeze_dims)
+    return gen_ops.squeeze(input, squeeze_dims=() if axis is None else [axis] if np.isscalar(axis) else axis, name=name)
+
+
+def transpose(a: Any, perm: Any = None, name: str = "transpose", conjugate: bool = False) -> Tensor:
+    """Axes in another order: reversed unless `perm` says."""
+    op = gen_ops.conjugate_transpose if conjugate else gen_ops.transpose
+    with name_scope(name, "transpose", [a]) as scope:
+        if perm is None:
+            a = convert_to_tensor(a, name="a")
+            ndims = a.get_shape().ndims
+            if ndims is not None:
+                perm = np.arange(ndims - 1, -1, -1, dtype=np.int32)
+            else:
+                last = rank(a) - 1
+                perm = last - gen_ops.range(0, rank(a), 1)
+        return op(a, perm, name=scope)
+
+
+def matrix_transpose(a: Any, name: str = "matrix_transpose") -> Tensor:
+    """The last two axes exchanged."""
+    with name_scope(name, "matrix_transpose", [a]) as scope:
+        a = convert_to_tensor(a, name="a")
+        ndims = a.get_shape().ndims
+        if ndims is not None:
+            if ndims < 2:
+                raise ValueError("Argument 'a' should be a (batch) matrix, with rank >= 2.  Found: %s" % a.get_shape())
+            perm: Any = list(range(ndims - 2)) + [ndims - 1, ndims - 2]
+        else:
+            n = rank(a)
+            perm = concat([gen_ops.range(0, n - 2, 1), [n - 1, n - 2]], 0)
+        return transpose(a, perm, scope)
+
+
+# ---- joining and splitting ----
+
+def concat(values: Any, axis: Any = None, name: Optional[str] = None, concat_dim: Any = None) -> Tensor:
+    """Tensors joined along an axis: concat(values, axis), or concat(axis, values) as in 0.x."""
+    if is_axis(values) or axis is not None and isinstance(axis, (list, tuple)) and not isinstance(values, (list, tuple)):
+        values, axis = axis, values
+    axis = either("axis", axis, "concat_dim", concat_dim)
+    if axis is None:
+        raise TypeError("concat() missing the axis")
+    if not isinstance(values, (list, tuple)):
+        values = [values]
+    if len(values) == 1:
+        with name_scope(name, "concat") as scope:
+            convert_to_tensor(axis, dtypes.int32, "concat_dim").get_shape().assert_is_compatible_with([])
+            return identity(values[0], scope)
+    return gen_ops.concat_v2(values, axis, name="concat" if name is None else name)
+
+
+concat_v2 = concat
+
+
+def stack(values: Any, axis: int = 0, name: str = "stack") -> Tensor:
+    """Tensors joined along a new axis."""
+    if axis == 0 and not isinstance(values, Tensor):
+        try:
+            return convert_to_tensor(values, name=name) if not _any_tensor(values) else gen_ops.pack(list(values), axis=0, name=name)
+        except (TypeError, ValueError):
+            pass
+    if isinstance(values, Tensor):
+        values = unstack(values)
+    return gen_ops.pack(list(values), axis=axis, name=name)
+
+
+def _any_tensor(values: Any) -> bool:
+    return any(isinstance(v, Tensor) or hasattr(v, "_as_graph_element") for v in values)
+
+
+def pack(values: Any, name: str = "pack", axis: int = 0) -> Tensor:
+    """stack, as it was called in 0.x."""
+    return stack(values, axis, name)
+
+
+def parallel_stack(values: Any, name: str = "parallel_stack") -> Tensor:
+    """stack along axis 0."""
+    return stack(values, 0, name)
+
+
+def unstack(value: Any, num: Optional[int] = None, axis: int = 0, name: str = "unstack") -> List[Tensor]:
+    """The slices along an axis."""
+    value = convert_to_tensor(value)
+    if num is None:
+        static = value.get_shape()
+        if static.ndims is None:
+            raise ValueError("Cannot infer num from shape %s" % static)
+        if axis < -static.ndims or axis >= static.ndims:
+            raise ValueError("axis = %d not in [%d, %d)" % (axis, -static.ndims, static.ndims))
+        num = static[axis].value
+        if num is None:
+            raise ValueError("Cannot infer num from shape %s" % static)
+    return gen_ops.unpack(value, num, axis=axis, name=name)
+
+
+def unpack(value: Any, num: Optional[int] = None, name: str = "unpack", axis: int = 0) -> List[Tensor]:
+    """unstack, as it was called in 0.x."""
+    return unstack(value, num, axis, name)
+
+
+def split(value: Any = None, num_or_size_splits: Any = None, axis: Any = 0, num: Optional[int] = None, name: str = "split",
+          split_dim: Any = None, num_split: Any = None) -> List[Tensor]:
+    """Pieces along an axis: split(value, num_or_size_splits, axis), or split(split_dim, num_split, value) as in 0.x."""
+    if split_dim is not None or num_split is not None:  # 0.x by keyword
+        tensor = value if value is not None else axis
+        value, num_or_size_splits, axis = tensor, num_split if num_split is not None else num_or_size_splits, split_dim
+    elif is_axis(value) and not is_axis(axis):
+        value, num_or_size_splits, axis = axis, num_or_size_splits, value
+    value = convert_to_tensor(value)
+    if isinstance(num_or_size_splits, Tensor):
+        number = num or num_or_size_splits.get_shape()[0].value
+        if number is None:
+            raise ValueError("Cannot infer num from shape %s" % num_or_size_splits.get_shape())
+        return gen_ops.split_v(value, num_or_size_splits, axis, number, name=name)
+    if isinstance(num_or_size_splits, (int, np.integer, tensor_shape.Dimension)):
+        return gen_ops.split(axis, value, int(num_or_size_splits), name=name)
+    sizes = convert_to_tensor(num_or_size_splits)
+    return gen_ops.split_v(value, sizes, axis, num or len(num_or_size_splits), name=name)
+
+
+def tile(input: Any, multiples: Any, name: Optional[str] = None) -> Tensor:
+    """The tensor repeated along each axis."""
+    return gen_ops.tile(input, multiples, name=name)
+
+
+def pad(tensor: Any, paddings: Any, mode: str = "CONSTANT", name: Optional[str] = None, constant_values: Any = 0) -> Tensor:
+    """The tensor with a border: of a value, or mirrored (REFLECT, SYMMETRIC)."""
+    mode = mode.upper()
+    if mode == "CONSTANT":
+        if not isinstance(constant_values, Tensor) and not np.any(constant_values):
+            return gen_ops.pad(tensor, paddings, name=name)
+        return gen_ops.pad_v2(tensor, paddings, constant_values, name=name)
+    if mode not in ("REFLECT", "SYMMETRIC"):
+        raise ValueError("Unknown padding mode: %s" % mode)
+    return gen_ops.mirror_pad(tensor, paddings, mode, name=name)
+
+
+def reverse(tensor: Any, axis: Any, name: Optional[str] = None) -> Tensor:
+    """The order along axes turned around; `axis` may be one bool for each axis, as in 0.x."""
+    if not isinstance(axis, Tensor):
+        given = np.asarray(axis)
+        if given.dtype == np.bool_:
+            axis = [i for i, flag in enumerate(given) if flag]
+            if not axis:
+                return identity(tensor, name)
+    elif axis.dtype == dtypes.bool_:
+        return gen_ops.reverse(tensor, axis, name=name)
+    return gen_ops.reverse_v2(tensor, axis, name=name)
+
+
+reverse_v2 = reverse
+
+
+def reverse_sequence(input: Any, seq_lengths: Any, seq_axis: Any = None, batch_axis: Any = None, name: Optional[str] = None,
+                     seq_dim: Any = None, batch_dim: Any = None) -> Tensor:
+    """The first seq_lengths[i] elements of each entry of the batch turned around."""
+    return gen_ops.reverse_sequence(input, seq_lengths, either("seq_axis", seq_axis, "seq_dim", seq_dim),
+                                    batch_dim=either("batch_axis", batch_axis, "batch_dim", batch_dim, 0), name=name)
+
+
+# ---- slicing and indexing ----
+
+def identity(input: Any, name: Optional[str] = None) -> Any:
+    """A tensor with the value of another."""
+    if isinstance(input, IndexedSlices):
+        return IndexedSlices(identity(input.values), identity(input.indices), input.dense_shape)
+    return gen_ops.identity(input, name=name)
+
+
+def slice(input_: Any = None, begin: Any = None, size: Any = None, name: Optional[str] = None, input: Any = None) -> Tensor:
+    """The block that starts at `begin` and has a size (-1: to the end)."""
+    return gen_ops.slice(input_ if input is None else input, begin, size, name=name)
+
+
+def strided_slice(input_: Any, begin: Any, end: Any, strides: Any = None, begin_mask: int = 0, end_mask: int = 0,
+                  ellipsis_mask: int = 0, new_axis_mask: int = 0, shrink_axis_mask: int = 0, var: Any = None,
+                  name: Optional[str] = None) -> Tensor:
+    """Every strides[i]-th element from begin[i] to before end[i]."""
+    if strides is None:
+        strides = ones_like(begin)
+    return gen_ops.strided_slice(input_, begin, end, strides, begin_mask=begin_mask, end_mask=end_mask,
+                                 ellipsis_mask=ellipsis_mask, new_axis_mask=new_axis_mask,
+                                 shrink_axis_mask=shrink_axis_mask, name=name)
+
+
+def slice_helper(tensor: Any, spec: Any, var: Any = None) -> Tensor:
+    """tensor[spec]."""
+    if not isinstance(spec, (list, tuple)):
+        spec = (spec,)
+    begin: List[Any] = []
+    end: List[Any] = []
+    strides: List[Any] = []
+    masks = {"begin": 0, "end": 0, "ellipsis": 0, "new_axis": 0, "shrink": 0}
+    if len(spec) == 1 and isinstance(spec[0], (Tensor, np.ndarray)) and (
+            spec[0].dtype == dtypes.bool_ if isinstance(spec[0], Tensor) else spec[0].dtype == np.bool_):
+        return boolean_mask(tensor, spec[0])
+    for i, s in enumerate(spec):
+        if isinstance(s, builtins.slice):
+            step = s.step if s.step is not None else 1
+            begin.append(0 if s.start is None else s.start)
+            end.append(0 if s.stop is None else s.stop)
+            strides.append(step)
+            masks["begin"] |= (s.start is None) << i
+            masks["end"] |= (s.stop is None) << i
+        elif s is Ellipsis:
+            begin.append(0), end.append(0), strides.append(1)  # type: ignore[func-returns-value]
+            masks["ellipsis"] |= 1 << i
+        elif s is None:
+            begin.append(0), end.append(0), strides.append(1)  # type: ignore[func-returns-value]
+            masks["new_axis"] |= 1 << i
+        else:
+            if isinstance(s, (float, str)) or isinstance(s, bool):
+                raise TypeError("Bad slice index %r of type %s: integers, slices, ellipsis, tf.newaxis and integer tensors "
+                                "are valid indices" % (s, type(s).__name__))
+            begin.append(s)
+            end.append(s + 1)
+            strides.append(1)
+            masks["shrink"] |= 1 << i
+    with name_scope(None, "strided_slice", [tensor]) as scope:
+        if begin:
+            packed = [_index_vector(v) for v in (begin, end, strides)]
+            if any(isinstance(p, Tensor) and p.dtype == dtypes.int64 for p in packed):
+                packed = [gen_ops.cast(p, dtypes.int64) if isinstance(p, Tensor) and p.dtype != dtypes.int64 else
+                          convert_to_tensor(p, dtypes.int64) for p in packed]
+        else:
+            packed = [constant([], dtypes.int32) for _ in (0, 1, 2)]
+        return gen_ops.strided_slice(tensor, packed[0], packed[1], packed[2], begin_mask=masks["begin"],
+                                     end_mask=masks["end"], ellipsis_mask=masks["ellipsis"],
+                                     new_axis_mask=masks["new_axis"], shrink_axis_mask=masks["shrink"], name=scope)
+
+
+def _index_vector(values: List[Any]) -> Any:
+    if not any(isinstance(v, Tensor) or hasattr(v, "_as_graph_element") for v in values):
+        return np.array([int(v) for v in values], np.int32)
+    wide = any(getattr(v, "dtype", None) == dtypes.int64 for v in values)
+    dtype = dtypes.int64 if wide else dtypes.int32
+    return gen_ops.pack([gen_ops.cast(v, dtype) if isinstance(v, Tensor) and v.dtype.base_dtype != dtype else
+                         convert_to_tensor(v, dtype) for v in values])
+
+
+def gather(params: Any, indices: Any, validate_indices: Optional[bool] = None, name: Optional[str] = None, axis: Any = 0) -> Tensor:
+    """The slices of `params` at `indices` along an axis."""
+    if isinstance(axis, int) and axis == 0:
+        if hasattr(params, "sparse_read"):
+            return params.sparse_read(indices, name)  # type: ignore[no-any-return]
+        return gen_ops.gather(params, indices, validate_indices=True, name=name)
+    return gen_ops.gather_v2(params, indices, axis, name=name)
+
+
+def boolean_mask(tensor: Any, mask: Any, name: str = "boolean_mask", axis: Optional[int] = None) -> Tensor:
+    """The elements where `mask` is true."""
+    with name_scope(name, None, [tensor, mask]):
+        tensor = convert_to_tensor(tensor, name="tensor")
+        mask = convert_to_tensor(mask, name="mask")
+        dims = mask.get_shape()
+        if dims.ndims == 0:
+            raise ValueError("mask cannot be scalar.")
+        if dims.ndims is None:
+            raise ValueError("Number of mask dimensions must be specified, even if some dimensions are None.")
+        axis = axis or 0
+        count = dims.ndims
+        tensor.get_shape()[axis:axis + count].assert_is_compatible_with(dims)
+        sizes = shape(tensor)
+        leading = gen_ops.prod(sizes[axis:axis + count], [0])
+        flat = reshape(tensor, concat([sizes[:axis], [leading], sizes[axis + count:]], 0))
+        first = dims.num_elements()
+        static = tensor.get_shape()
+        flat.set_shape(static[:axis].concatenate([first]).concatenate(static[axis + count:]))
+        where_true = squeeze(gen_ops.where(reshape(mask, [-1])), [1])
+        return gather(flat, where_true, axis=axis)
+
+
+def where(condition: Any, x: Any = None, y: Any = None, name: Optional[str] = None) -> Tensor:
+    """Where the condition is true; with x and y: x there, y elsewhere."""
+    if x is None and y is None:
+        return gen_ops.where(condition, name=name)
+    if x is None or y is None:
+        raise ValueError("x and y must both be non-None or both be None.")
+    return gen_ops.select(condition, x, y, name=name)
+
+
+def select(condition: Any, t: Any, e: Any, name: Optional[str] = None) -> Tensor:
+    """where with two values, as it was called in 0.x."""
+    return gen_ops.select(condition, t, e, name=name)
+
+
+def unique(x: Any, out_idx: Any = dtypes.int32, name: Optional[str] = None) -> Any:
+    """The distinct elements, and for each element which of them it is."""
+    return gen_ops.unique(x, out_idx=out_idx, name=name)
+
+
+def setdiff1d(x: Any, y: Any, index_dtype: Any = dtypes.int32, name: Optional[str] = None) -> Any:
+    """What is in x and not in y, and where."""
+    return gen_ops.list_diff(x, y, out_idx=index_dtype, name=name)
+
+
+def listdiff(x: Any, y: Any, out_idx: Any = None, name: Optional[str] = None) -> Any:
+    """setdiff1d, as it was called in 0.x."""
+    return gen_ops.list_diff(x, y, out_idx=out_idx or dtypes.int32, name=name)
+
+
+def meshgrid(*args: Any, **kwargs: Any) -> List[Tensor]:
+    """Grids of coordinates, as NumPy's."""
+    indexing = kwargs.pop("indexing", "xy")
+    name = kwargs.pop("name", "meshgrid")
+    if kwargs:
+        raise TypeError("'%s' is an invalid keyword argument for this function" % next(iter(kwargs)))
+    if indexing not in ("xy", "ij"):
+        raise ValueError("indexing parameter must be either 'xy' or 'ij'")
+    with name_scope(name, "meshgrid", args):
+        count = len(args)
+        parts = [reshape(stack(x) if isinstance(x, (list, tuple)) else x, [1] * i + [-1] + [1] * (count - i - 1))
+                 for i, x in enumerate(args)]
+        sizes = [size(x) for x in args]
+        if indexing == "xy" and count > 1:
+            parts[0] = reshape(parts[0], [1, -1] + [1] * (count - 2))
+            parts[1] = reshape(parts[1], [-1, 1] + [1] * (count - 2))
+            sizes[0], sizes[1] = sizes[1], sizes[0]
+        unit = gen_ops.fill(stack(sizes), gen_ops.cast(1, parts[0].dtype.base_dtype))
+        return [p * unit for p in parts]
+
+
+def sequence_mask(lengths: Any, maxlen: Any = None, dtype: Any = dtypes.bool_, name: Optional[str] = None) -> Tensor:
+    """For each length n, n times true and then false."""
+    with name_scope(name, "SequenceMask", [lengths, maxlen]):
+        lengths = convert_to_tensor(lengths)
+        if maxlen is None:
+            maxlen = gen_ops.maximum(gen_ops.max(lengths, gen_ops.range(0, rank(lengths), 1)), gen_ops.cast(0, lengths.dtype))
+        else:
+            maxlen = convert_to_tensor(maxlen)
+        row = gen_ops.range(gen_ops.cast(0, maxlen.dtype), maxlen, gen_ops.cast(1, maxlen.dtype))
+        mask = gen_ops.less(row, gen_ops.cast(expand_dims(lengths, -1), maxlen.dtype.base_dtype))
+        return mask if dtypes.as_dtype(dtype) == dtypes.bool_ else gen_ops.cast(mask, dtype)
+
+
+def required_space_to_batch_paddings(input_shape: Any, block_shape: Any, base_paddings: Any = None, name: Optional[str] = None) -> Any:
+    """Paddings and crops that make a shape divisible into blocks."""
+    sizes, blocks = np.asarray(input_shape), np.asarray(block_shape)
+    base = np.zeros([len(blocks), 2], np.int32) if base_paddings is None else np.asarray(base_paddings)
+    extra = (-(sizes + base[:, 0] + base[:, 1])) % blocks
+    paddings = np.stack([base[:, 0], base[:, 1] + extra], 1).astype(np.int32)
+    return constant(paddings), constant(np.stack([0 * extra, extra], 1).astype(np.int32))
+
+
+def broadcast_static_shape(shape_x: Any, shape_y: Any) -> tensor_shape.TensorShape:
+    """The shape of x + y."""
+    x, y = tensor_shape.as_shape(shape_x), tensor_shape.as_shape(shape_y)
+    if x.ndims is None or y.ndims is None:
+        return tensor_shape.unknown_shape()
+    count = max(x.ndims, y.ndims)
+    a = [tensor_shape.Dimension(1)] * (count - x.ndims) + list(x)
+    b = [tensor_shape.Dimension(1)] * (count - y.ndims) + list(y)
+    dims: List[Optional[int]] = []
+    for p, q in zip(a, b):
+        if p.value == 1 or q.value == 1:
+            dims.append(q.value if p.value == 1 else p.value)
+        elif p.value is None or q.value is None:
+            dims.append(p.value if q.value is None else q.value)
+        elif p.value == q.value:
+            dims.append(p.value)
+        else:
+            raise ValueError("Incompatible shapes for broadcasting: %s and %s" % (x, y))
+    return tensor_shape.TensorShape(dims)
+
+
+def broadcast_dynamic_shape(shape_x: Any, shape_y: Any) -> Tensor:
+    """The shape of x + y, as a tensor."""
+    return gen_ops.broadcast_args(shape_x, shape_y)

@@ -1,0 +1,24 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Arguments that have had two names or two places in the history of the interface."""
+from __future__ import annotations
+
+from typing import Any, Dict
+
+
+def either(new_name: str, new: Any, old_name: str, old: Any, default: Any = None) -> Any:
+    """The one of two spellings of an argument that was given. ValueError when both were."""
+    if old is not None and new is not None and old is not new:
+        raise ValueError("Cannot specify both '%s' and '%s'" % (old_name, new_name))
+    value = new if new is not None else old
+    return default if value is None else value
+
+
+def is_axis(value: Any) -> bool:
+    """Whether a first argument is an axis (0.x) and not a tensor or a list (1.x)."""
+    return isinstance(value, int) and not isinstance(value, bool)
+
+
+def refuse(keywords: Dict[str, Any], function: str) -> None:
+    """TypeError for keywords that a function does not have."""
+    if keywords:
+        raise TypeError("%s() got an unexpected keyword argument '%s'" % (function, next(iter(keywords))))

@@ -1,0 +1,176 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Gradients. The walk and the gradients of ops are the library's; here are Python's ways to ask for them."""
+from __future__ import annotations
+
+from typing import Any, Callable, List, Optional
+
+import millrace._core as _core
+from millrace.framework import dtypes
+from millrace.framework.composite_tensors import IndexedSlices
+from millrace.framework.convert import convert_to_tensor
+from millrace.framework.graph import Tensor, get_default_graph, name_scope
+from millrace.ops import array_ops, gen_ops
+from millrace.ops.variables import PartitionedVariable, Variable
+
+
+class AggregationMethod:
+    """How the gradients of several uses of a tensor are added."""
+
+    ADD_N = 0
+    DEFAULT = 0
+    EXPERIMENTAL_TREE = 1
+    EXPERIMENTAL_ACCUMULATE_N = 2
+
+
+def _listed(value: Any) -> List[Any]:
+    return list(value) if isinstance(value, (list, tuple)) else [value]
+
+
+def _source(x: Any) -> Any:
+    """The tensor to differentiate by: of a variable its reference or handle, as every use of it comes from there."""
+    if isinstance(x, Variable):
+        return x._ref()
+    if isinstance(x, IndexedSlices):
+        return x.values
+    return convert_to_tensor(x)
+
+
+def _gradient(value: Any) -> Any:
+    return IndexedSlices(*value) if isinstance(value, tuple) else value
+
+
+def gradients(ys: Any, xs: Any, grad_ys: Any = None, name: str = "gradients", colocate_gradients_with_ops: bool = False,
+              gate_gradients: bool = False, aggregation_method: Optional[int] = None, stop_gradients: Any = None) -> List[Any]:
+    """The gradients of the sum of ys with respect to each x: tensors, IndexedSlices, or None where ys do not depend on it."""
+    ys, xs = _listed(ys), _listed(xs)
+    flat = [v for x in xs for v in (x._get_variable_list() if isinstance(x, PartitionedVariable) else [x])]
+    targets = [y.values if isinstance(y, IndexedSlices) else convert_to_tensor(y) for y in ys]
+    for y in targets:
+        if not (y.dtype.is_floating or y.dtype.is_complex or y.dtype.base_dtype in (dtypes.resource, dtypes.variant)):
+            raise TypeError("Gradients of tensors must be floating or complex, but %s has type %s" % (y.name, y.dtype.name))
+    incoming = [] if grad_ys is None else _listed(grad_ys)
+    if incoming and len(incoming) != len(targets):
+        raise ValueError("Passed %d grad_ys for %d ys" % (len(incoming), len(targets)))
+    graph = targets[0].graph if targets else get_default_graph()
+    with graph.as_default(), name_scope(name, "gradients", targets) as scope:
+        for i, g in enumerate(incoming):
+            if g is not None:
+                g = convert_to_tensor(g, name="grad_ys_%d" % i) if isinstance(g, (Tensor, Variable, IndexedSlices)) else \
+                    convert_to_tensor(g, targets[i].dtype.base_dtype, "grad_ys_%d" % i)
+                if g.dtype.base_dtype != targets[i].dtype.base_dtype:
+                    raise ValueError("Gradient type %s generated for tensor %s of type %s" % (g.dtype.name, targets[i].name, targets[i].dtype.name))
+                incoming[i] = g
+        made = _core.add_gradients(graph, scope[:-1], targets, [_source(x) for x in flat], incoming,
+                                   [_source(s) for s in _listed(stop_gradients)] if stop_gradients is not None else [],
+                                   bool(colocate_gradients_with_ops), aggregation_method == 2)
+        results = [_gradient(g) for g in made]
+        if gate_gradients:
+            from millrace.ops import control_flow_ops
+            results = control_flow_ops.tuple(results)
+    if len(flat) == len(xs):
+        return results
+    return _join(xs, results)
+
+
+def _join(xs: List[Any], results: List[Any]) -> List[Any]:
+    joined, rest = [], list(results)
+    for x in xs:
+        if isinstance(x, PartitionedVariable):
+            parts, rest = rest[:len(x)], rest[len(x):]
+            joined.append(None if any(p is None for p in parts) else array_ops.concat([convert_to_tensor(p) for p in parts], 0))
+        else:
+            joined.append(rest.pop(0))
+    return joined
+
+
+def hessians(ys: Any, xs: Any, name: str = "hessians", colocate_gradients_with_ops: bool = False, gate_gradients: bool = False,
+             aggregation_method: Optional[int] = None) -> List[Tensor]:
+    """The second derivatives of the sum of ys with respect to each x of known shape."""
+    results = []
+    with name_scope(name):
+        for x in _listed(xs):
+            first = gradients(ys, x, colocate_gradients_with_ops=colocate_gradients_with_ops)[0]
+            dims = convert_to_tensor(x).get_shape()
+            count = dims.num_elements()
+            if count is None:
+                raise ValueError("hessians needs xs of known shape, got %s" % dims)
+            flat = array_ops.reshape(first, [-1])
+            rows = [gradients(flat[i], x)[0] for i in range(count)]
+            sizes = [int(d) for d in dims.as_list()]  # type: ignore[arg-type]
+            results.append(array_ops.reshape(array_ops.stack([array_ops.reshape(convert_to_tensor(r), [-1]) for r in rows]), sizes + sizes))
+    return results
+
+
+# ---- gradients written in Python ----
+
+def _listed_gradients(function: Callable[..., Any]) -> Callable[..., Any]:
+    def call(op: Any, grads: List[Any]) -> List[Any]:
+        with op.graph.as_default():
+            result = function(op, *[_gradient(g) for g in grads])
+            made = _listed(result)
+            values: List[Any] = []
+            for g in made:
+                if isinstance(g, IndexedSlices):
+                    values.append((g.values, g.indices, g.dense_shape))
+                else:
+                    values.append(None if g is None else convert_to_tensor(g))
+            return values
+    return call
+
+
+class RegisterGradient:
+    """Decorator: the gradient of an op, or of what gradient_override_map names, is a function of (op, grads...)."""
+
+    def __init__(self, op_type: str) -> None:
+        if not isinstance(op_type, str):
+            raise TypeError("op_type must be a string")
+        self._op_type = op_type
+
+    def __call__(self, function: Any) -> Any:
+        if function is None:
+            _core.register_gradient(self._op_type, lambda op, grads: [None] * len(op.inputs))
+        else:
+            try:
+                _core.register_gradient(self._op_type, _listed_gradients(function))
+            except Exception as error:
+                if "already" in str(error):
+                    raise KeyError("Registering two gradient with name '%s'!" % self._op_type) from None
+                raise
+        return function
+
+
+def NotDifferentiable(op_type: str) -> None:  # noqa: N802
+    """States that nothing flows back through an op."""
+    RegisterGradient(op_type)(None)
+
+
+NoGradient = NotDifferentiable
+
+
+def custom_gradient(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Decorator: `function(*tensors)` returns (results, a function of their gradients that returns those of the tensors)."""
+    def call(*args: Any, **kwargs: Any) -> Any:
+        graph = get_default_graph()
+        tensors = [convert_to_tensor(a) for a in args]
+        inside = [gen_ops.identity(t) for t in tensors]
+        results, backward = function(*inside, **kwargs)
+        listed = _listed(results)
+        name = "CustomGradient-%d" % len(graph._functions)
+        while name in _names:
+            name += "_"
+        _names.add(name)
+        graph._functions[name] = backward
+        outputs = [convert_to_tensor(r) for r in listed]
+
+        def gradient(op: Any, *grads: Any) -> Any:
+            return [None] * len(outputs) + _listed(backward(*grads[:len(outputs)]))
+
+        RegisterGradient(name)(gradient)
+        with graph.gradient_override_map({"IdentityN": name}):
+            made = gen_ops.identity_n(outputs + tensors)
+        made = made[:len(outputs)]
+        return made if isinstance(results, (list, tuple)) else made[0]
+    return call
+
+
+_names: set[str] = set()

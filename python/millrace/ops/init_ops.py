@@ -1,0 +1,216 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Initializers: called with a shape they give the first value of a variable."""
+from __future__ import annotations
+
+import math
+from typing import Any, List, Optional
+
+import numpy as np
+
+from millrace.framework import dtypes
+from millrace.framework.convert import constant
+from millrace.framework.graph import Tensor
+from millrace.framework.random_seed import get_seed
+from millrace.framework.tensor_shape import TensorShape
+from millrace.ops import array_ops, gen_ops, random_ops
+
+
+class Initializer:
+    """Base of initializers."""
+
+    dtype: Any = dtypes.float32
+
+    def __call__(self, shape: Any, dtype: Any = None, partition_info: Any = None) -> Tensor:
+        raise NotImplementedError
+
+    def get_config(self) -> Any:
+        """The arguments that it was made with."""
+        return {k: v for k, v in vars(self).items() if not k.startswith("_")}
+
+    @classmethod
+    def from_config(cls, config: Any) -> "Initializer":
+        """An initializer of its get_config()."""
+        return cls(**config)
+
+
+class _Meta(type):
+    """Lets zeros_initializer and ones_initializer be passed uncalled: called with a shape they give the tensor."""
+
+    def __call__(cls, *args: Any, **kwargs: Any) -> Any:
+        looks_like_shape = args and not isinstance(args[0], (dtypes.DType, str, type)) and args[0] is not None
+        if looks_like_shape or "shape" in kwargs:
+            kwargs.pop("partition_info", None)
+            return type.__call__(cls)(*args, **kwargs)
+        return type.__call__(cls, *args, **kwargs)
+
+
+class Zeros(Initializer, metaclass=_Meta):
+    """Zeros."""
+
+    def __init__(self, dtype: Any = dtypes.float32) -> None:
+        self.dtype = dtypes.as_dtype(dtype)
+
+    def __call__(self, shape: Any, dtype: Any = None, partition_info: Any = None) -> Tensor:
+        return array_ops.zeros(shape, self.dtype if dtype is None else dtype)
+
+
+class Ones(Initializer, metaclass=_Meta):
+    """Ones."""
+
+    def __init__(self, dtype: Any = dtypes.float32) -> None:
+        self.dtype = dtypes.as_dtype(dtype)
+
+    def __call__(self, shape: Any, dtype: Any = None, partition_info: Any = None) -> Tensor:
+        return array_ops.ones(shape, self.dtype if dtype is None else dtype)
+
+
+class Constant(Initializer):
+    """One value everywhere, or the values given."""
+
+    def __init__(self, value: Any = 0, dtype: Any = dtypes.float32, verify_shape: bool = False) -> None:
+        self.value, self.dtype, self._verify_shape = value, dtypes.as_dtype(dtype), verify_shape
+
+    def __call__(self, shape: Any, dtype: Any = None, partition_info: Any = None, verify_shape: Any = None) -> Tensor:
+        return constant(self.value, self.dtype if dtype is None else dtype, shape, verify_shape=bool(verify_shape or self._verify_shape))
+
+
+class RandomUniform(Initializer):
+    """Evenly distributed from minval to before maxval."""
+
+    def __init__(self, minval: Any = 0, maxval: Any = None, seed: Optional[int] = None, dtype: Any = dtypes.float32) -> None:
+        self.minval, self.maxval, self.seed, self.dtype = minval, maxval, seed, dtypes.as_dtype(dtype)
+
+    def __call__(self, shape: Any, dtype: Any = None, partition_info: Any = None) -> Tensor:
+        return random_ops.random_uniform(shape, self.minval, self.maxval, self.dtype if dtype is None else dtype, self.seed)
+
+
+class RandomNormal(Initializer):
+    """Normally distributed."""
+
+    def __init__(self, mean: Any = 0.0, stddev: Any = 1.0, seed: Optional[int] = None, dtype: Any = dtypes.float32) -> None:
+        self.mean, self.stddev, self.seed, self.dtype = mean, stddev, seed, dtypes.as_dtype(dtype)
+
+    def __call__(self, shape: Any, dtype: Any = None, partition_info: Any = None) -> Tensor:
+        return random_ops.random_normal(shape, self.mean, self.stddev, self.dtype if dtype is None else dtype, self.seed)
+
+
+class TruncatedNormal(RandomNormal):
+    """Normally distributed, within two standard deviations."""
+
+    def __call__(self, shape: Any, dtype: Any = None, partition_info: Any = None) -> Tensor:
+        return random_ops.truncated_normal(shape, self.mean, self.stddev, self.dtype if dtype is None else dtype, self.seed)
+
+
+class UniformUnitScaling(Initializer):
+    """Evenly distributed, scaled so that the size of what flows through stays the same."""
+
+    def __init__(self, factor: float = 1.0, seed: Optional[int] = None, dtype: Any = dtypes.float32, full_shape: Any = None) -> None:
+        self.factor, self.seed, self.dtype = factor, seed, dtypes.as_dtype(dtype)
+
+    def __call__(self, shape: Any, dtype: Any = None, partition_info: Any = None) -> Tensor:
+        size = 1.0
+        for dim in _dims(partition_info.full_shape if partition_info is not None else shape)[:-1]:
+            size *= float(dim)
+        limit = math.sqrt(3 / max(size, 1.0)) * self.factor
+        return random_ops.random_uniform(shape, -limit, limit, self.dtype if dtype is None else dtype, self.seed)
+
+
+def _dims(shape: Any) -> List[int]:
+    return [int(d) for d in TensorShape(shape).as_list()]  # type: ignore[arg-type]
+
+
+class VarianceScaling(Initializer):
+    """Scaled by the number of inputs and outputs, as Glorot and Bengio, and He et al., proposed."""
+
+    def __init__(self, scale: float = 1.0, mode: str = "fan_in", distribution: str = "truncated_normal", seed: Optional[int] = None,
+                 dtype: Any = dtypes.float32) -> None:
+        if scale <= 0.0:
+            raise ValueError("`scale` must be positive float.")
+        if mode not in ("fan_in", "fan_out", "fan_avg"):
+            raise ValueError("Invalid `mode` argument: %s" % mode)
+        distribution = {"normal": "truncated_normal"}.get(distribution.lower(), distribution.lower())
+        if distribution not in ("uniform", "truncated_normal", "untruncated_normal"):
+            raise ValueError("Invalid `distribution` argument: %s" % distribution)
+        self.scale, self.mode, self.distribution, self.seed, self.dtype = scale, mode, distribution, seed, dtypes.as_dtype(dtype)
+
+    def __call__(self, shape: Any, dtype: Any = None, partition_info: Any = None) -> Tensor:
+        dtype = self.dtype if dtype is None else dtypes.as_dtype(dtype)
+        seed1, seed2 = get_seed(self.seed)
+        if self.distribution == "untruncated_normal":
+            fan_in, fan_out = _fans(_dims(shape))
+            n = {"fan_in": fan_in, "fan_out": fan_out, "fan_avg": (fan_in + fan_out) / 2.0}[self.mode]
+            return random_ops.random_normal(shape, 0.0, math.sqrt(self.scale / max(1.0, n)), dtype, self.seed)
+        return gen_ops.variance_scaling(_dims(shape), dtype=dtype, scale=self.scale, mode=self.mode,
+                                        distribution=self.distribution, seed=seed1, seed2=seed2)
+
+
+def _fans(shape: List[int]) -> Any:
+    if not shape:
+        return 1, 1
+    if len(shape) == 1:
+        return shape[0], shape[0]
+    field = float(np.prod(shape[:-2])) if len(shape) > 2 else 1.0
+    return shape[-2] * field, shape[-1] * field
+
+
+class Orthogonal(Initializer):
+    """An orthogonal matrix, drawn at random."""
+
+    def __init__(self, gain: float = 1.0, seed: Optional[int] = None, dtype: Any = dtypes.float32) -> None:
+        self.gain, self.seed, self.dtype = gain, seed, dtypes.as_dtype(dtype)
+
+    def __call__(self, shape: Any, dtype: Any = None, partition_info: Any = None) -> Tensor:
+        sizes = _dims(shape)
+        if len(sizes) < 2:
+            raise ValueError("The tensor to initialize must be at least two-dimensional")
+        rows, columns = int(np.prod(sizes[:-1])), sizes[-1]
+        seed1, seed2 = get_seed(self.seed)
+        draw = np.random.RandomState((seed1 * 31 + seed2) % (1 << 32) if (seed1 or seed2) else None)  # type: ignore[operator]
+        q, r = np.linalg.qr(draw.normal(size=(max(rows, columns), min(rows, columns))))
+        q = q * np.sign(np.diag(r))
+        matrix = q if rows >= columns else q.T
+        return constant(self.gain * matrix.reshape(sizes), self.dtype if dtype is None else dtype)
+
+
+class Identity(Initializer):
+    """The identity matrix."""
+
+    def __init__(self, gain: float = 1.0, dtype: Any = dtypes.float32) -> None:
+        self.gain, self.dtype = gain, dtypes.as_dtype(dtype)
+
+    def __call__(self, shape: Any, dtype: Any = None, partition_info: Any = None) -> Tensor:
+        rows, columns = _dims(shape)
+        return constant(self.gain * np.eye(rows, columns), self.dtype if dtype is None else dtype)
+
+
+zeros_initializer, ones_initializer, constant_initializer = Zeros, Ones, Constant
+random_uniform_initializer, random_normal_initializer, truncated_normal_initializer = RandomUniform, RandomNormal, TruncatedNormal
+uniform_unit_scaling_initializer, variance_scaling_initializer = UniformUnitScaling, VarianceScaling
+orthogonal_initializer, identity_initializer = Orthogonal, Identity
+
+
+def glorot_uniform_initializer(seed: Optional[int] = None, dtype: Any = dtypes.float32) -> VarianceScaling:
+    """Glorot and Bengio's, evenly distributed."""
+    return VarianceScaling(1.0, "fan_avg", "uniform", seed, dtype)
+
+
+def glorot_normal_initializer(seed: Optional[int] = None, dtype: Any = dtypes.float32) -> VarianceScaling:
+    """Glorot and Bengio's, normally distributed."""
+    return VarianceScaling(1.0, "fan_avg", "truncated_normal", seed, dtype)
+
+
+def get(identifier: Any) -> Any:
+    """The initializer of a name, or what is one already."""
+    if identifier is None or callable(identifier):
+        return identifier
+    if isinstance(identifier, str):
+        names = {"zeros": Zeros, "ones": Ones, "constant": Constant, "random_uniform": RandomUniform,
+                 "random_normal": RandomNormal, "truncated_normal": TruncatedNormal, "orthogonal": Orthogonal,
+                 "glorot_uniform": glorot_uniform_initializer, "glorot_normal": glorot_normal_initializer,
+                 "he_normal": lambda: VarianceScaling(2.0), "he_uniform": lambda: VarianceScaling(2.0, "fan_in", "uniform"),
+                 "lecun_normal": lambda: VarianceScaling(), "lecun_uniform": lambda: VarianceScaling(1.0, "fan_in", "uniform")}
+        if identifier in names:
+            return names[identifier]()  # type: ignore[operator]
+    raise ValueError("Could not interpret initializer identifier: %s" % (identifier,))
+
+

@@ -1,0 +1,598 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Arithmetic, comparisons, reductions, linear algebra."""
+from __future__ import annotations
+
+import builtins
+from typing import Any, List, Optional
+
+import numpy as np
+
+from millrace.framework import dtypes, tensor_shape
+from millrace.framework.composite_tensors import IndexedSlices, SparseTensor
+from millrace.framework.convert import constant, convert_to_tensor
+from millrace.framework.graph import Tensor, name_scope
+from millrace.ops import array_ops, gen_ops
+from millrace.ops.dialects import either
+
+
+# ---- arithmetic ----
+
+def add(x: Any, y: Any, name: Optional[str] = None) -> Tensor:
+    """x + y, element by element."""
+    return gen_ops.add(x, y, name=name)
+
+
+def subtract(x: Any, y: Any, name: Optional[str] = None) -> Tensor:
+    """x - y, element by element."""
+    return gen_ops.sub(x, y, name=name)
+
+
+def multiply(x: Any, y: Any, name: Optional[str] = None) -> Any:
+    """x * y, element by element."""
+    if isinstance(x, IndexedSlices):
+        return IndexedSlices(gen_ops.mul(x.values, y, name=name), x.indices, x.dense_shape)
+    return gen_ops.mul(x, y, name=name)
+
+
+def negative(x: Any, name: Optional[str] = None) -> Any:
+    """-x."""
+    return gen_ops.neg(x, name=name)
+
+
+sub, mul, neg = subtract, multiply, negative
+
+
+def abs(x: Any, name: Optional[str] = None) -> Tensor:
+    """|x|."""
+    x = convert_to_tensor(x, name="x")
+    if x.dtype.base_dtype in (dtypes.complex64, dtypes.complex128):
+        return gen_ops.complex_abs(x, Tout=x.dtype.real_dtype, name=name)
+    return gen_ops.abs(x, name=name)
+
+
+complex_abs = abs
+
+
+def div(x: Any, y: Any, name: Optional[str] = None) -> Tensor:
+    """x / y; of integers, rounded down."""
+    return _floor_div_or_real(x, y, name, "div")
+
+
+def _floor_div_or_real(x: Any, y: Any, name: Optional[str], default: str) -> Tensor:
+    with name_scope(name, default, [x, y]) as scope:
+        x, y = _same_type(x, y)
+        if x.dtype.is_floating or x.dtype.is_complex:
+            return gen_ops.real_div(x, y, name=scope)
+        return gen_ops.floor_div(x, y, name=scope)
+
+
+def _same_type(x: Any, y: Any) -> Any:
+    if isinstance(y, Tensor) and not isinstance(x, Tensor):
+        x = convert_to_tensor(x, y.dtype.base_dtype, "x")
+    x = convert_to_tensor(x, name="x")
+    y = convert_to_tensor(y, x.dtype.base_dtype, "y")
+    if x.dtype.base_dtype != y.dtype.base_dtype:
+        raise TypeError("x and y must have the same dtype, got %r != %r" % (x.dtype, y.dtype))
+    return x, y
+
+
+_TRUEDIV = {dtypes.uint8: dtypes.float32, dtypes.int8: dtypes.float32, dtypes.uint16: dtypes.float32, dtypes.int16: dtypes.float32,
+            dtypes.int32: dtypes.float64, dtypes.int64: dtypes.float64}
+
+
+def truediv(x: Any, y: Any, name: Optional[str] = None) -> Tensor:
+    """x / y; of integers, in floating point."""
+    with name_scope(name, "truediv", [x, y]) as scope:
+        x, y = _same_type(x, y)
+        wide = _TRUEDIV.get(x.dtype.base_dtype)
+        if wide is not None:
+            x, y = cast(x, wide), cast(y, wide)
+        return gen_ops.real_div(x, y, name=scope)
+
+
+def divide(x: Any, y: Any, name: Optional[str] = None) -> Tensor:
+    """x / y as Python does it."""
+    return truediv(x, y, name)
+
+
+realdiv = truediv
+
+
+def floordiv(x: Any, y: Any, name: Optional[str] = None) -> Tensor:
+    """x / y rounded down."""
+    with name_scope(name, "floordiv", [x, y]) as scope:
+        x, y = _same_type(x, y)
+        return gen_ops.floor_div(x, y, name=scope)
+
+
+floor_div = floordiv
+
+
+def floormod(x: Any, y: Any, name: Optional[str] = None) -> Tensor:
+    """The remainder of floordiv."""
+    return gen_ops.floor_mod(x, y, name=name)
+
+
+mod = floormod
+
+
+def truncatediv(x: Any, y: Any, name: Optional[str] = None) -> Tensor:
+    """x / y rounded towards zero."""
+    return gen_ops.truncate_div(x, y, name=name)
+
+
+def truncatemod(x: Any, y: Any, name: Optional[str] = None) -> Tensor:
+    """The remainder of truncatediv."""
+    return gen_ops.truncate_mod(x, y, name=name)
+
+
+def pow(x: Any, y: Any, name: Optional[str] = None) -> Tensor:
+    """x to the power of y."""
+    with name_scope(name, "Pow", [x]) as scope:
+        return gen_ops.pow(x, y, name=scope)
+
+
+def cast(x: Any, dtype: Any, name: Optional[str] = None) -> Any:
+    """The same values in another type."""
+    dtype = dtypes.as_dtype(dtype).base_dtype
+    if isinstance(x, SparseTensor):
+        return SparseTensor(x.indices, cast(x.values, dtype, name), x.dense_shape)
+    if isinstance(x, IndexedSlices):
+        return IndexedSlices(cast(x.values, dtype, name), x.indices, x.dense_shape)
+    with name_scope(name, "Cast", [x]) as scope:
+        x = convert_to_tensor(x, name="x")
+        if x.dtype.base_dtype == dtype:
+            return x
+        return gen_ops.cast(x, dtype, name=scope)
+
+
+def saturate_cast(value: Any, dtype: Any, name: Optional[str] = None) -> Tensor:
+    """cast, with values out of range set to the nearest one in it."""
+    value, dtype = convert_to_tensor(value), dtypes.as_dtype(dtype)
+    if value.dtype.min < dtype.min:
+        value = maximum(value, convert_to_tensor(dtype.min, value.dtype.base_dtype))
+    if value.dtype.max > dtype.max:
+        value = minimum(value, convert_to_tensor(dtype.max, value.dtype.base_dtype))
+    return cast(value, dtype, name)  # type: ignore[no-any-return]
+
+
+def to_float(x: Any, name: str = "ToFloat") -> Any:
+    """cast to float32."""
+    return cast(x, dtypes.float32, name)
+
+
+def to_double(x: Any, name: str = "ToDouble") -> Any:
+    """cast to float64."""
+    return cast(x, dtypes.float64, name)
+
+
+def to_int32(x: Any, name: str = "ToInt32") -> Any:
+    """cast to int32."""
+    return cast(x, dtypes.int32, name)
+
+
+def to_int64(x: Any, name: str = "ToInt64") -> Any:
+    """cast to int64."""
+    return cast(x, dtypes.int64, name)
+
+
+def to_bfloat16(x: Any, name: str = "ToBFloat16") -> Any:
+    """cast to bfloat16."""
+    return cast(x, dtypes.bfloat16, name)
+
+
+def round(x: Any, name: Optional[str] = None) -> Tensor:
+    """Rounded to the nearest integer, halves to even."""
+    x = convert_to_tensor(x, name="x")
+    return x if x.dtype.is_integer else gen_ops.round(x, name=name)
+
+
+def range(start: Any, limit: Any = None, delta: Any = 1, dtype: Any = None, name: str = "range") -> Tensor:
+    """start, start + delta, ... before limit."""
+    if limit is None:
+        start, limit = 0, start
+    with name_scope(name, "Range", [start, limit, delta]) as scope:
+        if dtype is None:
+            known = [v.dtype.base_dtype for v in (start, limit, delta) if isinstance(v, Tensor)]
+            if not known:
+                known = [dtypes.as_dtype(np.asarray(v).dtype) if isinstance(v, (np.ndarray, np.generic)) else
+                         dtypes.float32 if isinstance(v, float) else dtypes.int32 for v in (start, limit, delta)]
+            order = [dtypes.int32, dtypes.int64, dtypes.float32, dtypes.float64]
+            dtype = builtins.max(known, key=lambda t: order.index(t) if t in order else 0)
+        dtype = dtypes.as_dtype(dtype)
+        values = [cast(v, dtype) if isinstance(v, Tensor) else convert_to_tensor(v, dtype, n)
+                  for v, n in ((start, "start"), (limit, "limit"), (delta, "delta"))]
+        return gen_ops.range(values[0], values[1], values[2], name=scope)
+
+
+def linspace(start: Any, stop: Any, num: Any, name: Optional[str] = None) -> Tensor:
+    """num values from start to stop."""
+    return gen_ops.lin_space(start, stop, num, name=name)
+
+
+lin_space = linspace
+
+
+def add_n(inputs: Any, name: Optional[str] = None) -> Any:
+    """The sum of tensors of one shape."""
+    if not isinstance(inputs, (list, tuple)) or not inputs:
+        raise ValueError("inputs must be a list of at least one Tensor with the same dtype and shape")
+    tensors = [convert_to_tensor(x) for x in inputs]
+    if len(tensors) == 1:
+        return array_ops.identity(tensors[0], name) if name else tensors[0]
+    return gen_ops.add_n(tensors, name=name)
+
+
+def accumulate_n(inputs: Any, shape: Any = None, tensor_dtype: Any = None, name: Optional[str] = None) -> Tensor:
+    """The sum of tensors of one shape."""
+    if not isinstance(inputs, (list, tuple)) or not inputs:
+        raise ValueError("inputs must be a list of at least one Tensor with the same dtype and shape")
+    tensors = [convert_to_tensor(x) for x in inputs]
+    if len(tensors) == 1 and name is None:
+        return tensors[0]
+    known = tensor_shape.as_shape(shape)
+    for t in tensors:
+        known = known.merge_with(t.get_shape())
+    if not known.is_fully_defined():
+        return gen_ops.add_n(tensors, name=name)
+    return gen_ops.accumulate_nv2(tensors, known, name=name)
+
+
+# ---- comparisons and logic ----
+
+def logical_xor(x: Any, y: Any, name: str = "LogicalXor") -> Tensor:
+    """Whether exactly one is true."""
+    return gen_ops.logical_and(gen_ops.logical_or(x, y), gen_ops.logical_not(gen_ops.logical_and(x, y)), name=name)
+
+
+def equal(x: Any, y: Any, name: Optional[str] = None) -> Tensor:
+    """Whether x == y, element by element."""
+    return gen_ops.equal(x, y, name=name)
+
+
+def not_equal(x: Any, y: Any, name: Optional[str] = None) -> Tensor:
+    """Whether x != y, element by element."""
+    return gen_ops.not_equal(x, y, name=name)
+
+
+def maximum(x: Any, y: Any, name: Optional[str] = None) -> Tensor:
+    """The larger of both, element by element."""
+    return gen_ops.maximum(x, y, name=name)
+
+
+def minimum(x: Any, y: Any, name: Optional[str] = None) -> Tensor:
+    """The smaller of both, element by element."""
+    return gen_ops.minimum(x, y, name=name)
+
+
+def argmax(input: Any, axis: Any = None, name: Optional[str] = None, dimension: Any = None, output_type: Any = dtypes.int64) -> Tensor:
+    """Where the largest element is, along an axis."""
+    return gen_ops.arg_max(input, either("axis", axis, "dimension", dimension, 0), output_type=output_type, name=name)
+
+
+def argmin(input: Any, axis: Any = None, name: Optional[str] = None, dimension: Any = None, output_type: Any = dtypes.int64) -> Tensor:
+    """Where the smallest element is, along an axis."""
+    return gen_ops.arg_min(input, either("axis", axis, "dimension", dimension, 0), output_type=output_type, name=name)
+
+
+def arg_max(input: Any, dimension: Any, output_type: Any = dtypes.int64, name: Optional[str] = None) -> Tensor:
+    """argmax with the arguments of the op."""
+    return gen_ops.arg_max(input, dimension, output_type=output_type, name=name)
+
+
+def arg_min(input: Any, dimension: Any, output_type: Any = dtypes.int64, name: Optional[str] = None) -> Tensor:
+    """argmin with the arguments of the op."""
+    return gen_ops.arg_min(input, dimension, output_type=output_type, name=name)
+
+
+# ---- reductions ----
+
+def _axes(x: Tensor, axis: Any) -> Any:
+    if axis is not None:
+        return axis
+    ndims = x.get_shape().ndims
+    if ndims is not None:
+        return constant(np.arange(ndims, dtype=np.int32))
+    return gen_ops.range(0, array_ops.rank(x), 1)
+
+
+def _reduction(op: Any, what: str) -> Any:
+    def reduce(input_tensor: Any, axis: Any = None, keep_dims: Any = None, name: Optional[str] = None,
+               reduction_indices: Any = None, keepdims: Any = None) -> Tensor:
+        axis = either("axis", axis, "reduction_indices", reduction_indices)
+        keep = bool(either("keepdims", keepdims, "keep_dims", keep_dims, False))
+        x = convert_to_tensor(input_tensor, name="input_tensor")
+        return op(x, _axes(x, axis), keep_dims=keep, name=name)  # type: ignore[no-any-return]
+
+    reduce.__doc__ = "%s along axes (all unless given)." % what
+    return reduce
+
+
+reduce_sum = _reduction(gen_ops.sum, "The sum")
+reduce_mean = _reduction(gen_ops.mean, "The mean")
+reduce_prod = _reduction(gen_ops.prod, "The product")
+reduce_max = _reduction(gen_ops.max, "The maximum")
+reduce_min = _reduction(gen_ops.min, "The minimum")
+reduce_all = _reduction(gen_ops.all, "Whether all are true")
+reduce_any = _reduction(gen_ops.any, "Whether any is true")
+
+
+def count_nonzero(input_tensor: Any, axis: Any = None, keep_dims: Any = None, dtype: Any = dtypes.int64, name: Optional[str] = None,
+                  reduction_indices: Any = None, keepdims: Any = None) -> Tensor:
+    """How many elements are not zero, along axes."""
+    with name_scope(name, "count_nonzero", [input_tensor]):
+        x = convert_to_tensor(input_tensor)
+        flags = cast(gen_ops.not_equal(x, cast(0, x.dtype.base_dtype)), dtypes.int64)
+        return cast(reduce_sum(flags, axis, keep_dims, None, reduction_indices, keepdims), dtype)  # type: ignore[no-any-return]
+
+
+def reduce_logsumexp(input_tensor: Any, axis: Any = None, keep_dims: Any = None, name: Optional[str] = None,
+                     reduction_indices: Any = None, keepdims: Any = None) -> Tensor:
+    """log(sum(exp(x))) along axes, without overflow."""
+    axis = either("axis", axis, "reduction_indices", reduction_indices)
+    keep = bool(either("keepdims", keepdims, "keep_dims", keep_dims, False))
+    with name_scope(name, "ReduceLogSumExp", [input_tensor]) as scope:
+        x = convert_to_tensor(input_tensor)
+        largest = reduce_max(x, axis, True)
+        shift = gen_ops.stop_gradient(array_ops.where(gen_ops.is_finite(largest), largest, array_ops.zeros_like(largest)))
+        result = gen_ops.add(gen_ops.log(reduce_sum(gen_ops.exp(x - shift), axis, True)), shift)
+        if not keep:
+            axes = [axis] if isinstance(axis, int) else axis
+            result = array_ops.reshape(result, []) if axes is None else array_ops.squeeze(result, axes)
+        return array_ops.identity(result, scope)  # type: ignore[no-any-return]
+
+
+def cumsum(x: Any, axis: Any = 0, exclusive: bool = False, reverse: bool = False, name: Optional[str] = None) -> Tensor:
+    """Running sums along an axis."""
+    return gen_ops.cumsum(x, axis, exclusive=exclusive, reverse=reverse, name=name)
+
+
+def cumprod(x: Any, axis: Any = 0, exclusive: bool = False, reverse: bool = False, name: Optional[str] = None) -> Tensor:
+    """Running products along an axis."""
+    return gen_ops.cumprod(x, axis, exclusive=exclusive, reverse=reverse, name=name)
+
+
+# ---- linear algebra ----
+
+def matmul(a: Any, b: Any, transpose_a: bool = False, transpose_b: bool = False, adjoint_a: bool = False,
+           adjoint_b: bool = False, a_is_sparse: bool = False, b_is_sparse: bool = False, name: Optional[str] = None) -> Tensor:
+    """The matrix product; of the last two axes when there are more."""
+    with name_scope(name, "MatMul", [a, b]) as scope:
+        if transpose_a and adjoint_a or transpose_b and adjoint_b:
+            raise ValueError("Only one of transpose and adjoint can be True.")
+        if isinstance(b, Tensor) and not isinstance(a, Tensor):
+            a = convert_to_tensor(a, b.dtype.base_dtype, "a")
+        a = convert_to_tensor(a, name="a")
+        b = convert_to_tensor(b, a.dtype.base_dtype, "b")
+        ranks = [t.get_shape().ndims for t in (a, b)]
+        if any(r is not None and r > 2 for r in ranks) and all(r is None or r > 2 for r in ranks):
+            if transpose_a:
+                a, adjoint_a = gen_ops.conj(a) if a.dtype.is_complex else a, True
+            if transpose_b:
+                b, adjoint_b = gen_ops.conj(b) if b.dtype.is_complex else b, True
+            return gen_ops.batch_mat_mul(a, b, adj_x=adjoint_a, adj_y=adjoint_b, name=scope)
+        if adjoint_a:
+            a, transpose_a = gen_ops.conj(a) if a.dtype.is_complex else a, True
+        if adjoint_b:
+            b, transpose_b = gen_ops.conj(b) if b.dtype.is_complex else b, True
+        return gen_ops.mat_mul(a, b, transpose_a=transpose_a, transpose_b=transpose_b, name=scope)
+
+
+def batch_matmul(x: Any, y: Any, adj_x: bool = False, adj_y: bool = False, name: Optional[str] = None) -> Tensor:
+    """matmul of the last two axes, as it was called in 0.x."""
+    return gen_ops.batch_mat_mul(x, y, adj_x=adj_x, adj_y=adj_y, name=name)
+
+
+def tensordot(a: Any, b: Any, axes: Any, name: Optional[str] = None) -> Tensor:
+    """The sum of products over axes of both, as NumPy's."""
+    with name_scope(name, "Tensordot", [a, b, axes]) as scope:
+        a, b = convert_to_tensor(a), convert_to_tensor(b)
+        rank_a, rank_b = a.get_shape().ndims, b.get_shape().ndims
+        if rank_a is None or rank_b is None:
+            raise ValueError("tensordot needs tensors of known rank, got %s and %s" % (a, b))
+        if isinstance(axes, (int, np.integer)):
+            axes_a, axes_b = list(builtins.range(rank_a - axes, rank_a)), list(builtins.range(axes))
+        else:
+            axes_a, axes_b = ([x] if isinstance(x, (int, np.integer)) else list(x) for x in axes)
+        axes_a, axes_b = [x % rank_a for x in axes_a], [x % rank_b for x in axes_b]
+        free_a = [i for i in builtins.range(rank_a) if i not in axes_a]
+        free_b = [i for i in builtins.range(rank_b) if i not in axes_b]
+        sizes_a, sizes_b = _sizes(a), _sizes(b)
+        left = array_ops.reshape(array_ops.transpose(a, free_a + axes_a), _flat(a, sizes_a, free_a, axes_a, False))
+        right = array_ops.reshape(array_ops.transpose(b, axes_b + free_b), _flat(b, sizes_b, free_b, axes_b, True))
+        product = gen_ops.mat_mul(left, right)
+        sizes = [sizes_a[i] for i in free_a] + [sizes_b[i] for i in free_b]
+        if all(isinstance(s, int) for s in sizes):
+            return array_ops.reshape(product, sizes, scope)
+        result = array_ops.reshape(product, array_ops.stack([convert_to_tensor(s, dtypes.int32) for s in sizes]), scope)
+        result.set_shape([s if isinstance(s, int) else None for s in sizes])
+        return result
+
+
+def _sizes(x: Tensor) -> List[Any]:
+    static = x.get_shape().as_list()
+    if None not in static:
+        return list(static)
+    dynamic = array_ops.shape(x)
+    return [dynamic[i] if d is None else d for i, d in enumerate(static)]
+
+
+def _flat(x: Tensor, sizes: List[Any], free: List[int], summed: List[int], summed_first: bool) -> Any:
+    def product(axes: List[int]) -> Any:
+        values = [sizes[i] for i in axes]
+        if all(isinstance(v, int) for v in values):
+            return int(np.prod(values, dtype=np.int64)) if values else 1
+        result = values[0]
+        for v in values[1:]:
+            result = result * v
+        return result
+    pair = [product(summed), product(free)] if summed_first else [product(free), product(summed)]
+    return pair if all(isinstance(p, int) for p in pair) else array_ops.stack([convert_to_tensor(p, dtypes.int32) for p in pair])
+
+
+def einsum(equation: str, *inputs: Any, **kwargs: Any) -> Tensor:
+    """Sums of products in Einstein's notation."""
+    name = kwargs.pop("name", None)
+    if kwargs:
+        raise TypeError("invalid keyword arguments for this function: %s" % ", ".join(kwargs))
+    return gen_ops.einsum([convert_to_tensor(x) for x in inputs], equation.replace(" ", ""), name=name)
+
+
+def norm(tensor: Any, ord: Any = "euclidean", axis: Any = None, keep_dims: Any = None, name: Optional[str] = None,
+         keepdims: Any = None) -> Tensor:
+    """The norm of vectors or matrices."""
+    keep = bool(either("keepdims", keepdims, "keep_dims", keep_dims, False))
+    with name_scope(name, "norm", [tensor]):
+        x = convert_to_tensor(tensor)
+        axes = list(axis) if isinstance(axis, (list, tuple)) else axis
+        if ord in ("euclidean", "fro", 2, 2.0):
+            return gen_ops.sqrt(reduce_sum(x * (gen_ops.conj(x) if x.dtype.is_complex else x), axes, keep))
+        size = abs(x)
+        if ord in (1, 1.0):
+            total = reduce_sum(size, axes if not isinstance(axes, list) else axes[0], True if isinstance(axes, list) else keep)
+            return total if not isinstance(axes, list) else reduce_max(total, axes[-1], keep)
+        if ord == np.inf:
+            return reduce_max(size, axes, keep) if not isinstance(axes, list) else \
+                reduce_max(reduce_sum(size, axes[1], True), axes[0], keep)
+        if isinstance(axes, list) or not isinstance(ord, (int, float)):
+            raise ValueError("'ord' must be a supported norm, got %r" % (ord,))
+        return gen_ops.pow(reduce_sum(gen_ops.pow(size, ord), axes, keep), 1.0 / ord)
+
+
+def trace(x: Any, name: Optional[str] = None) -> Tensor:
+    """The sum of the diagonal of matrices."""
+    with name_scope(name, "Trace", [x]) as scope:
+        return reduce_sum(gen_ops.matrix_diag_part(convert_to_tensor(x)), [-1], name=scope)  # type: ignore[no-any-return]
+
+
+def eye(num_rows: Any, num_columns: Any = None, batch_shape: Any = None, dtype: Any = dtypes.float32, name: Optional[str] = None) -> Tensor:
+    """Identity matrices."""
+    with name_scope(name, "eye") as scope:
+        columns = num_rows if num_columns is None else num_columns
+        if all(isinstance(n, (int, np.integer)) for n in (num_rows, columns)) and batch_shape is None:
+            return constant(np.eye(num_rows, columns), dtype, name=scope)
+        diagonal = builtins.min(num_rows, columns) if not isinstance(num_rows, Tensor) else num_rows
+        batch = [] if batch_shape is None else batch_shape
+        ones = array_ops.ones(array_ops.concat([convert_to_tensor(batch, dtypes.int32), [diagonal]], 0), dtype)
+        if num_columns is None:
+            return gen_ops.matrix_diag(ones, name=scope)
+        zeros = array_ops.zeros(array_ops.concat([convert_to_tensor(batch, dtypes.int32), [num_rows, columns]], 0), dtype)
+        return gen_ops.matrix_set_diag(zeros, ones, name=scope)
+
+
+# ---- clipping ----
+
+def clip_by_value(t: Any, clip_value_min: Any, clip_value_max: Any, name: Optional[str] = None) -> Any:
+    """Values below the minimum or above the maximum set to these."""
+    with name_scope(name, "clip_by_value", [t]) as scope:
+        if isinstance(t, IndexedSlices):
+            return IndexedSlices(clip_by_value(t.values, clip_value_min, clip_value_max), t.indices, t.dense_shape)
+        t = convert_to_tensor(t, name="t")
+        return gen_ops.maximum(gen_ops.minimum(t, clip_value_max), clip_value_min, name=scope)
+
+
+def clip_by_norm(t: Any, clip_norm: Any, axes: Any = None, name: Optional[str] = None) -> Any:
+    """Scaled down to a norm of at most clip_norm."""
+    with name_scope(name, "clip_by_norm", [t, clip_norm]) as scope:
+        if isinstance(t, IndexedSlices):
+            return IndexedSlices(clip_by_norm(t.values, clip_norm, axes), t.indices, t.dense_shape)
+        t = convert_to_tensor(t, name="t")
+        if axes is None:
+            return gen_ops.clip_by_norm(t, cast(clip_norm, t.dtype.base_dtype), name=scope)
+        size = gen_ops.sqrt(reduce_sum(t * t, axes, True))
+        return array_ops.identity(t * clip_norm / gen_ops.maximum(size, clip_norm), scope)
+
+
+def global_norm(t_list: Any, name: Optional[str] = None) -> Optional[Tensor]:
+    """The norm of all tensors together; None entries count nothing."""
+    values = [t.values if isinstance(t, IndexedSlices) else convert_to_tensor(t) for t in t_list if t is not None]
+    return gen_ops.global_norm(values, name=name or "global_norm") if values else None
+
+
+def clip_by_global_norm(t_list: Any, clip_norm: Any, use_norm: Any = None, name: Optional[str] = None) -> Any:
+    """(tensors scaled down to a common norm of at most clip_norm, that norm); None entries stay None."""
+    if isinstance(t_list, (Tensor, str)) or not hasattr(t_list, "__iter__"):
+        raise TypeError("t_list should be a sequence")
+    t_list = list(t_list)
+    size = use_norm if use_norm is not None else global_norm(t_list, name and name + "_norm")
+    if size is None:
+        return t_list, constant(0.0)
+    with name_scope(name, "clip_by_global_norm", [size]):
+        scale = clip_norm * gen_ops.minimum(1.0 / size, constant(1.0, size.dtype.base_dtype) / clip_norm)
+        clipped: List[Any] = []
+        for t in t_list:
+            if t is None:
+                clipped.append(None)
+            elif isinstance(t, IndexedSlices):
+                clipped.append(IndexedSlices(t.values * scale, t.indices, t.dense_shape))
+            else:
+                clipped.append(gen_ops.mul(t, cast(scale, convert_to_tensor(t).dtype.base_dtype)))
+        return clipped, size
+
+
+def clip_by_average_norm(t: Any, clip_norm: Any, name: Optional[str] = None) -> Tensor:
+    """Scaled down to an average norm of at most clip_norm."""
+    t = convert_to_tensor(t)
+    count = cast(array_ops.size(t), t.dtype.base_dtype)
+    average = gen_ops.sqrt(reduce_sum(t * t)) / count
+    return array_ops.identity(t * (clip_norm / gen_ops.maximum(average, clip_norm)), name)  # type: ignore[no-any-return]
+
+
+def sigmoid(x: Any, name: Optional[str] = None) -> Tensor:
+    """1 / (1 + exp(-x))."""
+    return gen_ops.sigmoid(x, name=name)
+
+
+def tanh(x: Any, name: Optional[str] = None) -> Tensor:
+    """The hyperbolic tangent."""
+    return gen_ops.tanh(x, name=name)
+
+
+def conj(x: Any, name: Optional[str] = None) -> Tensor:
+    """The complex conjugate; real tensors as they are."""
+    x = convert_to_tensor(x)
+    return gen_ops.conj(x, name=name) if x.dtype.is_complex else x
+
+
+def real(input: Any, name: Optional[str] = None) -> Tensor:
+    """The real part."""
+    x = convert_to_tensor(input)
+    return gen_ops.real(x, Tout=x.dtype.real_dtype, name=name) if x.dtype.is_complex else x
+
+
+def imag(input: Any, name: Optional[str] = None) -> Tensor:
+    """The imaginary part."""
+    x = convert_to_tensor(input)
+    return gen_ops.imag(x, Tout=x.dtype.real_dtype, name=name)
+
+
+def complex(real: Any, imag: Any, name: Optional[str] = None) -> Tensor:
+    """A complex tensor of two real ones."""
+    real = convert_to_tensor(real)
+    out = dtypes.complex128 if real.dtype.base_dtype == dtypes.float64 else dtypes.complex64
+    return gen_ops.complex(real, imag, Tout=out, name=name)
+
+
+def bincount(arr: Any, weights: Any = None, minlength: Any = None, maxlength: Any = None, dtype: Any = dtypes.int32) -> Tensor:
+    """How often each number occurs."""
+    arr = convert_to_tensor(arr, dtypes.int32)
+    size = gen_ops.max(arr, gen_ops.range(0, array_ops.rank(arr), 1)) + 1
+    if minlength is not None:
+        size = gen_ops.maximum(size, minlength)
+    if maxlength is not None:
+        size = gen_ops.minimum(size, maxlength)
+    return gen_ops.bincount(arr, size, convert_to_tensor([] if weights is None else weights, dtype if weights is None else None))
+
+
+def confusion_matrix(labels: Any, predictions: Any, num_classes: Any = None, dtype: Any = dtypes.int32, name: Optional[str] = None,
+                     weights: Any = None) -> Tensor:
+    """How often each label got each prediction."""
+    with name_scope(name, "confusion_matrix", [labels, predictions]):
+        labels, predictions = cast(labels, dtypes.int64), cast(predictions, dtypes.int64)
+        if num_classes is None:
+            num_classes = gen_ops.maximum(reduce_max(labels), reduce_max(predictions)) + 1
+        count = cast(num_classes, dtypes.int64)
+        values = cast(1 if weights is None else weights, dtype)
+        if weights is None:
+            values = array_ops.ones_like(predictions, dtype)
+        return gen_ops.scatter_nd(array_ops.stack([labels, predictions], 1), values, array_ops.stack([count, count]))

@@ -1,0 +1,570 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Neural-network ops: activations, convolution, pooling, normalisation, look-ups, losses of logits."""
+from __future__ import annotations
+
+from typing import Any, List, Optional
+
+import numpy as np
+
+from millrace.framework import dtypes, tensor_shape
+from millrace.framework.convert import constant_value, convert_to_tensor
+from millrace.framework.graph import Tensor, colocate_with, name_scope
+from millrace.framework.random_seed import get_seed
+from millrace.ops import array_ops, gen_ops, math_ops
+from millrace.ops.dialects import either
+from millrace.ops.variables import PartitionedVariable
+
+
+# ---- activations ----
+
+def relu(features: Any, name: Optional[str] = None) -> Tensor:
+    """max(x, 0)."""
+    return gen_ops.relu(features, name=name)
+
+
+def relu6(features: Any, name: Optional[str] = None) -> Tensor:
+    """min(max(x, 0), 6)."""
+    return gen_ops.relu6(features, name=name)
+
+
+def elu(features: Any, name: Optional[str] = None) -> Tensor:
+    """x, or exp(x) - 1 below zero."""
+    return gen_ops.elu(features, name=name)
+
+
+def selu(features: Any, name: Optional[str] = None) -> Tensor:
+    """The scaled elu that keeps mean and variance."""
+    return gen_ops.selu(features, name=name)
+
+
+def softplus(features: Any, name: Optional[str] = None) -> Tensor:
+    """log(1 + exp(x))."""
+    return gen_ops.softplus(features, name=name)
+
+
+def softsign(features: Any, name: Optional[str] = None) -> Tensor:
+    """x / (1 + |x|)."""
+    return gen_ops.softsign(features, name=name)
+
+
+def leaky_relu(features: Any, alpha: float = 0.2, name: Optional[str] = None) -> Tensor:
+    """x, or alpha x below zero."""
+    if isinstance(alpha, Tensor):
+        features = convert_to_tensor(features)
+        return gen_ops.maximum(alpha * features, features, name=name)
+    return gen_ops.leaky_relu(math_ops.cast(features, dtypes.float32) if _is_integer(features) else features, alpha=alpha, name=name)
+
+
+def _is_integer(x: Any) -> bool:
+    return isinstance(x, Tensor) and x.dtype.is_integer
+
+
+def crelu(features: Any, name: Optional[str] = None, axis: int = -1) -> Tensor:
+    """relu of x and of -x, joined."""
+    x = convert_to_tensor(features)
+    return gen_ops.relu(array_ops.concat([x, -x], axis), name=name)
+
+
+def swish(features: Any) -> Tensor:
+    """x sigmoid(x)."""
+    x = convert_to_tensor(features)
+    return x * gen_ops.sigmoid(x)
+
+
+def softmax(logits: Any, axis: Any = None, name: Optional[str] = None, dim: Any = None) -> Tensor:
+    """exp(x), scaled so that it sums to one along an axis (the last one unless given)."""
+    return _along_last(logits, gen_ops.softmax, either("axis", axis, "dim", dim, -1), name)
+
+
+def log_softmax(logits: Any, axis: Any = None, name: Optional[str] = None, dim: Any = None) -> Tensor:
+    """The logarithm of softmax."""
+    return _along_last(logits, gen_ops.log_softmax, either("axis", axis, "dim", dim, -1), name)
+
+
+def _along_last(logits: Any, op: Any, axis: Any, name: Optional[str]) -> Tensor:
+    logits = convert_to_tensor(logits)
+    ndims = logits.get_shape().ndims
+    if isinstance(axis, str):
+        raise TypeError("axis must be an integer, got %r" % axis)
+    if ndims is None or axis in (-1, ndims - 1):
+        return op(logits, name=name)  # type: ignore[no-any-return]
+    if not -ndims <= axis < ndims:
+        raise ValueError("dim (%d) is out of the input's %d dimensions" % (axis, ndims))
+    order = list(range(ndims))
+    order[axis], order[-1] = order[-1], order[axis]
+    return array_ops.transpose(op(array_ops.transpose(logits, order)), order, name or "softmax")
+
+
+# ---- losses of logits ----
+
+def softmax_cross_entropy_with_logits(_sentinel: Any = None, labels: Any = None, logits: Any = None, dim: int = -1,
+                                      name: Optional[str] = None, axis: Any = None, targets: Any = None) -> Tensor:
+    """The cross entropy of class probabilities; nothing flows back into the labels. By position: logits, labels (0.x)."""
+    logits, labels = _logits_and_labels(_sentinel, labels, logits, targets)
+    return _softmax_cross_entropy(gen_ops.stop_gradient(convert_to_tensor(labels)), logits, either("axis", axis, "dim", None if dim == -1 else dim, -1), name)
+
+
+def softmax_cross_entropy_with_logits_v2(_sentinel: Any = None, labels: Any = None, logits: Any = None, axis: Any = None,
+                                         name: Optional[str] = None, dim: Any = None) -> Tensor:
+    """The cross entropy of class probabilities."""
+    logits, labels = _logits_and_labels(_sentinel, labels, logits, None)
+    return _softmax_cross_entropy(labels, logits, either("axis", axis, "dim", dim, -1), name)
+
+
+def _logits_and_labels(first: Any, labels: Any, logits: Any, targets: Any) -> Any:
+    if targets is not None:
+        labels = targets
+    if first is not None:
+        # (logits, labels) by position: the second place is the one called `labels`.
+        if logits is not None:
+            raise ValueError("Both positional and named logits were given: use labels=..., logits=...")
+        logits = first
+    if labels is None or logits is None:
+        raise ValueError("Both labels and logits must be provided.")
+    return logits, labels
+
+
+def _softmax_cross_entropy(labels: Any, logits: Any, axis: int, name: Optional[str]) -> Tensor:
+    with name_scope(name, "softmax_cross_entropy_with_logits", [logits, labels]) as scope:
+        logits = convert_to_tensor(logits, name="logits")
+        labels = convert_to_tensor(labels, logits.dtype.base_dtype, "labels") if not isinstance(labels, Tensor) else labels
+        if labels.dtype.base_dtype != logits.dtype.base_dtype:
+            labels = math_ops.cast(labels, logits.dtype.base_dtype)
+        ndims = logits.get_shape().ndims
+        if ndims is not None and axis not in (-1, ndims - 1):
+            order = [i for i in range(ndims) if i != axis % ndims] + [axis % ndims]
+            logits, labels = array_ops.transpose(logits, order), array_ops.transpose(labels, order)
+        if ndims == 2:
+            return gen_ops.softmax_cross_entropy_with_logits(logits, labels, name=scope).loss  # type: ignore[no-any-return]
+        sizes = array_ops.shape(logits)
+        classes = logits.get_shape()[-1].value if ndims is not None else None
+        last = sizes[-1] if classes is None else classes
+        flat = [array_ops.reshape(t, array_ops.stack([-1, last]) if classes is None else [-1, classes]) for t in (logits, labels)]
+        loss = gen_ops.softmax_cross_entropy_with_logits(flat[0], flat[1]).loss
+        result = array_ops.reshape(loss, sizes[:-1], scope)
+        if ndims is not None:
+            result.set_shape(logits.get_shape()[:-1])
+        return result
+
+
+def sparse_softmax_cross_entropy_with_logits(_sentinel: Any = None, labels: Any = None, logits: Any = None, name: Optional[str] = None) -> Tensor:
+    """The cross entropy of class numbers. By position: logits, labels (0.x)."""
+    logits, labels = _logits_and_labels(_sentinel, labels, logits, None)
+    with name_scope(name, "SparseSoftmaxCrossEntropyWithLogits", [labels, logits]) as scope:
+        labels, logits = convert_to_tensor(labels), convert_to_tensor(logits)
+        if logits.get_shape().ndims == 0:
+            raise ValueError("Logits cannot be scalars - received shape %s." % logits.get_shape())
+        if labels.get_shape().ndims is not None and logits.get_shape().ndims is not None and \
+                labels.get_shape().ndims != logits.get_shape().ndims - 1:
+            raise ValueError("Rank mismatch: Rank of labels (received %s) should equal rank of logits minus 1 (received %s)."
+                             % (labels.get_shape().ndims, logits.get_shape().ndims))
+        if not labels.dtype.is_integer:
+            raise TypeError("labels must be integers, got %s" % labels.dtype.name)
+        if logits.get_shape().ndims == 2:
+            return gen_ops.sparse_softmax_cross_entropy_with_logits(logits, labels, name=scope).loss  # type: ignore[no-any-return]
+        sizes = array_ops.shape(labels)
+        static = labels.get_shape()
+        classes = array_ops.shape(logits)[-1] if logits.get_shape().ndims is None or logits.get_shape()[-1].value is None else logits.get_shape()[-1].value
+        loss = gen_ops.sparse_softmax_cross_entropy_with_logits(
+            array_ops.reshape(logits, array_ops.stack([-1, classes]) if isinstance(classes, Tensor) else [-1, classes]),
+            array_ops.reshape(labels, [-1])).loss
+        result = array_ops.reshape(loss, sizes)
+        result.set_shape(static)
+        return result
+
+
+def sigmoid_cross_entropy_with_logits(_sentinel: Any = None, labels: Any = None, logits: Any = None, name: Optional[str] = None,
+                                      targets: Any = None) -> Tensor:
+    """The cross entropy of independent probabilities. By position: logits, labels (0.x)."""
+    logits, labels = _logits_and_labels(_sentinel, labels, logits, targets)
+    with name_scope(name, "logistic_loss", [logits, labels]) as scope:
+        logits = convert_to_tensor(logits, name="logits")
+        labels = convert_to_tensor(labels, logits.dtype.base_dtype if not isinstance(labels, Tensor) else None, "labels")
+        try:
+            labels.get_shape().merge_with(logits.get_shape())
+        except ValueError:
+            raise ValueError("logits and labels must have the same shape (%s vs %s)" % (logits.get_shape(), labels.get_shape())) from None
+        zeros = array_ops.zeros_like(logits)
+        positive = gen_ops.greater_equal(logits, zeros)
+        clipped = gen_ops.select(positive, logits, zeros)
+        minus_size = gen_ops.select(positive, -logits, logits)
+        return gen_ops.add(clipped - logits * labels, gen_ops.log1p(gen_ops.exp(minus_size)), name=scope)
+
+
+def weighted_cross_entropy_with_logits(targets: Any, logits: Any, pos_weight: Any, name: Optional[str] = None) -> Tensor:
+    """sigmoid_cross_entropy_with_logits in which errors on positives count pos_weight times."""
+    with name_scope(name, "logistic_loss", [logits, targets]) as scope:
+        logits = convert_to_tensor(logits)
+        targets = convert_to_tensor(targets, logits.dtype.base_dtype)
+        weight = 1 + (pos_weight - 1) * targets
+        return gen_ops.add((1 - targets) * logits, weight * (gen_ops.log1p(gen_ops.exp(-math_ops.abs(logits))) + gen_ops.relu(-logits)), name=scope)
+
+
+def l2_loss(t: Any, name: Optional[str] = None) -> Tensor:
+    """Half the sum of squares."""
+    return gen_ops.l2_loss(t, name=name)
+
+
+def log_poisson_loss(targets: Any, log_input: Any, compute_full_loss: bool = False, name: Optional[str] = None) -> Tensor:
+    """The negative log likelihood of counts under a Poisson distribution."""
+    log_input, targets = convert_to_tensor(log_input), convert_to_tensor(targets)
+    result = gen_ops.exp(log_input) - log_input * targets
+    if compute_full_loss:
+        stirling = targets * gen_ops.log(targets) - targets + 0.5 * gen_ops.log(2 * np.pi * targets)
+        zeros = array_ops.zeros_like(targets)
+        inside = gen_ops.logical_and(gen_ops.greater_equal(targets, zeros), gen_ops.less_equal(targets, array_ops.ones_like(targets)))
+        result += gen_ops.select(inside, zeros, stirling)
+    return array_ops.identity(result, name)  # type: ignore[no-any-return]
+
+
+# ---- linear layers ----
+
+def bias_add(value: Any, bias: Any, data_format: Optional[str] = None, name: Optional[str] = None) -> Tensor:
+    """A vector added along the channels."""
+    return gen_ops.bias_add(value, bias, data_format="NCHW" if data_format and data_format.startswith("NC") and data_format[-1] != "C" else "NHWC",
+                            name="BiasAdd" if name is None else name)
+
+
+def xw_plus_b(x: Any, weights: Any, biases: Any, name: Optional[str] = None) -> Tensor:
+    """x weights + biases."""
+    with name_scope(name, "xw_plus_b", [x, weights, biases]) as scope:
+        return bias_add(math_ops.matmul(x, weights), biases, name=scope)
+
+
+def relu_layer(x: Any, weights: Any, biases: Any, name: Optional[str] = None) -> Tensor:
+    """relu(x weights + biases)."""
+    with name_scope(name, "relu_layer", [x, weights, biases]) as scope:
+        return gen_ops.relu(bias_add(math_ops.matmul(x, weights), biases), name=scope)
+
+
+def dropout(x: Any, keep_prob: Any = None, noise_shape: Any = None, seed: Optional[int] = None, name: Optional[str] = None, rate: Any = None) -> Tensor:
+    """Elements kept with probability keep_prob and scaled up, others zero."""
+    if rate is not None:
+        keep_prob = 1 - rate
+    if keep_prob is None:
+        raise ValueError("keep_prob must be given")
+    with name_scope(name, "dropout", [x]) as scope:
+        x = convert_to_tensor(x, name="x")
+        if not x.dtype.is_floating:
+            raise ValueError("x has to be a floating point tensor since it's going to be scaled. Got a %s tensor instead." % x.dtype.name)
+        if isinstance(keep_prob, (int, float, np.floating)) and not isinstance(keep_prob, bool):
+            if not 0 < keep_prob <= 1:
+                raise ValueError("keep_prob must be a scalar tensor or a float in the range (0, 1], got %g" % keep_prob)
+            if keep_prob == 1:
+                return x
+            if noise_shape is None:
+                seed1, seed2 = get_seed(seed)
+                return gen_ops.dropout(x, rate=1 - float(keep_prob), seed=seed1, seed2=seed2, name=scope)
+        keep = convert_to_tensor(keep_prob, x.dtype.base_dtype, "keep_prob")
+        if constant_value(keep) == 1:
+            return x
+        from millrace.ops import random_ops
+        if noise_shape is not None and not isinstance(noise_shape, Tensor):
+            noise_shape = [array_ops.shape(x)[i] if d is None else d for i, d in enumerate(tensor_shape.as_shape(noise_shape).as_list())]
+        mask = gen_ops.floor(keep + random_ops.random_uniform(array_ops.shape(x) if noise_shape is None else noise_shape, seed=seed, dtype=x.dtype))
+        result = gen_ops.mul(gen_ops.real_div(x, keep), mask, name=scope)
+        result.set_shape(x.get_shape())
+        return result
+
+
+# ---- convolution and pooling ----
+
+def _format(data_format: Optional[str], default: str) -> str:
+    return default if data_format is None else data_format
+
+
+def conv2d(input: Any, filter: Any = None, strides: Any = None, padding: Any = None, use_cudnn_on_gpu: bool = True,
+           data_format: Optional[str] = None, dilations: Any = (1, 1, 1, 1), name: Optional[str] = None, filters: Any = None) -> Tensor:
+    """A 2-D convolution of images [batch, height, width, channels] with a filter [height, width, in, out]."""
+    filter = either("filter", filter, "filters", filters)
+    return gen_ops.conv2d(input, filter, strides, padding, data_format=_format(data_format, "NHWC"), dilations=dilations, name=name)
+
+
+def conv3d(input: Any, filter: Any, strides: Any, padding: Any, data_format: Optional[str] = None, dilations: Any = (1, 1, 1, 1, 1),
+           name: Optional[str] = None) -> Tensor:
+    """A 3-D convolution."""
+    return gen_ops.conv3d(input, filter, strides, padding, data_format=_format(data_format, "NDHWC"), dilations=dilations, name=name)
+
+
+def conv1d(value: Any = None, filters: Any = None, stride: Any = None, padding: Any = None, use_cudnn_on_gpu: Any = None,
+           data_format: Optional[str] = None, name: Optional[str] = None, input: Any = None) -> Tensor:
+    """A convolution of sequences [batch, width, channels] with a filter [width, in, out]."""
+    with name_scope(name, "conv1d", [value, filters]):
+        channels_first = data_format in ("NCHW", "NCW")
+        spatial = 2 if channels_first else 1
+        step = stride if isinstance(stride, int) else stride[0] if len(stride) == 1 else stride[spatial]
+        x = array_ops.expand_dims(value if input is None else input, spatial)
+        result = gen_ops.conv2d(x, array_ops.expand_dims(filters, 0), [1, 1, 1, step] if channels_first else [1, 1, step, 1], padding,
+                                data_format="NCHW" if channels_first else "NHWC")
+        return array_ops.squeeze(result, [spatial])
+
+
+def conv2d_transpose(value: Any = None, filter: Any = None, output_shape: Any = None, strides: Any = None, padding: str = "SAME",
+                     data_format: Optional[str] = None, name: Optional[str] = None, input: Any = None, filters: Any = None) -> Tensor:
+    """The transpose (gradient) of conv2d; filter [height, width, out, in]."""
+    value, filter = either("input", input, "value", value), either("filters", filters, "filter", filter)
+    with name_scope(name, "conv2d_transpose", [value, filter, output_shape]) as scope:
+        value, filter = convert_to_tensor(value), convert_to_tensor(filter)
+        channel = 3 if _format(data_format, "NHWC") == "NHWC" else 1
+        if not value.get_shape()[channel].is_compatible_with(filter.get_shape()[3]):
+            raise ValueError("input channels does not match filter's input channels, %s != %s" % (value.get_shape()[channel], filter.get_shape()[3]))
+        sizes = convert_to_tensor(output_shape, dtypes.int32, "output_shape")
+        result = gen_ops.conv2d_backprop_input(sizes, filter, value, strides, padding, data_format=_format(data_format, "NHWC"), name=scope)
+        if isinstance(output_shape, (list, tuple)):
+            result.set_shape([d if isinstance(d, (int, np.integer)) else None for d in output_shape])
+        return result
+
+
+def conv3d_transpose(value: Any, filter: Any, output_shape: Any, strides: Any, padding: str = "SAME", data_format: Optional[str] = None,
+                     name: Optional[str] = None) -> Tensor:
+    """The transpose (gradient) of conv3d."""
+    return gen_ops.conv3d_backprop_input_v2(convert_to_tensor(output_shape, dtypes.int32), filter, value, strides, padding,
+                                            data_format=_format(data_format, "NDHWC"), name=name)
+
+
+def depthwise_conv2d(input: Any, filter: Any, strides: Any, padding: Any, rate: Any = None, name: Optional[str] = None,
+                     data_format: Optional[str] = None) -> Tensor:
+    """Each channel convolved with filters of its own."""
+    if rate is not None and list(rate) != [1, 1]:
+        return _dilated(input, rate, padding, lambda x, p: gen_ops.depthwise_conv2d_native(x, filter, strides, p, name=name), filter)
+    return gen_ops.depthwise_conv2d_native(input, filter, strides, padding, data_format=_format(data_format, "NHWC"), name=name)
+
+
+depthwise_conv2d_native = depthwise_conv2d
+
+
+def separable_conv2d(input: Any, depthwise_filter: Any, pointwise_filter: Any, strides: Any, padding: Any, rate: Any = None,
+                     name: Optional[str] = None, data_format: Optional[str] = None) -> Tensor:
+    """depthwise_conv2d, then a 1x1 convolution."""
+    with name_scope(name, "separable_conv2d", [input]) as scope:
+        between = depthwise_conv2d(input, depthwise_filter, strides, padding, rate, "depthwise", data_format)
+        return gen_ops.conv2d(between, pointwise_filter, [1, 1, 1, 1], "VALID", data_format=_format(data_format, "NHWC"), name=scope)
+
+
+def atrous_conv2d(value: Any, filters: Any, rate: int, padding: str, name: Optional[str] = None) -> Tensor:
+    """A convolution whose filter has holes: elements are `rate` apart."""
+    with name_scope(name, "atrous_conv2d", [value, filters]):
+        if rate == 1:
+            return gen_ops.conv2d(value, filters, [1, 1, 1, 1], padding)
+        return _dilated(value, [rate, rate], padding, lambda x, p: gen_ops.conv2d(x, filters, [1, 1, 1, 1], p), filters)
+
+
+def _dilated(value: Any, rate: Any, padding: str, convolve: Any, filters: Any) -> Tensor:
+    """A VALID convolution of the phases of the image, as space_to_batch makes them."""
+    value, filters = convert_to_tensor(value), convert_to_tensor(filters)
+    size = [int(d) for d in filters.get_shape().as_list()[:2]]  # type: ignore[arg-type]
+    base = [0, 0, 0, 0]
+    if padding == "SAME":
+        extra = [(size[i] - 1) * rate[i] for i in (0, 1)]
+        base = [extra[0] // 2, extra[0] - extra[0] // 2, extra[1] // 2, extra[1] - extra[1] // 2]
+    static = value.get_shape().as_list()
+    dynamic = array_ops.shape(value)
+    paddings: List[List[Any]] = []
+    crops: List[List[Any]] = []
+    for i in (0, 1):
+        length = (static[1 + i] if static[1 + i] is not None else dynamic[1 + i]) + base[2 * i] + base[2 * i + 1]  # type: ignore[operator]
+        missing = (rate[i] - length % rate[i]) % rate[i]
+        paddings.append([base[2 * i], base[2 * i + 1] + missing])
+        crops.append([0, missing])
+    wide = gen_ops.space_to_batch_nd(value, list(rate), convert_to_tensor(paddings, dtypes.int32))
+    return gen_ops.batch_to_space_nd(convolve(wide, "VALID"), list(rate), convert_to_tensor(crops, dtypes.int32))
+
+
+def convolution(input: Any, filter: Any, padding: str, strides: Any = None, dilation_rate: Any = None, name: Optional[str] = None,
+                data_format: Optional[str] = None) -> Tensor:
+    """A convolution of 1, 2 or 3 spatial dimensions."""
+    filter = convert_to_tensor(filter)
+    count = (filter.get_shape().ndims or 4) - 2
+    steps = [1] * count if strides is None else [strides] * count if isinstance(strides, int) else list(strides)
+    rates = [1] * count if dilation_rate is None else [dilation_rate] * count if isinstance(dilation_rate, int) else list(dilation_rate)
+    first = data_format is not None and data_format.startswith("NC")
+    full = [1, 1] + steps if first else [1] + steps + [1]
+    if count == 1:
+        return conv1d(input, filter, steps[0], padding, data_format="NCHW" if first else None, name=name)
+    if count == 2:
+        if rates != [1, 1]:
+            return _dilated(input, rates, padding, lambda x, p: gen_ops.conv2d(x, filter, full, p), filter)
+        return gen_ops.conv2d(input, filter, full, padding, data_format="NCHW" if first else "NHWC", name=name)
+    return gen_ops.conv3d(input, filter, full, padding, data_format="NCDHW" if first else "NDHWC", name=name)
+
+
+def max_pool(value: Any = None, ksize: Any = None, strides: Any = None, padding: Any = None, data_format: str = "NHWC",
+             name: Optional[str] = None, input: Any = None) -> Tensor:
+    """The largest value of each window."""
+    with name_scope(name, "MaxPool", [value]) as scope:
+        return gen_ops.max_pool(value if input is None else input, ksize, strides, padding, data_format=data_format, name=scope)
+
+
+def avg_pool(value: Any = None, ksize: Any = None, strides: Any = None, padding: Any = None, data_format: str = "NHWC",
+             name: Optional[str] = None, input: Any = None) -> Tensor:
+    """The mean of each window."""
+    with name_scope(name, "AvgPool", [value]) as scope:
+        return gen_ops.avg_pool(value if input is None else input, ksize, strides, padding, data_format=data_format, name=scope)
+
+
+def max_pool_with_argmax(input: Any, ksize: Any, strides: Any, padding: Any, Targmax: Any = dtypes.int64, name: Optional[str] = None) -> Any:
+    """max_pool, and where each maximum was."""
+    return gen_ops.max_pool_with_argmax(input, ksize, strides, padding, Targmax=Targmax, name=name)
+
+
+# ---- normalisation ----
+
+def moments(x: Any, axes: Any, shift: Any = None, name: Optional[str] = None, keep_dims: Any = None, keepdims: Any = None) -> Any:
+    """(mean, variance) over axes."""
+    keep = bool(either("keepdims", keepdims, "keep_dims", keep_dims, False))
+    with name_scope(name, "moments", [x, axes]):
+        y = convert_to_tensor(x)
+        wide = math_ops.cast(y, dtypes.float32) if y.dtype == dtypes.float16 else y
+        mean = math_ops.reduce_mean(wide, axes, True, name="mean")
+        variance = math_ops.reduce_mean(gen_ops.squared_difference(wide, gen_ops.stop_gradient(mean)), axes, True, name="variance")
+        if not keep:
+            mean, variance = array_ops.squeeze(mean, axes), array_ops.squeeze(variance, axes)
+        if y.dtype == dtypes.float16:
+            return math_ops.cast(mean, dtypes.float16), math_ops.cast(variance, dtypes.float16)
+        return mean, variance
+
+
+def weighted_moments(x: Any, axes: Any, frequency_weights: Any, name: Optional[str] = None, keep_dims: Any = None, keepdims: Any = None) -> Any:
+    """(mean, variance) over axes, of weighted values."""
+    keep = bool(either("keepdims", keepdims, "keep_dims", keep_dims, False))
+    x, w = convert_to_tensor(x), convert_to_tensor(frequency_weights)
+    total = math_ops.reduce_sum(w + array_ops.zeros_like(x), axes, True)
+    mean = math_ops.reduce_sum(w * x, axes, True) / total
+    variance = math_ops.reduce_sum(w * gen_ops.squared_difference(x, mean), axes, True) / total
+    return (mean, variance) if keep else (array_ops.squeeze(mean, axes), array_ops.squeeze(variance, axes))
+
+
+def batch_normalization(x: Any, mean: Any, variance: Any, offset: Any, scale: Any, variance_epsilon: float, name: Optional[str] = None) -> Tensor:
+    """(x - mean) / sqrt(variance + epsilon) scale + offset."""
+    with name_scope(name, "batchnorm", [x, mean, variance, scale, offset]):
+        factor = gen_ops.rsqrt(convert_to_tensor(variance) + variance_epsilon)
+        if scale is not None:
+            factor = factor * scale
+        shift = offset - mean * factor if offset is not None else -mean * factor
+        return convert_to_tensor(x) * factor + shift
+
+
+def fused_batch_norm(x: Any, scale: Any, offset: Any, mean: Any = None, variance: Any = None, epsilon: float = 0.001,
+                     data_format: str = "NHWC", is_training: bool = True, name: Optional[str] = None) -> Any:
+    """(y, mean, variance): batch normalisation of images over all but the channels."""
+    empty = [] if mean is None or is_training else None
+    x = convert_to_tensor(x)
+    made = gen_ops.fused_batch_norm(x, scale, offset, convert_to_tensor([], dtypes.float32) if empty is not None else mean,
+                                    convert_to_tensor([], dtypes.float32) if empty is not None else variance,
+                                    epsilon=max(epsilon, 1.001e-5), data_format=data_format, is_training=is_training, name=name)
+    return made[0], made[1], made[2]
+
+
+def batch_norm_with_global_normalization(t: Any, m: Any, v: Any, beta: Any, gamma: Any, variance_epsilon: float,
+                                         scale_after_normalization: bool, name: Optional[str] = None) -> Tensor:
+    """Batch normalisation with the arguments of the old op."""
+    return batch_normalization(t, m, v, beta, gamma if scale_after_normalization else None, variance_epsilon, name)
+
+
+def lrn(input: Any, depth_radius: int = 5, bias: float = 1.0, alpha: float = 1.0, beta: float = 0.5, name: Optional[str] = None) -> Tensor:
+    """Local response normalisation over neighbouring channels."""
+    return gen_ops.lrn(input, depth_radius=depth_radius, bias=bias, alpha=alpha, beta=beta, name=name)
+
+
+local_response_normalization = lrn
+
+
+def l2_normalize(x: Any, axis: Any = None, epsilon: float = 1e-12, name: Optional[str] = None, dim: Any = None) -> Tensor:
+    """Scaled to norm one along axes."""
+    axis = either("axis", axis, "dim", dim)
+    with name_scope(name, "l2_normalize", [x]) as scope:
+        x = convert_to_tensor(x)
+        return gen_ops.mul(x, gen_ops.rsqrt(gen_ops.maximum(math_ops.reduce_sum(gen_ops.square(x), axis, True), epsilon)), name=scope)
+
+
+def zero_fraction(value: Any, name: Optional[str] = None) -> Tensor:
+    """The fraction of elements that are zero."""
+    with name_scope(name, "zero_fraction", [value]):
+        x = convert_to_tensor(value)
+        return math_ops.reduce_mean(math_ops.cast(gen_ops.equal(x, math_ops.cast(0, x.dtype.base_dtype)), dtypes.float32))  # type: ignore[no-any-return]
+
+
+# ---- ranking ----
+
+def top_k(input: Any, k: Any = 1, sorted: bool = True, name: Optional[str] = None) -> Any:
+    """(values, indices) of the k largest elements of the last axis."""
+    return gen_ops.top_kv2(input, k, sorted=sorted, name=name)
+
+
+def in_top_k(predictions: Any, targets: Any, k: Any, name: Optional[str] = None) -> Tensor:
+    """Whether each target is among the k largest predictions."""
+    if isinstance(k, Tensor):
+        return gen_ops.in_top_kv2(predictions, targets, k, name=name)
+    return gen_ops.in_top_k(predictions, targets, k, name=name)
+
+
+# ---- look-ups ----
+
+def embedding_lookup(params: Any, ids: Any, partition_strategy: str = "mod", name: Optional[str] = None, validate_indices: bool = True,
+                     max_norm: Any = None) -> Tensor:
+    """The rows of tables at ids. Several tables are one, split by `partition_strategy` (mod or div)."""
+    if isinstance(params, PartitionedVariable):
+        params, partition_strategy = list(params), "div"
+    if not isinstance(params, (list, tuple)):
+        params = [params]
+    if not params:
+        raise ValueError("Need at least one param")
+    with name_scope(name, "embedding_lookup", [ids]) as scope:
+        if len(params) == 1:
+            with colocate_with(params[0]):
+                rows = array_ops.gather(params[0], ids, name=scope if max_norm is None else None)
+            return rows if max_norm is None else _clip_rows(rows, ids, max_norm)
+        ids = convert_to_tensor(ids)
+        flat = array_ops.reshape(ids, [-1])
+        count = len(params)
+        positions = gen_ops.range(0, array_ops.size(flat), 1)
+        if partition_strategy == "mod":
+            table, row = gen_ops.floor_mod(flat, count), gen_ops.floor_div(flat, count)
+        elif partition_strategy == "div":
+            sizes = [convert_to_tensor(p).get_shape()[0].value for p in params]
+            total = sum(sizes)  # type: ignore[arg-type]
+            each, extras = total // count, total % count
+            table = gen_ops.maximum(gen_ops.floor_div(flat, each + 1), gen_ops.floor_div(flat - extras, each))
+            in_first = gen_ops.less(table, math_ops.cast(extras, flat.dtype))
+            row = gen_ops.select(in_first, gen_ops.floor_mod(flat, each + 1), gen_ops.floor_mod(flat - extras, each))
+        else:
+            raise ValueError("Unrecognized partition strategy: " + partition_strategy)
+        table = math_ops.cast(table, dtypes.int32)
+        rows_of = gen_ops.dynamic_partition(row, table, count)
+        places = gen_ops.dynamic_partition(positions, table, count)
+        parts = [array_ops.gather(p, r) for p, r in zip(params, rows_of)]
+        joined = gen_ops.dynamic_stitch(places, parts)
+        tail = convert_to_tensor(params[0]).get_shape()[1:]
+        result = array_ops.reshape(joined, array_ops.concat([array_ops.shape(ids), array_ops.shape(convert_to_tensor(params[0]))[1:]], 0), scope)
+        result.set_shape(ids.get_shape().concatenate(tail))
+        return result if max_norm is None else _clip_rows(result, ids, max_norm)
+
+
+def _clip_rows(rows: Tensor, ids: Any, max_norm: Any) -> Tensor:
+    ndims, first = rows.get_shape().ndims, convert_to_tensor(ids).get_shape().ndims
+    return math_ops.clip_by_norm(rows, max_norm, list(range(first, ndims)))  # type: ignore[no-any-return, arg-type]
+
+
+def embedding_lookup_sparse(params: Any, sp_ids: Any, sp_weights: Any, partition_strategy: str = "mod", name: Optional[str] = None,
+                            combiner: Optional[str] = None, max_norm: Any = None) -> Tensor:
+    """For each row of sparse ids, the sum, mean or sqrtn of the rows that they name."""
+    combiner = combiner or "mean"
+    if combiner not in ("mean", "sqrtn", "sum"):
+        raise ValueError("combiner must be one of 'mean', 'sqrtn' or 'sum'")
+    with name_scope(name, "embedding_lookup_sparse", [sp_ids.values]) as scope:
+        segments = math_ops.cast(sp_ids.indices[:, 0], dtypes.int32)
+        rows = embedding_lookup(params, sp_ids.values, partition_strategy, max_norm=max_norm)
+        if sp_weights is None:
+            places = gen_ops.range(0, array_ops.size(sp_ids.values), 1)
+            op = {"sum": gen_ops.sparse_segment_sum, "mean": gen_ops.sparse_segment_mean, "sqrtn": gen_ops.sparse_segment_sqrt_n}[combiner]
+            return op(rows, places, segments, name=scope)  # type: ignore[no-any-return]
+        weights = math_ops.cast(sp_weights.values, rows.dtype.base_dtype)
+        spread = array_ops.reshape(weights, [-1] + [1] * ((rows.get_shape().ndims or 2) - 1))
+        total = gen_ops.segment_sum(rows * spread, segments)
+        if combiner == "sum":
+            return array_ops.identity(total, scope)  # type: ignore[no-any-return]
+        if combiner == "mean":
+            return gen_ops.real_div(total, gen_ops.segment_sum(spread, segments), name=scope)
+        return gen_ops.real_div(total, gen_ops.sqrt(gen_ops.segment_sum(spread * spread, segments)), name=scope)
+
+

@@ -1,0 +1,96 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Random tensors."""
+from __future__ import annotations
+
+from typing import Any, Optional
+
+from millrace.framework import dtypes
+from millrace.framework.convert import convert_to_tensor
+from millrace.framework.graph import Tensor, name_scope
+from millrace.framework.random_seed import get_seed
+from millrace.framework.tensor_shape import TensorShape
+from millrace.ops import array_ops, gen_ops
+
+
+def _shape_tensor(shape: Any) -> Any:
+    if isinstance(shape, TensorShape):
+        shape = shape.as_list()
+    if isinstance(shape, (list, tuple)) and not shape:
+        return convert_to_tensor([], dtypes.int32, "shape")
+    return convert_to_tensor(shape, dtypes.int32 if not isinstance(shape, Tensor) else None, "shape")
+
+
+def random_normal(shape: Any, mean: Any = 0.0, stddev: Any = 1.0, dtype: Any = dtypes.float32, seed: Optional[int] = None,
+                  name: Optional[str] = None) -> Tensor:
+    """Normally distributed values."""
+    return _normal(gen_ops.random_standard_normal, shape, mean, stddev, dtype, seed, name, "random_normal")
+
+
+def truncated_normal(shape: Any, mean: Any = 0.0, stddev: Any = 1.0, dtype: Any = dtypes.float32, seed: Optional[int] = None,
+                     name: Optional[str] = None) -> Tensor:
+    """Normally distributed values within two standard deviations."""
+    return _normal(gen_ops.truncated_normal, shape, mean, stddev, dtype, seed, name, "truncated_normal")
+
+
+def _normal(op: Any, shape: Any, mean: Any, stddev: Any, dtype: Any, seed: Optional[int], name: Optional[str], default: str) -> Tensor:
+    dtype = dtypes.as_dtype(dtype).base_dtype
+    with name_scope(name, default, [shape, mean, stddev]) as scope:
+        dims = _shape_tensor(shape)
+        mean = convert_to_tensor(mean, dtype, "mean")
+        stddev = convert_to_tensor(stddev, dtype, "stddev")
+        seed1, seed2 = get_seed(seed)
+        values = op(dims, dtype, seed=seed1, seed2=seed2)
+        return gen_ops.add(gen_ops.mul(values, stddev, name="mul"), mean, name=scope)
+
+
+def random_uniform(shape: Any, minval: Any = 0, maxval: Any = None, dtype: Any = dtypes.float32, seed: Optional[int] = None,
+                   name: Optional[str] = None) -> Tensor:
+    """Values evenly distributed from minval to before maxval."""
+    dtype = dtypes.as_dtype(dtype).base_dtype
+    if maxval is None:
+        if dtype.is_integer:
+            raise ValueError("Must specify maxval for integer dtype %r" % dtype)
+        maxval = 1
+    with name_scope(name, "random_uniform", [shape, minval, maxval]) as scope:
+        dims = _shape_tensor(shape)
+        minval = convert_to_tensor(minval, dtype, "min")
+        maxval = convert_to_tensor(maxval, dtype, "max")
+        seed1, seed2 = get_seed(seed)
+        if dtype.is_integer:
+            return gen_ops.random_uniform_int(dims, minval, maxval, seed=seed1, seed2=seed2, name=scope)
+        values = gen_ops.random_uniform(dims, dtype, seed=seed1, seed2=seed2)
+        return gen_ops.add(gen_ops.mul(values, gen_ops.sub(maxval, minval)), minval, name=scope)
+
+
+def random_shuffle(value: Any, seed: Optional[int] = None, name: Optional[str] = None) -> Tensor:
+    """The slices along the first axis in another order."""
+    seed1, seed2 = get_seed(seed)
+    return gen_ops.random_shuffle(value, seed=seed1, seed2=seed2, name=name)
+
+
+def random_crop(value: Any, size: Any, seed: Optional[int] = None, name: Optional[str] = None) -> Tensor:
+    """A block of a size, anywhere in the tensor."""
+    with name_scope(name, "random_crop", [value, size]) as scope:
+        value = convert_to_tensor(value, name="value")
+        size = convert_to_tensor(size, dtypes.int32, "size")
+        shape = array_ops.shape(value)
+        limit = gen_ops.sub(shape, size) + 1
+        largest = dtypes.int32.max
+        offset = gen_ops.floor_mod(random_uniform(array_ops.shape(shape), dtype=dtypes.int32, minval=0, maxval=largest, seed=seed), limit)
+        return gen_ops.slice(value, offset, size, name=scope)
+
+
+def multinomial(logits: Any, num_samples: Any, seed: Optional[int] = None, name: Optional[str] = None, output_dtype: Any = None) -> Tensor:
+    """Classes drawn by unnormalised log probabilities."""
+    seed1, seed2 = get_seed(seed)
+    return gen_ops.multinomial(logits, num_samples, seed=seed1, seed2=seed2, output_dtype=output_dtype or dtypes.int64, name=name)
+
+
+def random_gamma(shape: Any, alpha: Any, beta: Any = None, dtype: Any = dtypes.float32, seed: Optional[int] = None,
+                 name: Optional[str] = None) -> Tensor:
+    """Gamma distributed values, for each alpha."""
+    with name_scope(name, "random_gamma", [shape, alpha, beta]):
+        alpha = convert_to_tensor(alpha, dtype, "alpha")
+        beta = convert_to_tensor(1 if beta is None else beta, dtype, "beta")
+        seed1, seed2 = get_seed(seed)
+        return gen_ops.random_gamma(_shape_tensor(shape), alpha + array_ops.zeros_like(beta), seed=seed1, seed2=seed2) / beta

@@ -1,0 +1,417 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Variables by name: variable scopes, reuse, get_variable."""
+from __future__ import annotations
+
+import contextlib
+import enum
+from typing import Any, Callable, Dict, Iterator, List, Optional
+
+from millrace.framework import dtypes, tensor_shape
+from millrace.framework.convert import convert_to_tensor
+from millrace.framework.graph import (GraphKeys, Tensor, add_to_collection, get_collection,
+                                      get_default_graph, name_scope)
+from millrace.ops import init_ops
+from millrace.ops.variables import PartitionedVariable, Variable
+
+_STORE, _SCOPE = ("__variable_store",), ("__variable_scope",)
+
+
+class _Reuse(enum.Enum):
+    AUTO_REUSE = 1
+
+
+AUTO_REUSE = _Reuse.AUTO_REUSE
+
+
+class _Store:
+    """The variables of a graph by full name, and how often a scope name was opened."""
+
+    def __init__(self) -> None:
+        self.variables: Dict[str, Any] = {}
+        self.counts: Dict[str, int] = {}
+
+    def open(self, name: str) -> None:
+        """Notes that a scope is opened."""
+        self.counts[name] = self.counts.get(name, 0) + 1
+
+    def close_below(self, name: Optional[str]) -> None:
+        """Forgets the scopes below one."""
+        for key in self.counts:
+            if not name or key.startswith(name + "/"):
+                self.counts[key] = 0
+
+
+def _store() -> _Store:
+    stores = get_default_graph().get_collection_ref(_STORE)
+    if not stores:
+        stores.append(_Store())
+    return stores[0]  # type: ignore[no-any-return]
+
+
+class VariableScope:
+    """The defaults of get_variable in a scope."""
+
+    def __init__(self, reuse: Any, name: str = "", initializer: Any = None, regularizer: Any = None, caching_device: Any = None,
+                 partitioner: Any = None, custom_getter: Any = None, name_scope: str = "", dtype: Any = dtypes.float32,
+                 use_resource: Optional[bool] = None, constraint: Any = None) -> None:
+        self._name, self._reuse, self._initializer, self._regularizer = name, reuse, initializer, regularizer
+        self._caching_device, self._partitioner, self._custom_getter = caching_device, partitioner, custom_getter
+        self._name_scope, self._dtype, self._use_resource, self._constraint = name_scope, dtypes.as_dtype(dtype), use_resource, constraint
+
+    name = property(lambda self: self._name, doc="The names of its variables start with this.")
+    original_name_scope = property(lambda self: self._name_scope, doc="The name scope that was made with it.")
+    reuse = property(lambda self: self._reuse, doc="Whether get_variable finds variables instead of making them.")
+    initializer = property(lambda self: self._initializer, doc="The default initializer.")
+    regularizer = property(lambda self: self._regularizer, doc="The default regularizer.")
+    caching_device = property(lambda self: self._caching_device, doc="The default caching device.")
+    partitioner = property(lambda self: self._partitioner, doc="The default partitioner.")
+    custom_getter = property(lambda self: self._custom_getter, doc="What get_variable goes through.")
+    dtype = property(lambda self: self._dtype, doc="The default type.")
+    use_resource = property(lambda self: self._use_resource, doc="Whether variables are resource variables.")
+    constraint = property(lambda self: self._constraint, doc="The default constraint.")
+
+    def reuse_variables(self) -> None:
+        """From here on get_variable finds variables instead of making them."""
+        self._reuse = True
+
+    def set_initializer(self, initializer: Any) -> None:
+        """Sets the default initializer."""
+        self._initializer = initializer
+
+    def set_regularizer(self, regularizer: Any) -> None:
+        """Sets the default regularizer."""
+        self._regularizer = regularizer
+
+    def set_dtype(self, dtype: Any) -> None:
+        """Sets the default type."""
+        self._dtype = dtypes.as_dtype(dtype)
+
+    def set_use_resource(self, use_resource: Optional[bool]) -> None:
+        """Sets whether variables are resource variables."""
+        self._use_resource = use_resource
+
+    def set_caching_device(self, caching_device: Any) -> None:
+        """Sets the default caching device."""
+        self._caching_device = caching_device
+
+    def set_partitioner(self, partitioner: Any) -> None:
+        """Sets the default partitioner."""
+        self._partitioner = partitioner
+
+    def set_custom_getter(self, custom_getter: Any) -> None:
+        """Sets what get_variable goes through."""
+        self._custom_getter = custom_getter
+
+    def get_collection(self, name: str) -> List[Any]:
+        """The entries of a collection whose names are in this scope."""
+        return get_collection(name, self._name + "/" if self._name else None)
+
+    def trainable_variables(self) -> List[Any]:
+        """The trainable variables of this scope."""
+        return self.get_collection(GraphKeys.TRAINABLE_VARIABLES)
+
+    def global_variables(self) -> List[Any]:
+        """The global variables of this scope."""
+        return self.get_collection(GraphKeys.GLOBAL_VARIABLES)
+
+    def get_variable(self, var_store: _Store, name: str, shape: Any = None, dtype: Any = None, initializer: Any = None,
+                     regularizer: Any = None, reuse: Any = None, trainable: Any = True, collections: Any = None,
+                     caching_device: Any = None, partitioner: Any = None, validate_shape: bool = True,
+                     use_resource: Optional[bool] = None, custom_getter: Any = None, constraint: Any = None) -> Any:
+        """The variable of a name below this scope: found or made."""
+        full_name = self._name + "/" + name if self._name else name
+        if initializer is None:
+            initializer = self._initializer
+        if regularizer is None:
+            regularizer = self._regularizer
+        if partitioner is None:
+            partitioner = self._partitioner
+        if use_resource is None:
+            use_resource = self._use_resource
+        if reuse is None:
+            reuse = self._reuse
+        if dtype is None and not isinstance(initializer, Tensor):
+            dtype = self._dtype if not hasattr(initializer, "dtype") or callable(initializer) else None
+        if custom_getter is None:
+            custom_getter = self._custom_getter
+        arguments = dict(name=full_name, shape=shape, dtype=dtype, initializer=initializer, regularizer=regularizer, reuse=reuse,
+                         trainable=trainable, collections=collections, caching_device=caching_device or self._caching_device,
+                         partitioner=partitioner, validate_shape=validate_shape, use_resource=use_resource,
+                         constraint=self._constraint if constraint is None else constraint)
+        with name_scope(None):
+            if custom_getter is None:
+                return _true_getter(**arguments)
+            arguments.pop("name")
+            return custom_getter(_true_getter, full_name, **arguments)
+
+
+def _true_getter(name: str, shape: Any = None, dtype: Any = dtypes.float32, initializer: Any = None, regularizer: Any = None,
+                 reuse: Any = None, trainable: Any = True, collections: Any = None, caching_device: Any = None,
+                 partitioner: Any = None, validate_shape: bool = True, use_resource: Optional[bool] = None,
+                 constraint: Any = None, **unused: Any) -> Any:
+    """Finds or makes the variable of a full name."""
+    store = _store()
+    if partitioner is not None and shape is not None:
+        return _partitioned(name, shape, dtype, initializer, regularizer, reuse, trainable, collections, caching_device,
+                            partitioner, validate_shape, use_resource, constraint)
+    static = tensor_shape.as_shape(shape)
+    found = store.variables.get(name)
+    if found is not None:
+        if not reuse:
+            where = getattr(found, "op", None)
+            where = " Originally defined at %s" % where._location if where is not None and where._location else ""
+            raise ValueError("Variable %s already exists, disallowed. Did you mean to set reuse=True or reuse=tf.AUTO_REUSE in "
+                             "VarScope?%s" % (name, where))
+        if not static.is_compatible_with(found.get_shape()):
+            raise ValueError("Trying to share variable %s, but specified shape %s and found shape %s." % (name, static, found.get_shape()))
+        if dtype is not None and not dtypes.as_dtype(dtype).is_compatible_with(found.dtype.base_dtype):
+            raise ValueError("Trying to share variable %s, but specified dtype %s and found dtype %s."
+                             % (name, dtypes.as_dtype(dtype).name, found.dtype.name))
+        return found
+    if reuse is True:
+        raise ValueError("Variable %s does not exist, or was not created with tf.get_variable(). Did you mean to set "
+                         "reuse=tf.AUTO_REUSE in VarScope?" % name)
+    if initializer is None:
+        initializer = _default_initializer(name, dtype)
+    if isinstance(initializer, type):
+        initializer = initializer(dtype=dtype) if issubclass(initializer, init_ops.Initializer) else initializer()
+    if callable(initializer) and not isinstance(initializer, Tensor):
+        if not static.is_fully_defined():
+            raise ValueError("Shape of a new variable (%s) must be fully defined, but instead was %s." % (name, static))
+        wanted = dtypes.as_dtype(dtype or dtypes.float32).base_dtype
+        make = initializer
+        initial: Any = lambda: _call_initializer(make, static, wanted)  # noqa: E731
+    else:
+        if shape is not None:
+            given = convert_to_tensor(initializer).get_shape()
+            if not static.is_compatible_with(given):
+                raise ValueError("If initializer is a constant, do not specify shape. (variable %s: %s and %s)" % (name, static, given))
+        initial = initializer
+        wanted = dtype
+    variable = Variable(initial, trainable=trainable, collections=collections, caching_device=caching_device,
+                        validate_shape=validate_shape, name=name, dtype=wanted, constraint=constraint, use_resource=use_resource)
+    store.variables[name] = variable
+    if regularizer is not None:
+        with name_scope(name + "/Regularizer/"):
+            loss = regularizer(variable)
+        if loss is not None:
+            add_to_collection(GraphKeys.REGULARIZATION_LOSSES, loss)
+    return variable
+
+
+def _call_initializer(make: Callable[..., Any], shape: tensor_shape.TensorShape, dtype: dtypes.DType) -> Any:
+    try:
+        return make(shape.as_list(), dtype=dtype)
+    except TypeError as error:
+        if "dtype" not in str(error) and "positional" not in str(error) and "argument" not in str(error):
+            raise
+        try:
+            return make(shape.as_list())
+        except TypeError:
+            return make()
+
+
+def _default_initializer(name: str, dtype: Any) -> Any:
+    dtype = dtypes.as_dtype(dtype or dtypes.float32)
+    if dtype.is_floating:
+        return init_ops.glorot_uniform_initializer()
+    if dtype.is_integer or dtype.is_bool or dtype == dtypes.string:
+        return init_ops.zeros_initializer()
+    raise ValueError("An initializer for variable %s of %s is required" % (name, dtype))
+
+
+def _partitioned(name: str, shape: Any, dtype: Any, initializer: Any, regularizer: Any, reuse: Any, trainable: Any, collections: Any,
+                 caching_device: Any, partitioner: Any, validate_shape: bool, use_resource: Optional[bool], constraint: Any) -> Any:
+    static = tensor_shape.as_shape(shape)
+    dtype = dtypes.as_dtype(dtype or dtypes.float32)
+    partitions = [int(p) for p in partitioner(shape=static, dtype=dtype)]
+    axis = next((i for i, p in enumerate(partitions) if p > 1), 0)
+    count, sizes = partitions[axis], static.as_list()
+    parts, offset = [], 0
+    for i in range(count):
+        size = sizes[axis] // count + (1 if i < sizes[axis] % count else 0)  # type: ignore[operator]
+        part_shape = sizes[:axis] + [size] + sizes[axis + 1:]
+        part = _true_getter("%s/part_%d" % (name, i), part_shape, dtype, initializer, regularizer, reuse, trainable, collections,
+                            caching_device, None, validate_shape, use_resource, constraint)
+        offsets = [0] * len(sizes)
+        offsets[axis] = offset
+        part._set_save_slice_info(Variable.SaveSliceInfo(name, sizes, offsets, part_shape))
+        parts.append(part)
+        offset += size
+    return PartitionedVariable(name, static, dtype, parts, partitions)
+
+
+# ---- scopes ----
+
+def get_variable_scope() -> VariableScope:
+    """The current variable scope."""
+    scopes = get_default_graph().get_collection_ref(_SCOPE)
+    if not scopes:
+        scopes.append(VariableScope(False))
+    return scopes[0]  # type: ignore[no-any-return]
+
+
+def get_variable(name: str, shape: Any = None, dtype: Any = None, initializer: Any = None, regularizer: Any = None,
+                 trainable: Any = None, collections: Any = None, caching_device: Any = None, partitioner: Any = None,
+                 validate_shape: bool = True, use_resource: Optional[bool] = None, custom_getter: Any = None,
+                 constraint: Any = None, synchronization: Any = None, aggregation: Any = None) -> Any:
+    """The variable of a name in the current variable scope: found when the scope reuses, made otherwise."""
+    return get_variable_scope().get_variable(
+        _store(), name, shape, dtype, initializer, regularizer, None, True if trainable is None else trainable, collections,
+        caching_device, partitioner, validate_shape, use_resource, custom_getter, constraint)
+
+
+def get_local_variable(name: str, *args: Any, **kwargs: Any) -> Any:
+    """get_variable of a local variable, which is not trained and not saved."""
+    collections = list(kwargs.pop("collections", None) or []) + [GraphKeys.LOCAL_VARIABLES]
+    kwargs["trainable"] = False
+    return get_variable(name, *args, collections=collections, **kwargs)
+
+
+@contextlib.contextmanager
+def _pushed(scope: VariableScope) -> Iterator[VariableScope]:
+    scopes = get_default_graph().get_collection_ref(_SCOPE)
+    old = get_variable_scope()
+    scopes[:] = [scope]
+    try:
+        yield scope
+    finally:
+        _store().close_below(scope.name)
+        scopes[:] = [old]
+
+
+class variable_scope:  # noqa: N801 - TensorFlow's name
+    """A context in which variables are named below a scope and take its defaults. `name_or_scope` may be a scope to open
+    again; None with a default name takes that, made unique."""
+
+    def __init__(self, name_or_scope: Any, default_name: Optional[str] = None, values: Any = None, initializer: Any = None,
+                 regularizer: Any = None, caching_device: Any = None, partitioner: Any = None, custom_getter: Any = None,
+                 reuse: Any = None, dtype: Any = None, use_resource: Optional[bool] = None, constraint: Any = None,
+                 auxiliary_name_scope: bool = True) -> None:
+        if name_or_scope is None and default_name is None:
+            raise TypeError("If default_name is None then name_or_scope is required")
+        if reuse is False:
+            reuse = None  # as in TensorFlow: inherits the outer scope's
+        if reuse not in (None, True, AUTO_REUSE):
+            raise ValueError("The reuse parameter must be True or False or None.")
+        self._name_or_scope, self._default_name, self._values = name_or_scope, default_name, values
+        self._changes = dict(initializer=initializer, regularizer=regularizer, caching_device=caching_device, partitioner=partitioner,
+                             custom_getter=custom_getter, dtype=dtype, use_resource=use_resource, constraint=constraint)
+        self._reuse, self._auxiliary = reuse, auxiliary_name_scope
+
+    def __enter__(self) -> VariableScope:
+        self._stack = contextlib.ExitStack()
+        try:
+            return self._enter(self._stack)
+        except BaseException:
+            self._stack.close()
+            raise
+
+    def _enter(self, stack: contextlib.ExitStack) -> VariableScope:
+        for value in self._values or ():
+            if isinstance(value, Tensor) and value.graph is not get_default_graph():
+                stack.enter_context(value.graph.as_default())
+                break
+        outer = get_variable_scope()
+        given = self._name_or_scope
+        if given is None:
+            if self._reuse:
+                raise ValueError("reuse=True cannot be used without a name_or_scope")
+            unique = _unique_scope(self._default_name or "")
+            scope_name, own_name_scope = unique, unique
+        elif isinstance(given, VariableScope):
+            scope_name, own_name_scope = given.name, given.name.split("/")[-1]
+        else:
+            scope_name, own_name_scope = str(given), str(given)
+        store = _store()
+        if isinstance(given, VariableScope):
+            base, full = given, given.name
+        else:
+            base, full = outer, outer.name + "/" + scope_name if outer.name else scope_name
+        names = ""
+        if self._auxiliary and own_name_scope:
+            names = stack.enter_context(name_scope(own_name_scope))
+        reuse = base.reuse if not isinstance(given, VariableScope) else given.reuse or outer.reuse
+        made = VariableScope(self._reuse or reuse, full, base.initializer, base.regularizer, base.caching_device, base.partitioner,
+                             base.custom_getter, given.original_name_scope if isinstance(given, VariableScope) and not names else names,
+                             base.dtype, base.use_resource, base.constraint)
+        for key, value in self._changes.items():
+            if value is None:
+                continue
+            if key == "custom_getter" and made._custom_getter is not None:
+                value = _nested(value, made._custom_getter)
+            setattr(made, "_" + key, dtypes.as_dtype(value) if key == "dtype" else value)
+        if not isinstance(given, VariableScope):
+            store.open(full)
+        return stack.enter_context(_pushed(made))
+
+    def __exit__(self, *details: Any) -> Any:
+        return self._stack.__exit__(*details)
+
+
+def _nested(new: Callable[..., Any], old: Callable[..., Any]) -> Callable[..., Any]:
+    def getter(true_getter: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+        return new(lambda *a, **k: old(true_getter, *a, **k), *args, **kwargs)
+    return getter
+
+
+def _unique_scope(prefix: str) -> str:
+    outer, counts = get_variable_scope().name, _store().counts
+    full = outer + "/" + prefix if outer else prefix
+    if not counts.get(full):
+        return prefix
+    number = 1
+    while counts.get("%s_%d" % (full, number)):
+        number += 1
+    return "%s_%d" % (prefix, number)
+
+
+@contextlib.contextmanager
+def variable_op_scope(values: Any, name_or_scope: Any, default_name: Optional[str] = None, initializer: Any = None,
+                      regularizer: Any = None, caching_device: Any = None, partitioner: Any = None, custom_getter: Any = None,
+                      reuse: Any = None, dtype: Any = None, use_resource: Optional[bool] = None) -> Iterator[VariableScope]:
+    """variable_scope with the arguments of TensorFlow 0.x."""
+    with variable_scope(name_or_scope, default_name, values, initializer, regularizer, caching_device, partitioner, custom_getter,
+                        reuse, dtype, use_resource) as scope:
+        yield scope
+
+
+@contextlib.contextmanager
+def no_regularizer_scope() -> Iterator[None]:
+    """Kept for programs that use it: a scope without a default regularizer."""
+    scope = get_variable_scope()
+    old, scope._regularizer = scope._regularizer, None
+    try:
+        yield
+    finally:
+        scope._regularizer = old
+
+
+def fixed_size_partitioner(num_shards: int, axis: int = 0) -> Any:
+    """A partitioner that splits an axis into a number of parts."""
+    def partitioner(shape: Any, **unused: Any) -> List[int]:
+        parts = [1] * len(shape)
+        parts[axis] = min(num_shards, shape[axis].value)
+        return parts
+    return partitioner
+
+
+def min_max_variable_partitioner(max_partitions: int = 1, axis: int = 0, min_slice_size: int = 256 << 10, bytes_per_string_element: int = 16) -> Any:
+    """A partitioner that makes parts of at least min_slice_size bytes."""
+    def partitioner(shape: Any, dtype: Any) -> List[int]:
+        total = (shape.num_elements() or 0) * (bytes_per_string_element if dtype == dtypes.string else dtype.size)
+        parts = [1] * len(shape)
+        parts[axis] = max(1, min(max_partitions, shape[axis].value, -(-total // min_slice_size)))
+        return parts
+    return partitioner
+
+
+def variable_axis_size_partitioner(max_shard_bytes: int, axis: int = 0, bytes_per_string_element: int = 16, max_shards: Optional[int] = None) -> Any:
+    """A partitioner that makes parts of at most max_shard_bytes."""
+    def partitioner(shape: Any, dtype: Any) -> List[int]:
+        size = bytes_per_string_element if dtype == dtypes.string else dtype.size
+        rows = max(1, max_shard_bytes // max(1, size * (shape.num_elements() or 1) // max(1, shape[axis].value)))
+        parts = [1] * len(shape)
+        parts[axis] = max(1, min(-(-shape[axis].value // rows), max_shards or shape[axis].value))
+        return parts
+    return partitioner

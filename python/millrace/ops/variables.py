@@ -1,0 +1,448 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Variables: tensors that keep their value from step to step."""
+from __future__ import annotations
+
+from typing import Any, Callable, List, Optional
+
+import numpy as np
+
+from millrace.framework import convert, dtypes, session, tensor_shape
+from millrace.framework.convert import convert_to_tensor
+from millrace.framework.graph import (GraphKeys, Operation, Tensor, add_to_collections, get_collection,
+                                      get_default_graph, init_scope, name_scope)
+from millrace.ops import array_ops, gen_ops, operators
+
+
+class Variable:
+    """A variable. Its value is `initial_value` after its `initializer` has run."""
+
+    class SaveSliceInfo:
+        """Which part of a partitioned variable this one is."""
+
+        def __init__(self, full_name: Optional[str] = None, full_shape: Any = None, var_offset: Any = None, var_shape: Any = None,
+                     save_slice_info_def: Any = None, import_scope: Any = None) -> None:
+            self.full_name, self.full_shape, self.var_offset, self.var_shape = full_name, full_shape, var_offset, var_shape
+
+        @property
+        def spec(self) -> str:
+            """The part as checkpoints write it."""
+            return "%s %s" % (" ".join("%d" % d for d in self.full_shape), ":".join(
+                "%d,%d" % (o, s) for o, s in zip(self.var_offset, self.var_shape)))
+
+    def __init__(self, initial_value: Any = None, trainable: Any = True, collections: Any = None, validate_shape: bool = True,
+                 caching_device: Any = None, name: Optional[str] = None, variable_def: Any = None, dtype: Any = None,
+                 expected_shape: Any = None, import_scope: Optional[str] = None, constraint: Any = None,
+                 use_resource: Optional[bool] = None, shape: Any = None) -> None:
+        self._constraint = constraint
+        self._save_slice_info: Any = None
+        self._trainable = bool(trainable)
+        self._initialized_value: Any = None
+        if variable_def is not None:
+            if initial_value is not None:
+                raise ValueError("variable_def and initial_value are mutually exclusive.")
+            self._from_def(variable_def, import_scope)
+            return
+        if initial_value is None:
+            raise ValueError("initial_value must be specified.")
+        if collections is None:
+            collections = [GraphKeys.GLOBAL_VARIABLES]
+        if not isinstance(collections, (list, tuple, set)):
+            raise ValueError("collections argument to Variable constructor must be a list, tuple, or set. Got %s of type %s"
+                             % (collections, type(collections)))
+        collections = list(collections)
+        if trainable and GraphKeys.TRAINABLE_VARIABLES not in collections:
+            collections.append(GraphKeys.TRAINABLE_VARIABLES)
+        with init_scope():
+            self._build(initial_value, validate_shape, name, dtype, expected_shape, use_resource)
+        if caching_device is not None and not callable(caching_device):
+            with get_default_graph().device(caching_device):
+                self._snapshot = array_ops.identity(self._variable, self.op.name + "/cached") if not self._is_resource else self._snapshot
+        add_to_collections(collections, self)
+
+    _is_resource = False
+
+    def _build(self, initial_value: Any, validate_shape: bool, name: Optional[str], dtype: Any, expected_shape: Any,
+               use_resource: Optional[bool]) -> None:
+        graph = get_default_graph()
+        made_by_function = callable(initial_value) and not isinstance(initial_value, Variable)
+        with name_scope(name, "Variable", [] if made_by_function else [initial_value]) as scope:
+            op_name = scope[:-1]
+            self._is_resource = bool(use_resource)
+            if made_by_function:
+                with graph.name_scope("Initializer"):
+                    self._initial_value = convert_to_tensor(initial_value(), dtype, "initial_value")
+            else:
+                self._initial_value = convert_to_tensor(initial_value, dtype, "initial_value")
+            static = self._initial_value.get_shape() if validate_shape else tensor_shape.unknown_shape()
+            if validate_shape and not static.is_fully_defined():
+                raise ValueError("initial_value must have a shape specified: %s" % self._initial_value)
+            base = self._initial_value.dtype.base_dtype
+            if self._is_resource:
+                self._variable = gen_ops.var_handle_op(dtype=base, shape=static, shared_name=op_name,
+                                                       container=graph._container, name=scope)
+                self._dtype, self._static_shape = base, static
+                self._initializer_op = gen_ops.assign_variable_op(self._variable, self._initial_value, name="Assign")
+                with graph.colocate_with(self._variable.op):
+                    self._snapshot = gen_ops.read_variable_op(self._variable, base, name="Read/ReadVariableOp")
+                    self._is_initialized_op = gen_ops.var_is_initialized_op(self._variable, name="IsInitialized/VarIsInitializedOp")
+            else:
+                self._variable = gen_ops.variable_v2(static, base, container=graph._container, name=scope)
+                with graph.colocate_with(self._variable.op):
+                    self._initializer_op = gen_ops.assign(self._variable, self._initial_value, validate_shape=validate_shape, name="Assign").op
+                    self._snapshot = gen_ops.identity(self._variable, name="read")
+
+    @classmethod
+    def _of_op(cls, operation: Operation) -> "Variable":
+        """The variable of a node that the library, or an import, has made."""
+        made = cls.__new__(cls)
+        graph, name = operation.graph, operation.name
+        made._constraint = made._save_slice_info = made._initialized_value = None
+        made._trainable = False
+        made._variable = operation.outputs[0]
+        made._is_resource = operation.type == "VarHandleOp"
+        made._initializer_op = graph._find(name + "/Assign")
+        read = graph._find(name + "/read") or graph._find(name + "/Read/ReadVariableOp")
+        made._snapshot = read.outputs[0] if read is not None else gen_ops.identity(made._variable, name=name + "/read/")
+        made._initial_value = made._initializer_op.inputs[1] if made._initializer_op is not None else None
+        if made._is_resource:
+            made._dtype = operation.get_attr("dtype")
+            made._static_shape = tensor_shape.TensorShape(operation.get_attr("shape"))
+        return made
+
+    def _from_def(self, variable_def: Any, import_scope: Optional[str]) -> None:
+        graph = get_default_graph()
+        prefix = import_scope + "/" if import_scope else ""
+        self._variable = graph.as_graph_element(prefix + variable_def.variable_name)
+        self._initializer_op = graph.as_graph_element(prefix + variable_def.initializer_name)
+        self._snapshot = graph.as_graph_element(prefix + variable_def.snapshot_name)
+        self._initial_value = graph.as_graph_element(prefix + variable_def.initial_value_name) if variable_def.initial_value_name else None
+        self._is_resource = bool(variable_def.is_resource)
+        self._trainable = bool(variable_def.trainable)
+        if self._is_resource:
+            self._dtype = self._variable.op.get_attr("dtype")
+            self._static_shape = tensor_shape.TensorShape(self._variable.op.get_attr("shape"))
+
+    # ---- what it is ----
+
+    name = property(lambda self: self._variable.name, doc="Its name, with :0.")
+    op = property(lambda self: self._variable.op, doc="Its operation.")
+    graph = property(lambda self: self._variable.graph, doc="Its graph.")
+    device = property(lambda self: self._variable.device, doc="The device asked for.")
+    trainable = property(lambda self: self._trainable, doc="Whether optimizers change it unless told otherwise.")
+    constraint = property(lambda self: self._constraint, doc="What its value goes through after each update, or None.")
+    initializer = property(lambda self: self._initializer_op, doc="The operation that gives it its first value.")
+    initial_value = property(lambda self: self._initial_value, doc="The tensor of its first value.")
+    handle = property(lambda self: self._variable, doc="The handle of a resource variable.")
+    shape = property(lambda self: self.get_shape(), doc="What is known of its shape.")
+
+    @property
+    def dtype(self) -> dtypes.DType:
+        """The type of its elements; a reference type unless it is a resource variable."""
+        return self._dtype if self._is_resource else self._variable.dtype  # type: ignore[no-any-return]
+
+    @property
+    def _shared_name(self) -> str:
+        return str(self.op.name)
+
+    def get_shape(self) -> tensor_shape.TensorShape:
+        """What is known of its shape."""
+        return self._static_shape if self._is_resource else self._variable.get_shape()  # type: ignore[no-any-return]
+
+    def set_shape(self, shape: Any) -> None:
+        """Adds to what is known of its shape."""
+        self._snapshot.set_shape(shape)
+        if not self._is_resource:
+            self._variable.set_shape(shape)
+
+    # ---- its value ----
+
+    def value(self) -> Tensor:
+        """The tensor of its value."""
+        return self._snapshot
+
+    def read_value(self) -> Tensor:
+        """A new tensor of its value at the time when that is run."""
+        if self._is_resource:
+            return gen_ops.read_variable_op(self._variable, self._dtype, name="Read")
+        return array_ops.identity(self._variable, "read")  # type: ignore[no-any-return]
+
+    def _ref(self) -> Tensor:
+        return self._variable
+
+    def _as_graph_element(self) -> Tensor:
+        return self._snapshot
+
+    def _AsTensor(self) -> Tensor:  # noqa: N802 - TensorFlow's name
+        return self._snapshot
+
+    def eval(self, session: Any = None) -> Any:
+        """Its value, by the default session or the one given."""
+        return self._snapshot.eval(session=session)
+
+    def initialized_value(self) -> Tensor:
+        """Its value, or its first value where it has none yet."""
+        with init_scope():
+            from millrace.ops import control_flow_ops
+            return control_flow_ops.cond(is_variable_initialized(self), self.read_value, lambda: self.initial_value)  # type: ignore[no-any-return]
+
+    def load(self, value: Any, session: Any = None) -> None:
+        """Sets its value in a session."""
+        from millrace.framework.session import get_default_session
+        active = session or get_default_session()
+        if active is None:
+            raise ValueError("Either session argument should be provided or default session should be established")
+        active.run(self._initializer_op, {self._initializer_op.inputs[1]: value})
+
+    def assign(self, value: Any, use_locking: bool = False, name: Optional[str] = None, read_value: bool = True) -> Any:
+        """An operation that sets it; its output is the new value."""
+        if self._is_resource:
+            return self._after(gen_ops.assign_variable_op(self._variable, convert_to_tensor(value, self._dtype), name=name), read_value)
+        result = gen_ops.assign(self._variable, value, use_locking=use_locking, name=name)
+        return result if read_value else result.op
+
+    def assign_add(self, delta: Any, use_locking: bool = False, name: Optional[str] = None, read_value: bool = True) -> Any:
+        """An operation that adds to it."""
+        if self._is_resource:
+            return self._after(gen_ops.assign_add_variable_op(self._variable, convert_to_tensor(delta, self._dtype), name=name), read_value)
+        result = gen_ops.assign_add(self._variable, delta, use_locking=use_locking, name=name)
+        return result if read_value else result.op
+
+    def assign_sub(self, delta: Any, use_locking: bool = False, name: Optional[str] = None, read_value: bool = True) -> Any:
+        """An operation that subtracts from it."""
+        if self._is_resource:
+            return self._after(gen_ops.assign_sub_variable_op(self._variable, convert_to_tensor(delta, self._dtype), name=name), read_value)
+        result = gen_ops.assign_sub(self._variable, delta, use_locking=use_locking, name=name)
+        return result if read_value else result.op
+
+    def _after(self, operation: Operation, read: bool) -> Any:
+        if not read:
+            return operation
+        with self.graph.control_dependencies([operation]):
+            return gen_ops.read_variable_op(self._variable, self._dtype)
+
+    def scatter_sub(self, sparse_delta: Any, use_locking: bool = False, name: Optional[str] = None) -> Tensor:
+        """An operation that subtracts rows (IndexedSlices) from it."""
+        return gen_ops.scatter_sub(self._variable, sparse_delta.indices, sparse_delta.values, use_locking=use_locking, name=name)
+
+    def count_up_to(self, limit: int) -> Tensor:
+        """An operation that counts it up; OutOfRangeError at the limit."""
+        return gen_ops.count_up_to(self._variable, limit)
+
+    def sparse_read(self, indices: Any, name: Optional[str] = None) -> Tensor:
+        """The rows at some indices."""
+        if self._is_resource:
+            return gen_ops.resource_gather(self._variable, indices, self._dtype, name=name)
+        return gen_ops.gather(self._variable, indices, name=name)
+
+    def to_proto(self, export_scope: Optional[str] = None) -> Any:
+        """A VariableDef."""
+        from millrace.protos import definitions
+        return definitions.VariableDef(
+            variable_name=self._variable.name, initializer_name=self._initializer_op.name, snapshot_name=self._snapshot.name,
+            initial_value_name=self._initial_value.name if self._initial_value is not None else "",
+            is_resource=self._is_resource, trainable=self._trainable)
+
+    @staticmethod
+    def from_proto(variable_def: Any, import_scope: Optional[str] = None) -> "Variable":
+        """The variable that a VariableDef names."""
+        return Variable(variable_def=variable_def, import_scope=import_scope)
+
+    def _set_save_slice_info(self, info: Any) -> None:
+        self._save_slice_info = info
+
+    def _get_save_slice_info(self) -> Any:
+        return self._save_slice_info
+
+    def __iter__(self) -> Any:
+        raise TypeError("'Variable' object is not iterable.")
+
+    __array_priority__ = 100
+    __hash__ = object.__hash__
+
+    def __eq__(self, other: object) -> bool:
+        return self is other
+
+    def __repr__(self) -> str:
+        return "<tf.Variable '%s' shape=%s dtype=%s>" % (self.name, self.get_shape(), self.dtype.name)
+
+    __str__ = __repr__
+
+
+RefVariable = Variable
+operators.forward_to_tensor(Variable)
+
+
+def _slice_var(variable: Variable, spec: Any) -> Tensor:
+    return array_ops.slice_helper(variable.value(), spec)
+
+
+Variable.__getitem__ = _slice_var  # type: ignore[attr-defined]
+
+
+class PartitionedVariable:
+    """Several variables that are one, split along an axis."""
+
+    def __init__(self, name: str, shape: Any, dtype: Any, variable_list: List[Variable], partitions: Any) -> None:
+        self._name, self._shape, self._dtype, self._list, self._partitions = name, shape, dtype, variable_list, partitions
+
+    name = property(lambda self: self._name)
+    dtype = property(lambda self: self._dtype)
+
+    def get_shape(self) -> Any:
+        """The shape of the whole."""
+        return self._shape
+
+    def as_tensor(self) -> Tensor:
+        """The parts joined."""
+        axis = next((i for i, p in enumerate(self._partitions) if p > 1), 0)
+        return array_ops.concat([v.value() for v in self._list], axis)
+
+    def __iter__(self) -> Any:
+        return iter(self._list)
+
+    def __len__(self) -> int:
+        return len(self._list)
+
+    def _get_variable_list(self) -> List[Variable]:
+        return self._list
+
+    def _as_graph_element(self) -> Tensor:
+        return self.as_tensor()
+
+
+def _convert(value: Variable, dtype: Any = None, name: Optional[str] = None, as_ref: bool = False) -> Any:
+    if dtype is not None and not dtypes.as_dtype(dtype).is_compatible_with(value.dtype.base_dtype):
+        raise ValueError("Incompatible type conversion requested to type '%s' for variable of type '%s'"
+                         % (dtypes.as_dtype(dtype).name, value.dtype.name))
+    return value._ref() if as_ref or value._is_resource and dtype == dtypes.resource else value.value()
+
+
+convert.register_tensor_conversion_function(Variable, _convert)
+
+
+# ---- collections of variables ----
+
+def global_variables(scope: Optional[str] = None) -> List[Variable]:
+    """The variables that are shared by all steps."""
+    return get_collection(GraphKeys.GLOBAL_VARIABLES, scope)
+
+
+def local_variables(scope: Optional[str] = None) -> List[Variable]:
+    """The variables of this process alone."""
+    return get_collection(GraphKeys.LOCAL_VARIABLES, scope)
+
+
+def model_variables(scope: Optional[str] = None) -> List[Variable]:
+    """The variables that make up the model."""
+    return get_collection(GraphKeys.MODEL_VARIABLES, scope)
+
+
+def trainable_variables(scope: Optional[str] = None) -> List[Variable]:
+    """The variables that optimizers change."""
+    return get_collection(GraphKeys.TRAINABLE_VARIABLES, scope)
+
+
+def moving_average_variables(scope: Optional[str] = None) -> List[Variable]:
+    """The variables of which there are moving averages."""
+    return get_collection(GraphKeys.MOVING_AVERAGE_VARIABLES, scope)
+
+
+all_variables = global_variables
+
+
+def variables_initializer(var_list: Any, name: str = "init") -> Operation:
+    """An operation that gives variables their first values."""
+    from millrace.ops import control_flow_ops
+    if var_list:
+        return control_flow_ops.group(*[v.initializer for v in var_list], name=name)
+    return control_flow_ops.no_op(name=name)
+
+
+def global_variables_initializer() -> Operation:
+    """variables_initializer of all global variables."""
+    return variables_initializer(global_variables())
+
+
+def local_variables_initializer() -> Operation:
+    """variables_initializer of all local variables."""
+    return variables_initializer(local_variables(), "init")
+
+
+initialize_variables = variables_initializer
+initialize_all_variables, initialize_local_variables = global_variables_initializer, local_variables_initializer
+
+
+def is_variable_initialized(variable: Any, name: Optional[str] = None) -> Tensor:
+    """Whether a variable has a value."""
+    if getattr(variable, "_is_resource", False):
+        return gen_ops.var_is_initialized_op(variable.handle, name=name)
+    return gen_ops.is_variable_initialized(variable._ref() if isinstance(variable, Variable) else variable, name=name)
+
+
+def report_uninitialized_variables(var_list: Any = None, name: str = "report_uninitialized_variables") -> Tensor:
+    """The names of the variables that have no value."""
+    if var_list is None:
+        var_list = global_variables() + local_variables()
+    with name_scope(name):
+        if not var_list:
+            return convert_to_tensor(np.array([], dtype=object), dtypes.string)
+        missing = gen_ops.logical_not(array_ops.stack([is_variable_initialized(v) for v in var_list]))
+        return array_ops.boolean_mask(convert_to_tensor([v.op.name for v in var_list]), missing)
+
+
+def assert_variables_initialized(var_list: Any = None) -> Any:
+    """An operation that fails when a variable has no value."""
+    from millrace.ops import control_flow_ops
+    names = report_uninitialized_variables(var_list)
+    return control_flow_ops.Assert(gen_ops.equal(array_ops.size(names), 0), [names])
+
+
+# ---- functions of TensorFlow's state_ops ----
+
+def _update(method: str, op: Callable[..., Any], second: str) -> Any:
+    def function(ref: Any, *args: Any, **kwargs: Any) -> Any:
+        if isinstance(ref, Variable) and ref._is_resource:
+            kwargs.pop("validate_shape", None)
+            return getattr(ref, method)(*args, **kwargs)
+        if len(args) > 1 and method != "assign":
+            kwargs["use_locking"] = args[1]
+            args = args[:1]
+        elif len(args) > 1:
+            kwargs.update(zip(("validate_shape", "use_locking", "name"), args[1:]))
+            args = args[:1]
+        value = args[0] if args else kwargs.pop(second)
+        return op(ref, value, **{k: v for k, v in kwargs.items() if v is not None})
+
+    function.__name__ = method
+    function.__doc__ = "Variable.%s as a function." % method
+    return function
+
+
+assign = _update("assign", gen_ops.assign, "value")
+assign_add = _update("assign_add", gen_ops.assign_add, "value")
+assign_sub = _update("assign_sub", gen_ops.assign_sub, "value")
+
+
+def _scatter(name: str) -> Any:
+    def function(ref: Any, indices: Any, updates: Any, use_locking: Optional[bool] = None, name: Optional[str] = None) -> Any:
+        if isinstance(ref, Variable) and ref._is_resource:
+            return ref._after(getattr(gen_ops, "resource_" + op_name)(ref.handle, indices, convert_to_tensor(updates, ref.dtype), name=name), True)
+        return getattr(gen_ops, op_name)(ref, indices, updates, use_locking=use_locking, name=name)
+
+    op_name = name
+    function.__name__ = name
+    function.__doc__ = "Changes rows of a variable; its output is the variable."
+    return function
+
+
+scatter_update, scatter_add, scatter_sub, scatter_mul, scatter_div = (
+    _scatter("scatter_" + n) for n in ("update", "add", "sub", "mul", "div"))
+scatter_nd_update, scatter_nd_add, scatter_nd_sub = (_scatter("scatter_nd_" + n) for n in ("update", "add", "sub"))
+
+
+def count_up_to(ref: Any, limit: int, name: Optional[str] = None) -> Tensor:
+    """Counts a variable up; OutOfRangeError at the limit."""
+    return gen_ops.count_up_to(ref, limit, name=name)
+
+
+session.register_session_run_conversion_functions(PartitionedVariable, lambda v: ([v.as_tensor()], lambda x: x[0]))

@@ -1,0 +1,128 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The messages of TensorFlow's files and options: field numbers, names and types."""
+from __future__ import annotations
+
+from typing import Any, Dict, Type
+
+from millrace.protos import message
+from millrace.protos.message import DecodeError, Message
+
+_registry: Dict[str, Type[Message]] = {}
+
+_TABLES = """
+TensorShapeProto: 2 dim *TensorShapeProto.Dim; 3 unknown_rank bool
+TensorShapeProto.Dim: 1 size int64; 2 name string
+TensorProto: 1 dtype enum; 2 tensor_shape TensorShapeProto; 3 version_number int32; 4 tensor_content bytes; 13 half_val *int32; 5 float_val *float; 6 double_val *double; 7 int_val *int32; 8 string_val *bytes; 9 scomplex_val *float; 10 int64_val *int64; 11 bool_val *bool; 12 dcomplex_val *double; 16 uint32_val *uint32; 17 uint64_val *uint64
+NameAttrList: 1 name string; 2 attr map<string,AttrValue>
+AttrValue: 2 s bytes@value; 3 i int64@value; 4 f float@value; 5 b bool@value; 6 type enum@value; 7 shape TensorShapeProto@value; 8 tensor TensorProto@value; 1 list AttrValue.ListValue@value; 10 func NameAttrList@value; 9 placeholder string@value
+AttrValue.ListValue: 2 s *bytes; 3 i *int64; 4 f *float; 5 b *bool; 6 type *enum; 7 shape *TensorShapeProto; 8 tensor *TensorProto; 9 func *NameAttrList
+NodeDef: 1 name string; 2 op string; 3 input *string; 4 device string; 5 attr map<string,AttrValue>
+VersionDef: 1 producer int32; 2 min_consumer int32; 3 bad_consumers *int32
+OpDef: 1 name string; 2 input_arg *OpDef.ArgDef; 3 output_arg *OpDef.ArgDef; 4 attr *OpDef.AttrDef; 8 deprecation OpDeprecation; 5 summary string; 6 description string; 18 is_commutative bool; 16 is_aggregate bool; 17 is_stateful bool; 19 allows_uninitialized_input bool
+OpDef.ArgDef: 1 name string; 2 description string; 3 type enum; 4 type_attr string; 5 number_attr string; 6 type_list_attr string; 16 is_ref bool
+OpDef.AttrDef: 1 name string; 2 type string; 3 default_value AttrValue; 4 description string; 5 has_minimum bool; 6 minimum int64; 7 allowed_values AttrValue
+OpDeprecation: 1 version int32; 2 explanation string
+OpList: 1 op *OpDef
+FunctionDef: 1 signature OpDef; 5 attr map<string,AttrValue>; 3 node_def *NodeDef; 4 ret map<string,string>; 6 control_ret map<string,string>
+GradientDef: 1 function_name string; 2 gradient_func string
+FunctionDefLibrary: 1 function *FunctionDef; 2 gradient *GradientDef
+GraphDef: 1 node *NodeDef; 4 versions VersionDef; 3 version int32; 2 library FunctionDefLibrary
+ThreadPoolOptionProto: 1 num_threads int32; 2 global_name string
+GPUOptions: 1 per_process_gpu_memory_fraction double; 4 allow_growth bool; 2 allocator_type string; 3 deferred_deletion_bytes int64; 5 visible_device_list string; 6 polling_active_delay_usecs int32; 7 polling_inactive_delay_msecs int32; 8 force_gpu_compatible bool; 9 experimental GPUOptions.Experimental
+GPUOptions.Experimental: 2 use_unified_memory bool
+OptimizerOptions: 1 do_common_subexpression_elimination bool; 2 do_constant_folding bool; 6 max_folded_constant_in_bytes int64; 4 do_function_inlining bool; 3 opt_level enum; 5 global_jit_level enum
+RewriterConfig: 1 layout_optimizer enum; 3 constant_folding enum; 5 memory_optimization enum; 7 arithmetic_optimization enum; 8 dependency_optimization enum; 2 disable_model_pruning bool; 14 disable_meta_optimizer bool; 100 optimizers *string
+GraphOptions: 2 enable_recv_scheduling bool; 3 optimizer_options OptimizerOptions; 4 build_cost_model int64; 9 build_cost_model_after int64; 5 infer_shapes bool; 6 place_pruned_graph bool; 7 enable_bfloat16_sendrecv bool; 8 timeline_step int32; 10 rewrite_options RewriterConfig
+RPCOptions: 1 use_rpc_for_inprocess_master bool
+JobDef: 1 name string; 2 tasks map<int32,string>
+ClusterDef: 1 job *JobDef
+ServerDef: 1 cluster ClusterDef; 2 job_name string; 3 task_index int32; 4 default_session_config ConfigProto; 5 protocol string
+ConfigProto: 1 device_count map<string,int32>; 2 intra_op_parallelism_threads int32; 5 inter_op_parallelism_threads int32; 9 use_per_session_threads bool; 12 session_inter_op_thread_pool *ThreadPoolOptionProto; 3 placement_period int32; 4 device_filters *string; 6 gpu_options GPUOptions; 7 allow_soft_placement bool; 8 log_device_placement bool; 10 graph_options GraphOptions; 11 operation_timeout_in_ms int64; 13 rpc_options RPCOptions; 14 cluster_def ClusterDef; 15 isolate_session_state bool
+DebugOptions: 10 global_step int64
+RunOptions: 1 trace_level enum; 2 timeout_in_ms int64; 3 inter_op_thread_pool int32; 5 output_partition_graphs bool; 6 debug_options DebugOptions; 7 report_tensor_allocations_upon_oom bool
+AllocationDescription: 1 requested_bytes int64; 2 allocated_bytes int64; 3 allocator_name string; 6 ptr uint64
+TensorDescription: 1 dtype enum; 2 shape TensorShapeProto; 4 allocation_description AllocationDescription
+AllocatorMemoryUsed: 1 allocator_name string; 2 total_bytes int64; 3 peak_bytes int64; 4 live_bytes int64
+NodeOutput: 1 slot int32; 3 tensor_description TensorDescription
+NodeExecStats: 1 node_name string; 2 all_start_micros int64; 3 op_start_rel_micros int64; 4 op_end_rel_micros int64; 5 all_end_rel_micros int64; 6 memory *AllocatorMemoryUsed; 7 output *NodeOutput; 8 timeline_label string; 9 scheduled_micros int64; 10 thread_id uint32
+DeviceStepStats: 1 device string; 2 node_stats *NodeExecStats
+StepStats: 1 dev_stats *DeviceStepStats
+RunMetadata: 1 step_stats StepStats; 3 partition_graphs *GraphDef
+BytesList: 1 value *bytes
+FloatList: 1 value *float
+Int64List: 1 value *int64
+Feature: 1 bytes_list BytesList@kind; 2 float_list FloatList@kind; 3 int64_list Int64List@kind
+Features: 1 feature map<string,Feature>
+FeatureList: 1 feature *Feature
+FeatureLists: 1 feature_list map<string,FeatureList>
+Example: 1 features Features
+SequenceExample: 1 context Features; 2 feature_lists FeatureLists
+HistogramProto: 1 min double; 2 max double; 3 num double; 4 sum double; 5 sum_squares double; 6 bucket_limit *double; 7 bucket *double
+SummaryMetadata: 1 plugin_data SummaryMetadata.PluginData; 2 display_name string; 3 summary_description string
+SummaryMetadata.PluginData: 1 plugin_name string; 2 content bytes
+Summary: 1 value *Summary.Value
+Summary.Image: 1 height int32; 2 width int32; 3 colorspace int32; 4 encoded_image_string bytes
+Summary.Audio: 1 sample_rate float; 2 num_channels int64; 3 length_frames int64; 4 encoded_audio_string bytes; 5 content_type string
+Summary.Value: 7 node_name string; 1 tag string; 9 metadata SummaryMetadata; 2 simple_value float@value; 3 obsolete_old_style_histogram bytes@value; 4 image Summary.Image@value; 5 histo HistogramProto@value; 6 audio Summary.Audio@value; 8 tensor TensorProto@value
+LogMessage: 1 level enum; 2 message string
+SessionLog: 1 status enum; 2 checkpoint_path string; 3 msg string
+TaggedRunMetadata: 1 tag string; 2 run_metadata bytes
+Event: 1 wall_time double; 2 step int64; 3 file_version string@what; 4 graph_def bytes@what; 5 summary Summary@what; 6 log_message LogMessage@what; 7 session_log SessionLog@what; 8 tagged_run_metadata TaggedRunMetadata@what; 9 meta_graph_def bytes@what
+SaverDef: 1 filename_tensor_name string; 2 save_tensor_name string; 3 restore_op_name string; 4 max_to_keep int32; 5 sharded bool; 6 keep_checkpoint_every_n_hours float; 7 version enum
+CheckpointState: 1 model_checkpoint_path string; 2 all_model_checkpoint_paths *string
+SaveSliceInfoDef: 1 full_name string; 2 full_shape *int64; 3 var_offset *int64; 4 var_shape *int64
+VariableDef: 1 variable_name string; 6 initial_value_name string; 2 initializer_name string; 3 snapshot_name string; 4 save_slice_info_def SaveSliceInfoDef; 5 is_resource bool; 7 trainable bool
+QueueRunnerDef: 1 queue_name string; 2 enqueue_op_name *string; 3 close_op_name string; 4 cancel_op_name string; 5 queue_closed_exception_types *enum
+ValuesDef: 1 values *string; 2 external_values map<string,string>
+CondContextDef: 1 context_name string; 2 pred_name string; 3 pivot_name string; 4 branch int32; 5 values_def ValuesDef
+WhileContextDef: 1 context_name string; 2 parallel_iterations int32; 3 back_prop bool; 4 swap_memory bool; 5 pivot_name string; 6 pivot_for_pred_name string; 7 pivot_for_body_name string; 8 loop_exit_names *string; 9 values_def ValuesDef; 10 loop_enter_names *string; 11 maximum_iterations_name string
+TensorInfo: 1 name string@encoding; 2 dtype enum; 3 tensor_shape TensorShapeProto
+SignatureDef: 1 inputs map<string,TensorInfo>; 2 outputs map<string,TensorInfo>; 3 method_name string
+CollectionDef: 1 node_list CollectionDef.NodeList@kind; 2 bytes_list CollectionDef.BytesList@kind; 3 int64_list CollectionDef.Int64List@kind; 4 float_list CollectionDef.FloatList@kind
+CollectionDef.NodeList: 1 value *string
+CollectionDef.BytesList: 1 value *bytes
+CollectionDef.Int64List: 1 value *int64
+CollectionDef.FloatList: 1 value *float
+AssetFileDef: 1 tensor_info TensorInfo; 2 filename string
+MetaGraphDef: 1 meta_info_def MetaGraphDef.MetaInfoDef; 2 graph_def GraphDef; 3 saver_def SaverDef; 4 collection_def map<string,CollectionDef>; 5 signature_def map<string,SignatureDef>; 6 asset_file_def *AssetFileDef
+MetaGraphDef.MetaInfoDef: 1 meta_graph_version string; 2 stripped_op_list OpList; 4 tags *string; 5 tensorflow_version string; 6 tensorflow_git_version string
+SavedModel: 1 saved_model_schema_version int64; 2 meta_graphs *MetaGraphDef
+DeviceAttributes: 1 name string; 2 device_type string; 4 memory_limit int64; 6 incarnation fixed64; 7 physical_device_desc string
+"""
+
+for _row in _TABLES.strip().splitlines():
+    _name, _, _table = _row.partition(": ")
+    if "." in _name and _name.split(".")[0] not in _registry:
+        message.define(_name.split(".")[0], "", _registry)
+    message.define(_name, _table, _registry)
+    if "." not in _name:
+        globals()[_name] = _registry[_name]
+for _name, _class in _registry.items():  # the outer class may have come later
+    if "." in _name:
+        setattr(_registry[_name.rsplit(".", 1)[0]], _name.rsplit(".", 1)[1], _class)
+    for _field in _class._fields.values():
+        _field.message = _registry.get(_field.kind)
+        if _field.message is not None:
+            _field.wire = 2
+
+_DTYPE_NAMES = {0: "DT_INVALID", 1: "DT_FLOAT", 2: "DT_DOUBLE", 3: "DT_INT32", 4: "DT_UINT8", 5: "DT_INT16", 6: "DT_INT8",
+                7: "DT_STRING", 8: "DT_COMPLEX64", 9: "DT_INT64", 10: "DT_BOOL", 14: "DT_BFLOAT16", 17: "DT_UINT16",
+                18: "DT_COMPLEX128", 19: "DT_HALF", 20: "DT_RESOURCE", 21: "DT_VARIANT", 22: "DT_UINT32", 23: "DT_UINT64"}
+_DTYPE_NAMES.update({n + 100: name + "_REF" for n, name in list(_DTYPE_NAMES.items()) if n})
+message._ENUM_NAMES.update({"type": _DTYPE_NAMES, "dtype": _DTYPE_NAMES})
+
+
+def _constants(class_name: str, **values: int) -> None:
+    for name, value in values.items():
+        setattr(_registry[class_name], name, value)
+
+
+_constants("RunOptions", NO_TRACE=0, SOFTWARE_TRACE=1, HARDWARE_TRACE=2, FULL_TRACE=3)
+_constants("OptimizerOptions", L1=0, L0=-1, DEFAULT=0, OFF=-1, ON_1=1, ON_2=2)
+_constants("RewriterConfig", DEFAULT=0, ON=1, OFF=2, AGGRESSIVE=3, NO_MEM_OPT=1, MANUAL=2)
+_constants("SaverDef", LEGACY=0, V1=1, V2=2)
+_constants("SessionLog", STATUS_UNSPECIFIED=0, START=1, STOP=2, CHECKPOINT=3)
+
+
+def __getattr__(name: str) -> Any:
+    raise AttributeError("there is no message %r" % name)

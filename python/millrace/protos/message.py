@@ -1,0 +1,593 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Messages with the interface of protobuf's Python classes, from tables of fields."""
+from __future__ import annotations
+
+import struct
+from typing import Any, Dict, Iterable, Iterator, List, Optional, Tuple, Type
+
+_VARINT, _FIXED64, _BYTES, _FIXED32 = 0, 1, 2, 5
+_WIRE = {"double": _FIXED64, "fixed64": _FIXED64, "sfixed64": _FIXED64, "float": _FIXED32, "fixed32": _FIXED32,
+         "string": _BYTES, "bytes": _BYTES}
+_FORMAT = {"double": "<d", "float": "<f", "fixed64": "<Q", "fixed32": "<I", "sfixed64": "<q"}
+_DEFAULT: Dict[str, Any] = {"double": 0.0, "float": 0.0, "string": "", "bytes": b"", "bool": False}
+
+
+class DecodeError(ValueError):
+    """Bytes that are no message of this type."""
+
+
+def _put_varint(out: bytearray, value: int) -> None:
+    value &= (1 << 64) - 1
+    while value > 127:
+        out.append(value & 127 | 128)
+        value >>= 7
+    out.append(value)
+
+
+def _get_varint(data: memoryview, at: int) -> Tuple[int, int]:
+    value = shift = 0
+    while True:
+        if at >= len(data) or shift > 63:
+            raise DecodeError("Error parsing message: truncated")
+        byte = data[at]
+        at += 1
+        value |= (byte & 127) << shift
+        if byte < 128:
+            return value & ((1 << 64) - 1), at
+        shift += 7
+
+
+class Field:
+    """One row of a message's table."""
+
+    __slots__ = ("number", "name", "kind", "repeated", "oneof", "message", "key_kind", "wire")
+
+    def __init__(self, number: int, name: str, kind: str, repeated: bool, oneof: str, key_kind: str) -> None:
+        self.number, self.name, self.kind, self.repeated, self.oneof, self.key_kind = number, name, kind, repeated, oneof, key_kind
+        self.message: Optional[Type["Message"]] = None
+        self.wire = _WIRE.get(kind, _VARINT)
+
+    def default(self) -> Any:
+        """The value of a scalar that is not set."""
+        return _DEFAULT.get(self.kind, 0)
+
+    def check(self, value: Any) -> Any:
+        """The value as the field holds it. TypeError when it is of another kind."""
+        kind = self.kind
+        if kind == "string":
+            if isinstance(value, bytes):
+                value = value.decode("utf-8")
+            if not isinstance(value, str):
+                raise TypeError("%r has type %s, but expected one of: bytes, str" % (value, type(value).__name__))
+            return value
+        if kind == "bytes":
+            if isinstance(value, str):
+                value = value.encode("utf-8")
+            if not isinstance(value, (bytes, bytearray, memoryview)):
+                raise TypeError("%r has type %s, but expected one of: bytes" % (value, type(value).__name__))
+            return bytes(value)
+        if kind in ("float", "double"):
+            if isinstance(value, (str, bytes)):
+                raise TypeError("%r has type %s, but expected a number" % (value, type(value).__name__))
+            value = float(value)
+            if kind == "float":
+                try:
+                    value = struct.unpack("<f", struct.pack("<f", value))[0]
+                except OverflowError:
+                    value = float("inf") if value > 0 else float("-inf")
+            return value
+        if kind == "bool":
+            return bool(value)
+        if isinstance(value, (str, bytes)) or isinstance(value, float) and value != int(value):
+            raise TypeError("%r has type %s, but expected one of: int" % (value, type(value).__name__))
+        if hasattr(value, "as_datatype_enum"):
+            return int(value.as_datatype_enum)
+        return int(value)
+
+    def encode(self, out: bytearray, value: Any) -> None:
+        """Appends a value, without its tag."""
+        if self.wire == _VARINT:
+            _put_varint(out, int(value))
+        elif self.wire == _BYTES:
+            raw = value.encode("utf-8") if self.kind == "string" else value
+            _put_varint(out, len(raw))
+            out += raw
+        else:
+            out += struct.pack(_FORMAT[self.kind], value)
+
+    def decode(self, data: memoryview, at: int, wire: int) -> Tuple[Any, int]:
+        """Reads a value; the place after it."""
+        if wire == _VARINT:
+            value, at = _get_varint(data, at)
+            if self.kind == "bool":
+                return bool(value), at
+            if self.kind in ("int32", "int64", "enum") and value >= 1 << 63:
+                value -= 1 << 64
+            return value, at
+        if wire == _BYTES:
+            size, at = _get_varint(data, at)
+            if at + size > len(data):
+                raise DecodeError("Error parsing message: truncated")
+            raw = bytes(data[at:at + size])
+            return (raw.decode("utf-8", "surrogateescape") if self.kind == "string" else raw), at + size
+        size = 8 if wire == _FIXED64 else 4
+        if at + size > len(data):
+            raise DecodeError("Error parsing message: truncated")
+        return struct.unpack_from(_FORMAT[self.kind], data, at)[0], at + size
+
+
+class Repeated(List[Any]):
+    """A repeated field."""
+
+    def __init__(self, owner: "Message", field: Field) -> None:
+        super().__init__()
+        self._owner, self._field = owner, field
+
+    def add(self, **fields: Any) -> Any:
+        """Appends a new message."""
+        made = self._field.message(**fields)  # type: ignore[misc]
+        super().append(made)
+        self._owner._touch(self._field)
+        return made
+
+    def append(self, value: Any) -> None:
+        """Appends a value; of a message, a copy."""
+        if self._field.message is not None:
+            copy = self._field.message()
+            copy.CopyFrom(value)
+            value = copy
+        else:
+            value = self._field.check(value)
+        super().append(value)
+        self._owner._touch(self._field)
+
+    def extend(self, values: Iterable[Any]) -> None:
+        """Appends several."""
+        for value in values:
+            self.append(value)
+
+    def MergeFrom(self, other: Iterable[Any]) -> None:
+        """Appends all of another field."""
+        self.extend(other)
+
+    def __iadd__(self, values: Iterable[Any]) -> "Repeated":  # type: ignore[override, misc]
+        self.extend(values)
+        return self
+
+    def __deepcopy__(self, memo: Any) -> List[Any]:
+        return [v for v in self]
+
+    def __reduce__(self) -> Any:
+        return list, (list(self),)
+
+
+class Map(Dict[Any, Any]):
+    """A map field. Reading a message that is not there makes it."""
+
+    def __init__(self, owner: "Message", field: Field) -> None:
+        super().__init__()
+        self._owner, self._field = owner, field
+
+    def __missing__(self, key: Any) -> Any:
+        if self._field.message is None:
+            value = self._field.default()
+        else:
+            value = self._field.message()
+        super().__setitem__(key, value)
+        self._owner._touch(self._field)
+        return value
+
+    def __setitem__(self, key: Any, value: Any) -> None:
+        if self._field.message is not None:
+            raise ValueError("Direct assignment of submessage not allowed: use map[key].CopyFrom(value)")
+        super().__setitem__(key, self._field.check(value))
+        self._owner._touch(self._field)
+
+    def get_or_create(self, key: Any) -> Any:
+        """The message at a key, made if need be."""
+        return self[key]
+
+    def update(self, other: Any = (), **more: Any) -> None:  # type: ignore[override]
+        """Takes over all entries of another map."""
+        for key, value in dict(other, **more).items():
+            if self._field.message is not None:
+                self[key].CopyFrom(value)
+            else:
+                self[key] = value
+
+    MergeFrom = update
+
+
+class Message:
+    """Base of all messages."""
+
+    _fields: Dict[str, Field] = {}
+    _numbers: Dict[int, Field] = {}
+    __slots__ = ("_values", "_parent", "_parent_field", "_present", "_unknown")
+
+    def __init__(self, **fields: Any) -> None:
+        set_slot = object.__setattr__
+        set_slot(self, "_values", {})
+        set_slot(self, "_parent", None)
+        set_slot(self, "_parent_field", None)
+        set_slot(self, "_present", False)
+        set_slot(self, "_unknown", b"")
+        for name, value in fields.items():
+            if value is None:
+                continue
+            field = self._fields.get(name)
+            if field is None:
+                raise ValueError('Protocol message %s has no "%s" field.' % (type(self).__name__, name))
+            if field.key_kind:
+                getattr(self, name).update(value)
+            elif field.repeated:
+                for item in value:
+                    getattr(self, name).add(**item) if isinstance(item, dict) else getattr(self, name).append(item)
+            elif field.message is not None:
+                target = getattr(self, name)
+                target.CopyFrom(field.message(**value) if isinstance(value, dict) else value)
+            else:
+                setattr(self, name, value)
+
+    def _touch(self, field: Optional[Field] = None) -> None:
+        """Notes that something was set: so that it is set in the parent, and others of its oneof are not."""
+        if field is not None and field.oneof:
+            for other in self._fields.values():
+                if other.oneof == field.oneof and other is not field:
+                    self._values.pop(other.name, None)
+        if not self._present:
+            object.__setattr__(self, "_present", True)
+        parent = self._parent
+        if parent is not None:
+            parent._values.setdefault(self._parent_field.name, self)
+            parent._touch(self._parent_field)
+
+    def __getattr__(self, name: str) -> Any:
+        field = type(self)._fields.get(name)
+        if field is None:
+            raise AttributeError("%s has no field %r" % (type(self).__name__, name))
+        value = self._values.get(name)
+        if value is not None:
+            return value
+        if field.key_kind:
+            value = self._values[name] = Map(self, field)
+        elif field.repeated:
+            value = self._values[name] = Repeated(self, field)
+        elif field.message is not None:
+            value = field.message()
+            object.__setattr__(value, "_parent", self)
+            object.__setattr__(value, "_parent_field", field)
+            if not field.oneof:
+                self._values[name] = value
+        else:
+            return field.default()
+        return value
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        field = self._fields.get(name)
+        if field is None:
+            raise AttributeError("Assignment not allowed (no field \"%s\" in protocol message object %s)." % (name, type(self).__name__))
+        if field.repeated or field.message is not None:
+            raise AttributeError("Assignment not allowed to repeated or message field \"%s\" in protocol message object." % name)
+        self._values[name] = field.check(value)
+        self._touch(field)
+
+    def __delattr__(self, name: str) -> None:
+        self.ClearField(name)
+
+    def _is_set(self, field: Field) -> bool:
+        value = self._values.get(field.name)
+        if value is None:
+            return False
+        if field.repeated:
+            return len(value) > 0
+        if field.message is not None:
+            return bool(value._present)
+        return bool(field.oneof) or value != field.default() or self._keeps_defaults
+
+    _keeps_defaults = False  # proto2: a scalar that was set to its default is written
+
+    def ListFields(self) -> List[Tuple[Field, Any]]:
+        """(field, value) of those set, by number."""
+        return [(f, self._values[f.name]) for _, f in sorted(self._numbers.items()) if self._is_set(f)]
+
+    def HasField(self, name: str) -> bool:
+        """Whether a field, or any of a oneof, is set."""
+        field = self._fields.get(name)
+        if field is None:
+            return self.WhichOneof(name) is not None
+        return self._is_set(field)
+
+    def WhichOneof(self, group: str) -> Optional[str]:
+        """The name of the field of a oneof that is set."""
+        for field in self._fields.values():
+            if field.oneof == group and self._is_set(field):
+                return field.name
+        return None
+
+    def ClearField(self, name: str) -> None:
+        """Unsets a field."""
+        self._values.pop(name, None)
+
+    def Clear(self) -> None:
+        """Unsets all fields."""
+        self._values.clear()
+        object.__setattr__(self, "_unknown", b"")
+
+    def SetInParent(self) -> None:
+        """Notes that this message is set, even if it is empty."""
+        self._touch()
+
+    def IsInitialized(self) -> bool:
+        """Always: no field is required."""
+        return True
+
+    def MergeFrom(self, other: "Message") -> None:
+        """Takes over what is set in another message of the type."""
+        self.MergeFromString(other.SerializeToString())
+
+    def CopyFrom(self, other: "Message") -> None:
+        """Becomes a copy of another message of the type."""
+        if not isinstance(other, Message):
+            raise TypeError("Parameter to CopyFrom() must be a message, got %s" % type(other).__name__)
+        if other is self:
+            return
+        data = other.SerializeToString()
+        self.Clear()
+        self.MergeFromString(data)
+        self._touch()
+
+    def SerializeToString(self, deterministic: bool = False) -> bytes:
+        """The message in protobuf's binary form."""
+        out = bytearray()
+        for field, value in self.ListFields():
+            tag = field.number << 3
+            if field.key_kind:
+                for key in sorted(value):
+                    entry = bytearray()
+                    key_field = Field(1, "key", field.key_kind, False, "", "")
+                    _put_varint(entry, 1 << 3 | key_field.wire)
+                    key_field.encode(entry, key)
+                    item = value[key]
+                    if field.message is not None:
+                        raw = item.SerializeToString()
+                        entry += b"\x12"
+                        _put_varint(entry, len(raw))
+                        entry += raw
+                    else:
+                        _put_varint(entry, 2 << 3 | field.wire)
+                        field.encode(entry, item)
+                    _put_varint(out, tag | _BYTES)
+                    _put_varint(out, len(entry))
+                    out += entry
+            elif field.message is not None:
+                for item in value if field.repeated else (value,):
+                    raw = item.SerializeToString()
+                    _put_varint(out, tag | _BYTES)
+                    _put_varint(out, len(raw))
+                    out += raw
+            elif field.repeated and field.wire != _BYTES:
+                packed = bytearray()
+                if field.kind in _FORMAT:
+                    packed += struct.pack("<%d%s" % (len(value), _FORMAT[field.kind][1]), *value)
+                else:
+                    for item in value:
+                        _put_varint(packed, int(item))
+                _put_varint(out, tag | _BYTES)
+                _put_varint(out, len(packed))
+                out += packed
+            else:
+                for item in value if field.repeated else (value,):
+                    _put_varint(out, tag | field.wire)
+                    field.encode(out, item)
+        return bytes(out) + self._unknown
+
+    SerializePartialToString = SerializeToString
+
+    def ByteSize(self) -> int:
+        """The length of the binary form."""
+        return len(self.SerializeToString())
+
+    def ParseFromString(self, data: bytes) -> int:
+        """Becomes the message that the bytes encode."""
+        self.Clear()
+        return self.MergeFromString(data)
+
+    @classmethod
+    def FromString(cls, data: bytes) -> Any:
+        """A new message of bytes."""
+        made = cls()
+        made.MergeFromString(data)
+        return made
+
+    def MergeFromString(self, data: Any) -> int:
+        """Takes over what the bytes encode."""
+        if isinstance(data, str):
+            data = data.encode("latin-1")
+        view = memoryview(data)
+        self._merge(view)
+        return len(view)
+
+    def _merge(self, data: memoryview) -> None:
+        at, end = 0, len(data)
+        object.__setattr__(self, "_present", True)
+        values = self._values
+        while at < end:
+            start = at
+            tag, at = _get_varint(data, at)
+            wire = tag & 7
+            field = self._numbers.get(tag >> 3)
+            if field is None or wire not in (_VARINT, _FIXED64, _BYTES, _FIXED32):
+                at = _skip(data, at, wire)
+                object.__setattr__(self, "_unknown", self._unknown + bytes(data[start:at]))
+                continue
+            if wire != _BYTES or field.message is None and not field.key_kind and not (field.repeated and field.wire != _BYTES):
+                value, at = field.decode(data, at, wire)
+                if field.repeated:
+                    list.append(getattr(self, field.name), value)
+                else:
+                    if field.oneof:
+                        self._touch(field)
+                    values[field.name] = value
+                continue
+            size, at = _get_varint(data, at)
+            if at + size > end:
+                raise DecodeError("Error parsing message: truncated")
+            part, at = data[at:at + size], at + size
+            if field.key_kind:
+                self._merge_entry(field, part)
+            elif field.message is None:
+                self._merge_packed(field, part)
+            elif field.repeated:
+                item = field.message()
+                item._merge(part)
+                list.append(getattr(self, field.name), item)
+            else:
+                item = getattr(self, field.name)
+                if field.oneof:
+                    self._touch(field)
+                    values[field.name] = item
+                item._merge(part)
+
+    def _merge_packed(self, field: Field, part: memoryview) -> None:
+        target = getattr(self, field.name)
+        if field.kind in _FORMAT:
+            size = struct.calcsize(_FORMAT[field.kind])
+            list.extend(target, struct.unpack("<%d%s" % (len(part) // size, _FORMAT[field.kind][1]), part[:len(part) // size * size]))
+            return
+        at = 0
+        while at < len(part):
+            value, at = field.decode(part, at, _VARINT)
+            list.append(target, value)
+
+    def _merge_entry(self, field: Field, part: memoryview) -> None:
+        key_field = Field(1, "key", field.key_kind, False, "", "")
+        key, at, raw, scalar = key_field.default(), 0, None, field.default()
+        while at < len(part):
+            tag, at = _get_varint(part, at)
+            if tag >> 3 == 1:
+                key, at = key_field.decode(part, at, tag & 7)
+            elif field.message is not None:
+                size, at = _get_varint(part, at)
+                raw, at = part[at:at + size], at + size
+            else:
+                scalar, at = field.decode(part, at, tag & 7)
+        target = getattr(self, field.name)
+        if field.message is None:
+            dict.__setitem__(target, key, scalar)
+            return
+        item = field.message()
+        item._merge(raw if raw is not None else memoryview(b""))
+        dict.__setitem__(target, key, item)
+
+    def __eq__(self, other: object) -> bool:
+        return type(self) is type(other) and self.SerializeToString() == other.SerializeToString()  # type: ignore[attr-defined]
+
+    def __ne__(self, other: object) -> bool:
+        return not self == other
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __str__(self) -> str:
+        return "".join(_text(self, ""))
+
+    __repr__ = __str__
+
+    def __deepcopy__(self, memo: Any) -> Any:
+        return type(self).FromString(self.SerializeToString())
+
+    __copy__ = lambda self: self.__deepcopy__(None)  # noqa: E731
+
+    def __reduce__(self) -> Any:
+        return type(self).FromString, (self.SerializeToString(),)
+
+
+def _skip(data: memoryview, at: int, wire: int) -> int:
+    if wire == _VARINT:
+        return _get_varint(data, at)[1]
+    if wire == _BYTES:
+        size, at = _get_varint(data, at)
+        at += size
+    elif wire in (_FIXED64, _FIXED32):
+        at += 8 if wire == _FIXED64 else 4
+    else:
+        raise DecodeError("Error parsing message: wrong wire type %d" % wire)
+    if at > len(data):
+        raise DecodeError("Error parsing message: truncated")
+    return at
+
+
+def _escape(raw: bytes) -> str:
+    out = []
+    for byte in raw:
+        char = chr(byte)
+        if char in '"\\\'':
+            out.append("\\" + char)
+        elif 32 <= byte < 127:
+            out.append(char)
+        else:
+            out.append({10: "\\n", 13: "\\r", 9: "\\t"}.get(byte, "\\%03o" % byte))
+    return '"%s"' % "".join(out)
+
+
+def _scalar_text(field: Field, value: Any) -> str:
+    if field.kind == "string":
+        return _escape(value.encode("utf-8", "surrogateescape"))
+    if field.kind == "bytes":
+        return _escape(value)
+    if field.kind == "bool":
+        return "true" if value else "false"
+    if field.kind == "float":
+        return "%.9g" % value if float("%.7g" % value) != value else "%.7g" % value
+    names = _ENUM_NAMES.get(field.name) if field.kind == "enum" else None
+    return str(names.get(value, value) if names else value)
+
+
+_ENUM_NAMES: Dict[str, Dict[int, str]] = {}  # filled in by definitions
+
+
+def _text(message: Message, indent: str) -> Iterator[str]:
+    for field, value in message.ListFields():
+        if field.key_kind:
+            key_field = Field(1, "key", field.key_kind, False, "", "")
+            for key in sorted(value):
+                yield "%s%s {\n%s  key: %s\n" % (indent, field.name, indent, _scalar_text(key_field, key))
+                if field.message is not None:
+                    yield "%s  value {\n" % indent
+                    yield from _text(value[key], indent + "    ")
+                    yield "%s  }\n" % indent
+                else:
+                    yield "%s  value: %s\n" % (indent, _scalar_text(field, value[key]))
+                yield "%s}\n" % indent
+            continue
+        for item in value if field.repeated else (value,):
+            if field.message is not None:
+                yield "%s%s {\n" % (indent, field.name)
+                yield from _text(item, indent + "  ")
+                yield "%s}\n" % indent
+            else:
+                yield "%s%s: %s\n" % (indent, field.name, _scalar_text(field, item))
+
+
+def define(name: str, table: str, registry: Dict[str, Type[Message]], proto2: bool = False) -> Type[Message]:
+    """A message class of rows "number name type[@oneof]"; a type may start with * (repeated) or be map<key,value>."""
+    fields: Dict[str, Field] = {}
+    for row in table.split(";"):
+        if not row.strip():
+            continue
+        number, field_name, kind = row.split()
+        kind, _, oneof = kind.partition("@")
+        key_kind = ""
+        repeated = kind.startswith("*")
+        kind = kind.lstrip("*")
+        if kind.startswith("map<"):
+            key_kind, kind = kind[4:-1].split(",")
+            repeated = True
+        fields[field_name] = Field(int(number), field_name, kind, repeated, oneof, key_kind)
+    made: Type[Message] = type(name.rsplit(".", 1)[-1], (Message,), {
+        "__slots__": (), "_fields": fields, "_numbers": {f.number: f for f in fields.values()},
+        "_keeps_defaults": proto2, "__doc__": "The message %s." % name, "__module__": "millrace.protos.definitions"})
+    registry[name] = made
+    if "." in name:
+        setattr(registry[name.rsplit(".", 1)[0]], name.rsplit(".", 1)[1], made)
+    return made

@@ -1,0 +1,241 @@
+# SPDX-License-Identifier: Apache-2.0
+"""tf.summary: records of scalars, histograms and images for TensorBoard, and the writer of event files."""
+from __future__ import annotations
+
+import os
+import time
+from typing import Any, Dict, Optional
+
+import millrace._core as _core
+from millrace.framework.convert import convert_to_tensor
+from millrace.framework.graph import Graph, GraphKeys, Tensor, add_to_collections, get_collection, get_default_graph, name_scope
+from millrace.ops import gen_ops
+from millrace.protos import definitions as _definitions
+from millrace.protos.definitions import Event, RunMetadata, SessionLog, Summary  # type: ignore[attr-defined]  # noqa: F401
+
+_INVALID = "".join(chr(c) for c in range(128) if not (chr(c).isalnum() or chr(c) in "-_./"))
+
+
+def _clean(name: str) -> str:
+    name = "".join("_" if c in _INVALID else c for c in name).lstrip("/")
+    return name
+
+
+def _tag(name: str, family: Optional[str]) -> Any:
+    family = _clean(family) if family else None
+    base = _clean(name)
+    if family:
+        base = family + "/" + base
+    return base, family
+
+
+def _collect(value: Any, collections: Any) -> Any:
+    add_to_collections([GraphKeys.SUMMARIES] if collections is None else list(collections), value)
+    return value
+
+
+def scalar(name: str, tensor: Any, collections: Any = None, family: Optional[str] = None) -> Tensor:
+    """A record of a number."""
+    base, family = _tag(name, family)
+    with name_scope(base) as scope:
+        tag = (family + "/" if family else "") + scope.rstrip("/")
+        return _collect(gen_ops.scalar_summary(tag, tensor, name=scope), collections)  # type: ignore[no-any-return]
+
+
+def histogram(name: str, values: Any, collections: Any = None, family: Optional[str] = None) -> Tensor:
+    """A record of how values are distributed."""
+    base, family = _tag(name, family)
+    with name_scope(base) as scope:
+        tag = (family + "/" if family else "") + scope.rstrip("/")
+        return _collect(gen_ops.histogram_summary(tag, values, name=scope), collections)  # type: ignore[no-any-return]
+
+
+def image(name: str, tensor: Any, max_outputs: int = 3, collections: Any = None, family: Optional[str] = None, max_images: Optional[int] = None) -> Tensor:
+    """A record of images."""
+    base, family = _tag(name, family)
+    with name_scope(base) as scope:
+        tag = (family + "/" if family else "") + scope.rstrip("/")
+        return _collect(gen_ops.image_summary(tag, tensor, max_images=max_images or max_outputs, name=scope), collections)  # type: ignore[no-any-return]
+
+
+def audio(name: str, tensor: Any, sample_rate: Any, max_outputs: int = 3, collections: Any = None, family: Optional[str] = None) -> Tensor:
+    """A record of sounds."""
+    if not hasattr(gen_ops, "audio_summary_v2"):
+        raise NotImplementedError("tf.summary.audio is not provided: write the samples to a file instead.")
+    base, family = _tag(name, family)
+    with name_scope(base) as scope:
+        return _collect(gen_ops.audio_summary_v2(scope.rstrip("/"), tensor, convert_to_tensor(sample_rate, "float32"), max_outputs=max_outputs, name=scope), collections)  # type: ignore[no-any-return]
+
+
+def text(name: str, tensor: Any, collections: Any = None) -> Tensor:
+    """A record of text."""
+    metadata = _definitions.SummaryMetadata(plugin_data=_definitions.SummaryMetadata.PluginData(plugin_name="text"))
+    return tensor_summary(name, tensor, metadata, collections)
+
+
+def tensor_summary(name: str, tensor: Any, summary_metadata: Any = None, collections: Any = None, summary_description: Any = None,
+                   display_name: Any = None, family: Optional[str] = None) -> Tensor:
+    """A record of any tensor."""
+    if not hasattr(gen_ops, "tensor_summary_v2"):
+        raise NotImplementedError("tf.summary.tensor_summary is not provided: use tf.summary.scalar or histogram.")
+    encoded = summary_metadata.SerializeToString() if summary_metadata is not None else b""
+    with name_scope(_clean(name)) as scope:
+        return _collect(gen_ops.tensor_summary_v2(scope.rstrip("/"), tensor, encoded, name=scope), collections)  # type: ignore[no-any-return]
+
+
+def merge(inputs: Any, collections: Any = None, name: Optional[str] = None) -> Tensor:
+    """All records in one."""
+    with name_scope(name, "Merge", inputs):
+        merged = gen_ops.merge_summary([convert_to_tensor(i) for i in inputs])
+        if collections:
+            _collect(merged, collections)
+        return merged
+
+
+def merge_all(key: Any = GraphKeys.SUMMARIES, scope: Optional[str] = None, name: Optional[str] = None) -> Optional[Tensor]:
+    """All records of the graph in one, or None when there are none."""
+    found = get_collection(key, scope)
+    return merge(found, name=name) if found else None
+
+
+def get_summary_description(node_def: Any) -> Any:
+    """Kept for programs that import it."""
+    raise NotImplementedError("tf.summary.get_summary_description is not provided.")
+
+
+class FileWriter:
+    """Writes an event file for TensorBoard."""
+
+    def __init__(self, logdir: Any, graph: Any = None, max_queue: int = 10, flush_secs: float = 120, graph_def: Any = None,
+                 filename_suffix: Optional[str] = None, session: Any = None) -> None:
+        self._logdir = os.fspath(logdir).decode() if isinstance(os.fspath(logdir), bytes) else os.fspath(logdir)
+        self._suffix = filename_suffix or ""
+        self._flush_secs, self._last_flush = flush_secs, time.time()
+        self._writer: Any = _core.EventWriter(self._logdir, self._suffix)
+        self._seen_metadata: Dict[str, bool] = {}
+        given = graph if graph is not None else graph_def
+        if given is not None:
+            self.add_graph(given)
+
+    def get_logdir(self) -> str:
+        """The folder."""
+        return self._logdir
+
+    def _due(self) -> None:
+        if time.time() - self._last_flush > self._flush_secs:
+            self.flush()
+
+    def add_summary(self, summary: Any, global_step: Any = None) -> None:
+        """Writes a record: what a summary op gave, or a Summary message."""
+        self.reopen_if_closed()
+        if hasattr(summary, "SerializeToString"):
+            summary = summary.SerializeToString()
+        self._writer.add_summary(bytes(summary), 0 if global_step is None else int(global_step))
+        self._due()
+
+    def add_event(self, event: Any) -> None:
+        """Writes an Event message."""
+        self.reopen_if_closed()
+        self._writer.add_event(event.SerializeToString())
+        self._due()
+
+    def add_graph(self, graph: Any, global_step: Any = None, graph_def: Any = None) -> None:
+        """Writes a graph, or a GraphDef."""
+        self.reopen_if_closed()
+        given = graph if graph is not None else graph_def
+        if isinstance(given, Graph):
+            self._writer.add_graph(given)
+        elif hasattr(given, "SerializeToString"):
+            self._writer.add_event(Event(graph_def=given.SerializeToString(), step=int(global_step or 0), wall_time=time.time()).SerializeToString())
+        else:
+            raise TypeError("The passed graph must be an instance of `Graph` or the deprecated `GraphDef`")
+
+    def add_meta_graph(self, meta_graph_def: Any, global_step: Any = None) -> None:
+        """Writes a MetaGraphDef."""
+        self.add_event(Event(meta_graph_def=meta_graph_def.SerializeToString(), step=int(global_step or 0), wall_time=time.time()))
+
+    def add_session_log(self, session_log: Any, global_step: Any = None) -> None:
+        """Writes a SessionLog."""
+        event = Event(step=int(global_step or 0), wall_time=time.time())
+        event.session_log.CopyFrom(session_log)
+        self.add_event(event)
+
+    def add_run_metadata(self, run_metadata: Any, tag: str, global_step: Any = None) -> None:
+        """Writes the RunMetadata of a step."""
+        event = Event(step=int(global_step or 0), wall_time=time.time())
+        event.tagged_run_metadata.tag = tag
+        event.tagged_run_metadata.run_metadata = run_metadata.SerializeToString()
+        self.add_event(event)
+
+    def flush(self) -> None:
+        """Writes what is still in memory."""
+        self._last_flush = time.time()
+        if self._writer is not None:
+            self._writer.flush()
+
+    def close(self) -> None:
+        """Writes what is still in memory, and closes the file."""
+        if self._writer is not None:
+            self._writer.close()
+            self._writer = None
+
+    def reopen(self) -> None:
+        """Goes on in a new file after close()."""
+        self.reopen_if_closed()
+
+    def reopen_if_closed(self) -> None:
+        """Goes on in a new file if it was closed."""
+        if self._writer is None:
+            self._writer = _core.EventWriter(self._logdir, self._suffix)
+
+    def __enter__(self) -> "FileWriter":
+        return self
+
+    def __exit__(self, *unused: Any) -> None:
+        self.close()
+
+
+class FileWriterCache:
+    """One writer for each folder."""
+
+    _cache: Dict[str, FileWriter] = {}
+
+    @staticmethod
+    def get(logdir: str) -> FileWriter:
+        """The writer of a folder."""
+        if logdir not in FileWriterCache._cache:
+            FileWriterCache._cache[logdir] = FileWriter(logdir, graph=get_default_graph())
+        return FileWriterCache._cache[logdir]
+
+    @staticmethod
+    def clear() -> None:
+        """Closes all writers."""
+        for writer in FileWriterCache._cache.values():
+            writer.close()
+        FileWriterCache._cache = {}
+
+
+# The names of 0.x. Their tags are taken as they are.
+
+def scalar_summary(tags: Any, values: Any, collections: Any = None, name: Optional[str] = None) -> Tensor:
+    """scalar, as it was called in 0.x."""
+    return _collect(gen_ops.scalar_summary(tags, values, name=name or "ScalarSummary"), collections)  # type: ignore[no-any-return]
+
+
+def histogram_summary(tag: Any, values: Any, collections: Any = None, name: Optional[str] = None) -> Tensor:
+    """histogram, as it was called in 0.x."""
+    return _collect(gen_ops.histogram_summary(tag, values, name=name or "HistogramSummary"), collections)  # type: ignore[no-any-return]
+
+
+def image_summary(tag: Any, tensor: Any, max_images: int = 3, collections: Any = None, name: Optional[str] = None) -> Tensor:
+    """image, as it was called in 0.x."""
+    return _collect(gen_ops.image_summary(tag, tensor, max_images=max_images, name=name or "ImageSummary"), collections)  # type: ignore[no-any-return]
+
+
+def summary_iterator(path: str) -> Any:
+    """The Event messages of an event file."""
+    from millrace.python_io import tf_record_iterator
+    for record in tf_record_iterator(path):
+        yield Event.FromString(record)
+
+

@@ -1,0 +1,31 @@
+# SPDX-License-Identifier: Apache-2.0
+"""tf.train: optimizers, averages, schedules, savers, coordinators."""
+from millrace.framework import missing as _missing
+from millrace.ops.gradients import AggregationMethod  # noqa: F401
+from millrace.ops.variables import Variable as _Variable  # noqa: F401
+from millrace.protos.definitions import (BytesList, ClusterDef, Example, Feature, FeatureList, FeatureLists, Features,  # type: ignore[attr-defined]  # noqa: F401
+                                         FloatList, Int64List, JobDef, SaverDef, SequenceExample, ServerDef)
+from millrace.summary import FileWriter as SummaryWriter  # noqa: F401
+from millrace.summary import FileWriterCache as SummaryWriterCache  # noqa: F401
+from millrace.summary import summary_iterator  # noqa: F401
+from millrace.train.coordinator import Coordinator, LooperThread  # noqa: F401
+from millrace.train.decay import *  # noqa: F401,F403
+from millrace.train.global_step import (assert_global_step, create_global_step, get_global_step,  # noqa: F401
+                                        get_or_create_global_step, global_step)
+from millrace.train.moving_averages import ExponentialMovingAverage  # noqa: F401
+from millrace.train.optimizer import (AdadeltaOptimizer, AdagradOptimizer, AdamOptimizer, FtrlOptimizer,  # noqa: F401
+                                      GradientDescentOptimizer, MomentumOptimizer, Optimizer, RMSPropOptimizer)
+from millrace.train.saver import (CheckpointReader, NewCheckpointReader, Saver, checkpoint_exists, export_meta_graph,  # noqa: F401
+                                  generate_checkpoint_state_proto, get_checkpoint_state, import_meta_graph, latest_checkpoint,
+                                  list_variables, load_checkpoint, load_variable, update_checkpoint_state, write_graph)
+
+_NOT_PROVIDED = {
+    "SyncReplicasOptimizer": "an ordinary optimizer in one process",
+    "Supervisor": "tf.train.Saver and tf.Session", "Server": "tf.Session in this process", "ClusterSpec": "tf.Session in this process",
+    "replica_device_setter": "tf.device", "string_input_producer": "a Python generator and feed_dict", "input_producer": "feed_dict",
+    "range_input_producer": "feed_dict", "slice_input_producer": "feed_dict", "batch": "feed_dict", "batch_join": "feed_dict",
+    "shuffle_batch": "feed_dict", "shuffle_batch_join": "feed_dict", "QueueRunner": "feed_dict", "start_queue_runners": "feed_dict",
+    "add_queue_runner": "feed_dict", "limit_epochs": "a loop in Python", "match_filenames_once": "tf.gfile.Glob",
+}
+
+_missing.fill(globals(), "train.", _NOT_PROVIDED)

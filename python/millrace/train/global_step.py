@@ -1,0 +1,50 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The variable that counts steps."""
+from __future__ import annotations
+
+from typing import Any, Optional
+
+from millrace.framework import dtypes
+from millrace.framework.graph import Graph, GraphKeys, get_default_graph
+from millrace.ops.init_ops import zeros_initializer
+from millrace.ops.variable_scope import get_variable
+from millrace.ops.variables import Variable
+
+
+def global_step(sess: Any, global_step_tensor: Any) -> int:
+    """Its value in a session."""
+    return int(sess.run(global_step_tensor))
+
+
+def get_global_step(graph: Optional[Graph] = None) -> Any:
+    """The variable that counts steps, or None."""
+    graph = graph or get_default_graph()
+    found = graph.get_collection(GraphKeys.GLOBAL_STEP)
+    if len(found) == 1:
+        return found[0]
+    operation = graph._find("global_step") if not found else None
+    if operation is None:
+        return None
+    return next((v for v in graph.get_collection(GraphKeys.GLOBAL_VARIABLES) if v.op is operation), operation.outputs[0])
+
+
+def create_global_step(graph: Optional[Graph] = None) -> Variable:
+    """Makes the variable. ValueError when there is one."""
+    graph = graph or get_default_graph()
+    if get_global_step(graph) is not None:
+        raise ValueError('"global_step" already exists.')
+    with graph.as_default(), graph.name_scope(None):
+        return get_variable("global_step", shape=[], dtype=dtypes.int64, initializer=zeros_initializer(), trainable=False,  # type: ignore[no-any-return]
+                            collections=[GraphKeys.GLOBAL_VARIABLES, GraphKeys.GLOBAL_STEP])
+
+
+def get_or_create_global_step(graph: Optional[Graph] = None) -> Any:
+    """The variable that counts steps, made if there is none."""
+    found = get_global_step(graph)
+    return create_global_step(graph) if found is None else found
+
+
+def assert_global_step(global_step_tensor: Any) -> None:
+    """TypeError unless it is a scalar integer."""
+    if not global_step_tensor.dtype.base_dtype.is_integer:
+        raise TypeError('Existing "global_step" does not have integer type: %s' % global_step_tensor.dtype)

@@ -1,0 +1,193 @@
+// SPDX-License-Identifier: Apache-2.0
+// The objects that the extension module and the Python package share: graphs, operations and tensors as Python sees
+// them, over the C API. Everything here runs with the GIL held unless it says otherwise.
+//
+// Ownership: a Graph keeps its Operation objects, an Operation its Tensor objects and its graph, a Tensor its
+// operation. These are cycles, which Python's collector frees (each type has a traverse function).
+#pragma once
+
+#define PY_SSIZE_T_CLEAN
+#include <nanobind/nanobind.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <unordered_set>
+#include <utility>
+#include <vector>
+
+#include "millrace/c_api.h"
+
+namespace nb = nanobind;
+
+namespace millrace::python {
+
+// The library's function table. The library lies beside the module, or where MILLRACE_LIBRARY says.
+const MR_Api& Api();
+
+// A status for one call, raised as a Python exception when it is an error.
+class CallStatus {
+ public:
+  CallStatus();
+  ~CallStatus();
+  CallStatus(const CallStatus&) = delete;
+  CallStatus& operator=(const CallStatus&) = delete;
+  operator TF_Status*() { return status_; }  // NOLINT: passed to every call
+  bool ok() const;
+  TF_Code code() const;
+  const char* message() const;
+  // millrace.errors.<class>, for errors of running.
+  void RaiseIfError() const;
+  // ValueError and its like, for errors of building graphs. `context` comes before the message.
+  void RaiseBuildError(const std::string& context = {}) const;
+
+ private:
+  TF_Status* status_;
+};
+
+// Bytes that a call fills.
+class CallBuffer {
+ public:
+  CallBuffer() : buffer_(Api().NewBuffer()) {}
+  ~CallBuffer() { Api().DeleteBuffer(buffer_); }
+  CallBuffer(const CallBuffer&) = delete;
+  CallBuffer& operator=(const CallBuffer&) = delete;
+  operator TF_Buffer*() { return buffer_; }  // NOLINT
+  nb::bytes bytes() const { return nb::bytes(buffer_->data, buffer_->length); }
+  std::string_view view() const { return {static_cast<const char*>(buffer_->data), buffer_->length}; }
+
+ private:
+  TF_Buffer* buffer_;
+};
+
+class Graph;
+
+// An operation of a graph. Python's class Operation derives from it.
+struct Operation {
+  TF_Operation* oper = nullptr;
+  nb::object graph;                 // the Python object of its Graph
+  std::vector<nb::object> outputs;  // Tensor objects, made when asked for
+};
+
+// An output of an operation. Python's class Tensor derives from it.
+struct Tensor {
+  nb::object operation;
+  int index = 0;
+  TF_DataType type = TF_FLOAT;  // without the reference flag
+  bool is_ref = false;
+};
+
+// One level of control_dependencies(): ops made inside wait for `inputs`, unless they read an op made inside.
+struct ControlScope {
+  std::vector<TF_Operation*> inputs;
+  std::unordered_set<TF_Operation*> made;
+  bool clears = false;  // control_dependencies(None): scopes outside do not count
+};
+
+// A graph and the state of its construction. Python's class Graph derives from it.
+class Graph {
+ public:
+  Graph() : graph_(Api().NewGraph()) {}
+  ~Graph() { Api().DeleteGraph(graph_); }
+  Graph(const Graph&) = delete;
+  Graph& operator=(const Graph&) = delete;
+
+  TF_Graph* get() const { return graph_; }
+
+  // `name` made unique, and taken; name_scope of its own when it ends with '/'.
+  std::string UniqueName(std::string_view name, bool mark);
+  // `name` below the current name scope, unique. A name that ends with '/' is a scope that was entered: taken as it is.
+  std::string OperationName(std::string_view name);
+
+  // The Python object of an operation of this graph.
+  nb::object Wrap(nb::handle self, TF_Operation* oper);
+  nb::object WrapOutput(nb::handle self, TF_Output output);
+  // Notes the operations that the library has added on its own since the last call.
+  void Sync(nb::handle self);
+
+  std::string name_stack;  // without '/' at the end
+  std::string device;      // of the innermost device(), merged
+  bool has_device_functions = false;
+  bool finalized = false;
+  std::vector<ControlScope> control;
+  std::vector<TF_Operation*> colocation;
+  std::vector<std::pair<std::string, std::string>> gradient_overrides;
+  std::unordered_map<TF_Operation*, nb::object> operations;
+
+  // The control inputs that an op with these inputs gets.
+  std::vector<TF_Operation*> ControlInputs(const std::vector<TF_Output>& inputs) const;
+  void NoteMade(TF_Operation* oper);
+
+ private:
+  TF_Graph* graph_;
+  std::unordered_map<std::string, int> names_;  // lower case -> how often it was asked for
+  size_t position_ = 0;                         // of the next operation to note
+};
+
+// What the package tells the module once: its classes and helpers.
+struct Registry {
+  nb::object graph_type, operation_type, tensor_type;
+  nb::object convert;        // (value, dtype number or None, name, as_ref) -> Tensor
+  nb::object dtype_number;   // any dtype-like -> number
+  nb::object dtypes;         // list: number -> DType
+  nb::object shape_list;     // any shape-like -> list or None
+  nb::object raise_error;    // (code, message, graph) -> raises
+  nb::object result_type;    // (op name, names) -> named tuple type
+  nb::object default_graph;  // () -> Graph, when the stack of the thread is empty
+  std::string package_path;  // frames of files below it are not the user's
+};
+Registry& registry();
+
+// The innermost graph of this thread's stack, or the default one.
+nb::object CurrentGraph();
+Graph& GraphOf(nb::handle graph);
+TF_Output OutputOf(nb::handle tensor);
+bool IsTensor(nb::handle object);
+bool IsOperation(nb::handle object);
+
+// The line of the user's program that is being run: the innermost frame outside the package.
+struct Location {
+  std::string file;
+  int line = 0;
+};
+Location UserLocation();
+
+// NumPy values to tensors and back.
+class TensorHolder {
+ public:
+  explicit TensorHolder(TF_Tensor* t = nullptr) : tensor_(t) {}
+  TensorHolder(TensorHolder&& other) noexcept : tensor_(std::exchange(other.tensor_, nullptr)) {}
+  TensorHolder& operator=(TensorHolder&& other) noexcept {
+    std::swap(tensor_, other.tensor_);
+    return *this;
+  }
+  ~TensorHolder() {
+    if (tensor_) Api().DeleteTensor(tensor_);
+  }
+  TF_Tensor* get() const { return tensor_; }
+  TF_Tensor* release() { return std::exchange(tensor_, nullptr); }
+
+ private:
+  TF_Tensor* tensor_;
+};
+
+bool InitNumpy();
+// Raises TypeError or ValueError. `dims` (may be null): the shape wanted, -1 unknown, `rank` -1 unknown.
+TensorHolder ToTensor(nb::handle value, TF_DataType type, const std::string& what, const std::vector<int64_t>* dims);
+// Consumes `tensor`.
+nb::object FromTensor(TF_Tensor* tensor);
+// Frees what feeds let go of on other threads.
+void DrainReleased();
+
+// The parts of the module.
+void DefineGraph(nb::module_& m);
+void DefineOps(nb::module_& m);
+void DefineSession(nb::module_& m);
+void DefineTraining(nb::module_& m);
+void DefineFiles(nb::module_& m);
+
+}  // namespace millrace::python

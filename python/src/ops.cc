@@ -1,0 +1,582 @@
+// SPDX-License-Identifier: Apache-2.0
+// Op: what the generated op functions call. It converts arguments, makes the node, and returns its outputs; one C++
+// call for each node, as graphs of 100,000 nodes are common.
+#include <cmath>
+#include <cstring>
+
+#include "core.h"
+
+namespace millrace::python {
+namespace {
+
+struct ArgSpec {
+  std::string name;
+  int type = 0;               // fixed type, or 0
+  int type_attr = -1;         // else the index of the type attribute
+  bool is_list = false;       // a list of one type
+  bool is_type_list = false;  // a list of any types, the attribute `type_attr`
+  bool is_ref = false;
+};
+
+struct AttrSpec {
+  std::string name;
+  char kind = 'i';  // s i f b t h(shape) n(tensor) u(func)
+  bool is_list = false;
+  int default_type = 0;
+};
+
+// Splits at spaces.
+std::vector<std::string> Words(const std::string& text) {
+  std::vector<std::string> words;
+  size_t at = 0;
+  while (at < text.size()) {
+    const size_t end = std::min(text.find(' ', at), text.size());
+    if (end > at) words.push_back(text.substr(at, end - at));
+    at = end + 1;
+  }
+  return words;
+}
+
+std::string ShortRepr(nb::handle value) {
+  nb::object text = nb::steal(PyObject_Repr(value.ptr()));
+  if (!text.is_valid()) {
+    PyErr_Clear();
+    return "<value>";
+  }
+  std::string s = nb::cast<std::string>(text);
+  if (s.size() > 80) s = s.substr(0, 77) + "...";
+  return s;
+}
+
+[[noreturn]] void TypeError(const std::string& message) { throw nb::type_error(message.c_str()); }
+
+int TypeNumber(nb::handle value) { return nb::cast<int>(registry().dtype_number(value)); }
+
+std::string TypeName(int type) {
+  return nb::cast<std::string>(nb::borrow(PyList_GetItem(registry().dtypes.ptr(), type)).attr("name"));
+}
+
+class Call;
+
+// One op, or one composite.
+class Op {
+ public:
+  // "x:T y:3 list:N*T any:[Ts] ref:&T" and "transpose_a:b T:t Tidx:t=3 strides:i*".
+  Op(std::string name, const std::string& inputs, const std::string& outputs, const std::string& attrs, bool composite)
+      : name_(std::move(name)), composite_(composite) {
+    for (const std::string& word : Words(attrs)) ParseAttr(word);
+    for (const std::string& word : Words(inputs)) inputs_.push_back(ParseArg(word));
+    for (const std::string& word : Words(outputs)) outputs_.push_back(ParseArg(word));
+  }
+
+  nb::object operator()(nb::handle inputs, nb::handle attrs, nb::handle name) const;
+  const std::string& name() const { return name_; }
+
+ private:
+  friend class Call;
+
+  void ParseAttr(const std::string& word) {
+    AttrSpec a;
+    const size_t colon = word.find(':');
+    a.name = word.substr(0, colon);
+    a.kind = word[colon + 1];
+    a.is_list = word.size() > colon + 2 && word[colon + 2] == '*';
+    const size_t equals = word.find('=', colon);
+    if (equals != std::string::npos) a.default_type = std::stoi(word.substr(equals + 1));
+    attrs_.push_back(a);
+  }
+
+  int AttrIndex(const std::string& name) const {
+    for (size_t i = 0; i < attrs_.size(); ++i) {
+      if (attrs_[i].name == name) return static_cast<int>(i);
+    }
+    return -1;
+  }
+
+  ArgSpec ParseArg(const std::string& word) const {
+    ArgSpec a;
+    const size_t colon = word.find(':');
+    a.name = word.substr(0, colon);
+    std::string type = word.substr(colon + 1);
+    if (const size_t star = type.find('*'); star != std::string::npos) {
+      a.is_list = true;
+      type = type.substr(star + 1);
+    }
+    if (!type.empty() && type[0] == '&') {
+      a.is_ref = true;
+      type = type.substr(1);
+    }
+    if (!type.empty() && type[0] == '[') {
+      a.is_type_list = true;
+      type = type.substr(1, type.size() - 2);
+    }
+    if (!type.empty() && type[0] >= '0' && type[0] <= '9') {
+      a.type = std::stoi(type);
+    } else {
+      a.type_attr = AttrIndex(type);
+    }
+    return a;
+  }
+
+  std::string name_;
+  bool composite_;
+  std::vector<ArgSpec> inputs_, outputs_;
+  std::vector<AttrSpec> attrs_;
+  mutable nb::object result_type_;
+};
+
+// The making of one node.
+class Call {
+ public:
+  Call(const Op& op, nb::handle inputs, nb::handle attrs, nb::handle name)
+      : op_(op), inputs_(inputs), attrs_(attrs), types_(op.attrs_.size(), 0) {
+    graph_object_ = FindGraph();
+    graph_ = &GraphOf(graph_object_);
+    if (graph_->finalized) throw std::runtime_error("Graph is finalized and cannot be modified.");
+    if (name.is_none()) {
+      name_ = graph_->OperationName(op.name_);
+    } else {
+      Py_ssize_t size = 0;
+      const char* text = PyUnicode_Check(name.ptr()) ? PyUnicode_AsUTF8AndSize(name.ptr(), &size) : nullptr;
+      if (text == nullptr) {
+        PyErr_Clear();
+        TypeError("The name of an operation must be a string, got " + ShortRepr(name));
+      }
+      name_ = graph_->OperationName(size > 0 ? std::string_view(text, static_cast<size_t>(size)) : op.name_);
+    }
+  }
+
+  nb::object Run() {
+    FixTypes();
+    std::vector<nb::object> tensors = Convert();
+    desc_ = Api().NewOperation(graph_->get(), op_.name_.c_str(), name_.c_str());
+    try {
+      Describe();
+    } catch (...) {  // a description is freed by finishing it
+      CallStatus ignored;
+      Api().SetAttrPlaceholder(desc_, "_abandoned", "");
+      Api().AddInput(desc_, {nullptr, -1});
+      Api().FinishOperation(desc_, ignored);
+      throw;
+    }
+    return op_.composite_ ? FinishComposite() : Finish();
+  }
+
+ private:
+  nb::object Input(size_t i) const { return nb::borrow(PyTuple_GetItem(inputs_.ptr(), static_cast<Py_ssize_t>(i))); }
+
+  nb::object FindGraph() const {
+    const size_t n = op_.inputs_.size();
+    for (size_t i = 0; i < n; ++i) {
+      PyObject* value = PyTuple_GetItem(inputs_.ptr(), static_cast<Py_ssize_t>(i));
+      if (IsTensor(value)) return nb::inst_ptr<Operation>(nb::inst_ptr<Tensor>(value)->operation)->graph;
+      if ((op_.inputs_[i].is_list || op_.inputs_[i].is_type_list) && (PyList_Check(value) || PyTuple_Check(value))) {
+        const Py_ssize_t size = PySequence_Fast_GET_SIZE(value);
+        for (Py_ssize_t k = 0; k < size; ++k) {
+          PyObject* element = PySequence_Fast_GET_ITEM(value, k);
+          if (IsTensor(element)) return nb::inst_ptr<Operation>(nb::inst_ptr<Tensor>(element)->operation)->graph;
+        }
+      }
+    }
+    return CurrentGraph();
+  }
+
+  // Type attributes that were given, or that an input which is a tensor already determines.
+  void FixTypes() {
+    for (size_t i = 0; i < op_.attrs_.size(); ++i) {
+      const AttrSpec& a = op_.attrs_[i];
+      if (a.kind != 't' || a.is_list) continue;
+      PyObject* value = PyTuple_GetItem(attrs_.ptr(), static_cast<Py_ssize_t>(i));
+      if (value != Py_None) types_[i] = TypeNumber(value);
+    }
+  }
+
+  void Require(const ArgSpec& arg, int type, nb::handle value) {
+    int& fixed = types_[static_cast<size_t>(arg.type_attr)];
+    if (fixed == 0) fixed = type;
+    if (fixed != type) {
+      TypeError("Input '" + arg.name + "' of '" + op_.name_ + "' Op has type " + TypeName(type) +
+                " that does not match type " + TypeName(fixed) + " of the other arguments: " + ShortRepr(value));
+    }
+  }
+
+  nb::object ConvertOne(const ArgSpec& arg, nb::handle value, nb::handle name) {
+    int wanted = arg.type;
+    if (arg.type_attr >= 0 && !arg.is_type_list) wanted = types_[static_cast<size_t>(arg.type_attr)];
+    nb::object tensor;
+    if (IsTensor(value)) {
+      tensor = nb::borrow(value);
+    } else {
+      ScopeOfArguments inside(*this);
+      int preferred = 0;
+      if (wanted == 0 && arg.type_attr >= 0) preferred = op_.attrs_[static_cast<size_t>(arg.type_attr)].default_type;
+      tensor = registry().convert(value, wanted ? nb::object(nb::int_(wanted)) : nb::none(), name, arg.is_ref,
+                                  preferred ? nb::object(nb::int_(preferred)) : nb::none());
+    }
+    const auto* t = nb::inst_ptr<Tensor>(tensor);
+    if (nb::inst_ptr<Operation>(t->operation)->graph.ptr() != graph_object_.ptr()) {
+      throw nb::value_error(
+          ("Tensor " + ShortRepr(tensor) + " must be from the same graph as the other inputs of '" + name_ + "'")
+              .c_str());
+    }
+    if (arg.is_ref && !t->is_ref) {
+      TypeError("Input '" + arg.name + "' of '" + op_.name_ + "' Op must be a variable, got " + ShortRepr(tensor));
+    }
+    if (arg.is_type_list) return tensor;
+    if (arg.type_attr >= 0) {
+      Require(arg, t->type, tensor);
+    } else if (arg.type != t->type) {
+      TypeError("Input '" + arg.name + "' of '" + op_.name_ + "' Op has type " + TypeName(t->type) +
+                " that does not match expected type of " + TypeName(arg.type) + ": " + ShortRepr(tensor));
+    }
+    return tensor;
+  }
+
+  // Ops that converting makes are named below the op.
+  struct ScopeOfArguments {
+    explicit ScopeOfArguments(Call& c) : call(c), saved(c.graph_->name_stack) { call.graph_->name_stack = call.name_; }
+    ~ScopeOfArguments() { call.graph_->name_stack = saved; }
+    Call& call;
+    std::string saved;
+  };
+
+  std::vector<nb::object> Convert() {
+    std::vector<nb::object> keep;
+    if (!PyTuple_Check(inputs_.ptr()) || static_cast<size_t>(PyTuple_Size(inputs_.ptr())) != op_.inputs_.size()) {
+      TypeError("op " + op_.name_ + " has " + std::to_string(op_.inputs_.size()) + " inputs");
+    }
+    // In a first pass the arguments that are tensors tell the types, so that add(1, x) makes the 1 of x's type.
+    for (size_t i = 0; i < op_.inputs_.size(); ++i) NoteTypes(op_.inputs_[i], Input(i));
+    values_.resize(op_.inputs_.size());
+    for (size_t i = 0; i < op_.inputs_.size(); ++i) {
+      const ArgSpec& arg = op_.inputs_[i];
+      nb::object value = Input(i);
+      if (!arg.is_list && !arg.is_type_list) {
+        keep.push_back(ConvertOne(arg, value, nb::str(arg.name.c_str())));
+        values_[i].push_back(OutputOf(keep.back()));
+        continue;
+      }
+      if (IsTensor(value) || (!PyList_Check(value.ptr()) && !PyTuple_Check(value.ptr()))) {
+        if (IsTensor(value) || !PySequence_Check(value.ptr())) {
+          TypeError("Expected list for '" + arg.name + "' argument to '" + op_.name_ + "' Op, not " + ShortRepr(value) +
+                    ".");
+        }
+        value = nb::steal(PySequence_List(value.ptr()));
+        if (!value.is_valid()) throw nb::python_error();
+      }
+      const Py_ssize_t size = PySequence_Fast_GET_SIZE(value.ptr());
+      for (Py_ssize_t k = 0; k < size; ++k) {
+        nb::handle element = PySequence_Fast_GET_ITEM(value.ptr(), k);
+        const std::string element_name = arg.name + "_" + std::to_string(k);
+        keep.push_back(ConvertOne(arg, element, nb::str(element_name.c_str())));
+        values_[i].push_back(OutputOf(keep.back()));
+      }
+    }
+    return keep;
+  }
+
+  void NoteTypes(const ArgSpec& arg, nb::handle value) {
+    if (arg.type_attr < 0 || arg.is_type_list || types_[static_cast<size_t>(arg.type_attr)] != 0) return;
+    int& type = types_[static_cast<size_t>(arg.type_attr)];
+    if (arg.is_list) {
+      if (!PyList_Check(value.ptr()) && !PyTuple_Check(value.ptr())) return;
+      const Py_ssize_t size = PySequence_Fast_GET_SIZE(value.ptr());
+      for (Py_ssize_t k = 0; k < size && type == 0; ++k) {
+        nb::handle element = PySequence_Fast_GET_ITEM(value.ptr(), k);
+        if (IsTensor(element)) type = nb::inst_ptr<Tensor>(element)->type;
+      }
+    } else if (IsTensor(value)) {
+      type = nb::inst_ptr<Tensor>(value)->type;
+    }
+  }
+
+  void Describe() {
+    std::vector<TF_Output> all;
+    for (size_t i = 0; i < op_.inputs_.size(); ++i) {
+      const ArgSpec& arg = op_.inputs_[i];
+      if (arg.is_list || arg.is_type_list) {
+        Api().AddInputList(desc_, values_[i].data(), static_cast<int>(values_[i].size()));
+      } else {
+        Api().AddInput(desc_, values_[i][0]);
+      }
+      all.insert(all.end(), values_[i].begin(), values_[i].end());
+    }
+    for (size_t i = 0; i < op_.attrs_.size(); ++i) {
+      SetAttr(op_.attrs_[i], PyTuple_GetItem(attrs_.ptr(), static_cast<Py_ssize_t>(i)));
+    }
+    if (!graph_->control.empty()) {
+      for (TF_Operation* input : graph_->ControlInputs(all)) Api().AddControlInput(desc_, input);
+    }
+    for (TF_Operation* with : graph_->colocation) Api().ColocateWith(desc_, with);
+    if (!graph_->device.empty()) Api().SetDevice(desc_, graph_->device.c_str());
+    for (auto o = graph_->gradient_overrides.rbegin(); o != graph_->gradient_overrides.rend(); ++o) {
+      if (o->first != op_.name_) continue;
+      Api().SetAttrString(desc_, "_gradient_op_type", o->second.data(), o->second.size());
+      break;
+    }
+    const Location where = UserLocation();
+    if (!where.file.empty()) Api().SetLocation(desc_, where.file.c_str(), where.line);
+  }
+
+  [[noreturn]] void BadAttr(const AttrSpec& a, const char* wanted, nb::handle value) const {
+    PyErr_Clear();
+    TypeError("Expected " + std::string(wanted) + " for argument '" + a.name + "' of '" + op_.name_ + "' Op, not " +
+              ShortRepr(value) + ".");
+  }
+
+  std::string Text(const AttrSpec& a, nb::handle value) const {
+    if (PyBytes_Check(value.ptr()))
+      return {PyBytes_AS_STRING(value.ptr()), static_cast<size_t>(PyBytes_GET_SIZE(value.ptr()))};
+    if (PyUnicode_Check(value.ptr())) {
+      Py_ssize_t size = 0;
+      const char* text = PyUnicode_AsUTF8AndSize(value.ptr(), &size);
+      if (text) return {text, static_cast<size_t>(size)};
+    }
+    BadAttr(a, "a string", value);
+  }
+
+  int64_t Integer(const AttrSpec& a, nb::handle value) const {
+    nb::object index = nb::steal(PyNumber_Index(value.ptr()));
+    if (!index.is_valid()) {
+      PyErr_Clear();
+      const double d = PyFloat_AsDouble(value.ptr());  // 2.0 is taken, as TensorFlow does for NumPy's numbers
+      if (PyErr_Occurred() || std::floor(d) != d || !(std::fabs(d) < 9e18)) BadAttr(a, "int", value);
+      return static_cast<int64_t>(d);
+    }
+    const int64_t i = PyLong_AsLongLong(index.ptr());
+    if (i == -1 && PyErr_Occurred()) BadAttr(a, "int", value);
+    return i;
+  }
+
+  float Float(const AttrSpec& a, nb::handle value) const {
+    const double d = PyFloat_AsDouble(value.ptr());
+    if (d == -1.0 && PyErr_Occurred()) BadAttr(a, "float", value);
+    return static_cast<float>(d);
+  }
+
+  bool Bool(const AttrSpec& a, nb::handle value) const {
+    const int truth = PyObject_IsTrue(value.ptr());
+    if (truth < 0) BadAttr(a, "bool", value);
+    return truth != 0;
+  }
+
+  // False: unknown rank.
+  bool Dims(nb::handle value, std::vector<int64_t>* dims) const {
+    nb::object list = registry().shape_list(value);
+    if (list.is_none()) return false;
+    *dims = nb::cast<std::vector<int64_t>>(list);
+    return true;
+  }
+
+  void SetAttr(const AttrSpec& a, nb::handle value) {
+    if (value.is_none()) {
+      if (a.kind == 'h' && !a.is_list) Api().SetAttrShape(desc_, a.name.c_str(), nullptr, -1);
+      return;  // the default, or what the inputs determine
+    }
+    const char* name = a.name.c_str();
+    if (a.is_list) return SetListAttr(a, value);
+    switch (a.kind) {
+      case 's': {
+        const std::string text = Text(a, value);
+        return Api().SetAttrString(desc_, name, text.data(), text.size());
+      }
+      case 'u': {
+        const std::string text = Text(a, value);
+        return Api().SetAttrFuncName(desc_, name, text.data(), text.size());
+      }
+      case 'i':
+        return Api().SetAttrInt(desc_, name, Integer(a, value));
+      case 'f':
+        return Api().SetAttrFloat(desc_, name, Float(a, value));
+      case 'b':
+        return Api().SetAttrBool(desc_, name, Bool(a, value));
+      case 't':
+        return Api().SetAttrType(desc_, name, static_cast<TF_DataType>(TypeNumber(value)));
+      case 'h': {
+        std::vector<int64_t> dims;
+        if (!Dims(value, &dims)) return Api().SetAttrShape(desc_, name, nullptr, -1);
+        return Api().SetAttrShape(desc_, name, dims.data(), static_cast<int>(dims.size()));
+      }
+      default: {
+        const int type = TypeNumber(value.attr("dtype"));
+        const TensorHolder tensor = ToTensor(value, static_cast<TF_DataType>(type), a.name, nullptr);
+        CallStatus status;
+        Api().SetAttrTensor(desc_, name, tensor.get(), status);
+        return status.RaiseBuildError();
+      }
+    }
+  }
+
+  void SetListAttr(const AttrSpec& a, nb::handle value) {
+    if (PyUnicode_Check(value.ptr()) || PyBytes_Check(value.ptr())) BadAttr(a, "a list", value);
+    nb::object list = nb::steal(PySequence_List(value.ptr()));
+    if (!list.is_valid()) BadAttr(a, "a list", value);
+    const char* name = a.name.c_str();
+    const int size = static_cast<int>(PyList_GET_SIZE(list.ptr()));
+    const auto at = [&](int i) { return nb::handle(PyList_GET_ITEM(list.ptr(), i)); };
+    if (a.kind == 'i') {
+      std::vector<int64_t> v;
+      for (int i = 0; i < size; ++i) v.push_back(Integer(a, at(i)));
+      Api().SetAttrIntList(desc_, name, v.data(), size);
+    } else if (a.kind == 'f') {
+      std::vector<float> v;
+      for (int i = 0; i < size; ++i) v.push_back(Float(a, at(i)));
+      Api().SetAttrFloatList(desc_, name, v.data(), size);
+    } else if (a.kind == 'b') {
+      std::vector<unsigned char> v;
+      for (int i = 0; i < size; ++i) v.push_back(Bool(a, at(i)));
+      Api().SetAttrBoolList(desc_, name, v.data(), size);
+    } else if (a.kind == 't') {
+      std::vector<TF_DataType> v;
+      for (int i = 0; i < size; ++i) v.push_back(static_cast<TF_DataType>(TypeNumber(at(i))));
+      Api().SetAttrTypeList(desc_, name, v.data(), size);
+    } else if (a.kind == 's') {
+      std::vector<std::string> texts;
+      for (int i = 0; i < size; ++i) texts.push_back(Text(a, at(i)));
+      std::vector<const void*> data;
+      std::vector<size_t> lengths;
+      for (const std::string& t : texts) {
+        data.push_back(t.data());
+        lengths.push_back(t.size());
+      }
+      Api().SetAttrStringList(desc_, name, data.data(), lengths.data(), size);
+    } else if (a.kind == 'h') {
+      std::vector<std::vector<int64_t>> shapes(static_cast<size_t>(size));
+      std::vector<const int64_t*> dims;
+      std::vector<int> ranks;
+      for (int i = 0; i < size; ++i) {
+        std::vector<int64_t>& s = shapes[static_cast<size_t>(i)];
+        ranks.push_back(Dims(at(i), &s) ? static_cast<int>(s.size()) : -1);
+      }
+      for (const std::vector<int64_t>& s : shapes) dims.push_back(s.data());
+      Api().SetAttrShapeList(desc_, name, dims.data(), ranks.data(), size);
+    } else {
+      BadAttr(a, "a kind of list that can be given", value);
+    }
+  }
+
+  // "MatMul 'dense/MatMul' (train.py:12): a [32,784] float32, b [10,5] float32"
+  std::string Context() const {
+    std::string text = op_.name_ + " '" + name_ + "'";
+    const Location where = UserLocation();
+    if (!where.file.empty()) text += " (" + where.file + ":" + std::to_string(where.line) + ")";
+    return text + ": ";
+  }
+
+  nb::object Finish() {
+    CallStatus status;
+    TF_Operation* made = Api().FinishOperation(desc_, status);
+    if (!status.ok()) status.RaiseBuildError(Context());
+    graph_->NoteMade(made);
+    nb::object operation = graph_->Wrap(graph_object_, made);
+    if (!graph_->colocation.empty() || graph_->has_device_functions) {
+      graph_object_.attr("_place")(operation);
+    }
+    if (op_.outputs_.empty()) return operation;
+    std::vector<TF_Output> outputs;
+    const int n = Api().OperationNumOutputs(made);
+    for (int i = 0; i < n; ++i) outputs.push_back({made, i});
+    return Results(outputs, made);
+  }
+
+  nb::object FinishComposite() {
+    std::vector<TF_Output> outputs(1024);
+    CallStatus status;
+    const int n = Api().FinishComposite(desc_, outputs.data(), static_cast<int>(outputs.size()), status);
+    if (!status.ok()) status.RaiseBuildError(Context());
+    graph_->Sync(graph_object_);
+    outputs.resize(static_cast<size_t>(n));
+    return Results(outputs, nullptr);
+  }
+
+  nb::object Results(const std::vector<TF_Output>& outputs, TF_Operation* made) const {
+    const bool one = op_.outputs_.size() == 1;
+    if (one && !op_.outputs_[0].is_list && !op_.outputs_[0].is_type_list) {
+      return graph_->WrapOutput(graph_object_, outputs.at(0));
+    }
+    nb::list parts;
+    size_t next = 0;
+    for (size_t i = 0; i < op_.outputs_.size(); ++i) {
+      const ArgSpec& out = op_.outputs_[i];
+      if (!out.is_list && !out.is_type_list) {
+        parts.append(graph_->WrapOutput(graph_object_, outputs.at(next++)));
+        continue;
+      }
+      size_t length = outputs.size() - next - (op_.outputs_.size() - 1 - i);
+      if (made != nullptr && !one) {
+        CallStatus status;
+        length = static_cast<size_t>(Api().OperationOutputListLength(made, out.name.c_str(), status));
+      }
+      nb::list list;
+      for (size_t k = 0; k < length; ++k) list.append(graph_->WrapOutput(graph_object_, outputs.at(next++)));
+      parts.append(list);
+    }
+    if (one) return parts[0];
+    if (!op_.result_type_.is_valid()) {
+      nb::list names;
+      for (const ArgSpec& out : op_.outputs_) names.append(out.name);
+      op_.result_type_ = registry().result_type(op_.name_, names);
+    }
+    return op_.result_type_(*nb::tuple(parts));
+  }
+
+  const Op& op_;
+  nb::handle inputs_, attrs_;
+  std::vector<int> types_;  // by attribute: the type, where it is known
+  nb::object graph_object_;
+  Graph* graph_ = nullptr;
+  std::string name_;
+  std::vector<std::vector<TF_Output>> values_;
+  TF_OperationDescription* desc_ = nullptr;
+};
+
+nb::object Op::operator()(nb::handle inputs, nb::handle attrs, nb::handle name) const {
+  return Call(*this, inputs, attrs, name).Run();
+}
+
+// Any op by name, with attributes as encoded AttrValues: for import tools and custom nodes.
+nb::object MakeNode(nb::handle graph_object, const std::string& op, const std::string& name,
+                    const std::vector<nb::object>& inputs, nb::dict attrs) {
+  Graph& graph = GraphOf(graph_object);
+  if (graph.finalized) throw std::runtime_error("Graph is finalized and cannot be modified.");
+  const std::string full = graph.OperationName(name);
+  TF_OperationDescription* desc = Api().NewOperation(graph.get(), op.c_str(), full.c_str());
+  CallStatus status;
+  std::vector<TF_Output> all;
+  for (const nb::object& input : inputs) {
+    if (IsTensor(input)) {
+      all.push_back(OutputOf(input));
+      Api().AddInput(desc, all.back());
+      continue;
+    }
+    std::vector<TF_Output> list;
+    for (nb::handle element : input) list.push_back(OutputOf(element));
+    Api().AddInputList(desc, list.data(), static_cast<int>(list.size()));
+    all.insert(all.end(), list.begin(), list.end());
+  }
+  for (auto [key, value] : attrs) {
+    const nb::bytes encoded = nb::cast<nb::bytes>(value);
+    Api().SetAttrValueProto(desc, nb::cast<std::string>(key).c_str(), encoded.data(), encoded.size(), status);
+  }
+  for (TF_Operation* input : graph.ControlInputs(all)) Api().AddControlInput(desc, input);
+  if (!graph.device.empty()) Api().SetDevice(desc, graph.device.c_str());
+  const Location where = UserLocation();
+  if (!where.file.empty()) Api().SetLocation(desc, where.file.c_str(), where.line);
+  TF_Operation* made = Api().FinishOperation(desc, status);
+  status.RaiseBuildError(op + " '" + full + "': ");
+  graph.NoteMade(made);
+  return graph.Wrap(graph_object, made);
+}
+
+}  // namespace
+
+void DefineOps(nb::module_& m) {
+  nb::class_<Op>(m, "Op")
+      .def(nb::init<std::string, const std::string&, const std::string&, const std::string&, bool>(), nb::arg("name"),
+           nb::arg("inputs"), nb::arg("outputs"), nb::arg("attrs"), nb::arg("composite") = false)
+      .def("__call__", &Op::operator(), nb::arg("inputs"), nb::arg("attrs"), nb::arg("name").none())
+      .def_prop_ro("name", &Op::name);
+  m.def("make_node", &MakeNode);
+}
+
+}  // namespace millrace::python

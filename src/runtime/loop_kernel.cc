@@ -31,6 +31,7 @@ class Segment {
       to->tensor = from.ref->ReadOrEmpty();
     } else if (moves_[i]) {
       to->tensor = std::move(from.tensor);
+      ClearSlot(from);  // in the next iteration a node that is dead may have it
     } else {
       to->tensor = from.tensor;
     }

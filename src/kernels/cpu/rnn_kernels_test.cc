@@ -160,10 +160,10 @@ TEST_F(RnnKernels, BlockLstmForward) {
 }
 
 TEST_F(RnnKernels, BlockLstmGradient) {
-  const Sizes s{4, 3, 2, 5};
+  const Sizes s{5, 3, 2, 7};
   for (const bool v2 : {false, true}) {
     for (const bool peephole : {false, true}) {
-      const LstmReference f{s, peephole, v2, 0, 0, 3};
+      const LstmReference f{s, peephole, v2, 0, 0, 4};
       const std::vector<Values> v = LstmValues(s);
       const int64_t n = s.steps * s.batch * s.units;
       const std::vector<std::pair<size_t, Values>> weights = {{1, Numbers(n, 11)}, {6, Numbers(n, 12)}};

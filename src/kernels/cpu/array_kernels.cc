@@ -65,10 +65,10 @@ StatusOr<Shape> ShapeOf(const Tensor& t, absl::string_view what) {
 
 StatusOr<Tensor> ContiguousPart(KernelContext& ctx, const Tensor& t, int64_t offset, const Shape& shape) {
   const void* from = ElementAt(t.raw(), t.dtype(), offset);
-  if (shape.num_elements() > 0 && reinterpret_cast<uintptr_t>(from) % Allocator::kAlignment == 0) {
-    MR_ASSIGN_OR_RETURN(Tensor flat, t.Reshaped(Shape::Vector(t.num_elements())));
-    MR_ASSIGN_OR_RETURN(Tensor part, flat.Rows(offset, offset + shape.num_elements()));
-    return part.Reshaped(shape);
+  if (t.buffer() != nullptr && shape.num_elements() > 0 &&
+      reinterpret_cast<uintptr_t>(from) % Allocator::kAlignment == 0) {
+    const auto begin = static_cast<const char*>(from) - static_cast<const char*>(t.buffer()->data());
+    return Tensor::FromBuffer(t.dtype(), shape, RefPtr<Buffer>::Share(t.buffer()), static_cast<size_t>(begin));
   }
   MR_ASSIGN_OR_RETURN(Tensor copy, ctx.AllocateTemp(t.dtype(), shape));
   if (shape.num_elements() > 0) CopyElements(&ctx, t.dtype(), copy.mutable_raw(), from, shape.num_elements());

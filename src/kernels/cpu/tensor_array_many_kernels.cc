@@ -130,13 +130,8 @@ class TensorArrayConcatKernel : public Kernel {
   PartialShape rest_;
 };
 
-// Rows [begin, begin + count) of `value`; without `keep` the one row without its dimension.
-StatusOr<Tensor> PartOf(KernelContext& ctx, const Tensor& value, int64_t begin, int64_t count, bool keep) {
-  Shape shape = value.shape().WithoutDim(0);
-  const int64_t offset = shape.num_elements() * begin;
-  if (keep) {
-    MR_ASSIGN_OR_RETURN(shape, value.shape().WithDim(0, count));
-  }
+// A part of `value` that begins at element `offset`.
+StatusOr<Tensor> PartOf(KernelContext& ctx, const Tensor& value, int64_t offset, const Shape& shape) {
   if (value.num_elements() == 0 && shape.num_elements() == 0) return value.Reshaped(shape);
   return ContiguousPart(ctx, value, offset, shape);
 }
@@ -169,8 +164,9 @@ Status ScatterElements(KernelContext& ctx) {
   if (!has_indices) indices = FirstIndices(count);
   std::vector<Tensor> values;
   values.reserve(indices.size());
+  const Shape row = value.shape().WithoutDim(0);
   for (int64_t i = 0; i < count; ++i) {
-    MR_ASSIGN_OR_RETURN(values.emplace_back(), PartOf(ctx, value, i, 1, false));
+    MR_ASSIGN_OR_RETURN(values.emplace_back(), PartOf(ctx, value, i * row.num_elements(), row));
   }
   MR_RETURN_IF_ERROR(array->WriteMany(indices, values));
   ctx.set_output(0, ctx.input(ctx.num_inputs() - 1));
@@ -203,9 +199,11 @@ Status SplitElements(KernelContext& ctx) {
   }
   std::vector<Tensor> values;
   values.reserve(lengths.size());
+  const int64_t row = value.shape().WithoutDim(0).num_elements();
   int64_t begin = 0;
   for (int64_t length : lengths) {
-    MR_ASSIGN_OR_RETURN(values.emplace_back(), PartOf(ctx, value, begin, length, true));
+    MR_ASSIGN_OR_RETURN(const Shape shape, value.shape().WithDim(0, length));
+    MR_ASSIGN_OR_RETURN(values.emplace_back(), PartOf(ctx, value, begin * row, shape));
     begin += length;
   }
   MR_RETURN_IF_ERROR(array->WriteMany(FirstIndices(count), values));

@@ -31,7 +31,7 @@ void RegisterStackOps(OpRegistry& r) {
       .NotDifferentiable(kIsState)
       .NoExample("state");
   r.Add("StackV2(max_size:i32) -> (handle:res) | elem_type:type; stack_name:string=\"\" | S")
-      .Doc("A new, empty stack of tensors of one dtype that holds at most `max_size` of them (a negative number: any); "
+      .Doc("A new, empty stack of tensors of one dtype that holds at most `max_size` of them (zero or less: any); "
            "it lives until the step ends.")
       .Shape(StackShape)
       .NotDifferentiable(kIsState)

@@ -12,7 +12,7 @@ constexpr char kContainer[] = "_stacks";
 
 class Stack final : public StepObject {
  public:
-  // A negative max_size is none.
+  // A max_size of zero or less is none.
   Stack(std::string name, DType dtype, int64_t max_size)
       : StepObject(std::move(name)), dtype_(dtype), max_size_(max_size) {}
 
@@ -22,7 +22,7 @@ class Stack final : public StepObject {
   Status Push(const Tensor& value) {
     absl::MutexLock lock(&mu_);
     if (closed_) return WasClosed();
-    if (max_size_ >= 0 && static_cast<int64_t>(values_.size()) >= max_size_) {
+    if (max_size_ > 0 && static_cast<int64_t>(values_.size()) >= max_size_) {
       return InvalidArgument("Stack[", name(), "] overflowed its max_size (", max_size_, ")");
     }
     values_.push_back(value);
@@ -105,7 +105,7 @@ class StackPopKernel : public Kernel {
     Stack* stack;
     MR_RETURN_IF_ERROR(FindStepObject(ctx, 0, &stack));
     if (ctx.output_dtype(0) != stack->dtype()) {
-      return InvalidArgument(stack->DebugString(), " holds ", DTypeName(stack->dtype()), ", popped as ",
+      return Internal(stack->DebugString(), " holds ", DTypeName(stack->dtype()), ", popped as ",
                              DTypeName(ctx.output_dtype(0)));
     }
     return stack->Pop(ctx.mutable_output(0));

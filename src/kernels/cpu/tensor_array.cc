@@ -185,6 +185,9 @@ Status TensorArray::ReadLocked(int64_t index, Allocator& allocator, Tensor* zero
 }
 
 Status TensorArray::MakeZeros(const Element& e, int64_t index, Allocator& allocator, Tensor* zeros) {
+  if (options_.dtype == DType::kString) {
+    return InvalidArgument("TensorArray ", name(), ": index ", index, " was never written, and strings have no zero");
+  }
   Shape shape = e.shape;
   if (!e.has_shape) {
     if (!options_.element_shape.IsFullyDefined()) {

@@ -9,8 +9,8 @@ namespace millrace {
 namespace {
 
 StatusOr<int64_t> ScalarFrom(const KernelContext& ctx, int i, const char* what) {
-  if (ctx.input(i).num_elements() != 1) {
-    return InvalidArgument(what, " expected to have a single element, got shape: ", ctx.input(i).shape().ToString());
+  if (!ctx.input(i).shape().IsScalar()) {
+    return InvalidArgument(what, " must be a scalar, got shape: ", ctx.input(i).shape().ToString());
   }
   return ctx.input(i).IntScalar();
 }
@@ -45,14 +45,16 @@ Status PushBack(KernelContext& ctx) {
 }
 
 // What stands for an element that was never set.
-StatusOr<Tensor> ZerosFor(KernelContext& ctx, const TensorList& list, const Tensor& node_shape) {
+//
+// The shapes of the other elements count where `infers`.
+StatusOr<Tensor> ZerosFor(KernelContext& ctx, const TensorList& list, const Tensor& node_shape, bool infers) {
   MR_ASSIGN_OR_RETURN(PartialShape shape, ElementShapeFrom(node_shape));
   auto merged = shape.Merge(list.shape());
   if (!merged.ok()) {
     return InvalidArgument("Incompatible shapes: the list's elements have ", list.shape().ToString(),
                            ", the node wants ", shape.ToString());
   }
-  const int64_t n = merged->IsFullyDefined() ? 0 : list.size();
+  const int64_t n = infers && !merged->IsFullyDefined() ? list.size() : 0;
   MR_ASSIGN_OR_RETURN(const Shape known, CommonShape(n, [&](int64_t i) -> const Tensor& { return list[i]; }, *merged));
   return ZeroTensor(ctx, list.dtype(), known);
 }
@@ -61,7 +63,7 @@ Status PopBack(KernelContext& ctx) {
   MR_ASSIGN_OR_RETURN(const TensorList* before, ListFromInput(ctx, 0, ctx.output_dtype(1)));
   if (before->size() == 0) return InvalidArgument("Trying to pop from an empty list.");
   if (!(*before)[before->size() - 1].IsInitialized()) {
-    MR_ASSIGN_OR_RETURN(Tensor zeros, ZerosFor(ctx, *before, ctx.input(1)));
+    MR_ASSIGN_OR_RETURN(Tensor zeros, ZerosFor(ctx, *before, ctx.input(1), false));
     ctx.set_output(1, std::move(zeros));
   }
   MR_ASSIGN_OR_RETURN(TensorList * list, TakeList(ctx, 0, 0));
@@ -72,13 +74,13 @@ Status PopBack(KernelContext& ctx) {
 
 Status GetItem(KernelContext& ctx) {
   MR_ASSIGN_OR_RETURN(const TensorList* list, ListFromInput(ctx, 0, ctx.output_dtype(0)));
-  MR_ASSIGN_OR_RETURN(const int64_t index, ScalarFrom(ctx, 1, "index"));
+  MR_ASSIGN_OR_RETURN(const int64_t index, ctx.input(1).IntScalar());
   if (index < 0 || index >= list->size()) {
     return InvalidArgument("Trying to access element ", index, " in a list with ", list->size(), " elements.");
   }
   Tensor item = (*list)[index];
   if (!item.IsInitialized()) {
-    MR_ASSIGN_OR_RETURN(item, ZerosFor(ctx, *list, ctx.input(2)));
+    MR_ASSIGN_OR_RETURN(item, ZerosFor(ctx, *list, ctx.input(2), true));
   }
   ctx.set_output(0, std::move(item));
   return absl::OkStatus();
@@ -151,8 +153,8 @@ class ConcatListsKernel : public Kernel {
       return InvalidArgument("Invalid data types; op elements ", DTypeName(dtype_), " but list elements ",
                              DTypeName(first->dtype()), " and ", DTypeName(second->dtype()));
     }
-    if (!first->shape().IsCompatibleWith(second->shape())) {
-      return InvalidArgument("input_a and input_b TensorList element shapes are not compatible: ",
+    if (!(first->shape() == second->shape())) {
+      return InvalidArgument("input_a and input_b TensorList element shapes are not identical: ",
                              first->shape().ToString(), " vs. ", second->shape().ToString());
     }
     auto joined = MakeRef<TensorList>(*first);

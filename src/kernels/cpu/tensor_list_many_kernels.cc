@@ -141,6 +141,9 @@ Status Scatter(KernelContext& ctx) {
   auto list = MakeRef<TensorList>(ctx.input(0).dtype(), std::move(shape), -1);
   int64_t size = -1;
   if (ctx.num_inputs() > 3) {
+    if (!ctx.input(3).shape().IsScalar()) {
+      return InvalidArgument("num_elements must be a scalar, got shape: ", ctx.input(3).shape().ToString());
+    }
     MR_ASSIGN_OR_RETURN(size, ctx.input(3).IntScalar());
     if (size < -1) {
       return InvalidArgument("TensorListScatter expects num_elements >= -1, found: ", size);

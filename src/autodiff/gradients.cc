@@ -9,10 +9,9 @@
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/container/flat_hash_set.h"
+#include "autodiff/expanded_calls.h"
 #include "autodiff/sum_gradients.h"
 #include "base/logging.h"
-#include "graph/function_call.h"
-#include "graph/verify.h"
 
 namespace millrace {
 namespace {
@@ -28,56 +27,21 @@ bool IsLoopOp(ControlOp op) {
          op == ControlOp::kLoopCond;
 }
 
-// The library's gradient function of `name`, called with the arguments and the gradients of all results.
+// The library's gradient function, called with the arguments and the gradients of all results.
 Status CallGradientFunction(const std::string& gradient, GradContext& c) {
-  CallSpec call{gradient, c.node()->attrs(), c.node()->inputs(), {}, c.b().Scope("call").scope(), c.node()->device()};
-  for (int i = 0; i < c.num_outputs(); ++i) call.inputs.push_back(c.dy(i));
+  AttrMap attrs = c.node()->attrs();
+  if (auto f = c.Attr<FuncAttr>("f"); f.ok()) attrs = f->attrs;
+  std::erase_if(attrs, [](const auto& attr) { return attr.first.starts_with("_"); });
+  std::vector<Arg> inputs(c.node()->inputs().begin(), c.node()->inputs().end());
+  for (int i = 0; i < c.num_outputs(); ++i) inputs.emplace_back(c.dy(i));
+  Node* call = c.b().OpNode(gradient, std::move(inputs), std::move(attrs));
   MR_RETURN_IF_ERROR(c.status());
-  MR_ASSIGN_OR_RETURN(FunctionBody body, InstantiateFunction(call, &c.b().graph()));
-  if (static_cast<int>(body.outputs.size()) != c.num_inputs()) {
-    return InvalidArgument("gradient function '", gradient, "' has ", body.outputs.size(), " outputs, wanted ",
+  if (call->num_outputs() != c.num_inputs()) {
+    return InvalidArgument("gradient function '", gradient, "' has ", call->num_outputs(), " outputs, wanted ",
                            c.num_inputs());
   }
-  for (int i = 0; i < c.num_inputs(); ++i) c.set_dx(i, body.outputs[static_cast<size_t>(i)]);
-  return c.status();
-}
-
-// Without one, the body is stated once more and differentiated: what it computed is not visible from outside the call.
-Status FunctionGradient(const std::string& name, GradContext& c) {
-  Graph& graph = c.b().graph();
-  for (const wire::GradientDef& g : graph.gradient_defs()) {
-    if (g.function_name == name) return CallGradientFunction(g.gradient_func, c);
-  }
-  MR_RETURN_IF_ERROR(VerifyFunctions(graph));
-  CallSpec call{name, c.node()->attrs(), {}, {}, c.b().Scope("call").scope(), c.node()->device()};
-  std::vector<Output> xs;
-  std::vector<int> positions;
-  for (int i = 0; i < c.num_inputs(); ++i) {
-    Output x = c.x(i);
-    if (CarriesGradient(x.dtype()) && BaseType(x.dtype()) != DType::kResource) x = c.b().Identity(x);
-    call.inputs.push_back(x);
-    if (!CarriesGradient(x.dtype())) continue;
-    xs.push_back(x);
-    positions.push_back(i);
-  }
-  MR_RETURN_IF_ERROR(c.status());
-  MR_ASSIGN_OR_RETURN(FunctionBody body, InstantiateFunction(call, &graph));
-  std::vector<Output> ys, grad_ys;
-  for (int i = 0; i < c.num_outputs(); ++i) {
-    if (!c.has_dy(i)) continue;
-    ys.push_back(body.outputs[static_cast<size_t>(i)]);
-    grad_ys.push_back(c.dy(i));
-  }
-  MR_RETURN_IF_ERROR(c.status());
-  MR_ASSIGN_OR_RETURN(std::vector<Gradient> dxs, AddGradients(c.b(), ys, xs, grad_ys));
-  for (size_t k = 0; k < dxs.size(); ++k) {
-    if (dxs[k].dense) {
-      c.set_dx(positions[k], dxs[k].dense);
-    } else if (dxs[k].sparse) {
-      c.set_dx(positions[k], *dxs[k].sparse);
-    }
-  }
-  return c.status();
+  for (int i = 0; i < c.num_inputs(); ++i) c.set_dx(i, call->output(i));
+  return absl::OkStatus();
 }
 
 class BackwardWalk {
@@ -223,8 +187,8 @@ class BackwardWalk {
       op = n->op();
     }
     if (op == nullptr) return NotFound("No gradient is registered under the name '", name, "' for ", n->Describe());
-    if (graph_.FindFunction(name) != nullptr) {
-      return std::function<Status(GradContext&)>([name](GradContext& c) { return FunctionGradient(name, c); });
+    if (const std::string gradient = LibraryGradient(graph_, *n); !gradient.empty()) {  // other calls have been expanded
+      return std::function<Status(GradContext&)>([gradient](GradContext& c) { return CallGradientFunction(gradient, c); });
     }
     if (const ControlOp control = ControlOpOf(name); control == ControlOp::kSwitch || control == ControlOp::kMerge) {
       return Unimplemented("the gradient through a conditional, at ", n->Describe());
@@ -312,14 +276,34 @@ StatusOr<std::vector<Gradient>> AddGradients(const GraphBuilder& builder, const 
                                              const GradientOptions& options) {
   MR_RETURN_IF_ERROR(builder.status());
   const GraphBuilder scoped = builder.scope().empty() ? builder.Scope("gradients") : builder;
-  BackwardWalk walk(scoped, options);
-  MR_RETURN_IF_ERROR(walk.Run(ys, xs, grad_ys));
+  ExpandedCalls calls(builder, options);
+  MR_RETURN_IF_ERROR(calls.Expand(ys, xs));
+  GradientOptions meant = options;
+  meant.stop_gradients = calls.Meant(options.stop_gradients);
+  BackwardWalk walk(scoped, meant);
+  MR_RETURN_IF_ERROR(walk.Run(calls.Meant(ys), calls.Meant(xs), grad_ys));
   std::vector<Gradient> out;
   out.reserve(xs.size());
   for (const Output& x : xs) {
-    MR_ASSIGN_OR_RETURN(out.emplace_back(), walk.Take(x));
+    MR_ASSIGN_OR_RETURN(out.emplace_back(), walk.Take(calls.Meant(x)));
   }
   return out;
+}
+
+// Called for calls within calls: the depth of the recursion is limited.
+StatusOr<std::vector<Output>> AddDenseGradients(const GraphBuilder& builder, const std::vector<Output>& ys,
+                                                const std::vector<Output>& xs, const std::vector<Output>& grad_ys) {
+  constexpr int kMaxDepth = 64;
+  thread_local int depth = 0;
+  if (depth >= kMaxDepth) return InvalidArgument("gradients of gradients of functions, more than ", kMaxDepth, " deep");
+  ++depth;
+  auto gradients = AddGradients(builder, ys, xs, grad_ys);
+  --depth;
+  MR_RETURN_IF_ERROR(gradients.status());
+  std::vector<Output> dense;
+  for (const Gradient& g : *gradients) dense.push_back(g.sparse ? Densify(builder, *g.sparse) : g.dense);
+  MR_RETURN_IF_ERROR(builder.status());
+  return dense;
 }
 
 }  // namespace millrace

@@ -31,4 +31,8 @@ StatusOr<std::vector<Gradient>> AddGradients(const GraphBuilder& builder, const 
                                              const std::vector<Output>& xs, const std::vector<Output>& grad_ys = {},
                                              const GradientOptions& options = {});
 
+// The same, with sparse gradients made dense.
+StatusOr<std::vector<Output>> AddDenseGradients(const GraphBuilder& builder, const std::vector<Output>& ys,
+                                                const std::vector<Output>& xs, const std::vector<Output>& grad_ys);
+
 }  // namespace millrace

@@ -51,6 +51,7 @@ const OpRegistry& Ops() {
       c.set_dx(0, IndexedSlices{c.dy(), c.x(1), c.b().Vector<int32_t>({4, 2})});
       return c.status();
     });
+    r->Add("NoOp() -> ()");
     r->Add("Floor(x:T) -> (y:T) | T:type").NotDifferentiable("flat");
     r->Add("Hard(x:T) -> (y:T) | T:type").NoGradient("nobody knows");
     r->Add("BadType(x:T) -> (y:T) | T:type").Gradient([](GradContext& c) {
@@ -191,7 +192,7 @@ TEST_F(GradientsTest, GoesThroughFunctionCalls) {
   EXPECT_EQ((*g)[0].dense.node->op_name(), "AddN");
   g = AddGradients(b_, {Apply("G", {x})}, {x});
   ASSERT_TRUE(g.ok()) << g.status();
-  EXPECT_EQ((*g)[0].dense.node->op_name(), "Neg");
+  EXPECT_EQ((*g)[0].dense.node->op_name(), "GGrad");
 }
 
 TEST_F(GradientsTest, DeepGraphsDoNotRecurse) {

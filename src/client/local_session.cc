@@ -6,6 +6,7 @@
 #include <set>
 
 #include "absl/time/clock.h"
+#include "autodiff/gradients.h"
 #include "service/coordinator.h"
 #include "tensor/tensor_proto.h"
 
@@ -92,6 +93,7 @@ class LocalSession : public Session {
       return n.op() && (kernels->Has(*n.op(), n.attrs(), type) || n.op_name() == "_Arg" || n.op_name() == "_Retval");
     };
     options.passes.evaluate = [this](const Node& n, const std::vector<Tensor>& in) { return worker_.Evaluate(n, in); };
+    options.calls.differentiate = AddDenseGradients;
     coordinator_ = std::make_unique<Coordinator>(std::move(graph), &worker_, std::move(options));
     absl::MutexLock lock(&LiveSessions::Get().mu);
     LiveSessions::Get().all.insert(this);

@@ -6,15 +6,15 @@
 #include <algorithm>
 
 #include "absl/container/flat_hash_map.h"
+#include "absl/container/flat_hash_set.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/strip.h"
+#include "graph/control_depth.h"
 #include "graph/graph_def.h"
-#include "graph/verify.h"
+#include "graph/inline_calls.h"
 
 namespace millrace {
 namespace {
-
-constexpr int kMaxInlinedNodes = 1'000'000;
 
 // The value with every placeholder replaced by the attribute of the call.
 Status Bind(const wire::Map<std::string, wire::AttrValue>& call, wire::AttrValue* v, int depth) {
@@ -53,6 +53,12 @@ class Instantiation {
     if (signature_.input_types.size() != call_.inputs.size()) {
       return InvalidArgument("takes ", signature_.input_types.size(), " inputs, got ", call_.inputs.size());
     }
+    for (size_t i = 0; i < call_.inputs.size(); ++i) {
+      const DType got = BaseType(call_.inputs[i].dtype()), want = signature_.input_types[i];
+      if (got == want || got == DType::kInvalid) continue;
+      return InvalidArgument("argument ", i, " is ", DTypeName(want), ", got ", DTypeName(got), " from ",
+                             call_.inputs[i].ToString());
+    }
     MR_RETURN_IF_ERROR(DefineArguments(*op));
     MR_RETURN_IF_ERROR(DefineNodes());
     for (wire::NodeDef& n : body_.node) MR_RETURN_IF_ERROR(ResolveInputs(&n));
@@ -73,6 +79,7 @@ class Instantiation {
       const ArgRange range = signature_.input_args[i];
       const std::string& name = op.inputs[i].name;
       values_[name] = {name, 0, range.end - range.begin};
+      arguments_.insert(name);
       for (int k = range.begin; k < range.end; ++k) {
         const Output in = call_.inputs[static_cast<size_t>(k)];
         options_.input_map[absl::StrCat(name, ":", k - range.begin)] = in;
@@ -89,6 +96,7 @@ class Instantiation {
       const auto in_node = [&n](const Status& s) { return Annotate(s, absl::StrCat("node '", n.name, "': ")); };
       for (auto& [name, value] : n.attr) MR_RETURN_IF_ERROR(in_node(Bind(bound_, &value, 0)));
       if (values_.contains(n.name)) return InvalidArgument("node '", n.name, "' has the name of an argument or node");
+      RenameFrame(&n);
       values_[n.name] = {n.name, 0, 1};
       const OpDef* op = graph_->FindOp(n.op);
       if (op == nullptr) {
@@ -101,7 +109,8 @@ class Instantiation {
         if (!attr.ok()) return in_node(attr.status());
         attrs.emplace(name, *std::move(attr));
       }
-      MR_RETURN_IF_ERROR(in_node(CompleteAttrs(*op, &attrs, nullptr)));
+      std::vector<std::string> ignored;  // import tells of them
+      MR_RETURN_IF_ERROR(in_node(CompleteAttrs(*op, &attrs, &ignored)));
       auto signature = ResolveSignature(*op, attrs);
       if (!signature.ok()) return in_node(signature.status());
       values_[n.name].end = static_cast<int>(signature->output_types.size());
@@ -133,7 +142,18 @@ class Instantiation {
     return absl::OkStatus();
   }
 
+  // A body may have been together with what is now an argument, or in no body: then it is free.
+  void DropForeignColocation(wire::NodeDef* n) const {
+    auto it = n->attr.find("_class");
+    if (it == n->attr.end() || !it->second.list) return;
+    std::erase_if(it->second.list->s, [&](absl::string_view group) {
+      return absl::ConsumePrefix(&group, "loc:@") && (arguments_.contains(group) || !values_.contains(group));
+    });
+    if (it->second.list->s.empty()) n->attr.erase(it);
+  }
+
   Status ResolveInputs(wire::NodeDef* n) {
+    DropForeignColocation(n);
     std::vector<std::string> inputs;
     for (const std::string& ref : n->input) {
       if (!ref.empty() && ref[0] == '^') {
@@ -177,11 +197,37 @@ class Instantiation {
       return InvalidArgument("output ", i, " of the body is ", DTypeName(got), ", the signature says ", DTypeName(want));
     }
     FunctionBody body{std::move(result.return_outputs), std::move(result.return_nodes)};
-    const auto& nodes = graph_->nodes();
-    for (size_t i = nodes.size(); i-- > 0 && nodes[i]->id() >= mark;) {
-      if (nodes[i]->op() == nullptr || nodes[i]->op()->stateful) body.control_outputs.push_back(nodes[i]);
-    }
+    AddSideEffects(mark, &body.control_outputs);
     return body;
+  }
+
+  void RenameFrame(wire::NodeDef* n) {
+    if (ControlOpOf(n->op) != ControlOp::kEnter) return;
+    auto it = n->attr.find("frame_name");
+    if (it == n->attr.end()) return;
+    auto [frame, fresh] = frames_.try_emplace(it->second.s);
+    if (fresh) frame->second = graph_->UniqueName(absl::StrCat(call_.prefix, "/", frame->first));
+    it->second.s = frame->second;
+  }
+
+  // Side effects that are not inside a conditional or loop of the body; and calls wait for what the call waits for.
+  void AddSideEffects(int mark, std::vector<Node*>* effects) {
+    const auto& nodes = graph_->nodes();
+    const auto first = std::partition_point(nodes.begin(), nodes.end(), [mark](const Node* n) { return n->id() < mark; });
+    std::vector<int> depth(static_cast<size_t>(graph_->num_node_ids() - mark), 0);  // of conditionals and loops
+    const auto depth_of = [&](const Node* n) -> int { return n->id() < mark ? 0 : depth[static_cast<size_t>(n->id() - mark)]; };
+    for (Node* n : std::vector<Node*>(first, nodes.end())) {
+      int& mine = depth[static_cast<size_t>(n->id() - mark)];
+      for (const Node* from : n->control_inputs()) mine = std::max(mine, depth_of(from));
+      for (const Output& o : n->inputs()) mine = std::max(mine, depth_of(o.node));
+      const bool is_effect = n->op() == nullptr || n->op()->stateful;
+      if (is_effect && mine == 0 && std::find(effects->begin(), effects->end(), n) == effects->end()) {
+        effects->push_back(n);
+      }
+      mine = std::max(mine + ControlDepthChange(*n), 0);
+      if (!IsCall(*graph_, *n)) continue;
+      for (Node* from : call_.control_inputs) graph_->AddControlEdge(from, n);
+    }
   }
 
   const CallSpec& call_;
@@ -190,102 +236,15 @@ class Instantiation {
   NodeSignature signature_;
   wire::Map<std::string, wire::AttrValue> bound_;
   absl::flat_hash_map<std::string, Values> values_;
+  absl::flat_hash_set<std::string> arguments_;
   absl::flat_hash_map<std::string, std::string> unknown_ops_;  // by node
+  absl::flat_hash_map<std::string, std::string> frames_;
   wire::GraphDef body_;
   ImportOptions options_;
 };
 
-// Removes nodes with ids in [begin, end) that neither a reader nor a side effect keeps.
-void DropUnused(Graph* graph, int begin, const std::vector<Node*>& keep) {
-  const std::vector<Node*> nodes = graph->nodes();
-  for (size_t i = nodes.size(); i-- > 0 && nodes[i]->id() >= begin;) {
-    Node* n = nodes[i];
-    if (n->op() == nullptr || n->op()->stateful || !n->consumers().empty() || !n->control_outputs().empty()) continue;
-    if (std::find(keep.begin(), keep.end(), n) == keep.end()) graph->RemoveNode(n);
-  }
-}
-
-// `strict`: body nodes without inputs wait for the arguments, which puts them into the call's branch and frame.
-Status Expand(Node* call, bool strict, Graph* graph) {
-  const int mark = graph->num_node_ids();
-  CallSpec spec{call->op_name(), call->attrs(), call->inputs(), call->control_inputs(), call->name(), call->device()};
-  for (const Output& o : call->inputs()) {
-    if (strict) spec.control_inputs.push_back(o.node);
-  }
-  auto body = InstantiateFunction(spec, graph);
-  if (!body.ok()) return Annotate(body.status(), absl::StrCat("call of function '", spec.function, "', ", call->Describe(), ": "));
-  if (static_cast<int>(body->outputs.size()) < call->num_outputs()) return Internal("a function lacks outputs");
-  for (int i = 0; i < call->num_outputs(); ++i) {
-    MR_RETURN_IF_ERROR(graph->ReplaceUses(call->output(i), body->outputs[static_cast<size_t>(i)]));
-  }
-  if (!call->control_outputs().empty()) {
-    std::vector<Node*> last = body->control_outputs;
-    for (const Output& o : body->outputs) last.push_back(o.node);
-    last.insert(last.end(), call->control_inputs().begin(), call->control_inputs().end());
-    NodeSpec done;
-    done.name = graph->UniqueName(absl::StrCat(call->name(), "/done"));
-    done.op = "NoOp";
-    done.control_inputs = std::move(last);
-    MR_ASSIGN_OR_RETURN(Node * node, graph->AddNode(std::move(done)));
-    const std::vector<Node*> waiting = call->control_outputs();
-    for (Node* to : waiting) graph->AddControlEdge(node, to);
-  }
-  graph->RemoveNode(call);
-  DropUnused(graph, mark, body->control_outputs);
-  return absl::OkStatus();
-}
-
-// Nodes that a call of `name` becomes when all calls in it are expanded too: may grow exponentially with the depth of
-// calls, so it is a double, and found without expanding. The depth is bounded by VerifyFunctions.
-double ExpandedSize(const Graph& library, absl::string_view name, absl::flat_hash_map<absl::string_view, double>* known) {
-  if (auto it = known->find(name); it != known->end()) return it->second;
-  const wire::FunctionDef* def = library.FindFunction(name);
-  if (def == nullptr) return 1;
-  double size = 0;
-  for (const wire::NodeDef& n : def->node_def) size += ExpandedSize(library, n.op, known);
-  return (*known)[def->signature->name] = size;
-}
-
 }  // namespace
 
 StatusOr<FunctionBody> InstantiateFunction(const CallSpec& call, Graph* graph) { return Instantiation(call, graph).Run(); }
-
-Status InlineCalls(const Graph& library, Graph* graph) {
-  const auto calls = [&](int from) {
-    std::vector<Node*> out;
-    const auto& nodes = graph->nodes();
-    for (size_t i = nodes.size(); i-- > 0 && nodes[i]->id() >= from;) {
-      if (library.FindFunction(nodes[i]->op_name()) != nullptr) out.push_back(nodes[i]);
-    }
-    std::reverse(out.begin(), out.end());
-    return out;
-  };
-  if (library.Functions().empty()) return absl::OkStatus();
-  std::vector<Node*> pending = calls(0);
-  if (pending.empty()) return absl::OkStatus();
-  MR_RETURN_IF_ERROR(VerifyFunctions(library));  // no recursion: expansion ends
-  for (const wire::FunctionDef* f : library.Functions()) MR_RETURN_IF_ERROR(graph->AddFunction(*f));
-  absl::flat_hash_map<absl::string_view, double> sizes;
-  double total = 0;
-  for (const Node* call : pending) total += ExpandedSize(library, call->op_name(), &sizes);
-  if (total > kMaxInlinedNodes) {
-    return ResourceExhausted("function calls expand to more than ", kMaxInlinedNodes, " nodes");
-  }
-  const int limit = graph->num_node_ids() + kMaxInlinedNodes;
-  const bool strict = std::any_of(graph->nodes().begin(), graph->nodes().end(), [](const Node* n) {
-    return n->control_op() == ControlOp::kSwitch || n->control_op() == ControlOp::kEnter;
-  });
-  while (!pending.empty()) {
-    const int mark = graph->num_node_ids();
-    for (Node* call : pending) {
-      MR_RETURN_IF_ERROR(Expand(call, strict, graph));
-      if (graph->num_node_ids() > limit) {
-        return ResourceExhausted("function calls expand to more than ", kMaxInlinedNodes, " nodes");
-      }
-    }
-    pending = calls(mark);
-  }
-  return absl::OkStatus();
-}
 
 }  // namespace millrace

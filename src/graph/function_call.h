@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Function calls by expansion: a node whose op is a function of the library is replaced by the nodes of the body.
+// The body of a function of the library, added to a graph: what calls and functional conditionals and loops are made of.
 #pragma once
 
 #include "graph/graph.h"
@@ -8,7 +8,9 @@ namespace millrace {
 
 struct FunctionBody {
   std::vector<Output> outputs;         // flat, as the signature says; an argument that is returned is the input itself
-  std::vector<Node*> control_outputs;  // nodes that must have run when the call is over
+  // Nodes that must have run when the call is over: side effects, but for those inside a conditional or loop of the
+  // body's own, for which nobody outside can wait.
+  std::vector<Node*> control_outputs;
 };
 
 struct CallSpec {
@@ -21,11 +23,8 @@ struct CallSpec {
 };
 
 // Adds the body of a function of `graph`'s library to `graph`. InvalidArgument when the call does not fit the signature or
-// the body is broken; the graph is then unchanged. Calls within the body stay calls.
+// the body is broken; the graph is then unchanged. Calls within the body stay calls, and wait for the control inputs. The
+// frames of loops get names of their own.
 StatusOr<FunctionBody> InstantiateFunction(const CallSpec& call, Graph* graph);
-
-// Expands every call in `graph`, calls within bodies too, with the functions of `library` (which may be `graph` itself).
-// Body nodes that nothing needs are left out.
-Status InlineCalls(const Graph& library, Graph* graph);
 
 }  // namespace millrace

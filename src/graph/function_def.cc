@@ -82,8 +82,20 @@ class Converter {
     return absl::OkStatus();
   }
 
+  Status RefuseReference(Output o, const char* what) const {
+    if (!IsRef(o.dtype())) return absl::OkStatus();
+    return InvalidArgument(what, " ", o.ToString(), " of function '", spec_.name, "' is a reference (",
+                           DTypeName(o.dtype()), "), not a value");
+  }
+
   Status AddInputs() {
     for (const Output& input : spec_.inputs) {
+      MR_RETURN_IF_ERROR(RefuseReference(input, "input"));
+      if (!spec_.body && input.node->num_outputs() > 1) {
+        return InvalidArgument("node '", input.node->name(), "' has ", input.node->num_outputs(),
+                               " outputs; where the body of function '", spec_.name,
+                               "' is the whole graph, a node that gives an input must have one");
+      }
       std::string name = names_.Unique(ArgName(input.node->name()));
       if (!arguments_.emplace(input, name).second) {
         return InvalidArgument("output ", input.ToString(), " appears more than once in the inputs of function '",
@@ -157,6 +169,7 @@ class Converter {
   Status AddOutputs() {
     for (size_t i = 0; i < spec_.outputs.size(); ++i) {
       const Output& output = spec_.outputs[i];
+      MR_RETURN_IF_ERROR(RefuseReference(output, "output"));
       MR_ASSIGN_OR_RETURN(std::string reference, Reference(output, absl::StrCat("output ", i)));
       AddArg(&signature_->output_arg, output_names_[i], output.dtype());
       def_.ret.emplace(output_names_[i], std::move(reference));

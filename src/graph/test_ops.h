@@ -68,14 +68,33 @@ inline const OpRegistry& TestOps() {
     r->Add("VariableV2() -> (ref:&dtype) | shape:shape; dtype:type; container:string=\"\"; shared_name:string=\"\" | S");
     r->Add("Assign(ref:&T, value:T) -> (output_ref:&T) | T:type; validate_shape:bool=true; use_locking:bool=true | U");
     r->Add("Split(split_dim:i32, value:T) -> (output:num_split*T) | num_split:int>=1; T:type");
-    r->Add("Enter(data:T) -> (output:T) | T:type; frame_name:string; is_constant:bool=false; parallel_iterations:int=10");
-    r->Add("Exit(data:T) -> (output:T) | T:type");
+    r->Add("Enter(data:T) -> (output:T) | T:type; frame_name:string; is_constant:bool=false; parallel_iterations:int=10")
+        .Shape(UnchangedShape);
+    r->Add("Exit(data:T) -> (output:T) | T:type").Shape(UnchangedShape);
     r->Add("Merge(inputs:N*T) -> (output:T, value_index:i32) | T:type; N:int>=1");
-    r->Add("NextIteration(data:T) -> (output:T) | T:type");
-    r->Add("Switch(data:T, pred:bool) -> (output_false:T, output_true:T) | T:type");
+    r->Add("NextIteration(data:T) -> (output:T) | T:type").Shape(UnchangedShape);
+    r->Add("Switch(data:T, pred:bool) -> (output_false:T, output_true:T) | T:type").Shape(UnchangedShape);
     r->Add("LoopCond(input:bool) -> (output:bool)");
     r->Add("Less(x:T, y:T) -> (z:bool) | T in REAL").Shape(BroadcastShape);
     r->Add("Old(x:f32) -> (y:f32) | D9->New");
+    r->Add("Effect(x:f32) -> () | S");
+    r->Add("ToBool(input:T) -> (output:bool) | T:type");
+    r->Add("Greater(x:T, y:T) -> (z:bool) | T in REAL").Shape(BroadcastShape);
+    r->Add("GreaterEqual(x:T, y:T) -> (z:bool) | T in REAL").Shape(BroadcastShape);
+    r->Add("SelectV2(condition:bool, t:T, e:T) -> (output:T) | T:type");
+    r->Add("Sub(x:T, y:T) -> (z:T) | T in NUM").Shape(BroadcastShape);
+    r->Add("Sign(x:T) -> (y:T) | T in NUM").Shape(UnchangedShape);
+    r->Add("FloorDiv(x:T, y:T) -> (z:T) | T in NUM").Shape(BroadcastShape);
+    r->Add("Assert(condition:bool, data:[T]) -> () | T:list(type)>=1; summarize:int=3 | S");
+    r->Add("PartitionedCall(args:[Tin]) -> (output:[Tout]) | Tin:list(type)>=0; Tout:list(type)>=0; f:func");
+    r->Add("RemoteCall(target:str, args:[Tin]) -> (output:[Tout]) | Tin:list(type)>=1; Tout:list(type)>=1; f:func | S");
+    r->Add("If(cond:Tcond, input:[Tin]) -> (output:[Tout]) | Tcond:type; Tin:list(type)>=0; Tout:list(type)>=0; "
+           "then_branch:func; else_branch:func | S");
+    r->Add("Case(branch_index:i32, input:[Tin]) -> (output:[Tout]) | Tin:list(type)>=0; Tout:list(type)>=0; "
+           "branches:list(func)>=1 | S");
+    r->Add("While(input:[T]) -> (output:[T]) | T:list(type)>=0; cond:func; body:func; parallel_iterations:int=10 | S");
+    r->Add("For(start:i32, limit:i32, delta:i32, input:[T]) -> (output:[T]) | T:list(type)>=0; body:func");
+    r->Add("SymbolicGradient(input:[Tin]) -> (output:[Tout]) | Tin:list(type)>=1; Tout:list(type)>=1; f:func");
     return r;
   }();
   return *registry;

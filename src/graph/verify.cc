@@ -162,7 +162,13 @@ Status VerifyFunctions(const Graph& graph) {
       if (it == height.end()) {
         push(*graph.FindFunction(callee));
       } else if (it->second == 0) {
-        return InvalidArgument("function '", callee, "' calls itself, by way of '", top.name, "'");
+        std::string chain;
+        for (const Visit& v : stack) {
+          if (!chain.empty() || v.name == callee) absl::StrAppend(&chain, v.name, " -> ");
+        }
+        if (chain.size() > 1000) chain = chain.substr(0, 1000) + " ... -> ";
+        return InvalidArgument("function '", callee, "' calls itself: ", chain, callee,
+                               "; recursion is not supported, not even where a branch may end it");
       } else {
         top.height = std::max(top.height, it->second + 1);
       }

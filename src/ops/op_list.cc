@@ -17,6 +17,7 @@ void RegisterAllOps(OpRegistry& registry) {
   RegisterIoOps(registry);
   RegisterSummaryOps(registry);
   RegisterControlFlowOps(registry);
+  RegisterFunctionalOps(registry);
   RegisterRuntimeOps(registry);
   RegisterStackOps(registry);
   RegisterTensorArrayOps(registry);

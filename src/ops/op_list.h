@@ -19,6 +19,7 @@ void RegisterRandomOps(OpRegistry& registry);  // random numbers
 void RegisterIoOps(OpRegistry& registry);  // checkpoints and strings
 void RegisterSummaryOps(OpRegistry& registry);  // summaries, printing, assertions
 void RegisterControlFlowOps(OpRegistry& registry);  // what decides what runs, and how often
+void RegisterFunctionalOps(OpRegistry& registry);  // calls, conditionals and loops made of functions
 void RegisterRuntimeOps(OpRegistry& registry);  // what the runtime itself puts into graphs
 void RegisterStackOps(OpRegistry& registry);  // stacks of one step
 void RegisterTensorArrayOps(OpRegistry& registry);  // arrays of tensors of one step

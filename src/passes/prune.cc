@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "passes/prune.h"
 
+#include <map>
 #include <queue>
 
 #include "absl/container/flat_hash_map.h"
-#include "graph/function_call.h"
 
 namespace millrace {
 namespace {
@@ -26,7 +26,7 @@ class Pruner {
     MR_RETURN_IF_ERROR(CopyNeeded());
     MR_RETURN_IF_ERROR(CloseLoops());
     MR_RETURN_IF_ERROR(AddFetches());
-    MR_RETURN_IF_ERROR(InlineCalls(source_, graph_.get()));
+    MR_RETURN_IF_ERROR(InlineCalls(source_, graph_.get(), options_.calls));
     return std::move(graph_);
   }
 
@@ -40,6 +40,20 @@ class Pruner {
                              o.node ? o.node->num_outputs() : 0, " outputs");
     }
     return absl::OkStatus();
+  }
+
+  // What stands for `o` in the step: where a call has been expanded for its gradient, the expansion.
+  Output Meant(Output o) const {
+    while (o) {
+      const Expansion* e = source_.FindExpansion(o.node);
+      if (e == nullptr) break;
+      o = e->outputs[static_cast<size_t>(o.index)];
+    }
+    return o;
+  }
+  Node* Meant(Node* n) const {
+    while (const Expansion* e = source_.FindExpansion(n)) n = e->done;
+    return n;
   }
 
   NodeSpec ClientNode(const char* op, const char* what, Output o, DType type, size_t i) const {
@@ -74,6 +88,7 @@ class Pruner {
       if (!fed_.emplace(o, arg->output(0)).second) {
         return InvalidArgument("tensor ", o.ToString(), " is fed twice");
       }
+      fed_.emplace(Meant(o), arg->output(0));
     }
     return absl::OkStatus();
   }
@@ -92,20 +107,21 @@ class Pruner {
     };
     for (Output o : sig_.fetches) {
       MR_RETURN_IF_ERROR(CheckOutput(o, "fetch"));
-      if (!fed_.contains(o)) visit(o.node);
+      if (const Output meant = Meant(o); !fed_.contains(meant)) visit(meant.node);
     }
     for (Node* n : sig_.targets) {
       if (!n) return InvalidArgument("a target is null");
-      if (!ControlIsFed(n)) visit(n);
+      if (!ControlIsFed(n)) visit(Meant(n));
     }
     while (!stack.empty()) {
       Node* n = stack.back();
       stack.pop_back();
       for (Output in : n->inputs()) {
+        in = Meant(in);
         if (in && !fed_.contains(in)) visit(in.node);
       }
       for (Node* c : n->control_inputs()) {
-        if (!ControlIsFed(c)) visit(c);
+        if (!ControlIsFed(c)) visit(Meant(c));
       }
     }
     return absl::OkStatus();
@@ -119,12 +135,17 @@ class Pruner {
     std::priority_queue<Entry, std::vector<Entry>, std::greater<>> ready;
     size_t wanted = 0, copied = 0;
     for (Node* n : source_.nodes()) {
+      if (source_.FindExpansion(n) != nullptr) {
+        for (int i = 0; i < n->num_outputs(); ++i) stands_for_.emplace(Meant(n->output(i)).node, n->output(i));
+        stands_for_.emplace(Meant(n), Output{n, -1});
+      }
       if (!needed_[id(n)]) continue;
       ++wanted;
       for (Output in : n->inputs()) {
+        in = Meant(in);
         if (in && !fed_.contains(in) && !IsBackEdge(in, *n)) ++pending[id(n)];
       }
-      for (Node* c : n->control_inputs()) pending[id(n)] += needed_[id(c)];
+      for (Node* c : n->control_inputs()) pending[id(n)] += needed_[id(Meant(c))];
       if (pending[id(n)] == 0) ready.emplace(n->id(), n);
     }
     while (!ready.empty()) {
@@ -140,6 +161,14 @@ class Pruner {
         if (!fed_.contains(from) && !IsBackEdge(from, *c.node)) arrived(c.node);
       }
       for (Node* to : n->control_outputs()) arrived(to);
+      for (auto [it, end] = stands_for_.equal_range(n); it != end; ++it) {
+        const Output o = it->second;
+        if (o.index < 0) {
+          for (Node* to : o.node->control_outputs()) arrived(to);
+        } else if (!fed_.contains(Meant(o))) {
+          for (const Consumer& c : o.node->ConsumersOf(o.index)) arrived(c.node);
+        }
+      }
     }
     if (copied != wanted) return InvalidArgument("the graph has a cycle that is no loop: ", FirstBlocked(pending));
     return absl::OkStatus();
@@ -156,7 +185,7 @@ class Pruner {
     std::vector<Output> inputs;
     inputs.reserve(static_cast<size_t>(n->num_inputs()));
     for (int i = 0; i < n->num_inputs(); ++i) {
-      const Output in = n->input(i);
+      const Output in = Meant(n->input(i));
       if (!in) return InvalidArgument(n->Describe(), " has no input ", i);
       auto fed = fed_.find(in);
       if (fed != fed_.end()) {
@@ -170,7 +199,8 @@ class Pruner {
       }
     }
     std::vector<Node*> controls;
-    for (Node* c : n->control_inputs()) {
+    for (Node* given : n->control_inputs()) {
+      Node* c = Meant(given);
       if (auto it = copies_.find(c); it != copies_.end()) {
         controls.push_back(it->second);
       } else if (auto fed = fed_.find(c->output(0)); fed != fed_.end()) {
@@ -185,7 +215,7 @@ class Pruner {
   Status CloseLoops() {
     for (const auto& [from, to] : copies_) {
       for (int i = 0; i < from->num_inputs(); ++i) {
-        const Output in = from->input(i);
+        const Output in = Meant(from->input(i));
         if (!IsBackEdge(in, *from) || fed_.contains(in)) continue;
         MR_RETURN_IF_ERROR(graph_->SetInput(to, i, {copies_.at(in.node), in.index}));
       }
@@ -196,8 +226,9 @@ class Pruner {
   Status AddFetches() {
     for (size_t i = 0; i < sig_.fetches.size(); ++i) {
       const Output o = sig_.fetches[i];
-      auto fed = fed_.find(o);
-      const Output from = fed != fed_.end() ? fed->second : Output{copies_.at(o.node), o.index};
+      const Output meant = Meant(o);
+      auto fed = fed_.find(meant);
+      const Output from = fed != fed_.end() ? fed->second : Output{copies_.at(meant.node), meant.index};
       NodeSpec spec = ClientNode(options_.through_rendezvous ? "_Send" : "_Retval", "fetch", o, BaseType(o.dtype()), i);
       spec.inputs = {from};
       MR_ASSIGN_OR_RETURN(Node * retval, graph_->AddNode(std::move(spec)));
@@ -212,6 +243,7 @@ class Pruner {
   std::unique_ptr<Graph> graph_;
   absl::flat_hash_map<Output, Output> fed_;
   std::vector<bool> needed_;
+  std::multimap<const Node*, Output> stands_for_;  // by node of an expansion: outputs of calls; index -1: the call itself
   absl::flat_hash_map<const Node*, Node*> copies_;
 };
 

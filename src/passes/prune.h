@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Cuts out of a client's graph what one run signature needs (white paper 4.2): every fed output is replaced by an _Arg,
-// every fetched one gets a _Retval, and what neither fetches nor targets need is left out.
+// every fetched one gets a _Retval, and what neither fetches nor targets need is left out. Calls are expanded.
 #pragma once
 
 #include <memory>
 #include <vector>
 
-#include "graph/graph.h"
+#include "graph/inline_calls.h"
 
 namespace millrace {
 
@@ -21,6 +21,7 @@ struct PruneOptions {
   bool through_rendezvous = false;
   std::string client_device;
   uint64_t client_incarnation = 0;
+  ExpandOptions calls;
 };
 
 // InvalidArgument: an output fed twice or fed into an input that wants a reference, an index out of range.

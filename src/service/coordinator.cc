@@ -23,7 +23,8 @@ Coordinator::~Coordinator() {
 }
 
 StatusOr<std::shared_ptr<const Compiled>> Coordinator::Compile(const RunSignature& signature,
-                                                               const PruneOptions& prune) {
+                                                               PruneOptions prune) {
+  prune.calls = options_.calls;
   std::unique_ptr<Graph> pruned;
   {
     absl::MutexLock lock(&graph_->mu);

@@ -19,6 +19,7 @@ namespace millrace {
 
 struct CoordinatorOptions {
   PassEnvironment passes;            // devices and callbacks of the workers
+  ExpandOptions calls;
   int max_threads = 0;               // per step; 0: the pool's width
   absl::Duration default_timeout = absl::InfiniteDuration();
   bool deterministic = false;
@@ -73,7 +74,7 @@ class Coordinator {
   Status Close(absl::Duration patience);
 
  private:
-  StatusOr<std::shared_ptr<const Compiled>> Compile(const RunSignature& signature, const PruneOptions& prune);
+  StatusOr<std::shared_ptr<const Compiled>> Compile(const RunSignature& signature, PruneOptions prune);
   // Counts `step` as in flight and gives what it runs; the caller must Leave. Cancelled when the session is closed.
   StatusOr<std::shared_ptr<const Compiled>> Enter(const RunSignatureView& signature, Step* step);
   StatusOr<std::shared_ptr<const Compiled>> CompileAndKeep(const RunSignatureView& signature);

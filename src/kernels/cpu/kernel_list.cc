@@ -17,6 +17,7 @@ void RegisterCpuKernels(KernelRegistry& registry) {
   RegisterIoKernels(registry);
   RegisterSummaryKernels(registry);
   RegisterControlFlowKernels(registry);
+  RegisterFunctionalKernels(registry);
   RegisterRuntimeKernels(registry);
   RegisterStackKernels(registry);
   RegisterTensorArrayKernels(registry);

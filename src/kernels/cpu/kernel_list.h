@@ -19,6 +19,7 @@ void RegisterRandomKernels(KernelRegistry& registry);
 void RegisterIoKernels(KernelRegistry& registry);
 void RegisterSummaryKernels(KernelRegistry& registry);
 void RegisterControlFlowKernels(KernelRegistry& registry);
+void RegisterFunctionalKernels(KernelRegistry& registry);
 void RegisterRuntimeKernels(KernelRegistry& registry);
 void RegisterStackKernels(KernelRegistry& registry);
 void RegisterTensorArrayKernels(KernelRegistry& registry);

@@ -1,0 +1,199 @@
+// SPDX-License-Identifier: Apache-2.0
+// Calls are expanded in the order in which they appear, those in bodies after the ones around them: a list, no recursion.
+#include "graph/inline_calls.h"
+
+#include <algorithm>
+
+#include "absl/container/flat_hash_map.h"
+#include "graph/control_depth.h"
+#include "graph/verify.h"
+
+namespace millrace {
+namespace {
+
+constexpr int kMaxInlinedNodes = 1'000'000;
+constexpr int kMaxDepth = 256;
+
+// Nodes that a call of `name` becomes when all calls in it are expanded too: may grow exponentially with the depth of
+// calls, so it is a double, and found without expanding. The depth is bounded by VerifyFunctions.
+class ExpandedSizes {
+ public:
+  explicit ExpandedSizes(const Graph& library) : library_(library) {}
+
+  double Of(const Node& call) {
+    double size = OfFunction(call.op_name());
+    for (const FuncAttr* f : FunctionsOf(call)) size += OfFunction(f->name);
+    return size;
+  }
+
+ private:
+  double OfFunction(absl::string_view name) {
+    if (auto it = known_.find(name); it != known_.end()) return it->second;
+    const wire::FunctionDef* def = library_.FindFunction(name);
+    if (def == nullptr) return 1;
+    double size = 0;
+    for (const wire::NodeDef& n : def->node_def) {
+      size += OfFunction(n.op);
+      for (const auto& [attr, value] : n.attr) {
+        if (value.func) size += OfFunction(value.func->name);
+        if (!value.list) continue;
+        for (const wire::NameAttrList& f : value.list->func) size += OfFunction(f.name);
+      }
+    }
+    return known_[def->signature->name] = size;
+  }
+
+  const Graph& library_;
+  absl::flat_hash_map<absl::string_view, double> known_;
+};
+
+class Inliner {
+ public:
+  Inliner(const Graph& library, Graph* graph, const ExpandOptions& options)
+      : library_(library), graph_(graph), options_(options) {}
+
+  Status Run() {
+    AddCalls(0, -1);
+    if (calls_.empty()) return absl::OkStatus();
+    MR_RETURN_IF_ERROR(VerifyFunctions(library_));
+    if (graph_ != &library_) {
+      for (const wire::FunctionDef* f : library_.Functions()) MR_RETURN_IF_ERROR(graph_->AddFunction(*f));
+      for (const wire::GradientDef& g : library_.gradient_defs()) MR_RETURN_IF_ERROR(graph_->AddGradientDef(g));
+    }
+    ExpandedSizes sizes(library_);
+    double total = 0;
+    for (const Item& item : calls_) total += sizes.Of(*item.call);
+    if (total > kMaxInlinedNodes) return TooManyNodes();
+    inside_ = InsideControlFlow(*graph_);
+    first_new_ = graph_->num_node_ids();
+    for (size_t k = 0; k < calls_.size(); ++k) {
+      if (k % 64 == 0 && options_.keep_going) MR_RETURN_IF_ERROR(options_.keep_going());
+      MR_RETURN_IF_ERROR(ExpandOne(static_cast<int>(k)));
+      if (graph_->num_node_ids() - first_new_ > kMaxInlinedNodes) return TooManyNodes();
+    }
+    for (const Item& item : calls_) graph_->RemoveNode(item.call);
+    return DropUnneeded();
+  }
+
+ private:
+  struct Item {
+    Node* call;
+    int parent;  // the call in whose body it is; -1: none
+    int depth;
+  };
+
+  static Status TooManyNodes() {
+    return ResourceExhausted("function calls expand to more than ", kMaxInlinedNodes, " nodes");
+  }
+
+  void AddCalls(int mark, int parent) {
+    const auto& nodes = graph_->nodes();
+    const auto first = std::partition_point(nodes.begin(), nodes.end(), [mark](const Node* n) { return n->id() < mark; });
+    const int depth = parent < 0 ? 1 : calls_[static_cast<size_t>(parent)].depth + 1;
+    for (auto it = first; it != nodes.end(); ++it) {
+      if (IsCall(library_, **it)) calls_.push_back({*it, parent, depth});
+    }
+  }
+
+  Status ExpandOne(int k) {
+    const Item item = calls_[static_cast<size_t>(k)];
+    if (item.depth > kMaxDepth) return TooDeep(k);
+    Expansion expansion;
+    if (const Expansion* known = graph_->FindExpansion(item.call)) {
+      expansion = *known;
+    } else {
+      const int mark = graph_->num_node_ids();
+      const bool wait_for_inputs = item.parent < 0 && inside_[static_cast<size_t>(item.call->id())];
+      MR_ASSIGN_OR_RETURN(expansion, ExpandCall(item.call, item.call->name(), wait_for_inputs, options_, graph_));
+      AddCalls(mark, k);
+    }
+    for (int i = 0; i < item.call->num_outputs(); ++i) {
+      MR_RETURN_IF_ERROR(graph_->ReplaceUses(item.call->output(i), expansion.outputs[static_cast<size_t>(i)]));
+    }
+    const std::vector<Node*> waiting = item.call->control_outputs();
+    for (Node* to : waiting) {
+      graph_->RemoveControlEdge(item.call, to);
+      graph_->AddControlEdge(expansion.done, to);
+    }
+    return absl::OkStatus();
+  }
+
+  Status TooDeep(int k) const {
+    std::string chain;
+    int shown = 0;
+    for (; k >= 0 && shown < 5; k = calls_[static_cast<size_t>(k)].parent, ++shown) {
+      const Node& call = *calls_[static_cast<size_t>(k)].call;
+      const auto functions = FunctionsOf(call);
+      chain = absl::StrCat(" -> ", functions.empty() ? call.op_name() : functions[0]->name, chain);
+    }
+    return InvalidArgument("functions call each other more than ", kMaxDepth, " deep: ...", chain);
+  }
+
+  // What was expanded and leads neither to a node that was there before nor to a side effect.
+  Status DropUnneeded() {
+    std::vector<bool> needed(static_cast<size_t>(graph_->num_node_ids()), false);
+    std::vector<Node*> stack;
+    const auto need = [&](Node* n) {
+      if (needed[static_cast<size_t>(n->id())]) return;
+      needed[static_cast<size_t>(n->id())] = true;
+      stack.push_back(n);
+    };
+    for (Node* n : graph_->nodes()) {
+      if (n->id() < first_new_ || n->op() == nullptr || n->op()->stateful) need(n);
+    }
+    while (!stack.empty()) {
+      const Node* n = stack.back();
+      stack.pop_back();
+      for (const Output& o : n->inputs()) need(o.node);
+      for (Node* c : n->control_inputs()) need(c);
+      if (n->control_op() != ControlOp::kSwitch) continue;
+      for (const Consumer& c : n->consumers()) {  // a loop must have a way out
+        if (c.node->control_op() == ControlOp::kExit) need(c.node);
+      }
+    }
+    std::vector<Node*> unneeded;
+    for (Node* n : graph_->nodes()) {
+      if (!needed[static_cast<size_t>(n->id())]) unneeded.push_back(n);
+    }
+    for (Node* n : unneeded) {  // open the loops
+      for (int i = 1; i < n->num_inputs(); ++i) {
+        if (IsBackEdge(n->input(i).node->control_op(), n->control_op())) {
+          MR_RETURN_IF_ERROR(graph_->SetInput(n, i, n->input(0)));
+        }
+      }
+    }
+    const auto is_free = [](const Node* n) { return n->consumers().empty() && n->control_outputs().empty(); };
+    for (Node* n : unneeded) {
+      if (is_free(n)) stack.push_back(n);
+    }
+    while (!stack.empty()) {
+      Node* n = stack.back();
+      stack.pop_back();
+      std::vector<Node*> before = n->control_inputs();
+      for (const Output& o : n->inputs()) before.push_back(o.node);
+      std::sort(before.begin(), before.end());
+      before.erase(std::unique(before.begin(), before.end()), before.end());
+      std::erase_if(before, [&](const Node* f) { return needed[static_cast<size_t>(f->id())]; });
+      graph_->RemoveNode(n);
+      for (Node* f : before) {
+        if (is_free(f)) stack.push_back(f);
+      }
+    }
+    return absl::OkStatus();
+  }
+
+  const Graph& library_;
+  Graph* graph_;
+  const ExpandOptions& options_;
+  std::vector<Item> calls_;
+  std::vector<bool> inside_;  // nodes of the client's conditionals and loops
+  int first_new_ = 0;
+};
+
+}  // namespace
+
+Status InlineCalls(const Graph& library, Graph* graph, const ExpandOptions& options) {
+  return Inliner(library, graph, options).Run();
+}
+
+}  // namespace millrace

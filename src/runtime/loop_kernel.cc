@@ -79,6 +79,8 @@ class LoopKernel : public Kernel {
     StepContext& step = ctx.step();
     const ExecutorOptions options{.trace = step.trace};
     for (int64_t iteration = 0;; ++iteration) {
+      // Plans look after each node, but a loop may have none.
+      if (step.cancellation && step.cancellation->IsCancelled()) return Cancelled("the step was cancelled");
       SetArgs(predicate_, *predicate_frame, variables, computed, /*last=*/false);
       MR_RETURN_IF_ERROR(RunInOrder(predicate_.plan(), *predicate_frame, step, options));
       Slot pred;

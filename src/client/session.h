@@ -23,7 +23,8 @@ struct DeviceInfo {
 };
 
 // Deterministic mode: each step runs on one thread, and among nodes that are ready the order is drawn from the seed (0:
-// construction order). The same seed gives the same schedule; every seed must give the same values.
+// construction order) and from how many steps the session has begun. The same seed gives the same schedules; every seed
+// must give the same values.
 struct Determinism {
   bool on = false;
   uint64_t order_seed = 0;

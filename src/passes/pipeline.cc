@@ -32,6 +32,7 @@ StatusOr<std::vector<Partition>> RunPasses(std::unique_ptr<Graph> graph, const P
       {"merge common subexpressions", env.merge_common_subexpressions, [&] { return MergeCommonSubexpressions(g); }},
       {"drop work wanted for its order alone", env.drop_order_only_work, [&] { return DropOrderOnlyWork(g); }},
       {"place", true, [&] { return Place(g, env); }},
+      {"read variables after their updates", true, [&] { return ReadAfterUpdates(g); }},
   };
   for (const Pass& pass : passes) {
     if (!pass.enabled) continue;

@@ -46,6 +46,7 @@ Status SimplifyArithmetic(Graph& graph);
 Status MergeCommonSubexpressions(Graph& graph);
 Status DropOrderOnlyWork(Graph& graph);
 Status Place(Graph& graph, const PassEnvironment& env);
+Status ReadAfterUpdates(Graph& graph);  // after placement: a read on another device travels as a value
 StatusOr<std::vector<Partition>> PartitionGraph(std::unique_ptr<Graph> graph, const PassEnvironment& env);
 
 }  // namespace millrace

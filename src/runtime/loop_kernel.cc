@@ -30,8 +30,7 @@ class Segment {
     if (from.ref) {
       to->tensor = from.ref->ReadOrEmpty();
     } else if (moves_[i]) {
-      to->tensor = std::move(from.tensor);
-      ClearSlot(from);  // in the next iteration a node that is dead may have it
+      MoveTensor(from.tensor, &to->tensor);  // in the next iteration a node that is dead may have the slot
     } else {
       to->tensor = from.tensor;
     }
@@ -136,7 +135,7 @@ class LoopKernel : public Kernel {
       Slot& from = (v.kind == LoopValue::Kind::kVariable ? variables : computed)[static_cast<size_t>(v.index)];
       Slot& to = segment.ArgOf(frame, i);
       if (last) {
-        to.tensor = std::move(from.tensor);  // each value is one argument at most, and comes back or is computed anew
+        MoveTensor(from.tensor, &to.tensor);  // each value is one argument at most, and comes back or is computed anew
       } else {
         to.tensor = from.tensor;
       }

@@ -115,6 +115,7 @@ class RegionFinder {
   StatusOr<bool> Find() {
     if (!FindPredicate() || !FindVariables() || !MarkBody()) return false;
     for (Node* n : region_->nodes) {
+      if (n->op() == nullptr) return false;
       if (n->control_op() != ControlOp::kNone && n->control_op() != ControlOp::kTrigger && !IsInner(*n)) continue;
       MR_ASSIGN_OR_RETURN(const bool fits, Add(n));
       if (!fits) return false;

@@ -28,6 +28,11 @@ inline Status CheckOutputs(const PlanNode& n, const Slot* out) {
 
 void RecordNode(StepTrace& trace, const PlanNode& n, const Slot* outputs, int64_t start_nanos);
 
+// A tensor that was moved from still looks alive; here it does not.
+inline void MoveTensor(Tensor& from, Tensor* to) {
+  *to = std::move(from);
+  TensorAccess::Reset(from);
+}
 inline void ClearSlot(Slot& s) {
   TensorAccess::Reset(s.tensor);
   if (s.ref) s.ref.reset();

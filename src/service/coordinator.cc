@@ -132,9 +132,12 @@ Status Coordinator::RunParts(const Compiled& compiled, Step& step, StepTrace* tr
   absl::BlockingCounter left(static_cast<int>(n));
   absl::Mutex mu;
   Status first;
+  // Each step of a session draws an order of its own; the n-th step of a session with this seed always the same.
+  uint64_t order_seed = options_.order_seed;
+  if (order_seed != 0) order_seed += static_cast<uint64_t>(step.context.step_id) * 0x9e3779b97f4a7c15u;
   auto start = [&](size_t p) {
     PartitionRun run{compiled.parts[p].handle, args[p], &retvals[p], &step.context, trace,
-                     options_.deterministic, options_.order_seed};
+                     options_.deterministic, order_seed};
     worker_->RunAsync(run, [&](Status s) {
       if (!s.ok()) {
         absl::MutexLock lock(&mu);

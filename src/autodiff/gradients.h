@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reverse-mode differentiation as graph construction (white paper 4.1): a breadth-first walk from ys back to xs that calls
-// each op's gradient function, sums over paths, and puts zeros for outputs that nothing flows into.
+// Reverse-mode differentiation as graph construction (white paper 4.1): a breadth-first walk from ys back to xs that
+// calls each op's gradient function, sums over paths, and puts zeros for outputs that nothing flows into.
 #pragma once
 
 #include <functional>
@@ -21,12 +21,12 @@ struct GradientOptions {
   std::map<std::string, std::function<Status(GradContext&)>, std::less<>> custom;
 };
 
-// Adds to builder.graph() the nodes that compute d(sum of ys)/d xs. `grad_ys` is empty (ones) or one per y (a null Output
-// means ones). The result has one entry per x; none where no path leads from x to ys. On error nodes may have been added
-// but none that existed is changed.
+// Adds to builder.graph() the nodes that compute d(sum of ys)/d xs. `grad_ys` is empty (ones) or one per y (a null
+// Output means ones). The result has one entry per x; none where no path leads from x to ys. On error nodes may have
+// been added but none that existed is changed.
 //
-// Errors: InvalidArgument (a y that is not float or complex, a grad_y of another dtype), NotFound / Unimplemented naming
-// the op without a gradient on the path.
+// Errors: InvalidArgument (a y that is not float or complex, a grad_y of another dtype), NotFound / Unimplemented
+// naming the op without a gradient on the path.
 StatusOr<std::vector<Gradient>> AddGradients(const GraphBuilder& builder, const std::vector<Output>& ys,
                                              const std::vector<Output>& xs, const std::vector<Output>& grad_ys = {},
                                              const GradientOptions& options = {});

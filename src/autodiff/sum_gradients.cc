@@ -13,9 +13,11 @@ Output Concat(const GraphBuilder& b, std::vector<Output> parts) {
 // The same rows with a vector of indices: values [n] + dense_shape[1:].
 IndexedSlices Flatten(const GraphBuilder& b, const IndexedSlices& s) {
   if (s.indices.shape().rank() == 1) return s;
-  const Output row = b.Op("StridedSlice", {s.dense_shape, b.Vector<int32_t>({1}), b.Vector<int32_t>({0}),
-                                           b.Vector<int32_t>({1})}, {{"end_mask", 1}});
-  const Output any = b.Const(row.dtype() == DType::kInt64 ? Tensor::Vector<int64_t>({-1}) : Tensor::Vector<int32_t>({-1}));
+  const Output row =
+      b.Op("StridedSlice", {s.dense_shape, b.Vector<int32_t>({1}), b.Vector<int32_t>({0}), b.Vector<int32_t>({1})},
+           {{"end_mask", 1}});
+  const Output any =
+      b.Const(row.dtype() == DType::kInt64 ? Tensor::Vector<int64_t>({-1}) : Tensor::Vector<int32_t>({-1}));
   IndexedSlices out = s;
   out.values = b.Reshape(s.values, Concat(b, {any, row}));
   out.indices = b.Reshape(s.indices, b.Vector<int32_t>({-1}));
@@ -25,9 +27,8 @@ IndexedSlices Flatten(const GraphBuilder& b, const IndexedSlices& s) {
 IndexedSlices SumSparse(const GraphBuilder& b, const std::vector<Gradient>& parts) {
   std::vector<Output> values, indices;
   const DType first = BaseType(parts[0].sparse->indices.dtype());
-  const bool mixed = std::any_of(parts.begin(), parts.end(), [&](const Gradient& g) {
-    return BaseType(g.sparse->indices.dtype()) != first;
-  });
+  const bool mixed = std::any_of(parts.begin(), parts.end(),
+                                 [&](const Gradient& g) { return BaseType(g.sparse->indices.dtype()) != first; });
   for (const Gradient& g : parts) {
     const IndexedSlices s = Flatten(b, *g.sparse);
     values.push_back(s.values);

@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: Apache-2.0
+// Regions: the frame that ys are in, with all frames around it, is one; every loop in it is an item there and a region
+// of its own inside. A loop's skeleton (Enter, Merge, Switch, NextIteration, Exit of its variables) belongs to the
+// loop.
+#include "autodiff/backward_walk.h"
+
+namespace millrace {
+
+Status BackwardWalk::FindRoot(const std::vector<Output>& ys) {
+  bool first = true;
+  for (const Output& y : ys) {
+    MR_ASSIGN_OR_RETURN(Loop * loop, structure_.LoopOf(y.node));
+    if (!first && loop != root_) {
+      return InvalidArgument("ys are in different loops: ", ys[0].ToString(), " in '",
+                             root_ == nullptr ? "" : root_->name, "', ", y.ToString(), " in '",
+                             loop == nullptr ? "" : loop->name, "'");
+    }
+    root_ = loop;
+    first = false;
+  }
+  if (root_ == nullptr) return absl::OkStatus();
+  has_control_flow_ = true;
+  return structure_.Describe(root_);
+}
+
+// The outermost context. What runs without inputs in a loop waits for y.
+Status BackwardWalk::StartTape(Output y) {
+  tape_ = std::make_unique<ForwardTape>(&structure_, NodeEmitter(&graph_, builder_.scope(), around_), root_);
+  RegionOfLoop(nullptr).context = std::make_unique<BackwardContext>(tape_.get());
+  if (root_ == nullptr || around_ != nullptr) return absl::OkStatus();
+  Node* anchor = y.node;
+  if (anchor->control_op() == ControlOp::kSwitch) {
+    MR_ASSIGN_OR_RETURN(anchor, tape_->emit().Add("anchor", "Identity", {y}));
+  }
+  tape_->set_anchor(anchor);
+  return absl::OkStatus();
+}
+
+BackwardWalk::Region& BackwardWalk::RegionOfLoop(Loop* loop) {
+  if (IsRoot(loop)) loop = nullptr;
+  std::unique_ptr<Region>& region = regions_[loop];
+  if (region == nullptr) {
+    region = std::make_unique<Region>();
+    region->loop = loop;
+  }
+  return *region;
+}
+
+StatusOr<BackwardWalk::Region*> BackwardWalk::RegionOf(const Node* n) {
+  Loop* loop = nullptr;
+  if (has_control_flow_) {
+    MR_ASSIGN_OR_RETURN(loop, structure_.LoopOf(n));
+  }
+  return &RegionOfLoop(loop);
+}
+
+StatusOr<bool> BackwardWalk::IsSkeleton(const Node* n) {
+  if (!has_control_flow_) return false;
+  switch (n->control_op()) {
+    case ControlOp::kExit:
+      return true;
+    case ControlOp::kMerge:
+      if (!ControlFlowStructure::IsLoopMerge(n)) return false;
+      break;
+    case ControlOp::kSwitch:
+      if (!ControlFlowStructure::IsGate(n) || !ControlFlowStructure::IsLoopMerge(n->input(0).node)) return false;
+      break;
+    case ControlOp::kEnter:
+    case ControlOp::kNextIteration:
+      break;
+    default:
+      return false;
+  }
+  MR_ASSIGN_OR_RETURN(const Loop* loop, structure_.LoopOf(n));
+  return !IsRoot(loop);
+}
+
+StatusOr<BackwardWalk::Item> BackwardWalk::Reader(Node* consumer, int input) {
+  MR_ASSIGN_OR_RETURN(const bool cut, IsCut({consumer, input}));
+  if (cut) return Item();
+  MR_ASSIGN_OR_RETURN(const bool skeleton, IsSkeleton(consumer));
+  if (!skeleton) return Item{consumer, nullptr};
+  if (consumer->control_op() != ControlOp::kEnter) return Item();
+  MR_ASSIGN_OR_RETURN(Loop * loop, structure_.LoopOf(consumer));
+  return Item{nullptr, loop};
+}
+
+StatusOr<BackwardWalk::Item> BackwardWalk::Producer(Output o) {
+  MR_ASSIGN_OR_RETURN(const bool skeleton, IsSkeleton(o.node));
+  if (!skeleton) return Item{o.node, nullptr};
+  if (o.node->control_op() != ControlOp::kExit) return Item();
+  MR_ASSIGN_OR_RETURN(Loop * loop, structure_.LoopLeft(o.node));
+  return Item{nullptr, loop};
+}
+
+// Around the loop that ys are in, what an earlier iteration left does not count.
+StatusOr<bool> BackwardWalk::IsCut(const Consumer& edge) {
+  if (root_ == nullptr || !IsBackEdge(edge.node->input(edge.input).node->control_op(), edge.node->control_op()))
+    return false;
+  MR_ASSIGN_OR_RETURN(const Loop* loop, structure_.LoopOf(edge.node));
+  return IsRoot(loop);
+}
+
+// From the outside: the loops that `n` is in, then itself.
+StatusOr<std::vector<BackwardWalk::Item>> BackwardWalk::ItemsAround(Node* n) {
+  std::vector<Item> out;
+  MR_ASSIGN_OR_RETURN(Loop * loop, structure_.LoopOf(n));
+  for (; !IsRoot(loop); loop = loop->parent) out.insert(out.begin(), Item{nullptr, loop});
+  out.push_back({n, nullptr});
+  return out;
+}
+
+Output BackwardWalk::StackOf(const Node* n) const {
+  Output o = n->input(0);
+  while (o.node->op_name() == "Identity" || o.node->control_op() == ControlOp::kEnter ||
+         o.node->control_op() == ControlOp::kSwitch) {
+    o = o.node->input(0);
+  }
+  return o.node->op_name() == "StackV2" ? o : Output();
+}
+
+// Only stacks with one push and one pop are understood: those of gradients.
+Status BackwardWalk::LinkStacks() {
+  if (stacks_linked_) return absl::OkStatus();
+  stacks_linked_ = true;
+  struct Uses {
+    std::vector<Node*> pushes, pops;
+  };
+  absl::flat_hash_map<Output, Uses> uses;
+  for (Node* n : graph_.nodes()) {
+    const bool is_push = n->op_name() == "StackPushV2", is_pop = n->op_name() == "StackPopV2";
+    if ((!is_push && !is_pop) || n->inputs().empty()) continue;
+    const Output stack = StackOf(n);
+    if (!stack) continue;
+    (is_push ? uses[stack].pushes : uses[stack].pops).push_back(n);
+  }
+  for (const auto& [stack, u] : uses) {
+    if (u.pushes.size() != 1 || u.pops.size() != 1) continue;
+    pop_of_push_[u.pushes[0]] = u.pops[0];
+    push_of_pop_[u.pops[0]] = u.pushes[0];
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace millrace

@@ -367,6 +367,15 @@ def _shard(name: np.ndarray, number: np.ndarray, count: np.ndarray) -> np.ndarra
     return np.array(name[()] + b"-%05d-of-%05d" % (int(number), int(count)), object)
 
 
+def truthful(d: Draw) -> Iterator[Case]:
+    yield from any_shape(d)
+    yield Case([np.array(0 if d.kind != "s" else b"", object if d.kind == "s" else None)])
+
+
+def _truth(x: np.ndarray) -> np.ndarray:
+    return np.array(x.size > 0 if x.ndim else bool(x[()]))
+
+
 def defaults(d: Draw) -> Iterator[Case]:
     for shape in SHAPES:
         yield Case([d.any(shape)], {"shape": shape})
@@ -407,6 +416,7 @@ def add_to(table: Table) -> None:
     table.add("IdentityN", many, lambda v: v, gradient=(0,))
     table.add("StringJoin", joined_strings, _join)
     table.add("PlaceholderWithDefault", defaults, lambda x, shape: x)
+    table.add("ToBool", truthful, _truth)
     table.add("PreventGradient", any_shape, lambda x: x)
     table.add(
         "Empty",

@@ -10,12 +10,14 @@ from collections.abc import Callable
 
 import numpy as np
 
+import data_flow_programs
 from capi import Error, Graph, Library, Output
 from dtypes import BOOL, F32, STRING, narrow
 
 INVALID_ARGUMENT = 3
 NOT_FOUND = 5
 FAILED_PRECONDITION = 9
+ABORTED = 10
 _VALUE = np.arange(6, dtype=np.float32).reshape(2, 3)
 _TYPED = {"dtype": ("type", F32), "shape": ("shape", (2, 3))}
 
@@ -108,6 +110,12 @@ def asserted(g: Graph) -> None:
             _refused(INVALID_ARGUMENT, functools.partial(g.run, targets=[node]))
 
 
+def aborted(g: Graph) -> None:
+    """Abort ends the step, not the process."""
+    _refused(ABORTED, functools.partial(g.run, targets=[g.node("Abort", attrs={"error_msg": ("string", "enough")})]))
+    g.run(targets=[g.node("Abort", attrs={"exit_without_error": ("bool", True)})])
+
+
 def printed(g: Graph) -> None:
     """Print hands its input on; PrintV2 writes to a file."""
     node = g.node("Print", [_constant(g), [_constant(g)]], {"first_n": ("int", 0)})
@@ -147,7 +155,9 @@ PROGRAMS: dict[Callable[[Graph], None], tuple[str, ...]] = {
     destroyed: ("DestroyResourceOp",),
     temporary: ("TemporaryVariable", "DestroyTemporaryVariable"),
     asserted: ("Assert",),
+    aborted: ("Abort",),
     printed: ("Print", "PrintV2"),
+    **data_flow_programs.PROGRAMS,
     checkpoints: ("SaveV2", "MergeV2Checkpoints", "RestoreV2"),
 }
 

@@ -5,6 +5,13 @@ from __future__ import annotations
 
 _FUNCTIONS = "of function bodies only: src/graph/function_call_test.cc"
 _TRANSFERS = "made by partitioning only: tests/session_test.cc runs graphs over several devices"
+_LOOPS = "parts of loops: tests/function_test.cc, tests/session_stress_test.cc"
+_CALLS = "has functions: tests/function_test.cc"
+_CELLS = "src/kernels/cpu/rnn_kernels_test.cc has its own oracle and differences"
+_WITH_FUNCTIONS = """If StatelessIf While StatelessWhile Case StatelessCase For PartitionedCall StatefulPartitionedCall
+    RemoteCall SymbolicGradient"""
+_RECURRENT = """BlockLSTM BlockLSTMV2 BlockLSTMGrad BlockLSTMGradV2 LSTMBlockCell LSTMBlockCellGrad GRUBlockCell
+    GRUBlockCellGrad"""
 
 REASONS: dict[str, str] = {
     "_Arg": _FUNCTIONS,
@@ -13,4 +20,10 @@ REASONS: dict[str, str] = {
     "_Recv": _TRANSFERS,
     "_HostSend": _TRANSFERS,
     "_HostRecv": _TRANSFERS,
+    "_Loop": _LOOPS,
+    "FakeParam": "never runs: what a branch lacks, tests/function_test.cc",
+    "TensorArrayGrad": "of the oldest arrays; src/kernels/cpu/step_objects_test.cc",
+    **dict.fromkeys("Enter Exit NextIteration LoopCond RefEnter RefExit RefNextIteration".split(), _LOOPS),
+    **dict.fromkeys(_WITH_FUNCTIONS.split(), _CALLS),
+    **dict.fromkeys(_RECURRENT.split(), _CELLS),
 }

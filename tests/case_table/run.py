@@ -3,9 +3,9 @@
 
   run.py LIBRARY [--only OP] [--seed N]
 
-Each op of the library has a row in one of the *_rows.py files, a graph in programs.py, or a line in reasons.py that
-says where it is tested. A failing case is printed with its dtype, shapes, attributes, and the command that repeats it. NumPy
-is that of this Python, else that of Debian's.
+Each op of the library has a row in one of the *_rows.py files, a graph in *programs.py, or a line in reasons.py that
+says where it is tested. A failing case is printed with its dtype, shapes, attributes, and the command that repeats it.
+NumPy is that of this Python, else that of Debian's.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ from table import Table  # noqa: E402
 def missing(runner: Runner, table: Table) -> list[str]:
     rows = {row.op for row in table.rows} | {op for ops in programs.PROGRAMS.values() for op in ops}
     wrong = [f"{op}: neither a row nor a reason" for op in runner.ops if op not in rows and op not in REASONS]
-    wrong += [f"{op}: a row and a reason" for op in rows & REASONS.keys()]
+    wrong += [f"{op}: a row and a reason" for op in sorted(rows & REASONS.keys())]
     return wrong + [f"{op}: a row, but no such op" for op in sorted(rows - runner.ops.keys())]
 
 

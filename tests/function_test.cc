@@ -85,16 +85,6 @@ class FunctionTest : public ::testing::Test {
     });
   }
 
-  // Whether gradients go through conditionals and loops.
-  static bool LacksControlFlowGradients() {
-    Graph g(&System::Default().ops());
-    const GraphBuilder b(&g);
-    const Output x = b.Scalar(1.0f);
-    Node* s = b.OpNode("Switch", {x, b.Scalar(true)});
-    const Output y = b.Op("Merge", {std::vector<Output>{s->output(0), s->output(1)}});
-    return absl::IsUnimplemented(AddDenseGradients(b, {y}, {x}, {}).status());
-  }
-
   Graph& graph() { return graph_->graph; }
   RefPtr<SharedGraph> graph_ = MakeRef<SharedGraph>(&System::Default().ops());
   GraphBuilder b_{&graph_->graph};
@@ -123,7 +113,6 @@ Tensor Float(float v) { return Tensor::Scalar(v); }
 Tensor Int(int32_t v) { return Tensor::Scalar(v); }
 
 TEST_F(FunctionTest, IfTakesABranchAndItsGradient) {
-  if (LacksControlFlowGradients()) GTEST_SKIP() << "no gradients of control flow";
   Function("Squared", {DType::kFloat}, [](const GraphBuilder& b, const std::vector<Output>& a) {
     return std::vector<Output>{b.Mul(a[0], a[0])};
   });
@@ -139,7 +128,6 @@ TEST_F(FunctionTest, IfTakesABranchAndItsGradient) {
 
 // The forward pass that a gradient reads is the one whose result is fetched.
 TEST_F(FunctionTest, GradientsReadTheValuesOfTheSameCall) {
-  if (LacksControlFlowGradients()) GTEST_SKIP() << "no gradients of control flow";
   const Body noisy = [](const GraphBuilder& b, const std::vector<Output>& a) {
     const Output shape = b.Const(*Tensor::Make(DType::kInt32, Shape::Vector(0)));
     return std::vector<Output>{b.Mul(a[0], b.Op("RandomUniform", {shape}, {{"dtype", DType::kFloat}}))};
@@ -157,7 +145,6 @@ TEST_F(FunctionTest, GradientsReadTheValuesOfTheSameCall) {
 }
 
 TEST_F(FunctionTest, WhileAndItsGradient) {
-  if (LacksControlFlowGradients()) GTEST_SKIP() << "no gradients of control flow";
   AddLoopFunctions();
   const Output x = Input("x"), k = Input("k"), n = Input("n", DType::kInt32);
   Node* loop = While({b_.Scalar(int32_t{0}), x, k, n}, "More", "Step");
@@ -170,7 +157,6 @@ TEST_F(FunctionTest, WhileAndItsGradient) {
 }
 
 TEST_F(FunctionTest, SecondOrderThroughALoop) {
-  if (LacksControlFlowGradients()) GTEST_SKIP() << "no gradients of control flow";
   AddLoopFunctions();
   const Output x = Input("x"), k = Input("k");
   Node* loop = While({b_.Scalar(int32_t{0}), x, k, b_.Scalar(int32_t{4})}, "More", "Step");
@@ -180,7 +166,6 @@ TEST_F(FunctionTest, SecondOrderThroughALoop) {
 }
 
 TEST_F(FunctionTest, ConditionalInsideALoop) {
-  if (LacksControlFlowGradients()) GTEST_SKIP() << "no gradients of control flow";
   AddLoopFunctions();
   Function("Twice", {DType::kFloat}, [](const GraphBuilder& b, const std::vector<Output>& a) {
     return std::vector<Output>{b.Add(a[0], a[0])};
@@ -202,7 +187,6 @@ TEST_F(FunctionTest, ConditionalInsideALoop) {
 }
 
 TEST_F(FunctionTest, LoopInsideABranchInsideACall) {
-  if (LacksControlFlowGradients()) GTEST_SKIP() << "no gradients of control flow";
   AddLoopFunctions();
   const std::vector<DType> types = {DType::kFloat, DType::kInt32};
   Function("Power", types, [](const GraphBuilder& b, const std::vector<Output>& a) {
@@ -252,7 +236,6 @@ TEST_F(FunctionTest, EffectsHappenOnceAndInOrder) {
 }
 
 TEST_F(FunctionTest, CaseOfManyBranches) {
-  if (LacksControlFlowGradients()) GTEST_SKIP() << "no gradients of control flow";
   std::vector<FuncAttr> branches;
   for (int i = 0; i < 7; ++i) {
     const std::string name = absl::StrCat("Times", i);

@@ -28,6 +28,10 @@ Status CheckNodes(const TF_Operation* const* opers, int count, const char* what,
 Status CheckOutputs(const TF_Output* outputs, int count, const char* what, std::vector<millrace::Output>* list) {
   MR_RETURN_IF_ERROR(CheckArray(outputs, count, what));
   for (int i = 0; i < count; ++i) {
+    if (outputs[i].oper != nullptr && !millrace::capi::IsOutput(outputs[i])) {
+      return millrace::OutOfRange(what, " ", i, ": node '", AsNode(outputs[i].oper)->name(), "' has ",
+                                  AsNode(outputs[i].oper)->num_outputs(), " outputs, no output ", outputs[i].index);
+    }
     MR_RETURN_IF_ERROR(millrace::capi::CheckOutput(outputs[i], what, i));
     list->push_back(AsOutput(outputs[i]));
   }

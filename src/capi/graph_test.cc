@@ -369,6 +369,9 @@ TEST(FunctionTest, IsMadeOfAGraph) {
   const char* const names[] = {"same", "same"};
   f = TF_GraphToFunction(t.g, "G", 0, -1, nullptr, 2, inputs, 2, outputs, names, nullptr, nullptr, st);
   EXPECT_EQ(st.code(), TF_INVALID_ARGUMENT);
+  const TF_Output outside[] = {{sum, 7}};
+  f = TF_GraphToFunction(t.g, "G", 0, -1, nullptr, 2, inputs, 1, outside, nullptr, nullptr, nullptr, st);
+  EXPECT_EQ(st.code(), TF_OUT_OF_RANGE);
   EXPECT_EQ(TF_FunctionImportFunctionDef("", 0, st), nullptr);
   EXPECT_EQ(st.code(), TF_INVALID_ARGUMENT);
 }

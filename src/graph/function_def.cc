@@ -136,6 +136,10 @@ class Converter {
     }
     for (const Node* control : node.control_inputs()) {
       auto it = node_names_.find(control);
+      if (const std::string* argument = ArgumentFrom(control); it == node_names_.end() && argument != nullptr) {
+        proto.input.push_back(absl::StrCat("^", *argument));
+        continue;
+      }
       if (it == node_names_.end()) {
         return InvalidArgument("node '", node.name(), "' of function '", spec_.name, "' waits for '", control->name(),
                                "', which is not in the body");
@@ -145,6 +149,14 @@ class Converter {
     if (node.op() != nullptr && node.op()->stateful) signature_->is_stateful = true;
     def_.node_def.push_back(std::move(proto));
     return absl::OkStatus();
+  }
+
+  // The first argument that `node` gives; null when there is none.
+  const std::string* ArgumentFrom(const Node* node) const {
+    for (const Output& input : spec_.inputs) {
+      if (input.node == node) return &arguments_.find(input)->second;
+    }
+    return nullptr;
   }
 
   // How the function's body names a value: "argument" or "node:output_arg:position".

@@ -24,7 +24,7 @@ Coordinator::~Coordinator() {
 
 StatusOr<std::shared_ptr<const Compiled>> Coordinator::Compile(const RunSignature& signature,
                                                                PruneOptions prune) {
-  prune.calls = options_.calls;
+  prune.calls.differentiate = options_.calls.differentiate;
   std::unique_ptr<Graph> pruned;
   {
     absl::MutexLock lock(&graph_->mu);
@@ -68,11 +68,18 @@ Status RenumberArguments(Graph& graph, CompiledPart* part) {
   return absl::OkStatus();
 }
 
-StatusOr<std::shared_ptr<const Compiled>> Coordinator::CompileAndKeep(const RunSignatureView& view) {
+StatusOr<std::shared_ptr<const Compiled>> Coordinator::CompileAndKeep(const RunSignatureView& view,
+                                                                      absl::Duration timeout) {
+  PruneOptions prune;
+  prune.calls.keep_going = [this, timeout, end = absl::Now() + timeout]() -> Status {
+    if (absl::Now() > end) return DeadlineExceeded("the step passed its deadline of ", absl::FormatDuration(timeout));
+    absl::MutexLock lock(&mu_);
+    return closed_ ? Cancelled("the session was closed") : absl::OkStatus();
+  };
   RunSignature signature{{view.feeds.begin(), view.feeds.end()},
                          {view.fetches.begin(), view.fetches.end()},
                          {view.targets.begin(), view.targets.end()}};
-  MR_ASSIGN_OR_RETURN(std::shared_ptr<const Compiled> compiled, Compile(signature, {}));
+  MR_ASSIGN_OR_RETURN(std::shared_ptr<const Compiled> compiled, Compile(signature, std::move(prune)));
   std::shared_ptr<const Compiled> evicted;
   {
     absl::MutexLock lock(&mu_);
@@ -100,7 +107,8 @@ std::shared_ptr<const Compiled> Coordinator::Find(const RunSignatureView& view) 
   return it != cache_.end() ? it->second : nullptr;
 }
 
-StatusOr<std::shared_ptr<const Compiled>> Coordinator::Enter(const RunSignatureView& view, Step* step) {
+StatusOr<std::shared_ptr<const Compiled>> Coordinator::Enter(const RunSignatureView& view, Step* step,
+                                                             absl::Duration timeout) {
   std::shared_ptr<const Compiled> compiled;
   for (;;) {
     {
@@ -115,7 +123,7 @@ StatusOr<std::shared_ptr<const Compiled>> Coordinator::Enter(const RunSignatureV
         return compiled;
       }
     }
-    MR_ASSIGN_OR_RETURN(compiled, CompileAndKeep(view));
+    MR_ASSIGN_OR_RETURN(compiled, CompileAndKeep(view, timeout));
   }
 }
 
@@ -175,10 +183,10 @@ Status Coordinator::Run(const StepOptions& options, absl::Span<const Output> fee
   }
   outputs->resize(fetches.size());
   Step step(next_step_.fetch_add(1, std::memory_order_relaxed), options_.max_threads);
-  MR_ASSIGN_OR_RETURN(const std::shared_ptr<const Compiled> compiled, Enter({feeds, fetches, targets}, &step));
+  const absl::Duration timeout = std::min(options.timeout, options_.default_timeout);
+  MR_ASSIGN_OR_RETURN(const std::shared_ptr<const Compiled> compiled, Enter({feeds, fetches, targets}, &step, timeout));
   const absl::Cleanup leave = [&] { Leave(&step); };
   Status s;
-  const absl::Duration timeout = std::min(options.timeout, options_.default_timeout);
   std::atomic<bool> timed_out{false};
   {
     std::optional<Deadline> deadline;

@@ -76,8 +76,9 @@ class Coordinator {
  private:
   StatusOr<std::shared_ptr<const Compiled>> Compile(const RunSignature& signature, PruneOptions prune);
   // Counts `step` as in flight and gives what it runs; the caller must Leave. Cancelled when the session is closed.
-  StatusOr<std::shared_ptr<const Compiled>> Enter(const RunSignatureView& signature, Step* step);
-  StatusOr<std::shared_ptr<const Compiled>> CompileAndKeep(const RunSignatureView& signature);
+  StatusOr<std::shared_ptr<const Compiled>> Enter(const RunSignatureView& signature, Step* step,
+                                                  absl::Duration timeout);
+  StatusOr<std::shared_ptr<const Compiled>> CompileAndKeep(const RunSignatureView& signature, absl::Duration timeout);
   std::shared_ptr<const Compiled> Find(const RunSignatureView& signature) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   Status RunParts(const Compiled& compiled, Step& step, StepTrace* trace, absl::Span<const Tensor> feed_values,
                   std::vector<Tensor>* outputs);

@@ -35,6 +35,12 @@ class ChunkedVector {
     return chunk->items[static_cast<size_t>(i % kChunk)];
   }
 
+  // The first position from i on that may hold more than an empty element; size() when there is none.
+  int64_t NextInUse(int64_t i) const {
+    while (i < size_ && !chunks_[static_cast<size_t>(i / kChunk)]) i = (i / kChunk + 1) * kChunk;
+    return i < size_ ? i : size_;
+  }
+
   // New elements are empty.
   void Resize(int64_t n) {
     if (n < size_ && n % kChunk != 0 && chunks_[static_cast<size_t>(n / kChunk)]) {

@@ -34,6 +34,9 @@ class TensorList final : public VariantValue {
   // An element never set is uninitialised.
   const Tensor& operator[](int64_t i) const { return items_[i]; }
 
+  // The first position from i on that may be set.
+  int64_t NextInUse(int64_t i) const { return items_.NextInUse(i); }
+
   // InvalidArgument for another dtype or shape, too deep a nesting, or an index outside.
   Status CheckElement(const Tensor& value) const;
   Status PushBack(Tensor value);

@@ -45,7 +45,7 @@ Status AddList(TensorList* sum, const TensorList& b) {
                            sum->shape().ToString(), " and ", b.shape().ToString());
   }
   sum->set_shape(*std::move(shape));
-  for (int64_t i = 0; i < b.size(); ++i) {
+  for (int64_t i = b.NextInUse(0); i < b.size(); i = b.NextInUse(i + 1)) {
     if (!b[i].IsInitialized()) continue;
     if ((*sum)[i].IsInitialized()) {
       MR_RETURN_IF_ERROR(AddTensor(sum->MutableItem(i), b[i]));
@@ -90,7 +90,7 @@ StatusOr<Variant> ZerosLikeVariant(const Variant& v) {
   if (list == nullptr) return Unimplemented("zeros like a variant that holds ", v.get()->TypeName());
   auto zeros = MakeRef<TensorList>(list->dtype(), list->shape(), list->max_size());
   MR_RETURN_IF_ERROR(zeros->Resize(list->size()));
-  for (int64_t i = 0; i < list->size(); ++i) {
+  for (int64_t i = list->NextInUse(0); i < list->size(); i = list->NextInUse(i + 1)) {
     if (!(*list)[i].IsInitialized()) continue;
     MR_ASSIGN_OR_RETURN(Tensor item, ZerosLikeTensor((*list)[i]));
     MR_RETURN_IF_ERROR(zeros->Set(i, std::move(item)));

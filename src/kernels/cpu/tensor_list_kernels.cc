@@ -86,11 +86,26 @@ Status GetItem(KernelContext& ctx) {
   return absl::OkStatus();
 }
 
-Status SetItem(KernelContext& ctx) {
-  MR_ASSIGN_OR_RETURN(const int64_t index, ScalarFrom(ctx, 1, "index"));
-  MR_ASSIGN_OR_RETURN(TensorList * list, TakeList(ctx, 0, 0));
-  return list->Set(index, ctx.input(2));
-}
+class SetItemKernel : public Kernel {
+ public:
+  Status Init(const KernelInit& init) override {
+    // Newer graphs say here what older ones said with a Resize.
+    constexpr char kGrows[] = "resize_if_index_out_of_bounds";
+    if (!init.HasAttr(kGrows)) return absl::OkStatus();
+    MR_ASSIGN_OR_RETURN(grows_, init.Attr<bool>(kGrows));
+    return absl::OkStatus();
+  }
+  Status Compute(KernelContext& ctx) override {
+    MR_ASSIGN_OR_RETURN(const int64_t index, ScalarFrom(ctx, 1, "index"));
+    MR_ASSIGN_OR_RETURN(TensorList * list, TakeList(ctx, 0, 0));
+    if (grows_ && index >= list->size()) MR_RETURN_IF_ERROR(list->Resize(index + 1));
+    return list->Set(index, ctx.input(2));
+  }
+  bool IsExpensive() const override { return false; }
+
+ private:
+  bool grows_ = false;
+};
 
 Status Length(KernelContext& ctx) {
   MR_ASSIGN_OR_RETURN(const TensorList* list, ListFromInput(ctx, 0));
@@ -200,7 +215,7 @@ void RegisterTensorListKernels(KernelRegistry& r) {
   AddCheapFn(r, "TensorListPushBack", PushBack);
   AddCheapFn(r, "TensorListPopBack", PopBack);
   AddCheapFn(r, "TensorListGetItem", GetItem);
-  AddCheapFn(r, "TensorListSetItem", SetItem);
+  r.Add<SetItemKernel>({.op = "TensorListSetItem"});
   AddCheapFn(r, "TensorListLength", Length);
   AddCheapFn(r, "TensorListResize", Resize);
   AddCheapFn(r, "TensorListElementShape", ElementShape);

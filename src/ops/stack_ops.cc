@@ -31,8 +31,9 @@ void RegisterStackOps(OpRegistry& r) {
       .NotDifferentiable(kIsState)
       .NoExample("state");
   r.Add("StackV2(max_size:i32) -> (handle:res) | elem_type:type; stack_name:string=\"\" | S")
-      .Doc("A new, empty stack of tensors of one dtype that holds at most `max_size` of them (zero or less: any); "
-           "it lives until the step ends.")
+      .Doc(
+          "A new, empty stack of tensors of one dtype that holds at most `max_size` of them (zero or less: any); "
+          "it lives until the step ends.")
       .Shape(StackShape)
       .NotDifferentiable(kIsState)
       .NoExample("state");
@@ -44,8 +45,10 @@ void RegisterStackOps(OpRegistry& r) {
   for (const Version& v : {Version{"", "&str", ""}, Version{"V2", "res", " | S"}}) {
     r.Add(absl::StrCat("StackPush", v.suffix, "(handle:", v.handle,
                        ", elem:T) -> (output:T) | T:type; swap_memory:bool=false", v.flags))
-        .Doc("Puts `elem` on top of the stack and returns it. No copy is made. `swap_memory` allows the stack to keep it "
-             "in another memory than the device's.")
+        .Doc(
+            "Puts `elem` on top of the stack and returns it. No copy is made. `swap_memory` allows the stack to keep "
+            "it "
+            "in another memory than the device's.")
         .Shape(PushShape)
         .NoGradient(kIsState)
         .NoExample("state");

@@ -176,13 +176,13 @@ Status UnpackGrad(GradContext& c) {
   return c.status();
 }
 
-constexpr char kAttrs[] =
-    "dtype:type; element_shape:shape=?; dynamic_size:bool=false; clear_after_read:bool=true; ";
+constexpr char kAttrs[] = "dtype:type; element_shape:shape=?; dynamic_size:bool=false; clear_after_read:bool=true; ";
 constexpr char kArrayDoc[] =
     "A new array of `size` tensors of one dtype, which lives until the step ends. Every element is written once; with "
     "clear_after_read reading it takes it out; with dynamic_size writing beyond the end makes the array longer.";
 constexpr char kGradDoc[] =
-    "The array of gradients that belongs to an array and to `source`; made at the first call. Writing one of its elements "
+    "The array of gradients that belongs to an array and to `source`; made at the first call. Writing one of its "
+    "elements "
     "again adds to it, and an element that was never written reads as zeros.";
 
 struct Version {
@@ -225,13 +225,15 @@ void AddUses(OpRegistry& r, const Version& v, const char* dn, const char* dn_sca
   r.Add(absl::StrCat("TensorArrayConcat", v.suffix, h,
                      ", flow_in:f32) -> (value:dtype, lengths:i64) | dtype:type; element_shape_except0:shape=?",
                      Flags(v, dn_concat)))
-      .Doc("Reads all elements and joins them along their first dimension, in which they may differ; `lengths` has their "
-           "sizes in it.")
+      .Doc(
+          "Reads all elements and joins them along their first dimension, in which they may differ; `lengths` has "
+          "their "
+          "sizes in it.")
       .Shape(ConcatShape)
       .Gradient(ConcatGrad)
       .NoExample("state");
-  r.Add(absl::StrCat("TensorArraySplit", v.suffix, h,
-                     ", value:T, lengths:i64, flow_in:f32) -> (flow_out:f32) | T:type", Flags(v, dn)))
+  r.Add(absl::StrCat("TensorArraySplit", v.suffix, h, ", value:T, lengths:i64, flow_in:f32) -> (flow_out:f32) | T:type",
+                     Flags(v, dn)))
       .Doc("Cuts `value` along its first dimension into pieces of these lengths and writes them as the elements.")
       .Shape(FlowShape)
       .Gradient(SplitGrad)
@@ -251,11 +253,13 @@ void AddUses(OpRegistry& r, const Version& v, const char* dn, const char* dn_sca
 void AddArrays(OpRegistry& r) {
   for (const auto& [schema, doc] : std::vector<std::pair<std::string, const char*>>{
            {"TensorArray(size:i32) -> (handle:&str) | dtype:type; dynamic_size:bool=false; clear_after_read:bool=true; "
-            "tensor_array_name:string=\"\"; element_shape:shape=? | S D16", kArrayDoc},
+            "tensor_array_name:string=\"\"; element_shape:shape=? | S D16",
+            kArrayDoc},
            {absl::StrCat("TensorArrayV2(size:i32) -> (handle:str) | ", kAttrs, "tensor_array_name:string=\"\" | S D26"),
             kArrayDoc},
            {absl::StrCat("TensorArrayV3(size:i32) -> (handle:res, flow:f32) | ", kAttrs,
-                         "identical_element_shapes:bool=false; tensor_array_name:string=\"\" | S"), kArrayDoc}}) {
+                         "identical_element_shapes:bool=false; tensor_array_name:string=\"\" | S"),
+            kArrayDoc}}) {
     r.Add(schema).Doc(doc).Shape(ArrayShape).NotDifferentiable(kIsState).NoExample("state");
   }
   for (const char* schema : {"TensorArrayGrad(handle:str, flow_in:f32) -> (grad_handle:&str) | source:string | S D16",
@@ -264,8 +268,9 @@ void AddArrays(OpRegistry& r) {
                              "source:string | S"}) {
     r.Add(schema).Doc(kGradDoc).Shape(GradShape).NotDifferentiable(kIsState).NoExample("state");
   }
-  r.Add("TensorArrayGradWithShape(handle:res, flow_in:f32, shape_to_prepend:i32) -> (grad_handle:res, flow_out:f32) | "
-        "source:string | S")
+  r.Add(
+       "TensorArrayGradWithShape(handle:res, flow_in:f32, shape_to_prepend:i32) -> (grad_handle:res, flow_out:f32) | "
+       "source:string | S")
       .Doc("TensorArrayGradV3 whose elements have `shape_to_prepend` before the shapes of the array's elements.")
       .Shape(GradWithShapeShape)
       .NotDifferentiable(kIsState)

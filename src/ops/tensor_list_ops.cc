@@ -128,8 +128,8 @@ Output EmptyLike(const GradContext& c, Output list, DType dtype) {
 }
 
 Status PushBackGrad(GradContext& c) {
-  Node* pop = c.b().OpNode("TensorListPopBack", {c.dy(), c.b().Shape(c.x(1))},
-                           {{"element_dtype", BaseType(c.x(1).dtype())}});
+  Node* pop =
+      c.b().OpNode("TensorListPopBack", {c.dy(), c.b().Shape(c.x(1))}, {{"element_dtype", BaseType(c.x(1).dtype())}});
   if (!pop) return c.status();
   c.set_dx(0, pop->output(0));
   c.set_dx(1, pop->output(1));
@@ -206,8 +206,8 @@ Status ConcatGrad(GradContext& c) {
 }
 
 Status SplitGrad(GradContext& c) {
-  const Output shape = c.b().Op("ConcatV2", {std::vector<Output>{c.b().Vector<int32_t>({-1}), RowShape(c, c.x(0))},
-                                             c.b().Scalar<int32_t>(0)});
+  const Output shape = c.b().Op(
+      "ConcatV2", {std::vector<Output>{c.b().Vector<int32_t>({-1}), RowShape(c, c.x(0))}, c.b().Scalar<int32_t>(0)});
   c.set_dx(0, c.b().Op("TensorListConcatV2", {c.dy(), shape, c.x(2)}, {{"element_dtype", BaseType(c.x(0).dtype())}}));
   return c.status();
 }
@@ -218,19 +218,24 @@ void AddElementOps(OpRegistry& r) {
       .Shape(SameListShape)
       .Gradient(PushBackGrad)
       .NoExample(kHandle);
-  r.Add("TensorListPopBack(input_handle:var, element_shape:i32) -> (output_handle:var, tensor:element_dtype) | "
-        "element_dtype:type")
+  r.Add(
+       "TensorListPopBack(input_handle:var, element_shape:i32) -> (output_handle:var, tensor:element_dtype) | "
+       "element_dtype:type")
       .Doc("The list without its last element, and that element. An empty list is an error.")
       .Shape(PopBackShape)
       .Gradient(PopBackGrad)
       .NoExample(kHandle);
-  r.Add("TensorListGetItem(input_handle:var, index:i32, element_shape:i32) -> (item:element_dtype) | element_dtype:type")
-      .Doc("The element at `index`. One that was never set reads as zeros of the shape that the list and `element_shape` "
-           "say together.")
+  r.Add(
+       "TensorListGetItem(input_handle:var, index:i32, element_shape:i32) -> (item:element_dtype) | element_dtype:type")
+      .Doc(
+          "The element at `index`. One that was never set reads as zeros of the shape that the list and "
+          "`element_shape` "
+          "say together.")
       .Shape(GetItemShape)
       .Gradient(GetItemGrad)
       .NoExample(kHandle);
-  r.Add("TensorListSetItem(input_handle:var, index:i32, item:element_dtype) -> (output_handle:var) | element_dtype:type")
+  r.Add(
+       "TensorListSetItem(input_handle:var, index:i32, item:element_dtype) -> (output_handle:var) | element_dtype:type")
       .Doc("The list with `item` in place of the element at `index`.")
       .Shape(SameListShape)
       .Gradient(SetItemGrad)
@@ -238,15 +243,19 @@ void AddElementOps(OpRegistry& r) {
 }
 
 void AddListOps(OpRegistry& r) {
-  r.Add("EmptyTensorList(element_shape:shape_type, max_num_elements:i32) -> (handle:var) | element_dtype:type; "
-        "shape_type in IDX")
-      .Doc("A list without elements, for tensors of one dtype whose shapes all agree with `element_shape` (-1: unknown). "
-           "It takes at most `max_num_elements` of them unless that is -1.")
+  r.Add(
+       "EmptyTensorList(element_shape:shape_type, max_num_elements:i32) -> (handle:var) | element_dtype:type; "
+       "shape_type in IDX")
+      .Doc(
+          "A list without elements, for tensors of one dtype whose shapes all agree with `element_shape` (-1: "
+          "unknown). "
+          "It takes at most `max_num_elements` of them unless that is -1.")
       .Shape(EmptyShape)
       .NotDifferentiable(kNotDiff)
       .NoExample("its result is a variant");
-  r.Add("TensorListReserve(element_shape:shape_type, num_elements:i32) -> (handle:var) | element_dtype:type; "
-        "shape_type in IDX")
+  r.Add(
+       "TensorListReserve(element_shape:shape_type, num_elements:i32) -> (handle:var) | element_dtype:type; "
+       "shape_type in IDX")
       .Doc("A list of `num_elements` elements that are not set yet.")
       .Shape(EmptyShape)
       .NotDifferentiable(kNotDiff)
@@ -257,8 +266,10 @@ void AddListOps(OpRegistry& r) {
       .NotDifferentiable(kNotDiff)
       .NoExample(kHandle);
   r.Add("TensorListElementShape(input_handle:var) -> (element_shape:shape_type) | shape_type in IDX")
-      .Doc("The shape of all elements as far as the list fixes it, with -1 for an unknown dimension; a scalar -1 when the "
-           "rank is unknown.")
+      .Doc(
+          "The shape of all elements as far as the list fixes it, with -1 for an unknown dimension; a scalar -1 when "
+          "the "
+          "rank is unknown.")
       .Shape(ElementShapeShape)
       .NotDifferentiable(kNotDiff)
       .NoExample(kHandle);
@@ -280,59 +291,75 @@ void AddListOps(OpRegistry& r) {
 }
 
 void AddTensorOps(OpRegistry& r) {
-  r.Add("TensorListFromTensor(tensor:element_dtype, element_shape:shape_type) -> (output_handle:var) | "
-        "element_dtype:type; shape_type in IDX")
+  r.Add(
+       "TensorListFromTensor(tensor:element_dtype, element_shape:shape_type) -> (output_handle:var) | "
+       "element_dtype:type; shape_type in IDX")
       .Doc("The rows of a tensor as a list.")
       .Shape(FromTensorShape)
       .Gradient(FromTensorGrad)
       .NoExample("its result is a variant");
-  r.Add("TensorListStack(input_handle:var, element_shape:i32) -> (tensor:element_dtype) | element_dtype:type; "
-        "num_elements:int=-1")
-      .Doc("All elements of a list, of one shape, along a new first dimension. With num_elements the list must have so "
-           "many.")
+  r.Add(
+       "TensorListStack(input_handle:var, element_shape:i32) -> (tensor:element_dtype) | element_dtype:type; "
+       "num_elements:int=-1")
+      .Doc(
+          "All elements of a list, of one shape, along a new first dimension. With num_elements the list must have so "
+          "many.")
       .Shape(StackShape)
       .Gradient(StackGrad)
       .NoExample(kHandle);
-  r.Add("TensorListGather(input_handle:var, indices:i32, element_shape:i32) -> (values:element_dtype) | "
-        "element_dtype:type")
+  r.Add(
+       "TensorListGather(input_handle:var, indices:i32, element_shape:i32) -> (values:element_dtype) | "
+       "element_dtype:type")
       .Doc("The elements at `indices`, along a new first dimension.")
       .Shape(GatherShape)
       .Gradient(GatherGrad)
       .NoExample(kHandle);
-  r.Add("TensorListScatter(tensor:element_dtype, indices:i32, element_shape:shape_type) -> (output_handle:var) | "
-        "element_dtype:type; shape_type in IDX")
+  r.Add(
+       "TensorListScatter(tensor:element_dtype, indices:i32, element_shape:shape_type) -> (output_handle:var) | "
+       "element_dtype:type; shape_type in IDX")
       .Doc("A list whose element at indices[i] is row i of the tensor; it is as long as the largest index needs.")
       .Shape(ScatterShape)
       .Gradient(ScatterGrad)
       .NoExample("its result is a variant");
-  r.Add("TensorListScatterV2(tensor:element_dtype, indices:i32, element_shape:shape_type, num_elements:i32) -> "
-        "(output_handle:var) | element_dtype:type; shape_type in IDX")
-      .Doc("A list of `num_elements` (-1: as many as the largest index needs) whose element at indices[i] is row i of the "
-           "tensor.")
+  r.Add(
+       "TensorListScatterV2(tensor:element_dtype, indices:i32, element_shape:shape_type, num_elements:i32) -> "
+       "(output_handle:var) | element_dtype:type; shape_type in IDX")
+      .Doc(
+          "A list of `num_elements` (-1: as many as the largest index needs) whose element at indices[i] is row i of "
+          "the "
+          "tensor.")
       .Shape(ScatterShape)
       .Gradient(ScatterGrad)
       .NoExample("its result is a variant");
-  r.Add("TensorListScatterIntoExistingList(input_handle:var, tensor:element_dtype, indices:i32) -> (output_handle:var) | "
-        "element_dtype:type")
-      .Doc("The list with row i of the tensor as its element at indices[i]; it grows where an index lies beyond its end.")
+  r.Add(
+       "TensorListScatterIntoExistingList(input_handle:var, tensor:element_dtype, indices:i32) -> (output_handle:var) "
+       "| "
+       "element_dtype:type")
+      .Doc(
+          "The list with row i of the tensor as its element at indices[i]; it grows where an index lies beyond its "
+          "end.")
       .Shape(SameListShape)
       .Gradient(ScatterIntoGrad)
       .NoExample(kHandle);
-  r.Add("TensorListConcat(input_handle:var) -> (tensor:element_dtype, lengths:i64) | element_dtype:type; "
-        "element_shape:shape=?")
+  r.Add(
+       "TensorListConcat(input_handle:var) -> (tensor:element_dtype, lengths:i64) | element_dtype:type; "
+       "element_shape:shape=?")
       .Doc("All elements joined along their first dimension, in which they may differ, and their sizes in it.")
       .Shape(ConcatShape)
       .Gradient(ConcatGrad)
       .NoExample(kHandle);
-  r.Add("TensorListConcatV2(input_handle:var, element_shape:shape_type, leading_dims:i64) -> (tensor:element_dtype, "
-        "lengths:i64) | element_dtype:type; shape_type in IDX")
-      .Doc("All elements joined along their first dimension, and their sizes in it. An element i that was never set is "
-           "zeros with leading_dims[i] rows.")
+  r.Add(
+       "TensorListConcatV2(input_handle:var, element_shape:shape_type, leading_dims:i64) -> (tensor:element_dtype, "
+       "lengths:i64) | element_dtype:type; shape_type in IDX")
+      .Doc(
+          "All elements joined along their first dimension, and their sizes in it. An element i that was never set is "
+          "zeros with leading_dims[i] rows.")
       .Shape(ConcatShape)
       .Gradient(ConcatGrad)
       .NoExample(kHandle);
-  r.Add("TensorListSplit(tensor:element_dtype, element_shape:shape_type, lengths:i64) -> (output_handle:var) | "
-        "element_dtype:type; shape_type in IDX")
+  r.Add(
+       "TensorListSplit(tensor:element_dtype, element_shape:shape_type, lengths:i64) -> (output_handle:var) | "
+       "element_dtype:type; shape_type in IDX")
       .Doc("A list of the pieces of a tensor that have these lengths along its first dimension.")
       .Shape(SplitShape)
       .Gradient(SplitGrad)

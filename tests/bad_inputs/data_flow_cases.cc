@@ -20,7 +20,9 @@ GraphMaker WithList() {
 // "a": a tensor array of three floats; "flow" says that nothing has happened to it.
 GraphMaker WithArray(bool dynamic = false) {
   GraphMaker g;
-  g.I32("n", {}, {3}).F32("flow", {}).Raw("a", "TensorArrayV3", {"n"}, {{"dtype", kF32}, {"dynamic_size", Bool(dynamic)}});
+  g.I32("n", {}, {3})
+      .F32("flow", {})
+      .Raw("a", "TensorArrayV3", {"n"}, {{"dtype", kF32}, {"dynamic_size", Bool(dynamic)}});
   return g;
 }
 
@@ -138,14 +140,17 @@ TEST(BadInput, D04_SizesAndIndicesOfArrays) {
       read.I32("i", {}, {i}).Raw("bad", "TensorArrayReadV3", {"a", "i", "flow"}, {{"dtype", kF32}});
       Check(read);
       GraphMaker scatter = WithArray(dynamic);
-      scatter.I32("i", {2}, {0, i}).F32("v", {2}).Raw("bad", "TensorArrayScatterV3", {"a", "i", "v", "flow"}, {{"T", kF32}});
+      scatter.I32("i", {2}, {0, i})
+          .F32("v", {2})
+          .Raw("bad", "TensorArrayScatterV3", {"a", "i", "v", "flow"}, {{"T", kF32}});
       Check(scatter, kTooLarge);
       GraphMaker gather = WithArray(dynamic);
       gather.I32("i", {1}, {i}).Raw("bad", "TensorArrayGatherV3", {"a", "i", "flow"}, {{"dtype", kF32}});
       Check(gather);
     }
   }
-  for (const std::vector<int64_t>& lengths : {std::vector<int64_t>{-1, 4, 0}, {INT64_MAX, INT64_MAX, 5}, {3}, {1, 1, 0}}) {
+  for (const std::vector<int64_t>& lengths :
+       {std::vector<int64_t>{-1, 4, 0}, {INT64_MAX, INT64_MAX, 5}, {3}, {1, 1, 0}}) {
     GraphMaker split = WithArray();
     split.F32("v", {3}).I64("len", {static_cast<int64_t>(lengths.size())}, lengths);
     split.Raw("bad", "TensorArraySplitV3", {"a", "v", "len", "flow"}, {{"T", kF32}});

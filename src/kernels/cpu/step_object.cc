@@ -38,7 +38,8 @@ StatusOr<Tensor> NamesOf(const char* container, const StepObject& object) {
   return names;
 }
 
-Status FindByName(const KernelContext& ctx, const std::string& container, const std::string& name, StepObject** object) {
+Status FindByName(const KernelContext& ctx, const std::string& container, const std::string& name,
+                  StepObject** object) {
   if (!ctx.step().step_resources) return Internal("node '", ctx.node_name(), "' needs a step");
   auto lease = ctx.step().step_resources->Lookup<StepLease>(container, name);
   if (!lease.ok()) return Annotate(lease.status(), absl::StrCat("node '", ctx.node_name(), "': "));

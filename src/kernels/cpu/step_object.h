@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Stacks and tensor arrays: objects that live for one step, and the three forms of handle that name them: a reference to
-// a string vector (the first ops of a family), a string vector {container, name} (the second), a resource (the third).
-// References and resources hold the object, so that following one costs no look-up.
+// Stacks and tensor arrays: objects that live for one step, and the three forms of handle that name them: a reference
+// to a string vector (the first ops of a family), a string vector {container, name} (the second), a resource (the
+// third). References and resources hold the object, so that following one costs no look-up.
 //
 // Whatever an object holds is dropped at the end of the step, even when a handle was fetched and outlives it.
 #pragma once
@@ -46,10 +46,10 @@ Status FindStepObject(const KernelContext& ctx, int i, T** object) {
   const Tensor& t = ctx.input(i);
   StepObject* found = nullptr;
   if (t.dtype() == DType::kResource && t.num_elements() == 1) {
-    const RefPtr<RefCounted>& held = t.data<ResourceHandle>()->resource;
-    if (held) {
+    RefCounted* const held = t.data<ResourceHandle>()->resource.get();
+    if (held != nullptr) {
       if (typeid(*held) != typeid(T)) return internal::WrongStepObject(ctx, i);
-      *object = static_cast<T*>(held.get());
+      *object = static_cast<T*>(held);
       return absl::OkStatus();
     }
   }

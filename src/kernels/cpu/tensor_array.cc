@@ -131,8 +131,8 @@ Status TensorArray::AddTo(Element& e, int64_t index, const Tensor& value) {
   summed_ = true;
   if (!(e.value.shape() == value.shape())) {
     return InvalidArgument("TensorArray ", name(), ": Could not aggregate to TensorArray index ", index,
-                           " because the existing shape is ", e.value.shape().ToString(), " but the new input shape is ",
-                           value.shape().ToString(), ".");
+                           " because the existing shape is ", e.value.shape().ToString(),
+                           " but the new input shape is ", value.shape().ToString(), ".");
   }
   return AddInPlace(&e.value, value, HostAllocator());
 }
@@ -191,13 +191,13 @@ Status TensorArray::MakeZeros(const Element& e, int64_t index, Allocator& alloca
   Shape shape = e.shape;
   if (!e.has_shape) {
     if (!options_.element_shape.IsFullyDefined()) {
-      return InvalidArgument("TensorArray ", name(), ": Could not read from TensorArray index ", index,
-                             ".  Furthermore, the element shape is not fully defined: ",
-                             options_.element_shape.ToString(),
-                             ".  It is possible you are working with a resizeable TensorArray and stop_gradients is not "
-                             "allowing the gradients to be written.  If you set the full element_shape property on the "
-                             "forward TensorArray, the proper all-zeros tensor will be returned instead of incurring "
-                             "this error.");
+      return InvalidArgument(
+          "TensorArray ", name(), ": Could not read from TensorArray index ", index,
+          ".  Furthermore, the element shape is not fully defined: ", options_.element_shape.ToString(),
+          ".  It is possible you are working with a resizeable TensorArray and stop_gradients is not "
+          "allowing the gradients to be written.  If you set the full element_shape property on the "
+          "forward TensorArray, the proper all-zeros tensor will be returned instead of incurring "
+          "this error.");
     }
     MR_ASSIGN_OR_RETURN(shape, options_.element_shape.ToShape());
   }

@@ -87,8 +87,8 @@ class TensorArray final : public StepObject {
   std::vector<std::pair<std::string, RefPtr<TensorArray>>> gradients_ ABSL_GUARDED_BY(mu_);
 };
 
-// sum += value, in place when nobody else holds the buffer of `sum`. InvalidArgument when the shapes differ or the dtype
-// cannot be added.
+// sum += value, in place when nobody else holds the buffer of `sum`. InvalidArgument when the shapes differ or the
+// dtype cannot be added.
 Status AddInPlace(Tensor* sum, const Tensor& value, Allocator& allocator);
 
 // Rows: `values`, of equal dtype and row sizes, one after another into `out`, which has room for them.

@@ -60,8 +60,7 @@ class TensorArrayGatherKernel : public Kernel {
                              " has shape: ", values[0].shape().ToString(), " but index ", indices[i],
                              " has shape: ", values[i].shape().ToString());
     }
-    MR_ASSIGN_OR_RETURN(const Shape shape,
-                        values[0].shape().WithInserted(0, static_cast<int64_t>(values.size())));
+    MR_ASSIGN_OR_RETURN(const Shape shape, values[0].shape().WithInserted(0, static_cast<int64_t>(values.size())));
     MR_ASSIGN_OR_RETURN(Tensor * out, ctx.AllocateOutput(0, shape));
     JoinInto(ctx, values, out);
     return absl::OkStatus();
@@ -159,7 +158,8 @@ Status ScatterElements(KernelContext& ctx) {
   }
   MR_ASSIGN_OR_RETURN(const int64_t size, array->SizeForWrite(needs, true));
   if (!has_indices && size != count) {
-    return InvalidArgument("Input value must have first dimension equal to the array size (", count, " vs. ", size, ")");
+    return InvalidArgument("Input value must have first dimension equal to the array size (", count, " vs. ", size,
+                           ")");
   }
   if (!has_indices) indices = FirstIndices(count);
   std::vector<Tensor> values;

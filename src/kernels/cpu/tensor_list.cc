@@ -138,8 +138,10 @@ StatusOr<Shape> CommonShape(int64_t n, ItemFn item, const PartialShape& shape) {
     common = *std::move(merged);
   }
   if (!common.IsFullyDefined()) {
-    return InvalidArgument("Tried to read a list whose elements are not initialized and whose element_shape is not fully "
-                           "defined: ", common.ToString());
+    return InvalidArgument(
+        "Tried to read a list whose elements are not initialized and whose element_shape is not fully "
+        "defined: ",
+        common.ToString());
   }
   return common.ToShape();
 }

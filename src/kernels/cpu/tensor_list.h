@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// TensorList: an immutable list of tensors as the value of a variant. An op that changes a list changes it in place when
-// it is the only holder, so that a loop that appends costs the same every time round; else it makes a new one, which
-// shares the elements.
+// TensorList: an immutable list of tensors as the value of a variant. An op that changes a list changes it in place
+// when it is the only holder, so that a loop that appends costs the same every time round; else it makes a new one,
+// which shares the elements.
 #pragma once
 
 #include <string>
@@ -21,7 +21,12 @@ class TensorList final : public VariantValue {
   TensorList(DType dtype, PartialShape shape, int64_t max_size)
       : dtype_(dtype), shape_(std::move(shape)), max_size_(max_size) {}
   TensorList(const TensorList& o)
-      : VariantValue(), dtype_(o.dtype_), shape_(o.shape_), max_size_(o.max_size_), depth_(o.depth_), items_(o.items_) {}
+      : VariantValue(),
+        dtype_(o.dtype_),
+        shape_(o.shape_),
+        max_size_(o.max_size_),
+        depth_(o.depth_),
+        items_(o.items_) {}
 
   std::string TypeName() const override { return "tensorflow::TensorList"; }
   std::string DebugString() const override;

@@ -37,7 +37,8 @@ Status AddList(TensorList* sum, const TensorList& b) {
                            DTypeName(b.dtype()));
   }
   if (sum->size() != b.size()) {
-    return InvalidArgument("Trying to add two lists of tensors with different lengths: ", sum->size(), " and ", b.size());
+    return InvalidArgument("Trying to add two lists of tensors with different lengths: ", sum->size(), " and ",
+                           b.size());
   }
   auto shape = sum->shape().Merge(b.shape());
   if (!shape.ok()) {

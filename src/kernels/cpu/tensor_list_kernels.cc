@@ -55,7 +55,8 @@ StatusOr<Tensor> ZerosFor(KernelContext& ctx, const TensorList& list, const Tens
                            ", the node wants ", shape.ToString());
   }
   const int64_t n = infers && !merged->IsFullyDefined() ? list.size() : 0;
-  MR_ASSIGN_OR_RETURN(const Shape known, CommonShape(n, [&](int64_t i) -> const Tensor& { return list[i]; }, *merged));
+  MR_ASSIGN_OR_RETURN(const Shape known, CommonShape(
+                                             n, [&](int64_t i) -> const Tensor& { return list[i]; }, *merged));
   return ZeroTensor(ctx, list.dtype(), known);
 }
 
@@ -136,8 +137,7 @@ Status ElementShape(KernelContext& ctx) {
   MR_ASSIGN_OR_RETURN(const TensorList* list, ListFromInput(ctx, 0));
   const PartialShape& shape = list->shape();
   const std::vector<int64_t> dims = shape.has_rank() ? shape.dims() : std::vector<int64_t>{-1};
-  MR_ASSIGN_OR_RETURN(Tensor * out,
-                      ctx.AllocateOutput(0, shape.has_rank() ? Shape::Vector(shape.rank()) : Shape()));
+  MR_ASSIGN_OR_RETURN(Tensor * out, ctx.AllocateOutput(0, shape.has_rank() ? Shape::Vector(shape.rank()) : Shape()));
   return ctx.output_dtype(0) == DType::kInt64 ? WriteDims<int64_t>(dims, out) : WriteDims<int32_t>(dims, out);
 }
 

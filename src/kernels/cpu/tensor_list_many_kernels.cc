@@ -51,7 +51,8 @@ Status StackItems(KernelContext& ctx, const TensorList& list, int64_t n, ItemFn 
   MR_ASSIGN_OR_RETURN(const Shape whole, element.WithInserted(0, n));
   MR_ASSIGN_OR_RETURN(Tensor * out, ctx.AllocateOutput(0, whole));
   const int64_t size = element.num_elements();
-  JoinItems(ctx, n, item, [size](int64_t i) { return i * size; }, out);
+  JoinItems(
+      ctx, n, item, [size](int64_t i) { return i * size; }, out);
   return absl::OkStatus();
 }
 
@@ -67,7 +68,8 @@ class StackKernel : public Kernel {
       return InvalidArgument("Operation expected a list with ", size_, " elements but got a list with ", list->size(),
                              " elements.");
     }
-    return StackItems(ctx, *list, list->size(), [&](int64_t i) -> const Tensor& { return (*list)[i]; }, ctx.input(1));
+    return StackItems(
+        ctx, *list, list->size(), [&](int64_t i) -> const Tensor& { return (*list)[i]; }, ctx.input(1));
   }
 
  private:
@@ -167,7 +169,8 @@ Status ScatterIntoExisting(KernelContext& ctx) {
 // The shape without its first dimension, which it must have.
 StatusOr<PartialShape> RestOf(const PartialShape& shape, const char* op) {
   if (!shape.has_rank()) return shape;
-  if (shape.rank() == 0) return InvalidArgument(op, " requires elements to be at least vectors, found scalars instead.");
+  if (shape.rank() == 0)
+    return InvalidArgument(op, " requires elements to be at least vectors, found scalars instead.");
   return PartialShape::Make(absl::MakeConstSpan(shape.dims()).subspan(1));
 }
 
@@ -200,8 +203,9 @@ class ConcatKernel : public Kernel {
     MR_ASSIGN_OR_RETURN(const Shape whole, rest.WithInserted(0, rows.back()));
     MR_ASSIGN_OR_RETURN(Tensor * out, ctx.AllocateOutput(0, whole));
     const int64_t row = rest.num_elements();
-    JoinItems(ctx, n, [&](int64_t i) -> const Tensor& { return (*list)[i]; },
-              [&](int64_t i) { return rows[static_cast<size_t>(i)] * row; }, out);
+    JoinItems(
+        ctx, n, [&](int64_t i) -> const Tensor& { return (*list)[i]; },
+        [&](int64_t i) { return rows[static_cast<size_t>(i)] * row; }, out);
     return absl::OkStatus();
   }
 
@@ -221,16 +225,19 @@ class ConcatKernel : public Kernel {
       MR_ASSIGN_OR_RETURN(rest, MergedShape(t.shape().WithoutDim(0), rest));
     }
     if (!rest.IsFullyDefined()) {
-      return InvalidArgument("All except the first dimension must be fully defined when concating an empty or "
-                             "uninitialized tensor list. element_shape: ", rest.ToString());
+      return InvalidArgument(
+          "All except the first dimension must be fully defined when concating an empty or "
+          "uninitialized tensor list. element_shape: ",
+          rest.ToString());
     }
     return rest.ToShape();
   }
 
   static StatusOr<int64_t> MissingLength(KernelContext& ctx, int64_t i) {
     if (ctx.num_inputs() < 3) {
-      return InvalidArgument("Concating lists with uninitialized tensors is not supported in this version of "
-                             "TensorListConcat. Consider updating your GraphDef to run the newer version.");
+      return InvalidArgument(
+          "Concating lists with uninitialized tensors is not supported in this version of "
+          "TensorListConcat. Consider updating your GraphDef to run the newer version.");
     }
     const auto lengths = ctx.input(2).flat<int64_t>();
     if (i >= static_cast<int64_t>(lengths.size())) {

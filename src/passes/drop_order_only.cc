@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Drops pure work that nobody reads. Clients tie values together by control edges (a tuple of gradients waits until all of
-// them are there), and so ask for values that no one uses: the gradient by the input images, for instance, which may cost
-// as much as the rest of a layer. A stateless node that is wanted through control edges alone gives its place to its
-// inputs: who waited for it waits for them.
+// Drops pure work that nobody reads. Clients tie values together by control edges (a tuple of gradients waits until all
+// of them are there), and so ask for values that no one uses: the gradient by the input images, for instance, which may
+// cost as much as the rest of a layer. A stateless node that is wanted through control edges alone gives its place to
+// its inputs: who waited for it waits for them.
 //
 // Kept: nodes that can fail on purpose, control flow and its neighbours (deadness travels through them), and what a
 // target without consumers of its own waits for: there the work itself was asked for.
@@ -25,24 +25,24 @@ bool HasRef(const std::vector<DType>& types) { return std::any_of(types.begin(),
 bool IsPure(const Node& n) {
   if (!n.op() || n.op()->stateful || n.num_outputs() == 0 || IsControlFlow(n)) return false;
   if (n.op_name().starts_with("_") || n.op_name().starts_with("Placeholder")) return false;
+  // Tensor arrays whose handle is a string change without being declared as stateful.
+  if (n.op_name().starts_with("TensorArray")) return false;
   if (n.op_name().starts_with("CheckNumerics") || IsOneOf(n.op_name(), {"EnsureShape", "Abort"})) return false;
   return !HasRef(n.signature().input_types) && !HasRef(n.signature().output_types);
 }
 
 // There before the step begins.
-bool IsGiven(const Node& n) {
-  return n.op_name() == "_Arg" || (n.op_name() == "Const" && n.control_inputs().empty());
-}
+bool IsGiven(const Node& n) { return n.op_name() == "_Arg" || (n.op_name() == "Const" && n.control_inputs().empty()); }
 
 bool MayDrop(const Node& n) {
   if (!IsPure(n) || !n.consumers().empty() || n.control_outputs().empty()) return false;
   for (Output in : n.inputs()) {
     if (!in || IsControlFlow(*in.node)) return false;
   }
-  return std::none_of(n.control_inputs().begin(), n.control_inputs().end(), [](Node* c) { return IsControlFlow(*c); }) &&
-         std::none_of(n.control_outputs().begin(), n.control_outputs().end(), [](Node* to) {
-           return to->consumers().empty() && to->control_outputs().empty();
-         });
+  return std::none_of(n.control_inputs().begin(), n.control_inputs().end(),
+                      [](Node* c) { return IsControlFlow(*c); }) &&
+         std::none_of(n.control_outputs().begin(), n.control_outputs().end(),
+                      [](Node* to) { return to->consumers().empty() && to->control_outputs().empty(); });
 }
 
 }  // namespace

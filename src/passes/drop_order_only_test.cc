@@ -12,7 +12,8 @@ class DropOrderOnly : public ::testing::Test {
  protected:
   DropOrderOnly() {
     for (const char* schema : {"Source() -> (y:f32) | | S", "Work(x:f32) -> (y:f32)", "CheckNumerics(x:f32) -> (y:f32)",
-                               "Effect(x:f32) -> (y:f32) | | S", "NoOp() -> ()", "Switch(x:f32) -> (a:f32, b:f32)"}) {
+                               "Effect(x:f32) -> (y:f32) | | S", "TensorArrayWriteV2(x:f32) -> (flow:f32)",
+                               "NoOp() -> ()", "Switch(x:f32) -> (a:f32, b:f32)"}) {
       registry_.Add(schema).Shape(AnyShape);
     }
     EXPECT_TRUE(registry_.status().ok()) << registry_.status();
@@ -65,9 +66,11 @@ TEST_F(DropOrderOnly, KeepsEffectsChecksAndBranches) {
   Node* check = Add("CheckNumerics", "check", {source_->output(0)});
   Node* branch = Add("Switch", "branch", {source_->output(0)});
   Node* work = Add("Work", "in_branch", {branch->output(1)});
-  Node* group = Add("NoOp", "group", {}, {effect, check, work});
+  Node* write = Add("TensorArrayWriteV2", "write", {source_->output(0)});
+  Node* group = Add("NoOp", "group", {}, {effect, check, work, write});
   Add("Effect", "after", {source_->output(0)}, {group});
   Run();
+  EXPECT_TRUE(Has("write"));
   EXPECT_TRUE(Has("effect"));
   EXPECT_TRUE(Has("check"));
   EXPECT_TRUE(Has("in_branch"));

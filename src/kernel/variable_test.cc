@@ -38,9 +38,9 @@ TEST(Variable, AValueReadDoesNotChange) {
   v.Assign(Filled(1));
   const Tensor before = v.ReadOrEmpty();
   ASSERT_TRUE(v.Update([](Tensor* t) {
-    for (int32_t& x : t->mutable_flat<int32_t>()) ++x;
-    return absl::OkStatus();
-  }).ok());
+                 for (int32_t& x : t->mutable_flat<int32_t>()) ++x;
+                 return absl::OkStatus();
+               }).ok());
   EXPECT_EQ(*before.data<int32_t>(), 1);
   EXPECT_EQ(*v.ReadOrEmpty().data<int32_t>(), 2);
   EXPECT_EQ(*v.ReadOrEmpty().data<int32_t>(), 2);
@@ -62,9 +62,9 @@ TEST(Variable, NobodySeesHalfAnUpdate) {
   });
   for (int i = 0; i < 2000; ++i) {
     EXPECT_TRUE(v.Update([](Tensor* t) {
-      for (int32_t& x : t->mutable_flat<int32_t>()) ++x;
-      return absl::OkStatus();
-    }).ok());
+                   for (int32_t& x : t->mutable_flat<int32_t>()) ++x;
+                   return absl::OkStatus();
+                 }).ok());
   }
   stop = true;
   for (std::thread& t : threads) t.join();

@@ -91,7 +91,8 @@ Status FoldConstants(Graph& graph, const PassEnvironment& env) {
   // What only folded nodes read, or waited for.
   std::vector<Node*> dead;
   for (Node* n : graph.nodes()) {
-    if ((IsConst(*n) || folded.contains(n)) && n->consumers().empty() && n->control_outputs().empty()) dead.push_back(n);
+    if ((IsConst(*n) || folded.contains(n)) && n->consumers().empty() && n->control_outputs().empty())
+      dead.push_back(n);
   }
   for (Node* n : dead) graph.RemoveNode(n);
   return absl::OkStatus();

@@ -37,7 +37,8 @@ StatusOr<std::vector<Partition>> RunPasses(std::unique_ptr<Graph> graph, const P
   for (const Pass& pass : passes) {
     if (!pass.enabled) continue;
     MR_RETURN_IF_ERROR(pass.run());
-    if (kVerifyBetweenPasses) MR_RETURN_IF_ERROR(Annotate(VerifyGraph(g), absl::StrCat("after pass ", pass.name, ": ")));
+    if (kVerifyBetweenPasses)
+      MR_RETURN_IF_ERROR(Annotate(VerifyGraph(g), absl::StrCat("after pass ", pass.name, ": ")));
   }
   return PartitionGraph(std::move(graph), env);
 }

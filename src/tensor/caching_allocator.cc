@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A thread's cache has a stack of free objects per size class. An empty stack takes a batch from the central stack of
-// its class, a full one gives a batch back. The central stacks live on spans carved from their own address space, so the
-// small objects, which never go back, do not split up the arena.
+// its class, a full one gives a batch back. The central stacks live on spans carved from their own address space, so
+// the small objects, which never go back, do not split up the arena.
 //
 // A thread counts its use privately and settles the count with the common one from time to time.
 #include "tensor/caching_allocator.h"
@@ -23,8 +23,8 @@ constexpr size_t kFineClasses = 16;  // of one unit each, then 8 per power of tw
 constexpr size_t kNumClasses = kFineClasses + 5 * 8;
 constexpr int64_t kUnsettled = 64 << 10;
 constexpr size_t kBatchBytes = 16 << 10;
-constexpr size_t kTinyBytes = 256;        // of classes up to here
-constexpr size_t kKeptTiny = 128 << 10;   // a thread keeps so much: steps hold many scalars at once
+constexpr size_t kTinyBytes = 256;       // of classes up to here
+constexpr size_t kKeptTiny = 128 << 10;  // a thread keeps so much: steps hold many scalars at once
 constexpr size_t kSpanBytes = 64 << 10;
 
 constexpr size_t ClassBytes(size_t size_class) {

@@ -38,7 +38,7 @@ void RunAll(Session& session, SharedGraph& graph) {
   std::vector<Output> fetches;
   std::vector<Node*> targets;
   {
-    absl::MutexLock lock(&graph.mu);
+    millrace::GraphLock lock(&graph.mu);
     for (Node* n : graph.graph.nodes()) {
       if (n->op() == nullptr || n->op_name() == "Placeholder") continue;
       if (n->num_outputs() == 0) {
@@ -76,7 +76,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   if (def.node.size() > kMaxNodes || fuzz::TouchesFiles(def)) return 0;
   const auto graph = MakeRef<SharedGraph>(&System::Default().ops());
   {
-    absl::MutexLock lock(&graph->mu);
+    millrace::GraphLock lock(&graph->mu);
     const Status s = ImportGraphDef(def, {}, &graph->graph).status();
     if (!s.ok()) {
       Note("import", s, {});

@@ -78,7 +78,7 @@ OpExample InDouble(const OpDef& op, OpExample example) {
 }
 
 Status Build(const OpDef& op, const OpExample& example, Case* c) {
-  absl::MutexLock lock(&c->graph->mu);
+  millrace::GraphLock lock(&c->graph->mu);
   Graph& g = c->graph->graph;
   NodeSpec spec;
   spec.name = "op";
@@ -152,7 +152,7 @@ TEST(Registry, ExamplesSurviveGraphDef) {
   ForEachExample([](const OpDef& op, const OpExample& example) {
     Case c;
     ASSERT_TRUE(Build(op, example, &c).ok());
-    absl::MutexLock lock(&c.graph->mu);
+    millrace::GraphLock lock(&c.graph->mu);
     if (op.deprecation_version > 0) {  // only graphs of before may hold it
       wire::VersionDef versions = c.graph->graph.versions();
       versions.producer = op.deprecation_version - 1;
@@ -194,7 +194,7 @@ void CheckGradient(const OpDef& op, const OpExample& example) {
   Output total;
   std::vector<Gradient> grads;
   {
-    absl::MutexLock lock(&c.graph->mu);
+    millrace::GraphLock lock(&c.graph->mu);
     GraphBuilder b(&c.graph->graph);
     StatusOr<Output> sum = WeightedSum(b, c.node);
     if (!sum.ok()) return;

@@ -19,7 +19,7 @@ class SaverTest : public testing::Test {
     Env& env = Env::Default();
     folder_ = JoinPath(testing::TempDir(), absl::StrCat("millrace-saver-", env.Random64()));
     ASSERT_TRUE(env.CreateDirs(folder_).ok());
-    absl::MutexLock lock(&graph_->mu);
+    millrace::GraphLock lock(&graph_->mu);
     GraphBuilder b(&graph_->graph);
     auto w = AddVariable(b, "w", b.Const(Tensor::Vector<float>({1, 2})));
     ASSERT_TRUE(w.ok()) << w.status();
@@ -92,7 +92,7 @@ TEST_F(SaverTest, SavesAndRestores) {
 TEST_F(SaverTest, NodesHaveTensorFlowsNames) {
   auto saver = Saver::Create(graph_, {});
   ASSERT_TRUE(saver.ok());
-  absl::MutexLock lock(&graph_->mu);
+  millrace::GraphLock lock(&graph_->mu);
   for (const char* name : {"save/filename/input", "save/filename", "save/Const", "save/SaveV2/tensor_names",
                            "save/SaveV2/shape_and_slices", "save/SaveV2", "save/control_dependency",
                            "save/RestoreV2/tensor_names", "save/RestoreV2/shape_and_slices", "save/RestoreV2",
@@ -149,7 +149,7 @@ TEST_F(SaverTest, UsesTheOpsOfAnImportedGraph) {
 TEST_F(SaverTest, WrongUseLeavesTheGraphAlone) {
   int before = 0;
   {
-    absl::MutexLock lock(&graph_->mu);
+    millrace::GraphLock lock(&graph_->mu);
     before = static_cast<int>(graph_->graph.nodes().size());
   }
   EXPECT_TRUE(absl::IsInvalidArgument(Saver::Create(graph_, {{"x", nullptr, ""}}).status()));
@@ -158,7 +158,7 @@ TEST_F(SaverTest, WrongUseLeavesTheGraphAlone) {
   EXPECT_TRUE(absl::IsInvalidArgument(Saver::Create(graph_, {{"x", w_.ref.node, ""}, {"x", r_, ""}}).status()));
   auto empty = MakeRef<SharedGraph>(&System::Default().ops());
   EXPECT_TRUE(absl::IsInvalidArgument(Saver::Create(empty, {}).status()));
-  absl::MutexLock lock(&graph_->mu);
+  millrace::GraphLock lock(&graph_->mu);
   EXPECT_EQ(static_cast<int>(graph_->graph.nodes().size()), before);
 }
 

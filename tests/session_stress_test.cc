@@ -30,7 +30,7 @@ class SessionStress {
  public:
   explicit SessionStress(uint64_t seed) : seed_(seed) {
     {
-      absl::MutexLock lock(&graph_->mu);
+      millrace::GraphLock lock(&graph_->mu);
       GraphBuilder b(&graph_->graph);
       BuildGraph(b);
       EXPECT_TRUE(b.status().ok()) << b.status();
@@ -151,7 +151,7 @@ class SessionStress {
   Status GrownStep(int i) {
     Output more;
     {
-      absl::MutexLock lock(&graph_->mu);
+      millrace::GraphLock lock(&graph_->mu);
       GraphBuilder b(&graph_->graph);
       more = b.Add(b.Scalar(static_cast<float>(i)), b.Scalar(1.0f));
       MR_RETURN_IF_ERROR(b.status());

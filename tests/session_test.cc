@@ -15,7 +15,7 @@ class SessionTest : public ::testing::Test {
   // Builds under the graph's lock.
   template <typename Fn>
   void Build(Fn fn) {
-    absl::MutexLock lock(&graph_->mu);
+    millrace::GraphLock lock(&graph_->mu);
     GraphBuilder b(&graph_->graph);
     fn(b);
     ASSERT_TRUE(b.status().ok()) << b.status();

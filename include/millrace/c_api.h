@@ -16,6 +16,7 @@
 #ifndef MILLRACE_C_API_H_
 #define MILLRACE_C_API_H_
 
+#include "millrace/c_api_control_flow.h"
 #include "millrace/c_api_graph.h"
 #include "millrace/c_api_io.h"
 #include "millrace/c_api_session.h"

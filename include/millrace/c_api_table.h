@@ -15,6 +15,7 @@
 #ifndef MILLRACE_C_API_TABLE_H_
 #define MILLRACE_C_API_TABLE_H_
 
+#include "millrace/c_api_control_flow.h"
 #include "millrace/c_api_io.h"
 #include "millrace/c_api_session.h"
 #include "millrace/c_api_training.h"
@@ -85,6 +86,12 @@ extern "C" {
 #define MR_API_LATER_FUNCTIONS(X) \
   X(AddGradients) X(RegisterGradient) X(OptimizerNew) X(OptimizerDelete) X(OptimizerSetSlotValue) X(OptimizerApply)   \
   X(OptimizerSlot)
+
+/* And those of c_api_control_flow.h. */
+#define MR_API_FLOW_FUNCTIONS(X) \
+  X(NewOutputs) X(DeleteOutputs) X(OutputsAppend) X(OutputsSize) X(OutputsGet) X(Cond) X(Case) X(WhileLoop) X(MapFn)  \
+  X(FoldL) X(FoldR) X(Scan) X(WithDependencies) X(Group) X(Tuple) X(BlockScope) X(BlockAbort) X(CondBegin)            \
+  X(CondElse) X(CondEnd) X(WhileBegin) X(WhileBody) X(WhileEnd)
 /* clang-format on */
 
 /* Rises when an entry changes its meaning, which it should not; new entries only make struct_size grow. */
@@ -105,6 +112,9 @@ typedef struct MR_Api {
   /* TF_AddGradients is there already, so these have their prefix in the table. */
 #define MR_API_ENTRY_(name) __typeof__(&MR_##name) MR_##name;
   MR_API_LATER_FUNCTIONS(MR_API_ENTRY_)
+#undef MR_API_ENTRY_
+#define MR_API_ENTRY_(name) __typeof__(&MR_##name) name;
+  MR_API_FLOW_FUNCTIONS(MR_API_ENTRY_)
 #undef MR_API_ENTRY_
 } MR_Api;
 

@@ -12,6 +12,9 @@ namespace millrace {
 inline namespace MILLRACE_CLIENT {
 
 class Operation;
+namespace internal {
+class Flow;
+}
 
 // A tensor of a graph. Null after an error.
 class Output {
@@ -127,6 +130,7 @@ class Graph {
  private:
   friend class Scope;
   friend class Model;
+  friend class internal::Flow;
   struct State {
     State() : graph(Api().NewGraph()) {}
     ~State() { Api().DeleteGraph(graph); }
@@ -229,6 +233,7 @@ class Scope {
   }
 
  private:
+  friend class internal::Flow;
   Operation ConstOp(const Tensor& value, const std::string& name, const std::source_location& where) {
     if (!value) return Fail(Status(TF_INVALID_ARGUMENT, "a constant has no value"));
     return Build("Const", name, {}, {}, {{"value", value}, {"dtype", value.dtype()}}, where);

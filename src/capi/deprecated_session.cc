@@ -45,7 +45,7 @@ Status FindAll(const Graph& graph, const char** input_names, int ninputs, const 
 
 Status CollectNames(TF_DeprecatedSession& session, const char** input_names, int ninputs, const char** output_names,
                     int noutputs, const char** target_names, int ntargets, StepArguments* step) {
-  absl::ReaderMutexLock lock(&session.shared->mu);
+  millrace::GraphReaderLock lock(&session.shared->mu);
   return FindAll(session.shared->graph, input_names, ninputs, output_names, noutputs, target_names, ntargets, step);
 }
 
@@ -118,7 +118,7 @@ void TF_ExtendGraph(TF_DeprecatedSession* session, const void* proto, size_t pro
     MR_CAPI_REQUIRE(session);
     millrace::wire::GraphDef def;
     MR_RETURN_IF_ERROR(millrace::capi::DecodeBytes(proto, proto_len, "GraphDef", &def));
-    absl::MutexLock lock(&session->shared->mu);
+    millrace::GraphLock lock(&session->shared->mu);
     millrace::ImportOptions options;
     MR_RETURN_IF_ERROR(MapOldInputs(def, session->shared->graph, &options));
     return millrace::ImportGraphDef(def, options, &session->shared->graph).status();

@@ -86,7 +86,7 @@ TF_Function* TF_GraphToFunctionWithControlOutputs(
     MR_RETURN_IF_ERROR(CheckNodes(control_outputs, ncontrol_outputs, "control_outputs", &spec.control_outputs));
     MR_RETURN_IF_ERROR(
         CheckNames(control_output_names, ncontrol_outputs, "control_output_names", &spec.control_output_names));
-    absl::ReaderMutexLock lock(&fn_body->shared->mu);
+    millrace::GraphReaderLock lock(&fn_body->shared->mu);
     MR_ASSIGN_OR_RETURN(millrace::wire::FunctionDef def, millrace::GraphToFunctionDef(fn_body->shared->graph, spec));
     return new TF_Function{std::move(def)};
   });
@@ -143,7 +143,7 @@ void TF_GraphCopyFunction(TF_Graph* g, const TF_Function* func, const TF_Functio
   Guarded(status, [&]() -> Status {
     MR_CAPI_REQUIRE(g);
     MR_CAPI_REQUIRE(func);
-    absl::MutexLock lock(&g->shared->mu);
+    millrace::GraphLock lock(&g->shared->mu);
     millrace::Graph& graph = g->shared->graph;
     MR_RETURN_IF_ERROR(graph.AddFunction(func->def));
     if (grad == nullptr) return absl::OkStatus();
@@ -158,7 +158,7 @@ void TF_GraphCopyFunction(TF_Graph* g, const TF_Function* func, const TF_Functio
 int TF_GraphNumFunctions(TF_Graph* g) {
   if (g == nullptr) return 0;
   return millrace::capi::Try(0, [&] {
-    absl::ReaderMutexLock lock(&g->shared->mu);
+    millrace::GraphReaderLock lock(&g->shared->mu);
     return static_cast<int>(g->shared->graph.Functions().size());
   });
 }
@@ -169,7 +169,7 @@ int TF_GraphGetFunctions(TF_Graph* g, TF_Function** funcs, int max_func, TF_Stat
     MR_RETURN_IF_ERROR(CheckArray(funcs, max_func, "funcs"));
     std::vector<std::unique_ptr<TF_Function>> copies;
     {
-      absl::ReaderMutexLock lock(&g->shared->mu);
+      millrace::GraphReaderLock lock(&g->shared->mu);
       for (const millrace::wire::FunctionDef* def : g->shared->graph.Functions()) {
         if (copies.size() >= static_cast<size_t>(max_func)) break;
         copies.push_back(std::make_unique<TF_Function>(TF_Function{*def}));

@@ -85,13 +85,13 @@ void TF_DeleteGraph(TF_Graph* graph) { delete graph; }
 
 TF_Operation* TF_GraphOperationByName(TF_Graph* graph, const char* oper_name) {
   if (graph == nullptr || oper_name == nullptr) return nullptr;
-  absl::ReaderMutexLock lock(&graph->shared->mu);
+  millrace::GraphReaderLock lock(&graph->shared->mu);
   return AsOperation(graph->shared->graph.Find(oper_name));
 }
 
 TF_Operation* TF_GraphNextOperation(TF_Graph* graph, size_t* pos) {
   if (graph == nullptr || pos == nullptr) return nullptr;
-  absl::ReaderMutexLock lock(&graph->shared->mu);
+  millrace::GraphReaderLock lock(&graph->shared->mu);
   const std::vector<Node*>& nodes = graph->shared->graph.nodes();
   return *pos < nodes.size() ? AsOperation(nodes[(*pos)++]) : nullptr;
 }
@@ -101,7 +101,7 @@ void TF_GraphToGraphDef(TF_Graph* graph, TF_Buffer* output_graph_def, TF_Status*
     MR_CAPI_REQUIRE(graph);
     millrace::wire::GraphDef def;
     {
-      absl::ReaderMutexLock lock(&graph->shared->mu);
+      millrace::GraphReaderLock lock(&graph->shared->mu);
       MR_ASSIGN_OR_RETURN(def, millrace::GraphToProto(graph->shared->graph));
     }
     return millrace::capi::FillWithMessage(output_graph_def, def, "output_graph_def");
@@ -112,7 +112,7 @@ void TF_GraphGetOpDef(TF_Graph* graph, const char* op_name, TF_Buffer* output_op
   Guarded(status, [&]() -> Status {
     MR_CAPI_REQUIRE(graph);
     MR_CAPI_REQUIRE(op_name);
-    absl::ReaderMutexLock lock(&graph->shared->mu);
+    millrace::GraphReaderLock lock(&graph->shared->mu);
     MR_ASSIGN_OR_RETURN(const millrace::wire::OpDef def, FindOpDef(graph->shared->graph, op_name));
     return millrace::capi::FillWithMessage(output_op_def, def, "output_op_def");
   });
@@ -121,7 +121,7 @@ void TF_GraphGetOpDef(TF_Graph* graph, const char* op_name, TF_Buffer* output_op
 void TF_GraphVersions(TF_Graph* graph, TF_Buffer* output_version_def, TF_Status* status) {
   Guarded(status, [&]() -> Status {
     MR_CAPI_REQUIRE(graph);
-    absl::ReaderMutexLock lock(&graph->shared->mu);
+    millrace::GraphReaderLock lock(&graph->shared->mu);
     return millrace::capi::FillWithMessage(output_version_def, graph->shared->graph.versions(), "output_version_def");
   });
 }
@@ -132,7 +132,7 @@ void TF_GraphSetTensorShape(TF_Graph* graph, TF_Output output, const int64_t* di
     MR_CAPI_REQUIRE(graph);
     MR_RETURN_IF_ERROR(CheckOutput(output));
     MR_ASSIGN_OR_RETURN(const PartialShape shape, millrace::capi::MakePartialShape(dims, num_dims));
-    absl::MutexLock lock(&graph->shared->mu);
+    millrace::GraphLock lock(&graph->shared->mu);
     return graph->shared->graph.RefineShape(AsOutput(output), shape);
   });
 }
@@ -141,7 +141,7 @@ int TF_GraphGetTensorNumDims(TF_Graph* graph, TF_Output output, TF_Status* statu
   return GuardedOr<int>(status, -1, [&]() -> StatusOr<int> {
     MR_CAPI_REQUIRE(graph);
     MR_RETURN_IF_ERROR(CheckOutput(output));
-    absl::ReaderMutexLock lock(&graph->shared->mu);
+    millrace::GraphReaderLock lock(&graph->shared->mu);
     return AsOutput(output).shape().rank();
   });
 }
@@ -150,7 +150,7 @@ void TF_GraphGetTensorShape(TF_Graph* graph, TF_Output output, int64_t* dims, in
   Guarded(status, [&]() -> Status {
     MR_CAPI_REQUIRE(graph);
     MR_RETURN_IF_ERROR(CheckOutput(output));
-    absl::ReaderMutexLock lock(&graph->shared->mu);
+    millrace::GraphReaderLock lock(&graph->shared->mu);
     const PartialShape& shape = AsOutput(output).shape();
     if (!shape.has_rank()) return absl::OkStatus();
     if (num_dims != shape.rank()) {
@@ -168,7 +168,7 @@ unsigned char TF_TryEvaluateConstant(TF_Graph* graph, TF_Output output, TF_Tenso
     MR_CAPI_REQUIRE(graph);
     MR_CAPI_REQUIRE(result);
     MR_RETURN_IF_ERROR(CheckOutput(output));
-    absl::MutexLock lock(&graph->shared->mu);
+    millrace::GraphLock lock(&graph->shared->mu);
     const millrace::Tensor* value = graph->shared->graph.ConstantValue(AsOutput(output));
     if (value == nullptr) return static_cast<unsigned char>(0);
     *result = new TF_Tensor{*value};
@@ -181,7 +181,7 @@ void TF_UpdateEdge(TF_Graph* graph, TF_Output new_src, TF_Input dst, TF_Status* 
     MR_CAPI_REQUIRE(graph);
     MR_RETURN_IF_ERROR(CheckOutput(new_src, "new_src"));
     if (dst.oper == nullptr) return InvalidArgument("dst: operation is NULL");
-    absl::MutexLock lock(&graph->shared->mu);
+    millrace::GraphLock lock(&graph->shared->mu);
     Node* node = AsNode(dst.oper);
     if (dst.index < 0 || dst.index >= node->num_inputs()) {
       return InvalidArgument("operation '", node->name(), "' has ", node->num_inputs(), " inputs, no input ",
@@ -195,7 +195,7 @@ void TF_UpdateEdge(TF_Graph* graph, TF_Output new_src, TF_Input dst, TF_Status* 
 void TF_AddOperationControlInput(TF_Graph* graph, TF_Operation* op, TF_Operation* input) {
   if (graph == nullptr || op == nullptr || input == nullptr) return;
   Try(0, [&] {
-    absl::MutexLock lock(&graph->shared->mu);
+    millrace::GraphLock lock(&graph->shared->mu);
     graph->shared->graph.ForgetExpansion(AsNode(op));
     return graph->shared->graph.AddControlEdge(AsNode(input), AsNode(op)), 0;
   });
@@ -204,7 +204,7 @@ void TF_AddOperationControlInput(TF_Graph* graph, TF_Operation* op, TF_Operation
 void TF_RemoveAllControlInputs(TF_Graph* graph, TF_Operation* op) {
   if (graph == nullptr || op == nullptr) return;
   Try(0, [&] {
-    absl::MutexLock lock(&graph->shared->mu);
+    millrace::GraphLock lock(&graph->shared->mu);
     Node* node = AsNode(op);
     graph->shared->graph.ForgetExpansion(node);
     const std::vector<Node*> inputs = node->control_inputs();
@@ -216,7 +216,7 @@ void TF_RemoveAllControlInputs(TF_Graph* graph, TF_Operation* op) {
 void TF_SetRequestedDevice(TF_Graph* graph, TF_Operation* op, const char* device) {
   if (graph == nullptr || op == nullptr || device == nullptr) return;
   Try(0, [&] {
-    absl::MutexLock lock(&graph->shared->mu);
+    millrace::GraphLock lock(&graph->shared->mu);
     return AsNode(op)->set_device(device), 0;
   });
 }
@@ -232,7 +232,7 @@ void TF_SetAttr(TF_Graph* graph, TF_Operation* op, const char* attr_name, TF_Buf
     MR_RETURN_IF_ERROR(
         millrace::capi::DecodeBytes(attr_value_proto->data, attr_value_proto->length, "AttrValue", &message));
     MR_ASSIGN_OR_RETURN(millrace::AttrValue value, millrace::AttrFromProto(message));
-    absl::MutexLock lock(&graph->shared->mu);
+    millrace::GraphLock lock(&graph->shared->mu);
     graph->shared->graph.ForgetExpansion(AsNode(op));
     AsNode(op)->SetAttr(attr_name, std::move(value));
     return absl::OkStatus();
@@ -244,7 +244,7 @@ void TF_ClearAttr(TF_Graph* graph, TF_Operation* op, const char* attr_name, TF_S
     MR_CAPI_REQUIRE(graph);
     MR_CAPI_REQUIRE(op);
     MR_CAPI_REQUIRE(attr_name);
-    absl::MutexLock lock(&graph->shared->mu);
+    millrace::GraphLock lock(&graph->shared->mu);
     graph->shared->graph.ForgetExpansion(AsNode(op));
     AsNode(op)->ClearAttr(attr_name);
     return absl::OkStatus();
@@ -267,7 +267,7 @@ void TF_AddGradientsWithPrefix(TF_Graph* g, const char* prefix, TF_Output* y, in
     if (dx != nullptr) {
       MR_ASSIGN_OR_RETURN(incoming, MakeOutputs(dx, ny, "dx"));
     }
-    absl::MutexLock lock(&g->shared->mu);
+    millrace::GraphLock lock(&g->shared->mu);
     MR_ASSIGN_OR_RETURN(const std::vector<Output> result, DenseGradients(g->shared->graph, prefix, ys, xs, incoming));
     for (size_t i = 0; i < result.size(); ++i) dy[i] = AsTfOutput(result[i]);
     return absl::OkStatus();

@@ -49,7 +49,7 @@ StatusOr<millrace::ImportResult> Import(TF_Graph* graph, const TF_Buffer* graph_
   if (opts != nullptr) MR_RETURN_IF_ERROR(opts->error);
   millrace::wire::GraphDef def;
   MR_RETURN_IF_ERROR(millrace::capi::DecodeBytes(graph_def->data, graph_def->length, "GraphDef", &def));
-  absl::MutexLock lock(&graph->shared->mu);
+  millrace::GraphLock lock(&graph->shared->mu);
   return millrace::ImportGraphDef(def, opts ? opts->options : defaults, &graph->shared->graph);
 }
 

@@ -169,7 +169,7 @@ void MR_EventWriterAddGraph(MR_EventWriter* writer, TF_Graph* graph, TF_Status* 
     MR_CAPI_REQUIRE(graph);
     millrace::wire::GraphDef def;
     {
-      absl::MutexLock lock(&graph->shared->mu);
+      millrace::GraphLock lock(&graph->shared->mu);
       MR_ASSIGN_OR_RETURN(def, millrace::GraphToProto(graph->shared->graph));
     }
     return writer->writer->WriteGraph(millrace::wire::Encode(def));

@@ -47,6 +47,7 @@ TEST(NullTest, NoFunctionCrashes) {
 #define CALL(name) CallWithZeros(#name, &MR_##name);
   MR_API_OWN_FUNCTIONS(CALL)
   MR_API_LATER_FUNCTIONS(CALL)
+  MR_API_FLOW_FUNCTIONS(CALL)
 #undef CALL
   MR_SetLocation(nullptr, nullptr, 0);
   EXPECT_STREQ(MR_OperationLocation(nullptr), "");

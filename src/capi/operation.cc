@@ -29,7 +29,7 @@ StatusOr<TF_Operation*> Finish(TF_OperationDescription& desc) {
                                      std::vector<std::string>(desc.colocation.begin(), desc.colocation.end()));
   }
   if (desc.has_list) desc.spec.input_arg_sizes = std::move(desc.arg_sizes);
-  absl::MutexLock lock(&desc.shared->mu);
+  millrace::GraphLock lock(&desc.shared->mu);
   MR_ASSIGN_OR_RETURN(Node * node, desc.shared->graph.AddNode(std::move(desc.spec)));
   return AsOperation(node);
 }

@@ -3,6 +3,7 @@
 #include <map>
 
 #include "autodiff/gradients.h"
+#include "capi/flow.h"
 #include "capi/internal.h"
 #include "client/optimizer.h"
 #include "millrace/c_api_training.h"
@@ -90,18 +91,18 @@ struct FreeStatus {
   void operator()(TF_Status* s) const { TF_DeleteStatus(s); }
 };
 
-// The client adds to the graph through the C API, so its lock is let go of meanwhile: the walk looks only at nodes that
-// were there before.
-Status CallClient(MR_GradientFn function, void* context, absl::Mutex& mu,
-                  GradContext& c) ABSL_NO_THREAD_SAFETY_ANALYSIS {
+// The client adds to the graph through the C API, so its lock is let go of meanwhile; the claim keeps others from changing
+// the graph.
+Status CallClient(MR_GradientFn function, void* context, millrace::GraphMutex& mu, GradContext& c) {
   std::vector<MR_Gradient> dys, dxs(static_cast<size_t>(c.num_inputs()), MR_Gradient{kNone, kNone, kNone, kNone});
   for (int i = 0; i < c.num_outputs(); ++i) dys.push_back(ToC(c.has_dy(i) ? c.raw_dy(i) : Gradient{c.dy(i), {}}));
   MR_RETURN_IF_ERROR(c.status());
   const std::unique_ptr<TF_Status, FreeStatus> status(TF_NewStatus());
-  mu.Unlock();
-  function(context, AsOperation(c.node()), c.b().scope().c_str(), dys.data(), c.num_outputs(), dxs.data(),
-           c.num_inputs(), status.get());
-  mu.Lock();
+  {
+    const millrace::capi::Unlocked unlocked(&mu);
+    function(context, AsOperation(c.node()), c.b().scope().c_str(), dys.data(), c.num_outputs(), dxs.data(),
+             c.num_inputs(), status.get());
+  }
   if (status->code != TF_OK) return Status(static_cast<absl::StatusCode>(status->code), status->message);
   for (int i = 0; i < c.num_inputs(); ++i) {
     MR_ASSIGN_OR_RETURN(const Gradient g, FromC(dxs[static_cast<size_t>(i)], i));
@@ -139,7 +140,7 @@ void MR_AddGradients(TF_Graph* graph, const MR_Scope* scope, const TF_Output* ys
     MR_ASSIGN_OR_RETURN(options.stop_gradients, millrace::capi::MakeOutputs(stops, num_stops, "stop"));
     options.colocate = colocate != 0;
     options.aggregate_with_accumulate = accumulate != 0;
-    absl::Mutex& mu = graph->shared->mu;
+    millrace::GraphMutex& mu = graph->shared->mu;
     {
       absl::MutexLock lock(&Clients().mu);
       for (const auto& [name, entry] : Clients().functions) {
@@ -148,7 +149,8 @@ void MR_AddGradients(TF_Graph* graph, const MR_Scope* scope, const TF_Output* ys
         };
       }
     }
-    absl::MutexLock lock(&mu);
+    const millrace::GraphLock lock(&mu);
+    const millrace::capi::ScopedClaim claim(&mu);
     MR_ASSIGN_OR_RETURN(const GraphBuilder b, BuilderIn(&graph->shared->graph, scope));
     MR_ASSIGN_OR_RETURN(const std::vector<Gradient> result, millrace::AddGradients(b, y, x, dy, options));
     for (size_t i = 0; i < result.size(); ++i) dxs[i] = ToC(result[i]);
@@ -233,7 +235,7 @@ TF_Operation* MR_OptimizerApply(MR_Optimizer* optimizer, const MR_Scope* scope, 
       MR_RETURN_IF_ERROR(CheckOutput(global_step, "global_step", -1));
       request.global_step = AsOutput(global_step);
     }
-    absl::MutexLock lock(&optimizer->shared->mu);
+    millrace::GraphLock lock(&optimizer->shared->mu);
     MR_ASSIGN_OR_RETURN(const GraphBuilder b, BuilderIn(&optimizer->shared->graph, scope));
     MR_ASSIGN_OR_RETURN(Node * all, millrace::ApplyGradients(b, request, list));
     return AsOperation(all);

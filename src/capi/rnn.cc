@@ -49,7 +49,7 @@ int MR_AddCellVariables(TF_Graph* graph, const char* scope, const char* cell, in
     MR_CAPI_REQUIRE(reads);
     MR_ASSIGN_OR_RETURN(const CellLayout layout, LayoutOf(cell, inputs));
     MR_RETURN_IF_ERROR(CheckRoom(layout.parameters.size(), max_variables, "variables"));
-    absl::MutexLock lock(&graph->shared->mu);
+    millrace::GraphLock lock(&graph->shared->mu);
     MR_ASSIGN_OR_RETURN(const std::vector<millrace::ClientVariable> made,
                         millrace::AddCellVariables(millrace::GraphBuilder(&graph->shared->graph), scope, layout,
                                                    static_cast<millrace::DType>(dtype), seed));

@@ -108,7 +108,7 @@ class Loader {
   Status Run(const NamedFeeds& feeds, const std::string& target) {
     StepArguments step;
     {
-      absl::ReaderMutexLock lock(&session_.shared->mu);
+      millrace::GraphReaderLock lock(&session_.shared->mu);
       MR_RETURN_IF_ERROR(Resolve(session_.shared->graph, feeds, target, &step));
     }
     return RunStep(*session_.session, run_options_, step, nullptr, nullptr);
@@ -132,7 +132,7 @@ class Loader {
 
 Status ImportMetaGraph(const wire::MetaGraphDef& meta, SharedGraph& shared) {
   if (!meta.graph_def) return InvalidArgument("the meta graph has no graph");
-  absl::MutexLock lock(&shared.mu);
+  millrace::GraphLock lock(&shared.mu);
   if (!shared.graph.nodes().empty()) return InvalidArgument("the graph to load into must be empty");
   return ImportGraphDef(*meta.graph_def, ImportOptions(), &shared.graph).status();
 }

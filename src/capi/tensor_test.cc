@@ -209,6 +209,7 @@ TEST(VersionTest, IsThatOfTheApi) {
 #undef CHECK_ENTRY
 #define CHECK_ENTRY(name) EXPECT_EQ(api->name, &MR_##name) << #name;
   MR_API_OWN_FUNCTIONS(CHECK_ENTRY)
+  MR_API_FLOW_FUNCTIONS(CHECK_ENTRY)
 #undef CHECK_ENTRY
 #define CHECK_ENTRY(name) EXPECT_EQ(api->MR_##name, &MR_##name) << #name;
   MR_API_LATER_FUNCTIONS(CHECK_ENTRY)

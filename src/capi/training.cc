@@ -28,7 +28,7 @@ using millrace::capi::GuardedOr;
 StatusOr<int> Expand(TF_OperationDescription& desc, TF_Output* outputs, int max_outputs) {
   MR_RETURN_IF_ERROR(desc.error);
   if (desc.has_list) desc.spec.input_arg_sizes = desc.arg_sizes;
-  absl::MutexLock lock(&desc.shared->mu);
+  millrace::GraphLock lock(&desc.shared->mu);
   const GraphBuilder b =
       GraphBuilder(&desc.shared->graph).WithControl(desc.spec.control_inputs).WithDevice(desc.spec.device);
   const std::string composite = desc.spec.op;
@@ -79,7 +79,7 @@ void MR_AddVariable(TF_Graph* graph, const char* name, TF_Output initial, TF_Out
     MR_CAPI_REQUIRE(graph);
     MR_CAPI_REQUIRE(name);
     MR_RETURN_IF_ERROR(CheckOutput(initial, "initial", -1));
-    absl::MutexLock lock(&graph->shared->mu);
+    millrace::GraphLock lock(&graph->shared->mu);
     MR_ASSIGN_OR_RETURN(const millrace::ClientVariable v,
                         millrace::AddVariable(GraphBuilder(&graph->shared->graph), name, AsOutput(initial)));
     if (ref) *ref = AsTfOutput(v.ref);
@@ -92,7 +92,7 @@ TF_Operation* MR_AddInitializer(TF_Graph* graph, const char* name, TF_Status* st
   return GuardedOr<TF_Operation*>(status, nullptr, [&]() -> StatusOr<TF_Operation*> {
     MR_CAPI_REQUIRE(graph);
     MR_CAPI_REQUIRE(name);
-    absl::MutexLock lock(&graph->shared->mu);
+    millrace::GraphLock lock(&graph->shared->mu);
     MR_ASSIGN_OR_RETURN(Node * init, millrace::AddInitializer(GraphBuilder(&graph->shared->graph), name));
     return AsOperation(init);
   });
@@ -123,7 +123,7 @@ TF_Operation* MR_Minimize(TF_Graph* graph, const char* optimizer, const char* na
       MR_RETURN_IF_ERROR(CheckOutput(global_step, "global_step", -1));
       request.global_step = AsOutput(global_step);
     }
-    absl::MutexLock lock(&graph->shared->mu);
+    millrace::GraphLock lock(&graph->shared->mu);
     const GraphBuilder root(&graph->shared->graph);
     if (name) request.name = name;
     MR_ASSIGN_OR_RETURN(const std::vector<Gradient> gradients,

@@ -1,15 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Loops. The caller builds the condition and the body in graphs of their own, whose placeholders stand for the loop
-// variables; finishing copies both into the parent graph, between the primitives of a loop:
-//
-//   input -> Enter -> Merge -> condition -> LoopCond
-//                     Merge -> Switch: false -> Exit; true -> Identity -> body -> NextIteration -> Merge
+// variables; finishing copies both into the parent graph, inside a loop that is built there.
 #include "capi/internal.h"
-#include "graph/graph_builder.h"
+#include "graph/control_flow.h"
 #include "system/system.h"
 
-using millrace::Arg;
-using millrace::AttrMap;
 using millrace::DType;
 using millrace::Graph;
 using millrace::GraphBuilder;
@@ -58,9 +53,9 @@ StatusOr<TF_WhileParams> Start(TF_Graph& parent, const std::vector<Output>& inpu
   GraphHandle cond = NewSubgraph(), body = NewSubgraph();
   OutputArray cond_inputs = NewOutputs(count), body_inputs = NewOutputs(count), body_outputs = NewOutputs(count);
   {
-    absl::ReaderMutexLock parent_lock(&parent.shared->mu);
-    absl::MutexLock cond_lock(&cond->shared->mu);
-    absl::MutexLock body_lock(&body->shared->mu);
+    millrace::GraphReaderLock parent_lock(&parent.shared->mu);
+    millrace::GraphLock cond_lock(&cond->shared->mu);
+    millrace::GraphLock body_lock(&body->shared->mu);
     MR_RETURN_IF_ERROR(AddPlaceholders(inputs, "cond_input", &cond->shared->graph, cond_inputs.get()));
     MR_RETURN_IF_ERROR(AddPlaceholders(inputs, "body_input", &body->shared->graph, body_inputs.get()));
   }
@@ -82,7 +77,7 @@ void Free(const TF_WhileParams& params) {
 StatusOr<millrace::wire::GraphDef> SubgraphDef(TF_Graph& graph, const TF_Output* inputs, int count) {
   millrace::wire::GraphDef def;
   {
-    absl::ReaderMutexLock lock(&graph.shared->mu);
+    millrace::GraphReaderLock lock(&graph.shared->mu);
     MR_ASSIGN_OR_RETURN(def, millrace::GraphToProto(graph.shared->graph));
   }
   std::set<absl::string_view> placeholders;
@@ -91,65 +86,17 @@ StatusOr<millrace::wire::GraphDef> SubgraphDef(TF_Graph& graph, const TF_Output*
   return def;
 }
 
-// Copies a subgraph below `prefix`; `values` take the place of its placeholders, and what has no inputs waits for
-// `pivot`.
-StatusOr<std::vector<Output>> CopySubgraph(const millrace::wire::GraphDef& def, const std::string& prefix,
-                                           const TF_Output* inputs, const std::vector<Output>& values, Node* pivot,
+// Copies a subgraph below `scope`; `values` take the place of its placeholders.
+StatusOr<std::vector<Output>> CopySubgraph(const millrace::wire::GraphDef& def, const std::string& scope,
+                                           const TF_Output* inputs, const std::vector<Output>& values,
                                            const TF_Output* outputs, int num_outputs, Graph* graph) {
   millrace::ImportOptions options;
-  options.prefix = prefix;
-  options.control_dependencies.push_back(pivot);
+  options.prefix = scope;
   for (size_t i = 0; i < values.size(); ++i) options.input_map[AsOutput(inputs[i]).ToString()] = values[i];
   for (int i = 0; i < num_outputs; ++i) options.return_outputs.push_back(AsOutput(outputs[i]).ToString());
   MR_ASSIGN_OR_RETURN(millrace::ImportResult result, millrace::ImportGraphDef(def, options, graph));
   return std::move(result.return_outputs);
 }
-
-class LoopBuilder {
- public:
-  LoopBuilder(const TF_WhileParams& params, Graph* graph)
-      : params_(params),
-        graph_(graph),
-        name_(graph->UniqueName(params.name)),
-        builder_(GraphBuilder(graph).ScopeExact(name_)) {}
-
-  StatusOr<std::vector<Output>> Build(const millrace::wire::GraphDef& cond, const millrace::wire::GraphDef& body) {
-    const std::vector<Output>& inputs = params_.cond_graph->loop_inputs;
-    std::vector<Output> merges, variables, exits;
-    for (const Output& input : inputs) {
-      Node* enter = builder_.OpNode("Enter", {input}, {{"frame_name", absl::string_view(name_)}});
-      if (enter == nullptr) return builder_.status();
-      merges.push_back(builder_.Op("Merge", {std::vector<Output>{enter->output(0), enter->output(0)}}));
-    }
-    MR_RETURN_IF_ERROR(builder_.status());
-    MR_ASSIGN_OR_RETURN(const std::vector<Output> condition,
-                        CopySubgraph(cond, absl::StrCat(name_, "/cond"), params_.cond_inputs, merges, merges[0].node,
-                                     &params_.cond_output, 1, graph_));
-    const Output loop_cond = builder_.Op("LoopCond", {condition[0]});
-    for (const Output& merge : merges) {
-      Node* branch = builder_.OpNode("Switch", {merge, loop_cond});
-      if (branch == nullptr) return builder_.status();
-      exits.push_back(builder_.Op("Exit", {branch->output(0)}));
-      variables.push_back(builder_.Identity(branch->output(1)));
-    }
-    MR_RETURN_IF_ERROR(builder_.status());
-    MR_ASSIGN_OR_RETURN(const std::vector<Output> next,
-                        CopySubgraph(body, absl::StrCat(name_, "/body"), params_.body_inputs, variables,
-                                     variables[0].node, params_.body_outputs, params_.ninputs, graph_));
-    for (size_t i = 0; i < merges.size(); ++i) {
-      const Output back = builder_.Op("NextIteration", {next[i]});
-      MR_RETURN_IF_ERROR(builder_.status());
-      MR_RETURN_IF_ERROR(graph_->SetInput(merges[i].node, 1, back));
-    }
-    return exits;
-  }
-
- private:
-  const TF_WhileParams& params_;
-  Graph* graph_;
-  const std::string name_;
-  const GraphBuilder builder_;
-};
 
 Status CheckParams(const TF_WhileParams& params) {
   MR_CAPI_REQUIRE(params.cond_graph);
@@ -172,15 +119,39 @@ Status CheckParams(const TF_WhileParams& params) {
   return absl::OkStatus();
 }
 
+// What stays known of a variable's shape: all that it starts with, or nothing where the body changes it.
+std::vector<std::optional<millrace::PartialShape>> ShapeInvariants(const TF_WhileParams& params) {
+  std::vector<std::optional<millrace::PartialShape>> invariants;
+  const millrace::GraphReaderLock lock(&params.body_graph->shared->mu);
+  for (int i = 0; i < params.ninputs; ++i) {
+    const millrace::PartialShape& start = AsOutput(params.body_inputs[i]).shape();
+    const millrace::PartialShape& next = AsOutput(params.body_outputs[i]).shape();
+    const auto both = start.Merge(next);
+    const bool keeps = both.ok() && *both == next;
+    invariants.push_back(keeps ? std::nullopt : std::optional(millrace::PartialShape::Unknown()));
+  }
+  return invariants;
+}
+
 Status Finish(const TF_WhileParams& params, TF_Output* outputs) {
   MR_RETURN_IF_ERROR(CheckParams(params));
   MR_CAPI_REQUIRE(outputs);
   MR_ASSIGN_OR_RETURN(const auto cond, SubgraphDef(*params.cond_graph, params.cond_inputs, params.ninputs));
   MR_ASSIGN_OR_RETURN(const auto body, SubgraphDef(*params.body_graph, params.body_inputs, params.ninputs));
   SharedGraph& parent = *params.cond_graph->loop_parent;
-  absl::MutexLock lock(&parent.mu);
-  LoopBuilder loop(params, &parent.graph);
-  MR_ASSIGN_OR_RETURN(const std::vector<Output> exits, loop.Build(cond, body));
+  millrace::GraphLock lock(&parent.mu);
+  Graph* graph = &parent.graph;
+  const auto copy_cond = [&](const GraphBuilder& b, const std::vector<Output>& values) {
+    return CopySubgraph(cond, b.scope() + "/cond", params.cond_inputs, values, &params.cond_output, 1, graph);
+  };
+  const auto copy_body = [&](const GraphBuilder& b, const std::vector<Output>& values) {
+    return CopySubgraph(body, b.scope() + "/body", params.body_inputs, values, params.body_outputs, params.ninputs, graph);
+  };
+  millrace::LoopOptions options;
+  options.shape_invariants = ShapeInvariants(params);
+  MR_ASSIGN_OR_RETURN(const std::vector<Output> exits,
+                      millrace::WhileLoop(GraphBuilder(graph), params.cond_graph->loop_inputs, copy_cond, copy_body,
+                                          options, params.name));
   for (size_t i = 0; i < exits.size(); ++i) outputs[i] = AsTfOutput(exits[i]);
   return absl::OkStatus();
 }

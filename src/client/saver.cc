@@ -121,7 +121,7 @@ Saver::Saver(RefPtr<SharedGraph> graph, const SaverOptions& options)
 StatusOr<std::unique_ptr<Saver>> Saver::Create(RefPtr<SharedGraph> graph, std::vector<SavedVariable> variables,
                                                SaverOptions options) {
   std::unique_ptr<Saver> saver(new Saver(graph, options));
-  absl::MutexLock lock(&graph->mu);
+  GraphLock lock(&graph->mu);
   if (variables.empty()) {
     for (Node* n : VariablesOf(graph->graph)) variables.push_back({n->name(), n, ""});
   }
@@ -143,7 +143,7 @@ StatusOr<std::unique_ptr<Saver>> Saver::Create(RefPtr<SharedGraph> graph, std::v
 StatusOr<std::unique_ptr<Saver>> Saver::FromDef(RefPtr<SharedGraph> graph, const wire::SaverDef& def,
                                                 SaverOptions options) {
   std::unique_ptr<Saver> saver(new Saver(graph, options));
-  absl::MutexLock lock(&graph->mu);
+  GraphLock lock(&graph->mu);
   MR_ASSIGN_OR_RETURN(saver->filename_, FindOutput(graph->graph, def.filename_tensor_name));
   MR_ASSIGN_OR_RETURN(saver->save_, FindOutput(graph->graph, def.save_tensor_name));
   saver->restore_ = graph->graph.Find(def.restore_op_name);
@@ -182,7 +182,7 @@ Status Saver::Restore(Session& session, const std::string& prefix) {
 Status Saver::WriteMetaGraph(const std::string& prefix) {
   wire::MetaGraphDef meta;
   {
-    absl::MutexLock lock(&graph_->mu);
+    GraphLock lock(&graph_->mu);
     MR_ASSIGN_OR_RETURN(meta.graph_def.Ensure(), GraphToProto(graph_->graph));
   }
   meta.saver_def.Ensure() = def();

@@ -393,6 +393,7 @@ void Graph::DropRemoved() const {
 
 void Graph::RollbackTo(int mark) {
   if (mark < 0 || mark >= next_id_) return;
+  if (context_ != nullptr) context_->Forget(mark);
   const auto is_new = [mark](const Node* n) { return n->id_ >= mark; };
   absl::flat_hash_set<Node*> touched;  // older nodes with edges to newer ones
   for (size_t id = static_cast<size_t>(mark); id < storage_.size(); ++id) {

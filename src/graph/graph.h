@@ -134,6 +134,8 @@ class GraphContext {
   virtual Status Adapt(Graph& graph, NodeSpec* spec) = 0;
   // Tells that `node` has been added inside.
   virtual void Added(Node* node) = 0;
+  // Tells that all nodes with an id >= `mark` are about to go.
+  virtual void Forget(int /*mark*/) {}
 };
 
 class Graph {

@@ -521,8 +521,47 @@ void GraphImporter::ReportUnused() {
   std::sort(result_.unused_input_map.begin(), result_.unused_input_map.end());
 }
 
+namespace {
+
+// The options for an import into the context of the graph: what is imported reads what the context carries in, and waits
+// for what the context wants it to wait for.
+StatusOr<ImportOptions> InContext(ImportOptions options, Graph* graph) {
+  const auto adapted = [&](Output input, std::vector<Node*> controls) -> StatusOr<NodeSpec> {
+    NodeSpec spec;
+    spec.name = options.prefix.empty() ? "import" : options.prefix;
+    spec.op = "NoOp";
+    if (input) spec.inputs.push_back(input);
+    spec.control_inputs = std::move(controls);
+    MR_RETURN_IF_ERROR(graph->context()->Adapt(*graph, &spec));
+    return spec;
+  };
+  for (auto& [key, value] : options.input_map) {
+    if (!value) continue;
+    MR_ASSIGN_OR_RETURN(const NodeSpec spec, adapted(value, {}));
+    value = spec.inputs[0];
+  }
+  for (auto& [key, node] : options.control_map) {
+    if (node == nullptr) continue;
+    MR_ASSIGN_OR_RETURN(const NodeSpec spec, adapted({}, {node}));
+    if (!spec.control_inputs.empty()) node = spec.control_inputs.front();
+  }
+  MR_ASSIGN_OR_RETURN(NodeSpec spec, adapted({}, std::move(options.control_dependencies)));
+  options.control_dependencies = std::move(spec.control_inputs);
+  return options;
+}
+
+}  // namespace
+
 StatusOr<ImportResult> ImportGraphDef(const wire::GraphDef& def, const ImportOptions& options, Graph* graph) {
-  return GraphImporter(def, options, graph).Run();
+  GraphContext* context = graph->context();
+  if (context == nullptr) return GraphImporter(def, options, graph).Run();
+  MR_ASSIGN_OR_RETURN(const ImportOptions adapted, InContext(options, graph));
+  const int mark = graph->num_node_ids();
+  MR_ASSIGN_OR_RETURN(ImportResult result, GraphImporter(def, adapted, graph).Run());
+  for (Node* node : graph->nodes()) {
+    if (node->id() >= mark) context->Added(node);
+  }
+  return result;
 }
 
 }  // namespace millrace

@@ -53,7 +53,8 @@ struct LoopRun {
     Slot value;
   };
   std::vector<WaitingValue> waiting;  // for the iteration after the last, which may not begin yet
-  std::vector<int> dead_exits;        // nodes; those among them that are live in a later iteration are taken off
+  std::vector<int> live_exits;        // nodes; an Exit is live in one iteration at most
+  std::vector<int> dead_exits;        // those that have not been live yet; iterations come in any order
 
   Iteration* Find(int64_t number) const {
     if (iterations.empty() || number < iterations.front()->number) return nullptr;

@@ -369,10 +369,12 @@ class ReadyRun {
 
   void Exit(Iteration& it, int k, Slot* value, bool is_dead) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
     LoopRun& run = *it.run;
+    const auto has = [k](const std::vector<int>& list) { return std::find(list.begin(), list.end(), k) != list.end(); };
     if (is_dead) {
-      if (std::find(run.dead_exits.begin(), run.dead_exits.end(), k) == run.dead_exits.end()) run.dead_exits.push_back(k);
+      if (!has(run.live_exits) && !has(run.dead_exits)) run.dead_exits.push_back(k);
       return;
     }
+    run.live_exits.push_back(k);
     std::erase(run.dead_exits, k);
     run.parent->slots[Node(k).output_begin] = std::move(*value);
     Spread(*run.parent, k, false);

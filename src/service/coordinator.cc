@@ -27,7 +27,11 @@ StatusOr<std::shared_ptr<const Compiled>> Coordinator::Compile(const RunSignatur
   prune.calls.differentiate = options_.calls.differentiate;
   std::unique_ptr<Graph> pruned;
   {
-    absl::MutexLock lock(&graph_->mu);
+    GraphLock lock(&graph_->mu);
+    // What a construction that may still fail has added must not be remembered.
+    if (graph_->mu.ClaimedHere()) {
+      return FailedPrecondition("the graph cannot run while a conditional or loop is being built in it");
+    }
     MR_ASSIGN_OR_RETURN(pruned, PruneForRun(graph_->graph, signature, prune));
   }
   MR_RETURN_IF_ERROR(VerifyGraph(*pruned));

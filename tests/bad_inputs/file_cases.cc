@@ -254,7 +254,7 @@ TEST_F(BadFile, C05_LengthsBeyondTheFile) {
 class Restorer {
  public:
   explicit Restorer(const GraphMaker& g) {
-    absl::MutexLock lock(&graph_->mu);
+    millrace::GraphLock lock(&graph_->mu);
     EXPECT_TRUE(ImportGraphDef(g.def(), {}, &graph_->graph).ok());
     Node* node = graph_->graph.Find("bad");
     for (int i = 0; i < node->num_outputs(); ++i) fetches_.push_back(node->output(i));

@@ -68,7 +68,7 @@ class Bench {
   }
 
   Status Import(const wire::GraphDef& def) {
-    absl::MutexLock lock(&graph_->mu);
+    millrace::GraphLock lock(&graph_->mu);
     return ImportGraphDef(def, {}, &graph_->graph).status();
   }
   Status ImportAndRun(const wire::GraphDef& def, const Feeds& feeds) {
@@ -90,14 +90,14 @@ class Bench {
 
  private:
   bool Has(const char* name) {
-    absl::MutexLock lock(&graph_->mu);
+    millrace::GraphLock lock(&graph_->mu);
     return graph_->graph.Find(name) != nullptr;
   }
   Status Run(const char* name, const Feeds& feeds, std::vector<Tensor>* out = nullptr) {
     std::vector<Output> fed, fetches;
     std::vector<Node*> targets;
     {
-      absl::MutexLock lock(&graph_->mu);
+      millrace::GraphLock lock(&graph_->mu);
       Node* node = graph_->graph.Find(name);
       if (node == nullptr) return Internal("the case has no node '", name, "'");
       if (node->num_outputs() > 0) {

@@ -41,7 +41,8 @@ class FunctionTest : public ::testing::Test {
   static AttrValue T(std::vector<DType> types) { return types; }
 
   Node* If(Output p, std::vector<Output> in, std::vector<DType> out, const char* yes, const char* no) {
-    return b_.OpNode("If", {p, std::move(in)}, {{"Tout", T(std::move(out))}, {"then_branch", F(yes)}, {"else_branch", F(no)}});
+    return b_.OpNode("If", {p, std::move(in)},
+                     {{"Tout", T(std::move(out))}, {"then_branch", F(yes)}, {"else_branch", F(no)}});
   }
   Node* While(std::vector<Output> in, const char* cond, const char* body) {
     return b_.OpNode("While", {std::move(in)}, {{"cond", F(cond)}, {"body", F(body)}});
@@ -113,12 +114,10 @@ Tensor Float(float v) { return Tensor::Scalar(v); }
 Tensor Int(int32_t v) { return Tensor::Scalar(v); }
 
 TEST_F(FunctionTest, IfTakesABranchAndItsGradient) {
-  Function("Squared", {DType::kFloat}, [](const GraphBuilder& b, const std::vector<Output>& a) {
-    return std::vector<Output>{b.Mul(a[0], a[0])};
-  });
-  Function("Three", {DType::kFloat}, [](const GraphBuilder& b, const std::vector<Output>&) {
-    return std::vector<Output>{b.Scalar(3.0f)};
-  });
+  Function("Squared", {DType::kFloat},
+           [](const GraphBuilder& b, const std::vector<Output>& a) { return std::vector<Output>{b.Mul(a[0], a[0])}; });
+  Function("Three", {DType::kFloat},
+           [](const GraphBuilder& b, const std::vector<Output>&) { return std::vector<Output>{b.Scalar(3.0f)}; });
   const Output p = Input("p", DType::kBool), x = Input("x");
   const Output y = b_.Mul(If(p, {x}, {DType::kFloat}, "Squared", "Three")->output(0), x);
   const Output dx = Gradients(y, {x})[0];
@@ -167,15 +166,15 @@ TEST_F(FunctionTest, SecondOrderThroughALoop) {
 
 TEST_F(FunctionTest, ConditionalInsideALoop) {
   AddLoopFunctions();
-  Function("Twice", {DType::kFloat}, [](const GraphBuilder& b, const std::vector<Output>& a) {
-    return std::vector<Output>{b.Add(a[0], a[0])};
-  });
+  Function("Twice", {DType::kFloat},
+           [](const GraphBuilder& b, const std::vector<Output>& a) { return std::vector<Output>{b.Add(a[0], a[0])}; });
   Function("Once", {DType::kFloat}, [](const GraphBuilder&, const std::vector<Output>& a) { return a; });
   Function("OddStep", {DType::kInt32, DType::kFloat, DType::kFloat, DType::kInt32},
            [](const GraphBuilder& b, const std::vector<Output>& a) {
              const Output odd = b.Op("Equal", {b.Op("FloorMod", {a[0], b.Scalar(int32_t{2})}), b.Scalar(int32_t{1})});
-             const Output x = b.Op("If", {odd, std::vector<Output>{a[1]}},
-                                   {{"Tout", T({DType::kFloat})}, {"then_branch", F("Twice")}, {"else_branch", F("Once")}});
+             const Output x =
+                 b.Op("If", {odd, std::vector<Output>{a[1]}},
+                      {{"Tout", T({DType::kFloat})}, {"then_branch", F("Twice")}, {"else_branch", F("Once")}});
              return std::vector<Output>{b.Add(a[0], b.Scalar(int32_t{1})), b.Mul(x, a[2]), a[2], a[3]};
            });
   const Output x = Input("x"), k = Input("k"), n = Input("n", DType::kInt32);
@@ -190,21 +189,22 @@ TEST_F(FunctionTest, LoopInsideABranchInsideACall) {
   AddLoopFunctions();
   const std::vector<DType> types = {DType::kFloat, DType::kInt32};
   Function("Power", types, [](const GraphBuilder& b, const std::vector<Output>& a) {
-    return std::vector<Output>{b.OpNode("While", {std::vector<Output>{b.Scalar(int32_t{0}), b.Scalar(1.0f), a[0], a[1]}},
-                                        {{"cond", F("More")}, {"body", F("Step")}})->output(1)};
+    return std::vector<Output>{b.OpNode("While",
+                                        {std::vector<Output>{b.Scalar(int32_t{0}), b.Scalar(1.0f), a[0], a[1]}},
+                                        {{"cond", F("More")}, {"body", F("Step")}})
+                                   ->output(1)};
   });
-  Function("Zero", types, [](const GraphBuilder& b, const std::vector<Output>&) {
-    return std::vector<Output>{b.Scalar(0.0f)};
-  });
+  Function("Zero", types,
+           [](const GraphBuilder& b, const std::vector<Output>&) { return std::vector<Output>{b.Scalar(0.0f)}; });
   Function("PowerOrZero", {DType::kBool, DType::kFloat, DType::kInt32},
            [](const GraphBuilder& b, const std::vector<Output>& a) {
-             return std::vector<Output>{b.Op("If", {a[0], std::vector<Output>{a[1], a[2]}},
-                                             {{"Tout", T({DType::kFloat})}, {"then_branch", F("Power")},
-                                              {"else_branch", F("Zero")}})};
+             return std::vector<Output>{
+                 b.Op("If", {a[0], std::vector<Output>{a[1], a[2]}},
+                      {{"Tout", T({DType::kFloat})}, {"then_branch", F("Power")}, {"else_branch", F("Zero")}})};
            });
   const Output p = Input("p", DType::kBool), x = Input("x"), n = Input("n", DType::kInt32);
-  const Output y = b_.Op("PartitionedCall", {std::vector<Output>{p, x, n}},
-                         {{"Tout", T({DType::kFloat})}, {"f", F("PowerOrZero")}});
+  const Output y =
+      b_.Op("PartitionedCall", {std::vector<Output>{p, x, n}}, {{"Tout", T({DType::kFloat})}, {"f", F("PowerOrZero")}});
   const Output dx = Gradients(y, {x})[0];
   EXPECT_EQ(Run({{p, kTrue}, {x, Float(3)}, {n, Int(3)}}, {y, dx}), (std::vector<double>{27, 27}));
   EXPECT_EQ(Run({{p, kFalse}, {x, Float(3)}, {n, Int(3)}}, {y, dx}), (std::vector<double>{0, 0}));
@@ -212,8 +212,8 @@ TEST_F(FunctionTest, LoopInsideABranchInsideACall) {
 
 TEST_F(FunctionTest, EffectsHappenOnceAndInOrder) {
   const auto handle = [](const GraphBuilder& b) {
-    return b.Op("VarHandleOp", {}, {{"dtype", DType::kFloat}, {"shape", PartialShape::Scalar()},
-                                    {"shared_name", "counter"}});
+    return b.Op("VarHandleOp", {},
+                {{"dtype", DType::kFloat}, {"shape", PartialShape::Scalar()}, {"shared_name", "counter"}});
   };
   Function("AddOne", {DType::kFloat}, [&](const GraphBuilder& b, const std::vector<Output>& a) {
     b.OpNode("AssignAddVariableOp", {handle(b), b.Scalar(1.0f)});
@@ -245,7 +245,8 @@ TEST_F(FunctionTest, CaseOfManyBranches) {
     branches.push_back({name, {}});
   }
   const Output index = Input("index", DType::kInt32), x = Input("x");
-  const Output y = b_.Op("Case", {index, std::vector<Output>{x}}, {{"Tout", T({DType::kFloat})}, {"branches", branches}});
+  const Output y =
+      b_.Op("Case", {index, std::vector<Output>{x}}, {{"Tout", T({DType::kFloat})}, {"branches", branches}});
   const Output dx = Gradients(y, {x})[0];
   for (int i = -2; i < 9; ++i) {
     const double factor = i < 0 || i > 6 ? 6 : i;
@@ -282,8 +283,9 @@ TEST_F(FunctionTest, SymbolicGradientAndItsGradient) {
   Node* gradient = b_.OpNode("SymbolicGradient", {std::vector<Output>{x, unused, dy}},
                              {{"Tout", T({DType::kFloat, DType::kFloat})}, {"f", F("Cube")}});
   const Output second = Gradients(gradient->output(0), {x})[0];
-  EXPECT_EQ(Run({{x, Float(2)}, {unused, Float(9)}, {dy, Float(10)}}, {gradient->output(0), gradient->output(1), second}),
-            (std::vector<double>{120, 0, 120}));
+  EXPECT_EQ(
+      Run({{x, Float(2)}, {unused, Float(9)}, {dy, Float(10)}}, {gradient->output(0), gradient->output(1), second}),
+      (std::vector<double>{120, 0, 120}));
 }
 
 TEST_F(FunctionTest, LibraryGradientComesFirst) {
@@ -300,25 +302,25 @@ TEST_F(FunctionTest, LibraryGradientComesFirst) {
   ASSERT_TRUE(graph().AddGradientDef(std::move(def)).ok());
   const Output x = Input("x");
   const Output direct = b_.Op("Squared", {x});
-  const Output called = b_.Op("PartitionedCall", {std::vector<Output>{x}}, {{"Tout", T({DType::kFloat})}, {"f", F("Squared")}});
+  const Output called =
+      b_.Op("PartitionedCall", {std::vector<Output>{x}}, {{"Tout", T({DType::kFloat})}, {"f", F("Squared")}});
   EXPECT_EQ(Run({{x, Float(3)}}, {Gradients(direct, {x})[0], Gradients(called, {x})[0]}),
             (std::vector<double>{100, 100}));
 }
 
 TEST_F(FunctionTest, RemoteCallRunsWhereItSays) {
   config_.device_count["CPU"] = 2;
-  Function("Double", {DType::kFloat}, [](const GraphBuilder& b, const std::vector<Output>& a) {
-    return std::vector<Output>{b.Add(a[0], a[0])};
-  });
+  Function("Double", {DType::kFloat},
+           [](const GraphBuilder& b, const std::vector<Output>& a) { return std::vector<Output>{b.Add(a[0], a[0])}; });
   const Output x = Input("x"), target = b_.Const(Tensor::Scalar(TString("/device:CPU:1")));
-  const Output y = b_.Op("RemoteCall", {target, std::vector<Output>{x}}, {{"Tout", T({DType::kFloat})}, {"f", F("Double")}});
+  const Output y =
+      b_.Op("RemoteCall", {target, std::vector<Output>{x}}, {{"Tout", T({DType::kFloat})}, {"f", F("Double")}});
   EXPECT_EQ(Run({{x, Float(4)}}, {y})[0], 8);
 }
 
 TEST_F(FunctionTest, FedResultsOfACallReachItsGradient) {
-  Function("Squared", {DType::kFloat}, [](const GraphBuilder& b, const std::vector<Output>& a) {
-    return std::vector<Output>{b.Mul(a[0], a[0])};
-  });
+  Function("Squared", {DType::kFloat},
+           [](const GraphBuilder& b, const std::vector<Output>& a) { return std::vector<Output>{b.Mul(a[0], a[0])}; });
   const Output x = Input("x"), s = b_.Op("Squared", {x}), y = b_.Mul(s, s);
   const Output dx = Gradients(y, {x})[0];  // 2 s * 2 x
   EXPECT_EQ(Run({{x, Float(3)}}, {dx})[0], 108);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// While it lives, the calls between xs and ys are replaced by what they compute, so that the backward walk meets primitives
-// alone and gradients read the values of the forward pass itself. The graph remembers the expansions (Graph::SetExpansion);
-// the edges that led to a call are put back when this goes.
+// While it lives, the calls between xs and ys are replaced by what they compute, so that the backward walk meets
+// primitives alone and gradients read the values of the forward pass itself. The graph remembers the expansions
+// (Graph::SetExpansion); the edges that led to a call are put back when this goes.
 #pragma once
 
 #include <string>

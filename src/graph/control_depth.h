@@ -8,8 +8,8 @@
 
 namespace millrace {
 
-// What the depth of a node's outputs is more than the depth of its inputs: 1 where a conditional or loop begins, -1 where
-// it ends.
+// What the depth of a node's outputs is more than the depth of its inputs: 1 where a conditional or loop begins, -1
+// where it ends.
 int ControlDepthChange(const Node& n);
 
 // By node id: whether the node may not run, or run more than once. All are when the graph has a cycle that is no loop.

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // One call in terms of primitives.
 //
-// If and Case: every argument goes through a Switch, every result through a Merge. Among n branches a binary search by the
-// index chooses, so that a Case of many branches stays shallow. While: every loop variable is Enter -> Merge -> Switch ->
-// (body) -> NextIteration -> Merge, and leaves by Exit; a variable that the body returns as it got it enters as a constant.
-// For: a While that counts.
+// If and Case: every argument goes through a Switch, every result through a Merge. Among n branches a binary search by
+// the index chooses, so that a Case of many branches stays shallow. While: every loop variable is Enter -> Merge ->
+// Switch -> (body) -> NextIteration -> Merge, and leaves by Exit; a variable that the body returns as it got it enters
+// as a constant. For: a While that counts.
 //
 // A body node without inputs waits for a pivot, which is live exactly when the body runs.
 #include <algorithm>
@@ -20,10 +20,12 @@ enum class Form { kNone, kCall, kRemote, kIf, kCase, kWhile, kFor, kGradient };
 
 Form FormOf(absl::string_view op) {
   static const auto* forms = new absl::flat_hash_map<absl::string_view, Form>{
-      {"PartitionedCall", Form::kCall}, {"StatefulPartitionedCall", Form::kCall}, {"RemoteCall", Form::kRemote},
-      {"If", Form::kIf},                {"StatelessIf", Form::kIf},               {"Case", Form::kCase},
-      {"StatelessCase", Form::kCase},   {"While", Form::kWhile},                  {"StatelessWhile", Form::kWhile},
-      {"For", Form::kFor},              {"SymbolicGradient", Form::kGradient}};
+      {"PartitionedCall", Form::kCall},     {"StatefulPartitionedCall", Form::kCall},
+      {"RemoteCall", Form::kRemote},        {"If", Form::kIf},
+      {"StatelessIf", Form::kIf},           {"Case", Form::kCase},
+      {"StatelessCase", Form::kCase},       {"While", Form::kWhile},
+      {"StatelessWhile", Form::kWhile},     {"For", Form::kFor},
+      {"SymbolicGradient", Form::kGradient}};
   auto it = forms->find(op);
   return it == forms->end() ? Form::kNone : it->second;
 }
@@ -39,8 +41,13 @@ PartialShape Common(const PartialShape& a, const PartialShape& b) {
 
 class Expander {
  public:
-  Expander(Node* call, const std::string& prefix, std::vector<Node*> wait_for, const ExpandOptions& options, Graph* graph)
-      : call_(call), prefix_(prefix), wait_for_(std::move(wait_for)), options_(options), graph_(graph),
+  Expander(Node* call, const std::string& prefix, std::vector<Node*> wait_for, const ExpandOptions& options,
+           Graph* graph)
+      : call_(call),
+        prefix_(prefix),
+        wait_for_(std::move(wait_for)),
+        options_(options),
+        graph_(graph),
         b_(GraphBuilder(graph).ScopeExact(prefix).WithDevice(call->device()).At(call->location())),
         once_(b_.WithControl(wait_for_)) {}
 
@@ -127,7 +134,8 @@ class Expander {
     const Tensor* target = graph_->ConstantValue(call_->input(0));
     if (target == nullptr) return Unimplemented("its target ", call_->input(0).ToString(), " is not a constant");
     if (target->dtype() != DType::kString || target->num_elements() != 1) {
-      return InvalidArgument("its target is ", DTypeName(target->dtype()), target->shape().ToString(), ", not one string");
+      return InvalidArgument("its target is ", DTypeName(target->dtype()), target->shape().ToString(),
+                             ", not one string");
     }
     return Plain(f, {call_->inputs().begin() + 1, call_->inputs().end()}, target->data<TString>()->str());
   }
@@ -156,8 +164,9 @@ class Expander {
     // An index below 0 means the last branch, as one above does.
     const Output index = b_.Op("SelectV2", {b_.Op("Less", {given, once_.Scalar(int32_t{0})}), last, given});
     MR_RETURN_IF_ERROR(b_.status());
-    return Choose(branches, b_.Op("GreaterEqual", {index, last}),
-                  [&](int i) { return b_.Op("GreaterEqual", {index, once_.Scalar(int32_t{i})}); });
+    return Choose(branches, b_.Op("GreaterEqual", {index, last}), [&](int i) {
+      return b_.Op("GreaterEqual", {index, once_.Scalar(int32_t{i})});
+    });
   }
 
   struct Branch {
@@ -172,7 +181,8 @@ class Expander {
     const std::vector<Output> args(call_->inputs().begin() + 1, call_->inputs().end());
     const Output pivot = once_.WithName("pivot").Identity(any);
     MR_RETURN_IF_ERROR(b_.status());
-    MR_ASSIGN_OR_RETURN(Chosen result, ChooseAmong(branches, 0, static_cast<int>(branches.size()), args, pivot, at_least));
+    MR_ASSIGN_OR_RETURN(Chosen result,
+                        ChooseAmong(branches, 0, static_cast<int>(branches.size()), args, pivot, at_least));
     outputs_ = std::move(result.outputs);
     over_.push_back(result.over.node);
     return absl::OkStatus();
@@ -298,19 +308,23 @@ class Expander {
         if (!arg.number_attr.empty() || !arg.type_list_attr.empty()) return same;
       }
     }
-    absl::flat_hash_map<absl::string_view, const wire::NodeDef*> identities;
+    absl::flat_hash_map<absl::string_view, absl::string_view> identities;  // and what each reads
     for (const wire::NodeDef& n : f->node_def) {
-      if (n.op == "Identity" && !n.input.empty()) identities[n.name] = &n;
+      if (n.op == "Identity" && !n.input.empty()) identities[n.name] = n.input[0];
     }
     for (size_t i = 0; i < same.size(); ++i) {
       auto ret = f->ret.find(f->signature->output_arg[i].name);
       if (ret == f->ret.end()) continue;
+      std::vector<absl::string_view*> passed;  // what the nodes on the way read; they are not followed again
       absl::string_view at = ret->second;
-      for (size_t steps = 0; steps <= identities.size(); ++steps) {
+      for (;;) {
         auto it = identities.find(at.substr(0, at.find(':')));
         if (it == identities.end()) break;
-        at = it->second->input[0];
+        if (passed.size() > identities.size()) return std::vector<bool>(same.size(), false);  // a cycle
+        at = it->second;
+        passed.push_back(&it->second);
       }
+      for (absl::string_view* reads : passed) *reads = at;
       const std::string& argument = f->signature->input_arg[i + first].name;
       same[i] = at == argument || at == absl::StrCat(argument, ":0");
     }
@@ -360,9 +374,10 @@ class Expander {
     std::vector<Node*> merges(n, nullptr);
     Node* turn = nullptr;  // live in every iteration
     for (size_t i = 0; i < n; ++i) {
-      const Output enter = once_.Op("Enter", {loop.inputs[i]}, {{"frame_name", AttrValue(frame)},
-                                                               {"is_constant", bool{loop.constant[i]}},
-                                                               {"parallel_iterations", std::max<int64_t>(loop.parallel_iterations, 1)}});
+      const Output enter = once_.Op("Enter", {loop.inputs[i]},
+                                    {{"frame_name", AttrValue(frame)},
+                                     {"is_constant", bool{loop.constant[i]}},
+                                     {"parallel_iterations", std::max<int64_t>(loop.parallel_iterations, 1)}});
       values[i] = enter;
       if (loop.constant[i]) continue;
       merges[i] = b_.OpNode("Merge", {std::vector<Output>{enter, enter}});
@@ -387,6 +402,8 @@ class Expander {
     MR_RETURN_IF_ERROR(b_.status());
     MR_ASSIGN_OR_RETURN(Body body, loop.body(Given(values), pivot));
     if (only_turns_) body.outputs.push_back(values.back());
+    if (body.effects.size() > 1) body.effects = {b_.WithControl(body.effects).OpNode("NoOp", {})};
+    MR_RETURN_IF_ERROR(b_.status());
     std::vector<Output> exits(n);
     for (size_t i = 0; i < n; ++i) {
       exits[i] = loop.inputs[i];
@@ -451,11 +468,11 @@ class Expander {
 // What a call of a client's does waits for its inputs: that puts it into the conditional or loop that the call is in.
 StatusOr<std::vector<Node*>> WaitFor(Node* call, const std::string& prefix, bool for_inputs, Graph* graph) {
   std::vector<Node*> out = call->control_inputs();
-  if (!for_inputs) return out;
   const GraphBuilder b = GraphBuilder(graph).ScopeExact(prefix).WithDevice(call->device());
-  for (const Output& o : call->inputs()) {
+  for (const Output& o : for_inputs ? call->inputs() : std::vector<Output>()) {
     if (o) out.push_back(o.node->control_op() == ControlOp::kSwitch ? b.Identity(o).node : o.node);
   }
+  if (out.size() > 1) out = {b.WithName("start").WithControl(out).OpNode("NoOp", {})};
   MR_RETURN_IF_ERROR(b.status());
   return out;
 }

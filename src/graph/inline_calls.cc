@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Calls are expanded in the order in which they appear, those in bodies after the ones around them: a list, no recursion.
+// Calls are expanded in the order in which they appear, those in bodies after the ones around them: a list, no
+// recursion.
 #include "graph/inline_calls.h"
 
 #include <algorithm>
@@ -12,39 +13,61 @@ namespace millrace {
 namespace {
 
 constexpr int kMaxInlinedNodes = 1'000'000;
+constexpr int64_t kMaxInlinedBytes = int64_t{8} << 30;
+constexpr size_t kMaxPrefix = 512;  // of names, which grow with the depth of calls
 constexpr int kMaxDepth = 256;
 
-// Nodes that a call of `name` becomes when all calls in it are expanded too: may grow exponentially with the depth of
-// calls, so it is a double, and found without expanding. The depth is bounded by VerifyFunctions.
+// What a call becomes when all calls in it are expanded too: may grow exponentially with the depth of calls.
+struct Size {
+  double nodes = 0;
+  double bytes = 0;  // of constants
+  void Add(const Size& o) {
+    nodes += o.nodes;
+    bytes += o.bytes;
+  }
+};
+
+double BytesOf(const wire::TensorProto& t) {
+  double bytes = static_cast<double>(DTypeSize(static_cast<DType>(t.dtype)));
+  if (t.tensor_shape) {
+    for (const wire::TensorShapeDim& d : t.tensor_shape->dim)
+      bytes *= static_cast<double>(std::max<int64_t>(d.size, 0));
+  }
+  for (const std::string& s : t.string_val) bytes += static_cast<double>(s.size());
+  return bytes;
+}
+
+// Sizes, found without expanding. The depth of the recursion is bounded by VerifyFunctions.
 class ExpandedSizes {
  public:
   explicit ExpandedSizes(const Graph& library) : library_(library) {}
 
-  double Of(const Node& call) {
-    double size = OfFunction(call.op_name());
-    for (const FuncAttr* f : FunctionsOf(call)) size += OfFunction(f->name);
+  Size Of(const Node& call) {
+    Size size = OfFunction(call.op_name());
+    for (const FuncAttr* f : FunctionsOf(call)) size.Add(OfFunction(f->name));
     return size;
   }
 
  private:
-  double OfFunction(absl::string_view name) {
+  Size OfFunction(absl::string_view name) {
     if (auto it = known_.find(name); it != known_.end()) return it->second;
     const wire::FunctionDef* def = library_.FindFunction(name);
-    if (def == nullptr) return 1;
-    double size = 0;
+    if (def == nullptr) return {1, 0};
+    Size size;
     for (const wire::NodeDef& n : def->node_def) {
-      size += OfFunction(n.op);
+      size.Add(OfFunction(n.op));
       for (const auto& [attr, value] : n.attr) {
-        if (value.func) size += OfFunction(value.func->name);
+        if (value.tensor) size.bytes += BytesOf(*value.tensor);
+        if (value.func) size.Add(OfFunction(value.func->name));
         if (!value.list) continue;
-        for (const wire::NameAttrList& f : value.list->func) size += OfFunction(f.name);
+        for (const wire::NameAttrList& f : value.list->func) size.Add(OfFunction(f.name));
       }
     }
     return known_[def->signature->name] = size;
   }
 
   const Graph& library_;
-  absl::flat_hash_map<absl::string_view, double> known_;
+  absl::flat_hash_map<absl::string_view, Size> known_;
 };
 
 class Inliner {
@@ -61,9 +84,12 @@ class Inliner {
       for (const wire::GradientDef& g : library_.gradient_defs()) MR_RETURN_IF_ERROR(graph_->AddGradientDef(g));
     }
     ExpandedSizes sizes(library_);
-    double total = 0;
-    for (const Item& item : calls_) total += sizes.Of(*item.call);
-    if (total > kMaxInlinedNodes) return TooManyNodes();
+    Size total;
+    for (const Item& item : calls_) total.Add(sizes.Of(*item.call));
+    if (total.nodes > kMaxInlinedNodes) return TooManyNodes();
+    if (total.bytes > static_cast<double>(kMaxInlinedBytes)) {
+      return ResourceExhausted("function calls expand to constants of more than ", kMaxInlinedBytes >> 30, " GiB");
+    }
     inside_ = InsideControlFlow(*graph_);
     first_new_ = graph_->num_node_ids();
     for (size_t k = 0; k < calls_.size(); ++k) {
@@ -88,7 +114,8 @@ class Inliner {
 
   void AddCalls(int mark, int parent) {
     const auto& nodes = graph_->nodes();
-    const auto first = std::partition_point(nodes.begin(), nodes.end(), [mark](const Node* n) { return n->id() < mark; });
+    const auto first =
+        std::partition_point(nodes.begin(), nodes.end(), [mark](const Node* n) { return n->id() < mark; });
     const int depth = parent < 0 ? 1 : calls_[static_cast<size_t>(parent)].depth + 1;
     for (auto it = first; it != nodes.end(); ++it) {
       if (IsCall(library_, **it)) calls_.push_back({*it, parent, depth});
@@ -104,10 +131,11 @@ class Inliner {
     } else {
       const int mark = graph_->num_node_ids();
       const bool wait_for_inputs = item.parent < 0 && inside_[static_cast<size_t>(item.call->id())];
-      MR_ASSIGN_OR_RETURN(expansion, ExpandCall(item.call, item.call->name(), wait_for_inputs, options_, graph_));
+      MR_ASSIGN_OR_RETURN(expansion, ExpandCall(item.call, PrefixOf(*item.call), wait_for_inputs, options_, graph_));
       AddCalls(mark, k);
     }
     for (int i = 0; i < item.call->num_outputs(); ++i) {
+      if (i % 256 == 255 && options_.keep_going) MR_RETURN_IF_ERROR(options_.keep_going());
       MR_RETURN_IF_ERROR(graph_->ReplaceUses(item.call->output(i), expansion.outputs[static_cast<size_t>(i)]));
     }
     const std::vector<Node*> waiting = item.call->control_outputs();
@@ -116,6 +144,11 @@ class Inliner {
       graph_->AddControlEdge(expansion.done, to);
     }
     return absl::OkStatus();
+  }
+
+  static std::string PrefixOf(const Node& call) {
+    if (call.name().size() <= kMaxPrefix) return call.name();
+    return absl::StrCat(call.name().substr(0, kMaxPrefix / 2), "_", call.id());
   }
 
   Status TooDeep(int k) const {

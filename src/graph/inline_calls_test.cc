@@ -14,15 +14,23 @@ namespace {
 
 constexpr absl::string_view kFunctions =
     // Outer(x) = Sum3(x, x, Inner(x)); Inner(x) = x * x
-    "library { function { signature { name: 'Inner' input_arg { name: 'x' type_attr: 'T' } output_arg { name: 'y' type_attr: "
-    "'T' } attr { name: 'T' type: 'type' } } node_def { name: 'm' op: 'Mul' input: 'x' input: 'x' attr { key: 'T' value { "
-    "placeholder: 'T' } } } node_def { name: 'unused' op: 'Identity' input: 'x' attr { key: 'T' value { placeholder: 'T' } } } "
+    "library { function { signature { name: 'Inner' input_arg { name: 'x' type_attr: 'T' } output_arg { name: 'y' "
+    "type_attr: "
+    "'T' } attr { name: 'T' type: 'type' } } node_def { name: 'm' op: 'Mul' input: 'x' input: 'x' attr { key: 'T' "
+    "value { "
+    "placeholder: 'T' } } } node_def { name: 'unused' op: 'Identity' input: 'x' attr { key: 'T' value { placeholder: "
+    "'T' } } } "
     "ret { key: 'y' value: 'm:z:0' } } "
-    "function { signature { name: 'Outer' input_arg { name: 'x' type: DT_FLOAT } output_arg { name: 'y' type: DT_FLOAT } "
-    "output_arg { name: 'same' type: DT_FLOAT } } node_def { name: 'i' op: 'Inner' input: 'x' attr { key: 'T' value { type: "
-    "DT_FLOAT } } } node_def { name: 'l' op: 'IdentityN' input: 'x' input: 'i:y:0' attr { key: 'T' value { list { type: "
-    "DT_FLOAT type: DT_FLOAT } } } } node_def { name: 's' op: 'AddN' input: 'l:output' input: 'x' attr { key: 'T' value { type: "
-    "DT_FLOAT } } attr { key: 'N' value { i: 3 } } } ret { key: 'y' value: 's:sum:0' } ret { key: 'same' value: 'x' } } } ";
+    "function { signature { name: 'Outer' input_arg { name: 'x' type: DT_FLOAT } output_arg { name: 'y' type: DT_FLOAT "
+    "} "
+    "output_arg { name: 'same' type: DT_FLOAT } } node_def { name: 'i' op: 'Inner' input: 'x' attr { key: 'T' value { "
+    "type: "
+    "DT_FLOAT } } } node_def { name: 'l' op: 'IdentityN' input: 'x' input: 'i:y:0' attr { key: 'T' value { list { "
+    "type: "
+    "DT_FLOAT type: DT_FLOAT } } } } node_def { name: 's' op: 'AddN' input: 'l:output' input: 'x' attr { key: 'T' "
+    "value { type: "
+    "DT_FLOAT } } attr { key: 'N' value { i: 3 } } } ret { key: 'y' value: 's:sum:0' } ret { key: 'same' value: 'x' } "
+    "} } ";
 
 class InlineCallsTest : public ::testing::Test {
  protected:
@@ -60,8 +68,8 @@ TEST_F(InlineCallsTest, ExpandsNestedCalls) {
   EXPECT_TRUE(VerifyGraph(graph_).ok()) << VerifyGraph(graph_);
 }
 
-
-// name(args) -> (results) with a body in the notation of GraphDef text. "x:f" is a float argument; results are "y:f=ref".
+// name(args) -> (results) with a body in the notation of GraphDef text. "x:f" is a float argument; results are
+// "y:f=ref".
 std::string Function(absl::string_view name, std::vector<std::string> args, std::vector<std::string> results,
                      absl::string_view nodes) {
   const auto type = [](char c) { return c == 'f' ? "DT_FLOAT" : c == 'i' ? "DT_INT32" : "DT_BOOL"; };
@@ -76,22 +84,23 @@ std::string Function(absl::string_view name, std::vector<std::string> args, std:
   }
   return absl::StrCat(" function { signature { name: '", name, "'", signature, " } ", nodes, ret, " }");
 }
-std::string NodeText(absl::string_view name, absl::string_view op, std::vector<std::string> inputs, absl::string_view type,
-                     absl::string_view more = "") {
+std::string NodeText(absl::string_view name, absl::string_view op, std::vector<std::string> inputs,
+                     absl::string_view type, absl::string_view more = "") {
   std::string text = absl::StrCat(" node_def { name: '", name, "' op: '", op, "'");
   for (const std::string& in : inputs) absl::StrAppend(&text, " input: '", in, "'");
   if (!type.empty()) absl::StrAppend(&text, " attr { key: 'T' value { type: ", type, " } }");
   return absl::StrCat(text, more, " }");
 }
 std::string ConstText(absl::string_view name, absl::string_view type, absl::string_view value) {
-  return NodeText(name, "Const", {}, "", absl::StrCat(" attr { key: 'dtype' value { type: ", type,
-                  " } } attr { key: 'value' value { tensor { dtype: ", type, " tensor_shape {} ", value, " } } }"));
+  return NodeText(
+      name, "Const", {}, "",
+      absl::StrCat(" attr { key: 'dtype' value { type: ", type,
+                   " } } attr { key: 'value' value { tensor { dtype: ", type, " tensor_shape {} ", value, " } } }"));
 }
 
 const std::string& Library() {
   static const auto* text = new std::string(absl::StrCat(
-      "library {",
-      Function("Double", {"x:f"}, {"y:f=a:z:0"}, NodeText("a", "AddV2", {"x", "x"}, "DT_FLOAT")),
+      "library {", Function("Double", {"x:f"}, {"y:f=a:z:0"}, NodeText("a", "AddV2", {"x", "x"}, "DT_FLOAT")),
       Function("Five", {"x:f"}, {"y:f=c:output:0"}, ConstText("c", "DT_FLOAT", "float_val: 5")),
       Function("Acts", {"x:f"}, {"y:f=x"}, NodeText("e", "Effect", {"x"}, "")),
       Function("TwoResults", {"x:f"}, {"y:f=x", "z:f=x"}, ""),
@@ -103,9 +112,9 @@ const std::string& Library() {
                    NodeText("m", "Mul", {"x", "k"}, "DT_FLOAT") + NodeText("id", "Identity", {"k"}, "DT_FLOAT")),
       Function("WrongStep", {"i:i", "x:f", "k:f"}, {"i2:i=i", "x2:i=i", "k2:f=k"}, ""),
       Function("Always", {}, {"ok:b=c:output:0"}, ConstText("c", "DT_BOOL", "bool_val: true")),
-      Function("Nothing", {}, {}, ConstText("c", "DT_FLOAT", "float_val: 1") + NodeText("e", "Effect", {"c:output:0"}, "")),
-      Function("ForBody", {"i:i", "x:f"}, {"y:f=a:z:0"}, NodeText("a", "AddV2", {"x", "x"}, "DT_FLOAT")),
-      "}"));
+      Function("Nothing", {}, {},
+               ConstText("c", "DT_FLOAT", "float_val: 1") + NodeText("e", "Effect", {"c:output:0"}, "")),
+      Function("ForBody", {"i:i", "x:f"}, {"y:f=a:z:0"}, NodeText("a", "AddV2", {"x", "x"}, "DT_FLOAT")), "}"));
   return *text;
 }
 
@@ -120,13 +129,14 @@ class FormsTest : public InlineCallsTest {
   static AttrValue F(const char* name) { return FuncAttr{name, {}}; }
   static AttrValue Types(std::vector<DType> t) { return t; }
   Node* MakeIf(const char* then_branch, const char* else_branch, Output condition) {
-    return b_.WithName("if").OpNode("If", {condition, std::vector<Output>{x_}},
-                                    {{"Tout", Types({DType::kFloat})}, {"then_branch", F(then_branch)},
-                                     {"else_branch", F(else_branch)}});
+    return b_.WithName("if").OpNode(
+        "If", {condition, std::vector<Output>{x_}},
+        {{"Tout", Types({DType::kFloat})}, {"then_branch", F(then_branch)}, {"else_branch", F(else_branch)}});
   }
   Node* MakeWhile(const char* body) {
     const Output k = TestInput(b_, "k", DType::kFloat, PartialShape::Scalar());
-    return b_.WithName("loop").OpNode("While", {std::vector<Output>{i_, x_, k}}, {{"cond", F("Small")}, {"body", F(body)}});
+    return b_.WithName("loop").OpNode("While", {std::vector<Output>{i_, x_, k}},
+                                      {{"cond", F("Small")}, {"body", F(body)}});
   }
   void Inline() {
     ASSERT_TRUE(b_.status().ok()) << b_.status();
@@ -186,8 +196,7 @@ TEST_F(FormsTest, EffectsRunThoughNobodyReads) {
 TEST_F(FormsTest, CaseSearchesItsBranch) {
   Node* call = b_.WithName("case").OpNode(
       "Case", {i_, std::vector<Output>{x_}},
-      {{"Tout", Types({DType::kFloat})},
-       {"branches", std::vector<FuncAttr>(9, FuncAttr{"Double", {}})}});
+      {{"Tout", Types({DType::kFloat})}, {"branches", std::vector<FuncAttr>(9, FuncAttr{"Double", {}})}});
   b_.WithName("y").Identity(call->output(0));
   Inline();
   EXPECT_EQ(Count("Merge"), 8);
@@ -263,10 +272,13 @@ TEST_F(FormsTest, RefusesGradientsWithoutAWayToTakeThem) {
 }
 
 TEST_F(FormsTest, RefusesRecursion) {
-  Import(absl::StrCat("library {", Function("Again", {"x:f"}, {"y:f=c:output:0"},
-                      NodeText("c", "PartitionedCall", {"x"}, "",
-                               " attr { key: 'f' value { func { name: 'Again' } } } attr { key: 'Tin' value { list { type: "
-                               "DT_FLOAT } } } attr { key: 'Tout' value { list { type: DT_FLOAT } } }")), "}"));
+  Import(absl::StrCat(
+      "library {",
+      Function("Again", {"x:f"}, {"y:f=c:output:0"},
+               NodeText("c", "PartitionedCall", {"x"}, "",
+                        " attr { key: 'f' value { func { name: 'Again' } } } attr { key: 'Tin' value { list { type: "
+                        "DT_FLOAT } } } attr { key: 'Tout' value { list { type: DT_FLOAT } } }")),
+      "}"));
   b_.OpNode("Again", {x_});
   EXPECT_TRUE(absl::StrContains(Error(), "Again -> Again"));
 }
@@ -275,13 +287,13 @@ TEST_F(FormsTest, RefusesRecursion) {
 TEST_F(FormsTest, RefusesEndlessCallsThroughAttributes) {
   const std::string types =
       " attr { key: 'Tin' value { list { type: DT_FLOAT } } } attr { key: 'Tout' value { list { type: DT_FLOAT } } }";
-  std::string applies = Function("Apply", {"x:f"}, {"y:f=c:output:0"},
-                                 NodeText("c", "PartitionedCall", {"x"}, "",
-                                          " attr { key: 'f' value { placeholder: 'g' } }" + types));
+  std::string applies =
+      Function("Apply", {"x:f"}, {"y:f=c:output:0"},
+               NodeText("c", "PartitionedCall", {"x"}, "", " attr { key: 'f' value { placeholder: 'g' } }" + types));
   applies = absl::StrReplaceAll(applies, {{"name: 'Apply'", "name: 'Apply' attr { name: 'g' type: 'func' }"}});
-  const std::string loops = Function(
-      "Loops", {"x:f"}, {"y:f=c:y:0"},
-      NodeText("c", "Apply", {"x"}, "", " attr { key: 'g' value { func { name: 'Hidden' } } }"));
+  const std::string loops =
+      Function("Loops", {"x:f"}, {"y:f=c:y:0"},
+               NodeText("c", "Apply", {"x"}, "", " attr { key: 'g' value { func { name: 'Hidden' } } }"));
   const std::string hidden = Function("Hidden", {"x:f"}, {"y:f=x"}, "");
   Import(absl::StrCat("library {", applies, hidden, loops, "}"));
   b_.OpNode("Loops", {x_});

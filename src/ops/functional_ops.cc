@@ -77,41 +77,47 @@ void AddCall(OpRegistry& r, absl::string_view schema, absl::string_view doc, Sha
 void RegisterFunctionalOps(OpRegistry& r) {
   for (const bool stateful : {false, true}) {
     const absl::string_view s = stateful ? " | S" : "";
-    AddCall(r, absl::StrCat(stateful ? "Stateful" : "", "PartitionedCall(args:[Tin]) -> (output:[Tout]) | ",
-                            "Tin:list(type)>=0; Tout:list(type)>=0; f:func; config:string=\"\"; ",
-                            "config_proto:string=\"\"; executor_type:string=\"\"", s),
+    AddCall(r,
+            absl::StrCat(stateful ? "Stateful" : "", "PartitionedCall(args:[Tin]) -> (output:[Tout]) | ",
+                         "Tin:list(type)>=0; Tout:list(type)>=0; f:func; config:string=\"\"; ",
+                         "config_proto:string=\"\"; executor_type:string=\"\"", s),
             "What the function `f` returns for `args`. The devices of the body's nodes count; config and executor_type "
             "are ignored.",
             UnknownShape);
-    AddCall(r, absl::StrCat(stateful ? "" : "Stateless", "If(cond:Tcond, input:[Tin]) -> (output:[Tout]) | Tcond:type; ",
-                            "Tin:list(type)>=0; Tout:list(type)>=0; then_branch:func; else_branch:func; ",
-                            "output_shapes:list(shape)=[]", s),
+    AddCall(r,
+            absl::StrCat(stateful ? "" : "Stateless", "If(cond:Tcond, input:[Tin]) -> (output:[Tout]) | Tcond:type; ",
+                         "Tin:list(type)>=0; Tout:list(type)>=0; then_branch:func; else_branch:func; ",
+                         "output_shapes:list(shape)=[]", s),
             "What then_branch returns for `input` when `cond` is true, else what else_branch does. A scalar that is no "
             "bool counts as true unless it is 0 or empty, any other tensor when it has elements.",
             ShapesFromAttr);
-    AddCall(r, absl::StrCat(stateful ? "" : "Stateless", "Case(branch_index:i32, input:[Tin]) -> (output:[Tout]) | ",
-                            "Tin:list(type)>=0; Tout:list(type)>=0; branches:list(func)>=1; output_shapes:list(shape)=[]",
-                            s),
-            "What the function at place branch_index of `branches` returns for `input`; the last one where there is no "
-            "such place.",
-            CaseShape);
-    AddCall(r, absl::StrCat(stateful ? "" : "Stateless", "While(input:[T]) -> (output:[T]) | T:list(type)>=0; cond:func; ",
-                            "body:func; output_shapes:list(shape)=[]; parallel_iterations:int=10", s),
+    AddCall(
+        r,
+        absl::StrCat(stateful ? "" : "Stateless", "Case(branch_index:i32, input:[Tin]) -> (output:[Tout]) | ",
+                     "Tin:list(type)>=0; Tout:list(type)>=0; branches:list(func)>=1; output_shapes:list(shape)=[]", s),
+        "What the function at place branch_index of `branches` returns for `input`; the last one where there is no "
+        "such place.",
+        CaseShape);
+    AddCall(r,
+            absl::StrCat(stateful ? "" : "Stateless", "While(input:[T]) -> (output:[T]) | T:list(type)>=0; cond:func; ",
+                         "body:func; output_shapes:list(shape)=[]; parallel_iterations:int=10", s),
             "Replaces `input` by what `body` returns for it as long as `cond` says true of it.", WhileShape);
   }
   AddCall(r, "For(start:i32, limit:i32, delta:i32, input:[T]) -> (output:[T]) | T:list(type)>=0; body:func",
           "Replaces `input` by what `body` returns for i and `input`, for i = start, start + delta, ... before limit. "
           "InvalidArgument when delta is 0 or leads away from limit.",
           ForShape);
-  AddCall(r, "RemoteCall(target:str, args:[Tin]) -> (output:[Tout]) | Tin:list(type)>=1; Tout:list(type)>=1; f:func | S",
+  AddCall(r,
+          "RemoteCall(target:str, args:[Tin]) -> (output:[Tout]) | Tin:list(type)>=1; Tout:list(type)>=1; f:func | S",
           "What `f` returns for `args`, computed on the device `target`, which must be a constant.", RemoteShape);
   AddCall(r, "SymbolicGradient(input:[Tin]) -> (output:[Tout]) | Tin:list(type)>=1; Tout:list(type)>=1; f:func",
           "The gradients of the function `f` by its arguments. `input` holds the arguments, then the gradients of what "
           "`f` returns; zeros where nothing flows.",
           GradientShape);
   r.Add("FakeParam() -> (output:dtype) | dtype:type; shape:shape")
-      .Doc("Stands for a value that nobody reads, in the branch of a conditional that does not compute it. Unknown "
-           "dimensions count 0.")
+      .Doc(
+          "Stands for a value that nobody reads, in the branch of a conditional that does not compute it. Unknown "
+          "dimensions count 0.")
       .Shape(FakeParamShape)
       .NotDifferentiable("it has no input")
       .Example("| dtype=f32; shape=[2,3]");

@@ -37,8 +37,12 @@ GraphMaker Base() {
 wire::FunctionDef& Function(GraphMaker& g, size_t i = 0) { return g.def().library->function[i]; }
 
 void AddIf(GraphMaker& g, const std::string& then_branch, const std::string& else_branch) {
-  g.Raw("bad", "If", {"p", "x"}, {{"Tcond", Type(DType::kBool)}, {"Tin", kOneFloat}, {"Tout", kOneFloat},
-                                  {"then_branch", Func(then_branch)}, {"else_branch", Func(else_branch)}});
+  g.Raw("bad", "If", {"p", "x"},
+        {{"Tcond", Type(DType::kBool)},
+         {"Tin", kOneFloat},
+         {"Tout", kOneFloat},
+         {"then_branch", Func(then_branch)},
+         {"else_branch", Func(else_branch)}});
 }
 void AddWhile(GraphMaker& g, const std::string& cond, const std::string& body) {
   g.Raw("bad", "While", {"x"}, {{"T", kOneFloat}, {"cond", Func(cond)}, {"body", Func(body)}});
@@ -101,8 +105,8 @@ TEST(BadInput, F04_RecursionOnABranch) {
   f.node_def[0].op = "If";
   f.node_def[0].input = {"again", "x", "again"};
   const wire::AttrValue two = TypeList({DType::kFloat, DType::kFloat});
-  f.node_def[0].attr = {{"Tcond", kF32}, {"Tin", two}, {"Tout", kOneFloat}, {"then_branch", Func("F")},
-                        {"else_branch", Func("F")}};
+  f.node_def[0].attr = {
+      {"Tcond", kF32}, {"Tin", two}, {"Tout", kOneFloat}, {"then_branch", Func("F")}, {"else_branch", Func("F")}};
   f.ret["y"] = absl::StrCat(f.node_def[0].name, ":output:0");
   g.Raw("bad", "F", {"x", "x"});
   Check(g);
@@ -121,7 +125,8 @@ TEST(BadInput, F05_RecursionThroughAttributes) {
     if (std::string(op) == "SymbolicGradient") apply.node_def[0].input = {"x", "x"};
     const bool one = apply.node_def[0].input.size() == 1;
     apply.node_def[0].attr = {{"Tin", one ? kOneFloat : TypeList({DType::kFloat, DType::kFloat})},
-                              {"Tout", kOneFloat}, {"f", Placeholder("g")}};
+                              {"Tout", kOneFloat},
+                              {"f", Placeholder("g")}};
     apply.ret["y"] = absl::StrCat(apply.node_def[0].name, ":output:0");
     wire::FunctionDef& loop = Function(g, 2);
     wire::AttrValue self = Func("Apply");  // Apply[g = Apply[g = ...]] without an end cannot be written down
@@ -151,7 +156,11 @@ TEST(BadInput, F06_BodyThatReadsAMissingNode) {
 TEST(BadInput, F07_ForThatDoesNotEnd) {
   for (const int32_t delta : {0, -1, INT32_MIN}) {
     GraphMaker g;
-    g.CallingFunction("F", "Neg").F32("x", {2}).I32("start", {}, {0}).I32("limit", {}, {INT32_MAX}).I32("delta", {}, {delta});
+    g.CallingFunction("F", "Neg")
+        .F32("x", {2})
+        .I32("start", {}, {0})
+        .I32("limit", {}, {INT32_MAX})
+        .I32("delta", {}, {delta});
     wire::FunctionDef& f = Function(g);
     f.signature->input_arg.insert(f.signature->input_arg.begin(), wire::OpArgDef());
     f.signature->input_arg[0].name = "i";
@@ -163,8 +172,9 @@ TEST(BadInput, F07_ForThatDoesNotEnd) {
 
 TEST(BadInput, F08_IndexThatIsNoScalar) {
   GraphMaker g = Base();
-  g.I32("index", {2}, {0, 1}).Raw("bad", "Case", {"index", "x"}, {{"Tin", kOneFloat}, {"Tout", kOneFloat},
-                                                                  {"branches", FuncList({"F", "F"})}});
+  g.I32("index", {2}, {0, 1})
+      .Raw("bad", "Case", {"index", "x"},
+           {{"Tin", kOneFloat}, {"Tout", kOneFloat}, {"branches", FuncList({"F", "F"})}});
   Check(g);
 }
 
@@ -182,8 +192,8 @@ TEST(BadInput, F10_GradientOfTheWrongArguments) {
   g.Raw("bad", "SymbolicGradient", {"x"}, {{"Tin", kOneFloat}, {"Tout", kOneFloat}, {"f", Func("F")}});
   Check(g);
   GraphMaker types = Base();
-  types.Raw("bad", "SymbolicGradient", {"i", "x"}, {{"Tin", TypeList({DType::kInt32, DType::kFloat})},
-                                                    {"Tout", TypeList({DType::kInt32})}, {"f", Func("F")}});
+  types.Raw("bad", "SymbolicGradient", {"i", "x"},
+            {{"Tin", TypeList({DType::kInt32, DType::kFloat})}, {"Tout", TypeList({DType::kInt32})}, {"f", Func("F")}});
   Check(types);
 }
 
@@ -191,6 +201,45 @@ TEST(BadInput, F11_LoopThatNeverEnds) {
   GraphMaker g = Base();
   AddWhile(g, "F", "F");  // a float vector is true
   CheckEndless(g);
+}
+
+TEST(BadInput, F12_ConstantsThatGrowWithEveryCall) {
+  GraphMaker g = Base();
+  wire::NodeDef& c = Function(g).node_def.emplace_back();
+  c.name = "c";
+  c.op = "Const";
+  c.attr = {{"dtype", kF32}, {"value", TensorOf(Values(DType::kFloat, {1 << 25}))}};
+  g.CallingFunction("Many", "F", 100).Raw("bad", "Many", {"x"});
+  Check(g, kTooLarge);
+}
+
+TEST(BadInput, F13_ManyWaitForMany) {
+  GraphMaker g = Base();
+  std::vector<std::string> inputs = {"x"};
+  for (int i = 0; i < 300; ++i) {
+    g.F32(absl::StrCat("c", i), {});
+    inputs.push_back(absl::StrCat("^c", i));
+    wire::NodeDef& n = Function(g).node_def.emplace_back();
+    n.name = absl::StrCat("waits", i);
+    n.op = "NoOp";
+  }
+  g.CallingFunction("Many", "F", 30).Raw("bad", "Many", inputs);
+  Check(g, kOk);
+}
+
+TEST(BadInput, F14_LongNamesThatGrowWithDepth) {
+  GraphMaker g;
+  const std::string filler(3000, 'n');
+  for (int i = 0; i < 100; ++i) {
+    g.CallingFunction(absl::StrCat("F", i), i == 99 ? "Neg" : absl::StrCat("F", i + 1));
+    wire::FunctionDef& f = Function(g, static_cast<size_t>(i));
+    const std::string old = f.node_def[0].name;
+    f.node_def[0].name = filler;
+    std::string& ret = f.ret["y"];
+    ret = filler + ret.substr(old.size());
+  }
+  g.F32("x", {}, {1}).Raw("bad", "F0", {"x"});
+  Check(g, kOk);
 }
 
 }  // namespace

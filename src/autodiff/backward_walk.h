@@ -3,6 +3,7 @@
 // is another loop. An item waits until all of its readers have reported.
 #pragma once
 
+#include <array>
 #include <deque>
 #include <functional>
 #include <memory>
@@ -91,6 +92,7 @@ class BackwardWalk {
   // branch_gradients.cc
   Status SwitchGradient(Node* n, std::vector<Gradient> out);
   Status MergeGradient(Node* n, const Gradient& g);
+  static std::array<Gradient, 2> Part(const GraphBuilder& b, const Gradient& g, Output predicate);
   StatusOr<Gradient> Lift(Node* n, Output x, Gradient g);
   StatusOr<Liveness> BranchesOf(const Node* n);
   Gradient Join(const GraphBuilder& b, Node* n, Gradient g0, Gradient g1);
@@ -101,10 +103,20 @@ class BackwardWalk {
   // loop_gradients.cc
   Status LoopGradient(Loop* loop);
   Status CheckExits(Loop* loop);
-  Status CarryVariable(Loop* loop, LoopVariable* v, const GraphBuilder& b, Region& inner, Region& outer);
+  // The gradient of a loop variable, which goes around the backward loop.
+  struct CarriedGradient {
+    LoopVariable* forward = nullptr;
+    BackwardContext::Variable backward;
+  };
+  Status StartVariable(Loop* loop, LoopVariable* v, Region& inner, Region& outer,
+                       std::vector<CarriedGradient>* carried);
+  Status CloseVariable(const CarriedGradient& c, Region& inner);
   StatusOr<Gradient> TakeAll(const std::vector<Output>& outputs);
-  StatusOr<Gradient> Accumulate(Node* enter, const Gradient& g, const GraphBuilder& b, Region& inner, Region& outer);
-  StatusOr<Output> AccumulateDense(Output initial, Output g, const GraphBuilder& b, Region& inner);
+  StatusOr<std::vector<std::pair<Node*, Gradient>>> TakeInvariants(Loop* loop);
+  StatusOr<Gradient> Accumulate(Node* enter, const Gradient& g, Region& inner, Region& outer);
+  StatusOr<Gradient> AccumulateRows(const GraphBuilder& b, Output x, IndexedSlices g, Region& inner, Region& outer);
+  StatusOr<Output> Pile(Output first, const PartialShape& shape, Region& inner, Region& outer,
+                        const std::function<Output(Output)>& add);
   StatusOr<bool> HasStackFlows(Loop* loop);
   Status PopGradientOf(Node* pop, const Gradient& g);
   Status PushGradientOf(Node* push, const Gradient& g);

@@ -13,7 +13,7 @@ Output Full(const GraphBuilder& b, Output shape, DType dtype, double v) {
   return b.Op("Fill", {shape, b.ScalarOf(dtype, v)});
 }
 
-Output Part(const GraphBuilder& b, Output vector, int begin, int end, bool to_end) {
+Output Slice(const GraphBuilder& b, Output vector, int begin, int end, bool to_end) {
   return b.Op("StridedSlice", {vector, b.Vector<int32_t>({begin}), b.Vector<int32_t>({end}), b.Vector<int32_t>({1})},
               {{"end_mask", to_end ? 1 : 0}});
 }
@@ -63,10 +63,11 @@ Gradient BackwardWalk::Join(const GraphBuilder& b, Node* n, Gradient g0, Gradien
     const int absent = sparse0 ? 1 : 0;
     const IndexedSlices& s = sparse0 ? *g0.sparse : *g1.sparse;
     const Output shape = ShapeForGradient(b, n->output(absent));
-    const Output none = Part(b, shape, 0, 0, false);
-    const Output dims = b.Op(
-        "ConcatV2", {std::vector<Output>{b.Op("ZerosLike", {Part(b, shape, 0, 1, false)}), Part(b, shape, 1, 0, true)},
-                     b.Scalar<int32_t>(0)});
+    const Output none = Slice(b, shape, 0, 0, false);
+    const Output dims =
+        b.Op("ConcatV2",
+             {std::vector<Output>{b.Op("ZerosLike", {Slice(b, shape, 0, 1, false)}), Slice(b, shape, 1, 0, true)},
+              b.Scalar<int32_t>(0)});
     // A constant shape is live on both sides: hold it back.
     const auto held = [&](Output o) {
       Node* choice = b.OpNode("Switch", {o, n->input(1)});
@@ -91,27 +92,36 @@ Status BackwardWalk::SwitchGradient(Node* n, std::vector<Gradient> out) {
   return Flow(n, 0, joined);
 }
 
+// The parts of `g` behind both outputs of a Switch on `predicate`.
+std::array<Gradient, 2> BackwardWalk::Part(const GraphBuilder& b, const Gradient& g, Output predicate) {
+  const auto choose = [&](Output o) -> std::array<Output, 2> {
+    Node* choice = b.OpNode("Switch", {o, predicate});
+    if (choice == nullptr) return {};
+    return {choice->output(0), choice->output(1)};
+  };
+  if (g.dense) {
+    const auto parts = choose(g.dense);
+    return {Gradient{parts[0], std::nullopt}, Gradient{parts[1], std::nullopt}};
+  }
+  const auto values = choose(g.sparse->values), indices = choose(g.sparse->indices);
+  const auto shape = choose(g.sparse->dense_shape);
+  return {Gradient{{}, IndexedSlices{values[0], indices[0], shape[0]}},
+          Gradient{{}, IndexedSlices{values[1], indices[1], shape[1]}}};
+}
+
 Status BackwardWalk::MergeGradient(Node* n, const Gradient& g) {
   const GraphBuilder b = ScopeOf(n);
-  const auto choose = [&](Output predicate, int side) -> Gradient {
-    const auto one = [&](Output o) {
-      Node* choice = b.OpNode("Switch", {o, predicate});
-      return choice == nullptr ? Output() : choice->output(side);
-    };
-    if (g.dense) return {one(g.dense), std::nullopt};
-    return {{}, IndexedSlices{one(g.sparse->values), one(g.sparse->indices), one(g.sparse->dense_shape)}};
-  };
   MR_ASSIGN_OR_RETURN(const Literal decides, structure_.Decides(n));
+  std::array<Gradient, 2> parts;
+  if (decides.predicate) parts = Part(b, g, decides.predicate);
   for (int i = 0; i < n->num_inputs(); ++i) {
     if (!IsBetween(n->input(i).node)) continue;
-    Gradient part;
-    if (decides.predicate) {
-      part = choose(decides.predicate, i == 0 ? decides.side : 1 - decides.side);
-    } else {
-      part = choose(b.Op("Equal", {n->output(1), b.Scalar<int32_t>(i)}), 1);
+    const int side = !decides.predicate ? 1 : i == 0 ? decides.side : 1 - decides.side;
+    if (!decides.predicate) parts = Part(b, g, b.Op("Equal", {n->output(1), b.Scalar<int32_t>(i)}));
+    if (!builder_.status().ok()) {
+      return Annotate(builder_.status(), absl::StrCat("gradient of ", n->Describe(), ": "));
     }
-    if (!builder_.status().ok()) return Annotate(builder_.status(), absl::StrCat("gradient of ", n->Describe(), ": "));
-    MR_RETURN_IF_ERROR(Flow(n, i, part));
+    MR_RETURN_IF_ERROR(Flow(n, i, parts[static_cast<size_t>(side)]));
   }
   return absl::OkStatus();
 }

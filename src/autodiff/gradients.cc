@@ -359,11 +359,12 @@ Status BackwardWalk::Apply(Node* n, const std::function<Status(GradContext&)>& f
   Status s = function(context);
   if (s.ok()) s = builder_.status();
   if (!s.ok()) return Annotate(s, absl::StrCat("gradient of ", n->Describe(), ": "));
-  for (int i = 0; i < n->num_inputs(); ++i) {
-    MR_ASSIGN_OR_RETURN(Gradient g, Guard(b, context.results()[static_cast<size_t>(i)], mark, guards));
-    MR_RETURN_IF_ERROR(Flow(n, i, std::move(g)));
+  std::vector<Gradient> results;
+  for (const Gradient& g : context.results()) {
+    MR_ASSIGN_OR_RETURN(results.emplace_back(), Guard(b, g, mark, guards));
   }
   if (current_->context != nullptr) current_->context->set_guards({});
+  for (int i = 0; i < n->num_inputs(); ++i) MR_RETURN_IF_ERROR(Flow(n, i, std::move(results[static_cast<size_t>(i)])));
   return absl::OkStatus();
 }
 

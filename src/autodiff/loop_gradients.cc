@@ -68,76 +68,32 @@ StatusOr<bool> BackwardWalk::HasStackFlows(Loop* loop) {
 Status BackwardWalk::LoopGradient(Loop* loop) {
   MR_RETURN_IF_ERROR(structure_.Describe(loop));
   MR_RETURN_IF_ERROR(CheckExits(loop));
+  const bool from_exits = std::any_of(exits_[loop].begin(), exits_[loop].end(),
+                                      [&](Node* exit) { return flows_.contains(exit->output(0)); });
+  MR_ASSIGN_OR_RETURN(const bool from_stacks, HasStackFlows(loop));
+  if (!from_exits && !from_stacks) return absl::OkStatus();
   Region& outer = *current_;
   Region& inner = RegionOfLoop(loop);
-  bool any = false;
-  for (const Node* exit : exits_[loop]) any |= flows_.contains(const_cast<Node*>(exit)->output(0));
-  MR_ASSIGN_OR_RETURN(const bool from_stacks, HasStackFlows(loop));
-  if (!any && !from_stacks) return absl::OkStatus();
   inner.context = std::make_unique<BackwardContext>(outer.context.get(), loop);
   MR_RETURN_IF_ERROR(inner.context->Begin());
-  const GraphBuilder b = builder_.ScopeExact(absl::StrCat(loop->name, "_grad"));
-
-  struct Part {
-    LoopVariable* forward;
-    BackwardContext::Variable backward;
-  };
-  std::vector<Part> parts;
+  std::vector<CarriedGradient> carried;
   for (LoopVariable& v : loop->variables) {
     if (!IsBetween(v.merge) || !CarriesGradient(v.merge->output_type(0)) || v.gate == nullptr) continue;
-    MR_ASSIGN_OR_RETURN(const Gradient last, TakeAll([&] {
-                          std::vector<Output> finals;
-                          for (Node* e : v.exits) finals.push_back(e->output(0));
-                          return finals;
-                        }()));
-    Output initial = Dense(b, last);
-    if (!initial) {
-      MR_ASSIGN_OR_RETURN(const Output final, tape_->FinalValue(loop, &v));
-      initial = ZerosForGradient(b, final, final.node->handle(0) ? final.node->handle(0)->dtype : DType::kFloat);
-    }
-    MR_RETURN_IF_ERROR(builder_.status());
-    MR_ASSIGN_OR_RETURN(initial, outer.context->Resolve(initial));
-    const bool is_handle = BaseType(v.merge->output_type(0)) == DType::kResource;
-    MR_ASSIGN_OR_RETURN(const BackwardContext::Variable back,
-                        inner.context->AddVariable(initial, is_handle ? PartialShape::Unknown() : v.merge->shape(0)));
-    parts.push_back({&v, back});
-    if (IsBetween(v.next) && IsBetween(v.next->input(0).node) && !stops_.contains(v.next->output(0))) {
-      flows_[v.next->input(0)].push_back({back.value(), std::nullopt});
-    }
+    MR_RETURN_IF_ERROR(StartVariable(loop, &v, inner, outer, &carried));
   }
-
-  std::vector<std::pair<Node*, Gradient>> sums;
+  std::vector<std::pair<Node*, Gradient>> invariants;
   {
     const InRegion in(this, &inner);
     MR_RETURN_IF_ERROR(WalkRegion(inner));
-    for (Part& p : parts) {
-      MR_ASSIGN_OR_RETURN(const Gradient g, TakeAll(Readings(*p.forward)));
-      Output next = Dense(b, g);
-      if (!next) {
-        const Output like = p.forward->gate->output(1);
-        next = ZerosForGradient(b, like, BaseType(p.backward.value().dtype()));
-      }
-      MR_RETURN_IF_ERROR(builder_.status());
-      MR_RETURN_IF_ERROR(inner.context->CloseVariable(p.backward, next));
-    }
-    for (Node* enter : loop->enters) {
-      if (!IsBetween(enter) || stops_.contains(enter->output(0))) continue;
-      const bool is_variable = std::any_of(loop->variables.begin(), loop->variables.end(),
-                                           [&](const LoopVariable& v) { return v.enter == enter; });
-      MR_ASSIGN_OR_RETURN(Gradient g, Take(enter->output(0)));
-      if (g.none() || is_variable) continue;
-      if (!IsConstantEnter(enter)) {
-        return Unimplemented("the gradient through ", enter->Describe(), ", whose value only the first iteration sees");
-      }
-      sums.push_back({enter, std::move(g)});
-    }
+    for (const CarriedGradient& c : carried) MR_RETURN_IF_ERROR(CloseVariable(c, inner));
+    MR_ASSIGN_OR_RETURN(invariants, TakeInvariants(loop));
   }
-  for (const Part& p : parts) {
-    MR_ASSIGN_OR_RETURN(const Output exit, inner.context->Exit(p.backward));
-    MR_RETURN_IF_ERROR(Flow(p.forward->enter, 0, {exit, std::nullopt}));
+  for (const CarriedGradient& c : carried) {
+    MR_ASSIGN_OR_RETURN(const Output exit, inner.context->Exit(c.backward));
+    MR_RETURN_IF_ERROR(Flow(c.forward->enter, 0, {exit, std::nullopt}));
   }
-  for (const auto& [enter, g] : sums) {
-    MR_ASSIGN_OR_RETURN(Gradient total, Accumulate(enter, g, b, inner, outer));
+  for (const auto& [enter, g] : invariants) {
+    MR_ASSIGN_OR_RETURN(Gradient total, Accumulate(enter, g, inner, outer));
     MR_RETURN_IF_ERROR(Flow(enter, 0, std::move(total)));
   }
   const Item item{nullptr, loop};
@@ -148,69 +104,112 @@ Status BackwardWalk::LoopGradient(Loop* loop) {
   return inner.context->End(after_[item]);
 }
 
-// The sum over iterations of g, from `initial` on.
-StatusOr<Output> BackwardWalk::AccumulateDense(Output initial, Output g, const GraphBuilder& b, Region& inner) {
-  const PartialShape shape = initial.shape();
-  MR_ASSIGN_OR_RETURN(const BackwardContext::Variable sum, inner.context->AddVariable(initial, shape));
-  {
-    const InRegion in(this, &inner);
-    const Output next = BaseType(g.dtype()) == DType::kVariant ? b.Op("AddN", {std::vector<Output>{sum.value(), g}})
-                                                               : b.Add(sum.value(), g);
-    MR_RETURN_IF_ERROR(builder_.status());
-    MR_RETURN_IF_ERROR(inner.context->CloseVariable(sum, next));
+// The gradient of a variable starts as that of its final value.
+Status BackwardWalk::StartVariable(Loop* loop, LoopVariable* v, Region& inner, Region& outer,
+                                   std::vector<CarriedGradient>* carried) {
+  std::vector<Output> finals;
+  for (Node* exit : v->exits) finals.push_back(exit->output(0));
+  MR_ASSIGN_OR_RETURN(const Gradient last, TakeAll(finals));
+  const GraphBuilder b = ScopeOf(v->merge);
+  Output initial = Dense(b, last);
+  if (!initial) {
+    MR_ASSIGN_OR_RETURN(const Output final, tape_->FinalValue(loop, v));
+    initial = ZerosForGradient(b, final, final.node->handle(0) ? final.node->handle(0)->dtype : DType::kFloat);
   }
-  return inner.context->Exit(sum);
+  MR_RETURN_IF_ERROR(builder_.status());
+  MR_ASSIGN_OR_RETURN(initial, outer.context->Resolve(initial));
+  const bool is_handle = BaseType(v->merge->output_type(0)) == DType::kResource;
+  CarriedGradient c{v, {}};
+  MR_ASSIGN_OR_RETURN(c.backward,
+                      inner.context->AddVariable(initial, is_handle ? PartialShape::Unknown() : v->merge->shape(0)));
+  const Output next = v->next->input(0);
+  if (IsBetween(v->next) && IsBetween(next.node) && !stops_.contains(v->next->output(0))) {
+    flows_[next].push_back({c.backward.value(), std::nullopt});
+  }
+  carried->push_back(c);
+  return absl::OkStatus();
 }
 
-StatusOr<Gradient> BackwardWalk::Accumulate(Node* enter, const Gradient& g, const GraphBuilder& b, Region& inner,
-                                            Region& outer) {
-  const Output x = enter->input(0);
-  if (g.dense) {
-    Output zeros = ZerosForGradient(b, x, BaseType(g.dense.dtype()));
-    MR_RETURN_IF_ERROR(builder_.status());
-    MR_ASSIGN_OR_RETURN(zeros, outer.context->Resolve(zeros));
-    MR_ASSIGN_OR_RETURN(const Output sum, AccumulateDense(zeros, g.dense, b, inner));
-    return Gradient{sum, std::nullopt};
-  }
-  // Rows and their numbers pile up.
-  const Output shape = ShapeForGradient(b, x);
-  const Output ones = b.Vector<int32_t>({1});
-  const Output row = b.Op("StridedSlice", {shape, ones, ones, ones}, {{"end_mask", 1}});
-  const Output none = b.Op("ZerosLike", {b.Op("StridedSlice", {shape, b.Vector<int32_t>({0}), ones, ones})});
-  const Output dims = b.Op("ConcatV2", {std::vector<Output>{none, row}, b.Scalar<int32_t>(0)});
-  Output values = b.Op("Fill", {dims, b.ScalarOf(BaseType(g.sparse->values.dtype()), 0)});
-  Output indices = b.Op("Fill", {none, b.ScalarOf(BaseType(g.sparse->indices.dtype()), 0)});
+// Next comes the gradient of what the iteration read.
+Status BackwardWalk::CloseVariable(const CarriedGradient& c, Region& inner) {
+  MR_ASSIGN_OR_RETURN(const Gradient g, TakeAll(Readings(*c.forward)));
+  const GraphBuilder b = ScopeOf(c.forward->merge);
+  Output next = Dense(b, g);
+  if (!next) next = ZerosForGradient(b, c.forward->gate->output(1), BaseType(c.backward.value().dtype()));
   MR_RETURN_IF_ERROR(builder_.status());
-  const auto pile = [&](Output empty, Output more, Output flat_shape) -> StatusOr<Output> {
-    const PartialShape& s = more.shape();
-    PartialShape any = PartialShape::Unknown();
-    if (s.has_rank() && s.rank() >= 1) {
-      std::vector<int64_t> d(s.dims().begin(), s.dims().end());
-      d[0] = -1;
-      MR_ASSIGN_OR_RETURN(any, PartialShape::Make(d));
+  return inner.context->CloseVariable(c.backward, next);
+}
+
+StatusOr<std::vector<std::pair<Node*, Gradient>>> BackwardWalk::TakeInvariants(Loop* loop) {
+  std::vector<std::pair<Node*, Gradient>> out;
+  for (Node* enter : loop->enters) {
+    if (!IsBetween(enter) || stops_.contains(enter->output(0))) continue;
+    const bool is_variable = std::any_of(loop->variables.begin(), loop->variables.end(),
+                                         [&](const LoopVariable& v) { return v.enter == enter; });
+    MR_ASSIGN_OR_RETURN(Gradient g, Take(enter->output(0)));
+    if (g.none() || is_variable) continue;
+    if (!IsConstantEnter(enter)) {
+      return Unimplemented("the gradient through ", enter->Describe(), ", whose value only the first iteration sees");
     }
-    (void)flat_shape;
-    MR_ASSIGN_OR_RETURN(const BackwardContext::Variable v, inner.context->AddVariable(empty, any));
-    const InRegion in(this, &inner);
-    const Output next = b.Op("ConcatV2", {std::vector<Output>{v.value(), more}, b.Scalar<int32_t>(0)});
-    MR_RETURN_IF_ERROR(builder_.status());
-    MR_RETURN_IF_ERROR(inner.context->CloseVariable(v, next));
-    return inner.context->Exit(v);
-  };
-  IndexedSlices flat = *g.sparse;
-  if (flat.indices.shape().rank() != 1) {
-    const InRegion in(this, &inner);
-    const Output all = b.Vector<int32_t>({-1});
-    const Output row_in = b.Op("StridedSlice", {flat.dense_shape, ones, ones, ones}, {{"end_mask", 1}});
-    const Output any = BaseType(row_in.dtype()) == DType::kInt64 ? b.Cast(all, DType::kInt64) : all;
-    flat.values = b.Reshape(flat.values, b.Op("ConcatV2", {std::vector<Output>{any, row_in}, b.Scalar<int32_t>(0)}));
-    flat.indices = b.Reshape(flat.indices, all);
-    MR_RETURN_IF_ERROR(builder_.status());
+    out.push_back({enter, std::move(g)});
   }
-  IndexedSlices sum;
-  MR_ASSIGN_OR_RETURN(sum.values, pile(values, flat.values, row));
-  MR_ASSIGN_OR_RETURN(sum.indices, pile(indices, flat.indices, row));
-  sum.dense_shape = shape;
+  return out;
+}
+
+// The sum of g over all iterations, for a value that all of them read.
+StatusOr<Gradient> BackwardWalk::Accumulate(Node* enter, const Gradient& g, Region& inner, Region& outer) {
+  const Output x = enter->input(0);
+  const GraphBuilder b = ScopeOf(enter);
+  if (!g.dense) return AccumulateRows(b, x, *g.sparse, inner, outer);
+  const Output zeros = ZerosForGradient(b, x, BaseType(g.dense.dtype()));
+  MR_RETURN_IF_ERROR(builder_.status());
+  MR_ASSIGN_OR_RETURN(const Output sum, Pile(zeros, zeros.shape(), inner, outer, [&](Output so_far) {
+                        if (BaseType(g.dense.dtype()) != DType::kVariant) return b.Add(so_far, g.dense);
+                        return b.Op("AddN", {std::vector<Output>{so_far, g.dense}});
+                      }));
+  return Gradient{sum, std::nullopt};
+}
+
+// A variable that starts as `first`, grows by `add` in every iteration, and is then taken out of the loop.
+StatusOr<Output> BackwardWalk::Pile(Output first, const PartialShape& shape, Region& inner, Region& outer,
+                                    const std::function<Output(Output)>& add) {
+  MR_ASSIGN_OR_RETURN(first, outer.context->Resolve(first));
+  MR_ASSIGN_OR_RETURN(const BackwardContext::Variable v, inner.context->AddVariable(first, shape));
+  const InRegion in(this, &inner);
+  const Output next = add(v.value());
+  MR_RETURN_IF_ERROR(builder_.status());
+  MR_RETURN_IF_ERROR(inner.context->CloseVariable(v, next));
+  return inner.context->Exit(v);
+}
+
+// Rows and their numbers pile up, in the reverse order of iterations.
+StatusOr<Gradient> BackwardWalk::AccumulateRows(const GraphBuilder& b, Output x, IndexedSlices g, Region& inner,
+                                                Region& outer) {
+  {
+    const InRegion in(this, &inner);
+    g = FlatRows(b, g);
+  }
+  const Output shape = ShapeForGradient(b, x), zero = b.Scalar<int32_t>(0), one = b.Vector<int32_t>({1});
+  const Output none = b.ZerosLike(b.Op("StridedSlice", {shape, b.Vector<int32_t>({0}), one, one}));
+  const Output row = b.Op("StridedSlice", {shape, one, one, one}, {{"end_mask", 1}});
+  const Output dims = b.Op("ConcatV2", {std::vector<Output>{none, row}, zero});
+  const Output no_values = b.Op("Fill", {dims, b.ScalarOf(BaseType(g.values.dtype()), 0)});
+  const Output no_indices = b.Op("Fill", {none, b.ScalarOf(BaseType(g.indices.dtype()), 0)});
+  MR_RETURN_IF_ERROR(builder_.status());
+  const auto pile = [&](Output first, Output more) -> StatusOr<Output> {
+    PartialShape any = PartialShape::Unknown();
+    if (const PartialShape& s = more.shape(); s.rank() >= 1) {
+      std::vector<int64_t> sizes(s.dims().begin(), s.dims().end());
+      sizes[0] = -1;
+      MR_ASSIGN_OR_RETURN(any, PartialShape::Make(sizes));
+    }
+    return Pile(first, any, inner, outer, [&](Output so_far) {
+      return b.Op("ConcatV2", {std::vector<Output>{so_far, more}, b.Scalar<int32_t>(0)});
+    });
+  };
+  IndexedSlices sum{{}, {}, shape};
+  MR_ASSIGN_OR_RETURN(sum.values, pile(no_values, g.values));
+  MR_ASSIGN_OR_RETURN(sum.indices, pile(no_indices, g.indices));
   return Gradient{{}, sum};
 }
 

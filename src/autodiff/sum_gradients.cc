@@ -10,8 +10,22 @@ Output Concat(const GraphBuilder& b, std::vector<Output> parts) {
   return b.Op("ConcatV2", {std::move(parts), b.Scalar<int32_t>(0)});
 }
 
-// The same rows with a vector of indices: values [n] + dense_shape[1:].
-IndexedSlices Flatten(const GraphBuilder& b, const IndexedSlices& s) {
+IndexedSlices SumSparse(const GraphBuilder& b, const std::vector<Gradient>& parts) {
+  std::vector<Output> values, indices;
+  const DType first = BaseType(parts[0].sparse->indices.dtype());
+  const bool mixed = std::any_of(parts.begin(), parts.end(),
+                                 [&](const Gradient& g) { return BaseType(g.sparse->indices.dtype()) != first; });
+  for (const Gradient& g : parts) {
+    const IndexedSlices s = FlatRows(b, *g.sparse);
+    values.push_back(s.values);
+    indices.push_back(mixed ? b.Cast(s.indices, DType::kInt64) : s.indices);
+  }
+  return {Concat(b, std::move(values)), Concat(b, std::move(indices)), parts[0].sparse->dense_shape};
+}
+
+}  // namespace
+
+IndexedSlices FlatRows(const GraphBuilder& b, const IndexedSlices& s) {
   if (s.indices.shape().rank() == 1) return s;
   const Output row =
       b.Op("StridedSlice", {s.dense_shape, b.Vector<int32_t>({1}), b.Vector<int32_t>({0}), b.Vector<int32_t>({1})},
@@ -23,21 +37,6 @@ IndexedSlices Flatten(const GraphBuilder& b, const IndexedSlices& s) {
   out.indices = b.Reshape(s.indices, b.Vector<int32_t>({-1}));
   return out;
 }
-
-IndexedSlices SumSparse(const GraphBuilder& b, const std::vector<Gradient>& parts) {
-  std::vector<Output> values, indices;
-  const DType first = BaseType(parts[0].sparse->indices.dtype());
-  const bool mixed = std::any_of(parts.begin(), parts.end(),
-                                 [&](const Gradient& g) { return BaseType(g.sparse->indices.dtype()) != first; });
-  for (const Gradient& g : parts) {
-    const IndexedSlices s = Flatten(b, *g.sparse);
-    values.push_back(s.values);
-    indices.push_back(mixed ? b.Cast(s.indices, DType::kInt64) : s.indices);
-  }
-  return {Concat(b, std::move(values)), Concat(b, std::move(indices)), parts[0].sparse->dense_shape};
-}
-
-}  // namespace
 
 Gradient SumGradients(const GraphBuilder& b, const std::vector<Gradient>& parts) {
   if (parts.empty()) return {};

@@ -12,4 +12,7 @@ namespace millrace {
 // them may be none.
 Gradient SumGradients(const GraphBuilder& b, const std::vector<Gradient>& parts);
 
+// The same rows with a vector of indices: values [n] + dense_shape[1:].
+IndexedSlices FlatRows(const GraphBuilder& b, const IndexedSlices& s);
+
 }  // namespace millrace

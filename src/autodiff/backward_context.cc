@@ -225,13 +225,14 @@ StatusOr<Output> BackwardContext::Index(DType dtype, int64_t start) {
   return sum->output(0);
 }
 
-// Whether `o` follows from the counter and constants by a little arithmetic on small tensors.
+// Whether `o` follows from the counter, constants and loop variables by a little arithmetic on small tensors.
 bool BackwardContext::IsCheap(Output o, int depth) {
   o = ControlFlowStructure::StripIdentities(o);
   if (resolved_.contains(o) || tape_.emit().graph().ConstantValue(o) != nullptr || IsConstantEnter(o.node)) return true;
   if (const LoopVariable* v = VariableOf(o)) {
+    // A small variable is recorded at most once, whatever is computed from it.
     int64_t start = 0;
-    return (v->gate != nullptr && resolved_.contains(v->gate->output(1))) ||
+    return (v->gate != nullptr && (IsSmall(o) || resolved_.contains(v->gate->output(1)))) ||
            IsCounter(tape_.emit().graph(), *v, &start) ||
            (v->gate != nullptr && ControlFlowStructure::StripIdentities(v->next->input(0)) == v->gate->output(1));
   }

@@ -327,6 +327,34 @@ TEST_F(FunctionTest, FedResultsOfACallReachItsGradient) {
   EXPECT_EQ(Run({{x, Float(3)}, {s, Float(1)}}, {y, dx}), (std::vector<double>{1, 12}));
 }
 
+TEST_F(FunctionTest, OptionalsOfABranch) {
+  Function("Some", {DType::kFloat}, [](const GraphBuilder& b, const std::vector<Output>& a) {
+    return std::vector<Output>{b.Op("OptionalFromValue", {std::vector<Output>{b.Mul(a[0], a[0]), b.Scalar(int32_t{7})}})};
+  });
+  Function("None", {DType::kFloat}, [](const GraphBuilder& b, const std::vector<Output>&) {
+    return std::vector<Output>{b.Op("OptionalNone", {})};
+  });
+  const Output p = Input("p", DType::kBool), x = Input("x");
+  const Output optional = If(p, {x}, {DType::kVariant}, "Some", "None")->output(0);
+  const auto get = [&](std::vector<DType> types, PartialShape shape) {
+    return b_.OpNode("OptionalGetValue", {optional},
+                     {{"output_types", T(types)}, {"output_shapes", std::vector<PartialShape>(types.size(), shape)}});
+  };
+  const Output has = b_.Cast(b_.Op("OptionalHasValue", {optional}), DType::kInt32);
+  Node* value = get({DType::kFloat, DType::kInt32}, PartialShape::Scalar());
+  EXPECT_EQ(Run({{p, kTrue}, {x, Float(3)}}, {has, value->output(0), value->output(1)}),
+            (std::vector<double>{1, 9, 7}));
+  EXPECT_EQ(Run({{p, kFalse}, {x, Float(3)}}, {has})[0], 0);
+  const auto error = [&](Node* n, const Tensor& taken) {
+    return TryRun({{p, taken}, {x, Float(3)}}, {n->output(0)}).status().code();
+  };
+  EXPECT_EQ(error(value, kFalse), absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(error(get({DType::kFloat}, PartialShape()), kTrue), absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(error(get({DType::kInt32, DType::kInt32}, PartialShape()), kTrue), absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(error(get({DType::kFloat, DType::kInt32}, PartialShape::Of({2})), kTrue),
+            absl::StatusCode::kInvalidArgument);
+}
+
 TEST_F(FunctionTest, AFailedGradientLeavesNothingBehind) {
   Function("NoGrad", {DType::kFloat}, [](const GraphBuilder& b, const std::vector<Output>& a) {
     return std::vector<Output>{b.Op("PreventGradient", {a[0]}, {{"message", "not here"}})};

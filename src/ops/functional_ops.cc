@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Ops: calls of functions, and conditionals and loops made of functions. None has a kernel: before a step, and for its
+// Ops: calls of functions, and conditionals and loops made of functions. None of these has a kernel: before a step, and for its
 // gradient, a call becomes the nodes of the bodies (graph/inline_calls.h).
+#include "graph/gradient.h"
 #include "op/shape_context.h"
 #include "ops/op_list.h"
 
@@ -68,6 +69,64 @@ Status FakeParamShape(ShapeContext& c) {
   return absl::OkStatus();
 }
 
+Status HasValueShape(ShapeContext& c) {
+  MR_RETURN_IF_ERROR(c.RequireScalar(0));
+  return ScalarShape(c);
+}
+
+Status GetValueShape(ShapeContext& c) {
+  MR_RETURN_IF_ERROR(c.RequireScalar(0));
+  return ShapesFromAttr(c);
+}
+
+Status FromValueGrad(GradContext& c) {
+  AttrMap attrs;
+  std::vector<DType> types;
+  std::vector<PartialShape> shapes;
+  for (int i = 0; i < c.num_inputs(); ++i) {
+    types.push_back(BaseType(c.x(i).dtype()));
+    shapes.push_back(c.x(i).shape());
+  }
+  attrs.emplace("output_types", types);
+  attrs.emplace("output_shapes", shapes);
+  Node* values = c.b().OpNode("OptionalGetValue", {c.dy()}, std::move(attrs));
+  if (values == nullptr) return c.status();
+  for (int i = 0; i < c.num_inputs(); ++i) c.set_dx(i, values->output(i));
+  return c.status();
+}
+
+Status GetValueGrad(GradContext& c) {
+  std::vector<Output> dys;
+  for (int i = 0; i < c.num_outputs(); ++i) dys.push_back(c.dy(i));
+  c.set_dx(0, c.b().Op("OptionalFromValue", {dys}));
+  return c.status();
+}
+
+void RegisterOptionalOps(OpRegistry& r) {
+  constexpr char kVariant[] = "it takes or gives a variant";
+  r.Add("OptionalNone() -> (optional:var)")
+      .Doc("An optional without a value: what a branch returns in place of what it does not compute.")
+      .Shape(ScalarShape)
+      .NotDifferentiable("it has no input")
+      .NoExample(kVariant);
+  r.Add("OptionalFromValue(components:[Toutput_types]) -> (optional:var) | Toutput_types:list(type)>=1")
+      .Doc("An optional whose value is the list `components`.")
+      .Shape(ScalarShape)
+      .Gradient(FromValueGrad)
+      .NoExample(kVariant);
+  r.Add("OptionalHasValue(optional:var) -> (has_value:bool)")
+      .Doc("Whether an optional has a value.")
+      .Shape(HasValueShape)
+      .NotDifferentiable("its output is bool")
+      .NoExample(kVariant);
+  r.Add("OptionalGetValue(optional:var) -> (components:[output_types]) | output_types:list(type)>=1; "
+        "output_shapes:list(shape)>=1")
+      .Doc("The value of an optional. InvalidArgument when it has none, or one of other types or shapes.")
+      .Shape(GetValueShape)
+      .Gradient(GetValueGrad)
+      .NoExample(kVariant);
+}
+
 void AddCall(OpRegistry& r, absl::string_view schema, absl::string_view doc, ShapeFn shape) {
   r.Add(schema).Doc(doc).Shape(shape).StructuralGradient().NoExample(kNeedsFunctions);
 }
@@ -114,6 +173,7 @@ void RegisterFunctionalOps(OpRegistry& r) {
           "The gradients of the function `f` by its arguments. `input` holds the arguments, then the gradients of what "
           "`f` returns; zeros where nothing flows.",
           GradientShape);
+  RegisterOptionalOps(r);
   r.Add("FakeParam() -> (output:dtype) | dtype:type; shape:shape")
       .Doc(
           "Stands for a value that nobody reads, in the branch of a conditional that does not compute it. Unknown "

@@ -51,7 +51,7 @@ class FlowTest : public ::testing::Test {
     EXPECT_EQ(TF_OperationNumControlInputs(after.oper), 0);
   }
 
-  TestSession t_;
+  TestGraph t_;
   TF_Output x_ = {t_.Placeholder("x"), 0};
   Outs results_;
   Fn same_ = [this](const char*, const TF_Output*, MR_Outputs* r, TF_Status*) { MR_OutputsAppend(r, x_); };
@@ -129,8 +129,13 @@ TEST_F(FlowTest, NoStepStartsInsideACallback) {
     TF_Tensor* value = FloatTensor({}, {1});
     TF_Tensor* out = nullptr;
     ScopedStatus s;
-    TF_SessionRun(t_.session(), nullptr, &x_, &value, 1, &x_, &out, 1, nullptr, 0, nullptr, s);
+    TF_SessionOptions* options = TF_NewSessionOptions();
+    TF_Session* session = TF_NewSession(t_.g, options, s);
+    TF_DeleteSessionOptions(options);
+    TF_SessionRun(session, nullptr, &x_, &value, 1, &x_, &out, 1, nullptr, 0, nullptr, s);
     EXPECT_EQ(s.code(), TF_FAILED_PRECONDITION);
+    ScopedStatus deleted;
+    TF_DeleteSession(session, deleted);
     TF_DeleteTensor(value);
     TF_DeleteTensor(out);
     MR_OutputsAppend(r, x_);

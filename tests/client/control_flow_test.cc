@@ -35,7 +35,7 @@ T Value(millrace::Result<T> r) {
 #endif
 
 template <typename T>
-std::vector<T> Run(const Graph& graph, const std::vector<millrace::Feed>& feeds, Output fetch) {
+std::vector<T> ValuesOf(const Graph& graph, const std::vector<millrace::Feed>& feeds, Output fetch) {
   const std::vector<Tensor> out = Value(Session(graph).Run(feeds, {fetch}));
   return out.empty() ? std::vector<T>() : Value(out[0].template values<T>());
 }
@@ -43,22 +43,22 @@ std::vector<T> Run(const Graph& graph, const std::vector<millrace::Feed>& feeds,
 CLIENT_TEST(Conditional) {
   Graph graph;
   Scope scope(graph);
-  const Output p = scope.Placeholder(DType::kBool, {}), x = scope.Placeholder(DType::kFloat, {});
+  const Output p = scope.Placeholder(DType::kBool, millrace::Shape{}), x = scope.Placeholder(DType::kFloat, millrace::Shape{});
   const Outputs r = millrace::Cond(
       scope.WithName("choice"), p, [&](Scope s) { return Outputs{s.Op("Mul", {x, 2.0f}), s.Const(1)}; },
       [&](Scope s) { return Outputs{s.Op("Neg", {x}), s.Const(0)}; });
   ASSERT_EQ(r.size(), 2u);
   EXPECT_EQ(r[0].name(), "choice/Merge:0");
   EXPECT_TRUE(graph.Find("choice/Mul"));
-  EXPECT_EQ(Run<float>(graph, {{p, Tensor(true)}, {x, Tensor(3.0f)}}, r[0]), std::vector<float>{6});
-  EXPECT_EQ(Run<float>(graph, {{p, Tensor(false)}, {x, Tensor(3.0f)}}, r[0]), std::vector<float>{-3});
-  EXPECT_EQ(Run<int32_t>(graph, {{p, Tensor(false)}, {x, Tensor(3.0f)}}, r[1]), std::vector<int32_t>{0});
+  EXPECT_EQ(ValuesOf<float>(graph, {{p, Tensor(true)}, {x, Tensor(3.0f)}}, r[0]), std::vector<float>{6});
+  EXPECT_EQ(ValuesOf<float>(graph, {{p, Tensor(false)}, {x, Tensor(3.0f)}}, r[0]), std::vector<float>{-3});
+  EXPECT_EQ(ValuesOf<int32_t>(graph, {{p, Tensor(false)}, {x, Tensor(3.0f)}}, r[1]), std::vector<int32_t>{0});
 }
 
 CLIENT_TEST(LoopWithinLoop) {
   Graph graph;
   Scope scope(graph);
-  const Output n = scope.Placeholder(DType::kInt32, {});
+  const Output n = scope.Placeholder(DType::kInt32, millrace::Shape{});
   const auto below = [&](Scope s, const Outputs& v) { return s.Op("Less", {v[0], n}); };
   const Outputs r = millrace::WhileLoop(scope.SubScope("a"), {scope.Const(0), scope.Const(0)}, below,
                                         [&](Scope s, const Outputs& v) {
@@ -70,7 +70,7 @@ CLIENT_TEST(LoopWithinLoop) {
                                         });
   ASSERT_EQ(r.size(), 2u);
   EXPECT_TRUE(graph.Find("a/while/while/NextIteration"));
-  EXPECT_EQ(Run<int32_t>(graph, {{n, Tensor(4)}}, r[1]), std::vector<int32_t>{24});
+  EXPECT_EQ(ValuesOf<int32_t>(graph, {{n, Tensor(4)}}, r[1]), std::vector<int32_t>{24});
 }
 
 CLIENT_TEST(CaseMapFoldScan) {
@@ -89,15 +89,15 @@ CLIENT_TEST(CaseMapFoldScan) {
   const Output chosen = millrace::Case(scope, {{scope.Const(Tensor(false)), [](Scope s) { return s.Const(1); }},
                                                {scope.Const(Tensor(true)), [](Scope s) { return s.Const(2); }}})
                             .at(0);
-  EXPECT_EQ(Run<float>(graph, {}, squares), (std::vector<float>{1, 4, 9}));
-  EXPECT_EQ(Run<float>(graph, {}, all), (std::vector<float>{36}));
-  EXPECT_EQ(Run<float>(graph, {}, back), (std::vector<float>{1 - (2 - (3 - 1.0f))}));
-  EXPECT_EQ(Run<float>(graph, {}, products), (std::vector<float>{6, 6, 3}));
-  EXPECT_EQ(Run<int32_t>(graph, {}, chosen), (std::vector<int32_t>{2}));
+  EXPECT_EQ(ValuesOf<float>(graph, {}, squares), (std::vector<float>{1, 4, 9}));
+  EXPECT_EQ(ValuesOf<float>(graph, {}, all), (std::vector<float>{36}));
+  EXPECT_EQ(ValuesOf<float>(graph, {}, back), (std::vector<float>{1 - (2 - (3 - 1.0f))}));
+  EXPECT_EQ(ValuesOf<float>(graph, {}, products), (std::vector<float>{6, 6, 3}));
+  EXPECT_EQ(ValuesOf<int32_t>(graph, {}, chosen), (std::vector<int32_t>{2}));
   const Outputs both = millrace::Tuple(scope, {x, Output(), all}, {millrace::Group(scope, {Operation(x.get().oper)})});
   ASSERT_EQ(both.size(), 3u);
   EXPECT_FALSE(both[1]);
-  EXPECT_EQ(Run<float>(graph, {}, millrace::WithDependencies(scope, {Operation(both[0].get().oper)}, both[2])),
+  EXPECT_EQ(ValuesOf<float>(graph, {}, millrace::WithDependencies(scope, {Operation(both[0].get().oper)}, both[2])),
             (std::vector<float>{36}));
 }
 
@@ -113,7 +113,7 @@ CLIENT_TEST(ShapeInvariants) {
   const Outputs start = {scope.Const(0), scope.Const(Tensor::Of<float>({1}, {5}))};
   const Outputs r = millrace::WhileLoop(scope, start, once, twice, options);
   ASSERT_EQ(r.size(), 2u);
-  EXPECT_EQ(Run<float>(graph, {}, r[1]), (std::vector<float>{5, 5}));
+  EXPECT_EQ(ValuesOf<float>(graph, {}, r[1]), (std::vector<float>{5, 5}));
 }
 
 // Another thread that adds to the graph waits; one that looks does not.

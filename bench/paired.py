@@ -59,7 +59,40 @@ def deep(rng):
     return dense(tf.reduce_mean(h, [1, 2]), 64, 10, 9, relu=False), rng.integers(0, 10, 16)
 
 
-GRAPHS = {"mlp": mlp, "digits": digits, "deep": deep}
+def lstm_kernel(inputs, units, seed):
+    bound = (6.0 / (inputs + 5 * units)) ** 0.5
+    values = np.random.default_rng(seed).uniform(-bound, bound, (inputs + units, 4 * units))
+    return tf.Variable(values.astype(np.float32), use_resource=False)
+
+
+def lstm(rng):
+    """Two layers of 160 units over 50 steps, each one op."""
+    steps, batch, width, units = 50, 32, 64, 160
+    x = tf.constant(rng.normal(size=(steps, batch, width)).astype(np.float32))
+    zeros, none = tf.zeros([batch, units]), tf.zeros([units])
+    for seed in (1, 2):
+        bias = tf.Variable(tf.zeros([4 * units]), use_resource=False)
+        x = tf.raw_ops.BlockLSTM(
+            seq_len_max=tf.constant(steps, tf.int64), x=x, cs_prev=zeros, h_prev=zeros,
+            w=lstm_kernel(width if seed == 1 else units, units, seed), wci=none, wcf=none, wco=none, b=bias,
+            forget_bias=1.0, cell_clip=-1.0, use_peephole=False).h
+    return dense(x[-1], units, 10, 3, relu=False), rng.integers(0, 10, batch)
+
+
+def unrolled(rng):
+    """One layer of 128 units over 20 steps, of ordinary ops."""
+    steps, batch, width, units = 20, 32, 64, 128
+    x = tf.constant(rng.normal(size=(steps, batch, width)).astype(np.float32))
+    kernel, bias = lstm_kernel(width, units, 1), tf.Variable(tf.zeros([4 * units]), use_resource=False)
+    c = h = tf.zeros([batch, units])
+    for t in range(steps):
+        i, j, f, o = tf.split(tf.nn.bias_add(tf.matmul(tf.concat([x[t], h], 1), kernel), bias), 4, 1)
+        c = c * tf.sigmoid(f + 1.0) + tf.sigmoid(i) * tf.tanh(j)
+        h = tf.tanh(c) * tf.sigmoid(o)
+    return dense(h, units, 10, 3, relu=False), rng.integers(0, 10, batch)
+
+
+GRAPHS = {"mlp": mlp, "digits": digits, "deep": deep, "lstm": lstm, "unrolled": unrolled}
 
 
 def build(name):

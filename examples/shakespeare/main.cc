@@ -29,7 +29,7 @@ volatile std::sig_atomic_t interrupted = 0;
 struct Options {
   std::string data = SHAKESPEARE_DATA;
   std::string dir = "shakespeare-run";
-  int64_t epochs = 40, units = 160, layers = 2;
+  int64_t epochs = 20, units = 160, layers = 2;
   double temperature = 0.7;
 };
 
@@ -184,7 +184,7 @@ int Train(const Options& options) {
     std::snprintf(note, sizeof note, "loss %.3f, perplexity %.2f", loss, std::exp(loss));
     progress.Show(step, note);
     if (step % 10 == 0) events.AddSummary(out[1].strings()[0], step);
-    if (step % (10 * chunks) == 0 && step < total) progress.Clear(), look(step / chunks);
+    if (step % (5 * chunks) == 0 && step < total) progress.Clear(), look(step / chunks);
   }
   progress.Clear();
   const std::string saved = saver.Save(session, prefix, step);

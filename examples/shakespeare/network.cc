@@ -57,7 +57,7 @@ Network BuildNetwork(millrace::Graph& graph, int64_t characters, int64_t layers,
   millrace::Optimizer adam{"Adam"};
   adam.clip_global_norm = 5;
   adam.learning_rate = s.WithName("rate").Composite("ExponentialDecay", {0.006f, step.read},
-                                                    {{"decay_steps", 1000.0f}, {"decay_rate", 0.5f}})[0];
+                                                    {{"decay_steps", 300.0f}, {"decay_rate", 0.5f}})[0];
   const Operation update = model.Minimize(adam, net.loss, step);
   net.train = s.WithName("train_and_carry").WithControl({update, carry}).Op("NoOp", {});
   net.train_summary = s.Op("ScalarSummary", {"train/loss", net.loss});

@@ -134,6 +134,28 @@ class Recurrent {
                                   {{"cell", text_}, {"time_major", options.time_major}}));
   }
 
+  // A loop in each direction over the steps of one tensor; `options` are for both, initial states are zeros.
+  struct BothResults {
+    Result forward, backward;
+  };
+  static BothResults Bidirectional(Recurrent& forward, Recurrent& backward, Output inputs, const Options& options = {}) {
+    const int64_t batch_dim = options.time_major ? 1 : 0;
+    const std::vector<Output> all = forward.scope_.Composite(
+        "BidirectionalDynamicRNN",
+        {inputs, Lengths(options), forward.ZeroState(inputs, batch_dim), backward.ZeroState(inputs, batch_dim),
+         forward.parameters_, backward.parameters_},
+        {{"cell_fw", forward.text_}, {"cell_bw", backward.text_}, {"time_major", options.time_major}});
+    BothResults r;
+    for (size_t i = 0; i < all.size(); ++i) {
+      if (i < 2) {
+        (i == 0 ? r.forward : r.backward).outputs = all[i];
+      } else {
+        (i - 2 < forward.state_sizes_.size() ? r.forward : r.backward).state.push_back(all[i]);
+      }
+    }
+    return r;
+  }
+
  private:
   static constexpr int kMax = 1 << 14;
   static std::vector<Output> Lengths(const Options& options) {

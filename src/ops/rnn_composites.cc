@@ -191,6 +191,7 @@ void RegisterRnnComposites(CompositeRegistry& r) {
   RegisterCells(r);
   RegisterStaticLoops(r);
   RegisterDynamicLoops(r);
+  RegisterAttention(r);
   RegisterSequenceLosses(r);
 }
 

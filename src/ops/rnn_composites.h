@@ -2,11 +2,13 @@
 // What the loops over sequences share.
 #pragma once
 
+#include "graph/control_flow.h"
 #include "ops/composite.h"
 #include "ops/rnn_cell.h"
 
 namespace millrace {
 
+void RegisterAttention(CompositeRegistry& registry);
 void RegisterDynamicLoops(CompositeRegistry& registry);
 void RegisterSequenceLosses(CompositeRegistry& registry);
 
@@ -29,6 +31,7 @@ StatusOr<RnnResult> UnrollCell(const RnnCell& cell, const GraphBuilder& b, const
 
 // The same over inputs [steps, batch, width].
 StatusOr<RnnResult> LoopCell(const RnnCell& cell, const GraphBuilder& b, Output inputs, Output lengths,
-                             const std::vector<Output>& states, const std::vector<Output>& parameters);
+                             const std::vector<Output>& states, const std::vector<Output>& parameters,
+                             const LoopOptions& options);
 
 }  // namespace millrace

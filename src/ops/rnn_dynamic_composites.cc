@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Composites: recurrent networks over the steps of one tensor. A cell that can run a whole sequence does so; others run in
 // a loop.
+#include <algorithm>
+
+#include "graph/control_flow.h"
 #include "ops/rnn_composites.h"
 
 namespace millrace {
@@ -21,6 +24,91 @@ Output MaskBeyond(const GraphBuilder& b, Output outputs, Output lengths) {
   return b.Op("SelectV2", {b.Op("ExpandDims", {running, b.Scalar<int32_t>(2)}), outputs, b.ScalarOf(BaseType(outputs.dtype()), 0)});
 }
 
+Output DimOf(const GraphBuilder& b, Output shape, int64_t i) {
+  return b.Op("GatherV2", {shape, b.Scalar<int64_t>(i), b.Scalar<int32_t>(0)});
+}
+
+// A loop that reads the steps of `inputs` from one tensor array and writes outputs to another.
+class StepLoop {
+ public:
+  StepLoop(const RnnCell& cell, const GraphBuilder& b, Output inputs, Output lengths, const std::vector<Output>& parameters)
+      : cell_(cell), b_(b), inputs_(inputs), lengths_(lengths), parameters_(parameters), dtype_(BaseType(inputs.dtype())) {}
+
+  StatusOr<RnnResult> Run(const std::vector<Output>& states, const LoopOptions& options) {
+    MR_RETURN_IF_ERROR(MakeArrays());
+    std::vector<Output> variables = {b_.Scalar<int32_t>(0), written_->output(1)};
+    variables.insert(variables.end(), states.begin(), states.end());
+    MR_ASSIGN_OR_RETURN(
+        const std::vector<Output> last,
+        WhileLoop(b_, variables, [this](const GraphBuilder& b, const std::vector<Output>& v) { return Condition(b, v); },
+                  [this](const GraphBuilder& b, const std::vector<Output>& v) { return Body(b, v); }, options));
+    const Output steps = b_.Op("Range", {b_.Scalar<int32_t>(0), steps_, b_.Scalar<int32_t>(1)});
+    RnnResult r;
+    r.outputs = b_.Op("TensorArrayGatherV3", {written_->output(0), steps, last[1]},
+                      {{"dtype", dtype_}, {"element_shape", element_}});
+    MR_RETURN_IF_ERROR(b_.status());
+    MR_RETURN_IF_ERROR(b_.graph().RefineShape(
+        r.outputs, PartialShape::Of({inputs_.shape().dim(0), element_.dim(0), element_.dim(1)})));
+    r.states.assign(last.begin() + 2, last.end());
+    return r;
+  }
+
+ private:
+  Status MakeArrays() {
+    const PartialShape shape = inputs_.shape();
+    if (shape.dim(2) < 0) return InvalidArgument("the width of ", inputs_.ToString(), " must be known");
+    MR_ASSIGN_OR_RETURN(const CellLayout layout, DescribeCell(cell_, shape.dim(2)));
+    element_ = PartialShape::Of({shape.dim(1), layout.output_size});
+    const Output dims = b_.Shape(inputs_);
+    steps_ = DimOf(b_, dims, 0);
+    read_ = b_.OpNode("TensorArrayV3", {steps_}, {{"dtype", dtype_}});
+    written_ = b_.OpNode("TensorArrayV3", {steps_}, {{"dtype", dtype_}, {"element_shape", element_}});
+    if (!read_ || !written_) return b_.status();
+    const Output order = b_.Op("Range", {b_.Scalar<int32_t>(0), steps_, b_.Scalar<int32_t>(1)});
+    read_flow_ = b_.Op("TensorArrayScatterV3", {read_->output(0), order, inputs_, read_->output(1)});
+    if (lengths_) {
+      const Output size = b_.Op("Pack", {std::vector<Output>{DimOf(b_, dims, 1),
+                                                             b_.Scalar<int32_t>(static_cast<int32_t>(layout.output_size))}});
+      zeros_ = b_.Op("Fill", {size, b_.ScalarOf(dtype_, 0)});
+    }
+    return b_.status();
+  }
+
+  StatusOr<std::vector<Output>> Condition(const GraphBuilder& b, const std::vector<Output>& v) const {
+    return std::vector<Output>{b.Op("Less", {v[0], steps_})};
+  }
+
+  // Variables: the number of the step, the flow of the outputs' array, the states.
+  StatusOr<std::vector<Output>> Body(const GraphBuilder& b, const std::vector<Output>& v) const {
+    const Output x = b.Op("TensorArrayReadV3", {read_->output(0), v[0], read_flow_}, {{"dtype", dtype_}});
+    MR_RETURN_IF_ERROR(b.status());
+    MR_RETURN_IF_ERROR(b.graph().RefineShape(x, PartialShape::Of({inputs_.shape().dim(1), inputs_.shape().dim(2)})));
+    const std::vector<Output> states(v.begin() + 2, v.end());
+    CellRun run(parameters_, states);
+    MR_ASSIGN_OR_RETURN(Output out, RunStep(cell_, b, x, run));
+    if (lengths_) {
+      const Output running = b.Op("Less", {b.Cast(v[0], DType::kInt64), lengths_});
+      out = b.Op("Select", {running, out, zeros_});
+      for (size_t i = 0; i < states.size(); ++i) {
+        run.new_states[i] = b.Op("Select", {running, run.new_states[i], states[i]});
+      }
+    }
+    std::vector<Output> next = {b.Add(v[0], b.Scalar<int32_t>(1)),
+                                b.Op("TensorArrayWriteV3", {written_->output(0), v[0], out, v[1]})};
+    next.insert(next.end(), run.new_states.begin(), run.new_states.end());
+    return next;
+  }
+
+  const RnnCell& cell_;
+  const GraphBuilder b_;
+  const Output inputs_, lengths_;
+  const std::vector<Output>& parameters_;
+  const DType dtype_;
+  PartialShape element_;
+  Node *read_ = nullptr, *written_ = nullptr;
+  Output steps_, read_flow_, zeros_;
+};
+
 // `inputs` has the steps first.
 StatusOr<RnnResult> RunSequence(const RnnCell& cell, const GraphBuilder& b, Output inputs, Output lengths,
                                 const std::vector<Output>& states, const std::vector<Output>& parameters) {
@@ -39,13 +127,15 @@ StatusOr<RnnResult> RunSequence(const RnnCell& cell, const GraphBuilder& b, Outp
 }  // namespace
 
 StatusOr<RnnResult> LoopCell(const RnnCell& cell, const GraphBuilder& b, Output inputs, Output lengths,
-                             const std::vector<Output>& states, const std::vector<Output>& parameters) {
+                             const std::vector<Output>& states, const std::vector<Output>& parameters,
+                             const LoopOptions& options) {
   MR_RETURN_IF_ERROR(b.status());
   if (inputs.shape().has_rank() && inputs.shape().rank() != 3) {
     return InvalidArgument("inputs must be [steps, batch, width], got ", inputs.shape().ToString());
   }
   if (cell.HasSequence()) return RunSequence(cell, b, inputs, lengths, states, parameters);
-  return Unimplemented("loops over this cell are not there yet");
+  StepLoop loop(cell, b, inputs, lengths, parameters);
+  return loop.Run(states, options);
 }
 
 namespace {
@@ -57,7 +147,11 @@ struct Direction {
 StatusOr<RnnResult> RunDirection(const GraphBuilder& b, const CompositeCall& c, const Direction& d, Output inputs,
                                  Output lengths) {
   MR_ASSIGN_OR_RETURN(const RnnCellPtr cell, CellOf(c, d.cell));
-  return LoopCell(*cell, b, inputs, lengths, c.list(d.initial_state), c.list(d.parameters));
+  LoopOptions options;
+  MR_ASSIGN_OR_RETURN(const int64_t parallel, c.Attr<int64_t>("parallel_iterations"));
+  options.parallel_iterations = static_cast<int>(std::min<int64_t>(parallel, 1 << 20));
+  MR_ASSIGN_OR_RETURN(options.swap_memory, c.Attr<bool>("swap_memory"));
+  return LoopCell(*cell, b, inputs, lengths, c.list(d.initial_state), c.list(d.parameters), options);
 }
 
 Outputs DynamicRnn(const GraphBuilder& b, const CompositeCall& c) {
@@ -95,7 +189,8 @@ Outputs BidirectionalDynamicRnn(const GraphBuilder& b, const CompositeCall& c) {
 
 void RegisterDynamicLoops(CompositeRegistry& r) {
   r.Add("DynamicRNN(inputs:T, sequence_length:L*Tlen, initial_state:S*T, parameters:P*T) -> (outputs:T, state:S*T) | "
-        "T in FLT; Tlen in IDX=i32; L:int>=0; S:int>=1; P:int>=1; cell:string; time_major:bool=false")
+        "T in FLT; Tlen in IDX=i32; L:int>=0; S:int>=1; P:int>=1; cell:string; time_major:bool=false; "
+        "parallel_iterations:int>=1=32; swap_memory:bool=false")
       .Doc("A recurrent network over inputs [batch, steps, width] (time_major: [steps, batch, width]). With a "
            "sequence_length (a list of none or one vector) the outputs of an example are zero beyond its length and its state "
            "stays what it was there. Stacks of LSTMBlockCell need no loop.")
@@ -105,7 +200,7 @@ void RegisterDynamicLoops(CompositeRegistry& r) {
   r.Add("BidirectionalDynamicRNN(inputs:T, sequence_length:L*Tlen, initial_state_fw:S*T, initial_state_bw:R*T, "
         "parameters_fw:P*T, parameters_bw:Q*T) -> (outputs_fw:T, outputs_bw:T, state_fw:S*T, state_bw:R*T) | T in FLT; "
         "Tlen in IDX=i32; L:int>=0; S:int>=1; R:int>=1; P:int>=1; Q:int>=1; cell_fw:string; cell_bw:string; "
-        "time_major:bool=false")
+        "time_major:bool=false; parallel_iterations:int>=1=32; swap_memory:bool=false")
       .Doc("Two recurrent networks over the steps of one tensor, one from each end (Schuster and Paliwal 1997).")
       .Expand(BidirectionalDynamicRnn)
       .Example("f32[2,2,3]~, f32[2,4]~, f32[2,4]~, f32[2,4]~, f32[2,4]~, f32[7,16]~, f32[16]~, f32[7,16]~, f32[16]~ | "

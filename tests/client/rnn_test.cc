@@ -288,6 +288,124 @@ TEST(Recurrent, FusedLayerAgreesWithUnrolledCell) {
   }
 }
 
+// The loop gives what the unrolled cell gives, and the same gradients, batch first or steps first.
+TEST(Recurrent, LoopAgreesWithUnrolledCell) {
+  const std::vector<Matrix> xs = {Numbers(2, 3, 1), Numbers(2, 3, 2), Numbers(2, 3, 3)};
+  for (const Cell& cell : {millrace::MultiRNNCell({millrace::LSTMCell(4, "use_peepholes=true, num_proj=3"), millrace::GRUCell(4)}),
+                           millrace::AttentionCellWrapper(millrace::BasicRNNCell(4), 2), millrace::GRUBlockCell(4)}) {
+    for (const bool with_lengths : {false, true}) {
+      const bool fused = cell.text().find("Block") != std::string::npos, time_major = !with_lengths;
+      Graph graph;
+      Model model((Scope(graph)));
+      Recurrent rnn(model, "rnn", cell, 3, fused ? DType::kFloat : DType::kDouble);
+      Scope s(graph);
+      const Output x = s.Const(Stacked(xs, fused));
+      Recurrent::Options options;
+      if (with_lengths) options.sequence_length = s.Const({int32_t{1}, int32_t{3}});
+      std::vector<Output> steps;
+      for (int64_t t = 0; t < 3; ++t) {
+        steps.push_back(s.Op("GatherV2", {x, s.Const(Tensor(t)), s.Const(Tensor(int32_t{1}))}));
+      }
+      const Recurrent::Steps unrolled = rnn.Static(steps, options);
+      options.time_major = time_major;
+      Output in = x;
+      if (time_major) in = s.Op("Transpose", {x, s.Const({1, 0, 2})});
+      const Recurrent::Result looped = rnn.Dynamic(in, options);
+      const Output packed = s.Op("Pack", {unrolled.outputs}, {{"axis", time_major ? 0 : 1}});
+      auto loss = [&](Output outputs, const std::vector<Output>& state) {
+        const Output sum = s.Op("Sum", {s.Op("Mul", {outputs, outputs}), s.Const({0, 1, 2})});
+        return Output(s.Op("AddV2", {sum, s.Op("Sum", {state[0], s.Const({0, 1})})}));
+      };
+      std::vector<Output> wrt;
+      for (const millrace::Variable& v : rnn.variables()) wrt.push_back(v.read);
+      wrt.push_back(x);
+      const std::vector<Output> g1 = graph.Gradients({loss(looped.outputs, looped.state)}, wrt);
+      const std::vector<Output> g2 = graph.Gradients({loss(packed, unrolled.state)}, wrt);
+      std::vector<Output> a = {looped.outputs}, b = {packed};
+      a.insert(a.end(), looped.state.begin(), looped.state.end());
+      a.insert(a.end(), g1.begin(), g1.end());
+      b.insert(b.end(), unrolled.state.begin(), unrolled.state.end());
+      b.insert(b.end(), g2.begin(), g2.end());
+      Session session(graph);
+      session.RunTargets({model.Initializer()});
+      const std::vector<Tensor> got = session.Run(a), want = session.Run(b);
+      for (size_t i = 0; i < got.size(); ++i) {
+        ASSERT_EQ(got[i].shape(), want[i].shape()) << cell.text() << " value " << i;
+        if (fused) {
+          const std::vector<float> u = got[i].values<float>(), v = want[i].values<float>();
+          for (size_t k = 0; k < u.size(); ++k) EXPECT_NEAR(u[k], v[k], 1e-5) << cell.text() << " value " << i;
+        } else {
+          const std::vector<double> u = got[i].values<double>(), v = want[i].values<double>();
+          for (size_t k = 0; k < u.size(); ++k) EXPECT_NEAR(u[k], v[k], 1e-12) << cell.text() << " value " << i;
+        }
+      }
+    }
+  }
+}
+
+TEST(Recurrent, BothDirections) {
+  const std::vector<Matrix> xs = {Numbers(2, 3, 1), Numbers(2, 3, 2), Numbers(2, 3, 3)};
+  Bench b(millrace::BasicLSTMCell(4), 3);
+  const Output lengths = b.model.scope().Const({int64_t{2}, int64_t{3}});
+  const Recurrent::BothResults r = Recurrent::Bidirectional(b.rnn, b.rnn, b.model.scope().Const(Stacked(xs, false)),
+                                                            {.sequence_length = lengths});
+  const std::vector<Tensor> got =
+      b.session.Run({r.forward.outputs, r.backward.outputs, r.forward.state[1], r.backward.state[1]});
+  const reference::Lstm lstm{b.parameters[0], b.parameters[1], {}, {}, {}, {}};
+  const std::vector<size_t> sizes = {2, 3};
+  // Example 0 has two steps: turned around they are steps 1, 0, 2.
+  std::vector<Matrix> turned = {xs[2], xs[1], xs[0]};
+  for (size_t k = 0; k < 3; ++k) {
+    turned[0].at(0, k) = xs[1].at(0, k);
+    turned[1].at(0, k) = xs[0].at(0, k);
+    turned[2].at(0, k) = xs[2].at(0, k);
+  }
+  const Unrolled forward = RunReference(lstm, xs, sizes), backward = RunReference(lstm, turned, sizes);
+  std::vector<Matrix> back = {backward.outputs[2], backward.outputs[1], backward.outputs[0]};
+  for (size_t k = 0; k < 4; ++k) {
+    for (size_t t = 0; t < 3; ++t) back[t].at(0, k) = t < 2 ? backward.outputs[1 - t].at(0, k) : 0;
+  }
+  ExpectNear(AsMatrix(got[0]), AsMatrix(Stacked(forward.outputs, false)), "forward");
+  ExpectNear(AsMatrix(got[1]), AsMatrix(Stacked(back, false)), "backward");
+  ExpectNear(AsMatrix(got[2]), forward.h, "forward state");
+  ExpectNear(AsMatrix(got[3]), backward.h, "backward state");
+}
+
+TEST(Recurrent, AttentionOverAMemory) {
+  Graph graph;
+  Scope s(graph);
+  const Matrix query = Numbers(2, 3, 1), keys = Numbers(8, 3, 2), memory = Numbers(8, 2, 3), kernel = Numbers(3, 3, 4);
+  const Matrix v = Numbers(1, 3, 5);
+  const size_t lengths[] = {2, 4};
+  const Tensor k = Tensor::Of({2, 4, 3}, keys.v), m = Tensor::Of({2, 4, 2}, memory.v);
+  const std::vector<Output> limit = {s.Const({int32_t{2}, int32_t{4}})};
+  const std::vector<Output> luong = s.Composite("LuongAttention", {AsTensor(query), k, m, limit}, {{"scale", 0.5f}});
+  const std::vector<Output> bahdanau = s.Composite(
+      "BahdanauAttention", {AsTensor(query), k, m, AsTensor(kernel), Tensor::Of({3}, v.v), limit});
+  const std::vector<Tensor> got = Session(graph).Run({luong[0], luong[1], bahdanau[0], bahdanau[1]});
+  const Matrix projected = reference::Linear(query, kernel, {});
+  for (size_t kind = 0; kind < 2; ++kind) {
+    Matrix context(2, 2), weights(2, 4);
+    for (size_t e = 0; e < 2; ++e) {
+      double total = 0;
+      for (size_t t = 0; t < lengths[e]; ++t) {
+        double score = 0;
+        for (size_t j = 0; j < 3; ++j) {
+          const double key = keys.at(e * 4 + t, j);
+          score += kind == 0 ? 0.5 * key * query.at(e, j) : v.v[j] * std::tanh(key + projected.at(e, j));
+        }
+        total += weights.at(e, t) = std::exp(score);
+      }
+      for (size_t t = 0; t < 4; ++t) {
+        weights.at(e, t) /= total;
+        for (size_t j = 0; j < 2; ++j) context.at(e, j) += weights.at(e, t) * memory.at(e * 4 + t, j);
+      }
+    }
+    ExpectNear(AsMatrix(got[2 * kind]), context, "context");
+    ExpectNear(AsMatrix(got[2 * kind + 1]), weights, "alignments");
+  }
+}
+
 TEST(Recurrent, SequenceLossLeavesPaddingOut) {
   Graph graph;
   Scope s(graph);

@@ -31,14 +31,21 @@ class Dense:
     relu: bool = True
 
 
-Layer = Conv | Pool | Dense
+@dataclasses.dataclass(frozen=True)
+class Lstm:
+    """Reads [steps, width], gives [steps, units]. Gates: input, candidate, forget (with 1 added), output."""
+
+    units: int
+
+
+Layer = Conv | Pool | Dense | Lstm
 
 
 @dataclasses.dataclass(frozen=True)
 class Net:
     what: str
     batch: int
-    image: tuple[int, ...]  # height, width, channels; or the inputs of a first dense layer
+    image: tuple[int, ...]  # height, width, channels; or steps, width; or the inputs of a first dense layer
     layers: tuple[Layer, ...]
 
     @property
@@ -64,6 +71,9 @@ class Net:
                 size: tuple[int, ...] = (layer.kernel, layer.kernel, shape[2], layer.filters)
                 reach = 1 if layer.same else layer.kernel
                 shape = (*((n - reach) // layer.stride + 1 for n in shape[:2]), layer.filters)
+            elif isinstance(layer, Lstm):
+                size = (shape[1] + layer.units, 4 * layer.units)
+                shape = (shape[0], layer.units)
             else:
                 size = (int(np.prod(shape)), layer.units)
                 shape = (layer.units,)
@@ -78,6 +88,9 @@ NETS = {
         64,
         (28, 28, 1),
         (Conv(32, 3), Pool(2, 2), Conv(64, 3), Pool(2, 2), Dense(128), Dense(10, False)),
+    ),
+    "lstm": Net(
+        "two LSTM layers of 160 over 50 steps of 64, batch 32", 32, (50, 64), (Lstm(160), Lstm(160), Dense(10, False))
     ),
     "alexnet": Net(
         "AlexNet of one tower, 227x227, batch 32",

@@ -13,7 +13,7 @@ import numpy as np
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../tests/case_table"))
 from capi import Graph, Library, Output  # noqa: E402
 from dtypes import BY_NAME, F32, F64, I32, I64, DType, narrow  # noqa: E402
-from nets import RATE, Conv, Net, Pool  # noqa: E402
+from nets import RATE, Conv, Lstm, Net, Pool  # noqa: E402
 
 
 class Builder:
@@ -34,6 +34,15 @@ class Builder:
         self.initial.append(self.g.node("Assign", [held, self.constant(value, self.dtype)]))
         self.variables.append(held)
         return held
+
+    def lstm(self, x: Output, weights: np.ndarray, steps: int, batch: int) -> Output:
+        units = weights.shape[1] // 4
+        turn = self.constant([1, 0, 2], I32)
+        zeros, none = self.constant(np.zeros((batch, units)), self.dtype), self.constant(np.zeros(units), self.dtype)
+        inputs = [self.constant(steps, I64), self.op("Transpose", x, turn), zeros, zeros, self.variable(weights)]
+        inputs += [none, none, none, self.variable(np.zeros(4 * units))]
+        layer = self.g.node("BlockLSTM", inputs, {"cell_clip": ("float", -1.0)})
+        return self.op("Transpose", Output(layer, 6), turn)
 
     def layer(self, x: Output, layer: Any, weights: np.ndarray | None) -> Output:
         if isinstance(layer, Pool):
@@ -61,8 +70,12 @@ def make(net: Net, dtype: str, threads: int, library: str) -> Callable[[], float
     fed = b.g.placeholder(b.dtype, x.shape)
     wanted = b.g.placeholder(I64, labels.shape)
     y = fed
-    for layer, weights, _ in net.weights():
-        y = b.layer(y, layer, weights)
+    for layer, weights, shape in net.weights():
+        if isinstance(layer, Lstm):
+            assert weights is not None
+            y = b.lstm(y, weights, shape[0], net.batch)
+        else:
+            y = b.layer(y, layer, weights)
     loss = b.op("Mean", b.op("SparseSoftmaxCrossEntropyWithLogits", y, wanted), b.constant([0], I32))
     gradients = b.g.gradients([loss], b.variables, [b.constant(1.0, b.dtype)])
     rate = b.constant(RATE, b.dtype)

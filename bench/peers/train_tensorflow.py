@@ -11,9 +11,27 @@ import numpy as np
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 import tensorflow  # noqa: E402
 
-from nets import RATE, Conv, Net, Pool  # noqa: E402
+from nets import RATE, Conv, Lstm, Net, Pool  # noqa: E402
 
 tf = tensorflow.compat.v1
+
+
+def _lstm(x: tensorflow.Tensor, kernel: tf.Variable, bias: tf.Variable, units: int) -> tensorflow.Tensor:
+    steps, batch = int(x.shape[1]), int(x.shape[0])
+    x, zeros = tf.transpose(x, [1, 0, 2]), tf.zeros([batch, units], x.dtype)
+    if x.dtype == tf.float32:
+        none = tf.zeros([units])
+        h = tf.raw_ops.BlockLSTM(
+            seq_len_max=tf.constant(steps, tf.int64), x=x, cs_prev=zeros, h_prev=zeros, w=kernel, wci=none, wcf=none,
+            wco=none, b=bias, forget_bias=1.0, cell_clip=-1.0, use_peephole=False).h  # fmt: skip
+        return tf.transpose(h, [1, 0, 2])
+    c, h, outputs = zeros, zeros, []
+    for t in range(steps):
+        i, j, f, o = tf.split(tf.nn.bias_add(tf.matmul(tf.concat([x[t], h], 1), kernel), bias), 4, 1)
+        c = c * tf.sigmoid(f + 1) + tf.sigmoid(i) * tf.tanh(j)
+        h = tf.tanh(c) * tf.sigmoid(o)
+        outputs.append(h)
+    return tf.stack(outputs, 1)
 
 
 def make(net: Net, dtype: str, threads: int) -> Callable[[], float]:
@@ -28,6 +46,10 @@ def make(net: Net, dtype: str, threads: int) -> Callable[[], float]:
                 continue
             assert weights is not None
             kernel = tf.Variable(weights.astype(dtype), use_resource=False)
+            if isinstance(layer, Lstm):
+                bias = tf.Variable(np.zeros(weights.shape[-1], dtype), use_resource=False)
+                y = _lstm(y, kernel, bias, layer.units)
+                continue
             if isinstance(layer, Conv):
                 y = tf.nn.conv2d(y, kernel, [1, layer.stride, layer.stride, 1], "SAME" if layer.same else "VALID")
                 relu = True

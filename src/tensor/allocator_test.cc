@@ -13,6 +13,7 @@
 #include "gtest/gtest.h"
 #include "tensor/arena.h"
 #include "tensor/caching_allocator.h"
+#include "tensor/guard_allocator.h"
 #include "tensor/plain_allocator.h"
 
 namespace millrace {
@@ -22,7 +23,8 @@ constexpr size_t kMiB = size_t{1} << 20;
 
 std::vector<Allocator*> AllAllocators() {
   static PlainAllocator plain;
-  return {&plain, &HostAllocator(), &CachingAllocator::Instance()};
+  static GuardAllocator guard;
+  return {&plain, &guard, &HostAllocator(), &CachingAllocator::Instance()};
 }
 
 bool Aligned(const void* p) { return reinterpret_cast<uintptr_t>(p) % Allocator::kAlignment == 0; }
@@ -92,6 +94,26 @@ TEST(AllocatorTest, LimitIsKept) {
   EXPECT_NE(buffer.status().message().find("2000"), absl::string_view::npos);
 }
 
+#if !defined(__SANITIZE_THREAD__)  // which does not fork well
+TEST(GuardAllocatorTest, EndsTheProcessPastAnAllocation) {
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  static GuardAllocator guard;
+  char* const whole = static_cast<char*>(guard.Allocate(128));
+  EXPECT_DEATH(whole[128] = 1, "");
+  EXPECT_DEATH(whole[0] = static_cast<volatile char*>(whole)[128], "");
+  char* const part = static_cast<char*>(guard.Allocate(100));
+  EXPECT_DEATH(
+      {
+        part[100] = 1;
+        guard.Deallocate(part, 100);
+      },
+      "wrote past the end of an allocation of 100 bytes");
+  guard.Deallocate(whole, 128);
+  guard.Deallocate(part, 100);
+  EXPECT_EQ(guard.Stats().bytes_in_use, 0);
+}
+#endif
+
 TEST(CachingAllocatorTest, FreedMemoryIsUsedAgain) {
   CachingAllocator& allocator = CachingAllocator::Instance();
   for (size_t bytes : {size_t{64}, size_t{5000}, size_t{40000}, 64 * kMiB}) {
@@ -127,7 +149,8 @@ TEST(CachingAllocatorTest, ThreadsExchangeMemory) {
       for (int i = 0; i < 4000; ++i) {
         const size_t limit = size_t{1} << (random() % 18);
         const size_t bytes = 1 + random() % limit;
-        Piece piece{static_cast<unsigned char*>(allocator.Allocate(bytes)), bytes, static_cast<unsigned char>(random())};
+        Piece piece{static_cast<unsigned char*>(allocator.Allocate(bytes)), bytes,
+                    static_cast<unsigned char>(random())};
         std::memset(piece.p, piece.fill, bytes);
         own.push_back(piece);
         if (own.size() > 50) {

@@ -32,7 +32,7 @@ def main():
     with open(os.path.join(os.path.dirname(__file__), "known_differences.txt")) as f:
         known = {tuple(line.split()[:2]) for line in f if line.strip() and not line.startswith("#")}
     with tempfile.NamedTemporaryFile(suffix=".json") as out:
-        run = subprocess.run([python, runner, os.path.join(shared, "peer", "goldens.pkl.xz"), library, "--wave", "1",
+        run = subprocess.run([python, runner, os.path.join(shared, "peer", "goldens.pkl.xz"), library, "--wave", "2",
                               "--list", "--json", out.name], capture_output=True, text=True)
         verdicts = json.load(open(out.name))
     short = [line.split()[:3] for line in run.stdout.splitlines() if line.startswith("  ")]

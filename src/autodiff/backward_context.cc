@@ -46,6 +46,11 @@ void BackwardContext::Added(Node* node) {
   if (is_root() && tape_.emit().around() != nullptr) tape_.emit().around()->Added(node);
 }
 
+// Here a failed gradient is given up as a whole; around it life goes on.
+void BackwardContext::Forget(int mark) {
+  if (GraphContext* around = tape_.emit().around(); around != nullptr) around->Forget(mark);
+}
+
 void BackwardContext::set_guards(std::vector<Output> guards) {
   guards_ = std::move(guards);
   guard_pivot_ = nullptr;

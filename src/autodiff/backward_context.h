@@ -30,7 +30,7 @@ class BackwardContext : public GraphContext {
 
   Status Adapt(Graph& graph, NodeSpec* spec) override;
   void Added(Node* node) override;
-  void Forget(int) override {}  // a failed gradient is given up as a whole
+  void Forget(int mark) override;
 
   bool is_root() const { return parent_ == nullptr; }
   Loop* forward() const { return forward_; }

@@ -9,6 +9,7 @@ from typing import Any as _Any
 from millrace.framework import registry as _registry  # isort: skip - first: it tells the extension module the classes
 from millrace import _core
 from millrace.framework import errors  # noqa: F401
+from millrace.framework import missing as _missing
 from millrace.framework.composite_tensors import (IndexedSlices, IndexedSlicesValue, SparseTensor, SparseTensorValue,  # noqa: F401
                                                   convert_to_tensor_or_indexed_slices, convert_to_tensor_or_sparse_tensor)
 from millrace.framework.convert import (constant, convert_to_tensor, register_tensor_conversion_function)  # noqa: F401
@@ -29,11 +30,13 @@ from millrace.ops import operators as _operators  # noqa: F401
 from millrace.ops.array_ops import *  # noqa: F401,F403
 from millrace.ops.check_ops import *  # noqa: F401,F403
 from millrace.ops.control_flow_ops import *  # noqa: F401,F403
+from millrace.ops.functional_ops import *  # noqa: F401,F403
 from millrace.ops.gradients import (AggregationMethod, NoGradient, NotDifferentiable, RegisterGradient, custom_gradient,  # noqa: F401
                                     gradients, hessians)
 from millrace.ops.init_ops import *  # noqa: F401,F403
 from millrace.ops.math_ops import *  # noqa: F401,F403
 from millrace.ops.random_ops import *  # noqa: F401,F403
+from millrace.ops.tensor_array_ops import TensorArray  # noqa: F401
 from millrace.ops.variable_scope import (AUTO_REUSE, VariableScope, fixed_size_partitioner, get_local_variable, get_variable,  # noqa: F401
                                          get_variable_scope, min_max_variable_partitioner, no_regularizer_scope,
                                          variable_axis_size_partitioner, variable_op_scope, variable_scope)
@@ -65,6 +68,32 @@ for _name in _GENERATED:
         globals()[_name] = getattr(_gen_ops, _name)
 inv = reciprocal  # type: ignore[name-defined]  # noqa: F821
 where_v2 = _gen_ops.select_v2
+
+_missing.fill(globals(), "", {
+    **{n: "feed_dict, with data that the program reads itself" for n in (
+        "FIFOQueue", "PaddingFIFOQueue", "RandomShuffleQueue", "PriorityQueue", "QueueBase", "StagingArea", "FixedLenFeature", "FixedLenSequenceFeature",
+        "VarLenFeature", "SparseFeature", "FixedLengthRecordReader", "IdentityReader", "ReaderBase", "TFRecordReader", "TextLineReader", "WholeFileReader",
+        "parse_example", "parse_single_example", "parse_single_sequence_example", "decode_csv", "decode_raw", "decode_base64", "encode_base64",
+        "decode_json_example", "read_file", "write_file", "matching_files", "parse_tensor")},
+    **{n: "Python's strings before the step" for n in ("as_string", "reduce_join", "string_join", "string_split", "string_to_number", "substr",
+                                                       "string_to_hash_bucket", "string_to_hash_bucket_fast", "regex_replace")},
+    **{n: "dense tensors" for n in ("sparse_to_dense", "sparse_tensor_to_dense", "sparse_tensor_dense_matmul", "sparse_add", "sparse_concat", "sparse_reduce_sum",
+                                    "sparse_reorder", "sparse_reshape", "sparse_slice", "sparse_split", "sparse_matmul", "sparse_retain", "sparse_mask",
+                                    "edit_distance", "serialize_sparse", "sparse_fill_empty_rows", "sparse_merge")},
+    "svd": "numpy.linalg.svd before the step", "self_adjoint_eig": "numpy.linalg.eigh before the step", "self_adjoint_eigvals": "numpy.linalg.eigvalsh before the step",
+    "qr": "numpy.linalg.qr before the step", "py_func": "Python code between two steps", "load_op_library": "a plugin of Millrace (TF_LoadLibrary)",
+    "ReplicaDeviceSetter": "tf.device", "merge": "tf.cond", "switch": "tf.cond", "set_shapes_for_outputs": "Tensor.set_shape",
+    "Dataset": "tf.placeholder",
+})
+
+
+def tables_initializer(name: str = "init_all_tables") -> _Any:
+    """An operation that fills the tables."""
+    found = get_collection(GraphKeys.TABLE_INITIALIZERS)
+    return group(*found, name=name) if found else no_op(name)  # type: ignore[name-defined]  # noqa: F405
+
+
+initialize_all_tables = tables_initializer
 
 # Submodules that are loaded when they are first asked for.
 _LAZY = {name: "millrace." + name for name in (

@@ -1,7 +1,22 @@
 # SPDX-License-Identifier: Apache-2.0
 """tf.nn: what neural networks are made of."""
+from typing import Any as _Any
+
 from millrace.ops.candidate_sampling import *  # noqa: F401,F403
 from millrace.ops.candidate_sampling import (fixed_unigram_candidate_sampler, log_uniform_candidate_sampler,  # noqa: F401
                                              learned_unigram_candidate_sampler, uniform_candidate_sampler)
 from millrace.ops.math_ops import sigmoid, tanh  # noqa: F401
 from millrace.ops.nn_ops import *  # noqa: F401,F403
+from millrace.ops import rnn_cell  # noqa: F401
+from millrace.ops.rnn import *  # noqa: F401,F403
+from millrace.framework import missing as _missing  # isort: skip
+
+_missing.fill(globals(), "nn.", {"ctc_loss": "a loss of your own", "ctc_greedy_decoder": "tf.argmax", "ctc_beam_search_decoder": "tf.argmax",
+                                 "fractional_max_pool": "tf.nn.max_pool", "quantized_conv2d": "tf.nn.conv2d"})
+
+
+def __getattr__(name: str) -> _Any:
+    if name == "seq2seq":
+        from millrace.contrib import legacy_seq2seq
+        return legacy_seq2seq
+    raise AttributeError("module 'millrace.nn' has no attribute %r" % name)

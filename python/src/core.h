@@ -108,6 +108,8 @@ class Graph {
   nb::object WrapOutput(nb::handle self, TF_Output output);
   // Notes the operations that the library has added on its own since the last call.
   void Sync(nb::handle self);
+  // Drops the objects of operations that the library has taken back.
+  void Forget();
 
   std::string name_stack;  // without '/' at the end
   std::string device;      // of the innermost device(), merged
@@ -117,6 +119,8 @@ class Graph {
   std::vector<TF_Operation*> colocation;
   std::vector<std::pair<std::string, std::string>> gradient_overrides;
   std::unordered_map<TF_Operation*, nb::object> operations;
+
+  size_t count() const { return position_; }  // operations noted so far
 
   // The control inputs that an op with these inputs gets.
   std::vector<TF_Operation*> ControlInputs(const std::vector<TF_Output>& inputs) const;
@@ -189,5 +193,6 @@ void DefineOps(nb::module_& m);
 void DefineSession(nb::module_& m);
 void DefineTraining(nb::module_& m);
 void DefineFiles(nb::module_& m);
+void DefineControlFlow(nb::module_& m);
 
 }  // namespace millrace::python

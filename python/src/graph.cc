@@ -273,6 +273,11 @@ void DefineGraphType(nb::module_& m) {
              g.colocation.clear();
              return list;
            })
+      .def_prop_ro("_last_id",
+                   [](nb::handle self) {
+                     GraphOf(self).Sync(self);
+                     return GraphOf(self).count();
+                   })
       .def("_sync", [](nb::handle self) { GraphOf(self).Sync(self); })
       .def("get_operations", &Operations, "All operations, in the order of their making.")
       .def("_find",
@@ -471,6 +476,21 @@ void Graph::Sync(nb::handle self) {
     if (operations.count(oper) > 0) continue;
     NoteMade(oper);
     if (place && *Api().OperationDevice(oper) == '\0') self.attr("_apply_device_functions")(Wrap(self, oper));
+  }
+}
+
+void Graph::Forget() {
+  std::unordered_set<TF_Operation*> present;
+  size_t position = 0;
+  while (TF_Operation* oper = Api().GraphNextOperation(graph_, &position)) present.insert(oper);
+  position_ = std::min(position_, position);
+  for (auto it = operations.begin(); it != operations.end();) {
+    if (present.count(it->first) > 0) {
+      ++it;
+      continue;
+    }
+    nb::inst_ptr<Operation>(it->second)->oper = nullptr;
+    it = operations.erase(it);
   }
 }
 

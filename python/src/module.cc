@@ -12,4 +12,7 @@ NB_MODULE(_core, m) {
   DefineSession(m);
   DefineTraining(m);
   DefineFiles(m);
+#ifdef MILLRACE_CONTROL_FLOW
+  DefineControlFlow(m);
+#endif
 }

@@ -147,13 +147,9 @@ nb::object ToArray(nb::handle value, TF_DataType type, const std::string& what) 
     return ToArray(taken, type, what);
   }
   if (type == TF_STRING) {
-    nb::object array = nb::steal(PyArray_FromAny(value.ptr(), nullptr, 0, 0, 0, nullptr));
-    if (!array.is_valid()) throw nb::python_error();
-    const int kind = PyArray_TYPE(reinterpret_cast<PyArrayObject*>(array.ptr()));
-    if (kind == NPY_OBJECT || kind == NPY_UNICODE) return array;
-    // NumPy drops trailing NUL bytes of 'S' elements made from bytes objects: start again from the objects themselves.
-    if (kind == NPY_STRING && PyArray_Check(value.ptr())) return array;
-    array = nb::steal(PyArray_FromAny(value.ptr(), PyArray_DescrFromType(NPY_OBJECT), 0, 0, 0, nullptr));
+    if (PyArray_Check(value.ptr())) return nb::borrow(value);
+    // As objects: NumPy's own string types drop trailing NUL bytes.
+    nb::object array = nb::steal(PyArray_FromAny(value.ptr(), PyArray_DescrFromType(NPY_OBJECT), 0, 0, 0, nullptr));
     if (!array.is_valid()) throw nb::python_error();
     return array;
   }

@@ -455,13 +455,8 @@ class Call {
     }
   }
 
-  // "MatMul 'dense/MatMul' (train.py:12): a [32,784] float32, b [10,5] float32"
-  std::string Context() const {
-    std::string text = op_.name_ + " '" + name_ + "'";
-    const Location where = UserLocation();
-    if (!where.file.empty()) text += " (" + where.file + ":" + std::to_string(where.line) + ")";
-    return text + ": ";
-  }
+  // Before the message, which says the line itself.
+  std::string Context() const { return op_.name_ + " '" + name_ + "': "; }
 
   nb::object Finish() {
     CallStatus status;

@@ -290,7 +290,7 @@ class Graph(_core.Graph):
     @property
     def version(self) -> int:
         """A number that grows with the graph."""
-        return len(self.get_operations())
+        return self._last_id  # type: ignore[no-any-return]
 
     @property
     def graph_def_versions(self) -> Any:

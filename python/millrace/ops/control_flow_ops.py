@@ -7,11 +7,14 @@ from typing import Any, List, Optional
 
 import numpy as np
 
-from millrace.framework import dtypes
-from millrace.framework.composite_tensors import IndexedSlices
+import millrace._core as _core
+from millrace.framework import dtypes, nest
+from millrace.framework.composite_tensors import IndexedSlices, SparseTensor
 from millrace.framework.convert import constant_value, convert_to_tensor
 from millrace.framework.graph import Operation, Tensor, get_default_graph, name_scope
+from millrace.framework.tensor_shape import shape_list
 from millrace.ops import array_ops, gen_ops
+from millrace.ops.tensor_array_ops import TensorArray
 
 
 def no_op(name: Optional[str] = None) -> Operation:
@@ -110,9 +113,75 @@ def smart_cond(pred: Any, true_fn: Any, false_fn: Any, name: Optional[str] = Non
     return cond(pred, true_fn, false_fn, name=name)
 
 
-def cond(pred: Any, true_fn: Any = None, false_fn: Any = None, strict: bool = False, name: Optional[str] = None, fn1: Any = None, fn2: Any = None) -> Any:
-    """What true_fn or false_fn makes, as the condition says."""
-    raise NotImplementedError("tf.cond is not provided yet: use tf.where, or decide in Python before the step.")
+def cond(pred: Any, true_fn: Any = None, false_fn: Any = None, strict: bool = False, name: Optional[str] = None, fn1: Any = None,
+         fn2: Any = None) -> Any:
+    """What true_fn or false_fn makes, as the condition says; both must make the same structure."""
+    true_fn, false_fn = (fn1 if true_fn is None else true_fn), (fn2 if false_fn is None else false_fn)
+    for fn, what in ((true_fn, "true_fn"), (false_fn, "false_fn")):
+        if not callable(fn):
+            raise TypeError("%s must be callable." % what)
+    if isinstance(pred, bool):
+        raise TypeError("pred must not be a Python bool")
+    pred = convert_to_tensor(pred, name="pred")
+    made: List[Any] = []
+
+    def branch(fn: Any) -> Any:
+        def build(unused: Any) -> List[Any]:
+            result = fn()
+            if result is None:
+                result = no_op()
+            made.append(result)
+            return [v if isinstance(v, Operation) else _leaf(v) for v in _flat(result)]
+        return build
+
+    values = _core.cond(pred.graph, pred.graph.unique_name(name or "cond"), pred, branch(true_fn), branch(false_fn))
+    first, second = made[0], made[1]
+    if len(_flat(first)) != len(_flat(second)):
+        raise ValueError("true_fn and false_fn must return the same number of outputs: %r and %r" % (first, second))
+    structure = first
+    if isinstance(structure, (list, builtins.tuple)) and len(structure) == 1 and not strict and not hasattr(structure, "_fields"):
+        return _packed(structure, values)[0]
+    return _packed(structure, values)
+
+
+def _flat(value: Any) -> List[Any]:
+    """The tensors of a structure; of TensorArrays, SparseTensors and IndexedSlices those that they are made of."""
+    leaves: List[Any] = []
+    for leaf in nest.flatten(value):
+        leaves.extend(_pieces(leaf))
+    return leaves
+
+
+def _pieces(leaf: Any) -> List[Any]:
+    if isinstance(leaf, TensorArray):
+        return [leaf.flow]
+    if isinstance(leaf, SparseTensor):
+        return [leaf.indices, leaf.values, leaf.dense_shape]
+    if isinstance(leaf, IndexedSlices):
+        return [leaf.values, leaf.indices] + ([leaf.dense_shape] if leaf.dense_shape is not None else [])
+    return [leaf]
+
+
+def _leaf(value: Any) -> Any:
+    return convert_to_tensor(value)
+
+
+def _packed(structure: Any, tensors: Any) -> Any:
+    """The structure with other tensors."""
+    rest = list(tensors)
+    leaves = []
+    for leaf in nest.flatten(structure):
+        count = len(_pieces(leaf))
+        taken, rest = rest[:count], rest[count:]
+        if isinstance(leaf, TensorArray):
+            leaves.append(leaf._with_flow(taken[0]))
+        elif isinstance(leaf, SparseTensor):
+            leaves.append(SparseTensor(*taken))
+        elif isinstance(leaf, IndexedSlices):
+            leaves.append(IndexedSlices(*taken))
+        else:
+            leaves.append(taken[0])
+    return nest.pack_sequence_as(structure, leaves)
 
 
 def case(pred_fn_pairs: Any, default: Any = None, exclusive: bool = False, strict: bool = False, name: str = "case") -> Any:
@@ -132,5 +201,66 @@ def case(pred_fn_pairs: Any, default: Any = None, exclusive: bool = False, stric
 
 def while_loop(cond: Any, body: Any, loop_vars: Any, shape_invariants: Any = None, parallel_iterations: int = 10, back_prop: bool = True,
                swap_memory: bool = False, name: Optional[str] = None, maximum_iterations: Any = None, return_same_structure: bool = False) -> Any:
-    """Repeats body while cond is true."""
-    raise NotImplementedError("tf.while_loop is not provided yet: unroll the loop in Python.")
+    """Repeats body while cond is true; the last values of the variables. Shapes stay as they begin unless shape_invariants says."""
+    if not callable(cond) or not callable(body):
+        raise TypeError("cond and body must be callable.")
+    if not loop_vars:
+        raise ValueError("No loop variables provided")
+    if parallel_iterations < 1:
+        raise TypeError("parallel_iterations must be a positive integer.")
+    if not isinstance(loop_vars, (list, builtins.tuple)):
+        loop_vars = [loop_vars]
+    structure = nest.pack_sequence_as(loop_vars, [v if _is_composite(v) else convert_to_tensor(v) for v in nest.flatten(loop_vars)])
+    start = [v if isinstance(v, Tensor) else convert_to_tensor(v) for v in _flat(structure)]
+    latest: List[Any] = [structure]
+
+    def condition(values: List[Any]) -> List[Any]:
+        return [convert_to_tensor(cond(*_packed(structure, values)))]
+
+    def step(values: List[Any]) -> List[Any]:
+        given = _packed(structure, values)
+        result = body(*given)
+        if len(structure) == 1 and not (isinstance(result, (list, builtins.tuple)) and not hasattr(result, "_fields") and len(result) == 1):
+            result = [result]
+        flat = _flat(result)
+        if len(flat) != len(start):
+            raise ValueError("The number of inputs and outputs of the loop body must match: %d and %d" % (len(start), len(flat)))
+        latest[0] = result
+        return [convert_to_tensor(v, start[i].dtype.base_dtype if not isinstance(v, Tensor) else None) for i, v in enumerate(flat)]
+
+    graph = start[0].graph if start else get_default_graph()
+    scope = graph.unique_name(name or "while")
+    limit = None if maximum_iterations is None else convert_to_tensor(maximum_iterations)
+    values = _core.while_loop(graph, scope, start, condition, step, parallel_iterations, not back_prop, bool(swap_memory), limit,
+                              _invariants(shape_invariants, structure))
+    packed = _packed(latest[0] if len(_flat(latest[0])) == len(values) and _same_kind(latest[0], structure) else structure, values)
+    if len(packed) == 1 and not return_same_structure:
+        return packed[0]
+    return packed
+
+
+def _same_kind(first: Any, second: Any) -> bool:
+    try:
+        nest.assert_same_structure(first, second)
+    except ValueError:
+        return False
+    return isinstance(first, type(second))
+
+
+def _is_composite(value: Any) -> bool:
+    return isinstance(value, (TensorArray, SparseTensor, IndexedSlices))
+
+
+def _invariants(shapes: Any, structure: Any) -> Any:
+    if shapes is None:
+        return None
+    leaves = nest.flatten(structure)
+    given = nest.flatten_up_to(structure, shapes)
+    made: List[Any] = []
+    for leaf, shape in zip(leaves, given):
+        if _is_composite(leaf):
+            made.extend([None] * len(_pieces(leaf)))
+            continue
+        dims = shape_list(shape)
+        made.append(-1 if dims is None else dims)
+    return made

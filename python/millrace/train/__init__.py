@@ -12,6 +12,11 @@ from millrace.train.coordinator import Coordinator, LooperThread  # noqa: F401
 from millrace.train.decay import *  # noqa: F401,F403
 from millrace.train.global_step import (assert_global_step, create_global_step, get_global_step,  # noqa: F401
                                         get_or_create_global_step, global_step)
+from millrace.train.hooks import (CheckpointSaverHook, CheckpointSaverListener, FeedFnHook, FinalOpsHook, GlobalStepWaiterHook,  # noqa: F401
+                                  LoggingTensorHook, NanLossDuringTrainingError, NanTensorHook, SecondOrStepTimer, SessionRunArgs,
+                                  SessionRunContext, SessionRunHook, SessionRunValues, StepCounterHook, StopAtStepHook, SummarySaverHook)
+from millrace.train.monitored_session import (ChiefSessionCreator, MonitoredSession, MonitoredTrainingSession, Scaffold,  # noqa: F401
+                                              SessionManager, SingularMonitoredSession, WorkerSessionCreator)
 from millrace.train.moving_averages import ExponentialMovingAverage  # noqa: F401
 from millrace.train.optimizer import (AdadeltaOptimizer, AdagradOptimizer, AdamOptimizer, FtrlOptimizer,  # noqa: F401
                                       GradientDescentOptimizer, MomentumOptimizer, Optimizer, RMSPropOptimizer)

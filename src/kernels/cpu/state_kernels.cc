@@ -92,6 +92,12 @@ Status NoSuchVariable(const KernelContext& ctx) {
   return NotFound("the variable that node '", ctx.node_name(), "' uses does not exist: it has no value yet");
 }
 
+// What a variable keeps must not change under it: memory that a client has lent for the step is copied.
+StatusOr<Tensor> Kept(const Tensor& value) {
+  if (value.buffer() == nullptr || value.buffer()->writable()) return value;
+  return value.Clone();
+}
+
 class AssignKernel : public Kernel {
  public:
   Status Init(const KernelInit& init) override {
@@ -110,7 +116,8 @@ class AssignKernel : public Kernel {
                                " rhs shape= ", value.shape().ToString());
       }
     }
-    v.Assign(value);
+    MR_ASSIGN_OR_RETURN(Tensor kept, Kept(value));
+    v.Assign(std::move(kept));
     ctx.ForwardRef(0, 0);
     return absl::OkStatus();
   }
@@ -184,7 +191,8 @@ Status AssignResource(KernelContext& ctx) {
     return InvalidArgument("the variable holds ", DTypeName(v->dtype()), ", the value is ",
                            DTypeName(ctx.input(1).dtype()));
   }
-  v->Assign(ctx.input(1));
+  MR_ASSIGN_OR_RETURN(Tensor kept, Kept(ctx.input(1)));
+  v->Assign(std::move(kept));
   return absl::OkStatus();
 }
 

@@ -1,0 +1,155 @@
+# SPDX-License-Identifier: Apache-2.0
+"""tf.contrib.framework: argument scopes, selections of variables, the global step."""
+from __future__ import annotations
+
+import contextlib
+import functools
+import re
+from typing import Any, Callable, Dict, Iterator, List, Optional
+
+from millrace.framework.graph import GraphKeys, get_collection
+from millrace.ops.variable_scope import get_variable
+from millrace.train.global_step import assert_global_step, create_global_step, get_global_step, get_or_create_global_step  # noqa: F401
+from millrace.train.saver import list_variables, load_checkpoint, load_variable  # noqa: F401
+
+_stack: List[Dict[str, Dict[str, Any]]] = [{}]
+
+
+def _key(function: Any) -> str:
+    return getattr(function, "_key_op", "%s.%s" % (function.__module__, function.__name__))
+
+
+def add_arg_scope(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Decorator: arg_scope can set the function's defaults."""
+    @functools.wraps(function)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        defaults = _stack[-1].get(call._key_op)  # type: ignore[attr-defined]
+        return function(*args, **dict(defaults, **kwargs) if defaults else kwargs)
+    call._key_op = "%s.%s" % (function.__module__, function.__name__)  # type: ignore[attr-defined]
+    return call
+
+
+@contextlib.contextmanager
+def arg_scope(list_ops_or_scope: Any, **kwargs: Any) -> Iterator[Dict[str, Dict[str, Any]]]:
+    """A context in which functions have other defaults; or one that was captured (`as scope`)."""
+    if isinstance(list_ops_or_scope, dict):
+        if kwargs:
+            raise ValueError("When attempting to re-use a scope by supplying a dictionary, kwargs must be empty.")
+        made = dict(list_ops_or_scope)
+    else:
+        made = {key: dict(value) for key, value in _stack[-1].items()}
+        for function in list_ops_or_scope:
+            if not hasattr(function, "_key_op"):
+                raise ValueError("%s is not decorated with @add_arg_scope" % getattr(function, "__name__", function))
+            made.setdefault(_key(function), {}).update(kwargs)
+    _stack.append(made)
+    try:
+        yield made
+    finally:
+        _stack.pop()
+
+
+def has_arg_scope(function: Any) -> bool:
+    """Whether arg_scope can set a function's defaults."""
+    return hasattr(function, "_key_op")
+
+
+def arg_scoped_arguments(function: Any) -> Any:
+    """The names of a function's arguments that have defaults."""
+    code = function.__wrapped__.__code__
+    return code.co_varnames[:code.co_argcount]
+
+
+def variable(name: str, shape: Any = None, dtype: Any = None, initializer: Any = None, regularizer: Any = None, trainable: bool = True,
+             collections: Any = None, caching_device: Any = None, device: Any = None, partitioner: Any = None, custom_getter: Any = None,
+             use_resource: Any = None) -> Any:
+    """get_variable that also takes a device."""
+    from millrace.framework.graph import device as device_scope
+    with device_scope(device or ""):
+        return get_variable(name, shape, dtype, initializer, regularizer, trainable, collections, caching_device, partitioner, True, use_resource,
+                            custom_getter)
+
+
+def model_variable(name: str, *args: Any, **kwargs: Any) -> Any:
+    """A variable that is part of the model."""
+    collections = list(kwargs.pop("collections", None) or []) + [GraphKeys.GLOBAL_VARIABLES, GraphKeys.MODEL_VARIABLES]
+    return variable(name, *args, collections=collections, **kwargs)
+
+
+def get_variables(scope: Any = None, suffix: Optional[str] = None, collection: str = GraphKeys.GLOBAL_VARIABLES) -> List[Any]:
+    """The variables of a scope whose names end with a suffix."""
+    name = scope.name if hasattr(scope, "name") else scope
+    if suffix is not None:
+        name = (name or "") + ".*" + suffix
+    return get_collection(collection, name)
+
+
+def get_model_variables(scope: Any = None, suffix: Optional[str] = None) -> List[Any]:
+    """The variables of the model."""
+    return get_variables(scope, suffix, GraphKeys.MODEL_VARIABLES)
+
+
+def get_trainable_variables(scope: Any = None, suffix: Optional[str] = None) -> List[Any]:
+    """The trainable variables."""
+    return get_variables(scope, suffix, GraphKeys.TRAINABLE_VARIABLES)
+
+
+def get_variables_by_name(name: str, scope: Any = None) -> List[Any]:
+    """The variables of a name."""
+    return get_variables(scope, name)
+
+
+def get_variables_by_suffix(suffix: str, scope: Any = None) -> List[Any]:
+    """The variables whose names end with a suffix."""
+    return get_variables(scope, suffix)
+
+
+def filter_variables(var_list: Any, include_patterns: Any = None, exclude_patterns: Any = None, reg_search: bool = True) -> List[Any]:
+    """The variables whose names fit some patterns and not others."""
+    match = re.search if reg_search else re.match
+    kept = [v for v in var_list if include_patterns is None or any(match(p, v.name) for p in include_patterns)]
+    return [v for v in kept if exclude_patterns is None or not any(match(p, v.name) for p in exclude_patterns)]
+
+
+def get_variables_to_restore(include: Any = None, exclude: Any = None) -> List[Any]:
+    """The variables whose names start with some scopes and not with others."""
+    chosen = get_variables() if include is None else [v for scope in include for v in get_variables(scope)]
+    excluded = {v for scope in exclude or [] for v in get_variables(scope)}
+    return [v for v in chosen if v not in excluded]
+
+
+def assign_from_checkpoint_fn(model_path: str, var_list: Any, ignore_missing_vars: bool = False, reshape_variables: bool = False) -> Any:
+    """A function of a session that gives variables the values of a checkpoint."""
+    from millrace.train.saver import CheckpointReader, Saver
+    if not isinstance(var_list, dict):
+        var_list = {v.op.name: v for v in var_list}
+    if ignore_missing_vars:
+        reader = CheckpointReader(model_path)
+        var_list = {n: v for n, v in var_list.items() if reader.has_tensor(n)}
+    saver = Saver(var_list)
+    return lambda session: saver.restore(session, model_path)
+
+
+def is_tensor(x: Any) -> bool:
+    """Whether a value is a tensor or a variable."""
+    from millrace.framework.graph import Tensor
+    from millrace.ops.variables import Variable
+    return isinstance(x, (Tensor, Variable))
+
+
+def with_shape(expected_shape: Any, tensor: Any) -> Any:
+    """The tensor, known to have a shape."""
+    tensor.set_shape(expected_shape)
+    return tensor
+
+
+def nest_module() -> Any:
+    """Functions of nested structures."""
+    from millrace.framework import nest as module
+    return module
+
+
+def __getattr__(name: str) -> Any:
+    if name == "nest":
+        return nest_module()
+    raise AttributeError("tf.contrib.framework.%s is not provided by Millrace" % name)

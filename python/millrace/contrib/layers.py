@@ -1,0 +1,428 @@
+# SPDX-License-Identifier: Apache-2.0
+"""tf.contrib.layers: layers as functions, with regularizers, normalizers and argument scopes."""
+from __future__ import annotations
+
+from typing import Any, Callable, List, Optional
+
+import millrace.layers as _layers
+from millrace.contrib.framework import add_arg_scope, model_variable
+from millrace.framework import dtypes
+from millrace.framework.convert import convert_to_tensor
+from millrace.framework.graph import GraphKeys, Tensor, add_to_collection, add_to_collections, get_collection, name_scope
+from millrace.ops import array_ops, control_flow_ops, gen_ops, init_ops, math_ops, nn_ops
+from millrace.ops.variable_scope import get_variable, variable_scope
+
+
+# ---- initializers and regularizers ----
+
+def xavier_initializer(uniform: bool = True, seed: Optional[int] = None, dtype: Any = dtypes.float32) -> Any:
+    """Glorot and Bengio's initializer."""
+    return init_ops.VarianceScaling(1.0, "fan_avg", "uniform" if uniform else "truncated_normal", seed, dtype)
+
+
+xavier_initializer_conv2d = xavier_initializer
+
+
+def variance_scaling_initializer(factor: float = 2.0, mode: str = "FAN_IN", uniform: bool = False, seed: Optional[int] = None, dtype: Any = dtypes.float32) -> Any:
+    """An initializer scaled by the number of inputs or outputs."""
+    return init_ops.VarianceScaling(factor, mode.lower(), "uniform" if uniform else "truncated_normal", seed, dtype)
+
+
+def l1_regularizer(scale: float, scope: Optional[str] = None) -> Callable[..., Any]:
+    """scale sum |w|."""
+    if scale == 0.0:
+        return lambda _: None
+
+    def l1(weights: Any, name: Optional[str] = None) -> Tensor:
+        with name_scope(scope or name, "l1_regularizer", [weights]) as inside:
+            return gen_ops.mul(convert_to_tensor(scale, weights.dtype.base_dtype, "scale"), math_ops.reduce_sum(math_ops.abs(weights)), name=inside)
+    return l1
+
+
+def l2_regularizer(scale: float, scope: Optional[str] = None) -> Callable[..., Any]:
+    """scale / 2 sum w^2."""
+    if not isinstance(scale, Tensor):
+        if isinstance(scale, int) and not isinstance(scale, bool):
+            raise ValueError("scale cannot be an integer: %s" % scale)
+        if scale < 0.0:
+            raise ValueError("Setting a scale less than 0 on a regularizer: %g." % scale)
+        if scale == 0.0:
+            return lambda _: None
+
+    def l2(weights: Any, name: Optional[str] = None) -> Tensor:
+        with name_scope(scope or name, "l2_regularizer", [weights]) as inside:
+            return gen_ops.mul(convert_to_tensor(scale, weights.dtype.base_dtype, "scale"), nn_ops.l2_loss(weights), name=inside)
+    return l2
+
+
+def l1_l2_regularizer(scale_l1: float = 1.0, scale_l2: float = 1.0, scope: Optional[str] = None) -> Callable[..., Any]:
+    """Both."""
+    return sum_regularizer([l1_regularizer(scale_l1), l2_regularizer(scale_l2)], scope)
+
+
+def sum_regularizer(regularizer_list: Any, scope: Optional[str] = None) -> Callable[..., Any]:
+    """The sum of several regularizers."""
+    def total(weights: Any) -> Any:
+        parts = [r(weights) for r in regularizer_list if r is not None]
+        parts = [p for p in parts if p is not None]
+        return gen_ops.add_n(parts) if parts else None
+    return total
+
+
+def apply_regularization(regularizer: Any, weights_list: Any = None) -> Tensor:
+    """The regularizer of all weights, summed."""
+    weights = get_collection(GraphKeys.WEIGHTS) if weights_list is None else weights_list
+    losses = [regularizer(w) for w in weights]
+    losses = [loss for loss in losses if loss is not None]
+    total = gen_ops.add_n(losses) if losses else convert_to_tensor(0.0)
+    add_to_collection(GraphKeys.REGULARIZATION_LOSSES, total)
+    return total
+
+
+# ---- layers ----
+
+def _collect(outputs: Any, collections: Any, name: Optional[str] = None) -> Any:
+    if collections:
+        add_to_collections(collections, outputs)
+    return outputs
+
+
+def _normalized(outputs: Any, normalizer_fn: Any, normalizer_params: Any, activation_fn: Any) -> Any:
+    if normalizer_fn is not None:
+        outputs = normalizer_fn(outputs, **(normalizer_params or {}))
+    return activation_fn(outputs) if activation_fn is not None else outputs
+
+
+def _variables_of(layer: Any, collections: Any) -> None:
+    for v in layer.weights:
+        if v not in get_collection(GraphKeys.MODEL_VARIABLES):
+            add_to_collection(GraphKeys.MODEL_VARIABLES, v)
+        kind = "biases" if v.op.name.endswith("biases") else "weights"
+        chosen = collections.get(kind) if isinstance(collections, dict) else collections
+        if chosen:
+            add_to_collections(chosen, v)
+
+
+def _renamed(getter: Any, name: str, *args: Any, **kwargs: Any) -> Any:
+    for old, new in (("/kernel", "/weights"), ("/bias", "/biases"), ("/depthwise_kernel", "/depthwise_weights"), ("/pointwise_kernel", "/pointwise_weights")):
+        if name.endswith(old):
+            name = name[:-len(old)] + new
+            break
+    return getter(name, *args, **kwargs)
+
+
+@add_arg_scope
+def fully_connected(inputs: Any, num_outputs: int, activation_fn: Any = nn_ops.relu, normalizer_fn: Any = None, normalizer_params: Any = None,
+                    weights_initializer: Any = xavier_initializer(), weights_regularizer: Any = None, biases_initializer: Any = init_ops.zeros_initializer(),
+                    biases_regularizer: Any = None, reuse: Any = None, variables_collections: Any = None, outputs_collections: Any = None,
+                    trainable: bool = True, scope: Any = None) -> Any:
+    """activation(inputs weights + biases)."""
+    if not isinstance(num_outputs, int) and not hasattr(num_outputs, "__index__"):
+        raise ValueError("num_outputs should be int or long, got %s." % (num_outputs,))
+    with variable_scope(scope, "fully_connected", [inputs], reuse=reuse, custom_getter=_renamed) as sc:
+        layer = _layers.Dense(int(num_outputs), use_bias=normalizer_fn is None and biases_initializer is not None, kernel_initializer=weights_initializer,
+                              bias_initializer=biases_initializer, kernel_regularizer=weights_regularizer, bias_regularizer=biases_regularizer,
+                              trainable=trainable, name=sc.name, _scope=sc, _reuse=reuse)
+        outputs = layer(convert_to_tensor(inputs))
+        _variables_of(layer, variables_collections)
+        return _collect(_normalized(outputs, normalizer_fn, normalizer_params, activation_fn), outputs_collections)
+
+
+def linear(inputs: Any, num_outputs: int, activation_fn: Any = None, *args: Any, **kwargs: Any) -> Any:
+    """fully_connected without an activation."""
+    return fully_connected(inputs, num_outputs, activation_fn, *args, **kwargs)
+
+
+def relu(inputs: Any, num_outputs: int, *args: Any, **kwargs: Any) -> Any:
+    """fully_connected with relu."""
+    return fully_connected(inputs, num_outputs, nn_ops.relu, *args, **kwargs)
+
+
+@add_arg_scope
+def convolution2d(inputs: Any, num_outputs: int, kernel_size: Any, stride: Any = 1, padding: str = "SAME", data_format: Any = None, rate: Any = 1,
+                  activation_fn: Any = nn_ops.relu, normalizer_fn: Any = None, normalizer_params: Any = None, weights_initializer: Any = xavier_initializer(),
+                  weights_regularizer: Any = None, biases_initializer: Any = init_ops.zeros_initializer(), biases_regularizer: Any = None, reuse: Any = None,
+                  variables_collections: Any = None, outputs_collections: Any = None, trainable: bool = True, scope: Any = None) -> Any:
+    """A convolution of images."""
+    with variable_scope(scope, "Conv", [inputs], reuse=reuse, custom_getter=_renamed) as sc:
+        layer = _layers.Conv2D(num_outputs, kernel_size, stride, padding, "channels_first" if data_format == "NCHW" else "channels_last", rate,
+                               use_bias=normalizer_fn is None and biases_initializer is not None, kernel_initializer=weights_initializer,
+                               bias_initializer=biases_initializer, kernel_regularizer=weights_regularizer, bias_regularizer=biases_regularizer,
+                               trainable=trainable, name=sc.name, _scope=sc, _reuse=reuse)
+        outputs = layer(convert_to_tensor(inputs))
+        _variables_of(layer, variables_collections)
+        return _collect(_normalized(outputs, normalizer_fn, normalizer_params, activation_fn), outputs_collections)
+
+
+conv2d = convolution = convolution2d
+
+
+@add_arg_scope
+def convolution2d_transpose(inputs: Any, num_outputs: int, kernel_size: Any, stride: Any = 1, padding: str = "SAME", data_format: str = "NHWC",
+                            activation_fn: Any = nn_ops.relu, normalizer_fn: Any = None, normalizer_params: Any = None,
+                            weights_initializer: Any = xavier_initializer(), weights_regularizer: Any = None,
+                            biases_initializer: Any = init_ops.zeros_initializer(), biases_regularizer: Any = None, reuse: Any = None,
+                            variables_collections: Any = None, outputs_collections: Any = None, trainable: bool = True, scope: Any = None) -> Any:
+    """The transpose of a convolution of images."""
+    with variable_scope(scope, "Conv2d_transpose", [inputs], reuse=reuse, custom_getter=_renamed) as sc:
+        layer = _layers.Conv2DTranspose(num_outputs, kernel_size, stride, padding, "channels_first" if data_format == "NCHW" else "channels_last",
+                                        use_bias=normalizer_fn is None and biases_initializer is not None, kernel_initializer=weights_initializer,
+                                        bias_initializer=biases_initializer, kernel_regularizer=weights_regularizer, bias_regularizer=biases_regularizer,
+                                        trainable=trainable, name=sc.name, _scope=sc, _reuse=reuse)
+        outputs = layer(convert_to_tensor(inputs))
+        _variables_of(layer, variables_collections)
+        return _collect(_normalized(outputs, normalizer_fn, normalizer_params, activation_fn), outputs_collections)
+
+
+conv2d_transpose = convolution2d_transpose
+
+
+@add_arg_scope
+def separable_convolution2d(inputs: Any, num_outputs: Any, kernel_size: Any, depth_multiplier: int = 1, stride: Any = 1, padding: str = "SAME",
+                            data_format: str = "NHWC", rate: Any = 1, activation_fn: Any = nn_ops.relu, normalizer_fn: Any = None, normalizer_params: Any = None,
+                            weights_initializer: Any = xavier_initializer(), weights_regularizer: Any = None,
+                            biases_initializer: Any = init_ops.zeros_initializer(), biases_regularizer: Any = None, reuse: Any = None,
+                            variables_collections: Any = None, outputs_collections: Any = None, trainable: bool = True, scope: Any = None) -> Any:
+    """A convolution of each channel alone, then (unless num_outputs is None) a 1x1 convolution."""
+    with variable_scope(scope, "SeparableConv2d", [inputs], reuse=reuse, custom_getter=_renamed) as sc:
+        inputs = convert_to_tensor(inputs)
+        use_bias = normalizer_fn is None and biases_initializer is not None
+        if num_outputs is not None:
+            layer = _layers.SeparableConv2D(num_outputs, kernel_size, stride, padding, dilation_rate=rate, depth_multiplier=depth_multiplier, use_bias=use_bias,
+                                            depthwise_initializer=weights_initializer, pointwise_initializer=weights_initializer,
+                                            depthwise_regularizer=weights_regularizer, pointwise_regularizer=weights_regularizer,
+                                            bias_initializer=biases_initializer, trainable=trainable, name=sc.name, _scope=sc, _reuse=reuse)
+            outputs = layer(inputs)
+            _variables_of(layer, variables_collections)
+        else:
+            size = _layers._tuple(kernel_size, 2, "kernel_size")
+            step = _layers._tuple(stride, 2, "stride")
+            channels = inputs.get_shape()[-1].value
+            weights = model_variable("depthwise_weights", size + (channels, depth_multiplier), inputs.dtype.base_dtype, weights_initializer, weights_regularizer,
+                                     trainable)
+            outputs = nn_ops.depthwise_conv2d(inputs, weights, (1,) + step + (1,), padding, list(_layers._tuple(rate, 2, "rate")))
+            if use_bias:
+                biases = model_variable("biases", [channels * depth_multiplier], inputs.dtype.base_dtype, biases_initializer, biases_regularizer, trainable)
+                outputs = nn_ops.bias_add(outputs, biases)
+        return _collect(_normalized(outputs, normalizer_fn, normalizer_params, activation_fn), outputs_collections)
+
+
+separable_conv2d = separable_convolution2d
+
+
+@add_arg_scope
+def batch_norm(inputs: Any, decay: float = 0.999, center: bool = True, scale: bool = False, epsilon: float = 0.001, activation_fn: Any = None,
+               param_initializers: Any = None, param_regularizers: Any = None, updates_collections: Any = GraphKeys.UPDATE_OPS, is_training: Any = True,
+               reuse: Any = None, variables_collections: Any = None, outputs_collections: Any = None, trainable: bool = True,
+               batch_weights: Any = None, fused: Any = None, data_format: str = "NHWC", zero_debias_moving_mean: bool = False, scope: Any = None,
+               renorm: bool = False, renorm_clipping: Any = None, renorm_decay: float = 0.99, adjustment: Any = None) -> Any:
+    """Normalisation by the statistics of the batch while training, by their moving averages otherwise."""
+    if batch_weights is not None:
+        raise NotImplementedError("batch_norm with batch_weights is not provided: leave it out.")
+    initializers, regularizers = param_initializers or {}, param_regularizers or {}
+    inputs = convert_to_tensor(inputs)
+    with variable_scope(scope, "BatchNorm", [inputs], reuse=reuse) as sc:
+        layer = _Normalization(axis=1 if data_format == "NCHW" else -1, momentum=decay, epsilon=epsilon, center=center, scale=scale,
+                               beta_initializer=initializers.get("beta", init_ops.zeros_initializer()),
+                               gamma_initializer=initializers.get("gamma", init_ops.ones_initializer()),
+                               moving_mean_initializer=initializers.get("moving_mean", init_ops.zeros_initializer()),
+                               moving_variance_initializer=initializers.get("moving_variance", init_ops.ones_initializer()),
+                               beta_regularizer=regularizers.get("beta"), gamma_regularizer=regularizers.get("gamma"), fused=fused, renorm=renorm,
+                               trainable=trainable, name=sc.name, _scope=sc, _reuse=reuse)
+        layer.collection = updates_collections
+        outputs = layer(inputs, training=is_training)
+        _variables_of(layer, variables_collections)
+        if updates_collections is None and layer.updates:
+            outputs = control_flow_ops.with_dependencies(layer.updates, outputs)
+        return _collect(activation_fn(outputs) if activation_fn is not None else outputs, outputs_collections)
+
+
+class _Normalization(_layers.BatchNormalization):
+    """Its updates go to a collection of the caller's choice."""
+
+    collection: Any = GraphKeys.UPDATE_OPS
+
+    def add_update(self, updates: Any, inputs: Any = None) -> None:
+        """Adds operations that are to be run with each training step."""
+        self._updates.append(updates)
+        if self.collection is not None:
+            add_to_collections(self.collection, updates)
+
+
+@add_arg_scope
+def layer_norm(inputs: Any, center: bool = True, scale: bool = True, activation_fn: Any = None, reuse: Any = None, variables_collections: Any = None,
+               outputs_collections: Any = None, trainable: bool = True, begin_norm_axis: int = 1, begin_params_axis: int = -1, scope: Any = None) -> Any:
+    """Normalisation of each example over its elements."""
+    with variable_scope(scope, "LayerNorm", [inputs], reuse=reuse):
+        inputs = convert_to_tensor(inputs)
+        shape = inputs.get_shape()
+        ndims = shape.ndims
+        params = shape[begin_params_axis if begin_params_axis >= 0 else ndims + begin_params_axis:]
+        beta = model_variable("beta", params, inputs.dtype.base_dtype, init_ops.zeros_initializer(), trainable=trainable) if center else None
+        gamma = model_variable("gamma", params, inputs.dtype.base_dtype, init_ops.ones_initializer(), trainable=trainable) if scale else None
+        mean, variance = nn_ops.moments(inputs, list(range(begin_norm_axis if begin_norm_axis >= 0 else ndims + begin_norm_axis, ndims)), keep_dims=True)
+        outputs = nn_ops.batch_normalization(inputs, mean, variance, beta, gamma, 1e-12)
+        outputs.set_shape(shape)
+        return _collect(activation_fn(outputs) if activation_fn is not None else outputs, outputs_collections)
+
+
+@add_arg_scope
+def bias_add(inputs: Any, activation_fn: Any = None, initializer: Any = init_ops.zeros_initializer(), regularizer: Any = None, reuse: Any = None,
+             variables_collections: Any = None, outputs_collections: Any = None, trainable: bool = True, data_format: str = "NHWC", scope: Any = None) -> Any:
+    """A bias added along the channels."""
+    with variable_scope(scope, "BiasAdd", [inputs], reuse=reuse):
+        inputs = convert_to_tensor(inputs)
+        biases = model_variable("biases", [inputs.get_shape()[-1].value], inputs.dtype.base_dtype, initializer, regularizer, trainable)
+        outputs = nn_ops.bias_add(inputs, biases)
+        return _collect(activation_fn(outputs) if activation_fn is not None else outputs, outputs_collections)
+
+
+def _pool(op: Any, default: str) -> Any:
+    def pool(inputs: Any, kernel_size: Any, stride: Any = 2, padding: str = "VALID", data_format: str = "NHWC", outputs_collections: Any = None, scope: Any = None) -> Any:
+        with name_scope(scope, default, [inputs]):
+            size, step = _layers._tuple(kernel_size, 2, "kernel_size"), _layers._tuple(stride, 2, "stride")
+            first = data_format == "NCHW"
+            outputs = op(convert_to_tensor(inputs), (1, 1) + size if first else (1,) + size + (1,), (1, 1) + step if first else (1,) + step + (1,),
+                         padding.upper(), data_format)
+            return _collect(outputs, outputs_collections)
+    pool.__name__ = default
+    pool.__doc__ = "Pooling of images."
+    return add_arg_scope(pool)
+
+
+max_pool2d, avg_pool2d = _pool(nn_ops.max_pool, "MaxPool2D"), _pool(nn_ops.avg_pool, "AvgPool2D")
+
+
+@add_arg_scope
+def dropout(inputs: Any, keep_prob: Any = 0.5, noise_shape: Any = None, is_training: Any = True, outputs_collections: Any = None, scope: Any = None,
+            seed: Optional[int] = None) -> Any:
+    """While training, elements kept with probability keep_prob and scaled up."""
+    with name_scope(scope, "Dropout", [inputs]):
+        outputs = control_flow_ops.smart_cond(is_training, lambda: nn_ops.dropout(inputs, keep_prob, noise_shape, seed), lambda: array_ops.identity(inputs))
+        return _collect(outputs, outputs_collections)
+
+
+@add_arg_scope
+def flatten(inputs: Any, outputs_collections: Any = None, scope: Any = None) -> Any:
+    """[batch, ...] as [batch, elements]."""
+    with name_scope(scope, "Flatten", [inputs]):
+        return _collect(_layers.flatten(convert_to_tensor(inputs)), outputs_collections)
+
+
+@add_arg_scope
+def one_hot_encoding(labels: Any, num_classes: int, on_value: float = 1.0, off_value: float = 0.0, outputs_collections: Any = None, scope: Any = None) -> Any:
+    """Class numbers as rows with a single one."""
+    with name_scope(scope, "OneHotEncoding", [labels]):
+        return _collect(array_ops.one_hot(labels, num_classes, on_value, off_value), outputs_collections)
+
+
+def softmax(logits: Any, scope: Any = None) -> Any:
+    """softmax over the last axis."""
+    return nn_ops.softmax(logits)
+
+
+def unit_norm(inputs: Any, dim: int, epsilon: float = 1e-7, scope: Any = None) -> Any:
+    """Scaled to norm one along an axis."""
+    inputs = convert_to_tensor(inputs)
+    return inputs / gen_ops.sqrt(epsilon + math_ops.reduce_sum(gen_ops.square(inputs), dim, True))
+
+
+def stack(inputs: Any, layer: Any, stack_args: Any, **kwargs: Any) -> Any:
+    """A layer several times, with other arguments each time."""
+    scope = kwargs.pop("scope", None)
+    with variable_scope(scope, "Stack", [inputs]):
+        for i, args in enumerate(stack_args):
+            inputs = layer(inputs, *(args if isinstance(args, (list, tuple)) else [args]), scope="%s_%d" % (layer.__name__, i + 1), **kwargs)
+    return inputs
+
+
+def repeat(inputs: Any, repetitions: int, layer: Any, *args: Any, **kwargs: Any) -> Any:
+    """A layer several times, with the same arguments."""
+    scope = kwargs.pop("scope", None)
+    with variable_scope(scope, "Repeat", [inputs]):
+        prefix = scope or getattr(layer, "__name__", "repeat")
+        for i in range(repetitions):
+            inputs = layer(inputs, *args, scope="%s_%d" % (prefix.rsplit("/", 1)[-1], i + 1), **kwargs)
+    return inputs
+
+
+def embed_sequence(ids: Any, vocab_size: Optional[int] = None, embed_dim: Optional[int] = None, unique: bool = False, initializer: Any = None,
+                   regularizer: Any = None, trainable: bool = True, scope: Any = None, reuse: Any = None) -> Any:
+    """The rows of a table, which it makes, at ids."""
+    if not (reuse or (vocab_size and embed_dim)):
+        raise ValueError("Must specify vocab size and embedding dimension when not reusing.")
+    with variable_scope(scope, "EmbedSequence", [ids], reuse=reuse):
+        table = get_variable("embeddings", [vocab_size, embed_dim], dtypes.float32, initializer, regularizer, trainable)
+        return nn_ops.embedding_lookup(table, ids)
+
+
+OPTIMIZER_SUMMARIES = ["learning_rate", "loss", "gradients", "gradient_norm"]
+
+
+def optimize_loss(loss: Any, global_step: Any, learning_rate: Any, optimizer: Any, gradient_noise_scale: Any = None, gradient_multipliers: Any = None,
+                  clip_gradients: Any = None, learning_rate_decay_fn: Any = None, update_ops: Any = None, variables: Any = None, name: Optional[str] = None,
+                  summaries: Any = None, colocate_gradients_with_ops: bool = False, increment_global_step: bool = True) -> Any:
+    """A tensor of the loss that, when run, does one training step."""
+    from millrace import train
+    from millrace.ops.variables import trainable_variables
+    with variable_scope(name, "OptimizeLoss", [loss, global_step]):
+        if global_step is None:
+            global_step = train.get_global_step()
+        updates = list(get_collection(GraphKeys.UPDATE_OPS)) if update_ops is None else list(update_ops)
+        if updates:
+            loss = control_flow_ops.with_dependencies(updates, loss)
+        rate = None
+        if learning_rate is not None:
+            rate = learning_rate if isinstance(learning_rate, Tensor) else convert_to_tensor(float(learning_rate))
+            if learning_rate_decay_fn is not None:
+                rate = learning_rate_decay_fn(rate, global_step)
+        named = {"Adagrad": train.AdagradOptimizer, "Adam": train.AdamOptimizer, "Ftrl": train.FtrlOptimizer, "RMSProp": train.RMSPropOptimizer,
+                 "Momentum": lambda learning_rate: train.MomentumOptimizer(learning_rate, 0.9), "SGD": train.GradientDescentOptimizer}
+        if isinstance(optimizer, str):
+            if optimizer not in named:
+                raise ValueError("Optimizer name should be one of [%s], you provided %s." % (", ".join(named), optimizer))
+            made = named[optimizer](learning_rate=rate)
+        elif isinstance(optimizer, type):
+            made = optimizer(learning_rate=rate)
+        elif callable(optimizer) and not isinstance(optimizer, train.Optimizer):
+            made = optimizer(rate) if rate is not None else optimizer()
+        else:
+            made = optimizer
+        chosen = variables if variables is not None else trainable_variables()
+        pairs = made.compute_gradients(loss, chosen, colocate_gradients_with_ops=colocate_gradients_with_ops)
+        if gradient_multipliers is not None:
+            pairs = [(g * float(gradient_multipliers.get(v, gradient_multipliers.get(v.name, 1.0))) if g is not None else g, v) for g, v in pairs]
+        if gradient_noise_scale is not None:
+            from millrace.ops import random_ops
+            pairs = [(g + random_ops.truncated_normal(array_ops.shape(g)) * gradient_noise_scale if g is not None else g, v) for g, v in pairs]
+        if isinstance(clip_gradients, float):
+            clipped, _ = math_ops.clip_by_global_norm([g for g, _ in pairs], clip_gradients)
+            pairs = list(zip(clipped, [v for _, v in pairs]))
+        elif callable(clip_gradients):
+            pairs = clip_gradients(pairs)
+        elif clip_gradients is not None:
+            raise ValueError("Unknown type %s for clip_gradients" % type(clip_gradients))
+        if summaries is None or "loss" in summaries:
+            from millrace import summary
+            summary.scalar("loss", loss)
+        update = made.apply_gradients(pairs, global_step if increment_global_step else None, name="train")
+        return control_flow_ops.with_dependencies([update], loss)
+
+
+def summarize_tensor(tensor: Any, tag: Optional[str] = None) -> Any:
+    """A scalar or histogram summary."""
+    from millrace import summary
+    op = summary.scalar if tensor.get_shape().ndims == 0 else summary.histogram
+    return op(tag or tensor.op.name, tensor)
+
+
+def summarize_activation(op: Any) -> Any:
+    """summarize_tensor."""
+    return summarize_tensor(op)
+
+
+def summarize_collection(collection: Any, name_filter: Any = None, summarizer: Any = summarize_tensor) -> List[Any]:
+    """Summaries of a collection."""
+    return [summarizer(t) for t in get_collection(collection, name_filter)]
+
+

@@ -1,0 +1,26 @@
+# SPDX-License-Identifier: Apache-2.0
+"""tf.contrib.rnn: recurrent cells and networks, as in tf.nn."""
+from millrace.ops.rnn import static_bidirectional_rnn, static_rnn, static_state_saving_rnn  # noqa: F401
+from millrace.ops.rnn_cell import (BasicLSTMCell, BasicRNNCell, DeviceWrapper, DropoutWrapper, EmbeddingWrapper, GRUCell,  # noqa: F401
+                                   InputProjectionWrapper, LSTMBlockCell, LSTMCell, LSTMStateTuple, MultiRNNCell,
+                                   OutputProjectionWrapper, ResidualWrapper, RNNCell)
+
+GRUBlockCell, LSTMBlockFusedCell, CoupledInputForgetGateLSTMCell = GRUCell, LSTMBlockCell, LSTMCell
+
+
+def stack_bidirectional_dynamic_rnn(cells_fw, cells_bw, inputs, initial_states_fw=None, initial_states_bw=None, dtype=None,  # type: ignore[no-untyped-def]
+                                    sequence_length=None, parallel_iterations=None, time_major=False, scope=None):
+    """(outputs, last states forwards, last states backwards) of layers of two cells."""
+    from millrace.ops import array_ops, rnn
+    from millrace.ops.variable_scope import variable_scope
+    states_fw, states_bw, value = [], [], inputs
+    with variable_scope(scope or "stack_bidirectional_rnn"):
+        for i, (fw, bw) in enumerate(zip(cells_fw, cells_bw)):
+            with variable_scope("cell_%d" % i):
+                outputs, (state_fw, state_bw) = rnn.bidirectional_dynamic_rnn(
+                    fw, bw, value, sequence_length, initial_states_fw and initial_states_fw[i], initial_states_bw and initial_states_bw[i], dtype,
+                    parallel_iterations, time_major=time_major)
+                value = array_ops.concat(list(outputs), 2)
+                states_fw.append(state_fw)
+                states_bw.append(state_bw)
+    return value, tuple(states_fw), tuple(states_bw)

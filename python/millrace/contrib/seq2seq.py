@@ -1,0 +1,54 @@
+# SPDX-License-Identifier: Apache-2.0
+"""tf.contrib.seq2seq."""
+from __future__ import annotations
+
+from typing import Any, Optional
+
+from millrace.framework import missing as _missing
+from millrace.framework.convert import convert_to_tensor
+from millrace.framework.graph import Tensor, name_scope
+from millrace.ops import array_ops, gen_ops, math_ops, nn_ops
+
+
+def sequence_loss(logits: Any, targets: Any, weights: Any, average_across_timesteps: bool = True, average_across_batch: bool = True,
+                  softmax_loss_function: Any = None, name: Optional[str] = None) -> Tensor:
+    """The weighted cross entropy of logits [batch, time, classes]."""
+    with name_scope(name, "sequence_loss", [logits, targets, weights]):
+        logits, targets, weights = convert_to_tensor(logits), convert_to_tensor(targets), convert_to_tensor(weights)
+        if logits.get_shape().ndims not in (None, 3):
+            raise ValueError("Logits must be a [batch_size x sequence_length x logits] tensor")
+        classes = array_ops.shape(logits)[2]
+        flat = array_ops.reshape(targets, [-1])
+        flat_logits = array_ops.reshape(logits, array_ops.stack([-1, classes]))
+        if softmax_loss_function is None:
+            value = nn_ops.sparse_softmax_cross_entropy_with_logits(labels=flat, logits=flat_logits)
+        else:
+            value = softmax_loss_function(labels=flat, logits=flat_logits)
+        value = value * array_ops.reshape(weights, [-1])
+        if average_across_timesteps and average_across_batch:
+            return math_ops.reduce_sum(value) / (math_ops.reduce_sum(weights) + 1e-12)  # type: ignore[no-any-return]
+        value = array_ops.reshape(value, array_ops.shape(logits)[:2])
+        value.set_shape(logits.get_shape()[:2])
+        if average_across_timesteps:
+            value = math_ops.reduce_sum(value, [1]) / (math_ops.reduce_sum(weights, [1]) + 1e-12)
+        elif average_across_batch:
+            value = math_ops.reduce_sum(value, [0]) / (math_ops.reduce_sum(weights, [0]) + 1e-12)
+        return value
+
+
+def tile_batch(t: Any, multiplier: int, name: Optional[str] = None) -> Any:
+    """Each entry of the batch repeated."""
+    from millrace.framework import nest
+
+    def one(x: Any) -> Tensor:
+        x = convert_to_tensor(x)
+        rest = [1] * ((x.get_shape().ndims or 1) - 1)
+        wide = gen_ops.tile(array_ops.expand_dims(x, 1), [1, multiplier] + rest)
+        return array_ops.reshape(wide, array_ops.concat([[-1], array_ops.shape(x)[1:]], 0))
+    return nest.map_structure(one, t)
+
+
+_missing.fill(globals(), "contrib.seq2seq.", {n: "tf.contrib.legacy_seq2seq or tf.nn.raw_rnn" for n in (
+    "BasicDecoder", "GreedyEmbeddingHelper", "TrainingHelper", "dynamic_decode", "AttentionWrapper", "LuongAttention", "BahdanauAttention",
+    "BeamSearchDecoder", "ScheduledEmbeddingTrainingHelper", "SampleEmbeddingHelper", "DynamicAttentionWrapper", "simple_decoder_fn_train",
+    "attention_decoder_fn_train", "dynamic_rnn_decoder")})

@@ -1,0 +1,18 @@
+# SPDX-License-Identifier: Apache-2.0
+"""tf.contrib.slim: the names of contrib.layers and contrib.framework in one place."""
+import millrace.contrib.layers as layers  # noqa: F401
+import millrace.losses as losses  # noqa: F401
+from millrace.contrib.framework import *  # noqa: F401,F403
+from millrace.contrib.framework import (add_arg_scope, arg_scope, get_or_create_global_step, get_variables, get_variables_to_restore,  # noqa: F401
+                                        model_variable, variable)
+from millrace.contrib.layers import *  # noqa: F401,F403
+from millrace.contrib.layers import (avg_pool2d, batch_norm, bias_add, conv2d, conv2d_transpose, dropout, flatten, fully_connected,  # noqa: F401
+                                     l1_regularizer, l2_regularizer, layer_norm, max_pool2d, one_hot_encoding, separable_conv2d,
+                                     variance_scaling_initializer, xavier_initializer)
+from millrace.ops.variables import global_variables, local_variables, trainable_variables  # noqa: F401
+
+
+def get_model_variables(scope=None, suffix=None):  # type: ignore[no-untyped-def]
+    """The variables of the model."""
+    from millrace.contrib import framework
+    return framework.get_model_variables(scope, suffix)

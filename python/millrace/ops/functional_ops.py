@@ -1,0 +1,75 @@
+# SPDX-License-Identifier: Apache-2.0
+"""map_fn, foldl, foldr and scan: functions of the elements along the first axis."""
+from __future__ import annotations
+
+from typing import Any, List, Optional
+
+import millrace._core as _core
+from millrace.framework import dtypes, nest
+from millrace.framework.convert import convert_to_tensor
+
+__all__ = ["map_fn", "foldl", "foldr", "scan"]
+
+
+def _tensors(structure: Any) -> List[Any]:
+    return [convert_to_tensor(v) for v in nest.flatten(structure)]
+
+
+def _called(fn: Any, structures: Any, made: List[Any]) -> Any:
+    """fn with the leaves in the structures that it takes; the leaves of what it returns."""
+    def build(values: List[Any]) -> List[Any]:
+        rest, arguments = list(values), []
+        for structure in structures:
+            count = len(nest.flatten(structure))
+            arguments.append(nest.pack_sequence_as(structure, rest[:count]))
+            rest = rest[count:]
+        result = fn(*arguments)
+        made[:] = [result]
+        return _tensors(result)
+    return build
+
+
+def map_fn(fn: Any, elems: Any, dtype: Any = None, parallel_iterations: int = 10, back_prop: bool = True, swap_memory: bool = False,
+           infer_shape: bool = True, name: Optional[str] = None) -> Any:
+    """fn of each element, stacked. `dtype` gives the structure and the types of what fn returns where they are not its argument's."""
+    if not callable(fn):
+        raise TypeError("fn must be callable.")
+    elements = _tensors(elems)
+    types = [] if dtype is None else [dtypes.dtype_number(t) for t in nest.flatten(dtype)]
+    made: List[Any] = []
+    graph = elements[0].graph
+    values = _core.map_fn(graph, graph.unique_name(name or "map"), elements, types, _called(fn, [elems], made), parallel_iterations,
+                          not back_prop, swap_memory)
+    structure = dtype if dtype is not None else elems
+    return nest.pack_sequence_as(structure, values)
+
+
+def _folded(kind: str, fn: Any, elems: Any, initializer: Any, parallel_iterations: int, back_prop: bool, swap_memory: bool, name: Optional[str],
+            reverse: bool = False) -> Any:
+    if not callable(fn):
+        raise TypeError("fn must be callable.")
+    elements = _tensors(elems)
+    first = [] if initializer is None else _tensors(initializer)
+    accumulator = elems if initializer is None else initializer
+    graph = elements[0].graph
+    values = _core.fold(graph, kind, graph.unique_name(name or kind), elements, first, _called(fn, [accumulator, elems], []),
+                        parallel_iterations, not back_prop, swap_memory, reverse)
+    return nest.pack_sequence_as(accumulator, values)
+
+
+def foldl(fn: Any, elems: Any, initializer: Any = None, parallel_iterations: int = 10, back_prop: bool = True, swap_memory: bool = False,
+          name: Optional[str] = None) -> Any:
+    """fn(accumulator, element) from the first element to the last; the last accumulator."""
+    return _folded("foldl", fn, elems, initializer, parallel_iterations, back_prop, swap_memory, name)
+
+
+def foldr(fn: Any, elems: Any, initializer: Any = None, parallel_iterations: int = 10, back_prop: bool = True, swap_memory: bool = False,
+          name: Optional[str] = None) -> Any:
+    """fn(accumulator, element) from the last element to the first; the last accumulator."""
+    return _folded("foldr", fn, elems, initializer, parallel_iterations, back_prop, swap_memory, name)
+
+
+def scan(fn: Any, elems: Any, initializer: Any = None, parallel_iterations: int = 10, back_prop: bool = True, swap_memory: bool = False,
+         infer_shape: bool = True, reverse: bool = False, name: Optional[str] = None) -> Any:
+    """fn(accumulator, element) from the first element to the last; all accumulators, stacked."""
+    return _folded("scan", fn, elems, initializer, parallel_iterations, back_prop, swap_memory, name, reverse)

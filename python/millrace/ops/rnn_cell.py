@@ -1,0 +1,456 @@
+# SPDX-License-Identifier: Apache-2.0
+"""tf.nn.rnn_cell: recurrent cells. The arithmetic of the basic ones is the library's composites."""
+from __future__ import annotations
+
+import collections
+from typing import Any, Callable, List, Optional
+
+from millrace.framework import dtypes, nest, tensor_shape
+from millrace.framework.convert import constant_value, convert_to_tensor
+from millrace.framework.graph import Tensor, name_scope
+from millrace.ops import array_ops, gen_ops, init_ops, math_ops, nn_ops
+from millrace.ops.variable_scope import get_variable, get_variable_scope, variable_scope
+
+
+class LSTMStateTuple(collections.namedtuple("LSTMStateTuple", ["c", "h"])):
+    """The state of an LSTM cell: c and h."""
+
+    __slots__ = ()
+
+    @property
+    def dtype(self) -> Any:
+        """The type of both."""
+        if self.c.dtype != self.h.dtype:
+            raise TypeError("Inconsistent internal state: %s vs %s" % (self.c.dtype, self.h.dtype))
+        return self.c.dtype
+
+
+def _zeros(size: Any, batch_size: Any, dtype: Any) -> Tensor:
+    dims = tensor_shape.as_shape(size).as_list()
+    batch = constant_value(batch_size) if isinstance(batch_size, Tensor) else batch_size
+    if isinstance(batch, tensor_shape.Dimension):
+        batch = batch.value
+    if batch is not None:
+        return array_ops.zeros([int(batch)] + dims, dtype)
+    made = array_ops.zeros(array_ops.concat([array_ops.expand_dims(batch_size, 0), convert_to_tensor(dims, dtypes.int32)], 0), dtype)
+    made.set_shape([None] + dims)
+    return made
+
+
+class RNNCell:
+    """Base of cells: state_size, output_size and call(inputs, state) -> (output, state). Variables are made by get_variable."""
+
+    def __init__(self, trainable: bool = True, name: Optional[str] = None, dtype: Any = None, _reuse: Any = None, **unused: Any) -> None:
+        self._reuse, self._name, self._trainable = _reuse, name, trainable
+        self._scope: Any = None
+        self.built = False
+
+    @property
+    def state_size(self) -> Any:
+        """The sizes of the state, in its structure."""
+        raise NotImplementedError("Abstract method")
+
+    @property
+    def output_size(self) -> Any:
+        """The size of the output."""
+        raise NotImplementedError("Abstract method")
+
+    @property
+    def _scope_name(self) -> str:
+        if getattr(self, "_name", None):
+            return str(self._name)
+        from millrace.layers import _snake
+        return _snake(type(self).__name__)
+
+    def __call__(self, inputs: Any, state: Any, scope: Any = None) -> Any:
+        if type(self).call is RNNCell.call:
+            raise NotImplementedError("A cell needs call(inputs, state)")
+        stored = getattr(self, "_scope", None)
+        reuse = getattr(self, "_reuse", None)
+        if stored is not None and scope is None:
+            with variable_scope(stored, reuse=True, auxiliary_name_scope=False), name_scope(stored.original_name_scope or stored.name.split("/")[-1]):
+                return self.call(inputs, state)
+        with variable_scope(scope if scope is not None else self._scope_name, reuse=reuse) as captured:
+            self._scope = captured
+            result = self.call(inputs, state)
+        self.built = True
+        return result
+
+    def call(self, inputs: Any, state: Any) -> Any:
+        """(output, next state)."""
+        raise NotImplementedError("Abstract method")
+
+    def build(self, unused: Any) -> None:
+        """Nothing to do: variables are made when the cell is first called."""
+
+    def zero_state(self, batch_size: Any, dtype: Any) -> Any:
+        """A state of zeros."""
+        with name_scope(type(self).__name__ + "ZeroState"):
+            return nest.pack_sequence_as(self.state_size, [_zeros(s, batch_size, dtype) for s in _flat_sizes(self.state_size)])
+
+    @property
+    def _own(self) -> Any:
+        return self._scope.global_variables() if self._scope is not None else []
+
+    variables = weights = property(lambda self: self._own, doc="Its variables.")
+    trainable_variables = trainable_weights = property(
+        lambda self: self._scope.trainable_variables() if self._scope is not None else [], doc="Its trainable variables.")
+    losses = updates = property(lambda self: [], doc="None.")
+
+    def get_config(self) -> Any:
+        """Its arguments."""
+        return {}
+
+    def add_variable(self, name: str, shape: Any, dtype: Any = None, initializer: Any = None, **kwargs: Any) -> Any:
+        """A variable of the cell."""
+        return get_variable(name, shape, dtype, initializer)
+
+
+class _LayerRNNCell(RNNCell):
+    pass
+
+
+def _flat_sizes(sizes: Any) -> List[Any]:
+    return nest.flatten(sizes)
+
+
+_NAMES = {"tanh": "Tanh", "relu": "Relu", "relu6": "Relu6", "sigmoid": "Sigmoid", "elu": "Elu", "softsign": "Softsign", "identity": "Identity"}
+
+
+def _library_name(activation: Any) -> Optional[str]:
+    """The composites' name of an activation; None for others."""
+    if activation is None:
+        return "Tanh"
+    if activation in (math_ops.tanh, math_ops.sigmoid, nn_ops.relu, nn_ops.relu6, nn_ops.elu, nn_ops.softsign, array_ops.identity):
+        return _NAMES[activation.__name__]
+    return None
+
+
+def _depth(inputs: Any) -> int:
+    size = inputs.get_shape()[-1].value
+    if size is None:
+        raise ValueError("Expected inputs.shape[-1] to be known, saw shape: %s" % inputs.get_shape())
+    return int(size)
+
+
+class BasicRNNCell(RNNCell):
+    """activation([inputs, state] kernel + bias)."""
+
+    def __init__(self, num_units: int, activation: Any = None, reuse: Any = None, name: Optional[str] = None, dtype: Any = None, input_size: Any = None,
+                 **unused: Any) -> None:
+        super().__init__(_reuse=reuse, name=name)
+        self._num_units, self._activation = int(num_units), activation
+
+    state_size = output_size = property(lambda self: self._num_units, doc="The number of units.")
+
+    def call(self, inputs: Any, state: Any) -> Any:
+        """(output, next state)."""
+        kernel = get_variable("kernel", [_depth(inputs) + self._num_units, self._num_units], inputs.dtype.base_dtype)
+        bias = get_variable("bias", [self._num_units], inputs.dtype.base_dtype, init_ops.zeros_initializer())
+        name = _library_name(self._activation)
+        if name is not None:
+            made = gen_ops.basic_rnn_cell(inputs, [state], [kernel, bias], self._num_units, activation=name)
+            return made[0], made[0]
+        output = self._activation(nn_ops.bias_add(math_ops.matmul(array_ops.concat([inputs, state], 1), kernel), bias))
+        return output, output
+
+
+class GRUCell(RNNCell):
+    """The gated recurrent unit."""
+
+    def __init__(self, num_units: int, activation: Any = None, reuse: Any = None, kernel_initializer: Any = None, bias_initializer: Any = None,
+                 name: Optional[str] = None, dtype: Any = None, input_size: Any = None, **unused: Any) -> None:
+        super().__init__(_reuse=reuse, name=name)
+        self._num_units, self._activation = int(num_units), activation
+        self._kernel_initializer, self._bias_initializer = kernel_initializer, bias_initializer
+
+    state_size = output_size = property(lambda self: self._num_units, doc="The number of units.")
+
+    def call(self, inputs: Any, state: Any) -> Any:
+        """(output, next state)."""
+        width, n, dtype = _depth(inputs) + self._num_units, self._num_units, inputs.dtype.base_dtype
+        with variable_scope("gates"):
+            gates = get_variable("kernel", [width, 2 * n], dtype, self._kernel_initializer), get_variable(
+                "bias", [2 * n], dtype, self._bias_initializer or init_ops.constant_initializer(1.0, dtype))
+        with variable_scope("candidate"):
+            candidate = get_variable("kernel", [width, n], dtype, self._kernel_initializer), get_variable(
+                "bias", [n], dtype, self._bias_initializer or init_ops.zeros_initializer())
+        name = _library_name(self._activation)
+        if name is not None:
+            made = gen_ops.gru_cell(inputs, [state], [gates[0], gates[1], candidate[0], candidate[1]], n, activation=name)
+            return made[0], made[0]
+        both = math_ops.sigmoid(nn_ops.bias_add(math_ops.matmul(array_ops.concat([inputs, state], 1), gates[0]), gates[1]))
+        r, u = array_ops.split(both, 2, 1)
+        c = self._activation(nn_ops.bias_add(math_ops.matmul(array_ops.concat([inputs, r * state], 1), candidate[0]), candidate[1]))
+        output = u * state + (1 - u) * c
+        return output, output
+
+
+class BasicLSTMCell(RNNCell):
+    """The LSTM cell without peepholes, clipping or projection."""
+
+    def __init__(self, num_units: int, forget_bias: float = 1.0, state_is_tuple: bool = True, activation: Any = None, reuse: Any = None,
+                 name: Optional[str] = None, dtype: Any = None, input_size: Any = None, **unused: Any) -> None:
+        if callable(state_is_tuple) or state_is_tuple is None:  # 0.x: (num_units, forget_bias, input_size, state_is_tuple)
+            state_is_tuple = True
+        super().__init__(_reuse=reuse, name=name)
+        self._num_units, self._forget_bias, self._state_is_tuple, self._activation = int(num_units), forget_bias, state_is_tuple, activation
+
+    @property
+    def state_size(self) -> Any:
+        """The sizes of c and h."""
+        return LSTMStateTuple(self._num_units, self._num_units) if self._state_is_tuple else 2 * self._num_units
+
+    output_size = property(lambda self: self._num_units, doc="The number of units.")
+
+    def call(self, inputs: Any, state: Any) -> Any:
+        """(output, next state)."""
+        n, dtype = self._num_units, inputs.dtype.base_dtype
+        kernel = get_variable("kernel", [_depth(inputs) + n, 4 * n], dtype)
+        bias = get_variable("bias", [4 * n], dtype, init_ops.zeros_initializer())
+        c, h = state if self._state_is_tuple else array_ops.split(state, 2, 1)
+        name = _library_name(self._activation)
+        if name is not None:
+            made = gen_ops.basic_lstm_cell(inputs, [c, h], [kernel, bias], n, forget_bias=float(self._forget_bias), activation=name)
+            output, (new_c, new_h) = made[0], made[1]
+        else:
+            i, j, f, o = array_ops.split(nn_ops.bias_add(math_ops.matmul(array_ops.concat([inputs, h], 1), kernel), bias), 4, 1)
+            new_c = c * math_ops.sigmoid(f + self._forget_bias) + math_ops.sigmoid(i) * self._activation(j)
+            output = new_h = self._activation(new_c) * math_ops.sigmoid(o)
+        return output, LSTMStateTuple(new_c, new_h) if self._state_is_tuple else array_ops.concat([new_c, new_h], 1)
+
+
+class LSTMCell(RNNCell):
+    """The LSTM cell with peepholes, clipping and projection where wanted."""
+
+    def __init__(self, num_units: int, use_peepholes: bool = False, cell_clip: Any = None, initializer: Any = None, num_proj: Optional[int] = None,
+                 proj_clip: Any = None, num_unit_shards: Any = None, num_proj_shards: Any = None, forget_bias: float = 1.0, state_is_tuple: bool = True,
+                 activation: Any = None, reuse: Any = None, name: Optional[str] = None, dtype: Any = None, input_size: Any = None, **unused: Any) -> None:
+        super().__init__(_reuse=reuse, name=name)
+        self._num_units, self._use_peepholes, self._cell_clip, self._initializer = int(num_units), use_peepholes, cell_clip, initializer
+        self._num_proj, self._proj_clip, self._forget_bias = num_proj, proj_clip, forget_bias
+        self._state_is_tuple, self._activation = state_is_tuple, activation
+
+    @property
+    def state_size(self) -> Any:
+        """The sizes of c and h."""
+        out = self._num_proj or self._num_units
+        return LSTMStateTuple(self._num_units, out) if self._state_is_tuple else self._num_units + out
+
+    output_size = property(lambda self: self._num_proj or self._num_units, doc="The number of units, or of the projection.")
+
+    def call(self, inputs: Any, state: Any) -> Any:
+        """(output, next state)."""
+        n, out, dtype = self._num_units, self._num_proj or self._num_units, inputs.dtype.base_dtype
+        c, h = state if self._state_is_tuple else array_ops.split(state, [n, out], 1)
+        parameters = [get_variable("kernel", [_depth(inputs) + out, 4 * n], dtype, self._initializer),
+                      get_variable("bias", [4 * n], dtype, init_ops.zeros_initializer())]
+        if self._use_peepholes:
+            parameters += [get_variable(w, [n], dtype, self._initializer) for w in ("w_f_diag", "w_i_diag", "w_o_diag")]
+        if self._num_proj:
+            with variable_scope("projection"):
+                parameters.append(get_variable("kernel", [n, self._num_proj], dtype, self._initializer))
+        name = _library_name(self._activation)
+        if name is None:
+            raise NotImplementedError("LSTMCell with an activation of your own is not provided: use BasicLSTMCell, or tanh, relu, sigmoid.")
+        made = gen_ops.lstm_cell(inputs, [c, h], parameters, n, use_peepholes=bool(self._use_peepholes), cell_clip=float(self._cell_clip or 0.0),
+                                 num_proj=self._num_proj or 0, proj_clip=float(self._proj_clip or 0.0), forget_bias=float(self._forget_bias),
+                                 activation=name)
+        new_c, new_h = made[1]
+        return made[0], LSTMStateTuple(new_c, new_h) if self._state_is_tuple else array_ops.concat([new_c, new_h], 1)
+
+
+class MultiRNNCell(RNNCell):
+    """Cells on top of each other."""
+
+    def __init__(self, cells: Any, state_is_tuple: bool = True) -> None:
+        super().__init__()
+        if not cells:
+            raise ValueError("Must specify at least one cell for MultiRNNCell.")
+        if not isinstance(cells, (list, tuple)):
+            raise TypeError("cells must be a list or tuple, but saw: %s." % (cells,))
+        self._cells, self._state_is_tuple = list(cells), state_is_tuple
+
+    @property
+    def state_size(self) -> Any:
+        """The sizes of the cells' states."""
+        if self._state_is_tuple:
+            return tuple(c.state_size for c in self._cells)
+        return sum(c.state_size for c in self._cells)
+
+    output_size = property(lambda self: self._cells[-1].output_size, doc="The size of the last cell's output.")
+
+    def zero_state(self, batch_size: Any, dtype: Any) -> Any:
+        """A state of zeros."""
+        if self._state_is_tuple:
+            return tuple(c.zero_state(batch_size, dtype) for c in self._cells)
+        return super().zero_state(batch_size, dtype)
+
+    def call(self, inputs: Any, state: Any) -> Any:
+        """(output, next state)."""
+        states, at = [], 0
+        for i, cell in enumerate(self._cells):
+            with variable_scope("cell_%d" % i):
+                if self._state_is_tuple:
+                    if not nest.is_sequence(state):
+                        raise ValueError("Expected state to be a tuple of length %d, but received: %s" % (len(self._cells), state))
+                    current = state[i]
+                else:
+                    current = array_ops.slice(state, [0, at], [-1, cell.state_size])
+                    at += cell.state_size
+                inputs, new = _call_shared(cell, inputs, current)
+                states.append(new)
+        return inputs, tuple(states) if self._state_is_tuple else array_ops.concat(states, 1)
+
+
+def _call_shared(cell: Any, inputs: Any, state: Any) -> Any:
+    """Calls a cell in this scope; one object used in several places ([cell] * n) has variables of its own in each."""
+    scope = get_variable_scope().name
+    places = cell.__dict__.setdefault("_places", {})
+    cell._scope = places.get(scope)
+    result = cell(inputs, state)
+    places[scope] = cell._scope
+    return result
+
+
+class DropoutWrapper(RNNCell):
+    """A cell with dropout of inputs, outputs and state."""
+
+    def __init__(self, cell: Any, input_keep_prob: Any = 1.0, output_keep_prob: Any = 1.0, state_keep_prob: Any = 1.0, variational_recurrent: bool = False,
+                 input_size: Any = None, dtype: Any = None, seed: Optional[int] = None, dropout_state_filter_visitor: Any = None) -> None:
+        super().__init__()
+        if variational_recurrent:
+            raise NotImplementedError("variational_recurrent is not provided: leave it out.")
+        self._cell, self._input, self._output, self._state, self._seed = cell, input_keep_prob, output_keep_prob, state_keep_prob, seed
+
+    state_size = property(lambda self: self._cell.state_size, doc="That of the cell.")
+    output_size = property(lambda self: self._cell.output_size, doc="That of the cell.")
+
+    def zero_state(self, batch_size: Any, dtype: Any) -> Any:
+        """A state of zeros."""
+        return self._cell.zero_state(batch_size, dtype)
+
+    @staticmethod
+    def _on(keep: Any) -> bool:
+        return isinstance(keep, Tensor) or not isinstance(keep, (int, float)) or keep < 1
+
+    def __call__(self, inputs: Any, state: Any, scope: Any = None) -> Any:
+        if self._on(self._input):
+            inputs = nn_ops.dropout(inputs, self._input, seed=self._seed)
+        output, new = _call_shared(self._cell, inputs, state) if scope is None else self._cell(inputs, state, scope)
+        if self._on(self._state):
+            def drop(value: Any) -> Any:
+                return nn_ops.dropout(value, self._state, seed=self._seed)
+            new = LSTMStateTuple(new.c, drop(new.h)) if isinstance(new, LSTMStateTuple) else nest.map_structure(drop, new)
+        if self._on(self._output):
+            output = nn_ops.dropout(output, self._output, seed=self._seed)
+        return output, new
+
+
+class _Wrapper(RNNCell):
+    def __init__(self, cell: Any) -> None:
+        super().__init__()
+        self._cell = cell
+
+    state_size = property(lambda self: self._cell.state_size, doc="That of the cell.")
+    output_size = property(lambda self: self._cell.output_size, doc="That of the cell.")
+
+    def zero_state(self, batch_size: Any, dtype: Any) -> Any:
+        """A state of zeros."""
+        return self._cell.zero_state(batch_size, dtype)
+
+
+class ResidualWrapper(_Wrapper):
+    """A cell whose inputs are added to its outputs."""
+
+    def __init__(self, cell: Any, residual_fn: Any = None) -> None:
+        super().__init__(cell)
+        self._residual: Callable[..., Any] = residual_fn or (lambda i, o: nest.map_structure(lambda a, b: a + b, i, o))
+
+    def __call__(self, inputs: Any, state: Any, scope: Any = None) -> Any:
+        output, new = self._cell(inputs, state, scope)
+        return self._residual(inputs, output), new
+
+
+class DeviceWrapper(_Wrapper):
+    """A cell on a device."""
+
+    def __init__(self, cell: Any, device: Any) -> None:
+        super().__init__(cell)
+        self._device = device
+
+    def __call__(self, inputs: Any, state: Any, scope: Any = None) -> Any:
+        from millrace.framework.graph import device
+        with device(self._device):
+            return self._cell(inputs, state, scope)
+
+
+class OutputProjectionWrapper(_Wrapper):
+    """A cell with a linear layer on its outputs."""
+
+    def __init__(self, cell: Any, output_size: int, activation: Any = None, reuse: Any = None) -> None:
+        super().__init__(cell)
+        self._size, self._activation = output_size, activation
+
+    output_size = property(lambda self: self._size, doc="The size of the projection.")
+
+    def call(self, inputs: Any, state: Any) -> Any:
+        """(output, next state)."""
+        output, new = self._cell(inputs, state)
+        projected = _linear(output, self._size, True)
+        return self._activation(projected) if self._activation else projected, new
+
+
+class InputProjectionWrapper(_Wrapper):
+    """A cell with a linear layer on its inputs."""
+
+    def __init__(self, cell: Any, num_proj: int, activation: Any = None, input_size: Any = None, reuse: Any = None) -> None:
+        super().__init__(cell)
+        self._size, self._activation = num_proj, activation
+
+    def call(self, inputs: Any, state: Any) -> Any:
+        """(output, next state)."""
+        projected = _linear(inputs, self._size, True)
+        return self._cell(self._activation(projected) if self._activation else projected, state)
+
+
+class EmbeddingWrapper(_Wrapper):
+    """A cell whose inputs are numbers of rows of a table."""
+
+    def __init__(self, cell: Any, embedding_classes: int, embedding_size: int, initializer: Any = None, reuse: Any = None) -> None:
+        super().__init__(cell)
+        self._classes, self._size, self._initializer = embedding_classes, embedding_size, initializer
+
+    def call(self, inputs: Any, state: Any) -> Any:
+        """(output, next state)."""
+        initializer = self._initializer or get_variable_scope().initializer or init_ops.random_uniform_initializer(-3 ** 0.5, 3 ** 0.5)
+        dtype = nest.flatten(state)[0].dtype.base_dtype
+        table = get_variable("embedding", [self._classes, self._size], dtype, initializer)
+        return self._cell(nn_ops.embedding_lookup(table, array_ops.reshape(inputs, [-1])), state)
+
+
+def _linear(args: Any, output_size: int, bias: bool, bias_initializer: Any = None, kernel_initializer: Any = None, scope: Any = None,
+            bias_start: float = 0.0) -> Tensor:
+    """[args] kernel + bias."""
+    args = args if isinstance(args, (list, tuple)) else [args]
+    if not args:
+        raise ValueError("`args` must be specified")
+    width = sum(_depth(a) for a in args)
+    dtype = args[0].dtype.base_dtype
+
+    def make() -> Tensor:
+        kernel = get_variable("kernel", [width, output_size], dtype, kernel_initializer)
+        product = math_ops.matmul(args[0] if len(args) == 1 else array_ops.concat(list(args), 1), kernel)
+        if not bias:
+            return product
+        return nn_ops.bias_add(product, get_variable("bias", [output_size], dtype, bias_initializer or init_ops.constant_initializer(bias_start, dtype)))
+
+    if isinstance(bias_initializer, (int, float)):
+        bias_start, bias_initializer = float(bias_initializer), None
+    if scope is None:
+        return make()
+    with variable_scope(scope):
+        return make()
+
+
+LSTMBlockCell = LSTMCell

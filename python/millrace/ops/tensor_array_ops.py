@@ -1,0 +1,127 @@
+# SPDX-License-Identifier: Apache-2.0
+"""TensorArray: a list of tensors inside a step, written and read by position."""
+from __future__ import annotations
+
+from typing import Any, Optional
+
+from millrace.framework import dtypes, tensor_shape
+from millrace.framework.convert import convert_to_tensor
+from millrace.framework.graph import Operation, Tensor, colocate_with, name_scope
+from millrace.ops import array_ops, gen_ops
+
+
+class TensorArray:
+    """A list of tensors. Writing gives a new object, through which later operations wait for the writing."""
+
+    def __init__(self, dtype: Any, size: Any = None, dynamic_size: Any = None, clear_after_read: Any = None, tensor_array_name: Any = None,
+                 handle: Any = None, flow: Any = None, infer_shape: bool = True, element_shape: Any = None,
+                 colocate_with_first_write_call: bool = True, name: Optional[str] = None) -> None:
+        self._dtype = dtypes.as_dtype(dtype).base_dtype
+        self._infer_shape = infer_shape
+        self._element_shape = tensor_shape.as_shape(element_shape)
+        self._dynamic_size = bool(dynamic_size)
+        if handle is not None:
+            self._handle, self._flow = handle, flow
+            return
+        if size is None:
+            raise ValueError("Size must be provided if handle is not provided")
+        with name_scope(name, "TensorArray", [size]) as scope:
+            made = gen_ops.tensor_array_v3(convert_to_tensor(size, dtypes.int32), self._dtype, element_shape=self._element_shape,
+                                           dynamic_size=self._dynamic_size, clear_after_read=clear_after_read is not False,
+                                           identical_element_shapes=infer_shape, tensor_array_name=tensor_array_name or "", name=scope)
+            self._handle, self._flow = made[0], made[1]
+
+    dtype = property(lambda self: self._dtype, doc="The type of its elements.")
+    handle = property(lambda self: self._handle, doc="Its resource.")
+    flow = property(lambda self: self._flow, doc="The tensor that later operations wait for.")
+    element_shape = property(lambda self: self._element_shape, doc="What is known of the shape of its elements.")
+    dynamic_size = property(lambda self: self._dynamic_size, doc="Whether it may grow.")
+
+    def _with_flow(self, flow: Tensor, shape: Any = None) -> "TensorArray":
+        made = TensorArray(self._dtype, handle=self._handle, flow=flow, infer_shape=self._infer_shape, element_shape=self._element_shape)
+        made._dynamic_size = self._dynamic_size
+        if shape is not None and self._infer_shape:
+            made._element_shape = self._element_shape.merge_with(shape) if self._element_shape.is_compatible_with(shape) else self._element_shape
+            self._element_shape = made._element_shape
+        return made
+
+    def _shaped(self, value: Tensor, leading: int = 0) -> Tensor:
+        if self._element_shape.ndims is not None:
+            known = value.get_shape()
+            first = known[:leading] if known.ndims is not None else tensor_shape.unknown_shape(leading)
+            value.set_shape(first.concatenate(self._element_shape) if leading else self._element_shape)
+        return value
+
+    def identity(self) -> "TensorArray":
+        """The same list after what it waits for."""
+        return self._with_flow(array_ops.identity(self._flow))
+
+    def grad(self, source: str, flow: Any = None, name: Optional[str] = None) -> "TensorArray":
+        """The list of gradients of its elements."""
+        flow = self._flow if flow is None else flow
+        with colocate_with(self._handle):
+            made = gen_ops.tensor_array_grad_v3(self._handle, flow, source, name=name)
+            with name_scope(None, "gradient", [made[0]]):
+                return TensorArray(self._dtype, handle=made[0], flow=array_ops.identity(flow), infer_shape=self._infer_shape,
+                                   element_shape=self._element_shape)
+
+    def read(self, index: Any, name: Optional[str] = None) -> Tensor:
+        """The element at a position."""
+        return self._shaped(gen_ops.tensor_array_read_v3(self._handle, index, self._flow, self._dtype, name=name))
+
+    def write(self, index: Any, value: Any, name: Optional[str] = None) -> "TensorArray":
+        """The list with an element at a position."""
+        value = convert_to_tensor(value, self._dtype, "value") if not isinstance(value, Tensor) else value
+        return self._with_flow(gen_ops.tensor_array_write_v3(self._handle, index, value, self._flow, name=name), value.get_shape())
+
+    def stack(self, name: Optional[str] = None) -> Tensor:
+        """All elements as one tensor."""
+        with colocate_with(self._handle), name_scope(name, "TensorArrayStack", [self._handle]):
+            return self.gather(gen_ops.range(0, self.size(), 1))
+
+    pack = stack
+
+    def gather(self, indices: Any, name: Optional[str] = None) -> Tensor:
+        """The elements at some positions as one tensor."""
+        value = gen_ops.tensor_array_gather_v3(self._handle, indices, self._flow, self._dtype, element_shape=self._element_shape, name=name)
+        return self._shaped(value, 1)
+
+    def concat(self, name: Optional[str] = None) -> Tensor:
+        """All elements joined along the first axis."""
+        rest = self._element_shape[1:] if self._element_shape.ndims is not None else None
+        value = gen_ops.tensor_array_concat_v3(self._handle, self._flow, self._dtype, element_shape_except0=rest, name=name)[0]
+        if rest is not None:
+            value.set_shape(tensor_shape.TensorShape([None]).concatenate(rest))
+        return value  # type: ignore[no-any-return]
+
+    def unstack(self, value: Any, name: Optional[str] = None) -> "TensorArray":
+        """The list with the slices of a tensor as its elements."""
+        with name_scope(name, "TensorArrayUnstack", [self._handle, value]):
+            value = convert_to_tensor(value, self._dtype) if not isinstance(value, Tensor) else value
+            return self.scatter(gen_ops.range(0, array_ops.shape(value)[0], 1), value)
+
+    unpack = unstack
+
+    def scatter(self, indices: Any, value: Any, name: Optional[str] = None) -> "TensorArray":
+        """The list with the slices of a tensor at some positions."""
+        value = convert_to_tensor(value, self._dtype) if not isinstance(value, Tensor) else value
+        shape = value.get_shape()
+        return self._with_flow(gen_ops.tensor_array_scatter_v3(self._handle, indices, value, self._flow, name=name),
+                               shape[1:] if shape.ndims is not None else None)
+
+    def split(self, value: Any, lengths: Any, name: Optional[str] = None) -> "TensorArray":
+        """The list with pieces of a tensor as its elements."""
+        return self._with_flow(gen_ops.tensor_array_split_v3(self._handle, value, math_int64(lengths), self._flow, name=name))
+
+    def size(self, name: Optional[str] = None) -> Tensor:
+        """The number of elements."""
+        return gen_ops.tensor_array_size_v3(self._handle, self._flow, name=name)
+
+    def close(self, name: Optional[str] = None) -> Operation:
+        """An operation that drops the list."""
+        return gen_ops.tensor_array_close_v3(self._handle, name=name)
+
+
+def math_int64(value: Any) -> Tensor:
+    """A value as a tensor of int64."""
+    return convert_to_tensor(value, dtypes.int64) if not isinstance(value, Tensor) else gen_ops.cast(value, dtypes.int64)

@@ -1,0 +1,106 @@
+# SPDX-License-Identifier: Apache-2.0
+"""tf.test: test cases."""
+from __future__ import annotations
+
+import contextlib
+import tempfile
+import unittest
+from typing import Any, Iterator
+
+import numpy as np
+
+
+class TestCase(unittest.TestCase):
+    """A test case with a session and comparisons of arrays."""
+
+    def setUp(self) -> None:
+        """Starts with an empty graph."""
+        import millrace as tf
+        tf.reset_default_graph()
+
+    @contextlib.contextmanager
+    def test_session(self, graph: Any = None, config: Any = None, use_gpu: bool = False, force_gpu: bool = False) -> Iterator[Any]:
+        """A session as a context."""
+        import millrace as tf
+        with tf.Session(graph=graph, config=config) as session:
+            yield session
+
+    session = cached_session = test_session
+
+    def get_temp_dir(self) -> str:
+        """A folder for this test."""
+        return tempfile.mkdtemp()
+
+    def evaluate(self, tensors: Any) -> Any:
+        """The values of tensors."""
+        import millrace as tf
+        session = tf.get_default_session()
+        return session.run(tensors) if session else tf.Session().run(tensors)
+
+    def assertAllEqual(self, a: Any, b: Any, msg: Any = None) -> None:  # noqa: N802
+        """Fails unless arrays are equal."""
+        np.testing.assert_array_equal(a, b, err_msg=str(msg or ""))
+
+    def assertAllClose(self, a: Any, b: Any, rtol: float = 1e-6, atol: float = 1e-6, msg: Any = None) -> None:  # noqa: N802
+        """Fails unless arrays are nearly equal."""
+        np.testing.assert_allclose(a, b, rtol=rtol, atol=atol, err_msg=str(msg or ""))
+
+    def assertArrayNear(self, farray1: Any, farray2: Any, err: float) -> None:  # noqa: N802
+        """Fails unless elements differ by at most err."""
+        np.testing.assert_allclose(farray1, farray2, rtol=0, atol=err)
+
+    def assertNear(self, f1: Any, f2: Any, err: float, msg: Any = None) -> None:  # noqa: N802
+        """Fails unless numbers differ by at most err."""
+        self.assertTrue(abs(f1 - f2) <= err, msg)
+
+    def assertShapeEqual(self, np_array: Any, tf_tensor: Any) -> None:  # noqa: N802
+        """Fails unless shapes are equal."""
+        self.assertEqual(list(np_array.shape), tf_tensor.get_shape().as_list())
+
+    def assertRaisesOpError(self, expected: str) -> Any:  # noqa: N802
+        """Fails unless a step fails with a message."""
+        import millrace as tf
+        return self.assertRaisesRegex(tf.errors.OpError, expected)
+
+
+def main(argv: Any = None) -> None:
+    """Runs the tests of the program."""
+    unittest.main()
+
+
+def gpu_device_name() -> str:
+    """The name of a GPU; empty when there is none."""
+    return ""
+
+
+def is_gpu_available(cuda_only: bool = False, min_cuda_compute_capability: Any = None) -> bool:
+    """Whether there is a GPU."""
+    return False
+
+
+def is_built_with_cuda() -> bool:
+    """Whether GPUs are supported."""
+    return False
+
+
+def get_temp_dir() -> str:
+    """A folder for tests."""
+    return tempfile.gettempdir()
+
+
+def compute_gradient_error(x: Any, x_shape: Any, y: Any, y_shape: Any, x_init_value: Any = None, delta: float = 1e-3, **unused: Any) -> float:
+    """The largest difference of the gradient from differences of values."""
+    import millrace as tf
+    session = tf.get_default_session()
+    start = np.asarray(x_init_value if x_init_value is not None else np.random.RandomState(0).random_sample(x_shape)).astype(x.dtype.as_numpy_dtype)
+    flat = tf.reshape(y, [-1])
+    worst = 0.0
+    for i in range(int(np.prod(y_shape, dtype=np.int64))):
+        exact = session.run(tf.convert_to_tensor(tf.gradients(flat[i], x)[0]), {x: start})
+        for k in np.ndindex(*start.shape):
+            up, down = start.copy(), start.copy()
+            up[k] += delta
+            down[k] -= delta
+            wanted = (session.run(flat[i], {x: up}) - session.run(flat[i], {x: down})) / (2 * delta)
+            worst = max(worst, abs(wanted - exact[k]))
+    return float(worst)

@@ -1,0 +1,384 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What is called before and after each step of a monitored session."""
+from __future__ import annotations
+
+import os
+import time
+from typing import Any, Dict, List, NamedTuple, Optional
+
+import numpy as np
+
+from millrace import tf_logging as logging
+from millrace.framework import errors  # noqa: F401
+from millrace.framework.graph import GraphKeys, get_collection, get_default_graph
+from millrace.protos import definitions
+from millrace.train.global_step import get_global_step
+
+
+class SessionRunArgs(NamedTuple("_SessionRunArgs", [("fetches", Any), ("feed_dict", Any), ("options", Any)])):
+    """What a hook adds to a step."""
+
+    def __new__(cls, fetches: Any, feed_dict: Any = None, options: Any = None) -> "SessionRunArgs":
+        return super().__new__(cls, fetches, feed_dict, options)
+
+
+class SessionRunValues(NamedTuple("_SessionRunValues", [("results", Any), ("options", Any), ("run_metadata", Any)])):
+    """What a step gave for a hook."""
+
+
+class SessionRunContext:
+    """The step that is being run."""
+
+    def __init__(self, original_args: SessionRunArgs, session: Any) -> None:
+        self._original_args, self._session, self._stop = original_args, session, False
+
+    original_args = property(lambda self: self._original_args, doc="What the caller of run() asked for.")
+    session = property(lambda self: self._session, doc="The session.")
+    stop_requested = property(lambda self: self._stop, doc="Whether a hook asked to stop.")
+
+    def request_stop(self) -> None:
+        """Makes should_stop() of the session true."""
+        self._stop = True
+
+
+class SessionRunHook:
+    """Base of hooks."""
+
+    def begin(self) -> None:
+        """Called once, before the session is made; may add to the graph."""
+
+    def after_create_session(self, session: Any, coord: Any) -> None:
+        """Called when the session is there."""
+
+    def before_run(self, run_context: SessionRunContext) -> Any:
+        """Called before each step; may return SessionRunArgs."""
+        return None
+
+    def after_run(self, run_context: SessionRunContext, run_values: SessionRunValues) -> None:
+        """Called after each step."""
+
+    def end(self, session: Any) -> None:
+        """Called at the end, unless there was an error."""
+
+
+class _Every:
+    """Every so many steps or seconds."""
+
+    def __init__(self, every_steps: Optional[int] = None, every_secs: Optional[float] = None) -> None:
+        if (every_steps is None) == (every_secs is None):
+            raise ValueError("exactly one of every_steps and every_secs should be provided.")
+        self._steps, self._secs = every_steps, every_secs
+        self._step: Optional[int] = None
+        self._time = 0.0
+
+    def due(self, step: int) -> bool:
+        """Whether it is time again."""
+        if self._step is None:
+            return True
+        if self._step == step:
+            return False
+        return time.time() >= self._time + self._secs if self._secs is not None else step >= self._step + (self._steps or 1)
+
+    def note(self, step: int) -> Any:
+        """(seconds, steps) since the last time."""
+        now = time.time()
+        passed = (None, None) if self._step is None else (now - self._time, step - self._step)
+        self._step, self._time = step, now
+        return passed
+
+
+SecondOrStepTimer = _Every
+
+
+def _step_tensor() -> Any:
+    found = get_global_step()
+    if found is None:
+        raise RuntimeError("A global step is needed: call tf.train.get_or_create_global_step() when building the graph.")
+    return found
+
+
+class LoggingTensorHook(SessionRunHook):
+    """Logs tensors every so many steps or seconds."""
+
+    def __init__(self, tensors: Any, every_n_iter: Optional[int] = None, every_n_secs: Optional[float] = None, at_end: bool = False, formatter: Any = None) -> None:
+        if not isinstance(tensors, dict):
+            self._order = [t if isinstance(t, str) else t.name for t in tensors]
+            tensors = {n: t for n, t in zip(self._order, tensors)}
+        else:
+            self._order = list(tensors)
+        self._tensors, self._formatter, self._at_end = tensors, formatter, at_end
+        self._timer = _Every(every_n_iter, every_n_secs) if not (at_end and every_n_iter is None and every_n_secs is None) else None
+        self._iteration, self._now = 0, False
+
+    def begin(self) -> None:
+        """Finds the tensors."""
+        graph = get_default_graph()
+        self._current = {n: graph.as_graph_element(t) for n, t in self._tensors.items()}
+
+    def before_run(self, run_context: SessionRunContext) -> Any:
+        """Asks for the tensors when it is time."""
+        self._now = self._timer is not None and self._timer.due(self._iteration)
+        return SessionRunArgs(self._current) if self._now else None
+
+    def _log(self, values: Dict[str, Any]) -> None:
+        seconds, _ = self._timer.note(self._iteration) if self._timer else (None, None)
+        if self._formatter:
+            logging.info(self._formatter(values))
+        else:
+            text = ", ".join("%s = %s" % (n, np.array2string(np.asarray(values[n]), precision=6)) for n in self._order)
+            logging.info(text + (" (%.3f sec)" % seconds if seconds is not None else ""))
+
+    def after_run(self, run_context: SessionRunContext, run_values: SessionRunValues) -> None:
+        """Logs."""
+        if self._now:
+            self._log(run_values.results)
+        self._iteration += 1
+
+    def end(self, session: Any) -> None:
+        """Logs once more, if wanted."""
+        if self._at_end:
+            self._log(session.run(self._current))
+
+
+class StopAtStepHook(SessionRunHook):
+    """Stops after a number of steps, or at a step."""
+
+    def __init__(self, num_steps: Optional[int] = None, last_step: Optional[int] = None) -> None:
+        if (num_steps is None) == (last_step is None):
+            raise ValueError("Exactly one of num_steps or last_step must be specified.")
+        self._num_steps, self._last_step = num_steps, last_step
+
+    def begin(self) -> None:
+        """Finds the global step."""
+        self._step = _step_tensor()
+
+    def after_create_session(self, session: Any, coord: Any) -> None:
+        """Reads where it begins."""
+        if self._last_step is None:
+            self._last_step = int(session.run(self._step)) + (self._num_steps or 0)
+
+    def before_run(self, run_context: SessionRunContext) -> Any:
+        """Asks for the global step."""
+        return SessionRunArgs(self._step)
+
+    def after_run(self, run_context: SessionRunContext, run_values: SessionRunValues) -> None:
+        """Stops when it is time."""
+        if int(run_values.results) + 1 >= (self._last_step or 0):
+            if int(run_context.session.run(self._step)) >= (self._last_step or 0):
+                run_context.request_stop()
+
+
+class CheckpointSaverHook(SessionRunHook):
+    """Saves a checkpoint every so many seconds or steps."""
+
+    def __init__(self, checkpoint_dir: str, save_secs: Optional[float] = None, save_steps: Optional[int] = None, saver: Any = None,
+                 checkpoint_basename: str = "model.ckpt", scaffold: Any = None, listeners: Any = None) -> None:
+        self._dir, self._path = checkpoint_dir, os.path.join(checkpoint_dir, checkpoint_basename)
+        self._saver, self._scaffold, self._timer = saver, scaffold, _Every(save_steps, save_secs)
+        self._listeners = list(listeners or [])
+
+    def begin(self) -> None:
+        """Finds the global step."""
+        self._step = _step_tensor()
+        for listener in self._listeners:
+            listener.begin()
+
+    def _the_saver(self) -> Any:
+        if self._saver is None:
+            self._saver = self._scaffold.saver if self._scaffold is not None and self._scaffold.saver is not None else get_collection(GraphKeys.SAVERS)[0]
+        return self._saver
+
+    def after_create_session(self, session: Any, coord: Any) -> None:
+        """Saves the first values."""
+        os.makedirs(self._dir, exist_ok=True)
+        step = int(session.run(self._step))
+        self._save(session, step)
+        self._timer.note(step)
+
+    def before_run(self, run_context: SessionRunContext) -> Any:
+        """Asks for the global step."""
+        return SessionRunArgs(self._step)
+
+    def after_run(self, run_context: SessionRunContext, run_values: SessionRunValues) -> None:
+        """Saves when it is time."""
+        if self._timer.due(int(run_values.results) + 1):
+            step = int(run_context.session.run(self._step))
+            if self._timer.due(step):
+                self._timer.note(step)
+                self._save(run_context.session, step)
+
+    def _save(self, session: Any, step: int) -> None:
+        logging.info("Saving checkpoints for %d into %s.", step, self._path)
+        for listener in self._listeners:
+            listener.before_save(session, step)
+        self._the_saver().save(session, self._path, global_step=step)
+        for listener in self._listeners:
+            listener.after_save(session, step)
+
+    def end(self, session: Any) -> None:
+        """Saves the last values."""
+        step = int(session.run(self._step))
+        if step != self._timer._step:
+            self._save(session, step)
+
+
+class StepCounterHook(SessionRunHook):
+    """Records how many steps there are a second."""
+
+    def __init__(self, every_n_steps: Optional[int] = 100, every_n_secs: Optional[float] = None, output_dir: Optional[str] = None, summary_writer: Any = None) -> None:
+        self._timer = _Every(every_n_steps if every_n_secs is None else None, every_n_secs)
+        self._writer, self._dir = summary_writer, output_dir
+
+    def begin(self) -> None:
+        """Finds the global step."""
+        self._step = _step_tensor()
+        if self._writer is None and self._dir:
+            from millrace.summary import FileWriterCache
+            self._writer = FileWriterCache.get(self._dir)
+
+    def before_run(self, run_context: SessionRunContext) -> Any:
+        """Asks for the global step."""
+        return SessionRunArgs(self._step)
+
+    def after_run(self, run_context: SessionRunContext, run_values: SessionRunValues) -> None:
+        """Records when it is time."""
+        step = int(run_values.results)
+        if self._timer.due(step):
+            seconds, steps = self._timer.note(step)
+            if seconds:
+                rate = steps / seconds
+                if self._writer is not None:
+                    self._writer.add_summary(definitions.Summary(value=[definitions.Summary.Value(tag="global_step/sec", simple_value=rate)]), step)
+                logging.info("global_step/sec: %g", rate)
+
+
+class NanLossDuringTrainingError(RuntimeError):
+    """The loss is not a number."""
+
+    def __str__(self) -> str:
+        return "NaN loss during training."
+
+
+class NanTensorHook(SessionRunHook):
+    """Stops, or fails, when a loss is not a number."""
+
+    def __init__(self, loss_tensor: Any, fail_on_nan_loss: bool = True) -> None:
+        self._loss, self._fail = loss_tensor, fail_on_nan_loss
+
+    def before_run(self, run_context: SessionRunContext) -> Any:
+        """Asks for the loss."""
+        return SessionRunArgs(self._loss)
+
+    def after_run(self, run_context: SessionRunContext, run_values: SessionRunValues) -> None:
+        """Looks at it."""
+        if np.isnan(run_values.results):
+            if self._fail:
+                raise NanLossDuringTrainingError
+            logging.warn("Model diverged with loss = NaN.")
+            run_context.request_stop()
+
+
+class SummarySaverHook(SessionRunHook):
+    """Writes summaries every so many steps or seconds."""
+
+    def __init__(self, save_steps: Optional[int] = None, save_secs: Optional[float] = None, output_dir: Optional[str] = None, summary_writer: Any = None,
+                 scaffold: Any = None, summary_op: Any = None) -> None:
+        self._summary_op, self._scaffold, self._writer, self._dir = summary_op, scaffold, summary_writer, output_dir
+        self._timer = _Every(save_steps, save_secs)
+        self._now = False
+
+    def begin(self) -> None:
+        """Finds the global step."""
+        self._step = _step_tensor()
+        if self._writer is None and self._dir:
+            from millrace.summary import FileWriterCache
+            self._writer = FileWriterCache.get(self._dir)
+        self._next: Optional[int] = None
+
+    def _ops(self) -> List[Any]:
+        op = self._summary_op if self._summary_op is not None else self._scaffold.summary_op if self._scaffold is not None else None
+        return [] if op is None else list(op) if isinstance(op, (list, tuple)) else [op]
+
+    def before_run(self, run_context: SessionRunContext) -> Any:
+        """Asks for the summaries when it is time."""
+        self._now = self._next is None or self._timer.due(self._next)
+        request: Dict[str, Any] = {"step": self._step}
+        if self._now and self._ops():
+            request["summary"] = self._ops()
+        return SessionRunArgs(request)
+
+    def after_run(self, run_context: SessionRunContext, run_values: SessionRunValues) -> None:
+        """Writes them."""
+        step = int(run_values.results["step"])
+        if self._next is None and self._writer is not None:
+            self._writer.add_session_log(definitions.SessionLog(status=definitions.SessionLog.START), step)
+        if self._now:
+            self._timer.note(step)
+            for record in run_values.results.get("summary", []):
+                if self._writer is not None:
+                    self._writer.add_summary(record, step)
+        self._next = step + 1
+
+    def end(self, session: Any) -> None:
+        """Writes what is still in memory."""
+        if self._writer is not None:
+            self._writer.flush()
+
+
+class FinalOpsHook(SessionRunHook):
+    """Runs operations at the end."""
+
+    def __init__(self, final_ops: Any, final_ops_feed_dict: Any = None) -> None:
+        self._ops, self._feed = final_ops, final_ops_feed_dict
+        self.final_ops_values: Any = None
+
+    def end(self, session: Any) -> None:
+        """Runs them."""
+        if self._ops is not None:
+            self.final_ops_values = session.run(self._ops, self._feed)
+
+
+class GlobalStepWaiterHook(SessionRunHook):
+    """Waits until the global step has got so far."""
+
+    def __init__(self, wait_until_step: int) -> None:
+        self._wanted, self._done = wait_until_step, False
+
+    def begin(self) -> None:
+        """Finds the global step."""
+        self._step = _step_tensor()
+
+    def before_run(self, run_context: SessionRunContext) -> Any:
+        """Waits."""
+        while not self._done and self._wanted > 0:
+            self._done = int(run_context.session.run(self._step)) >= self._wanted
+            if not self._done:
+                time.sleep(0.5)
+        return None
+
+
+class FeedFnHook(SessionRunHook):
+    """Feeds what a function returns."""
+
+    def __init__(self, feed_fn: Any) -> None:
+        self.feed_fn = feed_fn
+
+    def before_run(self, run_context: SessionRunContext) -> Any:
+        """Feeds it."""
+        return SessionRunArgs(None, feed_dict=self.feed_fn())
+
+
+class CheckpointSaverListener:
+    """Base of what is told about checkpoints."""
+
+    def begin(self) -> None:
+        """Called once."""
+
+    def before_save(self, session: Any, global_step_value: int) -> None:
+        """Called before each checkpoint."""
+
+    def after_save(self, session: Any, global_step_value: int) -> None:
+        """Called after each checkpoint."""
+
+    def end(self, session: Any, global_step_value: int) -> None:
+        """Called at the end."""

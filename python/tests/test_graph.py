@@ -1,0 +1,165 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Graphs as programs see them: names, scopes, devices, control dependencies, collections, import and export."""
+import numpy as np
+import pytest
+
+import millrace as tf
+
+
+def test_names_are_unique_and_scoped():
+    assert [tf.constant(1).name for _ in range(3)] == ["Const:0", "Const_1:0", "Const_2:0"]
+    with tf.name_scope("a") as scope:
+        assert scope == "a/"
+        x = tf.constant(1, name="x")
+    with tf.name_scope("a"):
+        assert tf.constant(1, name="x").name == "a_1/x:0"
+    with tf.name_scope(scope):
+        assert tf.constant(1, name="y").name == "a/y:0"
+    assert (x + 1).name == "add:0" and (x + 1).op.inputs[1].name == "add_1/y:0"
+    assert tf.get_default_graph().get_tensor_by_name("a/x:0") is x
+    with pytest.raises(KeyError):
+        tf.get_default_graph().get_operation_by_name("nothing")
+
+
+def test_variable_scopes_reuse_and_share_names_with_name_scopes():
+    with tf.variable_scope("net"):
+        a = tf.get_variable("w", [2])
+        assert tf.identity(a).op.name == "net/Identity"
+    with tf.variable_scope("net", reuse=True):
+        assert tf.get_variable("w", [2]) is a
+    with pytest.raises(ValueError, match="already exists"):
+        with tf.variable_scope("net"):
+            tf.get_variable("w", [2])
+    with pytest.raises(ValueError, match="does not exist"):
+        with tf.variable_scope("net", reuse=True):
+            tf.get_variable("b", [2])
+    with tf.variable_scope("auto", reuse=tf.AUTO_REUSE):
+        assert tf.get_variable("w", [1]) is tf.get_variable("w", [1])
+    with tf.variable_scope(None, default_name="layer") as one:
+        pass
+    with tf.variable_scope(None, default_name="layer") as two:
+        pass
+    assert (one.name, two.name) == ("layer", "layer_1")
+
+
+def test_devices_are_merged_and_functions_called():
+    with tf.device("/job:ps/task:1"):
+        with tf.device("/cpu:0"):
+            assert tf.constant(1).device == "/job:ps/task:1/device:CPU:0"
+    seen = []
+
+    def choose(op):
+        seen.append(op.type)
+        return "/cpu:0" if op.type == "Const" else None
+
+    with tf.device(choose):
+        x = tf.constant(2)
+    assert x.device == "/device:CPU:0" and seen == ["Const"]
+    with tf.colocate_with(x):
+        assert tf.constant(1).op.colocation_groups() == [b"loc:@" + x.op.name.encode()]
+
+
+def test_control_dependencies():
+    a = tf.no_op(name="a")
+    with tf.control_dependencies([a]):
+        b = tf.constant(1)
+        assert [o.name for o in b.op.control_inputs] == ["a"]
+        c = b + 1
+        assert c.op.control_inputs == []
+        with tf.control_dependencies(None):
+            assert tf.constant(2).op.control_inputs == []
+
+
+def test_shapes():
+    x = tf.placeholder(tf.float32, [None, 4])
+    assert x.get_shape().as_list() == [None, 4] and x.shape[1].value == 4
+    assert (x[:, 0]).get_shape().as_list() == [None]
+    assert tf.reshape(x, [-1, 2, 2]).get_shape().as_list() == [None, 2, 2]
+    assert tf.zeros([tf.shape(x)[0], 7]).get_shape().as_list() == [None, 7]
+    x.set_shape([3, None])
+    assert x.get_shape().as_list() == [3, 4]
+    with pytest.raises(ValueError):
+        x.set_shape([4, 4])
+    with pytest.raises(TypeError, match="not iterable"):
+        iter(tf.placeholder(tf.float32))
+    assert len(list(x)) == 3
+
+
+def test_import_replaces_and_returns():
+    x = tf.placeholder(tf.float32, name="x")
+    tf.multiply(x, 2.0, name="y")
+    definition = tf.get_default_graph().as_graph_def()
+    again = tf.GraphDef()
+    again.ParseFromString(definition.SerializeToString())
+    assert [n.name for n in again.node] == [n.name for n in definition.node]
+    with tf.Graph().as_default():
+        z = tf.constant(5.0)
+        y, = tf.import_graph_def(again, input_map={"x:0": z}, return_elements=["y:0"])
+        assert y.name == "import/y:0"
+        with tf.Session() as session:
+            assert session.run(y) == 10
+
+
+def test_collections():
+    v = tf.Variable(1.0, name="scope_a/v")
+    w = tf.Variable(1.0, name="b", trainable=False)
+    assert tf.global_variables() == [v, w] and tf.trainable_variables() == [v]
+    assert tf.get_collection(tf.GraphKeys.GLOBAL_VARIABLES, "scope_a") == [v]
+    tf.add_to_collection("mine", 3)
+    assert tf.get_collection("mine") == [3]
+
+
+def test_operators():
+    x = tf.constant([[1.0, 2.0], [3.0, 4.0]])
+    one = np.ones((2, 2), np.float32)
+    with tf.Session() as session:
+        for tensor, wanted in [(x + 1, [[2, 3], [4, 5]]), (1 - x, [[0, -1], [-2, -3]]), (one * x, [[1, 2], [3, 4]]), (x / 2, [[.5, 1], [1.5, 2]]),
+                               (x ** 2, [[1, 4], [9, 16]]), (-x, [[-1, -2], [-3, -4]]), (x[1], [3, 4]), (x[:, None, ::-1], [[[2, 1]], [[4, 3]]]),
+                               (x[..., -1], [2, 4]), (x // 2, [[0, 1], [1, 2]]), (x % 2, [[1, 0], [1, 0]]), (abs(-x), [[1, 2], [3, 4]]),
+                               (x > 2, [[False, False], [True, True]]), (tf.constant(7) // 2, 3), (tf.constant(7) / 2, 3.5), (x @ x, [[7, 10], [15, 22]])]:
+            np.testing.assert_array_equal(session.run(tensor), np.array(wanted))
+        i = tf.constant(1)
+        np.testing.assert_array_equal(session.run(x[i:, :i]), [[3]])
+    assert x == x and x != tf.constant(1) and len({x: 1}) == 1
+    with pytest.raises(TypeError, match="not allowed"):
+        bool(x > 1)
+
+
+def test_both_dialects():
+    a, b = tf.ones([2, 3]), tf.zeros([2, 3])
+    assert tf.concat(1, [a, b]).get_shape() == tf.concat([a, b], 1).get_shape() == (2, 6)
+    assert len(tf.split(0, 2, a)) == len(tf.split(a, 2, 0)) == 2
+    assert tf.reduce_sum(a, reduction_indices=1, keep_dims=True).get_shape().as_list() == [2, 1]
+    assert tf.expand_dims(a, dim=0).get_shape().as_list() == [1, 2, 3]
+    assert tf.argmax(a, dimension=1).get_shape().as_list() == [2]
+    for name in ("mul", "sub", "neg", "pack", "unpack", "select", "initialize_all_variables", "scalar_summary", "merge_all_summaries", "op_scope",
+                 "all_variables"):
+        assert callable(getattr(tf, name))
+    assert tf.zeros_initializer([2]).get_shape() == tf.zeros_initializer()([2]).get_shape()
+    logits, labels = tf.ones([2, 3]), tf.ones([2, 3]) / 3
+    assert tf.nn.softmax_cross_entropy_with_logits(logits, labels).get_shape() == tf.nn.softmax_cross_entropy_with_logits(
+        labels=labels, logits=logits).get_shape()
+
+
+def test_gradient_override():
+    @tf.RegisterGradient("TestDouble")
+    def double(op, grad):
+        return 2 * grad
+
+    x = tf.constant(3.0)
+    with tf.get_default_graph().gradient_override_map({"Identity": "TestDouble"}):
+        y = tf.identity(x)
+    with tf.Session() as session:
+        assert session.run(tf.gradients(y, x)) == [2.0]
+    assert tf.gradients(tf.constant(1.0), x) == [None]
+
+
+def test_custom_gradient():
+    @tf.custom_gradient
+    def clipped(x):
+        return x * x, lambda dy: dy * 100.0
+
+    x = tf.constant(2.0)
+    y = clipped(x)
+    with tf.Session() as session:
+        assert session.run([y] + tf.gradients(y, x)) == [4.0, 100.0]

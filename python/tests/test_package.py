@@ -1,0 +1,56 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The package as a whole: names, start-up, other libraries in the process, programs that import tensorflow."""
+import os
+import subprocess
+import sys
+
+import pytest
+
+import millrace as tf
+
+NAMES = os.path.join(os.path.dirname(__file__), "tier_names.txt")
+
+
+def resolve(name):
+    value = tf
+    for part in name.split("."):
+        value = getattr(value, part)
+    return value
+
+
+@pytest.mark.parametrize("name", open(NAMES).read().split())
+def test_name_is_there(name):
+    resolve(name)
+
+
+def run(code, *args):
+    return subprocess.run([sys.executable, "-c", code, *args], capture_output=True, text=True, check=False)
+
+
+def test_import_starts_no_thread_and_loads_little():
+    made = run("import sys, os, numpy\nbefore = len(os.listdir('/proc/self/task'))\nimport millrace\n"
+               "print(len(os.listdir('/proc/self/task')) - before, [m for m in sys.modules if m.startswith('millrace.') and m.count('.') == 1 and 'contrib' in m])")
+    assert made.stdout.split() == ["0", "[]"], made.stderr
+
+
+def test_unmodified_program(tmp_path):
+    program = tmp_path / "program.py"
+    program.write_text("import tensorflow as tf\nfrom tensorflow.python.framework import ops\nfrom tensorflow.contrib import rnn\n"
+                       "from tensorflow.examples.tutorials.mnist import input_data\nimport tensorflow.contrib.slim as slim, sys\n"
+                       "ops.reset_default_graph()\nprint(tf.Session().run(tf.constant(6) * 7), sys.argv[1], __name__)\n")
+    made = subprocess.run([sys.executable, "-m", "millrace.compat", str(program), "--flag"], capture_output=True, text=True, check=False)
+    assert made.stdout == "42 --flag __main__\n", made.stderr
+
+
+def test_tracebacks_of_programs_have_no_internal_frames(tmp_path):
+    program = tmp_path / "program.py"
+    program.write_text("import tensorflow as tf\ntf.matmul(tf.zeros([2, 3]), tf.zeros([2, 3]))\n")
+    made = subprocess.run([sys.executable, "-m", "millrace.compat", str(program)], capture_output=True, text=True, check=False)
+    assert made.returncode == 1 and "program.py\", line 2" in made.stderr and "millrace/ops" not in made.stderr
+    assert len(made.stderr.splitlines()) <= 12
+
+
+def test_flags(tmp_path):
+    code = ("import millrace as tf\ntf.app.flags.DEFINE_integer('n', 3, 'count')\ntf.app.flags.DEFINE_boolean('fast', True, '')\n"
+            "def main(argv):\n  print(tf.app.flags.FLAGS.n, tf.app.flags.FLAGS.fast, argv[1:])\ntf.app.run()")
+    assert run(code, "--n=5", "--nofast", "rest").stdout == "5 False ['rest']\n"

@@ -1,0 +1,159 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Runs: structures of fetches, kinds of feeds, values in and out."""
+import collections
+import gc
+import threading
+
+import numpy as np
+import pytest
+
+import millrace as tf
+
+
+def run(fetches, feed_dict=None):
+    with tf.Session() as session:
+        return session.run(fetches, feed_dict)
+
+
+def test_fetches_keep_their_structure():
+    a, b = tf.constant(1.0), tf.constant([2, 3])
+    Pair = collections.namedtuple("Pair", ["x", "y"])
+    value = run({"one": a, "more": [b, (a, Pair(a, b))], "op": a.op, "name": "Const:0", "none": []})
+    assert value["one"] == 1 and isinstance(value["one"], np.float32)
+    np.testing.assert_array_equal(value["more"][0], [2, 3])
+    assert isinstance(value["more"][1][1], Pair) and value["more"][1][1].x == 1
+    assert value["op"] is None and value["name"] == 1 and value["none"] == []
+
+
+def test_feeds_by_tensor_name_tuple_and_sparse():
+    x, y = tf.placeholder("float", [None, 2]), tf.placeholder(tf.int32)
+    assert run(tf.reduce_sum(x), {x: [[1, 2]]}) == 3
+    assert run(tf.reduce_sum(x), {"Placeholder:0": np.ones((3, 2))}) == 6
+    assert run([tf.reduce_sum(x), y], {(x, y): (np.ones((1, 2)), 5)}) == [2, 5]
+    s = tf.sparse_placeholder(tf.float32)
+    value = run(s, {s: tf.SparseTensorValue(np.array([[0, 1]]), np.array([2.0], np.float32), np.array([1, 2]))})
+    assert value.values[0] == 2 and list(value.dense_shape) == [1, 2]
+    inner = tf.add(1, 2)
+    assert run(inner * 2, {inner: 10}) == 20
+    assert run([inner, x], {inner: 7, x: np.zeros((1, 2))})[0] == 7
+
+
+def test_wrong_feeds_say_what_is_wrong():
+    x = tf.placeholder(tf.float32, [None, 3], name="x")
+    with pytest.raises(ValueError, match=r"Cannot feed value of shape \(2, 2\) for Tensor 'x:0', which has shape '\(\?, 3\)'"):
+        run(x + 1, {x: np.zeros((2, 2))})
+    with pytest.raises(TypeError, match="cannot be a tf.Tensor"):
+        run(x + 1, {x: x})
+    with pytest.raises(TypeError, match="Cannot interpret feed_dict key"):
+        run(x + 1, {"nothing:0": 1})
+    with pytest.raises(ValueError):
+        run(tf.constant("a"), {tf.constant(1): "word"})
+    session = tf.Session()
+    session.close()
+    with pytest.raises(RuntimeError, match="closed Session"):
+        session.run(x, {x: np.zeros((1, 3))})
+
+
+@pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64, np.int8, np.int16, np.int32, np.int64, np.uint8, np.uint16, np.bool_,
+                                   np.complex64, np.complex128])
+def test_values_of_every_type_go_round(dtype):
+    value = np.array([[0, 1], [1, 0]]).astype(dtype)
+    x = tf.placeholder(dtype)
+    out = run(tf.identity(x), {x: value})
+    assert out.dtype == dtype
+    np.testing.assert_array_equal(out, value)
+    np.testing.assert_array_equal(run(tf.identity(x), {x: value.T[::-1]}), value.T[::-1])
+    assert run(tf.constant(value)).dtype == dtype
+
+
+def test_strings():
+    x = tf.placeholder(tf.string)
+    out = run(tf.identity(x), {x: ["a", b"b\0", "\u00e4" * 30]})
+    assert list(out) == [b"a", b"b\0", ("\u00e4" * 30).encode()]
+    assert run(tf.constant("word")) == b"word"
+    assert run(x, {x: np.array([["u", "v"]])}).shape == (1, 2)
+
+
+def test_large_arrays_are_not_copied_and_not_shared_with_variables():
+    big = np.arange(1 << 20, dtype=np.float32)
+    x = tf.placeholder(tf.float32, [1 << 20])
+    v = tf.Variable(tf.zeros([1 << 20]))
+    assign = tf.assign(v, x)
+    with tf.Session() as session:
+        session.run(assign.op, {x: big})
+        held = session.run(v)
+        big[:] = -1
+        np.testing.assert_array_equal(session.run(v)[:3], [0, 1, 2])
+        held[:] = 7
+        np.testing.assert_array_equal(session.run(v)[:3], [0, 1, 2])
+
+
+def test_fed_arrays_are_let_go():
+    x = tf.placeholder(tf.float32)
+    y = x * 2
+    with tf.Session() as session:
+        import sys
+        value = np.ones(1 << 16, np.float32)
+        session.run(y, {x: value})
+        before = sys.getrefcount(value)
+        for _ in range(50):
+            session.run(y, {x: value})
+        session.run(y, {x: 1.0})
+        gc.collect()
+        assert sys.getrefcount(value) <= before + 1
+
+
+def test_callable_and_partial_run():
+    a, b = tf.placeholder(tf.float32), tf.placeholder(tf.float32)
+    c = a * 2
+    d = c + b
+    with tf.Session() as session:
+        call = session.make_callable([c, d], [a, b])
+        assert call(1, 2) == [2, 4]
+        handle = session.partial_run_setup([c, d], [a, b])
+        assert session.partial_run(handle, c, {a: 3}) == 6
+        assert session.partial_run(handle, d, {b: 1}) == 7
+
+
+def test_default_sessions_nest_and_interactive_ones_stay():
+    x = tf.constant(3)
+    with tf.Session():
+        assert x.eval() == 3
+    with pytest.raises(ValueError, match="No default session"):
+        x.eval()
+    session = tf.InteractiveSession()
+    assert tf.get_default_session() is session and x.eval() == 3
+    session.close()
+    assert tf.get_default_session() is None
+
+
+def test_threads_run_at_the_same_time():
+    x = tf.placeholder(tf.float32)
+    y = tf.reduce_sum(x * x)
+    with tf.Session() as session:
+        wrong = []
+
+        def work(n):
+            for i in range(200):
+                if session.run(y, {x: np.full(10, i + n, np.float32)}) != 10 * (i + n) ** 2:
+                    wrong.append(i)
+        threads = [threading.Thread(target=work, args=(n,)) for n in range(4)]
+        [t.start() for t in threads]
+        [t.join() for t in threads]
+        assert not wrong
+
+
+def test_graphs_are_collected():
+    import weakref
+    refs = []
+    for _ in range(5):
+        graph = tf.Graph()
+        with graph.as_default():
+            x = tf.placeholder(tf.float32, [2])
+            y = tf.reduce_sum(x * 2)
+            with tf.Session() as session:
+                session.run(y, {x: [1, 2]})
+        refs.append(weakref.ref(graph))
+    del graph, x, y, session
+    gc.collect()
+    assert [r() for r in refs] == [None] * 5

@@ -1,0 +1,178 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Variables, optimizers, savers, summaries, layers."""
+import os
+
+import numpy as np
+import pytest
+
+import millrace as tf
+
+
+def test_optimizers_take_the_steps_of_their_rules():
+    rules = {"sgd": tf.train.GradientDescentOptimizer(0.1), "momentum": tf.train.MomentumOptimizer(0.1, 0.9),
+             "nesterov": tf.train.MomentumOptimizer(0.1, 0.9, use_nesterov=True), "adagrad": tf.train.AdagradOptimizer(0.1),
+             "adam": tf.train.AdamOptimizer(0.1), "rmsprop": tf.train.RMSPropOptimizer(0.1), "centered": tf.train.RMSPropOptimizer(0.1, centered=True),
+             "adadelta": tf.train.AdadeltaOptimizer(1.0), "ftrl": tf.train.FtrlOptimizer(0.1)}
+    for name, optimizer in rules.items():
+        with tf.Graph().as_default(), tf.Session() as session:
+            w = tf.Variable([2.0, -3.0])
+            loss = tf.reduce_sum(tf.square(w))
+            step = tf.Variable(0, trainable=False)
+            train = optimizer.minimize(loss, global_step=step)
+            session.run(tf.global_variables_initializer())
+            before = session.run(loss)
+            for _ in range(20):
+                session.run(train)
+            assert session.run(loss) < before, name
+            assert session.run(step) == 20
+
+
+def test_adam_is_exact_and_its_slots_have_tensorflows_names():
+    w = tf.Variable([1.0, 2.0], name="w")
+    optimizer = tf.train.AdamOptimizer(0.01)
+    train = optimizer.minimize(tf.reduce_sum(w * w))
+    assert train.name == "Adam"
+    assert sorted(v.op.name for v in tf.global_variables()) == ["beta1_power", "beta2_power", "w", "w/Adam", "w/Adam_1"]
+    assert optimizer.get_slot(w, "m").op.name == "w/Adam" and optimizer.get_slot_names() == ["m", "v"]
+    x, m, v = np.array([1.0, 2.0]), 0.0, 0.0
+    with tf.Session() as session:
+        session.run(tf.global_variables_initializer())
+        for t in range(1, 6):
+            session.run(train)
+            g = 2 * x
+            m, v = 0.9 * m + 0.1 * g, 0.999 * v + 0.001 * g * g
+            x = x - 0.01 * np.sqrt(1 - 0.999 ** t) / (1 - 0.9 ** t) * m / (np.sqrt(v) + 1e-8)
+        np.testing.assert_allclose(session.run(w), x, rtol=1e-5)
+
+
+def test_gradients_can_be_clipped_and_are_sparse_for_lookups():
+    table = tf.Variable(tf.ones([5, 2]))
+    loss = tf.reduce_sum(tf.nn.embedding_lookup(table, [1, 1, 3]))
+    gradient, = tf.gradients(loss, table)
+    assert isinstance(gradient, tf.IndexedSlices)
+    for optimizer in (tf.train.GradientDescentOptimizer(1.0), tf.train.AdagradOptimizer(1.0), tf.train.AdamOptimizer(0.1)):
+        pairs = optimizer.compute_gradients(loss)
+        clipped, _ = tf.clip_by_global_norm([g for g, _ in pairs], 1e9)
+        train = optimizer.apply_gradients(zip(clipped, [v for _, v in pairs]))
+        with tf.Session() as session:
+            session.run(tf.global_variables_initializer())
+            session.run(train)
+            value = session.run(table)
+            assert (value[[0, 2, 4]] == 1).all() and (value[[1, 3]] < 1).all()
+
+
+def test_a_program_written_optimizer():
+    class Half(tf.train.Optimizer):
+        def __init__(self):
+            super().__init__(False, "Half")
+
+        def _apply_dense(self, grad, var):
+            return var.assign_sub(0.5 * grad)
+
+    w = tf.Variable(4.0)
+    train = Half().minimize(w * w / 2)
+    with tf.Session() as session:
+        session.run(tf.global_variables_initializer())
+        session.run(train)
+        assert session.run(w) == 2.0
+
+
+def test_update_ops_run_before_training():
+    count = tf.Variable(0)
+    bump = tf.assign_add(count, 1)
+    w = tf.Variable(1.0)
+    with tf.control_dependencies([bump]):
+        train = tf.train.GradientDescentOptimizer(0.1).minimize(w * w)
+    with tf.Session() as session:
+        session.run(tf.global_variables_initializer())
+        session.run(train)
+        assert session.run(count) == 1
+
+
+def test_save_and_restore(tmp_path):
+    v = tf.Variable([1.0, 2.0], name="v")
+    u = tf.Variable(7, name="u")
+    saver = tf.train.Saver(max_to_keep=2)
+    with tf.Session() as session:
+        session.run(tf.global_variables_initializer())
+        paths = [saver.save(session, str(tmp_path / "m"), global_step=i) for i in range(3)]
+        session.run(v.assign([9.0, 9.0]))
+        saver.restore(session, paths[-1])
+        np.testing.assert_array_equal(session.run(v), [1, 2])
+    assert tf.train.latest_checkpoint(str(tmp_path)) == paths[-1]
+    state = tf.train.get_checkpoint_state(str(tmp_path))
+    assert state.model_checkpoint_path == paths[-1] and list(state.all_model_checkpoint_paths) == paths[1:]
+    assert not tf.train.checkpoint_exists(paths[0]) and not os.path.exists(paths[0] + ".meta")
+    reader = tf.train.NewCheckpointReader(paths[-1])
+    assert reader.get_variable_to_shape_map() == {"u": [], "v": [2]} and reader.get_tensor("u") == 7
+    assert u.op.name == "u"
+    tf.reset_default_graph()
+    saver = tf.train.import_meta_graph(paths[-1] + ".meta")
+    assert [x.name for x in tf.trainable_variables()] == ["v:0", "u:0"]
+    with tf.Session() as session:
+        saver.restore(session, paths[-1])
+        np.testing.assert_array_equal(session.run("v:0"), [1, 2])
+
+
+def test_summaries(tmp_path):
+    tf.summary.scalar("loss", tf.constant(2.5))
+    tf.summary.histogram("weights", tf.constant([1.0, 2.0]))
+    merged = tf.summary.merge_all()
+    with tf.Session() as session, tf.summary.FileWriter(str(tmp_path), session.graph) as writer:
+        writer.add_summary(session.run(merged), 3)
+        writer.add_summary(tf.Summary(value=[tf.Summary.Value(tag="mine", simple_value=1.5)]), 4)
+    events = list(tf.train.summary_iterator(str(tmp_path / os.listdir(tmp_path)[0])))
+    values = {v.tag: v for e in events for v in e.summary.value}
+    assert values["loss"].simple_value == 2.5 and values["mine"].simple_value == 1.5 and values["weights"].histo.num == 2
+    assert any(e.WhichOneof("what") == "graph_def" for e in events)
+
+
+def test_layers_reuse_and_batch_normalization():
+    x = tf.placeholder(tf.float32, [None, 8, 8, 3])
+    y = tf.layers.conv2d(x, 4, 3, padding="same", activation=tf.nn.relu, name="c")
+    z = tf.layers.conv2d(x, 4, 3, padding="same", activation=tf.nn.relu, name="c", reuse=True)
+    assert [v.name for v in tf.global_variables()] == ["c/kernel:0", "c/bias:0"]
+    h = tf.layers.max_pooling2d(y, 2, 2)
+    n = tf.layers.batch_normalization(h, training=True)
+    out = tf.layers.dense(tf.layers.flatten(n), 2)
+    assert out.get_shape().as_list() == [None, 2] and len(tf.get_collection(tf.GraphKeys.UPDATE_OPS)) == 2
+    with tf.Session() as session:
+        session.run(tf.global_variables_initializer())
+        value = np.random.RandomState(0).randn(4, 8, 8, 3)
+        a, b, c = session.run([y, z, n], {x: value})
+        np.testing.assert_array_equal(a, b)
+        np.testing.assert_allclose(c.mean((0, 1, 2)), 0, atol=1e-5)
+        before = session.run("batch_normalization/moving_mean:0")
+        session.run(tf.get_collection(tf.GraphKeys.UPDATE_OPS), {x: value})
+        assert (session.run("batch_normalization/moving_mean:0") != before).any()
+
+
+def test_moving_averages():
+    v = tf.Variable(10.0, name="v")
+    average = tf.train.ExponentialMovingAverage(0.5)
+    update = average.apply([v])
+    with tf.Session() as session:
+        session.run(tf.global_variables_initializer())
+        session.run(v.assign(20.0))
+        session.run(update)
+        assert session.run(average.average(v)) == 15
+    assert average.average_name(v) == "v/ExponentialMovingAverage"
+    assert "v/ExponentialMovingAverage" in average.variables_to_restore()
+
+
+def test_errors_are_classes_and_name_the_line():
+    x = tf.placeholder(tf.float32, [None], name="x")
+    bad = tf.check_numerics(x, "look here", name="checked")
+    v = tf.Variable(1.0)
+    with tf.Session() as session:
+        with pytest.raises(tf.errors.InvalidArgumentError) as caught:
+            session.run(bad, {x: [np.inf]})
+        text = str(caught.value)
+        assert "test_training.py" in text and "look here" in text and len(text.splitlines()) <= 12
+        with pytest.raises(tf.errors.FailedPreconditionError):
+            session.run(v)
+    with pytest.raises(ValueError) as caught:
+        tf.matmul(tf.zeros([2, 3]), tf.zeros([2, 3]))
+    assert "[2,3]" in str(caught.value) and "test_training.py" in str(caught.value)
+    with pytest.raises((TypeError, ValueError), match="int32"):
+        tf.matmul(tf.zeros([2, 3]), tf.constant([[1]]))

@@ -130,6 +130,11 @@ TF_CAPI_EXPORT void MR_WhileBody(MR_Block* block, TF_Output condition, MR_Output
 TF_CAPI_EXPORT void MR_WhileEnd(MR_Block* block, const TF_Output* results, int num_results, MR_Outputs* values,
                                 TF_Status* status);
 
+/* What is added between these is outside every conditional and loop that is being built: variables and their first values
+ * belong there, wherever they are asked for. Suspend returns what Resume takes. Pairs may nest. */
+TF_CAPI_EXPORT void* MR_FlowSuspend(TF_Graph* graph);
+TF_CAPI_EXPORT void MR_FlowResume(TF_Graph* graph, void* suspended);
+
 #ifdef __cplusplus
 } /* extern "C" */
 #endif

@@ -91,7 +91,7 @@ extern "C" {
 #define MR_API_FLOW_FUNCTIONS(X) \
   X(NewOutputs) X(DeleteOutputs) X(OutputsAppend) X(OutputsSize) X(OutputsGet) X(Cond) X(Case) X(WhileLoop) X(MapFn)  \
   X(FoldL) X(FoldR) X(Scan) X(WithDependencies) X(Group) X(Tuple) X(BlockScope) X(BlockAbort) X(CondBegin)            \
-  X(CondElse) X(CondEnd) X(WhileBegin) X(WhileBody) X(WhileEnd)
+  X(CondElse) X(CondEnd) X(WhileBegin) X(WhileBody) X(WhileEnd) X(FlowSuspend) X(FlowResume)
 /* clang-format on */
 
 /* Rises when an entry changes its meaning, which it should not; new entries only make struct_size grow. */

@@ -52,8 +52,8 @@ void Build(void* data, TF_Graph*, const char* scope, const TF_Output* inputs, in
     for (int i = 0; i < num_inputs; ++i) values.append(graph.WrapOutput(part.graph, inputs[i]));
     nb::object made = part.function(values);
     for (nb::handle value : made) {
-      Api().MR_OutputsAppend(
-          results, IsOperation(value) ? TF_Output{nb::inst_ptr<Operation>(value)->oper, -1} : OutputOf(value));
+      Api().OutputsAppend(results,
+                          IsOperation(value) ? TF_Output{nb::inst_ptr<Operation>(value)->oper, -1} : OutputOf(value));
     }
   } catch (const std::exception& error) {
     if (!*part.failure) *part.failure = std::current_exception();
@@ -77,7 +77,7 @@ class Flow {
     options_.swap_memory = swap_memory;
     options_.maximum_iterations = kNone;
   }
-  ~Flow() { Api().MR_DeleteOutputs(results_); }
+  ~Flow() { Api().DeleteOutputs(results_); }
   Flow(const Flow&) = delete;
   Flow& operator=(const Flow&) = delete;
 
@@ -94,8 +94,8 @@ class Flow {
     if (failure_) std::rethrow_exception(failure_);
     status_.RaiseBuildError();
     nb::list list;
-    for (int i = 0; i < Api().MR_OutputsSize(results_); ++i) {
-      list.append(graph.WrapOutput(graph_, Api().MR_OutputsGet(results_, i)));
+    for (int i = 0; i < Api().OutputsSize(results_); ++i) {
+      list.append(graph.WrapOutput(graph_, Api().OutputsGet(results_, i)));
     }
     return list;
   }
@@ -106,7 +106,7 @@ class Flow {
   std::vector<TF_Operation*> control_;
   std::string device_;
   MR_FlowOptions options_{};
-  MR_Outputs* results_ = Api().MR_NewOutputs();
+  MR_Outputs* results_ = Api().NewOutputs();
   CallStatus status_;
   std::exception_ptr failure_;
 };
@@ -121,8 +121,8 @@ nb::list Cond(nb::handle graph, const std::string& name, nb::handle predicate, n
               nb::handle if_false) {
   Flow flow(graph, name);
   Part first = flow.PartOf(if_true), second = flow.PartOf(if_false);
-  Api().MR_Cond(flow.graph(), &flow.options(), OutputOf(predicate), &Build, &first, &Build, &second, flow.results(),
-                flow.status());
+  Api().Cond(flow.graph(), &flow.options(), OutputOf(predicate), &Build, &first, &Build, &second, flow.results(),
+             flow.status());
   return flow.Results();
 }
 
@@ -153,8 +153,8 @@ nb::list WhileLoop(nb::handle graph, const std::string& name, nb::list variables
   }
   const std::vector<TF_Output> inputs = OutputsOf(variables);
   Part first = flow.PartOf(condition), second = flow.PartOf(body);
-  Api().MR_WhileLoop(flow.graph(), &flow.options(), inputs.data(), static_cast<int>(inputs.size()), &Build, &first,
-                     &Build, &second, flow.results(), flow.status());
+  Api().WhileLoop(flow.graph(), &flow.options(), inputs.data(), static_cast<int>(inputs.size()), &Build, &first, &Build,
+                  &second, flow.results(), flow.status());
   return flow.Results();
 }
 
@@ -165,8 +165,8 @@ nb::list MapFn(nb::handle graph, const std::string& name, nb::list elements, con
   std::vector<TF_DataType> types;
   for (int t : dtypes) types.push_back(static_cast<TF_DataType>(t));
   Part part = flow.PartOf(function);
-  Api().MR_MapFn(flow.graph(), &flow.options(), inputs.data(), static_cast<int>(inputs.size()), types.data(),
-                 static_cast<int>(types.size()), &Build, &part, flow.results(), flow.status());
+  Api().MapFn(flow.graph(), &flow.options(), inputs.data(), static_cast<int>(inputs.size()), types.data(),
+              static_cast<int>(types.size()), &Build, &part, flow.results(), flow.status());
   return flow.Results();
 }
 
@@ -177,7 +177,7 @@ nb::list Fold(nb::handle graph, const std::string& kind, const std::string& name
   flow.options().reverse = reverse;
   const std::vector<TF_Output> inputs = OutputsOf(elements), first = OutputsOf(initial);
   Part part = flow.PartOf(function);
-  const auto build = kind == "foldl" ? Api().MR_FoldL : kind == "foldr" ? Api().MR_FoldR : Api().MR_Scan;
+  const auto build = kind == "foldl" ? Api().FoldL : kind == "foldr" ? Api().FoldR : Api().Scan;
   build(flow.graph(), &flow.options(), inputs.data(), static_cast<int>(inputs.size()), first.data(),
         static_cast<int>(first.size()), &Build, &part, flow.results(), flow.status());
   return flow.Results();

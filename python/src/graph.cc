@@ -278,6 +278,9 @@ void DefineGraphType(nb::module_& m) {
                      GraphOf(self).Sync(self);
                      return GraphOf(self).count();
                    })
+      .def("_suspend_flow", [](Graph& g) { return reinterpret_cast<uintptr_t>(Api().FlowSuspend(g.get())); })
+      .def("_resume_flow",
+           [](Graph& g, uintptr_t suspended) { Api().FlowResume(g.get(), reinterpret_cast<void*>(suspended)); })
       .def("_sync", [](nb::handle self) { GraphOf(self).Sync(self); })
       .def("get_operations", &Operations, "All operations, in the order of their making.")
       .def("_find",

@@ -12,7 +12,5 @@ NB_MODULE(_core, m) {
   DefineSession(m);
   DefineTraining(m);
   DefineFiles(m);
-#ifdef MILLRACE_CONTROL_FLOW
   DefineControlFlow(m);
-#endif
 }

@@ -44,8 +44,8 @@ auto Construct(TF_Graph* graph, const MR_FlowOptions* given, const char* name, B
 }
 
 template <typename Build>
-void ConstructList(TF_Graph* graph, const MR_FlowOptions* given, const char* name, MR_Outputs* results, TF_Status* status,
-                   Build&& build) {
+void ConstructList(TF_Graph* graph, const MR_FlowOptions* given, const char* name, MR_Outputs* results,
+                   TF_Status* status, Build&& build) {
   Guarded(status, [&]() -> Status {
     MR_CAPI_REQUIRE(results);
     MR_ASSIGN_OR_RETURN(const Outputs made, Construct(graph, given, name, build));
@@ -216,6 +216,18 @@ void MR_Tuple(TF_Graph* graph, const MR_FlowOptions* options, const TF_Output* v
                   MR_ASSIGN_OR_RETURN(auto nodes, MakeNodes(operations, num_operations, "operations"));
                   return millrace::Tuple(b, list, std::move(nodes), name);
                 });
+}
+
+void* MR_FlowSuspend(TF_Graph* graph) {
+  if (graph == nullptr) return nullptr;
+  const GraphLock lock(&graph->shared->mu);
+  return graph->shared->graph.SetContext(nullptr);
+}
+
+void MR_FlowResume(TF_Graph* graph, void* suspended) {
+  if (graph == nullptr) return;
+  const GraphLock lock(&graph->shared->mu);
+  graph->shared->graph.SetContext(static_cast<millrace::GraphContext*>(suspended));
 }
 
 }  // extern "C"

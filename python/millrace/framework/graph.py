@@ -649,8 +649,12 @@ def init_scope() -> Iterator[None]:
     """A context outside the control dependencies and the control flow around it, for variables' first values."""
     graph = get_default_graph()
     scope = graph.get_name_scope()
-    with graph.control_dependencies(None), graph.name_scope(scope + "/" if scope else None):
-        yield
+    suspended = graph._suspend_flow()
+    try:
+        with graph.control_dependencies(None), graph.name_scope(scope + "/" if scope else None):
+            yield
+    finally:
+        graph._resume_flow(suspended)
 
 
 def add_to_collection(name: Any, value: Any) -> None:

@@ -9,6 +9,7 @@ class Missing:
     """Stands where a function or class would be."""
 
     def __init__(self, name: str, instead: str) -> None:
+        self._name, self._instead = name, instead
         self._message = "tf.%s is not provided yet: use %s." % (name, instead)
         self.__name__ = name.rsplit(".", 1)[-1]
         self.__doc__ = self._message
@@ -17,9 +18,9 @@ class Missing:
         raise NotImplementedError(self._message)
 
     def __getattr__(self, name: str) -> Any:
-        if name.startswith("__"):
+        if name.startswith("_"):
             raise AttributeError(name)
-        raise NotImplementedError(self._message)
+        return Missing("%s.%s" % (self._name, name), self._instead)
 
     def __mro_entries__(self, bases: Any) -> Any:
         raise NotImplementedError(self._message)

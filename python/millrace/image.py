@@ -1,0 +1,251 @@
+# SPDX-License-Identifier: Apache-2.0
+"""tf.image: changes of images [height, width, channels] and of batches of them."""
+from __future__ import annotations
+
+from typing import Any, Optional
+
+import numpy as np
+
+from millrace.framework import dtypes
+from millrace.framework import missing as _missing
+from millrace.framework.convert import convert_to_tensor
+from millrace.framework.graph import Tensor, name_scope
+from millrace.ops import array_ops, control_flow_ops, gen_ops, math_ops, random_ops
+
+
+class ResizeMethod:
+    """How pixels between others are made."""
+
+    BILINEAR, NEAREST_NEIGHBOR, BICUBIC, AREA = 0, 1, 2, 3
+
+
+def _axes(image: Tensor) -> Any:
+    """The axes of height and width."""
+    ndims = image.get_shape().ndims
+    return (0, 1) if ndims in (3, None) else (1, 2)
+
+
+def flip_left_right(image: Any) -> Tensor:
+    """Turned around sideways."""
+    image = convert_to_tensor(image)
+    return _like(gen_ops.reverse_v2(image, [_axes(image)[1]], name="flip_left_right"), image)
+
+
+def flip_up_down(image: Any) -> Tensor:
+    """Turned upside down."""
+    image = convert_to_tensor(image)
+    return _like(gen_ops.reverse_v2(image, [_axes(image)[0]], name="flip_up_down"), image)
+
+
+def _like(result: Tensor, image: Tensor) -> Tensor:
+    result.set_shape(image.get_shape())
+    return result
+
+
+def transpose_image(image: Any) -> Tensor:
+    """Height and width exchanged."""
+    return array_ops.transpose(image, [1, 0, 2], name="transpose_image")
+
+
+def rot90(image: Any, k: int = 1, name: Optional[str] = None) -> Tensor:
+    """Turned by k right angles against the clock."""
+    image = convert_to_tensor(image)
+    if k % 4 == 0:
+        return image
+    if k % 4 == 2:
+        return gen_ops.reverse_v2(image, [0, 1], name=name)
+    if k % 4 == 1:
+        return array_ops.transpose(gen_ops.reverse_v2(image, [1]), [1, 0, 2], name=name or "rot90")
+    return gen_ops.reverse_v2(array_ops.transpose(image, [1, 0, 2]), [1], name=name)
+
+
+def _maybe(image: Any, axis: int, seed: Optional[int], name: str) -> Tensor:
+    image = convert_to_tensor(image)
+    turned = gen_ops.less(random_ops.random_uniform([], 0, 1.0, seed=seed), 0.5)
+    return _like(control_flow_ops.cond(turned, lambda: gen_ops.reverse_v2(image, [axis]), lambda: image, name=name), image)
+
+
+def random_flip_left_right(image: Any, seed: Optional[int] = None) -> Tensor:
+    """Turned around sideways, or not."""
+    return _maybe(image, 1, seed, "random_flip_left_right")
+
+
+def random_flip_up_down(image: Any, seed: Optional[int] = None) -> Tensor:
+    """Turned upside down, or not."""
+    return _maybe(image, 0, seed, "random_flip_up_down")
+
+
+def convert_image_dtype(image: Any, dtype: Any, saturate: bool = False, name: Optional[str] = None) -> Tensor:
+    """Another type, with values scaled: floats are from 0 to 1, integers use their whole range."""
+    image, dtype = convert_to_tensor(image), dtypes.as_dtype(dtype)
+    source = image.dtype.base_dtype
+    if source == dtype:
+        return array_ops.identity(image, name)  # type: ignore[no-any-return]
+    cast = math_ops.saturate_cast if saturate else math_ops.cast
+    with name_scope(name, "convert_image", [image]) as scope:
+        if source.is_integer and dtype.is_integer:
+            if source.max > dtype.max:
+                return cast(image // ((source.max + 1) // (dtype.max + 1)), dtype, scope)
+            return math_ops.cast(image, dtype) * ((dtype.max + 1) // (source.max + 1))  # type: ignore[no-any-return]
+        if source.is_floating and dtype.is_floating:
+            return math_ops.cast(image, dtype, scope)  # type: ignore[no-any-return]
+        if source.is_integer:
+            return gen_ops.mul(math_ops.cast(image, dtype), 1.0 / source.max, name=scope)
+        return cast(image * (dtype.max + 0.5), dtype, scope)
+
+
+def rgb_to_grayscale(images: Any, name: Optional[str] = None) -> Tensor:
+    """One channel: how bright each pixel is."""
+    images = convert_to_tensor(images)
+    wide = convert_image_dtype(images, dtypes.float32)
+    gray = math_ops.reduce_sum(wide * np.array([0.2989, 0.5870, 0.1140], np.float32), -1, True)
+    gray.set_shape(images.get_shape()[:-1].concatenate([1]))
+    return convert_image_dtype(gray, images.dtype.base_dtype, name=name)
+
+
+def grayscale_to_rgb(images: Any, name: Optional[str] = None) -> Tensor:
+    """Three equal channels."""
+    images = convert_to_tensor(images)
+    return gen_ops.tile(images, [1] * ((images.get_shape().ndims or 3) - 1) + [3], name=name or "grayscale_to_rgb")
+
+
+def adjust_brightness(image: Any, delta: Any) -> Tensor:
+    """Brighter by delta, of a range from 0 to 1."""
+    image = convert_to_tensor(image)
+    bright = convert_image_dtype(image, dtypes.float32) + math_ops.cast(delta, dtypes.float32)
+    return convert_image_dtype(bright, image.dtype.base_dtype, saturate=True)
+
+
+def random_brightness(image: Any, max_delta: float, seed: Optional[int] = None) -> Tensor:
+    """Brighter or darker by up to max_delta."""
+    if max_delta < 0:
+        raise ValueError("max_delta must be non-negative.")
+    return adjust_brightness(image, random_ops.random_uniform([], -max_delta, max_delta, seed=seed))
+
+
+def adjust_contrast(images: Any, contrast_factor: Any) -> Tensor:
+    """Differences from each channel's mean, times a factor."""
+    images = convert_to_tensor(images)
+    wide = convert_image_dtype(images, dtypes.float32)
+    mean = math_ops.reduce_mean(wide, list(_axes(images)), True)
+    return convert_image_dtype((wide - mean) * contrast_factor + mean, images.dtype.base_dtype, saturate=True)
+
+
+def random_contrast(image: Any, lower: float, upper: float, seed: Optional[int] = None) -> Tensor:
+    """adjust_contrast with a factor in a range."""
+    if upper <= lower:
+        raise ValueError("upper must be > lower.")
+    return adjust_contrast(image, random_ops.random_uniform([], lower, upper, seed=seed))
+
+
+def per_image_standardization(image: Any) -> Tensor:
+    """Scaled to mean zero and variance one."""
+    image = math_ops.cast(image, dtypes.float32)
+    ndims = image.get_shape().ndims
+    axes = None if ndims in (None, 3) else [-1, -2, -3]
+    count = math_ops.cast(gen_ops.prod(array_ops.shape(image)[-3:], [0]), dtypes.float32)
+    mean = math_ops.reduce_mean(image, axes, True)
+    variance = math_ops.reduce_mean(gen_ops.square(image), axes, True) - gen_ops.square(mean)
+    deviation = gen_ops.maximum(gen_ops.sqrt(gen_ops.relu(variance)), gen_ops.rsqrt(count))
+    return (image - mean) / deviation  # type: ignore[no-any-return]
+
+
+per_image_whitening = per_image_standardization
+
+
+def _size(image: Tensor, axis: int) -> Any:
+    static = image.get_shape()[axis].value
+    return static if static is not None else array_ops.shape(image)[axis]
+
+
+def crop_to_bounding_box(image: Any, offset_height: Any, offset_width: Any, target_height: Any, target_width: Any) -> Tensor:
+    """The block of a size at a place."""
+    image = convert_to_tensor(image)
+    batched = image.get_shape().ndims == 4
+    begin = [offset_height, offset_width, 0]
+    size = [target_height, target_width, -1]
+    made = gen_ops.slice(image, _vector([0] + begin if batched else begin), _vector([-1] + size if batched else size))
+    shape = [v if isinstance(v, (int, np.integer)) else None for v in (target_height, target_width)]
+    static = image.get_shape()
+    made.set_shape(([static[0]] if batched else []) + shape + [static[-1] if static.ndims else None])
+    return made
+
+
+def _vector(values: Any) -> Any:
+    if any(isinstance(v, Tensor) for v in values):
+        return array_ops.stack([math_ops.cast(v, dtypes.int32) for v in values])
+    return [int(v) for v in values]
+
+
+def pad_to_bounding_box(image: Any, offset_height: Any, offset_width: Any, target_height: Any, target_width: Any) -> Tensor:
+    """Zeros around, so that the image is at a place of a larger one."""
+    image = convert_to_tensor(image)
+    batched = image.get_shape().ndims == 4
+    h, w = _axes(image)
+    after_h, after_w = target_height - offset_height - _size(image, h), target_width - offset_width - _size(image, w)
+    pads = [[offset_height, after_h], [offset_width, after_w], [0, 0]]
+    if batched:
+        pads.insert(0, [0, 0])
+    flat = _vector([v for pair in pads for v in pair])
+    paddings = array_ops.reshape(flat, [-1, 2]) if isinstance(flat, Tensor) else np.array(flat, np.int32).reshape(-1, 2)
+    made = gen_ops.pad(image, paddings)
+    shape = [v if isinstance(v, (int, np.integer)) else None for v in (target_height, target_width)]
+    static = image.get_shape()
+    made.set_shape(([static[0]] if batched else []) + shape + [static[-1] if static.ndims else None])
+    return made
+
+
+def resize_image_with_crop_or_pad(image: Any, target_height: Any, target_width: Any) -> Tensor:
+    """Cropped or padded around the centre to a size."""
+    image = convert_to_tensor(image)
+    h, w = _axes(image)
+    height, width = _size(image, h), _size(image, w)
+
+    def smaller(a: Any, b: Any) -> Any:
+        return min(a, b) if not isinstance(a, Tensor) and not isinstance(b, Tensor) else gen_ops.minimum(a, b)
+
+    def positive(a: Any) -> Any:
+        return max(a, 0) if not isinstance(a, Tensor) else gen_ops.maximum(a, 0)
+
+    dh, dw = target_height - height, target_width - width
+    cropped = crop_to_bounding_box(image, positive(-dh // 2), positive(-dw // 2), smaller(target_height, height), smaller(target_width, width))
+    return pad_to_bounding_box(cropped, positive(dh // 2), positive(dw // 2), target_height, target_width)
+
+
+def central_crop(image: Any, central_fraction: float) -> Tensor:
+    """The middle part."""
+    if not 0.0 < central_fraction <= 1.0:
+        raise ValueError("central_fraction must be within (0, 1]")
+    image = convert_to_tensor(image)
+    if central_fraction == 1.0:
+        return image
+    h, w = _axes(image)
+    height, width = _size(image, h), _size(image, w)
+    if isinstance(height, Tensor) or isinstance(width, Tensor):
+        start = [math_ops.cast((1 - central_fraction) / 2 * math_ops.cast(v, dtypes.float32), dtypes.int32) for v in (height, width)]
+    else:
+        start = [int((v - v * central_fraction) / 2) for v in (height, width)]
+    return crop_to_bounding_box(image, start[0], start[1], height - 2 * start[0], width - 2 * start[1])
+
+
+def total_variation(images: Any, name: Optional[str] = None) -> Tensor:
+    """The sum of differences of neighbouring pixels."""
+    images = convert_to_tensor(images)
+    if images.get_shape().ndims == 3:
+        return math_ops.reduce_sum(math_ops.abs(images[1:] - images[:-1])) + math_ops.reduce_sum(math_ops.abs(images[:, 1:] - images[:, :-1]))  # type: ignore[no-any-return]
+    return (math_ops.reduce_sum(math_ops.abs(images[:, 1:] - images[:, :-1]), [1, 2, 3]) +  # type: ignore[no-any-return]
+            math_ops.reduce_sum(math_ops.abs(images[:, :, 1:] - images[:, :, :-1]), [1, 2, 3]))
+
+
+_ELSE = {
+    "an image library before the step": ("decode_image", "decode_jpeg", "decode_png", "decode_gif", "decode_bmp", "decode_and_crop_jpeg", "encode_jpeg",
+                                         "encode_png", "extract_jpeg_shape", "is_jpeg"),
+    "NumPy before the step": ("resize_images", "resize_area", "resize_bicubic", "resize_bilinear", "resize_nearest_neighbor", "crop_and_resize",
+                              "draw_bounding_boxes", "non_max_suppression", "sample_distorted_bounding_box", "random_hue", "random_saturation",
+                              "adjust_hue", "adjust_saturation", "rgb_to_hsv", "hsv_to_rgb", "extract_glimpse", "adjust_gamma"),
+}
+for _instead, _names in _ELSE.items():
+    for _n in _names:
+        if hasattr(gen_ops, _n):
+            globals()[_n] = getattr(gen_ops, _n)
+    _missing.fill(globals(), "image.", {n: _instead for n in _names})

@@ -12,6 +12,8 @@ namespace {
 
 // A few bytes of message may stand for a large tensor of equal elements: this much is believed.
 constexpr uint64_t kMaxSplatBytes = uint64_t{4} << 30;
+// Strings are made one by one, and no graph means a million equal ones.
+constexpr uint64_t kMaxSplatStrings = uint64_t{1} << 20;
 // Tensors of equal elements from this size on are written as one value.
 constexpr size_t kMinSplatBytes = 32;
 
@@ -188,7 +190,12 @@ void PutHandle(const ResourceHandle& handle, wire::TensorProto* proto) {
 Status CheckSplat(DType dtype, const Shape& shape, const wire::TensorProto& proto) {
   const auto elements = static_cast<uint64_t>(shape.num_elements());
   // Of plain elements no message is large enough to give so many one by one.
-  if (elements <= kMaxSplatBytes / DTypeSize(dtype) || elements <= proto.string_val.size()) return absl::OkStatus();
+  if (dtype == DType::kString) {
+    if (elements <= kMaxSplatStrings || elements <= proto.string_val.size()) return absl::OkStatus();
+    return ResourceExhausted(Describe(dtype, shape), " is given by ", proto.string_val.size(), " strings; at most ",
+                             kMaxSplatStrings, " are made from fewer");
+  }
+  if (elements <= kMaxSplatBytes / DTypeSize(dtype)) return absl::OkStatus();
   return ResourceExhausted(Describe(dtype, shape), " is not given element by element; at most ", kMaxSplatBytes,
                            " bytes are made from so little");
 }

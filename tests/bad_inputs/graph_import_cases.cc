@@ -145,6 +145,13 @@ TEST(BadInput, G13_ConstLargerThanItsBytes) {
   GraphMaker g;
   g.Const("bad", DType::kFloat, repeated);
   Check(g, kTooLarge);
+  for (const int64_t n : {(int64_t{1} << 20) + 1, int64_t{1} << 24, int64_t{1} << 40}) {
+    wire::TensorProto strings = Values(DType::kString, {n});
+    strings.string_val = {"ab", "c"};
+    GraphMaker s;
+    s.Const("bad", DType::kString, strings);
+    Check(s, {absl::StatusCode::kResourceExhausted});
+  }
   wire::TensorProto many = Values(DType::kFloat, {1});
   many.float_val = {1, 2, 3};
   GraphMaker m;

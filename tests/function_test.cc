@@ -318,6 +318,34 @@ TEST_F(FunctionTest, RemoteCallRunsWhereItSays) {
   EXPECT_EQ(Run({{x, Float(4)}}, {y})[0], 8);
 }
 
+TEST_F(FunctionTest, BodiesSpanDevices) {
+  config_.device_count["CPU"] = 2;
+  AddLoopFunctions();
+  const auto on_second = [](const GraphBuilder& b) { return b.WithDevice("/device:CPU:1"); };
+  Function("Apart", {DType::kFloat}, [&](const GraphBuilder& b, const std::vector<Output>& a) {
+    return std::vector<Output>{on_second(b).Mul(a[0], a[0])};
+  });
+  Function("Here", {DType::kFloat}, [](const GraphBuilder& b, const std::vector<Output>& a) {
+    return std::vector<Output>{b.Neg(a[0])};
+  });
+  Function("FarStep", {DType::kInt32, DType::kFloat, DType::kFloat, DType::kInt32},
+           [&](const GraphBuilder& b, const std::vector<Output>& a) {
+             const Output one = b.Scalar(int32_t{1});
+             return std::vector<Output>{b.Add(a[0], one), on_second(b).Mul(a[1], a[2]), a[2], a[3]};
+           });
+  const Output p = Input("p", DType::kBool), x = Input("x"), k = Input("k"), n = Input("n", DType::kInt32);
+  const Output chosen = If(p, {x}, {DType::kFloat}, "Apart", "Here")->output(0);
+  const Output y = While({b_.Scalar(int32_t{0}), chosen, k, n}, "More", "FarStep")->output(1);
+  const std::vector<Output> d = Gradients(y, {x, k});
+  const std::vector<std::pair<Output, Tensor>> feeds = {{x, Float(3)}, {k, Float(2)}, {n, Int(4)}};
+  for (int i = 0; i < 20; ++i) {
+    auto taken = feeds;
+    taken.emplace_back(p, i % 2 == 0 ? kTrue : kFalse);
+    const std::vector<double> want = i % 2 == 0 ? std::vector<double>{144, 96, 288} : std::vector<double>{-48, -16, -96};
+    EXPECT_EQ(Run(taken, {y, d[0], d[1]}), want);
+  }
+}
+
 TEST_F(FunctionTest, FedResultsOfACallReachItsGradient) {
   Function("Squared", {DType::kFloat},
            [](const GraphBuilder& b, const std::vector<Output>& a) { return std::vector<Output>{b.Mul(a[0], a[0])}; });

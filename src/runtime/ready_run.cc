@@ -265,6 +265,8 @@ class ReadyRun {
     const PlanNode& n = Node(k);
     const PlanNodeLinks& links = Links(k);
     const bool constant = links.enters_constant;
+    // Who waits for a receive alone dies with what was received: a control edge of the other side.
+    if (links.is_transfer && n.num_outputs == 1) is_dead = IsEmpty(it.slots[n.output_begin]);
     for (const PlanEdge& e : links.successors) {
       bool dead = is_dead;
       if (!dead && e.output >= 0 && n.may_leave_dead) dead = IsEmpty(it.slots[n.output_begin + e.output]);

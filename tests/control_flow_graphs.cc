@@ -51,10 +51,12 @@ BuildFn CountsTo(int32_t limit) {
 
 Status CondTakesOneBranch(const GraphBuilder& b, FlowStep* step, bool truth) {
   const Output p = Fed(b, step, Tensor::Scalar(truth)), x = Fed(b, step, Tensor::Scalar(5.0f));
-  MR_ASSIGN_OR_RETURN(
-      const List r,
-      Cond(b, p, Part([=](const GraphBuilder& s, const List&) { return List{s.Add(x, s.Scalar(2.0f)), s.Scalar<int32_t>(1)}; }),
-           Part([=](const GraphBuilder& s, const List&) { return List{x, s.Scalar<int32_t>(0)}; })));
+  MR_ASSIGN_OR_RETURN(const List r, Cond(b, p, Part([=](const GraphBuilder& s, const List&) {
+                                           return List{s.Add(x, s.Scalar(2.0f)), s.Scalar<int32_t>(1)};
+                                         }),
+                                         Part([=](const GraphBuilder& s, const List&) {
+                                           return List{x, s.Scalar<int32_t>(0)};
+                                         })));
   step->Expect(r[0], Tensor::Scalar(truth ? 7.0f : 5.0f));
   step->Expect(r[1], Int(truth ? 1 : 0));
   return b.status();
@@ -81,9 +83,10 @@ Status CaseOfFour(const GraphBuilder& b, FlowStep* step, int32_t which) {
     branches.push_back({b.Op("Equal", {x, b.Scalar(i)}),
                         Part([=](const GraphBuilder& s, const List&) { return List{s.Add(x, s.Scalar(10 * i))}; })});
   }
-  MR_ASSIGN_OR_RETURN(const List r,
-                      Case(b, branches, Part([=](const GraphBuilder& s, const List&) { return List{s.Scalar<int32_t>(-1)}; }),
-                           /*exclusive=*/true));
+  MR_ASSIGN_OR_RETURN(
+      const List r,
+      Case(b, branches, Part([=](const GraphBuilder& s, const List&) { return List{s.Scalar<int32_t>(-1)}; }),
+           /*exclusive=*/true));
   step->Expect(r[0], Int(which < 3 ? which * 11 : -1));
   return b.status();
 }
@@ -92,12 +95,11 @@ Status SumsToLimit(const GraphBuilder& b, FlowStep* step, int32_t limit, int par
   const Output n = Fed(b, step, Int(limit));
   LoopOptions options;
   options.parallel_iterations = parallel;
-  MR_ASSIGN_OR_RETURN(const List r,
-                      WhileLoop(b, {b.Scalar<int32_t>(0), b.Scalar<int32_t>(0)}, CountsTo(n),
-                                Part([](const GraphBuilder& s, const List& v) {
-                                  return List{AddOne(s, v[0]), s.Add(v[1], v[0])};
-                                }),
-                                options));
+  MR_ASSIGN_OR_RETURN(const List r, WhileLoop(b, {b.Scalar<int32_t>(0), b.Scalar<int32_t>(0)}, CountsTo(n),
+                                              Part([](const GraphBuilder& s, const List& v) {
+                                                return List{AddOne(s, v[0]), s.Add(v[1], v[0])};
+                                              }),
+                                              options));
   step->Expect(r[0], Int(limit));
   step->Expect(r[1], Int(limit * (limit - 1) / 2));
   return b.status();
@@ -127,14 +129,14 @@ Status EndsAtMaximum(const GraphBuilder& b, FlowStep* step) {
   LoopOptions options;
   options.maximum_iterations = Fed(b, step, Int(7));
   const Output x = Fed(b, step, Tensor::Scalar(2.0f));
-  MR_ASSIGN_OR_RETURN(
-      const List r,
-      WhileLoop(b, {b.Scalar(0.0f), x, b.Scalar(1.5f)},
-                Part([](const GraphBuilder& s, const List&) { return List{s.Const(Tensor::Scalar(true))}; }),
-                Part([=](const GraphBuilder& s, const List& v) {
-                  return List{s.Add(v[0], v[1]), v[1], x};  // the third becomes a value from outside
-                }),
-                options));
+  MR_ASSIGN_OR_RETURN(const List r,
+                      WhileLoop(b, {b.Scalar(0.0f), x, b.Scalar(1.5f)}, Part([](const GraphBuilder& s, const List&) {
+                                  return List{s.Const(Tensor::Scalar(true))};
+                                }),
+                                Part([=](const GraphBuilder& s, const List& v) {
+                                  return List{s.Add(v[0], v[1]), v[1], x};  // the third becomes a value from outside
+                                }),
+                                options));
   step->Expect(r[0], Tensor::Scalar(14.0f));
   step->Expect(r[1], Tensor::Scalar(2.0f));
   step->Expect(r[2], Tensor::Scalar(2.0f));
@@ -144,12 +146,13 @@ Status EndsAtMaximum(const GraphBuilder& b, FlowStep* step) {
 Status GrowingShape(const GraphBuilder& b, FlowStep* step) {
   LoopOptions options;
   options.shape_invariants = {std::nullopt, PartialShape::Of({-1, 2})};
-  MR_ASSIGN_OR_RETURN(const List r, WhileLoop(b, {b.Scalar<int32_t>(0), b.Const(Floats({1, 2}, {1, 2}))}, CountsTo(2),
-                                              Part([](const GraphBuilder& s, const List& v) {
-                                                const Output twice = s.Op("ConcatV2", {List{v[1], v[1]}, s.Scalar<int32_t>(0)});
-                                                return List{AddOne(s, v[0]), twice};
-                                              }),
-                                              options));
+  MR_ASSIGN_OR_RETURN(const List r,
+                      WhileLoop(b, {b.Scalar<int32_t>(0), b.Const(Floats({1, 2}, {1, 2}))}, CountsTo(2),
+                                Part([](const GraphBuilder& s, const List& v) {
+                                  const Output twice = s.Op("ConcatV2", {List{v[1], v[1]}, s.Scalar<int32_t>(0)});
+                                  return List{AddOne(s, v[0]), twice};
+                                }),
+                                options));
   step->Expect(r[1], Floats({4, 2}, {1, 2, 1, 2, 1, 2, 1, 2}));
   return b.status();
 }
@@ -172,7 +175,7 @@ Status NestedLoops(const GraphBuilder& b, FlowStep* step) {
 Status ThreeDeep(const GraphBuilder& b, FlowStep* step) {
   const Output weight = Fed(b, step, Int(3));
   std::function<StatusOr<Output>(const GraphBuilder&, int, Output)> count = [&](const GraphBuilder& s, int depth,
-                                                                               Output sum) -> StatusOr<Output> {
+                                                                                Output sum) -> StatusOr<Output> {
     if (depth == 0) return s.Add(sum, weight);
     const auto body = [&, depth](const GraphBuilder& t, const List& v) -> StatusOr<List> {
       MR_ASSIGN_OR_RETURN(const Output next, count(t, depth - 1, v[1]));
@@ -192,10 +195,12 @@ Status Collatz(const GraphBuilder& b, FlowStep* step) {
   const auto next = [](const GraphBuilder& s, const List& v) -> StatusOr<List> {
     const Output n = v[0];
     const Output even = s.Op("Equal", {s.Op("FloorMod", {n, s.Scalar<int32_t>(2)}), s.Scalar<int32_t>(0)});
-    MR_ASSIGN_OR_RETURN(
-        const List r,
-        Cond(s, even, Part([=](const GraphBuilder& t, const List&) { return List{t.Op("FloorDiv", {n, t.Scalar<int32_t>(2)})}; }),
-             Part([=](const GraphBuilder& t, const List&) { return List{AddOne(t, t.Mul(n, t.Scalar<int32_t>(3)))}; })));
+    MR_ASSIGN_OR_RETURN(const List r, Cond(s, even, Part([=](const GraphBuilder& t, const List&) {
+                                             return List{t.Op("FloorDiv", {n, t.Scalar<int32_t>(2)})};
+                                           }),
+                                           Part([=](const GraphBuilder& t, const List&) {
+                                             return List{AddOne(t, t.Mul(n, t.Scalar<int32_t>(3)))};
+                                           })));
     return List{r[0], AddOne(s, v[1])};
   };
   MR_ASSIGN_OR_RETURN(const List r,
@@ -217,7 +222,8 @@ Status LoopInBranch(const GraphBuilder& b, FlowStep* step, bool truth) {
                                                 })));
     return List{r[1]};
   };
-  MR_ASSIGN_OR_RETURN(const List r, Cond(b, p, power, Part([=](const GraphBuilder& s, const List&) { return List{s.Neg(x)}; })));
+  MR_ASSIGN_OR_RETURN(const List r,
+                      Cond(b, p, power, Part([=](const GraphBuilder& s, const List&) { return List{s.Neg(x)}; })));
   step->Expect(r[0], Tensor::Scalar(truth ? 5.0625f : -1.5f));
   return b.status();
 }
@@ -248,9 +254,10 @@ Status LoopInBranchInLoop(const GraphBuilder& b, FlowStep* step) {
 Status SteadyBranchInLoop(const GraphBuilder& b, FlowStep* step) {
   const Output p = Fed(b, step, Tensor::Scalar(false));
   const auto body = [=](const GraphBuilder& s, const List& v) -> StatusOr<List> {
-    MR_ASSIGN_OR_RETURN(const List r,
-                        Cond(s, p, Part([=](const GraphBuilder& t, const List&) { return List{t.Mul(v[1], t.Scalar(7.0f))}; }),
-                             Part([=](const GraphBuilder& t, const List&) { return List{t.Add(v[1], t.Scalar(0.5f))}; })));
+    MR_ASSIGN_OR_RETURN(
+        const List r,
+        Cond(s, p, Part([=](const GraphBuilder& t, const List&) { return List{t.Mul(v[1], t.Scalar(7.0f))}; }),
+             Part([=](const GraphBuilder& t, const List&) { return List{t.Add(v[1], t.Scalar(0.5f))}; })));
     return List{AddOne(s, v[0]), r[0]};
   };
   MR_ASSIGN_OR_RETURN(const List r, WhileLoop(b, {b.Scalar<int32_t>(0), b.Scalar(0.0f)}, CountsTo(5), body));
@@ -266,13 +273,14 @@ Status VariableInLoop(const GraphBuilder& b, FlowStep* step) {
   const Output reset = b.Op("Assign", {v.ref, b.Scalar(10.0f)});
   LoopOptions options;
   options.parallel_iterations = 1;
-  MR_ASSIGN_OR_RETURN(const List r,
-                      WhileLoop(b.WithControl({reset.node}), {b.Scalar<int32_t>(0), b.Scalar(0.0f)}, CountsTo(4),
-                                Part([=](const GraphBuilder& s, const List& w) {
-                                  const Output added = s.WithControl({w[1].node}).Op("AssignAdd", {v.ref, s.Scalar(1.0f)});
-                                  return List{AddOne(s, w[0]), s.Add(w[1], s.WithControl({added.node}).Identity(added))};
-                                }),
-                                options));
+  MR_ASSIGN_OR_RETURN(
+      const List r,
+      WhileLoop(b.WithControl({reset.node}), {b.Scalar<int32_t>(0), b.Scalar(0.0f)}, CountsTo(4),
+                Part([=](const GraphBuilder& s, const List& w) {
+                  const Output added = s.WithControl({w[1].node}).Op("AssignAdd", {v.ref, s.Scalar(1.0f)});
+                  return List{AddOne(s, w[0]), s.Add(w[1], s.WithControl({added.node}).Identity(added))};
+                }),
+                options));
   step->Expect(r[1], Tensor::Scalar(11.0f + 12 + 13 + 14));
   return b.status();
 }
@@ -287,10 +295,11 @@ Status ControlFromOutside(const GraphBuilder& b, FlowStep* step) {
   const auto body = [=](const GraphBuilder& s, const List& w) -> StatusOr<List> {
     const Output read = s.WithControl({done}).Identity(v.ref);
     const Output go_on = s.Op("GreaterEqual", {w[0], s.Scalar<int32_t>(0)});
-    MR_ASSIGN_OR_RETURN(const List r, Cond(s, go_on, Part([=](const GraphBuilder& t, const List&) {
-                                             return List{t.WithControl({done}).Scalar(1.0f)};
-                                           }),
-                                           Part([=](const GraphBuilder& t, const List&) { return List{t.Scalar(0.0f)}; })));
+    MR_ASSIGN_OR_RETURN(const List r,
+                        Cond(s, go_on, Part([=](const GraphBuilder& t, const List&) {
+                               return List{t.WithControl({done}).Scalar(1.0f)};
+                             }),
+                             Part([=](const GraphBuilder& t, const List&) { return List{t.Scalar(0.0f)}; })));
     return List{AddOne(s, w[0]), s.Add(w[1], s.Add(read, r[0]))};
   };
   MR_ASSIGN_OR_RETURN(const List r, WhileLoop(b, {b.Scalar<int32_t>(0), b.Scalar(0.0f)}, CountsTo(3), body));
@@ -319,10 +328,10 @@ Status OperationsInBranches(const GraphBuilder& b, FlowStep* step) {
 
 Status Maps(const GraphBuilder& b, FlowStep* step) {
   const Output x = Fed(b, step, Floats({3, 2}, {1, 2, 3, 4, 5, 6})), y = Fed(b, step, Floats({3}, {10, 20, 30}));
-  MR_ASSIGN_OR_RETURN(const List r, MapFn(b, {x, y}, {DType::kFloat, DType::kInt32},
-                                          Part([](const GraphBuilder& s, const List& e) {
-                                            return List{s.Mul(e[0], e[1]), s.Cast(e[1], DType::kInt32)};
-                                          })));
+  MR_ASSIGN_OR_RETURN(const List r,
+                      MapFn(b, {x, y}, {DType::kFloat, DType::kInt32}, Part([](const GraphBuilder& s, const List& e) {
+                              return List{s.Mul(e[0], e[1]), s.Cast(e[1], DType::kInt32)};
+                            })));
   step->Expect(r[0], Floats({3, 2}, {10, 20, 60, 80, 150, 180}));
   step->Expect(r[1], Tensor::Vector<int32_t>({10, 20, 30}));
   return b.status();
@@ -334,8 +343,9 @@ Status MapOfUnknownLength(const GraphBuilder& b, FlowStep* step, int64_t n) {
   std::iota(in.begin(), in.end(), 0.0f);
   for (float f : in) out.push_back(f * f);
   step->Feed(x, Floats({n, 2}, in));
-  MR_ASSIGN_OR_RETURN(const List r,
-                      MapFn(b, {x}, {}, Part([](const GraphBuilder& s, const List& e) { return List{s.Mul(e[0], e[0])}; })));
+  MR_ASSIGN_OR_RETURN(
+      const List r,
+      MapFn(b, {x}, {}, Part([](const GraphBuilder& s, const List& e) { return List{s.Mul(e[0], e[0])}; })));
   step->Expect(r[0], Floats({n, 2}, out));
   return b.status();
 }
@@ -388,9 +398,9 @@ Status LoopInMap(const GraphBuilder& b, FlowStep* step) {
 Status ScanInLoop(const GraphBuilder& b, FlowStep* step) {
   const Output x = Fed(b, step, Floats({3}, {1, 1, 1}));
   const auto body = [](const GraphBuilder& s, const List& v) -> StatusOr<List> {
-    MR_ASSIGN_OR_RETURN(const List sums, Scan(s, {v[1]}, {}, Part([](const GraphBuilder& t, const List& w) {
-                                                return List{t.Add(w[0], w[1])};
-                                              })));
+    MR_ASSIGN_OR_RETURN(
+        const List sums,
+        Scan(s, {v[1]}, {}, Part([](const GraphBuilder& t, const List& w) { return List{t.Add(w[0], w[1])}; })));
     return List{AddOne(s, v[0]), sums[0]};
   };
   MR_ASSIGN_OR_RETURN(const List r, WhileLoop(b, {b.Scalar<int32_t>(0), x}, CountsTo(3), body));
@@ -412,9 +422,11 @@ Status ExpectGradient(const GraphBuilder& b, FlowStep* step, Output y, const Lis
 Status GradientOfCond(const GraphBuilder& b, FlowStep* step, bool truth) {
   const Output p = Fed(b, step, Tensor::Scalar(truth));
   const Output x = Fed(b, step, Tensor::Scalar(3.0f)), y = Fed(b, step, Tensor::Scalar(4.0f));
-  MR_ASSIGN_OR_RETURN(const List r, Cond(b, p, Part([=](const GraphBuilder& s, const List&) { return List{s.Mul(x, s.Mul(x, y))}; }),
-                                         Part([=](const GraphBuilder& s, const List&) { return List{s.Mul(x, s.Scalar(5.0f))}; })));
-  return ExpectGradient(b, step, r[0], {x, y}, {Tensor::Scalar(truth ? 24.0f : 5.0f), Tensor::Scalar(truth ? 9.0f : 0.0f)});
+  MR_ASSIGN_OR_RETURN(const List r,
+                      Cond(b, p, Part([=](const GraphBuilder& s, const List&) { return List{s.Mul(x, s.Mul(x, y))}; }),
+                           Part([=](const GraphBuilder& s, const List&) { return List{s.Mul(x, s.Scalar(5.0f))}; })));
+  return ExpectGradient(b, step, r[0], {x, y},
+                        {Tensor::Scalar(truth ? 24.0f : 5.0f), Tensor::Scalar(truth ? 9.0f : 0.0f)});
 }
 
 // x^8 by three squarings; x -> w x, five times, with w from outside.
@@ -457,7 +469,8 @@ Status GradientOfCondInLoop(const GraphBuilder& b, FlowStep* step) {
   };
   MR_ASSIGN_OR_RETURN(const List r, WhileLoop(b, {b.Scalar<int32_t>(0), x}, CountsTo(4), body));
   // ((x^2 w)^2) w = x^4 w^3
-  return ExpectGradient(b, step, r[1], {x, w}, {Tensor::Scalar(4 * 3.375f * 0.125f), Tensor::Scalar(5.0625f * 3 * 0.25f)});
+  return ExpectGradient(b, step, r[1], {x, w},
+                        {Tensor::Scalar(4 * 3.375f * 0.125f), Tensor::Scalar(5.0625f * 3 * 0.25f)});
 }
 
 Status GradientOfLoopInBranch(const GraphBuilder& b, FlowStep* step, bool truth) {
@@ -469,23 +482,24 @@ Status GradientOfLoopInBranch(const GraphBuilder& b, FlowStep* step, bool truth)
                                                 })));
     return List{r[1]};
   };
-  MR_ASSIGN_OR_RETURN(const List r, Cond(b, p, power, Part([=](const GraphBuilder& s, const List&) { return List{s.Neg(x)}; })));
+  MR_ASSIGN_OR_RETURN(const List r,
+                      Cond(b, p, power, Part([=](const GraphBuilder& s, const List&) { return List{s.Neg(x)}; })));
   return ExpectGradient(b, step, r[0], {x}, {Tensor::Scalar(truth ? 4 * 3.375f : -1.0f)});
 }
 
 Status GradientOfMap(const GraphBuilder& b, FlowStep* step) {
   const Output x = Fed(b, step, Floats({3}, {1, 2, 3})), w = Fed(b, step, Tensor::Scalar(2.0f));
-  MR_ASSIGN_OR_RETURN(const List r, MapFn(b, {x}, {}, Part([=](const GraphBuilder& s, const List& e) {
-                                            return List{s.Mul(s.Mul(e[0], e[0]), w)};
-                                          })));
+  MR_ASSIGN_OR_RETURN(
+      const List r,
+      MapFn(b, {x}, {}, Part([=](const GraphBuilder& s, const List& e) { return List{s.Mul(s.Mul(e[0], e[0]), w)}; })));
   return ExpectGradient(b, step, r[0], {x, w}, {Floats({3}, {4, 8, 12}), Tensor::Scalar(14.0f)});
 }
 
 Status GradientOfScan(const GraphBuilder& b, FlowStep* step) {
   const Output x = Fed(b, step, Floats({3}, {2, 3, 4}));
-  MR_ASSIGN_OR_RETURN(const List r, Scan(b, {x}, {}, Part([](const GraphBuilder& s, const List& v) {
-                                           return List{s.Mul(v[0], v[1])};
-                                         })));
+  MR_ASSIGN_OR_RETURN(
+      const List r,
+      Scan(b, {x}, {}, Part([](const GraphBuilder& s, const List& v) { return List{s.Mul(v[0], v[1])}; })));
   // 2 + 2*3 + 2*3*4
   return ExpectGradient(b, step, r[0], {x}, {Floats({3}, {16, 10, 6})});
 }
@@ -495,10 +509,10 @@ Status GradientOfFold(const GraphBuilder& b, FlowStep* step) {
   SweepOptions options;
   options.reverse = true;
   options.swap_memory = true;
-  MR_ASSIGN_OR_RETURN(const List r, Fold(b, {x}, {first}, Part([](const GraphBuilder& s, const List& v) {
-                                           return List{s.Mul(v[0], v[1])};
-                                         }),
-                                         options, "foldr"));
+  MR_ASSIGN_OR_RETURN(
+      const List r,
+      Fold(b, {x}, {first}, Part([](const GraphBuilder& s, const List& v) { return List{s.Mul(v[0], v[1])}; }), options,
+           "foldr"));
   return ExpectGradient(b, step, r[0], {x, first}, {Floats({3}, {6, 4, 3}), Tensor::Scalar(24.0f)});
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Small graphs with conditionals and loops, as the constructors of the core build them, with what a step must give. Every
-// schedule of each must give the same values.
+// Small graphs with conditionals and loops, as the constructors of the core build them, with what a step must give.
+// Every schedule of each must give the same values.
 #pragma once
 
 #include <functional>
@@ -34,7 +34,7 @@ struct FlowGraph {
   std::function<Status(const GraphBuilder& b, FlowStep* step)> build;
 };
 
-const std::vector<FlowGraph>& FlowGraphs();           // forward only
-const std::vector<FlowGraph>& FlowGradientGraphs();   // with gradients through them
+const std::vector<FlowGraph>& FlowGraphs();          // forward only
+const std::vector<FlowGraph>& FlowGradientGraphs();  // with gradients through them
 
 }  // namespace millrace

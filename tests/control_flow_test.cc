@@ -164,8 +164,13 @@ TEST_F(ConstructionTest, CondLooksLikeTensorFlows) {
   const Output p = Placeholder(DType::kBool), x = Placeholder(DType::kFloat);
   const int mark = graph_.num_node_ids();
   const auto r = Cond(
-      b_, p, [&](const GraphBuilder& b, const List&) { return List{b.Add(x, b.Scalar(1.0f)), b.Scalar(2.0f)}; },
-      [&](const GraphBuilder&, const List&) { return List{x, x}; });
+      b_, p,
+      [&](const GraphBuilder& b, const List&) {
+        return List{b.Add(x, b.Scalar(1.0f)), b.Scalar(2.0f)};
+      },
+      [&](const GraphBuilder&, const List&) {
+        return List{x, x};
+      });
   ASSERT_TRUE(r.ok()) << r.status();
   EXPECT_EQ(Lines(mark), (std::vector<std::string>{
                              "cond/Switch Switch Placeholder:0 Placeholder:0",
@@ -191,7 +196,10 @@ TEST_F(ConstructionTest, WhileLooksLikeTensorFlows) {
   options.back_prop = false;
   options.swap_memory = true;
   const auto r = WhileLoop(
-      b_, {n}, [&](const GraphBuilder& b, const List& v) { return List{b.Op("Less", {v[0], w})}; },
+      b_, {n},
+      [&](const GraphBuilder& b, const List& v) {
+        return List{b.Op("Less", {v[0], w})};
+      },
       [&](const GraphBuilder& b, const List& v) { return List{b.Mul(b.Add(v[0], b.Scalar<int32_t>(2)), b.Neg(w))}; },
       options);
   ASSERT_TRUE(r.ok()) << r.status();
@@ -233,17 +241,19 @@ TEST_F(ConstructionTest, NamesFramesApart) {
 TEST_F(ConstructionTest, InfersShapesThroughLoopsAndBranches) {
   const Output p = Placeholder(DType::kBool), x = Placeholder(DType::kFloat, PartialShape::Of({-1, 3}));
   const Output y = Placeholder(DType::kFloat, PartialShape::Of({2, 3}));
-  const auto merged = Cond(b_, p, [&](const GraphBuilder&, const List&) { return List{x}; },
-                           [&](const GraphBuilder&, const List&) { return List{y}; });
+  const auto merged = Cond(
+      b_, p, [&](const GraphBuilder&, const List&) { return List{x}; },
+      [&](const GraphBuilder&, const List&) { return List{y}; });
   EXPECT_EQ((*merged)[0].shape(), PartialShape::Of({-1, 3}));
   LoopOptions options;
   options.shape_invariants = {std::nullopt, PartialShape::Of({-1, 3})};
-  const auto r = WhileLoop(b_, {x, y}, Always,
-                           [](const GraphBuilder& b, const List& v) {
-                             EXPECT_EQ(v[1].shape(), PartialShape::Of({-1, 3}));
-                             return List{v[0], b.Op("ConcatV2", {List{v[1], v[1]}, b.Scalar<int32_t>(0)})};
-                           },
-                           options);
+  const auto r = WhileLoop(
+      b_, {x, y}, Always,
+      [](const GraphBuilder& b, const List& v) {
+        EXPECT_EQ(v[1].shape(), PartialShape::Of({-1, 3}));
+        return List{v[0], b.Op("ConcatV2", {List{v[1], v[1]}, b.Scalar<int32_t>(0)})};
+      },
+      options);
   ASSERT_TRUE(r.ok()) << r.status();
   EXPECT_EQ((*r)[0].shape(), PartialShape::Of({-1, 3}));
   EXPECT_EQ((*r)[1].shape(), PartialShape::Of({-1, 3}));
@@ -262,7 +272,10 @@ TEST_F(ConstructionTest, RefusesBranchesThatDoNotFit) {
   ExpectRefusal(Cond(b_, Output(), floats, floats), "is missing", nodes);
   ExpectRefusal(Cond(b_, p, floats, [](const GraphBuilder&, const List&) { return List{Output()}; }),
                 "the false branch returns nothing as its result 0", nodes);
-  ExpectRefusal(Cond(b_, p, floats, [&](const GraphBuilder&, const List&) { return List{Output{x.node, 3}}; }),
+  ExpectRefusal(Cond(b_, p, floats,
+                     [&](const GraphBuilder&, const List&) {
+                       return List{Output{x.node, 3}};
+                     }),
                 "returns output 3", nodes);
   ExpectRefusal(Cond(b_, p, floats, [](const GraphBuilder&, const List&) -> StatusOr<List> { return Aborted("no"); }),
                 "no", nodes);
@@ -276,14 +289,17 @@ TEST_F(ConstructionTest, RefusesLoopsThatDoNotFit) {
   ExpectRefusal(WhileLoop(b_, {n}, Nothing, Same), "must return one value, got 0", nodes);
   ExpectRefusal(WhileLoop(b_, {n, x}, Always, [](const GraphBuilder&, const List& v) { return List{v[0]}; }),
                 "a value for each of the 2 loop variables, got 1", nodes);
-  ExpectRefusal(WhileLoop(b_, {n, x}, Always, [](const GraphBuilder&, const List& v) { return List{v[0], v[0]}; }),
+  ExpectRefusal(WhileLoop(b_, {n, x}, Always,
+                          [](const GraphBuilder&, const List& v) {
+                            return List{v[0], v[0]};
+                          }),
                 "loop variable 1 is float, but the body returns int32", nodes);
   const auto grow = [](const GraphBuilder& b, const List& v) -> StatusOr<List> {
     return List{v[0], b.Op("ConcatV2", {List{v[1], v[1]}, b.Scalar<int32_t>(0)})};
   };
-  ExpectRefusal(WhileLoop(b_, {n, x}, Always, grow),
-                "loop variable 1 ('Placeholder:0') enters the loop with shape [2], but has shape [4] after one iteration",
-                nodes);
+  ExpectRefusal(
+      WhileLoop(b_, {n, x}, Always, grow),
+      "loop variable 1 ('Placeholder:0') enters the loop with shape [2], but has shape [4] after one iteration", nodes);
   LoopOptions options;
   options.shape_invariants = {PartialShape::Scalar(), PartialShape::Of({3})};
   ExpectRefusal(WhileLoop(b_, {n, x}, Always, Same, options), "the shape invariant [3] of loop variable 1", nodes);
@@ -339,8 +355,12 @@ TEST_F(ConstructionTest, RefusesToReadWhatIsInsideAnEndedLoop) {
 
 TEST_F(ConstructionTest, CarriesEachValueInOnce) {
   const Output n = Placeholder(DType::kInt32), w = Placeholder(DType::kInt32);
-  ASSERT_TRUE(WhileLoop(b_, {n}, [&](const GraphBuilder& b, const List& v) { return List{b.Op("Less", {v[0], w})}; },
-                        [&](const GraphBuilder& b, const List& v) { return List{b.Add(b.Add(v[0], w), w)}; })
+  ASSERT_TRUE(WhileLoop(
+                  b_, {n},
+                  [&](const GraphBuilder& b, const List& v) {
+                    return List{b.Op("Less", {v[0], w})};
+                  },
+                  [&](const GraphBuilder& b, const List& v) { return List{b.Add(b.Add(v[0], w), w)}; })
                   .ok());
   const auto nodes = graph_.nodes();
   EXPECT_EQ(std::count_if(nodes.begin(), nodes.end(), [](const Node* x) { return x->op_name() == "Enter"; }), 2);
@@ -398,13 +418,15 @@ TEST_F(ConstructionTest, BlocksEndInReverseOrder) {
 }
 
 TEST_F(ConstructionTest, RefusesSweepsThatDoNotFit) {
-  const Output x = Placeholder(DType::kFloat, PartialShape::Of({3, 2})), y = Placeholder(DType::kFloat, PartialShape::Of({4}));
+  const Output x = Placeholder(DType::kFloat, PartialShape::Of({3, 2})),
+               y = Placeholder(DType::kFloat, PartialShape::Of({4}));
   const Output scalar = Placeholder(DType::kFloat);
   const int nodes = graph_.num_node_ids();
   ExpectRefusal(MapFn(b_, {}, {}, Same), "no elements", nodes);
   ExpectRefusal(MapFn(b_, {x, y}, {}, Same), "has 4 elements, others have 3", nodes);
   ExpectRefusal(MapFn(b_, {scalar}, {}, Same), "at least one dimension", nodes);
-  ExpectRefusal(MapFn(b_, {x}, {DType::kInt32}, Same), "result 0 of the function of 'map_3' must be int32, got float", nodes);
+  ExpectRefusal(MapFn(b_, {x}, {DType::kInt32}, Same), "result 0 of the function of 'map_3' must be int32, got float",
+                nodes);
   ExpectRefusal(MapFn(b_, {x}, {}, Nothing), "must return 1 results, got 0", nodes);
   ExpectRefusal(Fold(b_, {x}, {scalar}, [](const GraphBuilder&, const List& v) { return List{v[1]}; }),
                 "enters the loop with shape []", nodes);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Conditionals and loops. What is inside is stated by functions, mostly lambdas, which build on the scope that they get:
+// Conditionals and loops. What is inside is stated by functions, mostly lambdas, which build on the scope that they
+// get:
 //
 //   std::vector<Output> r = WhileLoop(scope, {scope.Const(0), x},
 //       [&](Scope s, const std::vector<Output>& v) { return s.Op("Less", {v[0], 10}); },
@@ -7,9 +8,9 @@
 //         return std::vector<Output>{s.Op("AddV2", {v[0], 1}), s.Op("Mul", {v[1], w})};   // w is from outside
 //       });
 //
-// They may read any tensor of the graph, and contain gradients, layers, further conditionals and loops. An error leaves the
-// graph as it was before; what was made inside is gone then, also handles to it. Without exceptions all results are null
-// after an error, which the graph's status tells.
+// They may read any tensor of the graph, and contain gradients, layers, further conditionals and loops. An error leaves
+// the graph as it was before; what was made inside is gone then, also handles to it. Without exceptions all results are
+// null after an error, which the graph's status tells.
 #pragma once
 
 #include <exception>
@@ -25,8 +26,8 @@ inline namespace MILLRACE_CLIENT {
 
 using Outputs = std::vector<Output>;
 
-// A function that builds a part of a graph: of a Scope, or a Scope and the part's inputs, to an Output, an Outputs or an
-// Operation. An operation without outputs, as a branch's result, stands for "it has run".
+// A function that builds a part of a graph: of a Scope, or a Scope and the part's inputs, to an Output, an Outputs or
+// an Operation. An operation without outputs, as a branch's result, stands for "it has run".
 class Part {
  public:
   template <typename Fn, typename = std::enable_if_t<!std::is_same_v<std::decay_t<Fn>, Part>>>
@@ -54,8 +55,8 @@ struct LoopOptions {
   bool swap_memory = false;      // what the gradient needs of each iteration may go to the host's memory
   bool reverse = false;          // Scan: from the last element to the first
   Output maximum_iterations = {};
-  // WhileLoop: what is to be known of the shape of each variable in every iteration (-1: a dimension that may vary); empty,
-  // or nothing for one variable: the shape that it starts with.
+  // WhileLoop: what is to be known of the shape of each variable in every iteration (-1: a dimension that may vary);
+  // empty, or nothing for one variable: the shape that it starts with.
   std::vector<std::optional<Shape>> shape_invariants = {};
 };
 
@@ -110,8 +111,8 @@ class Flow {
   };
   Callback* Data(const Part& part) { return &callbacks_.emplace_back(Callback{this, &part}); }
 
-  static void Call(void* data, TF_Graph*, const char* scope, const TF_Output* inputs, int num_inputs, MR_Outputs* results,
-                   TF_Status* status) {
+  static void Call(void* data, TF_Graph*, const char* scope, const TF_Output* inputs, int num_inputs,
+                   MR_Outputs* results, TF_Status* status) {
     const Callback& callback = *static_cast<const Callback*>(data);
     Flow& flow = *callback.flow;
     try {
@@ -154,8 +155,8 @@ inline int Count(size_t n) { return static_cast<int>(n); }
 
 }  // namespace internal
 
-// The results of `if_true` where `predicate` is true, else those of `if_false`: as many, of the same types. Only the branch
-// that is taken runs.
+// The results of `if_true` where `predicate` is true, else those of `if_false`: as many, of the same types. Only the
+// branch that is taken runs.
 inline Outputs Cond(const Scope& scope, Output predicate, const Part& if_true, const Part& if_false) {
   internal::Flow flow(scope);
   return flow.Run("cond", [&](TF_Graph* g, const MR_FlowOptions* o, MR_Outputs* results, TF_Status* status) {
@@ -168,10 +169,10 @@ struct CaseBranch {
   Output predicate;
   Part build;
 };
-// The results of the first branch whose predicate is true, else those of `otherwise`; without that one, a step in which no
-// predicate is true fails. With `exclusive`, a step in which more than one is true fails.
-inline Outputs Case(const Scope& scope, const std::vector<CaseBranch>& branches, const std::optional<Part>& otherwise = {},
-                    bool exclusive = false) {
+// The results of the first branch whose predicate is true, else those of `otherwise`; without that one, a step in which
+// no predicate is true fails. With `exclusive`, a step in which more than one is true fails.
+inline Outputs Case(const Scope& scope, const std::vector<CaseBranch>& branches,
+                    const std::optional<Part>& otherwise = {}, bool exclusive = false) {
   internal::Flow flow(scope);
   return flow.Run("case", [&](TF_Graph* g, const MR_FlowOptions* o, MR_Outputs* results, TF_Status* status) {
     std::vector<TF_Output> predicates;
@@ -187,8 +188,8 @@ inline Outputs Case(const Scope& scope, const std::vector<CaseBranch>& branches,
   });
 }
 
-// Repeats `body`, which returns the variables' next values, while `condition`, one bool scalar, is true. Returns the last
-// values.
+// Repeats `body`, which returns the variables' next values, while `condition`, one bool scalar, is true. Returns the
+// last values.
 inline Outputs WhileLoop(const Scope& scope, const Outputs& variables, const Part& condition, const Part& body,
                          const LoopOptions& options = {}) {
   internal::Flow flow(scope, options);
@@ -218,8 +219,8 @@ inline Outputs MapFn(const Scope& scope, const Outputs& elements, const Part& fn
 
 namespace internal {
 using SweepFn = __typeof__(&MR_Scan);
-inline Outputs Sweep(SweepFn sweep, const char* name, const Scope& scope, const Outputs& elements, const Outputs& initial,
-                     const Part& fn, const LoopOptions& options) {
+inline Outputs Sweep(SweepFn sweep, const char* name, const Scope& scope, const Outputs& elements,
+                     const Outputs& initial, const Part& fn, const LoopOptions& options) {
   Flow flow(scope, options);
   return flow.Run(name, [&](TF_Graph* g, const MR_FlowOptions* o, MR_Outputs* results, TF_Status* status) {
     const std::vector<TF_Output> raw = Flow::Raw(elements), first = Flow::Raw(initial);

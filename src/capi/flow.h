@@ -10,8 +10,8 @@ struct MR_Outputs {
   std::vector<TF_Output> list;
 };
 
-// A conditional or loop between its Begin and its End. One without a builder marks a callback that runs: blocks around it
-// are out of the callback's reach.
+// A conditional or loop between its Begin and its End. One without a builder marks a callback that runs: blocks around
+// it are out of the callback's reach.
 struct MR_Block {
   millrace::RefPtr<millrace::SharedGraph> shared;
   std::string scope;

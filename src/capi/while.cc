@@ -145,7 +145,8 @@ Status Finish(const TF_WhileParams& params, TF_Output* outputs) {
     return CopySubgraph(cond, b.scope() + "/cond", params.cond_inputs, values, &params.cond_output, 1, graph);
   };
   const auto copy_body = [&](const GraphBuilder& b, const std::vector<Output>& values) {
-    return CopySubgraph(body, b.scope() + "/body", params.body_inputs, values, params.body_outputs, params.ninputs, graph);
+    return CopySubgraph(body, b.scope() + "/body", params.body_inputs, values, params.body_outputs, params.ninputs,
+                        graph);
   };
   millrace::LoopOptions options;
   options.shape_invariants = ShapeInvariants(params);

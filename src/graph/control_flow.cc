@@ -75,7 +75,9 @@ void BlockBuilder::Close() {
   current_ = outer_;
 }
 
-CondBuilder::~CondBuilder() { Close(); }
+CondBuilder::~CondBuilder() {
+  if (!is_done()) Close();
+}
 
 Status CondBuilder::Begin(Output predicate) {
   MR_RETURN_IF_ERROR(CheckScalar(predicate, DType::kBool, "the predicate of a conditional"));
@@ -134,6 +136,7 @@ StatusOr<std::vector<Output>> CondBuilder::End(absl::Span<const Output> false_re
   Close();
   MR_ASSIGN_OR_RETURN(std::vector<Output> merged, Merge(if_false));
   Done();
+  branch_.reset();
   return merged;
 }
 
@@ -156,7 +159,9 @@ StatusOr<std::vector<Output>> CondBuilder::Merge(const std::vector<Output>& if_f
   return merged;
 }
 
-WhileBuilder::~WhileBuilder() { Close(); }
+WhileBuilder::~WhileBuilder() {
+  if (!is_done()) Close();
+}
 
 StatusOr<std::vector<Output>> WhileBuilder::Begin(absl::Span<const Output> variables) {
   if (variables.empty()) return InvalidArgument("a loop needs at least one variable");
@@ -269,6 +274,7 @@ StatusOr<std::vector<Output>> WhileBuilder::End(absl::Span<const Output> results
   }
   Close();
   Done();
+  loop_.reset();
   return OfClient(exits);
 }
 
@@ -288,8 +294,9 @@ Status WhileBuilder::CheckResults(absl::Span<const Output> results) const {
     }
     const PartialShape& before = variables[i].shape();
     if (!SaysAsMuchAs(got.shape(), before)) {
-      return InvalidArgument("loop variable ", i, " ('", OfClient(starts_)[i].ToString(), "') enters the loop with shape ",
-                             before.ToString(), ", but has shape ", got.shape().ToString(),
+      return InvalidArgument("loop variable ", i, " ('", OfClient(starts_)[i].ToString(),
+                             "') enters the loop with shape ", before.ToString(), ", but has shape ",
+                             got.shape().ToString(),
                              " after one iteration. To let its shape vary, give it a less specific one in the "
                              "shape_invariants of the loop.");
     }

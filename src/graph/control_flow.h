@@ -5,8 +5,9 @@
 //   while: variable -> Enter -> Merge -> condition -> LoopCond
 //          Merge -> Switch: false -> Exit; true -> Identity -> body -> NextIteration -> Merge
 //
-// Whatever is added to the graph while a branch or a loop is open lies inside it (control_flow_context.h). An error leaves
-// the graph as it was before the constructor. One thread builds; blocks end in the reverse order of their beginnings.
+// Whatever is added to the graph while a branch or a loop is open lies inside it (control_flow_context.h). An error
+// leaves the graph as it was before the constructor. One thread builds; blocks end in the reverse order of their
+// beginnings.
 #pragma once
 
 #include <functional>
@@ -26,12 +27,12 @@ using BuildFn = std::function<StatusOr<std::vector<Output>>(const GraphBuilder& 
 inline constexpr int kOperation = -1;
 
 struct LoopOptions {
-  int parallel_iterations = 10;   // how many iterations may be under way at once
-  bool back_prop = true;          // whether gradients flow through the loop
-  bool swap_memory = false;       // whether what the gradient needs of each iteration may go to the host's memory
+  int parallel_iterations = 10;    // how many iterations may be under way at once
+  bool back_prop = true;           // whether gradients flow through the loop
+  bool swap_memory = false;        // whether what the gradient needs of each iteration may go to the host's memory
   Output maximum_iterations = {};  // an integer scalar; null: no limit
-  // What is to be known of the shape of each variable in every iteration; empty: the shape that it starts with. One entry
-  // may be null: likewise.
+  // What is to be known of the shape of each variable in every iteration; empty: the shape that it starts with. One
+  // entry may be null: likewise.
   std::vector<std::optional<PartialShape>> shape_invariants = {};
 };
 
@@ -60,7 +61,9 @@ class BlockBuilder {
   Status CheckInnermost() const;
   void Open(ControlFlowContext* context);
   void Close();
+  // Closed for good: what was built stays.
   void Done() { done_ = true; }
+  bool is_done() const { return done_; }
 
   const GraphBuilder outside_;  // the block's scope, with the control dependencies in force around it
   const GraphBuilder inside_;
@@ -72,8 +75,8 @@ class BlockBuilder {
   bool done_ = false;
 };
 
-// A conditional, for callers that cannot hand over functions: Begin; build the true branch; Else; build the false branch;
-// End.
+// A conditional, for callers that cannot hand over functions: Begin; build the true branch; Else; build the false
+// branch; End.
 class CondBuilder : public BlockBuilder {
  public:
   explicit CondBuilder(const GraphBuilder& b, absl::string_view name = "cond") : BlockBuilder(b, name) {}
@@ -94,8 +97,8 @@ class CondBuilder : public BlockBuilder {
   std::vector<Output> true_results_;
 };
 
-// A loop, likewise: Begin; build the condition on the values that it returns; Body; build the body on the values that it
-// returns; End.
+// A loop, likewise: Begin; build the condition on the values that it returns; Body; build the body on the values that
+// it returns; End.
 class WhileBuilder : public BlockBuilder {
  public:
   WhileBuilder(const GraphBuilder& b, LoopOptions options, absl::string_view name = "while")
@@ -122,8 +125,8 @@ class WhileBuilder : public BlockBuilder {
   bool counts_ = false;
 };
 
-// The results of `if_true` where `predicate`, a bool scalar, is true, else those of `if_false`. Both have as many, of the
-// same types. Only the branch that is taken runs.
+// The results of `if_true` where `predicate`, a bool scalar, is true, else those of `if_false`. Both have as many, of
+// the same types. Only the branch that is taken runs.
 StatusOr<std::vector<Output>> Cond(const GraphBuilder& b, Output predicate, const BuildFn& if_true,
                                    const BuildFn& if_false, absl::string_view name = "cond");
 
@@ -136,8 +139,8 @@ struct CaseBranch {
   Output predicate;
   BuildFn build;
 };
-// The results of the first branch whose predicate is true, else those of `otherwise`; without that one, a step in which no
-// predicate is true fails. With `exclusive`, a step in which more than one is true fails.
+// The results of the first branch whose predicate is true, else those of `otherwise`; without that one, a step in which
+// no predicate is true fails. With `exclusive`, a step in which more than one is true fails.
 StatusOr<std::vector<Output>> Case(const GraphBuilder& b, absl::Span<const CaseBranch> branches,
                                    const BuildFn& otherwise, bool exclusive = false, absl::string_view name = "case");
 
@@ -146,7 +149,7 @@ Output WithDependencies(const GraphBuilder& b, std::vector<Node*> nodes, Output 
 // A node that has run once all these have.
 Node* Group(const GraphBuilder& b, std::vector<Node*> nodes, absl::string_view name = "group_deps");
 // The values, none of which is there before all of them, and the nodes, are. Null values stay null.
-StatusOr<std::vector<Output>> Tuple(const GraphBuilder& b, absl::Span<const Output> values, std::vector<Node*> nodes = {},
-                                    absl::string_view name = "tuple");
+StatusOr<std::vector<Output>> Tuple(const GraphBuilder& b, absl::Span<const Output> values,
+                                    std::vector<Node*> nodes = {}, absl::string_view name = "tuple");
 
 }  // namespace millrace

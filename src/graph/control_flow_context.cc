@@ -15,8 +15,8 @@ bool IsLoopConstant(const Node* node) {
 
 bool TakesPlaceOfCall(absl::string_view op) {
   static constexpr absl::string_view kCalls[] = {
-      "PartitionedCall", "StatefulPartitionedCall", "RemoteCall", "SymbolicGradient", "If",
-      "StatelessIf",     "While",                   "StatelessWhile", "Case",         "StatelessCase", "For"};
+      "PartitionedCall", "StatefulPartitionedCall", "RemoteCall", "SymbolicGradient", "If", "StatelessIf",
+      "While",           "StatelessWhile",          "Case",       "StatelessCase",    "For"};
   return std::find(std::begin(kCalls), std::end(kCalls), op) != std::end(kCalls);
 }
 

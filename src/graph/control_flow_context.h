@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // What stands around the nodes of a conditional's branch or of a loop while they are added. Values from outside are
 // carried in, once each: by a Switch into a branch, by a constant Enter into a loop. A node that nothing inside would
-// hold back waits for the pivot, so that it runs only when the branch is taken, and once an iteration. Contexts nest: the
-// node that carries a value in is itself added in the context around, which carries its input in from further out.
+// hold back waits for the pivot, so that it runs only when the branch is taken, and once an iteration. Contexts nest:
+// the node that carries a value in is itself added in the context around, which carries its input in from further out.
 #pragma once
 
 #include <string>
@@ -63,7 +63,9 @@ class ControlFlowContext : public GraphContext {
   void HideFromOuter();
   // `node` belongs to what is around this context.
   void HandOut(Node* node);
-  static void HideIn(ControlFlowContext* context, const absl::flat_hash_set<const Node*>& nodes) { context->Hide(nodes); }
+  static void HideIn(ControlFlowContext* context, const absl::flat_hash_set<const Node*>& nodes) {
+    context->Hide(nodes);
+  }
   ControlFlowContext* outer_flow() const { return outer_flow_; }  // outer(), where it is a ControlFlowContext
 
  private:

@@ -38,7 +38,8 @@ StatusOr<int64_t> CommonLength(absl::Span<const Output> elements) {
     const PartialShape& shape = elements[i].shape();
     if (!shape.has_rank()) continue;
     if (shape.rank() == 0) {
-      return InvalidArgument("element tensor ", i, " ('", elements[i].ToString(), "') must have at least one dimension");
+      return InvalidArgument("element tensor ", i, " ('", elements[i].ToString(),
+                             "') must have at least one dimension");
     }
     if (n >= 0 && shape.has_dim(0) && shape.dim(0) != n) {
       return InvalidArgument("element tensor ", i, " ('", elements[i].ToString(), "') has ", shape.dim(0),
@@ -102,8 +103,9 @@ class SweepBuilder {
   }
 
   TensorArray NewArray(DType dtype, const PartialShape& element) const {
-    Node* node = b_.WithName("TensorArray").OpNode("TensorArrayV3", {count_},
-        {{"dtype", dtype}, {"element_shape", element}, {"identical_element_shapes", true}});
+    Node* node = b_.WithName("TensorArray")
+                     .OpNode("TensorArrayV3", {count_},
+                             {{"dtype", dtype}, {"element_shape", element}, {"identical_element_shapes", true}});
     if (node == nullptr) return {};
     return {node->output(0), node->output(1), dtype, element};
   }
@@ -146,12 +148,11 @@ class SweepBuilder {
     loop.parallel_iterations = options_.parallel_iterations;
     loop.back_prop = options_.back_prop;
     loop.swap_memory = options_.swap_memory;
-    MR_ASSIGN_OR_RETURN(const std::vector<Output> after,
-                        WhileLoop(
-                            b_, variables,
-                            [&](const GraphBuilder& b, const std::vector<Output>& v) { return GoesOn(b, v[0]); },
-                            [&](const GraphBuilder& b, const std::vector<Output>& v) { return Body(b, v, carried, fn); },
-                            loop));
+    MR_ASSIGN_OR_RETURN(
+        const std::vector<Output> after,
+        WhileLoop(
+            b_, variables, [&](const GraphBuilder& b, const std::vector<Output>& v) { return GoesOn(b, v[0]); },
+            [&](const GraphBuilder& b, const std::vector<Output>& v) { return Body(b, v, carried, fn); }, loop));
     if (!kind_.collects) return std::vector<Output>(after.begin() + 1, after.end());
     std::vector<Output> stacked;
     for (size_t i = 0; i < collected_.size(); ++i) {
@@ -163,8 +164,8 @@ class SweepBuilder {
   }
 
   StatusOr<std::vector<Output>> GoesOn(const GraphBuilder& b, Output position) const {
-    const Output more = options_.reverse ? b.Op("GreaterEqual", {position, b.Scalar<int32_t>(0)})
-                                         : b.Op("Less", {position, count_});
+    const Output more =
+        options_.reverse ? b.Op("GreaterEqual", {position, b.Scalar<int32_t>(0)}) : b.Op("Less", {position, count_});
     MR_RETURN_IF_ERROR(b.status());
     return std::vector<Output>{more};
   }
@@ -218,7 +219,8 @@ StatusOr<std::vector<Output>> BuildSweep(const GraphBuilder& b, absl::string_vie
                                          absl::Span<const Output> initial, absl::Span<const DType> dtypes,
                                          const BuildFn& fn) {
   const int mark = b.graph().num_node_ids();
-  StatusOr<std::vector<Output>> results = SweepBuilder(b.Scope(name), kind, options).Build(elements, initial, dtypes, fn);
+  StatusOr<std::vector<Output>> results =
+      SweepBuilder(b.Scope(name), kind, options).Build(elements, initial, dtypes, fn);
   if (!results.ok()) TakeBack(&b.graph(), mark);
   return results;
 }

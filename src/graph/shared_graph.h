@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// A graph that a client grows while sessions run it. Whoever reads or changes `graph` holds `mu`. Nodes are never removed
-// from it, but for those of a conditional or loop whose construction fails, so a Node* stays valid as long as the
-// SharedGraph (node attributes of finished nodes do not change).
+// A graph that a client grows while sessions run it. Whoever reads or changes `graph` holds `mu`. Nodes are never
+// removed from it, but for those of a conditional or loop whose construction fails, so a Node* stays valid as long as
+// the SharedGraph (node attributes of finished nodes do not change).
 #pragma once
 
 #include <atomic>
@@ -15,8 +15,8 @@ struct MR_Block;
 
 namespace millrace {
 
-// A mutex that a thread may claim for longer than it holds it: while a client's callbacks build the inside of a loop, the
-// lock is free between their calls, so that others can read, but other writers wait for the end of the claim.
+// A mutex that a thread may claim for longer than it holds it: while a client's callbacks build the inside of a loop,
+// the lock is free between their calls, so that others can read, but other writers wait for the end of the claim.
 class ABSL_LOCKABLE GraphMutex {
  public:
   void Lock() ABSL_EXCLUSIVE_LOCK_FUNCTION();

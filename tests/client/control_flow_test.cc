@@ -43,10 +43,16 @@ std::vector<T> ValuesOf(const Graph& graph, const std::vector<millrace::Feed>& f
 CLIENT_TEST(Conditional) {
   Graph graph;
   Scope scope(graph);
-  const Output p = scope.Placeholder(DType::kBool, millrace::Shape{}), x = scope.Placeholder(DType::kFloat, millrace::Shape{});
+  const Output p = scope.Placeholder(DType::kBool, millrace::Shape{}),
+               x = scope.Placeholder(DType::kFloat, millrace::Shape{});
   const Outputs r = millrace::Cond(
-      scope.WithName("choice"), p, [&](Scope s) { return Outputs{s.Op("Mul", {x, 2.0f}), s.Const(1)}; },
-      [&](Scope s) { return Outputs{s.Op("Neg", {x}), s.Const(0)}; });
+      scope.WithName("choice"), p,
+      [&](Scope s) {
+        return Outputs{s.Op("Mul", {x, 2.0f}), s.Const(1)};
+      },
+      [&](Scope s) {
+        return Outputs{s.Op("Neg", {x}), s.Const(0)};
+      });
   ASSERT_EQ(r.size(), 2u);
   EXPECT_EQ(r[0].name(), "choice/Merge:0");
   EXPECT_TRUE(graph.Find("choice/Mul"));
@@ -60,14 +66,13 @@ CLIENT_TEST(LoopWithinLoop) {
   Scope scope(graph);
   const Output n = scope.Placeholder(DType::kInt32, millrace::Shape{});
   const auto below = [&](Scope s, const Outputs& v) { return s.Op("Less", {v[0], n}); };
-  const Outputs r = millrace::WhileLoop(scope.SubScope("a"), {scope.Const(0), scope.Const(0)}, below,
-                                        [&](Scope s, const Outputs& v) {
-                                          const Outputs inner = millrace::WhileLoop(
-                                              s, {s.Const(0), v[1]}, below, [&](Scope t, const Outputs& w) {
-                                                return Outputs{t.Op("AddV2", {w[0], 1}), t.Op("AddV2", {w[1], v[0]})};
-                                              });
-                                          return Outputs{s.Op("AddV2", {v[0], 1}), inner.at(1)};
-                                        });
+  const Outputs r =
+      millrace::WhileLoop(scope.SubScope("a"), {scope.Const(0), scope.Const(0)}, below, [&](Scope s, const Outputs& v) {
+        const Outputs inner = millrace::WhileLoop(s, {s.Const(0), v[1]}, below, [&](Scope t, const Outputs& w) {
+          return Outputs{t.Op("AddV2", {w[0], 1}), t.Op("AddV2", {w[1], v[0]})};
+        });
+        return Outputs{s.Op("AddV2", {v[0], 1}), inner.at(1)};
+      });
   ASSERT_EQ(r.size(), 2u);
   EXPECT_TRUE(graph.Find("a/while/while/NextIteration"));
   EXPECT_EQ(ValuesOf<int32_t>(graph, {{n, Tensor(4)}}, r[1]), std::vector<int32_t>{24});
@@ -78,7 +83,8 @@ CLIENT_TEST(CaseMapFoldScan) {
   Scope scope(graph);
   const Output x = scope.Const(Tensor::Of<float>({3}, {1, 2, 3}));
   const auto product = [](Scope s, const Outputs& v) { return s.Op("Mul", {v[0], v[1]}); };
-  const Output squares = millrace::MapFn(scope, {x}, [](Scope s, const Outputs& e) { return s.Op("Square", {e[0]}); }).at(0);
+  const Output squares =
+      millrace::MapFn(scope, {x}, [](Scope s, const Outputs& e) { return s.Op("Square", {e[0]}); }).at(0);
   const Output all = millrace::FoldL(scope, {squares}, {}, product).at(0);
   const Output back = millrace::FoldR(scope, {x}, {scope.Const(1.0f)}, [](Scope s, const Outputs& v) {
                         return s.Op("Sub", {v[1], v[0]});
@@ -153,7 +159,8 @@ CLIENT_TEST(ErrorsComeBackAndLeaveNothing) {
   const Output p = scope.Const(Tensor(true));
 #if MILLRACE_EXCEPTIONS
   EXPECT_THROW(millrace::Cond(scope, p, bad, good), millrace::Error);
-  EXPECT_THROW(millrace::Cond(scope, p, good, [](Scope) -> Output { throw std::range_error("mine"); }), std::range_error);
+  EXPECT_THROW(millrace::Cond(scope, p, good, [](Scope) -> Output { throw std::range_error("mine"); }),
+               std::range_error);
   EXPECT_THROW(millrace::Cond(scope, x, good, good), millrace::Error);
 #else
   EXPECT_TRUE(millrace::Cond(scope, p, bad, good).empty());

@@ -80,11 +80,17 @@ TEST(BadInput, K09_IndicesOutOfRange) {
 TEST(BadInput, K10_GatherBatchDims) {
   for (int64_t n : {int64_t{10}, int64_t{-10}, int64_t{3}, INT64_MAX, INT64_MIN}) {
     GraphMaker g;
-    g.F32("x", {2, 2}).I32("i", {2, 2}).I32("a", {}, {1}).Op("bad", "GatherV2", {"x", "i", "a"}, {{"batch_dims", Int(n)}});
+    g.F32("x", {2, 2})
+        .I32("i", {2, 2})
+        .I32("a", {}, {1})
+        .Op("bad", "GatherV2", {"x", "i", "a"}, {{"batch_dims", Int(n)}});
     Check(g);
   }
   GraphMaker none;
-  none.F32("x", {0, 2}).I32("i", {0, 2}).I32("a", {}, {1}).Op("bad", "GatherV2", {"x", "i", "a"}, {{"batch_dims", Int(1)}});
+  none.F32("x", {0, 2})
+      .I32("i", {0, 2})
+      .I32("a", {}, {1})
+      .Op("bad", "GatherV2", {"x", "i", "a"}, {{"batch_dims", Int(1)}});
   Check(none, {StatusCode::kOk});
 }
 
@@ -106,14 +112,17 @@ TEST(BadInput, K11_DynamicStitch) {
 }
 
 TEST(BadInput, K12_SplitVSizes) {
-  for (const std::vector<int64_t>& sizes : {std::vector<int64_t>{-1, -2}, {-1, -1}, {5, 5}, {-5, 9}, {INT64_MAX, 1},
-                                            {INT64_MAX, INT64_MAX}, {1, 1}}) {
+  for (const std::vector<int64_t>& sizes :
+       {std::vector<int64_t>{-1, -2}, {-1, -1}, {5, 5}, {-5, 9}, {INT64_MAX, 1}, {INT64_MAX, INT64_MAX}, {1, 1}}) {
     GraphMaker g;
     g.F32("x", {4}).I64("s", {2}, sizes).I32("d", {}).Op("bad", "SplitV", {"x", "s", "d"}, {{"num_split", Int(2)}});
     Check(g);
   }
   GraphMaker empty;
-  empty.F32("x", {0}).I64("s", {2}, {-1, -2}).I32("d", {}).Op("bad", "SplitV", {"x", "s", "d"}, {{"num_split", Int(2)}});
+  empty.F32("x", {0})
+      .I64("s", {2}, {-1, -2})
+      .I32("d", {})
+      .Op("bad", "SplitV", {"x", "s", "d"}, {{"num_split", Int(2)}});
   Check(empty);
   GraphMaker count;
   count.F32("x", {4}).I64("s", {3}, {1}).I32("d", {}).Op("bad", "SplitV", {"x", "s", "d"}, {{"num_split", Int(2)}});
@@ -280,7 +289,10 @@ TEST(BadInput, K22_BoolBytesOtherThanZeroAndOne) {
   wire::TensorProto value = Values(DType::kBool, {4});
   value.tensor_content = std::string("\x02\xff\x00\x80", 4);
   GraphMaker g;
-  g.Const("x", DType::kBool, value).F32("a", {4}, {1}).F32("b", {4}, {2}).Op("bad", "Select", {"x", "a", "b"}, {{"T", kF32}});
+  g.Const("x", DType::kBool, value)
+      .F32("a", {4}, {1})
+      .F32("b", {4}, {2})
+      .Op("bad", "Select", {"x", "a", "b"}, {{"T", kF32}});
   Check(g, kOk);
   GraphMaker where;
   where.Const("x", DType::kBool, value).Op("bad", "Where", {"x"}, {{"T", Type(DType::kBool)}});
@@ -297,6 +309,52 @@ TEST(BadInput, K21_FloatsThatFitNoInteger) {
       g.F32("x", {9}, {f}).Op("bad", "Cast", {"x"}, {{"SrcT", kF32}, {"DstT", Type(to)}});
       Check(g, kOk);
     }
+  }
+}
+
+TEST(BadInput, K21_HistogramsOfAnything) {
+  for (float f : {std::numeric_limits<float>::quiet_NaN(), 1e38f, -1e38f, std::numeric_limits<float>::infinity()}) {
+    GraphMaker g;
+    g.Strings("tag", {}, {"t"}).F32("x", {9}, {0, f}).Op("bad", "HistogramSummary", {"tag", "x"}, {{"T", kF32}});
+    Check(g, {absl::StatusCode::kOk, absl::StatusCode::kInvalidArgument});
+  }
+  GraphMaker none;
+  none.Strings("tag", {0}).F32("x", {3}).Op("bad", "HistogramSummary", {"tag", "x"}, {{"T", kF32}});
+  Check(none);
+}
+
+TEST(BadInput, K24_MatricesThatAreNone) {
+  const auto refuse = [](const char* op, const Dims& a, const Dims& b) {
+    SCOPED_TRACE(op);
+    GraphMaker g;
+    g.F32("a", a, {1}).F32("b", b, {1}).Op("bad", op, {"a", "b"});
+    Check(g);
+  };
+  for (const char* op : {"MatrixTriangularSolve", "MatrixSolve"}) {
+    refuse(op, {}, {});
+    refuse(op, {3}, {3});
+    refuse(op, {2, 3}, {2, 1});
+    refuse(op, {3, 3}, {2, 1});
+    refuse(op, {3, 3}, {3});
+    refuse(op, {0, 3}, {0, 1});
+    refuse(op, {3, 0, 0}, {3, 1, 1});
+  }
+  for (const char* op : {"Cholesky", "MatrixInverse", "MatrixDeterminant"}) {
+    for (const Dims& dims : {Dims{}, Dims{4}, Dims{2, 3}, Dims{0, 3}, Dims{2, 3, 0}}) {
+      SCOPED_TRACE(op);
+      GraphMaker g;
+      g.F32("a", dims, {1}).Op("bad", op, {"a"});
+      Check(g);
+    }
+  }
+}
+
+TEST(BadInput, D03_ImagesThatAreNone) {
+  for (const Dims& dims : {Dims{}, Dims{3}, Dims{1, 2, 2}, Dims{1, 2, 2, 2}, Dims{1, 2, 2, 5}, Dims{1, 2, 2, 0},
+                           Dims{1, 0, 2, 3}, Dims{1, 2, 0, 1}, Dims{0, 2, 2, 3}}) {
+    GraphMaker g;
+    g.Strings("tag", {}, {"t"}).F32("x", dims).Op("bad", "ImageSummary", {"tag", "x"}, {{"T", kF32}});
+    Check(g, {absl::StatusCode::kOk, absl::StatusCode::kInvalidArgument});
   }
 }
 

@@ -32,6 +32,8 @@ class BackwardWalk {
   Status Run(const std::vector<Output>& ys, const std::vector<Output>& xs, const std::vector<Output>& grad_ys);
   // What has flowed into x, summed.
   StatusOr<Gradient> Take(Output x);
+  // The same for the caller of the whole.
+  StatusOr<Gradient> TakeResult(Output x);
 
  private:
   // A node, or a loop.

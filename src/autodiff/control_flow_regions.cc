@@ -2,6 +2,8 @@
 // Regions: the frame that ys are in, with all frames around it, is one; every loop in it is an item there and a region
 // of its own inside. A loop's skeleton (Enter, Merge, Switch, NextIteration, Exit of its variables) belongs to the
 // loop.
+#include <algorithm>
+
 #include "autodiff/backward_walk.h"
 
 namespace millrace {
@@ -23,14 +25,22 @@ Status BackwardWalk::FindRoot(const std::vector<Output>& ys) {
   return structure_.Describe(root_);
 }
 
-// The outermost context. What runs without inputs in a loop waits for y.
+// The outermost context. In a loop, what runs without inputs waits for the beginning of the iteration.
 Status BackwardWalk::StartTape(Output y) {
   tape_ = std::make_unique<ForwardTape>(&structure_, NodeEmitter(&graph_, builder_.scope(), around_), root_);
   RegionOfLoop(nullptr).context = std::make_unique<BackwardContext>(tape_.get());
   if (root_ == nullptr || around_ != nullptr) return absl::OkStatus();
+  // A node that comes before whatever the loop computes.
   Node* anchor = y.node;
-  if (anchor->control_op() == ControlOp::kSwitch) {
-    MR_ASSIGN_OR_RETURN(anchor, tape_->emit().Add("anchor", "Identity", {y}));
+  for (const LoopVariable& v : root_->variables) {
+    if (v.gate == nullptr) continue;
+    MR_ASSIGN_OR_RETURN(const Liveness when, structure_.LivenessOf(y));
+    const int in_body = structure_.NumberOf({root_->condition->output(0), 1});
+    anchor = v.merge;
+    if (std::binary_search(when.begin(), when.end(), in_body)) {
+      MR_ASSIGN_OR_RETURN(anchor, tape_->emit().Add("anchor", "Identity", {v.gate->output(1)}));
+    }
+    break;
   }
   tape_->set_anchor(anchor);
   return absl::OkStatus();

@@ -66,6 +66,18 @@ StatusOr<Gradient> BackwardWalk::Take(Output x) {
   return it->second[0];
 }
 
+// Outside of the walk nobody could make a sparse gradient dense within a loop.
+StatusOr<Gradient> BackwardWalk::TakeResult(Output x) {
+  MR_ASSIGN_OR_RETURN(Gradient g, Take(x));
+  if (!has_control_flow_ || g.dense || g.none()) return g;
+  MR_ASSIGN_OR_RETURN(Region * region, RegionOf(x.node));
+  if (region->loop == nullptr && root_ == nullptr) return g;
+  const InRegion in(this, region);
+  g = Gradient{Densify(ScopeOf(x.node), *g.sparse), std::nullopt};
+  MR_RETURN_IF_ERROR(builder_.status());
+  return g;
+}
+
 Status BackwardWalk::Seed(const std::vector<Output>& ys, const std::vector<Output>& grad_ys) {
   if (!grad_ys.empty() && grad_ys.size() != ys.size()) {
     return InvalidArgument("got ", grad_ys.size(), " gradients for ", ys.size(), " ys");
@@ -406,7 +418,7 @@ StatusOr<std::vector<Gradient>> AddGradients(const GraphBuilder& builder, const 
   std::vector<Gradient> out;
   out.reserve(xs.size());
   for (const Output& x : xs) {
-    MR_ASSIGN_OR_RETURN(out.emplace_back(), walk.Take(calls.Meant(x)));
+    MR_ASSIGN_OR_RETURN(out.emplace_back(), walk.TakeResult(calls.Meant(x)));
   }
   return out;
 }

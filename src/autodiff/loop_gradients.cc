@@ -72,6 +72,10 @@ Status BackwardWalk::LoopGradient(Loop* loop) {
                                       [&](Node* exit) { return flows_.contains(exit->output(0)); });
   MR_ASSIGN_OR_RETURN(const bool from_stacks, HasStackFlows(loop));
   if (!from_exits && !from_stacks) return absl::OkStatus();
+  if (loop->parent != root_ && IsRoot(loop->parent)) {
+    return Unimplemented("the gradient through the loop '", loop->name, "' from inside of the loop '", root_->name,
+                         "', which is not around it");
+  }
   Region& outer = *current_;
   Region& inner = RegionOfLoop(loop);
   inner.context = std::make_unique<BackwardContext>(outer.context.get(), loop);

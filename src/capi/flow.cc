@@ -21,7 +21,7 @@ class CallbackMark {
   }
   CallbackMark(const CallbackMark&) = delete;
   CallbackMark& operator=(const CallbackMark&) = delete;
-  bool has_open_blocks() const { return shared_->open_block != &mark_; }
+  bool has_open_blocks() const ABSL_NO_THREAD_SAFETY_ANALYSIS { return shared_->open_block != &mark_; }
 
  private:
   SharedGraph* shared_;

@@ -209,7 +209,8 @@ def _from_batch(x: np.ndarray, block: np.ndarray, crops: np.ndarray) -> np.ndarr
     y = x.reshape(*sizes, batch, *x.shape[1:])
     order = [count, *(n for k in range(count) for n in (count + 1 + k, k)), *range(2 * count + 1, y.ndim)]
     y = y.transpose(order).reshape((batch, *(s * b for s, b in zip(x.shape[1:], sizes)), *x.shape[1 + count :]))
-    return y[(slice(None), *(slice(int(a), n - int(b)) for (a, b), n in zip(crops, y.shape[1:])))]
+    kept = [slice(int(a), n - int(b)) for (a, b), n in zip(crops, y.shape[1:])]
+    return y[tuple([slice(None), *kept])]
 
 
 def square_to_batches(d: Draw) -> Iterator[Case]:

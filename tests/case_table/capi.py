@@ -67,6 +67,7 @@ _SIGNATURES: dict[str, tuple[Any, list[Any]]] = {
     "TF_SetAttrTensor": (None, [_P, _S, _P, _P]),
     "TF_SetAttrIntList": (None, [_P, _S, _LONGS, _I]),
     "TF_SetAttrFloatList": (None, [_P, _S, C.POINTER(C.c_float), _I]),
+    "TF_SetAttrShapeList": (None, [_P, _S, C.POINTER(_LONGS), C.POINTER(_I), _I]),
     "TF_SetAttrTypeList": (None, [_P, _S, C.POINTER(_I), _I]),
     "TF_GraphGetTensorNumDims": (_I, [_P, Output, _P]),
     "TF_GraphGetTensorShape": (None, [_P, Output, _LONGS, _I, _P]),
@@ -199,6 +200,11 @@ class Graph:
             lib.TF_SetAttrIntList(description, name, (_L * max(1, len(value)))(*value), len(value))
         elif kind == "list(float)":
             lib.TF_SetAttrFloatList(description, name, (C.c_float * max(1, len(value)))(*value), len(value))
+        elif kind == "list(shape)":
+            dims = [(_L * max(1, len(shape)))(*shape) for shape in value]
+            pointers = (_LONGS * max(1, len(value)))(*[C.cast(d, _LONGS) for d in dims])
+            ranks = (_I * max(1, len(value)))(*[len(shape) for shape in value])
+            lib.TF_SetAttrShapeList(description, name, pointers, ranks, len(value))
         elif kind == "list(type)":
             lib.TF_SetAttrTypeList(description, name, (_I * max(1, len(value)))(*[t.number for t in value]), len(value))
         else:

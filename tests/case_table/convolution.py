@@ -54,9 +54,8 @@ def padded(x: np.ndarray, pads: Pads, value: float = 0) -> np.ndarray:
 
 
 def unpadded(x: np.ndarray, pads: Pads) -> np.ndarray:
-    return x[
-        (slice(None), *(slice(before, x.shape[k + 1] - after) for k, (before, after) in enumerate(pads)), slice(None))
-    ]
+    inner = [slice(before, x.shape[k + 1] - after) for k, (before, after) in enumerate(pads)]
+    return x[tuple([slice(None), *inner])]
 
 
 class Convolution:

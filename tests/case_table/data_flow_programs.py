@@ -202,6 +202,14 @@ def joined_lists(g: Graph) -> None:
     _is(g, [_stacked(m, second)], [_ROWS[[1, 3]]])
 
 
+def optionals(g: Graph) -> None:
+    m = Maker(g)
+    held = m.one("OptionalFromValue", [m.constant(_ROWS), m.constant(7, I32)])
+    kinds: Attrs = {"output_types": ("list(type)", [F32, I32]), "output_shapes": ("list(shape)", [_ROWS.shape, ()])}
+    _is(g, m.many("OptionalGetValue", held, **kinds), [_ROWS, 7])
+    _is(g, [m.one("OptionalHasValue", held), m.one("OptionalHasValue", m.one("OptionalNone"))], [True, False])
+
+
 def _array_ops(suffix: str, names: str) -> tuple[str, ...]:
     return tuple(f"TensorArray{name}{suffix}" for name in ["", *names.split()])
 
@@ -209,6 +217,7 @@ def _array_ops(suffix: str, names: str) -> tuple[str, ...]:
 _COMMON = "Write Read Size Gather Scatter Split Concat Close"
 PROGRAMS: dict[Callable[[Graph], None], tuple[str, ...]] = {
     conditionals: ("Switch", "Merge", "RefSwitch", "RefMerge", "RefSelect"),
+    optionals: tuple("Optional" + name for name in "FromValue GetValue HasValue None".split()),
     stacks: tuple(name + suffix for name in ("Stack", "StackPush", "StackPop", "StackClose") for suffix in ("", "V2")),
     resource_arrays: (*_array_ops("V3", _COMMON + " Grad"), "TensorArrayGradWithShape"),
     named_arrays: _array_ops("V2", _COMMON + " Grad"),

@@ -67,6 +67,18 @@ class LoopGradients : public ::testing::Test {
     return g.ok() ? Dense(*g) : Outputs();
   }
 
+  // By readiness, in random orders: pushes and pops must stay in step.
+  void SameInAnyOrder(const Values& at, const Outputs& fetches, const Values& want) {
+    for (uint64_t seed = 1; seed <= 12; ++seed) {
+      auto session = System::Default().NewSession(graph_, {}, "", {.on = true, .order_seed = seed});
+      ASSERT_TRUE(session.ok()) << session.status();
+      Values out;
+      const Status s = (*session)->Run(nullptr, xs_, at, fetches, {}, &out, nullptr);
+      ASSERT_TRUE(s.ok()) << "order " << seed << ": " << s;
+      for (size_t i = 0; i < out.size(); ++i) EXPECT_EQ(Elements(out[i]), Elements(want[i])) << "order " << seed;
+    }
+  }
+
   // d y / d xs against central differences at `at`.
   void Check(Output y, const Values& at, const Outputs& given = {}) {
     ASSERT_TRUE(b_.status().ok()) << b_.status();
@@ -76,6 +88,7 @@ class LoopGradients : public ::testing::Test {
     if (HasFailure()) return;
     const Values got = Run(at, dxs);
     if (HasFailure()) return;
+    SameInAnyOrder(at, dxs, got);
     constexpr double kStep = 1e-5;
     for (size_t i = 0; i < xs_.size(); ++i) {
       std::vector<double> x = Elements(at[i]);

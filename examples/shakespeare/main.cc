@@ -4,8 +4,8 @@
 //   shakespeare [--data FILE] [--dir RUN] [--epochs N] [--units N] [--layers N] [--temperature T]
 //
 // FILE is any text (64 KB to some MB); without it the sonnets that come with the source are used. RUN (default
-// ./shakespeare-run) gets checkpoints and TensorBoard event files. Ctrl-C saves and stops; the same command goes on from
-// there, bit for bit.
+// ./shakespeare-run) gets checkpoints and TensorBoard event files. Ctrl-C saves and stops; the same command goes on
+// from there, bit for bit.
 #include "network.h"
 
 #include <millrace/io.h>
@@ -166,8 +166,8 @@ int Train(const Options& options) {
     const double perplexity = reader.Perplexity(text.held_back, kTestCharacters);
     const Tensor value(static_cast<float>(perplexity));
     events.AddSummary(session.Run({{net.test_perplexity, value}}, {net.test_summary})[0].strings()[0], step);
-    std::printf("epoch %lld: perplexity %.2f a character on held-back text; it writes\n",
-                static_cast<long long>(epoch), perplexity);
+    std::printf("epoch %lld: perplexity %.2f a character on held-back text; it writes\n", static_cast<long long>(epoch),
+                perplexity);
     PrintIndented(reader.Write(text.characters, 160, options.temperature, static_cast<uint64_t>(step)));
     std::fflush(stdout);
   };

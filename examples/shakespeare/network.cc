@@ -7,8 +7,8 @@ using millrace::Operation;
 using millrace::Output;
 using millrace::Tensor;
 
-Operation AssignAll(millrace::Scope& s, const std::vector<millrace::Variable>& variables, const std::vector<Output>& values,
-                    const std::string& name) {
+Operation AssignAll(millrace::Scope& s, const std::vector<millrace::Variable>& variables,
+                    const std::vector<Output>& values, const std::string& name) {
   std::vector<Operation> assigns;
   for (size_t i = 0; i < variables.size(); ++i) assigns.push_back(s.Op("Assign", {variables[i].ref, values[i]}));
   return s.WithName(name).WithControl(assigns).Op("NoOp", {});
@@ -44,8 +44,9 @@ Network BuildNetwork(millrace::Graph& graph, int64_t characters, int64_t layers,
   net.forget = AssignAll(s, carried, zeros, "forget");
 
   const millrace::Variable kernel = model.AddVariable(
-      "softmax/kernel", s.Composite("VarianceScaling", {}, {{"shape", millrace::Attr::OfShape({units, characters})},
-                                                            {"seed", seed}, {"seed2", 1000}})[0]);
+      "softmax/kernel",
+      s.Composite("VarianceScaling", {},
+                  {{"shape", millrace::Attr::OfShape({units, characters})}, {"seed", seed}, {"seed2", 1000}})[0]);
   const millrace::Variable bias = model.AddVariable(
       "softmax/bias", s.Const(Tensor::Of({characters}, std::vector<float>(static_cast<size_t>(characters), 0.0f))));
   const Output flat = s.Op("Reshape", {run.outputs, s.Const({int64_t{-1}, units})});

@@ -9,8 +9,8 @@ inline constexpr int64_t kBatch = 32;  // streams of text that are read side by 
 inline constexpr int64_t kSteps = 50;  // characters of each that one training step reads
 
 struct Network {
-  // Training: numbers of characters [kSteps, kBatch], and of those that follow them. The state that a chunk of text leaves
-  // is where the next one starts; `forget` lets the streams start anew.
+  // Training: numbers of characters [kSteps, kBatch], and of those that follow them. The state that a chunk of text
+  // leaves is where the next one starts; `forget` lets the streams start anew.
   millrace::Output inputs, targets, loss, step, train_summary;
   millrace::Operation train, init, forget;
   // One step of one stream, to read or write text: character [1] and state in, logits and state out.

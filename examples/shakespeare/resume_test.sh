@@ -10,7 +10,7 @@ options=(--units 64 --layers 2 --epochs 12)
 whole=$("$program" --dir "$work/whole" "${options[@]}")
 echo "$whole"
 # Guessing by the frequency of letters alone gives about 19.
-awk '/perplexity/ { value = $4 } END { exit !(value < 12) }' <<<"$whole"
+awk '/^epoch/ { value = $4 } END { exit !(value < 12) }' <<<"$whole"
 
 "$program" --dir "$work/cut" "${options[@]}" >"$work/first.txt" &
 pid=$!
@@ -18,6 +18,7 @@ for _ in $(seq 200); do
   compgen -G "$work/cut/events*" >/dev/null && break
   sleep 0.02
 done
+sleep 0.3
 kill -INT "$pid"
 wait "$pid" || true
 cat "$work/first.txt"

@@ -7,8 +7,8 @@
 #include <vector>
 
 struct Text {
-  std::string characters;         // each once, sorted; its place is its number
-  std::vector<int32_t> train;     // nine tenths of the text
+  std::string characters;          // each once, sorted; its place is its number
+  std::vector<int32_t> train;      // nine tenths of the text
   std::vector<int32_t> held_back;  // the last tenth
 };
 // Throws std::runtime_error when the file cannot be read or is too short.

@@ -2,8 +2,8 @@
 // Recurrent networks. Cells are texts that the core understands (docs/decisions/0012-recurrent-cells.md); the functions
 // here write such texts, and Recurrent holds a cell's variables.
 //
-//   millrace::Recurrent rnn(model, "rnn", millrace::MultiRNNCell({millrace::LSTMCell(128), millrace::LSTMCell(128)}), 64);
-//   auto [outputs, state] = rnn.Dynamic(inputs);   // inputs [batch, steps, 64]
+//   millrace::Recurrent rnn(model, "rnn", millrace::MultiRNNCell({millrace::LSTMCell(128), millrace::LSTMCell(128)}),
+//   64); auto [outputs, state] = rnn.Dynamic(inputs);   // inputs [batch, steps, 64]
 #pragma once
 
 #include "millrace/train.h"
@@ -11,7 +11,8 @@
 namespace millrace {
 inline namespace MILLRACE_CLIENT {
 
-// A cell by its text. `options` are further attributes, as in TensorFlow: LSTMCell(128, "use_peepholes=true, num_proj=64").
+// A cell by its text. `options` are further attributes, as in TensorFlow: LSTMCell(128, "use_peepholes=true,
+// num_proj=64").
 class Cell {
  public:
   explicit Cell(std::string text) : text_(std::move(text)) {}
@@ -69,8 +70,8 @@ struct RnnOptions {
   bool time_major = false;                 // [steps, batch, width] instead of [batch, steps, width]
 };
 
-// A cell with its variables ("<scope><name>/lstm_cell/kernel", ...). Steps and loops may be built from it many times; they
-// all share the variables.
+// A cell with its variables ("<scope><name>/lstm_cell/kernel", ...). Steps and loops may be built from it many times;
+// they all share the variables.
 class Recurrent {
  public:
   struct Result {
@@ -93,9 +94,9 @@ class Recurrent {
     model.Note(status.Get());
     state_sizes_.assign(sizes.begin(), sizes.begin() + states);
     std::vector<TF_Output> refs(kMax), reads(kMax);
-    const int n = MR_AddCellVariables(model.scope().graph().get(), (model.scope().prefix() + name).c_str(), text_.c_str(),
-                                      inputs, static_cast<TF_DataType>(dtype), model.seed(), refs.data(), reads.data(), kMax,
-                                      status);
+    const int n =
+        MR_AddCellVariables(model.scope().graph().get(), (model.scope().prefix() + name).c_str(), text_.c_str(), inputs,
+                            static_cast<TF_DataType>(dtype), model.seed(), refs.data(), reads.data(), kMax, status);
     model.Note(status.Get());
     for (int i = 0; i < n; ++i) {
       const auto k = static_cast<size_t>(i);
@@ -111,8 +112,9 @@ class Recurrent {
 
   // Zeros for as many examples as dimension `batch_dim` of `inputs` counts.
   std::vector<Output> ZeroState(Output inputs, int64_t batch_dim = 0) {
-    return scope_.Composite("ZeroState", {inputs}, {{"cell", text_}, {"batch_dim", batch_dim},
-                                                    {"S", static_cast<int64_t>(state_sizes_.size())}});
+    return scope_.Composite(
+        "ZeroState", {inputs},
+        {{"cell", text_}, {"batch_dim", batch_dim}, {"S", static_cast<int64_t>(state_sizes_.size())}});
   }
   // One step: input [batch, width].
   Result Step(Output input, const std::vector<Output>& state) {
@@ -138,7 +140,8 @@ class Recurrent {
   struct BothResults {
     Result forward, backward;
   };
-  static BothResults Bidirectional(Recurrent& forward, Recurrent& backward, Output inputs, const Options& options = {}) {
+  static BothResults Bidirectional(Recurrent& forward, Recurrent& backward, Output inputs,
+                                   const Options& options = {}) {
     const int64_t batch_dim = options.time_major ? 1 : 0;
     const std::vector<Output> all = forward.scope_.Composite(
         "BidirectionalDynamicRNN",

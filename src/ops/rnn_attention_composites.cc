@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Composites: attention over a memory (an encoder's outputs), for decoders. The keys are the memory through a dense layer,
-// made once outside the decoder's loop.
+// Composites: attention over a memory (an encoder's outputs), for decoders. The keys are the memory through a dense
+// layer, made once outside the decoder's loop.
 #include <limits>
 
 #include "ops/rnn_composites.h"
@@ -10,7 +10,8 @@ namespace {
 
 using Outputs = StatusOr<std::vector<Output>>;
 
-// Weights [batch, steps] from scores, zero beyond the lengths, and the mean of the memory [batch, steps, depth] by them.
+// Weights [batch, steps] from scores, zero beyond the lengths, and the mean of the memory [batch, steps, depth] by
+// them.
 Outputs Read(const GraphBuilder& b, const CompositeCall& c, Output scores) {
   const Output memory = c.x("memory");
   MR_ASSIGN_OR_RETURN(const Output lengths, LengthsOf(b, c, "memory_sequence_length"));
@@ -44,15 +45,20 @@ Outputs Luong(const GraphBuilder& b, const CompositeCall& c) {
 }  // namespace
 
 void RegisterAttention(CompositeRegistry& r) {
-  r.Add("BahdanauAttention(query:T, keys:T, memory:T, query_kernel:T, attention_v:T, memory_sequence_length:L*Tlen) -> "
-        "(context:T, alignments:T) | T in FLT; Tlen in IDX=i32; L:int>=0")
-      .Doc("Additive attention (Bahdanau et al. 2014): scores v . tanh(keys + query query_kernel) over the memory [batch, "
-           "steps, depth] and keys [batch, steps, units]; the context is the memory's mean by their softmax, within the "
-           "lengths if they are given (a list of none or one vector, of 1 or more each).")
+  r.Add(
+       "BahdanauAttention(query:T, keys:T, memory:T, query_kernel:T, attention_v:T, memory_sequence_length:L*Tlen) -> "
+       "(context:T, alignments:T) | T in FLT; Tlen in IDX=i32; L:int>=0")
+      .Doc(
+          "Additive attention (Bahdanau et al. 2014): scores v . tanh(keys + query query_kernel) over the memory "
+          "[batch, "
+          "steps, depth] and keys [batch, steps, units]; the context is the memory's mean by their softmax, within the "
+          "lengths if they are given (a list of none or one vector, of 1 or more each).")
       .Expand(Bahdanau)
       .Example("f32[2,3]~, f32[2,4,5]~, f32[2,4,6]~, f32[3,5]~, f32[5]~, i32[2]{2 4} | L=1");
-  r.Add("LuongAttention(query:T, keys:T, memory:T, memory_sequence_length:L*Tlen) -> (context:T, alignments:T) | T in FLT; "
-        "Tlen in IDX=i32; L:int>=0; scale:float=1.0")
+  r.Add(
+       "LuongAttention(query:T, keys:T, memory:T, memory_sequence_length:L*Tlen) -> (context:T, alignments:T) | T in "
+       "FLT; "
+       "Tlen in IDX=i32; L:int>=0; scale:float=1.0")
       .Doc("Multiplicative attention (Luong et al. 2015): scores scale * (keys . query); see BahdanauAttention.")
       .Expand(Luong)
       .Example("f32[2,5]~, f32[2,4,5]~, f32[2,4,6]~, i32[2]{2 4} | L=1");

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The cells that compute: plain, gated (Cho et al. 2014), LSTM (Hochreiter and Schmidhuber 1997, Sak et al. 2014), and the
-// fused forms of the last two. Parameters and their names are TensorFlow's, so that its checkpoints fit.
+// The cells that compute: plain, gated (Cho et al. 2014), LSTM (Hochreiter and Schmidhuber 1997, Sak et al. 2014), and
+// the fused forms of the last two. Parameters and their names are TensorFlow's, so that its checkpoints fit.
 #include "ops/rnn_cell.h"
 
 namespace millrace {
@@ -94,7 +94,8 @@ class GruCell : public RnnCell {
       Node* n = b.OpNode("GRUBlockCell", {input, h, gates_kernel, kernel, gates_bias, bias});
       if (n) out = n->output(3);
     } else {
-      const std::vector<Output> ru = SplitColumns(b, b.Op("Sigmoid", {Linear(b, {input, h}, gates_kernel, gates_bias)}), 2);
+      const std::vector<Output> ru =
+          SplitColumns(b, b.Op("Sigmoid", {Linear(b, {input, h}, gates_kernel, gates_bias)}), 2);
       const Output c = b.Op(o_.activation, {Linear(b, {input, b.Mul(ru[0], h)}, kernel, bias)});
       const Output one = b.ScalarOf(BaseType(input.dtype()), 1);
       out = b.Add(b.Mul(ru[1], h), b.Mul(b.Sub(one, ru[1]), c));
@@ -121,7 +122,8 @@ class LstmCell : public RnnCell {
     MR_ASSIGN_OR_RETURN(cell->cell_clip_, GetAttr<float>(attrs, "cell_clip"));
     MR_ASSIGN_OR_RETURN(cell->num_proj_, GetAttr<int64_t>(attrs, "num_proj"));
     MR_ASSIGN_OR_RETURN(cell->proj_clip_, GetAttr<float>(attrs, "proj_clip"));
-    if (cell->num_proj_ > kMaxUnits) return InvalidArgument("num_proj is ", cell->num_proj_, ", want at most ", kMaxUnits);
+    if (cell->num_proj_ > kMaxUnits)
+      return InvalidArgument("num_proj is ", cell->num_proj_, ", want at most ", kMaxUnits);
     return cell;
   }
   StatusOr<int64_t> Describe(int64_t inputs, const std::string& scope, CellLayout* layout) const override {
@@ -130,7 +132,8 @@ class LstmCell : public RnnCell {
     layout->parameters.push_back({here + "kernel", {inputs + outputs, 4 * units}});
     layout->parameters.push_back({here + "bias", {4 * units}, CellInitial::kZeros});
     if (peepholes_) {
-      for (const char* name : {"w_f_diag", "w_i_diag", "w_o_diag"}) layout->parameters.push_back({here + name, {units}});
+      for (const char* name : {"w_f_diag", "w_i_diag", "w_o_diag"})
+        layout->parameters.push_back({here + name, {units}});
     }
     if (num_proj_ > 0) layout->parameters.push_back({here + "projection/kernel", {units, num_proj_}});
     layout->state_sizes.push_back(units);
@@ -220,10 +223,12 @@ class LstmBlockCell : public RnnCell {
   bool HasSequence() const override { return true; }
   StatusOr<Output> Sequence(const GraphBuilder& b, Output inputs, CellRun& run) const override {
     const int64_t known = inputs.shape().dim(0);
-    Output steps = known >= 0 ? b.Scalar<int64_t>(known)
-                              : b.Op("GatherV2", {b.Shape(inputs, DType::kInt64), b.Scalar<int64_t>(0), b.Scalar<int32_t>(0)});
+    Output steps = known >= 0
+                       ? b.Scalar<int64_t>(known)
+                       : b.Op("GatherV2", {b.Shape(inputs, DType::kInt64), b.Scalar<int64_t>(0), b.Scalar<int32_t>(0)});
     if (run.lengths) {
-      steps = b.Op("Minimum", {steps, b.Op("Maximum", {b.Op("Max", {run.lengths, b.Scalar<int32_t>(0)}), b.Scalar<int64_t>(0)})});
+      steps = b.Op("Minimum",
+                   {steps, b.Op("Maximum", {b.Op("Max", {run.lengths, b.Scalar<int32_t>(0)}), b.Scalar<int64_t>(0)})});
     }
     std::vector<Arg> args = {steps};
     const Output c = run.PeekState(0), h = run.PeekState(1);
@@ -243,9 +248,9 @@ class LstmBlockCell : public RnnCell {
     std::vector<Output> diagonals;
     for (int i = 0; i < 3; ++i) {
       diagonals.push_back(peepholes_ ? run.TakeParameter()
-                                     : i > 0 ? diagonals[0]
-                                             : b.Op("Fill", {b.Vector<int64_t>({o_.units}),
-                                                             b.ScalarOf(BaseType(input.dtype()), 0)}));
+                          : i > 0
+                              ? diagonals[0]
+                              : b.Op("Fill", {b.Vector<int64_t>({o_.units}), b.ScalarOf(BaseType(input.dtype()), 0)}));
     }
     const Output c = run.TakeState(), h = run.TakeState();
     for (Output o : {input, c, h, kernel, diagonals[0], diagonals[1], diagonals[2], bias}) args->emplace_back(o);
@@ -264,9 +269,10 @@ std::vector<CellKind> BasicCellKinds() {
       {"GRUCell() -> () | num_units:int>=1; " MR_ACTIVATION, 0, 0, GruCell<false>::Make},
       {"BasicLSTMCell() -> () | num_units:int>=1; forget_bias:float=1.0; " MR_ACTIVATION, 0, 0, LstmCell::Make},
       {"LSTMCell() -> () | num_units:int>=1; use_peepholes:bool=false; cell_clip:float=0.0; num_proj:int>=0=0; "
-       "proj_clip:float=0.0; forget_bias:float=1.0; " MR_ACTIVATION, 0, 0, LstmCell::Make},
-      {"LSTMBlockCell() -> () | num_units:int>=1; forget_bias:float=1.0; cell_clip:float=0.0; use_peephole:bool=false", 0, 0,
-       LstmBlockCell::Make},
+       "proj_clip:float=0.0; forget_bias:float=1.0; " MR_ACTIVATION,
+       0, 0, LstmCell::Make},
+      {"LSTMBlockCell() -> () | num_units:int>=1; forget_bias:float=1.0; cell_clip:float=0.0; use_peephole:bool=false",
+       0, 0, LstmBlockCell::Make},
       {"GRUBlockCell() -> () | num_units:int>=1", 0, 0, GruCell<true>::Make},
   };
 }

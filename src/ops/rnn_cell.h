@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Recurrent cells. A cell says what one step computes from an input [batch, width] and its states [batch, size]; the loops
-// of rnn_composites.cc run any cell over a sequence. Clients name a cell by a text, with TensorFlow's names:
+// Recurrent cells. A cell says what one step computes from an input [batch, width] and its states [batch, size]; the
+// loops of rnn_composites.cc run any cell over a sequence. Clients name a cell by a text, with TensorFlow's names:
 //
-//   MultiRNNCell(DropoutWrapper(LSTMCell(num_units=128, use_peepholes=true), output_keep_prob=0.5), GRUCell(num_units=64))
+//   MultiRNNCell(DropoutWrapper(LSTMCell(num_units=128, use_peepholes=true), output_keep_prob=0.5),
+//   GRUCell(num_units=64))
 //
 // A cell holds no variables: it describes its parameters in a fixed order, and takes them in that order in each step.
 #pragma once

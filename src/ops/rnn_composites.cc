@@ -11,8 +11,9 @@ StatusOr<RnnCellPtr> CellOf(const CompositeCall& call, absl::string_view attr) {
   return ParseRnnCell(text);
 }
 
-StatusOr<RnnResult> UnrollCell(const RnnCell& cell, const GraphBuilder& b, const std::vector<Output>& inputs, Output lengths,
-                               const std::vector<Output>& states, const std::vector<Output>& parameters) {
+StatusOr<RnnResult> UnrollCell(const RnnCell& cell, const GraphBuilder& b, const std::vector<Output>& inputs,
+                               Output lengths, const std::vector<Output>& states,
+                               const std::vector<Output>& parameters) {
   RnnResult r;
   r.states = states;
   Output zeros;
@@ -98,8 +99,8 @@ Outputs ZeroState(const GraphBuilder& b, const CompositeCall& c) {
 Outputs StaticRnn(const GraphBuilder& b, const CompositeCall& c) {
   MR_ASSIGN_OR_RETURN(const RnnCellPtr cell, CellOf(c, "cell"));
   MR_ASSIGN_OR_RETURN(const Output lengths, LengthsOf(b, c, "sequence_length"));
-  MR_ASSIGN_OR_RETURN(RnnResult r, UnrollCell(*cell, b, c.list("inputs"), lengths, c.list("initial_state"),
-                                              c.list("parameters")));
+  MR_ASSIGN_OR_RETURN(RnnResult r,
+                      UnrollCell(*cell, b, c.list("inputs"), lengths, c.list("initial_state"), c.list("parameters")));
   return Flat(std::move(r.list), r.states);
 }
 
@@ -119,8 +120,8 @@ Outputs StaticBidirectionalRnn(const GraphBuilder& b, const CompositeCall& c) {
     for (size_t i = 0; n && i < list.size(); ++i) list[i] = n->output(static_cast<int>(i));
     return list;
   };
-  MR_ASSIGN_OR_RETURN(const RnnResult f, UnrollCell(*forward, b.Scope("fw"), inputs, lengths, c.list("initial_state_fw"),
-                                                    c.list("parameters_fw")));
+  MR_ASSIGN_OR_RETURN(const RnnResult f, UnrollCell(*forward, b.Scope("fw"), inputs, lengths,
+                                                    c.list("initial_state_fw"), c.list("parameters_fw")));
   MR_ASSIGN_OR_RETURN(const RnnResult r, UnrollCell(*backward, b.Scope("bw"), reversed(inputs), lengths,
                                                     c.list("initial_state_bw"), c.list("parameters_bw")));
   const std::vector<Output> back = reversed(r.list);
@@ -133,34 +134,55 @@ template <size_t kIndex>
 void AddNamed(CompositeRegistry& r, absl::string_view doc, absl::string_view example) {
   const std::string schema = BasicCellKinds()[kIndex].schema;  // "Name() -> () | attributes"
   const size_t open = schema.find('('), bar = schema.find('|');
-  r.Add(absl::StrCat(schema.substr(0, open), "(inputs:T, state:S*T, parameters:P*T) -> (output:T, new_state:S*T) | "
-                     "T in FLT; S:int>=1; P:int>=1;", schema.substr(bar + 1)))
+  r.Add(absl::StrCat(schema.substr(0, open),
+                     "(inputs:T, state:S*T, parameters:P*T) -> (output:T, new_state:S*T) | "
+                     "T in FLT; S:int>=1; P:int>=1;",
+                     schema.substr(bar + 1)))
       .Doc(doc)
       .Expand(NamedStep<kIndex>)
       .Example(example);
 }
 
+// "BasicRNNCell (num_units:int>=1; ...), GRUCell (...), ..."
+std::string KindsInWords() {
+  std::string words;
+  for (const std::string& schema : RnnCellKinds()) {
+    const size_t open = schema.find('('), bar = schema.find("| ");
+    absl::StrAppend(&words, words.empty() ? "" : ", ", schema.substr(0, open));
+    if (bar != std::string::npos) absl::StrAppend(&words, " (", schema.substr(bar + 2), ")");
+  }
+  return words;
+}
+
 void RegisterCells(CompositeRegistry& r) {
-  r.Add("RNNCell(inputs:T, state:S*T, parameters:P*T) -> (output:T, new_state:S*T) | T in FLT; S:int>=1; P:int>=1; "
-        "cell:string")
-      .Doc("One step of a recurrent cell, given as a text such as \"LSTMCell(num_units=128, use_peepholes=true)\" or "
-           "\"MultiRNNCell(GRUCell(num_units=64), ResidualWrapper(GRUCell(num_units=64)))\". States and parameters stand in "
-           "the order in which the cell has them.")
+  r.Add(
+       "RNNCell(inputs:T, state:S*T, parameters:P*T) -> (output:T, new_state:S*T) | T in FLT; S:int>=1; P:int>=1; "
+       "cell:string")
+      .Doc(absl::StrCat("One step of a recurrent cell, given as a text such as \"LSTMCell(num_units=128)\" or "
+                        "\"MultiRNNCell(GRUCell(num_units=64), ResidualWrapper(GRUCell(num_units=64)))\". States and "
+                        "parameters stand in the order in which the cell has them. The cells and their attributes: ",
+                        KindsInWords(), "."))
       .Expand(OneStep)
       .Example("f32[2,3]~, f32[2,4]~, f32[7,4]~, f32[4]~ | cell=\"BasicRNNCell(num_units=4)\"; S=1; P=2");
-  AddNamed<0>(r, "One step of a plain recurrent cell: activation([inputs, h] kernel + bias). State h; parameters kernel "
+  AddNamed<0>(r,
+              "One step of a plain recurrent cell: activation([inputs, h] kernel + bias). State h; parameters kernel "
               "[inputs + units, units] and bias.",
               "f32[2,3]~, f32[2,4]~, f32[7,4]~, f32[4]~ | num_units=4; S=1; P=2");
-  AddNamed<1>(r, "One step of a gated recurrent unit (Cho et al. 2014). State h; parameters gates/kernel, gates/bias, "
+  AddNamed<1>(r,
+              "One step of a gated recurrent unit (Cho et al. 2014). State h; parameters gates/kernel, gates/bias, "
               "candidate/kernel, candidate/bias; the columns of the gates are reset, update.",
               "f32[2,3]~, f32[2,4]~, f32[7,8]~, f32[8]~, f32[7,4]~, f32[4]~ | num_units=4; S=1; P=4");
-  AddNamed<2>(r, "One step of an LSTM cell (Hochreiter and Schmidhuber 1997). States c, h; parameters kernel and bias, whose "
-              "columns are input gate, candidate, forget gate, output gate.",
-              "f32[2,3]~, f32[2,4]~, f32[2,4]~, f32[7,16]~, f32[16]~ | num_units=4; S=2; P=2");
-  AddNamed<3>(r, "One step of an LSTM cell with peepholes, clipping and a projection of its output (Sak et al. 2014), each if "
-              "asked for. States c, h; parameters kernel, bias, then w_f_diag, w_i_diag, w_o_diag, then projection/kernel.",
-              "f32[2,3]~, f32[2,4]~, f32[2,2]~, f32[5,16]~, f32[16]~, f32[4]~, f32[4]~, f32[4]~, f32[4,2]~ | num_units=4; "
-              "use_peepholes=true; num_proj=2; cell_clip=3.0; S=2; P=6");
+  AddNamed<2>(
+      r,
+      "One step of an LSTM cell (Hochreiter and Schmidhuber 1997). States c, h; parameters kernel and bias, whose "
+      "columns are input gate, candidate, forget gate, output gate.",
+      "f32[2,3]~, f32[2,4]~, f32[2,4]~, f32[7,16]~, f32[16]~ | num_units=4; S=2; P=2");
+  AddNamed<3>(
+      r,
+      "One step of an LSTM cell with peepholes, clipping and a projection of its output (Sak et al. 2014), each if "
+      "asked for. States c, h; parameters kernel, bias, then w_f_diag, w_i_diag, w_o_diag, then projection/kernel.",
+      "f32[2,3]~, f32[2,4]~, f32[2,2]~, f32[5,16]~, f32[16]~, f32[4]~, f32[4]~, f32[4]~, f32[4,2]~ | num_units=4; "
+      "use_peepholes=true; num_proj=2; cell_clip=3.0; S=2; P=6");
 }
 
 void RegisterStaticLoops(CompositeRegistry& r) {
@@ -168,21 +190,30 @@ void RegisterStaticLoops(CompositeRegistry& r) {
       .Doc("The zero state of a cell for inputs [..., width] whose examples are counted by dimension batch_dim.")
       .Expand(ZeroState)
       .Example("f32[2,3]~ | cell=\"BasicLSTMCell(num_units=4)\"; S=2");
-  r.Add("StaticRNN(inputs:N*T, sequence_length:L*Tlen, initial_state:S*T, parameters:P*T) -> (outputs:N*T, state:S*T) | "
-        "T in FLT; Tlen in IDX=i32; N:int>=1; L:int>=0; S:int>=1; P:int>=1; cell:string")
-      .Doc("A recurrent network unrolled over a list of steps [batch, width]. With a sequence_length (a list of none or one "
-           "vector) the outputs of an example are zero beyond its length and its state stays what it was there.")
+  r.Add(
+       "StaticRNN(inputs:N*T, sequence_length:L*Tlen, initial_state:S*T, parameters:P*T) -> (outputs:N*T, state:S*T) | "
+       "T in FLT; Tlen in IDX=i32; N:int>=1; L:int>=0; S:int>=1; P:int>=1; cell:string")
+      .Doc(
+          "A recurrent network unrolled over a list of steps [batch, width]. With a sequence_length (a list of none or "
+          "one "
+          "vector) the outputs of an example are zero beyond its length and its state stays what it was there.")
       .Expand(StaticRnn)
-      .Example("f32[2,3]~, f32[2,3]~, i32[2]{1 2}, f32[2,4]~, f32[7,4]~, f32[4]~ | cell=\"BasicRNNCell(num_units=4)\"; "
-               "N=2; L=1; S=1; P=2");
-  r.Add("StaticBidirectionalRNN(inputs:N*T, sequence_length:L*Tlen, initial_state_fw:S*T, initial_state_bw:R*T, "
-        "parameters_fw:P*T, parameters_bw:Q*T) -> (outputs:N*T, state_fw:S*T, state_bw:R*T) | T in FLT; Tlen in IDX=i32; "
-        "N:int>=1; L:int>=0; S:int>=1; R:int>=1; P:int>=1; Q:int>=1; cell_fw:string; cell_bw:string")
-      .Doc("Two recurrent networks over a list of steps, one from each end (Schuster and Paliwal 1997); the outputs of both "
-           "stand side by side.")
+      .Example(
+          "f32[2,3]~, f32[2,3]~, i32[2]{1 2}, f32[2,4]~, f32[7,4]~, f32[4]~ | cell=\"BasicRNNCell(num_units=4)\"; "
+          "N=2; L=1; S=1; P=2");
+  r.Add(
+       "StaticBidirectionalRNN(inputs:N*T, sequence_length:L*Tlen, initial_state_fw:S*T, initial_state_bw:R*T, "
+       "parameters_fw:P*T, parameters_bw:Q*T) -> (outputs:N*T, state_fw:S*T, state_bw:R*T) | T in FLT; Tlen in "
+       "IDX=i32; "
+       "N:int>=1; L:int>=0; S:int>=1; R:int>=1; P:int>=1; Q:int>=1; cell_fw:string; cell_bw:string")
+      .Doc(
+          "Two recurrent networks over a list of steps, one from each end (Schuster and Paliwal 1997); the outputs of "
+          "both "
+          "stand side by side.")
       .Expand(StaticBidirectionalRnn)
-      .Example("f32[2,3]~, f32[2,3]~, f32[2,4]~, f32[2,2]~, f32[7,4]~, f32[4]~, f32[5,2]~, f32[2]~ | "
-               "cell_fw=\"BasicRNNCell(num_units=4)\"; cell_bw=\"BasicRNNCell(num_units=2)\"; N=2; L=0; S=1; R=1; P=2; Q=2");
+      .Example(
+          "f32[2,3]~, f32[2,3]~, f32[2,4]~, f32[2,2]~, f32[7,4]~, f32[4]~, f32[5,2]~, f32[2]~ | "
+          "cell_fw=\"BasicRNNCell(num_units=4)\"; cell_bw=\"BasicRNNCell(num_units=2)\"; N=2; L=0; S=1; R=1; P=2; Q=2");
 }
 
 }  // namespace

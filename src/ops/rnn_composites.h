@@ -19,15 +19,16 @@ StatusOr<RnnCellPtr> CellOf(const CompositeCall& call, absl::string_view attr);
 StatusOr<Output> LengthsOf(const GraphBuilder& b, const CompositeCall& call, absl::string_view name);
 
 struct RnnResult {
-  Output outputs;              // of a whole sequence, or null
-  std::vector<Output> list;    // or one per step
+  Output outputs;            // of a whole sequence, or null
+  std::vector<Output> list;  // or one per step
   std::vector<Output> states;
 };
 
 // The cell unrolled over `inputs` [batch, width] each. `lengths` (may be null): int64 [batch]; beyond its length an
 // example's output is zero and its state stays.
-StatusOr<RnnResult> UnrollCell(const RnnCell& cell, const GraphBuilder& b, const std::vector<Output>& inputs, Output lengths,
-                               const std::vector<Output>& states, const std::vector<Output>& parameters);
+StatusOr<RnnResult> UnrollCell(const RnnCell& cell, const GraphBuilder& b, const std::vector<Output>& inputs,
+                               Output lengths, const std::vector<Output>& states,
+                               const std::vector<Output>& parameters);
 
 // The same over inputs [steps, batch, width].
 StatusOr<RnnResult> LoopCell(const RnnCell& cell, const GraphBuilder& b, Output inputs, Output lengths,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Composites: recurrent networks over the steps of one tensor. A cell that can run a whole sequence does so; others run in
-// a loop.
+// Composites: recurrent networks over the steps of one tensor. A cell that can run a whole sequence does so; others run
+// in a loop.
 #include <algorithm>
 
 #include "graph/control_flow.h"
@@ -11,9 +11,7 @@ namespace {
 
 using Outputs = StatusOr<std::vector<Output>>;
 
-Output SwapFirstTwo(const GraphBuilder& b, Output x) {
-  return b.Op("Transpose", {x, b.Vector<int32_t>({1, 0, 2})});
-}
+Output SwapFirstTwo(const GraphBuilder& b, Output x) { return b.Op("Transpose", {x, b.Vector<int32_t>({1, 0, 2})}); }
 
 // Outputs [steps, batch, width] with zeros beyond each example's length.
 Output MaskBeyond(const GraphBuilder& b, Output outputs, Output lengths) {
@@ -21,7 +19,8 @@ Output MaskBeyond(const GraphBuilder& b, Output outputs, Output lengths) {
   const Output steps = b.Op("GatherV2", {shape, b.Scalar<int64_t>(0), b.Scalar<int32_t>(0)});
   const Output times = b.Op("Range", {b.Scalar<int64_t>(0), steps, b.Scalar<int64_t>(1)});
   const Output running = b.Op("Less", {b.Op("ExpandDims", {times, b.Scalar<int32_t>(1)}), lengths});
-  return b.Op("SelectV2", {b.Op("ExpandDims", {running, b.Scalar<int32_t>(2)}), outputs, b.ScalarOf(BaseType(outputs.dtype()), 0)});
+  return b.Op("SelectV2",
+              {b.Op("ExpandDims", {running, b.Scalar<int32_t>(2)}), outputs, b.ScalarOf(BaseType(outputs.dtype()), 0)});
 }
 
 Output DimOf(const GraphBuilder& b, Output shape, int64_t i) {
@@ -31,8 +30,14 @@ Output DimOf(const GraphBuilder& b, Output shape, int64_t i) {
 // A loop that reads the steps of `inputs` from one tensor array and writes outputs to another.
 class StepLoop {
  public:
-  StepLoop(const RnnCell& cell, const GraphBuilder& b, Output inputs, Output lengths, const std::vector<Output>& parameters)
-      : cell_(cell), b_(b), inputs_(inputs), lengths_(lengths), parameters_(parameters), dtype_(BaseType(inputs.dtype())) {}
+  StepLoop(const RnnCell& cell, const GraphBuilder& b, Output inputs, Output lengths,
+           const std::vector<Output>& parameters)
+      : cell_(cell),
+        b_(b),
+        inputs_(inputs),
+        lengths_(lengths),
+        parameters_(parameters),
+        dtype_(BaseType(inputs.dtype())) {}
 
   StatusOr<RnnResult> Run(const std::vector<Output>& states, const LoopOptions& options) {
     MR_RETURN_IF_ERROR(MakeArrays());
@@ -40,8 +45,9 @@ class StepLoop {
     variables.insert(variables.end(), states.begin(), states.end());
     MR_ASSIGN_OR_RETURN(
         const std::vector<Output> last,
-        WhileLoop(b_, variables, [this](const GraphBuilder& b, const std::vector<Output>& v) { return Condition(b, v); },
-                  [this](const GraphBuilder& b, const std::vector<Output>& v) { return Body(b, v); }, options));
+        WhileLoop(
+            b_, variables, [this](const GraphBuilder& b, const std::vector<Output>& v) { return Condition(b, v); },
+            [this](const GraphBuilder& b, const std::vector<Output>& v) { return Body(b, v); }, options));
     const Output steps = b_.Op("Range", {b_.Scalar<int32_t>(0), steps_, b_.Scalar<int32_t>(1)});
     RnnResult r;
     r.outputs = b_.Op("TensorArrayGatherV3", {written_->output(0), steps, last[1]},
@@ -67,8 +73,9 @@ class StepLoop {
     const Output order = b_.Op("Range", {b_.Scalar<int32_t>(0), steps_, b_.Scalar<int32_t>(1)});
     read_flow_ = b_.Op("TensorArrayScatterV3", {read_->output(0), order, inputs_, read_->output(1)});
     if (lengths_) {
-      const Output size = b_.Op("Pack", {std::vector<Output>{DimOf(b_, dims, 1),
-                                                             b_.Scalar<int32_t>(static_cast<int32_t>(layout.output_size))}});
+      const Output size = b_.Op(
+          "Pack",
+          {std::vector<Output>{DimOf(b_, dims, 1), b_.Scalar<int32_t>(static_cast<int32_t>(layout.output_size))}});
       zeros_ = b_.Op("Fill", {size, b_.ScalarOf(dtype_, 0)});
     }
     return b_.status();
@@ -173,10 +180,12 @@ Outputs BidirectionalDynamicRnn(const GraphBuilder& b, const CompositeCall& c) {
     if (!lengths) return b.Op("ReverseV2", {x, b.Vector<int32_t>({0})});
     return b.Op("ReverseSequence", {x, lengths}, {{"seq_dim", 0}, {"batch_dim", 1}});
   };
-  MR_ASSIGN_OR_RETURN(const RnnResult f, RunDirection(b.Scope("fw"), c, {"cell_fw", "initial_state_fw", "parameters_fw"},
-                                                      inputs, lengths));
-  MR_ASSIGN_OR_RETURN(const RnnResult r, RunDirection(b.Scope("bw"), c, {"cell_bw", "initial_state_bw", "parameters_bw"},
-                                                      reversed(inputs), lengths));
+  MR_ASSIGN_OR_RETURN(
+      const RnnResult f,
+      RunDirection(b.Scope("fw"), c, {"cell_fw", "initial_state_fw", "parameters_fw"}, inputs, lengths));
+  MR_ASSIGN_OR_RETURN(
+      const RnnResult r,
+      RunDirection(b.Scope("bw"), c, {"cell_bw", "initial_state_bw", "parameters_bw"}, reversed(inputs), lengths));
   const Output backward = reversed(r.outputs);
   std::vector<Output> out;
   for (Output o : {f.outputs, backward}) out.push_back(time_major ? o : SwapFirstTwo(b, o));
@@ -188,23 +197,29 @@ Outputs BidirectionalDynamicRnn(const GraphBuilder& b, const CompositeCall& c) {
 }  // namespace
 
 void RegisterDynamicLoops(CompositeRegistry& r) {
-  r.Add("DynamicRNN(inputs:T, sequence_length:L*Tlen, initial_state:S*T, parameters:P*T) -> (outputs:T, state:S*T) | "
-        "T in FLT; Tlen in IDX=i32; L:int>=0; S:int>=1; P:int>=1; cell:string; time_major:bool=false; "
-        "parallel_iterations:int>=1=32; swap_memory:bool=false")
-      .Doc("A recurrent network over inputs [batch, steps, width] (time_major: [steps, batch, width]). With a "
-           "sequence_length (a list of none or one vector) the outputs of an example are zero beyond its length and its state "
-           "stays what it was there. Stacks of LSTMBlockCell need no loop.")
+  r.Add(
+       "DynamicRNN(inputs:T, sequence_length:L*Tlen, initial_state:S*T, parameters:P*T) -> (outputs:T, state:S*T) | "
+       "T in FLT; Tlen in IDX=i32; L:int>=0; S:int>=1; P:int>=1; cell:string; time_major:bool=false; "
+       "parallel_iterations:int>=1=32; swap_memory:bool=false")
+      .Doc(
+          "A recurrent network over inputs [batch, steps, width] (time_major: [steps, batch, width]). With a "
+          "sequence_length (a list of none or one vector) the outputs of an example are zero beyond its length and its "
+          "state "
+          "stays what it was there. Stacks of LSTMBlockCell need no loop.")
       .Expand(DynamicRnn)
-      .Example("f32[2,3,3]~, i32[2]{1 3}, f32[2,4]~, f32[2,4]~, f32[7,16]~, f32[16]~ | "
-               "cell=\"LSTMBlockCell(num_units=4)\"; L=1; S=2; P=2");
-  r.Add("BidirectionalDynamicRNN(inputs:T, sequence_length:L*Tlen, initial_state_fw:S*T, initial_state_bw:R*T, "
-        "parameters_fw:P*T, parameters_bw:Q*T) -> (outputs_fw:T, outputs_bw:T, state_fw:S*T, state_bw:R*T) | T in FLT; "
-        "Tlen in IDX=i32; L:int>=0; S:int>=1; R:int>=1; P:int>=1; Q:int>=1; cell_fw:string; cell_bw:string; "
-        "time_major:bool=false; parallel_iterations:int>=1=32; swap_memory:bool=false")
+      .Example(
+          "f32[2,3,3]~, i32[2]{1 3}, f32[2,4]~, f32[2,4]~, f32[7,16]~, f32[16]~ | "
+          "cell=\"LSTMBlockCell(num_units=4)\"; L=1; S=2; P=2");
+  r.Add(
+       "BidirectionalDynamicRNN(inputs:T, sequence_length:L*Tlen, initial_state_fw:S*T, initial_state_bw:R*T, "
+       "parameters_fw:P*T, parameters_bw:Q*T) -> (outputs_fw:T, outputs_bw:T, state_fw:S*T, state_bw:R*T) | T in FLT; "
+       "Tlen in IDX=i32; L:int>=0; S:int>=1; R:int>=1; P:int>=1; Q:int>=1; cell_fw:string; cell_bw:string; "
+       "time_major:bool=false; parallel_iterations:int>=1=32; swap_memory:bool=false")
       .Doc("Two recurrent networks over the steps of one tensor, one from each end (Schuster and Paliwal 1997).")
       .Expand(BidirectionalDynamicRnn)
-      .Example("f32[2,2,3]~, f32[2,4]~, f32[2,4]~, f32[2,4]~, f32[2,4]~, f32[7,16]~, f32[16]~, f32[7,16]~, f32[16]~ | "
-               "cell_fw=\"LSTMBlockCell(num_units=4)\"; cell_bw=\"LSTMBlockCell(num_units=4)\"; L=0; S=2; R=2; P=2; Q=2");
+      .Example(
+          "f32[2,2,3]~, f32[2,4]~, f32[2,4]~, f32[2,4]~, f32[2,4]~, f32[7,16]~, f32[16]~, f32[7,16]~, f32[16]~ | "
+          "cell_fw=\"LSTMBlockCell(num_units=4)\"; cell_bw=\"LSTMBlockCell(num_units=4)\"; L=0; S=2; R=2; P=2; Q=2");
 }
 
 }  // namespace millrace

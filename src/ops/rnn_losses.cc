@@ -27,7 +27,8 @@ Outputs SequenceLoss(const GraphBuilder& b, const CompositeCall& c) {
     return InvalidArgument("SequenceLoss: logits must be [batch, steps, classes], got ", shape.ToString());
   }
   const Output all = b.Shape(logits);
-  const Output classes = b.Op("StridedSlice", {all, b.Vector<int32_t>({2}), b.Vector<int32_t>({3}), b.Vector<int32_t>({1})});
+  const Output classes =
+      b.Op("StridedSlice", {all, b.Vector<int32_t>({2}), b.Vector<int32_t>({3}), b.Vector<int32_t>({1})});
   const Output rows = b.Op("ConcatV2", {std::vector<Output>{b.Vector<int32_t>({-1}), classes}, b.Scalar<int32_t>(0)});
   const Output each = CrossEntropy(b, b.Reshape(logits, rows), b.Reshape(targets, b.Vector<int32_t>({-1})));
   const Output grid = b.Reshape(each, b.Shape(targets));
@@ -53,16 +54,22 @@ Outputs SequenceLossByExample(const GraphBuilder& b, const CompositeCall& c) {
 }  // namespace
 
 void RegisterSequenceLosses(CompositeRegistry& r) {
-  r.Add("SequenceLoss(logits:T, targets:Tlabels, weights:T) -> (loss:T) | T in FLT; Tlabels in IDX=i32; "
-        "average_across_timesteps:bool=true; average_across_batch:bool=true")
-      .Doc("Weighted cross entropy of a batch of sequences: logits [batch, steps, classes], targets (class numbers) and weights "
-           "[batch, steps], averaged over what is asked for; weights of 0 leave padding out.")
+  r.Add(
+       "SequenceLoss(logits:T, targets:Tlabels, weights:T) -> (loss:T) | T in FLT; Tlabels in IDX=i32; "
+       "average_across_timesteps:bool=true; average_across_batch:bool=true")
+      .Doc(
+          "Weighted cross entropy of a batch of sequences: logits [batch, steps, classes], targets (class numbers) and "
+          "weights "
+          "[batch, steps], averaged over what is asked for; weights of 0 leave padding out.")
       .Expand(SequenceLoss)
       .Example("f32[2,2,3]~, i32[2,2]{0 1 2 0}, !f32[2,2]{1 1 1 0}");
-  r.Add("SequenceLossByExample(logits:N*T, targets:N*Tlabels, weights:N*T) -> (log_perps:T) | T in FLT; "
-        "Tlabels in IDX=i32; N:int>=1; average_across_timesteps:bool=true")
-      .Doc("Weighted cross entropy of each example of a batch of sequences that come step by step: logits [batch, classes], "
-           "targets and weights [batch] a step.")
+  r.Add(
+       "SequenceLossByExample(logits:N*T, targets:N*Tlabels, weights:N*T) -> (log_perps:T) | T in FLT; "
+       "Tlabels in IDX=i32; N:int>=1; average_across_timesteps:bool=true")
+      .Doc(
+          "Weighted cross entropy of each example of a batch of sequences that come step by step: logits [batch, "
+          "classes], "
+          "targets and weights [batch] a step.")
       .Expand(SequenceLossByExample)
       .Example("f32[2,3]~, f32[2,3]~, i32[2]{0 2}, i32[2]{1 1}, !f32[2]{1 1}, !f32[2]{1 0} | N=2");
 }

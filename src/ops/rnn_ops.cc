@@ -149,65 +149,83 @@ Status GruCellGradient(GradContext& g) {
   return g.status();
 }
 
-constexpr char kNoSecond[] = "gradients of the gradients of fused recurrent cells are not there: build the cell from ops";
+constexpr char kNoSecond[] =
+    "gradients of the gradients of fused recurrent cells are not there: build the cell from ops";
 
 void RegisterLstm(OpRegistry& r) {
-  r.Add("LSTMBlockCell(x:T, cs_prev:T, h_prev:T, w:T, wci:T, wcf:T, wco:T, b:T) -> (i:T, cs:T, f:T, o:T, ci:T, co:T, h:T) | "
-        "forget_bias:float=1; cell_clip:float=3; use_peephole:bool=false; T in f16|f32")
-      .Doc("One step of an LSTM cell: [x, h_prev] w + b gives input gate, candidate, forget gate and output gate (a quarter "
-           "of the columns each, in this order); the new state cs = ci * i + cs_prev * f is clipped to cell_clip if that "
-           "is positive, and h = tanh(cs) * o. Gradients flow through cs and h.")
+  r.Add(
+       "LSTMBlockCell(x:T, cs_prev:T, h_prev:T, w:T, wci:T, wcf:T, wco:T, b:T) -> (i:T, cs:T, f:T, o:T, ci:T, co:T, "
+       "h:T) | "
+       "forget_bias:float=1; cell_clip:float=3; use_peephole:bool=false; T in f16|f32")
+      .Doc(
+          "One step of an LSTM cell: [x, h_prev] w + b gives input gate, candidate, forget gate and output gate (a "
+          "quarter "
+          "of the columns each, in this order); the new state cs = ci * i + cs_prev * f is clipped to cell_clip if "
+          "that "
+          "is positive, and h = tanh(cs) * o. Gradients flow through cs and h.")
       .Shape(LstmCellShape)
       .Gradient(LstmCellGradient)
       .Example("f32[2,3]~, f32[2,2]~, f32[2,2]~, f32[5,8]~, f32[2]~, f32[2]~, f32[2]~, f32[8]~ | use_peephole=true");
-  r.Add("LSTMBlockCellGrad(x:T, cs_prev:T, h_prev:T, w:T, wci:T, wcf:T, wco:T, b:T, i:T, cs:T, f:T, o:T, ci:T, co:T, "
-        "cs_grad:T, h_grad:T) -> (cs_prev_grad:T, dicfo:T, wci_grad:T, wcf_grad:T, wco_grad:T) | use_peephole:bool; "
-        "T in f16|f32")
-      .Doc("The part of LSTMBlockCell's gradient between the matrix products: that of cs_prev, of the four gates before "
-           "their activation (dicfo), and of the peephole weights.")
+  r.Add(
+       "LSTMBlockCellGrad(x:T, cs_prev:T, h_prev:T, w:T, wci:T, wcf:T, wco:T, b:T, i:T, cs:T, f:T, o:T, ci:T, co:T, "
+       "cs_grad:T, h_grad:T) -> (cs_prev_grad:T, dicfo:T, wci_grad:T, wcf_grad:T, wco_grad:T) | use_peephole:bool; "
+       "T in f16|f32")
+      .Doc(
+          "The part of LSTMBlockCell's gradient between the matrix products: that of cs_prev, of the four gates before "
+          "their activation (dicfo), and of the peephole weights.")
       .Shape(LstmCellGradShape)
       .NoGradient(kNoSecond)
-      .Example("f32[2,3]~, f32[2,2]~, f32[2,2]~, f32[5,8]~, f32[2]~, f32[2]~, f32[2]~, f32[8]~, f32[2,2]~, f32[2,2]~, "
-               "f32[2,2]~, f32[2,2]~, f32[2,2]~, f32[2,2]~, f32[2,2]~, f32[2,2]~ | use_peephole=true");
+      .Example(
+          "f32[2,3]~, f32[2,2]~, f32[2,2]~, f32[5,8]~, f32[2]~, f32[2]~, f32[2]~, f32[8]~, f32[2,2]~, f32[2,2]~, "
+          "f32[2,2]~, f32[2,2]~, f32[2,2]~, f32[2,2]~, f32[2,2]~, f32[2,2]~ | use_peephole=true");
   for (const bool v2 : {false, true}) {
-    r.Add(absl::StrCat("BlockLSTM", v2 ? "V2" : "", "(seq_len_max:i64, x:T, cs_prev:T, h_prev:T, w:T, wci:T, wcf:T, wco:T, "
-                       "b:T) -> (i:T, cs:T, f:T, o:T, ci:T, co:T, h:T) | ", v2 ? "" : "forget_bias:float=1; ",
-                       "cell_clip:float=", v2 ? "0" : "3", "; use_peephole:bool=false; T in f16|f32"))
-        .Doc(absl::StrCat("A layer of LSTM cells over a sequence x [steps, batch, inputs], of which seq_len_max steps are run "
-                          "and the rest of the outputs is zero. The columns of w and b serve ",
-                          v2 ? "input gate, forget gate, candidate and output gate; the forget bias is part of b."
-                             : "input gate, candidate, forget gate and output gate; see LSTMBlockCell.",
-                          " Gradients flow through cs and h."))
+    r.Add(absl::StrCat("BlockLSTM", v2 ? "V2" : "",
+                       "(seq_len_max:i64, x:T, cs_prev:T, h_prev:T, w:T, wci:T, wcf:T, wco:T, "
+                       "b:T) -> (i:T, cs:T, f:T, o:T, ci:T, co:T, h:T) | ",
+                       v2 ? "" : "forget_bias:float=1; ", "cell_clip:float=", v2 ? "0" : "3",
+                       "; use_peephole:bool=false; T in f16|f32"))
+        .Doc(absl::StrCat(
+            "A layer of LSTM cells over a sequence x [steps, batch, inputs], of which seq_len_max steps are run "
+            "and the rest of the outputs is zero. The columns of w and b serve ",
+            v2 ? "input gate, forget gate, candidate and output gate; the forget bias is part of b."
+               : "input gate, candidate, forget gate and output gate; see LSTMBlockCell.",
+            " Gradients flow through cs and h."))
         .Shape(BlockLstmShape)
         .Gradient(BlockLstmGradient)
-        .Example("i64[]{2}, f32[3,2,3]~, f32[2,2]~, f32[2,2]~, f32[5,8]~, f32[2]~, f32[2]~, f32[2]~, f32[8]~ | "
-                 "use_peephole=true");
-    r.Add(absl::StrCat("BlockLSTMGrad", v2 ? "V2" : "", "(seq_len_max:i64, x:T, cs_prev:T, h_prev:T, w:T, wci:T, wcf:T, "
+        .Example(
+            "i64[]{2}, f32[3,2,3]~, f32[2,2]~, f32[2,2]~, f32[5,8]~, f32[2]~, f32[2]~, f32[2]~, f32[8]~ | "
+            "use_peephole=true");
+    r.Add(absl::StrCat("BlockLSTMGrad", v2 ? "V2" : "",
+                       "(seq_len_max:i64, x:T, cs_prev:T, h_prev:T, w:T, wci:T, wcf:T, "
                        "wco:T, b:T, i:T, cs:T, f:T, o:T, ci:T, co:T, h:T, cs_grad:T, h_grad:T) -> (x_grad:T, "
                        "cs_prev_grad:T, h_prev_grad:T, w_grad:T, wci_grad:T, wcf_grad:T, wco_grad:T, b_grad:T) | "
                        "use_peephole:bool; T in f16|f32"))
         .Doc(absl::StrCat("Gradient of BlockLSTM", v2 ? "V2" : "", " with respect to all inputs but the length."))
         .Shape(BlockLstmGradShape)
         .NoGradient(kNoSecond)
-        .Example("i64[]{2}, f32[2,2,3]~, f32[2,2]~, f32[2,2]~, f32[5,8]~, f32[2]~, f32[2]~, f32[2]~, f32[8]~, f32[2,2,2]~, "
-                 "f32[2,2,2]~, f32[2,2,2]~, f32[2,2,2]~, f32[2,2,2]~, f32[2,2,2]~, f32[2,2,2]~, f32[2,2,2]~, f32[2,2,2]~ | "
-                 "use_peephole=false");
+        .Example(
+            "i64[]{2}, f32[2,2,3]~, f32[2,2]~, f32[2,2]~, f32[5,8]~, f32[2]~, f32[2]~, f32[2]~, f32[8]~, f32[2,2,2]~, "
+            "f32[2,2,2]~, f32[2,2,2]~, f32[2,2,2]~, f32[2,2,2]~, f32[2,2,2]~, f32[2,2,2]~, f32[2,2,2]~, f32[2,2,2]~ | "
+            "use_peephole=false");
   }
 }
 
 void RegisterGru(OpRegistry& r) {
   r.Add("GRUBlockCell(x:T, h_prev:T, w_ru:T, w_c:T, b_ru:T, b_c:T) -> (r:T, u:T, c:T, h:T) | T in f32")
-      .Doc("One step of a gated recurrent unit (Cho et al. 2014): [r, u] = sigmoid([x, h_prev] w_ru + b_ru), "
-           "c = tanh([x, h_prev * r] w_c + b_c), h = u * h_prev + (1 - u) * c. Gradients flow through h.")
+      .Doc(
+          "One step of a gated recurrent unit (Cho et al. 2014): [r, u] = sigmoid([x, h_prev] w_ru + b_ru), "
+          "c = tanh([x, h_prev * r] w_c + b_c), h = u * h_prev + (1 - u) * c. Gradients flow through h.")
       .Shape(GruCellShape)
       .Gradient(GruCellGradient)
       .Example("f32[2,3]~, f32[2,2]~, f32[5,4]~, f32[5,2]~, f32[4]~, f32[2]~");
-  r.Add("GRUBlockCellGrad(x:T, h_prev:T, w_ru:T, w_c:T, b_ru:T, b_c:T, r:T, u:T, c:T, d_h:T) -> (d_x:T, d_h_prev:T, "
-        "d_c_bar:T, d_r_bar_u_bar:T) | T in f32")
+  r.Add(
+       "GRUBlockCellGrad(x:T, h_prev:T, w_ru:T, w_c:T, b_ru:T, b_c:T, r:T, u:T, c:T, d_h:T) -> (d_x:T, d_h_prev:T, "
+       "d_c_bar:T, d_r_bar_u_bar:T) | T in f32")
       .Doc("Gradient of GRUBlockCell: of x, of h_prev, and of candidate and gates before their activation.")
       .Shape(GruCellGradShape)
       .NoGradient(kNoSecond)
-      .Example("f32[2,3]~, f32[2,2]~, f32[5,4]~, f32[5,2]~, f32[4]~, f32[2]~, f32[2,2]~, f32[2,2]~, f32[2,2]~, f32[2,2]~");
+      .Example(
+          "f32[2,3]~, f32[2,2]~, f32[5,4]~, f32[5,2]~, f32[4]~, f32[2]~, f32[2,2]~, f32[2,2]~, f32[2,2]~, f32[2,2]~");
 }
 
 }  // namespace

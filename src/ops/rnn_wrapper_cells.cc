@@ -13,7 +13,8 @@ class MultiCell : public RnnCell {
   }
   StatusOr<int64_t> Describe(int64_t inputs, const std::string& scope, CellLayout* layout) const override {
     for (size_t i = 0; i < cells_.size(); ++i) {
-      MR_ASSIGN_OR_RETURN(inputs, cells_[i]->Describe(inputs, absl::StrCat(scope, "multi_rnn_cell/cell_", i, "/"), layout));
+      MR_ASSIGN_OR_RETURN(inputs,
+                          cells_[i]->Describe(inputs, absl::StrCat(scope, "multi_rnn_cell/cell_", i, "/"), layout));
     }
     return inputs;
   }
@@ -64,7 +65,8 @@ class DropoutCell : public RnnCell {
     const size_t first = run.new_states.size();
     MR_ASSIGN_OR_RETURN(const Output out, cell_->Step(b, Drop(b, input, input_, 0, run), run));
     for (size_t i = first; i < run.new_states.size(); ++i) {
-      if (!run.memories[i]) run.new_states[i] = Drop(b, run.new_states[i], state_, 2 + static_cast<int64_t>(i - first), run);
+      if (!run.memories[i])
+        run.new_states[i] = Drop(b, run.new_states[i], state_, 2 + static_cast<int64_t>(i - first), run);
     }
     return Drop(b, out, output_, 1, run);
   }
@@ -126,7 +128,8 @@ class ResidualCell : public RnnCell {
 std::vector<CellKind> WrapperCellKinds() {
   return {
       {"MultiRNNCell() -> ()", 1, 1024, MultiCell::Make},
-      {"DropoutWrapper() -> () | input_keep_prob:float=1.0; output_keep_prob:float=1.0; state_keep_prob:float=1.0; seed:int=0",
+      {"DropoutWrapper() -> () | input_keep_prob:float=1.0; output_keep_prob:float=1.0; state_keep_prob:float=1.0; "
+       "seed:int=0",
        1, 1, DropoutCell::Make},
       {"ResidualWrapper() -> ()", 1, 1, ResidualCell::Make},
   };

@@ -83,7 +83,7 @@ TEST(Recurrent, VariablesHaveTensorFlowsNames) {
   Model model((Scope(graph)));
   Recurrent rnn(model, "rnn",
                 millrace::MultiRNNCell({millrace::LSTMCell(4, "use_peepholes=true, num_proj=3"), millrace::GRUCell(5),
-                              DropoutWrapper(millrace::BasicLSTMCell(6), "output_keep_prob=0.5")}),
+                                        DropoutWrapper(millrace::BasicLSTMCell(6), "output_keep_prob=0.5")}),
                 2);
   std::vector<std::string> names;
   for (const millrace::Variable& v : rnn.variables()) names.push_back(v.ref.name());
@@ -167,7 +167,8 @@ TEST(Recurrent, DropoutKeepsOrDropsAndScales) {
 // The wrapper's definition over a plain cell, window 2, outputs as wide as the cell's.
 TEST(Recurrent, AttentionOverItsOwnPast) {
   Bench b(AttentionCellWrapper(millrace::BasicRNNCell(3), 2, "attn_vec_size=5"), 4);
-  const std::vector<Matrix>& p = b.parameters;  // kernel, bias, cell's two, attn_w, attn_v, kernel, bias, projection's two
+  const std::vector<Matrix>& p =
+      b.parameters;  // kernel, bias, cell's two, attn_w, attn_v, kernel, bias, projection's two
   ASSERT_EQ(p.size(), 10u);
   const Matrix x = Numbers(2, 4, 5), h = Numbers(2, 3, 6), read = Numbers(2, 3, 7), window = Numbers(2, 6, 8);
   const std::vector<Matrix> got = b.Run(Flat(b.rnn.Step(b.Const(x), {b.Const(h), b.Const(read), b.Const(window)})));
@@ -243,9 +244,11 @@ Tensor Stacked(const std::vector<Matrix>& xs, bool as_float) {
   const size_t batch = xs[0].rows, width = xs[0].columns;
   std::vector<double> v;
   for (size_t e = 0; e < batch; ++e) {
-    for (const Matrix& x : xs) v.insert(v.end(), x.v.begin() + static_cast<long>(e * width), x.v.begin() + static_cast<long>((e + 1) * width));
+    for (const Matrix& x : xs)
+      v.insert(v.end(), x.v.begin() + static_cast<long>(e * width), x.v.begin() + static_cast<long>((e + 1) * width));
   }
-  const std::vector<int64_t> dims = {static_cast<int64_t>(batch), static_cast<int64_t>(xs.size()), static_cast<int64_t>(width)};
+  const std::vector<int64_t> dims = {static_cast<int64_t>(batch), static_cast<int64_t>(xs.size()),
+                                     static_cast<int64_t>(width)};
   if (!as_float) return Tensor::Of(dims, v);
   return Tensor::Of(dims, std::vector<float>(v.begin(), v.end()));
 }
@@ -291,8 +294,9 @@ TEST(Recurrent, FusedLayerAgreesWithUnrolledCell) {
 // The loop gives what the unrolled cell gives, and the same gradients, batch first or steps first.
 TEST(Recurrent, LoopAgreesWithUnrolledCell) {
   const std::vector<Matrix> xs = {Numbers(2, 3, 1), Numbers(2, 3, 2), Numbers(2, 3, 3)};
-  for (const Cell& cell : {millrace::MultiRNNCell({millrace::LSTMCell(4, "use_peepholes=true, num_proj=3"), millrace::GRUCell(4)}),
-                           millrace::AttentionCellWrapper(millrace::BasicRNNCell(4), 2), millrace::GRUBlockCell(4)}) {
+  for (const Cell& cell :
+       {millrace::MultiRNNCell({millrace::LSTMCell(4, "use_peepholes=true, num_proj=3"), millrace::GRUCell(4)}),
+        millrace::AttentionCellWrapper(millrace::BasicRNNCell(4), 2), millrace::GRUBlockCell(4)}) {
     for (const bool with_lengths : {false, true}) {
       const bool fused = cell.text().find("Block") != std::string::npos, time_major = !with_lengths;
       Graph graph;
@@ -347,8 +351,8 @@ TEST(Recurrent, BothDirections) {
   const std::vector<Matrix> xs = {Numbers(2, 3, 1), Numbers(2, 3, 2), Numbers(2, 3, 3)};
   Bench b(millrace::BasicLSTMCell(4), 3);
   const Output lengths = b.model.scope().Const({int64_t{2}, int64_t{3}});
-  const Recurrent::BothResults r = Recurrent::Bidirectional(b.rnn, b.rnn, b.model.scope().Const(Stacked(xs, false)),
-                                                            {.sequence_length = lengths});
+  const Recurrent::BothResults r =
+      Recurrent::Bidirectional(b.rnn, b.rnn, b.model.scope().Const(Stacked(xs, false)), {.sequence_length = lengths});
   const std::vector<Tensor> got =
       b.session.Run({r.forward.outputs, r.backward.outputs, r.forward.state[1], r.backward.state[1]});
   const reference::Lstm lstm{b.parameters[0], b.parameters[1], {}, {}, {}, {}};
@@ -380,8 +384,8 @@ TEST(Recurrent, AttentionOverAMemory) {
   const Tensor k = Tensor::Of({2, 4, 3}, keys.v), m = Tensor::Of({2, 4, 2}, memory.v);
   const std::vector<Output> limit = {s.Const({int32_t{2}, int32_t{4}})};
   const std::vector<Output> luong = s.Composite("LuongAttention", {AsTensor(query), k, m, limit}, {{"scale", 0.5f}});
-  const std::vector<Output> bahdanau = s.Composite(
-      "BahdanauAttention", {AsTensor(query), k, m, AsTensor(kernel), Tensor::Of({3}, v.v), limit});
+  const std::vector<Output> bahdanau =
+      s.Composite("BahdanauAttention", {AsTensor(query), k, m, AsTensor(kernel), Tensor::Of({3}, v.v), limit});
   const std::vector<Tensor> got = Session(graph).Run({luong[0], luong[1], bahdanau[0], bahdanau[1]});
   const Matrix projected = reference::Linear(query, kernel, {});
   for (size_t kind = 0; kind < 2; ++kind) {
@@ -434,10 +438,12 @@ TEST(Recurrent, RefusesWhatIsNoCell) {
   for (int i = 0; i < 30; ++i) deep = "ResidualWrapper(" + deep + ")";
   for (const std::string& text :
        {std::string(""), std::string("LSTMCell"), std::string("NoCell()"), std::string("LSTMCell(num_units=0)"),
-        std::string("LSTMCell(units=3)"), std::string("LSTMCell(num_units=3"), std::string("LSTMCell(num_units=3, num_units=4)"),
-        std::string("MultiRNNCell()"), std::string("LSTMCell(num_units=99999999999)"), std::string("GRUCell(GRUCell(num_units=2))"),
-        std::string("DropoutWrapper(GRUCell(num_units=2), input_keep_prob=0.0)"), std::string("ResidualWrapper(GRUCell(num_units=3))"),
-        std::string(",,,(((=="), std::string(100000, '('), deep}) {
+        std::string("LSTMCell(units=3)"), std::string("LSTMCell(num_units=3"),
+        std::string("LSTMCell(num_units=3, num_units=4)"), std::string("MultiRNNCell()"),
+        std::string("LSTMCell(num_units=99999999999)"), std::string("GRUCell(GRUCell(num_units=2))"),
+        std::string("DropoutWrapper(GRUCell(num_units=2), input_keep_prob=0.0)"),
+        std::string("ResidualWrapper(GRUCell(num_units=3))"), std::string(",,,(((=="), std::string(100000, '('),
+        deep}) {
     Graph graph;
     Model model((Scope(graph)));
     EXPECT_THROW(Recurrent(model, "rnn", Cell(text), 2), millrace::Error) << text.substr(0, 60);

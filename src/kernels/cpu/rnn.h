@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The parts of the recurrent family, and what they share: matrices of float that stand for inputs and outputs which may be
-// half (widened when read, narrowed when stored).
+// The parts of the recurrent family, and what they share: matrices of float that stand for inputs and outputs which may
+// be half (widened when read, narrowed when stored).
 #pragma once
 
 #include "kernels/cpu/kernel_list.h"

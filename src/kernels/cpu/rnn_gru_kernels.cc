@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// GRUBlockCell and its gradient. The concatenations [x, h] of the definition are never made: a product with them is a sum
-// of two products, with the upper rows of the weights and with the lower ones.
+// GRUBlockCell and its gradient. The concatenations [x, h] of the definition are never made: a product with them is a
+// sum of two products, with the upper rows of the weights and with the lower ones.
 #include "kernels/cpu/rnn.h"
 #include "kernels/cpu/rnn_tiles.h"
 

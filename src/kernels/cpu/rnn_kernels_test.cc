@@ -76,9 +76,14 @@ Tensor AsTensor(const Values& v, std::initializer_list<int64_t> dims) {
 }
 
 std::vector<Values> LstmValues(const Sizes& s) {
-  return {Numbers(s.steps * s.batch * s.inputs, 1), Numbers(s.batch * s.units, 2), Numbers(s.batch * s.units, 3),
-          Numbers((s.inputs + s.units) * 4 * s.units, 4, 0.6), Numbers(s.units, 5), Numbers(s.units, 6),
-          Numbers(s.units, 7), Numbers(4 * s.units, 8)};
+  return {Numbers(s.steps * s.batch * s.inputs, 1),
+          Numbers(s.batch * s.units, 2),
+          Numbers(s.batch * s.units, 3),
+          Numbers((s.inputs + s.units) * 4 * s.units, 4, 0.6),
+          Numbers(s.units, 5),
+          Numbers(s.units, 6),
+          Numbers(s.units, 7),
+          Numbers(4 * s.units, 8)};
 }
 
 // Inputs of BlockLSTM (x of rank 3, with the length) or LSTMBlockCell (rank 2).
@@ -125,7 +130,8 @@ Values Differences(const std::function<std::vector<Values>(const std::vector<Val
 }
 
 constexpr char kBlock[] =
-    "(seq_len_max:i64, x:T, cs_prev:T, h_prev:T, w:T, wci:T, wcf:T, wco:T, b:T) -> (i:T, cs:T, f:T, o:T, ci:T, co:T, h:T) | "
+    "(seq_len_max:i64, x:T, cs_prev:T, h_prev:T, w:T, wci:T, wcf:T, wco:T, b:T) -> (i:T, cs:T, f:T, o:T, ci:T, co:T, "
+    "h:T) | "
     "cell_clip:float=0; forget_bias:float=0; use_peephole:bool=false; T in f16|f32";
 constexpr char kBlockGrad[] =
     "(seq_len_max:i64, x:T, cs_prev:T, h_prev:T, w:T, wci:T, wcf:T, wco:T, b:T, i:T, cs:T, f:T, o:T, ci:T, co:T, h:T, "
@@ -184,19 +190,23 @@ TEST_F(RnnKernels, LstmCellIsOneStepOfTheLayer) {
   const Sizes s{1, 4, 3, 6};
   const LstmReference f{s, true, false, 1, 0, 1};
   const std::vector<Values> v = LstmValues(s), want = f(v);
-  const std::vector<Tensor> got = Run(
-      "LSTMBlockCell(x:T, cs_prev:T, h_prev:T, w:T, wci:T, wcf:T, wco:T, b:T) -> (i:T, cs:T, f:T, o:T, ci:T, co:T, h:T) | "
-      "forget_bias:float=1; cell_clip:float=3; use_peephole:bool=false; T in f16|f32",
-      {{"use_peephole", true}, {"cell_clip", -1.0f}}, LstmTensors(s, v, false, 1));
+  const std::vector<Tensor> got =
+      Run("LSTMBlockCell(x:T, cs_prev:T, h_prev:T, w:T, wci:T, wcf:T, wco:T, b:T) -> (i:T, cs:T, f:T, o:T, ci:T, co:T, "
+          "h:T) | "
+          "forget_bias:float=1; cell_clip:float=3; use_peephole:bool=false; T in f16|f32",
+          {{"use_peephole", true}, {"cell_clip", -1.0f}}, LstmTensors(s, v, false, 1));
   ASSERT_EQ(got.size(), 7u);
   for (size_t i = 0; i < 7; ++i) ExpectNear(got[i], want[i], 1e-5, absl::StrCat("output ", i));
 }
 
 TEST_F(RnnKernels, GruCellAndItsGradient) {
   const int64_t batch = 3, inputs = 2, units = 19;
-  const std::vector<Values> v = {Numbers(batch * inputs, 1),         Numbers(batch * units, 2),
-                                 Numbers((inputs + units) * 2 * units, 3, 0.4), Numbers((inputs + units) * units, 4, 0.4),
-                                 Numbers(2 * units, 5),              Numbers(units, 6)};
+  const std::vector<Values> v = {Numbers(batch * inputs, 1),
+                                 Numbers(batch * units, 2),
+                                 Numbers((inputs + units) * 2 * units, 3, 0.4),
+                                 Numbers((inputs + units) * units, 4, 0.4),
+                                 Numbers(2 * units, 5),
+                                 Numbers(units, 6)};
   auto f = [&](const std::vector<Values>& in) {
     std::vector<Values> out(4, Values(static_cast<size_t>(batch * units)));
     auto at = [](const Values& a, int64_t i) { return a[static_cast<size_t>(i)]; };
@@ -222,11 +232,14 @@ TEST_F(RnnKernels, GruCellAndItsGradient) {
     }
     return out;
   };
-  std::vector<Tensor> in = {AsTensor(v[0], {batch, inputs}), AsTensor(v[1], {batch, units}),
-                            AsTensor(v[2], {inputs + units, 2 * units}), AsTensor(v[3], {inputs + units, units}),
-                            AsTensor(v[4], {2 * units}), AsTensor(v[5], {units})};
-  const std::vector<Tensor> got = Run(
-      "GRUBlockCell(x:T, h_prev:T, w_ru:T, w_c:T, b_ru:T, b_c:T) -> (r:T, u:T, c:T, h:T) | T in f32", {}, in);
+  std::vector<Tensor> in = {AsTensor(v[0], {batch, inputs}),
+                            AsTensor(v[1], {batch, units}),
+                            AsTensor(v[2], {inputs + units, 2 * units}),
+                            AsTensor(v[3], {inputs + units, units}),
+                            AsTensor(v[4], {2 * units}),
+                            AsTensor(v[5], {units})};
+  const std::vector<Tensor> got =
+      Run("GRUBlockCell(x:T, h_prev:T, w_ru:T, w_c:T, b_ru:T, b_c:T) -> (r:T, u:T, c:T, h:T) | T in f32", {}, in);
   const std::vector<Values> want = f(v);
   ASSERT_EQ(got.size(), 4u);
   for (size_t i = 0; i < 4; ++i) ExpectNear(got[i], want[i], 1e-5, absl::StrCat("output ", i));
@@ -234,16 +247,19 @@ TEST_F(RnnKernels, GruCellAndItsGradient) {
   for (size_t i = 0; i < 3; ++i) in.push_back(got[i]);
   const Values weights = Numbers(batch * units, 9);
   in.push_back(AsTensor(weights, {batch, units}));
-  const std::vector<Tensor> grads = Run(
-      "GRUBlockCellGrad(x:T, h_prev:T, w_ru:T, w_c:T, b_ru:T, b_c:T, r:T, u:T, c:T, d_h:T) -> (d_x:T, d_h_prev:T, d_c_bar:T, "
-      "d_r_bar_u_bar:T) | T in f32", {}, in);
+  const std::vector<Tensor> grads =
+      Run("GRUBlockCellGrad(x:T, h_prev:T, w_ru:T, w_c:T, b_ru:T, b_c:T, r:T, u:T, c:T, d_h:T) -> (d_x:T, d_h_prev:T, "
+          "d_c_bar:T, "
+          "d_r_bar_u_bar:T) | T in f32",
+          {}, in);
   ASSERT_EQ(grads.size(), 4u);
   ExpectNear(grads[0], Differences(f, v, 0, {{3, weights}}), 2e-5, "x");
   ExpectNear(grads[1], Differences(f, v, 1, {{3, weights}}), 2e-5, "h_prev");
   // The biases stand just before the activations: their gradients are sums over the batch.
   auto sum = [&](const Tensor& t, size_t n) {
     Values s(n, 0.0);
-    for (int64_t i = 0; i < t.num_elements(); ++i) s[static_cast<size_t>(i) % n] += static_cast<double>(t.data<float>()[i]);
+    for (int64_t i = 0; i < t.num_elements(); ++i)
+      s[static_cast<size_t>(i) % n] += static_cast<double>(t.data<float>()[i]);
     return s;
   };
   const Values d_c = sum(grads[2], static_cast<size_t>(units)), d_ru = sum(grads[3], static_cast<size_t>(2 * units));

@@ -48,8 +48,8 @@ void LstmForwardStep(const KernelContext& ctx, const LstmInputs& in, const LstmA
 struct LstmBackwardStep {
   const float *cs_prev, *i, *cs, *f, *o, *ci, *co, *cs_grad, *h_grad;
   const float *cs_carried = nullptr, *h_carried = nullptr;
-  float* gates;         // gradients before activation, [batch, 4 units]
-  float* cs_prev_grad;  // may be cs_carried
+  float* gates;                                                         // gradients before activation, [batch, 4 units]
+  float* cs_prev_grad;                                                  // may be cs_carried
   float *wci_grad = nullptr, *wcf_grad = nullptr, *wco_grad = nullptr;  // [units], added to
 };
 void LstmGradStep(const KernelContext& ctx, const LstmInputs& in, GateOrder order, const LstmBackwardStep& step);

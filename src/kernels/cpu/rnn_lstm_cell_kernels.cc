@@ -24,9 +24,9 @@ class LstmCellKernel : public Kernel {
     Multiply(ctx, {in.x, s.inputs}, {in.w, wide}, s.batch, wide, s.inputs, gates, wide, GemmMode::kSet);
     Multiply(ctx, {in.h_prev, s.units}, {in.w + s.inputs * wide, wide}, s.batch, wide, s.units, gates, wide,
              GemmMode::kAdd);
-    LstmForwardStep(ctx, in, attrs_, kOrderIcfo, gates, in.cs_prev,
-                    {out[0].data(), out[1].data(), out[2].data(), out[3].data(), out[4].data(), out[5].data(),
-                     out[6].data()});
+    LstmForwardStep(
+        ctx, in, attrs_, kOrderIcfo, gates, in.cs_prev,
+        {out[0].data(), out[1].data(), out[2].data(), out[3].data(), out[4].data(), out[5].data(), out[6].data()});
     for (FloatOutput& o : out) o.Finish();
     return absl::OkStatus();
   }
@@ -58,8 +58,8 @@ class LstmCellGradKernel : public Kernel {
       std::fill_n(peepholes[i].data(), s.units, 0.0f);
     }
     if (s.step_elements() > 0) {
-      LstmBackwardStep step{in.cs_prev, given[0], given[1], given[2], given[3], given[4], given[5], given[6], given[7],
-                            nullptr, nullptr, gates.data(), cs_prev_grad.data()};
+      LstmBackwardStep step{in.cs_prev, given[0], given[1], given[2], given[3],     given[4],           given[5],
+                            given[6],   given[7], nullptr,  nullptr,  gates.data(), cs_prev_grad.data()};
       step.wci_grad = peepholes[0].data();
       step.wcf_grad = peepholes[1].data();
       step.wco_grad = peepholes[2].data();

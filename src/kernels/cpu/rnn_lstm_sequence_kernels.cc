@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// A layer of LSTM cells over a whole sequence, and its gradient. What does not depend on the step before is done for all
-// steps in one product: x W on the way forward; on the way back, where every step has left the gradients of its gates,
-// those of x, W and b. In between stands one product per step, with the lower rows of W.
+// A layer of LSTM cells over a whole sequence, and its gradient. What does not depend on the step before is done for
+// all steps in one product: x W on the way forward; on the way back, where every step has left the gradients of its
+// gates, those of x, W and b. In between stands one product per step, with the lower rows of W.
 #include <algorithm>
 #include <cstring>
 
@@ -135,18 +135,29 @@ class BlockLstmGradKernel : public Kernel {
     for (int64_t t = w.steps; t-- > 0;) {
       const int64_t at = t * size;
       const float* const* v = w.given;
-      LstmBackwardStep step{t == 0 ? w.in.cs_prev : v[1] + at - size, v[0] + at, v[1] + at, v[2] + at, v[3] + at,
-                            v[4] + at, v[5] + at, v[7] + at, v[8] + at,
-                            cs_carried, t + 1 == w.steps ? nullptr : h_carried, gates + t * s.batch * wide, cs_carried};
+      LstmBackwardStep step{t == 0 ? w.in.cs_prev : v[1] + at - size,
+                            v[0] + at,
+                            v[1] + at,
+                            v[2] + at,
+                            v[3] + at,
+                            v[4] + at,
+                            v[5] + at,
+                            v[7] + at,
+                            v[8] + at,
+                            cs_carried,
+                            t + 1 == w.steps ? nullptr : h_carried,
+                            gates + t * s.batch * wide,
+                            cs_carried};
       step.wci_grad = w.out[kWci].data();
       step.wcf_grad = w.out[kWcf].data();
       step.wco_grad = w.out[kWco].data();
       LstmGradStep(ctx, w.in, kOrder, step);
       if (transposed.IsInitialized()) {
-        Multiply(ctx, {step.gates, wide}, {transposed.data<float>(), s.units}, s.batch, s.units, wide, h_carried, s.units,
-                 GemmMode::kSet);
+        Multiply(ctx, {step.gates, wide}, {transposed.data<float>(), s.units}, s.batch, s.units, wide, h_carried,
+                 s.units, GemmMode::kSet);
       } else {
-        MultiplyTransposedB(ctx, {step.gates, wide}, recurrent, s.batch, s.units, wide, h_carried, s.units, GemmMode::kSet);
+        MultiplyTransposedB(ctx, {step.gates, wide}, recurrent, s.batch, s.units, wide, h_carried, s.units,
+                            GemmMode::kSet);
       }
     }
     return absl::OkStatus();
@@ -160,7 +171,8 @@ class BlockLstmGradKernel : public Kernel {
     float* const w_grad = w.out[kW].data();
     MultiplyTransposedA(ctx, {w.in.x, s.inputs}, {gates, wide}, s.inputs, wide, rows, w_grad, wide, GemmMode::kSet);
     float* const lower = w_grad + s.inputs * wide;
-    MultiplyTransposedA(ctx, {w.in.h_prev, s.units}, {gates, wide}, s.units, wide, s.batch, lower, wide, GemmMode::kSet);
+    MultiplyTransposedA(ctx, {w.in.h_prev, s.units}, {gates, wide}, s.units, wide, s.batch, lower, wide,
+                        GemmMode::kSet);
     if (rows > s.batch) {
       MultiplyTransposedA(ctx, {w.given[6], s.units}, {gates + s.batch * wide, wide}, s.units, wide, rows - s.batch,
                           lower, wide, GemmMode::kAdd);

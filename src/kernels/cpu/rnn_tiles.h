@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The arithmetic between the matrix products of recurrent cells, one row (one example of the batch) at a time, each in one
-// pass. Compiled once per instruction set.
+// The arithmetic between the matrix products of recurrent cells, one row (one example of the batch) at a time, each in
+// one pass. Compiled once per instruction set.
 #pragma once
 
 #include <cstdint>
@@ -22,12 +22,12 @@ struct LstmRow {
 struct LstmGradRow {
   int64_t n = 0;
   const float *cs_prev, *i, *cs, *f, *o, *ci, *co;
-  const float *cs_grad, *h_grad;            // from the outputs of this step
-  const float *cs_carried, *h_carried;      // from the step after this one; null: none
+  const float *cs_grad, *h_grad;        // from the outputs of this step
+  const float *cs_carried, *h_carried;  // from the step after this one; null: none
   const float *wci, *wcf, *wco;
-  float *di, *dci, *df, *d_o;               // of the gates before activation
-  float* cs_prev_grad;                      // may be cs_carried
-  float *wci_grad, *wcf_grad, *wco_grad;    // added to; null without peepholes
+  float *di, *dci, *df, *d_o;             // of the gates before activation
+  float* cs_prev_grad;                    // may be cs_carried
+  float *wci_grad, *wcf_grad, *wco_grad;  // added to; null without peepholes
 };
 
 // r, u = sigmoid(in + bias); reset = h_prev * r.

@@ -325,9 +325,8 @@ TEST_F(FunctionTest, BodiesSpanDevices) {
   Function("Apart", {DType::kFloat}, [&](const GraphBuilder& b, const std::vector<Output>& a) {
     return std::vector<Output>{on_second(b).Mul(a[0], a[0])};
   });
-  Function("Here", {DType::kFloat}, [](const GraphBuilder& b, const std::vector<Output>& a) {
-    return std::vector<Output>{b.Neg(a[0])};
-  });
+  Function("Here", {DType::kFloat},
+           [](const GraphBuilder& b, const std::vector<Output>& a) { return std::vector<Output>{b.Neg(a[0])}; });
   Function("FarStep", {DType::kInt32, DType::kFloat, DType::kFloat, DType::kInt32},
            [&](const GraphBuilder& b, const std::vector<Output>& a) {
              const Output one = b.Scalar(int32_t{1});
@@ -341,7 +340,8 @@ TEST_F(FunctionTest, BodiesSpanDevices) {
   for (int i = 0; i < 20; ++i) {
     auto taken = feeds;
     taken.emplace_back(p, i % 2 == 0 ? kTrue : kFalse);
-    const std::vector<double> want = i % 2 == 0 ? std::vector<double>{144, 96, 288} : std::vector<double>{-48, -16, -96};
+    const std::vector<double> want =
+        i % 2 == 0 ? std::vector<double>{144, 96, 288} : std::vector<double>{-48, -16, -96};
     EXPECT_EQ(Run(taken, {y, d[0], d[1]}), want);
   }
 }
@@ -357,7 +357,8 @@ TEST_F(FunctionTest, FedResultsOfACallReachItsGradient) {
 
 TEST_F(FunctionTest, OptionalsOfABranch) {
   Function("Some", {DType::kFloat}, [](const GraphBuilder& b, const std::vector<Output>& a) {
-    return std::vector<Output>{b.Op("OptionalFromValue", {std::vector<Output>{b.Mul(a[0], a[0]), b.Scalar(int32_t{7})}})};
+    return std::vector<Output>{
+        b.Op("OptionalFromValue", {std::vector<Output>{b.Mul(a[0], a[0]), b.Scalar(int32_t{7})}})};
   });
   Function("None", {DType::kFloat}, [](const GraphBuilder& b, const std::vector<Output>&) {
     return std::vector<Output>{b.Op("OptionalNone", {})};

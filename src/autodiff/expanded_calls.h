@@ -17,8 +17,7 @@ std::string LibraryGradient(const Graph& graph, const Node& call);
 
 class ExpandedCalls {
  public:
-  ExpandedCalls(const GraphBuilder& builder, const GradientOptions& options)
-      : builder_(builder), options_(options), graph_(builder.graph()) {}
+  ExpandedCalls(Graph& graph, const GradientOptions& options) : options_(options), graph_(graph) {}
   ~ExpandedCalls();
   ExpandedCalls(const ExpandedCalls&) = delete;
   ExpandedCalls& operator=(const ExpandedCalls&) = delete;
@@ -41,7 +40,6 @@ class ExpandedCalls {
   Status ExpandOne(Node* call);
   Status Redirect(Node* call, const Expansion& expansion);
 
-  const GraphBuilder& builder_;
   const GradientOptions& options_;
   Graph& graph_;
   int first_new_ = 0;

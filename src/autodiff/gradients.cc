@@ -409,7 +409,7 @@ StatusOr<std::vector<Gradient>> AddGradients(const GraphBuilder& builder, const 
                                              const GradientOptions& options) {
   MR_RETURN_IF_ERROR(builder.status());
   const GraphBuilder scoped = builder.scope().empty() ? builder.Scope("gradients") : builder;
-  ExpandedCalls calls(builder, options);
+  ExpandedCalls calls(builder.graph(), options);
   MR_RETURN_IF_ERROR(calls.Expand(ys, xs));
   GradientOptions meant = options;
   meant.stop_gradients = calls.Meant(options.stop_gradients);

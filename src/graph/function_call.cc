@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A body is turned into a GraphDef (attributes bound, "node:output:index" made "node:k") that ImportGraphDef adds with the
-// arguments as its input map: so a body is checked as any other input is.
+// A body is turned into a GraphDef (attributes bound, "node:output:index" made "node:k") that ImportGraphDef adds with
+// the arguments as its input map: so a body is checked as any other input is.
 #include "graph/function_call.h"
 
 #include <algorithm>
@@ -116,7 +116,7 @@ class Instantiation {
       values_[n.name].end = static_cast<int>(signature->output_types.size());
       for (size_t i = 0; i < op->outputs.size(); ++i) {
         values_[absl::StrCat(n.name, ":", op->outputs[i].name)] = {n.name, signature->output_args[i].begin,
-                                                                  signature->output_args[i].end};
+                                                                   signature->output_args[i].end};
       }
     }
     return absl::OkStatus();
@@ -194,7 +194,8 @@ class Instantiation {
       const DType got = result.return_outputs[i].dtype(), want = signature_.output_types[i];
       if (BaseType(got) == want || got == DType::kInvalid) continue;
       graph_->RollbackTo(mark);
-      return InvalidArgument("output ", i, " of the body is ", DTypeName(got), ", the signature says ", DTypeName(want));
+      return InvalidArgument("output ", i, " of the body is ", DTypeName(got), ", the signature says ",
+                             DTypeName(want));
     }
     FunctionBody body{std::move(result.return_outputs), std::move(result.return_nodes)};
     AddSideEffects(mark, &body.control_outputs);
@@ -213,9 +214,12 @@ class Instantiation {
   // Side effects that are not inside a conditional or loop of the body; and calls wait for what the call waits for.
   void AddSideEffects(int mark, std::vector<Node*>* effects) {
     const auto& nodes = graph_->nodes();
-    const auto first = std::partition_point(nodes.begin(), nodes.end(), [mark](const Node* n) { return n->id() < mark; });
+    const auto first =
+        std::partition_point(nodes.begin(), nodes.end(), [mark](const Node* n) { return n->id() < mark; });
     std::vector<int> depth(static_cast<size_t>(graph_->num_node_ids() - mark), 0);  // of conditionals and loops
-    const auto depth_of = [&](const Node* n) -> int { return n->id() < mark ? 0 : depth[static_cast<size_t>(n->id() - mark)]; };
+    const auto depth_of = [&](const Node* n) -> int {
+      return n->id() < mark ? 0 : depth[static_cast<size_t>(n->id() - mark)];
+    };
     for (Node* n : std::vector<Node*>(first, nodes.end())) {
       int& mine = depth[static_cast<size_t>(n->id() - mark)];
       for (const Node* from : n->control_inputs()) mine = std::max(mine, depth_of(from));
@@ -245,6 +249,8 @@ class Instantiation {
 
 }  // namespace
 
-StatusOr<FunctionBody> InstantiateFunction(const CallSpec& call, Graph* graph) { return Instantiation(call, graph).Run(); }
+StatusOr<FunctionBody> InstantiateFunction(const CallSpec& call, Graph* graph) {
+  return Instantiation(call, graph).Run();
+}
 
 }  // namespace millrace

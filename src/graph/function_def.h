@@ -25,9 +25,9 @@ struct FunctionSpec {
 // Argument names are the nodes' names in lower case with '_' for what is neither letter nor digit, made unique. The
 // signature is stateful when a node of the body is.
 //
-// InvalidArgument: an input given twice, an input or output that is a reference, an input from a node of several outputs
-// where the body is the whole graph, two outputs of one name, a body node that reads (or waits for) what is neither
-// in the body nor an input, an op of the body that this system does not have.
+// InvalidArgument: an input given twice, an input or output that is a reference, an input from a node of several
+// outputs where the body is the whole graph, two outputs of one name, a body node that reads (or waits for) what is
+// neither in the body nor an input, an op of the body that this system does not have.
 StatusOr<wire::FunctionDef> GraphToFunctionDef(const Graph& graph, const FunctionSpec& spec);
 
 }  // namespace millrace

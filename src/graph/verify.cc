@@ -13,7 +13,8 @@ constexpr int kMaxFunctionDepth = 256;
 
 Status VerifyEdges(const Node& n) {
   if (n.inputs().size() != n.signature().input_types.size()) {
-    return InvalidArgument(n.Describe(), " takes ", n.signature().input_types.size(), " inputs, has ", n.inputs().size());
+    return InvalidArgument(n.Describe(), " takes ", n.signature().input_types.size(), " inputs, has ",
+                           n.inputs().size());
   }
   for (int i = 0; i < n.num_inputs(); ++i) {
     const Output o = n.input(i);
@@ -28,7 +29,8 @@ Status VerifyEdges(const Node& n) {
   return absl::OkStatus();
 }
 
-// Every way around a loop must lead through a Switch of that loop, or nothing could ever end it; something must leave it.
+// Every way around a loop must lead through a Switch of that loop, or nothing could ever end it; something must leave
+// it.
 class LoopVerifier {
  public:
   LoopVerifier(const std::vector<Node*>& order, const FrameTree& tree, int num_ids)
@@ -47,9 +49,7 @@ class LoopVerifier {
   }
 
  private:
-  const std::string& NameOf(const Node* n) const {
-    return tree_.frames()[static_cast<size_t>(tree_.RunsIn(n))].name;
-  }
+  const std::string& NameOf(const Node* n) const { return tree_.frames()[static_cast<size_t>(tree_.RunsIn(n))].name; }
 
   Status VisitBackEdges(const Node& merge) {
     for (const Output& o : merge.inputs()) {

@@ -93,9 +93,7 @@ class Pruner {
     return absl::OkStatus();
   }
 
-  bool ControlIsFed(const Node* n) const {
-    return IsPlaceholder(*n) && fed_.contains(Output{const_cast<Node*>(n), 0});
-  }
+  bool ControlIsFed(const Node* n) const { return IsPlaceholder(*n) && fed_.contains(Output{const_cast<Node*>(n), 0}); }
 
   Status FindNeeded() {
     needed_.assign(static_cast<size_t>(source_.num_node_ids()), false);
@@ -243,7 +241,8 @@ class Pruner {
   std::unique_ptr<Graph> graph_;
   absl::flat_hash_map<Output, Output> fed_;
   std::vector<bool> needed_;
-  std::multimap<const Node*, Output> stands_for_;  // by node of an expansion: outputs of calls; index -1: the call itself
+  std::multimap<const Node*, Output>
+      stands_for_;  // by node of an expansion: outputs of calls; index -1: the call itself
   absl::flat_hash_map<const Node*, Node*> copies_;
 };
 

@@ -12,7 +12,7 @@ from millrace.framework.composite_tensors import IndexedSlices, SparseTensor
 from millrace.framework.convert import constant, convert_to_tensor
 from millrace.framework.graph import Tensor, name_scope
 from millrace.ops import gen_ops
-from millrace.ops.dialects import either, is_axis
+from millrace.ops.dialects import bind, either, is_axis, refuse
 
 newaxis = None
 
@@ -210,10 +210,15 @@ def matrix_transpose(a: Any, name: str = "matrix_transpose") -> Tensor:
 
 # ---- joining and splitting ----
 
-def concat(values: Any, axis: Any = None, name: Optional[str] = None, concat_dim: Any = None) -> Tensor:
-    """Tensors joined along an axis: concat(values, axis), or concat(axis, values) as in 0.x."""
-    if is_axis(values) or axis is not None and isinstance(axis, (list, tuple)) and not isinstance(values, (list, tuple)):
-        values, axis = axis, values
+def concat(*args: Any, **kwargs: Any) -> Tensor:
+    """Tensors joined along an axis: concat(values, axis, name), or concat(concat_dim, values, name) as in 0.x."""
+    old = bool(args) and (is_axis(args[0]) or "values" in kwargs or len(args) > 1 and isinstance(args[1], (list, tuple)) and
+                          not isinstance(args[0], (list, tuple)))
+    given = bind("concat", ("concat_dim", "values", "name") if old else ("values", "axis", "name"), args, kwargs)
+    values, axis, concat_dim, name = (given.pop(key, None) for key in ("values", "axis", "concat_dim", "name"))
+    refuse(given, "concat")
+    if values is None:
+        raise TypeError("concat() missing the values")
     axis = either("axis", axis, "concat_dim", concat_dim)
     if axis is None:
         raise TypeError("concat() missing the axis")
@@ -275,14 +280,17 @@ def unpack(value: Any, num: Optional[int] = None, name: str = "unpack", axis: in
     return unstack(value, num, axis, name)
 
 
-def split(value: Any = None, num_or_size_splits: Any = None, axis: Any = 0, num: Optional[int] = None, name: str = "split",
-          split_dim: Any = None, num_split: Any = None) -> List[Tensor]:
-    """Pieces along an axis: split(value, num_or_size_splits, axis), or split(split_dim, num_split, value) as in 0.x."""
-    if split_dim is not None or num_split is not None:  # 0.x by keyword
-        tensor = value if value is not None else axis
-        value, num_or_size_splits, axis = tensor, num_split if num_split is not None else num_or_size_splits, split_dim
-    elif is_axis(value) and not is_axis(axis):
-        value, num_or_size_splits, axis = axis, num_or_size_splits, value
+def split(*args: Any, **kwargs: Any) -> List[Tensor]:
+    """Pieces along an axis: split(value, num_or_size_splits, axis, num, name), or split(split_dim, num_split, value, name) as in 0.x."""
+    old = bool(args) and is_axis(args[0]) and ("value" in kwargs or len(args) > 2 and not is_axis(args[2]))
+    new_names, old_names = ("value", "num_or_size_splits", "axis", "num", "name"), ("split_dim", "num_split", "value", "name")
+    given = bind("split", old_names if old else new_names, args, kwargs)
+    value, num, name = given.pop("value", None), given.pop("num", None), given.pop("name", None) or "split"
+    axis = either("axis", given.pop("axis", None), "split_dim", given.pop("split_dim", None), 0)
+    num_or_size_splits = either("num_or_size_splits", given.pop("num_or_size_splits", None), "num_split", given.pop("num_split", None))
+    refuse(given, "split")
+    if value is None or num_or_size_splits is None:
+        raise TypeError("split() missing %s" % ("the value" if value is None else "num_or_size_splits"))
     value = convert_to_tensor(value)
     if isinstance(num_or_size_splits, Tensor):
         number = num or num_or_size_splits.get_shape()[0].value
@@ -312,8 +320,11 @@ def pad(tensor: Any, paddings: Any, mode: str = "CONSTANT", name: Optional[str] 
     return gen_ops.mirror_pad(tensor, paddings, mode, name=name)
 
 
-def reverse(tensor: Any, axis: Any, name: Optional[str] = None) -> Tensor:
-    """The order along axes turned around; `axis` may be one bool for each axis, as in 0.x."""
+def reverse(tensor: Any, axis: Any = None, name: Optional[str] = None, dims: Any = None) -> Tensor:
+    """The order along axes turned around; `axis` (`dims` in 0.x) may be one bool for each axis."""
+    axis = either("axis", axis, "dims", dims)
+    if axis is None:
+        raise TypeError("reverse() missing the axis")
     if not isinstance(axis, Tensor):
         given = np.asarray(axis)
         if given.dtype == np.bool_:

@@ -2,7 +2,7 @@
 """Arguments that have had two names or two places in the history of the interface."""
 from __future__ import annotations
 
-from typing import Any, Dict
+from typing import Any, Dict, Sequence
 
 
 def either(new_name: str, new: Any, old_name: str, old: Any, default: Any = None) -> Any:
@@ -16,6 +16,18 @@ def either(new_name: str, new: Any, old_name: str, old: Any, default: Any = None
 def is_axis(value: Any) -> bool:
     """Whether a first argument is an axis (0.x) and not a tensor or a list (1.x)."""
     return isinstance(value, int) and not isinstance(value, bool)
+
+
+def bind(function: str, names: Sequence[str], args: Sequence[Any], keywords: Dict[str, Any]) -> Dict[str, Any]:
+    """The arguments of a call by name, where the dialect decides what the places are called."""
+    if len(args) > len(names):
+        raise TypeError("%s() takes at most %d arguments, got %d" % (function, len(names), len(args)))
+    found = dict(zip(names, args))
+    for key in keywords:
+        if key in found:
+            raise TypeError("%s() got multiple values for argument '%s'" % (function, key))
+    found.update(keywords)
+    return found
 
 
 def refuse(keywords: Dict[str, Any], function: str) -> None:

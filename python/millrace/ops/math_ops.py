@@ -514,7 +514,7 @@ def clip_by_global_norm(t_list: Any, clip_norm: Any, use_norm: Any = None, name:
     if isinstance(t_list, (Tensor, str)) or not hasattr(t_list, "__iter__"):
         raise TypeError("t_list should be a sequence")
     t_list = list(t_list)
-    size = use_norm if use_norm is not None else global_norm(t_list, name and name + "_norm")
+    size = convert_to_tensor(use_norm) if use_norm is not None else global_norm(t_list, name and name + "_norm")
     if size is None:
         return t_list, constant(0.0)
     with name_scope(name, "clip_by_global_norm", [size]):

@@ -73,11 +73,13 @@ def swish(features: Any) -> Tensor:
 
 def softmax(logits: Any, axis: Any = None, name: Optional[str] = None, dim: Any = None) -> Tensor:
     """exp(x), scaled so that it sums to one along an axis (the last one unless given)."""
+    axis, name = (None, axis) if isinstance(axis, str) else (axis, name)  # the second place was the name in 0.x
     return _along_last(logits, gen_ops.softmax, either("axis", axis, "dim", dim, -1), name)
 
 
 def log_softmax(logits: Any, axis: Any = None, name: Optional[str] = None, dim: Any = None) -> Tensor:
     """The logarithm of softmax."""
+    axis, name = (None, axis) if isinstance(axis, str) else (axis, name)  # the second place was the name in 0.x
     return _along_last(logits, gen_ops.log_softmax, either("axis", axis, "dim", dim, -1), name)
 
 
@@ -106,7 +108,9 @@ def softmax_cross_entropy_with_logits(_sentinel: Any = None, labels: Any = None,
 
 def softmax_cross_entropy_with_logits_v2(_sentinel: Any = None, labels: Any = None, logits: Any = None, axis: Any = None,
                                          name: Optional[str] = None, dim: Any = None) -> Tensor:
-    """The cross entropy of class probabilities."""
+    """The cross entropy of class probabilities. By position: labels, logits."""
+    if _sentinel is not None and logits is None:
+        _sentinel, labels, logits = None, _sentinel, labels
     logits, labels = _logits_and_labels(_sentinel, labels, logits, None)
     return _softmax_cross_entropy(labels, logits, either("axis", axis, "dim", dim, -1), name)
 
@@ -273,11 +277,22 @@ def _format(data_format: Optional[str], default: str) -> str:
     return default if data_format is None else data_format
 
 
+def _window(sizes: Any, data_format: str) -> Any:
+    """The size of a 2-D window for each of the four axes, of one, two or four numbers."""
+    if isinstance(sizes, (int, np.integer)):
+        sizes = [sizes]
+    if not isinstance(sizes, (list, tuple)) or len(sizes) not in (1, 2):
+        return sizes
+    pair = list(sizes) * (2 // len(sizes))
+    return [1, 1] + pair if data_format.startswith("NC") else [1] + pair + [1]
+
+
 def conv2d(input: Any, filter: Any = None, strides: Any = None, padding: Any = None, use_cudnn_on_gpu: bool = True,
            data_format: Optional[str] = None, dilations: Any = (1, 1, 1, 1), name: Optional[str] = None, filters: Any = None) -> Tensor:
     """A 2-D convolution of images [batch, height, width, channels] with a filter [height, width, in, out]."""
     filter = either("filter", filter, "filters", filters)
-    return gen_ops.conv2d(input, filter, strides, padding, data_format=_format(data_format, "NHWC"), dilations=dilations, name=name)
+    layout = _format(data_format, "NHWC")
+    return gen_ops.conv2d(input, filter, _window(strides, layout), padding, data_format=layout, dilations=_window(dilations, layout), name=name)
 
 
 def conv3d(input: Any, filter: Any, strides: Any, padding: Any, data_format: Optional[str] = None, dilations: Any = (1, 1, 1, 1, 1),
@@ -309,7 +324,8 @@ def conv2d_transpose(value: Any = None, filter: Any = None, output_shape: Any = 
         if not value.get_shape()[channel].is_compatible_with(filter.get_shape()[3]):
             raise ValueError("input channels does not match filter's input channels, %s != %s" % (value.get_shape()[channel], filter.get_shape()[3]))
         sizes = convert_to_tensor(output_shape, dtypes.int32, "output_shape")
-        result = gen_ops.conv2d_backprop_input(sizes, filter, value, strides, padding, data_format=_format(data_format, "NHWC"), name=scope)
+        result = gen_ops.conv2d_backprop_input(sizes, filter, value, _window(strides, _format(data_format, "NHWC")), padding,
+                                               data_format=_format(data_format, "NHWC"), name=scope)
         if isinstance(output_shape, (list, tuple)):
             result.set_shape([d if isinstance(d, (int, np.integer)) else None for d in output_shape])
         return result
@@ -392,14 +408,16 @@ def max_pool(value: Any = None, ksize: Any = None, strides: Any = None, padding:
              name: Optional[str] = None, input: Any = None) -> Tensor:
     """The largest value of each window."""
     with name_scope(name, "MaxPool", [value]) as scope:
-        return gen_ops.max_pool(value if input is None else input, ksize, strides, padding, data_format=data_format, name=scope)
+        return gen_ops.max_pool(value if input is None else input, _window(ksize, data_format), _window(strides, data_format), padding,
+                                data_format=data_format, name=scope)
 
 
 def avg_pool(value: Any = None, ksize: Any = None, strides: Any = None, padding: Any = None, data_format: str = "NHWC",
              name: Optional[str] = None, input: Any = None) -> Tensor:
     """The mean of each window."""
     with name_scope(name, "AvgPool", [value]) as scope:
-        return gen_ops.avg_pool(value if input is None else input, ksize, strides, padding, data_format=data_format, name=scope)
+        return gen_ops.avg_pool(value if input is None else input, _window(ksize, data_format), _window(strides, data_format), padding,
+                                data_format=data_format, name=scope)
 
 
 def max_pool_with_argmax(input: Any, ksize: Any, strides: Any, padding: Any, Targmax: Any = dtypes.int64, name: Optional[str] = None) -> Any:
@@ -511,8 +529,9 @@ def embedding_lookup(params: Any, ids: Any, partition_strategy: str = "mod", nam
         raise ValueError("Need at least one param")
     with name_scope(name, "embedding_lookup", [ids]) as scope:
         if len(params) == 1:
-            with colocate_with(params[0]):
-                rows = array_ops.gather(params[0], ids, name=scope if max_norm is None else None)
+            table = params[0] if hasattr(params[0], "graph") else convert_to_tensor(params[0])
+            with colocate_with(table):
+                rows = array_ops.gather(table, ids, name=scope if max_norm is None else None)
             return rows if max_norm is None else _clip_rows(rows, ids, max_norm)
         ids = convert_to_tensor(ids)
         flat = array_ops.reshape(ids, [-1])

@@ -50,7 +50,7 @@ void RegisterStackOps(OpRegistry& r) {
             "it "
             "in another memory than the device's.")
         .Shape(PushShape)
-        .NoGradient(kIsState)
+        .NotDifferentiable(kIsState)
         .NoExample("state");
     r.Add(absl::StrCat("StackPop", v.suffix, "(handle:", v.handle, ") -> (elem:elem_type) | elem_type:type", v.flags))
         .Doc("Takes the top off the stack and returns it. An empty stack is an error.")

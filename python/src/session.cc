@@ -341,7 +341,9 @@ class Session {
     const auto leaf = [&](const std::pair<int, int>& slot) -> nb::object {
       if (slot.first >= 0) return arrays[static_cast<size_t>(slot.first)];
       if (slot.second >= 0) {
-        return nb::module_::import_("numpy").attr("asarray")(nb::borrow(values[slot.second]));
+        const TF_DataType type = plan.feeds[static_cast<size_t>(slot.second)].type;
+        return nb::module_::import_("numpy").attr("asarray")(
+            nb::borrow(values[slot.second]), nb::borrow(PyList_GetItem(registry().dtypes.ptr(), type)).attr("as_numpy_dtype"));
       }
       return nb::none();
     };

@@ -48,7 +48,12 @@ std::string ShortRepr(nb::handle value) {
   return s;
 }
 
-[[noreturn]] void TypeError(const std::string& message) { throw nb::type_error(message.c_str()); }
+std::string AtUserLine(const std::string& message) {
+  const Location where = UserLocation();
+  return where.file.empty() ? message : message + ". At " + where.file + ":" + std::to_string(where.line);
+}
+
+[[noreturn]] void TypeError(const std::string& message) { throw nb::type_error(AtUserLine(message).c_str()); }
 
 int TypeNumber(nb::handle value) { return nb::cast<int>(registry().dtype_number(value)); }
 
@@ -216,7 +221,7 @@ class Call {
     const auto* t = nb::inst_ptr<Tensor>(tensor);
     if (nb::inst_ptr<Operation>(t->operation)->graph.ptr() != graph_object_.ptr()) {
       throw nb::value_error(
-          ("Tensor " + ShortRepr(tensor) + " must be from the same graph as the other inputs of '" + name_ + "'")
+          AtUserLine("Tensor " + ShortRepr(tensor) + " must be from the same graph as the other inputs of '" + name_ + "'")
               .c_str());
     }
     if (arg.is_ref && !t->is_ref) {

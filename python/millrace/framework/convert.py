@@ -7,7 +7,7 @@ from typing import Any, Callable, List, Optional, Tuple
 import numpy as np
 
 import millrace._core as _core
-from millrace.framework import dtypes, tensor_shape
+from millrace.framework import dtypes, errors, tensor_shape
 from millrace.framework.graph import Tensor, get_default_graph
 
 _CONST = _core.Op("Const", "", "output:dtype", "value:n dtype:t")
@@ -159,8 +159,8 @@ def internal_convert_to_tensor(value: Any, dtype: Any = None, name: Optional[str
         dtype = dtypes.as_dtype(dtype)
     if isinstance(value, Tensor):
         if dtype is not None and not dtype.is_compatible_with(value.dtype) and dtype.base_dtype != value.dtype.base_dtype:
-            raise ValueError("Tensor conversion requested dtype %s for Tensor with dtype %s: %r"
-                             % (dtype.name, value.dtype.name, str(value)))
+            raise ValueError("Tensor conversion requested dtype %s for Tensor with dtype %s: %r%s%s"
+                             % (dtype.name, value.dtype.name, str(value), errors.made_at(value), errors.at_user_line()))
         return value
     for _, base_type, function in _conversions:
         if isinstance(value, base_type):

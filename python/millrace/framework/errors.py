@@ -84,6 +84,18 @@ def error_code_from_exception_type(cls: Type[OpError]) -> int:
     return next(code for code, c in _CLASSES.items() if c is cls)
 
 
+def at_user_line() -> str:
+    """". At file:line" of the line of the program that is being run, for messages about it."""
+    file, line = _core.user_location()
+    return ". At %s:%d" % (file, line) if file else ""
+
+
+def made_at(tensor: Any) -> str:
+    """", made at file:line" of a tensor."""
+    where = tensor.op._location
+    return ", made at %s" % where if where else ""
+
+
 _NODE = re.compile(r"'([A-Za-z0-9.][A-Za-z0-9_.\\/>-]*)'")
 
 

@@ -12,7 +12,7 @@ from typing import Any, Callable, Dict, List, Optional, Tuple
 import numpy as np
 
 import millrace._core as _core
-from millrace.framework import dtypes
+from millrace.framework import dtypes, errors
 from millrace.framework.graph import Graph, Operation, Tensor, get_default_graph
 
 _VALUE, _LIST, _TUPLE, _BUILD = range(4)
@@ -153,6 +153,21 @@ def _expand_feeds(graph: Graph, feed_dict: Any) -> Dict[Tensor, Any]:
     return feeds
 
 
+def _feed_error(feed_dict: Any, error: Exception) -> Optional[Exception]:
+    """An error about a value that was fed, with the tensor and the line that made it; None when it is about something else."""
+    for tensor, value in (feed_dict or {}).items():
+        if not isinstance(tensor, Tensor) or isinstance(value, Tensor):
+            continue
+        if "Tensor '%s'" % tensor.name in str(error):
+            return type(error)("%s%s" % (error, errors.made_at(tensor)))
+        try:
+            np.asarray(value, tensor.dtype.as_numpy_dtype)
+        except (TypeError, ValueError) as reason:
+            return type(error)("Cannot feed a value of type %s for Tensor '%s' of dtype %s and shape '%s'%s: %s" % (
+                type(value).__name__, tensor.name, tensor.dtype.name, tensor.get_shape(), errors.made_at(tensor), reason))
+    return None
+
+
 class BaseSession(_core.Session):
     """What Session and InteractiveSession have in common."""
 
@@ -198,8 +213,13 @@ class BaseSession(_core.Session):
                              None if run_metadata is None else run_metadata.ParseFromString)
         except _NeedsExpansion:
             pass
-        except TypeError:
+        except (TypeError, ValueError) as error:
             if feed_dict is None or isinstance(feed_dict, dict):
+                better = _feed_error(feed_dict, error)
+                if better is None:
+                    raise
+                raise better from None
+            if isinstance(error, ValueError):
                 raise
         return self.run(fetches, _expand_feeds(self.graph, feed_dict), options, run_metadata)
 

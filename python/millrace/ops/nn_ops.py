@@ -8,6 +8,7 @@ import numpy as np
 
 from millrace.framework import dtypes, tensor_shape
 from millrace.framework.convert import constant_value, convert_to_tensor
+from millrace.framework.errors import at_user_line
 from millrace.framework.graph import Tensor, colocate_with, name_scope
 from millrace.framework.random_seed import get_seed
 from millrace.ops import array_ops, gen_ops, math_ops
@@ -160,10 +161,11 @@ def sparse_softmax_cross_entropy_with_logits(_sentinel: Any = None, labels: Any 
             raise ValueError("Logits cannot be scalars - received shape %s." % logits.get_shape())
         if labels.get_shape().ndims is not None and logits.get_shape().ndims is not None and \
                 labels.get_shape().ndims != logits.get_shape().ndims - 1:
-            raise ValueError("Rank mismatch: Rank of labels (received %s) should equal rank of logits minus 1 (received %s)."
-                             % (labels.get_shape().ndims, logits.get_shape().ndims))
+            raise ValueError("sparse_softmax_cross_entropy_with_logits: Rank mismatch: Rank of labels (received %s) should equal rank of "
+                             "logits minus 1 (received %s); the shapes are %s and %s%s" % (
+                                 labels.get_shape().ndims, logits.get_shape().ndims, labels.get_shape(), logits.get_shape(), at_user_line()))
         if not labels.dtype.is_integer:
-            raise TypeError("labels must be integers, got %s" % labels.dtype.name)
+            raise TypeError("sparse_softmax_cross_entropy_with_logits: labels must be integers, got %s%s" % (labels.dtype.name, at_user_line()))
         if logits.get_shape().ndims == 2:
             return gen_ops.sparse_softmax_cross_entropy_with_logits(logits, labels, name=scope).loss  # type: ignore[no-any-return]
         sizes = array_ops.shape(labels)
@@ -187,7 +189,8 @@ def sigmoid_cross_entropy_with_logits(_sentinel: Any = None, labels: Any = None,
         try:
             labels.get_shape().merge_with(logits.get_shape())
         except ValueError:
-            raise ValueError("logits and labels must have the same shape (%s vs %s)" % (logits.get_shape(), labels.get_shape())) from None
+            raise ValueError("sigmoid_cross_entropy_with_logits: logits and labels must have the same shape (%s vs %s)%s"
+                             % (logits.get_shape(), labels.get_shape(), at_user_line())) from None
         zeros = array_ops.zeros_like(logits)
         positive = gen_ops.greater_equal(logits, zeros)
         clipped = gen_ops.select(positive, logits, zeros)
@@ -253,7 +256,7 @@ def dropout(x: Any, keep_prob: Any = None, noise_shape: Any = None, seed: Option
             raise ValueError("x has to be a floating point tensor since it's going to be scaled. Got a %s tensor instead." % x.dtype.name)
         if isinstance(keep_prob, (int, float, np.floating)) and not isinstance(keep_prob, bool):
             if not 0 < keep_prob <= 1:
-                raise ValueError("keep_prob must be a scalar tensor or a float in the range (0, 1], got %g" % keep_prob)
+                raise ValueError("keep_prob must be a scalar tensor or a float in the range (0, 1], got %g%s" % (keep_prob, at_user_line()))
             if keep_prob == 1:
                 return x
             if noise_shape is None:

@@ -7,6 +7,7 @@ from typing import Any, Callable
 
 from millrace.framework.composite_tensors import SparseTensor
 from millrace.framework.convert import convert_to_tensor
+from millrace.framework.errors import at_user_line
 from millrace.framework.graph import Tensor, name_scope
 from millrace.ops import array_ops, gen_ops, math_ops
 
@@ -21,7 +22,9 @@ def _binary(op: Callable[..., Any], name: str) -> Any:
             x = convert_to_tensor(x)
             try:
                 y = convert_to_tensor(y, x.dtype.base_dtype, "y")
-            except TypeError:
+            except TypeError as error:
+                if isinstance(y, (int, float, complex, list, tuple)):
+                    raise TypeError("%s: the other operand of '%s' is %s%s" % (error, name, x, at_user_line())) from None
                 if hasattr(type(y), "__r%s__" % name):
                     return NotImplemented
                 raise

@@ -232,7 +232,7 @@ class Variable:
         """The rows at some indices."""
         if self._is_resource:
             return gen_ops.resource_gather(self._variable, indices, self._dtype, name=name)
-        return gen_ops.gather(self._variable, indices, name=name)
+        return gen_ops.gather(self._snapshot, indices, name=name)
 
     def to_proto(self, export_scope: Optional[str] = None) -> Any:
         """A VariableDef."""

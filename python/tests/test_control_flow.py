@@ -1,0 +1,54 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Conditionals and loops whose parts are Python functions."""
+import numpy as np
+import pytest
+
+import millrace as tf
+
+
+def test_cond_and_loops_have_values_and_gradients():
+    x = tf.placeholder(tf.float32, [])
+    y = tf.cond(x > 0, lambda: x * 2, lambda: x - 1)
+    _, power = tf.while_loop(lambda i, a: i < 5, lambda i, a: (i + 1, a * x), [0, 1.0])
+    mapped = tf.map_fn(lambda v: v * v, tf.constant([1.0, 2.0]))
+    summed = tf.scan(lambda a, v: a + v, tf.constant([1.0, 2.0, 3.0]))
+    with tf.Session() as session:
+        assert session.run([y, power] + tf.gradients(power, x), {x: 2.0}) == [4.0, 32.0, 80.0]
+        assert session.run(y, {x: -2.0}) == -3.0
+        np.testing.assert_array_equal(session.run(mapped), [1, 4])
+        np.testing.assert_array_equal(session.run(summed), [1, 3, 6])
+
+
+def test_errors_in_a_body_are_the_programs_own():
+    x = tf.placeholder(tf.float32, [])
+    with pytest.raises(ZeroDivisionError):
+        tf.cond(x > 0, lambda: x / (1 // 0), lambda: x)
+    assert tf.Session().run(x + 1, {x: 1}) == 2
+
+
+@pytest.mark.parametrize("cell", ["BasicLSTMCell", "GRUCell", "LSTMCell", "BasicRNNCell"])
+def test_recurrent_networks_train_and_stop_at_the_lengths(cell):
+    inputs = tf.placeholder(tf.float32, [4, 5, 3])
+    outputs, _ = tf.nn.dynamic_rnn(getattr(tf.nn.rnn_cell, cell)(6), inputs, sequence_length=[1, 2, 3, 5], dtype=tf.float32)
+    loss = tf.reduce_sum(tf.square(outputs - 1))
+    train = tf.train.GradientDescentOptimizer(0.01).minimize(loss)
+    value = np.random.RandomState(0).randn(4, 5, 3)
+    with tf.Session() as session:
+        session.run(tf.global_variables_initializer())
+        made, before, _ = session.run([outputs, loss, train], {inputs: value})
+        assert made[0, 0].any() and not made[0, 1:].any()
+        assert session.run(loss, {inputs: value}) < before
+
+
+def test_lookups_inside_a_conditional_inside_a_loop_have_gradients():
+    table = tf.Variable(tf.ones([5, 2]))
+
+    def body(i, a):
+        row = tf.cond(tf.equal(i, 0), lambda: tf.zeros([3, 2]), lambda: tf.nn.embedding_lookup(table, tf.argmax(a, 1)))
+        return i + 1, a + row
+
+    _, a = tf.while_loop(lambda i, a: i < 3, body, [0, tf.ones([3, 2])])
+    gradient, = tf.gradients(a, table)
+    with tf.Session() as session:
+        session.run(tf.global_variables_initializer())
+        np.testing.assert_array_equal(session.run(tf.convert_to_tensor(gradient)), [[6, 6]] + [[0, 0]] * 4)

@@ -163,3 +163,8 @@ def test_custom_gradient():
     y = clipped(x)
     with tf.Session() as session:
         assert session.run([y] + tf.gradients(y, x)) == [4.0, 100.0]
+
+
+def test_colocation_takes_operations_alone():
+    with pytest.raises(TypeError, match="ndarray"), tf.colocate_with(np.ones(2)):
+        pass

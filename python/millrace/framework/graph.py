@@ -10,7 +10,7 @@ from typing import Any, Callable, Dict, Iterator, List, Optional, Sequence, Tupl
 import numpy as np
 
 import millrace._core as _core
-from millrace.framework import dtypes, tensor_shape
+from millrace.framework import dtypes, errors, tensor_shape
 from millrace.framework.device import DeviceSpec, merge_device
 
 
@@ -464,6 +464,8 @@ class Graph(_core.Graph):
     def colocate_with(self, op: Any, ignore_existing: bool = False) -> Iterator[None]:
         """A context in which ops are placed where `op` is."""
         element = getattr(op, "op", op)
+        if element is not None and not isinstance(element, Operation):
+            raise TypeError("colocate_with takes an operation, a tensor or a variable, got %s%s" % (type(op).__name__, errors.at_user_line()))
         saved = self._take_colocation() if ignore_existing or element is None else None
         device, stack, functions = self._device, self._device_stack, self._has_device_functions
         if element is not None:

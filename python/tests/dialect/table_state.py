@@ -119,7 +119,7 @@ case("variable_scope reused", True, lambda tf: _reuse(tf, lambda: tf.variable_sc
 case("variable_scope by default name", ["d/v:0", "d_1/v:0"], lambda tf: [_default(tf, tf.variable_scope(None, "d")), _default(tf, tf.variable_scope(None, default_name="d"))])
 case("name_scope", ["n/c:0", "n_1/c:0"], lambda tf: [_named(tf, tf.name_scope("n")), _named(tf, tf.name_scope(name="n"))], lambda tf: [_named(tf, tf.name_scope("n", "d", [])), _named(tf, tf.name_scope(None, "n", []))],
      old=[lambda tf: [_named(tf, tf.op_scope([], "n")), _named(tf, tf.op_scope([], None, "n"))]])
-case("device", ["/device:CPU:0", "/job:localhost/device:CPU:0"], lambda tf: [_on(tf, tf.device("/cpu:0")), _on(tf, tf.device("/job:localhost/device:cpu:0"))], lambda tf: [_on(tf, tf.device(lambda op: "/cpu:0")), _on(tf, tf.device("/job:localhost/cpu:0"))])
+case("device", ["/device:CPU:0", "/job:localhost/device:CPU:0"], lambda tf: [_on(tf, tf.device("/cpu:0")), _on(tf, tf.device("/job:localhost/device:cpu:0"))], lambda tf: [_on(tf, tf.device(lambda op: "/device:CPU:0")), _on(tf, tf.device("/job:localhost/cpu:0"))])
 case("control_dependencies", f32(3), lambda tf: _controlled(tf, tf.control_dependencies), lambda tf: _controlled(tf, tf.get_default_graph().control_dependencies), lambda tf: _controlled(tf, lambda ops: tf.control_dependencies(control_inputs=ops)))
 case("group", B, *[lambda tf, w=w: after(tf, *_pair(tf, lambda v: w(tf, v))) for w in (
     lambda tf, v: tf.group(v.assign(B)), lambda tf, v: tf.group(v.assign(B), tf.no_op(), name="g"), lambda tf, v: tf.group(tf.assign(v, B).op, tf.no_op(name="n")), lambda tf, v: tf.group([v.assign(B), tf.no_op()]),

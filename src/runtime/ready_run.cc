@@ -31,7 +31,6 @@ class ReadyRun {
   ReadyRun(const Plan& plan, Frame& frame, StepContext& step, const ExecutorOptions& options,
            absl::AnyInvocable<void(Status) &&> done)
       : plan_(plan), step_(step), options_(options), done_(std::move(done)), random_(options.order_seed) {
-    step.trace = options.trace;
     absl::MutexLock lock(&mu_);
     root_ = NewRun(0, nullptr);
     Iteration& it = Begin(*root_, frame.slots.data());

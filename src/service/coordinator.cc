@@ -187,6 +187,7 @@ Status Coordinator::Run(const StepOptions& options, absl::Span<const Output> fee
   }
   outputs->resize(fetches.size());
   Step step(next_step_.fetch_add(1, std::memory_order_relaxed), options_.max_threads);
+  step.context.trace = options.trace;  // before the partitions, which share it
   const absl::Duration timeout = std::min(options.timeout, options_.default_timeout);
   MR_ASSIGN_OR_RETURN(const std::shared_ptr<const Compiled> compiled, Enter({feeds, fetches, targets}, &step, timeout));
   const absl::Cleanup leave = [&] { Leave(&step); };

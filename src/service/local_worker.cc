@@ -103,7 +103,6 @@ class InlinePlan final : public InlinePartition {
   Status Run(const PartitionRun& run) const override {
     MR_ASSIGN_OR_RETURN(std::unique_ptr<Frame> frame, plan_->AcquireFrame());
     Status s = FillArgs(*plan_, run, *frame);
-    run.step->trace = run.trace;
     if (s.ok()) s = RunInOrder(*plan_, *frame, *run.step, {.trace = run.trace});
     if (s.ok()) s = TakeRetvals(*plan_, *frame, run.retvals);
     plan_->ReleaseFrame(std::move(frame));
@@ -146,7 +145,6 @@ void LocalWorker::RunAsync(const PartitionRun& run, absl::AnyInvocable<void(Stat
   if (plan_ref.runs_by_readiness()) {
     RunByReadiness(plan_ref, frame_ref, step, options, std::move(finish));
   } else {
-    step.trace = run.trace;
     const Status s = RunInOrder(plan_ref, frame_ref, step, options);
     if (!s.ok()) {  // others must not wait for what this partition would have sent
       if (step.rendezvous) step.rendezvous->Abort(s);

@@ -46,7 +46,8 @@ Status CheckChannels(const ConvShape& s) {
   }
   const int64_t groups = in / filter_in;
   if (groups > 1 && s.filter_out() > 0 && s.filter_out() % groups != 0) {
-    return InvalidArgument("output depth ", s.filter_out(), " is not a multiple of ", groups, " groups");
+    return InvalidArgument("output depth ", s.filter_out(), " is not a multiple of ", groups, " groups (input depth ",
+                           in, ", filter's input depth ", filter_in, ")");
   }
   return absl::OkStatus();
 }

@@ -43,6 +43,7 @@ row("concat of other sizes", VALUE, ["concat", "3 and 4", "[?,3]", "[2,4]"], lam
 row("reshape to another number of elements", VALUE, ["Reshape", "6 elements", "[4,2]"], lambda: tf.reshape(tf.zeros([2, 3]), [4, 2]))
 row("reshape of what was fed", INVALID, ["Reshape", "6 values", "[4,2]"], lambda: fed(None, np.ones(6), use=lambda t: tf.reshape(t, [4, 2])))
 row("a flat image into a convolution", VALUE, ["Conv2D", "rank 4", "rank 2", "[?,784]"], lambda: tf.nn.conv2d(x(None, 784), tf.ones([3, 3, 1, 4]), [1, 1, 1, 1], "SAME"))
+row("colour images into a filter for grey ones", VALUE, ["Conv2D", "input depth 3", "filter's input depth 1", "[?,8,8,3]", "[3,3,1,4]"], lambda: tf.nn.conv2d(x(None, 8, 8, 3), tf.ones([3, 3, 1, 4]), [1, 1, 1, 1], "SAME"))
 row("a padding that there is not", VALUE, ["Conv2D", "FULL", "SAME", "VALID"], lambda: tf.nn.conv2d(x(None, 8, 8, 1), tf.ones([3, 3, 1, 4]), [1, 1, 1, 1], "FULL"))
 row("a bias of another size", VALUE, ["BiasAdd", "3 and 4", "[2,3]", "[4]"], lambda: tf.nn.bias_add(x(2, 3), tf.ones([4])))
 row("a permutation of another length", VALUE, ["Transpose", "size 2", "size 3"], lambda: tf.transpose(x(2, 3), [0, 1, 2]))

@@ -220,9 +220,9 @@ class Call {
     }
     const auto* t = nb::inst_ptr<Tensor>(tensor);
     if (nb::inst_ptr<Operation>(t->operation)->graph.ptr() != graph_object_.ptr()) {
-      throw nb::value_error(
-          AtUserLine("Tensor " + ShortRepr(tensor) + " must be from the same graph as the other inputs of '" + name_ + "'")
-              .c_str());
+      throw nb::value_error(AtUserLine("Tensor " + ShortRepr(tensor) +
+                                       " must be from the same graph as the other inputs of '" + name_ + "'")
+                                .c_str());
     }
     if (arg.is_ref && !t->is_ref) {
       TypeError("Input '" + arg.name + "' of '" + op_.name_ + "' Op must be a variable, got " + ShortRepr(tensor));

@@ -343,7 +343,8 @@ class Session {
       if (slot.second >= 0) {
         const TF_DataType type = plan.feeds[static_cast<size_t>(slot.second)].type;
         return nb::module_::import_("numpy").attr("asarray")(
-            nb::borrow(values[slot.second]), nb::borrow(PyList_GetItem(registry().dtypes.ptr(), type)).attr("as_numpy_dtype"));
+            nb::borrow(values[slot.second]),
+            nb::borrow(PyList_GetItem(registry().dtypes.ptr(), type)).attr("as_numpy_dtype"));
       }
       return nb::none();
     };

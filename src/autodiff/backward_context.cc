@@ -32,9 +32,10 @@ bool IsConstantEnter(const Node* n) {
   return constant.ok() && *constant;
 }
 
-// A function of its inputs alone, with one result; not a call.
+// A function of its inputs alone, with one result; not a call, and nothing that could change a variable.
 bool IsPure(const Graph& graph, const Node* n) {
-  return n->op() != nullptr && !n->op()->stateful && n->control_op() == ControlOp::kNone && n->num_outputs() == 1 &&
+  const std::vector<DType>& types = n->signature().input_types;
+  return n->op() != nullptr && std::none_of(types.begin(), types.end(), IsRef) && !n->op()->stateful && n->control_op() == ControlOp::kNone && n->num_outputs() == 1 &&
          graph.registry().Find(n->op_name()) != nullptr &&
          std::none_of(n->attrs().begin(), n->attrs().end(),
                       [](const auto& a) { return a.second.template get<FuncAttr>() != nullptr; });
@@ -257,7 +258,10 @@ StatusOr<Output> BackwardContext::Recompute(Output o) {
   }
   AttrMap attrs = n->attrs();
   attrs.erase("_class");
-  MR_ASSIGN_OR_RETURN(Node * copy, AddHere(n->name(), n->op_name(), std::move(inputs), std::move(attrs)));
+  // A reference comes as the value that it led to.
+  absl::string_view op = n->op_name();
+  if (n->control_op() == ControlOp::kSwitch && !IsRef(inputs[0].dtype())) op = "Switch";
+  MR_ASSIGN_OR_RETURN(Node * copy, AddHere(n->name(), op, std::move(inputs), std::move(attrs)));
   return copy->output(o.index);
 }
 

@@ -183,7 +183,8 @@ class RegionFinder {
     for (Node* n : region_->nodes) {
       if (n->control_op() == ControlOp::kEnter || n->control_op() == ControlOp::kLoopCond || IsLoopMerge(*n)) continue;
       if (IsLoopSwitch(*n)) {
-        if (!n->control_outputs().empty() || !n->control_inputs().empty() || IsRef(n->output_type(0))) return false;
+        // Who waits for the Switch itself, not for an output of it, runs in every iteration, as the predicate does.
+        if (!n->control_inputs().empty() || IsRef(n->output_type(0))) return false;
         continue;
       }
       bool in_body = false;

@@ -100,7 +100,7 @@ struct Tiling {
   double flops;           // per tile
 
   Tiling(int64_t m, int64_t n, int64_t k) : rows(std::min<int64_t>(m, 512)), columns(std::min<int64_t>(n, 1024)) {
-    constexpr double kWorthATile = 6e6;
+    constexpr double kWorthATile = 3e6;
     for (;;) {
       down = CeilDiv(m, rows);
       across = CeilDiv(n, columns);

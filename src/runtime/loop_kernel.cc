@@ -9,37 +9,76 @@
 namespace millrace {
 namespace {
 
-// A plan that runs once an iteration, in a frame that it keeps for the whole loop.
+// A value that crosses into a plan or out of it, in each iteration.
+struct Crossing {
+  Slot* from;
+  Slot* to;
+  bool moves;  // nobody else reads `from`
+};
+using Crossings = absl::InlinedVector<Crossing, 8>;
+
+inline void Carry(const Crossings& crossings) {
+  for (const Crossing& c : crossings) {
+    if (c.from->ref) {
+      c.to->tensor = c.from->ref->ReadOrEmpty();
+    } else if (c.moves) {
+      MoveTensor(c.from->tensor, &c.to->tensor);  // in the next iteration a node that is dead may have the slot
+    } else {
+      c.to->tensor = c.from->tensor;
+    }
+  }
+}
+
+// A plan that runs once an iteration, in a frame that is kept for the whole loop.
 class Segment {
  public:
-  Segment(std::unique_ptr<Plan> plan, std::vector<LoopValue> args) : plan_(std::move(plan)), args_(std::move(args)) {
-    std::vector<int> slots;
-    for (int i = 0; i < plan_->num_retvals(); ++i) slots.push_back(plan_->retval_slot(i));
-    for (size_t i = 0; i < slots.size(); ++i) {
-      const bool last = std::find(slots.begin() + static_cast<std::ptrdiff_t>(i) + 1, slots.end(), slots[i]) == slots.end();
-      moves_.push_back(last && !plan_->lasts(slots[i]));
+  using Slots = absl::InlinedVector<Slot, 8>;
+
+  Segment(std::unique_ptr<Plan> plan, std::vector<LoopValue> args) : plan_(std::move(plan)), args_(std::move(args)) {}
+
+  const Plan& plan() const { return *plan_; }
+
+  // Arguments that do not change have slots that last as long as the frame is held.
+  void SetInvariants(Frame& frame, const KernelContext& ctx, size_t first) const {
+    for (size_t i = 0; i < args_.size(); ++i) {
+      if (args_[i].kind != LoopValue::Kind::kInvariant) continue;
+      ArgOf(frame, i).tensor = ctx.input(static_cast<int>(first) + args_[i].index);
     }
   }
 
-  const Plan& plan() const { return *plan_; }
-  const std::vector<LoopValue>& args() const { return args_; }
-  Slot& ArgOf(Frame& frame, size_t i) const { return frame.slots[static_cast<size_t>(plan_->arg_slot(static_cast<int>(i)))]; }
-
-  void TakeRetval(Frame& frame, size_t i, Slot* to) const {
-    Slot& from = frame.slots[static_cast<size_t>(plan_->retval_slot(static_cast<int>(i)))];
-    if (from.ref) {
-      to->tensor = from.ref->ReadOrEmpty();
-    } else if (moves_[i]) {
-      MoveTensor(from.tensor, &to->tensor);  // in the next iteration a node that is dead may have the slot
-    } else {
-      to->tensor = from.tensor;
+  // From the loop's values to the arguments; each value is one argument at most.
+  Crossings In(Frame& frame, Slots& variables, Slots& computed, bool moves) const {
+    Crossings in;
+    for (size_t i = 0; i < args_.size(); ++i) {
+      const LoopValue& v = args_[i];
+      if (v.kind == LoopValue::Kind::kInvariant) continue;
+      Slots& from = v.kind == LoopValue::Kind::kVariable ? variables : computed;
+      in.push_back({&from[static_cast<size_t>(v.index)], &ArgOf(frame, i), moves});
     }
+    return in;
+  }
+
+  // From retval `first` on.
+  Crossings Out(Frame& frame, size_t first, Slots& to) const {
+    Crossings out;
+    for (size_t i = 0; i < to.size(); ++i) {
+      const int slot = plan_->retval_slot(static_cast<int>(first + i));
+      bool moves = !plan_->lasts(slot);
+      for (int later = static_cast<int>(first + i) + 1; later < plan_->num_retvals(); ++later) {
+        moves = moves && plan_->retval_slot(later) != slot;
+      }
+      out.push_back({&frame.slots[static_cast<size_t>(slot)], &to[i], moves});
+    }
+    return out;
   }
 
  private:
+  Slot& ArgOf(Frame& frame, size_t i) const {
+    return frame.slots[static_cast<size_t>(plan_->arg_slot(static_cast<int>(i)))];
+  }
+
   std::unique_ptr<Plan> plan_;
   std::vector<LoopValue> args_;
-  std::vector<bool> moves_;  // per retval: its slot is read by nobody after it
 };
 
 // Gives the frame back whatever happens.
@@ -71,30 +110,33 @@ class LoopKernel : public Kernel {
     HeldFrame predicate_frame(predicate_.plan(), std::move(p));
     MR_ASSIGN_OR_RETURN(std::unique_ptr<Frame> b, body_.plan().AcquireFrame());
     HeldFrame body_frame(body_.plan(), std::move(b));
-    absl::InlinedVector<Slot, 8> variables(num_variables_), computed(static_cast<size_t>(predicate_.plan().num_retvals() - 1));
+    Segment::Slots variables(num_variables_), computed(static_cast<size_t>(predicate_.plan().num_retvals() - 1)), pred(1);
     for (size_t i = 0; i < num_variables_; ++i) variables[i].tensor = ctx.input(static_cast<int>(i));
-    SetInvariants(ctx, predicate_, *predicate_frame);
-    SetInvariants(ctx, body_, *body_frame);
+    predicate_.SetInvariants(*predicate_frame, ctx, num_variables_);
+    body_.SetInvariants(*body_frame, ctx, num_variables_);
+    const Crossings into_predicate = predicate_.In(*predicate_frame, variables, computed, /*moves=*/false);
+    const Crossings decision = predicate_.Out(*predicate_frame, 0, pred);
+    const Crossings out_of_predicate = predicate_.Out(*predicate_frame, 1, computed);
+    const Crossings into_body = body_.In(*body_frame, variables, computed, /*moves=*/true);
+    const Crossings out_of_body = body_.Out(*body_frame, 0, variables);
     StepContext& step = ctx.step();
     const ExecutorOptions options{.trace = step.trace};
     for (int64_t iteration = 0;; ++iteration) {
       // Plans look after each node, but a loop may have none.
       if (step.cancellation && step.cancellation->IsCancelled()) return Cancelled("the step was cancelled");
-      SetArgs(predicate_, *predicate_frame, variables, computed, /*last=*/false);
+      Carry(into_predicate);
       MR_RETURN_IF_ERROR(RunInOrder(predicate_.plan(), *predicate_frame, step, options));
-      Slot pred;
-      predicate_.TakeRetval(*predicate_frame, 0, &pred);
-      MR_ASSIGN_OR_RETURN(const bool goes_on, Truth(pred.tensor));
-      for (size_t i = 0; i < computed.size(); ++i) predicate_.TakeRetval(*predicate_frame, i + 1, &computed[i]);
-      if (!goes_on) break;
-      SetArgs(body_, *body_frame, variables, computed, /*last=*/true);
+      Carry(decision);
+      if (!IsDecision(pred[0].tensor)) return NoDecision(pred[0].tensor);
+      Carry(out_of_predicate);
+      if (!*pred[0].tensor.data<bool>()) break;
+      Carry(into_body);
       MR_RETURN_IF_ERROR(RunInOrder(body_.plan(), *body_frame, step, options));
+      Carry(out_of_body);
       for (size_t i = 0; i < num_variables_; ++i) {
-        body_.TakeRetval(*body_frame, i, &variables[i]);
-        if (!variables[i].tensor.IsInitialized()) {
-          return InvalidArgument("variable ", i, " of loop '", name_, "' has no value after iteration ", iteration,
-                                 ": it lies on a branch that was not taken");
-        }
+        if (variables[i].tensor.IsInitialized()) continue;
+        return InvalidArgument("variable ", i, " of loop '", name_, "' has no value after iteration ", iteration,
+                               ": it lies on a branch that was not taken");
       }
     }
     for (size_t i = 0; i < results_.size(); ++i) {
@@ -111,35 +153,12 @@ class LoopKernel : public Kernel {
   }
 
  private:
-  StatusOr<bool> Truth(const Tensor& pred) const {
-    if (pred.IsInitialized() && pred.dtype() == DType::kBool && pred.num_elements() == 1) return *pred.data<bool>();
+  static bool IsDecision(const Tensor& pred) {
+    return pred.IsInitialized() && pred.dtype() == DType::kBool && pred.num_elements() == 1;
+  }
+  Status NoDecision(const Tensor& pred) const {
     return InvalidArgument("the predicate of loop '", name_, "' must be a scalar bool, but it is ",
                            pred.IsInitialized() ? absl::StrCat(DTypeName(pred.dtype()), pred.shape().ToString()) : "dead");
-  }
-
-  // Arguments that do not change have slots that last as long as the frame is held.
-  void SetInvariants(const KernelContext& ctx, const Segment& segment, Frame& frame) const {
-    for (size_t i = 0; i < segment.args().size(); ++i) {
-      const LoopValue& v = segment.args()[i];
-      if (v.kind == LoopValue::Kind::kInvariant) {
-        segment.ArgOf(frame, i).tensor = ctx.input(static_cast<int>(num_variables_) + v.index);
-      }
-    }
-  }
-
-  template <typename Slots>
-  void SetArgs(const Segment& segment, Frame& frame, Slots& variables, Slots& computed, bool last) const {
-    for (size_t i = 0; i < segment.args().size(); ++i) {
-      const LoopValue& v = segment.args()[i];
-      if (v.kind == LoopValue::Kind::kInvariant) continue;
-      Slot& from = (v.kind == LoopValue::Kind::kVariable ? variables : computed)[static_cast<size_t>(v.index)];
-      Slot& to = segment.ArgOf(frame, i);
-      if (last) {
-        MoveTensor(from.tensor, &to.tensor);  // each value is one argument at most, and comes back or is computed anew
-      } else {
-        to.tensor = from.tensor;
-      }
-    }
   }
 
   const std::string name_;

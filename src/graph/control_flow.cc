@@ -195,7 +195,9 @@ Status WhileBuilder::AddCounter() {
   counts_ = true;
   starts_.push_back(outside_.WithName("iteration_counter").ScalarOf(type, 0));
   if (!options_.shape_invariants.empty()) {
-    options_.shape_invariants.insert(options_.shape_invariants.begin(), std::nullopt);
+    std::vector<std::optional<PartialShape>> invariants(1);
+    for (std::optional<PartialShape>& s : options_.shape_invariants) invariants.push_back(std::move(s));
+    options_.shape_invariants = std::move(invariants);
   }
   return outside_.status();
 }

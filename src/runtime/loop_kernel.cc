@@ -47,13 +47,13 @@ class Segment {
   }
 
   // From the loop's values to the arguments; each value is one argument at most.
-  Crossings In(Frame& frame, Slots& variables, Slots& computed, bool moves) const {
+  Crossings In(Frame& frame, Slots& variables, Slots& computed) const {
     Crossings in;
     for (size_t i = 0; i < args_.size(); ++i) {
       const LoopValue& v = args_[i];
       if (v.kind == LoopValue::Kind::kInvariant) continue;
       Slots& from = v.kind == LoopValue::Kind::kVariable ? variables : computed;
-      in.push_back({&from[static_cast<size_t>(v.index)], &ArgOf(frame, i), moves});
+      in.push_back({&from[static_cast<size_t>(v.index)], &ArgOf(frame, i), /*moves=*/true});
     }
     return in;
   }
@@ -114,10 +114,13 @@ class LoopKernel : public Kernel {
     for (size_t i = 0; i < num_variables_; ++i) variables[i].tensor = ctx.input(static_cast<int>(i));
     predicate_.SetInvariants(*predicate_frame, ctx, num_variables_);
     body_.SetInvariants(*body_frame, ctx, num_variables_);
-    const Crossings into_predicate = predicate_.In(*predicate_frame, variables, computed, /*moves=*/false);
+    // The predicate's plan only looks at the variables: its arguments last, and go back as they came.
+    const Crossings into_predicate = predicate_.In(*predicate_frame, variables, computed);
+    Crossings back;
+    for (const Crossing& c : into_predicate) back.push_back({c.to, c.from, /*moves=*/true});
     const Crossings decision = predicate_.Out(*predicate_frame, 0, pred);
     const Crossings out_of_predicate = predicate_.Out(*predicate_frame, 1, computed);
-    const Crossings into_body = body_.In(*body_frame, variables, computed, /*moves=*/true);
+    const Crossings into_body = body_.In(*body_frame, variables, computed);
     const Crossings out_of_body = body_.Out(*body_frame, 0, variables);
     StepContext& step = ctx.step();
     const ExecutorOptions options{.trace = step.trace};
@@ -129,6 +132,7 @@ class LoopKernel : public Kernel {
       Carry(decision);
       if (!IsDecision(pred[0].tensor)) return NoDecision(pred[0].tensor);
       Carry(out_of_predicate);
+      Carry(back);
       if (!*pred[0].tensor.data<bool>()) break;
       Carry(into_body);
       MR_RETURN_IF_ERROR(RunInOrder(body_.plan(), *body_frame, step, options));
@@ -249,16 +253,16 @@ class LoopCollapser {
 
   // Null when a part has to wait for something.
   StatusOr<std::shared_ptr<Kernel>> Compile(LoopRegion& region) {
-    const auto compile = [&](const Graph& graph, const std::vector<LoopValue>& args) {
+    const auto compile = [&](const Graph& graph, const std::vector<LoopValue>& args, bool all_last) {
       Plan::Options options = options_;
       options.lasting_args.clear();
       for (size_t i = 0; i < args.size(); ++i) {
-        if (args[i].kind == LoopValue::Kind::kInvariant) options.lasting_args.push_back(static_cast<int>(i));
+        if (all_last || args[i].kind == LoopValue::Kind::kInvariant) options.lasting_args.push_back(static_cast<int>(i));
       }
       return Plan::Compile(graph, options);
     };
-    MR_ASSIGN_OR_RETURN(std::unique_ptr<Plan> predicate, compile(*region.predicate, region.predicate_args));
-    MR_ASSIGN_OR_RETURN(std::unique_ptr<Plan> body, compile(*region.body, region.body_args));
+    MR_ASSIGN_OR_RETURN(std::unique_ptr<Plan> predicate, compile(*region.predicate, region.predicate_args, /*all_last=*/true));
+    MR_ASSIGN_OR_RETURN(std::unique_ptr<Plan> body, compile(*region.body, region.body_args, /*all_last=*/false));
     if (predicate->runs_by_readiness() || body->runs_by_readiness()) return std::shared_ptr<Kernel>();
     return std::make_shared<LoopKernel>(region, Segment(std::move(predicate), region.predicate_args),
                                         Segment(std::move(body), region.body_args));

@@ -240,6 +240,36 @@ TEST(FailingLoopTest, AnErrorInTheMiddleNamesTheNode) {
   }
 }
 
+// A loop variable that nothing ever enters, so its Exit never comes. The step says what waits for what; it does not wait
+// for ever.
+TEST(StuckLoopTest, SaysWhatWaitsForWhat) {
+  RefPtr<SharedGraph> shared = MakeRef<SharedGraph>(&System::Default().ops());
+  Output result;
+  {
+    const GraphLock lock(&shared->mu);
+    const GraphBuilder b(&shared->graph);
+    const Output start = b.Op("Enter", {b.Scalar<int32_t>(0)}, {{"frame_name", absl::string_view("loop")}});
+    const Output i = b.Op("Merge", {std::vector<Output>{start, start}});
+    const GraphBuilder in = b.WithControl({i.node});
+    const Output cond = b.Op("LoopCond", {b.Op("Less", {i, in.Scalar<int32_t>(3)})});
+    const Output i_next = b.Op("NextIteration", {b.Add(b.OpNode("Switch", {i, cond})->output(1), in.Scalar<int32_t>(1))});
+    const Output x = in.Op("Merge", {std::vector<Output>{i_next, i_next}});
+    Node* x_switch = b.OpNode("Switch", {x, cond});
+    const Output x_next = b.Op("NextIteration", {x_switch->output(1)});
+    result = b.WithName("result").Identity(b.WithName("leave").Op("Exit", {x_switch->output(0)}));
+    ASSERT_TRUE(b.status().ok()) << b.status();
+    ASSERT_TRUE(shared->graph.SetInput(i.node, 1, i_next).ok());
+    for (int input : {0, 1}) ASSERT_TRUE(shared->graph.SetInput(x.node, input, x_next).ok());
+  }
+  for (const bool deterministic : {false, true}) {
+    StatusOr<std::unique_ptr<Session>> session = System::Default().NewSession(shared, {}, "", Determinism{deterministic, 1});
+    ASSERT_TRUE(session.ok()) << session.status();
+    std::vector<Tensor> out;
+    const Status s = (*session)->Run(nullptr, {}, {}, std::vector<Output>{result}, {}, &out, nullptr);
+    EXPECT_NE(s.message().find("result waits for leave"), absl::string_view::npos) << s;
+  }
+}
+
 INSTANTIATE_TEST_SUITE_P(, SchedulesTest, ::testing::ValuesIn(AllGraphs()),
                          [](const auto& graph) { return graph.param->name; });
 

@@ -2,10 +2,11 @@
 #include "kernels/cpu/linalg_gemm.h"
 
 #include <dnnl.h>
-#include <omp.h>
 
 #include <algorithm>
 #include <cstring>
+
+#include "kernels/cpu/onednn_scope.h"
 
 // oneDNN exports this product, and tests it, but declares it in no public header; weak, in case one does not have it.
 extern "C" __attribute__((weak)) dnnl_status_t dnnl_gemm_bf16bf16f32(char transa, char transb, dnnl_dim_t m,
@@ -17,24 +18,13 @@ extern "C" __attribute__((weak)) dnnl_status_t dnnl_gemm_bf16bf16f32(char transa
 namespace millrace {
 namespace {
 
-// oneDNN runs on this thread alone while one of these lives.
-class OneThread {
- public:
-  OneThread() : before_(omp_get_max_threads()) {
-    if (before_ != 1) omp_set_num_threads(1);
-  }
-  ~OneThread() {
-    if (before_ != 1) omp_set_num_threads(before_);
-  }
-  OneThread(const OneThread&) = delete;
-  OneThread& operator=(const OneThread&) = delete;
-
- private:
-  int before_;
-};
+// Above this inner dimension a product may run with its stack on the heap: 32 is the smallest limit in oneDNN's sources;
+// with 2.6 on AVX-512 it was seen from 96 on.
+bool HasBorrowedStack(const GemmArgs& g) { return g.k > 32; }
 
 bool FloatGemm(const GemmArgs& g) {
-  OneThread one_thread;
+  const onednn::OneThread one_thread;
+  const onednn::SignalsHeld signals_held(HasBorrowedStack(g));
   const float alpha = g.mode == GemmMode::kSubtract ? -1.0f : 1.0f;
   const float beta = g.mode == GemmMode::kSet ? 0.0f : 1.0f;
   return dnnl_sgemm(g.transpose_a ? 'T' : 'N', g.transpose_b ? 'T' : 'N', g.m, g.n, g.k, alpha,
@@ -44,7 +34,8 @@ bool FloatGemm(const GemmArgs& g) {
 }
 
 bool BFloat16Gemm(const GemmArgs& g) {
-  OneThread one_thread;
+  const onednn::OneThread one_thread;
+  const onednn::SignalsHeld signals_held(HasBorrowedStack(g));
   const float alpha = g.mode == GemmMode::kSubtract ? -1.0f : 1.0f;
   const float beta = g.mode == GemmMode::kSet ? 0.0f : 1.0f;
   return dnnl_gemm_bf16bf16f32(g.transpose_a ? 'T' : 'N', g.transpose_b ? 'T' : 'N', g.m, g.n, g.k, alpha,

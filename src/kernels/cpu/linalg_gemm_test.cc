@@ -2,7 +2,11 @@
 #include "kernels/cpu/linalg_gemm.h"
 
 #include <gtest/gtest.h>
+#include <pthread.h>
+#include <signal.h>
+#include <sys/time.h>
 
+#include <atomic>
 #include <cmath>
 #include <complex>
 #include <random>
@@ -22,6 +26,56 @@ std::vector<T> Numbers(int64_t n, uint32_t seed) {
     x = static_cast<T>(static_cast<int>(random() % 2001) - 1000) / static_cast<T>(std::is_integral_v<T> ? 1 : 1000);
   return v;
 }
+
+#if defined(__linux__)
+// The stack of the thread that the signals of this process reach, and where their handlers ran.
+struct SignalWatch {
+  static inline uintptr_t stack_low = 0, stack_high = 0;
+  static inline std::atomic<int> handled{0}, elsewhere{0};
+  static void Handle(int) {
+    const auto here = reinterpret_cast<uintptr_t>(__builtin_frame_address(0));
+    handled.fetch_add(1);
+    if (here < stack_low || here >= stack_high) elsewhere.fetch_add(1);
+  }
+};
+
+// A handler that ran with the stack pointer in the heap would destroy what lies there.
+TEST(GemmSignalsTest, SignalHandlersRunOnTheStack) {
+  pthread_attr_t attributes;
+  ASSERT_EQ(pthread_getattr_np(pthread_self(), &attributes), 0);
+  void* low = nullptr;
+  size_t size = 0;
+  pthread_attr_getstack(&attributes, &low, &size);
+  pthread_attr_destroy(&attributes);
+  SignalWatch::stack_low = reinterpret_cast<uintptr_t>(low);
+  SignalWatch::stack_high = SignalWatch::stack_low + size;
+  struct sigaction action = {}, before = {};
+  action.sa_handler = SignalWatch::Handle;
+  ASSERT_EQ(sigaction(SIGALRM, &action, &before), 0);
+  const itimerval often = {{0, 100}, {0, 100}}, never = {};
+  ASSERT_EQ(setitimer(ITIMER_REAL, &often, nullptr), 0);
+  for (int k : {33, 80, 96, 256, 512, 2100}) {
+    for (int flags = 0; flags < 4; ++flags) {
+      const std::vector<float> a(static_cast<size_t>(8 * k), 1.0f), b(static_cast<size_t>(k * 24), 1.0f);
+      std::vector<float> c(8 * 24);
+      GemmArgs g;
+      g.transpose_a = flags & 1, g.transpose_b = flags & 2;
+      g.m = 8, g.n = 24, g.k = k;
+      g.a = a.data(), g.b = b.data(), g.c = c.data();
+      g.lda = g.transpose_a ? 8 : k, g.ldb = g.transpose_b ? k : 24, g.ldc = 24;
+      SignalWatch::handled = 0;
+      for (int64_t calls = 0; SignalWatch::handled < 20 && calls < 1000000; ++calls) {
+        SerialGemm(DType::kFloat, g);
+      }
+      EXPECT_GE(SignalWatch::handled, 20);
+      EXPECT_EQ(c[0], static_cast<float>(k));
+    }
+  }
+  setitimer(ITIMER_REAL, &never, nullptr);
+  sigaction(SIGALRM, &before, nullptr);
+  EXPECT_EQ(SignalWatch::elsewhere, 0);
+}
+#endif
 
 template <typename T>
 class GemmTest : public ::testing::Test {};

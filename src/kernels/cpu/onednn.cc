@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kernels/cpu/onednn.h"
 
-#include <omp.h>
-
 #include <list>
 #include <new>
 #include <string>
@@ -12,6 +10,7 @@
 #include "absl/container/flat_hash_map.h"
 #include "absl/synchronization/mutex.h"
 #include "dnnl.hpp"
+#include "kernels/cpu/onednn_scope.h"
 
 namespace millrace::onednn {
 namespace {
@@ -30,26 +29,12 @@ dnnl::stream& ThreadStream() {
   return stream;
 }
 
-class SingleThread {
- public:
-  SingleThread() : before_(omp_get_max_threads()) {
-    if (before_ != 1) omp_set_num_threads(1);
-  }
-  ~SingleThread() {
-    if (before_ != 1) omp_set_num_threads(before_);
-  }
-  SingleThread(const SingleThread&) = delete;
-  SingleThread& operator=(const SingleThread&) = delete;
-
- private:
-  const int before_;
-};
-
-// Runs `fn` with one thread; oneDNN's exceptions end here.
+// Runs `fn` with one thread and without signals; oneDNN's exceptions end here.
 template <typename Fn>
 Status Guarded(Fn fn) {
   try {
-    SingleThread one;
+    const OneThread one_thread;
+    const SignalsHeld signals_held;
     fn();
     return absl::OkStatus();
   } catch (const dnnl::error& e) {

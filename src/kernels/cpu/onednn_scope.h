@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+// What must hold on a thread while it is inside oneDNN.
+#pragma once
+
+#include <omp.h>
+#include <signal.h>
+
+namespace millrace::onednn {
+
+// oneDNN runs on this thread alone while one of these lives.
+class OneThread {
+ public:
+  OneThread() : before_(omp_get_max_threads()) {
+    if (before_ != 1) omp_set_num_threads(1);
+  }
+  ~OneThread() {
+    if (before_ != 1) omp_set_num_threads(before_);
+  }
+  OneThread(const OneThread&) = delete;
+  OneThread& operator=(const OneThread&) = delete;
+
+ private:
+  const int before_;
+};
+
+// Signals for this thread wait while one of these lives. oneDNN's generated matrix products, up to version 3.11, keep
+// the stack pointer in memory from the heap when the inner dimension is long; a handler that ran then would write its
+// frame over whatever lies in front (https://github.com/uxlfoundation/oneDNN/issues/4845). Faults are never held back.
+class SignalsHeld {
+ public:
+  explicit SignalsHeld(bool hold = true) : held_(hold) {
+    if (!held_) return;
+    sigset_t held;
+    sigfillset(&held);
+    for (int fault : {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGABRT, SIGSYS}) sigdelset(&held, fault);
+    pthread_sigmask(SIG_BLOCK, &held, &before_);
+  }
+  ~SignalsHeld() {
+    if (held_) pthread_sigmask(SIG_SETMASK, &before_, nullptr);
+  }
+  SignalsHeld(const SignalsHeld&) = delete;
+  SignalsHeld& operator=(const SignalsHeld&) = delete;
+
+ private:
+  const bool held_;
+  sigset_t before_;
+};
+
+}  // namespace millrace::onednn

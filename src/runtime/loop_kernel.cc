@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "absl/container/flat_hash_set.h"
+#include "graph/frame_tree.h"
 #include "runtime/node_run.h"
 
 namespace millrace {
@@ -34,7 +35,14 @@ class Segment {
  public:
   using Slots = absl::InlinedVector<Slot, 8>;
 
-  Segment(std::unique_ptr<Plan> plan, std::vector<LoopValue> args) : plan_(std::move(plan)), args_(std::move(args)) {}
+  Segment(std::unique_ptr<Plan> plan, std::vector<LoopValue> args) : plan_(std::move(plan)), args_(std::move(args)) {
+    absl::flat_hash_map<int, int> last_reader;
+    for (int i = 0; i < plan_->num_retvals(); ++i) last_reader[plan_->retval_slot(i)] = i;
+    for (int i = 0; i < plan_->num_retvals(); ++i) {
+      const int slot = plan_->retval_slot(i);
+      moves_.push_back(last_reader[slot] == i && !plan_->Lasts(slot));
+    }
+  }
 
   const Plan& plan() const { return *plan_; }
 
@@ -62,12 +70,8 @@ class Segment {
   Crossings Out(Frame& frame, size_t first, Slots& to) const {
     Crossings out;
     for (size_t i = 0; i < to.size(); ++i) {
-      const int slot = plan_->retval_slot(static_cast<int>(first + i));
-      bool moves = !plan_->lasts(slot);
-      for (int later = static_cast<int>(first + i) + 1; later < plan_->num_retvals(); ++later) {
-        moves = moves && plan_->retval_slot(later) != slot;
-      }
-      out.push_back({&frame.slots[static_cast<size_t>(slot)], &to[i], moves});
+      const auto slot = static_cast<size_t>(plan_->retval_slot(static_cast<int>(first + i)));
+      out.push_back({&frame.slots[slot], &to[i], moves_[first + i]});
     }
     return out;
   }
@@ -79,6 +83,7 @@ class Segment {
 
   std::unique_ptr<Plan> plan_;
   std::vector<LoopValue> args_;
+  std::vector<bool> moves_;  // per retval: nobody reads its slot after it, and the plan does not keep it
 };
 
 // Gives the frame back whatever happens.
@@ -190,7 +195,7 @@ class LoopCollapser {
     if (!has_loops) return result;
     MR_RETURN_IF_ERROR(CopyGraph());
     for (;;) {
-      MR_ASSIGN_OR_RETURN(const bool more, CollapseOne());
+      MR_ASSIGN_OR_RETURN(const bool more, CollapseInnermost());
       if (!more) break;
     }
     if (by_name_.empty()) return result;
@@ -227,28 +232,38 @@ class LoopCollapser {
     return absl::OkStatus();
   }
 
-  // One innermost loop that has not been refused yet; false when there is none.
-  StatusOr<bool> CollapseOne() {
+  // All loops without loops inside that have not been refused yet; false when that changed nothing. So there are as many
+  // rounds as loops are deep.
+  StatusOr<bool> CollapseInnermost() {
     MR_ASSIGN_OR_RETURN(const std::vector<Node*> order, TopologicalOrder(*graph_));
     MR_ASSIGN_OR_RETURN(const FrameTree tree, FrameTree::Of(order, graph_->num_node_ids()));
-    std::vector<bool> has_children(tree.frames().size(), false);
-    for (const LoopFrame& f : tree.frames()) {
+    const std::vector<LoopFrame>& frames = tree.frames();
+    std::vector<bool> has_children(frames.size(), false);
+    for (const LoopFrame& f : frames) {
       if (f.parent >= 0) has_children[static_cast<size_t>(f.parent)] = true;
     }
-    for (size_t f = 1; f < tree.frames().size(); ++f) {
-      if (has_children[f] || refused_.contains(tree.frames()[f].name)) continue;
-      MR_ASSIGN_OR_RETURN(std::unique_ptr<LoopRegion> region,
-                          FindLoopRegion(order, tree, static_cast<int>(f), graph_->registry()));
-      if (region) {
-        MR_ASSIGN_OR_RETURN(std::shared_ptr<Kernel> kernel, Compile(*region));
-        if (kernel) {
-          MR_RETURN_IF_ERROR(Replace(*region, std::move(kernel)));
-          return true;
-        }
-      }
-      refused_.insert(tree.frames()[f].name);
+    std::vector<std::vector<Node*>> nodes(frames.size());
+    for (Node* n : order) {
+      const bool enters = n->control_op() == ControlOp::kEnter;
+      nodes[static_cast<size_t>(enters ? tree.OutputsIn(n) : tree.RunsIn(n))].push_back(n);
     }
-    return false;
+    bool changed = false;
+    for (size_t f = 1; f < frames.size(); ++f) {
+      if (has_children[f] || refused_.contains(frames[f].name)) continue;
+      MR_ASSIGN_OR_RETURN(std::unique_ptr<LoopRegion> region,
+                          FindLoopRegion(frames[f].name, std::move(nodes[f]), graph_->registry()));
+      std::shared_ptr<Kernel> kernel;
+      if (region) {
+        MR_ASSIGN_OR_RETURN(kernel, Compile(*region));
+      }
+      if (kernel) {
+        MR_RETURN_IF_ERROR(Replace(*region, std::move(kernel)));
+        changed = true;
+      } else {
+        refused_.insert(frames[f].name);
+      }
+    }
+    return changed;
   }
 
   // Null when a part has to wait for something.

@@ -26,9 +26,7 @@ class Part {
   Node* CopyOf(const Node* n) const { return copies_.at(n); }
 
   StatusOr<Output> Argument(LoopValue value, Output like) {
-    for (size_t i = 0; i < args_->size(); ++i) {
-      if ((*args_)[i] == value) return arg_nodes_[i]->output(0);
-    }
+    if (auto it = arguments_.find(value); it != arguments_.end()) return it->second->output(0);
     NodeSpec spec;
     spec.name = absl::StrCat("_arg_", args_->size());
     spec.op = "_Arg";
@@ -37,7 +35,7 @@ class Part {
     MR_ASSIGN_OR_RETURN(Node * node, graph_->AddNode(std::move(spec)));
     node->set_shape(0, like.shape());
     args_->push_back(value);
-    arg_nodes_.push_back(node);
+    arguments_[value] = node;
     return node->output(0);
   }
 
@@ -90,7 +88,7 @@ class Part {
 
   std::unique_ptr<Graph> graph_;
   std::vector<LoopValue>* args_;
-  std::vector<Node*> arg_nodes_;
+  absl::flat_hash_map<LoopValue, Node*> arguments_;
   absl::flat_hash_map<const Node*, Node*> copies_;
   absl::flat_hash_map<const Node*, Output> identities_;  // of arguments
   absl::flat_hash_set<const Node*> conditional_;         // copies that lie behind a Switch
@@ -99,16 +97,12 @@ class Part {
 
 class RegionFinder {
  public:
-  RegionFinder(const std::vector<Node*>& order, const FrameTree& tree, int frame, const OpRegistry& registry)
+  RegionFinder(const std::string& name, std::vector<Node*> nodes, const OpRegistry& registry)
       : region_(std::make_unique<LoopRegion>()),
         predicate_(registry, &region_->predicate_args),
         body_(registry, &region_->body_args) {
-    region_->name = tree.frames()[static_cast<size_t>(frame)].name;
-    for (Node* n : order) {
-      if (tree.RunsIn(n) == frame || tree.OutputsIn(n) == frame) {
-        if (tree.RunsIn(n) == frame || n->control_op() == ControlOp::kEnter) region_->nodes.push_back(n);
-      }
-    }
+    region_->name = name;
+    region_->nodes = std::move(nodes);
   }
 
   // False: not of this form. (An error is one of memory or of a bug.)
@@ -289,9 +283,9 @@ class RegionFinder {
 
 }  // namespace
 
-StatusOr<std::unique_ptr<LoopRegion>> FindLoopRegion(const std::vector<Node*>& order, const FrameTree& tree, int frame,
+StatusOr<std::unique_ptr<LoopRegion>> FindLoopRegion(const std::string& name, std::vector<Node*> nodes,
                                                      const OpRegistry& registry) {
-  RegionFinder finder(order, tree, frame, registry);
+  RegionFinder finder(name, std::move(nodes), registry);
   MR_ASSIGN_OR_RETURN(const bool found, finder.Find());
   return found ? finder.Take() : nullptr;
 }

@@ -7,7 +7,7 @@
 #include <memory>
 #include <vector>
 
-#include "graph/frame_tree.h"
+#include "graph/graph.h"
 
 namespace millrace {
 
@@ -21,6 +21,8 @@ struct LoopValue {
   Kind kind = Kind::kVariable;
   int index = 0;
   bool operator==(const LoopValue&) const = default;
+  template <typename H>
+  friend H AbslHashValue(H h, const LoopValue& v) { return H::combine(std::move(h), v.kind, v.index); }
 };
 
 struct LoopRegion {
@@ -37,8 +39,9 @@ struct LoopRegion {
   std::vector<Node*> waits_for;    // control inputs of the Enters
 };
 
-// Null when frame `frame`, which has no child frames, does not have this form.
-StatusOr<std::unique_ptr<LoopRegion>> FindLoopRegion(const std::vector<Node*>& order, const FrameTree& tree, int frame,
+// `nodes` are those of the frame called `name`, its Enters included, in topological order; there are no frames within it.
+// Null when the loop does not have this form.
+StatusOr<std::unique_ptr<LoopRegion>> FindLoopRegion(const std::string& name, std::vector<Node*> nodes,
                                                      const OpRegistry& registry);
 
 }  // namespace millrace

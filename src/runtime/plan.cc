@@ -68,12 +68,13 @@ class PlanCompiler {
     } else {
       DescribeFrames();
     }
-    for (int i : options_.lasting_args) plan_->lasting_args_.push_back(plan_->arg_slot(i));
+    for (int i : options_.lasting_args) plan_->lasting_args_.insert(plan_->arg_slot(i));
     return std::move(plan_);
   }
 
  private:
   static constexpr int kForever = 1 << 30;
+  static constexpr int kReleased = -2;
 
   PlanFrame& Root() { return plan_->frames_.front(); }
   int SlotOf(Output o) const { return first_slot_.at(o.node) + o.index; }
@@ -258,13 +259,14 @@ class PlanCompiler {
   void FindDeaths(size_t k) {
     PlanNode& n = plan_->nodes_[k];
     PlanNodeLinks& links = plan_->links_[k];
-    const std::vector<int>& last_reader = last_reader_[static_cast<size_t>(links.frame)];
+    std::vector<int>& last_reader = last_reader_[static_cast<size_t>(links.frame)];
     std::vector<int32_t>& releases = plan_->releases_;
     n.release_begin = static_cast<int32_t>(releases.size());
     for (size_t i = 0; i < links.reads.size(); ++i) {
       const int slot = links.reads[i].slot;
       if (links.reads[i].is_constant || last_reader[static_cast<size_t>(slot)] != static_cast<int>(k)) continue;
-      if (std::find(releases.begin() + n.release_begin, releases.end(), slot) == releases.end()) releases.push_back(slot);
+      releases.push_back(slot);
+      last_reader[static_cast<size_t>(slot)] = kReleased;  // once, also when the node reads it twice
       const auto same = [slot](const PlanInput& in) { return !in.is_constant && in.slot == slot; };
       if (i >= 64 || std::count_if(links.reads.begin(), links.reads.end(), same) != 1) continue;
       n.dies_in_order |= uint64_t{1} << i;
@@ -361,10 +363,6 @@ class PlanCompiler {
 
 StatusOr<std::unique_ptr<Plan>> Plan::Compile(const Graph& graph, const Options& options) {
   return PlanCompiler(graph, options).Compile();
-}
-
-bool Plan::lasts(int slot) const {
-  return slot < num_lasting_slots_ || std::find(lasting_args_.begin(), lasting_args_.end(), slot) != lasting_args_.end();
 }
 
 Plan::~Plan() { delete spare_frame_.load(std::memory_order_acquire); }

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
+#include "absl/container/flat_hash_set.h"
 #include "absl/synchronization/mutex.h"
 #include "graph/graph.h"
 #include "kernel/kernel.h"
@@ -119,7 +120,7 @@ class Plan {
   const std::string& retval_source(int i) const { return retval_sources_[static_cast<size_t>(i)]; }
   const std::vector<PlanFrame>& frames() const { return frames_; }
   // Whether the slot keeps its value when the plan runs again in the same frame.
-  bool lasts(int slot) const;
+  bool Lasts(int slot) const { return slot < num_lasting_slots_ || lasting_args_.contains(slot); }
   bool has_async() const { return has_async_; }
   bool runs_by_readiness() const { return !slots_are_reused_; }
 
@@ -145,7 +146,7 @@ class Plan {
   bool has_async_ = false;
   bool has_dead_ = false;
   bool slots_are_reused_ = false;
-  std::vector<int> lasting_args_;  // slots
+  absl::flat_hash_set<int> lasting_args_;  // slots
   mutable std::atomic<Frame*> spare_frame_{nullptr};  // of the last step; owned
   mutable absl::Mutex mu_;
   mutable std::vector<std::unique_ptr<Frame>> free_frames_ ABSL_GUARDED_BY(mu_);

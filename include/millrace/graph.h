@@ -14,7 +14,8 @@ inline namespace MILLRACE_CLIENT {
 class Operation;
 namespace internal {
 class Flow;
-}
+class RawRnnLoop;
+}  // namespace internal
 
 // A tensor of a graph. Null after an error.
 class Output {
@@ -234,6 +235,7 @@ class Scope {
 
  private:
   friend class internal::Flow;
+  friend class internal::RawRnnLoop;
   Operation ConstOp(const Tensor& value, const std::string& name, const std::source_location& where) {
     if (!value) return Fail(Status(TF_INVALID_ARGUMENT, "a constant has no value"));
     return Build("Const", name, {}, {}, {{"value", value}, {"dtype", value.dtype()}}, where);

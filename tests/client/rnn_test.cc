@@ -5,7 +5,7 @@
 
 #include "millrace/millrace.h"
 #include "millrace/rnn.h"
-#include "rnn_reference.h"
+#include "rnn_bench.h"
 
 namespace {
 
@@ -19,58 +19,6 @@ using millrace::Scope;
 using millrace::Session;
 using millrace::Tensor;
 using reference::Matrix;
-
-Matrix Numbers(size_t rows, size_t columns, int seed) {
-  Matrix m(rows, columns);
-  for (size_t i = 0; i < m.v.size(); ++i) m.v[i] = std::sin(1.3 * static_cast<double>(i) + 7.1 * seed);
-  return m;
-}
-
-Tensor AsTensor(const Matrix& m) {
-  return Tensor::Of({static_cast<int64_t>(m.rows), static_cast<int64_t>(m.columns)}, m.v);
-}
-
-Matrix AsMatrix(const Tensor& t) {
-  const std::vector<int64_t> dims = t.shape();
-  const auto columns = static_cast<size_t>(dims.back());
-  const std::vector<double> v = t.values<double>();
-  return Matrix(columns == 0 ? 0 : v.size() / columns, columns, v);
-}
-
-void ExpectNear(const Matrix& got, const Matrix& want, const std::string& what, double tolerance = 1e-12) {
-  ASSERT_EQ(got.rows, want.rows) << what;
-  ASSERT_EQ(got.columns, want.columns) << what;
-  for (size_t i = 0; i < want.v.size(); ++i) EXPECT_NEAR(got.v[i], want.v[i], tolerance) << what << " element " << i;
-}
-
-// A cell in double, whose variables (all of them, biases too) have values worth testing.
-struct Bench {
-  Bench(const Cell& cell, int64_t inputs)
-      : model(Scope(graph)), rnn(model, "rnn", cell, inputs, DType::kDouble), session(graph) {
-    session.RunTargets({model.Initializer()});
-    Scope s(graph);
-    std::vector<millrace::Operation> set;
-    for (size_t i = 0; i < rnn.variables().size(); ++i) {
-      const Tensor first = session.Run({rnn.variables()[i].read})[0];
-      Tensor value = Tensor::Of(first.shape(), Numbers(1, first.values<double>().size(), static_cast<int>(i)).v);
-      parameters.push_back(AsMatrix(value));
-      set.push_back(s.Op("Assign", {rnn.variables()[i].ref, value}));
-    }
-    session.RunTargets(set);
-  }
-  std::vector<Matrix> Run(const std::vector<Output>& fetches) {
-    std::vector<Matrix> out;
-    for (const Tensor& t : session.Run(fetches)) out.push_back(AsMatrix(t));
-    return out;
-  }
-  Output Const(const Matrix& m) { return model.scope().Const(AsTensor(m)); }
-
-  Graph graph;
-  Model model;
-  Recurrent rnn;
-  Session session;
-  std::vector<Matrix> parameters;
-};
 
 std::vector<Output> Flat(const Recurrent::Result& r) {
   std::vector<Output> all = {r.outputs};
@@ -198,28 +146,6 @@ TEST(Recurrent, AttentionOverItsOwnPast) {
   ExpectNear(got[3], moved, "window");
 }
 
-// Three steps of two examples, of which the first has one step.
-struct Unrolled {
-  std::vector<Matrix> outputs;
-  Matrix c, h;
-};
-Unrolled RunReference(const reference::Lstm& lstm, const std::vector<Matrix>& xs, const std::vector<size_t>& lengths) {
-  const size_t units = lstm.bias.v.size() / 4;
-  Unrolled u{{}, Matrix(2, units), Matrix(2, units)};
-  for (size_t t = 0; t < xs.size(); ++t) {
-    Matrix c = u.c, h = u.h, out(2, units);
-    lstm.Step(xs[t], &c, &h);
-    for (size_t e = 0; e < 2; ++e) {
-      for (size_t k = 0; k < units && t < lengths[e]; ++k) {
-        out.at(e, k) = u.h.at(e, k) = h.at(e, k);
-        u.c.at(e, k) = c.at(e, k);
-      }
-    }
-    u.outputs.push_back(out);
-  }
-  return u;
-}
-
 TEST(Recurrent, StaticLoopStopsAtTheLengths) {
   Bench b(millrace::BasicLSTMCell(4), 3);
   const std::vector<Matrix> xs = {Numbers(2, 3, 1), Numbers(2, 3, 2), Numbers(2, 3, 3)};
@@ -237,20 +163,6 @@ TEST(Recurrent, StaticLoopStopsAtTheLengths) {
     ExpectNear(got[3], want.c, "c");
     ExpectNear(got[4], want.h, "h");
   }
-}
-
-// [batch, steps, width] of steps [batch, width].
-Tensor Stacked(const std::vector<Matrix>& xs, bool as_float) {
-  const size_t batch = xs[0].rows, width = xs[0].columns;
-  std::vector<double> v;
-  for (size_t e = 0; e < batch; ++e) {
-    for (const Matrix& x : xs)
-      v.insert(v.end(), x.v.begin() + static_cast<long>(e * width), x.v.begin() + static_cast<long>((e + 1) * width));
-  }
-  const std::vector<int64_t> dims = {static_cast<int64_t>(batch), static_cast<int64_t>(xs.size()),
-                                     static_cast<int64_t>(width)};
-  if (!as_float) return Tensor::Of(dims, v);
-  return Tensor::Of(dims, std::vector<float>(v.begin(), v.end()));
 }
 
 // The fused layer gives what the unrolled cell gives, and the same gradients.

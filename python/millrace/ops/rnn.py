@@ -200,54 +200,88 @@ def bidirectional_dynamic_rnn(cell_fw: Any, cell_bw: Any, inputs: Any, sequence_
     return (output_fw, nest.map_structure(turned, backwards)), (state_fw, state_bw)
 
 
+def _like_cell(cell: Any) -> None:
+    lacking = [repr(n) for n in ("output_size", "state_size") if not hasattr(cell, n)]
+    if lacking or not callable(cell):
+        raise TypeError("The argument 'cell' (%r) is not an RNNCell: %s" % (cell, "it lacks " + " and ".join(lacking) if lacking else "it is not callable"))
+
+
+class _Emitted:
+    """What a raw_rnn emits in each step: one TensorArray per tensor, and zeros for the examples that are finished."""
+
+    def __init__(self, cell: Any, structure: Any, state: Any, batch: Any, static_batch: Any) -> None:
+        from millrace.ops.rnn_cell import _zeros
+        self.structure = cell.output_size if structure is None else structure
+        self.zeros, self.arrays = [], []
+        for i, leaf in enumerate(nest.flatten(self.structure)):
+            if structure is None:
+                size, dtype, dims = tensor_shape.as_shape(leaf), nest.flatten(state)[0].dtype, None
+            else:
+                leaf = leaf if hasattr(leaf, "dtype") and hasattr(leaf, "shape") else convert_to_tensor(leaf)
+                size, dtype, dims = tensor_shape.as_shape(leaf.shape), dtypes.as_dtype(leaf.dtype), None
+                if isinstance(leaf, Tensor) and not size.is_fully_defined():
+                    dims = array_ops.shape(leaf)
+            whole = tensor_shape.TensorShape([static_batch]).concatenate(size)
+            if dims is None:
+                self.zeros.append(_zeros(size, batch, dtype))
+            else:
+                self.zeros.append(array_ops.zeros(array_ops.concat([array_ops.reshape(convert_to_tensor(batch, dtypes.int32), [1]), dims], 0), dtype))
+            self.arrays.append(TensorArray(dtype, 0, dynamic_size=True, element_shape=whole, name="rnn_output_%d" % i))
+
+
+def _copied_through(finished: Tensor, current: Any, candidate: Any) -> Any:
+    """The candidates, but what is there for the examples that are finished; scalars and TensorArrays pass."""
+    if isinstance(candidate, TensorArray):
+        return candidate
+    candidate = convert_to_tensor(candidate)
+    if isinstance(current, Tensor) and current.get_shape().ndims == 0:
+        return candidate
+    made = gen_ops.select(finished, current, candidate)
+    made.set_shape(current.get_shape())
+    return made
+
+
 def raw_rnn(cell: Any, loop_fn: Any, parallel_iterations: Optional[int] = None, swap_memory: bool = False, scope: Any = None) -> Any:
-    """(TensorArray of outputs, last state, last loop state) of a cell whose inputs a function decides step by step."""
+    """(TensorArray of outputs, last state, last loop state) of a cell whose inputs a function decides step by step.
+
+    loop_fn(time, output, state, loop_state) gives (finished, next input, next state, what to emit, next loop state). The first call has the time 0 and
+    None else: it gives the first input, the initial state, and the structure, shapes (without the batch) and types of what is emitted (None: those of
+    the cell's output). Examples that are finished emit zeros and keep their state; the loop ends when all are."""
+    _like_cell(cell)
     if not callable(loop_fn):
         raise TypeError("loop_fn must be a callable")
     with variable_scope(scope or "rnn"):
         time = convert_to_tensor(0, dtypes.int32)
         finished, first_input, state, emit_structure, loop_state = loop_fn(time, None, None, None)
-        flat_input = [convert_to_tensor(i) for i in nest.flatten(first_input)]
-        batch = _batch(flat_input[0])
-        static_batch = flat_input[0].get_shape()[0].value
+        first_input = nest.map_structure(convert_to_tensor, first_input)
+        flat_input = nest.flatten(first_input)
+        static_batch = flat_input[0].get_shape().with_rank_at_least(1)[0]
+        for other in flat_input[1:]:
+            static_batch.assert_is_compatible_with(other.get_shape().with_rank_at_least(1)[0])
+        nest.assert_same_structure(state, cell.state_size)
         state = nest.map_structure(convert_to_tensor, state)
-        if emit_structure is not None:
-            kinds = [(e.get_shape(), e.dtype) if isinstance(e, Tensor) else (tensor_shape.as_shape(getattr(e, "shape", e)), getattr(e, "dtype", flat_input[0].dtype))
-                     for e in nest.flatten(emit_structure)]
-        else:
-            emit_structure = cell.output_size
-            kinds = [(tensor_shape.as_shape(s), nest.flatten(state)[0].dtype) for s in nest.flatten(emit_structure)]
-        arrays = [TensorArray(t, 0, dynamic_size=True, element_shape=tensor_shape.TensorShape([static_batch]).concatenate(s), name="rnn_output_%d" % i)
-                  for i, (s, t) in enumerate(kinds)]
-        from millrace.ops.rnn_cell import _zeros
-        zero_emit = [_zeros(s, batch, t) for s, t in kinds]
-        carries = loop_state is not None
-        loop_leaves = list(nest.flatten(loop_state)) if carries else []
-        loop_leaves = [v if isinstance(v, TensorArray) else convert_to_tensor(v) for v in loop_leaves]
-        shape_of = [(i.get_shape()) for i in flat_input]
+        emitted = _Emitted(cell, emit_structure, state, _batch(flat_input[0]), static_batch.value)
+        surrogate = convert_to_tensor(0, dtypes.int32) if loop_state is None else loop_state
 
-        def body(time: Any, done: Any, current: Any, written: Any, current_state: Any, extra: Any) -> Any:
-            packed_state = nest.pack_sequence_as(state, list(current_state))
-            output, new_state = cell(nest.pack_sequence_as(first_input, list(current)) if nest.is_sequence(first_input) else current[0], packed_state)
-            packed_loop = nest.pack_sequence_as(loop_state, list(extra)) if carries else None
+        def body(time: Any, done: Any, current: Any, written: Any, held: Any, extra: Any) -> Any:
+            output, new_state = cell(current, held)
+            nest.assert_same_structure(held, new_state)
+            nest.assert_same_structure(cell.output_size, output)
             after = time + 1
-            next_done, next_input, next_state, emit, next_loop = loop_fn(after, output, new_state, packed_loop)
-            flat_emit = nest.flatten(emit)
-            flat_emit = [_where(done, z, convert_to_tensor(e)) for z, e in zip(zero_emit, flat_emit)]
-            kept_state = [_where(done, c, convert_to_tensor(n)) for c, n in zip(current_state, nest.flatten(next_state))]
-            next_flat = [convert_to_tensor(i) for i in nest.flatten(next_input)]
-            for i, s in zip(next_flat, shape_of):
-                i.set_shape(s)
-            for n, c in zip(kept_state, current_state):
-                n.set_shape(c.get_shape())
-            leaves = nest.flatten(next_loop) if carries and next_loop is not None else list(extra)
-            return (after, gen_ops.logical_or(done, next_done), tuple(next_flat), tuple(w.write(time, e) for w, e in zip(written, flat_emit)),
-                    tuple(kept_state), tuple(leaves))
+            next_done, next_input, next_state, emit, next_loop = loop_fn(after, output, new_state, extra)
+            nest.assert_same_structure(held, next_state)
+            nest.assert_same_structure(current, next_input)
+            nest.assert_same_structure(emitted.structure, emit)
+            values = [_copied_through(done, z, e) for z, e in zip(emitted.zeros, nest.flatten(emit))]
+            kept = nest.pack_sequence_as(held, [_copied_through(done, c, n) for c, n in zip(nest.flatten(held), nest.flatten(next_state))])
+            next_input = nest.map_structure(convert_to_tensor, next_input)
+            for was, now in zip(flat_input, nest.flatten(next_input)):
+                now.set_shape(was.get_shape())
+            return (after, gen_ops.logical_or(done, next_done), next_input, tuple(w.write(time, v) for w, v in zip(written, values)), kept,
+                    extra if next_loop is None else next_loop)
 
-        values = control_flow_ops.while_loop(
+        _, _, _, written, last, extra = control_flow_ops.while_loop(
             lambda time, done, *_: gen_ops.logical_not(math_ops.reduce_all(done)), body,
-            (time, convert_to_tensor(finished), tuple(flat_input), tuple(arrays), tuple(nest.flatten(state)), tuple(loop_leaves)),
+            (time, convert_to_tensor(finished), first_input, tuple(emitted.arrays), state, surrogate),
             parallel_iterations=parallel_iterations or 32, swap_memory=swap_memory)
-        _, _, _, written, last, extra = values
-        return (nest.pack_sequence_as(emit_structure, list(written)) if nest.is_sequence(emit_structure) else written[0],
-                nest.pack_sequence_as(state, list(last)), nest.pack_sequence_as(loop_state, list(extra)) if carries else None)
+        return nest.pack_sequence_as(emitted.structure, list(written)), last, None if loop_state is None else extra

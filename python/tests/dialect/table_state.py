@@ -133,10 +133,35 @@ case("while_loop", [np.int32(3), f32(8)], *[lambda tf, w=w: w(tf, [tf.constant(0
     lambda tf, v: tf.while_loop(lambda i, x: i < 3, lambda i, x: (i + 1, x * 2), tuple(v), back_prop=False, swap_memory=False))])
 case("map_fn", A ** 2, lambda tf: tf.map_fn(lambda row: row * row, A), lambda tf: tf.map_fn(fn=lambda row: row * row, elems=tf.constant(A), dtype=tf.float32, parallel_iterations=2))
 case("scan", np.cumsum(A, 0), lambda tf: tf.scan(lambda a, x: a + x, A), lambda tf: tf.scan(fn=lambda a, x: a + x, elems=A, initializer=np.zeros(3, f32)))
+case("raw_rnn", [np.array([[[1, 1]], [[2, 2]], [[0, 3]]], f32).transpose(0, 2, 1), f32([[3], [6]]), np.int32(7)], *[lambda tf, w=w: _raw_rnn(tf, w) for w in (
+    lambda tf, cell, fn: tf.nn.raw_rnn(cell, fn), lambda tf, cell, fn: tf.nn.raw_rnn(cell=cell, loop_fn=fn, parallel_iterations=1, swap_memory=True, scope="r"))])
 case("Graph", True, lambda tf: _in_graph(tf, tf.Graph()), lambda tf: tf.constant(1).graph is tf.get_default_graph())
 case("Session.run", [A, [B]], *[lambda tf, w=w: _run(tf, w) for w in (
     lambda s, x, y: s.run([x, [y]], {x: A}), lambda s, x, y: s.run(fetches=[x, [y]], feed_dict={x: A, y: B}), lambda s, x, y: [s.run(x, feed_dict={"x:0": A}), [s.run("y:0")]],
     lambda s, x, y: [x.eval({x: A}, s), [y.eval(session=s)]], lambda s, x, y: [s.run({"a": x}, {x: A.tolist()})["a"], s.run((y,))[0:1][0:1]], lambda s, x, y: [s.run([x], feed_dict={(x, y): (A, B)})[0], [s.run(y)]])])
+
+
+class _Adder:
+    """output = what it was given, state = the sum of all."""
+
+    state_size = output_size = 1
+
+    def __init__(self, tf: Any) -> None:
+        self.zero_state = lambda batch_size, dtype: tf.zeros([batch_size, 1], dtype)
+
+    def __call__(self, inputs: Any, state: Any, scope: Any = None) -> Any:
+        return inputs + 0.0, state + inputs
+
+
+def _raw_rnn(tf: Any, call: Any) -> Any:
+    cell = _Adder(tf)
+
+    def loop_fn(time: Any, output: Any, state: Any, loop_state: Any) -> Any:
+        after = (cell.zero_state(2, tf.float32), tf.constant(4)) if output is None else (state, loop_state + 1)
+        return time >= tf.constant([2, 3]), tf.fill([2, 1], tf.cast(time + 1, tf.float32)), after[0], output, after[1]
+
+    emitted, state, count = call(tf, cell, loop_fn)
+    return [emitted.stack(), state, count]
 
 
 def _scopes(tf: Any, scope: Any) -> Any:

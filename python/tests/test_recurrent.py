@@ -1,0 +1,123 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Recurrent networks whose inputs a function decides, against plain loops."""
+import numpy as np
+import pytest
+
+import millrace as tf
+
+KERNEL = np.sin(np.arange(10.0)).reshape(5, 2)
+INPUTS = np.cos(np.arange(36.0)).reshape(4, 3, 3)  # [time, batch, width]
+LENGTHS = np.array([1, 4, 2])
+
+
+class Cell(object):
+    """output = state + 1, state = tanh([input, state] KERNEL)."""
+
+    state_size = output_size = 2
+
+    def zero_state(self, batch_size, dtype):
+        return tf.zeros([batch_size, 2], dtype)
+
+    def __call__(self, inputs, state, scope=None):
+        new = tf.tanh(tf.matmul(tf.concat([inputs, state], 1), tf.constant(KERNEL)))
+        return new + 1, new
+
+
+def expected(steps=4):
+    """(outputs, last state) of the cell along INPUTS, stopped at LENGTHS."""
+    state, outputs = np.zeros([3, 2]), []
+    for t in range(steps):
+        new = np.tanh(np.concatenate([INPUTS[t], state], 1) @ KERNEL)
+        running = (t < LENGTHS)[:, None]
+        outputs.append(np.where(running, new + 1, 0))
+        state = np.where(running, new, state)
+    return np.array(outputs), state
+
+
+def along(inputs, emit=lambda time, output: output, first_emit=None, first_loop=None, next_loop=lambda s: s):
+    """A loop_fn that feeds the inputs."""
+    def loop_fn(time, output, state, loop_state):
+        now = tf.gather(inputs, tf.minimum(time, 3))
+        now.set_shape([None, 3])
+        finished = time >= tf.constant(LENGTHS, tf.int32)
+        if output is None:
+            assert state is None and loop_state is None
+            return finished, now, tf.zeros([tf.shape(inputs)[1], 2], tf.float64), first_emit, first_loop
+        return finished, now, state, emit(time, output), next_loop(loop_state)
+    return loop_fn
+
+
+def test_raw_rnn_stops_at_the_lengths_and_has_gradients():
+    inputs = tf.constant(INPUTS)
+    emitted, state, loop_state = tf.nn.raw_rnn(Cell(), along(inputs))
+    assert loop_state is None
+    outputs = emitted.stack()
+    assert outputs.get_shape().as_list() == [None, 3, 2]
+    gradient = tf.convert_to_tensor(tf.gradients(tf.reduce_sum(outputs * outputs) + tf.reduce_sum(state), inputs)[0])
+    whole, last = tf.nn.dynamic_rnn(Cell(), inputs, LENGTHS, dtype=tf.float64, time_major=True)
+    same, = tf.gradients(tf.reduce_sum(whole * whole) + tf.reduce_sum(last), inputs)
+    with tf.Session() as session:
+        got = session.run([outputs, state, gradient, same])
+    for value, want in zip(got, expected()):
+        np.testing.assert_allclose(value, want, rtol=1e-12)
+    np.testing.assert_allclose(got[2], got[3], rtol=1e-10, atol=1e-14)
+
+
+def test_raw_rnn_with_a_batch_that_is_known_when_it_runs():
+    inputs = tf.placeholder(tf.float64, [None, None, 3])
+    emitted, state, _ = tf.nn.raw_rnn(Cell(), along(inputs))
+    with tf.Session() as session:
+        got = session.run([emitted.stack(), state], {inputs: INPUTS})
+    for value, want in zip(got, expected()):
+        np.testing.assert_allclose(value, want, rtol=1e-12)
+
+
+def test_raw_rnn_emits_what_its_first_call_says():
+    rows = tf.placeholder_with_default(np.int32(2), [])
+
+    def emit(time, output):
+        return {"time": tf.fill([3, 1, 2], time), "tiled": tf.tile(tf.expand_dims(output, 1), tf.stack([1, rows, 1]))}
+
+    first = {"time": tf.zeros([1, 2], tf.int32), "tiled": tf.zeros(tf.stack([rows, 2]), tf.float64)}
+    emitted, _, count = tf.nn.raw_rnn(Cell(), along(tf.constant(INPUTS), emit, first, tf.constant(10), lambda s: s + 1))
+    with tf.Session() as session:
+        time, tiled, count = session.run([emitted["time"].stack(), emitted["tiled"].stack(), count])
+    assert time.dtype == np.int32 and time.shape == (4, 3, 1, 2) and count == 14
+    np.testing.assert_array_equal(time[:, :, 0, 0], [[1, 1, 1], [0, 2, 2], [0, 3, 0], [0, 4, 0]])
+    np.testing.assert_allclose(tiled, np.repeat(expected()[0][:, :, None], 2, 2), rtol=1e-12)
+
+
+def test_raw_rnn_loop_state_may_be_an_array_and_may_stay():
+    array = tf.TensorArray(tf.int32, 0, dynamic_size=True)
+    _, _, written = tf.nn.raw_rnn(Cell(), along(tf.constant(INPUTS), first_loop=array, next_loop=lambda a: a.write(a.size(), 5)))
+    _, _, kept = tf.nn.raw_rnn(Cell(), along(tf.constant(INPUTS), first_loop=tf.constant(7), next_loop=lambda s: None))
+    with tf.Session() as session:
+        np.testing.assert_array_equal(session.run(written.stack()), [5, 5, 5, 5])
+        assert session.run(kept) == 7
+
+
+def test_raw_rnn_of_finished_examples_emits_nothing():
+    def loop_fn(time, output, state, loop_state):
+        return tf.constant([True] * 3), tf.constant(INPUTS[0]), tf.ones([3, 2], tf.float64) if state is None else state, output, None
+    emitted, state, _ = tf.nn.raw_rnn(Cell(), loop_fn)
+    with tf.Session() as session:
+        size, state = session.run([emitted.size(), state])
+    assert size == 0 and (state == 1).all()
+
+
+@pytest.mark.parametrize("part", ["state", "emit", "input"])
+def test_raw_rnn_says_that_a_structure_changed(part):
+    def loop_fn(time, output, state, loop_state):
+        now, held, emit = tf.constant(INPUTS[0]), tf.zeros([3, 2], tf.float64), output
+        if output is not None:
+            now, held, emit = ((v, v) if part == name else v for name, v in [("input", now), ("state", state), ("emit", output)])
+        return time >= tf.constant(LENGTHS, tf.int32), now, held, emit, None
+    with pytest.raises(ValueError):
+        tf.nn.raw_rnn(Cell(), loop_fn)
+
+
+def test_raw_rnn_says_what_it_needs():
+    with pytest.raises(TypeError, match="not an RNNCell"):
+        tf.nn.raw_rnn(3, lambda *a: None)
+    with pytest.raises(TypeError, match="callable"):
+        tf.nn.raw_rnn(Cell(), 3)

@@ -4,6 +4,7 @@
 
 #include <thread>
 
+#include "absl/synchronization/notification.h"
 #include "client/variables.h"
 #include "system/system.h"
 
@@ -197,6 +198,57 @@ TEST_F(SessionTest, ThreadsRunSteps) {
     });
   }
   for (std::thread& t : threads) t.join();
+}
+
+// A new signature needs the graph, which another thread keeps from it.
+TEST_F(SessionTest, ADeadlineEndsTheWaitForAGraphUnderConstruction) {
+  Output one, two;
+  Build([&](const GraphBuilder& b) {
+    one = b.Scalar(1.0f);
+    two = b.Add(one, one);
+  });
+  Open();
+  absl::Notification claimed, over;
+  std::thread builder([&] {
+    GraphLock lock(&graph_->mu);
+    graph_->mu.Claim();
+    graph_->mu.Unlock();
+    claimed.Notify();
+    over.WaitForNotification();
+    graph_->mu.Lock();
+    graph_->mu.ReleaseClaim();
+  });
+  claimed.WaitForNotification();
+  wire::RunOptions options;
+  options.timeout_in_ms = 30;
+  const Status late = Run({}, {two}, {}, &options).status();
+  EXPECT_EQ(late.code(), absl::StatusCode::kDeadlineExceeded) << late;
+  EXPECT_NE(late.message().find("another thread builds"), std::string::npos) << late;
+  over.Notify();
+  builder.join();
+  EXPECT_EQ(RunScalar(two), 2.0f);
+}
+
+// More variables than are looked at together, each read behind its update.
+TEST_F(SessionTest, ManyVariablesAreReadBehindTheirUpdates) {
+  constexpr int kVariables = 150;
+  std::vector<Output> after;
+  Node* init = nullptr;
+  Build([&](const GraphBuilder& b) {
+    for (int i = 0; i < kVariables; ++i) {
+      const ClientVariable v = Variable(b, absl::StrCat("v", i).c_str(), static_cast<float>(i));
+      const Output update = b.Op("AssignAdd", {v.ref, b.Scalar(1000.0f)});
+      after.push_back(b.WithControl({update.node}).Mul(v.read, b.Scalar(2.0f)));
+    }
+    init = *AddInitializer(b, "init");
+  });
+  Open();
+  ASSERT_TRUE(Run({}, {}, {init}).ok());
+  const StatusOr<std::vector<Tensor>> out = Run({}, after);
+  ASSERT_TRUE(out.ok()) << out.status();
+  for (int i = 0; i < kVariables; ++i) {
+    EXPECT_EQ(*(*out)[static_cast<size_t>(i)].data<float>(), 2.0f * static_cast<float>(1000 + i)) << i;
+  }
 }
 
 TEST_F(SessionTest, AClosedSessionRefuses) {

@@ -15,11 +15,25 @@ const void* Me() {
 
 void GraphMutex::Lock() {
   mu_.Lock();
-  for (;;) {
-    const void* claimant = claimant_.load(std::memory_order_relaxed);
-    if (claimant == nullptr || claimant == Me()) return;
-    released_.Wait(&mu_);
+  while (ClaimedElsewhere()) released_.Wait(&mu_);
+}
+
+Status GraphMutex::LockWhile(absl::FunctionRef<Status()> keep_going) {
+  constexpr absl::Duration kPatience = absl::Milliseconds(10);  // between questions
+  mu_.Lock();
+  while (ClaimedElsewhere()) {
+    released_.WaitWithTimeout(&mu_, kPatience);
+    if (Status s = keep_going(); !s.ok()) {
+      mu_.Unlock();
+      return Annotate(s, "while another thread builds a conditional or loop in the graph: ");
+    }
   }
+  return absl::OkStatus();
+}
+
+bool GraphMutex::ClaimedElsewhere() const {
+  const void* claimant = claimant_.load(std::memory_order_relaxed);
+  return claimant != nullptr && claimant != Me();
 }
 
 void GraphMutex::Claim() {

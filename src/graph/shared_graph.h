@@ -7,6 +7,7 @@
 #include <atomic>
 
 #include "absl/base/thread_annotations.h"
+#include "absl/functional/function_ref.h"
 #include "absl/synchronization/mutex.h"
 #include "base/ref_counted.h"
 #include "graph/graph.h"
@@ -20,6 +21,8 @@ namespace millrace {
 class ABSL_LOCKABLE GraphMutex {
  public:
   void Lock() ABSL_EXCLUSIVE_LOCK_FUNCTION();
+  // Locks, or gives up when `keep_going` says why (it is asked while another thread's claim lasts); then it is not locked.
+  Status LockWhile(absl::FunctionRef<Status()> keep_going) ABSL_NO_THREAD_SAFETY_ANALYSIS;
   void Unlock() ABSL_UNLOCK_FUNCTION() { mu_.Unlock(); }
   void ReaderLock() ABSL_SHARED_LOCK_FUNCTION() { mu_.ReaderLock(); }
   void ReaderUnlock() ABSL_UNLOCK_FUNCTION() { mu_.ReaderUnlock(); }
@@ -31,6 +34,8 @@ class ABSL_LOCKABLE GraphMutex {
   bool ClaimedHere() const;
 
  private:
+  bool ClaimedElsewhere() const;
+
   absl::Mutex mu_;
   absl::CondVar released_;
   std::atomic<const void*> claimant_{nullptr};  // written with mu_ held

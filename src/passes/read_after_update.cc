@@ -6,10 +6,11 @@
 // are behind the training step) finds the new value although it reads by way of an Identity that ran before. Here a read
 // keeps the value that it read. So that such programs mean the same, a reader that is ordered behind an update of the
 // variable takes the variable itself, and reads it when it runs; all others keep the snapshot.
-#include <algorithm>
+#include <deque>
+#include <utility>
 
 #include "absl/container/flat_hash_map.h"
-#include "absl/container/flat_hash_set.h"
+#include "absl/types/span.h"
 #include "passes/pipeline.h"
 
 namespace millrace {
@@ -24,44 +25,87 @@ bool MayReadItself(const Node& reader, const Node& read) {
          reader.assigned_device() == read.assigned_device();
 }
 
-// Everything that cannot run before one of the updates.
-absl::flat_hash_set<const Node*> Behind(const std::vector<Node*>& updates) {
-  absl::flat_hash_set<const Node*> behind;
-  std::vector<const Node*> stack(updates.begin(), updates.end());
-  const auto push = [&](const Node* n) {
-    if (behind.insert(n).second) stack.push_back(n);
-  };
-  while (!stack.empty()) {
-    const Node* n = stack.back();
-    stack.pop_back();
-    for (const Consumer& c : n->consumers()) push(c.node);
-    for (const Node* to : n->control_outputs()) push(to);
+// A variable that is both read and updated.
+struct Updated {
+  Output ref;
+  std::vector<Node*> reads, updates;
+};
+
+std::vector<Updated> FindUpdated(const Graph& graph) {
+  std::vector<Updated> all;
+  absl::flat_hash_map<Output, size_t> index;
+  for (Node* n : graph.nodes()) {
+    if (!IsRead(*n)) continue;
+    const auto [it, added] = index.try_emplace(n->input(0), all.size());
+    if (added) all.push_back({n->input(0), {}, {}});
+    all[it->second].reads.push_back(n);
   }
-  return behind;
+  for (Updated& u : all) {
+    for (const Consumer& c : u.ref.node->consumers()) {
+      if (c.node->input(c.input) == u.ref && IsRef(c.node->input_type(c.input)) &&
+          c.node->control_op() == ControlOp::kNone) {
+        u.updates.push_back(c.node);
+      }
+    }
+  }
+  std::erase_if(all, [](const Updated& u) { return u.updates.empty(); });
+  return all;
 }
+
+// Which of up to 64 variables are updated before a node: bit v of the entry of node id n says that node n cannot run
+// before an update of variable v. So the graph is walked once for 64 variables.
+class BehindUpdates {
+ public:
+  BehindUpdates(const Graph& graph, absl::Span<const Updated> variables)
+      : masks_(static_cast<size_t>(graph.num_node_ids())) {
+    for (size_t v = 0; v < variables.size(); ++v) {
+      for (const Node* n : variables[v].updates) Pass(*n, uint64_t{1} << v);
+    }
+    while (!changed_.empty()) {
+      const Node* n = changed_.front();
+      changed_.pop_front();
+      State& state = At(*n);
+      state.is_queued = false;
+      Pass(*n, state.behind);
+    }
+  }
+  bool Contains(const Node& n, size_t v) const { return masks_[static_cast<size_t>(n.id())].behind >> v & 1; }
+
+ private:
+  struct State {
+    uint64_t behind = 0;
+    bool is_queued = false;
+  };
+  State& At(const Node& n) { return masks_[static_cast<size_t>(n.id())]; }
+  void Pass(const Node& from, uint64_t bits) {
+    for (const Consumer& c : from.consumers()) Add(c.node, bits);
+    for (const Node* to : from.control_outputs()) Add(to, bits);
+  }
+  void Add(const Node* n, uint64_t bits) {
+    State& state = At(*n);
+    if ((state.behind | bits) == state.behind) return;
+    state.behind |= bits;
+    if (!std::exchange(state.is_queued, true)) changed_.push_back(n);
+  }
+
+  std::vector<State> masks_;
+  std::deque<const Node*> changed_;
+};
 
 }  // namespace
 
 Status ReadAfterUpdates(Graph& graph) {
-  absl::flat_hash_map<Output, std::vector<Node*>> reads;  // by reference
-  for (Node* n : graph.nodes()) {
-    if (IsRead(*n)) reads[n->input(0)].push_back(n);
-  }
-  for (const auto& [ref, list] : reads) {
-    std::vector<Node*> updates;
-    for (const Consumer& c : ref.node->consumers()) {
-      if (c.node->input(c.input) == ref && IsRef(c.node->input_type(c.input)) && c.node->control_op() == ControlOp::kNone) {
-        updates.push_back(c.node);
-      }
-    }
-    if (updates.empty()) continue;
-    const absl::flat_hash_set<const Node*> behind = Behind(updates);
-    if (behind.empty()) continue;
-    for (Node* read : list) {
-      const std::vector<Consumer> readers = read->consumers();
-      for (const Consumer& c : readers) {
-        if (!behind.contains(c.node) || !MayReadItself(*c.node, *read) || IsRef(c.node->input_type(c.input))) continue;
-        MR_RETURN_IF_ERROR(graph.SetInput(c.node, c.input, ref));
+  const std::vector<Updated> updated = FindUpdated(graph);
+  for (size_t first = 0; first < updated.size(); first += 64) {
+    const auto block = absl::MakeConstSpan(updated).subspan(first, 64);
+    const BehindUpdates behind(graph, block);
+    for (size_t v = 0; v < block.size(); ++v) {
+      for (Node* read : block[v].reads) {
+        const std::vector<Consumer> readers = read->consumers();
+        for (const Consumer& c : readers) {
+          if (!behind.Contains(*c.node, v) || !MayReadItself(*c.node, *read) || IsRef(c.node->input_type(c.input))) continue;
+          MR_RETURN_IF_ERROR(graph.SetInput(c.node, c.input, block[v].ref));
+        }
       }
     }
   }

@@ -7,6 +7,7 @@
 #include <memory>
 #include <vector>
 
+#include "absl/container/flat_hash_map.h"
 #include "runtime/plan.h"
 
 namespace millrace {
@@ -32,7 +33,11 @@ struct Iteration {
   std::vector<Slot> own_slots;
   std::vector<int32_t> readers;
   std::vector<NodeState> nodes;
+  absl::flat_hash_map<int, std::unique_ptr<LoopRun>> loops;  // under way, entered from here, by frame
   StepContext step;        // with the frame and iteration of this one
+
+  Iteration();
+  ~Iteration();
 };
 
 struct LoopRun {
@@ -62,5 +67,8 @@ struct LoopRun {
     return offset < iterations.size() ? iterations[offset].get() : nullptr;
   }
 };
+
+inline Iteration::Iteration() = default;
+inline Iteration::~Iteration() = default;
 
 }  // namespace millrace

@@ -9,7 +9,6 @@
 // queued nodes, running threads and outstanding asynchronous kernels; whoever brings it to zero finishes the step.
 #include <algorithm>
 #include <deque>
-#include <list>
 
 #include "absl/strings/str_join.h"
 #include "runtime/loop_state.h"
@@ -32,11 +31,11 @@ class ReadyRun {
            absl::AnyInvocable<void(Status) &&> done)
       : plan_(plan), step_(step), options_(options), done_(std::move(done)), random_(options.order_seed) {
     absl::MutexLock lock(&mu_);
-    root_ = NewRun(0, nullptr);
-    Iteration& it = Begin(*root_, frame.slots.data());
+    Prepare(root_, 0, nullptr);
+    Iteration& it = Begin(root_, frame.slots.data());
     for (size_t k = 0; k < it.nodes.size(); ++k) {
-      if (it.nodes[k].pending == 0 && Node(root_->frame->nodes[k]).control != ControlOp::kMerge) {
-        Queue(it, root_->frame->nodes[k]);
+      if (it.nodes[k].pending == 0 && Node(root_.frame->nodes[k]).control != ControlOp::kMerge) {
+        Queue(it, root_.frame->nodes[k]);
       }
     }
     live_ = 1;  // the caller of Start
@@ -62,7 +61,7 @@ class ReadyRun {
   struct Garbage {
     std::vector<Slot> slots;
     std::vector<std::unique_ptr<Iteration>> iterations;
-    std::list<LoopRun> runs;
+    std::vector<std::unique_ptr<LoopRun>> runs;
     void Free() {
       slots.clear();
       iterations.clear();
@@ -305,27 +304,24 @@ class ReadyRun {
 
   // ---- Frames ----
 
-  LoopRun* NewRun(int frame, Iteration* parent) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
-    LoopRun& run = runs_.emplace_back();
+  void Prepare(LoopRun& run, int frame, Iteration* parent) {
     run.frame = &plan_.frames()[static_cast<size_t>(frame)];
     run.frame_index = frame;
     run.parent = parent;
     run.enters_missing = run.frame->num_enters;
     run.constants.resize(static_cast<size_t>(run.frame->num_constants));
-    if (parent) {
-      run.id = FrameId(parent->run->id, parent->number, run.frame->name);
-      ++parent->live;
-    }
-    return &run;
   }
 
   LoopRun& RunOf(int frame, Iteration& parent) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
-    for (LoopRun& run : runs_) {
-      if (run.frame_index == frame && run.parent == &parent) return run;
+    std::unique_ptr<LoopRun>& run = parent.loops[frame];
+    if (!run) {
+      run = std::make_unique<LoopRun>();
+      Prepare(*run, frame, &parent);
+      run->id = FrameId(parent.run->id, parent.number, run->frame->name);
+      ++parent.live;
+      Begin(*run, nullptr);
     }
-    LoopRun& run = *NewRun(frame, &parent);
-    Begin(run, nullptr);
-    return run;
+    return *run;
   }
 
   // The next iteration. What is constant in the loop is there at once.
@@ -422,8 +418,9 @@ class ReadyRun {
     if (!run.iterations.empty()) return;
     Iteration& parent = *run.parent;
     for (int k : run.dead_exits) Spread(parent, k, true);
-    const auto self = std::find_if(runs_.begin(), runs_.end(), [&run](const LoopRun& r) { return &r == &run; });
-    garbage_.runs.splice(garbage_.runs.end(), runs_, self);
+    const auto self = parent.loops.find(run.frame_index);
+    garbage_.runs.push_back(std::move(self->second));
+    parent.loops.erase(self);
     DropFrom(parent);
   }
 
@@ -459,20 +456,26 @@ class ReadyRun {
 
   Status CheckComplete() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
     std::vector<std::string> blocked;
-    bool complete = true;
-    for (const LoopRun& run : runs_) {
-      complete = complete && run.parent == nullptr;
-      for (const auto& it : run.iterations) {
-        for (size_t k = 0; k < it->nodes.size(); ++k) {
-          if (it->nodes[k].is_done) continue;
-          if (run.parent == nullptr) complete = false;
-          if (blocked.size() < 10) Describe(*it, run.frame->nodes[k], &blocked);
-        }
-      }
-    }
-    if (complete) return absl::OkStatus();
+    FindBlocked(root_, &blocked);
+    if (blocked.empty()) return absl::OkStatus();
     return Internal("the step cannot go on: nothing is runnable and nothing is outstanding; blocked: ",
                     absl::StrJoin(blocked, "; "));
+  }
+
+  // The first few nodes that have not run, of iterations that have not ended.
+  void FindBlocked(const LoopRun& run, std::vector<std::string>* blocked) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
+    constexpr size_t kEnough = 10;
+    for (const auto& it : run.iterations) {
+      for (size_t k = 0; k < it->nodes.size() && blocked->size() < kEnough; ++k) {
+        if (!it->nodes[k].is_done) Describe(*it, run.frame->nodes[k], blocked);
+      }
+      std::vector<int> frames;
+      for (const auto& [frame, inner] : it->loops) frames.push_back(frame);
+      std::sort(frames.begin(), frames.end());
+      for (int frame : frames) {
+        if (blocked->size() < kEnough) FindBlocked(*it->loops.at(frame), blocked);
+      }
+    }
   }
 
   // "x (iteration 3 of loop 'while') waits for a, b".
@@ -503,8 +506,7 @@ class ReadyRun {
   absl::AnyInvocable<void(Status) &&> done_;
   Slot nothing_;  // the input of a node whose value is dead
   absl::Mutex mu_;
-  std::list<LoopRun> runs_ ABSL_GUARDED_BY(mu_);
-  LoopRun* root_ ABSL_GUARDED_BY(mu_) = nullptr;
+  LoopRun root_ ABSL_GUARDED_BY(mu_);
   std::deque<Ready> ready_ ABSL_GUARDED_BY(mu_);  // ascending
   int64_t live_ ABSL_GUARDED_BY(mu_) = 0;
   int runners_ ABSL_GUARDED_BY(mu_) = 0;

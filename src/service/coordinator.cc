@@ -27,7 +27,8 @@ StatusOr<std::shared_ptr<const Compiled>> Coordinator::Compile(const RunSignatur
   prune.calls.differentiate = options_.calls.differentiate;
   std::unique_ptr<Graph> pruned;
   {
-    GraphLock lock(&graph_->mu);
+    MR_RETURN_IF_ERROR(graph_->mu.LockWhile(prune.calls.keep_going));
+    const absl::Cleanup unlock = [this] { graph_->mu.Unlock(); };
     // What a construction that may still fail has added must not be remembered.
     if (graph_->mu.ClaimedHere()) {
       return FailedPrecondition("the graph cannot run while a conditional or loop is being built in it");
@@ -72,14 +73,18 @@ Status RenumberArguments(Graph& graph, CompiledPart* part) {
   return absl::OkStatus();
 }
 
-StatusOr<std::shared_ptr<const Compiled>> Coordinator::CompileAndKeep(const RunSignatureView& view,
-                                                                      absl::Duration timeout) {
-  PruneOptions prune;
-  prune.calls.keep_going = [this, timeout, end = absl::Now() + timeout]() -> Status {
+std::function<Status()> Coordinator::KeepGoing(absl::Duration timeout) {
+  return [this, timeout, end = absl::Now() + timeout]() -> Status {
     if (absl::Now() > end) return DeadlineExceeded("the step passed its deadline of ", absl::FormatDuration(timeout));
     absl::MutexLock lock(&mu_);
     return closed_ ? Cancelled("the session was closed") : absl::OkStatus();
   };
+}
+
+StatusOr<std::shared_ptr<const Compiled>> Coordinator::CompileAndKeep(const RunSignatureView& view,
+                                                                      absl::Duration timeout) {
+  PruneOptions prune;
+  prune.calls.keep_going = KeepGoing(timeout);
   RunSignature signature{{view.feeds.begin(), view.feeds.end()},
                          {view.fetches.begin(), view.fetches.end()},
                          {view.targets.begin(), view.targets.end()}};

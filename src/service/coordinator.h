@@ -6,6 +6,7 @@
 #pragma once
 
 #include <atomic>
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -75,6 +76,8 @@ class Coordinator {
 
  private:
   StatusOr<std::shared_ptr<const Compiled>> Compile(const RunSignature& signature, PruneOptions prune);
+  // Asked while a signature is compiled: an error ends the work.
+  std::function<Status()> KeepGoing(absl::Duration timeout);
   // Counts `step` as in flight and gives what it runs; the caller must Leave. Cancelled when the session is closed.
   StatusOr<std::shared_ptr<const Compiled>> Enter(const RunSignatureView& signature, Step* step,
                                                   absl::Duration timeout);

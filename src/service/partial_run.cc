@@ -114,6 +114,7 @@ Status PartialStep::Advance(absl::Span<const Output> feeds, absl::Span<const Ten
 StatusOr<std::string> Coordinator::PartialRunSetup(RunSignature signature) {
   const Device& client = *worker_->devices().front();
   PruneOptions prune;
+  prune.calls.keep_going = KeepGoing(options_.default_timeout);
   prune.through_rendezvous = true;
   prune.client_device = client.name();
   prune.client_incarnation = client.incarnation();

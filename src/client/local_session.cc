@@ -8,6 +8,7 @@
 #include "absl/time/clock.h"
 #include "autodiff/gradients.h"
 #include "service/coordinator.h"
+#include "service/in_process_transport.h"
 #include "tensor/tensor_proto.h"
 
 namespace millrace {
@@ -78,23 +79,32 @@ struct LiveSessions {
 
 class LocalSession : public Session {
  public:
-  LocalSession(RefPtr<SharedGraph> graph, const wire::ConfigProto& config, std::vector<std::unique_ptr<Device>> devices,
+  LocalSession(RefPtr<SharedGraph> graph, const wire::ConfigProto& config, std::vector<DeviceList> workers,
                const KernelRegistry* kernels, const Determinism& determinism)
-      : graph_(graph), worker_(std::move(devices), kernels, determinism.on) {
+      : graph_(graph) {
+    Transport* transport = workers.size() > 1 ? &transport_ : nullptr;
+    for (DeviceList& devices : workers) {
+      workers_.push_back(std::make_unique<LocalWorker>(std::move(devices), kernels, determinism.on, transport));
+      transport_.Add(workers_.back().get());
+    }
     CoordinatorOptions options = OptionsFrom(config);
     options.deterministic = determinism.on;
     options.order_seed = determinism.order_seed;
     if (determinism.on) options.max_threads = 1;
-    for (Device* d : worker_.devices()) {
-      options.passes.devices.push_back(d->parsed_name());
-      options.passes.incarnations.push_back(d->incarnation());
+    for (const DeviceInfo& d : ListDevices()) {
+      options.passes.devices.push_back(*DeviceName::Parse(d.name));
+      options.passes.incarnations.push_back(d.incarnation);
     }
     options.passes.has_kernel = [kernels](const Node& n, const std::string& type) {
       return n.op() && (kernels->Has(*n.op(), n.attrs(), type) || n.op_name() == "_Arg" || n.op_name() == "_Retval");
     };
-    options.passes.evaluate = [this](const Node& n, const std::vector<Tensor>& in) { return worker_.Evaluate(n, in); };
+    options.passes.evaluate = [worker = workers_.front().get()](const Node& n, const std::vector<Tensor>& in) {
+      return worker->Evaluate(n, in);
+    };
     options.calls.differentiate = AddDenseGradients;
-    coordinator_ = std::make_unique<Coordinator>(std::move(graph), &worker_, std::move(options));
+    std::vector<Worker*> all;
+    for (const auto& w : workers_) all.push_back(w.get());
+    coordinator_ = std::make_unique<Coordinator>(std::move(graph), std::move(all), std::move(options));
     absl::MutexLock lock(&LiveSessions::Get().mu);
     LiveSessions::Get().all.insert(this);
   }
@@ -105,7 +115,7 @@ class LocalSession : public Session {
       LiveSessions::Get().all.erase(this);
     }
     coordinator_.reset();
-    for (Device* d : worker_.devices()) d->resources().ClearAll();
+    for (const auto& w : workers_) w->ClearResources("");
   }
 
   Status Run(const wire::RunOptions* options, absl::Span<const Output> feeds, absl::Span<const Tensor> feed_values,
@@ -133,8 +143,8 @@ class LocalSession : public Session {
 
   std::vector<DeviceInfo> ListDevices() const override {
     std::vector<DeviceInfo> list;
-    for (const Device* d : worker_.devices()) {
-      list.push_back({d->name(), d->type(), d->memory_limit(), d->incarnation()});
+    for (const auto& w : workers_) {
+      for (DeviceInfo& d : w->devices()) list.push_back(std::move(d));
     }
     return list;
   }
@@ -142,30 +152,38 @@ class LocalSession : public Session {
   Status Close() override { return coordinator_->Close(kClosePatience); }
 
   void Reset(const std::vector<std::string>& containers) {
-    for (Device* d : worker_.devices()) {
-      if (containers.empty()) d->resources().ClearAll();
-      for (const std::string& c : containers) d->resources().Clear(c);
+    for (const auto& w : workers_) {
+      if (containers.empty()) w->ClearResources("");
+      for (const std::string& c : containers) w->ClearResources(c);
     }
   }
 
  private:
   const RefPtr<SharedGraph> graph_;
-  LocalWorker worker_;
+  InProcessTransport transport_;
+  std::vector<std::unique_ptr<LocalWorker>> workers_;
   std::unique_ptr<Coordinator> coordinator_;
 };
 
 }  // namespace
 
 StatusOr<std::unique_ptr<Session>> NewLocalSession(RefPtr<SharedGraph> graph, const wire::ConfigProto& config,
-                                                   std::vector<std::unique_ptr<Device>> devices,
-                                                   const KernelRegistry* kernels, const Determinism& determinism) {
-  if (devices.empty()) return InvalidArgument("a session needs at least one device");
+                                                   std::vector<DeviceList> workers, const KernelRegistry* kernels,
+                                                   const Determinism& determinism) {
+  if (workers.empty()) return InvalidArgument("a session needs at least one worker");
+  std::set<std::string> names;
+  for (const DeviceList& devices : workers) {
+    if (devices.empty()) return InvalidArgument("a worker needs at least one device");
+    for (const auto& d : devices) {
+      if (!names.insert(d->name()).second) return InvalidArgument("two devices are called ", d->name());
+    }
+  }
   if (config.intra_op_parallelism_threads < 0 || config.intra_op_parallelism_threads > 4096) {
     return InvalidArgument("intra_op_parallelism_threads is ", config.intra_op_parallelism_threads,
                            ", want 0 (choose) to 4096");
   }
   return std::unique_ptr<Session>(
-      std::make_unique<LocalSession>(std::move(graph), config, std::move(devices), kernels, determinism));
+      std::make_unique<LocalSession>(std::move(graph), config, std::move(workers), kernels, determinism));
 }
 
 void ResetLocalSessions(const std::vector<std::string>& containers) {

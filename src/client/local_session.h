@@ -8,9 +8,12 @@
 
 namespace millrace {
 
-// `devices` belong to the session: its variables live and die with it.
+using DeviceList = std::vector<std::unique_ptr<Device>>;
+
+// One worker for each list of devices. They belong to the session: its variables live and die with it. InvalidArgument: no
+// worker, one without devices, a device named twice.
 StatusOr<std::unique_ptr<Session>> NewLocalSession(RefPtr<SharedGraph> graph, const wire::ConfigProto& config,
-                                                   std::vector<std::unique_ptr<Device>> devices,
+                                                   std::vector<DeviceList> workers,
                                                    const KernelRegistry* kernels, const Determinism& determinism = {});
 
 // Drops resources of these containers (all when empty) in every local session that is alive.

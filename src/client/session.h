@@ -10,17 +10,11 @@
 
 #include "absl/types/span.h"
 #include "graph/shared_graph.h"
+#include "service/device_info.h"
 #include "tensor/tensor.h"
 #include "wire/config.h"
 
 namespace millrace {
-
-struct DeviceInfo {
-  std::string name;
-  std::string type;
-  int64_t memory_bytes = 0;
-  uint64_t incarnation = 0;
-};
 
 // Deterministic mode: each step runs on one thread, and among nodes that are ready the order is drawn from the seed (0:
 // construction order) and from how many steps the session has begun. The same seed gives the same schedules; every seed

@@ -76,6 +76,11 @@ class Pruner {
     return spec;
   }
 
+  // Arguments lie where they are used; what crosses the rendezvous, on the client's device.
+  std::string ClientNodeDevice(const Node& user) const {
+    return options_.through_rendezvous ? options_.client_device : user.device();
+  }
+
   Status AddFeeds() {
     for (size_t i = 0; i < sig_.feeds.size(); ++i) {
       const Output o = sig_.feeds[i];
@@ -84,7 +89,7 @@ class Pruner {
       const char* op = options_.through_rendezvous ? "_Recv" : "_Arg";
       MR_ASSIGN_OR_RETURN(Node * arg, graph_->AddNode(ClientNode(op, "feed", o, type, i)));
       arg->set_assigned_device(o.node->assigned_device());
-      arg->set_device(o.node->device());
+      arg->set_device(ClientNodeDevice(*o.node));
       if (!fed_.emplace(o, arg->output(0)).second) {
         return InvalidArgument("tensor ", o.ToString(), " is fed twice");
       }
@@ -230,7 +235,7 @@ class Pruner {
       NodeSpec spec = ClientNode(options_.through_rendezvous ? "_Send" : "_Retval", "fetch", o, BaseType(o.dtype()), i);
       spec.inputs = {from};
       MR_ASSIGN_OR_RETURN(Node * retval, graph_->AddNode(std::move(spec)));
-      retval->set_device(from.node->device());
+      retval->set_device(ClientNodeDevice(*from.node));
     }
     return absl::OkStatus();
   }

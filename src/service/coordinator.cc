@@ -12,14 +12,43 @@
 
 namespace millrace {
 
-Coordinator::Coordinator(RefPtr<SharedGraph> graph, Worker* worker, CoordinatorOptions options)
-    : graph_(std::move(graph)), worker_(worker), options_(std::move(options)) {}
+// What runs inline has its state here, on the caller's stack; everything else has it with the workers.
+struct Coordinator::StepInFlight {
+  StepInFlight(int64_t id, int max_threads, StepTrace* trace) {
+    context.step_id = id;
+    context.cancellation = &cancellation;
+    context.step_resources = &resources;
+    context.max_threads = max_threads;
+    context.trace = trace;
+  }
+  void Stop(const Status& why) {
+    cancellation.Cancel();
+    joint.Stop(why);
+  }
+
+  StepContext context;
+  CancellationManager cancellation;
+  ResourceManager resources;
+  JointStep joint;
+  // Neighbours among the steps in flight.
+  StepInFlight* previous = nullptr;
+  StepInFlight* next = nullptr;
+};
+
+Coordinator::Coordinator(RefPtr<SharedGraph> graph, std::vector<Worker*> workers, CoordinatorOptions options)
+    : graph_(std::move(graph)), workers_(std::move(workers)), options_(std::move(options)) {
+  for (size_t w = 0; w < workers_.size(); ++w) {
+    for (const DeviceInfo& d : workers_[w]->devices()) worker_of_device_[d.name] = w;
+  }
+}
 
 Coordinator::~Coordinator() {
   Close(absl::InfiniteDuration()).IgnoreError();
-  for (auto& [signature, compiled] : cache_) {
-    for (const CompiledPart& part : compiled->parts) worker_->Deregister(part.handle);
-  }
+  for (auto& [signature, compiled] : cache_) Deregister(*compiled);
+}
+
+void Coordinator::Deregister(const Compiled& compiled) const {
+  for (const CompiledPart& part : compiled.parts) workers_[part.worker]->Deregister(part.handle);
 }
 
 StatusOr<std::shared_ptr<const Compiled>> Coordinator::Compile(const RunSignature& signature,
@@ -38,16 +67,20 @@ StatusOr<std::shared_ptr<const Compiled>> Coordinator::Compile(const RunSignatur
   MR_RETURN_IF_ERROR(VerifyGraph(*pruned));
   MR_ASSIGN_OR_RETURN(std::vector<Partition> partitions, RunPasses(std::move(pruned), options_.passes));
   auto compiled = std::make_shared<Compiled>();
+  compiled->takes_part.resize(workers_.size());
   for (Partition& partition : partitions) {
     CompiledPart part;
+    part.worker = worker_of_device_.at(partition.device);
+    Worker& worker = *workers_[part.worker];
     Status s = RenumberArguments(*partition.graph, &part);
-    StatusOr<int64_t> handle = s.ok() ? worker_->Register(std::move(partition)) : s;
-    if (!handle.ok()) {  // the worker must not keep the partitions of a signature that failed
-      for (const CompiledPart& made : compiled->parts) worker_->Deregister(made.handle);
+    StatusOr<int64_t> handle = s.ok() ? worker.Register(std::move(partition)) : s;
+    if (!handle.ok()) {
+      Deregister(*compiled);  // the workers must not keep the partitions of a signature that failed
       return handle.status();
     }
     part.handle = *handle;
-    part.inline_partition = worker_->FindInline(part.handle);
+    part.inline_partition = worker.FindInline(part.handle);
+    compiled->takes_part[part.worker] = true;
     compiled->parts.push_back(std::move(part));
   }
   compiled->simple = compiled->parts.size() == 1 && compiled->parts[0].inline_partition;
@@ -103,9 +136,7 @@ StatusOr<std::shared_ptr<const Compiled>> Coordinator::CompileAndKeep(const RunS
     }
     if (last_ == evicted) last_ = nullptr;
   }
-  if (evicted) {
-    for (const CompiledPart& part : evicted->parts) worker_->Deregister(part.handle);
-  }
+  if (evicted) Deregister(*evicted);
   return compiled;
 }
 
@@ -116,7 +147,7 @@ std::shared_ptr<const Compiled> Coordinator::Find(const RunSignatureView& view) 
   return it != cache_.end() ? it->second : nullptr;
 }
 
-StatusOr<std::shared_ptr<const Compiled>> Coordinator::Enter(const RunSignatureView& view, Step* step,
+StatusOr<std::shared_ptr<const Compiled>> Coordinator::Enter(const RunSignatureView& view, StepInFlight* step,
                                                              absl::Duration timeout) {
   std::shared_ptr<const Compiled> compiled;
   for (;;) {
@@ -125,7 +156,6 @@ StatusOr<std::shared_ptr<const Compiled>> Coordinator::Enter(const RunSignatureV
       if (closed_) return Cancelled("the session is closed");
       if (!compiled) compiled = Find(view);
       if (compiled) {
-        if (!compiled->simple || options_.deterministic) step->UseRendezvous();
         step->next = running_;
         if (running_) running_->previous = step;
         running_ = step;
@@ -136,30 +166,33 @@ StatusOr<std::shared_ptr<const Compiled>> Coordinator::Enter(const RunSignatureV
   }
 }
 
-void Coordinator::Leave(Step* step) {
+void Coordinator::Leave(StepInFlight* step) {
   absl::MutexLock lock(&mu_);
   (step->previous ? step->previous->next : running_) = step->next;
   if (step->next) step->next->previous = step->previous;
 }
 
-Status Coordinator::RunParts(const Compiled& compiled, Step& step, StepTrace* trace,
-                             absl::Span<const Tensor> feed_values, std::vector<Tensor>* outputs) {
+Status Coordinator::RunParts(const Compiled& compiled, StepInFlight& step, absl::Span<const Tensor> feed_values,
+                             std::vector<Tensor>* outputs) {
+  StepSpec spec{step.context.step_id, options_.max_threads, step.context.trace, options_.deterministic, options_.order_seed};
+  // Each step of a session draws an order of its own; the n-th step of a session with this seed always the same.
+  if (spec.order_seed != 0) spec.order_seed += static_cast<uint64_t>(spec.id) * 0x9e3779b97f4a7c15u;
+  MR_RETURN_IF_ERROR(step.joint.Open(workers_, compiled.takes_part, spec));
   const size_t n = compiled.parts.size();
   std::vector<std::vector<Tensor>> args(n), retvals(n);
   absl::BlockingCounter left(static_cast<int>(n));
   absl::Mutex mu;
   Status first;
-  // Each step of a session draws an order of its own; the n-th step of a session with this seed always the same.
-  uint64_t order_seed = options_.order_seed;
-  if (order_seed != 0) order_seed += static_cast<uint64_t>(step.context.step_id) * 0x9e3779b97f4a7c15u;
   auto start = [&](size_t p) {
-    PartitionRun run{compiled.parts[p].handle, args[p], &retvals[p], &step.context, trace,
-                     options_.deterministic, order_seed};
-    worker_->RunAsync(run, [&](Status s) {
+    const CompiledPart& part = compiled.parts[p];
+    step.joint.On(part.worker).RunAsync({part.handle, args[p], &retvals[p]}, [&](Status s) {
       if (!s.ok()) {
-        absl::MutexLock lock(&mu);
-        // What others report after the first failure follows from it.
-        if (first.ok() || (absl::IsCancelled(first) && !absl::IsCancelled(s))) first = s;
+        {
+          absl::MutexLock lock(&mu);
+          // What others report after the first failure follows from it.
+          if (first.ok() || (absl::IsCancelled(first) && !absl::IsCancelled(s))) first = s;
+        }
+        step.joint.Stop(s);
       }
       left.DecrementCount();
     });
@@ -167,8 +200,7 @@ Status Coordinator::RunParts(const Compiled& compiled, Step& step, StepTrace* tr
   for (size_t p = 0; p < n; ++p) {
     for (size_t i : compiled.parts[p].args) args[p].push_back(feed_values[i]);
   }
-  ThreadPool& pool = worker_->devices().front()->thread_pool();
-  for (size_t p = 1; p < n && !options_.deterministic; ++p) pool.Schedule([&start, p] { start(p); });
+  for (size_t p = 1; p < n && !options_.deterministic; ++p) ProcessThreadPool().Schedule([&start, p] { start(p); });
   for (size_t p = 0; p < n && (p == 0 || options_.deterministic); ++p) start(p);
   left.Wait();
   absl::MutexLock lock(&mu);
@@ -191,8 +223,7 @@ Status Coordinator::Run(const StepOptions& options, absl::Span<const Output> fee
     MR_RETURN_IF_ERROR(CheckFeed(feeds[i], feed_values[i]));
   }
   outputs->resize(fetches.size());
-  Step step(next_step_.fetch_add(1, std::memory_order_relaxed), options_.max_threads);
-  step.context.trace = options.trace;  // before the partitions, which share it
+  StepInFlight step(next_step_.fetch_add(1, std::memory_order_relaxed), options_.max_threads, options.trace);
   const absl::Duration timeout = std::min(options.timeout, options_.default_timeout);
   MR_ASSIGN_OR_RETURN(const std::shared_ptr<const Compiled> compiled, Enter({feeds, fetches, targets}, &step, timeout));
   const absl::Cleanup leave = [&] { Leave(&step); };
@@ -207,10 +238,9 @@ Status Coordinator::Run(const StepOptions& options, absl::Span<const Output> fee
       });
     }
     if (compiled->simple && !options_.deterministic) {
-      s = compiled->parts[0].inline_partition->Run(
-          {compiled->parts[0].handle, feed_values, outputs, &step.context, options.trace, false, 0});
+      s = compiled->parts[0].inline_partition->Run(step.context, feed_values, outputs);
     } else {
-      s = RunParts(*compiled, step, options.trace, feed_values, outputs);
+      s = RunParts(*compiled, step, feed_values, outputs);
     }
   }
   if (!s.ok() && timed_out.load()) {
@@ -236,7 +266,7 @@ Status Coordinator::Close(absl::Duration patience) {
   {
     absl::MutexLock lock(&mu_);
     closed_ = true;
-    for (Step* step = running_; step; step = step->next) step->Stop(Cancelled("the session was closed"));
+    for (StepInFlight* step = running_; step; step = step->next) step->Stop(Cancelled("the session was closed"));
     partial.swap(partial_);
   }
   for (auto& [handle, step] : partial) step->Stop(Cancelled("the session was closed"));
@@ -245,7 +275,7 @@ Status Coordinator::Close(absl::Duration patience) {
   auto idle = [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) { return running_ == nullptr; };
   if (!mu_.AwaitWithTimeout(absl::Condition(&idle), patience)) {
     int left = 0;
-    for (const Step* step = running_; step; step = step->next) ++left;
+    for (const StepInFlight* step = running_; step; step = step->next) ++left;
     return DeadlineExceeded(left, " steps did not end within ", absl::FormatDuration(patience));
   }
   return absl::OkStatus();

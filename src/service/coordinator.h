@@ -59,8 +59,9 @@ struct RunSignatureEqual {
 
 class Coordinator {
  public:
-  // `worker` is the one worker of a local session. It must outlive the coordinator.
-  Coordinator(RefPtr<SharedGraph> graph, Worker* worker, CoordinatorOptions options);
+  // The workers own the devices of options.passes, one or more each; the first is the client's own. They must outlive the
+  // coordinator.
+  Coordinator(RefPtr<SharedGraph> graph, std::vector<Worker*> workers, CoordinatorOptions options);
   ~Coordinator();
 
   Status Run(const StepOptions& options, absl::Span<const Output> feeds, absl::Span<const Tensor> feed_values,
@@ -75,26 +76,30 @@ class Coordinator {
   Status Close(absl::Duration patience);
 
  private:
+  struct StepInFlight;
+
   StatusOr<std::shared_ptr<const Compiled>> Compile(const RunSignature& signature, PruneOptions prune);
   // Asked while a signature is compiled: an error ends the work.
   std::function<Status()> KeepGoing(absl::Duration timeout);
+  void Deregister(const Compiled& compiled) const;
   // Counts `step` as in flight and gives what it runs; the caller must Leave. Cancelled when the session is closed.
-  StatusOr<std::shared_ptr<const Compiled>> Enter(const RunSignatureView& signature, Step* step,
+  StatusOr<std::shared_ptr<const Compiled>> Enter(const RunSignatureView& signature, StepInFlight* step,
                                                   absl::Duration timeout);
   StatusOr<std::shared_ptr<const Compiled>> CompileAndKeep(const RunSignatureView& signature, absl::Duration timeout);
   std::shared_ptr<const Compiled> Find(const RunSignatureView& signature) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  Status RunParts(const Compiled& compiled, Step& step, StepTrace* trace, absl::Span<const Tensor> feed_values,
+  Status RunParts(const Compiled& compiled, StepInFlight& step, absl::Span<const Tensor> feed_values,
                   std::vector<Tensor>* outputs);
-  void Leave(Step* step);
+  void Leave(StepInFlight* step);
 
   const RefPtr<SharedGraph> graph_;
-  Worker* const worker_;
+  const std::vector<Worker*> workers_;
+  absl::flat_hash_map<std::string, size_t> worker_of_device_;  // constant
   const CoordinatorOptions options_;
   std::atomic<int64_t> next_step_{1};
 
   absl::Mutex mu_;
   bool closed_ ABSL_GUARDED_BY(mu_) = false;
-  Step* running_ ABSL_GUARDED_BY(mu_) = nullptr;  // the first of those in flight
+  StepInFlight* running_ ABSL_GUARDED_BY(mu_) = nullptr;  // the first of those in flight
   absl::flat_hash_map<RunSignature, std::shared_ptr<const Compiled>, RunSignatureHash, RunSignatureEqual> cache_
       ABSL_GUARDED_BY(mu_);
   std::shared_ptr<const Compiled> last_ ABSL_GUARDED_BY(mu_);  // of cache_; what the step before this one ran

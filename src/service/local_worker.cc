@@ -2,19 +2,28 @@
 #include "service/local_worker.h"
 
 #include "runtime/executor.h"
+#include "service/joint_rendezvous.h"
 
 namespace millrace {
 
 LocalWorker::LocalWorker(std::vector<std::unique_ptr<Device>> devices, const KernelRegistry* kernels,
-                         bool deterministic)
-    : devices_(std::move(devices)), kernels_(kernels), deterministic_(deterministic) {}
+                         bool deterministic, Transport* transport)
+    : devices_(std::move(devices)), kernels_(kernels), deterministic_(deterministic), transport_(transport) {
+  for (const auto& d : devices_) device_names_.insert(d->name());
+}
 
 LocalWorker::~LocalWorker() = default;
 
-std::vector<Device*> LocalWorker::devices() const {
-  std::vector<Device*> all;
-  for (const auto& d : devices_) all.push_back(d.get());
+std::vector<DeviceInfo> LocalWorker::devices() const {
+  std::vector<DeviceInfo> all;
+  for (const auto& d : devices_) all.push_back({d->name(), d->type(), d->memory_limit(), d->incarnation()});
   return all;
+}
+
+void LocalWorker::ClearResources(const std::string& container) {
+  for (const auto& d : devices_) {
+    container.empty() ? d->resources().ClearAll() : d->resources().Clear(container);
+  }
 }
 
 Device* LocalWorker::FindDevice(const std::string& name) const {
@@ -75,12 +84,12 @@ StatusOr<std::shared_ptr<const Plan>> LocalWorker::Find(int64_t partition) const
 
 namespace {
 
-Status FillArgs(const Plan& plan, const PartitionRun& run, Frame& frame) {
-  if (static_cast<int>(run.args.size()) != plan.num_args()) {
-    return InvalidArgument("step got ", run.args.size(), " arguments, wants ", plan.num_args());
+Status FillArgs(const Plan& plan, absl::Span<const Tensor> args, Frame& frame) {
+  if (static_cast<int>(args.size()) != plan.num_args()) {
+    return InvalidArgument("step got ", args.size(), " arguments, wants ", plan.num_args());
   }
   for (int i = 0; i < plan.num_args(); ++i) {
-    const Tensor& value = run.args[static_cast<size_t>(i)];
+    const Tensor& value = args[static_cast<size_t>(i)];
     if (value.dtype() != plan.arg_type(i)) {
       return InvalidArgument("argument ", i, " is ", DTypeName(value.dtype()), ", wants ", DTypeName(plan.arg_type(i)));
     }
@@ -100,11 +109,11 @@ Status TakeRetvals(const Plan& plan, const Frame& frame, std::vector<Tensor>* re
 class InlinePlan final : public InlinePartition {
  public:
   explicit InlinePlan(std::shared_ptr<const Plan> plan) : plan_(std::move(plan)) {}
-  Status Run(const PartitionRun& run) const override {
+  Status Run(StepContext& step, absl::Span<const Tensor> args, std::vector<Tensor>* retvals) const override {
     MR_ASSIGN_OR_RETURN(std::unique_ptr<Frame> frame, plan_->AcquireFrame());
-    Status s = FillArgs(*plan_, run, *frame);
-    if (s.ok()) s = RunInOrder(*plan_, *frame, *run.step, {.trace = run.trace});
-    if (s.ok()) s = TakeRetvals(*plan_, *frame, run.retvals);
+    Status s = FillArgs(*plan_, args, *frame);
+    if (s.ok()) s = RunInOrder(*plan_, *frame, step, {.trace = step.trace});
+    if (s.ok()) s = TakeRetvals(*plan_, *frame, retvals);
     plan_->ReleaseFrame(std::move(frame));
     return s;
   }
@@ -121,37 +130,95 @@ std::shared_ptr<const InlinePartition> LocalWorker::FindInline(int64_t partition
   return std::make_shared<InlinePlan>(*std::move(plan));
 }
 
-void LocalWorker::RunAsync(const PartitionRun& run, absl::AnyInvocable<void(Status) &&> done) {
-  StatusOr<std::shared_ptr<const Plan>> found = Find(run.partition);
-  if (!found.ok()) return std::move(done)(found.status());
-  std::shared_ptr<const Plan> plan = *std::move(found);
-  StatusOr<std::unique_ptr<Frame>> acquired = plan->AcquireFrame();
-  if (!acquired.ok()) return std::move(done)(acquired.status());
-  std::unique_ptr<Frame> frame = *std::move(acquired);
-  if (Status s = FillArgs(*plan, run, *frame); !s.ok()) {
-    plan->ReleaseFrame(std::move(frame));
-    return std::move(done)(s);
+class LocalWorker::OpenedStep final : public WorkerStep {
+ public:
+  OpenedStep(LocalWorker* worker, const StepSpec& spec)
+      : worker_(worker),
+        options_{spec.trace, spec.deterministic, spec.order_seed},
+        rendezvous_(worker->transport_ ? NewJointRendezvous(spec.id, worker->device_names_, worker->transport_)
+                                       : NewLocalRendezvous()) {
+    context_.step_id = spec.id;
+    context_.rendezvous = rendezvous_.get();
+    context_.cancellation = &cancellation_;
+    context_.step_resources = &resources_;
+    context_.max_threads = spec.max_threads;
+    context_.trace = spec.trace;
   }
-  const ExecutorOptions options{run.trace, run.deterministic, run.order_seed};
-  const Plan& plan_ref = *plan;
-  Frame& frame_ref = *frame;
-  StepContext& step = *run.step;
-  auto finish = [plan = std::move(plan), frame = std::move(frame), retvals = run.retvals,
-                 done = std::move(done)](Status s) mutable {
-    if (s.ok()) s = TakeRetvals(*plan, *frame, retvals);
-    plan->ReleaseFrame(std::move(frame));
-    std::move(done)(s);
-  };
-  if (plan_ref.runs_by_readiness()) {
-    RunByReadiness(plan_ref, frame_ref, step, options, std::move(finish));
-  } else {
-    const Status s = RunInOrder(plan_ref, frame_ref, step, options);
-    if (!s.ok()) {  // others must not wait for what this partition would have sent
-      if (step.rendezvous) step.rendezvous->Abort(s);
-      if (step.cancellation) step.cancellation->Cancel();
+  ~OpenedStep() override {
+    if (worker_->transport_ == nullptr) return;
+    absl::MutexLock lock(&worker_->mu_);
+    worker_->open_steps_.erase(context_.step_id);
+  }
+
+  // Lets other workers ask about this step.
+  Status Publish() {
+    if (worker_->transport_ == nullptr) return absl::OkStatus();
+    absl::MutexLock lock(&worker_->mu_);
+    const bool added = worker_->open_steps_.emplace(context_.step_id, rendezvous_).second;
+    return added ? absl::OkStatus() : Internal("step ", context_.step_id, " is open already");
+  }
+
+  void Stop(const Status& why) override {
+    cancellation_.Cancel();
+    rendezvous_->Abort(why);
+  }
+  Rendezvous& rendezvous() override { return *rendezvous_; }
+
+  void RunAsync(const PartitionRun& run, absl::AnyInvocable<void(Status) &&> done) override {
+    StatusOr<std::shared_ptr<const Plan>> found = worker_->Find(run.partition);
+    if (!found.ok()) return std::move(done)(found.status());
+    std::shared_ptr<const Plan> plan = *std::move(found);
+    StatusOr<std::unique_ptr<Frame>> acquired = plan->AcquireFrame();
+    if (!acquired.ok()) return std::move(done)(acquired.status());
+    std::unique_ptr<Frame> frame = *std::move(acquired);
+    if (Status s = FillArgs(*plan, run.args, *frame); !s.ok()) {
+      plan->ReleaseFrame(std::move(frame));
+      return std::move(done)(s);
     }
-    std::move(finish)(s);
+    const Plan& plan_ref = *plan;
+    Frame& frame_ref = *frame;
+    auto finish = [plan = std::move(plan), frame = std::move(frame), retvals = run.retvals,
+                   done = std::move(done)](Status s) mutable {
+      if (s.ok()) s = TakeRetvals(*plan, *frame, retvals);
+      plan->ReleaseFrame(std::move(frame));
+      std::move(done)(s);
+    };
+    if (plan_ref.runs_by_readiness()) {
+      RunByReadiness(plan_ref, frame_ref, context_, options_, std::move(finish));
+    } else {
+      const Status s = RunInOrder(plan_ref, frame_ref, context_, options_);
+      if (!s.ok()) Stop(s);  // others must not wait for what this partition would have sent
+      std::move(finish)(s);
+    }
   }
+
+ private:
+  LocalWorker* const worker_;
+  const ExecutorOptions options_;
+  const RefPtr<Rendezvous> rendezvous_;
+  CancellationManager cancellation_;
+  ResourceManager resources_;
+  StepContext context_;
+};
+
+StatusOr<std::unique_ptr<WorkerStep>> LocalWorker::OpenStep(const StepSpec& spec) {
+  auto step = std::make_unique<OpenedStep>(this, spec);
+  MR_RETURN_IF_ERROR(step->Publish());
+  return std::unique_ptr<WorkerStep>(std::move(step));
+}
+
+void LocalWorker::ServeRecv(int64_t step_id, absl::string_view key, Rendezvous::DoneCallback done) {
+  RefPtr<Rendezvous> rendezvous;
+  {
+    absl::ReaderMutexLock lock(&mu_);
+    auto it = open_steps_.find(step_id);
+    if (it != open_steps_.end()) rendezvous = it->second;
+  }
+  if (!rendezvous) {
+    return std::move(done)(Aborted("step ", step_id, " is not open on the worker that is to send '", key, "'"), Tensor(),
+                           false);
+  }
+  rendezvous->RecvAsync(key, std::move(done));
 }
 
 StatusOr<std::vector<Tensor>> LocalWorker::Evaluate(const Node& node, const std::vector<Tensor>& inputs) {

@@ -1,43 +1,56 @@
 // SPDX-License-Identifier: Apache-2.0
-// The worker in this process.
+// A worker in this process.
 #pragma once
 
 #include <atomic>
 #include <map>
 
 #include "absl/container/flat_hash_map.h"
+#include "absl/container/flat_hash_set.h"
 #include "kernel/kernel_registry.h"
 #include "runtime/plan.h"
+#include "service/transport.h"
 #include "service/worker.h"
 
 namespace millrace {
 
 class LocalWorker : public Worker {
  public:
-  // `deterministic`: every partition runs by readiness, so that its order can be chosen by a seed.
-  LocalWorker(std::vector<std::unique_ptr<Device>> devices, const KernelRegistry* kernels, bool deterministic = false);
+  // `deterministic`: every partition runs by readiness, so that its order can be chosen by a seed. `transport` reaches the
+  // other workers, and outlives this one; null: there are none.
+  LocalWorker(std::vector<std::unique_ptr<Device>> devices, const KernelRegistry* kernels, bool deterministic,
+              Transport* transport);
   ~LocalWorker() override;
 
-  std::vector<Device*> devices() const override;
+  std::vector<DeviceInfo> devices() const override;
   StatusOr<int64_t> Register(Partition partition) override;
   void Deregister(int64_t partition) override;
   std::shared_ptr<const InlinePartition> FindInline(int64_t partition) const override;
-  void RunAsync(const PartitionRun& run, absl::AnyInvocable<void(Status) &&> done) override;
+  StatusOr<std::unique_ptr<WorkerStep>> OpenStep(const StepSpec& spec) override;
+
+  // For transports: the value of `key`, which a device of this worker sends in that step. Aborted when it is not open.
+  void ServeRecv(int64_t step_id, absl::string_view key, Rendezvous::DoneCallback done);
 
   // Runs one stateless node by itself: constant folding.
   StatusOr<std::vector<Tensor>> Evaluate(const Node& node, const std::vector<Tensor>& inputs);
+  // Drops the resources of a container on every device; "" is all containers.
+  void ClearResources(const std::string& container);
 
  private:
+  class OpenedStep;
   StatusOr<std::shared_ptr<const Plan>> Find(int64_t partition) const;
   StatusOr<std::shared_ptr<Kernel>> MakeKernel(const Node& node, Device& device);
   Device* FindDevice(const std::string& name) const;
 
   const std::vector<std::unique_ptr<Device>> devices_;
+  absl::flat_hash_set<std::string> device_names_;
   const KernelRegistry* kernels_;
   const bool deterministic_;
+  Transport* const transport_;
   mutable absl::Mutex mu_;
   int64_t next_ ABSL_GUARDED_BY(mu_) = 1;
   absl::flat_hash_map<int64_t, std::shared_ptr<const Plan>> plans_ ABSL_GUARDED_BY(mu_);
+  absl::flat_hash_map<int64_t, RefPtr<Rendezvous>> open_steps_ ABSL_GUARDED_BY(mu_);  // those that others may ask about
   // Kernels of stateful ops, by device and node name: every plan of a session shares them, so that a random op goes on
   // with its sequence whatever is fetched beside it.
   std::map<std::pair<std::string, std::string>, std::shared_ptr<Kernel>> stateful_ ABSL_GUARDED_BY(mu_);

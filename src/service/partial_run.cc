@@ -10,29 +10,35 @@
 
 namespace millrace {
 
-PartialStep::PartialStep(Worker* worker, std::shared_ptr<const Compiled> compiled, RunSignature signature,
-                         int64_t step_id, int max_threads, const Device& client)
-    : worker_(worker),
+PartialStep::PartialStep(std::vector<Worker*> workers, std::shared_ptr<const Compiled> compiled, RunSignature signature,
+                         DeviceInfo client)
+    : workers_(std::move(workers)),
       compiled_(std::move(compiled)),
       signature_(std::move(signature)),
       feeds_needed_(FeedsNeededBy(signature_.feeds, signature_.fetches)),
-      device_(client.name()),
-      incarnation_(client.incarnation()),
-      step_(step_id, max_threads),
+      client_(std::move(client)),
       retvals_(compiled_->parts.size()),
-      parts_left_(compiled_->parts.size()),
       fed_(signature_.feeds.size()),
-      fetched_(signature_.fetches.size()) {
-  step_.UseRendezvous();
+      fetched_(signature_.fetches.size()) {}
+
+Status PartialStep::Start(const StepSpec& spec) {
+  std::vector<bool> takes_part = compiled_->takes_part;
+  takes_part[0] = true;  // the client does
+  MR_RETURN_IF_ERROR(step_.Open(workers_, takes_part, spec));
+  {
+    absl::MutexLock lock(&mu_);
+    parts_left_ = compiled_->parts.size();
+  }
   for (size_t p = 0; p < compiled_->parts.size(); ++p) {
-    PartitionRun run{compiled_->parts[p].handle, {}, &retvals_[p], &step_.context, nullptr, false, 0};
-    worker_->RunAsync(run, [this](Status s) {
-      if (!s.ok()) step_.rendezvous->Abort(s);
+    const CompiledPart& part = compiled_->parts[p];
+    step_.On(part.worker).RunAsync({part.handle, {}, &retvals_[p]}, [this](Status s) {
+      if (!s.ok()) step_.Stop(s);
       absl::MutexLock lock(&mu_);
       if (status_.ok()) status_ = s;
       --parts_left_;
     });
   }
+  return absl::OkStatus();
 }
 
 Status PartialStep::Wait() {
@@ -44,11 +50,11 @@ Status PartialStep::Wait() {
 PartialStep::~PartialStep() {
   step_.Stop(Cancelled("the partial run was released"));
   Wait().IgnoreError();
-  for (const CompiledPart& part : compiled_->parts) worker_->Deregister(part.handle);
+  for (const CompiledPart& part : compiled_->parts) workers_[part.worker]->Deregister(part.handle);
 }
 
 std::string PartialStep::KeyOf(const char* what, Output o) const {
-  return Rendezvous::Key(device_, incarnation_, device_, ClientTensorName(what, o), 0, 0);
+  return Rendezvous::Key(client_.name, client_.incarnation, client_.name, ClientTensorName(what, o), 0, 0);
 }
 
 bool PartialStep::Finished() const {
@@ -90,14 +96,14 @@ Status PartialStep::Advance(absl::Span<const Output> feeds, absl::Span<const Ten
     fetched_ = std::move(fetched);
   }
   for (size_t i = 0; i < feeds.size(); ++i) {
-    MR_RETURN_IF_ERROR(step_.rendezvous->Send(KeyOf("feed", feeds[i]), values[i], false));
+    MR_RETURN_IF_ERROR(step_.On(0).rendezvous().Send(KeyOf("feed", feeds[i]), values[i], false));
   }
   outputs->assign(fetches.size(), Tensor());
   absl::BlockingCounter left(static_cast<int>(fetches.size()));
   absl::Mutex mu;
   Status first;
   for (size_t i = 0; i < fetches.size(); ++i) {
-    step_.rendezvous->RecvAsync(KeyOf("fetch", fetches[i]), [&, i](const Status& s, Tensor value, bool) {
+    step_.On(0).rendezvous().RecvAsync(KeyOf("fetch", fetches[i]), [&, i](const Status& s, Tensor value, bool) {
       {
         absl::MutexLock lock(&mu);
         if (first.ok()) first = s;
@@ -112,16 +118,16 @@ Status PartialStep::Advance(absl::Span<const Output> feeds, absl::Span<const Ten
 }
 
 StatusOr<std::string> Coordinator::PartialRunSetup(RunSignature signature) {
-  const Device& client = *worker_->devices().front();
+  const DeviceInfo client = workers_.front()->devices().front();
   PruneOptions prune;
   prune.calls.keep_going = KeepGoing(options_.default_timeout);
   prune.through_rendezvous = true;
-  prune.client_device = client.name();
-  prune.client_incarnation = client.incarnation();
+  prune.client_device = client.name;
+  prune.client_incarnation = client.incarnation;
   MR_ASSIGN_OR_RETURN(std::shared_ptr<const Compiled> compiled, Compile(signature, prune));
   const int64_t id = next_step_.fetch_add(1, std::memory_order_relaxed);
-  auto step = std::make_shared<PartialStep>(worker_, std::move(compiled), std::move(signature), id,
-                                            options_.max_threads, client);
+  auto step = std::make_shared<PartialStep>(workers_, std::move(compiled), std::move(signature), client);
+  MR_RETURN_IF_ERROR(step->Start({.id = id, .max_threads = options_.max_threads}));
   std::string handle = absl::StrCat("partial_run_", id);
   absl::MutexLock lock(&mu_);
   if (closed_) return Cancelled("the session is closed");

@@ -8,12 +8,12 @@
 
 #include "absl/container/flat_hash_map.h"
 #include "passes/prune.h"
-#include "service/step.h"
-#include "service/worker.h"
+#include "service/joint_step.h"
 
 namespace millrace {
 
 struct CompiledPart {
+  size_t worker = 0;
   int64_t handle = 0;
   std::shared_ptr<const InlinePartition> inline_partition;  // null: it may have to wait
   std::vector<size_t> args;     // argument i of the partition is feed args[i] of the client
@@ -22,6 +22,7 @@ struct CompiledPart {
 struct Compiled {
   RunSignature signature;
   std::vector<CompiledPart> parts;
+  std::vector<bool> takes_part;  // by worker
   bool simple = false;  // one partition that runs inline, arguments and retvals in the client's order
 };
 
@@ -30,12 +31,15 @@ Status RenumberArguments(Graph& graph, CompiledPart* part);
 // Existence and dtype.
 Status CheckFeed(const Output& o, const Tensor& value);
 
-// Thread-safe. Runs in the background from construction on; every value crosses the step's rendezvous.
+// Thread-safe. Every value crosses the rendezvous of the first worker, whose first device, `client`, stands for the client.
 class PartialStep {
  public:
-  PartialStep(Worker* worker, std::shared_ptr<const Compiled> compiled, RunSignature signature, int64_t step_id,
-              int max_threads, const Device& client);
+  PartialStep(std::vector<Worker*> workers, std::shared_ptr<const Compiled> compiled, RunSignature signature,
+              DeviceInfo client);
   ~PartialStep();  // stops what still runs, and waits for it
+
+  // Once, before all else; it then runs in the background.
+  Status Start(const StepSpec& spec);
 
   // Gives feeds, waits for fetches. InvalidArgument: an unknown name, one used before, a fetch whose feeds are not there.
   Status Advance(absl::Span<const Output> feeds, absl::Span<const Tensor> values, absl::Span<const Output> fetches,
@@ -47,16 +51,15 @@ class PartialStep {
  private:
   std::string KeyOf(const char* what, Output o) const;
 
-  Worker* const worker_;
+  const std::vector<Worker*> workers_;
   const std::shared_ptr<const Compiled> compiled_;
   const RunSignature signature_;
   const std::vector<std::vector<bool>> feeds_needed_;
-  const std::string device_;
-  const uint64_t incarnation_;
-  Step step_;
+  const DeviceInfo client_;
+  JointStep step_;
   std::vector<std::vector<Tensor>> retvals_;
   mutable absl::Mutex mu_;
-  size_t parts_left_ ABSL_GUARDED_BY(mu_);
+  size_t parts_left_ ABSL_GUARDED_BY(mu_) = 0;
   Status status_ ABSL_GUARDED_BY(mu_);
   std::vector<bool> fed_ ABSL_GUARDED_BY(mu_);
   std::vector<bool> fetched_ ABSL_GUARDED_BY(mu_);

@@ -11,40 +11,59 @@
 #include "absl/functional/any_invocable.h"
 #include "absl/types/span.h"
 #include "kernel/kernel.h"
+#include "kernel/rendezvous.h"
 #include "passes/pipeline.h"
 #include "runtime/trace.h"
+#include "service/device_info.h"
 
 namespace millrace {
+
+// What a worker must know of a step.
+struct StepSpec {
+  int64_t id = 0;
+  int max_threads = 0;         // per step and worker; 0: the pool's width
+  StepTrace* trace = nullptr;  // lives until the step is closed
+  bool deterministic = false;  // one thread, ready nodes in a seeded order
+  uint64_t order_seed = 0;
+};
 
 // One partition of one step.
 struct PartitionRun {
   int64_t partition = 0;          // as Register returned it
   absl::Span<const Tensor> args;  // in the order of the partition's _Arg indices
   std::vector<Tensor>* retvals = nullptr;
-  StepContext* step = nullptr;    // lives until done
-  StepTrace* trace = nullptr;
-  bool deterministic = false;     // one thread, ready nodes in a seeded order
-  uint64_t order_seed = 0;
+};
+
+// A step on one worker, open from construction to destruction; every partition must be done before that.
+class WorkerStep {
+ public:
+  virtual ~WorkerStep() = default;
+  // `done` runs exactly once, on any thread.
+  virtual void RunAsync(const PartitionRun& run, absl::AnyInvocable<void(Status) &&> done) = 0;
+  // Stops it from outside: kernels between nodes, waiting receives at once.
+  virtual void Stop(const Status& why) = 0;
+  // Where the client of a partial run leaves feeds and takes fetches.
+  virtual Rendezvous& rendezvous() = 0;
 };
 
 // A partition that waits for nobody. Runs without a look-up, also after the worker has dropped it.
 class InlinePartition {
  public:
   virtual ~InlinePartition() = default;
-  virtual Status Run(const PartitionRun& run) const = 0;
+  virtual Status Run(StepContext& step, absl::Span<const Tensor> args, std::vector<Tensor>* retvals) const = 0;
 };
 
 class Worker {
  public:
   virtual ~Worker() = default;
-  virtual std::vector<Device*> devices() const = 0;
+  virtual std::vector<DeviceInfo> devices() const = 0;
   // Compiles; errors name the node.
   virtual StatusOr<int64_t> Register(Partition partition) = 0;
   virtual void Deregister(int64_t partition) = 0;
-  // Null when the partition may have to wait.
+  // Null when the partition may have to wait, or is elsewhere.
   virtual std::shared_ptr<const InlinePartition> FindInline(int64_t partition) const = 0;
-  // `done` runs exactly once, on any thread.
-  virtual void RunAsync(const PartitionRun& run, absl::AnyInvocable<void(Status) &&> done) = 0;
+  // A step must be open on all workers that take part before any partition of it runs.
+  virtual StatusOr<std::unique_ptr<WorkerStep>> OpenStep(const StepSpec& spec) = 0;
 };
 
 }  // namespace millrace

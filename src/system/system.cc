@@ -52,12 +52,12 @@ StatusOr<std::unique_ptr<Session>> System::NewSession(RefPtr<SharedGraph> graph,
   if (cpus < 1 || cpus > kMaxDevices) {
     return InvalidArgument("device_count of CPU is ", cpus, ", want 1 to ", kMaxDevices);
   }
-  std::vector<std::unique_ptr<Device>> devices;
+  std::vector<DeviceList> workers(1);
   for (int i = 0; i < cpus; ++i) {
-    devices.push_back(NewCpuDevice({.job = "localhost", .replica = 0, .task = 0, .type = "CPU", .id = i},
+    workers[0].push_back(NewCpuDevice({.job = "localhost", .replica = 0, .task = 0, .type = "CPU", .id = i},
                                    Env::Default().Random64(), ProcessThreadPool()));
   }
-  return NewLocalSession(std::move(graph), config, std::move(devices), &impl_->kernels, determinism);
+  return NewLocalSession(std::move(graph), config, std::move(workers), &impl_->kernels, determinism);
 }
 
 Status System::Reset(const std::vector<std::string>& containers) {

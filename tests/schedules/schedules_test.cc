@@ -8,7 +8,11 @@
 #include <random>
 #include <thread>
 
+#include "absl/strings/match.h"
+#include "base/env.h"
+#include "client/local_session.h"
 #include "control_flow_graphs.h"
+#include "device/cpu/cpu_device.h"
 #include "graph/control_flow.h"
 #include "system/system.h"
 
@@ -32,6 +36,19 @@ bool SameBits(const Tensor& a, const Tensor& b) {
          (a.TotalBytes() == 0 || std::memcmp(a.raw(), b.raw(), a.TotalBytes()) == 0);
 }
 
+// So many workers in this process, each with so many devices.
+StatusOr<std::unique_ptr<Session>> OpenWorkers(RefPtr<SharedGraph> graph, const wire::ConfigProto& config, int workers,
+                                               int devices, const Determinism& determinism = {}) {
+  std::vector<DeviceList> lists(static_cast<size_t>(workers));
+  for (int w = 0; w < workers; ++w) {
+    for (int d = 0; d < devices; ++d) {
+      const DeviceName name{.job = "localhost", .replica = 0, .task = w, .type = "CPU", .id = d};
+      lists[static_cast<size_t>(w)].push_back(NewCpuDevice(name, Env::Default().Random64(), ProcessThreadPool()));
+    }
+  }
+  return NewLocalSession(std::move(graph), config, std::move(lists), &System::Default().kernels(), determinism);
+}
+
 class SchedulesTest : public ::testing::TestWithParam<const FlowGraph*> {
  protected:
   void SetUp() override {
@@ -42,12 +59,11 @@ class SchedulesTest : public ::testing::TestWithParam<const FlowGraph*> {
     ASSERT_TRUE(s.ok()) << s;
   }
 
-  std::unique_ptr<Session> Open(const Determinism& determinism = {}, int devices = 1) {
+  std::unique_ptr<Session> Open(const Determinism& determinism = {}, int workers = 1, int devices = 1) {
     wire::ConfigProto config;
-    config.device_count["CPU"] = devices;
     config.allow_soft_placement = true;
     config.operation_timeout_in_ms = 60'000;
-    StatusOr<std::unique_ptr<Session>> session = System::Default().NewSession(shared_, config, "", determinism);
+    StatusOr<std::unique_ptr<Session>> session = OpenWorkers(shared_, config, workers, devices, determinism);
     EXPECT_TRUE(session.ok()) << session.status();
     return session.ok() ? *std::move(session) : nullptr;
   }
@@ -97,16 +113,17 @@ TEST_P(SchedulesTest, EveryOrderGivesTheSameBits) {
   }
 }
 
-// Nodes lie on three devices at random, so that conditionals and loops are cut in all places.
+// Nodes lie on the devices of one worker, or of several, at random, so that conditionals and loops are cut in all places.
 TEST_P(SchedulesTest, AnyPlacementGivesTheSameBits) {
   FindReference();
-  for (uint64_t seed = 1; seed <= 8 && !HasFailure(); ++seed) {
-    SCOPED_TRACE(absl::StrCat("placement ", seed));
+  for (uint64_t seed = 1; seed <= 12 && !HasFailure(); ++seed) {
+    const unsigned workers = seed % 3 + 1, devices = workers == 1 ? 3 : 2;
+    SCOPED_TRACE(absl::StrCat("placement ", seed, " on ", workers, " workers"));
     std::mt19937_64 random(seed);
     {
       const GraphLock lock(&shared_->mu);
       for (Node* n : shared_->graph.nodes()) {
-        n->set_device(absl::StrCat("/device:CPU:", random() % 3));
+        n->set_device(absl::StrCat("/task:", random() % workers, "/device:CPU:", random() % devices));
         // A reference does not travel, and its value would be read too early.
         for (const Output& in : n->inputs()) {
           if (IsRef(in.dtype())) n->set_device(in.node->device());
@@ -114,7 +131,7 @@ TEST_P(SchedulesTest, AnyPlacementGivesTheSameBits) {
       }
     }
     for (const bool deterministic : {false, true}) {
-      const std::unique_ptr<Session> session = Open({deterministic, seed}, 3);
+      const std::unique_ptr<Session> session = Open({deterministic, seed}, static_cast<int>(workers), static_cast<int>(devices));
       ASSERT_NE(session, nullptr);
       Status s = Initialise(*session);
       std::vector<Tensor> out;
@@ -129,7 +146,7 @@ TEST_P(SchedulesTest, AnyPlacementGivesTheSameBits) {
 TEST_P(SchedulesTest, AStepThatIsStoppedLeavesNoTrace) {
   FindReference();
   if (!step_.init.empty()) GTEST_SKIP() << "what a stopped step has assigned stays assigned";
-  const std::unique_ptr<Session> session = Open({}, 1);
+  const std::unique_ptr<Session> session = Open();
   std::mt19937_64 random(1);
   for (int i = 0; i < 100 && !HasFailure(); ++i) {
     wire::RunOptions options;
@@ -149,7 +166,25 @@ TEST_P(SchedulesTest, AStepThatIsStoppedLeavesNoTrace) {
   }
 }
 
-// A loop that only a deadline ends: collapsed, by readiness, and cut between two devices.
+// Where a part of a loop may lie: beside the rest, on another device, with another worker.
+struct Cut {
+  int workers, devices;
+  const char* far_device;
+};
+constexpr Cut kCuts[] = {{1, 1, ""}, {1, 2, "/task:0/device:CPU:1"}, {2, 1, "/task:1/device:CPU:0"}};
+
+void MoveNodes(SharedGraph& shared, absl::string_view ending, const char* device) {
+  const GraphLock lock(&shared.mu);
+  int moved = 0;
+  for (Node* n : shared.graph.nodes()) {
+    if (!absl::EndsWith(n->name(), ending)) continue;
+    n->set_device(device);
+    ++moved;
+  }
+  EXPECT_EQ(moved, 1) << ending;
+}
+
+// A loop that only a deadline ends: collapsed, by readiness, and cut between two devices of one worker or of two.
 TEST(EndlessLoopTest, EndsAtTheDeadlineAndTheSessionGoesOn) {
   RefPtr<SharedGraph> shared = MakeRef<SharedGraph>(&System::Default().ops());
   Output endless, limit;
@@ -157,7 +192,7 @@ TEST(EndlessLoopTest, EndsAtTheDeadlineAndTheSessionGoesOn) {
     const GraphLock lock(&shared->mu);
     const GraphBuilder b(&shared->graph);
     const auto body = [](const GraphBuilder& in, const std::vector<Output>& v) -> StatusOr<std::vector<Output>> {
-      return std::vector<Output>{in.WithDevice("/device:CPU:1").Add(v[0], in.Scalar(1.0f))};
+      return std::vector<Output>{in.WithName("far").Add(v[0], in.Scalar(1.0f))};
     };
     limit = b.Op("Placeholder", {}, {{"dtype", DType::kFloat}});
     const auto below = [&](const GraphBuilder& in, const std::vector<Output>& v) -> StatusOr<std::vector<Output>> {
@@ -167,14 +202,13 @@ TEST(EndlessLoopTest, EndsAtTheDeadlineAndTheSessionGoesOn) {
     ASSERT_TRUE(out.ok()) << out.status();
     endless = (*out)[0];
   }
-  for (const int devices : {1, 2}) {
+  for (const Cut& cut : kCuts) {
+    MoveNodes(*shared, "far", cut.far_device);
     for (const bool deterministic : {false, true}) {
-      SCOPED_TRACE(absl::StrCat(devices, " devices", deterministic ? ", deterministic" : ""));
+      SCOPED_TRACE(absl::StrCat("far part on '", cut.far_device, deterministic ? "', deterministic" : "'"));
       wire::ConfigProto config;
-      config.device_count["CPU"] = devices;
-      config.allow_soft_placement = true;
       StatusOr<std::unique_ptr<Session>> session =
-          System::Default().NewSession(shared, config, "", Determinism{deterministic, 1});
+          OpenWorkers(shared, config, cut.workers, cut.devices, Determinism{deterministic, 1});
       ASSERT_TRUE(session.ok()) << session.status();
       for (int i = 0; i < 5; ++i) {
         wire::RunOptions options;
@@ -207,22 +241,21 @@ TEST(FailingLoopTest, AnErrorInTheMiddleNamesTheNode) {
     };
     const auto body = [&](const GraphBuilder& in, const std::vector<Output>& v) -> StatusOr<std::vector<Output>> {
       const Output table = in.Op("Range", {in.Scalar<int32_t>(0), size, in.Scalar<int32_t>(1)});
-      const Output looked_up = in.WithName("look_up").WithDevice("/device:CPU:1").Op("Gather", {table, v[0]});
+      const Output looked_up = in.WithName("look_up").Op("Gather", {table, v[0]});
       return std::vector<Output>{in.Add(looked_up, in.Scalar<int32_t>(1))};
     };
     StatusOr<std::vector<Output>> out = WhileLoop(b, std::vector<Output>{b.Scalar<int32_t>(0)}, below, body);
     ASSERT_TRUE(out.ok()) << out.status();
     result = (*out)[0];
   }
-  for (const int devices : {1, 2}) {
+  for (const Cut& cut : kCuts) {
+    MoveNodes(*shared, "look_up", cut.far_device);
     for (const bool deterministic : {false, true}) {
-      SCOPED_TRACE(absl::StrCat(devices, " devices", deterministic ? ", deterministic" : ""));
+      SCOPED_TRACE(absl::StrCat("far part on '", cut.far_device, deterministic ? "', deterministic" : "'"));
       wire::ConfigProto config;
-      config.device_count["CPU"] = devices;
-      config.allow_soft_placement = true;
       config.operation_timeout_in_ms = 20'000;
       StatusOr<std::unique_ptr<Session>> session =
-          System::Default().NewSession(shared, config, "", Determinism{deterministic, 1});
+          OpenWorkers(shared, config, cut.workers, cut.devices, Determinism{deterministic, 1});
       ASSERT_TRUE(session.ok()) << session.status();
       for (int rows = 1; rows <= 10; ++rows) {
         std::vector<Tensor> out;

@@ -13,8 +13,8 @@ extern "C" {
 #endif
 
 /* Expands a composite. `desc` comes from TF_NewOperation(graph, "<composite>", name) and has got its inputs and
- * attributes by the TF_AddInput and TF_SetAttr functions; it is consumed. Writes at most max_outputs outputs and returns
- * how many there are (0 on error). */
+ * attributes by the TF_AddInput and TF_SetAttr functions; it is consumed. Writes at most max_outputs outputs and
+ * returns how many there are (0 on error). */
 TF_CAPI_EXPORT int MR_FinishComposite(TF_OperationDescription* desc, TF_Output* outputs, int max_outputs,
                                       TF_Status* status);
 
@@ -28,24 +28,26 @@ TF_CAPI_EXPORT TF_Operation* MR_AddInitializer(TF_Graph* graph, const char* name
 
 /* Adds the gradients of `loss` with respect to the variables `vars` (their refs) and one optimizer update each; returns
  * the operation that does one training step. `optimizer` is GradientDescent, Momentum, Adagrad, Adadelta, Adam, AdaMax,
- * RMSProp, CenteredRMSProp or Ftrl; hyper-parameters that are not given have TensorFlow's defaults. global_step.oper may be
- * NULL; otherwise it is an integer variable that counts the steps. Gradients of embedding look-ups stay sparse.
+ * RMSProp, CenteredRMSProp or Ftrl; hyper-parameters that are not given have TensorFlow's defaults. global_step.oper
+ * may be NULL; otherwise it is an integer variable that counts the steps. Gradients of embedding look-ups stay sparse.
  * clip_global_norm > 0 scales dense gradients down to that common norm. */
 TF_CAPI_EXPORT TF_Operation* MR_Minimize(TF_Graph* graph, const char* optimizer, const char* name,
                                          const char* const* hyper_names, const TF_Output* hyper_values, int num_hyper,
                                          TF_Output loss, const TF_Output* vars, int num_vars, TF_Output global_step,
                                          float clip_global_norm, TF_Status* status);
 
-/* Recurrent cells are named by a text, for the attributes `cell` of the composites RNNCell, StaticRNN, DynamicRNN and so
- * on: "LSTMCell(num_units=128, use_peepholes=true)", "MultiRNNCell(GRUCell(num_units=64), GRUCell(num_units=64))".
+/* Recurrent cells are named by a text, for the attributes `cell` of the composites RNNCell, StaticRNN, DynamicRNN and
+ * so on: "LSTMCell(num_units=128, use_peepholes=true)", "MultiRNNCell(GRUCell(num_units=64), GRUCell(num_units=64))".
  *
- * The widths of the cell's states for inputs of this width; returns how many there are. output_size may be NULL. */
+ * The widths of the cell's states for inputs of this width; returns how many there are. -1: as wide as the memory of an
+ * AttentionWrapper is long. output_size may be NULL. */
 TF_CAPI_EXPORT int MR_CellStates(const char* cell, int64_t inputs, int64_t* sizes, int max_states, int64_t* output_size,
                                  TF_Status* status);
 
 /* Adds the cell's variables below `scope`, with TensorFlow's names ("rnn/lstm_cell/kernel" for the scope "rnn"), in the
  * order in which the composites take the parameters; returns how many there are. The same `seed` gives the same initial
- * values; 0: new ones each time. */
+ * values; 0: new ones each time. Places with a null operation are for what the caller has: behind the kernel of an
+ * AttentionWrapper's keys, the three results of the composite AttentionMemory. */
 TF_CAPI_EXPORT int MR_AddCellVariables(TF_Graph* graph, const char* scope, const char* cell, int64_t inputs,
                                        TF_DataType dtype, int64_t seed, TF_Output* refs, TF_Output* reads,
                                        int max_variables, TF_Status* status);
@@ -73,13 +75,13 @@ TF_CAPI_EXPORT void MR_AddGradients(TF_Graph* graph, const MR_Scope* scope, cons
                                     int num_stops, unsigned char colocate, unsigned char accumulate, MR_Gradient* dxs,
                                     TF_Status* status);
 
-/* A client's own gradient of an op: given the operation and the gradients of its outputs it fills in those of its inputs
- * (all none at first), adding operations to the graph as usual. It is called on the thread that asks for gradients.
- * `scope`: where the operations belong. */
+/* A client's own gradient of an op: given the operation and the gradients of its outputs it fills in those of its
+ * inputs (all none at first), adding operations to the graph as usual. It is called on the thread that asks for
+ * gradients. `scope`: where the operations belong. */
 typedef void (*MR_GradientFn)(void* context, TF_Operation* oper, const char* scope, const MR_Gradient* dys, int num_dys,
                               MR_Gradient* dxs, int num_dxs, TF_Status* status);
-/* For all graphs of the process: the gradient of operations whose attribute _gradient_op_type is `name`, or whose op has
- * this name. TF_ALREADY_EXISTS. `function` NULL takes it away. */
+/* For all graphs of the process: the gradient of operations whose attribute _gradient_op_type is `name`, or whose op
+ * has this name. TF_ALREADY_EXISTS. `function` NULL takes it away. */
 TF_CAPI_EXPORT void MR_RegisterGradient(const char* name, MR_GradientFn function, void* context, TF_Status* status);
 
 /* An optimizer and the variables that it keeps in one graph. May be used by one thread at a time. */
@@ -103,4 +105,4 @@ TF_CAPI_EXPORT TF_Output MR_OptimizerSlot(const MR_Optimizer* optimizer, TF_Outp
 }
 #endif
 
-#endif  /* MILLRACE_C_API_TRAINING_H_ */
+#endif /* MILLRACE_C_API_TRAINING_H_ */

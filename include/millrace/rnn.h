@@ -6,6 +6,8 @@
 //   64); auto [outputs, state] = rnn.Dynamic(inputs);   // inputs [batch, steps, 64]
 #pragma once
 
+#include <algorithm>
+
 #include "millrace/train.h"
 
 namespace millrace {
@@ -64,6 +66,32 @@ inline Cell AttentionCellWrapper(const Cell& cell, int64_t attn_length, const st
   return Cell("AttentionCellWrapper(" + cell.text() + ", attn_length=" + std::to_string(attn_length) + rest + ")");
 }
 
+// How a decoder asks a memory [batch, steps, memory_size] by keys of num_units: additively (Bahdanau et al. 2014;
+// options: "normalize=true") or by products (Luong et al. 2015; num_units is then the width of the cell's output;
+// options: "scale=true").
+struct AttentionMechanism {
+  std::string text;
+};
+namespace internal {
+inline AttentionMechanism Mechanism(const char* kind, int64_t num_units, int64_t memory_size,
+                                    const std::string& options) {
+  return {"mechanism=\"" + std::string(kind) + "\", num_units=" + std::to_string(num_units) +
+          ", memory_size=" + std::to_string(memory_size) + (options.empty() ? "" : ", " + options)};
+}
+}  // namespace internal
+inline AttentionMechanism BahdanauAttention(int64_t num_units, int64_t memory_size, const std::string& options = "") {
+  return internal::Mechanism("Bahdanau", num_units, memory_size, options);
+}
+inline AttentionMechanism LuongAttention(int64_t num_units, int64_t memory_size, const std::string& options = "") {
+  return internal::Mechanism("Luong", num_units, memory_size, options);
+}
+// A decoder's cell, whose memory Recurrent::Attend gives. Its states are those of `cell`, what it read, and the weights
+// by which it read it [batch, steps of the memory]. options: "attention_layer_size=128, output_attention=false"
+inline Cell AttentionWrapper(const Cell& cell, const AttentionMechanism& mechanism, const std::string& options = "") {
+  const std::string rest = options.empty() ? "" : ", " + options;
+  return Cell("AttentionWrapper(" + cell.text() + ", " + mechanism.text + rest + ")");
+}
+
 struct RnnOptions {
   std::vector<Output> initial_state = {};  // zeros by default
   Output sequence_length = {};             // int32 or int64 [batch]
@@ -100,7 +128,11 @@ class Recurrent {
     model.Note(status.Get());
     for (int i = 0; i < n; ++i) {
       const auto k = static_cast<size_t>(i);
-      variables_.push_back({Output(refs[k]), Output(reads[k])});
+      if (refs[k].oper != nullptr) {
+        variables_.push_back({Output(refs[k]), Output(reads[k])});
+      } else if (given_.empty() || k > given_.back() + 2) {
+        given_.push_back(k);
+      }
       parameters_.push_back(Output(reads[k]));
     }
     model.Adopt(variables_);
@@ -110,10 +142,22 @@ class Recurrent {
   const std::vector<int64_t>& state_sizes() const { return state_sizes_; }
   const std::vector<Variable>& variables() const { return variables_; }
 
+  // What the AttentionWrappers in the cell read from now on: [batch, steps, depth], of which examples have `lengths`
+  // steps (int32 or int64 [batch]; null: all). To be called before anything is built from such a cell.
+  void Attend(Output memory, Output lengths = {}) {
+    const std::vector<Output> limits = lengths ? std::vector<Output>{lengths} : std::vector<Output>();
+    for (size_t place : given_) {
+      const std::vector<Output> made = scope_.Composite("AttentionMemory", {memory, parameters_[place - 1], limits});
+      if (made.size() != 3) return;
+      std::copy(made.begin(), made.end(), parameters_.begin() + static_cast<std::ptrdiff_t>(place));
+    }
+    memory_ = {memory};
+  }
+
   // Zeros for as many examples as dimension `batch_dim` of `inputs` counts.
   std::vector<Output> ZeroState(Output inputs, int64_t batch_dim = 0) {
     return scope_.Composite(
-        "ZeroState", {inputs},
+        "ZeroState", {inputs, memory_},
         {{"cell", text_}, {"batch_dim", batch_dim}, {"S", static_cast<int64_t>(state_sizes_.size())}});
   }
   // One step: input [batch, width].
@@ -175,6 +219,8 @@ class Recurrent {
   std::vector<int64_t> state_sizes_;
   std::vector<Variable> variables_;
   std::vector<Output> parameters_;
+  std::vector<size_t> given_;  // where three tensors of a memory stand among the parameters
+  std::vector<Output> memory_;
 };
 
 }  // namespace MILLRACE_CLIENT

@@ -32,7 +32,10 @@ class AttentionCell : public RnnCell {
     MR_ASSIGN_OR_RETURN(const int64_t outputs, cell_->Describe(inner_inputs, here, layout));
     const Sizes s = Resolve(outputs);
     int64_t query = 0;
-    for (size_t i = first_state; i < layout->state_sizes.size(); ++i) query += layout->state_sizes[i];
+    for (size_t i = first_state; i < layout->state_sizes.size(); ++i) {
+      if (layout->state_sizes[i] < 0) return InvalidArgument("AttentionCellWrapper: its cell may not read a memory");
+      query += layout->state_sizes[i];
+    }
     layout->parameters[kernel_at] = {here + "kernel", {inputs + s.size, inner_inputs}};
     layout->parameters[kernel_at + 1] = {here + "bias", {inner_inputs}, CellInitial::kZeros};
     layout->parameters.push_back({here + "attention/attn_w", {1, 1, s.size, s.vector}});

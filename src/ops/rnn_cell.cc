@@ -17,7 +17,7 @@ struct KnownKind {
 
 StatusOr<std::vector<KnownKind>> MakeKinds() {
   std::vector<KnownKind> known;
-  for (const std::vector<CellKind>& list : {BasicCellKinds(), WrapperCellKinds(), AttentionCellKinds()}) {
+  for (const std::vector<CellKind>& list : {BasicCellKinds(), WrapperCellKinds(), AttentionCellKinds(), AttentionWrapperKinds()}) {
     for (const CellKind& kind : list) {
       MR_ASSIGN_OR_RETURN(OpDef def, ParseSchema(kind.schema));
       known.push_back({std::move(def), kind});

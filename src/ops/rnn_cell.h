@@ -16,17 +16,19 @@
 
 namespace millrace {
 
-enum class CellInitial : uint8_t { kKernel, kZeros, kOnes };  // kKernel: Glorot uniform
+// kKernel: Glorot uniform. kGiven: no variable, but a tensor that the caller has (a memory).
+enum class CellInitial : uint8_t { kKernel, kZeros, kOnes, kValue, kGiven };
 
 struct CellParameter {
   std::string name;  // below the scope of the layer, e.g. "lstm_cell/kernel"
   std::vector<int64_t> dims;
   CellInitial initial = CellInitial::kKernel;
+  double value = 0;  // of kValue
 };
 
 struct CellLayout {
   std::vector<CellParameter> parameters;
-  std::vector<int64_t> state_sizes;
+  std::vector<int64_t> state_sizes;  // -1: as many as a memory has steps
   int64_t output_size = 0;
 };
 
@@ -90,7 +92,7 @@ StatusOr<CellLayout> DescribeCell(const RnnCell& cell, int64_t inputs);
 // Steps checked: as many parameters and states as the cell takes, no fewer states given than taken.
 StatusOr<Output> RunStep(const RnnCell& cell, const GraphBuilder& b, Output input, CellRun& run);
 
-// Factories, from complete attributes and children (rnn_basic_cells.cc, rnn_wrapper_cells.cc, rnn_attention_cell.cc).
+// Factories, from complete attributes and children (rnn_basic_cells.cc, rnn_wrapper_cells.cc, rnn_attention_*.cc).
 using CellChildren = std::vector<RnnCellPtr>;
 using CellFactory = StatusOr<RnnCellPtr> (*)(const AttrMap& attrs, CellChildren children);
 struct CellKind {
@@ -101,6 +103,7 @@ struct CellKind {
 std::vector<CellKind> BasicCellKinds();
 std::vector<CellKind> WrapperCellKinds();
 std::vector<CellKind> AttentionCellKinds();
+std::vector<CellKind> AttentionWrapperKinds();
 
 // [a, b] along the columns.
 Output ConcatColumns(const GraphBuilder& b, const std::vector<Output>& parts);

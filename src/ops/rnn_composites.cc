@@ -84,12 +84,23 @@ Outputs ZeroState(const GraphBuilder& b, const CompositeCall& c) {
   }
   const int64_t known = x.shape().dim(static_cast<int>(dim));
   const Output zero = b.ScalarOf(BaseType(x.dtype()), 0), axis = b.Scalar<int32_t>(0);
+  const std::vector<Output> memories = c.list("memory");
+  size_t memories_used = 0;
   std::vector<Output> states;
   for (int64_t size : layout.state_sizes) {
+    Output memory;
+    if (size < 0) {
+      if (memories.empty()) return InvalidArgument("ZeroState: the cell reads a memory, which must be given");
+      memory = memories[std::min(memories_used++, memories.size() - 1)];
+      size = memory.shape().dim(1);
+    }
     Output dims = b.Vector<int64_t>({known, size});
-    if (known < 0) {
-      const Output batch = b.Op("GatherV2", {b.Shape(x, DType::kInt64), b.Scalar<int64_t>(dim), axis});
-      dims = b.Op("Pack", {std::vector<Output>{batch, b.Scalar<int64_t>(size)}});
+    if (known < 0 || size < 0) {
+      auto dim_of = [&](Output of, int64_t i) {
+        return b.Op("GatherV2", {b.Shape(of, DType::kInt64), b.Scalar<int64_t>(i), axis});
+      };
+      const Output batch = known < 0 ? dim_of(x, dim) : b.Scalar<int64_t>(known);
+      dims = b.Op("Pack", {std::vector<Output>{batch, size < 0 ? dim_of(memory, 1) : b.Scalar<int64_t>(size)}});
     }
     states.push_back(b.Op("Fill", {dims, zero}));
   }
@@ -186,10 +197,12 @@ void RegisterCells(CompositeRegistry& r) {
 }
 
 void RegisterStaticLoops(CompositeRegistry& r) {
-  r.Add("ZeroState(inputs:T) -> (state:S*T) | T in FLT; S:int>=1; cell:string; batch_dim:int=0")
-      .Doc("The zero state of a cell for inputs [..., width] whose examples are counted by dimension batch_dim.")
+  r.Add("ZeroState(inputs:T, memory:M*T) -> (state:S*T) | T in FLT; M:int>=0; S:int>=1; cell:string; batch_dim:int=0")
+      .Doc(
+          "The zero state of a cell for inputs [..., width] whose examples are counted by dimension batch_dim. A cell "
+          "that reads memories needs them, one for all or one each: their steps are as many as its weights.")
       .Expand(ZeroState)
-      .Example("f32[2,3]~ | cell=\"BasicLSTMCell(num_units=4)\"; S=2");
+      .Example("f32[2,3]~ | cell=\"BasicLSTMCell(num_units=4)\"; M=0; S=2");
   r.Add(
        "StaticRNN(inputs:N*T, sequence_length:L*Tlen, initial_state:S*T, parameters:P*T) -> (outputs:N*T, state:S*T) | "
        "T in FLT; Tlen in IDX=i32; N:int>=1; L:int>=0; S:int>=1; P:int>=1; cell:string")

@@ -20,7 +20,7 @@ inline millrace::Tensor AsTensor(const reference::Matrix& m) {
 
 inline reference::Matrix AsMatrix(const millrace::Tensor& t) {
   const std::vector<int64_t> dims = t.shape();
-  const auto columns = static_cast<size_t>(dims.back());
+  const size_t columns = dims.empty() ? 1 : static_cast<size_t>(dims.back());
   const std::vector<double> v = t.values<double>();
   return reference::Matrix(columns == 0 ? 0 : v.size() / columns, columns, v);
 }

@@ -125,7 +125,7 @@ def __getattr__(name: str) -> _Any:
         module, _, attribute = _FROM[name].partition(":")
         value = getattr(_importlib.import_module("millrace." + module), attribute or name)
     else:
-        raise AttributeError("module 'millrace' has no attribute %r. If TensorFlow 1.x has it, it is not provided yet; "
-                             "python/README.md says how to add it." % name)
+        raise errors.at_user_line(AttributeError("module 'millrace' has no attribute %r. If TensorFlow 1.x has it, it is not provided yet; "
+                                                 "python/README.md says how to add it." % name))
     globals()[name] = value
     return value

@@ -9,6 +9,7 @@ import numpy as np
 from millrace.framework import dtypes
 from millrace.framework import missing as _missing
 from millrace.framework.convert import convert_to_tensor
+from millrace.framework.errors import at_user_line
 from millrace.framework.graph import Tensor, name_scope
 from millrace.ops import array_ops, control_flow_ops, gen_ops, math_ops, random_ops
 
@@ -119,7 +120,7 @@ def adjust_brightness(image: Any, delta: Any) -> Tensor:
 def random_brightness(image: Any, max_delta: float, seed: Optional[int] = None) -> Tensor:
     """Brighter or darker by up to max_delta."""
     if max_delta < 0:
-        raise ValueError("max_delta must be non-negative.")
+        raise at_user_line(ValueError("max_delta must be non-negative."))
     return adjust_brightness(image, random_ops.random_uniform([], -max_delta, max_delta, seed=seed))
 
 
@@ -134,7 +135,7 @@ def adjust_contrast(images: Any, contrast_factor: Any) -> Tensor:
 def random_contrast(image: Any, lower: float, upper: float, seed: Optional[int] = None) -> Tensor:
     """adjust_contrast with a factor in a range."""
     if upper <= lower:
-        raise ValueError("upper must be > lower.")
+        raise at_user_line(ValueError("upper must be > lower."))
     return adjust_contrast(image, random_ops.random_uniform([], lower, upper, seed=seed))
 
 
@@ -215,7 +216,7 @@ def resize_image_with_crop_or_pad(image: Any, target_height: Any, target_width: 
 def central_crop(image: Any, central_fraction: float) -> Tensor:
     """The middle part."""
     if not 0.0 < central_fraction <= 1.0:
-        raise ValueError("central_fraction must be within (0, 1]")
+        raise at_user_line(ValueError("central_fraction must be within (0, 1]"))
     image = convert_to_tensor(image)
     if central_fraction == 1.0:
         return image

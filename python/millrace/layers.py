@@ -7,6 +7,7 @@ from typing import Any, Callable, Dict, List, Optional, Sequence
 
 from millrace.framework import dtypes
 from millrace.framework.convert import convert_to_tensor
+from millrace.framework.errors import at_user_line
 from millrace.framework.graph import GraphKeys, Tensor, get_default_graph, name_scope
 from millrace.framework.tensor_shape import TensorShape
 from millrace.ops import array_ops, init_ops, math_ops, nn_ops
@@ -58,7 +59,7 @@ class Layer:
     def scope_name(self) -> str:
         """The variable scope of its variables."""
         if self._scope_object is None:
-            raise ValueError("No name available for layer scope because the layer has not been used yet.")
+            raise at_user_line(ValueError("No name available for layer scope because the layer has not been used yet."))
         return str(self._scope_object.name)
 
     @property
@@ -164,8 +165,8 @@ class Layer:
             return
         ndims = tensors[0].get_shape().ndims
         if ndims is not None and (spec.ndim is not None and ndims != spec.ndim or spec.min_ndim is not None and ndims < spec.min_ndim):
-            raise ValueError("Input 0 of layer %s is incompatible with the layer: expected %sndim=%s, found ndim=%s. Full shape received: %s"
-                             % (self.name, "min_" if spec.ndim is None else "", spec.ndim or spec.min_ndim, ndims, tensors[0].get_shape()))
+            raise at_user_line(ValueError("Input 0 of layer %s is incompatible with the layer: expected %sndim=%s, found ndim=%s. Full shape received: %s"
+                                          % (self.name, "min_" if spec.ndim is None else "", spec.ndim or spec.min_ndim, ndims, tensors[0].get_shape())))
 
     def count_params(self) -> int:
         """The number of elements of its variables."""
@@ -190,7 +191,7 @@ class Dense(Layer):
         """Makes kernel and bias."""
         size = TensorShape(input_shape)[-1].value
         if size is None:
-            raise ValueError("The last dimension of the inputs to `Dense` should be defined. Found `None`.")
+            raise at_user_line(ValueError("The last dimension of the inputs to `Dense` should be defined. Found `None`."))
         self.kernel = self.add_variable("kernel", [size, self.units], initializer=self.kernel_initializer,
                                         regularizer=self.kernel_regularizer, constraint=self.kernel_constraint)
         if self.use_bias:
@@ -222,7 +223,7 @@ def _tuple(value: Any, n: int, name: str) -> Any:
         return (value,) * n
     made = tuple(int(v) for v in value)
     if len(made) != n:
-        raise ValueError("The `%s` argument must be a tuple of %d integers. Received: %s" % (name, n, value))
+        raise at_user_line(ValueError("The `%s` argument must be a tuple of %d integers. Received: %s" % (name, n, value)))
     return made
 
 
@@ -240,7 +241,7 @@ class _Conv(Layer):
         self.dilation_rate = _tuple(dilation_rate, rank, "dilation_rate")
         self.padding, self.data_format = padding.lower(), data_format
         if self.padding not in ("valid", "same", "causal"):
-            raise ValueError("The `padding` argument must be one of 'valid', 'same'. Received: %s" % padding)
+            raise at_user_line(ValueError("The `padding` argument must be one of 'valid', 'same'. Received: %s" % padding))
         self.activation, self.use_bias = _activation(activation), use_bias
         self.kernel_initializer, self.bias_initializer = init_ops.get(kernel_initializer), init_ops.get(bias_initializer)
         self.kernel_regularizer, self.bias_regularizer = kernel_regularizer, bias_regularizer
@@ -254,7 +255,7 @@ class _Conv(Layer):
     def _channels(self, input_shape: Any) -> int:
         size = TensorShape(input_shape)[1 if self._first else -1].value
         if size is None:
-            raise ValueError("The channel dimension of the inputs should be defined. Found `None`.")
+            raise at_user_line(ValueError("The channel dimension of the inputs should be defined. Found `None`."))
         return int(size)
 
     def build(self, input_shape: Any) -> None:
@@ -439,12 +440,12 @@ class BatchNormalization(Layer):
         shape = TensorShape(input_shape)
         ndims = shape.ndims
         if ndims is None:
-            raise ValueError("Input has undefined rank: %s" % shape)
+            raise at_user_line(ValueError("Input has undefined rank: %s" % shape))
         axis = self.axis[0] if isinstance(self.axis, (list, tuple)) else self.axis
         self._axis = axis % ndims
         size = shape[self._axis].value
         if size is None:
-            raise ValueError("Axis %d of input tensor should have a defined dimension but the layer received an input with shape %s." % (axis, shape))
+            raise at_user_line(ValueError("Axis %d of input tensor should have a defined dimension but the layer received an input with shape %s." % (axis, shape)))
         wide = dtypes.float32 if self._dtype in (dtypes.float16, dtypes.bfloat16) else self._dtype
         self.gamma = self.add_variable("gamma", [size], wide, self._initializers["gamma"], self._regularizers["gamma"]) if self.scale else None
         self.beta = self.add_variable("beta", [size], wide, self._initializers["beta"], self._regularizers["beta"]) if self.center else None

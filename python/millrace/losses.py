@@ -6,6 +6,7 @@ from typing import Any, List, Optional
 
 from millrace.framework import dtypes
 from millrace.framework.convert import convert_to_tensor
+from millrace.framework.errors import at_user_line
 from millrace.framework.graph import GraphKeys, Tensor, add_to_collection, get_collection, name_scope
 from millrace.ops import array_ops, gen_ops, math_ops, nn_ops
 
@@ -47,7 +48,7 @@ def compute_weighted_loss(losses: Any, weights: Any = 1.0, scope: Optional[str] 
                     present = math_ops.cast(gen_ops.not_equal(array_ops.ones_like(wide) * weights, 0.0), dtypes.float32)
                     result = _safe_div(result, math_ops.reduce_sum(present))
             elif reduction != Reduction.SUM:
-                raise ValueError("Invalid reduction %s." % reduction)
+                raise at_user_line(ValueError("Invalid reduction %s." % reduction))
         result = math_ops.cast(result, given)
         if loss_collection:
             add_to_collection(loss_collection, result)
@@ -60,7 +61,7 @@ def _safe_div(a: Any, b: Any) -> Tensor:
 
 def _pair(predictions: Any, labels: Any, what: str) -> Any:
     if labels is None or predictions is None:
-        raise ValueError("labels and %s must not be None." % what)
+        raise at_user_line(ValueError("labels and %s must not be None." % what))
     predictions, labels = math_ops.cast(predictions, dtypes.float32), math_ops.cast(labels, dtypes.float32)
     predictions.get_shape().assert_is_compatible_with(labels.get_shape())
     return predictions, labels

@@ -44,16 +44,19 @@ bool CallStatus::ok() const { return Api().GetCode(status_) == TF_OK; }
 TF_Code CallStatus::code() const { return Api().GetCode(status_); }
 const char* CallStatus::message() const { return Api().Message(status_); }
 
-void CallStatus::RaiseIfError() const {
+void CallStatus::RaiseIfError(nb::handle graph) const {
   if (ok()) return;
-  registry().raise_error(static_cast<int>(code()), std::string(message()), false);
+  registry().raise_error(static_cast<int>(code()), std::string(message()), false, graph);
   throw std::runtime_error(message());
 }
 
-void CallStatus::RaiseBuildError(const std::string& context) const {
-  if (ok()) return;
-  registry().raise_error(static_cast<int>(code()), context + message(), true);
-  throw std::runtime_error(message());
+void CallStatus::RaiseBuildError() const {
+  if (!ok()) RaiseBuildError(message());
+}
+
+void CallStatus::RaiseBuildError(const std::string& text) const {
+  registry().raise_error(static_cast<int>(code()), text, true, nb::none());
+  throw std::runtime_error(text);
 }
 
 Registry& registry() {

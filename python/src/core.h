@@ -40,10 +40,11 @@ class CallStatus {
   bool ok() const;
   TF_Code code() const;
   const char* message() const;
-  // millrace.errors.<class>, for errors of running.
-  void RaiseIfError() const;
-  // ValueError and its like, for errors of building graphs. `context` comes before the message.
-  void RaiseBuildError(const std::string& context = {}) const;
+  // millrace.errors.<class>, for errors of running nodes of `graph` (which may be none).
+  void RaiseIfError(nb::handle graph = nb::none()) const;
+  // ValueError and its like, for errors of building graphs.
+  void RaiseBuildError() const;
+  void RaiseBuildError(const std::string& message) const;
 
  private:
   TF_Status* status_;
@@ -139,7 +140,7 @@ struct Registry {
   nb::object dtype_number;   // any dtype-like -> number
   nb::object dtypes;         // list: number -> DType
   nb::object shape_list;     // any shape-like -> list or None
-  nb::object raise_error;    // (code, message, graph) -> raises
+  nb::object raise_error;    // (code, message, whether a graph is being built, graph or None) -> raises
   nb::object result_type;    // (op name, names) -> named tuple type
   nb::object default_graph;  // () -> Graph, when the stack of the thread is empty
   std::string package_path;  // frames of files below it are not the user's
@@ -159,6 +160,10 @@ struct Location {
   int line = 0;
 };
 Location UserLocation();
+// "file:line" of it, or "".
+std::string UserLine();
+// `message`, with that line at its end where it does not say it.
+std::string AtUserLine(const std::string& message);
 
 // NumPy values to tensors and back.
 class TensorHolder {

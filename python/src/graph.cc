@@ -565,6 +565,19 @@ Location UserLocation() {
   return where;
 }
 
+std::string UserLine() {
+  const Location where = UserLocation();
+  return where.file.empty() ? "" : where.file + ":" + std::to_string(where.line);
+}
+
+std::string AtUserLine(const std::string& message) {
+  const std::string line = UserLine();
+  if (line.empty()) return message;
+  const size_t found = message.find(line), end = found + line.size();
+  const bool there = found != std::string::npos && (end == message.size() || message[end] < '0' || message[end] > '9');
+  return there ? message : message + (message.back() == '.' ? " At " : ". At ") + line;
+}
+
 void DefineGraph(nb::module_& m) {
   DefineGraphType(m);
   DefineOperationType(m);

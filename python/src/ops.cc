@@ -48,12 +48,11 @@ std::string ShortRepr(nb::handle value) {
   return s;
 }
 
-std::string AtUserLine(const std::string& message) {
-  const Location where = UserLocation();
-  return where.file.empty() ? message : message + ". At " + where.file + ":" + std::to_string(where.line);
-}
-
 [[noreturn]] void TypeError(const std::string& message) { throw nb::type_error(AtUserLine(message).c_str()); }
+
+[[noreturn]] void ThrowFinalized(const std::string& op) {
+  throw std::runtime_error(AtUserLine("Graph is finalized and cannot be modified: '" + op + "' cannot be added."));
+}
 
 int TypeNumber(nb::handle value) { return nb::cast<int>(registry().dtype_number(value)); }
 
@@ -137,7 +136,7 @@ class Call {
       : op_(op), inputs_(inputs), attrs_(attrs), types_(op.attrs_.size(), 0) {
     graph_object_ = FindGraph();
     graph_ = &GraphOf(graph_object_);
-    if (graph_->finalized) throw std::runtime_error("Graph is finalized and cannot be modified.");
+    if (graph_->finalized) ThrowFinalized(op.name_);
     if (name.is_none()) {
       name_ = graph_->OperationName(op.name_);
     } else {
@@ -196,12 +195,18 @@ class Call {
     }
   }
 
+  // How a message names a tensor: with the line that made it, where that is another one.
+  static std::string Shown(nb::handle tensor) {
+    const std::string made = nb::cast<std::string>(tensor.attr("op").attr("_location"));
+    return ShortRepr(tensor) + (made.empty() || made == UserLine() ? "" : ", made at " + made);
+  }
+
   void Require(const ArgSpec& arg, int type, nb::handle value) {
     int& fixed = types_[static_cast<size_t>(arg.type_attr)];
     if (fixed == 0) fixed = type;
     if (fixed != type) {
       TypeError("Input '" + arg.name + "' of '" + op_.name_ + "' Op has type " + TypeName(type) +
-                " that does not match type " + TypeName(fixed) + " of the other arguments: " + ShortRepr(value));
+                " that does not match type " + TypeName(fixed) + " of the other arguments: " + Shown(value));
     }
   }
 
@@ -220,19 +225,19 @@ class Call {
     }
     const auto* t = nb::inst_ptr<Tensor>(tensor);
     if (nb::inst_ptr<Operation>(t->operation)->graph.ptr() != graph_object_.ptr()) {
-      throw nb::value_error(AtUserLine("Tensor " + ShortRepr(tensor) +
-                                       " must be from the same graph as the other inputs of '" + name_ + "'")
-                                .c_str());
+      throw nb::value_error(
+          AtUserLine("Tensor " + Shown(tensor) + " must be from the same graph as the other inputs of '" + name_ + "'")
+              .c_str());
     }
     if (arg.is_ref && !t->is_ref) {
-      TypeError("Input '" + arg.name + "' of '" + op_.name_ + "' Op must be a variable, got " + ShortRepr(tensor));
+      TypeError("Input '" + arg.name + "' of '" + op_.name_ + "' Op must be a variable, got " + Shown(tensor));
     }
     if (arg.is_type_list) return tensor;
     if (arg.type_attr >= 0) {
       Require(arg, t->type, tensor);
     } else if (arg.type != t->type) {
       TypeError("Input '" + arg.name + "' of '" + op_.name_ + "' Op has type " + TypeName(t->type) +
-                " that does not match expected type of " + TypeName(arg.type) + ": " + ShortRepr(tensor));
+                " that does not match expected type of " + TypeName(arg.type) + ": " + Shown(tensor));
     }
     return tensor;
   }
@@ -460,13 +465,49 @@ class Call {
     }
   }
 
-  // Before the message, which says the line itself.
-  std::string Context() const { return op_.name_ + " '" + name_ + "': "; }
+  // A TypeError when an input has a type that the op does not take.
+  void RaiseIfTypeNotAllowed(const std::string& message) const {
+    constexpr std::string_view kAllowed = "not in its allowed list: ";
+    const size_t list = message.find(kAllowed);
+    if (list == std::string::npos) return;
+    for (size_t i = 0; i < op_.inputs_.size() && i < values_.size(); ++i) {
+      const ArgSpec& arg = op_.inputs_[i];
+      if (arg.type_attr < 0 || arg.is_type_list || values_[i].empty()) continue;
+      if (message.find("'" + op_.attrs_[static_cast<size_t>(arg.type_attr)].name + "'") == std::string::npos) continue;
+      const nb::object tensor = graph_->WrapOutput(graph_object_, values_[i][0]);
+      TypeError("Value passed to parameter '" + arg.name + "' of '" + op_.name_ + "' Op has DataType " +
+                TypeName(nb::inst_ptr<Tensor>(tensor)->type) +
+                " not in list of allowed values: " + message.substr(list + kAllowed.size()) + ", got " + Shown(tensor));
+    }
+  }
+
+  // A message about the node, with the inputs that other lines made.
+  [[noreturn]] void RaiseBuildError(const CallStatus& status) const {
+    std::string text = status.message();
+    RaiseIfTypeNotAllowed(text);
+    if (text.find("'" + name_ + "'") == std::string::npos) text = op_.name_ + " '" + name_ + "': " + text;
+    text = AtUserLine(text);
+    const std::string here = UserLine();
+    constexpr int kLines = 6;
+    int lines = 0;
+    for (size_t i = 0; i < values_.size(); ++i) {
+      for (const TF_Output& value : values_[i]) {
+        const std::string made = Api().OperationLocation(value.oper);
+        if (made.empty() || made == here) continue;
+        if (++lines > kLines) continue;
+        const nb::object tensor = graph_->WrapOutput(graph_object_, value);
+        text += "\n  " + op_.inputs_[i].name + ": " + nb::str(tensor).c_str() + ", made at " + made;
+      }
+    }
+    if (lines > kLines) text += "\n  and " + std::to_string(lines - kLines) + " more";
+    status.RaiseBuildError(text);
+    throw std::runtime_error(text);
+  }
 
   nb::object Finish() {
     CallStatus status;
     TF_Operation* made = Api().FinishOperation(desc_, status);
-    if (!status.ok()) status.RaiseBuildError(Context());
+    if (!status.ok()) RaiseBuildError(status);
     graph_->NoteMade(made);
     nb::object operation = graph_->Wrap(graph_object_, made);
     if (!graph_->colocation.empty() || graph_->has_device_functions) {
@@ -483,7 +524,7 @@ class Call {
     std::vector<TF_Output> outputs(1024);
     CallStatus status;
     const int n = Api().FinishComposite(desc_, outputs.data(), static_cast<int>(outputs.size()), status);
-    if (!status.ok()) status.RaiseBuildError(Context());
+    if (!status.ok()) RaiseBuildError(status);
     graph_->Sync(graph_object_);
     outputs.resize(static_cast<size_t>(n));
     return Results(outputs, nullptr);
@@ -538,7 +579,7 @@ nb::object Op::operator()(nb::handle inputs, nb::handle attrs, nb::handle name) 
 nb::object MakeNode(nb::handle graph_object, const std::string& op, const std::string& name,
                     const std::vector<nb::object>& inputs, nb::dict attrs) {
   Graph& graph = GraphOf(graph_object);
-  if (graph.finalized) throw std::runtime_error("Graph is finalized and cannot be modified.");
+  if (graph.finalized) ThrowFinalized(op);
   const std::string full = graph.OperationName(name);
   TF_OperationDescription* desc = Api().NewOperation(graph.get(), op.c_str(), full.c_str());
   CallStatus status;
@@ -563,7 +604,7 @@ nb::object MakeNode(nb::handle graph_object, const std::string& op, const std::s
   const Location where = UserLocation();
   if (!where.file.empty()) Api().SetLocation(desc, where.file.c_str(), where.line);
   TF_Operation* made = Api().FinishOperation(desc, status);
-  status.RaiseBuildError(op + " '" + full + "': ");
+  if (!status.ok()) status.RaiseBuildError(op + " '" + full + "': " + status.message());
   graph.NoteMade(made);
   return graph.Wrap(graph_object, made);
 }

@@ -74,6 +74,8 @@ bool Append(PyObject* value, Key* key, int depth) {
   return true;
 }
 
+[[noreturn]] void ThrowClosed() { throw std::runtime_error(AtUserLine("Attempted to use a closed Session.")); }
+
 class Session {
  public:
   Session(nb::object graph, const std::string& target, nb::bytes config) : graph_(std::move(graph)) {
@@ -110,7 +112,7 @@ class Session {
 
   // resolve(fetches, feed keys) -> (fetch tensors, target operations, slots, shape, build)
   nb::object Run(nb::handle fetches, nb::handle feeds, nb::handle resolve, nb::handle options, nb::handle metadata) {
-    if (closed_) throw std::runtime_error("Attempted to use a closed Session.");
+    if (closed_) ThrowClosed();
     DrainReleased();
     Key key;
     key.reserve(16);
@@ -158,7 +160,7 @@ class Session {
   }
 
   nb::object RunPlan(const Plan& plan, PyObject* const* values, size_t count, nb::handle options, nb::handle metadata) {
-    if (closed_ || session_ == nullptr) throw std::runtime_error("Attempted to use a closed Session.");
+    if (closed_ || session_ == nullptr) ThrowClosed();
     std::vector<TensorHolder> given = FeedValues(plan, values, count);
     TF_Output inputs[16];
     TF_Tensor* input_values[16];
@@ -191,7 +193,7 @@ class Session {
                        static_cast<int>(plan.targets.size()), about ? static_cast<TF_Buffer*>(*about) : nullptr,
                        status);
     }
-    if (!status.ok()) status.RaiseIfError();
+    status.RaiseIfError(graph_);
     if (about) metadata(about->bytes());
     return Results(plan, fetched, values);
   }
@@ -235,7 +237,7 @@ class Session {
                         plan->fetches.data(), fetched.data(), static_cast<int>(plan->fetches.size()),
                         plan->targets.data(), static_cast<int>(plan->targets.size()), status);
     }
-    status.RaiseIfError();
+    status.RaiseIfError(graph_);
     return Results(*plan, fetched, values.data());
   }
 
@@ -312,9 +314,10 @@ class Session {
     for (size_t i = 0; i < count; ++i) {
       const Feed& f = plan.feeds[i];
       if (IsTensor(values[i])) {
-        throw nb::type_error(
-            "The value of a feed cannot be a tf.Tensor object. Acceptable feed values include Python "
-            "scalars, strings, lists, and numpy ndarrays.");
+        throw nb::type_error(AtUserLine("The value of a feed cannot be a tf.Tensor object, as that of " + f.what +
+                                        " is. Acceptable feed values include Python scalars, strings, lists, and "
+                                        "numpy ndarrays: feed session.run(value)")
+                                 .c_str());
       }
       given.push_back(ToTensor(values[i], f.type, f.what, f.has_rank ? &f.dims : nullptr));
     }

@@ -46,8 +46,9 @@ Status CheckChannels(const ConvShape& s) {
   }
   const int64_t groups = in / filter_in;
   if (groups > 1 && s.filter_out() > 0 && s.filter_out() % groups != 0) {
-    return InvalidArgument("output depth ", s.filter_out(), " is not a multiple of ", groups, " groups (input depth ",
-                           in, ", filter's input depth ", filter_in, ")");
+    return InvalidArgument("input depth ", in, " does not match the filter's input depth ", filter_in, " (as ", groups,
+                           " groups they would need an output depth that is a multiple of ", groups, ", got ",
+                           s.filter_out(), ")");
   }
   return absl::OkStatus();
 }

@@ -7,6 +7,7 @@ import functools
 import re
 from typing import Any, Callable, Dict, Iterator, List, Optional
 
+from millrace.framework.errors import at_user_line
 from millrace.framework.graph import GraphKeys, get_collection
 from millrace.ops.variable_scope import get_variable
 from millrace.train.global_step import assert_global_step, create_global_step, get_global_step, get_or_create_global_step  # noqa: F401
@@ -34,13 +35,13 @@ def arg_scope(list_ops_or_scope: Any, **kwargs: Any) -> Iterator[Dict[str, Dict[
     """A context in which functions have other defaults; or one that was captured (`as scope`)."""
     if isinstance(list_ops_or_scope, dict):
         if kwargs:
-            raise ValueError("When attempting to re-use a scope by supplying a dictionary, kwargs must be empty.")
+            raise at_user_line(ValueError("When attempting to re-use a scope by supplying a dictionary, kwargs must be empty."))
         made = dict(list_ops_or_scope)
     else:
         made = {key: dict(value) for key, value in _stack[-1].items()}
         for function in list_ops_or_scope:
             if not hasattr(function, "_key_op"):
-                raise ValueError("%s is not decorated with @add_arg_scope" % getattr(function, "__name__", function))
+                raise at_user_line(ValueError("%s is not decorated with @add_arg_scope" % getattr(function, "__name__", function)))
             made.setdefault(_key(function), {}).update(kwargs)
     _stack.append(made)
     try:

@@ -8,6 +8,7 @@ import millrace.layers as _layers
 from millrace.contrib.framework import add_arg_scope, model_variable
 from millrace.framework import dtypes
 from millrace.framework.convert import convert_to_tensor
+from millrace.framework.errors import at_user_line
 from millrace.framework.graph import GraphKeys, Tensor, add_to_collection, add_to_collections, get_collection, name_scope
 from millrace.ops import array_ops, control_flow_ops, gen_ops, init_ops, math_ops, nn_ops
 from millrace.ops.variable_scope import get_variable, variable_scope
@@ -43,9 +44,9 @@ def l2_regularizer(scale: float, scope: Optional[str] = None) -> Callable[..., A
     """scale / 2 sum w^2."""
     if not isinstance(scale, Tensor):
         if isinstance(scale, int) and not isinstance(scale, bool):
-            raise ValueError("scale cannot be an integer: %s" % scale)
+            raise at_user_line(ValueError("scale cannot be an integer: %s" % scale))
         if scale < 0.0:
-            raise ValueError("Setting a scale less than 0 on a regularizer: %g." % scale)
+            raise at_user_line(ValueError("Setting a scale less than 0 on a regularizer: %g." % scale))
         if scale == 0.0:
             return lambda _: None
 
@@ -118,7 +119,7 @@ def fully_connected(inputs: Any, num_outputs: int, activation_fn: Any = nn_ops.r
                     trainable: bool = True, scope: Any = None) -> Any:
     """activation(inputs weights + biases)."""
     if not isinstance(num_outputs, int) and not hasattr(num_outputs, "__index__"):
-        raise ValueError("num_outputs should be int or long, got %s." % (num_outputs,))
+        raise at_user_line(ValueError("num_outputs should be int or long, got %s." % (num_outputs,)))
     with variable_scope(scope, "fully_connected", [inputs], reuse=reuse, custom_getter=_renamed) as sc:
         layer = _layers.Dense(int(num_outputs), use_bias=normalizer_fn is None and biases_initializer is not None, kernel_initializer=weights_initializer,
                               bias_initializer=biases_initializer, kernel_regularizer=weights_regularizer, bias_regularizer=biases_regularizer,
@@ -350,7 +351,7 @@ def embed_sequence(ids: Any, vocab_size: Optional[int] = None, embed_dim: Option
                    regularizer: Any = None, trainable: bool = True, scope: Any = None, reuse: Any = None) -> Any:
     """The rows of a table, which it makes, at ids."""
     if not (reuse or (vocab_size and embed_dim)):
-        raise ValueError("Must specify vocab size and embedding dimension when not reusing.")
+        raise at_user_line(ValueError("Must specify vocab size and embedding dimension when not reusing."))
     with variable_scope(scope, "EmbedSequence", [ids], reuse=reuse):
         table = get_variable("embeddings", [vocab_size, embed_dim], dtypes.float32, initializer, regularizer, trainable)
         return nn_ops.embedding_lookup(table, ids)
@@ -380,7 +381,7 @@ def optimize_loss(loss: Any, global_step: Any, learning_rate: Any, optimizer: An
                  "Momentum": lambda learning_rate: train.MomentumOptimizer(learning_rate, 0.9), "SGD": train.GradientDescentOptimizer}
         if isinstance(optimizer, str):
             if optimizer not in named:
-                raise ValueError("Optimizer name should be one of [%s], you provided %s." % (", ".join(named), optimizer))
+                raise at_user_line(ValueError("Optimizer name should be one of [%s], you provided %s." % (", ".join(named), optimizer)))
             made = named[optimizer](learning_rate=rate)
         elif isinstance(optimizer, type):
             made = optimizer(learning_rate=rate)
@@ -401,7 +402,7 @@ def optimize_loss(loss: Any, global_step: Any, learning_rate: Any, optimizer: An
         elif callable(clip_gradients):
             pairs = clip_gradients(pairs)
         elif clip_gradients is not None:
-            raise ValueError("Unknown type %s for clip_gradients" % type(clip_gradients))
+            raise at_user_line(ValueError("Unknown type %s for clip_gradients" % type(clip_gradients)))
         if summaries is None or "loss" in summaries:
             from millrace import summary
             summary.scalar("loss", loss)

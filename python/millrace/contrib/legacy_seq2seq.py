@@ -6,6 +6,7 @@ from typing import Any, Callable, List, Optional
 
 from millrace.framework import dtypes, nest
 from millrace.framework.convert import convert_to_tensor
+from millrace.framework.errors import at_user_line
 from millrace.framework.graph import Tensor, name_scope
 from millrace.ops import array_ops, control_flow_ops, gen_ops, math_ops, nn_ops, rnn, rnn_cell
 from millrace.ops.rnn_cell import _linear
@@ -97,9 +98,9 @@ def attention_decoder(decoder_inputs: Any, initial_state: Any, attention_states:
                       loop_function: Any = None, dtype: Any = None, scope: Any = None, initial_state_attention: bool = False) -> Any:
     """rnn_decoder that looks at attention_states [batch, length, size] in every step (Vinyals et al. 2014)."""
     if not decoder_inputs:
-        raise ValueError("Must provide at least 1 input to attention decoder.")
+        raise at_user_line(ValueError("Must provide at least 1 input to attention decoder."))
     if num_heads < 1:
-        raise ValueError("With less than 1 heads, use a non-attention decoder.")
+        raise at_user_line(ValueError("With less than 1 heads, use a non-attention decoder."))
     output_size = cell.output_size if output_size is None else output_size
     with variable_scope(scope or "attention_decoder", dtype=dtype) as captured:
         dtype = captured.dtype
@@ -142,7 +143,7 @@ def attention_decoder(decoder_inputs: Any, initial_state: Any, attention_states:
                     value = loop_function(previous, i)
             width = value.get_shape()[1].value
             if width is None:
-                raise ValueError("Could not infer input size from input: %s" % value.name)
+                raise at_user_line(ValueError("Could not infer input size from input: %s" % value.name))
             x = _linear([value] + attns, width, True)
             output, state = cell(x, state)
             if i == 0 and initial_state_attention:
@@ -192,7 +193,7 @@ def sequence_loss_by_example(logits: Any, targets: Any, weights: Any, average_ac
                              name: Optional[str] = None, *unused: Any, **unused_keywords: Any) -> Tensor:
     """The weighted cross entropy of each sequence; lists over the steps."""
     if len(targets) != len(logits) or len(weights) != len(logits):
-        raise ValueError("Lengths of logits, weights, and targets must be the same %d, %d, %d." % (len(logits), len(weights), len(targets)))
+        raise at_user_line(ValueError("Lengths of logits, weights, and targets must be the same %d, %d, %d." % (len(logits), len(weights), len(targets))))
     if not isinstance(average_across_timesteps, bool) or softmax_loss_function is not None and not callable(softmax_loss_function):
         average_across_timesteps, softmax_loss_function = True, None  # 0.x had the number of symbols here
     with name_scope(name, "sequence_loss_by_example", list(logits)):

@@ -6,6 +6,7 @@ from typing import Any, Optional
 
 from millrace.framework import missing as _missing
 from millrace.framework.convert import convert_to_tensor
+from millrace.framework.errors import at_user_line
 from millrace.framework.graph import Tensor, name_scope
 from millrace.ops import array_ops, gen_ops, math_ops, nn_ops
 
@@ -16,7 +17,7 @@ def sequence_loss(logits: Any, targets: Any, weights: Any, average_across_timest
     with name_scope(name, "sequence_loss", [logits, targets, weights]):
         logits, targets, weights = convert_to_tensor(logits), convert_to_tensor(targets), convert_to_tensor(weights)
         if logits.get_shape().ndims not in (None, 3):
-            raise ValueError("Logits must be a [batch_size x sequence_length x logits] tensor")
+            raise at_user_line(ValueError("Logits must be a [batch_size x sequence_length x logits] tensor"))
         classes = array_ops.shape(logits)[2]
         flat = array_ops.reshape(targets, [-1])
         flat_logits = array_ops.reshape(logits, array_ops.stack([-1, classes]))

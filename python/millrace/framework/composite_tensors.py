@@ -8,6 +8,7 @@ from typing import Any, List, Optional, Tuple
 import numpy as np
 
 from millrace.framework import convert, dtypes, session, tensor_shape
+from millrace.framework.errors import at_user_line
 from millrace.framework.graph import Graph, Operation, Tensor
 from millrace.ops import gen_ops
 
@@ -40,10 +41,10 @@ IndexedSlicesValue = collections.namedtuple("IndexedSlicesValue", ["values", "in
 
 def _dense(value: IndexedSlices, dtype: Any = None, name: Optional[str] = None, as_ref: bool = False) -> Tensor:
     if dtype is not None and not dtypes.as_dtype(dtype).is_compatible_with(value.dtype):
-        raise ValueError("Tensor conversion requested dtype %s for IndexedSlices with dtype %s"
-                         % (dtypes.as_dtype(dtype).name, value.dtype.name))
+        raise at_user_line(ValueError("Tensor conversion requested dtype %s for IndexedSlices with dtype %s"
+                                      % (dtypes.as_dtype(dtype).name, value.dtype.name)))
     if value.dense_shape is None:
-        raise ValueError("Tensor conversion requested for IndexedSlices without dense_shape: %s" % value)
+        raise at_user_line(ValueError("Tensor conversion requested for IndexedSlices without dense_shape: %s" % value))
     return gen_ops.unsorted_segment_sum(value.values, value.indices, gen_ops.strided_slice(
         value.dense_shape, [0], [1], [1], shrink_axis_mask=1), name=name)
 

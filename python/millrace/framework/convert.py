@@ -7,7 +7,8 @@ from typing import Any, Callable, List, Optional, Tuple
 import numpy as np
 
 import millrace._core as _core
-from millrace.framework import dtypes, errors, tensor_shape
+from millrace.framework import dtypes, tensor_shape
+from millrace.framework.errors import at_user_line, made_at
 from millrace.framework.graph import Tensor, get_default_graph
 
 _CONST = _core.Op("Const", "", "output:dtype", "value:n dtype:t")
@@ -22,12 +23,15 @@ def register_tensor_conversion_function(base_type: Any, conversion_func: Callabl
     _conversions.sort(key=lambda entry: entry[0])
 
 
-def _array_of(value: Any, dtype: Optional[dtypes.DType]) -> np.ndarray:
-    """The value as an array of exactly `dtype`, or of the type that it implies: float32 and int32 for Python numbers."""
+def _array_of(value: Any, dtype: Optional[dtypes.DType], exact: bool = False) -> np.ndarray:
+    """The value as an array of exactly `dtype`, or of the type that it implies: float32 and int32 for Python numbers.
+
+    exact: integers that `dtype` cannot hold are an error, else they lose their upper bits as in TensorFlow.
+    """
     if isinstance(value, (tensor_shape.TensorShape, tensor_shape.Dimension)):
         value = value.as_list() if isinstance(value, tensor_shape.TensorShape) else value.value
         if value is None or isinstance(value, list) and None in value:
-            raise ValueError("Cannot convert a partially known TensorShape to a Tensor: %s" % (value,))
+            raise at_user_line(ValueError("Cannot convert a partially known TensorShape to a Tensor: %s" % (value,)))
         if dtype is None:
             dtype = dtypes.int32
     if isinstance(value, (np.ndarray, np.generic)):
@@ -39,10 +43,13 @@ def _array_of(value: Any, dtype: Optional[dtypes.DType]) -> np.ndarray:
     if dtype == dtypes.string or dtype is None and _has_string(value):
         _check_strings(value)
         return np.array(value, dtype=object)
-    array = np.asarray(_plain(value))
+    try:
+        array = np.asarray(_plain(value))
+    except ValueError:
+        raise at_user_line(ValueError("Argument must be a dense tensor, but the parts of %.80r have different lengths" % (value,))) from None
     if array.dtype == object:
-        raise TypeError("Failed to convert object of type %s to Tensor. Contents: %.80r. Consider casting elements to a "
-                        "supported type." % (type(value), value))
+        hint = "In a shape, say -1 or tf.shape(x)[0] instead of None." if None in array else "Consider casting elements to a supported type."
+        raise at_user_line(TypeError("Failed to convert object of type %s to Tensor. Contents: %.80r. %s" % (type(value), value, hint)))
     if dtype is None:
         if array.dtype == np.float64 and not _has_numpy(value):
             return array.astype(np.float32)
@@ -53,12 +60,15 @@ def _array_of(value: Any, dtype: Optional[dtypes.DType]) -> np.ndarray:
             return array
         return array
     if array.dtype.kind in "fc" and dtype.is_integer and array.size:
-        raise TypeError("Expected %s, got %.60r of type '%s' instead." % (dtype.name, value, type(value).__name__))
+        raise at_user_line(TypeError("Expected %s, got %.60r of type '%s' instead." % (dtype.name, value, type(value).__name__)))
     if array.dtype.kind == "b" and not dtype.is_bool or dtype.is_bool and array.dtype.kind != "b" and array.size:
-        raise TypeError("Expected %s, got %.60r of type '%s' instead." % (dtype.name, value, type(value).__name__))
+        raise at_user_line(TypeError("Expected %s, got %.60r of type '%s' instead." % (dtype.name, value, type(value).__name__)))
     if array.dtype.kind in "SU":
-        raise TypeError("Expected %s, got %.60r of type 'str' instead." % (dtype.name, value))
-    return array.astype(dtype.as_numpy_dtype)
+        raise at_user_line(TypeError("Expected %s, got %.60r of type 'str' instead." % (dtype.name, value)))
+    made = array.astype(dtype.as_numpy_dtype)
+    if exact and array.dtype.kind in "iu" and not np.array_equal(made, array):
+        raise at_user_line(ValueError("%.60r does not fit into %s" % (value, dtype.name)))
+    return made
 
 
 def _plain(value: Any) -> Any:
@@ -82,7 +92,7 @@ def _check_strings(value: Any) -> None:
         for element in value:
             _check_strings(element)
     elif not isinstance(value, (str, bytes, np.ndarray, np.generic)):
-        raise TypeError("Expected string, got %.60r of type '%s' instead." % (value, type(value).__name__))
+        raise at_user_line(TypeError("Expected string, got %.60r of type '%s' instead." % (value, type(value).__name__)))
 
 
 def _has_numpy(value: Any) -> bool:
@@ -94,17 +104,20 @@ def _has_numpy(value: Any) -> bool:
 
 def constant(value: Any, dtype: Any = None, shape: Any = None, name: str = "Const", verify_shape: bool = False) -> Tensor:
     """A tensor with a fixed value. With a shape, a value with fewer elements is filled up with its last one."""
-    wanted = None if dtype is None else dtypes.as_dtype(dtype)
+    return _constant(value, None if dtype is None else dtypes.as_dtype(dtype), shape, name, verify_shape)
+
+
+def _constant(value: Any, wanted: Optional[dtypes.DType], shape: Any, name: str, verify_shape: bool = False, exact: bool = False) -> Tensor:
     if value is None:
-        raise ValueError("None values not supported.")
-    array = _array_of(value, wanted)
+        raise at_user_line(ValueError("None values not supported."))
+    array = _array_of(value, wanted, exact)
     if shape is not None:
         dims = [int(d) for d in tensor_shape.as_shape(shape).as_list()]  # type: ignore[arg-type]
         if verify_shape and list(array.shape) != dims:
-            raise TypeError("Expected Tensor's shape: %s, got %s." % (tuple(dims), array.shape))
+            raise at_user_line(TypeError("Expected Tensor's shape: %s, got %s." % (tuple(dims), array.shape)))
         count = int(np.prod(dims, dtype=np.int64))
         if array.size > count:
-            raise ValueError("Too many elements provided. Needed at most %d, but received %d" % (count, array.size))
+            raise at_user_line(ValueError("Too many elements provided. Needed at most %d, but received %d" % (count, array.size)))
         if array.size == count:
             array = array.reshape(dims)
         elif array.size == 0:
@@ -159,8 +172,8 @@ def internal_convert_to_tensor(value: Any, dtype: Any = None, name: Optional[str
         dtype = dtypes.as_dtype(dtype)
     if isinstance(value, Tensor):
         if dtype is not None and not dtype.is_compatible_with(value.dtype) and dtype.base_dtype != value.dtype.base_dtype:
-            raise ValueError("Tensor conversion requested dtype %s for Tensor with dtype %s: %r%s%s"
-                             % (dtype.name, value.dtype.name, str(value), errors.made_at(value), errors.at_user_line()))
+            raise at_user_line(ValueError("Tensor conversion requested dtype %s for Tensor with dtype %s: %s%s"
+                                          % (dtype.name, value.dtype.name, value, made_at(value))))
         return value
     for _, base_type, function in _conversions:
         if isinstance(value, base_type):
@@ -180,7 +193,7 @@ def internal_convert_to_tensor(value: Any, dtype: Any = None, name: Optional[str
         return _pack(value, dtype, name or "packed")
     if dtype is None and preferred_dtype is not None:
         try:
-            return constant(value, preferred_dtype, name=name or "Const")
+            return _constant(value, dtypes.as_dtype(preferred_dtype), None, name or "Const", exact=True)
         except (TypeError, ValueError):
             pass
     return constant(value, dtype, name=name or "Const")

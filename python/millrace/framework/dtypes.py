@@ -6,6 +6,8 @@ from typing import Any, Dict, List, Optional
 
 import numpy as np
 
+from millrace.framework.errors import at_user_line
+
 _NAMES = {
     1: "float32", 2: "float64", 3: "int32", 4: "uint8", 5: "int16", 6: "int8", 7: "string", 8: "complex64",
     9: "int64", 10: "bool", 11: "qint8", 12: "quint8", 13: "qint32", 14: "bfloat16", 15: "qint16", 16: "quint16",
@@ -198,7 +200,7 @@ def as_dtype(value: Any) -> DType:
     try:
         numpy_type = np.dtype(value)
     except TypeError:
-        raise TypeError("Cannot convert value %r to a TensorFlow DType." % (value,)) from None
+        raise at_user_line(TypeError("Cannot convert value %r to a TensorFlow DType." % (value,))) from None
     found = _BY_NUMPY.get(numpy_type)
     if found is not None:
         return found
@@ -210,7 +212,7 @@ def as_dtype(value: Any) -> DType:
         return {1: int8, 2: int16, 4: int32, 8: int64}[numpy_type.itemsize]
     if numpy_type.kind == "u":
         return {1: uint8, 2: uint16, 4: uint32, 8: uint64}[numpy_type.itemsize]
-    raise TypeError("Cannot convert value %r to a TensorFlow DType." % (value,))
+    raise at_user_line(TypeError("Cannot convert value %r to a TensorFlow DType." % (value,)))
 
 
 def dtype_number(value: Any) -> int:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from typing import Any, Dict, NoReturn, Optional, Type
+from typing import Any, Dict, NoReturn, Optional, Type, TypeVar
 
 import millrace._core as _core
 
@@ -84,10 +84,21 @@ def error_code_from_exception_type(cls: Type[OpError]) -> int:
     return next(code for code, c in _CLASSES.items() if c is cls)
 
 
-def at_user_line() -> str:
-    """". At file:line" of the line of the program that is being run, for messages about it."""
+Error = TypeVar("Error", bound=Exception)
+
+
+def _with_user_line(text: str) -> str:
     file, line = _core.user_location()
-    return ". At %s:%d" % (file, line) if file else ""
+    where = "%s:%d" % (file, line)
+    if not file or re.search(re.escape(where) + r"(?!\d)", text):
+        return text
+    return "%s%s At %s" % (text, "" if text.endswith((".", "?")) else ".", where)
+
+
+def at_user_line(error: Error) -> Error:
+    """The error with the line of the program that is being run at the end of its message."""
+    error.args = (_with_user_line(str(error.args[0])),)
+    return error
 
 
 def made_at(tensor: Any) -> str:
@@ -96,21 +107,37 @@ def made_at(tensor: Any) -> str:
     return ", made at %s" % where if where else ""
 
 
-_NODE = re.compile(r"'([A-Za-z0-9.][A-Za-z0-9_.\\/>-]*)'")
+_NODE = re.compile(r"\[\[node ([A-Za-z0-9.][A-Za-z0-9_.\\/>-]*) \(")
+_QUOTED = re.compile(r"'([A-Za-z0-9.][A-Za-z0-9_.\\/>-]*)'")
+_MOST_INPUTS = 6
 
 
-def _operation_in(message: str) -> Optional[Any]:
-    """The operation that a message names."""
-    graph = _core.current_graph()
-    for name in _NODE.findall(message):
+def _operation_in(message: str, graph: Any) -> Optional[Any]:
+    """The operation that a message is about."""
+    for name in _NODE.findall(message) + _QUOTED.findall(message):
         found = graph._find(name)
         if found is not None:
             return found
     return None
 
 
-def raise_error(code: int, message: str, building: bool) -> NoReturn:
+def _inputs_of(op: Any) -> str:
+    """Lines that say what the inputs of an operation are, and where they were made."""
+    lines = ["\n\t input %d: %s%s" % (i, x, made_at(x)) for i, x in enumerate(op.inputs)]
+    if len(lines) > _MOST_INPUTS:
+        lines[_MOST_INPUTS:] = ["\n\t and %d more" % (len(lines) - _MOST_INPUTS)]
+    return "".join(lines)
+
+
+def raise_error(code: int, message: str, building: bool, graph: Any) -> NoReturn:
     """Raises what the library reported: ValueError and its like for graphs that cannot be built."""
+    op = None if graph is None else _operation_in(message, graph)
+    if code == FAILED_PRECONDITION and "uninitialized" in message:
+        message = message.replace("\n", ". Run tf.global_variables_initializer() or restore a checkpoint before\n", 1)
+    if op is not None and _NODE.search(message):
+        message += _inputs_of(op)
+    else:
+        message = _with_user_line(message)
     if building:
         if code == UNIMPLEMENTED:
             raise NotImplementedError(message)
@@ -120,8 +147,7 @@ def raise_error(code: int, message: str, building: bool) -> NoReturn:
             raise ValueError(message)
         if code in (INVALID_ARGUMENT, OUT_OF_RANGE, NOT_FOUND, ALREADY_EXISTS, FAILED_PRECONDITION):
             raise ValueError(message)
-    cls = _CLASSES.get(code, UnknownError)
-    raise cls(None, _operation_in(message), message)  # type: ignore[call-arg, arg-type]
+    raise _CLASSES.get(code, UnknownError)(None, op, message)  # type: ignore[call-arg, arg-type]
 
 
 class raise_exception_on_not_ok_status:  # noqa: N801 - TensorFlow's name

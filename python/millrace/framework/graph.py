@@ -10,8 +10,9 @@ from typing import Any, Callable, Dict, Iterator, List, Optional, Sequence, Tupl
 import numpy as np
 
 import millrace._core as _core
-from millrace.framework import dtypes, errors, tensor_shape
+from millrace.framework import dtypes, tensor_shape
 from millrace.framework.device import DeviceSpec, merge_device
+from millrace.framework.errors import at_user_line
 
 
 class GraphKeys:
@@ -91,17 +92,17 @@ class Tensor(_core.Tensor):
     def __iter__(self) -> Iterator["Tensor"]:
         dims = self._dims
         if dims is None or not dims or dims[0] < 0:
-            raise TypeError("'Tensor' object is not iterable: the size of its first dimension is not known (%s). "
-                            "Use tf.map_fn or tf.while_loop, or tf.unstack(x, num)." % (self,))
+            raise at_user_line(TypeError("'Tensor' object is not iterable: the size of its first dimension is not known (%s). "
+                                         "Use tf.map_fn or tf.while_loop, or tf.unstack(x, num)." % (self,)))
         return (self[i] for i in range(dims[0]))
 
     def __len__(self) -> int:
-        raise TypeError("object of type 'Tensor' has no len(): use x.get_shape()[0].value or tf.shape(x)[0]")
+        raise at_user_line(TypeError("object of type 'Tensor' has no len(): use x.get_shape()[0].value or tf.shape(x)[0] (%s)" % (self,)))
 
     def __bool__(self) -> bool:
-        raise TypeError("Using a `tf.Tensor` as a Python `bool` is not allowed. Use `if t is not None:` instead of "
-                        "`if t:` to test if a tensor is defined, and use TensorFlow ops such as tf.cond to execute "
-                        "subgraphs conditioned on the value of a tensor.")
+        raise at_user_line(TypeError("Using a `tf.Tensor` as a Python `bool` is not allowed. Use `if t is not None:` instead of "
+                                     "`if t:` to test if a tensor is defined, and use TensorFlow ops such as tf.cond to execute "
+                                     "subgraphs conditioned on the value of a tensor (%s)." % (self,)))
 
     __nonzero__ = __bool__
 
@@ -197,11 +198,11 @@ def _session_for(graph: "Graph", session: Any, what: str) -> Any:
     if session is None:
         session = session_module.get_default_session()
         if session is None:
-            raise ValueError("%s using `eval()` or `run()`: No default session is registered. Use `with "
-                             "sess.as_default()` or pass an explicit session to `eval(session=sess)`" % what)
+            raise at_user_line(ValueError("%s using `eval()` or `run()`: No default session is registered. Use `with "
+                                          "sess.as_default()` or pass an explicit session to `eval(session=sess)`" % what))
     if session.graph is not graph:
-        raise ValueError("%s: the session's graph is not the graph that it belongs to. Pass an explicit session of "
-                         "its graph." % what)
+        raise at_user_line(ValueError("%s: the session's graph is not the graph that it belongs to. Pass an explicit session of "
+                                      "its graph." % what))
     return session
 
 
@@ -238,17 +239,23 @@ class Graph(_core.Graph):
     def get_operation_by_name(self, name: str) -> Operation:
         """The operation of that name. KeyError when there is none."""
         if not isinstance(name, str):
-            raise TypeError("Operation names are strings (or similar), not %s." % type(name).__name__)
+            raise at_user_line(TypeError("Operation names are strings (or similar), not %s." % type(name).__name__))
         return self.as_graph_element(name, allow_tensor=False, allow_operation=True)
 
     def get_tensor_by_name(self, name: str) -> Tensor:
         """The tensor <operation>:<output number>. KeyError when there is none."""
         if not isinstance(name, str):
-            raise TypeError("Tensor names are strings (or similar), not %s." % type(name).__name__)
+            raise at_user_line(TypeError("Tensor names are strings (or similar), not %s." % type(name).__name__))
         return self.as_graph_element(name, allow_tensor=True, allow_operation=False)
 
     def as_graph_element(self, obj: Any, allow_tensor: bool = True, allow_operation: bool = True) -> Any:
         """The tensor or operation that a name or an object means."""
+        try:
+            return self._element(obj, allow_tensor, allow_operation)
+        except (TypeError, ValueError, KeyError) as error:
+            raise at_user_line(error) from None
+
+    def _element(self, obj: Any, allow_tensor: bool, allow_operation: bool) -> Any:
         what = " or ".join((["Tensor"] if allow_tensor else []) + (["Operation"] if allow_operation else []))
         convert = getattr(obj, "_as_graph_element", None)
         if convert is not None:
@@ -312,7 +319,7 @@ class Graph(_core.Graph):
 
     def _check_not_finalized(self) -> None:
         if self._finalized:
-            raise RuntimeError("Graph is finalized and cannot be modified.")
+            raise at_user_line(RuntimeError("Graph is finalized and cannot be modified."))
 
     @property
     def seed(self) -> Optional[int]:
@@ -403,7 +410,7 @@ class Graph(_core.Graph):
                 name = name.decode()
             valid = _VALID_SCOPE if self._name_stack else _VALID_OP_NAME
             if not valid.match(name):
-                raise ValueError("'%s' is not a valid scope name" % name)
+                raise at_user_line(ValueError("'%s' is not a valid scope name" % name))
         old = self._name_stack
         if not name:
             new = ""
@@ -465,7 +472,7 @@ class Graph(_core.Graph):
         """A context in which ops are placed where `op` is."""
         element = getattr(op, "op", op)
         if element is not None and not isinstance(element, Operation):
-            raise TypeError("colocate_with takes an operation, a tensor or a variable, got %s%s" % (type(op).__name__, errors.at_user_line()))
+            raise at_user_line(TypeError("colocate_with takes an operation, a tensor or a variable, got %s" % type(op).__name__))
         saved = self._take_colocation() if ignore_existing or element is None else None
         device, stack, functions = self._device, self._device_stack, self._has_device_functions
         if element is not None:
@@ -484,7 +491,7 @@ class Graph(_core.Graph):
     def gradient_override_map(self, op_type_map: Dict[str, str]) -> Iterator[None]:
         """A context in which ops of a type get the gradient that is registered under another name."""
         if not isinstance(op_type_map, dict):
-            raise TypeError("op_type_map must be a dictionary mapping strings to strings")
+            raise at_user_line(TypeError("op_type_map must be a dictionary mapping strings to strings"))
         old = self._gradient_overrides
         self._gradient_overrides = old + list(op_type_map.items())
         try:
@@ -590,7 +597,7 @@ class name_scope:  # noqa: N801 - TensorFlow's name
             name, default_name, values = values, None, default_name  # pragma: no cover
         self._name = default_name if name is None else name
         if self._name is None and values is not None:
-            raise ValueError("At least one of name (%s) and default_name (%s) must be provided." % (name, default_name))
+            raise at_user_line(ValueError("At least one of name (%s) and default_name (%s) must be provided." % (name, default_name)))
         self._values = values
 
     def __enter__(self) -> str:

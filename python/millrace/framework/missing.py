@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any, Dict
 
+from millrace.framework.errors import at_user_line
+
 
 class Missing:
     """Stands where a function or class would be."""
@@ -15,7 +17,7 @@ class Missing:
         self.__doc__ = self._message
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        raise NotImplementedError(self._message)
+        raise at_user_line(NotImplementedError(self._message))
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("_"):
@@ -23,7 +25,7 @@ class Missing:
         return Missing("%s.%s" % (self._name, name), self._instead)
 
     def __mro_entries__(self, bases: Any) -> Any:
-        raise NotImplementedError(self._message)
+        raise at_user_line(NotImplementedError(self._message))
 
 
 def fill(namespace: Dict[str, Any], prefix: str, table: Dict[str, str]) -> None:

@@ -12,7 +12,8 @@ from typing import Any, Callable, Dict, List, Optional, Tuple
 import numpy as np
 
 import millrace._core as _core
-from millrace.framework import dtypes, errors
+from millrace.framework import dtypes
+from millrace.framework.errors import at_user_line, made_at
 from millrace.framework.graph import Graph, Operation, Tensor, get_default_graph
 
 _VALUE, _LIST, _TUPLE, _BUILD = range(4)
@@ -35,7 +36,7 @@ class _Fetches:
     def leaf(self, element: Any) -> int:
         """Adds a tensor or an operation; the number of its value."""
         if not self._graph.is_fetchable(element):
-            raise ValueError("Operation %r has been marked as not fetchable." % element.name)
+            raise at_user_line(ValueError("Operation %r has been marked as not fetchable." % element.name))
         if isinstance(element, Operation):
             if element not in self.targets:
                 self.targets.append(element)
@@ -52,17 +53,17 @@ class _Fetches:
     def element(self, fetch: Any) -> Any:
         """The tensor or operation that a leaf means."""
         try:
-            return self._graph.as_graph_element(fetch, allow_tensor=True, allow_operation=True)
+            return self._graph._element(fetch, allow_tensor=True, allow_operation=True)
         except TypeError as error:
-            raise TypeError("Fetch argument %r has invalid type %r, must be a string or Tensor. (%s)"
-                            % (fetch, type(fetch).__name__, error)) from None
+            raise at_user_line(TypeError("Fetch argument %r has invalid type %r, must be a string or Tensor. (%s)"
+                                         % (fetch, type(fetch).__name__, error))) from None
         except (ValueError, KeyError) as error:
-            raise ValueError("Fetch argument %r cannot be interpreted as a Tensor. (%s)" % (fetch, error)) from None
+            raise at_user_line(ValueError("Fetch argument %r cannot be interpreted as a Tensor. (%s)" % (fetch, error.args[0]))) from None
 
     def builder(self, fetch: Any) -> Callable[[List[Any]], Any]:
         """A function of the leaf values that makes what `fetch` has the structure of."""
         if fetch is None:
-            raise TypeError("Fetch argument None has invalid type <class 'NoneType'>")
+            raise at_user_line(TypeError("Fetch argument None has invalid type 'NoneType', must be a string or Tensor."))
         if isinstance(fetch, (list, tuple)) and not hasattr(fetch, "_as_graph_element"):
             parts = [self.builder(f) for f in fetch]
             if isinstance(fetch, list):
@@ -106,9 +107,9 @@ def _resolve(graph: Graph, fetches: Any, feed_keys: List[Any]) -> Tuple[List[Ten
         if not isinstance(key, Tensor):
             raise _NeedsExpansion
         if key.graph is not graph:
-            raise TypeError("Cannot interpret feed_dict key as Tensor: Tensor %s is not an element of this graph." % (key,))
+            raise at_user_line(TypeError("Cannot interpret feed_dict key as Tensor: Tensor %s is not an element of this graph." % (key,)))
         if not graph.is_feedable(key):
-            raise ValueError("Tensor %s may not be fed." % (key,))
+            raise at_user_line(ValueError("Tensor %s may not be fed." % (key,)))
     wanted = _Fetches(graph, feed_keys)
     build = wanted.builder(fetches)
     shape = _BUILD
@@ -123,7 +124,7 @@ def _resolve(graph: Graph, fetches: Any, feed_keys: List[Any]) -> Tuple[List[Ten
 def _expand_feeds(graph: Graph, feed_dict: Any) -> Dict[Tensor, Any]:
     """A feed whose keys are tensors alone, of one with names, variables, nested tuples, sparse tensors as keys."""
     if not isinstance(feed_dict, dict):
-        raise TypeError("The feed_dict must be a dictionary, got %s" % type(feed_dict).__name__)
+        raise at_user_line(TypeError("The feed_dict must be a dictionary, got %s" % type(feed_dict).__name__))
     feeds: Dict[Tensor, Any] = {}
 
     def add(key: Any, value: Any) -> None:
@@ -138,14 +139,14 @@ def _expand_feeds(graph: Graph, feed_dict: Any) -> Dict[Tensor, Any]:
             return
         if isinstance(key, (list, tuple)):
             if len(key) != len(value):
-                raise ValueError("A feed key with %d tensors has a value with %d parts." % (len(key), len(value)))
+                raise at_user_line(ValueError("A feed key with %d tensors has a value with %d parts." % (len(key), len(value))))
             for part, part_value in zip(key, value):
                 add(part, part_value)
             return
         try:
-            tensor = graph.as_graph_element(key, allow_tensor=True, allow_operation=False)
+            tensor = graph._element(key, allow_tensor=True, allow_operation=False)
         except (TypeError, ValueError, KeyError) as error:
-            raise TypeError("Cannot interpret feed_dict key as Tensor: %s" % error) from None
+            raise at_user_line(TypeError("Cannot interpret feed_dict key as Tensor: %s" % error.args[0])) from None
         feeds[tensor] = value
 
     for key, value in feed_dict.items():
@@ -159,12 +160,12 @@ def _feed_error(feed_dict: Any, error: Exception) -> Optional[Exception]:
         if not isinstance(tensor, Tensor) or isinstance(value, Tensor):
             continue
         if "Tensor '%s'" % tensor.name in str(error):
-            return type(error)("%s%s" % (error, errors.made_at(tensor)))
+            return type(error)("%s%s" % (error, made_at(tensor)))
         try:
             np.asarray(value, tensor.dtype.as_numpy_dtype)
         except (TypeError, ValueError) as reason:
             return type(error)("Cannot feed a value of type %s for Tensor '%s' of dtype %s and shape '%s'%s: %s" % (
-                type(value).__name__, tensor.name, tensor.dtype.name, tensor.get_shape(), errors.made_at(tensor), reason))
+                type(value).__name__, tensor.name, tensor.dtype.name, tensor.get_shape(), made_at(tensor), reason))
     return None
 
 
@@ -175,15 +176,15 @@ class BaseSession(_core.Session):
         if graph is None:
             graph = get_default_graph()
         elif not isinstance(graph, Graph):
-            raise TypeError("graph must be a tf.Graph, but got %s" % type(graph).__name__)
+            raise at_user_line(TypeError("graph must be a tf.Graph, but got %s" % type(graph).__name__))
         if isinstance(target, str):
             target_name = target
         elif isinstance(target, bytes):
             target_name = target.decode()
         else:
-            raise TypeError("target must be a string, but got %s" % type(target).__name__)
+            raise at_user_line(TypeError("target must be a string, but got %s" % type(target).__name__))
         if config is not None and not hasattr(config, "SerializeToString"):
-            raise TypeError("config must be a tf.ConfigProto, but got %s" % type(config).__name__)
+            raise at_user_line(TypeError("config must be a tf.ConfigProto, but got %s" % type(config).__name__))
         super().__init__(graph, target_name, b"" if config is None else config.SerializeToString())
         self._graph_object, self._target, self._config = graph, target_name, config
         self._resolver = lambda fetches, keys: _resolve(graph, fetches, keys)

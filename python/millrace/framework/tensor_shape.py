@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any, Iterator, List, Optional, Sequence, Union
 
+from millrace.framework.errors import at_user_line
+
 
 class Dimension:
     """A size that may be unknown (None). Arithmetic with an unknown one gives an unknown one."""
@@ -16,7 +18,10 @@ class Dimension:
         elif value is None:
             self._value = None
         else:
-            self._value = int(value.__index__() if hasattr(value, "__index__") else value)
+            try:
+                self._value = int(value.__index__() if hasattr(value, "__index__") else value)
+            except (TypeError, ValueError):
+                raise at_user_line(TypeError("A dimension must be an integer or None, got %r of type '%s'" % (value, type(value).__name__))) from None
             if not isinstance(value, (bytes, str)) and self._value != value:
                 raise ValueError("Ambiguous dimension: %s" % value)
             if self._value < 0:

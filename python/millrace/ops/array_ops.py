@@ -10,6 +10,7 @@ import numpy as np
 from millrace.framework import dtypes, tensor_shape
 from millrace.framework.composite_tensors import IndexedSlices, SparseTensor
 from millrace.framework.convert import constant, convert_to_tensor
+from millrace.framework.errors import at_user_line
 from millrace.framework.graph import Tensor, name_scope
 from millrace.ops import gen_ops
 from millrace.ops.dialects import bind, either, is_axis, refuse
@@ -168,7 +169,7 @@ def expand_dims(input: Any, axis: Any = None, name: Optional[str] = None, dim: A
     """A new axis of size 1."""
     axis = either("axis", axis, "dim", dim)
     if axis is None:
-        raise ValueError("axis must be specified")
+        raise at_user_line(ValueError("axis must be specified"))
     return gen_ops.expand_dims(input, axis, name=name)
 
 
@@ -200,7 +201,7 @@ def matrix_transpose(a: Any, name: str = "matrix_transpose") -> Tensor:
         ndims = a.get_shape().ndims
         if ndims is not None:
             if ndims < 2:
-                raise ValueError("Argument 'a' should be a (batch) matrix, with rank >= 2.  Found: %s" % a.get_shape())
+                raise at_user_line(ValueError("Argument 'a' should be a (batch) matrix, with rank >= 2.  Found: %s" % a.get_shape()))
             perm: Any = list(range(ndims - 2)) + [ndims - 1, ndims - 2]
         else:
             n = rank(a)
@@ -218,10 +219,10 @@ def concat(*args: Any, **kwargs: Any) -> Tensor:
     values, axis, concat_dim, name = (given.pop(key, None) for key in ("values", "axis", "concat_dim", "name"))
     refuse(given, "concat")
     if values is None:
-        raise TypeError("concat() missing the values")
+        raise at_user_line(TypeError("concat() missing the values"))
     axis = either("axis", axis, "concat_dim", concat_dim)
     if axis is None:
-        raise TypeError("concat() missing the axis")
+        raise at_user_line(TypeError("concat() missing the axis"))
     if not isinstance(values, (list, tuple)):
         values = [values]
     if len(values) == 1:
@@ -266,12 +267,12 @@ def unstack(value: Any, num: Optional[int] = None, axis: int = 0, name: str = "u
     if num is None:
         static = value.get_shape()
         if static.ndims is None:
-            raise ValueError("Cannot infer num from shape %s" % static)
+            raise at_user_line(ValueError("Cannot infer num from shape %s: give unstack num=" % static))
         if axis < -static.ndims or axis >= static.ndims:
-            raise ValueError("axis = %d not in [%d, %d)" % (axis, -static.ndims, static.ndims))
+            raise at_user_line(ValueError("axis = %d not in [%d, %d)" % (axis, -static.ndims, static.ndims)))
         num = static[axis].value
         if num is None:
-            raise ValueError("Cannot infer num from shape %s" % static)
+            raise at_user_line(ValueError("Cannot infer num from shape %s: give unstack num=" % static))
     return gen_ops.unpack(value, num, axis=axis, name=name)
 
 
@@ -290,12 +291,12 @@ def split(*args: Any, **kwargs: Any) -> List[Tensor]:
     num_or_size_splits = either("num_or_size_splits", given.pop("num_or_size_splits", None), "num_split", given.pop("num_split", None))
     refuse(given, "split")
     if value is None or num_or_size_splits is None:
-        raise TypeError("split() missing %s" % ("the value" if value is None else "num_or_size_splits"))
+        raise at_user_line(TypeError("split() missing %s" % ("the value" if value is None else "num_or_size_splits")))
     value = convert_to_tensor(value)
     if isinstance(num_or_size_splits, Tensor):
         number = num or num_or_size_splits.get_shape()[0].value
         if number is None:
-            raise ValueError("Cannot infer num from shape %s" % num_or_size_splits.get_shape())
+            raise at_user_line(ValueError("Cannot infer num from shape %s" % num_or_size_splits.get_shape()))
         return gen_ops.split_v(value, num_or_size_splits, axis, number, name=name)
     if isinstance(num_or_size_splits, (int, np.integer, tensor_shape.Dimension)):
         return gen_ops.split(axis, value, int(num_or_size_splits), name=name)
@@ -316,7 +317,7 @@ def pad(tensor: Any, paddings: Any, mode: str = "CONSTANT", name: Optional[str] 
             return gen_ops.pad(tensor, paddings, name=name)
         return gen_ops.pad_v2(tensor, paddings, constant_values, name=name)
     if mode not in ("REFLECT", "SYMMETRIC"):
-        raise ValueError("Unknown padding mode: %s" % mode)
+        raise at_user_line(ValueError("Unknown padding mode: %s" % mode))
     return gen_ops.mirror_pad(tensor, paddings, mode, name=name)
 
 
@@ -324,7 +325,7 @@ def reverse(tensor: Any, axis: Any = None, name: Optional[str] = None, dims: Any
     """The order along axes turned around; `axis` (`dims` in 0.x) may be one bool for each axis."""
     axis = either("axis", axis, "dims", dims)
     if axis is None:
-        raise TypeError("reverse() missing the axis")
+        raise at_user_line(TypeError("reverse() missing the axis"))
     if not isinstance(axis, Tensor):
         given = np.asarray(axis)
         if given.dtype == np.bool_:
@@ -398,8 +399,8 @@ def slice_helper(tensor: Any, spec: Any, var: Any = None) -> Tensor:
             masks["new_axis"] |= 1 << i
         else:
             if isinstance(s, (float, str)) or isinstance(s, bool):
-                raise TypeError("Bad slice index %r of type %s: integers, slices, ellipsis, tf.newaxis and integer tensors "
-                                "are valid indices" % (s, type(s).__name__))
+                raise at_user_line(TypeError("Bad slice index %r of type %s: integers, slices, ellipsis, tf.newaxis and integer tensors "
+                                             "are valid indices" % (s, type(s).__name__)))
             begin.append(s)
             end.append(s + 1)
             strides.append(1)
@@ -442,9 +443,9 @@ def boolean_mask(tensor: Any, mask: Any, name: str = "boolean_mask", axis: Optio
         mask = convert_to_tensor(mask, name="mask")
         dims = mask.get_shape()
         if dims.ndims == 0:
-            raise ValueError("mask cannot be scalar.")
+            raise at_user_line(ValueError("mask cannot be scalar."))
         if dims.ndims is None:
-            raise ValueError("Number of mask dimensions must be specified, even if some dimensions are None.")
+            raise at_user_line(ValueError("Number of mask dimensions must be specified, even if some dimensions are None."))
         axis = axis or 0
         count = dims.ndims
         tensor.get_shape()[axis:axis + count].assert_is_compatible_with(dims)
@@ -463,7 +464,7 @@ def where(condition: Any, x: Any = None, y: Any = None, name: Optional[str] = No
     if x is None and y is None:
         return gen_ops.where(condition, name=name)
     if x is None or y is None:
-        raise ValueError("x and y must both be non-None or both be None.")
+        raise at_user_line(ValueError("x and y must both be non-None or both be None."))
     return gen_ops.select(condition, x, y, name=name)
 
 
@@ -492,9 +493,9 @@ def meshgrid(*args: Any, **kwargs: Any) -> List[Tensor]:
     indexing = kwargs.pop("indexing", "xy")
     name = kwargs.pop("name", "meshgrid")
     if kwargs:
-        raise TypeError("'%s' is an invalid keyword argument for this function" % next(iter(kwargs)))
+        raise at_user_line(TypeError("'%s' is an invalid keyword argument for this function" % next(iter(kwargs))))
     if indexing not in ("xy", "ij"):
-        raise ValueError("indexing parameter must be either 'xy' or 'ij'")
+        raise at_user_line(ValueError("indexing parameter must be either 'xy' or 'ij'"))
     with name_scope(name, "meshgrid", args):
         count = len(args)
         parts = [reshape(stack(x) if isinstance(x, (list, tuple)) else x, [1] * i + [-1] + [1] * (count - i - 1))
@@ -547,7 +548,7 @@ def broadcast_static_shape(shape_x: Any, shape_y: Any) -> tensor_shape.TensorSha
         elif p.value == q.value:
             dims.append(p.value)
         else:
-            raise ValueError("Incompatible shapes for broadcasting: %s and %s" % (x, y))
+            raise at_user_line(ValueError("Incompatible shapes for broadcasting: %s and %s" % (x, y)))
     return tensor_shape.TensorShape(dims)
 
 

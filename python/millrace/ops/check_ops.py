@@ -7,6 +7,7 @@ from typing import Any, Optional
 import numpy as np
 
 from millrace.framework.convert import constant_value, convert_to_tensor
+from millrace.framework.errors import at_user_line
 from millrace.framework.graph import name_scope
 from millrace.ops import control_flow_ops, gen_ops, math_ops
 
@@ -68,7 +69,7 @@ def _rank_check(x: Any, good: Any, what: str, message: Optional[str], name: Opti
     ndims = x.get_shape().ndims
     if ndims is not None:
         if not good(ndims):
-            raise ValueError("%sTensor %s must have %s. Received rank %d, shape %s" % ((message or "") + " ", x.name, what, ndims, x.get_shape()))
+            raise at_user_line(ValueError("%sTensor %s must have %s. Received rank %d, shape %s" % ((message or "") + " ", x.name, what, ndims, x.get_shape())))
         return control_flow_ops.no_op(name="static_checks_determined_all_ok")
     return control_flow_ops.no_op(name="rank_is_not_known")
 
@@ -92,7 +93,7 @@ def assert_scalar(tensor: Any, name: Optional[str] = None) -> Any:
     """The tensor; ValueError unless it is a scalar."""
     tensor = convert_to_tensor(tensor)
     if tensor.get_shape().ndims not in (None, 0):
-        raise ValueError("Expected scalar shape for %s, saw shape: %s." % (tensor.name, tensor.get_shape()))
+        raise at_user_line(ValueError("Expected scalar shape for %s, saw shape: %s." % (tensor.name, tensor.get_shape())))
     return tensor
 
 
@@ -100,7 +101,7 @@ def assert_type(tensor: Any, tf_type: Any, message: Optional[str] = None, name: 
     """TypeError unless the tensor has a type."""
     tensor = convert_to_tensor(tensor)
     if tensor.dtype != tf_type:
-        raise TypeError("%s  %s must be of type %s" % (message or "", tensor.name, tf_type))
+        raise at_user_line(TypeError("%s  %s must be of type %s" % (message or "", tensor.name, tf_type)))
     return control_flow_ops.no_op()
 
 
@@ -108,7 +109,7 @@ def assert_integer(x: Any, message: Optional[str] = None, name: Optional[str] = 
     """TypeError unless x is of integers."""
     x = convert_to_tensor(x)
     if not x.dtype.is_integer:
-        raise TypeError('%s  Expected "x" to be integer type.  Found: %s of dtype %s' % (message or "", x.name, x.dtype))
+        raise at_user_line(TypeError('%s  Expected "x" to be integer type.  Found: %s of dtype %s' % (message or "", x.name, x.dtype)))
     return control_flow_ops.no_op()
 
 

@@ -11,6 +11,7 @@ import millrace._core as _core
 from millrace.framework import dtypes, nest
 from millrace.framework.composite_tensors import IndexedSlices, SparseTensor
 from millrace.framework.convert import constant_value, convert_to_tensor
+from millrace.framework.errors import at_user_line
 from millrace.framework.graph import Operation, Tensor, get_default_graph, name_scope
 from millrace.framework.tensor_shape import shape_list
 from millrace.ops import array_ops, gen_ops
@@ -29,7 +30,7 @@ def _operation_of(value: Any) -> Optional[Operation]:
     if isinstance(value, Operation):
         return value
     if not isinstance(element, Operation):
-        raise TypeError("Expected tensor or operation, got %r" % (value,))
+        raise at_user_line(TypeError("Expected tensor or operation, got %r" % (value,)))
     return element
 
 
@@ -37,7 +38,7 @@ def group(*inputs: Any, **kwargs: Any) -> Operation:
     """An operation that is done when all its inputs are; None entries count nothing."""
     name = kwargs.pop("name", None)
     if kwargs:
-        raise ValueError("Unknown keyword arguments: " + ", ".join(kwargs))
+        raise at_user_line(ValueError("Unknown keyword arguments: " + ", ".join(kwargs)))
     flat: List[Operation] = []
 
     def collect(values: Any) -> None:
@@ -119,9 +120,9 @@ def cond(pred: Any, true_fn: Any = None, false_fn: Any = None, strict: bool = Fa
     true_fn, false_fn = (fn1 if true_fn is None else true_fn), (fn2 if false_fn is None else false_fn)
     for fn, what in ((true_fn, "true_fn"), (false_fn, "false_fn")):
         if not callable(fn):
-            raise TypeError("%s must be callable." % what)
+            raise at_user_line(TypeError("%s must be callable." % what))
     if isinstance(pred, bool):
-        raise TypeError("pred must not be a Python bool")
+        raise at_user_line(TypeError("pred must not be a Python bool"))
     pred = convert_to_tensor(pred, name="pred")
     made: List[Any] = []
 
@@ -137,7 +138,7 @@ def cond(pred: Any, true_fn: Any = None, false_fn: Any = None, strict: bool = Fa
     values = _core.cond(pred.graph, pred.graph.unique_name(name or "cond"), pred, branch(true_fn), branch(false_fn))
     first, second = made[0], made[1]
     if len(_flat(first)) != len(_flat(second)):
-        raise ValueError("true_fn and false_fn must return the same number of outputs: %r and %r" % (first, second))
+        raise at_user_line(ValueError("true_fn and false_fn must return the same number of outputs: %r and %r" % (first, second)))
     structure = first
     if isinstance(structure, (list, builtins.tuple)) and len(structure) == 1 and not strict and not hasattr(structure, "_fields"):
         return _packed(structure, values)[0]
@@ -188,7 +189,7 @@ def case(pred_fn_pairs: Any, default: Any = None, exclusive: bool = False, stric
     """What the function of the first true condition makes."""
     pairs = list(pred_fn_pairs.items()) if isinstance(pred_fn_pairs, dict) else list(pred_fn_pairs)
     if not pairs:
-        raise TypeError("pred_fn_pairs must be a list, tuple, or dict of (condition, function)")
+        raise at_user_line(TypeError("pred_fn_pairs must be a list, tuple, or dict of (condition, function)"))
 
     def after(rest: Any) -> Any:
         if not rest:
@@ -203,11 +204,11 @@ def while_loop(cond: Any, body: Any, loop_vars: Any, shape_invariants: Any = Non
                swap_memory: bool = False, name: Optional[str] = None, maximum_iterations: Any = None, return_same_structure: bool = False) -> Any:
     """Repeats body while cond is true; the last values of the variables. Shapes stay as they begin unless shape_invariants says."""
     if not callable(cond) or not callable(body):
-        raise TypeError("cond and body must be callable.")
+        raise at_user_line(TypeError("cond and body must be callable."))
     if not loop_vars:
-        raise ValueError("No loop variables provided")
+        raise at_user_line(ValueError("No loop variables provided"))
     if parallel_iterations < 1:
-        raise TypeError("parallel_iterations must be a positive integer.")
+        raise at_user_line(TypeError("parallel_iterations must be a positive integer."))
     if not isinstance(loop_vars, (list, builtins.tuple)):
         loop_vars = [loop_vars]
     structure = nest.pack_sequence_as(loop_vars, [v if _is_composite(v) else convert_to_tensor(v) for v in nest.flatten(loop_vars)])
@@ -224,7 +225,7 @@ def while_loop(cond: Any, body: Any, loop_vars: Any, shape_invariants: Any = Non
             result = [result]
         flat = _flat(result)
         if len(flat) != len(start):
-            raise ValueError("The number of inputs and outputs of the loop body must match: %d and %d" % (len(start), len(flat)))
+            raise at_user_line(ValueError("The number of inputs and outputs of the loop body must match: %d and %d" % (len(start), len(flat))))
         latest[0] = result
         return [convert_to_tensor(v, start[i].dtype.base_dtype if not isinstance(v, Tensor) else None) for i, v in enumerate(flat)]
 

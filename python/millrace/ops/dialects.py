@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from typing import Any, Dict, Sequence
 
+from millrace.framework.errors import at_user_line
+
 
 def either(new_name: str, new: Any, old_name: str, old: Any, default: Any = None) -> Any:
     """The one of two spellings of an argument that was given. ValueError when both were."""
     if old is not None and new is not None and old is not new:
-        raise ValueError("Cannot specify both '%s' and '%s'" % (old_name, new_name))
+        raise at_user_line(ValueError("Cannot specify both '%s' and '%s'" % (old_name, new_name)))
     value = new if new is not None else old
     return default if value is None else value
 
@@ -21,11 +23,11 @@ def is_axis(value: Any) -> bool:
 def bind(function: str, names: Sequence[str], args: Sequence[Any], keywords: Dict[str, Any]) -> Dict[str, Any]:
     """The arguments of a call by name, where the dialect decides what the places are called."""
     if len(args) > len(names):
-        raise TypeError("%s() takes at most %d arguments, got %d" % (function, len(names), len(args)))
+        raise at_user_line(TypeError("%s() takes at most %d arguments, got %d" % (function, len(names), len(args))))
     found = dict(zip(names, args))
     for key in keywords:
         if key in found:
-            raise TypeError("%s() got multiple values for argument '%s'" % (function, key))
+            raise at_user_line(TypeError("%s() got multiple values for argument '%s'" % (function, key)))
     found.update(keywords)
     return found
 
@@ -33,4 +35,4 @@ def bind(function: str, names: Sequence[str], args: Sequence[Any], keywords: Dic
 def refuse(keywords: Dict[str, Any], function: str) -> None:
     """TypeError for keywords that a function does not have."""
     if keywords:
-        raise TypeError("%s() got an unexpected keyword argument '%s'" % (function, next(iter(keywords))))
+        raise at_user_line(TypeError("%s() got an unexpected keyword argument '%s'" % (function, next(iter(keywords)))))

@@ -7,6 +7,7 @@ from typing import Any, List, Optional
 import millrace._core as _core
 from millrace.framework import dtypes, nest
 from millrace.framework.convert import convert_to_tensor
+from millrace.framework.errors import at_user_line
 
 __all__ = ["map_fn", "foldl", "foldr", "scan"]
 
@@ -33,7 +34,7 @@ def map_fn(fn: Any, elems: Any, dtype: Any = None, parallel_iterations: int = 10
            infer_shape: bool = True, name: Optional[str] = None) -> Any:
     """fn of each element, stacked. `dtype` gives the structure and the types of what fn returns where they are not its argument's."""
     if not callable(fn):
-        raise TypeError("fn must be callable.")
+        raise at_user_line(TypeError("fn must be callable."))
     elements = _tensors(elems)
     types = [] if dtype is None else [dtypes.dtype_number(t) for t in nest.flatten(dtype)]
     made: List[Any] = []
@@ -47,7 +48,7 @@ def map_fn(fn: Any, elems: Any, dtype: Any = None, parallel_iterations: int = 10
 def _folded(kind: str, fn: Any, elems: Any, initializer: Any, parallel_iterations: int, back_prop: bool, swap_memory: bool, name: Optional[str],
             reverse: bool = False) -> Any:
     if not callable(fn):
-        raise TypeError("fn must be callable.")
+        raise at_user_line(TypeError("fn must be callable."))
     elements = _tensors(elems)
     first = [] if initializer is None else _tensors(initializer)
     accumulator = elems if initializer is None else initializer

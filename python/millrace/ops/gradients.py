@@ -8,6 +8,7 @@ import millrace._core as _core
 from millrace.framework import dtypes
 from millrace.framework.composite_tensors import IndexedSlices
 from millrace.framework.convert import convert_to_tensor
+from millrace.framework.errors import at_user_line
 from millrace.framework.graph import Tensor, get_default_graph, name_scope
 from millrace.ops import array_ops, gen_ops
 from millrace.ops.variables import PartitionedVariable, Variable
@@ -47,10 +48,10 @@ def gradients(ys: Any, xs: Any, grad_ys: Any = None, name: str = "gradients", co
     targets = [y.values if isinstance(y, IndexedSlices) else convert_to_tensor(y) for y in ys]
     for y in targets:
         if not (y.dtype.is_floating or y.dtype.is_complex or y.dtype.base_dtype in (dtypes.resource, dtypes.variant)):
-            raise TypeError("Gradients of tensors must be floating or complex, but %s has type %s" % (y.name, y.dtype.name))
+            raise at_user_line(TypeError("Gradients of tensors must be floating or complex, but %s has type %s" % (y.name, y.dtype.name)))
     incoming = [] if grad_ys is None else _listed(grad_ys)
     if incoming and len(incoming) != len(targets):
-        raise ValueError("Passed %d grad_ys for %d ys" % (len(incoming), len(targets)))
+        raise at_user_line(ValueError("Passed %d grad_ys for %d ys" % (len(incoming), len(targets))))
     graph = targets[0].graph if targets else get_default_graph()
     with graph.as_default(), name_scope(name, "gradients", targets) as scope:
         for i, g in enumerate(incoming):
@@ -58,7 +59,7 @@ def gradients(ys: Any, xs: Any, grad_ys: Any = None, name: str = "gradients", co
                 g = convert_to_tensor(g, name="grad_ys_%d" % i) if isinstance(g, (Tensor, Variable, IndexedSlices)) else \
                     convert_to_tensor(g, targets[i].dtype.base_dtype, "grad_ys_%d" % i)
                 if g.dtype.base_dtype != targets[i].dtype.base_dtype:
-                    raise ValueError("Gradient type %s generated for tensor %s of type %s" % (g.dtype.name, targets[i].name, targets[i].dtype.name))
+                    raise at_user_line(ValueError("Gradient type %s generated for tensor %s of type %s" % (g.dtype.name, targets[i].name, targets[i].dtype.name)))
                 incoming[i] = g
         made = _core.add_gradients(graph, scope[:-1], targets, [_source(x) for x in flat], incoming,
                                    [_source(s) for s in _listed(stop_gradients)] if stop_gradients is not None else [],
@@ -93,7 +94,7 @@ def hessians(ys: Any, xs: Any, name: str = "hessians", colocate_gradients_with_o
             dims = convert_to_tensor(x).get_shape()
             count = dims.num_elements()
             if count is None:
-                raise ValueError("hessians needs xs of known shape, got %s" % dims)
+                raise at_user_line(ValueError("hessians needs xs of known shape, got %s" % dims))
             flat = array_ops.reshape(first, [-1])
             rows = [gradients(flat[i], x)[0] for i in range(count)]
             sizes = [int(d) for d in dims.as_list()]  # type: ignore[arg-type]
@@ -123,7 +124,7 @@ class RegisterGradient:
 
     def __init__(self, op_type: str) -> None:
         if not isinstance(op_type, str):
-            raise TypeError("op_type must be a string")
+            raise at_user_line(TypeError("op_type must be a string"))
         self._op_type = op_type
 
     def __call__(self, function: Any) -> Any:

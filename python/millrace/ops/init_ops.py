@@ -9,6 +9,7 @@ import numpy as np
 
 from millrace.framework import dtypes
 from millrace.framework.convert import constant
+from millrace.framework.errors import at_user_line
 from millrace.framework.graph import Tensor
 from millrace.framework.random_seed import get_seed
 from millrace.framework.tensor_shape import TensorShape
@@ -125,12 +126,12 @@ class VarianceScaling(Initializer):
     def __init__(self, scale: float = 1.0, mode: str = "fan_in", distribution: str = "truncated_normal", seed: Optional[int] = None,
                  dtype: Any = dtypes.float32) -> None:
         if scale <= 0.0:
-            raise ValueError("`scale` must be positive float.")
+            raise at_user_line(ValueError("`scale` must be positive float."))
         if mode not in ("fan_in", "fan_out", "fan_avg"):
-            raise ValueError("Invalid `mode` argument: %s" % mode)
+            raise at_user_line(ValueError("Invalid `mode` argument: %s" % mode))
         distribution = {"normal": "truncated_normal"}.get(distribution.lower(), distribution.lower())
         if distribution not in ("uniform", "truncated_normal", "untruncated_normal"):
-            raise ValueError("Invalid `distribution` argument: %s" % distribution)
+            raise at_user_line(ValueError("Invalid `distribution` argument: %s" % distribution))
         self.scale, self.mode, self.distribution, self.seed, self.dtype = scale, mode, distribution, seed, dtypes.as_dtype(dtype)
 
     def __call__(self, shape: Any, dtype: Any = None, partition_info: Any = None) -> Tensor:
@@ -162,7 +163,7 @@ class Orthogonal(Initializer):
     def __call__(self, shape: Any, dtype: Any = None, partition_info: Any = None) -> Tensor:
         sizes = _dims(shape)
         if len(sizes) < 2:
-            raise ValueError("The tensor to initialize must be at least two-dimensional")
+            raise at_user_line(ValueError("The tensor to initialize must be at least two-dimensional"))
         rows, columns = int(np.prod(sizes[:-1])), sizes[-1]
         seed1, seed2 = get_seed(self.seed)
         draw = np.random.RandomState((seed1 * 31 + seed2) % (1 << 32) if (seed1 or seed2) else None)  # type: ignore[operator]
@@ -211,6 +212,6 @@ def get(identifier: Any) -> Any:
                  "lecun_normal": lambda: VarianceScaling(), "lecun_uniform": lambda: VarianceScaling(1.0, "fan_in", "uniform")}
         if identifier in names:
             return names[identifier]()  # type: ignore[operator]
-    raise ValueError("Could not interpret initializer identifier: %s" % (identifier,))
+    raise at_user_line(ValueError("Could not interpret initializer identifier: %s" % (identifier,)))
 
 

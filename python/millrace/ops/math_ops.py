@@ -10,6 +10,7 @@ import numpy as np
 from millrace.framework import dtypes, tensor_shape
 from millrace.framework.composite_tensors import IndexedSlices, SparseTensor
 from millrace.framework.convert import constant, convert_to_tensor
+from millrace.framework.errors import at_user_line
 from millrace.framework.graph import Tensor, name_scope
 from millrace.ops import array_ops, gen_ops
 from millrace.ops.dialects import either
@@ -72,7 +73,7 @@ def _same_type(x: Any, y: Any) -> Any:
     x = convert_to_tensor(x, name="x")
     y = convert_to_tensor(y, x.dtype.base_dtype, "y")
     if x.dtype.base_dtype != y.dtype.base_dtype:
-        raise TypeError("x and y must have the same dtype, got %r != %r" % (x.dtype, y.dtype))
+        raise at_user_line(TypeError("x and y must have the same dtype, got %r != %r" % (x.dtype, y.dtype)))
     return x, y
 
 
@@ -216,7 +217,7 @@ lin_space = linspace
 def add_n(inputs: Any, name: Optional[str] = None) -> Any:
     """The sum of tensors of one shape."""
     if not isinstance(inputs, (list, tuple)) or not inputs:
-        raise ValueError("inputs must be a list of at least one Tensor with the same dtype and shape")
+        raise at_user_line(ValueError("inputs must be a list of at least one Tensor with the same dtype and shape"))
     tensors = [convert_to_tensor(x) for x in inputs]
     if len(tensors) == 1:
         return array_ops.identity(tensors[0], name) if name else tensors[0]
@@ -226,7 +227,7 @@ def add_n(inputs: Any, name: Optional[str] = None) -> Any:
 def accumulate_n(inputs: Any, shape: Any = None, tensor_dtype: Any = None, name: Optional[str] = None) -> Tensor:
     """The sum of tensors of one shape."""
     if not isinstance(inputs, (list, tuple)) or not inputs:
-        raise ValueError("inputs must be a list of at least one Tensor with the same dtype and shape")
+        raise at_user_line(ValueError("inputs must be a list of at least one Tensor with the same dtype and shape"))
     tensors = [convert_to_tensor(x) for x in inputs]
     if len(tensors) == 1 and name is None:
         return tensors[0]
@@ -359,7 +360,7 @@ def matmul(a: Any, b: Any, transpose_a: bool = False, transpose_b: bool = False,
     """The matrix product; of the last two axes when there are more."""
     with name_scope(name, "MatMul", [a, b]) as scope:
         if transpose_a and adjoint_a or transpose_b and adjoint_b:
-            raise ValueError("Only one of transpose and adjoint can be True.")
+            raise at_user_line(ValueError("Only one of transpose and adjoint can be True."))
         if isinstance(b, Tensor) and not isinstance(a, Tensor):
             a = convert_to_tensor(a, b.dtype.base_dtype, "a")
         a = convert_to_tensor(a, name="a")
@@ -389,7 +390,7 @@ def tensordot(a: Any, b: Any, axes: Any, name: Optional[str] = None) -> Tensor:
         a, b = convert_to_tensor(a), convert_to_tensor(b)
         rank_a, rank_b = a.get_shape().ndims, b.get_shape().ndims
         if rank_a is None or rank_b is None:
-            raise ValueError("tensordot needs tensors of known rank, got %s and %s" % (a, b))
+            raise at_user_line(ValueError("tensordot needs tensors of known rank, got %s and %s" % (a, b)))
         if isinstance(axes, (int, np.integer)):
             axes_a, axes_b = list(builtins.range(rank_a - axes, rank_a)), list(builtins.range(axes))
         else:
@@ -434,7 +435,7 @@ def einsum(equation: str, *inputs: Any, **kwargs: Any) -> Tensor:
     """Sums of products in Einstein's notation."""
     name = kwargs.pop("name", None)
     if kwargs:
-        raise TypeError("invalid keyword arguments for this function: %s" % ", ".join(kwargs))
+        raise at_user_line(TypeError("invalid keyword arguments for this function: %s" % ", ".join(kwargs)))
     return gen_ops.einsum([convert_to_tensor(x) for x in inputs], equation.replace(" ", ""), name=name)
 
 
@@ -455,7 +456,7 @@ def norm(tensor: Any, ord: Any = "euclidean", axis: Any = None, keep_dims: Any =
             return reduce_max(size, axes, keep) if not isinstance(axes, list) else \
                 reduce_max(reduce_sum(size, axes[1], True), axes[0], keep)
         if isinstance(axes, list) or not isinstance(ord, (int, float)):
-            raise ValueError("'ord' must be a supported norm, got %r" % (ord,))
+            raise at_user_line(ValueError("'ord' must be a supported norm, got %r" % (ord,)))
         return gen_ops.pow(reduce_sum(gen_ops.pow(size, ord), axes, keep), 1.0 / ord)
 
 
@@ -512,7 +513,7 @@ def global_norm(t_list: Any, name: Optional[str] = None) -> Optional[Tensor]:
 def clip_by_global_norm(t_list: Any, clip_norm: Any, use_norm: Any = None, name: Optional[str] = None) -> Any:
     """(tensors scaled down to a common norm of at most clip_norm, that norm); None entries stay None."""
     if isinstance(t_list, (Tensor, str)) or not hasattr(t_list, "__iter__"):
-        raise TypeError("t_list should be a sequence")
+        raise at_user_line(TypeError("t_list should be a sequence"))
     t_list = list(t_list)
     size = convert_to_tensor(use_norm) if use_norm is not None else global_norm(t_list, name and name + "_norm")
     if size is None:

@@ -88,11 +88,11 @@ def _along_last(logits: Any, op: Any, axis: Any, name: Optional[str]) -> Tensor:
     logits = convert_to_tensor(logits)
     ndims = logits.get_shape().ndims
     if isinstance(axis, str):
-        raise TypeError("axis must be an integer, got %r" % axis)
+        raise at_user_line(TypeError("axis must be an integer, got %r" % axis))
     if ndims is None or axis in (-1, ndims - 1):
         return op(logits, name=name)  # type: ignore[no-any-return]
     if not -ndims <= axis < ndims:
-        raise ValueError("dim (%d) is out of the input's %d dimensions" % (axis, ndims))
+        raise at_user_line(ValueError("dim (%d) is out of the input's %d dimensions" % (axis, ndims)))
     order = list(range(ndims))
     order[axis], order[-1] = order[-1], order[axis]
     return array_ops.transpose(op(array_ops.transpose(logits, order)), order, name or "softmax")
@@ -122,10 +122,10 @@ def _logits_and_labels(first: Any, labels: Any, logits: Any, targets: Any) -> An
     if first is not None:
         # (logits, labels) by position: the second place is the one called `labels`.
         if logits is not None:
-            raise ValueError("Both positional and named logits were given: use labels=..., logits=...")
+            raise at_user_line(ValueError("Both positional and named logits were given: use labels=..., logits=..."))
         logits = first
     if labels is None or logits is None:
-        raise ValueError("Both labels and logits must be provided.")
+        raise at_user_line(ValueError("Both labels and logits must be provided."))
     return logits, labels
 
 
@@ -158,14 +158,14 @@ def sparse_softmax_cross_entropy_with_logits(_sentinel: Any = None, labels: Any 
     with name_scope(name, "SparseSoftmaxCrossEntropyWithLogits", [labels, logits]) as scope:
         labels, logits = convert_to_tensor(labels), convert_to_tensor(logits)
         if logits.get_shape().ndims == 0:
-            raise ValueError("Logits cannot be scalars - received shape %s." % logits.get_shape())
+            raise at_user_line(ValueError("Logits cannot be scalars - received shape %s." % logits.get_shape()))
         if labels.get_shape().ndims is not None and logits.get_shape().ndims is not None and \
                 labels.get_shape().ndims != logits.get_shape().ndims - 1:
-            raise ValueError("sparse_softmax_cross_entropy_with_logits: Rank mismatch: Rank of labels (received %s) should equal rank of "
-                             "logits minus 1 (received %s); the shapes are %s and %s%s" % (
-                                 labels.get_shape().ndims, logits.get_shape().ndims, labels.get_shape(), logits.get_shape(), at_user_line()))
+            raise at_user_line(ValueError("sparse_softmax_cross_entropy_with_logits: Rank mismatch: Rank of labels (received %s) should equal rank of "
+                                          "logits minus 1 (received %s); the shapes are %s and %s" % (
+                                              labels.get_shape().ndims, logits.get_shape().ndims, labels.get_shape(), logits.get_shape())))
         if not labels.dtype.is_integer:
-            raise TypeError("sparse_softmax_cross_entropy_with_logits: labels must be integers, got %s%s" % (labels.dtype.name, at_user_line()))
+            raise at_user_line(TypeError("sparse_softmax_cross_entropy_with_logits: labels must be integers, got %s" % labels.dtype.name))
         if logits.get_shape().ndims == 2:
             return gen_ops.sparse_softmax_cross_entropy_with_logits(logits, labels, name=scope).loss  # type: ignore[no-any-return]
         sizes = array_ops.shape(labels)
@@ -189,8 +189,8 @@ def sigmoid_cross_entropy_with_logits(_sentinel: Any = None, labels: Any = None,
         try:
             labels.get_shape().merge_with(logits.get_shape())
         except ValueError:
-            raise ValueError("sigmoid_cross_entropy_with_logits: logits and labels must have the same shape (%s vs %s)%s"
-                             % (logits.get_shape(), labels.get_shape(), at_user_line())) from None
+            raise at_user_line(ValueError("sigmoid_cross_entropy_with_logits: logits and labels must have the same shape (%s vs %s)"
+                                          % (logits.get_shape(), labels.get_shape()))) from None
         zeros = array_ops.zeros_like(logits)
         positive = gen_ops.greater_equal(logits, zeros)
         clipped = gen_ops.select(positive, logits, zeros)
@@ -249,14 +249,14 @@ def dropout(x: Any, keep_prob: Any = None, noise_shape: Any = None, seed: Option
     if rate is not None:
         keep_prob = 1 - rate
     if keep_prob is None:
-        raise ValueError("keep_prob must be given")
+        raise at_user_line(ValueError("keep_prob must be given"))
     with name_scope(name, "dropout", [x]) as scope:
         x = convert_to_tensor(x, name="x")
         if not x.dtype.is_floating:
-            raise ValueError("x has to be a floating point tensor since it's going to be scaled. Got a %s tensor instead." % x.dtype.name)
+            raise at_user_line(ValueError("x has to be a floating point tensor since it's going to be scaled. Got a %s tensor instead." % x.dtype.name))
         if isinstance(keep_prob, (int, float, np.floating)) and not isinstance(keep_prob, bool):
             if not 0 < keep_prob <= 1:
-                raise ValueError("keep_prob must be a scalar tensor or a float in the range (0, 1], got %g%s" % (keep_prob, at_user_line()))
+                raise at_user_line(ValueError("keep_prob must be a scalar tensor or a float in the range (0, 1], got %g" % keep_prob))
             if keep_prob == 1:
                 return x
             if noise_shape is None:
@@ -325,7 +325,7 @@ def conv2d_transpose(value: Any = None, filter: Any = None, output_shape: Any = 
         value, filter = convert_to_tensor(value), convert_to_tensor(filter)
         channel = 3 if _format(data_format, "NHWC") == "NHWC" else 1
         if not value.get_shape()[channel].is_compatible_with(filter.get_shape()[3]):
-            raise ValueError("input channels does not match filter's input channels, %s != %s" % (value.get_shape()[channel], filter.get_shape()[3]))
+            raise at_user_line(ValueError("input channels does not match filter's input channels, %s != %s" % (value.get_shape()[channel], filter.get_shape()[3])))
         sizes = convert_to_tensor(output_shape, dtypes.int32, "output_shape")
         result = gen_ops.conv2d_backprop_input(sizes, filter, value, _window(strides, _format(data_format, "NHWC")), padding,
                                                data_format=_format(data_format, "NHWC"), name=scope)
@@ -529,7 +529,7 @@ def embedding_lookup(params: Any, ids: Any, partition_strategy: str = "mod", nam
     if not isinstance(params, (list, tuple)):
         params = [params]
     if not params:
-        raise ValueError("Need at least one param")
+        raise at_user_line(ValueError("Need at least one param"))
     with name_scope(name, "embedding_lookup", [ids]) as scope:
         if len(params) == 1:
             table = params[0] if hasattr(params[0], "graph") else convert_to_tensor(params[0])
@@ -550,7 +550,7 @@ def embedding_lookup(params: Any, ids: Any, partition_strategy: str = "mod", nam
             in_first = gen_ops.less(table, math_ops.cast(extras, flat.dtype))
             row = gen_ops.select(in_first, gen_ops.floor_mod(flat, each + 1), gen_ops.floor_mod(flat - extras, each))
         else:
-            raise ValueError("Unrecognized partition strategy: " + partition_strategy)
+            raise at_user_line(ValueError("Unrecognized partition strategy: " + partition_strategy))
         table = math_ops.cast(table, dtypes.int32)
         rows_of = gen_ops.dynamic_partition(row, table, count)
         places = gen_ops.dynamic_partition(positions, table, count)
@@ -572,7 +572,7 @@ def embedding_lookup_sparse(params: Any, sp_ids: Any, sp_weights: Any, partition
     """For each row of sparse ids, the sum, mean or sqrtn of the rows that they name."""
     combiner = combiner or "mean"
     if combiner not in ("mean", "sqrtn", "sum"):
-        raise ValueError("combiner must be one of 'mean', 'sqrtn' or 'sum'")
+        raise at_user_line(ValueError("combiner must be one of 'mean', 'sqrtn' or 'sum'"))
     with name_scope(name, "embedding_lookup_sparse", [sp_ids.values]) as scope:
         segments = math_ops.cast(sp_ids.indices[:, 0], dtypes.int32)
         rows = embedding_lookup(params, sp_ids.values, partition_strategy, max_norm=max_norm)

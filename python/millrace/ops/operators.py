@@ -24,7 +24,7 @@ def _binary(op: Callable[..., Any], name: str) -> Any:
                 y = convert_to_tensor(y, x.dtype.base_dtype, "y")
             except TypeError as error:
                 if isinstance(y, (int, float, complex, list, tuple)):
-                    raise TypeError("%s The other operand of '%s' is %s%s" % (error, name, x, at_user_line())) from None
+                    raise at_user_line(TypeError("'%s' of %s: %s" % (name, x, error))) from None
                 if hasattr(type(y), "__r%s__" % name):
                     return NotImplemented
                 raise

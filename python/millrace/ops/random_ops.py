@@ -6,6 +6,7 @@ from typing import Any, Optional
 
 from millrace.framework import dtypes
 from millrace.framework.convert import convert_to_tensor
+from millrace.framework.errors import at_user_line
 from millrace.framework.graph import Tensor, name_scope
 from millrace.framework.random_seed import get_seed
 from millrace.framework.tensor_shape import TensorShape
@@ -49,7 +50,7 @@ def random_uniform(shape: Any, minval: Any = 0, maxval: Any = None, dtype: Any =
     dtype = dtypes.as_dtype(dtype).base_dtype
     if maxval is None:
         if dtype.is_integer:
-            raise ValueError("Must specify maxval for integer dtype %r" % dtype)
+            raise at_user_line(ValueError("Must specify maxval for integer dtype %r" % dtype))
         maxval = 1
     with name_scope(name, "random_uniform", [shape, minval, maxval]) as scope:
         dims = _shape_tensor(shape)

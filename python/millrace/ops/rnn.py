@@ -6,6 +6,7 @@ from typing import Any, List, Optional
 
 from millrace.framework import dtypes, nest, tensor_shape
 from millrace.framework.convert import convert_to_tensor
+from millrace.framework.errors import at_user_line
 from millrace.framework.graph import Tensor
 from millrace.ops import array_ops, control_flow_ops, gen_ops, math_ops
 from millrace.ops.tensor_array_ops import TensorArray
@@ -34,9 +35,9 @@ def _where(mask: Tensor, new: Any, old: Any) -> Any:
 def static_rnn(cell: Any, inputs: Any, initial_state: Any = None, dtype: Any = None, sequence_length: Any = None, scope: Any = None) -> Any:
     """(outputs, last state) of a cell along a list of inputs, unrolled."""
     if not isinstance(inputs, (list, tuple)):
-        raise TypeError("inputs must be a sequence")
+        raise at_user_line(TypeError("inputs must be a sequence"))
     if not inputs:
-        raise ValueError("inputs must not be empty")
+        raise at_user_line(ValueError("inputs must not be empty"))
     outputs = []
     with variable_scope(scope or "rnn") as varscope:
         first = nest.flatten(inputs[0])[0]
@@ -44,7 +45,7 @@ def static_rnn(cell: Any, inputs: Any, initial_state: Any = None, dtype: Any = N
             state = initial_state
         else:
             if dtype is None:
-                raise ValueError("If no initial_state is provided, dtype must be specified")
+                raise at_user_line(ValueError("If no initial_state is provided, dtype must be specified"))
             state = cell.zero_state(_batch(first), dtype)
         lengths = None
         if sequence_length is not None:
@@ -106,7 +107,7 @@ bidirectional_rnn = static_bidirectional_rnn
 def _time_major(x: Any) -> Any:
     ndims = x.get_shape().ndims
     if ndims is None:
-        raise ValueError("inputs of known rank are needed, got %s" % x)
+        raise at_user_line(ValueError("inputs of known rank are needed, got %s" % x))
     return array_ops.transpose(x, [1, 0] + list(range(2, ndims)))
 
 
@@ -122,12 +123,12 @@ def dynamic_rnn(cell: Any, inputs: Any, sequence_length: Any = None, initial_sta
         if sequence_length is not None:
             lengths = gen_ops.cast(convert_to_tensor(sequence_length), dtypes.int32)
             if lengths.get_shape().ndims not in (None, 1):
-                raise ValueError("sequence_length must be a vector of length batch_size, but saw shape: %s" % lengths.get_shape())
+                raise at_user_line(ValueError("sequence_length must be a vector of length batch_size, but saw shape: %s" % lengths.get_shape()))
         if initial_state is not None:
             state = nest.map_structure(convert_to_tensor, initial_state)
         else:
             if dtype is None:
-                raise ValueError("If there is no initial_state, you must give a dtype.")
+                raise at_user_line(ValueError("If there is no initial_state, you must give a dtype."))
             state = cell.zero_state(batch, dtype)
         outputs, last = _loop(cell, inputs, flat, state, lengths, batch, parallel_iterations or 32, swap_memory, dtype)
         if not time_major:
@@ -249,7 +250,7 @@ def raw_rnn(cell: Any, loop_fn: Any, parallel_iterations: Optional[int] = None, 
     the cell's output). Examples that are finished emit zeros and keep their state; the loop ends when all are."""
     _like_cell(cell)
     if not callable(loop_fn):
-        raise TypeError("loop_fn must be a callable")
+        raise at_user_line(TypeError("loop_fn must be a callable"))
     with variable_scope(scope or "rnn"):
         time = convert_to_tensor(0, dtypes.int32)
         finished, first_input, state, emit_structure, loop_state = loop_fn(time, None, None, None)

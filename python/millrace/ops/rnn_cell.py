@@ -7,6 +7,7 @@ from typing import Any, Callable, List, Optional
 
 from millrace.framework import dtypes, nest, tensor_shape
 from millrace.framework.convert import constant_value, convert_to_tensor
+from millrace.framework.errors import at_user_line
 from millrace.framework.graph import Tensor, name_scope
 from millrace.ops import array_ops, gen_ops, init_ops, math_ops, nn_ops
 from millrace.ops.variable_scope import get_variable, get_variable_scope, variable_scope
@@ -21,7 +22,7 @@ class LSTMStateTuple(collections.namedtuple("LSTMStateTuple", ["c", "h"])):
     def dtype(self) -> Any:
         """The type of both."""
         if self.c.dtype != self.h.dtype:
-            raise TypeError("Inconsistent internal state: %s vs %s" % (self.c.dtype, self.h.dtype))
+            raise at_user_line(TypeError("Inconsistent internal state: %s vs %s" % (self.c.dtype, self.h.dtype)))
         return self.c.dtype
 
 
@@ -129,7 +130,7 @@ def _library_name(activation: Any) -> Optional[str]:
 def _depth(inputs: Any) -> int:
     size = inputs.get_shape()[-1].value
     if size is None:
-        raise ValueError("Expected inputs.shape[-1] to be known, saw shape: %s" % inputs.get_shape())
+        raise at_user_line(ValueError("Expected inputs.shape[-1] to be known, saw shape: %s" % inputs.get_shape()))
     return int(size)
 
 
@@ -266,9 +267,9 @@ class MultiRNNCell(RNNCell):
     def __init__(self, cells: Any, state_is_tuple: bool = True) -> None:
         super().__init__()
         if not cells:
-            raise ValueError("Must specify at least one cell for MultiRNNCell.")
+            raise at_user_line(ValueError("Must specify at least one cell for MultiRNNCell."))
         if not isinstance(cells, (list, tuple)):
-            raise TypeError("cells must be a list or tuple, but saw: %s." % (cells,))
+            raise at_user_line(TypeError("cells must be a list or tuple, but saw: %s." % (cells,)))
         self._cells, self._state_is_tuple = list(cells), state_is_tuple
 
     @property
@@ -293,7 +294,7 @@ class MultiRNNCell(RNNCell):
             with variable_scope("cell_%d" % i):
                 if self._state_is_tuple:
                     if not nest.is_sequence(state):
-                        raise ValueError("Expected state to be a tuple of length %d, but received: %s" % (len(self._cells), state))
+                        raise at_user_line(ValueError("Expected state to be a tuple of length %d, but received: %s" % (len(self._cells), state)))
                     current = state[i]
                 else:
                     current = array_ops.slice(state, [0, at], [-1, cell.state_size])
@@ -434,7 +435,7 @@ def _linear(args: Any, output_size: int, bias: bool, bias_initializer: Any = Non
     """[args] kernel + bias."""
     args = args if isinstance(args, (list, tuple)) else [args]
     if not args:
-        raise ValueError("`args` must be specified")
+        raise at_user_line(ValueError("`args` must be specified"))
     width = sum(_depth(a) for a in args)
     dtype = args[0].dtype.base_dtype
 

@@ -6,6 +6,7 @@ from typing import Any, Optional
 
 from millrace.framework import dtypes, tensor_shape
 from millrace.framework.convert import convert_to_tensor
+from millrace.framework.errors import at_user_line
 from millrace.framework.graph import Operation, Tensor, colocate_with, name_scope
 from millrace.ops import array_ops, gen_ops
 
@@ -24,7 +25,7 @@ class TensorArray:
             self._handle, self._flow = handle, flow
             return
         if size is None:
-            raise ValueError("Size must be provided if handle is not provided")
+            raise at_user_line(ValueError("Size must be provided if handle is not provided"))
         with name_scope(name, "TensorArray", [size]) as scope:
             made = gen_ops.tensor_array_v3(convert_to_tensor(size, dtypes.int32), self._dtype, element_shape=self._element_shape,
                                            dynamic_size=self._dynamic_size, clear_after_read=clear_after_read is not False,

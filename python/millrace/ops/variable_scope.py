@@ -8,6 +8,7 @@ from typing import Any, Callable, Dict, Iterator, List, Optional
 
 from millrace.framework import dtypes, tensor_shape
 from millrace.framework.convert import convert_to_tensor
+from millrace.framework.errors import at_user_line
 from millrace.framework.graph import (GraphKeys, Tensor, add_to_collection, get_collection,
                                       get_default_graph, name_scope)
 from millrace.ops import init_ops
@@ -160,24 +161,24 @@ def _true_getter(name: str, shape: Any = None, dtype: Any = dtypes.float32, init
         if not reuse:
             where = getattr(found, "op", None)
             where = " Originally defined at %s" % where._location if where is not None and where._location else ""
-            raise ValueError("Variable %s already exists, disallowed. Did you mean to set reuse=True or reuse=tf.AUTO_REUSE in "
-                             "VarScope?%s" % (name, where))
+            raise at_user_line(ValueError("Variable %s already exists, disallowed. Did you mean to set reuse=True or reuse=tf.AUTO_REUSE in "
+                                          "VarScope?%s" % (name, where)))
         if not static.is_compatible_with(found.get_shape()):
-            raise ValueError("Trying to share variable %s, but specified shape %s and found shape %s." % (name, static, found.get_shape()))
+            raise at_user_line(ValueError("Trying to share variable %s, but specified shape %s and found shape %s." % (name, static, found.get_shape())))
         if dtype is not None and not dtypes.as_dtype(dtype).is_compatible_with(found.dtype.base_dtype):
-            raise ValueError("Trying to share variable %s, but specified dtype %s and found dtype %s."
-                             % (name, dtypes.as_dtype(dtype).name, found.dtype.name))
+            raise at_user_line(ValueError("Trying to share variable %s, but specified dtype %s and found dtype %s."
+                                          % (name, dtypes.as_dtype(dtype).name, found.dtype.name)))
         return found
     if reuse is True:
-        raise ValueError("Variable %s does not exist, or was not created with tf.get_variable(). Did you mean to set "
-                         "reuse=tf.AUTO_REUSE in VarScope?" % name)
+        raise at_user_line(ValueError("Variable %s does not exist, or was not created with tf.get_variable(). Did you mean to set "
+                                      "reuse=tf.AUTO_REUSE in VarScope?" % name))
     if initializer is None:
         initializer = _default_initializer(name, dtype)
     if isinstance(initializer, type):
         initializer = initializer(dtype=dtype) if issubclass(initializer, init_ops.Initializer) else initializer()
     if callable(initializer) and not isinstance(initializer, Tensor):
         if not static.is_fully_defined():
-            raise ValueError("Shape of a new variable (%s) must be fully defined, but instead was %s." % (name, static))
+            raise at_user_line(ValueError("Shape of a new variable (%s) must be fully defined, but instead was %s." % (name, static)))
         wanted = dtypes.as_dtype(dtype or dtypes.float32).base_dtype
         make = initializer
         initial: Any = lambda: _call_initializer(make, static, wanted)  # noqa: E731
@@ -185,7 +186,7 @@ def _true_getter(name: str, shape: Any = None, dtype: Any = dtypes.float32, init
         if shape is not None:
             given = convert_to_tensor(initializer).get_shape()
             if not static.is_compatible_with(given):
-                raise ValueError("If initializer is a constant, do not specify shape. (variable %s: %s and %s)" % (name, static, given))
+                raise at_user_line(ValueError("If initializer is a constant, do not specify shape. (variable %s: %s and %s)" % (name, static, given)))
         initial = initializer
         wanted = dtype
     variable = Variable(initial, trainable=trainable, collections=collections, caching_device=caching_device,
@@ -217,7 +218,7 @@ def _default_initializer(name: str, dtype: Any) -> Any:
         return init_ops.glorot_uniform_initializer()
     if dtype.is_integer or dtype.is_bool or dtype == dtypes.string:
         return init_ops.zeros_initializer()
-    raise ValueError("An initializer for variable %s of %s is required" % (name, dtype))
+    raise at_user_line(ValueError("An initializer for variable %s of %s is required" % (name, dtype)))
 
 
 def _partitioned(name: str, shape: Any, dtype: Any, initializer: Any, regularizer: Any, reuse: Any, trainable: Any, collections: Any,
@@ -289,11 +290,11 @@ class variable_scope:  # noqa: N801 - TensorFlow's name
                  reuse: Any = None, dtype: Any = None, use_resource: Optional[bool] = None, constraint: Any = None,
                  auxiliary_name_scope: bool = True) -> None:
         if name_or_scope is None and default_name is None:
-            raise TypeError("If default_name is None then name_or_scope is required")
+            raise at_user_line(TypeError("If default_name is None then name_or_scope is required"))
         if reuse is False:
             reuse = None  # as in TensorFlow: inherits the outer scope's
         if reuse not in (None, True, AUTO_REUSE):
-            raise ValueError("The reuse parameter must be True or False or None.")
+            raise at_user_line(ValueError("The reuse parameter must be True or False or None."))
         self._name_or_scope, self._default_name, self._values = name_or_scope, default_name, values
         self._changes = dict(initializer=initializer, regularizer=regularizer, caching_device=caching_device, partitioner=partitioner,
                              custom_getter=custom_getter, dtype=dtype, use_resource=use_resource, constraint=constraint)
@@ -316,7 +317,7 @@ class variable_scope:  # noqa: N801 - TensorFlow's name
         given = self._name_or_scope
         if given is None:
             if self._reuse:
-                raise ValueError("reuse=True cannot be used without a name_or_scope")
+                raise at_user_line(ValueError("reuse=True cannot be used without a name_or_scope"))
             unique = _unique_scope(self._default_name or "")
             scope_name, own_name_scope = unique, unique
         elif isinstance(given, VariableScope):

@@ -8,6 +8,7 @@ import numpy as np
 
 from millrace.framework import convert, dtypes, session, tensor_shape
 from millrace.framework.convert import convert_to_tensor
+from millrace.framework.errors import at_user_line
 from millrace.framework.graph import (GraphKeys, Operation, Tensor, add_to_collections, get_collection,
                                       get_default_graph, init_scope, name_scope)
 from millrace.ops import array_ops, gen_ops, operators
@@ -39,16 +40,16 @@ class Variable:
         self._initialized_value: Any = None
         if variable_def is not None:
             if initial_value is not None:
-                raise ValueError("variable_def and initial_value are mutually exclusive.")
+                raise at_user_line(ValueError("variable_def and initial_value are mutually exclusive."))
             self._from_def(variable_def, import_scope)
             return
         if initial_value is None:
-            raise ValueError("initial_value must be specified.")
+            raise at_user_line(ValueError("initial_value must be specified."))
         if collections is None:
             collections = [GraphKeys.GLOBAL_VARIABLES]
         if not isinstance(collections, (list, tuple, set)):
-            raise ValueError("collections argument to Variable constructor must be a list, tuple, or set. Got %s of type %s"
-                             % (collections, type(collections)))
+            raise at_user_line(ValueError("collections argument to Variable constructor must be a list, tuple, or set. Got %s of type %s"
+                                          % (collections, type(collections))))
         collections = list(collections)
         if trainable and GraphKeys.TRAINABLE_VARIABLES not in collections:
             collections.append(GraphKeys.TRAINABLE_VARIABLES)
@@ -75,7 +76,7 @@ class Variable:
                 self._initial_value = convert_to_tensor(initial_value, dtype, "initial_value")
             static = self._initial_value.get_shape() if validate_shape else tensor_shape.unknown_shape()
             if validate_shape and not static.is_fully_defined():
-                raise ValueError("initial_value must have a shape specified: %s" % self._initial_value)
+                raise at_user_line(ValueError("initial_value must have a shape specified: %s" % self._initial_value))
             base = self._initial_value.dtype.base_dtype
             if self._is_resource:
                 self._variable = gen_ops.var_handle_op(dtype=base, shape=static, shared_name=op_name,
@@ -190,7 +191,7 @@ class Variable:
         from millrace.framework.session import get_default_session
         active = session or get_default_session()
         if active is None:
-            raise ValueError("Either session argument should be provided or default session should be established")
+            raise at_user_line(ValueError("Either session argument should be provided or default session should be established"))
         active.run(self._initializer_op, {self._initializer_op.inputs[1]: value})
 
     def assign(self, value: Any, use_locking: bool = False, name: Optional[str] = None, read_value: bool = True) -> Any:
@@ -254,7 +255,7 @@ class Variable:
         return self._save_slice_info
 
     def __iter__(self) -> Any:
-        raise TypeError("'Variable' object is not iterable.")
+        raise at_user_line(TypeError("'Variable' object is not iterable."))
 
     __array_priority__ = 100
     __hash__ = object.__hash__
@@ -312,8 +313,8 @@ class PartitionedVariable:
 
 def _convert(value: Variable, dtype: Any = None, name: Optional[str] = None, as_ref: bool = False) -> Any:
     if dtype is not None and not dtypes.as_dtype(dtype).is_compatible_with(value.dtype.base_dtype):
-        raise ValueError("Incompatible type conversion requested to type '%s' for variable of type '%s'"
-                         % (dtypes.as_dtype(dtype).name, value.dtype.name))
+        raise at_user_line(ValueError("Incompatible type conversion requested to type '%s' for variable of type '%s'"
+                                      % (dtypes.as_dtype(dtype).name, value.dtype.name)))
     return value._ref() if as_ref or value._is_resource and dtype == dtypes.resource else value.value()
 
 

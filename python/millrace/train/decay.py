@@ -7,13 +7,14 @@ from typing import Any, Optional
 
 from millrace.framework import dtypes
 from millrace.framework.convert import convert_to_tensor
+from millrace.framework.errors import at_user_line
 from millrace.framework.graph import Tensor, name_scope
 from millrace.ops import array_ops, gen_ops, math_ops
 
 
 def _progress(learning_rate: Any, global_step: Any, steps: Any, staircase: bool) -> Any:
     if global_step is None:
-        raise ValueError("global_step is required.")
+        raise at_user_line(ValueError("global_step is required."))
     rate = convert_to_tensor(learning_rate, name="learning_rate")
     p = math_ops.cast(global_step, rate.dtype.base_dtype) / math_ops.cast(steps, rate.dtype.base_dtype)
     return rate, gen_ops.floor(p) if staircase else p
@@ -70,7 +71,7 @@ def cosine_decay(learning_rate: Any, global_step: Any, decay_steps: Any, alpha: 
 def piecewise_constant(x: Any, boundaries: Any, values: Any, name: Optional[str] = None) -> Tensor:
     """values[0] up to boundaries[0], then values[1] up to boundaries[1], and so on."""
     if len(boundaries) != len(values) - 1:
-        raise ValueError("The length of boundaries should be 1 less than the length of values")
+        raise at_user_line(ValueError("The length of boundaries should be 1 less than the length of values"))
     with name_scope(name, "PiecewiseConstant", [x] + list(boundaries)) as scope:
         x = convert_to_tensor(x)
         listed = array_ops.stack([convert_to_tensor(v) for v in values])

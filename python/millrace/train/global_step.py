@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, Optional
 
 from millrace.framework import dtypes
+from millrace.framework.errors import at_user_line
 from millrace.framework.graph import Graph, GraphKeys, get_default_graph
 from millrace.ops.init_ops import zeros_initializer
 from millrace.ops.variable_scope import get_variable
@@ -32,7 +33,7 @@ def create_global_step(graph: Optional[Graph] = None) -> Variable:
     """Makes the variable. ValueError when there is one."""
     graph = graph or get_default_graph()
     if get_global_step(graph) is not None:
-        raise ValueError('"global_step" already exists.')
+        raise at_user_line(ValueError('"global_step" already exists.'))
     with graph.as_default(), graph.name_scope(None):
         return get_variable("global_step", shape=[], dtype=dtypes.int64, initializer=zeros_initializer(), trainable=False,  # type: ignore[no-any-return]
                             collections=[GraphKeys.GLOBAL_VARIABLES, GraphKeys.GLOBAL_STEP])
@@ -47,4 +48,4 @@ def get_or_create_global_step(graph: Optional[Graph] = None) -> Any:
 def assert_global_step(global_step_tensor: Any) -> None:
     """TypeError unless it is a scalar integer."""
     if not global_step_tensor.dtype.base_dtype.is_integer:
-        raise TypeError('Existing "global_step" does not have integer type: %s' % global_step_tensor.dtype)
+        raise at_user_line(TypeError('Existing "global_step" does not have integer type: %s' % global_step_tensor.dtype))

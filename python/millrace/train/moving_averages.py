@@ -6,6 +6,7 @@ from typing import Any, Dict, Optional
 
 from millrace.framework import dtypes
 from millrace.framework.convert import convert_to_tensor
+from millrace.framework.errors import at_user_line
 from millrace.framework.graph import GraphKeys, Operation, Tensor, add_to_collection, colocate_with, get_default_graph, init_scope, name_scope
 from millrace.ops import array_ops, control_flow_ops, gen_ops, math_ops
 from millrace.ops.variable_scope import get_variable_scope
@@ -53,7 +54,7 @@ class ExponentialMovingAverage:
             var_list = trainable_variables()
         for var in var_list:
             if var.dtype.base_dtype not in (dtypes.float16, dtypes.float32, dtypes.float64):
-                raise TypeError("The variables must be half, float, or double: %s" % var.name)
+                raise at_user_line(TypeError("The variables must be half, float, or double: %s" % var.name))
             if var not in self._averages:
                 self._averages[var] = self._make(var)
         graph = get_default_graph()
@@ -82,7 +83,7 @@ class ExponentialMovingAverage:
                 with graph.colocate_with(var.op):
                     return Variable(first, trainable=False, name=name)
             if not var.get_shape().is_fully_defined():
-                raise ValueError("The average of %s needs a known shape" % var.name)
+                raise at_user_line(ValueError("The average of %s needs a known shape" % var.name))
             made = Variable(array_ops.zeros(var.get_shape(), var.dtype.base_dtype), trainable=False, name=name)
             add_to_collection(GraphKeys.MOVING_AVERAGE_VARIABLES, var)
             return made

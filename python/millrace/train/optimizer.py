@@ -8,6 +8,7 @@ import millrace._core as _core
 from millrace.framework import dtypes
 from millrace.framework.composite_tensors import IndexedSlices
 from millrace.framework.convert import convert_to_tensor
+from millrace.framework.errors import at_user_line
 from millrace.framework.graph import GraphKeys, Operation, Tensor, add_to_collection, init_scope, name_scope
 from millrace.ops import control_flow_ops, gen_ops
 from millrace.ops import gradients as gradients_module
@@ -26,7 +27,7 @@ class Optimizer:
 
     def __init__(self, use_locking: bool, name: str) -> None:
         if not name:
-            raise ValueError("Must specify the optimizer name")
+            raise at_user_line(ValueError("Must specify the optimizer name"))
         self._use_locking, self._name = use_locking, name
         self._cores: Dict[Any, Any] = {}        # by graph: the library's optimizer
         self._kept: Dict[Any, List[Variable]] = {}  # by graph: the variables that it made
@@ -56,29 +57,29 @@ class Optimizer:
         """An operation that does one training step."""
         pairs = self.compute_gradients(loss, var_list, gate_gradients, aggregation_method, colocate_gradients_with_ops, grad_loss)
         if not any(g is not None for g, _ in pairs):
-            raise ValueError("No gradients provided for any variable, check your graph for ops that do not support gradients, "
-                             "between variables %s and loss %s." % ([str(v) for _, v in pairs], loss))
+            raise at_user_line(ValueError("No gradients provided for any variable, check your graph for ops that do not support gradients, "
+                                          "between variables %s and loss %s." % ([str(v) for _, v in pairs], loss)))
         return self.apply_gradients(pairs, global_step, name)
 
     def compute_gradients(self, loss: Any, var_list: Any = None, gate_gradients: int = GATE_OP, aggregation_method: Optional[int] = None,
                           colocate_gradients_with_ops: bool = False, grad_loss: Any = None) -> List[Tuple[Any, Any]]:
         """[(gradient, variable), ...] of the trainable variables, or of those given."""
         if gate_gradients not in (self.GATE_NONE, self.GATE_OP, self.GATE_GRAPH):
-            raise ValueError("gate_gradients must be one of: Optimizer.GATE_NONE, Optimizer.GATE_OP, Optimizer.GATE_GRAPH. Not %s" % gate_gradients)
+            raise at_user_line(ValueError("gate_gradients must be one of: Optimizer.GATE_NONE, Optimizer.GATE_OP, Optimizer.GATE_GRAPH. Not %s" % gate_gradients))
         if not isinstance(loss, (list, tuple)):
             dtype = convert_to_tensor(loss).dtype
             if not (dtype.is_floating or dtype.is_complex):
-                raise ValueError("Invalid type %r for %s, expected: float tensors." % (dtype, loss))
+                raise at_user_line(ValueError("Invalid type %r for %s, expected: float tensors." % (dtype, loss)))
         if var_list is None:
             var_list = trainable_variables()
         variables: List[Any] = []
         for v in var_list if isinstance(var_list, (list, tuple, set)) else [var_list]:
             variables.extend(v if isinstance(v, (list, tuple, PartitionedVariable)) else [v])
         if not variables:
-            raise ValueError("No variables to optimize.")
+            raise at_user_line(ValueError("No variables to optimize."))
         for v in variables:
             if not isinstance(v, (Variable, Tensor)):
-                raise TypeError("Argument is not a tf.Variable: %r" % (v,))
+                raise at_user_line(TypeError("Argument is not a tf.Variable: %r" % (v,)))
         grads = gradients_module.gradients(loss, variables, grad_loss, aggregation_method=aggregation_method,
                                            colocate_gradients_with_ops=colocate_gradients_with_ops)
         if gate_gradients == self.GATE_GRAPH:
@@ -89,10 +90,10 @@ class Optimizer:
         """An operation that changes variables by gradients, and counts global_step."""
         pairs = [(g, v) for g, v in grads_and_vars]
         if not pairs:
-            raise ValueError("No variables provided.")
+            raise at_user_line(ValueError("No variables provided."))
         present = [(self._checked(g, v), v) for g, v in pairs if g is not None]
         if not present:
-            raise ValueError("No gradients provided for any variable: %s." % ([str(v) for _, v in pairs],))
+            raise at_user_line(ValueError("No gradients provided for any variable: %s." % ([str(v) for _, v in pairs],)))
         update = self._apply_in_library(present, global_step, name) if self._is_library_rule() else \
             self._apply_in_python(present, global_step, name)
         train_ops = update.graph.get_collection_ref(GraphKeys.TRAIN_OP)
@@ -106,7 +107,7 @@ class Optimizer:
             try:
                 grad = convert_to_tensor(grad, var.dtype.base_dtype)
             except TypeError:
-                raise TypeError("Gradient must be convertible to a Tensor or IndexedSlices, or None: %s" % (grad,)) from None
+                raise at_user_line(TypeError("Gradient must be convertible to a Tensor or IndexedSlices, or None: %s" % (grad,))) from None
         return grad
 
     def _is_library_rule(self) -> bool:
@@ -267,7 +268,7 @@ class AdagradOptimizer(Optimizer):
 
     def __init__(self, learning_rate: Any, initial_accumulator_value: float = 0.1, use_locking: bool = False, name: str = "Adagrad") -> None:
         if initial_accumulator_value <= 0.0:
-            raise ValueError("initial_accumulator_value must be positive: %s" % initial_accumulator_value)
+            raise at_user_line(ValueError("initial_accumulator_value must be positive: %s" % initial_accumulator_value))
         super().__init__(use_locking, name)
         self._learning_rate, self._initial = learning_rate, initial_accumulator_value
 

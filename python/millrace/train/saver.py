@@ -7,6 +7,7 @@ import time
 from typing import Any, Dict, List, Optional, Tuple
 
 import millrace._core as _core
+from millrace.framework.errors import at_user_line
 from millrace.framework.graph import Graph, GraphKeys, get_default_graph
 from millrace.ops.variables import PartitionedVariable, Variable, global_variables
 from millrace.protos import definitions
@@ -41,7 +42,7 @@ class Saver:
         names, tensors = self._named()
         if not names:
             if not self._allow_empty:
-                raise ValueError("No variables to save")
+                raise at_user_line(ValueError("No variables to save"))
             self._empty = True
             return
         self._core = _core.Saver(self._graph, tensors, names, self._max_to_keep)
@@ -62,7 +63,7 @@ class Saver:
                 if key in pairs:
                     if pairs[key] is v:
                         continue
-                    raise ValueError("At least two variables have the same name: %s" % key)
+                    raise at_user_line(ValueError("At least two variables have the same name: %s" % key))
                 pairs[key] = v
         keys = sorted(pairs)
         return keys, [pairs[k]._ref() if isinstance(pairs[k], Variable) else pairs[k] for k in keys]
@@ -71,7 +72,7 @@ class Saver:
              write_meta_graph: bool = True, write_state: bool = True, strip_default_attrs: bool = False) -> str:
         """Writes a checkpoint; its path. With a global_step that is part of the name."""
         if self._core is None and not self._empty:
-            raise RuntimeError("Use save() only after the saver was built")
+            raise at_user_line(RuntimeError("Use save() only after the saver was built"))
         if self._empty:
             return str(save_path)
         step = -1
@@ -80,7 +81,7 @@ class Saver:
         path = os.fspath(save_path)
         folder = os.path.dirname(path)
         if folder and not os.path.isdir(folder):
-            raise ValueError("Parent directory of %s doesn't exist, can't save." % path)
+            raise at_user_line(ValueError("Parent directory of %s doesn't exist, can't save." % path))
         written: str = self._core.save(getattr(sess, "_sess", None) or _raw(sess), path, step, False).decode()
         if write_meta_graph:
             self.export_meta_graph("%s.%s" % (written, meta_graph_suffix))
@@ -102,7 +103,7 @@ class Saver:
         if self._empty:
             return
         if save_path is None:
-            raise ValueError("Can't load save_path when it is None.")
+            raise at_user_line(ValueError("Can't load save_path when it is None."))
         self._core.restore(getattr(sess, "_sess", None) or _raw(sess), os.fspath(save_path))
 
     @property
@@ -150,7 +151,7 @@ def _raw(session: Any) -> Any:
     while not isinstance(session, _core.Session):
         inner = getattr(session, "_tf_sess", None) or getattr(session, "raw_session", None)
         if inner is None:
-            raise TypeError("'sess' must be a Session; %r" % (session,))
+            raise at_user_line(TypeError("'sess' must be a Session; %r" % (session,)))
         session = inner()
     return session
 
@@ -276,7 +277,7 @@ def load_variable(checkpoint_dir: str, name: str) -> Any:
 def _reader_of(path: str) -> CheckpointReader:
     found = latest_checkpoint(path) if os.path.isdir(path) else path
     if found is None:
-        raise ValueError("Couldn't find 'checkpoint' file or checkpoints in given directory %s" % path)
+        raise at_user_line(ValueError("Couldn't find 'checkpoint' file or checkpoints in given directory %s" % path))
     return CheckpointReader(found)
 
 

@@ -115,7 +115,7 @@ struct FarLoop {
     };
     const auto body = [](const GraphBuilder& in, const std::vector<Output>& v) -> StatusOr<std::vector<Output>> {
       const GraphBuilder far = in.WithDevice(kFar);
-      return std::vector<Output>{in.Add(v[0], in.Scalar<int32_t>(1)), far.Add(v[1], v[1])};
+      return std::vector<Output>{in.Add(v[0], in.Scalar<int32_t>(1)), far.Mul(v[1], far.Scalar(2.0f))};
     };
     StatusOr<std::vector<Output>> out =
         WhileLoop(b, std::vector<Output>{b.Scalar<int32_t>(0), b.Scalar(1.0f)}, below, body);
@@ -136,7 +136,7 @@ TEST_F(WorkersTest, AnIterationSendsOnePredicateAndItsValues) {
     EXPECT_EQ(*out->data<float>(), std::ldexp(1.0f, count));
     asked.push_back(transport_.asked() - before);
   }
-  // The value there, the value back, the predicate.
+  // The value there, the value back, the predicate; the constant in the body waits for what the predicate says.
   EXPECT_EQ(asked[2] - asked[1], 5 * 3);
   EXPECT_EQ(asked[3] - asked[2], 20 * 3);
 }

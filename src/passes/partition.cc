@@ -9,6 +9,7 @@
 #include <map>
 
 #include "absl/container/flat_hash_map.h"
+#include "absl/container/flat_hash_set.h"
 #include "graph/frame_tree.h"
 #include "passes/pipeline.h"
 
@@ -62,6 +63,7 @@ class Partitioner {
     Node* enter = nullptr;
     Node* merge = nullptr;
     Node* branch = nullptr;  // its Switch
+    Node* pivot = nullptr;   // runs where the loop's body does; made when something waits for that
   };
 
   Status Copy(Node* n) {
@@ -134,18 +136,23 @@ class Partitioner {
     return &loop;
   }
 
-  // Predicates and back edges of the control loops. An inner one is entered once an iteration of the outer one.
+  // With the predicate, for which the LoopCond must have been copied.
+  StatusOr<ControlLoop*> ControlBranchOn(int frame, const std::string& device) {
+    MR_ASSIGN_OR_RETURN(ControlLoop * loop, ControlLoopOn(frame, device));
+    if (loop->branch != nullptr) return loop;
+    MR_ASSIGN_OR_RETURN(const Output pred, Import(loop_cond_.at(frame)->output(0), device));
+    MR_ASSIGN_OR_RETURN(loop->branch, AddNode(device, "Switch", "control_switch", {loop->merge->output(0), pred}));
+    return loop;
+  }
+
+  // Back edges of the control loops. An inner one is entered once an iteration of the outer one.
   Status CloseControlLoops() {
     while (!open_.empty()) {
       const auto [frame, device] = open_.back();
       open_.pop_back();
-      ControlLoop loop = control_loops_[{frame, device}];
-      Graph& part = GraphFor(device);
-      MR_ASSIGN_OR_RETURN(const Output pred, Import(loop_cond_.at(frame)->output(0), device));
-      MR_ASSIGN_OR_RETURN(loop.branch, AddNode(device, "Switch", "control_switch", {loop.merge->output(0), pred}));
-      MR_ASSIGN_OR_RETURN(Node * next, AddNode(device, "NextIteration", "control_next", {loop.branch->output(1)}));
-      MR_RETURN_IF_ERROR(part.SetInput(loop.merge, 1, next->output(0)));
-      control_loops_[{frame, device}] = loop;
+      MR_ASSIGN_OR_RETURN(const ControlLoop* loop, ControlBranchOn(frame, device));
+      MR_ASSIGN_OR_RETURN(Node * next, AddNode(device, "NextIteration", "control_next", {loop->branch->output(1)}));
+      MR_RETURN_IF_ERROR(GraphFor(device).SetInput(loop->merge, 1, next->output(0)));
       const int parent = tree_.frames()[static_cast<size_t>(frame)].parent;
       if (parent > 0) MR_RETURN_IF_ERROR(ControlLoopOn(parent, device).status());
     }
@@ -199,9 +206,45 @@ class Partitioner {
     return here;
   }
 
+  // Whether that `n` has run says no more than that the predicate was true, which the control loops know: it passes on a
+  // loop variable that the predicate has looked at.
+  bool IsBodyPivot(const Node& n) {
+    if (n.op_name() != "Identity" || !n.control_inputs().empty() || n.input(0).index != 1) return false;
+    const Node& branch = *n.input(0).node;
+    return branch.control_op() == ControlOp::kSwitch && branch.input(1).node->control_op() == ControlOp::kLoopCond &&
+           branch.control_inputs().empty() && SeenByPredicate(tree_.RunsIn(&n)).contains(branch.input(0).node);
+  }
+
+  // The nodes of an iteration that run before its predicate is known.
+  const absl::flat_hash_set<const Node*>& SeenByPredicate(int frame) {
+    absl::flat_hash_set<const Node*>& seen = seen_by_predicate_[frame];
+    if (!seen.empty()) return seen;
+    std::vector<const Node*> stack;
+    const auto visit = [&](const Node* n) {
+      if (tree_.RunsIn(n) == frame && seen.insert(n).second && n->control_op() != ControlOp::kMerge) stack.push_back(n);
+    };
+    visit(loop_cond_.at(frame));
+    while (!stack.empty()) {
+      const Node* n = stack.back();
+      stack.pop_back();
+      for (const Output in : n->inputs()) visit(in.node);
+      for (const Node* c : n->control_inputs()) visit(c);
+    }
+    return seen;
+  }
+
+  StatusOr<Node*> PivotOn(int frame, const std::string& device) {
+    MR_ASSIGN_OR_RETURN(ControlLoop * loop, ControlBranchOn(frame, device));
+    if (loop->pivot == nullptr) {
+      MR_ASSIGN_OR_RETURN(loop->pivot, AddNode(device, "Identity", "control_pivot", {loop->branch->output(1)}));
+    }
+    return loop->pivot;
+  }
+
   StatusOr<Node*> ImportControl(Node* c, const std::string& device) {
     const std::string& from = c->assigned_device();
     if (from == device) return copies_.at(c);
+    if (IsBodyPivot(*c)) return PivotOn(tree_.RunsIn(c), device);
     Node* here = received_controls_[{c, device}];
     if (!here) {
       NodeSpec token;
@@ -260,6 +303,7 @@ class Partitioner {
   int64_t serial_ = 0;
   FrameTree tree_;
   std::map<int, Node*> loop_cond_;  // by frame
+  std::map<int, absl::flat_hash_set<const Node*>> seen_by_predicate_;
   std::map<std::pair<int, std::string>, ControlLoop> control_loops_;
   std::vector<std::pair<int, std::string>> open_;  // control loops that lack their predicate
   std::map<std::string, std::unique_ptr<Graph>> parts_;

@@ -36,6 +36,7 @@ from millrace.ops.gradients import (AggregationMethod, NoGradient, NotDifferenti
 from millrace.ops.init_ops import *  # noqa: F401,F403
 from millrace.ops.math_ops import *  # noqa: F401,F403
 from millrace.ops.random_ops import *  # noqa: F401,F403
+from millrace.ops.sparse_ops import *  # noqa: F401,F403
 from millrace.ops.tensor_array_ops import TensorArray  # noqa: F401
 from millrace.ops.variable_scope import (AUTO_REUSE, VariableScope, fixed_size_partitioner, get_local_variable, get_variable,  # noqa: F401
                                          get_variable_scope, min_max_variable_partitioner, no_regularizer_scope,
@@ -77,9 +78,9 @@ _missing.fill(globals(), "", {
         "decode_json_example", "read_file", "write_file", "matching_files", "parse_tensor")},
     **{n: "Python's strings before the step" for n in ("as_string", "reduce_join", "string_join", "string_split", "string_to_number", "substr",
                                                        "string_to_hash_bucket", "string_to_hash_bucket_fast", "regex_replace")},
-    **{n: "dense tensors" for n in ("sparse_to_dense", "sparse_tensor_to_dense", "sparse_tensor_dense_matmul", "sparse_add", "sparse_concat", "sparse_reduce_sum",
-                                    "sparse_reorder", "sparse_reshape", "sparse_slice", "sparse_split", "sparse_matmul", "sparse_retain", "sparse_mask",
-                                    "edit_distance", "serialize_sparse", "sparse_fill_empty_rows", "sparse_merge")},
+    **{n: "dense tensors" for n in ("sparse_add", "sparse_concat", "sparse_reduce_sum",
+                                    "sparse_reshape", "sparse_slice", "sparse_split", "sparse_matmul", "sparse_mask",
+                                    "serialize_sparse", "sparse_fill_empty_rows", "sparse_merge")},
     "svd": "numpy.linalg.svd before the step", "self_adjoint_eig": "numpy.linalg.eigh before the step", "self_adjoint_eigvals": "numpy.linalg.eigvalsh before the step",
     "qr": "numpy.linalg.qr before the step", "py_func": "Python code between two steps", "load_op_library": "a plugin of Millrace (TF_LoadLibrary)",
     "ReplicaDeviceSetter": "tf.device", "merge": "tf.cond", "switch": "tf.cond", "set_shapes_for_outputs": "Tensor.set_shape",

@@ -3,7 +3,8 @@
 from typing import Any as _Any
 
 from millrace.ops.candidate_sampling import *  # noqa: F401,F403
-from millrace.ops.candidate_sampling import (fixed_unigram_candidate_sampler, log_uniform_candidate_sampler,  # noqa: F401
+from millrace.ops.ctc_ops import *  # noqa: F401,F403
+from millrace.ops.candidate_sampling import (all_candidate_sampler, compute_accidental_hits, fixed_unigram_candidate_sampler, log_uniform_candidate_sampler,  # noqa: F401
                                              learned_unigram_candidate_sampler, uniform_candidate_sampler)
 from millrace.ops.math_ops import sigmoid, tanh  # noqa: F401
 from millrace.ops.nn_ops import *  # noqa: F401,F403
@@ -11,8 +12,7 @@ from millrace.ops import rnn_cell  # noqa: F401
 from millrace.ops.rnn import *  # noqa: F401,F403
 from millrace.framework import missing as _missing  # isort: skip
 
-_missing.fill(globals(), "nn.", {"ctc_loss": "a loss of your own", "ctc_greedy_decoder": "tf.argmax", "ctc_beam_search_decoder": "tf.argmax",
-                                 "fractional_max_pool": "tf.nn.max_pool", "quantized_conv2d": "tf.nn.conv2d"})
+_missing.fill(globals(), "nn.", {"fractional_max_pool": "tf.nn.max_pool", "quantized_conv2d": "tf.nn.conv2d"})
 
 
 def __getattr__(name: str) -> _Any:

@@ -60,8 +60,6 @@ def image(name: str, tensor: Any, max_outputs: int = 3, collections: Any = None,
 
 def audio(name: str, tensor: Any, sample_rate: Any, max_outputs: int = 3, collections: Any = None, family: Optional[str] = None) -> Tensor:
     """A record of sounds."""
-    if not hasattr(gen_ops, "audio_summary_v2"):
-        raise NotImplementedError("tf.summary.audio is not provided: write the samples to a file instead.")
     base, family = _tag(name, family)
     with name_scope(base) as scope:
         return _collect(gen_ops.audio_summary_v2(scope.rstrip("/"), tensor, convert_to_tensor(sample_rate, "float32"), max_outputs=max_outputs, name=scope), collections)  # type: ignore[no-any-return]
@@ -76,8 +74,6 @@ def text(name: str, tensor: Any, collections: Any = None) -> Tensor:
 def tensor_summary(name: str, tensor: Any, summary_metadata: Any = None, collections: Any = None, summary_description: Any = None,
                    display_name: Any = None, family: Optional[str] = None) -> Tensor:
     """A record of any tensor."""
-    if not hasattr(gen_ops, "tensor_summary_v2"):
-        raise NotImplementedError("tf.summary.tensor_summary is not provided: use tf.summary.scalar or histogram.")
     encoded = summary_metadata.SerializeToString() if summary_metadata is not None else b""
     with name_scope(_clean(name)) as scope:
         return _collect(gen_ops.tensor_summary_v2(scope.rstrip("/"), tensor, encoded, name=scope), collections)  # type: ignore[no-any-return]

@@ -14,6 +14,9 @@ void RegisterAllOps(OpRegistry& registry) {
   RegisterStateOps(registry);
   RegisterTrainingOps(registry);
   RegisterRandomOps(registry);
+  RegisterCandidateOps(registry);
+  RegisterSparseOps(registry);
+  RegisterCtcOps(registry);
   RegisterIoOps(registry);
   RegisterSummaryOps(registry);
   RegisterControlFlowOps(registry);

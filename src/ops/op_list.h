@@ -16,6 +16,9 @@ void RegisterRnnOps(OpRegistry& registry);  // recurrent cells
 void RegisterStateOps(OpRegistry& registry);  // variables and their updates
 void RegisterTrainingOps(OpRegistry& registry);  // optimizer updates
 void RegisterRandomOps(OpRegistry& registry);  // random numbers
+void RegisterCandidateOps(OpRegistry& registry);  // classes drawn for losses
+void RegisterSparseOps(OpRegistry& registry);  // sparse tensors
+void RegisterCtcOps(OpRegistry& registry);  // connectionist temporal classification
 void RegisterIoOps(OpRegistry& registry);  // checkpoints and strings
 void RegisterSummaryOps(OpRegistry& registry);  // summaries, printing, assertions
 void RegisterControlFlowOps(OpRegistry& registry);  // what decides what runs, and how often

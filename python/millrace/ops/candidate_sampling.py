@@ -15,10 +15,7 @@ def _sampler(op_name: str) -> Any:
     def sample(true_classes: Any, num_true: int, num_sampled: int, unique: bool, range_max: int, seed: Optional[int] = None,
                name: Optional[str] = None) -> Any:
         seed1, seed2 = get_seed(seed)
-        op = getattr(gen_ops, op_name, None)
-        if op is None:
-            raise NotImplementedError("The op behind %s is not provided." % op_name)
-        return op(math_ops.cast(true_classes, dtypes.int64), num_true, num_sampled, unique, range_max, seed=seed1, seed2=seed2, name=name)
+        return getattr(gen_ops, op_name)(math_ops.cast(true_classes, dtypes.int64), num_true, num_sampled, unique, range_max, seed=seed1, seed2=seed2, name=name)
 
     sample.__name__ = op_name
     sample.__doc__ = "(sampled classes, expected counts of the true ones, expected counts of the sampled ones)."
@@ -28,6 +25,20 @@ def _sampler(op_name: str) -> Any:
 uniform_candidate_sampler = _sampler("uniform_candidate_sampler")
 log_uniform_candidate_sampler = _sampler("log_uniform_candidate_sampler")
 learned_unigram_candidate_sampler = _sampler("learned_unigram_candidate_sampler")
+
+
+def all_candidate_sampler(true_classes: Any, num_true: int, num_sampled: int, unique: bool, seed: Optional[int] = None,
+                          name: Optional[str] = None) -> Any:
+    """All classes, for tests."""
+    seed1, seed2 = get_seed(seed)
+    return gen_ops.all_candidate_sampler(math_ops.cast(true_classes, dtypes.int64), num_true, num_sampled, unique, seed=seed1, seed2=seed2, name=name)
+
+
+def compute_accidental_hits(true_classes: Any, sampled_candidates: Any, num_true: int, seed: Optional[int] = None, name: Optional[str] = None) -> Any:
+    """(rows, places, weights) of the drawn classes that are true ones."""
+    seed1, seed2 = get_seed(seed)
+    return gen_ops.compute_accidental_hits(math_ops.cast(true_classes, dtypes.int64), math_ops.cast(sampled_candidates, dtypes.int64), num_true,
+                                           seed=seed1, seed2=seed2, name=name)
 
 
 def fixed_unigram_candidate_sampler(true_classes: Any, num_true: int, num_sampled: int, unique: bool, range_max: int, vocab_file: str = "",
@@ -64,7 +75,7 @@ def _sampled_logits(weights: Any, biases: Any, labels: Any, inputs: Any, num_sam
     true_logits = math_ops.reduce_sum(products, 2) + array_ops.reshape(true_shift, [-1, num_true])
     sampled_logits = math_ops.matmul(inputs, sampled_rows, transpose_b=True) + sampled_shift
     if remove_accidental_hits:
-        hits = gen_ops.compute_accidental_hits(labels, sampled, num_true)
+        hits = compute_accidental_hits(labels, sampled, num_true)
         at = array_ops.stack([math_ops.cast(hits[0], dtypes.int64), hits[1]], 1)
         sizes = array_ops.stack([array_ops.shape(labels, out_type=dtypes.int64)[0], convert_to_tensor(num_sampled, dtypes.int64)])
         sampled_logits += gen_ops.scatter_nd(at, math_ops.cast(hits[2], sampled_logits.dtype), sizes)

@@ -14,6 +14,9 @@ void RegisterCpuKernels(KernelRegistry& registry) {
   RegisterStateKernels(registry);
   RegisterTrainingKernels(registry);
   RegisterRandomKernels(registry);
+  RegisterCandidateKernels(registry);
+  RegisterSparseKernels(registry);
+  RegisterCtcKernels(registry);
   RegisterIoKernels(registry);
   RegisterSummaryKernels(registry);
   RegisterControlFlowKernels(registry);

@@ -8,9 +8,15 @@
 
 #include "io/histogram.h"
 #include "kernels/cpu/kernel_list.h"
-#include "wire/event.h"
 
 namespace millrace {
+
+Status EmitSummary(KernelContext& ctx, const wire::Summary& summary) {
+  MR_ASSIGN_OR_RETURN(Tensor * out, ctx.AllocateOutput(0, Shape()));
+  *out->mutable_data<TString>() = wire::Encode(summary);
+  return absl::OkStatus();
+}
+
 namespace {
 
 template <typename To, typename From>
@@ -29,27 +35,46 @@ StatusOr<std::vector<To>> NumbersOf(const Tensor& t) {
   std::vector<To> out;
   out.reserve(static_cast<size_t>(t.num_elements()));
   switch (t.dtype()) {
-    case DType::kFloat: Append<To, float>(t, &out); break;
-    case DType::kDouble: Append<To, double>(t, &out); break;
-    case DType::kHalf: Append<To, Half>(t, &out); break;
-    case DType::kBFloat16: Append<To, BFloat16>(t, &out); break;
-    case DType::kInt8: Append<To, int8_t>(t, &out); break;
-    case DType::kInt16: Append<To, int16_t>(t, &out); break;
-    case DType::kInt32: Append<To, int32_t>(t, &out); break;
-    case DType::kInt64: Append<To, int64_t>(t, &out); break;
-    case DType::kUInt8: Append<To, uint8_t>(t, &out); break;
-    case DType::kUInt16: Append<To, uint16_t>(t, &out); break;
-    case DType::kUInt32: Append<To, uint32_t>(t, &out); break;
-    case DType::kUInt64: Append<To, uint64_t>(t, &out); break;
-    default: return InvalidArgument("no numbers: ", DTypeName(t.dtype()));
+    case DType::kFloat:
+      Append<To, float>(t, &out);
+      break;
+    case DType::kDouble:
+      Append<To, double>(t, &out);
+      break;
+    case DType::kHalf:
+      Append<To, Half>(t, &out);
+      break;
+    case DType::kBFloat16:
+      Append<To, BFloat16>(t, &out);
+      break;
+    case DType::kInt8:
+      Append<To, int8_t>(t, &out);
+      break;
+    case DType::kInt16:
+      Append<To, int16_t>(t, &out);
+      break;
+    case DType::kInt32:
+      Append<To, int32_t>(t, &out);
+      break;
+    case DType::kInt64:
+      Append<To, int64_t>(t, &out);
+      break;
+    case DType::kUInt8:
+      Append<To, uint8_t>(t, &out);
+      break;
+    case DType::kUInt16:
+      Append<To, uint16_t>(t, &out);
+      break;
+    case DType::kUInt32:
+      Append<To, uint32_t>(t, &out);
+      break;
+    case DType::kUInt64:
+      Append<To, uint64_t>(t, &out);
+      break;
+    default:
+      return InvalidArgument("no numbers: ", DTypeName(t.dtype()));
   }
   return out;
-}
-
-Status Emit(KernelContext& ctx, const wire::Summary& summary) {
-  MR_ASSIGN_OR_RETURN(Tensor * out, ctx.AllocateOutput(0, Shape()));
-  *out->mutable_data<TString>() = wire::Encode(summary);
-  return absl::OkStatus();
 }
 
 Status ScalarSummary(KernelContext& ctx) {
@@ -66,7 +91,7 @@ Status ScalarSummary(KernelContext& ctx) {
     v.kind = wire::SummaryValue::Kind::kSimpleValue;
     v.simple_value = values[i];
   }
-  return Emit(ctx, summary);
+  return EmitSummary(ctx, summary);
 }
 
 Status HistogramSummary(KernelContext& ctx) {
@@ -86,7 +111,7 @@ Status HistogramSummary(KernelContext& ctx) {
   v.tag = tag;
   v.kind = wire::SummaryValue::Kind::kHisto;
   v.histo.Ensure() = histogram.ToProto();
-  return Emit(ctx, summary);
+  return EmitSummary(ctx, summary);
 }
 
 Status MergeSummary(KernelContext& ctx) {
@@ -104,7 +129,7 @@ Status MergeSummary(KernelContext& ctx) {
       }
     }
   }
-  return Emit(ctx, merged);
+  return EmitSummary(ctx, merged);
 }
 
 }  // namespace
@@ -115,6 +140,7 @@ void RegisterSummaryKernels(KernelRegistry& registry) {
   registry.AddFn({.op = "HistogramSummary", .types = {{"T", real}}}, HistogramSummary);
   registry.AddFn({.op = "MergeSummary"}, MergeSummary);
   RegisterImageSummaryKernels(registry);
+  RegisterTensorSummaryKernels(registry);
   RegisterMessageKernels(registry);
 }
 

@@ -1,0 +1,97 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Functions of sparse tensors."""
+from __future__ import annotations
+
+from typing import Any, Optional
+
+from millrace.framework import dtypes
+from millrace.framework.composite_tensors import SparseTensor, convert_to_tensor_or_sparse_tensor
+from millrace.framework.convert import convert_to_tensor
+from millrace.framework.graph import Tensor, name_scope
+from millrace.ops import array_ops, gen_ops, math_ops
+
+__all__ = ["sparse_to_dense", "sparse_tensor_to_dense", "sparse_tensor_dense_matmul", "sparse_reorder", "sparse_retain", "sparse_to_indicator",
+           "sparse_transpose", "edit_distance"]
+
+
+def _sparse(value: Any) -> SparseTensor:
+    found = convert_to_tensor_or_sparse_tensor(value)
+    if not isinstance(found, SparseTensor):
+        raise TypeError("Input must be a SparseTensor, got %s." % (value,))
+    return found
+
+
+def sparse_to_dense(sparse_indices: Any, output_shape: Any, sparse_values: Any, default_value: Any = 0, validate_indices: bool = True,
+                    name: Optional[str] = None) -> Tensor:
+    """default_value everywhere but at the indices, where the values are."""
+    values = convert_to_tensor(sparse_values)
+    indices = convert_to_tensor(sparse_indices)
+    shape = convert_to_tensor(output_shape)
+    if shape.dtype.base_dtype != indices.dtype.base_dtype:
+        shape = math_ops.cast(shape, indices.dtype.base_dtype)
+    if default_value == 0 and not isinstance(default_value, Tensor) and values.dtype.base_dtype == dtypes.string:
+        default_value = ""
+    return gen_ops.sparse_to_dense(indices, shape, values, convert_to_tensor(default_value, values.dtype.base_dtype),  # type: ignore[no-any-return]
+                                   validate_indices=validate_indices, name=name)
+
+
+def sparse_tensor_to_dense(sp_input: Any, default_value: Any = None, validate_indices: bool = True, name: Optional[str] = None) -> Tensor:
+    """A sparse tensor as a dense one."""
+    sp_input = _sparse(sp_input)
+    if default_value is None:
+        default_value = "" if sp_input.dtype.base_dtype == dtypes.string else False if sp_input.dtype.base_dtype == dtypes.bool_ else 0
+    return sparse_to_dense(sp_input.indices, sp_input.dense_shape, sp_input.values, default_value, validate_indices, name)
+
+
+def sparse_tensor_dense_matmul(sp_a: Any, b: Any, adjoint_a: bool = False, adjoint_b: bool = False, name: Optional[str] = None) -> Tensor:
+    """The product of a sparse and a dense matrix."""
+    sp_a = _sparse(sp_a)
+    with name_scope(name, "SparseTensorDenseMatMul", [sp_a.indices, sp_a.values, b]) as scope:
+        return gen_ops.sparse_tensor_dense_mat_mul(sp_a.indices, sp_a.values, sp_a.dense_shape,  # type: ignore[no-any-return]
+                                                   convert_to_tensor(b, sp_a.dtype.base_dtype), adjoint_a=adjoint_a, adjoint_b=adjoint_b, name=scope)
+
+
+def sparse_reorder(sp_input: Any, name: Optional[str] = None) -> SparseTensor:
+    """The same entries in row-major order."""
+    sp_input = _sparse(sp_input)
+    indices, values = gen_ops.sparse_reorder(sp_input.indices, sp_input.values, sp_input.dense_shape, name=name)
+    return SparseTensor(indices, values, array_ops.identity(sp_input.dense_shape))
+
+
+def sparse_retain(sp_input: Any, to_retain: Any) -> SparseTensor:
+    """The entries whose flag is set."""
+    sp_input = _sparse(sp_input)
+    kept = array_ops.reshape(array_ops.where(convert_to_tensor(to_retain, dtypes.bool_)), [-1])
+    return SparseTensor(array_ops.gather(sp_input.indices, kept), array_ops.gather(sp_input.values, kept), array_ops.identity(sp_input.dense_shape))
+
+
+def sparse_transpose(sp_input: Any, perm: Any = None, name: Optional[str] = None) -> SparseTensor:
+    """The dimensions in another order (reversed unless perm says)."""
+    sp_input = _sparse(sp_input)
+    with name_scope(name, "SparseTranspose", [sp_input.indices]) as scope:
+        rank = sp_input.indices.get_shape()[1].value if perm is None else None
+        if perm is None:
+            perm = list(range(rank))[::-1] if rank is not None else math_ops.range(array_ops.size(sp_input.dense_shape) - 1, -1, -1)
+        indices = array_ops.gather(sp_input.indices, perm, axis=1)
+        return sparse_reorder(SparseTensor(indices, sp_input.values, array_ops.gather(sp_input.dense_shape, perm)), name=scope)
+
+
+def sparse_to_indicator(sp_input: Any, vocab_size: int, name: Optional[str] = None) -> Tensor:
+    """For each row of integer entries, which of [0, vocab_size) occur: the last dimension is replaced."""
+    sp_input = _sparse(sp_input)
+    with name_scope(name, "SparseToIndicator", [sp_input.indices]) as scope:
+        rank = sp_input.indices.get_shape()[1].value
+        if rank is None:
+            raise ValueError("sparse_to_indicator needs a sparse tensor of known rank, got indices of shape %s" % sp_input.indices.get_shape())
+        rows = sp_input.indices[:, :rank - 1]
+        at = array_ops.concat([rows, array_ops.expand_dims(math_ops.cast(sp_input.values, dtypes.int64), 1)], 1)
+        shape = array_ops.concat([sp_input.dense_shape[:rank - 1], [vocab_size]], 0)
+        return sparse_to_dense(at, shape, True, False, False, name=scope)
+
+
+def edit_distance(hypothesis: Any, truth: Any, normalize: bool = True, name: str = "edit_distance") -> Tensor:
+    """The Levenshtein distance between sequences along the last dimension of sparse tensors."""
+    hypothesis, truth = _sparse(hypothesis), _sparse(truth)
+    return gen_ops.edit_distance(hypothesis.indices, hypothesis.values, hypothesis.dense_shape, truth.indices, truth.values,  # type: ignore[no-any-return]
+                                 truth.dense_shape, normalize=normalize, name=name)
+

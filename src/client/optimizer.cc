@@ -64,6 +64,24 @@ const OptimizerDef* FindOptimizer(absl::string_view name) {
 
 namespace {
 
+// What an optimizer must know of a variable, be it a reference or a resource handle.
+struct Target {
+  Output ref;
+  DType dtype = DType::kInvalid;
+  PartialShape shape;
+  bool is_resource = false;
+};
+
+StatusOr<Target> TargetOf(Output variable) {
+  if (variable && IsRef(variable.dtype())) return Target{variable, BaseType(variable.dtype()), variable.shape(), false};
+  if (variable && variable.dtype() == DType::kResource) {
+    const std::optional<HandleShape>& known = variable.node->handle(variable.index);
+    if (known && known->dtype != DType::kInvalid) return Target{variable, known->dtype, known->shape, true};
+  }
+  return InvalidArgument("optimizers update variables (VariableV2 or VarHandleOp); ",
+                         variable ? variable.ToString() : "(null)", " is none");
+}
+
 class Updater {
  public:
   Updater(const GraphBuilder& root, const UpdateRequest& request)
@@ -170,12 +188,13 @@ class Updater {
     return later.OpNode("Assign", {power, later.Mul(power, factor_[power.node])});
   }
 
-  Status AddSlots(Output variable, std::vector<Output>* slots) {
-    if (!variable.shape().IsFullyDefined()) {
-      return InvalidArgument("variable ", variable.ToString(), " has shape ", variable.shape().ToString(),
+  Status AddSlots(const Target& target, std::vector<Output>* slots) {
+    const Output variable = target.ref;
+    if (!target.shape.IsFullyDefined()) {
+      return InvalidArgument("variable ", variable.ToString(), " has shape ", target.shape.ToString(),
                              "; slots need a known one");
     }
-    const DType t = BaseType(variable.dtype());
+    const DType t = target.dtype;
     for (const auto& [name, initial] : def_.slots) {
       Output* kept = request_.state ? &(*request_.state)[absl::StrCat(variable.node->name(), "/", name)] : nullptr;
       if (kept && *kept) {
@@ -186,10 +205,11 @@ class Updater {
       const GraphBuilder above = request_.slot_scope.empty() ? slots_ : slots_.ScopeExact(request_.slot_scope);
       const GraphBuilder at = above.ScopeExact(variable.node->name()).ColocateWith(variable.node);
       const GraphBuilder initializer = at.ScopeExact(SlotName(name)).ScopeExact("Initializer");
-      const Output dims = initializer.Const(Tensor::Vector<int64_t>(variable.shape().dims()));
+      const Output dims = initializer.Const(Tensor::Vector<int64_t>(target.shape.dims()));
       const double first = given == request_.slot_values.end() ? initial : given->second;
       const Output value = initializer.Op("Fill", {dims, initializer.ScalarOf(t, first)});
-      MR_ASSIGN_OR_RETURN(const ClientVariable v, AddVariable(at, SlotName(name), value));
+      MR_ASSIGN_OR_RETURN(const ClientVariable v, target.is_resource ? AddResourceVariable(at, SlotName(name), value)
+                                                                     : AddVariable(at, SlotName(name), value));
       slots->push_back(v.ref);
       if (kept) *kept = v.ref;
     }
@@ -215,40 +235,38 @@ class Updater {
   }
 
   StatusOr<Node*> Update(Output variable, const Gradient& gradient) {
-    if (!variable || !IsRef(variable.dtype())) {
-      return InvalidArgument("optimizers update variables by reference (VariableV2); ",
-                             variable ? variable.ToString() : "(null)", " is none");
-    }
+    MR_ASSIGN_OR_RETURN(const Target target, TargetOf(variable));
     std::vector<Output> slots;
-    MR_RETURN_IF_ERROR(AddSlots(variable, &slots));
+    MR_RETURN_IF_ERROR(AddSlots(target, &slots));
     const GraphBuilder at = b_.ColocateWith(variable.node).Scope(absl::StrCat("update_", variable.node->name()));
-    const std::string sparse_op = absl::StrCat("SparseApply", def_.update);
+    const char* kind = target.is_resource ? "Resource" : "";
+    const std::string sparse_op = absl::StrCat(kind, "SparseApply", def_.update);
     if (gradient.sparse && b_.graph().registry().Find(sparse_op)) {
       const IndexedSlices rows = SumRepeated(at, *gradient.sparse);
-      return Build(at, sparse_op, variable, slots, rows.values, rows.indices);
+      return Build(at, sparse_op, target, slots, rows.values, rows.indices);
     }
     if (gradient.sparse && std::string_view(def_.update) == "GradientDescent") {
-      const Output change = at.Mul(gradient.sparse->values, Hyper("learning_rate", BaseType(variable.dtype())));
-      Node* n = at.OpNode("ScatterSub", {variable, gradient.sparse->indices, change});
+      const Output change = at.Mul(gradient.sparse->values, Hyper("learning_rate", target.dtype));
+      Node* n = at.OpNode(absl::StrCat(kind, "ScatterSub"), {variable, gradient.sparse->indices, change});
       MR_RETURN_IF_ERROR(at.status());
       return n;
     }
     const Output dense = gradient.sparse ? Densify(at, *gradient.sparse) : gradient.dense;
-    return Build(at, absl::StrCat("Apply", def_.update), variable, slots, dense, {});
+    return Build(at, absl::StrCat(kind, "Apply", def_.update), target, slots, dense, {});
   }
 
   // Fills the op's inputs by their names.
-  StatusOr<Node*> Build(const GraphBuilder& at, const std::string& op, Output variable,
+  StatusOr<Node*> Build(const GraphBuilder& at, const std::string& op, const Target& target,
                         const std::vector<Output>& slots, Output gradient, Output indices) {
     const OpDef* def = at.graph().registry().Find(op);
     if (!def) return Unimplemented("update op ", op, " does not exist");
-    const DType t = BaseType(variable.dtype());
+    const DType t = target.dtype;
     std::vector<Arg> inputs;
     size_t slot = 0;
     for (const ArgDef& arg : def->inputs) {
       if (arg.name == "var") {
-        inputs.push_back(variable);
-      } else if (arg.is_ref) {
+        inputs.push_back(target.ref);
+      } else if (arg.is_ref || arg.type == DType::kResource) {
         if (slot >= slots.size()) return Internal("optimizer ", def_.name, " has too few slots for ", op);
         inputs.push_back(slots[slot++]);
       } else if (arg.name == "grad" || arg.name == "delta") {

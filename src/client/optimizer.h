@@ -46,8 +46,8 @@ struct UpdateRequest {
 };
 
 // `b` has no scope. Adds slots and one update per variable; returns the node that runs them all. Sparse gradients use
-// the sparse update where the rule has one, and are made dense otherwise. InvalidArgument: a variable that is not a
-// VariableV2 reference, an unknown hyper-parameter, no gradient at all.
+// the sparse update where the rule has one, and are made dense otherwise. InvalidArgument: a variable that is neither
+// a reference nor a resource handle of known type, an unknown hyper-parameter, no gradient at all.
 StatusOr<Node*> ApplyGradients(const GraphBuilder& b, const UpdateRequest& request,
                                const std::vector<std::pair<Output, Gradient>>& variables_and_gradients);
 

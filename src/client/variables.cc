@@ -3,23 +3,47 @@
 
 namespace millrace {
 
-StatusOr<ClientVariable> AddVariable(const GraphBuilder& b, absl::string_view name, Output initial) {
+namespace {
+
+Status CheckInitial(const GraphBuilder& b, absl::string_view name, Output initial) {
   MR_RETURN_IF_ERROR(b.status());
   if (!initial) return InvalidArgument("variable '", name, "' has no initial value");
-  if (!initial.shape().IsFullyDefined()) {
-    return InvalidArgument("variable '", name, "': the shape of its initial value is ", initial.shape().ToString(),
-                           ", it must be fully known");
-  }
-  const DType dtype = BaseType(initial.dtype());
-  ClientVariable v;
-  v.ref = b.WithName(name).Op("VariableV2", {}, {{"dtype", dtype}, {"shape", initial.shape()}});
-  MR_RETURN_IF_ERROR(b.status());
-  // The variable's unique name, seen from the scope of `b`.
-  absl::string_view own = v.ref.node->name();
+  if (initial.shape().IsFullyDefined()) return absl::OkStatus();
+  return InvalidArgument("variable '", name, "': the shape of its initial value is ", initial.shape().ToString(),
+                         ", it must be fully known");
+}
+
+// Scope and place of what belongs to a variable; its unique name is seen from the scope of `b`.
+GraphBuilder Inside(const GraphBuilder& b, Node* variable) {
+  absl::string_view own = variable->name();
   if (!b.scope().empty()) own.remove_prefix(b.scope().size() + 1);
-  const GraphBuilder inside = b.ScopeExact(own).ColocateWith(v.ref.node);
+  return b.ScopeExact(own).ColocateWith(variable);
+}
+
+}  // namespace
+
+StatusOr<ClientVariable> AddVariable(const GraphBuilder& b, absl::string_view name, Output initial) {
+  MR_RETURN_IF_ERROR(CheckInitial(b, name, initial));
+  ClientVariable v;
+  v.ref = b.WithName(name).Op("VariableV2", {}, {{"dtype", BaseType(initial.dtype())}, {"shape", initial.shape()}});
+  MR_RETURN_IF_ERROR(b.status());
+  const GraphBuilder inside = Inside(b, v.ref.node);
   v.assign = inside.WithName("Assign").OpNode("Assign", {v.ref, initial});
   v.read = inside.WithName("read").Op("Identity", {v.ref});
+  MR_RETURN_IF_ERROR(b.status());
+  return v;
+}
+
+StatusOr<ClientVariable> AddResourceVariable(const GraphBuilder& b, absl::string_view name, Output initial) {
+  MR_RETURN_IF_ERROR(CheckInitial(b, name, initial));
+  const DType dtype = BaseType(initial.dtype());
+  ClientVariable v;
+  v.ref = b.WithName(name).Op("VarHandleOp", {}, {{"dtype", dtype}, {"shape", initial.shape()}});
+  MR_RETURN_IF_ERROR(b.status());
+  v.ref.node->SetAttr("shared_name", v.ref.node->name());
+  const GraphBuilder inside = Inside(b, v.ref.node);
+  v.assign = inside.WithName("Assign").OpNode("AssignVariableOp", {v.ref, initial});
+  v.read = inside.WithName("Read/ReadVariableOp").Op("ReadVariableOp", {v.ref}, {{"dtype", dtype}});
   MR_RETURN_IF_ERROR(b.status());
   return v;
 }

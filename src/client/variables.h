@@ -15,6 +15,8 @@ struct ClientVariable {
 
 // InvalidArgument when the shape of `initial` is not fully known.
 StatusOr<ClientVariable> AddVariable(const GraphBuilder& b, absl::string_view name, Output initial);
+// The same as a resource variable: `ref` is its handle (w, w/Assign, w/Read/ReadVariableOp).
+StatusOr<ClientVariable> AddResourceVariable(const GraphBuilder& b, absl::string_view name, Output initial);
 
 // The variable nodes of a graph, in construction order.
 std::vector<Node*> VariablesOf(const Graph& graph);

@@ -293,6 +293,17 @@ TEST(Conv2D, RandomGeometriesAgreeWithOracle) {
   }
 }
 
+// Where some versions of oneDNN write past their scratch memory.
+TEST(Conv2D, StridedOneByOne) {
+  for (const DType type : {DType::kFloat, DType::kBFloat16})
+    for (const int64_t channels : {3, 4, 8, 15, 16, 17})
+      ConvTester({.in = {8, 16, 16, channels},
+                  .filter = {1, 1, channels, 8},
+                  .stride = {2, 2},
+                  .dilation = {1, 1},
+                  .type = type}).Check();
+}
+
 TEST(Conv2D, LargeOnesAreSplit) {
   ConvTester({{1, 40, 40, 16}, {3, 3, 16, 32}, {1, 1}, {1, 1}, "SAME"}).Check();   // by rows
   ConvTester({{9, 16, 16, 16}, {3, 3, 16, 32}, {1, 1}, {1, 1}, "VALID"}).Check();  // by images, unevenly

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// For programs older than NumPy 2.4: an array of one element and any number of dimensions is a number again, for float(),
-// int() and %. The slots of the type are changed, so only the runner of old programs asks for it.
+// For programs older than NumPy 2.4: an array of one element and any number of dimensions is a number again, for
+// float(), int() and %. The slots of the type are changed, so only the runner of old programs asks for it.
 #include "core.h"
 
 namespace millrace::python {

@@ -5,6 +5,7 @@
 #include <thread>
 
 #include "absl/synchronization/notification.h"
+#include "autodiff/gradients.h"
 #include "client/variables.h"
 #include "system/system.h"
 
@@ -335,6 +336,40 @@ TEST_F(SessionTest, ADeterministicSessionStillReportsErrors) {
   config.device_count["CPU"] = 2;
   session_ = *System::Default().NewSession(graph_, config, "", {true, 5});
   EXPECT_EQ(Run({}, {y}).status().code(), absl::StatusCode::kInvalidArgument);
+}
+
+// A fed output has no node that would tell the Merge.
+TEST_F(SessionTest, FeedsWhatAMergeReadsInEveryOrder) {
+  Output input, other, merged;
+  Build([&](const GraphBuilder& b) {
+    const Output x = b.Scalar(1.0f);
+    const Output live = b.Op("Switch", {x, b.Scalar(true)});
+    input = b.Op("Neg", {live});
+    other = b.Op("Square", {live.node->output(1)});
+    merged = b.Op("Merge", {std::vector<Output>{input, other}});
+  });
+  for (uint64_t seed = 0; seed < 10; ++seed) {
+    session_ = *System::Default().NewSession(graph_, {}, "", {seed > 0, seed});
+    StatusOr<std::vector<Tensor>> out =
+        Run({{input, Tensor::Scalar<float>(5)}, {other, Tensor::Scalar<float>(5)}}, {merged});
+    ASSERT_TRUE(out.ok()) << out.status();
+    EXPECT_EQ(*(*out)[0].data<float>(), 5);
+  }
+}
+
+TEST_F(SessionTest, NothingFlowsThroughTheStacksOfPrograms) {
+  std::vector<Output> gradients;
+  Build([&](const GraphBuilder& b) {
+    const Output x = b.Scalar(2.0f);
+    const Output stack = b.Op("StackV2", {b.Scalar<int32_t>(3)}, {{"elem_type", DType::kFloat}});
+    const Output push = b.Op("StackPushV2", {stack, x});
+    const Output pop = b.WithControl({push.node}).Op("StackPopV2", {stack}, {{"elem_type", DType::kFloat}});
+    StatusOr<std::vector<Output>> g = AddDenseGradients(b, {pop}, {x}, {});
+    ASSERT_TRUE(g.ok()) << g.status();
+    gradients = *g;
+  });
+  ASSERT_EQ(gradients.size(), 1u);
+  EXPECT_EQ(gradients[0].node, nullptr);
 }
 
 TEST_F(SessionTest, ErrorsNameNodeOpAndLine) {

@@ -122,14 +122,15 @@ StatusOr<std::vector<BackwardWalk::Item>> BackwardWalk::ItemsAround(Node* n) {
 
 Output BackwardWalk::StackOf(const Node* n) const {
   Output o = n->input(0);
-  while (o.node->op_name() == "Identity" || o.node->control_op() == ControlOp::kEnter ||
-         o.node->control_op() == ControlOp::kSwitch) {
+  while (o && (o.node->op_name() == "Identity" || o.node->control_op() == ControlOp::kEnter ||
+               o.node->control_op() == ControlOp::kSwitch)) {
     o = o.node->input(0);
   }
-  return o.node->op_name() == "StackV2" ? o : Output();
+  return o && o.node->op_name() == "StackV2" ? o : Output();
 }
 
-// Only stacks with one push and one pop are understood: those of gradients.
+// Only stacks with one push and one pop, in loops of their own, are understood: those of gradients. Through the stacks
+// of programs nothing flows.
 Status BackwardWalk::LinkStacks() {
   if (stacks_linked_) return absl::OkStatus();
   stacks_linked_ = true;
@@ -146,6 +147,8 @@ Status BackwardWalk::LinkStacks() {
   }
   for (const auto& [stack, u] : uses) {
     if (u.pushes.size() != 1 || u.pops.size() != 1) continue;
+    const StatusOr<Loop*> from = structure_.LoopOf(u.pushes[0]), to = structure_.LoopOf(u.pops[0]);
+    if (!from.ok() || !to.ok() || *from == *to || IsRoot(*from) || IsRoot(*to)) continue;
     pop_of_push_[u.pushes[0]] = u.pops[0];
     push_of_pop_[u.pops[0]] = u.pushes[0];
   }

@@ -189,7 +189,11 @@ class PlanCompiler {
   void LinkSuccessors() {
     auto link = [&](const Node* from, int output, const Node* to, int input) {
       auto f = position_.find(from), t = position_.find(to);
-      if (f == position_.end() || t == position_.end()) return;
+      if (t == position_.end()) return;
+      if (f == position_.end()) {
+        if (input >= 0 && to->control_op() == ControlOp::kMerge) plan_->links_[t->second].merge_at_start = input;
+        return;
+      }
       plan_->links_[f->second].successors.push_back({static_cast<int>(t->second), output, input});
       PlanNodeLinks& links = plan_->links_[t->second];
       links.num_data += input >= 0;

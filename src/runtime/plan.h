@@ -69,6 +69,7 @@ struct PlanNodeLinks {
   uint64_t dies_always = 0;      // inputs of which this node is the only reader
   int num_pending = 0;           // incoming edges; of a merge only the control edges
   int num_data = 0;              // incoming data edges
+  int merge_at_start = -1;       // of a merge: an input that is there when the step begins, such as a feed
   std::vector<PlanEdge> successors;
   std::vector<PlanInput> reads;  // one entry an input
   std::vector<int> dead_controls;  // nodes that this one waits for and that may be dead, for execution in plan order

@@ -34,9 +34,10 @@ class ReadyRun {
     Prepare(root_, 0, nullptr);
     Iteration& it = Begin(root_, frame.slots.data());
     for (size_t k = 0; k < it.nodes.size(); ++k) {
-      if (it.nodes[k].pending == 0 && Node(root_.frame->nodes[k]).control != ControlOp::kMerge) {
-        Queue(it, root_.frame->nodes[k]);
-      }
+      const int node = root_.frame->nodes[k];
+      NodeState& state = it.nodes[k];
+      state.merge_input = Links(node).merge_at_start;
+      if (state.pending == 0 && (Node(node).control != ControlOp::kMerge || state.merge_input >= 0)) Queue(it, node);
     }
     live_ = 1;  // the caller of Start
     runners_ = 1;

@@ -397,5 +397,22 @@ TEST_F(FunctionTest, AFailedGradientLeavesNothingBehind) {
   EXPECT_TRUE(VerifyGraph(graph()).ok());
 }
 
+// 2^40 nodes, which must not be tried.
+TEST_F(FunctionTest, AGradientCountsTheCallsBeforeItExpandsThem) {
+  std::string callee = "Neg";
+  for (int i = 0; i < 40; ++i) {
+    const std::string name = absl::StrCat("F", i);
+    Function(name, {DType::kFloat}, [&](const GraphBuilder& b, const std::vector<Output>& a) {
+      return std::vector<Output>{b.Op(callee, {b.Op(callee, {a[0]})})};
+    });
+    callee = name;
+  }
+  const Output x = Input("x"), y = b_.Op(callee, {x});
+  const int before = graph().num_node_ids();
+  const Status s = AddDenseGradients(b_.Scope("grad"), {y}, {x}, {}).status();
+  EXPECT_EQ(s.code(), absl::StatusCode::kResourceExhausted) << s;
+  EXPECT_LT(graph().num_node_ids(), before + 10);
+}
+
 }  // namespace
 }  // namespace millrace

@@ -142,6 +142,7 @@ Status ExpandedCalls::Expand(const std::vector<Output>& ys, const std::vector<Ou
   std::vector<Node*> calls = CallsBetween(Meant(ys), Meant(xs));
   if (calls.empty()) return absl::OkStatus();
   MR_RETURN_IF_ERROR(VerifyFunctions(graph_));
+  MR_RETURN_IF_ERROR(CheckExpandedSize(graph_, calls));
   inside_ = InsideControlFlow(graph_);
   for (int depth = 1; !calls.empty(); ++depth, calls = CallsBetween(Meant(ys), Meant(xs))) {
     if (depth > kMaxDepth) {

@@ -70,6 +70,8 @@ class ExpandedSizes {
   absl::flat_hash_map<absl::string_view, Size> known_;
 };
 
+Status TooManyNodes() { return ResourceExhausted("function calls expand to more than ", kMaxInlinedNodes, " nodes"); }
+
 class Inliner {
  public:
   Inliner(const Graph& library, Graph* graph, const ExpandOptions& options)
@@ -83,13 +85,9 @@ class Inliner {
       for (const wire::FunctionDef* f : library_.Functions()) MR_RETURN_IF_ERROR(graph_->AddFunction(*f));
       for (const wire::GradientDef& g : library_.gradient_defs()) MR_RETURN_IF_ERROR(graph_->AddGradientDef(g));
     }
-    ExpandedSizes sizes(library_);
-    Size total;
-    for (const Item& item : calls_) total.Add(sizes.Of(*item.call));
-    if (total.nodes > kMaxInlinedNodes) return TooManyNodes();
-    if (total.bytes > static_cast<double>(kMaxInlinedBytes)) {
-      return ResourceExhausted("function calls expand to constants of more than ", kMaxInlinedBytes >> 30, " GiB");
-    }
+    std::vector<Node*> calls;
+    for (const Item& item : calls_) calls.push_back(item.call);
+    MR_RETURN_IF_ERROR(CheckExpandedSize(library_, calls));
     inside_ = InsideControlFlow(*graph_);
     first_new_ = graph_->num_node_ids();
     for (size_t k = 0; k < calls_.size(); ++k) {
@@ -107,10 +105,6 @@ class Inliner {
     int parent;  // the call in whose body it is; -1: none
     int depth;
   };
-
-  static Status TooManyNodes() {
-    return ResourceExhausted("function calls expand to more than ", kMaxInlinedNodes, " nodes");
-  }
 
   void AddCalls(int mark, int parent) {
     const auto& nodes = graph_->nodes();
@@ -224,6 +218,17 @@ class Inliner {
 };
 
 }  // namespace
+
+Status CheckExpandedSize(const Graph& library, absl::Span<Node* const> calls) {
+  ExpandedSizes sizes(library);
+  Size total;
+  for (const Node* call : calls) total.Add(sizes.Of(*call));
+  if (total.nodes > kMaxInlinedNodes) return TooManyNodes();
+  if (total.bytes > static_cast<double>(kMaxInlinedBytes)) {
+    return ResourceExhausted("function calls expand to constants of more than ", kMaxInlinedBytes >> 30, " GiB");
+  }
+  return absl::OkStatus();
+}
 
 Status InlineCalls(const Graph& library, Graph* graph, const ExpandOptions& options) {
   return Inliner(library, graph, options).Run();

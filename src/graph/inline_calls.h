@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/types/span.h"
 #include "graph/graph_builder.h"
 
 namespace millrace {
@@ -35,6 +36,9 @@ std::vector<const FuncAttr*> FunctionsOf(const Node& call);
 // function), Unimplemented (a remote call whose target is not constant).
 StatusOr<Expansion> ExpandCall(Node* call, const std::string& prefix, bool wait_for_inputs,
                                const ExpandOptions& options, Graph* graph);
+
+// ResourceExhausted when what `calls` expand to, with the calls within their bodies, is too much. Nothing is built.
+Status CheckExpandedSize(const Graph& library, absl::Span<Node* const> calls);
 
 // Expands every call in `graph`, calls within bodies too, with the functions of `library` (which may be `graph`
 // itself). Body nodes that nothing needs are left out. InvalidArgument when functions call each other without end;

@@ -6,6 +6,8 @@
 #include <limits>
 
 #include "absl/strings/str_cat.h"
+#include "graph_run.h"
+#include "graph_shaper.h"
 #include "op/example.h"
 #include "tensor/tensor_proto.h"
 
@@ -38,17 +40,9 @@ const float kFloats[] = {0.0f,  -0.0f,  1.0f,          -1.0f, 0.5f,     1e-38f,
                          1e38f, -1e38f, 2147483648.0f, NAN,   INFINITY, -INFINITY};
 constexpr int32_t kTypes[] = {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 14, 17, 18, 19, 20, 21, 22, 23, 11, 101, 0, 9999};
 
-size_t Below(Random& random, size_t n) { return n == 0 ? 0 : std::uniform_int_distribution<size_t>(0, n - 1)(random); }
-
 template <typename T, size_t n>
 T Pick(Random& random, const T (&from)[n]) {
   return from[Below(random, n)];
-}
-
-bool IsLikely(Random& random, int percent) { return static_cast<int>(Below(random, 100)) < percent; }
-
-wire::NodeDef* AnyNode(Random& random, wire::GraphDef* graph) {
-  return graph->node.empty() ? nullptr : &graph->node[Below(random, graph->node.size())];
 }
 
 bool TouchesFiles(const wire::NodeDef& n) {
@@ -173,7 +167,7 @@ void AddExample(const OpRegistry& ops, Random& random, wire::GraphDef* graph) {
 
 void SpoilConstant(Random& random, wire::GraphDef* graph) {
   for (int tries = 0; tries < 8; ++tries) {
-    wire::NodeDef* n = AnyNode(random, graph);
+    wire::NodeDef* n = AnyNode(random, &graph->node);
     if (n == nullptr) return;
     if (n->op == "Const" && n->attr["value"].kind == Kind::kTensor) {
       return SpoilTensor(random, &n->attr["value"].tensor.Ensure());
@@ -182,7 +176,7 @@ void SpoilConstant(Random& random, wire::GraphDef* graph) {
 }
 
 void SpoilOneAttr(Random& random, wire::GraphDef* graph) {
-  wire::NodeDef* n = AnyNode(random, graph);
+  wire::NodeDef* n = AnyNode(random, &graph->node);
   if (n == nullptr || n->attr.begin() == n->attr.end()) return;
   std::vector<std::string> names;
   for (const auto& [name, value] : n->attr) names.push_back(name);
@@ -190,24 +184,27 @@ void SpoilOneAttr(Random& random, wire::GraphDef* graph) {
 }
 
 void Rewire(Random& random, wire::GraphDef* graph) {
-  wire::NodeDef* n = AnyNode(random, graph);
+  wire::NodeDef* n = AnyNode(random, &graph->node);
   if (n == nullptr || n->input.empty()) return;
-  std::string from = AnyNode(random, graph)->name;
+  std::string from = AnyNode(random, &graph->node)->name;
   if (IsLikely(random, 30)) from = absl::StrCat(from, ":", Below(random, 3));
   if (IsLikely(random, 10)) from = "^" + from;
   n->input[Below(random, n->input.size())] = from;
 }
 
 void Rename(const OpRegistry& ops, Random& random, wire::GraphDef* graph) {
-  wire::NodeDef* n = AnyNode(random, graph);
+  wire::NodeDef* n = AnyNode(random, &graph->node);
   if (n == nullptr || n->op == "Const") return;
   const std::vector<const OpDef*> all = ops.All();
   n->op = all[Below(random, all.size())]->name;
 }
 
-}  // namespace
+void Remove(Random& random, wire::GraphDef* graph) {
+  if (graph->node.size() <= 12) return;
+  graph->node.erase(graph->node.begin() + static_cast<std::ptrdiff_t>(Below(random, graph->node.size())));
+}
 
-void Mutate(const OpRegistry& ops, Random& random, wire::GraphDef* graph) {
+void MutateNodes(const OpRegistry& ops, Random& random, wire::GraphDef* graph) {
   switch (Below(random, 10)) {
     case 0:
     case 1:
@@ -223,9 +220,39 @@ void Mutate(const OpRegistry& ops, Random& random, wire::GraphDef* graph) {
     case 8:
       return IsLikely(random, 80) ? Rewire(random, graph) : Rename(ops, random, graph);
     default:
-      if (graph->node.size() > 12) {
-        graph->node.erase(graph->node.begin() + static_cast<std::ptrdiff_t>(Below(random, graph->node.size())));
-      }
+      return Remove(random, graph);
+  }
+}
+
+// The body of a function as a graph, and back.
+void MutateFunction(const OpRegistry& ops, Random& random, wire::GraphDef* graph) {
+  if (!graph->library || graph->library->function.empty()) return;
+  wire::FunctionDef& function = graph->library->function[Below(random, graph->library->function.size())];
+  wire::GraphDef body;
+  body.node.swap(function.node_def);
+  MutateNodes(ops, random, &body);
+  NameFunctionInputs(ops, &body);
+  body.node.swap(function.node_def);
+  if (IsLikely(random, 20) && !function.node_def.empty()) {
+    for (auto& [name, value] : function.ret) value = AnyNode(random, &function.node_def)->name + ":output:0";
+  }
+}
+
+}  // namespace
+
+void Mutate(const OpRegistry& ops, Random& random, wire::GraphDef* graph) {
+  switch (Below(random, 20)) {
+    case 0:
+      return SetWay(static_cast<int32_t>(Below(random, kAllWays + 1)), graph);
+    case 1:
+    case 2:
+      return MutateFunction(ops, random, graph);
+    case 3:
+    case 4:
+    case 5:
+      return Reshape(ops, random, graph);
+    default:
+      return MutateNodes(ops, random, graph);
   }
 }
 

@@ -13,5 +13,4 @@ NB_MODULE(_core, m) {
   DefineTraining(m);
   DefineFiles(m);
   DefineControlFlow(m);
-  DefineOldNumpy(m);
 }

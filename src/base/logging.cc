@@ -24,7 +24,7 @@ struct ListenerSlot {
 };
 
 // Never destroyed: threads may still log while the process ends.
-ListenerSlot& Slot() {
+ListenerSlot& TheSlot() {
   static ListenerSlot& slot = *new ListenerSlot;
   return slot;
 }
@@ -53,7 +53,7 @@ LogLevel MinLogLevel() {
 
 void SetLogListener(Listener listener) {
   auto holder = listener ? std::make_shared<const Listener>(std::move(listener)) : nullptr;
-  ListenerSlot& slot = Slot();
+  ListenerSlot& slot = TheSlot();
   absl::MutexLock lock(&slot.mu);
   slot.listener.swap(holder);
 }
@@ -62,7 +62,7 @@ void LogLine(LogLevel level, absl::string_view text) {
   if (level < MinLogLevel()) return;
   std::shared_ptr<const Listener> listener;
   {
-    ListenerSlot& slot = Slot();
+    ListenerSlot& slot = TheSlot();
     absl::MutexLock lock(&slot.mu);
     listener = slot.listener;
   }

@@ -71,7 +71,7 @@ Network BuildNetwork(millrace::Graph& graph, const Images& images, int64_t steps
   net.train = model.Minimize(adam, net.loss, step);
   net.train_summary = MergeSummaries(s, {
       s.Op("ScalarSummary", {"train/loss", net.loss}),
-      s.Op("HistogramSummary", {"conv1/filter", model.trainable()[0].read}),
+      s.Op("HistogramSummary", {"conv1/kernel", model.trainable()[0].read}),
   });
   net.test_summary = MergeSummaries(s, {
       s.Op("ScalarSummary", {"test/accuracy", net.accuracy}),

@@ -30,6 +30,7 @@ TF_CAPI_EXPORT TF_Operation* MR_AddInitializer(TF_Graph* graph, const char* name
  * the operation that does one training step. `optimizer` is GradientDescent, Momentum, Adagrad, Adadelta, Adam, AdaMax,
  * RMSProp, CenteredRMSProp or Ftrl; hyper-parameters that are not given have TensorFlow's defaults. global_step.oper
  * may be NULL; otherwise it is an integer variable that counts the steps. Gradients of embedding look-ups stay sparse.
+ * `name`, made unique, is that of the operation; NULL: the optimizer's.
  * clip_global_norm > 0 scales dense gradients down to that common norm. */
 TF_CAPI_EXPORT TF_Operation* MR_Minimize(TF_Graph* graph, const char* optimizer, const char* name,
                                          const char* const* hyper_names, const TF_Output* hyper_values, int num_hyper,

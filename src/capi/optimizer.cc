@@ -213,7 +213,6 @@ TF_Operation* MR_OptimizerApply(MR_Optimizer* optimizer, const MR_Scope* scope, 
     request.slot_name = optimizer->name;
     if (scope && scope->slot_scope) request.slot_scope = scope->slot_scope;
     request.name = name;
-    request.exact_name = true;
     request.use_nesterov = use_nesterov != 0;
     request.use_locking = use_locking != 0;
     MR_RETURN_IF_ERROR(CheckArray(hyper_names, num_hyper, "hyper_names"));

@@ -32,8 +32,8 @@ StatusOr<int> Expand(TF_OperationDescription& desc, TF_Output* outputs, int max_
   const GraphBuilder b =
       GraphBuilder(&desc.shared->graph).WithControl(desc.spec.control_inputs).WithDevice(desc.spec.device);
   const std::string composite = desc.spec.op;
-  MR_ASSIGN_OR_RETURN(const std::vector<Output> made, millrace::ExpandComposite(millrace::System::Default().composites(),
-                                                                                b, std::move(desc.spec)));
+  MR_ASSIGN_OR_RETURN(const std::vector<Output> made,
+                      millrace::ExpandComposite(millrace::System::Default().composites(), b, std::move(desc.spec)));
   if (static_cast<int>(made.size()) > max_outputs) {
     return InvalidArgument("composite ", composite, " has ", made.size(), " outputs, there is room for ", max_outputs);
   }
@@ -125,7 +125,8 @@ TF_Operation* MR_Minimize(TF_Graph* graph, const char* optimizer, const char* na
     }
     millrace::GraphLock lock(&graph->shared->mu);
     const GraphBuilder root(&graph->shared->graph);
-    if (name) request.name = name;
+    const bool named = name != nullptr && *name != '\0';
+    request.name = graph->shared->graph.UniqueName(named ? name : request.optimizer->name);
     MR_ASSIGN_OR_RETURN(const std::vector<Gradient> gradients,
                         millrace::AddGradients(root.Scope("gradients"), {AsOutput(loss)}, variables));
     std::vector<std::pair<Output, Gradient>> list;

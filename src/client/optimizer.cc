@@ -86,14 +86,14 @@ class Updater {
  public:
   Updater(const GraphBuilder& root, const UpdateRequest& request)
       : root_(root),
-        b_(request.exact_name ? root.ScopeExact(request.name)
-                              : root.Scope(request.name.empty() ? request.optimizer->name : request.name)),
+        b_(root.ScopeExact(request.name)),
         slots_(&root.graph()),
         request_(request),
         def_(*request.optimizer) {}
 
   StatusOr<Node*> Run(const std::vector<std::pair<Output, Gradient>>& list) {
     MR_RETURN_IF_ERROR(CheckHyper());
+    AddDefaults(list);
     std::vector<Node*> updates;
     for (const auto& [variable, gradient] : list) {
       if (gradient.none()) continue;
@@ -103,16 +103,7 @@ class Updater {
     if (updates.empty()) return InvalidArgument("no variable has a gradient");
     for (Output power : powers_in_use_) updates.push_back(AdvancePower(power, updates));
     MR_RETURN_IF_ERROR(slots_.status());
-    if (request_.exact_name) return Finish(updates);
-    Node* all = nullptr;
-    if (request_.global_step) {
-      const Output one = b_.ScalarOf(BaseType(request_.global_step.dtype()), 1);
-      all = b_.WithControl(updates).WithName("step").OpNode("AssignAdd", {request_.global_step, one});
-    } else {
-      all = b_.WithControl(updates).WithName("train").OpNode("NoOp", {});
-    }
-    MR_RETURN_IF_ERROR(b_.status());
-    return all;
+    return Finish(updates);
   }
 
  private:
@@ -142,6 +133,17 @@ class Updater {
       if (!value) return InvalidArgument("hyper-parameter '", name, "' has no value");
     }
     return absl::OkStatus();
+  }
+
+  // Constants for what is not given, before anything else.
+  void AddDefaults(const std::vector<std::pair<Output, Gradient>>& list) {
+    for (const auto& [variable, gradient] : list) {
+      if (gradient.none() || !variable) continue;
+      for (const auto& [name, initial] : def_.hyper) {
+        if (!request_.hyper.contains(name)) Hyper(name, BaseType(variable.dtype()));
+      }
+      return;
+    }
   }
 
   Output Hyper(const std::string& name, DType t) {
@@ -175,11 +177,13 @@ class Updater {
   }
   // What the variable starts from must not wait for what the updates wait for.
   Output InitialPower(const std::string& name, DType t) {
-    if (auto it = request_.hyper.find(name); it != request_.hyper.end())
-      return root_.WithoutControl().Cast(it->second, t);
+    const GraphBuilder at = root_.WithoutControl().WithName(absl::StrCat(name, "_power/initial_value"));
+    if (auto it = request_.hyper.find(name); it != request_.hyper.end()) {
+      const Tensor* known = root_.graph().ConstantValue(it->second);
+      return known && known->dtype() == t ? at.Const(*known) : root_.WithoutControl().Cast(it->second, t);
+    }
     for (const auto& [own, initial] : def_.hyper) {
-      if (name == own)
-        return root_.WithoutControl().WithName(absl::StrCat(name, "_power/initial_value")).ScalarOf(t, initial);
+      if (name == own) return at.ScalarOf(t, initial);
     }
     return Hyper(name, t);
   }

@@ -37,15 +37,14 @@ struct UpdateRequest {
   std::map<std::string, double> slot_values;  // first values by slot, where they are not the rule's
   std::string slot_name;                      // of slot variables instead of the optimizer's name
   std::string slot_scope;                     // above the variable's name in theirs
-  bool exact_name = false;                    // the node returned is called `name`, which the caller has made unique
   bool use_locking = false;
   std::map<std::string, Output> hyper;  // overrides; scalars, cast to each variable's dtype
   bool use_nesterov = false;
-  std::string name;    // scope of the updates; slots are named after their variables
+  std::string name;    // of the node returned, which must be unused, and of the scope of the updates
   Output global_step;  // optional integer variable, incremented after the updates
 };
 
-// `b` has no scope. Adds slots and one update per variable; returns the node that runs them all. Sparse gradients use
+// Adds slots and one update per variable; returns the node that runs them all. Sparse gradients use
 // the sparse update where the rule has one, and are made dense otherwise. InvalidArgument: a variable that is neither
 // a reference nor a resource handle of known type, an unknown hyper-parameter, no gradient at all.
 StatusOr<Node*> ApplyGradients(const GraphBuilder& b, const UpdateRequest& request,

@@ -78,23 +78,23 @@ StatusOr<SaverNodes> Build(const GraphBuilder& b, const std::vector<SavedVariabl
                        StringVector(in_save.WithName("shape_and_slices"), slices), Arg(values)},
       AttrMap{{"dtypes", dtypes}});
   MR_RETURN_IF_ERROR(b.status());
-  nodes.save = b.WithName("control_dependency").WithControl({save}).ColocateWith(nodes.filename.node).Identity(nodes.filename);
+  nodes.save =
+      b.WithName("control_dependency").WithControl({save}).ColocateWith(nodes.filename.node).Identity(nodes.filename);
 
   const GraphBuilder host = b.WithDevice(kRestoreDevice);
   const GraphBuilder in_restore = host.ScopeExact("RestoreV2");
-  Node* restore = host.WithName("RestoreV2").OpNode(
-      "RestoreV2",
-      std::vector<Arg>{nodes.filename, StringVector(in_restore.WithName("tensor_names"), names),
-                       StringVector(in_restore.WithName("shape_and_slices"), slices)},
-      AttrMap{{"dtypes", dtypes}});
+  Node* restore = host.WithName("RestoreV2")
+                      .OpNode("RestoreV2",
+                              std::vector<Arg>{nodes.filename, StringVector(in_restore.WithName("tensor_names"), names),
+                                               StringVector(in_restore.WithName("shape_and_slices"), slices)},
+                              AttrMap{{"dtypes", dtypes}});
   MR_RETURN_IF_ERROR(b.status());
   std::vector<Node*> assigned;
   for (size_t i = 0; i < variables.size(); ++i) {
     Node* variable = variables[i].variable;
     const Output value = restore->output(static_cast<int>(i));
-    assigned.push_back(IsHandle(*variable)
-                           ? b.OpNode("AssignVariableOp", {variable->output(0), b.Identity(value)})
-                           : b.ColocateWith(variable).OpNode("Assign", {variable->output(0), value}));
+    assigned.push_back(IsHandle(*variable) ? b.OpNode("AssignVariableOp", {variable->output(0), b.Identity(value)})
+                                           : b.ColocateWith(variable).OpNode("Assign", {variable->output(0), value}));
   }
   MR_RETURN_IF_ERROR(b.status());
   nodes.restore = b.WithName("restore_all").WithControl(assigned).OpNode("NoOp", {});
@@ -124,6 +124,7 @@ StatusOr<std::unique_ptr<Saver>> Saver::Create(RefPtr<SharedGraph> graph, std::v
   GraphLock lock(&graph->mu);
   if (variables.empty()) {
     for (Node* n : VariablesOf(graph->graph)) variables.push_back({n->name(), n, ""});
+    std::sort(variables.begin(), variables.end(), [](const auto& a, const auto& b) { return a.key < b.key; });
   }
   if (variables.empty()) return InvalidArgument("no variables to save");
   std::set<std::pair<std::string, std::string>> seen;
@@ -166,7 +167,8 @@ StatusOr<std::string> Saver::Save(Session& session, const std::string& prefix, i
                                   bool write_meta_graph) {
   const std::string path = global_step >= 0 ? absl::StrCat(prefix, "-", global_step) : prefix;
   std::vector<Tensor> outputs;
-  MR_RETURN_IF_ERROR(session.Run(nullptr, {filename_}, {Tensor::Scalar<TString>(path)}, {save_}, {}, &outputs, nullptr));
+  MR_RETURN_IF_ERROR(
+      session.Run(nullptr, {filename_}, {Tensor::Scalar<TString>(path)}, {save_}, {}, &outputs, nullptr));
   if (write_meta_graph) MR_RETURN_IF_ERROR(WriteMetaGraph(path));
   MR_RETURN_IF_ERROR(KeepNewest(path));
   return path;

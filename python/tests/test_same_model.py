@@ -1,0 +1,124 @@
+# SPDX-License-Identifier: Apache-2.0
+"""One model, stated in C++ (tests/client/same_model.cc) and here: the same GraphDef, byte for byte, and from one checkpoint
+the same losses and variables, bit for bit, whichever client wrote it.
+
+MILLRACE_SAME_MODEL names the C++ program.
+"""
+import os
+import subprocess
+
+import numpy as np
+import pytest
+
+import millrace as tf
+
+PROGRAM = os.environ.get("MILLRACE_SAME_MODEL", "")
+BATCH, STEPS = 16, 20
+
+pytestmark = pytest.mark.skipif(not os.path.exists(PROGRAM), reason="MILLRACE_SAME_MODEL names no program")
+
+
+def numbers(count, seed):
+    """As in the C++ program."""
+    bits = (np.arange(count, dtype=np.uint32) + np.uint32(seed * 7919 & 0xffffffff)) * np.uint32(2654435761)
+    return ((bits >> np.uint32(8)).astype(np.float32) / np.float32(16777216.0)).astype(np.float32)
+
+
+def initial(seed):
+    return tf.glorot_uniform_initializer(seed=seed)
+
+
+class Convolutional:
+    """Convolution, batch normalisation, a dense layer, Adam with a global step."""
+
+    def __init__(self):
+        self.x = tf.placeholder(tf.float32, [None, 8, 8, 1], name="images")
+        self.y = tf.placeholder(tf.int64, [None], name="labels")
+        h = tf.layers.conv2d(self.x, 4, 3, padding="same", activation=tf.nn.relu, name="conv1", kernel_initializer=initial(1))
+        h = tf.layers.batch_normalization(h, training=True, name="bn1")
+        h = tf.reshape(h, [-1, 256])
+        logits = tf.layers.dense(h, 10, name="logits", kernel_initializer=initial(2))
+        self.loss = tf.reduce_mean(tf.nn.sparse_softmax_cross_entropy_with_logits(labels=self.y, logits=logits), name="loss")
+        step = tf.train.get_or_create_global_step()
+        self.train = tf.train.AdamOptimizer(0.01).minimize(self.loss, global_step=step)
+
+    def batch(self, step):
+        labels = (numbers(BATCH, 2 * step + 1) * 10).astype(np.int64)
+        return {self.x: numbers(BATCH * 64, 2 * step).reshape(BATCH, 8, 8, 1), self.y: labels}
+
+
+class Recurrent:
+    """A dynamic LSTM, Momentum. `layer(x)` gives its last output."""
+
+    def __init__(self, layer):
+        self.x = tf.placeholder(tf.float32, [None, 5, 3], name="sequences")
+        self.y = tf.placeholder(tf.float32, [None, 6], name="targets")
+        self.loss = tf.reduce_mean(tf.square(layer(self.x) - self.y), name="loss")
+        self.train = tf.train.MomentumOptimizer(0.5, 0.9).minimize(self.loss)
+
+    def batch(self, step):
+        return {self.x: numbers(BATCH * 15, 2 * step).reshape(BATCH, 5, 3), self.y: numbers(BATCH * 6, 2 * step + 1).reshape(BATCH, 6)}
+
+
+def dynamic_rnn(x):
+    return tf.nn.dynamic_rnn(tf.nn.rnn_cell.BasicLSTMCell(6), x, dtype=tf.float32)[1].h
+
+
+MODELS = {"convolutional": Convolutional, "recurrent": lambda: Recurrent(dynamic_rnn)}
+
+
+def in_cpp(name, folder, checkpoint=None):
+    folder.mkdir()
+    subprocess.run([PROGRAM, name, str(folder)] + ([] if checkpoint is None else [checkpoint]), check=True, timeout=120)
+    return np.fromfile(folder / "losses", np.float32)
+
+
+def in_python(name, folder, checkpoint):
+    """The GraphDef, and the losses from the checkpoint on."""
+    folder.mkdir()
+    tf.reset_default_graph()
+    tf.set_random_seed(7)
+    model = MODELS[name]()
+    saver = tf.train.Saver()
+    tf.global_variables_initializer()
+    updates = tf.get_collection(tf.GraphKeys.UPDATE_OPS)
+    with tf.Session() as session:
+        saver.restore(session, checkpoint)
+        losses = [session.run([model.loss, model.train, updates], model.batch(step))[0] for step in range(STEPS)]
+        saver.save(session, str(folder / "end"), 0)
+    return np.array(losses, np.float32)
+
+
+def graph_def():
+    return tf.get_default_graph().as_graph_def().SerializeToString()
+
+
+def variables(prefix):
+    reader = tf.train.NewCheckpointReader(prefix)
+    return {name: reader.get_tensor(name) for name in reader.get_variable_to_shape_map()}
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_same_losses_from_one_checkpoint(name, tmp_path):
+    cpp = in_cpp(name, tmp_path / "cpp")
+    python = in_python(name, tmp_path / "python", str(tmp_path / "cpp" / "start-0"))
+    assert cpp.size == STEPS and cpp[-1] < cpp[0]
+    np.testing.assert_array_equal(cpp.view(np.uint32), python.view(np.uint32))
+    end, wanted = variables(str(tmp_path / "python" / "end-0")), variables(str(tmp_path / "cpp" / "end-0"))
+    assert sorted(end) == sorted(wanted)
+    for variable, value in wanted.items():
+        assert value.tobytes() == end[variable].tobytes(), variable
+    # And on in C++, from what Python has written.
+    on = in_cpp(name, tmp_path / "on", str(tmp_path / "python" / "end-0"))
+    again = in_python(name, tmp_path / "again", str(tmp_path / "cpp" / "end-0"))
+    np.testing.assert_array_equal(on.view(np.uint32), again.view(np.uint32))
+
+
+def test_same_graph(tmp_path):
+    in_cpp("convolutional", tmp_path / "cpp")
+    tf.reset_default_graph()
+    tf.set_random_seed(7)
+    Convolutional()
+    tf.train.Saver()
+    tf.global_variables_initializer()
+    assert graph_def() == (tmp_path / "cpp" / "graph.pb").read_bytes()

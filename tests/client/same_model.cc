@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: Apache-2.0
+// Models of python/tests/test_same_model.py, stated in C++.
+//
+//   same_model MODEL FOLDER [CHECKPOINT]
+//
+// writes FOLDER/graph.pb, starts from the checkpoint (without one: from initial values, saved as FOLDER/start-0), trains,
+// writes the loss of each step to FOLDER/losses and the variables to FOLDER/end-0.
+#define MILLRACE_EXCEPTIONS 1
+#include <millrace/io.h>
+#include <millrace/rnn.h>
+
+#include <cstdint>
+#include <cstdio>
+#include <exception>
+#include <fstream>
+
+namespace {
+
+using millrace::DType;
+using millrace::Output;
+
+constexpr int64_t kBatch = 16, kSteps = 20;
+
+struct Net {
+  Output x, y, loss;
+  millrace::Operation train;
+};
+
+// Numbers in [0, 1) that Python makes too.
+std::vector<float> Numbers(int64_t count, uint32_t seed) {
+  std::vector<float> v;
+  for (int64_t i = 0; i < count; ++i) {
+    const uint32_t bits = (static_cast<uint32_t>(i) + seed * 7919u) * 2654435761u;
+    v.push_back(static_cast<float>(bits >> 8) / 16777216.0f);
+  }
+  return v;
+}
+
+Net Convolutional(millrace::Model& model) {
+  millrace::Scope& s = model.scope();
+  Net net;
+  net.x = s.WithName("images").Placeholder(DType::kFloat, {-1, 8, 8, 1});
+  net.y = s.WithName("labels").Placeholder(DType::kInt64, {-1});
+  Output h = model.Conv2D("conv1", net.x, 1, 4, 3);
+  h = model.BatchNorm("bn1", h, 4);
+  h = s.Op("Reshape", {h, s.WithName("Reshape/shape").Const({-1, 256})});
+  const Output logits = model.Dense("logits", h, 256, 10);
+  const Output each = s.Op("SparseSoftmaxCrossEntropyWithLogits", {logits, net.y});
+  const Output axes = s.Const({0});
+  net.loss = s.WithName("loss").Op("Mean", {each, axes});
+  const millrace::Variable step = model.GlobalStep();
+  millrace::Optimizer adam{"Adam"};
+  adam.hyper["learning_rate"] = 0.01;
+  net.train = model.Minimize(adam, net.loss, step);
+  return net;
+}
+
+Net Recurrent(millrace::Model& model) {
+  millrace::Scope& s = model.scope();
+  Net net;
+  net.x = s.WithName("sequences").Placeholder(DType::kFloat, {-1, 5, 3});
+  net.y = s.WithName("targets").Placeholder(DType::kFloat, {-1, 6});
+  millrace::Recurrent rnn(model, "rnn", millrace::BasicLSTMCell(6), 3);
+  const Output last = rnn.Dynamic(net.x).state[1];
+  const Output error = s.WithName("sub").Op("Sub", {last, net.y}), each = s.Op("Square", {error});
+  const Output axes = s.Const({0, 1});
+  net.loss = s.WithName("loss").Op("Mean", {each, axes});
+  millrace::Optimizer momentum{"Momentum"};
+  momentum.hyper = {{"learning_rate", 0.5}, {"momentum", 0.9}};
+  net.train = model.Minimize(momentum, net.loss);
+  return net;
+}
+
+void Write(const std::string& path, const void* data, size_t size) {
+  std::ofstream out(path, std::ios::binary);
+  out.write(static_cast<const char*>(data), static_cast<std::streamsize>(size));
+}
+
+void WriteGraph(const millrace::Graph& graph, const std::string& path) {
+  millrace::internal::CallStatus status;
+  millrace::internal::TextBuffer bytes;
+  TF_GraphToGraphDef(graph.get(), bytes, status);
+  if (!status.ok()) throw millrace::Error(status.Get());
+  const std::string text = bytes.Text();
+  Write(path, text.data(), text.size());
+}
+
+std::vector<millrace::Feed> Batch(const std::string& model, const Net& net, uint32_t step) {
+  if (model == "recurrent") {
+    return {{net.x, millrace::Tensor::Of({kBatch, 5, 3}, Numbers(kBatch * 15, 2 * step))},
+            {net.y, millrace::Tensor::Of({kBatch, 6}, Numbers(kBatch * 6, 2 * step + 1))}};
+  }
+  std::vector<int64_t> labels;
+  for (const float v : Numbers(kBatch, 2 * step + 1)) labels.push_back(static_cast<int64_t>(v * 10));
+  return {{net.x, millrace::Tensor::Of({kBatch, 8, 8, 1}, Numbers(kBatch * 64, 2 * step))},
+          {net.y, millrace::Tensor::Of({kBatch}, labels)}};
+}
+
+void Run(const std::string& name, const std::string& folder, const std::string& checkpoint) {
+  millrace::Graph graph;
+  millrace::Model model(millrace::Scope(graph), 7);
+  const Net net = name == "recurrent" ? Recurrent(model) : Convolutional(model);
+  millrace::Saver saver(graph);
+  const millrace::Operation init = model.Initializer();
+  WriteGraph(graph, folder + "/graph.pb");
+  const millrace::Session session(graph);
+  if (checkpoint.empty()) {
+    session.RunTargets({init});
+    saver.Save(session, folder + "/start", 0);
+  } else {
+    saver.Restore(session, checkpoint);
+  }
+  std::vector<millrace::Operation> targets = model.updates();
+  targets.push_back(net.train);
+  std::vector<float> losses;
+  for (uint32_t step = 0; step < kSteps; ++step) {
+    losses.push_back(session.Run(Batch(name, net, step), {net.loss}, targets)[0].scalar<float>());
+  }
+  Write(folder + "/losses", losses.data(), losses.size() * sizeof(float));
+  saver.Save(session, folder + "/end", 0);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  try {
+    if (argc < 3) throw std::runtime_error("usage: same_model convolutional|recurrent FOLDER [CHECKPOINT]");
+    Run(argv[1], argv[2], argc > 3 ? argv[3] : "");
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "%s\n", error.what());
+    return 1;
+  }
+  return 0;
+}

@@ -1,4 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
+# mypy: implicit-reexport
 """Millrace for Python, with the names of TensorFlow 1.x: `import millrace as tf`.
 
 Names of TensorFlow 0.x are there too. python/README.md says which module holds what.
@@ -7,8 +8,9 @@ import importlib as _importlib
 from typing import Any as _Any
 
 from millrace.framework import registry as _registry  # isort: skip - first: it tells the extension module the classes
-from millrace import _core
+import millrace._core as _core
 from millrace.framework import errors  # noqa: F401
+from millrace.framework import dtypes as _dtypes
 from millrace.framework import missing as _missing
 from millrace.framework.composite_tensors import (IndexedSlices, IndexedSlicesValue, SparseTensor, SparseTensorValue,  # noqa: F401
                                                   convert_to_tensor_or_indexed_slices, convert_to_tensor_or_sparse_tensor)
@@ -44,11 +46,11 @@ from millrace.ops.variable_scope import (AUTO_REUSE, VariableScope, fixed_size_p
 from millrace.ops.variables import *  # noqa: F401,F403
 from millrace.ops.variables import Variable  # noqa: F401
 
-bool = _registry.dtypes.bool_  # noqa: A001 - TensorFlow's name
+bool = _dtypes.bool_  # noqa: A001 - TensorFlow's name
 __version__ = VERSION = "1.15.0"
 version = _core.version()
 GIT_VERSION = COMPILER_VERSION = "millrace " + version
-GRAPH_DEF_VERSION, QUANTIZED_DTYPES = 134, _registry.dtypes.QUANTIZED_DTYPES
+GRAPH_DEF_VERSION, QUANTIZED_DTYPES = 134, _dtypes.QUANTIZED_DTYPES
 newaxis = None
 
 # Ops whose function is the generated one.

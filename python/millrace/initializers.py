@@ -1,4 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
+# mypy: implicit-reexport
 """tf.initializers."""
 from millrace.ops.init_ops import (constant_initializer as constant, glorot_normal_initializer as glorot_normal,  # noqa: F401
                                    glorot_uniform_initializer as glorot_uniform, identity_initializer as identity, ones_initializer as ones,

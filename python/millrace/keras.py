@@ -1,4 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
+# mypy: implicit-reexport
 """tf.keras: layers alone."""
 from millrace import initializers, layers, losses  # noqa: F401
 from millrace.framework import missing as _missing

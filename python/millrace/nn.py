@@ -1,4 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
+# mypy: implicit-reexport
 """tf.nn: what neural networks are made of."""
 from typing import Any as _Any
 

@@ -1,4 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
+# mypy: implicit-reexport
 """tf.summary: records of scalars, histograms and images for TensorBoard, and the writer of event files."""
 from __future__ import annotations
 

@@ -91,7 +91,7 @@ def get_temp_dir() -> str:
 def compute_gradient_error(x: Any, x_shape: Any, y: Any, y_shape: Any, x_init_value: Any = None, delta: float = 1e-3, **unused: Any) -> float:
     """The largest difference of the gradient from differences of values."""
     import millrace as tf
-    session = tf.get_default_session()
+    session: Any = tf.get_default_session()
     start = np.asarray(x_init_value if x_init_value is not None else np.random.RandomState(0).random_sample(x_shape)).astype(x.dtype.as_numpy_dtype)
     flat = tf.reshape(y, [-1])
     worst = 0.0

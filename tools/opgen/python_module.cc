@@ -226,7 +226,9 @@ class Function {
       result = absl::StrCat("_", op_.name, "Output");
       before = absl::StrCat("\nclass ", result, "(NamedTuple):\n");
       for (const ArgDef& a : op_.outputs) {
-        absl::StrAppend(&before, "    ", Identifier(a.name), ": ", OutputType(a), "\n");
+        const bool hides = a.name == "count" || a.name == "index";  // a method of tuples
+        absl::StrAppend(&before, "    ", Identifier(a.name), ": ", OutputType(a),
+                        hides ? "  # type: ignore[assignment]" : "", "\n");
       }
     }
     return absl::StrCat(before, "\ndef ", FunctionName(op_), "(", absl::StrJoin(parameters, ", "), ") -> ", result,

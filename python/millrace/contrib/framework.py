@@ -1,4 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
+# mypy: implicit-reexport
 """tf.contrib.framework: argument scopes, selections of variables, the global step."""
 from __future__ import annotations
 
@@ -74,7 +75,7 @@ def variable(name: str, shape: Any = None, dtype: Any = None, initializer: Any =
 def model_variable(name: str, *args: Any, **kwargs: Any) -> Any:
     """A variable that is part of the model."""
     collections = list(kwargs.pop("collections", None) or []) + [GraphKeys.GLOBAL_VARIABLES, GraphKeys.MODEL_VARIABLES]
-    return variable(name, *args, collections=collections, **kwargs)
+    return variable(name, *args, **dict(kwargs, collections=collections))
 
 
 def get_variables(scope: Any = None, suffix: Optional[str] = None, collection: str = GraphKeys.GLOBAL_VARIABLES) -> List[Any]:

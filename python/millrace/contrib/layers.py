@@ -2,7 +2,7 @@
 """tf.contrib.layers: layers as functions, with regularizers, normalizers and argument scopes."""
 from __future__ import annotations
 
-from typing import Any, Callable, List, Optional
+from typing import Any, Callable, Dict, List, Optional
 
 import millrace.layers as _layers
 from millrace.contrib.framework import add_arg_scope, model_variable
@@ -377,7 +377,7 @@ def optimize_loss(loss: Any, global_step: Any, learning_rate: Any, optimizer: An
             rate = learning_rate if isinstance(learning_rate, Tensor) else convert_to_tensor(float(learning_rate))
             if learning_rate_decay_fn is not None:
                 rate = learning_rate_decay_fn(rate, global_step)
-        named = {"Adagrad": train.AdagradOptimizer, "Adam": train.AdamOptimizer, "Ftrl": train.FtrlOptimizer, "RMSProp": train.RMSPropOptimizer,
+        named: Dict[str, Any] = {"Adagrad": train.AdagradOptimizer, "Adam": train.AdamOptimizer, "Ftrl": train.FtrlOptimizer, "RMSProp": train.RMSPropOptimizer,
                  "Momentum": lambda learning_rate: train.MomentumOptimizer(learning_rate, 0.9), "SGD": train.GradientDescentOptimizer}
         if isinstance(optimizer, str):
             if optimizer not in named:

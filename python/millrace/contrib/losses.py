@@ -1,4 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
+# mypy: implicit-reexport
 """tf.contrib.losses: tf.losses with predictions before labels."""
 from typing import Any
 

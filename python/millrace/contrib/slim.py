@@ -1,4 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
+# mypy: implicit-reexport
 """tf.contrib.slim: the names of contrib.layers and contrib.framework in one place."""
 import millrace.contrib.layers as layers  # noqa: F401
 import millrace.losses as losses  # noqa: F401
@@ -12,7 +13,7 @@ from millrace.contrib.layers import (avg_pool2d, batch_norm, bias_add, conv2d, c
 from millrace.ops.variables import global_variables, local_variables, trainable_variables  # noqa: F401
 
 
-def get_model_variables(scope=None, suffix=None):  # type: ignore[no-untyped-def]
+def get_model_variables(scope=None, suffix=None):  # type: ignore[no-untyped-def, no-redef]
     """The variables of the model."""
     from millrace.contrib import framework
     return framework.get_model_variables(scope, suffix)

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
-from typing import Any, Dict
+from typing import Any, Dict, List
 
 
 class HParams:
     """Named values, as attributes."""
+
+    _names: List[str]
 
     def __init__(self, hparam_def: Any = None, model_structure: Any = None, **kwargs: Any) -> None:
         self.__dict__["_names"] = []

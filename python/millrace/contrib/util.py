@@ -1,4 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
+# mypy: implicit-reexport
 """tf.contrib.util: TensorProtos and arrays."""
 from __future__ import annotations
 

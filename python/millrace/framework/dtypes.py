@@ -23,7 +23,7 @@ _REF = 100
 
 def _bfloat16() -> Any:
     try:
-        import ml_dtypes
+        import ml_dtypes  # type: ignore[import-not-found, unused-ignore]
     except ImportError:
         return np.dtype([("bfloat16", np.uint16)])
     return ml_dtypes.bfloat16

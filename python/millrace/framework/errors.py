@@ -156,5 +156,5 @@ class raise_exception_on_not_ok_status:  # noqa: N801 - TensorFlow's name
     def __enter__(self) -> None:
         return None
 
-    def __exit__(self, *unused: Any) -> bool:
-        return False
+    def __exit__(self, *unused: Any) -> None:
+        return None

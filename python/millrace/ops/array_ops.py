@@ -176,7 +176,8 @@ def expand_dims(input: Any, axis: Any = None, name: Optional[str] = None, dim: A
 def squeeze(input: Any, axis: Any = None, name: Optional[str] = None, squeeze_dims: Any = None) -> Tensor:
     """Without axes of size 1: those given, or all."""
     axis = either("axis", axis, "squeeze_dims", squeeze_dims)
-    return gen_ops.squeeze(input, squeeze_dims=() if axis is None else [axis] if np.isscalar(axis) else axis, name=name)
+    dims: Any = () if axis is None else [axis] if np.isscalar(axis) else axis
+    return gen_ops.squeeze(input, squeeze_dims=dims, name=name)
 
 
 def transpose(a: Any, perm: Any = None, name: str = "transpose", conjugate: bool = False) -> Tensor:

@@ -93,7 +93,7 @@ def verify_tensor_all_finite(t: Any, msg: str, name: Optional[str] = None) -> Te
 
 def add_check_numerics_ops() -> Operation:
     """An operation that checks every floating-point tensor of the graph for infinities and NaNs."""
-    checks = []
+    checks: List[Tensor] = []
     for op in get_default_graph().get_operations():
         for output in op.outputs:
             if output.dtype in (dtypes.float16, dtypes.float32, dtypes.float64):
@@ -170,7 +170,7 @@ def _leaf(value: Any) -> Any:
 def _packed(structure: Any, tensors: Any) -> Any:
     """The structure with other tensors."""
     rest = list(tensors)
-    leaves = []
+    leaves: List[Any] = []
     for leaf in nest.flatten(structure):
         count = len(_pieces(leaf))
         taken, rest = rest[:count], rest[count:]

@@ -391,11 +391,13 @@ def tensordot(a: Any, b: Any, axes: Any, name: Optional[str] = None) -> Tensor:
         rank_a, rank_b = a.get_shape().ndims, b.get_shape().ndims
         if rank_a is None or rank_b is None:
             raise at_user_line(ValueError("tensordot needs tensors of known rank, got %s and %s" % (a, b)))
+        axes_a: Any
+        axes_b: Any
         if isinstance(axes, (int, np.integer)):
             axes_a, axes_b = list(builtins.range(rank_a - axes, rank_a)), list(builtins.range(axes))
         else:
             axes_a, axes_b = ([x] if isinstance(x, (int, np.integer)) else list(x) for x in axes)
-        axes_a, axes_b = [x % rank_a for x in axes_a], [x % rank_b for x in axes_b]
+        axes_a, axes_b = [int(x) % rank_a for x in axes_a], [int(x) % rank_b for x in axes_b]
         free_a = [i for i in builtins.range(rank_a) if i not in axes_a]
         free_b = [i for i in builtins.range(rank_b) if i not in axes_b]
         sizes_a, sizes_b = _sizes(a), _sizes(b)

@@ -468,7 +468,7 @@ def batch_normalization(x: Any, mean: Any, variance: Any, offset: Any, scale: An
 def fused_batch_norm(x: Any, scale: Any, offset: Any, mean: Any = None, variance: Any = None, epsilon: float = 0.001,
                      data_format: str = "NHWC", is_training: bool = True, name: Optional[str] = None) -> Any:
     """(y, mean, variance): batch normalisation of images over all but the channels."""
-    empty = [] if mean is None or is_training else None
+    empty: Any = [] if mean is None or is_training else None
     x = convert_to_tensor(x)
     made = gen_ops.fused_batch_norm(x, scale, offset, convert_to_tensor([], dtypes.float32) if empty is not None else mean,
                                     convert_to_tensor([], dtypes.float32) if empty is not None else variance,

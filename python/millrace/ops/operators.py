@@ -60,6 +60,7 @@ def _neg(x: Any) -> Any:
 
 
 def _install() -> None:
+    op: Any
     for name, op in _BINARY.items():
         forward, backward = _binary(op, name)
         setattr(Tensor, "__%s__" % name, forward)

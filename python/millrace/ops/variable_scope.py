@@ -175,7 +175,8 @@ def _true_getter(name: str, shape: Any = None, dtype: Any = dtypes.float32, init
     if initializer is None:
         initializer = _default_initializer(name, dtype)
     if isinstance(initializer, type):
-        initializer = initializer(dtype=dtype) if issubclass(initializer, init_ops.Initializer) else initializer()
+        make_initializer: Any = initializer
+        initializer = make_initializer(dtype=dtype) if issubclass(initializer, init_ops.Initializer) else make_initializer()
     if callable(initializer) and not isinstance(initializer, Tensor):
         if not static.is_fully_defined():
             raise at_user_line(ValueError("Shape of a new variable (%s) must be fully defined, but instead was %s." % (name, static)))
@@ -266,7 +267,7 @@ def get_local_variable(name: str, *args: Any, **kwargs: Any) -> Any:
     """get_variable of a local variable, which is not trained and not saved."""
     collections = list(kwargs.pop("collections", None) or []) + [GraphKeys.LOCAL_VARIABLES]
     kwargs["trainable"] = False
-    return get_variable(name, *args, collections=collections, **kwargs)
+    return get_variable(name, *args, **dict(kwargs, collections=collections))
 
 
 @contextlib.contextmanager

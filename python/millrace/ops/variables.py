@@ -17,6 +17,9 @@ from millrace.ops import array_ops, gen_ops, operators
 class Variable:
     """A variable. Its value is `initial_value` after its `initializer` has run."""
 
+    _snapshot: Any
+    _initial_value: Any
+
     class SaveSliceInfo:
         """Which part of a partitioned variable this one is."""
 
@@ -277,7 +280,7 @@ def _slice_var(variable: Variable, spec: Any) -> Tensor:
     return array_ops.slice_helper(variable.value(), spec)
 
 
-Variable.__getitem__ = _slice_var  # type: ignore[attr-defined]
+setattr(Variable, "__getitem__", _slice_var)
 
 
 class PartitionedVariable:

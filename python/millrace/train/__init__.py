@@ -1,4 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
+# mypy: implicit-reexport
 """tf.train: optimizers, averages, schedules, savers, coordinators."""
 from millrace.framework import missing as _missing
 from millrace.ops.gradients import AggregationMethod  # noqa: F401

@@ -1,4 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
+# mypy: implicit-reexport
 """tf.contrib.learn: data sets and vocabularies; estimators are not provided."""
 from millrace.contrib.learn import datasets, preprocessing  # noqa: F401
 from millrace.framework import missing as _missing

@@ -31,7 +31,7 @@ def extract_images(f: Any) -> np.ndarray:
 
 def dense_to_one_hot(labels_dense: Any, num_classes: int) -> np.ndarray:
     """Class numbers as rows with a single one."""
-    return np.eye(num_classes)[np.asarray(labels_dense)]
+    return np.asarray(np.eye(num_classes)[np.asarray(labels_dense)])
 
 
 def extract_labels(f: Any, one_hot: bool = False, num_classes: int = 10) -> np.ndarray:

@@ -5,11 +5,13 @@ from __future__ import annotations
 
 import array_rows
 import arrangement_rows
+import ctc_rows
 import elementwise_rows
 import linalg_rows
 import nn_rows
 import random_rows
 import reduction_rows
+import sparse_rows
 import state_rows
 import summary_rows
 import training_rows
@@ -28,5 +30,7 @@ def add_to(table: Table) -> None:
         training_rows,
         random_rows,
         summary_rows,
+        sparse_rows,
+        ctc_rows,
     ):
         family.add_to(table)

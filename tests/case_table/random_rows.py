@@ -117,6 +117,68 @@ def shuffle(case: Case, got: Sequence[np.ndarray], types: Sequence[DType]) -> No
         assert len(have) < 100 or have.tolist() != want.tolist(), "shuffle: nothing moved"
 
 
+_CLASSES, _DRAWN = 12, 30000
+_COUNTS = np.array([9.0, 1, 4, 0, 16, 1, 25, 2, 3, 1, 1, 1])
+_DISTRIBUTIONS = {
+    "UniformCandidateSampler": np.ones(_CLASSES),
+    "LogUniformCandidateSampler": np.log((np.arange(_CLASSES) + 2.0) / (np.arange(_CLASSES) + 1.0)),
+    "LearnedUnigramCandidateSampler": np.ones(_CLASSES),
+    "ThreadUnsafeUnigramCandidateSampler": np.ones(_CLASSES),
+    "FixedUnigramCandidateSampler": _COUNTS**0.5,
+}
+
+
+def candidates(op: str) -> Any:
+    more: dict[str, Any] = {"range_max": _CLASSES}
+    if op.startswith("Fixed"):
+        more |= {"unigrams": _COUNTS.tolist(), "distortion": 0.5}
+    if op.startswith("All"):
+        more = {}
+
+    def cases(d: Draw) -> Iterator[Case]:
+        true = np.array([[1, 6], [0, 4], [8, 8]])
+        seeds = {"num_true": 2, "seed": 3, "seed2": 5, **more}
+        yield Case([true], {"num_sampled": 7, "unique": True, **seeds})
+        if more:
+            yield Case([true], {"num_sampled": _DRAWN, "unique": False, **seeds})
+
+    return cases
+
+
+def check_candidates(op: str) -> Any:
+    def check(case: Case, got: Sequence[np.ndarray], types: Sequence[DType]) -> None:
+        count = int(case.attrs["num_sampled"])
+        drawn = got[0].astype(int)
+        assert drawn.shape == (count,) and drawn.min() >= 0, f"{op}: drew {drawn}"
+        if op.startswith("All"):
+            assert drawn.tolist() == list(range(count)), f"{op}: drew {drawn}"
+            return
+        share = _DISTRIBUTIONS[op] / _DISTRIBUTIONS[op].sum()
+        if case.attrs["unique"]:
+            assert len(set(drawn.tolist())) == count, f"{op}: drew {drawn}, which is not unique"
+            return
+        have = np.bincount(drawn, minlength=_CLASSES) / count
+        assert np.abs(have - share).max() < 0.02, f"{op}: shares {have}, wanted {share}"
+        for name, expected, classes in (("true", got[1], case.inputs[0]), ("sampled", got[2], drawn)):
+            want = share[classes] * count
+            assert np.allclose(expected, want, rtol=1e-4), f"{op}: expected counts of {name} classes are wrong"
+
+    return check
+
+
+def hits(d: Draw) -> Iterator[Case]:
+    yield Case([np.array([[1, 2], [7, 1], [3, 3]]), np.array([7, 1, 5, 2])], {"num_true": 2})
+    yield Case([np.array([[4]]), np.array([0, 1])], {"num_true": 1})
+
+
+def check_hits(case: Case, got: Sequence[np.ndarray], types: Sequence[DType]) -> None:
+    true, drawn = case.inputs
+    want = sorted((r, k) for r, row in enumerate(true) for c in row for k, s in enumerate(drawn) if s == c)
+    have = sorted(zip(got[0].astype(int).tolist(), got[1].astype(int).tolist()))
+    assert have == want, f"hits {have}, wanted {want}"
+    assert (got[2] == -np.finfo(np.float32).max).all(), f"weights {got[2]}"
+
+
 def add_to(table: Table) -> None:
     for seeded, prefix in ((False, "Random"), (True, "StatelessRandom")):
         table.add(f"{prefix}Uniform", shaped(seeded), check=uniform, main="dtype")
@@ -129,3 +191,6 @@ def add_to(table: Table) -> None:
     table.add("RandomPoissonV2", poissons, check=poisson, main="dtype")
     table.add("Multinomial", logits, check=multinomial)
     table.add("RandomShuffle", shuffled, check=shuffle)
+    for op in (*_DISTRIBUTIONS, "AllCandidateSampler"):
+        table.add(op, candidates(op), check=check_candidates(op))
+    table.add("ComputeAccidentalHits", hits, check=check_hits)

@@ -78,6 +78,56 @@ def check_images(case: Case, got: Sequence[np.ndarray], types: Sequence[DType]) 
         assert zlib.crc32(png[12:29]) == struct.unpack(">I", png[29:33])[0], "the PNG's header has another checksum"
 
 
+def sounds(rate_is_input: bool) -> Any:
+    def cases(d: Draw) -> Iterator[Case]:
+        for shape in ((1, 5), (3, 8, 2), (2, 0), (0, 4)):
+            inputs = [np.array("tag", object), d.rng.uniform(-1.5, 1.5, shape)]
+            attrs: dict[str, Any] = {"max_outputs": 2}
+            if rate_is_input:
+                inputs.append(np.array(8000.0))
+            else:
+                attrs["sample_rate"] = 8000.0
+            yield Case(inputs, attrs)
+
+    return cases
+
+
+def check_sounds(case: Case, got: Sequence[np.ndarray], types: Sequence[DType]) -> None:
+    x = np.asarray(case.inputs[1], np.float32)
+    x = x.reshape(*x.shape[:2], -1) if x.ndim == 3 else x[..., None]
+    values = _values(got[0][()])
+    assert len(values) == min(2, len(x)), f"{len(values)} sounds, wanted {min(2, len(x))}"
+    for value, samples in zip(values, x):
+        sound = dict(fields(bytes(value[6])))
+        assert (sound.get(2), sound.get(3, 0)) == (x.shape[2], x.shape[1]), "channels and frames"
+        wav = bytes(sound[4])
+        assert wav[:4] == b"RIFF" and wav[8:16] == b"WAVEfmt ", "no WAV file"
+        channels, rate = struct.unpack("<HI", wav[22:28])
+        assert (channels, rate) == (x.shape[2], 8000), f"{channels} channels at {rate} Hz"
+        have = np.frombuffer(wav[44:], "<i2").reshape(samples.shape)
+        want = np.clip(np.round(samples * 32768), -32768, 32767)
+        assert np.abs(have - want).max(initial=0) <= 1, "other samples"
+
+
+def tensors(tagged_with: bool) -> Any:
+    def cases(d: Draw) -> Iterator[Case]:
+        for shape in SHAPES:
+            x = d.uniform(shape, 1, 100)
+            yield Case([np.array("tag", object), x, np.array(b"", object)] if tagged_with else [x])
+
+    return cases
+
+
+def check_tensor(case: Case, got: Sequence[np.ndarray], types: Sequence[DType]) -> None:
+    (value,) = _values(got[0][()])
+    shape = case.inputs[1 if len(case.inputs) > 1 else 0].shape
+    tensor = dict(fields(bytes(value[8])))
+    dims = [dict(fields(bytes(v))).get(1, 0) for k, v in fields(bytes(tensor.get(2, b""))) if k == 2]
+    assert tuple(dims) == shape, f"shape {dims}, wanted {shape}"
+    if len(case.inputs) > 1:
+        assert value[1] == b"tag", f"tag {value[1]!r}"
+
+
 def merged(d: Draw) -> Iterator[Case]:
     one = b"\x0a\x0a\x0a\x03one\x15\x00\x00\x80\x3f"
     two = b"\x0a\x0a\x0a\x03two\x15\x00\x00\x00\x40"
@@ -90,3 +140,7 @@ def add_to(table: Table) -> None:
     table.add("HistogramSummary", tagged, check=check_histogram)
     table.add("ImageSummary", images, check=check_images)
     table.add("MergeSummary", merged, lambda v: np.array(b"".join(b"".join(x.ravel()) for x in v), object))
+    table.add("AudioSummary", sounds(False), check=check_sounds)
+    table.add("AudioSummaryV2", sounds(True), check=check_sounds)
+    table.add("TensorSummary", tensors(False), check=check_tensor, dtypes=("float32", "int64"))
+    table.add("TensorSummaryV2", tensors(True), check=check_tensor, dtypes=("float32", "int64"))

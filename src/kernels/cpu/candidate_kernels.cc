@@ -90,7 +90,7 @@ class UnigramSampler {
                                             ? Below32(words, static_cast<uint32_t>(total_))
                                             : Below64(words, static_cast<uint64_t>(total_)));
     int64_t position = 0;
-    for (int64_t step = int64_t{1} << 31; step > 0; step >>= 1) {
+    for (int64_t step = int64_t{1} << 27; step > 0; step >>= 1) {
       if (position + step > range_) continue;
       const int64_t weight = step + Added(sums_, position + step);
       if (left < weight) continue;
@@ -144,6 +144,8 @@ class FixedUnigramSampler {
     if (reserved < 0 || reserved > range)
       return InvalidArgument("num_reserved_ids is ", reserved, ", want 0 to range_max, ", range);
     if (!file.empty()) MR_RETURN_IF_ERROR(ReadCounts(file, &counts));
+    constexpr int64_t kMaxClasses = int64_t{1} << 27;
+    if (reserved > kMaxClasses) return ResourceExhausted("num_reserved_ids is ", reserved, ", want at most ", kMaxClasses);
     for (int64_t i = 0; i < reserved; ++i) AddClass(0);
     for (const float c : counts) AddClass(std::pow(c, distortion));
     if (static_cast<int64_t>(weights_.size()) != range) {

@@ -199,5 +199,6 @@ void DefineSession(nb::module_& m);
 void DefineTraining(nb::module_& m);
 void DefineFiles(nb::module_& m);
 void DefineControlFlow(nb::module_& m);
+void DefineOldNumpy(nb::module_& m);
 
 }  // namespace millrace::python

@@ -13,4 +13,5 @@ NB_MODULE(_core, m) {
   DefineTraining(m);
   DefineFiles(m);
   DefineControlFlow(m);
+  DefineOldNumpy(m);
 }

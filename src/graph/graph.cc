@@ -298,6 +298,17 @@ Status Graph::RefineShape(Output o, const PartialShape& shape) {
   return absl::OkStatus();
 }
 
+namespace {
+
+// Of a list without duplicates. Looks from the end: whoever removes many nodes removes the latest first.
+template <typename T>
+void EraseOne(std::vector<T>& list, const T& value) {
+  const auto at = std::find(list.rbegin(), list.rend(), value);
+  if (at != list.rend()) list.erase(std::next(at).base());
+}
+
+}  // namespace
+
 Status Graph::SetInput(Node* node, int i, Output from) {
   if (node == nullptr || i < 0 || i >= node->num_inputs()) return InvalidArgument("SetInput: no such input ", i);
   if (from && from.index >= 0) GrowOutputs(from);
@@ -311,7 +322,7 @@ Status Graph::SetInput(Node* node, int i, Output from) {
   }
   Output& slot = node->inputs_[static_cast<size_t>(i)];
   if (slot == from) return absl::OkStatus();
-  if (slot) std::erase(slot.node->consumers_, Consumer{node, i});
+  if (slot) EraseOne(slot.node->consumers_, Consumer{node, i});
   slot = from;
   from.node->consumers_.push_back({node, i});
   ++shape_epoch_;
@@ -332,8 +343,8 @@ void Graph::AddControlEdge(Node* from, Node* to) {
 
 void Graph::RemoveControlEdge(Node* from, Node* to) {
   if (from == nullptr || to == nullptr) return;
-  std::erase(to->control_inputs_, from);
-  std::erase(from->control_outputs_, to);
+  EraseOne(to->control_inputs_, from);
+  EraseOne(from->control_outputs_, to);
 }
 
 Status Graph::ReplaceUses(Output from, Output to) {
@@ -361,10 +372,10 @@ Status Graph::ReplaceUses(Output from, Output to) {
 
 void Graph::Detach(Node* node) {
   for (size_t i = 0; i < node->inputs_.size(); ++i) {
-    if (Node* from = node->inputs_[i].node) std::erase(from->consumers_, Consumer{node, static_cast<int>(i)});
+    if (Node* from = node->inputs_[i].node) EraseOne(from->consumers_, Consumer{node, static_cast<int>(i)});
   }
-  for (Node* from : node->control_inputs_) std::erase(from->control_outputs_, node);
-  for (Node* to : node->control_outputs_) std::erase(to->control_inputs_, node);
+  for (Node* from : node->control_inputs_) EraseOne(from->control_outputs_, node);
+  for (Node* to : node->control_outputs_) EraseOne(to->control_inputs_, node);
 }
 
 const Expansion* Graph::FindExpansion(const Node* call) const {

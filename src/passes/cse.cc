@@ -21,16 +21,27 @@ bool MayMerge(const Node& n) {
   return true;
 }
 
+// Of long values only a part counts, of rare kinds nothing.
+size_t HashOf(const Tensor& t) {
+  if (t.dtype() == DType::kString) return t.num_elements() > 0 ? absl::HashOf(absl::string_view(*t.data<TString>())) : 0;
+  if (!IsPlain(t.dtype())) return 0;
+  const size_t bytes = std::min<size_t>(t.TotalBytes(), 256);
+  return absl::HashOf(absl::string_view(static_cast<const char*>(t.raw()), bytes), t.num_elements());
+}
+
+size_t HashOf(const AttrValue& value) {
+  if (const auto* v = value.get<Tensor>()) return HashOf(*v);
+  if (const auto* v = value.get<std::string>()) return absl::HashOf(*v);
+  if (const auto* v = value.get<int64_t>()) return absl::HashOf(*v);
+  if (const auto* v = value.get<DType>()) return absl::HashOf(*v);
+  if (const auto* v = value.get<std::vector<int64_t>>()) return v->empty() ? 0 : absl::HashOf(*v);
+  return 0;
+}
+
 size_t HashOf(const Node& n) {
-  size_t h = absl::HashOf(n.op_name(), n.device(), n.inputs(), n.control_inputs().size(), n.attrs().size());
-  if (n.op_name() == "Const") {
-    if (auto it = n.attrs().find("value"); it != n.attrs().end()) {
-      if (const Tensor* t = it->second.get<Tensor>(); t && IsPlain(t->dtype())) {
-        const size_t bytes = std::min<size_t>(t->TotalBytes(), 256);
-        h ^= absl::HashOf(absl::string_view(static_cast<const char*>(t->raw()), bytes), t->num_elements());
-      }
-    }
-  }
+  size_t h = absl::HashOf(n.op_name(), n.device(), n.inputs(), n.attrs().size());
+  for (const Node* c : n.control_inputs()) h += absl::HashOf(c);  // in any order
+  for (const auto& [name, value] : n.attrs()) h = h * 31 + HashOf(value);
   return h;
 }
 
@@ -53,6 +64,7 @@ bool Same(const Node& a, const Node& b) {
 Status MergeCommonSubexpressions(Graph& graph) {
   MR_ASSIGN_OR_RETURN(const std::vector<Node*> order, TopologicalOrder(graph));
   absl::flat_hash_map<size_t, std::vector<Node*>> seen;
+  std::vector<Node*> merged;
   for (Node* n : order) {
     if (!MayMerge(*n)) continue;
     std::vector<Node*>& bucket = seen[HashOf(*n)];
@@ -67,8 +79,9 @@ Status MergeCommonSubexpressions(Graph& graph) {
       graph.AddControlEdge(*twin, to);
       graph.RemoveControlEdge(n, to);
     }
-    graph.RemoveNode(n);
+    merged.push_back(n);
   }
+  for (auto n = merged.rbegin(); n != merged.rend(); ++n) graph.RemoveNode(*n);
   return absl::OkStatus();
 }
 

@@ -42,7 +42,7 @@ void DropSettledControls(Graph& graph, Node* n, const NodeSet& folded) {
 
 Status FoldConstants(Graph& graph, const PassEnvironment& env) {
   MR_ASSIGN_OR_RETURN(const std::vector<Node*> order, TopologicalOrder(graph));
-  NodeSet folded;  // and still there, because somebody waits
+  NodeSet folded;  // still there, unread; somebody may wait for them
   for (Node* n : order) {
     if (!n->control_inputs().empty()) DropSettledControls(graph, n, folded);
     if (!MayFold(*n)) continue;
@@ -82,19 +82,14 @@ Status FoldConstants(Graph& graph, const PassEnvironment& env) {
       MR_ASSIGN_OR_RETURN(Node * constant, graph.AddNode(std::move(spec)));
       MR_RETURN_IF_ERROR(graph.ReplaceUses(n->output(o), constant->output(0)));
     }
-    if (n->control_outputs().empty()) {
-      graph.RemoveNode(n);
-    } else {
-      folded.insert(n);
-    }
+    folded.insert(n);
   }
-  // What only folded nodes read, or waited for.
-  std::vector<Node*> dead;
-  for (Node* n : graph.nodes()) {
-    if ((IsConst(*n) || folded.contains(n)) && n->consumers().empty() && n->control_outputs().empty())
-      dead.push_back(n);
+  // They, and what only they read or waited for.
+  const std::vector<Node*> nodes = graph.nodes();
+  for (auto it = nodes.rbegin(); it != nodes.rend(); ++it) {
+    Node* n = *it;
+    if ((IsConst(*n) || folded.contains(n)) && n->consumers().empty() && n->control_outputs().empty()) graph.RemoveNode(n);
   }
-  for (Node* n : dead) graph.RemoveNode(n);
   return absl::OkStatus();
 }
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""python -m millrace.compat program.py [arguments]: runs a program that says `import tensorflow as tf`."""
+"""python -m millrace.compat [--numpy-as-is] program.py [arguments]: runs a program that says `import tensorflow as tf`."""
 from __future__ import annotations
 
 import os
@@ -24,12 +24,19 @@ def _report(kind: Any, value: Any, trace: Any) -> None:
 
 def main() -> None:
     """Runs the program that the command line names."""
+    old_names = sys.argv[1:2] != ["--numpy-as-is"]
+    if not old_names:
+        del sys.argv[1]
     if len(sys.argv) < 2:
-        sys.exit("usage: python -m millrace.compat program.py [arguments]")
+        sys.exit("usage: python -m millrace.compat [--numpy-as-is] program.py [arguments]\n"
+                 "  --numpy-as-is  leave NumPy without the names that it had when TensorFlow 1.x was current")
     program = sys.argv[1]
     sys.argv = sys.argv[1:]
     sys.path[0] = os.path.dirname(os.path.abspath(program))
     imports.install()
+    if old_names:
+        from millrace.compat import numpy_names
+        numpy_names.install()
     sys.excepthook = _report
     with open(program, "rb") as file:
         code = compile(file.read(), program, "exec")

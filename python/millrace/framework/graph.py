@@ -553,13 +553,18 @@ class _ControlDependencies:
             if operation not in self._operations:
                 self._operations.append(operation)
         self._name = ""
+        self._flow: Any = None
 
     def __enter__(self) -> "_ControlDependencies":
+        if self._clears:  # leaves the conditional or the loop, too
+            self._flow = self._graph._suspend_flow()
         self._graph._push_control(self._operations, self._clears)
         return self
 
     def __exit__(self, *unused: Any) -> None:
         self._graph._pop_control()
+        if self._clears:
+            self._graph._resume_flow(self._flow)
 
 
 # ---- the default graph ----
@@ -658,12 +663,8 @@ def init_scope() -> Iterator[None]:
     """A context outside the control dependencies and the control flow around it, for variables' first values."""
     graph = get_default_graph()
     scope = graph.get_name_scope()
-    suspended = graph._suspend_flow()
-    try:
-        with graph.control_dependencies(None), graph.name_scope(scope + "/" if scope else None):
-            yield
-    finally:
-        graph._resume_flow(suspended)
+    with graph.control_dependencies(None), graph.name_scope(scope + "/" if scope else None):
+        yield
 
 
 def add_to_collection(name: Any, value: Any) -> None:

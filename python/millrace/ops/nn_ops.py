@@ -590,3 +590,10 @@ def embedding_lookup_sparse(params: Any, sp_ids: Any, sp_weights: Any, partition
         return gen_ops.real_div(total, gen_ops.sqrt(gen_ops.segment_sum(spread * spread, segments)), name=scope)
 
 
+
+
+conv2d_backprop_input = gen_ops.conv2d_backprop_input
+conv2d_backprop_filter = gen_ops.conv2d_backprop_filter
+depthwise_conv2d_native = gen_ops.depthwise_conv2d_native
+depthwise_conv2d_native_backprop_input = gen_ops.depthwise_conv2d_native_backprop_input
+depthwise_conv2d_native_backprop_filter = gen_ops.depthwise_conv2d_native_backprop_filter

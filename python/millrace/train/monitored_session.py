@@ -33,24 +33,18 @@ class Scaffold:
     def finalize(self) -> "Scaffold":
         """Makes what was not given."""
         if self.init_op is None:
-            self.init_op = control_flow_ops.group(variables.global_variables_initializer(),
-                                                  *[r for r in get_collection(GraphKeys.TABLE_INITIALIZERS)], name="init")
+            self.init_op = self.get_or_default("init_op", GraphKeys.INIT_OP, lambda: control_flow_ops.group(
+                variables.global_variables_initializer(), *get_collection(GraphKeys.TABLE_INITIALIZERS), name="init"))
         if self.ready_op is None:
-            self.ready_op = variables.report_uninitialized_variables()
+            self.ready_op = self.get_or_default("ready_op", GraphKeys.READY_OP, variables.report_uninitialized_variables)
         if self.local_init_op is None:
-            found = get_collection(GraphKeys.LOCAL_INIT_OP)
-            self.local_init_op = found[0] if found else control_flow_ops.group(
-                variables.local_variables_initializer(), *get_collection(GraphKeys.TABLE_INITIALIZERS), name="local_init")
+            self.local_init_op = self.get_or_default("local_init_op", GraphKeys.LOCAL_INIT_OP, lambda: control_flow_ops.group(
+                variables.local_variables_initializer(), *get_collection(GraphKeys.TABLE_INITIALIZERS), name="local_init"))
         if self.summary_op is None:
             from millrace import summary
-            self.summary_op = summary.merge_all()
-        if self.saver is None:
-            found = get_collection(GraphKeys.SAVERS)
-            if found:
-                self.saver = found[0]
-            elif variables.global_variables():
-                self.saver = Saver(allow_empty=True)
-                get_default_graph().add_to_collection(GraphKeys.SAVERS, self.saver)
+            self.summary_op = self.get_or_default("summary_op", GraphKeys.SUMMARY_OP, summary.merge_all)
+        if self.saver is None and (variables.global_variables() or get_collection(GraphKeys.SAVERS)):
+            self.saver = self.get_or_default("saver", GraphKeys.SAVERS, lambda: Saver(allow_empty=True))
         get_default_graph().finalize()
         return self
 
@@ -148,6 +142,7 @@ class MonitoredSession:
 
     def __init__(self, session_creator: Any = None, hooks: Any = None, stop_grace_period_secs: float = 120) -> None:
         creator = session_creator or ChiefSessionCreator()
+        self._graph_was_finalized = get_default_graph().finalized
         self._hooks: List[SessionRunHook] = list(hooks or [])
         for hook in self._hooks:
             hook.begin()
@@ -233,6 +228,8 @@ class MonitoredSession:
         finally:
             self._coord.request_stop()
             self._session.close()
+            if not self._graph_was_finalized:
+                self._session.graph._unsafe_unfinalize()
             try:
                 self._coord.join(stop_grace_period_secs=self._grace, ignore_live_threads=True)
             finally:
@@ -249,14 +246,10 @@ class MonitoredSession:
         return quiet
 
 
-
-
 class SingularMonitoredSession(MonitoredSession):
     def __init__(self, hooks: Any = None, scaffold: Any = None, master: str = "", config: Any = None, checkpoint_dir: Optional[str] = None,
                  stop_grace_period_secs: float = 120, checkpoint_filename_with_path: Optional[str] = None) -> None:
         super().__init__(ChiefSessionCreator(scaffold, master, config, checkpoint_dir, checkpoint_filename_with_path), hooks, stop_grace_period_secs)
-
-
 
 
 def MonitoredTrainingSession(master: str = "", is_chief: bool = True, checkpoint_dir: Optional[str] = None, scaffold: Optional[Scaffold] = None,  # noqa: N802

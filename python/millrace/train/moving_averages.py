@@ -73,8 +73,8 @@ class ExponentialMovingAverage:
     def _make(self, var: Any) -> Variable:
         name = var.op.name + "/" + self._name
         scope = get_variable_scope().name
-        if scope and not isinstance(var, Variable):
-            name = scope + "/" + name if not var.op.name.startswith(scope) else name
+        if scope:
+            name = scope + "/" + name
         graph = get_default_graph()
         with graph.control_dependencies(None), graph.name_scope(None):
             if isinstance(var, Variable):

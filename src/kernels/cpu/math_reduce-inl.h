@@ -135,6 +135,92 @@ const Reducer* TheReducer() {
   return &reducer;
 }
 
+// ---- The policies, over Numbers<T>: what differs between kinds of numbers ----
+//   A, B                  accumulators of sums
+//   A Mean(A, int64_t)    of that many
+//   Squares, A Square(T)  accumulator of squares; T Root(A)
+//   kOrdered              has a least and a greatest element: T Lowest(), T Highest()
+template <typename T>
+struct Numbers;
+
+template <typename Element>
+struct Sum {
+  using T = Element;
+  using A = typename Numbers<T>::A;
+  using B = typename Numbers<T>::B;
+  static A Identity() { return A(0); }
+  static B Of(T v) { return B(v); }
+  template <typename V>
+  static V Combine(V a, V b) {
+    return V(a + b);
+  }
+  static T Finish(A a, int64_t) { return T(a); }
+};
+template <typename Element>
+struct Mean : Sum<Element> {
+  static Element Finish(typename Sum<Element>::A a, int64_t count) { return Element(Numbers<Element>::Mean(a, count)); }
+};
+template <typename Element>
+struct Prod : Sum<Element> {
+  using A = typename Numbers<Element>::A;
+  using B = A;
+  static A Identity() { return A(1); }
+  static A Of(Element v) { return A(v); }
+  static A Combine(A a, A b) { return A(a * b); }
+};
+template <typename Element>
+struct Norm {
+  using T = Element;
+  using A = typename Numbers<T>::Squares;
+  using B = decltype(Numbers<T>::Square(T()));
+  static A Identity() { return A(0); }
+  static B Of(T v) { return Numbers<T>::Square(v); }
+  template <typename V>
+  static V Combine(V a, V b) {
+    return V(a + b);
+  }
+  static T Finish(A a, int64_t) { return Numbers<T>::Root(a); }
+};
+// NaN in either operand gives NaN.
+template <typename Element>
+struct Max {
+  using T = Element;
+  using A = T;
+  using B = T;
+  static T Identity() { return Numbers<T>::Lowest(); }
+  static T Of(T v) { return v; }
+  static T Combine(T a, T b) { return a > b || a != a ? a : b; }
+  static T Finish(T a, int64_t) { return a; }
+};
+template <typename Element>
+struct Min : Max<Element> {
+  static Element Identity() { return Numbers<Element>::Highest(); }
+  static Element Combine(Element a, Element b) { return a < b || a != a ? a : b; }
+};
+
+template <typename T>
+const Reducer* FindExtreme(ReduceKind kind) {
+  if (kind == ReduceKind::kMax) return TheReducer<Max<T>>();
+  return kind == ReduceKind::kMin ? TheReducer<Min<T>>() : nullptr;
+}
+
+template <typename T>
+const Reducer* FindOf(ReduceKind kind) {
+  switch (kind) {
+    case ReduceKind::kSum:
+      return TheReducer<Sum<T>>();
+    case ReduceKind::kMean:
+      return TheReducer<Mean<T>>();
+    case ReduceKind::kProd:
+      return TheReducer<Prod<T>>();
+    case ReduceKind::kNorm:
+      return TheReducer<Norm<T>>();
+    default:
+      if constexpr (Numbers<T>::kOrdered) return FindExtreme<T>(kind);
+      return nullptr;
+  }
+}
+
 }  // namespace
 }  // namespace HWY_NAMESPACE
 }  // namespace millrace

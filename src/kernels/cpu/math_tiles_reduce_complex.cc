@@ -16,50 +16,20 @@ namespace millrace {
 namespace HWY_NAMESPACE {
 namespace {
 
-template <typename Element>
-struct Sum {
-  using T = Element;
+template <typename T>
+struct ComplexNumbers {
   using A = complex128;
   using B = complex128;
-  static A Identity() { return 0; }
-  static A Of(T v) { return A(v); }
-  static A Combine(A a, A b) { return a + b; }
-  static T Finish(A a, int64_t) { return T(a); }
+  using Squares = double;
+  static A Mean(A a, int64_t count) { return a / static_cast<double>(count); }
+  static double Square(T v) { return std::norm(complex128(v)); }
+  static T Root(double a) { return T(static_cast<typename T::value_type>(std::sqrt(a))); }
+  static constexpr bool kOrdered = false;
 };
-template <typename Element>
-struct Mean : Sum<Element> {
-  static Element Finish(complex128 a, int64_t count) { return Element(a / static_cast<double>(count)); }
-};
-template <typename Element>
-struct Prod : Sum<Element> {
-  static complex128 Identity() { return 1; }
-  static complex128 Combine(complex128 a, complex128 b) { return a * b; }
-};
-template <typename Element>
-struct Norm : Sum<Element> {
-  using A = double;
-  using B = double;
-  static A Identity() { return 0; }
-  static A Of(Element v) { return std::norm(complex128(v)); }
-  static A Combine(A a, A b) { return a + b; }
-  static Element Finish(A a, int64_t) { return Element(static_cast<typename Element::value_type>(std::sqrt(a))); }
-};
-
-template <typename T>
-const Reducer* FindOf(ReduceKind kind) {
-  switch (kind) {
-    case ReduceKind::kSum:
-      return TheReducer<Sum<T>>();
-    case ReduceKind::kMean:
-      return TheReducer<Mean<T>>();
-    case ReduceKind::kProd:
-      return TheReducer<Prod<T>>();
-    case ReduceKind::kNorm:
-      return TheReducer<Norm<T>>();
-    default:
-      return nullptr;
-  }
-}
+template <>
+struct Numbers<complex64> : ComplexNumbers<complex64> {};
+template <>
+struct Numbers<complex128> : ComplexNumbers<complex128> {};
 
 const Reducer* FindComplex(ReduceKind kind, DType dtype) {
   if (dtype == DType::kComplex64) return FindOf<complex64>(kind);

@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "base/checked.h"
+#include "kernels/cpu/linalg_gemm.h"
 #include "kernels/cpu/nn_conv.h"
 #include "kernels/cpu/nn_layout.h"
 
@@ -11,7 +12,7 @@ namespace millrace {
 namespace {
 
 struct ConvShapes {
-  Shape input;   // in the op's own layout
+  Shape input;  // in the op's own layout
   Shape filter;
   Shape output;
 };
@@ -74,7 +75,37 @@ Status MakeGeometry(const WindowAttrs& attrs, bool depthwise, ConvShapes* shapes
   return absl::OkStatus();
 }
 
-Status RunPass(KernelContext& ctx, DType type, ConvPass pass, const ConvGeometry& g, const ConvOperands& v) {
+// Where the filter covers a whole axis (the words of a sentence, the last layers of a classifier) that axis can be seen
+// as channels: the memory is the same, and the code for many channels is the fast one.
+ConvGeometry FoldCoveredAxes(ConvGeometry g) {
+  for (size_t axis = 3; axis-- > 0 && g.groups == 1;) {
+    if (g.kernel[axis] != g.in[axis] || g.dilation[axis] != 1 || g.pad_before[axis] != 0 || g.pad_after[axis] != 0)
+      break;
+    g.in_channels *= g.in[axis];
+    g.in[axis] = g.kernel[axis] = g.stride[axis] = 1;
+  }
+  return g;
+}
+
+// One pixel and one tap: a matrix product.
+void RunProduct(KernelContext& ctx, DType type, ConvPass pass, const ConvGeometry& g, const ConvOperands& v) {
+  const int64_t n = g.batch, in = g.in_channels, out = g.out_channels;
+  switch (pass) {
+    case ConvPass::kForward:
+      return Gemm(&ctx, type, {n, out, in, v.input, in, false, v.filter, out, false, v.output, out});
+    case ConvPass::kBackwardInput:
+      return Gemm(&ctx, type, {n, in, out, v.output, out, false, v.filter, out, true, v.input, in});
+    case ConvPass::kBackwardFilter:
+      return Gemm(&ctx, type, {in, out, n, v.input, in, true, v.output, out, false, v.filter, out});
+  }
+}
+
+Status RunPass(KernelContext& ctx, DType type, ConvPass pass, const ConvGeometry& given, const ConvOperands& v) {
+  const ConvGeometry g = FoldCoveredAxes(given);
+  if (g.in_pixels() == 1 && g.taps() == 1 && g.out_pixels() == 1 && g.groups == 1 && type != DType::kBFloat16) {
+    RunProduct(ctx, type, pass, g, v);
+    return absl::OkStatus();
+  }
   if (type == DType::kDouble) return DirectConv<double>(ctx, pass, g, v);
   if (type == DType::kInt32) return DirectConv<int32_t>(ctx, pass, g, v);
   const Status s = OneDnnConv(ctx, pass, g, v, type == DType::kBFloat16);
@@ -82,7 +113,8 @@ Status RunPass(KernelContext& ctx, DType type, ConvPass pass, const ConvGeometry
   return DirectConv<float>(ctx, pass, g, v);
 }
 
-// ---- depthwise convolution with a multiplier m > 1 is one with multiplier 1 on an input whose channels are repeated ----
+// ---- depthwise convolution with a multiplier m > 1 is one with multiplier 1 on an input whose channels are repeated
+// ----
 
 template <typename T>
 void RepeatChannels(KernelContext& ctx, int64_t values, int64_t m, const T* from, T* to) {

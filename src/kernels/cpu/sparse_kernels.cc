@@ -74,19 +74,19 @@ struct Sequences {
   std::vector<int64_t> order;  // the entries, sorted by group
 };
 
+// Indices must lie in `shape`; along the sequences they only give the order.
 StatusOr<Sequences> SequencesOf(const KernelContext& ctx, int first, const Shape& shape) {
   const Tensor& indices = ctx.input(first);
   const int64_t n = indices.dim(0), rank = indices.dim(1);
   const int64_t* p = indices.data<int64_t>();
-  const int64_t* limits = ctx.input(first + 2).data<int64_t>();
   Sequences s;
   s.group.resize(static_cast<size_t>(n));
   for (int64_t i = 0; i < n; ++i) {
     int64_t flat = 0;
-    for (int64_t d = 0; d < rank; ++d) {
-      const int64_t v = p[i * rank + d];
-      if (!InRange(v, limits[d])) return IndexOutOfRange("indices", indices.shape(), i * rank + d, v, limits[d]);
-      if (d + 1 < rank) flat = flat * shape.dim(static_cast<int>(d)) + v;
+    for (int64_t d = 0; d + 1 < rank; ++d) {
+      const int64_t v = p[i * rank + d], limit = shape.dim(static_cast<int>(d));
+      if (!InRange(v, limit)) return IndexOutOfRange("indices", indices.shape(), i * rank + d, v, limit);
+      flat = flat * limit + v;
     }
     s.group[static_cast<size_t>(i)] = flat;
   }

@@ -1,0 +1,104 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What NumPy took away since programs were written for TensorFlow 1.x: `python -m millrace.compat` puts it back.
+
+Only what is missing is added, with its old meaning: names of types and constants, functions under their old names, rows of
+different lengths as an array of objects, methods of arrays, and arrays of one element as numbers.
+"""
+from __future__ import annotations
+
+import ctypes
+import gc
+from typing import Any, Callable, Dict
+
+import numpy as np
+
+import millrace._core as _core
+
+
+def _names() -> Dict[str, Any]:
+    names: Dict[str, Any] = {
+        "bool": bool, "int": int, "float": float, "complex": complex, "object": object, "str": str, "long": int, "unicode": str,
+        "float_": np.float64, "complex_": np.complex128, "string_": np.bytes_, "unicode_": np.str_, "bool8": np.bool_, "int0": np.intp,
+        "uint0": np.uintp, "object0": np.object_, "longfloat": np.longdouble, "cfloat": np.complex128, "singlecomplex": np.complex64,
+        "NaN": np.nan, "NAN": np.nan, "Inf": np.inf, "Infinity": np.inf, "infty": np.inf, "PINF": np.inf, "NINF": -np.inf, "PZERO": 0.0,
+        "NZERO": -0.0, "product": np.prod, "cumproduct": np.cumprod, "alltrue": np.all, "sometrue": np.any, "round_": np.round,
+        "row_stack": np.vstack, "trapz": getattr(np, "trapezoid", None), "mat": np.asmatrix, "rank": np.ndim,
+        "asscalar": lambda a: a.item(), "msort": lambda a: np.sort(a, axis=0),
+        "asfarray": lambda a, dtype=np.float64: np.asarray(a, dtype if np.issubdtype(dtype, np.inexact) else np.float64),
+        "in1d": lambda a, b, assume_unique=False, invert=False: np.isin(np.ravel(a), b, assume_unique, invert)}
+    return {name: value for name, value in names.items() if value is not None}
+
+
+def _tolerant(make: Callable[..., Any]) -> Callable[..., Any]:
+    """Rows of different lengths give an array of objects, as they did before NumPy 1.24."""
+    def array(*args: Any, **kwargs: Any) -> Any:
+        try:
+            return make(*args, **kwargs)
+        except ValueError as error:
+            if "inhomogeneous" not in str(error) or len(args) > 1 or kwargs.get("dtype") is not None:
+                raise
+            return make(*args, **dict(kwargs, dtype=object))
+
+    array.__name__, array.__doc__, array.__wrapped__ = make.__name__, make.__doc__, make  # type: ignore[attr-defined]
+    return array
+
+
+def _fromstring(original: Callable[..., Any]) -> Callable[..., Any]:
+    def fromstring(string: Any, dtype: Any = float, count: int = -1, *, sep: str = "", **kwargs: Any) -> Any:
+        if sep != "":
+            return original(string, dtype, count, sep=sep, **kwargs)
+        return np.frombuffer(string.encode("latin-1") if isinstance(string, str) else string, dtype, count).copy()
+    return fromstring
+
+
+def _reshape(original: Callable[..., Any]) -> Callable[..., Any]:
+    def reshape(a: Any, *args: Any, **kwargs: Any) -> Any:
+        if "newshape" in kwargs:
+            kwargs["shape"] = kwargs.pop("newshape")
+        return original(a, *args, **kwargs)
+    return reshape
+
+
+def _random_integers(low: int, high: Any = None, size: Any = None) -> Any:
+    return np.random.randint(1 if high is None else low, (low if high is None else high) + 1, size)
+
+
+def _itemset(self: Any, *args: Any) -> None:
+    if len(args) == 1:
+        self.reshape(-1)[0] = args[0]
+    elif isinstance(args[0], tuple) or len(args) > 2:
+        self[args[0] if len(args) == 2 else args[:-1]] = args[-1]
+    else:
+        self.flat[args[0]] = args[-1]
+
+
+def _add_methods() -> None:
+    """Into the dictionary of a type that C made, which only the interpreter's own reference leads to."""
+    methods = {"tostring": np.ndarray.tobytes, "itemset": _itemset, "ptp": lambda self, *args, **kwargs: np.ptp(self, *args, **kwargs),
+               "newbyteorder": lambda self, order="S": self.view(self.dtype.newbyteorder(order))}
+    for owner in (np.ndarray, np.generic):
+        missing = {name: method for name, method in methods.items() if not hasattr(owner, name) and (owner is np.ndarray or name == "tostring")}
+        found = [d for d in gc.get_referents(owner.__dict__) if isinstance(d, dict)]
+        if not missing or len(found) != 1:
+            continue
+        found[0].update({n: owner.tobytes if n == "tostring" else m for n, m in missing.items()})
+        ctypes.pythonapi.PyType_Modified(ctypes.py_object(owner))
+
+
+def install() -> None:
+    """Adds what this NumPy lacks."""
+    import warnings
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        for name, value in _names().items():
+            if not hasattr(np, name):
+                setattr(np, name, value)
+        np.random.random_integers = _random_integers  # type: ignore[assignment]
+    major, minor = (int(part) for part in np.__version__.split(".")[:2])
+    if (major, minor) >= (1, 24):
+        np.array, np.asarray = _tolerant(np.array), _tolerant(np.asarray)  # type: ignore[assignment]
+    if (major, minor) >= (2, 1):
+        np.fromstring, np.reshape = _fromstring(np.fromstring), _reshape(np.reshape)  # type: ignore[assignment]
+    if (major, minor) >= (2, 4):
+        _core.convert_arrays_of_one_element()
+    _add_methods()

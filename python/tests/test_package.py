@@ -42,6 +42,44 @@ def test_unmodified_program(tmp_path):
     assert made.stdout == "42 --flag __main__\n", made.stderr
 
 
+MODULES = """examples.tutorials.mnist.input_data examples.tutorials.mnist python.framework python.framework.ops contrib contrib.rnn python.platform
+contrib.slim python.training python.ops contrib.learn.python.learn.datasets.mnist contrib.learn.python.learn.datasets.mnist.read_data_sets
+examples.tutorials.mnist.mnist python.training.moving_averages python.platform.gfile contrib.layers python.ops.array_ops
+python.ops.control_flow_ops contrib.tensorboard.plugins contrib.tensorboard.plugins.projector contrib.learn python.platform.tf_logging
+core.framework python.framework.dtypes contrib.learn.python.learn python.layers.core python.ops.variable_scope python.ops.rnn
+contrib.legacy_seq2seq""".split()
+
+
+def test_module_paths_that_programs_import():
+    """import a.b, or from a import b."""
+    lines = ["from millrace.compat import imports", "imports.install()"]
+    for path in ["tensorflow." + m for m in MODULES]:
+        parent, _, leaf = path.rpartition(".")
+        lines.append("from %s import %s as found\nassert found is not None" % (parent, leaf))
+        if leaf != "read_data_sets":
+            lines.append("import %s\nassert %s is not None" % (path, path))
+    made = run("\n".join(lines))
+    assert made.returncode == 0, made.stderr
+
+
+def test_module_paths_that_there_are_not():
+    made = run("from millrace.compat import imports\nimports.install()\ntry:\n  from tensorflow.python.keras.layers import Dense\n"
+               "except ImportError as error:\n  print(error)")
+    assert made.stdout == "tensorflow.python.keras is not provided by Millrace\n", made.stdout + made.stderr
+
+
+def test_projector(tmp_path):
+    from millrace.contrib.tensorboard.plugins import projector
+    config = projector.ProjectorConfig()
+    embedding = config.embeddings.add()
+    embedding.tensor_name, embedding.metadata_path = "words:0", "words.tsv"
+    embedding.sprite.single_image_dim.extend([28, 28])
+    writer = tf.summary.FileWriter(str(tmp_path))
+    projector.visualize_embeddings(writer, config)
+    text = (tmp_path / "projector_config.pbtxt").read_text()
+    assert text.split() == ("embeddings { tensor_name: \"words:0\" metadata_path: \"words.tsv\" sprite { single_image_dim: 28 single_image_dim: 28 } }").split()
+
+
 def test_tracebacks_of_programs_have_no_internal_frames(tmp_path):
     program = tmp_path / "program.py"
     program.write_text("import tensorflow as tf\ntf.matmul(tf.zeros([2, 3]), tf.zeros([2, 3]))\n")

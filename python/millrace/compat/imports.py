@@ -67,7 +67,7 @@ class _Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
         if fullname != "tensorflow" and not fullname.startswith("tensorflow."):
             return None
         if self._resolve(fullname) is None:
-            return None
+            raise ModuleNotFoundError("%s is not provided by Millrace" % fullname, name=fullname)
         return importlib.machinery.ModuleSpec(fullname, self, is_package=True)
 
     @staticmethod
@@ -115,7 +115,7 @@ class _Alias(types.ModuleType):
 
     def __setattr__(self, name: str, value: Any) -> None:
         if isinstance(value, types.ModuleType) or name.startswith("__"):  # the import system binds submodules
-            if name.startswith("__") or not hasattr(self.__dict__["_real"], name):
+            if name.startswith("__") or isinstance(getattr(self.__dict__["_real"], name, value), types.ModuleType):
                 super().__setattr__(name, value)
             return
         setattr(self.__dict__["_real"], name, value)

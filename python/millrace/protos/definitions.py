@@ -34,6 +34,9 @@ OptimizerOptions: 1 do_common_subexpression_elimination bool; 2 do_constant_fold
 RewriterConfig: 1 layout_optimizer enum; 3 constant_folding enum; 5 memory_optimization enum; 7 arithmetic_optimization enum; 8 dependency_optimization enum; 2 disable_model_pruning bool; 14 disable_meta_optimizer bool; 100 optimizers *string
 GraphOptions: 2 enable_recv_scheduling bool; 3 optimizer_options OptimizerOptions; 4 build_cost_model int64; 9 build_cost_model_after int64; 5 infer_shapes bool; 6 place_pruned_graph bool; 7 enable_bfloat16_sendrecv bool; 8 timeline_step int32; 10 rewrite_options RewriterConfig
 RPCOptions: 1 use_rpc_for_inprocess_master bool
+ProjectorConfig: 1 model_checkpoint_path string; 2 embeddings *EmbeddingInfo; 3 model_checkpoint_dir string
+EmbeddingInfo: 1 tensor_name string; 2 metadata_path string; 3 bookmarks_path string; 4 tensor_shape *uint32; 5 sprite SpriteMetadata; 6 tensor_path string
+SpriteMetadata: 1 image_path string; 2 single_image_dim *uint32
 JobDef: 1 name string; 2 tasks map<int32,string>
 ClusterDef: 1 job *JobDef
 ServerDef: 1 cluster ClusterDef; 2 job_name string; 3 task_index int32; 4 default_session_config ConfigProto; 5 protocol string

@@ -1,0 +1,3 @@
+# SPDX-License-Identifier: Apache-2.0
+"""tf.contrib.tensorboard.plugins."""
+from millrace.contrib.tensorboard.plugins import projector as projector

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Op: what the generated op functions call. It converts arguments, makes the node, and returns its outputs; one C++
 // call for each node, as graphs of 100,000 nodes are common.
-#include <cmath>
-#include <cstring>
 
+#include "attributes.h"
 #include "core.h"
 
 namespace millrace::python {
@@ -18,13 +17,6 @@ struct ArgSpec {
   bool is_ref = false;
 };
 
-struct AttrSpec {
-  std::string name;
-  char kind = 'i';  // s i f b t h(shape) n(tensor) u(func)
-  bool is_list = false;
-  int default_type = 0;
-};
-
 // Splits at spaces.
 std::vector<std::string> Words(const std::string& text) {
   std::vector<std::string> words;
@@ -37,24 +29,9 @@ std::vector<std::string> Words(const std::string& text) {
   return words;
 }
 
-std::string ShortRepr(nb::handle value) {
-  nb::object text = nb::steal(PyObject_Repr(value.ptr()));
-  if (!text.is_valid()) {
-    PyErr_Clear();
-    return "<value>";
-  }
-  std::string s = nb::cast<std::string>(text);
-  if (s.size() > 80) s = s.substr(0, 77) + "...";
-  return s;
-}
-
-[[noreturn]] void TypeError(const std::string& message) { throw nb::type_error(AtUserLine(message).c_str()); }
-
 [[noreturn]] void ThrowFinalized(const std::string& op) {
   throw std::runtime_error(AtUserLine("Graph is finalized and cannot be modified: '" + op + "' cannot be added."));
 }
-
-int TypeNumber(nb::handle value) { return nb::cast<int>(registry().dtype_number(value)); }
 
 std::string TypeName(int type) {
   return nb::cast<std::string>(nb::borrow(PyList_GetItem(registry().dtypes.ptr(), type)).attr("name"));
@@ -144,7 +121,7 @@ class Call {
       const char* text = PyUnicode_Check(name.ptr()) ? PyUnicode_AsUTF8AndSize(name.ptr(), &size) : nullptr;
       if (text == nullptr) {
         PyErr_Clear();
-        TypeError("The name of an operation must be a string, got " + ShortRepr(name));
+        RaiseTypeError("The name of an operation must be a string, got " + ShortRepr(name));
       }
       name_ = graph_->OperationName(size > 0 ? std::string_view(text, static_cast<size_t>(size)) : op.name_);
     }
@@ -205,8 +182,8 @@ class Call {
     int& fixed = types_[static_cast<size_t>(arg.type_attr)];
     if (fixed == 0) fixed = type;
     if (fixed != type) {
-      TypeError("Input '" + arg.name + "' of '" + op_.name_ + "' Op has type " + TypeName(type) +
-                " that does not match type " + TypeName(fixed) + " of the other arguments: " + Shown(value));
+      RaiseTypeError("Input '" + arg.name + "' of '" + op_.name_ + "' Op has type " + TypeName(type) +
+                     " that does not match type " + TypeName(fixed) + " of the other arguments: " + Shown(value));
     }
   }
 
@@ -230,14 +207,14 @@ class Call {
               .c_str());
     }
     if (arg.is_ref && !t->is_ref) {
-      TypeError("Input '" + arg.name + "' of '" + op_.name_ + "' Op must be a variable, got " + Shown(tensor));
+      RaiseTypeError("Input '" + arg.name + "' of '" + op_.name_ + "' Op must be a variable, got " + Shown(tensor));
     }
     if (arg.is_type_list) return tensor;
     if (arg.type_attr >= 0) {
       Require(arg, t->type, tensor);
     } else if (arg.type != t->type) {
-      TypeError("Input '" + arg.name + "' of '" + op_.name_ + "' Op has type " + TypeName(t->type) +
-                " that does not match expected type of " + TypeName(arg.type) + ": " + Shown(tensor));
+      RaiseTypeError("Input '" + arg.name + "' of '" + op_.name_ + "' Op has type " + TypeName(t->type) +
+                     " that does not match expected type of " + TypeName(arg.type) + ": " + Shown(tensor));
     }
     return tensor;
   }
@@ -253,7 +230,7 @@ class Call {
   std::vector<nb::object> Convert() {
     std::vector<nb::object> keep;
     if (!PyTuple_Check(inputs_.ptr()) || static_cast<size_t>(PyTuple_Size(inputs_.ptr())) != op_.inputs_.size()) {
-      TypeError("op " + op_.name_ + " has " + std::to_string(op_.inputs_.size()) + " inputs");
+      RaiseTypeError("op " + op_.name_ + " has " + std::to_string(op_.inputs_.size()) + " inputs");
     }
     // In a first pass the arguments that are tensors tell the types, so that add(1, x) makes the 1 of x's type.
     for (size_t i = 0; i < op_.inputs_.size(); ++i) NoteTypes(op_.inputs_[i], Input(i));
@@ -268,8 +245,8 @@ class Call {
       }
       if (IsTensor(value) || (!PyList_Check(value.ptr()) && !PyTuple_Check(value.ptr()))) {
         if (IsTensor(value) || !PySequence_Check(value.ptr())) {
-          TypeError("Expected list for '" + arg.name + "' argument to '" + op_.name_ + "' Op, not " + ShortRepr(value) +
-                    ".");
+          RaiseTypeError("Expected list for '" + arg.name + "' argument to '" + op_.name_ + "' Op, not " +
+                         ShortRepr(value) + ".");
         }
         value = nb::steal(PySequence_List(value.ptr()));
         if (!value.is_valid()) throw nb::python_error();
@@ -312,7 +289,7 @@ class Call {
       all.insert(all.end(), values_[i].begin(), values_[i].end());
     }
     for (size_t i = 0; i < op_.attrs_.size(); ++i) {
-      SetAttr(op_.attrs_[i], PyTuple_GetItem(attrs_.ptr(), static_cast<Py_ssize_t>(i)));
+      SetAttr(desc_, op_.name_, op_.attrs_[i], PyTuple_GetItem(attrs_.ptr(), static_cast<Py_ssize_t>(i)));
     }
     if (!graph_->control.empty()) {
       for (TF_Operation* input : graph_->ControlInputs(all)) Api().AddControlInput(desc_, input);
@@ -328,143 +305,6 @@ class Call {
     if (!where.file.empty()) Api().SetLocation(desc_, where.file.c_str(), where.line);
   }
 
-  [[noreturn]] void BadAttr(const AttrSpec& a, const char* wanted, nb::handle value) const {
-    PyErr_Clear();
-    TypeError("Expected " + std::string(wanted) + " for argument '" + a.name + "' of '" + op_.name_ + "' Op, not " +
-              ShortRepr(value) + ".");
-  }
-
-  std::string Text(const AttrSpec& a, nb::handle value) const {
-    if (PyBytes_Check(value.ptr()))
-      return {PyBytes_AS_STRING(value.ptr()), static_cast<size_t>(PyBytes_GET_SIZE(value.ptr()))};
-    if (PyUnicode_Check(value.ptr())) {
-      Py_ssize_t size = 0;
-      const char* text = PyUnicode_AsUTF8AndSize(value.ptr(), &size);
-      if (text) return {text, static_cast<size_t>(size)};
-    }
-    BadAttr(a, "a string", value);
-  }
-
-  int64_t Integer(const AttrSpec& a, nb::handle value) const {
-    nb::object index = nb::steal(PyNumber_Index(value.ptr()));
-    if (!index.is_valid()) {
-      PyErr_Clear();
-      const double d = PyFloat_AsDouble(value.ptr());  // 2.0 is taken, as TensorFlow does for NumPy's numbers
-      if (PyErr_Occurred() || std::floor(d) != d || !(std::fabs(d) < 9e18)) BadAttr(a, "int", value);
-      return static_cast<int64_t>(d);
-    }
-    const int64_t i = PyLong_AsLongLong(index.ptr());
-    if (i == -1 && PyErr_Occurred()) BadAttr(a, "int", value);
-    return i;
-  }
-
-  float Float(const AttrSpec& a, nb::handle value) const {
-    const double d = PyFloat_AsDouble(value.ptr());
-    if (d == -1.0 && PyErr_Occurred()) BadAttr(a, "float", value);
-    return static_cast<float>(d);
-  }
-
-  bool Bool(const AttrSpec& a, nb::handle value) const {
-    const int truth = PyObject_IsTrue(value.ptr());
-    if (truth < 0) BadAttr(a, "bool", value);
-    return truth != 0;
-  }
-
-  // False: unknown rank.
-  bool Dims(nb::handle value, std::vector<int64_t>* dims) const {
-    nb::object list = registry().shape_list(value);
-    if (list.is_none()) return false;
-    *dims = nb::cast<std::vector<int64_t>>(list);
-    return true;
-  }
-
-  void SetAttr(const AttrSpec& a, nb::handle value) {
-    if (value.is_none()) {
-      if (a.kind == 'h' && !a.is_list) Api().SetAttrShape(desc_, a.name.c_str(), nullptr, -1);
-      return;  // the default, or what the inputs determine
-    }
-    const char* name = a.name.c_str();
-    if (a.is_list) return SetListAttr(a, value);
-    switch (a.kind) {
-      case 's': {
-        const std::string text = Text(a, value);
-        return Api().SetAttrString(desc_, name, text.data(), text.size());
-      }
-      case 'u': {
-        const std::string text = Text(a, value);
-        return Api().SetAttrFuncName(desc_, name, text.data(), text.size());
-      }
-      case 'i':
-        return Api().SetAttrInt(desc_, name, Integer(a, value));
-      case 'f':
-        return Api().SetAttrFloat(desc_, name, Float(a, value));
-      case 'b':
-        return Api().SetAttrBool(desc_, name, Bool(a, value));
-      case 't':
-        return Api().SetAttrType(desc_, name, static_cast<TF_DataType>(TypeNumber(value)));
-      case 'h': {
-        std::vector<int64_t> dims;
-        if (!Dims(value, &dims)) return Api().SetAttrShape(desc_, name, nullptr, -1);
-        return Api().SetAttrShape(desc_, name, dims.data(), static_cast<int>(dims.size()));
-      }
-      default: {
-        const int type = TypeNumber(value.attr("dtype"));
-        const TensorHolder tensor = ToTensor(value, static_cast<TF_DataType>(type), a.name, nullptr);
-        CallStatus status;
-        Api().SetAttrTensor(desc_, name, tensor.get(), status);
-        return status.RaiseBuildError();
-      }
-    }
-  }
-
-  void SetListAttr(const AttrSpec& a, nb::handle value) {
-    if (PyUnicode_Check(value.ptr()) || PyBytes_Check(value.ptr())) BadAttr(a, "a list", value);
-    nb::object list = nb::steal(PySequence_List(value.ptr()));
-    if (!list.is_valid()) BadAttr(a, "a list", value);
-    const char* name = a.name.c_str();
-    const int size = static_cast<int>(PyList_GET_SIZE(list.ptr()));
-    const auto at = [&](int i) { return nb::handle(PyList_GET_ITEM(list.ptr(), i)); };
-    if (a.kind == 'i') {
-      std::vector<int64_t> v;
-      for (int i = 0; i < size; ++i) v.push_back(Integer(a, at(i)));
-      Api().SetAttrIntList(desc_, name, v.data(), size);
-    } else if (a.kind == 'f') {
-      std::vector<float> v;
-      for (int i = 0; i < size; ++i) v.push_back(Float(a, at(i)));
-      Api().SetAttrFloatList(desc_, name, v.data(), size);
-    } else if (a.kind == 'b') {
-      std::vector<unsigned char> v;
-      for (int i = 0; i < size; ++i) v.push_back(Bool(a, at(i)));
-      Api().SetAttrBoolList(desc_, name, v.data(), size);
-    } else if (a.kind == 't') {
-      std::vector<TF_DataType> v;
-      for (int i = 0; i < size; ++i) v.push_back(static_cast<TF_DataType>(TypeNumber(at(i))));
-      Api().SetAttrTypeList(desc_, name, v.data(), size);
-    } else if (a.kind == 's') {
-      std::vector<std::string> texts;
-      for (int i = 0; i < size; ++i) texts.push_back(Text(a, at(i)));
-      std::vector<const void*> data;
-      std::vector<size_t> lengths;
-      for (const std::string& t : texts) {
-        data.push_back(t.data());
-        lengths.push_back(t.size());
-      }
-      Api().SetAttrStringList(desc_, name, data.data(), lengths.data(), size);
-    } else if (a.kind == 'h') {
-      std::vector<std::vector<int64_t>> shapes(static_cast<size_t>(size));
-      std::vector<const int64_t*> dims;
-      std::vector<int> ranks;
-      for (int i = 0; i < size; ++i) {
-        std::vector<int64_t>& s = shapes[static_cast<size_t>(i)];
-        ranks.push_back(Dims(at(i), &s) ? static_cast<int>(s.size()) : -1);
-      }
-      for (const std::vector<int64_t>& s : shapes) dims.push_back(s.data());
-      Api().SetAttrShapeList(desc_, name, dims.data(), ranks.data(), size);
-    } else {
-      BadAttr(a, "a kind of list that can be given", value);
-    }
-  }
-
   // A TypeError when an input has a type that the op does not take.
   void RaiseIfTypeNotAllowed(const std::string& message) const {
     constexpr std::string_view kAllowed = "not in its allowed list: ";
@@ -475,9 +315,9 @@ class Call {
       if (arg.type_attr < 0 || arg.is_type_list || values_[i].empty()) continue;
       if (message.find("'" + op_.attrs_[static_cast<size_t>(arg.type_attr)].name + "'") == std::string::npos) continue;
       const nb::object tensor = graph_->WrapOutput(graph_object_, values_[i][0]);
-      TypeError("Value passed to parameter '" + arg.name + "' of '" + op_.name_ + "' Op has DataType " +
-                TypeName(nb::inst_ptr<Tensor>(tensor)->type) +
-                " not in list of allowed values: " + message.substr(list + kAllowed.size()) + ", got " + Shown(tensor));
+      RaiseTypeError("Value passed to parameter '" + arg.name + "' of '" + op_.name_ + "' Op has DataType " +
+                     TypeName(nb::inst_ptr<Tensor>(tensor)->type) + " not in list of allowed values: " +
+                     message.substr(list + kAllowed.size()) + ", got " + Shown(tensor));
     }
   }
 

@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+// The attributes of an op as Python gives them, set on the description of a node.
+#pragma once
+
+#include "core.h"
+
+namespace millrace::python {
+
+struct AttrSpec {
+  std::string name;
+  char kind = 'i';  // s i f b t h(shape) n(tensor) u(func)
+  bool is_list = false;
+  int default_type = 0;
+};
+
+// At most 80 characters of repr(value).
+std::string ShortRepr(nb::handle value);
+[[noreturn]] void RaiseTypeError(const std::string& message);  // with the user's line
+int TypeNumber(nb::handle dtype);
+
+// Sets attribute `a` of the op `op`. None: the default, or what the inputs determine. TypeError when it is of another
+// kind.
+void SetAttr(TF_OperationDescription* desc, const std::string& op, const AttrSpec& a, nb::handle value);
+
+}  // namespace millrace::python

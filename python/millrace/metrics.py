@@ -168,7 +168,7 @@ def auc(labels: Any, predictions: Any, weights: Any = None, num_thresholds: int 
             batch = math_ops.reduce_sum(math_ops.cast(gen_ops.logical_and(of_y, of_p), dtypes.float32) * amount, 1)
             counts.append((count.value(), count.assign_add(batch)))
 
-        def area(tp: Any, fp: Any, fn: Any, tn: Any, name: str) -> Tensor:
+        def area(tp: Any, fp: Any, fn: Any, tn: Any, *, name: str) -> Tensor:
             recalled = (tp + 1e-6) / (tp + fn + 1e-6)
             if curve == "ROC":
                 x, height = fp / (fp + tn + 1e-6), recalled

@@ -349,9 +349,6 @@ def depthwise_conv2d(input: Any, filter: Any, strides: Any, padding: Any, rate: 
     return gen_ops.depthwise_conv2d_native(input, filter, strides, padding, data_format=_format(data_format, "NHWC"), name=name)
 
 
-depthwise_conv2d_native = depthwise_conv2d
-
-
 def separable_conv2d(input: Any, depthwise_filter: Any, pointwise_filter: Any, strides: Any, padding: Any, rate: Any = None,
                      name: Optional[str] = None, data_format: Optional[str] = None) -> Tensor:
     """depthwise_conv2d, then a 1x1 convolution."""
@@ -588,8 +585,6 @@ def embedding_lookup_sparse(params: Any, sp_ids: Any, sp_weights: Any, partition
         if combiner == "mean":
             return gen_ops.real_div(total, gen_ops.segment_sum(spread, segments), name=scope)
         return gen_ops.real_div(total, gen_ops.sqrt(gen_ops.segment_sum(spread * spread, segments)), name=scope)
-
-
 
 
 conv2d_backprop_input = gen_ops.conv2d_backprop_input

@@ -67,6 +67,13 @@ TF_CAPI_EXPORT void TF_SessionPRun(TF_Session* session, const char* handle, cons
                                    int ntargets, TF_Status* status);
 TF_CAPI_EXPORT void TF_DeletePRunHandle(const char* handle);
 
+/* Where the session's random ops are in their streams, a text: a checkpoint of variables does not hold it. Set in a session
+ * of the same graph, it makes the following steps draw the numbers that this session would have drawn, also those of ops
+ * without a seed; ops that it does not name stay where they are. To be called between steps. `state` is an empty buffer. */
+TF_CAPI_EXPORT void MR_SessionRandomState(TF_Session* session, TF_Buffer* state, TF_Status* status);
+TF_CAPI_EXPORT void MR_SetSessionRandomState(TF_Session* session, const void* state, size_t state_len,
+                                             TF_Status* status);
+
 /* Out of range: TF_INVALID_ARGUMENT. Strings live as long as the list. */
 TF_CAPI_EXPORT TF_DeviceList* TF_SessionListDevices(TF_Session* session, TF_Status* status);
 TF_CAPI_EXPORT TF_DeviceList* TF_DeprecatedSessionListDevices(TF_DeprecatedSession* session, TF_Status* status);

@@ -92,6 +92,9 @@ extern "C" {
   X(NewOutputs) X(DeleteOutputs) X(OutputsAppend) X(OutputsSize) X(OutputsGet) X(Cond) X(Case) X(WhileLoop) X(MapFn)  \
   X(FoldL) X(FoldR) X(Scan) X(WithDependencies) X(Group) X(Tuple) X(BlockScope) X(BlockAbort) X(CondBegin)            \
   X(CondElse) X(CondEnd) X(WhileBegin) X(WhileBody) X(WhileEnd) X(FlowSuspend) X(FlowResume)
+
+/* And those of c_api_session.h that came later. */
+#define MR_API_SESSION_FUNCTIONS(X) X(SessionRandomState) X(SetSessionRandomState)
 /* clang-format on */
 
 /* Rises when an entry changes its meaning, which it should not; new entries only make struct_size grow. */
@@ -115,6 +118,7 @@ typedef struct MR_Api {
 #undef MR_API_ENTRY_
 #define MR_API_ENTRY_(name) __typeof__(&MR_##name) name;
   MR_API_FLOW_FUNCTIONS(MR_API_ENTRY_)
+  MR_API_SESSION_FUNCTIONS(MR_API_ENTRY_)
 #undef MR_API_ENTRY_
 } MR_Api;
 

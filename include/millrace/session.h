@@ -71,6 +71,22 @@ class Session {
 #endif
   }
 
+  // Where random ops are in their streams: to be kept beside a checkpoint, and set in the session that goes on from it,
+  // between steps.
+  Returned<std::string> RandomState() const {
+    internal::CallStatus status;
+    TF_Buffer* buffer = Api().NewBuffer();
+    Api().SessionRandomState(session_.get(), buffer, status);
+    std::string text(static_cast<const char*>(buffer->data), buffer->length);
+    Api().DeleteBuffer(buffer);
+    return internal::Give(status.Get(), std::move(text));
+  }
+  Done SetRandomState(const std::string& state) const {
+    internal::CallStatus status;
+    Api().SetSessionRandomState(session_.get(), state.data(), state.size(), status);
+    return internal::Finish(status.Get());
+  }
+
   // Cancels what runs; later runs fail with TF_CANCELLED.
   Done Close() {
     internal::CallStatus status;

@@ -241,6 +241,21 @@ class Session {
     return Results(*plan, fetched, values.data());
   }
 
+  nb::bytes RandomState() {
+    CallStatus status;
+    TF_Buffer* buffer = Api().NewBuffer();
+    Api().SessionRandomState(session_, buffer, status);
+    nb::bytes state(static_cast<const char*>(buffer->data), buffer->length);
+    Api().DeleteBuffer(buffer);
+    status.RaiseIfError();
+    return state;
+  }
+  void SetRandomState(nb::bytes state) {
+    CallStatus status;
+    Api().SetSessionRandomState(session_, state.data(), state.size(), status);
+    status.RaiseIfError();
+  }
+
   nb::list Devices() {
     CallStatus status;
     TF_DeviceList* list = Api().SessionListDevices(session_, status);
@@ -400,6 +415,8 @@ void DefineSession(nb::module_& m) {
       .def("_run", &Session::Run, nb::arg("fetches").none(), nb::arg("feeds").none(), nb::arg("resolve"),
            nb::arg("options").none(), nb::arg("metadata").none())
       .def("_devices", &Session::Devices)
+      .def("_random_state", &Session::RandomState)
+      .def("_set_random_state", &Session::SetRandomState)
       .def("_start_partial", &Session::StartPartial)
       .def("_run_partial", &Session::RunPartial, nb::arg("handle"), nb::arg("fetches").none(), nb::arg("feeds").none(),
            nb::arg("resolve"))

@@ -121,3 +121,32 @@ def test_raw_rnn_says_what_it_needs():
         tf.nn.raw_rnn(3, lambda *a: None)
     with pytest.raises(TypeError, match="callable"):
         tf.nn.raw_rnn(Cell(), 3)
+
+
+def test_training_with_dropout_resumes_with_the_same_bits(tmp_path):
+    cell = tf.nn.rnn_cell.DropoutWrapper(tf.nn.rnn_cell.LSTMCell(4), input_keep_prob=0.7, state_keep_prob=0.8, output_keep_prob=0.6)
+    outputs, _ = tf.nn.dynamic_rnn(cell, tf.constant(INPUTS.astype(np.float32)), dtype=tf.float32)
+    train = tf.train.MomentumOptimizer(0.1, 0.9).minimize(tf.reduce_mean(tf.square(outputs - tf.random_normal([4, 3, 4]))))
+    variables, saver, path = tf.global_variables(), tf.train.Saver(), str(tmp_path / "model")
+
+    def steps(session):
+        for _ in range(3):
+            session.run(train)
+        return b"".join(v.tobytes() for v in session.run(variables))
+
+    with tf.Session() as session:
+        session.run(tf.global_variables_initializer())
+        steps(session)
+        saver.save(session, path)
+        state = session.random_state
+        whole = steps(session)
+    with tf.Session() as session:
+        saver.restore(session, path)
+        session.random_state = state
+        assert session.random_state == state
+        assert steps(session) == whole
+    with tf.Session() as session:
+        saver.restore(session, path)
+        assert steps(session) != whole
+        with pytest.raises(tf.errors.InvalidArgumentError):
+            session.random_state = b"no state"

@@ -252,6 +252,23 @@ TF_DeviceList* TF_SessionListDevices(TF_Session* session, TF_Status* status) {
   });
 }
 
+void MR_SessionRandomState(TF_Session* session, TF_Buffer* state, TF_Status* status) {
+  Guarded(status, [&]() -> Status {
+    MR_CAPI_REQUIRE(session);
+    MR_CAPI_REQUIRE(state);
+    MR_ASSIGN_OR_RETURN(const std::string text, session->session->RandomState());
+    return millrace::capi::FillBuffer(state, text, "state");
+  });
+}
+
+void MR_SetSessionRandomState(TF_Session* session, const void* state, size_t state_len, TF_Status* status) {
+  Guarded(status, [&]() -> Status {
+    MR_CAPI_REQUIRE(session);
+    MR_CAPI_REQUIRE(state);
+    return session->session->SetRandomState(absl::string_view(static_cast<const char*>(state), state_len));
+  });
+}
+
 void TF_DeleteDeviceList(TF_DeviceList* list) { delete list; }
 int TF_DeviceListCount(const TF_DeviceList* list) { return list ? static_cast<int>(list->devices.size()) : -1; }
 

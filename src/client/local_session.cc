@@ -7,6 +7,7 @@
 
 #include "absl/time/clock.h"
 #include "autodiff/gradients.h"
+#include "client/random_state.h"
 #include "service/coordinator.h"
 #include "service/in_process_transport.h"
 #include "tensor/tensor_proto.h"
@@ -147,6 +148,17 @@ class LocalSession : public Session {
       for (DeviceInfo& d : w->devices()) list.push_back(std::move(d));
     }
     return list;
+  }
+
+  StatusOr<std::string> RandomState() const override {
+    RandomPositions positions;
+    for (const auto& w : workers_) w->GetRandomPositions(&positions);
+    return EncodeRandomPositions(positions);
+  }
+  Status SetRandomState(absl::string_view state) override {
+    MR_ASSIGN_OR_RETURN(const RandomPositions positions, DecodeRandomPositions(state));
+    for (const auto& w : workers_) w->SetRandomPositions(positions);
+    return absl::OkStatus();
   }
 
   Status Close() override { return coordinator_->Close(kClosePatience); }

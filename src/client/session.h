@@ -43,6 +43,12 @@ class Session {
   virtual Status ReleasePartialRun(const std::string& handle) = 0;
 
   virtual std::vector<DeviceInfo> ListDevices() const = 0;
+  // Where the session's random ops are in their streams, as a text; and putting them there, in this session or another one
+  // of the same graph, which then draws the same numbers. Ops that the text does not name stay where they are. Between
+  // steps.
+  virtual StatusOr<std::string> RandomState() const = 0;
+  virtual Status SetRandomState(absl::string_view state) = 0;
+
   // Cancels steps in flight; later calls fail with Cancelled. Idempotent.
   virtual Status Close() = 0;
 };

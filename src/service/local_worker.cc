@@ -44,8 +44,36 @@ StatusOr<std::shared_ptr<Kernel>> LocalWorker::MakeKernel(const Node& node, Devi
   std::shared_ptr<Kernel>& kernel = stateful_[{device.name(), node.name()}];
   if (!kernel) {
     MR_ASSIGN_OR_RETURN(kernel, kernels_->Create(init));
+    const auto waiting = waiting_positions_.find(node.name());
+    auto* stream = dynamic_cast<RandomStream*>(kernel.get());
+    if (stream != nullptr && waiting != waiting_positions_.end()) {
+      stream->set_position(waiting->second);
+      waiting_positions_.erase(waiting);
+    }
   }
   return kernel;
+}
+
+void LocalWorker::GetRandomPositions(RandomPositions* positions) const {
+  absl::MutexLock lock(&mu_);
+  positions->insert(waiting_positions_.begin(), waiting_positions_.end());
+  for (const auto& [key, kernel] : stateful_) {
+    if (const auto* stream = dynamic_cast<const RandomStream*>(kernel.get())) {
+      (*positions)[key.second] = stream->position();
+    }
+  }
+}
+
+void LocalWorker::SetRandomPositions(const RandomPositions& positions) {
+  absl::MutexLock lock(&mu_);
+  waiting_positions_ = positions;
+  for (const auto& [key, kernel] : stateful_) {
+    const auto at = positions.find(key.second);
+    auto* stream = dynamic_cast<RandomStream*>(kernel.get());
+    if (stream == nullptr || at == positions.end()) continue;
+    stream->set_position(at->second);
+    waiting_positions_.erase(key.second);
+  }
 }
 
 StatusOr<int64_t> LocalWorker::Register(Partition partition) {

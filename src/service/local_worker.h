@@ -8,6 +8,7 @@
 #include "absl/container/flat_hash_map.h"
 #include "absl/container/flat_hash_set.h"
 #include "kernel/kernel_registry.h"
+#include "kernel/random_stream.h"
 #include "runtime/plan.h"
 #include "service/transport.h"
 #include "service/worker.h"
@@ -36,6 +37,11 @@ class LocalWorker : public Worker {
   // Drops the resources of a container on every device; "" is all containers.
   void ClearResources(const std::string& container);
 
+  // Adds where the streams of this worker's random ops are.
+  void GetRandomPositions(RandomPositions* positions) const;
+  // Puts streams there, also those of ops that have not run yet.
+  void SetRandomPositions(const RandomPositions& positions);
+
  private:
   class OpenedStep;
   StatusOr<std::shared_ptr<const Plan>> Find(int64_t partition) const;
@@ -54,6 +60,7 @@ class LocalWorker : public Worker {
   // Kernels of stateful ops, by device and node name: every plan of a session shares them, so that a random op goes on
   // with its sequence whatever is fetched beside it.
   std::map<std::pair<std::string, std::string>, std::shared_ptr<Kernel>> stateful_ ABSL_GUARDED_BY(mu_);
+  RandomPositions waiting_positions_ ABSL_GUARDED_BY(mu_);  // for kernels that are not made yet
 };
 
 }  // namespace millrace

@@ -250,6 +250,15 @@ class BaseSession(_core.Session):
         """The devices that the session can use."""
         return [_DeviceAttributes(*d) for d in self._devices()]
 
+    @property
+    def random_state(self) -> bytes:
+        """Where random ops are in their streams. A checkpoint does not hold it: keep it beside one, and set it in the session that goes on from there."""
+        return self._random_state()  # type: ignore[no-any-return]
+
+    @random_state.setter
+    def random_state(self, state: bytes) -> None:
+        self._set_random_state(state)
+
     def close(self) -> None:
         """Ends the session: steps that run are cancelled, later ones fail."""
         self._close()

@@ -3,14 +3,17 @@
 #pragma once
 
 #include "kernel/kernel_registry.h"
+#include "kernel/random_stream.h"
 #include "kernels/shared/philox.h"
 
 namespace millrace {
 
 // Owns the stream of one op: attributes seed and seed2, or a random start when both are 0. Each run takes the next piece.
-class RandomKernel : public Kernel {
+class RandomKernel : public Kernel, public RandomStream {
  public:
   Status Init(const KernelInit& init) override;
+  Position position() const override;
+  void set_position(const Position& p) override;
 
  protected:
   // The start of a piece of the stream that nobody else gets, long enough for `outputs` numbers.
@@ -18,7 +21,7 @@ class RandomKernel : public Kernel {
 
  private:
   static constexpr uint64_t kBlocksPerOutput = 256;
-  absl::Mutex mu_;
+  mutable absl::Mutex mu_;
   Philox generator_ ABSL_GUARDED_BY(mu_);
 };
 

@@ -15,6 +15,17 @@ Status RandomKernel::Init(const KernelInit& init) {
   return absl::OkStatus();
 }
 
+RandomStream::Position RandomKernel::position() const {
+  absl::MutexLock lock(&mu_);
+  const Philox::Block& c = generator_.counter();
+  return {c[0], c[1], c[2], c[3], generator_.key()[0], generator_.key()[1]};
+}
+
+void RandomKernel::set_position(const Position& p) {
+  absl::MutexLock lock(&mu_);
+  generator_ = Philox({p[0], p[1], p[2], p[3]}, {p[4], p[5]});
+}
+
 Philox RandomKernel::Reserve(int64_t outputs) {
   absl::MutexLock lock(&mu_);
   const Philox start = generator_;

@@ -36,6 +36,9 @@ class Philox {
     return b;
   }
 
+  const Block& counter() const { return counter_; }
+  const Key& key() const { return key_; }
+
   // As if operator() had been called `blocks` times.
   void Skip(uint64_t blocks) {
     const uint64_t low = uint64_t{counter_[1]} << 32 | counter_[0];

@@ -11,6 +11,7 @@
 #include "autodiff/expanded_calls.h"
 #include "autodiff/sum_gradients.h"
 #include "base/logging.h"
+#include "graph/loop_shapes.h"
 
 namespace millrace {
 
@@ -411,6 +412,7 @@ StatusOr<std::vector<Gradient>> AddGradients(const GraphBuilder& builder, const 
   const GraphBuilder scoped = builder.scope().empty() ? builder.Scope("gradients") : builder;
   ExpandedCalls calls(builder.graph(), options);
   MR_RETURN_IF_ERROR(calls.Expand(ys, xs));
+  RefineLoopShapes(&builder.graph());
   GradientOptions meant = options;
   meant.stop_gradients = calls.Meant(options.stop_gradients);
   BackwardWalk walk(scoped, meant);

@@ -9,6 +9,10 @@ from millrace.framework.convert import convert_to_tensor
 from millrace.framework.errors import at_user_line
 from millrace.framework.graph import Tensor, name_scope
 from millrace.ops import array_ops, gen_ops, math_ops, nn_ops
+from millrace.ops.attention import (AttentionMechanism, AttentionWrapper, AttentionWrapperState, BahdanauAttention, LuongAttention,  # noqa: F401
+                                    hardmax)
+from millrace.ops.decoders import (BasicDecoder, BasicDecoderOutput, CustomHelper, Decoder, GreedyEmbeddingHelper, Helper,  # noqa: F401
+                                   InferenceHelper, SampleEmbeddingHelper, TrainingHelper, dynamic_decode)
 
 
 def sequence_loss(logits: Any, targets: Any, weights: Any, average_across_timesteps: bool = True, average_across_batch: bool = True,
@@ -49,7 +53,7 @@ def tile_batch(t: Any, multiplier: int, name: Optional[str] = None) -> Any:
     return nest.map_structure(one, t)
 
 
-_missing.fill(globals(), "contrib.seq2seq.", {n: "tf.contrib.legacy_seq2seq or tf.nn.raw_rnn" for n in (
-    "BasicDecoder", "GreedyEmbeddingHelper", "TrainingHelper", "dynamic_decode", "AttentionWrapper", "LuongAttention", "BahdanauAttention",
-    "BeamSearchDecoder", "ScheduledEmbeddingTrainingHelper", "SampleEmbeddingHelper", "DynamicAttentionWrapper", "simple_decoder_fn_train",
-    "attention_decoder_fn_train", "dynamic_rnn_decoder")})
+_missing.fill(globals(), "contrib.seq2seq.", {n: "AttentionWrapper and dynamic_decode, or tf.nn.raw_rnn" for n in (
+    "BeamSearchDecoder", "ScheduledEmbeddingTrainingHelper", "ScheduledOutputTrainingHelper", "DynamicAttentionWrapper", "simple_decoder_fn_train",
+    "simple_decoder_fn_inference", "attention_decoder_fn_train", "attention_decoder_fn_inference", "dynamic_rnn_decoder", "prepare_attention",
+    "BahdanauMonotonicAttention", "LuongMonotonicAttention")})

@@ -1,0 +1,245 @@
+# SPDX-License-Identifier: Apache-2.0
+"""tf.contrib.seq2seq: mechanisms of attention, and the cell that reads a memory by them."""
+from __future__ import annotations
+
+import collections
+from typing import Any, Callable, Optional
+
+from millrace.framework import dtypes, nest, tensor_shape
+from millrace.framework.convert import convert_to_tensor
+from millrace.framework.errors import at_user_line
+from millrace.framework.graph import Tensor, name_scope
+from millrace.layers import Dense
+from millrace.ops import array_ops, gen_ops, init_ops, math_ops
+from millrace.ops.rnn_cell import RNNCell
+from millrace.ops.tensor_array_ops import TensorArray
+from millrace.ops.variable_scope import get_variable, variable_scope
+
+__all__ = ["AttentionMechanism", "AttentionWrapper", "AttentionWrapperState", "BahdanauAttention", "LuongAttention", "hardmax"]
+
+
+class AttentionMechanism:
+    """Base of mechanisms: values, keys, alignments_size and state_size, and mechanism(query, state) -> (alignments, next state)."""
+
+
+def _within(memory: Tensor, lengths: Any) -> Tensor:
+    return gen_ops.less(gen_ops.range(0, array_ops.shape(memory)[1], 1), array_ops.expand_dims(gen_ops.cast(convert_to_tensor(lengths), dtypes.int32), 1))
+
+
+class _Mechanism(AttentionMechanism):
+    def __init__(self, num_units: int, memory: Any, lengths: Any, probability_fn: Optional[Callable[..., Any]], mask: Any, query_layer: Any,
+                 name: str) -> None:
+        with name_scope(name, "AttentionMechanismInit"):
+            memory = convert_to_tensor(memory)
+            self._lengths, self._query_layer = lengths, query_layer
+            self._mask = -float("inf") if mask is None else mask
+            self._probability = probability_fn or gen_ops.softmax
+            if lengths is None:
+                self._values, self._inside = memory, None
+            else:
+                self._inside = _within(memory, lengths)
+                kept = gen_ops.select_v2(self._reach(memory.get_shape().ndims), memory, array_ops.zeros([], memory.dtype))
+                kept.set_shape(memory.get_shape())
+                self._values = kept
+            self._memory_layer = Dense(num_units, name="memory_layer", use_bias=False, dtype=memory.dtype)
+            self._keys = self._memory_layer(self._values)
+            self._num_units = num_units
+
+    def _reach(self, ndims: Any) -> Tensor:
+        inside: Any = self._inside
+        for _ in range((ndims or 3) - 2):
+            inside = array_ops.expand_dims(inside, -1)
+        return inside  # type: ignore[no-any-return]
+
+    memory_layer = property(lambda self: self._memory_layer, doc="The layer that makes the keys.")
+    query_layer = property(lambda self: self._query_layer, doc="The layer that makes queries comparable with the keys, or None.")
+    values = property(lambda self: self._values, doc="The memory, zero beyond the lengths.")
+    keys = property(lambda self: self._keys, doc="What queries are compared with.")
+
+    @property
+    def batch_size(self) -> Any:
+        """The number of examples."""
+        known = self._keys.get_shape()[0].value
+        return known if known is not None else array_ops.shape(self._keys)[0]
+
+    @property
+    def alignments_size(self) -> Any:
+        """The number of steps of the memory."""
+        known = self._keys.get_shape()[1].value
+        return known if known is not None else array_ops.shape(self._keys)[1]
+
+    state_size = property(lambda self: self.alignments_size, doc="That of the alignments.")
+
+    def initial_alignments(self, batch_size: Any, dtype: Any) -> Tensor:
+        """Zeros."""
+        made = array_ops.zeros(array_ops.stack([batch_size, self.alignments_size]), dtype)
+        made.set_shape([self._keys.get_shape()[0], self._keys.get_shape()[1]])
+        return made
+
+    def initial_state(self, batch_size: Any, dtype: Any) -> Tensor:
+        """Zeros."""
+        return self.initial_alignments(batch_size, dtype)
+
+    def _aligned(self, score: Tensor) -> Any:
+        if self._inside is not None:
+            masked = gen_ops.select_v2(self._inside, score, convert_to_tensor(self._mask, score.dtype))
+            masked.set_shape(score.get_shape())
+            score = masked
+        alignments = self._probability(score)
+        return alignments, alignments
+
+
+class BahdanauAttention(_Mechanism):
+    """Additive attention: v . tanh(keys + query layer(query)), normalised if asked for (Bahdanau et al. 2014, Salimans and Kingma 2016)."""
+
+    def __init__(self, num_units: int, memory: Any, memory_sequence_length: Any = None, normalize: bool = False, probability_fn: Any = None,
+                 score_mask_value: Any = None, dtype: Any = None, name: str = "BahdanauAttention", custom_key_value_fn: Any = None) -> None:
+        query_layer = Dense(num_units, name="query_layer", use_bias=False, dtype=dtype or dtypes.float32)
+        super().__init__(num_units, memory, memory_sequence_length, probability_fn, score_mask_value, query_layer, name)
+        self._normalize = normalize
+
+    def __call__(self, query: Any, state: Any) -> Any:
+        with variable_scope(None, "bahdanau_attention", [query]):
+            features = array_ops.expand_dims(self._query_layer(query), 1) + self._keys
+            dtype, units = query.dtype.base_dtype, self._num_units
+            v = get_variable("attention_v", [units], dtype)
+            if self._normalize:
+                g = get_variable("attention_g", [], dtype, init_ops.constant_initializer(units ** -0.5, dtype))
+                features = features + get_variable("attention_b", [units], dtype, init_ops.zeros_initializer())
+                v = g * v * gen_ops.rsqrt(math_ops.reduce_sum(gen_ops.square(v)))
+            return self._aligned(math_ops.reduce_sum(v * gen_ops.tanh(features), [2]))
+
+
+class LuongAttention(_Mechanism):
+    """Multiplicative attention: keys . query, scaled by a variable if asked for (Luong et al. 2015)."""
+
+    def __init__(self, num_units: int, memory: Any, memory_sequence_length: Any = None, scale: bool = False, probability_fn: Any = None,
+                 score_mask_value: Any = None, dtype: Any = None, name: str = "LuongAttention", custom_key_value_fn: Any = None) -> None:
+        super().__init__(num_units, memory, memory_sequence_length, probability_fn, score_mask_value, None, name)
+        self._scale = scale
+
+    def __call__(self, query: Any, state: Any) -> Any:
+        depth, units = query.get_shape()[-1].value, self._keys.get_shape()[-1].value
+        if depth != units:
+            raise at_user_line(ValueError("Incompatible or unknown inner dimensions between query and keys. Query (%s) has units: %s. Keys (%s) have units: "
+                                          "%s. Perhaps you need to set num_units to the keys' dimension (%s)?" % (query, depth, self._keys, units, units)))
+        with variable_scope(None, "luong_attention", [query]):
+            products = math_ops.matmul(array_ops.expand_dims(query, 1), self._keys, transpose_b=True)
+            score = array_ops.squeeze(products, [1])
+            if self._scale:
+                score = get_variable("attention_g", [], query.dtype.base_dtype, init_ops.ones_initializer()) * score
+            return self._aligned(score)
+
+
+class AttentionWrapperState(collections.namedtuple("AttentionWrapperState", ["cell_state", "attention", "time", "alignments", "alignment_history",
+                                                                           "attention_state"])):
+    """The state of an AttentionWrapper."""
+
+    def clone(self, **kwargs: Any) -> "AttentionWrapperState":
+        """The same with other parts, whose static shapes become those of what they replace."""
+        def shaped(old: Any, new: Any) -> Any:
+            if isinstance(old, Tensor) and isinstance(new, Tensor):
+                new.set_shape(old.get_shape())
+            return new
+        return super()._replace(**{k: nest.map_structure(shaped, getattr(self, k), v) if nest.is_sequence(v) else shaped(getattr(self, k), v)
+                                   for k, v in kwargs.items()})
+
+
+def hardmax(logits: Any, name: Optional[str] = None) -> Tensor:
+    """One where the largest of the last dimension is, zero elsewhere."""
+    with name_scope(name, "Hardmax", [logits]):
+        logits = convert_to_tensor(logits)
+        return array_ops.one_hot(math_ops.argmax(logits, -1), array_ops.shape(logits)[-1], dtype=logits.dtype)  # type: ignore[no-any-return]
+
+
+def _attend(mechanism: Any, cell_output: Any, attention_state: Any, attention_layer: Any) -> Any:
+    alignments, next_state = mechanism(cell_output, attention_state)
+    context = array_ops.squeeze(math_ops.matmul(array_ops.expand_dims(alignments, 1), mechanism.values), [1])
+    if attention_layer is None:
+        return context, alignments, next_state
+    return attention_layer(array_ops.concat([cell_output, context], 1)), alignments, next_state
+
+
+class AttentionWrapper(RNNCell):
+    """A cell that reads a memory: its input is joined by what it read last, its output asks, a layer joins output and context."""
+
+    def __init__(self, cell: Any, attention_mechanism: Any, attention_layer_size: Any = None, alignment_history: bool = False, cell_input_fn: Any = None,
+                 output_attention: bool = True, initial_cell_state: Any = None, name: Optional[str] = None, attention_layer: Any = None,
+                 attention_fn: Any = None) -> None:
+        super().__init__(name=name)
+        self._is_multi = isinstance(attention_mechanism, (list, tuple))
+        self._mechanisms = list(attention_mechanism) if self._is_multi else [attention_mechanism]
+        for mechanism in self._mechanisms:
+            if not isinstance(mechanism, AttentionMechanism):
+                raise at_user_line(TypeError("attention_mechanism must contain only instances of AttentionMechanism, saw type: %s"
+                                             % type(mechanism).__name__))
+        if attention_layer_size is not None and attention_layer is not None:
+            raise at_user_line(ValueError("Only one of attention_layer_size and attention_layer should be set"))
+        self._cell, self._history, self._output_attention = cell, alignment_history, output_attention
+        self._input_fn = cell_input_fn or (lambda inputs, attention: array_ops.concat([inputs, attention], -1))
+        self._attention_fn, self._initial_cell_state = attention_fn or _attend, initial_cell_state
+        self._layers, sizes = self._layers_and_sizes(attention_layer_size, attention_layer)
+        self._attention_size = sum(sizes)
+
+    def _layers_and_sizes(self, size: Any, layer: Any) -> Any:
+        count = len(self._mechanisms)
+        if size is not None:
+            sizes = list(size) if isinstance(size, (list, tuple)) else [size]
+            if len(sizes) != count:
+                raise at_user_line(ValueError("If provided, attention_layer_size must contain exactly one integer per attention_mechanism, saw: %d vs %d"
+                                              % (len(sizes), count)))
+            return [Dense(s, name="attention_layer", use_bias=False) for s in sizes], sizes
+        if layer is not None:
+            layers = list(layer) if isinstance(layer, (list, tuple)) else [layer]
+            if len(layers) != count:
+                raise at_user_line(ValueError("If provided, attention_layer must contain exactly one layer per attention_mechanism, saw: %d vs %d"
+                                              % (len(layers), count)))
+            return layers, [one.units for one in layers]
+        return [None] * count, [m.values.get_shape()[-1].value for m in self._mechanisms]
+
+    def _one_or_all(self, values: Any) -> Any:
+        return tuple(values) if self._is_multi else values[0]
+
+    @property
+    def output_size(self) -> Any:
+        """The size of what was read, or of the cell's output."""
+        return self._attention_size if self._output_attention else self._cell.output_size
+
+    @property
+    def state_size(self) -> Any:
+        """The sizes of an AttentionWrapperState."""
+        return AttentionWrapperState(self._cell.state_size, self._attention_size, tensor_shape.TensorShape([]),
+                                     self._one_or_all([m.alignments_size for m in self._mechanisms]),
+                                     self._one_or_all([m.alignments_size if self._history else () for m in self._mechanisms]),
+                                     self._one_or_all([m.state_size for m in self._mechanisms]))
+
+    def zero_state(self, batch_size: Any, dtype: Any) -> AttentionWrapperState:
+        """Zeros, or the initial_cell_state for the cell."""
+        from millrace.ops.rnn_cell import _zeros
+        with name_scope(type(self).__name__ + "ZeroState"):
+            cell_state = self._initial_cell_state if self._initial_cell_state is not None else self._cell.zero_state(batch_size, dtype)
+            cell_state = nest.map_structure(lambda s: array_ops.identity(s, name="checked_cell_state"), cell_state)
+            alignments = [m.initial_alignments(batch_size, dtype) for m in self._mechanisms]
+            history = [TensorArray(dtype, 0, dynamic_size=True, element_shape=a.get_shape()) if self._history else () for a in alignments]
+            return AttentionWrapperState(cell_state, _zeros(self._attention_size, batch_size, dtype), convert_to_tensor(0, dtypes.int32),
+                                         self._one_or_all(alignments), self._one_or_all(history),
+                                         self._one_or_all([m.initial_state(batch_size, dtype) for m in self._mechanisms]))
+
+    def call(self, inputs: Any, state: Any) -> Any:
+        """(what was read or the cell's output, next state)."""
+        if not isinstance(state, AttentionWrapperState):
+            raise at_user_line(TypeError("Expected state to be instance of AttentionWrapperState. Received type %s instead." % type(state).__name__))
+        output, cell_state = self._cell(self._input_fn(inputs, state.attention), state.cell_state)
+        before = state.attention_state if self._is_multi else [state.attention_state]
+        history = list(state.alignment_history) if self._is_multi else [state.alignment_history]
+        read, alignments, after = [], [], []
+        for i, mechanism in enumerate(self._mechanisms):
+            made = self._attention_fn(mechanism, output, before[i], self._layers[i])
+            for values, value in zip((read, alignments, after), made):
+                values.append(value)
+            if self._history:
+                history[i] = history[i].write(state.time, made[1])
+        attention = read[0] if len(read) == 1 else array_ops.concat(read, 1)
+        following = AttentionWrapperState(cell_state, attention, state.time + 1, self._one_or_all(alignments), self._one_or_all(history),
+                                          self._one_or_all(after))
+        return (attention if self._output_attention else output), following

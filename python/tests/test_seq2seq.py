@@ -1,0 +1,160 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Decoders with attention, against plain loops."""
+import numpy as np
+import pytest
+
+import millrace as tf
+
+seq2seq = tf.contrib.seq2seq
+MEMORY = np.sin(np.arange(24.0)).reshape(2, 4, 3)  # [batch, steps, depth]
+INPUTS = np.cos(np.arange(12.0)).reshape(2, 3, 2)  # [batch, time, width]
+MEMORY_LENGTHS, LENGTHS = [2, 4], [3, 2]
+
+
+def wrapper(kind, **options):
+    memory = tf.constant(MEMORY)
+    if kind.startswith("bahdanau"):
+        mechanism = seq2seq.BahdanauAttention(6, memory, MEMORY_LENGTHS, normalize="normalized" in kind, dtype=tf.float64)
+    else:
+        mechanism = seq2seq.LuongAttention(5, memory, MEMORY_LENGTHS, scale="scaled" in kind)
+    return seq2seq.AttentionWrapper(tf.nn.rnn_cell.BasicRNNCell(5), mechanism, **options)
+
+
+def initialise(session):
+    """Values worth testing, by name."""
+    session.run(tf.global_variables_initializer())
+    values = {}
+    for i, v in enumerate(tf.global_variables()):
+        shape = v.get_shape().as_list()
+        values[v.op.name.split("attention_wrapper/")[-1]] = np.asarray(np.sin(np.arange(np.prod(shape, dtype=int)) * 1.3 + i)).reshape(shape)
+        session.run(v.assign(list(values.values())[-1]))
+    return values
+
+
+def softmax(x):
+    e = np.exp(x - x.max(-1, keepdims=True))
+    return e / e.sum(-1, keepdims=True)
+
+
+def step(values, x, h, attention):
+    """(h, attention, alignments) by the definitions."""
+    keys = MEMORY @ values["memory_layer/kernel"]
+    h = np.tanh(np.concatenate([x, attention, h], 1) @ values["basic_rnn_cell/kernel"] + values["basic_rnn_cell/bias"])
+    if "bahdanau_attention/attention_v" in values:
+        v, bias = values["bahdanau_attention/attention_v"], values.get("bahdanau_attention/attention_b", 0)
+        if "bahdanau_attention/attention_g" in values:
+            v = values["bahdanau_attention/attention_g"] * v / np.sqrt((v * v).sum())
+        scores = (v * np.tanh(keys + (h @ values["bahdanau_attention/query_layer/kernel"])[:, None] + bias)).sum(-1)
+    else:
+        scores = values.get("luong_attention/attention_g", 1) * np.einsum("bsu,bu->bs", keys, h)
+    scores = np.where(np.arange(4) < np.array(MEMORY_LENGTHS)[:, None], scores, -np.inf)
+    alignments = softmax(scores)
+    attention = np.einsum("bs,bsd->bd", alignments, MEMORY)
+    if "attention_layer/kernel" in values:
+        attention = np.concatenate([h, attention], 1) @ values["attention_layer/kernel"]
+    return h, attention, alignments
+
+
+@pytest.mark.parametrize("kind", ["bahdanau", "bahdanau normalized", "luong", "luong scaled"])
+@pytest.mark.parametrize("size", [None, 7])
+def test_decoding_what_is_given(kind, size):
+    cell = wrapper(kind, attention_layer_size=size, alignment_history=True)
+    helper = seq2seq.TrainingHelper(tf.constant(INPUTS), LENGTHS)
+    decoder = seq2seq.BasicDecoder(cell, helper, cell.zero_state(2, tf.float64))
+    outputs, state, lengths = seq2seq.dynamic_decode(decoder, impute_finished=True)
+    history = state.alignment_history.stack()
+    assert outputs.rnn_output.get_shape().as_list() == [2, None, size or 3]
+    with tf.Session() as session:
+        values = initialise(session)
+        got, last, sizes, history = session.run([outputs, (state.cell_state, state.attention, state.time), lengths, history])
+    h, attention, want, aligned = np.zeros([2, 5]), np.zeros([2, size or 3]), [], []
+    for t in range(3):
+        new_h, new_attention, alignments = step(values, INPUTS[:, t], h, attention)
+        running = (t < np.array(LENGTHS))[:, None]
+        want.append(np.where(running, new_attention, 0))
+        h, attention = np.where(running, new_h, h), np.where(running, new_attention, attention)
+        aligned.append(alignments)
+    want = np.stack(want, 1)
+    np.testing.assert_allclose(got.rnn_output, want, rtol=1e-10, atol=1e-13)
+    np.testing.assert_array_equal(got.sample_id, np.where(np.arange(3) < np.array(LENGTHS)[:, None], want.argmax(-1), 0))
+    np.testing.assert_allclose(last[0], h, rtol=1e-10)
+    np.testing.assert_allclose(last[1], attention, rtol=1e-10)
+    np.testing.assert_allclose(np.stack(aligned)[:, 0], history[:, 0], rtol=1e-10)
+    assert last[2] == 3 and sizes.tolist() == LENGTHS
+
+
+def test_variables_have_tensorflows_names():
+    cell = wrapper("bahdanau normalized", attention_layer_size=7)
+    helper = seq2seq.TrainingHelper(tf.constant(INPUTS), LENGTHS)
+    seq2seq.dynamic_decode(seq2seq.BasicDecoder(cell, helper, cell.zero_state(2, tf.float64)))
+    inside = "decoder/attention_wrapper/"
+    assert [v.op.name for v in tf.trainable_variables()] == [
+        "memory_layer/kernel", inside + "basic_rnn_cell/kernel", inside + "basic_rnn_cell/bias", inside + "bahdanau_attention/query_layer/kernel",
+        inside + "bahdanau_attention/attention_v", inside + "bahdanau_attention/attention_g", inside + "bahdanau_attention/attention_b",
+        inside + "attention_layer/kernel"]
+
+
+def test_training_learns_to_copy_the_memory():
+    tf.set_random_seed(1)
+    symbols = np.array([[1, 2, 3], [3, 1, 2], [2, 3, 1], [1, 3, 2]])
+    table = tf.get_variable("table", [4, 8])
+    memory, _ = tf.nn.dynamic_rnn(tf.nn.rnn_cell.GRUCell(16), tf.nn.embedding_lookup(table, symbols), dtype=tf.float32)
+    cell = seq2seq.AttentionWrapper(tf.nn.rnn_cell.GRUCell(16), seq2seq.LuongAttention(16, memory), 16)
+    layer = tf.layers.Dense(4)
+    fed = np.concatenate([np.zeros([4, 1], int), symbols[:, :2]], 1)
+    trained, _, _ = seq2seq.dynamic_decode(seq2seq.BasicDecoder(
+        cell, seq2seq.TrainingHelper(tf.nn.embedding_lookup(table, fed), [3] * 4), cell.zero_state(4, tf.float32), layer))
+    loss = seq2seq.sequence_loss(trained.rnn_output, symbols, tf.ones([4, 3]))
+    train = tf.train.AdamOptimizer(0.03).minimize(loss)
+    with tf.variable_scope("", reuse=True):
+        greedy, _, lengths = seq2seq.dynamic_decode(seq2seq.BasicDecoder(
+            cell, seq2seq.GreedyEmbeddingHelper(table, [0] * 4, 0), cell.zero_state(4, tf.float32), layer), maximum_iterations=3)
+    with tf.Session() as session:
+        session.run(tf.global_variables_initializer())
+        for _ in range(150):
+            session.run(train)
+        made, sizes = session.run([greedy.sample_id, lengths])
+    assert (made == symbols).mean() > 0.9 and sizes.tolist() == [3] * 4
+
+
+def test_greedy_decoding_stops_at_the_end_token():
+    table = tf.constant(np.eye(4))
+
+    class Next(tf.nn.rnn_cell.RNNCell):
+        """From one symbol to the one before: 3, 2, 1, 0."""
+        state_size = output_size = 4
+
+        def __call__(self, inputs, state, scope=None):
+            return tf.matmul(inputs, tf.constant(np.roll(np.eye(4), -1, 1))), state + 1
+
+    cell = Next()
+    for helper in (seq2seq.GreedyEmbeddingHelper(table, [3, 1], 0), seq2seq.SampleEmbeddingHelper(table, [3, 1], 0, softmax_temperature=0.01, seed=1)):
+        decoder = seq2seq.BasicDecoder(cell, helper, tf.zeros([2, 4], tf.float64))
+        outputs, state, lengths = seq2seq.dynamic_decode(decoder, impute_finished=True)
+        early, _, cut = seq2seq.dynamic_decode(decoder, output_time_major=True, maximum_iterations=2)
+        with tf.Session() as session:
+            ids, last, sizes, rows, few = session.run([outputs.sample_id, state, lengths, early.sample_id, cut])
+        assert ids.tolist() == [[2, 1, 0], [0, 0, 0]] and sizes.tolist() == [3, 1]
+        assert last[:, 0].tolist() == [3, 1]
+        assert rows.shape == (2, 2) and rows[:, 0].tolist() == [2, 1] and few.tolist() == [2, 1]
+
+
+def test_mistakes_are_named():
+    with pytest.raises(TypeError, match="AttentionMechanism"):
+        seq2seq.AttentionWrapper(tf.nn.rnn_cell.GRUCell(3), 5)
+    with pytest.raises(TypeError, match="Decoder"):
+        seq2seq.dynamic_decode(3)
+    with pytest.raises(TypeError, match="Helper"):
+        seq2seq.BasicDecoder(tf.nn.rnn_cell.GRUCell(3), 3, None)
+    cell = seq2seq.AttentionWrapper(tf.nn.rnn_cell.GRUCell(4), seq2seq.LuongAttention(5, tf.constant(MEMORY)))
+    with pytest.raises(ValueError, match="num_units"):
+        cell(tf.zeros([2, 2], tf.float64), cell.zero_state(2, tf.float64))
+    with pytest.raises(TypeError, match="AttentionWrapperState"):
+        cell(tf.zeros([2, 2], tf.float64), tf.zeros([2, 4], tf.float64))
+    with pytest.raises(NotImplementedError, match="BeamSearchDecoder"):
+        seq2seq.BeamSearchDecoder()
+
+
+def test_tile_batch_repeats_examples():
+    with tf.Session() as session:
+        np.testing.assert_array_equal(session.run(seq2seq.tile_batch(tf.constant([[1, 2], [3, 4]]), 2)), [[1, 2], [1, 2], [3, 4], [3, 4]])

@@ -375,8 +375,14 @@ Status BackwardContext::PushGradient(Output handle, Output g, bool conditional) 
   MR_ASSIGN_OR_RETURN(const Output inside, Resolve(handle));
   std::vector<Node*> controls;
   if (!is_root()) controls.push_back(pivot_);
-  MR_ASSIGN_OR_RETURN(Node * push, AddHere("push", "StackPushV2", {inside, g}, {}, std::move(controls)));
+  MR_ASSIGN_OR_RETURN(Node * push, AddHere("push", "StackPushV2", {inside, g}, SwapAttrs("swap_memory"), std::move(controls)));
   return is_root() ? absl::OkStatus() : Sync(push, conditional);
+}
+
+// What a backward loop keeps for a further gradient may be swapped like what its forward loop keeps.
+AttrMap BackwardContext::SwapAttrs(absl::string_view name) const {
+  if (forward_ == nullptr || !forward_->swap_memory) return {};
+  return {{std::string(name), true}};
 }
 
 StatusOr<Output> BackwardContext::PopGradient(Output handle, DType dtype, const Liveness& when) {

@@ -62,6 +62,7 @@ class BackwardContext : public GraphContext {
   StatusOr<Output> PopGradient(Output handle, DType dtype, const Liveness& when);
 
  private:
+  AttrMap SwapAttrs(absl::string_view name) const;
   Status AdaptAround(Graph& graph, GraphContext* around, NodeSpec* spec);
   bool IsForward(const Loop* loop) const { return !is_root() && loop == forward_; }
   StatusOr<Output> ResolveForward(Output o);

@@ -2,6 +2,7 @@
 // The skeleton of a backward loop: a counter that starts at the forward loop's trip count and goes down to 0, and one
 // variable per gradient.
 #include "autodiff/backward_context.h"
+#include "graph/control_flow.h"
 
 namespace millrace {
 
@@ -23,7 +24,8 @@ Status BackwardContext::Begin() {
                       emit.Add("b_count/Merge", "Merge", {count_enter_->output(0), count_enter_->output(0)}));
   MR_ASSIGN_OR_RETURN(Node * zero, emit.Add("b_count/zero", "Const", {}, constant(0), {merge}));
   MR_ASSIGN_OR_RETURN(Node * more, emit.Add("b_count/Greater", "Greater", {merge->output(0), zero->output(0)}));
-  MR_ASSIGN_OR_RETURN(condition_, emit.Add("b_count/LoopCond", "LoopCond", {more->output(0)}));
+  MR_ASSIGN_OR_RETURN(condition_,
+                      emit.Add("b_count/LoopCond", "LoopCond", {more->output(0)}, SwapAttrs(kSwapMemoryAttr)));
   MR_ASSIGN_OR_RETURN(count_gate_, emit.Add("b_count/Switch", "Switch", {merge->output(0), condition_->output(0)}));
   MR_ASSIGN_OR_RETURN(pivot_, emit.Add("b_count/Identity", "Identity", {count_gate_->output(1)}));
   MR_ASSIGN_OR_RETURN(Node * one, emit.Add("b_count/one", "Const", {}, constant(1), {pivot_}));

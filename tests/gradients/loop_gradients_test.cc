@@ -428,5 +428,103 @@ TEST_F(LoopGradients, MemoryOfALongLoop) {
   EXPECT_LT(after.bytes_in_use - before, 64 * kBytes);
 }
 
+// Sums of what a traced step tells.
+struct Told {
+  int64_t peak = -1, live = 0, pushed = 0, pushes = 0;
+};
+Told TellMemory(const wire::RunMetadata& metadata) {
+  Told told;
+  for (const wire::NodeExecStats& n : metadata.step_stats->dev_stats[0].node_stats) {
+    if (n.node_name == "_SOURCE") told.peak = n.memory[0].peak_bytes, told.live = n.memory[0].live_bytes;
+    if (n.timeline_label.find("= StackPushV2") == std::string::npos) continue;
+    ++told.pushes;
+    told.pushed += n.output[0].tensor_description->allocation_description->requested_bytes;
+  }
+  return told;
+}
+
+// The memory of a step is in its metadata: without a gradient that of 10,000 iterations is that of a few; with it, that
+// of what is pushed, and little else. Swapping changes no value.
+TEST_F(LoopGradients, MetadataTellTheMemoryOfALongLoop) {
+  constexpr int64_t kSide = 32, kSteps = 10'000, kBytes = kSide * kSide * 8;
+  const Output x = Input({kSide, kSide});
+  Outputs sums, gradients;
+  for (const bool swap : {false, true}) {
+    LoopOptions options;
+    options.swap_memory = swap;
+    auto r = WhileLoop(
+        b_, {b_.Scalar<int32_t>(0), x},
+        [](const GraphBuilder& b, const Outputs& v) -> StatusOr<Outputs> {
+          return Outputs{b.Op("Less", {v[0], b.Scalar<int32_t>(static_cast<int32_t>(kSteps))})};
+        },
+        [](const GraphBuilder& b, const Outputs& v) -> StatusOr<Outputs> {
+          return Outputs{b.Add(v[0], b.Scalar<int32_t>(1)), b.Op("Sin", {v[1]})};
+        },
+        options);
+    ASSERT_TRUE(r.ok()) << r.status();
+    sums.push_back(Total(b_, (*r)[1]));
+    gradients.push_back(GradientsOf(sums.back(), {x})[0]);
+  }
+  Open();
+  ASSERT_FALSE(HasFailure());
+  Tensor start = *Tensor::Zeros(DType::kDouble, *Shape::Make({kSide, kSide}));
+  for (int64_t i = 0; i < start.num_elements(); ++i) start.mutable_data<double>()[i] = 0.001 * static_cast<double>(i);
+  wire::RunOptions options;
+  options.trace_level = wire::RunOptions::kSoftwareTrace;
+  auto run = [&](Output fetch, Values* out) {
+    wire::RunMetadata metadata;
+    const Status s = session_->Run(&options, xs_, {start}, {fetch}, {}, out, &metadata);
+    EXPECT_TRUE(s.ok()) << s;
+    return s.ok() ? TellMemory(metadata) : Told();
+  };
+  Values plain, swapped, last;
+  const Told forward = run(sums[0], &last), backward = run(gradients[0], &plain), swaps = run(gradients[1], &swapped);
+  EXPECT_EQ(forward.pushes, 0);
+  EXPECT_GE(forward.peak, 0);
+  EXPECT_LT(forward.peak, 64 * kBytes) << "bounded, however long the loop";
+  for (const Told& told : {backward, swaps}) {
+    EXPECT_GE(told.pushes, kSteps);
+    EXPECT_GE(told.pushed, kSteps * kBytes);
+    EXPECT_GE(told.peak, kSteps * kBytes);
+    EXPECT_LT(told.peak, kSteps * kBytes * 5 / 4);
+    EXPECT_LT(told.live, 64 * kBytes) << "nothing stays";
+  }
+  EXPECT_EQ(Elements(plain[0]), Elements(swapped[0]));
+}
+
+// First and second order: every stack says whether it may be swapped.
+TEST_F(LoopGradients, SwapReachesEveryStack) {
+  const Output x = Input({2});
+  for (const bool swap : {false, true}) {
+    LoopOptions options;
+    options.swap_memory = swap;
+    const int mark = graph_->graph.num_node_ids();
+    auto r = WhileLoop(
+        b_, {b_.Scalar<int32_t>(0), x},
+        [](const GraphBuilder& b, const Outputs& v) -> StatusOr<Outputs> {
+          return Outputs{b.Op("Less", {v[0], b.Scalar<int32_t>(5)})};
+        },
+        [](const GraphBuilder& b, const Outputs& v) -> StatusOr<Outputs> {
+          return Outputs{b.Add(v[0], b.Scalar<int32_t>(1)), b.Op("Sin", {b.Mul(v[1], v[1])})};
+        },
+        options);
+    ASSERT_TRUE(r.ok()) << r.status();
+    auto pushes = [&] {
+      std::vector<bool> all;
+      for (const Node* n : graph_->graph.nodes()) {
+        if (n->id() >= mark && n->op_name() == "StackPushV2") all.push_back(*n->Attr<bool>("swap_memory"));
+      }
+      return all;
+    };
+    const Output first = GradientsOf(Total(b_, (*r)[1]), {x})[0];
+    const size_t of_first = pushes().size();
+    EXPECT_GE(of_first, 1u);
+    const Output second = GradientsOf(Total(b_, first), {x})[0];
+    EXPECT_GT(pushes().size(), of_first);
+    GradientsOf(Total(b_, second), {x});
+    for (const bool each : pushes()) EXPECT_EQ(each, swap);
+  }
+}
+
 }  // namespace
 }  // namespace millrace

@@ -24,7 +24,7 @@ class Saver:
         self._var_list, self._name, self._saver_def = var_list, name, saver_def
         self._max_to_keep = 0 if max_to_keep is None else int(max_to_keep)
         self._every = keep_checkpoint_every_n_hours
-        self._allow_empty = allow_empty
+        self._allow_empty, self._pad_step_number = allow_empty, pad_step_number
         self._graph = get_default_graph()
         self._core: Any = None
         self._empty = False
@@ -79,6 +79,8 @@ class Saver:
         if global_step is not None:
             step = int(global_step) if isinstance(global_step, (int,)) or not hasattr(global_step, "graph") else int(sess.run(global_step))
         path = os.fspath(save_path)
+        if self._pad_step_number and step >= 0:
+            path, step = "%s-%08d" % (path, step), -1
         folder = os.path.dirname(path)
         if folder and not os.path.isdir(folder):
             raise at_user_line(ValueError("Parent directory of %s doesn't exist, can't save." % path))

@@ -39,6 +39,7 @@ from millrace.ops.init_ops import *  # noqa: F401,F403
 from millrace.ops.math_ops import *  # noqa: F401,F403
 from millrace.ops.random_ops import *  # noqa: F401,F403
 from millrace.ops.sparse_ops import *  # noqa: F401,F403
+from millrace.ops.string_ops import *  # noqa: F401,F403
 from millrace.ops.tensor_array_ops import TensorArray  # noqa: F401
 from millrace.ops.variable_scope import (AUTO_REUSE, VariableScope, fixed_size_partitioner, get_local_variable, get_variable,  # noqa: F401
                                          get_variable_scope, min_max_variable_partitioner, no_regularizer_scope,
@@ -76,16 +77,15 @@ _missing.fill(globals(), "", {
     **{n: "feed_dict, with data that the program reads itself" for n in (
         "FIFOQueue", "PaddingFIFOQueue", "RandomShuffleQueue", "PriorityQueue", "QueueBase", "StagingArea", "FixedLenFeature", "FixedLenSequenceFeature",
         "VarLenFeature", "SparseFeature", "FixedLengthRecordReader", "IdentityReader", "ReaderBase", "TFRecordReader", "TextLineReader", "WholeFileReader",
-        "parse_example", "parse_single_example", "parse_single_sequence_example", "decode_csv", "decode_raw", "decode_base64", "encode_base64",
-        "decode_json_example", "read_file", "write_file", "matching_files", "parse_tensor")},
-    **{n: "Python's strings before the step" for n in ("as_string", "reduce_join", "string_join", "string_split", "string_to_number", "substr",
-                                                       "string_to_hash_bucket", "string_to_hash_bucket_fast", "regex_replace")},
+        "parse_example", "parse_single_example", "parse_single_sequence_example", "decode_csv",
+        "decode_json_example", "matching_files", "parse_tensor")},
+    **{n: "Python's strings before the step" for n in ("string_to_hash_bucket", "string_to_hash_bucket_fast", "regex_replace")},
     **{n: "dense tensors" for n in ("sparse_add", "sparse_concat", "sparse_reduce_sum",
                                     "sparse_reshape", "sparse_slice", "sparse_split", "sparse_matmul", "sparse_mask",
                                     "serialize_sparse", "sparse_fill_empty_rows", "sparse_merge")},
     "svd": "numpy.linalg.svd before the step", "self_adjoint_eig": "numpy.linalg.eigh before the step", "self_adjoint_eigvals": "numpy.linalg.eigvalsh before the step",
     "qr": "numpy.linalg.qr before the step", "py_func": "Python code between two steps", "load_op_library": "a plugin of Millrace (TF_LoadLibrary)",
-    "ReplicaDeviceSetter": "tf.device", "merge": "tf.cond", "switch": "tf.cond", "set_shapes_for_outputs": "Tensor.set_shape",
+    "ReplicaDeviceSetter": "tf.device",
     "Dataset": "tf.placeholder",
 })
 

@@ -8,10 +8,10 @@ import numpy as np
 
 from millrace.framework import dtypes
 from millrace.framework import missing as _missing
-from millrace.framework.convert import convert_to_tensor
+from millrace.framework.convert import constant_value, convert_to_tensor
 from millrace.framework.errors import at_user_line
 from millrace.framework.graph import Tensor, name_scope
-from millrace.ops import array_ops, control_flow_ops, gen_ops, math_ops, random_ops
+from millrace.ops import array_ops, control_flow_ops, dialects, gen_ops, math_ops, random_ops
 
 
 class ResizeMethod:
@@ -238,12 +238,117 @@ def total_variation(images: Any, name: Optional[str] = None) -> Tensor:
             math_ops.reduce_sum(math_ops.abs(images[:, :, 1:] - images[:, :, :-1]), [1, 2, 3]))
 
 
+def resize_bilinear(images: Any, size: Any, align_corners: bool = False, name: Optional[str] = None, half_pixel_centers: bool = False) -> Tensor:
+    """Each pixel made from the four around its place."""
+    return gen_ops.resize_bilinear(images, math_ops.cast(size, dtypes.int32), align_corners=align_corners, half_pixel_centers=half_pixel_centers, name=name)  # type: ignore[no-any-return]
+
+
+def resize_bicubic(images: Any, size: Any, align_corners: bool = False, name: Optional[str] = None, half_pixel_centers: bool = False) -> Tensor:
+    """Each pixel made from the sixteen around its place."""
+    return gen_ops.resize_bicubic(images, math_ops.cast(size, dtypes.int32), align_corners=align_corners, half_pixel_centers=half_pixel_centers, name=name)  # type: ignore[no-any-return]
+
+
+def resize_nearest_neighbor(images: Any, size: Any, align_corners: bool = False, name: Optional[str] = None, half_pixel_centers: bool = False) -> Tensor:
+    """Each pixel a copy of the nearest one."""
+    return gen_ops.resize_nearest_neighbor(images, math_ops.cast(size, dtypes.int32), align_corners=align_corners,  # type: ignore[no-any-return]
+                                           half_pixel_centers=half_pixel_centers, name=name)
+
+
+def resize_area(images: Any, size: Any, align_corners: bool = False, name: Optional[str] = None) -> Tensor:
+    """Each pixel the mean of those that it covers."""
+    return gen_ops.resize_area(images, math_ops.cast(size, dtypes.int32), align_corners=align_corners, name=name)  # type: ignore[no-any-return]
+
+
+_RESIZERS = {ResizeMethod.BILINEAR: resize_bilinear, ResizeMethod.NEAREST_NEIGHBOR: resize_nearest_neighbor,
+             ResizeMethod.BICUBIC: resize_bicubic, ResizeMethod.AREA: resize_area}
+
+
+def resize_images(images: Any, size: Any, *args: Any, **kwargs: Any) -> Tensor:
+    """Of another size; 0.x had height and width as two arguments. Images that have that size already stay as they are."""
+    names = ["method", "align_corners", "preserve_aspect_ratio", "name"]
+    if args and dialects.is_axis(size) and (isinstance(args[0], (int, Tensor)) and not isinstance(args[0], bool)):
+        size, args = [size, args[0]], args[1:]
+    elif "new_width" in kwargs:
+        size = [size, kwargs.pop("new_width")]
+    given = dialects.bind("resize_images", names, args, kwargs)
+    dialects.refuse({k: v for k, v in given.items() if k not in names}, "resize_images")
+    method = given.get("method", ResizeMethod.BILINEAR)
+    with name_scope(given.get("name"), "resize_images", [images, size]):
+        images = convert_to_tensor(images, name="images")
+        ndims = images.get_shape().ndims
+        if ndims not in (3, 4):
+            raise at_user_line(ValueError("'images' must have either 3 or 4 dimensions, got shape %s." % images.get_shape()))
+        batch = images if ndims == 4 else array_ops.expand_dims(images, 0)
+        if isinstance(size, (list, tuple)) and any(isinstance(v, Tensor) for v in size):
+            size = array_ops.stack([math_ops.cast(v, dtypes.int32) for v in size])
+        if given.get("preserve_aspect_ratio"):
+            have = math_ops.cast(array_ops.shape(batch)[1:3], dtypes.float32)
+            ratio = math_ops.reduce_min(math_ops.cast(size, dtypes.float32) / have)
+            size = math_ops.cast(gen_ops.round(have * ratio), dtypes.int32)
+        wanted = constant_value(convert_to_tensor(size, name="size"))
+        if wanted is not None and wanted.shape == (2,) and list(wanted) == [d.value for d in batch.get_shape()[1:3]]:
+            return images
+        if method not in _RESIZERS:
+            raise at_user_line(ValueError("Resize method is not implemented: %s" % (method,)))
+        result = _RESIZERS[method](batch, size, bool(given.get("align_corners", False)))
+        return result if ndims == 4 else array_ops.squeeze(result, [0])
+
+
+def rgb_to_hsv(images: Any, name: Optional[str] = None) -> Tensor:
+    """Hue, saturation and value."""
+    return gen_ops.rgb_to_hsv(images, name=name)  # type: ignore[no-any-return]
+
+
+def hsv_to_rgb(images: Any, name: Optional[str] = None) -> Tensor:
+    """Red, green and blue."""
+    return gen_ops.hsv_to_rgb(images, name=name)  # type: ignore[no-any-return]
+
+
+def adjust_hue(image: Any, delta: Any, name: Optional[str] = None) -> Tensor:
+    """Turned around the circle of colours by delta, from -1 to 1."""
+    image = convert_to_tensor(image)
+    return convert_image_dtype(gen_ops.adjust_hue(convert_image_dtype(image, dtypes.float32), delta, name=name), image.dtype.base_dtype, saturate=True)
+
+
+def adjust_saturation(image: Any, saturation_factor: Any, name: Optional[str] = None) -> Tensor:
+    """More or less colourful, by a factor."""
+    image = convert_to_tensor(image)
+    return convert_image_dtype(gen_ops.adjust_saturation(convert_image_dtype(image, dtypes.float32), saturation_factor, name=name),
+                               image.dtype.base_dtype, saturate=True)
+
+
+def random_hue(image: Any, max_delta: float, seed: Optional[int] = None) -> Tensor:
+    """adjust_hue by up to max_delta."""
+    if not 0 <= max_delta <= 0.5:
+        raise at_user_line(ValueError("max_delta must be between 0 and 0.5."))
+    return adjust_hue(image, random_ops.random_uniform([], -max_delta, max_delta, seed=seed))
+
+
+def random_saturation(image: Any, lower: float, upper: float, seed: Optional[int] = None) -> Tensor:
+    """adjust_saturation with a factor in a range."""
+    if upper <= lower or lower < 0:
+        raise at_user_line(ValueError("upper must be > lower, and lower must be non-negative."))
+    return adjust_saturation(image, random_ops.random_uniform([], lower, upper, seed=seed))
+
+
+def adjust_gamma(image: Any, gamma: Any = 1, gain: Any = 1) -> Tensor:
+    """gain image^gamma, of a range from 0 to 1."""
+    image = convert_to_tensor(image)
+    wide = convert_image_dtype(image, dtypes.float32)
+    return convert_image_dtype(gain * gen_ops.pow(wide, convert_to_tensor(gamma, dtypes.float32)), image.dtype.base_dtype, saturate=True)
+
+
+def non_max_suppression(boxes: Any, scores: Any, max_output_size: Any, iou_threshold: Any = 0.5, score_threshold: Any = float("-inf"),
+                        name: Optional[str] = None) -> Tensor:
+    """The boxes that no better one overlaps by more than iou_threshold."""
+    return gen_ops.non_max_suppression_v3(boxes, scores, max_output_size, convert_to_tensor(iou_threshold, dtypes.float32),  # type: ignore[no-any-return]
+                                          convert_to_tensor(score_threshold, dtypes.float32), name=name)
+
+
 _ELSE = {
     "an image library before the step": ("decode_image", "decode_jpeg", "decode_png", "decode_gif", "decode_bmp", "decode_and_crop_jpeg", "encode_jpeg",
                                          "encode_png", "extract_jpeg_shape", "is_jpeg"),
-    "NumPy before the step": ("resize_images", "resize_area", "resize_bicubic", "resize_bilinear", "resize_nearest_neighbor", "crop_and_resize",
-                              "draw_bounding_boxes", "non_max_suppression", "sample_distorted_bounding_box", "random_hue", "random_saturation",
-                              "adjust_hue", "adjust_saturation", "rgb_to_hsv", "hsv_to_rgb", "extract_glimpse", "adjust_gamma"),
+    "NumPy before the step": ("crop_and_resize", "draw_bounding_boxes", "sample_distorted_bounding_box", "extract_glimpse"),
 }
 for _instead, _names in _ELSE.items():
     for _n in _names:

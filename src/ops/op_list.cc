@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ops/op_list.h"
 
+#include "ops/image_ops.h"
+#include "ops/string_ops.h"
+
 namespace millrace {
 
 void RegisterAllOps(OpRegistry& registry) {
@@ -17,6 +20,8 @@ void RegisterAllOps(OpRegistry& registry) {
   RegisterCandidateOps(registry);
   RegisterSparseOps(registry);
   RegisterCtcOps(registry);
+  RegisterImageOps(registry);
+  RegisterStringOps(registry);
   RegisterIoOps(registry);
   RegisterSummaryOps(registry);
   RegisterControlFlowOps(registry);

@@ -265,3 +265,17 @@ def _invariants(shapes: Any, structure: Any) -> Any:
         dims = shape_list(shape)
         made.append(-1 if dims is None else dims)
     return made
+
+
+def switch(data: Any, pred: Any, dtype: Any = None, name: Optional[str] = None) -> Any:
+    """(output when pred is false, output when it is true): one of them is dead, and so is what depends on it, up to a merge."""
+    return gen_ops.switch(convert_to_tensor(data, dtype), pred, name=name)
+
+
+def merge(inputs: Any, name: Optional[str] = None) -> Any:
+    """(the input that is not dead, its number)."""
+    return gen_ops.merge([convert_to_tensor(i) for i in inputs], name=name)
+
+
+def set_shapes_for_outputs(op: Any) -> None:
+    """Nothing to do: shapes are inferred when an operation is made."""

@@ -24,10 +24,11 @@ from millrace.train.optimizer import (AdadeltaOptimizer, AdagradOptimizer, AdamO
 from millrace.train.saver import (CheckpointReader, NewCheckpointReader, Saver, checkpoint_exists, export_meta_graph,  # noqa: F401
                                   generate_checkpoint_state_proto, get_checkpoint_state, import_meta_graph, latest_checkpoint,
                                   list_variables, load_checkpoint, load_variable, update_checkpoint_state, write_graph)
+from millrace.train.supervisor import Supervisor  # noqa: F401
 
 _NOT_PROVIDED = {
     "SyncReplicasOptimizer": "an ordinary optimizer in one process",
-    "Supervisor": "tf.train.Saver and tf.Session", "Server": "tf.Session in this process", "ClusterSpec": "tf.Session in this process",
+    "Server": "tf.Session in this process", "ClusterSpec": "tf.Session in this process",
     "replica_device_setter": "tf.device", "string_input_producer": "a Python generator and feed_dict", "input_producer": "feed_dict",
     "range_input_producer": "feed_dict", "slice_input_producer": "feed_dict", "batch": "feed_dict", "batch_join": "feed_dict",
     "shuffle_batch": "feed_dict", "shuffle_batch_join": "feed_dict", "QueueRunner": "feed_dict", "start_queue_runners": "feed_dict",

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kernels/cpu/kernel_list.h"
 
+#include "kernels/cpu/image.h"
+#include "kernels/cpu/strings.h"
+
 namespace millrace {
 
 void RegisterCpuKernels(KernelRegistry& registry) {
@@ -17,6 +20,8 @@ void RegisterCpuKernels(KernelRegistry& registry) {
   RegisterCandidateKernels(registry);
   RegisterSparseKernels(registry);
   RegisterCtcKernels(registry);
+  RegisterImageKernels(registry);
+  RegisterStringKernels(registry);
   RegisterIoKernels(registry);
   RegisterSummaryKernels(registry);
   RegisterControlFlowKernels(registry);

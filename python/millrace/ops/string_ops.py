@@ -1,0 +1,83 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Functions of strings, and files read and written whole."""
+from __future__ import annotations
+
+from typing import Any, Optional
+
+from millrace.framework import dtypes
+from millrace.framework.composite_tensors import SparseTensor
+from millrace.framework.convert import convert_to_tensor
+from millrace.framework.graph import Operation, Tensor
+from millrace.ops import gen_ops, math_ops
+from millrace.ops.dialects import either
+
+__all__ = ["as_string", "string_join", "string_split", "string_to_number", "substr", "reduce_join", "string_length", "decode_raw", "encode_base64",
+           "decode_base64", "read_file", "write_file"]
+
+
+def as_string(input: Any, precision: int = -1, scientific: bool = False, shortest: bool = False, width: int = -1, fill: str = "",
+              name: Optional[str] = None) -> Tensor:
+    """Numbers as strings."""
+    return gen_ops.as_string(input, precision=precision, scientific=scientific, shortest=shortest, width=width, fill=fill, name=name)  # type: ignore[no-any-return]
+
+
+def string_join(inputs: Any, separator: str = "", name: Optional[str] = None) -> Tensor:
+    """Strings joined element by element."""
+    return gen_ops.string_join([convert_to_tensor(i, dtypes.string) for i in inputs], separator=separator, name=name)  # type: ignore[no-any-return]
+
+
+def string_split(source: Any, delimiter: Any = " ", skip_empty: bool = True) -> SparseTensor:
+    """The parts of strings between delimiters, as a sparse matrix."""
+    return SparseTensor(*gen_ops.string_split(convert_to_tensor(source, dtypes.string), convert_to_tensor(delimiter, dtypes.string), skip_empty=skip_empty))
+
+
+def string_to_number(string_tensor: Any, out_type: Any = dtypes.float32, name: Optional[str] = None) -> Tensor:
+    """The numbers that strings spell."""
+    return gen_ops.string_to_number(string_tensor, out_type=out_type, name=name)  # type: ignore[no-any-return]
+
+
+def substr(input: Any, pos: Any, len: Any, name: Optional[str] = None, unit: str = "BYTE") -> Tensor:
+    """Parts of strings."""
+    return gen_ops.substr(input, convert_to_tensor(pos), convert_to_tensor(len), unit=unit, name=name)  # type: ignore[no-any-return]
+
+
+def reduce_join(inputs: Any, axis: Any = None, keep_dims: bool = False, separator: str = "", name: Optional[str] = None,
+                reduction_indices: Any = None, keepdims: Any = None) -> Tensor:
+    """Strings joined along dimensions; along all of them unless told which."""
+    inputs = convert_to_tensor(inputs, dtypes.string)
+    axis = either("axis", axis, "reduction_indices", reduction_indices)
+    if axis is None:
+        ndims = inputs.get_shape().ndims
+        axis = list(range(ndims))[::-1] if ndims is not None else math_ops.range(gen_ops.rank(inputs) - 1, -1, -1)
+    return gen_ops.reduce_join(inputs, convert_to_tensor(axis, dtypes.int32), keep_dims=bool(either("keepdims", keepdims, "keep_dims", keep_dims or None, False)),  # type: ignore[no-any-return]
+                               separator=separator, name=name)
+
+
+def string_length(input: Any, name: Optional[str] = None, unit: str = "BYTE") -> Tensor:
+    """The lengths of strings."""
+    return gen_ops.string_length(input, unit=unit, name=name)  # type: ignore[no-any-return]
+
+
+def decode_raw(bytes: Any, out_type: Any, little_endian: bool = True, name: Optional[str] = None) -> Tensor:
+    """The numbers whose bytes strings hold."""
+    return gen_ops.decode_raw(bytes, out_type=out_type, little_endian=little_endian, name=name)  # type: ignore[no-any-return]
+
+
+def encode_base64(input: Any, pad: bool = False, name: Optional[str] = None) -> Tensor:
+    """Base64 for the web."""
+    return gen_ops.encode_base64(input, pad=pad, name=name)  # type: ignore[no-any-return]
+
+
+def decode_base64(input: Any, name: Optional[str] = None) -> Tensor:
+    """What was encoded as base64."""
+    return gen_ops.decode_base64(input, name=name)  # type: ignore[no-any-return]
+
+
+def read_file(filename: Any, name: Optional[str] = None) -> Tensor:
+    """The contents of a file."""
+    return gen_ops.read_file(filename, name=name)  # type: ignore[no-any-return]
+
+
+def write_file(filename: Any, contents: Any, name: Optional[str] = None) -> Operation:
+    """Writes a file."""
+    return gen_ops.write_file(filename, contents, name=name)  # type: ignore[no-any-return]

@@ -1,0 +1,14 @@
+// SPDX-License-Identifier: Apache-2.0
+// The parts of the image family.
+#pragma once
+
+#include "kernel/kernel_registry.h"
+
+namespace millrace {
+
+void RegisterImageKernels(KernelRegistry& registry);  // all of it
+void RegisterImageResizeKernels(KernelRegistry& registry);
+void RegisterImageColourKernels(KernelRegistry& registry);
+void RegisterImageBoxKernels(KernelRegistry& registry);
+
+}  // namespace millrace

@@ -1,0 +1,12 @@
+// SPDX-License-Identifier: Apache-2.0
+// The parts of the string family.
+#pragma once
+
+#include "kernel/kernel_registry.h"
+
+namespace millrace {
+
+void RegisterStringKernels(KernelRegistry& registry);        // all of it
+void RegisterStringNumberKernels(KernelRegistry& registry);  // between strings and numbers
+
+}  // namespace millrace

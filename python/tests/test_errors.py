@@ -82,6 +82,15 @@ def test_error_of_a_step(kind):
         assert "input %d: %s, made at %s" % (i, x, __file__) in error.message
 
 
+@pytest.mark.parametrize("loop", [False, True], ids=["straight", "in a loop"])
+def test_what_a_node_was_given(loop):
+    x, y = tf.placeholder(tf.float32, name="x"), tf.placeholder(tf.float32, name="y")
+    z = tf.while_loop(lambda i, z: i < 3, lambda i, z: (i + 1, tf.matmul(x, y)), [0, x], shape_invariants=[tf.TensorShape([]), tf.TensorShape(None)])[1] \
+        if loop else tf.matmul(x, y)
+    with tf.Session() as session, pytest.raises(tf.errors.InvalidArgumentError, match=r"\n\t given float \[2,3\], float \[4,2\]\n"):
+        session.run(z, {x: np.ones([2, 3]), y: np.ones([4, 2])})
+
+
 def test_the_operation_is_found_in_the_graph_of_the_session():
     with tf.Graph().as_default() as graph:
         wrong = tf.gather(tf.placeholder(tf.float32, [None], name="table"), 7, name="wrong")
@@ -97,6 +106,7 @@ def test_long_lists_of_inputs_are_cut():
     parts = [tf.placeholder(tf.float32, name="part") for _ in range(40)]
     with tf.Session() as session, pytest.raises(tf.errors.InvalidArgumentError) as caught:
         session.run(tf.add_n(parts), {p: np.ones(i + 1) for i, p in enumerate(parts)})
+    assert "given float [1], float [2]" in str(caught.value) and "float [8] and 32 more\n" in str(caught.value)
     assert "and 34 more" in str(caught.value) and len(str(caught.value).splitlines()) <= 12
     with pytest.raises(ValueError) as built:
         tf.add_n([tf.placeholder(tf.float32, [1])] +

@@ -9,8 +9,8 @@
 namespace millrace {
 namespace {
 
-// In plan order whatever feeds a node has run, so an empty slot is a dead value. A Merge is dead when all its inputs are;
-// every other node when anything that it waits for is.
+// In plan order whatever feeds a node has run, so an empty slot is a dead value. A Merge is dead when all its inputs
+// are; every other node when anything that it waits for is.
 bool IsDead(const PlanNode& n, const PlanNodeLinks& links, const Frame& frame) {
   const auto is_dead = [&](const PlanInput& in) { return IsEmpty(frame.slots[static_cast<size_t>(in.slot)]); };
   if (n.control == ControlOp::kMerge) return std::all_of(links.reads.begin(), links.reads.end(), is_dead);
@@ -40,7 +40,9 @@ Status RunInOrder(const Plan& plan, Frame& frame, StepContext& step, const Execu
       }
       Status s = ComputeNode(n, frame.inputs.data() + n.input_begin, slots + n.output_begin, n.dies_in_order, step,
                              options.trace);
-      if (__builtin_expect(!s.ok(), 0)) return AtNode(s, n);
+      if (__builtin_expect(!s.ok(), 0)) {
+        return AtNode(s, n, {frame.inputs.data() + n.input_begin, n.info->signature.input_types.size()});
+      }
       if (n.dereferences) ClearDereferences(plan.links(k).dereferences, slots);
     }
     for (int32_t r = n.release_begin; r < n.release_end; ++r) ClearSlot(slots[releases[r]]);

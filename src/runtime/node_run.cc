@@ -15,11 +15,33 @@ int64_t TraceClockNanos() {
   return int64_t{t.tv_sec} * 1'000'000'000 + t.tv_nsec;
 }
 
-Status AtNode(const Status& s, const PlanNode& n) {
+namespace {
+
+// "float [2,3], int32 []"; inputs that the kernel has used up have no shape any more.
+std::string Described(absl::Span<Slot* const> inputs) {
+  constexpr size_t kMost = 8;
+  std::string text;
+  for (size_t i = 0; i < inputs.size() && i < kMost; ++i) {
+    const Slot& slot = *inputs[i];
+    absl::StrAppend(&text, i > 0 ? ", " : "");
+    if (slot.tensor.IsInitialized()) {
+      absl::StrAppend(&text, DTypeName(slot.tensor.dtype()), " ", slot.tensor.shape().ToString());
+    } else {
+      absl::StrAppend(&text, slot.ref ? "a variable" : "?");
+    }
+  }
+  if (inputs.size() > kMost) absl::StrAppend(&text, " and ", inputs.size() - kMost, " more");
+  return text;
+}
+
+}  // namespace
+
+Status AtNode(const Status& s, const PlanNode& n, absl::Span<Slot* const> inputs) {
   if (absl::StrContains(s.message(), "\n\t [[node ")) return s;  // from a plan within this one
   std::string text = absl::StrCat(s.message(), "\n\t [[node ", n.info->name, " (", n.info->op->name, ")");
   if (!n.info->location.empty()) absl::StrAppend(&text, " defined at ", n.info->location);
   absl::StrAppend(&text, " on ", n.info->device->name(), "]]");
+  if (!inputs.empty()) absl::StrAppend(&text, "\n\t given ", Described(inputs));
   return Status(s.code(), text);
 }
 

@@ -7,8 +7,8 @@
 
 namespace millrace {
 
-// `s` with node, op, device and the user's line.
-Status AtNode(const Status& s, const PlanNode& n);
+// `s` with node, op, device, the user's line, and what the node was given.
+Status AtNode(const Status& s, const PlanNode& n, absl::Span<Slot* const> inputs = {});
 
 // `constants` are those of the node's loop. FailedPrecondition when a variable that the node reads has no value.
 Status LoadDereferences(const NodeInfo& node, const std::vector<Dereference>& list, Slot* slots, const Slot* constants);

@@ -186,7 +186,7 @@ class ReadyRun {
     if (links.async) return RunAsync(item, inputs);
     Status s = ComputeNode(n, inputs.data(), OutputsOf(item, aside), links.dies_always, item.iteration->step,
                            options_.trace);
-    return s.ok() || Fail(AtNode(s, n));
+    return s.ok() || Fail(AtNode(s, n, inputs));
   }
 
   struct AsyncRun {

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import collections
-from typing import Any, Callable, Optional
+from typing import Any, Callable, List, Optional
 
 from millrace.framework import dtypes, nest, tensor_shape
 from millrace.framework.convert import convert_to_tensor
@@ -232,7 +232,9 @@ class AttentionWrapper(RNNCell):
         output, cell_state = self._cell(self._input_fn(inputs, state.attention), state.cell_state)
         before = state.attention_state if self._is_multi else [state.attention_state]
         history = list(state.alignment_history) if self._is_multi else [state.alignment_history]
-        read, alignments, after = [], [], []
+        read: List[Any] = []
+        alignments: List[Any] = []
+        after: List[Any] = []
         for i, mechanism in enumerate(self._mechanisms):
             made = self._attention_fn(mechanism, output, before[i], self._layers[i])
             for values, value in zip((read, alignments, after), made):

@@ -22,6 +22,9 @@ class Helper:
     """Where the inputs of a decoder come from: initialize() -> (finished, inputs), sample(time, outputs, state) -> sample_ids,
     next_inputs(time, outputs, state, sample_ids) -> (finished, next inputs, next state); batch_size, sample_ids_shape, sample_ids_dtype."""
 
+    initialize: Any
+    sample: Any
+    next_inputs: Any
     sample_ids_shape = property(lambda self: tensor_shape.TensorShape([]), doc="The shape of an example's sample.")
     sample_ids_dtype = property(lambda self: dtypes.int32, doc="The type of samples.")
 
@@ -182,6 +185,9 @@ class Decoder:
     """Base of decoders: batch_size, output_size, output_dtype, initialize() -> (finished, inputs, state), step(time, inputs, state) ->
     (outputs, next state, next inputs, finished), and, where it has one, finalize(outputs, state, lengths) -> (outputs, state)."""
 
+    initialize: Any
+    step: Any
+    output_size: Any
     tracks_own_finished = property(lambda self: False, doc="Whether `finished` of a step is about examples that change places.")
 
     def finalize(self, outputs: Any, final_state: Any, sequence_lengths: Any) -> Any:

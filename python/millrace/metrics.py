@@ -176,7 +176,7 @@ def auc(labels: Any, predictions: Any, weights: Any = None, num_thresholds: int 
                 x, height = recalled, (tp + 1e-6) / (tp + fp + 1e-6)
             return math_ops.reduce_sum((x[:-1] - x[1:]) * (height[:-1] + height[1:]) / 2.0, name=name)
 
-        return _done(area(*[c[0] for c in counts], name="value"), area(*[c[1] for c in counts], name="update_op"),  # type: ignore[misc]
+        return _done(area(*[c[0] for c in counts], name="value"), area(*[c[1] for c in counts], name="update_op"),  # type: ignore[misc, arg-type]
                      metrics_collections, updates_collections)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import sys
 import tempfile
 import unittest
 from typing import Any, Iterator
@@ -57,6 +58,14 @@ class TestCase(unittest.TestCase):
         """Fails unless shapes are equal."""
         self.assertEqual(list(np_array.shape), tf_tensor.get_shape().as_list())
 
+    def assertProtoEquals(self, expected_message_maybe_ascii: Any, message: Any) -> None:  # noqa: N802
+        """Fails unless a message is the expected one, which may be given as text."""
+        expected = expected_message_maybe_ascii
+        if isinstance(expected, (str, bytes)):
+            from millrace.protos import text_format
+            expected = text_format.Parse(expected, type(message)())
+        self.assertEqual(str(expected), str(message))
+
     def assertRaisesOpError(self, expected: str) -> Any:  # noqa: N802
         """Fails unless a step fails with a message."""
         import millrace as tf
@@ -65,7 +74,8 @@ class TestCase(unittest.TestCase):
 
 def main(argv: Any = None) -> None:
     """Runs the tests of the program."""
-    unittest.main()
+    from millrace import flags
+    unittest.main(module="__main__", argv=flags.FLAGS(sys.argv if argv is None else argv))
 
 
 def gpu_device_name() -> str:

@@ -45,6 +45,11 @@ _PATHS: Dict[str, str] = {
     "core.example.example_pb2": "protos.definitions", "core.example.feature_pb2": "protos.definitions", "core.util.event_pb2": "protos.definitions",
     "contrib.learn.python.learn.datasets.mnist": "examples.tutorials.mnist.input_data",
     "contrib.learn.datasets.mnist": "examples.tutorials.mnist.input_data",
+    "contrib.layers.python.layers": "contrib.layers", "contrib.layers.python.layers.utils": "contrib.layers_utils",
+    "contrib.layers.utils": "contrib.layers_utils", "contrib.layers.python.layers.layers": "contrib.layers",
+    "contrib.layers.python.layers.initializers": "contrib.layers", "contrib.layers.python.layers.regularizers": "contrib.layers",
+    "contrib.slim.python.slim": "contrib.slim", "contrib.slim.learning": "contrib.slim_learning", "contrib.slim.utils": "contrib.layers_utils",
+    "contrib.slim.python.slim.learning": "contrib.slim_learning",
     "models.rnn.rnn_cell": "ops.rnn_cell", "models.rnn.rnn": "ops.rnn", "models.rnn.seq2seq": "contrib.legacy_seq2seq",
     "models.rnn.ptb": "python_names", "logging": "tf_logging",
 }

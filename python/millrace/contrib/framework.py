@@ -132,6 +132,42 @@ def assign_from_checkpoint_fn(model_path: str, var_list: Any, ignore_missing_var
     return lambda session: saver.restore(session, model_path)
 
 
+def assign_from_checkpoint(model_path: str, var_list: Any, ignore_missing_vars: bool = False) -> Any:
+    """(an operation, what to feed it): gives variables the values of a checkpoint."""
+    from millrace.train.saver import CheckpointReader
+    reader = CheckpointReader(model_path)
+    names = var_list if isinstance(var_list, dict) else {v.op.name: v for v in var_list}
+    values = {}
+    for name, var in names.items():
+        if not reader.has_tensor(name):
+            if ignore_missing_vars:
+                continue
+            raise ValueError("Checkpoint %s has no variable %s" % (model_path, name))
+        values[var.op.name] = reader.get_tensor(name)
+    return assign_from_values(values)
+
+
+def assign_from_values(var_names_to_values: Any) -> Any:
+    """(an operation, what to feed it): gives variables values, by their names."""
+    from millrace.ops import array_ops, control_flow_ops
+    assigns, feeds = [], {}
+    known = {v.op.name: v for v in get_variables()}
+    for name, value in var_names_to_values.items():
+        if name not in known:
+            raise ValueError("Variable %s could not be found" % name)
+        variable = known[name]
+        place = array_ops.placeholder(variable.dtype.base_dtype, variable.get_shape(), name="placeholder/" + variable.op.name)
+        assigns.append(variable.assign(place))
+        feeds[place] = value
+    return control_flow_ops.group(*assigns), feeds
+
+
+def assign_from_values_fn(var_names_to_values: Any) -> Any:
+    """A function of a session that gives variables values, by their names."""
+    operation, feeds = assign_from_values(var_names_to_values)
+    return lambda session: session.run(operation, feeds)
+
+
 def is_tensor(x: Any) -> bool:
     """Whether a value is a tensor or a variable."""
     from millrace.framework.graph import Tensor

@@ -5,13 +5,15 @@ from __future__ import annotations
 from typing import Any, Callable, Dict, List, Optional
 
 import millrace.layers as _layers
+from millrace.contrib import layers_utils
+from millrace.contrib import layers_utils as utils  # noqa: F401
 from millrace.contrib.framework import add_arg_scope, model_variable
 from millrace.framework import dtypes
 from millrace.framework.convert import convert_to_tensor
 from millrace.framework.errors import at_user_line
 from millrace.framework.graph import GraphKeys, Tensor, add_to_collection, add_to_collections, get_collection, name_scope
 from millrace.ops import array_ops, control_flow_ops, gen_ops, init_ops, math_ops, nn_ops
-from millrace.ops.variable_scope import get_variable, variable_scope
+from millrace.ops.variable_scope import get_variable, get_variable_scope, variable_scope
 
 
 # ---- initializers and regularizers ----
@@ -82,10 +84,9 @@ def apply_regularization(regularizer: Any, weights_list: Any = None) -> Tensor:
 
 # ---- layers ----
 
-def _collect(outputs: Any, collections: Any, name: Optional[str] = None) -> Any:
-    if collections:
-        add_to_collections(collections, outputs)
-    return outputs
+def _collect(outputs: Any, collections: Any, scope: Optional[str] = None) -> Any:
+    """Into collections, under the name of the scope that the layer has opened."""
+    return layers_utils.collect_named_outputs(collections, scope or get_variable_scope().name, outputs) if collections else outputs
 
 
 def _normalized(outputs: Any, normalizer_fn: Any, normalizer_params: Any, activation_fn: Any) -> Any:
@@ -280,12 +281,12 @@ def bias_add(inputs: Any, activation_fn: Any = None, initializer: Any = init_ops
 
 def _pool(op: Any, default: str) -> Any:
     def pool(inputs: Any, kernel_size: Any, stride: Any = 2, padding: str = "VALID", data_format: str = "NHWC", outputs_collections: Any = None, scope: Any = None) -> Any:
-        with name_scope(scope, default, [inputs]):
+        with name_scope(scope, default, [inputs]) as sc:
             size, step = _layers._tuple(kernel_size, 2, "kernel_size"), _layers._tuple(stride, 2, "stride")
             first = data_format == "NCHW"
             outputs = op(convert_to_tensor(inputs), (1, 1) + size if first else (1,) + size + (1,), (1, 1) + step if first else (1,) + step + (1,),
                          padding.upper(), data_format)
-            return _collect(outputs, outputs_collections)
+            return _collect(outputs, outputs_collections, sc)
     pool.__name__ = default
     pool.__doc__ = "Pooling of images."
     return add_arg_scope(pool)
@@ -298,23 +299,23 @@ max_pool2d, avg_pool2d = _pool(nn_ops.max_pool, "MaxPool2D"), _pool(nn_ops.avg_p
 def dropout(inputs: Any, keep_prob: Any = 0.5, noise_shape: Any = None, is_training: Any = True, outputs_collections: Any = None, scope: Any = None,
             seed: Optional[int] = None) -> Any:
     """While training, elements kept with probability keep_prob and scaled up."""
-    with name_scope(scope, "Dropout", [inputs]):
+    with name_scope(scope, "Dropout", [inputs]) as sc:
         outputs = control_flow_ops.smart_cond(is_training, lambda: nn_ops.dropout(inputs, keep_prob, noise_shape, seed), lambda: array_ops.identity(inputs))
-        return _collect(outputs, outputs_collections)
+        return _collect(outputs, outputs_collections, sc)
 
 
 @add_arg_scope
 def flatten(inputs: Any, outputs_collections: Any = None, scope: Any = None) -> Any:
     """[batch, ...] as [batch, elements]."""
-    with name_scope(scope, "Flatten", [inputs]):
-        return _collect(_layers.flatten(convert_to_tensor(inputs)), outputs_collections)
+    with name_scope(scope, "Flatten", [inputs]) as sc:
+        return _collect(_layers.flatten(convert_to_tensor(inputs)), outputs_collections, sc)
 
 
 @add_arg_scope
 def one_hot_encoding(labels: Any, num_classes: int, on_value: float = 1.0, off_value: float = 0.0, outputs_collections: Any = None, scope: Any = None) -> Any:
     """Class numbers as rows with a single one."""
-    with name_scope(scope, "OneHotEncoding", [labels]):
-        return _collect(array_ops.one_hot(labels, num_classes, on_value, off_value), outputs_collections)
+    with name_scope(scope, "OneHotEncoding", [labels]) as sc:
+        return _collect(array_ops.one_hot(labels, num_classes, on_value, off_value), outputs_collections, sc)
 
 
 def softmax(logits: Any, scope: Any = None) -> Any:
@@ -331,9 +332,10 @@ def unit_norm(inputs: Any, dim: int, epsilon: float = 1e-7, scope: Any = None) -
 def stack(inputs: Any, layer: Any, stack_args: Any, **kwargs: Any) -> Any:
     """A layer several times, with other arguments each time."""
     scope = kwargs.pop("scope", None)
+    prefix = (scope or "stack").rsplit("/", 1)[-1]
     with variable_scope(scope, "Stack", [inputs]):
         for i, args in enumerate(stack_args):
-            inputs = layer(inputs, *(args if isinstance(args, (list, tuple)) else [args]), scope="%s_%d" % (layer.__name__, i + 1), **kwargs)
+            inputs = layer(inputs, *(args if isinstance(args, (list, tuple)) else [args]), scope="%s_%d" % (prefix, i + 1), **kwargs)
     return inputs
 
 

@@ -2,7 +2,9 @@
 # mypy: implicit-reexport
 """tf.contrib.slim: the names of contrib.layers and contrib.framework in one place."""
 import millrace.contrib.layers as layers  # noqa: F401
-import millrace.losses as losses  # noqa: F401
+import millrace.contrib.layers_utils as utils  # noqa: F401
+import millrace.contrib.slim_learning as learning  # noqa: F401
+import millrace.contrib.losses as losses  # noqa: F401 - logits before labels, unlike tf.losses
 from millrace.contrib.framework import *  # noqa: F401,F403
 from millrace.contrib.framework import (add_arg_scope, arg_scope, get_or_create_global_step, get_variables, get_variables_to_restore,  # noqa: F401
                                         model_variable, variable)

@@ -50,6 +50,7 @@ class Supervisor:
         self.session_manager = session_manager or SessionManager(self.local_init_op, self.ready_op, self.ready_for_local_init_op, self._graph,
                                                                  recovery_wait_secs, local_init_run_options)
         self._wrote_graph = False
+        self._graph.finalize()
 
     def _given(self, value: Any, key: str, make: Callable[[], Any]) -> Any:
         """What the program gave, what a collection has, or something new that the collection then has."""

@@ -1,0 +1,90 @@
+# SPDX-License-Identifier: Apache-2.0
+"""tf.contrib.layers.utils: outputs collected under names, and helpers of layers."""
+from __future__ import annotations
+
+from collections import OrderedDict
+from typing import Any, List, Optional, Tuple
+
+from millrace.framework.convert import constant_value as _constant_value
+from millrace.framework.graph import add_to_collections, get_collection
+from millrace.ops.control_flow_ops import smart_cond  # noqa: F401
+
+
+def append_tensor_alias(tensor: Any, alias: str) -> Any:
+    """Gives a tensor another name, for collections of outputs."""
+    names = getattr(tensor, "aliases", None) or []
+    tensor.aliases = names + [alias.rstrip("/")]
+    return tensor
+
+
+def gather_tensors_aliases(tensors: Any) -> List[str]:
+    """The names of tensors."""
+    return [name for tensor in tensors for name in get_tensor_aliases(tensor)]
+
+
+def get_tensor_aliases(tensor: Any) -> List[str]:
+    """The names of a tensor: those it was given, or its operation's."""
+    return getattr(tensor, "aliases", None) or [tensor.op.name]
+
+
+def collect_named_outputs(collections: Any, alias: Optional[str], outputs: Any) -> Any:
+    """Puts outputs into collections under a name."""
+    if collections:
+        if alias:
+            append_tensor_alias(outputs, alias)
+        add_to_collections(collections, outputs)
+    return outputs
+
+
+def convert_collection_to_dict(collection: Any, clear_collection: bool = False) -> Any:
+    """The tensors of a collection by their names."""
+    from millrace.framework.graph import get_default_graph
+    found = OrderedDict((name, tensor) for tensor in get_collection(collection) for name in get_tensor_aliases(tensor))
+    if clear_collection:
+        get_default_graph().clear_collection(collection)
+    return found
+
+
+def constant_value(value_or_tensor_or_var: Any, dtype: Any = None) -> Any:
+    """The value where it is known before a step, else None."""
+    if value_or_tensor_or_var is None:
+        raise ValueError("value_or_tensor_or_var cannot be None")
+    if isinstance(value_or_tensor_or_var, (bool, int, float, str)):
+        return value_or_tensor_or_var
+    return _constant_value(value_or_tensor_or_var)
+
+
+def static_cond(pred: Any, fn1: Any, fn2: Any) -> Any:
+    """fn1() or fn2(), by a Python bool."""
+    return fn1() if pred else fn2()
+
+
+def get_variable_collections(variables_collections: Any, name: str) -> Any:
+    """The collections of a variable, of a list or of a dictionary by names."""
+    return variables_collections.get(name) if isinstance(variables_collections, dict) else variables_collections
+
+
+def last_dimension(shape: Any, min_rank: int = 1) -> Any:
+    """The last dimension, which must be known."""
+    if shape.ndims is None or shape.ndims < min_rank:
+        raise ValueError("rank of shape must be at least %d not: %s" % (min_rank, shape.ndims))
+    if shape[-1].value is None:
+        raise ValueError("last dimension shape must be known but is None")
+    return shape[-1].value
+
+
+def two_element_tuple(int_or_tuple: Any) -> Tuple[int, int]:
+    """A pair, of a pair or a number."""
+    if isinstance(int_or_tuple, (list, tuple)):
+        if len(int_or_tuple) != 2:
+            raise ValueError("Must be a list with 2 elements: %s" % (int_or_tuple,))
+        return int(int_or_tuple[0]), int(int_or_tuple[1])
+    return int(int_or_tuple), int(int_or_tuple)
+
+
+def n_positive_integers(n: int, value: Any) -> Tuple[int, ...]:
+    """n numbers above zero, of as many or of one."""
+    values = tuple(int(v) for v in value) if isinstance(value, (list, tuple)) else (int(value),) * n
+    if len(values) != n or min(values) <= 0:
+        raise ValueError("value must be one or %d positive integers, got %r" % (n, value))
+    return values

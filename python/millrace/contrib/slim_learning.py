@@ -1,0 +1,115 @@
+# SPDX-License-Identifier: Apache-2.0
+"""tf.contrib.slim.learning: training operations and a training loop."""
+from __future__ import annotations
+
+from typing import Any, Callable, Dict, List, Optional, Tuple
+
+from millrace import tf_logging
+from millrace.framework.composite_tensors import IndexedSlices
+from millrace.framework.graph import GraphKeys, Operation, control_dependencies, get_collection, get_default_graph
+from millrace.ops import array_ops, control_flow_ops, nn_ops
+from millrace.ops.variables import trainable_variables
+from millrace.train.global_step import get_or_create_global_step
+from millrace.train.supervisor import Supervisor
+
+_USE_GLOBAL_STEP = 0
+
+
+def clip_gradient_norms(gradients_to_variables: Any, max_norm: float) -> List[Tuple[Any, Any]]:
+    """Each gradient clipped to a norm."""
+    clipped = []
+    for grad, var in gradients_to_variables:
+        if isinstance(grad, IndexedSlices):
+            grad = IndexedSlices(nn_ops.clip_by_norm(grad.values, max_norm), grad.indices, grad.dense_shape)
+        elif grad is not None:
+            grad = nn_ops.clip_by_norm(grad, max_norm)
+        clipped.append((grad, var))
+    return clipped
+
+
+def multiply_gradients(grads_and_vars: Any, gradient_multipliers: Dict[Any, Any]) -> List[Tuple[Any, Any]]:
+    """Gradients times the factors of their variables (by variable or by name)."""
+    scaled = []
+    for grad, var in grads_and_vars:
+        key = var if var in gradient_multipliers else var.op.name
+        if key in gradient_multipliers and grad is not None:
+            factor = gradient_multipliers[key]
+            grad = IndexedSlices(grad.values * factor, grad.indices, grad.dense_shape) if isinstance(grad, IndexedSlices) else grad * factor
+        scaled.append((grad, var))
+    return scaled
+
+
+def create_train_op(total_loss: Any, optimizer: Any, global_step: Any = _USE_GLOBAL_STEP, update_ops: Any = None, variables_to_train: Any = None,
+                    clip_gradient_norm: float = 0, summarize_gradients: bool = False, gate_gradients: int = 1, aggregation_method: Any = None,
+                    colocate_gradients_with_ops: bool = False, gradient_multipliers: Any = None, check_numerics: bool = True,
+                    transform_grads_fn: Optional[Callable[[Any], Any]] = None) -> Any:
+    """The loss, as a tensor whose evaluation does a training step with the updates that layers asked for."""
+    if isinstance(global_step, int) and global_step is _USE_GLOBAL_STEP:
+        global_step = get_or_create_global_step()
+    updates = set(get_collection(GraphKeys.UPDATE_OPS) if update_ops is None else update_ops)
+    if updates:
+        with control_dependencies(list(updates)):
+            barrier = control_flow_ops.no_op(name="update_barrier")
+        total_loss = control_flow_ops.with_dependencies([barrier], total_loss)
+    grads = optimizer.compute_gradients(total_loss, variables_to_train or trainable_variables(), gate_gradients=gate_gradients,
+                                        aggregation_method=aggregation_method, colocate_gradients_with_ops=colocate_gradients_with_ops)
+    if gradient_multipliers:
+        grads = multiply_gradients(grads, gradient_multipliers)
+    if transform_grads_fn:
+        grads = transform_grads_fn(grads)
+    if clip_gradient_norm > 0:
+        grads = clip_gradient_norms(grads, clip_gradient_norm)
+    if summarize_gradients:
+        from millrace import summary
+        for grad, var in grads:
+            if grad is not None:
+                summary.histogram(var.op.name + "/gradient", grad.values if isinstance(grad, IndexedSlices) else grad)
+    updated = optimizer.apply_gradients(grads, global_step=global_step)
+    with control_dependencies([updated]):
+        if check_numerics:
+            from millrace.ops import gen_ops
+            total_loss = gen_ops.check_numerics(total_loss, "LossTensor is inf or nan")
+        train_op = array_ops.identity(total_loss, name="train_op")
+    ops = get_default_graph().get_collection_ref(GraphKeys.TRAIN_OP)
+    if train_op not in ops:
+        ops.append(train_op)
+    return train_op
+
+
+def train_step(sess: Any, train_op: Any, global_step: Any, train_step_kwargs: Dict[str, Any]) -> Tuple[Any, bool]:
+    """(the loss of one step, whether to stop)."""
+    loss, step = sess.run([train_op, global_step])
+    step = sess.run(global_step)
+    limit, every = train_step_kwargs.get("number_of_steps"), train_step_kwargs.get("log_every_n_steps")
+    if every and step % every == 0:
+        tf_logging.info("global step %d: loss = %.4f", step, loss)
+    return loss, limit is not None and step >= limit
+
+
+def train(train_op: Any, logdir: Optional[str], train_step_fn: Any = train_step, train_step_kwargs: Any = None, log_every_n_steps: int = 1,
+          graph: Any = None, master: str = "", is_chief: bool = True, global_step: Any = None, number_of_steps: Optional[int] = None,
+          init_op: Any = Supervisor.USE_DEFAULT, init_feed_dict: Any = None, local_init_op: Any = Supervisor.USE_DEFAULT,
+          init_fn: Any = None, ready_op: Any = Supervisor.USE_DEFAULT, summary_op: Any = Supervisor.USE_DEFAULT, save_summaries_secs: float = 600,
+          summary_writer: Any = Supervisor.USE_DEFAULT, startup_delay_steps: int = 0, saver: Any = None, save_interval_secs: float = 600,
+          sync_optimizer: Any = None, session_config: Any = None, session_wrapper: Any = None, trace_every_n_steps: Any = None) -> Any:
+    """Runs the training operation until a step function says stop; returns the last loss."""
+    if train_op is None:
+        raise ValueError("train_op cannot be None.")
+    graph = graph or (train_op.graph if not isinstance(train_op, Operation) else get_default_graph())
+    with graph.as_default():
+        global_step = get_or_create_global_step() if global_step is None else global_step
+    keywords = dict(number_of_steps=number_of_steps, log_every_n_steps=log_every_n_steps)
+    keywords.update(train_step_kwargs or {})
+    supervisor = Supervisor(graph=graph, is_chief=is_chief, logdir=logdir, init_op=init_op, init_feed_dict=init_feed_dict, local_init_op=local_init_op,
+                            ready_op=ready_op, summary_op=summary_op if logdir else None, global_step=global_step, saver=saver or Supervisor.USE_DEFAULT,
+                            save_summaries_secs=save_summaries_secs, save_model_secs=save_interval_secs, init_fn=init_fn, summary_writer=summary_writer)
+    loss = None
+    with supervisor.managed_session(master, config=session_config) as sess:
+        if session_wrapper is not None:
+            sess = session_wrapper(sess)
+        stop = False
+        while not stop and not supervisor.should_stop():
+            loss, stop = train_step_fn(sess, train_op, global_step, keywords)
+        if logdir and supervisor.is_chief and supervisor.saver:
+            supervisor.saver.save(sess, supervisor.save_path, global_step=global_step)
+    return loss

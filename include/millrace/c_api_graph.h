@@ -72,6 +72,10 @@ TF_CAPI_EXPORT TF_Operation* TF_FinishOperation(TF_OperationDescription* desc, T
 
 /* Where in the user's program the operation comes from; errors of running it say so. Kept in this process only. */
 TF_CAPI_EXPORT void MR_SetLocation(TF_OperationDescription* desc, const char* file, int line);
+
+/* The name of input number `index` of an op or a composite, such as "shape" for 1 of Reshape; NULL when there is none. It
+ * stays valid. */
+TF_CAPI_EXPORT const char* MR_OpInputName(const char* op_type, int index);
 /* "file:line", or "" when it was not told. Lives as long as the operation. */
 TF_CAPI_EXPORT const char* MR_OperationLocation(TF_Operation* oper);
 

@@ -93,8 +93,8 @@ extern "C" {
   X(FoldL) X(FoldR) X(Scan) X(WithDependencies) X(Group) X(Tuple) X(BlockScope) X(BlockAbort) X(CondBegin)            \
   X(CondElse) X(CondEnd) X(WhileBegin) X(WhileBody) X(WhileEnd) X(FlowSuspend) X(FlowResume)
 
-/* And those of c_api_session.h that came later. */
-#define MR_API_SESSION_FUNCTIONS(X) X(SessionRandomState) X(SetSessionRandomState)
+/* And those of c_api_session.h and c_api_graph.h that came later. */
+#define MR_API_SESSION_FUNCTIONS(X) X(SessionRandomState) X(SetSessionRandomState) X(OpInputName)
 /* clang-format on */
 
 /* Rises when an entry changes its meaning, which it should not; new entries only make struct_size grow. */

@@ -61,7 +61,7 @@ class Input {
   Input(std::vector<Output> list) : outputs_(std::move(list)), is_list_(true) {}  // NOLINT
   Input(Tensor value) : constant_(std::move(value)), is_constant_(true) {}        // NOLINT
   template <typename T, typename = std::enable_if_t<std::is_arithmetic_v<T>>>
-  Input(T value) : Input(Tensor(value)) {}  // NOLINT
+  Input(T value) : Input(Tensor(value)) {}          // NOLINT
   Input(const char* text) : Input(Tensor(text)) {}  // NOLINT
 
  private:
@@ -195,23 +195,26 @@ class Scope {
   const std::string& prefix() const { return prefix_; }  // "" or "a/b/"
   const Status& status() const { return graph_.status(); }
 
-  // scope.Op("MatMul", {a, b}, {{"transpose_a", true}}). Attributes that the inputs determine are left out.
+  // scope.Op("MatMul", {a, b}, {{"transpose_a", true}}). Attributes that the inputs determine are left out. A constant
+  // among the inputs is named after its argument: "Reshape/shape".
   Operation Op(const char* type, const std::vector<Input>& inputs, const Attrs& attrs = {},
                const std::source_location& where = std::source_location::current()) {
     if (!graph_.status().ok()) return Fail(graph_.status());
+    const std::string name = UniqueName(type);
     std::vector<std::vector<TF_Output>> args;
-    if (!Arguments(inputs, where, &args)) return Operation();
-    return Build(type, name_.empty() ? type : name_, inputs, args, attrs, where);
+    if (!Arguments(type, name, inputs, where, &args)) return Operation();
+    return Build(type, name, inputs, args, attrs, where);
   }
 
   // Expands a composite (docs/composites.md): what is made of ops, like dropout or a loss. All its outputs.
   std::vector<Output> Composite(const char* type, const std::vector<Input>& inputs, const Attrs& attrs = {},
                                 const std::source_location& where = std::source_location::current()) {
     if (!graph_.status().ok()) return Fail(graph_.status()), std::vector<Output>();
+    const std::string name = UniqueName(type);
     std::vector<std::vector<TF_Output>> args;
-    if (!Arguments(inputs, where, &args)) return {};
+    if (!Arguments(type, name, inputs, where, &args)) return {};
     Status error;
-    TF_OperationDescription* desc = Describe(type, name_.empty() ? type : name_, inputs, args, attrs, where, &error);
+    TF_OperationDescription* desc = Describe(type, name, inputs, args, attrs, where, &error);
     constexpr int kMaxOutputs = 1 << 14;
     std::vector<TF_Output> outputs(kMaxOutputs);
     internal::CallStatus status;
@@ -224,7 +227,7 @@ class Scope {
   }
 
   Output Const(const Tensor& value, const std::source_location& where = std::source_location::current()) {
-    return Output(ConstOp(value, name_.empty() ? "Const" : name_, where));
+    return Output(ConstOp(value, UniqueName("Const"), where));
   }
   Output Placeholder(DType dtype, const std::source_location& where = std::source_location::current()) {
     return Output(Op("Placeholder", {}, {{"dtype", dtype}}, where));
@@ -241,12 +244,17 @@ class Scope {
     return Build("Const", name, {}, {}, {{"value", value}, {"dtype", value.dtype()}}, where);
   }
 
-  // The inputs as tensors of the graph; false after an error.
-  bool Arguments(const std::vector<Input>& inputs, const std::source_location& where,
-                 std::vector<std::vector<TF_Output>>* args) {
+  // Of the next operation, in full.
+  std::string UniqueName(const char* type) { return graph_.UniqueName(prefix_ + (name_.empty() ? type : name_)); }
+
+  // The inputs as tensors of the graph; false after an error. `name` is the operation's.
+  bool Arguments(const char* type, const std::string& name, const std::vector<Input>& inputs,
+                 const std::source_location& where, std::vector<std::vector<TF_Output>>* args) {
     for (const Input& input : inputs) {
       if (input.is_constant_) {
-        args->push_back({Output(ConstOp(input.constant_, "Const", where)).get()});
+        const char* arg = Api().OpInputName(type, static_cast<int>(args->size()));
+        const std::string constant = graph_.UniqueName(name + "/" + (arg ? arg : "Const"));
+        args->push_back({Output(ConstOp(input.constant_, constant, where)).get()});
         if (!graph_.status().ok()) return false;
       } else {
         args->push_back(Graph::Raw(input.outputs_));
@@ -260,7 +268,7 @@ class Scope {
                                     const std::source_location& where, Status* error) {
     const MR_Api& api = Api();
     internal::CallStatus status;
-    TF_OperationDescription* desc = api.NewOperation(graph_.get(), type, graph_.UniqueName(prefix_ + name).c_str());
+    TF_OperationDescription* desc = api.NewOperation(graph_.get(), type, name.c_str());
     for (size_t i = 0; i < args.size(); ++i) {
       if (inputs[i].is_list_) {
         api.AddInputList(desc, args[i].data(), static_cast<int>(args[i].size()));

@@ -118,6 +118,19 @@ void TF_GraphGetOpDef(TF_Graph* graph, const char* op_name, TF_Buffer* output_op
   });
 }
 
+const char* MR_OpInputName(const char* op_type, int index) {
+  return Try<const char*>(nullptr, [&]() -> const char* {
+    if (op_type == nullptr) return nullptr;
+    const millrace::OpDef* def = millrace::System::Default().ops().Find(op_type);
+    if (def == nullptr) {
+      const millrace::CompositeDef* composite = millrace::System::Default().composites().Find(op_type);
+      if (composite != nullptr) def = &composite->def;
+    }
+    if (def == nullptr || index < 0 || static_cast<size_t>(index) >= def->inputs.size()) return nullptr;
+    return def->inputs[static_cast<size_t>(index)].name.c_str();
+  });
+}
+
 void TF_GraphVersions(TF_Graph* graph, TF_Buffer* output_version_def, TF_Status* status) {
   Guarded(status, [&]() -> Status {
     MR_CAPI_REQUIRE(graph);

@@ -351,6 +351,10 @@ TEST(FunctionTest, IsMadeOfAGraph) {
   EXPECT_EQ(TF_GraphGetFunctions(u.g, got, 2, st), 1);
   TF_DeleteFunction(got[0]);
   b = TF_NewBuffer();
+  EXPECT_STREQ(MR_OpInputName("Reshape", 1), "shape");
+  EXPECT_STREQ(MR_OpInputName("ClipByGlobalNorm", 1), "clip_norm");
+  for (const int index : {-1, 2}) EXPECT_EQ(MR_OpInputName("Reshape", index), nullptr);
+  EXPECT_EQ(MR_OpInputName("Nothing", 0), nullptr);
   TF_GraphGetOpDef(u.g, "F", b, st);
   EXPECT_TF_OK(st.s);
   const std::string op_def = Take(b);

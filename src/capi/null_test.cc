@@ -50,6 +50,7 @@ TEST(NullTest, NoFunctionCrashes) {
   MR_API_FLOW_FUNCTIONS(CALL)
 #undef CALL
   MR_SetLocation(nullptr, nullptr, 0);
+  EXPECT_EQ(MR_OpInputName(nullptr, 0), nullptr);
   EXPECT_STREQ(MR_OperationLocation(nullptr), "");
 }
 

@@ -43,7 +43,7 @@ Net Convolutional(millrace::Model& model) {
   net.y = s.WithName("labels").Placeholder(DType::kInt64, {-1});
   Output h = model.Conv2D("conv1", net.x, 1, 4, 3);
   h = model.BatchNorm("bn1", h, 4);
-  h = s.Op("Reshape", {h, s.WithName("Reshape/shape").Const({-1, 256})});
+  h = s.Op("Reshape", {h, millrace::Tensor::Of<int32_t>({2}, {-1, 256})});
   const Output logits = model.Dense("logits", h, 256, 10);
   const Output each = s.Op("SparseSoftmaxCrossEntropyWithLogits", {logits, net.y});
   const Output axes = s.Const({0});

@@ -176,3 +176,15 @@ def test_errors_are_classes_and_name_the_line():
     assert "[2,3]" in str(caught.value) and "test_training.py" in str(caught.value)
     with pytest.raises((TypeError, ValueError), match="int32"):
         tf.matmul(tf.zeros([2, 3]), tf.constant([[1]]))
+
+
+def test_slim_clips_gradients():
+    from millrace.contrib.slim_learning import clip_gradient_norms
+    table, v = tf.Variable(tf.ones([3, 2])), tf.Variable([3.0, 4.0])
+    loss = tf.reduce_sum(tf.gather(table, [0, 2]) * 3) + tf.reduce_sum(tf.square(v)) / 2
+    pairs = clip_gradient_norms([(g, x) for g, x in zip(tf.gradients(loss, [table, v]), [table, v])] + [(None, v)], 2.5)
+    with tf.Session() as session:
+        session.run(tf.global_variables_initializer())
+        np.testing.assert_allclose(np.linalg.norm(session.run(pairs[0][0].values)), 2.5, rtol=1e-6)
+        np.testing.assert_allclose(session.run(pairs[1][0]), [1.5, 2.0], rtol=1e-6)
+    assert pairs[2] == (None, v)

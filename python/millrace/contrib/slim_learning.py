@@ -7,7 +7,7 @@ from typing import Any, Callable, Dict, List, Optional, Tuple
 from millrace import tf_logging
 from millrace.framework.composite_tensors import IndexedSlices
 from millrace.framework.graph import GraphKeys, Operation, control_dependencies, get_collection, get_default_graph
-from millrace.ops import array_ops, control_flow_ops, nn_ops
+from millrace.ops import array_ops, control_flow_ops, math_ops
 from millrace.ops.variables import trainable_variables
 from millrace.train.global_step import get_or_create_global_step
 from millrace.train.supervisor import Supervisor
@@ -20,9 +20,9 @@ def clip_gradient_norms(gradients_to_variables: Any, max_norm: float) -> List[Tu
     clipped = []
     for grad, var in gradients_to_variables:
         if isinstance(grad, IndexedSlices):
-            grad = IndexedSlices(nn_ops.clip_by_norm(grad.values, max_norm), grad.indices, grad.dense_shape)
+            grad = IndexedSlices(math_ops.clip_by_norm(grad.values, max_norm), grad.indices, grad.dense_shape)
         elif grad is not None:
-            grad = nn_ops.clip_by_norm(grad, max_norm)
+            grad = math_ops.clip_by_norm(grad, max_norm)
         clipped.append((grad, var))
     return clipped
 

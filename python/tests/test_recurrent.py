@@ -150,3 +150,21 @@ def test_training_with_dropout_resumes_with_the_same_bits(tmp_path):
         assert steps(session) != whole
         with pytest.raises(tf.errors.InvalidArgumentError):
             session.random_state = b"no state"
+
+
+@pytest.mark.parametrize("swap", [False, True])
+def test_metadata_tell_the_memory_of_a_long_loop(swap):
+    x = tf.placeholder(tf.float32, [64, 64])
+    _, y = tf.while_loop(lambda i, v: i < 1000, lambda i, v: (i + 1, tf.sin(v)), [0, x], swap_memory=swap)
+    gradient = tf.gradients(y, x)
+    options, peaks = tf.RunOptions(trace_level=tf.RunOptions.FULL_TRACE), []
+    with tf.Session() as session:
+        for fetch in (y, gradient):
+            metadata = tf.RunMetadata()
+            session.run(fetch, {x: np.ones([64, 64])}, options=options, run_metadata=metadata)
+            step, = [n for n in metadata.step_stats.dev_stats[0].node_stats if n.node_name == "_SOURCE"]
+            peaks.append(step.memory[0].peak_bytes)
+    kept = 1000 * 64 * 64 * 4
+    assert peaks[0] < kept / 20 and kept <= peaks[1] < kept * 1.25
+    pushes = [o for o in tf.get_default_graph().get_operations() if o.type == "StackPushV2"]
+    assert pushes and all(o.get_attr("swap_memory") == swap for o in pushes)

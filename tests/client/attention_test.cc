@@ -215,6 +215,34 @@ TEST(Attention, GreedyDecoding) {
   EXPECT_EQ(got.values<int64_t>(), want);
 }
 
+// Batch and steps that only a step knows, in a loop with lengths and its gradient.
+TEST(Attention, UnknownBatchAndSteps) {
+  const Decoder d{true, false, 7};
+  Bench b(d.Text(), 2);
+  Scope s = b.model.scope();
+  const Output memory = s.Placeholder(millrace::DType::kDouble, {-1, -1, 3});
+  const Output limits = s.Placeholder(millrace::DType::kInt32, {-1});
+  const Output x = s.Placeholder(millrace::DType::kDouble, {-1, -1, 2});
+  b.rnn.Attend(memory, limits);
+  const Recurrent::Result r = b.rnn.Dynamic(x, {.sequence_length = s.Const({int32_t{3}, int32_t{3}})});
+  const Output sum = s.Op("Sum", {r.outputs, s.Const({0, 1, 2})});
+  const Outputs gradient = b.graph.Gradients({sum}, {memory});
+  const std::vector<Matrix> xs = {Numbers(2, 2, 1), Numbers(2, 2, 2), Numbers(2, 2, 3)};
+  const std::vector<Tensor> got = b.session.Run({{memory, Tensor::Of({2, 4, 3}, Memory().v)},
+                                                 {limits, Tensor::Of<int32_t>({2}, {2, 4})},
+                                                 {x, Stacked(xs, false)}},
+                                                {r.outputs, r.state[2], gradient[0]});
+  State state{Matrix(2, 5), Matrix(2, 7), Matrix(2, 4)};
+  std::vector<Matrix> outputs;
+  for (const Matrix& step : xs) {
+    Step(d, b.parameters, step, &state);
+    outputs.push_back(state.attention);
+  }
+  ExpectNear(AsMatrix(got[0]), AsMatrix(Stacked(outputs, false)), "outputs");
+  ExpectNear(AsMatrix(got[1]), state.weights, "weights");
+  EXPECT_EQ(got[2].shape(), (std::vector<int64_t>{2, 4, 3}));
+}
+
 TEST(Attention, AnExampleWithoutMemoryReadsZeros) {
   Bench b(Decoder{false, false, 0}.Text(), 2);
   Scope s = b.model.scope();

@@ -151,10 +151,83 @@ def test_mistakes_are_named():
         cell(tf.zeros([2, 2], tf.float64), cell.zero_state(2, tf.float64))
     with pytest.raises(TypeError, match="AttentionWrapperState"):
         cell(tf.zeros([2, 2], tf.float64), tf.zeros([2, 4], tf.float64))
-    with pytest.raises(NotImplementedError, match="BeamSearchDecoder"):
-        seq2seq.BeamSearchDecoder()
+    with pytest.raises(NotImplementedError, match="ScheduledEmbedding"):
+        seq2seq.ScheduledEmbeddingTrainingHelper()
 
 
 def test_tile_batch_repeats_examples():
     with tf.Session() as session:
         np.testing.assert_array_equal(session.run(seq2seq.tile_batch(tf.constant([[1, 2], [3, 4]]), 2)), [[1, 2], [1, 2], [3, 4], [3, 4]])
+
+
+def test_gather_tree_follows_parents():
+    ids = np.array([[[1, 2, 3]], [[4, 5, 6]], [[7, 8, 9]], [[-1, -1, -1]]])
+    parents = np.array([[[0, 0, 0]], [[0, 1, 1]], [[2, 1, 2]], [[-1, -1, -1]]])
+    with tf.Session() as session:
+        made = session.run(seq2seq.gather_tree(ids, parents, [3], 10))
+    np.testing.assert_array_equal(made[:, 0].T, [[2, 6, 7, 10], [2, 5, 8, 10], [2, 6, 9, 10]])
+    with tf.Session() as session:  # beyond the first end token there are only end tokens
+        made = session.run(seq2seq.gather_tree(ids, parents, [3], 6))
+    np.testing.assert_array_equal(made[:, 0].T, [[2, 6, 6, 6], [2, 5, 8, 6], [2, 6, 6, 6]])
+
+
+def hypotheses(logits, start, width, end, steps, weight):
+    """The search by its definition: [(score, ids)] of the most likely sequences, the next symbol depending on the last one."""
+    log = logits - np.log(np.exp(logits).sum(-1, keepdims=True))
+    alive = [(0.0, [], False, 0)]
+    for _ in range(steps):
+        if all(done for _, _, done, _ in alive):
+            break
+        tried = []
+        for p, ids, done, length in alive:
+            for k in range(len(log)):
+                if done:
+                    if k == end:
+                        tried.append((p, ids + [end], True, length, length))
+                else:
+                    q = p + log[ids[-1] if ids else start, k]
+                    tried.append((q, ids + [k], k == end, length + 1, length + (k != end)))
+        tried.sort(key=lambda h: -h[0] / ((5.0 + h[4]) / 6.0) ** weight)
+        alive = [h[:4] for h in tried[:width]]
+    return alive
+
+
+@pytest.mark.parametrize("weight", [0.0, 0.8])
+@pytest.mark.parametrize("width", [1, 3])
+def test_beam_search(width, weight):
+    logits = 2 * np.sin(np.arange(25.0) * 1.7).reshape(5, 5)
+
+    class Last(tf.nn.rnn_cell.RNNCell):
+        """Logits that depend on the last symbol; the state counts, and holds the symbol."""
+        output_size, state_size = 5, (1, 5)
+
+        def __call__(self, inputs, state, scope=None):
+            return tf.matmul(inputs, tf.constant(logits)), (state[0] + 1, inputs)
+
+    state = seq2seq.tile_batch((tf.zeros([2, 1], tf.float64), tf.zeros([2, 5], tf.float64)), width)
+    decoder = seq2seq.BeamSearchDecoder(Last(), tf.constant(np.eye(5)), [1, 3], 0, state, width, length_penalty_weight=weight)
+    outputs, last, _ = seq2seq.dynamic_decode(decoder, maximum_iterations=6)
+    assert outputs.predicted_ids.get_shape().as_list() == [2, None, width]
+    with tf.Session() as session:
+        ids, log_probs, lengths, states = session.run([outputs.predicted_ids, last.log_probs, last.lengths, last.cell_state])
+    for example, start in enumerate([1, 3]):
+        want = hypotheses(logits, start, width, 0, ids.shape[1], weight)
+        for k, (p, symbols, done, length) in enumerate(want):
+            assert log_probs[example, k] == pytest.approx(p)
+            assert lengths[example, k] == length
+            kept = symbols[:max(h[3] for h in want)]
+            assert ids[example, :len(kept), k].tolist() == kept, (example, k)
+            assert (ids[example, len(kept):, k] == 0).all()
+            if not done:  # the states went the way of the hypotheses
+                assert states[1][example, k].argmax() == symbols[-2]
+
+
+def test_beam_search_with_attention():
+    mechanism = seq2seq.BahdanauAttention(6, seq2seq.tile_batch(tf.constant(MEMORY), 3), seq2seq.tile_batch(tf.constant(MEMORY_LENGTHS), 3), dtype=tf.float64)
+    cell = seq2seq.AttentionWrapper(tf.nn.rnn_cell.BasicRNNCell(5), mechanism, attention_layer_size=4)
+    decoder = seq2seq.BeamSearchDecoder(cell, tf.constant(np.eye(4)), [1, 2], 0, cell.zero_state(6, tf.float64), 3)
+    outputs, state, _ = seq2seq.dynamic_decode(decoder, maximum_iterations=5)
+    with tf.Session() as session:
+        session.run(tf.global_variables_initializer())
+        ids, scores = session.run([outputs.predicted_ids, outputs.beam_search_decoder_output.scores])
+    assert ids.shape[0] == 2 and ids.shape[2] == 3 and (np.diff(scores[:, -1]) <= 0).all()

@@ -11,6 +11,8 @@ from millrace.framework.graph import Tensor, name_scope
 from millrace.ops import array_ops, gen_ops, math_ops, nn_ops
 from millrace.ops.attention import (AttentionMechanism, AttentionWrapper, AttentionWrapperState, BahdanauAttention, LuongAttention,  # noqa: F401
                                     hardmax)
+from millrace.ops.beam_search import (BeamSearchDecoder, BeamSearchDecoderOutput, BeamSearchDecoderState, FinalBeamSearchDecoderOutput,  # noqa: F401
+                                      gather_tree, tile_batch)
 from millrace.ops.decoders import (BasicDecoder, BasicDecoderOutput, CustomHelper, Decoder, GreedyEmbeddingHelper, Helper,  # noqa: F401
                                    InferenceHelper, SampleEmbeddingHelper, TrainingHelper, dynamic_decode)
 
@@ -41,19 +43,7 @@ def sequence_loss(logits: Any, targets: Any, weights: Any, average_across_timest
         return value
 
 
-def tile_batch(t: Any, multiplier: int, name: Optional[str] = None) -> Any:
-    """Each entry of the batch repeated."""
-    from millrace.framework import nest
-
-    def one(x: Any) -> Tensor:
-        x = convert_to_tensor(x)
-        rest = [1] * ((x.get_shape().ndims or 1) - 1)
-        wide = gen_ops.tile(array_ops.expand_dims(x, 1), [1, multiplier] + rest)
-        return array_ops.reshape(wide, array_ops.concat([[-1], array_ops.shape(x)[1:]], 0))
-    return nest.map_structure(one, t)
-
-
 _missing.fill(globals(), "contrib.seq2seq.", {n: "AttentionWrapper and dynamic_decode, or tf.nn.raw_rnn" for n in (
-    "BeamSearchDecoder", "ScheduledEmbeddingTrainingHelper", "ScheduledOutputTrainingHelper", "DynamicAttentionWrapper", "simple_decoder_fn_train",
+    "ScheduledEmbeddingTrainingHelper", "ScheduledOutputTrainingHelper", "DynamicAttentionWrapper", "simple_decoder_fn_train",
     "simple_decoder_fn_inference", "attention_decoder_fn_train", "attention_decoder_fn_inference", "dynamic_rnn_decoder", "prepare_attention",
     "BahdanauMonotonicAttention", "LuongMonotonicAttention")})

@@ -283,7 +283,7 @@ def dynamic_decode(decoder: Any, output_time_major: bool = False, impute_finishe
         if maximum_iterations is not None:
             finished = gen_ops.logical_or(finished, gen_ops.less_equal(maximum_iterations, 0))
         loop = _DecodeLoop(decoder, impute_finished)
-        arrays = loop.arrays(finished.get_shape()[0].value if finished.get_shape().ndims == 1 else None)
+        arrays = loop.arrays(finished.get_shape()[0].value if finished.get_shape().ndims else None)
         lengths = array_ops.zeros_like(finished, dtypes.int32)
         _, written, last, _, _, lengths = control_flow_ops.while_loop(
             lambda time, w, s, i, done, n: gen_ops.logical_not(math_ops.reduce_all(done)), loop.body,

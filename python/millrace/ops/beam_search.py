@@ -1,0 +1,175 @@
+# SPDX-License-Identifier: Apache-2.0
+"""tf.contrib.seq2seq: decoding with several hypotheses for each example."""
+from __future__ import annotations
+
+import collections
+from typing import Any, Callable, Optional
+
+from millrace.framework import dtypes, nest, tensor_shape
+from millrace.framework.convert import convert_to_tensor
+from millrace.framework.errors import at_user_line
+from millrace.framework.graph import Tensor, name_scope
+from millrace.ops import array_ops, control_flow_ops, functional_ops, gen_ops, math_ops, nn_ops
+from millrace.ops.decoders import Decoder
+from millrace.ops.tensor_array_ops import TensorArray
+
+__all__ = ["BeamSearchDecoder", "BeamSearchDecoderOutput", "BeamSearchDecoderState", "FinalBeamSearchDecoderOutput", "gather_tree", "tile_batch"]
+
+BeamSearchDecoderState = collections.namedtuple("BeamSearchDecoderState", ["cell_state", "log_probs", "finished", "lengths"])
+BeamSearchDecoderOutput = collections.namedtuple("BeamSearchDecoderOutput", ["scores", "predicted_ids", "parent_ids"])
+FinalBeamSearchDecoderOutput = collections.namedtuple("FinalBeamSearchDecoderOutput", ["predicted_ids", "beam_search_decoder_output"])
+
+
+def tile_batch(t: Any, multiplier: int, name: Optional[str] = None) -> Any:
+    """Each entry of the batch repeated."""
+    def one(x: Any) -> Tensor:
+        x = convert_to_tensor(x)
+        shape = x.get_shape()
+        if shape.ndims is None or shape.ndims == 0:
+            raise at_user_line(ValueError("t must have statically known rank of 1 or more"))
+        wide = gen_ops.tile(array_ops.expand_dims(x, 1), [1, multiplier] + [1] * (shape.ndims - 1))
+        made = array_ops.reshape(wide, array_ops.concat([[-1], array_ops.shape(x)[1:]], 0))
+        made.set_shape(tensor_shape.TensorShape([None if shape[0].value is None else shape[0].value * multiplier]).concatenate(shape[1:]))
+        return made
+    with name_scope(name, "tile_batch", nest.flatten(t) + [multiplier]):
+        return nest.map_structure(one, t)
+
+
+def _of_beams(values: Any, beams: Any) -> Any:
+    """values[example, beams[example, i]] of values [batch, beams, ...]."""
+    shape = array_ops.shape(values)
+    starts = array_ops.expand_dims(gen_ops.range(0, shape[0], 1) * shape[1], 1)
+    flat = array_ops.reshape(values, array_ops.concat([[-1], shape[2:]], 0))
+    made = array_ops.gather(flat, beams + starts)
+    made.set_shape(values.get_shape())
+    return made
+
+
+def gather_tree(step_ids: Any, parent_ids: Any, max_sequence_lengths: Any, end_token: Any) -> Tensor:
+    """The hypotheses [time, batch, beams] that end in the last beams, followed back by their parents; end tokens behind the first one."""
+    step_ids, parent_ids = convert_to_tensor(step_ids, dtypes.int32), convert_to_tensor(parent_ids, dtypes.int32)
+    limits, end = array_ops.expand_dims(convert_to_tensor(max_sequence_lengths, dtypes.int32), 1), convert_to_tensor(end_token, dtypes.int32)
+    shape = array_ops.shape(step_ids)
+    first = gen_ops.tile(array_ops.expand_dims(gen_ops.range(0, shape[2], 1), 0), array_ops.stack([shape[1], 1]))
+    nothing = array_ops.fill(shape[1:], end)
+
+    def back(held: Any, now: Any) -> Any:
+        ids, parents, time = now
+        inside = gen_ops.logical_and(gen_ops.less(time, limits), gen_ops.equal(first, first))
+        return gen_ops.select(inside, _of_beams(ids, held[1]), nothing), gen_ops.select(inside, _of_beams(parents, held[1]), held[1])
+
+    ids, _ = functional_ops.scan(back, (step_ids, parent_ids, gen_ops.range(0, shape[0], 1)), (nothing, first), reverse=True)
+    ended = gen_ops.cumsum(gen_ops.cast(gen_ops.equal(ids, end), dtypes.int32), 0, exclusive=True)
+    made = gen_ops.select(gen_ops.greater(ended, 0), array_ops.fill(shape, end), ids)
+    made.set_shape(step_ids.get_shape())
+    return made
+
+
+class BeamSearchDecoder(Decoder):
+    """Keeps the beam_width most likely beginnings of each example. The initial state is that of the cell for batch * beam_width examples (tile_batch)."""
+
+    def __init__(self, cell: Any, embedding: Any, start_tokens: Any, end_token: Any, initial_state: Any, beam_width: int, output_layer: Any = None,
+                 length_penalty_weight: float = 0.0, coverage_penalty_weight: float = 0.0, reorder_tensor_arrays: bool = True) -> None:
+        if coverage_penalty_weight:
+            raise at_user_line(NotImplementedError("coverage_penalty_weight is not provided: leave it 0."))
+        if reorder_tensor_arrays and any(isinstance(s, TensorArray) for s in nest.flatten(initial_state)):
+            raise at_user_line(NotImplementedError("TensorArrays in the state are not sorted by hypotheses: leave alignment_history away, or set "
+                                                   "reorder_tensor_arrays=False."))
+        self._cell, self._layer, self._penalty, self._width = cell, output_layer, length_penalty_weight, beam_width
+        self._embed: Callable[[Any], Any] = embedding if callable(embedding) else lambda ids: nn_ops.embedding_lookup(embedding, ids)
+        self._tokens, self._end = convert_to_tensor(start_tokens, dtypes.int32), convert_to_tensor(end_token, dtypes.int32)
+        if self._tokens.get_shape().ndims != 1:
+            raise at_user_line(ValueError("start_tokens must be a vector"))
+        if self._end.get_shape().ndims != 0:
+            raise at_user_line(ValueError("end_token must be a scalar"))
+        self._batch, self._static_batch = array_ops.size(self._tokens), self._tokens.get_shape()[0].value
+        self._start = self._embed(gen_ops.tile(array_ops.expand_dims(self._tokens, 1), [1, beam_width]))
+        self._initial = nest.map_structure(self._split, initial_state)
+        self._dtype = nest.flatten(initial_state)[0].dtype
+
+    batch_size = property(lambda self: self._batch, doc="The number of examples.")
+    tracks_own_finished = property(lambda self: True, doc="Hypotheses change places.")
+
+    @property
+    def output_size(self) -> Any:
+        """The shapes of an example's output."""
+        each = tensor_shape.TensorShape([self._width])
+        return BeamSearchDecoderOutput(each, each, each)
+
+    @property
+    def output_dtype(self) -> Any:
+        """The types of the output."""
+        return BeamSearchDecoderOutput(self._dtype, dtypes.int32, dtypes.int32)
+
+    def _split(self, value: Any) -> Any:
+        """[batch * beams, ...] as [batch, beams, ...]."""
+        if isinstance(value, TensorArray) or value.get_shape().ndims == 0:
+            return value
+        made = array_ops.reshape(value, array_ops.concat([array_ops.stack([self._batch, self._width]), array_ops.shape(value)[1:]], 0))
+        made.set_shape(tensor_shape.TensorShape([self._static_batch, self._width]).concatenate(value.get_shape()[1:]))
+        return made
+
+    def _joined(self, value: Any) -> Any:
+        """The other way."""
+        if isinstance(value, TensorArray) or value.get_shape().ndims == 0:
+            return value
+        made = array_ops.reshape(value, array_ops.concat([[-1], array_ops.shape(value)[2:]], 0))
+        count = None if self._static_batch is None else self._static_batch * self._width
+        made.set_shape(tensor_shape.TensorShape([count]).concatenate(value.get_shape()[2:]))
+        return made
+
+    def initialize(self, name: Optional[str] = None) -> Any:
+        """(finished, the first inputs, the initial state): only the first hypothesis of each example counts."""
+        firsts = array_ops.zeros(array_ops.stack([self._batch]), dtypes.int32)
+        alive = array_ops.one_hot(firsts, self._width, on_value=True, off_value=False, dtype=dtypes.bool_)
+        finished = gen_ops.logical_not(alive)
+        log_probs = array_ops.one_hot(firsts, self._width, on_value=convert_to_tensor(0.0, self._dtype),
+                                      off_value=convert_to_tensor(-float("inf"), self._dtype), dtype=self._dtype)
+        for made in (finished, log_probs):
+            made.set_shape([self._static_batch, self._width])
+        return finished, self._start, BeamSearchDecoderState(self._initial, log_probs, finished, array_ops.zeros_like(finished, dtypes.int64))
+
+    def step(self, time: Any, inputs: Any, state: Any, name: Optional[str] = None) -> Any:
+        """(outputs, next state, next inputs, finished)."""
+        with name_scope(name, "BeamSearchDecoderStep", [time]):
+            outputs, cell_state = self._cell(nest.map_structure(self._joined, inputs), nest.map_structure(self._joined, state.cell_state))
+            logits = self._split(outputs)
+            if self._layer is not None:
+                logits = self._layer(logits)
+            output, following = self._search(logits, nest.map_structure(self._split, cell_state), state)
+            inputs = control_flow_ops.cond(math_ops.reduce_all(following.finished), lambda: self._start, lambda: self._embed(output.predicted_ids))
+            inputs.set_shape(self._start.get_shape())
+            return output, following, inputs, following.finished
+
+    def _search(self, logits: Any, cell_state: Any, state: Any) -> Any:
+        """The best continuations of all hypotheses of an example. One that is finished goes on with the end token for free."""
+        classes = logits.get_shape()[-1].value or array_ops.shape(logits)[-1]
+        log_probs, over = nn_ops.log_softmax(logits), array_ops.expand_dims(state.finished, 2)
+        is_end = array_ops.one_hot(self._end, classes, on_value=True, off_value=False, dtype=dtypes.bool_)
+        free = gen_ops.select_v2(is_end, convert_to_tensor(0.0, self._dtype), convert_to_tensor(self._dtype.min, self._dtype))
+        total = array_ops.expand_dims(state.log_probs, 2) + gen_ops.select_v2(over, free, log_probs)
+        grows = gen_ops.cast(gen_ops.logical_not(gen_ops.logical_or(over, is_end)), dtypes.int64)
+        scores = self._scores(total, array_ops.expand_dims(state.lengths, 2) + grows)
+        flat_shape = array_ops.stack([self._batch, -1])
+        best, places = nn_ops.top_k(array_ops.reshape(scores, flat_shape), self._width)
+        words, beams = gen_ops.floor_mod(places, classes), gen_ops.floor_div(places, classes)
+        probs = _of_beams(array_ops.reshape(total, flat_shape), places)
+        for made in (best, words, beams, probs):
+            made.set_shape([self._static_batch, self._width])
+        was_over = _of_beams(state.finished, beams)
+        lengths = _of_beams(state.lengths, beams) + gen_ops.cast(gen_ops.logical_not(was_over), dtypes.int64)
+        kept = nest.map_structure(lambda s: s if isinstance(s, TensorArray) or s.get_shape().ndims == 0 else _of_beams(s, beams), cell_state)
+        return (BeamSearchDecoderOutput(best, words, beams),
+                BeamSearchDecoderState(kept, probs, gen_ops.logical_or(was_over, gen_ops.equal(words, self._end)), lengths))
+
+    def _scores(self, log_probs: Any, lengths: Any) -> Any:
+        """Divided by the penalty of Wu et al. 2016: ((5 + length) / 6) ** weight."""
+        if not isinstance(self._penalty, Tensor) and self._penalty == 0:
+            return log_probs
+        return log_probs / gen_ops.pow((gen_ops.cast(lengths, self._dtype) + 5.0) / 6.0, convert_to_tensor(self._penalty, self._dtype))
+
+    def finalize(self, outputs: Any, final_state: Any, sequence_lengths: Any) -> Any:
+        """The hypotheses from beginning to end, the best first."""
+        longest = gen_ops.cast(math_ops.reduce_max(final_state.lengths, [1]), dtypes.int32)
+        ids = gather_tree(outputs.predicted_ids, outputs.parent_ids, longest, self._end)
+        return FinalBeamSearchDecoderOutput(ids, outputs), final_state

@@ -114,3 +114,10 @@ def test_ctc_decoders(sess):
     assert sess.run(tf.nn.ctc_greedy_decoder(logits, [4]))[0][0].values.tolist() == want
     with pytest.raises(tf.errors.InvalidArgumentError, match="want 0 to 4"):
         sess.run(tf.nn.ctc_greedy_decoder(logits, [5])[1])
+
+
+def test_eval_of_a_sparse_tensor():
+    with tf.Session():
+        assert tf.SparseTensor([[0, 1]], [5.0], [1, 2]).eval().values.tolist() == [5.0]
+    with pytest.raises(ValueError, match="No default session"):
+        tf.SparseTensor([[0, 1]], [5.0], [1, 2]).eval()

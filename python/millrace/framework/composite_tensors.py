@@ -10,6 +10,7 @@ import numpy as np
 from millrace.framework import convert, dtypes, session, tensor_shape
 from millrace.framework.errors import at_user_line
 from millrace.framework.graph import Graph, Operation, Tensor
+from millrace.framework.graph_elements import session_for
 from millrace.ops import gen_ops
 
 
@@ -86,8 +87,7 @@ class SparseTensor:
 
     def eval(self, feed_dict: Any = None, session: Any = None) -> SparseTensorValue:
         """Its value, by the default session or the one given."""
-        from millrace.framework.graph import _session_for
-        return _session_for(self.graph, session, "Cannot evaluate tensor").run(self, feed_dict)  # type: ignore[no-any-return]
+        return session_for(self.graph, session, "Cannot evaluate tensor").run(self, feed_dict)  # type: ignore[no-any-return]
 
     def __str__(self) -> str:
         return "SparseTensor(indices=%s, values=%s, dense_shape=%s)" % (self._indices, self._values, self._dense_shape)

@@ -1,18 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Graph, Operation and Tensor, and the state in which graphs are built: scopes, devices, control dependencies."""
+# mypy: implicit-reexport
+"""Graph, and the state in which graphs are built: scopes, devices, control dependencies."""
 from __future__ import annotations
 
 import contextlib
 import re
 import threading
-from typing import Any, Callable, Dict, Iterator, List, Optional, Sequence, Tuple, Union
-
-import numpy as np
+from typing import Any, Callable, Dict, Iterator, List, Optional, Sequence, Union
 
 import millrace._core as _core
-from millrace.framework import dtypes, tensor_shape
+from millrace.framework import dtypes
 from millrace.framework.device import DeviceSpec, merge_device
 from millrace.framework.errors import at_user_line
+from millrace.framework.graph_elements import Operation, Tensor
 
 
 class GraphKeys:
@@ -57,153 +57,6 @@ class GraphKeys:
 
 _VALID_SCOPE = re.compile(r"^[A-Za-z0-9_.\-/]*$")
 _VALID_OP_NAME = re.compile(r"^[A-Za-z0-9.][A-Za-z0-9_.\-/]*$")
-
-
-class Tensor(_core.Tensor):
-    """An output of an operation: what it will be when a session runs it.
-
-    Tensors have Python's operators, made of ops; `==` compares identity, as tensors are keys of feed dictionaries.
-    """
-
-    __array_priority__ = 100
-
-    @property
-    def shape(self) -> tensor_shape.TensorShape:
-        """What is known of its shape."""
-        return self.get_shape()
-
-    def get_shape(self) -> tensor_shape.TensorShape:
-        """What is known of its shape."""
-        dims = self._dims
-        return tensor_shape.TensorShape(None if dims is None else [None if d < 0 else d for d in dims])
-
-    def set_shape(self, shape: Any) -> None:
-        """Adds to what is known of its shape. ValueError when that contradicts."""
-        self._set_dims(tensor_shape.shape_list(shape))
-
-    def _shape_as_list(self) -> Optional[List[Optional[int]]]:
-        dims = self._dims
-        return None if dims is None else [None if d < 0 else d for d in dims]
-
-    def eval(self, feed_dict: Any = None, session: Any = None) -> Any:
-        """Its value, by the default session or the one given."""
-        return _session_for(self.graph, session, "Cannot evaluate tensor").run(self, feed_dict)
-
-    def __iter__(self) -> Iterator["Tensor"]:
-        dims = self._dims
-        if dims is None or not dims or dims[0] < 0:
-            raise at_user_line(TypeError("'Tensor' object is not iterable: the size of its first dimension is not known (%s). "
-                                         "Use tf.map_fn or tf.while_loop, or tf.unstack(x, num)." % (self,)))
-        return (self[i] for i in range(dims[0]))
-
-    def __len__(self) -> int:
-        raise at_user_line(TypeError("object of type 'Tensor' has no len(): use x.get_shape()[0].value or tf.shape(x)[0] (%s)" % (self,)))
-
-    def __bool__(self) -> bool:
-        raise at_user_line(TypeError("Using a `tf.Tensor` as a Python `bool` is not allowed. Use `if t is not None:` instead of "
-                                     "`if t:` to test if a tensor is defined, and use TensorFlow ops such as tf.cond to execute "
-                                     "subgraphs conditioned on the value of a tensor (%s)." % (self,)))
-
-    __nonzero__ = __bool__
-
-    def __array__(self, *unused: Any, **unused_keywords: Any) -> Any:
-        raise NotImplementedError("Cannot convert a symbolic Tensor (%s) to a numpy array: run it with a session." % self.name)
-
-    def __eq__(self, other: object) -> bool:
-        return self is other
-
-    def __ne__(self, other: object) -> bool:
-        return self is not other
-
-    def __hash__(self) -> int:
-        return id(self)
-
-    def __copy__(self) -> "Tensor":
-        return self
-
-    def __deepcopy__(self, memo: Any) -> "Tensor":
-        return self
-
-    def _shape_text(self) -> str:
-        return ", shape=%s" % self.get_shape() if self._dims is not None else ", shape=<unknown>"
-
-    def __str__(self) -> str:
-        return 'Tensor("%s"%s, dtype=%s)' % (self.name, self._shape_text(), self.dtype.name)
-
-    def __repr__(self) -> str:
-        return "<tf.Tensor '%s' shape=%s dtype=%s>" % (self.name, self.get_shape(), self.dtype.name)
-
-    def _repr_html_(self) -> str:
-        return "<code>%s</code> %s %s <small>%s %s</small>" % (
-            self.name, self.dtype.name, self.get_shape(), self.op.type, self.op._location)
-
-
-class Operation(_core.Operation):
-    """A node of a graph."""
-
-    def run(self, feed_dict: Any = None, session: Any = None) -> None:
-        """Runs it, by the default session or the one given."""
-        _session_for(self.graph, session, "Cannot execute operation").run(self, feed_dict)
-
-    @property
-    def node_def(self) -> Any:
-        """Its NodeDef, a copy."""
-        from millrace.protos import definitions
-        return definitions.NodeDef.FromString(self._node_def())
-
-    @property
-    def op_def(self) -> Any:
-        """The OpDef of its op, a copy."""
-        from millrace.protos import definitions
-        return definitions.OpDef.FromString(self.graph._op_def(self.type))
-
-    def get_attr(self, name: str) -> Any:
-        """The value of an attribute, as Python has it. ValueError when there is none of that name."""
-        from millrace.protos import attr_values
-        return attr_values.to_python(self._attr(name))
-
-    @property
-    def traceback(self) -> List[Tuple[str, int, str, str]]:
-        """Where the program made it: one entry (file, line, "", "")."""
-        file, _, line = self._location.rpartition(":")
-        return [(file, int(line), "", "")] if file else []
-
-    def colocation_groups(self) -> List[bytes]:
-        """The groups of operations that are placed together with it."""
-        try:
-            groups = self.get_attr("_class")
-        except ValueError:
-            groups = []
-        return [g for g in groups if g.startswith(b"loc:@")] or [b"loc:@" + self.name.encode()]
-
-    def values(self) -> Tuple[Tensor, ...]:
-        """Its outputs."""
-        return tuple(self.outputs)
-
-    def __str__(self) -> str:
-        return str(self.node_def)
-
-    def __repr__(self) -> str:
-        return "<tf.Operation '%s' type=%s>" % (self.name, self.type)
-
-    def __copy__(self) -> "Operation":
-        return self
-
-    def __deepcopy__(self, memo: Any) -> "Operation":
-        return self
-
-
-def _session_for(graph: "Graph", session: Any, what: str) -> Any:
-    from millrace.framework import session as session_module
-    if session is None:
-        session = session_module.get_default_session()
-        if session is None:
-            raise at_user_line(ValueError("%s using `eval()` or `run()`: No default session is registered. Use `with "
-                                          "sess.as_default()` or pass an explicit session to `eval(session=sess)`" % what))
-    if session.graph is not graph:
-        raise at_user_line(ValueError("%s: the session's graph is not the graph that it belongs to. Pass an explicit session of "
-                                      "its graph." % what))
-    return session
 
 
 DeviceFunction = Callable[[Operation], Any]

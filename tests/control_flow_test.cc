@@ -200,7 +200,10 @@ TEST_F(ConstructionTest, WhileLooksLikeTensorFlows) {
       [&](const GraphBuilder& b, const List& v) {
         return List{b.Op("Less", {v[0], w})};
       },
-      [&](const GraphBuilder& b, const List& v) { return List{b.Mul(b.Add(v[0], b.Scalar<int32_t>(2)), b.Neg(w))}; },
+      [&](const GraphBuilder& b, const List& v) {
+        const Output negative = b.Neg(w), sum = b.Add(v[0], b.Scalar<int32_t>(2));
+        return List{b.Mul(sum, negative)};
+      },
       options);
   ASSERT_TRUE(r.ok()) << r.status();
   EXPECT_EQ(Lines(mark), (std::vector<std::string>{

@@ -23,7 +23,12 @@ Status AddOutputs(const TF_Output* outputs, int count, const char* what, absl::I
   if (count <= 0 || outputs == nullptr) return CheckArray(outputs, count, what);
   list->reserve(static_cast<size_t>(count));
   for (int i = 0; i < count; ++i) {
-    if (!IsOutput(outputs[i])) return NoSuchOutput(outputs[i], what, i);
+    if (!IsOutput(outputs[i])) {
+      const Status status = NoSuchOutput(outputs[i], what, i);
+      // TensorFlow's code for a step; where nodes are made it is InvalidArgument.
+      const bool known = outputs[i].oper != nullptr && AsNode(outputs[i].oper)->op();
+      return known ? OutOfRange(status.message()) : status;
+    }
     list->push_back(AsOutput(outputs[i]));
   }
   return absl::OkStatus();
@@ -174,8 +179,9 @@ TF_Session* TF_NewSession(TF_Graph* graph, const TF_SessionOptions* opts, TF_Sta
     MR_CAPI_REQUIRE(graph);
     static const TF_SessionOptions& defaults = *new TF_SessionOptions();
     const TF_SessionOptions& options = opts ? *opts : defaults;
-    MR_ASSIGN_OR_RETURN(std::unique_ptr<millrace::Session> session,
-                        millrace::System::Default().NewSession(graph->shared, options.config, options.target, options.determinism));
+    MR_ASSIGN_OR_RETURN(
+        std::unique_ptr<millrace::Session> session,
+        millrace::System::Default().NewSession(graph->shared, options.config, options.target, options.determinism));
     return new TF_Session{graph->shared, std::move(session)};
   });
 }

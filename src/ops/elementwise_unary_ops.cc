@@ -391,30 +391,46 @@ void RegisterFunctions(OpRegistry& r) {
       .Example("f32[4]/, f32[4]~");
 }
 
+// float goes with complex64, double with complex128.
+Status CheckPrecision(const ShapeContext& c, const char* complex, const char* real) {
+  MR_ASSIGN_OR_RETURN(const DType whole, c.Attr<DType>(complex));
+  MR_ASSIGN_OR_RETURN(const DType part, c.Attr<DType>(real));
+  if ((whole == DType::kComplex64) == (part == DType::kFloat)) return absl::OkStatus();
+  return InvalidArgument(DTypeName(whole), " has no parts of ", DTypeName(part));
+}
+Status ComplexShape(ShapeContext& c) {
+  MR_RETURN_IF_ERROR(CheckPrecision(c, "Tout", "T"));
+  return BroadcastShape(c);
+}
+Status PartShape(ShapeContext& c) {
+  MR_RETURN_IF_ERROR(CheckPrecision(c, "T", "Tout"));
+  return UnchangedShape(c);
+}
+
 void RegisterComplexParts(OpRegistry& r) {
   r.Add("Complex(real:T, imag:T) -> (out:Tout) | T in FD=f32; Tout in CPX=c64")
       .Doc("Complex numbers with the given real and imaginary parts, which broadcast.")
-      .Shape(BroadcastShape)
+      .Shape(ComplexShape)
       .Gradient(ComplexGrad)
       .Example("f32[2,3]~, f32[3]~");
   r.Add("Real(input:T) -> (output:Tout) | T in CPX=c64; Tout in FD=f32")
       .Doc("The real part of each element.")
-      .Shape(UnchangedShape)
+      .Shape(PartShape)
       .Gradient(RealGrad)
       .Example("!c64[2]{1 2}");
   r.Add("Imag(input:T) -> (output:Tout) | T in CPX=c64; Tout in FD=f32")
       .Doc("The imaginary part of each element.")
-      .Shape(UnchangedShape)
+      .Shape(PartShape)
       .Gradient(ImagGrad)
       .Example("!c64[2]{1 2}");
   r.Add("Angle(input:T) -> (output:Tout) | T in CPX=c64; Tout in FD=f32")
       .Doc("The argument of each element in radians, in (-pi, pi].")
-      .Shape(UnchangedShape)
+      .Shape(PartShape)
       .Gradient(AngleGrad)
       .Example("!c64[2]{1 -2}");
   r.Add("ComplexAbs(x:T) -> (y:Tout) | T in CPX=c64; Tout in FD=f32")
       .Doc("The modulus of each element.")
-      .Shape(UnchangedShape)
+      .Shape(PartShape)
       .Gradient(ComplexAbsGrad)
       .Example("!c64[2]{1 -2}");
   r.Add("Conj(input:T) -> (output:T) | T in CPX|var=c64")

@@ -5,6 +5,7 @@
 #include "tensor/strided_slice.h"
 
 #include <algorithm>
+#include <bit>
 
 namespace millrace {
 namespace {
@@ -27,10 +28,10 @@ struct Dense {
 
 bool Bit(int64_t mask, int i) { return ((mask >> i) & 1) != 0; }
 
-Status CheckMasks(const StridedSliceMasks& masks, int count) {
-  int ellipses = 0;
-  for (int i = 0; i < count; ++i) ellipses += Bit(masks.ellipsis, i) ? 1 : 0;
-  if (ellipses > 1) return InvalidArgument("Multiple ellipses in slice spec not allowed");
+Status CheckMasks(const StridedSliceMasks& masks) {
+  if (std::popcount(static_cast<uint64_t>(masks.ellipsis)) > 1) {
+    return InvalidArgument("Multiple ellipses in slice spec not allowed");
+  }
   return absl::OkStatus();
 }
 
@@ -136,7 +137,7 @@ StatusOr<StridedSlice> ResolveStridedSlice(absl::Span<const int64_t> input,
     return InvalidArgument("begin, end and strides must have at most ", kMaxStridedSliceSpecs, " elements, got ",
                            strides.size());
   }
-  MR_RETURN_IF_ERROR(CheckMasks(masks, static_cast<int>(strides.size())));
+  MR_RETURN_IF_ERROR(CheckMasks(masks));
   MR_ASSIGN_OR_RETURN(Dense dense, Densify(static_cast<int>(input.size()), begin ? begin->data() : nullptr,
                                            end ? end->data() : nullptr, strides, masks));
   StridedSlice result;

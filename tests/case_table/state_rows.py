@@ -109,13 +109,17 @@ def slice_assignments(d: Draw) -> Iterator[Case]:
             x, begin, end, strides = case.inputs
             value = x[index_of(begin, end, strides, case.attrs)]
             yield Case([*case.inputs, d.any(value.shape)], case.attrs)
+            yield Case([*case.inputs, d.any(())], case.attrs, label="one value for all")
+            yield Case([*case.inputs, d.any((1, *value.shape))], case.attrs, label="a dimension more")
+            yield Case([*case.inputs, d.any([1 if i % 2 else n for i, n in enumerate(value.shape)])], case.attrs)
 
 
 def _assign_slice(
     x: np.ndarray, begin: np.ndarray, end: np.ndarray, strides: np.ndarray, value: np.ndarray, **masks: int
 ) -> np.ndarray:
     out = x.copy()
-    out[index_of(begin, end, strides, masks)] = value[()]
+    at = index_of(begin, end, strides, masks)
+    out[at] = value.reshape(value.shape[max(0, value.ndim - np.ndim(out[at])) :])[()]
     return out
 
 

@@ -174,6 +174,7 @@ Status ReverseAlong(KernelContext& ctx, const absl::InlinedVector<bool, 8>& reve
 Status Reverse(KernelContext& ctx) {
   const Tensor& flags = ctx.input(1);
   const int rank = ctx.input(0).rank();
+  if (rank == 0) return ctx.ForwardReshaped(0, 0, Shape());  // whatever the flags say, as in TensorFlow
   if (flags.rank() != 1 || flags.num_elements() != rank) {
     return InvalidArgument("dims must be a vector of ", rank, " flags, got shape ", flags.shape().ToString());
   }
@@ -183,6 +184,7 @@ Status Reverse(KernelContext& ctx) {
 
 Status ReverseV2(KernelContext& ctx) {
   const int rank = ctx.input(0).rank();
+  if (rank == 0) return ctx.ForwardReshaped(0, 0, Shape());
   MR_ASSIGN_OR_RETURN(Ints axes, IntVectorOf(ctx.input(1), "axis"));
   absl::InlinedVector<bool, 8> reverse(static_cast<size_t>(rank), false);
   for (int64_t axis : axes) {

@@ -141,16 +141,40 @@ class StridedSliceAssignKernel : public MaskedKernel {
   }
 };
 
+// Reads `value` as if it were broadcast to `part`: the steps within it become 0 where its size is 1. Dimensions of size
+// 1 on either side, such as those that the masks add and remove, have no part in this.
+Status Repeat(const Shape& value, const Shape& part, Placement* p) {
+  const int missing = part.rank() - value.rank();
+  for (int i = 0; i < value.rank(); ++i) {
+    const int64_t want = i + missing < 0 ? 1 : part.dim(i + missing);
+    if (value.dim(i) != 1 && value.dim(i) != want) {
+      return InvalidArgument("a value of shape ", value.ToString(), " does not broadcast to the slice's shape ",
+                             part.ToString());
+    }
+  }
+  int64_t dense = 1;
+  int at = part.rank() - 1;
+  for (size_t i = p->dims.size(); i-- > 0;) {
+    CopyDim& d = p->dims[i];
+    d.src_stride = 0;
+    if (d.size == 1) continue;
+    while (part.dim(at) == 1) --at;
+    const int source = at-- - missing;
+    if (source < 0 || value.dim(source) == 1) continue;
+    d.src_stride = dense;
+    dense *= d.size;
+  }
+  return absl::OkStatus();
+}
+
 }  // namespace
 
 Status WriteStridedSlice(const KernelContext& ctx, const StridedSlice& slice, const Tensor& value, Tensor* target) {
   MR_ASSIGN_OR_RETURN(Shape part, slice.KnownOutputShape());
   if (part.num_elements() == 0) return absl::OkStatus();
-  if (!(value.shape() == part)) {
-    return InvalidArgument("the slice has shape ", part.ToString(), " but the value ", value.shape().ToString());
-  }
   Placement p = Place(slice, target->shape());
   for (CopyDim& d : p.dims) std::swap(d.dst_stride, d.src_stride);
+  if (!(value.shape() == part)) MR_RETURN_IF_ERROR(Repeat(value.shape(), part, &p));
   StridedCopy(&ctx, target->dtype(), ElementAt(target->mutable_raw(), target->dtype(), p.first), value.raw(), p.dims);
   return absl::OkStatus();
 }

@@ -275,8 +275,10 @@ class CrossKernel final : public Kernel {
       return InvalidArgument("Both inputs must be of same shape: ", a.shape().ToString(), " vs. ",
                              b.shape().ToString());
     }
-    if (a.rank() < 1 || a.dim(a.rank() - 1) != 3) {
-      return InvalidArgument("Cross-products are only defined for 3-element vectors, got shape ", a.shape().ToString());
+    if (a.rank() < 1) return InvalidArgument("Input must be at least 1D, got a scalar");
+    if (a.dim(a.rank() - 1) != 3) {
+      return FailedPrecondition("Cross-products are only defined for 3-element vectors, got shape ",
+                                a.shape().ToString());
     }
     MR_ASSIGN_OR_RETURN(Tensor * out, ctx.AllocateOutput(0, a.shape()));
     constexpr int64_t kBlock = 510;  // elements: whole triples, one conversion tile

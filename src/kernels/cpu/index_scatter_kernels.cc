@@ -39,6 +39,12 @@ template <RowOp op>
 Status TensorScatter(KernelContext& ctx) {
   const Tensor& in = ctx.input(0);
   if (in.rank() < 1) return InvalidArgument("tensor must have at least one dimension, got a scalar");
+  // A vector of indices is a column elsewhere, and one place of the tensor here.
+  const Tensor& indices = ctx.input(1);
+  if (indices.rank() == 1 && ctx.input(2).rank() != in.rank() - indices.dim(0)) {
+    return InvalidArgument("updates have rank ", ctx.input(2).rank(), ", but one index of depth ", indices.dim(0),
+                           " addresses part of a tensor of shape ", in.shape().ToString());
+  }
   MR_ASSIGN_OR_RETURN(SliceUpdates at, CheckSliceUpdates(ctx, ctx.input(1), ctx.input(2), in.shape()));
   Tensor out = ctx.TakeInput(0);
   if (!out.IsInitialized()) {

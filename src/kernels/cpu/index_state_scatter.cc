@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Scatter* and ScatterNd* on reference and resource variables. All checks come before the first write; the update runs
 // under the variable's lock on a buffer that no reader holds.
+#include <algorithm>
+
 #include "kernels/cpu/index_kernels.h"
 #include "kernels/cpu/index_rows.h"
 #include "kernels/cpu/index_scatter.h"
@@ -49,6 +51,17 @@ Status UpdateSlices(KernelContext& ctx, RowOp op, Tensor* value) {
                            .width = at.width});
 }
 
+// By reference a quotient of floats by 0 is infinite; by handle TensorFlow refuses it.
+Status RefuseZeros(const Tensor& divisors) {
+  bool zero = false;
+  VisitTypes<float, double, Half, BFloat16, complex64, complex128>(divisors.dtype(), [&]<typename T>() {
+    const auto values = divisors.flat<T>();
+    zero = std::any_of(values.begin(), values.end(),
+                       [](T v) { return static_cast<Accumulator<T>>(v) == Accumulator<T>(0); });
+  });
+  return zero ? InvalidArgument("updates must not contain 0") : absl::OkStatus();
+}
+
 Status Apply(KernelContext& ctx, Variable& variable, RowOp op, bool slices) {
   return variable.Update([&](Tensor* value) -> Status {
     if (value->dtype() != ctx.input(2).dtype()) {
@@ -70,6 +83,7 @@ template <RowOp op, bool kSlices>
 Status ResourceScatter(KernelContext& ctx) {
   MR_ASSIGN_OR_RETURN(RefPtr<Variable> variable, ResourceFromInput<Variable>(ctx, 0));
   if (!variable->IsInitialized()) return NotFound("the variable of node '", ctx.node_name(), "' has no value yet");
+  if (op == RowOp::kDiv) MR_RETURN_IF_ERROR(RefuseZeros(ctx.input(2)));
   return Apply(ctx, *variable, op, kSlices);
 }
 

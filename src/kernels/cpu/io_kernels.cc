@@ -81,6 +81,7 @@ class MergeV2CheckpointsKernel final : public Kernel {
   Status Compute(KernelContext& ctx) override {
     MR_ASSIGN_OR_RETURN(const std::string destination, OneString(ctx, 1, "destination_prefix"));
     if (ctx.input(0).rank() != 1) return InvalidArgument("checkpoint_prefixes must be a vector");
+    if (ctx.input(0).num_elements() == 0) return InvalidArgument("checkpoint_prefixes must name at least one file");
     std::vector<std::string> prefixes;
     for (const TString& s : ctx.input(0).flat<TString>()) prefixes.push_back(s.str());
     return MergeBundles(Env::Default(), prefixes, destination, delete_old_);
@@ -91,10 +92,10 @@ class MergeV2CheckpointsKernel final : public Kernel {
 };
 
 Status ShardedFilename(KernelContext& ctx) {
-  MR_ASSIGN_OR_RETURN(const std::string base, OneString(ctx, 0, "basename"));
-  for (int i = 1; i < 3; ++i) {
-    if (ctx.input(i).num_elements() != 1) return InvalidArgument("shard and num_shards must be scalars");
+  for (int i = 0; i < 3; ++i) {
+    if (ctx.input(i).rank() != 0) return InvalidArgument("basename, shard and num_shards must be scalars");
   }
+  MR_ASSIGN_OR_RETURN(const std::string base, OneString(ctx, 0, "basename"));
   MR_ASSIGN_OR_RETURN(Tensor * out, ctx.AllocateOutput(0, Shape()));
   *out->mutable_data<TString>() =
       absl::StrFormat("%s-%05d-of-%05d", base, *ctx.input(1).data<int32_t>(), *ctx.input(2).data<int32_t>());

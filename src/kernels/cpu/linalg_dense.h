@@ -163,8 +163,8 @@ bool Factorize(const KernelContext* ctx, T* a, int64_t n, int64_t* pivots) {
       if (best != j) std::swap_ranges(a + j * n, a + (j + 1) * n, a + best * n);
       const T pivot = a[j * n + j];
       if (!(std::abs(pivot) > 0)) {
-        regular = false;
-        continue;
+        if (j == 0 || std::abs(pivot) == 0) regular = false;  // a NaN that came up later makes the rest NaN
+        if (std::abs(pivot) == 0) continue;
       }
       for (int64_t i = j + 1; i < n; ++i) {
         const T factor = a[i * n + j] / pivot;

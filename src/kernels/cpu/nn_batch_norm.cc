@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Fused batch normalisation: one pass over x for the moments, one to apply; backward likewise one to reduce, one to apply.
+// Fused batch normalisation: one pass over x for the moments, one to apply; backward likewise one to reduce, one to
+// apply.
 #include <cmath>
 #include <cstring>
 #include <limits>
@@ -70,8 +71,8 @@ class FusedBatchNormKernel : public Kernel {
     Vector mean, variance;
     MR_RETURN_IF_ERROR(Moments(ctx, view, x, &mean, &variance));
     MR_RETURN_IF_ERROR(WriteStatistics(ctx, rows, mean, variance));
-    MR_ASSIGN_OR_RETURN(Tensor* const out, turned ? ctx.AllocateOutput(0, image.shape())
-                                                  : ctx.ForwardOrAllocate({0}, 0, image.shape()));
+    MR_ASSIGN_OR_RETURN(Tensor* const out,
+                        turned ? ctx.AllocateOutput(0, image.shape()) : ctx.ForwardOrAllocate({0}, 0, image.shape()));
     if (out->num_elements() == 0) return absl::OkStatus();
     Tensor y = *out;
     if (turned) {
@@ -86,14 +87,14 @@ class FusedBatchNormKernel : public Kernel {
   // The mean and the biased variance that x is normalised by.
   Status Moments(KernelContext& ctx, const ColumnView& view, const Tensor& x, Vector* mean, Vector* variance) const {
     const size_t channels = static_cast<size_t>(view.channels());
-    if (!attrs_.training) {
-      mean->assign(ctx.input(3).data<float>(), ctx.input(3).data<float>() + channels);
-      variance->assign(ctx.input(4).data<float>(), ctx.input(4).data<float>() + channels);
-      return absl::OkStatus();
-    }
     if (view.rows() == 0) {
       mean->assign(channels, std::numeric_limits<float>::quiet_NaN());
       *variance = *mean;
+      return absl::OkStatus();
+    }
+    if (!attrs_.training) {
+      mean->assign(ctx.input(3).data<float>(), ctx.input(3).data<float>() + channels);
+      variance->assign(ctx.input(4).data<float>(), ctx.input(4).data<float>() + channels);
       return absl::OkStatus();
     }
     // Differences from the first row keep the squares small whatever the mean is.
@@ -119,7 +120,8 @@ class FusedBatchNormKernel : public Kernel {
     return absl::OkStatus();
   }
 
-  // Outputs 1 and 2: the batch's mean and unbiased variance (or their running averages); 3 and 4: what the gradient wants.
+  // Outputs 1 and 2: the batch's mean and unbiased variance (or their running averages); 3 and 4: what the gradient
+  // wants.
   Status WriteStatistics(KernelContext& ctx, int64_t rows, const Vector& mean, const Vector& variance) const {
     const Shape shape = Shape::Vector(static_cast<int64_t>(mean.size()));
     float* out[4];
@@ -208,7 +210,8 @@ class FusedBatchNormGradKernel : public Kernel {
       MR_ASSIGN_OR_RETURN(dx, ctx.AllocateTemp(x.dtype(), x.shape()));
     }
     const Vector m = view.Widen(ctx.input(3).data<float>());
-    const Vector ka = view.Widen(k.gradient.data()), kb = view.Widen(k.centred.data()), kc = view.Widen(k.mean_g.data());
+    const Vector ka = view.Widen(k.gradient.data()), kb = view.Widen(k.centred.data()),
+                 kc = view.Widen(k.mean_g.data());
     view.ForBlocks(ctx, 0.4, [&](int64_t offset, size_t rows, size_t cols) {
       const float* gp = ReadBlock(g, offset, rows * cols, 0);
       const float* xp = ReadBlock(x, offset, rows * cols, 1);

@@ -37,7 +37,7 @@ Status MakeGeometry(const WindowAttrs& attrs, bool depthwise, ConvShapes* shapes
   g->batch = in.dim(0);
   g->in_channels = in.dim(layout.channel);
   const int64_t filter_in = filter.dim(spatial);
-  if (filter_in < 1) return InvalidArgument("filter depth must be positive, got ", filter.ToString());
+  if (filter_in < 1 && !depthwise) return InvalidArgument("filter depth must be positive, got ", filter.ToString());
   if (depthwise) {
     if (filter_in != g->in_channels) {
       return InvalidArgument("input depth ", g->in_channels, " differs from the filter's ", filter_in);

@@ -128,11 +128,12 @@ class RowWalker {
 };
 
 double RowCost(const PoolGeometry& g) {
-  return 0.1 * static_cast<double>(g.out[1]) * static_cast<double>(g.channels) * static_cast<double>(g.window_cells()) + 20;
+  return 0.1 * static_cast<double>(g.out[1]) * static_cast<double>(g.channels) * static_cast<double>(g.window_cells()) +
+         20;
 }
 
-// Ops whose results are disjoint by window: any rows in parallel. fn(run, first cell, first result), both as elements of
-// the whole tensors.
+// Ops whose results are disjoint by window: any rows in parallel. fn(run, first cell, first result), both as elements
+// of the whole tensors.
 template <typename Fn>
 void Forward(KernelContext& ctx, const PoolGeometry& g, Fn fn) {
   ctx.ParallelFor(g.batch * g.out[0], RowCost(g), [&](int64_t begin, int64_t end) {
@@ -195,9 +196,8 @@ void MaxSecond(KernelContext& ctx, const PoolGeometry& g, const T* x, const T* y
 }
 template <typename T>
 void MeanBackward(KernelContext& ctx, const PoolGeometry& g, const T* dy, T* dx) {
-  Backward<T>(ctx, g, dx, [&](const WindowRun& run, int64_t cell, int64_t out) {
-    SpreadToWindows<T>(run, dx + cell, dy + out);
-  });
+  Backward<T>(ctx, g, dx,
+              [&](const WindowRun& run, int64_t cell, int64_t out) { SpreadToWindows<T>(run, dx + cell, dy + out); });
 }
 // The largest of every `k` neighbouring channels.
 template <typename T>
@@ -213,17 +213,28 @@ void MaxOverChannels(KernelContext& ctx, int64_t n, int64_t k, const T* x, T* y)
 template <typename Fn>
 Status WithRealType(DType type, Fn fn) {
   switch (type) {
-    case DType::kFloat: return fn(float());
-    case DType::kDouble: return fn(double());
-    case DType::kInt8: return fn(int8_t());
-    case DType::kInt16: return fn(int16_t());
-    case DType::kInt32: return fn(int32_t());
-    case DType::kInt64: return fn(int64_t());
-    case DType::kUInt8: return fn(uint8_t());
-    case DType::kUInt16: return fn(uint16_t());
-    case DType::kUInt32: return fn(uint32_t());
-    case DType::kUInt64: return fn(uint64_t());
-    default: return Unimplemented("pooling of ", DTypeName(type));
+    case DType::kFloat:
+      return fn(float());
+    case DType::kDouble:
+      return fn(double());
+    case DType::kInt8:
+      return fn(int8_t());
+    case DType::kInt16:
+      return fn(int16_t());
+    case DType::kInt32:
+      return fn(int32_t());
+    case DType::kInt64:
+      return fn(int64_t());
+    case DType::kUInt8:
+      return fn(uint8_t());
+    case DType::kUInt16:
+      return fn(uint16_t());
+    case DType::kUInt32:
+      return fn(uint32_t());
+    case DType::kUInt64:
+      return fn(uint64_t());
+    default:
+      return Unimplemented("pooling of ", DTypeName(type));
   }
 }
 
@@ -259,7 +270,8 @@ class PoolKernel : public Kernel {
   }
 
   // Geometry and the op's output shape. `depth`: pooling over channels alone is allowed.
-  static Status MakePoolGeometry(const WindowAttrs& attrs, const Shape& input, bool depth, PoolGeometry* g, Shape* pooled) {
+  static Status MakePoolGeometry(const WindowAttrs& attrs, const Shape& input, bool depth, PoolGeometry* g,
+                                 Shape* pooled) {
     const ImageLayout& layout = attrs.layout;
     if (input.rank() != 4) return InvalidArgument("pooling wants a tensor of rank 4, got shape ", input.ToString());
     const size_t channel = Sz(layout.channel);
@@ -275,8 +287,8 @@ class PoolKernel : public Kernel {
         return Unimplemented("pooling works over rows and columns, or (MaxPool) over channels alone");
       }
       if (attrs.strides[channel] != k || g->channels % k != 0) {
-        return Unimplemented("pooling over channels wants a window that is its own stride and divides the ", g->channels,
-                             " channels");
+        return Unimplemented("pooling over channels wants a window that is its own stride and divides the ",
+                             g->channels, " channels");
       }
       out[channel] = g->channels / k;
     }
@@ -322,14 +334,16 @@ class PoolKernel : public Kernel {
       return InvalidArgument(name, " must have shape ", want.ToString(), ", got ", ctx.input(i).shape().ToString());
     };
     switch (op_) {
-      case PoolOp::kMeanGrad: return same(1, pooled, "grad");
+      case PoolOp::kMeanGrad:
+        return same(1, pooled, "grad");
       case PoolOp::kMaxGrad:
         MR_RETURN_IF_ERROR(same(1, pooled, "orig_output"));
         return same(2, pooled, "grad");
       case PoolOp::kMaxGradGrad:
         MR_RETURN_IF_ERROR(same(1, pooled, "orig_output"));
         return same(2, input, "grad");
-      default: return absl::OkStatus();
+      default:
+        return absl::OkStatus();
     }
   }
 
@@ -364,7 +378,8 @@ class PoolKernel : public Kernel {
   }
 
   template <typename T>
-  Status RunTyped(KernelContext& ctx, const WindowAttrs& attrs, const PoolGeometry& g, const Tensor* in, Tensor* out) const {
+  Status RunTyped(KernelContext& ctx, const WindowAttrs& attrs, const PoolGeometry& g, const Tensor* in,
+                  Tensor* out) const {
     T* to = out->mutable_data<T>();
     switch (op_) {
       case PoolOp::kMax: {
@@ -376,11 +391,14 @@ class PoolKernel : public Kernel {
         }
         return absl::OkStatus();
       }
-      case PoolOp::kMaxGrad: MaxBackward<T>(ctx, g, in[0].data<T>(), in[2].data<T>(), to); return absl::OkStatus();
+      case PoolOp::kMaxGrad:
+        MaxBackward<T>(ctx, g, in[0].data<T>(), in[2].data<T>(), to);
+        return absl::OkStatus();
       case PoolOp::kMaxGradGrad:
         MaxSecond<T>(ctx, g, in[0].data<T>(), in[1].data<T>(), in[2].data<T>(), to);
         return absl::OkStatus();
-      default: break;
+      default:
+        break;
     }
     if constexpr (kVector<T>) {
       if (op_ == PoolOp::kMean) {
@@ -423,6 +441,9 @@ class MaxPoolWithArgmaxKernel : public Kernel {
     PoolGeometry g;
     Shape pooled;
     MR_RETURN_IF_ERROR(PoolKernel::MakePoolGeometry(attrs_, ctx.input(0).shape(), false, &g, &pooled));
+    if (ctx.input(0).num_elements() == 0) {
+      return InvalidArgument("there is no place of a maximum in an empty input, got ", ctx.input(0).shape().ToString());
+    }
     MR_ASSIGN_OR_RETURN(Tensor* const out, ctx.AllocateOutput(0, pooled));
     MR_ASSIGN_OR_RETURN(Tensor* const argmax, ctx.AllocateOutput(1, pooled));
     if (out->num_elements() == 0) return absl::OkStatus();
@@ -445,8 +466,8 @@ class MaxPoolWithArgmaxKernel : public Kernel {
     }));
     if (IsNarrowFloat(out->dtype())) NarrowInto(ctx, y, out);
     if (narrow_index) {
-      std::transform(place.data<int64_t>(), place.data<int64_t>() + place.num_elements(), argmax->mutable_data<int32_t>(),
-                     [](int64_t v) { return static_cast<int32_t>(v); });
+      std::transform(place.data<int64_t>(), place.data<int64_t>() + place.num_elements(),
+                     argmax->mutable_data<int32_t>(), [](int64_t v) { return static_cast<int32_t>(v); });
     }
     return absl::OkStatus();
   }

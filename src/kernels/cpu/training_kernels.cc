@@ -4,6 +4,7 @@
 
 #include "absl/strings/strip.h"
 #include "kernels/cpu/kernel_list.h"
+#include "kernels/cpu/math_convert.h"
 #include "kernels/cpu/training_rules.h"
 
 namespace millrace {
@@ -12,7 +13,8 @@ namespace {
 // Locks several variables in address order, so that two updates never wait for each other.
 class VariableLocks {
  public:
-  explicit VariableLocks(std::vector<Variable*> variables) ABSL_NO_THREAD_SAFETY_ANALYSIS : locked_(std::move(variables)) {
+  explicit VariableLocks(std::vector<Variable*> variables) ABSL_NO_THREAD_SAFETY_ANALYSIS
+      : locked_(std::move(variables)) {
     std::sort(locked_.begin(), locked_.end());
     locked_.erase(std::unique(locked_.begin(), locked_.end()), locked_.end());
     for (Variable* v : locked_) v->mu().Lock();
@@ -108,36 +110,61 @@ class ApplyKernel : public Kernel {
     Tensor* values[kMaxRuleVariables] = {};
     for (size_t i = 0; i < vars.size(); ++i) {
       if (!vars[i]->IsInitializedLocked()) {
-        const std::string text = absl::StrCat("Attempting to use uninitialized variables: ",
-                                              ctx.node().op->inputs[i].name, " has no value yet");
+        const std::string text = absl::StrCat(
+            "Attempting to use uninitialized variables: ", ctx.node().op->inputs[i].name, " has no value yet");
         return by_handle_ ? Internal(text) : FailedPrecondition(text);  // TensorFlow's codes
       }
     }
     for (int k : scalars_) {
       if (!ctx.input(k).shape().IsScalar()) {
-        return InvalidArgument(ctx.node().op->inputs[static_cast<size_t>(k)].name, " is not a scalar: ",
-                               ctx.input(k).shape().ToString());
+        return InvalidArgument(ctx.node().op->inputs[static_cast<size_t>(k)].name,
+                               " is not a scalar: ", ctx.input(k).shape().ToString());
       }
     }
     for (size_t i = 0; i < vars.size(); ++i) {
-      if (vars[i]->dtype() != dtype) return InvalidArgument("variable ", i, " holds ", DTypeName(vars[i]->dtype()),
-                                                            ", the gradient is ", DTypeName(dtype));
+      if (vars[i]->dtype() != dtype)
+        return InvalidArgument("variable ", i, " holds ", DTypeName(vars[i]->dtype()), ", the gradient is ",
+                               DTypeName(dtype));
       MR_ASSIGN_OR_RETURN(values[i], vars[i]->ExclusiveLocked());
       if (values[i]->shape() != values[0]->shape()) {
-        return InvalidArgument("var and ", ctx.node().op->inputs[i].name, " do not have the same shape: ",
-                               values[0]->shape().ToString(), " ", values[i]->shape().ToString());
+        return InvalidArgument("var and ", ctx.node().op->inputs[i].name,
+                               " do not have the same shape: ", values[0]->shape().ToString(), " ",
+                               values[i]->shape().ToString());
       }
     }
     MR_RETURN_IF_ERROR(CheckGradient(ctx, values[0]->shape()));
+    if (sparse_ && rule_ == "Ftrl") MR_RETURN_IF_ERROR(CheckFtrl(ctx));
     switch (dtype) {
-      case DType::kFloat: return Run<float, float>(ctx, values);
-      case DType::kDouble: return Run<double, double>(ctx, values);
-      case DType::kHalf: return Run<Half, float>(ctx, values);
-      case DType::kBFloat16: return Run<BFloat16, float>(ctx, values);
-      case DType::kComplex64: return Run<complex64, complex64>(ctx, values);
-      case DType::kComplex128: return Run<complex128, complex128>(ctx, values);
-      default: return Unimplemented("no update of ", DTypeName(dtype), " variables");
+      case DType::kFloat:
+        return Run<float, float>(ctx, values);
+      case DType::kDouble:
+        return Run<double, double>(ctx, values);
+      case DType::kHalf:
+        return Run<Half, float>(ctx, values);
+      case DType::kBFloat16:
+        return Run<BFloat16, float>(ctx, values);
+      case DType::kComplex64:
+        return Run<complex64, complex64>(ctx, values);
+      case DType::kComplex128:
+        return Run<complex128, complex128>(ctx, values);
+      default:
+        return Unimplemented("no update of ", DTypeName(dtype), " variables");
     }
+  }
+
+  // TensorFlow's kernels over rows look at these; those over whole variables do not.
+  Status CheckFtrl(const KernelContext& ctx) const {
+    auto value = [&](size_t i) {
+      const Tensor& t = ctx.input(scalars_[i]);
+      double v = 0;
+      ConvertElements(ctx, t.dtype(), DType::kDouble, t.raw(), &v, 1);
+      return v;
+    };
+    if (!(value(0) > 0)) return InvalidArgument("lr is not a positive scalar: ", value(0));
+    if (!(value(1) >= 0)) return InvalidArgument("l1 regularization strength is not a non-negative scalar: ", value(1));
+    if (!(value(2) >= 0)) return InvalidArgument("l2 regularization strength is not a non-negative scalar: ", value(2));
+    if (!(value(3) <= 0)) return InvalidArgument("lr_power is not a non-positive scalar: ", value(3));
+    return absl::OkStatus();
   }
 
   Status CheckGradient(const KernelContext& ctx, const Shape& var) const {
@@ -148,6 +175,9 @@ class ApplyKernel : public Kernel {
     }
     const Shape& indices = ctx.input(indices_).shape();
     if (var.rank() < 1) return InvalidArgument("var must be at least 1-dimensional, got ", var.ToString());
+    if ((rule_ == "Ftrl" || rule_ == "Adagrad") && var.dim(0) > 0 && var.num_elements() == 0) {
+      return InvalidArgument("rows of var must not be empty, got ", var.ToString());
+    }
     if (indices.rank() != 1) return InvalidArgument("indices must be one-dimensional, got ", indices.ToString());
     bool fits = grad.rank() == var.rank() && grad.dim(0) == indices.dim(0);
     for (int d = 1; fits && d < var.rank(); ++d) fits = grad.dim(d) == var.dim(d);
@@ -214,8 +244,8 @@ class ApplyKernel : public Kernel {
 }  // namespace
 
 void RegisterTrainingKernels(KernelRegistry& registry) {
-  for (const char* rule : {"GradientDescent", "Momentum", "Adagrad", "Adadelta", "Adam", "AdaMax", "RMSProp",
-                           "CenteredRMSProp", "Ftrl"}) {
+  for (const char* rule :
+       {"GradientDescent", "Momentum", "Adagrad", "Adadelta", "Adam", "AdaMax", "RMSProp", "CenteredRMSProp", "Ftrl"}) {
     const std::string name(rule);
     const char* types = name == "Ftrl" || name == "AdaMax" ? "FLT" : "FC";
     for (const char* handle : {"", "Resource"}) {

@@ -168,3 +168,57 @@ def test_metadata_tell_the_memory_of_a_long_loop(swap):
     assert peaks[0] < kept / 20 and kept <= peaks[1] < kept * 1.25
     pushes = [o for o in tf.get_default_graph().get_operations() if o.type == "StackPushV2"]
     assert pushes and all(o.get_attr("swap_memory") == swap for o in pushes)
+
+
+def dropped(cell_state, **options):
+    """(inputs, new state) of a cell that shows what it is given, for a state of ones."""
+    seen = []
+
+    class Shows(tf.nn.rnn_cell.RNNCell):
+        state_size, output_size = cell_state, 40
+
+        def __call__(self, inputs, state, scope=None):
+            seen.append(inputs)
+            return tf.ones([30, 40]), state
+
+    cell = tf.nn.rnn_cell.DropoutWrapper(Shows(), **options)
+    ones = tf.ones([30, 40])
+    state = tf.nn.rnn_cell.LSTMStateTuple(ones, ones)
+    state = (state, (ones, state)) if isinstance(cell_state[0], tuple) else state
+    outputs, new = cell(ones, state)
+    again, _ = cell(ones, state)
+    with tf.Session() as session:
+        return session.run([seen[0], outputs, new, seen[1], again])
+
+
+def test_dropout_spares_the_memories_of_stacks():
+    sizes = tf.nn.rnn_cell.LSTMStateTuple(40, 40)
+    inputs, outputs, state, _, _ = dropped((sizes, (40, sizes)), input_keep_prob=0.25, state_keep_prob=0.5, output_keep_prob=0.25, seed=3)
+    assert (state[0].c == 1).all() and (state[1][1].c == 1).all()
+    masks = [inputs / 4, outputs / 4, state[0].h / 2, state[1][0] / 2, state[1][1].h / 2]
+    for mask, keep in zip(masks, [0.25, 0.25, 0.5, 0.5, 0.5]):
+        assert set(np.unique(mask)) == {0, 1} and mask.mean() == pytest.approx(keep, abs=0.06)
+    for i in range(5):
+        for k in range(i):
+            assert (masks[i] != masks[k]).any(), "each place has numbers of its own"
+
+
+def test_variational_dropout_drops_the_same_in_every_step_and_example():
+    inputs, outputs, state, later_inputs, later_outputs = dropped(
+        tf.nn.rnn_cell.LSTMStateTuple(40, 40), input_keep_prob=0.5, state_keep_prob=0.5, output_keep_prob=0.5, variational_recurrent=True,
+        input_size=40, dtype=tf.float32, seed=3)
+    for value in (inputs, outputs, state.h):
+        assert set(np.unique(value)) == {0, 2} and (value == value[0]).all() and 0.2 < (value[0] > 0).mean() < 0.8
+    assert (inputs == later_inputs).all() and (outputs == later_outputs).all() and (state.c == 1).all()
+    with pytest.raises(ValueError, match="dtype"):
+        tf.nn.rnn_cell.DropoutWrapper(tf.nn.rnn_cell.GRUCell(3), variational_recurrent=True)
+    with pytest.raises(ValueError, match="input_size"):
+        tf.nn.rnn_cell.DropoutWrapper(tf.nn.rnn_cell.GRUCell(3), 0.5, variational_recurrent=True, dtype=tf.float32)
+    with pytest.raises(ValueError, match="between 0 and 1"):
+        tf.nn.rnn_cell.DropoutWrapper(tf.nn.rnn_cell.GRUCell(3), 1.5)
+
+
+def test_only_what_the_filter_says_is_dropped():
+    _, _, state, _, _ = dropped(tf.nn.rnn_cell.LSTMStateTuple(40, 40), state_keep_prob=0.5,
+                                dropout_state_filter_visitor=lambda s: tf.nn.rnn_cell.LSTMStateTuple(True, False) if isinstance(s, tuple) else True)
+    assert (state.h == 1).all() and set(np.unique(state.c)) == {0, 2}

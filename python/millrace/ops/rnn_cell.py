@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import collections
+import hashlib
 from typing import Any, Callable, List, Optional
 
 from millrace.framework import dtypes, nest, tensor_shape
 from millrace.framework.convert import constant_value, convert_to_tensor
 from millrace.framework.errors import at_user_line
 from millrace.framework.graph import Tensor, name_scope
-from millrace.ops import array_ops, gen_ops, init_ops, math_ops, nn_ops
+from millrace.ops import array_ops, gen_ops, init_ops, math_ops, nn_ops, random_ops
+from millrace.ops.tensor_array_ops import TensorArray
 from millrace.ops.variable_scope import get_variable, get_variable_scope, variable_scope
 
 
@@ -314,18 +316,43 @@ def _call_shared(cell: Any, inputs: Any, state: Any) -> Any:
     return result
 
 
+def _spares_memories(part: Any) -> Any:
+    """What of a state is dropped: all but what an LSTM's c holds, and lists."""
+    if isinstance(part, LSTMStateTuple):
+        return LSTMStateTuple(c=False, h=True)
+    return not isinstance(part, TensorArray)
+
+
 class DropoutWrapper(RNNCell):
-    """A cell with dropout of inputs, outputs and state."""
+    """A cell with dropout of inputs, outputs and state; variational_recurrent: the same elements in every step and example (Gal and Ghahramani 2016)."""
 
     def __init__(self, cell: Any, input_keep_prob: Any = 1.0, output_keep_prob: Any = 1.0, state_keep_prob: Any = 1.0, variational_recurrent: bool = False,
                  input_size: Any = None, dtype: Any = None, seed: Optional[int] = None, dropout_state_filter_visitor: Any = None) -> None:
         super().__init__()
-        if variational_recurrent:
-            raise NotImplementedError("variational_recurrent is not provided: leave it out.")
+        if dropout_state_filter_visitor is not None and not callable(dropout_state_filter_visitor):
+            raise at_user_line(TypeError("dropout_state_filter_visitor must be callable"))
+        for name, keep in (("input", input_keep_prob), ("state", state_keep_prob), ("output", output_keep_prob)):
+            known = keep if not isinstance(keep, Tensor) else constant_value(keep)
+            if known is not None and not 0 <= known <= 1:
+                raise at_user_line(ValueError("Parameter %s_keep_prob must be between 0 and 1: %s" % (name, known)))
         self._cell, self._input, self._output, self._state, self._seed = cell, input_keep_prob, output_keep_prob, state_keep_prob, seed
+        self._filter = dropout_state_filter_visitor or _spares_memories
+        self._noise: Any = {}
+        if not variational_recurrent:
+            return
+        if dtype is None:
+            raise at_user_line(ValueError("When variational_recurrent=True, dtype must be provided"))
+        if self._on(input_keep_prob) and input_size is None:
+            raise at_user_line(ValueError("When variational_recurrent=True and input_keep_prob < 1.0 or is unknown, input_size must be provided"))
+        for place, keep, sizes in (("input", input_keep_prob, input_size), ("state", state_keep_prob, cell.state_size),
+                                   ("output", output_keep_prob, cell.output_size)):
+            if self._on(keep):
+                self._noise[place] = [random_ops.random_uniform([1] + tensor_shape.as_shape(s).as_list(), seed=self._gen_seed(place, i), dtype=dtype)
+                                      for i, s in enumerate(_flat_sizes(sizes))]
 
     state_size = property(lambda self: self._cell.state_size, doc="That of the cell.")
     output_size = property(lambda self: self._cell.output_size, doc="That of the cell.")
+    wrapped_cell = property(lambda self: self._cell, doc="The cell.")
 
     def zero_state(self, batch_size: Any, dtype: Any) -> Any:
         """A state of zeros."""
@@ -335,16 +362,46 @@ class DropoutWrapper(RNNCell):
     def _on(keep: Any) -> bool:
         return isinstance(keep, Tensor) or not isinstance(keep, (int, float)) or keep < 1
 
+    def _gen_seed(self, place: str, index: int) -> Optional[int]:
+        """A seed for each place, so that no two drop alike."""
+        if self._seed is None:
+            return None
+        text = (str(self._seed) + "%s_%d" % (place, index)).encode("utf-8")
+        return int(hashlib.md5(text).hexdigest()[:8], 16) & 0x7FFFFFFF
+
+    def _drop(self, value: Any, keep: Any, place: str, index: int) -> Any:
+        if not self._noise:
+            return nn_ops.dropout(value, keep, seed=self._gen_seed(place, index))
+        keep = convert_to_tensor(keep, value.dtype.base_dtype)
+        made = value / keep * gen_ops.floor(keep + self._noise[place][index])
+        made.set_shape(value.get_shape())
+        return made
+
+    def _drop_all(self, values: Any, keep: Any, place: str) -> Any:
+        return nest.pack_sequence_as(values, [self._drop(v, keep, place, i) for i, v in enumerate(nest.flatten(values))])
+
+    def _drop_state(self, state: Any) -> Any:
+        count = iter(range(len(nest.flatten(state))))
+
+        def walk(part: Any, wanted: Any) -> Any:
+            answer = self._filter(part) if wanted else False
+            if not nest.is_sequence(part):
+                index = next(count)
+                return self._drop(part, self._state, "state", index) if answer else part
+            inner = list(nest._parts(part))
+            answers = list(nest._parts(answer)) if nest.is_sequence(answer) else [answer] * len(inner)
+            return nest._like(part, [walk(p, a) for p, a in zip(inner, answers)])
+
+        return walk(state, True)
+
     def __call__(self, inputs: Any, state: Any, scope: Any = None) -> Any:
         if self._on(self._input):
-            inputs = nn_ops.dropout(inputs, self._input, seed=self._seed)
+            inputs = self._drop_all(inputs, self._input, "input")
         output, new = _call_shared(self._cell, inputs, state) if scope is None else self._cell(inputs, state, scope)
         if self._on(self._state):
-            def drop(value: Any) -> Any:
-                return nn_ops.dropout(value, self._state, seed=self._seed)
-            new = LSTMStateTuple(new.c, drop(new.h)) if isinstance(new, LSTMStateTuple) else nest.map_structure(drop, new)
+            new = self._drop_state(new)
         if self._on(self._output):
-            output = nn_ops.dropout(output, self._output, seed=self._seed)
+            output = self._drop_all(output, self._output, "output")
         return output, new
 
 

@@ -92,3 +92,15 @@ def test_flags(tmp_path):
     code = ("import millrace as tf\ntf.app.flags.DEFINE_integer('n', 3, 'count')\ntf.app.flags.DEFINE_boolean('fast', True, '')\n"
             "def main(argv):\n  print(tf.app.flags.FLAGS.n, tf.app.flags.FLAGS.fast, argv[1:])\ntf.app.run()")
     assert run(code, "--n=5", "--nofast", "rest").stdout == "5 False ['rest']\n"
+
+
+def test_generated_functions_are_documented():
+    """One function for each op and composite, with its schema in the docstring and its types in the stub."""
+    from millrace.ops import gen_ops
+    with open(os.path.splitext(gen_ops.__file__)[0] + ".pyi") as file:
+        stub = file.read()
+    functions = {n: f for n, f in vars(gen_ops).items() if callable(f) and getattr(f, "__module__", "") == gen_ops.__name__ and not n.startswith("_")}
+    assert len(functions) > 450
+    for name, function in functions.items():
+        assert "->" in function.__doc__ and len(function.__doc__.splitlines()[0]) > 10, name
+        assert "\ndef %s(" % name in stub, name

@@ -442,6 +442,8 @@ class BatchNormalization(Layer):
         if ndims is None:
             raise at_user_line(ValueError("Input has undefined rank: %s" % shape))
         axis = self.axis[0] if isinstance(self.axis, (list, tuple)) else self.axis
+        if ndims == 0:
+            raise at_user_line(ValueError("batch_normalization needs inputs with channels, got a scalar"))
         self._axis = axis % ndims
         size = shape[self._axis].value
         if size is None:

@@ -296,7 +296,12 @@ class TensorShape:
 
     def __getitem__(self, key: Union[int, slice]) -> Any:
         if self._dims is not None:
-            return TensorShape(self._dims[key]) if isinstance(key, slice) else self._dims[key]
+            if isinstance(key, slice):
+                return TensorShape(self._dims[key])
+            try:
+                return self._dims[key]
+            except IndexError:
+                raise at_user_line(IndexError("there is no dimension %s in the shape %s" % (key, self))) from None
         if not isinstance(key, slice):
             return Dimension(None)
         if key.stop is None or (key.start or 0) < 0 or key.stop < 0:

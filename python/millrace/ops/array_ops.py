@@ -312,7 +312,7 @@ def tile(input: Any, multiples: Any, name: Optional[str] = None) -> Tensor:
 
 def pad(tensor: Any, paddings: Any, mode: str = "CONSTANT", name: Optional[str] = None, constant_values: Any = 0) -> Tensor:
     """The tensor with a border: of a value, or mirrored (REFLECT, SYMMETRIC)."""
-    mode = mode.upper()
+    mode = str(mode).upper()
     if mode == "CONSTANT":
         if not isinstance(constant_values, Tensor) and not np.any(constant_values):
             return gen_ops.pad(tensor, paddings, name=name)

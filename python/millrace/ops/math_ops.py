@@ -438,6 +438,8 @@ def einsum(equation: str, *inputs: Any, **kwargs: Any) -> Tensor:
     name = kwargs.pop("name", None)
     if kwargs:
         raise at_user_line(TypeError("invalid keyword arguments for this function: %s" % ", ".join(kwargs)))
+    if not isinstance(equation, str):
+        raise at_user_line(TypeError("einsum's equation comes first and is a string such as 'ij,jk->ik', got %r" % (equation,)))
     return gen_ops.einsum([convert_to_tensor(x) for x in inputs], equation.replace(" ", ""), name=name)
 
 

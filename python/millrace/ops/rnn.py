@@ -116,6 +116,8 @@ def dynamic_rnn(cell: Any, inputs: Any, sequence_length: Any = None, initial_sta
     """(outputs, last state) of a cell along [batch, time, ...], in a loop."""
     with variable_scope(scope or "rnn"):
         flat = [convert_to_tensor(i) for i in nest.flatten(inputs)]
+        if not flat:
+            raise at_user_line(ValueError("dynamic_rnn needs inputs [batch, time, ...], got %r" % (inputs,)))
         if not time_major:
             flat = [_time_major(i) for i in flat]
         batch = _batch(flat[0], 1)

@@ -414,6 +414,8 @@ def _update(method: str, op: Callable[..., Any], second: str) -> Any:
         elif len(args) > 1:
             kwargs.update(zip(("validate_shape", "use_locking", "name"), args[1:]))
             args = args[:1]
+        if not args and second not in kwargs:
+            raise at_user_line(TypeError("%s() needs the variable and the %s" % (method, second)))
         value = args[0] if args else kwargs.pop(second)
         return op(ref, value, **{k: v for k, v in kwargs.items() if v is not None})
 

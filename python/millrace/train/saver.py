@@ -59,6 +59,8 @@ class Saver:
             items = [(None, v) for v in given]
         for name, value in items:
             for v in value if isinstance(value, (list, tuple, PartitionedVariable)) else [value]:
+                if not hasattr(v, "op"):
+                    raise at_user_line(TypeError("Variable to save is not a Variable: %r" % (v,)))
                 key = name or v.op.name
                 if key in pairs:
                     if pairs[key] is v:

@@ -108,6 +108,11 @@ row("dropping too much", VALUE, ["keep_prob", "1.5"], lambda: tf.nn.dropout(x(2)
 row("a finalized graph", RuntimeError, ["finalized"], lambda: (tf.get_default_graph().finalize(), tf.ones([1])))
 row("a bad name", VALUE, ["my x", "name"], lambda: tf.placeholder(tf.float32, name="my x"))
 row("a tensor's name without its number", VALUE, ["'x'", "Operation name"], lambda: tf.get_default_graph().get_tensor_by_name("x"))
+row("saving what is not a variable", TYPE, ["not a Variable", "'v'"], lambda: tf.train.Saver(["v"]))
+row("an assignment without a value", TYPE, ["assign()", "value"], lambda: tf.assign(tf.Variable(1.0)))
+row("a dimension that there is not", IndexError, ["dimension 2", "(2, 3)"], lambda: x(2, 3).get_shape()[2])
+row("an equation that is not first", TYPE, ["einsum", "'ij,jk->ik'"], lambda: tf.einsum(x(2, 3), x(3, 2)))
+row("an input to a loop over nothing", VALUE, ["dynamic_rnn", "[batch, time, ...]", "[]"], lambda: tf.nn.dynamic_rnn(tf.nn.rnn_cell.BasicLSTMCell(3), [], dtype=tf.float32))
 row("a name that is not there", AttributeError, ["no_such"], lambda: tf.no_such)
 
 

@@ -38,6 +38,7 @@ from millrace.ops.gradients import (AggregationMethod, NoGradient, NotDifferenti
 from millrace.ops.init_ops import *  # noqa: F401,F403
 from millrace.ops.math_ops import *  # noqa: F401,F403
 from millrace.ops.random_ops import *  # noqa: F401,F403
+from millrace.ops.script_ops import *  # noqa: F401,F403
 from millrace.ops.sparse_ops import *  # noqa: F401,F403
 from millrace.ops.string_ops import *  # noqa: F401,F403
 from millrace.ops.tensor_array_ops import TensorArray  # noqa: F401
@@ -84,7 +85,7 @@ _missing.fill(globals(), "", {
                                     "sparse_reshape", "sparse_slice", "sparse_split", "sparse_matmul", "sparse_mask",
                                     "serialize_sparse", "sparse_fill_empty_rows", "sparse_merge")},
     "svd": "numpy.linalg.svd before the step", "self_adjoint_eig": "numpy.linalg.eigh before the step", "self_adjoint_eigvals": "numpy.linalg.eigvalsh before the step",
-    "qr": "numpy.linalg.qr before the step", "py_func": "Python code between two steps", "load_op_library": "a plugin of Millrace (TF_LoadLibrary)",
+    "qr": "numpy.linalg.qr before the step", "load_op_library": "a plugin of Millrace (TF_LoadLibrary)",
     "ReplicaDeviceSetter": "tf.device",
     "Dataset": "tf.placeholder",
 })

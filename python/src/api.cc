@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Finding the library, and turning its errors into exceptions.
+#include <cxxabi.h>
 #include <dlfcn.h>
+#include <unistd.h>
 
 #include <cstdlib>
 
@@ -10,23 +12,37 @@ namespace millrace::python {
 namespace {
 
 // RTLD_LOCAL: a TensorFlow that is loaded later must not find our functions, which have the same names as its own.
-const MR_Api* Load() {
+void* Open() {
   Dl_info info{};
   std::string path;
   if (const char* given = std::getenv("MILLRACE_LIBRARY")) {
     path = given;
-  } else if (dladdr(reinterpret_cast<void*>(&Load), &info) != 0 && info.dli_fname != nullptr) {
+  } else if (dladdr(reinterpret_cast<void*>(&Open), &info) != 0 && info.dli_fname != nullptr) {
     path = info.dli_fname;
     const size_t slash = path.rfind('/');
     path = (slash == std::string::npos ? std::string() : path.substr(0, slash + 1)) + "libmillrace.so";
   }
   void* handle = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
   if (handle == nullptr) throw std::runtime_error(std::string("cannot load the library of Millrace: ") + dlerror());
-  auto get = reinterpret_cast<const MR_Api* (*)()>(dlsym(handle, "MR_GetApi"));
-  if (get == nullptr) throw std::runtime_error(path + " is not the library of Millrace");
-  const MR_Api* api = get();
+  return handle;
+}
+
+void* Library() {
+  static void* const handle = Open();
+  return handle;
+}
+
+template <typename Function>
+Function Find(const char* name) {
+  auto found = reinterpret_cast<Function>(dlsym(Library(), name));
+  if (found == nullptr) throw std::runtime_error(std::string("the library of Millrace is too old: it has no ") + name);
+  return found;
+}
+
+const MR_Api* Load() {
+  const MR_Api* api = Find<decltype(&MR_GetApi)>("MR_GetApi")();
   if (api->struct_size < sizeof(MR_Api)) {
-    throw std::runtime_error(path + " is older than this package: version " + api->MillraceVersion());
+    throw std::runtime_error(std::string("the library of Millrace is older than this package: version ") + api->MillraceVersion());
   }
   return api;
 }
@@ -36,6 +52,35 @@ const MR_Api* Load() {
 const MR_Api& Api() {
   static const MR_Api* const api = Load();
   return *api;
+}
+
+const Callbacks& CallbackApi() {
+  static const Callbacks callbacks = {
+      Find<decltype(&MR_RegisterClientFunction)>("MR_RegisterClientFunction"),
+      Find<decltype(&MR_UnregisterClientFunction)>("MR_UnregisterClientFunction"),
+      Find<decltype(&MR_SetInterruptCheck)>("MR_SetInterruptCheck")};
+  return callbacks;
+}
+
+namespace {
+
+template <typename Call>
+auto UnlessPythonEnds(Call call) {
+  try {
+    return call();
+  } catch (abi::__forced_unwind&) {
+    for (;;) pause();
+  }
+}
+
+}  // namespace
+
+GilRelease::~GilRelease() {
+  UnlessPythonEnds([this] { PyEval_RestoreThread(state_); });
+}
+GilAcquire::GilAcquire() : state_(UnlessPythonEnds([] { return PyGILState_Ensure(); })) {}
+PyObject* CallOrWait(PyObject* function, PyObject* argument) {
+  return UnlessPythonEnds([=] { return PyObject_CallFunctionObjArgs(function, argument, nullptr); });
 }
 
 CallStatus::CallStatus() : status_(Api().NewStatus()) {}

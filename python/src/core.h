@@ -21,6 +21,7 @@
 #include <vector>
 
 #include "millrace/c_api.h"
+#include "millrace/c_api_callbacks.h"
 
 namespace nb = nanobind;
 
@@ -28,6 +29,39 @@ namespace millrace::python {
 
 // The library's function table. The library lies beside the module, or where MILLRACE_LIBRARY says.
 const MR_Api& Api();
+
+// The functions of c_api_callbacks.h, which the table does not have.
+struct Callbacks {
+  decltype(&MR_RegisterClientFunction) register_function;
+  decltype(&MR_UnregisterClientFunction) unregister_function;
+  decltype(&MR_SetInterruptCheck) set_interrupt_check;
+};
+const Callbacks& CallbackApi();
+
+// Without, or with, the GIL. A thread that wants it while the interpreter ends gets it never again: Python would end the
+// thread by unwinding its stack, which frames of C++ must not see, so it waits for the process's end here.
+class GilRelease {
+ public:
+  GilRelease() : state_(PyEval_SaveThread()) {}
+  ~GilRelease();
+  GilRelease(const GilRelease&) = delete;
+  GilRelease& operator=(const GilRelease&) = delete;
+
+ private:
+  PyThreadState* const state_;
+};
+class GilAcquire {
+ public:
+  GilAcquire();
+  ~GilAcquire() { PyGILState_Release(state_); }
+  GilAcquire(const GilAcquire&) = delete;
+  GilAcquire& operator=(const GilAcquire&) = delete;
+
+ private:
+  PyGILState_STATE state_;
+};
+// Calls a Python function, likewise. A new reference, or null with an error.
+PyObject* CallOrWait(PyObject* function, PyObject* argument);
 
 // A status for one call, raised as a Python exception when it is an error.
 class CallStatus {
@@ -143,6 +177,7 @@ struct Registry {
   nb::object raise_error;    // (code, message, whether a graph is being built, graph or None) -> raises
   nb::object result_type;    // (op name, names) -> named tuple type
   nb::object default_graph;  // () -> Graph, when the stack of the thread is empty
+  nb::object warn_growth;    // (line "file:number", operations in the graph) -> warns
   std::string package_path;  // frames of files below it are not the user's
 };
 Registry& registry();
@@ -187,10 +222,30 @@ class TensorHolder {
 bool InitNumpy();
 // Raises TypeError or ValueError. `dims` (may be null): the shape wanted, -1 unknown, `rank` -1 unknown.
 TensorHolder ToTensor(nb::handle value, TF_DataType type, const std::string& what, const std::vector<int64_t>* dims);
+// Of a value that the caller gives away: an array that nobody else knows becomes the tensor's memory, others are copied.
+TensorHolder ToTensor(nb::object&& value, TF_DataType type);
 // Consumes `tensor`.
 nb::object FromTensor(TF_Tensor* tensor);
 // Frees what feeds let go of on other threads.
 void DrainReleased();
+
+// Makes steps of a session stop for signals. What the handler of a signal raised is raised by RaiseInterruption, on the
+// thread that ran the step.
+void WatchSignals(TF_Session* session);
+void RaiseInterruption();
+
+// For types with attributes of their own and a traverse function: the attributes.
+inline int VisitAttributes(PyObject* self, visitproc visit, void* arg) {
+  PyObject** attributes = _PyObject_GetDictPtr(self);
+  if (attributes != nullptr) Py_VISIT(*attributes);
+  return 0;
+}
+inline void ClearAttributes(PyObject* self) {
+  PyObject** attributes = _PyObject_GetDictPtr(self);
+  if (attributes != nullptr) Py_CLEAR(*attributes);
+}
+#define MR_VISIT_ATTRIBUTES() \
+  if (const int stop = VisitAttributes(self, visit, arg)) return stop
 
 // The parts of the module.
 void DefineGraph(nb::module_& m);
@@ -200,5 +255,6 @@ void DefineTraining(nb::module_& m);
 void DefineFiles(nb::module_& m);
 void DefineControlFlow(nb::module_& m);
 void DefineOldNumpy(nb::module_& m);
+void DefineCallbacks(nb::module_& m);
 
 }  // namespace millrace::python

@@ -36,7 +36,7 @@ class Saver {
     CallBuffer path;
     CallStatus status;
     {
-      nb::gil_scoped_release release;
+      const GilRelease release;
       Api().SaverSave(saver_, s, prefix.c_str(), step, meta_graph, path, status);
     }
     status.RaiseIfError();
@@ -46,7 +46,7 @@ class Saver {
     TF_Session* s = SessionOf(session);
     CallStatus status;
     {
-      nb::gil_scoped_release release;
+      const GilRelease release;
       Api().SaverRestore(saver_, s, prefix.c_str(), status);
     }
     status.RaiseIfError();

@@ -22,6 +22,7 @@ thread_local std::vector<PyObject*> graph_stack;  // strong references
 
 int TraverseOperation(PyObject* self, visitproc visit, void* arg) {
   Py_VISIT(Py_TYPE(self));
+  MR_VISIT_ATTRIBUTES();
   if (!nb::inst_ready(self)) return 0;
   auto* op = nb::inst_ptr<Operation>(self);
   Py_VISIT(op->graph.ptr());
@@ -29,6 +30,7 @@ int TraverseOperation(PyObject* self, visitproc visit, void* arg) {
   return 0;
 }
 int ClearOperation(PyObject* self) {
+  ClearAttributes(self);
   if (!nb::inst_ready(self)) return 0;
   auto* op = nb::inst_ptr<Operation>(self);
   op->outputs.clear();
@@ -37,20 +39,24 @@ int ClearOperation(PyObject* self) {
 }
 int TraverseTensor(PyObject* self, visitproc visit, void* arg) {
   Py_VISIT(Py_TYPE(self));
+  MR_VISIT_ATTRIBUTES();
   if (nb::inst_ready(self)) Py_VISIT(nb::inst_ptr<Tensor>(self)->operation.ptr());
   return 0;
 }
 int ClearTensor(PyObject* self) {
+  ClearAttributes(self);
   if (nb::inst_ready(self)) nb::inst_ptr<Tensor>(self)->operation.reset();
   return 0;
 }
 int TraverseGraph(PyObject* self, visitproc visit, void* arg) {
   Py_VISIT(Py_TYPE(self));
+  MR_VISIT_ATTRIBUTES();
   if (!nb::inst_ready(self)) return 0;
   for (const auto& [oper, object] : nb::inst_ptr<Graph>(self)->operations) Py_VISIT(object.ptr());
   return 0;
 }
 int ClearGraph(PyObject* self) {
+  ClearAttributes(self);
   if (nb::inst_ready(self)) {
     auto dropped = std::move(nb::inst_ptr<Graph>(self)->operations);
     nb::inst_ptr<Graph>(self)->operations.clear();
@@ -607,6 +613,7 @@ void DefineGraph(nb::module_& m) {
     r.raise_error = values["raise_error"];
     r.result_type = values["result_type"];
     r.default_graph = values["default_graph"];
+    r.warn_growth = values["warn_growth"];
     r.package_path = nb::cast<std::string>(values["package_path"]);
   });
 }

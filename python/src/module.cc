@@ -14,4 +14,5 @@ NB_MODULE(_core, m) {
   DefineFiles(m);
   DefineControlFlow(m);
   DefineOldNumpy(m);
+  DefineCallbacks(m);
 }

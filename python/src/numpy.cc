@@ -160,6 +160,25 @@ nb::object ToArray(nb::handle value, TF_DataType type, const std::string& what) 
   return array;
 }
 
+// The values of a contiguous array of the right type. `may_keep`: the memory of a large one becomes the tensor's.
+TensorHolder ArrayTensor(nb::object object, TF_DataType type, bool may_keep) {
+  auto* array = reinterpret_cast<PyArrayObject*>(object.ptr());
+  const int rank = PyArray_NDIM(array);
+  const std::vector<int64_t> shape(PyArray_DIMS(array), PyArray_DIMS(array) + rank);
+  const size_t bytes = static_cast<size_t>(PyArray_NBYTES(array));
+  void* data = PyArray_DATA(array);
+  if (may_keep && bytes >= kCopyBelow && reinterpret_cast<uintptr_t>(data) % kAlignment == 0) {
+    TensorHolder tensor(Api().NewTensor(type, shape.data(), rank, data, bytes, &Release, object.ptr()));
+    if (tensor.get() == nullptr) throw std::bad_alloc();
+    object.release();
+    return tensor;
+  }
+  TensorHolder tensor(Api().AllocateTensor(type, shape.data(), rank, bytes));
+  if (tensor.get() == nullptr) throw std::bad_alloc();
+  if (bytes > 0) std::memcpy(Api().TensorData(tensor.get()), data, bytes);
+  return tensor;
+}
+
 }  // namespace
 
 void DrainReleased() {
@@ -198,20 +217,17 @@ TensorHolder ToTensor(nb::handle value, TF_DataType type, const std::string& wha
                                 .c_str());
     }
   }
-  std::vector<int64_t> shape(sizes, sizes + rank);
-  if (type == TF_STRING) return StringTensor(array, shape, what);
-  const size_t bytes = static_cast<size_t>(PyArray_NBYTES(array));
-  void* data = PyArray_DATA(array);
-  if (bytes >= kCopyBelow && reinterpret_cast<uintptr_t>(data) % kAlignment == 0) {
-    TensorHolder tensor(Api().NewTensor(type, shape.data(), rank, data, bytes, &Release, object.ptr()));
-    if (tensor.get() == nullptr) throw std::bad_alloc();
-    object.release();
-    return tensor;
-  }
-  TensorHolder tensor(Api().AllocateTensor(type, shape.data(), rank, bytes));
-  if (tensor.get() == nullptr) throw std::bad_alloc();
-  if (bytes > 0) std::memcpy(Api().TensorData(tensor.get()), data, bytes);
-  return tensor;
+  if (type == TF_STRING) return StringTensor(array, std::vector<int64_t>(sizes, sizes + rank), what);
+  return ArrayTensor(std::move(object), type, /*may_keep=*/true);
+}
+
+TensorHolder ToTensor(nb::object&& value, TF_DataType type) {
+  if (type == TF_STRING) return ToTensor(value, type, "a string", nullptr);
+  const nb::object given = std::move(value);
+  nb::object object = ToArray(given, type, "a result");
+  const bool alone = Py_REFCNT(object.ptr()) == (object.is(given) ? 2 : 1) &&
+                     PyArray_CHKFLAGS(reinterpret_cast<PyArrayObject*>(object.ptr()), NPY_ARRAY_OWNDATA);
+  return ArrayTensor(std::move(object), type, alone);
 }
 
 namespace {

@@ -353,9 +353,9 @@ class Call {
     if (!graph_->colocation.empty() || graph_->has_device_functions) {
       graph_object_.attr("_place")(operation);
     }
-    if (op_.outputs_.empty()) return operation;
-    std::vector<TF_Output> outputs;
     const int n = Api().OperationNumOutputs(made);
+    if (n == 0) return operation;
+    std::vector<TF_Output> outputs;
     for (int i = 0; i < n; ++i) outputs.push_back({made, i});
     return Results(outputs, made);
   }

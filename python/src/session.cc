@@ -31,6 +31,13 @@ struct Plan {
   Shape shape = Shape::kBuild;
   nb::object build;  // (list of leaf values) -> result, for kBuild
   nb::object keep;   // what the key's addresses belong to
+
+  int Traverse(visitproc visit, void* arg) const {
+    for (const Feed& f : feeds) Py_VISIT(f.tensor.ptr());
+    Py_VISIT(build.ptr());
+    Py_VISIT(keep.ptr());
+    return 0;
+  }
 };
 
 using Key = std::vector<uintptr_t>;
@@ -79,6 +86,7 @@ bool Append(PyObject* value, Key* key, int depth) {
 class Session {
  public:
   Session(nb::object graph, const std::string& target, nb::bytes config) : graph_(std::move(graph)) {
+    graph_state_ = &GraphOf(graph_);
     TF_SessionOptions* options = Api().NewSessionOptions();
     CallStatus status;
     Api().SetTarget(options, target.c_str());
@@ -86,6 +94,7 @@ class Session {
     if (status.ok()) session_ = Api().NewSession(GraphOf(graph_).get(), options, status);
     Api().DeleteSessionOptions(options);
     status.RaiseIfError();
+    WatchSignals(session_);
   }
   ~Session() { Delete(); }
   Session(const Session&) = delete;
@@ -93,9 +102,18 @@ class Session {
 
   TF_Session* get() const { return session_; }
   nb::object graph() const { return graph_; }
-  void Reset() {
+  int Traverse(visitproc visit, void* arg) const {
+    Py_VISIT(graph_.ptr());
+    for (const auto& [key, plan] : plans_) {
+      if (const int stop = plan->Traverse(visit, arg)) return stop;
+    }
+    return 0;
+  }
+  void Clear() {
+    auto dropped = std::move(plans_);
     plans_.clear();
-    graph_.reset();
+    auto last = std::exchange(last_plan_, nullptr);
+    last_key_.clear();
   }
 
   void Close() {
@@ -103,7 +121,7 @@ class Session {
     if (session_ == nullptr) return;
     CallStatus status;
     {
-      nb::gil_scoped_release release;
+      const GilRelease release;
       Api().CloseSession(session_, status);
     }
     status.RaiseIfError();
@@ -161,6 +179,7 @@ class Session {
 
   nb::object RunPlan(const Plan& plan, PyObject* const* values, size_t count, nb::handle options, nb::handle metadata) {
     if (closed_ || session_ == nullptr) ThrowClosed();
+    if (known_operations_ != graph_state_->count()) NoteGrowth();
     std::vector<TensorHolder> given = FeedValues(plan, values, count);
     TF_Output inputs[16];
     TF_Tensor* input_values[16];
@@ -187,13 +206,16 @@ class Session {
     std::optional<CallBuffer> about;
     if (metadata.is_valid() && !metadata.is_none()) about.emplace();
     {
-      nb::gil_scoped_release release;
+      const GilRelease release;
       Api().SessionRun(session_, with_options ? &option_bytes : nullptr, in, in_values, static_cast<int>(count),
                        plan.fetches.data(), fetched.data(), static_cast<int>(plan.fetches.size()), plan.targets.data(),
                        static_cast<int>(plan.targets.size()), about ? static_cast<TF_Buffer*>(*about) : nullptr,
                        status);
     }
-    status.RaiseIfError(graph_);
+    if (!status.ok()) {
+      RaiseInterruption();
+      status.RaiseIfError(graph_);
+    }
     if (about) metadata(about->bytes());
     return Results(plan, fetched, values);
   }
@@ -232,11 +254,12 @@ class Session {
     std::vector<TF_Tensor*> fetched(plan->fetches.size() + 1, nullptr);
     CallStatus status;
     {
-      nb::gil_scoped_release release;
+      const GilRelease release;
       Api().SessionPRun(session_, handle.c_str(), in.data(), in_values.data(), static_cast<int>(in.size()),
                         plan->fetches.data(), fetched.data(), static_cast<int>(plan->fetches.size()),
                         plan->targets.data(), static_cast<int>(plan->targets.size()), status);
     }
+    if (!status.ok()) RaiseInterruption();
     status.RaiseIfError(graph_);
     return Results(*plan, fetched, values.data());
   }
@@ -275,10 +298,24 @@ class Session {
     last_plan_.reset();
     if (session_ == nullptr) return;
     CallStatus status;
-    nb::gil_scoped_release release;
+    const GilRelease release;
     Api().CloseSession(session_, status);
     Api().DeleteSession(session_, status);
     session_ = nullptr;
+  }
+
+  // A loop that adds operations between runs shows by a line that does so time and again.
+  void NoteGrowth() {
+    size_t position = known_operations_;
+    known_operations_ = graph_state_->count();
+    if (growth_warned_ || position == 0) return;
+    TF_Operation* first = Api().GraphNextOperation(graph_state_->get(), &position);
+    if (first == nullptr) return;
+    const std::string line = Api().OperationLocation(first);
+    if (line.empty() || ++growths_[line] < kGrowthsToWarn) return;
+    growth_warned_ = true;
+    growths_.clear();
+    registry().warn_growth(line, known_operations_);
   }
 
   // The objects in a structure, so that their addresses stay theirs.
@@ -374,12 +411,18 @@ class Session {
     return plan.build(list);
   }
 
+  static constexpr int kGrowthsToWarn = 3;
+
   nb::object graph_;
+  Graph* graph_state_ = nullptr;
   TF_Session* session_ = nullptr;
   bool closed_ = false;
   std::unordered_map<Key, std::shared_ptr<Plan>, KeyHash> plans_;
   std::shared_ptr<Plan> last_plan_;
   Key last_key_;
+  size_t known_operations_ = 0;  // of the graph, at the last run
+  bool growth_warned_ = false;
+  std::unordered_map<std::string, int> growths_;  // line that added operations -> before how many runs
 };
 
 // What make_callable returns.
@@ -402,12 +445,26 @@ class Callable {
   std::shared_ptr<Plan> plan_;
 };
 
+int TraverseSession(PyObject* self, visitproc visit, void* arg) {
+  Py_VISIT(Py_TYPE(self));
+  MR_VISIT_ATTRIBUTES();
+  return nb::inst_ready(self) ? nb::inst_ptr<Session>(self)->Traverse(visit, arg) : 0;
+}
+int ClearSession(PyObject* self) {
+  ClearAttributes(self);
+  if (nb::inst_ready(self)) nb::inst_ptr<Session>(self)->Clear();
+  return 0;
+}
+PyType_Slot session_slots[] = {{Py_tp_traverse, reinterpret_cast<void*>(TraverseSession)},
+                               {Py_tp_clear, reinterpret_cast<void*>(ClearSession)},
+                               {0, nullptr}};
+
 }  // namespace
 
 TF_Session* SessionOf(nb::handle session) { return nb::inst_ptr<Session>(session)->get(); }
 
 void DefineSession(nb::module_& m) {
-  nb::class_<Session>(m, "Session", nb::dynamic_attr(), nb::is_weak_referenceable())
+  nb::class_<Session>(m, "Session", nb::type_slots(session_slots), nb::dynamic_attr(), nb::is_weak_referenceable())
       .def(nb::init<nb::object, const std::string&, nb::bytes>())
       .def_prop_ro("graph", &Session::graph, "The graph that it runs.")
       .def_prop_ro("_closed", &Session::closed)

@@ -61,7 +61,7 @@ nb::list AddGradients(nb::handle self, const std::string& scope_name, nb::list y
   CallStatus status;
   {
     // A gradient function in Python takes the GIL again.
-    nb::gil_scoped_release release;
+    const GilRelease release;
     Api().MR_AddGradients(graph.get(), &scope.scope, y.data(), static_cast<int>(y.size()), x.data(),
                           static_cast<int>(x.size()), dy.empty() ? nullptr : dy.data(), stop.data(),
                           static_cast<int>(stop.size()), colocate, accumulate, dx.data(), status);

@@ -8,6 +8,7 @@
 
 #include "absl/time/clock.h"
 #include "autodiff/gradients.h"
+#include "client/interruptible.h"
 #include "client/random_state.h"
 #include "service/coordinator.h"
 #include "service/in_process_transport.h"
@@ -103,7 +104,7 @@ struct LiveSessions {
   }
 };
 
-class LocalSession : public Session {
+class LocalSession final : public Session, public Interruptible {
  public:
   LocalSession(RefPtr<SharedGraph> graph, const wire::ConfigProto& config, std::vector<DeviceList> workers,
                const KernelRegistry* kernels, const Determinism& determinism)
@@ -124,7 +125,9 @@ class LocalSession : public Session {
     options.passes.has_kernel = [kernels](const Node& n, const std::string& type) {
       return n.op() && (kernels->Has(*n.op(), n.attrs(), type) || n.op_name() == "_Arg" || n.op_name() == "_Retval");
     };
-    options.passes.evaluate = [worker = workers_.front().get()](const Node& n, const std::vector<Tensor>& in) {
+    options.passes.evaluate = [worker = workers_.front().get()](
+                                  const Node& n, const std::vector<Tensor>& in) -> StatusOr<std::vector<Tensor>> {
+      MR_RETURN_IF_ERROR(KeepGoingUnlessInterrupted());
       return worker->Evaluate(n, in);
     };
     options.calls.differentiate = AddDenseGradients;
@@ -158,7 +161,7 @@ class LocalSession : public Session {
     }
     const int64_t start_nanos = TraceClockNanos();
     const Status s = coordinator_->Run(step, feeds, feed_values, fetches, targets, outputs);
-    if (step.trace) {
+    if (step.trace && !absl::IsCancelled(s)) {
       wire::StepStats& stats = metadata->step_stats.Ensure();
       FillStepStats(trace->Take(), &stats);
       AddMemory(before, start_nanos, &stats);
@@ -196,6 +199,7 @@ class LocalSession : public Session {
     return absl::OkStatus();
   }
 
+  void SetInterruptCheck(const InterruptCheck& check) override { coordinator_->SetInterruptCheck(check); }
   Status Close() override { return coordinator_->Close(kClosePatience); }
 
   void Reset(const std::vector<std::string>& containers) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ops/op_list.h"
 
+#include "ops/client_function_ops.h"
 #include "ops/image_ops.h"
 #include "ops/string_ops.h"
 
@@ -26,6 +27,7 @@ void RegisterAllOps(OpRegistry& registry) {
   RegisterSummaryOps(registry);
   RegisterControlFlowOps(registry);
   RegisterFunctionalOps(registry);
+  RegisterClientFunctionOps(registry);
   RegisterRuntimeOps(registry);
   RegisterStackOps(registry);
   RegisterTensorArrayOps(registry);

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "runtime/interrupt.h"
 #include "runtime/node_run.h"
 
 namespace millrace {
@@ -26,11 +27,13 @@ Status RunInOrder(const Plan& plan, Frame& frame, StepContext& step, const Execu
   const std::vector<PlanNode>& nodes = plan.nodes();
   const int32_t* releases = plan.releases();
   Slot* const slots = frame.slots.data();
+  Interrupt* const interrupt = CurrentInterrupt();
   for (size_t k = 0; k < nodes.size(); ++k) {
     const PlanNode& n = nodes[k];
     if (__builtin_expect(step.cancellation && step.cancellation->IsCancelled(), 0)) {
       return Cancelled("the step was cancelled");
     }
+    if (__builtin_expect(interrupt && interrupt->IsDue(), 0) && interrupt->Look()) return Interrupted();
     const bool dead = n.may_be_dead && IsDead(n, plan.links(k), frame);
     if (n.may_be_dead) frame.dead[k] = dead;
     if (!dead) {

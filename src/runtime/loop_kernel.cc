@@ -5,6 +5,7 @@
 
 #include "absl/container/flat_hash_set.h"
 #include "graph/frame_tree.h"
+#include "runtime/interrupt.h"
 #include "runtime/node_run.h"
 
 namespace millrace {
@@ -129,9 +130,11 @@ class LoopKernel : public Kernel {
     const Crossings out_of_body = body_.Out(*body_frame, 0, variables);
     StepContext& step = ctx.step();
     const ExecutorOptions options{.trace = step.trace};
+    Interrupt* const interrupt = CurrentInterrupt();
     for (int64_t iteration = 0;; ++iteration) {
       // Plans look after each node, but a loop may have none.
       if (step.cancellation && step.cancellation->IsCancelled()) return Cancelled("the step was cancelled");
+      if (interrupt && interrupt->IsDue() && interrupt->Look()) return Interrupted();
       Carry(into_predicate);
       MR_RETURN_IF_ERROR(RunInOrder(predicate_.plan(), *predicate_frame, step, options));
       Carry(decision);

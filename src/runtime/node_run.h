@@ -16,6 +16,8 @@ void ClearDereferences(const std::vector<Dereference>& list, Slot* slots);
 
 inline bool IsEmpty(const Slot& s) { return !s.tensor.IsInitialized() && !s.ref; }
 
+inline Status Interrupted() { return Cancelled("the step was interrupted"); }
+
 Status NoValue(int output);
 // A kernel that leaves an output without a value has a bug; the step must not go on with it.
 inline Status CheckOutputs(const PlanNode& n, const Slot* out) {

@@ -11,6 +11,7 @@
 #include <deque>
 
 #include "absl/strings/str_join.h"
+#include "runtime/interrupt.h"
 #include "runtime/loop_state.h"
 #include "runtime/node_run.h"
 
@@ -97,6 +98,7 @@ class ReadyRun {
 
   void RunQueue() ABSL_LOCKS_EXCLUDED(mu_) {
     Inputs inputs;
+    Interrupt* const interrupt = CurrentInterrupt();
     mu_.Lock();
     while (!ready_.empty()) {
       const Ready item = Pop();
@@ -106,6 +108,7 @@ class ReadyRun {
       Garbage garbage = TakeGarbage();
       mu_.Unlock();
       garbage.Free();
+      if (interrupt && interrupt->IsDue() && interrupt->Look()) Fail(Interrupted());
       Slot aside;
       const bool completed = Run(item, inputs, &aside);
       mu_.Lock();

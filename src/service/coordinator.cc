@@ -6,9 +6,8 @@
 #include <optional>
 
 #include "absl/cleanup/cleanup.h"
-#include "absl/synchronization/blocking_counter.h"
 #include "graph/verify.h"
-#include "service/deadline.h"
+#include "runtime/node_run.h"
 
 namespace millrace {
 
@@ -30,6 +29,7 @@ struct Coordinator::StepInFlight {
   CancellationManager cancellation;
   ResourceManager resources;
   JointStep joint;
+  Interrupt* interrupt = nullptr;  // null: nothing interrupts it
   // Neighbours among the steps in flight.
   StepInFlight* previous = nullptr;
   StepInFlight* next = nullptr;
@@ -44,6 +44,12 @@ Coordinator::Coordinator(RefPtr<SharedGraph> graph, std::vector<Worker*> workers
 
 Coordinator::~Coordinator() {
   Close(absl::InfiniteDuration()).IgnoreError();
+  std::unique_ptr<Ticks> ticks;
+  {
+    absl::MutexLock lock(&mu_);
+    ticks.swap(ticks_);
+  }
+  ticks.reset();  // it looks at what is destroyed next
   for (auto& [signature, compiled] : cache_) Deregister(*compiled);
 }
 
@@ -64,8 +70,10 @@ StatusOr<std::shared_ptr<const Compiled>> Coordinator::Compile(const RunSignatur
     }
     MR_ASSIGN_OR_RETURN(pruned, PruneForRun(graph_->graph, signature, prune));
   }
+  MR_RETURN_IF_ERROR(KeepGoingUnlessInterrupted());
   MR_RETURN_IF_ERROR(VerifyGraph(*pruned));
   MR_ASSIGN_OR_RETURN(std::vector<Partition> partitions, RunPasses(std::move(pruned), options_.passes));
+  MR_RETURN_IF_ERROR(KeepGoingUnlessInterrupted());
   auto compiled = std::make_shared<Compiled>();
   compiled->takes_part.resize(workers_.size());
   for (Partition& partition : partitions) {
@@ -108,6 +116,7 @@ Status RenumberArguments(Graph& graph, CompiledPart* part) {
 
 std::function<Status()> Coordinator::KeepGoing(absl::Duration timeout) {
   return [this, timeout, end = absl::Now() + timeout]() -> Status {
+    MR_RETURN_IF_ERROR(KeepGoingUnlessInterrupted());
     if (absl::Now() > end) return DeadlineExceeded("the step passed its deadline of ", absl::FormatDuration(timeout));
     absl::MutexLock lock(&mu_);
     return closed_ ? Cancelled("the session was closed") : absl::OkStatus();
@@ -159,6 +168,11 @@ StatusOr<std::shared_ptr<const Compiled>> Coordinator::Enter(const RunSignatureV
         step->next = running_;
         if (running_) running_->previous = step;
         running_ = step;
+        if (step->interrupt && !ticking_) {
+          ticking_ = true;
+          idle_ticks_ = 0;
+          ticks_ = std::make_unique<Ticks>(kInterruptPeriod, [this] { return Tick(); });
+        }
         return compiled;
       }
     }
@@ -172,6 +186,18 @@ void Coordinator::Leave(StepInFlight* step) {
   if (step->next) step->next->previous = step->previous;
 }
 
+bool Coordinator::Tick() {
+  absl::MutexLock lock(&mu_);
+  for (StepInFlight* step = running_; step; step = step->next) {
+    if (step->interrupt) step->interrupt->MakeDue();
+  }
+  const int64_t steps = next_step_.load(std::memory_order_relaxed);
+  idle_ticks_ = running_ == nullptr && steps == ticked_step_ ? idle_ticks_ + 1 : 0;
+  ticked_step_ = steps;
+  ticking_ = idle_ticks_ < absl::Seconds(1) / kInterruptPeriod;
+  return ticking_;
+}
+
 Status Coordinator::RunParts(const Compiled& compiled, StepInFlight& step, absl::Span<const Tensor> feed_values,
                              std::vector<Tensor>* outputs) {
   StepSpec spec{step.context.step_id, options_.max_threads, step.context.trace, options_.deterministic, options_.order_seed};
@@ -180,8 +206,8 @@ Status Coordinator::RunParts(const Compiled& compiled, StepInFlight& step, absl:
   MR_RETURN_IF_ERROR(step.joint.Open(workers_, compiled.takes_part, spec));
   const size_t n = compiled.parts.size();
   std::vector<std::vector<Tensor>> args(n), retvals(n);
-  absl::BlockingCounter left(static_cast<int>(n));
   absl::Mutex mu;
+  size_t left = n;
   Status first;
   auto start = [&](size_t p) {
     const CompiledPart& part = compiled.parts[p];
@@ -194,7 +220,8 @@ Status Coordinator::RunParts(const Compiled& compiled, StepInFlight& step, absl:
         }
         step.joint.Stop(s);
       }
-      left.DecrementCount();
+      absl::MutexLock lock(&mu);
+      --left;
     });
   };
   for (size_t p = 0; p < n; ++p) {
@@ -202,8 +229,14 @@ Status Coordinator::RunParts(const Compiled& compiled, StepInFlight& step, absl:
   }
   for (size_t p = 1; p < n && !options_.deterministic; ++p) ProcessThreadPool().Schedule([&start, p] { start(p); });
   for (size_t p = 0; p < n && (p == 0 || options_.deterministic); ++p) start(p);
-  left.Wait();
+  const auto done = [&left] { return left == 0; };
   absl::MutexLock lock(&mu);
+  if (!AwaitUnlessInterrupted(mu, absl::Condition(&done))) {
+    mu.Unlock();
+    step.Stop(Interrupted());
+    mu.Lock();
+    mu.Await(absl::Condition(&done));
+  }
   MR_RETURN_IF_ERROR(first);
   for (size_t p = 0; p < n; ++p) {
     for (size_t i = 0; i < compiled.parts[p].retvals.size(); ++i) {
@@ -224,6 +257,9 @@ Status Coordinator::Run(const StepOptions& options, absl::Span<const Output> fee
   }
   outputs->resize(fetches.size());
   StepInFlight step(next_step_.fetch_add(1, std::memory_order_relaxed), options_.max_threads, options.trace);
+  std::optional<Interrupt> interrupt;
+  if (interrupt_check_.check) step.interrupt = &interrupt.emplace(interrupt_check_);
+  const InterruptScope scope(step.interrupt);
   const absl::Duration timeout = std::min(options.timeout, options_.default_timeout);
   MR_ASSIGN_OR_RETURN(const std::shared_ptr<const Compiled> compiled, Enter({feeds, fetches, targets}, &step, timeout));
   const absl::Cleanup leave = [&] { Leave(&step); };
@@ -272,7 +308,11 @@ Status Coordinator::Close(absl::Duration patience) {
   for (auto& [handle, step] : partial) step->Stop(Cancelled("the session was closed"));
   partial.clear();
   absl::MutexLock lock(&mu_);
-  auto idle = [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) { return running_ == nullptr; };
+  auto idle = [this, own = CurrentInterrupt()]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
+    const StepInFlight* step = running_;
+    while (step && own && step->interrupt == own) step = step->next;
+    return step == nullptr;
+  };
   if (!mu_.AwaitWithTimeout(absl::Condition(&idle), patience)) {
     int left = 0;
     for (const StepInFlight* step = running_; step; step = step->next) ++left;

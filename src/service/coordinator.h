@@ -14,6 +14,8 @@
 #include "absl/container/flat_hash_map.h"
 #include "graph/shared_graph.h"
 #include "passes/prune.h"
+#include "runtime/interrupt.h"
+#include "service/deadline.h"
 #include "service/partial_run.h"
 
 namespace millrace {
@@ -72,7 +74,11 @@ class Coordinator {
                     absl::Span<const Output> fetches, std::vector<Tensor>* outputs);
   Status ReleasePartialRun(const std::string& handle);
 
-  // Cancels what runs, waits for it (at most `patience`), refuses what comes later.
+  // Before the first step.
+  void SetInterruptCheck(const InterruptCheck& check) { interrupt_check_ = check; }
+
+  // Cancels what runs, waits for it (at most `patience`), refuses what comes later. A step of this thread, which an
+  // interrupt check left to come here, is not waited for.
   Status Close(absl::Duration patience);
 
  private:
@@ -90,11 +96,13 @@ class Coordinator {
   Status RunParts(const Compiled& compiled, StepInFlight& step, absl::Span<const Tensor> feed_values,
                   std::vector<Tensor>* outputs);
   void Leave(StepInFlight* step);
+  bool Tick();
 
   const RefPtr<SharedGraph> graph_;
   const std::vector<Worker*> workers_;
   absl::flat_hash_map<std::string, size_t> worker_of_device_;  // constant
   const CoordinatorOptions options_;
+  InterruptCheck interrupt_check_;
   std::atomic<int64_t> next_step_{1};
 
   absl::Mutex mu_;
@@ -104,6 +112,11 @@ class Coordinator {
       ABSL_GUARDED_BY(mu_);
   std::shared_ptr<const Compiled> last_ ABSL_GUARDED_BY(mu_);  // of cache_; what the step before this one ran
   absl::flat_hash_map<std::string, std::shared_ptr<PartialStep>> partial_ ABSL_GUARDED_BY(mu_);
+  // The clock of the interrupt checks: it runs from a step on until a second has passed without one.
+  bool ticking_ ABSL_GUARDED_BY(mu_) = false;
+  int64_t ticked_step_ ABSL_GUARDED_BY(mu_) = 0;
+  int idle_ticks_ ABSL_GUARDED_BY(mu_) = 0;
+  std::unique_ptr<Ticks> ticks_ ABSL_GUARDED_BY(mu_);
 };
 
 }  // namespace millrace

@@ -22,4 +22,16 @@ class Deadline {
   int64_t id_ = -1;
 };
 
+// Calls back again and again until the callback returns false. Destruction as above.
+class Ticks {
+ public:
+  Ticks(absl::Duration period, absl::AnyInvocable<bool()> callback);
+  ~Ticks();
+  Ticks(const Ticks&) = delete;
+  Ticks& operator=(const Ticks&) = delete;
+
+ private:
+  int64_t id_;
+};
+
 }  // namespace millrace

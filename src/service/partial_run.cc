@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <optional>
 
-#include "absl/synchronization/blocking_counter.h"
 #include "service/coordinator.h"
 #include "service/deadline.h"
 
@@ -99,21 +98,25 @@ Status PartialStep::Advance(absl::Span<const Output> feeds, absl::Span<const Ten
     MR_RETURN_IF_ERROR(step_.On(0).rendezvous().Send(KeyOf("feed", feeds[i]), values[i], false));
   }
   outputs->assign(fetches.size(), Tensor());
-  absl::BlockingCounter left(static_cast<int>(fetches.size()));
   absl::Mutex mu;
+  size_t left = fetches.size();
   Status first;
   for (size_t i = 0; i < fetches.size(); ++i) {
     step_.On(0).rendezvous().RecvAsync(KeyOf("fetch", fetches[i]), [&, i](const Status& s, Tensor value, bool) {
-      {
-        absl::MutexLock lock(&mu);
-        if (first.ok()) first = s;
-        (*outputs)[i] = std::move(value);
-      }
-      left.DecrementCount();
+      absl::MutexLock lock(&mu);
+      if (first.ok()) first = s;
+      (*outputs)[i] = std::move(value);
+      --left;
     });
   }
-  left.Wait();
+  const auto done = [&left] { return left == 0; };
   absl::MutexLock lock(&mu);
+  if (!AwaitUnlessInterrupted(mu, absl::Condition(&done))) {
+    mu.Unlock();
+    Stop(Cancelled("the step was interrupted"));
+    mu.Lock();
+    mu.Await(absl::Condition(&done));
+  }
   return first;
 }
 
@@ -151,6 +154,9 @@ Status Coordinator::PartialRun(const std::string& handle, absl::Span<const Outpu
       step->Stop(DeadlineExceeded("the partial run passed its deadline of ", absl::FormatDuration(timeout)));
     });
   }
+  std::optional<Interrupt> interrupt;
+  if (interrupt_check_.check) interrupt.emplace(interrupt_check_);
+  const InterruptScope scope(interrupt ? &*interrupt : nullptr);
   MR_RETURN_IF_ERROR(step->Advance(feeds, feed_values, fetches, outputs));
   if (!step->Finished()) return absl::OkStatus();
   const Status s = step->Wait();

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import warnings
 from typing import Any, Dict, NoReturn, Optional, Type, TypeVar
 
 import millrace._core as _core
@@ -105,6 +106,15 @@ def made_at(tensor: Any) -> str:
     """", made at file:line" of a tensor."""
     where = tensor.op._location
     return ", made at %s" % where if where else ""
+
+
+def warn_growth(line: str, operations: int) -> None:
+    """Warns of a line that adds operations between runs."""
+    file, _, number = line.rpartition(":")
+    warnings.warn_explicit(
+        "The graph grows in a loop: operations made here were new in four runs (the graph has %d now). Each such run is prepared "
+        "anew, and the memory comes back with the graph only. Make them before the loop and feed what changes; Graph.finalize() "
+        "makes it an error." % operations, RuntimeWarning, file, int(number))
 
 
 _NODE = re.compile(r"\[\[node ([A-Za-z0-9.][A-Za-z0-9_.\\/>-]*) \(")

@@ -76,6 +76,7 @@ class Graph(_core.Graph):
         self._unfeedable: set[Any] = set()
         self._unfetchable: set[Any] = set()
         self._functions: Dict[str, Any] = {}
+        self._py_functions: List[Any] = []  # that its operations call
 
     # ---- what is in it ----
 

@@ -27,5 +27,6 @@ _core.set_registry({
     "raise_error": errors.raise_error,
     "result_type": _result_type,
     "default_graph": graph._global_default_graph,
+    "warn_growth": errors.warn_growth,
     "package_path": PACKAGE_PATH,
 })

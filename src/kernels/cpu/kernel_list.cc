@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kernels/cpu/kernel_list.h"
 
+#include "kernels/cpu/client_function_kernels.h"
 #include "kernels/cpu/image.h"
 #include "kernels/cpu/strings.h"
 
@@ -26,6 +27,7 @@ void RegisterCpuKernels(KernelRegistry& registry) {
   RegisterSummaryKernels(registry);
   RegisterControlFlowKernels(registry);
   RegisterFunctionalKernels(registry);
+  RegisterClientFunctionKernels(registry);
   RegisterRuntimeKernels(registry);
   RegisterStackKernels(registry);
   RegisterTensorArrayKernels(registry);

@@ -1,0 +1,117 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Functions of Python as operations."""
+from __future__ import annotations
+
+import itertools
+import os
+import traceback
+from typing import Any, Callable, List, Optional, Tuple
+
+import numpy as np
+
+import millrace._core as _core
+from millrace.framework import dtypes, errors
+from millrace.framework.graph import Tensor
+from millrace.ops import gen_ops
+
+__all__ = ["py_func", "numpy_function", "py_function"]
+
+_PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
+_numbers = itertools.count()
+_FRAMES = 3  # of the user's program that an error shows
+_CODES = ((StopIteration, errors.OUT_OF_RANGE), (MemoryError, errors.RESOURCE_EXHAUSTED), (NotImplementedError, errors.UNIMPLEMENTED),
+          ((ValueError, TypeError), errors.INVALID_ARGUMENT))
+
+
+class _Mistake(Exception):
+    """A function returned what its operation does not promise."""
+
+
+def _described(error: BaseException) -> Tuple[int, str]:
+    """The code and the message of what a function raised."""
+    if isinstance(error, _Mistake):
+        return errors.INVALID_ARGUMENT, str(error)
+    code = next((code for kinds, code in _CODES if isinstance(error, kinds)), errors.UNKNOWN)
+    if isinstance(error, errors.OpError):
+        code = error.error_code
+    lines = ["%s: %s" % (type(error).__name__, str(error).split("\n\t [[node ")[0])]
+    frames = [f for f in traceback.extract_tb(error.__traceback__) if not f.filename.startswith(_PACKAGE)]
+    for frame in frames[-_FRAMES:]:
+        lines.append('  File "%s", line %d, in %s%s' % (frame.filename, frame.lineno or 0, frame.name, ": " + frame.line if frame.line else ""))
+    return code, "\n".join(lines)
+
+
+def _array(value: Any, what: str, dtype: dtypes.DType, position: int) -> np.ndarray:
+    if isinstance(value, Tensor):
+        raise _Mistake("%s returns the tensor '%s', but a function that runs in a step must return arrays" % (what, value.name))
+    if dtype == dtypes.string and not isinstance(value, np.ndarray):
+        array = np.array(value, object)  # NumPy's own string types drop trailing zero bytes
+    else:
+        array = np.asarray(value)
+    if array.dtype.kind in "SUO":
+        got = "string" if array.dtype.kind != "O" or all(isinstance(e, (str, bytes)) for e in array.flat) else "object"
+    else:
+        got = dtypes.as_dtype(array.dtype).name
+    if got != dtype.name:
+        raise _Mistake("%d-th value returned by %s is %s, but expects %s" % (position, what, got, dtype.name))
+    return array
+
+
+def _wrapped(function: Callable[..., Any], what: str, types: List[dtypes.DType], inputs: Optional[type]) -> Callable[[List[Any]], List[Any]]:
+    def call(values: List[Any]) -> List[Any]:
+        if inputs is not None:
+            values = [np.asarray(v).view(inputs) for v in values]
+        result = function(*values)
+        results = list(result) if isinstance(result, (list, tuple)) else [] if result is None else [result]
+        if len(results) != len(types):
+            raise _Mistake("%s returns %d values, but expects to see %d values." % (what, len(results), len(types)))
+        for i, dtype in enumerate(types):
+            results[i] = _array(results[i], what, dtype, i)
+        return results
+    return call
+
+
+def _name_of(function: Any, token: str) -> str:
+    """`pyfunc_0 (resize at program.py:12)`."""
+    code = getattr(function, "__code__", None)
+    name = getattr(function, "__name__", type(function).__name__)
+    return "%s (%s%s)" % (token, name, " at %s:%d" % (code.co_filename, code.co_firstlineno) if code else "")
+
+
+def _operation(make: Any, function: Any, inputs: Any, types: Any, name: Optional[str], view: Optional[type] = None) -> Any:
+    if not callable(function):
+        raise ValueError("Expected func to be callable, got func: %r" % (function,))
+    listed = isinstance(types, (list, tuple))
+    wanted = [dtypes.as_dtype(t) for t in (types if listed else [types])]
+    token = "pyfunc_%d" % next(_numbers)
+    call = _wrapped(function, _name_of(function, token), wanted, view)
+    made = _core.PyFunction(token, call, _described, [t.as_datatype_enum for t in wanted])
+    result = make(input=list(inputs), token=token, Tout=wanted, name=name)
+    (result[0] if wanted else result).graph._py_functions.append(made)
+    return result if listed or not wanted else result[0]
+
+
+def py_func(func: Callable[..., Any], inp: Any, Tout: Any, stateful: bool = True, name: Optional[str] = None) -> Any:  # noqa: N803
+    """An operation that calls a Python function in each step. The function gets arrays, which are its own to change, and returns
+    one array for each type in Tout; it lives as long as the graph, and is in no GraphDef. stateful=False: it depends on its inputs
+    alone, so equal calls may become one."""
+    return _operation(gen_ops.py_func if stateful else gen_ops.py_func_stateless, func, inp, Tout, name)
+
+
+def numpy_function(func: Callable[..., Any], inp: Any, Tout: Any, stateful: bool = True, name: Optional[str] = None) -> Any:  # noqa: N803
+    """py_func."""
+    return py_func(func, inp, Tout, stateful, name)
+
+
+class _EagerArray(np.ndarray):
+    """What a function gets from py_function: an array that also has what programs ask of TensorFlow's eager tensors."""
+
+    def numpy(self) -> Any:
+        """The array, or the scalar."""
+        array = self.view(np.ndarray)
+        return array if self.ndim else array[()]
+
+
+def py_function(func: Callable[..., Any], inp: Any, Tout: Any, name: Optional[str] = None) -> Any:  # noqa: N803
+    """py_func whose function gets arrays that have a method numpy(). It has no gradient."""
+    return _operation(gen_ops.eager_py_func, func, inp, Tout, name, _EagerArray)

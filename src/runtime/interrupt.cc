@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "runtime/interrupt.h"
+
+#include <utility>
+
+namespace millrace {
+namespace {
+
+thread_local Interrupt* current = nullptr;
+
+}  // namespace
+
+Interrupt* CurrentInterrupt() { return current; }
+
+InterruptScope::InterruptScope(Interrupt* interrupt) : outer_(std::exchange(current, interrupt)) {}
+InterruptScope::~InterruptScope() { current = outer_; }
+
+Status KeepGoingUnlessInterrupted() {
+  if (current && current->LookNowAndThen()) return Cancelled("the step was interrupted");
+  return absl::OkStatus();
+}
+
+bool AwaitUnlessInterrupted(absl::Mutex& mu, const absl::Condition& condition) {
+  Interrupt* const interrupt = current;
+  if (interrupt == nullptr) {
+    mu.Await(condition);
+    return true;
+  }
+  while (!mu.AwaitWithTimeout(condition, kInterruptPeriod)) {
+    mu.Unlock();
+    const bool stop = interrupt->Look();
+    mu.Lock();
+    if (stop) return condition.Eval();
+  }
+  return true;
+}
+
+}  // namespace millrace

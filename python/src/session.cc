@@ -179,7 +179,7 @@ class Session {
 
   nb::object RunPlan(const Plan& plan, PyObject* const* values, size_t count, nb::handle options, nb::handle metadata) {
     if (closed_ || session_ == nullptr) ThrowClosed();
-    if (known_operations_ != graph_state_->count()) NoteGrowth();
+    if (known_operations_ != graph_state_->operations.size()) NoteGrowth();
     std::vector<TensorHolder> given = FeedValues(plan, values, count);
     TF_Output inputs[16];
     TF_Tensor* input_values[16];
@@ -306,16 +306,18 @@ class Session {
 
   // A loop that adds operations between runs shows by a line that does so time and again.
   void NoteGrowth() {
-    size_t position = known_operations_;
-    known_operations_ = graph_state_->count();
-    if (growth_warned_ || position == 0) return;
-    TF_Operation* first = Api().GraphNextOperation(graph_state_->get(), &position);
+    known_operations_ = graph_state_->operations.size();
+    if (growth_warned_) return;
+    const bool first_run = end_of_graph_ == 0;
+    TF_Operation* const first = Api().GraphNextOperation(graph_state_->get(), &end_of_graph_);
     if (first == nullptr) return;
+    while (Api().GraphNextOperation(graph_state_->get(), &end_of_graph_) != nullptr) continue;
+    if (first_run) return;
     const std::string line = Api().OperationLocation(first);
     if (line.empty() || ++growths_[line] < kGrowthsToWarn) return;
     growth_warned_ = true;
     growths_.clear();
-    registry().warn_growth(line, known_operations_);
+    registry().warn_growth(line, end_of_graph_);
   }
 
   // The objects in a structure, so that their addresses stay theirs.
@@ -420,7 +422,8 @@ class Session {
   std::unordered_map<Key, std::shared_ptr<Plan>, KeyHash> plans_;
   std::shared_ptr<Plan> last_plan_;
   Key last_key_;
-  size_t known_operations_ = 0;  // of the graph, at the last run
+  size_t known_operations_ = 0;  // that the graph had objects for, at the last run
+  size_t end_of_graph_ = 0;      // then
   bool growth_warned_ = false;
   std::unordered_map<std::string, int> growths_;  // line that added operations -> before how many runs
 };

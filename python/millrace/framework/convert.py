@@ -43,6 +43,8 @@ def _array_of(value: Any, dtype: Optional[dtypes.DType], exact: bool = False) ->
     if dtype == dtypes.string or dtype is None and _has_string(value):
         _check_strings(value)
         return np.array(value, dtype=object)
+    if hasattr(value, "__dlpack__") and not hasattr(value, "__array__"):
+        return _array_of(np.from_dlpack(value), dtype, exact)
     try:
         array = np.asarray(_plain(value))
     except ValueError:

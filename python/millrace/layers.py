@@ -5,12 +5,14 @@ from __future__ import annotations
 import re
 from typing import Any, Callable, Dict, List, Optional, Sequence
 
+import numpy as np
+
 from millrace.framework import dtypes
 from millrace.framework.convert import convert_to_tensor
 from millrace.framework.errors import at_user_line
-from millrace.framework.graph import GraphKeys, Tensor, get_default_graph, name_scope
+from millrace.framework.graph import GraphKeys, Tensor, control_dependencies, get_default_graph, name_scope
 from millrace.framework.tensor_shape import TensorShape
-from millrace.ops import array_ops, init_ops, math_ops, nn_ops
+from millrace.ops import array_ops, gen_ops, init_ops, math_ops, nn_ops
 from millrace.ops.control_flow_ops import smart_cond
 from millrace.ops.variable_scope import VariableScope, get_variable, variable_scope
 
@@ -429,8 +431,11 @@ class BatchNormalization(Layer):
                  renorm: bool = False, renorm_clipping: Any = None, renorm_momentum: float = 0.99, fused: Optional[bool] = None, trainable: bool = True,
                  virtual_batch_size: Any = None, adjustment: Any = None, name: Optional[str] = None, **kwargs: Any) -> None:
         super().__init__(trainable=trainable, name=name, **kwargs)
-        if renorm or virtual_batch_size or adjustment:
-            raise NotImplementedError("batch renormalisation and virtual batches are not provided: leave renorm, virtual_batch_size and adjustment out")
+        if virtual_batch_size or adjustment:
+            raise NotImplementedError("virtual batches are not provided: leave virtual_batch_size and adjustment out")
+        self.renorm, self.renorm_momentum, self.renorm_clipping = renorm, renorm_momentum, dict(renorm_clipping or {})
+        if set(self.renorm_clipping) - {"rmax", "rmin", "dmax"}:
+            raise at_user_line(ValueError("renorm_clipping %s contains keys not in rmax, rmin, dmax" % renorm_clipping))
         self.axis, self.momentum, self.epsilon, self.center, self.scale, self.fused = axis, momentum, epsilon, center, scale, fused
         self._initializers = dict(beta=beta_initializer, gamma=gamma_initializer, mean=moving_mean_initializer, variance=moving_variance_initializer)
         self._regularizers = dict(beta=beta_regularizer, gamma=gamma_regularizer)
@@ -453,16 +458,23 @@ class BatchNormalization(Layer):
         self.beta = self.add_variable("beta", [size], wide, self._initializers["beta"], self._regularizers["beta"]) if self.center else None
         self.moving_mean = self.add_variable("moving_mean", [size], wide, self._initializers["mean"], trainable=False)
         self.moving_variance = self.add_variable("moving_variance", [size], wide, self._initializers["variance"], trainable=False)
+        if self.renorm:
+            self.renorm_mean = self.add_variable("renorm_mean", [size], wide, self._initializers["mean"], trainable=False)
+            self.renorm_stddev = self.add_variable("renorm_stddev", [size], wide, self._initializers["variance"], trainable=False)
         self.built = True
 
     def call(self, inputs: Any, training: Any = False, *args: Any, **kwargs: Any) -> Any:
         """Computes the output."""
         ndims = inputs.get_shape().ndims
         last = self._axis == ndims - 1
-        if self.fused is not False and ndims == 4 and self._axis in (1, 3) and inputs.dtype.base_dtype == dtypes.float32:
+        if self.fused is not False and not self.renorm and ndims == 4 and self._axis in (1, 3) and inputs.dtype.base_dtype == dtypes.float32:
             return self._fused(inputs, training)
         axes = [i for i in range(ndims) if i != self._axis]
         spread = (lambda v: v) if last else lambda v: None if v is None else array_ops.reshape(v, [1] * self._axis + [-1] + [1] * (ndims - 1 - self._axis))
+        if self.renorm:
+            outputs = self._renormalised(inputs, training, axes, spread)
+            outputs.set_shape(inputs.get_shape())
+            return outputs
         mean, variance = smart_cond(training, lambda: nn_ops.moments(inputs, axes),
                                     lambda: (array_ops.identity(self.moving_mean), array_ops.identity(self.moving_variance)))
         self._update_averages(training, mean, variance)
@@ -481,14 +493,37 @@ class BatchNormalization(Layer):
         self._update_averages(training, mean, variance)
         return outputs
 
-    def _update_averages(self, training: Any, mean: Any, variance: Any) -> None:
+    def _renormalised(self, inputs: Any, training: Any, axes: Any, spread: Any) -> Any:
+        """Batch renormalisation (Ioffe 2017): while training, corrected towards the moving averages."""
+        mean, variance = nn_ops.moments(inputs, axes)
+        stddev = gen_ops.sqrt(variance + self.epsilon)
+        base = gen_ops.maximum(self.renorm_stddev, float(np.sqrt(self.epsilon)))
+        r, d = stddev / base, (mean - self.renorm_mean) / base
+        limits = self.renorm_clipping
+        if limits.get("rmin") is not None:
+            r = gen_ops.maximum(r, limits["rmin"])
+        if limits.get("rmax") is not None:
+            r = gen_ops.minimum(r, limits["rmax"])
+        if limits.get("dmax") is not None:
+            d = gen_ops.maximum(gen_ops.minimum(d, limits["dmax"]), -limits["dmax"])
+        r, d = gen_ops.stop_gradient(r, name="renorm_r"), gen_ops.stop_gradient(d, name="renorm_d")
+        normal = smart_cond(training, lambda: (inputs - spread(mean)) / spread(stddev) * spread(r) + spread(d),
+                            lambda: (inputs - spread(self.moving_mean)) * spread(gen_ops.rsqrt(self.moving_variance + self.epsilon)))
+        with control_dependencies([r, d]):  # these want the averages as they were
+            self._update_averages(training, mean, variance)
+            self._update_averages(training, mean, stddev, (self.renorm_mean, self.renorm_stddev), self.renorm_momentum)
+        if self.gamma is not None:
+            normal = normal * spread(self.gamma)
+        return normal + spread(self.beta) if self.beta is not None else normal
+
+    def _update_averages(self, training: Any, mean: Any, variance: Any, averages: Any = None, momentum: Any = None) -> None:
         if training is False or isinstance(training, int) and not training:
             return
         always = isinstance(training, (bool, int))
-        decay: Any = 1.0 - self.momentum
+        decay: Any = 1.0 - (self.momentum if momentum is None else momentum)
         if not always:
             decay = math_ops.cast(training, dtypes.float32) * decay
-        for average, value in ((self.moving_mean, mean), (self.moving_variance, variance)):
+        for average, value in zip(averages or (self.moving_mean, self.moving_variance), (mean, variance)):
             with name_scope("AssignMovingAvg"):
                 rate = convert_to_tensor(decay, dtypes.float32) if not isinstance(decay, Tensor) else decay
                 self.add_update(average.assign_sub((average - math_ops.cast(value, average.dtype.base_dtype)) * math_ops.cast(rate, average.dtype.base_dtype)))

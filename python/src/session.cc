@@ -433,6 +433,7 @@ class Callable {
  public:
   Callable(nb::object session, std::shared_ptr<Plan> plan) : session_(std::move(session)), plan_(std::move(plan)) {}
   nb::object Call(nb::args args) const {
+    if (!plan_) throw std::runtime_error("The session of this callable is gone.");
     if (args.size() != plan_->feeds.size()) {
       throw nb::type_error(
           ("This callable takes " + std::to_string(plan_->feeds.size()) + " values, got " + std::to_string(args.size()))
@@ -441,6 +442,15 @@ class Callable {
     DrainReleased();
     PyObject* const* values = PySequence_Fast_ITEMS(args.ptr());
     return nb::inst_ptr<Session>(session_)->RunPlan(*plan_, values, args.size(), nb::none(), nb::none());
+  }
+
+  int Traverse(visitproc visit, void* arg) const {
+    Py_VISIT(session_.ptr());
+    return plan_ && plan_.use_count() == 1 ? plan_->Traverse(visit, arg) : 0;
+  }
+  void Clear() {
+    session_.reset();
+    auto dropped = std::exchange(plan_, nullptr);
   }
 
  private:
@@ -461,6 +471,18 @@ int ClearSession(PyObject* self) {
 PyType_Slot session_slots[] = {{Py_tp_traverse, reinterpret_cast<void*>(TraverseSession)},
                                {Py_tp_clear, reinterpret_cast<void*>(ClearSession)},
                                {0, nullptr}};
+
+int TraverseCallable(PyObject* self, visitproc visit, void* arg) {
+  Py_VISIT(Py_TYPE(self));
+  return nb::inst_ready(self) ? nb::inst_ptr<Callable>(self)->Traverse(visit, arg) : 0;
+}
+int ClearCallable(PyObject* self) {
+  if (nb::inst_ready(self)) nb::inst_ptr<Callable>(self)->Clear();
+  return 0;
+}
+PyType_Slot callable_slots[] = {{Py_tp_traverse, reinterpret_cast<void*>(TraverseCallable)},
+                                {Py_tp_clear, reinterpret_cast<void*>(ClearCallable)},
+                                {0, nullptr}};
 
 }  // namespace
 
@@ -487,7 +509,7 @@ void DefineSession(nb::module_& m) {
             return Callable(self, session->MakePlan(fetches, feeds, resolve));
           },
           nb::arg("fetches").none(), nb::arg("feeds"), nb::arg("resolve"));
-  nb::class_<Callable>(m, "Callable").def("__call__", &Callable::Call);
+  nb::class_<Callable>(m, "Callable", nb::type_slots(callable_slots)).def("__call__", &Callable::Call);
 }
 
 }  // namespace millrace::python

@@ -7,12 +7,14 @@ import array_rows
 import arrangement_rows
 import ctc_rows
 import elementwise_rows
+import image_rows
 import linalg_rows
 import nn_rows
 import random_rows
 import reduction_rows
 import sparse_rows
 import state_rows
+import string_rows
 import summary_rows
 import training_rows
 from table import Table
@@ -32,5 +34,7 @@ def add_to(table: Table) -> None:
         summary_rows,
         sparse_rows,
         ctc_rows,
+        image_rows,
+        string_rows,
     ):
         family.add_to(table)

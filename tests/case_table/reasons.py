@@ -7,6 +7,8 @@ _FUNCTIONS = "of function bodies only: src/graph/function_call_test.cc"
 _TRANSFERS = "made by partitioning only: tests/session_test.cc runs graphs over several devices"
 _LOOPS = "parts of loops: tests/function_test.cc, tests/session_stress_test.cc"
 _CALLS = "has functions: tests/function_test.cc"
+_CLIENTS = "calls the client: python/tests/test_py_func.py"
+_FILES = "of files: tests/bad_inputs/file_cases.cc, python/tests/programs/images_and_strings.py"
 _CELLS = "src/kernels/cpu/rnn_kernels_test.cc has its own oracle and differences"
 _WITH_FUNCTIONS = """If StatelessIf While StatelessWhile Case StatelessCase For PartitionedCall StatefulPartitionedCall
     RemoteCall SymbolicGradient"""
@@ -21,6 +23,8 @@ REASONS: dict[str, str] = {
     "_HostSend": _TRANSFERS,
     "_HostRecv": _TRANSFERS,
     "_Loop": _LOOPS,
+    **dict.fromkeys("PyFunc PyFuncStateless EagerPyFunc".split(), _CLIENTS),
+    **dict.fromkeys("ReadFile WriteFile".split(), _FILES),
     "FakeParam": "never runs: what a branch lacks, tests/function_test.cc",
     "TensorArrayGrad": "of the oldest arrays; src/kernels/cpu/step_objects_test.cc",
     **dict.fromkeys("Enter Exit NextIteration LoopCond RefEnter RefExit RefNextIteration".split(), _LOOPS),

@@ -87,8 +87,9 @@ class Tensor(_core.Tensor):
         return "<tf.Tensor '%s' shape=%s dtype=%s>" % (self.name, self.get_shape(), self.dtype.name)
 
     def _repr_html_(self) -> str:
+        import html
         return "<code>%s</code> %s %s <small>%s %s</small>" % (
-            self.name, self.dtype.name, self.get_shape(), self.op.type, self.op._location)
+            self.name, self.dtype.name, self.get_shape(), self.op.type, html.escape(self.op._location))
 
 
 class Operation(_core.Operation):

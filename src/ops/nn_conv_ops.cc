@@ -7,6 +7,7 @@ namespace millrace {
 namespace {
 
 // Filters are [spatial..., in / groups, out], depthwise ones [rows, columns, in, multiplier].
+// Strides over batch and channels are for the kernels to refuse, with codes of their own.
 struct ConvShape {
   WindowAttrs attrs;
   PartialShape input;
@@ -70,7 +71,7 @@ StatusOr<PartialShape> ConvOutput(const ConvShape& s) {
 Status ConvShapeFn(ShapeContext& c) {
   ConvShape s;
   s.depthwise = IsDepthwise(c);
-  MR_ASSIGN_OR_RETURN(s.attrs, WindowAttrsOf(c, /*spatial_only=*/true));
+  MR_ASSIGN_OR_RETURN(s.attrs, WindowAttrsOf(c, /*spatial_only=*/false));
   MR_ASSIGN_OR_RETURN(s.input, c.WithRank(0, s.attrs.layout.rank));
   MR_ASSIGN_OR_RETURN(s.filter, c.WithRank(1, s.attrs.layout.rank));
   MR_ASSIGN_OR_RETURN(PartialShape out, ConvOutput(s));
@@ -101,7 +102,7 @@ StatusOr<PartialShape> ShapeInput(ShapeContext& c, int i, int rank) {
 Status BackpropInputShape(ShapeContext& c) {
   ConvShape s;
   s.depthwise = IsDepthwise(c);
-  MR_ASSIGN_OR_RETURN(s.attrs, WindowAttrsOf(c, /*spatial_only=*/true));
+  MR_ASSIGN_OR_RETURN(s.attrs, WindowAttrsOf(c, /*spatial_only=*/false));
   const ImageLayout& layout = s.attrs.layout;
   MR_ASSIGN_OR_RETURN(s.input, ShapeInput(c, 0, layout.rank));
   MR_ASSIGN_OR_RETURN(s.filter, c.WithRank(1, layout.rank));
@@ -127,7 +128,7 @@ Status BackpropInputShape(ShapeContext& c) {
 Status BackpropFilterShape(ShapeContext& c) {
   ConvShape s;
   s.depthwise = IsDepthwise(c);
-  MR_ASSIGN_OR_RETURN(s.attrs, WindowAttrsOf(c, /*spatial_only=*/true));
+  MR_ASSIGN_OR_RETURN(s.attrs, WindowAttrsOf(c, /*spatial_only=*/false));
   MR_ASSIGN_OR_RETURN(s.input, c.WithRank(0, s.attrs.layout.rank));
   const PartialShape& sizes = c.input(1);
   if (sizes.has_rank() && sizes.rank() == 1 && sizes.has_dim(0) && sizes.dim(0) != s.attrs.layout.rank) {
@@ -151,7 +152,8 @@ constexpr ConvTrio kDepthwise{"DepthwiseConv2dNative", "DepthwiseConv2dNativeBac
                               "DepthwiseConv2dNativeBackpropFilter"};
 
 AttrMap ConvAttrs(const GradContext& g) {
-  return CopyAttrs(g.node(), {"strides", "padding", "use_cudnn_on_gpu", "explicit_paddings", "data_format", "dilations"});
+  return CopyAttrs(g.node(),
+                   {"strides", "padding", "use_cudnn_on_gpu", "explicit_paddings", "data_format", "dilations"});
 }
 Output Build(const GradContext& g, const char* op, Output a, Output b, Output c) {
   Node* n = g.b().OpNode(op, std::vector<Arg>{a, b, c}, ConvAttrs(g));
@@ -182,24 +184,28 @@ Status BackpropFilterGrad(GradContext& g) {
 }
 
 // Attribute lists of the schemas.
-#define MR_CONV2D_ATTRS                                                                                        \
+#define MR_CONV2D_ATTRS                                                                                               \
   "strides:list(int); use_cudnn_on_gpu:bool=true; padding in {SAME,VALID,EXPLICIT}; explicit_paddings:list(int)=[]; " \
   "data_format in {NHWC,NCHW}=\"NHWC\"; dilations:list(int)=[1,1,1,1]"
-#define MR_CONV3D_ATTRS \
-  "strides:list(int)>=5; padding in {SAME,VALID}; data_format in {NDHWC,NCDHW}=\"NDHWC\"; dilations:list(int)=[1,1,1,1,1]"
+#define MR_CONV3D_ATTRS                                                                     \
+  "strides:list(int)>=5; padding in {SAME,VALID}; data_format in {NDHWC,NCDHW}=\"NDHWC\"; " \
+  "dilations:list(int)=[1,1,1,1,1]"
 #define MR_DEPTHWISE_ATTRS \
   "strides:list(int); padding in {SAME,VALID}; data_format in {NHWC,NCHW}=\"NHWC\"; dilations:list(int)=[1,1,1,1]"
 
 void RegisterConv2D(OpRegistry& r) {
   r.Add("Conv2D(input:T, filter:T) -> (output:T) | T in FLT|i32; " MR_CONV2D_ATTRS)
-      .Doc("Two-dimensional cross-correlation of a batch of images with a filter [rows, columns, in, out]. An input depth "
-           "that is a multiple of the filter's depth makes a grouped convolution.")
+      .Doc(
+          "Two-dimensional cross-correlation of a batch of images with a filter [rows, columns, in, out]. An input "
+          "depth "
+          "that is a multiple of the filter's depth makes a grouped convolution.")
       .Shape(ConvShapeFn)
       .Gradient(ConvGrad<kConv2D>)
       .Example("f32[2,5,4,2]~, f32[3,3,2,3]~ | strides=[1,1,1,1]; padding=\"SAME\"")
       .Example("f32[1,6,5,4]~, f32[2,3,2,4]~ | strides=[1,2,1,1]; padding=\"VALID\"")
-      .Example("f64[1,2,5,5]~, f64[2,2,2,3]~ | strides=[1,1,1,1]; padding=\"EXPLICIT\"; "
-               "explicit_paddings=[0,0,0,0,1,0,2,1]; data_format=\"NCHW\"; dilations=[1,1,2,1]");
+      .Example(
+          "f64[1,2,5,5]~, f64[2,2,2,3]~ | strides=[1,1,1,1]; padding=\"EXPLICIT\"; "
+          "explicit_paddings=[0,0,0,0,1,0,2,1]; data_format=\"NCHW\"; dilations=[1,1,2,1]");
   r.Add("Conv2DBackpropInput(input_sizes:i32, filter:T, out_backprop:T) -> (output:T) | T in FLT|i32; " MR_CONV2D_ATTRS)
       .Doc("Gradient of Conv2D with respect to its input, whose shape is input_sizes; also the transposed convolution.")
       .Shape(BackpropInputShape)
@@ -241,14 +247,16 @@ void RegisterDepthwise(OpRegistry& r) {
       .Gradient(ConvGrad<kDepthwise>)
       .Example("f32[2,5,4,3]~, f32[3,3,3,1]~ | strides=[1,1,1,1]; padding=\"SAME\"")
       .Example("f64[1,5,5,2]~, f64[2,3,2,2]~ | strides=[1,2,2,1]; padding=\"VALID\"");
-  r.Add("DepthwiseConv2dNativeBackpropInput(input_sizes:i32, filter:T, out_backprop:T) -> (output:T) | T in FLT; "
-        MR_DEPTHWISE_ATTRS)
+  r.Add(
+       "DepthwiseConv2dNativeBackpropInput(input_sizes:i32, filter:T, out_backprop:T) -> (output:T) | T in "
+       "FLT; " MR_DEPTHWISE_ATTRS)
       .Doc("Gradient of DepthwiseConv2dNative with respect to its input, whose shape is input_sizes.")
       .Shape(BackpropInputShape)
       .Gradient(BackpropInputGrad<kDepthwise>)
       .Example("i32[4]{2 5 4 3}, f32[3,3,3,2]~, f32[2,5,4,6]~ | strides=[1,1,1,1]; padding=\"SAME\"");
-  r.Add("DepthwiseConv2dNativeBackpropFilter(input:T, filter_sizes:i32, out_backprop:T) -> (output:T) | T in FLT; "
-        MR_DEPTHWISE_ATTRS)
+  r.Add(
+       "DepthwiseConv2dNativeBackpropFilter(input:T, filter_sizes:i32, out_backprop:T) -> (output:T) | T in "
+       "FLT; " MR_DEPTHWISE_ATTRS)
       .Doc("Gradient of DepthwiseConv2dNative with respect to its filter, whose shape is filter_sizes.")
       .Shape(BackpropFilterShape)
       .Gradient(BackpropFilterGrad<kDepthwise>)

@@ -98,5 +98,45 @@ TEST(BadInput, P08_QuotientByZeroByHandle) {
   Check(g, kInvalid, How::kConstants);
 }
 
+TEST(BadInput, P09_ConvolutionsOverBatchAndChannels) {
+  const Codes unimplemented = {absl::StatusCode::kUnimplemented};
+  for (const auto& strides : {Ints({2, 1, 1, 1}), Ints({1, 1, 1, 2})}) {
+    const Attrs attrs = {{"strides", strides}, {"padding", Str("SAME")}};
+    GraphMaker forward;
+    forward.F32("x", {2, 3, 3, 1}).F32("w", {2, 2, 1, 1}).Op("bad", "Conv2D", {"x", "w"}, attrs);
+    Check(forward, unimplemented);
+    GraphMaker input;
+    input.I32("s", {4}, {2, 3, 3, 1}).F32("w", {2, 2, 1, 1}).F32("d", {2, 3, 3, 1});
+    input.Op("bad", "Conv2DBackpropInput", {"s", "w", "d"}, attrs);
+    Check(input, unimplemented);
+    GraphMaker depthwise;
+    depthwise.F32("x", {2, 3, 3, 1}).F32("w", {2, 2, 1, 1}).Op("bad", "DepthwiseConv2dNative", {"x", "w"}, attrs);
+    Check(depthwise);
+  }
+}
+
+// Of two faults the shapes are told first.
+TEST(BadInput, P10_RemaindersOfShapesThatDoNotFit) {
+  GraphMaker g;
+  g.I32("x", {2}).I32("y", {5}).Op("bad", "TruncateMod", {"x", "y"});
+  Check(g);
+}
+
+TEST(BadInput, P11_ListOfOtherElements) {
+  GraphMaker g;
+  g.F32("t", {0, 3}).I32("i", {0}).I32("e", {1}, {2}).I32("n", {}, {1});
+  g.Op("bad", "TensorListScatterV2", {"t", "i", "e", "n"}, {{"element_dtype", kF32}, {"shape_type", kI32}});
+  Check(g);
+}
+
+TEST(BadInput, P12_OneNumberForAVectorOrTheOtherWay) {
+  GraphMaker fill;
+  fill.I32("d", {}, {3}).F32("v", {1}, {2}).Op("bad", "Fill", {"d", "v"}, {{"T", kF32}, {"index_type", kI32}});
+  Check(fill, kOk, How::kFed);
+  GraphMaker range;
+  range.I32("a", {1}).I32("b", {1}, {5}).I32("d", {}, {2}).Op("bad", "Range", {"a", "b", "d"}, {{"Tidx", kI32}});
+  Check(range, kOk, How::kFed);
+}
+
 }  // namespace
 }  // namespace millrace::bad_inputs

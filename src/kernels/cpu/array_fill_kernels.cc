@@ -71,10 +71,16 @@ Status OnesLike(KernelContext& ctx) {
 }
 
 Status Fill(KernelContext& ctx) {
-  MR_ASSIGN_OR_RETURN(Shape shape, ShapeOf(ctx.input(0), "dims"));
+  // Old graphs have a number for a vector of one number, and the other way.
+  Tensor dims = ctx.input(0);
+  if (dims.rank() == 0) {
+    MR_ASSIGN_OR_RETURN(dims, dims.Reshaped(Shape::Vector(1)));
+  }
+  MR_ASSIGN_OR_RETURN(Shape shape, ShapeOf(dims, "dims"));
   const Tensor& value = ctx.input(1);
-  if (value.rank() != 0) return InvalidArgument("value must be a scalar, got shape ", value.shape().ToString());
-  if (shape.rank() == 0) {
+  if (value.rank() > 1 || value.num_elements() != 1)
+    return InvalidArgument("value must be a scalar, got shape ", value.shape().ToString());
+  if (shape.rank() == 0 && value.rank() == 0) {
     ctx.set_output(0, value);
     return absl::OkStatus();
   }

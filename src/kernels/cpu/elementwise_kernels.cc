@@ -112,6 +112,9 @@ Status BroadcastBinary(KernelContext& ctx, const TileOp& op, int ia, int ib) {
   const Tensor& a = ctx.input(ia);
   const Tensor& b = ctx.input(ib);
   if (op.fn->check_b != nullptr && a.num_elements() != 0 && !CheckRightOperand(op, b.raw(), b.num_elements())) {
+    if (!BroadcastShapes(a.shape(), b.shape()).ok()) {
+      return InvalidArgument("Incompatible shapes: ", a.shape().ToString(), " vs. ", b.shape().ToString());
+    }
     return IllegalOperand(ctx);
   }
   // Strings are not computed in place: a result may be longer than its operand and start in the middle of it.

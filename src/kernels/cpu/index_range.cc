@@ -69,7 +69,11 @@ Status FloatRange(KernelContext& ctx) {
 
 Status Range(KernelContext& ctx) {
   const char* names[] = {"start", "limit", "delta"};
-  for (int i = 0; i < 3; ++i) MR_RETURN_IF_ERROR(RequireScalar(names[i], ctx.input(i)));
+  for (int i = 0; i < 3; ++i) {
+    const Tensor& t = ctx.input(i);
+    if (t.rank() == 1 && t.num_elements() == 1) continue;  // as old graphs have it
+    MR_RETURN_IF_ERROR(RequireScalar(names[i], t));
+  }
   Status status;
   VisitTypes<int32_t, int64_t>(ctx.input(0).dtype(), [&]<typename T>() { status = IntegerRange<T>(ctx); });
   VisitTypes<float, double, Half, BFloat16>(ctx.input(0).dtype(), [&]<typename T>() { status = FloatRange<T>(ctx); });

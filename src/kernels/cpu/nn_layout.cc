@@ -46,11 +46,16 @@ void TransposeMatrices(KernelContext& ctx, size_t element, int64_t batch, int64_
     return;
   }
   switch (element) {
-    case 1: return TransposeAll<uint8_t>(ctx, batch, rows, cols, from, to);
-    case 2: return TransposeAll<uint16_t>(ctx, batch, rows, cols, from, to);
-    case 4: return TransposeAll<uint32_t>(ctx, batch, rows, cols, from, to);
-    case 8: return TransposeAll<uint64_t>(ctx, batch, rows, cols, from, to);
-    default: return TransposeAll<std::complex<double>>(ctx, batch, rows, cols, from, to);
+    case 1:
+      return TransposeAll<uint8_t>(ctx, batch, rows, cols, from, to);
+    case 2:
+      return TransposeAll<uint16_t>(ctx, batch, rows, cols, from, to);
+    case 4:
+      return TransposeAll<uint32_t>(ctx, batch, rows, cols, from, to);
+    case 8:
+      return TransposeAll<uint64_t>(ctx, batch, rows, cols, from, to);
+    default:
+      return TransposeAll<std::complex<double>>(ctx, batch, rows, cols, from, to);
   }
 }
 
@@ -129,7 +134,13 @@ StatusOr<WindowAttrs> ReadWindowAttrs(const KernelInit& init, const char* defaul
   MR_RETURN_IF_ERROR(read("dilations", &a.dilations));
   MR_RETURN_IF_ERROR(read("ksize", &a.ksize));
   MR_RETURN_IF_ERROR(read("explicit_paddings", &a.explicit_paddings));
-  MR_RETURN_IF_ERROR(CheckWindowAttrs(&a, spatial_only));
+  const Status status = CheckWindowAttrs(&a, spatial_only);
+  // TensorFlow's code for strides over batch and channels; those of the other convolutions are InvalidArgument.
+  const bool with_code = init.op.name == "Conv2D" || init.op.name == "Conv2DBackpropInput";
+  if (!status.ok() && with_code && CheckWindowAttrs(&a, /*spatial_only=*/false).ok()) {
+    return Unimplemented(status.message());
+  }
+  MR_RETURN_IF_ERROR(status);
   return a;
 }
 

@@ -19,7 +19,12 @@ Status LstmInputs::Read(KernelContext& ctx, int first, int x_rank, bool use_peep
   MR_RETURN_IF_ERROR(WantDims(ctx, first + 1, {sizes.batch, units}));
   MR_RETURN_IF_ERROR(WantDims(ctx, first + 2, {sizes.batch, units}));
   MR_RETURN_IF_ERROR(WantDims(ctx, first + 3, {sizes.inputs + units, 4 * units}));
-  for (int i = 4; i < 7; ++i) MR_RETURN_IF_ERROR(WantDims(ctx, first + i, {units}));
+  for (int i = 4; i < 7; ++i) {
+    // Peepholes that are not used may be empty vectors.
+    const Shape& peephole = ctx.input(first + i).shape();
+    if (!use_peephole && peephole.rank() == 1) continue;
+    MR_RETURN_IF_ERROR(WantDims(ctx, first + i, {units}));
+  }
   MR_RETURN_IF_ERROR(WantDims(ctx, first + 7, {4 * units}));
   const float** const wanted[] = {&x, &cs_prev, &h_prev, &w, &wci, &wcf, &wco, &b};
   for (int i = 0; i < 8; ++i) {

@@ -140,6 +140,12 @@ Status ScatterInto(KernelContext& ctx, const Tensor& t, const Tensor& index_tens
 // Scatter, and ScatterV2 with the size of the list (-1: as many as the indices need).
 Status Scatter(KernelContext& ctx) {
   MR_ASSIGN_OR_RETURN(PartialShape shape, ElementShapeFrom(ctx.input(2)));
+  MR_RETURN_IF_ERROR(CheckRows(ctx.input(0)));
+  MR_ASSIGN_OR_RETURN(const PartialShape row, PartialShape::Make(ctx.input(0).shape().dims().subspan(1)));
+  if (!shape.IsCompatibleWith(row)) {
+    return InvalidArgument("Specified a list with shape ", shape.ToString(), " from a tensor with shape ",
+                           row.ToString());
+  }
   auto list = MakeRef<TensorList>(ctx.input(0).dtype(), std::move(shape), -1);
   int64_t size = -1;
   if (ctx.num_inputs() > 3) {

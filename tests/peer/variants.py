@@ -175,8 +175,9 @@ class Draft:
     def main_nodes(self) -> list[node_def_pb2.NodeDef]:
         """The nodes of the op that the case is about, else all."""
         op = self.name.split("/")[0]
-        found = [n for n in self.graph.node if n.op == op]
-        return found or [n for n in self.graph.node if n.op not in ("Const", "Placeholder")]
+        forward = self.forward()
+        nodes = [n for n in self.graph.node if n.name in forward and n.op not in ("Const", "Placeholder")]
+        return [n for n in nodes if n.op == op] or nodes
 
     def drop_gradient_nodes(self) -> None:
         """Keeps what the steps need: TensorFlow's gradient nodes are made for the shapes and attributes of the case."""
@@ -233,7 +234,8 @@ def values(d: Draft) -> str | None:
 def integers(d: Draft) -> str | None:
     """Other indices, axes, sizes and counts: valid ones mostly, some out of range."""
     names = [n for n in d.names() if any(n in f and is_int(np.asarray(f[n])) for f in d.feeds)]
-    nodes = [n for n in d.constants() if dtypes.as_dtype(n.attr["value"].tensor.dtype) in INDICES]
+    forward = d.forward()
+    nodes = [n for n in d.constants() if n.name in forward and dtypes.as_dtype(n.attr["value"].tensor.dtype) in INDICES]
     mode = str(d.rng.choice(["noise", "shuffle", "step", "small", "extreme"], p=[0.3, 0.15, 0.25, 0.2, 0.1]))
     pick = int(d.rng.integers(max(1, len(names) + len(nodes))))
     if pick < len(names):

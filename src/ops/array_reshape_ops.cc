@@ -242,8 +242,7 @@ void RegisterOrders(OpRegistry& r) {
   r.Add("Roll(input:T, shift:Tshift, axis:Taxis) -> (output:T) | T:type; Tshift in IDX; Taxis in IDX")
       .Doc(
           "Moves elements `shift` places along `axis`; those that leave at one end come back at the other. With "
-          "vectors, "
-          "one shift per axis; an axis named twice moves by the sum.")
+          "vectors, one shift per axis; an axis named twice moves by the sum.")
       .Shape(RollShape)
       .Gradient(RollGrad)
       .Example("f32[2,3]~, i32[]{1}, i32[]{1}");

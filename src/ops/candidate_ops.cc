@@ -32,12 +32,10 @@ Status HitsShape(ShapeContext& c) {
 
 constexpr char kSignature[] =
     "(true_classes:i64) -> (sampled_candidates:i64, true_expected_count:f32, sampled_expected_count:f32) | "
-    "num_true:int>=1; "
-    "num_sampled:int>=1; unique:bool; ";
+    "num_true:int>=1; num_sampled:int>=1; unique:bool; ";
 constexpr char kCounts[] =
     " With `unique` no class is drawn twice. The other outputs are how often each of the true classes [batch, "
-    "num_true], and "
-    "each of those drawn, is expected among num_sampled draws.";
+    "num_true], and each of those drawn, is expected among num_sampled draws.";
 
 }  // namespace
 
@@ -82,12 +80,10 @@ void RegisterCandidateOps(OpRegistry& r) {
       .Example("i64[2,1]{1 3} | num_true=1; num_sampled=3; unique=true; range_max=4; unigrams=[4,3,2,1]; seed=3");
   r.Add(
        "ComputeAccidentalHits(true_classes:i64, sampled_candidates:i64) -> (indices:i32, ids:i64, weights:f32) | "
-       "num_true:int; "
-       "seed:int=0; seed2:int=0")
+       "num_true:int; seed:int=0; seed2:int=0")
       .Doc(
           "Where drawn classes are true ones: for each hit the row of true_classes, the place in sampled_candidates, "
-          "and the "
-          "lowest float, which added to the logit takes the class out.")
+          "and the lowest float, which added to the logit takes the class out.")
       .Shape(HitsShape)
       .NotDifferentiable("its outputs are places")
       .Example("i64[2,2]{1 2 7 1}, i64[2]{7 1} | num_true=2");

@@ -66,23 +66,19 @@ void RegisterCtcOps(OpRegistry& r) {
        "T in FD=f32")
       .Doc(
           "The negative log-probability of label sequences (a sparse matrix [batch, label]) under the logits [time, "
-          "batch, "
-          "classes], and its derivative by the logits. preprocess_collapse_repeated makes one label of repeated ones "
-          "first; "
-          "without ctc_merge_repeated a label that is seen repeatedly counts repeatedly; sequences too short for their "
-          "labels "
-          "are InvalidArgument, or have loss and derivative 0 with ignore_longer_outputs_than_inputs.")
+          "batch, classes], and its derivative by the logits. preprocess_collapse_repeated makes one label of repeated "
+          "ones first; without ctc_merge_repeated a label that is seen repeatedly counts repeatedly; sequences too "
+          "short for their labels are InvalidArgument, or have loss and derivative 0 with "
+          "ignore_longer_outputs_than_inputs.")
       .Shape(LossShape)
       .Gradient(LossGrad)
       .Example("!f32[4,2,3]~, i64[3,2]{0 0 0 1 1 0}, i32[3]{0 1 1}, i32[2]{4 3}");  // output 1 has no derivative
   r.Add(
        "CTCGreedyDecoder(inputs:T, sequence_length:i32) -> (decoded_indices:i64, decoded_values:i64, "
-       "decoded_shape:i64, "
-       "log_probability:T) | merge_repeated:bool=false; T in FD=f32")
+       "decoded_shape:i64, log_probability:T) | merge_repeated:bool=false; T in FD=f32")
       .Doc(
           "The labels of the most likely class of every step, without blanks and, with merge_repeated, repetitions, as "
-          "a "
-          "sparse matrix [batch, label]; and the negated sum of the logits of these classes.")
+          "a sparse matrix [batch, label]; and the negated sum of the logits of these classes.")
       .Shape(GreedyShape)
       .NotDifferentiable(kChoice)
       .Example("f32[4,2,3]~, i32[2]{4 3}");
@@ -93,10 +89,8 @@ void RegisterCtcOps(OpRegistry& r) {
        "merge_repeated:bool=true; T in FD=f32")
       .Doc(
           "The top_paths most likely label sequences that a beam of beam_width prefixes finds, each as a sparse matrix "
-          "[batch, "
-          "label], and their log-probabilities [batch, top_paths]. With merge_repeated, repeated labels of a result "
-          "are made "
-          "one.")
+          "[batch, label], and their log-probabilities [batch, top_paths]. With merge_repeated, repeated labels of a "
+          "result are made one.")
       .Shape(BeamShape)
       .NotDifferentiable(kChoice)
       .Example("f32[4,2,3]~, i32[2]{4 3} | beam_width=4; top_paths=1");

@@ -104,8 +104,7 @@ void RegisterSelectionOps(OpRegistry& r) {
   r.Add("Select(condition:bool, t:T, e:T) -> (output:T) | T:type")
       .Doc(
           "Takes elements from t where the condition is true, else from e. The condition has their shape, or is one "
-          "truth "
-          "value, or one per row.")
+          "truth value, or one per row.")
       .Shape(SelectShape)
       .Gradient(SelectGrad)
       .Example("bool[2,2]{true false false true}, f32[2,2]~, f32[2,2]~")

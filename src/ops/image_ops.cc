@@ -92,8 +92,7 @@ Status NearestGrad(GradContext& g) {
 
 constexpr char kWhere[] =
     " With align_corners the corner pixels keep their places; with half_pixel_centers pixels are squares, else points "
-    "at their "
-    "upper left corners.";
+    "at their upper left corners.";
 constexpr char kSecond[] = "the second derivative of resizing is not provided";
 constexpr char kColour[] = "the derivative of this change of colours is not provided";
 

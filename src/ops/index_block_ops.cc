@@ -272,8 +272,7 @@ void RegisterBlockOps(OpRegistry& registry) {
           "rates:list(int)>=4; T in REAL|CPX; padding in {SAME,VALID}")
       .Doc(
           "The patches of ksizes pixels, `rates` apart from each other, at every `strides`-th place of the images, "
-          "each "
-          "laid out in the depth dimension. SAME pads with zeros.")
+          "each laid out in the depth dimension. SAME pads with zeros.")
       .Shape(PatchesShape)
       .Gradient(PatchesGrad)
       .Example("f32[1,4,5,2]~ | ksizes=[1,2,3,1]; strides=[1,2,2,1]; rates=[1,1,1,1]; padding=\"SAME\"")

@@ -149,10 +149,8 @@ void RegisterEinsumOps(OpRegistry& registry) {
   registry.Add("Einsum(inputs:N*T) -> (output:T) | equation:string; N:int>=1; T:type")
       .Doc(
           "Sum of products in Einstein's notation. The equation names the axes of one or two inputs and of the result "
-          "by "
-          "letters; axes that the result lacks are summed, a letter that comes twice in one operand is its diagonal, "
-          "and "
-          "'...' stands for axes that broadcast.")
+          "by letters; axes that the result lacks are summed, a letter that comes twice in one operand is its "
+          "diagonal, and '...' stands for axes that broadcast.")
       .Shape(EinsumShape)
       .Gradient(EinsumGrad)
       .Example("f32[2,3]~, f32[3,4]~ | equation=\"ij,jk->ik\"")

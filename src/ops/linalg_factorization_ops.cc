@@ -163,8 +163,7 @@ void AddCholesky(OpRegistry& registry, const Names& n) {
   if (n.deprecated) d.Deprecated(n.deprecated);
   d.Doc(
        "Lower triangular L with L L^H equal to the input, a stack of Hermitian positive definite matrices of which "
-       "only "
-       "the lower triangles are read. NaN where a matrix is not positive definite.")
+       "only the lower triangles are read. NaN where a matrix is not positive definite.")
       .Shape(SquareShape)
       .Gradient(CholeskyGradient)
       // Not differentiated one element at a time: the gradient is that of symmetric changes.
@@ -219,8 +218,7 @@ void AddTriangularSolve(OpRegistry& registry, const Names& n) {
   if (n.deprecated) d.Deprecated(n.deprecated);
   d.Doc(
        "X with matrix X = rhs, or matrix^H X = rhs with adjoint, where only the lower (or upper) triangle of the "
-       "matrix "
-       "is read. Batch dimensions broadcast.")
+       "matrix is read. Batch dimensions broadcast.")
       .Shape(TriangularSolveShape)
       .Gradient(TriangularSolveGrad)
       .Example("f32[2,2]{4 0 2 3}, f32[2,3]~")

@@ -186,8 +186,7 @@ void RegisterReductionOps(OpRegistry& registry) {
   registry.Add(absl::StrCat("Mean", kNumber))
       .Doc(
           "Mean of the elements along the given axes. The mean of nothing is NaN, or zero for integers, whose means "
-          "are "
-          "rounded towards zero.")
+          "are rounded towards zero.")
       .Shape(ReductionShape)
       .Gradient(MeanGrad)
       .Example("f32[2,3,4]~, i32[2]{0 2}")

@@ -98,8 +98,7 @@ void RegisterSoftmaxOps(OpRegistry& registry) {
   registry.Add("SoftmaxCrossEntropyWithLogits(features:T, labels:T) -> (loss:T, backprop:T) | T in FLT")
       .Doc(
           "Cross entropy between each row of labels and the softmax of the same row of logits, and its derivative by "
-          "the "
-          "logits. The two matrices broadcast.")
+          "the logits. The two matrices broadcast.")
       .Shape(CrossEntropyShape)
       .Gradient(CrossEntropyGrad)
       .Example("f32[2,3]~, !f32[2,3]{0.25 0.5 0.25 1 0 0}")
@@ -110,8 +109,7 @@ void RegisterSoftmaxOps(OpRegistry& registry) {
           "Tlabels in IDX=i64")
       .Doc(
           "Cross entropy of the softmax of each row of logits where the row's label is one class, and its derivative "
-          "by "
-          "the logits.")
+          "by the logits.")
       .Shape(SparseCrossEntropyShape)
       .Gradient(SparseCrossEntropyGrad)
       .Example("f32[2,3]~, i64[2]{2 0}")

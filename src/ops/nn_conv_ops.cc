@@ -197,8 +197,7 @@ void RegisterConv2D(OpRegistry& r) {
   r.Add("Conv2D(input:T, filter:T) -> (output:T) | T in FLT|i32; " MR_CONV2D_ATTRS)
       .Doc(
           "Two-dimensional cross-correlation of a batch of images with a filter [rows, columns, in, out]. An input "
-          "depth "
-          "that is a multiple of the filter's depth makes a grouped convolution.")
+          "depth that is a multiple of the filter's depth makes a grouped convolution.")
       .Shape(ConvShapeFn)
       .Gradient(ConvGrad<kConv2D>)
       .Example("f32[2,5,4,2]~, f32[3,3,2,3]~ | strides=[1,1,1,1]; padding=\"SAME\"")

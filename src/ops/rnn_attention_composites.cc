@@ -99,15 +99,13 @@ void RegisterAttention(CompositeRegistry& r) {
        "(context:T, alignments:T) | T in FLT; Tlen in IDX=i32; L:int>=0")
       .Doc(
           "Additive attention (Bahdanau et al. 2014): scores v . tanh(keys + query query_kernel) over the memory "
-          "[batch, "
-          "steps, depth] and keys [batch, steps, units]; the context is the memory's mean by their softmax, within the "
-          "lengths if they are given (a list of none or one vector, of 1 or more each).")
+          "[batch, steps, depth] and keys [batch, steps, units]; the context is the memory's mean by their softmax, "
+          "within the lengths if they are given (a list of none or one vector, of 1 or more each).")
       .Expand(Bahdanau)
       .Example("f32[2,3]~, f32[2,4,5]~, f32[2,4,6]~, f32[3,5]~, f32[5]~, i32[2]{2 4} | L=1");
   r.Add(
        "LuongAttention(query:T, keys:T, memory:T, memory_sequence_length:L*Tlen) -> (context:T, alignments:T) | T in "
-       "FLT; "
-       "Tlen in IDX=i32; L:int>=0; scale:float=1.0")
+       "FLT; Tlen in IDX=i32; L:int>=0; scale:float=1.0")
       .Doc("Multiplicative attention (Luong et al. 2015): scores scale * (keys . query); see BahdanauAttention.")
       .Expand(Luong)
       .Example("f32[2,5]~, f32[2,4,5]~, f32[2,4,6]~, i32[2]{2 4} | L=1");

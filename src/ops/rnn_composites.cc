@@ -208,8 +208,7 @@ void RegisterStaticLoops(CompositeRegistry& r) {
        "T in FLT; Tlen in IDX=i32; N:int>=1; L:int>=0; S:int>=1; P:int>=1; cell:string")
       .Doc(
           "A recurrent network unrolled over a list of steps [batch, width]. With a sequence_length (a list of none or "
-          "one "
-          "vector) the outputs of an example are zero beyond its length and its state stays what it was there.")
+          "one vector) the outputs of an example are zero beyond its length and its state stays what it was there.")
       .Expand(StaticRnn)
       .Example(
           "f32[2,3]~, f32[2,3]~, i32[2]{1 2}, f32[2,4]~, f32[7,4]~, f32[4]~ | cell=\"BasicRNNCell(num_units=4)\"; "
@@ -217,12 +216,10 @@ void RegisterStaticLoops(CompositeRegistry& r) {
   r.Add(
        "StaticBidirectionalRNN(inputs:N*T, sequence_length:L*Tlen, initial_state_fw:S*T, initial_state_bw:R*T, "
        "parameters_fw:P*T, parameters_bw:Q*T) -> (outputs:N*T, state_fw:S*T, state_bw:R*T) | T in FLT; Tlen in "
-       "IDX=i32; "
-       "N:int>=1; L:int>=0; S:int>=1; R:int>=1; P:int>=1; Q:int>=1; cell_fw:string; cell_bw:string")
+       "IDX=i32; N:int>=1; L:int>=0; S:int>=1; R:int>=1; P:int>=1; Q:int>=1; cell_fw:string; cell_bw:string")
       .Doc(
           "Two recurrent networks over a list of steps, one from each end (Schuster and Paliwal 1997); the outputs of "
-          "both "
-          "stand side by side.")
+          "both stand side by side.")
       .Expand(StaticBidirectionalRnn)
       .Example(
           "f32[2,3]~, f32[2,3]~, f32[2,4]~, f32[2,2]~, f32[7,4]~, f32[4]~, f32[5,2]~, f32[2]~ | "

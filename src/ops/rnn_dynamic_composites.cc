@@ -204,8 +204,7 @@ void RegisterDynamicLoops(CompositeRegistry& r) {
       .Doc(
           "A recurrent network over inputs [batch, steps, width] (time_major: [steps, batch, width]). With a "
           "sequence_length (a list of none or one vector) the outputs of an example are zero beyond its length and its "
-          "state "
-          "stays what it was there. Stacks of LSTMBlockCell need no loop.")
+          "state stays what it was there. Stacks of LSTMBlockCell need no loop.")
       .Expand(DynamicRnn)
       .Example(
           "f32[2,3,3]~, i32[2]{1 3}, f32[2,4]~, f32[2,4]~, f32[7,16]~, f32[16]~ | "

@@ -59,8 +59,7 @@ void RegisterSequenceLosses(CompositeRegistry& r) {
        "average_across_timesteps:bool=true; average_across_batch:bool=true")
       .Doc(
           "Weighted cross entropy of a batch of sequences: logits [batch, steps, classes], targets (class numbers) and "
-          "weights "
-          "[batch, steps], averaged over what is asked for; weights of 0 leave padding out.")
+          "weights [batch, steps], averaged over what is asked for; weights of 0 leave padding out.")
       .Expand(SequenceLoss)
       .Example("f32[2,2,3]~, i32[2,2]{0 1 2 0}, !f32[2,2]{1 1 1 0}");
   r.Add(
@@ -68,8 +67,7 @@ void RegisterSequenceLosses(CompositeRegistry& r) {
        "Tlabels in IDX=i32; N:int>=1; average_across_timesteps:bool=true")
       .Doc(
           "Weighted cross entropy of each example of a batch of sequences that come step by step: logits [batch, "
-          "classes], "
-          "targets and weights [batch] a step.")
+          "classes], targets and weights [batch] a step.")
       .Expand(SequenceLossByExample)
       .Example("f32[2,3]~, f32[2,3]~, i32[2]{0 2}, i32[2]{1 1}, !f32[2]{1 1}, !f32[2]{1 0} | N=2");
 }

@@ -155,14 +155,11 @@ constexpr char kNoSecond[] =
 void RegisterLstm(OpRegistry& r) {
   r.Add(
        "LSTMBlockCell(x:T, cs_prev:T, h_prev:T, w:T, wci:T, wcf:T, wco:T, b:T) -> (i:T, cs:T, f:T, o:T, ci:T, co:T, "
-       "h:T) | "
-       "forget_bias:float=1; cell_clip:float=3; use_peephole:bool=false; T in f16|f32")
+       "h:T) | forget_bias:float=1; cell_clip:float=3; use_peephole:bool=false; T in f16|f32")
       .Doc(
           "One step of an LSTM cell: [x, h_prev] w + b gives input gate, candidate, forget gate and output gate (a "
-          "quarter "
-          "of the columns each, in this order); the new state cs = ci * i + cs_prev * f is clipped to cell_clip if "
-          "that "
-          "is positive, and h = tanh(cs) * o. Gradients flow through cs and h.")
+          "quarter of the columns each, in this order); the new state cs = ci * i + cs_prev * f is clipped to "
+          "cell_clip if that is positive, and h = tanh(cs) * o. Gradients flow through cs and h.")
       .Shape(LstmCellShape)
       .Gradient(LstmCellGradient)
       .Example("f32[2,3]~, f32[2,2]~, f32[2,2]~, f32[5,8]~, f32[2]~, f32[2]~, f32[2]~, f32[8]~ | use_peephole=true");

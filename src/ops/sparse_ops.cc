@@ -130,28 +130,24 @@ void RegisterSparseOps(OpRegistry& r) {
       .Doc(
           "A dense tensor with sparse_values (one for each index, or one for all) at sparse_indices and default_value "
           "elsewhere. The indices are a matrix, a vector (of a vector's elements) or a scalar; with validate_indices "
-          "they "
-          "must be in row-major order without repetition.")
+          "they must be in row-major order without repetition.")
       .Shape(SparseToDenseShape)
       .Gradient(SparseToDenseGrad)
       .Example("i32[2,2]{0 1 2 0}, i32[2]{3 2}, f32[2]~, f32[]~")
       .Example("i64[2]{1 3}, i64[1]{5}, f32[]~, f32[]~");
   r.Add(
        "EditDistance(hypothesis_indices:i64, hypothesis_values:T, hypothesis_shape:i64, truth_indices:i64, "
-       "truth_values:T, "
-       "truth_shape:i64) -> (output:f32) | normalize:bool=true; T:type")
+       "truth_values:T, truth_shape:i64) -> (output:f32) | normalize:bool=true; T:type")
       .Doc(
           "The Levenshtein distance between the sequences that run along the last dimension of two sparse tensors; "
-          "with "
-          "`normalize`, divided by the length of the true sequence (infinite where that is empty and the other is "
+          "with `normalize`, divided by the length of the true sequence (infinite where that is empty and the other is "
           "not).")
       .Shape(EditDistanceShape)
       .NotDifferentiable("it counts edits")
       .Example("i64[3,2]{0 0 0 1 1 0}, i32[3]{1 2 3}, i64[2]{2 2}, i64[2,2]{0 0 0 1}, i32[2]{1 4}, i64[2]{2 2}");
   r.Add(
        "SparseTensorDenseMatMul(a_indices:Tindices, a_values:T, a_shape:i64, b:T) -> (product:T) | T:type; Tindices in "
-       "IDX=i64; "
-       "adjoint_a:bool=false; adjoint_b:bool=false")
+       "IDX=i64; adjoint_a:bool=false; adjoint_b:bool=false")
       .Doc("The product of a sparse matrix and a dense one, each as it is or conjugated and transposed.")
       .Shape(MatMulShape)
       .Gradient(MatMulGrad)

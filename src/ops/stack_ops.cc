@@ -47,8 +47,7 @@ void RegisterStackOps(OpRegistry& r) {
                        ", elem:T) -> (output:T) | T:type; swap_memory:bool=false", v.flags))
         .Doc(
             "Puts `elem` on top of the stack and returns it. No copy is made. `swap_memory` allows the stack to keep "
-            "it "
-            "in another memory than the device's.")
+            "it in another memory than the device's.")
         .Shape(PushShape)
         .NotDifferentiable(kIsState)
         .NoExample("state");

@@ -79,12 +79,10 @@ void RegisterStringOps(OpRegistry& r) {
       .Example("str[2]{\"abcd\" \"efgh\"} | out_type=i16");
   r.Add(
        "AsString(input:T) -> (output:str) | T in CPX|FD|IDX|i8|i16|u8|u16|u32|u64|bool|str; precision:int=-1; "
-       "scientific:bool=false; "
-       "shortest:bool=false; width:int=-1; fill:string=\"\"")
+       "scientific:bool=false; shortest:bool=false; width:int=-1; fill:string=\"\"")
       .Doc(
           "Numbers as C's printf writes them: %d, %f, with `scientific` %e, with `shortest` %g; with this precision, "
-          "at least this "
-          "wide, filled on the left with spaces, or as the flag `fill` (0, +, -, space) says.")
+          "at least this wide, filled on the left with spaces, or as the flag `fill` (0, +, -, space) says.")
       .Shape(UnchangedShape)
       .NotDifferentiable(kStrings)
       .Example("f32[2]~ | precision=2")
@@ -102,16 +100,14 @@ void RegisterStringOps(OpRegistry& r) {
   r.Add("StringSplit(input:str, delimiter:str) -> (indices:i64, values:str, shape:i64) | skip_empty:bool=true")
       .Doc(
           "The parts of each string between delimiters as a sparse matrix. Each character of `delimiter` delimits; "
-          "without any, "
-          "every byte is a part.")
+          "without any, every byte is a part.")
       .Shape(SplitShape)
       .NotDifferentiable(kStrings)
       .Example("str[2]{\"a b\" \"c\"}, str[]{\" \"}");
   r.Add("Substr(input:str, pos:T, len:T) -> (output:str) | T in IDX; unit in {BYTE,UTF8_CHAR}=\"BYTE\"")
       .Doc(
           "The part of each string from pos on (counted from the end when negative), at most len long. The shapes of "
-          "input and "
-          "pos are broadcast.")
+          "input and pos are broadcast.")
       .Shape(SubstrShape)
       .NotDifferentiable(kStrings)
       .Example("str[2]{\"hello\" \"world\"}, i32[]{1}, i32[]{3}");

@@ -69,8 +69,7 @@ void RegisterSummaryOps(OpRegistry& r) {
   r.Add("PrintV2(input:str) -> () | output_stream:string=\"stderr\"; end:string=\"\\n\" | S")
       .Doc(
           "Writes a string, and `end` after it, to stderr, stdout, the log (log(info), log(warning), log(error)) or "
-          "the "
-          "end of a file (file://path).")
+          "the end of a file (file://path).")
       .Shape(AssertShape)
       .NotDifferentiable("it has no output")
       .Example("str[]{\"\"} | end=\"\"");
@@ -90,15 +89,14 @@ void RegisterSummaryOps(OpRegistry& r) {
       .Doc(
           "A summary with up to max_images images, as PNG, of a batch [n, height, width, channels] with 1, 3 or 4 "
           "channels. Floats are scaled, image by image, so that the largest becomes 255, or, where some are negative, "
-          "so "
-          "that 0 becomes 128 and the largest magnitude 127 from there. Pixels that are not finite become bad_color.")
+          "so that 0 becomes 128 and the largest magnitude 127 from there. Pixels that are not finite become "
+          "bad_color.")
       .Shape(ImageSummaryShape)
       .NotDifferentiable(kMessage)
       .Example("str[]{\"i\"}, f32[2,3,2,1]+");
   constexpr char kAudio[] =
       "A summary with up to max_outputs recordings, as 16-bit WAV, of a batch [n, frames, channels] or [n, frames] of "
-      "samples "
-      "between -1 and 1. ";
+      "samples between -1 and 1. ";
   r.Add("AudioSummary(tag:str, tensor:f32) -> (summary:str) | sample_rate:float; max_outputs:int>=1=3 | D15")
       .Doc(absl::StrCat(kAudio, "sample_rate is in hertz."))
       .Shape(AudioSummaryShape)
@@ -115,8 +113,7 @@ void RegisterSummaryOps(OpRegistry& r) {
        "display_name:string=\"\"")
       .Doc(
           "A summary that holds a tensor, under the name of the node. Attributes other than the type are kept for "
-          "readers of "
-          "the graph.")
+          "readers of the graph.")
       .Shape(ScalarShape)
       .NotDifferentiable(kMessage)
       .Example("f32[2,2]~");

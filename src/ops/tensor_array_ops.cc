@@ -182,8 +182,7 @@ constexpr char kArrayDoc[] =
     "clear_after_read reading it takes it out; with dynamic_size writing beyond the end makes the array longer.";
 constexpr char kGradDoc[] =
     "The array of gradients that belongs to an array and to `source`; made at the first call. Writing one of its "
-    "elements "
-    "again adds to it, and an element that was never written reads as zeros.";
+    "elements again adds to it, and an element that was never written reads as zeros.";
 
 struct Version {
   const char* suffix;
@@ -227,8 +226,7 @@ void AddUses(OpRegistry& r, const Version& v, const char* dn, const char* dn_sca
                      Flags(v, dn_concat)))
       .Doc(
           "Reads all elements and joins them along their first dimension, in which they may differ; `lengths` has "
-          "their "
-          "sizes in it.")
+          "their sizes in it.")
       .Shape(ConcatShape)
       .Gradient(ConcatGrad)
       .NoExample("state");

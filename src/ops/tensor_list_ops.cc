@@ -229,8 +229,7 @@ void AddElementOps(OpRegistry& r) {
        "TensorListGetItem(input_handle:var, index:i32, element_shape:i32) -> (item:element_dtype) | element_dtype:type")
       .Doc(
           "The element at `index`. One that was never set reads as zeros of the shape that the list and "
-          "`element_shape` "
-          "say together.")
+          "`element_shape` say together.")
       .Shape(GetItemShape)
       .Gradient(GetItemGrad)
       .NoExample(kHandle);
@@ -248,8 +247,7 @@ void AddListOps(OpRegistry& r) {
        "shape_type in IDX")
       .Doc(
           "A list without elements, for tensors of one dtype whose shapes all agree with `element_shape` (-1: "
-          "unknown). "
-          "It takes at most `max_num_elements` of them unless that is -1.")
+          "unknown). It takes at most `max_num_elements` of them unless that is -1.")
       .Shape(EmptyShape)
       .NotDifferentiable(kNotDiff)
       .NoExample("its result is a variant");
@@ -268,8 +266,7 @@ void AddListOps(OpRegistry& r) {
   r.Add("TensorListElementShape(input_handle:var) -> (element_shape:shape_type) | shape_type in IDX")
       .Doc(
           "The shape of all elements as far as the list fixes it, with -1 for an unknown dimension; a scalar -1 when "
-          "the "
-          "rank is unknown.")
+          "the rank is unknown.")
       .Shape(ElementShapeShape)
       .NotDifferentiable(kNotDiff)
       .NoExample(kHandle);
@@ -326,15 +323,13 @@ void AddTensorOps(OpRegistry& r) {
        "(output_handle:var) | element_dtype:type; shape_type in IDX")
       .Doc(
           "A list of `num_elements` (-1: as many as the largest index needs) whose element at indices[i] is row i of "
-          "the "
-          "tensor.")
+          "the tensor.")
       .Shape(ScatterShape)
       .Gradient(ScatterGrad)
       .NoExample("its result is a variant");
   r.Add(
        "TensorListScatterIntoExistingList(input_handle:var, tensor:element_dtype, indices:i32) -> (output_handle:var) "
-       "| "
-       "element_dtype:type")
+       "| element_dtype:type")
       .Doc(
           "The list with row i of the tensor as its element at indices[i]; it grows where an index lies beyond its "
           "end.")

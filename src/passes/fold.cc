@@ -84,11 +84,14 @@ Status FoldConstants(Graph& graph, const PassEnvironment& env) {
     }
     folded.insert(n);
   }
-  // They, and what only they read or waited for.
-  const std::vector<Node*> nodes = graph.nodes();
-  for (auto it = nodes.rbegin(); it != nodes.rend(); ++it) {
-    Node* n = *it;
-    if ((IsConst(*n) || folded.contains(n)) && n->consumers().empty() && n->control_outputs().empty()) graph.RemoveNode(n);
+  // They, and then the constants that only they read or waited for, those that stood for folded ones among them.
+  for (const bool constants : {false, true}) {
+    const std::vector<Node*> nodes = graph.nodes();
+    for (auto it = nodes.rbegin(); it != nodes.rend(); ++it) {
+      Node* n = *it;
+      const bool done = constants ? IsConst(*n) : folded.contains(n);
+      if (done && n->consumers().empty() && n->control_outputs().empty()) graph.RemoveNode(n);
+    }
   }
   return absl::OkStatus();
 }

@@ -9,8 +9,7 @@
 #define HWY_TARGET_INCLUDE "kernels/cpu/elementwise_tiles_float_functions.cc"
 #include "hwy/foreach_target.h"
 // After foreach_target.h
-#include "kernels/cpu/elementwise_math-inl.h"
-#include "kernels/cpu/elementwise_tiles-inl.h"
+#include "kernels/cpu/elementwise_functions-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace millrace {
@@ -35,65 +34,18 @@ inline float ErfFloat(float x) {
   return std::copysign(static_cast<float>(p * v), x);
 }
 
-#define MR_UNARY_OP(Name, expr)                      \
-  struct Name {                                      \
-    static inline float Do(float a) { return expr; } \
-  };
-MR_UNARY_OP(ExpOp, Exp(a))
-MR_UNARY_OP(Expm1Op, Expm1(a))
-MR_UNARY_OP(LogOp, Log(a))
-MR_UNARY_OP(Log1pOp, Log1p(a))
-MR_UNARY_OP(TanhOp, Tanh(a))
-MR_UNARY_OP(SigmoidOp, Sigmoid(a))
-MR_UNARY_OP(SoftplusOp, Softplus(a))
-MR_UNARY_OP(EluOp, a < 0.0f ? Expm1(a) : a)
-MR_UNARY_OP(SeluOp, a < 0.0f ? 1.7580993408473768599f * Expm1(a) : 1.0507009873554804934f * a)
-MR_UNARY_OP(ErfOp, ErfFloat(a))
-#undef MR_UNARY_OP
-
-struct SoftplusGradOp {
-  static inline float Do(float g, float x) { return g / (Exp(-x) + 1.0f); }
-};
-struct XlogyOp {
-  static inline float Do(float a, float b) { return a == 0.0f ? 0.0f : a * Log(b); }
+struct ErfOp {
+  static inline float Do(float a) { return ErfFloat(a); }
 };
 // base > 0 and both finite; the double arithmetic gives the float result rounded almost always correctly.
 inline float PowPositive(float a, float b) {
   return static_cast<float>(Exp(static_cast<double>(b) * LogPositive(static_cast<double>(a))));
 }
 
-constexpr int64_t kBlock = 256;
-
-// Vector code for blocks whose elements pass a cheap test, the C library for the others.
-struct SinFn {
-  static inline float Fast(float x) { return static_cast<float>(SinReduced<13>(x)); }
-  static inline float Slow(float x) { return std::sin(x); }
-};
-struct CosFn {
-  static inline float Fast(float x) { return static_cast<float>(CosReduced<13>(x)); }
-  static inline float Slow(float x) { return std::cos(x); }
-};
 struct TanFn {
   static inline float Fast(float x) { return static_cast<float>(TanReduced<13>(x)); }
   static inline float Slow(float x) { return std::tan(x); }
 };
-
-template <class Fn>
-void Trigonometric(const void* a_in, void* out_in, int64_t n) {
-  const float* a = static_cast<const float*>(a_in);
-  float* out = static_cast<float*>(out_in);
-  for (int64_t i = 0; i < n; i += kBlock) {
-    const int64_t k = std::min(kBlock, n - i);
-    uint32_t bad = 0;
-    for (int64_t j = 0; j < k; ++j) bad |= std::abs(a[i + j]) <= static_cast<float>(kMaxAngle) ? 0u : 1u;
-    if (bad == 0) {
-#pragma GCC ivdep
-      for (int64_t j = 0; j < k; ++j) out[i + j] = Fn::Fast(a[i + j]);
-    } else {
-      for (int64_t j = 0; j < k; ++j) out[i + j] = Fn::Slow(a[i + j]);
-    }
-  }
-}
 
 // a_step and b_step are 0 or 1.
 template <int AStep, int BStep>
@@ -145,11 +97,11 @@ void AddTiles(TileTable& t) {
   TileFn f;
   f.in = f.out = DType::kFloat;
   f.cost = 3;
-  f.unary = &Trigonometric<SinFn>;
+  f.unary = &Trigonometric<SinFn, float>;
   t.Add("Sin", f);
-  f.unary = &Trigonometric<CosFn>;
+  f.unary = &Trigonometric<CosFn, float>;
   t.Add("Cos", f);
-  f.unary = &Trigonometric<TanFn>;
+  f.unary = &Trigonometric<TanFn, float>;
   t.Add("Tan", f);
   f.unary = nullptr;
   f.cost = 5;

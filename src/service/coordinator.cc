@@ -57,8 +57,7 @@ void Coordinator::Deregister(const Compiled& compiled) const {
   for (const CompiledPart& part : compiled.parts) workers_[part.worker]->Deregister(part.handle);
 }
 
-StatusOr<std::shared_ptr<const Compiled>> Coordinator::Compile(const RunSignature& signature,
-                                                               PruneOptions prune) {
+StatusOr<std::shared_ptr<const Compiled>> Coordinator::Compile(const RunSignature& signature, PruneOptions prune) {
   prune.calls.differentiate = options_.calls.differentiate;
   std::unique_ptr<Graph> pruned;
   {
@@ -75,24 +74,26 @@ StatusOr<std::shared_ptr<const Compiled>> Coordinator::Compile(const RunSignatur
   MR_ASSIGN_OR_RETURN(std::vector<Partition> partitions, RunPasses(std::move(pruned), options_.passes));
   MR_RETURN_IF_ERROR(KeepGoingUnlessInterrupted());
   auto compiled = std::make_shared<Compiled>();
+  // The workers must not keep the partitions of a signature that failed.
+  absl::Cleanup deregister = [this, &compiled] { Deregister(*compiled); };
   compiled->takes_part.resize(workers_.size());
   for (Partition& partition : partitions) {
     CompiledPart part;
-    part.worker = worker_of_device_.at(partition.device);
-    Worker& worker = *workers_[part.worker];
-    Status s = RenumberArguments(*partition.graph, &part);
-    StatusOr<int64_t> handle = s.ok() ? worker.Register(std::move(partition)) : s;
-    if (!handle.ok()) {
-      Deregister(*compiled);  // the workers must not keep the partitions of a signature that failed
-      return handle.status();
+    const auto owner = worker_of_device_.find(partition.device);
+    if (owner == worker_of_device_.end()) {
+      return Internal("a partition was placed on ", partition.device, ", which no worker has");
     }
-    part.handle = *handle;
+    part.worker = owner->second;
+    Worker& worker = *workers_[part.worker];
+    MR_RETURN_IF_ERROR(RenumberArguments(*partition.graph, &part));
+    MR_ASSIGN_OR_RETURN(part.handle, worker.Register(std::move(partition)));
     part.inline_partition = worker.FindInline(part.handle);
     compiled->takes_part[part.worker] = true;
     compiled->parts.push_back(std::move(part));
   }
   compiled->simple = compiled->parts.size() == 1 && compiled->parts[0].inline_partition;
   compiled->signature = signature;
+  std::move(deregister).Cancel();
   return std::shared_ptr<const Compiled>(std::move(compiled));
 }
 
@@ -200,7 +201,8 @@ bool Coordinator::Tick() {
 
 Status Coordinator::RunParts(const Compiled& compiled, StepInFlight& step, absl::Span<const Tensor> feed_values,
                              std::vector<Tensor>* outputs) {
-  StepSpec spec{step.context.step_id, options_.max_threads, step.context.trace, options_.deterministic, options_.order_seed};
+  StepSpec spec{step.context.step_id, options_.max_threads, step.context.trace, options_.deterministic,
+                options_.order_seed};
   // Each step of a session draws an order of its own; the n-th step of a session with this seed always the same.
   if (spec.order_seed != 0) spec.order_seed += static_cast<uint64_t>(spec.id) * 0x9e3779b97f4a7c15u;
   MR_RETURN_IF_ERROR(step.joint.Open(workers_, compiled.takes_part, spec));

@@ -153,6 +153,7 @@ nb::list ImportGraphDef(nb::handle self, nb::bytes def, const std::string& prefi
     return name.substr(0, colon);
   };
   Api().ImportGraphDefOptionsSetPrefix(options.o, prefix.c_str());
+  Api().ImportGraphDefOptionsSetUniquifyNames(options.o, 1);
   if (!graph.device.empty()) Api().ImportGraphDefOptionsSetDefaultDevice(options.o, graph.device.c_str());
   std::vector<TF_Output> none;
   for (TF_Operation* input : graph.ControlInputs(none))

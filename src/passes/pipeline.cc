@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "passes/pipeline.h"
 
+#include "base/logging.h"
 #include "graph/verify.h"
 
 namespace millrace {
@@ -18,11 +19,21 @@ constexpr bool kVerifyBetweenPasses = false;
 constexpr bool kVerifyBetweenPasses = true;
 #endif
 
+// Where there is one device, what goes to it is known before folding and merging take the client's names away.
+std::vector<std::string> PlacementOnTheOnlyDevice(const Graph& graph, const PassEnvironment& env) {
+  std::vector<std::string> lines;
+  if (!env.log_placement || env.devices.size() > 1) return lines;
+  const std::string device = env.devices.front().ToString();
+  for (const Node* n : graph.nodes()) lines.push_back(absl::StrCat(n->name(), ": (", n->op_name(), "): ", device));
+  return lines;
+}
+
 }  // namespace
 
 StatusOr<std::vector<Partition>> RunPasses(std::unique_ptr<Graph> graph, const PassEnvironment& env) {
   if (env.devices.empty()) return Internal("there is no device to run on");
   Graph& g = *graph;
+  const std::vector<std::string> placement = PlacementOnTheOnlyDevice(g, env);
   // Merging comes first too: equal nodes fold once, which spares memory when they are large.
   const Pass passes[] = {
       {"merge what the client made twice", env.merge_common_subexpressions && env.fold_constants,
@@ -40,6 +51,7 @@ StatusOr<std::vector<Partition>> RunPasses(std::unique_ptr<Graph> graph, const P
     if (kVerifyBetweenPasses)
       MR_RETURN_IF_ERROR(Annotate(VerifyGraph(g), absl::StrCat("after pass ", pass.name, ": ")));
   }
+  for (const std::string& line : placement) LogInfo(line);
   return PartitionGraph(std::move(graph), env);
 }
 

@@ -127,7 +127,7 @@ class Placer {
     const std::string name = chosen->ToString();
     for (Node* n : group.members) {
       n->set_assigned_device(name);
-      if (env_.log_placement) LogInfo(n->name(), ": (", n->op_name(), "): ", name);
+      if (env_.log_placement && env_.devices.size() > 1) LogInfo(n->name(), ": (", n->op_name(), "): ", name);
     }
     return absl::OkStatus();
   }

@@ -29,14 +29,15 @@ def main() -> None:
         del sys.argv[1]
     if len(sys.argv) < 2:
         sys.exit("usage: python -m millrace.compat [--numpy-as-is] program.py [arguments]\n"
-                 "  --numpy-as-is  leave NumPy without the names that it had when TensorFlow 1.x was current")
+                 "  --numpy-as-is  leave NumPy and Python without what they had when TensorFlow 1.x was current")
     program = sys.argv[1]
     sys.argv = sys.argv[1:]
     sys.path[0] = os.path.dirname(os.path.abspath(program))
     imports.install()
     if old_names:
-        from millrace.compat import numpy_names
+        from millrace.compat import numpy_names, python_names
         numpy_names.install()
+        python_names.install()
     sys.excepthook = _report
     with open(program, "rb") as file:
         code = compile(file.read(), program, "exec")

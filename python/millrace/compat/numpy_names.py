@@ -2,7 +2,7 @@
 """What NumPy took away since programs were written for TensorFlow 1.x: `python -m millrace.compat` puts it back.
 
 Only what is missing is added, with its old meaning: names of types and constants, functions under their old names, rows of
-different lengths as an array of objects, methods of arrays, and arrays of one element as numbers.
+different lengths as an array of objects, methods of arrays, arrays of one element as numbers, and how numbers print.
 """
 from __future__ import annotations
 
@@ -95,6 +95,8 @@ def install() -> None:
                 setattr(np, name, value)
         np.random.random_integers = _random_integers  # type: ignore[assignment]
     major, minor = (int(part) for part in np.__version__.split(".")[:2])
+    if major >= 2:
+        np.set_printoptions(legacy="1.25")  # a number in a list prints as 0.5, not np.float32(0.5)
     if (major, minor) >= (1, 24):
         np.array, np.asarray = _tolerant(np.array), _tolerant(np.asarray)  # type: ignore[assignment]
     if (major, minor) >= (2, 1):

@@ -139,7 +139,7 @@ def _softmax_cross_entropy(labels: Any, logits: Any, axis: int, name: Optional[s
         if ndims is not None and axis not in (-1, ndims - 1):
             order = [i for i in range(ndims) if i != axis % ndims] + [axis % ndims]
             logits, labels = array_ops.transpose(logits, order), array_ops.transpose(labels, order)
-        if ndims == 2:
+        if ndims == 2 and labels.get_shape().ndims in (None, 2):
             return gen_ops.softmax_cross_entropy_with_logits(logits, labels, name=scope).loss  # type: ignore[no-any-return]
         sizes = array_ops.shape(logits)
         classes = logits.get_shape()[-1].value if ndims is not None else None
@@ -445,7 +445,8 @@ def moments(x: Any, axes: Any, shift: Any = None, name: Optional[str] = None, ke
 def weighted_moments(x: Any, axes: Any, frequency_weights: Any, name: Optional[str] = None, keep_dims: Any = None, keepdims: Any = None) -> Any:
     """(mean, variance) over axes, of weighted values."""
     keep = bool(either("keepdims", keepdims, "keep_dims", keep_dims, False))
-    x, w = convert_to_tensor(x), convert_to_tensor(frequency_weights)
+    x = convert_to_tensor(x)
+    w = math_ops.cast(convert_to_tensor(frequency_weights), x.dtype.base_dtype)
     total = math_ops.reduce_sum(w + array_ops.zeros_like(x), axes, True)
     mean = math_ops.reduce_sum(w * x, axes, True) / total
     variance = math_ops.reduce_sum(w * gen_ops.squared_difference(x, mean), axes, True) / total

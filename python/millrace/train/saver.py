@@ -49,9 +49,9 @@ class Saver:
         self._graph._sync()
 
     def _named(self) -> Tuple[List[str], List[Any]]:
+        if self._var_list is None:
+            self._var_list = global_variables() + self._graph.get_collection(GraphKeys.SAVEABLE_OBJECTS)
         given = self._var_list
-        if given is None:
-            given = global_variables() + self._graph.get_collection(GraphKeys.SAVEABLE_OBJECTS)
         pairs: Dict[str, Any] = {}
         if isinstance(given, dict):
             items = list(given.items())
@@ -84,7 +84,7 @@ class Saver:
         if self._pad_step_number and step >= 0:
             path, step = "%s-%08d" % (path, step), -1
         folder = os.path.dirname(path)
-        if folder and not os.path.isdir(folder):
+        if folder and not os.path.isdir(folder) and (os.path.exists(folder) or not os.path.isdir(os.path.dirname(folder) or ".")):
             raise at_user_line(ValueError("Parent directory of %s doesn't exist, can't save." % path))
         written: str = self._core.save(getattr(sess, "_sess", None) or _raw(sess), path, step, False).decode()
         if write_meta_graph:

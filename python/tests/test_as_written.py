@@ -1,0 +1,91 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What programs of 2015 to 2018 do, as they wrote it, where a stricter system stops them."""
+import os
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+import millrace as tf
+
+
+@pytest.fixture
+def sess():
+    with tf.Graph().as_default(), tf.Session() as session:
+        yield session
+
+
+def run_program(folder, text, *arguments):
+    (folder / "program.py").write_text(text)
+    path = os.path.dirname(os.path.dirname(os.path.abspath(tf.__file__)))
+    return subprocess.run([sys.executable, "-m", "millrace.compat", *arguments, "program.py"], cwd=folder, text=True, check=False, capture_output=True,
+                          env={**os.environ, "PYTHONPATH": path})
+
+
+def test_names_that_python_has_dropped(tmp_path):
+    text = """import base64, collections, inspect, os, threading, time
+print(isinstance({}, collections.Mapping), inspect.getargspec(lambda a, b=1: 0).args, threading.Thread().isAlive())
+print(time.clock() >= 0, base64.decodestring(base64.encodestring(b'x')), os.errno.EEXIST)
+"""
+    made = run_program(tmp_path, text)
+    assert (made.returncode, made.stdout) == (0, "True ['a', 'b'] False\nTrue b'x' 17\n"), made.stderr
+    assert run_program(tmp_path, text, "--numpy-as-is").returncode != 0
+
+
+def test_numbers_print_as_they_did(tmp_path):
+    made = run_program(tmp_path, "import numpy as np\nimport tensorflow as tf\nprint(tf.Session().run([tf.constant(0.5), tf.constant(2)]))\n")
+    assert made.stdout == "[0.5, 2]\n", made.stderr
+
+
+def test_meta_graph_of_the_same_graph(sess, tmp_path):
+    total = tf.Variable([1.0], name="a") + tf.Variable([2.0], name="b")
+    sess.run(tf.global_variables_initializer())
+    tf.train.Saver().save(sess, str(tmp_path / "model"))
+    before = [op.name for op in sess.graph.get_operations()]
+    saver = tf.train.import_meta_graph(str(tmp_path / "model.meta"))
+    after = [op.name for op in sess.graph.get_operations()]
+    assert after[:len(before)] == before and {"a_1", "a/Assign_1", "add_1"} <= set(after)
+    with tf.Session() as other:
+        saver.restore(other, str(tmp_path / "model"))
+        assert other.run(total).tolist() == [3] and other.run("add:0").tolist() == [3]
+
+
+def test_import_twice_without_a_scope(sess):
+    with tf.Graph().as_default() as graph:
+        tf.add(tf.constant(1, name="one"), 2, name="sum")
+    for _ in range(2):
+        tf.import_graph_def(graph.as_graph_def(), name="")
+    assert sess.graph.get_operation_by_name("sum_1").inputs[0].name == "one_1:0"
+    assert sess.run("sum_1:0") == 3
+
+
+def test_labels_of_more_dimensions_than_logits(sess):
+    logits = tf.constant([[1.0, 2.0, 3.0], [3.0, 2.0, 1.0]])
+    labels = np.eye(3, dtype=np.float32)[[1, 2]]
+    expected = sess.run(tf.nn.softmax_cross_entropy_with_logits(labels=labels, logits=logits))
+    got = tf.nn.softmax_cross_entropy_with_logits(labels=labels[:, np.newaxis], logits=logits)
+    assert got.shape.as_list() == [2] and sess.run(got).tolist() == expected.tolist()
+
+
+def test_weighted_moments_take_counts(sess):
+    mean, variance = sess.run(tf.nn.weighted_moments(tf.constant([1.0, 2.0, 4.0]), [0], tf.constant([1, 1, 2])))
+    assert (mean, variance) == (2.75, 1.6875)
+
+
+def test_placement_names_the_nodes_of_the_program(tmp_path):
+    made = run_program(tmp_path, "import tensorflow as tf\nwith tf.Session(config=tf.ConfigProto(log_device_placement=True)) as s:\n"
+                                 "    s.run(tf.negative(tf.constant([1.0], name='start'), name='turned'))\n")
+    assert "turned: (Neg): /job:localhost/replica:0/task:0/device:CPU:0" in made.stderr and "start: (Const): " in made.stderr
+
+
+def test_saving_makes_the_last_folder(sess, tmp_path):
+    variable = tf.Variable(1.0, name="v")
+    saver = tf.train.Saver()
+    assert saver._var_list == [variable]
+    sess.run(tf.global_variables_initializer())
+    assert os.path.exists(saver.save(sess, str(tmp_path / "made" / "model")) + ".index")
+    (tmp_path / "file").write_text("")
+    for folder in ("not/made", "file"):
+        with pytest.raises(ValueError, match="Parent directory"):
+            saver.save(sess, str(tmp_path / folder / "model"))

@@ -12,6 +12,7 @@ import millrace._core as _core
 from millrace.framework import errors  # noqa: F401
 from millrace.framework import dtypes as _dtypes
 from millrace.framework import missing as _missing
+from millrace.framework.behavior import *  # noqa: F401,F403
 from millrace.framework.composite_tensors import (IndexedSlices, IndexedSlicesValue, SparseTensor, SparseTensorValue,  # noqa: F401
                                                   convert_to_tensor_or_indexed_slices, convert_to_tensor_or_sparse_tensor)
 from millrace.framework.convert import (constant, convert_to_tensor, register_tensor_conversion_function)  # noqa: F401

@@ -68,6 +68,18 @@ def test_module_paths_that_there_are_not():
     assert made.stdout == "tensorflow.python.keras is not provided by Millrace\n", made.stdout + made.stderr
 
 
+def test_names_of_the_version_that_has_both_behaviours(tmp_path):
+    program = tmp_path / "program.py"
+    program.write_text("import tensorflow.compat.v1 as tf\nimport tensorflow.compat.v1.nn as nn\ntf.disable_v2_behavior()\ntf.disable_eager_execution()\n"
+                       "tf.enable_resource_variables()\na = tf.get_variable('a', [], initializer=tf.ones_initializer())\n"
+                       "tf.disable_resource_variables()\nb = tf.Variable(2.0)\n"
+                       "with tf.Session() as sess:\n  sess.run(tf.global_variables_initializer())\n"
+                       "  print(a.op.type, b.op.type, sess.run(nn.relu(a + b)), tf.executing_eagerly())\n"
+                       "try:\n  tf.enable_eager_execution()\nexcept NotImplementedError as error:\n  print(error)\n")
+    made = subprocess.run([sys.executable, "-m", "millrace.compat", str(program)], capture_output=True, text=True, check=False)
+    assert made.stdout.startswith("VarHandleOp VariableV2 3.0 False\ntf.enable_eager_execution: Millrace has graphs and sessions"), made.stdout + made.stderr
+
+
 def test_projector(tmp_path):
     from millrace.contrib.tensorboard.plugins import projector
     config = projector.ProjectorConfig()

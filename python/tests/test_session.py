@@ -157,3 +157,15 @@ def test_graphs_are_collected():
     del graph, x, y, session
     gc.collect()
     assert [r() for r in refs] == [None] * 5
+
+
+def test_a_device_that_is_not_there():
+    with tf.Graph().as_default(), tf.device("/gpu:0"):
+        a = tf.placeholder(tf.float32, [], name="a")
+        b = tf.multiply(a, a, name="b")
+        with tf.Session() as sess:
+            assert sess.run(a, {a: 2.0}) == 2.0
+            with pytest.raises(tf.errors.InvalidArgumentError, match=r"Cannot assign a device for node 'b' .*: no device matches '/device:GPU:0'"):
+                sess.run(b, {a: 2.0})
+        with tf.Session(config=tf.ConfigProto(allow_soft_placement=True)) as sess:
+            assert sess.run(b, {a: 2.0}) == 4.0

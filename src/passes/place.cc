@@ -113,15 +113,17 @@ class Placer {
     }
     // Where no device has all kernels, the plan's compiler says which is missing.
     if (!chosen) chosen = matching;
+    const Node& first = *group.members.front();
+    // A fed value is the caller's: it needs no device of its own.
+    if (!chosen && group.members.size() == 1 && first.op_name() == "_Arg") chosen = &env_.devices.front();
     if (!chosen && env_.soft_placement) {
-      LogInfo("placement: no device matches ", group.constraint.ToString(), " for ", group.members.front()->Describe(),
-              "; it goes to ", env_.devices.front().ToString());
+      LogInfo("placement: no device matches ", group.constraint.ToString(), " for ", first.Describe(), "; it goes to ", env_.devices.front().ToString());
       chosen = &env_.devices.front();
     }
     if (!chosen) {
       std::string have;
       for (const DeviceName& d : env_.devices) absl::StrAppend(&have, " ", d.ToString());
-      return InvalidArgument("Cannot assign a device for ", group.members.front()->Describe(), ": no device matches '",
+      return InvalidArgument("Cannot assign a device for ", first.Describe(), ": no device matches '",
                              group.constraint.ToString(), "'; there are:", have);
     }
     const std::string name = chosen->ToString();

@@ -80,6 +80,8 @@ class _Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
         if fullname in ("tensorflow", "tensorflow.compat.v1"):
             return importlib.import_module("millrace")
         inner = fullname[len("tensorflow."):]
+        if inner.startswith("compat.v1."):
+            inner = inner[len("compat.v1."):]
         name = _target(inner)
         if name == "python_names":
             return importlib.import_module("millrace")

@@ -14,6 +14,26 @@ from millrace.framework.graph import (GraphKeys, Operation, Tensor, add_to_colle
 from millrace.ops import array_ops, gen_ops, operators
 
 
+_resources_by_default = False
+
+
+def enable_resource_variables() -> None:
+    """Variables are resource variables from now on, unless use_resource=False."""
+    global _resources_by_default
+    _resources_by_default = True
+
+
+def disable_resource_variables() -> None:
+    """Variables are references from now on, unless use_resource=True."""
+    global _resources_by_default
+    _resources_by_default = False
+
+
+def resource_variables_enabled() -> bool:
+    """Whether variables are resource variables where nothing is said."""
+    return _resources_by_default
+
+
 class Variable:
     """A variable. Its value is `initial_value` after its `initializer` has run."""
 
@@ -71,7 +91,7 @@ class Variable:
         made_by_function = callable(initial_value) and not isinstance(initial_value, Variable)
         with name_scope(name, "Variable", [] if made_by_function else [initial_value]) as scope:
             op_name = scope[:-1]
-            self._is_resource = bool(use_resource)
+            self._is_resource = resource_variables_enabled() if use_resource is None else bool(use_resource)
             if made_by_function:
                 with graph.name_scope("Initializer"):
                     self._initial_value = convert_to_tensor(initial_value(), dtype, "initial_value")

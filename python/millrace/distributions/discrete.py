@@ -1,0 +1,420 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Distributions of whole numbers, classes and counts."""
+from __future__ import annotations
+
+from typing import Any, Optional, Tuple
+
+from millrace.distributions.continuous import renamed
+from millrace.distributions.distribution import FULLY_REPARAMETERIZED, NOT_REPARAMETERIZED, Distribution, RegisterKL, checked, float_parameters, joined
+from millrace.framework import dtypes
+from millrace.framework.errors import at_user_line
+from millrace.framework.graph import Tensor, name_scope
+from millrace.framework.tensor_shape import TensorShape
+from millrace.ops import array_ops, check_ops, gen_ops, math_ops, nn_ops, random_ops
+from millrace.framework.random_seed import get_seed
+
+
+def _logits_and_probs(logits: Any, probs: Any, classes: bool) -> Tuple[Tensor, Tensor]:
+    """Both forms of the one that was given."""
+    if (logits is None) == (probs is None):
+        raise at_user_line(ValueError("Must pass probs or logits, but not both." if logits is not None else "Must pass probs or logits."))
+    if probs is None:
+        (logits,) = float_parameters(logits)
+        return logits, nn_ops.softmax(logits) if classes else gen_ops.sigmoid(logits)
+    (probs,) = float_parameters(probs)
+    return (gen_ops.log(probs) if classes else gen_ops.log(probs) - gen_ops.log1p(-probs)), probs
+
+
+class _Numbers(Distribution):
+    """A kind whose events are numbers and whose batch is that of one tensor."""
+
+    def __init__(self, tensor: Tensor, dtype: Any, scope: str, validate_args: bool, allow_nan_stats: bool, kind: Any = NOT_REPARAMETERIZED) -> None:
+        self._tensor = tensor
+        super().__init__(dtype, kind, validate_args, allow_nan_stats, graph_parents=[tensor], name=scope)
+
+    def _batch_parameters(self) -> Tuple[Tensor, ...]:
+        return (self._tensor,)
+
+    def _drawn(self, n: Any) -> Tensor:
+        return joined(n, self.batch_shape_tensor())
+
+
+class Bernoulli(_Numbers):
+    """1 with a probability, else 0."""
+
+    def __init__(self, logits: Any = None, probs: Any = None, dtype: Any = dtypes.int32, validate_args: bool = False,
+                 allow_nan_stats: bool = True, name: str = "Bernoulli", **old_names: Any) -> None:
+        if "p" in old_names:
+            (probs,) = renamed(old_names, probs=("p", probs))
+        with name_scope(name, values=[logits, probs]) as scope:
+            self._logits, self._probs = _logits_and_probs(logits, probs, False)
+        super().__init__(self._logits, dtype, scope, validate_args, allow_nan_stats)
+
+    logits = property(lambda self: self._logits)
+    probs = p = property(lambda self: self._probs)
+    q = property(lambda self: 1.0 - self._probs)
+
+    def _sample_n(self, n: Any, seed: Optional[int] = None) -> Tensor:
+        uniform = random_ops.random_uniform(self._drawn(n), dtype=self._probs.dtype.base_dtype, seed=seed)
+        return gen_ops.cast(gen_ops.less(uniform, self._probs), self.dtype)
+
+    def _log_prob(self, event: Tensor) -> Tensor:
+        event = gen_ops.cast(event, self._logits.dtype.base_dtype)
+        event, logits = event + array_ops.zeros_like(self._logits), self._logits + array_ops.zeros_like(event)
+        return -nn_ops.sigmoid_cross_entropy_with_logits(labels=event, logits=logits)
+
+    def _entropy(self) -> Tensor:
+        return gen_ops.softplus(-self._logits) + self._logits * gen_ops.sigmoid(-self._logits)
+
+    def _mean(self) -> Tensor:
+        return array_ops.identity(self._probs)
+
+    def _variance(self) -> Tensor:
+        return self._mean() * (1.0 - self._probs)
+
+    def _mode(self) -> Tensor:
+        return gen_ops.cast(gen_ops.greater(self._probs, 0.5), self.dtype)
+
+
+class BernoulliWithSigmoidProbs(Bernoulli):
+    """The Bernoulli distribution of logits, under its name of 0.x."""
+
+
+@RegisterKL(Bernoulli, Bernoulli)
+def _bernoulli_bernoulli(a: Bernoulli, b: Bernoulli) -> Tensor:
+    one, zero = gen_ops.softplus(-b.logits) - gen_ops.softplus(-a.logits), gen_ops.softplus(b.logits) - gen_ops.softplus(a.logits)
+    return gen_ops.sigmoid(a.logits) * one + gen_ops.sigmoid(-a.logits) * zero
+
+
+def _last(shape: TensorShape) -> TensorShape:
+    return shape[-1:] if shape.ndims is not None else TensorShape([None])
+
+
+class _Classes(Distribution):
+    """A kind with logits of classes in the last dimension."""
+
+    def __init__(self, logits: Any, probs: Any, dtype: Any, scope: str, validate_args: bool, allow_nan_stats: bool,
+                 kind: Any = NOT_REPARAMETERIZED) -> None:
+        self._logits, self._probs = _logits_and_probs(logits, probs, True)
+        super().__init__(dtype or self._logits.dtype.base_dtype, kind, validate_args, allow_nan_stats, graph_parents=[self._logits], name=scope)
+
+    logits = property(lambda self: self._logits)
+    probs = p = property(lambda self: self._probs)
+
+    @property
+    def event_size(self) -> Any:
+        """The number of classes."""
+        return _class_count(self._logits)
+
+    num_classes = event_size
+
+    def _batch_shape(self) -> TensorShape:
+        return self._logits.get_shape()[:-1] if self._logits.get_shape().ndims is not None else TensorShape(None)
+
+    def _batch_shape_tensor(self) -> Tensor:
+        return array_ops.shape(self._logits)[:-1]
+
+    def _drawn_classes(self, n: Any, seed: Optional[int]) -> Tensor:
+        """Classes of shape [n] + batch."""
+        if self._logits.get_shape().ndims == 2:
+            flat = self._logits
+        else:
+            flat = array_ops.reshape(self._logits, array_ops.stack([-1, _class_count(self._logits)]))
+        drawn = array_ops.transpose(random_ops.multinomial(flat, n, seed))
+        return array_ops.reshape(drawn, joined(n, self.batch_shape_tensor()))
+
+    def _class_entropy(self) -> Tensor:
+        return -math_ops.reduce_sum(nn_ops.softmax(self._logits) * nn_ops.log_softmax(self._logits), axis=-1)
+
+
+def _class_count(logits: Tensor) -> Any:
+    static = logits.get_shape()
+    known = static[-1].value if static.ndims else None
+    return known if known is not None else array_ops.shape(logits)[-1]
+
+
+class Categorical(_Classes):
+    """One of some classes, as a number."""
+
+    def __init__(self, logits: Any = None, probs: Any = None, dtype: Any = dtypes.int32, validate_args: bool = False,
+                 allow_nan_stats: bool = True, name: str = "Categorical", **old_names: Any) -> None:
+        if "p" in old_names:
+            (probs,) = renamed(old_names, probs=("p", probs))
+        with name_scope(name, values=[logits, probs]) as scope:
+            super().__init__(logits, probs, dtype, scope, validate_args, allow_nan_stats)
+
+    def _sample_n(self, n: Any, seed: Optional[int] = None) -> Tensor:
+        return gen_ops.cast(self._drawn_classes(n, seed), self.dtype)
+
+    def _log_prob(self, k: Tensor) -> Tensor:
+        k = k if k.dtype.base_dtype.is_integer else gen_ops.cast(k, dtypes.int32)
+        static = self.batch_shape
+        if k.get_shape().is_fully_defined() and static.is_fully_defined() and k.get_shape().as_list() == static.as_list():
+            logits = self._logits
+        else:
+            shape = gen_ops.broadcast_args(array_ops.shape(k), self.batch_shape_tensor())
+            merged = array_ops.broadcast_static_shape(k.get_shape(), static)
+            logits = self._logits * array_ops.ones(joined(shape, _class_count(self._logits)), self._logits.dtype.base_dtype)
+            k = k * array_ops.ones(shape, k.dtype.base_dtype)
+            if merged.ndims is not None:
+                k.set_shape(merged)
+                logits.set_shape(merged.concatenate(_last(self._logits.get_shape())))
+        return -nn_ops.sparse_softmax_cross_entropy_with_logits(labels=k, logits=logits)
+
+    def _entropy(self) -> Tensor:
+        return self._class_entropy()
+
+    def _mode(self) -> Tensor:
+        return gen_ops.cast(math_ops.argmax(self._logits, axis=-1), self.dtype)
+
+
+class OneHotCategorical(_Classes):
+    """One of some classes, as a vector with a 1."""
+
+    def __init__(self, logits: Any = None, probs: Any = None, dtype: Any = dtypes.int32, validate_args: bool = False,
+                 allow_nan_stats: bool = True, name: str = "OneHotCategorical") -> None:
+        with name_scope(name, values=[logits, probs]) as scope:
+            super().__init__(logits, probs, dtype, scope, validate_args, allow_nan_stats)
+
+    def _event_shape(self) -> TensorShape:
+        return _last(self._logits.get_shape())
+
+    def _event_shape_tensor(self) -> Tensor:
+        return array_ops.shape(self._logits)[-1:]
+
+    def _sample_n(self, n: Any, seed: Optional[int] = None) -> Tensor:
+        return array_ops.one_hot(self._drawn_classes(n, seed), _class_count(self._logits), dtype=self.dtype)
+
+    def _log_prob(self, x: Tensor) -> Tensor:
+        return math_ops.reduce_sum(gen_ops.cast(x, self._logits.dtype.base_dtype) * nn_ops.log_softmax(self._logits), axis=-1)
+
+    def _entropy(self) -> Tensor:
+        return self._class_entropy()
+
+    def _mean(self) -> Tensor:
+        return array_ops.identity(self._probs)
+
+    def _variance(self) -> Tensor:
+        return self._probs * (1.0 - self._probs)
+
+    def _mode(self) -> Tensor:
+        return array_ops.one_hot(math_ops.argmax(self._logits, axis=-1), _class_count(self._logits), dtype=self.dtype)
+
+
+@RegisterKL(OneHotCategorical, OneHotCategorical)
+@RegisterKL(Categorical, Categorical)
+def _classes_classes(a: Any, b: Any) -> Tensor:
+    difference = nn_ops.log_softmax(a.logits) - nn_ops.log_softmax(b.logits)
+    return math_ops.reduce_sum(nn_ops.softmax(a.logits) * difference, axis=-1)
+
+
+class Multinomial(_Classes):
+    """How often each class comes in a number of draws."""
+
+    def __init__(self, total_count: Any = None, logits: Any = None, probs: Any = None, validate_args: bool = False,
+                 allow_nan_stats: bool = True, name: str = "Multinomial", **old_names: Any) -> None:
+        (total_count,) = renamed({k: old_names.pop(k) for k in list(old_names) if k == "n"}, total_count=("n", total_count))
+        if old_names:
+            (probs,) = renamed(old_names, probs=("p", probs))
+        with name_scope(name, values=[total_count, logits, probs]) as scope:
+            super().__init__(logits, probs, None, scope, validate_args, allow_nan_stats)
+            (self._total,) = float_parameters(total_count, dtype=self.dtype)
+
+    total_count = n = property(lambda self: self._total)
+
+    def _event_shape(self) -> TensorShape:
+        return _last(self._logits.get_shape())
+
+    def _event_shape_tensor(self) -> Tensor:
+        return array_ops.shape(self._logits)[-1:]
+
+    def _sample_n(self, n: Any, seed: Optional[int] = None) -> Tensor:
+        if self._total.get_shape().ndims != 0:
+            raise at_user_line(NotImplementedError("samples of Multinomial need one total_count for the whole batch"))
+        total = gen_ops.cast(self._total, dtypes.int32)
+        drawn = self._drawn_classes(n * total, seed)
+        drawn = array_ops.reshape(drawn, joined(n, total, self.batch_shape_tensor()))
+        return math_ops.reduce_sum(array_ops.one_hot(drawn, _class_count(self._logits), dtype=self.dtype), axis=1)
+
+    def _log_prob(self, counts: Tensor) -> Tensor:
+        ways = gen_ops.lgamma(1.0 + self._total) - math_ops.reduce_sum(gen_ops.lgamma(1.0 + counts), axis=-1)
+        return math_ops.reduce_sum(counts * nn_ops.log_softmax(self._logits), axis=-1) + ways
+
+    def _mean(self) -> Tensor:
+        return array_ops.expand_dims(self._total, -1) * self._probs
+
+    def _variance(self) -> Tensor:
+        return self._mean() * (1.0 - self._probs)
+
+    def _covariance(self) -> Tensor:
+        mean = self._mean()
+        outer = gen_ops.mul(array_ops.expand_dims(mean, -1), array_ops.expand_dims(self._probs, -2))
+        return gen_ops.matrix_set_diag(-outer, self._variance())
+
+
+class Poisson(_Numbers):
+    """How often something comes that comes at a rate."""
+
+    def __init__(self, rate: Any = None, log_rate: Any = None, validate_args: bool = False, allow_nan_stats: bool = True,
+                 name: str = "Poisson", **old_names: Any) -> None:
+        if "lam" in old_names:
+            (rate,) = renamed(old_names, rate=("lam", rate))
+        if (rate is None) == (log_rate is None):
+            raise at_user_line(ValueError("Must specify exactly one of `rate` and `log_rate`."))
+        with name_scope(name, values=[rate, log_rate]) as scope:
+            (given,) = float_parameters(log_rate if rate is None else rate)
+            self._rate = gen_ops.exp(given) if rate is None else checked(given, validate_args, check_ops.assert_positive)
+            self._log_rate = given if rate is None else gen_ops.log(given)
+        super().__init__(self._rate, self._rate.dtype, scope, validate_args, allow_nan_stats)
+
+    rate = lam = property(lambda self: self._rate)
+    log_rate = property(lambda self: self._log_rate)
+
+    def _sample_n(self, n: Any, seed: Optional[int] = None) -> Tensor:
+        seed1, seed2 = get_seed(seed)
+        return gen_ops.random_poisson_v2(array_ops.reshape(n, [1]), self._rate, seed=seed1, seed2=seed2, dtype=self.dtype)
+
+    def _log_prob(self, x: Tensor) -> Tensor:
+        return x * self._log_rate - gen_ops.lgamma(1.0 + x) - self._rate
+
+    def _mean(self) -> Tensor:
+        return array_ops.identity(self._rate)
+
+    _variance = _mean
+
+    def _mode(self) -> Tensor:
+        return gen_ops.floor(self._rate)
+
+
+class Binomial(_Numbers):
+    """How often of a number of times something comes that has a probability."""
+
+    def __init__(self, total_count: Any, logits: Any = None, probs: Any = None, validate_args: bool = False, allow_nan_stats: bool = True,
+                 name: str = "Binomial") -> None:
+        with name_scope(name, values=[total_count, logits, probs]) as scope:
+            self._logits, self._probs = _logits_and_probs(logits, probs, False)
+            (self._total,) = float_parameters(total_count, dtype=self._logits.dtype.base_dtype)
+        super().__init__(self._logits, self._logits.dtype, scope, validate_args, allow_nan_stats)
+
+    total_count = property(lambda self: self._total)
+    logits = property(lambda self: self._logits)
+    probs = property(lambda self: self._probs)
+
+    def _batch_parameters(self) -> Tuple[Tensor, ...]:
+        return (self._total, self._probs)
+
+    def _log_prob(self, k: Tensor) -> Tensor:
+        rest = self._total - k
+        ways = gen_ops.lgamma(1.0 + self._total) - gen_ops.lgamma(1.0 + k) - gen_ops.lgamma(1.0 + rest)
+        return ways + gen_ops.xlogy(k, self._probs) + gen_ops.xlogy(rest, 1.0 - self._probs)
+
+    def _mean(self) -> Tensor:
+        return self._total * self._probs
+
+    def _variance(self) -> Tensor:
+        return self._mean() * (1.0 - self._probs)
+
+    def _mode(self) -> Tensor:
+        return gen_ops.floor((1.0 + self._total) * self._probs)
+
+
+class Geometric(_Numbers):
+    """How many failures come before the first success."""
+
+    def __init__(self, logits: Any = None, probs: Any = None, validate_args: bool = False, allow_nan_stats: bool = True, name: str = "Geometric") -> None:
+        with name_scope(name, values=[logits, probs]) as scope:
+            self._logits, self._probs = _logits_and_probs(logits, probs, False)
+        super().__init__(self._probs, self._probs.dtype, scope, validate_args, allow_nan_stats)
+
+    logits = property(lambda self: self._logits)
+    probs = property(lambda self: self._probs)
+
+    def _sample_n(self, n: Any, seed: Optional[int] = None) -> Tensor:
+        uniform = random_ops.random_uniform(self._drawn(n), dtype=self.dtype, seed=seed)
+        return gen_ops.floor(gen_ops.log1p(-uniform) / gen_ops.log1p(-self._probs))
+
+    def _log_prob(self, k: Tensor) -> Tensor:
+        return k * gen_ops.log1p(-self._probs) + gen_ops.log(self._probs)
+
+    def _entropy(self) -> Tensor:
+        return (gen_ops.softplus(-self._logits) + self._logits * gen_ops.sigmoid(-self._logits)) / self._probs
+
+    def _mean(self) -> Tensor:
+        return gen_ops.exp(-self._logits)
+
+    def _variance(self) -> Tensor:
+        return self._mean() / self._probs
+
+    def _mode(self) -> Tensor:
+        return array_ops.zeros_like(self._probs)
+
+
+class RelaxedBernoulli(_Numbers):
+    """A number between 0 and 1 that is the nearer to one of them the lower the temperature is."""
+
+    def __init__(self, temperature: Any, logits: Any = None, probs: Any = None, validate_args: bool = False, allow_nan_stats: bool = True,
+                 name: str = "RelaxedBernoulli") -> None:
+        with name_scope(name, values=[temperature, logits, probs]) as scope:
+            self._logits, self._probs = _logits_and_probs(logits, probs, False)
+            (self._temperature,) = float_parameters(temperature, dtype=self._logits.dtype.base_dtype)
+        super().__init__(self._logits, self._logits.dtype, scope, validate_args, allow_nan_stats, FULLY_REPARAMETERIZED)
+
+    temperature = property(lambda self: self._temperature)
+    logits = property(lambda self: self._logits)
+    probs = property(lambda self: self._probs)
+
+    def _batch_parameters(self) -> Tuple[Tensor, ...]:
+        return (self._temperature, self._logits)
+
+    def _sample_n(self, n: Any, seed: Optional[int] = None) -> Tensor:
+        uniform = random_ops.random_uniform(self._drawn(n), self.dtype.min * 0 + 1e-7, 1.0, self.dtype, seed)
+        noise = gen_ops.log(uniform) - gen_ops.log1p(-uniform)
+        return gen_ops.sigmoid((noise + self._logits) / self._temperature)
+
+    def _log_prob(self, y: Tensor) -> Tensor:
+        logit = gen_ops.log(y) - gen_ops.log1p(-y)
+        z = logit * self._temperature - self._logits
+        return gen_ops.log(self._temperature) - z - 2.0 * gen_ops.softplus(-z) - gen_ops.log(y) - gen_ops.log1p(-y)
+
+
+class ExpRelaxedOneHotCategorical(_Classes):
+    """The logarithm of a RelaxedOneHotCategorical."""
+
+    def __init__(self, temperature: Any, logits: Any = None, probs: Any = None, dtype: Any = None, validate_args: bool = False,
+                 allow_nan_stats: bool = True, name: str = "ExpRelaxedOneHotCategorical") -> None:
+        with name_scope(name, values=[temperature, logits, probs]) as scope:
+            super().__init__(logits, probs, dtype, scope, validate_args, allow_nan_stats, FULLY_REPARAMETERIZED)
+            (self._temperature,) = float_parameters(temperature, dtype=self.dtype)
+
+    temperature = property(lambda self: self._temperature)
+
+    def _event_shape(self) -> TensorShape:
+        return _last(self._logits.get_shape())
+
+    def _event_shape_tensor(self) -> Tensor:
+        return array_ops.shape(self._logits)[-1:]
+
+    def _sample_n(self, n: Any, seed: Optional[int] = None) -> Tensor:
+        uniform = random_ops.random_uniform(joined(n, array_ops.shape(self._logits)), 1e-37, 1.0, self.dtype, seed)
+        return nn_ops.log_softmax((self._logits - gen_ops.log(-gen_ops.log(uniform))) / array_ops.expand_dims(self._temperature, -1))
+
+    def _log_prob(self, x: Tensor) -> Tensor:
+        count = math_ops.cast(_class_count(self._logits), self.dtype)
+        scale = gen_ops.lgamma(count) + (count - 1.0) * gen_ops.log(self._temperature)
+        inner = nn_ops.log_softmax(self._logits - x * array_ops.expand_dims(self._temperature, -1))
+        return math_ops.reduce_sum(inner, axis=-1) + scale
+
+
+class RelaxedOneHotCategorical(ExpRelaxedOneHotCategorical):
+    """A vector of classes with the sum 1 that is the nearer to one-hot the lower the temperature is."""
+
+    def __init__(self, temperature: Any, logits: Any = None, probs: Any = None, dtype: Any = None, validate_args: bool = False,
+                 allow_nan_stats: bool = True, name: str = "RelaxedOneHotCategorical") -> None:
+        super().__init__(temperature, logits, probs, dtype, validate_args, allow_nan_stats, name)
+
+    def _sample_n(self, n: Any, seed: Optional[int] = None) -> Tensor:
+        return gen_ops.exp(super()._sample_n(n, seed))
+
+    def _log_prob(self, x: Tensor) -> Tensor:
+        logs = gen_ops.log(x)
+        return super()._log_prob(logs) - math_ops.reduce_sum(logs, axis=-1)

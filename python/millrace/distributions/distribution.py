@@ -1,0 +1,353 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The class that all distributions share, and the divergence between two of them."""
+from __future__ import annotations
+
+import contextlib
+import inspect
+from typing import Any, Callable, Dict, Iterator, Optional, Tuple
+
+import numpy as np
+
+from millrace.framework import dtypes
+from millrace.framework.convert import constant, constant_value, constant_value_as_shape, convert_to_tensor
+from millrace.framework.errors import at_user_line
+from millrace.framework.graph import Tensor, control_dependencies, name_scope
+from millrace.framework.tensor_shape import TensorShape
+from millrace.ops import array_ops, gen_ops
+
+
+class ReparameterizationType:
+    """Whether samples have a gradient with respect to the parameters."""
+
+    def __init__(self, rep_type: str) -> None:
+        self._rep_type = rep_type
+
+    def __repr__(self) -> str:
+        return "<Reparameterization Type: %s>" % self._rep_type
+
+
+FULLY_REPARAMETERIZED = ReparameterizationType("FULLY_REPARAMETERIZED")
+NOT_REPARAMETERIZED = ReparameterizationType("NOT_REPARAMETERIZED")
+
+
+def float_parameters(*values: Any, dtype: Any = None) -> Tuple[Tensor, ...]:
+    """Parameters as tensors of one floating type: that of the first tensor or array among them that has one."""
+    for value in values:
+        if dtype is None and value is not None and hasattr(value, "dtype"):
+            candidate = dtypes.as_dtype(value.dtype).base_dtype
+            dtype = candidate if candidate.is_floating else None
+    dtype = dtype or dtypes.float32
+    for value in values:
+        if isinstance(value, Tensor) and value.dtype.base_dtype != dtype:
+            raise at_user_line(TypeError("parameters must have one dtype: %s and %s" % (dtype.name, value.dtype.base_dtype.name)))
+    tensors = tuple(convert_to_tensor(value, dtype) for value in values)
+    return tensors
+
+
+def shape_vector(sizes: Any) -> Tensor:
+    """A shape as a constant."""
+    return constant(np.array(sizes, np.int32))
+
+
+def checked(tensor: Tensor, validate: bool, *checks: Callable[[Tensor], Any]) -> Tensor:
+    """The tensor, behind checks of its values where the user asked for them."""
+    if not validate:
+        return tensor
+    with control_dependencies([check(tensor) for check in checks]):
+        return array_ops.identity(tensor)
+
+
+def joined(*parts: Any) -> Tensor:
+    """Shapes one behind the other, as one vector."""
+    return array_ops.concat([array_ops.reshape(convert_to_tensor(p, dtypes.int32), [-1]) for p in parts], 0)
+
+
+class Distribution:
+    """A distribution over events of one shape, in a batch. Parameters broadcast against each other."""
+
+    _given: Dict[str, Any] = {}
+
+    def __new__(cls, *args: Any, **kwargs: Any) -> Any:
+        made = super().__new__(cls)
+        try:
+            bound = inspect.signature(cls.__init__).bind(made, *args, **kwargs)
+        except TypeError:
+            return made  # __init__ says what is wrong
+        bound.apply_defaults()
+        made._given = dict(list(bound.arguments.items())[1:])
+        made._given.update(made._given.pop("old_names", {}))
+        return made
+
+    def __init__(self, dtype: Any, reparameterization_type: Any = NOT_REPARAMETERIZED, validate_args: bool = False,
+                 allow_nan_stats: bool = True, parameters: Optional[Dict[str, Any]] = None, graph_parents: Any = None,
+                 name: Optional[str] = None) -> None:
+        self._dtype = dtypes.as_dtype(dtype).base_dtype
+        self._reparameterization_type = reparameterization_type
+        self._validate_args, self._allow_nan_stats = validate_args, allow_nan_stats
+        self._parameters = {k: v for k, v in (self._given if parameters is None else parameters).items() if k not in ("self", "__class__")}
+        self._graph_parents = list(graph_parents or ())
+        if name is None or not name.endswith("/"):
+            with name_scope(name or type(self).__name__) as scope:
+                name = scope
+        self._name = name
+
+    name = property(lambda self: self._name)
+    dtype = property(lambda self: self._dtype)
+    parameters = property(lambda self: dict(self._parameters))
+    reparameterization_type = property(lambda self: self._reparameterization_type)
+    allow_nan_stats = property(lambda self: self._allow_nan_stats)
+    validate_args = property(lambda self: self._validate_args)
+    is_continuous = property(lambda self: self._dtype.is_floating)
+    batch_shape = property(lambda self: self._batch_shape())
+    event_shape = property(lambda self: self._event_shape())
+
+    def get_batch_shape(self) -> TensorShape:
+        """The static shape of the batch, under its name of 0.x."""
+        return self.batch_shape  # type: ignore[no-any-return]
+
+    def get_event_shape(self) -> TensorShape:
+        """The static shape of an event, under its name of 0.x."""
+        return self.event_shape  # type: ignore[no-any-return]
+
+    def copy(self, **override_parameters_kwargs: Any) -> Any:
+        """The same distribution with some parameters replaced."""
+        return type(self)(**dict(self._parameters, **override_parameters_kwargs))
+
+    def __repr__(self) -> str:
+        if not hasattr(self, "_name"):
+            return object.__repr__(self)
+        return "<tf.distributions.%s '%s' batch_shape=%s event_shape=%s dtype=%s>" % (
+            type(self).__name__, self.name, self.batch_shape, self.event_shape, self.dtype.name)
+
+    __str__ = __repr__
+
+    # What a kind of distribution says of its shapes; parameters that broadcast to the batch are the usual case.
+    def _batch_parameters(self) -> Tuple[Tensor, ...]:
+        return ()
+
+    def _batch_shape(self) -> TensorShape:
+        shape = TensorShape([])
+        for parameter in self._batch_parameters():
+            shape = array_ops.broadcast_static_shape(shape, parameter.get_shape())
+        return shape
+
+    def _batch_shape_tensor(self) -> Tensor:
+        shape: Any = shape_vector([])
+        for parameter in self._batch_parameters():
+            shape = array_ops.broadcast_dynamic_shape(shape, array_ops.shape(parameter))
+        return shape  # type: ignore[no-any-return]
+
+    def _event_shape(self) -> TensorShape:
+        return TensorShape([])
+
+    def _event_shape_tensor(self) -> Tensor:
+        return shape_vector([])
+
+    def batch_shape_tensor(self, name: str = "batch_shape_tensor") -> Tensor:
+        """The shape of the batch."""
+        static = self.batch_shape
+        with self._scope(name):
+            return shape_vector(static.as_list()) if static.is_fully_defined() else self._batch_shape_tensor()
+
+    def event_shape_tensor(self, name: str = "event_shape_tensor") -> Tensor:
+        """The shape of one event."""
+        static = self.event_shape
+        with self._scope(name):
+            return shape_vector(static.as_list()) if static.is_fully_defined() else self._event_shape_tensor()
+
+    def is_scalar_event(self, name: str = "is_scalar_event") -> Tensor:
+        """Whether an event is one number."""
+        return gen_ops.equal(array_ops.size(self.event_shape_tensor()), 0)
+
+    def is_scalar_batch(self, name: str = "is_scalar_batch") -> Tensor:
+        """Whether there is one distribution."""
+        return gen_ops.equal(array_ops.size(self.batch_shape_tensor()), 0)
+
+    @contextlib.contextmanager
+    def _scope(self, name: str) -> Iterator[None]:
+        with name_scope(self._name), name_scope(name):
+            yield
+
+    # Samples.
+    def sample(self, sample_shape: Any = (), seed: Optional[int] = None, name: str = "sample") -> Tensor:
+        """Samples of a shape, in front of the shapes of the batch and the event."""
+        with self._scope(name):
+            if isinstance(sample_shape, TensorShape):
+                sample_shape = sample_shape.as_list()
+            static = constant_value(sample_shape) if isinstance(sample_shape, Tensor) else np.array(sample_shape, np.int32)
+            lead = array_ops.reshape(sample_shape, [-1]) if static is None else shape_vector(static.reshape(-1))
+            count = gen_ops.prod(lead, [0]) if static is None else constant(np.int32(np.prod(static)))
+            drawn = self._sample_n(count, seed)
+            made = array_ops.reshape(drawn, joined(lead, array_ops.shape(drawn)[1:]))
+            made.set_shape(constant_value_as_shape(lead).concatenate(self.batch_shape).concatenate(self.event_shape))
+            return made
+
+    def sample_n(self, n: Any, seed: Optional[int] = None, name: str = "sample_n") -> Tensor:
+        """n samples, under the name of 0.x."""
+        return self.sample(array_ops.reshape(convert_to_tensor(n, dtypes.int32), [1]), seed, name)
+
+    def _sample_n(self, n: Any, seed: Optional[int] = None) -> Any:
+        raise self._lacks("sample")
+
+    # Densities.
+    def _value(self, value: Any) -> Tensor:
+        return convert_to_tensor(value, None, "value", self._dtype)
+
+    def log_prob(self, value: Any, name: str = "log_prob") -> Tensor:
+        """The logarithm of the density, or of the probability."""
+        with self._scope(name):
+            value = self._value(value)
+            return self._log_prob(value) if self._has("_log_prob") else gen_ops.log(self._prob(value))
+
+    def prob(self, value: Any, name: str = "prob") -> Tensor:
+        """The density, or the probability."""
+        with self._scope(name):
+            value = self._value(value)
+            return self._prob(value) if self._has("_prob") else gen_ops.exp(self._log_prob(value))
+
+    log_pdf = log_pmf = log_prob
+    pdf = pmf = prob
+
+    def log_cdf(self, value: Any, name: str = "log_cdf") -> Tensor:
+        """The logarithm of the probability of no more than a value."""
+        with self._scope(name):
+            value = self._value(value)
+            return self._log_cdf(value) if self._has("_log_cdf") else gen_ops.log(self._cdf(value))
+
+    def cdf(self, value: Any, name: str = "cdf") -> Tensor:
+        """The probability of no more than a value."""
+        with self._scope(name):
+            value = self._value(value)
+            return self._cdf(value) if self._has("_cdf") or not self._has("_log_cdf") else gen_ops.exp(self._log_cdf(value))
+
+    def survival_function(self, value: Any, name: str = "survival_function") -> Tensor:
+        """The probability of more than a value."""
+        with self._scope(name):
+            return 1.0 - self.cdf(value)
+
+    def log_survival_function(self, value: Any, name: str = "log_survival_function") -> Tensor:
+        """The logarithm of the probability of more than a value."""
+        with self._scope(name):
+            return gen_ops.log1p(-self.cdf(value))
+
+    def quantile(self, value: Any, name: str = "quantile") -> Tensor:
+        """The value that a share of samples does not exceed."""
+        with self._scope(name):
+            return self._quantile(self._value(value))
+
+    # Moments.
+    def mean(self, name: str = "mean") -> Tensor:
+        """The mean."""
+        with self._scope(name):
+            return self._mean()
+
+    def mode(self, name: str = "mode") -> Tensor:
+        """The most probable value."""
+        with self._scope(name):
+            return self._mode()
+
+    def entropy(self, name: str = "entropy") -> Tensor:
+        """Shannon's entropy in nats."""
+        with self._scope(name):
+            return self._entropy()
+
+    def variance(self, name: str = "variance") -> Tensor:
+        """The variance."""
+        with self._scope(name):
+            return self._variance() if self._has("_variance") or not self._has("_stddev") else gen_ops.square(self._stddev())
+
+    def stddev(self, name: str = "stddev") -> Tensor:
+        """The standard deviation."""
+        with self._scope(name):
+            return self._stddev() if self._has("_stddev") else gen_ops.sqrt(self._variance())
+
+    std = stddev
+
+    def covariance(self, name: str = "covariance") -> Tensor:
+        """The covariances of the parts of an event."""
+        with self._scope(name):
+            return self._covariance()
+
+    def cross_entropy(self, other: Any, name: str = "cross_entropy") -> Tensor:
+        """The cross entropy with another distribution."""
+        with self._scope(name):
+            return self.entropy() + kl_divergence(self, other)
+
+    def kl_divergence(self, other: Any, name: str = "kl_divergence") -> Tensor:
+        """The Kullback-Leibler divergence from another distribution."""
+        with self._scope(name):
+            return kl_divergence(self, other)
+
+    def _has(self, name: str) -> bool:
+        return getattr(type(self), name) is not getattr(Distribution, name)
+
+    def _lacks(self, what: str) -> Exception:
+        return at_user_line(NotImplementedError("%s of %s is not provided" % (what, type(self).__name__)))
+
+    def _log_prob(self, value: Any) -> Any:
+        raise self._lacks("log_prob")
+
+    def _prob(self, value: Any) -> Any:
+        raise self._lacks("prob")
+
+    def _log_cdf(self, value: Any) -> Any:
+        raise self._lacks("log_cdf")
+
+    def _cdf(self, value: Any) -> Any:
+        raise self._lacks("cdf")
+
+    def _quantile(self, value: Any) -> Any:
+        raise self._lacks("quantile")
+
+    def _mean(self) -> Any:
+        raise self._lacks("mean")
+
+    def _mode(self) -> Any:
+        raise self._lacks("mode")
+
+    def _entropy(self) -> Any:
+        raise self._lacks("entropy")
+
+    def _variance(self) -> Any:
+        raise self._lacks("variance")
+
+    def _stddev(self) -> Any:
+        raise self._lacks("stddev")
+
+    def _covariance(self) -> Any:
+        raise self._lacks("covariance")
+
+
+_DIVERGENCES: Dict[Tuple[type, type], Callable[..., Any]] = {}
+
+
+class RegisterKL:
+    """Decorates the function that says how far one kind of distribution is from another."""
+
+    def __init__(self, dist_cls_a: type, dist_cls_b: type) -> None:
+        self._key = (dist_cls_a, dist_cls_b)
+
+    def __call__(self, kl_fn: Callable[..., Any]) -> Callable[..., Any]:
+        if not callable(kl_fn):
+            raise at_user_line(TypeError("kl_fn must be callable, received: %s" % kl_fn))
+        if self._key in _DIVERGENCES:
+            raise at_user_line(ValueError("KL(%s || %s) has already been registered to: %s" % (
+                self._key[0].__name__, self._key[1].__name__, _DIVERGENCES[self._key])))
+        _DIVERGENCES[self._key] = kl_fn
+        return kl_fn
+
+
+def kl_divergence(distribution_a: Any, distribution_b: Any, allow_nan_stats: bool = True, name: Optional[str] = None) -> Tensor:
+    """The Kullback-Leibler divergence of a from b."""
+    for a in type(distribution_a).__mro__:
+        for b in type(distribution_b).__mro__:
+            if (a, b) in _DIVERGENCES:
+                with name_scope(name or "KullbackLeibler"):
+                    return _DIVERGENCES[a, b](distribution_a, distribution_b)  # type: ignore[no-any-return]
+    raise at_user_line(NotImplementedError("No KL(distribution_a || distribution_b) registered for distribution_a type %s and distribution_b type %s" % (
+        type(distribution_a).__name__, type(distribution_b).__name__)))
+
+
+def kl(a: Any, b: Any, allow_nan_stats: bool = True, allow_nan: bool = True, name: Optional[str] = None) -> Tensor:
+    """kl_divergence under its name of 0.x."""
+    return kl_divergence(a, b, allow_nan_stats, name)

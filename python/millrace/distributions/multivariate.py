@@ -1,0 +1,427 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Distributions of vectors, mixtures, and batches taken as one event."""
+from __future__ import annotations
+
+import math
+from typing import Any, Optional, Sequence, Tuple
+
+import numpy as np
+
+from millrace.distributions.continuous import renamed
+from millrace.distributions.discrete import Categorical
+from millrace.distributions.distribution import (FULLY_REPARAMETERIZED, NOT_REPARAMETERIZED, Distribution, RegisterKL, checked, float_parameters,
+                                                 joined, kl_divergence)
+from millrace.framework.errors import at_user_line
+from millrace.framework.graph import Tensor, name_scope
+from millrace.framework.tensor_shape import TensorShape
+from millrace.ops import array_ops, check_ops, gen_ops, math_ops, random_ops
+
+
+def _row(matrix: Any) -> Any:
+    return array_ops.expand_dims(matrix, -1)
+
+
+class _Vectors(Distribution):
+    """A kind whose parameters have the event in their last dimension."""
+
+    _vectors: Tuple[Tensor, ...] = ()  # parameters of shape batch + event that broadcast
+
+    def _whole_shape(self) -> TensorShape:
+        shape = self._vectors[0].get_shape()
+        for vector in self._vectors[1:]:
+            shape = array_ops.broadcast_static_shape(shape, vector.get_shape())
+        return shape
+
+    def _whole_shape_tensor(self) -> Tensor:
+        shape = array_ops.shape(self._vectors[0])
+        for vector in self._vectors[1:]:
+            shape = array_ops.broadcast_dynamic_shape(shape, array_ops.shape(vector))
+        return shape
+
+    def _batch_shape(self) -> TensorShape:
+        whole = self._whole_shape()
+        return whole[:-1] if whole.ndims is not None else TensorShape(None)
+
+    def _event_shape(self) -> TensorShape:
+        whole = self._whole_shape()
+        return whole[-1:] if whole.ndims is not None else TensorShape([None])
+
+    def _batch_shape_tensor(self) -> Tensor:
+        return self._whole_shape_tensor()[:-1]
+
+    def _event_shape_tensor(self) -> Tensor:
+        return self._whole_shape_tensor()[-1:]
+
+
+def _sum(x: Tensor) -> Tensor:
+    return math_ops.reduce_sum(x, axis=-1)
+
+
+class MultivariateNormalDiag(_Vectors):
+    """Independent normal numbers as one vector."""
+
+    def __init__(self, loc: Any = None, scale_diag: Any = None, scale_identity_multiplier: Any = None, validate_args: bool = False,
+                 allow_nan_stats: bool = True, name: str = "MultivariateNormalDiag", **old_names: Any) -> None:
+        if "mu" in old_names:
+            (loc,) = renamed({"mu": old_names.pop("mu")}, loc=("mu", loc))
+        if "diag_stdev" in old_names:
+            (scale_diag,) = renamed({"diag_stdev": old_names.pop("diag_stdev")}, scale_diag=("diag_stdev", scale_diag))
+        if old_names:
+            renamed(old_names)
+        if loc is None and scale_diag is None:
+            raise at_user_line(ValueError("Must specify at least one of `loc` and `scale_diag`."))
+        with name_scope(name, values=[loc, scale_diag]) as scope:
+            given = [v for v in (loc, scale_diag) if v is not None]
+            tensors = float_parameters(*given)
+            self._loc = tensors[0] if loc is not None else array_ops.zeros_like(tensors[0])
+            diagonal = tensors[-1] if scale_diag is not None else array_ops.ones_like(tensors[0])
+            if scale_identity_multiplier is not None:
+                (factor,) = float_parameters(scale_identity_multiplier, dtype=diagonal.dtype.base_dtype)
+                diagonal = diagonal * _row(factor) if scale_diag is None else diagonal + _row(factor)
+            self._scale = checked(diagonal, validate_args, check_ops.assert_positive)
+        self._vectors = (self._loc, self._scale)
+        super().__init__(self._loc.dtype, FULLY_REPARAMETERIZED, validate_args, allow_nan_stats, graph_parents=self._vectors, name=scope)
+
+    loc = mu = property(lambda self: self._loc)
+
+    def _sample_n(self, n: Any, seed: Optional[int] = None) -> Tensor:
+        return random_ops.random_normal(joined(n, self._whole_shape_tensor()), dtype=self.dtype, seed=seed) * self._scale + self._loc
+
+    def _log_prob(self, x: Tensor) -> Tensor:
+        z = (x - self._loc) / self._scale
+        return _sum(-0.5 * gen_ops.square(z) - 0.5 * math.log(2.0 * math.pi) - gen_ops.log(gen_ops.abs(self._scale)))
+
+    def _spread(self) -> Tensor:
+        return self._scale + array_ops.zeros_like(self._loc)
+
+    def _entropy(self) -> Tensor:
+        return _sum(0.5 * math.log(2.0 * math.pi * math.e) + gen_ops.log(gen_ops.abs(self._spread())))
+
+    def _mean(self) -> Tensor:
+        return self._loc + array_ops.zeros_like(self._scale)
+
+    _mode = _mean
+
+    def _stddev(self) -> Tensor:
+        return gen_ops.abs(self._spread())
+
+    def _variance(self) -> Tensor:
+        return gen_ops.square(self._spread())
+
+    def _covariance(self) -> Tensor:
+        return gen_ops.matrix_diag(self._variance())
+
+
+class MultivariateNormalDiagWithSoftplusScale(MultivariateNormalDiag):
+    """MultivariateNormalDiag of the softplus of a scale."""
+
+    def __init__(self, loc: Any, scale_diag: Any, validate_args: bool = False, allow_nan_stats: bool = True,
+                 name: str = "MultivariateNormalDiagWithSoftplusScale") -> None:
+        (scale,) = float_parameters(scale_diag)
+        super().__init__(loc, gen_ops.softplus(scale), None, validate_args, allow_nan_stats, name)
+
+
+class MultivariateNormalTriL(_Vectors):
+    """A normal vector whose covariance is L L'."""
+
+    def __init__(self, loc: Any = None, scale_tril: Any = None, validate_args: bool = False, allow_nan_stats: bool = True,
+                 name: str = "MultivariateNormalTriL", **old_names: Any) -> None:
+        if old_names:
+            loc, scale_tril = renamed(old_names, loc=("mu", loc), scale_tril=("chol", scale_tril))
+        with name_scope(name, values=[loc, scale_tril]) as scope:
+            if scale_tril is None:
+                (self._loc,) = float_parameters(loc)
+                self._tril = gen_ops.matrix_diag(array_ops.ones_like(self._loc))
+            elif loc is None:
+                (tril,) = float_parameters(scale_tril)
+                self._tril = gen_ops.matrix_band_part(tril, -1, 0)
+                self._loc = array_ops.zeros_like(gen_ops.matrix_diag_part(tril))
+            else:
+                self._loc, tril = float_parameters(loc, scale_tril)
+                self._tril = gen_ops.matrix_band_part(tril, -1, 0)
+            self._diagonal = gen_ops.matrix_diag_part(self._tril)
+        self._vectors = (self._loc, self._diagonal)
+        super().__init__(self._loc.dtype, FULLY_REPARAMETERIZED, validate_args, allow_nan_stats, graph_parents=[self._loc, self._tril], name=scope)
+
+    loc = mu = property(lambda self: self._loc)
+
+    def _times(self, vectors: Tensor) -> Tensor:
+        """L v, by sums, so that batches broadcast."""
+        return _sum(self._tril * array_ops.expand_dims(vectors, -2))
+
+    def _solved(self, vectors: Tensor) -> Tensor:
+        """v / L for vectors that may have more leading dimensions than L."""
+        spread = self._tril + array_ops.expand_dims(array_ops.zeros_like(vectors), -1)
+        columns = _row(vectors + array_ops.zeros_like(self._diagonal))
+        return array_ops.squeeze(gen_ops.matrix_triangular_solve(spread, columns), [-1])
+
+    def _sample_n(self, n: Any, seed: Optional[int] = None) -> Tensor:
+        noise = random_ops.random_normal(joined(n, self._whole_shape_tensor()), dtype=self.dtype, seed=seed)
+        return self._times(noise) + self._loc
+
+    def _log_determinant(self) -> Tensor:
+        return _sum(gen_ops.log(gen_ops.abs(self._diagonal)))
+
+    def _size(self) -> Tensor:
+        return math_ops.cast(array_ops.shape(self._diagonal)[-1], self.dtype)
+
+    def _log_prob(self, x: Tensor) -> Tensor:
+        z = self._solved(x - self._loc)
+        return -0.5 * _sum(gen_ops.square(z)) - 0.5 * math.log(2.0 * math.pi) * self._size() - self._log_determinant()
+
+    def _entropy(self) -> Tensor:
+        return (0.5 * math.log(2.0 * math.pi * math.e) * self._size() + self._log_determinant()) * array_ops.ones(self.batch_shape_tensor(), self.dtype)
+
+    def _mean(self) -> Tensor:
+        return self._loc + array_ops.zeros_like(self._diagonal)
+
+    _mode = _mean
+
+    def _variance(self) -> Tensor:
+        return _sum(gen_ops.square(self._tril)) + array_ops.zeros_like(self._loc)
+
+    def _covariance(self) -> Tensor:
+        return math_ops.matmul(self._tril, self._tril, transpose_b=True)
+
+
+class MultivariateNormalFullCovariance(MultivariateNormalTriL):
+    """A normal vector of a covariance."""
+
+    def __init__(self, loc: Any = None, covariance_matrix: Any = None, validate_args: bool = False, allow_nan_stats: bool = True,
+                 name: str = "MultivariateNormalFullCovariance", **old_names: Any) -> None:
+        if old_names:
+            loc, covariance_matrix = renamed(old_names, loc=("mu", loc), covariance_matrix=("sigma", covariance_matrix))
+        tril = None
+        if covariance_matrix is not None:
+            (tril,) = float_parameters(covariance_matrix)
+            tril = gen_ops.cholesky(tril)
+        super().__init__(loc, tril, validate_args, allow_nan_stats, name)
+
+
+@RegisterKL(MultivariateNormalDiag, MultivariateNormalDiag)
+def _diag_diag(a: MultivariateNormalDiag, b: MultivariateNormalDiag) -> Tensor:
+    ratio = gen_ops.square(a._scale / b._scale)
+    return 0.5 * _sum(gen_ops.square((a.loc - b.loc) / b._scale) + ratio - 1.0 - gen_ops.log(ratio))
+
+
+@RegisterKL(MultivariateNormalDiag, MultivariateNormalTriL)
+@RegisterKL(MultivariateNormalTriL, MultivariateNormalDiag)
+@RegisterKL(MultivariateNormalTriL, MultivariateNormalTriL)
+def _tril_tril(a: Any, b: Any) -> Tensor:
+    lower_a, lower_b = (d._tril if isinstance(d, MultivariateNormalTriL) else gen_ops.matrix_diag(d._spread()) for d in (a, b))
+    wide_a, wide_b = lower_a + array_ops.zeros_like(lower_b), lower_b + array_ops.zeros_like(lower_a)
+    turned = gen_ops.matrix_triangular_solve(wide_b, wide_a)
+    moved = array_ops.squeeze(gen_ops.matrix_triangular_solve(wide_b, _row(b.loc - a.loc + array_ops.zeros_like(wide_b[..., 0]))), [-1])
+    logs = [_sum(gen_ops.log(gen_ops.abs(gen_ops.matrix_diag_part(m)))) for m in (lower_b, lower_a)]
+    size = math_ops.cast(array_ops.shape(lower_b)[-1], a.dtype)
+    return logs[0] - logs[1] + 0.5 * (math_ops.reduce_sum(gen_ops.square(turned), axis=[-2, -1]) + _sum(gen_ops.square(moved)) - size)
+
+
+def _log_beta(concentration: Tensor) -> Tensor:
+    return _sum(gen_ops.lgamma(concentration)) - gen_ops.lgamma(_sum(concentration))
+
+
+class Dirichlet(_Vectors):
+    """Shares with the sum 1."""
+
+    def __init__(self, concentration: Any = None, validate_args: bool = False, allow_nan_stats: bool = True, name: str = "Dirichlet", **old_names: Any) -> None:
+        (concentration,) = renamed(old_names, concentration=("alpha", concentration))
+        with name_scope(name, values=[concentration]) as scope:
+            (tensor,) = float_parameters(concentration)
+            self._concentration = checked(tensor, validate_args, check_ops.assert_positive)
+        self._vectors = (self._concentration,)
+        super().__init__(self._concentration.dtype, FULLY_REPARAMETERIZED, validate_args, allow_nan_stats, graph_parents=self._vectors, name=scope)
+
+    concentration = alpha = property(lambda self: self._concentration)
+    total_concentration = property(lambda self: _sum(self._concentration))
+
+    def _sample_n(self, n: Any, seed: Optional[int] = None) -> Tensor:
+        drawn = random_ops.random_gamma(array_ops.reshape(n, [1]), self._concentration, dtype=self.dtype, seed=seed)
+        return drawn / math_ops.reduce_sum(drawn, axis=-1, keepdims=True)
+
+    def _log_prob(self, x: Tensor) -> Tensor:
+        return _sum(gen_ops.xlogy(self._concentration - 1.0, x)) - _log_beta(self._concentration)
+
+    def _entropy(self) -> Tensor:
+        a, total = self._concentration, self.total_concentration
+        size = math_ops.cast(array_ops.shape(a)[-1], self.dtype)
+        return _log_beta(a) + (total - size) * gen_ops.digamma(total) - _sum((a - 1.0) * gen_ops.digamma(a))
+
+    def _mean(self) -> Tensor:
+        return self._concentration / _row(self.total_concentration)
+
+    def _variance(self) -> Tensor:
+        mean = self._mean()
+        return mean * (1.0 - mean) / _row(1.0 + self.total_concentration)
+
+    def _covariance(self) -> Tensor:
+        mean = self._mean()
+        outer = _row(mean) * array_ops.expand_dims(mean, -2) / _row(_row(1.0 + self.total_concentration))
+        return gen_ops.matrix_set_diag(-outer, self._variance())
+
+    def _mode(self) -> Tensor:
+        size = math_ops.cast(array_ops.shape(self._concentration)[-1], self.dtype)
+        mode = (self._concentration - 1.0) / _row(self.total_concentration - size)
+        inside = math_ops.reduce_all(gen_ops.greater(self._concentration, 1.0), axis=-1, keepdims=True)
+        nan = gen_ops.fill(array_ops.shape(mode), np.array(np.nan, self.dtype.as_numpy_dtype))
+        return array_ops.where(gen_ops.logical_and(inside, gen_ops.equal(mode, mode)), mode, nan)
+
+
+@RegisterKL(Dirichlet, Dirichlet)
+def _dirichlet_dirichlet(a: Dirichlet, b: Dirichlet) -> Tensor:
+    shares = gen_ops.digamma(a.concentration) - _row(gen_ops.digamma(a.total_concentration))
+    return _sum((a.concentration - b.concentration) * shares) - _log_beta(a.concentration) + _log_beta(b.concentration)
+
+
+class DirichletMultinomial(_Vectors):
+    """How often each class comes in a number of draws whose shares are a Dirichlet's."""
+
+    def __init__(self, total_count: Any = None, concentration: Any = None, validate_args: bool = False, allow_nan_stats: bool = True,
+                 name: str = "DirichletMultinomial", **old_names: Any) -> None:
+        total_count, concentration = renamed(old_names, total_count=("n", total_count), concentration=("alpha", concentration))
+        with name_scope(name, values=[total_count, concentration]) as scope:
+            (self._concentration,) = float_parameters(concentration)
+            (self._total,) = float_parameters(total_count, dtype=self._concentration.dtype.base_dtype)
+        self._vectors = (_row(self._total), self._concentration)
+        super().__init__(self._concentration.dtype, NOT_REPARAMETERIZED, validate_args, allow_nan_stats, graph_parents=self._vectors, name=scope)
+
+    total_count = property(lambda self: self._total)
+    concentration = property(lambda self: self._concentration)
+    total_concentration = property(lambda self: _sum(self._concentration))
+
+    def _log_prob(self, counts: Tensor) -> Tensor:
+        ways = gen_ops.lgamma(1.0 + self._total) - _sum(gen_ops.lgamma(1.0 + counts))
+        return _log_beta(self._concentration + counts) - _log_beta(self._concentration) + ways
+
+    def _mean(self) -> Tensor:
+        return _row(self._total) * self._concentration / _row(self.total_concentration)
+
+
+class Mixture(Distribution):
+    """One of some distributions, drawn by a Categorical."""
+
+    def __init__(self, cat: Any, components: Sequence[Any], validate_args: bool = False, allow_nan_stats: bool = True, name: str = "Mixture") -> None:
+        if not isinstance(cat, Categorical):
+            raise at_user_line(TypeError("cat must be a Categorical distribution, but saw: %s" % cat))
+        if not components:
+            raise at_user_line(ValueError("components must be a non-empty list or tuple"))
+        self._cat, self._components = cat, list(components)
+        super().__init__(components[0].dtype, NOT_REPARAMETERIZED, validate_args, allow_nan_stats, name=name)
+
+    cat = property(lambda self: self._cat)
+    components = property(lambda self: self._components)
+    num_components = property(lambda self: len(self._components))
+
+    def _batch_shape(self) -> TensorShape:
+        return self._cat.batch_shape  # type: ignore[no-any-return]
+
+    def _batch_shape_tensor(self) -> Tensor:
+        return self._cat.batch_shape_tensor()  # type: ignore[no-any-return]
+
+    def _event_shape(self) -> TensorShape:
+        return self._components[0].event_shape  # type: ignore[no-any-return]
+
+    def _event_shape_tensor(self) -> Tensor:
+        return self._components[0].event_shape_tensor()  # type: ignore[no-any-return]
+
+    def _weights(self, values: Tensor) -> Any:
+        """The parts' weights, one more dimension for each of an event."""
+        logits = gen_ops.log_softmax(self._cat.logits)
+        return array_ops.unstack(logits, num=len(self._components), axis=-1)
+
+    def _log_prob(self, x: Tensor) -> Tensor:
+        parts = [component.log_prob(x) for component in self._components]
+        weighed = [part + weight for part, weight in zip(parts, self._weights(x))]
+        return math_ops.reduce_logsumexp(array_ops.stack(weighed, axis=0), axis=0)
+
+    def _chosen(self, parts: Sequence[Tensor], weights: Sequence[Tensor]) -> Tensor:
+        for _ in range(self.event_shape.ndims or 0):
+            weights = [_row(weight) for weight in weights]
+        return math_ops.add_n([part * weight for part, weight in zip(parts, weights)])
+
+    def _mean(self) -> Tensor:
+        return self._chosen([component.mean() for component in self._components], [gen_ops.exp(w) for w in self._weights(self._cat.logits)])
+
+    def _variance(self) -> Tensor:
+        weights = [gen_ops.exp(w) for w in self._weights(self._cat.logits)]
+        squares = self._chosen([component.variance() + gen_ops.square(component.mean()) for component in self._components], weights)
+        return squares - gen_ops.square(self._mean())
+
+    def _sample_n(self, n: Any, seed: Optional[int] = None) -> Tensor:
+        count = array_ops.reshape(n, [1])
+        picked = array_ops.one_hot(self._cat.sample(count, seed), len(self._components), dtype=self.dtype)
+        chosen = array_ops.unstack(picked, num=len(self._components), axis=-1)
+        return self._chosen([component.sample(count, None if seed is None else seed + 1 + i) for i, component in enumerate(self._components)], chosen)
+
+    def entropy_lower_bound(self, name: str = "entropy_lower_bound") -> Tensor:
+        """The mean of the entropies of the parts."""
+        with self._scope(name):
+            weights = [gen_ops.exp(w) for w in self._weights(self._cat.logits)]
+            return math_ops.add_n([component.entropy() * weight for component, weight in zip(self._components, weights)])
+
+
+class Independent(Distribution):
+    """A distribution some of whose batch dimensions, the last ones, count as dimensions of the event."""
+
+    def __init__(self, distribution: Any, reinterpreted_batch_ndims: Optional[int] = None, validate_args: bool = False, name: Optional[str] = None) -> None:
+        self._distribution = distribution
+        ndims = distribution.batch_shape.ndims
+        if reinterpreted_batch_ndims is None:
+            if ndims is None:
+                raise at_user_line(ValueError("reinterpreted_batch_ndims must be given where the rank of the batch is not known"))
+            reinterpreted_batch_ndims = max(0, ndims - 1)
+        self._count = int(reinterpreted_batch_ndims)
+        super().__init__(distribution.dtype, distribution.reparameterization_type, validate_args, distribution.allow_nan_stats,
+                         name=name or "Independent" + distribution.name.rstrip("/").rsplit("/", 1)[-1])
+
+    distribution = property(lambda self: self._distribution)
+    reinterpreted_batch_ndims = property(lambda self: self._count)
+
+    def _split(self) -> Tuple[TensorShape, TensorShape]:
+        shape = self._distribution.batch_shape
+        if shape.ndims is None:
+            return TensorShape(None), TensorShape(None)
+        return shape[:shape.ndims - self._count], shape[shape.ndims - self._count:]
+
+    def _batch_shape(self) -> TensorShape:
+        return self._split()[0]
+
+    def _event_shape(self) -> TensorShape:
+        return self._split()[1].concatenate(self._distribution.event_shape)
+
+    def _batch_shape_tensor(self) -> Tensor:
+        shape = self._distribution.batch_shape_tensor()
+        return shape[:array_ops.size(shape) - self._count]  # type: ignore[no-any-return]
+
+    def _event_shape_tensor(self) -> Tensor:
+        shape = self._distribution.batch_shape_tensor()
+        return joined(shape[array_ops.size(shape) - self._count:], self._distribution.event_shape_tensor())
+
+    def _sample_n(self, n: Any, seed: Optional[int] = None) -> Tensor:
+        return self._distribution.sample(array_ops.reshape(n, [1]), seed)  # type: ignore[no-any-return]
+
+    def _summed(self, values: Tensor) -> Tensor:
+        return math_ops.reduce_sum(values, axis=list(range(-self._count, 0))) if self._count else values
+
+    def _log_prob(self, x: Tensor) -> Tensor:
+        return self._summed(self._distribution.log_prob(x))
+
+    def _entropy(self) -> Tensor:
+        return self._summed(self._distribution.entropy())
+
+    def _mean(self) -> Tensor:
+        return self._distribution.mean()  # type: ignore[no-any-return]
+
+    def _mode(self) -> Tensor:
+        return self._distribution.mode()  # type: ignore[no-any-return]
+
+    def _variance(self) -> Tensor:
+        return self._distribution.variance()  # type: ignore[no-any-return]
+
+    def _stddev(self) -> Tensor:
+        return self._distribution.stddev()  # type: ignore[no-any-return]
+
+
+@RegisterKL(Independent, Independent)
+def _independent_independent(a: Independent, b: Independent) -> Tensor:
+    return a._summed(kl_divergence(a.distribution, b.distribution))

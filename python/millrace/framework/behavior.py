@@ -1,0 +1,43 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The switches between the behaviours of TensorFlow 1 and 2: here it is always that of 1, with graphs and sessions."""
+from __future__ import annotations
+
+from typing import Any
+
+from millrace.framework.errors import at_user_line
+
+
+def _stays(name: str, text: str) -> Any:
+    def switch() -> None:
+        pass
+    switch.__name__ = switch.__qualname__ = name
+    switch.__doc__ = text
+    return switch
+
+
+disable_v2_behavior = _stays("disable_v2_behavior", "Does nothing: the behaviour is that of TensorFlow 1.")
+disable_eager_execution = _stays("disable_eager_execution", "Does nothing: operations go into a graph.")
+disable_v2_tensorshape = _stays("disable_v2_tensorshape", "Does nothing: the dimensions of a shape are Dimension objects.")
+disable_control_flow_v2 = _stays("disable_control_flow_v2", "Does nothing: loops and conditions are ops of the graph.")
+disable_tensor_equality = _stays("disable_tensor_equality", "Does nothing: tensors are compared by identity.")
+
+
+def _refused(name: str) -> Any:
+    def switch(*args: Any, **kwargs: Any) -> None:
+        raise at_user_line(NotImplementedError("tf.%s: Millrace has graphs and sessions, not TensorFlow 2's behaviour" % name))
+    switch.__name__ = switch.__qualname__ = name
+    switch.__doc__ = "Says that there is no such behaviour."
+    return switch
+
+
+enable_eager_execution = _refused("enable_eager_execution")
+enable_v2_behavior = _refused("enable_v2_behavior")
+
+
+def executing_eagerly() -> bool:
+    """False."""
+    return False
+
+
+__all__ = ["disable_control_flow_v2", "disable_eager_execution", "disable_tensor_equality", "disable_v2_behavior",
+           "disable_v2_tensorshape", "enable_eager_execution", "enable_v2_behavior", "executing_eagerly"]

@@ -37,6 +37,7 @@ from millrace.ops.functional_ops import *  # noqa: F401,F403
 from millrace.ops.gradients import (AggregationMethod, NoGradient, NotDifferentiable, RegisterGradient, custom_gradient,  # noqa: F401
                                     gradients, hessians)
 from millrace.ops.init_ops import *  # noqa: F401,F403
+from millrace.ops.linalg_ops import *  # noqa: F401,F403
 from millrace.ops.math_ops import *  # noqa: F401,F403
 from millrace.ops.random_ops import *  # noqa: F401,F403
 from millrace.ops.script_ops import *  # noqa: F401,F403
@@ -68,7 +69,7 @@ _GENERATED = (
     "space_to_batch_nd space_to_depth sparse_segment_mean sparse_segment_sqrt_n sparse_segment_sum sqrt square squared_difference "
     "stop_gradient string_to_hash_bucket_fast tan unique_with_counts unsorted_segment_max unsorted_segment_min "
     "unsorted_segment_prod unsorted_segment_sum write_file zeta parallel_stack scatter_max scatter_min roll matching_files "
-    "self_adjoint_eig betainc cholesky_solve matrix_logarithm mirror_pad bitwise").split()
+    "betainc matrix_logarithm mirror_pad bitwise").split()
 for _name in _GENERATED:
     if _name not in globals() and hasattr(_gen_ops, _name):
         globals()[_name] = getattr(_gen_ops, _name)
@@ -85,8 +86,7 @@ _missing.fill(globals(), "", {
     **{n: "dense tensors" for n in ("sparse_add", "sparse_concat", "sparse_reduce_sum",
                                     "sparse_reshape", "sparse_slice", "sparse_split", "sparse_matmul", "sparse_mask",
                                     "serialize_sparse", "sparse_fill_empty_rows", "sparse_merge")},
-    "svd": "numpy.linalg.svd before the step", "self_adjoint_eig": "numpy.linalg.eigh before the step", "self_adjoint_eigvals": "numpy.linalg.eigvalsh before the step",
-    "qr": "numpy.linalg.qr before the step", "load_op_library": "a plugin of Millrace (TF_LoadLibrary)",
+    "load_op_library": "a plugin of Millrace (TF_LoadLibrary)",
     "ReplicaDeviceSetter": "tf.device",
     "Dataset": "tf.placeholder",
 })

@@ -6,46 +6,41 @@
 namespace millrace {
 namespace {
 
-// Input i as a stack of square matrices; its last two dimensions merged.
-StatusOr<PartialShape> Square(ShapeContext& c, int i) {
-  MR_ASSIGN_OR_RETURN(const PartialShape s, c.WithRankAtLeast(i, 2));
-  if (!s.has_rank()) return s;
-  std::vector<int64_t> dims = s.dims();
-  const size_t n = dims.size();
-  MR_ASSIGN_OR_RETURN(dims[n - 1], c.MergeDim(dims[n - 2], dims[n - 1], "rows and columns of a square matrix"));
-  dims[n - 2] = dims[n - 1];
-  return PartialShape::Of(std::move(dims));
-}
-
 Status SquareShape(ShapeContext& c) {
-  MR_ASSIGN_OR_RETURN(PartialShape s, Square(c, 0));
+  MR_ASSIGN_OR_RETURN(PartialShape s, SquareMatrices(c, 0));
   c.set_output(0, std::move(s));
   return absl::OkStatus();
 }
 
 Status CholeskyGradShape(ShapeContext& c) {
-  MR_ASSIGN_OR_RETURN(const PartialShape l, Square(c, 0));
-  MR_ASSIGN_OR_RETURN(const PartialShape g, Square(c, 1));
+  MR_ASSIGN_OR_RETURN(const PartialShape l, SquareMatrices(c, 0));
+  MR_ASSIGN_OR_RETURN(const PartialShape g, SquareMatrices(c, 1));
   MR_ASSIGN_OR_RETURN(PartialShape both, c.Merge(l, g, "factor and gradient"));
   c.set_output(0, std::move(both));
   return absl::OkStatus();
 }
 
 Status DeterminantShape(ShapeContext& c) {
-  MR_ASSIGN_OR_RETURN(const PartialShape s, Square(c, 0));
+  MR_ASSIGN_OR_RETURN(const PartialShape s, SquareMatrices(c, 0));
   if (!s.has_rank()) return absl::OkStatus();
-  c.set_output(0, PartialShape::Of(std::vector<int64_t>(s.dims().begin(), s.dims().end() - 2)));
+  for (int i = 0; i < c.num_outputs(); ++i) c.set_output(i, WithoutLast(s, 2));
+  return absl::OkStatus();
+}
+
+Status LuShape(ShapeContext& c) {
+  MR_ASSIGN_OR_RETURN(const PartialShape s, SquareMatrices(c, 0));
+  c.set_output(0, s);
+  if (s.has_rank()) c.set_output(1, WithoutLast(s, 1));
   return absl::OkStatus();
 }
 
 Status SolveShapeOf(ShapeContext& c, bool broadcast) {
-  MR_ASSIGN_OR_RETURN(const PartialShape a, Square(c, 0));
+  MR_ASSIGN_OR_RETURN(const PartialShape a, SquareMatrices(c, 0));
   MR_ASSIGN_OR_RETURN(const PartialShape b, c.WithRankAtLeast(1, 2));
   if (!a.has_rank() || !b.has_rank()) return absl::OkStatus();
   MR_ASSIGN_OR_RETURN(const int64_t rows,
                       c.MergeDim(a.dim(a.rank() - 1), b.dim(b.rank() - 2), "rows of matrix and right-hand side"));
-  const PartialShape a_batch = PartialShape::Of(std::vector<int64_t>(a.dims().begin(), a.dims().end() - 2));
-  const PartialShape b_batch = PartialShape::Of(std::vector<int64_t>(b.dims().begin(), b.dims().end() - 2));
+  const PartialShape a_batch = WithoutLast(a, 2), b_batch = WithoutLast(b, 2);
   PartialShape batch;
   if (broadcast) {
     bool incompatible = false;
@@ -56,40 +51,12 @@ Status SolveShapeOf(ShapeContext& c, bool broadcast) {
   } else {
     MR_ASSIGN_OR_RETURN(batch, c.Merge(a_batch, b_batch, "batch dimensions"));
   }
-  std::vector<int64_t> dims = batch.dims();
-  dims.push_back(rows);
-  dims.push_back(b.dim(b.rank() - 1));
-  c.set_output(0, PartialShape::Of(std::move(dims)));
+  c.set_output(0, WithLast(batch, {rows, b.dim(b.rank() - 1)}));
   return absl::OkStatus();
 }
 
 Status SolveShape(ShapeContext& c) { return SolveShapeOf(c, false); }
 Status TriangularSolveShape(ShapeContext& c) { return SolveShapeOf(c, true); }
-
-// Conjugate transpose of each matrix.
-Output Adjoint(const GraphBuilder& b, Output x) {
-  Output order;
-  if (x.shape().has_rank() && x.shape().rank() >= 2) {
-    std::vector<int32_t> p(static_cast<size_t>(x.shape().rank()));
-    for (size_t i = 0; i < p.size(); ++i) p[i] = static_cast<int32_t>(i);
-    std::swap(p[p.size() - 1], p[p.size() - 2]);
-    order = b.Const(Tensor::Vector<int32_t>(absl::Span<const int32_t>(p)));
-  } else {
-    Output rank = b.Op("Rank", {x});
-    Output head = b.Op("Range", {b.Scalar<int32_t>(0), b.Sub(rank, b.Scalar<int32_t>(2)), b.Scalar<int32_t>(1)});
-    Output tail = b.Sub(rank, b.Vector<int32_t>({1, 2}));
-    order = b.Op("ConcatV2", {std::vector<Output>{head, tail}, b.Scalar<int32_t>(0)});
-  }
-  return b.Op(IsComplex(BaseType(x.dtype())) ? "ConjugateTranspose" : "Transpose", {x, order});
-}
-
-Output BandPart(const GraphBuilder& b, Output x, int64_t lower, int64_t upper) {
-  return b.Op("MatrixBandPart", {x, b.Scalar<int64_t>(lower), b.Scalar<int64_t>(upper)});
-}
-
-Output TriangularSolve(const GraphBuilder& b, Output a, Output rhs, bool lower, bool adjoint) {
-  return b.Op("MatrixTriangularSolve", {a, rhs}, {{"lower", lower}, {"adjoint", adjoint}});
-}
 
 // L^-H tril(L^H g, diagonal halved) L^-1, symmetrised (Murray 2016, Differentiation of the Cholesky decomposition).
 Status CholeskyGradient(GradContext& c) {
@@ -111,6 +78,15 @@ Status DeterminantGrad(GradContext& c) {
   Output scale = b.Mul(c.dy(), c.y());
   for (int i = 0; i < 2; ++i) scale = b.Op("ExpandDims", {scale, b.Scalar<int32_t>(-1)});
   c.set_dx(0, b.Mul(scale, inverse));
+  return c.status();
+}
+
+// The sign is constant wherever the logarithm has a derivative.
+Status LogDeterminantGrad(GradContext& c) {
+  const GraphBuilder& b = c.b();
+  Output scale = c.dy(1);
+  for (int i = 0; i < 2; ++i) scale = b.Op("ExpandDims", {scale, b.Scalar<int32_t>(-1)});
+  c.set_dx(0, b.Mul(scale, b.Op("MatrixInverse", {c.x(0)}, {{"adjoint", true}})));
   return c.status();
 }
 
@@ -191,6 +167,26 @@ void AddDeterminant(OpRegistry& registry, const Names& n) {
       .Example(kFactor22);
 }
 
+void AddLogDeterminant(OpRegistry& registry) {
+  registry.Add("LogMatrixDeterminant(input:T) -> (sign:T, log_abs_determinant:T) | T in HFD|CPX")
+      .Doc("The determinant of each matrix as its sign (for complex ones, its direction) and the logarithm of its size.")
+      .Shape(DeterminantShape)
+      .Gradient(LogDeterminantGrad)
+      .Example(kFactor2)
+      .Example("f64[2,2,2]{1 4 1 3 2 0.5 0.5 2}");
+}
+
+void AddLu(OpRegistry& registry) {
+  registry.Add("Lu(input:T) -> (lu:T, p:output_idx_type) | T in HFD|CPX; output_idx_type in IDX=i32")
+      .Doc(
+          "L and U with input[p] = L U for each matrix, L with ones on its diagonal (not stored) and U in one matrix, p "
+          "a permutation of its rows. A singular matrix is an error.")
+      .Shape(LuShape)
+      .NoGradient("nobody has asked for it")
+      .Example("f32[2,2]{1 4 2 3}")
+      .Example("f64[2,2,2]{4 1 2 3 2 0.5 0.25 2} | output_idx_type=i64");
+}
+
 void AddInverse(OpRegistry& registry, const Names& n) {
   auto d = registry.Add(absl::StrCat(n.name, "(input:T) -> (output:T) | adjoint:bool=false; T in ", n.types, n.flags));
   if (n.deprecated) d.Deprecated(n.deprecated);
@@ -227,6 +223,50 @@ void AddTriangularSolve(OpRegistry& registry, const Names& n) {
 
 }  // namespace
 
+StatusOr<PartialShape> SquareMatrices(ShapeContext& c, int i) {
+  MR_ASSIGN_OR_RETURN(const PartialShape s, c.WithRankAtLeast(i, 2));
+  if (!s.has_rank()) return s;
+  std::vector<int64_t> dims = s.dims();
+  const size_t n = dims.size();
+  MR_ASSIGN_OR_RETURN(dims[n - 1], c.MergeDim(dims[n - 2], dims[n - 1], "rows and columns of a square matrix"));
+  dims[n - 2] = dims[n - 1];
+  return PartialShape::Of(std::move(dims));
+}
+
+PartialShape WithoutLast(const PartialShape& s, int count) {
+  return PartialShape::Of(std::vector<int64_t>(s.dims().begin(), s.dims().end() - count));
+}
+
+PartialShape WithLast(PartialShape batch, std::initializer_list<int64_t> dims) {
+  std::vector<int64_t> all = batch.dims();
+  all.insert(all.end(), dims);
+  return PartialShape::Of(std::move(all));
+}
+
+Output Adjoint(const GraphBuilder& b, Output x) {
+  Output order;
+  if (x.shape().has_rank() && x.shape().rank() >= 2) {
+    std::vector<int32_t> p(static_cast<size_t>(x.shape().rank()));
+    for (size_t i = 0; i < p.size(); ++i) p[i] = static_cast<int32_t>(i);
+    std::swap(p[p.size() - 1], p[p.size() - 2]);
+    order = b.Const(Tensor::Vector<int32_t>(absl::Span<const int32_t>(p)));
+  } else {
+    Output rank = b.Op("Rank", {x});
+    Output head = b.Op("Range", {b.Scalar<int32_t>(0), b.Sub(rank, b.Scalar<int32_t>(2)), b.Scalar<int32_t>(1)});
+    Output tail = b.Sub(rank, b.Vector<int32_t>({1, 2}));
+    order = b.Op("ConcatV2", {std::vector<Output>{head, tail}, b.Scalar<int32_t>(0)});
+  }
+  return b.Op(IsComplex(BaseType(x.dtype())) ? "ConjugateTranspose" : "Transpose", {x, order});
+}
+
+Output BandPart(const GraphBuilder& b, Output x, int64_t lower, int64_t upper) {
+  return b.Op("MatrixBandPart", {x, b.Scalar<int64_t>(lower), b.Scalar<int64_t>(upper)});
+}
+
+Output TriangularSolve(const GraphBuilder& b, Output a, Output rhs, bool lower, bool adjoint) {
+  return b.Op("MatrixTriangularSolve", {a, rhs}, {{"lower", lower}, {"adjoint", adjoint}});
+}
+
 void RegisterFactorizationOps(OpRegistry& registry) {
   AddCholesky(registry, {"Cholesky", "HFD|CPX", "", nullptr});
   AddCholesky(registry, {"BatchCholesky", "FD", " | D13", "use Cholesky instead"});
@@ -234,6 +274,8 @@ void RegisterFactorizationOps(OpRegistry& registry) {
   AddCholeskyGrad(registry, {"BatchCholeskyGrad", "FD", " | D13", "use CholeskyGrad instead"});
   AddDeterminant(registry, {"MatrixDeterminant", "HFD|CPX", "", nullptr});
   AddDeterminant(registry, {"BatchMatrixDeterminant", "CPX|FD", " | D13", "use MatrixDeterminant instead"});
+  AddLogDeterminant(registry);
+  AddLu(registry);
   AddInverse(registry, {"MatrixInverse", "HFD|CPX", "", nullptr});
   AddInverse(registry, {"BatchMatrixInverse", "FD|f16", " | D13", "use MatrixInverse instead"});
   AddSolve(registry, {"MatrixSolve", "HFD|CPX", "", nullptr});

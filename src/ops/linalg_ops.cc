@@ -7,6 +7,8 @@ namespace millrace {
 void RegisterLinalgOps(OpRegistry& registry) {
   RegisterMatMulOps(registry);
   RegisterFactorizationOps(registry);
+  RegisterSpectralOps(registry);
+  RegisterLeastSquaresOps(registry);
   RegisterEinsumOps(registry);
 }
 

@@ -73,7 +73,17 @@ INSTANTIATE_TEST_SUITE_P(
                       Case{"BatchMatMulV2", "adj_x=true", "[3,2];[3,5]", "[2,5]"},
                       Case{"BatchMatMulV2", "", "[2,2,3];[3,3,5]", "error"}, Case{"Cholesky", "", "[2,4,4]", "[2,4,4]"},
                       Case{"Cholesky", "", "[4,5]", "error"}, Case{"MatrixInverse", "", "[?,3]", "[3,3]"},
-                      Case{"MatrixDeterminant", "", "[5,3,3]", "[5]"}));
+                      Case{"MatrixDeterminant", "", "[5,3,3]", "[5]"},
+                      Case{"SelfAdjointEigV2", "", "[5,?,3]", "[5,3];[5,3,3]"},
+                      Case{"SelfAdjointEigV2", "compute_v=false", "[3,3]", "[3];[0]"},
+                      Case{"SelfAdjointEig", "", "[3,3]", "[4,3]"}, Case{"Svd", "", "[2,5,3]", "[2,3];[2,5,3];[2,3,3]"},
+                      Case{"Svd", "full_matrices=true", "[?,3]", "[?];[?,?];[3,3]"},
+                      Case{"Svd", "compute_uv=false", "[5,3]", "[3];[0];[0]"}, Case{"Svd", "", "[3]", "error"},
+                      Case{"Qr", "", "[2,3,5]", "[2,3,3];[2,3,5]"},
+                      Case{"Qr", "full_matrices=true", "[5,?]", "[5,5];[5,?]"},
+                      Case{"MatrixSolveLs", "", "[?,5,3];[2,5,1];[]", "[2,3,1]"},
+                      Case{"MatrixSolveLs", "", "[5,3];[4,1];[]", "error"}, Case{"Lu", "", "[2,?,3]", "[2,3,3];[2,3]"},
+                      Case{"LogMatrixDeterminant", "", "[2,3,3]", "[2];[2]"}));
 
 INSTANTIATE_TEST_SUITE_P(
     Reductions, Shapes,

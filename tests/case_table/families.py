@@ -9,6 +9,7 @@ import ctc_rows
 import elementwise_rows
 import image_rows
 import linalg_rows
+import linalg_spectral_rows
 import nn_rows
 import random_rows
 import reduction_rows
@@ -27,6 +28,7 @@ def add_to(table: Table) -> None:
         array_rows,
         nn_rows,
         linalg_rows,
+    linalg_spectral_rows,
         arrangement_rows,
         state_rows,
         training_rows,

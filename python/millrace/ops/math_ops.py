@@ -450,18 +450,37 @@ def norm(tensor: Any, ord: Any = "euclidean", axis: Any = None, keep_dims: Any =
     with name_scope(name, "norm", [tensor]):
         x = convert_to_tensor(tensor)
         axes = list(axis) if isinstance(axis, (list, tuple)) else axis
+        if isinstance(axes, list) and len(axes) == 2 and ord in (1, 1.0, 2, 2.0, np.inf):
+            return _matrix_norm(x, ord, axes, keep)
         if ord in ("euclidean", "fro", 2, 2.0):
             return gen_ops.sqrt(reduce_sum(x * (gen_ops.conj(x) if x.dtype.is_complex else x), axes, keep))
         size = abs(x)
         if ord in (1, 1.0):
-            total = reduce_sum(size, axes if not isinstance(axes, list) else axes[0], True if isinstance(axes, list) else keep)
-            return total if not isinstance(axes, list) else reduce_max(total, axes[-1], keep)
+            return reduce_sum(size, axes, keep)
         if ord == np.inf:
-            return reduce_max(size, axes, keep) if not isinstance(axes, list) else \
-                reduce_max(reduce_sum(size, axes[1], True), axes[0], keep)
+            return reduce_max(size, axes, keep)
         if isinstance(axes, list) or not isinstance(ord, (int, float)):
             raise at_user_line(ValueError("'ord' must be a supported norm, got %r" % (ord,)))
         return gen_ops.pow(reduce_sum(gen_ops.pow(size, ord), axes, keep), 1.0 / ord)
+
+
+def _matrix_norm(x: Tensor, ord: Any, axes: List[int], keep: bool) -> Tensor:
+    if ord in (1, 1.0, np.inf):
+        rows, columns = axes if ord == np.inf else axes[::-1]
+        result = reduce_max(reduce_sum(abs(x), columns, True), rows, True)
+        return result if keep else array_ops.squeeze(result, axes)
+    ndims = x.get_shape().ndims
+    if ndims is None:
+        raise at_user_line(ValueError("the 2-norm of matrices needs a tensor of known rank"))
+    last = [axis % ndims for axis in axes]
+    order = [axis for axis in builtins.range(ndims) if axis not in last] + last
+    values = gen_ops.svd(array_ops.transpose(x, order), compute_uv=False)[0]
+    result = reduce_max(values, [-1])
+    if not keep:
+        return result
+    for axis in sorted(last):
+        result = array_ops.expand_dims(result, axis)
+    return result
 
 
 def trace(x: Any, name: Optional[str] = None) -> Tensor:

@@ -8,6 +8,8 @@ namespace millrace {
 
 void RegisterMatMulKernels(KernelRegistry& registry);
 void RegisterFactorizationKernels(KernelRegistry& registry);
+void RegisterSpectralKernels(KernelRegistry& registry);
+void RegisterLeastSquaresKernels(KernelRegistry& registry);
 void RegisterEinsumKernels(KernelRegistry& registry);
 
 }  // namespace millrace

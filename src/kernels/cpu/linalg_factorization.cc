@@ -1,52 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-// Kernels of Cholesky, CholeskyGrad, MatrixDeterminant, MatrixInverse, MatrixSolve, MatrixTriangularSolve. Matrices of
-// a stack are independent work; a single one uses the threads inside its products.
+// Kernels of Cholesky, CholeskyGrad, MatrixDeterminant, LogMatrixDeterminant, Lu, MatrixInverse, MatrixSolve,
+// MatrixTriangularSolve.
 #include <atomic>
 #include <cstring>
 
 #include "kernels/cpu/linalg.h"
 #include "kernels/cpu/linalg_batch.h"
 #include "kernels/cpu/linalg_dense.h"
+#include "kernels/cpu/linalg_stack.h"
 #include "kernels/cpu/math_convert.h"
 
 namespace millrace {
 namespace {
-
-Status CheckSquare(const Tensor& t) {
-  const int r = t.rank();
-  if (r < 2) return InvalidArgument("Input tensor must have rank >= 2, got shape ", t.shape().ToString());
-  if (t.dim(r - 1) != t.dim(r - 2)) {
-    return InvalidArgument("Input matrix must be square, got shape ", t.shape().ToString());
-  }
-  return absl::OkStatus();
-}
-
-// fn(matrix number, context to use inside) for each matrix.
-template <typename Fn>
-void ForEachMatrix(const KernelContext& ctx, int64_t count, int64_t n, Fn fn) {
-  if (count == 1) return fn(int64_t{0}, &ctx);
-  const double cost = 50 + 0.5 * static_cast<double>(n) * static_cast<double>(n) * static_cast<double>(n);
-  ctx.ParallelFor(count, cost, [&](int64_t begin, int64_t end) {
-    for (int64_t i = begin; i < end; ++i) fn(i, static_cast<const KernelContext*>(nullptr));
-  });
-}
-
-// The element type of a kernel made for `dtype`, as fn(T()).
-template <typename Fn>
-Status WithType(DType dtype, Fn fn) {
-  switch (dtype) {
-    case DType::kFloat:
-      return fn(float());
-    case DType::kDouble:
-      return fn(double());
-    case DType::kComplex64:
-      return fn(complex64());
-    case DType::kComplex128:
-      return fn(complex128());
-    default:
-      return Unimplemented("no factorisation of ", DTypeName(dtype));
-  }
-}
 
 template <typename T>
 void ClearUpper(T* a, int64_t n) {
@@ -59,7 +24,7 @@ Status CholeskyCompute(KernelContext& ctx) {
   const Shape shape = in.shape();
   MR_ASSIGN_OR_RETURN(Tensor * out, ctx.AllocateOutput(0, shape));
   if (shape.num_elements() == 0) return absl::OkStatus();
-  return WithType(in.dtype(), [&](auto zero) {
+  return WithMatrixType(in.dtype(), [&](auto zero) {
     using T = decltype(zero);
     const int64_t n = shape.dim(shape.rank() - 1);
     const T* from = in.data<T>();
@@ -108,7 +73,7 @@ Status CholeskyGradCompute(KernelContext& ctx) {
   MR_ASSIGN_OR_RETURN(Tensor * out, ctx.AllocateOutput(0, l.shape()));
   if (l.num_elements() == 0) return absl::OkStatus();
   MR_ASSIGN_OR_RETURN(Tensor work, ctx.AllocateTemp(l.dtype(), l.shape()));
-  return WithType(l.dtype(), [&](auto zero) {
+  return WithMatrixType(l.dtype(), [&](auto zero) {
     using T = decltype(zero);
     const int64_t n = l.dim(l.rank() - 1), size = n * n;
     if constexpr (dense::kIsReal<T>) {
@@ -121,26 +86,94 @@ Status CholeskyGradCompute(KernelContext& ctx) {
   });
 }
 
+// fn(number, factors, pivots) for each matrix, factorised.
+template <typename T, typename Fn>
+Status ForEachFactorized(KernelContext& ctx, const Tensor& in, int64_t count, Fn fn) {
+  const int64_t n = in.dim(in.rank() - 1), size = n * n;
+  MR_ASSIGN_OR_RETURN(Tensor work, ctx.AllocateTemp(in.dtype(), in.shape()));
+  MR_ASSIGN_OR_RETURN(const Shape pivot_shape, Shape::Make({count, n}));
+  MR_ASSIGN_OR_RETURN(Tensor pivots, ctx.AllocateTemp(DType::kInt64, pivot_shape));
+  ForEachMatrix(ctx, count, n, [&](int64_t i, const KernelContext* inner) {
+    T* a = work.mutable_data<T>() + i * size;
+    int64_t* p = pivots.mutable_data<int64_t>() + i * n;
+    std::copy(in.data<T>() + i * size, in.data<T>() + (i + 1) * size, a);
+    (void)dense::Factorize(inner, a, n, p);
+    fn(i, a, p);
+  });
+  return absl::OkStatus();
+}
+
 Status DeterminantCompute(KernelContext& ctx) {
   const Tensor& in = ctx.input(0);
   MR_RETURN_IF_ERROR(CheckSquare(in));
   MR_ASSIGN_OR_RETURN(const Shape shape, Shape::Make(in.shape().dims().first(static_cast<size_t>(in.rank() - 2))));
   MR_ASSIGN_OR_RETURN(Tensor * out, ctx.AllocateOutput(0, shape));
-  MR_ASSIGN_OR_RETURN(Tensor work, ctx.AllocateTemp(in.dtype(), in.shape()));
-  const int64_t n = in.dim(in.rank() - 1), size = n * n;
-  MR_ASSIGN_OR_RETURN(const Shape pivot_shape, Shape::Make({shape.num_elements(), n}));
-  MR_ASSIGN_OR_RETURN(Tensor pivots, ctx.AllocateTemp(DType::kInt64, pivot_shape));
-  return WithType(in.dtype(), [&](auto zero) {
+  const int64_t n = in.dim(in.rank() - 1);
+  return WithMatrixType(in.dtype(), [&](auto zero) {
     using T = decltype(zero);
-    ForEachMatrix(ctx, shape.num_elements(), n, [&](int64_t i, const KernelContext* inner) {
-      T* a = work.mutable_data<T>() + i * size;
-      int64_t* p = pivots.mutable_data<int64_t>() + i * n;
-      std::copy(in.data<T>() + i * size, in.data<T>() + (i + 1) * size, a);
-      (void)dense::Factorize(inner, a, n, p);
+    return ForEachFactorized<T>(ctx, in, shape.num_elements(), [&](int64_t i, const T* a, const int64_t* p) {
       out->mutable_data<T>()[i] = dense::DeterminantOfFactors(a, p, n);
     });
-    return absl::OkStatus();
   });
+}
+
+// The determinant as its direction and the logarithm of its size.
+Status LogDeterminantCompute(KernelContext& ctx) {
+  const Tensor& in = ctx.input(0);
+  MR_RETURN_IF_ERROR(CheckSquare(in));
+  MR_ASSIGN_OR_RETURN(const Shape shape, Shape::Make(in.shape().dims().first(static_cast<size_t>(in.rank() - 2))));
+  MR_ASSIGN_OR_RETURN(Tensor * sign, ctx.AllocateOutput(0, shape));
+  MR_ASSIGN_OR_RETURN(Tensor * log, ctx.AllocateOutput(1, shape));
+  const int64_t n = in.dim(in.rank() - 1);
+  return WithMatrixType(in.dtype(), [&](auto zero) {
+    using T = decltype(zero);
+    return ForEachFactorized<T>(ctx, in, shape.num_elements(), [&](int64_t i, const T* a, const int64_t* p) {
+      T direction = 1;
+      decltype(std::abs(zero)) size = 0;
+      for (int64_t k = 0; k < n; ++k) {
+        const T pivot = a[k * n + k];
+        const auto absolute = std::abs(pivot);
+        if (p[k] != k) direction = -direction;
+        size += std::log(absolute);
+        direction = absolute == 0 ? T(0) : dense::Times(direction, pivot / absolute);
+      }
+      sign->mutable_data<T>()[i] = direction;
+      log->mutable_data<T>()[i] = size;
+    });
+  });
+}
+
+template <typename Index>
+void PermutationOf(const int64_t* pivots, int64_t n, Index* out) {
+  for (int64_t k = 0; k < n; ++k) out[k] = static_cast<Index>(k);
+  for (int64_t k = 0; k < n; ++k) std::swap(out[k], out[pivots[k]]);
+}
+
+Status LuCompute(KernelContext& ctx) {
+  const Tensor& in = ctx.input(0);
+  MR_RETURN_IF_ERROR(CheckSquare(in));
+  const int64_t n = in.dim(in.rank() - 1);
+  const auto rows = in.shape().dims().first(static_cast<size_t>(in.rank() - 1));
+  MR_ASSIGN_OR_RETURN(const Shape shape, Shape::Make(rows));
+  MR_ASSIGN_OR_RETURN(Tensor * lu, ctx.AllocateOutput(0, in.shape()));
+  MR_ASSIGN_OR_RETURN(Tensor * order, ctx.AllocateOutput(1, shape));
+  if (in.num_elements() == 0) return absl::OkStatus();
+  std::atomic<bool> regular = true;
+  MR_RETURN_IF_ERROR(WithMatrixType(in.dtype(), [&](auto zero) {
+    using T = decltype(zero);
+    return ForEachFactorized<T>(ctx, in, in.num_elements() / (n * n), [&](int64_t i, const T* a, const int64_t* p) {
+      for (int64_t k = 0; k < n; ++k) {
+        if (std::abs(a[k * n + k]) == 0) regular = false;
+      }
+      std::copy(a, a + n * n, lu->mutable_data<T>() + i * n * n);
+      if (order->dtype() == DType::kInt32) {
+        PermutationOf(p, n, order->mutable_data<int32_t>() + i * n);
+      } else {
+        PermutationOf(p, n, order->mutable_data<int64_t>() + i * n);
+      }
+    });
+  }));
+  return regular ? absl::OkStatus() : InvalidArgument("Input is not invertible.");
 }
 
 // X = op(matrix)^-1 X for each matrix; `x` holds the right-hand sides.
@@ -192,7 +225,7 @@ class InverseKernel : public Kernel {
 
  private:
   Status Invert(KernelContext& ctx, const Tensor& in, Tensor* out) const {
-    return WithType(in.dtype(), [&](auto zero) {
+    return WithMatrixType(in.dtype(), [&](auto zero) {
       using T = decltype(zero);
       const int64_t n = in.dim(in.rank() - 1), count = in.num_elements() / (n * n);
       SetIdentities(out->mutable_data<T>(), count, n);
@@ -233,7 +266,7 @@ class SolveKernel : public Kernel {
     }
     MR_ASSIGN_OR_RETURN(Tensor * out, ctx.AllocateOutput(0, b.shape()));
     if (b.num_elements() == 0) return absl::OkStatus();
-    return WithType(a.dtype(), [&](auto zero) {
+    return WithMatrixType(a.dtype(), [&](auto zero) {
       using T = decltype(zero);
       const int64_t n = a.dim(a.rank() - 1), columns = b.dim(b.rank() - 1);
       std::copy(b.data<T>(), b.data<T>() + b.num_elements(), out->mutable_data<T>());
@@ -264,7 +297,7 @@ class TriangularSolveKernel : public Kernel {
     MR_ASSIGN_OR_RETURN(Tensor * out, ctx.AllocateOutput(0, shape));
     if (shape.num_elements() == 0) return absl::OkStatus();
     batch.MakeIndices();
-    return WithType(a.dtype(), [&](auto zero) {
+    return WithMatrixType(a.dtype(), [&](auto zero) {
       using T = decltype(zero);
       ForEachMatrix(ctx, batch.count(), n, [&](int64_t i, const KernelContext* inner) {
         const T* from = b.data<T>() + batch.y_of(i) * n * columns;
@@ -290,6 +323,10 @@ void RegisterFactorizationKernels(KernelRegistry& registry) {
     registry.AddFn({.op = name("Cholesky"), .types = {{"T", all}}}, &CholeskyCompute);
     registry.AddFn({.op = name("CholeskyGrad"), .types = {{"T", real}}}, &CholeskyGradCompute);
     registry.AddFn({.op = name("MatrixDeterminant"), .types = {{"T", all}}}, &DeterminantCompute);
+    if (!*batch) {
+      registry.AddFn({.op = "LogMatrixDeterminant", .types = {{"T", all}}}, &LogDeterminantCompute);
+      registry.AddFn({.op = "Lu", .types = {{"T", all}}}, &LuCompute);
+    }
     registry.Add<InverseKernel>({.op = name("MatrixInverse"), .types = {{"T", inverse}}});
     registry.Add<SolveKernel>({.op = name("MatrixSolve"), .types = {{"T", all}}});
     registry.Add<TriangularSolveKernel>({.op = name("MatrixTriangularSolve"), .types = {{"T", all}}});

@@ -7,6 +7,8 @@ namespace millrace {
 void RegisterLinalgKernels(KernelRegistry& registry) {
   RegisterMatMulKernels(registry);
   RegisterFactorizationKernels(registry);
+  RegisterSpectralKernels(registry);
+  RegisterLeastSquaresKernels(registry);
   RegisterEinsumKernels(registry);
 }
 

@@ -89,3 +89,38 @@ def test_saving_makes_the_last_folder(sess, tmp_path):
     for folder in ("not/made", "file"):
         with pytest.raises(ValueError, match="Parent directory"):
             saver.save(sess, str(tmp_path / folder / "model"))
+
+
+def test_queue_runners_of_a_program_without_queues(sess):
+    coord = tf.train.Coordinator()
+    threads = tf.train.start_queue_runners(coord=coord)
+    assert threads == [] and not coord.should_stop()
+    coord.request_stop()
+    coord.join(threads)
+    with tf.Graph().as_default():
+        tf.add_to_collection(tf.GraphKeys.QUEUE_RUNNERS, Runner())
+        assert tf.train.start_queue_runners(tf.Session(), coord, daemon=False) == [(coord, False, True)]
+
+
+class Runner:
+    """Answers with what it was asked."""
+
+    def create_threads(self, sess, coord=None, daemon=False, start=False):
+        return [(coord, daemon, start)]
+
+
+def test_a_saver_in_a_session_on_another_graph(sess, tmp_path):
+    tf.Variable([3, 3], name="A")
+    saver = tf.train.Saver()
+    sess.run(tf.global_variables_initializer())
+    first = saver.save(sess, str(tmp_path / "first"))
+    with tf.Graph().as_default(), tf.Session() as other:
+        tf.constant(1)
+        with pytest.raises(tf.errors.NotFoundError, match="'save/Const:0'.*test_as_written"):
+            saver.restore(other, first)
+        tf.train.import_meta_graph(first + ".meta")
+        saver.restore(other, first)
+        assert other.run("A:0").tolist() == [3, 3]
+        second = saver.save(other, str(tmp_path / "second"))
+        assert saver.last_checkpoints == [first, second] and tf.train.get_checkpoint_state(str(tmp_path)).all_model_checkpoint_paths == [first, second]
+        assert [n.name for n in tf.train.import_meta_graph(second + ".meta") and other.graph.as_graph_def().node if n.name.startswith("A")]

@@ -2,6 +2,8 @@
 // Checkpoints and event files for clients.
 #include "millrace/c_api_io.h"
 
+#include <functional>
+
 #include "capi/internal.h"
 #include "client/saver.h"
 #include "graph/graph_def.h"
@@ -44,6 +46,15 @@ SaverOptions KeepingNewest(int max_to_keep) {
   return options;
 }
 
+// A session on another graph uses the ops of the same names there.
+Status OnGraphOf(TF_Session& session, MR_Saver& saver, const std::function<Status(Saver&)>& use) {
+  if (session.shared.get() == saver.saver->graph().get()) return use(*saver.saver);
+  MR_ASSIGN_OR_RETURN(const std::unique_ptr<Saver> other, saver.saver->On(session.shared));
+  MR_RETURN_IF_ERROR(use(*other));
+  saver.saver->set_checkpoints(other->checkpoints());
+  return absl::OkStatus();
+}
+
 }  // namespace
 
 extern "C" {
@@ -84,8 +95,11 @@ void MR_SaverSave(MR_Saver* saver, TF_Session* session, const char* prefix, int6
     MR_CAPI_REQUIRE(saver);
     MR_CAPI_REQUIRE(session);
     MR_CAPI_REQUIRE(prefix);
-    MR_ASSIGN_OR_RETURN(const std::string written,
-                        saver->saver->Save(*session->session, prefix, global_step, write_meta_graph != 0));
+    std::string written;
+    MR_RETURN_IF_ERROR(OnGraphOf(*session, *saver, [&](Saver& s) -> Status {
+      MR_ASSIGN_OR_RETURN(written, s.Save(*session->session, prefix, global_step, write_meta_graph != 0));
+      return absl::OkStatus();
+    }));
     return path != nullptr ? FillBuffer(path, written, "path") : absl::OkStatus();
   });
 }
@@ -95,7 +109,7 @@ void MR_SaverRestore(MR_Saver* saver, TF_Session* session, const char* prefix, T
     MR_CAPI_REQUIRE(saver);
     MR_CAPI_REQUIRE(session);
     MR_CAPI_REQUIRE(prefix);
-    return saver->saver->Restore(*session->session, prefix);
+    return OnGraphOf(*session, *saver, [&](Saver& s) { return s.Restore(*session->session, prefix); });
   });
 }
 

@@ -152,6 +152,15 @@ StatusOr<std::unique_ptr<Saver>> Saver::FromDef(RefPtr<SharedGraph> graph, const
   return saver;
 }
 
+StatusOr<std::unique_ptr<Saver>> Saver::On(RefPtr<SharedGraph> graph) const {
+  SaverOptions options;
+  options.env = &env_;
+  options.max_to_keep = max_to_keep_;
+  MR_ASSIGN_OR_RETURN(std::unique_ptr<Saver> other, FromDef(std::move(graph), def(), options));
+  other->checkpoints_ = checkpoints_;
+  return other;
+}
+
 wire::SaverDef Saver::def() const {
   wire::SaverDef def;
   def.filename_tensor_name = filename_.ToString();

@@ -38,6 +38,8 @@ class Saver {
   // Uses ops that the graph has already, as an imported MetaGraphDef names them.
   static StatusOr<std::unique_ptr<Saver>> FromDef(RefPtr<SharedGraph> graph, const wire::SaverDef& def,
                                                   SaverOptions options = {});
+  // The same saver on another graph that has its ops under the same names. NotFound: that graph lacks one.
+  StatusOr<std::unique_ptr<Saver>> On(RefPtr<SharedGraph> graph) const;
 
   // Writes checkpoint `prefix`, or `prefix`-`global_step` if that is not negative, with the graph beside it (.meta) if
   // wanted; then the state file; then deletes what is too old. All is durable in this order. Returns the prefix written.
@@ -45,6 +47,7 @@ class Saver {
                              bool write_meta_graph = true);
   Status Restore(Session& session, const std::string& prefix);
 
+  const RefPtr<SharedGraph>& graph() const { return graph_; }
   // Oldest first. Set it to go on where another process stopped.
   const std::vector<std::string>& checkpoints() const { return checkpoints_; }
   void set_checkpoints(std::vector<std::string> prefixes) { checkpoints_ = std::move(prefixes); }

@@ -9,7 +9,7 @@ from millrace.protos.definitions import (BytesList, ClusterDef, Example, Feature
 from millrace.summary import FileWriter as SummaryWriter  # noqa: F401
 from millrace.summary import FileWriterCache as SummaryWriterCache  # noqa: F401
 from millrace.summary import summary_iterator  # noqa: F401
-from millrace.train.coordinator import Coordinator, LooperThread  # noqa: F401
+from millrace.train.coordinator import Coordinator, LooperThread, start_queue_runners  # noqa: F401
 from millrace.train.decay import *  # noqa: F401,F403
 from millrace.train.global_step import (assert_global_step, create_global_step, get_global_step,  # noqa: F401
                                         get_or_create_global_step, global_step)
@@ -31,7 +31,7 @@ _NOT_PROVIDED = {
     "Server": "tf.Session in this process", "ClusterSpec": "tf.Session in this process",
     "replica_device_setter": "tf.device", "string_input_producer": "a Python generator and feed_dict", "input_producer": "feed_dict",
     "range_input_producer": "feed_dict", "slice_input_producer": "feed_dict", "batch": "feed_dict", "batch_join": "feed_dict",
-    "shuffle_batch": "feed_dict", "shuffle_batch_join": "feed_dict", "QueueRunner": "feed_dict", "start_queue_runners": "feed_dict",
+    "shuffle_batch": "feed_dict", "shuffle_batch_join": "feed_dict", "QueueRunner": "feed_dict",
     "add_queue_runner": "feed_dict", "limit_epochs": "a loop in Python", "match_filenames_once": "tf.gfile.Glob",
 }
 

@@ -9,6 +9,9 @@ import time
 from typing import Any, Iterator, List, Optional
 
 from millrace.framework import errors
+from millrace.framework.errors import at_user_line
+from millrace.framework.graph import GraphKeys, get_collection
+from millrace.framework.session import get_default_session
 
 
 class Coordinator:
@@ -130,3 +133,16 @@ class LooperThread(threading.Thread):
         """Called each time."""
         if self._target_function:
             self._target_function(*self._arguments[0], **self._arguments[1])
+
+
+def start_queue_runners(sess: Any = None, coord: Optional[Coordinator] = None, daemon: bool = True, start: bool = True,
+                        collection: str = GraphKeys.QUEUE_RUNNERS) -> List[threading.Thread]:
+    """Starts the threads of the graph's queue runners; there are none where the program has no queues."""
+    if sess is None:
+        sess = get_default_session()
+        if sess is None:
+            raise at_user_line(ValueError("Cannot start queue runners: No default session is registered. Use `with sess.as_default()` or pass sess="))
+    threads: List[threading.Thread] = []
+    for runner in get_collection(collection):
+        threads.extend(runner.create_threads(sess, coord=coord, daemon=daemon, start=start))
+    return threads

@@ -88,7 +88,7 @@ class Saver:
             raise at_user_line(ValueError("Parent directory of %s doesn't exist, can't save." % path))
         written: str = self._core.save(getattr(sess, "_sess", None) or _raw(sess), path, step, False).decode()
         if write_meta_graph:
-            self.export_meta_graph("%s.%s" % (written, meta_graph_suffix))
+            meta_graph.export("%s.%s" % (written, meta_graph_suffix), getattr(sess, "graph", self._graph), self.as_saver_def(), None, False)
         self._note(written)
         if latest_filename not in (None, "checkpoint") and write_state:
             update_checkpoint_state(folder, written, [p for p, _ in self._last], latest_filename)

@@ -124,3 +124,51 @@ def test_a_saver_in_a_session_on_another_graph(sess, tmp_path):
         second = saver.save(other, str(tmp_path / "second"))
         assert saver.last_checkpoints == [first, second] and tf.train.get_checkpoint_state(str(tmp_path)).all_model_checkpoint_paths == [first, second]
         assert [n.name for n in tf.train.import_meta_graph(second + ".meta") and other.graph.as_graph_def().node if n.name.startswith("A")]
+
+
+def test_statistics_in_two_steps(sess):
+    x = tf.placeholder(tf.float32, [None, 2])
+    for shift in (None, tf.constant([1.0, 2.0])):
+        moments = tf.nn.normalize_moments(*tf.nn.sufficient_statistics(x, [0], shift=shift))
+        mean, variance = sess.run(moments, {x: [[1, 2], [3, 6], [5, 10]]})
+        assert mean.tolist() == [3, 6] and np.allclose(variance, [8 / 3, 32 / 3])
+    count = tf.nn.sufficient_statistics(tf.zeros([4, 5]), [0, 1], keep_dims=True)[0]
+    assert sess.run(count) == 20
+
+
+def test_arguments_of_layers():
+    from millrace import layers_utils as utils
+    assert utils.normalize_tuple(3, 2, "size") == (3, 3) and utils.normalize_tuple([1, 2], 2, "size") == (1, 2)
+    with pytest.raises(ValueError, match="`size` argument must be a tuple of 2 integers"):
+        utils.normalize_tuple([1, 2, 3], 2, "size")
+    assert [utils.conv_output_length(7, 3, p, 2) for p in ("same", "valid", "full")] == [4, 3, 5]
+    assert [utils.deconv_output_length(4, 3, p, 2) for p in ("same", "valid", "full")] == [8, 9, 5]
+    assert utils.conv_input_length(3, 3, "valid", 2) == 7 and utils.convert_data_format("channels_first", 4) == "NCHW"
+
+
+def test_measures_with_predictions_first(sess):
+    value, update = tf.contrib.metrics.streaming_accuracy(tf.constant([1, 2, 3, 4]), tf.constant([1, 2, 0, 4]))
+    sess.run(tf.local_variables_initializer())
+    assert sess.run(update) == 0.75 and sess.run(value) == 0.75
+    assert sess.run(tf.contrib.metrics.accuracy(tf.constant([1, 2]), tf.constant([1, 0]))) == 0.5
+    assert sess.run(tf.contrib.metrics.confusion_matrix([0, 1, 1], [0, 1, 0])).tolist() == [[1, 0], [1, 1]]
+    values, updates = tf.contrib.metrics.aggregate_metric_map({"recall": tf.contrib.metrics.streaming_recall(tf.constant([1.0, 0.0]), tf.constant([1.0, 1.0]))})
+    sess.run(tf.local_variables_initializer())
+    assert sess.run(updates["recall"]) == 0.5 == sess.run(values["recall"])
+
+
+def test_the_size_of_a_model(sess, capsys):
+    tf.Variable(tf.zeros([2, 3]), name="w")
+    assert tf.contrib.slim.model_analyzer.analyze_vars(tf.global_variables(), print_info=True) == (6, 24)
+    assert "w:0 (float32_ref 2x3) [6, bytes: 24]" in capsys.readouterr().out
+
+
+def test_tables_from_files(tmp_path):
+    base = tf.contrib.learn.datasets.base
+    (tmp_path / "head.csv").write_text("2,2,setosa,other\n1.5,2,0\n3,4,1\n")
+    made = base.load_csv_with_header(str(tmp_path / "head.csv"), np.int32, np.float32)
+    assert made.data.tolist() == [[1.5, 2], [3, 4]] and made.target.tolist() == [0, 1] and made.data.dtype == np.float32
+    (tmp_path / "plain.csv").write_text("0,1.5,2\n1,3,4\n")
+    assert base.load_csv_without_header(str(tmp_path / "plain.csv"), np.int32, np.float32, target_column=0).target.tolist() == [0, 1]
+    assert base.maybe_download("plain.csv", str(tmp_path), "file:///nowhere") == str(tmp_path / "plain.csv")
+    assert base.maybe_download("copy.csv", str(tmp_path / "made"), "file://%s/plain.csv" % tmp_path).endswith("made/copy.csv")

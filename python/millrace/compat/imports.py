@@ -35,7 +35,9 @@ _PATHS: Dict[str, str] = {
     "python.training.input": "train", "python.training.queue_runner": "train", "python.training.learning_rate_decay": "train.decay",
     "python.util.compat": "compat", "python.util.nest": "framework.nest", "python.layers.core": "layers", "python.layers.base": "layers",
     "python.layers.convolutional": "layers", "python.layers.layers": "layers", "python.layers.normalization": "layers",
-    "python.saved_model": "saved_model", "python.debug": "debug", "python.summary.summary": "summary", "python.data": "data",
+    "python.saved_model": "saved_model", **{"python.saved_model." + name: "saved_model." + name for name in (
+        "builder", "constants", "loader", "main_op", "signature_constants", "signature_def_utils", "tag_constants", "utils")},
+    "python.saved_model.simple_save": "saved_model", "python.layers.utils": "layers_utils", "python.debug": "debug", "python.summary.summary": "summary", "python.data": "data",
     "core.framework.summary_pb2": "protos.definitions", "core.framework.graph_pb2": "protos.definitions",
     "core.framework.attr_value_pb2": "protos.definitions", "core.framework.node_def_pb2": "protos.definitions",
     "core.framework.tensor_pb2": "protos.definitions", "core.framework.types_pb2": "protos.types_pb2",
@@ -49,7 +51,9 @@ _PATHS: Dict[str, str] = {
     "contrib.layers.utils": "contrib.layers_utils", "contrib.layers.python.layers.layers": "contrib.layers",
     "contrib.layers.python.layers.initializers": "contrib.layers", "contrib.layers.python.layers.regularizers": "contrib.layers",
     "contrib.slim.python.slim": "contrib.slim", "contrib.slim.learning": "contrib.slim_learning", "contrib.slim.utils": "contrib.layers_utils",
-    "contrib.slim.python.slim.learning": "contrib.slim_learning",
+    "contrib.slim.python.slim.learning": "contrib.slim_learning", "contrib.slim.model_analyzer": "contrib.slim_model_analyzer",
+    "contrib.slim.python.slim.model_analyzer": "contrib.slim_model_analyzer",
+    "contrib.learn.datasets.base": "contrib.learn.base", "contrib.learn.python.learn.datasets.base": "contrib.learn.base",
     "models.rnn.rnn_cell": "ops.rnn_cell", "models.rnn.rnn": "ops.rnn", "models.rnn.seq2seq": "contrib.legacy_seq2seq",
     "models.rnn.ptb": "python_names", "logging": "tf_logging",
 }

@@ -3,6 +3,7 @@
 """tf.contrib.slim: the names of contrib.layers and contrib.framework in one place."""
 import millrace.contrib.layers as layers  # noqa: F401
 import millrace.contrib.layers_utils as utils  # noqa: F401
+import millrace.contrib.slim_model_analyzer as model_analyzer  # noqa: F401
 import millrace.contrib.slim_learning as learning  # noqa: F401
 import millrace.contrib.losses as losses  # noqa: F401 - logits before labels, unlike tf.losses
 from millrace.contrib.framework import *  # noqa: F401,F403

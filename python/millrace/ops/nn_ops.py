@@ -13,6 +13,7 @@ from millrace.framework.graph import Tensor, colocate_with, name_scope
 from millrace.framework.random_seed import get_seed
 from millrace.ops import array_ops, gen_ops, math_ops
 from millrace.ops.dialects import either
+from millrace.ops.moments import *  # noqa: F401,F403
 from millrace.ops.variables import PartitionedVariable
 
 
@@ -426,32 +427,6 @@ def max_pool_with_argmax(input: Any, ksize: Any, strides: Any, padding: Any, Tar
 
 
 # ---- normalisation ----
-
-def moments(x: Any, axes: Any, shift: Any = None, name: Optional[str] = None, keep_dims: Any = None, keepdims: Any = None) -> Any:
-    """(mean, variance) over axes."""
-    keep = bool(either("keepdims", keepdims, "keep_dims", keep_dims, False))
-    with name_scope(name, "moments", [x, axes]):
-        y = convert_to_tensor(x)
-        wide = math_ops.cast(y, dtypes.float32) if y.dtype == dtypes.float16 else y
-        mean = math_ops.reduce_mean(wide, axes, True, name="mean")
-        variance = math_ops.reduce_mean(gen_ops.squared_difference(wide, gen_ops.stop_gradient(mean)), axes, True, name="variance")
-        if not keep:
-            mean, variance = array_ops.squeeze(mean, axes), array_ops.squeeze(variance, axes)
-        if y.dtype == dtypes.float16:
-            return math_ops.cast(mean, dtypes.float16), math_ops.cast(variance, dtypes.float16)
-        return mean, variance
-
-
-def weighted_moments(x: Any, axes: Any, frequency_weights: Any, name: Optional[str] = None, keep_dims: Any = None, keepdims: Any = None) -> Any:
-    """(mean, variance) over axes, of weighted values."""
-    keep = bool(either("keepdims", keepdims, "keep_dims", keep_dims, False))
-    x = convert_to_tensor(x)
-    w = math_ops.cast(convert_to_tensor(frequency_weights), x.dtype.base_dtype)
-    total = math_ops.reduce_sum(w + array_ops.zeros_like(x), axes, True)
-    mean = math_ops.reduce_sum(w * x, axes, True) / total
-    variance = math_ops.reduce_sum(w * gen_ops.squared_difference(x, mean), axes, True) / total
-    return (mean, variance) if keep else (array_ops.squeeze(mean, axes), array_ops.squeeze(variance, axes))
-
 
 def batch_normalization(x: Any, mean: Any, variance: Any, offset: Any, scale: Any, variance_epsilon: float, name: Optional[str] = None) -> Tensor:
     """(x - mean) / sqrt(variance + epsilon) scale + offset."""

@@ -81,11 +81,13 @@ CondContextDef: 1 context_name string; 2 pred_name string; 3 pivot_name string; 
 WhileContextDef: 1 context_name string; 2 parallel_iterations int32; 3 back_prop bool; 4 swap_memory bool; 5 pivot_name string; 6 pivot_for_pred_name string; 7 pivot_for_body_name string; 8 loop_exit_names *string; 9 values_def ValuesDef; 10 loop_enter_names *string; 11 maximum_iterations_name string
 TensorInfo: 1 name string@encoding; 2 dtype enum; 3 tensor_shape TensorShapeProto
 SignatureDef: 1 inputs map<string,TensorInfo>; 2 outputs map<string,TensorInfo>; 3 method_name string
-CollectionDef: 1 node_list CollectionDef.NodeList@kind; 2 bytes_list CollectionDef.BytesList@kind; 3 int64_list CollectionDef.Int64List@kind; 4 float_list CollectionDef.FloatList@kind
+CollectionDef: 1 node_list CollectionDef.NodeList@kind; 2 bytes_list CollectionDef.BytesList@kind; 3 int64_list CollectionDef.Int64List@kind; 4 float_list CollectionDef.FloatList@kind; 5 any_list CollectionDef.AnyList@kind
 CollectionDef.NodeList: 1 value *string
 CollectionDef.BytesList: 1 value *bytes
 CollectionDef.Int64List: 1 value *int64
 CollectionDef.FloatList: 1 value *float
+CollectionDef.AnyList: 1 value *Any
+Any: 1 type_url string; 2 value bytes
 AssetFileDef: 1 tensor_info TensorInfo; 2 filename string
 MetaGraphDef: 1 meta_info_def MetaGraphDef.MetaInfoDef; 2 graph_def GraphDef; 3 saver_def SaverDef; 4 collection_def map<string,CollectionDef>; 5 signature_def map<string,SignatureDef>; 6 asset_file_def *AssetFileDef
 MetaGraphDef.MetaInfoDef: 1 meta_graph_version string; 2 stripped_op_list OpList; 4 tags *string; 5 tensorflow_version string; 6 tensorflow_git_version string

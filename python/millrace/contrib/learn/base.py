@@ -1,0 +1,54 @@
+# SPDX-License-Identifier: Apache-2.0
+"""tf.contrib.learn.datasets.base: tables from files, and files from the network."""
+from __future__ import annotations
+
+import collections
+import csv
+import os
+import shutil
+import tempfile
+import urllib.request
+from typing import Any
+
+import numpy as np
+
+Dataset = collections.namedtuple("Dataset", ["data", "target"])
+Datasets = collections.namedtuple("Datasets", ["train", "validation", "test"])
+
+
+def _split(rows: Any, target_column: int) -> Any:
+    target = [row.pop(target_column) for row in rows]
+    return rows, target
+
+
+def load_csv_with_header(filename: Any, target_dtype: Any, features_dtype: Any, target_column: int = -1) -> Dataset:
+    """A table whose first row tells how many rows and columns of features follow."""
+    with open(filename, newline="", encoding="utf-8") as file:
+        rows = list(csv.reader(file))
+    count, width = int(rows[0][0]), int(rows[0][1])
+    data, target = _split(rows[1:count + 1], target_column)
+    return Dataset(np.array(data, features_dtype).reshape(count, width), np.array(target, target_dtype))
+
+
+def load_csv_without_header(filename: Any, target_dtype: Any, features_dtype: Any, target_column: int = -1) -> Dataset:
+    """A table."""
+    with open(filename, newline="", encoding="utf-8") as file:
+        data, target = _split(list(csv.reader(file)), target_column)
+    return Dataset(np.array(data, features_dtype), np.array(target, target_dtype))
+
+
+def load_csv(filename: Any, target_dtype: Any, target_column: int = -1, has_header: bool = True) -> Dataset:
+    """A table of float64 features."""
+    load = load_csv_with_header if has_header else load_csv_without_header
+    return load(filename, target_dtype, np.float64, target_column)
+
+
+def maybe_download(filename: str, work_directory: Any, source_url: str) -> str:
+    """The path of a file in a folder; it is fetched if it is not there."""
+    os.makedirs(work_directory, exist_ok=True)
+    path = os.path.join(work_directory, filename)
+    if not os.path.exists(path):
+        with tempfile.NamedTemporaryFile(dir=work_directory, delete=False) as part, urllib.request.urlopen(source_url) as source:
+            shutil.copyfileobj(source, part)
+        os.replace(part.name, path)
+    return path

@@ -1,0 +1,54 @@
+# SPDX-License-Identifier: Apache-2.0
+"""tf.contrib.metrics: the measures of tf.metrics under their first names, with predictions before labels."""
+from __future__ import annotations
+
+from typing import Any, Callable, Dict, Optional, Tuple
+
+from millrace import metrics as _metrics
+from millrace.ops import math_ops as _math_ops
+from millrace.ops.math_ops import confusion_matrix as _confusion_matrix
+
+
+def _streaming(name: str) -> Callable[..., Any]:
+    of = getattr(_metrics, name)
+
+    def measure(predictions: Any, labels: Any, *args: Any, **kwargs: Any) -> Any:
+        return of(labels, predictions, *args, **kwargs)
+    measure.__name__, measure.__doc__ = "streaming_" + name, of.__doc__
+    return measure
+
+
+for _name in ("accuracy", "auc", "false_negatives", "false_positives", "mean_absolute_error", "mean_iou", "mean_squared_error", "precision", "recall",
+              "recall_at_k", "root_mean_squared_error", "true_negatives", "true_positives"):
+    if hasattr(_metrics, _name):
+        globals()["streaming_" + _name] = _streaming(_name)
+streaming_mean = _metrics.mean
+streaming_mean_tensor = _metrics.mean_tensor
+streaming_percentage_less = _metrics.percentage_below
+
+
+def accuracy(predictions: Any, labels: Any, weights: Any = None, name: Optional[str] = None) -> Any:
+    """Which share of the predictions are the labels."""
+    right = _math_ops.cast(_math_ops.equal(predictions, labels), "float32")
+    if weights is not None:
+        right = right * weights
+        return _math_ops.truediv(_math_ops.reduce_mean(right), _math_ops.reduce_mean(_math_ops.cast(weights, "float32")), name=name)
+    return _math_ops.reduce_mean(right, name=name)
+
+
+def confusion_matrix(labels: Any, predictions: Any, num_classes: Any = None, dtype: Any = "int32", name: Optional[str] = None, weights: Any = None) -> Any:
+    """How often each class was taken for each."""
+    return _confusion_matrix(labels, predictions, num_classes, dtype=dtype, name=name, weights=weights)
+
+
+def aggregate_metrics(*value_update_tuples: Any) -> Tuple[Any, Any]:
+    """Lists of the values and of the updates of some measures."""
+    if not value_update_tuples:
+        raise ValueError("Expected at least one value_tensor/update_op pair")
+    values, updates = zip(*value_update_tuples)
+    return list(values), list(updates)
+
+
+def aggregate_metric_map(names_to_tuples: Dict[str, Any]) -> Tuple[Dict[str, Any], Dict[str, Any]]:
+    """Dictionaries of the values and of the updates of some measures."""
+    return {key: pair[0] for key, pair in names_to_tuples.items()}, {key: pair[1] for key, pair in names_to_tuples.items()}

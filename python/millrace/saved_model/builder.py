@@ -1,0 +1,93 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Writing SavedModels."""
+from __future__ import annotations
+
+import os
+from typing import Any, Dict, List, Optional
+
+import numpy as np
+
+from millrace import gfile
+from millrace.contrib.util import constant_value
+from millrace.framework.errors import at_user_line
+from millrace.ops.variables import global_variables
+from millrace.protos import definitions
+from millrace.saved_model import constants
+from millrace.train import meta_graph
+from millrace.train.saver import Saver
+
+
+class SavedModelBuilder:
+    """Makes a folder with one set of variables and one or more graphs."""
+
+    def __init__(self, export_dir: Any) -> None:
+        self._folder = os.fspath(export_dir)
+        self._model = definitions.SavedModel(saved_model_schema_version=constants.SAVED_MODEL_SCHEMA_VERSION)
+        self._has_saved_variables = False
+        if os.path.isdir(self._folder) and os.listdir(self._folder):
+            raise at_user_line(AssertionError("Export directory %s already exists, and isn't empty. Please choose a different export directory, or "
+                                              "delete all the contents of the specified directory." % self._folder))
+        gfile.MakeDirs(self._folder)
+
+    def add_meta_graph_and_variables(self, sess: Any, tags: List[str], signature_def_map: Optional[Dict[str, Any]] = None, assets_collection: Any = None,
+                                     legacy_init_op: Any = None, clear_devices: bool = False, main_op: Any = None, strip_default_attrs: bool = False,
+                                     saver: Any = None) -> None:
+        """Adds the session's graph, and writes the values that its variables have there."""
+        if self._has_saved_variables:
+            raise at_user_line(AssertionError("Graphs and variables has already been added to the model. Please invoke `add_meta_graph()` instead."))
+        with sess.graph.as_default():
+            saver = saver or self._saver()
+            folder = os.path.join(self._folder, constants.VARIABLES_DIRECTORY)
+            gfile.MakeDirs(folder)
+            saver.save(sess, os.path.join(folder, constants.VARIABLES_FILENAME), write_meta_graph=False, write_state=False)
+            if os.path.exists(os.path.join(folder, "checkpoint")):
+                os.remove(os.path.join(folder, "checkpoint"))
+            self._add(sess.graph, tags, signature_def_map, assets_collection, main_op, legacy_init_op, clear_devices, saver)
+        self._has_saved_variables = True
+
+    def add_meta_graph(self, tags: List[str], signature_def_map: Optional[Dict[str, Any]] = None, assets_collection: Any = None,
+                       legacy_init_op: Any = None, clear_devices: bool = False, main_op: Any = None, strip_default_attrs: bool = False,
+                       saver: Any = None) -> None:
+        """Adds the default graph, which shares the variables that have been written."""
+        from millrace.framework.graph import get_default_graph
+        if not self._has_saved_variables:
+            raise at_user_line(AssertionError("Graphs and variables must be added first: call add_meta_graph_and_variables()."))
+        self._add(get_default_graph(), tags, signature_def_map, assets_collection, main_op, legacy_init_op, clear_devices, saver or self._saver())
+
+    def save(self, as_text: bool = False) -> bytes:
+        """Writes the graphs; the path of the file."""
+        path = os.path.join(self._folder, constants.SAVED_MODEL_FILENAME_PBTXT if as_text else constants.SAVED_MODEL_FILENAME_PB)
+        with open(path, "wb") as file:
+            file.write(str(self._model).encode() if as_text else self._model.SerializeToString())
+        return path.encode()
+
+    @staticmethod
+    def _saver() -> Saver:
+        return Saver(global_variables(), sharded=True, allow_empty=True)
+
+    def _add(self, graph: Any, tags: Any, signatures: Any, assets: Any, main_op: Any, legacy_init_op: Any, clear_devices: bool, saver: Any) -> None:
+        for key, op in ((constants.MAIN_OP_KEY, main_op), (constants.LEGACY_INIT_OP_KEY, legacy_init_op)):
+            graph.clear_collection(key)
+            if op is not None:
+                graph.add_to_collection(key, op)
+        made = meta_graph.export(None, graph, saver.as_saver_def(), None, False)
+        made.meta_info_def.tags.extend([tags] if isinstance(tags, str) else tags)
+        for node in made.graph_def.node if clear_devices else ():
+            node.device = ""
+        for key, signature in (signatures or {}).items():
+            made.signature_def[key].CopyFrom(signature)
+        self._copy_assets(made, assets)
+        self._model.meta_graphs.add().CopyFrom(made)
+
+    def _copy_assets(self, made: Any, assets: Any) -> None:
+        for tensor in assets or ():
+            source = np.asarray(constant_value(tensor)).item()
+            folder = os.path.join(self._folder, constants.ASSETS_DIRECTORY)
+            gfile.MakeDirs(folder)
+            path = source.decode() if isinstance(source, bytes) else source
+            gfile.Copy(path, os.path.join(folder, os.path.basename(path)), overwrite=True)
+            asset = made.asset_file_def.add()
+            asset.filename = os.path.basename(path)
+            asset.tensor_info.name = tensor.name
+            entry = made.collection_def[constants.ASSETS_KEY].any_list.value.add()
+            entry.type_url, entry.value = "type.googleapis.com/tensorflow.AssetFileDef", asset.SerializeToString()

@@ -10,6 +10,7 @@ from typing import Any as _Any
 from millrace.framework import registry as _registry  # isort: skip - first: it tells the extension module the classes
 import millrace._core as _core
 from millrace.framework import errors  # noqa: F401
+from millrace import namespaces as _namespaces
 from millrace.framework import dtypes as _dtypes
 from millrace.framework import missing as _missing
 from millrace.framework.behavior import *  # noqa: F401,F403
@@ -33,6 +34,7 @@ from millrace.ops import operators as _operators  # noqa: F401
 from millrace.ops.array_ops import *  # noqa: F401,F403
 from millrace.ops.check_ops import *  # noqa: F401,F403
 from millrace.ops.control_flow_ops import *  # noqa: F401,F403
+from millrace.ops.derived_ops import *  # noqa: F401,F403
 from millrace.ops.functional_ops import *  # noqa: F401,F403
 from millrace.ops.gradients import (AggregationMethod, NoGradient, NotDifferentiable, RegisterGradient, custom_gradient,  # noqa: F401
                                     gradients, hessians)
@@ -43,12 +45,17 @@ from millrace.ops.random_ops import *  # noqa: F401,F403
 from millrace.ops.script_ops import *  # noqa: F401,F403
 from millrace.ops.sparse_ops import *  # noqa: F401,F403
 from millrace.ops.string_ops import *  # noqa: F401,F403
+from millrace.ops.template import make_template  # noqa: F401
 from millrace.ops.tensor_array_ops import TensorArray  # noqa: F401
 from millrace.ops.variable_scope import (AUTO_REUSE, VariableScope, fixed_size_partitioner, get_local_variable, get_variable,  # noqa: F401
                                          get_variable_scope, min_max_variable_partitioner, no_regularizer_scope,
                                          variable_axis_size_partitioner, variable_op_scope, variable_scope)
 from millrace.ops.variables import *  # noqa: F401,F403
 from millrace.ops.variables import Variable  # noqa: F401
+
+for _name, _value in list(globals().items()):  # modules that came along with a star, such as Python's math
+    if isinstance(_value, type(_dtypes)) and not _name.startswith("_") and _value.__name__ != "millrace." + _name and _value is not errors:
+        del globals()[_name]
 
 bool = _dtypes.bool_  # noqa: A001 - TensorFlow's name
 __version__ = VERSION = "1.15.0"
@@ -63,13 +70,14 @@ _GENERATED = (
     "check_numerics cholesky cos cosh cross decode_base64 decode_raw depth_to_space diag diag_part digamma "
     "dynamic_partition dynamic_stitch encode_base64 ensure_shape erf erfc exp expm1 extract_image_patches fake_quant floor "
     "gather_nd greater greater_equal identity_n igamma igammac inv invert_permutation is_finite is_inf is_nan less less_equal lgamma "
-    "lbeta log log1p logical_and logical_not logical_or matrix_band_part matrix_determinant matrix_diag matrix_diag_part "
+    "log log1p logical_and logical_not logical_or matrix_band_part matrix_determinant matrix_diag matrix_diag_part "
     "matrix_inverse matrix_set_diag matrix_solve matrix_triangular_solve polygamma prevent_gradient quantize read_file "
     "reciprocal rint rsqrt scatter_nd segment_max segment_mean segment_min segment_prod segment_sum sign sin sinh space_to_batch "
     "space_to_batch_nd space_to_depth sparse_segment_mean sparse_segment_sqrt_n sparse_segment_sum sqrt square squared_difference "
     "stop_gradient string_to_hash_bucket_fast tan unique_with_counts unsorted_segment_max unsorted_segment_min "
     "unsorted_segment_prod unsorted_segment_sum write_file zeta parallel_stack scatter_max scatter_min roll matching_files "
-    "betainc matrix_logarithm mirror_pad bitwise").split()
+    "betainc matrix_logarithm mirror_pad xlogy xdivy div_no_nan stateless_random_normal stateless_random_uniform stateless_truncated_normal "
+    "bitwise_and bitwise_or bitwise_xor invert left_shift right_shift").split()
 for _name in _GENERATED:
     if _name not in globals() and hasattr(_gen_ops, _name):
         globals()[_name] = getattr(_gen_ops, _name)
@@ -104,7 +112,8 @@ initialize_all_tables = tables_initializer
 _LAZY = {name: "millrace." + name for name in (
     "app", "compat", "contrib", "data", "examples", "feature_column", "flags", "gfile", "graph_util", "image", "initializers", "keras", "layers",
     "linalg", "losses", "metrics", "nn", "python_io", "resource_loader", "saved_model", "sets", "summary", "test", "train", "user_ops", "estimator",
-    "distributions", "models", "python", "sysconfig", "spectral", "strings", "math")}
+    "distributions", "models", "python", "sysconfig", "spectral", "strings", "math", "random", "io", "sparse", "dtypes", "debugging", "bitwise",
+    "queue", "manip")}
 _LAZY["logging"] = "millrace.tf_logging"
 _FROM = {  # name: module that has it
     "scalar_summary": "summary", "histogram_summary": "summary", "image_summary": "summary",
@@ -125,7 +134,9 @@ def __getattr__(name: str) -> _Any:
         except ModuleNotFoundError as error:
             if error.name != _LAZY[name]:
                 raise
-            raise AttributeError("tf.%s is not provided by Millrace" % name) from None
+            value = _namespaces.find(name)
+            if value is None:
+                raise AttributeError("tf.%s is not provided by Millrace" % name) from None
     elif name in _FROM:
         module, _, attribute = _FROM[name].partition(":")
         value = getattr(_importlib.import_module("millrace." + module), attribute or name)

@@ -9,6 +9,8 @@ import sys
 import types
 from typing import Any, Dict, Optional
 
+from millrace import namespaces
+
 # Module paths inside TensorFlow that programs import, and what they mean here: a module, or the package itself.
 _PATHS: Dict[str, str] = {
     "python.framework.ops": "python_names", "python.framework.dtypes": "framework.dtypes", "python.framework.errors": "framework.errors",
@@ -17,7 +19,8 @@ _PATHS: Dict[str, str] = {
     "python.framework.constant_op": "python_names", "python.framework.tensor_util": "contrib.util", "python.framework.function": "framework.function",
     "python.framework.common_shapes": "python_names", "python.framework.sparse_tensor": "framework.composite_tensors",
     "python.framework.device": "framework.device",
-    "python.client.session": "framework.session", "python.client.timeline": "timeline", "python.client.device_lib": "device_lib",
+    "python.client.session": "framework.session", "python.client.graph_util": "graph_util", "python.graph_util": "graph_util",
+    "python.pywrap_tensorflow": "train.saver", "python.client.timeline": "timeline", "python.client.device_lib": "device_lib",
     "python.ops.rnn_cell": "ops.rnn_cell", "python.ops.rnn_cell_impl": "ops.rnn_cell", "python.ops.rnn": "ops.rnn",
     "python.ops.seq2seq": "contrib.legacy_seq2seq", "python.ops.nn": "nn", "python.ops.nn_ops": "nn", "python.ops.nn_impl": "nn",
     "python.ops.gen_nn_ops": "ops.gen_ops", "python.ops.gen_math_ops": "ops.gen_ops", "python.ops.gen_array_ops": "ops.gen_ops",
@@ -55,7 +58,8 @@ _PATHS: Dict[str, str] = {
     "contrib.slim.python.slim.model_analyzer": "contrib.slim_model_analyzer",
     "contrib.learn.datasets.base": "contrib.learn.base", "contrib.learn.python.learn.datasets.base": "contrib.learn.base",
     "models.rnn.rnn_cell": "ops.rnn_cell", "models.rnn.rnn": "ops.rnn", "models.rnn.seq2seq": "contrib.legacy_seq2seq",
-    "models.rnn.ptb": "python_names", "logging": "tf_logging",
+    "models.rnn.ptb": "examples.models", "models.rnn.ptb.reader": "examples.models.reader",
+    "models.rnn.translate": "examples.models", "models.rnn.translate.data_utils": "examples.models.data_utils", "logging": "tf_logging",
 }
 _WHOLE = ("python.ops.", "python.framework.", "python.training.", "python.platform.", "python.util.")
 
@@ -64,6 +68,9 @@ def _target(path: str) -> Optional[str]:
     """The module of this package that a path below `tensorflow` means."""
     if path in _PATHS:
         return _PATHS[path]
+    parts = path.split(".")
+    if len(parts) > 2 and parts[0] == "contrib" and parts[2] == "python":  # where contrib's packages keep their modules
+        return ".".join(parts[:2])
     if path.startswith("contrib.") or path in ("contrib", "examples") or path.startswith("examples."):
         return path
     if path.startswith(_WHOLE):
@@ -94,6 +101,8 @@ class _Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
         except ModuleNotFoundError as error:
             if not str(error.name).startswith("millrace"):
                 raise
+        if namespaces.find(str(name).partition(".")[0]) is not None and "." not in str(name):
+            return namespaces.find(str(name))
         if inner in _PACKAGES:
             return types.ModuleType(fullname)
         return None

@@ -4,9 +4,15 @@
 from millrace.ops.rnn import static_bidirectional_rnn, static_rnn, static_state_saving_rnn  # noqa: F401
 from millrace.ops.rnn_cell import (BasicLSTMCell, BasicRNNCell, DeviceWrapper, DropoutWrapper, EmbeddingWrapper, GRUCell,  # noqa: F401
                                    InputProjectionWrapper, LSTMBlockCell, LSTMCell, LSTMStateTuple, MultiRNNCell,
-                                   OutputProjectionWrapper, ResidualWrapper, RNNCell)
+                                   OutputProjectionWrapper, ResidualWrapper, RNNCell, _linear)
+from millrace.contrib.rnn_cells import (AttentionCellWrapper, Conv1DLSTMCell, Conv2DLSTMCell, ConvLSTMCell, CoupledInputForgetGateLSTMCell,  # noqa: F401
+                                        FusedRNNCellAdaptor, HighwayWrapper, LayerNormBasicLSTMCell, LSTMBlockFusedCell, NASCell, TimeReversedFusedRNN, UGRNNCell)
+from millrace.ops import rnn_cell  # noqa: F401
+from millrace.ops.rnn import bidirectional_dynamic_rnn, dynamic_rnn, raw_rnn  # noqa: F401
 
-GRUBlockCell, LSTMBlockFusedCell, CoupledInputForgetGateLSTMCell = GRUCell, LSTMBlockCell, LSTMCell
+GRUBlockCell = GRUBlockCellV2 = GRUCell
+linear = _linear
+core_rnn_cell = rnn_cell
 
 
 def stack_bidirectional_dynamic_rnn(cells_fw, cells_bw, inputs, initial_states_fw=None, initial_states_bw=None, dtype=None,  # type: ignore[no-untyped-def]

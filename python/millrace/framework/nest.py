@@ -2,6 +2,7 @@
 """Nested lists, tuples, named tuples and dicts as flat lists, and back."""
 from __future__ import annotations
 
+import collections.abc
 from typing import Any, Callable, Iterator, List
 
 from millrace.framework.composite_tensors import SparseTensorValue
@@ -23,6 +24,14 @@ def flatten(nest: Any) -> List[Any]:
     if not is_sequence(nest):
         return [nest]
     return [leaf for part in _parts(nest) for leaf in flatten(part)]
+
+
+def listed(value: Any) -> List[Any]:
+    """The parts of a list, tuple, dict, set, view of a dict or iterator, one level deep; else a list of the value alone."""
+    if isinstance(value, dict):
+        return [value[key] for key in sorted(value)]
+    whole = not isinstance(value, (list, tuple, set, frozenset, collections.abc.MappingView, collections.abc.Iterator))
+    return [value] if whole else list(value)
 
 
 def _like(structure: Any, parts: List[Any]) -> Any:

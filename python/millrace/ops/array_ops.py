@@ -7,7 +7,7 @@ from typing import Any, List, Optional
 
 import numpy as np
 
-from millrace.framework import dtypes, tensor_shape
+from millrace.framework import dtypes, nest, tensor_shape
 from millrace.framework.composite_tensors import IndexedSlices, SparseTensor
 from millrace.framework.convert import constant, convert_to_tensor
 from millrace.framework.errors import at_user_line
@@ -224,8 +224,7 @@ def concat(*args: Any, **kwargs: Any) -> Tensor:
     axis = either("axis", axis, "concat_dim", concat_dim)
     if axis is None:
         raise at_user_line(TypeError("concat() missing the axis"))
-    if not isinstance(values, (list, tuple)):
-        values = [values]
+    values = nest.listed(values)
     if len(values) == 1:
         with name_scope(name, "concat") as scope:
             convert_to_tensor(axis, dtypes.int32, "concat_dim").get_shape().assert_is_compatible_with([])

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, Callable, List, Optional
 
 import millrace._core as _core
-from millrace.framework import dtypes
+from millrace.framework import dtypes, nest
 from millrace.framework.composite_tensors import IndexedSlices
 from millrace.framework.convert import convert_to_tensor
 from millrace.framework.errors import at_user_line
@@ -21,10 +21,6 @@ class AggregationMethod:
     DEFAULT = 0
     EXPERIMENTAL_TREE = 1
     EXPERIMENTAL_ACCUMULATE_N = 2
-
-
-def _listed(value: Any) -> List[Any]:
-    return list(value) if isinstance(value, (list, tuple)) else [value]
 
 
 def _source(x: Any) -> Any:
@@ -43,13 +39,13 @@ def _gradient(value: Any) -> Any:
 def gradients(ys: Any, xs: Any, grad_ys: Any = None, name: str = "gradients", colocate_gradients_with_ops: bool = False,
               gate_gradients: bool = False, aggregation_method: Optional[int] = None, stop_gradients: Any = None) -> List[Any]:
     """The gradients of the sum of ys with respect to each x: tensors, IndexedSlices, or None where ys do not depend on it."""
-    ys, xs = _listed(ys), _listed(xs)
+    ys, xs = nest.listed(ys), nest.listed(xs)
     flat = [v for x in xs for v in (x._get_variable_list() if isinstance(x, PartitionedVariable) else [x])]
     targets = [y.values if isinstance(y, IndexedSlices) else convert_to_tensor(y) for y in ys]
     for y in targets:
         if not (y.dtype.is_floating or y.dtype.is_complex or y.dtype.base_dtype in (dtypes.resource, dtypes.variant)):
             raise at_user_line(TypeError("Gradients of tensors must be floating or complex, but %s has type %s" % (y.name, y.dtype.name)))
-    incoming = [] if grad_ys is None else _listed(grad_ys)
+    incoming = [] if grad_ys is None else nest.listed(grad_ys)
     if incoming and len(incoming) != len(targets):
         raise at_user_line(ValueError("Passed %d grad_ys for %d ys" % (len(incoming), len(targets))))
     graph = targets[0].graph if targets else get_default_graph()
@@ -62,7 +58,7 @@ def gradients(ys: Any, xs: Any, grad_ys: Any = None, name: str = "gradients", co
                     raise at_user_line(ValueError("Gradient type %s generated for tensor %s of type %s" % (g.dtype.name, targets[i].name, targets[i].dtype.name)))
                 incoming[i] = g
         made = _core.add_gradients(graph, scope[:-1], targets, [_source(x) for x in flat], incoming,
-                                   [_source(s) for s in _listed(stop_gradients)] if stop_gradients is not None else [],
+                                   [_source(s) for s in nest.listed(stop_gradients)] if stop_gradients is not None else [],
                                    bool(colocate_gradients_with_ops), aggregation_method == 2)
         results = [_gradient(g) for g in made]
         if gate_gradients:
@@ -89,7 +85,7 @@ def hessians(ys: Any, xs: Any, name: str = "hessians", colocate_gradients_with_o
     """The second derivatives of the sum of ys with respect to each x of known shape."""
     results = []
     with name_scope(name):
-        for x in _listed(xs):
+        for x in nest.listed(xs):
             first = gradients(ys, x, colocate_gradients_with_ops=colocate_gradients_with_ops)[0]
             dims = convert_to_tensor(x).get_shape()
             count = dims.num_elements()
@@ -108,7 +104,7 @@ def _listed_gradients(function: Callable[..., Any]) -> Callable[..., Any]:
     def call(op: Any, grads: List[Any]) -> List[Any]:
         with op.graph.as_default():
             result = function(op, *[_gradient(g) for g in grads])
-            made = _listed(result)
+            made = nest.listed(result)
             values: List[Any] = []
             for g in made:
                 if isinstance(g, IndexedSlices):
@@ -155,7 +151,7 @@ def custom_gradient(function: Callable[..., Any]) -> Callable[..., Any]:
         tensors = [convert_to_tensor(a) for a in args]
         inside = [gen_ops.identity(t) for t in tensors]
         results, backward = function(*inside, **kwargs)
-        listed = _listed(results)
+        listed = nest.listed(results)
         name = "CustomGradient-%d" % len(graph._functions)
         while name in _names:
             name += "_"
@@ -164,7 +160,7 @@ def custom_gradient(function: Callable[..., Any]) -> Callable[..., Any]:
         outputs = [convert_to_tensor(r) for r in listed]
 
         def gradient(op: Any, *grads: Any) -> Any:
-            return [None] * len(outputs) + _listed(backward(*grads[:len(outputs)]))
+            return [None] * len(outputs) + nest.listed(backward(*grads[:len(outputs)]))
 
         RegisterGradient(name)(gradient)
         with graph.gradient_override_map({"IdentityN": name}):

@@ -7,7 +7,7 @@ from typing import Any, List, Optional
 
 import numpy as np
 
-from millrace.framework import dtypes, tensor_shape
+from millrace.framework import dtypes, nest, tensor_shape
 from millrace.framework.composite_tensors import IndexedSlices, SparseTensor
 from millrace.framework.convert import constant, convert_to_tensor
 from millrace.framework.errors import at_user_line
@@ -216,7 +216,8 @@ lin_space = linspace
 
 def add_n(inputs: Any, name: Optional[str] = None) -> Any:
     """The sum of tensors of one shape."""
-    if not isinstance(inputs, (list, tuple)) or not inputs:
+    inputs = nest.listed(inputs) if not isinstance(inputs, Tensor) else []
+    if not inputs:
         raise at_user_line(ValueError("inputs must be a list of at least one Tensor with the same dtype and shape"))
     tensors = [convert_to_tensor(x) for x in inputs]
     if len(tensors) == 1:
@@ -226,7 +227,8 @@ def add_n(inputs: Any, name: Optional[str] = None) -> Any:
 
 def accumulate_n(inputs: Any, shape: Any = None, tensor_dtype: Any = None, name: Optional[str] = None) -> Tensor:
     """The sum of tensors of one shape."""
-    if not isinstance(inputs, (list, tuple)) or not inputs:
+    inputs = nest.listed(inputs) if not isinstance(inputs, Tensor) else []
+    if not inputs:
         raise at_user_line(ValueError("inputs must be a list of at least one Tensor with the same dtype and shape"))
     tensors = [convert_to_tensor(x) for x in inputs]
     if len(tensors) == 1 and name is None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, Dict, List, Optional, Tuple
 
 import millrace._core as _core
-from millrace.framework import dtypes
+from millrace.framework import dtypes, nest
 from millrace.framework.composite_tensors import IndexedSlices
 from millrace.framework.convert import convert_to_tensor
 from millrace.framework.errors import at_user_line
@@ -73,7 +73,7 @@ class Optimizer:
         if var_list is None:
             var_list = trainable_variables()
         variables: List[Any] = []
-        for v in var_list if isinstance(var_list, (list, tuple, set)) else [var_list]:
+        for v in nest.listed(var_list):
             variables.extend(v if isinstance(v, (list, tuple, PartitionedVariable)) else [v])
         if not variables:
             raise at_user_line(ValueError("No variables to optimize."))

@@ -1,0 +1,141 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Functions made of others, which TensorFlow has beside the ops."""
+from __future__ import annotations
+
+from typing import Any, List, Optional
+
+from millrace.framework import dtypes
+from millrace.framework.composite_tensors import IndexedSlices
+from millrace.framework.convert import convert_to_tensor
+from millrace.framework.errors import at_user_line
+from millrace.framework.graph import Tensor, name_scope
+from millrace.framework.random_seed import get_seed
+from millrace.ops import array_ops, control_flow_ops, gen_ops, math_ops
+
+__all__ = ["adjoint", "assert_near", "assert_same_float_dtype", "lbeta", "log_sigmoid", "logdet", "matvec", "polyval", "random_poisson", "reduce_std",
+           "reduce_variance", "scalar_mul", "unsorted_segment_mean", "unsorted_segment_sqrt_n"]
+
+
+def scalar_mul(scalar: Any, x: Any, name: Optional[str] = None) -> Any:
+    """x times one number."""
+    scalar = convert_to_tensor(scalar, x.dtype.base_dtype, "scalar")
+    if scalar.get_shape().ndims not in (None, 0):
+        raise at_user_line(ValueError("Only scalar multiply works, got shape %s" % scalar.get_shape()))
+    if isinstance(x, IndexedSlices):
+        return IndexedSlices(gen_ops.mul(scalar, x.values, name=name), x.indices, x.dense_shape)
+    return gen_ops.mul(scalar, x, name=name)
+
+
+def log_sigmoid(x: Any, name: Optional[str] = None) -> Tensor:
+    """The logarithm of the sigmoid."""
+    with name_scope(name, "LogSigmoid", [x]) as scope:
+        return gen_ops.neg(gen_ops.softplus(-convert_to_tensor(x, name="x")), name=scope)
+
+
+def lbeta(x: Any, name: Optional[str] = None) -> Tensor:
+    """The logarithm of the beta function along the last dimension."""
+    with name_scope(name, "lbeta", [x]) as scope:
+        x = convert_to_tensor(x, name="x")
+        return gen_ops.sub(math_ops.reduce_sum(gen_ops.lgamma(x), [-1]), gen_ops.lgamma(math_ops.reduce_sum(x, [-1])), name=scope)
+
+
+def polyval(coeffs: List[Any], x: Any, name: Optional[str] = None) -> Tensor:
+    """A polynomial of x, by Horner's rule; the first coefficient is that of the highest power."""
+    with name_scope(name, "polyval", [x]):
+        x = convert_to_tensor(x, name="x")
+        if not coeffs:
+            return array_ops.zeros_like(x)
+        value = convert_to_tensor(coeffs[0], x.dtype.base_dtype)
+        for coefficient in coeffs[1:]:
+            value = coefficient + value * x
+        return value
+
+
+def reduce_variance(input_tensor: Any, axis: Any = None, keepdims: bool = False, name: Optional[str] = None) -> Tensor:
+    """The variance of elements across dimensions."""
+    with name_scope(name, "reduce_variance", [input_tensor]):
+        x = convert_to_tensor(input_tensor)
+        means = math_ops.reduce_mean(x, axis=axis, keepdims=True)
+        return math_ops.reduce_mean(gen_ops.square(x - means), axis=axis, keepdims=keepdims)
+
+
+def reduce_std(input_tensor: Any, axis: Any = None, keepdims: bool = False, name: Optional[str] = None) -> Tensor:
+    """The standard deviation of elements across dimensions."""
+    with name_scope(name, "reduce_std", [input_tensor]):
+        return gen_ops.sqrt(reduce_variance(input_tensor, axis, keepdims))
+
+
+def _segment_counts(data: Tensor, segment_ids: Tensor, num_segments: Any) -> Tensor:
+    ones = array_ops.ones(array_ops.shape(segment_ids), data.dtype.base_dtype)
+    counts = gen_ops.maximum(gen_ops.unsorted_segment_sum(ones, segment_ids, num_segments), 1.0)
+    extra = gen_ops.sub(array_ops.rank(data), array_ops.rank(segment_ids))
+    shape = array_ops.concat([array_ops.shape(counts), array_ops.ones(array_ops.reshape(extra, [1]), dtypes.int32)], 0)
+    return array_ops.reshape(counts, shape)
+
+
+def unsorted_segment_mean(data: Any, segment_ids: Any, num_segments: Any, name: Optional[str] = None) -> Tensor:
+    """The means of the rows of each segment; 0 for a segment without rows."""
+    with name_scope(name, "UnsortedSegmentMean"):
+        data, segment_ids = convert_to_tensor(data), convert_to_tensor(segment_ids)
+        return gen_ops.unsorted_segment_sum(data, segment_ids, num_segments) / _segment_counts(data, segment_ids, num_segments)
+
+
+def unsorted_segment_sqrt_n(data: Any, segment_ids: Any, num_segments: Any, name: Optional[str] = None) -> Tensor:
+    """The sums of the rows of each segment by the square root of their number."""
+    with name_scope(name, "UnsortedSegmentSqrtN"):
+        data, segment_ids = convert_to_tensor(data), convert_to_tensor(segment_ids)
+        return gen_ops.unsorted_segment_sum(data, segment_ids, num_segments) / gen_ops.sqrt(_segment_counts(data, segment_ids, num_segments))
+
+
+def adjoint(matrix: Any, name: Optional[str] = None) -> Tensor:
+    """The conjugate transpose of matrices."""
+    with name_scope(name, "adjoint", [matrix]):
+        return array_ops.matrix_transpose(math_ops.conj(convert_to_tensor(matrix)))
+
+
+def logdet(matrix: Any, name: Optional[str] = None) -> Tensor:
+    """The logarithm of the determinant of a positive definite matrix."""
+    with name_scope(name, "logdet", [matrix]):
+        factor = gen_ops.cholesky(matrix)
+        return 2.0 * math_ops.reduce_sum(gen_ops.log(gen_ops.matrix_diag_part(factor)), [-1])
+
+
+def matvec(a: Any, b: Any, transpose_a: bool = False, name: Optional[str] = None) -> Tensor:
+    """Matrices times vectors."""
+    with name_scope(name, "MatVec", [a, b]):
+        product = math_ops.matmul(a, array_ops.expand_dims(convert_to_tensor(b), -1), transpose_a=transpose_a)
+        return array_ops.squeeze(product, [-1])
+
+
+def random_poisson(lam: Any, shape: Any, dtype: Any = dtypes.float32, seed: Optional[int] = None, name: Optional[str] = None) -> Tensor:
+    """`shape` samples for each rate."""
+    with name_scope(name, "random_poisson", [lam, shape]):
+        rate = convert_to_tensor(lam, name="lam", preferred_dtype=dtypes.float32)
+        seed1, seed2 = get_seed(seed)
+        return gen_ops.random_poisson_v2(convert_to_tensor(shape, dtypes.int32), rate, seed=seed1, seed2=seed2, dtype=dtypes.as_dtype(dtype))
+
+
+def assert_near(x: Any, y: Any, rtol: Any = None, atol: Any = None, data: Any = None, summarize: Optional[int] = None, message: Optional[str] = None,
+                name: Optional[str] = None) -> Any:
+    """An operation that fails where x and y are not close."""
+    with name_scope(name, "assert_near", [x, y]):
+        x = convert_to_tensor(x, name="x")
+        y = convert_to_tensor(y, x.dtype.base_dtype, "y")
+        small = 10 * {"float64": 2.220446e-16, "float16": 0.000976}.get(x.dtype.base_dtype.name, 1.1920929e-07)
+        slack = (small if atol is None else atol) + (small if rtol is None else rtol) * gen_ops.abs(y)
+        shown = data if data is not None else [message or "", "x and y not equal to tolerance", x, y]
+        return control_flow_ops.Assert(math_ops.reduce_all(gen_ops.less(gen_ops.abs(x - y), slack)), shown, summarize=summarize)
+
+
+def assert_same_float_dtype(tensors: Any = None, dtype: Any = None) -> Any:
+    """The floating type that all tensors have; ValueError where they have not."""
+    wanted = None if dtype is None else dtypes.as_dtype(dtype).base_dtype
+    for tensor in tensors or ():
+        if wanted is None:
+            wanted = tensor.dtype.base_dtype
+        elif tensor.dtype.base_dtype != wanted:
+            raise at_user_line(ValueError("Tensor %s is of type %s and not %s" % (tensor.name, tensor.dtype.base_dtype.name, wanted.name)))
+    wanted = wanted or dtypes.float32
+    if not wanted.is_floating:
+        raise at_user_line(ValueError("Expected floating point type, got %s." % wanted.name))
+    return wanted

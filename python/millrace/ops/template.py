@@ -1,0 +1,76 @@
+# SPDX-License-Identifier: Apache-2.0
+"""make_template: functions whose calls share variables."""
+from __future__ import annotations
+
+import functools
+from typing import Any, Callable, List, Optional
+
+from millrace.framework.errors import at_user_line
+from millrace.framework.graph import GraphKeys, get_collection
+from millrace.ops.variable_scope import variable_scope
+
+
+class Template:
+    """A function that makes its variables when it is called first, and uses them again in each call after that."""
+
+    def __init__(self, name: str, func: Callable[..., Any], create_scope_now: bool = False, unique_name: Optional[str] = None,
+                 custom_getter: Any = None) -> None:
+        if not name:
+            raise at_user_line(ValueError("name cannot be None."))
+        self._func, self._template_name, self._unique_name, self._getter = func, name, unique_name, custom_getter
+        self._scope: Any = None
+        self._called = False
+        if create_scope_now:
+            with self._open() as scope:
+                self._scope = scope
+
+    def _open(self) -> Any:
+        if self._unique_name:
+            return variable_scope(self._unique_name, custom_getter=self._getter)
+        return variable_scope(None, self._template_name, custom_getter=self._getter)
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        if self._scope is None:
+            with self._open() as scope:
+                self._scope = scope
+                made = self._func(*args, **kwargs)
+        else:
+            with variable_scope(self._scope, reuse=True if self._called else None):
+                made = self._func(*args, **kwargs)
+        self._called = self._called or bool(self._all(GraphKeys.GLOBAL_VARIABLES) or self._all(GraphKeys.LOCAL_VARIABLES))
+        return made
+
+    def _all(self, key: str) -> List[Any]:
+        if self._scope is None:
+            return []
+        start = self._scope.name + "/"
+        return [v for v in get_collection(key) if v.name.startswith(start)]
+
+    @property
+    def name(self) -> str:
+        """The template's name."""
+        return self._template_name
+
+    @property
+    def variable_scope(self) -> Any:
+        """The scope of the variables, or None before the first call."""
+        return self._scope
+
+    @property
+    def variable_scope_name(self) -> Optional[str]:
+        """The name of that scope."""
+        return None if self._scope is None else str(self._scope.name)
+
+    func = property(lambda self: self._func, doc="The function.")
+    variables = global_variables = property(lambda self: self._all(GraphKeys.GLOBAL_VARIABLES), doc="The variables made.")
+    trainable_variables = property(lambda self: self._all(GraphKeys.TRAINABLE_VARIABLES), doc="Those that optimizers train.")
+    local_variables = property(lambda self: self._all(GraphKeys.LOCAL_VARIABLES), doc="The local ones.")
+
+
+def make_template(name_: str, func_: Callable[..., Any], create_scope_now_: bool = False, unique_name_: Optional[str] = None,
+                  custom_getter_: Any = None, **kwargs: Any) -> Template:
+    """A function whose calls share the variables that it gets with get_variable."""
+    return Template(name_, functools.partial(func_, **kwargs) if kwargs else func_, create_scope_now_, unique_name_, custom_getter_)
+
+
+__all__ = ["Template", "make_template"]

@@ -1,0 +1,151 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What contrib has beyond tf.nn: conditional random fields, cells; and the namespaces and modules of other versions."""
+import itertools
+import sys
+
+import numpy as np
+import pytest
+
+import millrace as tf
+
+CELLS = {
+    "nas": lambda r: r.NASCell(6), "nas projected": lambda r: r.NASCell(6, 3, use_biases=True),
+    "normalised": lambda r: r.LayerNormBasicLSTMCell(6, dropout_keep_prob=0.9), "not normalised": lambda r: r.LayerNormBasicLSTMCell(6, layer_norm=False),
+    "update gate": lambda r: r.UGRNNCell(6), "highway": lambda r: r.HighwayWrapper(r.GRUCell(4)),
+    "attention": lambda r: r.AttentionCellWrapper(r.BasicLSTMCell(6), 3), "attention, flat": lambda r: r.AttentionCellWrapper(r.GRUCell(6), 3, state_is_tuple=False),
+    "coupled": lambda r: r.CoupledInputForgetGateLSTMCell(6, use_peepholes=True, num_proj=5, proj_clip=0.9),
+    "coupled, flat": lambda r: r.CoupledInputForgetGateLSTMCell(6, state_is_tuple=False, layer_norm=True),
+}
+
+
+@pytest.mark.parametrize("name", CELLS)
+def test_cells(name):
+    x = np.random.RandomState(0).randn(3, 5, 4).astype(np.float32)
+    with tf.Graph().as_default(), tf.Session() as sess:
+        outputs, state = tf.nn.dynamic_rnn(CELLS[name](tf.contrib.rnn), x, dtype=tf.float32, sequence_length=[5, 3, 1])
+        grads = tf.gradients(tf.reduce_sum(outputs), tf.trainable_variables())
+        sess.run(tf.global_variables_initializer())
+        made, slopes, _ = sess.run([outputs, grads, state])
+        assert list(made.shape) == outputs.get_shape().as_list() and (made[1, 3:] == 0).all() and np.abs(made[0]).max() > 0
+        assert all(np.abs(slope).sum() > 0 for slope in slopes)
+
+
+def sigmoid(x):
+    return 1 / (1 + np.exp(-x))
+
+
+def test_a_nas_cell_by_hand():
+    rng = np.random.RandomState(1)
+    w, r, x, c, h = (rng.randn(*s).astype(np.float32) for s in ((2, 24), (3, 24), (4, 2), (4, 3), (4, 3)))
+    with tf.Graph().as_default(), tf.Session() as sess:
+        output, state = tf.contrib.rnn.NASCell(3)(tf.constant(x), tf.contrib.rnn.LSTMStateTuple(tf.constant(c), tf.constant(h)))
+        values = {v.op.name: v for v in tf.global_variables()}
+        sess.run([values["nas_cell/kernel"].assign(w), values["nas_cell/recurrent_kernel"].assign(r)])
+        made, new = sess.run([output, state])
+    a, b = np.split(x.dot(w), 8, 1), np.split(h.dot(r), 8, 1)
+    first = np.tanh(sigmoid(a[0] + b[0]) * np.maximum(a[1] + b[1], 0) + 0)
+    rest = np.tanh(np.tanh(np.tanh(a[4] + b[4]) * sigmoid(a[5] + b[5])) + sigmoid(np.tanh(a[6] + b[6]) + sigmoid(a[7] + b[7])))
+    expected = np.tanh(first + c) * np.tanh(sigmoid(a[2] + b[2]) + np.maximum(a[3] * b[3], 0))
+    np.testing.assert_allclose(new.c, expected, rtol=1e-4)
+    np.testing.assert_allclose(made, np.tanh(expected * rest), rtol=1e-4)
+
+
+def test_images_and_whole_sequences():
+    rnn = tf.contrib.rnn
+    with tf.Graph().as_default(), tf.Session() as sess:
+        images = tf.constant(np.random.RandomState(0).randn(2, 3, 8, 8, 2).astype(np.float32))
+        outputs, state = tf.nn.dynamic_rnn(rnn.ConvLSTMCell(2, [8, 8, 2], 4, [3, 3]), images, dtype=tf.float32)
+        x = tf.constant(np.random.RandomState(1).randn(5, 3, 4).astype(np.float32))
+        with tf.variable_scope("a"):
+            forwards, _ = rnn.LSTMBlockFusedCell(6)(x, dtype=tf.float32)
+        with tf.variable_scope("a", reuse=True):
+            backwards, _ = rnn.TimeReversedFusedRNN(rnn.LSTMBlockFusedCell(6, reuse=True))(x[::-1], dtype=tf.float32)
+        sess.run(tf.global_variables_initializer())
+        assert sess.run(outputs).shape == (2, 3, 8, 8, 4) and sess.run(state).c.shape == (2, 8, 8, 4)
+        np.testing.assert_allclose(sess.run(forwards), sess.run(backwards)[::-1], rtol=1e-5)
+
+
+def test_conditional_random_fields():
+    crf, rng = tf.contrib.crf, np.random.RandomState(0)
+    x, transitions, lengths = rng.randn(3, 4, 3).astype(np.float32), rng.randn(3, 3).astype(np.float32), [4, 2, 1]
+    tags = rng.randint(0, 3, (3, 4))
+    with tf.Graph().as_default(), tf.Session() as sess:
+        unary = tf.placeholder(tf.float32, [None, None, 3])
+        made, own = crf.crf_log_likelihood(unary, tags, lengths)
+        assert own.op.name == "transitions" and own.get_shape().as_list() == [3, 3]
+        logs, _ = crf.crf_log_likelihood(unary, tags, lengths, transitions)
+        slope = tf.gradients(logs, unary)[0]
+        best = crf.crf_decode(unary, transitions, lengths)
+        sess.run(tf.global_variables_initializer())
+        assert np.isfinite(sess.run(made, {unary: x})).all()
+        logs, slope, (paths, scores) = sess.run([logs, slope, best], {unary: x})
+    for b, length in enumerate(lengths):
+        def score(path):
+            return sum(x[b, t, path[t]] for t in range(length)) + sum(transitions[path[t], path[t + 1]] for t in range(length - 1))
+        every = list(itertools.product(range(3), repeat=length))
+        sums = np.array([score(path) for path in every])
+        assert logs[b] == pytest.approx(score(tags[b]) - np.log(np.exp(sums).sum()), abs=1e-4)
+        assert paths[b].tolist() == list(every[sums.argmax()]) + [0] * (4 - length) and scores[b] == pytest.approx(sums.max(), abs=1e-4)
+        assert crf.viterbi_decode(x[b, :length], transitions)[0] == list(every[sums.argmax()])
+    assert np.abs(slope.sum(2)).max() < 1e-5
+
+
+def test_templates():
+    with tf.Graph().as_default(), tf.Session() as sess:
+        def line(x, start):
+            return x * tf.get_variable("w", [], initializer=tf.constant_initializer(start))
+        twice = tf.make_template("line", line, start=2.0)
+        a, b, other = twice(1.0), twice(10.0), tf.make_template("line", line)(1.0, start=3.0)
+        assert [v.name for v in tf.global_variables()] == ["line/w:0", "line_1/w:0"] and twice.variable_scope.name == "line"
+        assert [v.name for v in twice.trainable_variables] == ["line/w:0"]
+        sess.run(tf.global_variables_initializer())
+        assert sess.run([a, b, other]) == [2.0, 20.0, 3.0]
+
+
+def test_namespaces():
+    with tf.Graph().as_default(), tf.Session() as sess:
+        assert tf.math.reduce_sum is tf.reduce_sum and tf.random.uniform is tf.random_uniform and tf.io.gfile is tf.gfile
+        assert sess.run([tf.math.log(1.0), tf.math.reduce_std([1.0, 3.0]), tf.linalg.trace(tf.eye(3)), tf.math.divide_no_nan(1.0, 0.0)]) == [0, 1, 3, 0]
+        assert sess.run(tf.math.unsorted_segment_mean([[2.0], [4.0], [1.0]], [0, 0, 2], 3)).tolist() == [[3.0], [0.0], [1.0]]
+        assert sess.run(tf.math.polyval([2.0, 0.0, 1.0], 3.0)) == 19 and sess.run(tf.linalg.logdet(4.0 * tf.eye(2))) == pytest.approx(np.log(16))
+        assert sess.run(tf.math.lbeta([1.0, 2.0])) == pytest.approx(-np.log(2)) and sess.run(tf.math.log_sigmoid(0.0)) == pytest.approx(-np.log(2))
+        assert sess.run(tf.scalar_mul(2.0, tf.constant([1.0, 2.0]))).tolist() == [2, 4]
+        assert abs(sess.run(tf.random.poisson([4.0], [2000])).mean() - 4) < 0.3
+        with pytest.raises(AttributeError, match="tf.math.no_such_name is not provided"):
+            tf.math.no_such_name
+        assert "reduce_sum" in dir(tf.math) and not hasattr(tf, "functools")
+
+
+def test_lists_that_python_3_makes_lazily():
+    with tf.Graph().as_default(), tf.Session() as sess:
+        weights = {"a": tf.Variable(1.0), "b": tf.Variable(2.0)}
+        decay = tf.add_n(map(tf.square, weights.values()))
+        for variables in (weights.values(), weights, filter(None, list(weights.values())), (v for v in weights.values())):
+            step = tf.train.GradientDescentOptimizer(0.25).minimize(decay, var_list=variables)
+            sess.run(tf.global_variables_initializer())
+            sess.run(step)
+            assert sess.run([weights["a"], weights["b"]]) == [0.5, 1.0]
+        assert sess.run(tf.gradients(decay, weights.values())) == [1.0, 2.0]
+        assert sess.run(tf.concat(map(lambda i: tf.fill([1], i), range(3)), 0)).tolist() == [0, 1, 2]
+        assert sess.run(tf.add_n(weights.values())) == 1.5
+
+
+def test_texts_of_the_tutorials(tmp_path, monkeypatch):
+    from millrace.compat import imports
+    monkeypatch.setattr(sys, "meta_path", list(sys.meta_path))
+    imports.install()
+    from tensorflow.models.rnn.ptb import reader
+    from tensorflow.models.rnn.translate import data_utils
+    for part, text in (("train", " the cat sat \n the mat \n"), ("valid", " the dog sat \n"), ("test", " cat \n")):
+        (tmp_path / ("ptb.%s.txt" % part)).write_text(text)
+    train, valid, test, count = reader.ptb_raw_data(str(tmp_path))
+    assert (train, valid, test, count) == ([1, 2, 4, 0, 1, 3, 0], [1, 4, 0], [2, 0], 5)
+    x, y = next(reader.ptb_iterator(range(20), 2, 3))
+    assert x.tolist() == [[0, 1, 2], [10, 11, 12]] and y.tolist() == [[1, 2, 3], [11, 12, 13]]
+    vocabulary = str(tmp_path / "vocabulary")
+    data_utils.create_vocabulary(vocabulary, str(tmp_path / "ptb.train.txt"), 7)
+    numbers, words = data_utils.initialize_vocabulary(vocabulary)
+    assert words[:5] == [b"_PAD", b"_GO", b"_EOS", b"_UNK", b"the"]
+    assert data_utils.sentence_to_token_ids("The, the 12 cat", numbers) == [3, 3, 4, 3, numbers[b"cat"]]
+    for name in [n for n in sys.modules if n == "tensorflow" or n.startswith("tensorflow.")]:
+        monkeypatch.delitem(sys.modules, name)

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 # mypy: implicit-reexport
 """tf.linalg."""
-from millrace.ops.array_ops import matrix_transpose, transpose  # noqa: F401
+from millrace.ops.array_ops import matrix_transpose, matrix_transpose as transpose  # noqa: F401
+from millrace.ops.derived_ops import matvec  # noqa: F401
 from millrace.ops.gen_ops import cholesky, cross, lu  # noqa: F401
 from millrace.ops.gen_ops import diag as tensor_diag, diag_part as tensor_diag_part  # noqa: F401
 from millrace.ops.gen_ops import matrix_band_part as band_part, matrix_diag as diag, matrix_diag_part as diag_part  # noqa: F401
@@ -9,5 +10,5 @@ from millrace.ops.gen_ops import matrix_determinant as det, matrix_inverse as in
 from millrace.ops.gen_ops import matrix_solve as solve, matrix_triangular_solve as triangular_solve  # noqa: F401
 from millrace.ops.linalg_ops import adjoint, cholesky_solve, logdet, qr, slogdet, svd  # noqa: F401
 from millrace.ops.linalg_ops import matrix_solve_ls as lstsq, self_adjoint_eig as eigh, self_adjoint_eigvals as eigvalsh  # noqa: F401
-from millrace.ops.math_ops import einsum, eye, matmul, norm, tensordot, trace  # noqa: F401
+from millrace.ops.math_ops import einsum, eye, global_norm, matmul, norm, tensordot, trace  # noqa: F401
 from millrace.ops.nn_ops import l2_normalize  # noqa: F401

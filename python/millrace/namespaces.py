@@ -25,11 +25,6 @@ _TABLE: Dict[str, str] = {
         normal=random_normal poisson=random_poisson set_random_seed shuffle=random_shuffle stateless_multinomial
         stateless_normal=stateless_random_normal stateless_truncated_normal stateless_uniform=stateless_random_uniform truncated_normal
         uniform=random_uniform""",
-    "linalg": """adjoint band_part=matrix_band_part cholesky cholesky_solve cross det=matrix_determinant diag=matrix_diag diag_part=matrix_diag_part
-        eigh=self_adjoint_eig eigvalsh=self_adjoint_eigvals einsum expm=matrix_exponential eye global_norm inv=matrix_inverse
-        l2_normalize=nn.l2_normalize logdet logm=matrix_logarithm lstsq=matrix_solve_ls matmul matvec norm qr set_diag=matrix_set_diag
-        slogdet=log_matrix_determinant solve=matrix_solve sqrtm=matrix_square_root svd tensor_diag=diag tensor_diag_part=diag_part tensordot trace
-        transpose=matrix_transpose triangular_solve=matrix_triangular_solve""",
     "io": """FixedLenFeature FixedLenSequenceFeature PaddingFIFOQueue PriorityQueue QueueBase RandomShuffleQueue SparseFeature
         TFRecordCompressionType=python_io.TFRecordCompressionType TFRecordOptions=python_io.TFRecordOptions
         TFRecordWriter=python_io.TFRecordWriter VarLenFeature decode_and_crop_jpeg=image.decode_and_crop_jpeg decode_base64 decode_bmp=image.decode_bmp

@@ -12,7 +12,7 @@ from millrace.framework.graph import Tensor, name_scope
 from millrace.framework.random_seed import get_seed
 from millrace.ops import array_ops, control_flow_ops, gen_ops, math_ops
 
-__all__ = ["adjoint", "assert_near", "assert_same_float_dtype", "lbeta", "log_sigmoid", "logdet", "matvec", "polyval", "random_poisson", "reduce_std",
+__all__ = ["assert_near", "assert_same_float_dtype", "lbeta", "log_sigmoid", "matvec", "polyval", "random_poisson", "reduce_std",
            "reduce_variance", "scalar_mul", "unsorted_segment_mean", "unsorted_segment_sqrt_n"]
 
 
@@ -85,19 +85,6 @@ def unsorted_segment_sqrt_n(data: Any, segment_ids: Any, num_segments: Any, name
     with name_scope(name, "UnsortedSegmentSqrtN"):
         data, segment_ids = convert_to_tensor(data), convert_to_tensor(segment_ids)
         return gen_ops.unsorted_segment_sum(data, segment_ids, num_segments) / gen_ops.sqrt(_segment_counts(data, segment_ids, num_segments))
-
-
-def adjoint(matrix: Any, name: Optional[str] = None) -> Tensor:
-    """The conjugate transpose of matrices."""
-    with name_scope(name, "adjoint", [matrix]):
-        return array_ops.matrix_transpose(math_ops.conj(convert_to_tensor(matrix)))
-
-
-def logdet(matrix: Any, name: Optional[str] = None) -> Tensor:
-    """The logarithm of the determinant of a positive definite matrix."""
-    with name_scope(name, "logdet", [matrix]):
-        factor = gen_ops.cholesky(matrix)
-        return 2.0 * math_ops.reduce_sum(gen_ops.log(gen_ops.matrix_diag_part(factor)), [-1])
 
 
 def matvec(a: Any, b: Any, transpose_a: bool = False, name: Optional[str] = None) -> Tensor:

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // For programs older than NumPy 2.4: an array of one element and any number of dimensions is a number again, for
-// float(), int() and %. The slots of the type are changed, so only the runner of old programs asks for it.
+// float(), int() and %, and as a count or an index (before NumPy 1.12). The slots of the type are changed, so only the
+// runner of old programs asks for it.
 #include "core.h"
 
 namespace millrace::python {
 namespace {
 
-unaryfunc g_float = nullptr, g_int = nullptr;
+unaryfunc g_float = nullptr, g_int = nullptr, g_index = nullptr;
 
 PyObject* Convert(PyObject* array, unaryfunc original, PyObject* (*convert)(PyObject*)) {
   PyObject* item = PyObject_CallMethod(array, "item", nullptr);
@@ -21,14 +22,18 @@ PyObject* Convert(PyObject* array, unaryfunc original, PyObject* (*convert)(PyOb
 
 PyObject* ToFloat(PyObject* array) { return Convert(array, g_float, PyNumber_Float); }
 PyObject* ToInt(PyObject* array) { return Convert(array, g_int, PyNumber_Long); }
+PyObject* ToIndex(PyObject* array) { return Convert(array, g_index, PyNumber_Index); }
 
 void ConvertArraysOfOneElement() {
   if (g_float != nullptr) return;
   nb::object type = nb::module_::import_("numpy").attr("ndarray");
   PyNumberMethods* slots = reinterpret_cast<PyTypeObject*>(type.ptr())->tp_as_number;
-  if (slots == nullptr || slots->nb_float == nullptr || slots->nb_int == nullptr) return;
+  if (slots == nullptr || slots->nb_float == nullptr || slots->nb_int == nullptr || slots->nb_index == nullptr) {
+    return;
+  }
   g_float = std::exchange(slots->nb_float, ToFloat);
   g_int = std::exchange(slots->nb_int, ToInt);
+  g_index = std::exchange(slots->nb_index, ToIndex);
   PyType_Modified(reinterpret_cast<PyTypeObject*>(type.ptr()));
 }
 

@@ -172,3 +172,24 @@ def test_tables_from_files(tmp_path):
     assert base.load_csv_without_header(str(tmp_path / "plain.csv"), np.int32, np.float32, target_column=0).target.tolist() == [0, 1]
     assert base.maybe_download("plain.csv", str(tmp_path), "file:///nowhere") == str(tmp_path / "plain.csv")
     assert base.maybe_download("copy.csv", str(tmp_path / "made"), "file://%s/plain.csv" % tmp_path).endswith("made/copy.csv")
+
+
+def test_arrays_of_one_element_as_counts(tmp_path):
+    made = run_program(tmp_path, "import numpy as np\nn = np.frombuffer(b'\\0\\0\\0\\3', '>u4')\nprint(list(range(n)), [5, 6, 7, 8][n], b'abcdef'[:n])\n"
+                                 "print(np.arange(4)[n], np.zeros(n))\ntry:\n    [1][np.array([1, 2])]\nexcept TypeError as e:\n    print(e)\n")
+    assert made.stdout == ("[0, 1, 2] 8 b'abc'\n[3] [0. 0. 0.]\nonly integer scalar arrays can be converted to a scalar index\n"), made.stderr
+
+
+def test_first_names_of_arguments_of_layers(sess):
+    image = tf.ones([1, 2, 2, 3])
+    conv = tf.contrib.layers.convolution2d(image, num_output_channels=4, kernel_size=(1, 1), weight_init=tf.constant_initializer(-1.0), stride=(1, 1))
+    dense = tf.contrib.layers.fully_connected(tf.ones([1, 2]), num_output_units=2, weight_init=tf.constant_initializer(-1.0),
+                                              bias_init=tf.constant_initializer(0.5), name="first")
+    sess.run(tf.global_variables_initializer())
+    assert sess.run(conv)[0, 0, 0].tolist() == [-3] * 4 and sess.run(dense).tolist() == [[-1.5, -1.5]] and dense.op.name.startswith("first")
+
+
+def test_what_cannot_be_placed_is_named_as_in_the_program(tmp_path):
+    made = run_program(tmp_path, "import tensorflow as tf\nwith tf.device('/gpu:1'):\n    total = tf.constant([1.0], name='one') + 1.0\ntf.Session().run(total)\n")
+    assert "Cannot assign a device for node 'add' (folded) at " in made.stderr and "program.py:3: no device matches '/device:GPU:1'" in made.stderr
+    assert "allow_soft_placement" in made.stderr

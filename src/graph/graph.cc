@@ -93,7 +93,11 @@ std::vector<Consumer> Node::ConsumersOf(int output) const {
   return out;
 }
 std::string Node::Describe() const {
-  return absl::StrCat("node '", name_, "' (", op_name_, ")", location_.empty() ? "" : " at ", location_);
+  // What folding made stands for the client's node.
+  const size_t folded = name_.rfind("/_folded_");
+  const bool is_folded = folded != std::string::npos && op_name_ == "Const";
+  return absl::StrCat("node '", is_folded ? absl::string_view(name_).substr(0, folded) : name_, "' (",
+                      is_folded ? "folded" : op_name_, ")", location_.empty() ? "" : " at ", location_);
 }
 
 Graph::Graph(const OpRegistry* registry, GraphLimits limits) : registry_(registry), limits_(limits) {

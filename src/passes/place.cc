@@ -100,6 +100,12 @@ class Placer {
                        [&](const Node* n) { return env_.has_kernel(*n, device.type); });
   }
 
+  // A member that the client knows: what a fetch returns rather than the fetch.
+  static const Node& OfTheClient(const Group& group) {
+    const Node* first = group.members.front();
+    return first->op_name() == "_Retval" && first->input(0) ? *first->input(0).node : *first;
+  }
+
   Status Assign(Group& group) {
     const DeviceName* chosen = nullptr;
     const DeviceName* matching = nullptr;
@@ -124,7 +130,8 @@ class Placer {
       std::string have;
       for (const DeviceName& d : env_.devices) absl::StrAppend(&have, " ", d.ToString());
       return InvalidArgument("Cannot assign a device for ", first.Describe(), ": no device matches '",
-                             group.constraint.ToString(), "'; there are:", have);
+                             group.constraint.ToString(), "'; there are:", have,
+                             "; with allow_soft_placement in the ConfigProto it would run on one of these");
     }
     const std::string name = chosen->ToString();
     for (Node* n : group.members) {

@@ -101,6 +101,5 @@ def install() -> None:
         np.array, np.asarray = _tolerant(np.array), _tolerant(np.asarray)  # type: ignore[assignment]
     if (major, minor) >= (2, 1):
         np.fromstring, np.reshape = _fromstring(np.fromstring), _reshape(np.reshape)  # type: ignore[assignment]
-    if (major, minor) >= (2, 4):
-        _core.convert_arrays_of_one_element()
+    _core.convert_arrays_of_one_element()
     _add_methods()

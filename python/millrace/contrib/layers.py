@@ -2,6 +2,7 @@
 """tf.contrib.layers: layers as functions, with regularizers, normalizers and argument scopes."""
 from __future__ import annotations
 
+import functools
 from typing import Any, Callable, Dict, List, Optional
 
 import millrace.layers as _layers
@@ -14,6 +15,24 @@ from millrace.framework.errors import at_user_line
 from millrace.framework.graph import GraphKeys, Tensor, add_to_collection, add_to_collections, get_collection, name_scope
 from millrace.ops import array_ops, control_flow_ops, gen_ops, init_ops, math_ops, nn_ops
 from millrace.ops.variable_scope import get_variable, get_variable_scope, variable_scope
+
+
+# What arguments were called up to 0.8, when layers had no activation unless they were given one.
+_FIRST_NAMES = {"num_output_channels": "num_outputs", "num_output_units": "num_outputs", "weight_init": "weights_initializer",
+                "bias_init": "biases_initializer", "weight_regularizer": "weights_regularizer", "bias_regularizer": "biases_regularizer",
+                "output_collections": "outputs_collections", "name": "scope"}
+
+
+def _with_first_names(function: Callable[..., Any]) -> Callable[..., Any]:
+    @functools.wraps(function)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        if not _FIRST_NAMES.keys().isdisjoint(kwargs):
+            first = "num_output_channels" in kwargs or "num_output_units" in kwargs
+            kwargs = {_FIRST_NAMES.get(key, key): value for key, value in kwargs.items()}
+            if first:
+                kwargs.setdefault("activation_fn", None)
+        return function(*args, **kwargs)
+    return call
 
 
 # ---- initializers and regularizers ----
@@ -114,6 +133,7 @@ def _renamed(getter: Any, name: str, *args: Any, **kwargs: Any) -> Any:
 
 
 @add_arg_scope
+@_with_first_names
 def fully_connected(inputs: Any, num_outputs: int, activation_fn: Any = nn_ops.relu, normalizer_fn: Any = None, normalizer_params: Any = None,
                     weights_initializer: Any = xavier_initializer(), weights_regularizer: Any = None, biases_initializer: Any = init_ops.zeros_initializer(),
                     biases_regularizer: Any = None, reuse: Any = None, variables_collections: Any = None, outputs_collections: Any = None,
@@ -141,6 +161,7 @@ def relu(inputs: Any, num_outputs: int, *args: Any, **kwargs: Any) -> Any:
 
 
 @add_arg_scope
+@_with_first_names
 def convolution2d(inputs: Any, num_outputs: int, kernel_size: Any, stride: Any = 1, padding: str = "SAME", data_format: Any = None, rate: Any = 1,
                   activation_fn: Any = nn_ops.relu, normalizer_fn: Any = None, normalizer_params: Any = None, weights_initializer: Any = xavier_initializer(),
                   weights_regularizer: Any = None, biases_initializer: Any = init_ops.zeros_initializer(), biases_regularizer: Any = None, reuse: Any = None,

@@ -206,7 +206,8 @@ class Scope {
     return Build(type, name, inputs, args, attrs, where);
   }
 
-  // Expands a composite (docs/composites.md): what is made of ops, like dropout or a loss. All its outputs.
+  // Expands a composite (docs/composites.md): what is made of ops, like dropout or a loss. All its outputs. Its nodes
+  // are named below its name; a name that ends in '/' is a scope that they join as it is ("/": this one).
   std::vector<Output> Composite(const char* type, const std::vector<Input>& inputs, const Attrs& attrs = {},
                                 const std::source_location& where = std::source_location::current()) {
     if (!graph_.status().ok()) return Fail(graph_.status()), std::vector<Output>();
@@ -245,7 +246,11 @@ class Scope {
   }
 
   // Of the next operation, in full.
-  std::string UniqueName(const char* type) { return graph_.UniqueName(prefix_ + (name_.empty() ? type : name_)); }
+  std::string UniqueName(const char* type) {
+    if (name_ == "/" && !prefix_.empty()) return prefix_;
+    if (!name_.empty() && name_.back() == '/') return prefix_ + name_;
+    return graph_.UniqueName(prefix_ + (name_.empty() ? type : name_));
+  }
 
   // The inputs as tensors of the graph; false after an error. `name` is the operation's.
   bool Arguments(const char* type, const std::string& name, const std::vector<Input>& inputs,
@@ -253,7 +258,8 @@ class Scope {
     for (const Input& input : inputs) {
       if (input.is_constant_) {
         const char* arg = Api().OpInputName(type, static_cast<int>(args->size()));
-        const std::string constant = graph_.UniqueName(name + "/" + (arg ? arg : "Const"));
+        const std::string below = name == "/" ? "" : name.back() == '/' ? name : name + "/";
+        const std::string constant = graph_.UniqueName(below + (arg ? arg : "Const"));
         args->push_back({Output(ConstOp(input.constant_, constant, where)).get()});
         if (!graph_.status().ok()) return false;
       } else {

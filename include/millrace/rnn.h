@@ -115,7 +115,7 @@ class Recurrent {
   Recurrent(Model& model, const std::string& name, const Cell& cell, int64_t inputs)
       : Recurrent(model, name, cell, inputs, DType::kFloat) {}
   Recurrent(Model& model, const std::string& name, const Cell& cell, int64_t inputs, DType dtype)
-      : scope_(model.scope().WithName(name)), text_(cell.text()) {
+      : outer_(model.scope()), name_(name), text_(cell.text()) {
     internal::CallStatus status;
     std::vector<int64_t> sizes(kMax);
     const int states = MR_CellStates(text_.c_str(), inputs, sizes.data(), kMax, &output_size_, status);
@@ -147,7 +147,8 @@ class Recurrent {
   void Attend(Output memory, Output lengths = {}) {
     const std::vector<Output> limits = lengths ? std::vector<Output>{lengths} : std::vector<Output>();
     for (size_t place : given_) {
-      const std::vector<Output> made = scope_.Composite("AttentionMemory", {memory, parameters_[place - 1], limits});
+      const std::vector<Output> made =
+          outer_.WithName(name_).Composite("AttentionMemory", {memory, parameters_[place - 1], limits});
       if (made.size() != 3) return;
       std::copy(made.begin(), made.end(), parameters_.begin() + static_cast<std::ptrdiff_t>(place));
     }
@@ -155,19 +156,16 @@ class Recurrent {
   }
 
   // Zeros for as many examples as dimension `batch_dim` of `inputs` counts.
-  std::vector<Output> ZeroState(Output inputs, int64_t batch_dim = 0) {
-    return scope_.Composite(
-        "ZeroState", {inputs, memory_},
-        {{"cell", text_}, {"batch_dim", batch_dim}, {"S", static_cast<int64_t>(state_sizes_.size())}});
-  }
+  std::vector<Output> ZeroState(Output inputs, int64_t batch_dim = 0) { return ZeroStateIn(outer_, inputs, batch_dim); }
   // One step: input [batch, width].
   Result Step(Output input, const std::vector<Output>& state) {
-    return Split(scope_.Composite("RNNCell", {input, state, parameters_}, {{"cell", text_}}));
+    return Split(Here(Inside()).Composite("RNNCell", {input, state, parameters_}, {{"cell", text_}}));
   }
   // Unrolled over a list of steps [batch, width].
   Steps Static(const std::vector<Output>& inputs, Options options = {}) {
-    if (options.initial_state.empty() && !inputs.empty()) options.initial_state = ZeroState(inputs[0]);
-    const std::vector<Output> all = scope_.Composite(
+    const Scope inside = Inside();
+    if (options.initial_state.empty() && !inputs.empty()) options.initial_state = ZeroStateIn(inside, inputs[0], 0);
+    const std::vector<Output> all = Here(inside).Composite(
         "StaticRNN", {inputs, Lengths(options), options.initial_state, parameters_}, {{"cell", text_}});
     Steps s;
     for (size_t i = 0; i < all.size(); ++i) (i < inputs.size() ? s.outputs : s.state).push_back(all[i]);
@@ -175,9 +173,14 @@ class Recurrent {
   }
   // A loop over the steps of one tensor.
   Result Dynamic(Output inputs, Options options = {}) {
-    if (options.initial_state.empty()) options.initial_state = ZeroState(inputs, options.time_major ? 1 : 0);
-    return Split(scope_.Composite("DynamicRNN", {inputs, Lengths(options), options.initial_state, parameters_},
-                                  {{"cell", text_}, {"time_major", options.time_major}}));
+    const Scope inside = Inside();
+    if (!options.time_major) inputs = Transposed(inside, inputs);
+    if (options.initial_state.empty()) options.initial_state = ZeroStateIn(inside, inputs, 1);
+    Result r =
+        Split(Here(inside).Composite("DynamicRNN", {inputs, Lengths(options), options.initial_state, parameters_},
+                                     {{"cell", text_}, {"time_major", true}}));
+    if (!options.time_major && r.outputs) r.outputs = Transposed(inside, r.outputs);
+    return r;
   }
 
   // A loop in each direction over the steps of one tensor; `options` are for both, initial states are zeros.
@@ -187,11 +190,12 @@ class Recurrent {
   static BothResults Bidirectional(Recurrent& forward, Recurrent& backward, Output inputs,
                                    const Options& options = {}) {
     const int64_t batch_dim = options.time_major ? 1 : 0;
-    const std::vector<Output> all = forward.scope_.Composite(
-        "BidirectionalDynamicRNN",
-        {inputs, Lengths(options), forward.ZeroState(inputs, batch_dim), backward.ZeroState(inputs, batch_dim),
-         forward.parameters_, backward.parameters_},
-        {{"cell_fw", forward.text_}, {"cell_bw", backward.text_}, {"time_major", options.time_major}});
+    const std::vector<Output> all =
+        forward.outer_.WithName(forward.name_)
+            .Composite("BidirectionalDynamicRNN",
+                       {inputs, Lengths(options), forward.ZeroState(inputs, batch_dim),
+                        backward.ZeroState(inputs, batch_dim), forward.parameters_, backward.parameters_},
+                       {{"cell_fw", forward.text_}, {"cell_bw", backward.text_}, {"time_major", options.time_major}});
     BothResults r;
     for (size_t i = 0; i < all.size(); ++i) {
       if (i < 2) {
@@ -213,8 +217,20 @@ class Recurrent {
     return {all[0], std::vector<Output>(all.begin() + 1, all.end())};
   }
 
-  Scope scope_;
-  std::string text_;
+  // Each use of the cell has a scope of its own: "rnn", "rnn_1", ...
+  Scope Inside() const { return outer_.SubScope(name_); }
+  static Scope Here(const Scope& scope) { return scope.WithName("/"); }
+  static Output Transposed(const Scope& scope, Output x) {
+    return scope.WithName("transpose").Op("Transpose", {x, Tensor::Of<int32_t>({3}, {1, 0, 2})});
+  }
+  std::vector<Output> ZeroStateIn(const Scope& scope, Output inputs, int64_t batch_dim) const {
+    return Here(scope).Composite(
+        "ZeroState", {inputs, memory_},
+        {{"cell", text_}, {"batch_dim", batch_dim}, {"S", static_cast<int64_t>(state_sizes_.size())}});
+  }
+
+  Scope outer_;
+  std::string name_, text_;
   int64_t output_size_ = 0;
   std::vector<int64_t> state_sizes_;
   std::vector<Variable> variables_;

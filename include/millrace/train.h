@@ -182,7 +182,7 @@ class Model {
   static Output First(const std::vector<Output>& all) { return all.empty() ? Output() : all[0]; }
   // Glorot-uniform weights, from a seed of their own.
   Variable Weights(const std::string& name, Shape shape) {
-    return AddVariable(name, First(scope_.WithName(name + "/Initializer/VarianceScaling")
+    return AddVariable(name, First(scope_.WithName(name + "/Initializer/")
                                        .Composite("VarianceScaling", {},
                                                   {{"shape", Attr::OfShape(shape)},
                                                    {"dtype", DType::kFloat},

@@ -478,11 +478,7 @@ nb::object Graph::WrapOutput(nb::handle self, TF_Output output) {
 void Graph::Sync(nb::handle self) {
   const bool place = has_device_functions;
   while (TF_Operation* oper = Api().GraphNextOperation(graph_, &position_)) {
-    const std::string name = Api().OperationName(oper);
-    names_.emplace(Lower(name), 1);
-    for (size_t slash = name.find('/'); slash != std::string::npos; slash = name.find('/', slash + 1)) {
-      names_.emplace(Lower(name.substr(0, slash)), 1);
-    }
+    names_.emplace(Lower(Api().OperationName(oper)), 1);
     if (operations.count(oper) > 0) continue;
     NoteMade(oper);
     if (place && *Api().OperationDevice(oper) == '\0') self.attr("_apply_device_functions")(Wrap(self, oper));

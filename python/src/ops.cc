@@ -124,13 +124,14 @@ class Call {
         RaiseTypeError("The name of an operation must be a string, got " + ShortRepr(name));
       }
       name_ = graph_->OperationName(size > 0 ? std::string_view(text, static_cast<size_t>(size)) : op.name_);
+      joins_scope_ = op.composite_ && size > 0 && text[size - 1] == '/';
     }
   }
 
   nb::object Run() {
     FixTypes();
     std::vector<nb::object> tensors = Convert();
-    desc_ = Api().NewOperation(graph_->get(), op_.name_.c_str(), name_.c_str());
+    desc_ = Api().NewOperation(graph_->get(), op_.name_.c_str(), (joins_scope_ ? name_ + "/" : name_).c_str());
     try {
       Describe();
     } catch (...) {  // a description is freed by finishing it
@@ -407,6 +408,7 @@ class Call {
   nb::object graph_object_;
   Graph* graph_ = nullptr;
   std::string name_;
+  bool joins_scope_ = false;  // of a composite: its nodes are in the scope `name_`, as it is
   std::vector<std::vector<TF_Output>> values_;
   TF_OperationDescription* desc_ = nullptr;
 };

@@ -222,3 +222,26 @@ def test_only_what_the_filter_says_is_dropped():
     _, _, state, _, _ = dropped(tf.nn.rnn_cell.LSTMStateTuple(40, 40), state_keep_prob=0.5,
                                 dropout_state_filter_visitor=lambda s: tf.nn.rnn_cell.LSTMStateTuple(True, False) if isinstance(s, tuple) else True)
     assert (state.h == 1).all() and set(np.unique(state.c)) == {0, 2}
+
+
+@pytest.mark.parametrize("cell,inside,states", [
+    ("BasicLSTMCell", "Const concat/axis concat MatMul/Enter MatMul BiasAdd/Enter BiasAdd split Const_1 Add Sigmoid Mul Sigmoid_1 Tanh Mul_1 Add_1 "
+     "Tanh_1 Sigmoid_2 Mul_2", 2),
+    ("LSTMCell", "concat/axis concat MatMul/Enter MatMul BiasAdd/Enter BiasAdd split/split_dim split add/y add Sigmoid mul Sigmoid_1 Tanh mul_1 add_1 "
+     "Sigmoid_2 Tanh_1 mul_2", 2),
+    ("GRUCell", "concat/axis concat MatMul/Enter MatMul BiasAdd/Enter BiasAdd Sigmoid split/split_dim split mul concat_1/axis concat_1 MatMul_1/Enter "
+     "MatMul_1 BiasAdd_1/Enter BiasAdd_1 Tanh mul_1 sub/x sub mul_2 add", 1),
+    ("BasicRNNCell", "concat/axis concat MatMul/Enter MatMul BiasAdd/Enter BiasAdd Tanh", 1)])
+def test_names_are_those_of_tensorflow(cell, inside, states):
+    x = tf.placeholder(tf.float32, [None, 5, 3], name="x")
+    outputs, state = tf.nn.dynamic_rnn(getattr(tf.nn.rnn_cell, cell)(6), x, dtype=tf.float32)
+    assert outputs.name == "rnn/transpose_1:0"
+    assert [s.name for s in tf.contrib.framework.nest.flatten(state)] == ["rnn/while/Exit_%d:0" % (3 + i) for i in range(states)]
+    names = [o.name for o in tf.get_default_graph().get_operations()]
+    below = "rnn/while/%s/" % {"BasicLSTMCell": "basic_lstm_cell", "LSTMCell": "lstm_cell", "GRUCell": "gru_cell", "BasicRNNCell": "basic_rnn_cell"}[cell]
+    assert sorted(n[len(below):] for n in names if n.startswith(below)) == sorted(inside.split())
+    for name in ("rnn/time", "rnn/TensorArray", "rnn/TensorArray_1", "rnn/TensorArrayUnstack/TensorArrayScatter/TensorArrayScatterV3", "rnn/Maximum",
+                 "rnn/Minimum", "rnn/while/iteration_counter", "rnn/while/Less_1", "rnn/while/LogicalAnd", "rnn/while/TensorArrayReadV3",
+                 "rnn/while/TensorArrayWrite/TensorArrayWriteV3", "rnn/while/add_1/y", "rnn/TensorArrayStack/range", "rnn/transpose",
+                 "rnn/TensorArrayStack/TensorArrayGatherV3", "rnn/%sZeroState/zeros" % cell):
+        assert name in names, name

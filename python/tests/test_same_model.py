@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 import millrace as tf
+from millrace.nn import rnn_cell as cells
 
 PROGRAM = os.environ.get("MILLRACE_SAME_MODEL", "")
 BATCH, STEPS = 16, 20
@@ -48,23 +49,40 @@ class Convolutional:
 
 
 class Recurrent:
-    """A dynamic LSTM, Momentum. `layer(x)` gives its last output."""
+    """Momentum on a recurrent network. `layer(x)` gives its last output."""
 
     def __init__(self, layer):
         self.x = tf.placeholder(tf.float32, [None, 5, 3], name="sequences")
         self.y = tf.placeholder(tf.float32, [None, 6], name="targets")
-        self.loss = tf.reduce_mean(tf.square(layer(self.x) - self.y), name="loss")
+        # In C++ the seed of a kernel is its place among the variables of the cell.
+        places = iter(layer.places)
+        with tf.variable_scope("", initializer=lambda shape, dtype, partition_info=None: initial(next(places))(shape, dtype)):
+            last = layer(self.x)
+        self.loss = tf.reduce_mean(tf.square(last - self.y), name="loss")
         self.train = tf.train.MomentumOptimizer(0.5, 0.9).minimize(self.loss)
 
     def batch(self, step):
         return {self.x: numbers(BATCH * 15, 2 * step).reshape(BATCH, 5, 3), self.y: numbers(BATCH * 6, 2 * step + 1).reshape(BATCH, 6)}
 
 
-def dynamic_rnn(x):
-    return tf.nn.dynamic_rnn(tf.nn.rnn_cell.BasicLSTMCell(6), x, dtype=tf.float32)[1].h
+def lstm(x):
+    return tf.nn.dynamic_rnn(cells.BasicLSTMCell(6), x, dtype=tf.float32)[1].h
 
 
-MODELS = {"convolutional": Convolutional, "recurrent": lambda: Recurrent(dynamic_rnn)}
+def stack(x):
+    lengths = tf.constant([5, 1, 2, 5, 3, 4, 5, 0, 1, 2, 3, 4, 5, 5, 4, 3], name="lengths")
+    cell = cells.MultiRNNCell([cells.LSTMCell(5, use_peepholes=True, cell_clip=0.9, num_proj=4, proj_clip=0.7), cells.GRUCell(6)])
+    return tf.nn.dynamic_rnn(cell, x, lengths, dtype=tf.float32)[1][1]
+
+
+def unrolled(x):
+    cell = cells.MultiRNNCell([cells.BasicRNNCell(4), cells.BasicLSTMCell(6)])
+    return tf.nn.static_rnn(cell, tf.unstack(x, 5, 1), dtype=tf.float32)[0][-1]
+
+
+lstm.places, stack.places, unrolled.places = (1,), (1, 3, 4, 5, 6, 7, 9), (1, 3)
+MODELS = {"convolutional": Convolutional, "recurrent": lambda: Recurrent(lstm), "stack": lambda: Recurrent(stack),
+          "unrolled": lambda: Recurrent(unrolled)}
 
 
 def in_cpp(name, folder, checkpoint=None):
@@ -114,11 +132,12 @@ def test_same_losses_from_one_checkpoint(name, tmp_path):
     np.testing.assert_array_equal(on.view(np.uint32), again.view(np.uint32))
 
 
-def test_same_graph(tmp_path):
-    in_cpp("convolutional", tmp_path / "cpp")
+@pytest.mark.parametrize("name", MODELS)
+def test_same_graph(name, tmp_path):
+    in_cpp(name, tmp_path / "cpp")
     tf.reset_default_graph()
     tf.set_random_seed(7)
-    Convolutional()
+    MODELS[name]()
     tf.train.Saver()
     tf.global_variables_initializer()
     assert graph_def() == (tmp_path / "cpp" / "graph.pb").read_bytes()

@@ -3,6 +3,7 @@
 #include "capi/internal.h"
 #include "client/rnn_variables.h"
 #include "millrace/c_api_training.h"
+#include "system/system.h"
 
 using millrace::CellLayout;
 using millrace::InvalidArgument;
@@ -51,7 +52,8 @@ int MR_AddCellVariables(TF_Graph* graph, const char* scope, const char* cell, in
     MR_RETURN_IF_ERROR(CheckRoom(layout.parameters.size(), max_variables, "variables"));
     millrace::GraphLock lock(&graph->shared->mu);
     MR_ASSIGN_OR_RETURN(const std::vector<millrace::ClientVariable> made,
-                        millrace::AddCellVariables(millrace::GraphBuilder(&graph->shared->graph), scope, layout,
+                        millrace::AddCellVariables(millrace::System::Default().composites(),
+                                                   millrace::GraphBuilder(&graph->shared->graph), scope, layout,
                                                    static_cast<millrace::DType>(dtype), seed));
     for (size_t i = 0; i < made.size(); ++i) {
       refs[i] = AsTfOutput(made[i].ref);

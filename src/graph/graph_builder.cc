@@ -115,7 +115,11 @@ Node* GraphBuilder::OpNode(absl::string_view op, std::vector<Arg> inputs, AttrMa
   }
   spec.op = std::string(op);
   const absl::string_view base = name_.empty() ? op : absl::string_view(name_);
-  spec.name = graph_->UniqueName(scope_.empty() ? std::string(base) : absl::StrCat(scope_, "/", base));
+  if (base == "/") {  // the name of the scope itself, as TensorFlow names an op whose arguments lie below it
+    spec.name = scope_;
+  } else {
+    spec.name = graph_->UniqueName(scope_.empty() ? std::string(base) : absl::StrCat(scope_, "/", base));
+  }
   spec.attrs = std::move(attrs);
   if (!colocate_.empty()) spec.attrs.emplace("_class", AttrValue(colocate_));
   spec.device = device_;

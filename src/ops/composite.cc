@@ -44,6 +44,17 @@ std::vector<const CompositeDef*> CompositeRegistry::All() const {
   return all;
 }
 
+namespace {
+
+GraphBuilder ScopeOf(const GraphBuilder& b, const NodeSpec& spec) {
+  if (spec.name.empty()) return b.Scope(spec.op);
+  if (spec.name.back() != '/') return b.Scope(spec.name);
+  if (spec.name == "/") return b;
+  return b.ScopeExact(absl::string_view(spec.name).substr(0, spec.name.size() - 1));
+}
+
+}  // namespace
+
 StatusOr<std::vector<Output>> ExpandComposite(const CompositeRegistry& registry, const GraphBuilder& b, NodeSpec spec) {
   const CompositeDef* composite = registry.Find(spec.op);
   if (!composite || !composite->expand) return NotFound("there is no composite '", spec.op, "'");
@@ -65,7 +76,7 @@ StatusOr<std::vector<Output>> ExpandComposite(const CompositeRegistry& registry,
       return InvalidArgument("composite ", spec.op, ": input ", i, " is ", DTypeName(got), ", wants ", DTypeName(want));
     }
   }
-  const GraphBuilder scoped = b.Scope(spec.name.empty() ? spec.op : spec.name);
+  const GraphBuilder scoped = ScopeOf(b, spec);
   MR_ASSIGN_OR_RETURN(std::vector<Output> outputs,
                       composite->expand(scoped, CompositeCall(composite->def, spec, signature)));
   MR_RETURN_IF_ERROR(b.status());

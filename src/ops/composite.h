@@ -62,7 +62,8 @@ class CompositeRegistry {
   Status status_;
 };
 
-// Expands the composite `spec.op` below the scope `spec.name` (or the composite's name) of `b`. NotFound when there is no
+// Expands the composite `spec.op` below the scope `spec.name` (or the composite's name) of `b`; where the name ends in
+// '/', its nodes join that scope as it is ("/" alone: that of `b`). NotFound when there is no
 // such composite; InvalidArgument when inputs or attributes do not fit its declaration.
 StatusOr<std::vector<Output>> ExpandComposite(const CompositeRegistry& registry, const GraphBuilder& b, NodeSpec spec);
 

@@ -49,6 +49,7 @@ class AttentionCell : public RnnCell {
     return s.size;
   }
   size_t num_states() const override { return cell_->num_states() + 2; }
+  const char* kind() const override { return "AttentionCellWrapper"; }
 
   StatusOr<Output> Step(const GraphBuilder& b, Output input, CellRun& run) const override {
     const size_t first = run.new_states.size();

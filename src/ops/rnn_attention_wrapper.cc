@@ -63,6 +63,7 @@ class AttentionWrapper : public RnnCell {
     return output_attention_ ? Width() : outputs;
   }
   size_t num_states() const override { return cell_->num_states() + 2; }
+  const char* kind() const override { return "AttentionWrapper"; }
 
   StatusOr<Output> Step(const GraphBuilder& b, Output input, CellRun& run) const override {
     run.TakeParameter();  // made the keys

@@ -24,22 +24,52 @@ struct BasicOptions {
   }
 };
 
-std::vector<Output> SplitColumns(const GraphBuilder& b, Output x, int parts) {
-  Node* split = b.OpNode("Split", {b.Scalar<int32_t>(1), x}, {{"num_split", parts}});
+// Names of nodes are those that TensorFlow 1.x gives; some of its cells state their arithmetic by operators ("mul"),
+// some by functions ("Mul").
+std::vector<Output> Split(const GraphBuilder& split, Output axis, Output x, int parts) {
+  Node* node = split.WithName("/").OpNode("Split", {axis, x}, {{"num_split", parts}});
   std::vector<Output> out(static_cast<size_t>(parts));
-  if (!split) return out;
-  for (int i = 0; i < parts; ++i) out[static_cast<size_t>(i)] = split->output(i);
+  for (int i = 0; node && i < parts; ++i) out[static_cast<size_t>(i)] = node->output(i);
   return out;
+}
+
+std::vector<Output> SplitColumns(const GraphBuilder& b, Output x, int parts) {
+  const GraphBuilder split = b.Scope("split");
+  const Output axis = split.WithName("split_dim").Scalar<int32_t>(1);
+  return Split(split, axis, x, parts);
+}
+
+Output Mul(const GraphBuilder& b, Output x, Output y) { return b.WithName("mul").Mul(x, y); }
+Output Add(const GraphBuilder& b, Output x, Output y) { return b.WithName("add").Add(x, y); }
+Output AddNumber(const GraphBuilder& b, Output x, double number) {
+  const GraphBuilder add = b.Scope("add");
+  const Output y = add.WithName("y").ScalarOf(BaseType(x.dtype()), number);
+  return add.WithName("/").Add(x, y);
 }
 
 Output Clip(const GraphBuilder& b, Output x, float limit) {
   if (!(limit > 0)) return x;
   const DType t = BaseType(x.dtype());
-  const double high = static_cast<double>(limit);
-  return b.Op("Maximum", {b.Op("Minimum", {x, b.ScalarOf(t, high)}), b.ScalarOf(t, -high)});
+  const double most = static_cast<double>(limit);
+  const GraphBuilder clip = b.Scope("clip_by_value");
+  const Output high = clip.WithName("Minimum/y").ScalarOf(t, most);
+  const Output below = clip.Op("Minimum", {x, high});
+  const Output low = clip.WithName("y").ScalarOf(t, -most);
+  return clip.WithName("/").Op("Maximum", {below, low});
 }
 
-class PlainCell : public RnnCell {
+// A cell whose step has a scope of its own.
+class BasicCell : public RnnCell {
+ public:
+  StatusOr<Output> Step(const GraphBuilder& b, Output input, CellRun& run) const final {
+    return StepInside(CellScope(b, scope_name(), run), input, run);
+  }
+
+ protected:
+  virtual const char* scope_name() const = 0;
+};
+
+class PlainCell : public BasicCell {
  public:
   static StatusOr<RnnCellPtr> Make(const AttrMap& attrs, CellChildren) {
     auto cell = std::make_unique<PlainCell>();
@@ -53,7 +83,9 @@ class PlainCell : public RnnCell {
     return o_.units;
   }
   size_t num_states() const override { return 1; }
-  StatusOr<Output> Step(const GraphBuilder& b, Output input, CellRun& run) const override {
+  const char* kind() const override { return "BasicRNNCell"; }
+  const char* scope_name() const override { return "basic_rnn_cell"; }
+  StatusOr<Output> StepInside(const GraphBuilder& b, Output input, CellRun& run) const override {
     const Output kernel = run.TakeParameter(), bias = run.TakeParameter(), h = run.TakeState();
     const Output out = b.Op(o_.activation, {Linear(b, {input, h}, kernel, bias)});
     run.Give(out);
@@ -74,7 +106,7 @@ Status DescribeGru(int64_t inputs, int64_t units, const std::string& scope, Cell
 }
 
 template <bool kFused>
-class GruCell : public RnnCell {
+class GruCell : public BasicCell {
  public:
   static StatusOr<RnnCellPtr> Make(const AttrMap& attrs, CellChildren) {
     auto cell = std::make_unique<GruCell>();
@@ -86,7 +118,9 @@ class GruCell : public RnnCell {
     return o_.units;
   }
   size_t num_states() const override { return 1; }
-  StatusOr<Output> Step(const GraphBuilder& b, Output input, CellRun& run) const override {
+  const char* kind() const override { return kFused ? "GRUBlockCell" : "GRUCell"; }
+  const char* scope_name() const override { return "gru_cell"; }
+  StatusOr<Output> StepInside(const GraphBuilder& b, Output input, CellRun& run) const override {
     const Output gates_kernel = run.TakeParameter(), gates_bias = run.TakeParameter();
     const Output kernel = run.TakeParameter(), bias = run.TakeParameter(), h = run.TakeState();
     Output out;
@@ -94,11 +128,16 @@ class GruCell : public RnnCell {
       Node* n = b.OpNode("GRUBlockCell", {input, h, gates_kernel, kernel, gates_bias, bias});
       if (n) out = n->output(3);
     } else {
-      const std::vector<Output> ru =
-          SplitColumns(b, b.Op("Sigmoid", {Linear(b, {input, h}, gates_kernel, gates_bias)}), 2);
-      const Output c = b.Op(o_.activation, {Linear(b, {input, b.Mul(ru[0], h)}, kernel, bias)});
-      const Output one = b.ScalarOf(BaseType(input.dtype()), 1);
-      out = b.Add(b.Mul(ru[1], h), b.Mul(b.Sub(one, ru[1]), c));
+      const Output gates = b.Op("Sigmoid", {Linear(b, {input, h}, gates_kernel, gates_bias)});
+      const std::vector<Output> ru = SplitColumns(b, gates, 2);
+      const Output past = Mul(b, ru[0], h);
+      const Output candidate = b.Op(o_.activation, {Linear(b, {input, past}, kernel, bias)});
+      const Output kept = Mul(b, ru[1], h);
+      const GraphBuilder sub = b.Scope("sub");
+      const Output one = sub.WithName("x").ScalarOf(BaseType(input.dtype()), 1);
+      const Output rest = sub.WithName("/").Sub(one, ru[1]);
+      const Output added = Mul(b, rest, candidate);
+      out = Add(b, kept, added);
     }
     run.Give(out);
     return out;
@@ -109,15 +148,14 @@ class GruCell : public RnnCell {
 };
 
 // BasicLSTMCell is the one without peepholes, projection and clipping, under a name of its own.
-class LstmCell : public RnnCell {
+class LstmCell : public BasicCell {
  public:
   static StatusOr<RnnCellPtr> Make(const AttrMap& attrs, CellChildren) {
     auto cell = std::make_unique<LstmCell>();
     MR_RETURN_IF_ERROR(cell->o_.Read(attrs));
     MR_ASSIGN_OR_RETURN(cell->forget_bias_, GetAttr<float>(attrs, "forget_bias"));
-    cell->name_ = "basic_lstm_cell";
-    if (attrs.find("num_proj") == attrs.end()) return cell;
-    cell->name_ = "lstm_cell";
+    cell->is_basic_ = attrs.find("num_proj") == attrs.end();
+    if (cell->is_basic_) return cell;
     MR_ASSIGN_OR_RETURN(cell->peepholes_, GetAttr<bool>(attrs, "use_peepholes"));
     MR_ASSIGN_OR_RETURN(cell->cell_clip_, GetAttr<float>(attrs, "cell_clip"));
     MR_ASSIGN_OR_RETURN(cell->num_proj_, GetAttr<int64_t>(attrs, "num_proj"));
@@ -127,7 +165,7 @@ class LstmCell : public RnnCell {
     return cell;
   }
   StatusOr<int64_t> Describe(int64_t inputs, const std::string& scope, CellLayout* layout) const override {
-    const std::string here = absl::StrCat(scope, name_, "/");
+    const std::string here = absl::StrCat(scope, scope_name(), "/");
     const int64_t units = o_.units, outputs = num_proj_ > 0 ? num_proj_ : units;
     layout->parameters.push_back({here + "kernel", {inputs + outputs, 4 * units}});
     layout->parameters.push_back({here + "bias", {4 * units}, CellInitial::kZeros});
@@ -141,33 +179,61 @@ class LstmCell : public RnnCell {
     return outputs;
   }
   size_t num_states() const override { return 2; }
-  StatusOr<Output> Step(const GraphBuilder& b, Output input, CellRun& run) const override {
+  const char* kind() const override { return is_basic_ ? "BasicLSTMCell" : "LSTMCell"; }
+  const char* scope_name() const override { return is_basic_ ? "basic_lstm_cell" : "lstm_cell"; }
+  StatusOr<Output> StepInside(const GraphBuilder& b, Output input, CellRun& run) const override {
+    return is_basic_ ? BasicStep(b, input, run) : FullStep(b, input, run);
+  }
+
+ private:
+  // Gates stand in the order input, candidate, forget, output.
+  StatusOr<Output> BasicStep(const GraphBuilder& b, Output input, CellRun& run) const {
+    const Output kernel = run.TakeParameter(), bias = run.TakeParameter(), c = run.TakeState(), h = run.TakeState();
+    const Output axis = b.Scalar<int32_t>(1);
+    const Output gates = Linear(b, {input, h}, kernel, bias);
+    const std::vector<Output> g = Split(b.Scope("split"), axis, gates, 4);
+    const Output forget_bias = b.ScalarOf(BaseType(input.dtype()), static_cast<double>(forget_bias_));
+    const GraphBuilder add = b.WithName("Add");
+    const Output forget = b.Op("Sigmoid", {add.Add(g[2], forget_bias)});
+    const Output kept = b.Mul(c, forget);
+    const Output in = b.Op("Sigmoid", {g[0]});
+    const Output candidate = b.Op(o_.activation, {g[1]});
+    const Output added = b.Mul(in, candidate);
+    const Output new_c = add.Add(kept, added);
+    const Output shown = b.Op(o_.activation, {new_c});
+    const Output out = b.Mul(shown, b.Op("Sigmoid", {g[3]}));
+    run.Give(new_c, true);
+    run.Give(out);
+    return out;
+  }
+
+  StatusOr<Output> FullStep(const GraphBuilder& b, Output input, CellRun& run) const {
     const Output kernel = run.TakeParameter(), bias = run.TakeParameter();
     Output w_f, w_i, w_o;
     if (peepholes_) w_f = run.TakeParameter(), w_i = run.TakeParameter(), w_o = run.TakeParameter();
     const Output projection = num_proj_ > 0 ? run.TakeParameter() : Output();
     const Output c = run.TakeState(), h = run.TakeState();
-    // Gates stand in the order input, candidate, forget, output.
-    std::vector<Output> g = SplitColumns(b, Linear(b, {input, h}, kernel, bias), 4);
-    Output i = g[0], f = b.Add(g[2], b.ScalarOf(BaseType(input.dtype()), static_cast<double>(forget_bias_))), o = g[3];
-    if (peepholes_) {
-      i = b.Add(i, b.Mul(w_i, c));
-      f = b.Add(f, b.Mul(w_f, c));
-    }
-    const Output kept = b.Mul(b.Op("Sigmoid", {f}), c);
-    const Output added = b.Mul(b.Op("Sigmoid", {i}), b.Op(o_.activation, {g[1]}));
-    const Output new_c = Clip(b, b.Add(kept, added), cell_clip_);
-    if (peepholes_) o = b.Add(o, b.Mul(w_o, new_c));
-    Output out = b.Mul(b.Op("Sigmoid", {o}), b.Op(o_.activation, {new_c}));
+    const std::vector<Output> g = SplitColumns(b, Linear(b, {input, h}, kernel, bias), 4);
+    Output forget = AddNumber(b, g[2], static_cast<double>(forget_bias_));
+    if (peepholes_) forget = Add(b, forget, Mul(b, w_f, c));
+    forget = b.Op("Sigmoid", {forget});
+    const Output kept = Mul(b, forget, c);
+    Output in = peepholes_ ? Add(b, g[0], Mul(b, w_i, c)) : g[0];
+    in = b.Op("Sigmoid", {in});
+    const Output candidate = b.Op(o_.activation, {g[1]});
+    const Output added = Mul(b, in, candidate);
+    const Output new_c = Clip(b, Add(b, kept, added), cell_clip_);
+    const Output open = b.Op("Sigmoid", {peepholes_ ? Add(b, g[3], Mul(b, w_o, new_c)) : g[3]});
+    const Output shown = b.Op(o_.activation, {new_c});
+    Output out = Mul(b, open, shown);
     if (num_proj_ > 0) out = Clip(b, b.MatMul(out, projection), proj_clip_);
     run.Give(new_c, true);
     run.Give(out);
     return out;
   }
 
- private:
   BasicOptions o_;
-  const char* name_ = "";
+  bool is_basic_ = false;
   float forget_bias_ = 1, cell_clip_ = 0, proj_clip_ = 0;
   bool peepholes_ = false;
   int64_t num_proj_ = 0;
@@ -186,7 +252,7 @@ Output StateAt(const GraphBuilder& b, Output initial, Output steps, Output lengt
   return b.Op("GatherNd", {all, b.Op("Pack", {std::vector<Output>{lengths, examples}}, {{"axis", 1}})});
 }
 
-class LstmBlockCell : public RnnCell {
+class LstmBlockCell : public BasicCell {
  public:
   static StatusOr<RnnCellPtr> Make(const AttrMap& attrs, CellChildren) {
     auto cell = std::make_unique<LstmBlockCell>();
@@ -210,7 +276,9 @@ class LstmBlockCell : public RnnCell {
     return units;
   }
   size_t num_states() const override { return 2; }
-  StatusOr<Output> Step(const GraphBuilder& b, Output input, CellRun& run) const override {
+  const char* kind() const override { return "LSTMBlockCell"; }
+  const char* scope_name() const override { return "lstm_cell"; }
+  StatusOr<Output> StepInside(const GraphBuilder& b, Output input, CellRun& run) const override {
     std::vector<Arg> args;
     TakeAll(b, input, run, &args);
     Node* n = b.OpNode("LSTMBlockCell", std::move(args),

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ops/rnn_cell.h"
 
+#include <algorithm>
+
 #include "absl/strings/ascii.h"
 #include "op/attr_text.h"
 
@@ -17,7 +19,8 @@ struct KnownKind {
 
 StatusOr<std::vector<KnownKind>> MakeKinds() {
   std::vector<KnownKind> known;
-  for (const std::vector<CellKind>& list : {BasicCellKinds(), WrapperCellKinds(), AttentionCellKinds(), AttentionWrapperKinds()}) {
+  for (const std::vector<CellKind>& list :
+       {BasicCellKinds(), WrapperCellKinds(), AttentionCellKinds(), AttentionWrapperKinds()}) {
     for (const CellKind& kind : list) {
       MR_ASSIGN_OR_RETURN(OpDef def, ParseSchema(kind.schema));
       known.push_back({std::move(def), kind});
@@ -121,16 +124,108 @@ StatusOr<CellLayout> DescribeCell(const RnnCell& cell, int64_t inputs) {
   return layout;
 }
 
-StatusOr<Output> RunStep(const RnnCell& cell, const GraphBuilder& b, Output input, CellRun& run) {
-  StatusOr<Output> out = cell.Step(b, input, run);
+namespace {
+
+StatusOr<Output> Checked(const GraphBuilder& b, const CellRun& run, StatusOr<Output> out) {
   MR_RETURN_IF_ERROR(run.Finish());  // tells more than what the missing values led to
   MR_RETURN_IF_ERROR(out.status());
   MR_RETURN_IF_ERROR(b.status());
-  return *out;
+  return out;
+}
+
+}  // namespace
+
+StatusOr<Output> RunStep(const RnnCell& cell, const GraphBuilder& b, Output input, CellRun& run) {
+  StatusOr<Output> out = cell.Step(b, input, run);
+  return Checked(b, run, std::move(out));
+}
+
+StatusOr<Output> RunStepInside(const RnnCell& cell, const GraphBuilder& b, Output input, CellRun& run) {
+  StatusOr<Output> out = cell.StepInside(b, input, run);
+  return Checked(b, run, std::move(out));
+}
+
+GraphBuilder CellScope(const GraphBuilder& b, absl::string_view name, const CellRun& run) {
+  return run.step == 0 ? b.Scope(name) : b.ScopeExact(name);
+}
+
+Output ElementOf(const GraphBuilder& b, Output vector, int i) {
+  const GraphBuilder slice = b.Scope("strided_slice");
+  const Output from = slice.WithName("stack").Vector<int32_t>({i});
+  const Output to = slice.WithName("stack_1").Vector<int32_t>({i + 1});
+  const Output steps = slice.WithName("stack_2").Vector<int32_t>({1});
+  return slice.WithName("/").Op("StridedSlice", {vector, from, to, steps}, {{"shrink_axis_mask", int64_t{1}}});
+}
+
+namespace {
+
+Output Joined(const GraphBuilder& b, const std::vector<Output>& parts, int32_t axis) {
+  const GraphBuilder concat = b.Scope("concat");
+  const Output at = concat.WithName("axis").Scalar(axis);
+  return concat.WithName("/").Op("ConcatV2", {parts, at});
+}
+
+Output Expanded(const GraphBuilder& b, Output scalar) {
+  const GraphBuilder expand = b.Scope("ExpandDims");
+  const Output dim = expand.WithName("dim").Scalar<int32_t>(0);
+  return expand.WithName("/").Op("ExpandDims", {scalar, dim});
+}
+
+Output Filled(const GraphBuilder& b, DType dtype, Output dims) {
+  const GraphBuilder zeros = b.Scope("zeros");
+  const Output zero = zeros.ScalarOf(dtype, 0);
+  return zeros.WithName("/").Op("Fill", {dims, zero});
+}
+
+}  // namespace
+
+Output ZerosOf(const GraphBuilder& b, DType dtype, Output batch, int64_t known_batch, int64_t size) {
+  constexpr int64_t kMostInConstant = 1000;
+  if (known_batch < 0) {
+    const Output rows = Expanded(b, batch);
+    const Output columns = b.Vector<int32_t>({static_cast<int32_t>(size)});
+    return Filled(b, dtype, Joined(b, {rows, columns}, 0));
+  }
+  const GraphBuilder zeros = b.Scope("zeros");
+  if (size == 0 || known_batch < (kMostInConstant + size - 1) / size) {
+    const StatusOr<Shape> shape = Shape::Make({known_batch, size});
+    StatusOr<Tensor> values = shape.ok() ? Tensor::Zeros(dtype, *shape) : StatusOr<Tensor>(shape.status());
+    if (values.ok()) return zeros.WithName("/").Const(*std::move(values));
+    b.Fail(values.status());
+    return {};
+  }
+  const Output dims = zeros.WithName("shape_as_tensor")
+                          .Vector<int32_t>({static_cast<int32_t>(known_batch), static_cast<int32_t>(size)});
+  const Output zero = zeros.ScalarOf(dtype, 0);
+  return zeros.WithName("/").Op("Fill", {dims, zero});
+}
+
+StatusOr<Output> ZeroStates::Next(const GraphBuilder& b) {
+  if (next_ == sizes_.size()) return Internal("the cell has more states than its layout tells");
+  int64_t size = sizes_[next_++];
+  if (size >= 0) return ZerosOf(b, dtype_, batch_, known_batch_, size);
+  if (memories_.empty()) return InvalidArgument("ZeroState: the cell reads a memory, which must be given");
+  const Output memory = memories_[std::min(memories_used_++, memories_.size() - 1)];
+  size = memory.shape().dim(1);
+  if (size >= 0) return ZerosOf(b, dtype_, batch_, known_batch_, size);
+  const Output rows = known_batch_ >= 0 ? b.Vector<int32_t>({static_cast<int32_t>(known_batch_)}) : Expanded(b, batch_);
+  const Output columns = Expanded(b, ElementOf(b, b.Shape(memory), 1));
+  return Filled(b, dtype_, Joined(b, {rows, columns}, 0));
+}
+
+StatusOr<std::vector<Output>> RnnCell::ZeroState(const GraphBuilder& b, ZeroStates& zeros) const {
+  const GraphBuilder inside = b.Scope(absl::StrCat(kind(), "ZeroState"));
+  std::vector<Output> states;
+  for (size_t i = 0; i < num_states(); ++i) {
+    MR_ASSIGN_OR_RETURN(const Output state, zeros.Next(inside));
+    states.push_back(state);
+  }
+  MR_RETURN_IF_ERROR(b.status());
+  return states;
 }
 
 Output ConcatColumns(const GraphBuilder& b, const std::vector<Output>& parts) {
-  return parts.size() == 1 ? parts[0] : b.Op("ConcatV2", {parts, b.Scalar<int32_t>(1)});
+  return parts.size() == 1 ? parts[0] : Joined(b, parts, 1);
 }
 
 Output Linear(const GraphBuilder& b, const std::vector<Output>& parts, Output kernel, Output bias) {

@@ -65,6 +65,24 @@ class CellRun {
   std::string missing_;
 };
 
+// Makes zeros of [batch, size], state by state in the order of CellLayout.
+class ZeroStates {
+ public:
+  // `batch`: a scalar, or null when `known_batch` >= 0. `memories`: see CellLayout::state_sizes.
+  ZeroStates(DType dtype, Output batch, int64_t known_batch, const std::vector<int64_t>& sizes,
+             const std::vector<Output>& memories)
+      : dtype_(dtype), batch_(batch), known_batch_(known_batch), sizes_(sizes), memories_(memories) {}
+  StatusOr<Output> Next(const GraphBuilder& b);
+
+ private:
+  const DType dtype_;
+  const Output batch_;
+  const int64_t known_batch_;
+  const std::vector<int64_t>& sizes_;
+  const std::vector<Output>& memories_;
+  size_t next_ = 0, memories_used_ = 0;
+};
+
 class RnnCell {
  public:
   virtual ~RnnCell() = default;
@@ -72,8 +90,16 @@ class RnnCell {
   // returns the width of the output.
   virtual StatusOr<int64_t> Describe(int64_t inputs, const std::string& scope, CellLayout* layout) const = 0;
   virtual size_t num_states() const = 0;
-  // One step.
+  // TensorFlow's name of the kind.
+  virtual const char* kind() const = 0;
+  // Zeros for all states, below the scope that TensorFlow gives them.
+  virtual StatusOr<std::vector<Output>> ZeroState(const GraphBuilder& b, ZeroStates& zeros) const;
+  // One step, below a scope of the cell's own where it has one.
   virtual StatusOr<Output> Step(const GraphBuilder& b, Output input, CellRun& run) const = 0;
+  // One step, when `b` is that scope.
+  virtual StatusOr<Output> StepInside(const GraphBuilder& b, Output input, CellRun& run) const {
+    return Step(b, input, run);
+  }
   // Whether Sequence is there: a whole sequence without a loop.
   virtual bool HasSequence() const { return false; }
   // Inputs and outputs [steps, batch, width]. Outputs beyond an example's length may be anything.
@@ -91,6 +117,7 @@ StatusOr<CellLayout> DescribeCell(const RnnCell& cell, int64_t inputs);
 
 // Steps checked: as many parameters and states as the cell takes, no fewer states given than taken.
 StatusOr<Output> RunStep(const RnnCell& cell, const GraphBuilder& b, Output input, CellRun& run);
+StatusOr<Output> RunStepInside(const RnnCell& cell, const GraphBuilder& b, Output input, CellRun& run);
 
 // Factories, from complete attributes and children (rnn_basic_cells.cc, rnn_wrapper_cells.cc, rnn_attention_*.cc).
 using CellChildren = std::vector<RnnCellPtr>;
@@ -104,6 +131,14 @@ std::vector<CellKind> BasicCellKinds();
 std::vector<CellKind> WrapperCellKinds();
 std::vector<CellKind> AttentionCellKinds();
 std::vector<CellKind> AttentionWrapperKinds();
+
+// The scope of a cell or a part of it: a new one in the first step, the same one in later steps that are unrolled.
+GraphBuilder CellScope(const GraphBuilder& b, absl::string_view name, const CellRun& run);
+
+// Zeros [batch, size]; `batch` is a scalar, or null when `known_batch` >= 0.
+Output ZerosOf(const GraphBuilder& b, DType dtype, Output batch, int64_t known_batch, int64_t size);
+// Element i of a vector.
+Output ElementOf(const GraphBuilder& b, Output vector, int i);
 
 // [a, b] along the columns.
 Output ConcatColumns(const GraphBuilder& b, const std::vector<Output>& parts);

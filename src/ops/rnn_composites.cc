@@ -36,10 +36,10 @@ StatusOr<RnnResult> UnrollCell(const RnnCell& cell, const GraphBuilder& b, const
   return r;
 }
 
-StatusOr<Output> LengthsOf(const GraphBuilder& b, const CompositeCall& c, absl::string_view name) {
+StatusOr<Output> LengthsOf(const GraphBuilder& b, const CompositeCall& c, absl::string_view name, DType type) {
   const std::vector<Output> list = c.list(name);
   if (list.size() > 1) return InvalidArgument(name, " is one vector, got ", list.size());
-  return list.empty() ? Output() : b.Cast(list[0], DType::kInt64);
+  return list.empty() ? Output() : b.Cast(list[0], type);
 }
 
 namespace {
@@ -66,7 +66,7 @@ Outputs NamedStep(const GraphBuilder& b, const CompositeCall& c) {
   MR_ASSIGN_OR_RETURN(const RnnCellPtr cell, kind.make(c.attrs(), {}));
   const std::vector<Output> parameters = c.list("parameters"), states = c.list("state");
   CellRun run(parameters, states);
-  MR_ASSIGN_OR_RETURN(const Output out, RunStep(*cell, b, c.x("inputs"), run));
+  MR_ASSIGN_OR_RETURN(const Output out, RunStepInside(*cell, b, c.x("inputs"), run));
   return Flat({out}, run.new_states);
 }
 
@@ -83,28 +83,10 @@ Outputs ZeroState(const GraphBuilder& b, const CompositeCall& c) {
     return InvalidArgument("ZeroState: S is ", count, ", the cell has ", layout.state_sizes.size(), " states");
   }
   const int64_t known = x.shape().dim(static_cast<int>(dim));
-  const Output zero = b.ScalarOf(BaseType(x.dtype()), 0), axis = b.Scalar<int32_t>(0);
+  const Output batch = known < 0 ? ElementOf(b, b.Shape(x), static_cast<int>(dim)) : Output();
   const std::vector<Output> memories = c.list("memory");
-  size_t memories_used = 0;
-  std::vector<Output> states;
-  for (int64_t size : layout.state_sizes) {
-    Output memory;
-    if (size < 0) {
-      if (memories.empty()) return InvalidArgument("ZeroState: the cell reads a memory, which must be given");
-      memory = memories[std::min(memories_used++, memories.size() - 1)];
-      size = memory.shape().dim(1);
-    }
-    Output dims = b.Vector<int64_t>({known, size});
-    if (known < 0 || size < 0) {
-      auto dim_of = [&](Output of, int64_t i) {
-        return b.Op("GatherV2", {b.Shape(of, DType::kInt64), b.Scalar<int64_t>(i), axis});
-      };
-      const Output batch = known < 0 ? dim_of(x, dim) : b.Scalar<int64_t>(known);
-      dims = b.Op("Pack", {std::vector<Output>{batch, size < 0 ? dim_of(memory, 1) : b.Scalar<int64_t>(size)}});
-    }
-    states.push_back(b.Op("Fill", {dims, zero}));
-  }
-  return states;
+  ZeroStates zeros(BaseType(x.dtype()), batch, known, layout.state_sizes, memories);
+  return cell->ZeroState(b, zeros);
 }
 
 Outputs StaticRnn(const GraphBuilder& b, const CompositeCall& c) {

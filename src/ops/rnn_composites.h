@@ -15,8 +15,9 @@ void RegisterSequenceLosses(CompositeRegistry& registry);
 // The cell that attribute `attr` of a call names.
 StatusOr<RnnCellPtr> CellOf(const CompositeCall& call, absl::string_view attr);
 
-// The optional argument `name` (a list of none or one vector) as int64, or null.
-StatusOr<Output> LengthsOf(const GraphBuilder& b, const CompositeCall& call, absl::string_view name);
+// The optional argument `name` (a list of none or one vector) as integers of this type, or null.
+StatusOr<Output> LengthsOf(const GraphBuilder& b, const CompositeCall& call, absl::string_view name,
+                           DType type = DType::kInt64);
 
 struct RnnResult {
   Output outputs;            // of a whole sequence, or null
@@ -30,7 +31,7 @@ StatusOr<RnnResult> UnrollCell(const RnnCell& cell, const GraphBuilder& b, const
                                Output lengths, const std::vector<Output>& states,
                                const std::vector<Output>& parameters);
 
-// The same over inputs [steps, batch, width].
+// The same over inputs [steps, batch, width]; `lengths` are int32.
 StatusOr<RnnResult> LoopCell(const RnnCell& cell, const GraphBuilder& b, Output inputs, Output lengths,
                              const std::vector<Output>& states, const std::vector<Output>& parameters,
                              const LoopOptions& options);

@@ -11,7 +11,10 @@ namespace {
 
 using Outputs = StatusOr<std::vector<Output>>;
 
-Output SwapFirstTwo(const GraphBuilder& b, Output x) { return b.Op("Transpose", {x, b.Vector<int32_t>({1, 0, 2})}); }
+Output SwapFirstTwo(const GraphBuilder& b, Output x) {
+  const GraphBuilder transpose = b.Scope("transpose");
+  return transpose.WithName("/").Op("Transpose", {x, transpose.WithName("perm").Vector<int32_t>({1, 0, 2})});
+}
 
 // Outputs [steps, batch, width] with zeros beyond each example's length.
 Output MaskBeyond(const GraphBuilder& b, Output outputs, Output lengths) {
@@ -23,13 +26,11 @@ Output MaskBeyond(const GraphBuilder& b, Output outputs, Output lengths) {
               {b.Op("ExpandDims", {running, b.Scalar<int32_t>(2)}), outputs, b.ScalarOf(BaseType(outputs.dtype()), 0)});
 }
 
-Output DimOf(const GraphBuilder& b, Output shape, int64_t i) {
-  return b.Op("GatherV2", {shape, b.Scalar<int64_t>(i), b.Scalar<int32_t>(0)});
-}
-
-// A loop that reads the steps of `inputs` from one tensor array and writes outputs to another.
+// A loop that reads the steps of `inputs` from one tensor array and writes outputs to another. Its nodes, their names
+// and their order are those of TensorFlow 1.x's dynamic_rnn, and the same in Python (python/millrace/ops/rnn.py).
 class StepLoop {
  public:
+  // `lengths`: int32 [batch], or null.
   StepLoop(const RnnCell& cell, const GraphBuilder& b, Output inputs, Output lengths,
            const std::vector<Output>& parameters)
       : cell_(cell),
@@ -39,19 +40,21 @@ class StepLoop {
         parameters_(parameters),
         dtype_(BaseType(inputs.dtype())) {}
 
-  StatusOr<RnnResult> Run(const std::vector<Output>& states, const LoopOptions& options) {
-    MR_RETURN_IF_ERROR(MakeArrays());
-    std::vector<Output> variables = {b_.Scalar<int32_t>(0), written_->output(1)};
+  StatusOr<RnnResult> Run(const std::vector<Output>& states, LoopOptions options) {
+    MR_RETURN_IF_ERROR(Prepare());
+    options.maximum_iterations = steps_;
+    std::vector<Output> variables = {time_, written_->output(1)};
     variables.insert(variables.end(), states.begin(), states.end());
     MR_ASSIGN_OR_RETURN(
         const std::vector<Output> last,
         WhileLoop(
             b_, variables, [this](const GraphBuilder& b, const std::vector<Output>& v) { return Condition(b, v); },
             [this](const GraphBuilder& b, const std::vector<Output>& v) { return Body(b, v); }, options));
-    const Output steps = b_.Op("Range", {b_.Scalar<int32_t>(0), steps_, b_.Scalar<int32_t>(1)});
     RnnResult r;
-    r.outputs = b_.Op("TensorArrayGatherV3", {written_->output(0), steps, last[1]},
-                      {{"dtype", dtype_}, {"element_shape", element_}});
+    const GraphBuilder stack = b_.ColocateWith(written_).Scope("TensorArrayStack");
+    const Output places = Count(stack, steps_);
+    r.outputs = stack.Op("TensorArrayGatherV3", {written_->output(0), places, last[1]},
+                         {{"dtype", dtype_}, {"element_shape", element_}});
     MR_RETURN_IF_ERROR(b_.status());
     MR_RETURN_IF_ERROR(b_.graph().RefineShape(
         r.outputs, PartialShape::Of({inputs_.shape().dim(0), element_.dim(0), element_.dim(1)})));
@@ -60,29 +63,64 @@ class StepLoop {
   }
 
  private:
-  Status MakeArrays() {
+  // 0, 1, ... before `limit`.
+  static Output Count(const GraphBuilder& b, Output limit) {
+    const GraphBuilder range = b.Scope("range");
+    const Output start = range.WithName("start").Scalar<int32_t>(0);
+    const Output delta = range.WithName("delta").Scalar<int32_t>(1);
+    return range.WithName("/").Op("Range", {start, limit, delta});
+  }
+  static Output ShapeOf(const GraphBuilder& b, Output x) {
+    if (!x.shape().IsFullyDefined()) return b.Shape(x);
+    std::vector<int32_t> dims;
+    for (const int64_t d : x.shape().dims()) dims.push_back(static_cast<int32_t>(d));
+    return b.WithName("Shape").Const(Tensor::Vector<int32_t>(dims));
+  }
+
+  Status Prepare() {
     const PartialShape shape = inputs_.shape();
     if (shape.dim(2) < 0) return InvalidArgument("the width of ", inputs_.ToString(), " must be known");
     MR_ASSIGN_OR_RETURN(const CellLayout layout, DescribeCell(cell_, shape.dim(2)));
     element_ = PartialShape::Of({shape.dim(1), layout.output_size});
-    const Output dims = b_.Shape(inputs_);
-    steps_ = DimOf(b_, dims, 0);
-    read_ = b_.OpNode("TensorArrayV3", {steps_}, {{"dtype", dtype_}});
-    written_ = b_.OpNode("TensorArrayV3", {steps_}, {{"dtype", dtype_}, {"element_shape", element_}});
-    if (!read_ || !written_) return b_.status();
-    const Output order = b_.Op("Range", {b_.Scalar<int32_t>(0), steps_, b_.Scalar<int32_t>(1)});
-    read_flow_ = b_.Op("TensorArrayScatterV3", {read_->output(0), order, inputs_, read_->output(1)});
+    steps_ = ElementOf(b_, ShapeOf(b_, inputs_), 0);
+    Output last_step = steps_;
     if (lengths_) {
-      const Output size = b_.Op(
-          "Pack",
-          {std::vector<Output>{DimOf(b_, dims, 1), b_.Scalar<int32_t>(static_cast<int32_t>(layout.output_size))}});
-      zeros_ = b_.Op("Fill", {size, b_.ScalarOf(dtype_, 0)});
+      const Output batch = shape.dim(1) < 0 ? ElementOf(b_, b_.Shape(inputs_), 1) : Output();
+      zeros_ = ZerosOf(b_, dtype_, batch, shape.dim(1), layout.output_size);
+      last_step = b_.Op("Max", {lengths_, b_.Vector<int32_t>({0})});
     }
+    time_ = b_.WithName("time").Scalar<int32_t>(0);
+    MR_RETURN_IF_ERROR(MakeArrays(shape));
+    // One step at least, so that there are outputs to stack.
+    const GraphBuilder maximum = b_.Scope("Maximum");
+    const Output one = maximum.WithName("x").Scalar<int32_t>(1);
+    limit_ = b_.Op("Minimum", {steps_, maximum.WithName("/").Op("Maximum", {one, last_step})});
+    return b_.status();
+  }
+
+  Status MakeArrays(const PartialShape& shape) {
+    const std::string base = b_.Scope("dynamic_rnn").scope();
+    const auto array = [&](const char* name, const PartialShape& element) {
+      return b_.WithName("TensorArray")
+          .OpNode("TensorArrayV3", {steps_},
+                  {{"dtype", dtype_},
+                   {"element_shape", element},
+                   {"identical_element_shapes", true},
+                   {"tensor_array_name", absl::StrCat(base, "/", name)}});
+    };
+    written_ = array("output_0", element_);
+    read_ = array("input_0", PartialShape::Of({shape.dim(1), shape.dim(2)}));
+    if (!read_ || !written_) return b_.status();
+    const GraphBuilder unstack = b_.Scope("TensorArrayUnstack");
+    const Output count = ElementOf(unstack, ShapeOf(unstack, inputs_), 0);
+    const Output order = Count(unstack, count);
+    read_flow_ = unstack.Scope("TensorArrayScatter")
+                     .Op("TensorArrayScatterV3", {read_->output(0), order, inputs_, read_->output(1)});
     return b_.status();
   }
 
   StatusOr<std::vector<Output>> Condition(const GraphBuilder& b, const std::vector<Output>& v) const {
-    return std::vector<Output>{b.Op("Less", {v[0], steps_})};
+    return std::vector<Output>{b.Op("Less", {v[0], limit_})};
   }
 
   // Variables: the number of the step, the flow of the outputs' array, the states.
@@ -91,17 +129,19 @@ class StepLoop {
     MR_RETURN_IF_ERROR(b.status());
     MR_RETURN_IF_ERROR(b.graph().RefineShape(x, PartialShape::Of({inputs_.shape().dim(1), inputs_.shape().dim(2)})));
     const std::vector<Output> states(v.begin() + 2, v.end());
+    const Output ended = lengths_ ? b.Op("GreaterEqual", {v[0], lengths_}) : Output();
     CellRun run(parameters_, states);
     MR_ASSIGN_OR_RETURN(Output out, RunStep(cell_, b, x, run));
     if (lengths_) {
-      const Output running = b.Op("Less", {b.Cast(v[0], DType::kInt64), lengths_});
-      out = b.Op("Select", {running, out, zeros_});
+      out = b.Op("Select", {ended, zeros_, out});
       for (size_t i = 0; i < states.size(); ++i) {
-        run.new_states[i] = b.Op("Select", {running, run.new_states[i], states[i]});
+        run.new_states[i] = b.Op("Select", {ended, states[i], run.new_states[i]});
       }
     }
-    std::vector<Output> next = {b.Add(v[0], b.Scalar<int32_t>(1)),
-                                b.Op("TensorArrayWriteV3", {written_->output(0), v[0], out, v[1]})};
+    const Output flow = b.Scope("TensorArrayWrite").Op("TensorArrayWriteV3", {written_->output(0), v[0], out, v[1]});
+    const GraphBuilder add = b.Scope("add");
+    const Output one = add.WithName("y").Scalar<int32_t>(1);
+    std::vector<Output> next = {add.WithName("/").Op("Add", {v[0], one}), flow};
     next.insert(next.end(), run.new_states.begin(), run.new_states.end());
     return next;
   }
@@ -113,14 +153,15 @@ class StepLoop {
   const DType dtype_;
   PartialShape element_;
   Node *read_ = nullptr, *written_ = nullptr;
-  Output steps_, read_flow_, zeros_;
+  Output time_, steps_, limit_, read_flow_, zeros_;
 };
 
 // `inputs` has the steps first.
 StatusOr<RnnResult> RunSequence(const RnnCell& cell, const GraphBuilder& b, Output inputs, Output lengths,
                                 const std::vector<Output>& states, const std::vector<Output>& parameters) {
   CellRun run(parameters, states);
-  run.lengths = lengths;
+  run.lengths = lengths ? b.Cast(lengths, DType::kInt64) : Output();
+  lengths = run.lengths;
   StatusOr<Output> outputs = cell.Sequence(b, inputs, run);
   MR_RETURN_IF_ERROR(run.Finish());
   MR_RETURN_IF_ERROR(outputs.status());
@@ -163,8 +204,8 @@ StatusOr<RnnResult> RunDirection(const GraphBuilder& b, const CompositeCall& c, 
 
 Outputs DynamicRnn(const GraphBuilder& b, const CompositeCall& c) {
   MR_ASSIGN_OR_RETURN(const bool time_major, c.Attr<bool>("time_major"));
-  MR_ASSIGN_OR_RETURN(const Output lengths, LengthsOf(b, c, "sequence_length"));
   const Output inputs = time_major ? c.x("inputs") : SwapFirstTwo(b, c.x("inputs"));
+  MR_ASSIGN_OR_RETURN(const Output lengths, LengthsOf(b, c, "sequence_length", DType::kInt32));
   MR_ASSIGN_OR_RETURN(RnnResult r, RunDirection(b, c, {"cell", "initial_state", "parameters"}, inputs, lengths));
   std::vector<Output> out = {time_major ? r.outputs : SwapFirstTwo(b, r.outputs)};
   out.insert(out.end(), r.states.begin(), r.states.end());
@@ -173,7 +214,7 @@ Outputs DynamicRnn(const GraphBuilder& b, const CompositeCall& c) {
 
 Outputs BidirectionalDynamicRnn(const GraphBuilder& b, const CompositeCall& c) {
   MR_ASSIGN_OR_RETURN(const bool time_major, c.Attr<bool>("time_major"));
-  MR_ASSIGN_OR_RETURN(const Output lengths, LengthsOf(b, c, "sequence_length"));
+  MR_ASSIGN_OR_RETURN(const Output lengths, LengthsOf(b, c, "sequence_length", DType::kInt32));
   const Output inputs = time_major ? c.x("inputs") : SwapFirstTwo(b, c.x("inputs"));
   // Each example's own steps are turned around, not its padding.
   auto reversed = [&](Output x) {

@@ -23,9 +23,22 @@ class MultiCell : public RnnCell {
     for (const RnnCellPtr& c : cells_) n += c->num_states();
     return n;
   }
+  const char* kind() const override { return "MultiRNNCell"; }
+  StatusOr<std::vector<Output>> ZeroState(const GraphBuilder& b, ZeroStates& zeros) const override {
+    const GraphBuilder inside = b.Scope(absl::StrCat(kind(), "ZeroState"));
+    std::vector<Output> states;
+    for (const RnnCellPtr& c : cells_) {
+      MR_ASSIGN_OR_RETURN(const std::vector<Output> of_cell, c->ZeroState(inside, zeros));
+      states.insert(states.end(), of_cell.begin(), of_cell.end());
+    }
+    return states;
+  }
   StatusOr<Output> Step(const GraphBuilder& b, Output input, CellRun& run) const override {
+    return StepInside(CellScope(b, "multi_rnn_cell", run), input, run);
+  }
+  StatusOr<Output> StepInside(const GraphBuilder& b, Output input, CellRun& run) const override {
     for (size_t i = 0; i < cells_.size(); ++i) {
-      MR_ASSIGN_OR_RETURN(input, cells_[i]->Step(b.Scope(absl::StrCat("cell_", i)), input, run));
+      MR_ASSIGN_OR_RETURN(input, cells_[i]->Step(CellScope(b, absl::StrCat("cell_", i), run), input, run));
     }
     return input;
   }
@@ -61,6 +74,10 @@ class DropoutCell : public RnnCell {
     return cell_->Describe(inputs, scope, layout);
   }
   size_t num_states() const override { return cell_->num_states(); }
+  const char* kind() const override { return "DropoutWrapper"; }
+  StatusOr<std::vector<Output>> ZeroState(const GraphBuilder& b, ZeroStates& zeros) const override {
+    return cell_->ZeroState(b.Scope(absl::StrCat(kind(), "ZeroState")), zeros);
+  }
   StatusOr<Output> Step(const GraphBuilder& b, Output input, CellRun& run) const override {
     const size_t first = run.new_states.size();
     MR_ASSIGN_OR_RETURN(const Output out, cell_->Step(b, Drop(b, input, input_, 0, run), run));
@@ -109,6 +126,10 @@ class ResidualCell : public RnnCell {
     return InvalidArgument("ResidualWrapper: the cell turns ", inputs, " inputs into ", outputs, " outputs");
   }
   size_t num_states() const override { return cell_->num_states(); }
+  const char* kind() const override { return "ResidualWrapper"; }
+  StatusOr<std::vector<Output>> ZeroState(const GraphBuilder& b, ZeroStates& zeros) const override {
+    return cell_->ZeroState(b.Scope(absl::StrCat(kind(), "ZeroState")), zeros);
+  }
   StatusOr<Output> Step(const GraphBuilder& b, Output input, CellRun& run) const override {
     MR_ASSIGN_OR_RETURN(const Output out, cell_->Step(b, input, run));
     return b.Add(input, out);

@@ -144,17 +144,20 @@ Outputs VarianceScaling(const GraphBuilder& b, const CompositeCall& c) {
   MR_ASSIGN_OR_RETURN(const std::string distribution, c.Attr<std::string>("distribution"));
   MR_ASSIGN_OR_RETURN(const int64_t seed, c.Attr<int64_t>("seed"));
   MR_ASSIGN_OR_RETURN(const int64_t seed2, c.Attr<int64_t>("seed2"));
-  const Output dims = b.Const(Tensor::Vector<int64_t>(shape.dims()));
   const bool uniform = distribution == "uniform", truncated = distribution == "truncated_normal";
-  const Output noise = b.Op(uniform ? "RandomUniform" : truncated ? "TruncatedNormal" : "RandomStandardNormal", {dims},
-                            {{"dtype", t}, {"seed", seed}, {"seed2", seed2}});
-  if (uniform) {
-    const double limit = std::sqrt(3 * variance);
-    return One(b.Sub(b.Mul(noise, b.ScalarOf(t, 2 * limit)), b.ScalarOf(t, limit)));
-  }
   // A normal cut at two deviations has 0.8796 of the deviation of a whole one.
-  const double stddev = std::sqrt(variance) / (truncated ? 0.87962566103423978 : 1);
-  return One(b.Mul(noise, b.ScalarOf(t, stddev)));
+  const double limit = std::sqrt(3 * variance),
+               stddev = std::sqrt(variance) / (truncated ? 0.87962566103423978 : 1);
+  // The nodes of TensorFlow's random_uniform, truncated_normal and random_normal.
+  const GraphBuilder sum = b.Scope(uniform ? "random_uniform" : truncated ? "truncated_normal" : "random_normal");
+  const GraphBuilder& inside = sum;
+  const Output dims = inside.WithName("shape").Const(Tensor::Vector<int64_t>(shape.dims()));
+  const Output low = inside.WithName(uniform ? "min" : "mean").ScalarOf(t, uniform ? -limit : 0);
+  const Output high = inside.WithName(uniform ? "max" : "stddev").ScalarOf(t, uniform ? limit : stddev);
+  const Output noise = inside.Op(uniform ? "RandomUniform" : truncated ? "TruncatedNormal" : "RandomStandardNormal",
+                                 {dims}, {{"dtype", t}, {"seed", seed}, {"seed2", seed2}});
+  const Output range = uniform ? inside.WithName("sub").Sub(high, low) : high;
+  return One(sum.WithName("/").Op("Add", {inside.WithName("mul").Mul(noise, range), low}));
 }
 
 }  // namespace

@@ -3,8 +3,8 @@
 //
 //   same_model MODEL FOLDER [CHECKPOINT]
 //
-// writes FOLDER/graph.pb, starts from the checkpoint (without one: from initial values, saved as FOLDER/start-0), trains,
-// writes the loss of each step to FOLDER/losses and the variables to FOLDER/end-0.
+// writes FOLDER/graph.pb, starts from the checkpoint (without one: from initial values, saved as FOLDER/start-0),
+// trains, writes the loss of each step to FOLDER/losses and the variables to FOLDER/end-0.
 #define MILLRACE_EXCEPTIONS 1
 #include <millrace/io.h>
 #include <millrace/rnn.h>
@@ -13,6 +13,7 @@
 #include <cstdio>
 #include <exception>
 #include <fstream>
+#include <map>
 
 namespace {
 
@@ -55,13 +56,14 @@ Net Convolutional(millrace::Model& model) {
   return net;
 }
 
-Net Recurrent(millrace::Model& model) {
+void AddRecurrentInputs(millrace::Model& model, Net& net) {
+  net.x = model.scope().WithName("sequences").Placeholder(DType::kFloat, {-1, 5, 3});
+  net.y = model.scope().WithName("targets").Placeholder(DType::kFloat, {-1, 6});
+}
+
+// The loss by what an LSTM or GRU gave last, and Momentum.
+Net Recurrent(millrace::Model& model, Net net, Output last) {
   millrace::Scope& s = model.scope();
-  Net net;
-  net.x = s.WithName("sequences").Placeholder(DType::kFloat, {-1, 5, 3});
-  net.y = s.WithName("targets").Placeholder(DType::kFloat, {-1, 6});
-  millrace::Recurrent rnn(model, "rnn", millrace::BasicLSTMCell(6), 3);
-  const Output last = rnn.Dynamic(net.x).state[1];
   const Output error = s.WithName("sub").Op("Sub", {last, net.y}), each = s.Op("Square", {error});
   const Output axes = s.Const({0, 1});
   net.loss = s.WithName("loss").Op("Mean", {each, axes});
@@ -70,6 +72,42 @@ Net Recurrent(millrace::Model& model) {
   net.train = model.Minimize(momentum, net.loss);
   return net;
 }
+
+Net Lstm(millrace::Model& model) {
+  Net net;
+  AddRecurrentInputs(model, net);
+  millrace::Recurrent rnn(model, "rnn", millrace::BasicLSTMCell(6), 3);
+  return Recurrent(model, net, rnn.Dynamic(net.x).state[1]);
+}
+
+// Peepholes, clipping and a projection, then a GRU, with lengths.
+Net Stack(millrace::Model& model) {
+  Net net;
+  AddRecurrentInputs(model, net);
+  const Output lengths = model.scope().WithName("lengths").Const(
+      millrace::Tensor::Of<int32_t>({kBatch}, {5, 1, 2, 5, 3, 4, 5, 0, 1, 2, 3, 4, 5, 5, 4, 3}));
+  const millrace::Cell cell = millrace::MultiRNNCell(
+      {millrace::LSTMCell(5, "use_peepholes=true, cell_clip=0.9, num_proj=4, proj_clip=0.7"), millrace::GRUCell(6)});
+  millrace::Recurrent rnn(model, "rnn", cell, 3);
+  millrace::Recurrent::Options options;
+  options.sequence_length = lengths;
+  return Recurrent(model, net, rnn.Dynamic(net.x, options).state[2]);
+}
+
+Net Unrolled(millrace::Model& model) {
+  Net net;
+  AddRecurrentInputs(model, net);
+  millrace::Scope& s = model.scope();
+  const millrace::Operation steps =
+      s.WithName("unstack").Op("Unpack", {net.x}, {{"num", int64_t{5}}, {"axis", int64_t{1}}});
+  millrace::Recurrent rnn(model, "rnn", millrace::MultiRNNCell({millrace::BasicRNNCell(4), millrace::BasicLSTMCell(6)}),
+                          3);
+  return Recurrent(model, net, rnn.Static({steps[0], steps[1], steps[2], steps[3], steps[4]}).outputs.back());
+}
+
+using MakeNet = Net (*)(millrace::Model&);
+const std::map<std::string, MakeNet> kNets = {
+    {"convolutional", Convolutional}, {"recurrent", Lstm}, {"stack", Stack}, {"unrolled", Unrolled}};
 
 void Write(const std::string& path, const void* data, size_t size) {
   std::ofstream out(path, std::ios::binary);
@@ -86,7 +124,7 @@ void WriteGraph(const millrace::Graph& graph, const std::string& path) {
 }
 
 std::vector<millrace::Feed> Batch(const std::string& model, const Net& net, uint32_t step) {
-  if (model == "recurrent") {
+  if (model != "convolutional") {
     return {{net.x, millrace::Tensor::Of({kBatch, 5, 3}, Numbers(kBatch * 15, 2 * step))},
             {net.y, millrace::Tensor::Of({kBatch, 6}, Numbers(kBatch * 6, 2 * step + 1))}};
   }
@@ -99,7 +137,9 @@ std::vector<millrace::Feed> Batch(const std::string& model, const Net& net, uint
 void Run(const std::string& name, const std::string& folder, const std::string& checkpoint) {
   millrace::Graph graph;
   millrace::Model model(millrace::Scope(graph), 7);
-  const Net net = name == "recurrent" ? Recurrent(model) : Convolutional(model);
+  const auto make = kNets.find(name);
+  if (make == kNets.end()) throw std::runtime_error("there is no model " + name);
+  const Net net = make->second(model);
   millrace::Saver saver(graph);
   const millrace::Operation init = model.Initializer();
   WriteGraph(graph, folder + "/graph.pb");
@@ -124,7 +164,7 @@ void Run(const std::string& name, const std::string& folder, const std::string& 
 
 int main(int argc, char** argv) {
   try {
-    if (argc < 3) throw std::runtime_error("usage: same_model convolutional|recurrent FOLDER [CHECKPOINT]");
+    if (argc < 3) throw std::runtime_error("usage: same_model MODEL FOLDER [CHECKPOINT]");
     Run(argv[1], argv[2], argc > 3 ? argv[3] : "");
   } catch (const std::exception& error) {
     std::fprintf(stderr, "%s\n", error.what());

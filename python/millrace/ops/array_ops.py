@@ -70,7 +70,7 @@ def _filled(shape: Any, dtype: Any, name: Optional[str], default: str, value: An
                 if count is not None and count < 1000:
                     return constant(value, dtype, dims, scope)
                 if dims.is_fully_defined():
-                    shape = constant(dims.as_list(), dtypes.int32)
+                    shape = constant(dims.as_list(), dtypes.int32, name="shape_as_tensor")
             except (TypeError, ValueError):
                 pass
             shape = convert_to_tensor(shape, dtypes.int32)
@@ -412,7 +412,8 @@ def slice_helper(tensor: Any, spec: Any, var: Any = None) -> Tensor:
                 packed = [gen_ops.cast(p, dtypes.int64) if isinstance(p, Tensor) and p.dtype != dtypes.int64 else
                           convert_to_tensor(p, dtypes.int64) for p in packed]
         else:
-            packed = [constant([], dtypes.int32) for _ in (0, 1, 2)]
+            packed = [np.zeros(0, np.int32) for _ in (0, 1, 2)]
+        packed = [p if isinstance(p, Tensor) else constant(p, name=n) for p, n in zip(packed, ("stack", "stack_1", "stack_2"))]
         return gen_ops.strided_slice(tensor, packed[0], packed[1], packed[2], begin_mask=masks["begin"],
                                      end_mask=masks["end"], ellipsis_mask=masks["ellipsis"],
                                      new_axis_mask=masks["new_axis"], shrink_axis_mask=masks["shrink"], name=scope)

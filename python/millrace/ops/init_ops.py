@@ -10,7 +10,7 @@ import numpy as np
 from millrace.framework import dtypes
 from millrace.framework.convert import constant
 from millrace.framework.errors import at_user_line
-from millrace.framework.graph import Tensor
+from millrace.framework.graph import Tensor, get_default_graph
 from millrace.framework.random_seed import get_seed
 from millrace.framework.tensor_shape import TensorShape
 from millrace.ops import array_ops, gen_ops, random_ops
@@ -141,8 +141,9 @@ class VarianceScaling(Initializer):
             fan_in, fan_out = _fans(_dims(shape))
             n = {"fan_in": fan_in, "fan_out": fan_out, "fan_avg": (fan_in + fan_out) / 2.0}[self.mode]
             return random_ops.random_normal(shape, 0.0, math.sqrt(self.scale / max(1.0, n)), dtype, self.seed)
+        here = get_default_graph().get_name_scope()
         return gen_ops.variance_scaling(_dims(shape), dtype=dtype, scale=self.scale, mode=self.mode,
-                                        distribution=self.distribution, seed=seed1, seed2=seed2)
+                                        distribution=self.distribution, seed=seed1, seed2=seed2, name=here + "/" if here else None)
 
 
 def _fans(shape: List[int]) -> Any:

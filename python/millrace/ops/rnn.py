@@ -7,8 +7,9 @@ from typing import Any, List, Optional
 from millrace.framework import dtypes, nest, tensor_shape
 from millrace.framework.convert import convert_to_tensor
 from millrace.framework.errors import at_user_line
-from millrace.framework.graph import Tensor
+from millrace.framework.graph import Tensor, name_scope
 from millrace.ops import array_ops, control_flow_ops, gen_ops, math_ops
+from millrace.ops.rnn_cell import _zeros, make_variables
 from millrace.ops.tensor_array_ops import TensorArray
 from millrace.ops.variable_scope import variable_scope
 
@@ -40,6 +41,7 @@ def static_rnn(cell: Any, inputs: Any, initial_state: Any = None, dtype: Any = N
         raise at_user_line(ValueError("inputs must not be empty"))
     outputs = []
     with variable_scope(scope or "rnn") as varscope:
+        make_variables(cell, inputs[0])
         first = nest.flatten(inputs[0])[0]
         if initial_state is not None:
             state = initial_state
@@ -115,15 +117,15 @@ def dynamic_rnn(cell: Any, inputs: Any, sequence_length: Any = None, initial_sta
                 swap_memory: bool = False, time_major: bool = False, scope: Any = None) -> Any:
     """(outputs, last state) of a cell along [batch, time, ...], in a loop."""
     with variable_scope(scope or "rnn"):
+        make_variables(cell, inputs)
         flat = [convert_to_tensor(i) for i in nest.flatten(inputs)]
         if not flat:
             raise at_user_line(ValueError("dynamic_rnn needs inputs [batch, time, ...], got %r" % (inputs,)))
         if not time_major:
             flat = [_time_major(i) for i in flat]
-        batch = _batch(flat[0], 1)
         lengths = None
         if sequence_length is not None:
-            lengths = gen_ops.cast(convert_to_tensor(sequence_length), dtypes.int32)
+            lengths = convert_to_tensor(sequence_length)
             if lengths.get_shape().ndims not in (None, 1):
                 raise at_user_line(ValueError("sequence_length must be a vector of length batch_size, but saw shape: %s" % lengths.get_shape()))
         if initial_state is not None:
@@ -131,27 +133,38 @@ def dynamic_rnn(cell: Any, inputs: Any, sequence_length: Any = None, initial_sta
         else:
             if dtype is None:
                 raise at_user_line(ValueError("If there is no initial_state, you must give a dtype."))
-            state = cell.zero_state(batch, dtype)
-        outputs, last = _loop(cell, inputs, flat, state, lengths, batch, parallel_iterations or 32, swap_memory, dtype)
+            state = cell.zero_state(_batch(flat[0], 1), dtype)
+        outputs, last = _loop(cell, inputs, flat, state, lengths, parallel_iterations or 32, swap_memory, dtype)
         if not time_major:
             outputs = nest.map_structure(_time_major, outputs)
         return outputs, last
 
 
-def _loop(cell: Any, structure: Any, inputs: List[Tensor], state: Any, lengths: Any, batch: Any, parallel_iterations: int, swap_memory: bool, dtype: Any) -> Any:
-    steps = _batch(inputs[0], 0)
+def _loop(cell: Any, structure: Any, inputs: List[Tensor], state: Any, lengths: Any, parallel_iterations: int, swap_memory: bool, dtype: Any) -> Any:
+    """Nodes, names and order as in TensorFlow 1.x, and the same in C++ (src/ops/rnn_dynamic_composites.cc)."""
     sizes = nest.flatten(cell.output_size)
     out_type = dtype or nest.flatten(state)[0].dtype.base_dtype
     static_batch = inputs[0].get_shape()[1].value
-    with_steps = convert_to_tensor(steps, dtypes.int32)
-    sources = [TensorArray(i.dtype.base_dtype, with_steps, element_shape=i.get_shape()[1:], name="dynamic_rnn/input_%d" % k).unstack(i)
-               for k, i in enumerate(inputs)]
-    shapes = [tensor_shape.TensorShape([static_batch]).concatenate(s) for s in sizes]
-    results = [TensorArray(out_type, with_steps, element_shape=s, name="dynamic_rnn/output_%d" % k) for k, s in enumerate(shapes)]
+    lengths = None if lengths is None else math_ops.cast(lengths, dtypes.int32)
+    steps = last_step = array_ops.shape(inputs[0])[0]
     zeros = None
     if lengths is not None:
-        from millrace.ops.rnn_cell import _zeros
+        batch = _batch(inputs[0], 1)
         zeros = [_zeros(s, batch, out_type) for s in sizes]
+        last_step = gen_ops.max(lengths, convert_to_tensor([0], dtypes.int32))
+    start = convert_to_tensor(0, dtypes.int32, "time")
+    shapes = [tensor_shape.TensorShape([static_batch]).concatenate(s) for s in sizes]
+    with name_scope("dynamic_rnn") as base:
+        pass
+
+    def array(kind: str, k: int, shape: Any, of: Any) -> TensorArray:
+        return TensorArray(of, steps, element_shape=shape, tensor_array_name="%s%s_%d" % (base, kind, k))
+
+    results = [array("output", k, s, out_type) for k, s in enumerate(shapes)]
+    sources = [array("input", k, i.get_shape()[1:], i.dtype.base_dtype) for k, i in enumerate(inputs)]
+    sources = [source.unstack(i) for source, i in zip(sources, inputs)]
+    # One step at least, so that there are outputs to stack.
+    limit = gen_ops.minimum(steps, gen_ops.maximum(1, last_step))
     flat_state = nest.flatten(state)
 
     def body(time: Any, written: Any, current: Any) -> Any:
@@ -161,20 +174,21 @@ def _loop(cell: Any, structure: Any, inputs: List[Tensor], state: Any, lengths: 
             value.set_shape(whole.get_shape()[1:])
             values.append(value)
         packed = nest.pack_sequence_as(state, list(current))
+        ended: Any = None if lengths is None else gen_ops.greater_equal(time, lengths)
         output, new = cell(nest.pack_sequence_as(structure, values) if nest.is_sequence(structure) else values[0], packed)
         nest.assert_same_structure(state, new)
         flat_output, flat_new = nest.flatten(output), nest.flatten(new)
         if lengths is not None:
-            running = gen_ops.less(time, lengths)
-            flat_output = [_where(running, o, z) for o, z in zip(flat_output, zeros or [])]
-            flat_new = [_where(running, n, c) for n, c in zip(flat_new, current)]
+            flat_output = [_copied_through(ended, z, o) for o, z in zip(flat_output, zeros or [])]
+            flat_new = [_copied_through(ended, c, n) for n, c in zip(flat_new, current)]
         for n, c in zip(flat_new, current):
             n.set_shape(c.get_shape())
-        return time + 1, tuple(w.write(time, o) for w, o in zip(written, flat_output)), tuple(flat_new)
+        flows = tuple(w.write(time, o) for w, o in zip(written, flat_output))
+        return time + 1, flows, tuple(flat_new)
 
     _, written, last = control_flow_ops.while_loop(
-        lambda time, *_: gen_ops.less(time, with_steps), body, (convert_to_tensor(0, dtypes.int32), tuple(results), tuple(flat_state)),
-        parallel_iterations=parallel_iterations, swap_memory=swap_memory)
+        lambda time, *_: gen_ops.less(time, limit), body, (start, tuple(results), tuple(flat_state)),
+        parallel_iterations=parallel_iterations, swap_memory=swap_memory, maximum_iterations=steps)
     outputs = []
     for w, shape in zip(written, shapes):
         value = w.stack()
@@ -213,7 +227,6 @@ class _Emitted:
     """What a raw_rnn emits in each step: one TensorArray per tensor, and zeros for the examples that are finished."""
 
     def __init__(self, cell: Any, structure: Any, state: Any, batch: Any, static_batch: Any) -> None:
-        from millrace.ops.rnn_cell import _zeros
         self.structure = cell.output_size if structure is None else structure
         self.zeros, self.arrays = [], []
         for i, leaf in enumerate(nest.flatten(self.structure)):

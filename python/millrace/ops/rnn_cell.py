@@ -46,6 +46,8 @@ class RNNCell:
     def __init__(self, trainable: bool = True, name: Optional[str] = None, dtype: Any = None, _reuse: Any = None, **unused: Any) -> None:
         self._reuse, self._name, self._trainable = _reuse, name, trainable
         self._scope: Any = None
+        self._made: Any = set()  # names of variables that make_variables made, until the first call finds them
+        self._making = False
         self.built = False
 
     @property
@@ -91,6 +93,18 @@ class RNNCell:
         with name_scope(type(self).__name__ + "ZeroState"):
             return nest.pack_sequence_as(self.state_size, [_zeros(s, batch_size, dtype) for s in _flat_sizes(self.state_size)])
 
+    def _variable(self, name: str, shape: Any, dtype: Any, initializer: Any = None) -> Any:
+        """get_variable, which finds what make_variables made."""
+        scope = get_variable_scope()
+        full = scope.name + "/" + name
+        if self.__dict__.get("_making"):
+            self._made.add(full)
+        elif full in self.__dict__.get("_made", ()):
+            self._made.discard(full)
+            with variable_scope(scope, reuse=True, auxiliary_name_scope=False):
+                return get_variable(name, shape, dtype, initializer)
+        return get_variable(name, shape, dtype, initializer)
+
     @property
     def _own(self) -> Any:
         return self._scope.global_variables() if self._scope is not None else []
@@ -120,6 +134,11 @@ def _flat_sizes(sizes: Any) -> List[Any]:
 _NAMES = {"tanh": "Tanh", "relu": "Relu", "relu6": "Relu6", "sigmoid": "Sigmoid", "elu": "Elu", "softsign": "Softsign", "identity": "Identity"}
 
 
+def _here(inputs: Any) -> str:
+    """The current name scope, for composites whose nodes join it."""
+    return str(inputs.graph.get_name_scope()) + "/"
+
+
 def _library_name(activation: Any) -> Optional[str]:
     """The composites' name of an activation; None for others."""
     if activation is None:
@@ -146,13 +165,16 @@ class BasicRNNCell(RNNCell):
 
     state_size = output_size = property(lambda self: self._num_units, doc="The number of units.")
 
+    def _parameters(self, depth: int, dtype: Any) -> List[Any]:
+        return [self._variable("kernel", [depth + self._num_units, self._num_units], dtype),
+                self._variable("bias", [self._num_units], dtype, init_ops.zeros_initializer())]
+
     def call(self, inputs: Any, state: Any) -> Any:
         """(output, next state)."""
-        kernel = get_variable("kernel", [_depth(inputs) + self._num_units, self._num_units], inputs.dtype.base_dtype)
-        bias = get_variable("bias", [self._num_units], inputs.dtype.base_dtype, init_ops.zeros_initializer())
+        kernel, bias = self._parameters(_depth(inputs), inputs.dtype.base_dtype)
         name = _library_name(self._activation)
         if name is not None:
-            made = gen_ops.basic_rnn_cell(inputs, [state], [kernel, bias], self._num_units, activation=name)
+            made = gen_ops.basic_rnn_cell(inputs, [state], [kernel, bias], self._num_units, activation=name, name=_here(inputs))
             return made[0], made[0]
         output = self._activation(nn_ops.bias_add(math_ops.matmul(array_ops.concat([inputs, state], 1), kernel), bias))
         return output, output
@@ -169,18 +191,22 @@ class GRUCell(RNNCell):
 
     state_size = output_size = property(lambda self: self._num_units, doc="The number of units.")
 
+    def _parameters(self, depth: int, dtype: Any) -> List[Any]:
+        width, n = depth + self._num_units, self._num_units
+        with variable_scope("gates", auxiliary_name_scope=False):
+            gates = [self._variable("kernel", [width, 2 * n], dtype, self._kernel_initializer),
+                     self._variable("bias", [2 * n], dtype, self._bias_initializer or init_ops.constant_initializer(1.0, dtype))]
+        with variable_scope("candidate", auxiliary_name_scope=False):
+            return gates + [self._variable("kernel", [width, n], dtype, self._kernel_initializer),
+                            self._variable("bias", [n], dtype, self._bias_initializer or init_ops.zeros_initializer())]
+
     def call(self, inputs: Any, state: Any) -> Any:
         """(output, next state)."""
-        width, n, dtype = _depth(inputs) + self._num_units, self._num_units, inputs.dtype.base_dtype
-        with variable_scope("gates"):
-            gates = get_variable("kernel", [width, 2 * n], dtype, self._kernel_initializer), get_variable(
-                "bias", [2 * n], dtype, self._bias_initializer or init_ops.constant_initializer(1.0, dtype))
-        with variable_scope("candidate"):
-            candidate = get_variable("kernel", [width, n], dtype, self._kernel_initializer), get_variable(
-                "bias", [n], dtype, self._bias_initializer or init_ops.zeros_initializer())
+        parameters = self._parameters(_depth(inputs), inputs.dtype.base_dtype)
+        gates, candidate = parameters[:2], parameters[2:]
         name = _library_name(self._activation)
         if name is not None:
-            made = gen_ops.gru_cell(inputs, [state], [gates[0], gates[1], candidate[0], candidate[1]], n, activation=name)
+            made = gen_ops.gru_cell(inputs, [state], parameters, self._num_units, activation=name, name=_here(inputs))
             return made[0], made[0]
         both = math_ops.sigmoid(nn_ops.bias_add(math_ops.matmul(array_ops.concat([inputs, state], 1), gates[0]), gates[1]))
         r, u = array_ops.split(both, 2, 1)
@@ -206,15 +232,18 @@ class BasicLSTMCell(RNNCell):
 
     output_size = property(lambda self: self._num_units, doc="The number of units.")
 
+    def _parameters(self, depth: int, dtype: Any) -> List[Any]:
+        n = self._num_units
+        return [self._variable("kernel", [depth + n, 4 * n], dtype), self._variable("bias", [4 * n], dtype, init_ops.zeros_initializer())]
+
     def call(self, inputs: Any, state: Any) -> Any:
         """(output, next state)."""
-        n, dtype = self._num_units, inputs.dtype.base_dtype
-        kernel = get_variable("kernel", [_depth(inputs) + n, 4 * n], dtype)
-        bias = get_variable("bias", [4 * n], dtype, init_ops.zeros_initializer())
+        kernel, bias = self._parameters(_depth(inputs), inputs.dtype.base_dtype)
         c, h = state if self._state_is_tuple else array_ops.split(state, 2, 1)
         name = _library_name(self._activation)
         if name is not None:
-            made = gen_ops.basic_lstm_cell(inputs, [c, h], [kernel, bias], n, forget_bias=float(self._forget_bias), activation=name)
+            made = gen_ops.basic_lstm_cell(inputs, [c, h], [kernel, bias], self._num_units, forget_bias=float(self._forget_bias), activation=name,
+                                           name=_here(inputs))
             output, (new_c, new_h) = made[0], made[1]
         else:
             i, j, f, o = array_ops.split(nn_ops.bias_add(math_ops.matmul(array_ops.concat([inputs, h], 1), kernel), bias), 4, 1)
@@ -242,23 +271,28 @@ class LSTMCell(RNNCell):
 
     output_size = property(lambda self: self._num_proj or self._num_units, doc="The number of units, or of the projection.")
 
+    def _parameters(self, depth: int, dtype: Any) -> List[Any]:
+        n, out = self._num_units, self._num_proj or self._num_units
+        parameters = [self._variable("kernel", [depth + out, 4 * n], dtype, self._initializer),
+                      self._variable("bias", [4 * n], dtype, init_ops.zeros_initializer())]
+        if self._use_peepholes:
+            parameters += [self._variable(w, [n], dtype, self._initializer) for w in ("w_f_diag", "w_i_diag", "w_o_diag")]
+        if self._num_proj:
+            with variable_scope("projection", auxiliary_name_scope=False):
+                parameters.append(self._variable("kernel", [n, self._num_proj], dtype, self._initializer))
+        return parameters
+
     def call(self, inputs: Any, state: Any) -> Any:
         """(output, next state)."""
-        n, out, dtype = self._num_units, self._num_proj or self._num_units, inputs.dtype.base_dtype
+        n, out = self._num_units, self._num_proj or self._num_units
+        parameters = self._parameters(_depth(inputs), inputs.dtype.base_dtype)
         c, h = state if self._state_is_tuple else array_ops.split(state, [n, out], 1)
-        parameters = [get_variable("kernel", [_depth(inputs) + out, 4 * n], dtype, self._initializer),
-                      get_variable("bias", [4 * n], dtype, init_ops.zeros_initializer())]
-        if self._use_peepholes:
-            parameters += [get_variable(w, [n], dtype, self._initializer) for w in ("w_f_diag", "w_i_diag", "w_o_diag")]
-        if self._num_proj:
-            with variable_scope("projection"):
-                parameters.append(get_variable("kernel", [n, self._num_proj], dtype, self._initializer))
         name = _library_name(self._activation)
         if name is None:
             raise NotImplementedError("LSTMCell with an activation of your own is not provided: use BasicLSTMCell, or tanh, relu, sigmoid.")
         made = gen_ops.lstm_cell(inputs, [c, h], parameters, n, use_peepholes=bool(self._use_peepholes), cell_clip=float(self._cell_clip or 0.0),
                                  num_proj=self._num_proj or 0, proj_clip=float(self._proj_clip or 0.0), forget_bias=float(self._forget_bias),
-                                 activation=name)
+                                 activation=name, name=_here(inputs))
         new_c, new_h = made[1]
         return made[0], LSTMStateTuple(new_c, new_h) if self._state_is_tuple else array_ops.concat([new_c, new_h], 1)
 
@@ -285,9 +319,10 @@ class MultiRNNCell(RNNCell):
 
     def zero_state(self, batch_size: Any, dtype: Any) -> Any:
         """A state of zeros."""
-        if self._state_is_tuple:
+        if not self._state_is_tuple:
+            return super().zero_state(batch_size, dtype)
+        with name_scope(type(self).__name__ + "ZeroState"):
             return tuple(c.zero_state(batch_size, dtype) for c in self._cells)
-        return super().zero_state(batch_size, dtype)
 
     def call(self, inputs: Any, state: Any) -> Any:
         """(output, next state)."""
@@ -304,6 +339,37 @@ class MultiRNNCell(RNNCell):
                 inputs, new = _call_shared(cell, inputs, current)
                 states.append(new)
         return inputs, tuple(states) if self._state_is_tuple else array_ops.concat(states, 1)
+
+
+def make_variables(cell: Any, inputs: Any) -> Any:
+    """Makes the variables of the library's own cells before a loop, in the current variable scope, as C++ does; the width of the outputs. None: the
+    cell makes its variables when it is called."""
+    if not isinstance(inputs, Tensor) or inputs.get_shape().ndims is None or inputs.get_shape()[-1].value is None:
+        return None
+    return _make_variables(cell, int(inputs.get_shape()[-1].value), inputs.dtype.base_dtype)
+
+
+def _make_variables(cell: Any, width: int, dtype: Any) -> Any:
+    if type(cell) in (DropoutWrapper, ResidualWrapper):
+        return _make_variables(cell._cell, width, dtype)
+    if type(cell) not in (BasicRNNCell, GRUCell, BasicLSTMCell, LSTMCell, MultiRNNCell) or cell._scope is not None or get_variable_scope().reuse:
+        return None
+    with variable_scope(cell._scope_name, reuse=cell._reuse, auxiliary_name_scope=False) as scope:
+        if scope.reuse:
+            return None
+        if type(cell) is not MultiRNNCell:
+            cell._making = True
+            try:
+                cell._parameters(width, dtype)
+            finally:
+                cell._making = False
+            return cell.output_size
+        for i, inner in enumerate(cell._cells):
+            with variable_scope("cell_%d" % i, auxiliary_name_scope=False):
+                width = _make_variables(inner, width, dtype)
+            if width is None:
+                return None
+        return width
 
 
 def _call_shared(cell: Any, inputs: Any, state: Any) -> Any:
@@ -356,7 +422,8 @@ class DropoutWrapper(RNNCell):
 
     def zero_state(self, batch_size: Any, dtype: Any) -> Any:
         """A state of zeros."""
-        return self._cell.zero_state(batch_size, dtype)
+        with name_scope(type(self).__name__ + "ZeroState"):
+            return self._cell.zero_state(batch_size, dtype)
 
     @staticmethod
     def _on(keep: Any) -> bool:
@@ -415,7 +482,8 @@ class _Wrapper(RNNCell):
 
     def zero_state(self, batch_size: Any, dtype: Any) -> Any:
         """A state of zeros."""
-        return self._cell.zero_state(batch_size, dtype)
+        with name_scope(type(self).__name__ + "ZeroState"):
+            return self._cell.zero_state(batch_size, dtype)
 
 
 class ResidualWrapper(_Wrapper):

@@ -8,7 +8,7 @@ from millrace.framework import dtypes, tensor_shape
 from millrace.framework.convert import convert_to_tensor
 from millrace.framework.errors import at_user_line
 from millrace.framework.graph import Operation, Tensor, colocate_with, name_scope
-from millrace.ops import array_ops, gen_ops
+from millrace.ops import array_ops, gen_ops, math_ops
 
 
 class TensorArray:
@@ -21,13 +21,15 @@ class TensorArray:
         self._infer_shape = infer_shape
         self._element_shape = tensor_shape.as_shape(element_shape)
         self._dynamic_size = bool(dynamic_size)
+        self._size: Optional[Tensor] = None
         if handle is not None:
             self._handle, self._flow = handle, flow
             return
         if size is None:
             raise at_user_line(ValueError("Size must be provided if handle is not provided"))
         with name_scope(name, "TensorArray", [size]) as scope:
-            made = gen_ops.tensor_array_v3(convert_to_tensor(size, dtypes.int32), self._dtype, element_shape=self._element_shape,
+            self._size = convert_to_tensor(size, dtypes.int32, "size")
+            made = gen_ops.tensor_array_v3(self._size, self._dtype, element_shape=self._element_shape,
                                            dynamic_size=self._dynamic_size, clear_after_read=clear_after_read is not False,
                                            identical_element_shapes=infer_shape, tensor_array_name=tensor_array_name or "", name=scope)
             self._handle, self._flow = made[0], made[1]
@@ -40,7 +42,7 @@ class TensorArray:
 
     def _with_flow(self, flow: Tensor, shape: Any = None) -> "TensorArray":
         made = TensorArray(self._dtype, handle=self._handle, flow=flow, infer_shape=self._infer_shape, element_shape=self._element_shape)
-        made._dynamic_size = self._dynamic_size
+        made._dynamic_size, made._size = self._dynamic_size, self._size
         if shape is not None and self._infer_shape:
             made._element_shape = self._element_shape.merge_with(shape) if self._element_shape.is_compatible_with(shape) else self._element_shape
             self._element_shape = made._element_shape
@@ -73,12 +75,13 @@ class TensorArray:
     def write(self, index: Any, value: Any, name: Optional[str] = None) -> "TensorArray":
         """The list with an element at a position."""
         value = convert_to_tensor(value, self._dtype, "value") if not isinstance(value, Tensor) else value
-        return self._with_flow(gen_ops.tensor_array_write_v3(self._handle, index, value, self._flow, name=name), value.get_shape())
+        with name_scope(name, "TensorArrayWrite", [self._handle, index, value]):
+            return self._with_flow(gen_ops.tensor_array_write_v3(self._handle, index, value, self._flow), value.get_shape())
 
     def stack(self, name: Optional[str] = None) -> Tensor:
         """All elements as one tensor."""
         with colocate_with(self._handle), name_scope(name, "TensorArrayStack", [self._handle]):
-            return self.gather(gen_ops.range(0, self.size(), 1))
+            return self.gather(math_ops.range(0, self.size()))
 
     pack = stack
 
@@ -99,7 +102,7 @@ class TensorArray:
         """The list with the slices of a tensor as its elements."""
         with name_scope(name, "TensorArrayUnstack", [self._handle, value]):
             value = convert_to_tensor(value, self._dtype) if not isinstance(value, Tensor) else value
-            return self.scatter(gen_ops.range(0, array_ops.shape(value)[0], 1), value)
+            return self.scatter(math_ops.range(0, array_ops.shape(value)[0]), value)
 
     unpack = unstack
 
@@ -107,15 +110,19 @@ class TensorArray:
         """The list with the slices of a tensor at some positions."""
         value = convert_to_tensor(value, self._dtype) if not isinstance(value, Tensor) else value
         shape = value.get_shape()
-        return self._with_flow(gen_ops.tensor_array_scatter_v3(self._handle, indices, value, self._flow, name=name),
-                               shape[1:] if shape.ndims is not None else None)
+        with name_scope(name, "TensorArrayScatter", [self._handle, value, indices]):
+            return self._with_flow(gen_ops.tensor_array_scatter_v3(self._handle, indices, value, self._flow),
+                                   shape[1:] if shape.ndims is not None else None)
 
     def split(self, value: Any, lengths: Any, name: Optional[str] = None) -> "TensorArray":
         """The list with pieces of a tensor as its elements."""
-        return self._with_flow(gen_ops.tensor_array_split_v3(self._handle, value, math_int64(lengths), self._flow, name=name))
+        with name_scope(name, "TensorArraySplit", [self._handle, value, lengths]):
+            return self._with_flow(gen_ops.tensor_array_split_v3(self._handle, value, math_int64(lengths), self._flow))
 
     def size(self, name: Optional[str] = None) -> Tensor:
         """The number of elements."""
+        if self._size is not None and not self._dynamic_size:
+            return self._size
         return gen_ops.tensor_array_size_v3(self._handle, self._flow, name=name)
 
     def close(self, name: Optional[str] = None) -> Operation:

@@ -9,7 +9,6 @@
 #include "absl/strings/match.h"
 #include "base/fake_env.h"
 #include "io/histogram.h"
-#include "io/png.h"
 
 namespace millrace {
 namespace {
@@ -112,17 +111,6 @@ TEST(Histogram, Buckets) {
   }
   EXPECT_EQ(total, 6);
   EXPECT_EQ(proto.num, 6);
-}
-
-TEST(Png, SizesAreChecked) {
-  const std::vector<uint8_t> pixels(12);
-  auto png = EncodePng(2, 2, 3, pixels);
-  ASSERT_TRUE(png.ok()) << png.status();
-  EXPECT_EQ(absl::BytesToHexString(png->substr(0, 24)), "89504e470d0a1a0a0000000d494844520000000200000002");
-  EXPECT_TRUE(absl::IsInvalidArgument(EncodePng(2, 3, 3, pixels).status()));
-  EXPECT_TRUE(absl::IsInvalidArgument(EncodePng(0, 2, 3, {}).status()));
-  EXPECT_TRUE(absl::IsInvalidArgument(EncodePng(2, 2, 5, pixels).status()));
-  EXPECT_TRUE(absl::IsInvalidArgument(EncodePng(int64_t{1} << 40, int64_t{1} << 40, 1, pixels).status()));
 }
 
 }  // namespace

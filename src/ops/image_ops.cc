@@ -191,6 +191,8 @@ void RegisterImageOps(OpRegistry& r) {
       .Shape(SuppressionShape)
       .NotDifferentiable("it chooses boxes")
       .Example("f32[2,4]{0 0 1 1 0 0 1 0.9}, f32[2]{0.5 0.7}, i32[]{2}, f32[]{0.5}, f32[]{0.1}");
+  RegisterImageFileOps(r);
+  RegisterImageWindowOps(r);
 }
 
 }  // namespace millrace

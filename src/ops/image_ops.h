@@ -5,6 +5,8 @@
 
 namespace millrace {
 
-void RegisterImageOps(OpRegistry& registry);
+void RegisterImageOps(OpRegistry& registry);  // all of it
+void RegisterImageFileOps(OpRegistry& registry);
+void RegisterImageWindowOps(OpRegistry& registry);
 
 }  // namespace millrace

@@ -10,5 +10,9 @@ void RegisterImageKernels(KernelRegistry& registry);  // all of it
 void RegisterImageResizeKernels(KernelRegistry& registry);
 void RegisterImageColourKernels(KernelRegistry& registry);
 void RegisterImageBoxKernels(KernelRegistry& registry);
+void RegisterImageCropKernels(KernelRegistry& registry);
+void RegisterImageDrawKernels(KernelRegistry& registry);
+void RegisterImageSampleKernels(KernelRegistry& registry);
+void RegisterImageFileKernels(KernelRegistry& registry);
 
 }  // namespace millrace

@@ -102,6 +102,10 @@ void RegisterImageKernels(KernelRegistry& registry) {
   RegisterImageResizeKernels(registry);
   RegisterImageColourKernels(registry);
   RegisterImageBoxKernels(registry);
+  RegisterImageCropKernels(registry);
+  RegisterImageDrawKernels(registry);
+  RegisterImageSampleKernels(registry);
+  RegisterImageFileKernels(registry);
 }
 
 }  // namespace millrace

@@ -8,7 +8,8 @@
 
 namespace millrace {
 
-// Owns the stream of one op: attributes seed and seed2, or a random start when both are 0. Each run takes the next piece.
+// Owns the stream of one op: attributes seed and seed2, or a random start when both are 0. Each run takes the next
+// piece.
 class RandomKernel : public Kernel, public RandomStream {
  public:
   Status Init(const KernelInit& init) override;
@@ -18,6 +19,8 @@ class RandomKernel : public Kernel, public RandomStream {
  protected:
   // The start of a piece of the stream that nobody else gets, long enough for `outputs` numbers.
   Philox Reserve(int64_t outputs);
+  // The same, long enough for this many blocks of the generator.
+  Philox ReserveBlocks(uint64_t blocks);
 
  private:
   static constexpr uint64_t kBlocksPerOutput = 256;

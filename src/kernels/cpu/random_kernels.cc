@@ -27,9 +27,13 @@ void RandomKernel::set_position(const Position& p) {
 }
 
 Philox RandomKernel::Reserve(int64_t outputs) {
+  return ReserveBlocks(static_cast<uint64_t>(outputs) * kBlocksPerOutput);
+}
+
+Philox RandomKernel::ReserveBlocks(uint64_t blocks) {
   absl::MutexLock lock(&mu_);
   const Philox start = generator_;
-  generator_.Skip(static_cast<uint64_t>(outputs) * kBlocksPerOutput);
+  generator_.Skip(blocks);
   return start;
 }
 
@@ -136,11 +140,20 @@ template <template <typename> class D>
 Status FillOutput(KernelContext& ctx, const Philox& start, Tensor* out) {
   const int64_t n = out->num_elements();
   switch (out->dtype()) {
-    case DType::kFloat: Fill<D<float>>(ctx, start, out->mutable_data<float>(), n); return absl::OkStatus();
-    case DType::kDouble: Fill<D<double>>(ctx, start, out->mutable_data<double>(), n); return absl::OkStatus();
-    case DType::kHalf: Fill<D<Half>>(ctx, start, out->mutable_data<Half>(), n); return absl::OkStatus();
-    case DType::kBFloat16: Fill<D<BFloat16>>(ctx, start, out->mutable_data<BFloat16>(), n); return absl::OkStatus();
-    default: return Unimplemented("no random numbers of type ", DTypeName(out->dtype()));
+    case DType::kFloat:
+      Fill<D<float>>(ctx, start, out->mutable_data<float>(), n);
+      return absl::OkStatus();
+    case DType::kDouble:
+      Fill<D<double>>(ctx, start, out->mutable_data<double>(), n);
+      return absl::OkStatus();
+    case DType::kHalf:
+      Fill<D<Half>>(ctx, start, out->mutable_data<Half>(), n);
+      return absl::OkStatus();
+    case DType::kBFloat16:
+      Fill<D<BFloat16>>(ctx, start, out->mutable_data<BFloat16>(), n);
+      return absl::OkStatus();
+    default:
+      return Unimplemented("no random numbers of type ", DTypeName(out->dtype()));
   }
 }
 
@@ -154,8 +167,8 @@ class FillKernel : public RandomKernel {
   }
 };
 
-// The stream of a stateless op: the seed goes through one Philox block, under the key that TensorFlow chose, so that near
-// seeds give unrelated streams.
+// The stream of a stateless op: the seed goes through one Philox block, under the key that TensorFlow chose, so that
+// near seeds give unrelated streams.
 StatusOr<Philox> StatelessStream(const KernelContext& ctx) {
   const Tensor& seed = ctx.input(1);
   if (seed.rank() != 1 || seed.dim(0) != 2) {
@@ -182,7 +195,8 @@ class UniformIntKernel : public RandomKernel {
     MR_ASSIGN_OR_RETURN(const Shape shape, ShapeInput(ctx, 0));
     for (int i : {1, 2}) {
       if (!ctx.input(i).shape().IsScalar()) {
-        return InvalidArgument(i == 1 ? "minval" : "maxval", " must be a scalar, got ", ctx.input(i).shape().ToString());
+        return InvalidArgument(i == 1 ? "minval" : "maxval", " must be a scalar, got ",
+                               ctx.input(i).shape().ToString());
       }
     }
     MR_ASSIGN_OR_RETURN(const int64_t low, ctx.input(1).IntScalar());

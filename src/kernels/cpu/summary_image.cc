@@ -26,12 +26,6 @@ struct Pixel<Half> {
   static float Round(float v) { return static_cast<float>(Half(v)); }
 };
 
-struct ImageSize {
-  int64_t height, width, channels;
-  int64_t pixels() const { return height * width; }
-  int64_t bytes() const { return pixels() * channels; }
-};
-
 template <typename T>
 bool IsFinite(const T* pixel, int64_t channels) {
   return std::all_of(pixel, pixel + channels, [](T v) { return std::isfinite(Pixel<T>::Get(v)); });
@@ -42,7 +36,7 @@ void ScaleImage(const T* in, const ImageSize& size, const uint8_t* bad_color, ui
   using P = Pixel<T>;
   using Number = typename P::Number;
   Number low = std::numeric_limits<Number>::infinity(), high = -low;
-  for (int64_t p = 0; p < size.pixels(); ++p) {
+  for (int64_t p = 0; p < size.height * size.width; ++p) {
     const T* pixel = in + p * size.channels;
     if (!IsFinite(pixel, size.channels)) continue;
     for (int64_t c = 0; c < size.channels; ++c) {
@@ -56,7 +50,7 @@ void ScaleImage(const T* in, const ImageSize& size, const uint8_t* bad_color, ui
   const Number range = has_negative ? Number{127} : Number{255};
   const Number scale = largest < threshold ? Number{0} : P::Round(range / largest);
   const Number offset = has_negative ? Number{128} : Number{0};
-  for (int64_t p = 0; p < size.pixels(); ++p) {
+  for (int64_t p = 0; p < size.height * size.width; ++p) {
     const T* pixel = in + p * size.channels;
     const bool finite = IsFinite(pixel, size.channels);
     for (int64_t c = 0; c < size.channels; ++c) {
@@ -89,9 +83,12 @@ class ImageSummaryKernel final : public Kernel {
     if (images.dtype() != DType::kUInt8 && bad_color_.num_elements() < size.channels) {
       return InvalidArgument("bad_color has ", bad_color_.num_elements(), " channels, the images have ", size.channels);
     }
+    if (images.num_elements() == 0 && images.dim(0) > 0) {
+      return InvalidArgument("images without pixels: ", images.shape().ToString());
+    }
     wire::Summary summary;
     for (int64_t i = 0; i < std::min(max_images_, images.dim(0)); ++i) {
-      MR_ASSIGN_OR_RETURN(const std::string png, Encode(images, i, size));
+      MR_ASSIGN_OR_RETURN(const std::string png, Encode(ctx, images, i, size));
       wire::SummaryValue& v = summary.value.emplace_back();
       v.tag = absl::StrCat(tag.data<TString>()->view(), "/image");
       if (max_images_ > 1) absl::StrAppend(&v.tag, "/", i);
@@ -108,13 +105,13 @@ class ImageSummaryKernel final : public Kernel {
   }
 
  private:
-  StatusOr<std::string> Encode(const Tensor& images, int64_t i, const ImageSize& size) const {
-    const int64_t at = i * size.bytes();
-    const auto n = static_cast<size_t>(size.bytes());
-    if (images.dtype() == DType::kUInt8) {
-      return EncodePng(size.width, size.height, size.channels, {images.data<uint8_t>() + at, n});
-    }
-    std::vector<uint8_t> pixels(n);
+  StatusOr<std::string> Encode(const KernelContext& ctx, const Tensor& images, int64_t i, const ImageSize& size) const {
+    constexpr int kUsualCompression = -1;
+    const CancellationManager* cancellation = ctx.step().cancellation;
+    const auto stop = [cancellation] { return cancellation != nullptr && cancellation->IsCancelled(); };
+    const int64_t at = i * size.elements();
+    if (images.dtype() == DType::kUInt8) return EncodePng(images.data<uint8_t>() + at, size, kUsualCompression, stop);
+    std::vector<uint8_t> pixels(static_cast<size_t>(size.elements()));
     const uint8_t* bad = bad_color_.data<uint8_t>();
     switch (images.dtype()) {
       case DType::kFloat: ScaleImage(images.data<float>() + at, size, bad, pixels.data()); break;
@@ -122,7 +119,7 @@ class ImageSummaryKernel final : public Kernel {
       case DType::kHalf: ScaleImage(images.data<Half>() + at, size, bad, pixels.data()); break;
       default: return InvalidArgument("images of ", DTypeName(images.dtype()));
     }
-    return EncodePng(size.width, size.height, size.channels, pixels);
+    return EncodePng(pixels.data(), size, kUsualCompression, stop);
   }
 
   int64_t max_images_ = 3;

@@ -149,3 +149,64 @@ def test_texts_of_the_tutorials(tmp_path, monkeypatch):
     assert data_utils.sentence_to_token_ids("The, the 12 cat", numbers) == [3, 3, 4, 3, numbers[b"cat"]]
     for name in [n for n in sys.modules if n == "tensorflow" or n.startswith("tensorflow.")]:
         monkeypatch.delitem(sys.modules, name)
+
+
+def test_an_activation_that_the_library_does_not_know():
+    x = np.random.RandomState(0).randn(2, 3, 4).astype(np.float32)
+    made = []
+    for activation in (tf.tanh, lambda v: tf.tanh(v)):
+        with tf.Graph().as_default(), tf.Session() as sess:
+            cell = tf.nn.rnn_cell.LSTMCell(5, use_peepholes=True, cell_clip=0.4, num_proj=3, proj_clip=0.2, activation=activation)
+            outputs, _ = tf.nn.dynamic_rnn(cell, x, dtype=tf.float32)
+            for v in tf.global_variables():
+                shape = v.get_shape().as_list()
+                sess.run(v.assign(np.linspace(-1, 1, int(np.prod(shape))).reshape(shape)))
+            made.append(sess.run(outputs))
+    np.testing.assert_allclose(made[0], made[1], rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("make, size", [(lambda c, **k: c.BasicLSTMCell(6, **k), 12), (lambda c, **k: c.LSTMCell(6, num_proj=4, **k), 10),
+                                        (lambda c, **k: c.MultiRNNCell([c.BasicLSTMCell(5, **k), c.GRUCell(4)], **k), 14)])
+def test_states_in_one_tensor_as_in_0_x(make, size):
+    x, start = np.random.RandomState(0).randn(3, 4, 5).astype(np.float32), np.full([3, size], 0.1, np.float32)
+    made = []
+    for keywords in ({}, {"state_is_tuple": False}):
+        with tf.Graph().as_default(), tf.Session() as sess:
+            outputs, state = tf.nn.dynamic_rnn(make(tf.nn.rnn_cell, **keywords), x, initial_state=start)
+            listed, _ = tf.nn.rnn(make(tf.nn.rnn_cell, **keywords), tf.unstack(tf.constant(x), axis=1), initial_state=tf.constant(start), scope="again")
+            for v in tf.global_variables():
+                shape = v.get_shape().as_list()
+                sess.run(v.assign(np.linspace(-1, 1, int(np.prod(shape))).reshape(shape)))
+            made.append(sess.run([outputs, state, listed[-1]]))
+            assert made[-1][1].shape == (3, size)
+            np.testing.assert_allclose(made[-1][0][:, -1], made[-1][2], rtol=1e-6)
+    np.testing.assert_array_equal(made[0][0], made[1][0])
+
+
+def test_a_gradient_that_calls_a_function_without_a_public_name():
+    from millrace.ops import gen_ops
+    with tf.Graph().as_default() as graph, tf.Session() as sess:
+        @tf.RegisterGradient("Guided")
+        def _guided(op, grad):
+            return tf.where(grad > 0, gen_ops._relu_grad(grad, op.outputs[0]), tf.zeros_like(grad))
+        x = tf.constant([1.0, -2.0, 3.0])
+        with graph.gradient_override_map({"Relu": "Guided"}):
+            y = tf.nn.relu(x)
+        assert sess.run(tf.gradients(y, x, tf.constant([2.0, 5.0, -1.0]))[0]).tolist() == [2, 0, 0]
+        with pytest.raises(AttributeError, match="no function '_no_such_op'"):
+            gen_ops._no_such_op
+
+
+def test_what_libraries_take_from_python_util():
+    from millrace.compat import util
+
+    @util.contextmanager
+    def doubled(x):
+        yield 2 * x
+
+    @util.deprecated("2017-01-01", "no longer")
+    def old(x=1, *, y=2):
+        return x + y
+    with doubled(2) as four:
+        assert four == 4
+    assert old() == 3 and util.getargspec(old).args == ["x"] and util.deprecated_argument_lookup("axis", None, "dim", 1) == 1

@@ -121,3 +121,14 @@ def test_eval_of_a_sparse_tensor():
         assert tf.SparseTensor([[0, 1]], [5.0], [1, 2]).eval().values.tolist() == [5.0]
     with pytest.raises(ValueError, match="No default session"):
         tf.SparseTensor([[0, 1]], [5.0], [1, 2]).eval()
+
+
+def test_products_with_dense_values():
+    with tf.Graph().as_default(), tf.Session() as sess:
+        sparse = tf.SparseTensor([[0, 1], [2, 0]], [2.0, 4.0], [3, 2])
+        row, column = np.array([[10.0, 20.0]], np.float32), tf.constant([[1.0], [2.0], [3.0]])
+        made = sess.run([sparse * 0.5, sparse / 2, sparse * row, sparse * column, np.float32(3) * sparse, column * sparse])
+        assert [m.values.tolist() for m in made] == [[1, 2], [1, 2], [40, 40], [2, 12], [6, 12], [2, 12]]
+        assert made[2].indices.tolist() == [[0, 1], [2, 0]] and made[2].dense_shape.tolist() == [3, 2]
+        with pytest.raises(TypeError):
+            sparse * sparse

@@ -20,6 +20,15 @@ from millrace._core import Op as _Op
 from millrace.framework import dtypes as _dtypes
 )";
 
+// Programs of TensorFlow 1.x call functions for ops that had no public name, such as _relu_grad.
+constexpr const char* kTail = R"(
+def __getattr__(name):
+    """A function with a `_` before its name, as TensorFlow had it."""
+    if name.startswith("_") and not name.startswith("__") and name[1:] in globals():
+        return globals()[name[1:]]
+    raise AttributeError("module 'gen_ops' has no function %r" % name)
+)";
+
 constexpr const char* kStubHead = R"(# SPDX-License-Identifier: Apache-2.0
 # Written by opgen from the declarations of ops.
 from typing import Any, List, NamedTuple, Optional, Sequence
@@ -265,7 +274,7 @@ std::string Module(const char* head, const std::vector<const OpDef*>& ops, const
 }  // namespace
 
 std::string PythonModule(const std::vector<const OpDef*>& ops, const std::vector<const OpDef*>& composites) {
-  return Module(kHead, ops, composites, [](const Function& f) { return f.Text(); });
+  return Module(kHead, ops, composites, [](const Function& f) { return f.Text(); }) + kTail;
 }
 
 std::string PythonStub(const std::vector<const OpDef*>& ops, const std::vector<const OpDef*>& composites) {

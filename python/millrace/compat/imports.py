@@ -36,7 +36,9 @@ _PATHS: Dict[str, str] = {
     "python.training.training": "train", "python.training.slot_creator": "train.slot_creator", "python.training.session_run_hook": "train.hooks",
     "python.training.basic_session_run_hooks": "train.hooks", "python.training.monitored_session": "train.monitored_session",
     "python.training.input": "train", "python.training.queue_runner": "train", "python.training.learning_rate_decay": "train.decay",
-    "python.util.compat": "compat", "python.util.nest": "framework.nest", "python.layers.core": "layers", "python.layers.base": "layers",
+    "python.util.compat": "compat", "python.util.tf_contextlib": "compat.util", "python.util.tf_inspect": "compat.util",
+    "python.util.tf_decorator": "compat.util", "python.util.deprecation": "compat.util", "python.util.tf_export": "compat.util",
+    "python.util.keyword_args": "compat.util", "python.util.nest": "framework.nest", "python.layers.core": "layers", "python.layers.base": "layers",
     "python.layers.convolutional": "layers", "python.layers.layers": "layers", "python.layers.normalization": "layers",
     "python.saved_model": "saved_model", **{"python.saved_model." + name: "saved_model." + name for name in (
         "builder", "constants", "loader", "main_op", "signature_constants", "signature_def_utils", "tag_constants", "utils")},

@@ -139,6 +139,14 @@ def _here(inputs: Any) -> str:
     return str(inputs.graph.get_name_scope()) + "/"
 
 
+def _is_parted(cell: Any, state: Any) -> bool:
+    """Whether a cell's state comes in parts. Up to TensorFlow 0.10 it was one tensor unless a tuple was asked for, and so it is taken."""
+    if not cell._state_is_tuple or not isinstance(state, Tensor):
+        return bool(cell._state_is_tuple)
+    dims, sizes = state.get_shape(), _flat_sizes(cell.state_size)
+    return not (dims.ndims == 2 and all(isinstance(s, int) for s in sizes) and dims[1].value == sum(sizes))
+
+
 def _library_name(activation: Any) -> Optional[str]:
     """The composites' name of an activation; None for others."""
     if activation is None:
@@ -239,7 +247,8 @@ class BasicLSTMCell(RNNCell):
     def call(self, inputs: Any, state: Any) -> Any:
         """(output, next state)."""
         kernel, bias = self._parameters(_depth(inputs), inputs.dtype.base_dtype)
-        c, h = state if self._state_is_tuple else array_ops.split(state, 2, 1)
+        parted = _is_parted(self, state)
+        c, h = state if parted else array_ops.split(state, 2, 1)
         name = _library_name(self._activation)
         if name is not None:
             made = gen_ops.basic_lstm_cell(inputs, [c, h], [kernel, bias], self._num_units, forget_bias=float(self._forget_bias), activation=name,
@@ -249,7 +258,7 @@ class BasicLSTMCell(RNNCell):
             i, j, f, o = array_ops.split(nn_ops.bias_add(math_ops.matmul(array_ops.concat([inputs, h], 1), kernel), bias), 4, 1)
             new_c = c * math_ops.sigmoid(f + self._forget_bias) + math_ops.sigmoid(i) * self._activation(j)
             output = new_h = self._activation(new_c) * math_ops.sigmoid(o)
-        return output, LSTMStateTuple(new_c, new_h) if self._state_is_tuple else array_ops.concat([new_c, new_h], 1)
+        return output, LSTMStateTuple(new_c, new_h) if parted else array_ops.concat([new_c, new_h], 1)
 
 
 class LSTMCell(RNNCell):
@@ -286,15 +295,33 @@ class LSTMCell(RNNCell):
         """(output, next state)."""
         n, out = self._num_units, self._num_proj or self._num_units
         parameters = self._parameters(_depth(inputs), inputs.dtype.base_dtype)
-        c, h = state if self._state_is_tuple else array_ops.split(state, [n, out], 1)
+        parted = _is_parted(self, state)
+        c, h = state if parted else array_ops.split(state, [n, out], 1)
         name = _library_name(self._activation)
         if name is None:
-            raise NotImplementedError("LSTMCell with an activation of your own is not provided: use BasicLSTMCell, or tanh, relu, sigmoid.")
+            new_h, new_c = self._by_hand(inputs, c, h, parameters)
+            return new_h, LSTMStateTuple(new_c, new_h) if parted else array_ops.concat([new_c, new_h], 1)
         made = gen_ops.lstm_cell(inputs, [c, h], parameters, n, use_peepholes=bool(self._use_peepholes), cell_clip=float(self._cell_clip or 0.0),
                                  num_proj=self._num_proj or 0, proj_clip=float(self._proj_clip or 0.0), forget_bias=float(self._forget_bias),
                                  activation=name, name=_here(inputs))
         new_c, new_h = made[1]
-        return made[0], LSTMStateTuple(new_c, new_h) if self._state_is_tuple else array_ops.concat([new_c, new_h], 1)
+        return made[0], LSTMStateTuple(new_c, new_h) if parted else array_ops.concat([new_c, new_h], 1)
+
+    def _by_hand(self, inputs: Any, c: Any, h: Any, parameters: List[Any]) -> Any:
+        """(output, c) with an activation that the library does not know."""
+        peepholes = list(parameters[2:5]) if self._use_peepholes else [0.0, 0.0, 0.0]
+        sums = nn_ops.bias_add(math_ops.matmul(array_ops.concat([inputs, h], 1), parameters[0]), parameters[1])
+        i, j, f, o = array_ops.split(sums, 4, 1)
+        keep = math_ops.sigmoid(f + self._forget_bias + peepholes[0] * c)
+        new_c = keep * c + math_ops.sigmoid(i + peepholes[1] * c) * self._activation(j)
+        if self._cell_clip:
+            new_c = math_ops.clip_by_value(new_c, -self._cell_clip, self._cell_clip)
+        new_h = math_ops.sigmoid(o + peepholes[2] * new_c) * self._activation(new_c)
+        if self._num_proj:
+            new_h = math_ops.matmul(new_h, parameters[-1])
+            if self._proj_clip:
+                new_h = math_ops.clip_by_value(new_h, -self._proj_clip, self._proj_clip)
+        return new_h, new_c
 
 
 class MultiRNNCell(RNNCell):
@@ -326,19 +353,20 @@ class MultiRNNCell(RNNCell):
 
     def call(self, inputs: Any, state: Any) -> Any:
         """(output, next state)."""
-        states, at = [], 0
+        states, at, parted = [], 0, _is_parted(self, state)
         for i, cell in enumerate(self._cells):
             with variable_scope("cell_%d" % i):
-                if self._state_is_tuple:
+                if parted:
                     if not nest.is_sequence(state):
                         raise at_user_line(ValueError("Expected state to be a tuple of length %d, but received: %s" % (len(self._cells), state)))
                     current = state[i]
                 else:
-                    current = array_ops.slice(state, [0, at], [-1, cell.state_size])
-                    at += cell.state_size
+                    size = sum(_flat_sizes(cell.state_size))
+                    current = array_ops.slice(state, [0, at], [-1, size])
+                    at += size
                 inputs, new = _call_shared(cell, inputs, current)
                 states.append(new)
-        return inputs, tuple(states) if self._state_is_tuple else array_ops.concat(states, 1)
+        return inputs, tuple(states) if parted else array_ops.concat(states, 1)
 
 
 def make_variables(cell: Any, inputs: Any) -> Any:

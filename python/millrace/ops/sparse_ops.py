@@ -7,6 +7,7 @@ from typing import Any, Optional
 from millrace.framework import dtypes
 from millrace.framework.composite_tensors import SparseTensor, convert_to_tensor_or_sparse_tensor
 from millrace.framework.convert import convert_to_tensor
+from millrace.framework.errors import at_user_line
 from millrace.framework.graph import Tensor, name_scope
 from millrace.ops import array_ops, gen_ops, math_ops
 
@@ -95,3 +96,30 @@ def edit_distance(hypothesis: Any, truth: Any, normalize: bool = True, name: str
     return gen_ops.edit_distance(hypothesis.indices, hypothesis.values, hypothesis.dense_shape, truth.indices, truth.values,  # type: ignore[no-any-return]
                                  truth.dense_shape, normalize=normalize, name=name)
 
+
+
+def _elements(sparse: SparseTensor, dense: Tensor) -> Tensor:
+    """The elements of a dense tensor, which is broadcast, where a sparse one has its own."""
+    ndims = dense.get_shape().ndims
+    if ndims is None:
+        raise at_user_line(ValueError("the rank of %s, which is broadcast to a SparseTensor, must be known" % dense))
+    if ndims == 0:
+        return dense
+    wide = gen_ops.cast(gen_ops.greater(array_ops.shape(dense), 1), dtypes.int64)
+    return gen_ops.gather_nd(dense, sparse.indices[:, -ndims:] * wide)
+
+
+def _with_dense(op: Any, name: str) -> Any:
+    def operate(sparse: SparseTensor, dense: Any) -> Any:
+        if isinstance(dense, SparseTensor):
+            return NotImplemented
+        with name_scope(None, name, [sparse.values, dense]) as scope:
+            found = _elements(sparse, convert_to_tensor(dense, sparse.dtype.base_dtype, "y"))
+            return SparseTensor(sparse.indices, op(sparse.values, found, name=scope), sparse.dense_shape)
+    return operate
+
+
+for _method, _op, _scope in (("__mul__", gen_ops.mul, "mul"), ("__rmul__", gen_ops.mul, "mul"), ("__truediv__", gen_ops.real_div, "truediv"),
+                             ("__div__", gen_ops.div, "div")):
+    setattr(SparseTensor, _method, _with_dense(_op, _scope))
+SparseTensor.__array_priority__ = 100  # type: ignore[attr-defined]

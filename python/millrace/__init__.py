@@ -41,6 +41,7 @@ from millrace.ops.gradients import (AggregationMethod, NoGradient, NotDifferenti
 from millrace.ops.init_ops import *  # noqa: F401,F403
 from millrace.ops.linalg_ops import *  # noqa: F401,F403
 from millrace.ops.math_ops import *  # noqa: F401,F403
+from millrace.ops.parsing_ops import *  # noqa: F401,F403
 from millrace.ops.random_ops import *  # noqa: F401,F403
 from millrace.ops.script_ops import *  # noqa: F401,F403
 from millrace.ops.sparse_ops import *  # noqa: F401,F403
@@ -86,14 +87,11 @@ where_v2 = _gen_ops.select_v2
 
 _missing.fill(globals(), "", {
     **{n: "feed_dict, with data that the program reads itself" for n in (
-        "FIFOQueue", "PaddingFIFOQueue", "RandomShuffleQueue", "PriorityQueue", "QueueBase", "StagingArea", "FixedLenFeature", "FixedLenSequenceFeature",
-        "VarLenFeature", "SparseFeature", "FixedLengthRecordReader", "IdentityReader", "ReaderBase", "TFRecordReader", "TextLineReader", "WholeFileReader",
-        "parse_example", "parse_single_example", "parse_single_sequence_example", "decode_csv",
-        "decode_json_example", "matching_files", "parse_tensor")},
+        "FIFOQueue", "PaddingFIFOQueue", "RandomShuffleQueue", "PriorityQueue", "QueueBase", "StagingArea", "FixedLengthRecordReader", "IdentityReader", "ReaderBase", "TFRecordReader", "TextLineReader", "WholeFileReader")},
     **{n: "Python's strings before the step" for n in ("string_to_hash_bucket", "string_to_hash_bucket_fast", "regex_replace")},
     **{n: "dense tensors" for n in ("sparse_add", "sparse_concat", "sparse_reduce_sum",
                                     "sparse_reshape", "sparse_slice", "sparse_split", "sparse_matmul", "sparse_mask",
-                                    "serialize_sparse", "sparse_fill_empty_rows", "sparse_merge")},
+                                    "serialize_sparse", "sparse_fill_empty_rows")},
     "load_op_library": "a plugin of Millrace (TF_LoadLibrary)",
     "ReplicaDeviceSetter": "tf.device",
     "Dataset": "tf.placeholder",

@@ -89,9 +89,14 @@ bool CallStatus::ok() const { return Api().GetCode(status_) == TF_OK; }
 TF_Code CallStatus::code() const { return Api().GetCode(status_); }
 const char* CallStatus::message() const { return Api().Message(status_); }
 
+// A message may quote bytes of any kind.
+static nb::object Text(const std::string& message) {
+  return nb::steal(PyUnicode_DecodeUTF8(message.data(), static_cast<Py_ssize_t>(message.size()), "backslashreplace"));
+}
+
 void CallStatus::RaiseIfError(nb::handle graph) const {
   if (ok()) return;
-  registry().raise_error(static_cast<int>(code()), std::string(message()), false, graph);
+  registry().raise_error(static_cast<int>(code()), Text(message()), false, graph);
   throw std::runtime_error(message());
 }
 
@@ -100,7 +105,7 @@ void CallStatus::RaiseBuildError() const {
 }
 
 void CallStatus::RaiseBuildError(const std::string& text) const {
-  registry().raise_error(static_cast<int>(code()), text, true, nb::none());
+  registry().raise_error(static_cast<int>(code()), Text(text), true, nb::none());
   throw std::runtime_error(text);
 }
 

@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "absl/cleanup/cleanup.h"
+
 namespace millrace {
 namespace {
 
@@ -165,6 +167,38 @@ class DeflatingFile final : public WritableFile {
 };
 
 }  // namespace
+
+Status Expand(absl::string_view compressed, Compression compression, size_t limit, std::string* out) {
+  z_stream stream = {};
+  if (inflateInit2(&stream, WindowBits(compression)) != Z_OK) return ResourceExhausted("cannot start a decompressor");
+  const absl::Cleanup end = [&] { inflateEnd(&stream); };
+  // zlib counts in 32 bits.
+  for (absl::string_view rest = compressed; stream.avail_in > 0 || !rest.empty();) {
+    if (stream.avail_in == 0) {
+      const size_t n = std::min(rest.size(), size_t{1} << 30);
+      stream.next_in = reinterpret_cast<Bytef*>(const_cast<char*>(rest.data()));
+      stream.avail_in = static_cast<uInt>(n);
+      rest.remove_prefix(n);
+    }
+    int result = Z_OK;
+    do {
+      const size_t before = out->size();
+      if (before > limit) return ResourceExhausted("a compressed string expands to more than ", limit, " bytes");
+      out->resize(before + kChunkBytes);
+      stream.next_out = reinterpret_cast<Bytef*>(out->data() + before);
+      stream.avail_out = static_cast<uInt>(kChunkBytes);
+      result = inflate(&stream, Z_NO_FLUSH);
+      out->resize(before + kChunkBytes - stream.avail_out);
+    } while (result == Z_OK && stream.avail_out == 0);
+    if (result == Z_STREAM_END) {
+      if (compression == Compression::kZlib) return absl::OkStatus();
+      if (inflateReset(&stream) != Z_OK) return Internal("cannot reset the decompressor");
+    } else if (result != Z_OK && result != Z_BUF_ERROR) {
+      return DataLoss("broken compressed string: ", stream.msg ? stream.msg : "unknown cause");
+    }
+  }
+  return absl::OkStatus();
+}
 
 StatusOr<Compression> CompressionFromName(absl::string_view name) {
   if (name.empty()) return Compression::kNone;

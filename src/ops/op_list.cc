@@ -3,6 +3,7 @@
 
 #include "ops/client_function_ops.h"
 #include "ops/image_ops.h"
+#include "ops/parsing_ops.h"
 #include "ops/string_ops.h"
 
 namespace millrace {
@@ -23,6 +24,7 @@ void RegisterAllOps(OpRegistry& registry) {
   RegisterCtcOps(registry);
   RegisterImageOps(registry);
   RegisterStringOps(registry);
+  RegisterParsingOps(registry);
   RegisterIoOps(registry);
   RegisterSummaryOps(registry);
   RegisterControlFlowOps(registry);

@@ -131,6 +131,15 @@ void RegisterStringOps(OpRegistry& r) {
       .Shape(FileShape)
       .NotDifferentiable(kStrings)
       .NoExample("it needs a file");
+  r.Add("MatchingFiles(pattern:str) -> (filenames:str)")
+      .Doc("The files that match one of the patterns (* ? [a-z] within a folder's name or a file's), sorted.")
+      .Shape([](ShapeContext& c) -> Status {
+        MR_RETURN_IF_ERROR(c.WithRankAtMost(0, 1).status());
+        c.set_output(0, PartialShape::Of({-1}));
+        return absl::OkStatus();
+      })
+      .NotDifferentiable(kStrings)
+      .NoExample("it looks for files");
   r.Add("WriteFile(filename:str, contents:str) -> () | S")
       .Doc("Writes a file, and makes the directories above it.")
       .Shape([](ShapeContext& c) -> Status {

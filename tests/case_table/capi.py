@@ -66,6 +66,7 @@ _SIGNATURES: dict[str, tuple[Any, list[Any]]] = {
     "TF_SetAttrShape": (None, [_P, _S, _LONGS, _I]),
     "TF_SetAttrTensor": (None, [_P, _S, _P, _P]),
     "TF_SetAttrIntList": (None, [_P, _S, _LONGS, _I]),
+    "TF_SetAttrStringList": (None, [_P, _S, _P, _P, _I]),
     "TF_SetAttrFloatList": (None, [_P, _S, C.POINTER(C.c_float), _I]),
     "TF_SetAttrShapeList": (None, [_P, _S, C.POINTER(_LONGS), C.POINTER(_I), _I]),
     "TF_SetAttrTypeList": (None, [_P, _S, C.POINTER(_I), _I]),
@@ -205,6 +206,11 @@ class Graph:
             pointers = (_LONGS * max(1, len(value)))(*[C.cast(d, _LONGS) for d in dims])
             ranks = (_I * max(1, len(value)))(*[len(shape) for shape in value])
             lib.TF_SetAttrShapeList(description, name, pointers, ranks, len(value))
+        elif kind == "list(string)":
+            texts = [v if isinstance(v, bytes) else v.encode() for v in value]
+            pointers = (C.c_void_p * max(1, len(value)))(*[C.cast(C.c_char_p(t), C.c_void_p) for t in texts])
+            sizes = (C.c_size_t * max(1, len(value)))(*[len(t) for t in texts])
+            lib.TF_SetAttrStringList(description, name, pointers, sizes, len(value))
         elif kind == "list(type)":
             lib.TF_SetAttrTypeList(description, name, (_I * max(1, len(value)))(*[t.number for t in value]), len(value))
         else:

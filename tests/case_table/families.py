@@ -11,6 +11,7 @@ import image_rows
 import linalg_rows
 import linalg_spectral_rows
 import nn_rows
+import parsing_rows
 import random_rows
 import reduction_rows
 import sparse_rows
@@ -38,5 +39,6 @@ def add_to(table: Table) -> None:
         ctc_rows,
         image_rows,
         string_rows,
+    parsing_rows,
     ):
         family.add_to(table)

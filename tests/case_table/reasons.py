@@ -24,7 +24,7 @@ REASONS: dict[str, str] = {
     "_HostRecv": _TRANSFERS,
     "_Loop": _LOOPS,
     **dict.fromkeys("PyFunc PyFuncStateless EagerPyFunc".split(), _CLIENTS),
-    **dict.fromkeys("ReadFile WriteFile".split(), _FILES),
+    **dict.fromkeys("ReadFile WriteFile MatchingFiles".split(), _FILES),
     "FakeParam": "never runs: what a branch lacks, tests/function_test.cc",
     "TensorArrayGrad": "of the oldest arrays; src/kernels/cpu/step_objects_test.cc",
     **dict.fromkeys("Enter Exit NextIteration LoopCond RefEnter RefExit RefNextIteration".split(), _LOOPS),

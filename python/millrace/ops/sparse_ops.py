@@ -12,7 +12,7 @@ from millrace.framework.graph import Tensor, name_scope
 from millrace.ops import array_ops, gen_ops, math_ops
 
 __all__ = ["sparse_to_dense", "sparse_tensor_to_dense", "sparse_tensor_dense_matmul", "sparse_reorder", "sparse_retain", "sparse_to_indicator",
-           "sparse_transpose", "edit_distance"]
+           "sparse_transpose", "sparse_merge", "edit_distance"]
 
 
 def _sparse(value: Any) -> SparseTensor:
@@ -96,6 +96,19 @@ def edit_distance(hypothesis: Any, truth: Any, normalize: bool = True, name: str
     return gen_ops.edit_distance(hypothesis.indices, hypothesis.values, hypothesis.dense_shape, truth.indices, truth.values,  # type: ignore[no-any-return]
                                  truth.dense_shape, normalize=normalize, name=name)
 
+
+def sparse_merge(sp_ids: Any, sp_values: Any, vocab_size: Any, name: Optional[str] = None, already_sorted: bool = False) -> SparseTensor:
+    """Sparse values at the places that sparse ids say: the last index of each is its id, below vocab_size."""
+    ids = list(sp_ids) if isinstance(sp_ids, (list, tuple)) and not isinstance(sp_ids, SparseTensor) else [sp_ids]
+    sizes = list(vocab_size) if isinstance(vocab_size, (list, tuple)) else [vocab_size]
+    if len(ids) != len(sizes):
+        raise at_user_line(ValueError("sp_ids and vocab_size have to have equal lengths."))
+    with name_scope(name, "SparseMerge", [sp_values]):
+        columns = [array_ops.expand_dims(gen_ops.cast(i.values, DstT=dtypes.int64), 1) for i in ids]
+        indices = array_ops.concat([ids[0].indices[:, :-1], *columns], 1)
+        shape = array_ops.concat([ids[0].dense_shape[:-1], array_ops.stack([convert_to_tensor(s, dtypes.int64) for s in sizes])], 0)
+        merged = SparseTensor(indices, sp_values.values, shape)
+        return merged if already_sorted else sparse_reorder(merged)
 
 
 def _elements(sparse: SparseTensor, dense: Tensor) -> Tensor:

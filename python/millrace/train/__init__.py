@@ -16,6 +16,7 @@ from millrace.train.global_step import (assert_global_step, create_global_step, 
 from millrace.train.hooks import (CheckpointSaverHook, CheckpointSaverListener, FeedFnHook, FinalOpsHook, GlobalStepWaiterHook,  # noqa: F401
                                   LoggingTensorHook, NanLossDuringTrainingError, NanTensorHook, SecondOrStepTimer, SessionRunArgs,
                                   SessionRunContext, SessionRunHook, SessionRunValues, StepCounterHook, StopAtStepHook, SummarySaverHook)
+from millrace.train.input import limit_epochs, match_filenames_once  # noqa: F401
 from millrace.train.monitored_session import (ChiefSessionCreator, MonitoredSession, MonitoredTrainingSession, Scaffold,  # noqa: F401
                                               SessionManager, SingularMonitoredSession, WorkerSessionCreator)
 from millrace.train.moving_averages import ExponentialMovingAverage  # noqa: F401
@@ -32,7 +33,7 @@ _NOT_PROVIDED = {
     "replica_device_setter": "tf.device", "string_input_producer": "a Python generator and feed_dict", "input_producer": "feed_dict",
     "range_input_producer": "feed_dict", "slice_input_producer": "feed_dict", "batch": "feed_dict", "batch_join": "feed_dict",
     "shuffle_batch": "feed_dict", "shuffle_batch_join": "feed_dict", "QueueRunner": "feed_dict",
-    "add_queue_runner": "feed_dict", "limit_epochs": "a loop in Python", "match_filenames_once": "tf.gfile.Glob",
+    "add_queue_runner": "feed_dict",
 }
 
 _missing.fill(globals(), "train.", _NOT_PROVIDED)

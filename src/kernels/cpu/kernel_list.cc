@@ -3,6 +3,7 @@
 
 #include "kernels/cpu/client_function_kernels.h"
 #include "kernels/cpu/image.h"
+#include "kernels/cpu/parsing.h"
 #include "kernels/cpu/strings.h"
 
 namespace millrace {
@@ -23,6 +24,7 @@ void RegisterCpuKernels(KernelRegistry& registry) {
   RegisterCtcKernels(registry);
   RegisterImageKernels(registry);
   RegisterStringKernels(registry);
+  RegisterParsingKernels(registry);
   RegisterIoKernels(registry);
   RegisterSummaryKernels(registry);
   RegisterControlFlowKernels(registry);

@@ -5,6 +5,7 @@
 
 #include "base/checked.h"
 #include "base/env.h"
+#include "io/glob.h"
 #include "kernels/cpu/strings.h"
 
 namespace millrace {
@@ -294,6 +295,22 @@ Status RequireName(const KernelContext& ctx, int i, absl::string_view what) {
   return InvalidArgument(what, " must be a scalar, got shape ", ctx.input(i).shape().ToString());
 }
 
+Status MatchingFiles(KernelContext& ctx) {
+  const Tensor& patterns = ctx.input(0);
+  if (patterns.rank() > 1) {
+    return InvalidArgument("pattern must be a scalar or a vector, got shape ", patterns.shape().ToString());
+  }
+  std::vector<std::string> found;
+  for (const TString& pattern : patterns.flat<TString>()) {
+    const std::vector<std::string> more = MatchFiles(Env::Default(), pattern);
+    found.insert(found.end(), more.begin(), more.end());
+  }
+  std::sort(found.begin(), found.end());
+  MR_ASSIGN_OR_RETURN(Tensor * out, ctx.AllocateOutput(0, Shape::Vector(static_cast<int64_t>(found.size()))));
+  std::copy(found.begin(), found.end(), out->mutable_data<TString>());
+  return absl::OkStatus();
+}
+
 Status ReadFile(KernelContext& ctx) {
   MR_RETURN_IF_ERROR(RequireName(ctx, 0, "filename"));
   MR_ASSIGN_OR_RETURN(const std::string contents, Env::Default().ReadFile(ctx.input(0).data<TString>()->str()));
@@ -324,6 +341,7 @@ void RegisterStringKernels(KernelRegistry& registry) {
   registry.Add<EncodeKernel>({.op = "EncodeBase64"});
   registry.AddFn({.op = "DecodeBase64"}, DecodeBase64);
   registry.AddFn({.op = "ReadFile"}, ReadFile);
+  registry.AddFn({.op = "MatchingFiles"}, MatchingFiles);
   registry.AddFn({.op = "WriteFile"}, WriteFile);
   RegisterStringNumberKernels(registry);
 }

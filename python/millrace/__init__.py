@@ -44,6 +44,7 @@ from millrace.ops.math_ops import *  # noqa: F401,F403
 from millrace.ops.parsing_ops import *  # noqa: F401,F403
 from millrace.ops.random_ops import *  # noqa: F401,F403
 from millrace.ops.script_ops import *  # noqa: F401,F403
+from millrace.ops.sparse_math_ops import *  # noqa: F401,F403
 from millrace.ops.sparse_ops import *  # noqa: F401,F403
 from millrace.ops.string_ops import *  # noqa: F401,F403
 from millrace.ops.template import make_template  # noqa: F401
@@ -89,9 +90,7 @@ _missing.fill(globals(), "", {
     **{n: "feed_dict, with data that the program reads itself" for n in (
         "FIFOQueue", "PaddingFIFOQueue", "RandomShuffleQueue", "PriorityQueue", "QueueBase", "StagingArea", "FixedLengthRecordReader", "IdentityReader", "ReaderBase", "TFRecordReader", "TextLineReader", "WholeFileReader")},
     **{n: "Python's strings before the step" for n in ("string_to_hash_bucket", "string_to_hash_bucket_fast", "regex_replace")},
-    **{n: "dense tensors" for n in ("sparse_add", "sparse_concat", "sparse_reduce_sum",
-                                    "sparse_reshape", "sparse_slice", "sparse_split", "sparse_matmul", "sparse_mask",
-                                    "serialize_sparse", "sparse_fill_empty_rows")},
+    **{n: "dense tensors" for n in ("sparse_matmul", "sparse_mask", "serialize_sparse")},
     "load_op_library": "a plugin of Millrace (TF_LoadLibrary)",
     "ReplicaDeviceSetter": "tf.device",
     "Dataset": "tf.placeholder",

@@ -83,6 +83,31 @@ def mean_squared_error(labels: Any = None, predictions: Any = None, weights: Any
         return compute_weighted_loss(gen_ops.squared_difference(p, y), weights, None, loss_collection, reduction)
 
 
+def mean_pairwise_squared_error(labels: Any, predictions: Any, weights: Any = 1.0, scope: Optional[str] = None,
+                                loss_collection: Any = GraphKeys.LOSSES) -> Tensor:
+    """The sum over the examples of the mean of ((p_i - p_j) - (y_i - y_j))^2 over pairs of elements."""
+    return _mean_pairwise(labels, predictions, weights, scope, loss_collection, 1.0)
+
+
+def _mean_pairwise(labels: Any, predictions: Any, weights: Any, scope: Optional[str], loss_collection: Any, less: float) -> Tensor:
+    with name_scope(scope, "mean_pairwise_squared_error", [predictions, labels, weights]):
+        p, y = _pair(predictions, labels, "predictions")
+        difference = p - y
+        if difference.get_shape().ndims == 0:
+            raise at_user_line(ValueError("mean_pairwise_squared_error needs a batch of examples, got scalars"))
+        rows = array_ops.reshape(difference, array_ops.stack([array_ops.shape(difference)[0], -1]))
+        count = gen_ops.cast(array_ops.shape(rows)[1], rows.dtype.base_dtype) * array_ops.ones_like(rows[:, 0])
+        squares, sums = math_ops.reduce_sum(gen_ops.square(rows), [1]), math_ops.reduce_sum(rows, [1])
+        pairs = _safe_div(2.0 * squares, count - less) - _safe_div(2.0 * gen_ops.square(sums), count * (count - less))
+        weights = math_ops.cast(weights, rows.dtype.base_dtype)
+        if weights.get_shape().ndims not in (None, 0, 1):
+            weights = array_ops.reshape(weights, [-1])
+        loss = math_ops.reduce_sum(pairs * weights)
+        if loss_collection:
+            add_to_collection(loss_collection, loss)
+        return loss  # type: ignore[no-any-return]
+
+
 def huber_loss(labels: Any, predictions: Any, weights: Any = 1.0, delta: float = 1.0, scope: Optional[str] = None, loss_collection: Any = GraphKeys.LOSSES,
                reduction: str = Reduction.SUM_BY_NONZERO_WEIGHTS) -> Tensor:
     """Squared near zero, linear farther away."""

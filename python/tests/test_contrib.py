@@ -210,3 +210,56 @@ def test_what_libraries_take_from_python_util():
     with doubled(2) as four:
         assert four == 4
     assert old() == 3 and util.getargspec(old).args == ["x"] and util.deprecated_argument_lookup("axis", None, "dim", 1) == 1
+
+
+def test_losses_by_all_their_names():
+    old, x, y, k = tf.contrib.losses, [[1.0, 2.0], [3.0, 0.0]], [[0.0, 1.0], [1.0, 0.0]], [1, 0]
+    with tf.Graph().as_default(), tf.Session() as sess:
+        x, y = tf.constant(x), tf.constant(y)
+        for made in (old.softmax_cross_entropy(x, y), old.softmax_cross_entropy(logits=x, onehot_labels=y), old.sparse_softmax_cross_entropy(x, k),
+                     tf.contrib.slim.losses.softmax_cross_entropy(x, labels=y, weight=2.0) / 2.0):
+            assert sess.run(made) == pytest.approx((np.log(1 + np.exp(-1)) + np.log(1 + np.exp(-3))) / 2, rel=1e-5)
+        assert sess.run([old.sum_of_squares(x, y), old.sum_of_squares(predictions=x, targets=y, weight=0.5), old.absolute_difference(x, y)]) == [1.5, 0.75, 1]
+        assert sess.run([old.mean_pairwise_squared_error(x, y), tf.losses.mean_pairwise_squared_error(y, x)]) == [2, 4]
+        assert sess.run(old.cosine_distance(x, y, dim=1)) == -1.5
+        assert tf.contrib.slim.metrics is tf.contrib.metrics
+        with pytest.raises(TypeError, match="takes at most"):
+            old.sum_of_squares(x, y, 1.0, None, 5, 6, 7)
+
+
+@pytest.mark.parametrize("function", [
+    lambda inputs, labels: tf.nn.sparse_softmax_cross_entropy_with_logits(labels=labels, logits=inputs),
+    lambda labels, inputs: tf.nn.sparse_softmax_cross_entropy_with_logits(labels=labels, logits=inputs),
+    lambda labels, logits: tf.nn.sparse_softmax_cross_entropy_with_logits(labels=labels, logits=logits),
+    lambda y, z: tf.nn.sparse_softmax_cross_entropy_with_logits(labels=y, logits=z)])
+def test_loss_functions_of_each_version(function):
+    with tf.Graph().as_default(), tf.Session() as sess:
+        logits, target, weight = tf.constant([[1.0, 2.0, 0.0]]), tf.constant([1]), tf.constant([1.0])
+        plain = tf.contrib.legacy_seq2seq.sequence_loss([logits], [target], [weight])
+        own = tf.contrib.legacy_seq2seq.sequence_loss([logits], [target], [weight], softmax_loss_function=function)
+        third = tf.contrib.seq2seq.sequence_loss(logits[:, None], target[:, None], weight[:, None], softmax_loss_function=function)
+        made = sess.run([plain, own, third])
+        np.testing.assert_allclose(made, [made[0]] * 3, rtol=1e-5)
+
+
+def test_evaluations_of_checkpoints(tmp_path):
+    slim = tf.contrib.slim
+    with tf.Graph().as_default():
+        w, step = tf.get_variable("w", [], initializer=tf.zeros_initializer()), tf.train.get_or_create_global_step()
+        saver = tf.train.Saver()
+        with tf.Session() as sess:
+            sess.run([w.assign(3.0), step.assign(7)])
+            path = saver.save(sess, str(tmp_path / "model.ckpt"), step)
+    with tf.Graph().as_default():
+        w = tf.get_variable("w", [], initializer=tf.zeros_initializer())
+        mean, update = tf.contrib.metrics.streaming_mean(w)
+        tf.summary.scalar("mean", mean)
+        logs = str(tmp_path / "logs")
+        value = slim.evaluation.evaluate_once("", slim.evaluation.wait_for_new_checkpoint(str(tmp_path)), logs, num_evals=3, eval_op=[update], final_op=mean)
+        assert value == 3.0
+        events = [e for f in (tmp_path / "logs").iterdir() for e in tf.train.summary_iterator(str(f))]
+        assert [(e.step, v.simple_value) for e in events for v in e.summary.value] == [(7, 3.0)]
+    with tf.Graph().as_default():
+        w = tf.get_variable("w", [], initializer=tf.zeros_initializer())
+        assert slim.evaluation.evaluation_loop("", str(tmp_path), None, final_op=w + 1, eval_interval_secs=0, max_number_of_evaluations=1) == 4.0
+        assert slim.evaluation.wait_for_new_checkpoint(str(tmp_path), path, timeout=0.1, seconds_to_sleep=0.05) is None

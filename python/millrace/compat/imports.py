@@ -55,7 +55,7 @@ _PATHS: Dict[str, str] = {
     "contrib.layers.python.layers": "contrib.layers", "contrib.layers.python.layers.utils": "contrib.layers_utils",
     "contrib.layers.utils": "contrib.layers_utils", "contrib.layers.python.layers.layers": "contrib.layers",
     "contrib.layers.python.layers.initializers": "contrib.layers", "contrib.layers.python.layers.regularizers": "contrib.layers",
-    "contrib.slim.python.slim": "contrib.slim", "contrib.slim.learning": "contrib.slim_learning", "contrib.slim.utils": "contrib.layers_utils",
+    "contrib.slim.python.slim": "contrib.slim", "contrib.slim.learning": "contrib.slim_learning", "contrib.slim.evaluation": "contrib.slim_evaluation", "contrib.slim.utils": "contrib.layers_utils",
     "contrib.slim.python.slim.learning": "contrib.slim_learning", "contrib.slim.model_analyzer": "contrib.slim_model_analyzer",
     "contrib.slim.python.slim.model_analyzer": "contrib.slim_model_analyzer",
     "contrib.learn.datasets.base": "contrib.learn.base", "contrib.learn.python.learn.datasets.base": "contrib.learn.base",

@@ -2,6 +2,7 @@
 """tf.contrib.legacy_seq2seq: sequence models over lists of tensors."""
 from __future__ import annotations
 
+import inspect
 from typing import Any, Callable, List, Optional
 
 from millrace.framework import dtypes, nest
@@ -189,6 +190,20 @@ def embedding_attention_seq2seq(encoder_inputs: Any, decoder_inputs: Any, cell: 
             initial_state_attention=initial_state_attention), state)
 
 
+def loss_of(function: Callable[..., Any], target: Any, logit: Any) -> Any:
+    """Calls a loss function of the user's: function(labels=, logits=) since 1.1, (targets, logits) in 1.0, (logits, targets) before. Its
+    own names of arguments say which."""
+    try:
+        names = [n for n, p in inspect.signature(function).parameters.items() if p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY)]
+    except (TypeError, ValueError):
+        names = []
+    if "labels" in names and "logits" in names:
+        return function(labels=target, logits=logit)
+    if names and names[0].lstrip("_").lower().startswith(("input", "logit", "pred", "output")):
+        return function(logit, target)
+    return function(target, logit)
+
+
 def sequence_loss_by_example(logits: Any, targets: Any, weights: Any, average_across_timesteps: bool = True, softmax_loss_function: Any = None,
                              name: Optional[str] = None, *unused: Any, **unused_keywords: Any) -> Tensor:
     """The weighted cross entropy of each sequence; lists over the steps."""
@@ -203,10 +218,7 @@ def sequence_loss_by_example(logits: Any, targets: Any, weights: Any, average_ac
                 target = array_ops.reshape(convert_to_tensor(target), [-1])
                 value = nn_ops.sparse_softmax_cross_entropy_with_logits(labels=target, logits=logit)
             else:
-                try:
-                    value = softmax_loss_function(labels=target, logits=logit)
-                except TypeError:
-                    value = softmax_loss_function(logit, target)
+                value = loss_of(softmax_loss_function, target, logit)
             losses.append(value * weight)
         total = gen_ops.add_n(losses)
         if average_across_timesteps:

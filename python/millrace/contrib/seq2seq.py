@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Optional
 
+from millrace.contrib.legacy_seq2seq import loss_of
 from millrace.framework import missing as _missing
 from millrace.framework.convert import convert_to_tensor
 from millrace.framework.errors import at_user_line
@@ -30,7 +31,7 @@ def sequence_loss(logits: Any, targets: Any, weights: Any, average_across_timest
         if softmax_loss_function is None:
             value = nn_ops.sparse_softmax_cross_entropy_with_logits(labels=flat, logits=flat_logits)
         else:
-            value = softmax_loss_function(labels=flat, logits=flat_logits)
+            value = loss_of(softmax_loss_function, flat, flat_logits)
         value = value * array_ops.reshape(weights, [-1])
         if average_across_timesteps and average_across_batch:
             return math_ops.reduce_sum(value) / (math_ops.reduce_sum(weights) + 1e-12)  # type: ignore[no-any-return]

@@ -4,8 +4,10 @@
 import millrace.contrib.layers as layers  # noqa: F401
 import millrace.contrib.layers_utils as utils  # noqa: F401
 import millrace.contrib.slim_model_analyzer as model_analyzer  # noqa: F401
+import millrace.contrib.slim_evaluation as evaluation  # noqa: F401
 import millrace.contrib.slim_learning as learning  # noqa: F401
 import millrace.contrib.losses as losses  # noqa: F401 - logits before labels, unlike tf.losses
+import millrace.contrib.metrics as metrics  # noqa: F401
 from millrace.contrib.framework import *  # noqa: F401,F403
 from millrace.contrib.framework import (add_arg_scope, arg_scope, get_or_create_global_step, get_variables, get_variables_to_restore,  # noqa: F401
                                         model_variable, variable)

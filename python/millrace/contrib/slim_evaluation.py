@@ -1,0 +1,90 @@
+# SPDX-License-Identifier: Apache-2.0
+"""tf.contrib.slim.evaluation: running an evaluation on checkpoints as they appear."""
+from __future__ import annotations
+
+import time
+from typing import Any, Callable, Iterator, Optional
+
+from millrace import summary, tf_logging
+from millrace.framework.graph import GraphKeys, get_collection
+from millrace.framework.session import Session
+from millrace.ops import variables
+from millrace.ops.control_flow_ops import group
+from millrace.train.global_step import get_global_step, get_or_create_global_step, global_step as value_of_step
+from millrace.train.saver import Saver, latest_checkpoint
+
+_DEFAULT = 0
+
+
+def wait_for_new_checkpoint(checkpoint_dir: str, last_checkpoint: Optional[str] = None, seconds_to_sleep: float = 1,
+                            timeout: Optional[float] = None) -> Optional[str]:
+    """The path of a checkpoint other than the last one; None after the timeout."""
+    tf_logging.info("Waiting for new checkpoint at %s", checkpoint_dir)
+    stop = None if timeout is None else time.time() + timeout
+    while True:
+        path = latest_checkpoint(checkpoint_dir)
+        if path is not None and path != last_checkpoint:
+            return str(path)
+        if stop is not None and time.time() + seconds_to_sleep > stop:
+            return None
+        time.sleep(seconds_to_sleep)
+
+
+def checkpoints_iterator(checkpoint_dir: str, min_interval_secs: float = 0, timeout: Optional[float] = None,
+                         timeout_fn: Optional[Callable[[], bool]] = None) -> Iterator[str]:
+    """Checkpoints as they appear."""
+    path = None
+    while True:
+        found = wait_for_new_checkpoint(checkpoint_dir, path, timeout=timeout)
+        if found is None:
+            if timeout_fn is None or timeout_fn():
+                return
+            continue
+        start, path = time.time(), found
+        yield path
+        time.sleep(max(0.0, start + min_interval_secs - time.time()))
+
+
+def evaluate_once(master: str, checkpoint_path: str, logdir: Optional[str], num_evals: int = 1, initial_op: Any = None, initial_op_feed_dict: Any = None,
+                  eval_op: Any = None, eval_op_feed_dict: Any = None, final_op: Any = None, final_op_feed_dict: Any = None,
+                  summary_op: Any = _DEFAULT, summary_op_feed_dict: Any = None, variables_to_restore: Any = None, session_config: Any = None,
+                  hooks: Any = None) -> Any:
+    """The value of final_op after eval_op has run num_evals times on a checkpoint's variables."""
+    if summary_op is not None and isinstance(summary_op, int) and summary_op == _DEFAULT:
+        summary_op = summary.merge_all()
+    step = get_global_step() or get_or_create_global_step()
+    saver = Saver(variables_to_restore or variables.global_variables())
+    local = group(variables.local_variables_initializer(), *get_collection(GraphKeys.TABLE_INITIALIZERS))
+    tf_logging.info("Starting evaluation of %s", checkpoint_path)
+    with Session(master, config=session_config) as sess:
+        sess.run(variables.global_variables_initializer())
+        saver.restore(sess, checkpoint_path)
+        sess.run(local)
+        if initial_op is not None:
+            sess.run(initial_op, initial_op_feed_dict)
+        for i in range(num_evals):
+            if eval_op is not None:
+                sess.run(eval_op, eval_op_feed_dict)
+            tf_logging.info("Evaluation [%d/%d]", i + 1, num_evals)
+        value = None if final_op is None else sess.run(final_op, final_op_feed_dict)
+        if summary_op is not None and logdir:
+            writer = summary.FileWriter(logdir, sess.graph)
+            writer.add_summary(sess.run(summary_op, summary_op_feed_dict), value_of_step(sess, step))
+            writer.close()
+    return value
+
+
+def evaluation_loop(master: str, checkpoint_dir: str, logdir: Optional[str], num_evals: int = 1, initial_op: Any = None,
+                    initial_op_feed_dict: Any = None, init_fn: Any = None, eval_op: Any = None, eval_op_feed_dict: Any = None, final_op: Any = None,
+                    final_op_feed_dict: Any = None, summary_op: Any = _DEFAULT, summary_op_feed_dict: Any = None, variables_to_restore: Any = None,
+                    eval_interval_secs: float = 60, max_number_of_evaluations: Optional[int] = None, session_config: Any = None,
+                    timeout: Optional[float] = None, timeout_fn: Any = None, hooks: Any = None) -> Any:
+    """evaluate_once of each checkpoint as it appears; the last value of final_op."""
+    value, count = None, 0
+    for path in checkpoints_iterator(checkpoint_dir, eval_interval_secs, timeout, timeout_fn):
+        value = evaluate_once(master, path, logdir, num_evals, initial_op, initial_op_feed_dict, eval_op, eval_op_feed_dict, final_op, final_op_feed_dict,
+                              summary_op, summary_op_feed_dict, variables_to_restore, session_config, hooks)
+        count += 1
+        if max_number_of_evaluations is not None and count >= max_number_of_evaluations:
+            break
+    return value

@@ -151,8 +151,15 @@ def test_mistakes_are_named():
         cell(tf.zeros([2, 2], tf.float64), cell.zero_state(2, tf.float64))
     with pytest.raises(TypeError, match="AttentionWrapperState"):
         cell(tf.zeros([2, 2], tf.float64), tf.zeros([2, 4], tf.float64))
-    with pytest.raises(NotImplementedError, match="ScheduledEmbedding"):
-        seq2seq.ScheduledEmbeddingTrainingHelper()
+    with pytest.raises(NotImplementedError, match="prepare_attention"):
+        seq2seq.prepare_attention()
+    with pytest.raises(ValueError, match="sampling_probability must be a scalar"):
+        seq2seq.ScheduledOutputTrainingHelper(tf.constant(INPUTS), LENGTHS, [0.5, 0.5])
+    with pytest.raises(ValueError, match="mode"):
+        seq2seq.monotonic_attention(tf.zeros([1, 2]), tf.zeros([1, 2]), "soft")
+    state = seq2seq.tile_batch(tf.zeros([2, 4]), 3)
+    with pytest.raises(ValueError, match="AttentionWrapper"):
+        seq2seq.BeamSearchDecoder(tf.nn.rnn_cell.GRUCell(4), tf.eye(4), [1, 2], 0, state, 3, coverage_penalty_weight=0.1)
 
 
 def test_tile_batch_repeats_examples():
@@ -231,3 +238,162 @@ def test_beam_search_with_attention():
         session.run(tf.global_variables_initializer())
         ids, scores = session.run([outputs.predicted_ids, outputs.beam_search_decoder_output.scores])
     assert ids.shape[0] == 2 and ids.shape[2] == 3 and (np.diff(scores[:, -1]) <= 0).all()
+
+
+def monotonic(p, previous):
+    """By the definition: the chance of arriving at a step, and of stopping there."""
+    made = np.zeros_like(p)
+    for b in range(len(p)):
+        arrives = 0.0
+        for i in range(p.shape[1]):
+            arrives = (1 - p[b, i - 1] if i else 1.0) * arrives + previous[b, i]
+            made[b, i] = p[b, i] * arrives
+    return made
+
+
+@pytest.mark.parametrize("mode", ["recursive", "parallel", "hard"])
+def test_monotonic_attention(mode):
+    p = 0.5 + 0.4 * np.sin(np.arange(12.0)).reshape(2, 6)
+    previous = softmax(np.cos(np.arange(12.0)).reshape(2, 6))
+    if mode == "hard":
+        p, previous = np.round(p), np.eye(6)[[0, 2]]
+    made = seq2seq.monotonic_attention(tf.constant(p), tf.constant(previous), mode)
+    assert made.get_shape().as_list() == [2, 6]
+    with tf.Session() as session:
+        np.testing.assert_allclose(session.run(made), monotonic(p, previous), rtol=1e-9, atol=1e-12)
+        x = np.array([[0.5, 0.0, 0.25, 1.0]])
+        np.testing.assert_allclose(session.run(seq2seq.safe_cumprod(tf.constant(x), 1, exclusive=True)), [[1, 0.5, 0, 0]], atol=1e-12)
+
+
+@pytest.mark.parametrize("kind", ["bahdanau", "luong"])
+@pytest.mark.parametrize("mode", ["recursive", "parallel", "hard"])
+def test_a_cell_that_reads_monotonically(kind, mode):
+    memory = tf.constant(MEMORY)
+    if kind == "bahdanau":
+        mechanism = seq2seq.BahdanauMonotonicAttention(6, memory, MEMORY_LENGTHS, mode=mode, score_bias_init=0.5, dtype=tf.float64)
+    else:
+        mechanism = seq2seq.LuongMonotonicAttention(5, memory, MEMORY_LENGTHS, mode=mode, score_bias_init=0.5)
+    cell = seq2seq.AttentionWrapper(tf.nn.rnn_cell.BasicRNNCell(5), mechanism)
+    state, steps = cell.zero_state(2, tf.float64), []
+    for t in range(3):
+        with tf.variable_scope("decoder", reuse=t > 0):
+            _, state = cell(tf.constant(INPUTS[:, t]), state)
+        steps.append(state.alignments)
+    with tf.Session() as session:
+        values = initialise(session)
+        got = session.run(steps)
+    scope = kind + "_monotonic_attention/"
+    assert scope + "attention_score_bias" in values
+    keys, h = MEMORY @ values["memory_layer/kernel"], np.zeros([2, 5])
+    inside = np.arange(4) < np.array(MEMORY_LENGTHS)[:, None]
+    keys, attention, alignments = np.where(inside[:, :, None], keys, 0), np.zeros([2, 3]), np.eye(4)[[0, 0]]
+    for t in range(3):
+        h = np.tanh(np.concatenate([INPUTS[:, t], attention, h], 1) @ values["basic_rnn_cell/kernel"] + values["basic_rnn_cell/bias"])
+        if kind == "bahdanau":
+            scores = (values[scope + "attention_v"] * np.tanh(keys + (h @ values[scope + "query_layer/kernel"])[:, None])).sum(-1)
+        else:
+            scores = np.einsum("bsu,bu->bs", keys, h)
+        scores = np.where(inside, scores + values[scope + "attention_score_bias"], -np.inf)
+        p = (scores > 0).astype(float) if mode == "hard" else 1 / (1 + np.exp(-scores))
+        alignments = monotonic(p, alignments)
+        np.testing.assert_allclose(got[t], alignments, rtol=1e-6, atol=1e-9)
+        attention = np.einsum("bs,bsd->bd", alignments, np.where(inside[:, :, None], MEMORY, 0))
+
+
+class Doubles(tf.nn.rnn_cell.RNNCell):
+    """Outputs twice its inputs."""
+    output_size, state_size = 2, 1
+
+    def __call__(self, inputs, state, scope=None):
+        return inputs * 2, state
+
+
+@pytest.mark.parametrize("probability", [0.0, 0.5, 1.0])
+@pytest.mark.parametrize("extra", [False, True])
+def test_scheduled_feeding_of_outputs(probability, extra):
+    inputs, lengths = np.arange(1.0, 21.0).reshape(2, 5, 2), [5, 4]
+    more = np.full([2, 5, 1], 7.0) * np.arange(5.0)[:, None]
+    seen = []
+
+    class Cell(Doubles):
+        def __call__(self, inputs, state, scope=None):
+            seen.append(int(inputs.get_shape()[-1]))
+            return super().__call__(inputs[:, :2], state)
+
+    helper = seq2seq.ScheduledOutputTrainingHelper(tf.constant(inputs), lengths, tf.constant(probability), seed=3, next_inputs_fn=lambda x: x + 1,
+                                                   auxiliary_inputs=tf.constant(more) if extra else None)
+    outputs, _, _ = seq2seq.dynamic_decode(seq2seq.BasicDecoder(Cell(), helper, tf.zeros([2, 1], tf.float64)), impute_finished=True)
+    with tf.Session() as session:
+        got, chosen = session.run([outputs.rnn_output, outputs.sample_id])
+    assert seen == [3 if extra else 2]
+    mean = chosen[:, :4].mean()
+    assert mean == probability if probability != 0.5 else 0 < mean < 1
+    for b in range(2):
+        fed = inputs[b, 0]
+        for t in range(lengths[b]):
+            np.testing.assert_array_equal(got[b, t], 2 * fed)
+            if t + 1 < lengths[b]:
+                fed = 2 * fed + 1 if chosen[b, t] else inputs[b, t + 1]
+    assert (got[1, 4] == 0).all()
+
+
+@pytest.mark.parametrize("probability", [0.0, 0.5, 1.0, [1.0, 0.0]])
+def test_scheduled_feeding_of_embeddings(probability):
+    inputs, table = np.arange(1.0, 13.0).reshape(2, 3, 2), np.arange(100.0, 108.0).reshape(4, 2)
+    helper = seq2seq.ScheduledEmbeddingTrainingHelper(tf.constant(inputs), [3, 3], tf.constant(table), probability, seed=5, scheduling_seed=6)
+    layer = tf.layers.Dense(4, kernel_initializer=tf.zeros_initializer(), bias_initializer=tf.constant_initializer([0.0, 0.0, 50.0, 0.0]))
+    fed = []
+
+    class Cell(Doubles):
+        output_size = state_size = 2
+
+        def __call__(self, inputs, state, scope=None):
+            return inputs, inputs
+
+    decoder = seq2seq.BasicDecoder(Cell(), helper, tf.zeros([2, 2], tf.float64), output_layer=layer)
+    finished, x, state = decoder.initialize()
+    for t in range(3):
+        fed.append(x)
+        outputs, state, x, finished = decoder.step(tf.constant(t), x, state)
+        fed.append(outputs.sample_id)
+    with tf.Session() as session:
+        session.run(tf.global_variables_initializer())
+        values = session.run(fed)
+    np.testing.assert_array_equal(values[0], inputs[:, 0])
+    for t in range(2):
+        ids, now = values[2 * t + 1], values[2 * t + 2]
+        assert set(ids) <= {-1, 2}
+        for b in range(2):
+            np.testing.assert_array_equal(now[b], table[2] if ids[b] == 2 else inputs[b, t + 1])
+        if probability in (0.0, 1.0):
+            assert (ids == (2 if probability else -1)).all()
+        if isinstance(probability, list):
+            assert ids.tolist() == [2, -1]
+
+
+def test_beam_search_prefers_what_reads_all_of_the_memory():
+    def scores(weight, read, finished):
+        decoder = seq2seq.BeamSearchDecoder.__new__(seq2seq.BeamSearchDecoder)
+        decoder._coverage, decoder._dtype = weight, tf.float64
+        with tf.Session() as session:
+            return session.run(decoder._penalty_of_gaps(tf.constant(read), tf.constant(finished)))
+    read = np.array([[[0.5, 2.0, 0.25], [0.0, 0.5, 1.0]], [[0.5, 0.5, 0.0], [0.1, 0.2, 0.3]]])
+    finished = np.array([[True, True], [False, True]])
+    want = 0.3 * np.log(np.minimum(np.where(read == 0, 1, read), 1)).sum(-1) * finished
+    np.testing.assert_allclose(scores(0.3, read, finished), want, rtol=1e-12)
+    memory, lengths = seq2seq.tile_batch(tf.constant(MEMORY), 3), seq2seq.tile_batch(tf.constant(MEMORY_LENGTHS), 3)
+    mechanism = seq2seq.LuongAttention(5, memory, lengths)
+    cell = seq2seq.AttentionWrapper(tf.nn.rnn_cell.BasicRNNCell(5), mechanism, attention_layer_size=4)
+    decoder = seq2seq.BeamSearchDecoder(cell, tf.constant(np.eye(4)), [1, 2], 0, cell.zero_state(6, tf.float64), 3, coverage_penalty_weight=0.5)
+    outputs, state, _ = seq2seq.dynamic_decode(decoder, maximum_iterations=8)
+    assert state.accumulated_attention_probs.get_shape().as_list() == [2, 3, 4]
+    with tf.Session() as session:
+        session.run(tf.global_variables_initializer())
+        best, final = session.run([outputs.beam_search_decoder_output.scores, state])
+    read = final.accumulated_attention_probs
+    assert (read[0, :, 2:] == 0).all()
+    # Each step of a hypothesis reads as much as one step, and a finished one nothing more.
+    np.testing.assert_allclose(read.sum(-1), final.lengths, rtol=1e-9)
+    if final.finished.all():
+        want = final.log_probs + 0.5 * np.log(np.minimum(np.where(read == 0, 1, read), 1)).sum(-1)
+        np.testing.assert_allclose(best[:, -1], want, rtol=1e-9)

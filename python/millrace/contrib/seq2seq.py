@@ -10,12 +10,13 @@ from millrace.framework.convert import convert_to_tensor
 from millrace.framework.errors import at_user_line
 from millrace.framework.graph import Tensor, name_scope
 from millrace.ops import array_ops, gen_ops, math_ops, nn_ops
-from millrace.ops.attention import (AttentionMechanism, AttentionWrapper, AttentionWrapperState, BahdanauAttention, LuongAttention,  # noqa: F401
-                                    hardmax)
+from millrace.ops.attention import (AttentionMechanism, AttentionWrapper, AttentionWrapperState, BahdanauAttention,  # noqa: F401
+                                    BahdanauMonotonicAttention, LuongAttention, LuongMonotonicAttention, hardmax, monotonic_attention, safe_cumprod)
 from millrace.ops.beam_search import (BeamSearchDecoder, BeamSearchDecoderOutput, BeamSearchDecoderState, FinalBeamSearchDecoderOutput,  # noqa: F401
                                       gather_tree, tile_batch)
 from millrace.ops.decoders import (BasicDecoder, BasicDecoderOutput, CustomHelper, Decoder, GreedyEmbeddingHelper, Helper,  # noqa: F401
-                                   InferenceHelper, SampleEmbeddingHelper, TrainingHelper, dynamic_decode)
+                                   InferenceHelper, SampleEmbeddingHelper, ScheduledEmbeddingTrainingHelper, ScheduledOutputTrainingHelper,
+                                   TrainingHelper, dynamic_decode)
 
 
 def sequence_loss(logits: Any, targets: Any, weights: Any, average_across_timesteps: bool = True, average_across_batch: bool = True,
@@ -45,6 +46,5 @@ def sequence_loss(logits: Any, targets: Any, weights: Any, average_across_timest
 
 
 _missing.fill(globals(), "contrib.seq2seq.", {n: "AttentionWrapper and dynamic_decode, or tf.nn.raw_rnn" for n in (
-    "ScheduledEmbeddingTrainingHelper", "ScheduledOutputTrainingHelper", "DynamicAttentionWrapper", "simple_decoder_fn_train",
-    "simple_decoder_fn_inference", "attention_decoder_fn_train", "attention_decoder_fn_inference", "dynamic_rnn_decoder", "prepare_attention",
-    "BahdanauMonotonicAttention", "LuongMonotonicAttention")})
+    "DynamicAttentionWrapper", "simple_decoder_fn_train", "simple_decoder_fn_inference", "attention_decoder_fn_train",
+    "attention_decoder_fn_inference", "dynamic_rnn_decoder", "prepare_attention")})

@@ -5,17 +5,20 @@ from __future__ import annotations
 import collections
 from typing import Any, Callable, List, Optional
 
+import numpy as np
+
 from millrace.framework import dtypes, nest, tensor_shape
 from millrace.framework.convert import convert_to_tensor
 from millrace.framework.errors import at_user_line
 from millrace.framework.graph import Tensor, name_scope
 from millrace.layers import Dense
-from millrace.ops import array_ops, gen_ops, init_ops, math_ops
+from millrace.ops import array_ops, functional_ops, gen_ops, init_ops, math_ops, random_ops
 from millrace.ops.rnn_cell import RNNCell
 from millrace.ops.tensor_array_ops import TensorArray
 from millrace.ops.variable_scope import get_variable, variable_scope
 
-__all__ = ["AttentionMechanism", "AttentionWrapper", "AttentionWrapperState", "BahdanauAttention", "LuongAttention", "hardmax"]
+__all__ = ["AttentionMechanism", "AttentionWrapper", "AttentionWrapperState", "BahdanauAttention", "BahdanauMonotonicAttention", "LuongAttention",
+           "LuongMonotonicAttention", "hardmax", "monotonic_attention", "safe_cumprod"]
 
 
 class AttentionMechanism:
@@ -80,13 +83,15 @@ class _Mechanism(AttentionMechanism):
         """Zeros."""
         return self.initial_alignments(batch_size, dtype)
 
-    def _aligned(self, score: Tensor) -> Any:
+    def _aligned(self, score: Tensor, previous: Any) -> Any:
         if self._inside is not None:
             masked = gen_ops.select_v2(self._inside, score, convert_to_tensor(self._mask, score.dtype))
             masked.set_shape(score.get_shape())
             score = masked
-        alignments = self._probability(score)
+        alignments = self._probability(score, previous) if self._looks_back else self._probability(score)
         return alignments, alignments
+
+    _looks_back = False  # whether the probabilities depend on the last alignments
 
 
 class BahdanauAttention(_Mechanism):
@@ -98,16 +103,19 @@ class BahdanauAttention(_Mechanism):
         super().__init__(num_units, memory, memory_sequence_length, probability_fn, score_mask_value, query_layer, name)
         self._normalize = normalize
 
+    def _score(self, query: Any) -> Tensor:
+        features = array_ops.expand_dims(self._query_layer(query), 1) + self._keys
+        dtype, units = query.dtype.base_dtype, self._num_units
+        v = get_variable("attention_v", [units], dtype)
+        if self._normalize:
+            g = get_variable("attention_g", [], dtype, init_ops.constant_initializer(units ** -0.5, dtype))
+            features = features + get_variable("attention_b", [units], dtype, init_ops.zeros_initializer())
+            v = g * v * gen_ops.rsqrt(math_ops.reduce_sum(gen_ops.square(v)))
+        return math_ops.reduce_sum(v * gen_ops.tanh(features), [2])  # type: ignore[no-any-return]
+
     def __call__(self, query: Any, state: Any) -> Any:
         with variable_scope(None, "bahdanau_attention", [query]):
-            features = array_ops.expand_dims(self._query_layer(query), 1) + self._keys
-            dtype, units = query.dtype.base_dtype, self._num_units
-            v = get_variable("attention_v", [units], dtype)
-            if self._normalize:
-                g = get_variable("attention_g", [], dtype, init_ops.constant_initializer(units ** -0.5, dtype))
-                features = features + get_variable("attention_b", [units], dtype, init_ops.zeros_initializer())
-                v = g * v * gen_ops.rsqrt(math_ops.reduce_sum(gen_ops.square(v)))
-            return self._aligned(math_ops.reduce_sum(v * gen_ops.tanh(features), [2]))
+            return self._aligned(self._score(query), state)
 
 
 class LuongAttention(_Mechanism):
@@ -118,17 +126,104 @@ class LuongAttention(_Mechanism):
         super().__init__(num_units, memory, memory_sequence_length, probability_fn, score_mask_value, None, name)
         self._scale = scale
 
-    def __call__(self, query: Any, state: Any) -> Any:
+    def _score(self, query: Any) -> Tensor:
         depth, units = query.get_shape()[-1].value, self._keys.get_shape()[-1].value
         if depth != units:
             raise at_user_line(ValueError("Incompatible or unknown inner dimensions between query and keys. Query (%s) has units: %s. Keys (%s) have units: "
                                           "%s. Perhaps you need to set num_units to the keys' dimension (%s)?" % (query, depth, self._keys, units, units)))
+        products = math_ops.matmul(array_ops.expand_dims(query, 1), self._keys, transpose_b=True)
+        score = array_ops.squeeze(products, [1])
+        if self._scale:
+            score = get_variable("attention_g", [], query.dtype.base_dtype, init_ops.ones_initializer()) * score
+        return score  # type: ignore[no-any-return]
+
+    def __call__(self, query: Any, state: Any) -> Any:
         with variable_scope(None, "luong_attention", [query]):
-            products = math_ops.matmul(array_ops.expand_dims(query, 1), self._keys, transpose_b=True)
-            score = array_ops.squeeze(products, [1])
-            if self._scale:
-                score = get_variable("attention_g", [], query.dtype.base_dtype, init_ops.ones_initializer()) * score
-            return self._aligned(score)
+            return self._aligned(self._score(query), state)
+
+
+def safe_cumprod(x: Any, axis: Any = 0, exclusive: bool = False, reverse: bool = False, name: Optional[str] = None) -> Tensor:
+    """Cumulative products of values from 0 to 1, by logarithms, so that gradients stay finite."""
+    with name_scope(name, "SafeCumprod", [x]):
+        x = convert_to_tensor(x, name="x")
+        tiny = float(np.finfo(x.dtype.as_numpy_dtype).tiny)
+        return gen_ops.exp(gen_ops.cumsum(gen_ops.log(math_ops.clip_by_value(x, tiny, 1.0)), axis, exclusive=exclusive, reverse=reverse))
+
+
+def monotonic_attention(p_choose_i: Any, previous_attention: Any, mode: str) -> Tensor:
+    """How likely each step of the memory is chosen by one that goes on from where it was last, and stops at step i with probability p_choose_i
+    [batch, steps] (Raffel et al. 2017). `mode`: 'recursive' (exact), 'parallel' (by cumulative sums, less exact), 'hard' (the probabilities are 0 or
+    1, the last attention is one-hot)."""
+    p, previous = convert_to_tensor(p_choose_i, name="p_choose_i"), convert_to_tensor(previous_attention, name="previous_attention")
+    if mode == "recursive":
+        passed = gen_ops.transpose(array_ops.concat([array_ops.ones_like(p[:, :1]), 1 - p[:, :-1]], 1), [1, 0])
+        arrives = functional_ops.scan(lambda held, now: now[0] * held + now[1], (passed, gen_ops.transpose(previous, [1, 0])),
+                                      array_ops.zeros_like(previous[:, 0]))
+        made = p * gen_ops.transpose(arrives, [1, 0])
+    elif mode == "parallel":
+        passed = safe_cumprod(1 - p, axis=1, exclusive=True)
+        made = p * passed * gen_ops.cumsum(previous / math_ops.clip_by_value(passed, 1e-10, 1.0), 1)
+    elif mode == "hard":
+        beyond = p * gen_ops.cumsum(previous, 1)
+        made = beyond * gen_ops.cumprod(1 - beyond, 1, exclusive=True)
+    else:
+        raise at_user_line(ValueError("mode must be 'recursive', 'parallel', or 'hard'."))
+    made.set_shape(p.get_shape().merge_with(previous.get_shape()))
+    return made  # type: ignore[no-any-return]
+
+
+class _Monotonic(_Mechanism):
+    """What the monotonic mechanisms add: the first alignments are at the first step, scores have a bias and, in training, noise."""
+
+    _looks_back = True
+    _scope_name = ""
+
+    def _set(self, noise: float, noise_seed: Optional[int], bias: float, mode: str) -> None:
+        self._noise, self._noise_seed, self._bias, self._mode = noise, noise_seed, bias, mode
+        self._probability = self._chosen
+
+    def _chosen(self, score: Tensor, previous: Tensor) -> Tensor:
+        if self._noise > 0:
+            score = score + self._noise * random_ops.random_normal(array_ops.shape(score), dtype=score.dtype, seed=self._noise_seed)
+        p = gen_ops.cast(gen_ops.greater(score, 0.0), score.dtype) if self._mode == "hard" else gen_ops.sigmoid(score)
+        return monotonic_attention(p, previous, self._mode)
+
+    def initial_alignments(self, batch_size: Any, dtype: Any) -> Tensor:
+        """All at the first step."""
+        firsts = array_ops.zeros(array_ops.stack([batch_size]), dtypes.int32)
+        made = array_ops.one_hot(firsts, self.alignments_size, dtype=dtype)
+        made.set_shape([self._keys.get_shape()[0], self._keys.get_shape()[1]])
+        return made
+
+    def __call__(self, query: Any, state: Any) -> Any:
+        with variable_scope(None, self._scope_name, [query]):
+            dtype = query.dtype.base_dtype
+            score = self._score(query)  # type: ignore[attr-defined]
+            return self._aligned(score + get_variable("attention_score_bias", [], dtype, init_ops.constant_initializer(self._bias, dtype)), state)
+
+
+class BahdanauMonotonicAttention(_Monotonic, BahdanauAttention):
+    """BahdanauAttention that only goes on along the memory (Raffel et al. 2017)."""
+
+    _scope_name = "bahdanau_monotonic_attention"
+
+    def __init__(self, num_units: int, memory: Any, memory_sequence_length: Any = None, normalize: bool = False, score_mask_value: Any = None,
+                 sigmoid_noise: float = 0.0, sigmoid_noise_seed: Optional[int] = None, score_bias_init: float = 0.0, mode: str = "parallel",
+                 dtype: Any = None, name: str = "BahdanauMonotonicAttention", custom_key_value_fn: Any = None) -> None:
+        BahdanauAttention.__init__(self, num_units, memory, memory_sequence_length, normalize, None, score_mask_value, dtype, name)
+        self._set(sigmoid_noise, sigmoid_noise_seed, score_bias_init, mode)
+
+
+class LuongMonotonicAttention(_Monotonic, LuongAttention):
+    """LuongAttention that only goes on along the memory (Raffel et al. 2017)."""
+
+    _scope_name = "luong_monotonic_attention"
+
+    def __init__(self, num_units: int, memory: Any, memory_sequence_length: Any = None, scale: bool = False, score_mask_value: Any = None,
+                 sigmoid_noise: float = 0.0, sigmoid_noise_seed: Optional[int] = None, score_bias_init: float = 0.0, mode: str = "parallel",
+                 dtype: Any = None, name: str = "LuongMonotonicAttention", custom_key_value_fn: Any = None) -> None:
+        LuongAttention.__init__(self, num_units, memory, memory_sequence_length, scale, None, score_mask_value, dtype, name)
+        self._set(sigmoid_noise, sigmoid_noise_seed, score_bias_init, mode)
 
 
 class AttentionWrapperState(collections.namedtuple("AttentionWrapperState", ["cell_state", "attention", "time", "alignments", "alignment_history",

@@ -15,7 +15,8 @@ from millrace.ops.tensor_array_ops import TensorArray
 
 __all__ = ["BeamSearchDecoder", "BeamSearchDecoderOutput", "BeamSearchDecoderState", "FinalBeamSearchDecoderOutput", "gather_tree", "tile_batch"]
 
-BeamSearchDecoderState = collections.namedtuple("BeamSearchDecoderState", ["cell_state", "log_probs", "finished", "lengths"])
+BeamSearchDecoderState = collections.namedtuple("BeamSearchDecoderState", ["cell_state", "log_probs", "finished", "lengths",
+                                                                           "accumulated_attention_probs"], defaults=[()])
 BeamSearchDecoderOutput = collections.namedtuple("BeamSearchDecoderOutput", ["scores", "predicted_ids", "parent_ids"])
 FinalBeamSearchDecoderOutput = collections.namedtuple("FinalBeamSearchDecoderOutput", ["predicted_ids", "beam_search_decoder_output"])
 
@@ -65,13 +66,25 @@ def gather_tree(step_ids: Any, parent_ids: Any, max_sequence_lengths: Any, end_t
     return made
 
 
+def _alignments_of(state: Any) -> Any:
+    """What the AttentionWrappers of a cell read last, on the average; None: there is none."""
+    from millrace.ops.attention import AttentionWrapperState
+    states = [state] if isinstance(state, AttentionWrapperState) else [s for s in state if isinstance(s, AttentionWrapperState)] if \
+        isinstance(state, (list, tuple)) else []
+    means = [_mean(list(s.alignments) if isinstance(s.alignments, tuple) else [s.alignments]) for s in states]
+    return _mean(means) if means else None
+
+
+def _mean(values: Any) -> Any:
+    return values[0] if len(values) == 1 else gen_ops.add_n(values) / float(len(values))
+
+
 class BeamSearchDecoder(Decoder):
     """Keeps the beam_width most likely beginnings of each example. The initial state is that of the cell for batch * beam_width examples (tile_batch)."""
 
     def __init__(self, cell: Any, embedding: Any, start_tokens: Any, end_token: Any, initial_state: Any, beam_width: int, output_layer: Any = None,
                  length_penalty_weight: float = 0.0, coverage_penalty_weight: float = 0.0, reorder_tensor_arrays: bool = True) -> None:
-        if coverage_penalty_weight:
-            raise at_user_line(NotImplementedError("coverage_penalty_weight is not provided: leave it 0."))
+        self._coverage = coverage_penalty_weight
         if reorder_tensor_arrays and any(isinstance(s, TensorArray) for s in nest.flatten(initial_state)):
             raise at_user_line(NotImplementedError("TensorArrays in the state are not sorted by hypotheses: leave alignment_history away, or set "
                                                    "reorder_tensor_arrays=False."))
@@ -86,6 +99,12 @@ class BeamSearchDecoder(Decoder):
         self._start = self._embed(gen_ops.tile(array_ops.expand_dims(self._tokens, 1), [1, beam_width]))
         self._initial = nest.map_structure(self._split, initial_state)
         self._dtype = nest.flatten(initial_state)[0].dtype
+        if self._covers and _alignments_of(initial_state) is None:
+            raise at_user_line(ValueError("coverage_penalty_weight needs a cell that is an AttentionWrapper, so that its state tells what was read"))
+
+    @property
+    def _covers(self) -> bool:
+        return isinstance(self._coverage, Tensor) or self._coverage != 0
 
     batch_size = property(lambda self: self._batch, doc="The number of examples.")
     tracks_own_finished = property(lambda self: True, doc="Hypotheses change places.")
@@ -127,7 +146,8 @@ class BeamSearchDecoder(Decoder):
                                       off_value=convert_to_tensor(-float("inf"), self._dtype), dtype=self._dtype)
         for made in (finished, log_probs):
             made.set_shape([self._static_batch, self._width])
-        return finished, self._start, BeamSearchDecoderState(self._initial, log_probs, finished, array_ops.zeros_like(finished, dtypes.int64))
+        read = array_ops.zeros_like(_alignments_of(self._initial)) if self._covers else ()
+        return finished, self._start, BeamSearchDecoderState(self._initial, log_probs, finished, array_ops.zeros_like(finished, dtypes.int64), read)
 
     def step(self, time: Any, inputs: Any, state: Any, name: Optional[str] = None) -> Any:
         """(outputs, next state, next inputs, finished)."""
@@ -149,7 +169,11 @@ class BeamSearchDecoder(Decoder):
         free = gen_ops.select_v2(is_end, convert_to_tensor(0.0, self._dtype), convert_to_tensor(self._dtype.min, self._dtype))
         total = array_ops.expand_dims(state.log_probs, 2) + gen_ops.select_v2(over, free, log_probs)
         grows = gen_ops.cast(gen_ops.logical_not(gen_ops.logical_or(over, is_end)), dtypes.int64)
-        scores = self._scores(total, array_ops.expand_dims(state.lengths, 2) + grows)
+        scores, read = self._scores(total, array_ops.expand_dims(state.lengths, 2) + grows), ()
+        if self._covers:
+            goes_on = gen_ops.cast(gen_ops.logical_not(over), self._dtype)
+            read = state.accumulated_attention_probs + _alignments_of(cell_state) * goes_on
+            scores = scores + array_ops.expand_dims(self._penalty_of_gaps(read, state.finished), 2)
         flat_shape = array_ops.stack([self._batch, -1])
         best, places = nn_ops.top_k(array_ops.reshape(scores, flat_shape), self._width)
         words, beams = gen_ops.floor_mod(places, classes), gen_ops.floor_div(places, classes)
@@ -160,7 +184,15 @@ class BeamSearchDecoder(Decoder):
         lengths = _of_beams(state.lengths, beams) + gen_ops.cast(gen_ops.logical_not(was_over), dtypes.int64)
         kept = nest.map_structure(lambda s: s if isinstance(s, TensorArray) or s.get_shape().ndims == 0 else _of_beams(s, beams), cell_state)
         return (BeamSearchDecoderOutput(best, words, beams),
-                BeamSearchDecoderState(kept, probs, gen_ops.logical_or(was_over, gen_ops.equal(words, self._end)), lengths))
+                BeamSearchDecoderState(kept, probs, gen_ops.logical_or(was_over, gen_ops.equal(words, self._end)), lengths,
+                                       _of_beams(read, beams) if self._covers else ()))
+
+    def _penalty_of_gaps(self, read: Any, finished: Any) -> Any:
+        """For finished hypotheses: what they did not read of the memory, by Wu et al. 2016. Steps that none reads are beyond the memory's length."""
+        ones = array_ops.ones_like(read)
+        share = gen_ops.minimum(gen_ops.select(gen_ops.equal(read, array_ops.zeros_like(read)), ones, read), ones)
+        gaps = math_ops.reduce_sum(gen_ops.log(share), [2])
+        return gaps * gen_ops.cast(finished, self._dtype) * convert_to_tensor(self._coverage, self._dtype)
 
     def _scores(self, log_probs: Any, lengths: Any) -> Any:
         """Divided by the penalty of Wu et al. 2016: ((5 + length) / 6) ** weight."""

@@ -15,7 +15,7 @@ from millrace.ops.tensor_array_ops import TensorArray
 from millrace.ops.variable_scope import variable_scope
 
 __all__ = ["BasicDecoder", "BasicDecoderOutput", "CustomHelper", "Decoder", "GreedyEmbeddingHelper", "Helper", "InferenceHelper", "SampleEmbeddingHelper",
-           "TrainingHelper", "dynamic_decode"]
+           "ScheduledEmbeddingTrainingHelper", "ScheduledOutputTrainingHelper", "TrainingHelper", "dynamic_decode"]
 
 
 class Helper:
@@ -105,6 +105,93 @@ class TrainingHelper(Helper):
         after = time + 1
         finished = gen_ops.greater_equal(gen_ops.cast(after, self._lengths.dtype), self._lengths)
         return finished, self._at(finished, after), state
+
+
+def _chance(probability: Any, most: int) -> Tensor:
+    made = convert_to_tensor(probability, name="sampling_probability")
+    if made.get_shape().ndims not in range(most + 1):
+        raise at_user_line(ValueError("sampling_probability must be %s. saw shape: %s" % ("either a scalar or a vector" if most else "a scalar",
+                                                                                          made.get_shape())))
+    return made
+
+
+def _where_chosen(chosen: Tensor, make: Callable[[Tensor], Tensor], otherwise: Tensor) -> Tensor:
+    """make(the numbers of the rows that are chosen) in these rows, what there was in the others."""
+    here, there = gen_ops.where(chosen), gen_ops.where(gen_ops.logical_not(chosen))
+    shape = array_ops.shape(otherwise, out_type=dtypes.int64)
+    made = gen_ops.scatter_nd(here, make(here), shape) + gen_ops.scatter_nd(there, gen_ops.gather_nd(otherwise, there), shape)
+    made.set_shape(otherwise.get_shape())
+    return made
+
+
+class ScheduledEmbeddingTrainingHelper(TrainingHelper):
+    """Feeds, each with a probability, the embedding of what is drawn by the outputs instead of the inputs given (Bengio et al. 2015)."""
+
+    def __init__(self, inputs: Any, sequence_length: Any, embedding: Any, sampling_probability: Any, time_major: bool = False, seed: Optional[int] = None,
+                 scheduling_seed: Optional[int] = None, name: Optional[str] = None) -> None:
+        with name_scope(name, "ScheduledEmbeddingSamplingWrapper", [embedding, sampling_probability]):
+            self._embed: Callable[[Any], Any] = embedding if callable(embedding) else lambda ids: nn_ops.embedding_lookup(embedding, ids)
+            self._probability = _chance(sampling_probability, 1)
+            self._seed, self._scheduling_seed = seed, scheduling_seed
+            super().__init__(inputs, sequence_length, time_major, name)
+
+    def sample(self, time: Any, outputs: Any, state: Any = None, name: Optional[str] = None) -> Tensor:
+        """A draw for each example that is to be sampled, -1 for the others."""
+        draws = random_ops.random_uniform(array_ops.stack([self._batch_size]), dtype=self._probability.dtype, seed=self._scheduling_seed)
+        drawn = gen_ops.cast(array_ops.squeeze(random_ops.multinomial(outputs, 1, seed=self._seed), [1]), dtypes.int32)
+        return gen_ops.select(gen_ops.less(draws, self._probability), drawn, -array_ops.ones_like(drawn))
+
+    def next_inputs(self, time: Any, outputs: Any, state: Any, sample_ids: Any = None, name: Optional[str] = None,  # type: ignore[override]
+                    **unused: Any) -> Any:
+        """(finished, next inputs, state)."""
+        finished, given, state = super().next_inputs(time, outputs, state)
+        chosen = gen_ops.greater(sample_ids, -1)
+
+        def sampled() -> Any:
+            return _where_chosen(chosen, lambda here: self._embed(gen_ops.gather_nd(sample_ids, here)), given)
+        return finished, _unless(math_ops.reduce_all(finished), given, sampled), state
+
+
+class ScheduledOutputTrainingHelper(TrainingHelper):
+    """Feeds, each with a probability, the outputs (or what next_inputs_fn makes of them) instead of the inputs given, with the auxiliary inputs behind
+    either."""
+
+    def __init__(self, inputs: Any, sequence_length: Any, sampling_probability: Any, time_major: bool = False, seed: Optional[int] = None,
+                 next_inputs_fn: Any = None, auxiliary_inputs: Any = None, name: Optional[str] = None) -> None:
+        with name_scope(name, "ScheduledOutputTrainingHelper", [inputs, auxiliary_inputs, sampling_probability]):
+            self._probability, self._seed, self._next = _chance(sampling_probability, 0), seed, next_inputs_fn
+            self._auxiliary: Any = None
+            if auxiliary_inputs is not None:
+                self._auxiliary = TrainingHelper(auxiliary_inputs, sequence_length, time_major)._arrays
+                inputs = nest.map_structure(lambda a, b: array_ops.concat([a, b], -1), inputs, auxiliary_inputs)
+            super().__init__(inputs, sequence_length, time_major, name)
+
+    def sample(self, time: Any, outputs: Any, state: Any = None, name: Optional[str] = None) -> Tensor:
+        """Which examples are fed the outputs: 1, others 0."""
+        draws = random_ops.random_uniform(array_ops.stack([self._batch_size]), dtype=self._probability.dtype, seed=self._seed)
+        return gen_ops.cast(gen_ops.less(draws, self._probability), dtypes.int32)
+
+    def next_inputs(self, time: Any, outputs: Any, state: Any, sample_ids: Any = None, name: Optional[str] = None,  # type: ignore[override]
+                    **unused: Any) -> Any:
+        """(finished, next inputs, state)."""
+        finished, given, state = super().next_inputs(time, outputs, state)
+        chosen = gen_ops.not_equal(sample_ids, 0)
+
+        def rows(here: Tensor) -> Tensor:
+            made = gen_ops.gather_nd(outputs, here)
+            if self._next is not None:
+                made = self._next(made)
+            if self._auxiliary is None:
+                return made
+            return array_ops.concat([made, gen_ops.gather_nd(self._auxiliary.read(time + 1), here)], -1)
+        stays = gen_ops.logical_or(math_ops.reduce_all(finished), gen_ops.logical_not(math_ops.reduce_any(chosen)))
+        return finished, _unless(stays, given, lambda: _where_chosen(chosen, rows, given)), state
+
+
+def _unless(stays: Tensor, given: Tensor, make: Callable[[], Tensor]) -> Tensor:
+    made = control_flow_ops.cond(stays, lambda: array_ops.identity(given), make)
+    made.set_shape(given.get_shape())
+    return made  # type: ignore[no-any-return]
 
 
 class InferenceHelper(Helper):

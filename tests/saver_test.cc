@@ -120,6 +120,37 @@ TEST_F(SaverTest, KeepsTheNewest) {
   EXPECT_EQ(*LatestCheckpoint(Env::Default(), folder_), Path("m-2"));
 }
 
+TEST_F(SaverTest, KeepsOneEveryFewHoursForGood) {
+  SaverOptions options;
+  options.max_to_keep = 2;
+  options.keep_every_hours = 1;
+  auto saver = Saver::Create(graph_, {}, options);
+  ASSERT_TRUE(saver.ok()) << saver.status();
+  EXPECT_EQ((*saver)->def().keep_checkpoint_every_n_hours, 1);
+  Init();
+  // Five checkpoints, written every 39 minutes from 39 minutes after the saver was made on.
+  const absl::Time made = Env::Default().Now();
+  std::vector<Saver::Checkpoint> written;
+  for (int i = 0; i < 5; ++i) {
+    ASSERT_TRUE((*saver)->Save(*session_, Path("m"), i, false).ok());
+    written.push_back({Path(absl::StrCat("m-", i)), made + (i + 1) * absl::Minutes(39)});
+    (*saver)->set_checkpoints({});
+  }
+  (*saver)->set_checkpoints(written);
+  ASSERT_TRUE((*saver)->Save(*session_, Path("m"), 5, false).ok());
+  // Those of 78 and 156 minutes are the first after one and after two hours.
+  EXPECT_EQ((*saver)->checkpoints(), (std::vector<std::string>{Path("m-4"), Path("m-5")}));
+  std::vector<std::string> there;
+  const StatusOr<std::vector<std::string>> files = Env::Default().ListDir(folder_);
+  ASSERT_TRUE(files.ok());
+  for (const std::string& name : *files) {
+    if (name.ends_with(".index")) there.push_back(name);
+  }
+  EXPECT_EQ(there, (std::vector<std::string>{"m-1.index", "m-3.index", "m-4.index", "m-5.index"}));
+  EXPECT_FALSE((*saver)->KeepEvery(-1).ok());
+  EXPECT_EQ((*Saver::FromDef(graph_, (*saver)->def()))->def().keep_checkpoint_every_n_hours, 1);
+}
+
 TEST_F(SaverTest, PartsUnderOneName) {
   auto saver = Saver::Create(graph_, {{"whole", w_.ref.node, "4 0,2"}});
   ASSERT_TRUE(saver.ok()) << saver.status();

@@ -28,6 +28,13 @@ TF_CAPI_EXPORT MR_Saver* MR_SaverCreate(TF_Graph* graph, const TF_Output* variab
 TF_CAPI_EXPORT MR_Saver* MR_SaverFromDef(TF_Graph* graph, const void* saver_def, size_t size, int max_to_keep,
                                          TF_Status* status);
 TF_CAPI_EXPORT void MR_SaverDelete(MR_Saver* saver);
+/* Of the checkpoints that max_to_keep has deleted, one for every `hours` stays for good, counted from now on. Before this
+ * is called, what a SaverDef says holds, or 10,000. */
+TF_CAPI_EXPORT void MR_SaverKeepEvery(MR_Saver* saver, double hours, TF_Status* status);
+/* The saver goes on where another one stopped, as if it had written these, oldest first. written[i]: when that was, in
+ * seconds since 1970; NULL: now. */
+TF_CAPI_EXPORT void MR_SaverSetCheckpoints(MR_Saver* saver, const char* const* prefixes, const double* written,
+                                           int num_checkpoints, TF_Status* status);
 /* Writes checkpoint prefix-global_step (global_step < 0: prefix), with the graph beside it in a file .meta unless
  * write_meta_graph is 0, and the state file `checkpoint`. `path`, which may be NULL, gets the prefix written. */
 TF_CAPI_EXPORT void MR_SaverSave(MR_Saver* saver, TF_Session* session, const char* prefix, int64_t global_step,

@@ -15,6 +15,7 @@
 #ifndef MILLRACE_C_API_TABLE_H_
 #define MILLRACE_C_API_TABLE_H_
 
+#include "millrace/c_api_callbacks.h"
 #include "millrace/c_api_control_flow.h"
 #include "millrace/c_api_io.h"
 #include "millrace/c_api_session.h"
@@ -95,6 +96,10 @@ extern "C" {
 
 /* And those of c_api_session.h and c_api_graph.h that came later. */
 #define MR_API_SESSION_FUNCTIONS(X) X(SessionRandomState) X(SetSessionRandomState) X(OpInputName)
+
+/* And those of c_api_callbacks.h, and those of c_api_io.h that came later. */
+#define MR_API_CALLBACK_FUNCTIONS(X) \
+  X(RegisterClientFunction) X(UnregisterClientFunction) X(SetInterruptCheck) X(SaverKeepEvery) X(SaverSetCheckpoints)
 /* clang-format on */
 
 /* Rises when an entry changes its meaning, which it should not; new entries only make struct_size grow. */
@@ -119,6 +124,7 @@ typedef struct MR_Api {
 #define MR_API_ENTRY_(name) __typeof__(&MR_##name) name;
   MR_API_FLOW_FUNCTIONS(MR_API_ENTRY_)
   MR_API_SESSION_FUNCTIONS(MR_API_ENTRY_)
+  MR_API_CALLBACK_FUNCTIONS(MR_API_ENTRY_)
 #undef MR_API_ENTRY_
 } MR_Api;
 

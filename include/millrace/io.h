@@ -35,7 +35,7 @@ inline std::string LatestCheckpoint(const std::string& folder) {
 }
 
 // Saves and restores all variables of a graph: make it after the last of them. The newest `max_to_keep` (2 or more)
-// checkpoints stay.
+// checkpoints stay, and with KeepEvery one for every so many hours besides.
 class Saver {
  public:
   explicit Saver(const Graph& graph, int max_to_keep = 5) : graph_(graph) {
@@ -45,6 +45,12 @@ class Saver {
 #if MILLRACE_EXCEPTIONS
     if (!error_.ok()) throw Error(error_);
 #endif
+  }
+  Done KeepEvery(double hours) {
+    if (!saver_) return internal::Finish(error_);
+    internal::CallStatus status;
+    MR_SaverKeepEvery(saver_.get(), hours, status);
+    return internal::Finish(status.Get());
   }
   // Writes checkpoint "<prefix>-<step>" and returns that name.
   Returned<std::string> Save(const Session& session, const std::string& prefix, int64_t step) {

@@ -54,14 +54,6 @@ const MR_Api& Api() {
   return *api;
 }
 
-const Callbacks& CallbackApi() {
-  static const Callbacks callbacks = {
-      Find<decltype(&MR_RegisterClientFunction)>("MR_RegisterClientFunction"),
-      Find<decltype(&MR_UnregisterClientFunction)>("MR_UnregisterClientFunction"),
-      Find<decltype(&MR_SetInterruptCheck)>("MR_SetInterruptCheck")};
-  return callbacks;
-}
-
 namespace {
 
 template <typename Call>

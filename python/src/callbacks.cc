@@ -27,14 +27,14 @@ class PyFunction {
   PyFunction(std::string token, nb::object call, nb::object describe, std::vector<int> types)
       : token_(std::move(token)), call_(std::move(call)), describe_(std::move(describe)), types_(std::move(types)), link_(new Link{this}) {
     CallStatus status;
-    CallbackApi().register_function(token_.c_str(), &PyFunction::Run, link_, &ReleaseLink, status);
+    Api().RegisterClientFunction(token_.c_str(), &PyFunction::Run, link_, &ReleaseLink, status);
     if (!status.ok()) delete std::exchange(link_, nullptr);
     status.RaiseIfError();
   }
   ~PyFunction() {
     if (link_ == nullptr) return;
     link_->function = nullptr;
-    CallbackApi().unregister_function(token_.c_str());
+    Api().UnregisterClientFunction(token_.c_str());
   }
   PyFunction(const PyFunction&) = delete;
   PyFunction& operator=(const PyFunction&) = delete;
@@ -122,7 +122,7 @@ int LookForSignals(void*) {
 
 void WatchSignals(TF_Session* session) {
   CallStatus status;
-  CallbackApi().set_interrupt_check(session, &LookForSignals, nullptr, status);
+  Api().SetInterruptCheck(session, &LookForSignals, nullptr, status);
 }
 
 void RaiseInterruption() {

@@ -21,7 +21,6 @@
 #include <vector>
 
 #include "millrace/c_api.h"
-#include "millrace/c_api_callbacks.h"
 
 namespace nb = nanobind;
 
@@ -29,14 +28,6 @@ namespace millrace::python {
 
 // The library's function table. The library lies beside the module, or where MILLRACE_LIBRARY says.
 const MR_Api& Api();
-
-// The functions of c_api_callbacks.h, which the table does not have.
-struct Callbacks {
-  decltype(&MR_RegisterClientFunction) register_function;
-  decltype(&MR_UnregisterClientFunction) unregister_function;
-  decltype(&MR_SetInterruptCheck) set_interrupt_check;
-};
-const Callbacks& CallbackApi();
 
 // Without, or with, the GIL. A thread that wants it while the interpreter ends gets it never again: Python would end the
 // thread by unwinding its stack, which frames of C++ must not see, so it waits for the process's end here.

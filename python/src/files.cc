@@ -31,6 +31,19 @@ class Saver {
   Saver(const Saver&) = delete;
   Saver& operator=(const Saver&) = delete;
 
+  void KeepEvery(double hours) {
+    CallStatus status;
+    Api().SaverKeepEvery(saver_, hours, status);
+    status.RaiseIfError();
+  }
+  void SetCheckpoints(const std::vector<std::string>& prefixes, const std::vector<double>& written) {
+    std::vector<const char*> names;
+    for (const std::string& p : prefixes) names.push_back(p.c_str());
+    if (written.size() != names.size()) throw nb::value_error("as many times as checkpoints are needed");
+    CallStatus status;
+    Api().SaverSetCheckpoints(saver_, names.data(), written.data(), static_cast<int>(names.size()), status);
+    status.RaiseIfError();
+  }
   nb::bytes Save(nb::handle session, const std::string& prefix, int64_t step, bool meta_graph) {
     TF_Session* s = SessionOf(session);
     CallBuffer path;
@@ -147,6 +160,8 @@ void DefineFiles(nb::module_& m) {
   nb::class_<Saver>(m, "Saver")
       .def(nb::init<nb::object, nb::list, const std::vector<std::string>&, int>())
       .def(nb::init<nb::object, nb::bytes, int>())
+      .def("keep_every", &Saver::KeepEvery)
+      .def("set_checkpoints", &Saver::SetCheckpoints)
       .def("save", &Saver::Save)
       .def("restore", &Saver::Restore)
       .def("to_def", &Saver::Def);

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Variables, optimizers, savers, summaries, layers."""
 import os
+import time
 
 import numpy as np
 import pytest
@@ -112,6 +113,24 @@ def test_save_and_restore(tmp_path):
     with tf.Session() as session:
         saver.restore(session, paths[-1])
         np.testing.assert_array_equal(session.run("v:0"), [1, 2])
+
+
+def test_one_checkpoint_every_few_hours_stays(tmp_path):
+    tf.Variable(1.0, name="v")
+    saver = tf.train.Saver(max_to_keep=2, keep_checkpoint_every_n_hours=1)
+    assert saver.saver_def.keep_checkpoint_every_n_hours == 1
+    made = time.time()
+    with tf.Session() as session:
+        session.run(tf.global_variables_initializer())
+        written = []
+        for i in range(5):
+            written.append((saver.save(session, str(tmp_path / "m"), global_step=i), made + (i + 1) * 39 * 60))
+            saver.set_last_checkpoints_with_time([])
+        saver.set_last_checkpoints_with_time(written)
+        saver.save(session, str(tmp_path / "m"), global_step=5)
+    assert [os.path.basename(p) for p in saver.last_checkpoints] == ["m-4", "m-5"]
+    assert [i for i in range(6) if tf.train.checkpoint_exists(str(tmp_path / ("m-%d" % i)))] == [1, 3, 4, 5]
+    assert [i for i in range(6) if os.path.exists(str(tmp_path / ("m-%d.meta" % i)))] == [1, 3, 4, 5]
 
 
 def test_summaries(tmp_path):

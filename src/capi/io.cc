@@ -2,6 +2,7 @@
 // Checkpoints and event files for clients.
 #include "millrace/c_api_io.h"
 
+#include <cmath>
 #include <functional>
 
 #include "capi/internal.h"
@@ -51,7 +52,7 @@ Status OnGraphOf(TF_Session& session, MR_Saver& saver, const std::function<Statu
   if (session.shared.get() == saver.saver->graph().get()) return use(*saver.saver);
   MR_ASSIGN_OR_RETURN(const std::unique_ptr<Saver> other, saver.saver->On(session.shared));
   MR_RETURN_IF_ERROR(use(*other));
-  saver.saver->set_checkpoints(other->checkpoints());
+  saver.saver->GoOnFrom(*other);
   return absl::OkStatus();
 }
 
@@ -88,6 +89,30 @@ MR_Saver* MR_SaverFromDef(TF_Graph* graph, const void* saver_def, size_t size, i
 }
 
 void MR_SaverDelete(MR_Saver* saver) { delete saver; }
+
+void MR_SaverKeepEvery(MR_Saver* saver, double hours, TF_Status* status) {
+  Guarded(status, [&]() -> Status {
+    MR_CAPI_REQUIRE(saver);
+    return saver->saver->KeepEvery(hours);
+  });
+}
+
+void MR_SaverSetCheckpoints(MR_Saver* saver, const char* const* prefixes, const double* written, int num_checkpoints,
+                            TF_Status* status) {
+  Guarded(status, [&]() -> Status {
+    MR_CAPI_REQUIRE(saver);
+    MR_RETURN_IF_ERROR(CheckArray(prefixes, num_checkpoints, "prefixes"));
+    std::vector<Saver::Checkpoint> list;
+    for (int i = 0; i < num_checkpoints; ++i) {
+      MR_CAPI_REQUIRE(prefixes[i]);
+      const double seconds = written ? written[i] : 0;
+      if (!std::isfinite(seconds)) return millrace::InvalidArgument("checkpoint ", i, " was written at ", seconds);
+      list.push_back({prefixes[i], written ? absl::UnixEpoch() + absl::Seconds(seconds) : Env::Default().Now()});
+    }
+    saver->saver->set_checkpoints(std::move(list));
+    return absl::OkStatus();
+  });
+}
 
 void MR_SaverSave(MR_Saver* saver, TF_Session* session, const char* prefix, int64_t global_step,
                   unsigned char write_meta_graph, TF_Buffer* path, TF_Status* status) {

@@ -121,6 +121,7 @@ Saver::Saver(RefPtr<SharedGraph> graph, const SaverOptions& options)
 StatusOr<std::unique_ptr<Saver>> Saver::Create(RefPtr<SharedGraph> graph, std::vector<SavedVariable> variables,
                                                SaverOptions options) {
   std::unique_ptr<Saver> saver(new Saver(graph, options));
+  MR_RETURN_IF_ERROR(saver->KeepEvery(options.keep_every_hours));
   GraphLock lock(&graph->mu);
   if (variables.empty()) {
     for (Node* n : VariablesOf(graph->graph)) variables.push_back({n->name(), n, ""});
@@ -144,6 +145,8 @@ StatusOr<std::unique_ptr<Saver>> Saver::Create(RefPtr<SharedGraph> graph, std::v
 StatusOr<std::unique_ptr<Saver>> Saver::FromDef(RefPtr<SharedGraph> graph, const wire::SaverDef& def,
                                                 SaverOptions options) {
   std::unique_ptr<Saver> saver(new Saver(graph, options));
+  const double of_def = static_cast<double>(def.keep_checkpoint_every_n_hours);
+  MR_RETURN_IF_ERROR(saver->KeepEvery(of_def > 0 ? of_def : options.keep_every_hours));
   GraphLock lock(&graph->mu);
   MR_ASSIGN_OR_RETURN(saver->filename_, FindOutput(graph->graph, def.filename_tensor_name));
   MR_ASSIGN_OR_RETURN(saver->save_, FindOutput(graph->graph, def.save_tensor_name));
@@ -157,8 +160,27 @@ StatusOr<std::unique_ptr<Saver>> Saver::On(RefPtr<SharedGraph> graph) const {
   options.env = &env_;
   options.max_to_keep = max_to_keep_;
   MR_ASSIGN_OR_RETURN(std::unique_ptr<Saver> other, FromDef(std::move(graph), def(), options));
-  other->checkpoints_ = checkpoints_;
+  other->GoOnFrom(*this);
   return other;
+}
+
+void Saver::GoOnFrom(const Saver& other) {
+  checkpoints_ = other.checkpoints_;
+  keep_every_hours_ = other.keep_every_hours_;
+  next_to_keep_ = other.next_to_keep_;
+}
+
+std::vector<std::string> Saver::checkpoints() const {
+  std::vector<std::string> prefixes;
+  for (const Checkpoint& c : checkpoints_) prefixes.push_back(c.prefix);
+  return prefixes;
+}
+
+Status Saver::KeepEvery(double hours) {
+  if (!(hours >= 0)) return InvalidArgument("checkpoints cannot be kept every ", hours, " hours");
+  keep_every_hours_ = hours;
+  next_to_keep_ = env_.Now() + absl::Hours(hours);
+  return absl::OkStatus();
 }
 
 wire::SaverDef Saver::def() const {
@@ -167,7 +189,7 @@ wire::SaverDef Saver::def() const {
   def.save_tensor_name = save_.ToString();
   def.restore_op_name = restore_->name();
   def.max_to_keep = max_to_keep_;
-  def.keep_checkpoint_every_n_hours = 10000;  // the customary "never"
+  def.keep_checkpoint_every_n_hours = static_cast<float>(keep_every_hours_);
   def.version = wire::SaverDef::kV2;
   return def;
 }
@@ -203,16 +225,22 @@ Status Saver::WriteMetaGraph(const std::string& prefix) {
 
 // The state file stops naming a checkpoint before its files go.
 Status Saver::KeepNewest(const std::string& prefix) {
-  std::erase(checkpoints_, prefix);
-  checkpoints_.push_back(prefix);
+  std::erase_if(checkpoints_, [&](const Checkpoint& c) { return c.prefix == prefix; });
+  checkpoints_.push_back({prefix, env_.Now()});
   std::vector<std::string> old;
   while (max_to_keep_ > 0 && checkpoints_.size() > static_cast<size_t>(max_to_keep_)) {
-    old.push_back(std::move(checkpoints_.front()));
+    if (!StaysForGood(checkpoints_.front())) old.push_back(std::move(checkpoints_.front().prefix));
     checkpoints_.erase(checkpoints_.begin());
   }
-  MR_RETURN_IF_ERROR(WriteCheckpointState(env_, std::string(Dirname(prefix)), {prefix, checkpoints_}));
+  MR_RETURN_IF_ERROR(WriteCheckpointState(env_, std::string(Dirname(prefix)), {prefix, checkpoints()}));
   for (const std::string& p : old) Delete(p);
   return absl::OkStatus();
+}
+
+bool Saver::StaysForGood(const Checkpoint& checkpoint) {
+  if (checkpoint.written <= next_to_keep_) return false;
+  next_to_keep_ += absl::Hours(keep_every_hours_);
+  return true;
 }
 
 // Leftovers harm nobody, so failures are not told.

@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/time/time.h"
 #include "base/env.h"
 #include "client/session.h"
 #include "wire/meta_graph.h"
@@ -23,8 +24,12 @@ struct SavedVariable {
   std::string slice;
 };
 
+inline constexpr double kNeverKeepEvery = 10000;  // the customary "never"
+
 struct SaverOptions {
   int max_to_keep = 5;  // older checkpoints are deleted; 0 keeps all, 1 counts as 2: one must be whole at any time
+  // Of those that would be deleted, one for every so many hours stays for good, counted from when the saver was made.
+  double keep_every_hours = kNeverKeepEvery;
   std::string scope = "save";
   Env* env = nullptr;  // null: the default one; it must see the files that the session's ops write
 };
@@ -48,15 +53,25 @@ class Saver {
   Status Restore(Session& session, const std::string& prefix);
 
   const RefPtr<SharedGraph>& graph() const { return graph_; }
-  // Oldest first. Set it to go on where another process stopped.
-  const std::vector<std::string>& checkpoints() const { return checkpoints_; }
-  void set_checkpoints(std::vector<std::string> prefixes) { checkpoints_ = std::move(prefixes); }
+  struct Checkpoint {
+    std::string prefix;
+    absl::Time written;
+  };
+  // Those that are kept as the newest, oldest first.
+  std::vector<std::string> checkpoints() const;
+  // To go on where another process stopped.
+  void set_checkpoints(std::vector<Checkpoint> checkpoints) { checkpoints_ = std::move(checkpoints); }
+  // To go on where another saver is.
+  void GoOnFrom(const Saver& other);
+  // See SaverOptions; the hours begin now. InvalidArgument: negative, or no number.
+  Status KeepEvery(double hours);
   wire::SaverDef def() const;
 
  private:
   Saver(RefPtr<SharedGraph> graph, const SaverOptions& options);
   Status WriteMetaGraph(const std::string& prefix);
   Status KeepNewest(const std::string& prefix);
+  bool StaysForGood(const Checkpoint& checkpoint);
   void Delete(const std::string& prefix);
 
   const RefPtr<SharedGraph> graph_;
@@ -65,7 +80,9 @@ class Saver {
   Output filename_;
   Output save_;
   Node* restore_ = nullptr;
-  std::vector<std::string> checkpoints_;
+  std::vector<Checkpoint> checkpoints_;
+  double keep_every_hours_ = kNeverKeepEvery;
+  absl::Time next_to_keep_;  // the first deleted one that was written later stays
 };
 
 }  // namespace millrace

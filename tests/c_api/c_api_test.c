@@ -3,6 +3,7 @@
  * A C99 program that uses the library as a language binding would: builds a graph, runs it, differentiates it, and
  * makes mistakes. Exits with 0 when everything is as expected.
  */
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -113,9 +114,71 @@ static void TestErrors(TF_Graph* graph, TF_Session* session, TF_Status* status) 
   TF_DeleteTensor(wide);
 }
 
+static void Negative(void* data, TF_Tensor** inputs, int num_inputs, TF_Tensor** outputs, int num_outputs,
+                     TF_Status* status) {
+  float value;
+  (void)data;
+  if (num_inputs != 1 || num_outputs != 1) {
+    TF_SetStatus(status, TF_INVALID_ARGUMENT, "wanted one of each");
+    return;
+  }
+  value = -*(const float*)TF_TensorData(inputs[0]);
+  outputs[0] = Matrix(1, 1, &value);
+}
+
+static int CountLooks(void* data) {
+  ++*(int*)data;
+  return 0;
+}
+
+/* A client function, and an interrupt check, by the table alone. */
+static void TestTableOfCallbacks(const MR_Api* api) {
+  const float value = 3;
+  const TF_DataType result = TF_FLOAT;
+  int looks = 0;
+  TF_Status* status = api->NewStatus();
+  TF_Graph* graph = api->NewGraph();
+  TF_Session* session = api->NewSession(graph, NULL, status);
+  TF_Tensor *input = Matrix(1, 1, &value), *output = NULL;
+  TF_OperationDescription* d = api->NewOperation(graph, "Placeholder", "x");
+  TF_Output x, y;
+  api->SetAttrType(d, "dtype", TF_FLOAT);
+  x = Port(api->FinishOperation(d, status), 0);
+  d = api->NewOperation(graph, "PyFunc", "y");
+  api->AddInputList(d, &x, 1);
+  api->SetAttrString(d, "token", "negative", 8);
+  api->SetAttrTypeList(d, "Tout", &result, 1);
+  y = Port(api->FinishOperation(d, status), 0);
+  EXPECT_OK(status);
+  api->RegisterClientFunction("negative", &Negative, NULL, NULL, status);
+  EXPECT_OK(status);
+  api->SetInterruptCheck(session, &CountLooks, &looks, status);
+  EXPECT_OK(status);
+  api->SessionRun(session, NULL, &x, &input, 1, &y, &output, 1, NULL, 0, NULL, status);
+  EXPECT_OK(status);
+  EXPECT(output != NULL && *(const float*)TF_TensorData(output) == -3);
+  api->DeleteTensor(output);
+  api->UnregisterClientFunction("negative");
+  output = NULL;
+  api->SessionRun(session, NULL, &x, &input, 1, &y, &output, 1, NULL, 0, NULL, status);
+  EXPECT(api->GetCode(status) == TF_INVALID_ARGUMENT);
+  api->DeleteTensor(input);
+  api->DeleteSession(session, status);
+  api->DeleteGraph(graph);
+  api->DeleteStatus(status);
+}
+
 static void TestTable(void) {
   const MR_Api* api = MR_GetApi();
   TF_Graph* graph = api->NewGraph();
+  size_t i;
+  for (i = offsetof(MR_Api, MillraceVersion); i < sizeof(MR_Api); i += sizeof(void (*)(void))) {
+    const unsigned char* entry = (const unsigned char*)api + i;
+    size_t k, zeros = 0;
+    for (k = 0; k < sizeof(void (*)(void)); ++k) zeros += entry[k] == 0;
+    EXPECT(zeros < sizeof(void (*)(void)));
+  }
+  TestTableOfCallbacks(api);
   EXPECT(api->struct_size >= sizeof(MR_Api));
   EXPECT(api->version == MR_API_VERSION);
   EXPECT(strcmp(api->Version(), TF_Version()) == 0);

@@ -46,6 +46,7 @@ class Saver:
             self._empty = True
             return
         self._core = _core.Saver(self._graph, tensors, names, self._max_to_keep)
+        self._core.keep_every(float(self._every))
         self._graph._sync()
 
     def _named(self) -> Tuple[List[str], List[Any]]:
@@ -117,15 +118,17 @@ class Saver:
 
     def set_last_checkpoints(self, last_checkpoints: List[str]) -> None:
         """Sets the checkpoints that count as written."""
-        self._last = [(p, time.time()) for p in last_checkpoints]
+        self.set_last_checkpoints_with_time([(p, time.time()) for p in last_checkpoints])
 
     def set_last_checkpoints_with_time(self, last_checkpoints_with_time: Any) -> None:
         """Sets the checkpoints that count as written, with their times."""
-        self._last = list(last_checkpoints_with_time)
+        self._last = [(os.fspath(p), float(t)) for p, t in last_checkpoints_with_time]
+        if self._core is not None:
+            self._core.set_checkpoints([p for p, _ in self._last], [t for _, t in self._last])
 
     def recover_last_checkpoints(self, checkpoint_paths: List[str]) -> None:
-        """Counts checkpoints that are there as written."""
-        self.set_last_checkpoints([p for p in checkpoint_paths if checkpoint_exists(p)])
+        """Counts checkpoints that are there as written, when their files were."""
+        self.set_last_checkpoints_with_time([(p, _written(p)) for p in checkpoint_paths if checkpoint_exists(p)])
 
     @property
     def saver_def(self) -> Any:
@@ -148,6 +151,13 @@ class Saver:
     def export_meta_graph(self, filename: Optional[str] = None, collection_list: Any = None, as_text: bool = False, **unused: Any) -> Any:
         """Writes the graph with its collections and this saver; the MetaGraphDef."""
         return meta_graph.export(filename, self._graph, self.as_saver_def(), collection_list, as_text)
+
+
+def _written(prefix: str) -> float:
+    for name in (prefix + ".index", prefix):
+        if os.path.exists(name):
+            return os.path.getmtime(name)
+    return time.time()
 
 
 def _raw(session: Any) -> Any:

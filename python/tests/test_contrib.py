@@ -263,3 +263,14 @@ def test_evaluations_of_checkpoints(tmp_path):
         w = tf.get_variable("w", [], initializer=tf.zeros_initializer())
         assert slim.evaluation.evaluation_loop("", str(tmp_path), None, final_op=w + 1, eval_interval_secs=0, max_number_of_evaluations=1) == 4.0
         assert slim.evaluation.wait_for_new_checkpoint(str(tmp_path), path, timeout=0.1, seconds_to_sleep=0.05) is None
+
+
+def test_convolutions_of_each_rank():
+    layers = tf.contrib.layers
+    with tf.Graph().as_default(), tf.Session() as sess:
+        row = layers.convolution(tf.ones([2, 9, 3]), 4, 5, 2, padding="VALID")
+        block = layers.conv3d(tf.ones([2, 4, 4, 4, 1]), 5, [2, 2, 2], scope="block")
+        image = layers.conv2d(tf.ones([1, 4, 4, 2]), 3, [3, 3], rate=2)
+        sess.run(tf.global_variables_initializer())
+        assert [v.shape for v in sess.run([row, block, image])] == [(2, 3, 4), (2, 4, 4, 4, 5), (1, 4, 4, 3)]
+        assert [v.op.name for v in tf.trainable_variables()] == ["Conv/weights", "Conv/biases", "block/weights", "block/biases", "Conv_1/weights", "Conv_1/biases"]

@@ -166,18 +166,20 @@ def convolution2d(inputs: Any, num_outputs: int, kernel_size: Any, stride: Any =
                   activation_fn: Any = nn_ops.relu, normalizer_fn: Any = None, normalizer_params: Any = None, weights_initializer: Any = xavier_initializer(),
                   weights_regularizer: Any = None, biases_initializer: Any = init_ops.zeros_initializer(), biases_regularizer: Any = None, reuse: Any = None,
                   variables_collections: Any = None, outputs_collections: Any = None, trainable: bool = True, scope: Any = None) -> Any:
-    """A convolution of images."""
+    """A convolution along one, two or three dimensions, as the rank of the inputs says."""
+    inputs = convert_to_tensor(inputs)
+    kind = {3: _layers.Conv1D, 5: _layers.Conv3D}.get(inputs.get_shape().ndims, _layers.Conv2D)
     with variable_scope(scope, "Conv", [inputs], reuse=reuse, custom_getter=_renamed) as sc:
-        layer = _layers.Conv2D(num_outputs, kernel_size, stride, padding, "channels_first" if data_format == "NCHW" else "channels_last", rate,
-                               use_bias=normalizer_fn is None and biases_initializer is not None, kernel_initializer=weights_initializer,
-                               bias_initializer=biases_initializer, kernel_regularizer=weights_regularizer, bias_regularizer=biases_regularizer,
-                               trainable=trainable, name=sc.name, _scope=sc, _reuse=reuse)
-        outputs = layer(convert_to_tensor(inputs))
+        layer = kind(num_outputs, kernel_size, stride, padding, "channels_first" if str(data_format).startswith("NC") else "channels_last", rate,
+                     use_bias=normalizer_fn is None and biases_initializer is not None, kernel_initializer=weights_initializer,
+                     bias_initializer=biases_initializer, kernel_regularizer=weights_regularizer, bias_regularizer=biases_regularizer,
+                     trainable=trainable, name=sc.name, _scope=sc, _reuse=reuse)
+        outputs = layer(inputs)
         _variables_of(layer, variables_collections)
         return _collect(_normalized(outputs, normalizer_fn, normalizer_params, activation_fn), outputs_collections)
 
 
-conv2d = convolution = convolution2d
+conv1d = conv2d = conv3d = convolution1d = convolution3d = convolution = convolution2d
 
 
 @add_arg_scope

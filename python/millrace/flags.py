@@ -13,12 +13,34 @@ class Error(Exception):
 IllegalFlagValueError = UnparsedFlagAccessError = UnrecognizedFlagError = Error
 
 
+class _Values(Dict[str, Any]):
+    """What programs find in FLAGS.__flags: values by name; writing changes the flag."""
+
+    def __setitem__(self, name: str, value: Any) -> None:
+        super().__setitem__(name, value)
+        if name in FLAGS:
+            FLAGS[name].value = value
+
+
+_VALUES = _Values()
+
+
 class Flag:
     """One flag."""
 
     def __init__(self, name: str, default: Any, help: str, parse: Callable[[str], Any], boolean: bool = False) -> None:
         self.name, self.default, self.help, self.parse, self.boolean = name, default, help, parse, boolean
         self.value, self.present = default, 0
+
+    @property
+    def value(self) -> Any:
+        """The value, which FLAGS.__flags holds as well."""
+        return self._value
+
+    @value.setter
+    def value(self, value: Any) -> None:
+        self._value = value
+        dict.__setitem__(_VALUES, self.name, value)
 
     def set(self, text: Any) -> None:
         """Takes a value from the command line."""
@@ -34,10 +56,9 @@ class _FlagValues:
 
     def __init__(self) -> None:
         self.__dict__.update(_flags={}, _parsed=False, _required=[], _rest=[])
+        self.__dict__["__flags"] = _VALUES
 
     def __getattr__(self, name: str) -> Any:
-        if name == "__flags":
-            return _Values(self)
         if name.startswith("__") and name.endswith("__"):
             raise AttributeError(name)
         if not self._parsed:
@@ -54,6 +75,7 @@ class _FlagValues:
 
     def __delattr__(self, name: str) -> None:
         self._flags.pop(name, None)
+        _VALUES.pop(name, None)
 
     def __getitem__(self, name: str) -> Flag:
         return self._flags[name]  # type: ignore[no-any-return]
@@ -141,19 +163,6 @@ class _FlagValues:
                 raise Error("Flag --%s must be specified." % name)
         self.__dict__["_rest"] = rest[1:]
         return rest
-
-
-class _Values(Dict[str, Any]):
-    """What programs find in FLAGS.__flags: values by name; writing changes the flag."""
-
-    def __init__(self, flags: _FlagValues) -> None:
-        super().__init__({n: f.value for n, f in flags._flags.items()})
-        self._owner = flags
-
-    def __setitem__(self, name: str, value: Any) -> None:
-        super().__setitem__(name, value)
-        if name in self._owner:
-            setattr(self._owner, name, value)
 
 
 FLAGS = _FlagValues()

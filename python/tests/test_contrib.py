@@ -274,3 +274,13 @@ def test_convolutions_of_each_rank():
         sess.run(tf.global_variables_initializer())
         assert [v.shape for v in sess.run([row, block, image])] == [(2, 3, 4), (2, 4, 4, 4, 5), (1, 4, 4, 3)]
         assert [v.op.name for v in tf.trainable_variables()] == ["Conv/weights", "Conv/biases", "block/weights", "block/biases", "Conv_1/weights", "Conv_1/biases"]
+
+
+def test_the_name_in_the_third_place_as_in_0_x():
+    with tf.Graph().as_default(), tf.Session() as sess:
+        logits, classes, dense = tf.constant([[1.0, 2.0]]), tf.constant([1]), tf.constant([[0.0, 1.0]])
+        made = [tf.nn.sparse_softmax_cross_entropy_with_logits(logits, classes, "a"), tf.nn.softmax_cross_entropy_with_logits(logits, dense, "b"),
+                tf.nn.softmax_cross_entropy_with_logits(logits, dense, -1, "c")]
+        np.testing.assert_allclose(sess.run(made), [[np.log(1 + np.exp(-1))]] * 3, rtol=1e-5)
+        assert [m.op.name.split("/")[0] for m in made] == ["a", "b", "c"]
+        assert tf.nn.sigmoid_cross_entropy_with_logits(logits, dense, "d").op.name == "d"

@@ -80,6 +80,15 @@ def test_names_of_the_version_that_has_both_behaviours(tmp_path):
     assert made.stdout.startswith("VarHandleOp VariableV2 3.0 False\ntf.enable_eager_execution: Millrace has graphs and sessions"), made.stdout + made.stderr
 
 
+def test_values_of_flags_as_programs_of_1_0_read_them(tmp_path):
+    program = tmp_path / "program.py"
+    program.write_text("import tensorflow as tf\ntf.app.flags.DEFINE_integer('size', 3, '')\nFLAGS = tf.app.flags.FLAGS\nFLAGS._parse_flags()\n"
+                       "print(sorted(FLAGS.__flags.items()), FLAGS.__dict__['__flags']['size'], isinstance(FLAGS.__flags, dict))\n"
+                       "FLAGS.size = 7\nprint(FLAGS.__flags['size'])\nFLAGS.__flags['size'] = 8\nprint(FLAGS.size)\n")
+    made = subprocess.run([sys.executable, "-m", "millrace.compat", str(program), "--size=5"], capture_output=True, text=True, check=False)
+    assert made.stdout == "[('size', 5)] 5 True\n7\n8\n", made.stdout + made.stderr
+
+
 def test_projector(tmp_path):
     from millrace.contrib.tensorboard.plugins import projector
     config = projector.ProjectorConfig()

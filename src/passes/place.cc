@@ -120,8 +120,8 @@ class Placer {
     // Where no device has all kernels, the plan's compiler says which is missing.
     if (!chosen) chosen = matching;
     const Node& first = *group.members.front();
-    // A fed value is the caller's: it needs no device of its own.
-    if (!chosen && group.members.size() == 1 && first.op_name() == "_Arg") chosen = &env_.devices.front();
+    // A value that is fed or fetched is the caller's: it needs no device of its own.
+    if (!chosen && group.members.size() == 1 && (first.op_name() == "_Arg" || first.op_name() == "_Retval")) chosen = &env_.devices.front();
     if (!chosen && env_.soft_placement) {
       LogInfo("placement: no device matches ", group.constraint.ToString(), " for ", first.Describe(), "; it goes to ", env_.devices.front().ToString());
       chosen = &env_.devices.front();

@@ -21,7 +21,7 @@ _PATHS: Dict[str, str] = {
     "python.framework.device": "framework.device",
     "python.client.session": "framework.session", "python.client.graph_util": "graph_util", "python.graph_util": "graph_util",
     "python.pywrap_tensorflow": "train.saver", "python.client.timeline": "timeline", "python.client.device_lib": "device_lib",
-    "python.ops.rnn_cell": "ops.rnn_cell", "python.ops.rnn_cell_impl": "ops.rnn_cell", "python.ops.rnn": "ops.rnn",
+    "python.ops.rnn_cell": "ops.rnn_cell", "python.ops.rnn_cell_impl": "ops.rnn_cell", "python.ops.rnn": "ops.rnn", "python.ops.rnn.rnn_cell_impl": "ops.rnn_cell",
     "python.ops.seq2seq": "contrib.legacy_seq2seq", "python.ops.nn": "nn", "python.ops.nn_ops": "nn", "python.ops.nn_impl": "nn",
     "python.ops.gen_nn_ops": "ops.gen_ops", "python.ops.gen_math_ops": "ops.gen_ops", "python.ops.gen_array_ops": "ops.gen_ops",
     "python.ops.gen_state_ops": "ops.gen_ops", "python.ops.variable_scope": "ops.variable_scope", "python.ops.variables": "ops.variables",

@@ -104,6 +104,9 @@ def _along_last(logits: Any, op: Any, axis: Any, name: Optional[str]) -> Tensor:
 def softmax_cross_entropy_with_logits(_sentinel: Any = None, labels: Any = None, logits: Any = None, dim: int = -1,
                                       name: Optional[str] = None, axis: Any = None, targets: Any = None) -> Tensor:
     """The cross entropy of class probabilities; nothing flows back into the labels. By position: logits, labels (0.x)."""
+    if _sentinel is not None and isinstance(logits, int):  # 0.12: (logits, labels, dim, name)
+        dim, name, logits = logits, name if dim == -1 else dim, None  # type: ignore[assignment]
+    logits, name = _third_is_name(_sentinel, logits, name)
     logits, labels = _logits_and_labels(_sentinel, labels, logits, targets)
     return _softmax_cross_entropy(gen_ops.stop_gradient(convert_to_tensor(labels)), logits, either("axis", axis, "dim", None if dim == -1 else dim, -1), name)
 
@@ -115,6 +118,11 @@ def softmax_cross_entropy_with_logits_v2(_sentinel: Any = None, labels: Any = No
         _sentinel, labels, logits = None, _sentinel, labels
     logits, labels = _logits_and_labels(_sentinel, labels, logits, None)
     return _softmax_cross_entropy(labels, logits, either("axis", axis, "dim", dim, -1), name)
+
+
+def _third_is_name(first: Any, logits: Any, name: Optional[str]) -> Any:
+    """(logits, name): by position the third argument was the name in 0.x."""
+    return (None, logits) if first is not None and isinstance(logits, str) else (logits, name)
 
 
 def _logits_and_labels(first: Any, labels: Any, logits: Any, targets: Any) -> Any:
@@ -155,6 +163,7 @@ def _softmax_cross_entropy(labels: Any, logits: Any, axis: int, name: Optional[s
 
 def sparse_softmax_cross_entropy_with_logits(_sentinel: Any = None, labels: Any = None, logits: Any = None, name: Optional[str] = None) -> Tensor:
     """The cross entropy of class numbers. By position: logits, labels (0.x)."""
+    logits, name = _third_is_name(_sentinel, logits, name)
     logits, labels = _logits_and_labels(_sentinel, labels, logits, None)
     with name_scope(name, "SparseSoftmaxCrossEntropyWithLogits", [labels, logits]) as scope:
         labels, logits = convert_to_tensor(labels), convert_to_tensor(logits)
@@ -183,6 +192,7 @@ def sparse_softmax_cross_entropy_with_logits(_sentinel: Any = None, labels: Any 
 def sigmoid_cross_entropy_with_logits(_sentinel: Any = None, labels: Any = None, logits: Any = None, name: Optional[str] = None,
                                       targets: Any = None) -> Tensor:
     """The cross entropy of independent probabilities. By position: logits, labels (0.x)."""
+    logits, name = _third_is_name(_sentinel, logits, name)
     logits, labels = _logits_and_labels(_sentinel, labels, logits, targets)
     with name_scope(name, "logistic_loss", [logits, labels]) as scope:
         logits = convert_to_tensor(logits, name="logits")

@@ -14,7 +14,7 @@ from millrace.train.saver import import_meta_graph
 def maybe_saved_model_directory(export_dir: Any) -> bool:
     """Whether a folder holds a SavedModel."""
     names = (constants.SAVED_MODEL_FILENAME_PB, constants.SAVED_MODEL_FILENAME_PBTXT)
-    return any(os.path.exists(os.path.join(os.fspath(export_dir), name)) for name in names)
+    return any(os.path.exists(os.path.join(os.fsdecode(export_dir), name)) for name in names)
 
 
 def _read(folder: str) -> Any:
@@ -36,7 +36,7 @@ def _assets(graph: Any) -> List[Any]:
 
 def load(sess: Any, tags: Any, export_dir: Any, import_scope: Optional[str] = None, **saver_kwargs: Any) -> Any:
     """Adds the graph with these tags to the session's, restores its variables and runs what it wants run first; its MetaGraphDef."""
-    folder = os.fspath(export_dir)
+    folder = os.fsdecode(export_dir)
     wanted = {tags} if isinstance(tags, str) else set(tags)
     graphs = _read(folder).meta_graphs
     found = [g for g in graphs if set(g.meta_info_def.tags) == wanted]

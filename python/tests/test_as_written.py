@@ -1,8 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """What programs of 2015 to 2018 do, as they wrote it, where a stricter system stops them."""
+import gzip
+import io
 import os
+import pickle
+import struct
 import subprocess
 import sys
+import tarfile
 
 import numpy as np
 import pytest
@@ -193,3 +198,30 @@ def test_what_cannot_be_placed_is_named_as_in_the_program(tmp_path):
     made = run_program(tmp_path, "import tensorflow as tf\nwith tf.device('/gpu:1'):\n    total = tf.constant([1.0], name='one') + 1.0\ntf.Session().run(total)\n")
     assert "Cannot assign a device for node 'add' (folded) at " in made.stderr and "program.py:3: no device matches '/device:GPU:1'" in made.stderr
     assert "allow_soft_placement" in made.stderr
+
+
+def test_data_sets_of_keras(tmp_path, monkeypatch):
+    monkeypatch.setenv("HOME", str(tmp_path))
+    folder = tmp_path / ".keras" / "datasets"
+    (folder / "fashion-mnist").mkdir(parents=True)
+    np.savez(folder / "mnist.npz", x_train=np.zeros([3, 28, 28], np.uint8), y_train=[1, 2, 3], x_test=np.ones([2, 28, 28], np.uint8), y_test=[4, 5])
+    (x, y), (u, v) = tf.keras.datasets.mnist.load_data()
+    assert x.shape == (3, 28, 28) and y.tolist() == [1, 2, 3] and u.sum() == 2 * 28 * 28 and v.tolist() == [4, 5]
+    for part, n in (("train", 3), ("t10k", 2)):
+        with gzip.open(folder / "fashion-mnist" / (part + "-images-idx3-ubyte.gz"), "wb") as file:
+            file.write(struct.pack(">IIII", 2051, n, 2, 2) + bytes(range(4 * n)))
+        with gzip.open(folder / "fashion-mnist" / (part + "-labels-idx1-ubyte.gz"), "wb") as file:
+            file.write(struct.pack(">II", 2049, n) + bytes(range(n)))
+    (x, y), (u, v) = tf.keras.datasets.fashion_mnist.load_data()
+    assert x[2].tolist() == [[8, 9], [10, 11]] and y.tolist() == [0, 1, 2] and u.shape == (2, 2, 2) and v.tolist() == [0, 1]
+    with tarfile.open(folder / "cifar-10-batches-py.tar.gz", "w:gz") as tar:
+        for name, label in (("data_batch_2", 2), ("data_batch_1", 1), ("test_batch", 0)):
+            data = pickle.dumps({b"data": np.full([1, 3072], label, np.uint8), b"labels": [label]})
+            info = tarfile.TarInfo("cifar-10-batches-py/" + name)
+            info.size = len(data)
+            tar.addfile(info, io.BytesIO(data))
+    (x, y), (u, v) = tf.keras.datasets.cifar10.load_data()
+    assert x.shape == (2, 32, 32, 3) and y.tolist() == [[1], [2]] and u.shape == (1, 32, 32, 3) and v.tolist() == [[0]]
+    np.savez(folder / "boston_housing.npz", x=np.arange(20.0).reshape(10, 2), y=np.arange(10.0))
+    (x, y), (u, v) = tf.keras.datasets.boston_housing.load_data()
+    assert x.shape == (8, 2) and len(v) == 2 and (x[:, 0] == 2 * y).all()

@@ -42,7 +42,8 @@ _PATHS: Dict[str, str] = {
     "python.layers.convolutional": "layers", "python.layers.layers": "layers", "python.layers.normalization": "layers",
     "python.saved_model": "saved_model", **{"python.saved_model." + name: "saved_model." + name for name in (
         "builder", "constants", "loader", "main_op", "signature_constants", "signature_def_utils", "tag_constants", "utils")},
-    "python.saved_model.simple_save": "saved_model", "python.layers.utils": "layers_utils", "python.debug": "debug", "python.summary.summary": "summary", "python.data": "data",
+    "python.saved_model.simple_save": "saved_model", "python.layers.utils": "layers_utils", "keras.datasets": "keras_datasets",
+    "python.debug": "debug", "python.summary.summary": "summary", "python.data": "data",
     "core.framework.summary_pb2": "protos.definitions", "core.framework.graph_pb2": "protos.definitions",
     "core.framework.attr_value_pb2": "protos.definitions", "core.framework.node_def_pb2": "protos.definitions",
     "core.framework.tensor_pb2": "protos.definitions", "core.framework.types_pb2": "protos.types_pb2",

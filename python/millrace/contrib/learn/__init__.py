@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 # mypy: implicit-reexport
-"""tf.contrib.learn: data sets and vocabularies; estimators are not provided."""
-from millrace.contrib.learn import datasets, preprocessing  # noqa: F401
+"""tf.contrib.learn: data sets and vocabularies; estimators are in tf.estimator."""
+from millrace.contrib.learn import datasets, graph_actions, preprocessing  # noqa: F401
+from millrace.contrib.learn.graph_actions import run_feeds, run_n  # noqa: F401
 from millrace.framework import missing as _missing
 
 
@@ -11,6 +12,6 @@ class ModeKeys:
     TRAIN, EVAL, INFER = "train", "eval", "infer"
 
 
-_missing.fill(globals(), "contrib.learn.", {n: "a training loop with tf.Session" for n in (
-    "Estimator", "DNNClassifier", "DNNRegressor", "LinearClassifier", "LinearRegressor", "Experiment", "RunConfig", "run_n", "SKCompat",
+_missing.fill(globals(), "contrib.learn.", {n: "tf.estimator" for n in (
+    "Estimator", "DNNClassifier", "DNNRegressor", "LinearClassifier", "LinearRegressor", "Experiment", "RunConfig", "SKCompat",
     "infer_real_valued_columns_from_input", "ModelFnOps", "learn_runner")})

@@ -1,0 +1,176 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Estimators, their input functions, and columns of tables."""
+import os
+
+import numpy as np
+import pytest
+
+import millrace as tf
+
+RNG = np.random.RandomState(0)
+X = RNG.randn(300, 3).astype(np.float32)
+Y = (X.sum(1) > 0).astype(np.int64)
+Modes = tf.estimator.ModeKeys
+
+
+def model_fn(features, labels, mode, params, config):
+    assert config.model_dir and mode in (Modes.TRAIN, Modes.EVAL, Modes.PREDICT)
+    logits = tf.layers.dense(features["x"], 2, name="dense")
+    classes = tf.argmax(logits, 1)
+    if mode == Modes.PREDICT:
+        outputs = {"serving_default": tf.estimator.export.PredictOutput({"class": classes})}
+        return tf.estimator.EstimatorSpec(mode, predictions={"class": classes, "logits": logits}, export_outputs=outputs)
+    loss = tf.losses.sparse_softmax_cross_entropy(labels, logits)
+    train_op = tf.train.AdamOptimizer(params["rate"]).minimize(loss, global_step=tf.train.get_global_step())
+    return tf.estimator.EstimatorSpec(mode, classes, loss, train_op, {"accuracy": tf.metrics.accuracy(labels, classes)})
+
+
+def inputs(shuffle=False, **kwargs):
+    return tf.estimator.inputs.numpy_input_fn({"x": X}, Y, shuffle=shuffle, **kwargs)
+
+
+@pytest.fixture
+def trained(tmp_path):
+    made = tf.estimator.Estimator(model_fn, str(tmp_path / "model"), params={"rate": 0.1}, config=tf.estimator.RunConfig(tf_random_seed=1))
+    return made.train(inputs(shuffle=True, num_epochs=None, batch_size=32), steps=60)
+
+
+def test_training_evaluation_prediction(trained):
+    first = trained.evaluate(inputs())
+    assert set(first) == {"accuracy", "loss", "global_step"} and first["global_step"] == 60 and first["accuracy"] > 0.9
+    again = trained.evaluate(inputs(batch_size=300), steps=1)
+    assert abs(again["accuracy"] - first["accuracy"]) < 1e-6
+    made = list(trained.predict(inputs()))
+    assert len(made) == 300 and set(made[0]) == {"class", "logits"} and abs(np.mean([m["class"] == y for m, y in zip(made, Y)]) - first["accuracy"]) < 1e-6
+    assert set(next(trained.predict(inputs(), predict_keys="class"))) == {"class"}
+    assert next(trained.predict(inputs(batch_size=7), yield_single_examples=False))["logits"].shape == (7, 2)
+    assert trained.get_variable_value("dense/kernel").shape == (3, 2) and "global_step" in trained.get_variable_names()
+    tags = {v.tag for event in tf.train.summary_iterator(_events(os.path.join(trained.model_dir, "eval"))) for v in event.summary.value}
+    assert tags == {"accuracy", "loss"}
+
+
+def _events(folder):
+    return os.path.join(folder, next(n for n in sorted(os.listdir(folder)) if "tfevents" in n))
+
+
+def test_training_goes_on_where_it_stopped(trained):
+    assert trained.latest_checkpoint().endswith("-60")
+    trained.train(inputs(num_epochs=1, batch_size=100))
+    assert trained.latest_checkpoint().endswith("-63")
+    trained.train(inputs(num_epochs=None), max_steps=70).train(inputs(num_epochs=None), max_steps=65)
+    assert trained.latest_checkpoint().endswith("-70")
+
+
+def test_a_caller_keeps_its_graph_between_predictions(trained):
+    with tf.Graph().as_default() as graph:
+        for _, _ in zip(range(2), trained.predict(inputs())):
+            assert tf.get_default_graph() is graph
+
+
+def test_export(trained, tmp_path):
+    folder = trained.export_savedmodel(str(tmp_path / "out"), tf.estimator.export.build_raw_serving_input_receiver_fn({"x": tf.constant(X[:1])})).decode()
+    with tf.Graph().as_default(), tf.Session() as sess:
+        signature = tf.saved_model.loader.load(sess, ["serve"], folder).signature_def["serving_default"]
+        made = sess.run(signature.outputs["class"].name, {signature.inputs["x"].name: X})
+    assert made.tolist() == [p["class"] for p in trained.predict(inputs())]
+
+
+def test_turns(tmp_path):
+    made = tf.estimator.Estimator(model_fn, str(tmp_path), params={"rate": 0.1})
+    results, _ = tf.estimator.train_and_evaluate(made, tf.estimator.TrainSpec(inputs(num_epochs=None), max_steps=20),
+                                                 tf.estimator.EvalSpec(inputs(), steps=None, throttle_secs=0))
+    assert results["global_step"] == 20
+    results, _ = tf.estimator.train_and_evaluate(made, tf.estimator.TrainSpec(inputs(batch_size=100)), tf.estimator.EvalSpec(inputs()))
+    assert results["global_step"] == 23
+
+
+def test_input_functions(tmp_path):
+    x, y = np.arange(5), np.array([b"a", b"b", b"c", b"d", b"e"])
+    with tf.Graph().as_default(), tf.Session() as sess:
+        features, labels = tf.estimator.inputs.numpy_input_fn({"n": x, "m": x.reshape(5, 1) / 2}, y, batch_size=4, num_epochs=2, shuffle=False)()
+        assert features["m"].shape.as_list() == [None, 1] and features["m"].dtype == tf.float64 and labels.dtype == tf.string
+        got = [sess.run([features, labels]) for _ in range(3)]
+        assert [g[0]["n"].tolist() for g in got] == [[0, 1, 2, 3], [4, 0, 1, 2], [3, 4]] and got[1][1].tolist() == [b"e", b"a", b"b", b"c"]
+        with pytest.raises(tf.errors.OutOfRangeError):
+            sess.run(labels)
+        shuffled = tf.estimator.inputs.numpy_input_fn(np.arange(100), batch_size=100, shuffle=True)()
+        order = sess.run(shuffled).tolist()
+        assert order != sorted(order) and sorted(order) == list(range(100))
+    with pytest.raises(ValueError, match="shuffle must be provided and explicitly set"):
+        tf.estimator.inputs.numpy_input_fn({"x": x}, y)
+    with pytest.raises(ValueError, match="mismatched"):
+        tf.estimator.inputs.numpy_input_fn({"x": x}, y[:3], shuffle=False)
+
+
+def test_what_a_model_function_must_answer(tmp_path):
+    with pytest.raises(ValueError, match="Missing loss.*test_estimator.py"), tf.Graph().as_default():
+        tf.estimator.EstimatorSpec(Modes.EVAL, predictions=tf.constant(1))
+    made = tf.estimator.Estimator(lambda features, labels: None, str(tmp_path))
+    with pytest.raises(ValueError, match="should return an EstimatorSpec"):
+        made.train(inputs(), steps=1)
+    with pytest.raises(ValueError, match="Can not provide both steps and max_steps"):
+        made.train(inputs(), steps=1, max_steps=1)
+    with pytest.raises(ValueError, match="Could not find trained model"):
+        made.evaluate(inputs())
+    config = tf.estimator.RunConfig(save_checkpoints_steps=5)
+    assert (config.save_checkpoints_secs, config.replace(save_checkpoints_secs=9).save_checkpoints_steps) == (None, None)
+
+
+@pytest.mark.parametrize("make,metric,bound", [
+    (lambda c: tf.estimator.LinearClassifier(c), "accuracy", 0.95), (lambda c: tf.estimator.DNNClassifier([8], c), "accuracy", 0.95),
+    (lambda c: tf.estimator.DNNClassifier([8], c, n_classes=3, optimizer=tf.train.AdamOptimizer(0.1), dropout=0.1), "accuracy", 0.95),
+    (lambda c: tf.estimator.DNNLinearCombinedClassifier(linear_feature_columns=c, dnn_feature_columns=c, dnn_hidden_units=[4]), "auc", 0.95)])
+def test_classifiers(make, metric, bound, tmp_path):
+    made = make([tf.feature_column.numeric_column("x", shape=[3])])
+    made.train(inputs(shuffle=True, num_epochs=None, batch_size=32), steps=150)
+    results = made.evaluate(inputs())
+    assert results[metric] > bound and abs(results["loss"] / 100 - results["average_loss"]) < 0.05
+    first = next(made.predict(inputs()))
+    assert first["class_ids"].shape == (1,) and first["classes"][0] == b"%d" % first["class_ids"][0] and abs(first["probabilities"].sum() - 1) < 1e-5
+
+
+def test_regressors_and_words_as_labels():
+    columns = [tf.feature_column.numeric_column("x", shape=[3])]
+    numbers = tf.estimator.inputs.numpy_input_fn({"x": X, "w": np.ones(300, np.float32)}, X.sum(1), batch_size=300, num_epochs=None, shuffle=True)
+    for made in (tf.estimator.LinearRegressor(columns, weight_column="w"), tf.estimator.DNNRegressor([8], columns, optimizer="Adam")):
+        made.train(numbers, steps=200)
+        assert made.evaluate(numbers, steps=1)["average_loss"] < 0.5 and next(made.predict(numbers))["predictions"].shape == (1,)
+    words = tf.estimator.inputs.numpy_input_fn({"x": X}, np.where(Y, "yes", "no"), num_epochs=None, shuffle=True)
+    made = tf.estimator.LinearClassifier(columns, label_vocabulary=["no", "yes"])
+    made.train(words, steps=100)
+    assert made.evaluate(words, steps=2)["accuracy"] > 0.9 and next(made.predict(words))["classes"][0] in (b"no", b"yes")
+
+
+def test_columns():
+    fc = tf.feature_column
+    features = {"age": [[10.0], [20.0], [35.0]], "word": [["b"], ["x"], [""]], "id": [1, 0, 7]}
+    age, word = fc.numeric_column("age", normalizer_fn=lambda v: v / 10), fc.categorical_column_with_vocabulary_list("word", ["a", "b"])
+    words, number = fc.categorical_column_with_vocabulary_list("words", ["a", "b"]), fc.categorical_column_with_identity("id", 3, default_value=2)
+    buckets = fc.bucketized_column(fc.numeric_column("age"), [20.0, 30.0])
+    ones = tf.ones_initializer()
+    with tf.Graph().as_default(), tf.Session() as sess:
+        features = {k: tf.constant(v) for k, v in features.items()}
+        features["words"] = tf.SparseTensor([[0, 0], [0, 1], [2, 0]], ["a", "b", "b"], [3, 2])
+        made = {c.name: fc.input_layer(features, [c]) for c in (age, buckets, fc.indicator_column(word), fc.indicator_column(words), fc.indicator_column(number))}
+        embedded = fc.input_layer(features, [fc.embedding_column(words, 2, "sum", initializer=ones)])
+        linear = fc.linear_model(features, [word, buckets])
+        sess.run(tf.global_variables_initializer())
+        got = {name: value.tolist() for name, value in sess.run(made).items()}
+        assert got == {"age": [[1], [2], [3.5]], "age_bucketized": [[1, 0, 0], [0, 1, 0], [0, 0, 1]], "word_indicator": [[0, 1], [0, 0], [0, 0]],
+                       "words_indicator": [[1, 1], [0, 0], [0, 1]], "id_indicator": [[0, 1, 0], [1, 0, 0], [0, 0, 1]]}
+        assert sess.run(embedded).tolist() == [[2, 2], [0, 0], [1, 1]] and sess.run(linear).tolist() == [[0]] * 3
+        assert {v.op.name for v in tf.global_variables()} == {"input_layer_5/words_embedding/embedding_weights", "linear_model/word/weights",
+                                                              "linear_model/age_bucketized/weights", "linear_model/bias_weights"}
+        with pytest.raises(ValueError, match="Feature missing is not in features dictionary.*test_estimator.py"):
+            fc.input_layer(features, [fc.numeric_column("missing")])
+        with pytest.raises(ValueError, match="Wrap word with an embedding_column or indicator_column"):
+            fc.input_layer(features, [word])
+
+
+def test_running_a_few_times():
+    with tf.Graph().as_default():
+        x = tf.placeholder(tf.float32, [])
+        count = tf.Variable(0.0)
+        outputs = {"sum": tf.assign_add(count, x), "x": x}
+        assert tf.contrib.learn.run_n(outputs, {x: 2.0}, n=3)[-1] == {"sum": 6, "x": 2}
+        assert [r["x"] for r in tf.contrib.learn.run_feeds(outputs, [{x: 1.0}, {x: 5.0}])] == [1, 5]

@@ -3,6 +3,7 @@
 // reference edges and resource handles); a group goes to the first device that satisfies every member's constraint and
 // has every member's kernel. Choosing among several by simulated execution has its place here.
 #include <algorithm>
+#include <map>
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/strings/strip.h"
@@ -41,7 +42,7 @@ class Placer {
 
   Status Place() {
     JoinColocated();
-    absl::flat_hash_map<size_t, Group> groups;
+    std::map<size_t, Group> groups;  // in the order of the graph, so that the same fault is told each time
     for (size_t i = 0; i < graph_.nodes().size(); ++i) {
       Node* n = graph_.nodes()[i];
       Group& group = groups[groups_.Find(i)];
@@ -123,13 +124,14 @@ class Placer {
     // A value that is fed or fetched is the caller's: it needs no device of its own.
     if (!chosen && group.members.size() == 1 && (first.op_name() == "_Arg" || first.op_name() == "_Retval")) chosen = &env_.devices.front();
     if (!chosen && env_.soft_placement) {
-      LogInfo("placement: no device matches ", group.constraint.ToString(), " for ", first.Describe(), "; it goes to ", env_.devices.front().ToString());
+      LogInfo("placement: no device matches ", group.constraint.ToString(), " for ",
+              OfTheClient(group).Describe(), "; it goes to ", env_.devices.front().ToString());
       chosen = &env_.devices.front();
     }
     if (!chosen) {
       std::string have;
       for (const DeviceName& d : env_.devices) absl::StrAppend(&have, " ", d.ToString());
-      return InvalidArgument("Cannot assign a device for ", first.Describe(), ": no device matches '",
+      return InvalidArgument("Cannot assign a device for ", OfTheClient(group).Describe(), ": no device matches '",
                              group.constraint.ToString(), "'; there are:", have,
                              "; with allow_soft_placement in the ConfigProto it would run on one of these");
     }

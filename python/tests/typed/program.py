@@ -38,6 +38,7 @@ class Model:
 def main(argv: List[str]) -> None:
     """Trains."""
     with tf.Graph().as_default() as graph, tf.device("/cpu:0"):
+        tf.set_random_seed(1)
         model = Model(4, 3)
         print(len(graph.get_operations()), graph.get_tensor_by_name("x:0").shape.as_list(), sorted(model.names()))
         saver = tf.train.Saver(max_to_keep=2)

@@ -7,11 +7,14 @@ from typing import Any, Optional
 import numpy as np
 
 from millrace.framework import dtypes
-from millrace.framework import missing as _missing
 from millrace.framework.convert import constant_value, convert_to_tensor
 from millrace.framework.errors import at_user_line
 from millrace.framework.graph import Tensor, name_scope
 from millrace.ops import array_ops, control_flow_ops, dialects, gen_ops, math_ops, random_ops
+from millrace.ops.image_boxes import crop_and_resize, draw_bounding_boxes, extract_glimpse, non_max_suppression, sample_distorted_bounding_box  # noqa: F401
+from millrace.ops.image_files import (decode_and_crop_jpeg, decode_bmp, decode_gif, decode_image, decode_jpeg, decode_png,  # noqa: F401
+                                      encode_jpeg, encode_png, extract_jpeg_shape, is_jpeg)
+from millrace.ops.random_ops import random_crop  # noqa: F401
 
 
 class ResizeMethod:
@@ -23,7 +26,9 @@ class ResizeMethod:
 def _axes(image: Tensor) -> Any:
     """The axes of height and width."""
     ndims = image.get_shape().ndims
-    return (0, 1) if ndims in (3, None) else (1, 2)
+    if ndims not in (3, 4, None):
+        raise at_user_line(ValueError("'image' must have either 3 or 4 dimensions, got shape %s." % image.get_shape()))
+    return (1, 2) if ndims == 4 else (0, 1)
 
 
 def flip_left_right(image: Any) -> Tensor:
@@ -43,27 +48,42 @@ def _like(result: Tensor, image: Tensor) -> Tensor:
     return result
 
 
-def transpose_image(image: Any) -> Tensor:
+def _exchanged(image: Tensor, name: Optional[str] = None) -> Tensor:
+    return array_ops.transpose(image, [1, 0, 2] if _axes(image) == (0, 1) else [0, 2, 1, 3], name=name)
+
+
+def transpose_image(image: Any, name: Optional[str] = None) -> Tensor:
     """Height and width exchanged."""
-    return array_ops.transpose(image, [1, 0, 2], name="transpose_image")
+    return _exchanged(convert_to_tensor(image), name or "transpose_image")
 
 
-def rot90(image: Any, k: int = 1, name: Optional[str] = None) -> Tensor:
+transpose = transpose_image
+
+
+def rot90(image: Any, k: Any = 1, name: Optional[str] = None) -> Tensor:
     """Turned by k right angles against the clock."""
     image = convert_to_tensor(image)
-    if k % 4 == 0:
-        return image
-    if k % 4 == 2:
-        return gen_ops.reverse_v2(image, [0, 1], name=name)
-    if k % 4 == 1:
-        return array_ops.transpose(gen_ops.reverse_v2(image, [1]), [1, 0, 2], name=name or "rot90")
-    return gen_ops.reverse_v2(array_ops.transpose(image, [1, 0, 2]), [1], name=name)
+    rows, columns = _axes(image)
+    with name_scope(name, "rot90", [image, k]) as scope:
+        turns = [lambda: image, lambda: _exchanged(gen_ops.reverse_v2(image, [columns])), lambda: gen_ops.reverse_v2(image, [rows, columns]),
+                 lambda: gen_ops.reverse_v2(_exchanged(image), [columns])]
+        number = constant_value(convert_to_tensor(k, dtypes.int32))
+        if number is not None:
+            return array_ops.identity(turns[int(number) % 4](), scope)  # type: ignore[no-any-return]
+        part = gen_ops.floor_mod(k, 4)
+        return control_flow_ops.case([(gen_ops.equal(part, i), turns[i]) for i in (1, 2, 3)], turns[0], exclusive=True, name=scope)  # type: ignore[no-any-return]
 
 
 def _maybe(image: Any, axis: int, seed: Optional[int], name: str) -> Tensor:
+    """Each image by itself."""
     image = convert_to_tensor(image)
-    turned = gen_ops.less(random_ops.random_uniform([], 0, 1.0, seed=seed), 0.5)
-    return _like(control_flow_ops.cond(turned, lambda: gen_ops.reverse_v2(image, [axis]), lambda: image, name=name), image)
+    if image.get_shape().ndims == 4:
+        count = array_ops.shape(image)[0]
+        turned = gen_ops.round(array_ops.reshape(random_ops.random_uniform([count], 0, 1.0, seed=seed), [count, 1, 1, 1]))
+        turned = math_ops.cast(turned, image.dtype.base_dtype)
+        return _like(turned * gen_ops.reverse_v2(image, [axis + 1]) + (1 - turned) * image, image)
+    less = gen_ops.less(random_ops.random_uniform([], 0, 1.0, seed=seed), 0.5)
+    return _like(control_flow_ops.cond(less, lambda: gen_ops.reverse_v2(image, [axis]), lambda: image, name=name), image)
 
 
 def random_flip_left_right(image: Any, seed: Optional[int] = None) -> Tensor:
@@ -87,7 +107,7 @@ def convert_image_dtype(image: Any, dtype: Any, saturate: bool = False, name: Op
         if source.is_integer and dtype.is_integer:
             if source.max > dtype.max:
                 return cast(image // ((source.max + 1) // (dtype.max + 1)), dtype, scope)
-            return math_ops.cast(image, dtype) * ((dtype.max + 1) // (source.max + 1))  # type: ignore[no-any-return]
+            return gen_ops.mul(cast(image, dtype), (dtype.max + 1) // (source.max + 1), name=scope)
         if source.is_floating and dtype.is_floating:
             return math_ops.cast(image, dtype, scope)  # type: ignore[no-any-return]
         if source.is_integer:
@@ -107,7 +127,14 @@ def rgb_to_grayscale(images: Any, name: Optional[str] = None) -> Tensor:
 def grayscale_to_rgb(images: Any, name: Optional[str] = None) -> Tensor:
     """Three equal channels."""
     images = convert_to_tensor(images)
-    return gen_ops.tile(images, [1] * ((images.get_shape().ndims or 3) - 1) + [3], name=name or "grayscale_to_rgb")
+    with name_scope(name, "grayscale_to_rgb", [images]) as scope:
+        ndims = images.get_shape().ndims
+        if ndims is None:
+            ones = gen_ops.fill(array_ops.expand_dims(array_ops.rank(images) - 1, 0), 1)
+            return gen_ops.tile(images, array_ops.concat([ones, [3]], 0), name=scope)  # type: ignore[no-any-return]
+        made = gen_ops.tile(images, [1] * (ndims - 1) + [3], name=scope)
+        made.set_shape(images.get_shape()[:-1].concatenate([3]))
+        return made  # type: ignore[no-any-return]
 
 
 def adjust_brightness(image: Any, delta: Any) -> Tensor:
@@ -136,6 +163,8 @@ def random_contrast(image: Any, lower: float, upper: float, seed: Optional[int] 
     """adjust_contrast with a factor in a range."""
     if upper <= lower:
         raise at_user_line(ValueError("upper must be > lower."))
+    if lower < 0:
+        raise at_user_line(ValueError("lower must be non-negative."))
     return adjust_contrast(image, random_ops.random_uniform([], lower, upper, seed=seed))
 
 
@@ -162,6 +191,7 @@ def _size(image: Tensor, axis: int) -> Any:
 def crop_to_bounding_box(image: Any, offset_height: Any, offset_width: Any, target_height: Any, target_width: Any) -> Tensor:
     """The block of a size at a place."""
     image = convert_to_tensor(image)
+    _check_target(target_height, target_width)
     batched = image.get_shape().ndims == 4
     begin = [offset_height, offset_width, 0]
     size = [target_height, target_width, -1]
@@ -170,6 +200,12 @@ def crop_to_bounding_box(image: Any, offset_height: Any, offset_width: Any, targ
     static = image.get_shape()
     made.set_shape(([static[0]] if batched else []) + shape + [static[-1] if static.ndims else None])
     return made
+
+
+def _check_target(height: Any, width: Any) -> None:
+    for name, size in (("target_height", height), ("target_width", width)):
+        if isinstance(size, (int, np.integer)) and size <= 0:
+            raise at_user_line(ValueError("%s must be > 0." % name))
 
 
 def _vector(values: Any) -> Any:
@@ -199,6 +235,7 @@ def pad_to_bounding_box(image: Any, offset_height: Any, offset_width: Any, targe
 def resize_image_with_crop_or_pad(image: Any, target_height: Any, target_width: Any) -> Tensor:
     """Cropped or padded around the centre to a size."""
     image = convert_to_tensor(image)
+    _check_target(target_height, target_width)
     h, w = _axes(image)
     height, width = _size(image, h), _size(image, w)
 
@@ -222,10 +259,8 @@ def central_crop(image: Any, central_fraction: float) -> Tensor:
         return image
     h, w = _axes(image)
     height, width = _size(image, h), _size(image, w)
-    if isinstance(height, Tensor) or isinstance(width, Tensor):
-        start = [math_ops.cast((1 - central_fraction) / 2 * math_ops.cast(v, dtypes.float32), dtypes.int32) for v in (height, width)]
-    else:
-        start = [int((v - v * central_fraction) / 2) for v in (height, width)]
+    dynamic = [math_ops.cast((1 - central_fraction) / 2 * math_ops.cast(v, dtypes.float32), dtypes.int32) if isinstance(v, Tensor) else None for v in (height, width)]
+    start = [int((v - v * central_fraction) / 2) if d is None else d for d, v in zip(dynamic, (height, width))]
     return crop_to_bounding_box(image, start[0], start[1], height - 2 * start[0], width - 2 * start[1])
 
 
@@ -294,14 +329,19 @@ def resize_images(images: Any, size: Any, *args: Any, **kwargs: Any) -> Tensor:
         return result if ndims == 4 else array_ops.squeeze(result, [0])
 
 
+def _of_own_type(images: Any) -> Any:
+    """Arrays of numbers that an op takes keep their type, lists get the op's usual one."""
+    return convert_to_tensor(images) if isinstance(images, np.ndarray) and images.dtype.kind == "f" else images
+
+
 def rgb_to_hsv(images: Any, name: Optional[str] = None) -> Tensor:
     """Hue, saturation and value."""
-    return gen_ops.rgb_to_hsv(images, name=name)  # type: ignore[no-any-return]
+    return gen_ops.rgb_to_hsv(_of_own_type(images), name=name)  # type: ignore[no-any-return]
 
 
 def hsv_to_rgb(images: Any, name: Optional[str] = None) -> Tensor:
     """Red, green and blue."""
-    return gen_ops.hsv_to_rgb(images, name=name)  # type: ignore[no-any-return]
+    return gen_ops.hsv_to_rgb(_of_own_type(images), name=name)  # type: ignore[no-any-return]
 
 
 def adjust_hue(image: Any, delta: Any, name: Optional[str] = None) -> Tensor:
@@ -333,25 +373,96 @@ def random_saturation(image: Any, lower: float, upper: float, seed: Optional[int
 
 def adjust_gamma(image: Any, gamma: Any = 1, gain: Any = 1) -> Tensor:
     """gain image^gamma, of a range from 0 to 1."""
+    if isinstance(gamma, (int, float)) and gamma < 0:
+        raise at_user_line(ValueError("Gamma should be a non-negative real number."))
     image = convert_to_tensor(image)
     wide = convert_image_dtype(image, dtypes.float32)
     return convert_image_dtype(gain * gen_ops.pow(wide, convert_to_tensor(gamma, dtypes.float32)), image.dtype.base_dtype, saturate=True)
 
 
-def non_max_suppression(boxes: Any, scores: Any, max_output_size: Any, iou_threshold: Any = 0.5, score_threshold: Any = float("-inf"),
-                        name: Optional[str] = None) -> Tensor:
-    """The boxes that no better one overlaps by more than iou_threshold."""
-    return gen_ops.non_max_suppression_v3(boxes, scores, max_output_size, convert_to_tensor(iou_threshold, dtypes.float32),  # type: ignore[no-any-return]
-                                          convert_to_tensor(score_threshold, dtypes.float32), name=name)
+resize = resize_images
+resize_with_crop_or_pad = resize_image_with_crop_or_pad
 
 
-_ELSE = {
-    "an image library before the step": ("decode_image", "decode_jpeg", "decode_png", "decode_gif", "decode_bmp", "decode_and_crop_jpeg", "encode_jpeg",
-                                         "encode_png", "extract_jpeg_shape", "is_jpeg"),
-    "NumPy before the step": ("crop_and_resize", "draw_bounding_boxes", "sample_distorted_bounding_box", "extract_glimpse"),
-}
-for _instead, _names in _ELSE.items():
-    for _n in _names:
-        if hasattr(gen_ops, _n):
-            globals()[_n] = getattr(gen_ops, _n)
-    _missing.fill(globals(), "image.", {n: _instead for n in _names})
+def extract_image_patches(images: Any, ksizes: Any = None, strides: Any = None, rates: Any = None, padding: Any = None, name: Optional[str] = None,
+                          sizes: Any = None) -> Tensor:
+    """The windows of a size around every pixel, side by side as channels."""
+    return gen_ops.extract_image_patches(images, dialects.either("sizes", sizes, "ksizes", ksizes), strides, rates, padding, name=name)  # type: ignore[no-any-return]
+
+
+def extract_patches(images: Any, sizes: Any, strides: Any, rates: Any, padding: Any, name: Optional[str] = None) -> Tensor:
+    """extract_image_patches by its later name."""
+    return extract_image_patches(images, sizes, strides, rates, padding, name)
+
+
+def resize_image_with_pad(image: Any, target_height: Any, target_width: Any, method: int = ResizeMethod.BILINEAR, align_corners: bool = False) -> Tensor:
+    """As large as fits into a size without distortion, with zeros around."""
+    image = convert_to_tensor(image)
+    _check_target(target_height, target_width)
+    have = [math_ops.cast(_size(image, axis), dtypes.float32) for axis in _axes(image)]
+    want = [math_ops.cast(v, dtypes.float32) for v in (target_height, target_width)]
+    ratio = gen_ops.maximum(have[0] / want[0], have[1] / want[1])
+    inner = [v / ratio for v in have]
+    size = [math_ops.cast(gen_ops.floor(v), dtypes.int32) for v in inner]
+    offset = [gen_ops.maximum(0, math_ops.cast(gen_ops.floor((w - v) / 2), dtypes.int32)) for v, w in zip(inner, want)]
+    resized = resize_images(image, array_ops.stack(size), method, align_corners)
+    return pad_to_bounding_box(resized, offset[0], offset[1], target_height, target_width)
+
+
+def adjust_jpeg_quality(image: Any, jpeg_quality: Any, dct_method: str = "", name: Optional[str] = None) -> Tensor:
+    """As it looks after having been a JPEG file of a quality."""
+    image = convert_to_tensor(image)
+    with name_scope(name, "adjust_jpeg_quality", [image]):
+        channels = image.get_shape()[-1].value if image.get_shape().ndims else None
+        file = gen_ops.encode_jpeg_variable_quality(convert_image_dtype(image, dtypes.uint8, saturate=True), convert_to_tensor(jpeg_quality, dtypes.int32))
+        return convert_image_dtype(decode_jpeg(file, channels=channels, dct_method=dct_method), image.dtype.base_dtype, saturate=True)
+
+
+def random_jpeg_quality(image: Any, min_jpeg_quality: int, max_jpeg_quality: int, seed: Optional[int] = None) -> Tensor:
+    """adjust_jpeg_quality with a quality in a range."""
+    if not 0 <= min_jpeg_quality < max_jpeg_quality <= 100:
+        raise at_user_line(ValueError("`min_jpeg_quality` must be less than `max_jpeg_quality`, and both between 0 and 100."))
+    return adjust_jpeg_quality(image, random_ops.random_uniform([], min_jpeg_quality, max_jpeg_quality, dtypes.int32, seed=seed))
+
+
+def _mixed(images: Any, matrix: Any) -> Tensor:
+    images = convert_to_tensor(images)
+    return math_ops.tensordot(images, np.array(matrix, images.dtype.base_dtype.as_numpy_dtype), [[images.get_shape().ndims - 1], [0]])  # type: ignore[no-any-return]
+
+
+def rgb_to_yiq(images: Any) -> Tensor:
+    """Brightness and the two colour differences of NTSC."""
+    return _mixed(images, [[0.299, 0.59590059, 0.2115], [0.587, -0.27455667, -0.52273617], [0.114, -0.32134392, 0.31119955]])
+
+
+def yiq_to_rgb(images: Any) -> Tensor:
+    """The inverse of rgb_to_yiq."""
+    return _mixed(images, [[1, 1, 1], [0.95598634, -0.27201283, -1.10674021], [0.6208248, -0.64720424, 1.70423049]])
+
+
+def rgb_to_yuv(images: Any) -> Tensor:
+    """Brightness and the two colour differences of PAL."""
+    return _mixed(images, [[0.299, -0.14714119, 0.61497538], [0.587, -0.28886916, -0.51496512], [0.114, 0.43601035, -0.10001026]])
+
+
+def yuv_to_rgb(images: Any) -> Tensor:
+    """The inverse of rgb_to_yuv."""
+    return _mixed(images, [[1, 1, 1], [0, -0.394642334, 2.03206185], [1.13988303, -0.58062185, 0]])
+
+
+def psnr(a: Any, b: Any, max_val: Any, name: Optional[str] = None) -> Tensor:
+    """The peak signal in decibels over the mean squared difference."""
+    with name_scope(name, "PSNR", [a, b]) as scope:
+        a, b = convert_to_tensor(a), convert_to_tensor(b)
+        peak = convert_image_dtype(math_ops.cast(max_val, a.dtype.base_dtype), dtypes.float32)
+        error = math_ops.reduce_mean(gen_ops.squared_difference(convert_image_dtype(a, dtypes.float32), convert_image_dtype(b, dtypes.float32)), [-3, -2, -1])
+        return gen_ops.sub(gen_ops.log(peak) * np.float32(20 / np.log(10)), gen_ops.log(error) * np.float32(10 / np.log(10)), name=scope)  # type: ignore[no-any-return]
+
+
+def image_gradients(image: Any) -> Any:
+    """(down, right): differences to the next row and the next column, zero in the last ones."""
+    image = convert_to_tensor(image)
+    if image.get_shape().ndims != 4:
+        raise at_user_line(ValueError("image_gradients expects a 4D tensor [batch_size, h, w, d], not %s." % image.get_shape()))
+    down, right = image[:, 1:] - image[:, :-1], image[:, :, 1:] - image[:, :, :-1]
+    return (_like(gen_ops.pad(down, [[0, 0], [0, 1], [0, 0], [0, 0]]), image), _like(gen_ops.pad(right, [[0, 0], [0, 0], [0, 1], [0, 0]]), image))

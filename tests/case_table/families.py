@@ -7,7 +7,9 @@ import array_rows
 import arrangement_rows
 import ctc_rows
 import elementwise_rows
+import image_file_rows
 import image_rows
+import image_window_rows
 import linalg_rows
 import linalg_spectral_rows
 import nn_rows
@@ -38,6 +40,8 @@ def add_to(table: Table) -> None:
         sparse_rows,
         ctc_rows,
         image_rows,
+        image_file_rows,
+        image_window_rows,
         string_rows,
     parsing_rows,
     ):

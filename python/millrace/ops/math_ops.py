@@ -147,13 +147,26 @@ def cast(x: Any, dtype: Any, name: Optional[str] = None) -> Any:
         return gen_ops.cast(x, dtype, name=scope)
 
 
+def _limits_of(dtype: Any, source: Any) -> Any:
+    """The least and greatest numbers of `source` that are within `dtype`."""
+    if dtype.is_floating or not source.is_floating:
+        return dtype.min, dtype.max
+    number = source.as_numpy_dtype
+    with np.errstate(over="ignore"):
+        low, high = number(dtype.min), number(dtype.max)
+    return (np.nextafter(low, number(0)) if float(low) < int(dtype.min) else low,
+            np.nextafter(high, number(0)) if float(high) > int(dtype.max) else high)
+
+
 def saturate_cast(value: Any, dtype: Any, name: Optional[str] = None) -> Tensor:
     """cast, with values out of range set to the nearest one in it."""
     value, dtype = convert_to_tensor(value), dtypes.as_dtype(dtype)
-    if value.dtype.min < dtype.min:
-        value = maximum(value, convert_to_tensor(dtype.min, value.dtype.base_dtype))
-    if value.dtype.max > dtype.max:
-        value = minimum(value, convert_to_tensor(dtype.max, value.dtype.base_dtype))
+    limit = _limits_of(dtype, value.dtype.base_dtype)
+    infinite = value.dtype.is_floating and not dtype.is_floating  # values may be more than the greatest number of their type
+    if infinite or value.dtype.min < dtype.min:
+        value = maximum(value, convert_to_tensor(limit[0], value.dtype.base_dtype))
+    if infinite or value.dtype.max > dtype.max:
+        value = minimum(value, convert_to_tensor(limit[1], value.dtype.base_dtype))
     return cast(value, dtype, name)  # type: ignore[no-any-return]
 
 

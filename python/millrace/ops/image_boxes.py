@@ -1,0 +1,53 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Boxes [top, left, bottom, right] and windows of images."""
+from __future__ import annotations
+
+from typing import Any, Optional
+
+import numpy as np
+
+from millrace.framework import dtypes
+from millrace.framework.convert import convert_to_tensor
+from millrace.framework.graph import Tensor
+from millrace.ops import dialects, gen_ops
+
+
+def crop_and_resize(image: Any, boxes: Any, box_ind: Any = None, crop_size: Any = None, method: str = "bilinear", extrapolation_value: float = 0,
+                    name: Optional[str] = None, box_indices: Any = None) -> Tensor:
+    """For each box the part of an image that is in it, resized to crop_size."""
+    which = dialects.either("box_indices", box_indices, "box_ind", box_ind)
+    return gen_ops.crop_and_resize(image, boxes, which, crop_size, method=method, extrapolation_value=extrapolation_value, name=name)  # type: ignore[no-any-return]
+
+
+def draw_bounding_boxes(images: Any, boxes: Any, name: Optional[str] = None, colors: Any = None) -> Tensor:
+    """Images with the outlines of their boxes drawn in."""
+    if isinstance(images, np.ndarray) and images.dtype == np.float16:
+        images = convert_to_tensor(images)
+    if colors is None:
+        return gen_ops.draw_bounding_boxes(images, boxes, name=name)  # type: ignore[no-any-return]
+    return gen_ops.draw_bounding_boxes_v2(images, boxes, colors, name=name)  # type: ignore[no-any-return]
+
+
+def sample_distorted_bounding_box(image_size: Any, bounding_boxes: Any, seed: Optional[int] = None, seed2: Optional[int] = None,
+                                  min_object_covered: Any = 0.1, aspect_ratio_range: Any = None, area_range: Any = None,
+                                  max_attempts: Optional[int] = None, use_image_if_no_bounding_boxes: Optional[bool] = None,
+                                  name: Optional[str] = None) -> Any:
+    """(begin, size, bboxes) of a random window that covers a part of one of the boxes."""
+    given = {"seed": seed, "seed2": seed2, "aspect_ratio_range": aspect_ratio_range, "area_range": area_range, "max_attempts": max_attempts,
+             "use_image_if_no_bounding_boxes": use_image_if_no_bounding_boxes}
+    covered = 0.1 if min_object_covered is None else min_object_covered
+    return gen_ops.sample_distorted_bounding_box_v2(image_size, bounding_boxes, covered, name=name, **{k: v for k, v in given.items() if v is not None})
+
+
+def extract_glimpse(input: Any, size: Any, offsets: Any, centered: Optional[bool] = None, normalized: Optional[bool] = None,
+                    uniform_noise: Optional[bool] = None, name: Optional[str] = None) -> Tensor:
+    """For each image a window of a size at a place."""
+    given = {"centered": centered, "normalized": normalized, "uniform_noise": uniform_noise}
+    return gen_ops.extract_glimpse(input, size, offsets, name=name, **{k: v for k, v in given.items() if v is not None})  # type: ignore[no-any-return]
+
+
+def non_max_suppression(boxes: Any, scores: Any, max_output_size: Any, iou_threshold: Any = 0.5, score_threshold: Any = float("-inf"),
+                        name: Optional[str] = None) -> Tensor:
+    """The boxes that no better one overlaps by more than iou_threshold."""
+    return gen_ops.non_max_suppression_v3(boxes, scores, max_output_size, convert_to_tensor(iou_threshold, dtypes.float32),  # type: ignore[no-any-return]
+                                          convert_to_tensor(score_threshold, dtypes.float32), name=name)

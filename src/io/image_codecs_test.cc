@@ -4,7 +4,7 @@
 
 #include <cmath>
 #include <cstdlib>
-#include <functional>
+#include <random>
 #include <vector>
 
 #include "absl/strings/escaping.h"
@@ -272,6 +272,47 @@ TEST(ImageFormat, IsToldByTheFirstBytes) {
   EXPECT_EQ(FormatOfImage(kGif), ImageFormat::kGif);
   EXPECT_EQ(FormatOfImage("BM"), ImageFormat::kBmp);
   EXPECT_EQ(FormatOfImage(""), ImageFormat::kUnknown);
+}
+
+// Bytes changed, left out and repeated. Run under the sanitizers this finds what reads past an end.
+std::string Damaged(std::string file, uint32_t seed) {
+  std::minstd_rand random(seed + 1);
+  const auto below = [&](size_t n) { return static_cast<size_t>(random()) % n; };
+  for (size_t i = 0; i < 1 + seed % 4; ++i) file[below(file.size())] = static_cast<char>(below(256));
+  if (seed % 3 == 0) file.resize(1 + below(file.size()));
+  if (seed % 5 == 0) file.insert(below(file.size()), file.substr(below(file.size()), below(20)));
+  return file;
+}
+
+TEST(ImageFiles, DamagedOnesEnd) {
+  JpegWriting progressive;
+  progressive.progressive = true;
+  const ImageSize size{12, 17, 3};
+  const std::string files[] = {Jpeg(size), Jpeg(size, progressive), *EncodePng(Waves(size).data(), size, -1, kNever),
+                               kGif, Bmp(2, 2, 24, std::string(16, 'x'))};
+  for (uint32_t seed = 0; seed < 600; ++seed) {
+    for (const std::string& file : files) {
+      const std::string bytes = Damaged(file, seed);
+      Bytes image;
+      Words wide;
+      const auto memory = [&](int64_t n, const ImageSize& s) -> StatusOr<uint8_t*> {
+        if (n * s.elements() > 1 << 20) return ResourceExhausted("large");
+        return image.Memory()(n, s);
+      };
+      const auto wide_memory = [&](int64_t n, const ImageSize& s) -> StatusOr<uint16_t*> {
+        if (n * s.elements() > 1 << 20) return ResourceExhausted("large");
+        return wide.Memory()(n, s);
+      };
+      JpegReading how;
+      how.recover_truncated = seed % 2 == 0;
+      if (seed % 7 == 0) how.window = ImageWindow{1, 2, 3, 4};
+      for (const Status& s : {DecodeJpeg(bytes, how, memory, kNever), DecodePng(bytes, seed % 5, memory, kNever),
+                              DecodePng(bytes, seed % 5, wide_memory, kNever), DecodeGif(bytes, -1, memory, kNever),
+                              DecodeBmp(bytes, seed % 2 == 0 ? 0 : 4, memory, kNever)}) {
+        EXPECT_TRUE(s.ok() || absl::IsInvalidArgument(s) || absl::IsResourceExhausted(s)) << s;
+      }
+    }
+  }
 }
 
 }  // namespace

@@ -225,3 +225,10 @@ def test_data_sets_of_keras(tmp_path, monkeypatch):
     np.savez(folder / "boston_housing.npz", x=np.arange(20.0).reshape(10, 2), y=np.arange(10.0))
     (x, y), (u, v) = tf.keras.datasets.boston_housing.load_data()
     assert x.shape == (8, 2) and len(v) == 2 and (x[:, 0] == 2 * y).all()
+
+
+def test_tensors_print_as_they_did(sess):
+    with tf.device("/cpu:0"):
+        x = tf.placeholder(tf.float32, name="X")
+    assert str(x) == 'Tensor("X:0", dtype=float32, device=/device:CPU:0)' and repr(x) == "<tf.Tensor 'X:0' shape=<unknown> dtype=float32>"
+    assert str(tf.placeholder(tf.int32, [None, 2], name="Y")) == 'Tensor("Y:0", shape=(?, 2), dtype=int32)'

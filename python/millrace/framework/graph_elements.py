@@ -77,11 +77,9 @@ class Tensor(_core.Tensor):
     def __deepcopy__(self, memo: Any) -> "Tensor":
         return self
 
-    def _shape_text(self) -> str:
-        return ", shape=%s" % self.get_shape() if self._dims is not None else ", shape=<unknown>"
-
     def __str__(self) -> str:
-        return 'Tensor("%s"%s, dtype=%s)' % (self.name, self._shape_text(), self.dtype.name)
+        return 'Tensor("%s"%s, dtype=%s%s)' % (self.name, ", shape=%s" % self.get_shape() if self._dims is not None else "", self.dtype.name,
+                                               ", device=%s" % self.device if self.device else "")
 
     def __repr__(self) -> str:
         return "<tf.Tensor '%s' shape=%s dtype=%s>" % (self.name, self.get_shape(), self.dtype.name)

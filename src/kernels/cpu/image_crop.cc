@@ -174,12 +174,12 @@ StatusOr<int64_t> CheckBoxes(const Tensor& boxes, const Tensor& numbers, int64_t
     return InvalidArgument("boxes must be [n, 4] and box_ind [n], got ", boxes.shape().ToString(), " and ",
                            numbers.shape().ToString());
   }
+  for (const int32_t i : numbers.flat<int32_t>()) {
+    if (!InRange(i, batch)) return OutOfRange("box_ind has ", i, ", the batch has ", batch, " images");
+  }
   const auto coordinates = boxes.flat<float>();
   if (!std::all_of(coordinates.begin(), coordinates.end(), [](float v) { return std::isfinite(v); })) {
     return InvalidArgument("boxes must be finite numbers");
-  }
-  for (const int32_t i : numbers.flat<int32_t>()) {
-    if (!InRange(i, batch)) return OutOfRange("box_ind has ", i, ", the batch has ", batch, " images");
   }
   return boxes.dim(0);
 }
@@ -229,8 +229,8 @@ class CropAndResizeKernel final : public Kernel {
     }
     Sizes s{images.dim(0),           images.dim(1),          images.dim(2), images.dim(3), 0,
             size.data<int32_t>()[0], size.data<int32_t>()[1]};
-    MR_ASSIGN_OR_RETURN(s.boxes, CheckBoxes(boxes, numbers, s.batch));
     MR_RETURN_IF_ERROR(CheckPositive(s));
+    MR_ASSIGN_OR_RETURN(s.boxes, CheckBoxes(boxes, numbers, s.batch));
     MR_ASSIGN_OR_RETURN(const Shape shape, Shape::Make({s.boxes, s.crop_height, s.crop_width, s.depth}));
     MR_ASSIGN_OR_RETURN(Tensor * out, ctx.AllocateOutput(0, shape));
     if (shape.num_elements() == 0) return absl::OkStatus();

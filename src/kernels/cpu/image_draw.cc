@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <limits>
 
 #include "base/env.h"
 #include "kernels/cpu/image.h"
@@ -31,19 +32,23 @@ struct Canvas {
   int64_t size() const { return height * width * depth; }
 };
 
+// A place as a number of pixels. What is none, or beyond 64 bits, is the least number, as TensorFlow has it on x86.
+int64_t Pixel(float v) {
+  constexpr float kLimit = 9223372036854775808.0f;
+  return v >= -kLimit && v < kLimit ? static_cast<int64_t>(v) : std::numeric_limits<int64_t>::min();
+}
+
 // First and last row or column of a box, ends included.
 struct Extent {
   int64_t first, last;
   // Coordinates are fractions of size - 1.
   Extent(float begin, float end, int64_t size)
-      : first(SaturatingCast<int64_t>(begin * static_cast<float>(size - 1))),
-        last(SaturatingCast<int64_t>(end * static_cast<float>(size - 1))) {}
+      : first(Pixel(begin * static_cast<float>(size - 1))), last(Pixel(end * static_cast<float>(size - 1))) {}
   bool Shows(int64_t size) const { return first <= last && first < size && last >= 0; }
 };
 
 template <typename T>
 void DrawBox(T* image, const Canvas& c, const float* box, const Palette& palette, int64_t number) {
-  if (std::any_of(box, box + 4, [](float v) { return std::isnan(v); })) return;
   const Extent rows(box[0], box[2], c.height), columns(box[1], box[3], c.width);
   if (!rows.Shows(c.height) || !columns.Shows(c.width)) return;
   const auto paint = [&](int64_t row, int64_t column) {
@@ -149,7 +154,7 @@ class GlimpseKernel final : public Kernel {
     if (centered_) at = at / 2 + static_cast<float>(image) / 2;
     at -= static_cast<float>(glimpse) / 2;
     // Far outside is outside: sums with sizes stay within 64 bits.
-    return std::clamp<int64_t>(SaturatingCast<int64_t>(at), -(int64_t{1} << 40), int64_t{1} << 40);
+    return std::clamp<int64_t>(Pixel(at), -(int64_t{1} << 40), int64_t{1} << 40);
   }
 
   void Look(const float* image, const Canvas& whole, int64_t top, int64_t left, const Canvas& glimpse,

@@ -27,6 +27,7 @@ class TestCase(unittest.TestCase):
             yield session
 
     session = cached_session = test_session
+    assertItemsEqual = unittest.TestCase.assertCountEqual  # noqa: N815 - Python 2's name
 
     def get_temp_dir(self) -> str:
         """A folder for this test."""

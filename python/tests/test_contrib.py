@@ -284,3 +284,15 @@ def test_the_name_in_the_third_place_as_in_0_x():
         np.testing.assert_allclose(sess.run(made), [[np.log(1 + np.exp(-1))]] * 3, rtol=1e-5)
         assert [m.op.name.split("/")[0] for m in made] == ["a", "b", "c"]
         assert tf.nn.sigmoid_cross_entropy_with_logits(logits, dense, "d").op.name == "d"
+
+
+def test_nodes_of_contrib_layers_lie_in_one_scope():
+    with tf.Graph().as_default():
+        with tf.variable_scope("net"):
+            made = tf.contrib.layers.fully_connected(tf.ones([2, 3]), 4, activation_fn=None, scope="fc8")
+        image = tf.contrib.layers.conv2d(tf.ones([1, 4, 4, 3]), 2, [3, 3], scope="net/conv")
+        assert [made.op.name, image.op.name] == ["net/fc8/BiasAdd", "net/conv/Relu"]
+        with tf.variable_scope("a") as a:
+            pass
+        with tf.variable_scope("b"), tf.variable_scope(a) as again:
+            assert again.original_name_scope == "a/" and tf.identity(1.0).op.name == "b/a/Identity"

@@ -335,7 +335,7 @@ class variable_scope:  # noqa: N801 - TensorFlow's name
             names = stack.enter_context(name_scope(own_name_scope))
         reuse = base.reuse if not isinstance(given, VariableScope) else given.reuse or outer.reuse
         made = VariableScope(self._reuse or reuse, full, base.initializer, base.regularizer, base.caching_device, base.partitioner,
-                             base.custom_getter, given.original_name_scope if isinstance(given, VariableScope) and not names else names,
+                             base.custom_getter, given.original_name_scope if isinstance(given, VariableScope) else names,
                              base.dtype, base.use_resource, base.constraint)
         for key, value in self._changes.items():
             if value is None:

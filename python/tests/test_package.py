@@ -47,7 +47,7 @@ contrib.slim python.training python.ops contrib.learn.python.learn.datasets.mnis
 examples.tutorials.mnist.mnist python.training.moving_averages python.platform.gfile contrib.layers python.ops.array_ops
 python.ops.control_flow_ops contrib.tensorboard.plugins contrib.tensorboard.plugins.projector contrib.learn python.platform.tf_logging
 core.framework python.framework.dtypes contrib.learn.python.learn python.layers.core python.ops.variable_scope python.ops.rnn
-contrib.legacy_seq2seq""".split()
+core.framework.variable_pb2 contrib.legacy_seq2seq""".split()
 
 
 def test_module_paths_that_programs_import():

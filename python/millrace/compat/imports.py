@@ -45,6 +45,7 @@ _PATHS: Dict[str, str] = {
     "python.saved_model.simple_save": "saved_model", "python.layers.utils": "layers_utils", "keras.datasets": "keras_datasets",
     "python.debug": "debug", "python.summary.summary": "summary", "python.data": "data",
     "core.framework.summary_pb2": "protos.definitions", "core.framework.graph_pb2": "protos.definitions",
+    "core.framework.variable_pb2": "protos.definitions", "core.framework.op_def_pb2": "protos.definitions",
     "core.framework.attr_value_pb2": "protos.definitions", "core.framework.node_def_pb2": "protos.definitions",
     "core.framework.tensor_pb2": "protos.definitions", "core.framework.types_pb2": "protos.types_pb2",
     "core.framework.tensor_shape_pb2": "protos.definitions", "core.framework.step_stats_pb2": "protos.definitions",

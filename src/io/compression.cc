@@ -115,9 +115,7 @@ class DeflatingFile final : public WritableFile {
   DeflatingFile(std::unique_ptr<WritableFile> file, Compression c) : file_(std::move(file)) {
     open_ = deflateInit2(&stream_, Z_DEFAULT_COMPRESSION, Z_DEFLATED, WindowBits(c), 8, Z_DEFAULT_STRATEGY) == Z_OK;
   }
-  ~DeflatingFile() override {
-    (void)Close();
-  }
+  ~DeflatingFile() override { (void)Close(); }
   bool ok() const { return open_; }
 
   Status Append(absl::string_view data) override {
@@ -213,8 +211,7 @@ std::unique_ptr<ByteSource> NewByteSource(std::unique_ptr<RandomAccessFile> file
   return std::make_unique<InflatingSource>(std::move(file), compression);
 }
 
-StatusOr<std::unique_ptr<WritableFile>> NewCompressedFile(std::unique_ptr<WritableFile> file,
-                                                          Compression compression) {
+StatusOr<std::unique_ptr<WritableFile>> NewCompressedFile(std::unique_ptr<WritableFile> file, Compression compression) {
   if (compression == Compression::kNone) return file;
   auto deflating = std::make_unique<DeflatingFile>(std::move(file), compression);
   if (!deflating->ok()) return ResourceExhausted("cannot start a compressor");

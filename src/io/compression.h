@@ -14,9 +14,9 @@ enum class Compression { kNone, kZlib, kGzip };
 // "", "ZLIB", "GZIP"; InvalidArgument otherwise.
 StatusOr<Compression> CompressionFromName(absl::string_view name);
 
-// Appends what a stream in memory expands to, as far as it goes: one that is cut off gives what there is of it. Bytes behind
-// a zlib stream are ignored, several gzip streams are one. DataLoss where it is broken, ResourceExhausted when *out gets
-// longer than `limit`.
+// Appends what a stream in memory expands to, as far as it goes: one that is cut off gives what there is of it. Bytes
+// behind a zlib stream are ignored, several gzip streams are one. DataLoss where it is broken, ResourceExhausted when
+// *out gets longer than `limit`.
 Status Expand(absl::string_view compressed, Compression compression, size_t limit, std::string* out);
 
 // Bytes from the front of a file to its end. Not thread-safe.

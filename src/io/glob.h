@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Paths that match a pattern: * (anything but /), ? (one character), [a-z] and [^a-z] (one of a set), \ before a character
-// that is meant as itself.
+// Paths that match a pattern: * (anything but /), ? (one character), [a-z] and [^a-z] (one of a set), \ before a
+// character that is meant as itself.
 #pragma once
 
 #include <string>

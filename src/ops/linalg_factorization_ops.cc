@@ -169,7 +169,8 @@ void AddDeterminant(OpRegistry& registry, const Names& n) {
 
 void AddLogDeterminant(OpRegistry& registry) {
   registry.Add("LogMatrixDeterminant(input:T) -> (sign:T, log_abs_determinant:T) | T in HFD|CPX")
-      .Doc("The determinant of each matrix as its sign (for complex ones, its direction) and the logarithm of its size.")
+      .Doc(
+          "The determinant of each matrix as its sign (for complex ones, its direction) and the logarithm of its size.")
       .Shape(DeterminantShape)
       .Gradient(LogDeterminantGrad)
       .Example(kFactor2)
@@ -179,7 +180,8 @@ void AddLogDeterminant(OpRegistry& registry) {
 void AddLu(OpRegistry& registry) {
   registry.Add("Lu(input:T) -> (lu:T, p:output_idx_type) | T in HFD|CPX; output_idx_type in IDX=i32")
       .Doc(
-          "L and U with input[p] = L U for each matrix, L with ones on its diagonal (not stored) and U in one matrix, p "
+          "L and U with input[p] = L U for each matrix, L with ones on its diagonal (not stored) and U in one matrix, "
+          "p "
           "a permutation of its rows. A singular matrix is an error.")
       .Shape(LuShape)
       .NoGradient("nobody has asked for it")

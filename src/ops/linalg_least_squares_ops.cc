@@ -33,8 +33,10 @@ Output QrGradOf(const GraphBuilder& b, Output q, Output r, Output gq, Output gr)
   if (!IsComplex(BaseType(q.dtype()))) return g;
   // R has a real diagonal.
   Output diagonal = b.Op("MatrixDiagPart", {b.Sub(of_r, Adjoint(b, of_q))});
-  Output imaginary = b.Sub(diagonal, b.Cast(b.Op("Real", {diagonal}, {{"Tout", BaseType(q.dtype()) == DType::kComplex64 ? DType::kFloat : DType::kDouble}}),
-                                            BaseType(q.dtype())));
+  Output imaginary = b.Sub(
+      diagonal, b.Cast(b.Op("Real", {diagonal},
+                            {{"Tout", BaseType(q.dtype()) == DType::kComplex64 ? DType::kFloat : DType::kDouble}}),
+                       BaseType(q.dtype())));
   Output turned = BatchMatMul(b, q, b.Op("MatrixDiag", {b.Conj(imaginary)}), false, false);
   return b.Add(g, OverAdjoint(b, turned, r));
 }
@@ -109,7 +111,8 @@ std::vector<Output> WideGrad(const GraphBuilder& b, Output a, Output rhs, Output
 Output LastDimension(const GraphBuilder& b, Output x, int32_t which) {
   Output begin = b.Vector<int32_t>({which}), step = b.Vector<int32_t>({1});
   Output end = b.Vector<int32_t>({which + 1});
-  return b.Op("StridedSlice", {b.Shape(x), begin, end, step}, {{"end_mask", which == -1 ? 1 : 0}, {"shrink_axis_mask", 1}});
+  return b.Op("StridedSlice", {b.Shape(x), begin, end, step},
+              {{"end_mask", which == -1 ? 1 : 0}, {"shrink_axis_mask", 1}});
 }
 
 Status SolveLsGrad(GradContext& c) {
@@ -126,15 +129,14 @@ Status SolveLsGrad(GradContext& c) {
   } else {
     Output tall = b.Op("GreaterEqual", {LastDimension(b, a, -2), LastDimension(b, a, -1)});
     MR_ASSIGN_OR_RETURN(
-        grads,
-        Cond(
-            b, tall,
-            [&](const GraphBuilder& inner, const std::vector<Output>&) -> StatusOr<std::vector<Output>> {
-              return TallGrad(inner, a, rhs, l2, x, g);
-            },
-            [&](const GraphBuilder& inner, const std::vector<Output>&) -> StatusOr<std::vector<Output>> {
-              return WideGrad(inner, a, rhs, l2, g);
-            }));
+        grads, Cond(
+                   b, tall,
+                   [&](const GraphBuilder& inner, const std::vector<Output>&) -> StatusOr<std::vector<Output>> {
+                     return TallGrad(inner, a, rhs, l2, x, g);
+                   },
+                   [&](const GraphBuilder& inner, const std::vector<Output>&) -> StatusOr<std::vector<Output>> {
+                     return WideGrad(inner, a, rhs, l2, g);
+                   }));
   }
   c.set_dx(0, grads[0]);
   c.set_dx(1, grads[1]);
@@ -142,12 +144,13 @@ Status SolveLsGrad(GradContext& c) {
 }
 
 void AddSolveLs(OpRegistry& registry, const char* name, const char* types, const char* deprecated) {
-  auto d = registry.Add(absl::StrCat(name,
-                                     "(matrix:T, rhs:T, l2_regularizer:f64) -> (output:T) | fast:bool=true; T in ",
-                                     types, deprecated ? " | D13" : ""));
+  auto d =
+      registry.Add(absl::StrCat(name, "(matrix:T, rhs:T, l2_regularizer:f64) -> (output:T) | fast:bool=true; T in ",
+                                types, deprecated ? " | D13" : ""));
   if (deprecated) d.Deprecated(deprecated);
   d.Doc(
-       "X that minimises |matrix X - rhs|^2 + l2_regularizer |X|^2. With fast from the normal equations, an error where "
+       "X that minimises |matrix X - rhs|^2 + l2_regularizer |X|^2. With fast from the normal equations, an error "
+       "where "
        "they are singular; else from the singular values, the shortest of the best, and without the regularizer.")
       .Shape(SolveLsShape)
       .Gradient(SolveLsGrad)
@@ -161,7 +164,8 @@ void AddSolveLs(OpRegistry& registry, const char* name, const char* types, const
 void RegisterLeastSquaresOps(OpRegistry& registry) {
   registry.Add("Qr(input:T) -> (q:T, r:T) | full_matrices:bool=false; T in HFD|CPX")
       .Doc(
-          "Each matrix as q r, q with orthonormal columns, r upper triangular with a real diagonal. With full_matrices q "
+          "Each matrix as q r, q with orthonormal columns, r upper triangular with a real diagonal. With full_matrices "
+          "q "
           "is square and r has the shape of the input.")
       .Shape(QrShape)
       .Gradient(QrGrad)

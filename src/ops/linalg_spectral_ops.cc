@@ -159,7 +159,8 @@ void AddEigen(OpRegistry& registry, const char* name, const char* types, const c
       absl::StrCat(name, "(input:T) -> (e:T, v:T) | compute_v:bool=true; T in ", types, deprecated ? " | D13" : ""));
   if (deprecated) d.Deprecated(deprecated);
   d.Doc(
-       "Eigenvalues e, ascending, and eigenvectors, the columns of v, of each Hermitian matrix, of which only the lower "
+       "Eigenvalues e, ascending, and eigenvectors, the columns of v, of each Hermitian matrix, of which only the "
+       "lower "
        "triangle is read. Without compute_v, v is empty.")
       .Shape(EigenShape)
       .Gradient(EigenGrad)

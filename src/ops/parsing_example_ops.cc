@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Ops: tensors made of Example and SequenceExample messages. A sparse feature is three outputs (indices, values, shape), a
-// dense one is one.
+// Ops: tensors made of Example and SequenceExample messages. A sparse feature is three outputs (indices, values,
+// shape), a dense one is one.
 #include "graph/gradient.h"
 #include "op/shape_context.h"
 #include "ops/parsing_ops.h"
@@ -84,8 +84,8 @@ Status ParseSequenceShape(ShapeContext& c) {
 Status ParseSingleSequenceShape(ShapeContext& c) {
   MR_RETURN_IF_ERROR(c.RequireScalar(0));
   MR_RETURN_IF_ERROR(c.WithRank(1, 1).status());
-  for (const char* keys :
-       {"context_sparse_keys", "context_dense_keys", "feature_list_sparse_keys", "feature_list_dense_keys", "debug_name"}) {
+  for (const char* keys : {"context_sparse_keys", "context_dense_keys", "feature_list_sparse_keys",
+                           "feature_list_dense_keys", "debug_name"}) {
     MR_RETURN_IF_ERROR(RequireScalars(c, keys));
   }
   MR_RETURN_IF_ERROR(SetContext(c, false, 1));
@@ -97,18 +97,22 @@ Status ParseSingleSequenceShape(ShapeContext& c) {
 
 void RegisterExampleOps(OpRegistry& r) {
   r.Add(
-       "ParseExample(serialized:str, names:str, sparse_keys:Nsparse*str, dense_keys:Ndense*str, dense_defaults:[Tdense]) "
-       "-> (sparse_indices:Nsparse*i64, sparse_values:[sparse_types], sparse_shapes:Nsparse*i64, dense_values:[Tdense]) "
+       "ParseExample(serialized:str, names:str, sparse_keys:Nsparse*str, dense_keys:Ndense*str, "
+       "dense_defaults:[Tdense]) "
+       "-> (sparse_indices:Nsparse*i64, sparse_values:[sparse_types], sparse_shapes:Nsparse*i64, "
+       "dense_values:[Tdense]) "
        "| Nsparse:int>=0; Ndense:int>=0; sparse_types in list f32|i64|str>=0; Tdense in list f32|i64|str>=0; "
        "dense_shapes:list(shape)>=0")
       .Doc(
           "Features of a batch of serialized Example messages. A dense feature has as many values as its shape says in "
-          "each example, or is absent and has a default; where the first dimension of the shape is unknown, it may vary, "
+          "each example, or is absent and has a default; where the first dimension of the shape is unknown, it may "
+          "vary, "
           "and its default pads. A sparse feature may have any number of values. `names` are for error messages.")
       .Shape(ParseExampleShape)
       .NotDifferentiable(kStrings)
       .Example(
-          "str[2]{\"\" \"\"}, str[0]{}, str[]{\"s\"}, str[]{\"d\"}, f32[2]{1 2} | Nsparse=1; Ndense=1; sparse_types=[i64]; "
+          "str[2]{\"\" \"\"}, str[0]{}, str[]{\"s\"}, str[]{\"d\"}, f32[2]{1 2} | Nsparse=1; Ndense=1; "
+          "sparse_types=[i64]; "
           "Tdense=[f32]; dense_shapes=[[2]]");
   r.Add(
        "ParseSingleExample(serialized:str, dense_defaults:[Tdense]) -> (sparse_indices:num_sparse*i64, "
@@ -162,7 +166,8 @@ void RegisterExampleOps(OpRegistry& r) {
       .NotDifferentiable(kStrings)
       .Example(
           "str[]{\"\"}, str[1]{\"l\"}, str[]{\"d\"}, str[]{\"l\"}, f32[2]{1 2}, str[]{\"\"} | Ncontext_sparse=0; "
-          "Ncontext_dense=1; Nfeature_list_sparse=0; Nfeature_list_dense=1; feature_list_dense_types=[i64]; context_dense_shapes=[[2]]; "
+          "Ncontext_dense=1; Nfeature_list_sparse=0; Nfeature_list_dense=1; feature_list_dense_types=[i64]; "
+          "context_dense_shapes=[[2]]; "
           "feature_list_dense_shapes=[[3]]");
 }
 

@@ -49,7 +49,8 @@ void RegisterParsingOps(OpRegistry& r) {
        "FD|IDX|str>=1; field_delim:string=\",\"; use_quote_delim:bool=true; na_value:string=\"\"; "
        "select_cols:list(int)=[]")
       .Doc(
-          "The columns of records in comma-separated form (RFC 4180): fields between delimiters, in quotes if they hold "
+          "The columns of records in comma-separated form (RFC 4180): fields between delimiters, in quotes if they "
+          "hold "
           "some. A field that is empty, or na_value, is its default; without one it is an error. select_cols, "
           "ascending, are the columns wanted.")
       .Shape(CsvShape)

@@ -13,11 +13,10 @@ enum WireType : uint8_t { kVarint = 0, kFixed64 = 1, kLength = 2, kFixed32 = 5 }
 // Walks over the fields of one message.
 class Fields {
  public:
-  explicit Fields(absl::string_view bytes)
-      : next_(bytes.data()), end_(bytes.data() + bytes.size()) {}
+  explicit Fields(absl::string_view bytes) : next_(bytes.data()), end_(bytes.data() + bytes.size()) {}
 
   // False at the end, and at what is no field: then failed() is true.
-  bool Next() {
+  __attribute__((always_inline)) bool Next() {
     if (next_ == end_) return false;
     uint64_t tag;
     if (!Varint(&tag) || tag >> 3 == 0 || tag >> 32 != 0) return Fail();
@@ -39,9 +38,7 @@ class Fields {
     }
   }
   bool failed() const { return failed_; }
-  bool Is(uint32_t number, uint8_t type) const {
-    return number_ == number && type_ == type;
-  }
+  bool Is(uint32_t number, uint8_t type) const { return number_ == number && type_ == type; }
   uint32_t number() const { return number_; }
   uint64_t value() const { return value_; }           // of a varint
   absl::string_view bytes() const { return bytes_; }  // of anything else
@@ -59,6 +56,13 @@ class Fields {
     return true;
   }
   bool Varint(uint64_t* value) {
+    if (next_ != end_ && static_cast<signed char>(*next_) >= 0) {
+      *value = static_cast<unsigned char>(*next_++);
+      return true;
+    }
+    return LongVarint(value);
+  }
+  bool LongVarint(uint64_t* value) {
     uint64_t result = 0;
     for (unsigned shift = 0; shift < 70 && next_ != end_; shift += 7) {
       const auto byte = static_cast<unsigned char>(*next_++);
@@ -80,9 +84,11 @@ class Fields {
   bool failed_ = false;
 };
 
-uint64_t ReadVarint(const char** next) {
-  uint64_t result = 0;
-  for (unsigned shift = 0;; shift += 7) {
+inline uint64_t ReadVarint(const char** next) {
+  uint64_t result = static_cast<unsigned char>(*(*next)++);
+  if (result < 128) return result;
+  result &= 127;
+  for (unsigned shift = 7;; shift += 7) {
     const auto byte = static_cast<unsigned char>(*(*next)++);
     result |= static_cast<uint64_t>(byte & 127) << shift;
     if (byte < 128) return result;
@@ -115,9 +121,7 @@ int64_t CountValues(FeatureKind kind, absl::string_view list) {
     } else if (fields.Is(1, kLength)) {
       const bool floats = kind == FeatureKind::kFloat;
       const int64_t size = static_cast<int64_t>(fields.bytes().size());
-      const int64_t more = !floats         ? CountVarints(fields.bytes())
-                           : size % 4 == 0 ? size / 4
-                                           : -1;
+      const int64_t more = !floats ? CountVarints(fields.bytes()) : size % 4 == 0 ? size / 4 : -1;
       if (more < 0) return -1;
       count += more;
     } else {
@@ -127,15 +131,23 @@ int64_t CountValues(FeatureKind kind, absl::string_view list) {
   return fields.failed() ? -1 : count;
 }
 
+// The one field of a list that is packed and has nothing else; else empty.
+absl::string_view OnlyPacked(absl::string_view list) {
+  Fields fields(list);
+  if (!fields.Next() || !fields.Is(1, kLength)) return {};
+  const absl::string_view packed = fields.bytes();
+  return packed.end() == list.end() ? packed : absl::string_view();
+}
+
 // Calls fn(list) for the lists that make up the feature's value: those of its
 // kind after the last one of another kind.
 template <typename Fn>
 void ForEachList(const FeatureView& view, Fn fn) {
+  if (view.part == FeatureView::Part::kList) return fn(view.bytes);
   const auto number = static_cast<uint32_t>(view.kind);
   const char* begin = view.bytes.data();
   for (Fields fields(view.bytes); fields.Next();) {
-    if (fields.number() == 0 || fields.number() > 3 ||
-        !fields.Is(fields.number(), kLength)) {
+    if (fields.number() == 0 || fields.number() > 3 || !fields.Is(fields.number(), kLength)) {
       continue;
     }
     if (fields.number() != number) {
@@ -180,10 +192,50 @@ bool ReadMap(absl::string_view message, VisitEntry visit) {
   return !fields.failed();
 }
 
+// The usual case: one list and nothing else.
+bool ViewOneList(absl::string_view bytes, FeatureView* view) {
+  Fields fields(bytes);
+  if (!fields.Next() || fields.number() > 3 || !fields.Is(fields.number(), kLength) ||
+      fields.bytes().end() != bytes.end()) {
+    return false;
+  }
+  const absl::string_view list = fields.bytes();
+  const auto kind = static_cast<FeatureKind>(fields.number());
+  const int64_t count = CountValues(kind, list);
+  if (count < 0) return false;
+  *view = {list, count, kind, FeatureView::Part::kList};
+  if (kind == FeatureKind::kBytes) return true;
+  const absl::string_view packed = OnlyPacked(list);
+  if (packed.empty()) return true;
+  view->bytes = packed;
+  view->part = FeatureView::Part::kPacked;
+  return true;
+}
+
+// Numbers packed one after another.
+int64_t* UnpackInt64s(absl::string_view packed, int64_t* out) {
+  const char* next = packed.data();
+  const char* end = next + packed.size();
+  while (next != end) *out++ = static_cast<int64_t>(ReadVarint(&next));
+  return out;
+}
+
+float* UnpackFloats(absl::string_view packed, float* out) {
+  if constexpr (std::endian::native == std::endian::little) {
+    if (!packed.empty()) std::memcpy(out, packed.data(), packed.size());
+    return out + packed.size() / 4;
+  }
+  for (size_t i = 0; i < packed.size(); i += 4) {
+    *out++ = FloatAt(packed.data() + i);
+  }
+  return out;
+}
+
 }  // namespace
 
 bool ViewFeature(absl::string_view bytes, FeatureView* view) {
   *view = {bytes};
+  if (ViewOneList(bytes, view)) return true;
   Fields fields(bytes);
   while (fields.Next()) {
     if (fields.number() > 3 || !fields.Is(fields.number(), kLength)) continue;
@@ -197,41 +249,38 @@ bool ViewFeature(absl::string_view bytes, FeatureView* view) {
 }
 
 void ReadInt64s(const FeatureView& view, int64_t* out) {
+  if (view.part == FeatureView::Part::kPacked) {
+    UnpackInt64s(view.bytes, out);
+    return;
+  }
   ForEachList(view, [&](absl::string_view list) {
     for (Fields fields(list); fields.Next();) {
       if (fields.Is(1, kVarint)) {
         *out++ = static_cast<int64_t>(fields.value());
       } else if (fields.Is(1, kLength)) {
-        const char* next = fields.bytes().data();
-        const char* end = next + fields.bytes().size();
-        while (next != end) *out++ = static_cast<int64_t>(ReadVarint(&next));
+        out = UnpackInt64s(fields.bytes(), out);
       }
     }
   });
 }
 
 void ReadFloats(const FeatureView& view, float* out) {
+  if (view.part == FeatureView::Part::kPacked) {
+    UnpackFloats(view.bytes, out);
+    return;
+  }
   ForEachList(view, [&](absl::string_view list) {
     for (Fields fields(list); fields.Next();) {
       if (fields.Is(1, kFixed32)) {
         *out++ = FloatAt(fields.bytes().data());
       } else if (fields.Is(1, kLength)) {
-        const absl::string_view packed = fields.bytes();
-        if constexpr (std::endian::native == std::endian::little) {
-          if (!packed.empty()) std::memcpy(out, packed.data(), packed.size());
-          out += packed.size() / 4;
-        } else {
-          for (size_t i = 0; i < packed.size(); i += 4) {
-            *out++ = FloatAt(packed.data() + i);
-          }
-        }
+        out = UnpackFloats(fields.bytes(), out);
       }
     }
   });
 }
 
-void ReadBytes(const FeatureView& view,
-               absl::FunctionRef<void(absl::string_view)> take) {
+void ReadBytes(const FeatureView& view, absl::FunctionRef<void(absl::string_view)> take) {
   ForEachList(view, [&](absl::string_view list) {
     for (Fields fields(list); fields.Next();) {
       if (fields.Is(1, kLength)) take(fields.bytes());
@@ -247,8 +296,7 @@ bool VisitFeatures(absl::string_view example, VisitEntry visit) {
   return !fields.failed();
 }
 
-bool VisitSequence(absl::string_view sequence, VisitEntry context,
-                   VisitEntry list) {
+bool VisitSequence(absl::string_view sequence, VisitEntry context, VisitEntry list) {
   Fields fields(sequence);
   while (fields.Next()) {
     if (fields.Is(1, kLength) && !ReadMap(fields.bytes(), context)) {
@@ -259,8 +307,7 @@ bool VisitSequence(absl::string_view sequence, VisitEntry context,
   return !fields.failed();
 }
 
-bool VisitList(absl::string_view list,
-               absl::FunctionRef<void(absl::string_view)> visit) {
+bool VisitList(absl::string_view list, absl::FunctionRef<void(absl::string_view)> visit) {
   Fields fields(list);
   while (fields.Next()) {
     if (fields.Is(1, kLength)) visit(fields.bytes());

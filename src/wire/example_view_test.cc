@@ -147,9 +147,10 @@ TEST(ExampleView, LastListCounts) {
 
 TEST(ExampleView, RefusesWhatIsNoMessage) {
   FeatureView view;
-  for (const std::string& bytes : {std::string("\xff"), std::string("\x00", 1), std::string("\x0a\x05"), std::string("\x1b"),
-                                   std::string("\x1a\x03\x0a\x01\x81"), std::string("\x12\x05\x0a\x03\x01\x02\x03"),
-                                   "\x1a\x0d\x0a\x0b" + std::string(10, '\xff') + "\x01"}) {
+  for (const std::string& bytes :
+       {std::string("\xff"), std::string("\x00", 1), std::string("\x0a\x05"), std::string("\x1b"),
+        std::string("\x1a\x03\x0a\x01\x81"), std::string("\x12\x05\x0a\x03\x01\x02\x03"),
+        "\x1a\x0d\x0a\x0b" + std::string(10, '\xff') + "\x01"}) {
     EXPECT_FALSE(ViewFeature(bytes, &view));
   }
 }

@@ -2,7 +2,7 @@
 """Tensors made of Example messages and of text."""
 from __future__ import annotations
 
-from typing import Any, Dict, List, NamedTuple, Optional, Sequence, Tuple
+from typing import Any, Dict, List, NamedTuple, Optional, Tuple
 
 import numpy as np
 
@@ -57,7 +57,7 @@ _TYPES = (dtypes.float32, dtypes.int64, dtypes.string)
 class _Wanted:
     """Features by the way they are parsed, in the order of their names."""
 
-    def __init__(self, features: Optional[Dict[str, Any]], kinds: Sequence[type], what: str) -> None:
+    def __init__(self, features: Optional[Dict[str, Any]], kinds: Any, what: str) -> None:
         self.sparse_keys: List[str] = []
         self.sparse_types: List[Any] = []
         self.dense_keys: List[str] = []
@@ -67,8 +67,8 @@ class _Wanted:
         self.merged: Dict[str, SparseFeature] = {}
         self.asked = frozenset(features or ())
         for key in sorted(features or {}):
-            feature = features[key]  # type: ignore[index]
-            if not isinstance(feature, tuple(kinds)):
+            feature: Any = features[key]  # type: ignore[index]
+            if not isinstance(feature, kinds):
                 raise at_user_line(ValueError("%s feature '%s' is %r, want one of %s" % (
                     what, key, feature, ", ".join(kind.__name__ for kind in kinds))))
             if not feature.dtype:

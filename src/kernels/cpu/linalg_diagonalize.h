@@ -11,8 +11,8 @@
 
 namespace millrace::dense {
 
-// What an iteration looks at now and then, and memory for its rotations (as many as the matrix has rows are enough; with
-// more, fewer passes are made over the rows).
+// What an iteration looks at now and then, and memory for its rotations (as many as the matrix has rows are enough;
+// with more, fewer passes are made over the rows).
 struct Iteration {
   const CancellationManager* cancellation = nullptr;
   absl::Span<Rotation> memory;

@@ -117,6 +117,16 @@ Status DeterminantCompute(KernelContext& ctx) {
   });
 }
 
+// pivot / size, for infinities too where they are real.
+template <typename T, typename R>
+T Direction(T pivot, R size) {
+  if constexpr (dense::kIsReal<T>) {
+    return std::isinf(size) ? std::copysign(T(1), pivot) : pivot / size;
+  } else {
+    return pivot / size;
+  }
+}
+
 // The determinant as its direction and the logarithm of its size.
 Status LogDeterminantCompute(KernelContext& ctx) {
   const Tensor& in = ctx.input(0);
@@ -135,7 +145,7 @@ Status LogDeterminantCompute(KernelContext& ctx) {
         const auto absolute = std::abs(pivot);
         if (p[k] != k) direction = -direction;
         size += std::log(absolute);
-        direction = absolute == 0 ? T(0) : dense::Times(direction, pivot / absolute);
+        direction = absolute == 0 ? T(0) : dense::Times(direction, Direction(pivot, absolute));
       }
       sign->mutable_data<T>()[i] = direction;
       log->mutable_data<T>()[i] = size;

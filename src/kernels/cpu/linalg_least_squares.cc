@@ -69,12 +69,11 @@ class QrKernel final : public Kernel {
     const int64_t m = in.dim(in.rank() - 2), n = in.dim(in.rank() - 1);
     return WithMatrixType(in.dtype(), [&](auto zero) {
       using T = decltype(zero);
-      return TryEachMatrix(ctx, q->num_elements() / (m * columns), std::max(m, n),
-                           [&](int64_t i, const KernelContext* inner) {
-                             return QrOf(inner, in.data<T>() + i * m * n, m, n, columns,
-                                         q->mutable_data<T>() + i * m * columns,
-                                         r->mutable_data<T>() + i * columns * n);
-                           });
+      return TryEachMatrix(
+          ctx, q->num_elements() / (m * columns), std::max(m, n), [&](int64_t i, const KernelContext* inner) {
+            return QrOf(inner, in.data<T>() + i * m * n, m, n, columns, q->mutable_data<T>() + i * m * columns,
+                        r->mutable_data<T>() + i * columns * n);
+          });
     });
   }
 
@@ -171,13 +170,12 @@ class SolveLsKernel final : public Kernel {
     return WithMatrixType(a.dtype(), [&](auto zero) {
       using T = decltype(zero);
       if (m == 0) return std::fill_n(out->mutable_data<T>(), out->num_elements(), T(0)), absl::OkStatus();
-      return TryEachMatrix(ctx, out->num_elements() / (n * k), std::max(m, n),
-                           [&](int64_t i, const KernelContext* inner) {
-                             const Equation<T> q{a.data<T>() + i * m * n, b.data<T>() + i * m * k,
-                                                 out->mutable_data<T>() + i * n * k, m, n, k};
-                             return fast_ ? SolveFast(inner, q, weight)
-                                          : SolveSlowly(inner, ctx.step().cancellation, q);
-                           });
+      return TryEachMatrix(
+          ctx, out->num_elements() / (n * k), std::max(m, n), [&](int64_t i, const KernelContext* inner) {
+            const Equation<T> q{
+                a.data<T>() + i * m * n, b.data<T>() + i * m * k, out->mutable_data<T>() + i * n * k, m, n, k};
+            return fast_ ? SolveFast(inner, q, weight) : SolveSlowly(inner, ctx.step().cancellation, q);
+          });
     });
   }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Householder reflections H = I - tau v v^H that turn a vector into (beta, 0, ...) with a real beta, and products of many
-// of them. Many at once are products of matrices (Schreiber and van Loan, A storage-efficient WY representation).
+// Householder reflections H = I - tau v v^H that turn a vector into (beta, 0, ...) with a real beta, and products of
+// many of them. Many at once are products of matrices (Schreiber and van Loan, A storage-efficient WY representation).
 #pragma once
 
 #include <cmath>

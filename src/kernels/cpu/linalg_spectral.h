@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Eigenvalues of a Hermitian matrix, singular values of any matrix. Reflections make the matrix real and tridiagonal (or
-// bidiagonal), plane rotations make it diagonal (linalg_diagonalize.h), and both are gathered in the vectors. The matrix
-// is scaled by a power of two first, so that nothing overflows.
+// Eigenvalues of a Hermitian matrix, singular values of any matrix. Reflections make the matrix real and tridiagonal
+// (or bidiagonal), plane rotations make it diagonal (linalg_diagonalize.h), and both are gathered in the vectors. The
+// matrix is scaled by a power of two first, so that nothing overflows.
 #pragma once
 
 #include <numeric>
@@ -121,8 +121,8 @@ Status Eigen(const KernelContext* ctx, const CancellationManager* cancellation, 
     if (rows) RotateAll(ctx, rotations, rows, n);
   };
   const size_t size = static_cast<size_t>(n);
-  MR_RETURN_IF_ERROR(DiagonalizeTridiagonal({d, size}, {e, size - 1}, std::numeric_limits<R>::epsilon() / 2, iteration,
-                                            rotate));
+  MR_RETURN_IF_ERROR(
+      DiagonalizeTridiagonal({d, size}, {e, size - 1}, std::numeric_limits<R>::epsilon() / 2, iteration, rotate));
   int64_t* order = memory.Take<int64_t>(n);
   std::iota(order, order + n, int64_t{0});
   std::stable_sort(order, order + n, [&](int64_t x, int64_t y) { return d[x] < d[y]; });

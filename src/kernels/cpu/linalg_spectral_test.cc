@@ -50,7 +50,8 @@ TEST(Spectral, NotFiniteInputsEnd) {
 
 TEST(Spectral, ScaleDoesNotMatter) {
   KernelRunner runner(RegisterLinalgKernels, 2);
-  const auto want = runner.Run(kSvd, OfDouble(), {Matrix(9, 1)}), eigen = runner.Run(kEigen, OfDouble(), {Matrix(9, 1)});
+  const auto want = runner.Run(kSvd, OfDouble(), {Matrix(9, 1)}),
+             eigen = runner.Run(kEigen, OfDouble(), {Matrix(9, 1)});
   ASSERT_TRUE(want.ok() && eigen.ok());
   for (const int shift : {-1070, -600, 600, 1022}) {
     const double scale = std::ldexp(1, shift);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What kernels on stacks of matrices share: the last two axes are the matrices, which are independent work; a single one
-// uses the threads inside its products.
+// What kernels on stacks of matrices share: the last two axes are the matrices, which are independent work; a single
+// one uses the threads inside its products.
 #pragma once
 
 #include <atomic>

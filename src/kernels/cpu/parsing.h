@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // What the kernels share that make tensors of Example messages. A column is what one key has in every row; a row is an
-// example, or a step of a sequence. Rows are looked through first (which also finds all that is malformed), then outputs
-// are allocated as they are needed, then values are copied, both on several threads.
+// example, or a step of a sequence. Rows are looked through first (which also finds all that is malformed), then
+// outputs are allocated as they are needed, then values are copied, both on several threads.
 #pragma once
 
 #include <string>
 #include <vector>
 
-#include "absl/container/flat_hash_map.h"
+#include "absl/container/node_hash_map.h"
 #include "kernel/kernel_registry.h"
 #include "wire/example_view.h"
 
@@ -18,7 +18,7 @@ void RegisterSequenceKernels(KernelRegistry& registry);  // ParseSequenceExample
 void RegisterCsvKernels(KernelRegistry& registry);
 void RegisterJsonKernels(KernelRegistry& registry);
 void RegisterMessageTensorKernels(KernelRegistry& registry);  // tensors in messages, compressed and padded bytes
-void RegisterParsingKernels(KernelRegistry& registry);  // all of these
+void RegisterParsingKernels(KernelRegistry& registry);        // all of these
 
 namespace parsing {
 
@@ -32,9 +32,7 @@ class Cells {
  public:
   Status Allocate(KernelContext& ctx, int64_t count);
   Cell* data() const { return data_; }
-  absl::Span<Cell> span(int64_t begin, int64_t count) const {
-    return {data_ + begin, static_cast<size_t>(count)};
-  }
+  absl::Span<Cell> span(int64_t begin, int64_t count) const { return {data_ + begin, static_cast<size_t>(count)}; }
 
  private:
   Tensor memory_;
@@ -44,17 +42,39 @@ class Cells {
 // Where the names of features lead: the columns that want them.
 class KeyIndex {
  public:
+  using Columns = std::vector<int64_t>;
   void Add(absl::string_view key, int64_t column) { columns_[key].push_back(column); }
-  // fn(column) for each column of this name.
-  template <typename Fn>
-  void ForEach(absl::string_view key, Fn fn) const {
+  // Null: no column wants it.
+  const std::pair<const std::string, Columns>* Find(absl::string_view key) const {
     const auto found = columns_.find(key);
-    if (found == columns_.end()) return;
-    for (const int64_t column : found->second) fn(column);
+    return found == columns_.end() ? nullptr : &*found;
   }
 
  private:
-  absl::flat_hash_map<std::string, std::vector<int64_t>> columns_;
+  absl::node_hash_map<std::string, Columns> columns_;
+};
+
+// Looks names up that come in about the same order again and again, as they do in the examples of a file.
+class KeyCursor {
+ public:
+  explicit KeyCursor(const KeyIndex& index) : index_(index) {}
+  void Restart() { at_ = 0; }
+  // fn(column) for each column of this name.
+  template <typename Fn>
+  void ForEach(absl::string_view key, Fn fn) {
+    if (at_ == last_.size()) last_.push_back(nullptr);
+    auto& guess = last_[at_++];
+    if (!guess || guess->first != key) {
+      guess = index_.Find(key);
+      if (!guess) return;
+    }
+    for (const int64_t column : guess->second) fn(column);
+  }
+
+ private:
+  const KeyIndex& index_;
+  size_t at_ = 0;
+  std::vector<const std::pair<const std::string, KeyIndex::Columns>*> last_;
 };
 
 // What an error message calls a value.
@@ -71,10 +91,10 @@ void CopyValues(const Cell& cell, Tensor& to, int64_t at);
 // How a column of equal cells becomes a dense tensor.
 struct DenseSpec {
   DType dtype = DType::kFloat;
-  std::vector<int64_t> dims;          // of a cell; with `variable` the first one is open
+  std::vector<int64_t> dims;  // of a cell; with `variable` the first one is open
   bool variable = false;
-  int64_t elements = 1;               // of a cell; with `variable` of one step
-  const Tensor* fallback = nullptr;   // what stands where there is nothing; with `variable` the padding
+  int64_t elements = 1;              // of a cell; with `variable` of one step
+  const Tensor* fallback = nullptr;  // what stands where there is nothing; with `variable` the padding
 };
 // From an attribute dense_shapes; `may_vary`: whether its first dimension may be unknown.
 StatusOr<DenseSpec> MakeDenseSpec(DType dtype, const PartialShape& shape, bool may_vary);

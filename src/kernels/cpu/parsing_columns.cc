@@ -79,14 +79,15 @@ Status CheckDense(const DenseSpec& spec, const Cell& cell, const Place& place, i
   }
   MR_RETURN_IF_ERROR(CheckKind(cell, spec.dtype, place, row));
   const int64_t count = cell.feature.count;
-  const bool fits = !spec.variable        ? count == spec.elements
+  const bool fits = !spec.variable       ? count == spec.elements
                     : spec.elements == 0 ? count == 0
                                          : count % spec.elements == 0;
   return fits ? absl::OkStatus() : WrongCount(cell, spec, place, row);
 }
 
 // Offsets of the values of each cell; the last one is their number.
-StatusOr<std::vector<int64_t>> Offsets(DType dtype, absl::Span<const Cell> cells, const Place& place, int64_t* longest) {
+StatusOr<std::vector<int64_t>> Offsets(DType dtype, absl::Span<const Cell> cells, const Place& place,
+                                       int64_t* longest) {
   std::vector<int64_t> offsets(cells.size() + 1);
   *longest = 0;
   for (size_t i = 0; i < cells.size(); ++i) {
@@ -174,9 +175,9 @@ StatusOr<DenseSpec> MakeDenseSpec(DType dtype, const PartialShape& shape, bool m
 Status CheckFallback(const DenseSpec& spec, const Tensor& fallback, size_t number) {
   if (spec.variable) {
     if (fallback.num_elements() == 1) return absl::OkStatus();
-    return InvalidArgument("dense_shapes[", number, "] is a variable length shape: ", CellShape(spec),
-                           ", therefore the default must be one element (the padding), but its shape is: ",
-                           fallback.shape().ToString());
+    return InvalidArgument(
+        "dense_shapes[", number, "] is a variable length shape: ", CellShape(spec),
+        ", therefore the default must be one element (the padding), but its shape is: ", fallback.shape().ToString());
   }
   if (fallback.num_elements() == 0) return absl::OkStatus();
   const auto dims = fallback.shape().dims();

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Kernel of DecodeCSV: records of fields between delimiters, quoted ones as in RFC 4180.
 #include <algorithm>
+#include <atomic>
+#include <deque>
 
 #include "absl/strings/numbers.h"
 #include "kernels/cpu/parsing.h"
@@ -20,17 +22,17 @@ class Record {
  public:
   Record(absl::string_view text, const Format& format) : text_(text), format_(format) {}
 
-  // All selected fields.
-  Status Fields(std::vector<std::string>* fields) {
+  // All selected fields: parts of the record, or of `unquoted`, where those lie that had quotes inside.
+  Status Fields(std::vector<absl::string_view>* fields, std::deque<std::string>* unquoted) {
     fields->clear();
+    unquoted->clear();
     int64_t number = 0;
     size_t next = 0;  // in `selected`
     auto selects = [&] { return format_.selected.empty() || format_.selected[next] == number; };
     while (SkipLineEnds()) {
-      field_.clear();
-      MR_RETURN_IF_ERROR(format_.quotes && text_[at_] == '"' ? Quoted() : Plain());
+      MR_RETURN_IF_ERROR(format_.quotes && text_[at_] == '"' ? Quoted(unquoted) : Plain());
       if (selects()) {
-        fields->push_back(std::move(field_));
+        fields->push_back(field_);
         if (++next == format_.selected.size()) return absl::OkStatus();
       }
       ++number;
@@ -46,27 +48,34 @@ class Record {
     return at_ < text_.size();
   }
   Status Plain() {
-    const size_t end = std::min(text_.find(format_.delimiter, at_), text_.size());
-    field_ = std::string(text_.substr(at_, end - at_));
-    if (field_.find_first_of(format_.quotes ? "\"\n\r" : "\n\r") != std::string::npos) {
-      return InvalidArgument("Unquoted fields cannot have quotes/CRLFs inside");
+    const size_t begin = at_;
+    for (; at_ < text_.size() && text_[at_] != format_.delimiter; ++at_) {
+      const char c = text_[at_];
+      if ((c == '"' && format_.quotes) || c == '\n' || c == '\r') {
+        return InvalidArgument("Unquoted fields cannot have quotes/CRLFs inside");
+      }
     }
-    at_ = end + 1;
+    field_ = text_.substr(begin, at_ - begin);
+    ++at_;
     return absl::OkStatus();
   }
-  Status Quoted() {
-    for (++at_; at_ < text_.size(); ++at_) {
+  Status Quoted(std::deque<std::string>* unquoted) {
+    std::string* copy = nullptr;  // once there was a quote inside
+    const size_t begin = ++at_;
+    for (; at_ < text_.size(); ++at_) {
       if (text_[at_] != '"') {
-        field_ += text_[at_];
+        if (copy) copy->push_back(text_[at_]);
         continue;
       }
       const bool last = at_ + 1 == text_.size();
       if (last || text_[at_ + 1] == format_.delimiter) {
+        field_ = copy ? absl::string_view(*copy) : text_.substr(begin, at_ - begin);
         at_ += 2;
         return absl::OkStatus();
       }
       if (text_[++at_] != '"') return InvalidArgument("Quote inside a string has to be escaped by another quote");
-      field_ += '"';
+      if (!copy) copy = &unquoted->emplace_back(text_.substr(begin, at_ - 1 - begin));
+      copy->push_back('"');
     }
     return InvalidArgument("Quoted field has to end with quote followed by delim or end");
   }
@@ -74,11 +83,11 @@ class Record {
   absl::string_view text_;
   const Format& format_;
   size_t at_ = 0;
-  std::string field_;
+  absl::string_view field_;
 };
 
 // A field as element `i` of `out`.
-bool Store(const std::string& field, Tensor& out, int64_t i) {
+bool Store(absl::string_view field, Tensor& out, int64_t i) {
   switch (out.dtype()) {
     case DType::kInt32:
       return absl::SimpleAtoi(field, out.mutable_data<int32_t>() + i);
@@ -141,21 +150,41 @@ class DecodeCsvKernel final : public Kernel {
       MR_ASSIGN_OR_RETURN(Tensor * out, ctx.AllocateOutput(k, records.shape()));
       outputs.push_back(out);
     }
-    std::vector<std::string> fields;
-    for (int64_t i = 0; i < records.num_elements(); ++i) {
-      MR_RETURN_IF_ERROR(Record(records.data<TString>()[i], format_).Fields(&fields));
-      if (static_cast<int>(fields.size()) != count) {
-        return InvalidArgument("Expect ", count, " fields but have ", fields.size(), " in record ", i);
+    const int64_t rows = records.num_elements();
+    std::atomic<int64_t> bad = rows;
+    ctx.ParallelFor(rows, 40.0 * count, [&](int64_t begin, int64_t end) {
+      Scratch scratch;
+      for (int64_t i = begin; i < end; ++i) {
+        if (DecodeRecord(ctx, outputs, i, scratch).ok()) continue;
+        int64_t known = bad.load();
+        while (i < known && !bad.compare_exchange_weak(known, i)) {
+        }
+        return;
       }
-      for (int k = 0; k < count; ++k) {
-        MR_RETURN_IF_ERROR(StoreField(ctx, fields[static_cast<size_t>(k)], k, i, *outputs[static_cast<size_t>(k)]));
-      }
+    });
+    Scratch scratch;
+    return bad == rows ? absl::OkStatus() : DecodeRecord(ctx, outputs, bad, scratch);  // the first error
+  }
+
+ private:
+  struct Scratch {
+    std::vector<absl::string_view> fields;
+    std::deque<std::string> unquoted;
+  };
+
+  Status DecodeRecord(const KernelContext& ctx, const std::vector<Tensor*>& outputs, int64_t i,
+                      Scratch& scratch) const {
+    MR_RETURN_IF_ERROR(Record(ctx.input(0).data<TString>()[i], format_).Fields(&scratch.fields, &scratch.unquoted));
+    if (scratch.fields.size() != outputs.size()) {
+      return InvalidArgument("Expect ", outputs.size(), " fields but have ", scratch.fields.size(), " in record ", i);
+    }
+    for (size_t k = 0; k < outputs.size(); ++k) {
+      MR_RETURN_IF_ERROR(StoreField(ctx, scratch.fields[k], static_cast<int>(k), i, *outputs[k]));
     }
     return absl::OkStatus();
   }
 
- private:
-  Status StoreField(const KernelContext& ctx, const std::string& field, int k, int64_t i, Tensor& out) const {
+  Status StoreField(const KernelContext& ctx, absl::string_view field, int k, int64_t i, Tensor& out) const {
     if (field.empty() || field == format_.missing) {
       const Tensor& value = ctx.input(k + 1);
       if (value.num_elements() != 1) {

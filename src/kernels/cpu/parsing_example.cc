@@ -14,10 +14,11 @@ using parsing::SparseOutputs;
 
 // Fills the cells of one example: `cell(column)` is where each column's goes. False when it is malformed.
 template <typename CellOf>
-bool LookThrough(absl::string_view example, const parsing::KeyIndex& index, CellOf cell) {
+bool LookThrough(absl::string_view example, parsing::KeyCursor& keys, CellOf cell) {
   bool good = true;
+  keys.Restart();
   const bool whole = wire::VisitFeatures(example, [&](absl::string_view key, absl::string_view value) {
-    index.ForEach(key, [&](int64_t column) {
+    keys.ForEach(key, [&](int64_t column) {
       Cell& c = cell(column);
       c.present = true;
       good = wire::ViewFeature(value, &c.feature) && good;
@@ -69,8 +70,8 @@ class ParseExampleKernel final : public Kernel {
       return InvalidArgument("Expected serialized to be a vector, got shape: ", serialized.shape().ToString());
     }
     if (names.num_elements() != 0 && names.shape() != serialized.shape()) {
-      return InvalidArgument("Expected names to be empty or of the shape of serialized, got ",
-                             names.shape().ToString(), " and ", serialized.shape().ToString());
+      return InvalidArgument("Expected names to be empty or of the shape of serialized, got ", names.shape().ToString(),
+                             " and ", serialized.shape().ToString());
     }
     const ArgRange sparse = ctx.input_arg("sparse_keys"), dense = ctx.input_arg("dense_keys");
     const int defaults = ctx.input_arg("dense_defaults").begin;
@@ -97,11 +98,10 @@ class ParseExampleKernel final : public Kernel {
     for (int k = 0; k < static_cast<int>(columns); ++k) {
       const Place place{keys[static_cast<size_t>(k)], &names};
       const auto column = cells.span(k * rows, rows);
-      MR_RETURN_IF_ERROR(k < sparse_count
-                             ? WriteSparse(ctx, attributes_.sparse_types[static_cast<size_t>(k)], column, place,
-                                           SparseOutputs{k, sparse_count + k, 2 * sparse_count + k})
-                             : WriteDense(ctx, specs[static_cast<size_t>(k - sparse_count)], column, place,
-                                          2 * sparse_count + k));
+      MR_RETURN_IF_ERROR(k < sparse_count ? WriteSparse(ctx, attributes_.sparse_types[static_cast<size_t>(k)], column,
+                                                        place, SparseOutputs{k, sparse_count + k, 2 * sparse_count + k})
+                                          : WriteDense(ctx, specs[static_cast<size_t>(k - sparse_count)], column, place,
+                                                       2 * sparse_count + k));
     }
     return absl::OkStatus();
   }
@@ -115,9 +115,10 @@ class ParseExampleKernel final : public Kernel {
     const double cost = rows == 0 ? 0 : 200 + static_cast<double>(bytes) / static_cast<double>(rows);
     std::atomic<int64_t> bad = rows;
     ctx.ParallelFor(rows, cost, [&](int64_t begin, int64_t end) {
+      parsing::KeyCursor cursor(index);
       for (int64_t i = begin; i < end; ++i) {
         const auto cell = [&](int64_t column) -> Cell& { return cells.data()[column * rows + i]; };
-        if (LookThrough(serialized.data<TString>()[i], index, cell)) continue;
+        if (LookThrough(serialized.data<TString>()[i], cursor, cell)) continue;
         int64_t known = bad.load();
         while (i < known && !bad.compare_exchange_weak(known, i)) {
         }
@@ -156,7 +157,8 @@ class ParseSingleExampleKernel final : public Kernel {
     }
     MR_ASSIGN_OR_RETURN(const std::vector<DenseSpec> specs, attributes_.WithDefaults(ctx, 1));
     std::vector<Cell> cells(keys_.size());
-    if (!LookThrough(*serialized.data<TString>(), index_,
+    parsing::KeyCursor cursor(index_);
+    if (!LookThrough(*serialized.data<TString>(), cursor,
                      [&](int64_t column) -> Cell& { return cells[static_cast<size_t>(column)]; })) {
       return CannotParse("<unknown>");
     }

@@ -78,7 +78,8 @@ struct ListColumn {
 // All that is wanted of some sequences.
 class Sequences {
  public:
-  explicit Sequences(const Wanted& wanted) : wanted_(wanted), lists_(wanted.list_count()) {}
+  explicit Sequences(const Wanted& wanted)
+      : wanted_(wanted), context_keys_(wanted.context), list_keys_(wanted.lists), lists_(wanted.list_count()) {}
 
   Status LookThrough(KernelContext& ctx, absl::Span<const TString> serialized, const Tensor& names) {
     rows_ = static_cast<int64_t>(serialized.size());
@@ -104,19 +105,21 @@ class Sequences {
  private:
   bool Add(int64_t row, absl::string_view sequence) {
     bool good = true;
+    context_keys_.Restart();
+    list_keys_.Restart();
     std::vector<absl::string_view> found(lists_.size());
     std::vector<bool> present(lists_.size());
     const bool whole = wire::VisitSequence(
         sequence,
         [&](absl::string_view key, absl::string_view value) {
-          wanted_.context.ForEach(key, [&](int64_t column) {
+          context_keys_.ForEach(key, [&](int64_t column) {
             Cell& cell = context_.data()[column * rows_ + row];
             cell.present = true;
             good = wire::ViewFeature(value, &cell.feature) && good;
           });
         },
         [&](absl::string_view key, absl::string_view value) {
-          wanted_.lists.ForEach(key, [&](int64_t column) {
+          list_keys_.ForEach(key, [&](int64_t column) {
             found[static_cast<size_t>(column)] = value;
             present[static_cast<size_t>(column)] = true;
           });
@@ -138,6 +141,7 @@ class Sequences {
   }
 
   const Wanted& wanted_;
+  parsing::KeyCursor context_keys_, list_keys_;
   int64_t rows_ = 0;
   parsing::Cells context_;
   std::vector<ListColumn> lists_;
@@ -169,7 +173,8 @@ Status CheckList(const ListColumn& list, const DenseSpec& spec, const Place& pla
   return absl::OkStatus();
 }
 
-// Numbers of the first outputs: context sparse indices, values, shapes, context dense, list sparse likewise, list dense.
+// Numbers of the first outputs: context sparse indices, values, shapes, context dense, list sparse likewise, list
+// dense.
 struct OutputMap {
   int context_sparse, context_dense, list_sparse, list_dense, lengths;
   explicit OutputMap(const Wanted& w) {
@@ -211,8 +216,7 @@ Status WriteOne(KernelContext& ctx, const Wanted& w, const Types& types, const S
     const ListColumn& list = s.list(w.list_sparse.size() + k);
     const Place place{w.list_dense[k], &names};
     MR_RETURN_IF_ERROR(CheckList(list, types.list_dense[k], place, w.may_be_missing.contains(w.list_dense[k])));
-    MR_RETURN_IF_ERROR(
-        WriteDense(ctx, types.list_dense[k], list.cells, place, at.list_dense + static_cast<int>(k)));
+    MR_RETURN_IF_ERROR(WriteDense(ctx, types.list_dense[k], list.cells, place, at.list_dense + static_cast<int>(k)));
   }
   return absl::OkStatus();
 }
@@ -277,8 +281,8 @@ Status WriteBatch(KernelContext& ctx, const Wanted& w, const Types& types, const
 
 Status WriteAllLengths(KernelContext& ctx, const Wanted& w, const Sequences& s, bool scalar) {
   for (size_t k = 0; k < w.list_dense.size(); ++k) {
-    MR_RETURN_IF_ERROR(WriteLengths(ctx, s.list(w.list_sparse.size() + k), scalar,
-                                    OutputMap(w).lengths + static_cast<int>(k)));
+    MR_RETURN_IF_ERROR(
+        WriteLengths(ctx, s.list(w.list_sparse.size() + k), scalar, OutputMap(w).lengths + static_cast<int>(k)));
   }
   return absl::OkStatus();
 }
@@ -366,8 +370,9 @@ class ParseSingleSequenceExampleKernel final : public Kernel {
     const ArgRange range = ctx.input_arg(arg);
     for (int i = range.begin; i < range.end; ++i) {
       const Tensor& key = ctx.input(i);
-      if (key.num_elements() != 1) {
-        return InvalidArgument("a key must be a scalar, got shape ", key.shape().ToString());
+      if (key.rank() != 0) {
+        return InvalidArgument("Expected ", arg, "[", i - range.begin,
+                               "] to be a scalar, got shape: ", key.shape().ToString());
       }
       keys->push_back(key.data<TString>()->str());
     }

@@ -61,6 +61,11 @@ struct CallbackTest : testing::Test, TestGraph {
     return values;
   }
 
+  // The thread that called the function may let go of it a moment after the step has ended.
+  void WaitForRelease() {
+    for (int i = 0; i < 2000 && client.releases == 0; ++i) std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  }
+
   Client client;
   TF_Operation* x = nullptr;
   TF_Session* session = nullptr;
@@ -76,6 +81,7 @@ TEST_F(CallbackTest, AnOperationCallsTheFunctionOfItsToken) {
   EXPECT_EQ(client.calls, 1);
   EXPECT_EQ(client.releases, 0);
   MR_UnregisterClientFunction("twice");
+  WaitForRelease();
   EXPECT_EQ(client.releases, 1);
   Run(call);
   EXPECT_EQ(status.code(), TF_INVALID_ARGUMENT);
@@ -121,7 +127,7 @@ TEST_F(CallbackTest, AStepThatIsClosedDoesNotWaitForItsFunction) {
   MR_UnregisterClientFunction("held");
   EXPECT_EQ(client.releases, 0);  // it runs still
   client.hold = false;
-  for (int i = 0; i < 2000 && client.releases == 0; ++i) std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  WaitForRelease();
   EXPECT_EQ(client.releases, 1);
 }
 

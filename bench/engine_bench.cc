@@ -35,9 +35,8 @@ void DependentAdds(benchmark::State& state) {
   const Session session(graph);
   const std::vector<Feed> feeds = {{x, Tensor(1.0f)}};
   for (auto _ : state) benchmark::DoNotOptimize(session.Run(feeds, {y}));
-  state.counters["per_op"] = benchmark::Counter(static_cast<double>(state.range(0)),
-                                                benchmark::Counter::kIsIterationInvariantRate |
-                                                    benchmark::Counter::kInvert);
+  state.counters["per_op"] = benchmark::Counter(
+      static_cast<double>(state.range(0)), benchmark::Counter::kIsIterationInvariantRate | benchmark::Counter::kInvert);
 }
 BENCHMARK(DependentAdds)->Arg(1000);
 
@@ -62,9 +61,8 @@ void BuildGraph(benchmark::State& state) {
     Output y = s.Placeholder(millrace::DType::kFloat, {8, 8});
     for (int64_t i = 0; i < state.range(0); ++i) y = s.Op("Tanh", {y});
   }
-  state.counters["per_node"] = benchmark::Counter(static_cast<double>(state.range(0)),
-                                                  benchmark::Counter::kIsIterationInvariantRate |
-                                                      benchmark::Counter::kInvert);
+  state.counters["per_node"] = benchmark::Counter(
+      static_cast<double>(state.range(0)), benchmark::Counter::kIsIterationInvariantRate | benchmark::Counter::kInvert);
 }
 BENCHMARK(BuildGraph)->Arg(10000);
 

@@ -16,28 +16,29 @@ namespace {
 
 using Kind = wire::AttrValue::Kind;
 
-constexpr int64_t kIntegers[] = {0,
-                                 1,
-                                 -1,
-                                 2,
-                                 3,
-                                 4,
-                                 5,
-                                 7,
-                                 16,
-                                 -2,
-                                 100,
-                                 1 << 20,
-                                 INT32_MAX,
-                                 INT32_MIN,
-                                 INT64_MAX,
-                                 INT64_MIN,
-                                 int64_t{1} << 32,
-                                 (int64_t{1} << 31) + 1,
-                                 (int64_t{1} << 62) + 1};
+constexpr int64_t kIntegers[] = {
+    0,
+    1,
+    -1,
+    2,
+    3,
+    4,
+    5,
+    7,
+    16,
+    -2,
+    100,
+    1 << 20,
+    INT32_MAX,
+    INT32_MIN,
+    INT64_MAX,
+    INT64_MIN,
+    int64_t{1} << 32,
+    (int64_t{1} << 31) + 1,
+    (int64_t{1} << 62) + 1};
 constexpr int64_t kSizes[] = {0, 1, 2, 3, 4, 5, 16, 17, -1, 1 << 20, int64_t{1} << 31, int64_t{1} << 40};
-const float kFloats[] = {0.0f,  -0.0f,  1.0f,          -1.0f, 0.5f,     1e-38f,
-                         1e38f, -1e38f, 2147483648.0f, NAN,   INFINITY, -INFINITY};
+const float kFloats[] = {
+    0.0f, -0.0f, 1.0f, -1.0f, 0.5f, 1e-38f, 1e38f, -1e38f, 2147483648.0f, NAN, INFINITY, -INFINITY};
 constexpr int32_t kTypes[] = {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 14, 17, 18, 19, 20, 21, 22, 23, 11, 101, 0, 9999};
 
 template <typename T, size_t n>
@@ -71,17 +72,13 @@ void SpoilTensor(Random& random, wire::TensorProto* t) {
     }
   };
   switch (Below(random, 6)) {
-    case 0:
-      SpoilShape(random, &t->tensor_shape.Ensure());
-      break;
+    case 0: SpoilShape(random, &t->tensor_shape.Ensure()); break;
     case 1:
       if (!t->tensor_content.empty()) {
         t->tensor_content[Below(random, t->tensor_content.size())] = static_cast<char>(Pick(random, kIntegers));
       }
       break;
-    case 2:
-      t->dtype = Pick(random, kTypes);
-      break;
+    case 2: t->dtype = Pick(random, kTypes); break;
     default:
       t->tensor_content.clear();
       spoil(t->float_val, Pick(random, kFloats));
@@ -93,27 +90,13 @@ void SpoilTensor(Random& random, wire::TensorProto* t) {
 
 void SpoilAttr(Random& random, wire::AttrValue* v) {
   switch (v->kind) {
-    case Kind::kI:
-      v->i = Pick(random, kIntegers);
-      break;
-    case Kind::kF:
-      v->f = Pick(random, kFloats);
-      break;
-    case Kind::kB:
-      v->b = !v->b;
-      break;
-    case Kind::kType:
-      v->type = Pick(random, kTypes);
-      break;
-    case Kind::kS:
-      v->s = v->s.empty() ? "SAME" : std::string();
-      break;
-    case Kind::kShape:
-      SpoilShape(random, &v->shape.Ensure());
-      break;
-    case Kind::kTensor:
-      SpoilTensor(random, &v->tensor.Ensure());
-      break;
+    case Kind::kI: v->i = Pick(random, kIntegers); break;
+    case Kind::kF: v->f = Pick(random, kFloats); break;
+    case Kind::kB: v->b = !v->b; break;
+    case Kind::kType: v->type = Pick(random, kTypes); break;
+    case Kind::kS: v->s = v->s.empty() ? "SAME" : std::string(); break;
+    case Kind::kShape: SpoilShape(random, &v->shape.Ensure()); break;
+    case Kind::kTensor: SpoilTensor(random, &v->tensor.Ensure()); break;
     case Kind::kList: {
       std::vector<int64_t>& i = v->list.Ensure().i;
       if (i.empty() || IsLikely(random, 20)) {
@@ -123,9 +106,7 @@ void SpoilAttr(Random& random, wire::AttrValue* v) {
       }
       break;
     }
-    default:
-      v->kind = Kind::kI;
-      v->i = Pick(random, kIntegers);
+    default: v->kind = Kind::kI; v->i = Pick(random, kIntegers);
   }
 }
 
@@ -208,19 +189,14 @@ void MutateNodes(const OpRegistry& ops, Random& random, wire::GraphDef* graph) {
   switch (Below(random, 10)) {
     case 0:
     case 1:
-    case 2:
-      return AddExample(ops, random, graph);
+    case 2: return AddExample(ops, random, graph);
     case 3:
     case 4:
-    case 5:
-      return SpoilConstant(random, graph);
+    case 5: return SpoilConstant(random, graph);
     case 6:
-    case 7:
-      return SpoilOneAttr(random, graph);
-    case 8:
-      return IsLikely(random, 80) ? Rewire(random, graph) : Rename(ops, random, graph);
-    default:
-      return Remove(random, graph);
+    case 7: return SpoilOneAttr(random, graph);
+    case 8: return IsLikely(random, 80) ? Rewire(random, graph) : Rename(ops, random, graph);
+    default: return Remove(random, graph);
   }
 }
 
@@ -242,17 +218,13 @@ void MutateFunction(const OpRegistry& ops, Random& random, wire::GraphDef* graph
 
 void Mutate(const OpRegistry& ops, Random& random, wire::GraphDef* graph) {
   switch (Below(random, 20)) {
-    case 0:
-      return SetWay(static_cast<int32_t>(Below(random, kAllWays + 1)), graph);
+    case 0: return SetWay(static_cast<int32_t>(Below(random, kAllWays + 1)), graph);
     case 1:
-    case 2:
-      return MutateFunction(ops, random, graph);
+    case 2: return MutateFunction(ops, random, graph);
     case 3:
     case 4:
-    case 5:
-      return Reshape(ops, random, graph);
-    default:
-      return MutateNodes(ops, random, graph);
+    case 5: return Reshape(ops, random, graph);
+    default: return MutateNodes(ops, random, graph);
   }
 }
 

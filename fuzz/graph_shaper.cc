@@ -164,9 +164,7 @@ void WrapInFunction(const OpRegistry& ops, Random& random, wire::GraphDef* graph
   const size_t arity = n->input.size();
   n->attr.clear();
   switch (Below(random, 4)) {
-    case 0:
-      n->op = name;
-      return;
+    case 0: n->op = name; return;
     case 1:
       n->op = IsLikely(random, 50) ? "PartitionedCall" : "StatefulPartitionedCall";
       n->attr = {{"Tin", Types(arity, type)}, {"Tout", Types(1, type)}, {"f", Function(name)}};
@@ -211,8 +209,8 @@ void Repeat(Random& random, wire::GraphDef* graph) {
 }
 
 void SetDevice(Random& random, wire::GraphDef* graph) {
-  static const char* const kDevices[] = {"",      "/cpu:0", "/cpu:1", "/device:CPU:2", "/gpu:0", "/job:worker/task:1",
-                                         "/cpu:x"};
+  static const char* const kDevices[] = {
+      "", "/cpu:0", "/cpu:1", "/device:CPU:2", "/gpu:0", "/job:worker/task:1", "/cpu:x"};
   wire::NodeDef* n = AnyNode(random, &graph->node);
   n->device = kDevices[Below(random, std::size(kDevices))];
   if (IsLikely(random, 80)) return;
@@ -232,19 +230,13 @@ void Reshape(const OpRegistry& ops, Random& random, wire::GraphDef* graph) {
   if (graph->node.empty()) return;
   switch (Below(random, 8)) {
     case 0:
-    case 1:
-      return WrapInLoop(random, graph);
-    case 2:
-      return WrapInConditional(random, graph);
+    case 1: return WrapInLoop(random, graph);
+    case 2: return WrapInConditional(random, graph);
     case 3:
-    case 4:
-      return WrapInFunction(ops, random, graph);
-    case 5:
-      return Repeat(random, graph);
-    case 6:
-      return SetDevice(random, graph);
-    default:
-      return AddControlEdge(random, graph);
+    case 4: return WrapInFunction(ops, random, graph);
+    case 5: return Repeat(random, graph);
+    case 6: return SetDevice(random, graph);
+    default: return AddControlEdge(random, graph);
   }
 }
 

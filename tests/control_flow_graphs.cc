@@ -51,12 +51,11 @@ BuildFn CountsTo(int32_t limit) {
 
 Status CondTakesOneBranch(const GraphBuilder& b, FlowStep* step, bool truth) {
   const Output p = Fed(b, step, Tensor::Scalar(truth)), x = Fed(b, step, Tensor::Scalar(5.0f));
-  MR_ASSIGN_OR_RETURN(const List r, Cond(b, p, Part([=](const GraphBuilder& s, const List&) {
-                                           return List{s.Add(x, s.Scalar(2.0f)), s.Scalar<int32_t>(1)};
-                                         }),
-                                         Part([=](const GraphBuilder& s, const List&) {
-                                           return List{x, s.Scalar<int32_t>(0)};
-                                         })));
+  MR_ASSIGN_OR_RETURN(
+      const List r, Cond(b, p, Part([=](const GraphBuilder& s, const List&) {
+                           return List{s.Add(x, s.Scalar(2.0f)), s.Scalar<int32_t>(1)};
+                         }),
+                         Part([=](const GraphBuilder& s, const List&) { return List{x, s.Scalar<int32_t>(0)}; })));
   step->Expect(r[0], Tensor::Scalar(truth ? 7.0f : 5.0f));
   step->Expect(r[1], Int(truth ? 1 : 0));
   return b.status();
@@ -95,31 +94,32 @@ Status SumsToLimit(const GraphBuilder& b, FlowStep* step, int32_t limit, int par
   const Output n = Fed(b, step, Int(limit));
   LoopOptions options;
   options.parallel_iterations = parallel;
-  MR_ASSIGN_OR_RETURN(const List r, WhileLoop(b, {b.Scalar<int32_t>(0), b.Scalar<int32_t>(0)}, CountsTo(n),
-                                              Part([](const GraphBuilder& s, const List& v) {
-                                                return List{AddOne(s, v[0]), s.Add(v[1], v[0])};
-                                              }),
-                                              options));
+  MR_ASSIGN_OR_RETURN(
+      const List r,
+      WhileLoop(b, {b.Scalar<int32_t>(0), b.Scalar<int32_t>(0)}, CountsTo(n),
+                Part([](const GraphBuilder& s, const List& v) { return List{AddOne(s, v[0]), s.Add(v[1], v[0])}; }),
+                options));
   step->Expect(r[0], Int(limit));
   step->Expect(r[1], Int(limit * (limit - 1) / 2));
   return b.status();
 }
 
 Status Fibonacci(const GraphBuilder& b, FlowStep* step) {
-  MR_ASSIGN_OR_RETURN(const List r, WhileLoop(b, {b.Scalar<int32_t>(0), b.Scalar<int32_t>(0), b.Scalar<int32_t>(1)},
-                                              CountsTo(20), Part([](const GraphBuilder& s, const List& v) {
-                                                return List{AddOne(s, v[0]), v[2], s.Add(v[1], v[2])};
-                                              })));
+  MR_ASSIGN_OR_RETURN(
+      const List r,
+      WhileLoop(
+          b, {b.Scalar<int32_t>(0), b.Scalar<int32_t>(0), b.Scalar<int32_t>(1)}, CountsTo(20),
+          Part([](const GraphBuilder& s, const List& v) { return List{AddOne(s, v[0]), v[2], s.Add(v[1], v[2])}; })));
   step->Expect(r[1], Int(6765));
   return b.status();
 }
 
 Status MatrixPower(const GraphBuilder& b, FlowStep* step) {
   const Output w = Fed(b, step, Floats({2, 2}, {1, 1, 1, 0})), x = Fed(b, step, Floats({1, 2}, {1, 0}));
-  MR_ASSIGN_OR_RETURN(const List r, WhileLoop(b, {b.Scalar<int32_t>(0), x}, CountsTo(10),
-                                              Part([=](const GraphBuilder& s, const List& v) {
-                                                return List{AddOne(s, v[0]), s.MatMul(v[1], w)};
-                                              })));
+  MR_ASSIGN_OR_RETURN(
+      const List r,
+      WhileLoop(b, {b.Scalar<int32_t>(0), x}, CountsTo(10),
+                Part([=](const GraphBuilder& s, const List& v) { return List{AddOne(s, v[0]), s.MatMul(v[1], w)}; })));
   step->Expect(r[1], Floats({1, 2}, {89, 55}));
   return b.status();
 }
@@ -129,14 +129,14 @@ Status EndsAtMaximum(const GraphBuilder& b, FlowStep* step) {
   LoopOptions options;
   options.maximum_iterations = Fed(b, step, Int(7));
   const Output x = Fed(b, step, Tensor::Scalar(2.0f));
-  MR_ASSIGN_OR_RETURN(const List r,
-                      WhileLoop(b, {b.Scalar(0.0f), x, b.Scalar(1.5f)}, Part([](const GraphBuilder& s, const List&) {
-                                  return List{s.Const(Tensor::Scalar(true))};
-                                }),
-                                Part([=](const GraphBuilder& s, const List& v) {
-                                  return List{s.Add(v[0], v[1]), v[1], x};  // the third becomes a value from outside
-                                }),
-                                options));
+  MR_ASSIGN_OR_RETURN(
+      const List r,
+      WhileLoop(b, {b.Scalar(0.0f), x, b.Scalar(1.5f)},
+                Part([](const GraphBuilder& s, const List&) { return List{s.Const(Tensor::Scalar(true))}; }),
+                Part([=](const GraphBuilder& s, const List& v) {
+                  return List{s.Add(v[0], v[1]), v[1], x};  // the third becomes a value from outside
+                }),
+                options));
   step->Expect(r[0], Tensor::Scalar(14.0f));
   step->Expect(r[1], Tensor::Scalar(2.0f));
   step->Expect(r[2], Tensor::Scalar(2.0f));
@@ -146,13 +146,14 @@ Status EndsAtMaximum(const GraphBuilder& b, FlowStep* step) {
 Status GrowingShape(const GraphBuilder& b, FlowStep* step) {
   LoopOptions options;
   options.shape_invariants = {std::nullopt, PartialShape::Of({-1, 2})};
-  MR_ASSIGN_OR_RETURN(const List r,
-                      WhileLoop(b, {b.Scalar<int32_t>(0), b.Const(Floats({1, 2}, {1, 2}))}, CountsTo(2),
-                                Part([](const GraphBuilder& s, const List& v) {
-                                  const Output twice = s.Op("ConcatV2", {List{v[1], v[1]}, s.Scalar<int32_t>(0)});
-                                  return List{AddOne(s, v[0]), twice};
-                                }),
-                                options));
+  MR_ASSIGN_OR_RETURN(
+      const List r,
+      WhileLoop(b, {b.Scalar<int32_t>(0), b.Const(Floats({1, 2}, {1, 2}))}, CountsTo(2),
+                Part([](const GraphBuilder& s, const List& v) {
+                  const Output twice = s.Op("ConcatV2", {List{v[1], v[1]}, s.Scalar<int32_t>(0)});
+                  return List{AddOne(s, v[0]), twice};
+                }),
+                options));
   step->Expect(r[1], Floats({4, 2}, {1, 2, 1, 2, 1, 2, 1, 2}));
   return b.status();
 }
@@ -161,10 +162,11 @@ Status NestedLoops(const GraphBuilder& b, FlowStep* step) {
   const Output n = Fed(b, step, Int(6));
   const auto rows = [=](const GraphBuilder& s, const List& v) -> StatusOr<List> {
     const Output i = v[0];
-    MR_ASSIGN_OR_RETURN(const List inner, WhileLoop(s, {s.Scalar<int32_t>(0), v[1]}, CountsTo(n),
-                                                    Part([=](const GraphBuilder& t, const List& w) {
-                                                      return List{AddOne(t, w[0]), t.Add(w[1], t.Mul(i, w[0]))};
-                                                    })));
+    MR_ASSIGN_OR_RETURN(
+        const List inner,
+        WhileLoop(s, {s.Scalar<int32_t>(0), v[1]}, CountsTo(n), Part([=](const GraphBuilder& t, const List& w) {
+                    return List{AddOne(t, w[0]), t.Add(w[1], t.Mul(i, w[0]))};
+                  })));
     return List{AddOne(s, i), inner[1]};
   };
   MR_ASSIGN_OR_RETURN(const List r, WhileLoop(b, {b.Scalar<int32_t>(0), b.Scalar<int32_t>(0)}, CountsTo(n), rows));
@@ -174,8 +176,8 @@ Status NestedLoops(const GraphBuilder& b, FlowStep* step) {
 
 Status ThreeDeep(const GraphBuilder& b, FlowStep* step) {
   const Output weight = Fed(b, step, Int(3));
-  std::function<StatusOr<Output>(const GraphBuilder&, int, Output)> count = [&](const GraphBuilder& s, int depth,
-                                                                                Output sum) -> StatusOr<Output> {
+  std::function<StatusOr<Output>(const GraphBuilder&, int, Output)> count =
+      [&](const GraphBuilder& s, int depth, Output sum) -> StatusOr<Output> {
     if (depth == 0) return s.Add(sum, weight);
     const auto body = [&, depth](const GraphBuilder& t, const List& v) -> StatusOr<List> {
       MR_ASSIGN_OR_RETURN(const Output next, count(t, depth - 1, v[1]));
@@ -195,19 +197,19 @@ Status Collatz(const GraphBuilder& b, FlowStep* step) {
   const auto next = [](const GraphBuilder& s, const List& v) -> StatusOr<List> {
     const Output n = v[0];
     const Output even = s.Op("Equal", {s.Op("FloorMod", {n, s.Scalar<int32_t>(2)}), s.Scalar<int32_t>(0)});
-    MR_ASSIGN_OR_RETURN(const List r, Cond(s, even, Part([=](const GraphBuilder& t, const List&) {
-                                             return List{t.Op("FloorDiv", {n, t.Scalar<int32_t>(2)})};
-                                           }),
-                                           Part([=](const GraphBuilder& t, const List&) {
-                                             return List{AddOne(t, t.Mul(n, t.Scalar<int32_t>(3)))};
-                                           })));
+    MR_ASSIGN_OR_RETURN(
+        const List r,
+        Cond(
+            s, even,
+            Part([=](const GraphBuilder& t, const List&) { return List{t.Op("FloorDiv", {n, t.Scalar<int32_t>(2)})}; }),
+            Part([=](const GraphBuilder& t, const List&) { return List{AddOne(t, t.Mul(n, t.Scalar<int32_t>(3)))}; })));
     return List{r[0], AddOne(s, v[1])};
   };
-  MR_ASSIGN_OR_RETURN(const List r,
-                      WhileLoop(b, {start, b.Scalar<int32_t>(0)}, Part([](const GraphBuilder& s, const List& v) {
-                                  return List{s.Op("Greater", {v[0], s.Scalar<int32_t>(1)})};
-                                }),
-                                next));
+  MR_ASSIGN_OR_RETURN(
+      const List r, WhileLoop(b, {start, b.Scalar<int32_t>(0)}, Part([](const GraphBuilder& s, const List& v) {
+                                return List{s.Op("Greater", {v[0], s.Scalar<int32_t>(1)})};
+                              }),
+                              next));
   step->Expect(r[0], Int(1));
   step->Expect(r[1], Int(111));
   return b.status();
@@ -216,14 +218,14 @@ Status Collatz(const GraphBuilder& b, FlowStep* step) {
 Status LoopInBranch(const GraphBuilder& b, FlowStep* step, bool truth) {
   const Output p = Fed(b, step, Tensor::Scalar(truth)), x = Fed(b, step, Tensor::Scalar(1.5f));
   const auto power = [=](const GraphBuilder& s, const List&) -> StatusOr<List> {
-    MR_ASSIGN_OR_RETURN(const List r, WhileLoop(s, {s.Scalar<int32_t>(0), s.Scalar(1.0f)}, CountsTo(4),
-                                                Part([=](const GraphBuilder& t, const List& v) {
-                                                  return List{AddOne(t, v[0]), t.Mul(v[1], x)};
-                                                })));
+    MR_ASSIGN_OR_RETURN(
+        const List r,
+        WhileLoop(s, {s.Scalar<int32_t>(0), s.Scalar(1.0f)}, CountsTo(4),
+                  Part([=](const GraphBuilder& t, const List& v) { return List{AddOne(t, v[0]), t.Mul(v[1], x)}; })));
     return List{r[1]};
   };
-  MR_ASSIGN_OR_RETURN(const List r,
-                      Cond(b, p, power, Part([=](const GraphBuilder& s, const List&) { return List{s.Neg(x)}; })));
+  MR_ASSIGN_OR_RETURN(
+      const List r, Cond(b, p, power, Part([=](const GraphBuilder& s, const List&) { return List{s.Neg(x)}; })));
   step->Expect(r[0], Tensor::Scalar(truth ? 5.0625f : -1.5f));
   return b.status();
 }
@@ -234,10 +236,11 @@ Status LoopInBranchInLoop(const GraphBuilder& b, FlowStep* step) {
     const Output i = v[0], sum = v[1];
     const Output odd = s.Op("Equal", {s.Op("FloorMod", {i, s.Scalar<int32_t>(2)}), s.Scalar<int32_t>(1)});
     const auto inner = [=](const GraphBuilder& t, const List&) -> StatusOr<List> {
-      MR_ASSIGN_OR_RETURN(const List r, WhileLoop(t, {t.Scalar<int32_t>(0), sum}, CountsTo(i),
-                                                  Part([](const GraphBuilder& u, const List& w) {
-                                                    return List{AddOne(u, w[0]), u.Add(w[1], w[0])};
-                                                  })));
+      MR_ASSIGN_OR_RETURN(
+          const List r,
+          WhileLoop(t, {t.Scalar<int32_t>(0), sum}, CountsTo(i), Part([](const GraphBuilder& u, const List& w) {
+                      return List{AddOne(u, w[0]), u.Add(w[1], w[0])};
+                    })));
       return List{r[1]};
     };
     MR_ASSIGN_OR_RETURN(const List r, Cond(s, odd, inner, Part([=](const GraphBuilder& t, const List&) {
@@ -295,11 +298,11 @@ Status ControlFromOutside(const GraphBuilder& b, FlowStep* step) {
   const auto body = [=](const GraphBuilder& s, const List& w) -> StatusOr<List> {
     const Output read = s.WithControl({done}).Identity(v.ref);
     const Output go_on = s.Op("GreaterEqual", {w[0], s.Scalar<int32_t>(0)});
-    MR_ASSIGN_OR_RETURN(const List r,
-                        Cond(s, go_on, Part([=](const GraphBuilder& t, const List&) {
-                               return List{t.WithControl({done}).Scalar(1.0f)};
-                             }),
-                             Part([=](const GraphBuilder& t, const List&) { return List{t.Scalar(0.0f)}; })));
+    MR_ASSIGN_OR_RETURN(
+        const List r,
+        Cond(s, go_on,
+             Part([=](const GraphBuilder& t, const List&) { return List{t.WithControl({done}).Scalar(1.0f)}; }),
+             Part([=](const GraphBuilder& t, const List&) { return List{t.Scalar(0.0f)}; })));
     return List{AddOne(s, w[0]), s.Add(w[1], s.Add(read, r[0]))};
   };
   MR_ASSIGN_OR_RETURN(const List r, WhileLoop(b, {b.Scalar<int32_t>(0), b.Scalar(0.0f)}, CountsTo(3), body));
@@ -328,10 +331,10 @@ Status OperationsInBranches(const GraphBuilder& b, FlowStep* step) {
 
 Status Maps(const GraphBuilder& b, FlowStep* step) {
   const Output x = Fed(b, step, Floats({3, 2}, {1, 2, 3, 4, 5, 6})), y = Fed(b, step, Floats({3}, {10, 20, 30}));
-  MR_ASSIGN_OR_RETURN(const List r,
-                      MapFn(b, {x, y}, {DType::kFloat, DType::kInt32}, Part([](const GraphBuilder& s, const List& e) {
-                              return List{s.Mul(e[0], e[1]), s.Cast(e[1], DType::kInt32)};
-                            })));
+  MR_ASSIGN_OR_RETURN(
+      const List r, MapFn(b, {x, y}, {DType::kFloat, DType::kInt32}, Part([](const GraphBuilder& s, const List& e) {
+                            return List{s.Mul(e[0], e[1]), s.Cast(e[1], DType::kInt32)};
+                          })));
   step->Expect(r[0], Floats({3, 2}, {10, 20, 60, 80, 150, 180}));
   step->Expect(r[1], Tensor::Vector<int32_t>({10, 20, 30}));
   return b.status();
@@ -384,10 +387,10 @@ Status Scans(const GraphBuilder& b, FlowStep* step) {
 Status LoopInMap(const GraphBuilder& b, FlowStep* step) {
   const Output k = b.Const(Tensor::Vector<int32_t>({0, 5, 1, 3}));
   const auto power = [](const GraphBuilder& s, const List& e) -> StatusOr<List> {
-    MR_ASSIGN_OR_RETURN(const List r, WhileLoop(s, {s.Scalar<int32_t>(0), s.Scalar<int32_t>(1)}, CountsTo(e[0]),
-                                                Part([](const GraphBuilder& t, const List& v) {
-                                                  return List{AddOne(t, v[0]), t.Add(v[1], v[1])};
-                                                })));
+    MR_ASSIGN_OR_RETURN(
+        const List r,
+        WhileLoop(s, {s.Scalar<int32_t>(0), s.Scalar<int32_t>(1)}, CountsTo(e[0]),
+                  Part([](const GraphBuilder& t, const List& v) { return List{AddOne(t, v[0]), t.Add(v[1], v[1])}; })));
     return List{r[1]};
   };
   MR_ASSIGN_OR_RETURN(const List r, MapFn(b, {k}, {}, power));
@@ -422,20 +425,21 @@ Status ExpectGradient(const GraphBuilder& b, FlowStep* step, Output y, const Lis
 Status GradientOfCond(const GraphBuilder& b, FlowStep* step, bool truth) {
   const Output p = Fed(b, step, Tensor::Scalar(truth));
   const Output x = Fed(b, step, Tensor::Scalar(3.0f)), y = Fed(b, step, Tensor::Scalar(4.0f));
-  MR_ASSIGN_OR_RETURN(const List r,
-                      Cond(b, p, Part([=](const GraphBuilder& s, const List&) { return List{s.Mul(x, s.Mul(x, y))}; }),
-                           Part([=](const GraphBuilder& s, const List&) { return List{s.Mul(x, s.Scalar(5.0f))}; })));
-  return ExpectGradient(b, step, r[0], {x, y},
-                        {Tensor::Scalar(truth ? 24.0f : 5.0f), Tensor::Scalar(truth ? 9.0f : 0.0f)});
+  MR_ASSIGN_OR_RETURN(
+      const List r, Cond(b, p, Part([=](const GraphBuilder& s, const List&) { return List{s.Mul(x, s.Mul(x, y))}; }),
+                         Part([=](const GraphBuilder& s, const List&) { return List{s.Mul(x, s.Scalar(5.0f))}; })));
+  return ExpectGradient(
+      b, step, r[0], {x, y}, {Tensor::Scalar(truth ? 24.0f : 5.0f), Tensor::Scalar(truth ? 9.0f : 0.0f)});
 }
 
 // x^8 by three squarings; x -> w x, five times, with w from outside.
 Status GradientOfLoop(const GraphBuilder& b, FlowStep* step) {
   const Output x = Fed(b, step, Tensor::Scalar(1.5f)), w = Fed(b, step, Tensor::Scalar(2.0f));
-  MR_ASSIGN_OR_RETURN(const List r, WhileLoop(b, {b.Scalar<int32_t>(0), x}, CountsTo(3),
-                                              Part([=](const GraphBuilder& s, const List& v) {
-                                                return List{AddOne(s, v[0]), s.Mul(s.Mul(v[1], v[1]), w)};
-                                              })));
+  MR_ASSIGN_OR_RETURN(
+      const List r,
+      WhileLoop(b, {b.Scalar<int32_t>(0), x}, CountsTo(3), Part([=](const GraphBuilder& s, const List& v) {
+                  return List{AddOne(s, v[0]), s.Mul(s.Mul(v[1], v[1]), w)};
+                })));
   const float x8 = 25.62890625f;  // 1.5^8
   // w^7 x^8
   return ExpectGradient(b, step, r[1], {x, w}, {Tensor::Scalar(128 * 8 * x8 / 1.5f), Tensor::Scalar(7 * 64 * x8)});
@@ -444,17 +448,18 @@ Status GradientOfLoop(const GraphBuilder& b, FlowStep* step) {
 Status GradientOfNestedLoops(const GraphBuilder& b, FlowStep* step) {
   const Output x = Fed(b, step, Tensor::Scalar(1.1f)), w = Fed(b, step, Tensor::Scalar(1.2f));
   const auto outer = [=](const GraphBuilder& s, const List& v) -> StatusOr<List> {
-    MR_ASSIGN_OR_RETURN(const List r, WhileLoop(s, {s.Scalar<int32_t>(0), v[1]}, CountsTo(3),
-                                                Part([=](const GraphBuilder& t, const List& u) {
-                                                  return List{AddOne(t, u[0]), t.Mul(u[1], w)};
-                                                })));
+    MR_ASSIGN_OR_RETURN(
+        const List r,
+        WhileLoop(s, {s.Scalar<int32_t>(0), v[1]}, CountsTo(3),
+                  Part([=](const GraphBuilder& t, const List& u) { return List{AddOne(t, u[0]), t.Mul(u[1], w)}; })));
     return List{AddOne(s, v[0]), s.Mul(r[1], x)};
   };
   MR_ASSIGN_OR_RETURN(const List r, WhileLoop(b, {b.Scalar<int32_t>(0), x}, CountsTo(2), outer));
   const double X = 1.1, W = 1.2;  // x^3 w^6
-  return ExpectGradient(b, step, r[1], {x, w},
-                        {Tensor::Scalar(static_cast<float>(3 * X * X * std::pow(W, 6))),
-                         Tensor::Scalar(static_cast<float>(X * X * X * 6 * std::pow(W, 5)))});
+  return ExpectGradient(
+      b, step, r[1], {x, w},
+      {Tensor::Scalar(static_cast<float>(3 * X * X * std::pow(W, 6))),
+       Tensor::Scalar(static_cast<float>(X * X * X * 6 * std::pow(W, 5)))});
 }
 
 // Squares in even iterations, multiplies by w in odd ones.
@@ -462,28 +467,28 @@ Status GradientOfCondInLoop(const GraphBuilder& b, FlowStep* step) {
   const Output x = Fed(b, step, Tensor::Scalar(1.5f)), w = Fed(b, step, Tensor::Scalar(0.5f));
   const auto body = [=](const GraphBuilder& s, const List& v) -> StatusOr<List> {
     const Output even = s.Op("Equal", {s.Op("FloorMod", {v[0], s.Scalar<int32_t>(2)}), s.Scalar<int32_t>(0)});
-    MR_ASSIGN_OR_RETURN(const List r,
-                        Cond(s, even, Part([=](const GraphBuilder& t, const List&) { return List{t.Mul(v[1], v[1])}; }),
-                             Part([=](const GraphBuilder& t, const List&) { return List{t.Mul(v[1], w)}; })));
+    MR_ASSIGN_OR_RETURN(
+        const List r, Cond(s, even, Part([=](const GraphBuilder& t, const List&) { return List{t.Mul(v[1], v[1])}; }),
+                           Part([=](const GraphBuilder& t, const List&) { return List{t.Mul(v[1], w)}; })));
     return List{AddOne(s, v[0]), r[0]};
   };
   MR_ASSIGN_OR_RETURN(const List r, WhileLoop(b, {b.Scalar<int32_t>(0), x}, CountsTo(4), body));
   // ((x^2 w)^2) w = x^4 w^3
-  return ExpectGradient(b, step, r[1], {x, w},
-                        {Tensor::Scalar(4 * 3.375f * 0.125f), Tensor::Scalar(5.0625f * 3 * 0.25f)});
+  return ExpectGradient(
+      b, step, r[1], {x, w}, {Tensor::Scalar(4 * 3.375f * 0.125f), Tensor::Scalar(5.0625f * 3 * 0.25f)});
 }
 
 Status GradientOfLoopInBranch(const GraphBuilder& b, FlowStep* step, bool truth) {
   const Output p = Fed(b, step, Tensor::Scalar(truth)), x = Fed(b, step, Tensor::Scalar(1.5f));
   const auto power = [=](const GraphBuilder& s, const List&) -> StatusOr<List> {
-    MR_ASSIGN_OR_RETURN(const List r, WhileLoop(s, {s.Scalar<int32_t>(0), x}, CountsTo(3),
-                                                Part([=](const GraphBuilder& t, const List& v) {
-                                                  return List{AddOne(t, v[0]), t.Mul(v[1], x)};
-                                                })));
+    MR_ASSIGN_OR_RETURN(
+        const List r,
+        WhileLoop(s, {s.Scalar<int32_t>(0), x}, CountsTo(3),
+                  Part([=](const GraphBuilder& t, const List& v) { return List{AddOne(t, v[0]), t.Mul(v[1], x)}; })));
     return List{r[1]};
   };
-  MR_ASSIGN_OR_RETURN(const List r,
-                      Cond(b, p, power, Part([=](const GraphBuilder& s, const List&) { return List{s.Neg(x)}; })));
+  MR_ASSIGN_OR_RETURN(
+      const List r, Cond(b, p, power, Part([=](const GraphBuilder& s, const List&) { return List{s.Neg(x)}; })));
   return ExpectGradient(b, step, r[0], {x}, {Tensor::Scalar(truth ? 4 * 3.375f : -1.0f)});
 }
 
@@ -521,11 +526,11 @@ Status NoGradientThroughLoop(const GraphBuilder& b, FlowStep* step) {
   const Output x = Fed(b, step, Tensor::Scalar(1.5f));
   LoopOptions options;
   options.back_prop = false;
-  MR_ASSIGN_OR_RETURN(const List r, WhileLoop(b, {b.Scalar<int32_t>(0), x}, CountsTo(3),
-                                              Part([=](const GraphBuilder& s, const List& v) {
-                                                return List{AddOne(s, v[0]), s.Mul(v[1], v[1])};
-                                              }),
-                                              options));
+  MR_ASSIGN_OR_RETURN(
+      const List r,
+      WhileLoop(b, {b.Scalar<int32_t>(0), x}, CountsTo(3),
+                Part([=](const GraphBuilder& s, const List& v) { return List{AddOne(s, v[0]), s.Mul(v[1], v[1])}; }),
+                options));
   return ExpectGradient(b, step, b.Add(r[1], b.Mul(x, b.Scalar(3.0f))), {x}, {Tensor::Scalar(3.0f)});
 }
 

@@ -28,14 +28,9 @@ void ExpectSame(const Tensor& got, const Tensor& want) {
         EXPECT_NEAR(g, w, 1e-5f * std::max(1.0f, std::abs(w))) << "element " << i;
         break;
       }
-      case DType::kInt32:
-        EXPECT_EQ(got.data<int32_t>()[i], want.data<int32_t>()[i]) << "element " << i;
-        break;
-      case DType::kBool:
-        EXPECT_EQ(got.data<bool>()[i], want.data<bool>()[i]) << "element " << i;
-        break;
-      default:
-        FAIL() << "compare " << DTypeName(got.dtype());
+      case DType::kInt32: EXPECT_EQ(got.data<int32_t>()[i], want.data<int32_t>()[i]) << "element " << i; break;
+      case DType::kBool: EXPECT_EQ(got.data<bool>()[i], want.data<bool>()[i]) << "element " << i; break;
+      default: FAIL() << "compare " << DTypeName(got.dtype());
     }
   }
 }
@@ -164,27 +159,24 @@ TEST_F(ConstructionTest, CondLooksLikeTensorFlows) {
   const Output p = Placeholder(DType::kBool), x = Placeholder(DType::kFloat);
   const int mark = graph_.num_node_ids();
   const auto r = Cond(
-      b_, p,
-      [&](const GraphBuilder& b, const List&) {
-        return List{b.Add(x, b.Scalar(1.0f)), b.Scalar(2.0f)};
-      },
-      [&](const GraphBuilder&, const List&) {
-        return List{x, x};
-      });
+      b_, p, [&](const GraphBuilder& b, const List&) { return List{b.Add(x, b.Scalar(1.0f)), b.Scalar(2.0f)}; },
+      [&](const GraphBuilder&, const List&) { return List{x, x}; });
   ASSERT_TRUE(r.ok()) << r.status();
-  EXPECT_EQ(Lines(mark), (std::vector<std::string>{
-                             "cond/Switch Switch Placeholder:0 Placeholder:0",
-                             "cond/switch_t Identity cond/Switch:1",
-                             "cond/switch_f Identity cond/Switch:0",
-                             "cond/pred_id Identity Placeholder:0",
-                             "cond/Const Const ^cond/switch_t",
-                             "cond/AddV2/Switch Switch Placeholder_1:0 cond/pred_id:0",
-                             "cond/AddV2 AddV2 cond/AddV2/Switch:1 cond/Const:0",
-                             "cond/Const_1 Const ^cond/switch_t",
-                             "cond/Switch_1 Switch Placeholder_1:0 cond/pred_id:0",
-                             "cond/Merge Merge cond/Switch_1:0 cond/AddV2:0",
-                             "cond/Merge_1 Merge cond/Switch_1:0 cond/Const_1:0",
-                         }));
+  EXPECT_EQ(
+      Lines(mark),
+      (std::vector<std::string>{
+          "cond/Switch Switch Placeholder:0 Placeholder:0",
+          "cond/switch_t Identity cond/Switch:1",
+          "cond/switch_f Identity cond/Switch:0",
+          "cond/pred_id Identity Placeholder:0",
+          "cond/Const Const ^cond/switch_t",
+          "cond/AddV2/Switch Switch Placeholder_1:0 cond/pred_id:0",
+          "cond/AddV2 AddV2 cond/AddV2/Switch:1 cond/Const:0",
+          "cond/Const_1 Const ^cond/switch_t",
+          "cond/Switch_1 Switch Placeholder_1:0 cond/pred_id:0",
+          "cond/Merge Merge cond/Switch_1:0 cond/AddV2:0",
+          "cond/Merge_1 Merge cond/Switch_1:0 cond/Const_1:0",
+      }));
   EXPECT_TRUE(VerifyGraph(graph_).ok());
 }
 
@@ -196,31 +188,30 @@ TEST_F(ConstructionTest, WhileLooksLikeTensorFlows) {
   options.back_prop = false;
   options.swap_memory = true;
   const auto r = WhileLoop(
-      b_, {n},
-      [&](const GraphBuilder& b, const List& v) {
-        return List{b.Op("Less", {v[0], w})};
-      },
+      b_, {n}, [&](const GraphBuilder& b, const List& v) { return List{b.Op("Less", {v[0], w})}; },
       [&](const GraphBuilder& b, const List& v) {
         const Output negative = b.Neg(w), sum = b.Add(v[0], b.Scalar<int32_t>(2));
         return List{b.Mul(sum, negative)};
       },
       options);
   ASSERT_TRUE(r.ok()) << r.status();
-  EXPECT_EQ(Lines(mark), (std::vector<std::string>{
-                             "while/Enter Enter Placeholder:0",
-                             "while/Merge Merge while/Enter:0 while/NextIteration:0",
-                             "while/Less/Enter Enter Placeholder_1:0",
-                             "while/Less Less while/Merge:0 while/Less/Enter:0",
-                             "while/LoopCond LoopCond while/Less:0",
-                             "while/Switch Switch while/Merge:0 while/LoopCond:0",
-                             "while/Identity Identity while/Switch:1",
-                             "while/Neg Neg while/Less/Enter:0 ^while/Identity",
-                             "while/Const Const ^while/Identity",
-                             "while/AddV2 AddV2 while/Identity:0 while/Const:0",
-                             "while/Mul Mul while/AddV2:0 while/Neg:0",
-                             "while/NextIteration NextIteration while/Mul:0",
-                             "while/Exit Exit while/Switch:0",
-                         }));
+  EXPECT_EQ(
+      Lines(mark),
+      (std::vector<std::string>{
+          "while/Enter Enter Placeholder:0",
+          "while/Merge Merge while/Enter:0 while/NextIteration:0",
+          "while/Less/Enter Enter Placeholder_1:0",
+          "while/Less Less while/Merge:0 while/Less/Enter:0",
+          "while/LoopCond LoopCond while/Less:0",
+          "while/Switch Switch while/Merge:0 while/LoopCond:0",
+          "while/Identity Identity while/Switch:1",
+          "while/Neg Neg while/Less/Enter:0 ^while/Identity",
+          "while/Const Const ^while/Identity",
+          "while/AddV2 AddV2 while/Identity:0 while/Const:0",
+          "while/Mul Mul while/AddV2:0 while/Neg:0",
+          "while/NextIteration NextIteration while/Mul:0",
+          "while/Exit Exit while/Switch:0",
+      }));
   const Node* enter = graph_.Find("while/Enter");
   const Node* constant = graph_.Find("while/Less/Enter");
   for (const Node* node : {enter, constant}) {
@@ -275,10 +266,7 @@ TEST_F(ConstructionTest, RefusesBranchesThatDoNotFit) {
   ExpectRefusal(Cond(b_, Output(), floats, floats), "is missing", nodes);
   ExpectRefusal(Cond(b_, p, floats, [](const GraphBuilder&, const List&) { return List{Output()}; }),
                 "the false branch returns nothing as its result 0", nodes);
-  ExpectRefusal(Cond(b_, p, floats,
-                     [&](const GraphBuilder&, const List&) {
-                       return List{Output{x.node, 3}};
-                     }),
+  ExpectRefusal(Cond(b_, p, floats, [&](const GraphBuilder&, const List&) { return List{Output{x.node, 3}}; }),
                 "returns output 3", nodes);
   ExpectRefusal(Cond(b_, p, floats, [](const GraphBuilder&, const List&) -> StatusOr<List> { return Aborted("no"); }),
                 "no", nodes);
@@ -292,10 +280,7 @@ TEST_F(ConstructionTest, RefusesLoopsThatDoNotFit) {
   ExpectRefusal(WhileLoop(b_, {n}, Nothing, Same), "must return one value, got 0", nodes);
   ExpectRefusal(WhileLoop(b_, {n, x}, Always, [](const GraphBuilder&, const List& v) { return List{v[0]}; }),
                 "a value for each of the 2 loop variables, got 1", nodes);
-  ExpectRefusal(WhileLoop(b_, {n, x}, Always,
-                          [](const GraphBuilder&, const List& v) {
-                            return List{v[0], v[0]};
-                          }),
+  ExpectRefusal(WhileLoop(b_, {n, x}, Always, [](const GraphBuilder&, const List& v) { return List{v[0], v[0]}; }),
                 "loop variable 1 is float, but the body returns int32", nodes);
   const auto grow = [](const GraphBuilder& b, const List& v) -> StatusOr<List> {
     return List{v[0], b.Op("ConcatV2", {List{v[1], v[1]}, b.Scalar<int32_t>(0)})};
@@ -359,10 +344,7 @@ TEST_F(ConstructionTest, RefusesToReadWhatIsInsideAnEndedLoop) {
 TEST_F(ConstructionTest, CarriesEachValueInOnce) {
   const Output n = Placeholder(DType::kInt32), w = Placeholder(DType::kInt32);
   ASSERT_TRUE(WhileLoop(
-                  b_, {n},
-                  [&](const GraphBuilder& b, const List& v) {
-                    return List{b.Op("Less", {v[0], w})};
-                  },
+                  b_, {n}, [&](const GraphBuilder& b, const List& v) { return List{b.Op("Less", {v[0], w})}; },
                   [&](const GraphBuilder& b, const List& v) { return List{b.Add(b.Add(v[0], w), w)}; })
                   .ok());
   const auto nodes = graph_.nodes();
@@ -428,8 +410,8 @@ TEST_F(ConstructionTest, RefusesSweepsThatDoNotFit) {
   ExpectRefusal(MapFn(b_, {}, {}, Same), "no elements", nodes);
   ExpectRefusal(MapFn(b_, {x, y}, {}, Same), "has 4 elements, others have 3", nodes);
   ExpectRefusal(MapFn(b_, {scalar}, {}, Same), "at least one dimension", nodes);
-  ExpectRefusal(MapFn(b_, {x}, {DType::kInt32}, Same), "result 0 of the function of 'map_3' must be int32, got float",
-                nodes);
+  ExpectRefusal(
+      MapFn(b_, {x}, {DType::kInt32}, Same), "result 0 of the function of 'map_3' must be int32, got float", nodes);
   ExpectRefusal(MapFn(b_, {x}, {}, Nothing), "must return 1 results, got 0", nodes);
   ExpectRefusal(Fold(b_, {x}, {scalar}, [](const GraphBuilder&, const List& v) { return List{v[1]}; }),
                 "enters the loop with shape []", nodes);

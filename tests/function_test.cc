@@ -41,8 +41,8 @@ class FunctionTest : public ::testing::Test {
   static AttrValue T(std::vector<DType> types) { return types; }
 
   Node* If(Output p, std::vector<Output> in, std::vector<DType> out, const char* yes, const char* no) {
-    return b_.OpNode("If", {p, std::move(in)},
-                     {{"Tout", T(std::move(out))}, {"then_branch", F(yes)}, {"else_branch", F(no)}});
+    return b_.OpNode(
+        "If", {p, std::move(in)}, {{"Tout", T(std::move(out))}, {"then_branch", F(yes)}, {"else_branch", F(no)}});
   }
   Node* While(std::vector<Output> in, const char* cond, const char* body) {
     return b_.OpNode("While", {std::move(in)}, {{"cond", F(cond)}, {"body", F(body)}});
@@ -69,8 +69,8 @@ class FunctionTest : public ::testing::Test {
     std::vector<double> numbers;
     if (!out.ok()) return std::vector<double>(fetches.size(), NAN);
     for (const Tensor& t : *out) {
-      numbers.push_back(t.dtype() == DType::kFloat ? static_cast<double>(*t.data<float>())
-                                                   : static_cast<double>(*t.data<int32_t>()));
+      numbers.push_back(
+          t.dtype() == DType::kFloat ? static_cast<double>(*t.data<float>()) : static_cast<double>(*t.data<int32_t>()));
     }
     return numbers;
   }
@@ -151,8 +151,8 @@ TEST_F(FunctionTest, WhileAndItsGradient) {
   const std::vector<std::pair<Output, Tensor>> feeds = {{x, Float(3)}, {k, Float(2)}, {n, Int(5)}};
   EXPECT_EQ(Run(feeds, {loop->output(0), loop->output(1), loop->output(2), d[0], d[1]}),
             (std::vector<double>{5, 96, 2, 32, 240}));
-  EXPECT_EQ(Run({{x, Float(3)}, {k, Float(2)}, {n, Int(0)}}, {loop->output(1), d[0], d[1]}),
-            (std::vector<double>{3, 1, 0}));
+  EXPECT_EQ(
+      Run({{x, Float(3)}, {k, Float(2)}, {n, Int(0)}}, {loop->output(1), d[0], d[1]}), (std::vector<double>{3, 1, 0}));
 }
 
 TEST_F(FunctionTest, SecondOrderThroughALoop) {
@@ -189,18 +189,18 @@ TEST_F(FunctionTest, LoopInsideABranchInsideACall) {
   AddLoopFunctions();
   const std::vector<DType> types = {DType::kFloat, DType::kInt32};
   Function("Power", types, [](const GraphBuilder& b, const std::vector<Output>& a) {
-    return std::vector<Output>{b.OpNode("While",
-                                        {std::vector<Output>{b.Scalar(int32_t{0}), b.Scalar(1.0f), a[0], a[1]}},
-                                        {{"cond", F("More")}, {"body", F("Step")}})
-                                   ->output(1)};
+    return std::vector<Output>{
+        b.OpNode("While", {std::vector<Output>{b.Scalar(int32_t{0}), b.Scalar(1.0f), a[0], a[1]}},
+                 {{"cond", F("More")}, {"body", F("Step")}})
+            ->output(1)};
   });
   Function("Zero", types,
            [](const GraphBuilder& b, const std::vector<Output>&) { return std::vector<Output>{b.Scalar(0.0f)}; });
   Function("PowerOrZero", {DType::kBool, DType::kFloat, DType::kInt32},
            [](const GraphBuilder& b, const std::vector<Output>& a) {
-             return std::vector<Output>{
-                 b.Op("If", {a[0], std::vector<Output>{a[1], a[2]}},
-                      {{"Tout", T({DType::kFloat})}, {"then_branch", F("Power")}, {"else_branch", F("Zero")}})};
+             return std::vector<Output>{b.Op(
+                 "If", {a[0], std::vector<Output>{a[1], a[2]}},
+                 {{"Tout", T({DType::kFloat})}, {"then_branch", F("Power")}, {"else_branch", F("Zero")}})};
            });
   const Output p = Input("p", DType::kBool), x = Input("x"), n = Input("n", DType::kInt32);
   const Output y =
@@ -212,8 +212,8 @@ TEST_F(FunctionTest, LoopInsideABranchInsideACall) {
 
 TEST_F(FunctionTest, EffectsHappenOnceAndInOrder) {
   const auto handle = [](const GraphBuilder& b) {
-    return b.Op("VarHandleOp", {},
-                {{"dtype", DType::kFloat}, {"shape", PartialShape::Scalar()}, {"shared_name", "counter"}});
+    return b.Op(
+        "VarHandleOp", {}, {{"dtype", DType::kFloat}, {"shape", PartialShape::Scalar()}, {"shared_name", "counter"}});
   };
   Function("AddOne", {DType::kFloat}, [&](const GraphBuilder& b, const std::vector<Output>& a) {
     b.OpNode("AssignAddVariableOp", {handle(b), b.Scalar(1.0f)});
@@ -304,8 +304,8 @@ TEST_F(FunctionTest, LibraryGradientComesFirst) {
   const Output direct = b_.Op("Squared", {x});
   const Output called =
       b_.Op("PartitionedCall", {std::vector<Output>{x}}, {{"Tout", T({DType::kFloat})}, {"f", F("Squared")}});
-  EXPECT_EQ(Run({{x, Float(3)}}, {Gradients(direct, {x})[0], Gradients(called, {x})[0]}),
-            (std::vector<double>{100, 100}));
+  EXPECT_EQ(
+      Run({{x, Float(3)}}, {Gradients(direct, {x})[0], Gradients(called, {x})[0]}), (std::vector<double>{100, 100}));
 }
 
 TEST_F(FunctionTest, RemoteCallRunsWhereItSays) {
@@ -371,8 +371,8 @@ TEST_F(FunctionTest, OptionalsOfABranch) {
   };
   const Output has = b_.Cast(b_.Op("OptionalHasValue", {optional}), DType::kInt32);
   Node* value = get({DType::kFloat, DType::kInt32}, PartialShape::Scalar());
-  EXPECT_EQ(Run({{p, kTrue}, {x, Float(3)}}, {has, value->output(0), value->output(1)}),
-            (std::vector<double>{1, 9, 7}));
+  EXPECT_EQ(
+      Run({{p, kTrue}, {x, Float(3)}}, {has, value->output(0), value->output(1)}), (std::vector<double>{1, 9, 7}));
   EXPECT_EQ(Run({{p, kFalse}, {x, Float(3)}}, {has})[0], 0);
   const auto error = [&](Node* n, const Tensor& taken) {
     return TryRun({{p, taken}, {x, Float(3)}}, {n->output(0)}).status().code();
@@ -380,8 +380,8 @@ TEST_F(FunctionTest, OptionalsOfABranch) {
   EXPECT_EQ(error(value, kFalse), absl::StatusCode::kInvalidArgument);
   EXPECT_EQ(error(get({DType::kFloat}, PartialShape()), kTrue), absl::StatusCode::kInvalidArgument);
   EXPECT_EQ(error(get({DType::kInt32, DType::kInt32}, PartialShape()), kTrue), absl::StatusCode::kInvalidArgument);
-  EXPECT_EQ(error(get({DType::kFloat, DType::kInt32}, PartialShape::Of({2})), kTrue),
-            absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(
+      error(get({DType::kFloat, DType::kInt32}, PartialShape::Of({2})), kTrue), absl::StatusCode::kInvalidArgument);
 }
 
 TEST_F(FunctionTest, AFailedGradientLeavesNothingBehind) {

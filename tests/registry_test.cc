@@ -22,7 +22,9 @@ bool IsExpanded(const OpDef& op) {
   return std::any_of(op.attrs.begin(), op.attrs.end(), [](const AttrDef& a) { return a.kind == AttrKind::kFunc; });
 }
 
-TEST(Registry, DeclarationsParse) { EXPECT_TRUE(System::Default().ops().status().ok()) << System::Default().ops().status(); }
+TEST(Registry, DeclarationsParse) {
+  EXPECT_TRUE(System::Default().ops().status().ok()) << System::Default().ops().status();
+}
 
 TEST(Registry, EveryOpIsComplete) {
   std::vector<std::string> lacks;
@@ -67,7 +69,8 @@ OpExample InDouble(const OpDef& op, OpExample example) {
   for (Tensor& t : wide.inputs) {
     if (t.dtype() != DType::kFloat) continue;
     Tensor d = *Tensor::Make(DType::kDouble, t.shape());
-    for (int64_t i = 0; i < t.num_elements(); ++i) d.mutable_data<double>()[i] = static_cast<double>(t.data<float>()[i]);
+    for (int64_t i = 0; i < t.num_elements(); ++i)
+      d.mutable_data<double>()[i] = static_cast<double>(t.data<float>()[i]);
     t = d;
   }
   for (auto& [name, value] : wide.attrs) {

@@ -93,10 +93,11 @@ TEST_F(SaverTest, NodesHaveTensorFlowsNames) {
   auto saver = Saver::Create(graph_, {});
   ASSERT_TRUE(saver.ok());
   millrace::GraphLock lock(&graph_->mu);
-  for (const char* name : {"save/filename/input", "save/filename", "save/Const", "save/SaveV2/tensor_names",
-                           "save/SaveV2/shape_and_slices", "save/SaveV2", "save/control_dependency",
-                           "save/RestoreV2/tensor_names", "save/RestoreV2/shape_and_slices", "save/RestoreV2",
-                           "save/Assign", "save/Identity", "save/AssignVariableOp", "save/restore_all"}) {
+  for (const char* name :
+       {"save/filename/input", "save/filename", "save/Const", "save/SaveV2/tensor_names",
+        "save/SaveV2/shape_and_slices", "save/SaveV2", "save/control_dependency", "save/RestoreV2/tensor_names",
+        "save/RestoreV2/shape_and_slices", "save/RestoreV2", "save/Assign", "save/Identity", "save/AssignVariableOp",
+        "save/restore_all"}) {
     EXPECT_NE(graph_->graph.Find(name), nullptr) << name;
   }
   EXPECT_EQ((*saver)->def().filename_tensor_name, "save/Const:0");

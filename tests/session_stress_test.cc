@@ -119,8 +119,9 @@ class SessionStress {
       }
       case 1: {
         MR_RETURN_IF_ERROR(Step({x_}, {Tensor::Scalar(2.0f)}, {product_, count_}, {}, 0, &out));
-        return *out[0].data<float>() == 4.0f * 300 * 300 * 300 ? absl::OkStatus()
-                                                               : Internal("sum ", out[0].DebugString());
+        return *out[0].data<float>() == 4.0f * 300 * 300 * 300
+                   ? absl::OkStatus()
+                   : Internal("sum ", out[0].DebugString());
       }
       case 2: {
         const Status s = Step({go_on_}, {Tensor::Scalar(true)}, {endless_}, {}, 1 + static_cast<int64_t>(random() % 3));
@@ -135,10 +136,8 @@ class SessionStress {
         const Status s = Step({x_}, {Tensor::Scalar(7.0f)}, {bad_}, {});
         return s.code() == StatusCode::kInvalidArgument ? absl::OkStatus() : s.ok() ? Internal("7 of 3 elements") : s;
       }
-      case 5:
-        return PartialStep(random, v);
-      default:
-        return GrownStep(i);
+      case 5: return PartialStep(random, v);
+      default: return GrownStep(i);
     }
   }
 
@@ -159,8 +158,9 @@ class SessionStress {
     }
     std::vector<Tensor> out;
     MR_RETURN_IF_ERROR(Step({}, {}, {more}, {}, 0, &out));
-    return *out[0].data<float>() == static_cast<float>(i) + 1 ? absl::OkStatus()
-                                                              : Internal("sum ", out[0].DebugString());
+    return *out[0].data<float>() == static_cast<float>(i) + 1
+               ? absl::OkStatus()
+               : Internal("sum ", out[0].DebugString());
   }
 
   const uint64_t seed_;

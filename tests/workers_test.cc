@@ -26,19 +26,19 @@ class WatchedTransport : public InProcessTransport {
   void RecvAsync(absl::string_view device, int64_t step_id, absl::string_view key,
                  Rendezvous::DoneCallback done) override {
     ++asked_;
-    InProcessTransport::RecvAsync(device, step_id, key, [this, done = std::move(done)](const Status& s, Tensor value,
-                                                                                       bool is_dead) mutable {
-      {
-        absl::MutexLock lock(&mu_);
-        if (holding_) {
-          held_.push_back([s, value = std::move(value), is_dead, done = std::move(done)]() mutable {
-            std::move(done)(s, std::move(value), is_dead);
-          });
-          return;
-        }
-      }
-      std::move(done)(s, std::move(value), is_dead);
-    });
+    InProcessTransport::RecvAsync(
+        device, step_id, key, [this, done = std::move(done)](const Status& s, Tensor value, bool is_dead) mutable {
+          {
+            absl::MutexLock lock(&mu_);
+            if (holding_) {
+              held_.push_back([s, value = std::move(value), is_dead, done = std::move(done)]() mutable {
+                std::move(done)(s, std::move(value), is_dead);
+              });
+              return;
+            }
+          }
+          std::move(done)(s, std::move(value), is_dead);
+        });
   }
   int asked() const { return asked_.load(); }
   void Hold() {
@@ -195,12 +195,12 @@ TEST_F(WorkersTest, PartialRunsCrossWorkers) {
   StatusOr<std::string> handle = coordinator_->PartialRunSetup({{x, y}, {far_sum, sum}, {}});
   ASSERT_TRUE(handle.ok()) << handle.status();
   std::vector<Tensor> out;
-  Status s = coordinator_->PartialRun(*handle, std::vector<Output>{x}, std::vector<Tensor>{Tensor::Scalar(2.0f)},
-                                      std::vector<Output>{far_sum}, &out);
+  Status s = coordinator_->PartialRun(
+      *handle, std::vector<Output>{x}, std::vector<Tensor>{Tensor::Scalar(2.0f)}, std::vector<Output>{far_sum}, &out);
   ASSERT_TRUE(s.ok()) << s;
   EXPECT_EQ(*out[0].data<float>(), 3.0f);
-  s = coordinator_->PartialRun(*handle, std::vector<Output>{y}, std::vector<Tensor>{Tensor::Scalar(4.0f)},
-                               std::vector<Output>{sum}, &out);
+  s = coordinator_->PartialRun(
+      *handle, std::vector<Output>{y}, std::vector<Tensor>{Tensor::Scalar(4.0f)}, std::vector<Output>{sum}, &out);
   ASSERT_TRUE(s.ok()) << s;
   EXPECT_EQ(*out[0].data<float>(), 7.0f);
 }
@@ -224,9 +224,10 @@ TEST_F(WorkersTest, VariablesStayWithTheirWorker) {
 
 TEST_F(WorkersTest, ATransportSaysWhatItCannotReach) {
   const std::string near = workers_[0]->devices()[0].name;
-  for (const auto& [device, code] : {std::pair<std::string, absl::StatusCode>("/job:x/replica:0/task:7/device:CPU:0",
-                                                                              absl::StatusCode::kUnavailable),
-                                     std::pair<std::string, absl::StatusCode>(near, absl::StatusCode::kAborted)}) {
+  for (const auto& [device, code] :
+       {std::pair<std::string, absl::StatusCode>(
+            "/job:x/replica:0/task:7/device:CPU:0", absl::StatusCode::kUnavailable),
+        std::pair<std::string, absl::StatusCode>(near, absl::StatusCode::kAborted)}) {
     Status s;
     transport_.RecvAsync(device, 1234, Rendezvous::Key(device, 1, near, "edge", 0, 0),
                          [&](const Status& answer, Tensor, bool) { s = answer; });

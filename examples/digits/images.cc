@@ -67,7 +67,8 @@ uint64_t SplitMix(uint64_t& state) {
 }  // namespace
 
 Images LoadImages(const std::string& folder) {
-  const std::string image_path = FindFile(folder, "images-idx3-ubyte"), label_path = FindFile(folder, "labels-idx1-ubyte");
+  const std::string image_path = FindFile(folder, "images-idx3-ubyte"),
+                    label_path = FindFile(folder, "labels-idx1-ubyte");
   const std::string pixels = ReadFile(image_path), labels = ReadFile(label_path);
   const std::vector<int64_t> dims = Header(image_path, pixels, 3);
   if (Header(label_path, labels, 1)[0] != dims[0]) throw std::runtime_error("as many labels as images are wanted");

@@ -3,9 +3,10 @@
 //
 //   digits [--data DIR] [--dir RUN] [--epochs N]
 //
-// DIR holds IDX files (MNIST's, for instance); without it the 8x8 digits that come with the source are used. RUN (default
-// ./digits-run) gets checkpoints and TensorBoard event files. Ctrl-C saves and stops; the same command goes on from there,
-// bit for bit.
+// DIR holds IDX files (MNIST's, for instance); without it the 8x8 digits that come with the source are used. RUN
+// (default
+// ./digits-run) gets checkpoints and TensorBoard event files. Ctrl-C saves and stops; the same command goes on from
+// there, bit for bit.
 #define MILLRACE_EXCEPTIONS 1
 #include <millrace/io.h>
 #include <millrace/train.h>
@@ -60,8 +61,8 @@ Network BuildNetwork(millrace::Graph& graph, const Images& images, int64_t steps
   const millrace::Output logits = model.Dense("logits", x, 128, 10);
   net.loss = s.WithName("loss").Composite("SparseSoftmaxCrossEntropyLoss", {logits, net.labels})[0];
   const millrace::Output hits = s.Op("Equal", {s.Op("ArgMax", {logits, s.Const(1)}), net.labels});
-  net.accuracy = s.WithName("accuracy").Op(
-      "Mean", {s.Op("Cast", {hits}, {{"DstT", millrace::DType::kFloat}}), s.Const({0})});
+  net.accuracy =
+      s.WithName("accuracy").Op("Mean", {s.Op("Cast", {hits}, {{"DstT", millrace::DType::kFloat}}), s.Const({0})});
   const millrace::Variable step = model.GlobalStep();
   net.step = step.read;
   millrace::Optimizer adam{"Adam"};
@@ -69,21 +70,23 @@ Network BuildNetwork(millrace::Graph& graph, const Images& images, int64_t steps
       "ExponentialDecay", {0.002f, step.read},
       {{"decay_steps", static_cast<float>(5 * steps_per_epoch)}, {"decay_rate", 0.5f}})[0];
   net.train = model.Minimize(adam, net.loss, step);
-  net.train_summary = MergeSummaries(s, {
-      s.Op("ScalarSummary", {"train/loss", net.loss}),
-      s.Op("HistogramSummary", {"conv1/kernel", model.trainable()[0].read}),
-  });
-  net.test_summary = MergeSummaries(s, {
-      s.Op("ScalarSummary", {"test/accuracy", net.accuracy}),
-      s.Op("ImageSummary", {"test/digits", net.images}, {{"max_images", 4}}),
-  });
+  net.train_summary = MergeSummaries(
+      s, {
+             s.Op("ScalarSummary", {"train/loss", net.loss}),
+             s.Op("HistogramSummary", {"conv1/kernel", model.trainable()[0].read}),
+         });
+  net.test_summary = MergeSummaries(
+      s, {
+             s.Op("ScalarSummary", {"test/accuracy", net.accuracy}),
+             s.Op("ImageSummary", {"test/digits", net.images}, {{"max_images", 4}}),
+         });
   net.init = model.Initializer();
   return net;
 }
 
 // The examples at `order[begin, end)` as a batch.
-std::vector<millrace::Feed> Batch(const Network& net, const Images& all, const std::vector<int64_t>& order, size_t begin,
-                                  size_t end) {
+std::vector<millrace::Feed> Batch(const Network& net, const Images& all, const std::vector<int64_t>& order,
+                                  size_t begin, size_t end) {
   const auto size = static_cast<size_t>(all.height * all.width);
   std::vector<float> pixels;
   std::vector<int64_t> labels;
@@ -123,9 +126,9 @@ int Train(const Options& options) {
   const std::vector<int64_t> held_back(split.begin() + static_cast<std::ptrdiff_t>(train_count), split.end());
   const auto steps_per_epoch = static_cast<int64_t>(train_count) / kBatch;
   if (steps_per_epoch < 1) throw std::runtime_error("fewer than 80 images are too few");
-  std::printf("%lld images of %lldx%lld from %s; %zu to train on, %zu held back\n", static_cast<long long>(images.count),
-              static_cast<long long>(images.height), static_cast<long long>(images.width), options.data.c_str(), train_count,
-              held_back.size());
+  std::printf("%lld images of %lldx%lld from %s; %zu to train on, %zu held back\n",
+              static_cast<long long>(images.count), static_cast<long long>(images.height),
+              static_cast<long long>(images.width), options.data.c_str(), train_count, held_back.size());
 
   millrace::Graph graph;
   const Network net = BuildNetwork(graph, images, steps_per_epoch);
@@ -175,7 +178,8 @@ int Train(const Options& options) {
   std::printf("%lld steps: accuracy on the held-back fifth %.2f%%\n", static_cast<long long>(step),
               static_cast<double>(accuracy) * 100);
   std::printf("saved %s\n\nWhat to look at next:\n", saved.c_str());
-  std::printf("  tensorboard --logdir %s        the loss, the accuracy, the filters and the graph\n", options.dir.c_str());
+  std::printf(
+      "  tensorboard --logdir %s        the loss, the accuracy, the filters and the graph\n", options.dir.c_str());
   std::printf("  digits --data DIR --dir RUN    the same on MNIST, or any IDX files\n");
   std::printf("  examples/digits/main.cc        how it is done, in 200 lines\n");
   return 0;

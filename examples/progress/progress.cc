@@ -19,8 +19,8 @@ void Progress::Show(int64_t done, const std::string& note) {
   const int filled = total_ > 0 ? static_cast<int>(kWidth * done / total_) : kWidth;
   std::string bar(static_cast<size_t>(filled), '=');
   bar.resize(kWidth, ' ');
-  std::fprintf(stderr, "\r[%s] %lld/%lld steps  %.0f/s  %.0fs left  %s\033[K", bar.c_str(), static_cast<long long>(done),
-               static_cast<long long>(total_), rate, left, note.c_str());
+  std::fprintf(stderr, "\r[%s] %lld/%lld steps  %.0f/s  %.0fs left  %s\033[K", bar.c_str(),
+               static_cast<long long>(done), static_cast<long long>(total_), rate, left, note.c_str());
   std::fflush(stderr);
 }
 

@@ -53,30 +53,18 @@ class Attr {
     const MR_Api& api = Api();
     const int count = static_cast<int>(ints_.size());
     switch (kind_) {
-      case Kind::kBool:
-        return api.SetAttrBool(desc, name, i_ != 0);
-      case Kind::kInt:
-        return api.SetAttrInt(desc, name, i_);
-      case Kind::kFloat:
-        return api.SetAttrFloat(desc, name, f_);
-      case Kind::kString:
-        return api.SetAttrString(desc, name, strings_[0].data(), strings_[0].size());
-      case Kind::kFunction:
-        return api.SetAttrFuncName(desc, name, strings_[0].data(), strings_[0].size());
-      case Kind::kEncoded:
-        return api.SetAttrValueProto(desc, name, strings_[0].data(), strings_[0].size(), status);
-      case Kind::kType:
-        return api.SetAttrType(desc, name, static_cast<TF_DataType>(i_));
-      case Kind::kTensor:
-        return api.SetAttrTensor(desc, name, tensor_.get(), status);
-      case Kind::kShape:
-        return api.SetAttrShape(desc, name, ints_.data(), i_ < 0 ? -1 : count);
-      case Kind::kInts:
-        return api.SetAttrIntList(desc, name, ints_.data(), count);
-      case Kind::kFloats:
-        return api.SetAttrFloatList(desc, name, floats_.data(), static_cast<int>(floats_.size()));
-      case Kind::kStrings:
-        return SetStrings(desc, name);
+      case Kind::kBool: return api.SetAttrBool(desc, name, i_ != 0);
+      case Kind::kInt: return api.SetAttrInt(desc, name, i_);
+      case Kind::kFloat: return api.SetAttrFloat(desc, name, f_);
+      case Kind::kString: return api.SetAttrString(desc, name, strings_[0].data(), strings_[0].size());
+      case Kind::kFunction: return api.SetAttrFuncName(desc, name, strings_[0].data(), strings_[0].size());
+      case Kind::kEncoded: return api.SetAttrValueProto(desc, name, strings_[0].data(), strings_[0].size(), status);
+      case Kind::kType: return api.SetAttrType(desc, name, static_cast<TF_DataType>(i_));
+      case Kind::kTensor: return api.SetAttrTensor(desc, name, tensor_.get(), status);
+      case Kind::kShape: return api.SetAttrShape(desc, name, ints_.data(), i_ < 0 ? -1 : count);
+      case Kind::kInts: return api.SetAttrIntList(desc, name, ints_.data(), count);
+      case Kind::kFloats: return api.SetAttrFloatList(desc, name, floats_.data(), static_cast<int>(floats_.size()));
+      case Kind::kStrings: return SetStrings(desc, name);
       case Kind::kTypes: {
         std::vector<TF_DataType> types;
         for (int64_t t : ints_) types.push_back(static_cast<TF_DataType>(t));

@@ -17,8 +17,9 @@ extern "C" {
  * tensors, of the types that the operation declares, into outputs, where it finds NULL; they become the library's, on
  * error too. An error in `status` stops the step with its code and message.
  *
- * It is called on a thread that the library keeps for such calls, several at a time when several steps or operations call
- * it, and may run steps itself. A step that is cancelled or passes its deadline does not wait for a call that runs. */
+ * It is called on a thread that the library keeps for such calls, several at a time when several steps or operations
+ * call it, and may run steps itself. A step that is cancelled or passes its deadline does not wait for a call that
+ * runs. */
 typedef void (*MR_ClientFunction)(void* data, TF_Tensor** inputs, int num_inputs, TF_Tensor** outputs, int num_outputs,
                                   TF_Status* status);
 

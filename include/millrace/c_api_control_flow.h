@@ -66,16 +66,16 @@ TF_CAPI_EXPORT void MR_Cond(TF_Graph* graph, const MR_FlowOptions* options, TF_O
 
 /* The results of the first branch whose predicate is true, else those of `otherwise`; where that is NULL, a step in
  * which no predicate is true fails. `exclusive`: a step in which more than one is true fails. */
-TF_CAPI_EXPORT void MR_Case(TF_Graph* graph, const MR_FlowOptions* options, const TF_Output* predicates,
-                            const MR_BuildFn* branches, void* const* branch_data, int num_branches,
-                            MR_BuildFn otherwise, void* otherwise_data, unsigned char exclusive, MR_Outputs* results,
-                            TF_Status* status);
+TF_CAPI_EXPORT void MR_Case(
+    TF_Graph* graph, const MR_FlowOptions* options, const TF_Output* predicates, const MR_BuildFn* branches,
+    void* const* branch_data, int num_branches, MR_BuildFn otherwise, void* otherwise_data, unsigned char exclusive,
+    MR_Outputs* results, TF_Status* status);
 
 /* Repeats `body`, which returns the variables' next values, while `condition`, which returns one bool scalar, is true.
  * The inputs of both are the variables. The results are the last values. */
-TF_CAPI_EXPORT void MR_WhileLoop(TF_Graph* graph, const MR_FlowOptions* options, const TF_Output* variables,
-                                 int num_variables, MR_BuildFn condition, void* condition_data, MR_BuildFn body,
-                                 void* body_data, MR_Outputs* results, TF_Status* status);
+TF_CAPI_EXPORT void MR_WhileLoop(
+    TF_Graph* graph, const MR_FlowOptions* options, const TF_Output* variables, int num_variables, MR_BuildFn condition,
+    void* condition_data, MR_BuildFn body, void* body_data, MR_Outputs* results, TF_Status* status);
 
 /* fn of each element along the first dimension of `elements`, which are taken together; its results, of these types
  * (num_dtypes 0: those of the elements), stacked. */
@@ -98,9 +98,9 @@ TF_CAPI_EXPORT void MR_Scan(TF_Graph* graph, const MR_FlowOptions* options, cons
                             TF_Status* status);
 
 /* The tensor, once these operations have run. */
-TF_CAPI_EXPORT TF_Output MR_WithDependencies(TF_Graph* graph, const MR_FlowOptions* options,
-                                             TF_Operation* const* operations, int num_operations, TF_Output value,
-                                             TF_Status* status);
+TF_CAPI_EXPORT TF_Output MR_WithDependencies(
+    TF_Graph* graph, const MR_FlowOptions* options, TF_Operation* const* operations, int num_operations,
+    TF_Output value, TF_Status* status);
 /* An operation that has run once all these have. */
 TF_CAPI_EXPORT TF_Operation* MR_Group(TF_Graph* graph, const MR_FlowOptions* options, TF_Operation* const* operations,
                                       int num_operations, TF_Status* status);

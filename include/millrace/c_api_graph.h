@@ -73,8 +73,8 @@ TF_CAPI_EXPORT TF_Operation* TF_FinishOperation(TF_OperationDescription* desc, T
 /* Where in the user's program the operation comes from; errors of running it say so. Kept in this process only. */
 TF_CAPI_EXPORT void MR_SetLocation(TF_OperationDescription* desc, const char* file, int line);
 
-/* The name of input number `index` of an op or a composite, such as "shape" for 1 of Reshape; NULL when there is none. It
- * stays valid. */
+/* The name of input number `index` of an op or a composite, such as "shape" for 1 of Reshape; NULL when there is none.
+ * It stays valid. */
 TF_CAPI_EXPORT const char* MR_OpInputName(const char* op_type, int index);
 /* "file:line", or "" when it was not told. Lives as long as the operation. */
 TF_CAPI_EXPORT const char* MR_OperationLocation(TF_Operation* oper);
@@ -107,9 +107,9 @@ TF_CAPI_EXPORT void TF_SetAttrShapeList(TF_OperationDescription* desc, const cha
                                         const int64_t* const* dims, const int* num_dims, int num_shapes);
 TF_CAPI_EXPORT void TF_SetAttrTensorShapeProto(TF_OperationDescription* desc, const char* attr_name, const void* proto,
                                                size_t proto_len, TF_Status* status);
-TF_CAPI_EXPORT void TF_SetAttrTensorShapeProtoList(TF_OperationDescription* desc, const char* attr_name,
-                                                   const void* const* protos, const size_t* proto_lens, int num_shapes,
-                                                   TF_Status* status);
+TF_CAPI_EXPORT void TF_SetAttrTensorShapeProtoList(
+    TF_OperationDescription* desc, const char* attr_name, const void* const* protos, const size_t* proto_lens,
+    int num_shapes, TF_Status* status);
 TF_CAPI_EXPORT void TF_SetAttrTensor(TF_OperationDescription* desc, const char* attr_name, TF_Tensor* value,
                                      TF_Status* status);
 TF_CAPI_EXPORT void TF_SetAttrTensorList(TF_OperationDescription* desc, const char* attr_name, TF_Tensor* const* values,
@@ -168,13 +168,13 @@ typedef struct TF_AttrMetadata {
 
 /* All of these: TF_INVALID_ARGUMENT when the operation has no such attribute, or one of another kind. They write at
  * most max_... (num_..., storage_size) entries; the list forms with `storage` fail when it is too small. */
-TF_CAPI_EXPORT TF_AttrMetadata TF_OperationGetAttrMetadata(TF_Operation* oper, const char* attr_name,
-                                                           TF_Status* status);
+TF_CAPI_EXPORT TF_AttrMetadata
+TF_OperationGetAttrMetadata(TF_Operation* oper, const char* attr_name, TF_Status* status);
 TF_CAPI_EXPORT void TF_OperationGetAttrString(TF_Operation* oper, const char* attr_name, void* value, size_t max_length,
                                               TF_Status* status);
-TF_CAPI_EXPORT void TF_OperationGetAttrStringList(TF_Operation* oper, const char* attr_name, void** values,
-                                                  size_t* lengths, int max_values, void* storage, size_t storage_size,
-                                                  TF_Status* status);
+TF_CAPI_EXPORT void TF_OperationGetAttrStringList(
+    TF_Operation* oper, const char* attr_name, void** values, size_t* lengths, int max_values, void* storage,
+    size_t storage_size, TF_Status* status);
 TF_CAPI_EXPORT void TF_OperationGetAttrInt(TF_Operation* oper, const char* attr_name, int64_t* value,
                                            TF_Status* status);
 TF_CAPI_EXPORT void TF_OperationGetAttrIntList(TF_Operation* oper, const char* attr_name, int64_t* values,
@@ -194,13 +194,13 @@ TF_CAPI_EXPORT void TF_OperationGetAttrTypeList(TF_Operation* oper, const char* 
 TF_CAPI_EXPORT void TF_OperationGetAttrShape(TF_Operation* oper, const char* attr_name, int64_t* value, int num_dims,
                                              TF_Status* status);
 /* dims[i] points into `storage`; num_dims[i] is -1 for an unknown rank. */
-TF_CAPI_EXPORT void TF_OperationGetAttrShapeList(TF_Operation* oper, const char* attr_name, int64_t** dims,
-                                                 int* num_dims, int num_shapes, int64_t* storage, int storage_size,
-                                                 TF_Status* status);
-TF_CAPI_EXPORT void TF_OperationGetAttrTensorShapeProto(TF_Operation* oper, const char* attr_name, TF_Buffer* value,
-                                                        TF_Status* status);
-TF_CAPI_EXPORT void TF_OperationGetAttrTensorShapeProtoList(TF_Operation* oper, const char* attr_name,
-                                                            TF_Buffer** values, int max_values, TF_Status* status);
+TF_CAPI_EXPORT void TF_OperationGetAttrShapeList(
+    TF_Operation* oper, const char* attr_name, int64_t** dims, int* num_dims, int num_shapes, int64_t* storage,
+    int storage_size, TF_Status* status);
+TF_CAPI_EXPORT void TF_OperationGetAttrTensorShapeProto(
+    TF_Operation* oper, const char* attr_name, TF_Buffer* value, TF_Status* status);
+TF_CAPI_EXPORT void TF_OperationGetAttrTensorShapeProtoList(
+    TF_Operation* oper, const char* attr_name, TF_Buffer** values, int max_values, TF_Status* status);
 /* The caller deletes the tensors, and must not write into them. */
 TF_CAPI_EXPORT void TF_OperationGetAttrTensor(TF_Operation* oper, const char* attr_name, TF_Tensor** value,
                                               TF_Status* status);
@@ -234,45 +234,43 @@ TF_CAPI_EXPORT void TF_ImportGraphDefOptionsSetPrefix(TF_ImportGraphDefOptions* 
 /* For operations that name no device. */
 TF_CAPI_EXPORT void TF_ImportGraphDefOptionsSetDefaultDevice(TF_ImportGraphDefOptions* opts, const char* device);
 /* Whether a name (the prefix) that is taken gets a suffix; otherwise a clash is TF_INVALID_ARGUMENT. */
-TF_CAPI_EXPORT void TF_ImportGraphDefOptionsSetUniquifyNames(TF_ImportGraphDefOptions* opts,
-                                                             unsigned char uniquify_names);
-TF_CAPI_EXPORT void TF_ImportGraphDefOptionsSetUniquifyPrefix(TF_ImportGraphDefOptions* opts,
-                                                              unsigned char uniquify_prefix);
+TF_CAPI_EXPORT void TF_ImportGraphDefOptionsSetUniquifyNames(
+    TF_ImportGraphDefOptions* opts, unsigned char uniquify_names);
+TF_CAPI_EXPORT void TF_ImportGraphDefOptionsSetUniquifyPrefix(
+    TF_ImportGraphDefOptions* opts, unsigned char uniquify_prefix);
 /* Whoever reads src_name:src_index of the GraphDef reads `dst` of the graph instead. */
-TF_CAPI_EXPORT void TF_ImportGraphDefOptionsAddInputMapping(TF_ImportGraphDefOptions* opts, const char* src_name,
-                                                            int src_index, TF_Output dst);
-TF_CAPI_EXPORT void TF_ImportGraphDefOptionsRemapControlDependency(TF_ImportGraphDefOptions* opts, const char* src_name,
-                                                                   TF_Operation* dst);
+TF_CAPI_EXPORT void TF_ImportGraphDefOptionsAddInputMapping(
+    TF_ImportGraphDefOptions* opts, const char* src_name, int src_index, TF_Output dst);
+TF_CAPI_EXPORT void TF_ImportGraphDefOptionsRemapControlDependency(
+    TF_ImportGraphDefOptions* opts, const char* src_name, TF_Operation* dst);
 /* Everything imported runs after `oper`. */
 TF_CAPI_EXPORT void TF_ImportGraphDefOptionsAddControlDependency(TF_ImportGraphDefOptions* opts, TF_Operation* oper);
 /* What to return of the import, by its name in the GraphDef (before the prefix). */
-TF_CAPI_EXPORT void TF_ImportGraphDefOptionsAddReturnOutput(TF_ImportGraphDefOptions* opts, const char* oper_name,
-                                                            int index);
+TF_CAPI_EXPORT void TF_ImportGraphDefOptionsAddReturnOutput(
+    TF_ImportGraphDefOptions* opts, const char* oper_name, int index);
 TF_CAPI_EXPORT int TF_ImportGraphDefOptionsNumReturnOutputs(const TF_ImportGraphDefOptions* opts);
 TF_CAPI_EXPORT void TF_ImportGraphDefOptionsAddReturnOperation(TF_ImportGraphDefOptions* opts, const char* oper_name);
 TF_CAPI_EXPORT int TF_ImportGraphDefOptionsNumReturnOperations(const TF_ImportGraphDefOptions* opts);
-TF_CAPI_EXPORT void TF_ImportGraphDefOptionsSetValidateColocationConstraints(TF_ImportGraphDefOptions* opts,
-                                                                             unsigned char enable);
+TF_CAPI_EXPORT void TF_ImportGraphDefOptionsSetValidateColocationConstraints(
+    TF_ImportGraphDefOptions* opts, unsigned char enable);
 
 /* All or nothing. `options` may be NULL. WithReturnOutputs wants as many as the options ask for. */
-TF_CAPI_EXPORT TF_ImportGraphDefResults* TF_GraphImportGraphDefWithResults(TF_Graph* graph, const TF_Buffer* graph_def,
-                                                                           const TF_ImportGraphDefOptions* options,
-                                                                           TF_Status* status);
-TF_CAPI_EXPORT void TF_GraphImportGraphDefWithReturnOutputs(TF_Graph* graph, const TF_Buffer* graph_def,
-                                                            const TF_ImportGraphDefOptions* options,
-                                                            TF_Output* return_outputs, int num_return_outputs,
-                                                            TF_Status* status);
+TF_CAPI_EXPORT TF_ImportGraphDefResults* TF_GraphImportGraphDefWithResults(
+    TF_Graph* graph, const TF_Buffer* graph_def, const TF_ImportGraphDefOptions* options, TF_Status* status);
+TF_CAPI_EXPORT void TF_GraphImportGraphDefWithReturnOutputs(
+    TF_Graph* graph, const TF_Buffer* graph_def, const TF_ImportGraphDefOptions* options, TF_Output* return_outputs,
+    int num_return_outputs, TF_Status* status);
 TF_CAPI_EXPORT void TF_GraphImportGraphDef(TF_Graph* graph, const TF_Buffer* graph_def,
                                            const TF_ImportGraphDefOptions* options, TF_Status* status);
 /* The arrays belong to the results. */
-TF_CAPI_EXPORT void TF_ImportGraphDefResultsReturnOutputs(TF_ImportGraphDefResults* results, int* num_outputs,
-                                                          TF_Output** outputs);
-TF_CAPI_EXPORT void TF_ImportGraphDefResultsReturnOperations(TF_ImportGraphDefResults* results, int* num_opers,
-                                                             TF_Operation*** opers);
+TF_CAPI_EXPORT void TF_ImportGraphDefResultsReturnOutputs(
+    TF_ImportGraphDefResults* results, int* num_outputs, TF_Output** outputs);
+TF_CAPI_EXPORT void TF_ImportGraphDefResultsReturnOperations(
+    TF_ImportGraphDefResults* results, int* num_opers, TF_Operation*** opers);
 /* Input mappings that matched nothing in the GraphDef. */
-TF_CAPI_EXPORT void TF_ImportGraphDefResultsMissingUnusedInputMappings(TF_ImportGraphDefResults* results,
-                                                                       int* num_missing_unused_input_mappings,
-                                                                       const char*** src_names, int** src_indexes);
+TF_CAPI_EXPORT void TF_ImportGraphDefResultsMissingUnusedInputMappings(
+    TF_ImportGraphDefResults* results, int* num_missing_unused_input_mappings, const char*** src_names,
+    int** src_indexes);
 TF_CAPI_EXPORT void TF_DeleteImportGraphDefResults(TF_ImportGraphDefResults* results);
 
 /* ---- Functions ---- */
@@ -281,12 +279,10 @@ TF_CAPI_EXPORT void TF_DeleteImportGraphDefResults(TF_ImportGraphDefResults* res
  * after their operations when NULL), the `opers` its body; num_opers -1 takes every operation of the graph that is not
  * an input. `control_outputs` are operations that a call always runs. TF_INVALID_ARGUMENT when the body reads what is
  * neither in it nor an input. `opts` must be NULL. */
-TF_CAPI_EXPORT TF_Function* TF_GraphToFunction(const TF_Graph* fn_body, const char* fn_name,
-                                               unsigned char append_hash_to_fn_name, int num_opers,
-                                               const TF_Operation* const* opers, int ninputs, const TF_Output* inputs,
-                                               int noutputs, const TF_Output* outputs, const char* const* output_names,
-                                               const TF_FunctionOptions* opts, const char* description,
-                                               TF_Status* status);
+TF_CAPI_EXPORT TF_Function* TF_GraphToFunction(
+    const TF_Graph* fn_body, const char* fn_name, unsigned char append_hash_to_fn_name, int num_opers,
+    const TF_Operation* const* opers, int ninputs, const TF_Output* inputs, int noutputs, const TF_Output* outputs,
+    const char* const* output_names, const TF_FunctionOptions* opts, const char* description, TF_Status* status);
 TF_CAPI_EXPORT TF_Function* TF_GraphToFunctionWithControlOutputs(
     const TF_Graph* fn_body, const char* fn_name, unsigned char append_hash_to_fn_name, int num_opers,
     const TF_Operation* const* opers, int ninputs, const TF_Output* inputs, int noutputs, const TF_Output* outputs,

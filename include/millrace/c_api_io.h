@@ -20,16 +20,16 @@ extern "C" {
 typedef struct MR_Saver MR_Saver;
 
 /* Adds the ops for `variables` (references or resource handles), saved under `keys`, or under the names of their
- * operations when keys is NULL; num_variables 0 means all variables of the graph. The newest max_to_keep checkpoints are
- * kept, never fewer than 2; 0 keeps all. */
+ * operations when keys is NULL; num_variables 0 means all variables of the graph. The newest max_to_keep checkpoints
+ * are kept, never fewer than 2; 0 keeps all. */
 TF_CAPI_EXPORT MR_Saver* MR_SaverCreate(TF_Graph* graph, const TF_Output* variables, const char* const* keys,
                                         int num_variables, int max_to_keep, TF_Status* status);
 /* Uses the ops that an encoded SaverDef names, for graphs that were imported with theirs. */
 TF_CAPI_EXPORT MR_Saver* MR_SaverFromDef(TF_Graph* graph, const void* saver_def, size_t size, int max_to_keep,
                                          TF_Status* status);
 TF_CAPI_EXPORT void MR_SaverDelete(MR_Saver* saver);
-/* Of the checkpoints that max_to_keep has deleted, one for every `hours` stays for good, counted from now on. Before this
- * is called, what a SaverDef says holds, or 10,000. */
+/* Of the checkpoints that max_to_keep has deleted, one for every `hours` stays for good, counted from now on. Before
+ * this is called, what a SaverDef says holds, or 10,000. */
 TF_CAPI_EXPORT void MR_SaverKeepEvery(MR_Saver* saver, double hours, TF_Status* status);
 /* The saver goes on where another one stopped, as if it had written these, oldest first. written[i]: when that was, in
  * seconds since 1970; NULL: now. */
@@ -43,7 +43,8 @@ TF_CAPI_EXPORT void MR_SaverRestore(MR_Saver* saver, TF_Session* session, const 
 /* The encoded SaverDef. */
 TF_CAPI_EXPORT void MR_SaverToDef(const MR_Saver* saver, TF_Buffer* saver_def, TF_Status* status);
 
-/* The prefix of the newest checkpoint in a folder that its state file names and that is there; TF_NOT_FOUND when none. */
+/* The prefix of the newest checkpoint in a folder that its state file names and that is there; TF_NOT_FOUND when none.
+ */
 TF_CAPI_EXPORT void MR_LatestCheckpoint(const char* folder, TF_Buffer* prefix, TF_Status* status);
 
 /* A checkpoint of format V2 or V1. May be used by several threads. */

@@ -39,10 +39,9 @@ TF_CAPI_EXPORT TF_Session* TF_NewSession(TF_Graph* graph, const TF_SessionOption
 /* Loads the meta graph of a SavedModel directory whose tags are exactly tags[0..tags_len) into `graph` (which must be
  * empty), restores its variables and runs its initialiser. meta_graph_def (may be NULL) gets the encoded MetaGraphDef.
  * TF_NOT_FOUND: no such model or no meta graph with these tags. */
-TF_CAPI_EXPORT TF_Session* TF_LoadSessionFromSavedModel(const TF_SessionOptions* session_options,
-                                                        const TF_Buffer* run_options, const char* export_dir,
-                                                        const char* const* tags, int tags_len, TF_Graph* graph,
-                                                        TF_Buffer* meta_graph_def, TF_Status* status);
+TF_CAPI_EXPORT TF_Session* TF_LoadSessionFromSavedModel(
+    const TF_SessionOptions* session_options, const TF_Buffer* run_options, const char* export_dir,
+    const char* const* tags, int tags_len, TF_Graph* graph, TF_Buffer* meta_graph_def, TF_Status* status);
 /* Cancels what runs; later runs fail with TF_CANCELLED. */
 TF_CAPI_EXPORT void TF_CloseSession(TF_Session* session, TF_Status* status);
 TF_CAPI_EXPORT void TF_DeleteSession(TF_Session* session, TF_Status* status);
@@ -52,24 +51,25 @@ TF_CAPI_EXPORT void TF_ExtendSession(TF_Session* session, TF_Status* status);
 /* One step: feeds inputs[i] with input_values[i], which stay the caller's; fetches outputs[i] into output_values[i],
  * new tensors for the caller to delete (NULL on error); runs the targets. run_options: an encoded RunOptions or NULL.
  * run_metadata: an empty buffer that gets an encoded RunMetadata, or NULL. */
-TF_CAPI_EXPORT void TF_SessionRun(TF_Session* session, const TF_Buffer* run_options, const TF_Output* inputs,
-                                  TF_Tensor* const* input_values, int ninputs, const TF_Output* outputs,
-                                  TF_Tensor** output_values, int noutputs, const TF_Operation* const* target_opers,
-                                  int ntargets, TF_Buffer* run_metadata, TF_Status* status);
+TF_CAPI_EXPORT void TF_SessionRun(
+    TF_Session* session, const TF_Buffer* run_options, const TF_Output* inputs, TF_Tensor* const* input_values,
+    int ninputs, const TF_Output* outputs, TF_Tensor** output_values, int noutputs,
+    const TF_Operation* const* target_opers, int ntargets, TF_Buffer* run_metadata, TF_Status* status);
 /* A step in several calls: Setup names all feeds, fetches and targets and returns a handle, PRun gives some of the
  * feeds and takes some of the fetches. */
-TF_CAPI_EXPORT void TF_SessionPRunSetup(TF_Session* session, const TF_Output* inputs, int ninputs,
-                                        const TF_Output* outputs, int noutputs, const TF_Operation* const* target_opers,
-                                        int ntargets, const char** handle, TF_Status* status);
-TF_CAPI_EXPORT void TF_SessionPRun(TF_Session* session, const char* handle, const TF_Output* inputs,
-                                   TF_Tensor* const* input_values, int ninputs, const TF_Output* outputs,
-                                   TF_Tensor** output_values, int noutputs, const TF_Operation* const* target_opers,
-                                   int ntargets, TF_Status* status);
+TF_CAPI_EXPORT void TF_SessionPRunSetup(
+    TF_Session* session, const TF_Output* inputs, int ninputs, const TF_Output* outputs, int noutputs,
+    const TF_Operation* const* target_opers, int ntargets, const char** handle, TF_Status* status);
+TF_CAPI_EXPORT void TF_SessionPRun(
+    TF_Session* session, const char* handle, const TF_Output* inputs, TF_Tensor* const* input_values, int ninputs,
+    const TF_Output* outputs, TF_Tensor** output_values, int noutputs, const TF_Operation* const* target_opers,
+    int ntargets, TF_Status* status);
 TF_CAPI_EXPORT void TF_DeletePRunHandle(const char* handle);
 
-/* Where the session's random ops are in their streams, a text: a checkpoint of variables does not hold it. Set in a session
- * of the same graph, it makes the following steps draw the numbers that this session would have drawn, also those of ops
- * without a seed; ops that it does not name stay where they are. To be called between steps. `state` is an empty buffer. */
+/* Where the session's random ops are in their streams, a text: a checkpoint of variables does not hold it. Set in a
+ * session of the same graph, it makes the following steps draw the numbers that this session would have drawn, also
+ * those of ops without a seed; ops that it does not name stay where they are. To be called between steps. `state` is an
+ * empty buffer. */
 TF_CAPI_EXPORT void MR_SessionRandomState(TF_Session* session, TF_Buffer* state, TF_Status* status);
 TF_CAPI_EXPORT void MR_SetSessionRandomState(TF_Session* session, const void* state, size_t state_len,
                                              TF_Status* status);
@@ -95,13 +95,13 @@ TF_CAPI_EXPORT void TF_Reset(const TF_SessionOptions* opt, const char** containe
 /* Adds the nodes of an encoded GraphDef; they may read nodes that are there already. */
 TF_CAPI_EXPORT void TF_ExtendGraph(TF_DeprecatedSession* session, const void* proto, size_t proto_len,
                                    TF_Status* status);
-TF_CAPI_EXPORT void TF_Run(TF_DeprecatedSession* session, const TF_Buffer* run_options, const char** input_names,
-                           TF_Tensor** inputs, int ninputs, const char** output_names, TF_Tensor** outputs,
-                           int noutputs, const char** target_oper_names, int ntargets, TF_Buffer* run_metadata,
-                           TF_Status* status);
-TF_CAPI_EXPORT void TF_PRunSetup(TF_DeprecatedSession* session, const char** input_names, int ninputs,
-                                 const char** output_names, int noutputs, const char** target_oper_names, int ntargets,
-                                 const char** handle, TF_Status* status);
+TF_CAPI_EXPORT void TF_Run(
+    TF_DeprecatedSession* session, const TF_Buffer* run_options, const char** input_names, TF_Tensor** inputs,
+    int ninputs, const char** output_names, TF_Tensor** outputs, int noutputs, const char** target_oper_names,
+    int ntargets, TF_Buffer* run_metadata, TF_Status* status);
+TF_CAPI_EXPORT void TF_PRunSetup(
+    TF_DeprecatedSession* session, const char** input_names, int ninputs, const char** output_names, int noutputs,
+    const char** target_oper_names, int ntargets, const char** handle, TF_Status* status);
 TF_CAPI_EXPORT void TF_PRun(TF_DeprecatedSession* session, const char* handle, const char** input_names,
                             TF_Tensor** inputs, int ninputs, const char** output_names, TF_Tensor** outputs,
                             int noutputs, const char** target_oper_names, int ntargets, TF_Status* status);

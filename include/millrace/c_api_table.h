@@ -8,9 +8,9 @@
  *
  * Or, without linking: dlopen("libmillrace.so", RTLD_NOW | RTLD_LOCAL) and dlsym(handle, "MR_GetApi").
  *
- * TensorFlow itself has no such table: loaded after this library, it works when this one is not in the global scope, that
- * is, when it was opened with RTLD_LOCAL (the default of dlopen in C, Python and most languages) and not linked to the
- * program. Loaded before it, it works in every case.
+ * TensorFlow itself has no such table: loaded after this library, it works when this one is not in the global scope,
+ * that is, when it was opened with RTLD_LOCAL (the default of dlopen in C, Python and most languages) and not linked to
+ * the program. Loaded before it, it works in every case.
  */
 #ifndef MILLRACE_C_API_TABLE_H_
 #define MILLRACE_C_API_TABLE_H_

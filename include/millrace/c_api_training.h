@@ -32,10 +32,10 @@ TF_CAPI_EXPORT TF_Operation* MR_AddInitializer(TF_Graph* graph, const char* name
  * may be NULL; otherwise it is an integer variable that counts the steps. Gradients of embedding look-ups stay sparse.
  * `name`, made unique, is that of the operation; NULL: the optimizer's.
  * clip_global_norm > 0 scales dense gradients down to that common norm. */
-TF_CAPI_EXPORT TF_Operation* MR_Minimize(TF_Graph* graph, const char* optimizer, const char* name,
-                                         const char* const* hyper_names, const TF_Output* hyper_values, int num_hyper,
-                                         TF_Output loss, const TF_Output* vars, int num_vars, TF_Output global_step,
-                                         float clip_global_norm, TF_Status* status);
+TF_CAPI_EXPORT TF_Operation* MR_Minimize(
+    TF_Graph* graph, const char* optimizer, const char* name, const char* const* hyper_names,
+    const TF_Output* hyper_values, int num_hyper, TF_Output loss, const TF_Output* vars, int num_vars,
+    TF_Output global_step, float clip_global_norm, TF_Status* status);
 
 /* Recurrent cells are named by a text, for the attributes `cell` of the composites RNNCell, StaticRNN, DynamicRNN and
  * so on: "LSTMCell(num_units=128, use_peepholes=true)", "MultiRNNCell(GRUCell(num_units=64), GRUCell(num_units=64))".
@@ -49,9 +49,9 @@ TF_CAPI_EXPORT int MR_CellStates(const char* cell, int64_t inputs, int64_t* size
  * order in which the composites take the parameters; returns how many there are. The same `seed` gives the same initial
  * values; 0: new ones each time. Places with a null operation are for what the caller has: behind the kernel of an
  * AttentionWrapper's keys, the three results of the composite AttentionMemory. */
-TF_CAPI_EXPORT int MR_AddCellVariables(TF_Graph* graph, const char* scope, const char* cell, int64_t inputs,
-                                       TF_DataType dtype, int64_t seed, TF_Output* refs, TF_Output* reads,
-                                       int max_variables, TF_Status* status);
+TF_CAPI_EXPORT int MR_AddCellVariables(
+    TF_Graph* graph, const char* scope, const char* cell, int64_t inputs, TF_DataType dtype, int64_t seed,
+    TF_Output* refs, TF_Output* reads, int max_variables, TF_Status* status);
 
 /* ---- For clients that have scopes of their own ---- */
 
@@ -71,10 +71,10 @@ typedef struct MR_Gradient {
 
 /* The gradients of the sum of ys with respect to xs. dys: what flows into each y, NULL for ones; an entry may have oper
  * NULL. Nothing flows through `stops`. colocate: gradient operations go where their forward operation is. */
-TF_CAPI_EXPORT void MR_AddGradients(TF_Graph* graph, const MR_Scope* scope, const TF_Output* ys, int num_ys,
-                                    const TF_Output* xs, int num_xs, const TF_Output* dys, const TF_Output* stops,
-                                    int num_stops, unsigned char colocate, unsigned char accumulate, MR_Gradient* dxs,
-                                    TF_Status* status);
+TF_CAPI_EXPORT void MR_AddGradients(
+    TF_Graph* graph, const MR_Scope* scope, const TF_Output* ys, int num_ys, const TF_Output* xs, int num_xs,
+    const TF_Output* dys, const TF_Output* stops, int num_stops, unsigned char colocate, unsigned char accumulate,
+    MR_Gradient* dxs, TF_Status* status);
 
 /* A client's own gradient of an op: given the operation and the gradients of its outputs it fills in those of its
  * inputs (all none at first), adding operations to the graph as usual. It is called on the thread that asks for
@@ -94,11 +94,10 @@ TF_CAPI_EXPORT void MR_OptimizerDelete(MR_Optimizer* optimizer);
 TF_CAPI_EXPORT void MR_OptimizerSetSlotValue(MR_Optimizer* optimizer, int slot, double value, TF_Status* status);
 /* Adds one update for each variable that has a gradient. Hyper-parameters are given at every call. The operation that
  * runs them all, and counts global_step (whose oper may be NULL) up, is called `name`, which must be unused. */
-TF_CAPI_EXPORT TF_Operation* MR_OptimizerApply(MR_Optimizer* optimizer, const MR_Scope* scope, const char* name,
-                                               const char* const* hyper_names, const TF_Output* hyper_values,
-                                               int num_hyper, unsigned char use_nesterov, unsigned char use_locking,
-                                               const TF_Output* vars, const MR_Gradient* gradients, int num_vars,
-                                               TF_Output global_step, TF_Status* status);
+TF_CAPI_EXPORT TF_Operation* MR_OptimizerApply(
+    MR_Optimizer* optimizer, const MR_Scope* scope, const char* name, const char* const* hyper_names,
+    const TF_Output* hyper_values, int num_hyper, unsigned char use_nesterov, unsigned char use_locking,
+    const TF_Output* vars, const MR_Gradient* gradients, int num_vars, TF_Output global_step, TF_Status* status);
 /* The slot of a variable; oper NULL when there is none yet. */
 TF_CAPI_EXPORT TF_Output MR_OptimizerSlot(const MR_Optimizer* optimizer, TF_Output var, int slot);
 

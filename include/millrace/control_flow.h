@@ -260,8 +260,8 @@ inline Outputs Tuple(const Scope& scope, const Outputs& values, const std::vecto
   return flow.Run("tuple", [&](TF_Graph* g, const MR_FlowOptions* o, MR_Outputs* results, TF_Status* status) {
     const std::vector<TF_Output> raw = internal::Flow::Raw(values);
     const std::vector<TF_Operation*> nodes = internal::Flow::Raw(operations);
-    Api().Tuple(g, o, raw.data(), internal::Count(raw.size()), nodes.data(), internal::Count(nodes.size()), results,
-                status);
+    Api().Tuple(
+        g, o, raw.data(), internal::Count(raw.size()), nodes.data(), internal::Count(nodes.size()), results, status);
   });
 }
 

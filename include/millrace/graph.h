@@ -115,8 +115,8 @@ class Graph {
     internal::CallStatus status;
     std::vector<TF_Output> y = Raw(ys), x = Raw(xs), dx = Raw(grad_ys), dy(xs.size());
     if (!dx.empty() && dx.size() != y.size()) {
-      return internal::Give(Status(TF_INVALID_ARGUMENT, "grad_ys must be empty or as many as ys"),
-                            std::vector<Output>());
+      return internal::Give(
+          Status(TF_INVALID_ARGUMENT, "grad_ys must be empty or as many as ys"), std::vector<Output>());
     }
     Api().AddGradients(get(), y.data(), static_cast<int>(y.size()), x.data(), static_cast<int>(x.size()),
                        dx.empty() ? nullptr : dx.data(), status, dy.data());

@@ -91,11 +91,11 @@ class RawRnnLoop {
       array.has_shape = scope_.graph().ShapeOf(e, &rest);
       array.element = batch;
       array.element.insert(array.element.end(), rest.begin(), rest.end());
-      const Operation made =
-          scope_.Op("TensorArrayV3", {int32_t{0}},
-                    {{"dtype", array.dtype},
-                     {"dynamic_size", true},
-                     {"element_shape", array.has_shape ? Attr::OfShape(array.element) : Attr::UnknownShape()}});
+      const Operation made = scope_.Op(
+          "TensorArrayV3", {int32_t{0}},
+          {{"dtype", array.dtype},
+           {"dynamic_size", true},
+           {"element_shape", array.has_shape ? Attr::OfShape(array.element) : Attr::UnknownShape()}});
       if (!made) return {};
       array.handle = made[0];
       const Output dims = scope_.Op("ConcatV2", {Outputs{size, scope_.Op("Shape", {e})}, int32_t{0}});

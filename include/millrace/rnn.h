@@ -122,9 +122,9 @@ class Recurrent {
     model.Note(status.Get());
     state_sizes_.assign(sizes.begin(), sizes.begin() + states);
     std::vector<TF_Output> refs(kMax), reads(kMax);
-    const int n =
-        MR_AddCellVariables(model.scope().graph().get(), (model.scope().prefix() + name).c_str(), text_.c_str(), inputs,
-                            static_cast<TF_DataType>(dtype), model.seed(), refs.data(), reads.data(), kMax, status);
+    const int n = MR_AddCellVariables(
+        model.scope().graph().get(), (model.scope().prefix() + name).c_str(), text_.c_str(), inputs,
+        static_cast<TF_DataType>(dtype), model.seed(), refs.data(), reads.data(), kMax, status);
     model.Note(status.Get());
     for (int i = 0; i < n; ++i) {
       const auto k = static_cast<size_t>(i);
@@ -176,9 +176,9 @@ class Recurrent {
     const Scope inside = Inside();
     if (!options.time_major) inputs = Transposed(inside, inputs);
     if (options.initial_state.empty()) options.initial_state = ZeroStateIn(inside, inputs, 1);
-    Result r =
-        Split(Here(inside).Composite("DynamicRNN", {inputs, Lengths(options), options.initial_state, parameters_},
-                                     {{"cell", text_}, {"time_major", true}}));
+    Result r = Split(Here(inside).Composite(
+        "DynamicRNN", {inputs, Lengths(options), options.initial_state, parameters_},
+        {{"cell", text_}, {"time_major", true}}));
     if (!options.time_major && r.outputs) r.outputs = Transposed(inside, r.outputs);
     return r;
   }

@@ -36,8 +36,8 @@ class Session {
     std::vector<const char*> raw;
     for (const std::string& tag : tags) raw.push_back(tag.c_str());
     Session session;
-    session.Hold(Api().LoadSessionFromSavedModel(nullptr, nullptr, directory.c_str(), raw.data(),
-                                                 static_cast<int>(raw.size()), graph->get(), nullptr, status));
+    session.Hold(Api().LoadSessionFromSavedModel(
+        nullptr, nullptr, directory.c_str(), raw.data(), static_cast<int>(raw.size()), graph->get(), nullptr, status));
     return internal::Give(status.Get(), std::move(session));
   }
 

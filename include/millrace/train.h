@@ -56,8 +56,8 @@ class Model {
   }
   // The counter that an optimizer increments.
   Variable GlobalStep() {
-    return AddVariable("global_step", scope_.WithName("global_step/Initializer/zeros").Const(Tensor(int64_t{0})),
-                       false);
+    return AddVariable(
+        "global_step", scope_.WithName("global_step/Initializer/zeros").Const(Tensor(int64_t{0})), false);
   }
 
   // activation(x @ kernel + bias); x [batch, inputs].
@@ -168,9 +168,9 @@ class Model {
         MR_OptimizerDelete);
     TF_Operation* train = nullptr;
     if (rule) {
-      train = MR_OptimizerApply(rule.get(), &scope, name.c_str(), names.data(), values.data(),
-                                static_cast<int>(names.size()), false, false, refs.data(), gradients.data(),
-                                static_cast<int>(refs.size()), global_step.ref.get(), status);
+      train = MR_OptimizerApply(
+          rule.get(), &scope, name.c_str(), names.data(), values.data(), static_cast<int>(names.size()), false, false,
+          refs.data(), gradients.data(), static_cast<int>(refs.size()), global_step.ref.get(), status);
     }
     Note(status.Get());
     return Operation(train);
@@ -182,14 +182,16 @@ class Model {
   static Output First(const std::vector<Output>& all) { return all.empty() ? Output() : all[0]; }
   // Glorot-uniform weights, from a seed of their own.
   Variable Weights(const std::string& name, Shape shape) {
-    return AddVariable(name, First(scope_.WithName(name + "/Initializer/")
-                                       .Composite("VarianceScaling", {},
-                                                  {{"shape", Attr::OfShape(shape)},
-                                                   {"dtype", DType::kFloat},
-                                                   {"mode", "fan_avg"},
-                                                   {"distribution", "uniform"},
-                                                   {"seed", seed_},
-                                                   {"seed2", ++weights_}})));
+    return AddVariable(
+        name,
+        First(scope_.WithName(name + "/Initializer/")
+                  .Composite("VarianceScaling", {},
+                             {{"shape", Attr::OfShape(shape)},
+                              {"dtype", DType::kFloat},
+                              {"mode", "fan_avg"},
+                              {"distribution", "uniform"},
+                              {"seed", seed_},
+                              {"seed2", ++weights_}})));
   }
   void Average(Scope& layer, const Variable& average, Output value, float rate) {
     Scope s = layer.SubScope("AssignMovingAvg");

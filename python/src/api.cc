@@ -42,7 +42,8 @@ Function Find(const char* name) {
 const MR_Api* Load() {
   const MR_Api* api = Find<decltype(&MR_GetApi)>("MR_GetApi")();
   if (api->struct_size < sizeof(MR_Api)) {
-    throw std::runtime_error(std::string("the library of Millrace is older than this package: version ") + api->MillraceVersion());
+    throw std::runtime_error(
+        std::string("the library of Millrace is older than this package: version ") + api->MillraceVersion());
   }
   return api;
 }

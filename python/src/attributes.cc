@@ -26,14 +26,10 @@ class Setter {
         const std::string text = Text(a, value);
         return Api().SetAttrFuncName(desc_, name, text.data(), text.size());
       }
-      case 'i':
-        return Api().SetAttrInt(desc_, name, Integer(a, value));
-      case 'f':
-        return Api().SetAttrFloat(desc_, name, Float(a, value));
-      case 'b':
-        return Api().SetAttrBool(desc_, name, Bool(a, value));
-      case 't':
-        return Api().SetAttrType(desc_, name, static_cast<TF_DataType>(TypeNumber(value)));
+      case 'i': return Api().SetAttrInt(desc_, name, Integer(a, value));
+      case 'f': return Api().SetAttrFloat(desc_, name, Float(a, value));
+      case 'b': return Api().SetAttrBool(desc_, name, Bool(a, value));
+      case 't': return Api().SetAttrType(desc_, name, static_cast<TF_DataType>(TypeNumber(value)));
       case 'h': {
         std::vector<int64_t> dims;
         if (!Dims(value, &dims)) return Api().SetAttrShape(desc_, name, nullptr, -1);

@@ -2,8 +2,8 @@
 // Python functions that steps call (py_func), and signals that arrive while a step runs.
 //
 // A graph owns its functions, as Python objects that the garbage collector sees: a function may refer to the graph. The
-// library knows a function only by its token and a link that the object cuts when it dies. The link is read and cut with
-// the GIL held.
+// library knows a function only by its token and a link that the object cuts when it dies. The link is read and cut
+// with the GIL held.
 #include <unistd.h>
 
 #include <optional>
@@ -25,7 +25,11 @@ class PyFunction {
  public:
   // call(list of values) -> list of arrays; describe(exception) -> (code, message).
   PyFunction(std::string token, nb::object call, nb::object describe, std::vector<int> types)
-      : token_(std::move(token)), call_(std::move(call)), describe_(std::move(describe)), types_(std::move(types)), link_(new Link{this}) {
+      : token_(std::move(token)),
+        call_(std::move(call)),
+        describe_(std::move(describe)),
+        types_(std::move(types)),
+        link_(new Link{this}) {
     CallStatus status;
     Api().RegisterClientFunction(token_.c_str(), &PyFunction::Run, link_, &ReleaseLink, status);
     if (!status.ok()) delete std::exchange(link_, nullptr);
@@ -44,7 +48,8 @@ class PyFunction {
   const std::string& token() const { return token_; }
 
  private:
-  static void Run(void* link, TF_Tensor** inputs, int num_inputs, TF_Tensor** outputs, int num_outputs, TF_Status* status) {
+  static void Run(void* link, TF_Tensor** inputs, int num_inputs, TF_Tensor** outputs, int num_outputs,
+                  TF_Status* status) {
     const GilAcquire gil;
     PyFunction* self = static_cast<Link*>(link)->function;
     if (self == nullptr || !self->call_.is_valid()) {
@@ -62,7 +67,8 @@ class PyFunction {
       returned.reset();
       values.clear();
       if (results.size() != static_cast<size_t>(num_outputs) || types.size() != results.size()) {
-        return Api().SetStatus(status, TF_INVALID_ARGUMENT, "the operation has other outputs than the function that it calls");
+        return Api().SetStatus(
+            status, TF_INVALID_ARGUMENT, "the operation has other outputs than the function that it calls");
       }
       for (int i = num_outputs - 1; i >= 0; --i) {
         nb::object value = nb::borrow(results[static_cast<size_t>(i)]);
@@ -100,9 +106,10 @@ int ClearFunction(PyObject* self) {
   if (nb::inst_ready(self)) nb::inst_ptr<PyFunction>(self)->Clear();
   return 0;
 }
-PyType_Slot function_slots[] = {{Py_tp_traverse, reinterpret_cast<void*>(TraverseFunction)},
-                                {Py_tp_clear, reinterpret_cast<void*>(ClearFunction)},
-                                {0, nullptr}};
+PyType_Slot function_slots[] = {
+    {Py_tp_traverse, reinterpret_cast<void*>(TraverseFunction)},
+    {Py_tp_clear, reinterpret_cast<void*>(ClearFunction)},
+    {0, nullptr}};
 
 // ---- Signals ----
 

@@ -52,8 +52,8 @@ void Build(void* data, TF_Graph*, const char* scope, const TF_Output* inputs, in
     for (int i = 0; i < num_inputs; ++i) values.append(graph.WrapOutput(part.graph, inputs[i]));
     nb::object made = part.function(values);
     for (nb::handle value : made) {
-      Api().OutputsAppend(results,
-                          IsOperation(value) ? TF_Output{nb::inst_ptr<Operation>(value)->oper, -1} : OutputOf(value));
+      Api().OutputsAppend(
+          results, IsOperation(value) ? TF_Output{nb::inst_ptr<Operation>(value)->oper, -1} : OutputOf(value));
     }
   } catch (const std::exception& error) {
     if (!*part.failure) *part.failure = std::current_exception();

@@ -29,8 +29,8 @@ namespace millrace::python {
 // The library's function table. The library lies beside the module, or where MILLRACE_LIBRARY says.
 const MR_Api& Api();
 
-// Without, or with, the GIL. A thread that wants it while the interpreter ends gets it never again: Python would end the
-// thread by unwinding its stack, which frames of C++ must not see, so it waits for the process's end here.
+// Without, or with, the GIL. A thread that wants it while the interpreter ends gets it never again: Python would end
+// the thread by unwinding its stack, which frames of C++ must not see, so it waits for the process's end here.
 class GilRelease {
  public:
   GilRelease() : state_(PyEval_SaveThread()) {}
@@ -213,7 +213,8 @@ class TensorHolder {
 bool InitNumpy();
 // Raises TypeError or ValueError. `dims` (may be null): the shape wanted, -1 unknown, `rank` -1 unknown.
 TensorHolder ToTensor(nb::handle value, TF_DataType type, const std::string& what, const std::vector<int64_t>* dims);
-// Of a value that the caller gives away: an array that nobody else knows becomes the tensor's memory, others are copied.
+// Of a value that the caller gives away: an array that nobody else knows becomes the tensor's memory, others are
+// copied.
 TensorHolder ToTensor(nb::object&& value, TF_DataType type);
 // Consumes `tensor`.
 nb::object FromTensor(TF_Tensor* tensor);

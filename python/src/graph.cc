@@ -13,8 +13,9 @@ namespace {
 
 std::string Lower(std::string_view text) {
   std::string out(text);
-  std::transform(out.begin(), out.end(), out.begin(),
-                 [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; });
+  std::transform(out.begin(), out.end(), out.begin(), [](char c) {
+    return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
+  });
   return out;
 }
 
@@ -64,15 +65,18 @@ int ClearGraph(PyObject* self) {
   return 0;
 }
 
-PyType_Slot operation_slots[] = {{Py_tp_traverse, reinterpret_cast<void*>(TraverseOperation)},
-                                 {Py_tp_clear, reinterpret_cast<void*>(ClearOperation)},
-                                 {0, nullptr}};
-PyType_Slot tensor_slots[] = {{Py_tp_traverse, reinterpret_cast<void*>(TraverseTensor)},
-                              {Py_tp_clear, reinterpret_cast<void*>(ClearTensor)},
-                              {0, nullptr}};
-PyType_Slot graph_slots[] = {{Py_tp_traverse, reinterpret_cast<void*>(TraverseGraph)},
-                             {Py_tp_clear, reinterpret_cast<void*>(ClearGraph)},
-                             {0, nullptr}};
+PyType_Slot operation_slots[] = {
+    {Py_tp_traverse, reinterpret_cast<void*>(TraverseOperation)},
+    {Py_tp_clear, reinterpret_cast<void*>(ClearOperation)},
+    {0, nullptr}};
+PyType_Slot tensor_slots[] = {
+    {Py_tp_traverse, reinterpret_cast<void*>(TraverseTensor)},
+    {Py_tp_clear, reinterpret_cast<void*>(ClearTensor)},
+    {0, nullptr}};
+PyType_Slot graph_slots[] = {
+    {Py_tp_traverse, reinterpret_cast<void*>(TraverseGraph)},
+    {Py_tp_clear, reinterpret_cast<void*>(ClearGraph)},
+    {0, nullptr}};
 
 nb::object OutputObject(nb::handle operation, int index) {
   auto* op = nb::inst_ptr<Operation>(operation);
@@ -332,8 +336,8 @@ void DefineGraphType(nb::module_& m) {
 }
 
 void DefineOperationType(nb::module_& m) {
-  nb::class_<Operation>(m, "Operation", nb::type_slots(operation_slots), nb::is_weak_referenceable(),
-                        nb::dynamic_attr())
+  nb::class_<Operation>(
+      m, "Operation", nb::type_slots(operation_slots), nb::is_weak_referenceable(), nb::dynamic_attr())
       .def_prop_ro(
           "graph", [](Operation& op) { return op.graph; }, "The graph that it belongs to.")
       .def_prop_ro(

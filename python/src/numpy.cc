@@ -32,43 +32,27 @@ void Release(void*, size_t, void* array) {
 
 int NumpyType(TF_DataType type) {
   switch (type) {
-    case TF_FLOAT:
-      return NPY_FLOAT32;
-    case TF_DOUBLE:
-      return NPY_FLOAT64;
+    case TF_FLOAT: return NPY_FLOAT32;
+    case TF_DOUBLE: return NPY_FLOAT64;
     case TF_INT32:
-    case TF_QINT32:
-      return NPY_INT32;
+    case TF_QINT32: return NPY_INT32;
     case TF_UINT8:
-    case TF_QUINT8:
-      return NPY_UINT8;
+    case TF_QUINT8: return NPY_UINT8;
     case TF_INT16:
-    case TF_QINT16:
-      return NPY_INT16;
+    case TF_QINT16: return NPY_INT16;
     case TF_INT8:
-    case TF_QINT8:
-      return NPY_INT8;
-    case TF_STRING:
-      return NPY_OBJECT;
-    case TF_COMPLEX64:
-      return NPY_COMPLEX64;
-    case TF_INT64:
-      return NPY_INT64;
-    case TF_BOOL:
-      return NPY_BOOL;
+    case TF_QINT8: return NPY_INT8;
+    case TF_STRING: return NPY_OBJECT;
+    case TF_COMPLEX64: return NPY_COMPLEX64;
+    case TF_INT64: return NPY_INT64;
+    case TF_BOOL: return NPY_BOOL;
     case TF_UINT16:
-    case TF_QUINT16:
-      return NPY_UINT16;
-    case TF_COMPLEX128:
-      return NPY_COMPLEX128;
-    case TF_HALF:
-      return NPY_FLOAT16;
-    case TF_UINT32:
-      return NPY_UINT32;
-    case TF_UINT64:
-      return NPY_UINT64;
-    default:
-      return -1;
+    case TF_QUINT16: return NPY_UINT16;
+    case TF_COMPLEX128: return NPY_COMPLEX128;
+    case TF_HALF: return NPY_FLOAT16;
+    case TF_UINT32: return NPY_UINT32;
+    case TF_UINT64: return NPY_UINT64;
+    default: return -1;
   }
 }
 
@@ -235,8 +219,8 @@ namespace {
 nb::object StringsOf(TF_Tensor* tensor, int rank, const npy_intp* dims) {
   const auto* from = static_cast<const TF_TString*>(Api().TensorData(tensor));
   const auto bytes = [&](int64_t i) {
-    return nb::steal(PyBytes_FromStringAndSize(Api().StringGetDataPointer(from + i),
-                                               static_cast<Py_ssize_t>(Api().StringGetSize(from + i))));
+    return nb::steal(PyBytes_FromStringAndSize(
+        Api().StringGetDataPointer(from + i), static_cast<Py_ssize_t>(Api().StringGetSize(from + i))));
   };
   if (rank == 0) return bytes(0);
   nb::object array = nb::steal(PyArray_SimpleNew(rank, dims, NPY_OBJECT));
@@ -274,8 +258,8 @@ nb::object FromTensor(TF_Tensor* raw) {
     if (TF_Tensor* own = Api().TensorMaybeMove(raw)) {
       tensor.release();
       nb::capsule owner(own, [](void* t) noexcept { Api().DeleteTensor(static_cast<TF_Tensor*>(t)); });
-      nb::object array = nb::steal(PyArray_NewFromDescr(&PyArray_Type, descr, rank, dims, nullptr,
-                                                        Api().TensorData(own), NPY_ARRAY_CARRAY, nullptr));
+      nb::object array = nb::steal(PyArray_NewFromDescr(
+          &PyArray_Type, descr, rank, dims, nullptr, Api().TensorData(own), NPY_ARRAY_CARRAY, nullptr));
       if (!array.is_valid()) throw nb::python_error();
       PyArray_SetBaseObject(reinterpret_cast<PyArrayObject*>(array.ptr()), owner.release().ptr());
       return array;

@@ -246,8 +246,8 @@ class Call {
       }
       if (IsTensor(value) || (!PyList_Check(value.ptr()) && !PyTuple_Check(value.ptr()))) {
         if (IsTensor(value) || !PySequence_Check(value.ptr())) {
-          RaiseTypeError("Expected list for '" + arg.name + "' argument to '" + op_.name_ + "' Op, not " +
-                         ShortRepr(value) + ".");
+          RaiseTypeError(
+              "Expected list for '" + arg.name + "' argument to '" + op_.name_ + "' Op, not " + ShortRepr(value) + ".");
         }
         value = nb::steal(PySequence_List(value.ptr()));
         if (!value.is_valid()) throw nb::python_error();

@@ -207,10 +207,10 @@ class Session {
     if (metadata.is_valid() && !metadata.is_none()) about.emplace();
     {
       const GilRelease release;
-      Api().SessionRun(session_, with_options ? &option_bytes : nullptr, in, in_values, static_cast<int>(count),
-                       plan.fetches.data(), fetched.data(), static_cast<int>(plan.fetches.size()), plan.targets.data(),
-                       static_cast<int>(plan.targets.size()), about ? static_cast<TF_Buffer*>(*about) : nullptr,
-                       status);
+      Api().SessionRun(
+          session_, with_options ? &option_bytes : nullptr, in, in_values, static_cast<int>(count), plan.fetches.data(),
+          fetched.data(), static_cast<int>(plan.fetches.size()), plan.targets.data(),
+          static_cast<int>(plan.targets.size()), about ? static_cast<TF_Buffer*>(*about) : nullptr, status);
     }
     if (!status.ok()) {
       RaiseInterruption();
@@ -368,10 +368,11 @@ class Session {
     for (size_t i = 0; i < count; ++i) {
       const Feed& f = plan.feeds[i];
       if (IsTensor(values[i])) {
-        throw nb::type_error(AtUserLine("The value of a feed cannot be a tf.Tensor object, as that of " + f.what +
-                                        " is. Acceptable feed values include Python scalars, strings, lists, and "
-                                        "numpy ndarrays: feed session.run(value)")
-                                 .c_str());
+        throw nb::type_error(
+            AtUserLine("The value of a feed cannot be a tf.Tensor object, as that of " + f.what +
+                       " is. Acceptable feed values include Python scalars, strings, lists, and "
+                       "numpy ndarrays: feed session.run(value)")
+                .c_str());
       }
       given.push_back(ToTensor(values[i], f.type, f.what, f.has_rank ? &f.dims : nullptr));
     }
@@ -468,9 +469,10 @@ int ClearSession(PyObject* self) {
   if (nb::inst_ready(self)) nb::inst_ptr<Session>(self)->Clear();
   return 0;
 }
-PyType_Slot session_slots[] = {{Py_tp_traverse, reinterpret_cast<void*>(TraverseSession)},
-                               {Py_tp_clear, reinterpret_cast<void*>(ClearSession)},
-                               {0, nullptr}};
+PyType_Slot session_slots[] = {
+    {Py_tp_traverse, reinterpret_cast<void*>(TraverseSession)},
+    {Py_tp_clear, reinterpret_cast<void*>(ClearSession)},
+    {0, nullptr}};
 
 int TraverseCallable(PyObject* self, visitproc visit, void* arg) {
   Py_VISIT(Py_TYPE(self));
@@ -480,9 +482,10 @@ int ClearCallable(PyObject* self) {
   if (nb::inst_ready(self)) nb::inst_ptr<Callable>(self)->Clear();
   return 0;
 }
-PyType_Slot callable_slots[] = {{Py_tp_traverse, reinterpret_cast<void*>(TraverseCallable)},
-                                {Py_tp_clear, reinterpret_cast<void*>(ClearCallable)},
-                                {0, nullptr}};
+PyType_Slot callable_slots[] = {
+    {Py_tp_traverse, reinterpret_cast<void*>(TraverseCallable)},
+    {Py_tp_clear, reinterpret_cast<void*>(ClearCallable)},
+    {0, nullptr}};
 
 }  // namespace
 

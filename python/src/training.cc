@@ -13,8 +13,8 @@ constexpr TF_Output kNone = {nullptr, -1};
 nb::object GradientObject(Graph& graph, nb::handle self, const MR_Gradient& g) {
   if (g.dense.oper) return graph.WrapOutput(self, g.dense);
   if (!g.values.oper) return nb::none();
-  return nb::make_tuple(graph.WrapOutput(self, g.values), graph.WrapOutput(self, g.indices),
-                        graph.WrapOutput(self, g.dense_shape));
+  return nb::make_tuple(
+      graph.WrapOutput(self, g.values), graph.WrapOutput(self, g.indices), graph.WrapOutput(self, g.dense_shape));
 }
 
 MR_Gradient GradientOf(nb::handle value) {
@@ -62,9 +62,10 @@ nb::list AddGradients(nb::handle self, const std::string& scope_name, nb::list y
   {
     // A gradient function in Python takes the GIL again.
     const GilRelease release;
-    Api().MR_AddGradients(graph.get(), &scope.scope, y.data(), static_cast<int>(y.size()), x.data(),
-                          static_cast<int>(x.size()), dy.empty() ? nullptr : dy.data(), stop.data(),
-                          static_cast<int>(stop.size()), colocate, accumulate, dx.data(), status);
+    Api().MR_AddGradients(
+        graph.get(), &scope.scope, y.data(), static_cast<int>(y.size()), x.data(), static_cast<int>(x.size()),
+        dy.empty() ? nullptr : dy.data(), stop.data(), static_cast<int>(stop.size()), colocate, accumulate, dx.data(),
+        status);
   }
   graph.Sync(self);
   if (PyErr_Occurred()) throw nb::python_error();
@@ -102,10 +103,11 @@ void CallPython(void* context, TF_Operation* oper, const char* scope, const MR_G
         ++i;
       }
       if (i != num_dxs) {
-        Api().SetStatus(status, TF_INVALID_ARGUMENT,
-                        ("the gradient function returned " + std::to_string(i) + " gradients for " +
-                         std::to_string(num_dxs) + " inputs")
-                            .c_str());
+        Api().SetStatus(
+            status, TF_INVALID_ARGUMENT,
+            ("the gradient function returned " + std::to_string(i) + " gradients for " + std::to_string(num_dxs) +
+             " inputs")
+                .c_str());
       }
     } catch (nb::python_error& e) {
       Api().SetStatus(status, TF_INVALID_ARGUMENT, e.what());

@@ -35,10 +35,12 @@ bool IsConstantEnter(const Node* n) {
 // A function of its inputs alone, with one result; not a call, and nothing that could change a variable.
 bool IsPure(const Graph& graph, const Node* n) {
   const std::vector<DType>& types = n->signature().input_types;
-  return n->op() != nullptr && std::none_of(types.begin(), types.end(), IsRef) && !n->op()->stateful && n->control_op() == ControlOp::kNone && n->num_outputs() == 1 &&
+  return n->op() != nullptr && std::none_of(types.begin(), types.end(), IsRef) && !n->op()->stateful &&
+         n->control_op() == ControlOp::kNone && n->num_outputs() == 1 &&
          graph.registry().Find(n->op_name()) != nullptr &&
-         std::none_of(n->attrs().begin(), n->attrs().end(),
-                      [](const auto& a) { return a.second.template get<FuncAttr>() != nullptr; });
+         std::none_of(n->attrs().begin(), n->attrs().end(), [](const auto& a) {
+           return a.second.template get<FuncAttr>() != nullptr;
+         });
 }
 
 }  // namespace
@@ -126,8 +128,8 @@ StatusOr<Output> BackwardContext::Resolve(Output o) {
 StatusOr<Output> BackwardContext::CarryToRoot(Output o) {
   MR_ASSIGN_OR_RETURN(const Loop* at, tape_.structure().LoopOf(o.node));
   if (!ControlFlowStructure::Encloses(at, tape_.root())) {
-    return InvalidArgument(o.ToString(), " is inside of the loop '", at->name,
-                           "', where its gradient cannot be taken from outside");
+    return InvalidArgument(
+        o.ToString(), " is inside of the loop '", at->name, "', where its gradient cannot be taken from outside");
   }
   if (tape_.emit().around() != nullptr) {  // the context there carries it
     MR_ASSIGN_OR_RETURN(Node * carried, tape_.emit().AddAround("carry", "Identity", {o}));
@@ -136,16 +138,18 @@ StatusOr<Output> BackwardContext::CarryToRoot(Output o) {
   std::vector<Loop*> down;
   for (Loop* l = tape_.root(); l != at; l = l->parent) down.push_back(l);
   for (auto it = down.rbegin(); it != down.rend(); ++it) {
-    MR_ASSIGN_OR_RETURN(Node * enter, tape_.emit().Add("carry", "Enter", {o},
-                                                       EnterAttrs((*it)->name, (*it)->parallel_iterations, true)));
+    MR_ASSIGN_OR_RETURN(
+        Node * enter,
+        tape_.emit().Add("carry", "Enter", {o}, EnterAttrs((*it)->name, (*it)->parallel_iterations, true)));
     o = enter->output(0);
   }
   return o;
 }
 
 StatusOr<Output> BackwardContext::CarryIn(Output outside) {
-  MR_ASSIGN_OR_RETURN(Node * enter, tape_.emit().Add("carry", "Enter", {outside},
-                                                     EnterAttrs(frame_, forward_->parallel_iterations, true)));
+  MR_ASSIGN_OR_RETURN(
+      Node * enter,
+      tape_.emit().Add("carry", "Enter", {outside}, EnterAttrs(frame_, forward_->parallel_iterations, true)));
   return enter->output(0);
 }
 
@@ -209,12 +213,13 @@ StatusOr<Output> BackwardContext::EmitNumber(DType dtype, double v) {
 // Iterations are numbered from the last down to 0.
 StatusOr<Output> BackwardContext::Index(DType dtype, int64_t start) {
   if (!index_) {
-    MR_ASSIGN_OR_RETURN(Node * one,
-                        AddHere("b_count/one", "Const", {},
-                                count_enter_->output_type(0) == DType::kInt32
-                                    ? AttrMap{{"value", Tensor::Scalar<int32_t>(1)}, {"dtype", DType::kInt32}}
-                                    : AttrMap{{"value", Tensor::Scalar<int64_t>(1)}, {"dtype", DType::kInt64}},
-                                {pivot_}));
+    MR_ASSIGN_OR_RETURN(
+        Node * one,
+        AddHere("b_count/one", "Const", {},
+                count_enter_->output_type(0) == DType::kInt32
+                    ? AttrMap{{"value", Tensor::Scalar<int32_t>(1)}, {"dtype", DType::kInt32}}
+                    : AttrMap{{"value", Tensor::Scalar<int64_t>(1)}, {"dtype", DType::kInt64}},
+                {pivot_}));
     MR_ASSIGN_OR_RETURN(Node * index, AddHere("b_count/index", "Sub", {pivot_->output(0), one->output(0)}));
     index_ = index->output(0);
   }
@@ -224,9 +229,9 @@ StatusOr<Output> BackwardContext::Index(DType dtype, int64_t start) {
     out = cast->output(0);
   }
   if (start == 0) return out;
-  MR_ASSIGN_OR_RETURN(const Output from,
-                      EmitConst(dtype == DType::kInt32 ? Tensor::Scalar<int32_t>(static_cast<int32_t>(start))
-                                                       : Tensor::Scalar<int64_t>(start)));
+  MR_ASSIGN_OR_RETURN(
+      const Output from, EmitConst(dtype == DType::kInt32 ? Tensor::Scalar<int32_t>(static_cast<int32_t>(start))
+                                                          : Tensor::Scalar<int64_t>(start)));
   MR_ASSIGN_OR_RETURN(Node * sum, AddHere("b_count/offset", "AddV2", {out, from}));
   return sum->output(0);
 }
@@ -246,8 +251,9 @@ bool BackwardContext::IsCheap(Output o, int depth) {
   if (ControlFlowStructure::IsGate(o.node)) return IsCheap(o.node->input(0), depth + 1);
   if (o.node->control_op() == ControlOp::kSwitch) return IsCheap(o.node->input(0), depth + 1);
   if (!IsPure(tape_.emit().graph(), o.node) || !IsSmall(o) || o.node->num_inputs() == 0) return false;
-  return std::all_of(o.node->inputs().begin(), o.node->inputs().end(),
-                     [&](const Output& in) { return IsSmall(in) && IsCheap(in, depth + 1); });
+  return std::all_of(o.node->inputs().begin(), o.node->inputs().end(), [&](const Output& in) {
+    return IsSmall(in) && IsCheap(in, depth + 1);
+  });
 }
 
 StatusOr<Output> BackwardContext::Recompute(Output o) {
@@ -271,8 +277,9 @@ bool BackwardContext::IsInvariant(Output o, int depth) const {
   if (IsConstantEnter(o.node)) return true;
   if (depth >= kMaxRecomputeDepth || !IsPure(tape_.emit().graph(), o.node)) return false;
   if (o.node->num_inputs() == 0) return o.node->op_name() == "Const";
-  return std::all_of(o.node->inputs().begin(), o.node->inputs().end(),
-                     [&](const Output& in) { return IsNumber(in.dtype()) && IsInvariant(in, depth + 1); });
+  return std::all_of(o.node->inputs().begin(), o.node->inputs().end(), [&](const Output& in) {
+    return IsNumber(in.dtype()) && IsInvariant(in, depth + 1);
+  });
 }
 
 // An invariant, computed once around the backward loop.
@@ -288,8 +295,9 @@ StatusOr<Output> BackwardContext::Hoist(Output o) {
   attrs.erase("_class");
   std::vector<Node*> controls;
   if (inputs.empty()) controls = parent_->is_root() ? tape_.RootControls() : std::vector<Node*>{parent_->pivot_};
-  MR_ASSIGN_OR_RETURN(Node * copy, parent_->AddHere(o.node->name(), o.node->op_name(), std::move(inputs),
-                                                    std::move(attrs), std::move(controls)));
+  MR_ASSIGN_OR_RETURN(
+      Node * copy,
+      parent_->AddHere(o.node->name(), o.node->op_name(), std::move(inputs), std::move(attrs), std::move(controls)));
   copy->set_device(o.node->device());
   return hoisted_[o] = copy->output(0);
 }
@@ -375,7 +383,8 @@ Status BackwardContext::PushGradient(Output handle, Output g, bool conditional) 
   MR_ASSIGN_OR_RETURN(const Output inside, Resolve(handle));
   std::vector<Node*> controls;
   if (!is_root()) controls.push_back(pivot_);
-  MR_ASSIGN_OR_RETURN(Node * push, AddHere("push", "StackPushV2", {inside, g}, SwapAttrs("swap_memory"), std::move(controls)));
+  MR_ASSIGN_OR_RETURN(
+      Node * push, AddHere("push", "StackPushV2", {inside, g}, SwapAttrs("swap_memory"), std::move(controls)));
   return is_root() ? absl::OkStatus() : Sync(push, conditional);
 }
 

@@ -14,18 +14,19 @@ Status BackwardContext::Begin() {
   frame_ = emit.graph().UniqueName(absl::StrCat(forward_->name, "/backward"));
   const DType dtype = trips.dtype();
   const auto constant = [dtype](int v) {
-    return AttrMap{{"value", dtype == DType::kInt32 ? Tensor::Scalar<int32_t>(v) : Tensor::Scalar<int64_t>(v)},
-                   {"dtype", dtype}};
+    return AttrMap{
+        {"value", dtype == DType::kInt32 ? Tensor::Scalar<int32_t>(v) : Tensor::Scalar<int64_t>(v)}, {"dtype", dtype}};
   };
-  MR_ASSIGN_OR_RETURN(count_enter_, emit.Add("b_count/Enter", "Enter", {trips},
-                                             EnterAttrs(frame_, forward_->parallel_iterations, false)));
+  MR_ASSIGN_OR_RETURN(
+      count_enter_,
+      emit.Add("b_count/Enter", "Enter", {trips}, EnterAttrs(frame_, forward_->parallel_iterations, false)));
   MR_ASSIGN_OR_RETURN(loop_, tape_.structure().LoopOf(count_enter_));
-  MR_ASSIGN_OR_RETURN(Node * merge,
-                      emit.Add("b_count/Merge", "Merge", {count_enter_->output(0), count_enter_->output(0)}));
+  MR_ASSIGN_OR_RETURN(
+      Node * merge, emit.Add("b_count/Merge", "Merge", {count_enter_->output(0), count_enter_->output(0)}));
   MR_ASSIGN_OR_RETURN(Node * zero, emit.Add("b_count/zero", "Const", {}, constant(0), {merge}));
   MR_ASSIGN_OR_RETURN(Node * more, emit.Add("b_count/Greater", "Greater", {merge->output(0), zero->output(0)}));
-  MR_ASSIGN_OR_RETURN(condition_,
-                      emit.Add("b_count/LoopCond", "LoopCond", {more->output(0)}, SwapAttrs(kSwapMemoryAttr)));
+  MR_ASSIGN_OR_RETURN(
+      condition_, emit.Add("b_count/LoopCond", "LoopCond", {more->output(0)}, SwapAttrs(kSwapMemoryAttr)));
   MR_ASSIGN_OR_RETURN(count_gate_, emit.Add("b_count/Switch", "Switch", {merge->output(0), condition_->output(0)}));
   MR_ASSIGN_OR_RETURN(pivot_, emit.Add("b_count/Identity", "Identity", {count_gate_->output(1)}));
   MR_ASSIGN_OR_RETURN(Node * one, emit.Add("b_count/one", "Const", {}, constant(1), {pivot_}));
@@ -37,8 +38,8 @@ Status BackwardContext::Begin() {
 StatusOr<BackwardContext::Variable> BackwardContext::AddVariable(Output initial, const PartialShape& shape) {
   const NodeEmitter& emit = tape_.emit();
   Variable v;
-  MR_ASSIGN_OR_RETURN(v.enter,
-                      emit.Add("Enter", "Enter", {initial}, EnterAttrs(frame_, forward_->parallel_iterations, false)));
+  MR_ASSIGN_OR_RETURN(
+      v.enter, emit.Add("Enter", "Enter", {initial}, EnterAttrs(frame_, forward_->parallel_iterations, false)));
   MR_ASSIGN_OR_RETURN(v.merge, emit.Add("Merge", "Merge", {v.enter->output(0), v.enter->output(0)}));
   v.merge->set_shape(0, shape);
   MR_ASSIGN_OR_RETURN(v.gate, emit.Add("Switch", "Switch", {v.merge->output(0), condition_->output(0)}));

@@ -55,19 +55,19 @@ Gradient BackwardWalk::Join(const GraphBuilder& b, Node* n, Gradient g0, Gradien
   if (sparse0 && sparse1 && BaseType(g0.sparse->indices.dtype()) == BaseType(g1.sparse->indices.dtype()) &&
       BaseType(g0.sparse->dense_shape.dtype()) == BaseType(g1.sparse->dense_shape.dtype())) {
     return {{},
-            IndexedSlices{Merged(b, g0.sparse->values, g1.sparse->values),
-                          Merged(b, g0.sparse->indices, g1.sparse->indices),
-                          Merged(b, g0.sparse->dense_shape, g1.sparse->dense_shape)}};
+            IndexedSlices{
+                Merged(b, g0.sparse->values, g1.sparse->values), Merged(b, g0.sparse->indices, g1.sparse->indices),
+                Merged(b, g0.sparse->dense_shape, g1.sparse->dense_shape)}};
   }
   if ((sparse0 && g1.none()) || (sparse1 && g0.none())) {
     const int absent = sparse0 ? 1 : 0;
     const IndexedSlices& s = sparse0 ? *g0.sparse : *g1.sparse;
     const Output shape = ShapeForGradient(b, n->output(absent));
     const Output none = Slice(b, shape, 0, 0, false);
-    const Output dims =
-        b.Op("ConcatV2",
-             {std::vector<Output>{b.Op("ZerosLike", {Slice(b, shape, 0, 1, false)}), Slice(b, shape, 1, 0, true)},
-              b.Scalar<int32_t>(0)});
+    const Output dims = b.Op(
+        "ConcatV2",
+        {std::vector<Output>{b.Op("ZerosLike", {Slice(b, shape, 0, 1, false)}), Slice(b, shape, 1, 0, true)},
+         b.Scalar<int32_t>(0)});
     // A constant shape is live on both sides: hold it back.
     const auto held = [&](Output o) {
       Node* choice = b.OpNode("Switch", {o, n->input(1)});

@@ -13,9 +13,9 @@ Status BackwardWalk::FindRoot(const std::vector<Output>& ys) {
   for (const Output& y : ys) {
     MR_ASSIGN_OR_RETURN(Loop * loop, structure_.LoopOf(y.node));
     if (!first && loop != root_) {
-      return InvalidArgument("ys are in different loops: ", ys[0].ToString(), " in '",
-                             root_ == nullptr ? "" : root_->name, "', ", y.ToString(), " in '",
-                             loop == nullptr ? "" : loop->name, "'");
+      return InvalidArgument(
+          "ys are in different loops: ", ys[0].ToString(), " in '", root_ == nullptr ? "" : root_->name, "', ",
+          y.ToString(), " in '", loop == nullptr ? "" : loop->name, "'");
     }
     root_ = loop;
     first = false;
@@ -67,8 +67,7 @@ StatusOr<BackwardWalk::Region*> BackwardWalk::RegionOf(const Node* n) {
 StatusOr<bool> BackwardWalk::IsSkeleton(const Node* n) {
   if (!has_control_flow_) return false;
   switch (n->control_op()) {
-    case ControlOp::kExit:
-      return true;
+    case ControlOp::kExit: return true;
     case ControlOp::kMerge:
       if (!ControlFlowStructure::IsLoopMerge(n)) return false;
       break;
@@ -76,10 +75,8 @@ StatusOr<bool> BackwardWalk::IsSkeleton(const Node* n) {
       if (!ControlFlowStructure::IsGate(n) || !ControlFlowStructure::IsLoopMerge(n->input(0).node)) return false;
       break;
     case ControlOp::kEnter:
-    case ControlOp::kNextIteration:
-      break;
-    default:
-      return false;
+    case ControlOp::kNextIteration: break;
+    default: return false;
   }
   MR_ASSIGN_OR_RETURN(const Loop* loop, structure_.LoopOf(n));
   return !IsRoot(loop);

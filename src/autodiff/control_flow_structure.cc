@@ -45,8 +45,9 @@ bool ControlFlowStructure::Encloses(const Loop* outer, const Loop* inner) {
 
 bool ControlFlowStructure::IsLoopMerge(const Node* n) {
   return n->control_op() == ControlOp::kMerge &&
-         std::any_of(n->inputs().begin(), n->inputs().end(),
-                     [](const Output& o) { return o && o.node->control_op() == ControlOp::kNextIteration; });
+         std::any_of(n->inputs().begin(), n->inputs().end(), [](const Output& o) {
+           return o && o.node->control_op() == ControlOp::kNextIteration;
+         });
 }
 
 Output ControlFlowStructure::StripIdentities(Output o) {
@@ -86,8 +87,8 @@ StatusOr<Loop*> ControlFlowStructure::LoopEntered(const Node* enter, Loop* paren
   if (loop == nullptr) {
     const int depth = parent == nullptr ? 1 : parent->depth + 1;
     if (depth > kMaxLoopDepth) {
-      return InvalidArgument(enter->Describe(), " enters a loop within ", depth - 1, " others; the limit is ",
-                             kMaxLoopDepth);
+      return InvalidArgument(
+          enter->Describe(), " enters a loop within ", depth - 1, " others; the limit is ", kMaxLoopDepth);
     }
     loop = loops_.emplace_back(std::make_unique<Loop>()).get();
     loop->name = std::move(name);
@@ -170,8 +171,7 @@ StatusOr<std::vector<const Node*>> ControlFlowStructure::Needs(const Node* n) {
   std::vector<const Node*> out;
   switch (n->control_op()) {
     case ControlOp::kEnter:
-    case ControlOp::kTrigger:
-      return out;
+    case ControlOp::kTrigger: return out;
     case ControlOp::kMerge:
       if (IsLoopMerge(n)) return out;
       break;
@@ -181,8 +181,7 @@ StatusOr<std::vector<const Node*>> ControlFlowStructure::Needs(const Node* n) {
       for (const Node* enter : loop->enters) out.push_back(enter->input(0).node);
       return out;
     }
-    default:
-      break;
+    default: break;
   }
   for (const Output& o : n->inputs()) {
     if (o) out.push_back(o.node);

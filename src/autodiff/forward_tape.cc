@@ -152,11 +152,12 @@ StatusOr<ForwardTape::Counter*> ForwardTape::OwnCounter(Loop* loop) {
   if (loop->condition == nullptr) return InvalidArgument("the loop '", loop->name, "' has no LoopCond");
   const DType dtype = CounterType(loop);
   MR_ASSIGN_OR_RETURN(const Output start, CounterStart(loop, dtype));
-  MR_ASSIGN_OR_RETURN(Node * enter, emit_.Add("f_count/Enter", "Enter", {start},
-                                              EnterAttrs(loop->name, loop->parallel_iterations, false)));
+  MR_ASSIGN_OR_RETURN(
+      Node * enter,
+      emit_.Add("f_count/Enter", "Enter", {start}, EnterAttrs(loop->name, loop->parallel_iterations, false)));
   MR_ASSIGN_OR_RETURN(Node * merge, emit_.Add("f_count/Merge", "Merge", {enter->output(0), enter->output(0)}));
-  MR_ASSIGN_OR_RETURN(Node * gate,
-                      emit_.Add("f_count/Switch", "Switch", {merge->output(0), loop->condition->output(0)}));
+  MR_ASSIGN_OR_RETURN(
+      Node * gate, emit_.Add("f_count/Switch", "Switch", {merge->output(0), loop->condition->output(0)}));
   Counter c;
   MR_ASSIGN_OR_RETURN(c.pivot, emit_.Add("f_count/Identity", "Identity", {gate->output(1)}));
   const Tensor one = dtype == DType::kInt32 ? Tensor::Scalar<int32_t>(1) : Tensor::Scalar<int64_t>(1);
@@ -172,13 +173,14 @@ StatusOr<ForwardTape::Counter*> ForwardTape::OwnCounter(Loop* loop) {
 
 StatusOr<Output> ForwardTape::NewStack(DType dtype, absl::string_view name, const std::string& device) {
   if (!unbounded_) {
-    MR_ASSIGN_OR_RETURN(Node * node, emit_.AddAround("stack_size", "Const", {},
-                                                     {{"value", Tensor::Scalar<int32_t>(-1)}, {"dtype", DType::kInt32}},
-                                                     RootControls()));
+    MR_ASSIGN_OR_RETURN(
+        Node * node,
+        emit_.AddAround("stack_size", "Const", {}, {{"value", Tensor::Scalar<int32_t>(-1)}, {"dtype", DType::kInt32}},
+                        RootControls()));
     unbounded_ = node->output(0);
   }
-  MR_ASSIGN_OR_RETURN(Node * stack,
-                      emit_.AddAround(name, "StackV2", {unbounded_}, {{"elem_type", dtype}}, RootControls()));
+  MR_ASSIGN_OR_RETURN(
+      Node * stack, emit_.AddAround(name, "StackV2", {unbounded_}, {{"elem_type", dtype}}, RootControls()));
   stack->set_device(device);
   return stack->output(0);
 }
@@ -189,9 +191,9 @@ StatusOr<Output> ForwardTape::HandleInside(Loop* loop, Output handle) {
   if (loop == nullptr) return Internal("a stack of another loop is wanted");
   MR_ASSIGN_OR_RETURN(const Output outside, HandleInside(loop->parent, handle));
   MR_ASSIGN_OR_RETURN(Node * anchor, LoopAnchor(loop));
-  MR_ASSIGN_OR_RETURN(Node * enter,
-                      emit_.Add("handle", "Enter", {outside}, EnterAttrs(loop->name, loop->parallel_iterations, true),
-                                anchor == nullptr ? std::vector<Node*>() : std::vector<Node*>{anchor}));
+  MR_ASSIGN_OR_RETURN(
+      Node * enter, emit_.Add("handle", "Enter", {outside}, EnterAttrs(loop->name, loop->parallel_iterations, true),
+                              anchor == nullptr ? std::vector<Node*>() : std::vector<Node*>{anchor}));
   return handles_[{loop, handle}] = enter->output(0);
 }
 
@@ -208,8 +210,9 @@ StatusOr<Output> ForwardTape::Push(Loop* loop, Output value) {
     MR_ASSIGN_OR_RETURN(Node * gate, emit_.Add("in_body", "Switch", {value, loop->condition->output(0)}));
     value = gate->output(1);
   }
-  MR_ASSIGN_OR_RETURN(Node * push, emit_.Add("push", "StackPushV2", {inside, value},
-                                             {{"swap_memory", loop->swap_memory}}, {counter->pivot}));
+  MR_ASSIGN_OR_RETURN(
+      Node * push,
+      emit_.Add("push", "StackPushV2", {inside, value}, {{"swap_memory", loop->swap_memory}}, {counter->pivot}));
   push->set_device(handle.node->device());
   if (when.empty()) {
     emit_.graph().AddControlEdge(push, counter->step);

@@ -12,8 +12,8 @@ Status CallGradientFunction(const std::string& gradient, GradContext& c) {
   Node* call = c.b().OpNode(gradient, std::move(inputs), std::move(attrs));
   MR_RETURN_IF_ERROR(c.status());
   if (call->num_outputs() != c.num_inputs()) {
-    return InvalidArgument("gradient function '", gradient, "' has ", call->num_outputs(), " outputs, wanted ",
-                           c.num_inputs());
+    return InvalidArgument(
+        "gradient function '", gradient, "' has ", call->num_outputs(), " outputs, wanted ", c.num_inputs());
   }
   for (int i = 0; i < c.num_inputs(); ++i) c.set_dx(i, call->output(i));
   return absl::OkStatus();

@@ -91,12 +91,12 @@ Status BackwardWalk::Seed(const std::vector<Output>& ys, const std::vector<Outpu
       return NotFound("y ", i, " (", y.ToString(), ") comes from op ", y.node->op_name(), ", which is not known here");
     }
     if (!CarriesGradient(dtype)) {
-      return InvalidArgument("y ", i, " (", y.ToString(), ") is ", DTypeName(dtype),
-                             "; only float and complex tensors have gradients");
+      return InvalidArgument(
+          "y ", i, " (", y.ToString(), ") is ", DTypeName(dtype), "; only float and complex tensors have gradients");
     }
     if (g && BaseType(g.dtype()) != dtype && dtype != DType::kResource && dtype != DType::kVariant) {
-      return InvalidArgument("the gradient of y ", i, " is ", DTypeName(g.dtype()), " but y (", y.ToString(), ") is ",
-                             DTypeName(dtype));
+      return InvalidArgument(
+          "the gradient of y ", i, " is ", DTypeName(g.dtype()), " but y (", y.ToString(), ") is ", DTypeName(dtype));
     }
     if (!g) {
       MR_ASSIGN_OR_RETURN(g, SeedOf(i, y));
@@ -296,19 +296,18 @@ StatusOr<std::function<Status(GradContext&)>> BackwardWalk::FunctionOf(Node* n) 
   }
   if (op == nullptr) return NotFound("No gradient is registered under the name '", name, "' for ", n->Describe());
   if (const std::string gradient = LibraryGradient(graph_, *n); !gradient.empty()) {  // other calls have been expanded
-    return std::function<Status(GradContext&)>(
-        [gradient](GradContext& c) { return CallGradientFunction(gradient, c); });
+    return std::function<Status(GradContext&)>([gradient](GradContext& c) {
+      return CallGradientFunction(gradient, c);
+    });
   }
   switch (op->gradient_kind) {
     case GradientKind::kFunction:
       if (op->gradient_fn != nullptr) return std::function<Status(GradContext&)>(op->gradient_fn);
       break;
-    case GradientKind::kNotDifferentiable:
-      return std::function<Status(GradContext&)>();
+    case GradientKind::kNotDifferentiable: return std::function<Status(GradContext&)>();
     case GradientKind::kStructural:
     case GradientKind::kMissing:
-    case GradientKind::kUndecided:
-      break;
+    case GradientKind::kUndecided: break;
   }
   return NotFound("No gradient defined for op ", name, ", at ", n->Describe(),
                   op->gradient_reason.empty() ? "" : absl::StrCat(": ", op->gradient_reason));
@@ -316,8 +315,9 @@ StatusOr<std::function<Status(GradContext&)>> BackwardWalk::FunctionOf(Node* n) 
 
 Status BackwardWalk::Visit(Node* n) {
   const bool is_pop = push_of_pop_.contains(n);
-  const bool goes_on = is_pop || std::any_of(n->inputs().begin(), n->inputs().end(),
-                                             [this](const Output& o) { return o && IsBetween(o.node); });
+  const bool goes_on =
+      is_pop ||
+      std::any_of(n->inputs().begin(), n->inputs().end(), [this](const Output& o) { return o && IsBetween(o.node); });
   if (!goes_on) return absl::OkStatus();
   std::vector<Gradient> out(static_cast<size_t>(n->num_outputs()));
   bool any = pop_of_push_.contains(n);
@@ -331,10 +331,8 @@ Status BackwardWalk::Visit(Node* n) {
   if (is_pop) return PopGradientOf(n, out[0]);
   if (pop_of_push_.contains(n)) return PushGradientOf(n, out[0]);
   switch (n->control_op()) {
-    case ControlOp::kNone:
-      break;
-    case ControlOp::kSwitch:
-      return SwitchGradient(n, std::move(out));
+    case ControlOp::kNone: break;
+    case ControlOp::kSwitch: return SwitchGradient(n, std::move(out));
     case ControlOp::kEnter:  // of the loop that ys are in
       return Flow(n, 0, out[0]);
     case ControlOp::kMerge:
@@ -344,15 +342,14 @@ Status BackwardWalk::Visit(Node* n) {
           " is a variable of the loop that the gradient is taken in. Within a loop there is "
           "no gradient with respect to or through a variable's initial value; take it with respect to "
           "what the body reads, or of the loop's result");
-    default:
-      return InvalidArgument("the gradient cannot pass ", n->Describe());
+    default: return InvalidArgument("the gradient cannot pass ", n->Describe());
   }
   MR_ASSIGN_OR_RETURN(auto function, FunctionOf(n));
   if (!function) return absl::OkStatus();
   for (const Output& o : n->inputs()) {
     if (o.dtype() != DType::kInvalid) continue;
-    return NotFound("the gradient of ", n->Describe(), " depends on ", o.node->Describe(),
-                    ", whose op is not known here");
+    return NotFound(
+        "the gradient of ", n->Describe(), " depends on ", o.node->Describe(), ", whose op is not known here");
   }
   return Apply(n, function, std::move(out));
 }
@@ -405,9 +402,9 @@ Status BackwardWalk::Flow(Node* n, int i, Gradient g) {
   return absl::OkStatus();
 }
 
-StatusOr<std::vector<Gradient>> AddGradients(const GraphBuilder& builder, const std::vector<Output>& ys,
-                                             const std::vector<Output>& xs, const std::vector<Output>& grad_ys,
-                                             const GradientOptions& options) {
+StatusOr<std::vector<Gradient>> AddGradients(
+    const GraphBuilder& builder, const std::vector<Output>& ys, const std::vector<Output>& xs,
+    const std::vector<Output>& grad_ys, const GradientOptions& options) {
   MR_RETURN_IF_ERROR(builder.status());
   const GraphBuilder scoped = builder.scope().empty() ? builder.Scope("gradients") : builder;
   ExpandedCalls calls(builder.graph(), options);

@@ -27,9 +27,9 @@ struct GradientOptions {
 //
 // Errors: InvalidArgument (a y that is not float or complex, a grad_y of another dtype), NotFound / Unimplemented
 // naming the op without a gradient on the path.
-StatusOr<std::vector<Gradient>> AddGradients(const GraphBuilder& builder, const std::vector<Output>& ys,
-                                             const std::vector<Output>& xs, const std::vector<Output>& grad_ys = {},
-                                             const GradientOptions& options = {});
+StatusOr<std::vector<Gradient>> AddGradients(
+    const GraphBuilder& builder, const std::vector<Output>& ys, const std::vector<Output>& xs,
+    const std::vector<Output>& grad_ys = {}, const GradientOptions& options = {});
 
 // The same, with sparse gradients made dense.
 StatusOr<std::vector<Output>> AddDenseGradients(const GraphBuilder& builder, const std::vector<Output>& ys,

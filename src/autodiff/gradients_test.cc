@@ -178,20 +178,22 @@ TEST_F(GradientsTest, OverridesByName) {
 
 TEST_F(GradientsTest, GoesThroughFunctionCalls) {
   wire::GraphDef def;
-  ASSERT_TRUE(wire::DecodeText("library { function { signature { name: 'F' input_arg { name: 'x' type: DT_FLOAT } "
-                               "output_arg { name: 'y' type: DT_FLOAT } } "
-                               "node_def { name: 'm' op: 'Mul' input: 'x' input: 'x' attr { key: 'T' value { type: "
-                               "DT_FLOAT } } } ret { key: 'y' value: "
-                               "'m:z:0' } } function { signature { name: 'G' input_arg { name: 'x' type: DT_FLOAT } "
-                               "output_arg { name: 'y' type: DT_FLOAT } } "
-                               "ret { key: 'y' value: 'x' } } function { signature { name: 'GGrad' input_arg { name: "
-                               "'x' type: DT_FLOAT } input_arg { name: "
-                               "'dy' type: DT_FLOAT } output_arg { name: 'dx' type: DT_FLOAT } } node_def { name: 'n' "
-                               "op: 'Neg' input: 'dy' attr { key: 'T' "
-                               "value { type: DT_FLOAT } } } ret { key: 'dx' value: 'n:y:0' } } gradient { "
-                               "function_name: 'G' gradient_func: 'GGrad' } }",
-                               &def)
-                  .ok());
+  ASSERT_TRUE(
+      wire::DecodeText(
+          "library { function { signature { name: 'F' input_arg { name: 'x' type: DT_FLOAT } "
+          "output_arg { name: 'y' type: DT_FLOAT } } "
+          "node_def { name: 'm' op: 'Mul' input: 'x' input: 'x' attr { key: 'T' value { type: "
+          "DT_FLOAT } } } ret { key: 'y' value: "
+          "'m:z:0' } } function { signature { name: 'G' input_arg { name: 'x' type: DT_FLOAT } "
+          "output_arg { name: 'y' type: DT_FLOAT } } "
+          "ret { key: 'y' value: 'x' } } function { signature { name: 'GGrad' input_arg { name: "
+          "'x' type: DT_FLOAT } input_arg { name: "
+          "'dy' type: DT_FLOAT } output_arg { name: 'dx' type: DT_FLOAT } } node_def { name: 'n' "
+          "op: 'Neg' input: 'dy' attr { key: 'T' "
+          "value { type: DT_FLOAT } } } ret { key: 'dx' value: 'n:y:0' } } gradient { "
+          "function_name: 'G' gradient_func: 'GGrad' } }",
+          &def)
+          .ok());
   ASSERT_TRUE(ImportGraphDef(def, {}, &graph_).ok());
   const Output x = Input("x");
   auto g = AddGradients(b_, {Apply("F", {x})}, {x});

@@ -68,8 +68,8 @@ StatusOr<bool> BackwardWalk::HasStackFlows(Loop* loop) {
 Status BackwardWalk::LoopGradient(Loop* loop) {
   MR_RETURN_IF_ERROR(structure_.Describe(loop));
   MR_RETURN_IF_ERROR(CheckExits(loop));
-  const bool from_exits = std::any_of(exits_[loop].begin(), exits_[loop].end(),
-                                      [&](Node* exit) { return flows_.contains(exit->output(0)); });
+  const bool from_exits = std::any_of(
+      exits_[loop].begin(), exits_[loop].end(), [&](Node* exit) { return flows_.contains(exit->output(0)); });
   MR_ASSIGN_OR_RETURN(const bool from_stacks, HasStackFlows(loop));
   if (!from_exits && !from_stacks) return absl::OkStatus();
   if (loop->parent != root_ && IsRoot(loop->parent)) {
@@ -124,8 +124,8 @@ Status BackwardWalk::StartVariable(Loop* loop, LoopVariable* v, Region& inner, R
   MR_ASSIGN_OR_RETURN(initial, outer.context->Resolve(initial));
   const bool is_handle = BaseType(v->merge->output_type(0)) == DType::kResource;
   CarriedGradient c{v, {}};
-  MR_ASSIGN_OR_RETURN(c.backward,
-                      inner.context->AddVariable(initial, is_handle ? PartialShape::Unknown() : v->merge->shape(0)));
+  MR_ASSIGN_OR_RETURN(
+      c.backward, inner.context->AddVariable(initial, is_handle ? PartialShape::Unknown() : v->merge->shape(0)));
   const Output next = v->next->input(0);
   if (IsBetween(v->next) && IsBetween(next.node) && !stops_.contains(v->next->output(0))) {
     flows_[next].push_back({c.backward.value(), std::nullopt});
@@ -148,8 +148,8 @@ StatusOr<std::vector<std::pair<Node*, Gradient>>> BackwardWalk::TakeInvariants(L
   std::vector<std::pair<Node*, Gradient>> out;
   for (Node* enter : loop->enters) {
     if (!IsBetween(enter) || stops_.contains(enter->output(0))) continue;
-    const bool is_variable = std::any_of(loop->variables.begin(), loop->variables.end(),
-                                         [&](const LoopVariable& v) { return v.enter == enter; });
+    const bool is_variable = std::any_of(
+        loop->variables.begin(), loop->variables.end(), [&](const LoopVariable& v) { return v.enter == enter; });
     MR_ASSIGN_OR_RETURN(Gradient g, Take(enter->output(0)));
     if (g.none() || is_variable) continue;
     if (!IsConstantEnter(enter)) {
@@ -236,8 +236,8 @@ Status BackwardWalk::PushGradientOf(Node* push, const Gradient& g) {
   if (!g.none()) parts.push_back(g);
   if (const auto it = gradient_stacks_.find(push); it != gradient_stacks_.end()) {
     MR_ASSIGN_OR_RETURN(const Liveness when, structure_.LivenessOf(push));
-    MR_ASSIGN_OR_RETURN(const Output back,
-                        current_->context->PopGradient(it->second, BaseType(push->input(1).dtype()), when));
+    MR_ASSIGN_OR_RETURN(
+        const Output back, current_->context->PopGradient(it->second, BaseType(push->input(1).dtype()), when));
     const Status s = graph_.RefineShape(back, push->input(1).shape());
     if (!s.ok()) return s;
     parts.push_back({back, std::nullopt});

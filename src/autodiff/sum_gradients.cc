@@ -13,8 +13,8 @@ Output Concat(const GraphBuilder& b, std::vector<Output> parts) {
 IndexedSlices SumSparse(const GraphBuilder& b, const std::vector<Gradient>& parts) {
   std::vector<Output> values, indices;
   const DType first = BaseType(parts[0].sparse->indices.dtype());
-  const bool mixed = std::any_of(parts.begin(), parts.end(),
-                                 [&](const Gradient& g) { return BaseType(g.sparse->indices.dtype()) != first; });
+  const bool mixed = std::any_of(
+      parts.begin(), parts.end(), [&](const Gradient& g) { return BaseType(g.sparse->indices.dtype()) != first; });
   for (const Gradient& g : parts) {
     const IndexedSlices s = FlatRows(b, *g.sparse);
     values.push_back(s.values);

@@ -28,8 +28,8 @@ using absl::Mutex;
 using absl::Notification;
 using absl::Time;
 
-// Abseil calls conditions of waiting threads under the lock, in whatever thread holds it: their reads are ordered by the
-// lock, but outside of what we see of it.
+// Abseil calls conditions of waiting threads under the lock, in whatever thread holds it: their reads are ordered by
+// the lock, but outside of what we see of it.
 class IgnoreReads {
  public:
   IgnoreReads() { AnnotateIgnoreReadsBegin(__FILE__, __LINE__); }
@@ -59,14 +59,16 @@ const void* NotifiedFlag(const Notification* n) { return reinterpret_cast<const 
 
 // MR_WRAP(result, end of the mangled name, parameters, arguments, object that orders, releases, acquires).
 // MR_ABSL_NAMESPACE is Abseil's namespace, mangled, from the build.
-#define MR_WRAP(R, symbol, params, args, sync, release, acquire)              \
+#define MR_WRAP(R, symbol, params, args, sync, release, acquire) \
   MR_WRAP_AS("_ZN", R, symbol, params, args, sync, release, acquire)
-#define MR_WRAP_CONST(R, symbol, params, args, sync, release, acquire)        \
+#define MR_WRAP_CONST(R, symbol, params, args, sync, release, acquire) \
   MR_WRAP_AS("_ZNK", R, symbol, params, args, sync, release, acquire)
 #define MR_WRAP_AS(start, R, symbol, params, args, sync, release, acquire)    \
   R Real##symbol params asm("__real_" start MR_ABSL_NAMESPACE #symbol);       \
   R Wrap##symbol params asm("__wrap_" start MR_ABSL_NAMESPACE #symbol);       \
-  R Wrap##symbol params { return Around(sync, release, acquire, [&] { return Real##symbol args; }); }
+  R Wrap##symbol params {                                                     \
+    return Around(sync, release, acquire, [&] { return Real##symbol args; }); \
+  }
 
 MR_WRAP(void, 5Mutex4LockEv, (Mutex * mu), (mu), mu, false, true)
 MR_WRAP(void, 5Mutex6UnlockEv, (Mutex * mu), (mu), mu, true, false)
@@ -88,9 +90,9 @@ MR_WRAP(void, 12Notification6NotifyEv, (Notification * n), (n), NotifiedFlag(n),
 MR_WRAP(void, 12NotificationD1Ev, (Notification * n), (n), NotifiedFlag(n), false, true)
 MR_WRAP_CONST(void, 12Notification19WaitForNotificationEv, (const Notification* n), (n), NotifiedFlag(n), false, true)
 MR_WRAP_CONST(bool, 12Notification30WaitForNotificationWithTimeoutENS0_8DurationE, (const Notification* n, Duration d),
-        (n, d), NotifiedFlag(n), false, true)
-MR_WRAP_CONST(bool, 12Notification31WaitForNotificationWithDeadlineENS0_4TimeE, (const Notification* n, Time t), (n, t), NotifiedFlag(n),
-        false, true)
+              (n, d), NotifiedFlag(n), false, true)
+MR_WRAP_CONST(bool, 12Notification31WaitForNotificationWithDeadlineENS0_4TimeE, (const Notification* n, Time t), (n, t),
+              NotifiedFlag(n), false, true)
 MR_WRAP(bool, 15BlockingCounter14DecrementCountEv, (BlockingCounter * c), (c), c, true, true)
 MR_WRAP(void, 15BlockingCounter4WaitEv, (BlockingCounter * c), (c), c, false, true)
 MR_WRAP(bool, 7Barrier5BlockEv, (absl::Barrier * b), (b), b, true, true)

@@ -11,11 +11,17 @@ namespace millrace {
 
 // True and *out = a op b when the exact result fits in T; false otherwise.
 template <typename T>
-[[nodiscard]] inline bool CheckedAdd(T a, T b, T* out) { return !__builtin_add_overflow(a, b, out); }
+[[nodiscard]] inline bool CheckedAdd(T a, T b, T* out) {
+  return !__builtin_add_overflow(a, b, out);
+}
 template <typename T>
-[[nodiscard]] inline bool CheckedSub(T a, T b, T* out) { return !__builtin_sub_overflow(a, b, out); }
+[[nodiscard]] inline bool CheckedSub(T a, T b, T* out) {
+  return !__builtin_sub_overflow(a, b, out);
+}
 template <typename T>
-[[nodiscard]] inline bool CheckedMul(T a, T b, T* out) { return !__builtin_mul_overflow(a, b, out); }
+[[nodiscard]] inline bool CheckedMul(T a, T b, T* out) {
+  return !__builtin_mul_overflow(a, b, out);
+}
 
 // Integer division with the corner cases defined: the divisor 0 gives false, min / -1 wraps to min (min % -1 is 0).
 template <typename T>
@@ -50,9 +56,7 @@ template <typename T>
   return true;
 }
 // 0 <= i < n in one comparison.
-[[nodiscard]] inline bool InRange(int64_t i, int64_t n) {
-  return static_cast<uint64_t>(i) < static_cast<uint64_t>(n);
-}
+[[nodiscard]] inline bool InRange(int64_t i, int64_t n) { return static_cast<uint64_t>(i) < static_cast<uint64_t>(n); }
 
 // Float to integer without undefined behaviour: NaN gives 0, out of range saturates.
 template <typename To, typename From>

@@ -48,7 +48,7 @@ class Env {
   virtual StatusOr<std::string> ReadFile(const std::string& path, uint64_t max_bytes = uint64_t{1} << 32) = 0;
   virtual Status RenameFile(const std::string& from, const std::string& to) = 0;
   virtual Status DeleteFile(const std::string& path) = 0;
-  virtual Status DeleteDir(const std::string& path) = 0;  // must be empty
+  virtual Status DeleteDir(const std::string& path) = 0;   // must be empty
   virtual Status CreateDirs(const std::string& path) = 0;  // with parents; existing is fine
   virtual Status SyncDir(const std::string& path) = 0;
   virtual bool FileExists(const std::string& path) = 0;
@@ -60,7 +60,7 @@ class Env {
 
 // Path helpers without system calls.
 std::string JoinPath(absl::string_view a, absl::string_view b);
-absl::string_view Dirname(absl::string_view path);   // "" when there is no slash
+absl::string_view Dirname(absl::string_view path);  // "" when there is no slash
 absl::string_view Basename(absl::string_view path);
 
 // tmp file in the same folder, fsync, rename over `path`, fsync of the folder.

@@ -152,7 +152,8 @@ void FakeEnv::Restart(Survival survival, uint64_t seed) {
   const absl::MutexLock lock(&mu_);
   uint64_t random = seed;
   for (const Change& change : changes_) {
-    const bool survives = survival == Survival::kRandom ? NextRandom(&random) % 2 == 0 : survival == Survival::kEverything;
+    const bool survives =
+        survival == Survival::kRandom ? NextRandom(&random) % 2 == 0 : survival == Survival::kEverything;
     if (survives) Apply(change, &durable_entries_);
   }
   changes_.clear();
@@ -165,7 +166,8 @@ void FakeEnv::Restart(Survival survival, uint64_t seed) {
       if (survival == Survival::kNothing || file->content == file->durable) {
         restored->content = file->durable;
       } else {
-        restored->content = survival == Survival::kEverything ? file->content : Torn(file->durable, file->content, &random);
+        restored->content =
+            survival == Survival::kEverything ? file->content : Torn(file->durable, file->content, &random);
       }
       restored->durable = restored->content;
     }
@@ -247,7 +249,8 @@ StatusOr<std::unique_ptr<RandomAccessFile>> FakeEnv::NewRandomAccessFile(const s
 StatusOr<std::string> FakeEnv::ReadFile(const std::string& path, uint64_t max_bytes) {
   const absl::MutexLock lock(&mu_);
   MR_ASSIGN_OR_RETURN(const FilePtr file, Find(path));
-  if (file->content.size() > max_bytes) return ResourceExhausted(path, " is larger than the limit of ", max_bytes, " bytes");
+  if (file->content.size() > max_bytes)
+    return ResourceExhausted(path, " is larger than the limit of ", max_bytes, " bytes");
   return file->content;
 }
 

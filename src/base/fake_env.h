@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// A simulated world for tests: files in memory that know what a power loss leaves of them, a clock that moves when told,
-// and reproducible randomness. Thread-safe.
+// A simulated world for tests: files in memory that know what a power loss leaves of them, a clock that moves when
+// told, and reproducible randomness. Thread-safe.
 //
-// Durable are the bytes of a file at its last Sync, and the entries of a folder (created, renamed, deleted files) at its
-// last SyncDir. Folders themselves are durable at once. Everything else may or may not survive, each piece for itself.
+// Durable are the bytes of a file at its last Sync, and the entries of a folder (created, renamed, deleted files) at
+// its last SyncDir. Folders themselves are durable at once. Everything else may or may not survive, each piece for
+// itself.
 //
-// A crash test runs its writer once to count operations(), then again for each point n with CrashAfter(n), restarts with
-// several survivals and seeds, and checks what a reader finds.
+// A crash test runs its writer once to count operations(), then again for each point n with CrashAfter(n), restarts
+// with several survivals and seeds, and checks what a reader finds.
 #pragma once
 
 #include <cstdint>
@@ -39,7 +40,8 @@ class FakeEnv final : public Env {
   void Restart(Survival survival, uint64_t seed = 0);
   // Only the operation number n from now on fails, with this status.
   void FailOnce(int64_t n, Status status);
-  // Operations that changed something since the start: opening for writing, Append, Sync, Close, rename, delete, SyncDir.
+  // Operations that changed something since the start: opening for writing, Append, Sync, Close, rename, delete,
+  // SyncDir.
   int64_t operations() const;
   void AdvanceClock(absl::Duration by);
 
@@ -85,10 +87,10 @@ class FakeEnv final : public Env {
 
   mutable absl::Mutex mu_;
   std::set<std::string> folders_ ABSL_GUARDED_BY(mu_);
-  Entries entries_ ABSL_GUARDED_BY(mu_);          // as running programs see them
-  Entries durable_entries_ ABSL_GUARDED_BY(mu_);  // as on disk
+  Entries entries_ ABSL_GUARDED_BY(mu_);              // as running programs see them
+  Entries durable_entries_ ABSL_GUARDED_BY(mu_);      // as on disk
   std::vector<Change> changes_ ABSL_GUARDED_BY(mu_);  // from the latter to the former
-  int64_t generation_ ABSL_GUARDED_BY(mu_) = 0;   // restarts so far
+  int64_t generation_ ABSL_GUARDED_BY(mu_) = 0;       // restarts so far
   int64_t operations_ ABSL_GUARDED_BY(mu_) = 0;
   std::optional<int64_t> crash_at_ ABSL_GUARDED_BY(mu_);
   std::optional<int64_t> fail_at_ ABSL_GUARDED_BY(mu_);

@@ -38,8 +38,9 @@ LogLevel ReadMinLogLevel() {
 
 void WriteToStderr(LogLevel level, absl::string_view text) {
   static constexpr char kLetters[] = {'I', 'W', 'E'};
-  const std::string line = absl::StrCat(absl::FormatTime("%m-%d %H:%M:%E6S", absl::Now(), absl::LocalTimeZone()), " ",
-                                        absl::string_view(&kLetters[static_cast<int>(level)], 1), " ", text, "\n");
+  const std::string line = absl::StrCat(
+      absl::FormatTime("%m-%d %H:%M:%E6S", absl::Now(), absl::LocalTimeZone()), " ",
+      absl::string_view(&kLetters[static_cast<int>(level)], 1), " ", text, "\n");
   // One write per line keeps the lines of several threads whole. A closed stderr is nobody's error.
   [[maybe_unused]] const ssize_t written = ::write(STDERR_FILENO, line.data(), line.size());
 }

@@ -139,8 +139,7 @@ class PosixRandomAccessFile final : public RandomAccessFile {
     if (offset > size_ || n > size_ - offset) return PastEnd(offset, n);
     while (n > 0) {
       const size_t want = std::min(n, kMaxTransfer);
-      const ssize_t got =
-          RetryInterrupted([&] { return ::pread(fd_.get(), out, want, static_cast<off_t>(offset)); });
+      const ssize_t got = RetryInterrupted([&] { return ::pread(fd_.get(), out, want, static_cast<off_t>(offset)); });
       if (got < 0) return FromErrno(errno, "cannot read", path_);
       if (got == 0) return PastEnd(offset, n);  // somebody cut the file
       out += got;
@@ -264,7 +263,9 @@ class PosixEnv final : public Env {
     return errno == EINVAL || errno == EROFS ? absl::OkStatus() : FromErrno(errno, "cannot sync folder", path);
   }
 
-  bool FileExists(const std::string& path) override { return CheckPath(path).ok() && ::access(path.c_str(), F_OK) == 0; }
+  bool FileExists(const std::string& path) override {
+    return CheckPath(path).ok() && ::access(path.c_str(), F_OK) == 0;
+  }
 
   StatusOr<uint64_t> FileSize(const std::string& path) override {
     MR_ASSIGN_OR_RETURN(const struct stat info, Stat(path));

@@ -12,10 +12,10 @@ namespace millrace {
 using absl::Status;
 using absl::StatusOr;
 
-#define MR_ERROR_MAKER(Name)                                  \
-  template <typename... Args>                                 \
-  [[nodiscard]] Status Name(const Args&... args) {            \
-    return absl::Name##Error(absl::StrCat(args...));          \
+#define MR_ERROR_MAKER(Name)                         \
+  template <typename... Args>                        \
+  [[nodiscard]] Status Name(const Args&... args) {   \
+    return absl::Name##Error(absl::StrCat(args...)); \
   }
 MR_ERROR_MAKER(Cancelled)
 MR_ERROR_MAKER(Unknown)
@@ -39,20 +39,19 @@ inline Status Annotate(const Status& s, absl::string_view prefix) {
   return s.ok() ? s : Status(s.code(), absl::StrCat(prefix, s.message()));
 }
 
-#define MR_RETURN_IF_ERROR(expr)                              \
-  do {                                                        \
-    ::absl::Status mr_status_ = (expr);                       \
+#define MR_RETURN_IF_ERROR(expr)                                  \
+  do {                                                            \
+    ::absl::Status mr_status_ = (expr);                           \
     if (__builtin_expect(!mr_status_.ok(), 0)) return mr_status_; \
   } while (0)
 
 #define MR_CONCAT_INNER_(a, b) a##b
 #define MR_CONCAT_(a, b) MR_CONCAT_INNER_(a, b)
-#define MR_ASSIGN_OR_RETURN_IMPL_(tmp, lhs, expr)             \
-  auto tmp = (expr);                                          \
+#define MR_ASSIGN_OR_RETURN_IMPL_(tmp, lhs, expr)                     \
+  auto tmp = (expr);                                                  \
   if (__builtin_expect(!tmp.ok(), 0)) return std::move(tmp).status(); \
   lhs = *std::move(tmp)
 // MR_ASSIGN_OR_RETURN(auto x, F());  or  MR_ASSIGN_OR_RETURN(x, F());
-#define MR_ASSIGN_OR_RETURN(lhs, ...) \
-  MR_ASSIGN_OR_RETURN_IMPL_(MR_CONCAT_(mr_or_, __LINE__), lhs, (__VA_ARGS__))
+#define MR_ASSIGN_OR_RETURN(lhs, ...) MR_ASSIGN_OR_RETURN_IMPL_(MR_CONCAT_(mr_or_, __LINE__), lhs, (__VA_ARGS__))
 
 }  // namespace millrace

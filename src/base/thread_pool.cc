@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // How work reaches the workers.
 //
-// A ParallelFor puts a Job on its caller's stack and its address into a free slot of the pool. Whoever works on the job,
-// the caller included, takes chunk after chunk from a counter. A worker enters a slot (counts itself as a user) before it
-// reads the job's address, and the caller clears the address before it waits for the users to be gone, so nobody holds a
-// job that has ended. No lock and no allocation is involved.
+// A ParallelFor puts a Job on its caller's stack and its address into a free slot of the pool. Whoever works on the
+// job, the caller included, takes chunk after chunk from a counter. A worker enters a slot (counts itself as a user)
+// before it reads the job's address, and the caller clears the address before it waits for the users to be gone, so
+// nobody holds a job that has ended. No lock and no allocation is involved.
 //
 // A Schedule goes through a queue under a mutex.
 //
@@ -12,9 +12,10 @@
 // keeps a credit: work that arrives soon raises it, a long wait lowers it, and at zero the worker parks at once. A
 // worker that was itself descheduled while spinning knows that the machine is oversubscribed and drops its credit.
 //
-// Waking: work is published first, then the publisher looks for sleepers; a worker that parks counts itself as a sleeper
-// first, then looks for work. All of this is sequentially consistent, so one of the two sees the other. A publisher wakes
-// nobody while enough workers spin; a worker that takes from the queue passes the wake on when it leaves something there.
+// Waking: work is published first, then the publisher looks for sleepers; a worker that parks counts itself as a
+// sleeper first, then looks for work. All of this is sequentially consistent, so one of the two sees the other. A
+// publisher wakes nobody while enough workers spin; a worker that takes from the queue passes the wake on when it
+// leaves something there.
 #include "base/thread_pool.h"
 
 #include <pthread.h>

@@ -27,8 +27,8 @@ class ThreadPool {
   void Schedule(absl::AnyInvocable<void() &&> fn);
 
   // Calls fn(begin, end) on disjoint ranges that cover [0, n), perhaps on several threads at once, and returns when all
-  // are done. `cost_per_unit` (about nanoseconds per index) sizes the ranges: small totals run inline. `max_threads` <= 0
-  // means the pool's parallelism. Nested calls are allowed. Ranges may differ from run to run: a kernel whose result
+  // are done. `cost_per_unit` (about nanoseconds per index) sizes the ranges: small totals run inline. `max_threads` <=
+  // 0 means the pool's parallelism. Nested calls are allowed. Ranges may differ from run to run: a kernel whose result
   // depends on the split must choose its own blocks and pass block numbers as indices.
   void ParallelFor(int64_t n, double cost_per_unit, absl::FunctionRef<void(int64_t begin, int64_t end)> fn,
                    int max_threads = 0);

@@ -124,7 +124,9 @@ TEST(ThreadPoolTest, ManyMoreCallersThanSlots) {
   std::atomic<int> count{0};
   std::vector<std::thread> callers;
   for (int t = 0; t < 80; ++t) {
-    callers.emplace_back([&] { pool.ParallelFor(4, kExpensive, [&](int64_t b, int64_t e) { count += static_cast<int>(e - b); }); });
+    callers.emplace_back([&] {
+      pool.ParallelFor(4, kExpensive, [&](int64_t b, int64_t e) { count += static_cast<int>(e - b); });
+    });
   }
   for (auto& caller : callers) caller.join();
   EXPECT_EQ(count.load(), 320);

@@ -70,8 +70,8 @@ TEST_F(FlowTest, BuildsAConditional) {
   ASSERT_TF_OK(t_.status.s);
   ASSERT_EQ(results_.size(), 1);
   EXPECT_STREQ(TF_OperationName(results_[0].oper), "choice/Merge");
-  EXPECT_STREQ(TF_OperationName(TF_OperationInput({TF_GraphOperationByName(t_.g, "choice/neg"), 0}).oper),
-               "choice/neg/Switch");
+  EXPECT_STREQ(
+      TF_OperationName(TF_OperationInput({TF_GraphOperationByName(t_.g, "choice/neg"), 0}).oper), "choice/neg/Switch");
 }
 
 TEST_F(FlowTest, CallbacksMayFail) {

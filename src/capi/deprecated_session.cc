@@ -39,8 +39,9 @@ Status FindAll(const Graph& graph, const char** input_names, int ninputs, const 
   const auto find_output = [&](const char* name) { return millrace::capi::FindOutput(graph, name); };
   MR_RETURN_IF_ERROR(LookUp(input_names, ninputs, "input_names", &step->feeds, find_output));
   MR_RETURN_IF_ERROR(LookUp(output_names, noutputs, "output_names", &step->fetches, find_output));
-  return LookUp(target_names, ntargets, "target_oper_names", &step->targets,
-                [&](const char* name) { return millrace::capi::FindNode(graph, name); });
+  return LookUp(target_names, ntargets, "target_oper_names", &step->targets, [&](const char* name) {
+    return millrace::capi::FindNode(graph, name);
+  });
 }
 
 Status CollectNames(TF_DeprecatedSession& session, const char** input_names, int ninputs, const char** output_names,

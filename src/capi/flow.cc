@@ -78,8 +78,8 @@ StatusOr<std::vector<Output>> MakeResults(const TF_Output* results, int count) {
 }
 
 StatusOr<GraphBuilder> FlowBuilder(Graph* graph, const MR_FlowOptions& options) {
-  MR_ASSIGN_OR_RETURN(std::vector<Node*> nodes,
-                      MakeNodes(options.control_inputs, options.num_control_inputs, "control_inputs"));
+  MR_ASSIGN_OR_RETURN(
+      std::vector<Node*> nodes, MakeNodes(options.control_inputs, options.num_control_inputs, "control_inputs"));
   return GraphBuilder(graph).WithControl(std::move(nodes)).WithDevice(options.device ? options.device : "");
 }
 

@@ -56,13 +56,13 @@ Status CheckSignature(const millrace::wire::FunctionDef& def) {
 
 extern "C" {
 
-TF_Function* TF_GraphToFunction(const TF_Graph* fn_body, const char* fn_name, unsigned char append_hash_to_fn_name,
-                                int num_opers, const TF_Operation* const* opers, int ninputs, const TF_Output* inputs,
-                                int noutputs, const TF_Output* outputs, const char* const* output_names,
-                                const TF_FunctionOptions* opts, const char* description, TF_Status* status) {
-  return TF_GraphToFunctionWithControlOutputs(fn_body, fn_name, append_hash_to_fn_name, num_opers, opers, ninputs,
-                                              inputs, noutputs, outputs, output_names, 0, nullptr, nullptr, opts,
-                                              description, status);
+TF_Function* TF_GraphToFunction(
+    const TF_Graph* fn_body, const char* fn_name, unsigned char append_hash_to_fn_name, int num_opers,
+    const TF_Operation* const* opers, int ninputs, const TF_Output* inputs, int noutputs, const TF_Output* outputs,
+    const char* const* output_names, const TF_FunctionOptions* opts, const char* description, TF_Status* status) {
+  return TF_GraphToFunctionWithControlOutputs(
+      fn_body, fn_name, append_hash_to_fn_name, num_opers, opers, ninputs, inputs, noutputs, outputs, output_names, 0,
+      nullptr, nullptr, opts, description, status);
 }
 
 TF_Function* TF_GraphToFunctionWithControlOutputs(

@@ -77,8 +77,8 @@ void TF_ImportGraphDefOptionsSetPrefix(TF_ImportGraphDefOptions* opts, const cha
   Configure(opts, [&](millrace::ImportOptions& o) { return o.prefix = prefix ? prefix : "", absl::OkStatus(); });
 }
 void TF_ImportGraphDefOptionsSetDefaultDevice(TF_ImportGraphDefOptions* opts, const char* device) {
-  Configure(opts,
-            [&](millrace::ImportOptions& o) { return o.default_device = device ? device : "", absl::OkStatus(); });
+  Configure(
+      opts, [&](millrace::ImportOptions& o) { return o.default_device = device ? device : "", absl::OkStatus(); });
 }
 void TF_ImportGraphDefOptionsSetUniquifyNames(TF_ImportGraphDefOptions* opts, unsigned char uniquify_names) {
   if (opts) opts->options.uniquify_names = uniquify_names != 0;
@@ -142,18 +142,17 @@ int TF_ImportGraphDefOptionsNumReturnOperations(const TF_ImportGraphDefOptions* 
   return opts ? static_cast<int>(opts->options.return_nodes.size()) : 0;
 }
 
-TF_ImportGraphDefResults* TF_GraphImportGraphDefWithResults(TF_Graph* graph, const TF_Buffer* graph_def,
-                                                            const TF_ImportGraphDefOptions* options,
-                                                            TF_Status* status) {
+TF_ImportGraphDefResults* TF_GraphImportGraphDefWithResults(
+    TF_Graph* graph, const TF_Buffer* graph_def, const TF_ImportGraphDefOptions* options, TF_Status* status) {
   return GuardedOr<TF_ImportGraphDefResults*>(status, nullptr, [&]() -> StatusOr<TF_ImportGraphDefResults*> {
     MR_ASSIGN_OR_RETURN(const millrace::ImportResult imported, Import(graph, graph_def, options));
     return MakeResults(imported);
   });
 }
 
-void TF_GraphImportGraphDefWithReturnOutputs(TF_Graph* graph, const TF_Buffer* graph_def,
-                                             const TF_ImportGraphDefOptions* options, TF_Output* return_outputs,
-                                             int num_return_outputs, TF_Status* status) {
+void TF_GraphImportGraphDefWithReturnOutputs(
+    TF_Graph* graph, const TF_Buffer* graph_def, const TF_ImportGraphDefOptions* options, TF_Output* return_outputs,
+    int num_return_outputs, TF_Status* status) {
   Guarded(status, [&]() -> Status {
     MR_RETURN_IF_ERROR(millrace::capi::CheckArray(return_outputs, num_return_outputs, "return_outputs"));
     if (num_return_outputs != TF_ImportGraphDefOptionsNumReturnOutputs(options)) {
@@ -183,9 +182,9 @@ void TF_ImportGraphDefResultsReturnOperations(TF_ImportGraphDefResults* results,
   if (opers) *opers = results ? results->operations.data() : nullptr;
 }
 
-void TF_ImportGraphDefResultsMissingUnusedInputMappings(TF_ImportGraphDefResults* results,
-                                                        int* num_missing_unused_input_mappings, const char*** src_names,
-                                                        int** src_indexes) {
+void TF_ImportGraphDefResultsMissingUnusedInputMappings(
+    TF_ImportGraphDefResults* results, int* num_missing_unused_input_mappings, const char*** src_names,
+    int** src_indexes) {
   if (num_missing_unused_input_mappings) {
     *num_missing_unused_input_mappings = results ? static_cast<int>(results->unused_names.size()) : 0;
   }

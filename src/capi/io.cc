@@ -72,8 +72,8 @@ MR_Saver* MR_SaverCreate(TF_Graph* graph, const TF_Output* variables, const char
       v.variable = AsNode(variables[i].oper);
       v.key = keys != nullptr && keys[i] != nullptr ? keys[i] : v.variable->name();
     }
-    MR_ASSIGN_OR_RETURN(std::unique_ptr<Saver> saver,
-                        Saver::Create(graph->shared, std::move(saved), KeepingNewest(max_to_keep)));
+    MR_ASSIGN_OR_RETURN(
+        std::unique_ptr<Saver> saver, Saver::Create(graph->shared, std::move(saved), KeepingNewest(max_to_keep)));
     return new MR_Saver{std::move(saver)};
   });
 }
@@ -156,8 +156,8 @@ void MR_LatestCheckpoint(const char* folder, TF_Buffer* prefix, TF_Status* statu
 MR_CheckpointReader* MR_CheckpointReaderOpen(const char* prefix, TF_Status* status) {
   return GuardedOr<MR_CheckpointReader*>(status, nullptr, [&]() -> StatusOr<MR_CheckpointReader*> {
     MR_CAPI_REQUIRE(prefix);
-    MR_ASSIGN_OR_RETURN(std::unique_ptr<millrace::CheckpointReader> reader,
-                        millrace::OpenCheckpoint(Env::Default(), prefix));
+    MR_ASSIGN_OR_RETURN(
+        std::unique_ptr<millrace::CheckpointReader> reader, millrace::OpenCheckpoint(Env::Default(), prefix));
     std::vector<std::string> names = reader->Names();
     return new MR_CheckpointReader{std::move(reader), std::move(names)};
   });

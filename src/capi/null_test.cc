@@ -26,8 +26,8 @@ constexpr bool kIsSubject =
 
 template <typename R, typename... Args>
 void CallWithZeros(const char* name, R (*function)(Args...)) {
-  static const std::set<std::string> make_something = {"NewDeprecatedSession", "NewBufferFromString",
-                                                       "GetAllRegisteredKernels"};
+  static const std::set<std::string> make_something = {
+      "NewDeprecatedSession", "NewBufferFromString", "GetAllRegisteredKernels"};
   if (sizeof...(Args) == 0 || make_something.count(name) > 0) return;
   function(Zero<Args>(nullptr)...);
   if (name == std::string("DeleteStatus")) return;

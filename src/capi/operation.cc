@@ -25,8 +25,8 @@ namespace {
 StatusOr<TF_Operation*> Finish(TF_OperationDescription& desc) {
   MR_RETURN_IF_ERROR(desc.error);
   if (!desc.colocation.empty()) {
-    desc.spec.attrs.insert_or_assign(millrace::capi::kColocationAttr,
-                                     std::vector<std::string>(desc.colocation.begin(), desc.colocation.end()));
+    desc.spec.attrs.insert_or_assign(
+        millrace::capi::kColocationAttr, std::vector<std::string>(desc.colocation.begin(), desc.colocation.end()));
   }
   if (desc.has_list) desc.spec.input_arg_sizes = std::move(desc.arg_sizes);
   millrace::GraphLock lock(&desc.shared->mu);

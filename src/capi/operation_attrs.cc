@@ -32,8 +32,8 @@ StatusOr<const AttrValue*> FindAttr(const TF_Operation* oper, const char* name) 
 }
 
 Status WrongKind(const TF_Operation* oper, const char* name, const AttrValue& got, const char* want) {
-  return millrace::Annotate(millrace::AttrWrongKind(name, got, want),
-                            absl::StrCat("operation '", AsNode(oper)->name(), "': "));
+  return millrace::Annotate(
+      millrace::AttrWrongKind(name, got, want), absl::StrCat("operation '", AsNode(oper)->name(), "': "));
 }
 
 // use(value) -> Status, with the attribute as a T.
@@ -77,22 +77,14 @@ void CopyAttrList(TF_Operation* oper, const char* name, To* out, int max, TF_Sta
 
 TF_AttrType TypeOfKind(AttrKind kind) {
   switch (kind) {
-    case AttrKind::kString:
-      return TF_ATTR_STRING;
-    case AttrKind::kInt:
-      return TF_ATTR_INT;
-    case AttrKind::kFloat:
-      return TF_ATTR_FLOAT;
-    case AttrKind::kBool:
-      return TF_ATTR_BOOL;
-    case AttrKind::kType:
-      return TF_ATTR_TYPE;
-    case AttrKind::kShape:
-      return TF_ATTR_SHAPE;
-    case AttrKind::kTensor:
-      return TF_ATTR_TENSOR;
-    case AttrKind::kFunc:
-      return TF_ATTR_FUNC;
+    case AttrKind::kString: return TF_ATTR_STRING;
+    case AttrKind::kInt: return TF_ATTR_INT;
+    case AttrKind::kFloat: return TF_ATTR_FLOAT;
+    case AttrKind::kBool: return TF_ATTR_BOOL;
+    case AttrKind::kType: return TF_ATTR_TYPE;
+    case AttrKind::kShape: return TF_ATTR_SHAPE;
+    case AttrKind::kTensor: return TF_ATTR_TENSOR;
+    case AttrKind::kFunc: return TF_ATTR_FUNC;
   }
   return TF_ATTR_INT;
 }
@@ -174,8 +166,8 @@ void TF_OperationGetAttrStringList(TF_Operation* oper, const char* attr_name, vo
     size_t left = storage ? storage_size : 0;
     for (size_t i = 0; i < count; ++i) {
       if (list[i].size() > left) {
-        return InvalidArgument("storage of ", storage_size, " bytes is too small for the strings of attribute '",
-                               attr_name, "'");
+        return InvalidArgument(
+            "storage of ", storage_size, " bytes is too small for the strings of attribute '", attr_name, "'");
       }
       values[i] = next;
       lengths[i] = list[i].size();
@@ -212,8 +204,8 @@ void TF_OperationGetAttrBoolList(TF_Operation* oper, const char* attr_name, unsi
 }
 
 void TF_OperationGetAttrType(TF_Operation* oper, const char* attr_name, TF_DataType* value, TF_Status* status) {
-  ReadAttr<DType>(oper, attr_name, value, status,
-                  [&](DType v) { return *value = static_cast<TF_DataType>(v), absl::OkStatus(); });
+  ReadAttr<DType>(
+      oper, attr_name, value, status, [&](DType v) { return *value = static_cast<TF_DataType>(v), absl::OkStatus(); });
 }
 void TF_OperationGetAttrTypeList(TF_Operation* oper, const char* attr_name, TF_DataType* values, int max_values,
                                  TF_Status* status) {
@@ -245,8 +237,8 @@ void TF_OperationGetAttrShapeList(TF_Operation* oper, const char* attr_name, int
       dims[i] = next;
       if (num_dims[i] <= 0) continue;
       if (num_dims[i] > left) {
-        return InvalidArgument("storage of ", storage_size, " dimensions is too small for the shapes of attribute '",
-                               attr_name, "'");
+        return InvalidArgument(
+            "storage of ", storage_size, " dimensions is too small for the shapes of attribute '", attr_name, "'");
       }
       for (int64_t d : list[i].dims()) *next++ = d;
       left -= num_dims[i];
@@ -269,8 +261,8 @@ void TF_OperationGetAttrTensorShapeProtoList(TF_Operation* oper, const char* att
     if (count > 0) MR_CAPI_REQUIRE(values);
     std::vector<std::unique_ptr<TF_Buffer, void (*)(TF_Buffer*)>> made;
     for (size_t i = 0; i < count; ++i) {
-      made.emplace_back(millrace::capi::MakeBuffer(millrace::wire::Encode(millrace::ShapeToProto(list[i]))),
-                        TF_DeleteBuffer);
+      made.emplace_back(
+          millrace::capi::MakeBuffer(millrace::wire::Encode(millrace::ShapeToProto(list[i]))), TF_DeleteBuffer);
     }
     for (size_t i = 0; i < count; ++i) values[i] = made[i].release();
     return absl::OkStatus();

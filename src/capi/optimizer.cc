@@ -58,8 +58,8 @@ StatusOr<Gradient> FromC(const MR_Gradient& g, int position) {
   } else if (g.values.oper != nullptr) {
     MR_RETURN_IF_ERROR(CheckOutput(g.values, "values of gradient", position));
     MR_RETURN_IF_ERROR(CheckOutput(g.indices, "indices of gradient", position));
-    out.sparse = millrace::IndexedSlices{AsOutput(g.values), AsOutput(g.indices),
-                                         IsOutput(g.dense_shape) ? AsOutput(g.dense_shape) : Output()};
+    out.sparse = millrace::IndexedSlices{
+        AsOutput(g.values), AsOutput(g.indices), IsOutput(g.dense_shape) ? AsOutput(g.dense_shape) : Output()};
   }
   return out;
 }
@@ -91,8 +91,8 @@ struct FreeStatus {
   void operator()(TF_Status* s) const { TF_DeleteStatus(s); }
 };
 
-// The client adds to the graph through the C API, so its lock is let go of meanwhile; the claim keeps others from changing
-// the graph.
+// The client adds to the graph through the C API, so its lock is let go of meanwhile; the claim keeps others from
+// changing the graph.
 Status CallClient(MR_GradientFn function, void* context, millrace::GraphMutex& mu, GradContext& c) {
   std::vector<MR_Gradient> dys, dxs(static_cast<size_t>(c.num_inputs()), MR_Gradient{kNone, kNone, kNone, kNone});
   for (int i = 0; i < c.num_outputs(); ++i) dys.push_back(ToC(c.has_dy(i) ? c.raw_dy(i) : Gradient{c.dy(i), {}}));
@@ -199,10 +199,10 @@ void MR_OptimizerSetSlotValue(MR_Optimizer* optimizer, int slot, double value, T
   });
 }
 
-TF_Operation* MR_OptimizerApply(MR_Optimizer* optimizer, const MR_Scope* scope, const char* name,
-                                const char* const* hyper_names, const TF_Output* hyper_values, int num_hyper,
-                                unsigned char use_nesterov, unsigned char use_locking, const TF_Output* vars,
-                                const MR_Gradient* gradients, int num_vars, TF_Output global_step, TF_Status* status) {
+TF_Operation* MR_OptimizerApply(
+    MR_Optimizer* optimizer, const MR_Scope* scope, const char* name, const char* const* hyper_names,
+    const TF_Output* hyper_values, int num_hyper, unsigned char use_nesterov, unsigned char use_locking,
+    const TF_Output* vars, const MR_Gradient* gradients, int num_vars, TF_Output global_step, TF_Status* status) {
   return GuardedOr<TF_Operation*>(status, nullptr, [&]() -> StatusOr<TF_Operation*> {
     MR_CAPI_REQUIRE(optimizer);
     MR_CAPI_REQUIRE(name);

@@ -51,10 +51,11 @@ int MR_AddCellVariables(TF_Graph* graph, const char* scope, const char* cell, in
     MR_ASSIGN_OR_RETURN(const CellLayout layout, LayoutOf(cell, inputs));
     MR_RETURN_IF_ERROR(CheckRoom(layout.parameters.size(), max_variables, "variables"));
     millrace::GraphLock lock(&graph->shared->mu);
-    MR_ASSIGN_OR_RETURN(const std::vector<millrace::ClientVariable> made,
-                        millrace::AddCellVariables(millrace::System::Default().composites(),
-                                                   millrace::GraphBuilder(&graph->shared->graph), scope, layout,
-                                                   static_cast<millrace::DType>(dtype), seed));
+    MR_ASSIGN_OR_RETURN(
+        const std::vector<millrace::ClientVariable> made,
+        millrace::AddCellVariables(
+            millrace::System::Default().composites(), millrace::GraphBuilder(&graph->shared->graph), scope, layout,
+            static_cast<millrace::DType>(dtype), seed));
     for (size_t i = 0; i < made.size(); ++i) {
       refs[i] = AsTfOutput(made[i].ref);
       reads[i] = AsTfOutput(made[i].read);

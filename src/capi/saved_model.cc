@@ -162,9 +162,9 @@ StatusOr<TF_Session*> Load(const TF_SessionOptions& options, const TF_Buffer* ru
 
 extern "C" {
 
-TF_Session* TF_LoadSessionFromSavedModel(const TF_SessionOptions* session_options, const TF_Buffer* run_options,
-                                         const char* export_dir, const char* const* tags, int tags_len, TF_Graph* graph,
-                                         TF_Buffer* meta_graph_def, TF_Status* status) {
+TF_Session* TF_LoadSessionFromSavedModel(
+    const TF_SessionOptions* session_options, const TF_Buffer* run_options, const char* export_dir,
+    const char* const* tags, int tags_len, TF_Graph* graph, TF_Buffer* meta_graph_def, TF_Status* status) {
   using millrace::StatusOr;
   return millrace::capi::GuardedOr<TF_Session*>(status, nullptr, [&]() -> StatusOr<TF_Session*> {
     MR_CAPI_REQUIRE(export_dir);
@@ -176,8 +176,8 @@ TF_Session* TF_LoadSessionFromSavedModel(const TF_SessionOptions* session_option
       wanted.insert(tags[i]);
     }
     const TF_SessionOptions defaults;
-    return millrace::capi::Load(session_options ? *session_options : defaults, run_options, export_dir, wanted, *graph,
-                                meta_graph_def);
+    return millrace::capi::Load(
+        session_options ? *session_options : defaults, run_options, export_dir, wanted, *graph, meta_graph_def);
   });
 }
 

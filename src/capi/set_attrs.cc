@@ -180,8 +180,8 @@ void TF_SetAttrShapeList(TF_OperationDescription* desc, const char* attr_name, c
   Set(desc, attr_name, [&]() -> StatusOr<AttrValue> {
     MR_RETURN_IF_ERROR(millrace::capi::CheckArray(dims, num_shapes, "dims"));
     MR_RETURN_IF_ERROR(millrace::capi::CheckArray(num_dims, num_shapes, "num_dims"));
-    return ListOf<PartialShape>(num_shapes,
-                                [&](int i) { return millrace::capi::MakePartialShape(dims[i], num_dims[i]); });
+    return ListOf<PartialShape>(
+        num_shapes, [&](int i) { return millrace::capi::MakePartialShape(dims[i], num_dims[i]); });
   });
 }
 

@@ -43,8 +43,8 @@ Status NoSuchOutput(TF_Output o, const char* what, int position) {
   if (o.oper == nullptr) return InvalidArgument(where, ": operation is NULL");
   const Node* node = AsNode(o.oper);
   if (!node->op()) return Unimplemented(where, ": op ", node->op_name(), " of '", node->name(), "' is not known here");
-  return InvalidArgument(where, ": operation '", node->name(), "' has ", node->num_outputs(), " outputs, no output ",
-                         o.index);
+  return InvalidArgument(
+      where, ": operation '", node->name(), "' has ", node->num_outputs(), " outputs, no output ", o.index);
 }
 
 Status CheckArray(const void* array, int count, const char* what) {
@@ -66,8 +66,7 @@ void* CopyBytes(const void* data, size_t size) {
 
 TF_Code CodeOfErrno(int error) {
   switch (error) {
-    case 0:
-      return TF_OK;
+    case 0: return TF_OK;
     case EINVAL:
     case ENAMETOOLONG:
     case E2BIG:
@@ -79,23 +78,18 @@ TF_Code CodeOfErrno(int error) {
     case ENOTSOCK:
     case ENOTTY:
     case EPROTOTYPE:
-    case ESPIPE:
-      return TF_INVALID_ARGUMENT;
-    case ETIMEDOUT:
-      return TF_DEADLINE_EXCEEDED;
+    case ESPIPE: return TF_INVALID_ARGUMENT;
+    case ETIMEDOUT: return TF_DEADLINE_EXCEEDED;
     case ENODEV:
     case ENOENT:
     case ENXIO:
-    case ESRCH:
-      return TF_NOT_FOUND;
+    case ESRCH: return TF_NOT_FOUND;
     case EEXIST:
     case EADDRNOTAVAIL:
-    case EALREADY:
-      return TF_ALREADY_EXISTS;
+    case EALREADY: return TF_ALREADY_EXISTS;
     case EPERM:
     case EACCES:
-    case EROFS:
-      return TF_PERMISSION_DENIED;
+    case EROFS: return TF_PERMISSION_DENIED;
     case ENOTEMPTY:
     case EISDIR:
     case ENOTDIR:
@@ -107,27 +101,23 @@ TF_Code CodeOfErrno(int error) {
     case ENOTBLK:
     case ENOTCONN:
     case EPIPE:
-    case ETXTBSY:
-      return TF_FAILED_PRECONDITION;
+    case ETXTBSY: return TF_FAILED_PRECONDITION;
     case ENOSPC:
     case EDQUOT:
     case EMFILE:
     case EMLINK:
     case ENFILE:
     case ENOBUFS:
-    case ENOMEM:
-      return TF_RESOURCE_EXHAUSTED;
+    case ENOMEM: return TF_RESOURCE_EXHAUSTED;
     case EFBIG:
     case EOVERFLOW:
-    case ERANGE:
-      return TF_OUT_OF_RANGE;
+    case ERANGE: return TF_OUT_OF_RANGE;
     case ENOSYS:
     case ENOTSUP:
     case EAFNOSUPPORT:
     case EPFNOSUPPORT:
     case EPROTONOSUPPORT:
-    case EXDEV:
-      return TF_UNIMPLEMENTED;
+    case EXDEV: return TF_UNIMPLEMENTED;
     case EAGAIN:
     case ECONNREFUSED:
     case ECONNABORTED:
@@ -139,15 +129,11 @@ TF_Code CodeOfErrno(int error) {
     case ENETRESET:
     case ENETUNREACH:
     case ENOLCK:
-    case ENOLINK:
-      return TF_UNAVAILABLE;
+    case ENOLINK: return TF_UNAVAILABLE;
     case EDEADLK:
-    case ESTALE:
-      return TF_ABORTED;
-    case ECANCELED:
-      return TF_CANCELLED;
-    default:
-      return TF_UNKNOWN;
+    case ESTALE: return TF_ABORTED;
+    case ECANCELED: return TF_CANCELLED;
+    default: return TF_UNKNOWN;
   }
 }
 

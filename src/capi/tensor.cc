@@ -70,8 +70,8 @@ StatusOr<Tensor> AdoptMemory(TF_DataType type, const int64_t* dims, int num_dims
   if (memory.data == nullptr) return NullArgument("data");
   const uintptr_t address = reinterpret_cast<uintptr_t>(memory.data);
   if (IsPlain(dtype) ? address % kForeignAlignment == 0 : address % alignof(TString) == 0) {
-    RefPtr<Buffer> buffer = WrapBuffer(memory.data, memory.size, memory.release ? memory.release : KeepBytes,
-                                       memory.arg, /*writable=*/false);
+    RefPtr<Buffer> buffer = WrapBuffer(
+        memory.data, memory.size, memory.release ? memory.release : KeepBytes, memory.arg, /*writable=*/false);
     memory.done = true;
     return Tensor::FromBuffer(dtype, shape, std::move(buffer));
   }
@@ -229,15 +229,15 @@ void TF_TensorBitcastFrom(const TF_Tensor* from, TF_DataType type, TF_Tensor* to
       return absl::OkStatus();
     }
     if (!millrace::IsPlain(dtype) || !millrace::IsPlain(source.dtype())) {
-      return millrace::InvalidArgument("cannot see ", millrace::DTypeName(source.dtype()), " as ",
-                                       millrace::DTypeName(dtype));
+      return millrace::InvalidArgument(
+          "cannot see ", millrace::DTypeName(source.dtype()), " as ", millrace::DTypeName(dtype));
     }
     // The shape says that its elements can be counted, not that its bytes can.
     const size_t element = millrace::DTypeSize(dtype);
     if (source.TotalBytes() % element != 0 ||
         source.TotalBytes() / element != static_cast<size_t>(shape.num_elements())) {
-      return millrace::InvalidArgument(source.TotalBytes(), " bytes cannot be seen as ", millrace::DTypeName(dtype),
-                                       shape.ToString());
+      return millrace::InvalidArgument(
+          source.TotalBytes(), " bytes cannot be seen as ", millrace::DTypeName(dtype), shape.ToString());
     }
     if (source.buffer() == nullptr || source.TotalBytes() == 0) {
       MR_ASSIGN_OR_RETURN(to->tensor, Tensor::Make(dtype, shape));

@@ -87,9 +87,9 @@ StatusOr<millrace::wire::GraphDef> SubgraphDef(TF_Graph& graph, const TF_Output*
 }
 
 // Copies a subgraph below `scope`; `values` take the place of its placeholders.
-StatusOr<std::vector<Output>> CopySubgraph(const millrace::wire::GraphDef& def, const std::string& scope,
-                                           const TF_Output* inputs, const std::vector<Output>& values,
-                                           const TF_Output* outputs, int num_outputs, Graph* graph) {
+StatusOr<std::vector<Output>> CopySubgraph(
+    const millrace::wire::GraphDef& def, const std::string& scope, const TF_Output* inputs,
+    const std::vector<Output>& values, const TF_Output* outputs, int num_outputs, Graph* graph) {
   millrace::ImportOptions options;
   options.prefix = scope;
   for (size_t i = 0; i < values.size(); ++i) options.input_map[AsOutput(inputs[i]).ToString()] = values[i];
@@ -145,14 +145,15 @@ Status Finish(const TF_WhileParams& params, TF_Output* outputs) {
     return CopySubgraph(cond, b.scope() + "/cond", params.cond_inputs, values, &params.cond_output, 1, graph);
   };
   const auto copy_body = [&](const GraphBuilder& b, const std::vector<Output>& values) {
-    return CopySubgraph(body, b.scope() + "/body", params.body_inputs, values, params.body_outputs, params.ninputs,
-                        graph);
+    return CopySubgraph(
+        body, b.scope() + "/body", params.body_inputs, values, params.body_outputs, params.ninputs, graph);
   };
   millrace::LoopOptions options;
   options.shape_invariants = ShapeInvariants(params);
-  MR_ASSIGN_OR_RETURN(const std::vector<Output> exits,
-                      millrace::WhileLoop(GraphBuilder(graph), params.cond_graph->loop_inputs, copy_cond, copy_body,
-                                          options, params.name));
+  MR_ASSIGN_OR_RETURN(
+      const std::vector<Output> exits,
+      millrace::WhileLoop(
+          GraphBuilder(graph), params.cond_graph->loop_inputs, copy_cond, copy_body, options, params.name));
   for (size_t i = 0; i < exits.size(); ++i) outputs[i] = AsTfOutput(exits[i]);
   return absl::OkStatus();
 }

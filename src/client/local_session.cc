@@ -218,9 +218,9 @@ class LocalSession final : public Session, public Interruptible {
 
 }  // namespace
 
-StatusOr<std::unique_ptr<Session>> NewLocalSession(RefPtr<SharedGraph> graph, const wire::ConfigProto& config,
-                                                   std::vector<DeviceList> workers, const KernelRegistry* kernels,
-                                                   const Determinism& determinism) {
+StatusOr<std::unique_ptr<Session>> NewLocalSession(
+    RefPtr<SharedGraph> graph, const wire::ConfigProto& config, std::vector<DeviceList> workers,
+    const KernelRegistry* kernels, const Determinism& determinism) {
   if (workers.empty()) return InvalidArgument("a session needs at least one worker");
   std::set<std::string> names;
   for (const DeviceList& devices : workers) {
@@ -230,8 +230,8 @@ StatusOr<std::unique_ptr<Session>> NewLocalSession(RefPtr<SharedGraph> graph, co
     }
   }
   if (config.intra_op_parallelism_threads < 0 || config.intra_op_parallelism_threads > 4096) {
-    return InvalidArgument("intra_op_parallelism_threads is ", config.intra_op_parallelism_threads,
-                           ", want 0 (choose) to 4096");
+    return InvalidArgument(
+        "intra_op_parallelism_threads is ", config.intra_op_parallelism_threads, ", want 0 (choose) to 4096");
   }
   return std::unique_ptr<Session>(
       std::make_unique<LocalSession>(std::move(graph), config, std::move(workers), kernels, determinism));

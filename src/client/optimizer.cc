@@ -195,8 +195,8 @@ class Updater {
   Status AddSlots(const Target& target, std::vector<Output>* slots) {
     const Output variable = target.ref;
     if (!target.shape.IsFullyDefined()) {
-      return InvalidArgument("variable ", variable.ToString(), " has shape ", target.shape.ToString(),
-                             "; slots need a known one");
+      return InvalidArgument(
+          "variable ", variable.ToString(), " has shape ", target.shape.ToString(), "; slots need a known one");
     }
     const DType t = target.dtype;
     for (const auto& [name, initial] : def_.slots) {
@@ -212,8 +212,9 @@ class Updater {
       const Output dims = initializer.Const(Tensor::Vector<int64_t>(target.shape.dims()));
       const double first = given == request_.slot_values.end() ? initial : given->second;
       const Output value = initializer.Op("Fill", {dims, initializer.ScalarOf(t, first)});
-      MR_ASSIGN_OR_RETURN(const ClientVariable v, target.is_resource ? AddResourceVariable(at, SlotName(name), value)
-                                                                     : AddVariable(at, SlotName(name), value));
+      MR_ASSIGN_OR_RETURN(
+          const ClientVariable v,
+          target.is_resource ? AddResourceVariable(at, SlotName(name), value) : AddVariable(at, SlotName(name), value));
       slots->push_back(v.ref);
       if (kept) *kept = v.ref;
     }
@@ -231,10 +232,10 @@ class Updater {
   IndexedSlices SumRepeated(const GraphBuilder& at, const IndexedSlices& s) {
     Node* unique = at.OpNode("Unique", {s.indices}, {{"out_idx", DType::kInt32}});
     if (!unique) return s;
-    const Output count =
-        at.Op("StridedSlice",
-              {at.Shape(Output{unique, 0}), at.Vector<int32_t>({0}), at.Vector<int32_t>({1}), at.Vector<int32_t>({1})},
-              {{"shrink_axis_mask", int64_t{1}}});
+    const Output count = at.Op(
+        "StridedSlice",
+        {at.Shape(Output{unique, 0}), at.Vector<int32_t>({0}), at.Vector<int32_t>({1}), at.Vector<int32_t>({1})},
+        {{"shrink_axis_mask", int64_t{1}}});
     return {at.Op("UnsortedSegmentSum", {s.values, Output{unique, 1}, count}), Output{unique, 0}, s.dense_shape};
   }
 

@@ -15,16 +15,11 @@ StatusOr<Tensor> AllOf(const Shape& shape, T value) {
 
 StatusOr<Tensor> AllOf(DType dtype, const Shape& shape, double value) {
   switch (dtype) {
-    case DType::kFloat:
-      return AllOf(shape, static_cast<float>(value));
-    case DType::kDouble:
-      return AllOf(shape, value);
-    case DType::kHalf:
-      return AllOf(shape, Half(static_cast<float>(value)));
-    case DType::kBFloat16:
-      return AllOf(shape, BFloat16(static_cast<float>(value)));
-    default:
-      return InvalidArgument("no variables of cells of type ", DTypeName(dtype));
+    case DType::kFloat: return AllOf(shape, static_cast<float>(value));
+    case DType::kDouble: return AllOf(shape, value);
+    case DType::kHalf: return AllOf(shape, Half(static_cast<float>(value)));
+    case DType::kBFloat16: return AllOf(shape, BFloat16(static_cast<float>(value)));
+    default: return InvalidArgument("no variables of cells of type ", DTypeName(dtype));
   }
 }
 
@@ -59,9 +54,9 @@ StatusOr<Output> InitialValue(const CompositeRegistry& composites, const GraphBu
 
 }  // namespace
 
-StatusOr<std::vector<ClientVariable>> AddCellVariables(const CompositeRegistry& composites, const GraphBuilder& b,
-                                                       absl::string_view scope, const CellLayout& layout, DType dtype,
-                                                       int64_t seed) {
+StatusOr<std::vector<ClientVariable>> AddCellVariables(
+    const CompositeRegistry& composites, const GraphBuilder& b, absl::string_view scope, const CellLayout& layout,
+    DType dtype, int64_t seed) {
   std::vector<ClientVariable> made;
   for (const CellParameter& p : layout.parameters) {
     if (p.initial == CellInitial::kGiven) {
@@ -70,8 +65,9 @@ StatusOr<std::vector<ClientVariable>> AddCellVariables(const CompositeRegistry& 
     }
     const std::string name = scope.empty() ? p.name : absl::StrCat(scope, "/", p.name);
     const int64_t seed2 = seed == 0 ? 0 : static_cast<int64_t>(made.size()) + 1;
-    MR_ASSIGN_OR_RETURN(const Output initial, InitialValue(composites, b.ScopeExact(absl::StrCat(name, "/Initializer")),
-                                                           p, dtype, seed, seed2));
+    MR_ASSIGN_OR_RETURN(
+        const Output initial,
+        InitialValue(composites, b.ScopeExact(absl::StrCat(name, "/Initializer")), p, dtype, seed, seed2));
     MR_RETURN_IF_ERROR(b.status());
     MR_ASSIGN_OR_RETURN(const ClientVariable v, AddVariable(b, name, initial));
     made.push_back(v);

@@ -83,11 +83,12 @@ StatusOr<SaverNodes> Build(const GraphBuilder& b, const std::vector<SavedVariabl
 
   const GraphBuilder host = b.WithDevice(kRestoreDevice);
   const GraphBuilder in_restore = host.ScopeExact("RestoreV2");
-  Node* restore = host.WithName("RestoreV2")
-                      .OpNode("RestoreV2",
-                              std::vector<Arg>{nodes.filename, StringVector(in_restore.WithName("tensor_names"), names),
-                                               StringVector(in_restore.WithName("shape_and_slices"), slices)},
-                              AttrMap{{"dtypes", dtypes}});
+  Node* restore =
+      host.WithName("RestoreV2")
+          .OpNode("RestoreV2",
+                  std::vector<Arg>{nodes.filename, StringVector(in_restore.WithName("tensor_names"), names),
+                                   StringVector(in_restore.WithName("shape_and_slices"), slices)},
+                  AttrMap{{"dtypes", dtypes}});
   MR_RETURN_IF_ERROR(b.status());
   std::vector<Node*> assigned;
   for (size_t i = 0; i < variables.size(); ++i) {

@@ -47,7 +47,8 @@ class Saver {
   StatusOr<std::unique_ptr<Saver>> On(RefPtr<SharedGraph> graph) const;
 
   // Writes checkpoint `prefix`, or `prefix`-`global_step` if that is not negative, with the graph beside it (.meta) if
-  // wanted; then the state file; then deletes what is too old. All is durable in this order. Returns the prefix written.
+  // wanted; then the state file; then deletes what is too old. All is durable in this order. Returns the prefix
+  // written.
   StatusOr<std::string> Save(Session& session, const std::string& prefix, int64_t global_step = -1,
                              bool write_meta_graph = true);
   Status Restore(Session& session, const std::string& prefix);

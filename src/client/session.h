@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// A client's connection to the system: runs parts of a graph, keeps state between runs. Thread-safe: several threads may
-// Run at once. Every Run has a deadline (RunOptions, else the session's operation_timeout_in_ms, else none only when both
-// are 0); Close cancels what runs and returns within 10 seconds.
+// A client's connection to the system: runs parts of a graph, keeps state between runs. Thread-safe: several threads
+// may Run at once. Every Run has a deadline (RunOptions, else the session's operation_timeout_in_ms, else none only
+// when both are 0); Close cancels what runs and returns within 10 seconds.
 #pragma once
 
 #include <memory>
@@ -43,9 +43,9 @@ class Session {
   virtual Status ReleasePartialRun(const std::string& handle) = 0;
 
   virtual std::vector<DeviceInfo> ListDevices() const = 0;
-  // Where the session's random ops are in their streams, as a text; and putting them there, in this session or another one
-  // of the same graph, which then draws the same numbers. Ops that the text does not name stay where they are. Between
-  // steps.
+  // Where the session's random ops are in their streams, as a text; and putting them there, in this session or another
+  // one of the same graph, which then draws the same numbers. Ops that the text does not name stay where they are.
+  // Between steps.
   virtual StatusOr<std::string> RandomState() const = 0;
   virtual Status SetRandomState(absl::string_view state) = 0;
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Small integer computations that shape functions depend on: the dimensions of a known shape, packed, sliced, multiplied.
-// Results are remembered per output, failures too until some shape changes; depth and size are bounded, so that asking is
-// cheap however the graph looks.
+// Small integer computations that shape functions depend on: the dimensions of a known shape, packed, sliced,
+// multiplied. Results are remembered per output, failures too until some shape changes; depth and size are bounded, so
+// that asking is cheap however the graph looks.
 #include <algorithm>
 #include <limits>
 
@@ -64,20 +64,48 @@ class ConstantEvaluator {
 const absl::flat_hash_map<absl::string_view, ConstantEvaluator::Rule>& ConstantEvaluator::Rules() {
   using E = ConstantEvaluator;
   static const auto* rules = new absl::flat_hash_map<absl::string_view, Rule>{
-      {"Shape", &E::Shape},        {"ShapeN", &E::Shape},       {"Size", &E::Size},
-      {"Rank", &E::Rank},          {"Identity", &E::Same},      {"StopGradient", &E::Same},
-      {"PreventGradient", &E::Same}, {"Snapshot", &E::Same},    {"EnsureShape", &E::Same},
-      {"Cast", &E::Cast},          {"Pack", &E::Pack},          {"ConcatV2", &E::Concat},
-      {"Concat", &E::Concat},      {"Unpack", &E::Unpack},      {"StridedSlice", &E::StridedSlice},
-      {"Slice", &E::Slice},        {"Gather", &E::Gather},      {"GatherV2", &E::Gather},
-      {"Range", &E::Range},        {"Sum", &E::Reduce},         {"Prod", &E::Reduce},
-      {"Max", &E::Reduce},         {"Min", &E::Reduce},         {"Add", &E::Binary},
-      {"AddV2", &E::Binary},       {"Sub", &E::Binary},         {"Mul", &E::Binary},
-      {"Maximum", &E::Binary},     {"Minimum", &E::Binary},     {"FloorDiv", &E::Binary},
-      {"FloorMod", &E::Binary},    {"Div", &E::Binary},         {"TruncateDiv", &E::Binary},
-      {"Mod", &E::Binary},         {"TruncateMod", &E::Binary}, {"Neg", &E::Neg},
-      {"Reshape", &E::Reshape},    {"ExpandDims", &E::Reshape}, {"Squeeze", &E::Reshape},
-      {"Fill", &E::Fill},          {"ZerosLike", &E::Fill},     {"OnesLike", &E::Fill},
+      {"Shape", &E::Shape},
+      {"ShapeN", &E::Shape},
+      {"Size", &E::Size},
+      {"Rank", &E::Rank},
+      {"Identity", &E::Same},
+      {"StopGradient", &E::Same},
+      {"PreventGradient", &E::Same},
+      {"Snapshot", &E::Same},
+      {"EnsureShape", &E::Same},
+      {"Cast", &E::Cast},
+      {"Pack", &E::Pack},
+      {"ConcatV2", &E::Concat},
+      {"Concat", &E::Concat},
+      {"Unpack", &E::Unpack},
+      {"StridedSlice", &E::StridedSlice},
+      {"Slice", &E::Slice},
+      {"Gather", &E::Gather},
+      {"GatherV2", &E::Gather},
+      {"Range", &E::Range},
+      {"Sum", &E::Reduce},
+      {"Prod", &E::Reduce},
+      {"Max", &E::Reduce},
+      {"Min", &E::Reduce},
+      {"Add", &E::Binary},
+      {"AddV2", &E::Binary},
+      {"Sub", &E::Binary},
+      {"Mul", &E::Binary},
+      {"Maximum", &E::Binary},
+      {"Minimum", &E::Binary},
+      {"FloorDiv", &E::Binary},
+      {"FloorMod", &E::Binary},
+      {"Div", &E::Binary},
+      {"TruncateDiv", &E::Binary},
+      {"Mod", &E::Binary},
+      {"TruncateMod", &E::Binary},
+      {"Neg", &E::Neg},
+      {"Reshape", &E::Reshape},
+      {"ExpandDims", &E::Reshape},
+      {"Squeeze", &E::Reshape},
+      {"Fill", &E::Fill},
+      {"ZerosLike", &E::Fill},
+      {"OnesLike", &E::Fill},
   };
   return *rules;
 }
@@ -106,7 +134,8 @@ const Tensor* ConstantEvaluator::Value(Output o, int depth) {
   if (known && static_cast<int64_t>(ints.values.size()) <= kMaxElements) {
     const bool narrow = n.output_type(o.index) == DType::kInt32;
     for (int64_t v : ints.values) {
-      known = known && (!narrow || (v >= std::numeric_limits<int32_t>::min() && v <= std::numeric_limits<int32_t>::max()));
+      known =
+          known && (!narrow || (v >= std::numeric_limits<int32_t>::min() && v <= std::numeric_limits<int32_t>::max()));
     }
     auto shape = millrace::Shape::Make(ints.dims);
     known = known && shape.ok() && shape->num_elements() == static_cast<int64_t>(ints.values.size());
@@ -233,7 +262,8 @@ bool ConstantEvaluator::StridedSlice(const Node& n, int, Ints* out) {
   Ints b, e, s;
   if (!Input(n, 1, &b) || !Input(n, 2, &e) || !Input(n, 3, &s)) return false;
   if (b.dims != std::vector<int64_t>{1} || e.dims != b.dims || s.dims != b.dims) return false;
-  const auto slice = ResolveVectorSlice(n, static_cast<int64_t>(in.values.size()), b.values[0], e.values[0], s.values[0]);
+  const auto slice =
+      ResolveVectorSlice(n, static_cast<int64_t>(in.values.size()), b.values[0], e.values[0], s.values[0]);
   if (!slice) return false;
   for (int64_t p : slice->positions) {
     const int64_t v = in.values[static_cast<size_t>(p)];
@@ -376,8 +406,6 @@ bool ConstantEvaluator::Fill(const Node& n, int output, Ints* out) {
   return true;
 }
 
-const Tensor* Graph::ConstantValue(Output o) const {
-  return o ? ConstantEvaluator(*this).Value(o, 0) : nullptr;
-}
+const Tensor* Graph::ConstantValue(Output o) const { return o ? ConstantEvaluator(*this).Value(o, 0) : nullptr; }
 
 }  // namespace millrace

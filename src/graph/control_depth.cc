@@ -10,16 +10,11 @@ int ControlDepthChange(const Node& n) {
     return i < n.num_inputs() && n.input(i) && n.input(i).node->control_op() == op;
   };
   switch (n.control_op()) {
-    case ControlOp::kEnter:
-      return 1;
-    case ControlOp::kExit:
-      return -1;
-    case ControlOp::kSwitch:
-      return is(1, ControlOp::kLoopCond) ? 0 : 1;
-    case ControlOp::kMerge:
-      return is(0, ControlOp::kEnter) || is(0, ControlOp::kNextIteration) ? 0 : -1;
-    default:
-      return 0;
+    case ControlOp::kEnter: return 1;
+    case ControlOp::kExit: return -1;
+    case ControlOp::kSwitch: return is(1, ControlOp::kLoopCond) ? 0 : 1;
+    case ControlOp::kMerge: return is(0, ControlOp::kEnter) || is(0, ControlOp::kNextIteration) ? 0 : -1;
+    default: return 0;
   }
 }
 

@@ -31,8 +31,8 @@ Status CheckScalar(Output o, DType want, const char* what) {
 Status CheckResult(Output o, const char* what, size_t i) {
   if (o.node == nullptr) return InvalidArgument(what, " returns nothing as its result ", i);
   if (o.index != kOperation && (o.index < 0 || o.index >= o.node->num_outputs())) {
-    return InvalidArgument(what, " returns output ", o.index, " of ", o.node->Describe(), ", which has ",
-                           o.node->num_outputs());
+    return InvalidArgument(
+        what, " returns output ", o.index, " of ", o.node->Describe(), ", which has ", o.node->num_outputs());
   }
   return absl::OkStatus();
 }
@@ -149,9 +149,10 @@ StatusOr<std::vector<Output>> CondBuilder::Merge(const std::vector<Output>& if_f
   for (size_t i = 0; i < if_false.size(); ++i) {
     const DType want = true_results_[i].dtype(), got = if_false[i].dtype();
     if (want != got) {
-      return InvalidArgument("result ", i, " of '", inside_.scope(), "' is ", DTypeName(want), " in the true branch ('",
-                             true_results_[i].ToString(), "'), but ", DTypeName(got), " in the false branch ('",
-                             if_false[i].ToString(), "')");
+      return InvalidArgument(
+          "result ", i, " of '", inside_.scope(), "' is ", DTypeName(want), " in the true branch ('",
+          true_results_[i].ToString(), "'), but ", DTypeName(got), " in the false branch ('", if_false[i].ToString(),
+          "')");
     }
     merged.push_back(inside_.Op("Merge", {std::vector<Output>{if_false[i], true_results_[i]}}));
   }
@@ -169,8 +170,8 @@ StatusOr<std::vector<Output>> WhileBuilder::Begin(absl::Span<const Output> varia
     return InvalidArgument("parallel_iterations must be positive, got ", options_.parallel_iterations);
   }
   if (!options_.shape_invariants.empty() && options_.shape_invariants.size() != variables.size()) {
-    return InvalidArgument("the loop has ", variables.size(), " variables, but ", options_.shape_invariants.size(),
-                           " shape invariants");
+    return InvalidArgument(
+        "the loop has ", variables.size(), " variables, but ", options_.shape_invariants.size(), " shape invariants");
   }
   if (options_.maximum_iterations) MR_RETURN_IF_ERROR(AddCounter());
   MR_RETURN_IF_ERROR(EnterVariables(variables));
@@ -225,9 +226,9 @@ StatusOr<PartialShape> WhileBuilder::Invariant(size_t i, Output variable) const 
   if (options_.shape_invariants.empty() || !options_.shape_invariants[i]) return variable.shape();
   const PartialShape& invariant = *options_.shape_invariants[i];
   if (SaysAsMuchAs(variable.shape(), invariant)) return invariant;
-  return InvalidArgument("the shape invariant ", invariant.ToString(), " of loop variable ", IndexOfClient(i), " ('",
-                         variable.ToString(), "') does not hold for the shape that it starts with, ",
-                         variable.shape().ToString());
+  return InvalidArgument(
+      "the shape invariant ", invariant.ToString(), " of loop variable ", IndexOfClient(i), " ('", variable.ToString(),
+      "') does not hold for the shape that it starts with, ", variable.shape().ToString());
 }
 
 StatusOr<std::vector<Output>> WhileBuilder::Body(Output condition) {
@@ -296,11 +297,11 @@ Status WhileBuilder::CheckResults(absl::Span<const Output> results) const {
     }
     const PartialShape& before = variables[i].shape();
     if (!SaysAsMuchAs(got.shape(), before)) {
-      return InvalidArgument("loop variable ", i, " ('", OfClient(starts_)[i].ToString(),
-                             "') enters the loop with shape ", before.ToString(), ", but has shape ",
-                             got.shape().ToString(),
-                             " after one iteration. To let its shape vary, give it a less specific one in the "
-                             "shape_invariants of the loop.");
+      return InvalidArgument(
+          "loop variable ", i, " ('", OfClient(starts_)[i].ToString(), "') enters the loop with shape ",
+          before.ToString(), ", but has shape ", got.shape().ToString(),
+          " after one iteration. To let its shape vary, give it a less specific one in the "
+          "shape_invariants of the loop.");
     }
   }
   return absl::OkStatus();
@@ -320,9 +321,9 @@ StatusOr<std::vector<Output>> Cond(const GraphBuilder& b, Output predicate, cons
   return cond.End(when_false);
 }
 
-StatusOr<std::vector<Output>> WhileLoop(const GraphBuilder& b, absl::Span<const Output> variables,
-                                        const BuildFn& condition, const BuildFn& body, const LoopOptions& options,
-                                        absl::string_view name) {
+StatusOr<std::vector<Output>> WhileLoop(
+    const GraphBuilder& b, absl::Span<const Output> variables, const BuildFn& condition, const BuildFn& body,
+    const LoopOptions& options, absl::string_view name) {
   WhileBuilder loop(b, options, name);
   MR_ASSIGN_OR_RETURN(const std::vector<Output> before, loop.Begin(variables));
   MR_ASSIGN_OR_RETURN(const std::vector<Output> go_on, condition(loop.inside(), before));

@@ -131,9 +131,9 @@ StatusOr<std::vector<Output>> Cond(const GraphBuilder& b, Output predicate, cons
                                    const BuildFn& if_false, absl::string_view name = "cond");
 
 // Repeats `body` on the variables while `condition`, which returns one bool scalar, is true.
-StatusOr<std::vector<Output>> WhileLoop(const GraphBuilder& b, absl::Span<const Output> variables,
-                                        const BuildFn& condition, const BuildFn& body, const LoopOptions& options = {},
-                                        absl::string_view name = "while");
+StatusOr<std::vector<Output>> WhileLoop(
+    const GraphBuilder& b, absl::Span<const Output> variables, const BuildFn& condition, const BuildFn& body,
+    const LoopOptions& options = {}, absl::string_view name = "while");
 
 struct CaseBranch {
   Output predicate;

@@ -57,8 +57,8 @@ Status ControlFlowContext::Adapt(Graph&, NodeSpec* spec) {
     if (control != nullptr) controls.push_back(control);
   }
   spec->control_inputs = std::move(controls);
-  const bool waits = std::any_of(spec->control_inputs.begin(), spec->control_inputs.end(),
-                                 [this](const Node* n) { return Contains(n); });
+  const bool waits = std::any_of(
+      spec->control_inputs.begin(), spec->control_inputs.end(), [this](const Node* n) { return Contains(n); });
   if (!waits && pivot_ != nullptr && (RunsUnasked(*spec) || CallsFunction(*spec))) {
     spec->control_inputs.push_back(pivot_);
   }
@@ -196,8 +196,8 @@ StatusOr<Node*> LoopContext::CarryControl(Node* node, absl::string_view reader) 
 
 // Loop constants are there in every iteration, also in the one that is not taken.
 bool LoopContext::RunsUnasked(const NodeSpec& spec) const {
-  return std::all_of(spec.inputs.begin(), spec.inputs.end(),
-                     [](Output o) { return o.node != nullptr && IsLoopConstant(o.node); });
+  return std::all_of(
+      spec.inputs.begin(), spec.inputs.end(), [](Output o) { return o.node != nullptr && IsLoopConstant(o.node); });
 }
 
 }  // namespace millrace

@@ -9,9 +9,9 @@ namespace millrace {
 
 ControlOp ControlOpOf(absl::string_view op) {
   static constexpr std::pair<absl::string_view, ControlOp> kOps[] = {
-      {"Switch", ControlOp::kSwitch},     {"Merge", ControlOp::kMerge},
-      {"Enter", ControlOp::kEnter},       {"Exit", ControlOp::kExit},
-      {"LoopCond", ControlOp::kLoopCond}, {"NextIteration", ControlOp::kNextIteration},
+      {"Switch", ControlOp::kSwitch},         {"Merge", ControlOp::kMerge},
+      {"Enter", ControlOp::kEnter},           {"Exit", ControlOp::kExit},
+      {"LoopCond", ControlOp::kLoopCond},     {"NextIteration", ControlOp::kNextIteration},
       {"ControlTrigger", ControlOp::kTrigger}};
   absl::ConsumePrefix(&op, "Ref");
   for (const auto& [name, control] : kOps) {

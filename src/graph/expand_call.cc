@@ -79,20 +79,13 @@ class Expander {
         MR_ASSIGN_OR_RETURN(const FuncAttr f, call_->Attr<FuncAttr>("f"));
         return Plain(f, call_->inputs(), call_->device());
       }
-      case Form::kRemote:
-        return Remote();
-      case Form::kIf:
-        return If();
-      case Form::kCase:
-        return Case();
-      case Form::kWhile:
-        return While();
-      case Form::kFor:
-        return For();
-      case Form::kGradient:
-        return SymbolicGradient();
-      case Form::kNone:
-        break;
+      case Form::kRemote: return Remote();
+      case Form::kIf: return If();
+      case Form::kCase: return Case();
+      case Form::kWhile: return While();
+      case Form::kFor: return For();
+      case Form::kGradient: return SymbolicGradient();
+      case Form::kNone: break;
     }
     return Plain({call_->op_name(), call_->attrs()}, call_->inputs(), call_->device());
   }
@@ -134,8 +127,8 @@ class Expander {
     const Tensor* target = graph_->ConstantValue(call_->input(0));
     if (target == nullptr) return Unimplemented("its target ", call_->input(0).ToString(), " is not a constant");
     if (target->dtype() != DType::kString || target->num_elements() != 1) {
-      return InvalidArgument("its target is ", DTypeName(target->dtype()), target->shape().ToString(),
-                             ", not one string");
+      return InvalidArgument(
+          "its target is ", DTypeName(target->dtype()), target->shape().ToString(), ", not one string");
     }
     return Plain(f, {call_->inputs().begin() + 1, call_->inputs().end()}, target->data<TString>()->str());
   }
@@ -181,8 +174,8 @@ class Expander {
     const std::vector<Output> args(call_->inputs().begin() + 1, call_->inputs().end());
     const Output pivot = once_.WithName("pivot").Identity(any);
     MR_RETURN_IF_ERROR(b_.status());
-    MR_ASSIGN_OR_RETURN(Chosen result,
-                        ChooseAmong(branches, 0, static_cast<int>(branches.size()), args, pivot, at_least));
+    MR_ASSIGN_OR_RETURN(
+        Chosen result, ChooseAmong(branches, 0, static_cast<int>(branches.size()), args, pivot, at_least));
     outputs_ = std::move(result.outputs);
     over_.push_back(result.over.node);
     return absl::OkStatus();
@@ -222,8 +215,9 @@ class Expander {
   }
 
   StatusOr<Chosen> RunBranch(const Branch& branch, const std::vector<Output>& args, Output pivot) {
-    MR_ASSIGN_OR_RETURN(Body body, Instantiate(branch.function, branch.role, branch.scope, args, {pivot.node},
-                                               OutputTypes(), call_->device()));
+    MR_ASSIGN_OR_RETURN(
+        Body body,
+        Instantiate(branch.function, branch.role, branch.scope, args, {pivot.node}, OutputTypes(), call_->device()));
     const Output over = body.effects.empty() ? pivot : b_.WithControl(body.effects).Identity(pivot);
     MR_RETURN_IF_ERROR(b_.status());
     return Chosen{std::move(body.outputs), over};
@@ -273,8 +267,8 @@ class Expander {
     loop.body = [&](const std::vector<Output>& values, Node* pivot) -> StatusOr<Body> {
       std::vector<Output> args = {values[1]};
       args.insert(args.end(), values.begin() + 4, values.end());
-      MR_ASSIGN_OR_RETURN(Body inner,
-                          Instantiate(body, "body", "/body", args, {pivot}, OutputTypes(), call_->device()));
+      MR_ASSIGN_OR_RETURN(
+          Body inner, Instantiate(body, "body", "/body", args, {pivot}, OutputTypes(), call_->device()));
       const Output one = b_.WithControl({pivot}).Scalar(int64_t{1});
       std::vector<Output> next = {b_.Add(values[0], one), b_.Add(values[1], values[3]), values[2], values[3]};
       next.insert(next.end(), inner.outputs.begin(), inner.outputs.end());
@@ -374,10 +368,11 @@ class Expander {
     std::vector<Node*> merges(n, nullptr);
     Node* turn = nullptr;  // live in every iteration
     for (size_t i = 0; i < n; ++i) {
-      const Output enter = once_.Op("Enter", {loop.inputs[i]},
-                                    {{"frame_name", AttrValue(frame)},
-                                     {"is_constant", bool{loop.constant[i]}},
-                                     {"parallel_iterations", std::max<int64_t>(loop.parallel_iterations, 1)}});
+      const Output enter = once_.Op(
+          "Enter", {loop.inputs[i]},
+          {{"frame_name", AttrValue(frame)},
+           {"is_constant", bool{loop.constant[i]}},
+           {"parallel_iterations", std::max<int64_t>(loop.parallel_iterations, 1)}});
       values[i] = enter;
       if (loop.constant[i]) continue;
       merges[i] = b_.OpNode("Merge", {std::vector<Output>{enter, enter}});

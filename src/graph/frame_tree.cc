@@ -24,9 +24,10 @@ Status FrameTree::Visit(const Node& n) {
   const auto meet = [&](const Node* from) -> Status {
     const int f = OutputsIn(from);
     if (first != nullptr && f != frame) {
-      return InvalidArgument(n.Describe(), " has inputs from different frames: '", first->name(), "' is in '",
-                             frames_[static_cast<size_t>(frame)].name, "', '", from->name(), "' is in '",
-                             frames_[static_cast<size_t>(f)].name, "'");
+      return InvalidArgument(
+          n.Describe(), " has inputs from different frames: '", first->name(), "' is in '",
+          frames_[static_cast<size_t>(frame)].name, "', '", from->name(), "' is in '",
+          frames_[static_cast<size_t>(f)].name, "'");
     }
     first = from;
     frame = f;

@@ -56,8 +56,8 @@ class Instantiation {
     for (size_t i = 0; i < call_.inputs.size(); ++i) {
       const DType got = BaseType(call_.inputs[i].dtype()), want = signature_.input_types[i];
       if (got == want || got == DType::kInvalid) continue;
-      return InvalidArgument("argument ", i, " is ", DTypeName(want), ", got ", DTypeName(got), " from ",
-                             call_.inputs[i].ToString());
+      return InvalidArgument(
+          "argument ", i, " is ", DTypeName(want), ", got ", DTypeName(got), " from ", call_.inputs[i].ToString());
     }
     MR_RETURN_IF_ERROR(DefineArguments(*op));
     MR_RETURN_IF_ERROR(DefineNodes());
@@ -115,8 +115,8 @@ class Instantiation {
       if (!signature.ok()) return in_node(signature.status());
       values_[n.name].end = static_cast<int>(signature->output_types.size());
       for (size_t i = 0; i < op->outputs.size(); ++i) {
-        values_[absl::StrCat(n.name, ":", op->outputs[i].name)] = {n.name, signature->output_args[i].begin,
-                                                                   signature->output_args[i].end};
+        values_[absl::StrCat(n.name, ":", op->outputs[i].name)] = {
+            n.name, signature->output_args[i].begin, signature->output_args[i].end};
       }
     }
     return absl::OkStatus();
@@ -194,8 +194,8 @@ class Instantiation {
       const DType got = result.return_outputs[i].dtype(), want = signature_.output_types[i];
       if (BaseType(got) == want || got == DType::kInvalid) continue;
       graph_->RollbackTo(mark);
-      return InvalidArgument("output ", i, " of the body is ", DTypeName(got), ", the signature says ",
-                             DTypeName(want));
+      return InvalidArgument(
+          "output ", i, " of the body is ", DTypeName(got), ", the signature says ", DTypeName(want));
     }
     FunctionBody body{std::move(result.return_outputs), std::move(result.return_nodes)};
     AddSideEffects(mark, &body.control_outputs);

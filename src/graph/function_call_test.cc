@@ -46,8 +46,8 @@ TEST(FunctionCallTest, RefusesBrokenBodies) {
       error("node_def { name: 'n' op: 'Shape' input: 'x' attr { key: 'T' value { type: DT_FLOAT } } }",
             "ret { key: 'y' value: 'n:output:0' }"),
       "the signature says float"));
-  EXPECT_TRUE(absl::StrContains(error("node_def { name: 'x' op: 'NoOp' }", "ret { key: 'y' value: 'x' }"),
-                                "name of an argument"));
+  EXPECT_TRUE(absl::StrContains(
+      error("node_def { name: 'x' op: 'NoOp' }", "ret { key: 'y' value: 'x' }"), "name of an argument"));
 }
 
 }  // namespace

@@ -92,14 +92,14 @@ class Converter {
     for (const Output& input : spec_.inputs) {
       MR_RETURN_IF_ERROR(RefuseReference(input, "input"));
       if (!spec_.body && input.node->num_outputs() > 1) {
-        return InvalidArgument("node '", input.node->name(), "' has ", input.node->num_outputs(),
-                               " outputs; where the body of function '", spec_.name,
-                               "' is the whole graph, a node that gives an input must have one");
+        return InvalidArgument(
+            "node '", input.node->name(), "' has ", input.node->num_outputs(), " outputs; where the body of function '",
+            spec_.name, "' is the whole graph, a node that gives an input must have one");
       }
       std::string name = names_.Unique(ArgName(input.node->name()));
       if (!arguments_.emplace(input, name).second) {
-        return InvalidArgument("output ", input.ToString(), " appears more than once in the inputs of function '",
-                               spec_.name, "'");
+        return InvalidArgument(
+            "output ", input.ToString(), " appears more than once in the inputs of function '", spec_.name, "'");
       }
       AddArg(&signature_->input_arg, std::move(name), input.dtype());
     }
@@ -130,8 +130,8 @@ class Converter {
     proto.name = node_names_[&node];
     proto.input.clear();
     for (int i = 0; i < node.num_inputs(); ++i) {
-      MR_ASSIGN_OR_RETURN(std::string reference,
-                          Reference(node.input(i), absl::StrCat("input ", i, " of node '", node.name(), "'")));
+      MR_ASSIGN_OR_RETURN(
+          std::string reference, Reference(node.input(i), absl::StrCat("input ", i, " of node '", node.name(), "'")));
       proto.input.push_back(std::move(reference));
     }
     for (const Node* control : node.control_inputs()) {

@@ -38,12 +38,12 @@ StatusOr<int64_t> CommonLength(absl::Span<const Output> elements) {
     const PartialShape& shape = elements[i].shape();
     if (!shape.has_rank()) continue;
     if (shape.rank() == 0) {
-      return InvalidArgument("element tensor ", i, " ('", elements[i].ToString(),
-                             "') must have at least one dimension");
+      return InvalidArgument(
+          "element tensor ", i, " ('", elements[i].ToString(), "') must have at least one dimension");
     }
     if (n >= 0 && shape.has_dim(0) && shape.dim(0) != n) {
-      return InvalidArgument("element tensor ", i, " ('", elements[i].ToString(), "') has ", shape.dim(0),
-                             " elements, others have ", n);
+      return InvalidArgument(
+          "element tensor ", i, " ('", elements[i].ToString(), "') has ", shape.dim(0), " elements, others have ", n);
     }
     if (shape.has_dim(0)) n = shape.dim(0);
   }
@@ -90,9 +90,9 @@ class SweepBuilder {
     if (length_ >= 0 && length_ <= std::numeric_limits<int32_t>::max()) {
       return b_.WithName("num_elements").Scalar(static_cast<int32_t>(length_));
     }
-    return b_.Op("StridedSlice",
-                 {b_.Shape(first), b_.Vector<int32_t>({0}), b_.Vector<int32_t>({1}), b_.Vector<int32_t>({1})},
-                 {{"shrink_axis_mask", int64_t{1}}});
+    return b_.Op(
+        "StridedSlice", {b_.Shape(first), b_.Vector<int32_t>({0}), b_.Vector<int32_t>({1}), b_.Vector<int32_t>({1})},
+        {{"shrink_axis_mask", int64_t{1}}});
   }
 
   Output Plus(const GraphBuilder& b, Output o, int32_t step) const {
@@ -188,8 +188,8 @@ class SweepBuilder {
 
   Status CheckResults(const std::vector<Output>& results) const {
     if (results.size() != types_.size()) {
-      return InvalidArgument("the function of '", b_.scope(), "' must return ", types_.size(), " results, got ",
-                             results.size());
+      return InvalidArgument(
+          "the function of '", b_.scope(), "' must return ", types_.size(), " results, got ", results.size());
     }
     for (size_t i = 0; i < results.size(); ++i) {
       const Output o = results[i];
@@ -214,10 +214,10 @@ class SweepBuilder {
 };
 
 // All or nothing.
-StatusOr<std::vector<Output>> BuildSweep(const GraphBuilder& b, absl::string_view name, Sweep kind,
-                                         const SweepOptions& options, absl::Span<const Output> elements,
-                                         absl::Span<const Output> initial, absl::Span<const DType> dtypes,
-                                         const BuildFn& fn) {
+StatusOr<std::vector<Output>> BuildSweep(
+    const GraphBuilder& b, absl::string_view name, Sweep kind, const SweepOptions& options,
+    absl::Span<const Output> elements, absl::Span<const Output> initial, absl::Span<const DType> dtypes,
+    const BuildFn& fn) {
   const int mark = b.graph().num_node_ids();
   StatusOr<std::vector<Output>> results =
       SweepBuilder(b.Scope(name), kind, options).Build(elements, initial, dtypes, fn);
@@ -227,9 +227,9 @@ StatusOr<std::vector<Output>> BuildSweep(const GraphBuilder& b, absl::string_vie
 
 }  // namespace
 
-StatusOr<std::vector<Output>> MapFn(const GraphBuilder& b, absl::Span<const Output> elements,
-                                    absl::Span<const DType> dtypes, const BuildFn& fn, const SweepOptions& options,
-                                    absl::string_view name) {
+StatusOr<std::vector<Output>> MapFn(
+    const GraphBuilder& b, absl::Span<const Output> elements, absl::Span<const DType> dtypes, const BuildFn& fn,
+    const SweepOptions& options, absl::string_view name) {
   std::vector<DType> types(dtypes.begin(), dtypes.end());
   if (types.empty()) {
     for (const Output& o : elements) types.push_back(BaseType(o.dtype()));
@@ -237,15 +237,15 @@ StatusOr<std::vector<Output>> MapFn(const GraphBuilder& b, absl::Span<const Outp
   return BuildSweep(b, name, {false, true}, options, elements, {}, types, fn);
 }
 
-StatusOr<std::vector<Output>> Fold(const GraphBuilder& b, absl::Span<const Output> elements,
-                                   absl::Span<const Output> initial, const BuildFn& fn, const SweepOptions& options,
-                                   absl::string_view name) {
+StatusOr<std::vector<Output>> Fold(
+    const GraphBuilder& b, absl::Span<const Output> elements, absl::Span<const Output> initial, const BuildFn& fn,
+    const SweepOptions& options, absl::string_view name) {
   return BuildSweep(b, name, {true, false}, options, elements, initial, {}, fn);
 }
 
-StatusOr<std::vector<Output>> Scan(const GraphBuilder& b, absl::Span<const Output> elements,
-                                   absl::Span<const Output> initial, const BuildFn& fn, const SweepOptions& options,
-                                   absl::string_view name) {
+StatusOr<std::vector<Output>> Scan(
+    const GraphBuilder& b, absl::Span<const Output> elements, absl::Span<const Output> initial, const BuildFn& fn,
+    const SweepOptions& options, absl::string_view name) {
   return BuildSweep(b, name, {true, true}, options, elements, initial, {}, fn);
 }
 

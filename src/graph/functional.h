@@ -18,19 +18,19 @@ struct SweepOptions {
 
 // `fn` of each element (one input per tensor of `elements`), its results stacked. `dtypes` are those of the results;
 // empty: those of the elements.
-StatusOr<std::vector<Output>> MapFn(const GraphBuilder& b, absl::Span<const Output> elements,
-                                    absl::Span<const DType> dtypes, const BuildFn& fn, const SweepOptions& options = {},
-                                    absl::string_view name = "map");
+StatusOr<std::vector<Output>> MapFn(
+    const GraphBuilder& b, absl::Span<const Output> elements, absl::Span<const DType> dtypes, const BuildFn& fn,
+    const SweepOptions& options = {}, absl::string_view name = "map");
 
 // The last of the accumulators that `fn` makes, one after the other, of the accumulators and an element (its inputs, in
 // this order). Without `initial` values the first element is where it starts.
-StatusOr<std::vector<Output>> Fold(const GraphBuilder& b, absl::Span<const Output> elements,
-                                   absl::Span<const Output> initial, const BuildFn& fn,
-                                   const SweepOptions& options = {}, absl::string_view name = "foldl");
+StatusOr<std::vector<Output>> Fold(
+    const GraphBuilder& b, absl::Span<const Output> elements, absl::Span<const Output> initial, const BuildFn& fn,
+    const SweepOptions& options = {}, absl::string_view name = "foldl");
 
 // Likewise, but all the accumulators stacked, each at the place of its element.
-StatusOr<std::vector<Output>> Scan(const GraphBuilder& b, absl::Span<const Output> elements,
-                                   absl::Span<const Output> initial, const BuildFn& fn,
-                                   const SweepOptions& options = {}, absl::string_view name = "scan");
+StatusOr<std::vector<Output>> Scan(
+    const GraphBuilder& b, absl::Span<const Output> elements, absl::Span<const Output> initial, const BuildFn& fn,
+    const SweepOptions& options = {}, absl::string_view name = "scan");
 
 }  // namespace millrace

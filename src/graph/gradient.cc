@@ -22,8 +22,8 @@ Output ShapeConst(const GraphBuilder& b, const PartialShape& s) {
 
 bool SameKnownShape(const PartialShape& a, const PartialShape& b) { return a.IsFullyDefined() && a == b; }
 
-// Axes of `from` along which a tensor of shape `to` was broadcast; false unless both ranks, and the sizes that matter, are
-// known.
+// Axes of `from` along which a tensor of shape `to` was broadcast; false unless both ranks, and the sizes that matter,
+// are known.
 bool StaticAxes(const PartialShape& from, const PartialShape& to, std::vector<int32_t>* axes) {
   if (!from.has_rank() || !to.has_rank() || to.rank() > from.rank()) return false;
   const int lead = from.rank() - to.rank();
@@ -86,8 +86,9 @@ Output Zeros(const GraphBuilder& b, Output like) {
 }
 
 Output Densify(const GraphBuilder& b, const IndexedSlices& s) {
-  const Output rows = b.Op("StridedSlice", {s.dense_shape, b.Vector<int32_t>({0}), b.Vector<int32_t>({1}),
-                                            b.Vector<int32_t>({1})}, {{"shrink_axis_mask", 1}});
+  const Output rows =
+      b.Op("StridedSlice", {s.dense_shape, b.Vector<int32_t>({0}), b.Vector<int32_t>({1}), b.Vector<int32_t>({1})},
+           {{"shrink_axis_mask", 1}});
   return b.Op("UnsortedSegmentSum", {s.values, s.indices, rows});
 }
 

@@ -35,7 +35,9 @@ class GradContext {
   Output x(int i) const { return node_->input(i); }
   Output y(int i = 0) const { return node_->output(i); }
   template <typename T>
-  StatusOr<T> Attr(absl::string_view name) const { return node_->Attr<T>(name); }
+  StatusOr<T> Attr(absl::string_view name) const {
+    return node_->Attr<T>(name);
+  }
   // The gradient of output i as a dense tensor (sparse ones are made dense, an absent one becomes zeros).
   Output dy(int i = 0) const;
   // True when something flows into output i.
@@ -63,7 +65,8 @@ Output Zeros(const GraphBuilder& b, Output like);
 Output Densify(const GraphBuilder& b, const IndexedSlices& s);
 // `g` (of the shape of a broadcast result) summed down to the shape of `x`.
 Output SumToShapeOf(const GraphBuilder& b, Output g, Output x);
-// For a binary broadcast op: gx and gy summed down to the shapes of x and y, skipping work where shapes are known equal.
+// For a binary broadcast op: gx and gy summed down to the shapes of x and y, skipping work where shapes are known
+// equal.
 std::pair<Output, Output> Unbroadcast(const GraphBuilder& b, Output x, Output y, Output gx, Output gy);
 
 }  // namespace millrace

@@ -24,8 +24,9 @@ Status ShapeError(const Status& s, const Node& node) {
     absl::StrAppend(out, o ? o.shape().ToString() : "?");
   });
   const auto code = s.code() == absl::StatusCode::kUnimplemented ? s.code() : absl::StatusCode::kInvalidArgument;
-  return Status(code, absl::StrCat(s.message(), " for '", node.name(), "' (op: '", node.op_name(), "') with input shapes: ",
-                                   shapes, ".", node.location().empty() ? "" : " At ", node.location()));
+  return Status(
+      code, absl::StrCat(s.message(), " for '", node.name(), "' (op: '", node.op_name(), "') with input shapes: ",
+                         shapes, ".", node.location().empty() ? "" : " At ", node.location()));
 }
 
 Status CheckInputTypes(const NodeSpec& spec, const NodeSignature& signature) {
@@ -47,8 +48,8 @@ Status CheckConstant(const NodeSpec& spec) {
   const Tensor* t = value->second.get<Tensor>();
   const DType* want = dtype->second.get<DType>();
   if (t == nullptr || want == nullptr || t->dtype() == *want) return absl::OkStatus();
-  return InvalidArgument("attribute 'value' has type ", DTypeName(t->dtype()), ", attribute 'dtype' says ",
-                         DTypeName(*want));
+  return InvalidArgument(
+      "attribute 'value' has type ", DTypeName(t->dtype()), ", attribute 'dtype' says ", DTypeName(*want));
 }
 
 Status Prefix(const Status& s, const NodeSpec& spec) {
@@ -67,9 +68,7 @@ const PartialShape& Output::shape() const {
   if (node == nullptr || index < 0 || index >= node->num_outputs()) return UnknownShapeRef();
   return node->shape(index);
 }
-std::string Output::ToString() const {
-  return node == nullptr ? "(none)" : absl::StrCat(node->name(), ":", index);
-}
+std::string Output::ToString() const { return node == nullptr ? "(none)" : absl::StrCat(node->name(), ":", index); }
 
 ArgRange Node::input_arg(absl::string_view arg) const {
   if (op_ == nullptr) return {};
@@ -161,9 +160,11 @@ StatusOr<Node*> Graph::Add(NodeSpec spec, bool may_lack_inputs) {
     for (size_t i = 0; i < spec.inputs.size(); ++i) {
       if (!spec.inputs[i]) return Prefix(InvalidArgument("input ", i, " is missing"), spec);
       const Output o = spec.inputs[i];
-      if (o.index < 0 || (o.node->op() != nullptr && o.index >= o.node->num_outputs()) || o.index >= kMaxUnknownOutputs) {
+      if (o.index < 0 || (o.node->op() != nullptr && o.index >= o.node->num_outputs()) ||
+          o.index >= kMaxUnknownOutputs) {
         return Prefix(InvalidArgument("Connecting to invalid output ", o.index, " of source node ", o.node->name(),
-                                      " which has ", o.node->num_outputs(), " outputs."), spec);
+                                      " which has ", o.node->num_outputs(), " outputs."),
+                      spec);
       }
     }
   }
@@ -178,8 +179,9 @@ StatusOr<Node*> Graph::Add(NodeSpec spec, bool may_lack_inputs) {
   auto signature = ResolveSignature(*op, spec.attrs);
   if (!signature.ok()) return Prefix(signature.status(), spec);
   if (signature->input_types.size() != spec.inputs.size()) {
-    return Prefix(InvalidArgument("op ", op->name, " takes ", signature->input_types.size(), " inputs, got ",
-                                  spec.inputs.size()), spec);
+    return Prefix(
+        InvalidArgument("op ", op->name, " takes ", signature->input_types.size(), " inputs, got ", spec.inputs.size()),
+        spec);
   }
   MR_RETURN_IF_ERROR(CheckInputTypes(spec, *signature));
   MR_RETURN_IF_ERROR(Prefix(CheckConstant(spec), spec));
@@ -207,9 +209,10 @@ StatusOr<Node*> Graph::AddUnknown(NodeSpec spec, bool may_lack_inputs) {
   MR_RETURN_IF_ERROR(CheckNewName(spec.name));
   auto node = std::make_unique<Node>();
   for (const Output& o : spec.inputs) {
-    const bool bad = !o ? !may_lack_inputs
-                        : o.index < 0 || o.index >= kMaxUnknownOutputs ||
-                              (o.node->op() != nullptr && o.index >= o.node->num_outputs());
+    const bool bad =
+        !o ? !may_lack_inputs
+           : o.index < 0 || o.index >= kMaxUnknownOutputs ||
+                 (o.node->op() != nullptr && o.index >= o.node->num_outputs());
     if (bad) {
       return Prefix(InvalidArgument("invalid input ", o.ToString()), spec);
     }
@@ -292,8 +295,8 @@ Status Graph::RefineShape(Output o, const PartialShape& shape) {
   if (!o || o.index < 0 || o.index >= o.node->num_outputs()) return InvalidArgument("no such output: ", o.ToString());
   auto merged = o.shape().Merge(shape);
   if (!merged.ok()) {
-    return InvalidArgument("shape ", shape.ToString(), " contradicts the shape ", o.shape().ToString(), " of ",
-                           o.ToString());
+    return InvalidArgument(
+        "shape ", shape.ToString(), " contradicts the shape ", o.shape().ToString(), " of ", o.ToString());
   }
   if (!(*merged == o.shape())) {
     o.node->set_shape(o.index, *std::move(merged));
@@ -359,13 +362,12 @@ Status Graph::ReplaceUses(Output from, Output to) {
   for (const Consumer& c : uses) {
     const DType want = c.node->input_type(c.input);
     if (got != want && BaseType(got) != want && got != DType::kInvalid && want != DType::kInvalid) {
-      return InvalidArgument("Input ", c.input, " of node ", c.node->name(), " cannot read ", to.ToString(), " of type ",
-                             DTypeName(got));
+      return InvalidArgument(
+          "Input ", c.input, " of node ", c.node->name(), " cannot read ", to.ToString(), " of type ", DTypeName(got));
     }
   }
-  std::erase_if(from.node->consumers_, [&](const Consumer& c) {
-    return c.node->inputs_[static_cast<size_t>(c.input)] == from;
-  });
+  std::erase_if(
+      from.node->consumers_, [&](const Consumer& c) { return c.node->inputs_[static_cast<size_t>(c.input)] == from; });
   for (const Consumer& c : uses) {
     c.node->inputs_[static_cast<size_t>(c.input)] = to;
     to.node->consumers_.push_back(c);
@@ -447,8 +449,8 @@ Status Graph::AddFunction(wire::FunctionDef def) {
   const std::string name = def.signature->name;
   if (auto it = functions_.find(name); it != functions_.end()) {
     if (wire::Equal(*it->second, def)) return absl::OkStatus();
-    return InvalidArgument("Cannot add function '", name, "' because a different function with the same name already ",
-                           "exists.");
+    return InvalidArgument(
+        "Cannot add function '", name, "' because a different function with the same name already ", "exists.");
   }
   if (registry_->Find(name) != nullptr) {
     return InvalidArgument("Cannot add function '", name, "' because an op with the same name already exists.");

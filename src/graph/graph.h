@@ -26,11 +26,13 @@ struct Output {
   int index = 0;
   explicit operator bool() const { return node != nullptr; }
   bool operator==(const Output&) const = default;
-  DType dtype() const;                // a reference type where the op returns one
+  DType dtype() const;  // a reference type where the op returns one
   const PartialShape& shape() const;
-  std::string ToString() const;       // "name:index"
+  std::string ToString() const;  // "name:index"
   template <typename H>
-  friend H AbslHashValue(H h, const Output& o) { return H::combine(std::move(h), o.node, o.index); }
+  friend H AbslHashValue(H h, const Output& o) {
+    return H::combine(std::move(h), o.node, o.index);
+  }
 };
 
 struct Consumer {
@@ -48,12 +50,14 @@ class Node {
   const OpDef* op() const { return op_; }  // null: an imported op that this system does not have
   const AttrMap& attrs() const { return attrs_; }
   template <typename T>
-  StatusOr<T> Attr(absl::string_view name) const { return GetAttr<T>(attrs_, name); }
-  const std::string& device() const { return device_; }            // as the user asked, may be partial
+  StatusOr<T> Attr(absl::string_view name) const {
+    return GetAttr<T>(attrs_, name);
+  }
+  const std::string& device() const { return device_; }                    // as the user asked, may be partial
   const std::string& assigned_device() const { return assigned_device_; }  // as placed
   void set_device(std::string d) { device_ = std::move(d); }
   void set_assigned_device(std::string d) { assigned_device_ = std::move(d); }
-  const std::string& location() const { return location_; }        // "file:line" of the user's program, or empty
+  const std::string& location() const { return location_; }  // "file:line" of the user's program, or empty
   void set_location(std::string l) { location_ = std::move(l); }
   void SetAttr(absl::string_view name, AttrValue v) { attrs_.insert_or_assign(std::string(name), std::move(v)); }
   void ClearAttr(absl::string_view name) {
@@ -68,7 +72,7 @@ class Node {
   DType input_type(int i) const { return signature_.input_types[static_cast<size_t>(i)]; }
   DType output_type(int i) const { return signature_.output_types[static_cast<size_t>(i)]; }
   const NodeSignature& signature() const { return signature_; }
-  ArgRange input_arg(absl::string_view arg) const;   // {0,0} when there is none
+  ArgRange input_arg(absl::string_view arg) const;  // {0,0} when there is none
   ArgRange output_arg(absl::string_view arg) const;
   const std::vector<Node*>& control_inputs() const { return control_inputs_; }
   const std::vector<Node*>& control_outputs() const { return control_outputs_; }
@@ -112,8 +116,9 @@ struct NodeSpec {
   std::string location;
 };
 
-// What a call was expanded to in the graph that holds it, so that gradients can read what it computes on its way: whoever
-// runs the graph reads this instead of the call. Who changes inputs or attributes of the call makes the graph forget it.
+// What a call was expanded to in the graph that holds it, so that gradients can read what it computes on its way:
+// whoever runs the graph reads this instead of the call. Who changes inputs or attributes of the call makes the graph
+// forget it.
 struct Expansion {
   std::vector<Output> outputs;  // one per output of the call
   Node* done = nullptr;         // for who waits for the call
@@ -124,9 +129,9 @@ struct GraphLimits {
   size_t max_name = 64 << 10;
 };
 
-// What stands around the nodes that are being added: the branch of a conditional, the body of a loop. While a graph has a
-// context, AddNode shows it every new node first; the context replaces inputs from outside by what carries them in, and
-// adds the control inputs without which the node would run although the branch is not taken.
+// What stands around the nodes that are being added: the branch of a conditional, the body of a loop. While a graph has
+// a context, AddNode shows it every new node first; the context replaces inputs from outside by what carries them in,
+// and adds the control inputs without which the node would run although the branch is not taken.
 class GraphContext {
  public:
   virtual ~GraphContext() = default;
@@ -154,12 +159,12 @@ class Graph {
   GraphContext* context() const { return context_; }
   // For import: an op that the registry lacks. Its attributes are kept as they are; outputs appear as they are used.
   StatusOr<Node*> AddUnknownNode(NodeSpec spec);
-  // For passes: a node like `from` (of this or another graph over the same registry) with these inputs, whose types must
-  // agree. Nothing is inferred again: shapes, types and attributes are taken over, so this is fast. AlreadyExists when
-  // the name is taken.
+  // For passes: a node like `from` (of this or another graph over the same registry) with these inputs, whose types
+  // must agree. Nothing is inferred again: shapes, types and attributes are taken over, so this is fast. AlreadyExists
+  // when the name is taken.
   StatusOr<Node*> CopyNode(const Node& from, absl::Span<const Output> inputs, absl::Span<Node* const> control_inputs);
-  // Back edge of a loop (NextIteration -> Merge), or a pass rewiring: replaces input i after a type check. Shapes are not
-  // inferred again.
+  // Back edge of a loop (NextIteration -> Merge), or a pass rewiring: replaces input i after a type check. Shapes are
+  // not inferred again.
   Status SetInput(Node* node, int i, Output from);
   void AddControlEdge(Node* from, Node* to);  // duplicate edges are ignored
   void RemoveControlEdge(Node* from, Node* to);

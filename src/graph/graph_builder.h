@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// GraphBuilder: how C++ code states ops. Copies share one status: after the first error every call returns a null Output
-// and changes nothing, so a function builds without a test per line and returns b.status() at the end.
+// GraphBuilder: how C++ code states ops. Copies share one status: after the first error every call returns a null
+// Output and changes nothing, so a function builds without a test per line and returns b.status() at the end.
 #pragma once
 
 #include <initializer_list>
@@ -15,7 +15,7 @@ namespace millrace {
 
 // One argument of an op: a value, or a list of values.
 struct Arg {
-  Arg(Output o) : values{o} {}  // NOLINT: call sites read like mathematics
+  Arg(Output o) : values{o} {}                                               // NOLINT: call sites read like mathematics
   Arg(std::vector<Output> list) : values(std::move(list)), is_list(true) {}  // NOLINT
   std::vector<Output> values;
   bool is_list = false;
@@ -26,9 +26,9 @@ class GraphBuilder {
   explicit GraphBuilder(Graph* graph);
 
   // Changed copies.
-  GraphBuilder Scope(absl::string_view name) const;      // names below "<current>/<name>", made unique
-  GraphBuilder ScopeExact(absl::string_view name) const; // joins the scope as it is
-  GraphBuilder WithName(absl::string_view name) const;   // the next op's name (else the op type)
+  GraphBuilder Scope(absl::string_view name) const;       // names below "<current>/<name>", made unique
+  GraphBuilder ScopeExact(absl::string_view name) const;  // joins the scope as it is
+  GraphBuilder WithName(absl::string_view name) const;    // the next op's name (else the op type)
   GraphBuilder WithDevice(absl::string_view device) const;
   GraphBuilder WithControl(std::vector<Node*> nodes) const;  // in addition to those in force
   GraphBuilder WithoutControl() const;
@@ -44,9 +44,13 @@ class GraphBuilder {
 
   Output Const(Tensor value) const;
   template <typename T>
-  Output Scalar(T v) const { return Const(Tensor::Scalar<T>(v)); }
+  Output Scalar(T v) const {
+    return Const(Tensor::Scalar<T>(v));
+  }
   template <typename T>
-  Output Vector(std::initializer_list<T> v) const { return Const(Tensor::Vector<T>(v)); }
+  Output Vector(std::initializer_list<T> v) const {
+    return Const(Tensor::Vector<T>(v));
+  }
   // `v` converted to dtype (numeric and bool types; InvalidArgument otherwise). Complex gets v + 0i.
   Output ScalarOf(DType dtype, double v) const;
 

@@ -11,10 +11,11 @@
 namespace millrace {
 
 struct ImportOptions {
-  std::string prefix;                       // put before every name, "/" added
-  bool uniquify_names = false;              // else a clash is InvalidArgument
+  std::string prefix;           // put before every name, "/" added
+  bool uniquify_names = false;  // else a clash is InvalidArgument
   bool uniquify_prefix = false;
-  std::map<std::string, Output> input_map;  // "name:index" (or "^name" for control) of the GraphDef -> value in the graph
+  std::map<std::string, Output>
+      input_map;  // "name:index" (or "^name" for control) of the GraphDef -> value in the graph
   std::map<std::string, Node*> control_map;
   std::vector<Node*> control_dependencies;  // every imported node without inputs waits for these
   std::vector<std::string> return_outputs;  // "name:index", also through input_map
@@ -28,8 +29,8 @@ struct ImportResult {
   std::vector<std::string> unused_input_map;
 };
 
-// All or nothing: on error the graph is unchanged. Names, arity, types, attributes, edges and cycles are checked; versions
-// and attribute defaults handled; nodes may come in any order. An op that the registry lacks is accepted.
+// All or nothing: on error the graph is unchanged. Names, arity, types, attributes, edges and cycles are checked;
+// versions and attribute defaults handled; nodes may come in any order. An op that the registry lacks is accepted.
 StatusOr<ImportResult> ImportGraphDef(const wire::GraphDef& def, const ImportOptions& options, Graph* graph);
 
 StatusOr<wire::NodeDef> NodeToProto(const Node& node);

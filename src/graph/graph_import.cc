@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // GraphDef -> Graph. Names are indexed first, then edges are resolved to node numbers, then nodes are added in
-// topological order (the least number that is ready first), and at last the back edges of loops. Every step is linear in
-// the size of the message, but for a logarithm in the queue of ready nodes. A failure anywhere rolls the graph back.
+// topological order (the least number that is ready first), and at last the back edges of loops. Every step is linear
+// in the size of the message, but for a logarithm in the queue of ready nodes. A failure anywhere rolls the graph back.
 #include <algorithm>
 #include <queue>
 
@@ -83,8 +83,8 @@ class GraphImporter {
   void ReportUnused();
 
   bool IsBackEdge(int from, int to) const {
-    return millrace::IsBackEdge(ControlOpOf(def_.node[static_cast<size_t>(from)].op),
-                                ControlOpOf(def_.node[static_cast<size_t>(to)].op));
+    return millrace::IsBackEdge(
+        ControlOpOf(def_.node[static_cast<size_t>(from)].op), ControlOpOf(def_.node[static_cast<size_t>(to)].op));
   }
   absl::Span<const InputRef> InputsOf(int i) const {
     const size_t begin = input_begin_[static_cast<size_t>(i)], end = input_begin_[static_cast<size_t>(i) + 1];
@@ -120,8 +120,8 @@ Status GraphImporter::CheckVersions() {
   producer_ = v.producer;
   if (v.producer < 0) return InvalidArgument("GraphDef producer version ", v.producer, " is negative");
   if (v.min_consumer > kConsumerVersion) {
-    return InvalidArgument("GraphDef min consumer version ", v.min_consumer, " above current version ",
-                           kConsumerVersion);
+    return InvalidArgument(
+        "GraphDef min consumer version ", v.min_consumer, " above current version ", kConsumerVersion);
   }
   if (std::find(v.bad_consumers.begin(), v.bad_consumers.end(), kConsumerVersion) != v.bad_consumers.end()) {
     return InvalidArgument("GraphDef disallows consumer version ", kConsumerVersion);
@@ -168,8 +168,9 @@ Status GraphImporter::ChoosePrefix() {
     const auto taken = [this](const std::string& p) {
       if (graph_->Find(p) != nullptr) return true;
       const std::string scope = p + "/";
-      return std::any_of(graph_->nodes().begin(), graph_->nodes().end(),
-                         [&](const Node* n) { return absl::StartsWith(n->name(), scope); });
+      return std::any_of(graph_->nodes().begin(), graph_->nodes().end(), [&](const Node* n) {
+        return absl::StartsWith(n->name(), scope);
+      });
     };
     for (int i = 1; taken(name); ++i) name = absl::StrCat(prefix, "_", i);
   }
@@ -299,19 +300,21 @@ Status GraphImporter::AddNodes() {
 
 Status GraphImporter::CycleError(const std::vector<int>& pending) const {
   // From any waiting node, walking back along waiting nodes ends in a cycle.
-  int at = static_cast<int>(std::find_if(pending.begin(), pending.end(), [](int p) { return p > 0; }) - pending.begin());
+  int at =
+      static_cast<int>(std::find_if(pending.begin(), pending.end(), [](int p) { return p > 0; }) - pending.begin());
   std::vector<bool> seen(pending.size(), false);
   while (!seen[static_cast<size_t>(at)]) {
     seen[static_cast<size_t>(at)] = true;
     for (const InputRef& in : InputsOf(at)) {
-      if (in.source >= 0 && pending[static_cast<size_t>(in.source)] > 0 && !(in.port >= 0 && IsBackEdge(in.source, at))) {
+      if (in.source >= 0 && pending[static_cast<size_t>(in.source)] > 0 &&
+          !(in.port >= 0 && IsBackEdge(in.source, at))) {
         at = in.source;
         break;
       }
     }
   }
-  return InvalidArgument("Graph is invalid, contains a cycle through node '", def_.node[static_cast<size_t>(at)].name,
-                         "'");
+  return InvalidArgument(
+      "Graph is invalid, contains a cycle through node '", def_.node[static_cast<size_t>(at)].name, "'");
 }
 
 Status GraphImporter::CheckPort(const wire::NodeDef& reader, const Node& source, int port) const {
@@ -391,8 +394,9 @@ Status GraphImporter::ApplyOutputShapes(Node* node, const AttrValue& value) {
     return InvalidArgument("Node '", node->name(), "' has an _output_shapes attribute that is no list of shapes");
   }
   if (static_cast<int>(shapes->size()) != node->num_outputs()) {
-    return InvalidArgument("Node '", node->name(), "' has ", node->num_outputs(),
-                           " outputs but the _output_shapes attribute specifies shapes for ", shapes->size(), " outputs");
+    return InvalidArgument(
+        "Node '", node->name(), "' has ", node->num_outputs(),
+        " outputs but the _output_shapes attribute specifies shapes for ", shapes->size(), " outputs");
   }
   for (int i = 0; i < node->num_outputs(); ++i) {
     const PartialShape& said = (*shapes)[static_cast<size_t>(i)];
@@ -402,8 +406,9 @@ Status GraphImporter::ApplyOutputShapes(Node* node, const AttrValue& value) {
       node->set_shape(i, said);  // old writers knew better than some shape functions
       ++graph_->shape_epoch_;
     } else {
-      return InvalidArgument("Node '", node->name(), "' has an _output_shapes attribute inconsistent with the GraphDef ",
-                             "for output #", i, ": ", said.ToString(), " and ", node->shape(i).ToString());
+      return InvalidArgument(
+          "Node '", node->name(), "' has an _output_shapes attribute inconsistent with the GraphDef ", "for output #",
+          i, ": ", said.ToString(), " and ", node->shape(i).ToString());
     }
   }
   return absl::OkStatus();
@@ -456,11 +461,11 @@ Status GraphImporter::AddOne(int i) {
     }
   }
   if (!reads_import) {
-    spec.control_inputs.insert(spec.control_inputs.end(), options_.control_dependencies.begin(),
-                               options_.control_dependencies.end());
+    spec.control_inputs.insert(
+        spec.control_inputs.end(), options_.control_dependencies.begin(), options_.control_dependencies.end());
   }
-  auto node = op == nullptr ? graph_->AddUnknown(std::move(spec), lacks_inputs)
-                            : graph_->Add(std::move(spec), lacks_inputs);
+  auto node =
+      op == nullptr ? graph_->AddUnknown(std::move(spec), lacks_inputs) : graph_->Add(std::move(spec), lacks_inputs);
   if (!node.ok()) return node.status();
   nodes_[static_cast<size_t>(i)] = *node;
   return op == nullptr ? absl::OkStatus() : ApplyOutputShapes(*node, output_shapes);
@@ -523,8 +528,8 @@ void GraphImporter::ReportUnused() {
 
 namespace {
 
-// The options for an import into the context of the graph: what is imported reads what the context carries in, and waits
-// for what the context wants it to wait for.
+// The options for an import into the context of the graph: what is imported reads what the context carries in, and
+// waits for what the context wants it to wait for.
 StatusOr<ImportOptions> InContext(ImportOptions options, Graph* graph) {
   const auto adapted = [&](Output input, std::vector<Node*> controls) -> StatusOr<NodeSpec> {
     NodeSpec spec;

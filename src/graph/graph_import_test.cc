@@ -50,7 +50,8 @@ class ImportTest : public ::testing::Test {
 
 TEST_F(ImportTest, TakesNodesInAnyOrderAndFillsDefaults) {
   ASSERT_TRUE(Import(NodeText("c", "MatMul", {"a", "b:0", "^d"}) + NodeText("d", "NoOp", {}, "") + Placeholder("b") +
-                     Placeholder("a")).ok());
+                     Placeholder("a"))
+                  .ok());
   Node* c = graph_.Find("c");
   ASSERT_NE(c, nullptr);
   EXPECT_EQ(c->input(0).node, graph_.Find("a"));
@@ -60,12 +61,18 @@ TEST_F(ImportTest, TakesNodesInAnyOrderAndFillsDefaults) {
 }
 
 TEST_F(ImportTest, ExportsWhatItImported) {
-  ASSERT_TRUE(Import(Placeholder("a") + NodeText("s", "Split", {"i", "a"}, absl::StrCat(kFloat, "attr { key: 'num_split' value { i: 3 } }")) +
-                     "node { name: 'i' op: 'Const' device: '/cpu:0' attr { key: 'dtype' value { type: DT_INT32 } } attr { key: 'value' value "
-                     "{ tensor { dtype: DT_INT32 tensor_shape {} int_val: 0 } } } }" +
-                     NodeText("p", "AddN", {"s:2", "s", "^i"}, absl::StrCat(kFloat, "attr { key: 'N' value { i: 2 } } attr { key: '_mine' value { s: 'x' } } "
-                                                                            "attr { key: 'strange' value { b: true } }")) +
-                     NodeText("u", "Martian", {"p", "q:1"}) + NodeText("q", "Venusian", {}) + "versions { producer: 24 }").ok());
+  ASSERT_TRUE(
+      Import(Placeholder("a") +
+             NodeText("s", "Split", {"i", "a"}, absl::StrCat(kFloat, "attr { key: 'num_split' value { i: 3 } }")) +
+             "node { name: 'i' op: 'Const' device: '/cpu:0' attr { key: 'dtype' value { type: DT_INT32 } } attr { key: "
+             "'value' value "
+             "{ tensor { dtype: DT_INT32 tensor_shape {} int_val: 0 } } } }" +
+             NodeText("p", "AddN", {"s:2", "s", "^i"},
+                      absl::StrCat(kFloat,
+                                   "attr { key: 'N' value { i: 2 } } attr { key: '_mine' value { s: 'x' } } "
+                                   "attr { key: 'strange' value { b: true } }")) +
+             NodeText("u", "Martian", {"p", "q:1"}) + NodeText("q", "Venusian", {}) + "versions { producer: 24 }")
+          .ok());
   auto def = GraphToProto(graph_);
   ASSERT_TRUE(def.ok()) << def.status();
   EXPECT_EQ(def->versions->producer, 24);
@@ -104,14 +111,15 @@ TEST_F(ImportTest, RefusesBadEdgesAndNames) {
 TEST_F(ImportTest, RefusesBadAttributes) {
   const std::string a = Placeholder("a");
   EXPECT_EQ(ErrorOf(a + NodeText("b", "Identity", {"a"}, "")), "NodeDef 'b': missing attribute 'T' of op Identity");
-  EXPECT_TRUE(absl::StrContains(ErrorOf(a + NodeText("b", "Identity", {"a"}, "attr { key: 'T' value { i: 1 } }")),
-                                "when type expected"));
-  EXPECT_TRUE(absl::StrContains(ErrorOf(a + NodeText("b", "Identity", {"a"}, "attr { key: 'T' value { list {} } }")),
-                                "when type expected"));
+  EXPECT_TRUE(absl::StrContains(
+      ErrorOf(a + NodeText("b", "Identity", {"a"}, "attr { key: 'T' value { i: 1 } }")), "when type expected"));
+  EXPECT_TRUE(absl::StrContains(
+      ErrorOf(a + NodeText("b", "Identity", {"a"}, "attr { key: 'T' value { list {} } }")), "when type expected"));
   EXPECT_TRUE(absl::StrContains(ErrorOf(a + NodeText("b", "Identity", {"a"}, "attr { key: 'T' value { type: 101 } }")),
                                 "invalid data type number 101"));
-  EXPECT_TRUE(absl::StrContains(ErrorOf(a + NodeText("b", "Pack", {"a", "a"}, absl::StrCat(kFloat, "attr { key: 'N' value { i: 250000000 } }"))),
-                                "needs 250000000 inputs, got 2"));
+  EXPECT_TRUE(absl::StrContains(
+      ErrorOf(a + NodeText("b", "Pack", {"a", "a"}, absl::StrCat(kFloat, "attr { key: 'N' value { i: 250000000 } }"))),
+      "needs 250000000 inputs, got 2"));
   EXPECT_TRUE(absl::StrContains(ErrorOf(a + NodeText("b", "Mul", {})), "takes 2 inputs, got 0"));
   const auto constant = [](absl::string_view dtype, absl::string_view tensor) {
     return absl::StrCat("node { name: 'k' op: 'Const' attr { key: 'dtype' value { type: ", dtype,
@@ -122,17 +130,20 @@ TEST_F(ImportTest, RefusesBadAttributes) {
   ErrorOf(constant("101", "dtype: 101"));
   ErrorOf(constant("DT_FLOAT", "dtype: DT_FLOAT tensor_shape { dim { size: -2 } }"));
   ErrorOf(constant("DT_FLOAT", "dtype: DT_FLOAT tensor_shape { dim { size: 4294967296 } dim { size: 4294967296 } }"));
-  EXPECT_TRUE(absl::StrContains(ErrorOf(constant("DT_FLOAT", "dtype: DT_INT64 int64_val: 1 tensor_shape {}")),
-                                "attribute 'dtype' says float"));
+  EXPECT_TRUE(absl::StrContains(
+      ErrorOf(constant("DT_FLOAT", "dtype: DT_INT64 int64_val: 1 tensor_shape {}")), "attribute 'dtype' says float"));
   for (const char* dims : {"dim { size: -2 }", "dim { size: 4294967296 } dim { size: 4294967296 }"}) {
-    ErrorOf(absl::StrCat("node { name: 'p' op: 'Placeholder' attr { key: 'dtype' value { type: DT_FLOAT } } attr { key: "
-                         "'shape' value { shape { ", dims, " } } } }"));
+    ErrorOf(absl::StrCat(
+        "node { name: 'p' op: 'Placeholder' attr { key: 'dtype' value { type: DT_FLOAT } } attr { key: "
+        "'shape' value { shape { ",
+        dims, " } } } }"));
   }
 }
 
 TEST_F(ImportTest, RefusesCyclesButTakesLoops) {
   EXPECT_TRUE(absl::StrContains(
-      ErrorOf(Placeholder("p") + NodeText("a", "AddV2", {"p", "b"}) + NodeText("b", "Identity", {"a"}) + NodeText("z", "Identity", {"b"})),
+      ErrorOf(Placeholder("p") + NodeText("a", "AddV2", {"p", "b"}) + NodeText("b", "Identity", {"a"}) +
+              NodeText("z", "Identity", {"b"})),
       "contains a cycle"));
   const std::string loop =
       Placeholder("x") +
@@ -151,7 +162,9 @@ TEST_F(ImportTest, RefusesCyclesButTakesLoops) {
 }
 
 TEST_F(ImportTest, VerifierFindsBrokenFrames) {
-  const auto frame = [](const char* f) { return absl::StrCat(kFloat, "attr { key: 'frame_name' value { s: '", f, "' } }"); };
+  const auto frame = [](const char* f) {
+    return absl::StrCat(kFloat, "attr { key: 'frame_name' value { s: '", f, "' } }");
+  };
   const auto verify = [&](absl::string_view text) {
     Graph g(&TestOps());
     auto r = ImportGraphDef(Parse(text), {}, &g);
@@ -161,17 +174,19 @@ TEST_F(ImportTest, VerifierFindsBrokenFrames) {
   const std::string x = Placeholder("x");
   EXPECT_TRUE(absl::StrContains(verify(x + NodeText("e", "Exit", {"x"})), "no Enter"));
   EXPECT_TRUE(absl::StrContains(verify(x + NodeText("e", "NextIteration", {"x"})), "in no loop"));
-  EXPECT_TRUE(absl::StrContains(verify(x + NodeText("a", "Enter", {"x"}, frame("f")) + NodeText("m", "Mul", {"a", "x"})),
-                                "different frames"));
-  EXPECT_TRUE(absl::StrContains(verify(x + NodeText("a", "Enter", {"x"}, frame("f")) + NodeText("b", "Enter", {"a"}, frame("g")) +
-                                       NodeText("c", "Enter", {"x"}, frame("g"))),
-                                "lies in"));
+  EXPECT_TRUE(absl::StrContains(
+      verify(x + NodeText("a", "Enter", {"x"}, frame("f")) + NodeText("m", "Mul", {"a", "x"})), "different frames"));
+  EXPECT_TRUE(absl::StrContains(
+      verify(x + NodeText("a", "Enter", {"x"}, frame("f")) + NodeText("b", "Enter", {"a"}, frame("g")) +
+             NodeText("c", "Enter", {"x"}, frame("g"))),
+      "lies in"));
 }
 
 TEST_F(ImportTest, PrefixesMapsAndReturns) {
   ASSERT_TRUE(Import(Placeholder("x") + NodeText("before", "NoOp", {}, "")).ok());
-  const std::string text = Placeholder("a") + NodeText("b", "Identity", {"a", "^a"}) +
-                           NodeText("c", "Identity", {"b"}, absl::StrCat(kFloat, "attr { key: '_class' value { list { s: 'loc:@b' } } }"));
+  const std::string text =
+      Placeholder("a") + NodeText("b", "Identity", {"a", "^a"}) +
+      NodeText("c", "Identity", {"b"}, absl::StrCat(kFloat, "attr { key: '_class' value { list { s: 'loc:@b' } } }"));
   ImportOptions options;
   options.prefix = "in";
   options.input_map["a:0"] = graph_.Find("x")->output(0);
@@ -222,10 +237,12 @@ TEST_F(ImportTest, HonoursVersions) {
   EXPECT_TRUE(absl::StrContains(ErrorOf("versions { producer: 30 min_consumer: 99999 }"), "min consumer"));
   EXPECT_TRUE(absl::StrContains(ErrorOf("versions { bad_consumers: 134 }"), "disallows"));
   const std::string old = Placeholder("a") + NodeText("o", "Old", {"a"}, "");
-  EXPECT_TRUE(absl::StrContains(ErrorOf(old + "versions { producer: 9 }", {}, absl::StatusCode::kUnimplemented), "New"));
+  EXPECT_TRUE(
+      absl::StrContains(ErrorOf(old + "versions { producer: 9 }", {}, absl::StatusCode::kUnimplemented), "New"));
   EXPECT_TRUE(Import(old + "versions { producer: 8 }").ok());
   const std::string scalar =
-      "node { name: 'p' op: 'Placeholder' attr { key: 'dtype' value { type: DT_FLOAT } } attr { key: 'shape' value { shape {} "
+      "node { name: 'p' op: 'Placeholder' attr { key: 'dtype' value { type: DT_FLOAT } } attr { key: 'shape' value { "
+      "shape {} "
       "} } } ";
   Graph g21(&TestOps()), g22(&TestOps());
   ASSERT_TRUE(ImportGraphDef(Parse(scalar + "versions { producer: 21 }"), {}, &g21).ok());
@@ -235,12 +252,17 @@ TEST_F(ImportTest, HonoursVersions) {
 }
 
 TEST_F(ImportTest, ReadsShapesAndOldSpellings) {
-  const std::string shapes = absl::StrCat(kFloat, "attr { key: '_output_shapes' value { list { shape { dim { size: 4 } } } } }");
-  ASSERT_TRUE(Import(Placeholder("a") + NodeText("b", "Identity", {"a"}, shapes) +
-                     NodeText("s", "StridedSlice", {"i", "i", "i", "i"},
-                              "attr { key: 'T' value { type: DT_INT32 } } attr { key: 'Index' value { type: DT_INT32 } } attr { key: "
-                              "'ellipse_mask' value { i: 1 } }") +
-                     "node { name: 'i' op: 'Placeholder' attr { key: 'dtype' value { type: DT_INT32 } } }").ok());
+  const std::string shapes =
+      absl::StrCat(kFloat, "attr { key: '_output_shapes' value { list { shape { dim { size: 4 } } } } }");
+  ASSERT_TRUE(
+      Import(
+          Placeholder("a") + NodeText("b", "Identity", {"a"}, shapes) +
+          NodeText(
+              "s", "StridedSlice", {"i", "i", "i", "i"},
+              "attr { key: 'T' value { type: DT_INT32 } } attr { key: 'Index' value { type: DT_INT32 } } attr { key: "
+              "'ellipse_mask' value { i: 1 } }") +
+          "node { name: 'i' op: 'Placeholder' attr { key: 'dtype' value { type: DT_INT32 } } }")
+          .ok());
   EXPECT_EQ(graph_.Find("b")->shape(0).ToString(), "[4]");
   EXPECT_FALSE(graph_.Find("b")->attrs().contains("_output_shapes"));
   EXPECT_EQ(*graph_.Find("s")->Attr<int64_t>("ellipsis_mask"), 1);
@@ -250,8 +272,10 @@ TEST_F(ImportTest, ReadsShapesAndOldSpellings) {
 
 TEST_F(ImportTest, CallsFunctions) {
   const std::string text =
-      "library { function { signature { name: 'Twice' input_arg { name: 'x' type_attr: 'T' } output_arg { name: 'y' type_attr: 'T' "
-      "} attr { name: 'T' type: 'type' } } node_def { name: 'm' op: 'AddV2' input: 'x' input: 'x' attr { key: 'T' value { "
+      "library { function { signature { name: 'Twice' input_arg { name: 'x' type_attr: 'T' } output_arg { name: 'y' "
+      "type_attr: 'T' "
+      "} attr { name: 'T' type: 'type' } } node_def { name: 'm' op: 'AddV2' input: 'x' input: 'x' attr { key: 'T' "
+      "value { "
       "placeholder: 'T' } } } ret { key: 'y' value: 'm:z:0' } } } " +
       Placeholder("a") + NodeText("f", "Twice", {"a"});
   ASSERT_TRUE(Import(text).ok());
@@ -292,7 +316,8 @@ TEST_F(ImportTest, IsLinear) {
   }
   const auto start = std::chrono::steady_clock::now();
   ASSERT_TRUE(ImportGraphDef(def, {}, &graph_).ok());
-  const double us = std::chrono::duration<double, std::micro>(std::chrono::steady_clock::now() - start).count() / kNodes;
+  const double us =
+      std::chrono::duration<double, std::micro>(std::chrono::steady_clock::now() - start).count() / kNodes;
   RecordProperty("us_per_node", std::to_string(us));
   EXPECT_LT(us, 500) << "something is quadratic";
 }

@@ -20,7 +20,9 @@ class GraphTest : public ::testing::Test {
     EXPECT_EQ(graph_.num_node_ids(), before) << "an error changed the graph";
     return std::string(node.status().message());
   }
-  Output Float(const char* name, PartialShape shape = {}) { return TestInput(b_, name, DType::kFloat, std::move(shape)); }
+  Output Float(const char* name, PartialShape shape = {}) {
+    return TestInput(b_, name, DType::kFloat, std::move(shape));
+  }
   NodeSpec Spec(const char* name, const char* op, std::vector<Output> inputs, AttrMap attrs = {}) {
     NodeSpec s;
     s.name = name;
@@ -71,10 +73,10 @@ TEST_F(GraphTest, SaysWhatIsWrong) {
             "Dimensions must be equal, but are 3 and 2 (inner dimension) for 'n' (op: 'MatMul') with input shapes: "
             "[2,3], [2,3].");
   EXPECT_TRUE(absl::StrContains(ErrorOf(Spec("n", "TwoLists", {x, x})), "several lists"));
-  EXPECT_TRUE(absl::StrContains(ErrorOf(Spec("n", "AddN", {x, x}, {{"N", AttrValue(int64_t{250'000'000})}})),
-                                "needs 250000000"));
-  EXPECT_TRUE(absl::StrContains(ErrorOf(Spec("n", "Identity", {x}, {{"T", AttrValue(PlaceholderAttr{"T"})}})),
-                                "placeholder"));
+  EXPECT_TRUE(absl::StrContains(
+      ErrorOf(Spec("n", "AddN", {x, x}, {{"N", AttrValue(int64_t{250'000'000})}})), "needs 250000000"));
+  EXPECT_TRUE(
+      absl::StrContains(ErrorOf(Spec("n", "Identity", {x}, {{"T", AttrValue(PlaceholderAttr{"T"})}})), "placeholder"));
   EXPECT_TRUE(absl::StrContains(
       ErrorOf(Spec("n", "Const", {}, {{"dtype", AttrValue(DType::kFloat)}, {"value", AttrValue(Tensor::Scalar(1))}})),
       "attribute 'dtype' says float"));
@@ -95,8 +97,8 @@ TEST_F(GraphTest, UnknownOpsGrowOutputs) {
   EXPECT_EQ((*odd)->num_outputs(), 0);
   ASSERT_TRUE(graph_.AddNode(Spec("n", "Identity", {Output{*odd, 3}}, {{"T", AttrValue(DType::kInt8)}})).ok());
   EXPECT_EQ((*odd)->num_outputs(), 4);
-  EXPECT_TRUE(absl::StrContains(ErrorOf(Spec("m", "Identity", {Output{*odd, 65536}}, {{"T", AttrValue(DType::kInt8)}})),
-                                "invalid output"));
+  EXPECT_TRUE(absl::StrContains(
+      ErrorOf(Spec("m", "Identity", {Output{*odd, 65536}}, {{"T", AttrValue(DType::kInt8)}})), "invalid output"));
 }
 
 TEST_F(GraphTest, UniqueNamesIgnoreCase) {
@@ -125,7 +127,8 @@ TEST_F(GraphTest, KnowsSmallIntegerValues) {
   const Output y = b_.Reshape(x, packed);
   ASSERT_TRUE(b_.status().ok()) << b_.status();
   EXPECT_EQ(y.shape().ToString(), "[?,15]");
-  const Output joined = b_.Op("ConcatV2", {Arg(std::vector<Output>{b_.Vector<int32_t>({7}), packed}), b_.Scalar<int32_t>(0)});
+  const Output joined =
+      b_.Op("ConcatV2", {Arg(std::vector<Output>{b_.Vector<int32_t>({7}), packed}), b_.Scalar<int32_t>(0)});
   EXPECT_EQ(b_.Reshape(x, joined).shape().ToString(), "[7,?,15]");
 
   ASSERT_TRUE(graph_.RefineShape(x, PartialShape::Of({2, 3, 5})).ok());

@@ -39,8 +39,8 @@ StatusOr<std::vector<int64_t>> Lengths(const OpDef& op, const NodeSpec& spec) {
     if (sizes_given) {
       const int64_t size = spec.input_arg_sizes[i];
       if (lengths[i] >= 0 && size != lengths[i]) {
-        return InvalidArgument("argument '", op.inputs[i].name, "' of op ", op.name, " needs ", lengths[i],
-                               " tensors, got ", size);
+        return InvalidArgument(
+            "argument '", op.inputs[i].name, "' of op ", op.name, " needs ", lengths[i], " tensors, got ", size);
       }
       lengths[i] = size;
     }
@@ -61,8 +61,8 @@ StatusOr<std::vector<int64_t>> Lengths(const OpDef& op, const NodeSpec& spec) {
   }
   if (unknown_args > 0) {
     if ((total - known) % unknown_args != 0) {
-      return InvalidArgument("op ", op.name, " takes ", unknown_args, " lists of one length, got ", total - known,
-                             " inputs for them");
+      return InvalidArgument(
+          "op ", op.name, " takes ", unknown_args, " lists of one length, got ", total - known, " inputs for them");
     }
     for (int64_t& n : lengths) n = n < 0 ? (total - known) / unknown_args : n;
   } else if (known != total) {
@@ -86,8 +86,8 @@ Status InferFrom(const ArgDef& arg, absl::Span<const Output> inputs, AttrMap* at
     std::vector<DType> types;
     for (const Output& o : inputs) {
       if (o.dtype() == DType::kInvalid) {
-        return InvalidArgument("attribute '", arg.type_list_attr, "' is missing and the type of input ", o.ToString(),
-                               " is unknown");
+        return InvalidArgument(
+            "attribute '", arg.type_list_attr, "' is missing and the type of input ", o.ToString(), " is unknown");
       }
       types.push_back(BaseType(o.dtype()));
     }

@@ -112,8 +112,8 @@ const std::string& Library() {
                    NodeText("m", "Mul", {"x", "k"}, "DT_FLOAT") + NodeText("id", "Identity", {"k"}, "DT_FLOAT")),
       Function("WrongStep", {"i:i", "x:f", "k:f"}, {"i2:i=i", "x2:i=i", "k2:f=k"}, ""),
       Function("Always", {}, {"ok:b=c:output:0"}, ConstText("c", "DT_BOOL", "bool_val: true")),
-      Function("Nothing", {}, {},
-               ConstText("c", "DT_FLOAT", "float_val: 1") + NodeText("e", "Effect", {"c:output:0"}, "")),
+      Function(
+          "Nothing", {}, {}, ConstText("c", "DT_FLOAT", "float_val: 1") + NodeText("e", "Effect", {"c:output:0"}, "")),
       Function("ForBody", {"i:i", "x:f"}, {"y:f=a:z:0"}, NodeText("a", "AddV2", {"x", "x"}, "DT_FLOAT")), "}"));
   return *text;
 }
@@ -135,8 +135,8 @@ class FormsTest : public InlineCallsTest {
   }
   Node* MakeWhile(const char* body) {
     const Output k = TestInput(b_, "k", DType::kFloat, PartialShape::Scalar());
-    return b_.WithName("loop").OpNode("While", {std::vector<Output>{i_, x_, k}},
-                                      {{"cond", F("Small")}, {"body", F(body)}});
+    return b_.WithName("loop").OpNode(
+        "While", {std::vector<Output>{i_, x_, k}}, {{"cond", F("Small")}, {"body", F(body)}});
   }
   void Inline() {
     ASSERT_TRUE(b_.status().ok()) << b_.status();
@@ -242,8 +242,8 @@ TEST_F(FormsTest, ForCounts) {
 
 TEST_F(FormsTest, RemoteCallNamesTheDevice) {
   const Output target = b_.Const(Tensor::Scalar(TString("/device:CPU:3")));
-  Node* call = b_.WithName("call").OpNode("RemoteCall", {target, std::vector<Output>{x_}},
-                                          {{"Tout", Types({DType::kFloat})}, {"f", F("Double")}});
+  Node* call = b_.WithName("call").OpNode(
+      "RemoteCall", {target, std::vector<Output>{x_}}, {{"Tout", Types({DType::kFloat})}, {"f", F("Double")}});
   b_.WithName("y").Identity(call->output(0));
   Inline();
   EXPECT_EQ(graph_.Find("call/a")->device(), "/device:CPU:3");
@@ -266,8 +266,8 @@ TEST_F(FormsTest, RefusesAMissingFunction) {
   EXPECT_TRUE(absl::StrContains(Error(), "'Absent'"));
 }
 TEST_F(FormsTest, RefusesGradientsWithoutAWayToTakeThem) {
-  b_.WithName("g").OpNode("SymbolicGradient", {std::vector<Output>{x_, x_}},
-                          {{"Tout", Types({DType::kFloat})}, {"f", F("Double")}});
+  b_.WithName("g").OpNode(
+      "SymbolicGradient", {std::vector<Output>{x_, x_}}, {{"Tout", Types({DType::kFloat})}, {"f", F("Double")}});
   EXPECT_TRUE(absl::StrContains(Error(), "gradients cannot be taken here"));
 }
 

@@ -107,8 +107,8 @@ class LoopShapes {
     for (Node* n : order_) {
       if (!affected_.contains(n)) continue;
       const auto shape = supposed_.find(n);
-      MR_RETURN_IF_ERROR(shape == supposed_.end() ? graph_.InferShapes(n)
-                                                  : graph_.RefineShape(n->output(0), shape->second));
+      MR_RETURN_IF_ERROR(
+          shape == supposed_.end() ? graph_.InferShapes(n) : graph_.RefineShape(n->output(0), shape->second));
     }
     return absl::OkStatus();
   }

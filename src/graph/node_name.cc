@@ -56,5 +56,4 @@ bool IsDeviceName(absl::string_view name) {
   return true;
 }
 
-
 }  // namespace millrace

@@ -21,7 +21,8 @@ namespace millrace {
 class ABSL_LOCKABLE GraphMutex {
  public:
   void Lock() ABSL_EXCLUSIVE_LOCK_FUNCTION();
-  // Locks, or gives up when `keep_going` says why (it is asked while another thread's claim lasts); then it is not locked.
+  // Locks, or gives up when `keep_going` says why (it is asked while another thread's claim lasts); then it is not
+  // locked.
   Status LockWhile(absl::FunctionRef<Status()> keep_going) ABSL_NO_THREAD_SAFETY_ANALYSIS;
   void Unlock() ABSL_UNLOCK_FUNCTION() { mu_.Unlock(); }
   void ReaderLock() ABSL_SHARED_LOCK_FUNCTION() { mu_.ReaderLock(); }

@@ -59,16 +59,19 @@ inline const OpRegistry& TestOps() {
     r->Add("Reshape(tensor:T, shape:Tshape) -> (output:T) | T:type; Tshape in IDX=i32").Shape(TestReshapeShape);
     r->Add("Pack(values:N*T) -> (output:T) | N:int>=1; T:type; axis:int=0").Shape(TestPackShape);
     r->Add("ConcatV2(values:N*T, axis:Tidx) -> (output:T) | N:int>=2; T:type; Tidx in IDX=i32");
-    r->Add("StridedSlice(input:T, begin:Index, end:Index, strides:Index) -> (output:T) | T:type; Index in IDX; "
-           "begin_mask:int=0; end_mask:int=0; ellipsis_mask:int=0; new_axis_mask:int=0; shrink_axis_mask:int=0")
+    r->Add(
+         "StridedSlice(input:T, begin:Index, end:Index, strides:Index) -> (output:T) | T:type; Index in IDX; "
+         "begin_mask:int=0; end_mask:int=0; ellipsis_mask:int=0; new_axis_mask:int=0; shrink_axis_mask:int=0")
         .Shape(TestSliceShape);
     r->Add("Cast(x:SrcT) -> (y:DstT) | SrcT:type; DstT:type; Truncate:bool=false").Shape(UnchangedShape);
     r->Add("IdentityN(input:[T]) -> (output:[T]) | T:list(type)>=1");
     r->Add("TwoLists(a:[A], b:[B]) -> () | A:list(type)>=0; B:list(type)>=0");
-    r->Add("VariableV2() -> (ref:&dtype) | shape:shape; dtype:type; container:string=\"\"; shared_name:string=\"\" | S");
+    r->Add(
+        "VariableV2() -> (ref:&dtype) | shape:shape; dtype:type; container:string=\"\"; shared_name:string=\"\" | S");
     r->Add("Assign(ref:&T, value:T) -> (output_ref:&T) | T:type; validate_shape:bool=true; use_locking:bool=true | U");
     r->Add("Split(split_dim:i32, value:T) -> (output:num_split*T) | num_split:int>=1; T:type");
-    r->Add("Enter(data:T) -> (output:T) | T:type; frame_name:string; is_constant:bool=false; parallel_iterations:int=10")
+    r->Add(
+         "Enter(data:T) -> (output:T) | T:type; frame_name:string; is_constant:bool=false; parallel_iterations:int=10")
         .Shape(UnchangedShape);
     r->Add("Exit(data:T) -> (output:T) | T:type").Shape(UnchangedShape);
     r->Add("Merge(inputs:N*T) -> (output:T, value_index:i32) | T:type; N:int>=1");
@@ -88,10 +91,12 @@ inline const OpRegistry& TestOps() {
     r->Add("Assert(condition:bool, data:[T]) -> () | T:list(type)>=1; summarize:int=3 | S");
     r->Add("PartitionedCall(args:[Tin]) -> (output:[Tout]) | Tin:list(type)>=0; Tout:list(type)>=0; f:func");
     r->Add("RemoteCall(target:str, args:[Tin]) -> (output:[Tout]) | Tin:list(type)>=1; Tout:list(type)>=1; f:func | S");
-    r->Add("If(cond:Tcond, input:[Tin]) -> (output:[Tout]) | Tcond:type; Tin:list(type)>=0; Tout:list(type)>=0; "
-           "then_branch:func; else_branch:func | S");
-    r->Add("Case(branch_index:i32, input:[Tin]) -> (output:[Tout]) | Tin:list(type)>=0; Tout:list(type)>=0; "
-           "branches:list(func)>=1 | S");
+    r->Add(
+        "If(cond:Tcond, input:[Tin]) -> (output:[Tout]) | Tcond:type; Tin:list(type)>=0; Tout:list(type)>=0; "
+        "then_branch:func; else_branch:func | S");
+    r->Add(
+        "Case(branch_index:i32, input:[Tin]) -> (output:[Tout]) | Tin:list(type)>=0; Tout:list(type)>=0; "
+        "branches:list(func)>=1 | S");
     r->Add("While(input:[T]) -> (output:[T]) | T:list(type)>=0; cond:func; body:func; parallel_iterations:int=10 | S");
     r->Add("For(start:i32, limit:i32, delta:i32, input:[T]) -> (output:[T]) | T:list(type)>=0; body:func");
     r->Add("SymbolicGradient(input:[Tin]) -> (output:[Tout]) | Tin:list(type)>=1; Tout:list(type)>=1; f:func");

@@ -7,9 +7,7 @@
 namespace millrace {
 namespace {
 
-bool IsBackEdge(const Node& from, const Node& to) {
-  return IsBackEdge(from.control_op(), to.control_op());
-}
+bool IsBackEdge(const Node& from, const Node& to) { return IsBackEdge(from.control_op(), to.control_op()); }
 
 }  // namespace
 

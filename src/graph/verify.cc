@@ -13,8 +13,8 @@ constexpr int kMaxFunctionDepth = 256;
 
 Status VerifyEdges(const Node& n) {
   if (n.inputs().size() != n.signature().input_types.size()) {
-    return InvalidArgument(n.Describe(), " takes ", n.signature().input_types.size(), " inputs, has ",
-                           n.inputs().size());
+    return InvalidArgument(
+        n.Describe(), " takes ", n.signature().input_types.size(), " inputs, has ", n.inputs().size());
   }
   for (int i = 0; i < n.num_inputs(); ++i) {
     const Output o = n.input(i);
@@ -93,8 +93,8 @@ class LoopVerifier {
     }
     for (size_t f = 0; f < turns.size(); ++f) {
       if (turns[f] == nullptr || left[f]) continue;
-      return InvalidArgument("nothing leaves the loop '", tree_.frames()[f].name, "' of ", turns[f]->Describe(),
-                             ": it has no Exit");
+      return InvalidArgument(
+          "nothing leaves the loop '", tree_.frames()[f].name, "' of ", turns[f]->Describe(), ": it has no Exit");
     }
     return absl::OkStatus();
   }
@@ -149,8 +149,8 @@ Status VerifyFunctions(const Graph& graph) {
       if (top.next == top.calls.size()) {
         const int done = top.height;
         if (done > kMaxFunctionDepth) {
-          return InvalidArgument("function '", top.name, "' calls functions ", done, " deep; the limit is ",
-                                 kMaxFunctionDepth);
+          return InvalidArgument(
+              "function '", top.name, "' calls functions ", done, " deep; the limit is ", kMaxFunctionDepth);
         }
         height[top.name] = done;
         stack.pop_back();

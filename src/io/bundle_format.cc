@@ -48,14 +48,15 @@ std::string EncodeHeader(int num_shards) {
 
 StatusOr<wire::BundleHeaderProto> DecodeHeader(absl::string_view bytes) {
   wire::BundleHeaderProto header;
-  if (const Status s = wire::Decode(bytes, &header); !s.ok()) return DataLoss("broken checkpoint header: ", s.message());
+  if (const Status s = wire::Decode(bytes, &header); !s.ok())
+    return DataLoss("broken checkpoint header: ", s.message());
   if (header.num_shards <= 0) return DataLoss("checkpoint header has ", header.num_shards, " shards");
   if (header.endianness != wire::BundleHeaderProto::kLittle && header.endianness != wire::BundleHeaderProto::kBig) {
     return DataLoss("checkpoint header has unknown byte order ", header.endianness);
   }
   if (header.version && header.version->min_consumer > kVersion) {
-    return InvalidArgument("checkpoint needs a reader of version ", header.version->min_consumer, ", this one is ",
-                           kVersion);
+    return InvalidArgument(
+        "checkpoint needs a reader of version ", header.version->min_consumer, ", this one is ", kVersion);
   }
   return header;
 }

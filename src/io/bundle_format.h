@@ -26,9 +26,9 @@ int ExistingShards(Env& env, const std::string& prefix);
 using Entries = std::map<std::string, wire::BundleEntryProto>;
 
 // Makes the checkpoint `prefix` consist of `data_files` (synced; they are renamed to their final names) and an index of
-// `entries`. All is durable and visible, or the old checkpoint of that prefix still is: the data files get names that the
-// old one does not use, which is what the number of shards in their names is varied for, and the rename of the index is
-// the commit.
+// `entries`. All is durable and visible, or the old checkpoint of that prefix still is: the data files get names that
+// the old one does not use, which is what the number of shards in their names is varied for, and the rename of the
+// index is the commit.
 Status Commit(Env& env, const std::string& prefix, const std::vector<std::string>& data_files, const Entries& entries);
 
 }  // namespace millrace::bundle_format

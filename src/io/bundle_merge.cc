@@ -46,7 +46,8 @@ Status AddBundle(Env& env, const std::string& prefix, Merged* merged) {
   return table->ForEach([&](absl::string_view key, absl::string_view value) -> Status {
     if (key.empty()) return absl::OkStatus();
     wire::BundleEntryProto entry;
-    if (const Status s = wire::Decode(value, &entry); !s.ok()) return DataLoss("broken checkpoint entry: ", s.message());
+    if (const Status s = wire::Decode(value, &entry); !s.ok())
+      return DataLoss("broken checkpoint entry: ", s.message());
     if (entry.slices.empty()) {
       if (entry.shard_id < 0 || entry.shard_id >= header.num_shards) {
         return DataLoss("checkpoint entry names shard ", entry.shard_id, " of ", header.num_shards);

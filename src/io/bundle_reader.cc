@@ -43,8 +43,8 @@ void SwapBytes(Tensor* t) {
 }  // namespace
 
 StatusOr<std::unique_ptr<BundleReader>> BundleReader::Open(Env& env, const std::string& prefix) {
-  MR_ASSIGN_OR_RETURN(std::unique_ptr<RandomAccessFile> file,
-                      env.NewRandomAccessFile(bundle_format::IndexPath(prefix)));
+  MR_ASSIGN_OR_RETURN(
+      std::unique_ptr<RandomAccessFile> file, env.NewRandomAccessFile(bundle_format::IndexPath(prefix)));
   MR_ASSIGN_OR_RETURN(const std::unique_ptr<TableReader> table, TableReader::Open(std::move(file)));
   std::unique_ptr<BundleReader> reader(new BundleReader(env, prefix));
   bool has_header = false;
@@ -93,8 +93,8 @@ Status BundleReader::AddEntry(absl::string_view key, absl::string_view value) {
   entry.slices = *std::move(slices);
   if (!entry.slices.empty()) return absl::OkStatus();
   int64_t bytes = 0;
-  if (IsPlain(*dtype) && (!CheckedMul(shape->num_elements(), static_cast<int64_t>(DTypeSize(*dtype)), &bytes) ||
-                          bytes != proto.size)) {
+  if (IsPlain(*dtype) &&
+      (!CheckedMul(shape->num_elements(), static_cast<int64_t>(DTypeSize(*dtype)), &bytes) || bytes != proto.size)) {
     return bad(proto.size, " bytes for ", DTypeName(*dtype), shape->ToString());
   }
   return absl::OkStatus();
@@ -191,8 +191,7 @@ StatusOr<Tensor> BundleReader::ReadBox(const std::string& name, const Entry& ent
       return StoredPart{std::move(box), 0};
     }());
     parts.push_back(std::move(whole));
-    return AssembleParts(name, entry.dtype, want, parts,
-                         [&](const StoredPart&) { return ReadEntry(name, entry); });
+    return AssembleParts(name, entry.dtype, want, parts, [&](const StoredPart&) { return ReadEntry(name, entry); });
   }
   for (size_t i = 0; i < entry.slices.size(); ++i) {
     MR_ASSIGN_OR_RETURN(auto box, entry.slices[i].Resolve(entry.shape));

@@ -140,7 +140,9 @@ TEST(Bundle, MergeRefusesPartsThatDisagree) {
   FakeEnv env;
   for (int i = 0; i < 2; ++i) {
     auto writer = BundleWriter::Open(env, i == 0 ? "p0" : "p1");
-    ASSERT_TRUE((*writer)->AddSlice("v", *Shape::Make({4 + i}), *TensorSlice::Parse(i == 0 ? "0,2" : "2,2"), Floats({1, 2})).ok());
+    ASSERT_TRUE((*writer)
+                    ->AddSlice("v", *Shape::Make({4 + i}), *TensorSlice::Parse(i == 0 ? "0,2" : "2,2"), Floats({1, 2}))
+                    .ok());
     ASSERT_TRUE((*writer)->Finish().ok());
   }
   EXPECT_TRUE(absl::IsInvalidArgument(MergeBundles(env, {"p0", "p1"}, "all", false)));
@@ -154,14 +156,16 @@ TEST(Bundle, DamageIsNeverData) {
     const std::string good = *env.ReadFile(file);
     for (size_t n = 0; n < good.size(); ++n) {
       Put(env, file, good.substr(0, n));
-      EXPECT_TRUE(absl::IsDataLoss(Load(env, "ck").status())) << file << " cut at " << n << " " << Load(env, "ck").status();
+      EXPECT_TRUE(absl::IsDataLoss(Load(env, "ck").status()))
+          << file << " cut at " << n << " " << Load(env, "ck").status();
     }
     for (size_t bit = 0; bit < good.size() * 8; ++bit) {
       std::string bad = good;
       bad[bit / 8] = static_cast<char>(bad[bit / 8] ^ (1 << (bit % 8)));
       Put(env, file, bad);
       auto back = Load(env, "ck");
-      EXPECT_TRUE(back.ok() ? Same(*back, tensors) : absl::IsDataLoss(back.status())) << file << " bit " << bit << " " << back.status();
+      EXPECT_TRUE(back.ok() ? Same(*back, tensors) : absl::IsDataLoss(back.status()))
+          << file << " bit " << bit << " " << back.status();
     }
     Put(env, file, good);
   }
@@ -268,9 +272,10 @@ void CheckCrashes(const std::function<Status(Env&)>& prepare, const std::functio
       ASSERT_TRUE(prepare(env).ok());
       env.CrashAfter(n);
       const Status saved = save(env);
-      const auto survival = seed == 0   ? FakeEnv::Survival::kNothing
-                            : seed == 1 ? FakeEnv::Survival::kEverything
-                                        : FakeEnv::Survival::kRandom;
+      const auto survival =
+          seed == 0   ? FakeEnv::Survival::kNothing
+          : seed == 1 ? FakeEnv::Survival::kEverything
+                      : FakeEnv::Survival::kRandom;
       env.Restart(survival, seed);
       auto found = Load(env, "d/ck");
       ASSERT_TRUE(found.ok()) << "crash at " << n << " seed " << seed << " " << found.status();

@@ -19,8 +19,7 @@ StatusOr<std::unique_ptr<BundleWriter>> BundleWriter::Open(Env& env, const std::
   if (const std::string folder = bundle_format::FolderOf(prefix); folder != ".") {
     MR_RETURN_IF_ERROR(env.CreateDirs(folder));
   }
-  std::string path =
-      absl::StrFormat("%s.tempstate%016x", bundle_format::DataPath(prefix, 0, 1), env.Random64());
+  std::string path = absl::StrFormat("%s.tempstate%016x", bundle_format::DataPath(prefix, 0, 1), env.Random64());
   MR_ASSIGN_OR_RETURN(std::unique_ptr<WritableFile> file, env.NewWritableFile(path));
   return std::unique_ptr<BundleWriter>(new BundleWriter(env, prefix, std::move(path), std::move(file)));
 }

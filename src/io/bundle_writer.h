@@ -41,8 +41,8 @@ class BundleWriter {
 };
 
 // Makes one checkpoint of several: moves their data files and merges their indexes. Their indexes are deleted after
-// that, and their folders too where `delete_old_folders` and they are empty. InvalidArgument: an input is missing, a name
-// occurs twice, parts of one tensor disagree on its shape or dtype, byte orders differ.
+// that, and their folders too where `delete_old_folders` and they are empty. InvalidArgument: an input is missing, a
+// name occurs twice, parts of one tensor disagree on its shape or dtype, byte orders differ.
 Status MergeBundles(Env& env, const std::vector<std::string>& prefixes, const std::string& destination,
                     bool delete_old_folders);
 

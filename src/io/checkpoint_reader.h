@@ -21,7 +21,7 @@ class CheckpointReader {
     Shape shape;
   };
   virtual ~CheckpointReader() = default;
-  virtual std::vector<std::string> Names() const = 0;  // sorted
+  virtual std::vector<std::string> Names() const = 0;                // sorted
   virtual StatusOr<Info> Lookup(const std::string& name) const = 0;  // NotFound
   virtual StatusOr<Tensor> Read(const std::string& name) const = 0;
   virtual StatusOr<Tensor> ReadSlice(const std::string& name, const TensorSlice& slice) const = 0;

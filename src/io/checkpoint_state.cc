@@ -27,7 +27,8 @@ StatusOr<CheckpointList> ReadCheckpointState(Env& env, const std::string& folder
   const std::string path = JoinPath(folder, file_name);
   MR_ASSIGN_OR_RETURN(const std::string text, env.ReadFile(path, kMaxStateBytes));
   wire::CheckpointState state;
-  if (const Status s = wire::DecodeText(text, &state); !s.ok()) return DataLoss("cannot read ", path, ": ", s.message());
+  if (const Status s = wire::DecodeText(text, &state); !s.ok())
+    return DataLoss("cannot read ", path, ": ", s.message());
   CheckpointList list;
   if (state.model_checkpoint_path.empty()) return list;
   list.latest = Absolute(folder, state.model_checkpoint_path);

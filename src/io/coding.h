@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Integers in files: little-endian of fixed width, and varints. The getters take from the front of *in; they return false
-// and leave *in unspecified when the bytes end early or (varint) do not fit in 64 bits.
+// Integers in files: little-endian of fixed width, and varints. The getters take from the front of *in; they return
+// false and leave *in unspecified when the bytes end early or (varint) do not fit in 64 bits.
 #pragma once
 
 #include <cstdint>

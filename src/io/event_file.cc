@@ -27,8 +27,8 @@ double Seconds(absl::Time t) { return absl::ToDoubleSeconds(t - absl::UnixEpoch(
 
 }  // namespace
 
-StatusOr<std::unique_ptr<EventFileWriter>> EventFileWriter::Open(Env& env, const std::string& folder,
-                                                                 const std::string& suffix) {
+StatusOr<std::unique_ptr<EventFileWriter>> EventFileWriter::Open(
+    Env& env, const std::string& folder, const std::string& suffix) {
   static std::atomic<int64_t> count{0};
   if (!folder.empty()) MR_RETURN_IF_ERROR(env.CreateDirs(folder));
   const std::string path =

@@ -14,8 +14,8 @@ namespace millrace {
 class EventFileWriter {
  public:
   // Makes the folder, the file and its first record, which says the version.
-  static StatusOr<std::unique_ptr<EventFileWriter>> Open(Env& env, const std::string& folder,
-                                                         const std::string& suffix = "");
+  static StatusOr<std::unique_ptr<EventFileWriter>> Open(
+      Env& env, const std::string& folder, const std::string& suffix = "");
   // Sets wall_time to now where it is 0; InvalidArgument when it is not finite. Goes to the system at the latest with
   // the first event that comes a second after the last flush.
   Status Write(wire::Event event);

@@ -99,7 +99,8 @@ TEST(EventFile, IsFlushedAfterASecond) {
 TEST(Histogram, Buckets) {
   EXPECT_EQ(Histogram().ToProto().bucket_limit, (std::vector<double>{std::numeric_limits<double>::max()}));
   Histogram h;
-  for (double v : {1.0, 1.0, -2.0, 0.0, std::numeric_limits<double>::max(), -std::numeric_limits<double>::max()}) h.Add(v);
+  for (double v : {1.0, 1.0, -2.0, 0.0, std::numeric_limits<double>::max(), -std::numeric_limits<double>::max()})
+    h.Add(v);
   const wire::HistogramProto proto = h.ToProto();
   ASSERT_EQ(proto.bucket.size(), proto.bucket_limit.size());
   double total = 0;

@@ -257,8 +257,8 @@ TEST(Bmp, RowsAreTurned) {
   ASSERT_TRUE(DecodeBmp(Bmp(2, 2, 24, pixels), 0, image.Memory(), kNever).ok());
   EXPECT_EQ(image.pixels, std::vector<uint8_t>({0x13, 0x12, 0x11, 0x16, 0x15, 0x14, 3, 2, 1, 6, 5, 4}));
   ASSERT_TRUE(DecodeBmp(Bmp(2, -2, 24, pixels), 4, image.Memory(), kNever).ok());
-  EXPECT_EQ(image.pixels,
-            std::vector<uint8_t>({3, 2, 1, 255, 6, 5, 4, 255, 0x13, 0x12, 0x11, 255, 0x16, 0x15, 0x14, 255}));
+  EXPECT_EQ(
+      image.pixels, std::vector<uint8_t>({3, 2, 1, 255, 6, 5, 4, 255, 0x13, 0x12, 0x11, 255, 0x16, 0x15, 0x14, 255}));
   for (const std::string& bad :
        {Bmp(0, 2, 24, pixels), Bmp(2, 0, 24, pixels), Bmp(2, 2, 16, pixels), Bmp(2, INT32_MIN, 24, pixels),
         Bmp(INT32_MAX, INT32_MAX, 32, pixels), Bmp(3, 2, 24, pixels), std::string("BM")}) {
@@ -306,9 +306,10 @@ TEST(ImageFiles, DamagedOnesEnd) {
       JpegReading how;
       how.recover_truncated = seed % 2 == 0;
       if (seed % 7 == 0) how.window = ImageWindow{1, 2, 3, 4};
-      for (const Status& s : {DecodeJpeg(bytes, how, memory, kNever), DecodePng(bytes, seed % 5, memory, kNever),
-                              DecodePng(bytes, seed % 5, wide_memory, kNever), DecodeGif(bytes, -1, memory, kNever),
-                              DecodeBmp(bytes, seed % 2 == 0 ? 0 : 4, memory, kNever)}) {
+      for (const Status& s :
+           {DecodeJpeg(bytes, how, memory, kNever), DecodePng(bytes, seed % 5, memory, kNever),
+            DecodePng(bytes, seed % 5, wide_memory, kNever), DecodeGif(bytes, -1, memory, kNever),
+            DecodeBmp(bytes, seed % 2 == 0 ? 0 : 4, memory, kNever)}) {
         EXPECT_TRUE(s.ok() || absl::IsInvalidArgument(s) || absl::IsResourceExhausted(s)) << s;
       }
     }

@@ -62,8 +62,8 @@ class Encoder {
     MR_RETURN_IF_ERROR(errors_.Try([&] {
       Start(size, how);
       if (!xmp.empty()) {
-        jpeg_write_marker(&info_, JPEG_APP0 + 1, reinterpret_cast<const JOCTET*>(xmp.data()),
-                          static_cast<unsigned>(xmp.size()));
+        jpeg_write_marker(
+            &info_, JPEG_APP0 + 1, reinterpret_cast<const JOCTET*>(xmp.data()), static_cast<unsigned>(xmp.size()));
       }
       for (int64_t y = 0; y < size.height; ++y) {
         auto* row = const_cast<JSAMPLE*>(pixels + y * size.row());
@@ -111,8 +111,8 @@ StatusOr<std::string> EncodeJpeg(const uint8_t* pixels, const ImageSize& size, c
     return InvalidArgument("a JPEG has 1 or 3 channels, got ", size.channels);
   if (size.height < 1 || size.width < 1 || size.height > kMaxSide || size.width > kMaxSide ||
       size.height * size.width > kMaxPixels) {
-    return Internal("a JPEG has 1 to ", kMaxSide, " pixels on each side, the image has ", size.height, " x ",
-                    size.width);
+    return Internal(
+        "a JPEG has 1 to ", kMaxSide, " pixels on each side, the image has ", size.height, " x ", size.width);
   }
   if (how.xmp_metadata.size() > kMaxMarker - kXmpName.size()) {
     return Internal("xmp_metadata of ", how.xmp_metadata.size(), " bytes, want at most ", kMaxMarker - kXmpName.size());

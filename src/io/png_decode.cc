@@ -31,8 +31,8 @@ class Decoder {
     }
     const int64_t row_bytes = size_.row() * (narrow_ ? 1 : bits / 8);
     if (static_cast<int64_t>(png_get_rowbytes(png_, info_)) != row_bytes) {
-      return InvalidArgument("bad PNG: rows of ", png_get_rowbytes(png_, info_), " bytes where ", row_bytes,
-                             " are expected");
+      return InvalidArgument(
+          "bad PNG: rows of ", png_get_rowbytes(png_, info_), " bytes where ", row_bytes, " are expected");
     }
     return size_;
   }

@@ -10,8 +10,8 @@
 namespace millrace {
 namespace {
 
-constexpr int kColourTypes[] = {PNG_COLOR_TYPE_GRAY, PNG_COLOR_TYPE_GRAY_ALPHA, PNG_COLOR_TYPE_RGB,
-                                PNG_COLOR_TYPE_RGB_ALPHA};
+constexpr int kColourTypes[] = {
+    PNG_COLOR_TYPE_GRAY, PNG_COLOR_TYPE_GRAY_ALPHA, PNG_COLOR_TYPE_RGB, PNG_COLOR_TYPE_RGB_ALPHA};
 
 class Encoder {
  public:
@@ -28,9 +28,9 @@ class Encoder {
     MR_RETURN_IF_ERROR(errors_.Try([&] {
       png_set_write_fn(png_, this, Append, [](png_structp) {});
       png_set_compression_level(png_, compression);
-      png_set_IHDR(png_, info_, static_cast<png_uint_32>(size.width), static_cast<png_uint_32>(size.height), bits,
-                   kColourTypes[size.channels - 1], PNG_INTERLACE_NONE, PNG_COMPRESSION_TYPE_DEFAULT,
-                   PNG_FILTER_TYPE_DEFAULT);
+      png_set_IHDR(
+          png_, info_, static_cast<png_uint_32>(size.width), static_cast<png_uint_32>(size.height), bits,
+          kColourTypes[size.channels - 1], PNG_INTERLACE_NONE, PNG_COMPRESSION_TYPE_DEFAULT, PNG_FILTER_TYPE_DEFAULT);
       png_write_info(png_, info_);
       if (bits == 16 && std::endian::native == std::endian::little) png_set_swap(png_);
       const auto* row = static_cast<png_const_bytep>(pixels);
@@ -68,8 +68,8 @@ StatusOr<std::string> Encode(const void* pixels, const ImageSize& size, int bits
   constexpr int64_t kMaxSide = 1 << 24;
   if (size.channels < 1 || size.channels > 4) return InvalidArgument("a PNG has 1 to 4 channels, got ", size.channels);
   if (size.width < 1 || size.height < 1 || size.width > kMaxSide || size.height > kMaxSide) {
-    return Internal("a PNG has 1 to ", kMaxSide, " pixels on each side, the image has ", size.height, " x ",
-                    size.width);
+    return Internal(
+        "a PNG has 1 to ", kMaxSide, " pixels on each side, the image has ", size.height, " x ", size.width);
   }
   if (compression < -1 || compression > 9) return InvalidArgument("compression is ", compression, ", want -1 to 9");
   return Encoder(stop).Encode(pixels, size, bits, compression);

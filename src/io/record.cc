@@ -23,8 +23,7 @@ void AppendRecord(absl::string_view payload, std::string* out) {
   PutFixed32(MaskCrc(Crc32c(payload)), out);
 }
 
-StatusOr<std::unique_ptr<RecordWriter>> RecordWriter::Open(Env& env, const std::string& path,
-                                                           Compression compression) {
+StatusOr<std::unique_ptr<RecordWriter>> RecordWriter::Open(Env& env, const std::string& path, Compression compression) {
   MR_ASSIGN_OR_RETURN(std::unique_ptr<WritableFile> file, env.NewWritableFile(path));
   MR_ASSIGN_OR_RETURN(file, NewCompressedFile(std::move(file), compression));
   return std::unique_ptr<RecordWriter>(new RecordWriter(std::move(file)));
@@ -36,11 +35,11 @@ Status RecordWriter::Write(absl::string_view payload) {
   return file_->Append(frame_);
 }
 
-StatusOr<std::unique_ptr<RecordReader>> RecordReader::Open(Env& env, const std::string& path, Compression compression,
-                                                           uint64_t offset) {
+StatusOr<std::unique_ptr<RecordReader>> RecordReader::Open(
+    Env& env, const std::string& path, Compression compression, uint64_t offset) {
   MR_ASSIGN_OR_RETURN(std::unique_ptr<RandomAccessFile> file, env.NewRandomAccessFile(path));
-  std::unique_ptr<RecordReader> reader(new RecordReader(
-      NewByteSource(std::move(file), compression, compression == Compression::kNone ? offset : 0)));
+  std::unique_ptr<RecordReader> reader(
+      new RecordReader(NewByteSource(std::move(file), compression, compression == Compression::kNone ? offset : 0)));
   reader->offset_ = offset;
   if (compression == Compression::kNone) return reader;
   for (std::string skipped; offset > 0; skipped.clear()) {

@@ -33,9 +33,8 @@ class RecordReader {
   static constexpr uint64_t kDefaultMaxRecordBytes = uint64_t{1} << 31;
 
   // `offset`: where to begin, a record boundary in uncompressed bytes.
-  static StatusOr<std::unique_ptr<RecordReader>> Open(Env& env, const std::string& path,
-                                                      Compression compression = Compression::kNone,
-                                                      uint64_t offset = 0);
+  static StatusOr<std::unique_ptr<RecordReader>> Open(
+      Env& env, const std::string& path, Compression compression = Compression::kNone, uint64_t offset = 0);
   // True and the next payload, or false at the end of the file. DataLoss: a checksum does not match, or the file ends
   // within a record (a file that is still written may end so; offset() is then where to go on). ResourceExhausted: a
   // record over the limit.

@@ -15,7 +15,9 @@ TEST(Crc32c, Vectors) {
   EXPECT_EQ(Crc32c(std::string(32, '\0')), 0x8a9136aau);
   EXPECT_EQ(Crc32c(""), 0u);
   EXPECT_EQ(ExtendCrc32c(Crc32c("1234"), "56789"), 0xe3069283u);
-  EXPECT_EQ(MaskCrc(Crc32c("\x1a\x11" "CRC test, one two")), 0x5794d08au);
+  EXPECT_EQ(MaskCrc(Crc32c("\x1a\x11"
+                           "CRC test, one two")),
+            0x5794d08au);
   EXPECT_EQ(UnmaskCrc(MaskCrc(0x12345678u)), 0x12345678u);
 }
 
@@ -23,14 +25,15 @@ TEST(Record, Bytes) {
   std::string out;
   AppendRecord("", &out);
   AppendRecord("abc", &out);
-  EXPECT_EQ(absl::BytesToHexString(out),
-            "0000000000000000"
-            "29039807"
-            "d8ea82a2"
-            "0300000000000000"
-            "b099490e"
-            "616263"
-            "6e57f121");
+  EXPECT_EQ(
+      absl::BytesToHexString(out),
+      "0000000000000000"
+      "29039807"
+      "d8ea82a2"
+      "0300000000000000"
+      "b099490e"
+      "616263"
+      "6e57f121");
 }
 
 class RecordFile : public testing::TestWithParam<Compression> {};
@@ -97,8 +100,7 @@ TEST_P(RecordFile, DamageIsNeverData) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(All, RecordFile,
-                         testing::Values(Compression::kNone, Compression::kZlib, Compression::kGzip));
+INSTANTIATE_TEST_SUITE_P(All, RecordFile, testing::Values(Compression::kNone, Compression::kZlib, Compression::kGzip));
 
 }  // namespace
 }  // namespace millrace

@@ -139,8 +139,7 @@ Status TableReader::ReadIndex(Handle handle) {
   }
 }
 
-Status TableReader::ForEach(
-    const std::function<Status(absl::string_view key, absl::string_view value)>& visit) const {
+Status TableReader::ForEach(const std::function<Status(absl::string_view key, absl::string_view value)>& visit) const {
   const std::string* bound = nullptr;  // keys of the next block are above it
   for (const IndexEntry& entry : index_) {
     MR_ASSIGN_OR_RETURN(const std::string block, ReadBlock(entry.handle));
@@ -160,8 +159,8 @@ Status TableReader::ForEach(
 }
 
 StatusOr<std::optional<std::string>> TableReader::Find(absl::string_view key) const {
-  const auto entry = std::lower_bound(index_.begin(), index_.end(), key,
-                                      [](const IndexEntry& e, absl::string_view k) { return e.last_key < k; });
+  const auto entry = std::lower_bound(
+      index_.begin(), index_.end(), key, [](const IndexEntry& e, absl::string_view k) { return e.last_key < k; });
   if (entry == index_.end()) return std::nullopt;
   MR_ASSIGN_OR_RETURN(const std::string block, ReadBlock(entry->handle));
   BlockCursor cursor;

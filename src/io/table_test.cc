@@ -152,7 +152,11 @@ TEST(Table, RefusesBrokenBlocks) {
   for (const std::string& block :
        {std::string(), std::string("\0\0\0\0\0\0\0\0", 8), std::string("\xff\xff\xff\xff", 4),
         std::string("\0\1\3kabcd", 8) + restarts, std::string("\1\1\0k", 4) + restarts,
-        std::string("\0\1\0b\0\1\0a", 8) + restarts, std::string("\0\1\x7f" "b", 4) + restarts,
+        std::string("\0\1\0b\0\1\0a", 8) + restarts,
+        std::string("\0\1\x7f"
+                    "b",
+                    4) +
+            restarts,
         std::string("\0\2\0zz", 5) + restarts}) {
     Put(env, "t", TableOfBlock(block, 0));
     EXPECT_TRUE(absl::IsDataLoss(ReadTable(env, "t").status())) << block.size();
@@ -162,13 +166,18 @@ TEST(Table, RefusesBrokenBlocks) {
 TEST(SliceKey, Bytes) {
   auto key = [](absl::string_view name, absl::string_view slice) {
     std::string hex;
-    for (char c : SliceKey(name, *TensorSlice::Parse(slice))) absl::StrAppendFormat(&hex, "%02x", static_cast<unsigned char>(c));
+    for (char c : SliceKey(name, *TensorSlice::Parse(slice)))
+      absl::StrAppendFormat(&hex, "%02x", static_cast<unsigned char>(c));
     return hex;
   };
   EXPECT_EQ(key("a", ""), "0061000100");
   EXPECT_EQ(key("DW", "-:-:-:-"), "00445700010104807f807f807f807f");
-  EXPECT_EQ(key("v", "0,10:-"), "0076000101" "02808a807f");
-  EXPECT_EQ(key("v", "64,8192"), "0076000101" "01c040e02000");
+  EXPECT_EQ(key("v", "0,10:-"),
+            "0076000101"
+            "02808a807f");
+  EXPECT_EQ(key("v", "64,8192"),
+            "0076000101"
+            "01c040e02000");
 }
 
 TEST(TensorSlice, Specs) {

@@ -13,7 +13,8 @@ namespace {
 // The shortest key k with low <= k < high that these bytes show.
 std::string Separator(const std::string& low, absl::string_view high) {
   const size_t n = std::min(low.size(), high.size());
-  const size_t same = static_cast<size_t>(std::mismatch(low.begin(), low.begin() + static_cast<ptrdiff_t>(n), high.begin()).first - low.begin());
+  const size_t same = static_cast<size_t>(
+      std::mismatch(low.begin(), low.begin() + static_cast<ptrdiff_t>(n), high.begin()).first - low.begin());
   if (same == n) return low;
   const auto a = static_cast<unsigned char>(low[same]);
   const auto b = static_cast<unsigned char>(high[same]);

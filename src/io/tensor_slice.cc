@@ -90,8 +90,8 @@ std::string TensorSlice::ToString() const {
 
 StatusOr<std::vector<Extent>> TensorSlice::Resolve(const Shape& full) const {
   if (rank() != full.rank()) {
-    return InvalidArgument("slice ", ToString(), " has ", rank(), " dimensions, the tensor has shape ",
-                           full.ToString());
+    return InvalidArgument(
+        "slice ", ToString(), " has ", rank(), " dimensions, the tensor has shape ", full.ToString());
   }
   std::vector<Extent> box = extents_;
   for (int d = 0; d < rank(); ++d) {

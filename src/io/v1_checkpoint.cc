@@ -113,8 +113,8 @@ class V1Reader final : public CheckpointReader {
       parts.push_back({std::move(box), values.size()});
       values.push_back(std::move(value));
     }
-    return AssembleParts(name, info.dtype, want, parts,
-                         [&](const StoredPart& part) -> StatusOr<Tensor> { return values[part.index]; });
+    return AssembleParts(
+        name, info.dtype, want, parts, [&](const StoredPart& part) -> StatusOr<Tensor> { return values[part.index]; });
   }
 
  private:

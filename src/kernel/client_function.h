@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Functions of the client's language that kernels call, by token. Thread-safe.
 //
-// The library knows nothing of the language: a function takes tensors and gives tensors. It runs on a thread that is kept
-// for such calls, never on one of a pool or one that drives a step, so it may wait as long as it likes, and run steps.
+// The library knows nothing of the language: a function takes tensors and gives tensors. It runs on a thread that is
+// kept for such calls, never on one of a pool or one that drives a step, so it may wait as long as it likes, and run
+// steps.
 #pragma once
 
 #include <memory>

@@ -16,7 +16,7 @@ class ResourceManager;
 class Device {
  public:
   virtual ~Device() = default;
-  const std::string& name() const { return name_; }      // full
+  const std::string& name() const { return name_; }  // full
   const DeviceName& parsed_name() const { return parsed_; }
   const std::string& type() const { return parsed_.type; }  // "CPU"
   uint64_t incarnation() const { return incarnation_; }

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // The contract of kernels.
 //
-// A kernel is made once per node of a plan (Init reads attributes), then computes many times, from several steps at once:
-// Compute must not change the kernel, except under a lock of its own. The framework guarantees, before Compute, that the
-// number and dtypes of the inputs are those that the op declares; everything else (ranks, sizes, indices, relations
-// between inputs) the kernel checks and answers with a Status. Inputs are never dead and never uninitialised, except
-// reference inputs of ops that declare so, and the inputs of a merge or a transfer. A kernel must give every output a
-// value or fail; a Switch or a Recv that leaves an output without one says that it is dead. Blocking is not allowed in
-// Compute: who must wait is an AsyncKernel. Zero-element inputs are legal everywhere.
+// A kernel is made once per node of a plan (Init reads attributes), then computes many times, from several steps at
+// once: Compute must not change the kernel, except under a lock of its own. The framework guarantees, before Compute,
+// that the number and dtypes of the inputs are those that the op declares; everything else (ranks, sizes, indices,
+// relations between inputs) the kernel checks and answers with a Status. Inputs are never dead and never uninitialised,
+// except reference inputs of ops that declare so, and the inputs of a merge or a transfer. A kernel must give every
+// output a value or fail; a Switch or a Recv that leaves an output without one says that it is dead. Blocking is not
+// allowed in Compute: who must wait is an AsyncKernel. Zero-element inputs are legal everywhere.
 #pragma once
 
 #include <memory>
@@ -37,7 +37,9 @@ struct KernelInit {
   Device& device;
 
   template <typename T>
-  StatusOr<T> Attr(absl::string_view name) const { return GetAttr<T>(attrs, name); }
+  StatusOr<T> Attr(absl::string_view name) const {
+    return GetAttr<T>(attrs, name);
+  }
   bool HasAttr(absl::string_view name) const { return attrs.find(name) != attrs.end(); }
   DType input_type(int i) const { return signature.input_types[static_cast<size_t>(i)]; }
   DType output_type(int i) const { return signature.output_types[static_cast<size_t>(i)]; }
@@ -63,7 +65,7 @@ struct StepContext {
   // The frame and iteration that the node runs in; 0 and 0 outside of loops.
   uint64_t frame = 0;
   int64_t iteration = 0;
-  StepTrace* trace = nullptr;                 // for what runs nodes of its own; null: the step is not traced
+  StepTrace* trace = nullptr;  // for what runs nodes of its own; null: the step is not traced
 };
 
 // Everything about a node that does not change between steps.
@@ -77,8 +79,8 @@ struct NodeInfo {
 
 class KernelContext {
  public:
-  // Made by the executor: `inputs[i]` points at the slot of input i, `outputs` at as many slots as the node has outputs.
-  // Bit i of `forwardable` says that input i's slot dies with this node, so its buffer may be taken.
+  // Made by the executor: `inputs[i]` points at the slot of input i, `outputs` at as many slots as the node has
+  // outputs. Bit i of `forwardable` says that input i's slot dies with this node, so its buffer may be taken.
   KernelContext(const NodeInfo& node, Slot* const* inputs, Slot* outputs, uint64_t forwardable, StepContext& step)
       : node_(node), inputs_(inputs), outputs_(outputs), forwardable_(forwardable), step_(step) {}
 
@@ -164,8 +166,8 @@ class Kernel {
   virtual bool OutputsNeverChange() const { return false; }
 };
 
-// A kernel that may have to wait. ComputeAsync returns at once; `done` runs exactly once, on any thread, and the context
-// stays valid until then. It must honour ctx.step().cancellation.
+// A kernel that may have to wait. ComputeAsync returns at once; `done` runs exactly once, on any thread, and the
+// context stays valid until then. It must honour ctx.step().cancellation.
 class AsyncKernel : public Kernel {
  public:
   using DoneCallback = absl::AnyInvocable<void(Status) &&>;

@@ -42,9 +42,8 @@ std::string DescribeTypes(const AttrMap& attrs) {
 std::string DescribeSpec(const KernelSpec& spec) {
   std::vector<std::string> parts;
   for (const auto& [name, types] : spec.types) {
-    parts.push_back(absl::StrCat(name, " in [", absl::StrJoin(types, " ", [](std::string* out, DType t) {
-                                   *out += DTypeName(t);
-                                 }), "]"));
+    parts.push_back(absl::StrCat(
+        name, " in [", absl::StrJoin(types, " ", [](std::string* out, DType t) { *out += DTypeName(t); }), "]"));
   }
   return absl::StrCat(spec.device, "(", absl::StrJoin(parts, "; "), ")");
 }
@@ -83,11 +82,10 @@ StatusOr<std::unique_ptr<Kernel>> KernelRegistry::Create(const KernelInit& init)
     if (it == entries_.end()) {
       return Unimplemented("op ", init.op.name, " of node '", init.node_name, "' has no kernel");
     }
-    return Unimplemented("op ", init.op.name, " of node '", init.node_name, "' has no ", init.device.type(),
-                         " kernel for ", DescribeTypes(init.attrs), "; there are: ",
-                         absl::StrJoin(it->second, ", ", [](std::string* out, const Entry& e) {
-                           *out += DescribeSpec(e.spec);
-                         }));
+    return Unimplemented(
+        "op ", init.op.name, " of node '", init.node_name, "' has no ", init.device.type(), " kernel for ",
+        DescribeTypes(init.attrs), "; there are: ",
+        absl::StrJoin(it->second, ", ", [](std::string* out, const Entry& e) { *out += DescribeSpec(e.spec); }));
   }
   std::unique_ptr<Kernel> kernel = entry->factory();
   MR_RETURN_IF_ERROR(kernel->Init(init));

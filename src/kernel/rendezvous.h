@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where a step's Sends and Recvs meet. One per step. A key is used once: the second Send of a key, or the second Recv, is
-// an error. Either may come first. After Abort every waiting and later call fails with the given status.
+// Where a step's Sends and Recvs meet. One per step. A key is used once: the second Send of a key, or the second Recv,
+// is an error. Either may come first. After Abort every waiting and later call fails with the given status.
 #pragma once
 
 #include <string>

@@ -6,8 +6,8 @@
 
 namespace millrace {
 
-StatusOr<RefPtr<Resource>> ResourceManager::LookupAny(const std::string& container, std::type_index type,
-                                                      const std::string& name) const {
+StatusOr<RefPtr<Resource>> ResourceManager::LookupAny(
+    const std::string& container, std::type_index type, const std::string& name) const {
   absl::MutexLock lock(&mu_);
   auto it = resources_.find(Key(container, type, name));
   if (it == resources_.end()) {
@@ -69,8 +69,8 @@ void ResourceManager::ClearAll() {
 
 std::string Variable::DebugString() const {
   absl::MutexLock lock(&mu_);
-  return absl::StrCat("Variable ", DTypeName(dtype_), " ",
-                      value_.IsInitialized() ? value_.DebugString() : "(uninitialised)");
+  return absl::StrCat(
+      "Variable ", DTypeName(dtype_), " ", value_.IsInitialized() ? value_.DebugString() : "(uninitialised)");
 }
 
 bool Variable::IsInitialized() const {

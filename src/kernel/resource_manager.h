@@ -35,11 +35,11 @@ class ResourceManager {
   template <typename T>
   StatusOr<RefPtr<T>> LookupOrCreate(const std::string& container, const std::string& name,
                                      const std::function<StatusOr<RefPtr<T>>()>& create) {
-    MR_ASSIGN_OR_RETURN(RefPtr<Resource> r,
-                        LookupOrCreateAny(container, typeid(T), name, [&]() -> StatusOr<RefPtr<Resource>> {
-                          MR_ASSIGN_OR_RETURN(RefPtr<T> made, create());
-                          return RefPtr<Resource>(std::move(made));
-                        }));
+    MR_ASSIGN_OR_RETURN(
+        RefPtr<Resource> r, LookupOrCreateAny(container, typeid(T), name, [&]() -> StatusOr<RefPtr<Resource>> {
+          MR_ASSIGN_OR_RETURN(RefPtr<T> made, create());
+          return RefPtr<Resource>(std::move(made));
+        }));
     return RefPtr<T>::Share(static_cast<T*>(r.get()));
   }
   template <typename T>
@@ -58,9 +58,9 @@ class ResourceManager {
   using Key = std::tuple<std::string, std::type_index, std::string>;
   StatusOr<RefPtr<Resource>> LookupAny(const std::string& container, std::type_index type,
                                        const std::string& name) const;
-  StatusOr<RefPtr<Resource>> LookupOrCreateAny(const std::string& container, std::type_index type,
-                                               const std::string& name,
-                                               const std::function<StatusOr<RefPtr<Resource>>()>& create);
+  StatusOr<RefPtr<Resource>> LookupOrCreateAny(
+      const std::string& container, std::type_index type, const std::string& name,
+      const std::function<StatusOr<RefPtr<Resource>>()>& create);
   Status CreateAny(const std::string& container, std::type_index type, const std::string& name,
                    RefPtr<Resource> resource);
   Status DeleteAny(const std::string& container, std::type_index type, const std::string& name);
@@ -71,8 +71,8 @@ class ResourceManager {
 
 // A variable, behind reference edges and resource handles alike.
 //
-// The tensor's buffer is shared with readers. Update() gives a writer the tensor with a buffer nobody else holds (a copy
-// is made when readers still hold the old one), so a reader never sees half an update.
+// The tensor's buffer is shared with readers. Update() gives a writer the tensor with a buffer nobody else holds (a
+// copy is made when readers still hold the old one), so a reader never sees half an update.
 //
 // Reading is one atomic exchange while nobody writes: a gate stands before the value. Writers hold the mutex and close
 // the gate; who finds it closed, or another reader in it, takes the mutex, and opens it again for the next.
@@ -99,7 +99,7 @@ class Variable : public Resource {
     const Opener opener(gate_);
     *value = value_;
   }
-  void Assign(Tensor value);   // takes the buffer
+  void Assign(Tensor value);  // takes the buffer
   // `fn` may change *value in place (its buffer is held by nobody else) or replace it. Runs under the lock.
   // FailedPrecondition when there is no value yet.
   Status Update(absl::FunctionRef<Status(Tensor* value)> fn);

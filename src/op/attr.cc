@@ -170,16 +170,11 @@ StatusOr<AttrValue> ListFromProto(const wire::AttrListValue& l, int depth) {
 StatusOr<AttrValue> FromProto(const wire::AttrValue& p, int depth) {
   using Kind = wire::AttrValue::Kind;
   switch (p.kind) {
-    case Kind::kNone:
-      break;
-    case Kind::kS:
-      return AttrValue(p.s);
-    case Kind::kI:
-      return AttrValue(p.i);
-    case Kind::kF:
-      return AttrValue(p.f);
-    case Kind::kB:
-      return AttrValue(p.b);
+    case Kind::kNone: break;
+    case Kind::kS: return AttrValue(p.s);
+    case Kind::kI: return AttrValue(p.i);
+    case Kind::kF: return AttrValue(p.f);
+    case Kind::kB: return AttrValue(p.b);
     case Kind::kType: {
       MR_ASSIGN_OR_RETURN(DType t, TypeFromNumber(p.type));
       return AttrValue(t);
@@ -192,14 +187,12 @@ StatusOr<AttrValue> FromProto(const wire::AttrValue& p, int depth) {
       MR_ASSIGN_OR_RETURN(Tensor t, TensorFromProto(p.tensor ? *p.tensor : wire::TensorProto()));
       return AttrValue(std::move(t));
     }
-    case Kind::kPlaceholder:
-      return AttrValue(PlaceholderAttr{p.placeholder});
+    case Kind::kPlaceholder: return AttrValue(PlaceholderAttr{p.placeholder});
     case Kind::kFunc: {
       MR_ASSIGN_OR_RETURN(FuncAttr f, FuncFromProto(p.func ? *p.func : wire::NameAttrList(), depth));
       return AttrValue(std::move(f));
     }
-    case Kind::kList:
-      return ListFromProto(p.list ? *p.list : wire::AttrListValue(), depth);
+    case Kind::kList: return ListFromProto(p.list ? *p.list : wire::AttrListValue(), depth);
   }
   return InvalidArgument("attribute has no value");
 }
@@ -321,8 +314,8 @@ StatusOr<wire::AttrValue> AttrToProto(const AttrValue& value) {
 Status AttrMissing(absl::string_view name) { return InvalidArgument("missing attribute '", name, "'"); }
 
 Status AttrWrongKind(absl::string_view name, const AttrValue& got, const char* want) {
-  return InvalidArgument("attribute '", name, "' has value ", got.ToString(), " of kind ", DescribeKind(got),
-                         " when ", want, " expected");
+  return InvalidArgument(
+      "attribute '", name, "' has value ", got.ToString(), " of kind ", DescribeKind(got), " when ", want, " expected");
 }
 
 }  // namespace millrace

@@ -36,33 +36,34 @@ template <typename T, typename... Choices>
 inline constexpr bool kIsOneOf = (std::is_same_v<T, Choices> || ...);
 template <typename T>
 inline constexpr bool kIsAttrType =
-    kIsOneOf<T, EmptyListAttr, std::string, int64_t, float, bool, DType, PartialShape, Tensor, FuncAttr, PlaceholderAttr,
-             std::vector<std::string>, std::vector<int64_t>, std::vector<float>, std::vector<bool>, std::vector<DType>,
-             std::vector<PartialShape>, std::vector<Tensor>, std::vector<FuncAttr>>;
+    kIsOneOf<T, EmptyListAttr, std::string, int64_t, float, bool, DType, PartialShape, Tensor, FuncAttr,
+             PlaceholderAttr, std::vector<std::string>, std::vector<int64_t>, std::vector<float>, std::vector<bool>,
+             std::vector<DType>, std::vector<PartialShape>, std::vector<Tensor>, std::vector<FuncAttr>>;
 
 class AttrValue {
  public:
-  using Storage =
-      std::variant<EmptyListAttr, std::string, int64_t, float, bool, DType, PartialShape, Tensor, FuncAttr,
-                   PlaceholderAttr, std::vector<std::string>, std::vector<int64_t>, std::vector<float>,
-                   std::vector<bool>, std::vector<DType>, std::vector<PartialShape>, std::vector<Tensor>,
-                   std::vector<FuncAttr>>;
+  using Storage = std::variant<
+      EmptyListAttr, std::string, int64_t, float, bool, DType, PartialShape, Tensor, FuncAttr, PlaceholderAttr,
+      std::vector<std::string>, std::vector<int64_t>, std::vector<float>, std::vector<bool>, std::vector<DType>,
+      std::vector<PartialShape>, std::vector<Tensor>, std::vector<FuncAttr>>;
 
   AttrValue() = default;
-  AttrValue(const char* s) : v_(std::string(s)) {}  // NOLINT: attribute lists read like literals
+  AttrValue(const char* s) : v_(std::string(s)) {}        // NOLINT: attribute lists read like literals
   AttrValue(absl::string_view s) : v_(std::string(s)) {}  // NOLINT
-  AttrValue(int i) : v_(int64_t{i}) {}  // NOLINT
+  AttrValue(int i) : v_(int64_t{i}) {}                    // NOLINT
   template <typename T>
     requires kIsAttrType<T>
   AttrValue(T v) : v_(std::in_place_type<T>, std::move(v)) {}  // NOLINT
 
   template <typename T>
-  const T* get() const { return std::get_if<T>(&v_); }
+  const T* get() const {
+    return std::get_if<T>(&v_);
+  }
   const Storage& storage() const { return v_; }
   bool is_list() const { return v_.index() == 0 || v_.index() >= 10; }
   // True when the value fits kind and list-ness (an EmptyListAttr fits every list; a placeholder fits everything).
   bool Is(AttrKind kind, bool list) const;
-  int64_t list_size() const;  // -1 when not a list
+  int64_t list_size() const;     // -1 when not a list
   std::string ToString() const;  // short; for messages
   bool Equals(const AttrValue& o) const;
 
@@ -84,17 +85,46 @@ Status AttrMissing(absl::string_view name);
 Status AttrWrongKind(absl::string_view name, const AttrValue& got, const char* want);
 
 namespace internal {
-template <typename T> constexpr const char* AttrTypeName() { return "list"; }
-template <> constexpr const char* AttrTypeName<std::string>() { return "string"; }
-template <> constexpr const char* AttrTypeName<int64_t>() { return "int"; }
-template <> constexpr const char* AttrTypeName<float>() { return "float"; }
-template <> constexpr const char* AttrTypeName<bool>() { return "bool"; }
-template <> constexpr const char* AttrTypeName<DType>() { return "type"; }
-template <> constexpr const char* AttrTypeName<PartialShape>() { return "shape"; }
-template <> constexpr const char* AttrTypeName<Tensor>() { return "tensor"; }
-template <> constexpr const char* AttrTypeName<FuncAttr>() { return "func"; }
-template <typename T> struct IsVector : std::false_type {};
-template <typename T> struct IsVector<std::vector<T>> : std::true_type {};
+template <typename T>
+constexpr const char* AttrTypeName() {
+  return "list";
+}
+template <>
+constexpr const char* AttrTypeName<std::string>() {
+  return "string";
+}
+template <>
+constexpr const char* AttrTypeName<int64_t>() {
+  return "int";
+}
+template <>
+constexpr const char* AttrTypeName<float>() {
+  return "float";
+}
+template <>
+constexpr const char* AttrTypeName<bool>() {
+  return "bool";
+}
+template <>
+constexpr const char* AttrTypeName<DType>() {
+  return "type";
+}
+template <>
+constexpr const char* AttrTypeName<PartialShape>() {
+  return "shape";
+}
+template <>
+constexpr const char* AttrTypeName<Tensor>() {
+  return "tensor";
+}
+template <>
+constexpr const char* AttrTypeName<FuncAttr>() {
+  return "func";
+}
+template <typename T>
+struct IsVector : std::false_type {};
+template <typename T>
+struct IsVector<std::vector<T>> : std::true_type {};
 }  // namespace internal
 
 template <typename T>

@@ -19,13 +19,25 @@ AttrValue RoundTrip(const AttrValue& v) {
 TEST(AttrTest, RoundTripsEveryKind) {
   const FuncAttr f{"f", {{"T", AttrValue(DType::kInt8)}, {"g", AttrValue(FuncAttr{"h", {}})}}};
   const std::vector<AttrValue> values = {
-      AttrValue("text"), AttrValue(-5), AttrValue(2.5f), AttrValue(true), AttrValue(DType::kVariant),
-      AttrValue(PartialShape()), AttrValue(PartialShape::Of({2, -1})), AttrValue(Tensor::Vector<int64_t>({1, 2})),
-      AttrValue(Tensor::Scalar<TString>(TString("s"))), AttrValue(f), AttrValue(PlaceholderAttr{"T"}),
-      AttrValue(std::vector<std::string>{"a", ""}), AttrValue(std::vector<int64_t>{1, -1}),
-      AttrValue(std::vector<float>{1, 2}), AttrValue(std::vector<bool>{true, false}),
-      AttrValue(std::vector<DType>{DType::kHalf}), AttrValue(std::vector<PartialShape>{PartialShape::Scalar()}),
-      AttrValue(std::vector<FuncAttr>{f}), AttrValue(EmptyListAttr())};
+      AttrValue("text"),
+      AttrValue(-5),
+      AttrValue(2.5f),
+      AttrValue(true),
+      AttrValue(DType::kVariant),
+      AttrValue(PartialShape()),
+      AttrValue(PartialShape::Of({2, -1})),
+      AttrValue(Tensor::Vector<int64_t>({1, 2})),
+      AttrValue(Tensor::Scalar<TString>(TString("s"))),
+      AttrValue(f),
+      AttrValue(PlaceholderAttr{"T"}),
+      AttrValue(std::vector<std::string>{"a", ""}),
+      AttrValue(std::vector<int64_t>{1, -1}),
+      AttrValue(std::vector<float>{1, 2}),
+      AttrValue(std::vector<bool>{true, false}),
+      AttrValue(std::vector<DType>{DType::kHalf}),
+      AttrValue(std::vector<PartialShape>{PartialShape::Scalar()}),
+      AttrValue(std::vector<FuncAttr>{f}),
+      AttrValue(EmptyListAttr())};
   for (const AttrValue& v : values) EXPECT_TRUE(RoundTrip(v).Equals(v)) << v.ToString();
   EXPECT_TRUE(AttrValue(EmptyListAttr()).Equals(AttrValue(std::vector<int64_t>())));
   EXPECT_FALSE(AttrValue(std::vector<float>()).Equals(AttrValue(std::vector<int64_t>())));
@@ -65,7 +77,8 @@ TEST(AttrTest, SaysWhatItIsAndWhatWasWanted) {
 TEST(ExampleTest, ReadsItemsAndAttributes) {
   auto op = ParseSchema("X(a:f32, b:i32, s:str, c:c64) -> () | axis:int; name:string=\"\"");
   ASSERT_TRUE(op.ok());
-  auto e = ParseExample(*op, "f32[2,3]{1 2 3 4 5 -6.5}, !i32[]{7}, str[2]{\"a b\" \"c,\"}, c64[1]{1-2i} | axis=-1; name=\"x|;\"");
+  auto e = ParseExample(
+      *op, "f32[2,3]{1 2 3 4 5 -6.5}, !i32[]{7}, str[2]{\"a b\" \"c,\"}, c64[1]{1-2i} | axis=-1; name=\"x|;\"");
   ASSERT_TRUE(e.ok()) << e.status();
   ASSERT_EQ(e->inputs.size(), 4u);
   EXPECT_EQ(e->differentiate, (std::vector<bool>{true, false, true, true}));

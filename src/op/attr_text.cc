@@ -186,8 +186,8 @@ StatusOr<PartialShape> ParseShapeText(absl::string_view text) {
 
 StatusOr<Tensor> ParseTensorText(DType dtype, const Shape& shape, const std::vector<absl::string_view>& values) {
   if (shape.num_elements() != static_cast<int64_t>(values.size())) {
-    return InvalidArgument("a tensor of shape ", shape.ToString(), " needs ", shape.num_elements(), " values, got ",
-                           values.size());
+    return InvalidArgument(
+        "a tensor of shape ", shape.ToString(), " needs ", shape.num_elements(), " values, got ", values.size());
   }
   MR_ASSIGN_OR_RETURN(Tensor t, Tensor::Make(dtype, shape));
   Status s;
@@ -231,8 +231,7 @@ StatusOr<Tensor> ParseTensorText(DType dtype, const Shape& shape, const std::vec
         }
       }
       break;
-    default:
-      s = InvalidArgument("no literals of type ", DTypeName(dtype));
+    default: s = InvalidArgument("no literals of type ", DTypeName(dtype));
   }
   MR_RETURN_IF_ERROR(s);
   return t;

@@ -61,13 +61,15 @@ StatusOr<EinsumEquation> EinsumEquation::Parse(absl::string_view text) {
     equation.inputs.push_back(std::move(parsed));
   }
   if (equation.inputs.size() > 2) {
-    return InvalidArgument("Expecting 1 or 2 input subscripts in equation '", text,
-                           "' but got: ", equation.inputs.size());
+    return InvalidArgument(
+        "Expecting 1 or 2 input subscripts in equation '", text, "' but got: ", equation.inputs.size());
   }
   MR_ASSIGN_OR_RETURN(equation.output, ParseOperand(sides[1], text));
   for (const char c : equation.output) {
-    const bool known = c == kEllipsis || std::any_of(equation.inputs.begin(), equation.inputs.end(),
-                                                     [c](const auto& in) { return in.find(c) != std::string::npos; });
+    const bool known =
+        c == kEllipsis || std::any_of(equation.inputs.begin(), equation.inputs.end(), [c](const auto& in) {
+          return in.find(c) != std::string::npos;
+        });
     if (!known) return InvalidArgument("output axis '", std::string(1, c), "' of equation '", text, "' is in no input");
   }
   return equation;

@@ -106,10 +106,10 @@ Status Generate(Tensor* t, char kind, Generator* g) {
       }
       break;
     case DType::kString:
-      for (int64_t i = 0; i < t->num_elements(); ++i) t->mutable_data<TString>()[i] = absl::string_view(absl::StrCat(i));
+      for (int64_t i = 0; i < t->num_elements(); ++i)
+        t->mutable_data<TString>()[i] = absl::string_view(absl::StrCat(i));
       break;
-    default:
-      return InvalidArgument("no examples of type ", DTypeName(t->dtype()));
+    default: return InvalidArgument("no examples of type ", DTypeName(t->dtype()));
   }
   return absl::OkStatus();
 }

@@ -3,8 +3,8 @@
 
 #include <algorithm>
 
-#include "absl/strings/str_join.h"
 #include "absl/strings/match.h"
+#include "absl/strings/str_join.h"
 
 namespace millrace {
 namespace {
@@ -52,8 +52,8 @@ Status Expand(const std::vector<ArgDef>& args, const AttrMap& attrs, std::vector
   for (const ArgDef& arg : args) {
     MR_ASSIGN_OR_RETURN(Extent e, ExtentOf(arg, attrs));
     if (e.count > kMaxArgs - total) {
-      return InvalidArgument("argument '", arg.name, "' stands for ", e.count, " tensors; an op may have at most ",
-                             kMaxArgs);
+      return InvalidArgument(
+          "argument '", arg.name, "' stands for ", e.count, " tensors; an op may have at most ", kMaxArgs);
     }
     total += e.count;
   }
@@ -81,7 +81,9 @@ Status Expand(const std::vector<ArgDef>& args, const AttrMap& attrs, std::vector
 }
 
 template <typename T>
-AttrValue EmptyList() { return AttrValue(std::vector<T>()); }
+AttrValue EmptyList() {
+  return AttrValue(std::vector<T>());
+}
 AttrValue EmptyListOf(AttrKind kind) {
   switch (kind) {
     case AttrKind::kString: return EmptyList<std::string>();
@@ -139,15 +141,15 @@ Status CheckAttr(const OpDef& op, const AttrDef& def, AttrValue* v) {
     MR_RETURN_IF_ERROR(CheckChoices(op, def, *v, def.allowed_types, [](DType t) { return DTypeName(t); }));
   }
   if (!def.allowed_strings.empty()) {
-    MR_RETURN_IF_ERROR(CheckChoices(op, def, *v, def.allowed_strings,
-                                    [](const std::string& s) { return absl::StrCat("\"", s, "\""); }));
+    MR_RETURN_IF_ERROR(CheckChoices(
+        op, def, *v, def.allowed_strings, [](const std::string& s) { return absl::StrCat("\"", s, "\""); }));
   }
   if (def.has_minimum) {
     const int64_t* i = v->get<int64_t>();
     const int64_t value = i != nullptr ? *i : v->list_size();
     if ((i != nullptr || v->list_size() >= 0) && value < def.minimum) {
-      return InvalidArgument(i != nullptr ? "value" : "length", " of attribute '", def.name, "' of op ", op.name, " is ",
-                             value, ", must be at least ", def.minimum);
+      return InvalidArgument(i != nullptr ? "value" : "length", " of attribute '", def.name, "' of op ", op.name,
+                             " is ", value, ", must be at least ", def.minimum);
     }
   }
   return absl::OkStatus();

@@ -9,7 +9,8 @@
 //
 // Schema notation:  Name(inputs) -> (outputs) | attrs | flags
 //   arg    name:T attr-typed | name:f32 fixed | name:&T reference | name:N*T list of N | name:[Ts] list typed by attr
-//   attr   name:kind[>=min][=default] | name in SET[=default] (type attr, SET joined by |) | name in {A,B}[="A"] (string)
+//   attr   name:kind[>=min][=default] | name in SET[=default] (type attr, SET joined by |) | name in {A,B}[="A"]
+//   (string)
 //          kinds int float bool string type shape tensor func list(...); separated by ';'
 //          shape default '?' unknown rank, '[]' scalar; list default '[1,1]'
 //   flags  S stateful, C commutative, A aggregate, U accepts an uninitialised reference, Dn deprecated from version n
@@ -45,18 +46,18 @@ struct AttrDef {
   bool has_default = false;
   AttrValue default_value;
   bool has_minimum = false;
-  int64_t minimum = 0;  // of the value, or of a list's length
-  std::vector<DType> allowed_types;        // empty: all
+  int64_t minimum = 0;                       // of the value, or of a list's length
+  std::vector<DType> allowed_types;          // empty: all
   std::vector<std::string> allowed_strings;  // empty: all
 };
 
 // What AddGradients does at an op of this type.
 enum class GradientKind : uint8_t {
-  kUndecided,           // the registry test fails on it
-  kFunction,            // gradient_fn
-  kNotDifferentiable,   // the gradient is silently none (a comparison, a shape)
-  kStructural,          // the backward walk looks at the conditional or loop that the op belongs to
-  kMissing,             // asking for it is an error that gives the reason
+  kUndecided,          // the registry test fails on it
+  kFunction,           // gradient_fn
+  kNotDifferentiable,  // the gradient is silently none (a comparison, a shape)
+  kStructural,         // the backward walk looks at the conditional or loop that the op belongs to
+  kMissing,            // asking for it is an error that gives the reason
 };
 
 struct OpDef {
@@ -78,7 +79,7 @@ struct OpDef {
   std::string gradient_reason;        // for kNotDifferentiable and kMissing
   std::vector<std::string> examples;  // see op/example.h
   std::string no_example_reason;
-  std::string schema;                 // the notation it was declared with
+  std::string schema;  // the notation it was declared with
 
   const AttrDef* FindAttr(absl::string_view attr_name) const;
 };

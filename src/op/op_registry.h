@@ -15,14 +15,23 @@ namespace millrace {
 // Completes the declaration that Add began. Each method may be called once, Example several times.
 class OpDeclaration {
  public:
-  OpDeclaration& Doc(absl::string_view text) { def_->doc = std::string(text); return *this; }
-  OpDeclaration& Shape(ShapeFn fn) { def_->shape_fn = fn; return *this; }
+  OpDeclaration& Doc(absl::string_view text) {
+    def_->doc = std::string(text);
+    return *this;
+  }
+  OpDeclaration& Shape(ShapeFn fn) {
+    def_->shape_fn = fn;
+    return *this;
+  }
   OpDeclaration& Gradient(GradientFn fn) {
     def_->gradient_kind = GradientKind::kFunction;
     def_->gradient_fn = fn;
     return *this;
   }
-  OpDeclaration& StructuralGradient() { def_->gradient_kind = GradientKind::kStructural; return *this; }
+  OpDeclaration& StructuralGradient() {
+    def_->gradient_kind = GradientKind::kStructural;
+    return *this;
+  }
   // The gradient through this op is none, because ...
   OpDeclaration& NotDifferentiable(absl::string_view reason) {
     def_->gradient_kind = GradientKind::kNotDifferentiable;
@@ -35,10 +44,19 @@ class OpDeclaration {
     def_->gradient_reason = std::string(reason);
     return *this;
   }
-  OpDeclaration& Example(absl::string_view text) { def_->examples.emplace_back(text); return *this; }
+  OpDeclaration& Example(absl::string_view text) {
+    def_->examples.emplace_back(text);
+    return *this;
+  }
   // For ops that cannot run alone (they need state, files or a peer); tested elsewhere.
-  OpDeclaration& NoExample(absl::string_view reason) { def_->no_example_reason = std::string(reason); return *this; }
-  OpDeclaration& Deprecated(absl::string_view reason) { def_->deprecation_reason = std::string(reason); return *this; }
+  OpDeclaration& NoExample(absl::string_view reason) {
+    def_->no_example_reason = std::string(reason);
+    return *this;
+  }
+  OpDeclaration& Deprecated(absl::string_view reason) {
+    def_->deprecation_reason = std::string(reason);
+    return *this;
+  }
 
  private:
   friend class OpRegistry;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The schema notation of op_def.h. Lines of the schema list parse as they are: a leading era ("0.5"), the markers '*' and
+// The schema notation of op_def.h. Lines of the schema list parse as they are: a leading era ("0.5"), the markers '*'
+// and
 // '+', the set sign and arrows in deprecation flags are accepted.
 #include <algorithm>
 
@@ -41,8 +42,9 @@ struct NamedSet {
 const std::vector<NamedSet>& NamedSets() {
   using enum DType;
   static const auto* sets = new std::vector<NamedSet>{
-      {"NUM", {kFloat, kDouble, kInt32, kUInt8, kInt16, kInt8, kComplex64, kInt64, kQInt8, kQUInt8, kQInt32, kBFloat16,
-               kUInt16, kComplex128, kHalf, kUInt32, kUInt64}},
+      {"NUM",
+       {kFloat, kDouble, kInt32, kUInt8, kInt16, kInt8, kComplex64, kInt64, kQInt8, kQUInt8, kQInt32, kBFloat16,
+        kUInt16, kComplex128, kHalf, kUInt32, kUInt64}},
       {"REAL", {kFloat, kDouble, kInt32, kUInt8, kInt16, kInt8, kInt64, kBFloat16, kUInt16, kHalf, kUInt32, kUInt64}},
       {"INT", {kInt8, kInt16, kInt32, kInt64, kUInt8, kUInt16, kUInt32, kUInt64}},
       {"FLT", {kHalf, kBFloat16, kFloat, kDouble}},
@@ -253,7 +255,8 @@ Status ResolveArgs(std::vector<ArgDef>* args, const OpDef& op) {
   for (ArgDef& arg : *args) {
     if (!arg.type_attr.empty() && op.FindAttr(arg.type_attr) == nullptr) {
       const auto fixed = DTypeFromName(arg.type_attr);
-      if (!fixed || IsRef(*fixed)) return InvalidArgument("argument ", arg.name, ": no type or attribute ", arg.type_attr);
+      if (!fixed || IsRef(*fixed))
+        return InvalidArgument("argument ", arg.name, ": no type or attribute ", arg.type_attr);
       arg.type = *fixed;
       arg.type_attr.clear();
     }
@@ -323,8 +326,8 @@ StatusOr<std::vector<DType>> ParseTypeSet(absl::string_view text) {
   std::vector<DType> out;
   for (absl::string_view word : absl::StrSplit(text, '|')) {
     word = Trim(word);
-    const auto set = std::find_if(NamedSets().begin(), NamedSets().end(),
-                                  [word](const NamedSet& s) { return word == s.name; });
+    const auto set =
+        std::find_if(NamedSets().begin(), NamedSets().end(), [word](const NamedSet& s) { return word == s.name; });
     if (set != NamedSets().end()) {
       for (DType t : set->types) AddType(t, &out);
     } else if (auto t = DTypeFromName(word); t && !IsRef(*t)) {

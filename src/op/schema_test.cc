@@ -14,7 +14,8 @@ namespace {
 TEST(SchemaTest, ReadsArgumentsAttributesAndFlags) {
   auto op = ParseSchema(
       "Big(a:T, n:N*T, l:[Ts], r:&f32) -> (o:T, q:N*&i64) | T in FC|IDX=f64; N:int>=2; Ts:list(type)>=1; "
-      "mode in {A,B}=\"B\"; s:shape=?; dims:list(int)=[1,-2]; f:float=1e-3; t:bool=true; x:string=\"a;|=\\n\" | S C D9");
+      "mode in {A,B}=\"B\"; s:shape=?; dims:list(int)=[1,-2]; f:float=1e-3; t:bool=true; x:string=\"a;|=\\n\" | S C "
+      "D9");
   ASSERT_TRUE(op.ok()) << op.status();
   EXPECT_EQ(op->name, "Big");
   ASSERT_EQ(op->inputs.size(), 4u);
@@ -38,9 +39,20 @@ TEST(SchemaTest, ReadsArgumentsAttributesAndFlags) {
 
 TEST(SchemaTest, RefusesWhatIsWrong) {
   for (const char* bad : {
-           "", "NoArrow(a:T)", "X(a:T) -> (b:T)", "X(a:U) -> () | T:type", "X() -> () | T:strange", "X(a) -> ()",
-           "X() -> () | T:type; T:type", "X(a:f32, a:f32) -> ()", "X() -> () | S | n:int | m:int", "X() -> () | Q",
-           "X(a:N*f32) -> () | N:type", "X() -> () | T in f99", "X() -> () | n:int=x", "X(a:f32 -> ()",
+           "",
+           "NoArrow(a:T)",
+           "X(a:T) -> (b:T)",
+           "X(a:U) -> () | T:type",
+           "X() -> () | T:strange",
+           "X(a) -> ()",
+           "X() -> () | T:type; T:type",
+           "X(a:f32, a:f32) -> ()",
+           "X() -> () | S | n:int | m:int",
+           "X() -> () | Q",
+           "X(a:N*f32) -> () | N:type",
+           "X() -> () | T in f99",
+           "X() -> () | n:int=x",
+           "X(a:f32 -> ()",
            "X() -> () | l:list(int)=1",
        }) {
     EXPECT_EQ(ParseSchema(bad).status().code(), absl::StatusCode::kInvalidArgument) << bad;
@@ -119,7 +131,8 @@ TEST(AttrsTest, FillsDefaultsAndChecksValues) {
 
 TEST(AttrsTest, ExpandsSignaturesWithinLimits) {
   const OpDef op = Parse("X(a:N*T, b:[Ts]) -> (o:&T, p:[Ts]) | N:int>=1; T:type; Ts:list(type)>=0");
-  AttrMap attrs{{"N", AttrValue(2)}, {"T", AttrValue(DType::kInt32)},
+  AttrMap attrs{{"N", AttrValue(2)},
+                {"T", AttrValue(DType::kInt32)},
                 {"Ts", AttrValue(std::vector<DType>{DType::kString, DType::kBool})}};
   auto s = ResolveSignature(op, attrs);
   ASSERT_TRUE(s.ok());

@@ -38,7 +38,8 @@ StatusOr<std::optional<int64_t>> ShapeContext::ConstantInt(int i) const {
   const Tensor* t = constant(i);
   if (t == nullptr) return std::nullopt;
   auto v = t->IntScalar();
-  if (!v.ok() || t->rank() > 1) return InvalidArgument("input ", i, " must be an integer scalar, got ", t->DebugString());
+  if (!v.ok() || t->rank() > 1)
+    return InvalidArgument("input ", i, " must be an integer scalar, got ", t->DebugString());
   return std::optional<int64_t>(*v);
 }
 

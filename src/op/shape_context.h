@@ -20,8 +20,8 @@ class ShapeContext {
  public:
   struct Input {
     PartialShape shape;
-    const Tensor* constant = nullptr;          // its value where known
-    std::optional<PartialShape> as_shape;      // for integer vectors: the partial shape that the value denotes
+    const Tensor* constant = nullptr;      // its value where known
+    std::optional<PartialShape> as_shape;  // for integer vectors: the partial shape that the value denotes
     std::optional<HandleShape> handle;
   };
   ShapeContext(const OpDef& op, const AttrMap& attrs, const NodeSignature& signature, std::vector<Input> inputs);
@@ -46,7 +46,9 @@ class ShapeContext {
   const std::optional<HandleShape>& handle(int i) const { return inputs_[static_cast<size_t>(i)].handle; }
 
   template <typename T>
-  StatusOr<T> Attr(absl::string_view name) const { return GetAttr<T>(attrs_, name); }
+  StatusOr<T> Attr(absl::string_view name) const {
+    return GetAttr<T>(attrs_, name);
+  }
   const AttrMap& attrs() const { return attrs_; }
 
   void set_output(int i, PartialShape s) { outputs_[static_cast<size_t>(i)] = std::move(s); }
@@ -80,12 +82,12 @@ class ShapeContext {
 };
 
 // Shape functions that many families share (op/common_shapes.cc).
-Status ScalarShape(ShapeContext& c);            // every output is a scalar
-Status UnknownShape(ShapeContext& c);           // nothing can be said
+Status ScalarShape(ShapeContext& c);   // every output is a scalar
+Status UnknownShape(ShapeContext& c);  // nothing can be said
 Status NoOutputs(ShapeContext& c);
-Status UnchangedShape(ShapeContext& c);         // output 0 (and all others) like input 0
-Status BroadcastShape(ShapeContext& c);         // output 0 = broadcast of inputs 0 and 1
-Status MergedShape(ShapeContext& c);            // all inputs alike, output 0 too
+Status UnchangedShape(ShapeContext& c);  // output 0 (and all others) like input 0
+Status BroadcastShape(ShapeContext& c);  // output 0 = broadcast of inputs 0 and 1
+Status MergedShape(ShapeContext& c);     // all inputs alike, output 0 too
 PartialShape BroadcastPartial(const PartialShape& a, const PartialShape& b, bool* incompatible);
 
 }  // namespace millrace

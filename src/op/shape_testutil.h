@@ -5,8 +5,8 @@
 //   EXPECT_EQ(c.Run("[?,3];[3,5]"), "[?,5]");
 //   EXPECT_EQ(c.Run("[2,3];[4,5]").substr(0, 6), "error:");
 //
-// Inputs and outputs are separated by ';', a scalar is "[]", "?" is unknown. Type attributes that are not given are float
-// where allowed, else the first type of their set; a length N not given follows from the number of inputs.
+// Inputs and outputs are separated by ';', a scalar is "[]", "?" is unknown. Type attributes that are not given are
+// float where allowed, else the first type of their set; a length N not given follows from the number of inputs.
 #pragma once
 
 #include <string>

@@ -13,8 +13,8 @@ StatusOr<PartialShape> JoinedShape(ShapeContext& c, int begin, int end, std::opt
   for (int i = begin; i < end; ++i) {
     if (!c.input(i).has_rank()) continue;
     if (rank >= 0 && c.input(i).rank() != rank) {
-      return InvalidArgument("concat needs inputs of one rank, got ", c.input(begin).ToString(), " and ",
-                             c.input(i).ToString());
+      return InvalidArgument(
+          "concat needs inputs of one rank, got ", c.input(begin).ToString(), " and ", c.input(i).ToString());
     }
     rank = c.input(i).rank();
   }
@@ -143,8 +143,8 @@ Status SplitShape(ShapeContext& c) {
     int64_t& size = dims[static_cast<size_t>(at)];
     if (size >= 0) {
       if (c.num_outputs() == 0 || size % c.num_outputs() != 0) {
-        return InvalidArgument("Dimension ", at, " of size ", size, " does not divide into ", c.num_outputs(),
-                               " equal parts");
+        return InvalidArgument(
+            "Dimension ", at, " of size ", size, " does not divide into ", c.num_outputs(), " equal parts");
       }
       size /= c.num_outputs();
     }

@@ -48,8 +48,8 @@ Status SliceShape(ShapeContext& c) {
   if (size) {
     for (int i = 0; i < in.rank(); ++i) {
       const auto k = static_cast<size_t>(i);
-      MR_ASSIGN_OR_RETURN(dims[k],
-                          SlicedDim(i, in.dim(i), begin ? std::optional((*begin)[k]) : std::nullopt, (*size)[k]));
+      MR_ASSIGN_OR_RETURN(
+          dims[k], SlicedDim(i, in.dim(i), begin ? std::optional((*begin)[k]) : std::nullopt, (*size)[k]));
     }
   } else if (auto partial = c.InputAsShape(2); partial.ok() && partial->rank() == rank) {
     dims = partial->dims();
@@ -83,8 +83,9 @@ StatusOr<std::optional<StridedSlice>> SliceOf(ShapeContext& c, const PartialShap
   if (!strides) return std::optional<StridedSlice>();
   MR_ASSIGN_OR_RETURN(StridedSliceMasks masks, MasksOf(c));
   using Ints = std::optional<absl::Span<const int64_t>>;
-  MR_ASSIGN_OR_RETURN(StridedSlice slice, ResolveStridedSlice(of, begin ? Ints(*begin) : Ints(),
-                                                              end ? Ints(*end) : Ints(), *strides, masks));
+  MR_ASSIGN_OR_RETURN(
+      StridedSlice slice,
+      ResolveStridedSlice(of, begin ? Ints(*begin) : Ints(), end ? Ints(*end) : Ints(), *strides, masks));
   return std::optional<StridedSlice>(std::move(slice));
 }
 

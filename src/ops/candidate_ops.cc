@@ -52,8 +52,8 @@ void RegisterCandidateOps(OpRegistry& r) {
             "classes are numbered by falling frequency."},
         Sampler{"LearnedUnigramCandidateSampler",
                 "Draws classes of [0, range_max) as often as they were true ones in earlier runs, plus one."},
-        Sampler{"ThreadUnsafeUnigramCandidateSampler",
-                "Draws classes of [0, range_max) by weights that are all one."}}) {
+        Sampler{
+            "ThreadUnsafeUnigramCandidateSampler", "Draws classes of [0, range_max) by weights that are all one."}}) {
     r.Add(absl::StrCat(op.name, kSignature, "range_max:int>=1; seed:int=0; seed2:int=0 | S"))
         .Doc(absl::StrCat(op.doc, kCounts))
         .Shape(SamplerShape)

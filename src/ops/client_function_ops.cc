@@ -21,10 +21,12 @@ void Add(OpRegistry& r, absl::string_view schema, absl::string_view doc) {
 
 void RegisterClientFunctionOps(OpRegistry& r) {
   Add(r, "PyFunc(input:[Tin]) -> (output:[Tout]) | token:string; Tin:list(type)>=0; Tout:list(type)>=0 | S",
-      "Calls the function that the client has registered under `token` with the inputs; what it returns are the outputs. The "
+      "Calls the function that the client has registered under `token` with the inputs; what it returns are the "
+      "outputs. The "
       "function may have effects, so it runs once a step. The token means nothing in another process.");
   Add(r, "PyFuncStateless(input:[Tin]) -> (output:[Tout]) | token:string; Tin:list(type)>=0; Tout:list(type)>=0",
-      "PyFunc of a function that depends on its inputs alone: equal calls may become one, and a call nobody reads none.");
+      "PyFunc of a function that depends on its inputs alone: equal calls may become one, and a call nobody reads "
+      "none.");
   Add(r,
       "EagerPyFunc(input:[Tin]) -> (output:[Tout]) | token:string; is_async:bool=false; Tin:list(type)>=0; "
       "Tout:list(type)>=0 | S",

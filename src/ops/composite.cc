@@ -67,8 +67,8 @@ StatusOr<std::vector<Output>> ExpandComposite(const CompositeRegistry& registry,
   if (!unknown.empty()) return InvalidArgument("composite ", spec.op, " has no attribute '", unknown.front(), "'");
   MR_ASSIGN_OR_RETURN(const NodeSignature signature, ResolveSignature(composite->def, spec.attrs));
   if (signature.input_types.size() != spec.inputs.size()) {
-    return InvalidArgument("composite ", spec.op, " has ", spec.inputs.size(), " inputs, wants ",
-                           signature.input_types.size());
+    return InvalidArgument(
+        "composite ", spec.op, " has ", spec.inputs.size(), " inputs, wants ", signature.input_types.size());
   }
   for (size_t i = 0; i < spec.inputs.size(); ++i) {
     const DType got = spec.inputs[i].dtype(), want = signature.input_types[i];
@@ -77,11 +77,12 @@ StatusOr<std::vector<Output>> ExpandComposite(const CompositeRegistry& registry,
     }
   }
   const GraphBuilder scoped = ScopeOf(b, spec);
-  MR_ASSIGN_OR_RETURN(std::vector<Output> outputs,
-                      composite->expand(scoped, CompositeCall(composite->def, spec, signature)));
+  MR_ASSIGN_OR_RETURN(
+      std::vector<Output> outputs, composite->expand(scoped, CompositeCall(composite->def, spec, signature)));
   MR_RETURN_IF_ERROR(b.status());
   if (outputs.size() != signature.output_types.size()) {
-    return Internal("composite ", spec.op, " gave ", outputs.size(), " outputs, declares ", signature.output_types.size());
+    return Internal(
+        "composite ", spec.op, " gave ", outputs.size(), " outputs, declares ", signature.output_types.size());
   }
   return outputs;
 }

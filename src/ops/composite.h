@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Composites: what is made of ops. A composite is declared like an op, in the same notation, but has an expansion instead
-// of a kernel: calling it builds nodes. So dropout, losses or a decay are stated once, for every client, and their
-// gradients come from the ops they are made of.
+// Composites: what is made of ops. A composite is declared like an op, in the same notation, but has an expansion
+// instead of a kernel: calling it builds nodes. So dropout, losses or a decay are stated once, for every client, and
+// their gradients come from the ops they are made of.
 #pragma once
 
 #include <deque>
@@ -22,7 +22,9 @@ class CompositeCall {
   std::vector<Output> list(absl::string_view arg) const;
   const AttrMap& attrs() const { return spec_.attrs; }
   template <typename T>
-  StatusOr<T> Attr(absl::string_view name) const { return GetAttr<T>(spec_.attrs, name); }
+  StatusOr<T> Attr(absl::string_view name) const {
+    return GetAttr<T>(spec_.attrs, name);
+  }
 
  private:
   const OpDef& def_;
@@ -41,9 +43,18 @@ struct CompositeDef {
 class CompositeDeclaration {
  public:
   explicit CompositeDeclaration(CompositeDef* def) : def_(def) {}
-  CompositeDeclaration& Doc(absl::string_view text) { def_->def.doc = std::string(text); return *this; }
-  CompositeDeclaration& Example(absl::string_view text) { def_->def.examples.emplace_back(text); return *this; }
-  CompositeDeclaration& Expand(ExpandFn fn) { def_->expand = fn; return *this; }
+  CompositeDeclaration& Doc(absl::string_view text) {
+    def_->def.doc = std::string(text);
+    return *this;
+  }
+  CompositeDeclaration& Example(absl::string_view text) {
+    def_->def.examples.emplace_back(text);
+    return *this;
+  }
+  CompositeDeclaration& Expand(ExpandFn fn) {
+    def_->expand = fn;
+    return *this;
+  }
 
  private:
   CompositeDef* def_;
@@ -68,7 +79,7 @@ class CompositeRegistry {
 StatusOr<std::vector<Output>> ExpandComposite(const CompositeRegistry& registry, const GraphBuilder& b, NodeSpec spec);
 
 // The table of families.
-void RegisterNnComposites(CompositeRegistry& registry);        // dropout, normalisation, dense
+void RegisterNnComposites(CompositeRegistry& registry);  // dropout, normalisation, dense
 void RegisterLossComposites(CompositeRegistry& registry);
 void RegisterRnnComposites(CompositeRegistry& registry);       // recurrent cells and loops over sequences
 void RegisterTrainingComposites(CompositeRegistry& registry);  // clipping, decays, averages, initialisers

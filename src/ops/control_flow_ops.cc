@@ -14,8 +14,8 @@ constexpr char kNotAlone[] = "it needs a conditional or a loop around it";
 void AddBoth(OpRegistry& r, absl::string_view name, absl::string_view schema, absl::string_view doc,
              absl::string_view flags, ShapeFn shape, absl::string_view example) {
   for (const bool ref : {false, true}) {
-    OpDeclaration d = r.Add(absl::StrCat(ref ? "Ref" : "", name,
-                                         absl::StrReplaceAll(schema, {{"@", ref ? "&" : ""}}), ref ? flags : ""));
+    OpDeclaration d = r.Add(
+        absl::StrCat(ref ? "Ref" : "", name, absl::StrReplaceAll(schema, {{"@", ref ? "&" : ""}}), ref ? flags : ""));
     d.Doc(ref ? absl::StrCat(name, " for references to variables. ", doc) : std::string(doc)).Shape(shape);
     d.StructuralGradient();
     if (ref || example.empty()) {
@@ -78,20 +78,22 @@ Status RefSelectShape(ShapeContext& c) {
 }  // namespace
 
 void RegisterControlFlowOps(OpRegistry& r) {
-  AddBoth(r, "Switch", "(data:@T, pred:bool) -> (output_false:@T, output_true:@T) | T:type",
-          "Passes `data` to output_true when the scalar `pred` is true, else to output_false. The other output is dead: "
-          "what needs it does not run.",
-          " | U", SwitchShape, "");
+  AddBoth(
+      r, "Switch", "(data:@T, pred:bool) -> (output_false:@T, output_true:@T) | T:type",
+      "Passes `data` to output_true when the scalar `pred` is true, else to output_false. The other output is dead: "
+      "what needs it does not run.",
+      " | U", SwitchShape, "");
   AddBoth(r, "Merge", "(inputs:N*@T) -> (output:@T, value_index:i32) | T:type; N:int>=1",
           "Passes on the first of its inputs that is live, and the index of it. Dead only when all inputs are.", "",
           MergeShape, "f32[3]{1 2 3}");
-  AddBoth(r, "Enter",
-          "(data:@T) -> (output:@T) | T:type; frame_name:string; is_constant:bool=false; parallel_iterations:int=10",
-          "Makes `data` available in the loop (frame) called frame_name: in its first iteration, or with is_constant in "
-          "every one. At most parallel_iterations iterations of the frame are under way at once.",
-          "", SameWithHandle, "");
-  AddBoth(r, "Exit", "(data:@T) -> (output:@T) | T:type", "Makes its input available outside of the loop that it is in.",
-          "", SameWithHandle, "");
+  AddBoth(
+      r, "Enter",
+      "(data:@T) -> (output:@T) | T:type; frame_name:string; is_constant:bool=false; parallel_iterations:int=10",
+      "Makes `data` available in the loop (frame) called frame_name: in its first iteration, or with is_constant in "
+      "every one. At most parallel_iterations iterations of the frame are under way at once.",
+      "", SameWithHandle, "");
+  AddBoth(r, "Exit", "(data:@T) -> (output:@T) | T:type",
+          "Makes its input available outside of the loop that it is in.", "", SameWithHandle, "");
   AddBoth(r, "NextIteration", "(data:@T) -> (output:@T) | T:type",
           "Makes its input available in the next iteration of the loop that it is in.", "", SameWithHandle, "");
   r.Add("LoopCond(input:bool) -> (output:bool)")
@@ -114,8 +116,9 @@ void RegisterControlFlowOps(OpRegistry& r) {
       .NoGradient("which variable it names is only known in the step")
       .NoExample("state");
   r.Add("Abort() -> () | error_msg:string=\"\"; exit_without_error:bool=false")
-      .Doc("Ends the step with Aborted and the message `error_msg`. The process goes on: a graph cannot end it. With "
-           "exit_without_error nothing happens.")
+      .Doc(
+          "Ends the step with Aborted and the message `error_msg`. The process goes on: a graph cannot end it. With "
+          "exit_without_error nothing happens.")
       .Shape(NoOutputs)
       .NotDifferentiable("it has no input")
       .NoExample("it fails");

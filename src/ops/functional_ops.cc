@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Ops: calls of functions, and conditionals and loops made of functions. None of these has a kernel: before a step, and for its
-// gradient, a call becomes the nodes of the bodies (graph/inline_calls.h).
+// Ops: calls of functions, and conditionals and loops made of functions. None of these has a kernel: before a step, and
+// for its gradient, a call becomes the nodes of the bodies (graph/inline_calls.h).
 #include "graph/gradient.h"
 #include "op/shape_context.h"
 #include "ops/op_list.h"
@@ -50,13 +50,13 @@ Status RemoteShape(ShapeContext& c) { return c.RequireScalar(0); }
 // A gradient has the shape of the input that it belongs to.
 Status GradientShape(ShapeContext& c) {
   if (c.num_outputs() > c.num_inputs()) {
-    return InvalidArgument("it has ", c.num_outputs(), " outputs, one for each argument, but only ", c.num_inputs(),
-                           " inputs");
+    return InvalidArgument(
+        "it has ", c.num_outputs(), " outputs, one for each argument, but only ", c.num_inputs(), " inputs");
   }
   for (int i = 0; i < c.num_outputs(); ++i) {
     if (c.output_dtype(i) != BaseType(c.input_dtype(i))) {
-      return InvalidArgument("output ", i, " is ", DTypeName(c.output_dtype(i)), ", the argument ",
-                             DTypeName(c.input_dtype(i)));
+      return InvalidArgument(
+          "output ", i, " is ", DTypeName(c.output_dtype(i)), ", the argument ", DTypeName(c.input_dtype(i)));
     }
     if (c.output_dtype(i) != DType::kResource && c.output_dtype(i) != DType::kVariant) c.set_output(i, c.input(i));
   }
@@ -119,8 +119,9 @@ void RegisterOptionalOps(OpRegistry& r) {
       .Shape(HasValueShape)
       .NotDifferentiable("its output is bool")
       .NoExample(kVariant);
-  r.Add("OptionalGetValue(optional:var) -> (components:[output_types]) | output_types:list(type)>=1; "
-        "output_shapes:list(shape)>=1")
+  r.Add(
+       "OptionalGetValue(optional:var) -> (components:[output_types]) | output_types:list(type)>=1; "
+       "output_shapes:list(shape)>=1")
       .Doc("The value of an optional. InvalidArgument when it has none, or one of other types or shapes.")
       .Shape(GetValueShape)
       .Gradient(GetValueGrad)
@@ -166,9 +167,9 @@ void RegisterFunctionalOps(OpRegistry& r) {
           "Replaces `input` by what `body` returns for i and `input`, for i = start, start + delta, ... before limit. "
           "InvalidArgument when delta is 0 or leads away from limit.",
           ForShape);
-  AddCall(r,
-          "RemoteCall(target:str, args:[Tin]) -> (output:[Tout]) | Tin:list(type)>=1; Tout:list(type)>=1; f:func | S",
-          "What `f` returns for `args`, computed on the device `target`, which must be a constant.", RemoteShape);
+  AddCall(
+      r, "RemoteCall(target:str, args:[Tin]) -> (output:[Tout]) | Tin:list(type)>=1; Tout:list(type)>=1; f:func | S",
+      "What `f` returns for `args`, computed on the device `target`, which must be a constant.", RemoteShape);
   AddCall(r, "SymbolicGradient(input:[Tin]) -> (output:[Tout]) | Tin:list(type)>=1; Tout:list(type)>=1; f:func",
           "The gradients of the function `f` by its arguments. `input` holds the arguments, then the gradients of what "
           "`f` returns; zeros where nothing flows.",

@@ -85,8 +85,8 @@ Status NearestGrad(GradContext& g) {
     size =
         b.Op("StridedSlice", {b.Shape(g.x(0)), b.Vector<int32_t>({1}), b.Vector<int32_t>({3}), b.Vector<int32_t>({1})});
   }
-  g.set_dx(0,
-           b.Op("ResizeNearestNeighborGrad", {g.dy(), size}, {{"align_corners", align}, {"half_pixel_centers", half}}));
+  g.set_dx(
+      0, b.Op("ResizeNearestNeighborGrad", {g.dy(), size}, {{"align_corners", align}, {"half_pixel_centers", half}}));
   return g.status();
 }
 
@@ -100,8 +100,8 @@ constexpr char kColour[] = "the derivative of this change of colours is not prov
 
 void RegisterImageOps(OpRegistry& r) {
   constexpr char kAttrs[] = "align_corners:bool=false; half_pixel_centers:bool=false";
-  r.Add(absl::StrCat("ResizeBilinear(images:T, size:i32) -> (resized_images:f32) | T in FLT|IDX|i8|i16|u8|u16; ",
-                     kAttrs))
+  r.Add(absl::StrCat(
+            "ResizeBilinear(images:T, size:i32) -> (resized_images:f32) | T in FLT|IDX|i8|i16|u8|u16; ", kAttrs))
       .Doc(absl::StrCat("Images of another size, each pixel made from the four around its place.", kWhere))
       .Shape(ResizeShape)
       .Gradient(BilinearGrad)
@@ -109,8 +109,8 @@ void RegisterImageOps(OpRegistry& r) {
       .Example("f32[1,4,4,1]~, i32[2]{2 3} | half_pixel_centers=true");
   r.Add(
        absl::StrCat("ResizeBicubic(images:T, size:i32) -> (resized_images:f32) | T in FLT|IDX|i8|i16|u8|u16; ", kAttrs))
-      .Doc(absl::StrCat("Images of another size, each pixel made from sixteen by cubic convolution (Keys 1981).",
-                        kWhere))
+      .Doc(absl::StrCat(
+          "Images of another size, each pixel made from sixteen by cubic convolution (Keys 1981).", kWhere))
       .Shape(ResizeShape)
       .Gradient(BicubicGrad)
       .Example("f32[1,3,2,2]~, i32[2]{5 4}");
@@ -119,8 +119,8 @@ void RegisterImageOps(OpRegistry& r) {
       .Shape(ResizeShape)
       .NoGradient("the derivative of area resizing is not provided")
       .Example("f32[1,4,4,2]~, i32[2]{3 2}");
-  r.Add(absl::StrCat("ResizeNearestNeighbor(images:T, size:i32) -> (resized_images:T) | T in FLT|IDX|i8|i16|u8|u16; ",
-                     kAttrs))
+  r.Add(absl::StrCat(
+            "ResizeNearestNeighbor(images:T, size:i32) -> (resized_images:T) | T in FLT|IDX|i8|i16|u8|u16; ", kAttrs))
       .Doc(absl::StrCat("Images of another size, each pixel a copy of the nearest one.", kWhere))
       .Shape(ResizeShape)
       .Gradient(NearestGrad)

@@ -27,8 +27,8 @@ Status CropShape(ShapeContext& c) {
 Status CropImageGradShape(ShapeContext& c) {
   MR_RETURN_IF_ERROR(c.WithRank(0, 4).status());
   MR_ASSIGN_OR_RETURN(const PartialShape size, c.InputAsShape(3));
-  MR_ASSIGN_OR_RETURN(const PartialShape out,
-                      c.Merge(size, PartialShape::UnknownOfRank(4), "image_size must have four elements"));
+  MR_ASSIGN_OR_RETURN(
+      const PartialShape out, c.Merge(size, PartialShape::UnknownOfRank(4), "image_size must have four elements"));
   c.set_output(0, out);
   return absl::OkStatus();
 }

@@ -42,8 +42,8 @@ StatusOr<PartialShape> GatherShapeOf(const PartialShape& params, const PartialSh
     return InvalidArgument("axis ", *axis, " is not in [-", params.rank(), ", ", params.rank(), ")");
   }
   if (a < b) return InvalidArgument("axis ", a, " lies within the ", b, " batch dimensions");
-  MR_ASSIGN_OR_RETURN(PartialShape batch,
-                      PartialShape::Of(DimRange(params, 0, b)).Merge(PartialShape::Of(DimRange(indices, 0, b))));
+  MR_ASSIGN_OR_RETURN(
+      PartialShape batch, PartialShape::Of(DimRange(params, 0, b)).Merge(PartialShape::Of(DimRange(indices, 0, b))));
   const int ai = static_cast<int>(a);
   return JoinDims({batch.dims(), DimRange(params, b, ai), DimRange(indices, b, indices.rank()),
                    DimRange(params, ai + 1, params.rank())});

@@ -22,8 +22,8 @@ Status UnsortedSegmentShape(ShapeContext& c) {
   if (count && *count < 0) return InvalidArgument("num_segments must not be negative, got ", *count);
   if (!data.has_rank() || !ids.has_rank()) return absl::OkStatus();
   if (ids.rank() > data.rank()) {
-    return InvalidArgument("segment_ids of shape ", ids.ToString(), " do not lead the shape of data, ",
-                           data.ToString());
+    return InvalidArgument(
+        "segment_ids of shape ", ids.ToString(), " do not lead the shape of data, ", data.ToString());
   }
   MR_RETURN_IF_ERROR(
       c.Merge(PartialShape::Of(DimRange(data, 0, ids.rank())), ids, "the shape of the segment ids").status());
@@ -123,8 +123,9 @@ Status UnsortedSegmentProdGrad(GradContext& g) {
   const GraphBuilder& b = g.b();
   const Membership m = MembershipOf(b, g.x(1), g.x(0));
   auto reduce = [&](const char* op) { return [&g, &b, op](Output v) { return b.Op(op, {v, g.x(1), g.x(2)}); }; };
-  g.set_dx(0, ProductGrad(g, reduce("UnsortedSegmentSum"), reduce("UnsortedSegmentProd"),
-                          [&](Output v) { return TakeMembers(b, m, v); }));
+  g.set_dx(0, ProductGrad(g, reduce("UnsortedSegmentSum"), reduce("UnsortedSegmentProd"), [&](Output v) {
+             return TakeMembers(b, m, v);
+           }));
   return g.status();
 }
 

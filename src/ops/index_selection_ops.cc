@@ -92,8 +92,8 @@ Status DynamicPartitionShape(ShapeContext& c) {
   const PartialShape& parts = c.input(1);
   if (!data.has_rank() || !parts.has_rank()) return absl::OkStatus();
   if (parts.rank() > data.rank()) {
-    return InvalidArgument("partitions of shape ", parts.ToString(), " do not lead the shape of data, ",
-                           data.ToString());
+    return InvalidArgument(
+        "partitions of shape ", parts.ToString(), " do not lead the shape of data, ", data.ToString());
   }
   MR_RETURN_IF_ERROR(
       c.Merge(PartialShape::Of(DimRange(data, 0, parts.rank())), parts, "the shape of the partitions").status());
@@ -121,12 +121,13 @@ Status DynamicStitchShape(ShapeContext& c) {
     }
     if (!ids.has_rank() || !data.has_rank()) continue;
     if (ids.rank() > data.rank()) {
-      return InvalidArgument("indices[", i, "] of shape ", ids.ToString(), " do not lead the shape of data[", i, "], ",
-                             data.ToString());
+      return InvalidArgument(
+          "indices[", i, "] of shape ", ids.ToString(), " do not lead the shape of data[", i, "], ", data.ToString());
     }
     MR_RETURN_IF_ERROR(c.Merge(PartialShape::Of(DimRange(data, 0, ids.rank())), ids, "the shape of indices").status());
-    MR_ASSIGN_OR_RETURN(slice, c.Merge(slice, PartialShape::Of(DimRange(data, ids.rank(), data.rank())),
-                                       "the shapes of the slices of data"));
+    MR_ASSIGN_OR_RETURN(
+        slice,
+        c.Merge(slice, PartialShape::Of(DimRange(data, ids.rank(), data.rank())), "the shapes of the slices of data"));
   }
   if (slice.has_rank()) c.set_output(0, JoinDims({{all_known ? rows : -1}, slice.dims()}));
   return absl::OkStatus();

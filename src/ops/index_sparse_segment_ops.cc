@@ -76,19 +76,19 @@ void RegisterSparseSegmentOps(OpRegistry& registry) {
   constexpr char kIds[] = "Tidx in IDX=i32; Tsegmentids in IDX=i32";
   for (const SparseSegmentOp& op : kReductions) {
     registry
-        .Add(absl::StrCat("SparseSegment", op.name,
-                          "(data:T, indices:Tidx, segment_ids:Tsegmentids) -> (output:T) | T in ", op.types, "; ",
-                          kIds))
+        .Add(absl::StrCat(
+            "SparseSegment", op.name, "(data:T, indices:Tidx, segment_ids:Tsegmentids) -> (output:T) | T in ", op.types,
+            "; ", kIds))
         .Doc(absl::StrCat(op.what, " Segment ids are sorted and not negative; ids that do not occur give zeros."))
         .Shape(SparseSegmentShape)
         .Gradient(op.gradient)
         .Example("f32[4,3]~, i32[3]{3 0 3}, i32[3]{0 0 2}");
     registry
-        .Add(
-            absl::StrCat("SparseSegment", op.name,
-                         "WithNumSegments(data:T, indices:Tidx, segment_ids:Tsegmentids, num_segments:Tnumsegments) -> "
-                         "(output:T) | T in ",
-                         op.types, "; Tidx in IDX=i32; Tnumsegments in IDX=i32; Tsegmentids in IDX=i32"))
+        .Add(absl::StrCat(
+            "SparseSegment", op.name,
+            "WithNumSegments(data:T, indices:Tidx, segment_ids:Tsegmentids, num_segments:Tnumsegments) -> "
+            "(output:T) | T in ",
+            op.types, "; Tidx in IDX=i32; Tnumsegments in IDX=i32; Tsegmentids in IDX=i32"))
         .Doc(absl::StrCat(op.what, " The output has `num_segments` rows, zeros where no id names them."))
         .Shape(SparseSegmentNumShape)
         .Gradient(op.gradient)

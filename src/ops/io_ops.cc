@@ -50,21 +50,25 @@ Status StringJoinShape(ShapeContext& c) {
 
 void RegisterIoOps(OpRegistry& r) {
   r.Add("SaveV2(prefix:str, tensor_names:str, shape_and_slices:str, tensors:[dtypes]) -> () | dtypes:list(type)>=1 | S")
-      .Doc("Writes tensors to the V2 checkpoint `prefix`, under their names. An element of shape_and_slices that is not "
-           "empty says that the tensor is a part of a larger one: \"4 5 0,2:-\" are rows 0 and 1 of a 4 x 5 matrix. The "
-           "checkpoint appears as a whole and survives a power loss once the op has run.")
+      .Doc(
+          "Writes tensors to the V2 checkpoint `prefix`, under their names. An element of shape_and_slices that is not "
+          "empty says that the tensor is a part of a larger one: \"4 5 0,2:-\" are rows 0 and 1 of a 4 x 5 matrix. The "
+          "checkpoint appears as a whole and survives a power loss once the op has run.")
       .Shape(SaveShape)
       .NotDifferentiable("it has no output")
       .NoExample("it writes files");
-  r.Add("RestoreV2(prefix:str, tensor_names:str, shape_and_slices:str) -> (tensors:[dtypes]) | dtypes:list(type)>=1 | S")
-      .Doc("Reads tensors, or the parts that shape_and_slices names, from the checkpoint `prefix`, of format V2 or V1. "
-           "Their dtypes must be those stored.")
+  r.Add(
+       "RestoreV2(prefix:str, tensor_names:str, shape_and_slices:str) -> (tensors:[dtypes]) | dtypes:list(type)>=1 | S")
+      .Doc(
+          "Reads tensors, or the parts that shape_and_slices names, from the checkpoint `prefix`, of format V2 or V1. "
+          "Their dtypes must be those stored.")
       .Shape(RestoreShape)
       .NotDifferentiable("its values come from a file")
       .NoExample("it reads files");
   r.Add("MergeV2Checkpoints(checkpoint_prefixes:str, destination_prefix:str) -> () | delete_old_dirs:bool=true | S")
-      .Doc("Makes one V2 checkpoint of several by moving their data files and merging their indexes; the folders that "
-           "become empty by this are deleted if wanted.")
+      .Doc(
+          "Makes one V2 checkpoint of several by moving their data files and merging their indexes; the folders that "
+          "become empty by this are deleted if wanted.")
       .Shape(MergeCheckpointsShape)
       .NotDifferentiable("it has no output")
       .NoExample("it moves files");
@@ -74,8 +78,9 @@ void RegisterIoOps(OpRegistry& r) {
       .NotDifferentiable(kStrings)
       .Example("str[]{\"a/b\"}, i32[]{3}, i32[]{12}");
   r.Add("StringJoin(inputs:N*str) -> (output:str) | N:int>=1; separator:string=\"\"")
-      .Doc("Joins strings element by element, with the separator between them. Scalars are joined with every element of "
-           "the others, which must have one shape.")
+      .Doc(
+          "Joins strings element by element, with the separator between them. Scalars are joined with every element of "
+          "the others, which must have one shape.")
       .Shape(StringJoinShape)
       .NotDifferentiable(kStrings)
       .Example("str[2]{\"a\" \"b\"}, str[]{\"-\"}, str[2]{\"c\" \"d\"} | separator=\"+\"");

@@ -34,15 +34,15 @@ Status EinsumShape(ShapeContext& c) {
   MR_ASSIGN_OR_RETURN(const std::string text, c.Attr<std::string>("equation"));
   MR_ASSIGN_OR_RETURN(const EinsumEquation equation, EinsumEquation::Parse(text));
   if (static_cast<int>(equation.inputs.size()) != c.num_inputs()) {
-    return InvalidArgument("equation '", text, "' has ", equation.inputs.size(), " operands, but there are ",
-                           c.num_inputs(), " inputs");
+    return InvalidArgument(
+        "equation '", text, "' has ", equation.inputs.size(), " operands, but there are ", c.num_inputs(), " inputs");
   }
   std::map<int, int64_t> sizes;
   int broadcast_rank = 0;
   for (int i = 0; i < c.num_inputs(); ++i) {
     if (!c.input(i).has_rank()) return absl::OkStatus();
-    MR_ASSIGN_OR_RETURN(const EinsumLabels labels,
-                        LabelsOf(equation.inputs[static_cast<size_t>(i)], c.input(i).rank()));
+    MR_ASSIGN_OR_RETURN(
+        const EinsumLabels labels, LabelsOf(equation.inputs[static_cast<size_t>(i)], c.input(i).rank()));
     broadcast_rank = std::max(broadcast_rank, BroadcastRank(labels));
     MR_RETURN_IF_ERROR(MergeSizes(c, labels, c.input(i), &sizes));
   }

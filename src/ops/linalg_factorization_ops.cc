@@ -38,8 +38,8 @@ Status SolveShapeOf(ShapeContext& c, bool broadcast) {
   MR_ASSIGN_OR_RETURN(const PartialShape a, SquareMatrices(c, 0));
   MR_ASSIGN_OR_RETURN(const PartialShape b, c.WithRankAtLeast(1, 2));
   if (!a.has_rank() || !b.has_rank()) return absl::OkStatus();
-  MR_ASSIGN_OR_RETURN(const int64_t rows,
-                      c.MergeDim(a.dim(a.rank() - 1), b.dim(b.rank() - 2), "rows of matrix and right-hand side"));
+  MR_ASSIGN_OR_RETURN(
+      const int64_t rows, c.MergeDim(a.dim(a.rank() - 1), b.dim(b.rank() - 2), "rows of matrix and right-hand side"));
   const PartialShape a_batch = WithoutLast(a, 2), b_batch = WithoutLast(b, 2);
   PartialShape batch;
   if (broadcast) {

@@ -103,16 +103,16 @@ std::vector<Output> WideGrad(const GraphBuilder& b, Output a, Output rhs, Output
   Output factor = GramFactor(b, a, l2, true);
   Output gb = CholeskySolve(b, factor, BatchMatMul(b, a, g, false, false)), y = CholeskySolve(b, factor, rhs);
   Output beside = b.Sub(g, BatchMatMul(b, a, gb, true, false));
-  Output ga = b.Sub(BatchMatMul(b, y, beside, false, true),
-                    BatchMatMul(b, gb, BatchMatMul(b, y, a, true, false), false, false));
+  Output ga = b.Sub(
+      BatchMatMul(b, y, beside, false, true), BatchMatMul(b, gb, BatchMatMul(b, y, a, true, false), false, false));
   return {ga, gb};
 }
 
 Output LastDimension(const GraphBuilder& b, Output x, int32_t which) {
   Output begin = b.Vector<int32_t>({which}), step = b.Vector<int32_t>({1});
   Output end = b.Vector<int32_t>({which + 1});
-  return b.Op("StridedSlice", {b.Shape(x), begin, end, step},
-              {{"end_mask", which == -1 ? 1 : 0}, {"shrink_axis_mask", 1}});
+  return b.Op(
+      "StridedSlice", {b.Shape(x), begin, end, step}, {{"end_mask", which == -1 ? 1 : 0}, {"shrink_axis_mask", 1}});
 }
 
 Status SolveLsGrad(GradContext& c) {
@@ -129,14 +129,15 @@ Status SolveLsGrad(GradContext& c) {
   } else {
     Output tall = b.Op("GreaterEqual", {LastDimension(b, a, -2), LastDimension(b, a, -1)});
     MR_ASSIGN_OR_RETURN(
-        grads, Cond(
-                   b, tall,
-                   [&](const GraphBuilder& inner, const std::vector<Output>&) -> StatusOr<std::vector<Output>> {
-                     return TallGrad(inner, a, rhs, l2, x, g);
-                   },
-                   [&](const GraphBuilder& inner, const std::vector<Output>&) -> StatusOr<std::vector<Output>> {
-                     return WideGrad(inner, a, rhs, l2, g);
-                   }));
+        grads,
+        Cond(
+            b, tall,
+            [&](const GraphBuilder& inner, const std::vector<Output>&) -> StatusOr<std::vector<Output>> {
+              return TallGrad(inner, a, rhs, l2, x, g);
+            },
+            [&](const GraphBuilder& inner, const std::vector<Output>&) -> StatusOr<std::vector<Output>> {
+              return WideGrad(inner, a, rhs, l2, g);
+            }));
   }
   c.set_dx(0, grads[0]);
   c.set_dx(1, grads[1]);
@@ -144,9 +145,9 @@ Status SolveLsGrad(GradContext& c) {
 }
 
 void AddSolveLs(OpRegistry& registry, const char* name, const char* types, const char* deprecated) {
-  auto d =
-      registry.Add(absl::StrCat(name, "(matrix:T, rhs:T, l2_regularizer:f64) -> (output:T) | fast:bool=true; T in ",
-                                types, deprecated ? " | D13" : ""));
+  auto d = registry.Add(absl::StrCat(
+      name, "(matrix:T, rhs:T, l2_regularizer:f64) -> (output:T) | fast:bool=true; T in ", types,
+      deprecated ? " | D13" : ""));
   if (deprecated) d.Deprecated(deprecated);
   d.Doc(
        "X that minimises |matrix X - rhs|^2 + l2_regularizer |X|^2. With fast from the normal equations, an error "

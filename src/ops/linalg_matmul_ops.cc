@@ -71,8 +71,9 @@ Status MatMulGrad(GradContext& c) {
   Flags t;
   MR_ASSIGN_OR_RETURN(t.x, c.Attr<bool>("transpose_a"));
   MR_ASSIGN_OR_RETURN(t.y, c.Attr<bool>("transpose_b"));
-  auto [gx, gy] = ProductGrads(b.Conj(c.x(0)), b.Conj(c.x(1)), c.dy(), t,
-                               [&](Output l, Output r, bool tl, bool tr) { return b.MatMul(l, r, tl, tr); });
+  auto [gx, gy] = ProductGrads(b.Conj(c.x(0)), b.Conj(c.x(1)), c.dy(), t, [&](Output l, Output r, bool tl, bool tr) {
+    return b.MatMul(l, r, tl, tr);
+  });
   c.set_dx(0, gx);
   c.set_dx(1, gy);
   return c.status();

@@ -178,10 +178,11 @@ void AddOldEigen(OpRegistry& registry, const char* name, const char* types) {
 }
 
 void AddSvd(OpRegistry& registry, const char* name, const char* types, const char* deprecated) {
-  auto d = registry.Add(absl::StrCat(name,
-                                     "(input:T) -> (s:T, u:T, v:T) | compute_uv:bool=true; full_matrices:bool=false; "
-                                     "T in ",
-                                     types, deprecated ? " | D13" : ""));
+  auto d = registry.Add(absl::StrCat(
+      name,
+      "(input:T) -> (s:T, u:T, v:T) | compute_uv:bool=true; full_matrices:bool=false; "
+      "T in ",
+      types, deprecated ? " | D13" : ""));
   if (deprecated) d.Deprecated(deprecated);
   d.Doc(
        "Singular values s, descending, and singular vectors, the columns of u and v, of each matrix: input = u diag(s) "

@@ -30,8 +30,8 @@ Status CrossEntropyShape(ShapeContext& c) {
   bool incompatible = false;
   const PartialShape both = BroadcastPartial(c.input(0), c.input(1), &incompatible);
   if (incompatible || (both.has_rank() && both.rank() != 2)) {
-    return InvalidArgument("logits and labels must broadcast to a matrix, got ", c.input(0).ToString(), " and ",
-                           c.input(1).ToString());
+    return InvalidArgument(
+        "logits and labels must broadcast to a matrix, got ", c.input(0).ToString(), " and ", c.input(1).ToString());
   }
   c.set_output(0, PartialShape::Of({both.has_rank() ? both.dim(0) : -1}));
   c.set_output(1, both.has_rank() ? both : PartialShape::UnknownOfRank(2));
@@ -42,8 +42,8 @@ Status SparseCrossEntropyShape(ShapeContext& c) {
   MR_ASSIGN_OR_RETURN(const PartialShape features, c.WithRank(0, 2));
   MR_ASSIGN_OR_RETURN(const PartialShape labels, c.WithRank(1, 1));
   const int64_t rows = features.has_rank() ? features.dim(0) : -1;
-  MR_ASSIGN_OR_RETURN(const int64_t batch,
-                      c.MergeDim(rows, labels.has_rank() ? labels.dim(0) : -1, "batch size of logits and labels"));
+  MR_ASSIGN_OR_RETURN(
+      const int64_t batch, c.MergeDim(rows, labels.has_rank() ? labels.dim(0) : -1, "batch size of logits and labels"));
   c.set_output(0, PartialShape::Of({batch}));
   c.set_output(1, PartialShape::Of({batch, features.has_rank() ? features.dim(1) : -1}));
   return absl::OkStatus();

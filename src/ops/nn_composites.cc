@@ -35,7 +35,8 @@ Outputs BatchNormalization(const GraphBuilder& b, const CompositeCall& c) {
   const Output x = c.x("x");
   const DType t = BaseType(x.dtype());
   MR_ASSIGN_OR_RETURN(const float epsilon, c.Attr<float>("variance_epsilon"));
-  const Output inv = b.Mul(b.Op("Rsqrt", {b.Add(c.x("variance"), b.ScalarOf(t, static_cast<double>(epsilon)))}), c.x("scale"));
+  const Output inv =
+      b.Mul(b.Op("Rsqrt", {b.Add(c.x("variance"), b.ScalarOf(t, static_cast<double>(epsilon)))}), c.x("scale"));
   return std::vector<Output>{b.Add(b.Mul(x, inv), b.Sub(c.x("offset"), b.Mul(c.x("mean"), inv)))};
 }
 
@@ -54,9 +55,10 @@ Outputs Conv2DLayer(const GraphBuilder& b, const CompositeCall& c) {
   MR_ASSIGN_OR_RETURN(const std::vector<int64_t> strides, c.Attr<std::vector<int64_t>>("strides"));
   MR_ASSIGN_OR_RETURN(const std::string padding, c.Attr<std::string>("padding"));
   MR_ASSIGN_OR_RETURN(const std::string format, c.Attr<std::string>("data_format"));
-  const Output conv = b.Op("Conv2D", {c.x("x"), c.x("filter")},
-                           {{"strides", strides}, {"padding", padding}, {"data_format", format}});
-  MR_ASSIGN_OR_RETURN(const Output out, Activate(b, c, b.Op("BiasAdd", {conv, c.x("bias")}, {{"data_format", format}})));
+  const Output conv =
+      b.Op("Conv2D", {c.x("x"), c.x("filter")}, {{"strides", strides}, {"padding", padding}, {"data_format", format}});
+  MR_ASSIGN_OR_RETURN(
+      const Output out, Activate(b, c, b.Op("BiasAdd", {conv, c.x("bias")}, {{"data_format", format}})));
   return std::vector<Output>{out};
 }
 
@@ -66,14 +68,18 @@ constexpr char kActivations[] = "activation in {None,Relu,Relu6,Tanh,Sigmoid,Elu
 
 void RegisterNnComposites(CompositeRegistry& r) {
   r.Add("Dropout(x:T) -> (y:T) | T in FLT; rate:float; seed:int=0; seed2:int=0")
-      .Doc("Sets elements to zero with probability `rate` and scales the others by 1 / (1 - rate) (Srivastava et al. 2014).")
+      .Doc(
+          "Sets elements to zero with probability `rate` and scales the others by 1 / (1 - rate) (Srivastava et al. "
+          "2014).")
       .Expand(Dropout)
       .Example("f32[2,3]~ | rate=0.5; seed=3");
   r.Add("Moments(x:T, axes:i32) -> (mean:T, variance:T) | T in FLT; keep_dims:bool=false")
       .Doc("Mean and (biased) variance of x over `axes`.")
       .Expand(Moments)
       .Example("f32[4,3]~, i32[1]{0}");
-  r.Add("BatchNormalization(x:T, mean:T, variance:T, offset:T, scale:T) -> (y:T) | T in FLT; variance_epsilon:float=0.001")
+  r.Add(
+       "BatchNormalization(x:T, mean:T, variance:T, offset:T, scale:T) -> (y:T) | T in FLT; "
+       "variance_epsilon:float=0.001")
       .Doc("(x - mean) / sqrt(variance + epsilon) * scale + offset, all broadcast against x (Ioffe and Szegedy 2015).")
       .Expand(BatchNormalization)
       .Example("f32[4,3]~, f32[3]~, f32[3]+, f32[3]~, f32[3]~");
@@ -82,7 +88,8 @@ void RegisterNnComposites(CompositeRegistry& r) {
       .Expand(Dense)
       .Example("f32[2,3]~, f32[3,4]~, f32[4]~ | activation=\"Tanh\"");
   r.Add(absl::StrCat("Conv2DLayer(x:T, filter:T, bias:T) -> (y:T) | T in FLT; strides:list(int)=[1,1,1,1]; "
-                     "padding in {SAME,VALID}=\"SAME\"; data_format in {NHWC,NCHW}=\"NHWC\"; ", kActivations))
+                     "padding in {SAME,VALID}=\"SAME\"; data_format in {NHWC,NCHW}=\"NHWC\"; ",
+                     kActivations))
       .Doc("A convolution layer: activation(conv(x, filter) + bias); filter [height, width, in, out], bias [out].")
       .Expand(Conv2DLayer)
       .Example("f32[1,4,4,2]~, f32[3,3,2,3]~, f32[3]~ | activation=\"Relu\"");

@@ -47,9 +47,9 @@ Status CheckChannels(const ConvShape& s) {
   }
   const int64_t groups = in / filter_in;
   if (groups > 1 && s.filter_out() > 0 && s.filter_out() % groups != 0) {
-    return InvalidArgument("input depth ", in, " does not match the filter's input depth ", filter_in, " (as ", groups,
-                           " groups they would need an output depth that is a multiple of ", groups, ", got ",
-                           s.filter_out(), ")");
+    return InvalidArgument(
+        "input depth ", in, " does not match the filter's input depth ", filter_in, " (as ", groups,
+        " groups they would need an output depth that is a multiple of ", groups, ", got ", s.filter_out(), ")");
   }
   return absl::OkStatus();
 }
@@ -62,8 +62,8 @@ StatusOr<PartialShape> ConvOutput(const ConvShape& s) {
   out[0] = s.input.dim(0);
   out[static_cast<size_t>(layout.channel)] = s.out_channels();
   for (int i = 0; i < layout.num_spatial(); ++i) {
-    MR_ASSIGN_OR_RETURN(out[static_cast<size_t>(layout.first_spatial + i)],
-                        SpatialOutput(s.attrs, i, s.input_dim(i), s.filter.dim(i)));
+    MR_ASSIGN_OR_RETURN(
+        out[static_cast<size_t>(layout.first_spatial + i)], SpatialOutput(s.attrs, i, s.input_dim(i), s.filter.dim(i)));
   }
   return PartialShape::Make(out);
 }
@@ -148,12 +148,12 @@ struct ConvTrio {
 };
 constexpr ConvTrio kConv2D{"Conv2D", "Conv2DBackpropInput", "Conv2DBackpropFilter"};
 constexpr ConvTrio kConv3D{"Conv3D", "Conv3DBackpropInputV2", "Conv3DBackpropFilterV2"};
-constexpr ConvTrio kDepthwise{"DepthwiseConv2dNative", "DepthwiseConv2dNativeBackpropInput",
-                              "DepthwiseConv2dNativeBackpropFilter"};
+constexpr ConvTrio kDepthwise{
+    "DepthwiseConv2dNative", "DepthwiseConv2dNativeBackpropInput", "DepthwiseConv2dNativeBackpropFilter"};
 
 AttrMap ConvAttrs(const GradContext& g) {
-  return CopyAttrs(g.node(),
-                   {"strides", "padding", "use_cudnn_on_gpu", "explicit_paddings", "data_format", "dilations"});
+  return CopyAttrs(
+      g.node(), {"strides", "padding", "use_cudnn_on_gpu", "explicit_paddings", "data_format", "dilations"});
 }
 Output Build(const GradContext& g, const char* op, Output a, Output b, Output c) {
   Node* n = g.b().OpNode(op, std::vector<Arg>{a, b, c}, ConvAttrs(g));

@@ -141,7 +141,8 @@ struct ChannelMath {
   Output axes;
   Output Lift(Output v) const {  // [c] so that it broadcasts against the image
     if (!layout.channels_first()) return v;
-    Tensor shape = layout.rank == 4 ? Tensor::Vector<int32_t>({1, -1, 1, 1}) : Tensor::Vector<int32_t>({1, -1, 1, 1, 1});
+    Tensor shape =
+        layout.rank == 4 ? Tensor::Vector<int32_t>({1, -1, 1, 1}) : Tensor::Vector<int32_t>({1, -1, 1, 1, 1});
     return b.Reshape(v, b.Const(std::move(shape)));
   }
   Output Sum(Output t) const { return b.Sum(t, axes); }
@@ -166,7 +167,8 @@ ChannelMath MakeChannelMath(const GraphBuilder& b, const ImageLayout& layout, Ou
 
 // Second order. With u = y_backprop, xh the normalised x, r = 1/sqrt(var + eps), P the projection above:
 //   dx = s r P(u), dscale = sum(u xh), doffset = sum(u).
-// For incoming gradients A (of dx), B (of dscale), C (of doffset), with q = sum(A P(u)), a = mean(A xh), e = mean(u xh):
+// For incoming gradients A (of dx), B (of dscale), C (of doffset), with q = sum(A P(u)), a = mean(A xh), e = mean(u
+// xh):
 //   d/du = s r P(A) + B xh + C;  d/ds = r q;  d/dx = r P(B u - s r (e A + a u)) - r^2 xh s q / n.
 // In inference mean and r are constants and P is the identity: s r A + B xh + C; r sum(A u); r B u.
 Status FusedBatchNormGradGradient(GradContext& g) {
@@ -209,37 +211,66 @@ Status FusedBatchNormGradGradient(GradContext& g) {
 #define MR_BN_ATTRS "epsilon:float=0.0001; data_format in {NHWC,NCHW}=\"NHWC\"; is_training:bool=true"
 #define MR_BN_ATTRS_V3 "epsilon:float=0.0001; data_format in {NHWC,NCHW,NDHWC,NCDHW}=\"NHWC\"; is_training:bool=true"
 constexpr char kBatchNormDoc[] =
-    "Normalises each channel over batch and space, then scales and shifts. In training the batch's own mean and variance "
-    "serve, and are returned (the variance with n - 1 in the denominator); the reserve spaces hold what the gradient needs.";
+    "Normalises each channel over batch and space, then scales and shifts. In training the batch's own mean and "
+    "variance "
+    "serve, and are returned (the variance with n - 1 in the denominator); the reserve spaces hold what the gradient "
+    "needs.";
 constexpr char kBatchNormGradDoc[] =
     "Gradients of the fused batch normalisation with respect to x, scale and offset; the last two outputs are empty.";
 constexpr char kTrain[] = "f32[2,3,2,3]~, f32[3]+, f32[3]~, !f32[0]{}, !f32[0]{}";
-constexpr char kInfer[] = "f32[2,3,2,2]~, f32[3]+, f32[3]~, !f32[3]~, !f32[3]+ | data_format=\"NCHW\"; is_training=false";
+constexpr char kInfer[] =
+    "f32[2,3,2,2]~, f32[3]+, f32[3]~, !f32[3]~, !f32[3]+ | data_format=\"NCHW\"; is_training=false";
 constexpr char kGrad[] = "f32[2,3,2,3]~, f32[2,3,2,3]~, f32[3]+, !f32[3]{0 0 0}, !f32[3]{1 1 1}";
 
 void RegisterFusedBatchNorm(OpRegistry& r) {
-  r.Add("FusedBatchNorm(x:T, scale:T, offset:T, mean:T, variance:T) -> (y:T, batch_mean:T, batch_variance:T, "
-        "reserve_space_1:T, reserve_space_2:T) | T in f32; " MR_BN_ATTRS)
-      .Doc(kBatchNormDoc).Shape(FusedBatchNormShape).Gradient(FusedBatchNormGradient).Example(kTrain).Example(kInfer);
-  r.Add("FusedBatchNormV2(x:T, scale:U, offset:U, mean:U, variance:U) -> (y:T, batch_mean:U, batch_variance:U, "
-        "reserve_space_1:U, reserve_space_2:U) | T in f16|bf16|f32; U in f32; " MR_BN_ATTRS)
-      .Doc(kBatchNormDoc).Shape(FusedBatchNormShape).Gradient(FusedBatchNormGradient).Example(kTrain).Example(kInfer);
-  r.Add("FusedBatchNormV3(x:T, scale:U, offset:U, mean:U, variance:U) -> (y:T, batch_mean:U, batch_variance:U, "
-        "reserve_space_1:U, reserve_space_2:U, reserve_space_3:U) | T in f16|bf16|f32; U in f32; " MR_BN_ATTRS_V3)
-      .Doc(kBatchNormDoc).Shape(FusedBatchNormShape).Gradient(FusedBatchNormGradient).Example(kTrain).Example(kInfer);
+  r.Add(
+       "FusedBatchNorm(x:T, scale:T, offset:T, mean:T, variance:T) -> (y:T, batch_mean:T, batch_variance:T, "
+       "reserve_space_1:T, reserve_space_2:T) | T in f32; " MR_BN_ATTRS)
+      .Doc(kBatchNormDoc)
+      .Shape(FusedBatchNormShape)
+      .Gradient(FusedBatchNormGradient)
+      .Example(kTrain)
+      .Example(kInfer);
+  r.Add(
+       "FusedBatchNormV2(x:T, scale:U, offset:U, mean:U, variance:U) -> (y:T, batch_mean:U, batch_variance:U, "
+       "reserve_space_1:U, reserve_space_2:U) | T in f16|bf16|f32; U in f32; " MR_BN_ATTRS)
+      .Doc(kBatchNormDoc)
+      .Shape(FusedBatchNormShape)
+      .Gradient(FusedBatchNormGradient)
+      .Example(kTrain)
+      .Example(kInfer);
+  r.Add(
+       "FusedBatchNormV3(x:T, scale:U, offset:U, mean:U, variance:U) -> (y:T, batch_mean:U, batch_variance:U, "
+       "reserve_space_1:U, reserve_space_2:U, reserve_space_3:U) | T in f16|bf16|f32; U in f32; " MR_BN_ATTRS_V3)
+      .Doc(kBatchNormDoc)
+      .Shape(FusedBatchNormShape)
+      .Gradient(FusedBatchNormGradient)
+      .Example(kTrain)
+      .Example(kInfer);
   const std::string grad(kGrad);
   const std::string infer = grad + " | is_training=false";
-  r.Add("FusedBatchNormGrad(y_backprop:T, x:T, scale:T, reserve_space_1:T, reserve_space_2:T) -> (x_backprop:T, "
-        "scale_backprop:T, offset_backprop:T, reserve_space_3:T, reserve_space_4:T) | T in f32; " MR_BN_ATTRS)
-      .Doc(kBatchNormGradDoc).Shape(FusedBatchNormGradShape).Gradient(FusedBatchNormGradGradient).Example(infer);
-  r.Add("FusedBatchNormGradV2(y_backprop:T, x:T, scale:f32, reserve_space_1:U, reserve_space_2:U) -> (x_backprop:T, "
-        "scale_backprop:U, offset_backprop:U, reserve_space_3:U, reserve_space_4:U) | T in f16|bf16|f32; U in f32; "
-        MR_BN_ATTRS)
-      .Doc(kBatchNormGradDoc).Shape(FusedBatchNormGradShape).Gradient(FusedBatchNormGradGradient).Example(infer);
-  r.Add("FusedBatchNormGradV3(y_backprop:T, x:T, scale:f32, reserve_space_1:U, reserve_space_2:U, reserve_space_3:U) -> "
-        "(x_backprop:T, scale_backprop:U, offset_backprop:U, reserve_space_4:U, reserve_space_5:U) | T in f16|bf16|f32; "
-        "U in f32; " MR_BN_ATTRS_V3)
-      .Doc(kBatchNormGradDoc).Shape(FusedBatchNormGradShape).Gradient(FusedBatchNormGradGradient)
+  r.Add(
+       "FusedBatchNormGrad(y_backprop:T, x:T, scale:T, reserve_space_1:T, reserve_space_2:T) -> (x_backprop:T, "
+       "scale_backprop:T, offset_backprop:T, reserve_space_3:T, reserve_space_4:T) | T in f32; " MR_BN_ATTRS)
+      .Doc(kBatchNormGradDoc)
+      .Shape(FusedBatchNormGradShape)
+      .Gradient(FusedBatchNormGradGradient)
+      .Example(infer);
+  r.Add(
+       "FusedBatchNormGradV2(y_backprop:T, x:T, scale:f32, reserve_space_1:U, reserve_space_2:U) -> (x_backprop:T, "
+       "scale_backprop:U, offset_backprop:U, reserve_space_3:U, reserve_space_4:U) | T in f16|bf16|f32; U in "
+       "f32; " MR_BN_ATTRS)
+      .Doc(kBatchNormGradDoc)
+      .Shape(FusedBatchNormGradShape)
+      .Gradient(FusedBatchNormGradGradient)
+      .Example(infer);
+  r.Add(
+       "FusedBatchNormGradV3(y_backprop:T, x:T, scale:f32, reserve_space_1:U, reserve_space_2:U, reserve_space_3:U) -> "
+       "(x_backprop:T, scale_backprop:U, offset_backprop:U, reserve_space_4:U, reserve_space_5:U) | T in f16|bf16|f32; "
+       "U in f32; " MR_BN_ATTRS_V3)
+      .Doc(kBatchNormGradDoc)
+      .Shape(FusedBatchNormGradShape)
+      .Gradient(FusedBatchNormGradGradient)
       .Example(grad + ", !f32[0]{} | is_training=false");
 }
 
@@ -298,31 +329,39 @@ Status L2LossGradient(GradContext& g) {
 }
 
 void RegisterOlderNorms(OpRegistry& r) {
-  r.Add("BatchNormWithGlobalNormalization(t:T, m:T, v:T, beta:T, gamma:T) -> (result:T) | T in NUM; "
-        "variance_epsilon:float; scale_after_normalization:bool | D9")
+  r.Add(
+       "BatchNormWithGlobalNormalization(t:T, m:T, v:T, beta:T, gamma:T) -> (result:T) | T in NUM; "
+       "variance_epsilon:float; scale_after_normalization:bool | D9")
       .Doc("(t - m) / sqrt(v + epsilon) (times gamma) + beta, along the last dimension.")
       .Deprecated("Use tf.nn.batch_normalization()")
       .Shape(GlobalNormShape)
       .Gradient(GlobalNormGradient)
-      .Example("f32[2,2,2,3]~, f32[3]~, f32[3]+, f32[3]~, f32[3]+ | variance_epsilon=0.001; "
-               "scale_after_normalization=true");
-  r.Add("BatchNormWithGlobalNormalizationGrad(t:T, m:T, v:T, gamma:T, backprop:T) -> (dx:T, dm:T, dv:T, db:T, dg:T) | "
-        "T in NUM; variance_epsilon:float; scale_after_normalization:bool | D9")
+      .Example(
+          "f32[2,2,2,3]~, f32[3]~, f32[3]+, f32[3]~, f32[3]+ | variance_epsilon=0.001; "
+          "scale_after_normalization=true");
+  r.Add(
+       "BatchNormWithGlobalNormalizationGrad(t:T, m:T, v:T, gamma:T, backprop:T) -> (dx:T, dm:T, dv:T, db:T, dg:T) | "
+       "T in NUM; variance_epsilon:float; scale_after_normalization:bool | D9")
       .Doc("Gradients of BatchNormWithGlobalNormalization with respect to its five inputs.")
       .Deprecated("Use tf.nn.batch_normalization()")
       .Shape(GlobalNormShape)
       .NoGradient("second derivatives of the deprecated batch normalisation are not offered; use FusedBatchNorm")
-      .Example("f32[2,2,2,3]~, f32[3]~, f32[3]+, f32[3]+, f32[2,2,2,3]~ | variance_epsilon=0.001; "
-               "scale_after_normalization=true");
-  r.Add("LRN(input:T) -> (output:T) | depth_radius:int=5; bias:float=1; alpha:float=1; beta:float=0.5; "
-        "T in f16|bf16|f32=f32")
-      .Doc("Local response normalisation: x / (bias + alpha * sum of squares of the depth_radius channels on each side and "
-           "of its own) ^ beta.")
+      .Example(
+          "f32[2,2,2,3]~, f32[3]~, f32[3]+, f32[3]+, f32[2,2,2,3]~ | variance_epsilon=0.001; "
+          "scale_after_normalization=true");
+  r.Add(
+       "LRN(input:T) -> (output:T) | depth_radius:int=5; bias:float=1; alpha:float=1; beta:float=0.5; "
+       "T in f16|bf16|f32=f32")
+      .Doc(
+          "Local response normalisation: x / (bias + alpha * sum of squares of the depth_radius channels on each side "
+          "and "
+          "of its own) ^ beta.")
       .Shape(LrnShape)
       .Gradient(LrnGradient)
       .Example("f32[2,2,1,5]~ | depth_radius=2; bias=1.5; alpha=0.3; beta=0.75");
-  r.Add("LRNGrad(input_grads:T, input_image:T, output_image:T) -> (output:T) | depth_radius:int=5; bias:float=1; "
-        "alpha:float=1; beta:float=0.5; T in f16|bf16|f32=f32")
+  r.Add(
+       "LRNGrad(input_grads:T, input_image:T, output_image:T) -> (output:T) | depth_radius:int=5; bias:float=1; "
+       "alpha:float=1; beta:float=0.5; T in f16|bf16|f32=f32")
       .Doc("Gradient of LRN with respect to its input.")
       .Shape(LrnShape)
       .NoGradient("second derivatives of local response normalisation are not offered")

@@ -43,8 +43,8 @@ StatusOr<PartialShape> PooledShape(const PoolShape& p, const PartialShape& input
         out[d] = in;  // of any size, 0 too
         continue;
       }
-      MR_ASSIGN_OR_RETURN(const WindowExtent w, ComputeWindowStrict(in, p.attrs.ksize[d], p.attrs.strides[d], 1,
-                                                                   p.attrs.padding));
+      MR_ASSIGN_OR_RETURN(
+          const WindowExtent w, ComputeWindowStrict(in, p.attrs.ksize[d], p.attrs.strides[d], 1, p.attrs.padding));
       out[d] = w.output;
     }
   }
@@ -174,8 +174,9 @@ Status AvgPoolGradGradient(GradContext& g) {
 #define MR_POOL_SIZES "ksize:list(int)>=4; strides:list(int)>=4; padding in {SAME,VALID}"
 #define MR_POOL_ATTRS MR_POOL_SIZES "; data_format in {NHWC,NCHW}=\"NHWC\""
 #define MR_POOL_V2_ATTRS "padding in {SAME,VALID}; data_format in {NHWC,NCHW}=\"NHWC\""
-constexpr char kExampleInput[] = "f32[1,4,5,2]{1 9 3 7 5 4 2 8 6 0 -1 12 14 13 11 -5 10 -2 -3 20 "
-                                 "30 21 22 40 23 24 -7 31 32 33 41 -8 42 34 25 26 35 50 51 -9}";
+constexpr char kExampleInput[] =
+    "f32[1,4,5,2]{1 9 3 7 5 4 2 8 6 0 -1 12 14 13 11 -5 10 -2 -3 20 "
+    "30 21 22 40 23 24 -7 31 32 33 41 -8 42 34 25 26 35 50 51 -9}";
 
 void RegisterMaxPool(OpRegistry& r) {
   r.Add("MaxPool(input:T) -> (output:T) | T in FLT|IDX|i8|i16|u8|u16|u32|u64|qi8=f32; " MR_POOL_SIZES
@@ -185,16 +186,20 @@ void RegisterMaxPool(OpRegistry& r) {
       .Gradient(MaxPoolGradient)
       .Example(std::string(kExampleInput) + " | ksize=[1,2,2,1]; strides=[1,2,2,1]; padding=\"SAME\"")
       .Example("!i32[1,1,1,4]{3 1 2 5} | ksize=[1,1,1,2]; strides=[1,1,1,2]; padding=\"VALID\"");
-  r.Add("MaxPoolV2(input:T, ksize:i32, strides:i32) -> (output:T) | T in FLT|IDX|i8|i16|u8|u16|u32|u64|qi8=f32; "
-        "padding in {SAME,VALID}; data_format in {NHWC,NCHW,NCHW_VECT_C}=\"NHWC\"")
+  r.Add(
+       "MaxPoolV2(input:T, ksize:i32, strides:i32) -> (output:T) | T in FLT|IDX|i8|i16|u8|u16|u32|u64|qi8=f32; "
+       "padding in {SAME,VALID}; data_format in {NHWC,NCHW,NCHW_VECT_C}=\"NHWC\"")
       .Doc("MaxPool with the window's sizes and strides as tensors.")
       .Shape(PoolShapeFn)
       .Gradient(MaxPoolV2Gradient)
       .Example(std::string(kExampleInput) + ", i32[4]{1 2 2 1}, i32[4]{1 2 2 1} | padding=\"VALID\"");
-  r.Add("MaxPoolWithArgmax(input:T) -> (output:T, argmax:Targmax) | ksize:list(int)>=4; strides:list(int)>=4; "
-        "Targmax in IDX=i64; padding in {SAME,VALID}; include_batch_in_index:bool=false; T in REAL=f32")
-      .Doc("MaxPool that also tells where each maximum lies: ((b *) rows + y) * columns + x) * channels + c, the first one "
-           "of equals.")
+  r.Add(
+       "MaxPoolWithArgmax(input:T) -> (output:T, argmax:Targmax) | ksize:list(int)>=4; strides:list(int)>=4; "
+       "Targmax in IDX=i64; padding in {SAME,VALID}; include_batch_in_index:bool=false; T in REAL=f32")
+      .Doc(
+          "MaxPool that also tells where each maximum lies: ((b *) rows + y) * columns + x) * channels + c, the first "
+          "one "
+          "of equals.")
       .Shape(PoolShapeFn)
       .Gradient(MaxPoolWithArgmaxGradient)
       .Example(std::string(kExampleInput) + " | ksize=[1,2,2,1]; strides=[1,2,2,1]; padding=\"VALID\"");
@@ -207,7 +212,8 @@ void RegisterMaxPoolGrads(OpRegistry& r) {
       .Doc("Gradient of MaxPool: each output's gradient goes to the first cell of its window that holds the maximum.")
       .Shape(MaxPoolGradShape)
       .Gradient(MaxPoolGradGradient)
-      .Example("!" + input + ", !" + pooled + ", f32[1,2,2,2]~ | ksize=[1,2,2,1]; strides=[1,2,2,1]; padding=\"VALID\"");
+      .Example(
+          "!" + input + ", !" + pooled + ", f32[1,2,2,2]~ | ksize=[1,2,2,1]; strides=[1,2,2,1]; padding=\"VALID\"");
   r.Add("MaxPoolGradV2(orig_input:T, orig_output:T, grad:T, ksize:i32, strides:i32) -> (output:T) | " MR_POOL_V2_ATTRS
         "; T in REAL=f32")
       .Doc("MaxPoolGrad with the window's sizes and strides as tensors.")
@@ -218,14 +224,15 @@ void RegisterMaxPoolGrads(OpRegistry& r) {
       .Doc("Gradient of MaxPoolGrad: takes `grad` at the cells that held the maxima.")
       .Shape(MaxPoolGradGradShape)
       .Gradient(MaxPoolGradGradGradient)
-      .Example("!" + input + ", !" + pooled + ", f32[1,4,5,2]~ | ksize=[1,2,2,1]; strides=[1,2,2,1]; padding=\"VALID\"");
-  r.Add("MaxPoolGradGradV2(orig_input:T, orig_output:T, grad:T, ksize:i32, strides:i32) -> (output:T) | "
-        MR_POOL_V2_ATTRS "; T in REAL")
+      .Example(
+          "!" + input + ", !" + pooled + ", f32[1,4,5,2]~ | ksize=[1,2,2,1]; strides=[1,2,2,1]; padding=\"VALID\"");
+  r.Add(
+       "MaxPoolGradGradV2(orig_input:T, orig_output:T, grad:T, ksize:i32, strides:i32) -> (output:T) "
+       "| " MR_POOL_V2_ATTRS "; T in REAL")
       .Doc("MaxPoolGradGrad with the window's sizes and strides as tensors.")
       .Shape(MaxPoolGradGradShape)
       .NoGradient("third derivatives of a pooling with sizes as tensors are not offered; use MaxPoolGradGrad")
-      .Example("!" + input + ", !" + pooled +
-               ", f32[1,4,5,2]~, i32[4]{1 2 2 1}, i32[4]{1 2 2 1} | padding=\"VALID\"");
+      .Example("!" + input + ", !" + pooled + ", f32[1,4,5,2]~, i32[4]{1 2 2 1}, i32[4]{1 2 2 1} | padding=\"VALID\"");
   r.Add("MaxPoolGradWithArgmax(input:T, grad:T, argmax:Targmax) -> (output:T) | " MR_POOL_SIZES
         "; include_batch_in_index:bool=false; Targmax in IDX; T in REAL=f32")
       .Doc("Gradient of MaxPoolWithArgmax: adds each gradient at its recorded place.")

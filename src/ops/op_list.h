@@ -7,26 +7,26 @@
 namespace millrace {
 
 void RegisterElementwiseOps(OpRegistry& registry);  // element-wise arithmetic, comparison, activations
-void RegisterArrayOps(OpRegistry& registry);  // shape and movement of data
-void RegisterIndexOps(OpRegistry& registry);  // gather, scatter, segments, blocks
-void RegisterMathOps(OpRegistry& registry);  // reductions, scans, ranking, softmax
-void RegisterLinalgOps(OpRegistry& registry);  // matrix products and factorisations
-void RegisterNnOps(OpRegistry& registry);  // convolution, pooling, normalisation
-void RegisterRnnOps(OpRegistry& registry);  // recurrent cells
-void RegisterStateOps(OpRegistry& registry);  // variables and their updates
-void RegisterTrainingOps(OpRegistry& registry);  // optimizer updates
-void RegisterRandomOps(OpRegistry& registry);  // random numbers
-void RegisterCandidateOps(OpRegistry& registry);  // classes drawn for losses
-void RegisterSparseOps(OpRegistry& registry);  // sparse tensors
-void RegisterCtcOps(OpRegistry& registry);  // connectionist temporal classification
-void RegisterIoOps(OpRegistry& registry);  // checkpoints and strings
-void RegisterSummaryOps(OpRegistry& registry);  // summaries, printing, assertions
+void RegisterArrayOps(OpRegistry& registry);        // shape and movement of data
+void RegisterIndexOps(OpRegistry& registry);        // gather, scatter, segments, blocks
+void RegisterMathOps(OpRegistry& registry);         // reductions, scans, ranking, softmax
+void RegisterLinalgOps(OpRegistry& registry);       // matrix products and factorisations
+void RegisterNnOps(OpRegistry& registry);           // convolution, pooling, normalisation
+void RegisterRnnOps(OpRegistry& registry);          // recurrent cells
+void RegisterStateOps(OpRegistry& registry);        // variables and their updates
+void RegisterTrainingOps(OpRegistry& registry);     // optimizer updates
+void RegisterRandomOps(OpRegistry& registry);       // random numbers
+void RegisterCandidateOps(OpRegistry& registry);    // classes drawn for losses
+void RegisterSparseOps(OpRegistry& registry);       // sparse tensors
+void RegisterCtcOps(OpRegistry& registry);          // connectionist temporal classification
+void RegisterIoOps(OpRegistry& registry);           // checkpoints and strings
+void RegisterSummaryOps(OpRegistry& registry);      // summaries, printing, assertions
 void RegisterControlFlowOps(OpRegistry& registry);  // what decides what runs, and how often
-void RegisterFunctionalOps(OpRegistry& registry);  // calls, conditionals and loops made of functions
-void RegisterRuntimeOps(OpRegistry& registry);  // what the runtime itself puts into graphs
-void RegisterStackOps(OpRegistry& registry);  // stacks of one step
+void RegisterFunctionalOps(OpRegistry& registry);   // calls, conditionals and loops made of functions
+void RegisterRuntimeOps(OpRegistry& registry);      // what the runtime itself puts into graphs
+void RegisterStackOps(OpRegistry& registry);        // stacks of one step
 void RegisterTensorArrayOps(OpRegistry& registry);  // arrays of tensors of one step
-void RegisterTensorListOps(OpRegistry& registry);  // lists of tensors as values
+void RegisterTensorListOps(OpRegistry& registry);   // lists of tensors as values
 
 void RegisterAllOps(OpRegistry& registry);
 

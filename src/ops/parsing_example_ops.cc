@@ -72,8 +72,8 @@ Status ParseSequenceShape(ShapeContext& c) {
   const bool batch = serialized.rank() == 1;
   const int64_t count = batch ? serialized.dim(0) : 1;
   MR_RETURN_IF_ERROR(SetContext(c, batch, count));
-  SetSparse(c, "feature_list_sparse_indices", "feature_list_sparse_values", "feature_list_sparse_shapes",
-            batch ? 3 : 2);
+  SetSparse(
+      c, "feature_list_sparse_indices", "feature_list_sparse_values", "feature_list_sparse_shapes", batch ? 3 : 2);
   const std::vector<int64_t> lead = batch ? std::vector<int64_t>{count, -1} : std::vector<int64_t>{-1};
   MR_RETURN_IF_ERROR(SetDense(c, "feature_list_dense_values", "feature_list_dense_shapes", lead));
   const ArgRange lengths = c.output_arg("feature_list_dense_lengths");

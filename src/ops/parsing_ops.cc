@@ -15,8 +15,8 @@ Status CsvShape(ShapeContext& c) {
   for (int i = 1; i < c.num_inputs(); ++i) {
     MR_ASSIGN_OR_RETURN(const PartialShape s, c.WithRankAtMost(i, 1));
     if (s.has_rank() && s.rank() == 1 && s.dim(0) > 1) {
-      return InvalidArgument("Shape of a default must be a length-0 or length-1 vector, or a scalar, got ",
-                             s.ToString());
+      return InvalidArgument(
+          "Shape of a default must be a length-0 or length-1 vector, or a scalar, got ", s.ToString());
     }
   }
   for (int i = 0; i < c.num_outputs(); ++i) c.set_output(i, c.input(0));

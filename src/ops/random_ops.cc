@@ -8,7 +8,8 @@ namespace millrace {
 namespace {
 
 constexpr char kRandom[] = "random numbers do not depend on the inputs";
-constexpr char kNotReparameterised[] = "samples are drawn by rejection; their derivative by the parameter is not provided";
+constexpr char kNotReparameterised[] =
+    "samples are drawn by rejection; their derivative by the parameter is not provided";
 
 Status ShapeFromFirstInput(ShapeContext& c) {
   MR_RETURN_IF_ERROR(c.WithRank(0, 1).status());
@@ -57,29 +58,35 @@ void RegisterRandomOps(OpRegistry& r) {
     const char* name;
     const char* doc;
   };
-  for (const Filled& op : {Filled{"RandomUniform", "Numbers uniform in [0, 1)."},
-                           Filled{"RandomStandardNormal", "Standard normal numbers."},
-                           Filled{"TruncatedNormal", "Standard normal numbers of magnitude below 2; others are drawn again."}}) {
+  for (const Filled& op :
+       {Filled{"RandomUniform", "Numbers uniform in [0, 1)."},
+        Filled{"RandomStandardNormal", "Standard normal numbers."},
+        Filled{"TruncatedNormal", "Standard normal numbers of magnitude below 2; others are drawn again."}}) {
     r.Add(absl::StrCat(op.name, "(shape:T) -> (output:dtype) | seed:int=0; seed2:int=0; dtype in FLT; T in IDX | S"))
-        .Doc(absl::StrCat(op.doc, " The stream is fixed by the two seeds; when both are 0 it is chosen at random. Every run "
-                                  "goes on where the last one stopped."))
+        .Doc(absl::StrCat(op.doc,
+                          " The stream is fixed by the two seeds; when both are 0 it is chosen at random. Every run "
+                          "goes on where the last one stopped."))
         .Shape(ShapeFromFirstInput)
         .NotDifferentiable(kRandom)
         .Example("i32[2]{2 3} | dtype=f32; seed=3");
   }
-  for (const Filled& op : {Filled{"StatelessRandomUniform", "Numbers uniform in [0, 1)"},
-                           Filled{"StatelessRandomNormal", "Standard normal numbers"},
-                           Filled{"StatelessTruncatedNormal", "Standard normal numbers of magnitude below 2"}}) {
-    r.Add(absl::StrCat(op.name, "(shape:T, seed:Tseed) -> (output:dtype) | dtype in FLT=f32; T in IDX=i32; Tseed in IDX=i64"))
+  for (const Filled& op :
+       {Filled{"StatelessRandomUniform", "Numbers uniform in [0, 1)"},
+        Filled{"StatelessRandomNormal", "Standard normal numbers"},
+        Filled{"StatelessTruncatedNormal", "Standard normal numbers of magnitude below 2"}}) {
+    r.Add(absl::StrCat(
+              op.name, "(shape:T, seed:Tseed) -> (output:dtype) | dtype in FLT=f32; T in IDX=i32; Tseed in IDX=i64"))
         .Doc(absl::StrCat(op.doc, ", a function of the two-element seed and the shape alone."))
         .Shape(StatelessShape)
         .NotDifferentiable(kRandom)
         .Example("i32[2]{2 3}, i64[2]{5 7}");
   }
-  r.Add("RandomUniformInt(shape:T, minval:Tout, maxval:Tout) -> (output:Tout) | seed:int=0; seed2:int=0; Tout in IDX; "
-        "T in IDX | S")
-      .Doc("Integers uniform in [minval, maxval). The bias towards small values is below the width of the range / 2^32 "
-           "(or 2^64).")
+  r.Add(
+       "RandomUniformInt(shape:T, minval:Tout, maxval:Tout) -> (output:Tout) | seed:int=0; seed2:int=0; Tout in IDX; "
+       "T in IDX | S")
+      .Doc(
+          "Integers uniform in [minval, maxval). The bias towards small values is below the width of the range / 2^32 "
+          "(or 2^64).")
       .Shape(UniformIntShape)
       .NotDifferentiable(kRandom)
       .Example("i32[2]{2 3}, i32[]{-2}, i32[]{9} | seed=3");
@@ -88,8 +95,9 @@ void RegisterRandomOps(OpRegistry& r) {
       .Shape(UnchangedShape)
       .NoGradient("the permutation is not returned, so a gradient cannot be routed back")
       .Example("f32[4,2]# | seed=3");
-  r.Add("Multinomial(logits:T, num_samples:i32) -> (output:output_dtype) | seed:int=0; seed2:int=0; T in REAL; "
-        "output_dtype in IDX=i64 | S")
+  r.Add(
+       "Multinomial(logits:T, num_samples:i32) -> (output:output_dtype) | seed:int=0; seed2:int=0; T in REAL; "
+       "output_dtype in IDX=i64 | S")
       .Doc("Draws num_samples class numbers for each row of unnormalised log-probabilities [batch, classes].")
       .Shape(MultinomialShape)
       .NotDifferentiable("samples are class numbers")
@@ -99,10 +107,13 @@ void RegisterRandomOps(OpRegistry& r) {
       .Shape(PerParameterShape)
       .NoGradient(kNotReparameterised)
       .Example("i32[1]{3}, f32[2]{0.5 2} | seed=3");
-  r.Add("RandomPoissonV2(shape:S, rate:R) -> (output:dtype) | seed:int=0; seed2:int=0; S in IDX; R in HFD|IDX=f64; dtype "
-        "in HFD|IDX=i64 | S")
-      .Doc("Poisson numbers: `shape` of them for each element of rate; by multiplication (Knuth) below rate 10, else by "
-           "transformed rejection (Hoermann 1993).")
+  r.Add(
+       "RandomPoissonV2(shape:S, rate:R) -> (output:dtype) | seed:int=0; seed2:int=0; S in IDX; R in HFD|IDX=f64; "
+       "dtype "
+       "in HFD|IDX=i64 | S")
+      .Doc(
+          "Poisson numbers: `shape` of them for each element of rate; by multiplication (Knuth) below rate 10, else by "
+          "transformed rejection (Hoermann 1993).")
       .Shape(PerParameterShape)
       .NotDifferentiable("samples are counts")
       .Example("i32[1]{3}, f64[2]{0.5 20} | seed=3");

@@ -12,10 +12,11 @@ class AttentionCell : public RnnCell {
     constexpr int64_t kMax = int64_t{1} << 24;
     auto cell = std::make_unique<AttentionCell>();
     cell->cell_ = std::move(children[0]);
-    const std::pair<const char*, int64_t*> sizes[] = {{"attn_length", &cell->length_},
-                                                      {"attn_size", &cell->size_},
-                                                      {"attn_vec_size", &cell->vector_},
-                                                      {"input_size", &cell->input_}};
+    const std::pair<const char*, int64_t*> sizes[] = {
+        {"attn_length", &cell->length_},
+        {"attn_size", &cell->size_},
+        {"attn_vec_size", &cell->vector_},
+        {"input_size", &cell->input_}};
     for (const auto& [name, value] : sizes) {
       MR_ASSIGN_OR_RETURN(*value, GetAttr<int64_t>(attrs, name));
       if (*value > kMax)

@@ -30,8 +30,8 @@ class AttentionWrapper : public RnnCell {
     MR_ASSIGN_OR_RETURN(cell->scale_, GetAttr<bool>(attrs, "scale"));
     MR_ASSIGN_OR_RETURN(cell->output_attention_, GetAttr<bool>(attrs, "output_attention"));
     if (cell->additive_ ? cell->scale_ : cell->normalize_) {
-      return InvalidArgument("AttentionWrapper: ", mechanism, "'s mechanism has no '",
-                             cell->additive_ ? "scale" : "normalize", "'");
+      return InvalidArgument(
+          "AttentionWrapper: ", mechanism, "'s mechanism has no '", cell->additive_ ? "scale" : "normalize", "'");
     }
     return cell;
   }

@@ -291,9 +291,9 @@ class LstmBlockCell : public BasicCell {
   bool HasSequence() const override { return true; }
   StatusOr<Output> Sequence(const GraphBuilder& b, Output inputs, CellRun& run) const override {
     const int64_t known = inputs.shape().dim(0);
-    Output steps = known >= 0
-                       ? b.Scalar<int64_t>(known)
-                       : b.Op("GatherV2", {b.Shape(inputs, DType::kInt64), b.Scalar<int64_t>(0), b.Scalar<int32_t>(0)});
+    Output steps =
+        known >= 0 ? b.Scalar<int64_t>(known)
+                   : b.Op("GatherV2", {b.Shape(inputs, DType::kInt64), b.Scalar<int64_t>(0), b.Scalar<int32_t>(0)});
     if (run.lengths) {
       steps = b.Op("Minimum",
                    {steps, b.Op("Maximum", {b.Op("Max", {run.lengths, b.Scalar<int32_t>(0)}), b.Scalar<int64_t>(0)})});
@@ -315,10 +315,10 @@ class LstmBlockCell : public BasicCell {
     const Output kernel = run.TakeParameter(), bias = run.TakeParameter();
     std::vector<Output> diagonals;
     for (int i = 0; i < 3; ++i) {
-      diagonals.push_back(peepholes_ ? run.TakeParameter()
-                          : i > 0
-                              ? diagonals[0]
-                              : b.Op("Fill", {b.Vector<int64_t>({o_.units}), b.ScalarOf(BaseType(input.dtype()), 0)}));
+      diagonals.push_back(
+          peepholes_ ? run.TakeParameter()
+          : i > 0    ? diagonals[0]
+                     : b.Op("Fill", {b.Vector<int64_t>({o_.units}), b.ScalarOf(BaseType(input.dtype()), 0)}));
     }
     const Output c = run.TakeState(), h = run.TakeState();
     for (Output o : {input, c, h, kernel, diagonals[0], diagonals[1], diagonals[2], bias}) args->emplace_back(o);

@@ -92,8 +92,8 @@ Outputs ZeroState(const GraphBuilder& b, const CompositeCall& c) {
 Outputs StaticRnn(const GraphBuilder& b, const CompositeCall& c) {
   MR_ASSIGN_OR_RETURN(const RnnCellPtr cell, CellOf(c, "cell"));
   MR_ASSIGN_OR_RETURN(const Output lengths, LengthsOf(b, c, "sequence_length"));
-  MR_ASSIGN_OR_RETURN(RnnResult r,
-                      UnrollCell(*cell, b, c.list("inputs"), lengths, c.list("initial_state"), c.list("parameters")));
+  MR_ASSIGN_OR_RETURN(
+      RnnResult r, UnrollCell(*cell, b, c.list("inputs"), lengths, c.list("initial_state"), c.list("parameters")));
   return Flat(std::move(r.list), r.states);
 }
 
@@ -113,8 +113,9 @@ Outputs StaticBidirectionalRnn(const GraphBuilder& b, const CompositeCall& c) {
     for (size_t i = 0; n && i < list.size(); ++i) list[i] = n->output(static_cast<int>(i));
     return list;
   };
-  MR_ASSIGN_OR_RETURN(const RnnResult f, UnrollCell(*forward, b.Scope("fw"), inputs, lengths,
-                                                    c.list("initial_state_fw"), c.list("parameters_fw")));
+  MR_ASSIGN_OR_RETURN(
+      const RnnResult f,
+      UnrollCell(*forward, b.Scope("fw"), inputs, lengths, c.list("initial_state_fw"), c.list("parameters_fw")));
   MR_ASSIGN_OR_RETURN(const RnnResult r, UnrollCell(*backward, b.Scope("bw"), reversed(inputs), lengths,
                                                     c.list("initial_state_bw"), c.list("parameters_bw")));
   const std::vector<Output> back = reversed(r.list);

@@ -13,8 +13,8 @@ class MultiCell : public RnnCell {
   }
   StatusOr<int64_t> Describe(int64_t inputs, const std::string& scope, CellLayout* layout) const override {
     for (size_t i = 0; i < cells_.size(); ++i) {
-      MR_ASSIGN_OR_RETURN(inputs,
-                          cells_[i]->Describe(inputs, absl::StrCat(scope, "multi_rnn_cell/cell_", i, "/"), layout));
+      MR_ASSIGN_OR_RETURN(
+          inputs, cells_[i]->Describe(inputs, absl::StrCat(scope, "multi_rnn_cell/cell_", i, "/"), layout));
     }
     return inputs;
   }

@@ -43,8 +43,10 @@ void RegisterRuntimeOps(OpRegistry& r) {
   AddRecv(r, "_Recv", "Waits for the tensor that the matching _Send hands over.");
   AddRecv(r, "_HostRecv", "_Recv into host memory.");
   r.Add("_Loop(args:[Tin]) -> (results:[Tout]) | Tin:list(type)>=0; Tout:list(type)>=0 | S")
-      .Doc("A while loop that runs as a straight line: first values of its variables and what does not change go in, what "
-           "leaves the loop comes out. The executor makes it from the primitives.")
+      .Doc(
+          "A while loop that runs as a straight line: first values of its variables and what does not change go in, "
+          "what "
+          "leaves the loop comes out. The executor makes it from the primitives.")
       .Shape(NothingKnown)
       .NoGradient("gradients are taken of the primitives")
       .NoExample("it needs a loop");

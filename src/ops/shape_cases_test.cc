@@ -20,9 +20,9 @@ const OpRegistry& Ops() {
 
 struct Case {
   const char* op;
-  const char* attrs;   // in the notation of examples
+  const char* attrs;  // in the notation of examples
   const char* inputs;
-  const char* want;    // "error" for any refusal
+  const char* want;  // "error" for any refusal
 };
 
 void PrintTo(const Case& c, std::ostream* os) { *os << c.op << "(" << c.inputs << ") " << c.attrs; }
@@ -53,37 +53,36 @@ TEST_P(Shapes, AreAsSaid) {
 
 INSTANTIATE_TEST_SUITE_P(
     Elementwise, Shapes,
-    ::testing::Values(Case{"AddV2", "", "[2,1];[1,3]", "[2,3]"}, Case{"AddV2", "", "[2,?];[?]", "[2,?]"},
-                      Case{"AddV2", "", "?;[2]", "?"}, Case{"AddV2", "", "[2];[3]", "error"},
-                      Case{"Exp", "", "[?,4]", "[?,4]"}, Case{"Exp", "", "?", "?"}, Case{"Less", "", "[3];[]", "[3]"},
-                      Case{"Select", "", "[2];[2,3];[2,3]", "[2,3]"}, Case{"Select", "", "[3];[2,3];[2,3]", "error"},
-                      Case{"SelectV2", "", "[2,1];[3];[]", "[2,3]"}, Case{"AddN", "", "[2,?];[?,3]", "[2,3]"},
-                      Case{"AddN", "", "[2];[3]", "error"}, Case{"Relu", "", "[0,2]", "[0,2]"},
-                      Case{"BiasAdd", "", "[2,?,5];[5]", "[2,?,5]"}, Case{"BiasAdd", "", "[2,4];[5]", "error"},
-                      Case{"ReluGrad", "", "[2,?];[?,3]", "[2,3]"}));
+    ::testing::Values(
+        Case{"AddV2", "", "[2,1];[1,3]", "[2,3]"}, Case{"AddV2", "", "[2,?];[?]", "[2,?]"},
+        Case{"AddV2", "", "?;[2]", "?"}, Case{"AddV2", "", "[2];[3]", "error"}, Case{"Exp", "", "[?,4]", "[?,4]"},
+        Case{"Exp", "", "?", "?"}, Case{"Less", "", "[3];[]", "[3]"}, Case{"Select", "", "[2];[2,3];[2,3]", "[2,3]"},
+        Case{"Select", "", "[3];[2,3];[2,3]", "error"}, Case{"SelectV2", "", "[2,1];[3];[]", "[2,3]"},
+        Case{"AddN", "", "[2,?];[?,3]", "[2,3]"}, Case{"AddN", "", "[2];[3]", "error"},
+        Case{"Relu", "", "[0,2]", "[0,2]"}, Case{"BiasAdd", "", "[2,?,5];[5]", "[2,?,5]"},
+        Case{"BiasAdd", "", "[2,4];[5]", "error"}, Case{"ReluGrad", "", "[2,?];[?,3]", "[2,3]"}));
 
 INSTANTIATE_TEST_SUITE_P(
     Matrices, Shapes,
-    ::testing::Values(Case{"MatMul", "", "[?,3];[3,5]", "[?,5]"}, Case{"MatMul", "", "?;?", "[?,?]"},
-                      Case{"MatMul", "transpose_a=true", "[3,2];[3,5]", "[2,5]"},
-                      Case{"MatMul", "transpose_b=true", "[2,3];[5,3]", "[2,5]"}, Case{"MatMul", "", "[2,3];[4,5]", "error"},
-                      Case{"MatMul", "", "[2,3,1];[3,5]", "error"}, Case{"MatMul", "", "[0,3];[3,0]", "[0,0]"},
-                      Case{"BatchMatMul", "", "[7,2,3];[7,3,5]", "[7,2,5]"},
-                      Case{"BatchMatMulV2", "", "[7,1,2,3];[4,3,5]", "[7,4,2,5]"},
-                      Case{"BatchMatMulV2", "adj_x=true", "[3,2];[3,5]", "[2,5]"},
-                      Case{"BatchMatMulV2", "", "[2,2,3];[3,3,5]", "error"}, Case{"Cholesky", "", "[2,4,4]", "[2,4,4]"},
-                      Case{"Cholesky", "", "[4,5]", "error"}, Case{"MatrixInverse", "", "[?,3]", "[3,3]"},
-                      Case{"MatrixDeterminant", "", "[5,3,3]", "[5]"},
-                      Case{"SelfAdjointEigV2", "", "[5,?,3]", "[5,3];[5,3,3]"},
-                      Case{"SelfAdjointEigV2", "compute_v=false", "[3,3]", "[3];[0]"},
-                      Case{"SelfAdjointEig", "", "[3,3]", "[4,3]"}, Case{"Svd", "", "[2,5,3]", "[2,3];[2,5,3];[2,3,3]"},
-                      Case{"Svd", "full_matrices=true", "[?,3]", "[?];[?,?];[3,3]"},
-                      Case{"Svd", "compute_uv=false", "[5,3]", "[3];[0];[0]"}, Case{"Svd", "", "[3]", "error"},
-                      Case{"Qr", "", "[2,3,5]", "[2,3,3];[2,3,5]"},
-                      Case{"Qr", "full_matrices=true", "[5,?]", "[5,5];[5,?]"},
-                      Case{"MatrixSolveLs", "", "[?,5,3];[2,5,1];[]", "[2,3,1]"},
-                      Case{"MatrixSolveLs", "", "[5,3];[4,1];[]", "error"}, Case{"Lu", "", "[2,?,3]", "[2,3,3];[2,3]"},
-                      Case{"LogMatrixDeterminant", "", "[2,3,3]", "[2];[2]"}));
+    ::testing::Values(
+        Case{"MatMul", "", "[?,3];[3,5]", "[?,5]"}, Case{"MatMul", "", "?;?", "[?,?]"},
+        Case{"MatMul", "transpose_a=true", "[3,2];[3,5]", "[2,5]"},
+        Case{"MatMul", "transpose_b=true", "[2,3];[5,3]", "[2,5]"}, Case{"MatMul", "", "[2,3];[4,5]", "error"},
+        Case{"MatMul", "", "[2,3,1];[3,5]", "error"}, Case{"MatMul", "", "[0,3];[3,0]", "[0,0]"},
+        Case{"BatchMatMul", "", "[7,2,3];[7,3,5]", "[7,2,5]"},
+        Case{"BatchMatMulV2", "", "[7,1,2,3];[4,3,5]", "[7,4,2,5]"},
+        Case{"BatchMatMulV2", "adj_x=true", "[3,2];[3,5]", "[2,5]"},
+        Case{"BatchMatMulV2", "", "[2,2,3];[3,3,5]", "error"}, Case{"Cholesky", "", "[2,4,4]", "[2,4,4]"},
+        Case{"Cholesky", "", "[4,5]", "error"}, Case{"MatrixInverse", "", "[?,3]", "[3,3]"},
+        Case{"MatrixDeterminant", "", "[5,3,3]", "[5]"}, Case{"SelfAdjointEigV2", "", "[5,?,3]", "[5,3];[5,3,3]"},
+        Case{"SelfAdjointEigV2", "compute_v=false", "[3,3]", "[3];[0]"}, Case{"SelfAdjointEig", "", "[3,3]", "[4,3]"},
+        Case{"Svd", "", "[2,5,3]", "[2,3];[2,5,3];[2,3,3]"},
+        Case{"Svd", "full_matrices=true", "[?,3]", "[?];[?,?];[3,3]"},
+        Case{"Svd", "compute_uv=false", "[5,3]", "[3];[0];[0]"}, Case{"Svd", "", "[3]", "error"},
+        Case{"Qr", "", "[2,3,5]", "[2,3,3];[2,3,5]"}, Case{"Qr", "full_matrices=true", "[5,?]", "[5,5];[5,?]"},
+        Case{"MatrixSolveLs", "", "[?,5,3];[2,5,1];[]", "[2,3,1]"},
+        Case{"MatrixSolveLs", "", "[5,3];[4,1];[]", "error"}, Case{"Lu", "", "[2,?,3]", "[2,3,3];[2,3]"},
+        Case{"LogMatrixDeterminant", "", "[2,3,3]", "[2];[2]"}));
 
 INSTANTIATE_TEST_SUITE_P(
     Reductions, Shapes,
@@ -100,7 +99,8 @@ INSTANTIATE_TEST_SUITE_P(
     ::testing::Values(
         Case{"Conv2D", "strides=[1,2,2,1]; padding=\"SAME\"", "[8,5,6,3];[3,3,3,4]", "[8,3,3,4]"},
         Case{"Conv2D", "strides=[1,1,1,1]; padding=\"VALID\"", "[8,5,6,3];[3,3,3,4]", "[8,3,4,4]"},
-        Case{"Conv2D", "strides=[1,1,1,1]; padding=\"VALID\"; data_format=\"NCHW\"", "[8,3,5,6];[3,3,3,4]", "[8,4,3,4]"},
+        Case{
+            "Conv2D", "strides=[1,1,1,1]; padding=\"VALID\"; data_format=\"NCHW\"", "[8,3,5,6];[3,3,3,4]", "[8,4,3,4]"},
         Case{"Conv2D", "strides=[1,1,1,1]; padding=\"VALID\"", "?;[3,3,3,4]", "[?,?,?,4]"},
         Case{"Conv2D", "strides=[1,1,1,1]; padding=\"VALID\"", "[8,2,2,3];[3,3,3,4]", "error"},
         Case{"Conv2D", "strides=[1,1,1,1]; padding=\"VALID\"", "[8,5,6,4];[3,3,3,4]", "error"},
@@ -113,11 +113,12 @@ INSTANTIATE_TEST_SUITE_P(
 
 INSTANTIATE_TEST_SUITE_P(
     Indices, Shapes,
-    ::testing::Values(Case{"Gather", "", "[5,?,2];[3,4]", "[3,4,?,2]"}, Case{"Gather", "", "[];[3]", "error"},
-                      Case{"GatherNd", "", "[5,6,7];[3,2]", "[3,7]"}, Case{"GatherNd", "", "[5];[3,2]", "error"},
-                      Case{"SegmentSum", "", "[5,2];[5]", "[?,2]"}, Case{"SegmentSum", "", "[5,2];[5,1]", "error"},
-                      Case{"UnsortedSegmentSum", "", "[5,2];[5];[]", "[?,2]"},
-                      Case{"OneHot", "", "[2,3];[];[];[]", "[2,3,?]"}, Case{"DynamicPartition", "num_partitions=2", "[4,3];[4]", "[?,3];[?,3]"}));
+    ::testing::Values(
+        Case{"Gather", "", "[5,?,2];[3,4]", "[3,4,?,2]"}, Case{"Gather", "", "[];[3]", "error"},
+        Case{"GatherNd", "", "[5,6,7];[3,2]", "[3,7]"}, Case{"GatherNd", "", "[5];[3,2]", "error"},
+        Case{"SegmentSum", "", "[5,2];[5]", "[?,2]"}, Case{"SegmentSum", "", "[5,2];[5,1]", "error"},
+        Case{"UnsortedSegmentSum", "", "[5,2];[5];[]", "[?,2]"}, Case{"OneHot", "", "[2,3];[];[];[]", "[2,3,?]"},
+        Case{"DynamicPartition", "num_partitions=2", "[4,3];[4]", "[?,3];[?,3]"}));
 
 }  // namespace
 }  // namespace millrace

@@ -13,8 +13,8 @@ StatusOr<std::pair<int64_t, int64_t>> SparseInput(ShapeContext& c, int first) {
   MR_ASSIGN_OR_RETURN(const PartialShape values, c.WithRank(first + 1, 1));
   MR_ASSIGN_OR_RETURN(const PartialShape shape, c.WithRank(first + 2, 1));
   MR_ASSIGN_OR_RETURN(const int64_t n, c.MergeDim(indices.dim(0), values.dim(0), "as many indices as values"));
-  MR_ASSIGN_OR_RETURN(const int64_t rank,
-                      c.MergeDim(indices.dim(1), shape.dim(0), "indices as wide as the shape is long"));
+  MR_ASSIGN_OR_RETURN(
+      const int64_t rank, c.MergeDim(indices.dim(1), shape.dim(0), "indices as wide as the shape is long"));
   return std::make_pair(n, rank);
 }
 

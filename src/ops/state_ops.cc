@@ -43,7 +43,8 @@ Status AssignVariableShape(ShapeContext& c) {
   MR_RETURN_IF_ERROR(c.RequireScalar(0));
   if (const auto& h = c.handle(0)) {
     if (h->dtype != DType::kInvalid && h->dtype != c.input_dtype(1)) {
-      return InvalidArgument("the variable holds ", DTypeName(h->dtype), ", the value is ", DTypeName(c.input_dtype(1)));
+      return InvalidArgument(
+          "the variable holds ", DTypeName(h->dtype), ", the value is ", DTypeName(c.input_dtype(1)));
     }
     MR_RETURN_IF_ERROR(c.Merge(h->shape, c.input(1), "variable and value").status());
   }
@@ -92,8 +93,9 @@ void RegisterStateOps(OpRegistry& r) {
       .NotDifferentiable("a variable is a leaf")
       .NoExample("state");
   r.Add("VariableV2() -> (ref:&dtype) | shape:shape; dtype:type; container:string=\"\"; shared_name:string=\"\" | S")
-      .Doc("Holds a tensor between steps and returns a reference to it. Nodes with equal container and shared_name (or "
-           "node name) share one variable. Reading it before the first Assign is FailedPrecondition.")
+      .Doc(
+          "Holds a tensor between steps and returns a reference to it. Nodes with equal container and shared_name (or "
+          "node name) share one variable. Reading it before the first Assign is FailedPrecondition.")
       .Shape(VariableShapeFn)
       .NotDifferentiable("a variable is a leaf")
       .NoExample("state");
@@ -113,22 +115,23 @@ void RegisterStateOps(OpRegistry& r) {
       .NotDifferentiable(kIsState)
       .NoExample("state");
   r.Add("Assign(ref:&T, value:T) -> (output_ref:&T) | T:type; validate_shape:bool=true; use_locking:bool=true | U")
-      .Doc("Gives the variable a new value and returns its reference. With validate_shape the value must have the "
-           "variable's shape; without, the variable takes the value's.")
+      .Doc(
+          "Gives the variable a new value and returns its reference. With validate_shape the value must have the "
+          "variable's shape; without, the variable takes the value's.")
       .Shape(AssignShape)
       .NotDifferentiable(kIsState)
       .NoExample("state");
   for (const char* sign : {"Add", "Sub"}) {
     const bool add = std::string(sign) == "Add";
-    r.Add(absl::StrCat("Assign", sign,
-                       "(ref:&T, value:T) -> (output_ref:&T) | T in NUM; use_locking:bool=false"))
+    r.Add(absl::StrCat("Assign", sign, "(ref:&T, value:T) -> (output_ref:&T) | T in NUM; use_locking:bool=false"))
         .Doc(add ? "Adds `value`, of the variable's shape, to the variable."
                  : "Subtracts `value`, of the variable's shape, from the variable.")
         .Shape(MergedShape)
         .NotDifferentiable(kIsState)
         .NoExample("state");
     r.Add(absl::StrCat("Assign", sign, "VariableOp(resource:res, value:dtype) -> () | dtype:type | S"))
-        .Doc(add ? "Adds `value` to the variable behind the handle." : "Subtracts `value` from the variable behind the handle.")
+        .Doc(add ? "Adds `value` to the variable behind the handle."
+                 : "Subtracts `value` from the variable behind the handle.")
         .Shape(AssignVariableShape)
         .NotDifferentiable(kIsState)
         .NoExample("state");

@@ -98,13 +98,14 @@ constexpr RowUpdate kRowUpdates[] = {
 
 void AddRowUpdates(OpRegistry& registry) {
   for (const RowUpdate& u : kRowUpdates) {
-    const std::string what = absl::StrCat(u.verb,
-                                          " of a variable that `indices` names. `updates` has one row per index, or is "
-                                          "one number for all. Indices that repeat are applied in order; an index "
-                                          "outside the variable fails before anything is written.");
-    OpDeclaration ref =
-        registry.Add(absl::StrCat("Scatter", u.name, "(ref:&T, indices:Tindices, updates:T) -> (output_ref:&T) | ",
-                                  u.ref_types, "; Tindices in IDX; use_locking:bool=", u.locking ? "true" : "false"));
+    const std::string what = absl::StrCat(
+        u.verb,
+        " of a variable that `indices` names. `updates` has one row per index, or is "
+        "one number for all. Indices that repeat are applied in order; an index "
+        "outside the variable fails before anything is written.");
+    OpDeclaration ref = registry.Add(absl::StrCat(
+        "Scatter", u.name, "(ref:&T, indices:Tindices, updates:T) -> (output_ref:&T) | ", u.ref_types,
+        "; Tindices in IDX; use_locking:bool=", u.locking ? "true" : "false"));
     ref.Doc(absl::StrCat(what, " Returns the reference.")).Shape(RefScatterShape).NoExample(kNeedsVariable);
     if (u.differentiable_gap) {
       ref.NoGradient(kAssignment);
@@ -135,11 +136,11 @@ constexpr NdUpdate kNdUpdates[] = {
 
 void AddNdUpdates(OpRegistry& registry) {
   for (const NdUpdate& u : kNdUpdates) {
-    const std::string what =
-        absl::StrCat(u.verb,
-                     " the elements or slices of a variable at the coordinates in the last dimension of `indices`. "
-                     "Coordinates that repeat are applied in order; one outside the variable fails before anything is "
-                     "written.");
+    const std::string what = absl::StrCat(
+        u.verb,
+        " the elements or slices of a variable at the coordinates in the last dimension of `indices`. "
+        "Coordinates that repeat are applied in order; one outside the variable fails before anything is "
+        "written.");
     registry
         .Add(absl::StrCat("ScatterNd", u.name, "(ref:&T, indices:Tindices, updates:T) -> (output_ref:&T) | ",
                           u.ref_types, "; Tindices in IDX; use_locking:bool=", u.locking ? "true" : "false"))

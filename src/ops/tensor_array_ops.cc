@@ -203,8 +203,8 @@ void AddUses(OpRegistry& r, const Version& v, const char* dn, const char* dn_sca
       .Shape(WriteShape)
       .Gradient(WriteGrad)
       .NoExample("state");
-  r.Add(absl::StrCat("TensorArrayRead", v.suffix, h, ", index:i32, flow_in:f32) -> (value:dtype) | dtype:type",
-                     Flags(v, dn)))
+  r.Add(absl::StrCat(
+            "TensorArrayRead", v.suffix, h, ", index:i32, flow_in:f32) -> (value:dtype) | dtype:type", Flags(v, dn)))
       .Doc("The element at `index`, without a copy. One that was never written reads as zeros when its shape is known.")
       .Shape(ReadShape)
       .Gradient(ReadGrad)
@@ -260,10 +260,11 @@ void AddArrays(OpRegistry& r) {
             kArrayDoc}}) {
     r.Add(schema).Doc(doc).Shape(ArrayShape).NotDifferentiable(kIsState).NoExample("state");
   }
-  for (const char* schema : {"TensorArrayGrad(handle:str, flow_in:f32) -> (grad_handle:&str) | source:string | S D16",
-                             "TensorArrayGradV2(handle:str, flow_in:f32) -> (grad_handle:str) | source:string | S D26",
-                             "TensorArrayGradV3(handle:res, flow_in:f32) -> (grad_handle:res, flow_out:f32) | "
-                             "source:string | S"}) {
+  for (const char* schema :
+       {"TensorArrayGrad(handle:str, flow_in:f32) -> (grad_handle:&str) | source:string | S D16",
+        "TensorArrayGradV2(handle:str, flow_in:f32) -> (grad_handle:str) | source:string | S D26",
+        "TensorArrayGradV3(handle:res, flow_in:f32) -> (grad_handle:res, flow_out:f32) | "
+        "source:string | S"}) {
     r.Add(schema).Doc(kGradDoc).Shape(GradShape).NotDifferentiable(kIsState).NoExample("state");
   }
   r.Add(

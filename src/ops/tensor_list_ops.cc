@@ -184,8 +184,8 @@ Status GatherGrad(GradContext& c) {
 
 // The rows of a gradient list that a tensor input was spread over.
 Output GatheredRows(const GradContext& c, Output list, Output indices, Output tensor) {
-  return c.b().Op("TensorListGather", {list, indices, RowShape(c, tensor)},
-                  {{"element_dtype", BaseType(tensor.dtype())}});
+  return c.b().Op(
+      "TensorListGather", {list, indices, RowShape(c, tensor)}, {{"element_dtype", BaseType(tensor.dtype())}});
 }
 
 Status ScatterGrad(GradContext& c) {

@@ -15,9 +15,7 @@ Output SquaredNorm(const GraphBuilder& b, Output x) {
 }
 
 // clip / max(norm, clip), which is 1 for small norms; NaN and infinite norms give NaN, so that they are seen.
-Output Shrink(const GraphBuilder& b, Output norm, Output clip) {
-  return b.Div(clip, b.Op("Maximum", {norm, clip}));
-}
+Output Shrink(const GraphBuilder& b, Output norm, Output clip) { return b.Div(clip, b.Op("Maximum", {norm, clip})); }
 
 Outputs ClipByNorm(const GraphBuilder& b, const CompositeCall& c) {
   const Output x = c.x("t");
@@ -146,16 +144,18 @@ Outputs VarianceScaling(const GraphBuilder& b, const CompositeCall& c) {
   MR_ASSIGN_OR_RETURN(const int64_t seed2, c.Attr<int64_t>("seed2"));
   const bool uniform = distribution == "uniform", truncated = distribution == "truncated_normal";
   // A normal cut at two deviations has 0.8796 of the deviation of a whole one.
-  const double limit = std::sqrt(3 * variance),
-               stddev = std::sqrt(variance) / (truncated ? 0.87962566103423978 : 1);
+  const double limit = std::sqrt(3 * variance), stddev = std::sqrt(variance) / (truncated ? 0.87962566103423978 : 1);
   // The nodes of TensorFlow's random_uniform, truncated_normal and random_normal.
   const GraphBuilder sum = b.Scope(uniform ? "random_uniform" : truncated ? "truncated_normal" : "random_normal");
   const GraphBuilder& inside = sum;
   const Output dims = inside.WithName("shape").Const(Tensor::Vector<int64_t>(shape.dims()));
   const Output low = inside.WithName(uniform ? "min" : "mean").ScalarOf(t, uniform ? -limit : 0);
   const Output high = inside.WithName(uniform ? "max" : "stddev").ScalarOf(t, uniform ? limit : stddev);
-  const Output noise = inside.Op(uniform ? "RandomUniform" : truncated ? "TruncatedNormal" : "RandomStandardNormal",
-                                 {dims}, {{"dtype", t}, {"seed", seed}, {"seed2", seed2}});
+  const Output noise = inside.Op(
+      uniform     ? "RandomUniform"
+      : truncated ? "TruncatedNormal"
+                  : "RandomStandardNormal",
+      {dims}, {{"dtype", t}, {"seed", seed}, {"seed2", seed2}});
   const Output range = uniform ? inside.WithName("sub").Sub(high, low) : high;
   return One(sum.WithName("/").Op("Add", {inside.WithName("mul").Mul(noise, range), low}));
 }
@@ -172,12 +172,15 @@ void RegisterTrainingComposites(CompositeRegistry& r) {
       .Expand(GlobalNorm)
       .Example("f32[2]~, f32[3]~");
   r.Add("ClipByGlobalNorm(t_list:N*T, clip_norm:T) -> (list_clipped:N*T, global_norm:T) | T in FLT; N:int>=1")
-      .Doc("All tensors scaled by one factor so that their common L2 norm is at most clip_norm (Pascanu et al. 2012); the "
-           "norm before clipping is returned too.")
+      .Doc(
+          "All tensors scaled by one factor so that their common L2 norm is at most clip_norm (Pascanu et al. 2012); "
+          "the "
+          "norm before clipping is returned too.")
       .Expand(ClipByGlobalNorm)
       .Example("f32[2]~, f32[3]~, !f32[]{1}");
-  const char* decay = "(learning_rate:T, global_step:Tstep) -> (rate:T) | T in FD; Tstep in IDX; decay_steps:float; "
-                      "decay_rate:float; staircase:bool=false";
+  const char* decay =
+      "(learning_rate:T, global_step:Tstep) -> (rate:T) | T in FD; Tstep in IDX; decay_steps:float; "
+      "decay_rate:float; staircase:bool=false";
   r.Add(absl::StrCat("ExponentialDecay", decay))
       .Doc("learning_rate * decay_rate ^ (global_step / decay_steps).")
       .Expand(ExponentialDecay)
@@ -190,13 +193,18 @@ void RegisterTrainingComposites(CompositeRegistry& r) {
       .Doc("learning_rate / (1 + decay_rate * global_step / decay_steps).")
       .Expand(InverseTimeDecay)
       .Example("!f32[]{0.1}, i64[]{30} | decay_steps=10; decay_rate=0.5");
-  r.Add("PolynomialDecay(learning_rate:T, global_step:Tstep) -> (rate:T) | T in FD; Tstep in IDX; decay_steps:float; "
-        "end_learning_rate:float=0.0001; power:float=1.0")
+  r.Add(
+       "PolynomialDecay(learning_rate:T, global_step:Tstep) -> (rate:T) | T in FD; Tstep in IDX; decay_steps:float; "
+       "end_learning_rate:float=0.0001; power:float=1.0")
       .Doc("From learning_rate down to end_learning_rate over decay_steps, along (1 - step / decay_steps) ^ power.")
       .Expand(PolynomialDecay)
       .Example("!f32[]{0.1}, i64[]{5} | decay_steps=10");
-  r.Add("CosineDecay(learning_rate:T, global_step:Tstep) -> (rate:T) | T in FD; Tstep in IDX; decay_steps:float; alpha:float=0.0")
-      .Doc("From learning_rate down to alpha * learning_rate over decay_steps along half a cosine (Loshchilov and Hutter 2016).")
+  r.Add(
+       "CosineDecay(learning_rate:T, global_step:Tstep) -> (rate:T) | T in FD; Tstep in IDX; decay_steps:float; "
+       "alpha:float=0.0")
+      .Doc(
+          "From learning_rate down to alpha * learning_rate over decay_steps along half a cosine (Loshchilov and "
+          "Hutter 2016).")
       .Expand(CosineDecay)
       .Example("!f32[]{0.1}, i64[]{5} | decay_steps=10");
   r.Add("PiecewiseConstant(global_step:Tstep) -> (rate:f32) | Tstep in IDX; boundaries:list(float); values:list(float)")
@@ -206,11 +214,14 @@ void RegisterTrainingComposites(CompositeRegistry& r) {
   r.Add("AssignMovingAverage(average:&T, value:T, decay:T) -> (average_ref:&T) | T in FLT")
       .Doc("Moves the variable `average` towards value: average -= (1 - decay) * (average - value).")
       .Expand(AssignMovingAverage);
-  r.Add("VarianceScaling() -> (values:dtype) | shape:shape; dtype in FLT=f32; scale:float=1.0; mode in "
-        "{fan_in,fan_out,fan_avg}=\"fan_in\"; distribution in {normal,truncated_normal,uniform}=\"truncated_normal\"; "
-        "seed:int=0; seed2:int=0")
-      .Doc("Initial weights whose variance is scale / fan, the fans being those of a dense or convolution kernel of this "
-           "shape. Glorot: scale 1, fan_avg. He: scale 2, fan_in. LeCun: scale 1, fan_in.")
+  r.Add(
+       "VarianceScaling() -> (values:dtype) | shape:shape; dtype in FLT=f32; scale:float=1.0; mode in "
+       "{fan_in,fan_out,fan_avg}=\"fan_in\"; distribution in {normal,truncated_normal,uniform}=\"truncated_normal\"; "
+       "seed:int=0; seed2:int=0")
+      .Doc(
+          "Initial weights whose variance is scale / fan, the fans being those of a dense or convolution kernel of "
+          "this "
+          "shape. Glorot: scale 1, fan_avg. He: scale 2, fan_in. LeCun: scale 1, fan_in.")
       .Expand(VarianceScaling)
       .Example("| shape=[3,4]; seed=3");
 }

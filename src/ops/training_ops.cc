@@ -12,10 +12,10 @@ namespace {
 
 struct Rule {
   const char* name;
-  const char* slots;    // variables beside `var`
-  const char* operands; // after the variables, in order; "grad" and "delta" have var's shape, the rest are scalars
-  const char* attrs;    // beside use_locking
-  bool sparse;          // whether Sparse forms exist
+  const char* slots;     // variables beside `var`
+  const char* operands;  // after the variables, in order; "grad" and "delta" have var's shape, the rest are scalars
+  const char* attrs;     // beside use_locking
+  bool sparse;           // whether Sparse forms exist
   const char* doc;
 };
 
@@ -41,7 +41,8 @@ constexpr Rule kRules[] = {
      "Like RMSProp, with the gradient's running mean mg taken out: the divisor is sqrt(ms - mg^2 + epsilon)."},
     {"Ftrl", "accum linear", "grad lr l1 l2 lr_power", "", true,
      "Follow-the-regularised-leader (McMahan et al. 2013): accum_new = accum + grad^2; linear += grad - "
-     "(accum_new^-lr_power - accum^-lr_power) / lr * var; var = (sign(linear) * l1 - linear) / (accum_new^-lr_power / lr "
+     "(accum_new^-lr_power - accum^-lr_power) / lr * var; var = (sign(linear) * l1 - linear) / (accum_new^-lr_power / "
+     "lr "
      "+ 2 * l2) where |linear| > l1, else 0."},
 };
 
@@ -93,9 +94,9 @@ void Declare(OpRegistry& r, const Rule& rule, bool by_handle, bool sparse) {
   if (*rule.attrs) attrs.push_back(rule.attrs);
   std::string doc(rule.doc);
   if (sparse) doc += " Only the rows of var and slots named by indices change; row i of grad belongs to indices[i].";
-  r.Add(absl::StrCat(by_handle ? "Resource" : "", sparse ? "Sparse" : "", "Apply", rule.name, "(",
-                     absl::StrJoin(args, ", "), ") -> (", by_handle ? "" : "out:&T", ") | ", absl::StrJoin(attrs, "; "),
-                     by_handle ? " | S" : ""))
+  r.Add(absl::StrCat(
+            by_handle ? "Resource" : "", sparse ? "Sparse" : "", "Apply", rule.name, "(", absl::StrJoin(args, ", "),
+            ") -> (", by_handle ? "" : "out:&T", ") | ", absl::StrJoin(attrs, "; "), by_handle ? " | S" : ""))
       .Doc(doc)
       .Shape(ApplyShape)
       .NotDifferentiable("it changes state; an update is not differentiated")

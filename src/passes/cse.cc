@@ -23,7 +23,8 @@ bool MayMerge(const Node& n) {
 
 // Of long values only a part counts, of rare kinds nothing.
 size_t HashOf(const Tensor& t) {
-  if (t.dtype() == DType::kString) return t.num_elements() > 0 ? absl::HashOf(absl::string_view(*t.data<TString>())) : 0;
+  if (t.dtype() == DType::kString)
+    return t.num_elements() > 0 ? absl::HashOf(absl::string_view(*t.data<TString>())) : 0;
   if (!IsPlain(t.dtype())) return 0;
   const size_t bytes = std::min<size_t>(t.TotalBytes(), 256);
   return absl::HashOf(absl::string_view(static_cast<const char*>(t.raw()), bytes), t.num_elements());

@@ -39,10 +39,11 @@ bool MayDrop(const Node& n) {
   for (Output in : n.inputs()) {
     if (!in || IsControlFlow(*in.node)) return false;
   }
-  return std::none_of(n.control_inputs().begin(), n.control_inputs().end(),
-                      [](Node* c) { return IsControlFlow(*c); }) &&
-         std::none_of(n.control_outputs().begin(), n.control_outputs().end(),
-                      [](Node* to) { return to->consumers().empty() && to->control_outputs().empty(); });
+  return std::none_of(
+             n.control_inputs().begin(), n.control_inputs().end(), [](Node* c) { return IsControlFlow(*c); }) &&
+         std::none_of(n.control_outputs().begin(), n.control_outputs().end(), [](Node* to) {
+           return to->consumers().empty() && to->control_outputs().empty();
+         });
 }
 
 }  // namespace

@@ -11,9 +11,10 @@ Status AnyShape(ShapeContext&) { return absl::OkStatus(); }
 class DropOrderOnly : public ::testing::Test {
  protected:
   DropOrderOnly() {
-    for (const char* schema : {"Source() -> (y:f32) | | S", "Work(x:f32) -> (y:f32)", "CheckNumerics(x:f32) -> (y:f32)",
-                               "Effect(x:f32) -> (y:f32) | | S", "TensorArrayWriteV2(x:f32) -> (flow:f32)",
-                               "NoOp() -> ()", "Switch(x:f32) -> (a:f32, b:f32)"}) {
+    for (const char* schema :
+         {"Source() -> (y:f32) | | S", "Work(x:f32) -> (y:f32)", "CheckNumerics(x:f32) -> (y:f32)",
+          "Effect(x:f32) -> (y:f32) | | S", "TensorArrayWriteV2(x:f32) -> (flow:f32)", "NoOp() -> ()",
+          "Switch(x:f32) -> (a:f32, b:f32)"}) {
       registry_.Add(schema).Shape(AnyShape);
     }
     EXPECT_TRUE(registry_.status().ok()) << registry_.status();

@@ -4,8 +4,8 @@
 //
 // Loops (white paper 4.4): a device that receives something inside of a loop gets a loop of its own there, the control
 // loop, which goes round once for each iteration: Enter -> Merge -> Switch -> NextIteration, with the predicate of the
-// real loop, one small message an iteration. Every Recv inside waits for its Merge, so it runs once an iteration, the last
-// and dead one included, as the Send does. No one coordinates the end: each device sees the predicate.
+// real loop, one small message an iteration. Every Recv inside waits for its Merge, so it runs once an iteration, the
+// last and dead one included, as the Send does. No one coordinates the end: each device sees the predicate.
 #include <map>
 
 #include "absl/container/flat_hash_map.h"
@@ -33,8 +33,10 @@ void ColocateLoopVariables(const std::vector<Node*>& order) {
     }
   }
   for (Node* n : order) {
-    const bool is_loop_switch = n->control_op() == ControlOp::kSwitch && n->input(1).node->control_op() == ControlOp::kLoopCond;
-    if (is_loop_switch || n->control_op() == ControlOp::kExit) n->set_assigned_device(n->input(0).node->assigned_device());
+    const bool is_loop_switch =
+        n->control_op() == ControlOp::kSwitch && n->input(1).node->control_op() == ControlOp::kLoopCond;
+    if (is_loop_switch || n->control_op() == ControlOp::kExit)
+      n->set_assigned_device(n->input(0).node->assigned_device());
   }
 }
 
@@ -206,8 +208,8 @@ class Partitioner {
     return here;
   }
 
-  // Whether that `n` has run says no more than that the predicate was true, which the control loops know: it passes on a
-  // loop variable that the predicate has looked at.
+  // Whether that `n` has run says no more than that the predicate was true, which the control loops know: it passes on
+  // a loop variable that the predicate has looked at.
   bool IsBodyPivot(const Node& n) {
     if (n.op_name() != "Identity" || !n.control_inputs().empty() || n.input(0).index != 1) return false;
     const Node& branch = *n.input(0).node;
@@ -255,9 +257,9 @@ class Partitioner {
       token.control_inputs = {copies_.at(c)};
       MR_ASSIGN_OR_RETURN(Node * constant, GraphFor(from).AddNode(std::move(token)));
       constant->set_assigned_device(from);
-      MR_ASSIGN_OR_RETURN(const Output recv, AddPair(constant->output(0), DType::kFloat,
-                                                     absl::StrCat("^", c->name()), from, device,
-                                                     tree_.OutputsIn(c)));
+      MR_ASSIGN_OR_RETURN(
+          const Output recv,
+          AddPair(constant->output(0), DType::kFloat, absl::StrCat("^", c->name()), from, device, tree_.OutputsIn(c)));
       here = received_controls_[{c, device}] = recv.node;
     }
     return here;
@@ -267,8 +269,8 @@ class Partitioner {
     return absl::StrCat("_edge_", serial_++, "_token_", base.substr(0, 256), "_", device.substr(device.rfind(':') + 1));
   }
 
-  StatusOr<Output> AddPair(Output value, DType type, const std::string& tensor,
-                           const std::string& from, const std::string& to, int frame) {
+  StatusOr<Output> AddPair(Output value, DType type, const std::string& tensor, const std::string& from,
+                           const std::string& to, int frame) {
     const std::string key = absl::StrCat("edge_", serial_++, "_", tensor);
     auto common = [&](NodeSpec& spec, const char* type_attr) {
       spec.attrs[type_attr] = type;

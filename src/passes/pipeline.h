@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The passes between a pruned graph and its partitions, in order. Each is named, may be switched off where that keeps the
-// meaning, and in debug builds the graph is verified after each.
+// The passes between a pruned graph and its partitions, in order. Each is named, may be switched off where that keeps
+// the meaning, and in debug builds the graph is verified after each.
 #pragma once
 
 #include <functional>
@@ -28,7 +28,7 @@ struct PassEnvironment {
   bool merge_common_subexpressions = true;
   bool drop_order_only_work = true;
   int64_t max_folded_bytes = 10 << 20;
-  bool soft_placement = false;   // a constraint that cannot be met is dropped, with a log line
+  bool soft_placement = false;  // a constraint that cannot be met is dropped, with a log line
   bool log_placement = false;
 };
 

@@ -97,8 +97,8 @@ class Placer {
   }
 
   bool HasKernels(const Group& group, const DeviceName& device) const {
-    return std::all_of(group.members.begin(), group.members.end(),
-                       [&](const Node* n) { return env_.has_kernel(*n, device.type); });
+    return std::all_of(
+        group.members.begin(), group.members.end(), [&](const Node* n) { return env_.has_kernel(*n, device.type); });
   }
 
   // A member that the client knows: what a fetch returns rather than the fetch.
@@ -122,18 +122,20 @@ class Placer {
     if (!chosen) chosen = matching;
     const Node& first = *group.members.front();
     // A value that is fed or fetched is the caller's: it needs no device of its own.
-    if (!chosen && group.members.size() == 1 && (first.op_name() == "_Arg" || first.op_name() == "_Retval")) chosen = &env_.devices.front();
+    if (!chosen && group.members.size() == 1 && (first.op_name() == "_Arg" || first.op_name() == "_Retval"))
+      chosen = &env_.devices.front();
     if (!chosen && env_.soft_placement) {
-      LogInfo("placement: no device matches ", group.constraint.ToString(), " for ",
-              OfTheClient(group).Describe(), "; it goes to ", env_.devices.front().ToString());
+      LogInfo("placement: no device matches ", group.constraint.ToString(), " for ", OfTheClient(group).Describe(),
+              "; it goes to ", env_.devices.front().ToString());
       chosen = &env_.devices.front();
     }
     if (!chosen) {
       std::string have;
       for (const DeviceName& d : env_.devices) absl::StrAppend(&have, " ", d.ToString());
-      return InvalidArgument("Cannot assign a device for ", OfTheClient(group).Describe(), ": no device matches '",
-                             group.constraint.ToString(), "'; there are:", have,
-                             "; with allow_soft_placement in the ConfigProto it would run on one of these");
+      return InvalidArgument(
+          "Cannot assign a device for ", OfTheClient(group).Describe(), ": no device matches '",
+          group.constraint.ToString(), "'; there are:", have,
+          "; with allow_soft_placement in the ConfigProto it would run on one of these");
     }
     const std::string name = chosen->ToString();
     for (Node* n : group.members) {

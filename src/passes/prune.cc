@@ -193,8 +193,8 @@ class Pruner {
       auto fed = fed_.find(in);
       if (fed != fed_.end()) {
         if (IsRef(n->input_type(i))) {
-          return InvalidArgument("tensor ", in.ToString(), " is fed, but ", n->Describe(),
-                                 " needs the variable itself there");
+          return InvalidArgument(
+              "tensor ", in.ToString(), " is fed, but ", n->Describe(), " needs the variable itself there");
         }
         inputs.push_back(fed->second);
       } else {

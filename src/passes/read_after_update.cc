@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Reads of variables that TensorFlow's programs expect to see an update.
 //
-// `v.read` is one Identity node, made with the variable and used everywhere. There its output shares the variable's buffer,
-// and an update writes into that buffer; so a node that is ordered behind the update (by a control edge, as moving averages
-// are behind the training step) finds the new value although it reads by way of an Identity that ran before. Here a read
-// keeps the value that it read. So that such programs mean the same, a reader that is ordered behind an update of the
-// variable takes the variable itself, and reads it when it runs; all others keep the snapshot.
+// `v.read` is one Identity node, made with the variable and used everywhere. There its output shares the variable's
+// buffer, and an update writes into that buffer; so a node that is ordered behind the update (by a control edge, as
+// moving averages are behind the training step) finds the new value although it reads by way of an Identity that ran
+// before. Here a read keeps the value that it read. So that such programs mean the same, a reader that is ordered
+// behind an update of the variable takes the variable itself, and reads it when it runs; all others keep the snapshot.
 #include <deque>
 #include <utility>
 
@@ -103,7 +103,8 @@ Status ReadAfterUpdates(Graph& graph) {
       for (Node* read : block[v].reads) {
         const std::vector<Consumer> readers = read->consumers();
         for (const Consumer& c : readers) {
-          if (!behind.Contains(*c.node, v) || !MayReadItself(*c.node, *read) || IsRef(c.node->input_type(c.input))) continue;
+          if (!behind.Contains(*c.node, v) || !MayReadItself(*c.node, *read) || IsRef(c.node->input_type(c.input)))
+            continue;
           MR_RETURN_IF_ERROR(graph.SetInput(c.node, c.input, block[v].ref));
         }
       }

@@ -17,16 +17,11 @@ bool IsFilledWith(const Tensor& t, T value) {
 
 bool IsFilledWith(const Tensor& t, int value) {
   switch (t.dtype()) {
-    case DType::kFloat:
-      return IsFilledWith<float>(t, static_cast<float>(value));
-    case DType::kDouble:
-      return IsFilledWith<double>(t, value);
-    case DType::kInt32:
-      return IsFilledWith<int32_t>(t, value);
-    case DType::kInt64:
-      return IsFilledWith<int64_t>(t, value);
-    default:
-      return false;
+    case DType::kFloat: return IsFilledWith<float>(t, static_cast<float>(value));
+    case DType::kDouble: return IsFilledWith<double>(t, value);
+    case DType::kInt32: return IsFilledWith<int32_t>(t, value);
+    case DType::kInt64: return IsFilledWith<int64_t>(t, value);
+    default: return false;
   }
 }
 

@@ -17,8 +17,9 @@ bool IsDead(const PlanNode& n, const PlanNodeLinks& links, const Frame& frame) {
   if (n.control == ControlOp::kMerge) return std::all_of(links.reads.begin(), links.reads.end(), is_dead);
   if (links.is_transfer) return false;
   return std::any_of(links.reads.begin(), links.reads.end(), is_dead) ||
-         std::any_of(links.dead_controls.begin(), links.dead_controls.end(),
-                     [&](int from) { return frame.dead[static_cast<size_t>(from)] != 0; });
+         std::any_of(links.dead_controls.begin(), links.dead_controls.end(), [&](int from) {
+           return frame.dead[static_cast<size_t>(from)] != 0;
+         });
 }
 
 }  // namespace
@@ -41,8 +42,8 @@ Status RunInOrder(const Plan& plan, Frame& frame, StepContext& step, const Execu
         Status s = LoadDereferences(*n.info, plan.links(k).dereferences, slots, nullptr);
         if (!s.ok()) return AtNode(s, n);
       }
-      Status s = ComputeNode(n, frame.inputs.data() + n.input_begin, slots + n.output_begin, n.dies_in_order, step,
-                             options.trace);
+      Status s = ComputeNode(
+          n, frame.inputs.data() + n.input_begin, slots + n.output_begin, n.dies_in_order, step, options.trace);
       if (__builtin_expect(!s.ok(), 0)) {
         return AtNode(s, n, {frame.inputs.data() + n.input_begin, n.info->signature.input_types.size()});
       }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// A look at what interrupts the client (signals of an interpreter, say) while a step runs. It is taken on the thread that
-// asked for the step, which may be the only one on which the client can look: between two kernels when that thread runs
-// them itself, every now and then while it waits. Somebody else's clock says when it is due.
+// A look at what interrupts the client (signals of an interpreter, say) while a step runs. It is taken on the thread
+// that asked for the step, which may be the only one on which the client can look: between two kernels when that thread
+// runs them itself, every now and then while it waits. Somebody else's clock says when it is due.
 #pragma once
 
 #include <atomic>

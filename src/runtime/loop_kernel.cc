@@ -116,7 +116,8 @@ class LoopKernel : public Kernel {
     HeldFrame predicate_frame(predicate_.plan(), std::move(p));
     MR_ASSIGN_OR_RETURN(std::unique_ptr<Frame> b, body_.plan().AcquireFrame());
     HeldFrame body_frame(body_.plan(), std::move(b));
-    Segment::Slots variables(num_variables_), computed(static_cast<size_t>(predicate_.plan().num_retvals() - 1)), pred(1);
+    Segment::Slots variables(num_variables_), computed(static_cast<size_t>(predicate_.plan().num_retvals() - 1)),
+        pred(1);
     for (size_t i = 0; i < num_variables_; ++i) variables[i].tensor = ctx.input(static_cast<int>(i));
     predicate_.SetInvariants(*predicate_frame, ctx, num_variables_);
     body_.SetInvariants(*body_frame, ctx, num_variables_);
@@ -169,8 +170,9 @@ class LoopKernel : public Kernel {
     return pred.IsInitialized() && pred.dtype() == DType::kBool && pred.num_elements() == 1;
   }
   Status NoDecision(const Tensor& pred) const {
-    return InvalidArgument("the predicate of loop '", name_, "' must be a scalar bool, but it is ",
-                           pred.IsInitialized() ? absl::StrCat(DTypeName(pred.dtype()), pred.shape().ToString()) : "dead");
+    return InvalidArgument(
+        "the predicate of loop '", name_, "' must be a scalar bool, but it is ",
+        pred.IsInitialized() ? absl::StrCat(DTypeName(pred.dtype()), pred.shape().ToString()) : "dead");
   }
 
   const std::string name_;
@@ -235,8 +237,8 @@ class LoopCollapser {
     return absl::OkStatus();
   }
 
-  // All loops without loops inside that have not been refused yet; false when that changed nothing. So there are as many
-  // rounds as loops are deep.
+  // All loops without loops inside that have not been refused yet; false when that changed nothing. So there are as
+  // many rounds as loops are deep.
   StatusOr<bool> CollapseInnermost() {
     MR_ASSIGN_OR_RETURN(const std::vector<Node*> order, TopologicalOrder(*graph_));
     MR_ASSIGN_OR_RETURN(const FrameTree tree, FrameTree::Of(order, graph_->num_node_ids()));
@@ -253,8 +255,8 @@ class LoopCollapser {
     bool changed = false;
     for (size_t f = 1; f < frames.size(); ++f) {
       if (has_children[f] || refused_.contains(frames[f].name)) continue;
-      MR_ASSIGN_OR_RETURN(std::unique_ptr<LoopRegion> region,
-                          FindLoopRegion(frames[f].name, std::move(nodes[f]), graph_->registry()));
+      MR_ASSIGN_OR_RETURN(
+          std::unique_ptr<LoopRegion> region, FindLoopRegion(frames[f].name, std::move(nodes[f]), graph_->registry()));
       std::shared_ptr<Kernel> kernel;
       if (region) {
         MR_ASSIGN_OR_RETURN(kernel, Compile(*region));
@@ -275,15 +277,17 @@ class LoopCollapser {
       Plan::Options options = options_;
       options.lasting_args.clear();
       for (size_t i = 0; i < args.size(); ++i) {
-        if (all_last || args[i].kind == LoopValue::Kind::kInvariant) options.lasting_args.push_back(static_cast<int>(i));
+        if (all_last || args[i].kind == LoopValue::Kind::kInvariant)
+          options.lasting_args.push_back(static_cast<int>(i));
       }
       return Plan::Compile(graph, options);
     };
-    MR_ASSIGN_OR_RETURN(std::unique_ptr<Plan> predicate, compile(*region.predicate, region.predicate_args, /*all_last=*/true));
+    MR_ASSIGN_OR_RETURN(
+        std::unique_ptr<Plan> predicate, compile(*region.predicate, region.predicate_args, /*all_last=*/true));
     MR_ASSIGN_OR_RETURN(std::unique_ptr<Plan> body, compile(*region.body, region.body_args, /*all_last=*/false));
     if (predicate->runs_by_readiness() || body->runs_by_readiness()) return std::shared_ptr<Kernel>();
-    return std::make_shared<LoopKernel>(region, Segment(std::move(predicate), region.predicate_args),
-                                        Segment(std::move(body), region.body_args));
+    return std::make_shared<LoopKernel>(
+        region, Segment(std::move(predicate), region.predicate_args), Segment(std::move(body), region.body_args));
   }
 
   Status Replace(const LoopRegion& region, std::shared_ptr<Kernel> kernel) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The nodes of a frame fall into the predicate's part, which runs whatever the predicate says, and the body's, which lies
-// behind the true outputs of the Switches on the predicate. Both are copied into graphs of their own, where what comes
-// from elsewhere is an argument.
+// The nodes of a frame fall into the predicate's part, which runs whatever the predicate says, and the body's, which
+// lies behind the true outputs of the Switches on the predicate. Both are copied into graphs of their own, where what
+// comes from elsewhere is an argument.
 #include "runtime/loop_region.h"
 
 #include <algorithm>
@@ -53,8 +53,9 @@ class Part {
     MR_ASSIGN_OR_RETURN(Node * copy, graph_->CopyNode(*n, inputs, kept));
     copies_[n] = copy;
     const auto conditional = [this](const Node* from) { return conditional_.contains(from); };
-    const bool below = std::any_of(inputs.begin(), inputs.end(), [&](const Output& o) { return conditional(o.node); }) ||
-                       std::any_of(kept.begin(), kept.end(), conditional);
+    const bool below =
+        std::any_of(inputs.begin(), inputs.end(), [&](const Output& o) { return conditional(o.node); }) ||
+        std::any_of(kept.begin(), kept.end(), conditional);
     if (below || n->control_op() == ControlOp::kSwitch) conditional_.insert(copy);
     return absl::OkStatus();
   }
@@ -136,8 +137,9 @@ class RegionFinder {
       loop_cond_ = n;
     }
     if (loop_cond_ == nullptr) return false;
-    return std::all_of(loop_cond_->consumers().begin(), loop_cond_->consumers().end(),
-                       [&](const Consumer& c) { return c.input == 1 && IsLoopSwitch(*c.node); });
+    return std::all_of(loop_cond_->consumers().begin(), loop_cond_->consumers().end(), [&](const Consumer& c) {
+      return c.input == 1 && IsLoopSwitch(*c.node);
+    });
   }
 
   bool FindVariables() {
@@ -205,7 +207,8 @@ class RegionFinder {
   // What a value is at the beginning of the body, if it is not computed there.
   StatusOr<LoopValue> Source(Output o) {
     if (IsLoopSwitch(*o.node)) o = o.node->input(0);
-    if (auto it = variable_of_.find(o.node); it != variable_of_.end()) return LoopValue{LoopValue::Kind::kVariable, it->second};
+    if (auto it = variable_of_.find(o.node); it != variable_of_.end())
+      return LoopValue{LoopValue::Kind::kVariable, it->second};
     if (auto it = invariant_of_.find(o.node); it != invariant_of_.end()) {
       return LoopValue{LoopValue::Kind::kInvariant, it->second};
     }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Finds loops that can run as straight lines: one predicate, decided from the loop's variables; a body behind the
-// Switches that it decides; nothing that waits. Such a loop is replaced by one `_Loop` node, whose kernel runs two plans
-// in turn, for the predicate and for the body. Innermost loops go first, so nests of loops go too.
+// Switches that it decides; nothing that waits. Such a loop is replaced by one `_Loop` node, whose kernel runs two
+// plans in turn, for the predicate and for the body. Innermost loops go first, so nests of loops go too.
 #pragma once
 
 #include <memory>
@@ -22,15 +22,17 @@ struct LoopValue {
   int index = 0;
   bool operator==(const LoopValue&) const = default;
   template <typename H>
-  friend H AbslHashValue(H h, const LoopValue& v) { return H::combine(std::move(h), v.kind, v.index); }
+  friend H AbslHashValue(H h, const LoopValue& v) {
+    return H::combine(std::move(h), v.kind, v.index);
+  }
 };
 
 struct LoopRegion {
   std::string name;                // of the frame
   std::vector<Output> variables;   // initial values, outside of the loop
   std::vector<Output> invariants;  // outside of the loop
-  // _Arg i of `predicate` is predicate_args[i]; _Retval 0 is the predicate, the rest are the kComputed values. _Arg i of
-  // `body` is body_args[i], _Retval i the next value of variable i.
+  // _Arg i of `predicate` is predicate_args[i]; _Retval 0 is the predicate, the rest are the kComputed values. _Arg i
+  // of `body` is body_args[i], _Retval i the next value of variable i.
   std::unique_ptr<Graph> predicate, body;
   std::vector<LoopValue> predicate_args, body_args;
   std::vector<Node*> exits;        // of the graph that holds the loop
@@ -39,8 +41,8 @@ struct LoopRegion {
   std::vector<Node*> waits_for;    // control inputs of the Enters
 };
 
-// `nodes` are those of the frame called `name`, its Enters included, in topological order; there are no frames within it.
-// Null when the loop does not have this form.
+// `nodes` are those of the frame called `name`, its Enters included, in topological order; there are no frames within
+// it. Null when the loop does not have this form.
 StatusOr<std::unique_ptr<LoopRegion>> FindLoopRegion(const std::string& name, std::vector<Node*> nodes,
                                                      const OpRegistry& registry);
 

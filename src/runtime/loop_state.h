@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The state of loops in a step that runs by readiness: a frame for each time a loop is entered, and in it the iterations
-// that are under way. Frame 0 with its one iteration is what is outside of all loops.
+// The state of loops in a step that runs by readiness: a frame for each time a loop is entered, and in it the
+// iterations that are under way. Frame 0 with its one iteration is what is outside of all loops.
 #pragma once
 
 #include <deque>
@@ -27,14 +27,14 @@ struct NodeState {
 struct Iteration {
   LoopRun* run = nullptr;
   int64_t number = 0;
-  int64_t serial = 0;      // in the order of their beginning, over all loops of the step
-  int64_t live = 0;        // nodes queued or running, and loops under way that were entered from here
-  Slot* slots = nullptr;   // those of the step's Frame, or own_slots
+  int64_t serial = 0;     // in the order of their beginning, over all loops of the step
+  int64_t live = 0;       // nodes queued or running, and loops under way that were entered from here
+  Slot* slots = nullptr;  // those of the step's Frame, or own_slots
   std::vector<Slot> own_slots;
   std::vector<int32_t> readers;
   std::vector<NodeState> nodes;
   absl::flat_hash_map<int, std::unique_ptr<LoopRun>> loops;  // under way, entered from here, by frame
-  StepContext step;        // with the frame and iteration of this one
+  StepContext step;                                          // with the frame and iteration of this one
 
   Iteration();
   ~Iteration();
@@ -43,8 +43,8 @@ struct Iteration {
 struct LoopRun {
   const PlanFrame* frame = nullptr;
   int frame_index = 0;
-  uint64_t id = 0;               // the same in every partition of the step
-  Iteration* parent = nullptr;   // null: frame 0
+  uint64_t id = 0;              // the same in every partition of the step
+  Iteration* parent = nullptr;  // null: frame 0
   int enters_missing = 0;
   std::vector<Slot> constants;
   struct ArrivedConstant {

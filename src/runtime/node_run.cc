@@ -66,13 +66,14 @@ void ClearDereferences(const std::vector<Dereference>& list, Slot* slots) {
 Status NoValue(int output) { return Internal("kernel gave output ", output, " no value"); }
 
 void RecordNode(StepTrace& trace, const PlanNode& n, const Slot* outputs, int64_t start_nanos) {
-  NodeTrace t{.node = n.info->name,
-              .op = n.info->op->name,
-              .device = n.info->device->name(),
-              .start_nanos = start_nanos,
-              .end_nanos = TraceClockNanos(),
-              .thread = static_cast<uint32_t>(std::hash<std::thread::id>()(std::this_thread::get_id())),
-              .outputs = {}};
+  NodeTrace t{
+      .node = n.info->name,
+      .op = n.info->op->name,
+      .device = n.info->device->name(),
+      .start_nanos = start_nanos,
+      .end_nanos = TraceClockNanos(),
+      .thread = static_cast<uint32_t>(std::hash<std::thread::id>()(std::this_thread::get_id())),
+      .outputs = {}};
   for (int o = 0; o < n.num_outputs; ++o) {
     const Tensor& v = outputs[o].tensor;
     if (v.IsInitialized()) {

@@ -41,8 +41,8 @@ inline void ClearSlot(Slot& s) {
 }
 
 // Runs a synchronous kernel, with everything above.
-__attribute__((always_inline)) inline Status ComputeNode(const PlanNode& n, Slot* const* inputs, Slot* outputs,
-                                                         uint64_t dies, StepContext& step, StepTrace* trace) {
+__attribute__((always_inline)) inline Status ComputeNode(
+    const PlanNode& n, Slot* const* inputs, Slot* outputs, uint64_t dies, StepContext& step, StepTrace* trace) {
   KernelContext ctx(*n.info, inputs, outputs, dies, step);
   const int64_t start = trace ? TraceClockNanos() : 0;
   MR_RETURN_IF_ERROR(n.kernel->Compute(ctx));

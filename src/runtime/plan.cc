@@ -83,8 +83,8 @@ class PlanCompiler {
     for (Node* n : order_) {
       if (IsArg(*n) || IsRetval(*n)) continue;
       if (!n->op()) {
-        return Unimplemented("op ", n->op_name(), " of ", n->Describe(),
-                             " is not known here; it was imported by name only");
+        return Unimplemented(
+            "op ", n->op_name(), " of ", n->Describe(), " is not known here; it was imported by name only");
       }
       if (auto it = collapsed_.kernels.find(n); it != collapsed_.kernels.end()) {
         kernels_[n] = it->second;
@@ -229,7 +229,8 @@ class PlanCompiler {
     }
     for (const PlanNodeLinks& links : plan_->links_) {
       for (const PlanInput& in : links.reads) {
-        if (!in.is_constant) ++plan_->frames_[static_cast<size_t>(links.frame)].slot_readers[static_cast<size_t>(in.slot)];
+        if (!in.is_constant)
+          ++plan_->frames_[static_cast<size_t>(links.frame)].slot_readers[static_cast<size_t>(in.slot)];
       }
     }
     for (int slot : plan_->retval_slots_) ++Root().slot_readers[static_cast<size_t>(slot)];
@@ -296,7 +297,7 @@ class PlanCompiler {
   void ReuseSlots() {
     std::vector<int> renamed(static_cast<size_t>(Root().num_slots), -1);
     std::vector<int> block_of(static_cast<size_t>(Root().num_slots), -1);  // new first slot -> its block's live count
-    absl::flat_hash_map<int, std::vector<int>> free_blocks;                 // by length
+    absl::flat_hash_map<int, std::vector<int>> free_blocks;                // by length
     std::vector<int> live, length;
     int count = plan_->num_lasting_slots_;
     for (int slot = 0; slot < count; ++slot) renamed[static_cast<size_t>(slot)] = slot;

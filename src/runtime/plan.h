@@ -2,8 +2,8 @@
 // Plan: one partition of a graph, compiled once and run many times.
 //
 // Nodes stand in one array in execution order, with their kernels, the slots they read and write, and which slots die
-// with them; nothing is looked up by name in a step. A Plan is immutable and shared by concurrent steps; what changes in
-// a step lives in a Frame, of which the plan keeps a few for reuse.
+// with them; nothing is looked up by name in a step. A Plan is immutable and shared by concurrent steps; what changes
+// in a step lives in a Frame, of which the plan keeps a few for reuse.
 #pragma once
 
 #include <atomic>
@@ -36,7 +36,7 @@ struct PlanNode {
   int32_t input_begin = 0;     // into Frame::inputs
   int32_t output_begin = 0;    // into the slots
   int32_t num_outputs = 0;
-  int32_t release_begin = 0;   // into Plan::releases: slots to clear after this node in plan order
+  int32_t release_begin = 0;  // into Plan::releases: slots to clear after this node in plan order
   int32_t release_end = 0;
   ControlOp control = ControlOp::kNone;
   bool dereferences = false;    // PlanNodeLinks::dereferences is not empty
@@ -71,7 +71,7 @@ struct PlanNodeLinks {
   int num_data = 0;              // incoming data edges
   int merge_at_start = -1;       // of a merge: an input that is there when the step begins, such as a feed
   std::vector<PlanEdge> successors;
-  std::vector<PlanInput> reads;  // one entry an input
+  std::vector<PlanInput> reads;    // one entry an input
   std::vector<int> dead_controls;  // nodes that this one waits for and that may be dead, for execution in plan order
   std::vector<Dereference> dereferences;
 };
@@ -92,8 +92,8 @@ struct PlanFrame {
 // What a step changes.
 struct Frame {
   std::vector<Slot> slots;
-  std::vector<Slot*> inputs;                        // of all nodes, one after the other
-  std::vector<uint8_t> dead;                        // per node; only in plans with dead values, in plan order
+  std::vector<Slot*> inputs;  // of all nodes, one after the other
+  std::vector<uint8_t> dead;  // per node; only in plans with dead values, in plan order
 };
 
 class Plan {
@@ -137,7 +137,7 @@ class Plan {
   std::vector<NodeInfo> infos_;
   std::vector<int32_t> releases_;
   std::vector<std::shared_ptr<Kernel>> kernels_;
-  std::vector<PlanNode> once_;   // run when a frame is made; their outputs have the first slots
+  std::vector<PlanNode> once_;  // run when a frame is made; their outputs have the first slots
   int num_lasting_slots_ = 0;
   std::vector<int> input_slots_;
   std::vector<PlanFrame> frames_;
@@ -147,7 +147,7 @@ class Plan {
   bool has_async_ = false;
   bool has_dead_ = false;
   bool slots_are_reused_ = false;
-  absl::flat_hash_set<int> lasting_args_;  // slots
+  absl::flat_hash_set<int> lasting_args_;             // slots
   mutable std::atomic<Frame*> spare_frame_{nullptr};  // of the last step; owned
   mutable absl::Mutex mu_;
   mutable std::vector<std::unique_ptr<Frame>> free_frames_ ABSL_GUARDED_BY(mu_);

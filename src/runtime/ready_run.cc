@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Execution by readiness (white paper 4.4). A node runs in an iteration of a frame; values carry the iteration that they
-// belong to by lying in its slots. Switch makes dead values; a node with a dead input does not run but passes its death
-// on, until a Merge finds something live. Enter, Exit and NextIteration put their value into the slots of another
+// Execution by readiness (white paper 4.4). A node runs in an iteration of a frame; values carry the iteration that
+// they belong to by lying in its slots. Switch makes dead values; a node with a dead input does not run but passes its
+// death on, until a Merge finds something live. Enter, Exit and NextIteration put their value into the slots of another
 // iteration. An iteration ends when nothing in it runs or can still arrive; a frame ends with its last iteration, and
 // exits that were never live are dead then.
 //
@@ -20,7 +20,8 @@ namespace {
 
 // Mixes, the same way in every process.
 uint64_t FrameId(uint64_t parent, int64_t iteration, absl::string_view name) {
-  uint64_t h = 0xcbf29ce484222325u ^ (parent * 0x9e3779b97f4a7c15u) ^ (static_cast<uint64_t>(iteration) + 1) * 0xff51afd7ed558ccdu;
+  uint64_t h = 0xcbf29ce484222325u ^ (parent * 0x9e3779b97f4a7c15u) ^
+               (static_cast<uint64_t>(iteration) + 1) * 0xff51afd7ed558ccdu;
   for (const char c : name) h = (h ^ static_cast<unsigned char>(c)) * 0x100000001b3u;
   h ^= h >> 32;
   return h == 0 ? 1 : h;
@@ -143,7 +144,9 @@ class ReadyRun {
   bool Skip(const Ready& item) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
     if (!status_.ok()) return true;
     const PlanNodeLinks& links = Links(item.node);
-    if (!State(*item.iteration, item.node).is_dead || links.is_transfer || Node(item.node).control == ControlOp::kTrigger) return false;
+    if (!State(*item.iteration, item.node).is_dead || links.is_transfer ||
+        Node(item.node).control == ControlOp::kTrigger)
+      return false;
     Complete(item, nullptr);
     return true;
   }
@@ -183,12 +186,13 @@ class ReadyRun {
     const PlanNodeLinks& links = Links(item.node);
     if (step_.cancellation && step_.cancellation->IsCancelled()) return Fail(Cancelled("the step was cancelled"));
     if (n.dereferences) {
-      Status s = LoadDereferences(*n.info, links.dereferences, item.iteration->slots, item.iteration->run->constants.data());
+      Status s =
+          LoadDereferences(*n.info, links.dereferences, item.iteration->slots, item.iteration->run->constants.data());
       if (!s.ok()) return Fail(AtNode(s, n));
     }
     if (links.async) return RunAsync(item, inputs);
-    Status s = ComputeNode(n, inputs.data(), OutputsOf(item, aside), links.dies_always, item.iteration->step,
-                           options_.trace);
+    Status s =
+        ComputeNode(n, inputs.data(), OutputsOf(item, aside), links.dies_always, item.iteration->step, options_.trace);
     return s.ok() || Fail(AtNode(s, n, inputs));
   }
 
@@ -493,10 +497,11 @@ class ReadyRun {
         missing.push_back(plan_.nodes()[f].info->name);
       }
     }
-    out->push_back(absl::StrCat(Node(k).info->name,
-                                it.run->parent == nullptr ? "" : absl::StrCat(" (iteration ", it.number, " of loop '",
-                                                                              it.run->frame->name, "')"),
-                                " waits for ", absl::StrJoin(missing, ", ")));
+    out->push_back(absl::StrCat(
+        Node(k).info->name,
+        it.run->parent == nullptr ? ""
+                                  : absl::StrCat(" (iteration ", it.number, " of loop '", it.run->frame->name, "')"),
+        " waits for ", absl::StrJoin(missing, ", ")));
   }
 
   NodeState& State(Iteration& it, int k) const { return it.nodes[static_cast<size_t>(Links(k).position)]; }

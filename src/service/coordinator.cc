@@ -124,13 +124,14 @@ std::function<Status()> Coordinator::KeepGoing(absl::Duration timeout) {
   };
 }
 
-StatusOr<std::shared_ptr<const Compiled>> Coordinator::CompileAndKeep(const RunSignatureView& view,
-                                                                      absl::Duration timeout) {
+StatusOr<std::shared_ptr<const Compiled>> Coordinator::CompileAndKeep(
+    const RunSignatureView& view, absl::Duration timeout) {
   PruneOptions prune;
   prune.calls.keep_going = KeepGoing(timeout);
-  RunSignature signature{{view.feeds.begin(), view.feeds.end()},
-                         {view.fetches.begin(), view.fetches.end()},
-                         {view.targets.begin(), view.targets.end()}};
+  RunSignature signature{
+      {view.feeds.begin(), view.feeds.end()},
+      {view.fetches.begin(), view.fetches.end()},
+      {view.targets.begin(), view.targets.end()}};
   MR_ASSIGN_OR_RETURN(std::shared_ptr<const Compiled> compiled, Compile(signature, std::move(prune)));
   std::shared_ptr<const Compiled> evicted;
   {
@@ -157,8 +158,8 @@ std::shared_ptr<const Compiled> Coordinator::Find(const RunSignatureView& view) 
   return it != cache_.end() ? it->second : nullptr;
 }
 
-StatusOr<std::shared_ptr<const Compiled>> Coordinator::Enter(const RunSignatureView& view, StepInFlight* step,
-                                                             absl::Duration timeout) {
+StatusOr<std::shared_ptr<const Compiled>> Coordinator::Enter(
+    const RunSignatureView& view, StepInFlight* step, absl::Duration timeout) {
   std::shared_ptr<const Compiled> compiled;
   for (;;) {
     {
@@ -201,8 +202,8 @@ bool Coordinator::Tick() {
 
 Status Coordinator::RunParts(const Compiled& compiled, StepInFlight& step, absl::Span<const Tensor> feed_values,
                              std::vector<Tensor>* outputs) {
-  StepSpec spec{step.context.step_id, options_.max_threads, step.context.trace, options_.deterministic,
-                options_.order_seed};
+  StepSpec spec{
+      step.context.step_id, options_.max_threads, step.context.trace, options_.deterministic, options_.order_seed};
   // Each step of a session draws an order of its own; the n-th step of a session with this seed always the same.
   if (spec.order_seed != 0) spec.order_seed += static_cast<uint64_t>(spec.id) * 0x9e3779b97f4a7c15u;
   MR_RETURN_IF_ERROR(step.joint.Open(workers_, compiled.takes_part, spec));

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Coordinator: turns what a client asks for into partitions, registers them with workers once, and runs steps.
 //
-// Thread-safe; steps may run concurrently. The full run signature is the key of the cache. On a hit a step costs one call
-// per worker that takes part.
+// Thread-safe; steps may run concurrently. The full run signature is the key of the cache. On a hit a step costs one
+// call per worker that takes part.
 #pragma once
 
 #include <atomic>
@@ -21,9 +21,9 @@
 namespace millrace {
 
 struct CoordinatorOptions {
-  PassEnvironment passes;            // devices and callbacks of the workers
+  PassEnvironment passes;  // devices and callbacks of the workers
   ExpandOptions calls;
-  int max_threads = 0;               // per step; 0: the pool's width
+  int max_threads = 0;  // per step; 0: the pool's width
   absl::Duration default_timeout = absl::InfiniteDuration();
   bool deterministic = false;
   uint64_t order_seed = 0;
@@ -44,9 +44,7 @@ struct RunSignatureView {
 struct RunSignatureHash {
   using is_transparent = void;
   size_t operator()(const RunSignatureView& v) const { return absl::HashOf(v.feeds, v.fetches, v.targets); }
-  size_t operator()(const RunSignature& s) const {
-    return (*this)(RunSignatureView{s.feeds, s.fetches, s.targets});
-  }
+  size_t operator()(const RunSignature& s) const { return (*this)(RunSignatureView{s.feeds, s.fetches, s.targets}); }
 };
 struct RunSignatureEqual {
   using is_transparent = void;
@@ -61,8 +59,8 @@ struct RunSignatureEqual {
 
 class Coordinator {
  public:
-  // The workers own the devices of options.passes, one or more each; the first is the client's own. They must outlive the
-  // coordinator.
+  // The workers own the devices of options.passes, one or more each; the first is the client's own. They must outlive
+  // the coordinator.
   Coordinator(RefPtr<SharedGraph> graph, std::vector<Worker*> workers, CoordinatorOptions options);
   ~Coordinator();
 

@@ -13,7 +13,8 @@ void InProcessTransport::RecvAsync(absl::string_view device, int64_t step_id, ab
                                    Rendezvous::DoneCallback done) {
   auto it = worker_of_device_.find(device);
   if (it == worker_of_device_.end()) {
-    return std::move(done)(Unavailable("no worker has device ", device, ", which is to send '", key, "'"), Tensor(), false);
+    return std::move(done)(
+        Unavailable("no worker has device ", device, ", which is to send '", key, "'"), Tensor(), false);
   }
   it->second->ServeRecv(step_id, key, std::move(done));
 }

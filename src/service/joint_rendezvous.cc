@@ -30,10 +30,11 @@ class JointRendezvous : public Rendezvous {
       id = next_++;
       asked_.emplace(id, std::move(done));
     }
-    transport_->RecvAsync(device, step_id_, key,
-                          [self = RefPtr<JointRendezvous>::Share(this), id](const Status& s, Tensor value, bool is_dead) {
-                            self->Answer(id, s, std::move(value), is_dead);
-                          });
+    transport_->RecvAsync(
+        device, step_id_, key,
+        [self = RefPtr<JointRendezvous>::Share(this), id](const Status& s, Tensor value, bool is_dead) {
+          self->Answer(id, s, std::move(value), is_dead);
+        });
   }
 
   // Does not wait for the answers of other workers: those that still come are dropped.

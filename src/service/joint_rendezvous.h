@@ -9,8 +9,8 @@
 
 namespace millrace {
 
-// What devices of this worker (`own_devices`) send waits here, for this worker and for others; what others send is asked
-// for through the transport. Both must outlive the step.
+// What devices of this worker (`own_devices`) send waits here, for this worker and for others; what others send is
+// asked for through the transport. Both must outlive the step.
 RefPtr<Rendezvous> NewJointRendezvous(int64_t step_id, const absl::flat_hash_set<std::string>& own_devices,
                                       Transport* transport);
 

@@ -243,8 +243,8 @@ void LocalWorker::ServeRecv(int64_t step_id, absl::string_view key, Rendezvous::
     if (it != open_steps_.end()) rendezvous = it->second;
   }
   if (!rendezvous) {
-    return std::move(done)(Aborted("step ", step_id, " is not open on the worker that is to send '", key, "'"), Tensor(),
-                           false);
+    return std::move(done)(
+        Aborted("step ", step_id, " is not open on the worker that is to send '", key, "'"), Tensor(), false);
   }
   rendezvous->RecvAsync(key, std::move(done));
 }

@@ -17,8 +17,8 @@ namespace millrace {
 
 class LocalWorker : public Worker {
  public:
-  // `deterministic`: every partition runs by readiness, so that its order can be chosen by a seed. `transport` reaches the
-  // other workers, and outlives this one; null: there are none.
+  // `deterministic`: every partition runs by readiness, so that its order can be chosen by a seed. `transport` reaches
+  // the other workers, and outlives this one; null: there are none.
   LocalWorker(std::vector<std::unique_ptr<Device>> devices, const KernelRegistry* kernels, bool deterministic,
               Transport* transport);
   ~LocalWorker() override;

@@ -68,7 +68,8 @@ Status PartialStep::Advance(absl::Span<const Output> feeds, absl::Span<const Ten
   auto claim = [](const std::vector<Output>& known, std::vector<bool>& used, Output o, const char* what) -> Status {
     auto it = std::find(known.begin(), known.end(), o);
     if (it == known.end()) {
-      return InvalidArgument(what, " ", o.node ? o.ToString() : "(null)", " was not named when the partial run was set up");
+      return InvalidArgument(
+          what, " ", o.node ? o.ToString() : "(null)", " was not named when the partial run was set up");
     }
     const size_t i = static_cast<size_t>(it - known.begin());
     if (used[i]) return InvalidArgument(what, " ", o.ToString(), " was used in this partial run before");
@@ -86,8 +87,8 @@ Status PartialStep::Advance(absl::Span<const Output> feeds, absl::Span<const Ten
           std::find(signature_.fetches.begin(), signature_.fetches.end(), o) - signature_.fetches.begin());
       for (size_t i = 0; i < fed.size(); ++i) {
         if (feeds_needed_[f][i] && !fed[i]) {
-          return InvalidArgument("fetch ", o.ToString(), " needs feed ", signature_.feeds[i].ToString(),
-                                 ", which has not been given yet");
+          return InvalidArgument(
+              "fetch ", o.ToString(), " needs feed ", signature_.feeds[i].ToString(), ", which has not been given yet");
         }
       }
     }

@@ -16,14 +16,14 @@ struct CompiledPart {
   size_t worker = 0;
   int64_t handle = 0;
   std::shared_ptr<const InlinePartition> inline_partition;  // null: it may have to wait
-  std::vector<size_t> args;     // argument i of the partition is feed args[i] of the client
+  std::vector<size_t> args;                                 // argument i of the partition is feed args[i] of the client
   std::vector<size_t> retvals;  // retval i of the partition is fetch retvals[i] of the client
 };
 struct Compiled {
   RunSignature signature;
   std::vector<CompiledPart> parts;
   std::vector<bool> takes_part;  // by worker
-  bool simple = false;  // one partition that runs inline, arguments and retvals in the client's order
+  bool simple = false;           // one partition that runs inline, arguments and retvals in the client's order
 };
 
 // Numbers the partition's _Arg and _Retval nodes from 0 and records which feed or fetch each is.
@@ -31,7 +31,8 @@ Status RenumberArguments(Graph& graph, CompiledPart* part);
 // Existence and dtype.
 Status CheckFeed(const Output& o, const Tensor& value);
 
-// Thread-safe. Every value crosses the rendezvous of the first worker, whose first device, `client`, stands for the client.
+// Thread-safe. Every value crosses the rendezvous of the first worker, whose first device, `client`, stands for the
+// client.
 class PartialStep {
  public:
   PartialStep(std::vector<Worker*> workers, std::shared_ptr<const Compiled> compiled, RunSignature signature,
@@ -41,11 +42,12 @@ class PartialStep {
   // Once, before all else; it then runs in the background.
   Status Start(const StepSpec& spec);
 
-  // Gives feeds, waits for fetches. InvalidArgument: an unknown name, one used before, a fetch whose feeds are not there.
+  // Gives feeds, waits for fetches. InvalidArgument: an unknown name, one used before, a fetch whose feeds are not
+  // there.
   Status Advance(absl::Span<const Output> feeds, absl::Span<const Tensor> values, absl::Span<const Output> fetches,
                  std::vector<Tensor>* outputs);
   void Stop(const Status& why) { step_.Stop(why); }
-  Status Wait();  // until all of the step has run
+  Status Wait();          // until all of the step has run
   bool Finished() const;  // every feed given and every fetch taken
 
  private:

@@ -9,8 +9,8 @@ namespace millrace {
 class Transport {
  public:
   virtual ~Transport() = default;
-  // Asks the worker that owns `device` (full name) for the value of `key` in a step that is open there. `done` runs exactly
-  // once, on any thread; Unavailable when there is no such worker, Aborted when the step is not open there.
+  // Asks the worker that owns `device` (full name) for the value of `key` in a step that is open there. `done` runs
+  // exactly once, on any thread; Unavailable when there is no such worker, Aborted when the step is not open there.
   virtual void RecvAsync(absl::string_view device, int64_t step_id, absl::string_view key,
                          Rendezvous::DoneCallback done) = 0;
 };

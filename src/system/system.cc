@@ -55,7 +55,7 @@ StatusOr<std::unique_ptr<Session>> System::NewSession(RefPtr<SharedGraph> graph,
   std::vector<DeviceList> workers(1);
   for (int i = 0; i < cpus; ++i) {
     workers[0].push_back(NewCpuDevice({.job = "localhost", .replica = 0, .task = 0, .type = "CPU", .id = i},
-                                   Env::Default().Random64(), ProcessThreadPool()));
+                                      Env::Default().Random64(), ProcessThreadPool()));
   }
   return NewLocalSession(std::move(graph), config, std::move(workers), &impl_->kernels, determinism);
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Fresh memory from the system: a large range is reserved, and committed step by step, so that what is taken one after the
-// other is mostly contiguous. Huge pages where the system has them. Not thread-safe. Nothing is given back before
+// Fresh memory from the system: a large range is reserved, and committed step by step, so that what is taken one after
+// the other is mostly contiguous. Huge pages where the system has them. Not thread-safe. Nothing is given back before
 // the end.
 #pragma once
 

@@ -149,8 +149,8 @@ TEST(CachingAllocatorTest, ThreadsExchangeMemory) {
       for (int i = 0; i < 4000; ++i) {
         const size_t limit = size_t{1} << (random() % 18);
         const size_t bytes = 1 + random() % limit;
-        Piece piece{static_cast<unsigned char*>(allocator.Allocate(bytes)), bytes,
-                    static_cast<unsigned char>(random())};
+        Piece piece{
+            static_cast<unsigned char*>(allocator.Allocate(bytes)), bytes, static_cast<unsigned char>(random())};
         std::memset(piece.p, piece.fill, bytes);
         own.push_back(piece);
         if (own.size() > 50) {

@@ -78,10 +78,10 @@ constexpr std::array kHandles = {DType::kString, DType::kResource, DType::kVaria
 
 // Floats, integers, complex, bool, quantized: each public list of plain types is a prefix of this one.
 constexpr std::array kPlain = {
-    DType::kHalf,   DType::kBFloat16, DType::kFloat,     DType::kDouble,     DType::kInt8,  DType::kInt16,
-    DType::kInt32,  DType::kInt64,    DType::kUInt8,     DType::kUInt16,     DType::kUInt32, DType::kUInt64,
-    DType::kComplex64, DType::kComplex128, DType::kBool, DType::kQInt8, DType::kQUInt8, DType::kQInt16,
-    DType::kQUInt16, DType::kQInt32};
+    DType::kHalf,   DType::kBFloat16, DType::kFloat,     DType::kDouble,     DType::kInt8,
+    DType::kInt16,  DType::kInt32,    DType::kInt64,     DType::kUInt8,      DType::kUInt16,
+    DType::kUInt32, DType::kUInt64,   DType::kComplex64, DType::kComplex128, DType::kBool,
+    DType::kQInt8,  DType::kQUInt8,   DType::kQInt16,    DType::kQUInt16,    DType::kQInt32};
 static_assert(kPlain.size() + kHandles.size() == kTypes.size());
 
 constexpr auto kAll = [] {

@@ -62,9 +62,10 @@ TEST(HalfTest, RoundsToNearestEven) {
       const auto high = static_cast<uint16_t>(b + 1);
       const double below = ValueOf(low, format.exponent_bits, format.mantissa_bits);
       // The step to infinity is as large as the one before.
-      const double above = b + 1 < infinity ? ValueOf(high, format.exponent_bits, format.mantissa_bits)
-                                            : 2 * below - ValueOf(static_cast<uint16_t>(b - 1), format.exponent_bits,
-                                                                  format.mantissa_bits);
+      const double above =
+          b + 1 < infinity
+              ? ValueOf(high, format.exponent_bits, format.mantissa_bits)
+              : 2 * below - ValueOf(static_cast<uint16_t>(b - 1), format.exponent_bits, format.mantissa_bits);
       const float middle = static_cast<float>((below + above) / 2);
       if (static_cast<double>(middle) != (below + above) / 2) continue;  // not exact near float's own limits
       EXPECT_EQ(format.from_float(middle), b % 2 == 0 ? low : high) << b;

@@ -26,7 +26,7 @@ struct ResourceHandle {
 // Immutable once shared: an op that "changes" a variant makes a new value (or changes the old one as its only holder).
 class VariantValue : public RefCounted {
  public:
-  virtual std::string TypeName() const = 0;     // e.g. "tensorflow::TensorList"
+  virtual std::string TypeName() const = 0;  // e.g. "tensorflow::TensorList"
   virtual std::string DebugString() const = 0;
 };
 
@@ -38,9 +38,13 @@ class Variant {
   VariantValue* get() { return value_.get(); }
   bool empty() const { return !value_; }
   template <typename T>
-  const T* As() const { return dynamic_cast<const T*>(value_.get()); }
+  const T* As() const {
+    return dynamic_cast<const T*>(value_.get());
+  }
   template <typename T>
-  T* As() { return dynamic_cast<T*>(value_.get()); }
+  T* As() {
+    return dynamic_cast<T*>(value_.get());
+  }
 
  private:
   RefPtr<VariantValue> value_;

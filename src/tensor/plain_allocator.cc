@@ -11,7 +11,8 @@ void* PlainAllocator::Allocate(size_t bytes) {
   if (bytes > kMaxBytes) return nullptr;
   const auto size = static_cast<int64_t>(bytes);
   if (limit_ > 0 && size > limit_ - in_use_.load()) return nullptr;
-  void* const p = std::aligned_alloc(kAlignment, (std::max<size_t>(bytes, 1) + kAlignment - 1) / kAlignment * kAlignment);
+  void* const p =
+      std::aligned_alloc(kAlignment, (std::max<size_t>(bytes, 1) + kAlignment - 1) / kAlignment * kAlignment);
   if (p == nullptr) return nullptr;
   const int64_t in_use = in_use_.fetch_add(size) + size;
   for (int64_t peak = peak_.load(); in_use > peak && !peak_.compare_exchange_weak(peak, in_use);) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Every allocation is one of the C library's. It stands in for the caching allocator where a tool watches the bounds and
-// the life of each piece of memory.
+// Every allocation is one of the C library's. It stands in for the caching allocator where a tool watches the bounds
+// and the life of each piece of memory.
 #pragma once
 
 #include <atomic>

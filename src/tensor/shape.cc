@@ -26,7 +26,8 @@ Status RankTooHigh(size_t rank) {
 
 constexpr int64_t kUnknown = -1;
 
-// Checks what Shape promises of `dims` and gives their product. With `partial`, unknown ones are legal and do not count.
+// Checks what Shape promises of `dims` and gives their product. With `partial`, unknown ones are legal and do not
+// count.
 Status CheckDims(absl::Span<const int64_t> dims, bool partial, int64_t* product) {
   if (dims.size() > kMaxRank) return RankTooHigh(dims.size());
   int64_t nonzero_product = 1;
@@ -140,8 +141,9 @@ StatusOr<Shape> PartialShape::ToShape() const {
 
 bool PartialShape::IsCompatibleWith(const PartialShape& o) const {
   if (!has_rank_ || !o.has_rank_) return true;
-  return std::equal(dims_.begin(), dims_.end(), o.dims_.begin(), o.dims_.end(),
-                    [](int64_t a, int64_t b) { return a < 0 || b < 0 || a == b; });
+  return std::equal(dims_.begin(), dims_.end(), o.dims_.begin(), o.dims_.end(), [](int64_t a, int64_t b) {
+    return a < 0 || b < 0 || a == b;
+  });
 }
 
 StatusOr<PartialShape> PartialShape::Merge(const PartialShape& o) const {

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Shape: the dimensions of a tensor. PartialShape: what is known of them before a step.
 //
-// Both are values. A Shape always has rank <= kMaxRank, dimensions >= 0 and a product of the dimensions other than 0 that
-// fits in int64, so the product of any of its dimensions does too: the factories check this and there is no other way to
-// make one, so no later code needs to.
+// Both are values. A Shape always has rank <= kMaxRank, dimensions >= 0 and a product of the dimensions other than 0
+// that fits in int64, so the product of any of its dimensions does too: the factories check this and there is no other
+// way to make one, so no later code needs to.
 #pragma once
 
 #include <cstdint>
@@ -100,7 +100,7 @@ class Shape {
 // Unknown rank, or a list of dimensions of which some are unknown (-1).
 class PartialShape {
  public:
-  PartialShape() = default;  // unknown rank
+  PartialShape() = default;      // unknown rank
   PartialShape(const Shape& s);  // NOLINT: every Shape is a PartialShape
 
   static PartialShape Unknown() { return {}; }

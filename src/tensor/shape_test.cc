@@ -51,8 +51,8 @@ TEST(ShapeTest, CopiesAndMovesOfAnyRank) {
 TEST(ShapeTest, RefusalsSayWhat) {
   EXPECT_EQ(ErrorOf({3, -5}), "dimension 1 of [3,-5] is negative");
   EXPECT_EQ(ErrorOf({-1}), "dimension 0 of [-1] is negative");
-  EXPECT_EQ(ErrorOf({int64_t{1} << 32, int64_t{1} << 32}),
-            "shape [4294967296,4294967296] has more than 2^63 - 1 elements");
+  EXPECT_EQ(
+      ErrorOf({int64_t{1} << 32, int64_t{1} << 32}), "shape [4294967296,4294967296] has more than 2^63 - 1 elements");
   EXPECT_NE(ErrorOf({kMax, 2}), "");
   EXPECT_NE(ErrorOf({0, kMax, 2}), "");  // a zero hides no overflow
   EXPECT_EQ(ErrorOf({kMax, 0}), "");
@@ -115,9 +115,9 @@ TEST(BroadcastShapesTest, NumpyRules) {
     Shape a, b;
     std::string result;
   };
-  for (const Case& c : {Case{S({2, 3}), S({2, 3}), "[2,3]"}, Case{S({2, 3}), S({3}), "[2,3]"},
-                        Case{S({2, 1}), S({1, 5}), "[2,5]"}, Case{S({}), S({4}), "[4]"}, Case{S({0}), S({1}), "[0]"},
-                        Case{S({3, 0}), S({1, 1}), "[3,0]"}}) {
+  for (const Case& c :
+       {Case{S({2, 3}), S({2, 3}), "[2,3]"}, Case{S({2, 3}), S({3}), "[2,3]"}, Case{S({2, 1}), S({1, 5}), "[2,5]"},
+        Case{S({}), S({4}), "[4]"}, Case{S({0}), S({1}), "[0]"}, Case{S({3, 0}), S({1, 1}), "[3,0]"}}) {
     EXPECT_EQ(BroadcastShapes(c.a, c.b)->ToString(), c.result);
     EXPECT_EQ(BroadcastShapes(c.b, c.a)->ToString(), c.result);
   }

@@ -124,18 +124,18 @@ StatusOr<PartialShape> StridedSlice::OutputShape() const {
   return has_rank ? PartialShape::Make(output) : StatusOr<PartialShape>(PartialShape());
 }
 
-StatusOr<StridedSlice> ResolveStridedSlice(absl::Span<const int64_t> input,
-                                           std::optional<absl::Span<const int64_t>> begin,
-                                           std::optional<absl::Span<const int64_t>> end,
-                                           absl::Span<const int64_t> strides, const StridedSliceMasks& masks) {
+StatusOr<StridedSlice> ResolveStridedSlice(
+    absl::Span<const int64_t> input, std::optional<absl::Span<const int64_t>> begin,
+    std::optional<absl::Span<const int64_t>> end, absl::Span<const int64_t> strides, const StridedSliceMasks& masks) {
   if ((begin && begin->size() != strides.size()) || (end && end->size() != strides.size())) {
-    return InvalidArgument("Expected begin, end, and strides to be 1D equal size tensors, but got sizes ",
-                           begin ? begin->size() : strides.size(), ", ", end ? end->size() : strides.size(), ", and ",
-                           strides.size(), " instead.");
+    return InvalidArgument(
+        "Expected begin, end, and strides to be 1D equal size tensors, but got sizes ",
+        begin ? begin->size() : strides.size(), ", ", end ? end->size() : strides.size(), ", and ", strides.size(),
+        " instead.");
   }
   if (strides.size() > static_cast<size_t>(kMaxStridedSliceSpecs)) {
-    return InvalidArgument("begin, end and strides must have at most ", kMaxStridedSliceSpecs, " elements, got ",
-                           strides.size());
+    return InvalidArgument(
+        "begin, end and strides must have at most ", kMaxStridedSliceSpecs, " elements, got ", strides.size());
   }
   MR_RETURN_IF_ERROR(CheckMasks(masks));
   MR_ASSIGN_OR_RETURN(Dense dense, Densify(static_cast<int>(input.size()), begin ? begin->data() : nullptr,
@@ -147,8 +147,8 @@ StatusOr<StridedSlice> ResolveStridedSlice(absl::Span<const int64_t> input,
   result.known = begin.has_value() && end.has_value();
   for (size_t i = 0; i < dense.dims.size(); ++i) {
     bool whole = false;
-    MR_RETURN_IF_ERROR(ResolveDim(static_cast<int>(i), input[i], dense.dims[i], begin.has_value(), end.has_value(),
-                                  &result.dims[i], &whole));
+    MR_RETURN_IF_ERROR(ResolveDim(
+        static_cast<int>(i), input[i], dense.dims[i], begin.has_value(), end.has_value(), &result.dims[i], &whole));
     result.identity = result.identity && whole;
     result.known = result.known && input[i] >= 0;
   }
@@ -158,9 +158,9 @@ StatusOr<StridedSlice> ResolveStridedSlice(absl::Span<const int64_t> input,
   return result;
 }
 
-StatusOr<StridedSlice> ResolveStridedSlice(const PartialShape& input, std::optional<absl::Span<const int64_t>> begin,
-                                           std::optional<absl::Span<const int64_t>> end,
-                                           absl::Span<const int64_t> strides, const StridedSliceMasks& masks) {
+StatusOr<StridedSlice> ResolveStridedSlice(
+    const PartialShape& input, std::optional<absl::Span<const int64_t>> begin,
+    std::optional<absl::Span<const int64_t>> end, absl::Span<const int64_t> strides, const StridedSliceMasks& masks) {
   // An ellipsis, written or implied, fills what is left: with the rank unknown nothing follows for the output.
   if (!input.has_rank()) return StatusOr<StridedSlice>(absl::in_place);
   return ResolveStridedSlice(absl::MakeConstSpan(input.dims()), begin, end, strides, masks);

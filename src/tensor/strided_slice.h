@@ -45,13 +45,12 @@ inline constexpr int kMaxStridedSliceSpecs = 31;  // the masks have this many bi
 // `begin` and `end` may be unknown, `strides` may not. InvalidArgument: different lengths, more than
 // kMaxStridedSliceSpecs, a stride of zero, several ellipses, more indices than dimensions, a single index out of range.
 // `input` holds the dimensions, -1 where one is not known.
-StatusOr<StridedSlice> ResolveStridedSlice(absl::Span<const int64_t> input,
-                                           std::optional<absl::Span<const int64_t>> begin,
-                                           std::optional<absl::Span<const int64_t>> end,
-                                           absl::Span<const int64_t> strides, const StridedSliceMasks& masks);
+StatusOr<StridedSlice> ResolveStridedSlice(
+    absl::Span<const int64_t> input, std::optional<absl::Span<const int64_t>> begin,
+    std::optional<absl::Span<const int64_t>> end, absl::Span<const int64_t> strides, const StridedSliceMasks& masks);
 // The same for a shape of which the rank may be unknown; then nothing follows for the output.
-StatusOr<StridedSlice> ResolveStridedSlice(const PartialShape& input, std::optional<absl::Span<const int64_t>> begin,
-                                           std::optional<absl::Span<const int64_t>> end,
-                                           absl::Span<const int64_t> strides, const StridedSliceMasks& masks);
+StatusOr<StridedSlice> ResolveStridedSlice(
+    const PartialShape& input, std::optional<absl::Span<const int64_t>> begin,
+    std::optional<absl::Span<const int64_t>> end, absl::Span<const int64_t> strides, const StridedSliceMasks& masks);
 
 }  // namespace millrace

@@ -66,9 +66,7 @@ constexpr std::array<uint8_t, 24> kPlainSizes = [] {
 constexpr int64_t kFew = 1 << 20;
 
 // A view starts where its elements may: kernels read them with ordinary loads.
-size_t AlignmentOf(DType dtype) {
-  return IsPlain(dtype) ? std::min(DTypeSize(dtype), sizeof(double)) : alignof(void*);
-}
+size_t AlignmentOf(DType dtype) { return IsPlain(dtype) ? std::min(DTypeSize(dtype), sizeof(double)) : alignof(void*); }
 
 template <typename T>
 void AppendNumbers(const Tensor& t, int64_t count, std::string* out) {
@@ -240,7 +238,8 @@ StatusOr<Tensor> Tensor::Rows(int64_t begin, int64_t end) const {
   }
   Tensor t = *this;
   MR_ASSIGN_OR_RETURN(t.shape_, shape_.WithDim(0, end - begin));
-  if (dim(0) > 0) t.data_ = static_cast<char*>(data_) + TotalBytes() / static_cast<size_t>(dim(0)) * static_cast<size_t>(begin);
+  if (dim(0) > 0)
+    t.data_ = static_cast<char*>(data_) + TotalBytes() / static_cast<size_t>(dim(0)) * static_cast<size_t>(begin);
   return t;
 }
 
@@ -269,9 +268,9 @@ std::string Tensor::DebugString(int max_values) const {
 }
 
 Status NotOneElement(DType want, const Tensor& got) {
-  return InvalidArgument("expected one ", DTypeName(want), ", got ",
-                         got.IsInitialized() ? absl::StrCat(DTypeName(got.dtype()), got.shape().ToString())
-                                             : "an uninitialised tensor");
+  return InvalidArgument(
+      "expected one ", DTypeName(want), ", got ",
+      got.IsInitialized() ? absl::StrCat(DTypeName(got.dtype()), got.shape().ToString()) : "an uninitialised tensor");
 }
 
 }  // namespace millrace

@@ -32,7 +32,9 @@ class Tensor {
   template <typename T>
   static Tensor Vector(absl::Span<const T> v);
   template <typename T>
-  static Tensor Vector(std::initializer_list<T> v) { return Vector(absl::Span<const T>(v.begin(), v.size())); }
+  static Tensor Vector(std::initializer_list<T> v) {
+    return Vector(absl::Span<const T>(v.begin(), v.size()));
+  }
 
   DType dtype() const { return dtype_; }
   const Shape& shape() const { return shape_; }
@@ -46,13 +48,21 @@ class Tensor {
   void* mutable_raw() { return data_; }
   // The caller knows the dtype: the framework has checked it against the op's declaration.
   template <typename T>
-  const T* data() const { return static_cast<const T*>(data_); }
+  const T* data() const {
+    return static_cast<const T*>(data_);
+  }
   template <typename T>
-  T* mutable_data() { return static_cast<T*>(data_); }
+  T* mutable_data() {
+    return static_cast<T*>(data_);
+  }
   template <typename T>
-  absl::Span<const T> flat() const { return absl::Span<const T>(data<T>(), static_cast<size_t>(num_elements())); }
+  absl::Span<const T> flat() const {
+    return absl::Span<const T>(data<T>(), static_cast<size_t>(num_elements()));
+  }
   template <typename T>
-  absl::Span<T> mutable_flat() { return absl::Span<T>(mutable_data<T>(), static_cast<size_t>(num_elements())); }
+  absl::Span<T> mutable_flat() {
+    return absl::Span<T>(mutable_data<T>(), static_cast<size_t>(num_elements()));
+  }
 
   // The value of a one-element tensor of this dtype; InvalidArgument otherwise.
   template <typename T>

@@ -17,7 +17,9 @@ constexpr uint64_t kMaxSplatStrings = uint64_t{1} << 20;
 // Tensors of equal elements from this size on are written as one value.
 constexpr size_t kMinSplatBytes = 32;
 
-std::string Describe(DType dtype, const Shape& shape) { return absl::StrCat("tensor ", DTypeName(dtype), shape.ToString()); }
+std::string Describe(DType dtype, const Shape& shape) {
+  return absl::StrCat("tensor ", DTypeName(dtype), shape.ToString());
+}
 
 // Elements [0, values) from `value`, the others equal to the last of them, or the default when there is none.
 template <typename T, typename Value>
@@ -205,7 +207,8 @@ Status CheckSplat(DType dtype, const Shape& shape, const wire::TensorProto& prot
 StatusOr<Tensor> TensorFromProto(const wire::TensorProto& proto) {
   const std::optional<DType> dtype = DTypeFromNumber(proto.dtype);
   if (!dtype) return InvalidArgument("a TensorProto has the invalid dtype ", proto.dtype);
-  if (*dtype == DType::kResource) return InvalidArgument("a TensorProto holds resource handles, which only a step can make");
+  if (*dtype == DType::kResource)
+    return InvalidArgument("a TensorProto holds resource handles, which only a step can make");
   Shape shape;
   if (proto.tensor_shape) {
     MR_ASSIGN_OR_RETURN(const PartialShape partial, ShapeFromProto(*proto.tensor_shape));

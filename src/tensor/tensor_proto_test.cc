@@ -100,17 +100,18 @@ TEST(TensorFromProtoTest, Strings) {
   EXPECT_EQ(TensorFromProto(proto)->DebugString(), "string[3] \"a\" \"bc\" \"bc\"");
   proto.tensor_content = std::string("\2\0\1xyz", 6);
   EXPECT_EQ(TensorFromProto(proto)->DebugString(), "string[3] \"xy\" \"\" \"z\"");
-  for (const std::string& bad : {std::string("\2\0\1xy", 5), std::string("\2\0\1xyzz", 7), std::string("\2\0", 2),
-                                 std::string("\x80\x80\x80", 3), std::string("\xff\xff\xff\xff\xff\1\0\0", 8),
-                                 std::string("\xff\xff\xff\xff\x0f\1\1abc", 10)}) {
+  for (const std::string& bad :
+       {std::string("\2\0\1xy", 5), std::string("\2\0\1xyzz", 7), std::string("\2\0", 2),
+        std::string("\x80\x80\x80", 3), std::string("\xff\xff\xff\xff\xff\1\0\0", 8),
+        std::string("\xff\xff\xff\xff\x0f\1\1abc", 10)}) {
     proto.tensor_content = bad;
     EXPECT_EQ(CodeOf(proto), kInvalidArgument);
   }
 }
 
 TEST(TensorFromProtoTest, HostileProtos) {
-  for (int32_t number : {0, -1, 24, 101, 107, 9999, std::numeric_limits<int32_t>::max(),
-                         std::numeric_limits<int32_t>::min()}) {
+  for (int32_t number :
+       {0, -1, 24, 101, 107, 9999, std::numeric_limits<int32_t>::max(), std::numeric_limits<int32_t>::min()}) {
     wire::TensorProto proto = Proto(DType::kFloat, {0});
     proto.dtype = number;
     EXPECT_EQ(CodeOf(proto), kInvalidArgument) << number;

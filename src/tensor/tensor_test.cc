@@ -118,8 +118,8 @@ TEST(TensorTest, FromBufferChecksBoundsAndAlignment) {
 
 TEST(TensorTest, ReadersOfScalars) {
   EXPECT_EQ(*Tensor::Scalar<float>(2.5f).ScalarValue<float>(), 2.5f);
-  EXPECT_EQ(Tensor::Vector<float>({1, 2}).ScalarValue<int32_t>().status().message(),
-            "expected one int32, got float[2]");
+  EXPECT_EQ(
+      Tensor::Vector<float>({1, 2}).ScalarValue<int32_t>().status().message(), "expected one int32, got float[2]");
   EXPECT_EQ(*Tensor::Vector<int32_t>({7}).IntScalar(), 7);
   EXPECT_EQ(*Tensor::Scalar<int64_t>(-7).IntScalar(), -7);
   EXPECT_FALSE(Tensor::Scalar<int16_t>(1).IntScalar().ok());

@@ -94,8 +94,6 @@ void TString::AssignView(absl::string_view s) {
   raw_[0] = Tag(s.size(), Kind::kView), raw_[1] = ToBits(s.data());
 }
 
-void TString::Release() {
-  std::free(const_cast<char*>(ToPointer(raw_[2])));
-}
+void TString::Release() { std::free(const_cast<char*>(ToPointer(raw_[2]))); }
 
 }  // namespace millrace

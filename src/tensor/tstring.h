@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The string element, bit for bit TF_TString (24 bytes, little-endian), so that a string tensor crosses the C API as it is.
-// Kinds by the two low bits: small (up to 22 characters inline), large (owned heap), offset (foreign, read only), view
-// (borrowed). An all-zero TString is the empty string.
+// The string element, bit for bit TF_TString (24 bytes, little-endian), so that a string tensor crosses the C API as it
+// is. Kinds by the two low bits: small (up to 22 characters inline), large (owned heap), offset (foreign, read only),
+// view (borrowed). An all-zero TString is the empty string.
 #pragma once
 
 #include <cstdint>
@@ -14,9 +14,9 @@ namespace millrace {
 class TString {
  public:
   TString() = default;
-  TString(absl::string_view s) { Assign(s); }  // NOLINT: reads like std::string
-  TString(const char* s) { Assign(s); }          // NOLINT
-  TString(const std::string& s) { Assign(s); }   // NOLINT
+  TString(absl::string_view s) { Assign(s); }   // NOLINT: reads like std::string
+  TString(const char* s) { Assign(s); }         // NOLINT
+  TString(const std::string& s) { Assign(s); }  // NOLINT
   TString(const TString& o) { Assign(o.view()); }
   TString(TString&& o) noexcept { Take(o); }
   TString& operator=(const TString& o) {

@@ -28,8 +28,8 @@ Status CheckExplicit(const WindowAttrs& a) {
     return InvalidArgument("explicit_paddings is for padding EXPLICIT only");
   }
   if (a.explicit_paddings.size() != static_cast<size_t>(2 * a.layout.rank)) {
-    return InvalidArgument("explicit_paddings must have ", 2 * a.layout.rank, " entries, got ",
-                           a.explicit_paddings.size());
+    return InvalidArgument(
+        "explicit_paddings must have ", 2 * a.layout.rank, " entries, got ", a.explicit_paddings.size());
   }
   for (size_t i = 0; i < a.explicit_paddings.size(); ++i) {
     const int64_t v = a.explicit_paddings[i];
@@ -91,8 +91,8 @@ StatusOr<WindowExtent> ComputeWindow(int64_t input, int64_t kernel, int64_t stri
   if (padding == Padding::kExplicit) {
     if (explicit_before < 0 || explicit_after < 0 || explicit_before > kMaxExplicitPadding ||
         explicit_after > kMaxExplicitPadding) {
-      return InvalidArgument("padding must lie in [0, ", kMaxExplicitPadding, "], got ", explicit_before, " and ",
-                             explicit_after);
+      return InvalidArgument(
+          "padding must lie in [0, ", kMaxExplicitPadding, "], got ", explicit_before, " and ", explicit_after);
     }
     w.pad_before = explicit_before;
     w.pad_after = explicit_after;
@@ -112,13 +112,13 @@ StatusOr<WindowExtent> ComputeWindow(int64_t input, int64_t kernel, int64_t stri
 
 StatusOr<WindowExtent> ComputeWindowStrict(int64_t input, int64_t kernel, int64_t stride, int64_t dilation,
                                            Padding padding, int64_t explicit_before, int64_t explicit_after) {
-  MR_ASSIGN_OR_RETURN(WindowExtent w,
-                      ComputeWindow(input, kernel, stride, dilation, padding, explicit_before, explicit_after));
+  MR_ASSIGN_OR_RETURN(
+      WindowExtent w, ComputeWindow(input, kernel, stride, dilation, padding, explicit_before, explicit_after));
   if (padding != Padding::kSame) {
     MR_ASSIGN_OR_RETURN(const int64_t window, EffectiveWindow(kernel, dilation));
     if (input + w.pad_before + w.pad_after < window) {
-      return InvalidArgument("window of ", window, " does not fit into input ", input, " with padding ", w.pad_before,
-                             "+", w.pad_after);
+      return InvalidArgument(
+          "window of ", window, " does not fit into input ", input, " with padding ", w.pad_before, "+", w.pad_after);
     }
   }
   return w;
@@ -129,7 +129,8 @@ StatusOr<WindowExtent> WindowAttrs::Spatial(int i, int64_t input, int64_t kernel
   const bool given = padding == Padding::kExplicit;
   const int64_t before = given ? explicit_paddings[2 * d] : 0;
   const int64_t after = given ? explicit_paddings[2 * d + 1] : 0;
-  return (strict ? ComputeWindowStrict : ComputeWindow)(input, kernel, strides[d], dilations[d], padding, before, after);
+  return (strict ? ComputeWindowStrict : ComputeWindow)(
+      input, kernel, strides[d], dilations[d], padding, before, after);
 }
 
 Status CheckWindowAttrs(WindowAttrs* a, bool spatial_only) {

@@ -42,8 +42,8 @@ StatusOr<int64_t> EffectiveWindow(int64_t kernel, int64_t dilation);
 
 // SAME:  output = ceil(input / stride), the padding that this needs split evenly, the odd cell after.
 // Other: output = (input + padding - window + stride) / stride, where window is the effective one.
-// InvalidArgument: kernel, stride or dilation < 1, input < 0, padding outside [0, kMaxExplicitPadding], a negative output
-// or an overflow. The explicit paddings are used with kExplicit only.
+// InvalidArgument: kernel, stride or dilation < 1, input < 0, padding outside [0, kMaxExplicitPadding], a negative
+// output or an overflow. The explicit paddings are used with kExplicit only.
 StatusOr<WindowExtent> ComputeWindow(int64_t input, int64_t kernel, int64_t stride, int64_t dilation, Padding padding,
                                      int64_t explicit_before = 0, int64_t explicit_after = 0);
 // The same for a shape that is known before the step: a window larger than the padded input is refused too, even where
@@ -66,8 +66,8 @@ struct WindowAttrs {
   int64_t stride(int i) const { return strides[static_cast<size_t>(layout.first_spatial + i)]; }
   int64_t dilation(int i) const { return dilations[static_cast<size_t>(layout.first_spatial + i)]; }
 };
-// InvalidArgument: an entry < 1, a list of the wrong length, explicit paddings without EXPLICIT or the reverse, strides,
-// dilations or padding on batch or channel where `spatial_only`.
+// InvalidArgument: an entry < 1, a list of the wrong length, explicit paddings without EXPLICIT or the reverse,
+// strides, dilations or padding on batch or channel where `spatial_only`.
 Status CheckWindowAttrs(WindowAttrs* attrs, bool spatial_only);
 
 }  // namespace millrace

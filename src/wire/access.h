@@ -25,46 +25,31 @@ enum WireType : uint32_t {
 inline WireType WireTypeOf(FieldKind kind) {
   switch (kind) {
     case FieldKind::kFixed32:
-    case FieldKind::kFloat:
-      return kBits32;
+    case FieldKind::kFloat: return kBits32;
     case FieldKind::kFixed64:
-    case FieldKind::kDouble:
-      return kBits64;
+    case FieldKind::kDouble: return kBits64;
     case FieldKind::kString:
-    case FieldKind::kMessage:
-      return kBytes;
-    default:
-      return kVarint;
+    case FieldKind::kMessage: return kBytes;
+    default: return kVarint;
   }
 }
 
-inline void* At(void* message, size_t offset) {
-  return static_cast<char*>(message) + offset;
-}
-inline const void* At(const void* message, size_t offset) {
-  return static_cast<const char*>(message) + offset;
-}
+inline void* At(void* message, size_t offset) { return static_cast<char*>(message) + offset; }
+inline const void* At(const void* message, size_t offset) { return static_cast<const char*>(message) + offset; }
 
 // Calls visit(std::type_identity<T>()), T the in-memory type of a number.
 template <class Visit>
 decltype(auto) VisitNumber(FieldKind kind, Visit&& visit) {
   switch (kind) {
-    case FieldKind::kBool:
-      return visit(std::type_identity<bool>());
-    case FieldKind::kInt64:
-      return visit(std::type_identity<int64_t>());
+    case FieldKind::kBool: return visit(std::type_identity<bool>());
+    case FieldKind::kInt64: return visit(std::type_identity<int64_t>());
     case FieldKind::kUint32:
-    case FieldKind::kFixed32:
-      return visit(std::type_identity<uint32_t>());
+    case FieldKind::kFixed32: return visit(std::type_identity<uint32_t>());
     case FieldKind::kUint64:
-    case FieldKind::kFixed64:
-      return visit(std::type_identity<uint64_t>());
-    case FieldKind::kFloat:
-      return visit(std::type_identity<float>());
-    case FieldKind::kDouble:
-      return visit(std::type_identity<double>());
-    default:
-      return visit(std::type_identity<int32_t>());
+    case FieldKind::kFixed64: return visit(std::type_identity<uint64_t>());
+    case FieldKind::kFloat: return visit(std::type_identity<float>());
+    case FieldKind::kDouble: return visit(std::type_identity<double>());
+    default: return visit(std::type_identity<int32_t>());
   }
 }
 
@@ -93,27 +78,17 @@ T FromRaw(uint64_t raw) {
 }
 
 inline uint64_t LoadRaw(FieldKind kind, const void* number) {
-  return VisitNumber(kind, [&]<class T>(std::type_identity<T>) {
-    return ToRaw(*static_cast<const T*>(number));
-  });
+  return VisitNumber(kind, [&]<class T>(std::type_identity<T>) { return ToRaw(*static_cast<const T*>(number)); });
 }
 inline void StoreRaw(FieldKind kind, uint64_t raw, void* number) {
-  VisitNumber(kind, [&]<class T>(std::type_identity<T>) {
-    *static_cast<T*>(number) = FromRaw<T>(raw);
-  });
+  VisitNumber(kind, [&]<class T>(std::type_identity<T>) { *static_cast<T*>(number) = FromRaw<T>(raw); });
 }
 
-inline const std::string& AsString(const void* string) {
-  return *static_cast<const std::string*>(string);
-}
-inline std::string& AsString(void* string) {
-  return *static_cast<std::string*>(string);
-}
+inline const std::string& AsString(const void* string) { return *static_cast<const std::string*>(string); }
+inline std::string& AsString(void* string) { return *static_cast<std::string*>(string); }
 
 // The submessage in a Box, null if absent.
-inline const void* BoxedMessage(const void* box) {
-  return static_cast<const BoxBase*>(box)->raw();
-}
+inline const void* BoxedMessage(const void* box) { return static_cast<const BoxBase*>(box)->raw(); }
 
 struct BoxAccess {
   static void* Ensure(void* box, const MessageInfo& info) {
@@ -132,8 +107,7 @@ inline uint8_t OneofCase(const MessageInfo& info, const void* message) {
   return *static_cast<const unsigned char*>(At(message, info.oneof_offset));
 }
 
-inline const UnknownFields& Unknown(const MessageInfo& info,
-                                    const void* message) {
+inline const UnknownFields& Unknown(const MessageInfo& info, const void* message) {
   return *static_cast<const UnknownFields*>(At(message, info.unknown_offset));
 }
 inline UnknownFields& Unknown(const MessageInfo& info, void* message) {
@@ -142,12 +116,10 @@ inline UnknownFields& Unknown(const MessageInfo& info, void* message) {
 
 // Makes `field` the set member of its oneof (if it is in one), and the member
 // that was set before empty.
-void SelectOneof(const MessageInfo& info, const FieldInfo& field,
-                 void* message);
+void SelectOneof(const MessageInfo& info, const FieldInfo& field, void* message);
 
 // Whether a singular field is to be written: a set member of the oneof, a
 // submessage that is there, a number or string that is not its default.
-bool IsPresent(const MessageInfo& info, const FieldInfo& field,
-               const void* message);
+bool IsPresent(const MessageInfo& info, const FieldInfo& field, const void* message);
 
 }  // namespace millrace::wire

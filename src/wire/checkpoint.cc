@@ -10,8 +10,7 @@ const MessageInfo& BundleHeaderProto::Info() {
   static const MessageInfo& info =
       Table<BundleHeaderProto>("BundleHeaderProto")
           .Field(1, "num_shards", &BundleHeaderProto::num_shards)
-          .Enum(2, "endianness", &BundleHeaderProto::endianness,
-                kEndiannessEnum)
+          .Enum(2, "endianness", &BundleHeaderProto::endianness, kEndiannessEnum)
           .Field(3, "version", &BundleHeaderProto::version)
           .Build();
   return info;
@@ -21,17 +20,14 @@ const MessageInfo& TensorSliceExtent::Info() {
   static const MessageInfo& info =
       Table<TensorSliceExtent>("TensorSliceProto.Extent")
           .Field(1, "start", &TensorSliceExtent::start)
-          .Member(TensorSliceExtent::Kind::kLength, 2, "length",
-                  &TensorSliceExtent::length)
+          .Member(TensorSliceExtent::Kind::kLength, 2, "length", &TensorSliceExtent::length)
           .Build();
   return info;
 }
 
 const MessageInfo& TensorSliceProto::Info() {
   static const MessageInfo& info =
-      Table<TensorSliceProto>("TensorSliceProto")
-          .Field(1, "extent", &TensorSliceProto::extent)
-          .Build();
+      Table<TensorSliceProto>("TensorSliceProto").Field(1, "extent", &TensorSliceProto::extent).Build();
   return info;
 }
 
@@ -70,11 +66,12 @@ const MessageInfo& SavedTensorSliceMeta::Info() {
 }
 
 const MessageInfo& SavedSlice::Info() {
-  static const MessageInfo& info = Table<SavedSlice>("SavedSlice")
-                                       .Field(1, "name", &SavedSlice::name)
-                                       .Field(2, "slice", &SavedSlice::slice)
-                                       .Field(3, "data", &SavedSlice::data)
-                                       .Build();
+  static const MessageInfo& info =
+      Table<SavedSlice>("SavedSlice")
+          .Field(1, "name", &SavedSlice::name)
+          .Field(2, "slice", &SavedSlice::slice)
+          .Field(3, "data", &SavedSlice::data)
+          .Build();
   return info;
 }
 
@@ -90,22 +87,17 @@ const MessageInfo& SavedTensorSlices::Info() {
 const MessageInfo& CheckpointState::Info() {
   static const MessageInfo& info =
       Table<CheckpointState>("CheckpointState")
-          .Field(1, "model_checkpoint_path",
-                 &CheckpointState::model_checkpoint_path)
-          .Field(2, "all_model_checkpoint_paths",
-                 &CheckpointState::all_model_checkpoint_paths)
-          .Field(3, "all_model_checkpoint_timestamps",
-                 &CheckpointState::all_model_checkpoint_timestamps)
-          .Field(4, "last_preserved_timestamp",
-                 &CheckpointState::last_preserved_timestamp)
+          .Field(1, "model_checkpoint_path", &CheckpointState::model_checkpoint_path)
+          .Field(2, "all_model_checkpoint_paths", &CheckpointState::all_model_checkpoint_paths)
+          .Field(3, "all_model_checkpoint_timestamps", &CheckpointState::all_model_checkpoint_timestamps)
+          .Field(4, "last_preserved_timestamp", &CheckpointState::last_preserved_timestamp)
           .Build();
   return info;
 }
 
 const MessageInfo& ObjectReference::Info() {
   static const MessageInfo& info =
-      Table<ObjectReference>(
-          "TrackableObjectGraph.TrackableObject.ObjectReference")
+      Table<ObjectReference>("TrackableObjectGraph.TrackableObject.ObjectReference")
           .Field(1, "node_id", &ObjectReference::node_id)
           .Field(2, "local_name", &ObjectReference::local_name)
           .Build();
@@ -114,8 +106,7 @@ const MessageInfo& ObjectReference::Info() {
 
 const MessageInfo& SerializedTensor::Info() {
   static const MessageInfo& info =
-      Table<SerializedTensor>(
-          "TrackableObjectGraph.TrackableObject.SerializedTensor")
+      Table<SerializedTensor>("TrackableObjectGraph.TrackableObject.SerializedTensor")
           .Field(1, "name", &SerializedTensor::name)
           .Field(2, "full_name", &SerializedTensor::full_name)
           .Field(3, "checkpoint_key", &SerializedTensor::checkpoint_key)
@@ -126,13 +117,10 @@ const MessageInfo& SerializedTensor::Info() {
 
 const MessageInfo& SlotVariableReference::Info() {
   static const MessageInfo& info =
-      Table<SlotVariableReference>(
-          "TrackableObjectGraph.TrackableObject.SlotVariableReference")
-          .Field(1, "original_variable_node_id",
-                 &SlotVariableReference::original_variable_node_id)
+      Table<SlotVariableReference>("TrackableObjectGraph.TrackableObject.SlotVariableReference")
+          .Field(1, "original_variable_node_id", &SlotVariableReference::original_variable_node_id)
           .Field(2, "slot_name", &SlotVariableReference::slot_name)
-          .Field(3, "slot_variable_node_id",
-                 &SlotVariableReference::slot_variable_node_id)
+          .Field(3, "slot_variable_node_id", &SlotVariableReference::slot_variable_node_id)
           .Build();
   return info;
 }
@@ -149,9 +137,7 @@ const MessageInfo& TrackableObject::Info() {
 
 const MessageInfo& TrackableObjectGraph::Info() {
   static const MessageInfo& info =
-      Table<TrackableObjectGraph>("TrackableObjectGraph")
-          .Field(1, "nodes", &TrackableObjectGraph::nodes)
-          .Build();
+      Table<TrackableObjectGraph>("TrackableObjectGraph").Field(1, "nodes", &TrackableObjectGraph::nodes).Build();
   return info;
 }
 

@@ -9,17 +9,13 @@ namespace millrace::wire {
 const MessageInfo& GPUOptions::Info() {
   static const MessageInfo& info =
       Table<GPUOptions>("GPUOptions")
-          .Field(1, "per_process_gpu_memory_fraction",
-                 &GPUOptions::per_process_gpu_memory_fraction)
+          .Field(1, "per_process_gpu_memory_fraction", &GPUOptions::per_process_gpu_memory_fraction)
           .Field(2, "allocator_type", &GPUOptions::allocator_type)
-          .Field(3, "deferred_deletion_bytes",
-                 &GPUOptions::deferred_deletion_bytes)
+          .Field(3, "deferred_deletion_bytes", &GPUOptions::deferred_deletion_bytes)
           .Field(4, "allow_growth", &GPUOptions::allow_growth)
           .Field(5, "visible_device_list", &GPUOptions::visible_device_list)
-          .Field(6, "polling_active_delay_usecs",
-                 &GPUOptions::polling_active_delay_usecs)
-          .Field(7, "polling_inactive_delay_msecs",
-                 &GPUOptions::polling_inactive_delay_msecs)
+          .Field(6, "polling_active_delay_usecs", &GPUOptions::polling_active_delay_usecs)
+          .Field(7, "polling_inactive_delay_msecs", &GPUOptions::polling_inactive_delay_msecs)
           .Field(8, "force_gpu_compatible", &GPUOptions::force_gpu_compatible)
           .Build();
   return info;
@@ -28,18 +24,12 @@ const MessageInfo& GPUOptions::Info() {
 const MessageInfo& OptimizerOptions::Info() {
   static const MessageInfo& info =
       Table<OptimizerOptions>("OptimizerOptions")
-          .Field(1, "do_common_subexpression_elimination",
-                 &OptimizerOptions::do_common_subexpression_elimination)
-          .Field(2, "do_constant_folding",
-                 &OptimizerOptions::do_constant_folding)
-          .Enum(3, "opt_level", &OptimizerOptions::opt_level,
-                kOptimizerLevelEnum)
-          .Field(4, "do_function_inlining",
-                 &OptimizerOptions::do_function_inlining)
-          .Enum(5, "global_jit_level", &OptimizerOptions::global_jit_level,
-                kGlobalJitLevelEnum)
-          .Field(6, "max_folded_constant_in_bytes",
-                 &OptimizerOptions::max_folded_constant_in_bytes)
+          .Field(1, "do_common_subexpression_elimination", &OptimizerOptions::do_common_subexpression_elimination)
+          .Field(2, "do_constant_folding", &OptimizerOptions::do_constant_folding)
+          .Enum(3, "opt_level", &OptimizerOptions::opt_level, kOptimizerLevelEnum)
+          .Field(4, "do_function_inlining", &OptimizerOptions::do_function_inlining)
+          .Enum(5, "global_jit_level", &OptimizerOptions::global_jit_level, kGlobalJitLevelEnum)
+          .Field(6, "max_folded_constant_in_bytes", &OptimizerOptions::max_folded_constant_in_bytes)
           .Build();
   return info;
 }
@@ -47,17 +37,14 @@ const MessageInfo& OptimizerOptions::Info() {
 const MessageInfo& GraphOptions::Info() {
   static const MessageInfo& info =
       Table<GraphOptions>("GraphOptions")
-          .Field(2, "enable_recv_scheduling",
-                 &GraphOptions::enable_recv_scheduling)
+          .Field(2, "enable_recv_scheduling", &GraphOptions::enable_recv_scheduling)
           .Field(3, "optimizer_options", &GraphOptions::optimizer_options)
           .Field(4, "build_cost_model", &GraphOptions::build_cost_model)
           .Field(5, "infer_shapes", &GraphOptions::infer_shapes)
           .Field(6, "place_pruned_graph", &GraphOptions::place_pruned_graph)
-          .Field(7, "enable_bfloat16_sendrecv",
-                 &GraphOptions::enable_bfloat16_sendrecv)
+          .Field(7, "enable_bfloat16_sendrecv", &GraphOptions::enable_bfloat16_sendrecv)
           .Field(8, "timeline_step", &GraphOptions::timeline_step)
-          .Field(9, "build_cost_model_after",
-                 &GraphOptions::build_cost_model_after)
+          .Field(9, "build_cost_model_after", &GraphOptions::build_cost_model_after)
           .Build();
   return info;
 }
@@ -74,28 +61,23 @@ const MessageInfo& ThreadPoolOptionProto::Info() {
 const MessageInfo& RPCOptions::Info() {
   static const MessageInfo& info =
       Table<RPCOptions>("RPCOptions")
-          .Field(1, "use_rpc_for_inprocess_master",
-                 &RPCOptions::use_rpc_for_inprocess_master)
+          .Field(1, "use_rpc_for_inprocess_master", &RPCOptions::use_rpc_for_inprocess_master)
           .Field(2, "compression_algorithm", &RPCOptions::compression_algorithm)
           .Field(3, "compression_level", &RPCOptions::compression_level)
           .Field(4, "cache_rpc_response", &RPCOptions::cache_rpc_response)
-          .Field(5, "disable_session_connection_sharing",
-                 &RPCOptions::disable_session_connection_sharing)
+          .Field(5, "disable_session_connection_sharing", &RPCOptions::disable_session_connection_sharing)
           .Build();
   return info;
 }
 
 const MessageInfo& JobDef::Info() {
-  static const MessageInfo& info = Table<JobDef>("JobDef")
-                                       .Field(1, "name", &JobDef::name)
-                                       .Field(2, "tasks", &JobDef::tasks)
-                                       .Build();
+  static const MessageInfo& info =
+      Table<JobDef>("JobDef").Field(1, "name", &JobDef::name).Field(2, "tasks", &JobDef::tasks).Build();
   return info;
 }
 
 const MessageInfo& ClusterDef::Info() {
-  static const MessageInfo& info =
-      Table<ClusterDef>("ClusterDef").Field(1, "job", &ClusterDef::job).Build();
+  static const MessageInfo& info = Table<ClusterDef>("ClusterDef").Field(1, "job", &ClusterDef::job).Build();
   return info;
 }
 
@@ -103,26 +85,20 @@ const MessageInfo& ConfigProto::Info() {
   static const MessageInfo& info =
       Table<ConfigProto>("ConfigProto")
           .Field(1, "device_count", &ConfigProto::device_count)
-          .Field(2, "intra_op_parallelism_threads",
-                 &ConfigProto::intra_op_parallelism_threads)
+          .Field(2, "intra_op_parallelism_threads", &ConfigProto::intra_op_parallelism_threads)
           .Field(3, "placement_period", &ConfigProto::placement_period)
           .Field(4, "device_filters", &ConfigProto::device_filters)
-          .Field(5, "inter_op_parallelism_threads",
-                 &ConfigProto::inter_op_parallelism_threads)
+          .Field(5, "inter_op_parallelism_threads", &ConfigProto::inter_op_parallelism_threads)
           .Field(6, "gpu_options", &ConfigProto::gpu_options)
           .Field(7, "allow_soft_placement", &ConfigProto::allow_soft_placement)
           .Field(8, "log_device_placement", &ConfigProto::log_device_placement)
-          .Field(9, "use_per_session_threads",
-                 &ConfigProto::use_per_session_threads)
+          .Field(9, "use_per_session_threads", &ConfigProto::use_per_session_threads)
           .Field(10, "graph_options", &ConfigProto::graph_options)
-          .Field(11, "operation_timeout_in_ms",
-                 &ConfigProto::operation_timeout_in_ms)
-          .Field(12, "session_inter_op_thread_pool",
-                 &ConfigProto::session_inter_op_thread_pool)
+          .Field(11, "operation_timeout_in_ms", &ConfigProto::operation_timeout_in_ms)
+          .Field(12, "session_inter_op_thread_pool", &ConfigProto::session_inter_op_thread_pool)
           .Field(13, "rpc_options", &ConfigProto::rpc_options)
           .Field(14, "cluster_def", &ConfigProto::cluster_def)
-          .Field(15, "isolate_session_state",
-                 &ConfigProto::isolate_session_state)
+          .Field(15, "isolate_session_state", &ConfigProto::isolate_session_state)
           .Build();
   return info;
 }
@@ -134,8 +110,7 @@ const MessageInfo& DebugTensorWatch::Info() {
           .Field(2, "output_slot", &DebugTensorWatch::output_slot)
           .Field(3, "debug_ops", &DebugTensorWatch::debug_ops)
           .Field(4, "debug_urls", &DebugTensorWatch::debug_urls)
-          .Field(5, "tolerate_debug_op_creation_failures",
-                 &DebugTensorWatch::tolerate_debug_op_creation_failures)
+          .Field(5, "tolerate_debug_op_creation_failures", &DebugTensorWatch::tolerate_debug_op_creation_failures)
           .Build();
   return info;
 }
@@ -143,11 +118,9 @@ const MessageInfo& DebugTensorWatch::Info() {
 const MessageInfo& DebugOptions::Info() {
   static const MessageInfo& info =
       Table<DebugOptions>("DebugOptions")
-          .Field(4, "debug_tensor_watch_opts",
-                 &DebugOptions::debug_tensor_watch_opts)
+          .Field(4, "debug_tensor_watch_opts", &DebugOptions::debug_tensor_watch_opts)
           .Field(10, "global_step", &DebugOptions::global_step)
-          .Field(11, "reset_disk_byte_usage",
-                 &DebugOptions::reset_disk_byte_usage)
+          .Field(11, "reset_disk_byte_usage", &DebugOptions::reset_disk_byte_usage)
           .Build();
   return info;
 }
@@ -155,10 +128,8 @@ const MessageInfo& DebugOptions::Info() {
 const MessageInfo& RunOptionsExperimental::Info() {
   static const MessageInfo& info =
       Table<RunOptionsExperimental>("RunOptions.Experimental")
-          .Field(1, "collective_graph_key",
-                 &RunOptionsExperimental::collective_graph_key)
-          .Field(2, "use_run_handler_pool",
-                 &RunOptionsExperimental::use_run_handler_pool)
+          .Field(1, "collective_graph_key", &RunOptionsExperimental::collective_graph_key)
+          .Field(2, "use_run_handler_pool", &RunOptionsExperimental::use_run_handler_pool)
           .Build();
   return info;
 }
@@ -169,11 +140,9 @@ const MessageInfo& RunOptions::Info() {
           .Enum(1, "trace_level", &RunOptions::trace_level, kTraceLevelEnum)
           .Field(2, "timeout_in_ms", &RunOptions::timeout_in_ms)
           .Field(3, "inter_op_thread_pool", &RunOptions::inter_op_thread_pool)
-          .Field(5, "output_partition_graphs",
-                 &RunOptions::output_partition_graphs)
+          .Field(5, "output_partition_graphs", &RunOptions::output_partition_graphs)
           .Field(6, "debug_options", &RunOptions::debug_options)
-          .Field(7, "report_tensor_allocations_upon_oom",
-                 &RunOptions::report_tensor_allocations_upon_oom)
+          .Field(7, "report_tensor_allocations_upon_oom", &RunOptions::report_tensor_allocations_upon_oom)
           .Field(8, "experimental", &RunOptions::experimental)
           .Build();
   return info;
@@ -214,9 +183,7 @@ const MessageInfo& InterconnectLink::Info() {
 }
 
 const MessageInfo& LocalLinks::Info() {
-  static const MessageInfo& info = Table<LocalLinks>("LocalLinks")
-                                       .Field(1, "link", &LocalLinks::link)
-                                       .Build();
+  static const MessageInfo& info = Table<LocalLinks>("LocalLinks").Field(1, "link", &LocalLinks::link).Build();
   return info;
 }
 
@@ -238,8 +205,7 @@ const MessageInfo& DeviceAttributes::Info() {
           .Field(4, "memory_limit", &DeviceAttributes::memory_limit)
           .Field(5, "locality", &DeviceAttributes::locality)
           .Fixed(6, "incarnation", &DeviceAttributes::incarnation)
-          .Field(7, "physical_device_desc",
-                 &DeviceAttributes::physical_device_desc)
+          .Field(7, "physical_device_desc", &DeviceAttributes::physical_device_desc)
           .Build();
   return info;
 }
@@ -250,8 +216,7 @@ const MessageInfo& ServerDef::Info() {
           .Field(1, "cluster", &ServerDef::cluster)
           .Field(2, "job_name", &ServerDef::job_name)
           .Field(3, "task_index", &ServerDef::task_index)
-          .Field(4, "default_session_config",
-                 &ServerDef::default_session_config)
+          .Field(4, "default_session_config", &ServerDef::default_session_config)
           .Field(5, "protocol", &ServerDef::protocol)
           .Build();
   return info;

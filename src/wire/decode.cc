@@ -45,8 +45,7 @@ bool ReadLittle(Span* span, size_t bytes, uint64_t* value) {
   if (span->left() < bytes) return false;
   *value = 0;
   for (size_t i = 0; i < bytes; ++i) {
-    *value |= static_cast<uint64_t>(static_cast<unsigned char>(span->next[i]))
-              << (8 * i);
+    *value |= static_cast<uint64_t>(static_cast<unsigned char>(span->next[i])) << (8 * i);
   }
   span->next += bytes;
   return true;
@@ -54,12 +53,9 @@ bool ReadLittle(Span* span, size_t bytes, uint64_t* value) {
 
 bool ReadNumber(WireType type, Span* span, uint64_t* raw) {
   switch (type) {
-    case kBits32:
-      return ReadLittle(span, 4, raw);
-    case kBits64:
-      return ReadLittle(span, 8, raw);
-    default:
-      return ReadVarint(span, raw);
+    case kBits32: return ReadLittle(span, 4, raw);
+    case kBits64: return ReadLittle(span, 8, raw);
+    default: return ReadVarint(span, raw);
   }
 }
 
@@ -103,8 +99,7 @@ class Decoder {
       const FieldInfo* field = info.FindNumber(head.number);
       if (field == nullptr || !Accepts(*field, head.type)) {
         if (!Skip(info, field, head, start, &span)) return false;
-        Unknown(info, message)
-            .Append({start, static_cast<size_t>(span.next - start)});
+        Unknown(info, message).Append({start, static_cast<size_t>(span.next - start)});
       } else if (!Field(info, *field, head.type, &span, message)) {
         return false;
       }
@@ -117,12 +112,10 @@ class Decoder {
  private:
   static bool Accepts(const FieldInfo& field, WireType type) {
     const WireType declared = WireTypeOf(field.kind);
-    return type == declared ||
-           (type == kBytes && field.cardinality == Cardinality::kRepeated);
+    return type == declared || (type == kBytes && field.cardinality == Cardinality::kRepeated);
   }
 
-  bool Field(const MessageInfo& info, const FieldInfo& field, WireType type,
-             Span* span, void* message) {
+  bool Field(const MessageInfo& info, const FieldInfo& field, WireType type, Span* span, void* message) {
     void* target = At(message, field.offset);
     switch (field.cardinality) {
       case Cardinality::kSingular:
@@ -142,26 +135,21 @@ class Decoder {
           auto& strings = *static_cast<std::vector<std::string>*>(target);
           return Scalar(info, field, field.kind, span, &strings.emplace_back());
         }
-        return type == kBytes ? Packed(info, field, span, target)
-                              : Unpacked(info, field, span, target);
-      case Cardinality::kMap:
-        return MapEntry(info, field, span, target);
+        return type == kBytes ? Packed(info, field, span, target) : Unpacked(info, field, span, target);
+      case Cardinality::kMap: return MapEntry(info, field, span, target);
     }
     return false;
   }
 
-  bool Boxed(const MessageInfo& info, const FieldInfo& field, Span* span,
-             void* box) {
+  bool Boxed(const MessageInfo& info, const FieldInfo& field, Span* span, void* box) {
     const MessageInfo& type = field.message();
-    if (BoxedMessage(box) == nullptr &&
-        !Charge(info, field, type.object_bytes, *span)) {
+    if (BoxedMessage(box) == nullptr && !Charge(info, field, type.object_bytes, *span)) {
       return false;
     }
     return Submessage(info, field, span, BoxAccess::Ensure(box, type));
   }
 
-  bool Submessage(const MessageInfo& info, const FieldInfo& field, Span* span,
-                  void* submessage) {
+  bool Submessage(const MessageInfo& info, const FieldInfo& field, Span* span, void* submessage) {
     Span bytes;
     const char* start = span->next;
     if (!ReadBytes(span, &bytes)) return Truncated(info, field, start);
@@ -171,8 +159,7 @@ class Decoder {
     return ok;
   }
 
-  bool Scalar(const MessageInfo& info, const FieldInfo& field, FieldKind kind,
-              Span* span, void* target) {
+  bool Scalar(const MessageInfo& info, const FieldInfo& field, FieldKind kind, Span* span, void* target) {
     const char* start = span->next;
     if (kind == FieldKind::kString) {
       Span bytes;
@@ -188,8 +175,7 @@ class Decoder {
     return true;
   }
 
-  bool Unpacked(const MessageInfo& info, const FieldInfo& field, Span* span,
-                void* vector) {
+  bool Unpacked(const MessageInfo& info, const FieldInfo& field, Span* span, void* vector) {
     const char* start = span->next;
     uint64_t raw;
     if (!ReadNumber(WireTypeOf(field.kind), span, &raw)) {
@@ -201,8 +187,7 @@ class Decoder {
     return true;
   }
 
-  bool Packed(const MessageInfo& info, const FieldInfo& field, Span* span,
-              void* vector) {
+  bool Packed(const MessageInfo& info, const FieldInfo& field, Span* span, void* vector) {
     const char* start = span->next;
     Span bytes;
     if (!ReadBytes(span, &bytes)) return Truncated(info, field, start);
@@ -213,8 +198,7 @@ class Decoder {
     }
     return VisitNumber(field.kind, [&]<class T>(std::type_identity<T>) {
       auto& numbers = *static_cast<std::vector<T>*>(vector);
-      if constexpr (std::endian::native == std::endian::little &&
-                    std::is_floating_point_v<T>) {
+      if constexpr (std::endian::native == std::endian::little && std::is_floating_point_v<T>) {
         const size_t old_size = numbers.size();
         numbers.resize(old_size + bytes.left() / sizeof(T));
         if (bytes.left() != 0) {
@@ -241,15 +225,13 @@ class Decoder {
   static size_t CountNumbers(WireType type, Span bytes) {
     if (type == kBits32) return bytes.left() / 4;
     if (type == kBits64) return bytes.left() / 8;
-    return static_cast<size_t>(std::count_if(
-        bytes.next, bytes.end,
-        [](char byte) { return static_cast<signed char>(byte) >= 0; }));
+    return static_cast<size_t>(
+        std::count_if(bytes.next, bytes.end, [](char byte) { return static_cast<signed char>(byte) >= 0; }));
   }
 
   // An entry may hold key and value in any order, several times or not at all:
   // a first pass finds the last key, a second one reads the value in place.
-  bool MapEntry(const MessageInfo& info, const FieldInfo& field, Span* span,
-                void* map) {
+  bool MapEntry(const MessageInfo& info, const FieldInfo& field, Span* span, void* map) {
     const MapOps& ops = *field.map;
     const char* start = span->next;
     Span entry;
@@ -277,8 +259,7 @@ class Decoder {
     return true;
   }
 
-  bool FindMapKey(const MessageInfo& info, const FieldInfo& field, Span entry,
-                  MapKey* key) {
+  bool FindMapKey(const MessageInfo& info, const FieldInfo& field, Span entry, MapKey* key) {
     const FieldKind kind = field.map->key_kind;
     while (entry.next != entry.end) {
       const char* start = entry.next;
@@ -301,8 +282,7 @@ class Decoder {
 
   // Passes over the value of a field, `start` being the address of its tag.
   // Groups are followed to their end without recursion.
-  bool Skip(const MessageInfo& info, const FieldInfo* field, Head head,
-            const char* start, Span* span) {
+  bool Skip(const MessageInfo& info, const FieldInfo* field, Head head, const char* start, Span* span) {
     std::vector<uint32_t> open_groups;
     for (;;) {
       if (head.type == kGroupStart) {
@@ -316,9 +296,7 @@ class Decoder {
         }
         open_groups.pop_back();
       } else if (!SkipValue(head.type, span)) {
-        return Malformed(info, field, start,
-                         absl::StrCat("field number ", head.number,
-                                      " is malformed or truncated"));
+        return Malformed(info, field, start, absl::StrCat("field number ", head.number, " is malformed or truncated"));
       }
       if (open_groups.empty()) return true;
       if (!ReadHead(span, &head)) {
@@ -330,8 +308,7 @@ class Decoder {
   static bool SkipValue(WireType type, Span* span) {
     uint64_t ignored;
     Span bytes;
-    return type == kBytes ? ReadBytes(span, &bytes)
-                          : ReadNumber(type, span, &ignored);
+    return type == kBytes ? ReadBytes(span, &bytes) : ReadNumber(type, span, &ignored);
   }
 
   // Takes a level of nesting; the caller gives it back by ++levels_left_.
@@ -341,36 +318,27 @@ class Decoder {
     return true;
   }
 
-  bool Charge(const MessageInfo& info, const FieldInfo& field, size_t bytes,
-              Span span) {
+  bool Charge(const MessageInfo& info, const FieldInfo& field, size_t bytes, Span span) {
     if (budget_.Take(bytes)) return true;
     return Fail(info, &field, span.next, budget_.Error());
   }
 
-  bool TooDeep(const MessageInfo& info, const FieldInfo* field,
-               const char* at) {
-    return Malformed(info, field, at,
-                     absl::StrCat("nested deeper than ", max_depth_,
-                                  " levels (Limits::max_depth)"));
+  bool TooDeep(const MessageInfo& info, const FieldInfo* field, const char* at) {
+    return Malformed(info, field, at, absl::StrCat("nested deeper than ", max_depth_, " levels (Limits::max_depth)"));
   }
 
-  bool Truncated(const MessageInfo& info, const FieldInfo& field,
-                 const char* at) {
+  bool Truncated(const MessageInfo& info, const FieldInfo& field, const char* at) {
     return Malformed(info, &field, at, "malformed or truncated");
   }
 
-  bool Malformed(const MessageInfo& info, const FieldInfo* field,
-                 const char* at, absl::string_view what) {
+  bool Malformed(const MessageInfo& info, const FieldInfo* field, const char* at, absl::string_view what) {
     return Fail(info, field, at, absl::InvalidArgumentError(what));
   }
 
-  bool Fail(const MessageInfo& info, const FieldInfo* field, const char* at,
-            const absl::Status& what) {
+  bool Fail(const MessageInfo& info, const FieldInfo* field, const char* at, const absl::Status& what) {
     status_ = absl::Status(
-        what.code(),
-        absl::StrCat("cannot decode ", info.name, field == nullptr ? "" : ".",
-                     field == nullptr ? "" : field->name, " at byte ",
-                     at - begin_, ": ", what.message()));
+        what.code(), absl::StrCat("cannot decode ", info.name, field == nullptr ? "" : ".",
+                                  field == nullptr ? "" : field->name, " at byte ", at - begin_, ": ", what.message()));
     return false;
   }
 
@@ -383,12 +351,11 @@ class Decoder {
 
 }  // namespace
 
-absl::Status DecodeErased(const MessageInfo& info, absl::string_view bytes,
-                          void* message, const Limits& limits) {
+absl::Status DecodeErased(const MessageInfo& info, absl::string_view bytes, void* message, const Limits& limits) {
   if (bytes.size() > limits.max_bytes) {
     return absl::ResourceExhaustedError(absl::StrCat(
-        "cannot decode ", info.name, ": it has ", bytes.size(),
-        " bytes, the limit is ", limits.max_bytes, " (Limits::max_bytes)"));
+        "cannot decode ", info.name, ": it has ", bytes.size(), " bytes, the limit is ", limits.max_bytes,
+        " (Limits::max_bytes)"));
   }
   Decoder decoder(bytes, limits);
   decoder.Message(info, {bytes.data(), bytes.data() + bytes.size()}, message);

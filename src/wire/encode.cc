@@ -15,9 +15,7 @@
 namespace millrace::wire {
 namespace {
 
-size_t VarintBytes(uint64_t value) {
-  return static_cast<size_t>(protozero::length_of_varint(value));
-}
+size_t VarintBytes(uint64_t value) { return static_cast<size_t>(protozero::length_of_varint(value)); }
 
 uint32_t Tag(uint32_t number, WireType type) { return number << 3 | type; }
 
@@ -25,12 +23,9 @@ size_t TagBytes(uint32_t number) { return VarintBytes(Tag(number, kVarint)); }
 
 size_t NumberBytes(FieldKind kind, uint64_t raw) {
   switch (WireTypeOf(kind)) {
-    case kBits32:
-      return 4;
-    case kBits64:
-      return 8;
-    default:
-      return VarintBytes(raw);
+    case kBits32: return 4;
+    case kBits64: return 8;
+    default: return VarintBytes(raw);
   }
 }
 
@@ -51,18 +46,15 @@ class Sizer {
   std::vector<size_t> TakeLengths() { return std::move(lengths_); }
 
  private:
-  size_t Field(const MessageInfo& info, const FieldInfo& field,
-               const void* message) {
+  size_t Field(const MessageInfo& info, const FieldInfo& field, const void* message) {
     const void* value = At(message, field.offset);
     switch (field.cardinality) {
       case Cardinality::kSingular:
         if (!IsPresent(info, field, message)) return 0;
         if (field.kind == FieldKind::kMessage) value = BoxedMessage(value);
         return TagBytes(field.number) + Value(field.kind, field.message, value);
-      case Cardinality::kRepeated:
-        return Repeated(field, value);
-      case Cardinality::kMap:
-        return MapEntries(field, value);
+      case Cardinality::kRepeated: return Repeated(field, value);
+      case Cardinality::kMap: return MapEntries(field, value);
     }
     return 0;
   }
@@ -78,8 +70,7 @@ class Sizer {
   size_t Repeated(const FieldInfo& field, const void* value) {
     if (field.kind == FieldKind::kMessage) {
       const size_t n = field.repeated->size(value);
-      const char* element =
-          static_cast<const char*>(field.repeated->data(value));
+      const char* element = static_cast<const char*>(field.repeated->data(value));
       size_t total = n * TagBytes(field.number);
       for (size_t i = 0; i < n; ++i) {
         total += Value(field.kind, field.message, element);
@@ -88,8 +79,7 @@ class Sizer {
       return total;
     }
     if (field.kind == FieldKind::kString) {
-      const auto& strings =
-          *static_cast<const std::vector<std::string>*>(value);
+      const auto& strings = *static_cast<const std::vector<std::string>*>(value);
       size_t total = strings.size() * TagBytes(field.number);
       for (const std::string& string : strings) {
         total += WithPrefix(string.size());
@@ -117,8 +107,7 @@ class Sizer {
     size_t total = map.size(value) * TagBytes(field.number);
     map.for_each(value, [&](const void* key, const void* mapped) {
       total += Prefixed([&] {
-        return 2 + Value(map.key_kind, nullptr, key) +
-               Value(map.value_kind, field.message, mapped);
+        return 2 + Value(map.key_kind, nullptr, key) + Value(map.value_kind, field.message, mapped);
       });
     });
     return total;
@@ -140,8 +129,7 @@ class Sizer {
 // Second walk.
 class Writer {
  public:
-  Writer(std::vector<size_t> lengths, std::string* out)
-      : lengths_(std::move(lengths)), out_(out) {}
+  Writer(std::vector<size_t> lengths, std::string* out) : lengths_(std::move(lengths)), out_(out) {}
   ~Writer() { Flush(); }
   Writer(const Writer&) = delete;
   Writer& operator=(const Writer&) = delete;
@@ -156,8 +144,7 @@ class Writer {
   }
 
  private:
-  void Field(const MessageInfo& info, const FieldInfo& field,
-             const void* message) {
+  void Field(const MessageInfo& info, const FieldInfo& field, const void* message) {
     const void* value = At(message, field.offset);
     switch (field.cardinality) {
       case Cardinality::kSingular:
@@ -165,9 +152,7 @@ class Writer {
         if (field.kind == FieldKind::kMessage) value = BoxedMessage(value);
         Value(field.number, field.kind, field.message, value);
         return;
-      case Cardinality::kRepeated:
-        Repeated(field, value);
-        return;
+      case Cardinality::kRepeated: Repeated(field, value); return;
       case Cardinality::kMap:
         field.map->for_each(value, [&](const void* key, const void* mapped) {
           Varint(Tag(field.number, kBytes));
@@ -179,8 +164,7 @@ class Writer {
     }
   }
 
-  void Value(uint32_t number, FieldKind kind, InfoFunction message,
-             const void* value) {
+  void Value(uint32_t number, FieldKind kind, InfoFunction message, const void* value) {
     Varint(Tag(number, WireTypeOf(kind)));
     if (kind == FieldKind::kMessage) {
       Varint(NextLength());
@@ -195,8 +179,7 @@ class Writer {
   void Repeated(const FieldInfo& field, const void* value) {
     if (field.kind == FieldKind::kMessage) {
       const size_t n = field.repeated->size(value);
-      const char* element =
-          static_cast<const char*>(field.repeated->data(value));
+      const char* element = static_cast<const char*>(field.repeated->data(value));
       for (size_t i = 0; i < n; ++i) {
         Value(field.number, field.kind, field.message, element);
         element += field.repeated->element_bytes;
@@ -204,8 +187,7 @@ class Writer {
       return;
     }
     if (field.kind == FieldKind::kString) {
-      const auto& strings =
-          *static_cast<const std::vector<std::string>*>(value);
+      const auto& strings = *static_cast<const std::vector<std::string>*>(value);
       for (const std::string& string : strings) {
         Varint(Tag(field.number, kBytes));
         String(string);
@@ -217,10 +199,8 @@ class Writer {
       if (numbers.empty()) return;
       Varint(Tag(field.number, kBytes));
       Varint(NextLength());
-      if constexpr (std::endian::native == std::endian::little &&
-                    std::is_floating_point_v<T>) {
-        Bytes(reinterpret_cast<const char*>(numbers.data()),
-              numbers.size() * sizeof(T));
+      if constexpr (std::endian::native == std::endian::little && std::is_floating_point_v<T>) {
+        Bytes(reinterpret_cast<const char*>(numbers.data()), numbers.size() * sizeof(T));
       } else {
         for (const T number : numbers) Number(field.kind, ToRaw<T>(number));
       }
@@ -229,14 +209,9 @@ class Writer {
 
   void Number(FieldKind kind, uint64_t raw) {
     switch (WireTypeOf(kind)) {
-      case kBits32:
-        Little(raw, 4);
-        return;
-      case kBits64:
-        Little(raw, 8);
-        return;
-      default:
-        Varint(raw);
+      case kBits32: Little(raw, 4); return;
+      case kBits64: Little(raw, 8); return;
+      default: Varint(raw);
     }
   }
 
@@ -249,8 +224,7 @@ class Writer {
 
   void Varint(uint64_t value) {
     Reserve(10);
-    used_ +=
-        static_cast<size_t>(protozero::write_varint(buffer_ + used_, value));
+    used_ += static_cast<size_t>(protozero::write_varint(buffer_ + used_, value));
   }
 
   void String(const std::string& string) {
@@ -289,12 +263,9 @@ class Writer {
 
 }  // namespace
 
-size_t EncodedSizeErased(const MessageInfo& info, const void* message) {
-  return Sizer().Message(info, message);
-}
+size_t EncodedSizeErased(const MessageInfo& info, const void* message) { return Sizer().Message(info, message); }
 
-void AppendEncodedErased(const MessageInfo& info, const void* message,
-                         std::string* out) {
+void AppendEncodedErased(const MessageInfo& info, const void* message, std::string* out) {
   Sizer sizer;
   const size_t size = sizer.Message(info, message);
   // Growth stays geometric when a caller appends many small messages.

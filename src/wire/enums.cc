@@ -122,8 +122,7 @@ constexpr EnumValue kSessionStatusValues[] = {
 };
 
 constexpr EnumValue kLogLevelValues[] = {
-    {0, "UNKNOWN"}, {10, "DEBUGGING"}, {20, "INFO"},
-    {30, "WARN"},   {40, "ERROR"},     {50, "FATAL"},
+    {0, "UNKNOWN"}, {10, "DEBUGGING"}, {20, "INFO"}, {30, "WARN"}, {40, "ERROR"}, {50, "FATAL"},
 };
 
 constexpr EnumValue kDataClassValues[] = {
@@ -162,22 +161,15 @@ constexpr EnumValue kTraceLevelValues[] = {
 constinit const EnumInfo kDataTypeEnum = {"DataType", kDataTypeValues};
 constinit const EnumInfo kCheckpointFormatVersionEnum = {
     "SaverDef.CheckpointFormatVersion", kCheckpointFormatVersionValues};
-constinit const EnumInfo kVariableSynchronizationEnum = {
-    "VariableSynchronization", kVariableSynchronizationValues};
-constinit const EnumInfo kVariableAggregationEnum = {
-    "VariableAggregation", kVariableAggregationValues};
+constinit const EnumInfo kVariableSynchronizationEnum = {"VariableSynchronization", kVariableSynchronizationValues};
+constinit const EnumInfo kVariableAggregationEnum = {"VariableAggregation", kVariableAggregationValues};
 constinit const EnumInfo kErrorCodeEnum = {"error.Code", kErrorCodeValues};
-constinit const EnumInfo kSessionStatusEnum = {"SessionLog.SessionStatus",
-                                               kSessionStatusValues};
+constinit const EnumInfo kSessionStatusEnum = {"SessionLog.SessionStatus", kSessionStatusValues};
 constinit const EnumInfo kLogLevelEnum = {"LogMessage.Level", kLogLevelValues};
 constinit const EnumInfo kDataClassEnum = {"DataClass", kDataClassValues};
-constinit const EnumInfo kEndiannessEnum = {"BundleHeaderProto.Endianness",
-                                            kEndiannessValues};
-constinit const EnumInfo kOptimizerLevelEnum = {"OptimizerOptions.Level",
-                                                kOptimizerLevelValues};
-constinit const EnumInfo kGlobalJitLevelEnum = {
-    "OptimizerOptions.GlobalJitLevel", kGlobalJitLevelValues};
-constinit const EnumInfo kTraceLevelEnum = {"RunOptions.TraceLevel",
-                                            kTraceLevelValues};
+constinit const EnumInfo kEndiannessEnum = {"BundleHeaderProto.Endianness", kEndiannessValues};
+constinit const EnumInfo kOptimizerLevelEnum = {"OptimizerOptions.Level", kOptimizerLevelValues};
+constinit const EnumInfo kGlobalJitLevelEnum = {"OptimizerOptions.GlobalJitLevel", kGlobalJitLevelValues};
+constinit const EnumInfo kTraceLevelEnum = {"RunOptions.TraceLevel", kTraceLevelValues};
 
 }  // namespace millrace::wire

@@ -5,14 +5,12 @@
 namespace millrace::wire {
 namespace {
 
-bool EqualValues(FieldKind kind, InfoFunction message, const void* a,
-                 const void* b) {
+bool EqualValues(FieldKind kind, InfoFunction message, const void* a, const void* b) {
   if (kind == FieldKind::kMessage) {
     const MessageInfo& info = message();
     // Null is the absent value of a set oneof member; it reads as empty.
     if (a == nullptr || b == nullptr) {
-      return (a == nullptr || EncodedSizeErased(info, a) == 0) &&
-             (b == nullptr || EncodedSizeErased(info, b) == 0);
+      return (a == nullptr || EncodedSizeErased(info, a) == 0) && (b == nullptr || EncodedSizeErased(info, b) == 0);
     }
     return EqualErased(info, a, b);
   }
@@ -20,8 +18,7 @@ bool EqualValues(FieldKind kind, InfoFunction message, const void* a,
   return LoadRaw(kind, a) == LoadRaw(kind, b);
 }
 
-bool EqualSingular(const MessageInfo& info, const FieldInfo& field,
-                   const void* a, const void* b) {
+bool EqualSingular(const MessageInfo& info, const FieldInfo& field, const void* a, const void* b) {
   const bool present = IsPresent(info, field, a);
   if (present != IsPresent(info, field, b)) return false;
   if (!present) return true;
@@ -42,8 +39,7 @@ bool EqualRepeated(const FieldInfo& field, const void* a, const void* b) {
     const char* element_a = static_cast<const char*>(ops.data(a));
     const char* element_b = static_cast<const char*>(ops.data(b));
     for (size_t i = 0; i < n; ++i) {
-      if (!EqualErased(field.message(), element_a + i * ops.element_bytes,
-                       element_b + i * ops.element_bytes)) {
+      if (!EqualErased(field.message(), element_a + i * ops.element_bytes, element_b + i * ops.element_bytes)) {
         return false;
       }
     }
@@ -70,29 +66,22 @@ bool EqualMaps(const FieldInfo& field, const void* a, const void* b) {
   // Both maps are sorted, so equal ones have equal entries in step.
   std::vector<std::pair<const void*, const void*>> entries_a;
   entries_a.reserve(ops.size(a));
-  ops.for_each(a, [&](const void* key, const void* value) {
-    entries_a.emplace_back(key, value);
-  });
+  ops.for_each(a, [&](const void* key, const void* value) { entries_a.emplace_back(key, value); });
   bool equal = true;
   size_t i = 0;
   ops.for_each(b, [&](const void* key, const void* value) {
-    equal =
-        equal && EqualValues(ops.key_kind, nullptr, entries_a[i].first, key) &&
-        EqualValues(ops.value_kind, field.message, entries_a[i].second, value);
+    equal = equal && EqualValues(ops.key_kind, nullptr, entries_a[i].first, key) &&
+            EqualValues(ops.value_kind, field.message, entries_a[i].second, value);
     ++i;
   });
   return equal;
 }
 
-bool EqualFields(const MessageInfo& info, const FieldInfo& field, const void* a,
-                 const void* b) {
+bool EqualFields(const MessageInfo& info, const FieldInfo& field, const void* a, const void* b) {
   switch (field.cardinality) {
-    case Cardinality::kSingular:
-      return EqualSingular(info, field, a, b);
-    case Cardinality::kRepeated:
-      return EqualRepeated(field, At(a, field.offset), At(b, field.offset));
-    case Cardinality::kMap:
-      return EqualMaps(field, At(a, field.offset), At(b, field.offset));
+    case Cardinality::kSingular: return EqualSingular(info, field, a, b);
+    case Cardinality::kRepeated: return EqualRepeated(field, At(a, field.offset), At(b, field.offset));
+    case Cardinality::kMap: return EqualMaps(field, At(a, field.offset), At(b, field.offset));
   }
   return false;
 }

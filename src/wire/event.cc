@@ -85,8 +85,7 @@ const MessageInfo& SummaryMetadata::Info() {
       Table<SummaryMetadata>("SummaryMetadata")
           .Field(1, "plugin_data", &SummaryMetadata::plugin_data)
           .Field(2, "display_name", &SummaryMetadata::display_name)
-          .Field(3, "summary_description",
-                 &SummaryMetadata::summary_description)
+          .Field(3, "summary_description", &SummaryMetadata::summary_description)
           .Enum(4, "data_class", &SummaryMetadata::data_class, kDataClassEnum)
           .Build();
   return info;
@@ -96,25 +95,21 @@ const MessageInfo& SummaryValue::Info() {
   static const MessageInfo& info =
       Table<SummaryValue>("Summary.Value")
           .Field(1, "tag", &SummaryValue::tag)
-          .Member(SummaryValue::Kind::kSimpleValue, 2, "simple_value",
-                  &SummaryValue::simple_value)
-          .Member(SummaryValue::Kind::kObsoleteOldStyleHistogram, 3,
-                  "obsolete_old_style_histogram",
+          .Member(SummaryValue::Kind::kSimpleValue, 2, "simple_value", &SummaryValue::simple_value)
+          .Member(SummaryValue::Kind::kObsoleteOldStyleHistogram, 3, "obsolete_old_style_histogram",
                   &SummaryValue::obsolete_old_style_histogram)
           .Member(SummaryValue::Kind::kImage, 4, "image", &SummaryValue::image)
           .Member(SummaryValue::Kind::kHisto, 5, "histo", &SummaryValue::histo)
           .Member(SummaryValue::Kind::kAudio, 6, "audio", &SummaryValue::audio)
           .Field(7, "node_name", &SummaryValue::node_name)
-          .Member(SummaryValue::Kind::kTensor, 8, "tensor",
-                  &SummaryValue::tensor)
+          .Member(SummaryValue::Kind::kTensor, 8, "tensor", &SummaryValue::tensor)
           .Field(9, "metadata", &SummaryValue::metadata)
           .Build();
   return info;
 }
 
 const MessageInfo& Summary::Info() {
-  static const MessageInfo& info =
-      Table<Summary>("Summary").Field(1, "value", &Summary::value).Build();
+  static const MessageInfo& info = Table<Summary>("Summary").Field(1, "value", &Summary::value).Build();
   return info;
 }
 
@@ -123,18 +118,13 @@ const MessageInfo& Event::Info() {
       Table<Event>("Event")
           .Field(1, "wall_time", &Event::wall_time)
           .Field(2, "step", &Event::step)
-          .Member(Event::Kind::kFileVersion, 3, "file_version",
-                  &Event::file_version)
+          .Member(Event::Kind::kFileVersion, 3, "file_version", &Event::file_version)
           .Member(Event::Kind::kGraphDef, 4, "graph_def", &Event::graph_def)
           .Member(Event::Kind::kSummary, 5, "summary", &Event::summary)
-          .Member(Event::Kind::kLogMessage, 6, "log_message",
-                  &Event::log_message)
-          .Member(Event::Kind::kSessionLog, 7, "session_log",
-                  &Event::session_log)
-          .Member(Event::Kind::kTaggedRunMetadata, 8, "tagged_run_metadata",
-                  &Event::tagged_run_metadata)
-          .Member(Event::Kind::kMetaGraphDef, 9, "meta_graph_def",
-                  &Event::meta_graph_def)
+          .Member(Event::Kind::kLogMessage, 6, "log_message", &Event::log_message)
+          .Member(Event::Kind::kSessionLog, 7, "session_log", &Event::session_log)
+          .Member(Event::Kind::kTaggedRunMetadata, 8, "tagged_run_metadata", &Event::tagged_run_metadata)
+          .Member(Event::Kind::kMetaGraphDef, 9, "meta_graph_def", &Event::meta_graph_def)
           .Build();
   return info;
 }

@@ -23,18 +23,14 @@ class Fields {
     number_ = static_cast<uint32_t>(tag >> 3);
     type_ = static_cast<uint8_t>(tag & 7);
     switch (type_) {
-      case kVarint:
-        return Varint(&value_) || Fail();
-      case kFixed64:
-        return Take(8);
-      case kFixed32:
-        return Take(4);
+      case kVarint: return Varint(&value_) || Fail();
+      case kFixed64: return Take(8);
+      case kFixed32: return Take(4);
       case kLength: {
         uint64_t size;
         return Varint(&size) ? Take(size) : Fail();
       }
-      default:
-        return Fail();
+      default: return Fail();
     }
   }
   bool failed() const { return failed_; }

@@ -7,10 +7,11 @@
 namespace millrace::wire {
 
 const MessageInfo& TensorShapeDim::Info() {
-  static const MessageInfo& info = Table<TensorShapeDim>("TensorShapeProto.Dim")
-                                       .Field(1, "size", &TensorShapeDim::size)
-                                       .Field(2, "name", &TensorShapeDim::name)
-                                       .Build();
+  static const MessageInfo& info =
+      Table<TensorShapeDim>("TensorShapeProto.Dim")
+          .Field(1, "size", &TensorShapeDim::size)
+          .Field(2, "name", &TensorShapeDim::name)
+          .Build();
   return info;
 }
 
@@ -40,8 +41,7 @@ const MessageInfo& ResourceHandleProto::Info() {
           .Field(3, "name", &ResourceHandleProto::name)
           .Field(4, "hash_code", &ResourceHandleProto::hash_code)
           .Field(5, "maybe_type_name", &ResourceHandleProto::maybe_type_name)
-          .Field(6, "dtypes_and_shapes",
-                 &ResourceHandleProto::dtypes_and_shapes)
+          .Field(6, "dtypes_and_shapes", &ResourceHandleProto::dtypes_and_shapes)
           .Build();
   return info;
 }
@@ -88,22 +88,21 @@ const MessageInfo& AttrValue::Info() {
           .Member(AttrValue::Kind::kI, 3, "i", &AttrValue::i)
           .Member(AttrValue::Kind::kF, 4, "f", &AttrValue::f)
           .Member(AttrValue::Kind::kB, 5, "b", &AttrValue::b)
-          .Member(AttrValue::Kind::kType, 6, "type", &AttrValue::type,
-                  kDataTypeEnum)
+          .Member(AttrValue::Kind::kType, 6, "type", &AttrValue::type, kDataTypeEnum)
           .Member(AttrValue::Kind::kShape, 7, "shape", &AttrValue::shape)
           .Member(AttrValue::Kind::kTensor, 8, "tensor", &AttrValue::tensor)
-          .Member(AttrValue::Kind::kPlaceholder, 9, "placeholder",
-                  &AttrValue::placeholder)
+          .Member(AttrValue::Kind::kPlaceholder, 9, "placeholder", &AttrValue::placeholder)
           .Member(AttrValue::Kind::kFunc, 10, "func", &AttrValue::func)
           .Build();
   return info;
 }
 
 const MessageInfo& NameAttrList::Info() {
-  static const MessageInfo& info = Table<NameAttrList>("NameAttrList")
-                                       .Field(1, "name", &NameAttrList::name)
-                                       .Field(2, "attr", &NameAttrList::attr)
-                                       .Build();
+  static const MessageInfo& info =
+      Table<NameAttrList>("NameAttrList")
+          .Field(1, "name", &NameAttrList::name)
+          .Field(2, "attr", &NameAttrList::attr)
+          .Build();
   return info;
 }
 
@@ -135,24 +134,22 @@ const MessageInfo& VersionDef::Info() {
 const MessageInfo& NodeDefDebugInfo::Info() {
   static const MessageInfo& info =
       Table<NodeDefDebugInfo>("NodeDef.ExperimentalDebugInfo")
-          .Field(1, "original_node_names",
-                 &NodeDefDebugInfo::original_node_names)
-          .Field(2, "original_func_names",
-                 &NodeDefDebugInfo::original_func_names)
+          .Field(1, "original_node_names", &NodeDefDebugInfo::original_node_names)
+          .Field(2, "original_func_names", &NodeDefDebugInfo::original_func_names)
           .Build();
   return info;
 }
 
 const MessageInfo& NodeDef::Info() {
-  static const MessageInfo& info = Table<NodeDef>("NodeDef")
-                                       .Field(1, "name", &NodeDef::name)
-                                       .Field(2, "op", &NodeDef::op)
-                                       .Field(3, "input", &NodeDef::input)
-                                       .Field(4, "device", &NodeDef::device)
-                                       .Field(5, "attr", &NodeDef::attr)
-                                       .Field(6, "experimental_debug_info",
-                                              &NodeDef::experimental_debug_info)
-                                       .Build();
+  static const MessageInfo& info =
+      Table<NodeDef>("NodeDef")
+          .Field(1, "name", &NodeDef::name)
+          .Field(2, "op", &NodeDef::op)
+          .Field(3, "input", &NodeDef::input)
+          .Field(4, "device", &NodeDef::device)
+          .Field(5, "attr", &NodeDef::attr)
+          .Field(6, "experimental_debug_info", &NodeDef::experimental_debug_info)
+          .Build();
   return info;
 }
 
@@ -206,16 +203,14 @@ const MessageInfo& OpDef::Info() {
           .Field(16, "is_aggregate", &OpDef::is_aggregate)
           .Field(17, "is_stateful", &OpDef::is_stateful)
           .Field(18, "is_commutative", &OpDef::is_commutative)
-          .Field(19, "allows_uninitialized_input",
-                 &OpDef::allows_uninitialized_input)
+          .Field(19, "allows_uninitialized_input", &OpDef::allows_uninitialized_input)
           .Field(20, "control_output", &OpDef::control_output)
           .Build();
   return info;
 }
 
 const MessageInfo& OpList::Info() {
-  static const MessageInfo& info =
-      Table<OpList>("OpList").Field(1, "op", &OpList::op).Build();
+  static const MessageInfo& info = Table<OpList>("OpList").Field(1, "op", &OpList::op).Build();
   return info;
 }
 
@@ -242,9 +237,7 @@ const MessageInfo& KernelDef::Info() {
 }
 
 const MessageInfo& ArgAttrs::Info() {
-  static const MessageInfo& info = Table<ArgAttrs>("FunctionDef.ArgAttrs")
-                                       .Field(1, "attr", &ArgAttrs::attr)
-                                       .Build();
+  static const MessageInfo& info = Table<ArgAttrs>("FunctionDef.ArgAttrs").Field(1, "attr", &ArgAttrs::attr).Build();
   return info;
 }
 

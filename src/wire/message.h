@@ -125,8 +125,7 @@ class UnknownFields {
  public:
   UnknownFields() = default;
   UnknownFields(const UnknownFields& other)
-      : bytes_(other.empty() ? nullptr
-                             : std::make_unique<std::string>(*other.bytes_)) {}
+      : bytes_(other.empty() ? nullptr : std::make_unique<std::string>(*other.bytes_)) {}
   UnknownFields(UnknownFields&&) noexcept = default;
   UnknownFields& operator=(const UnknownFields& other) {
     if (this != &other) *this = UnknownFields(other);
@@ -136,9 +135,7 @@ class UnknownFields {
   ~UnknownFields() = default;
 
   bool empty() const { return bytes_ == nullptr || bytes_->empty(); }
-  absl::string_view bytes() const {
-    return bytes_ == nullptr ? absl::string_view() : *bytes_;
-  }
+  absl::string_view bytes() const { return bytes_ == nullptr ? absl::string_view() : *bytes_; }
   void Append(absl::string_view bytes) {
     if (bytes_ == nullptr) bytes_ = std::make_unique<std::string>();
     bytes_->append(bytes.data(), bytes.size());
@@ -151,24 +148,18 @@ class UnknownFields {
 
 // The codec, compiled once for all messages: `message` points to a struct that
 // `info` describes. Use the templates below.
-[[nodiscard]] absl::Status DecodeErased(const MessageInfo& info,
-                                        absl::string_view bytes, void* message,
+[[nodiscard]] absl::Status DecodeErased(const MessageInfo& info, absl::string_view bytes, void* message,
                                         const Limits& limits);
-[[nodiscard]] absl::Status DecodeTextErased(const MessageInfo& info,
-                                            absl::string_view text,
-                                            void* message,
+[[nodiscard]] absl::Status DecodeTextErased(const MessageInfo& info, absl::string_view text, void* message,
                                             const Limits& limits);
 size_t EncodedSizeErased(const MessageInfo& info, const void* message);
-void AppendEncodedErased(const MessageInfo& info, const void* message,
-                         std::string* out);
-void AppendTextErased(const MessageInfo& info, const void* message,
-                      std::string* out);
+void AppendEncodedErased(const MessageInfo& info, const void* message, std::string* out);
+void AppendTextErased(const MessageInfo& info, const void* message, std::string* out);
 bool EqualErased(const MessageInfo& info, const void* a, const void* b);
 
 // Replaces *out by the message that `bytes` encodes.
 template <class M>
-[[nodiscard]] absl::Status Decode(absl::string_view bytes, M* out,
-                                  const Limits& limits = {}) {
+[[nodiscard]] absl::Status Decode(absl::string_view bytes, M* out, const Limits& limits = {}) {
   *out = M();
   return DecodeErased(M::Info(), bytes, out, limits);
 }
@@ -194,8 +185,7 @@ std::string Encode(const M& message) {
 // Replaces *out by the message that `text` describes. A field the message does
 // not have, or a singular field given twice, is InvalidArgument.
 template <class M>
-[[nodiscard]] absl::Status DecodeText(absl::string_view text, M* out,
-                                      const Limits& limits = {}) {
+[[nodiscard]] absl::Status DecodeText(absl::string_view text, M* out, const Limits& limits = {}) {
   *out = M();
   return DecodeTextErased(M::Info(), text, out, limits);
 }

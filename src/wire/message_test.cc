@@ -17,9 +17,7 @@
 namespace millrace::wire {
 namespace {
 
-std::string Hex(absl::string_view bytes) {
-  return absl::BytesToHexString(bytes);
-}
+std::string Hex(absl::string_view bytes) { return absl::BytesToHexString(bytes); }
 std::string Unhex(absl::string_view hex) { return absl::HexStringToBytes(hex); }
 
 template <class M>
@@ -130,13 +128,10 @@ TEST(RoundTrip, ExtremeNumbers) {
 
 TEST(Decode, PackedAndUnpackedNumbers) {
   for (const char* hex : {"1a03010203", "180118021803", "1a0101180218031a00"}) {
-    EXPECT_EQ(Decoded<VersionDef>(Unhex(hex)).bad_consumers,
-              (std::vector<int32_t>{1, 2, 3}))
-        << hex;
+    EXPECT_EQ(Decoded<VersionDef>(Unhex(hex)).bad_consumers, (std::vector<int32_t>{1, 2, 3})) << hex;
   }
   for (const char* hex : {"0a080000803f00000040", "0d0000803f0d00000040"}) {
-    EXPECT_EQ(Decoded<FloatList>(Unhex(hex)).value, (std::vector<float>{1, 2}))
-        << hex;
+    EXPECT_EQ(Decoded<FloatList>(Unhex(hex)).value, (std::vector<float>{1, 2})) << hex;
   }
 }
 
@@ -147,15 +142,12 @@ TEST(Decode, ReplacesTheMessage) {
   EXPECT_EQ(version.min_consumer, 0);
 }
 
-TEST(Decode, LastScalarWins) {
-  EXPECT_EQ(Decoded<VersionDef>(Unhex("08010802")).producer, 2);
-}
+TEST(Decode, LastScalarWins) { EXPECT_EQ(Decoded<VersionDef>(Unhex("08010802")).producer, 2); }
 
 TEST(Decode, SubmessageOccurrencesMerge) {
   // versions{producer 1, bad_consumers 5} then versions{min_consumer 3,
   // bad_consumers 6}.
-  const GraphDef graph =
-      Decoded<GraphDef>(Unhex("220508011a0105220510031a0106"));
+  const GraphDef graph = Decoded<GraphDef>(Unhex("220508011a0105220510031a0106"));
   EXPECT_EQ(graph.versions->producer, 1);
   EXPECT_EQ(graph.versions->min_consumer, 3);
   EXPECT_EQ(graph.versions->bad_consumers, (std::vector<int32_t>{5, 6}));
@@ -174,13 +166,12 @@ TEST(Decode, LastOneofMemberWins) {
 
 TEST(Decode, MapEntries) {
   // {"a":1} {2 without key} {"b" without value} {value 3 before key "a"}
-  const ConfigProto config =
-      Decoded<ConfigProto>(Unhex("0a050a01611001"
-                                 "0a021002"
-                                 "0a030a0162"
-                                 "0a0510030a0161"));
-  EXPECT_EQ(config.device_count,
-            (Map<std::string, int32_t>{{"", 2}, {"a", 3}, {"b", 0}}));
+  const ConfigProto config = Decoded<ConfigProto>(Unhex(
+      "0a050a01611001"
+      "0a021002"
+      "0a030a0162"
+      "0a0510030a0161"));
+  EXPECT_EQ(config.device_count, (Map<std::string, int32_t>{{"", 2}, {"a", 3}, {"b", 0}}));
   EXPECT_EQ(config.device_count.find(absl::string_view("a"))->second, 3);
   JobDef job;
   job.tasks = {{2, "y"}, {-1, "x"}};
@@ -189,8 +180,7 @@ TEST(Decode, MapEntries) {
 
 TEST(Decode, DuplicateMapKeyReplacesTheMessage) {
   // attr {"a": {s "x"}}, then {"a": {}}.
-  const NameAttrList list =
-      Decoded<NameAttrList>(Unhex("12080a0161120312017812050a01611200"));
+  const NameAttrList list = Decoded<NameAttrList>(Unhex("12080a0161120312017812050a01611200"));
   ASSERT_EQ(list.attr.size(), 1u);
   EXPECT_EQ(list.attr.begin()->second.kind, AttrValue::Kind::kNone);
 }
@@ -217,8 +207,7 @@ TEST(Decode, WrongWireTypeIsUnknown) {
   ExpectStable<VersionDef>("0a0178");      // producer as bytes
   ExpectStable<NodeDef>("0801");           // name as a number
   ExpectStable<VersionDef>("1d00000000");  // packed field as 32 bits
-  EXPECT_EQ(Hex(Decoded<NodeDef>(Unhex("0801")).unknown_fields.bytes()),
-            "0801");
+  EXPECT_EQ(Hex(Decoded<NodeDef>(Unhex("0801")).unknown_fields.bytes()), "0801");
 }
 
 TEST(Decode, MalformedInput) {
@@ -246,8 +235,7 @@ TEST(Decode, MalformedInput) {
 TEST(Decode, ErrorsSayWhere) {
   GraphDef graph;
   const absl::Status status = Decode(Unhex("0a040a056162"), &graph);
-  EXPECT_EQ(status.message(),
-            "cannot decode NodeDef.name at byte 3: malformed or truncated");
+  EXPECT_EQ(status.message(), "cannot decode NodeDef.name at byte 3: malformed or truncated");
 }
 
 TEST(Decode, TruncationAtEveryByteIsAnErrorOrAPrefix) {
@@ -300,8 +288,7 @@ TEST(Limits, Depth) {
   EXPECT_TRUE(Decode(NestedAttr(33), &value, {.max_depth = 99}).ok());
   EXPECT_TRUE(Decode(NestedAttr(33), &value).ok());
   for (const int depth : {98, 97, 0, -5}) {
-    const absl::Status status =
-        Decode(NestedAttr(33), &value, {.max_depth = depth});
+    const absl::Status status = Decode(NestedAttr(33), &value, {.max_depth = depth});
     EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
     EXPECT_NE(status.message().find("max_depth"), absl::string_view::npos);
   }
@@ -324,18 +311,15 @@ TEST(Limits, DepthOfUnknownGroups) {
 TEST(Limits, Bytes) {
   VersionDef version;
   EXPECT_TRUE(Decode(Unhex("0801"), &version, {.max_bytes = 2}).ok());
-  EXPECT_EQ(Decode(Unhex("0801"), &version, {.max_bytes = 1}).code(),
-            absl::StatusCode::kResourceExhausted);
+  EXPECT_EQ(Decode(Unhex("0801"), &version, {.max_bytes = 1}).code(), absl::StatusCode::kResourceExhausted);
 }
 
 TEST(Limits, Expansion) {
   std::string empty_nodes;
   for (int i = 0; i < 100000; ++i) empty_nodes += Unhex("0a00");
   GraphDef graph;
-  EXPECT_EQ(Decode(empty_nodes, &graph).code(),
-            absl::StatusCode::kResourceExhausted);
-  EXPECT_TRUE(
-      Decode(empty_nodes, &graph, {.max_expansion = SIZE_MAX / 1000}).ok());
+  EXPECT_EQ(Decode(empty_nodes, &graph).code(), absl::StatusCode::kResourceExhausted);
+  EXPECT_TRUE(Decode(empty_nodes, &graph, {.max_expansion = SIZE_MAX / 1000}).ok());
   EXPECT_TRUE(Decode(empty_nodes, &graph, {.max_expansion = SIZE_MAX}).ok());
   EXPECT_EQ(graph.node.size(), 100000u);
 }

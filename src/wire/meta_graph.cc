@@ -7,13 +7,14 @@
 namespace millrace::wire {
 
 const MessageInfo& Any::Info() {
-  static const MessageInfo& info = Table<Any>("Any")
-                                       .Field(1, "type_url", &Any::type_url)
-                                       .Field(2, "value", &Any::value)
-                                       .AnyType(&AssetFileDef::Info)
-                                       .AnyType(&VariableDef::Info)
-                                       .AnyType(&SaverDef::Info)
-                                       .Build();
+  static const MessageInfo& info =
+      Table<Any>("Any")
+          .Field(1, "type_url", &Any::type_url)
+          .Field(2, "value", &Any::value)
+          .AnyType(&AssetFileDef::Info)
+          .AnyType(&VariableDef::Info)
+          .AnyType(&SaverDef::Info)
+          .Build();
   return info;
 }
 
@@ -25,67 +26,50 @@ const MessageInfo& MetaInfoDef::Info() {
           .Field(3, "any_info", &MetaInfoDef::any_info)
           .Field(4, "tags", &MetaInfoDef::tags)
           .Field(5, "tensorflow_version", &MetaInfoDef::tensorflow_version)
-          .Field(6, "tensorflow_git_version",
-                 &MetaInfoDef::tensorflow_git_version)
-          .Field(7, "stripped_default_attrs",
-                 &MetaInfoDef::stripped_default_attrs)
+          .Field(6, "tensorflow_git_version", &MetaInfoDef::tensorflow_git_version)
+          .Field(7, "stripped_default_attrs", &MetaInfoDef::stripped_default_attrs)
           .Build();
   return info;
 }
 
 const MessageInfo& CollectionNodeList::Info() {
   static const MessageInfo& info =
-      Table<CollectionNodeList>("CollectionDef.NodeList")
-          .Field(1, "value", &CollectionNodeList::value)
-          .Build();
+      Table<CollectionNodeList>("CollectionDef.NodeList").Field(1, "value", &CollectionNodeList::value).Build();
   return info;
 }
 
 const MessageInfo& CollectionBytesList::Info() {
   static const MessageInfo& info =
-      Table<CollectionBytesList>("CollectionDef.BytesList")
-          .Field(1, "value", &CollectionBytesList::value)
-          .Build();
+      Table<CollectionBytesList>("CollectionDef.BytesList").Field(1, "value", &CollectionBytesList::value).Build();
   return info;
 }
 
 const MessageInfo& CollectionInt64List::Info() {
   static const MessageInfo& info =
-      Table<CollectionInt64List>("CollectionDef.Int64List")
-          .Field(1, "value", &CollectionInt64List::value)
-          .Build();
+      Table<CollectionInt64List>("CollectionDef.Int64List").Field(1, "value", &CollectionInt64List::value).Build();
   return info;
 }
 
 const MessageInfo& CollectionFloatList::Info() {
   static const MessageInfo& info =
-      Table<CollectionFloatList>("CollectionDef.FloatList")
-          .Field(1, "value", &CollectionFloatList::value)
-          .Build();
+      Table<CollectionFloatList>("CollectionDef.FloatList").Field(1, "value", &CollectionFloatList::value).Build();
   return info;
 }
 
 const MessageInfo& CollectionAnyList::Info() {
   static const MessageInfo& info =
-      Table<CollectionAnyList>("CollectionDef.AnyList")
-          .Field(1, "value", &CollectionAnyList::value)
-          .Build();
+      Table<CollectionAnyList>("CollectionDef.AnyList").Field(1, "value", &CollectionAnyList::value).Build();
   return info;
 }
 
 const MessageInfo& CollectionDef::Info() {
   static const MessageInfo& info =
       Table<CollectionDef>("CollectionDef")
-          .Member(CollectionDef::Kind::kNodeList, 1, "node_list",
-                  &CollectionDef::node_list)
-          .Member(CollectionDef::Kind::kBytesList, 2, "bytes_list",
-                  &CollectionDef::bytes_list)
-          .Member(CollectionDef::Kind::kInt64List, 3, "int64_list",
-                  &CollectionDef::int64_list)
-          .Member(CollectionDef::Kind::kFloatList, 4, "float_list",
-                  &CollectionDef::float_list)
-          .Member(CollectionDef::Kind::kAnyList, 5, "any_list",
-                  &CollectionDef::any_list)
+          .Member(CollectionDef::Kind::kNodeList, 1, "node_list", &CollectionDef::node_list)
+          .Member(CollectionDef::Kind::kBytesList, 2, "bytes_list", &CollectionDef::bytes_list)
+          .Member(CollectionDef::Kind::kInt64List, 3, "int64_list", &CollectionDef::int64_list)
+          .Member(CollectionDef::Kind::kFloatList, 4, "float_list", &CollectionDef::float_list)
+          .Member(CollectionDef::Kind::kAnyList, 5, "any_list", &CollectionDef::any_list)
           .Build();
   return info;
 }
@@ -93,12 +77,9 @@ const MessageInfo& CollectionDef::Info() {
 const MessageInfo& TensorInfoCooSparse::Info() {
   static const MessageInfo& info =
       Table<TensorInfoCooSparse>("TensorInfo.CooSparse")
-          .Field(1, "values_tensor_name",
-                 &TensorInfoCooSparse::values_tensor_name)
-          .Field(2, "indices_tensor_name",
-                 &TensorInfoCooSparse::indices_tensor_name)
-          .Field(3, "dense_shape_tensor_name",
-                 &TensorInfoCooSparse::dense_shape_tensor_name)
+          .Field(1, "values_tensor_name", &TensorInfoCooSparse::values_tensor_name)
+          .Field(2, "indices_tensor_name", &TensorInfoCooSparse::indices_tensor_name)
+          .Field(3, "dense_shape_tensor_name", &TensorInfoCooSparse::dense_shape_tensor_name)
           .Build();
   return info;
 }
@@ -109,8 +90,7 @@ const MessageInfo& TensorInfo::Info() {
           .Member(TensorInfo::Kind::kName, 1, "name", &TensorInfo::name)
           .Enum(2, "dtype", &TensorInfo::dtype, kDataTypeEnum)
           .Field(3, "tensor_shape", &TensorInfo::tensor_shape)
-          .Member(TensorInfo::Kind::kCooSparse, 4, "coo_sparse",
-                  &TensorInfo::coo_sparse)
+          .Member(TensorInfo::Kind::kCooSparse, 4, "coo_sparse", &TensorInfo::coo_sparse)
           .Build();
   return info;
 }
@@ -142,8 +122,7 @@ const MessageInfo& SaverDef::Info() {
           .Field(3, "restore_op_name", &SaverDef::restore_op_name)
           .Field(4, "max_to_keep", &SaverDef::max_to_keep)
           .Field(5, "sharded", &SaverDef::sharded)
-          .Field(6, "keep_checkpoint_every_n_hours",
-                 &SaverDef::keep_checkpoint_every_n_hours)
+          .Field(6, "keep_checkpoint_every_n_hours", &SaverDef::keep_checkpoint_every_n_hours)
           .Enum(7, "version", &SaverDef::version, kCheckpointFormatVersionEnum)
           .Build();
   return info;
@@ -170,10 +149,8 @@ const MessageInfo& VariableDef::Info() {
           .Field(5, "is_resource", &VariableDef::is_resource)
           .Field(6, "initial_value_name", &VariableDef::initial_value_name)
           .Field(7, "trainable", &VariableDef::trainable)
-          .Enum(8, "synchronization", &VariableDef::synchronization,
-                kVariableSynchronizationEnum)
-          .Enum(9, "aggregation", &VariableDef::aggregation,
-                kVariableAggregationEnum)
+          .Enum(8, "synchronization", &VariableDef::synchronization, kVariableSynchronizationEnum)
+          .Enum(9, "aggregation", &VariableDef::aggregation, kVariableAggregationEnum)
           .Build();
   return info;
 }
@@ -185,8 +162,7 @@ const MessageInfo& QueueRunnerDef::Info() {
           .Field(2, "enqueue_op_name", &QueueRunnerDef::enqueue_op_name)
           .Field(3, "close_op_name", &QueueRunnerDef::close_op_name)
           .Field(4, "cancel_op_name", &QueueRunnerDef::cancel_op_name)
-          .Enum(5, "queue_closed_exception_types",
-                &QueueRunnerDef::queue_closed_exception_types, kErrorCodeEnum)
+          .Enum(5, "queue_closed_exception_types", &QueueRunnerDef::queue_closed_exception_types, kErrorCodeEnum)
           .Build();
   return info;
 }
@@ -217,20 +193,16 @@ const MessageInfo& WhileContextDef::Info() {
   static const MessageInfo& info =
       Table<WhileContextDef>("WhileContextDef")
           .Field(1, "context_name", &WhileContextDef::context_name)
-          .Field(2, "parallel_iterations",
-                 &WhileContextDef::parallel_iterations)
+          .Field(2, "parallel_iterations", &WhileContextDef::parallel_iterations)
           .Field(3, "back_prop", &WhileContextDef::back_prop)
           .Field(4, "swap_memory", &WhileContextDef::swap_memory)
           .Field(5, "pivot_name", &WhileContextDef::pivot_name)
-          .Field(6, "pivot_for_pred_name",
-                 &WhileContextDef::pivot_for_pred_name)
-          .Field(7, "pivot_for_body_name",
-                 &WhileContextDef::pivot_for_body_name)
+          .Field(6, "pivot_for_pred_name", &WhileContextDef::pivot_for_pred_name)
+          .Field(7, "pivot_for_body_name", &WhileContextDef::pivot_for_body_name)
           .Field(8, "loop_exit_names", &WhileContextDef::loop_exit_names)
           .Field(9, "values_def", &WhileContextDef::values_def)
           .Field(10, "loop_enter_names", &WhileContextDef::loop_enter_names)
-          .Field(11, "maximum_iterations_name",
-                 &WhileContextDef::maximum_iterations_name)
+          .Field(11, "maximum_iterations_name", &WhileContextDef::maximum_iterations_name)
           .Field(12, "nested_contexts", &WhileContextDef::nested_contexts)
           .Build();
   return info;
@@ -239,10 +211,8 @@ const MessageInfo& WhileContextDef::Info() {
 const MessageInfo& ControlFlowContextDef::Info() {
   static const MessageInfo& info =
       Table<ControlFlowContextDef>("ControlFlowContextDef")
-          .Member(ControlFlowContextDef::Kind::kCondCtxt, 1, "cond_ctxt",
-                  &ControlFlowContextDef::cond_ctxt)
-          .Member(ControlFlowContextDef::Kind::kWhileCtxt, 2, "while_ctxt",
-                  &ControlFlowContextDef::while_ctxt)
+          .Member(ControlFlowContextDef::Kind::kCondCtxt, 1, "cond_ctxt", &ControlFlowContextDef::cond_ctxt)
+          .Member(ControlFlowContextDef::Kind::kWhileCtxt, 2, "while_ctxt", &ControlFlowContextDef::while_ctxt)
           .Build();
   return info;
 }
@@ -263,8 +233,7 @@ const MessageInfo& MetaGraphDef::Info() {
 const MessageInfo& SavedModel::Info() {
   static const MessageInfo& info =
       Table<SavedModel>("SavedModel")
-          .Field(1, "saved_model_schema_version",
-                 &SavedModel::saved_model_schema_version)
+          .Field(1, "saved_model_schema_version", &SavedModel::saved_model_schema_version)
           .Field(2, "meta_graphs", &SavedModel::meta_graphs)
           .Build();
   return info;

@@ -13,8 +13,7 @@ const MessageInfo& AllocationDescription::Info() {
           .Field(2, "allocated_bytes", &AllocationDescription::allocated_bytes)
           .Field(3, "allocator_name", &AllocationDescription::allocator_name)
           .Field(4, "allocation_id", &AllocationDescription::allocation_id)
-          .Field(5, "has_single_reference",
-                 &AllocationDescription::has_single_reference)
+          .Field(5, "has_single_reference", &AllocationDescription::has_single_reference)
           .Field(6, "ptr", &AllocationDescription::ptr)
           .Build();
   return info;
@@ -25,8 +24,7 @@ const MessageInfo& TensorDescription::Info() {
       Table<TensorDescription>("TensorDescription")
           .Enum(1, "dtype", &TensorDescription::dtype, kDataTypeEnum)
           .Field(2, "shape", &TensorDescription::shape)
-          .Field(4, "allocation_description",
-                 &TensorDescription::allocation_description)
+          .Field(4, "allocation_description", &TensorDescription::allocation_description)
           .Build();
   return info;
 }
@@ -56,10 +54,8 @@ const MessageInfo& AllocatorMemoryUsed::Info() {
           .Field(2, "total_bytes", &AllocatorMemoryUsed::total_bytes)
           .Field(3, "peak_bytes", &AllocatorMemoryUsed::peak_bytes)
           .Field(4, "live_bytes", &AllocatorMemoryUsed::live_bytes)
-          .Field(5, "allocator_bytes_in_use",
-                 &AllocatorMemoryUsed::allocator_bytes_in_use)
-          .Field(6, "allocation_records",
-                 &AllocatorMemoryUsed::allocation_records)
+          .Field(5, "allocator_bytes_in_use", &AllocatorMemoryUsed::allocator_bytes_in_use)
+          .Field(6, "allocation_records", &AllocatorMemoryUsed::allocation_records)
           .Build();
   return info;
 }
@@ -68,16 +64,11 @@ const MessageInfo& MemoryStats::Info() {
   static const MessageInfo& info =
       Table<MemoryStats>("MemoryStats")
           .Field(1, "temp_memory_size", &MemoryStats::temp_memory_size)
-          .Field(2, "device_temp_memory_size",
-                 &MemoryStats::device_temp_memory_size)
-          .Field(3, "persistent_memory_size",
-                 &MemoryStats::persistent_memory_size)
-          .Field(4, "device_persistent_memory_size",
-                 &MemoryStats::device_persistent_memory_size)
-          .Field(5, "persistent_tensor_alloc_ids",
-                 &MemoryStats::persistent_tensor_alloc_ids)
-          .Field(6, "device_persistent_tensor_alloc_ids",
-                 &MemoryStats::device_persistent_tensor_alloc_ids)
+          .Field(2, "device_temp_memory_size", &MemoryStats::device_temp_memory_size)
+          .Field(3, "persistent_memory_size", &MemoryStats::persistent_memory_size)
+          .Field(4, "device_persistent_memory_size", &MemoryStats::device_persistent_memory_size)
+          .Field(5, "persistent_tensor_alloc_ids", &MemoryStats::persistent_tensor_alloc_ids)
+          .Field(6, "device_persistent_tensor_alloc_ids", &MemoryStats::device_persistent_tensor_alloc_ids)
           .Build();
   return info;
 }
@@ -117,10 +108,7 @@ const MessageInfo& DeviceStepStats::Info() {
 }
 
 const MessageInfo& StepStats::Info() {
-  static const MessageInfo& info =
-      Table<StepStats>("StepStats")
-          .Field(1, "dev_stats", &StepStats::dev_stats)
-          .Build();
+  static const MessageInfo& info = Table<StepStats>("StepStats").Field(1, "dev_stats", &StepStats::dev_stats).Build();
   return info;
 }
 
@@ -152,42 +140,32 @@ const MessageInfo& CostGraphNode::Info() {
           .Field(3, "id", &CostGraphNode::id)
           .Field(4, "input_info", &CostGraphNode::input_info)
           .Field(5, "output_info", &CostGraphNode::output_info)
-          .Field(6, "temporary_memory_size",
-                 &CostGraphNode::temporary_memory_size)
+          .Field(6, "temporary_memory_size", &CostGraphNode::temporary_memory_size)
           .Field(7, "is_final", &CostGraphNode::is_final)
           .Field(8, "control_input", &CostGraphNode::control_input)
           .Field(9, "compute_cost", &CostGraphNode::compute_cost)
-          .Field(10, "host_temp_memory_size",
-                 &CostGraphNode::host_temp_memory_size)
-          .Field(11, "device_temp_memory_size",
-                 &CostGraphNode::device_temp_memory_size)
-          .Field(12, "persistent_memory_size",
-                 &CostGraphNode::persistent_memory_size)
+          .Field(10, "host_temp_memory_size", &CostGraphNode::host_temp_memory_size)
+          .Field(11, "device_temp_memory_size", &CostGraphNode::device_temp_memory_size)
+          .Field(12, "persistent_memory_size", &CostGraphNode::persistent_memory_size)
           .Field(14, "compute_time", &CostGraphNode::compute_time)
           .Field(15, "memory_time", &CostGraphNode::memory_time)
-          .Field(16, "device_persistent_memory_size",
-                 &CostGraphNode::device_persistent_memory_size)
+          .Field(16, "device_persistent_memory_size", &CostGraphNode::device_persistent_memory_size)
           .Field(17, "inaccurate", &CostGraphNode::inaccurate)
           .Build();
   return info;
 }
 
 const MessageInfo& CostGraphDef::Info() {
-  static const MessageInfo& info = Table<CostGraphDef>("CostGraphDef")
-                                       .Field(1, "node", &CostGraphDef::node)
-                                       .Build();
+  static const MessageInfo& info = Table<CostGraphDef>("CostGraphDef").Field(1, "node", &CostGraphDef::node).Build();
   return info;
 }
 
 const MessageInfo& RunMetadataFunctionGraphs::Info() {
   static const MessageInfo& info =
       Table<RunMetadataFunctionGraphs>("RunMetadata.FunctionGraphs")
-          .Field(1, "partition_graphs",
-                 &RunMetadataFunctionGraphs::partition_graphs)
-          .Field(2, "pre_optimization_graph",
-                 &RunMetadataFunctionGraphs::pre_optimization_graph)
-          .Field(3, "post_optimization_graph",
-                 &RunMetadataFunctionGraphs::post_optimization_graph)
+          .Field(1, "partition_graphs", &RunMetadataFunctionGraphs::partition_graphs)
+          .Field(2, "pre_optimization_graph", &RunMetadataFunctionGraphs::pre_optimization_graph)
+          .Field(3, "post_optimization_graph", &RunMetadataFunctionGraphs::post_optimization_graph)
           .Build();
   return info;
 }

@@ -40,10 +40,7 @@ const FieldInfo* MessageInfo::FindName(absl::string_view field_name) const {
 }
 
 void MessageInfo::SortAndIndex() {
-  std::sort(fields.begin(), fields.end(),
-            [](const FieldInfo& a, const FieldInfo& b) {
-              return a.number < b.number;
-            });
+  std::sort(fields.begin(), fields.end(), [](const FieldInfo& a, const FieldInfo& b) { return a.number < b.number; });
   for (size_t i = 0; i < fields.size(); ++i) {
     if (fields[i].number < kIndexed) {
       index[fields[i].number] = static_cast<uint8_t>(i + 1);
@@ -53,22 +50,15 @@ void MessageInfo::SortAndIndex() {
 
 static void Clear(const FieldInfo& field, void* target) {
   switch (field.kind) {
-    case FieldKind::kMessage:
-      BoxAccess::Reset(target, field.message());
-      break;
-    case FieldKind::kString:
-      AsString(target).clear();
-      break;
-    default:
-      StoreRaw(field.kind, 0, target);
+    case FieldKind::kMessage: BoxAccess::Reset(target, field.message()); break;
+    case FieldKind::kString: AsString(target).clear(); break;
+    default: StoreRaw(field.kind, 0, target);
   }
 }
 
-void SelectOneof(const MessageInfo& info, const FieldInfo& field,
-                 void* message) {
+void SelectOneof(const MessageInfo& info, const FieldInfo& field, void* message) {
   if (field.oneof_case == 0) return;
-  unsigned char& set_case =
-      *static_cast<unsigned char*>(At(message, info.oneof_offset));
+  unsigned char& set_case = *static_cast<unsigned char*>(At(message, info.oneof_offset));
   if (set_case == field.oneof_case) return;
   for (const FieldInfo& other : info.fields) {
     if (other.oneof_case != 0 && other.oneof_case == set_case) {
@@ -80,19 +70,15 @@ void SelectOneof(const MessageInfo& info, const FieldInfo& field,
   set_case = field.oneof_case;
 }
 
-bool IsPresent(const MessageInfo& info, const FieldInfo& field,
-               const void* message) {
+bool IsPresent(const MessageInfo& info, const FieldInfo& field, const void* message) {
   if (field.oneof_case != 0) {
     return OneofCase(info, message) == field.oneof_case;
   }
   const void* value = At(message, field.offset);
   switch (field.kind) {
-    case FieldKind::kMessage:
-      return BoxedMessage(value) != nullptr;
-    case FieldKind::kString:
-      return !AsString(value).empty();
-    default:
-      return LoadRaw(field.kind, value) != 0;
+    case FieldKind::kMessage: return BoxedMessage(value) != nullptr;
+    case FieldKind::kString: return !AsString(value).empty();
+    default: return LoadRaw(field.kind, value) != 0;
   }
 }
 

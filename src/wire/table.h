@@ -87,11 +87,8 @@ struct MapOps {
   // The value for the key, replaced by a default one if it exists.
   void* (*insert)(void* map, const MapKey& key);
   // Lets `read` fill in a key and a value, and inserts them if it returns true.
-  void (*read)(void* map,
-               absl::FunctionRef<bool(MapKey* key, void* value)> read);
-  void (*for_each)(
-      const void* map,
-      absl::FunctionRef<void(const void* key, const void* value)> visit);
+  void (*read)(void* map, absl::FunctionRef<bool(MapKey* key, void* value)> read);
+  void (*for_each)(const void* map, absl::FunctionRef<void(const void* key, const void* value)> visit);
 };
 
 using InfoFunction = const MessageInfo& (*)();
@@ -158,15 +155,9 @@ constexpr FieldKind KindOf() {
 template <class T>
 inline constexpr RepeatedOps kRepeatedOps = {
     sizeof(T),
-    [](const void* vector) {
-      return static_cast<const std::vector<T>*>(vector)->size();
-    },
-    [](const void* vector) -> const void* {
-      return static_cast<const std::vector<T>*>(vector)->data();
-    },
-    [](void* vector) -> void* {
-      return &static_cast<std::vector<T>*>(vector)->emplace_back();
-    },
+    [](const void* vector) { return static_cast<const std::vector<T>*>(vector)->size(); },
+    [](const void* vector) -> const void* { return static_cast<const std::vector<T>*>(vector)->data(); },
+    [](void* vector) -> void* { return &static_cast<std::vector<T>*>(vector)->emplace_back(); },
 };
 
 template <class M>
@@ -199,8 +190,7 @@ inline constexpr MapOps kMapOps = {
       if (!read(&key, &value)) return;
       static_cast<M*>(map)->insert_or_assign(ToKey<M>(key), std::move(value));
     },
-    [](const void* map,
-       absl::FunctionRef<void(const void* key, const void* value)> visit) {
+    [](const void* map, absl::FunctionRef<void(const void* key, const void* value)> visit) {
       for (const auto& [key, value] : *static_cast<const M*>(map)) {
         visit(&key, &value);
       }
@@ -212,8 +202,7 @@ template <class T>
 struct FieldShape {
   static void Fill(FieldInfo* field) {
     field->kind = KindOf<T>();
-    static_assert(KindOf<T>() != FieldKind::kMessage,
-                  "a singular submessage is a Box");
+    static_assert(KindOf<T>() != FieldKind::kMessage, "a singular submessage is a Box");
   }
 };
 template <class T>
@@ -262,7 +251,7 @@ class Table {
   }
 
   template <class T>
-  Table& Field(uint32_t number, absl::string_view name, T M::*member) {
+  Table& Field(uint32_t number, absl::string_view name, T M::* member) {
     FieldInfo& field = info_.fields.emplace_back();
     field.number = number;
     field.name = name;
@@ -273,8 +262,7 @@ class Table {
 
   // An int32_t (or a vector of them) with names for its values.
   template <class T>
-  Table& Enum(uint32_t number, absl::string_view name, T M::*member,
-              const EnumInfo& values) {
+  Table& Enum(uint32_t number, absl::string_view name, T M::* member, const EnumInfo& values) {
     Field(number, name, member);
     info_.fields.back().kind = FieldKind::kEnum;
     info_.fields.back().enum_info = &values;
@@ -283,24 +271,21 @@ class Table {
 
   // A uint32_t or uint64_t that takes 4 or 8 bytes on the wire.
   template <class T>
-  Table& Fixed(uint32_t number, absl::string_view name, T M::*member) {
+  Table& Fixed(uint32_t number, absl::string_view name, T M::* member) {
     Field(number, name, member);
-    info_.fields.back().kind =
-        sizeof(T) == 4 ? FieldKind::kFixed32 : FieldKind::kFixed64;
+    info_.fields.back().kind = sizeof(T) == 4 ? FieldKind::kFixed32 : FieldKind::kFixed64;
     return *this;
   }
 
   // A member of the oneof, set when M::kind equals `kind`.
   template <class Kind, class T>
-  Table& Member(Kind kind, uint32_t number, absl::string_view name,
-                T M::*member) {
+  Table& Member(Kind kind, uint32_t number, absl::string_view name, T M::* member) {
     Field(number, name, member);
     info_.fields.back().oneof_case = static_cast<uint8_t>(kind);
     return *this;
   }
   template <class Kind, class T>
-  Table& Member(Kind kind, uint32_t number, absl::string_view name,
-                T M::*member, const EnumInfo& values) {
+  Table& Member(Kind kind, uint32_t number, absl::string_view name, T M::* member, const EnumInfo& values) {
     Enum(number, name, member, values);
     info_.fields.back().oneof_case = static_cast<uint8_t>(kind);
     return *this;
@@ -318,10 +303,9 @@ class Table {
 
  private:
   template <class T>
-  size_t Offset(T M::*member) const {
+  size_t Offset(T M::* member) const {
     return static_cast<size_t>(
-        reinterpret_cast<const char*>(&(probe_.*member)) -
-        reinterpret_cast<const char*>(&probe_));
+        reinterpret_cast<const char*>(&(probe_.*member)) - reinterpret_cast<const char*>(&probe_));
   }
 
   const M probe_{};

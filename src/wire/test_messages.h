@@ -36,8 +36,7 @@ inline GraphDef SampleGraph() {
   tensor.tensor->tensor_shape.Ensure();
   tensor.tensor->double_val = {0.5, -2};
   tensor.tensor->resource_handle_val.emplace_back().hash_code = UINT64_MAX;
-  tensor.tensor->variant_val.emplace_back().tensors.emplace_back().half_val = {
-      1};
+  tensor.tensor->variant_val.emplace_back().tensors.emplace_back().half_val = {1};
   node.attr["flag"].kind = AttrValue::Kind::kB;
   graph.node.emplace_back();
   FunctionDef& function = graph.library.Ensure().function.emplace_back();

@@ -52,8 +52,7 @@ bool ParseInteger(absl::string_view token, bool negative, T* value) {
   uint64_t magnitude;
   if (!ParseMagnitude(token, &magnitude)) return false;
   const uint64_t largest =
-      static_cast<uint64_t>(std::numeric_limits<T>::max()) +
-      (negative && std::is_signed_v<T> ? 1 : 0);
+      static_cast<uint64_t>(std::numeric_limits<T>::max()) + (negative && std::is_signed_v<T> ? 1 : 0);
   if (magnitude > largest) return false;
   if (negative && !std::is_signed_v<T> && magnitude != 0) return false;
   *value = static_cast<T>(negative ? 0 - magnitude : magnitude);
@@ -63,8 +62,7 @@ bool ParseInteger(absl::string_view token, bool negative, T* value) {
 template <class T>
 bool ParseFloat(Kind kind, absl::string_view token, T* value) {
   if (kind == Kind::kIdentifier) {
-    if (absl::EqualsIgnoreCase(token, "inf") ||
-        absl::EqualsIgnoreCase(token, "infinity")) {
+    if (absl::EqualsIgnoreCase(token, "inf") || absl::EqualsIgnoreCase(token, "infinity")) {
       *value = std::numeric_limits<T>::infinity();
       return true;
     }
@@ -73,8 +71,7 @@ bool ParseFloat(Kind kind, absl::string_view token, T* value) {
   }
   if (kind != Kind::kInteger && kind != Kind::kFloat) return false;
   // Hexadecimal and octal are for integers only.
-  if (token.size() > 1 && token[0] == '0' &&
-      absl::ascii_isalnum(static_cast<unsigned char>(token[1])) &&
+  if (token.size() > 1 && token[0] == '0' && absl::ascii_isalnum(static_cast<unsigned char>(token[1])) &&
       absl::ascii_tolower(static_cast<unsigned char>(token[1])) != 'e' &&
       absl::ascii_tolower(static_cast<unsigned char>(token[1])) != 'f') {
     return false;
@@ -109,9 +106,7 @@ class Parser {
   absl::Status Parse(const MessageInfo& info, void* message) {
     absl::Status status = Fields(info, message, '\0');
     if (!status.ok()) {
-      return absl::Status(
-          status.code(),
-          absl::StrCat("cannot parse ", info.name, " at ", status.message()));
+      return absl::Status(status.code(), absl::StrCat("cannot parse ", info.name, " at ", status.message()));
     }
     return status;
   }
@@ -126,30 +121,25 @@ class Parser {
         return absl::OkStatus();
       }
       if (close != '\0' && lexer_.TakeSymbol(close)) return absl::OkStatus();
-      absl::Status status = lexer_.IsSymbol('[')
-                                ? ExpandedAny(info, message)
-                                : NamedField(info, message, &seen);
+      absl::Status status = lexer_.IsSymbol('[') ? ExpandedAny(info, message) : NamedField(info, message, &seen);
       if (!status.ok()) return status;
       if (!lexer_.TakeSymbol(',')) lexer_.TakeSymbol(';');
     }
   }
 
-  absl::Status NamedField(const MessageInfo& info, void* message,
-                          std::vector<bool>* seen) {
+  absl::Status NamedField(const MessageInfo& info, void* message, std::vector<bool>* seen) {
     if (lexer_.kind() != Kind::kIdentifier) {
       return Unexpected(absl::StrCat("a field of ", info.name));
     }
     const FieldInfo* field = info.FindName(lexer_.token());
     if (field == nullptr) {
-      return lexer_.Error(absl::StrCat(info.name, " has no field named \"",
-                                       lexer_.token(), "\""));
+      return lexer_.Error(absl::StrCat(info.name, " has no field named \"", lexer_.token(), "\""));
     }
     absl::Status status = CheckNotSeen(info, *field, message, seen);
     if (!status.ok()) return status;
     lexer_.Next();
     const bool colon = lexer_.TakeSymbol(':');
-    if (!colon && field->kind != FieldKind::kMessage)
-      return Unexpected("\":\"");
+    if (!colon && field->kind != FieldKind::kMessage) return Unexpected("\":\"");
     void* target = At(message, field->offset);
     if (field->cardinality == Cardinality::kSingular) {
       SelectOneof(info, *field, message);
@@ -164,19 +154,18 @@ class Parser {
     return Expect(']');
   }
 
-  absl::Status CheckNotSeen(const MessageInfo& info, const FieldInfo& field,
-                            const void* message,
+  absl::Status CheckNotSeen(const MessageInfo& info, const FieldInfo& field, const void* message,
                             std::vector<bool>* seen) const {
     if (field.cardinality != Cardinality::kSingular) return absl::OkStatus();
     const size_t position = static_cast<size_t>(&field - info.fields.data());
     if ((*seen)[position]) {
-      return lexer_.Error(absl::StrCat("field ", field.name, " of ", info.name,
-                                       " is given twice"));
+      return lexer_.Error(absl::StrCat("field ", field.name, " of ", info.name, " is given twice"));
     }
     if (field.oneof_case != 0 && OneofCase(info, message) != 0) {
-      return lexer_.Error(absl::StrCat("field ", field.name, " of ", info.name,
-                                       " is given beside another member of "
-                                       "its oneof"));
+      return lexer_.Error(absl::StrCat(
+          "field ", field.name, " of ", info.name,
+          " is given beside another member of "
+          "its oneof"));
     }
     (*seen)[position] = true;
     return absl::OkStatus();
@@ -203,13 +192,12 @@ class Parser {
       auto& strings = *static_cast<std::vector<std::string>*>(target);
       return Scalar(field.kind, field, &strings.emplace_back());
     }
-    return VisitNumber(
-        field.kind, [&]<class T>(std::type_identity<T>) -> absl::Status {
-          T number{};
-          absl::Status status = Scalar(field.kind, field, &number);
-          static_cast<std::vector<T>*>(target)->push_back(number);
-          return status;
-        });
+    return VisitNumber(field.kind, [&]<class T>(std::type_identity<T>) -> absl::Status {
+      T number{};
+      absl::Status status = Scalar(field.kind, field, &number);
+      static_cast<std::vector<T>*>(target)->push_back(number);
+      return status;
+    });
   }
 
   absl::Status Block(const MessageInfo& info, void* message) {
@@ -239,8 +227,7 @@ class Parser {
     return status;
   }
 
-  absl::Status KeyOrValue(const FieldInfo& field, bool (&seen)[2],
-                          std::string* text, MapKey* key, void* value) {
+  absl::Status KeyOrValue(const FieldInfo& field, bool (&seen)[2], std::string* text, MapKey* key, void* value) {
     const bool is_key = lexer_.token() == "key";
     if (!is_key && lexer_.token() != "value") {
       return Unexpected(absl::StrCat("key or value of map ", field.name));
@@ -250,13 +237,12 @@ class Parser {
     }
     lexer_.Next();
     const bool colon = lexer_.TakeSymbol(':');
-    const bool is_block =
-        !is_key && field.map->value_kind == FieldKind::kMessage;
+    const bool is_block = !is_key && field.map->value_kind == FieldKind::kMessage;
     if (!colon && !is_block) return Unexpected("\":\"");
-    absl::Status status = is_key ? Key(field, text, key)
-                          : is_block
-                              ? Block(field.message(), value)
-                              : Scalar(field.map->value_kind, field, value);
+    absl::Status status =
+        is_key     ? Key(field, text, key)
+        : is_block ? Block(field.message(), value)
+                   : Scalar(field.map->value_kind, field, value);
     if (!lexer_.TakeSymbol(',')) lexer_.TakeSymbol(';');
     return status;
   }
@@ -266,13 +252,12 @@ class Parser {
     if (kind == FieldKind::kString) {
       return Scalar(kind, field, text);
     }
-    return VisitNumber(kind,
-                       [&]<class T>(std::type_identity<T>) -> absl::Status {
-                         T number{};
-                         absl::Status status = Scalar(kind, field, &number);
-                         key->number = ToRaw<T>(number);
-                         return status;
-                       });
+    return VisitNumber(kind, [&]<class T>(std::type_identity<T>) -> absl::Status {
+      T number{};
+      absl::Status status = Scalar(kind, field, &number);
+      key->number = ToRaw<T>(number);
+      return status;
+    });
   }
 
   absl::Status Scalar(FieldKind kind, const FieldInfo& field, void* target) {
@@ -294,13 +279,9 @@ class Parser {
         ok = ParseFloat(token_kind, token, value);
         if (negative) *value = -*value;
       } else {
-        ok = token_kind == Kind::kInteger &&
-             ParseInteger(token, negative, value);
-        wanted =
-            std::is_signed_v<T>
-                ? (sizeof(T) == 4 ? "a 32-bit integer" : "a 64-bit integer")
-                : (sizeof(T) == 4 ? "an unsigned 32-bit integer"
-                                  : "an unsigned 64-bit integer");
+        ok = token_kind == Kind::kInteger && ParseInteger(token, negative, value);
+        wanted = std::is_signed_v<T> ? (sizeof(T) == 4 ? "a 32-bit integer" : "a 64-bit integer")
+                                     : (sizeof(T) == 4 ? "an unsigned 32-bit integer" : "an unsigned 64-bit integer");
       }
     });
     if (!ok) {
@@ -311,12 +292,10 @@ class Parser {
   }
 
   absl::Status Enum(const EnumInfo& info, bool negative, int32_t* value) {
-    const bool number = lexer_.kind() == Kind::kInteger &&
-                        ParseInteger(lexer_.token(), negative, value);
+    const bool number = lexer_.kind() == Kind::kInteger && ParseInteger(lexer_.token(), negative, value);
     if (!number) {
-      const EnumValue* named = lexer_.kind() == Kind::kIdentifier && !negative
-                                   ? info.FindName(lexer_.token())
-                                   : nullptr;
+      const EnumValue* named =
+          lexer_.kind() == Kind::kIdentifier && !negative ? info.FindName(lexer_.token()) : nullptr;
       if (named == nullptr) {
         return Unexpected(absl::StrCat("a value of enum ", info.name));
       }
@@ -341,8 +320,7 @@ class Parser {
 
   absl::Status ExpandedAny(const MessageInfo& info, void* any) {
     if (info.any_types.empty()) {
-      return lexer_.Error(absl::StrCat(
-          "extensions and expanded types are not possible in ", info.name));
+      return lexer_.Error(absl::StrCat("extensions and expanded types are not possible in ", info.name));
     }
     lexer_.Next();
     const size_t at = lexer_.position();
@@ -356,20 +334,16 @@ class Parser {
     }
     lexer_.Next();
     lexer_.TakeSymbol(':');
-    const absl::string_view name =
-        absl::string_view(url).substr(url.find_last_of("./") + 1);
+    const absl::string_view name = absl::string_view(url).substr(url.find_last_of("./") + 1);
     for (const InfoFunction type : info.any_types) {
       if (type().name == name) return ExpandAs(type(), info, url, any);
     }
-    return lexer_.ErrorAt(
-        at, absl::StrCat("expanded type \"", url, "\" is not known"));
+    return lexer_.ErrorAt(at, absl::StrCat("expanded type \"", url, "\" is not known"));
   }
 
-  absl::Status ExpandAs(const MessageInfo& type, const MessageInfo& info,
-                        const std::string& url, void* any) {
+  absl::Status ExpandAs(const MessageInfo& type, const MessageInfo& info, const std::string& url, void* any) {
     if (!budget_.Take(type.object_bytes)) return OverBudget();
-    const std::unique_ptr<void, void (*)(void*)> message(type.create(),
-                                                         type.destroy);
+    const std::unique_ptr<void, void (*)(void*)> message(type.create(), type.destroy);
     absl::Status status = Block(type, message.get());
     if (!status.ok()) return status;
     AsString(At(any, info.FindNumber(kTypeUrl)->offset)) = url;
@@ -383,8 +357,7 @@ class Parser {
   // the caller gives it back by ++levels_left_.
   absl::Status Enter(char* close) {
     if (levels_left_ <= 0) {
-      return lexer_.Error(absl::StrCat("nested deeper than ", max_depth_,
-                                       " levels (Limits::max_depth)"));
+      return lexer_.Error(absl::StrCat("nested deeper than ", max_depth_, " levels (Limits::max_depth)"));
     }
     --levels_left_;
     if (lexer_.TakeSymbol('{')) {
@@ -403,8 +376,7 @@ class Parser {
   }
 
   absl::Status Unexpected(absl::string_view wanted) const {
-    return lexer_.Error(
-        absl::StrCat("got ", lexer_.Describe(), ", wanted ", wanted));
+    return lexer_.Error(absl::StrCat("got ", lexer_.Describe(), ", wanted ", wanted));
   }
 
   absl::Status OverBudget() const {
@@ -420,12 +392,11 @@ class Parser {
 
 }  // namespace
 
-absl::Status DecodeTextErased(const MessageInfo& info, absl::string_view text,
-                              void* message, const Limits& limits) {
+absl::Status DecodeTextErased(const MessageInfo& info, absl::string_view text, void* message, const Limits& limits) {
   if (text.size() > limits.max_bytes) {
     return absl::ResourceExhaustedError(absl::StrCat(
-        "cannot parse ", info.name, ": it has ", text.size(),
-        " bytes, the limit is ", limits.max_bytes, " (Limits::max_bytes)"));
+        "cannot parse ", info.name, ": it has ", text.size(), " bytes, the limit is ", limits.max_bytes,
+        " (Limits::max_bytes)"));
   }
   return Parser(text, limits).Parse(info, message);
 }

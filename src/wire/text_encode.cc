@@ -25,10 +25,8 @@ void AppendFloat(T value, std::string* out) {
   }
   char text[64];
   std::to_chars_result end{};
-  for (int digits = std::numeric_limits<T>::digits10;
-       digits <= std::numeric_limits<T>::max_digits10; ++digits) {
-    end = std::to_chars(text, text + sizeof(text), value,
-                        std::chars_format::general, digits);
+  for (int digits = std::numeric_limits<T>::digits10; digits <= std::numeric_limits<T>::max_digits10; ++digits) {
+    end = std::to_chars(text, text + sizeof(text), value, std::chars_format::general, digits);
     T back = 0;
     std::from_chars(text, end.ptr, back);
     if (back == value) break;
@@ -50,9 +48,7 @@ class Printer {
           if (field.kind == FieldKind::kMessage) value = BoxedMessage(value);
           Field(field.name, field.kind, field, value);
           break;
-        case Cardinality::kRepeated:
-          Repeated(field, value);
-          break;
+        case Cardinality::kRepeated: Repeated(field, value); break;
         case Cardinality::kMap:
           field.map->for_each(value, [&](const void* key, const void* mapped) {
             Open(field.name);
@@ -69,15 +65,12 @@ class Printer {
   void Repeated(const FieldInfo& field, const void* value) {
     if (field.kind == FieldKind::kMessage) {
       const size_t n = field.repeated->size(value);
-      const char* element =
-          static_cast<const char*>(field.repeated->data(value));
+      const char* element = static_cast<const char*>(field.repeated->data(value));
       for (size_t i = 0; i < n; ++i) {
-        Field(field.name, field.kind, field,
-              element + i * field.repeated->element_bytes);
+        Field(field.name, field.kind, field, element + i * field.repeated->element_bytes);
       }
     } else if (field.kind == FieldKind::kString) {
-      for (const std::string& string :
-           *static_cast<const std::vector<std::string>*>(value)) {
+      for (const std::string& string : *static_cast<const std::vector<std::string>*>(value)) {
         Field(field.name, field.kind, field, &string);
       }
     } else {
@@ -89,8 +82,7 @@ class Printer {
     }
   }
 
-  void Field(absl::string_view name, FieldKind kind, const FieldInfo& field,
-             const void* value) {
+  void Field(absl::string_view name, FieldKind kind, const FieldInfo& field, const void* value) {
     if (kind == FieldKind::kMessage) {
       Open(name);
       Message(field.message(), value);
@@ -104,15 +96,12 @@ class Printer {
     } else if (const EnumValue* known = FindEnumValue(kind, field, value)) {
       out_->append(known->name);
     } else {
-      VisitNumber(kind, [&]<class T>(std::type_identity<T>) {
-        Number(*static_cast<const T*>(value));
-      });
+      VisitNumber(kind, [&]<class T>(std::type_identity<T>) { Number(*static_cast<const T*>(value)); });
     }
     out_->push_back('\n');
   }
 
-  static const EnumValue* FindEnumValue(FieldKind kind, const FieldInfo& field,
-                                        const void* value) {
+  static const EnumValue* FindEnumValue(FieldKind kind, const FieldInfo& field, const void* value) {
     if (kind != FieldKind::kEnum) return nullptr;
     return field.enum_info->FindNumber(*static_cast<const int32_t*>(value));
   }
@@ -146,8 +135,7 @@ class Printer {
 
 }  // namespace
 
-void AppendTextErased(const MessageInfo& info, const void* message,
-                      std::string* out) {
+void AppendTextErased(const MessageInfo& info, const void* message, std::string* out) {
   Printer(out).Message(info, message);
 }
 

@@ -9,13 +9,9 @@
 namespace millrace::wire {
 namespace {
 
-bool IsIdentifierChar(char c) {
-  return c == '_' || absl::ascii_isalnum(static_cast<unsigned char>(c));
-}
+bool IsIdentifierChar(char c) { return c == '_' || absl::ascii_isalnum(static_cast<unsigned char>(c)); }
 
-bool IsDigit(char c) {
-  return absl::ascii_isdigit(static_cast<unsigned char>(c));
-}
+bool IsDigit(char c) { return absl::ascii_isdigit(static_cast<unsigned char>(c)); }
 
 }  // namespace
 
@@ -29,14 +25,12 @@ void TextLexer::Next() {
     return;
   }
   const char c = text_[next_];
-  const bool starts_fraction =
-      c == '.' && next_ + 1 < text_.size() && IsDigit(text_[next_ + 1]);
+  const bool starts_fraction = c == '.' && next_ + 1 < text_.size() && IsDigit(text_[next_ + 1]);
   if (IsDigit(c) || starts_fraction) {
     LexNumber();
   } else if (IsIdentifierChar(c)) {
     size_t length = 1;
-    while (next_ + length < text_.size() &&
-           IsIdentifierChar(text_[next_ + length])) {
+    while (next_ + length < text_.size() && IsIdentifierChar(text_[next_ + length])) {
       ++length;
     }
     Finish(Kind::kIdentifier, length);
@@ -73,8 +67,7 @@ void TextLexer::LexNumber() {
   bool is_float = false;
   size_t length = 0;
   for (; length < rest.size(); ++length) {
-    const char c =
-        absl::ascii_tolower(static_cast<unsigned char>(rest[length]));
+    const char c = absl::ascii_tolower(static_cast<unsigned char>(rest[length]));
     if (hex) {
       if (!IsIdentifierChar(c)) break;
     } else if (c == '.' || c == 'e' || c == 'f') {
@@ -116,13 +109,9 @@ absl::Status TextLexer::Unquote(std::string* value) const {
   return absl::OkStatus();
 }
 
-size_t TextLexer::position() const {
-  return static_cast<size_t>(token_.data() - text_.data());
-}
+size_t TextLexer::position() const { return static_cast<size_t>(token_.data() - text_.data()); }
 
-absl::Status TextLexer::Error(absl::string_view what) const {
-  return ErrorAt(position(), what);
-}
+absl::Status TextLexer::Error(absl::string_view what) const { return ErrorAt(position(), what); }
 
 absl::Status TextLexer::ErrorAt(size_t position, absl::string_view what) const {
   size_t line = 1;
@@ -132,16 +121,14 @@ absl::Status TextLexer::ErrorAt(size_t position, absl::string_view what) const {
     ++line;
     line_start = i + 1;
   }
-  return absl::InvalidArgumentError(
-      absl::StrCat(line, ":", position - line_start + 1, ": ", what));
+  return absl::InvalidArgumentError(absl::StrCat(line, ":", position - line_start + 1, ": ", what));
 }
 
 std::string TextLexer::Describe() const {
   if (kind_ == Kind::kEnd) return "the end of the text";
   if (kind_ == Kind::kInvalid) return "a string without end";
   constexpr size_t kShown = 40;
-  return absl::StrCat("\"", absl::CHexEscape(token_.substr(0, kShown)),
-                      token_.size() > kShown ? "...\"" : "\"");
+  return absl::StrCat("\"", absl::CHexEscape(token_.substr(0, kShown)), token_.size() > kShown ? "...\"" : "\"");
 }
 
 }  // namespace millrace::wire

@@ -30,9 +30,7 @@ class TextLexer {
   // The current token.
   Kind kind() const { return kind_; }
   absl::string_view token() const { return token_; }
-  bool IsSymbol(char symbol) const {
-    return kind_ == Kind::kSymbol && token_[0] == symbol;
-  }
+  bool IsSymbol(char symbol) const { return kind_ == Kind::kSymbol && token_[0] == symbol; }
 
   void Next();
 

@@ -128,12 +128,10 @@ TEST(DecodeText, Scalars) {
       "uint64_val: 18446744073709551615 int_val: -2147483648 "
       "bool_val: [true, false, t, f, True, False, 1, 0]"
       "float_val: [1, .5, 1.5f, 2f, 1e3, -inf, infinity, nan, 1e-2, 3e+38]");
-  EXPECT_EQ(tensor.int64_val,
-            (std::vector<int64_t>{INT64_MIN, INT64_MAX, -1, 31, 15}));
+  EXPECT_EQ(tensor.int64_val, (std::vector<int64_t>{INT64_MIN, INT64_MAX, -1, 31, 15}));
   EXPECT_EQ(tensor.uint64_val[0], UINT64_MAX);
   EXPECT_EQ(tensor.int_val[0], INT32_MIN);
-  EXPECT_EQ(tensor.bool_val, (std::vector<bool>{true, false, true, false, true,
-                                                false, true, false}));
+  EXPECT_EQ(tensor.bool_val, (std::vector<bool>{true, false, true, false, true, false, true, false}));
   ASSERT_EQ(tensor.float_val.size(), 10u);
   EXPECT_EQ(tensor.float_val[1], .5f);
   EXPECT_EQ(tensor.float_val[2], 1.5f);
@@ -150,15 +148,12 @@ TEST(DecodeText, OneofAndPresence) {
   const AttrValue value = Parsed<AttrValue>("b: false");
   EXPECT_EQ(value.kind, AttrValue::Kind::kB);
   EXPECT_TRUE(Parsed<GraphDef>("versions {}").versions);
-  EXPECT_NE(ErrorOf<AttrValue>("b: true i: 1").find("oneof"),
-            std::string::npos);
-  EXPECT_NE(ErrorOf<VersionDef>("producer: 1 producer: 1").find("twice"),
-            std::string::npos);
+  EXPECT_NE(ErrorOf<AttrValue>("b: true i: 1").find("oneof"), std::string::npos);
+  EXPECT_NE(ErrorOf<VersionDef>("producer: 1 producer: 1").find("twice"), std::string::npos);
 }
 
 TEST(DecodeText, LastMapEntryWins) {
-  const ConfigProto config = Parsed<ConfigProto>(
-      "device_count { key: 'CPU' value: 1 } device_count { key: 'CPU' }");
+  const ConfigProto config = Parsed<ConfigProto>("device_count { key: 'CPU' value: 1 } device_count { key: 'CPU' }");
   EXPECT_EQ(config.device_count, (Map<std::string, int32_t>{{"CPU", 0}}));
 }
 
@@ -250,15 +245,13 @@ TEST(TextLimits, Depth) {
   EXPECT_TRUE(DecodeText(nested(1), &variant, {.max_depth = 2}).ok());
   EXPECT_FALSE(DecodeText(nested(1), &variant, {.max_depth = 1}).ok());
   EXPECT_FALSE(DecodeText(nested(20000), &variant).ok());
-  EXPECT_FALSE(
-      DecodeText(nested(20000), &variant, {.max_depth = INT32_MAX}).ok());
+  EXPECT_FALSE(DecodeText(nested(20000), &variant, {.max_depth = INT32_MAX}).ok());
 }
 
 TEST(TextLimits, Bytes) {
   VersionDef version;
   EXPECT_TRUE(DecodeText("producer: 1", &version, {.max_bytes = 11}).ok());
-  EXPECT_EQ(DecodeText("producer: 1", &version, {.max_bytes = 10}).code(),
-            absl::StatusCode::kResourceExhausted);
+  EXPECT_EQ(DecodeText("producer: 1", &version, {.max_bytes = 10}).code(), absl::StatusCode::kResourceExhausted);
 }
 
 }  // namespace

@@ -156,9 +156,7 @@ TEST_F(BadFile, C02_RestoreOfListsThatDisagree) {
 
 TEST_F(BadFile, C03_HostileEntries) {
   const std::vector<std::function<void(Entry*)>> changes = {
-      [](Entry* e) {
-        SetDims(e, {int64_t{1} << 40, int64_t{1} << 40});
-      },
+      [](Entry* e) { SetDims(e, {int64_t{1} << 40, int64_t{1} << 40}); },
       [](Entry* e) { SetDims(e, {-4}); },
       [](Entry* e) { SetDims(e, std::vector<int64_t>(300, 1)); },
       [](Entry* e) { e->dtype = 0; },
@@ -357,8 +355,8 @@ TEST_F(BadFile, C08_CompressedIndexes) {
 }
 
 TEST_F(BadFile, C09_FilesThatAreNone) {
-  const Codes refused = {StatusCode::kNotFound, StatusCode::kInvalidArgument, StatusCode::kFailedPrecondition,
-                         StatusCode::kDataLoss};
+  const Codes refused = {
+      StatusCode::kNotFound, StatusCode::kInvalidArgument, StatusCode::kFailedPrecondition, StatusCode::kDataLoss};
   for (const char* prefix : {"", "/", ".", "/dev/null", "/dev/zero", "/proc/self", "../../../../../../../etc/passwd"}) {
     SCOPED_TRACE(prefix);
     Check(Restore(prefix), refused);

@@ -124,9 +124,10 @@ TEST(BadInput, F05_RecursionThroughAttributes) {
     apply.node_def[0].op = op;
     if (std::string(op) == "SymbolicGradient") apply.node_def[0].input = {"x", "x"};
     const bool one = apply.node_def[0].input.size() == 1;
-    apply.node_def[0].attr = {{"Tin", one ? kOneFloat : TypeList({DType::kFloat, DType::kFloat})},
-                              {"Tout", kOneFloat},
-                              {"f", Placeholder("g")}};
+    apply.node_def[0].attr = {
+        {"Tin", one ? kOneFloat : TypeList({DType::kFloat, DType::kFloat})},
+        {"Tout", kOneFloat},
+        {"f", Placeholder("g")}};
     apply.ret["y"] = absl::StrCat(apply.node_def[0].name, ":output:0");
     wire::FunctionDef& loop = Function(g, 2);
     wire::AttrValue self = Func("Apply");  // Apply[g = Apply[g = ...]] without an end cannot be written down
@@ -173,8 +174,8 @@ TEST(BadInput, F07_ForThatDoesNotEnd) {
 TEST(BadInput, F08_IndexThatIsNoScalar) {
   GraphMaker g = Base();
   g.I32("index", {2}, {0, 1})
-      .Raw("bad", "Case", {"index", "x"},
-           {{"Tin", kOneFloat}, {"Tout", kOneFloat}, {"branches", FuncList({"F", "F"})}});
+      .Raw(
+          "bad", "Case", {"index", "x"}, {{"Tin", kOneFloat}, {"Tout", kOneFloat}, {"branches", FuncList({"F", "F"})}});
   Check(g);
 }
 

@@ -175,8 +175,7 @@ TEST(BadInput, G18_OneBadNodeAmongAThousand) {
   for (int i = 0; i < 1000; ++i) {
     g.Raw(absl::StrCat("x", i + 1), "Neg", {absl::StrCat("x", i)}, {{"T", kF32}});
   }
-  g.Raw("bad", "Conv2D", {"x1000", "x1000"},
-        {{"T", kF32}, {"strides", Ints({1, 0, 1, 1})}, {"padding", Str("SAME")}});
+  g.Raw("bad", "Conv2D", {"x1000", "x1000"}, {{"T", kF32}, {"strides", Ints({1, 0, 1, 1})}, {"padding", Str("SAME")}});
   Check(g);
 }
 
@@ -209,9 +208,9 @@ TEST(BadInput, G21_EndlessLoopEndsAtItsDeadline) {
 }
 
 TEST(BadInput, G24_Names) {
-  for (const std::string& name : {std::string(10 << 20, 'a'), std::string("_SOURCE"), std::string("a\xff\xfe"),
-                                  std::string(), std::string("a b"), std::string("a:0"), std::string("^a"),
-                                  std::string("a\0b", 3), std::string("-a"), std::string("/a")}) {
+  for (const std::string& name :
+       {std::string(10 << 20, 'a'), std::string("_SOURCE"), std::string("a\xff\xfe"), std::string(), std::string("a b"),
+        std::string("a:0"), std::string("^a"), std::string("a\0b", 3), std::string("-a"), std::string("/a")}) {
     SCOPED_TRACE(name.substr(0, 20));
     GraphMaker g;
     g.Raw("bad", "NoOp").Raw(name, "NoOp");

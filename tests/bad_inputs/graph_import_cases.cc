@@ -60,9 +60,10 @@ TEST(BadInput, G09_AttrOfTheWrongKind) {
   wire::AttrValue placeholder;
   placeholder.kind = wire::AttrValue::Kind::kPlaceholder;
   placeholder.placeholder = "T";
-  for (const wire::AttrValue& v : {Int(1), Ints({1}), Func("F"), Str("float"), empty_list, types, nothing, placeholder,
-                                   Bool(true), Float(1), ShapeOf({1}), TensorOf(Values(DType::kFloat, {})),
-                                   TypeNumber(0), TypeNumber(9999), TypeNumber(-1), TypeNumber(101)}) {
+  for (const wire::AttrValue& v :
+       {Int(1), Ints({1}), Func("F"), Str("float"), empty_list, types, nothing, placeholder, Bool(true), Float(1),
+        ShapeOf({1}), TensorOf(Values(DType::kFloat, {})), TypeNumber(0), TypeNumber(9999), TypeNumber(-1),
+        TypeNumber(101)}) {
     SCOPED_TRACE(wire::EncodeText(v));
     GraphMaker g;
     g.F32("x", {}, {1}).Raw("bad", "Neg", {"x"}, {{"T", v}});
@@ -76,8 +77,9 @@ TEST(BadInput, G09_AttrOfTheWrongKind) {
   Check(missing);
   for (const wire::AttrValue& v : {Str("WHATEVER"), Str(""), Int(1), kF32}) {
     GraphMaker p;
-    p.F32("x", {1, 4, 4, 1}).Raw("bad", "MaxPool", {"x"}, {{"T", kF32}, {"padding", v}, {"ksize", Ints({1, 2, 2, 1})},
-                                                          {"strides", Ints({1, 2, 2, 1})}});
+    p.F32("x", {1, 4, 4, 1})
+        .Raw("bad", "MaxPool", {"x"},
+             {{"T", kF32}, {"padding", v}, {"ksize", Ints({1, 2, 2, 1})}, {"strides", Ints({1, 2, 2, 1})}});
     Check(p);
   }
 }

@@ -247,7 +247,8 @@ GraphMaker& GraphMaker::Raw(const std::string& name, const std::string& op, std:
   return *this;
 }
 
-GraphMaker& GraphMaker::Op(const std::string& name, const std::string& op, std::vector<std::string> inputs, Attrs attrs) {
+GraphMaker& GraphMaker::Op(const std::string& name, const std::string& op, std::vector<std::string> inputs,
+                           Attrs attrs) {
   std::map<std::string, wire::AttrValue> dtypes;
   for (wire::NodeDef& n : def_.node) {
     if (n.op == "Const") dtypes[n.name] = n.attr["dtype"];
@@ -314,10 +315,13 @@ void Check(const GraphMaker& g, const Codes& codes, How how) {
 }
 
 void CheckEndless(const GraphMaker& g) {
-  Judge({absl::StatusCode::kDeadlineExceeded}, "endless", [&](Bench& b) {
-    b.set_timeout_ms(300);
-    return b.ImportAndRun(g.def(), {});
-  }, 4.0);
+  Judge(
+      {absl::StatusCode::kDeadlineExceeded}, "endless",
+      [&](Bench& b) {
+        b.set_timeout_ms(300);
+        return b.ImportAndRun(g.def(), {});
+      },
+      4.0);
 }
 
 void CheckBytes(const std::string& bytes, const Codes& codes) {

@@ -42,7 +42,8 @@ class GraphMaker {
   GraphMaker& Strings(const std::string& name, const Dims& dims, std::vector<std::string> v = {});
   GraphMaker& Const(const std::string& name, DType t, wire::TensorProto value);
   // Type attributes that follow from constants among the inputs may be left out.
-  GraphMaker& Op(const std::string& name, const std::string& op, std::vector<std::string> inputs = {}, Attrs attrs = {});
+  GraphMaker& Op(const std::string& name, const std::string& op, std::vector<std::string> inputs = {},
+                 Attrs attrs = {});
   // Exactly these fields.
   GraphMaker& Raw(const std::string& name, const std::string& op, std::vector<std::string> inputs = {},
                   const Attrs& attrs = {}, const std::string& device = "");
@@ -70,8 +71,8 @@ inline const Codes kTooLarge = {absl::StatusCode::kInvalidArgument, absl::Status
 // For cases about ops that not every build has.
 bool HasOp(const std::string& name);
 
-// Imports the graph and runs "bad". The status is one of `codes`, within a second of CPU time and 256 MiB of memory, and
-// afterwards the same session runs a good step on the same graph.
+// Imports the graph and runs "bad". The status is one of `codes`, within a second of CPU time and 256 MiB of memory,
+// and afterwards the same session runs a good step on the same graph.
 void Check(const GraphMaker& g, const Codes& codes = kInvalid, How how = How::kBoth);
 // "bad" never ends by itself: its deadline, 300 ms, does it.
 void CheckEndless(const GraphMaker& g);

@@ -15,13 +15,14 @@ Attrs Pool(std::vector<int64_t> ksize, std::vector<int64_t> strides, const char*
 }
 
 TEST(BadInput, K01_ConvStridesAndDilations) {
-  for (const std::vector<int64_t>& v : {std::vector<int64_t>{1, 0, 1, 1},
-                                        {1, -1, 1, 1},
-                                        {1, 1, 1},
-                                        {},
-                                        {1, int64_t{1} << 40, 1, 1},
-                                        {1, INT64_MIN, 1, 1},
-                                        {1, 1, 1, 1, 1}}) {
+  for (const std::vector<int64_t>& v :
+       {std::vector<int64_t>{1, 0, 1, 1},
+        {1, -1, 1, 1},
+        {1, 1, 1},
+        {},
+        {1, int64_t{1} << 40, 1, 1},
+        {1, INT64_MIN, 1, 1},
+        {1, 1, 1, 1, 1}}) {
     GraphMaker stride;
     stride.F32("x", {1, 4, 4, 1}).F32("f", {2, 2, 1, 1}).Op("bad", "Conv2D", {"x", "f"}, Conv(v));
     Check(stride);
@@ -48,12 +49,13 @@ TEST(BadInput, K01_ConvFilters) {
 }
 
 TEST(BadInput, K01_ConvExplicitPadding) {
-  for (const std::vector<int64_t>& pad : {std::vector<int64_t>{0, 0, -1, 0, 0, 0, 0, 0},
-                                          {0, 0, 1},
-                                          {},
-                                          {1, 0, 0, 0, 0, 0, 0, 0},
-                                          {0, 0, INT64_MAX, INT64_MAX, 0, 0, 0, 0},
-                                          {0, 0, int64_t{1} << 40, 0, int64_t{1} << 40, 0, 0, 0}}) {
+  for (const std::vector<int64_t>& pad :
+       {std::vector<int64_t>{0, 0, -1, 0, 0, 0, 0, 0},
+        {0, 0, 1},
+        {},
+        {1, 0, 0, 0, 0, 0, 0, 0},
+        {0, 0, INT64_MAX, INT64_MAX, 0, 0, 0, 0},
+        {0, 0, int64_t{1} << 40, 0, int64_t{1} << 40, 0, 0, 0}}) {
     GraphMaker g;
     Attrs attrs = Conv({1, 1, 1, 1}, "EXPLICIT");
     attrs.emplace_back("explicit_paddings", Ints(pad));
@@ -67,12 +69,13 @@ TEST(BadInput, K02_ConvBackpropInput) {
   g.I32("s", {4}, {3, 1, 1, 2}).F32("f", {1, 3, 2, 3}).F32("d", {3, 1, 0, 3});
   g.Op("bad", "Conv2DBackpropInput", {"s", "f", "d"}, Conv({1, 1, 2, 1}, "VALID"));
   Check(g, {absl::StatusCode::kInvalidArgument, absl::StatusCode::kOk});
-  for (const std::vector<int32_t>& s : {std::vector<int32_t>{-1, -1, -1, -1},
-                                        {1, 4, 4, 9},
-                                        {INT32_MAX, INT32_MAX, 4, 1},
-                                        {1, 4},
-                                        {1, 4, 9, 1},
-                                        {2, 4, 4, 1}}) {
+  for (const std::vector<int32_t>& s :
+       {std::vector<int32_t>{-1, -1, -1, -1},
+        {1, 4, 4, 9},
+        {INT32_MAX, INT32_MAX, 4, 1},
+        {1, 4},
+        {1, 4, 9, 1},
+        {2, 4, 4, 1}}) {
     GraphMaker h;
     h.I32("s", {static_cast<int64_t>(s.size())}, s).F32("f", {2, 2, 1, 1}).F32("d", {1, 4, 4, 1});
     h.Op("bad", "Conv2DBackpropInput", {"s", "f", "d"}, Conv({1, 1, 1, 1}));
@@ -96,12 +99,13 @@ TEST(BadInput, K03_ConvBackpropFilter) {
 }
 
 TEST(BadInput, K04_PoolWindows) {
-  for (const std::vector<int64_t>& v : {std::vector<int64_t>{1, 0, 2, 1},
-                                        {1, -1, 2, 1},
-                                        {1, 2, 2},
-                                        {1, INT64_MAX, 2, 1},
-                                        {1, int64_t{1} << 33, 2, 1},
-                                        {1, INT64_MIN, 2, 1}}) {
+  for (const std::vector<int64_t>& v :
+       {std::vector<int64_t>{1, 0, 2, 1},
+        {1, -1, 2, 1},
+        {1, 2, 2},
+        {1, INT64_MAX, 2, 1},
+        {1, int64_t{1} << 33, 2, 1},
+        {1, INT64_MIN, 2, 1}}) {
     for (const char* op : {"MaxPool", "AvgPool"}) {
       GraphMaker k;
       k.F32("x", {1, 4, 4, 1}).Op("bad", op, {"x"}, Pool(v, {1, 2, 2, 1}));

@@ -93,8 +93,8 @@ TEST(BadInput, P08_QuotientByZeroByHandle) {
   g.Raw("h", "VarHandleOp", {}, {{"dtype", kF32}, {"shape", ShapeOf({3})}, {"shared_name", Str("p08")}});
   g.F32("one", {}, {1}).I32("dims", {1}, {3}).Op("ones", "Fill", {"dims", "one"}, {{"T", kF32}, {"index_type", kI32}});
   g.Raw("init", "AssignVariableOp", {"h", "ones"}, {{"dtype", kF32}});
-  g.I32("i", {1}).F32("u", {1}).Raw("bad", "ResourceScatterDiv", {"h", "i", "u"},
-                                    {{"dtype", kF32}, {"Tindices", kI32}});
+  g.I32("i", {1}).F32("u", {1}).Raw(
+      "bad", "ResourceScatterDiv", {"h", "i", "u"}, {{"dtype", kF32}, {"Tindices", kI32}});
   Check(g, kInvalid, How::kConstants);
 }
 

@@ -19,8 +19,14 @@ TEST(BadInput, S01_ReshapeToRank255) {
 
 TEST(BadInput, S01_ReshapeToWrongSizes) {
   for (const std::vector<int64_t>& dims :
-       {std::vector<int64_t>{-1, -1}, {-2, 2}, {3}, {int64_t{1} << 32, int64_t{1} << 32}, {-1, 0}, {INT64_MIN},
-        {INT64_MAX, 2}, {-1, 3}}) {
+       {std::vector<int64_t>{-1, -1},
+        {-2, 2},
+        {3},
+        {int64_t{1} << 32, int64_t{1} << 32},
+        {-1, 0},
+        {INT64_MIN},
+        {INT64_MAX, 2},
+        {-1, 3}}) {
     GraphMaker g;
     g.F32("x", {4}, {1}).I64("shape", {static_cast<int64_t>(dims.size())}, dims).Op("bad", "Reshape", {"x", "shape"});
     Check(g);
@@ -43,8 +49,16 @@ TEST(BadInput, S02_TileBeyond64Bits) {
 
 TEST(BadInput, S03_RangesWithoutEnd) {
   const float inf = std::numeric_limits<float>::infinity(), nan = std::numeric_limits<float>::quiet_NaN();
-  for (const std::vector<float>& v : {std::vector<float>{-1e38f, 1, 1}, {0, 1, 0}, {nan, 1, 1}, {0, nan, 1}, {0, 1, nan},
-                                      {0, inf, 1}, {-inf, 0, 1}, {0, 1, 1e-38f}, {0, 1, -1}}) {
+  for (const std::vector<float>& v :
+       {std::vector<float>{-1e38f, 1, 1},
+        {0, 1, 0},
+        {nan, 1, 1},
+        {0, nan, 1},
+        {0, 1, nan},
+        {0, inf, 1},
+        {-inf, 0, 1},
+        {0, 1, 1e-38f},
+        {0, 1, -1}}) {
     GraphMaker g;
     g.F32("a", {}, {v[0]}).F32("b", {}, {v[1]}).F32("c", {}, {v[2]}).Op("bad", "Range", {"a", "b", "c"});
     Check(g, kTooLarge);
@@ -83,8 +97,8 @@ TEST(BadInput, S05_ConcatAxisThatWraps) {
 }
 
 TEST(BadInput, S06_PermutationsThatAreNone) {
-  for (const std::vector<int32_t>& perm : {std::vector<int32_t>{-10, 0}, {0, 0}, {1, 0, 2}, {0}, {0, 2}, {INT32_MAX, 0},
-                                           {INT32_MIN, 1}}) {
+  for (const std::vector<int32_t>& perm :
+       {std::vector<int32_t>{-10, 0}, {0, 0}, {1, 0, 2}, {0}, {0, 2}, {INT32_MAX, 0}, {INT32_MIN, 1}}) {
     GraphMaker g;
     g.F32("x", {2, 3}).I32("p", {static_cast<int64_t>(perm.size())}, perm).Op("bad", "Transpose", {"x", "p"});
     Check(g);
@@ -98,8 +112,15 @@ TEST(BadInput, S07_ReverseSequence) {
   struct Case {
     int64_t seq, batch, lengths;
   };
-  for (const Case& c : {Case{-10, -10, 3}, {-2, 0, 2}, {1, -10, 2}, {0, 0, 2}, {1, 0, 3}, {2, 0, 2}, {1, INT64_MAX, 2},
-                        {INT64_MIN, 0, 2}}) {
+  for (const Case& c :
+       {Case{-10, -10, 3},
+        {-2, 0, 2},
+        {1, -10, 2},
+        {0, 0, 2},
+        {1, 0, 3},
+        {2, 0, 2},
+        {1, INT64_MAX, 2},
+        {INT64_MIN, 0, 2}}) {
     GraphMaker g;
     g.F32("x", {2, 3}).I64("n", {c.lengths}, {1});
     g.Op("bad", "ReverseSequence", {"x", "n"}, {{"seq_dim", Int(c.seq)}, {"batch_dim", Int(c.batch)}});
@@ -232,7 +253,11 @@ TEST(BadInput, S12_SlicesOutOfRange) {
     Check(g);
   }
   GraphMaker zero;
-  zero.F32("x", {4}).I64("b", {1}).I64("e", {1}, {4}).I64("s", {1}, {0}).Op("bad", "StridedSlice", {"x", "b", "e", "s"});
+  zero.F32("x", {4})
+      .I64("b", {1})
+      .I64("e", {1}, {4})
+      .I64("s", {1}, {0})
+      .Op("bad", "StridedSlice", {"x", "b", "e", "s"});
   Check(zero);
   GraphMaker extreme;  // legal: everything is clamped
   extreme.F32("x", {4}).I64("b", {1}, {INT64_MAX}).I64("e", {1}, {INT64_MIN}).I64("s", {1}, {INT64_MIN});
@@ -263,8 +288,11 @@ TEST(BadInput, S12_PaddingOutOfRange) {
 }
 
 TEST(BadInput, S14_FillOfAHugeShape) {
-  for (const std::vector<int64_t>& d : {std::vector<int64_t>{int64_t{1} << 31, int64_t{1} << 31}, {INT64_MAX, INT64_MAX},
-                                        {-1, 2}, {int64_t{1} << 62, 4}}) {
+  for (const std::vector<int64_t>& d :
+       {std::vector<int64_t>{int64_t{1} << 31, int64_t{1} << 31},
+        {INT64_MAX, INT64_MAX},
+        {-1, 2},
+        {int64_t{1} << 62, 4}}) {
     GraphMaker g;
     g.I64("d", {2}, d).F32("v", {}, {1}).Op("bad", "Fill", {"d", "v"});
     Check(g, kTooLarge);

@@ -22,10 +22,11 @@ struct Decoder {
   size_t layer = 0;
 
   millrace::Cell Text() const {
-    const millrace::AttentionMechanism m = additive ? millrace::BahdanauAttention(6, 3, scaled ? "normalize=true" : "")
-                                                    : millrace::LuongAttention(5, 3, scaled ? "scale=true" : "");
-    return AttentionWrapper(millrace::BasicRNNCell(5), m,
-                            layer > 0 ? "attention_layer_size=" + std::to_string(layer) : "");
+    const millrace::AttentionMechanism m =
+        additive ? millrace::BahdanauAttention(6, 3, scaled ? "normalize=true" : "")
+                 : millrace::LuongAttention(5, 3, scaled ? "scale=true" : "");
+    return AttentionWrapper(
+        millrace::BasicRNNCell(5), m, layer > 0 ? "attention_layer_size=" + std::to_string(layer) : "");
   }
 };
 
@@ -85,11 +86,11 @@ TEST(Attention, VariablesHaveTensorFlowsNames) {
   std::vector<std::string> names;
   for (const millrace::Variable& v : rnn.variables()) names.push_back(v.ref.name());
   const std::string in = "decoder/attention_wrapper/";
-  EXPECT_EQ(names,
-            (std::vector<std::string>{"decoder/memory_layer/kernel:0", in + "basic_rnn_cell/kernel:0",
-                                      in + "basic_rnn_cell/bias:0", in + "bahdanau_attention/query_layer/kernel:0",
-                                      in + "bahdanau_attention/attention_v:0", in + "bahdanau_attention/attention_g:0",
-                                      in + "bahdanau_attention/attention_b:0", in + "attention_layer/kernel:0"}));
+  EXPECT_EQ(names, (std::vector<std::string>{
+                       "decoder/memory_layer/kernel:0", in + "basic_rnn_cell/kernel:0", in + "basic_rnn_cell/bias:0",
+                       in + "bahdanau_attention/query_layer/kernel:0", in + "bahdanau_attention/attention_v:0",
+                       in + "bahdanau_attention/attention_g:0", in + "bahdanau_attention/attention_b:0",
+                       in + "attention_layer/kernel:0"}));
   EXPECT_EQ(rnn.state_sizes(), (std::vector<int64_t>{5, 7, -1}));
   EXPECT_EQ(rnn.output_size(), 7);
   millrace::Session session(graph);
@@ -228,10 +229,11 @@ TEST(Attention, UnknownBatchAndSteps) {
   const Output sum = s.Op("Sum", {r.outputs, s.Const({0, 1, 2})});
   const Outputs gradient = b.graph.Gradients({sum}, {memory});
   const std::vector<Matrix> xs = {Numbers(2, 2, 1), Numbers(2, 2, 2), Numbers(2, 2, 3)};
-  const std::vector<Tensor> got = b.session.Run({{memory, Tensor::Of({2, 4, 3}, Memory().v)},
-                                                 {limits, Tensor::Of<int32_t>({2}, {2, 4})},
-                                                 {x, Stacked(xs, false)}},
-                                                {r.outputs, r.state[2], gradient[0]});
+  const std::vector<Tensor> got = b.session.Run(
+      {{memory, Tensor::Of({2, 4, 3}, Memory().v)},
+       {limits, Tensor::Of<int32_t>({2}, {2, 4})},
+       {x, Stacked(xs, false)}},
+      {r.outputs, r.state[2], gradient[0]});
   State state{Matrix(2, 5), Matrix(2, 7), Matrix(2, 4)};
   std::vector<Matrix> outputs;
   for (const Matrix& step : xs) {
@@ -258,8 +260,8 @@ TEST(Attention, SaysWhatIsWrong) {
   millrace::Model model((Scope(graph)));
   const auto make = [&](const millrace::Cell& cell) { Recurrent(model, "x", cell, 2); };
   EXPECT_THROW(make(AttentionWrapper(millrace::GRUCell(4), millrace::LuongAttention(5, 3))), millrace::Error);
-  EXPECT_THROW(make(AttentionWrapper(millrace::GRUCell(4), millrace::LuongAttention(4, 3, "normalize=true"))),
-               millrace::Error);
+  EXPECT_THROW(
+      make(AttentionWrapper(millrace::GRUCell(4), millrace::LuongAttention(4, 3, "normalize=true"))), millrace::Error);
   EXPECT_THROW(make(AttentionWrapper(millrace::GRUCell(4), millrace::BahdanauAttention(0, 3))), millrace::Error);
   EXPECT_THROW(make(AttentionCellWrapper(AttentionWrapper(millrace::GRUCell(4), millrace::BahdanauAttention(4, 3)), 2)),
                millrace::Error);

@@ -46,13 +46,8 @@ CLIENT_TEST(Conditional) {
   const Output p = scope.Placeholder(DType::kBool, millrace::Shape{}),
                x = scope.Placeholder(DType::kFloat, millrace::Shape{});
   const Outputs r = millrace::Cond(
-      scope.WithName("choice"), p,
-      [&](Scope s) {
-        return Outputs{s.Op("Mul", {x, 2.0f}), s.Const(1)};
-      },
-      [&](Scope s) {
-        return Outputs{s.Op("Neg", {x}), s.Const(0)};
-      });
+      scope.WithName("choice"), p, [&](Scope s) { return Outputs{s.Op("Mul", {x, 2.0f}), s.Const(1)}; },
+      [&](Scope s) { return Outputs{s.Op("Neg", {x}), s.Const(0)}; });
   ASSERT_EQ(r.size(), 2u);
   EXPECT_EQ(r[0].name(), "choice/Merge:0");
   EXPECT_TRUE(graph.Find("choice/Mul"));
@@ -92,9 +87,10 @@ CLIENT_TEST(CaseMapFoldScan) {
   millrace::LoopOptions options;
   options.reverse = true;
   const Output products = millrace::Scan(scope, {x}, {}, product, options).at(0);
-  const Output chosen = millrace::Case(scope, {{scope.Const(Tensor(false)), [](Scope s) { return s.Const(1); }},
-                                               {scope.Const(Tensor(true)), [](Scope s) { return s.Const(2); }}})
-                            .at(0);
+  const Output chosen =
+      millrace::Case(scope, {{scope.Const(Tensor(false)), [](Scope s) { return s.Const(1); }},
+                             {scope.Const(Tensor(true)), [](Scope s) { return s.Const(2); }}})
+          .at(0);
   EXPECT_EQ(ValuesOf<float>(graph, {}, squares), (std::vector<float>{1, 4, 9}));
   EXPECT_EQ(ValuesOf<float>(graph, {}, all), (std::vector<float>{36}));
   EXPECT_EQ(ValuesOf<float>(graph, {}, back), (std::vector<float>{1 - (2 - (3 - 1.0f))}));
@@ -159,8 +155,8 @@ CLIENT_TEST(ErrorsComeBackAndLeaveNothing) {
   const Output p = scope.Const(Tensor(true));
 #if MILLRACE_EXCEPTIONS
   EXPECT_THROW(millrace::Cond(scope, p, bad, good), millrace::Error);
-  EXPECT_THROW(millrace::Cond(scope, p, good, [](Scope) -> Output { throw std::range_error("mine"); }),
-               std::range_error);
+  EXPECT_THROW(
+      millrace::Cond(scope, p, good, [](Scope) -> Output { throw std::range_error("mine"); }), std::range_error);
   EXPECT_THROW(millrace::Cond(scope, x, good, good), millrace::Error);
 #else
   EXPECT_TRUE(millrace::Cond(scope, p, bad, good).empty());

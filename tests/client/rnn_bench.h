@@ -93,8 +93,8 @@ inline millrace::Tensor Stacked(const std::vector<reference::Matrix>& xs, bool a
     for (const reference::Matrix& x : xs)
       v.insert(v.end(), x.v.begin() + static_cast<long>(e * width), x.v.begin() + static_cast<long>((e + 1) * width));
   }
-  const std::vector<int64_t> dims = {static_cast<int64_t>(batch), static_cast<int64_t>(xs.size()),
-                                     static_cast<int64_t>(width)};
+  const std::vector<int64_t> dims = {
+      static_cast<int64_t>(batch), static_cast<int64_t>(xs.size()), static_cast<int64_t>(width)};
   if (!as_float) return millrace::Tensor::Of(dims, v);
   return millrace::Tensor::Of(dims, std::vector<float>(v.begin(), v.end()));
 }

@@ -34,8 +34,8 @@ TEST(SequenceLoss, AllFourMeans) {
   Outputs made;
   for (const bool time : {true, false}) {
     for (const bool batch : {true, false}) {
-      made.push_back(s.Composite("SequenceLoss", {x, t, w},
-                                 {{"average_across_timesteps", time}, {"average_across_batch", batch}})[0]);
+      made.push_back(s.Composite(
+          "SequenceLoss", {x, t, w}, {{"average_across_timesteps", time}, {"average_across_batch", batch}})[0]);
     }
   }
   const std::vector<Tensor> got = millrace::Session(graph).Run(made);
@@ -60,9 +60,9 @@ TEST(SequenceLoss, AllFourMeans) {
 TEST(SequenceLoss, WithoutAnyWeightIsZero) {
   millrace::Graph graph;
   Scope s(graph);
-  const Output loss =
-      s.Composite("SequenceLoss", {Tensor::Of({1, 2, 2}, Numbers(2, 2, 1).v), Tensor::Of<int64_t>({1, 2}, {0, 1}),
-                                   Tensor::Of<double>({1, 2}, {0, 0})})[0];
+  const Output loss = s.Composite(
+      "SequenceLoss", {Tensor::Of({1, 2, 2}, Numbers(2, 2, 1).v), Tensor::Of<int64_t>({1, 2}, {0, 1}),
+                       Tensor::Of<double>({1, 2}, {0, 0})})[0];
   EXPECT_EQ(millrace::Session(graph).Run({loss})[0].scalar<double>(), 0);
 }
 
@@ -106,11 +106,11 @@ TEST(BothDirections, UnrolledWithAndWithoutLengths) {
     for (const Matrix& x : xs) inputs.push_back(b.Const(x));
     Outputs parameters;
     for (const millrace::Variable& v : b.rnn.variables()) parameters.push_back(v.read);
-    const Outputs made =
-        s.Composite("StaticBidirectionalRNN",
-                    {inputs, limit, b.rnn.ZeroState(inputs[0]), other.ZeroState(inputs[0]), parameters,
-                     Outputs{s.Const(kernel), s.Const(bias)}},
-                    {{"cell_fw", "BasicLSTMCell(num_units=4)"}, {"cell_bw", "BasicRNNCell(num_units=2)"}});
+    const Outputs made = s.Composite(
+        "StaticBidirectionalRNN",
+        {inputs, limit, b.rnn.ZeroState(inputs[0]), other.ZeroState(inputs[0]), parameters,
+         Outputs{s.Const(kernel), s.Const(bias)}},
+        {{"cell_fw", "BasicLSTMCell(num_units=4)"}, {"cell_bw", "BasicRNNCell(num_units=2)"}});
     ASSERT_EQ(made.size(), 6u);
     const std::vector<Matrix> got = b.Run(made);
     const std::vector<size_t> lengths = with_lengths ? std::vector<size_t>{1, 3} : std::vector<size_t>{3, 3};

@@ -36,13 +36,15 @@ TEST(Recurrent, VariablesHaveTensorFlowsNames) {
   std::vector<std::string> names;
   for (const millrace::Variable& v : rnn.variables()) names.push_back(v.ref.name());
   const std::string stack = "rnn/multi_rnn_cell/";
-  EXPECT_EQ(names, (std::vector<std::string>{
-                       stack + "cell_0/lstm_cell/kernel:0", stack + "cell_0/lstm_cell/bias:0",
-                       stack + "cell_0/lstm_cell/w_f_diag:0", stack + "cell_0/lstm_cell/w_i_diag:0",
-                       stack + "cell_0/lstm_cell/w_o_diag:0", stack + "cell_0/lstm_cell/projection/kernel:0",
-                       stack + "cell_1/gru_cell/gates/kernel:0", stack + "cell_1/gru_cell/gates/bias:0",
-                       stack + "cell_1/gru_cell/candidate/kernel:0", stack + "cell_1/gru_cell/candidate/bias:0",
-                       stack + "cell_2/basic_lstm_cell/kernel:0", stack + "cell_2/basic_lstm_cell/bias:0"}));
+  EXPECT_EQ(
+      names,
+      (std::vector<std::string>{
+          stack + "cell_0/lstm_cell/kernel:0", stack + "cell_0/lstm_cell/bias:0", stack + "cell_0/lstm_cell/w_f_diag:0",
+          stack + "cell_0/lstm_cell/w_i_diag:0", stack + "cell_0/lstm_cell/w_o_diag:0",
+          stack + "cell_0/lstm_cell/projection/kernel:0", stack + "cell_1/gru_cell/gates/kernel:0",
+          stack + "cell_1/gru_cell/gates/bias:0", stack + "cell_1/gru_cell/candidate/kernel:0",
+          stack + "cell_1/gru_cell/candidate/bias:0", stack + "cell_2/basic_lstm_cell/kernel:0",
+          stack + "cell_2/basic_lstm_cell/bias:0"}));
   EXPECT_EQ(rnn.state_sizes(), (std::vector<int64_t>{4, 3, 5, 6, 6}));
   EXPECT_EQ(rnn.output_size(), 6);
   millrace::Shape shape;

@@ -100,8 +100,8 @@ Net Unrolled(millrace::Model& model) {
   millrace::Scope& s = model.scope();
   const millrace::Operation steps =
       s.WithName("unstack").Op("Unpack", {net.x}, {{"num", int64_t{5}}, {"axis", int64_t{1}}});
-  millrace::Recurrent rnn(model, "rnn", millrace::MultiRNNCell({millrace::BasicRNNCell(4), millrace::BasicLSTMCell(6)}),
-                          3);
+  millrace::Recurrent rnn(
+      model, "rnn", millrace::MultiRNNCell({millrace::BasicRNNCell(4), millrace::BasicLSTMCell(6)}), 3);
   return Recurrent(model, net, rnn.Static({steps[0], steps[1], steps[2], steps[3], steps[4]}).outputs.back());
 }
 

@@ -118,9 +118,7 @@ class LoopGradients : public ::testing::Test {
     variables.insert(variables.begin(), b.Scalar<int32_t>(0));
     auto out = WhileLoop(
         b, variables,
-        [&](const GraphBuilder& c, const Outputs& v) -> StatusOr<Outputs> {
-          return Outputs{c.Op("Less", {v[0], n})};
-        },
+        [&](const GraphBuilder& c, const Outputs& v) -> StatusOr<Outputs> { return Outputs{c.Op("Less", {v[0], n})}; },
         [&](const GraphBuilder& c, const Outputs& v) -> StatusOr<Outputs> {
           Outputs r = body(c, v[0], Outputs(v.begin() + 1, v.end()));
           r.insert(r.begin(), c.Add(v[0], c.Scalar<int32_t>(1)));
@@ -200,8 +198,9 @@ TEST_F(LoopGradients, Power) {
 
 TEST_F(LoopGradients, NoIterations) {
   const Output x = Input({}), w = Input({});
-  const Output y = Repeat(b_, b_.Scalar<int32_t>(0), {x},
-                          [&](const GraphBuilder& b, Output, const Outputs& v) { return Outputs{b.Mul(v[0], w)}; })[0];
+  const Output y = Repeat(b_, b_.Scalar<int32_t>(0), {x}, [&](const GraphBuilder& b, Output, const Outputs& v) {
+    return Outputs{b.Mul(v[0], w)};
+  })[0];
   Check(y, {D(0.8), D(1.3)});
 }
 
@@ -209,23 +208,23 @@ TEST_F(LoopGradients, VectorsThatGrow) {
   const Output x = Input({-1});
   LoopOptions options;
   options.shape_invariants = {PartialShape::Scalar(), PartialShape::UnknownOfRank(1)};
-  const Output y =
-      Total(b_, Repeat(
-                    b_, b_.Scalar<int32_t>(3), {x},
-                    [&](const GraphBuilder& b, Output, const Outputs& v) {
-                      return Outputs{b.Op("ConcatV2", {Outputs{b.Mul(v[0], v[0]), Sin(b, x)}, b.Scalar<int32_t>(0)})};
-                    },
-                    options)[0]);
+  const Output y = Total(
+      b_, Repeat(
+              b_, b_.Scalar<int32_t>(3), {x},
+              [&](const GraphBuilder& b, Output, const Outputs& v) {
+                return Outputs{b.Op("ConcatV2", {Outputs{b.Mul(v[0], v[0]), Sin(b, x)}, b.Scalar<int32_t>(0)})};
+              },
+              options)[0]);
   Check(y, {V({0.8, 0.3})});
 }
 
 TEST_F(LoopGradients, CounterAndUnusedVariables) {
   const Output x = Input({2}), w = Input({2});
-  const Outputs out = Repeat(b_, b_.Scalar<int32_t>(4), {x, w, b_.Scalar<double>(2)},
-                             [&](const GraphBuilder& b, Output i, const Outputs& v) {
-                               const Output f = b.Cast(i, DType::kDouble);
-                               return Outputs{b.Add(b.Mul(v[0], f), v[1]), Tanh(b, b.Mul(v[1], x)), b.Mul(v[2], f)};
-                             });
+  const Outputs out = Repeat(
+      b_, b_.Scalar<int32_t>(4), {x, w, b_.Scalar<double>(2)}, [&](const GraphBuilder& b, Output i, const Outputs& v) {
+        const Output f = b.Cast(i, DType::kDouble);
+        return Outputs{b.Add(b.Mul(v[0], f), v[1]), Tanh(b, b.Mul(v[1], x)), b.Mul(v[2], f)};
+      });
   Check(out[0], {V({0.3, 0.4}), V({0.9, -0.5})});
 }
 
@@ -283,13 +282,13 @@ TEST_F(LoopGradients, LoopInConditional) {
 
 TEST_F(LoopGradients, RowsOfATable) {
   const Output table = Input({4, 2});
-  const Output y =
-      Total(b_, Repeat(b_, b_.Scalar<int32_t>(5), {b_.Op("Fill", {b_.Vector<int32_t>({2}), b_.Scalar<double>(1)})},
-                       [&](const GraphBuilder& b, Output i, const Outputs& v) {
-                         const Output row = b.Op(
-                             "GatherV2", {table, b.Op("FloorMod", {i, b.Scalar<int32_t>(3)}), b.Scalar<int32_t>(0)});
-                         return Outputs{b.Mul(v[0], row)};
-                       })[0]);
+  const Output y = Total(
+      b_, Repeat(b_, b_.Scalar<int32_t>(5), {b_.Op("Fill", {b_.Vector<int32_t>({2}), b_.Scalar<double>(1)})},
+                 [&](const GraphBuilder& b, Output i, const Outputs& v) {
+                   const Output row =
+                       b.Op("GatherV2", {table, b.Op("FloorMod", {i, b.Scalar<int32_t>(3)}), b.Scalar<int32_t>(0)});
+                   return Outputs{b.Mul(v[0], row)};
+                 })[0]);
   Tensor at = *Tensor::Zeros(DType::kDouble, *Shape::Make({4, 2}));
   for (int i = 0; i < 8; ++i) at.mutable_data<double>()[i] = 0.5 + 0.1 * i;
   Check(y, {at});
@@ -377,8 +376,8 @@ TEST_F(LoopGradients, ArraysThroughLoops) {
     const Output e = b.Op("TensorArrayReadV3", {in->output(0), i, filled}, {{"dtype", DType::kDouble}});
     return Outputs{b.Op("TensorArrayWriteV3", {out->output(0), i, b.Mul(e, Sin(b, e)), v[0]})};
   })[0];
-  const Output y = b_.Op("TensorArrayGatherV3", {out->output(0), b_.Vector<int32_t>({4, 0, 3, 1}), flow},
-                         {{"dtype", DType::kDouble}});
+  const Output y = b_.Op(
+      "TensorArrayGatherV3", {out->output(0), b_.Vector<int32_t>({4, 0, 3, 1}), flow}, {{"dtype", DType::kDouble}});
   Check(y, {V({0.1, 0.7, -0.4, 2, 1})});
 }
 

@@ -19,8 +19,8 @@ using Body = std::function<Outputs(const GraphBuilder&, const Outputs&)>;
 class LoopShapes : public ::testing::Test {
  protected:
   Output Input(const char* name, std::vector<int64_t> dims) {
-    return b_.WithName(name).Op("Placeholder", {},
-                                {{"dtype", DType::kDouble}, {"shape", PartialShape::Of(std::move(dims))}});
+    return b_.WithName(name).Op(
+        "Placeholder", {}, {{"dtype", DType::kDouble}, {"shape", PartialShape::Of(std::move(dims))}});
   }
   // Five iterations; `shapes` may hold invariants.
   Outputs Loop(const GraphBuilder& b, Outputs variables, const Body& body,
@@ -71,14 +71,14 @@ using Texts = std::vector<std::string>;
 
 TEST_F(LoopShapes, WhatStaysAndWhatGrows) {
   const Output x = Input("x", {2, 3}), rows = Input("rows", {1, 3}), any = Input("any", {-1, 3});
-  const Outputs r =
-      Loop(b_, {x, rows, any, x, b_.Scalar<double>(0)},
-           [](const GraphBuilder& b, const Outputs& v) {
-             const Output axis = b.Scalar<int32_t>(0);
-             return Outputs{b.Op("Sin", {v[0]}), b.Op("ConcatV2", {Outputs{v[1], v[1]}, axis}), b.Op("Sin", {v[2]}),
-                            b.Op("ExpandDims", {v[3], axis}), b.Add(v[4], b.Sum(v[0], b.Vector<int32_t>({0, 1})))};
-           },
-           {std::nullopt, PartialShape::Of({-1, 3}), std::nullopt, PartialShape::Unknown(), std::nullopt});
+  const Outputs r = Loop(
+      b_, {x, rows, any, x, b_.Scalar<double>(0)},
+      [](const GraphBuilder& b, const Outputs& v) {
+        const Output axis = b.Scalar<int32_t>(0);
+        return Outputs{b.Op("Sin", {v[0]}), b.Op("ConcatV2", {Outputs{v[1], v[1]}, axis}), b.Op("Sin", {v[2]}),
+                       b.Op("ExpandDims", {v[3], axis}), b.Add(v[4], b.Sum(v[0], b.Vector<int32_t>({0, 1})))};
+      },
+      {std::nullopt, PartialShape::Of({-1, 3}), std::nullopt, PartialShape::Unknown(), std::nullopt});
   Import();
   EXPECT_EQ(Shapes(r), (Texts{"?", "?", "?", "?", "?"}));
   RefineLoopShapes(&imported_);
@@ -136,9 +136,8 @@ TEST_F(LoopShapes, NestedLoopsAndBranches) {
 // A body that the shapes of the first iteration do not fit: such a graph runs as long as it does not get there.
 TEST_F(LoopShapes, GivesUpQuietly) {
   const Output x = Input("x", {2, 5}), w = Input("w", {3, 3});
-  const Outputs r = Loop(
-      b_, {x}, [&](const GraphBuilder& b, const Outputs& v) { return Outputs{b.MatMul(v[0], w)}; },
-      {PartialShape::Unknown()});
+  const Outputs r = Loop(b_, {x}, [&](const GraphBuilder& b, const Outputs& v) { return Outputs{b.MatMul(v[0], w)}; },
+                         {PartialShape::Unknown()});
   Import();
   RefineLoopShapes(&imported_);
   EXPECT_EQ(Shapes(r), Texts{"?"});

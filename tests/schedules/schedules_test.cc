@@ -113,7 +113,8 @@ TEST_P(SchedulesTest, EveryOrderGivesTheSameBits) {
   }
 }
 
-// Nodes lie on the devices of one worker, or of several, at random, so that conditionals and loops are cut in all places.
+// Nodes lie on the devices of one worker, or of several, at random, so that conditionals and loops are cut in all
+// places.
 TEST_P(SchedulesTest, AnyPlacementGivesTheSameBits) {
   FindReference();
   for (uint64_t seed = 1; seed <= 12 && !HasFailure(); ++seed) {
@@ -131,7 +132,8 @@ TEST_P(SchedulesTest, AnyPlacementGivesTheSameBits) {
       }
     }
     for (const bool deterministic : {false, true}) {
-      const std::unique_ptr<Session> session = Open({deterministic, seed}, static_cast<int>(workers), static_cast<int>(devices));
+      const std::unique_ptr<Session> session =
+          Open({deterministic, seed}, static_cast<int>(workers), static_cast<int>(devices));
       ASSERT_NE(session, nullptr);
       Status s = Initialise(*session);
       std::vector<Tensor> out;
@@ -215,12 +217,13 @@ TEST(EndlessLoopTest, EndsAtTheDeadlineAndTheSessionGoesOn) {
         options.timeout_in_ms = 5 + 7 * i;
         std::vector<Tensor> out;
         // float32 cannot count beyond 2^24, so this never ends.
-        const Status stopped = (*session)->Run(&options, std::vector<Output>{limit},
-                                               std::vector<Tensor>{Tensor::Scalar(1e9f)}, std::vector<Output>{endless}, {},
-                                               &out, nullptr);
+        const Status stopped = (*session)->Run(
+            &options, std::vector<Output>{limit}, std::vector<Tensor>{Tensor::Scalar(1e9f)},
+            std::vector<Output>{endless}, {}, &out, nullptr);
         EXPECT_TRUE(absl::IsDeadlineExceeded(stopped)) << stopped;
-        const Status again = (*session)->Run(nullptr, std::vector<Output>{limit}, std::vector<Tensor>{Tensor::Scalar(7.0f)},
-                                             std::vector<Output>{endless}, {}, &out, nullptr);
+        const Status again = (*session)->Run(
+            nullptr, std::vector<Output>{limit}, std::vector<Tensor>{Tensor::Scalar(7.0f)},
+            std::vector<Output>{endless}, {}, &out, nullptr);
         ASSERT_TRUE(again.ok()) << again;
         EXPECT_EQ(*out[0].data<float>(), 7.0f);
       }
@@ -259,8 +262,9 @@ TEST(FailingLoopTest, AnErrorInTheMiddleNamesTheNode) {
       ASSERT_TRUE(session.ok()) << session.status();
       for (int rows = 1; rows <= 10; ++rows) {
         std::vector<Tensor> out;
-        const Status s = (*session)->Run(nullptr, std::vector<Output>{size}, std::vector<Tensor>{Tensor::Scalar<int32_t>(rows)},
-                                         std::vector<Output>{result}, {}, &out, nullptr);
+        const Status s = (*session)->Run(
+            nullptr, std::vector<Output>{size}, std::vector<Tensor>{Tensor::Scalar<int32_t>(rows)},
+            std::vector<Output>{result}, {}, &out, nullptr);
         if (rows == 10) {
           ASSERT_TRUE(s.ok()) << s;
           EXPECT_EQ(*out[0].data<int32_t>(), 10);
@@ -273,8 +277,8 @@ TEST(FailingLoopTest, AnErrorInTheMiddleNamesTheNode) {
   }
 }
 
-// A loop variable that nothing ever enters, so its Exit never comes. The step says what waits for what; it does not wait
-// for ever.
+// A loop variable that nothing ever enters, so its Exit never comes. The step says what waits for what; it does not
+// wait for ever.
 TEST(StuckLoopTest, SaysWhatWaitsForWhat) {
   RefPtr<SharedGraph> shared = MakeRef<SharedGraph>(&System::Default().ops());
   Output result;
@@ -285,7 +289,8 @@ TEST(StuckLoopTest, SaysWhatWaitsForWhat) {
     const Output i = b.Op("Merge", {std::vector<Output>{start, start}});
     const GraphBuilder in = b.WithControl({i.node});
     const Output cond = b.Op("LoopCond", {b.Op("Less", {i, in.Scalar<int32_t>(3)})});
-    const Output i_next = b.Op("NextIteration", {b.Add(b.OpNode("Switch", {i, cond})->output(1), in.Scalar<int32_t>(1))});
+    const Output i_next =
+        b.Op("NextIteration", {b.Add(b.OpNode("Switch", {i, cond})->output(1), in.Scalar<int32_t>(1))});
     const Output x = in.Op("Merge", {std::vector<Output>{i_next, i_next}});
     Node* x_switch = b.OpNode("Switch", {x, cond});
     const Output x_next = b.Op("NextIteration", {x_switch->output(1)});
@@ -295,7 +300,8 @@ TEST(StuckLoopTest, SaysWhatWaitsForWhat) {
     for (int input : {0, 1}) ASSERT_TRUE(shared->graph.SetInput(x.node, input, x_next).ok());
   }
   for (const bool deterministic : {false, true}) {
-    StatusOr<std::unique_ptr<Session>> session = System::Default().NewSession(shared, {}, "", Determinism{deterministic, 1});
+    StatusOr<std::unique_ptr<Session>> session =
+        System::Default().NewSession(shared, {}, "", Determinism{deterministic, 1});
     ASSERT_TRUE(session.ok()) << session.status();
     std::vector<Tensor> out;
     const Status s = (*session)->Run(nullptr, {}, {}, std::vector<Output>{result}, {}, &out, nullptr);
@@ -303,8 +309,9 @@ TEST(StuckLoopTest, SaysWhatWaitsForWhat) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(, SchedulesTest, ::testing::ValuesIn(AllGraphs()),
-                         [](const auto& graph) { return graph.param->name; });
+INSTANTIATE_TEST_SUITE_P(, SchedulesTest, ::testing::ValuesIn(AllGraphs()), [](const auto& graph) {
+  return graph.param->name;
+});
 
 }  // namespace
 }  // namespace millrace

@@ -98,8 +98,9 @@ const std::set<std::string>& Keywords() {
 }
 // What the functions' own text refers to.
 bool IsTaken(const std::string& name) {
-  static const auto* names = new std::set<std::string>({"Scope", "Input", "Output", "Operation", "Attr", "Attrs", "Api",
-                                                        "Tensor", "DType", "detail", "std", "millrace"});
+  static const auto* names = new std::set<std::string>(
+      {"Scope", "Input", "Output", "Operation", "Attr", "Attrs", "Api", "Tensor", "DType", "detail", "std",
+       "millrace"});
   return names->count(name) > 0;
 }
 
@@ -180,22 +181,14 @@ struct Literal {
 
 std::string CppType(const AttrDef& attr) {
   switch (attr.kind) {
-    case AttrKind::kString:
-      return attr.is_list ? "std::vector<std::string>" : "std::string";
-    case AttrKind::kInt:
-      return attr.is_list ? "std::vector<int64_t>" : "int64_t";
-    case AttrKind::kFloat:
-      return attr.is_list ? "std::vector<float>" : "float";
-    case AttrKind::kType:
-      return attr.is_list ? "std::vector<::millrace::DType>" : "::millrace::DType";
-    case AttrKind::kBool:
-      return attr.is_list ? "" : "bool";
-    case AttrKind::kShape:
-      return attr.is_list ? "" : "std::optional<::millrace::Shape>";
-    case AttrKind::kTensor:
-      return attr.is_list ? "" : "::millrace::Tensor";
-    case AttrKind::kFunc:
-      return attr.is_list ? "" : "std::string";
+    case AttrKind::kString: return attr.is_list ? "std::vector<std::string>" : "std::string";
+    case AttrKind::kInt: return attr.is_list ? "std::vector<int64_t>" : "int64_t";
+    case AttrKind::kFloat: return attr.is_list ? "std::vector<float>" : "float";
+    case AttrKind::kType: return attr.is_list ? "std::vector<::millrace::DType>" : "::millrace::DType";
+    case AttrKind::kBool: return attr.is_list ? "" : "bool";
+    case AttrKind::kShape: return attr.is_list ? "" : "std::optional<::millrace::Shape>";
+    case AttrKind::kTensor: return attr.is_list ? "" : "::millrace::Tensor";
+    case AttrKind::kFunc: return attr.is_list ? "" : "std::string";
   }
   return "";
 }
@@ -286,9 +279,10 @@ class FunctionWriter {
       absl::StrAppend(&text, IsList(op_.inputs[i]) ? ", const std::vector<Output>& " : ", const Input& ", inputs_[i]);
     }
     for (const CppAttr& a : required_) {
-      const bool by_value = !a.def->is_list && !a.wrapped &&
-                            (a.def->kind == AttrKind::kInt || a.def->kind == AttrKind::kFloat ||
-                             a.def->kind == AttrKind::kBool || a.def->kind == AttrKind::kType);
+      const bool by_value =
+          !a.def->is_list && !a.wrapped &&
+          (a.def->kind == AttrKind::kInt || a.def->kind == AttrKind::kFloat || a.def->kind == AttrKind::kBool ||
+           a.def->kind == AttrKind::kType);
       absl::StrAppend(&text, ", ", by_value ? "" : "const ", a.type, by_value ? " " : "& ", a.parameter);
     }
     if (!options_.empty()) absl::StrAppend(&text, ", const ", op_.name, "Attrs& attrs = {}");
@@ -314,8 +308,8 @@ class FunctionWriter {
       absl::StrAppend(&text, "  Attrs list = ", attrs, ";\n");
       for (const CppAttr& a : options_) {
         if (!a.skip_empty) continue;
-        absl::StrAppend(&text, "  if (attrs.", a.parameter, ") list.push_back(", Pair(a, "attrs." + a.parameter),
-                        ");\n");
+        absl::StrAppend(
+            &text, "  if (attrs.", a.parameter, ") list.push_back(", Pair(a, "attrs." + a.parameter), ");\n");
       }
       attrs = "list";
     }

@@ -13,16 +13,11 @@ constexpr const char* kNotice = "<!-- Written by opgen from the declarations in 
 
 std::string GradientText(const OpDef& op) {
   switch (op.gradient_kind) {
-    case GradientKind::kFunction:
-      return "Differentiable.";
-    case GradientKind::kNotDifferentiable:
-      return absl::StrCat("No gradient flows: ", op.gradient_reason);
-    case GradientKind::kStructural:
-      return "Differentiable, as part of the conditional or loop that it belongs to.";
-    case GradientKind::kMissing:
-      return absl::StrCat("Asking for its gradient is an error: ", op.gradient_reason);
-    case GradientKind::kUndecided:
-      break;
+    case GradientKind::kFunction: return "Differentiable.";
+    case GradientKind::kNotDifferentiable: return absl::StrCat("No gradient flows: ", op.gradient_reason);
+    case GradientKind::kStructural: return "Differentiable, as part of the conditional or loop that it belongs to.";
+    case GradientKind::kMissing: return absl::StrCat("Asking for its gradient is an error: ", op.gradient_reason);
+    case GradientKind::kUndecided: break;
   }
   return "";
 }
@@ -31,8 +26,8 @@ std::string OpText(const OpDef& op) {
   std::string text = absl::StrCat("\n## ", op.name, "\n", op.doc, "\n\n```\n", SchemaText(op), "\n```\n");
   if (op.stateful) text += "\nStateful: never folded or merged with its like.\n";
   if (op.deprecation_version > 0) {
-    absl::StrAppend(&text, "\nDeprecated from GraphDef version ", op.deprecation_version, ". ", op.deprecation_reason,
-                    "\n");
+    absl::StrAppend(
+        &text, "\nDeprecated from GraphDef version ", op.deprecation_version, ". ", op.deprecation_reason, "\n");
   }
   if (const std::string gradient = GradientText(op); !gradient.empty()) absl::StrAppend(&text, "\n", gradient, "\n");
   if (!op.examples.empty()) {

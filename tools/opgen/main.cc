@@ -117,7 +117,8 @@ bool Run(const std::string& mode, const std::string& path) {
 int main(int argc, char** argv) {
   const std::set<std::string> modes = {"--header", "--docs", "--python", "--stub", "--schemas", "--check"};
   if (argc < 3 || argc % 2 == 0) {
-    std::cerr << "usage: opgen {--header FILE | --docs FOLDER | --python FILE | --stub FILE | --schemas FILE | --check FILE}...\n";
+    std::cerr << "usage: opgen {--header FILE | --docs FOLDER | --python FILE | --stub FILE | --schemas FILE | --check "
+                 "FILE}...\n";
     return 2;
   }
   for (int i = 1; i + 1 < argc; i += 2) {

@@ -143,27 +143,14 @@ struct Literal {
 std::string AttrType(const AttrDef& a) {
   std::string type = "Any";
   switch (a.kind) {
-    case AttrKind::kString:
-      type = "str";
-      break;
-    case AttrKind::kInt:
-      type = "int";
-      break;
-    case AttrKind::kFloat:
-      type = "float";
-      break;
-    case AttrKind::kBool:
-      type = "bool";
-      break;
-    case AttrKind::kType:
-      type = "DTypeLike";
-      break;
-    case AttrKind::kShape:
-      type = "ShapeLike";
-      break;
+    case AttrKind::kString: type = "str"; break;
+    case AttrKind::kInt: type = "int"; break;
+    case AttrKind::kFloat: type = "float"; break;
+    case AttrKind::kBool: type = "bool"; break;
+    case AttrKind::kType: type = "DTypeLike"; break;
+    case AttrKind::kShape: type = "ShapeLike"; break;
     case AttrKind::kTensor:
-    case AttrKind::kFunc:
-      break;
+    case AttrKind::kFunc: break;
   }
   return a.is_list ? "Sequence[" + type + "]" : type;
 }
@@ -211,11 +198,11 @@ class Function {
     for (const AttrDef& a : op_.attrs) {
       attrs.push_back(InputsDetermine(op_, a.name) || a.name[0] == '_' ? "None" : Identifier(a.name));
     }
-    return absl::StrCat("\n_", op_.name, " = _Op(", Quoted(op_.name), ", ", Quoted(Join(op_.inputs, ArgCode)), ", ",
-                        Quoted(Join(op_.outputs, ArgCode)), ", ", Quoted(Join(op_.attrs, AttrCode)),
-                        composite_ ? ", True" : "", ")\ndef ", FunctionName(op_), "(", absl::StrJoin(parameters, ", "),
-                        "):\n", DocString(op_), "    return _", op_.name, "(", Tuple(inputs), ", ", Tuple(attrs),
-                        ", name)\n");
+    return absl::StrCat(
+        "\n_", op_.name, " = _Op(", Quoted(op_.name), ", ", Quoted(Join(op_.inputs, ArgCode)), ", ",
+        Quoted(Join(op_.outputs, ArgCode)), ", ", Quoted(Join(op_.attrs, AttrCode)), composite_ ? ", True" : "",
+        ")\ndef ", FunctionName(op_), "(", absl::StrJoin(parameters, ", "), "):\n", DocString(op_), "    return _",
+        op_.name, "(", Tuple(inputs), ", ", Tuple(attrs), ", name)\n");
   }
 
   std::string Stub() const {
@@ -240,8 +227,8 @@ class Function {
                         hides ? "  # type: ignore[assignment]" : "", "\n");
       }
     }
-    return absl::StrCat(before, "\ndef ", FunctionName(op_), "(", absl::StrJoin(parameters, ", "), ") -> ", result,
-                        ": ...\n");
+    return absl::StrCat(
+        before, "\ndef ", FunctionName(op_), "(", absl::StrJoin(parameters, ", "), ") -> ", result, ": ...\n");
   }
 
  private:

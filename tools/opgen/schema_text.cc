@@ -57,8 +57,8 @@ struct ValueText {
 };
 
 std::string ArgsText(const std::vector<ArgDef>& args) {
-  return absl::StrCat("(", absl::StrJoin(args, ", ", [](std::string* out, const ArgDef& a) { *out += ArgText(a); }),
-                      ")");
+  return absl::StrCat(
+      "(", absl::StrJoin(args, ", ", [](std::string* out, const ArgDef& a) { *out += ArgText(a); }), ")");
 }
 
 std::vector<DType> Sorted(std::vector<DType> set) {
@@ -88,9 +88,9 @@ std::string FlagsText(const OpDef& op) {
 }  // namespace
 
 std::string TypeText(DType t) {
-  static constexpr const char* kNames[] = {"f16", "bf16", "f32",  "f64",  "i8",  "i16", "i32",  "i64",
-                                           "u8",  "u16",  "u32",  "u64",  "str", "c64", "c128", "qi8",
-                                           "qu8", "qi16", "qu16", "qi32", "res", "var", "bool"};
+  static constexpr const char* kNames[] = {
+      "f16", "bf16", "f32",  "f64", "i8",  "i16",  "i32",  "i64",  "u8",  "u16", "u32", "u64",
+      "str", "c64",  "c128", "qi8", "qu8", "qi16", "qu16", "qi32", "res", "var", "bool"};
   for (const char* name : kNames) {
     if (DTypeFromName(name) == t) return name;
   }

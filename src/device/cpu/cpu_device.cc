@@ -11,9 +11,7 @@ class CpuDevice : public Device {
   CpuDevice(DeviceName name, uint64_t incarnation, ThreadPool& pool)
       : Device(std::move(name), incarnation, HostAllocator()), pool_(pool) {}
   ThreadPool& thread_pool() override { return pool_; }
-  int64_t memory_limit() const override {
-    return int64_t{sysconf(_SC_PHYS_PAGES)} * int64_t{sysconf(_SC_PAGESIZE)};
-  }
+  int64_t memory_limit() const override { return int64_t{sysconf(_SC_PHYS_PAGES)} * int64_t{sysconf(_SC_PAGESIZE)}; }
   ResourceManager& resources() override { return resources_; }
 
  private:

@@ -25,32 +25,21 @@ void AddRun(void* dst, const void* src, int64_t n) {
 // Signed integers are added as unsigned ones: the same bits, and overflow wraps.
 AddRunFn AddRunFunction(DType dtype) {
   switch (dtype) {
-    case DType::kHalf:
-      return AddRun<Half>;
-    case DType::kBFloat16:
-      return AddRun<BFloat16>;
-    case DType::kFloat:
-      return AddRun<float>;
-    case DType::kDouble:
-      return AddRun<double>;
-    case DType::kComplex64:
-      return AddRun<complex64>;
-    case DType::kComplex128:
-      return AddRun<complex128>;
+    case DType::kHalf: return AddRun<Half>;
+    case DType::kBFloat16: return AddRun<BFloat16>;
+    case DType::kFloat: return AddRun<float>;
+    case DType::kDouble: return AddRun<double>;
+    case DType::kComplex64: return AddRun<complex64>;
+    case DType::kComplex128: return AddRun<complex128>;
     case DType::kInt8:
-    case DType::kUInt8:
-      return AddRun<uint8_t>;
+    case DType::kUInt8: return AddRun<uint8_t>;
     case DType::kInt16:
-    case DType::kUInt16:
-      return AddRun<uint16_t>;
+    case DType::kUInt16: return AddRun<uint16_t>;
     case DType::kInt32:
-    case DType::kUInt32:
-      return AddRun<uint32_t>;
+    case DType::kUInt32: return AddRun<uint32_t>;
     case DType::kInt64:
-    case DType::kUInt64:
-      return AddRun<uint64_t>;
-    default:
-      return nullptr;
+    case DType::kUInt64: return AddRun<uint64_t>;
+    default: return nullptr;
   }
 }
 

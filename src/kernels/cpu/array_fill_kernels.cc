@@ -19,26 +19,13 @@ void Put(T v, void* bytes) {
 // The number one as an element; false for types that have none.
 bool PutOne(DType t, void* bytes) {
   switch (t) {
-    case DType::kHalf:
-      Put(Half(1.0f), bytes);
-      return true;
-    case DType::kBFloat16:
-      Put(BFloat16(1.0f), bytes);
-      return true;
-    case DType::kFloat:
-      Put(1.0f, bytes);
-      return true;
-    case DType::kDouble:
-      Put(1.0, bytes);
-      return true;
-    case DType::kComplex64:
-      Put(complex64(1.0f), bytes);
-      return true;
-    case DType::kComplex128:
-      Put(complex128(1.0), bytes);
-      return true;
-    default:
-      break;
+    case DType::kHalf: Put(Half(1.0f), bytes); return true;
+    case DType::kBFloat16: Put(BFloat16(1.0f), bytes); return true;
+    case DType::kFloat: Put(1.0f, bytes); return true;
+    case DType::kDouble: Put(1.0, bytes); return true;
+    case DType::kComplex64: Put(complex64(1.0f), bytes); return true;
+    case DType::kComplex128: Put(complex128(1.0), bytes); return true;
+    default: break;
   }
   if (!IsInteger(t) && t != DType::kBool) return false;
   std::memset(bytes, 0, DTypeSize(t));
@@ -128,27 +115,19 @@ bool AnyNotFinite(const void* data, int64_t begin, int64_t end, U exponent) {
 
 bool AnyNotFinite(const Tensor& t, int64_t begin, int64_t end) {
   switch (t.dtype()) {
-    case DType::kHalf:
-      return AnyNotFinite<uint16_t>(t.raw(), begin, end, 0x7c00);
-    case DType::kBFloat16:
-      return AnyNotFinite<uint16_t>(t.raw(), begin, end, 0x7f80);
-    case DType::kFloat:
-      return AnyNotFinite<uint32_t>(t.raw(), begin, end, 0x7f800000u);
-    default:
-      return AnyNotFinite<uint64_t>(t.raw(), begin, end, 0x7ff0000000000000u);
+    case DType::kHalf: return AnyNotFinite<uint16_t>(t.raw(), begin, end, 0x7c00);
+    case DType::kBFloat16: return AnyNotFinite<uint16_t>(t.raw(), begin, end, 0x7f80);
+    case DType::kFloat: return AnyNotFinite<uint32_t>(t.raw(), begin, end, 0x7f800000u);
+    default: return AnyNotFinite<uint64_t>(t.raw(), begin, end, 0x7ff0000000000000u);
   }
 }
 
 double AsDouble(const Tensor& t, int64_t i) {
   switch (t.dtype()) {
-    case DType::kHalf:
-      return static_cast<double>(static_cast<float>(t.data<Half>()[i]));
-    case DType::kBFloat16:
-      return static_cast<double>(static_cast<float>(t.data<BFloat16>()[i]));
-    case DType::kFloat:
-      return static_cast<double>(t.data<float>()[i]);
-    default:
-      return t.data<double>()[i];
+    case DType::kHalf: return static_cast<double>(static_cast<float>(t.data<Half>()[i]));
+    case DType::kBFloat16: return static_cast<double>(static_cast<float>(t.data<BFloat16>()[i]));
+    case DType::kFloat: return static_cast<double>(t.data<float>()[i]);
+    default: return t.data<double>()[i];
   }
 }
 

@@ -86,8 +86,8 @@ Status ConcatOffsetOf(KernelContext& ctx, int64_t axis) {
   for (int i = 1; i < ctx.num_inputs(); ++i) {
     const Tensor& in = ctx.input(i);
     if (!(in.shape() == first.shape())) {
-      return InvalidArgument("shapes must be of one rank, got ", in.shape().ToString(), " and ",
-                             first.shape().ToString());
+      return InvalidArgument(
+          "shapes must be of one rank, got ", in.shape().ToString(), " and ", first.shape().ToString());
     }
     for (int64_t k = 0; k < in.num_elements(); ++k) {
       if (k != at && in.data<T>()[k] != first.data<T>()[k]) {
@@ -197,8 +197,8 @@ class UnpackKernel : public Kernel {
       return InvalidArgument("axis = ", axis_, " not in [", -in.rank(), ", ", in.rank(), ")");
     }
     if (in.dim(static_cast<int>(at)) != ctx.num_outputs()) {
-      return InvalidArgument("Input shape axis ", at, " must equal ", ctx.num_outputs(), ", got shape ",
-                             in.shape().ToString());
+      return InvalidArgument(
+          "Input shape axis ", at, " must equal ", ctx.num_outputs(), ", got shape ", in.shape().ToString());
     }
     const Shape shape = in.shape().WithoutDim(static_cast<int>(at));
     const AxisView view = ViewAt(in.shape(), static_cast<int>(at));
@@ -269,8 +269,8 @@ Status SplitV(KernelContext& ctx) {
     }
   }
   if (open == nullptr ? sum != in.dim(axis) : sum > in.dim(axis)) {
-    return InvalidArgument("size_splits must sum to the dimension of value along axis ", axis, " = ", in.dim(axis),
-                           ", but got ", sum);
+    return InvalidArgument(
+        "size_splits must sum to the dimension of value along axis ", axis, " = ", in.dim(axis), ", but got ", sum);
   }
   if (open != nullptr) *open = in.dim(axis) - sum;
   return SplitInto(ctx, in, axis, sizes);

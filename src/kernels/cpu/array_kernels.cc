@@ -22,17 +22,10 @@ class CheapFnKernel : public Kernel {
 bool ReadInts(const Tensor& t, Ints* out) {
   out->resize(static_cast<size_t>(t.num_elements()));
   switch (t.dtype()) {
-    case DType::kInt32:
-      std::copy_n(t.data<int32_t>(), out->size(), out->begin());
-      return true;
-    case DType::kInt64:
-      std::copy_n(t.data<int64_t>(), out->size(), out->begin());
-      return true;
-    case DType::kInt8:
-      std::copy_n(t.data<int8_t>(), out->size(), out->begin());
-      return true;
-    default:
-      return false;
+    case DType::kInt32: std::copy_n(t.data<int32_t>(), out->size(), out->begin()); return true;
+    case DType::kInt64: std::copy_n(t.data<int64_t>(), out->size(), out->begin()); return true;
+    case DType::kInt8: std::copy_n(t.data<int8_t>(), out->size(), out->begin()); return true;
+    default: return false;
   }
 }
 

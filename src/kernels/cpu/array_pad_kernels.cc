@@ -20,8 +20,8 @@ StatusOr<Paddings> ReadPaddings(const Tensor& t, int rank) {
     return InvalidArgument("paddings must be a matrix with 2 columns: ", t.shape().ToString());
   }
   if (t.dim(0) != rank) {
-    return InvalidArgument("The first dimension of paddings must be the rank of inputs: ", t.shape().ToString(),
-                           " for rank ", rank);
+    return InvalidArgument(
+        "The first dimension of paddings must be the rank of inputs: ", t.shape().ToString(), " for rank ", rank);
   }
   MR_ASSIGN_OR_RETURN(Tensor flat, t.Reshaped(Shape::Vector(t.num_elements())));
   MR_ASSIGN_OR_RETURN(Ints values, IntVectorOf(flat, "paddings"));
@@ -259,8 +259,8 @@ class MirrorPadGradKernel : public Kernel {
     for (int i = 0; i < in.rank(); ++i) {
       const Padding& p = paddings[static_cast<size_t>(i)];
       if (p.before > in.dim(i) || p.after > in.dim(i) - p.before) {
-        return InvalidArgument("paddings ", p.before, " and ", p.after, " do not fit dimension ", i, " of size ",
-                               in.dim(i));
+        return InvalidArgument(
+            "paddings ", p.before, " and ", p.after, " do not fit dimension ", i, " of size ", in.dim(i));
       }
       sizes.push_back(in.dim(i) - p.before - p.after);
     }
@@ -289,8 +289,8 @@ StatusOr<Ints> ReadMultiples(const KernelContext& ctx) {
   const int rank = ctx.input(0).rank();
   MR_ASSIGN_OR_RETURN(Ints multiples, IntVectorOf(ctx.input(1), "multiples"));
   if (multiples.size() != static_cast<size_t>(rank)) {
-    return InvalidArgument("Expected multiples argument to be a vector of length ", rank, " but got length ",
-                           multiples.size());
+    return InvalidArgument(
+        "Expected multiples argument to be a vector of length ", rank, " but got length ", multiples.size());
   }
   for (int64_t m : multiples) {
     if (m < 0) return InvalidArgument("Expected multiples >= 0, but got ", m);

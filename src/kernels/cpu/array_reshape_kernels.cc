@@ -72,8 +72,8 @@ class SqueezeKernel : public Kernel {
         return InvalidArgument("Tried to squeeze dim index ", axis, " for tensor with ", in.rank(), " dimensions.");
       }
       if (in.dim(static_cast<int>(at)) != 1) {
-        return InvalidArgument("Can not squeeze dim[", at, "], expected a dimension of 1, got ",
-                               in.dim(static_cast<int>(at)));
+        return InvalidArgument(
+            "Can not squeeze dim[", at, "], expected a dimension of 1, got ", in.dim(static_cast<int>(at)));
       }
       drop[static_cast<size_t>(at)] = true;
     }
@@ -101,8 +101,8 @@ StatusOr<Permutation> ReadPermutation(const KernelContext& ctx) {
   Permutation p;
   MR_ASSIGN_OR_RETURN(p.perm, IntVectorOf(ctx.input(1), "perm"));
   if (p.perm.size() != static_cast<size_t>(in.rank())) {
-    return InvalidArgument("transpose expects a vector of size ", in.rank(), ". But perm is a vector of size ",
-                           p.perm.size());
+    return InvalidArgument(
+        "transpose expects a vector of size ", in.rank(), ". But perm is a vector of size ", p.perm.size());
   }
   absl::InlinedVector<bool, 8> seen(p.perm.size(), false);
   Ints dims;

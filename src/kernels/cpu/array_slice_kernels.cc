@@ -148,8 +148,8 @@ Status Repeat(const Shape& value, const Shape& part, Placement* p) {
   for (int i = 0; i < value.rank(); ++i) {
     const int64_t want = i + missing < 0 ? 1 : part.dim(i + missing);
     if (value.dim(i) != 1 && value.dim(i) != want) {
-      return InvalidArgument("a value of shape ", value.ToString(), " does not broadcast to the slice's shape ",
-                             part.ToString());
+      return InvalidArgument(
+          "a value of shape ", value.ToString(), " does not broadcast to the slice's shape ", part.ToString());
     }
   }
   int64_t dense = 1;

@@ -14,8 +14,8 @@ class ConstKernel : public Kernel {
   Status Init(const KernelInit& init) override {
     MR_ASSIGN_OR_RETURN(value_, init.Attr<Tensor>("value"));
     if (value_.dtype() == init.output_type(0)) return absl::OkStatus();
-    return InvalidArgument("constant '", init.node_name, "' holds ", DTypeName(value_.dtype()), ", not ",
-                           DTypeName(init.output_type(0)));
+    return InvalidArgument(
+        "constant '", init.node_name, "' holds ", DTypeName(value_.dtype()), ", not ", DTypeName(init.output_type(0)));
   }
   Status Compute(KernelContext& ctx) override {
     ctx.set_output(0, value_);
@@ -97,8 +97,8 @@ Status Bitcast(KernelContext& ctx) {
   if (aligned && in.buffer() != nullptr) {
     const auto offset =
         static_cast<size_t>(static_cast<const char*>(in.raw()) - static_cast<const char*>(in.buffer()->data()));
-    MR_ASSIGN_OR_RETURN(Tensor out,
-                        Tensor::FromBuffer(ctx.output_dtype(0), shape, RefPtr<Buffer>::Share(in.buffer()), offset));
+    MR_ASSIGN_OR_RETURN(
+        Tensor out, Tensor::FromBuffer(ctx.output_dtype(0), shape, RefPtr<Buffer>::Share(in.buffer()), offset));
     ctx.set_output(0, std::move(out));
     return absl::OkStatus();
   }

@@ -86,9 +86,10 @@ class UnigramSampler {
   }
   int64_t possible() const { return range_; }
   int64_t Draw(PhiloxWords& words) const {
-    int64_t left = static_cast<int64_t>(total_ <= std::numeric_limits<uint32_t>::max()
-                                            ? Below32(words, static_cast<uint32_t>(total_))
-                                            : Below64(words, static_cast<uint64_t>(total_)));
+    int64_t left = static_cast<int64_t>(
+        total_ <= std::numeric_limits<uint32_t>::max()
+            ? Below32(words, static_cast<uint32_t>(total_))
+            : Below64(words, static_cast<uint64_t>(total_)));
     int64_t position = 0;
     for (int64_t step = int64_t{1} << 27; step > 0; step >>= 1) {
       if (position + step > range_) continue;
@@ -145,7 +146,8 @@ class FixedUnigramSampler {
       return InvalidArgument("num_reserved_ids is ", reserved, ", want 0 to range_max, ", range);
     if (!file.empty()) MR_RETURN_IF_ERROR(ReadCounts(file, &counts));
     constexpr int64_t kMaxClasses = int64_t{1} << 27;
-    if (reserved > kMaxClasses) return ResourceExhausted("num_reserved_ids is ", reserved, ", want at most ", kMaxClasses);
+    if (reserved > kMaxClasses)
+      return ResourceExhausted("num_reserved_ids is ", reserved, ", want at most ", kMaxClasses);
     for (int64_t i = 0; i < reserved; ++i) AddClass(0);
     for (const float c : counts) AddClass(std::pow(c, distortion));
     if (static_cast<int64_t>(weights_.size()) != range) {
@@ -242,8 +244,8 @@ class SamplerKernel final : public RandomKernel {
     absl::MutexLock lock(&mu_);
     MR_RETURN_IF_ERROR(sampler_.Init(init));
     if (unique_ && num_sampled_ > sampler_.possible()) {
-      return InvalidArgument("num_sampled is ", num_sampled_, ", but only ", sampler_.possible(),
-                             " classes can be drawn");
+      return InvalidArgument(
+          "num_sampled is ", num_sampled_, ", but only ", sampler_.possible(), " classes can be drawn");
     }
     return absl::OkStatus();
   }
@@ -251,8 +253,8 @@ class SamplerKernel final : public RandomKernel {
   Status Compute(KernelContext& ctx) override {
     const Tensor& classes = ctx.input(0);
     if (classes.rank() != 2 || classes.dim(1) != num_true_) {
-      return InvalidArgument("true_classes must be a matrix with ", num_true_, " columns, got shape ",
-                             classes.shape().ToString());
+      return InvalidArgument(
+          "true_classes must be a matrix with ", num_true_, " columns, got shape ", classes.shape().ToString());
     }
     MR_ASSIGN_OR_RETURN(Tensor * drawn, ctx.AllocateOutput(0, Shape::Vector(num_sampled_)));
     MR_ASSIGN_OR_RETURN(Tensor * true_counts, ctx.AllocateOutput(1, classes.shape()));
@@ -316,8 +318,8 @@ class AccidentalHitsKernel final : public Kernel {
   Status Compute(KernelContext& ctx) override {
     const Tensor &classes = ctx.input(0), &sampled = ctx.input(1);
     if (classes.rank() != 2 || classes.dim(1) != num_true_) {
-      return InvalidArgument("true_classes must be a matrix with ", num_true_, " columns, got shape ",
-                             classes.shape().ToString());
+      return InvalidArgument(
+          "true_classes must be a matrix with ", num_true_, " columns, got shape ", classes.shape().ToString());
     }
     if (sampled.rank() != 1)
       return InvalidArgument("sampled_candidates must be a vector, got shape ", sampled.shape().ToString());

@@ -14,8 +14,13 @@ namespace {
 // One call. Shared by the thread that runs it and the step's cancellation: whoever is first ends the node.
 class ClientCall {
  public:
-  ClientCall(KernelContext& ctx, const std::string& token, std::shared_ptr<ClientFunction> function, AsyncKernel::DoneCallback done)
-      : ctx_(ctx), cancellation_(ctx.step().cancellation), token_(token), function_(std::move(function)), done_(std::move(done)) {
+  ClientCall(KernelContext& ctx, const std::string& token, std::shared_ptr<ClientFunction> function,
+             AsyncKernel::DoneCallback done)
+      : ctx_(ctx),
+        cancellation_(ctx.step().cancellation),
+        token_(token),
+        function_(std::move(function)),
+        done_(std::move(done)) {
     for (int i = 0; i < ctx.num_inputs(); ++i) {
       inputs_.push_back(ctx.TakeInput(i));
       if (!inputs_.back().IsInitialized()) inputs_.back() = ctx.input(i);
@@ -44,13 +49,14 @@ class ClientCall {
 
   Status Check(const std::vector<Tensor>& outputs) const {
     if (outputs.size() != types_.size()) {
-      return InvalidArgument(token_, " returns ", outputs.size(), " values, but expects to see ", types_.size(), " values.");
+      return InvalidArgument(
+          token_, " returns ", outputs.size(), " values, but expects to see ", types_.size(), " values.");
     }
     for (size_t i = 0; i < types_.size(); ++i) {
       if (!outputs[i].IsInitialized()) return Internal(token_, " gave output ", i, " no value");
       if (outputs[i].dtype() == types_[i]) continue;
-      return InvalidArgument(i, "-th value returned by ", token_, " is ", DTypeName(outputs[i].dtype()), ", but expects ",
-                             DTypeName(types_[i]));
+      return InvalidArgument(i, "-th value returned by ", token_, " is ", DTypeName(outputs[i].dtype()),
+                             ", but expects ", DTypeName(types_[i]));
     }
     return absl::OkStatus();
   }
@@ -92,9 +98,10 @@ class ClientFunctionKernel : public AsyncKernel {
   void ComputeAsync(KernelContext& ctx, DoneCallback done) override {
     std::shared_ptr<ClientFunction> function = FindClientFunction(token_);
     if (!function) {
-      return std::move(done)(InvalidArgument("callback ", token_, " is not found: node '", ctx.node_name(),
-                                             "' calls a function of a client, which registers it when it builds the graph; it is "
-                                             "in no GraphDef, and gone when that graph is gone"));
+      return std::move(done)(InvalidArgument(
+          "callback ", token_, " is not found: node '", ctx.node_name(),
+          "' calls a function of a client, which registers it when it builds the graph; it is "
+          "in no GraphDef, and gone when that graph is gone"));
     }
     ClientCall::Start(std::make_shared<ClientCall>(ctx, token_, std::move(function), std::move(done)));
   }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// CPU kernels: what control flow ops do with their values. Which frame and iteration the values then belong to, and what
-// dead values keep from running, is the executor's business.
+// CPU kernels: what control flow ops do with their values. Which frame and iteration the values then belong to, and
+// what dead values keep from running, is the executor's business.
 #include "kernels/cpu/array_kernels.h"
 
 namespace millrace {
@@ -54,7 +54,8 @@ Status PassRef(KernelContext& ctx) {
 
 Status LoopCond(KernelContext& ctx) {
   if (ctx.input(0).rank() != 0) {
-    return InvalidArgument("The predicate of a loop must be a scalar, but it has shape ", ctx.input(0).shape().ToString());
+    return InvalidArgument(
+        "The predicate of a loop must be a scalar, but it has shape ", ctx.input(0).shape().ToString());
   }
   return Pass(ctx);
 }

@@ -114,8 +114,8 @@ class PrefixBeam {
   // Prefixes from the best one on.
   std::vector<int64_t> Best() const {
     std::vector<int64_t> ids = beam_;
-    std::stable_sort(ids.begin(), ids.end(),
-                     [&](int64_t a, int64_t b) { return At(a).now.total() > At(b).now.total(); });
+    std::stable_sort(
+        ids.begin(), ids.end(), [&](int64_t a, int64_t b) { return At(a).now.total() > At(b).now.total(); });
     return ids;
   }
   double ScoreOf(int64_t id) const { return At(id).now.total(); }
@@ -147,8 +147,8 @@ class PrefixBeam {
   double Worst(std::vector<std::pair<double, int64_t>>& candidates) const {
     if (candidates.size() < width_) return kNever;
     const auto last = candidates.begin() + static_cast<std::ptrdiff_t>(width_) - 1;
-    std::nth_element(candidates.begin(), last, candidates.end(),
-                     [](const auto& a, const auto& b) { return a.first > b.first; });
+    std::nth_element(
+        candidates.begin(), last, candidates.end(), [](const auto& a, const auto& b) { return a.first > b.first; });
     const double worst = last->first;
     candidates.resize(width_);
     return worst;

@@ -17,16 +17,16 @@ StatusOr<CtcInput> CheckCtcInput(const KernelContext& ctx, int lengths) {
     return InvalidArgument("inputs must be [time, batch, classes], got shape ", inputs.shape().ToString());
   CtcInput in{inputs.dim(0), inputs.dim(1), inputs.dim(2), {}};
   if (ctx.input(lengths).rank() != 1 || ctx.input(lengths).dim(0) != in.batch) {
-    return InvalidArgument("sequence_length must have ", in.batch, " elements, got shape ",
-                           ctx.input(lengths).shape().ToString());
+    return InvalidArgument(
+        "sequence_length must have ", in.batch, " elements, got shape ", ctx.input(lengths).shape().ToString());
   }
   if (in.classes < 1)
     return InvalidArgument("there must be a class for the blank, got inputs ", inputs.shape().ToString());
   MR_ASSIGN_OR_RETURN(in.lengths, ctx.input(lengths).IntValues());
   for (size_t b = 0; b < in.lengths.size(); ++b) {
     if (in.lengths[b] < 0 || in.lengths[b] > in.time) {
-      return InvalidArgument("sequence_length[", b, "] is ", in.lengths[b], ", want 0 to ", in.time,
-                             ", the number of steps");
+      return InvalidArgument(
+          "sequence_length[", b, "] is ", in.lengths[b], ", want 0 to ", in.time, ", the number of steps");
     }
   }
   return in;
@@ -145,8 +145,8 @@ class LossKernel final : public Kernel {
       if (!InRange(b, in.batch))
         return InvalidArgument("labels_indices[", i, ",0] is ", b, ", want 0 to ", in.batch - 1);
       if (label < 0 || label >= in.blank()) {
-        return InvalidArgument("label ", label, " of sequence ", b, " is not below ", in.blank(),
-                               ", the blank (num_classes - 1)");
+        return InvalidArgument(
+            "label ", label, " of sequence ", b, " is not below ", in.blank(), ", the blank (num_classes - 1)");
       }
       std::vector<int64_t>& mine = labels[static_cast<size_t>(b)];
       if (!rules_.collapse || mine.empty() || mine.back() != label) mine.push_back(label);

@@ -12,8 +12,8 @@ namespace {
 
 StatusOr<std::vector<int64_t>> ShapeVector(const KernelContext& ctx, int i) {
   if (ctx.input(i).rank() != 1) {
-    return InvalidArgument("input ", i, " of ", ctx.node().op->name, " must be a vector, got shape ",
-                           ctx.input(i).shape().ToString());
+    return InvalidArgument(
+        "input ", i, " of ", ctx.node().op->name, " must be a vector, got shape ", ctx.input(i).shape().ToString());
   }
   return ctx.input(i).IntValues();
 }
@@ -21,8 +21,8 @@ StatusOr<std::vector<int64_t>> ShapeVector(const KernelContext& ctx, int i) {
 Status SetInts(KernelContext& ctx, int o, const std::vector<int64_t>& values) {
   MR_ASSIGN_OR_RETURN(Tensor * out, ctx.AllocateOutput(o, Shape::Vector(static_cast<int64_t>(values.size()))));
   if (out->dtype() == DType::kInt32) {
-    std::transform(values.begin(), values.end(), out->mutable_data<int32_t>(),
-                   [](int64_t v) { return static_cast<int32_t>(v); });
+    std::transform(
+        values.begin(), values.end(), out->mutable_data<int32_t>(), [](int64_t v) { return static_cast<int32_t>(v); });
   } else {
     std::copy(values.begin(), values.end(), out->mutable_data<int64_t>());
   }
@@ -83,28 +83,28 @@ void CopyRows(KernelContext& ctx, const BroadcastPlan& plan, const void* in_raw,
   const bool moves = plan.Moves(0);
   constexpr int64_t kPart = 1 << 16;
   const int64_t parts = (inner + kPart - 1) / kPart;
-  ctx.ParallelFor(plan.rows() * parts, static_cast<double>(std::min(inner, kPart)) * 0.5 + 3,
-                  [&](int64_t begin, int64_t end) {
-                    BroadcastPlan::Cursor row(plan, begin / parts);
-                    int64_t number = begin / parts;
-                    int64_t part = begin % parts;
-                    for (int64_t unit = begin; unit < end; ++unit) {
-                      const int64_t first = part * kPart;
-                      const int64_t n = std::min(kPart, inner - first);
-                      E* to = out + number * inner + first;
-                      const E* from = in + row.offset(0);
-                      if (moves) {
-                        std::copy_n(from + first, n, to);
-                      } else {
-                        std::fill_n(to, n, *from);
-                      }
-                      if (++part == parts) {
-                        part = 0;
-                        ++number;
-                        row.Next();
-                      }
-                    }
-                  });
+  ctx.ParallelFor(
+      plan.rows() * parts, static_cast<double>(std::min(inner, kPart)) * 0.5 + 3, [&](int64_t begin, int64_t end) {
+        BroadcastPlan::Cursor row(plan, begin / parts);
+        int64_t number = begin / parts;
+        int64_t part = begin % parts;
+        for (int64_t unit = begin; unit < end; ++unit) {
+          const int64_t first = part * kPart;
+          const int64_t n = std::min(kPart, inner - first);
+          E* to = out + number * inner + first;
+          const E* from = in + row.offset(0);
+          if (moves) {
+            std::copy_n(from + first, n, to);
+          } else {
+            std::fill_n(to, n, *from);
+          }
+          if (++part == parts) {
+            part = 0;
+            ++number;
+            row.Next();
+          }
+        }
+      });
 }
 
 Status BroadcastTo(KernelContext& ctx) {

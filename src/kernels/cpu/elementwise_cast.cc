@@ -12,18 +12,13 @@ namespace {
 int SurplusBits(DType from, DType to) {
   auto mantissa = [](DType t) {
     switch (t) {
-      case DType::kBFloat16:
-        return 7;
-      case DType::kHalf:
-        return 10;
+      case DType::kBFloat16: return 7;
+      case DType::kHalf: return 10;
       case DType::kFloat:
-      case DType::kComplex64:
-        return 23;
+      case DType::kComplex64: return 23;
       case DType::kDouble:
-      case DType::kComplex128:
-        return 52;
-      default:
-        return 0;
+      case DType::kComplex128: return 52;
+      default: return 0;
     }
   };
   const int have = mantissa(from);
@@ -84,8 +79,8 @@ class CastKernel final : public Kernel {
     for (int64_t i = 0; i < n; i += kConvertTile) {
       const int64_t k = std::min(kConvertTile, n - i);
       if (wide) {
-        TruncateDoubles(reinterpret_cast<const double*>(in), reinterpret_cast<double*>(tile), k * parts,
-                        truncated_bits_);
+        TruncateDoubles(
+            reinterpret_cast<const double*>(in), reinterpret_cast<double*>(tile), k * parts, truncated_bits_);
       } else {
         TruncateFloats(reinterpret_cast<const float*>(in), reinterpret_cast<float*>(tile), k * parts, truncated_bits_);
       }

@@ -31,8 +31,9 @@ inline To ConvertOne(From v) {
     return To(static_cast<float>(v));
   } else if constexpr (std::is_floating_point_v<From> && std::is_same_v<To, uint64_t>) {
     constexpr From kHigh = 0x1p63;
-    return v >= kHigh && v < 2 * kHigh ? static_cast<uint64_t>(ToSigned<int64_t>(v - kHigh)) + (uint64_t{1} << 63)
-                                       : static_cast<uint64_t>(ToSigned<int64_t>(v));
+    return v >= kHigh && v < 2 * kHigh
+               ? static_cast<uint64_t>(ToSigned<int64_t>(v - kHigh)) + (uint64_t{1} << 63)
+               : static_cast<uint64_t>(ToSigned<int64_t>(v));
   } else if constexpr (std::is_floating_point_v<From> && std::is_integral_v<To>) {
     return ToSigned<To>(v);
   } else {
@@ -103,32 +104,26 @@ void ComplexToComplex(const void* in, void* out, int64_t n) {
 template <typename From>
 ConvertTile FromWide(DType to) {
   switch (to) {
-    case DType::kFloat:
-      return &Convert<From, float>;
-    case DType::kDouble:
-      return &Convert<From, double>;
-    case DType::kInt32:
-      return &Convert<From, int32_t>;
-    case DType::kInt64:
-      return &Convert<From, int64_t>;
-    case DType::kUInt64:
-      return &Convert<From, uint64_t>;
-    case DType::kBool:
-      return &ToBool<From>;
-    default:
-      return nullptr;
+    case DType::kFloat: return &Convert<From, float>;
+    case DType::kDouble: return &Convert<From, double>;
+    case DType::kInt32: return &Convert<From, int32_t>;
+    case DType::kInt64: return &Convert<From, int64_t>;
+    case DType::kUInt64: return &Convert<From, uint64_t>;
+    case DType::kBool: return &ToBool<From>;
+    default: return nullptr;
   }
 }
 
 // One step from `from` to `to`, or null.
 ConvertTile Step(DType from, DType to) {
   using D = DType;
-  if (ConvertTile f = from == D::kFloat    ? FromWide<float>(to)
-                      : from == D::kDouble ? FromWide<double>(to)
-                      : from == D::kInt32  ? FromWide<int32_t>(to)
-                      : from == D::kInt64  ? FromWide<int64_t>(to)
-                      : from == D::kUInt64 ? FromWide<uint64_t>(to)
-                                           : nullptr) {
+  if (ConvertTile f =
+          from == D::kFloat    ? FromWide<float>(to)
+          : from == D::kDouble ? FromWide<double>(to)
+          : from == D::kInt32  ? FromWide<int32_t>(to)
+          : from == D::kInt64  ? FromWide<int64_t>(to)
+          : from == D::kUInt64 ? FromWide<uint64_t>(to)
+                               : nullptr) {
     return f;
   }
   struct Pair {
@@ -190,18 +185,12 @@ HWY_EXPORT(TruncateD);
 
 DType Unquantized(DType t) {
   switch (t) {
-    case DType::kQInt8:
-      return DType::kInt8;
-    case DType::kQUInt8:
-      return DType::kUInt8;
-    case DType::kQInt16:
-      return DType::kInt16;
-    case DType::kQUInt16:
-      return DType::kUInt16;
-    case DType::kQInt32:
-      return DType::kInt32;
-    default:
-      return t;
+    case DType::kQInt8: return DType::kInt8;
+    case DType::kQUInt8: return DType::kUInt8;
+    case DType::kQInt16: return DType::kInt16;
+    case DType::kQUInt16: return DType::kUInt16;
+    case DType::kQInt32: return DType::kInt32;
+    default: return t;
   }
 }
 
@@ -210,19 +199,14 @@ DType WideNeighbour(DType t) {
   switch (t) {
     case DType::kHalf:
     case DType::kBFloat16:
-    case DType::kComplex64:
-      return DType::kFloat;
+    case DType::kComplex64: return DType::kFloat;
     case DType::kInt8:
     case DType::kInt16:
     case DType::kUInt8:
-    case DType::kUInt16:
-      return DType::kInt32;
-    case DType::kUInt32:
-      return DType::kInt64;
-    case DType::kComplex128:
-      return DType::kDouble;
-    default:
-      return t;
+    case DType::kUInt16: return DType::kInt32;
+    case DType::kUInt32: return DType::kInt64;
+    case DType::kComplex128: return DType::kDouble;
+    default: return t;
   }
 }
 

@@ -125,8 +125,8 @@ Status BroadcastBinary(KernelContext& ctx, const TileOp& op, int ia, int ib) {
   const bool same = (a.rank() == 0 && b.rank() == 0) || a.shape() == b.shape();
   if (same || (b.num_elements() == 1 && b.rank() <= a.rank())) {
     MR_ASSIGN_OR_RETURN(Tensor * out, same ? output({ia, ib}, a.shape()) : output({ia}, a.shape()));
-    ParallelBinary(ctx, op, same ? BinaryForm::kVV : BinaryForm::kVS, a.raw(), b.raw(), out->mutable_raw(),
-                   a.num_elements());
+    ParallelBinary(
+        ctx, op, same ? BinaryForm::kVV : BinaryForm::kVS, a.raw(), b.raw(), out->mutable_raw(), a.num_elements());
     return absl::OkStatus();
   }
   if (a.num_elements() == 1 && a.rank() <= b.rank()) {
@@ -141,10 +141,12 @@ Status BroadcastBinary(KernelContext& ctx, const TileOp& op, int ia, int ib) {
   // An operand that fills the result is read and written element by element in the same order.
   const bool a_fills = a.num_elements() == shape->num_elements();
   const bool b_fills = b.num_elements() == shape->num_elements();
-  MR_ASSIGN_OR_RETURN(Tensor * out, a_fills && b_fills ? output({ia, ib}, *shape)
-                                    : a_fills          ? output({ia}, *shape)
-                                    : b_fills          ? output({ib}, *shape)
-                                                       : ctx.AllocateOutput(0, *shape));
+  MR_ASSIGN_OR_RETURN(
+      Tensor * out,
+      a_fills && b_fills ? output({ia, ib}, *shape)
+      : a_fills          ? output({ia}, *shape)
+      : b_fills          ? output({ib}, *shape)
+                         : ctx.AllocateOutput(0, *shape));
   if (shape->num_elements() == 0) return absl::OkStatus();
   const BroadcastPlan plan({&a.shape(), &b.shape()}, *shape);
   const Operands p{a.raw(), b.raw(), out->mutable_raw()};

@@ -111,8 +111,8 @@ class ElementwiseKernels : public testing::Test {
 
 TEST_F(ElementwiseKernels, BinaryBroadcasts) {
   CheckBinary<float, float>("Sub(x:T, y:T) -> (z:T) | T:type", [](float x, float y) { return x - y; });
-  CheckBinary<int16_t, int16_t>("Mul(x:T, y:T) -> (z:T) | T:type",
-                                [](int16_t x, int16_t y) { return static_cast<int16_t>(x * y); });
+  CheckBinary<int16_t, int16_t>(
+      "Mul(x:T, y:T) -> (z:T) | T:type", [](int16_t x, int16_t y) { return static_cast<int16_t>(x * y); });
   CheckBinary<double, bool>("Less(x:T, y:T) -> (z:bool) | T:type", [](double x, double y) { return x < y; });
 }
 

@@ -16,26 +16,17 @@ struct Element16 {
 template <typename F>
 auto DispatchElement(DType t, F&& fn) {
   switch (t) {
-    case DType::kString:
-      return fn.template operator()<TString>();
-    case DType::kResource:
-      return fn.template operator()<ResourceHandle>();
-    case DType::kVariant:
-      return fn.template operator()<Variant>();
-    default:
-      break;
+    case DType::kString: return fn.template operator()<TString>();
+    case DType::kResource: return fn.template operator()<ResourceHandle>();
+    case DType::kVariant: return fn.template operator()<Variant>();
+    default: break;
   }
   switch (DTypeSize(t)) {
-    case 1:
-      return fn.template operator()<uint8_t>();
-    case 2:
-      return fn.template operator()<uint16_t>();
-    case 4:
-      return fn.template operator()<uint32_t>();
-    case 8:
-      return fn.template operator()<uint64_t>();
-    default:
-      return fn.template operator()<Element16>();
+    case 1: return fn.template operator()<uint8_t>();
+    case 2: return fn.template operator()<uint16_t>();
+    case 4: return fn.template operator()<uint32_t>();
+    case 8: return fn.template operator()<uint64_t>();
+    default: return fn.template operator()<Element16>();
   }
 }
 

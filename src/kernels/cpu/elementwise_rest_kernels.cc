@@ -32,9 +32,10 @@ class AddNKernel final : public Kernel {
     const Tensor& first = ctx.input(0);
     for (int i = 1; i < count; ++i) {
       if (!(ctx.input(i).shape() == first.shape())) {
-        return InvalidArgument("Inputs to operation ", ctx.node_name(), " of type ", ctx.node().op->name,
-                               " must have the same size and shape. Input 0: ", first.shape().ToString(), " != input ",
-                               i, ": ", ctx.input(i).shape().ToString());
+        return InvalidArgument(
+            "Inputs to operation ", ctx.node_name(), " of type ", ctx.node().op->name,
+            " must have the same size and shape. Input 0: ", first.shape().ToString(), " != input ", i, ": ",
+            ctx.input(i).shape().ToString());
       }
     }
     if (count == 1) {
@@ -46,8 +47,8 @@ class AddNKernel final : public Kernel {
     char* o = out->mutable_data<char>();
     ForSmallBlocks(ctx, first.num_elements(), 0.3 * count, [&](int64_t begin, int64_t end) {
       const int64_t at = begin * size;
-      RunBinary(add_, BinaryForm::kVV, ctx.input(0).data<char>() + at, ctx.input(1).data<char>() + at, o + at,
-                end - begin);
+      RunBinary(
+          add_, BinaryForm::kVV, ctx.input(0).data<char>() + at, ctx.input(1).data<char>() + at, o + at, end - begin);
       for (int i = 2; i < count; ++i) {
         RunBinary(add_, BinaryForm::kVV, o + at, ctx.input(i).data<char>() + at, o + at, end - begin);
       }
@@ -74,8 +75,8 @@ class ClipByValueKernel final : public Kernel {
     for (int i = 1; i < 3; ++i) {
       const Shape& bound = ctx.input(i).shape();
       if (!bound.IsScalar() && !(bound == x.shape())) {
-        return InvalidArgument("ClipByValue: bounds must be scalars or of the shape ", x.shape().ToString(), ", got ",
-                               bound.ToString());
+        return InvalidArgument(
+            "ClipByValue: bounds must be scalars or of the shape ", x.shape().ToString(), ", got ", bound.ToString());
       }
     }
     const Tensor& low = ctx.input(1);
@@ -182,8 +183,8 @@ class LeakyReluGradKernel final : public Kernel {
     const Tensor& g = ctx.input(0);
     const Tensor& x = ctx.input(1);
     if (!(g.shape() == x.shape())) {
-      return InvalidArgument("LeakyReluGrad: inputs must have the same shape, got ", g.shape().ToString(), " and ",
-                             x.shape().ToString());
+      return InvalidArgument(
+          "LeakyReluGrad: inputs must have the same shape, got ", g.shape().ToString(), " and ", x.shape().ToString());
     }
     MR_ASSIGN_OR_RETURN(Tensor * out, ctx.ForwardOrAllocate({0, 1}, 0, g.shape()));
     const auto fn = tiles_.compute_type() == DType::kDouble ? &LeakyGrad<double> : &LeakyGrad<float>;
@@ -256,10 +257,12 @@ class CrossKernel final : public Kernel {
  public:
   Status Init(const KernelInit& init) override {
     const DType t = BaseType(init.input_type(0));
-    const DType wide = t == DType::kHalf || t == DType::kBFloat16 ? DType::kFloat
-                       : t == DType::kUInt32                      ? DType::kInt64
-                       : IsInteger(t) && DTypeSize(t) < 4         ? DType::kInt32
-                                                                  : t;
+    const DType wide =
+        t == DType::kHalf || t == DType::kBFloat16 ? DType::kFloat
+        : t == DType::kUInt32                      ? DType::kInt64
+        : IsInteger(t) && DTypeSize(t) < 4
+            ? DType::kInt32
+            : t;
     widen_ = FindConvert(t, wide);
     narrow_ = FindConvert(wide, t);
     fn_ = wide == DType::kFloat    ? &CrossTriples<float>
@@ -272,13 +275,13 @@ class CrossKernel final : public Kernel {
     const Tensor& a = ctx.input(0);
     const Tensor& b = ctx.input(1);
     if (!(a.shape() == b.shape())) {
-      return InvalidArgument("Both inputs must be of same shape: ", a.shape().ToString(), " vs. ",
-                             b.shape().ToString());
+      return InvalidArgument(
+          "Both inputs must be of same shape: ", a.shape().ToString(), " vs. ", b.shape().ToString());
     }
     if (a.rank() < 1) return InvalidArgument("Input must be at least 1D, got a scalar");
     if (a.dim(a.rank() - 1) != 3) {
-      return FailedPrecondition("Cross-products are only defined for 3-element vectors, got shape ",
-                                a.shape().ToString());
+      return FailedPrecondition(
+          "Cross-products are only defined for 3-element vectors, got shape ", a.shape().ToString());
     }
     MR_ASSIGN_OR_RETURN(Tensor * out, ctx.AllocateOutput(0, a.shape()));
     constexpr int64_t kBlock = 510;  // elements: whole triples, one conversion tile

@@ -91,8 +91,8 @@ class SelectKernel final : public Kernel {
     const Shape& c = ctx.input(0).shape();
     const Shape& t = ctx.input(1).shape();
     if (!(t == ctx.input(2).shape())) {
-      return InvalidArgument("Select: 't' and 'e' must have the same shape, got ", t.ToString(), " and ",
-                             ctx.input(2).shape().ToString());
+      return InvalidArgument(
+          "Select: 't' and 'e' must have the same shape, got ", t.ToString(), " and ", ctx.input(2).shape().ToString());
     }
     if (c.rank() != 1 || t.rank() < 1 || c.dim(0) != t.dim(0)) {
       return InvalidArgument("Select: 'condition' must be a scalar, a vector of the first dimension, or of the shape ",
@@ -121,8 +121,8 @@ class SelectKernel final : public Kernel {
     auto values = BroadcastShapes(t, e);
     StatusOr<Shape> shape = values.ok() ? BroadcastShapes(c, *values) : values.status();
     if (!shape.ok()) {
-      return InvalidArgument("condition ", c.ToString(), ", then ", t.ToString(), ", and else ", e.ToString(),
-                             " must be broadcastable");
+      return InvalidArgument(
+          "condition ", c.ToString(), ", then ", t.ToString(), ", and else ", e.ToString(), " must be broadcastable");
     }
     MR_ASSIGN_OR_RETURN(Tensor * out, ctx.AllocateOutput(0, *shape));
     if (shape->num_elements() == 0) return absl::OkStatus();

@@ -12,28 +12,21 @@ constexpr size_t kMaxElement = 16;
 DType WiderType(DType t) {
   switch (t) {
     case DType::kHalf:
-    case DType::kBFloat16:
-      return DType::kFloat;
+    case DType::kBFloat16: return DType::kFloat;
     case DType::kInt8:
     case DType::kInt16:
     case DType::kUInt8:
-    case DType::kUInt16:
-      return DType::kInt32;
+    case DType::kUInt16: return DType::kInt32;
     case DType::kQInt8:
     case DType::kQInt16:
     case DType::kQUInt8:
     case DType::kQUInt16:
-    case DType::kQInt32:
-      return DType::kInt32;
+    case DType::kQInt32: return DType::kInt32;
     case DType::kInt32:
-    case DType::kUInt32:
-      return DType::kInt64;
-    case DType::kFloat:
-      return DType::kDouble;
-    case DType::kComplex64:
-      return DType::kComplex128;
-    default:
-      return DType::kInvalid;
+    case DType::kUInt32: return DType::kInt64;
+    case DType::kFloat: return DType::kDouble;
+    case DType::kComplex64: return DType::kComplex128;
+    default: return DType::kInvalid;
   }
 }
 

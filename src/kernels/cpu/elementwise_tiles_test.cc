@@ -129,8 +129,8 @@ TEST(ElementwiseTiles, ErrorsOfFunctions) {
     double at_double = 0;
     const double in_float = WorstError<float>(f, &at_float);
     const double in_double = WorstError<double>(f, &at_double);
-    std::printf("%-10s %12.3f %12.3f   at %.9g, %.17g\n", f.op, in_float, in_double, static_cast<double>(at_float),
-                at_double);
+    std::printf(
+        "%-10s %12.3f %12.3f   at %.9g, %.17g\n", f.op, in_float, in_double, static_cast<double>(at_float), at_double);
     EXPECT_LE(in_float, f.float_bound) << f.op << " at " << at_float;
     EXPECT_LE(in_double, f.double_bound) << f.op << " at " << at_double;
   }

@@ -20,25 +20,16 @@ bool AnyByte(const void* data, size_t size) {
 // Of one element. -0 counts as 0.
 StatusOr<bool> IsTrue(const Tensor& t) {
   switch (t.dtype()) {
-    case DType::kString:
-      return !t.data<TString>()->empty();
-    case DType::kFloat:
-      return *t.data<float>() != 0;
-    case DType::kDouble:
-      return *t.data<double>() != 0;
-    case DType::kHalf:
-      return static_cast<float>(*t.data<Half>()) != 0;
-    case DType::kBFloat16:
-      return static_cast<float>(*t.data<BFloat16>()) != 0;
-    case DType::kComplex64:
-      return *t.data<complex64>() != complex64(0);
-    case DType::kComplex128:
-      return *t.data<complex128>() != complex128(0);
+    case DType::kString: return !t.data<TString>()->empty();
+    case DType::kFloat: return *t.data<float>() != 0;
+    case DType::kDouble: return *t.data<double>() != 0;
+    case DType::kHalf: return static_cast<float>(*t.data<Half>()) != 0;
+    case DType::kBFloat16: return static_cast<float>(*t.data<BFloat16>()) != 0;
+    case DType::kComplex64: return *t.data<complex64>() != complex64(0);
+    case DType::kComplex128: return *t.data<complex128>() != complex128(0);
     case DType::kResource:
-    case DType::kVariant:
-      return InvalidArgument("a ", DTypeName(t.dtype()), " is neither true nor false");
-    default:
-      return AnyByte(t.raw(), DTypeSize(t.dtype()));
+    case DType::kVariant: return InvalidArgument("a ", DTypeName(t.dtype()), " is neither true nor false");
+    default: return AnyByte(t.raw(), DTypeSize(t.dtype()));
   }
 }
 

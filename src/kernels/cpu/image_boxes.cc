@@ -48,8 +48,8 @@ class SuppressionKernel final : public Kernel {
   Status Compute(KernelContext& ctx) override {
     const Tensor &boxes = ctx.input(0), &scores = ctx.input(1);
     if (boxes.rank() != 2 || boxes.dim(1) != 4 || scores.rank() != 1 || scores.dim(0) != boxes.dim(0)) {
-      return InvalidArgument("boxes must be [n, 4] and scores [n], got ", boxes.shape().ToString(), " and ",
-                             scores.shape().ToString());
+      return InvalidArgument(
+          "boxes must be [n, 4] and scores [n], got ", boxes.shape().ToString(), " and ", scores.shape().ToString());
     }
     if (ctx.input(2).rank() != 0)
       return InvalidArgument("max_output_size must be a scalar, got shape ", ctx.input(2).shape().ToString());
@@ -75,8 +75,8 @@ class SuppressionKernel final : public Kernel {
     for (int64_t i = 0; i < boxes.dim(0); ++i) {
       if (Read(scores, i) > least) order.push_back(static_cast<int32_t>(i));
     }
-    std::stable_sort(order.begin(), order.end(),
-                     [&](int32_t a, int32_t b) { return Read(scores, a) > Read(scores, b); });
+    std::stable_sort(
+        order.begin(), order.end(), [&](int32_t a, int32_t b) { return Read(scores, a) > Read(scores, b); });
     std::vector<int32_t> kept;
     std::vector<Box> places;
     for (const int32_t i : order) {

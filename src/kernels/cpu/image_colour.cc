@@ -43,8 +43,8 @@ template <typename Fn>
 Status MapColours(KernelContext& ctx, int min_rank, Fn fn) {
   const Tensor& images = ctx.input(0);
   if (images.rank() < min_rank) {
-    return InvalidArgument("images must have at least ", min_rank, " dimensions, got shape ",
-                           images.shape().ToString());
+    return InvalidArgument(
+        "images must have at least ", min_rank, " dimensions, got shape ", images.shape().ToString());
   }
   if (images.dim(images.rank() - 1) != 3) {
     const std::string why =

@@ -171,8 +171,8 @@ void ImageGradient(const Sizes& s, const float* box, bool bilinear, const float*
 StatusOr<int64_t> CheckBoxes(const Tensor& boxes, const Tensor& numbers, int64_t batch) {
   if (boxes.num_elements() == 0 && numbers.num_elements() == 0) return 0;
   if (boxes.rank() != 2 || boxes.dim(1) != 4 || numbers.rank() != 1 || numbers.dim(0) != boxes.dim(0)) {
-    return InvalidArgument("boxes must be [n, 4] and box_ind [n], got ", boxes.shape().ToString(), " and ",
-                           numbers.shape().ToString());
+    return InvalidArgument(
+        "boxes must be [n, 4] and box_ind [n], got ", boxes.shape().ToString(), " and ", numbers.shape().ToString());
   }
   for (const int32_t i : numbers.flat<int32_t>()) {
     if (!InRange(i, batch)) return OutOfRange("box_ind has ", i, ", the batch has ", batch, " images");

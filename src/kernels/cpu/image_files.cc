@@ -109,14 +109,10 @@ class DecodeKernel final : public Kernel {
 
   Status Decode(KernelContext& ctx, absl::string_view bytes, ImageFormat format, PixelMemory<uint8_t> memory) const {
     switch (format) {
-      case ImageFormat::kPng:
-        return DecodePng(bytes, channels_, memory, StopOf(ctx));
-      case ImageFormat::kGif:
-        return DecodeGif(bytes, gives_frames_ ? -1 : 2, memory, StopOf(ctx));
-      case ImageFormat::kBmp:
-        return DecodeBmp(bytes, channels_, memory, StopOf(ctx));
-      default:
-        return DecodeJpegFile(ctx, bytes, memory);
+      case ImageFormat::kPng: return DecodePng(bytes, channels_, memory, StopOf(ctx));
+      case ImageFormat::kGif: return DecodeGif(bytes, gives_frames_ ? -1 : 2, memory, StopOf(ctx));
+      case ImageFormat::kBmp: return DecodeBmp(bytes, channels_, memory, StopOf(ctx));
+      default: return DecodeJpegFile(ctx, bytes, memory);
     }
   }
 
@@ -251,8 +247,9 @@ class EncodePngKernel final : public Kernel {
  private:
   StatusOr<std::string> Encode(const KernelContext& ctx, int64_t at, const ImageSize& size) const {
     const Tensor& image = ctx.input(0);
-    return image.dtype() == DType::kUInt8 ? EncodePng(image.data<uint8_t>() + at, size, compression_, StopOf(ctx))
-                                          : EncodePng(image.data<uint16_t>() + at, size, compression_, StopOf(ctx));
+    return image.dtype() == DType::kUInt8
+               ? EncodePng(image.data<uint8_t>() + at, size, compression_, StopOf(ctx))
+               : EncodePng(image.data<uint16_t>() + at, size, compression_, StopOf(ctx));
   }
   int compression_ = -1;
 };

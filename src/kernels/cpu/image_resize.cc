@@ -102,18 +102,10 @@ Sampling MakeSampling(Method method, int64_t in, int64_t out, const Placing& p) 
   Sampling s;
   for (int64_t i = 0; i < out; ++i) {
     switch (method) {
-      case Method::kBilinear:
-        AddBilinear(p.Source(i, scale), in, &s);
-        break;
-      case Method::kBicubic:
-        AddBicubic(p.Source(i, scale), in, p.half_pixel_centers, &s);
-        break;
-      case Method::kArea:
-        AddArea(i, in, scale, &s);
-        break;
-      case Method::kNearest:
-        s.taps.push_back({NearestAt(i, in, p, scale), 1});
-        break;
+      case Method::kBilinear: AddBilinear(p.Source(i, scale), in, &s); break;
+      case Method::kBicubic: AddBicubic(p.Source(i, scale), in, p.half_pixel_centers, &s); break;
+      case Method::kArea: AddArea(i, in, scale, &s); break;
+      case Method::kNearest: s.taps.push_back({NearestAt(i, in, p, scale), 1}); break;
     }
     s.Close();
   }
@@ -216,16 +208,16 @@ class ResizeKernel final : public ResizeBase {
                          const Sampling& columns, Tensor* out) {
     const RunCopier copier(images.dtype(), e.channels);
     const int64_t line = e.width * e.channels, out_line = columns.size() * e.channels;
-    ctx.ParallelFor(e.batch * rows.size(), static_cast<double>(columns.size()) * copier.cost(),
-                    [&](int64_t begin, int64_t end) {
-                      for (int64_t r = begin; r < end; ++r) {
-                        const int64_t from = (r / rows.size() * e.height + rows.At(r % rows.size())[0].at) * line;
-                        for (int64_t x = 0; x < columns.size(); ++x) {
-                          copier.CopyOne(out->mutable_raw(), r * out_line + x * e.channels, images.raw(),
-                                         from + columns.At(x)[0].at * e.channels);
-                        }
-                      }
-                    });
+    ctx.ParallelFor(
+        e.batch * rows.size(), static_cast<double>(columns.size()) * copier.cost(), [&](int64_t begin, int64_t end) {
+          for (int64_t r = begin; r < end; ++r) {
+            const int64_t from = (r / rows.size() * e.height + rows.At(r % rows.size())[0].at) * line;
+            for (int64_t x = 0; x < columns.size(); ++x) {
+              copier.CopyOne(out->mutable_raw(), r * out_line + x * e.channels, images.raw(),
+                             from + columns.At(x)[0].at * e.channels);
+            }
+          }
+        });
   }
 };
 

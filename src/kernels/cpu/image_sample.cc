@@ -33,8 +33,8 @@ struct Window {
 };
 
 float SharedArea(const Window& a, const Window& b) {
-  const Window both{std::max(a.top, b.top), std::max(a.left, b.left), std::min(a.bottom, b.bottom),
-                    std::min(a.right, b.right)};
+  const Window both{
+      std::max(a.top, b.top), std::max(a.left, b.left), std::min(a.bottom, b.bottom), std::min(a.right, b.right)};
   return both.top < both.bottom && both.left < both.right ? both.area() : 0;
 }
 

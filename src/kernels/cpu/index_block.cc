@@ -107,8 +107,8 @@ Status PlanMove(const Shape& in, const BlockArgs& args, bool to_batch, BlockMove
       result = full / bs;
     } else if (!CheckedMul(size, bs, &full) || !CheckedSub(full, before, &result) ||
                !CheckedSub(result, after, &result) || result < 0) {
-      return InvalidArgument("cannot crop ", before, " and ", after, " from dimension ", d + 1, " of ", size, " * ",
-                             bs);
+      return InvalidArgument(
+          "cannot crop ", before, " and ", after, " from dimension ", d + 1, " of ", size, " * ", bs);
     }
     v->edge.push_back(before);
     v->big.push_back(to_batch ? size : result);
@@ -249,21 +249,21 @@ class DepthKernel : public Kernel {
     const int64_t depth = image.dim(1), height = image.dim(2), width = image.dim(3);
     const int64_t bh = height / block_, bw = width / block_;
     const RunCopier copier(in.dtype(), 1);
-    ctx.ParallelFor(image.dim(0) * depth * height, copier.cost() * static_cast<double>(width),
-                    [&](int64_t b, int64_t e) {
-                      for (int64_t r = b; r < e; ++r) {
-                        const int64_t y = r % height, channel = r / height % depth, n = r / height / depth;
-                        for (int64_t x = 0; x < block_; ++x) {
-                          const int64_t plane = (n * block_ * block_ + y % block_ * block_ + x) * depth + channel;
-                          const int64_t blocked_at = (plane * bh + y / block_) * bw;
-                          if (kToDepth) {
-                            copier.Copy(out->mutable_raw(), blocked_at, 1, in.raw(), r * width + x, block_, bw);
-                          } else {
-                            copier.Copy(out->mutable_raw(), r * width + x, block_, in.raw(), blocked_at, 1, bw);
-                          }
-                        }
-                      }
-                    });
+    ctx.ParallelFor(
+        image.dim(0) * depth * height, copier.cost() * static_cast<double>(width), [&](int64_t b, int64_t e) {
+          for (int64_t r = b; r < e; ++r) {
+            const int64_t y = r % height, channel = r / height % depth, n = r / height / depth;
+            for (int64_t x = 0; x < block_; ++x) {
+              const int64_t plane = (n * block_ * block_ + y % block_ * block_ + x) * depth + channel;
+              const int64_t blocked_at = (plane * bh + y / block_) * bw;
+              if (kToDepth) {
+                copier.Copy(out->mutable_raw(), blocked_at, 1, in.raw(), r * width + x, block_, bw);
+              } else {
+                copier.Copy(out->mutable_raw(), r * width + x, block_, in.raw(), blocked_at, 1, bw);
+              }
+            }
+          }
+        });
   }
 
   int64_t block_ = 2;
@@ -311,11 +311,10 @@ class PatchesKernel : public Kernel {
     MR_ASSIGN_OR_RETURN(Tensor * out, ctx.AllocateOutput(0, shape));
     if (shape.num_elements() == 0) return absl::OkStatus();
     const RunCopier copier(in.dtype(), in.dim(3));
-    ctx.ParallelFor(shape.dim(0) * size[0], 0.5 * static_cast<double>(size[1] * depth),
-                    [&](int64_t begin, int64_t end) {
-                      for (int64_t r = begin; r < end; ++r)
-                        PatchRow(in, copier, r / size[0], r % size[0], size[1], before, r, out);
-                    });
+    ctx.ParallelFor(
+        shape.dim(0) * size[0], 0.5 * static_cast<double>(size[1] * depth), [&](int64_t begin, int64_t end) {
+          for (int64_t r = begin; r < end; ++r) PatchRow(in, copier, r / size[0], r % size[0], size[1], before, r, out);
+        });
     return absl::OkStatus();
   }
 

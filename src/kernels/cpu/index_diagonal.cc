@@ -26,8 +26,8 @@ Status DiagPart(KernelContext& ctx) {
   bool fits = in.rank() % 2 == 0;  // a scalar is its own diagonal
   for (int i = 0; fits && i < half; ++i) fits = in.dim(i) == in.dim(half + i);
   if (!fits) {
-    return InvalidArgument("the second half of the dimensions must repeat the first, got shape ",
-                           in.shape().ToString());
+    return InvalidArgument(
+        "the second half of the dimensions must repeat the first, got shape ", in.shape().ToString());
   }
   MR_ASSIGN_OR_RETURN(Shape shape, Shape::Make(DimsOf(in.shape(), 0, half)));
   MR_ASSIGN_OR_RETURN(Tensor * out, ctx.AllocateOutput(0, shape));

@@ -27,18 +27,12 @@ void GatherFixed(char* dst, const char* src, const Index* ids, int64_t n) {
 template <typename Index>
 void GatherBytes(char* dst, const char* src, const Index* ids, int64_t n, int64_t bytes) {
   switch (bytes) {
-    case 1:
-      return GatherFixed<Index, 1>(dst, src, ids, n);
-    case 2:
-      return GatherFixed<Index, 2>(dst, src, ids, n);
-    case 4:
-      return GatherFixed<Index, 4>(dst, src, ids, n);
-    case 8:
-      return GatherFixed<Index, 8>(dst, src, ids, n);
-    case 16:
-      return GatherFixed<Index, 16>(dst, src, ids, n);
-    default:
-      break;
+    case 1: return GatherFixed<Index, 1>(dst, src, ids, n);
+    case 2: return GatherFixed<Index, 2>(dst, src, ids, n);
+    case 4: return GatherFixed<Index, 4>(dst, src, ids, n);
+    case 8: return GatherFixed<Index, 8>(dst, src, ids, n);
+    case 16: return GatherFixed<Index, 16>(dst, src, ids, n);
+    default: break;
   }
   const int64_t lines = std::min<int64_t>((bytes + 63) / 64, 4);
   for (int64_t i = 0; i < n; ++i) {
@@ -74,8 +68,8 @@ void RunGather(KernelContext& ctx, const Tensor& params, const Tensor& indices, 
                     static_cast<const char*>(params.raw()) + from * size, list, count, bytes);
       } else {
         for (int64_t k = 0; k < count; ++k) {
-          copier.CopyOne(out->mutable_raw(), to + k * p.inner, params.raw(),
-                         from + static_cast<int64_t>(list[k]) * p.inner);
+          copier.CopyOne(
+              out->mutable_raw(), to + k * p.inner, params.raw(), from + static_cast<int64_t>(list[k]) * p.inner);
         }
       }
       at += count;
@@ -98,8 +92,8 @@ Status GatherAlong(KernelContext& ctx, const Tensor& params, const Tensor& indic
   std::vector<int64_t> dims = DimsOf(params.shape(), 0, ai);
   for (int i = 0; i < bi; ++i) {
     if (params.dim(i) != indices.dim(i)) {
-      return InvalidArgument("batch dimension ", i, " is ", params.dim(i), " in params and ", indices.dim(i),
-                             " in indices");
+      return InvalidArgument(
+          "batch dimension ", i, " is ", params.dim(i), " in params and ", indices.dim(i), " in indices");
     }
   }
   for (int i = bi; i < indices.rank(); ++i) dims.push_back(indices.dim(i));
@@ -171,8 +165,8 @@ StatusOr<Tensor> ReadVariable(KernelContext& ctx) {
   Tensor value = variable->ReadOrEmpty();
   if (!value.IsInitialized()) return NotFound("the variable of node '", ctx.node_name(), "' has no value yet");
   if (value.dtype() != ctx.output_dtype(0)) {
-    return InvalidArgument("the variable holds ", DTypeName(value.dtype()), ", the node declares ",
-                           DTypeName(ctx.output_dtype(0)));
+    return InvalidArgument(
+        "the variable holds ", DTypeName(value.dtype()), ", the node declares ", DTypeName(ctx.output_dtype(0)));
   }
   return value;
 }

@@ -93,16 +93,16 @@ TEST(Gather, FindsOneBadIndexAmongMany) {
   const Tensor params = Make<float>({7}, Random(7, 1));
   std::vector<int32_t> ids(5000, 3);
   ids[4321] = 7;
-  auto r = Runner(4).Run(kGather, GatherAttrs(DType::kInt32),
-                         {params, Make<int32_t>({5000}, ids), Tensor::Scalar<int32_t>(0)});
+  auto r = Runner(4).Run(
+      kGather, GatherAttrs(DType::kInt32), {params, Make<int32_t>({5000}, ids), Tensor::Scalar<int32_t>(0)});
   EXPECT_EQ(MessageOf(r.status()), "indices[4321] = 7 is not in [0, 7)");
 }
 
 TEST(Gather, BatchDimensionsOutOfRange) {
   const Tensor params = Make<float>({2, 3}, Random(6, 1));
   for (int b : {10, -10, 2}) {
-    auto r = Runner().Run(kGather, GatherAttrs(DType::kInt32, b),
-                          {params, Make<int32_t>({2, 1}, {0, 1}), Tensor::Scalar<int32_t>(1)});
+    auto r = Runner().Run(
+        kGather, GatherAttrs(DType::kInt32, b), {params, Make<int32_t>({2, 1}, {0, 1}), Tensor::Scalar<int32_t>(1)});
     EXPECT_EQ(r.status().code(), absl::StatusCode::kInvalidArgument) << b;
   }
   auto r = Runner().Run(kGather, GatherAttrs(DType::kInt32, 1),
@@ -132,12 +132,12 @@ TEST(Scatter, AddsRepeatedIndicesAndChecksFirst) {
       {Make<int32_t>({3, 1}, {2, 0, 2}), Make<float>({3, 2}, {1, 2, 3, 4, 5, 6}), Make<int32_t>({2}, {3, 2})});
   ASSERT_TRUE(r.ok()) << r.status();
   EXPECT_EQ(Values<float>((*r)[0]), (std::vector<float>{3, 4, 0, 0, 6, 8}));
-  r = Runner().Run(kScatterNd, attrs,
-                   {Make<int32_t>({1, 2}, {0, 2}), Make<float>({1}, {1}), Make<int32_t>({2}, {3, 2})});
+  r = Runner().Run(
+      kScatterNd, attrs, {Make<int32_t>({1, 2}, {0, 2}), Make<float>({1}, {1}), Make<int32_t>({2}, {3, 2})});
   EXPECT_EQ(MessageOf(r.status()), "indices[0,1] = 2 is not in [0, 2)");
   // As many elements as fit, but another shape.
-  r = Runner().Run(kScatterNd, attrs,
-                   {Make<int32_t>({1, 1}, {0}), Make<float>({5}, {1, 2, 3, 4, 5}), Make<int32_t>({1}, {1})});
+  r = Runner().Run(
+      kScatterNd, attrs, {Make<int32_t>({1, 1}, {0}), Make<float>({5}, {1, 2, 3, 4, 5}), Make<int32_t>({1}, {1})});
   EXPECT_EQ(r.status().code(), absl::StatusCode::kInvalidArgument);
 }
 
@@ -148,8 +148,8 @@ TEST(UnsortedSegmentSum, SameBitsOnAnyNumberOfThreads) {
     std::mt19937 gen(7);
     std::vector<int32_t> ids(static_cast<size_t>(n));
     for (int32_t& id : ids) id = static_cast<int32_t>(gen() % (segments + 1)) - 1;
-    const std::vector<Tensor> in = {Make<float>({n, width}, Random(n * width, 3)), Make<int32_t>({n}, ids),
-                                    Tensor::Scalar<int32_t>(segments)};
+    const std::vector<Tensor> in = {
+        Make<float>({n, width}, Random(n * width, 3)), Make<int32_t>({n}, ids), Tensor::Scalar<int32_t>(segments)};
     const AttrMap attrs = TypesOf({{"T", DType::kFloat}, {"Tindices", DType::kInt32}});
     auto one = Runner(1).Run(kUnsortedSum, attrs, in);
     auto four = Runner(4).Run(kUnsortedSum, attrs, in);
@@ -171,9 +171,10 @@ TEST(UnsortedSegmentSum, SameBitsOnAnyNumberOfThreads) {
 TEST(UnsortedSegmentSum, HalfTypesAreSummedInFloat) {
   const int64_t n = 4096;
   std::vector<Half> ones(static_cast<size_t>(n), Half(1.0f));
-  auto r = Runner().Run(kUnsortedSum, TypesOf({{"T", DType::kHalf}, {"Tindices", DType::kInt32}}),
-                        {Make<Half>({n}, ones), Make<int32_t>({n}, std::vector<int32_t>(static_cast<size_t>(n))),
-                         Tensor::Scalar<int32_t>(1)});
+  auto r = Runner().Run(
+      kUnsortedSum, TypesOf({{"T", DType::kHalf}, {"Tindices", DType::kInt32}}),
+      {Make<Half>({n}, ones), Make<int32_t>({n}, std::vector<int32_t>(static_cast<size_t>(n))),
+       Tensor::Scalar<int32_t>(1)});
   ASSERT_TRUE(r.ok()) << r.status();
   EXPECT_EQ(static_cast<float>((*r)[0].data<Half>()[0]), 4096.0f);  // a running half sum stops at 2048
 }

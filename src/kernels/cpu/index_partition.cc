@@ -85,7 +85,8 @@ Status DynamicStitch(KernelContext& ctx) {
   constexpr int64_t kManyRows = int64_t{1} << 26;
   constexpr int64_t kSparsest = 1024;
   if (rows > kManyRows && rows / kSparsest > total) {
-    return ResourceExhausted("DynamicStitch of ", total, " slices would have ", rows, " rows, nearly all of them zeros");
+    return ResourceExhausted(
+        "DynamicStitch of ", total, " slices would have ", rows, " rows, nearly all of them zeros");
   }
   const Tensor& first = ctx.input(n);
   const int lead = ctx.input(0).rank();
@@ -149,8 +150,8 @@ class ReverseSequenceKernel : public Kernel {
     MR_RETURN_IF_ERROR(RequireVector("seq_lengths", lengths));
     const int seq = static_cast<int>(seq_), batch = static_cast<int>(batch_);
     if (lengths.num_elements() != in.dim(batch)) {
-      return InvalidArgument("there are ", lengths.num_elements(), " sequence lengths for ", in.dim(batch),
-                             " batch entries");
+      return InvalidArgument(
+          "there are ", lengths.num_elements(), " sequence lengths for ", in.dim(batch), " batch entries");
     }
     MR_RETURN_IF_ERROR(CheckIndices("seq_lengths", lengths, in.dim(seq) + 1));
     MR_ASSIGN_OR_RETURN(std::vector<int64_t> lens, lengths.IntValues());

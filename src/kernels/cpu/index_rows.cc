@@ -97,32 +97,15 @@ RunCopier::RunCopier(DType dtype, int64_t run)
     count_ *= static_cast<size_t>(size_);
     cost_ = 2.0 + static_cast<double>(count_) * 0.1;
     switch (count_) {
-      case 1:
-        copy_ = CopyFixed<1>;
-        break;
-      case 2:
-        copy_ = CopyFixed<2>;
-        break;
-      case 4:
-        copy_ = CopyFixed<4>;
-        break;
-      case 8:
-        copy_ = CopyFixed<8>;
-        break;
-      case 12:
-        copy_ = CopyFixed<12>;
-        break;
-      case 16:
-        copy_ = CopyFixed<16>;
-        break;
-      case 32:
-        copy_ = CopyFixed<32>;
-        break;
-      case 64:
-        copy_ = CopyFixed<64>;
-        break;
-      default:
-        copy_ = CopyBytes;
+      case 1: copy_ = CopyFixed<1>; break;
+      case 2: copy_ = CopyFixed<2>; break;
+      case 4: copy_ = CopyFixed<4>; break;
+      case 8: copy_ = CopyFixed<8>; break;
+      case 12: copy_ = CopyFixed<12>; break;
+      case 16: copy_ = CopyFixed<16>; break;
+      case 32: copy_ = CopyFixed<32>; break;
+      case 64: copy_ = CopyFixed<64>; break;
+      default: copy_ = CopyBytes;
     }
   }
 }
@@ -138,16 +121,11 @@ void FillElements(DType dtype, void* dst, int64_t at, int64_t n, const void* val
   if (dtype == DType::kResource) return FillTyped<ResourceHandle>(dst, at, n, value);
   if (dtype == DType::kVariant) return FillTyped<Variant>(dst, at, n, value);
   switch (DTypeSize(dtype)) {
-    case 1:
-      return FillTyped<uint8_t>(dst, at, n, value);
-    case 2:
-      return FillTyped<uint16_t>(dst, at, n, value);
-    case 4:
-      return FillTyped<uint32_t>(dst, at, n, value);
-    case 8:
-      return FillTyped<uint64_t>(dst, at, n, value);
-    default:
-      return FillTyped<Bytes16>(dst, at, n, value);
+    case 1: return FillTyped<uint8_t>(dst, at, n, value);
+    case 2: return FillTyped<uint16_t>(dst, at, n, value);
+    case 4: return FillTyped<uint32_t>(dst, at, n, value);
+    case 8: return FillTyped<uint64_t>(dst, at, n, value);
+    default: return FillTyped<Bytes16>(dst, at, n, value);
   }
 }
 
@@ -297,9 +275,9 @@ StatusOr<SliceUpdates> CheckSliceUpdates(KernelContext& ctx, const Tensor& given
   for (int i = static_cast<int>(depth); i < target.rank(); ++i) want.push_back(target.dim(i));
   MR_ASSIGN_OR_RETURN(Shape shape, Shape::Make(want));
   if (!(updates.shape() == shape)) {
-    return InvalidArgument("updates have shape ", updates.shape().ToString(), ", but indices of shape ",
-                           given.shape().ToString(), " into a tensor of shape ", target.ToString(), " want ",
-                           shape.ToString());
+    return InvalidArgument(
+        "updates have shape ", updates.shape().ToString(), ", but indices of shape ", given.shape().ToString(),
+        " into a tensor of shape ", target.ToString(), " want ", shape.ToString());
   }
   SliceUpdates s;
   MR_ASSIGN_OR_RETURN(s.numbers, SliceNumbers(ctx, indices, target));

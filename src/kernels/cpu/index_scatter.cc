@@ -137,28 +137,20 @@ Status ScatterRows(KernelContext& ctx, const RowScatter& s) {
   Status status;
   bool known = false;
   switch (s.op) {
-    case RowOp::kAssign:
-      AssignRows(ctx, s);
-      return absl::OkStatus();
+    case RowOp::kAssign: AssignRows(ctx, s); return absl::OkStatus();
     case RowOp::kAdd:
       known = DispatchNumbers<RowOp::kAdd>(ctx, s, &status) || DispatchBool<RowOp::kAdd>(ctx, s, &status);
       break;
     case RowOp::kSub:
       known = DispatchNumbers<RowOp::kSub>(ctx, s, &status) || DispatchBool<RowOp::kSub>(ctx, s, &status);
       break;
-    case RowOp::kMul:
-      known = DispatchNumbers<RowOp::kMul>(ctx, s, &status);
-      break;
+    case RowOp::kMul: known = DispatchNumbers<RowOp::kMul>(ctx, s, &status); break;
     case RowOp::kDiv:
       MR_RETURN_IF_ERROR(RefuseZeroDivisors(s));
       known = DispatchNumbers<RowOp::kDiv>(ctx, s, &status);
       break;
-    case RowOp::kMin:
-      known = DispatchReals<RowOp::kMin>(ctx, s, &status);
-      break;
-    case RowOp::kMax:
-      known = DispatchReals<RowOp::kMax>(ctx, s, &status);
-      break;
+    case RowOp::kMin: known = DispatchReals<RowOp::kMin>(ctx, s, &status); break;
+    case RowOp::kMax: known = DispatchReals<RowOp::kMax>(ctx, s, &status); break;
   }
   return known ? status : Unimplemented("this update is not defined for ", DTypeName(s.dtype));
 }

@@ -10,15 +10,17 @@ namespace millrace {
 namespace {
 
 Status ScatterInto(KernelContext& ctx, RowOp op, Tensor* out, const SliceUpdates& at, const Tensor& updates) {
-  return ScatterRows(ctx, {.op = op,
-                           .dtype = out->dtype(),
-                           .dst = out->mutable_raw(),
-                           .dst_rows = at.slices,
-                           .rows = at.numbers.data<int64_t>(),
-                           .n = at.numbers.num_elements(),
-                           .updates = updates.raw(),
-                           .width = at.width,
-                           .keep_wide = true});
+  return ScatterRows(
+      ctx,
+      {.op = op,
+       .dtype = out->dtype(),
+       .dst = out->mutable_raw(),
+       .dst_rows = at.slices,
+       .rows = at.numbers.data<int64_t>(),
+       .n = at.numbers.num_elements(),
+       .updates = updates.raw(),
+       .width = at.width,
+       .keep_wide = true});
 }
 
 Status ScatterNd(KernelContext& ctx) {

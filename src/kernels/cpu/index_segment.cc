@@ -22,8 +22,8 @@ void FinishRow(SegmentFinish finish, int64_t count, T* acc, int64_t n) {
     using R = typename T::value_type;
     for (int64_t k = 0; k < n; ++k) acc[k] /= static_cast<R>(count);
   } else {
-    const T divisor = static_cast<T>(finish == SegmentFinish::kMean ? static_cast<double>(count)
-                                                                    : std::sqrt(static_cast<double>(count)));
+    const T divisor = static_cast<T>(
+        finish == SegmentFinish::kMean ? static_cast<double>(count) : std::sqrt(static_cast<double>(count)));
     for (int64_t k = 0; k < n; ++k) acc[k] /= divisor;
   }
 }
@@ -118,8 +118,9 @@ void ReduceTyped(KernelContext& ctx, const SegmentReduction& s) {
     });
     return;
   }
-  ctx.ParallelFor(s.n, 2.0 + 0.4 * static_cast<double>(s.width),
-                  [&](int64_t begin, int64_t end) { reducer.Run(begin, end, 0, s.width); });
+  ctx.ParallelFor(s.n, 2.0 + 0.4 * static_cast<double>(s.width), [&](int64_t begin, int64_t end) {
+    reducer.Run(begin, end, 0, s.width);
+  });
 }
 
 }  // namespace
@@ -143,8 +144,8 @@ StatusOr<int64_t> SegmentCount(const WideIndices& w) {
   const bool descends = bits >> 63;
   for (int64_t i = 1; descends && i < n; ++i) {
     if (ids[i] < ids[i - 1]) {
-      return InvalidArgument("segment_ids must be sorted, but segment_ids[", i, "] = ", ids[i], " follows ",
-                             ids[i - 1]);
+      return InvalidArgument(
+          "segment_ids must be sorted, but segment_ids[", i, "] = ", ids[i], " follows ", ids[i - 1]);
     }
   }
   int64_t count;
@@ -168,8 +169,7 @@ Status ReduceSegments(KernelContext& ctx, const SegmentReduction& s) {
     case RowOp::kMax:
       known = VisitRealTypes(s.dtype, [&]<typename T>() { ReduceTyped<RowOp::kMax, T>(ctx, s); });
       break;
-    default:
-      break;
+    default: break;
   }
   return known ? absl::OkStatus() : Unimplemented("this reduction is not defined for ", DTypeName(s.dtype));
 }

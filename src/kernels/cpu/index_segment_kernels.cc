@@ -25,21 +25,23 @@ Status SegmentKernel(KernelContext& ctx) {
   MR_RETURN_IF_ERROR(RequireVector("segment_ids", ctx.input(1)));
   if (data.rank() < 1) return InvalidArgument("data must have at least one dimension, got a scalar");
   if (data.dim(0) != ctx.input(1).num_elements()) {
-    return InvalidArgument("data has ", data.dim(0), " rows, but there are ", ctx.input(1).num_elements(),
-                           " segment ids");
+    return InvalidArgument(
+        "data has ", data.dim(0), " rows, but there are ", ctx.input(1).num_elements(), " segment ids");
   }
   MR_ASSIGN_OR_RETURN(WideIndices ids, WideIndices::Make(ctx, ctx.input(1)));
   MR_ASSIGN_OR_RETURN(int64_t count, SegmentCount(ids));
   MR_ASSIGN_OR_RETURN(Shape shape, RowsOfShape(count, data.shape(), 1));
   MR_ASSIGN_OR_RETURN(Tensor * out, ctx.AllocateOutput(0, shape));
-  return ReduceSegments(ctx, {.op = op,
-                              .finish = finish,
-                              .dtype = data.dtype(),
-                              .data = data.raw(),
-                              .ids = ids.data(),
-                              .n = ids.size(),
-                              .width = DimProduct(data.shape(), 1, data.rank()),
-                              .out = out->mutable_raw()});
+  return ReduceSegments(
+      ctx,
+      {.op = op,
+       .finish = finish,
+       .dtype = data.dtype(),
+       .data = data.raw(),
+       .ids = ids.data(),
+       .n = ids.size(),
+       .width = DimProduct(data.shape(), 1, data.rank()),
+       .out = out->mutable_raw()});
 }
 
 template <SegmentFinish finish>
@@ -49,8 +51,8 @@ Status SparseSegmentKernel(KernelContext& ctx) {
   MR_RETURN_IF_ERROR(RequireVector("segment_ids", ctx.input(2)));
   if (data.rank() < 1) return InvalidArgument("data must have at least one dimension, got a scalar");
   if (ctx.input(1).num_elements() != ctx.input(2).num_elements()) {
-    return InvalidArgument("there are ", ctx.input(1).num_elements(), " indices but ", ctx.input(2).num_elements(),
-                           " segment ids");
+    return InvalidArgument(
+        "there are ", ctx.input(1).num_elements(), " indices but ", ctx.input(2).num_elements(), " segment ids");
   }
   MR_RETURN_IF_ERROR(CheckIndices("indices", ctx.input(1), data.dim(0)));
   MR_ASSIGN_OR_RETURN(WideIndices rows, WideIndices::Make(ctx, ctx.input(1)));
@@ -66,15 +68,17 @@ Status SparseSegmentKernel(KernelContext& ctx) {
   MR_ASSIGN_OR_RETURN(Shape shape, RowsOfShape(count, data.shape(), 1));
   MR_ASSIGN_OR_RETURN(Tensor * out, ctx.AllocateOutput(0, shape));
   ZeroElements(out->dtype(), out->mutable_raw(), used * width, (count - used) * width);
-  return ReduceSegments(ctx, {.op = RowOp::kAdd,
-                              .finish = finish,
-                              .dtype = data.dtype(),
-                              .data = data.raw(),
-                              .rows = rows.data(),
-                              .ids = ids.data(),
-                              .n = ids.size(),
-                              .width = width,
-                              .out = out->mutable_raw()});
+  return ReduceSegments(
+      ctx,
+      {.op = RowOp::kAdd,
+       .finish = finish,
+       .dtype = data.dtype(),
+       .data = data.raw(),
+       .rows = rows.data(),
+       .ids = ids.data(),
+       .n = ids.size(),
+       .width = width,
+       .out = out->mutable_raw()});
 }
 
 // Every element becomes the result of an empty segment.
@@ -111,15 +115,17 @@ Status UnsortedSegment(KernelContext& ctx) {
   MR_ASSIGN_OR_RETURN(Shape shape, RowsOfShape(count, data.shape(), ids.rank()));
   MR_ASSIGN_OR_RETURN(Tensor * out, ctx.AllocateOutput(0, shape));
   FillNeutral<op>(out);
-  return ScatterRows(ctx, {.op = op,
-                           .dtype = data.dtype(),
-                           .dst = out->mutable_raw(),
-                           .dst_rows = count,
-                           .rows = rows.data(),
-                           .n = rows.size(),
-                           .updates = data.raw(),
-                           .width = DimProduct(data.shape(), ids.rank(), data.rank()),
-                           .keep_wide = true});
+  return ScatterRows(
+      ctx,
+      {.op = op,
+       .dtype = data.dtype(),
+       .dst = out->mutable_raw(),
+       .dst_rows = count,
+       .rows = rows.data(),
+       .n = rows.size(),
+       .updates = data.raw(),
+       .width = DimProduct(data.shape(), ids.rank(), data.rank()),
+       .keep_wide = true});
 }
 
 // scaled[s, :] = grad[s, :] / (1, the members of s, or the root of their number), in type A.
@@ -147,8 +153,8 @@ Status SparseSegmentGrad(KernelContext& ctx) {
   if (count < 0) return InvalidArgument("output_dim0 must not be negative, got ", count);
   if (grad.rank() < 1) return InvalidArgument("grad must have at least one dimension, got a scalar");
   if (ctx.input(1).num_elements() != ctx.input(2).num_elements()) {
-    return InvalidArgument("there are ", ctx.input(1).num_elements(), " indices but ", ctx.input(2).num_elements(),
-                           " segment ids");
+    return InvalidArgument(
+        "there are ", ctx.input(1).num_elements(), " indices but ", ctx.input(2).num_elements(), " segment ids");
   }
   MR_RETURN_IF_ERROR(CheckIndices("indices", ctx.input(1), count));
   MR_RETURN_IF_ERROR(CheckIndices("segment_ids", ctx.input(2), grad.dim(0)));
@@ -171,15 +177,16 @@ Status SparseSegmentGrad(KernelContext& ctx) {
         ZeroElements(sums.dtype(), sums.mutable_raw(), 0, sums.num_elements());
       }
       A* dst = std::is_same_v<A, T> ? static_cast<A*>(out->mutable_raw()) : sums.mutable_data<A>();
-      MR_RETURN_IF_ERROR(ScatterRows(ctx, {.op = RowOp::kAdd,
-                                           .dtype = DTypeOf<A>::value,
-                                           .dst = dst,
-                                           .dst_rows = count,
-                                           .rows = rows.data(),
-                                           .n = rows.size(),
-                                           .updates = scaled.raw(),
-                                           .sources = ids.data(),
-                                           .width = width}));
+      MR_RETURN_IF_ERROR(ScatterRows(
+          ctx, {.op = RowOp::kAdd,
+                .dtype = DTypeOf<A>::value,
+                .dst = dst,
+                .dst_rows = count,
+                .rows = rows.data(),
+                .n = rows.size(),
+                .updates = scaled.raw(),
+                .sources = ids.data(),
+                .width = width}));
       if (!std::is_same_v<A, T>) {
         T* to = out->mutable_data<T>();
         for (int64_t i = 0; i < out->num_elements(); ++i) to[i] = static_cast<T>(dst[i]);

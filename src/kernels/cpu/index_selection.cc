@@ -128,12 +128,9 @@ Status Where(KernelContext& ctx) {
   if (in.dtype() == DType::kComplex64) return WhereComplex<complex64>(ctx, in);
   if (in.dtype() == DType::kComplex128) return WhereComplex<complex128>(ctx, in);
   switch (DTypeSize(in.dtype())) {
-    case 1:
-      return WhereBits<uint8_t>(ctx, in.data<uint8_t>(), in.shape(), 0xff);
-    case 2:
-      return WhereBits<uint16_t>(ctx, in.data<uint16_t>(), in.shape(), floating ? 0x7fff : 0xffff);
-    case 4:
-      return WhereBits<uint32_t>(ctx, in.data<uint32_t>(), in.shape(), floating ? 0x7fffffff : 0xffffffff);
+    case 1: return WhereBits<uint8_t>(ctx, in.data<uint8_t>(), in.shape(), 0xff);
+    case 2: return WhereBits<uint16_t>(ctx, in.data<uint16_t>(), in.shape(), floating ? 0x7fff : 0xffff);
+    case 4: return WhereBits<uint32_t>(ctx, in.data<uint32_t>(), in.shape(), floating ? 0x7fffffff : 0xffffffff);
     default:
       return WhereBits<uint64_t>(ctx, in.data<uint64_t>(), in.shape(), floating ? ~uint64_t{0} >> 1 : ~uint64_t{0});
   }
@@ -193,26 +190,17 @@ class OneHotKernel : public Kernel {
   template <typename I>
   static void Light(KernelContext& ctx, const I* ids, int64_t prefix, int64_t depth, int64_t suffix, Tensor* out) {
     switch (out->dtype()) {
-      case DType::kString:
-        return LightAs<TString>(ctx, ids, prefix, depth, suffix, out);
-      case DType::kResource:
-        return LightAs<ResourceHandle>(ctx, ids, prefix, depth, suffix, out);
-      case DType::kVariant:
-        return LightAs<Variant>(ctx, ids, prefix, depth, suffix, out);
-      default:
-        break;
+      case DType::kString: return LightAs<TString>(ctx, ids, prefix, depth, suffix, out);
+      case DType::kResource: return LightAs<ResourceHandle>(ctx, ids, prefix, depth, suffix, out);
+      case DType::kVariant: return LightAs<Variant>(ctx, ids, prefix, depth, suffix, out);
+      default: break;
     }
     switch (DTypeSize(out->dtype())) {
-      case 1:
-        return LightAs<uint8_t>(ctx, ids, prefix, depth, suffix, out);
-      case 2:
-        return LightAs<uint16_t>(ctx, ids, prefix, depth, suffix, out);
-      case 4:
-        return LightAs<uint32_t>(ctx, ids, prefix, depth, suffix, out);
-      case 8:
-        return LightAs<uint64_t>(ctx, ids, prefix, depth, suffix, out);
-      default:
-        return LightAs<Bytes16>(ctx, ids, prefix, depth, suffix, out);
+      case 1: return LightAs<uint8_t>(ctx, ids, prefix, depth, suffix, out);
+      case 2: return LightAs<uint16_t>(ctx, ids, prefix, depth, suffix, out);
+      case 4: return LightAs<uint32_t>(ctx, ids, prefix, depth, suffix, out);
+      case 8: return LightAs<uint64_t>(ctx, ids, prefix, depth, suffix, out);
+      default: return LightAs<Bytes16>(ctx, ids, prefix, depth, suffix, out);
     }
   }
 

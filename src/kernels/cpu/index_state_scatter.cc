@@ -21,34 +21,38 @@ Status UpdateRows(KernelContext& ctx, RowOp op, Tensor* value) {
     for (int i = 1; i < value->rank(); ++i) want.push_back(value->dim(i));
     MR_ASSIGN_OR_RETURN(Shape shape, Shape::Make(want));
     if (!(updates.shape() == shape)) {
-      return InvalidArgument("updates have shape ", updates.shape().ToString(), ", but indices of shape ",
-                             indices.shape().ToString(), " into a variable of shape ", value->shape().ToString(),
-                             " want ", shape.ToString(), " or a scalar");
+      return InvalidArgument(
+          "updates have shape ", updates.shape().ToString(), ", but indices of shape ", indices.shape().ToString(),
+          " into a variable of shape ", value->shape().ToString(), " want ", shape.ToString(), " or a scalar");
     }
   }
   MR_RETURN_IF_ERROR(CheckIndices("indices", indices, value->dim(0)));
   MR_ASSIGN_OR_RETURN(WideIndices rows, WideIndices::Make(ctx, indices));
-  return ScatterRows(ctx, {.op = op,
-                           .dtype = value->dtype(),
-                           .dst = value->mutable_raw(),
-                           .dst_rows = value->dim(0),
-                           .rows = rows.data(),
-                           .n = rows.size(),
-                           .updates = updates.raw(),
-                           .one_update = one,
-                           .width = DimProduct(value->shape(), 1, value->rank())});
+  return ScatterRows(
+      ctx,
+      {.op = op,
+       .dtype = value->dtype(),
+       .dst = value->mutable_raw(),
+       .dst_rows = value->dim(0),
+       .rows = rows.data(),
+       .n = rows.size(),
+       .updates = updates.raw(),
+       .one_update = one,
+       .width = DimProduct(value->shape(), 1, value->rank())});
 }
 
 Status UpdateSlices(KernelContext& ctx, RowOp op, Tensor* value) {
   MR_ASSIGN_OR_RETURN(SliceUpdates at, CheckSliceUpdates(ctx, ctx.input(1), ctx.input(2), value->shape()));
-  return ScatterRows(ctx, {.op = op,
-                           .dtype = value->dtype(),
-                           .dst = value->mutable_raw(),
-                           .dst_rows = at.slices,
-                           .rows = at.numbers.data<int64_t>(),
-                           .n = at.numbers.num_elements(),
-                           .updates = ctx.input(2).raw(),
-                           .width = at.width});
+  return ScatterRows(
+      ctx,
+      {.op = op,
+       .dtype = value->dtype(),
+       .dst = value->mutable_raw(),
+       .dst_rows = at.slices,
+       .rows = at.numbers.data<int64_t>(),
+       .n = at.numbers.num_elements(),
+       .updates = ctx.input(2).raw(),
+       .width = at.width});
 }
 
 // By reference a quotient of floats by 0 is infinite; by handle TensorFlow refuses it.
@@ -56,8 +60,8 @@ Status RefuseZeros(const Tensor& divisors) {
   bool zero = false;
   VisitTypes<float, double, Half, BFloat16, complex64, complex128>(divisors.dtype(), [&]<typename T>() {
     const auto values = divisors.flat<T>();
-    zero = std::any_of(values.begin(), values.end(),
-                       [](T v) { return static_cast<Accumulator<T>>(v) == Accumulator<T>(0); });
+    zero = std::any_of(
+        values.begin(), values.end(), [](T v) { return static_cast<Accumulator<T>>(v) == Accumulator<T>(0); });
   });
   return zero ? InvalidArgument("updates must not contain 0") : absl::OkStatus();
 }
@@ -65,8 +69,8 @@ Status RefuseZeros(const Tensor& divisors) {
 Status Apply(KernelContext& ctx, Variable& variable, RowOp op, bool slices) {
   return variable.Update([&](Tensor* value) -> Status {
     if (value->dtype() != ctx.input(2).dtype()) {
-      return InvalidArgument("the variable holds ", DTypeName(value->dtype()), ", the updates are ",
-                             DTypeName(ctx.input(2).dtype()));
+      return InvalidArgument(
+          "the variable holds ", DTypeName(value->dtype()), ", the updates are ", DTypeName(ctx.input(2).dtype()));
     }
     return slices ? UpdateSlices(ctx, op, value) : UpdateRows(ctx, op, value);
   });
@@ -90,8 +94,8 @@ Status ResourceScatter(KernelContext& ctx) {
 template <RowOp op>
 void AddRows(KernelRegistry& r, const char* name, const char* types) {
   r.AddFn({.op = absl::StrCat("Scatter", name), .types = {{"T", Types(types)}}}, RefScatter<op, false>);
-  r.AddFn({.op = absl::StrCat("ResourceScatter", name), .types = {{"dtype", Types(types)}}},
-          ResourceScatter<op, false>);
+  r.AddFn(
+      {.op = absl::StrCat("ResourceScatter", name), .types = {{"dtype", Types(types)}}}, ResourceScatter<op, false>);
 }
 template <RowOp op>
 void AddSlices(KernelRegistry& r, const char* name, const char* types) {

@@ -99,8 +99,8 @@ Status WriteInts(KernelContext& ctx, int output, const std::vector<int64_t>& val
   if (out->dtype() == DType::kInt64) {
     std::copy(values.begin(), values.end(), out->mutable_data<int64_t>());
   } else {
-    std::transform(values.begin(), values.end(), out->mutable_data<int32_t>(),
-                   [](int64_t v) { return static_cast<int32_t>(v); });
+    std::transform(
+        values.begin(), values.end(), out->mutable_data<int32_t>(), [](int64_t v) { return static_cast<int32_t>(v); });
   }
   return absl::OkStatus();
 }
@@ -133,8 +133,8 @@ Status UniqueAlong(KernelContext& ctx, const Tensor& x, int axis) {
     const RunCopier copier(x.dtype(), inner);
     for (int64_t o = 0; o < outer; ++o) {
       for (int64_t i = 0; i < count; ++i) {
-        copier.CopyOne(y->mutable_raw(), (o * count + i) * inner, x.raw(),
-                       (o * n + g.first[static_cast<size_t>(i)]) * inner);
+        copier.CopyOne(
+            y->mutable_raw(), (o * count + i) * inner, x.raw(), (o * n + g.first[static_cast<size_t>(i)]) * inner);
       }
     }
   }

@@ -46,14 +46,14 @@ StatusOr<Tensor> RestoreOne(const CheckpointReader& reader, const std::string& n
                             DType dtype) {
   MR_ASSIGN_OR_RETURN(const CheckpointReader::Info info, reader.Lookup(name));
   if (info.dtype != dtype) {
-    return InvalidArgument("tensor ", name, " is ", DTypeName(info.dtype), " in the checkpoint, wanted is ",
-                           DTypeName(dtype));
+    return InvalidArgument(
+        "tensor ", name, " is ", DTypeName(info.dtype), " in the checkpoint, wanted is ", DTypeName(dtype));
   }
   if (slice.empty()) return reader.Read(name);
   MR_ASSIGN_OR_RETURN(const ShapeAndSlice part, ParseShapeAndSlice(slice));
   if (part.full != info.shape) {
-    return InvalidArgument("tensor ", name, " has shape ", info.shape.ToString(), " in the checkpoint, wanted is ",
-                           part.full.ToString());
+    return InvalidArgument(
+        "tensor ", name, " has shape ", info.shape.ToString(), " in the checkpoint, wanted is ", part.full.ToString());
   }
   return reader.ReadSlice(name, part.slice);
 }

@@ -15,7 +15,8 @@ class KernelRunner {
  public:
   // `threads` wide pool of its own.
   KernelRunner(void (*register_kernels)(KernelRegistry&), int threads)
-      : pool_(threads), device_(NewCpuDevice(*DeviceName::Parse("/job:localhost/replica:0/task:0/device:CPU:0"), 1, pool_)) {
+      : pool_(threads),
+        device_(NewCpuDevice(*DeviceName::Parse("/job:localhost/replica:0/task:0/device:CPU:0"), 1, pool_)) {
     register_kernels(registry_);
   }
 
@@ -29,8 +30,7 @@ class KernelRunner {
     node.op = &op;
     node.device = device_.get();
     MR_ASSIGN_OR_RETURN(node.signature, ResolveSignature(op, attrs));
-    MR_ASSIGN_OR_RETURN(auto kernel,
-                        registry_.Create(KernelInit{op, node.name, attrs, node.signature, *device_}));
+    MR_ASSIGN_OR_RETURN(auto kernel, registry_.Create(KernelInit{op, node.name, attrs, node.signature, *device_}));
     std::vector<Slot> in(inputs.size()), out(node.signature.output_types.size());
     std::vector<Slot*> pointers;
     for (size_t i = 0; i < in.size(); ++i) {

@@ -106,8 +106,8 @@ void SolveTriangle(const KernelContext* ctx, View<T> a, bool lower, bool unit, i
       SubtractProduct(ctx, a.At(begin, 0), View<T>{x, ldx}, end - begin, m, begin, x + begin * ldx, ldx);
       for (int64_t i = begin; i < end; ++i) solve_row(i, begin, i);
     } else {
-      SubtractProduct(ctx, a.At(begin, end), View<T>{x + end * ldx, ldx}, end - begin, m, n - end, x + begin * ldx,
-                      ldx);
+      SubtractProduct(
+          ctx, a.At(begin, end), View<T>{x + end * ldx, ldx}, end - begin, m, n - end, x + begin * ldx, ldx);
       for (int64_t i = end; i-- > begin;) solve_row(i, i + 1, end);
     }
   }

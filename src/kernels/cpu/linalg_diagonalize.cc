@@ -73,8 +73,8 @@ void TridiagonalSweep(absl::Span<double> d, absl::Span<double> e, size_t lo, siz
 
 void BidiagonalSweep(absl::Span<double> d, absl::Span<double> e, size_t lo, size_t hi, Queue& left, Queue& right) {
   const double above = hi - 1 > lo ? e[hi - 2] : 0;
-  const double shift = WilkinsonShift(d[hi - 1] * d[hi - 1] + above * above, d[hi - 1] * e[hi - 1],
-                                      d[hi] * d[hi] + e[hi - 1] * e[hi - 1]);
+  const double shift = WilkinsonShift(
+      d[hi - 1] * d[hi - 1] + above * above, d[hi - 1] * e[hi - 1], d[hi] * d[hi] + e[hi - 1] * e[hi - 1]);
   double y = d[lo] * d[lo] - shift, z = d[lo] * e[lo];
   for (size_t k = lo; k < hi; ++k) {
     const Plane p = Zeroing(y, z);

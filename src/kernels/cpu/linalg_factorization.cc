@@ -67,8 +67,8 @@ Status CholeskyGradCompute(KernelContext& ctx) {
   const Tensor& grad = ctx.input(1);
   MR_RETURN_IF_ERROR(CheckSquare(l));
   if (l.shape() != grad.shape()) {
-    return InvalidArgument("Inputs must have the same shape, got ", l.shape().ToString(), " and ",
-                           grad.shape().ToString());
+    return InvalidArgument(
+        "Inputs must have the same shape, got ", l.shape().ToString(), " and ", grad.shape().ToString());
   }
   MR_ASSIGN_OR_RETURN(Tensor * out, ctx.AllocateOutput(0, l.shape()));
   if (l.num_elements() == 0) return absl::OkStatus();

@@ -9,17 +9,15 @@
 #include "kernels/cpu/onednn_scope.h"
 
 // oneDNN exports this product, and tests it, but declares it in no public header; weak, in case one does not have it.
-extern "C" __attribute__((weak)) dnnl_status_t dnnl_gemm_bf16bf16f32(char transa, char transb, dnnl_dim_t m,
-                                                                     dnnl_dim_t n, dnnl_dim_t k, float alpha,
-                                                                     const uint16_t* a, dnnl_dim_t lda,
-                                                                     const uint16_t* b, dnnl_dim_t ldb, float beta,
-                                                                     float* c, dnnl_dim_t ldc);
+extern "C" __attribute__((weak)) dnnl_status_t dnnl_gemm_bf16bf16f32(
+    char transa, char transb, dnnl_dim_t m, dnnl_dim_t n, dnnl_dim_t k, float alpha, const uint16_t* a, dnnl_dim_t lda,
+    const uint16_t* b, dnnl_dim_t ldb, float beta, float* c, dnnl_dim_t ldc);
 
 namespace millrace {
 namespace {
 
-// Above this inner dimension a product may run with its stack on the heap: 32 is the smallest limit in oneDNN's sources;
-// with 2.6 on AVX-512 it was seen from 96 on.
+// Above this inner dimension a product may run with its stack on the heap: 32 is the smallest limit in oneDNN's
+// sources; with 2.6 on AVX-512 it was seen from 96 on.
 bool HasBorrowedStack(const GemmArgs& g) { return g.k > 32; }
 
 bool FloatGemm(const GemmArgs& g) {
@@ -27,10 +25,10 @@ bool FloatGemm(const GemmArgs& g) {
   const onednn::SignalsHeld signals_held(HasBorrowedStack(g));
   const float alpha = g.mode == GemmMode::kSubtract ? -1.0f : 1.0f;
   const float beta = g.mode == GemmMode::kSet ? 0.0f : 1.0f;
-  return dnnl_sgemm(g.transpose_a ? 'T' : 'N', g.transpose_b ? 'T' : 'N', g.m, g.n, g.k, alpha,
-                    static_cast<const float*>(g.a), std::max<int64_t>(g.lda, 1), static_cast<const float*>(g.b),
-                    std::max<int64_t>(g.ldb, 1), beta, static_cast<float*>(g.c),
-                    std::max<int64_t>(g.ldc, 1)) == dnnl_success;
+  return dnnl_sgemm(
+             g.transpose_a ? 'T' : 'N', g.transpose_b ? 'T' : 'N', g.m, g.n, g.k, alpha, static_cast<const float*>(g.a),
+             std::max<int64_t>(g.lda, 1), static_cast<const float*>(g.b), std::max<int64_t>(g.ldb, 1), beta,
+             static_cast<float*>(g.c), std::max<int64_t>(g.ldc, 1)) == dnnl_success;
 }
 
 bool BFloat16Gemm(const GemmArgs& g) {
@@ -38,10 +36,10 @@ bool BFloat16Gemm(const GemmArgs& g) {
   const onednn::SignalsHeld signals_held(HasBorrowedStack(g));
   const float alpha = g.mode == GemmMode::kSubtract ? -1.0f : 1.0f;
   const float beta = g.mode == GemmMode::kSet ? 0.0f : 1.0f;
-  return dnnl_gemm_bf16bf16f32(g.transpose_a ? 'T' : 'N', g.transpose_b ? 'T' : 'N', g.m, g.n, g.k, alpha,
-                               static_cast<const uint16_t*>(g.a), std::max<int64_t>(g.lda, 1),
-                               static_cast<const uint16_t*>(g.b), std::max<int64_t>(g.ldb, 1), beta,
-                               static_cast<float*>(g.c), std::max<int64_t>(g.ldc, 1)) == dnnl_success;
+  return dnnl_gemm_bf16bf16f32(
+             g.transpose_a ? 'T' : 'N', g.transpose_b ? 'T' : 'N', g.m, g.n, g.k, alpha,
+             static_cast<const uint16_t*>(g.a), std::max<int64_t>(g.lda, 1), static_cast<const uint16_t*>(g.b),
+             std::max<int64_t>(g.ldb, 1), beta, static_cast<float*>(g.c), std::max<int64_t>(g.ldc, 1)) == dnnl_success;
 }
 
 // For a oneDNN that refuses, which it does for no valid argument.
@@ -158,14 +156,10 @@ void SerialGemm(DType dtype, const GemmArgs& g) {
   constexpr int64_t kTiny = 256;
   if (g.m * g.n <= kTiny && g.m * g.n * g.k <= kTiny) {
     switch (dtype) {
-      case DType::kFloat:
-        return TinyGemm<float>(g);
-      case DType::kDouble:
-        return TinyGemm<double>(g);
-      case DType::kInt32:
-        return TinyGemm<uint32_t>(g);
-      default:
-        return TinyGemm<uint64_t>(g);
+      case DType::kFloat: return TinyGemm<float>(g);
+      case DType::kDouble: return TinyGemm<double>(g);
+      case DType::kInt32: return TinyGemm<uint32_t>(g);
+      default: return TinyGemm<uint64_t>(g);
     }
   }
   if (dtype != DType::kFloat) return TiledGemm(dtype, g);

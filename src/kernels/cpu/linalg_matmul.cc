@@ -26,8 +26,8 @@ class MatMulKernel : public Kernel {
     p.k = a.dim(transpose_a_ ? 0 : 1);
     p.n = b.dim(transpose_b_ ? 0 : 1);
     if (b.dim(transpose_b_ ? 1 : 0) != p.k) {
-      return InvalidArgument("Matrix size-incompatible: In[0]: ", a.shape().ToString(),
-                             ", In[1]: ", b.shape().ToString());
+      return InvalidArgument(
+          "Matrix size-incompatible: In[0]: ", a.shape().ToString(), ", In[1]: ", b.shape().ToString());
     }
     MR_ASSIGN_OR_RETURN(const Shape shape, Shape::Make({p.m, p.n}));
     MR_ASSIGN_OR_RETURN(Tensor * out, ctx.AllocateOutput(0, shape));
@@ -59,8 +59,8 @@ class BatchMatMulKernel : public Kernel {
     p.k = x.dim(xr - (adj_x_ ? 2 : 1));
     p.n = y.dim(yr - (adj_y_ ? 2 : 1));
     if (y.dim(yr - (adj_y_ ? 1 : 2)) != p.k) {
-      return InvalidArgument("Matrix size-incompatible: In[0]: ", x.shape().ToString(),
-                             ", In[1]: ", y.shape().ToString());
+      return InvalidArgument(
+          "Matrix size-incompatible: In[0]: ", x.shape().ToString(), ", In[1]: ", y.shape().ToString());
     }
     BatchBroadcast batch;
     MR_RETURN_IF_ERROR(batch.Init(x.shape(), y.shape()));
@@ -90,8 +90,8 @@ class BatchMatMulKernel : public Kernel {
     }
     if constexpr (!kBroadcast) {
       if (x.rank() != y.rank()) {
-        return InvalidArgument("In[0] and In[1] has different ndims: ", x.shape().ToString(), " vs. ",
-                               y.shape().ToString());
+        return InvalidArgument(
+            "In[0] and In[1] has different ndims: ", x.shape().ToString(), " vs. ", y.shape().ToString());
       }
       for (int i = 0; i < x.rank() - 2; ++i) {
         if (x.dim(i) != y.dim(i)) {

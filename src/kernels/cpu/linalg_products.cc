@@ -114,22 +114,15 @@ Status MultiplyMatrices(KernelContext& ctx, DType dtype, const Products& p) {
     case DType::kFloat:
     case DType::kDouble:
     case DType::kInt32:
-    case DType::kInt64:
-      BatchGemm(&ctx, dtype, BatchOf(p));
-      return absl::OkStatus();
+    case DType::kInt64: BatchGemm(&ctx, dtype, BatchOf(p)); return absl::OkStatus();
     case DType::kBFloat16:
       if (HasBFloat16Gemm()) return BFloat16s(ctx, p);
       return Widened(ctx, dtype, DType::kFloat, p);
-    case DType::kHalf:
-      return Widened(ctx, dtype, DType::kFloat, p);
-    case DType::kInt16:
-      return Widened(ctx, dtype, DType::kInt32, p);
-    case DType::kComplex64:
-      return Complex<float>(ctx, p);
-    case DType::kComplex128:
-      return Complex<double>(ctx, p);
-    default:
-      return Unimplemented("no matrix product of ", DTypeName(dtype));
+    case DType::kHalf: return Widened(ctx, dtype, DType::kFloat, p);
+    case DType::kInt16: return Widened(ctx, dtype, DType::kInt32, p);
+    case DType::kComplex64: return Complex<float>(ctx, p);
+    case DType::kComplex128: return Complex<double>(ctx, p);
+    default: return Unimplemented("no matrix product of ", DTypeName(dtype));
   }
 }
 

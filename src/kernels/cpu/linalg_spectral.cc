@@ -38,9 +38,9 @@ class EigenKernel final : public Kernel {
     return WithMatrixType(in.dtype(), [&](auto zero) {
       using T = decltype(zero);
       return TryEachMatrix(ctx, in.num_elements() / (n * n), n, [&](int64_t i, const KernelContext* inner) {
-        return dense::Eigen(inner, ctx.step().cancellation, in.data<T>() + i * n * n, n,
-                            values->mutable_data<T>() + i * n,
-                            vectors_ ? vectors->mutable_data<T>() + i * n * n : nullptr);
+        return dense::Eigen(
+            inner, ctx.step().cancellation, in.data<T>() + i * n * n, n, values->mutable_data<T>() + i * n,
+            vectors_ ? vectors->mutable_data<T>() + i * n * n : nullptr);
       });
     });
   }

@@ -23,8 +23,8 @@ RealOf<T> ScaleOf(const T* a, int64_t n) {
     largest = std::max(largest, size);
   }
   if (largest == 0) return 1;
-  const int shift = std::clamp(-std::ilogb(largest) - 1, std::numeric_limits<R>::min_exponent + 2,
-                               std::numeric_limits<R>::max_exponent - 2);
+  const int shift = std::clamp(
+      -std::ilogb(largest) - 1, std::numeric_limits<R>::min_exponent + 2, std::numeric_limits<R>::max_exponent - 2);
   return std::ldexp(R(1), shift);
 }
 
@@ -252,8 +252,8 @@ class Svd {
     };
     auto left = into(left_rows_), right = into(right_rows_);
     const size_t n = static_cast<size_t>(n_);
-    MR_RETURN_IF_ERROR(DiagonalizeBidiagonal({d_, n}, {e_, n - 1}, std::numeric_limits<R>::epsilon() / 2,
-                                             {cancellation_, rotations_}, left, right));
+    MR_RETURN_IF_ERROR(DiagonalizeBidiagonal(
+        {d_, n}, {e_, n - 1}, std::numeric_limits<R>::epsilon() / 2, {cancellation_, rotations_}, left, right));
     for (int64_t k = 0; k < n_; ++k) {
       if (!std::signbit(d_[k])) continue;
       d_[k] = -d_[k];

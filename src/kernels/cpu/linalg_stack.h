@@ -56,16 +56,11 @@ Status TryEachMatrix(const KernelContext& ctx, int64_t count, int64_t n, Fn fn) 
 template <typename Fn>
 Status WithMatrixType(DType dtype, Fn fn) {
   switch (dtype) {
-    case DType::kFloat:
-      return fn(float());
-    case DType::kDouble:
-      return fn(double());
-    case DType::kComplex64:
-      return fn(complex64());
-    case DType::kComplex128:
-      return fn(complex128());
-    default:
-      return Unimplemented("no factorisation of ", DTypeName(dtype));
+    case DType::kFloat: return fn(float());
+    case DType::kDouble: return fn(double());
+    case DType::kComplex64: return fn(complex64());
+    case DType::kComplex128: return fn(complex128());
+    default: return Unimplemented("no factorisation of ", DTypeName(dtype));
   }
 }
 

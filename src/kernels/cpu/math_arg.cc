@@ -99,55 +99,29 @@ void RunArg(const KernelContext& ctx, const ArgShape& s, const void* in_raw, Sto
 template <bool kMax>
 Status Dispatch(const KernelContext& ctx, DType dtype, const ArgShape& s, const void* in, StoreFn store, void* out) {
   switch (dtype) {
-    case DType::kFloat:
-      RunArg<float, kMax>(ctx, s, in, store, out);
-      break;
-    case DType::kDouble:
-      RunArg<double, kMax>(ctx, s, in, store, out);
-      break;
-    case DType::kInt8:
-      RunArg<int8_t, kMax>(ctx, s, in, store, out);
-      break;
-    case DType::kInt16:
-      RunArg<int16_t, kMax>(ctx, s, in, store, out);
-      break;
-    case DType::kInt32:
-      RunArg<int32_t, kMax>(ctx, s, in, store, out);
-      break;
-    case DType::kInt64:
-      RunArg<int64_t, kMax>(ctx, s, in, store, out);
-      break;
+    case DType::kFloat: RunArg<float, kMax>(ctx, s, in, store, out); break;
+    case DType::kDouble: RunArg<double, kMax>(ctx, s, in, store, out); break;
+    case DType::kInt8: RunArg<int8_t, kMax>(ctx, s, in, store, out); break;
+    case DType::kInt16: RunArg<int16_t, kMax>(ctx, s, in, store, out); break;
+    case DType::kInt32: RunArg<int32_t, kMax>(ctx, s, in, store, out); break;
+    case DType::kInt64: RunArg<int64_t, kMax>(ctx, s, in, store, out); break;
     case DType::kBool:
-    case DType::kUInt8:
-      RunArg<uint8_t, kMax>(ctx, s, in, store, out);
-      break;
-    case DType::kUInt16:
-      RunArg<uint16_t, kMax>(ctx, s, in, store, out);
-      break;
-    case DType::kUInt32:
-      RunArg<uint32_t, kMax>(ctx, s, in, store, out);
-      break;
-    case DType::kUInt64:
-      RunArg<uint64_t, kMax>(ctx, s, in, store, out);
-      break;
-    default:
-      return Unimplemented("no order of ", DTypeName(dtype));
+    case DType::kUInt8: RunArg<uint8_t, kMax>(ctx, s, in, store, out); break;
+    case DType::kUInt16: RunArg<uint16_t, kMax>(ctx, s, in, store, out); break;
+    case DType::kUInt32: RunArg<uint32_t, kMax>(ctx, s, in, store, out); break;
+    case DType::kUInt64: RunArg<uint64_t, kMax>(ctx, s, in, store, out); break;
+    default: return Unimplemented("no order of ", DTypeName(dtype));
   }
   return absl::OkStatus();
 }
 
 StoreFn StoreFor(DType dtype) {
   switch (dtype) {
-    case DType::kInt16:
-      return &Store<int16_t>;
-    case DType::kUInt16:
-      return &Store<uint16_t>;
-    case DType::kInt32:
-      return &Store<int32_t>;
-    case DType::kInt64:
-      return &Store<int64_t>;
-    default:
-      return nullptr;
+    case DType::kInt16: return &Store<int16_t>;
+    case DType::kUInt16: return &Store<uint16_t>;
+    case DType::kInt32: return &Store<int32_t>;
+    case DType::kInt64: return &Store<int64_t>;
+    default: return nullptr;
   }
 }
 
@@ -166,8 +140,8 @@ class ArgKernel : public Kernel {
     MR_ASSIGN_OR_RETURN(const int64_t dimension, ctx.input(1).IntScalar());
     int64_t axis = 0;
     if (!NormalizeIndex(dimension, in.rank(), &axis)) {
-      return InvalidArgument("Expected dimension in the range [", -in.rank(), ", ", in.rank(), "), but got ",
-                             dimension);
+      return InvalidArgument(
+          "Expected dimension in the range [", -in.rank(), ", ", in.rank(), "), but got ", dimension);
     }
     if (in.dim(static_cast<int>(axis)) == 0) {
       return InvalidArgument("Reduction axis ", dimension, " is empty in shape ", in.shape().ToString());

@@ -15,8 +15,8 @@ inline void ConvertElements(const KernelContext& ctx, DType from, DType to, cons
   const int64_t from_bytes = static_cast<int64_t>(DTypeSize(from)), to_bytes = static_cast<int64_t>(DTypeSize(to));
   ctx.ParallelFor((n + kBlock - 1) / kBlock, 0.2 * kBlock, [&](int64_t begin, int64_t end) {
     const int64_t first = begin * kBlock, last = std::min(end * kBlock, n);
-    route.Run(static_cast<const char*>(in) + first * from_bytes, static_cast<char*>(out) + first * to_bytes,
-              last - first);
+    route.Run(
+        static_cast<const char*>(in) + first * from_bytes, static_cast<char*>(out) + first * to_bytes, last - first);
   });
 }
 

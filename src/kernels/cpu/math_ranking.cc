@@ -30,8 +30,8 @@ Status ComputeInTopK(KernelContext& ctx, int64_t k) {
   }
   if (targets.rank() != 1) return InvalidArgument("targets must be 1-dimensional, got ", targets.shape().ToString());
   if (predictions.dim(0) != targets.dim(0)) {
-    return InvalidArgument("First dimension of predictions ", predictions.dim(0), " must match length of targets ",
-                           targets.dim(0));
+    return InvalidArgument(
+        "First dimension of predictions ", predictions.dim(0), " must match length of targets ", targets.dim(0));
   }
   MR_ASSIGN_OR_RETURN(const std::vector<int64_t> classes, targets.IntValues());
   MR_ASSIGN_OR_RETURN(Tensor * out, ctx.AllocateOutput(0, targets.shape()));

@@ -207,14 +207,10 @@ const Reducer* FindExtreme(ReduceKind kind) {
 template <typename T>
 const Reducer* FindOf(ReduceKind kind) {
   switch (kind) {
-    case ReduceKind::kSum:
-      return TheReducer<Sum<T>>();
-    case ReduceKind::kMean:
-      return TheReducer<Mean<T>>();
-    case ReduceKind::kProd:
-      return TheReducer<Prod<T>>();
-    case ReduceKind::kNorm:
-      return TheReducer<Norm<T>>();
+    case ReduceKind::kSum: return TheReducer<Sum<T>>();
+    case ReduceKind::kMean: return TheReducer<Mean<T>>();
+    case ReduceKind::kProd: return TheReducer<Prod<T>>();
+    case ReduceKind::kNorm: return TheReducer<Norm<T>>();
     default:
       if constexpr (Numbers<T>::kOrdered) return FindExtreme<T>(kind);
       return nullptr;

@@ -107,36 +107,19 @@ class Scan {
 template <bool kProduct>
 Status Dispatch(KernelContext& ctx, DType dtype, const ScanShape& s, const void* in, void* out) {
   switch (dtype) {
-    case DType::kFloat:
-      Scan<float, kProduct>::Run(ctx, s, in, out);
-      break;
-    case DType::kDouble:
-      Scan<double, kProduct>::Run(ctx, s, in, out);
-      break;
-    case DType::kComplex64:
-      Scan<complex64, kProduct>::Run(ctx, s, in, out);
-      break;
-    case DType::kComplex128:
-      Scan<complex128, kProduct>::Run(ctx, s, in, out);
-      break;
+    case DType::kFloat: Scan<float, kProduct>::Run(ctx, s, in, out); break;
+    case DType::kDouble: Scan<double, kProduct>::Run(ctx, s, in, out); break;
+    case DType::kComplex64: Scan<complex64, kProduct>::Run(ctx, s, in, out); break;
+    case DType::kComplex128: Scan<complex128, kProduct>::Run(ctx, s, in, out); break;
     case DType::kInt8:
-    case DType::kUInt8:
-      Scan<uint8_t, kProduct>::Run(ctx, s, in, out);
-      break;
+    case DType::kUInt8: Scan<uint8_t, kProduct>::Run(ctx, s, in, out); break;
     case DType::kInt16:
-    case DType::kUInt16:
-      Scan<uint16_t, kProduct>::Run(ctx, s, in, out);
-      break;
+    case DType::kUInt16: Scan<uint16_t, kProduct>::Run(ctx, s, in, out); break;
     case DType::kInt32:
-    case DType::kUInt32:
-      Scan<uint32_t, kProduct>::Run(ctx, s, in, out);
-      break;
+    case DType::kUInt32: Scan<uint32_t, kProduct>::Run(ctx, s, in, out); break;
     case DType::kInt64:
-    case DType::kUInt64:
-      Scan<uint64_t, kProduct>::Run(ctx, s, in, out);
-      break;
-    default:
-      return Unimplemented("no scan of ", DTypeName(dtype));
+    case DType::kUInt64: Scan<uint64_t, kProduct>::Run(ctx, s, in, out); break;
+    default: return Unimplemented("no scan of ", DTypeName(dtype));
   }
   return absl::OkStatus();
 }
@@ -175,8 +158,8 @@ class ScanKernel : public Kernel {
     MR_ASSIGN_OR_RETURN(const int64_t axis, axis_input.IntScalar());
     int64_t at = 0;
     if (!NormalizeIndex(axis, shape.rank(), &at)) {
-      return InvalidArgument("ScanOp: Expected scan axis in the range [", -shape.rank(), ", ", shape.rank(),
-                             "), but got ", axis);
+      return InvalidArgument(
+          "ScanOp: Expected scan axis in the range [", -shape.rank(), ", ", shape.rank(), "), but got ", axis);
     }
     for (int i = 0; i < shape.rank(); ++i) {
       (i < at ? s->outer : i == at ? s->axis : s->inner) *= shape.dim(i);

@@ -121,8 +121,8 @@ class CrossEntropyKernel : public Kernel {
                              " labels_size=", labels.shape().ToString());
     }
     if (both->rank() != 2) {
-      return InvalidArgument("logits and labels must be either 2-dimensional, or broadcasted to be 2-dimensional, got ",
-                             both->ToString());
+      return InvalidArgument(
+          "logits and labels must be either 2-dimensional, or broadcasted to be 2-dimensional, got ", both->ToString());
     }
     MR_ASSIGN_OR_RETURN(const Tensor x, AsWide(ctx, features));
     MR_ASSIGN_OR_RETURN(const Tensor y, AsWide(ctx, labels));

@@ -21,7 +21,9 @@ struct Numbers<T> {
   using A = std::make_unsigned_t<T>;
   using B = A;
   using Squares = A;
-  static T Mean(A a, int64_t count) { return count > 0 ? static_cast<T>(static_cast<T>(a) / static_cast<T>(count)) : T(0); }
+  static T Mean(A a, int64_t count) {
+    return count > 0 ? static_cast<T>(static_cast<T>(a) / static_cast<T>(count)) : T(0);
+  }
   static A Square(T v) { return static_cast<A>(static_cast<A>(v) * static_cast<A>(v)); }
   static T Root(A a) { return static_cast<T>(a); }  // as TensorFlow: of integers the sum of squares
   static constexpr bool kOrdered = true;

@@ -129,28 +129,17 @@ Status Run(const KernelContext& ctx, const TopKArgs& a, DType index_type) {
 
 Status Dispatch(const KernelContext& ctx, DType dtype, const TopKArgs& a, DType index_type) {
   switch (dtype) {
-    case DType::kFloat:
-      return Run<float>(ctx, a, index_type);
-    case DType::kDouble:
-      return Run<double>(ctx, a, index_type);
-    case DType::kInt8:
-      return Run<int8_t>(ctx, a, index_type);
-    case DType::kInt16:
-      return Run<int16_t>(ctx, a, index_type);
-    case DType::kInt32:
-      return Run<int32_t>(ctx, a, index_type);
-    case DType::kInt64:
-      return Run<int64_t>(ctx, a, index_type);
-    case DType::kUInt8:
-      return Run<uint8_t>(ctx, a, index_type);
-    case DType::kUInt16:
-      return Run<uint16_t>(ctx, a, index_type);
-    case DType::kUInt32:
-      return Run<uint32_t>(ctx, a, index_type);
-    case DType::kUInt64:
-      return Run<uint64_t>(ctx, a, index_type);
-    default:
-      return Unimplemented("no order of ", DTypeName(dtype));
+    case DType::kFloat: return Run<float>(ctx, a, index_type);
+    case DType::kDouble: return Run<double>(ctx, a, index_type);
+    case DType::kInt8: return Run<int8_t>(ctx, a, index_type);
+    case DType::kInt16: return Run<int16_t>(ctx, a, index_type);
+    case DType::kInt32: return Run<int32_t>(ctx, a, index_type);
+    case DType::kInt64: return Run<int64_t>(ctx, a, index_type);
+    case DType::kUInt8: return Run<uint8_t>(ctx, a, index_type);
+    case DType::kUInt16: return Run<uint16_t>(ctx, a, index_type);
+    case DType::kUInt32: return Run<uint32_t>(ctx, a, index_type);
+    case DType::kUInt64: return Run<uint64_t>(ctx, a, index_type);
+    default: return Unimplemented("no order of ", DTypeName(dtype));
   }
 }
 

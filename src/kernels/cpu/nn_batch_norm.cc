@@ -137,8 +137,8 @@ class FusedBatchNormKernel : public Kernel {
       out[1][c] = correction == 1.0 ? variance[c] : static_cast<float>(static_cast<double>(variance[c]) * correction);
       if (f != 1.0) {
         const auto blend = [&](int i, float now) {
-          return static_cast<float>((1 - f) * static_cast<double>(ctx.input(i).data<float>()[c]) +
-                                    f * static_cast<double>(now));
+          return static_cast<float>(
+              (1 - f) * static_cast<double>(ctx.input(i).data<float>()[c]) + f * static_cast<double>(now));
         };
         out[0][c] = blend(3, out[0][c]);
         out[1][c] = blend(4, out[1][c]);
@@ -158,8 +158,8 @@ class FusedBatchNormKernel : public Kernel {
     const float* scale = ctx.input(1).data<float>();
     Vector factor(mean.size());
     for (size_t c = 0; c < mean.size(); ++c) {
-      factor[c] = static_cast<float>(static_cast<double>(scale[c]) /
-                                     std::sqrt(static_cast<double>(variance[c]) + attrs_.epsilon));
+      factor[c] = static_cast<float>(
+          static_cast<double>(scale[c]) / std::sqrt(static_cast<double>(variance[c]) + attrs_.epsilon));
     }
     const Vector m = view.Widen(mean.data()), a = view.Widen(factor.data());
     const Vector b = view.Widen(ctx.input(2).data<float>());
@@ -183,8 +183,8 @@ class FusedBatchNormGradKernel : public Kernel {
     const Tensor& image = ctx.input(1);
     MR_RETURN_IF_ERROR(CheckImage(image, attrs_.layout, "x"));
     if (!(backprop.shape() == image.shape())) {
-      return InvalidArgument("y_backprop and x must have one shape, got ", backprop.shape().ToString(), " and ",
-                             image.shape().ToString());
+      return InvalidArgument(
+          "y_backprop and x must have one shape, got ", backprop.shape().ToString(), " and ", image.shape().ToString());
     }
     const int64_t channels = image.dim(attrs_.layout.channel);
     for (int i = 2; i < 5; ++i) {
@@ -202,8 +202,9 @@ class FusedBatchNormGradKernel : public Kernel {
     const ColumnView view(channels > 0 ? image.num_elements() / channels : 0, channels);
     Coefficients k;
     MR_RETURN_IF_ERROR(Reduce(ctx, view, g, x, &k));
-    MR_ASSIGN_OR_RETURN(Tensor* const out, turned ? ctx.AllocateOutput(0, image.shape())
-                                                  : ctx.ForwardOrAllocate({0, 1}, 0, image.shape()));
+    MR_ASSIGN_OR_RETURN(
+        Tensor* const out,
+        turned ? ctx.AllocateOutput(0, image.shape()) : ctx.ForwardOrAllocate({0, 1}, 0, image.shape()));
     if (out->num_elements() == 0) return absl::OkStatus();
     Tensor dx = *out;
     if (turned) {

@@ -62,9 +62,7 @@ Status ReadChannelsFirst(const KernelInit& init, bool* channels_first) {
 
 class BiasAddKernel : public Kernel {
  public:
-  Status Init(const KernelInit& init) override {
-    return ReadChannelsFirst(init, &channels_first_);
-  }
+  Status Init(const KernelInit& init) override { return ReadChannelsFirst(init, &channels_first_); }
   Status Compute(KernelContext& ctx) override {
     const Tensor& value = ctx.input(0);
     const Tensor& bias = ctx.input(1);
@@ -133,9 +131,7 @@ class BiasAddKernel : public Kernel {
 
 class BiasAddGradKernel : public Kernel {
  public:
-  Status Init(const KernelInit& init) override {
-    return ReadChannelsFirst(init, &channels_first_);
-  }
+  Status Init(const KernelInit& init) override { return ReadChannelsFirst(init, &channels_first_); }
   Status Compute(KernelContext& ctx) override {
     const Tensor& value = ctx.input(0);
     MR_ASSIGN_OR_RETURN(const BiasShape s, ShapeOfValue(value, channels_first_));
@@ -149,12 +145,14 @@ class BiasAddGradKernel : public Kernel {
     }
     std::vector<double> sum, unused;
     if (s.inner == 1) {
-      MR_RETURN_IF_ERROR(ColumnView(s.outer, s.channels)
-                             .Reduce(ctx, 0.15,
-                                     [&](int64_t offset, size_t rows, size_t cols, float* to, float*) {
-                                       AddRows(ReadBlock(value, offset, rows * cols, 0), rows, cols, to);
-                                     },
-                                     &sum, &unused));
+      MR_RETURN_IF_ERROR(
+          ColumnView(s.outer, s.channels)
+              .Reduce(
+                  ctx, 0.15,
+                  [&](int64_t offset, size_t rows, size_t cols, float* to, float*) {
+                    AddRows(ReadBlock(value, offset, rows * cols, 0), rows, cols, to);
+                  },
+                  &sum, &unused));
     } else {
       SumPlanes(ctx, s, value, &sum);
     }

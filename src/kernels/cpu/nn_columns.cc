@@ -8,8 +8,8 @@
 namespace millrace {
 namespace {
 
-constexpr int64_t kWideColumns = 64;       // four vectors of the widest kind
-constexpr int64_t kBlockValues = 16384;    // 64 KiB: stays in the second-level cache between passes
+constexpr int64_t kWideColumns = 64;     // four vectors of the widest kind
+constexpr int64_t kBlockValues = 16384;  // 64 KiB: stays in the second-level cache between passes
 constexpr int64_t kMaxBlocks = 1024;
 
 std::vector<float>& ThreadBuffer(int slot, size_t n) {
@@ -40,14 +40,13 @@ std::vector<float> ColumnView::Widen(const float* per_channel) const {
 }
 
 void ColumnView::ForBlocks(KernelContext& ctx, double nanoseconds_per_value, BlockFn fn) const {
-  ctx.ParallelFor(blocks_, nanoseconds_per_value * static_cast<double>(block_rows_ * wide_),
-                  [&](int64_t begin, int64_t end) {
-                    for (int64_t b = begin; b < end; ++b) {
-                      const int64_t row = b * block_rows_;
-                      fn(row * wide_, static_cast<size_t>(std::min(block_rows_, wide_rows_ - row)),
-                         static_cast<size_t>(wide_));
-                    }
-                  });
+  ctx.ParallelFor(
+      blocks_, nanoseconds_per_value * static_cast<double>(block_rows_ * wide_), [&](int64_t begin, int64_t end) {
+        for (int64_t b = begin; b < end; ++b) {
+          const int64_t row = b * block_rows_;
+          fn(row * wide_, static_cast<size_t>(std::min(block_rows_, wide_rows_ - row)), static_cast<size_t>(wide_));
+        }
+      });
   if (tail_ > 0) fn(wide_rows_ * wide_, 1, static_cast<size_t>(tail_));
 }
 

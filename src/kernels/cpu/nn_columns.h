@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Channels-last tensors as matrices, [rows][channels], for ops that work channel by channel (biases, batch normalisation).
+// Channels-last tensors as matrices, [rows][channels], for ops that work channel by channel (biases, batch
+// normalisation).
 //
 // Narrow matrices are seen as wide ones: with few channels, several rows together make one wide row, and per-channel
-// vectors are repeated accordingly, so that vector code stays busy. Reductions sum fixed blocks in float32 and the blocks
-// in double, in order: the result depends on the shape only.
+// vectors are repeated accordingly, so that vector code stays busy. Reductions sum fixed blocks in float32 and the
+// blocks in double, in order: the result depends on the shape only.
 #pragma once
 
 #include <functional>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Convolution on plain memory: images channels-last, filters [taps][in / groups][out]. Depthwise convolution is the grouped
-// one with as many groups as input channels.
+// Convolution on plain memory: images channels-last, filters [taps][in / groups][out]. Depthwise convolution is the
+// grouped one with as many groups as input channels.
 #pragma once
 
 #include <array>
@@ -21,7 +21,7 @@ struct ConvGeometry {
   std::array<int64_t, 3> pad_before{0, 0, 0}, pad_after{0, 0, 0};
 
   int64_t taps() const { return kernel[0] * kernel[1] * kernel[2]; }
-  int64_t in_pixels() const { return in[0] * in[1] * in[2]; }    // of one image
+  int64_t in_pixels() const { return in[0] * in[1] * in[2]; }  // of one image
   int64_t out_pixels() const { return out[0] * out[1] * out[2]; }
   int64_t group_in() const { return in_channels / groups; }
   int64_t group_out() const { return out_channels / groups; }
@@ -45,8 +45,8 @@ struct ConvOperands {
 template <typename T>
 Status DirectConv(KernelContext& ctx, ConvPass pass, const ConvGeometry& g, const ConvOperands& v);
 
-// float32, or bfloat16 with float32 sums, by oneDNN; Unimplemented where it has no fast code (nothing was written then).
-// Results depend on the geometry only, never on threads.
+// float32, or bfloat16 with float32 sums, by oneDNN; Unimplemented where it has no fast code (nothing was written
+// then). Results depend on the geometry only, never on threads.
 Status OneDnnConv(KernelContext& ctx, ConvPass pass, const ConvGeometry& g, const ConvOperands& v, bool bf16);
 
 void RegisterConvKernels(KernelRegistry& registry);

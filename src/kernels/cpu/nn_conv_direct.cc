@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Direct convolution. Forward and backward-input are the same walk: for kTilePixels neighbouring places of the result, list
-// the taps that touch real cells, then let ConvTile sum over them. Backward-filter gives each (tap, group, rows of the
-// filter) to one thread, which walks all pixels in order, so nothing is summed across threads.
+// Direct convolution. Forward and backward-input are the same walk: for kTilePixels neighbouring places of the result,
+// list the taps that touch real cells, then let ConvTile sum over them. Backward-filter gives each (tap, group, rows of
+// the filter) to one thread, which walks all pixels in order, so nothing is summed across threads.
 #include <algorithm>
 #include <vector>
 
@@ -35,9 +35,9 @@ struct Walk {
   std::array<Axis, 3> axis;
   int64_t groups = 1, depth = 1, width = 1;
   int64_t read_channels = 1, result_channels = 1;
-  int64_t tap_stride = 0;      // elements from one tap's weights to the next
-  int64_t group_stride = 0;    // elements from one group's weights to the next
-  int64_t weight_stride = 0;   // leading dimension
+  int64_t tap_stride = 0;     // elements from one tap's weights to the next
+  int64_t group_stride = 0;   // elements from one group's weights to the next
+  int64_t weight_stride = 0;  // leading dimension
   bool depthwise = false;
   const T* read = nullptr;
   const T* weights = nullptr;
@@ -82,8 +82,8 @@ class RowWalker {
       for (int64_t ky = 0; ky < w_.axis[1].kernel; ++ky) {
         const int64_t sy = w_.axis[1].Source(y, ky);
         if (sy < 0) continue;
-        const T* line = w_.read + ((n * w_.axis[0].operand + sz) * w_.axis[1].operand + sy) * w_.axis[2].operand *
-                                      w_.read_channels;
+        const T* line =
+            w_.read + ((n * w_.axis[0].operand + sz) * w_.axis[1].operand + sy) * w_.axis[2].operand * w_.read_channels;
         for (int64_t kx = 0; kx < w_.axis[2].kernel; ++kx) {
           ConvTap<T>& tap = taps_[found];
           bool any = false;
@@ -141,8 +141,14 @@ template <typename T>
 Walk<T> MakeWalk(const ConvGeometry& g, bool backward) {
   Walk<T> w;
   for (size_t i = 0; i < 3; ++i) {
-    w.axis[i] = {backward ? g.in[i] : g.out[i], backward ? g.out[i] : g.in[i], g.kernel[i], g.stride[i], g.dilation[i],
-                 g.pad_before[i], backward};
+    w.axis[i] = {
+        backward ? g.in[i] : g.out[i],
+        backward ? g.out[i] : g.in[i],
+        g.kernel[i],
+        g.stride[i],
+        g.dilation[i],
+        g.pad_before[i],
+        backward};
   }
   w.groups = g.groups;
   w.depthwise = g.depthwise();
@@ -186,8 +192,8 @@ Status BackwardInput(KernelContext& ctx, const ConvGeometry& g, const ConvOperan
   if (w.depthwise) {
     w.weights = static_cast<const T*>(v.filter);
   } else {
-    MR_ASSIGN_OR_RETURN(transposed,
-                        ctx.AllocateTemp(DTypeOf<T>::value, Shape::Vector(g.taps() * g.group_in() * g.out_channels)));
+    MR_ASSIGN_OR_RETURN(
+        transposed, ctx.AllocateTemp(DTypeOf<T>::value, Shape::Vector(g.taps() * g.group_in() * g.out_channels)));
     TransposeFilter(g, static_cast<const T*>(v.filter), transposed.mutable_data<T>());
     w.weights = transposed.data<T>();
   }
@@ -218,7 +224,9 @@ void ForEachRow(const ConvGeometry& g, int64_t tap, const T* input, const T* out
   const int64_t k[3] = {tap / (g.kernel[1] * g.kernel[2]), tap / g.kernel[2] % g.kernel[1], tap % g.kernel[2]};
   const Range rz = ValidOutputs(g, 0, k[0]), ry = ValidOutputs(g, 1, k[1]), rx = ValidOutputs(g, 2, k[2]);
   if (rx.begin >= rx.end) return;
-  const auto cell = [&](size_t axis, int64_t o) { return o * g.stride[axis] - g.pad_before[axis] + k[axis] * g.dilation[axis]; };
+  const auto cell = [&](size_t axis, int64_t o) {
+    return o * g.stride[axis] - g.pad_before[axis] + k[axis] * g.dilation[axis];
+  };
   for (int64_t n = 0; n < g.batch; ++n) {
     for (int64_t z = rz.begin; z < rz.end; ++z) {
       for (int64_t y = ry.begin; y < ry.end; ++y) {

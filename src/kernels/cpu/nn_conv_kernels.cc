@@ -174,9 +174,11 @@ class ConvKernel : public Kernel {
     ConvShapes shapes;
     ConvGeometry g;
     MR_RETURN_IF_ERROR(ReadShapes(ctx, &shapes, &g));
-    const Shape& result = pass_ == ConvPass::kForward         ? shapes.output
-                          : pass_ == ConvPass::kBackwardInput ? shapes.input
-                                                              : shapes.filter;
+    const Shape& result =
+        pass_ == ConvPass::kForward ? shapes.output
+        : pass_ == ConvPass::kBackwardInput
+            ? shapes.input
+            : shapes.filter;
     MR_ASSIGN_OR_RETURN(Tensor* const out, ctx.AllocateOutput(0, result));
     if (out->num_elements() == 0) return absl::OkStatus();
     if (shapes.input.num_elements() == 0 || shapes.filter.num_elements() == 0 || shapes.output.num_elements() == 0) {
@@ -203,9 +205,9 @@ class ConvKernel : public Kernel {
     }
     MR_RETURN_IF_ERROR(MakeGeometry(attrs_, depthwise_, shapes, g));
     if (!(shapes->output == backprop)) {
-      return InvalidArgument("out_backprop has shape ", backprop.ToString(), ", but the convolution of ",
-                             shapes->input.ToString(), " by ", shapes->filter.ToString(), " gives ",
-                             shapes->output.ToString());
+      return InvalidArgument(
+          "out_backprop has shape ", backprop.ToString(), ", but the convolution of ", shapes->input.ToString(), " by ",
+          shapes->filter.ToString(), " gives ", shapes->output.ToString());
     }
     return absl::OkStatus();
   }
@@ -297,8 +299,9 @@ class ConvKernel : public Kernel {
 
 void RegisterConvKernels(KernelRegistry& r) {
   const auto add = [&r](const char* op, const char* types, ConvPass pass, bool depthwise = false) {
-    r.AddFactory({.op = op, .types = {{"T", Types(types)}}},
-                 [pass, depthwise] { return std::make_unique<ConvKernel>(pass, depthwise); });
+    r.AddFactory({.op = op, .types = {{"T", Types(types)}}}, [pass, depthwise] {
+      return std::make_unique<ConvKernel>(pass, depthwise);
+    });
   };
   add("Conv2D", "FLT|i32", ConvPass::kForward);
   add("Conv2DBackpropInput", "FLT|i32", ConvPass::kBackwardInput);

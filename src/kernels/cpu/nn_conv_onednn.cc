@@ -65,7 +65,7 @@ bool Ordinary(const ConvGeometry& g) {
 // A part of a convolution that is a convolution of its own.
 struct Slice {
   ConvGeometry g;
-  int64_t in_offset = 0;   // in elements
+  int64_t in_offset = 0;  // in elements
   int64_t out_offset = 0;
 };
 
@@ -229,8 +229,8 @@ Status BackwardInput(KernelContext& ctx, const ConvGeometry& g, const ConvOperan
   const ConvGeometry t = TurnedAround(g);
   if (!UnitStride(g) || g.depthwise() || !Ordinary(t)) {
     // Cells that no window covers still get their zeros from the primitive.
-    return RunSlices(ctx, ConvKind::kBackwardData, bf16, false, SliceImages(g, WantedSlices(g)), v.input, v.filter,
-                     v.output);
+    return RunSlices(
+        ctx, ConvKind::kBackwardData, bf16, false, SliceImages(g, WantedSlices(g)), v.input, v.filter, v.output);
   }
   const void* turned = v.filter;
   RefPtr<Buffer> buffer;
@@ -257,7 +257,8 @@ int64_t FilterChunks(const ConvGeometry& g) {
   return static_cast<int64_t>(std::bit_floor(static_cast<uint64_t>(std::max(most, 1.0))));
 }
 
-// oneDNN's code for strided and 1x1 filters is up to twice as fast on its blocked layout: more than the two reorders cost.
+// oneDNN's code for strided and 1x1 filters is up to twice as fast on its blocked layout: more than the two reorders
+// cost.
 bool BlockedPays(const ConvGeometry& g) {
   const bool whole = g.groups == 1 && g.in_channels % 16 == 0 && g.out_channels % 16 == 0;
   return whole && (g.taps() == 1) == UnitStride(g);
@@ -289,16 +290,16 @@ Status BackwardFilter(KernelContext& ctx, const ConvGeometry& g, const ConvOpera
     return reinterpret_cast<float*>(static_cast<char*>(partial->data()) + stride * i);
   };
   FirstError error;
-  ctx.ParallelFor(static_cast<int64_t>(slices.size()), slices[0].g.flops() / kFlopsPerNanosecond,
-                  [&](int64_t begin, int64_t end) {
-                    for (int64_t i = begin; i < end && !error.failed(); ++i) {
-                      const size_t at = static_cast<size_t>(i);
-                      auto scratch = Scratch(ctx, convs[at]->scratch_bytes());
-                      if (!scratch.ok()) return error.Set(scratch.status());
-                      error.Set(convs[at]->Run(At(v.input, slices[at].in_offset, bf16), part(at),
-                                               At(v.output, slices[at].out_offset, bf16), (*scratch)->data()));
-                    }
-                  });
+  ctx.ParallelFor(
+      static_cast<int64_t>(slices.size()), slices[0].g.flops() / kFlopsPerNanosecond, [&](int64_t begin, int64_t end) {
+        for (int64_t i = begin; i < end && !error.failed(); ++i) {
+          const size_t at = static_cast<size_t>(i);
+          auto scratch = Scratch(ctx, convs[at]->scratch_bytes());
+          if (!scratch.ok()) return error.Set(scratch.status());
+          error.Set(convs[at]->Run(At(v.input, slices[at].in_offset, bf16), part(at),
+                                   At(v.output, slices[at].out_offset, bf16), (*scratch)->data()));
+        }
+      });
   MR_RETURN_IF_ERROR(error.Take());
   if (slices.size() > 1) {
     constexpr int64_t kBlock = 4096;

@@ -112,7 +112,8 @@ void FilterTileT(size_t count, const T* x, size_t x_step, size_t rows, const T* 
 }
 
 template <typename T>
-void DepthwiseFilterTileT(size_t count, const T* x, size_t x_step, const T* dy, size_t dy_step, size_t channels, T* dw) {
+void DepthwiseFilterTileT(size_t count, const T* x, size_t x_step, const T* dy, size_t dy_step, size_t channels,
+                          T* dw) {
   const auto run = [&](auto d, size_t c) {
     auto acc = hn::Zero(d);
     for (size_t n = 0; n < count; ++n) {
@@ -126,20 +127,20 @@ void DepthwiseFilterTileT(size_t count, const T* x, size_t x_step, const T* dy, 
   for (; c < channels; ++c) run(hn::CappedTag<T, 1>(), c);
 }
 
-#define MR_TILES(T, Name)                                                                                          \
-  void Conv##Name(const ConvTap<T>* taps, size_t n, size_t depth, size_t width, size_t stride, T* const* out) {    \
-    ConvTileT<T>(taps, n, depth, width, stride, out);                                                              \
-  }                                                                                                                \
-  void Depthwise##Name(const ConvTap<T>* taps, size_t n, size_t channels, T* out) {                                \
-    DepthwiseTileT<T>(taps, n, channels, out);                                                                     \
-  }                                                                                                                \
-  void Filter##Name(size_t count, const T* x, size_t x_step, size_t rows, const T* dy, size_t dy_step, size_t w,   \
-                    T* dw, size_t stride) {                                                                        \
-    FilterTileT<T>(count, x, x_step, rows, dy, dy_step, w, dw, stride);                                            \
-  }                                                                                                                \
-  void DepthwiseFilter##Name(size_t count, const T* x, size_t x_step, const T* dy, size_t dy_step, size_t channels, \
-                             T* dw) {                                                                              \
-    DepthwiseFilterTileT<T>(count, x, x_step, dy, dy_step, channels, dw);                                          \
+#define MR_TILES(T, Name)                                                                                        \
+  void Conv##Name(const ConvTap<T>* taps, size_t n, size_t depth, size_t width, size_t stride, T* const* out) {  \
+    ConvTileT<T>(taps, n, depth, width, stride, out);                                                            \
+  }                                                                                                              \
+  void Depthwise##Name(const ConvTap<T>* taps, size_t n, size_t channels, T* out) {                              \
+    DepthwiseTileT<T>(taps, n, channels, out);                                                                   \
+  }                                                                                                              \
+  void Filter##Name(size_t count, const T* x, size_t x_step, size_t rows, const T* dy, size_t dy_step, size_t w, \
+                    T* dw, size_t stride) {                                                                      \
+    FilterTileT<T>(count, x, x_step, rows, dy, dy_step, w, dw, stride);                                          \
+  }                                                                                                              \
+  void DepthwiseFilter##Name(                                                                                    \
+      size_t count, const T* x, size_t x_step, const T* dy, size_t dy_step, size_t channels, T* dw) {            \
+    DepthwiseFilterTileT<T>(count, x, x_step, dy, dy_step, channels, dw);                                        \
   }
 MR_TILES(float, F32)
 MR_TILES(double, F64)
@@ -153,28 +154,28 @@ HWY_AFTER_NAMESPACE();
 #if HWY_ONCE
 namespace millrace {
 
-#define MR_DISPATCH(T, Name)                                                                                         \
-  HWY_EXPORT(Conv##Name);                                                                                            \
-  HWY_EXPORT(Depthwise##Name);                                                                                       \
-  HWY_EXPORT(Filter##Name);                                                                                          \
-  HWY_EXPORT(DepthwiseFilter##Name);                                                                                 \
-  template <>                                                                                                        \
-  void ConvTile<T>(const ConvTap<T>* taps, size_t n, size_t depth, size_t width, size_t stride, T* const* out) {     \
-    HWY_DYNAMIC_DISPATCH(Conv##Name)(taps, n, depth, width, stride, out);                                            \
-  }                                                                                                                  \
-  template <>                                                                                                        \
-  void DepthwiseTile<T>(const ConvTap<T>* taps, size_t n, size_t channels, T* out) {                                 \
-    HWY_DYNAMIC_DISPATCH(Depthwise##Name)(taps, n, channels, out);                                                   \
-  }                                                                                                                  \
-  template <>                                                                                                        \
-  void FilterTile<T>(size_t count, const T* x, size_t x_step, size_t rows, const T* dy, size_t dy_step, size_t w,    \
-                     T* dw, size_t stride) {                                                                         \
-    HWY_DYNAMIC_DISPATCH(Filter##Name)(count, x, x_step, rows, dy, dy_step, w, dw, stride);                          \
-  }                                                                                                                  \
-  template <>                                                                                                        \
-  void DepthwiseFilterTile<T>(size_t count, const T* x, size_t x_step, const T* dy, size_t dy_step, size_t channels, \
-                              T* dw) {                                                                               \
-    HWY_DYNAMIC_DISPATCH(DepthwiseFilter##Name)(count, x, x_step, dy, dy_step, channels, dw);                        \
+#define MR_DISPATCH(T, Name)                                                                                      \
+  HWY_EXPORT(Conv##Name);                                                                                         \
+  HWY_EXPORT(Depthwise##Name);                                                                                    \
+  HWY_EXPORT(Filter##Name);                                                                                       \
+  HWY_EXPORT(DepthwiseFilter##Name);                                                                              \
+  template <>                                                                                                     \
+  void ConvTile<T>(const ConvTap<T>* taps, size_t n, size_t depth, size_t width, size_t stride, T* const* out) {  \
+    HWY_DYNAMIC_DISPATCH(Conv##Name)(taps, n, depth, width, stride, out);                                         \
+  }                                                                                                               \
+  template <>                                                                                                     \
+  void DepthwiseTile<T>(const ConvTap<T>* taps, size_t n, size_t channels, T* out) {                              \
+    HWY_DYNAMIC_DISPATCH(Depthwise##Name)(taps, n, channels, out);                                                \
+  }                                                                                                               \
+  template <>                                                                                                     \
+  void FilterTile<T>(size_t count, const T* x, size_t x_step, size_t rows, const T* dy, size_t dy_step, size_t w, \
+                     T* dw, size_t stride) {                                                                      \
+    HWY_DYNAMIC_DISPATCH(Filter##Name)(count, x, x_step, rows, dy, dy_step, w, dw, stride);                       \
+  }                                                                                                               \
+  template <>                                                                                                     \
+  void DepthwiseFilterTile<T>(                                                                                    \
+      size_t count, const T* x, size_t x_step, const T* dy, size_t dy_step, size_t channels, T* dw) {             \
+    HWY_DYNAMIC_DISPATCH(DepthwiseFilter##Name)(count, x, x_step, dy, dy_step, channels, dw);                     \
   }
 MR_DISPATCH(float, F32)
 MR_DISPATCH(double, F64)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Inner loops of the direct convolution, for T = float, double, int32_t. One step multiplies rows of images by the weights
-// of one tap; a padding cell is a pointer to zeros. Compiled once per instruction set.
+// Inner loops of the direct convolution, for T = float, double, int32_t. One step multiplies rows of images by the
+// weights of one tap; a padding cell is a pointer to zeros. Compiled once per instruction set.
 #pragma once
 
 #include <cstddef>

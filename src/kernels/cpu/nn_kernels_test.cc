@@ -81,8 +81,8 @@ double Tolerance(DType t) {
 // ---- convolution ----
 
 struct ConvCase {
-  Ints in;      // n, [d,] h, w, c
-  Ints filter;  // [d,] h, w, in, out
+  Ints in;                // n, [d,] h, w, c
+  Ints filter;            // [d,] h, w, in, out
   Ints stride, dilation;  // spatial
   std::string padding = "SAME";
   Ints pads;  // before, after per spatial dimension, with EXPLICIT
@@ -138,8 +138,9 @@ ConvWalk WalkOf(const ConvCase& c) {
   w.out.back() = c.depthwise ? c.in.back() * c.filter.back() : c.filter.back();
   const Padding p = *ParsePadding(c.padding);
   for (size_t i = 0; i < c.stride.size(); ++i) {
-    const auto e = ComputeWindow(c.in[i + 1], c.filter[i], c.stride[i], c.dilation[i], p,
-                                 p == Padding::kExplicit ? c.pads[2 * i] : 0, p == Padding::kExplicit ? c.pads[2 * i + 1] : 0);
+    const auto e = ComputeWindow(
+        c.in[i + 1], c.filter[i], c.stride[i], c.dilation[i], p, p == Padding::kExplicit ? c.pads[2 * i] : 0,
+        p == Padding::kExplicit ? c.pads[2 * i + 1] : 0);
     w.out[i + 1] = e->output;
     w.before.push_back(e->pad_before);
   }
@@ -212,7 +213,9 @@ class ConvTester {
   Tensor Image(const Values& v, const Ints& dims) const {
     return MakeTensor(c_.type, Permuted(dims, c_.channels_first), Reorder(v, dims, c_.channels_first, false));
   }
-  static Tensor Sizes(const Ints& dims) { return MakeTensor(DType::kInt32, {static_cast<int64_t>(dims.size())}, Values(dims.begin(), dims.end())); }
+  static Tensor Sizes(const Ints& dims) {
+    return MakeTensor(DType::kInt32, {static_cast<int64_t>(dims.size())}, Values(dims.begin(), dims.end()));
+  }
 
   std::vector<Tensor> Inputs(int pass) const {
     const Tensor x = Image(x_, c_.in), g = Image(g_, w_.out), f = MakeTensor(c_.type, c_.filter, f_);
@@ -227,8 +230,10 @@ class ConvTester {
     const char* suffix = family_ == "Conv3D" ? "V2" : "";
     if (pass == 1) op += std::string("BackpropInput") + suffix, args = "(a:i32, b:T, c:T)";
     if (pass == 2) op += std::string("BackpropFilter") + suffix, args = "(a:T, b:i32, c:T)";
-    const std::string schema = op + args + " -> (output:T) | T in FLT|i32; strides:list(int); dilations:list(int); "
-                               "padding:string; data_format:string; explicit_paddings:list(int)=[]";
+    const std::string schema =
+        op + args +
+        " -> (output:T) | T in FLT|i32; strides:list(int); dilations:list(int); "
+        "padding:string; data_format:string; explicit_paddings:list(int)=[]";
     AttrMap attrs = attrs_;
     attrs["T"] = c_.type;
     auto got = Runner(2).Run(schema, attrs, Inputs(pass));
@@ -301,7 +306,8 @@ TEST(Conv2D, StridedOneByOne) {
                   .filter = {1, 1, channels, 8},
                   .stride = {2, 2},
                   .dilation = {1, 1},
-                  .type = type}).Check();
+                  .type = type})
+          .Check();
 }
 
 TEST(Conv2D, LargeOnesAreSplit) {
@@ -345,22 +351,26 @@ TEST(Depthwise, AgreesWithOracle) {
 }
 
 TEST(Conv2D, RefusesBadShapes) {
-  const char* forward = "Conv2D(a:T, b:T) -> (output:T) | T in FLT; strides:list(int); padding:string; "
-                        "explicit_paddings:list(int)=[]; data_format:string=\"NHWC\"; dilations:list(int)=[1,1,1,1]";
+  const char* forward =
+      "Conv2D(a:T, b:T) -> (output:T) | T in FLT; strides:list(int); padding:string; "
+      "explicit_paddings:list(int)=[]; data_format:string=\"NHWC\"; dilations:list(int)=[1,1,1,1]";
   const auto run = [&](const Ints& in, const Ints& filter, AttrMap attrs) {
     attrs.emplace("padding", "VALID");
     attrs.emplace("strides", Ints{1, 1, 1, 1});
     attrs["T"] = DType::kFloat;
-    return Runner().Run(forward, attrs, {MakeTensor(DType::kFloat, in, Values(Product(in))),
-                                         MakeTensor(DType::kFloat, filter, Values(Product(filter)))})
+    return Runner()
+        .Run(forward, attrs,
+             {MakeTensor(DType::kFloat, in, Values(Product(in))),
+              MakeTensor(DType::kFloat, filter, Values(Product(filter)))})
         .status();
   };
   EXPECT_TRUE(run({1, 4, 4, 1}, {2, 2, 1, 1}, {}).ok());
   EXPECT_TRUE(run({0, 4, 4, 1}, {2, 2, 1, 1}, {}).ok());
   EXPECT_TRUE(run({1, 4, 4, 1}, {2, 2, 1, 0}, {}).ok());
   const std::vector<std::pair<Ints, Ints>> shapes = {
-      {{1, 4, 4, 1}, {0, 2, 1, 1}}, {{1, 4, 4, 1}, {2, 2, 0, 1}}, {{1, 4, 4, 3}, {2, 2, 2, 1}}, {{4, 4, 1}, {2, 2, 1, 1}},
-      {{1, 4, 4, 1}, {2, 2, 1}},    {{1, 1, 1, 1}, {3, 3, 1, 1}}, {{1, 4, 4, 4}, {2, 2, 2, 3}}};
+      {{1, 4, 4, 1}, {0, 2, 1, 1}}, {{1, 4, 4, 1}, {2, 2, 0, 1}}, {{1, 4, 4, 3}, {2, 2, 2, 1}},
+      {{4, 4, 1}, {2, 2, 1, 1}},    {{1, 4, 4, 1}, {2, 2, 1}},    {{1, 1, 1, 1}, {3, 3, 1, 1}},
+      {{1, 4, 4, 4}, {2, 2, 2, 3}}};
   for (const auto& [in, filter] : shapes) EXPECT_EQ(run(in, filter, {}).code(), absl::StatusCode::kInvalidArgument);
   const std::vector<AttrMap> attrs = {
       {{"strides", Ints{1, 0, 1, 1}}},
@@ -417,7 +427,8 @@ TEST(Pooling, AgreesWithOracle) {
             p.s = {1, stride, 2, 1};
             p.padding = padding;
             Values x = Random(Product(p.in), 5);  // with many ties
-            if (type == DType::kInt32) for (double& v : x) v *= 16;
+            if (type == DType::kInt32)
+              for (double& v : x) v *= 16;
             Values max, mean, dmax(x.size()), dmean(x.size()), g;
             p.ForEach([&](size_t o, const std::vector<size_t>& cells) {
               size_t best = cells[0];
@@ -433,15 +444,21 @@ TEST(Pooling, AgreesWithOracle) {
             const auto image = [&](const Values& v, const Ints& dims) {
               return MakeTensor(type, Permuted(dims, first), Reorder(v, dims, first, false));
             };
-            AttrMap attrs = {{"T", type}, {"ksize", Permuted(p.k, first)}, {"strides", Permuted(p.s, first)},
-                             {"padding", padding}, {"data_format", first ? "NCHW" : "NHWC"}};
-            const auto check = [&](const char* schema, std::vector<Tensor> inputs, const Values& want, const Ints& dims) {
-              auto got = Runner().Run(std::string(schema) + kPoolAttrs, attrs, std::move(inputs));
-              ASSERT_TRUE(got.ok()) << got.status() << schema;
-              ExpectClose(Reorder(ValuesOf((*got)[0]), dims, first, true), want, Tolerance(type), schema);
-            };
+            AttrMap attrs = {
+                {"T", type},
+                {"ksize", Permuted(p.k, first)},
+                {"strides", Permuted(p.s, first)},
+                {"padding", padding},
+                {"data_format", first ? "NCHW" : "NHWC"}};
+            const auto check =
+                [&](const char* schema, std::vector<Tensor> inputs, const Values& want, const Ints& dims) {
+                  auto got = Runner().Run(std::string(schema) + kPoolAttrs, attrs, std::move(inputs));
+                  ASSERT_TRUE(got.ok()) << got.status() << schema;
+                  ExpectClose(Reorder(ValuesOf((*got)[0]), dims, first, true), want, Tolerance(type), schema);
+                };
             check("MaxPool(a:T) -> (y:T) | ", {image(x, p.in)}, max, p.out);
-            check("MaxPoolGrad(a:T, b:T, c:T) -> (y:T) | ", {image(x, p.in), image(max, p.out), image(g, p.out)}, dmax, p.in);
+            check("MaxPoolGrad(a:T, b:T, c:T) -> (y:T) | ", {image(x, p.in), image(max, p.out), image(g, p.out)}, dmax,
+                  p.in);
             Values second;
             p.ForEach([&](size_t o, const std::vector<size_t>& cells) {
               for (size_t i : cells) {
@@ -463,9 +480,11 @@ TEST(Pooling, AgreesWithOracle) {
 
 TEST(Pooling, RefusesBadShapes) {
   const auto max = [](Ints in, Ints k, Ints s) {
-    return Runner().Run(std::string("MaxPool(a:T) -> (y:T) | ") + kPoolAttrs,
-                        {{"T", DType::kFloat}, {"ksize", k}, {"strides", s}, {"padding", "VALID"}},
-                        {MakeTensor(DType::kFloat, in, Values(Product(in)))}).status();
+    return Runner()
+        .Run(std::string("MaxPool(a:T) -> (y:T) | ") + kPoolAttrs,
+             {{"T", DType::kFloat}, {"ksize", k}, {"strides", s}, {"padding", "VALID"}},
+             {MakeTensor(DType::kFloat, in, Values(Product(in)))})
+        .status();
   };
   EXPECT_TRUE(max({1, 4, 4, 1}, {1, 2, 2, 1}, {1, 2, 2, 1}).ok());
   EXPECT_TRUE(absl::IsInvalidArgument(max({1, 4, 4, 1}, {1, 0, 2, 1}, {1, 2, 2, 1})));
@@ -475,18 +494,24 @@ TEST(Pooling, RefusesBadShapes) {
   EXPECT_TRUE(absl::IsInvalidArgument(max({1, 1, 1, 1}, {1, 3, 3, 1}, {1, 1, 1, 1})));
   EXPECT_TRUE(absl::IsUnimplemented(max({1, 4, 4, 2}, {1, 2, 2, 2}, {1, 2, 2, 2})));
   const Tensor one = MakeTensor(DType::kFloat, {1, 1, 1, 1}, {1}), none = MakeTensor(DType::kFloat, {0, 0, 0, 0}, {});
-  const AttrMap attrs = {{"T", DType::kFloat}, {"ksize", Ints{1, 1, 1, 1}}, {"strides", Ints{1, 1, 1, 1}}, {"padding", "VALID"}};
+  const AttrMap attrs = {
+      {"T", DType::kFloat}, {"ksize", Ints{1, 1, 1, 1}}, {"strides", Ints{1, 1, 1, 1}}, {"padding", "VALID"}};
   EXPECT_TRUE(absl::IsInvalidArgument(
-      Runner().Run(std::string("MaxPoolGrad(a:T, b:T, c:T) -> (y:T) | ") + kPoolAttrs, attrs, {one, one, none}).status()));
+      Runner()
+          .Run(std::string("MaxPoolGrad(a:T, b:T, c:T) -> (y:T) | ") + kPoolAttrs, attrs, {one, one, none})
+          .status()));
   const double d = -536870912;
   EXPECT_TRUE(absl::IsInvalidArgument(
-      Runner().Run(std::string("AvgPoolGrad(a:i32, c:T) -> (y:T) | ") + kPoolAttrs, attrs,
-                   {MakeTensor(DType::kInt32, {4}, {d, d, d, d}), MakeTensor(DType::kFloat, {1, 5, 7, 1}, Values(35))}).status()));
+      Runner()
+          .Run(std::string("AvgPoolGrad(a:i32, c:T) -> (y:T) | ") + kPoolAttrs, attrs,
+               {MakeTensor(DType::kInt32, {4}, {d, d, d, d}), MakeTensor(DType::kFloat, {1, 5, 7, 1}, Values(35))})
+          .status()));
 }
 
 // ---- batch normalisation ----
 
-const char* kNormAttrs = "T in f16|bf16|f32; U in f32; epsilon:float=0.0001; data_format:string=\"NHWC\"; is_training:bool=true";
+const char* kNormAttrs =
+    "T in f16|bf16|f32; U in f32; epsilon:float=0.0001; data_format:string=\"NHWC\"; is_training:bool=true";
 
 TEST(FusedBatchNorm, AgreesWithOracle) {
   for (DType type : {DType::kFloat, DType::kHalf, DType::kBFloat16})
@@ -509,7 +534,8 @@ TEST(FusedBatchNorm, AgreesWithOracle) {
             }
             Values y(x.size()), dx(x.size()), dscale(C), doffset(C), unbiased(C);
             for (size_t c = 0; c < C; ++c) {
-              const double eps = static_cast<double>(1e-4f), r = 1 / std::sqrt(var[c] + eps), N = static_cast<double>(n);
+              const double eps = static_cast<double>(1e-4f), r = 1 / std::sqrt(var[c] + eps),
+                           N = static_cast<double>(n);
               unbiased[c] = training ? var[c] * N / (N - 1) : var[c];
               double sum = 0, dot = 0;
               for (size_t i = c; i < x.size(); i += C) {
@@ -527,17 +553,23 @@ TEST(FusedBatchNorm, AgreesWithOracle) {
             const auto image = [&](const Values& v) {
               return MakeTensor(type, Permuted(dims, first), Reorder(v, dims, first, false));
             };
-            const auto vec = [&](const Values& v) { return MakeTensor(DType::kFloat, {static_cast<int64_t>(v.size())}, v); };
-            const AttrMap attrs = {{"T", type}, {"U", DType::kFloat}, {"data_format", first ? "NCHW" : "NHWC"}, {"is_training", training}};
-            auto got = Runner().Run(std::string("FusedBatchNormV2(x:T, a:U, b:U, c:U, d:U) -> (y:T, m:U, v:U, r:U, s:U) | ") + kNormAttrs,
-                                    attrs, {image(x), vec(scale), vec(offset), training ? vec({}) : vec(mean), training ? vec({}) : vec(var)});
+            const auto vec = [&](const Values& v) {
+              return MakeTensor(DType::kFloat, {static_cast<int64_t>(v.size())}, v);
+            };
+            const AttrMap attrs = {
+                {"T", type}, {"U", DType::kFloat}, {"data_format", first ? "NCHW" : "NHWC"}, {"is_training", training}};
+            auto got = Runner().Run(
+                std::string("FusedBatchNormV2(x:T, a:U, b:U, c:U, d:U) -> (y:T, m:U, v:U, r:U, s:U) | ") + kNormAttrs,
+                attrs,
+                {image(x), vec(scale), vec(offset), training ? vec({}) : vec(mean), training ? vec({}) : vec(var)});
             ASSERT_TRUE(got.ok()) << got.status();
             const double tolerance = std::max(Tolerance(type), mean_shift != 0 ? 1e-4 : 0);
             ExpectClose(Reorder(ValuesOf((*got)[0]), dims, first, true), y, tolerance, "y");
             ExpectClose(ValuesOf((*got)[1]), mean, 2e-6, "mean");
             ExpectClose(ValuesOf((*got)[2]), unbiased, 2e-6, "variance");
             auto back = Runner().Run(
-                std::string("FusedBatchNormGradV2(g:T, x:T, a:f32, b:U, c:U) -> (dx:T, ds:U, db:U, r:U, s:U) | ") + kNormAttrs,
+                std::string("FusedBatchNormGradV2(g:T, x:T, a:f32, b:U, c:U) -> (dx:T, ds:U, db:U, r:U, s:U) | ") +
+                    kNormAttrs,
                 attrs, {image(g), image(x), vec(scale), vec(ValuesOf((*got)[3])), vec(ValuesOf((*got)[4]))});
             ASSERT_TRUE(back.ok()) << back.status();
             ExpectClose(Reorder(ValuesOf((*back)[0]), dims, first, true), dx, tolerance, "dx");
@@ -549,9 +581,11 @@ TEST(FusedBatchNorm, AgreesWithOracle) {
 TEST(FusedBatchNorm, RefusesShortVectors) {
   const auto vec = [](int64_t n) { return MakeTensor(DType::kFloat, {n}, Values(static_cast<size_t>(n), 1)); };
   const auto run = [&](int64_t scale, int64_t mean, bool training) {
-    return Runner().Run(std::string("FusedBatchNormV2(x:T, a:U, b:U, c:U, d:U) -> (y:T, m:U, v:U, r:U, s:U) | ") + kNormAttrs,
-                        {{"T", DType::kFloat}, {"U", DType::kFloat}, {"is_training", training}},
-                        {MakeTensor(DType::kFloat, {1, 2, 2, 3}, Values(12)), vec(scale), vec(3), vec(mean), vec(mean)}).status();
+    return Runner()
+        .Run(std::string("FusedBatchNormV2(x:T, a:U, b:U, c:U, d:U) -> (y:T, m:U, v:U, r:U, s:U) | ") + kNormAttrs,
+             {{"T", DType::kFloat}, {"U", DType::kFloat}, {"is_training", training}},
+             {MakeTensor(DType::kFloat, {1, 2, 2, 3}, Values(12)), vec(scale), vec(3), vec(mean), vec(mean)})
+        .status();
   };
   EXPECT_TRUE(run(3, 0, true).ok());
   EXPECT_TRUE(run(3, 3, false).ok());
@@ -574,7 +608,8 @@ TEST(Bias, AgreesWithOracle) {
         for (size_t i = 0; i < x.size(); ++i) y[i] += b[i % C], sum[i % C] += x[i];
         const Tensor value = MakeTensor(type, Permuted(dims, first), Reorder(x, dims, first, false));
         const AttrMap attrs = {{"T", type}, {"data_format", first ? "NCHW" : "NHWC"}};
-        auto got = Runner().Run("BiasAdd(x:T, b:T) -> (y:T) | T in NUM; data_format:string", attrs, {value, MakeTensor(type, {channels}, b)});
+        auto got = Runner().Run("BiasAdd(x:T, b:T) -> (y:T) | T in NUM; data_format:string", attrs,
+                                {value, MakeTensor(type, {channels}, b)});
         ASSERT_TRUE(got.ok()) << got.status();
         ExpectClose(Reorder(ValuesOf((*got)[0]), dims, first, true), y, Tolerance(type), "bias");
         auto grad = Runner().Run("BiasAddGrad(x:T) -> (y:T) | T in NUM; data_format:string", attrs, {value});
@@ -607,8 +642,12 @@ TEST(Lrn, AgreesWithOracle) {
             dx[i] -= 2 * 0.25 * beta * x[i] * g[j] * y[j] / norm[j];
           }
         }
-        const AttrMap attrs = {{"T", DType::kFloat}, {"depth_radius", radius}, {"bias", 1.5f}, {"alpha", 0.25f},
-                               {"beta", static_cast<float>(beta)}};
+        const AttrMap attrs = {
+            {"T", DType::kFloat},
+            {"depth_radius", radius},
+            {"bias", 1.5f},
+            {"alpha", 0.25f},
+            {"beta", static_cast<float>(beta)}};
         const std::string types = "T in f16|f32; depth_radius:int; bias:float; alpha:float; beta:float";
         const auto t = [&](const Values& v) { return MakeTensor(DType::kFloat, dims, v); };
         auto got = Runner().Run("LRN(x:T) -> (y:T) | " + types, attrs, {t(x)});

@@ -46,16 +46,11 @@ void TransposeMatrices(KernelContext& ctx, size_t element, int64_t batch, int64_
     return;
   }
   switch (element) {
-    case 1:
-      return TransposeAll<uint8_t>(ctx, batch, rows, cols, from, to);
-    case 2:
-      return TransposeAll<uint16_t>(ctx, batch, rows, cols, from, to);
-    case 4:
-      return TransposeAll<uint32_t>(ctx, batch, rows, cols, from, to);
-    case 8:
-      return TransposeAll<uint64_t>(ctx, batch, rows, cols, from, to);
-    default:
-      return TransposeAll<std::complex<double>>(ctx, batch, rows, cols, from, to);
+    case 1: return TransposeAll<uint8_t>(ctx, batch, rows, cols, from, to);
+    case 2: return TransposeAll<uint16_t>(ctx, batch, rows, cols, from, to);
+    case 4: return TransposeAll<uint32_t>(ctx, batch, rows, cols, from, to);
+    case 8: return TransposeAll<uint64_t>(ctx, batch, rows, cols, from, to);
+    default: return TransposeAll<std::complex<double>>(ctx, batch, rows, cols, from, to);
   }
 }
 

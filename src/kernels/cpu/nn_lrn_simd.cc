@@ -93,8 +93,8 @@ HWY_EXPORT(BackwardT);
 void LrnForward(const LrnParameters& p, const float* x, size_t channels, float* scratch, float* y) {
   HWY_DYNAMIC_DISPATCH(ForwardT)(p, x, channels, scratch, y);
 }
-void LrnBackward(const LrnParameters& p, const float* g, const float* x, const float* y, size_t channels, float* scratch,
-                 float* dx) {
+void LrnBackward(const LrnParameters& p, const float* g, const float* x, const float* y, size_t channels,
+                 float* scratch, float* dx) {
   HWY_DYNAMIC_DISPATCH(BackwardT)(p, g, x, y, channels, scratch, dx);
 }
 }  // namespace millrace

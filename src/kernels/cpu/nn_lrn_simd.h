@@ -15,7 +15,7 @@ struct LrnParameters {
 // y[c] = x[c] * n[c]^-beta, n[c] = bias + alpha * sum of x[k]^2 for |k - c| <= radius
 void LrnForward(const LrnParameters& p, const float* x, size_t channels, float* scratch, float* y);
 // dx[c] = g[c] * n[c]^-beta - 2 alpha beta x[c] * sum of g[k] y[k] / n[k] for |k - c| <= radius
-void LrnBackward(const LrnParameters& p, const float* g, const float* x, const float* y, size_t channels, float* scratch,
-                 float* dx);
+void LrnBackward(const LrnParameters& p, const float* g, const float* x, const float* y, size_t channels,
+                 float* scratch, float* dx);
 
 }  // namespace millrace

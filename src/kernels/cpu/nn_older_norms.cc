@@ -31,8 +31,8 @@ class LrnKernel : public Kernel {
     Tensor in[3];
     for (int i = 0; i < ctx.num_inputs(); ++i) {
       if (!(ctx.input(i).shape() == shape)) {
-        return InvalidArgument("inputs must have one shape, got ", shape.ToString(), " and ",
-                               ctx.input(i).shape().ToString());
+        return InvalidArgument(
+            "inputs must have one shape, got ", shape.ToString(), " and ", ctx.input(i).shape().ToString());
       }
       MR_ASSIGN_OR_RETURN(in[i], Widened(ctx, ctx.input(i)));
     }
@@ -47,18 +47,19 @@ class LrnKernel : public Kernel {
     LrnParameters p = p_;
     p.radius = static_cast<size_t>(std::min(radius_, channels));  // a wider window sees no more
     const size_t depth = static_cast<size_t>(channels);
-    ctx.ParallelFor(out->num_elements() / channels, 2.0 * static_cast<double>(channels), [&](int64_t begin, int64_t end) {
-      std::vector<float> scratch(2 * depth + 4 * p.radius);
-      for (int64_t at = begin * channels; at < end * channels; at += channels) {
-        float* to = result.mutable_data<float>() + at;
-        if (grad) {
-          LrnBackward(p, in[0].data<float>() + at, in[1].data<float>() + at, in[2].data<float>() + at, depth,
-                      scratch.data(), to);
-        } else {
-          LrnForward(p, in[0].data<float>() + at, depth, scratch.data(), to);
-        }
-      }
-    });
+    ctx.ParallelFor(
+        out->num_elements() / channels, 2.0 * static_cast<double>(channels), [&](int64_t begin, int64_t end) {
+          std::vector<float> scratch(2 * depth + 4 * p.radius);
+          for (int64_t at = begin * channels; at < end * channels; at += channels) {
+            float* to = result.mutable_data<float>() + at;
+            if (grad) {
+              LrnBackward(p, in[0].data<float>() + at, in[1].data<float>() + at, in[2].data<float>() + at, depth,
+                          scratch.data(), to);
+            } else {
+              LrnForward(p, in[0].data<float>() + at, depth, scratch.data(), to);
+            }
+          }
+        });
     if (narrow) NarrowInto(ctx, result, out);
     return absl::OkStatus();
   }

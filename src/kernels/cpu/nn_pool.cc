@@ -196,8 +196,9 @@ void MaxSecond(KernelContext& ctx, const PoolGeometry& g, const T* x, const T* y
 }
 template <typename T>
 void MeanBackward(KernelContext& ctx, const PoolGeometry& g, const T* dy, T* dx) {
-  Backward<T>(ctx, g, dx,
-              [&](const WindowRun& run, int64_t cell, int64_t out) { SpreadToWindows<T>(run, dx + cell, dy + out); });
+  Backward<T>(ctx, g, dx, [&](const WindowRun& run, int64_t cell, int64_t out) {
+    SpreadToWindows<T>(run, dx + cell, dy + out);
+  });
 }
 // The largest of every `k` neighbouring channels.
 template <typename T>
@@ -213,28 +214,17 @@ void MaxOverChannels(KernelContext& ctx, int64_t n, int64_t k, const T* x, T* y)
 template <typename Fn>
 Status WithRealType(DType type, Fn fn) {
   switch (type) {
-    case DType::kFloat:
-      return fn(float());
-    case DType::kDouble:
-      return fn(double());
-    case DType::kInt8:
-      return fn(int8_t());
-    case DType::kInt16:
-      return fn(int16_t());
-    case DType::kInt32:
-      return fn(int32_t());
-    case DType::kInt64:
-      return fn(int64_t());
-    case DType::kUInt8:
-      return fn(uint8_t());
-    case DType::kUInt16:
-      return fn(uint16_t());
-    case DType::kUInt32:
-      return fn(uint32_t());
-    case DType::kUInt64:
-      return fn(uint64_t());
-    default:
-      return Unimplemented("pooling of ", DTypeName(type));
+    case DType::kFloat: return fn(float());
+    case DType::kDouble: return fn(double());
+    case DType::kInt8: return fn(int8_t());
+    case DType::kInt16: return fn(int16_t());
+    case DType::kInt32: return fn(int32_t());
+    case DType::kInt64: return fn(int64_t());
+    case DType::kUInt8: return fn(uint8_t());
+    case DType::kUInt16: return fn(uint16_t());
+    case DType::kUInt32: return fn(uint32_t());
+    case DType::kUInt64: return fn(uint64_t());
+    default: return Unimplemented("pooling of ", DTypeName(type));
   }
 }
 
@@ -287,8 +277,8 @@ class PoolKernel : public Kernel {
         return Unimplemented("pooling works over rows and columns, or (MaxPool) over channels alone");
       }
       if (attrs.strides[channel] != k || g->channels % k != 0) {
-        return Unimplemented("pooling over channels wants a window that is its own stride and divides the ",
-                             g->channels, " channels");
+        return Unimplemented(
+            "pooling over channels wants a window that is its own stride and divides the ", g->channels, " channels");
       }
       out[channel] = g->channels / k;
     }
@@ -334,16 +324,10 @@ class PoolKernel : public Kernel {
       return InvalidArgument(name, " must have shape ", want.ToString(), ", got ", ctx.input(i).shape().ToString());
     };
     switch (op_) {
-      case PoolOp::kMeanGrad:
-        return same(1, pooled, "grad");
-      case PoolOp::kMaxGrad:
-        MR_RETURN_IF_ERROR(same(1, pooled, "orig_output"));
-        return same(2, pooled, "grad");
-      case PoolOp::kMaxGradGrad:
-        MR_RETURN_IF_ERROR(same(1, pooled, "orig_output"));
-        return same(2, input, "grad");
-      default:
-        return absl::OkStatus();
+      case PoolOp::kMeanGrad: return same(1, pooled, "grad");
+      case PoolOp::kMaxGrad: MR_RETURN_IF_ERROR(same(1, pooled, "orig_output")); return same(2, pooled, "grad");
+      case PoolOp::kMaxGradGrad: MR_RETURN_IF_ERROR(same(1, pooled, "orig_output")); return same(2, input, "grad");
+      default: return absl::OkStatus();
     }
   }
 
@@ -391,14 +375,11 @@ class PoolKernel : public Kernel {
         }
         return absl::OkStatus();
       }
-      case PoolOp::kMaxGrad:
-        MaxBackward<T>(ctx, g, in[0].data<T>(), in[2].data<T>(), to);
-        return absl::OkStatus();
+      case PoolOp::kMaxGrad: MaxBackward<T>(ctx, g, in[0].data<T>(), in[2].data<T>(), to); return absl::OkStatus();
       case PoolOp::kMaxGradGrad:
         MaxSecond<T>(ctx, g, in[0].data<T>(), in[1].data<T>(), in[2].data<T>(), to);
         return absl::OkStatus();
-      default:
-        break;
+      default: break;
     }
     if constexpr (kVector<T>) {
       if (op_ == PoolOp::kMean) {
@@ -538,8 +519,9 @@ class MaxPoolGradWithArgmaxKernel : public Kernel {
 
 void RegisterPoolKernels(KernelRegistry& r) {
   const auto add = [&r](const char* op, const char* types, PoolOp what, int sizes_input = -1) {
-    r.AddFactory({.op = op, .types = {{"T", Types(types)}}},
-                 [what, sizes_input] { return std::make_unique<PoolKernel>(what, sizes_input); });
+    r.AddFactory({.op = op, .types = {{"T", Types(types)}}}, [what, sizes_input] {
+      return std::make_unique<PoolKernel>(what, sizes_input);
+    });
   };
   add("MaxPool", "REAL", PoolOp::kMax);
   add("MaxPoolV2", "REAL", PoolOp::kMax, 1);

@@ -84,13 +84,13 @@ void SpreadT(const WindowRun& run, T* into, const T* g) {
   });
 }
 
-#define MR_POOL(T, N)                                                                                        \
-  void Max##N(const WindowRun& run, const T* image, T* out) { MaxT<T>(run, image, out); }                    \
-  void Mean##N(const WindowRun& run, const T* image, T* out) { MeanT<T>(run, image, out); }                  \
+#define MR_POOL(T, N)                                                                                              \
+  void Max##N(const WindowRun& run, const T* image, T* out) { MaxT<T>(run, image, out); }                          \
+  void Mean##N(const WindowRun& run, const T* image, T* out) { MeanT<T>(run, image, out); }                        \
   void Scatter##N(const WindowRun& run, const T* image, T* into, const T* g) { ScatterT<T>(run, image, into, g); } \
-  void Gather##N(const WindowRun& run, const T* image, const T* from, const T* y, T* out) {                  \
-    GatherT<T>(run, image, from, y, out);                                                                    \
-  }                                                                                                          \
+  void Gather##N(const WindowRun& run, const T* image, const T* from, const T* y, T* out) {                        \
+    GatherT<T>(run, image, from, y, out);                                                                          \
+  }                                                                                                                \
   void Spread##N(const WindowRun& run, T* into, const T* g) { SpreadT<T>(run, into, g); }
 MR_POOL(float, F32)
 MR_POOL(double, F64)

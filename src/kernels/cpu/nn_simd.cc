@@ -91,8 +91,8 @@ void NarrowF16(const float* from, uint16_t* to, size_t n) {
 }
 #endif
 
-// Calls fn(tag, c, number) for groups of four vectors of columns, which make reading row by row sequential, then for single
-// vectors and single columns; `number` says how many vectors of tag lie at c.
+// Calls fn(tag, c, number) for groups of four vectors of columns, which make reading row by row sequential, then for
+// single vectors and single columns; `number` says how many vectors of tag lie at c.
 template <class Fn>
 HWY_INLINE void ForColumns(size_t cols, Fn fn) {
   const Full d;
@@ -246,7 +246,9 @@ void NarrowFromFloat(DType to, const float* src, void* dst, size_t n) {
   }
 }
 
-void AddRows(const float* x, size_t rows, size_t cols, float* sum) { HWY_DYNAMIC_DISPATCH(AddRowsT)(x, rows, cols, sum); }
+void AddRows(const float* x, size_t rows, size_t cols, float* sum) {
+  HWY_DYNAMIC_DISPATCH(AddRowsT)(x, rows, cols, sum);
+}
 void AddMoments(const float* x, size_t rows, size_t cols, const float* shift, float* sum, float* squares) {
   HWY_DYNAMIC_DISPATCH(AddMomentsT)(x, rows, cols, shift, sum, squares);
 }

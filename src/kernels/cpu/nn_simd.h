@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Vector loops on float32 and the narrow float types, compiled once per instruction set, for normalisation and biases.
-// Matrices are `rows` rows of `cols` values without gaps. Every result element depends on its own column only, in row order.
+// Matrices are `rows` rows of `cols` values without gaps. Every result element depends on its own column only, in row
+// order.
 #pragma once
 
 #include <cstddef>

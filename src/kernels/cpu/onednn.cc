@@ -129,8 +129,8 @@ struct Conv::Impl {
   ConvKey key;
   dnnl::primitive primitive;
   Desc src, weights, dst, scratch;
-  Layout packing;           // plain -> packed weights, or packed -> plain for backward weights
-  Layout src_in, dst_in;    // plain -> blocked images, for backward weights
+  Layout packing;         // plain -> packed weights, or packed -> plain for backward weights
+  Layout src_in, dst_in;  // plain -> blocked images, for backward weights
 
   template <typename PrimitiveDesc>
   Status Adopt(const PrimitiveDesc& pd, const Desc& packed) {
@@ -165,7 +165,8 @@ StatusOr<std::shared_ptr<const Conv>> Conv::Create(const ConvKey& k) {
     dnnl::primitive_attr attr;
     attr.set_scratchpad_mode(dnnl::scratchpad_mode::user);
     const dnnl::convolution_forward::primitive_desc forward(
-        {dnnl::prop_kind::forward_training, kDirect, m.src, any, m.dst, strides, dilation, before, after}, attr, Engine());
+        {dnnl::prop_kind::forward_training, kDirect, m.src, any, m.dst, strides, dilation, before, after}, attr,
+        Engine());
     if (k.kind == ConvKind::kForward) {
       built = m.Adopt(forward, forward.weights_desc());
       if (built.ok()) m.primitive = dnnl::convolution_forward(forward);
@@ -220,10 +221,12 @@ Status Conv::Run(void* src, void* weights, void* dst, void* scratch) const {
     }
     dnnl::memory s(m.src, Engine(), src), w(m.weights, Engine(), weights), d(m.dst, Engine(), dst);
     dnnl::memory pad(m.scratch, Engine(), scratch);
-    m.primitive.execute(ThreadStream(), {{data ? DNNL_ARG_DIFF_SRC : DNNL_ARG_SRC, s},
-                                         {filter ? DNNL_ARG_DIFF_WEIGHTS : DNNL_ARG_WEIGHTS, w},
-                                         {data || filter ? DNNL_ARG_DIFF_DST : DNNL_ARG_DST, d},
-                                         {DNNL_ARG_SCRATCHPAD, pad}});
+    m.primitive.execute(
+        ThreadStream(),
+        {{data ? DNNL_ARG_DIFF_SRC : DNNL_ARG_SRC, s},
+         {filter ? DNNL_ARG_DIFF_WEIGHTS : DNNL_ARG_WEIGHTS, w},
+         {data || filter ? DNNL_ARG_DIFF_DST : DNNL_ARG_DST, d},
+         {DNNL_ARG_SCRATCHPAD, pad}});
   });
 }
 

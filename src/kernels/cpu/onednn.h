@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // oneDNN as a single-thread library below our own thread pool. Only this file's .cc includes its headers.
 //
-// A Conv is one convolution primitive for one geometry, compiled on first use and kept in a bounded cache that the whole
-// process shares. It is immutable: any number of threads may run it at once, each with scratch memory of its own. Every
-// call into oneDNN runs with an OpenMP thread count of 1 on the calling thread and puts the caller's count back after.
+// A Conv is one convolution primitive for one geometry, compiled on first use and kept in a bounded cache that the
+// whole process shares. It is immutable: any number of threads may run it at once, each with scratch memory of its own.
+// Every call into oneDNN runs with an OpenMP thread count of 1 on the calling thread and puts the caller's count back
+// after.
 #pragma once
 
 #include <array>
@@ -16,9 +17,9 @@ namespace millrace::onednn {
 
 enum class ConvKind : uint8_t { kForward, kBackwardData, kBackwardWeights };
 
-// float32 or bfloat16, images channels-last without gaps. Weights as the user has them: [taps][in / groups][out], or, for a forward
-// convolution that stands for a backward one, [taps][out][in / groups] (`transposed`, out being that convolution's own
-// output). Entry 0 of the arrays is depth: all ones (and no padding) for images.
+// float32 or bfloat16, images channels-last without gaps. Weights as the user has them: [taps][in / groups][out], or,
+// for a forward convolution that stands for a backward one, [taps][out][in / groups] (`transposed`, out being that
+// convolution's own output). Entry 0 of the arrays is depth: all ones (and no padding) for images.
 struct ConvKey {
   ConvKind kind = ConvKind::kForward;
   bool transposed = false;
@@ -31,8 +32,8 @@ struct ConvKey {
   bool operator==(const ConvKey&) const = default;
   template <typename H>
   friend H AbslHashValue(H h, const ConvKey& k) {
-    return H::combine(std::move(h), k.kind, k.transposed, k.blocked, k.bf16, k.volumetric, k.batch, k.in_channels, k.out_channels, k.groups,
-                      k.in, k.kernel, k.out, k.stride, k.dilation, k.pad_before, k.pad_after);
+    return H::combine(std::move(h), k.kind, k.transposed, k.blocked, k.bf16, k.volumetric, k.batch, k.in_channels,
+                      k.out_channels, k.groups, k.in, k.kernel, k.out, k.stride, k.dilation, k.pad_before, k.pad_after);
   }
 };
 
@@ -51,8 +52,8 @@ class Conv {
 
   Status Pack(const void* weights, void* packed) const;
   Status Unpack(const void* packed, void* weights) const;
-  // Forward: reads src and weights, writes dst. Backward data: reads weights and dst, writes src. Backward weights: reads
-  // src and dst, writes weights. Weights are packed. Pointers to 64-byte aligned memory run fastest.
+  // Forward: reads src and weights, writes dst. Backward data: reads weights and dst, writes src. Backward weights:
+  // reads src and dst, writes weights. Weights are packed. Pointers to 64-byte aligned memory run fastest.
   Status Run(void* src, void* weights, void* dst, void* scratch) const;
 
  private:

@@ -20,14 +20,10 @@ wire::FeatureKind KindOf(DType dtype) {
 
 const char* KindName(wire::FeatureKind kind) {
   switch (kind) {
-    case wire::FeatureKind::kBytes:
-      return "string";
-    case wire::FeatureKind::kFloat:
-      return "float";
-    case wire::FeatureKind::kInt64:
-      return "int64";
-    default:
-      return "nothing";
+    case wire::FeatureKind::kBytes: return "string";
+    case wire::FeatureKind::kFloat: return "float";
+    case wire::FeatureKind::kInt64: return "int64";
+    default: return "nothing";
   }
 }
 
@@ -65,9 +61,9 @@ std::string CellShape(const DenseSpec& spec) {
 }
 
 Status WrongCount(const Cell& cell, const DenseSpec& spec, const Place& place, int64_t row) {
-  return InvalidArgument("Name: ", place.Of(row), ", Key: ", place.key, ", Index: ", row, ". Number of ",
-                         DTypeName(spec.dtype), " values != expected. Values size: ", cell.feature.count,
-                         " but output shape: ", CellShape(spec));
+  return InvalidArgument(
+      "Name: ", place.Of(row), ", Key: ", place.key, ", Index: ", row, ". Number of ", DTypeName(spec.dtype),
+      " values != expected. Values size: ", cell.feature.count, " but output shape: ", CellShape(spec));
 }
 
 bool HasValue(const Cell& cell) { return cell.feature.kind != wire::FeatureKind::kNone; }
@@ -79,9 +75,10 @@ Status CheckDense(const DenseSpec& spec, const Cell& cell, const Place& place, i
   }
   MR_RETURN_IF_ERROR(CheckKind(cell, spec.dtype, place, row));
   const int64_t count = cell.feature.count;
-  const bool fits = !spec.variable       ? count == spec.elements
-                    : spec.elements == 0 ? count == 0
-                                         : count % spec.elements == 0;
+  const bool fits =
+      !spec.variable       ? count == spec.elements
+      : spec.elements == 0 ? count == 0
+                           : count % spec.elements == 0;
   return fits ? absl::OkStatus() : WrongCount(cell, spec, place, row);
 }
 
@@ -145,9 +142,9 @@ std::string Place::Of(int64_t row) const {
 
 Status CheckKind(const Cell& cell, DType dtype, const Place& place, int64_t row) {
   if (cell.feature.kind == KindOf(dtype)) return absl::OkStatus();
-  return InvalidArgument("Name: ", place.Of(row), ", Key: ", place.key, ", Index: ", row,
-                         ". Data types don't match. Expected type: ", DTypeName(dtype),
-                         ", Actual type: ", KindName(cell.feature.kind));
+  return InvalidArgument(
+      "Name: ", place.Of(row), ", Key: ", place.key, ", Index: ", row,
+      ". Data types don't match. Expected type: ", DTypeName(dtype), ", Actual type: ", KindName(cell.feature.kind));
 }
 
 void CopyValues(const Cell& cell, Tensor& to, int64_t at) {

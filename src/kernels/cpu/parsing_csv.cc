@@ -89,17 +89,11 @@ class Record {
 // A field as element `i` of `out`.
 bool Store(absl::string_view field, Tensor& out, int64_t i) {
   switch (out.dtype()) {
-    case DType::kInt32:
-      return absl::SimpleAtoi(field, out.mutable_data<int32_t>() + i);
-    case DType::kInt64:
-      return absl::SimpleAtoi(field, out.mutable_data<int64_t>() + i);
-    case DType::kFloat:
-      return absl::SimpleAtof(field, out.mutable_data<float>() + i);
-    case DType::kDouble:
-      return absl::SimpleAtod(field, out.mutable_data<double>() + i);
-    default:
-      out.mutable_data<TString>()[i] = field;
-      return true;
+    case DType::kInt32: return absl::SimpleAtoi(field, out.mutable_data<int32_t>() + i);
+    case DType::kInt64: return absl::SimpleAtoi(field, out.mutable_data<int64_t>() + i);
+    case DType::kFloat: return absl::SimpleAtof(field, out.mutable_data<float>() + i);
+    case DType::kDouble: return absl::SimpleAtod(field, out.mutable_data<double>() + i);
+    default: out.mutable_data<TString>()[i] = field; return true;
   }
 }
 
@@ -125,8 +119,8 @@ class DecodeCsvKernel final : public Kernel {
     const auto& selected = format_.selected;
     if (selected.empty()) return absl::OkStatus();
     if (static_cast<int>(selected.size()) != init.num_outputs()) {
-      return InvalidArgument("select_cols should match output size, got ", selected.size(), " and ",
-                             init.num_outputs());
+      return InvalidArgument(
+          "select_cols should match output size, got ", selected.size(), " and ", init.num_outputs());
     }
     for (size_t i = 0; i < selected.size(); ++i) {
       if (selected[i] < 0) return InvalidArgument("select_cols should be non-negative indices, got ", selected[i]);
@@ -144,8 +138,8 @@ class DecodeCsvKernel final : public Kernel {
     for (int k = 0; k < count; ++k) {
       const Tensor& value = ctx.input(k + 1);
       if (value.num_elements() > 1 || value.rank() > 1) {
-        return InvalidArgument("There should only be 1 default per field but field ", k, " has ",
-                               value.shape().ToString());
+        return InvalidArgument(
+            "There should only be 1 default per field but field ", k, " has ", value.shape().ToString());
       }
       MR_ASSIGN_OR_RETURN(Tensor * out, ctx.AllocateOutput(k, records.shape()));
       outputs.push_back(out);
@@ -194,8 +188,8 @@ class DecodeCsvKernel final : public Kernel {
       return absl::OkStatus();
     }
     if (Store(field, out, i)) return absl::OkStatus();
-    return InvalidArgument("Field ", k, " in record ", i, " is not a valid ", DTypeName(out.dtype()), ": ",
-                           field.substr(0, 80));
+    return InvalidArgument(
+        "Field ", k, " in record ", i, " is not a valid ", DTypeName(out.dtype()), ": ", field.substr(0, 80));
   }
 
   Format format_;

@@ -98,10 +98,11 @@ class ParseExampleKernel final : public Kernel {
     for (int k = 0; k < static_cast<int>(columns); ++k) {
       const Place place{keys[static_cast<size_t>(k)], &names};
       const auto column = cells.span(k * rows, rows);
-      MR_RETURN_IF_ERROR(k < sparse_count ? WriteSparse(ctx, attributes_.sparse_types[static_cast<size_t>(k)], column,
-                                                        place, SparseOutputs{k, sparse_count + k, 2 * sparse_count + k})
-                                          : WriteDense(ctx, specs[static_cast<size_t>(k - sparse_count)], column, place,
-                                                       2 * sparse_count + k));
+      MR_RETURN_IF_ERROR(
+          k < sparse_count
+              ? WriteSparse(ctx, attributes_.sparse_types[static_cast<size_t>(k)], column, place,
+                            SparseOutputs{k, sparse_count + k, 2 * sparse_count + k})
+              : WriteDense(ctx, specs[static_cast<size_t>(k - sparse_count)], column, place, 2 * sparse_count + k));
     }
     return absl::OkStatus();
   }
@@ -158,17 +159,19 @@ class ParseSingleExampleKernel final : public Kernel {
     MR_ASSIGN_OR_RETURN(const std::vector<DenseSpec> specs, attributes_.WithDefaults(ctx, 1));
     std::vector<Cell> cells(keys_.size());
     parsing::KeyCursor cursor(index_);
-    if (!LookThrough(*serialized.data<TString>(), cursor,
-                     [&](int64_t column) -> Cell& { return cells[static_cast<size_t>(column)]; })) {
+    if (!LookThrough(*serialized.data<TString>(), cursor, [&](int64_t column) -> Cell& {
+          return cells[static_cast<size_t>(column)];
+        })) {
       return CannotParse("<unknown>");
     }
     const int sparse = static_cast<int>(attributes_.sparse_types.size());
     for (int k = 0; k < static_cast<int>(cells.size()); ++k) {
       const auto i = static_cast<size_t>(k);
-      MR_RETURN_IF_ERROR(k < sparse ? WriteSparseCell(ctx, attributes_.sparse_types[i], cells[i], Place{keys_[i]},
-                                                      SparseOutputs{k, sparse + k, 2 * sparse + k})
-                                    : WriteDenseCell(ctx, specs[static_cast<size_t>(k - sparse)], cells[i],
-                                                     Place{keys_[i]}, 2 * sparse + k));
+      MR_RETURN_IF_ERROR(
+          k < sparse
+              ? WriteSparseCell(ctx, attributes_.sparse_types[i], cells[i], Place{keys_[i]},
+                                SparseOutputs{k, sparse + k, 2 * sparse + k})
+              : WriteDenseCell(ctx, specs[static_cast<size_t>(k - sparse)], cells[i], Place{keys_[i]}, 2 * sparse + k));
     }
     return absl::OkStatus();
   }

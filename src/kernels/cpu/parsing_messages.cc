@@ -93,8 +93,8 @@ class DecodePaddedRawKernel final : public Kernel {
     if (bytes % unit != 0) {
       return InvalidArgument("fixed_length (", length, ") must be a multiple of the size of out_type (", unit, ")");
     }
-    MR_ASSIGN_OR_RETURN(const Shape shape,
-                        input.shape().WithInserted(input.rank(), static_cast<int64_t>(bytes / unit)));
+    MR_ASSIGN_OR_RETURN(
+        const Shape shape, input.shape().WithInserted(input.rank(), static_cast<int64_t>(bytes / unit)));
     MR_ASSIGN_OR_RETURN(Tensor * out, ctx.AllocateOutput(0, shape));
     char* to = static_cast<char*>(out->mutable_raw());
     for (const TString& s : input.flat<TString>()) {

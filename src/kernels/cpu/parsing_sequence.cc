@@ -90,8 +90,8 @@ class Sequences {
     MR_RETURN_IF_ERROR(context_.Allocate(ctx, count));
     for (int64_t i = 0; i < rows_; ++i) {
       if (!Add(i, serialized[static_cast<size_t>(i)])) {
-        return InvalidArgument("Could not parse sequence example (Name: ", Place{"", &names}.Of(i),
-                               "): not a serialized SequenceExample");
+        return InvalidArgument(
+            "Could not parse sequence example (Name: ", Place{"", &names}.Of(i), "): not a serialized SequenceExample");
       }
     }
     return absl::OkStatus();
@@ -158,16 +158,18 @@ Status CheckContext(absl::Span<const Cell> column, DType dtype, const Place& pla
 Status CheckList(const ListColumn& list, const DenseSpec& spec, const Place& place, bool may_be_missing) {
   for (size_t i = 0; i < list.present.size(); ++i) {
     if (list.present[i] || may_be_missing) continue;
-    return InvalidArgument("Name: ", place.Of(static_cast<int64_t>(i)), ", Feature list '", place.key,
-                           "' is required but could not be found. Did you mean to include it in "
-                           "feature_list_dense_missing_assumed_empty?");
+    return InvalidArgument(
+        "Name: ", place.Of(static_cast<int64_t>(i)), ", Feature list '", place.key,
+        "' is required but could not be found. Did you mean to include it in "
+        "feature_list_dense_missing_assumed_empty?");
   }
   for (size_t i = 0; i < list.cells.size(); ++i) {
     MR_RETURN_IF_ERROR(CheckKind(list.cells[i], spec.dtype, place, 0));
     if (list.cells[i].feature.count != spec.elements) {
-      return InvalidArgument("Name: ", place.Of(0), ", Key: ", place.key, ", Index: ", i, ". Number of ",
-                             DTypeName(spec.dtype), " values != expected. values size: ", list.cells[i].feature.count,
-                             " but output shape has ", spec.elements, " elements");
+      return InvalidArgument(
+          "Name: ", place.Of(0), ", Key: ", place.key, ", Index: ", i, ". Number of ", DTypeName(spec.dtype),
+          " values != expected. values size: ", list.cells[i].feature.count, " but output shape has ", spec.elements,
+          " elements");
     }
   }
   return absl::OkStatus();
@@ -198,9 +200,9 @@ Status WriteOne(KernelContext& ctx, const Wanted& w, const Types& types, const S
   const OutputMap at(w);
   MR_ASSIGN_OR_RETURN(const std::vector<DenseSpec> dense, types.WithDefaults(ctx));
   for (size_t k = 0; k < w.context_sparse.size(); ++k) {
-    MR_RETURN_IF_ERROR(WriteSparseCell(ctx, types.context_sparse[k], s.context(k)[0],
-                                       Place{w.context_sparse[k], &names},
-                                       Sparse(at.context_sparse, k, w.context_sparse.size())));
+    MR_RETURN_IF_ERROR(WriteSparseCell(
+        ctx, types.context_sparse[k], s.context(k)[0], Place{w.context_sparse[k], &names},
+        Sparse(at.context_sparse, k, w.context_sparse.size())));
   }
   for (size_t k = 0; k < dense.size(); ++k) {
     const Place place{w.context_dense[k], &names};
@@ -266,9 +268,9 @@ Status WriteBatch(KernelContext& ctx, const Wanted& w, const Types& types, const
     MR_RETURN_IF_ERROR(WriteDense(ctx, dense[k], column, place, at.context_dense + static_cast<int>(k)));
   }
   for (size_t k = 0; k < w.list_sparse.size(); ++k) {
-    MR_RETURN_IF_ERROR(WriteSparseLists(ctx, types.list_sparse[k], s.list(k).cells, s.list(k).offsets,
-                                        Place{w.list_sparse[k], &names},
-                                        Sparse(at.list_sparse, k, w.list_sparse.size())));
+    MR_RETURN_IF_ERROR(WriteSparseLists(
+        ctx, types.list_sparse[k], s.list(k).cells, s.list(k).offsets, Place{w.list_sparse[k], &names},
+        Sparse(at.list_sparse, k, w.list_sparse.size())));
   }
   for (size_t k = 0; k < w.list_dense.size(); ++k) {
     const ListColumn& list = s.list(w.list_sparse.size() + k);
@@ -312,14 +314,14 @@ class ParseSequenceExampleKernel final : public Kernel {
       return InvalidArgument("serialized must be a scalar or a vector, got shape ", serialized.shape().ToString());
     }
     if (names.num_elements() != 0 && names.num_elements() != serialized.num_elements()) {
-      return InvalidArgument("debug_name must be empty or have ", serialized.num_elements(), " elements, got ",
-                             names.num_elements());
+      return InvalidArgument(
+          "debug_name must be empty or have ", serialized.num_elements(), " elements, got ", names.num_elements());
     }
     Sequences sequences(wanted_);
     MR_RETURN_IF_ERROR(sequences.LookThrough(ctx, serialized.flat<TString>(), names));
     const bool one = serialized.rank() == 0;
-    MR_RETURN_IF_ERROR(one ? WriteOne(ctx, wanted_, types_, sequences, names)
-                           : WriteBatch(ctx, wanted_, types_, sequences, names));
+    MR_RETURN_IF_ERROR(
+        one ? WriteOne(ctx, wanted_, types_, sequences, names) : WriteBatch(ctx, wanted_, types_, sequences, names));
     return WriteAllLengths(ctx, wanted_, sequences, one);
   }
 
@@ -350,8 +352,8 @@ class ParseSingleSequenceExampleKernel final : public Kernel {
       return InvalidArgument("Expected debug_name to be a scalar, got shape: ", names.shape().ToString());
     }
     if (missing.rank() != 1) {
-      return InvalidArgument("Expected feature_list_dense_missing_assumed_empty to be a vector, got shape: ",
-                             missing.shape().ToString());
+      return InvalidArgument(
+          "Expected feature_list_dense_missing_assumed_empty to be a vector, got shape: ", missing.shape().ToString());
     }
     Wanted wanted;
     for (const TString& key : missing.flat<TString>()) wanted.may_be_missing.insert(key.str());
@@ -371,8 +373,8 @@ class ParseSingleSequenceExampleKernel final : public Kernel {
     for (int i = range.begin; i < range.end; ++i) {
       const Tensor& key = ctx.input(i);
       if (key.rank() != 0) {
-        return InvalidArgument("Expected ", arg, "[", i - range.begin,
-                               "] to be a scalar, got shape: ", key.shape().ToString());
+        return InvalidArgument(
+            "Expected ", arg, "[", i - range.begin, "] to be a scalar, got shape: ", key.shape().ToString());
       }
       keys->push_back(key.data<TString>()->str());
     }

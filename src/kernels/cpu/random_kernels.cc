@@ -140,20 +140,11 @@ template <template <typename> class D>
 Status FillOutput(KernelContext& ctx, const Philox& start, Tensor* out) {
   const int64_t n = out->num_elements();
   switch (out->dtype()) {
-    case DType::kFloat:
-      Fill<D<float>>(ctx, start, out->mutable_data<float>(), n);
-      return absl::OkStatus();
-    case DType::kDouble:
-      Fill<D<double>>(ctx, start, out->mutable_data<double>(), n);
-      return absl::OkStatus();
-    case DType::kHalf:
-      Fill<D<Half>>(ctx, start, out->mutable_data<Half>(), n);
-      return absl::OkStatus();
-    case DType::kBFloat16:
-      Fill<D<BFloat16>>(ctx, start, out->mutable_data<BFloat16>(), n);
-      return absl::OkStatus();
-    default:
-      return Unimplemented("no random numbers of type ", DTypeName(out->dtype()));
+    case DType::kFloat: Fill<D<float>>(ctx, start, out->mutable_data<float>(), n); return absl::OkStatus();
+    case DType::kDouble: Fill<D<double>>(ctx, start, out->mutable_data<double>(), n); return absl::OkStatus();
+    case DType::kHalf: Fill<D<Half>>(ctx, start, out->mutable_data<Half>(), n); return absl::OkStatus();
+    case DType::kBFloat16: Fill<D<BFloat16>>(ctx, start, out->mutable_data<BFloat16>(), n); return absl::OkStatus();
+    default: return Unimplemented("no random numbers of type ", DTypeName(out->dtype()));
   }
 }
 
@@ -195,8 +186,8 @@ class UniformIntKernel : public RandomKernel {
     MR_ASSIGN_OR_RETURN(const Shape shape, ShapeInput(ctx, 0));
     for (int i : {1, 2}) {
       if (!ctx.input(i).shape().IsScalar()) {
-        return InvalidArgument(i == 1 ? "minval" : "maxval", " must be a scalar, got ",
-                               ctx.input(i).shape().ToString());
+        return InvalidArgument(
+            i == 1 ? "minval" : "maxval", " must be a scalar, got ", ctx.input(i).shape().ToString());
       }
     }
     MR_ASSIGN_OR_RETURN(const int64_t low, ctx.input(1).IntScalar());

@@ -226,7 +226,8 @@ void RegisterRandomSamplers(KernelRegistry& r) {
   r.Add<ShuffleKernel>({.op = "RandomShuffle"});
   r.Add<MultinomialKernel>({.op = "Multinomial", .types = {{"T", Types("REAL")}}});
   r.Add<PerParameterKernel<SampleGamma>>({.op = "RandomGamma", .types = {{"T", Types("HFD")}}});
-  r.Add<PerParameterKernel<SamplePoisson>>({.op = "RandomPoissonV2", .types = {{"R", Types("HFD|IDX")}, {"dtype", Types("HFD|IDX")}}});
+  r.Add<PerParameterKernel<SamplePoisson>>(
+      {.op = "RandomPoissonV2", .types = {{"R", Types("HFD|IDX")}, {"dtype", Types("HFD|IDX")}}});
 }
 
 }  // namespace millrace

@@ -190,23 +190,24 @@ TEST_F(RnnKernels, LstmCellIsOneStepOfTheLayer) {
   const Sizes s{1, 4, 3, 6};
   const LstmReference f{s, true, false, 1, 0, 1};
   const std::vector<Values> v = LstmValues(s), want = f(v);
-  const std::vector<Tensor> got =
-      Run("LSTMBlockCell(x:T, cs_prev:T, h_prev:T, w:T, wci:T, wcf:T, wco:T, b:T) -> (i:T, cs:T, f:T, o:T, ci:T, co:T, "
-          "h:T) | "
-          "forget_bias:float=1; cell_clip:float=3; use_peephole:bool=false; T in f16|f32",
-          {{"use_peephole", true}, {"cell_clip", -1.0f}}, LstmTensors(s, v, false, 1));
+  const std::vector<Tensor> got = Run(
+      "LSTMBlockCell(x:T, cs_prev:T, h_prev:T, w:T, wci:T, wcf:T, wco:T, b:T) -> (i:T, cs:T, f:T, o:T, ci:T, co:T, "
+      "h:T) | "
+      "forget_bias:float=1; cell_clip:float=3; use_peephole:bool=false; T in f16|f32",
+      {{"use_peephole", true}, {"cell_clip", -1.0f}}, LstmTensors(s, v, false, 1));
   ASSERT_EQ(got.size(), 7u);
   for (size_t i = 0; i < 7; ++i) ExpectNear(got[i], want[i], 1e-5, absl::StrCat("output ", i));
 }
 
 TEST_F(RnnKernels, GruCellAndItsGradient) {
   const int64_t batch = 3, inputs = 2, units = 19;
-  const std::vector<Values> v = {Numbers(batch * inputs, 1),
-                                 Numbers(batch * units, 2),
-                                 Numbers((inputs + units) * 2 * units, 3, 0.4),
-                                 Numbers((inputs + units) * units, 4, 0.4),
-                                 Numbers(2 * units, 5),
-                                 Numbers(units, 6)};
+  const std::vector<Values> v = {
+      Numbers(batch * inputs, 1),
+      Numbers(batch * units, 2),
+      Numbers((inputs + units) * 2 * units, 3, 0.4),
+      Numbers((inputs + units) * units, 4, 0.4),
+      Numbers(2 * units, 5),
+      Numbers(units, 6)};
   auto f = [&](const std::vector<Values>& in) {
     std::vector<Values> out(4, Values(static_cast<size_t>(batch * units)));
     auto at = [](const Values& a, int64_t i) { return a[static_cast<size_t>(i)]; };
@@ -232,12 +233,13 @@ TEST_F(RnnKernels, GruCellAndItsGradient) {
     }
     return out;
   };
-  std::vector<Tensor> in = {AsTensor(v[0], {batch, inputs}),
-                            AsTensor(v[1], {batch, units}),
-                            AsTensor(v[2], {inputs + units, 2 * units}),
-                            AsTensor(v[3], {inputs + units, units}),
-                            AsTensor(v[4], {2 * units}),
-                            AsTensor(v[5], {units})};
+  std::vector<Tensor> in = {
+      AsTensor(v[0], {batch, inputs}),
+      AsTensor(v[1], {batch, units}),
+      AsTensor(v[2], {inputs + units, 2 * units}),
+      AsTensor(v[3], {inputs + units, units}),
+      AsTensor(v[4], {2 * units}),
+      AsTensor(v[5], {units})};
   const std::vector<Tensor> got =
       Run("GRUBlockCell(x:T, h_prev:T, w_ru:T, w_c:T, b_ru:T, b_c:T) -> (r:T, u:T, c:T, h:T) | T in f32", {}, in);
   const std::vector<Values> want = f(v);
@@ -247,11 +249,11 @@ TEST_F(RnnKernels, GruCellAndItsGradient) {
   for (size_t i = 0; i < 3; ++i) in.push_back(got[i]);
   const Values weights = Numbers(batch * units, 9);
   in.push_back(AsTensor(weights, {batch, units}));
-  const std::vector<Tensor> grads =
-      Run("GRUBlockCellGrad(x:T, h_prev:T, w_ru:T, w_c:T, b_ru:T, b_c:T, r:T, u:T, c:T, d_h:T) -> (d_x:T, d_h_prev:T, "
-          "d_c_bar:T, "
-          "d_r_bar_u_bar:T) | T in f32",
-          {}, in);
+  const std::vector<Tensor> grads = Run(
+      "GRUBlockCellGrad(x:T, h_prev:T, w_ru:T, w_c:T, b_ru:T, b_c:T, r:T, u:T, c:T, d_h:T) -> (d_x:T, d_h_prev:T, "
+      "d_c_bar:T, "
+      "d_r_bar_u_bar:T) | T in f32",
+      {}, in);
   ASSERT_EQ(grads.size(), 4u);
   ExpectNear(grads[0], Differences(f, v, 0, {{3, weights}}), 2e-5, "x");
   ExpectNear(grads[1], Differences(f, v, 1, {{3, weights}}), 2e-5, "h_prev");

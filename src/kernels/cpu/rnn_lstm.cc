@@ -127,13 +127,13 @@ void LstmGradStep(const KernelContext& ctx, const LstmInputs& in, GateOrder orde
   }
   // All rows add to the gradients of the peephole weights: each thread takes units of its own.
   constexpr int64_t kBlock = 128;
-  ctx.ParallelFor((units + kBlock - 1) / kBlock, static_cast<double>(kBlock * batch) * 2,
-                  [&](int64_t begin, int64_t end) {
-                    for (int64_t block = begin; block < end; ++block) {
-                      const int64_t first = block * kBlock, last = std::min(first + kBlock, units);
-                      for (int64_t row = 0; row < batch; ++row) GradRow(in, order, step, row, first, last);
-                    }
-                  });
+  ctx.ParallelFor(
+      (units + kBlock - 1) / kBlock, static_cast<double>(kBlock * batch) * 2, [&](int64_t begin, int64_t end) {
+        for (int64_t block = begin; block < end; ++block) {
+          const int64_t first = block * kBlock, last = std::min(first + kBlock, units);
+          for (int64_t row = 0; row < batch; ++row) GradRow(in, order, step, row, first, last);
+        }
+      });
 }
 
 void RegisterLstmKernels(KernelRegistry& registry) {

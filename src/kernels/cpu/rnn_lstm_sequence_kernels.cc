@@ -135,19 +135,20 @@ class BlockLstmGradKernel : public Kernel {
     for (int64_t t = w.steps; t-- > 0;) {
       const int64_t at = t * size;
       const float* const* v = w.given;
-      LstmBackwardStep step{t == 0 ? w.in.cs_prev : v[1] + at - size,
-                            v[0] + at,
-                            v[1] + at,
-                            v[2] + at,
-                            v[3] + at,
-                            v[4] + at,
-                            v[5] + at,
-                            v[7] + at,
-                            v[8] + at,
-                            cs_carried,
-                            t + 1 == w.steps ? nullptr : h_carried,
-                            gates + t * s.batch * wide,
-                            cs_carried};
+      LstmBackwardStep step{
+          t == 0 ? w.in.cs_prev : v[1] + at - size,
+          v[0] + at,
+          v[1] + at,
+          v[2] + at,
+          v[3] + at,
+          v[4] + at,
+          v[5] + at,
+          v[7] + at,
+          v[8] + at,
+          cs_carried,
+          t + 1 == w.steps ? nullptr : h_carried,
+          gates + t * s.batch * wide,
+          cs_carried};
       step.wci_grad = w.out[kWci].data();
       step.wcf_grad = w.out[kWcf].data();
       step.wco_grad = w.out[kWco].data();
@@ -156,8 +157,8 @@ class BlockLstmGradKernel : public Kernel {
         Multiply(ctx, {step.gates, wide}, {transposed.data<float>(), s.units}, s.batch, s.units, wide, h_carried,
                  s.units, GemmMode::kSet);
       } else {
-        MultiplyTransposedB(ctx, {step.gates, wide}, recurrent, s.batch, s.units, wide, h_carried, s.units,
-                            GemmMode::kSet);
+        MultiplyTransposedB(
+            ctx, {step.gates, wide}, recurrent, s.batch, s.units, wide, h_carried, s.units, GemmMode::kSet);
       }
     }
     return absl::OkStatus();
@@ -166,13 +167,13 @@ class BlockLstmGradKernel : public Kernel {
   static void MultiplyAll(const KernelContext& ctx, Work& w, const float* gates) {
     const LstmSizes& s = w.in.sizes;
     const int64_t wide = 4 * s.units, rows = w.steps * s.batch;
-    MultiplyTransposedB(ctx, {gates, wide}, {w.in.w, wide}, rows, s.inputs, wide, w.out[kX].data(), s.inputs,
-                        GemmMode::kSet);
+    MultiplyTransposedB(
+        ctx, {gates, wide}, {w.in.w, wide}, rows, s.inputs, wide, w.out[kX].data(), s.inputs, GemmMode::kSet);
     float* const w_grad = w.out[kW].data();
     MultiplyTransposedA(ctx, {w.in.x, s.inputs}, {gates, wide}, s.inputs, wide, rows, w_grad, wide, GemmMode::kSet);
     float* const lower = w_grad + s.inputs * wide;
-    MultiplyTransposedA(ctx, {w.in.h_prev, s.units}, {gates, wide}, s.units, wide, s.batch, lower, wide,
-                        GemmMode::kSet);
+    MultiplyTransposedA(
+        ctx, {w.in.h_prev, s.units}, {gates, wide}, s.units, wide, s.batch, lower, wide, GemmMode::kSet);
     if (rows > s.batch) {
       MultiplyTransposedA(ctx, {w.given[6], s.units}, {gates + s.batch * wide, wide}, s.units, wide, rows - s.batch,
                           lower, wide, GemmMode::kAdd);

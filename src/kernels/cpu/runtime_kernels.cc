@@ -52,7 +52,8 @@ class RecvKernel : public AsyncKernel {
   void ComputeAsync(KernelContext& ctx, DoneCallback done) override {
     if (!ctx.step().rendezvous) return std::move(done)(NoRendezvous());
     ctx.step().rendezvous->RecvAsync(
-        key_.In(ctx.step()), [&ctx, want = want_, done = std::move(done)](const Status& s, Tensor value, bool is_dead) mutable {
+        key_.In(ctx.step()),
+        [&ctx, want = want_, done = std::move(done)](const Status& s, Tensor value, bool is_dead) mutable {
           if (!s.ok() || is_dead) return std::move(done)(s);
           if (value.dtype() != want) {
             return std::move(done)(InvalidArgument("received ", DTypeName(value.dtype()), ", wants ", DTypeName(want)));

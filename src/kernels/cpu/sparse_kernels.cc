@@ -38,12 +38,12 @@ class SparseToDenseKernel final : public Kernel {
     if (fill.rank() != 0) return InvalidArgument("default_value must be a scalar, got shape ", fill.shape().ToString());
     const int64_t n = indices.rank() == 0 ? 1 : indices.dim(0), depth = indices.rank() == 2 ? indices.dim(1) : 1;
     if (depth != ctx.input(1).dim(0)) {
-      return InvalidArgument("output_shape has ", ctx.input(1).dim(0), " elements, but the indices have ", depth,
-                             " columns");
+      return InvalidArgument(
+          "output_shape has ", ctx.input(1).dim(0), " elements, but the indices have ", depth, " columns");
     }
     if (values.rank() > 1 || (values.rank() == 1 && values.dim(0) != n)) {
-      return InvalidArgument("sparse_values must be a scalar or a vector of ", n, ", got shape ",
-                             values.shape().ToString());
+      return InvalidArgument(
+          "sparse_values must be a scalar or a vector of ", n, ", got shape ", values.shape().ToString());
     }
     MR_ASSIGN_OR_RETURN(const std::vector<int64_t> dims, ctx.input(1).IntValues());
     MR_ASSIGN_OR_RETURN(const Shape shape, Shape::Make(dims));
@@ -135,8 +135,8 @@ class EditDistanceKernel final : public Kernel {
     MR_RETURN_IF_ERROR(CheckSparse(ctx, 3, "the truth"));
     const int64_t rank = ctx.input(2).dim(0);
     if (rank < 1 || rank != ctx.input(5).dim(0)) {
-      return InvalidArgument("hypothesis and truth must have one rank, at least 1, got ", rank, " and ",
-                             ctx.input(5).dim(0));
+      return InvalidArgument(
+          "hypothesis and truth must have one rank, at least 1, got ", rank, " and ", ctx.input(5).dim(0));
     }
     std::vector<int64_t> dims;
     for (int64_t d = 0; d + 1 < rank; ++d)
@@ -203,8 +203,8 @@ class SparseMatMulKernel final : public Kernel {
     MR_ASSIGN_OR_RETURN(const WideIndices indices, WideIndices::Make(ctx, ctx.input(0)));
     for (int64_t i = 0; i < indices.size(); ++i) {
       if (!InRange(indices.data()[i], a_shape.dim(static_cast<int>(i & 1)))) {
-        return IndexOutOfRange("a_indices", ctx.input(0).shape(), i, indices.data()[i],
-                               a_shape.dim(static_cast<int>(i & 1)));
+        return IndexOutOfRange(
+            "a_indices", ctx.input(0).shape(), i, indices.data()[i], a_shape.dim(static_cast<int>(i & 1)));
       }
     }
     MR_ASSIGN_OR_RETURN(const Shape shape, Shape::Make({m, n}));

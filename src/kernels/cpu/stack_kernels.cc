@@ -105,8 +105,8 @@ class StackPopKernel : public Kernel {
     Stack* stack;
     MR_RETURN_IF_ERROR(FindStepObject(ctx, 0, &stack));
     if (ctx.output_dtype(0) != stack->dtype()) {
-      return Internal(stack->DebugString(), " holds ", DTypeName(stack->dtype()), ", popped as ",
-                      DTypeName(ctx.output_dtype(0)));
+      return Internal(
+          stack->DebugString(), " holds ", DTypeName(stack->dtype()), ", popped as ", DTypeName(ctx.output_dtype(0)));
     }
     return stack->Pop(ctx.mutable_output(0));
   }

@@ -27,8 +27,8 @@ class VariableBase : public Kernel {
 
   StatusOr<RefPtr<Variable>> Find(KernelContext& ctx) {
     if (Variable* known = known_.load(std::memory_order_acquire)) return RefPtr<Variable>::Share(known);
-    MR_ASSIGN_OR_RETURN(RefPtr<Variable> v, ctx.resources().LookupOrCreate<Variable>(
-                                                container_, name_, [&] { return Create(); }));
+    MR_ASSIGN_OR_RETURN(
+        RefPtr<Variable> v, ctx.resources().LookupOrCreate<Variable>(container_, name_, [&] { return Create(); }));
     if (v->dtype() != dtype_) {
       return Internal("variable '", name_, "' holds ", DTypeName(v->dtype()), "; node '", ctx.node_name(),
                       "' declares it as ", DTypeName(dtype_));
@@ -85,8 +85,8 @@ class VarHandleKernel : public VariableBase {
 };
 
 Status Uninitialized(const KernelContext& ctx) {
-  return FailedPrecondition("Attempting to use uninitialized value: the variable that node '", ctx.node_name(),
-                            "' changes has no value yet");
+  return FailedPrecondition(
+      "Attempting to use uninitialized value: the variable that node '", ctx.node_name(), "' changes has no value yet");
 }
 Status NoSuchVariable(const KernelContext& ctx) {
   return NotFound("the variable that node '", ctx.node_name(), "' uses does not exist: it has no value yet");
@@ -137,8 +137,8 @@ void Accumulate(Tensor& to, const Tensor& by) {
       a[i] = T(kAdd ? x + y : x - y);
     } else if constexpr (std::is_integral_v<T>) {
       using U = std::make_unsigned_t<T>;  // wraps
-      a[i] = static_cast<T>(kAdd ? static_cast<U>(a[i]) + static_cast<U>(b[i])
-                                 : static_cast<U>(a[i]) - static_cast<U>(b[i]));
+      a[i] = static_cast<T>(
+          kAdd ? static_cast<U>(a[i]) + static_cast<U>(b[i]) : static_cast<U>(a[i]) - static_cast<U>(b[i]));
     } else {
       a[i] = kAdd ? a[i] + b[i] : a[i] - b[i];
     }
@@ -150,8 +150,19 @@ Status AccumulateAny(Tensor& to, const Tensor& by) {
   switch (to.dtype()) {
 #define MR_CASE(T) \
   case DTypeOf<T>::value: Accumulate<T, kAdd>(to, by); return absl::OkStatus();
-    MR_CASE(float) MR_CASE(double) MR_CASE(Half) MR_CASE(BFloat16) MR_CASE(int8_t) MR_CASE(int16_t) MR_CASE(int32_t)
-    MR_CASE(int64_t) MR_CASE(uint8_t) MR_CASE(uint16_t) MR_CASE(uint32_t) MR_CASE(uint64_t) MR_CASE(complex64)
+    MR_CASE(float)
+    MR_CASE(double)
+    MR_CASE(Half)
+    MR_CASE(BFloat16)
+    MR_CASE(int8_t)
+    MR_CASE(int16_t)
+    MR_CASE(int32_t)
+    MR_CASE(int64_t)
+    MR_CASE(uint8_t)
+    MR_CASE(uint16_t)
+    MR_CASE(uint32_t)
+    MR_CASE(uint64_t)
+    MR_CASE(complex64)
     MR_CASE(complex128)
 #undef MR_CASE
     default: return Unimplemented("no addition for ", DTypeName(to.dtype()));
@@ -188,8 +199,8 @@ Status AssignAddResource(KernelContext& ctx) {
 Status AssignResource(KernelContext& ctx) {
   MR_ASSIGN_OR_RETURN(const RefPtr<Variable> v, ResourceFromInput<Variable>(ctx, 0));
   if (v->dtype() != ctx.input(1).dtype()) {
-    return InvalidArgument("the variable holds ", DTypeName(v->dtype()), ", the value is ",
-                           DTypeName(ctx.input(1).dtype()));
+    return InvalidArgument(
+        "the variable holds ", DTypeName(v->dtype()), ", the value is ", DTypeName(ctx.input(1).dtype()));
   }
   MR_ASSIGN_OR_RETURN(Tensor kept, Kept(ctx.input(1)));
   v->Assign(std::move(kept));
@@ -204,8 +215,8 @@ Status ReadResource(KernelContext& ctx) {
                               "' reads: it has not been initialised");
   }
   if (value.dtype() != ctx.output_dtype(0)) {
-    return InvalidArgument("the variable holds ", DTypeName(value.dtype()), ", it is read as ",
-                           DTypeName(ctx.output_dtype(0)));
+    return InvalidArgument(
+        "the variable holds ", DTypeName(value.dtype()), ", it is read as ", DTypeName(ctx.output_dtype(0)));
   }
   ctx.set_output(0, std::move(value));
   return absl::OkStatus();
@@ -274,7 +285,9 @@ class CountUpToKernel : public Kernel {
       if (!value->shape().IsScalar()) {
         return InvalidArgument("input is not a scalar: ", value->shape().ToString());
       }
-      return value->dtype() == DType::kInt64 ? CountOne<int64_t>(value, limit_, out) : CountOne<int32_t>(value, limit_, out);
+      return value->dtype() == DType::kInt64
+                 ? CountOne<int64_t>(value, limit_, out)
+                 : CountOne<int32_t>(value, limit_, out);
     });
   }
 

@@ -155,8 +155,8 @@ class Lists : public ::testing::Test {
     std::vector<Tensor> inputs;
     inputs.push_back(std::move(list));
     inputs.push_back(item);
-    MR_ASSIGN_OR_RETURN(std::vector<Tensor> out,
-                        runner_.Run(kPushBack, {{"element_dtype", item.dtype()}}, std::move(inputs)));
+    MR_ASSIGN_OR_RETURN(
+        std::vector<Tensor> out, runner_.Run(kPushBack, {{"element_dtype", item.dtype()}}, std::move(inputs)));
     return out[0];
   }
 

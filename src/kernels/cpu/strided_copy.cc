@@ -253,8 +253,8 @@ void TransposeBlock(char* dst, const char* src, const Block& b) {
       for (int64_t i0 = 0; i0 < full_n; i0 += kSide) {
         const int64_t i1 = std::min(i0 + kSide, full_n);
         if (r1 - r0 == kSide && i1 - i0 == kSide) {
-          TransposeSquare<T>(dst + r0 * b.dst_row + i0 * kSize, b.dst_row, src + r0 * kSize + i0 * b.src_stride,
-                             b.src_stride);
+          TransposeSquare<T>(
+              dst + r0 * b.dst_row + i0 * kSize, b.dst_row, src + r0 * kSize + i0 * b.src_stride, b.src_stride);
         } else {
           TransposeTiles<T>(dst, src, b, r0, r1, i0, i1);
         }
@@ -298,16 +298,11 @@ bool Simplify(absl::Span<const CopyDim> in, CopyDims* out) {
 template <template <typename> class F>
 BlockFn BySize(int64_t size) {
   switch (size) {
-    case 1:
-      return F<uint8_t>::Call;
-    case 2:
-      return F<uint16_t>::Call;
-    case 4:
-      return F<uint32_t>::Call;
-    case 8:
-      return F<uint64_t>::Call;
-    default:
-      return F<Bytes16>::Call;
+    case 1: return F<uint8_t>::Call;
+    case 2: return F<uint16_t>::Call;
+    case 4: return F<uint32_t>::Call;
+    case 8: return F<uint64_t>::Call;
+    default: return F<Bytes16>::Call;
   }
 }
 template <typename T>
@@ -321,12 +316,9 @@ struct TransposeFn {
 
 BlockFn ObjectItems(DType dtype) {
   switch (dtype) {
-    case DType::kString:
-      return AssignObjects<TString>;
-    case DType::kResource:
-      return AssignObjects<ResourceHandle>;
-    default:
-      return AssignObjects<Variant>;
+    case DType::kString: return AssignObjects<TString>;
+    case DType::kResource: return AssignObjects<ResourceHandle>;
+    default: return AssignObjects<Variant>;
   }
 }
 
@@ -525,16 +517,11 @@ RunFns RunFunctions(DType dtype) {
   if (dtype == DType::kResource) return {ObjectRuns<ResourceHandle>::Copy, ObjectRuns<ResourceHandle>::Fill};
   if (dtype == DType::kVariant) return {ObjectRuns<Variant>::Copy, ObjectRuns<Variant>::Fill};
   switch (DTypeSize(dtype)) {
-    case 1:
-      return {PlainRuns<uint8_t>::Copy, PlainRuns<uint8_t>::Fill};
-    case 2:
-      return {PlainRuns<uint16_t>::Copy, PlainRuns<uint16_t>::Fill};
-    case 4:
-      return {PlainRuns<uint32_t>::Copy, PlainRuns<uint32_t>::Fill};
-    case 8:
-      return {PlainRuns<uint64_t>::Copy, PlainRuns<uint64_t>::Fill};
-    default:
-      return {PlainRuns<Bytes16>::Copy, PlainRuns<Bytes16>::Fill};
+    case 1: return {PlainRuns<uint8_t>::Copy, PlainRuns<uint8_t>::Fill};
+    case 2: return {PlainRuns<uint16_t>::Copy, PlainRuns<uint16_t>::Fill};
+    case 4: return {PlainRuns<uint32_t>::Copy, PlainRuns<uint32_t>::Fill};
+    case 8: return {PlainRuns<uint64_t>::Copy, PlainRuns<uint64_t>::Fill};
+    default: return {PlainRuns<Bytes16>::Copy, PlainRuns<Bytes16>::Fill};
   }
 }
 

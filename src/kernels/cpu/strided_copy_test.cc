@@ -18,8 +18,8 @@ void ReferenceCopy(size_t size, char* dst, const char* src, const CopyDims& dims
   }
   const auto bytes = static_cast<int64_t>(size);
   for (int64_t i = 0; i < dims[depth].size; ++i) {
-    ReferenceCopy(size, dst + i * dims[depth].dst_stride * bytes, src + i * dims[depth].src_stride * bytes, dims,
-                  depth + 1);
+    ReferenceCopy(
+        size, dst + i * dims[depth].dst_stride * bytes, src + i * dims[depth].src_stride * bytes, dims, depth + 1);
   }
 }
 

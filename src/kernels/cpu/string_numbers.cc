@@ -33,8 +33,8 @@ class DecodeRawKernel final : public Kernel {
     }
     if (bytes % unit != 0)
       return InvalidArgument(bytes, " bytes are no multiple of ", unit, ", the size of ", DTypeName(type));
-    MR_ASSIGN_OR_RETURN(const Shape shape,
-                        input.shape().WithInserted(input.rank(), static_cast<int64_t>(bytes / unit)));
+    MR_ASSIGN_OR_RETURN(
+        const Shape shape, input.shape().WithInserted(input.rank(), static_cast<int64_t>(bytes / unit)));
     MR_ASSIGN_OR_RETURN(Tensor * out, ctx.AllocateOutput(0, shape));
     char* to = static_cast<char*>(out->mutable_raw());
     for (const TString& s : input.flat<TString>()) {
@@ -99,8 +99,8 @@ class AsStringKernel final : public Kernel {
     const DType type = init.input_type(0);
     is_float_ = IsFloating(type) || IsComplex(type);
     if (!is_float_ && (scientific || shortest || precision > -1)) {
-      return InvalidArgument("scientific, shortest and precision are for floating-point numbers, not ",
-                             DTypeName(type));
+      return InvalidArgument(
+          "scientific, shortest and precision are for floating-point numbers, not ", DTypeName(type));
     }
     if (std::max(precision, width) > 1000) return InvalidArgument("precision and width must be at most 1000");
     precision_ = static_cast<int>(std::max<int64_t>(precision, -1));

@@ -8,7 +8,7 @@
 
 namespace millrace {
 
-void RegisterMessageKernels(KernelRegistry& registry);       // Assert, Print, PrintV2
+void RegisterMessageKernels(KernelRegistry& registry);  // Assert, Print, PrintV2
 void RegisterImageSummaryKernels(KernelRegistry& registry);
 void RegisterTensorSummaryKernels(KernelRegistry& registry);  // AudioSummary*, TensorSummary*
 

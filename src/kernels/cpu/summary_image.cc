@@ -56,7 +56,11 @@ void ScaleImage(const T* in, const ImageSize& size, const uint8_t* bad_color, ui
     for (int64_t c = 0; c < size.channels; ++c) {
       const Number v = finite ? P::Round(P::Round(P::Get(pixel[c]) * scale) + offset) : Number{0};
       // A scale that overflowed makes no number: it stays within the byte.
-      out[p * size.channels + c] = finite ? static_cast<uint8_t>(v >= 0 && v <= 255 ? v : v > 255 ? 255 : 0) : bad_color[c];
+      out[p * size.channels + c] =
+          finite ? static_cast<uint8_t>(v >= 0 && v <= 255 ? v
+                                        : v > 255          ? 255
+                                                           : 0)
+                 : bad_color[c];
     }
   }
 }

@@ -35,44 +35,19 @@ StatusOr<std::vector<To>> NumbersOf(const Tensor& t) {
   std::vector<To> out;
   out.reserve(static_cast<size_t>(t.num_elements()));
   switch (t.dtype()) {
-    case DType::kFloat:
-      Append<To, float>(t, &out);
-      break;
-    case DType::kDouble:
-      Append<To, double>(t, &out);
-      break;
-    case DType::kHalf:
-      Append<To, Half>(t, &out);
-      break;
-    case DType::kBFloat16:
-      Append<To, BFloat16>(t, &out);
-      break;
-    case DType::kInt8:
-      Append<To, int8_t>(t, &out);
-      break;
-    case DType::kInt16:
-      Append<To, int16_t>(t, &out);
-      break;
-    case DType::kInt32:
-      Append<To, int32_t>(t, &out);
-      break;
-    case DType::kInt64:
-      Append<To, int64_t>(t, &out);
-      break;
-    case DType::kUInt8:
-      Append<To, uint8_t>(t, &out);
-      break;
-    case DType::kUInt16:
-      Append<To, uint16_t>(t, &out);
-      break;
-    case DType::kUInt32:
-      Append<To, uint32_t>(t, &out);
-      break;
-    case DType::kUInt64:
-      Append<To, uint64_t>(t, &out);
-      break;
-    default:
-      return InvalidArgument("no numbers: ", DTypeName(t.dtype()));
+    case DType::kFloat: Append<To, float>(t, &out); break;
+    case DType::kDouble: Append<To, double>(t, &out); break;
+    case DType::kHalf: Append<To, Half>(t, &out); break;
+    case DType::kBFloat16: Append<To, BFloat16>(t, &out); break;
+    case DType::kInt8: Append<To, int8_t>(t, &out); break;
+    case DType::kInt16: Append<To, int16_t>(t, &out); break;
+    case DType::kInt32: Append<To, int32_t>(t, &out); break;
+    case DType::kInt64: Append<To, int64_t>(t, &out); break;
+    case DType::kUInt8: Append<To, uint8_t>(t, &out); break;
+    case DType::kUInt16: Append<To, uint16_t>(t, &out); break;
+    case DType::kUInt32: Append<To, uint32_t>(t, &out); break;
+    case DType::kUInt64: Append<To, uint64_t>(t, &out); break;
+    default: return InvalidArgument("no numbers: ", DTypeName(t.dtype()));
   }
   return out;
 }
@@ -80,8 +55,8 @@ StatusOr<std::vector<To>> NumbersOf(const Tensor& t) {
 Status ScalarSummary(KernelContext& ctx) {
   const Tensor& tags = ctx.input(0);
   if (tags.shape() != ctx.input(1).shape()) {
-    return InvalidArgument("tags and values need one shape, got ", tags.shape().ToString(), " and ",
-                           ctx.input(1).shape().ToString());
+    return InvalidArgument(
+        "tags and values need one shape, got ", tags.shape().ToString(), " and ", ctx.input(1).shape().ToString());
   }
   MR_ASSIGN_OR_RETURN(const std::vector<float> values, NumbersOf<float>(ctx.input(1)));
   wire::Summary summary;

@@ -20,39 +20,25 @@ void AppendAs(const Tensor& t, int64_t i, std::string* out) {
 
 void AppendElement(const Tensor& t, int64_t i, std::string* out) {
   switch (t.dtype()) {
-    case DType::kFloat:
-      return AppendAs<float>(t, i, out);
-    case DType::kDouble:
-      return AppendAs<double>(t, i, out);
+    case DType::kFloat: return AppendAs<float>(t, i, out);
+    case DType::kDouble: return AppendAs<double>(t, i, out);
     case DType::kInt32:
-    case DType::kQInt32:
-      return AppendAs<int32_t>(t, i, out);
-    case DType::kInt64:
-      return AppendAs<int64_t>(t, i, out);
-    case DType::kUInt32:
-      return AppendAs<uint32_t>(t, i, out);
-    case DType::kUInt64:
-      return AppendAs<uint64_t>(t, i, out);
+    case DType::kQInt32: return AppendAs<int32_t>(t, i, out);
+    case DType::kInt64: return AppendAs<int64_t>(t, i, out);
+    case DType::kUInt32: return AppendAs<uint32_t>(t, i, out);
+    case DType::kUInt64: return AppendAs<uint64_t>(t, i, out);
     case DType::kInt16:
-    case DType::kQInt16:
-      return AppendAs<int16_t>(t, i, out);
+    case DType::kQInt16: return AppendAs<int16_t>(t, i, out);
     case DType::kUInt16:
-    case DType::kQUInt16:
-      return AppendAs<uint16_t>(t, i, out);
+    case DType::kQUInt16: return AppendAs<uint16_t>(t, i, out);
     case DType::kInt8:
-    case DType::kQInt8:
-      return absl::StrAppend(out, int{t.data<int8_t>()[i]});
+    case DType::kQInt8: return absl::StrAppend(out, int{t.data<int8_t>()[i]});
     case DType::kUInt8:
-    case DType::kQUInt8:
-      return absl::StrAppend(out, int{t.data<uint8_t>()[i]});
-    case DType::kBool:
-      return absl::StrAppend(out, t.data<bool>()[i] ? 1 : 0);
-    case DType::kHalf:
-      return absl::StrAppend(out, static_cast<float>(t.data<Half>()[i]));
-    case DType::kBFloat16:
-      return absl::StrAppend(out, static_cast<float>(t.data<BFloat16>()[i]));
-    case DType::kString:
-      return absl::StrAppend(out, absl::CEscape(t.data<TString>()[i].view()));
+    case DType::kQUInt8: return absl::StrAppend(out, int{t.data<uint8_t>()[i]});
+    case DType::kBool: return absl::StrAppend(out, t.data<bool>()[i] ? 1 : 0);
+    case DType::kHalf: return absl::StrAppend(out, static_cast<float>(t.data<Half>()[i]));
+    case DType::kBFloat16: return absl::StrAppend(out, static_cast<float>(t.data<BFloat16>()[i]));
+    case DType::kString: return absl::StrAppend(out, absl::CEscape(t.data<TString>()[i].view()));
     case DType::kComplex64: {
       const complex64 v = t.data<complex64>()[i];
       return absl::StrAppend(out, "(", v.real(), ",", v.imag(), ")");
@@ -61,8 +47,7 @@ void AppendElement(const Tensor& t, int64_t i, std::string* out) {
       const complex128 v = t.data<complex128>()[i];
       return absl::StrAppend(out, "(", v.real(), ",", v.imag(), ")");
     }
-    default:
-      return absl::StrAppend(out, "?");
+    default: return absl::StrAppend(out, "?");
   }
 }
 

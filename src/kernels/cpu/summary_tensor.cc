@@ -51,8 +51,8 @@ class AudioSummaryKernel final : public Kernel {
     if (ctx.input(0).rank() != 0)
       return InvalidArgument("tag must be a scalar, got shape ", ctx.input(0).shape().ToString());
     if (sound.rank() != 2 && sound.rank() != 3) {
-      return InvalidArgument("the samples must be [n, frames] or [n, frames, channels], got shape ",
-                             sound.shape().ToString());
+      return InvalidArgument(
+          "the samples must be [n, frames] or [n, frames, channels], got shape ", sound.shape().ToString());
     }
     float rate = rate_;
     if (ctx.num_inputs() > 2) {

@@ -90,19 +90,20 @@ Status TensorArray::WriteMany(absl::Span<const int64_t> indices, absl::Span<cons
 
 Status TensorArray::WriteLocked(int64_t index, const Tensor& value) {
   if (value.dtype() != options_.dtype) {
-    return InvalidArgument("TensorArray ", name(), ": Could not write to TensorArray index ", index,
-                           " because the value dtype is ", DTypeName(value.dtype()), " but TensorArray dtype is ",
-                           DTypeName(options_.dtype), ".");
+    return InvalidArgument(
+        "TensorArray ", name(), ": Could not write to TensorArray index ", index, " because the value dtype is ",
+        DTypeName(value.dtype()), " but TensorArray dtype is ", DTypeName(options_.dtype), ".");
   }
   if (index < 0 || (!options_.dynamic_size && index >= elements_.size())) {
     return InvalidArgument("TensorArray ", name(), ": Tried to write to index ", index,
                            " but array is not resizeable and size is: ", elements_.size());
   }
   if (!options_.element_shape.IsCompatibleWith(value.shape())) {
-    return InvalidArgument("TensorArray ", name(), ": Could not write to TensorArray index ", index,
-                           " because the value shape is ", value.shape().ToString(),
-                           " which is incompatible with the TensorArray's inferred element shape: ",
-                           options_.element_shape.ToString(), " (consider setting infer_shape=False).");
+    return InvalidArgument(
+        "TensorArray ", name(), ": Could not write to TensorArray index ", index, " because the value shape is ",
+        value.shape().ToString(),
+        " which is incompatible with the TensorArray's inferred element shape: ", options_.element_shape.ToString(),
+        " (consider setting infer_shape=False).");
   }
   if (index >= elements_.size()) {
     if (index >= kMaxSize) return ResourceExhausted("TensorArray ", name(), " is limited to ", kMaxSize, " elements");
@@ -110,8 +111,8 @@ Status TensorArray::WriteLocked(int64_t index, const Tensor& value) {
   }
   Element& e = elements_.Mutable(index);
   if (e.read) {
-    return InvalidArgument("TensorArray ", name(), ": Could not write to TensorArray index ", index,
-                           " because it has already been read.");
+    return InvalidArgument(
+        "TensorArray ", name(), ": Could not write to TensorArray index ", index, " because it has already been read.");
   }
   if (e.written && !is_gradient_) {
     return InvalidArgument("TensorArray ", name(), ": Could not write to TensorArray index ", index,
@@ -130,9 +131,9 @@ Status TensorArray::WriteLocked(int64_t index, const Tensor& value) {
 Status TensorArray::AddTo(Element& e, int64_t index, const Tensor& value) {
   summed_ = true;
   if (!(e.value.shape() == value.shape())) {
-    return InvalidArgument("TensorArray ", name(), ": Could not aggregate to TensorArray index ", index,
-                           " because the existing shape is ", e.value.shape().ToString(),
-                           " but the new input shape is ", value.shape().ToString(), ".");
+    return InvalidArgument(
+        "TensorArray ", name(), ": Could not aggregate to TensorArray index ", index, " because the existing shape is ",
+        e.value.shape().ToString(), " but the new input shape is ", value.shape().ToString(), ".");
   }
   return AddInPlace(&e.value, value, HostAllocator());
 }
@@ -158,13 +159,14 @@ Status TensorArray::ReadMany(absl::Span<const int64_t> indices, Allocator& alloc
 
 Status TensorArray::ReadLocked(int64_t index, Allocator& allocator, Tensor* zeros, Tensor* value) {
   if (index < 0 || index >= elements_.size()) {
-    return InvalidArgument("TensorArray ", name(), ": Tried to read from index ", index,
-                           " but array size is: ", elements_.size());
+    return InvalidArgument(
+        "TensorArray ", name(), ": Tried to read from index ", index, " but array size is: ", elements_.size());
   }
   if (elements_[index].cleared) {
-    return InvalidArgument("TensorArray ", name(), ": Could not read index ", index,
-                           " twice because it was cleared after a previous read (perhaps try setting "
-                           "clear_after_read = false?).");
+    return InvalidArgument(
+        "TensorArray ", name(), ": Could not read index ", index,
+        " twice because it was cleared after a previous read (perhaps try setting "
+        "clear_after_read = false?).");
   }
   Element& e = elements_.Mutable(index);
   if (!e.written) {
@@ -213,9 +215,10 @@ StatusOr<RefPtr<TensorArray>> TensorArray::Gradient(const std::string& source, c
   MR_RETURN_IF_ERROR(CheckOpen());
   options_.dynamic_size = false;
   if (summed_) {
-    return InvalidArgument("Unable to create a gradients TensorArray for ", name(),
-                           ": several writes to one element were added up, and the gradients of each cannot be told "
-                           "apart.");
+    return InvalidArgument(
+        "Unable to create a gradients TensorArray for ", name(),
+        ": several writes to one element were added up, and the gradients of each cannot be told "
+        "apart.");
   }
   for (const auto& [known, array] : gradients_) {
     if (known == source) return array;

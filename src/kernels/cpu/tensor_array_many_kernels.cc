@@ -26,9 +26,9 @@ StatusOr<std::vector<int64_t>> IndicesFrom(const KernelContext& ctx, int i) {
 }
 
 Status NoShapeForEmpty(const PartialShape& shape, const char* what) {
-  return Unimplemented("TensorArray has size zero, but element shape ", shape.ToString(),
-                       " is not fully defined. Currently only static shapes are supported when ", what,
-                       " zero-size TensorArrays.");
+  return Unimplemented(
+      "TensorArray has size zero, but element shape ", shape.ToString(),
+      " is not fully defined. Currently only static shapes are supported when ", what, " zero-size TensorArrays.");
 }
 
 // Gather (with indices) and Pack.
@@ -56,9 +56,9 @@ class TensorArrayGatherKernel : public Kernel {
     MR_RETURN_IF_ERROR(array->ReadMany(indices, ctx.device().allocator(), &values));
     for (size_t i = 1; i < values.size(); ++i) {
       if (values[i].shape() == values[0].shape()) continue;
-      return InvalidArgument("TensorArray has inconsistent shapes.  Index ", indices[0],
-                             " has shape: ", values[0].shape().ToString(), " but index ", indices[i],
-                             " has shape: ", values[i].shape().ToString());
+      return InvalidArgument(
+          "TensorArray has inconsistent shapes.  Index ", indices[0], " has shape: ", values[0].shape().ToString(),
+          " but index ", indices[i], " has shape: ", values[i].shape().ToString());
     }
     MR_ASSIGN_OR_RETURN(const Shape shape, values[0].shape().WithInserted(0, static_cast<int64_t>(values.size())));
     MR_ASSIGN_OR_RETURN(Tensor * out, ctx.AllocateOutput(0, shape));
@@ -110,15 +110,15 @@ class TensorArrayConcatKernel : public Kernel {
     for (size_t i = 0; i < values.size(); ++i) {
       const Shape& shape = values[i].shape();
       if (shape.IsScalar()) {
-        return InvalidArgument("Concat saw a scalar shape at index ", i,
-                               " but requires at least vectors.  Did you mean to call pack?");
+        return InvalidArgument(
+            "Concat saw a scalar shape at index ", i, " but requires at least vectors.  Did you mean to call pack?");
       }
       const Shape rest = shape.WithoutDim(0);
       if (!rest_.IsCompatibleWith(rest) || !(rest == values[0].shape().WithoutDim(0))) {
-        return InvalidArgument("TensorArray has inconsistent shapes.  Index 0 has (excepting dimension 0) shape: ",
-                               values[0].shape().WithoutDim(0).ToString(), " but index ", i,
-                               " has (excepting dimension 0) shape: ", rest.ToString(), "; the node wants ",
-                               rest_.ToString());
+        return InvalidArgument(
+            "TensorArray has inconsistent shapes.  Index 0 has (excepting dimension 0) shape: ",
+            values[0].shape().WithoutDim(0).ToString(), " but index ", i,
+            " has (excepting dimension 0) shape: ", rest.ToString(), "; the node wants ", rest_.ToString());
       }
       lengths[i] = shape.dim(0);
       if (!CheckedAdd(total, lengths[i], &total)) return InvalidArgument("the concatenated dimension overflows");
@@ -158,8 +158,8 @@ Status ScatterElements(KernelContext& ctx) {
   }
   MR_ASSIGN_OR_RETURN(const int64_t size, array->SizeForWrite(needs, true));
   if (!has_indices && size != count) {
-    return InvalidArgument("Input value must have first dimension equal to the array size (", count, " vs. ", size,
-                           ")");
+    return InvalidArgument(
+        "Input value must have first dimension equal to the array size (", count, " vs. ", size, ")");
   }
   if (!has_indices) indices = FirstIndices(count);
   std::vector<Tensor> values;

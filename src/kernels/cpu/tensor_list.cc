@@ -26,12 +26,13 @@ std::string TensorList::DebugString() const {
 
 Status TensorList::CheckElement(const Tensor& value) const {
   if (value.dtype() != dtype_) {
-    return InvalidArgument("Invalid data types; op elements ", DTypeName(value.dtype()), " but list elements ",
-                           DTypeName(dtype_));
+    return InvalidArgument(
+        "Invalid data types; op elements ", DTypeName(value.dtype()), " but list elements ", DTypeName(dtype_));
   }
   if (!shape_.IsCompatibleWith(value.shape())) {
-    return InvalidArgument("Tried to put a tensor with incompatible shape into a list. Op element shape: ",
-                           value.shape().ToString(), " list shape: ", shape_.ToString());
+    return InvalidArgument(
+        "Tried to put a tensor with incompatible shape into a list. Op element shape: ", value.shape().ToString(),
+        " list shape: ", shape_.ToString());
   }
   if (DepthOf(value, [](const TensorList& l) { return l.depth_; }) >= kMaxDepth) {
     return InvalidArgument("lists are nested in lists more than ", kMaxDepth, " deep");
@@ -75,8 +76,8 @@ const TensorList* ListIn(const Variant& v) {
 StatusOr<const TensorList*> ListFromInput(const KernelContext& ctx, int i) {
   const Tensor& t = ctx.input(i);
   if (t.dtype() != DType::kVariant || !t.shape().IsScalar()) {
-    return InvalidArgument("Input list must be a scalar; input ", i, " of node '", ctx.node_name(), "' is ",
-                           t.shape().ToString());
+    return InvalidArgument(
+        "Input list must be a scalar; input ", i, " of node '", ctx.node_name(), "' is ", t.shape().ToString());
   }
   const TensorList* list = ListIn(*t.data<Variant>());
   if (list == nullptr) {
@@ -89,8 +90,8 @@ StatusOr<const TensorList*> ListFromInput(const KernelContext& ctx, int i) {
 StatusOr<const TensorList*> ListFromInput(const KernelContext& ctx, int i, DType dtype) {
   MR_ASSIGN_OR_RETURN(const TensorList* list, ListFromInput(ctx, i));
   if (list->dtype() != dtype) {
-    return InvalidArgument("Invalid data types; op elements ", DTypeName(dtype), " but list elements ",
-                           DTypeName(list->dtype()));
+    return InvalidArgument(
+        "Invalid data types; op elements ", DTypeName(dtype), " but list elements ", DTypeName(list->dtype()));
   }
   return list;
 }

@@ -19,8 +19,8 @@ StatusOr<Tensor> ZerosLikeTensor(const Tensor& t) {
 Status AddTensor(Tensor* a, const Tensor& b) {
   if (a->dtype() != DType::kVariant || b.dtype() != DType::kVariant) return AddInPlace(a, b, HostAllocator());
   if (!(a->shape() == b.shape())) {
-    return InvalidArgument("Trying to add variants of different shapes: ", a->shape().ToString(), " and ",
-                           b.shape().ToString());
+    return InvalidArgument(
+        "Trying to add variants of different shapes: ", a->shape().ToString(), " and ", b.shape().ToString());
   }
   MR_ASSIGN_OR_RETURN(Tensor sum, Tensor::Make(DType::kVariant, a->shape()));
   for (int64_t i = 0; i < b.num_elements(); ++i) {
@@ -37,13 +37,14 @@ Status AddList(TensorList* sum, const TensorList& b) {
                            DTypeName(b.dtype()));
   }
   if (sum->size() != b.size()) {
-    return InvalidArgument("Trying to add two lists of tensors with different lengths: ", sum->size(), " and ",
-                           b.size());
+    return InvalidArgument(
+        "Trying to add two lists of tensors with different lengths: ", sum->size(), " and ", b.size());
   }
   auto shape = sum->shape().Merge(b.shape());
   if (!shape.ok()) {
-    return InvalidArgument("Trying to add two lists of tensors with incompatible element shapes: ",
-                           sum->shape().ToString(), " and ", b.shape().ToString());
+    return InvalidArgument(
+        "Trying to add two lists of tensors with incompatible element shapes: ", sum->shape().ToString(), " and ",
+        b.shape().ToString());
   }
   sum->set_shape(*std::move(shape));
   for (int64_t i = b.NextInUse(0); i < b.size(); i = b.NextInUse(i + 1)) {

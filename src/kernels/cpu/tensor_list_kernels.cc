@@ -55,8 +55,7 @@ StatusOr<Tensor> ZerosFor(KernelContext& ctx, const TensorList& list, const Tens
                            ", the node wants ", shape.ToString());
   }
   const int64_t n = infers && !merged->IsFullyDefined() ? list.size() : 0;
-  MR_ASSIGN_OR_RETURN(const Shape known, CommonShape(
-                                             n, [&](int64_t i) -> const Tensor& { return list[i]; }, *merged));
+  MR_ASSIGN_OR_RETURN(const Shape known, CommonShape(n, [&](int64_t i) -> const Tensor& { return list[i]; }, *merged));
   return ZeroTensor(ctx, list.dtype(), known);
 }
 
@@ -169,8 +168,9 @@ class ConcatListsKernel : public Kernel {
                              DTypeName(first->dtype()), " and ", DTypeName(second->dtype()));
     }
     if (!(first->shape() == second->shape())) {
-      return InvalidArgument("input_a and input_b TensorList element shapes are not identical: ",
-                             first->shape().ToString(), " vs. ", second->shape().ToString());
+      return InvalidArgument(
+          "input_a and input_b TensorList element shapes are not identical: ", first->shape().ToString(), " vs. ",
+          second->shape().ToString());
     }
     auto joined = MakeRef<TensorList>(*first);
     for (int64_t i = 0; i < second->size(); ++i) {

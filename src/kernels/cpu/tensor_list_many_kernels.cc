@@ -14,8 +14,8 @@ namespace {
 StatusOr<PartialShape> MergedShape(const PartialShape& a, const PartialShape& b) {
   auto merged = a.Merge(b);
   if (!merged.ok()) {
-    return InvalidArgument("Incompatible shapes: the list's elements have ", a.ToString(), ", the node wants ",
-                           b.ToString());
+    return InvalidArgument(
+        "Incompatible shapes: the list's elements have ", a.ToString(), ", the node wants ", b.ToString());
   }
   return merged;
 }
@@ -51,8 +51,7 @@ Status StackItems(KernelContext& ctx, const TensorList& list, int64_t n, ItemFn 
   MR_ASSIGN_OR_RETURN(const Shape whole, element.WithInserted(0, n));
   MR_ASSIGN_OR_RETURN(Tensor * out, ctx.AllocateOutput(0, whole));
   const int64_t size = element.num_elements();
-  JoinItems(
-      ctx, n, item, [size](int64_t i) { return i * size; }, out);
+  JoinItems(ctx, n, item, [size](int64_t i) { return i * size; }, out);
   return absl::OkStatus();
 }
 
@@ -65,11 +64,10 @@ class StackKernel : public Kernel {
   Status Compute(KernelContext& ctx) override {
     MR_ASSIGN_OR_RETURN(const TensorList* list, ListFromInput(ctx, 0, ctx.output_dtype(0)));
     if (size_ != -1 && size_ != list->size()) {
-      return InvalidArgument("Operation expected a list with ", size_, " elements but got a list with ", list->size(),
-                             " elements.");
+      return InvalidArgument(
+          "Operation expected a list with ", size_, " elements but got a list with ", list->size(), " elements.");
     }
-    return StackItems(
-        ctx, *list, list->size(), [&](int64_t i) -> const Tensor& { return (*list)[i]; }, ctx.input(1));
+    return StackItems(ctx, *list, list->size(), [&](int64_t i) -> const Tensor& { return (*list)[i]; }, ctx.input(1));
   }
 
  private:
@@ -105,8 +103,8 @@ Status FromTensor(KernelContext& ctx) {
   MR_RETURN_IF_ERROR(CheckRows(t));
   MR_ASSIGN_OR_RETURN(PartialShape shape, ElementShapeFrom(ctx.input(1)));
   if (!shape.IsCompatibleWith(t.shape().WithoutDim(0))) {
-    return InvalidArgument("Specified a list with shape ", shape.ToString(), " from a tensor with shape ",
-                           t.shape().ToString());
+    return InvalidArgument(
+        "Specified a list with shape ", shape.ToString(), " from a tensor with shape ", t.shape().ToString());
   }
   auto list = MakeRef<TensorList>(t.dtype(), std::move(shape), -1);
   MR_RETURN_IF_ERROR(list->Resize(t.dim(0)));
@@ -143,8 +141,8 @@ Status Scatter(KernelContext& ctx) {
   MR_RETURN_IF_ERROR(CheckRows(ctx.input(0)));
   MR_ASSIGN_OR_RETURN(const PartialShape row, PartialShape::Make(ctx.input(0).shape().dims().subspan(1)));
   if (!shape.IsCompatibleWith(row)) {
-    return InvalidArgument("Specified a list with shape ", shape.ToString(), " from a tensor with shape ",
-                           row.ToString());
+    return InvalidArgument(
+        "Specified a list with shape ", shape.ToString(), " from a tensor with shape ", row.ToString());
   }
   auto list = MakeRef<TensorList>(ctx.input(0).dtype(), std::move(shape), -1);
   int64_t size = -1;
@@ -160,8 +158,8 @@ Status Scatter(KernelContext& ctx) {
   }
   MR_RETURN_IF_ERROR(ScatterInto(ctx, ctx.input(0), ctx.input(1), list.get()));
   if (size >= 0 && list->size() > size) {
-    return InvalidArgument("TensorListScatter: Trying to scatter at index ", list->size() - 1, " in list with size ",
-                           size);
+    return InvalidArgument(
+        "TensorListScatter: Trying to scatter at index ", list->size() - 1, " in list with size ", size);
   }
   return OutputList(ctx, 0, std::move(list));
 }
@@ -264,8 +262,8 @@ Status Split(KernelContext& ctx) {
   MR_ASSIGN_OR_RETURN(PartialShape shape, ElementShapeFrom(ctx.input(1)));
   MR_ASSIGN_OR_RETURN(const PartialShape rest, RestOf(shape, "TensorListSplit"));
   if (!rest.IsCompatibleWith(t.shape().WithoutDim(0))) {
-    return InvalidArgument("tensor shape ", t.shape().ToString(), " is not compatible with element_shape ",
-                           shape.ToString());
+    return InvalidArgument(
+        "tensor shape ", t.shape().ToString(), " is not compatible with element_shape ", shape.ToString());
   }
   if (ctx.input(2).rank() != 1) {
     return InvalidArgument("Expected lengths to be a vector, received shape: ", ctx.input(2).shape().ToString());
@@ -276,8 +274,8 @@ Status Split(KernelContext& ctx) {
   for (int64_t length : ctx.input(2).flat<int64_t>()) {
     if (length < 0) return InvalidArgument("Invalid value in lengths: ", length);
     if (length > t.dim(0) - begin) {
-      return InvalidArgument("Attempting to slice [", begin, ", ", begin, " + ", length, ") from tensor with length ",
-                             t.dim(0));
+      return InvalidArgument(
+          "Attempting to slice [", begin, ", ", begin, " + ", length, ") from tensor with length ", t.dim(0));
     }
     MR_ASSIGN_OR_RETURN(const Shape part_shape, t.shape().WithDim(0, length));
     MR_ASSIGN_OR_RETURN(Tensor part, ContiguousPart(ctx, t, begin * row, part_shape));

@@ -117,38 +117,31 @@ class ApplyKernel : public Kernel {
     }
     for (int k : scalars_) {
       if (!ctx.input(k).shape().IsScalar()) {
-        return InvalidArgument(ctx.node().op->inputs[static_cast<size_t>(k)].name,
-                               " is not a scalar: ", ctx.input(k).shape().ToString());
+        return InvalidArgument(
+            ctx.node().op->inputs[static_cast<size_t>(k)].name, " is not a scalar: ", ctx.input(k).shape().ToString());
       }
     }
     for (size_t i = 0; i < vars.size(); ++i) {
       if (vars[i]->dtype() != dtype)
-        return InvalidArgument("variable ", i, " holds ", DTypeName(vars[i]->dtype()), ", the gradient is ",
-                               DTypeName(dtype));
+        return InvalidArgument(
+            "variable ", i, " holds ", DTypeName(vars[i]->dtype()), ", the gradient is ", DTypeName(dtype));
       MR_ASSIGN_OR_RETURN(values[i], vars[i]->ExclusiveLocked());
       if (values[i]->shape() != values[0]->shape()) {
-        return InvalidArgument("var and ", ctx.node().op->inputs[i].name,
-                               " do not have the same shape: ", values[0]->shape().ToString(), " ",
-                               values[i]->shape().ToString());
+        return InvalidArgument(
+            "var and ", ctx.node().op->inputs[i].name, " do not have the same shape: ", values[0]->shape().ToString(),
+            " ", values[i]->shape().ToString());
       }
     }
     MR_RETURN_IF_ERROR(CheckGradient(ctx, values[0]->shape()));
     if (sparse_ && rule_ == "Ftrl") MR_RETURN_IF_ERROR(CheckFtrl(ctx));
     switch (dtype) {
-      case DType::kFloat:
-        return Run<float, float>(ctx, values);
-      case DType::kDouble:
-        return Run<double, double>(ctx, values);
-      case DType::kHalf:
-        return Run<Half, float>(ctx, values);
-      case DType::kBFloat16:
-        return Run<BFloat16, float>(ctx, values);
-      case DType::kComplex64:
-        return Run<complex64, complex64>(ctx, values);
-      case DType::kComplex128:
-        return Run<complex128, complex128>(ctx, values);
-      default:
-        return Unimplemented("no update of ", DTypeName(dtype), " variables");
+      case DType::kFloat: return Run<float, float>(ctx, values);
+      case DType::kDouble: return Run<double, double>(ctx, values);
+      case DType::kHalf: return Run<Half, float>(ctx, values);
+      case DType::kBFloat16: return Run<BFloat16, float>(ctx, values);
+      case DType::kComplex64: return Run<complex64, complex64>(ctx, values);
+      case DType::kComplex128: return Run<complex128, complex128>(ctx, values);
+      default: return Unimplemented("no update of ", DTypeName(dtype), " variables");
     }
   }
 
@@ -211,8 +204,9 @@ class ApplyKernel : public Kernel {
       return absl::OkStatus();
     }
     const Tensor& indices = ctx.input(indices_);
-    return indices.dtype() == DType::kInt32 ? RunRows(indices.flat<int32_t>(), values[0]->shape(), run)
-                                            : RunRows(indices.flat<int64_t>(), values[0]->shape(), run);
+    return indices.dtype() == DType::kInt32
+               ? RunRows(indices.flat<int32_t>(), values[0]->shape(), run)
+               : RunRows(indices.flat<int64_t>(), values[0]->shape(), run);
   }
 
   // Rows in the order of the indices, so that a repeated index accumulates the same way everywhere.

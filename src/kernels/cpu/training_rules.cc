@@ -182,13 +182,21 @@ HWY_EXPORT(FindFloat);
 HWY_EXPORT(FindDouble);
 
 template <>
-RuleFn<float> FindRule<float>(const std::string& name) { return HWY_DYNAMIC_DISPATCH(FindFloat)(name); }
+RuleFn<float> FindRule<float>(const std::string& name) {
+  return HWY_DYNAMIC_DISPATCH(FindFloat)(name);
+}
 template <>
-RuleFn<double> FindRule<double>(const std::string& name) { return HWY_DYNAMIC_DISPATCH(FindDouble)(name); }
+RuleFn<double> FindRule<double>(const std::string& name) {
+  return HWY_DYNAMIC_DISPATCH(FindDouble)(name);
+}
 template <>
-RuleFn<complex64> FindRule<complex64>(const std::string& name) { return HWY_STATIC_DISPATCH(FindComplex64)(name); }
+RuleFn<complex64> FindRule<complex64>(const std::string& name) {
+  return HWY_STATIC_DISPATCH(FindComplex64)(name);
+}
 template <>
-RuleFn<complex128> FindRule<complex128>(const std::string& name) { return HWY_STATIC_DISPATCH(FindComplex128)(name); }
+RuleFn<complex128> FindRule<complex128>(const std::string& name) {
+  return HWY_STATIC_DISPATCH(FindComplex128)(name);
+}
 
 }  // namespace millrace
 #endif

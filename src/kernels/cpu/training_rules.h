@@ -25,5 +25,4 @@ using RuleFn = void (*)(const T* scalars, const RuleFlags& flags, T* const* vars
 template <typename T>
 RuleFn<T> FindRule(const std::string& name);
 
-
 }  // namespace millrace

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Philox4x32-10, the counter-based generator of Salmon et al. (SC 2011), and the distributions that read it. A stream is
-// determined by key and counter alone, so a step's numbers can be made by any number of threads. The mapping from bits to
-// numbers is TensorFlow's: a graph with fixed seeds gives the same values.
+// Philox4x32-10, the counter-based generator of Salmon et al. (SC 2011), and the distributions that read it. A stream
+// is determined by key and counter alone, so a step's numbers can be made by any number of threads. The mapping from
+// bits to numbers is TensorFlow's: a graph with fixed seeds gives the same values.
 #pragma once
 
 #include <array>
@@ -19,8 +19,7 @@ class Philox {
   using Key = std::array<uint32_t, 2>;
 
   Philox() = default;
-  Philox(uint64_t seed, uint64_t seed2)
-      : counter_{0, 0, Low(seed2), High(seed2)}, key_{Low(seed), High(seed)} {}
+  Philox(uint64_t seed, uint64_t seed2) : counter_{0, 0, Low(seed2), High(seed2)}, key_{Low(seed), High(seed)} {}
   Philox(const Block& counter, const Key& key) : counter_(counter), key_(key) {}
 
   // The next 128 bits.

@@ -49,7 +49,7 @@ def _like(result: Tensor, image: Tensor) -> Tensor:
 
 
 def _exchanged(image: Tensor, name: Optional[str] = None) -> Tensor:
-    return array_ops.transpose(image, [1, 0, 2] if _axes(image) == (0, 1) else [0, 2, 1, 3], name=name)
+    return array_ops.transpose(image, [1, 0, 2] if _axes(image) == (0, 1) else [0, 2, 1, 3], name=name or "transpose")
 
 
 def transpose_image(image: Any, name: Optional[str] = None) -> Tensor:
@@ -69,7 +69,7 @@ def rot90(image: Any, k: Any = 1, name: Optional[str] = None) -> Tensor:
                  lambda: gen_ops.reverse_v2(_exchanged(image), [columns])]
         number = constant_value(convert_to_tensor(k, dtypes.int32))
         if number is not None:
-            return array_ops.identity(turns[int(number) % 4](), scope)  # type: ignore[no-any-return]
+            return array_ops.identity(turns[int(number) % 4](), scope)  # type: ignore[no-any-return, no-untyped-call]
         part = gen_ops.floor_mod(k, 4)
         return control_flow_ops.case([(gen_ops.equal(part, i), turns[i]) for i in (1, 2, 3)], turns[0], exclusive=True, name=scope)  # type: ignore[no-any-return]
 

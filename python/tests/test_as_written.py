@@ -232,3 +232,67 @@ def test_tensors_print_as_they_did(sess):
         x = tf.placeholder(tf.float32, name="X")
     assert str(x) == 'Tensor("X:0", dtype=float32, device=/device:CPU:0)' and repr(x) == "<tf.Tensor 'X:0' shape=<unknown> dtype=float32>"
     assert str(tf.placeholder(tf.int32, [None, 2], name="Y")) == 'Tensor("Y:0", shape=(?, 2), dtype=int32)'
+
+
+def test_folders_of_contrib_as_attributes():
+    assert tf.contrib.learn.python.learn.datasets.base.maybe_download is tf.contrib.learn.datasets.base.maybe_download
+    with pytest.raises(AttributeError, match="tf.contrib.learn.nothing is not provided"):
+        tf.contrib.learn.nothing
+
+
+@pytest.mark.parametrize("metric", ["cosine", "squared_euclidean"])
+@pytest.mark.parametrize("mini_batch", [False, True])
+def test_clusters(metric, mini_batch):
+    from millrace.contrib.factorization import KMeans
+    centres = np.array([[0, 5], [5, 0], [5, 5]], np.float32)
+    data = np.repeat(centres, 40, 0) + np.random.RandomState(0).randn(120, 2).astype(np.float32) * 0.1
+    with tf.Graph().as_default(), tf.Session() as session:
+        x = tf.placeholder(tf.float32, [None, 2])
+        _, nearest, scores, ready, _, init, train = KMeans(x, 3, "kmeans_plus_plus", metric, mini_batch, random_seed=1).training_graph()
+        session.run(tf.global_variables_initializer())
+        assert not session.run(ready)
+        session.run(init, {x: data})
+        for _ in range(20):
+            session.run(train, {x: data})
+        ids, distances, done = session.run([nearest[0], scores[0], ready], {x: data})
+    assert done and sorted(np.bincount(ids)) == [40, 40, 40] and all(len(set(ids[i:i + 40])) == 1 for i in (0, 40, 80)) and distances.max() < 0.2
+
+
+def test_an_optimizer_outside_the_graph(sess):
+    pytest.importorskip("scipy")
+    a, b = tf.Variable([7.0, 7.0], use_resource=True), tf.Variable(3.0)
+    loss = tf.reduce_sum(tf.square(a - [1.0, 2.0])) + tf.square(b + 1.0)
+    seen = []
+    sess.run(tf.global_variables_initializer())
+    tf.contrib.opt.ScipyOptimizerInterface(loss, options={"maxiter": 100}).minimize(sess, fetches=[loss], loss_callback=seen.append)
+    assert np.allclose(sess.run(a), [1, 2], atol=1e-4) and np.allclose(sess.run(b), -1, atol=1e-4) and seen[0] == 77 and seen[-1] < 1e-6
+    tf.contrib.opt.ScipyOptimizerInterface(loss, var_list=[a], inequalities=[a[0] - 1.5]).minimize(sess)
+    assert np.allclose(sess.run(a), [1.5, 2], atol=1e-4)
+    tf.contrib.opt.ScipyOptimizerInterface(loss, var_list=[a], var_to_bounds={a: (-np.inf, 1.25)}).minimize(sess)
+    assert np.allclose(sess.run(a), [1, 1.25], atol=1e-4)
+
+
+def test_tools(sess, tmp_path, capsys):
+    from millrace.tools import freeze_graph, inspect_checkpoint
+    x = tf.placeholder(tf.float32, [2], name="x")
+    tf.multiply(x, tf.Variable([2.0, 3.0], name="w"), name="y")
+    saver = tf.train.Saver()
+    sess.run(tf.global_variables_initializer())
+    path = saver.save(sess, str(tmp_path / "model"))
+    inspect_checkpoint.print_tensors_in_checkpoint_file(path, "", all_tensors=True)
+    inspect_checkpoint.print_tensors_in_checkpoint_file(path, "")
+    out = capsys.readouterr().out
+    assert "tensor_name:  w\n[2. 3.]\n" in out and "w (DT_FLOAT) [2]" in out
+    tf.train.write_graph(sess.graph, str(tmp_path), "graph.pbtxt")
+    freeze_graph.freeze_graph(str(tmp_path / "graph.pbtxt"), "", False, path, "y", "save/restore_all", "save/Const:0", str(tmp_path / "frozen.pb"), True, "")
+    frozen = tf.GraphDef.FromString((tmp_path / "frozen.pb").read_bytes())
+    with tf.Graph().as_default(), tf.Session() as other:
+        y, = tf.import_graph_def(frozen, return_elements=["y:0"])
+        assert other.run(y, {"import/x:0": [1, 1]}).tolist() == [2, 3] and not any(n.op.startswith("Variable") for n in frozen.node)
+    frozen = freeze_graph.freeze_graph("", "", True, path, "y", input_meta_graph=path + ".meta")
+    assert frozen.SerializeToString() == (tmp_path / "frozen.pb").read_bytes()
+    bare = tf.GraphDef()  # without the saver's nodes
+    bare.node.extend([n for n in sess.graph.as_graph_def().node if not n.name.startswith("save")])
+    assert freeze_graph.freeze_graph_with_def_protos(bare, None, path, "y", "save/restore_all", "save/Const:0", "", True, "").node == frozen.node
+    with pytest.raises(ValueError, match="doesn't exist.*test_as_written"):
+        freeze_graph.freeze_graph(str(tmp_path / "graph.pbtxt"), "", False, path + "x", "y")

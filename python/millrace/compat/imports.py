@@ -43,6 +43,7 @@ _PATHS: Dict[str, str] = {
     "python.saved_model": "saved_model", **{"python.saved_model." + name: "saved_model." + name for name in (
         "builder", "constants", "loader", "main_op", "signature_constants", "signature_def_utils", "tag_constants", "utils")},
     "python.saved_model.simple_save": "saved_model", "python.layers.utils": "layers_utils", "keras.datasets": "keras_datasets",
+    "python.tools": "tools", "python.tools.freeze_graph": "tools.freeze_graph", "python.tools.inspect_checkpoint": "tools.inspect_checkpoint",
     "python.debug": "debug", "python.summary.summary": "summary", "python.data": "data",
     "core.framework.summary_pb2": "protos.definitions", "core.framework.graph_pb2": "protos.definitions",
     "core.framework.variable_pb2": "protos.definitions", "core.framework.op_def_pb2": "protos.definitions",

@@ -16,7 +16,7 @@ DATA_LOSS, UNAUTHENTICATED = 15, 16
 class OpError(Exception):
     """An error of running an operation. `op` is the operation where it is known, `message` says what is wrong."""
 
-    def __init__(self, node_def: Any, op: Any, message: str, error_code: int) -> None:
+    def __init__(self, node_def: Any, op: Any, message: str, error_code: int = 2) -> None:
         super().__init__(message)
         self._node_def, self._op, self._message, self._error_code = node_def, op, message, error_code
 

@@ -43,7 +43,7 @@ def extract_glimpse(input: Any, size: Any, offsets: Any, centered: Optional[bool
                     uniform_noise: Optional[bool] = None, name: Optional[str] = None) -> Tensor:
     """For each image a window of a size at a place."""
     given = {"centered": centered, "normalized": normalized, "uniform_noise": uniform_noise}
-    return gen_ops.extract_glimpse(input, size, offsets, name=name, **{k: v for k, v in given.items() if v is not None})  # type: ignore[no-any-return]
+    return gen_ops.extract_glimpse(input, size, offsets, name=name, **{k: v for k, v in given.items() if v is not None})  # type: ignore[no-any-return, arg-type]
 
 
 def non_max_suppression(boxes: Any, scores: Any, max_output_size: Any, iou_threshold: Any = 0.5, score_threshold: Any = float("-inf"),

@@ -272,7 +272,10 @@ class CheckpointReader:
 
     def debug_string(self) -> bytes:
         """A listing."""
-        return "\n".join("%s %s" % item for item in self.get_variable_to_shape_map().items()).encode()
+        types, names = self.get_variable_to_dtype_map(), {"float16": "HALF", "float32": "FLOAT", "float64": "DOUBLE"}
+        rows = ("%s (DT_%s) [%s]\n" % (name, names.get(types[name].name, types[name].name.upper()), ",".join(map(str, shape)))
+                for name, shape in sorted(self.get_variable_to_shape_map().items()))
+        return "".join(rows).encode()
 
 
 NewCheckpointReader = CheckpointReader

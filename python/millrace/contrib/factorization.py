@@ -1,0 +1,84 @@
+# SPDX-License-Identifier: Apache-2.0
+"""tf.contrib.factorization: clusters."""
+from __future__ import annotations
+
+from typing import Any, Tuple
+
+import millrace as tf
+from millrace.framework.errors import at_user_line
+
+SQUARED_EUCLIDEAN_DISTANCE = "squared_euclidean"
+COSINE_DISTANCE = "cosine"
+RANDOM_INIT = "random"
+KMEANS_PLUS_PLUS_INIT = "kmeans_plus_plus"
+
+
+class KMeans:
+    """Finds clusters: each step moves the centres to the means of what is nearest to them."""
+
+    SQUARED_EUCLIDEAN_DISTANCE, COSINE_DISTANCE = SQUARED_EUCLIDEAN_DISTANCE, COSINE_DISTANCE
+    RANDOM_INIT, KMEANS_PLUS_PLUS_INIT = RANDOM_INIT, KMEANS_PLUS_PLUS_INIT
+
+    def __init__(self, inputs: Any, num_clusters: int, initial_clusters: Any = RANDOM_INIT, distance_metric: str = SQUARED_EUCLIDEAN_DISTANCE,
+                 use_mini_batch: bool = False, mini_batch_steps_per_iteration: int = 1, random_seed: int = 0, kmeans_plus_plus_num_retries: int = 2,
+                 kmc2_chain_length: int = 200) -> None:
+        if use_mini_batch and mini_batch_steps_per_iteration != 1:
+            raise at_user_line(NotImplementedError("KMeans moves its centres at every step: leave mini_batch_steps_per_iteration at 1."))
+        if distance_metric not in (SQUARED_EUCLIDEAN_DISTANCE, COSINE_DISTANCE):
+            raise at_user_line(ValueError("Unsupported distance metric passed to Kmeans %s" % distance_metric))
+        if isinstance(initial_clusters, str) and initial_clusters not in (RANDOM_INIT, KMEANS_PLUS_PLUS_INIT):
+            raise at_user_line(ValueError("Unsupported initialization algorithm passed to Kmeans %s" % initial_clusters))
+        self._inputs = [tf.convert_to_tensor(x) for x in (inputs if isinstance(inputs, (list, tuple)) else [inputs])]
+        self._count, self._start, self._metric = num_clusters, initial_clusters, distance_metric
+        self._mini_batch, self._seed = use_mini_batch, random_seed
+
+    def training_graph(self) -> Tuple[Any, ...]:
+        """(all distances, nearest clusters, distances to them, whether there are centres, the centres, what makes them, what moves them).
+
+        The first three are lists, an element for each of the inputs."""
+        cosine = self._metric == COSINE_DISTANCE
+        inputs = [tf.nn.l2_normalize(x, 1) if cosine else x for x in self._inputs]
+        width = inputs[0].get_shape()[1].value
+        centres = tf.Variable(tf.zeros([self._count, width], inputs[0].dtype), trainable=False, name="clusters")
+        ready = tf.Variable(False, trainable=False, name="initialized")
+        counts = tf.Variable(tf.zeros([self._count], inputs[0].dtype), trainable=False, name="counts")
+        everything = inputs[0] if len(inputs) == 1 else tf.concat(inputs, 0)
+        with tf.control_dependencies([centres.assign(self._first(everything, cosine)), counts.assign(tf.zeros_like(counts))]):
+            init_op = ready.assign(True).op
+        now = tf.nn.l2_normalize(centres, 1) if cosine else centres
+        distances = [self._distances(x, now, cosine) for x in inputs]
+        nearest = [tf.argmin(d, 1) for d in distances]
+        scores = [tf.reduce_min(d, 1) for d in distances]
+        train_op = self._train(everything, nearest[0] if len(nearest) == 1 else tf.concat(nearest, 0), centres, counts)
+        return distances, nearest, scores, ready, centres, init_op, train_op
+
+    @staticmethod
+    def _distances(x: Any, centres: Any, cosine: bool) -> Any:
+        product = tf.matmul(x, centres, transpose_b=True)
+        if cosine:
+            return 1 - product
+        squares = tf.reduce_sum(tf.square(x), 1, keepdims=True) - 2 * product + tf.reduce_sum(tf.square(centres), 1)
+        return tf.maximum(squares, tf.zeros_like(squares))
+
+    def _first(self, data: Any, cosine: bool) -> Any:
+        if callable(self._start):
+            return self._start(self._inputs, self._count)
+        if not isinstance(self._start, str):
+            return self._start
+        if self._start == RANDOM_INIT:
+            return tf.gather(data, tf.random_shuffle(tf.range(tf.shape(data)[0]), seed=self._seed)[:self._count])
+        chosen = tf.gather(data, tf.random_uniform([1], 0, tf.shape(data)[0], tf.int32, seed=self._seed))
+        for i in range(1, self._count):  # the next is drawn by its distance to the nearest one so far
+            far = tf.reduce_min(self._distances(data, chosen, cosine), 1)
+            drawn = tf.multinomial(tf.log([far + 1e-12]), 1, seed=self._seed + i)[0]
+            chosen = tf.concat([chosen, tf.gather(data, drawn)], 0)
+        return chosen
+
+    def _train(self, data: Any, nearest: Any, centres: Any, counts: Any) -> Any:
+        members = tf.unsorted_segment_sum(tf.ones_like(nearest, dtype=data.dtype), nearest, self._count)
+        sums = tf.unsorted_segment_sum(data, nearest, self._count)
+        total = counts + members if self._mini_batch else members
+        share = tf.expand_dims(1 / tf.maximum(total, tf.ones_like(total)), 1)
+        moved = centres + share * (sums - tf.expand_dims(members, 1) * centres)
+        with tf.control_dependencies([moved, total]):
+            return tf.group(centres.assign(moved), counts.assign(total))

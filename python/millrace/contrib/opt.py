@@ -1,0 +1,95 @@
+# SPDX-License-Identifier: Apache-2.0
+"""tf.contrib.opt: optimizers that live outside the graph."""
+from __future__ import annotations
+
+from typing import Any, Callable, List, Optional
+
+import numpy as np
+
+from millrace.framework.convert import convert_to_tensor
+from millrace.framework.errors import at_user_line
+from millrace.framework.session import get_default_session
+from millrace.ops import array_ops
+from millrace.ops.gradients import gradients
+from millrace.ops.variables import trainable_variables
+
+
+class ExternalOptimizerInterface:
+    """Packs variables into one vector, lets _minimize improve it, and puts the result back."""
+
+    def __init__(self, loss: Any, var_list: Any = None, equalities: Any = None, inequalities: Any = None, var_to_bounds: Any = None,
+                 **optimizer_kwargs: Any) -> None:
+        self.optimizer_kwargs = optimizer_kwargs
+        self._loss, self._vars = loss, list(var_list if var_list is not None else trainable_variables())
+        self._equalities, self._inequalities = list(equalities or ()), list(inequalities or ())
+        self._gradients = [self._flat_gradient(t) for t in [loss, *self._equalities, *self._inequalities]]
+        self._sizes = [v.get_shape().num_elements() for v in self._vars]
+        ends = np.cumsum([0, *self._sizes])
+        self._parts = [slice(a, b) for a, b in zip(ends, ends[1:])]
+        self._bounds = self._pack_bounds(var_to_bounds)
+
+    def _flat_gradient(self, tensor: Any) -> Any:
+        found = gradients(tensor, self._vars)
+        dense = [array_ops.zeros_like(convert_to_tensor(v)) if g is None else convert_to_tensor(g) for g, v in zip(found, self._vars)]
+        return array_ops.concat([array_ops.reshape(g, [-1]) for g in dense], 0)
+
+    def _pack_bounds(self, given: Any) -> Any:
+        if given is None:
+            return None
+        packed: List[Any] = []
+        for v in self._vars:
+            low, high = given.get(v, (-np.inf, np.inf))
+            shape = v.get_shape().as_list()
+            packed.extend(zip(np.broadcast_to(low, shape).ravel(), np.broadcast_to(high, shape).ravel()))
+        return packed
+
+    def minimize(self, session: Any = None, feed_dict: Any = None, fetches: Any = None, step_callback: Optional[Callable[..., None]] = None,
+                 loss_callback: Optional[Callable[..., None]] = None, **run_kwargs: Any) -> None:
+        """Minimises the loss; loss_callback gets the values of `fetches` each time it is computed."""
+        session, fetches = session or get_default_session(), list(fetches or ())
+        if session is None:
+            raise at_user_line(ValueError("minimize() needs a session: pass session= or use `with sess:`"))
+
+        def evaluate(tensors: Any, on_loss: bool) -> Callable[[Any], Any]:
+            def call(vector: Any) -> Any:
+                self._store(vector, session)
+                got = session.run(tensors + (fetches if on_loss else []), feed_dict, **run_kwargs)
+                if on_loss and loss_callback:
+                    loss_callback(*got[len(tensors):])
+                return got[0], np.asarray(got[1], np.float64)
+            return call
+
+        pairs = [[t, g] for t, g in zip([self._loss, *self._equalities, *self._inequalities], self._gradients)]
+        functions = [evaluate(pair, i == 0) for i, pair in enumerate(pairs)]
+        start = np.concatenate([np.ravel(v) for v in session.run(self._vars)]).astype(np.float64)
+        count = len(self._equalities)
+        result = self._minimize(start, functions[0], functions[1:count + 1], functions[count + 1:], self._bounds, step_callback, self.optimizer_kwargs)
+        self._store(result, session)
+
+    def _store(self, vector: Any, session: Any) -> None:
+        for v, part in zip(self._vars, self._parts):
+            v.load(vector[part].reshape(v.get_shape().as_list()).astype(v.dtype.base_dtype.as_numpy_dtype), session)
+
+    def _minimize(self, initial_val: Any, loss_grad_func: Any, equalities: Any, inequalities: Any, packed_bounds: Any, step_callback: Any,
+                  optimizer_kwargs: Any) -> Any:
+        raise at_user_line(NotImplementedError("%s has no _minimize" % type(self).__name__))
+
+
+class ScipyOptimizerInterface(ExternalOptimizerInterface):
+    """scipy.optimize.minimize; method="L-BFGS-B" unless given, or "SLSQP" where there are constraints."""
+
+    def _minimize(self, initial_val: Any, loss_grad_func: Any, equalities: Any, inequalities: Any, packed_bounds: Any, step_callback: Any,
+                  optimizer_kwargs: Any) -> Any:
+        try:
+            import scipy.optimize  # type: ignore[import-not-found,import-untyped,unused-ignore]
+        except ImportError:
+            raise at_user_line(ImportError("ScipyOptimizerInterface needs SciPy: pip install scipy")) from None
+        kwargs = dict(optimizer_kwargs)
+        method = kwargs.pop("method", "SLSQP" if equalities or inequalities else "L-BFGS-B")
+        constraints = [{"type": kind, "fun": lambda x, f=f: f(x)[0], "jac": lambda x, f=f: f(x)[1]}
+                       for kind, functions in (("eq", equalities), ("ineq", inequalities)) for f in functions]
+        if constraints and method != "SLSQP":
+            raise at_user_line(NotImplementedError("constraints need method=\"SLSQP\", not %s" % method))
+        made = scipy.optimize.minimize(lambda x: tuple(loss_grad_func(x)), initial_val, jac=True, method=method, bounds=packed_bounds,
+                                       constraints=constraints, callback=step_callback, **kwargs)
+        return made.x

@@ -61,6 +61,8 @@ _PATHS: Dict[str, str] = {
     "contrib.slim.python.slim": "contrib.slim", "contrib.slim.learning": "contrib.slim_learning", "contrib.slim.evaluation": "contrib.slim_evaluation", "contrib.slim.utils": "contrib.layers_utils",
     "contrib.slim.python.slim.learning": "contrib.slim_learning", "contrib.slim.model_analyzer": "contrib.slim_model_analyzer",
     "contrib.slim.python.slim.model_analyzer": "contrib.slim_model_analyzer",
+    **{path + "slim.nets" + name: "contrib.slim_nets" + name for path in ("contrib.", "contrib.slim.python.") for name in (
+        "", ".alexnet", ".inception", ".inception_v1", ".inception_v2", ".inception_v3", ".overfeat", ".resnet_utils", ".resnet_v1", ".resnet_v2", ".vgg")},
     "contrib.learn.datasets.base": "contrib.learn.base", "contrib.learn.python.learn.datasets.base": "contrib.learn.base",
     "models.rnn.rnn_cell": "ops.rnn_cell", "models.rnn.rnn": "ops.rnn", "models.rnn.seq2seq": "contrib.legacy_seq2seq",
     "models.rnn.ptb": "examples.models", "models.rnn.ptb.reader": "examples.models.reader",

@@ -118,7 +118,8 @@ def _variables_of(layer: Any, collections: Any) -> None:
     for v in layer.weights:
         if v not in get_collection(GraphKeys.MODEL_VARIABLES):
             add_to_collection(GraphKeys.MODEL_VARIABLES, v)
-        kind = "biases" if v.op.name.endswith("biases") else "weights"
+        name = v.op.name.rsplit("/", 1)[-1]
+        kind = "weights" if name.endswith("weights") else name
         chosen = collections.get(kind) if isinstance(collections, dict) else collections
         if chosen:
             add_to_collections(chosen, v)

@@ -22,3 +22,10 @@ def get_model_variables(scope=None, suffix=None):  # type: ignore[no-untyped-def
     """The variables of the model."""
     from millrace.contrib import framework
     return framework.get_model_variables(scope, suffix)
+
+
+def __getattr__(name):  # type: ignore[no-untyped-def]
+    if name == "nets":
+        from millrace.contrib import slim_nets
+        return slim_nets
+    raise AttributeError("tf.contrib.slim.%s is not provided by Millrace" % name)

@@ -4,6 +4,7 @@
 #include "ops/client_function_ops.h"
 #include "ops/image_ops.h"
 #include "ops/parsing_ops.h"
+#include "ops/queue_ops.h"
 #include "ops/string_ops.h"
 
 namespace millrace {
@@ -34,6 +35,7 @@ void RegisterAllOps(OpRegistry& registry) {
   RegisterStackOps(registry);
   RegisterTensorArrayOps(registry);
   RegisterTensorListOps(registry);
+  RegisterQueueOps(registry);
 }
 
 }  // namespace millrace

@@ -4,6 +4,7 @@
 #include "kernels/cpu/client_function_kernels.h"
 #include "kernels/cpu/image.h"
 #include "kernels/cpu/parsing.h"
+#include "kernels/cpu/queue_kernels.h"
 #include "kernels/cpu/strings.h"
 
 namespace millrace {
@@ -34,6 +35,7 @@ void RegisterCpuKernels(KernelRegistry& registry) {
   RegisterStackKernels(registry);
   RegisterTensorArrayKernels(registry);
   RegisterTensorListKernels(registry);
+  RegisterQueueKernels(registry);
 }
 
 }  // namespace millrace

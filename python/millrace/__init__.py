@@ -40,6 +40,7 @@ from millrace.ops.gradients import (AggregationMethod, NoGradient, NotDifferenti
                                     gradients, hessians)
 from millrace.ops.init_ops import *  # noqa: F401,F403
 from millrace.ops.linalg_ops import *  # noqa: F401,F403
+from millrace.ops.lookup_ops import initialize_all_tables, tables_initializer  # noqa: F401
 from millrace.ops.math_ops import *  # noqa: F401,F403
 from millrace.ops.parsing_ops import *  # noqa: F401,F403
 from millrace.ops.random_ops import *  # noqa: F401,F403
@@ -97,20 +98,12 @@ _missing.fill(globals(), "", {
 })
 
 
-def tables_initializer(name: str = "init_all_tables") -> _Any:
-    """An operation that fills the tables."""
-    found = get_collection(GraphKeys.TABLE_INITIALIZERS)
-    return group(*found, name=name) if found else no_op(name)  # type: ignore[name-defined]  # noqa: F405
-
-
-initialize_all_tables = tables_initializer
-
 # Submodules that are loaded when they are first asked for.
 _LAZY = {name: "millrace." + name for name in (
     "app", "compat", "contrib", "data", "examples", "feature_column", "flags", "gfile", "graph_util", "image", "initializers", "keras", "layers",
     "linalg", "losses", "metrics", "nn", "python_io", "resource_loader", "saved_model", "sets", "summary", "test", "train", "user_ops", "estimator",
     "distributions", "models", "python", "sysconfig", "spectral", "strings", "math", "random", "io", "sparse", "dtypes", "debugging", "bitwise",
-    "queue", "manip")}
+    "queue", "manip", "lookup")}
 _LAZY["logging"] = "millrace.tf_logging"
 _FROM = {  # name: module that has it
     "scalar_summary": "summary", "histogram_summary": "summary", "image_summary": "summary",

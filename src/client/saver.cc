@@ -24,9 +24,18 @@ struct SaverNodes {
 
 bool IsHandle(const Node& n) { return n.op_name() == "VarHandleOp"; }
 
+// A table that changes is saved as two tensors, its keys and its values.
+bool IsTable(const Node& n) {
+  return absl::StartsWith(n.op_name(), "Mutable") && absl::StrContains(n.op_name(), "HashTable");
+}
+
+std::string TableOp(const char* what, const Node& table) {
+  return absl::StrCat("LookupTable", what, table.output_type(0) == DType::kResource ? "V2" : "");
+}
+
 Status CheckVariable(const SavedVariable& v, std::set<std::pair<std::string, std::string>>* seen) {
   if (v.variable == nullptr || v.variable->num_outputs() != 1) return InvalidArgument("'", v.key, "' is no variable");
-  if (!IsHandle(*v.variable) && !IsRef(v.variable->output_type(0))) {
+  if (!IsHandle(*v.variable) && !IsTable(*v.variable) && !IsRef(v.variable->output_type(0))) {
     return InvalidArgument(v.variable->Describe(), " is no variable");
   }
   if (v.key.empty()) return InvalidArgument(v.variable->Describe(), " needs a name in the checkpoint");
@@ -49,6 +58,58 @@ Output ValueOf(const GraphBuilder& b, Node* variable, DType dtype) {
   return b.Op("ReadVariableOp", {variable->output(0)}, {{"dtype", dtype}});
 }
 
+// What a checkpoint holds, tensor by tensor.
+struct SavedTensors {
+  std::vector<TString> names, slices;
+  std::vector<DType> dtypes;
+  std::vector<Output> values;
+
+  void Add(std::string name, const std::string& slice, DType dtype, Output value) {
+    names.emplace_back(name);
+    slices.emplace_back(slice);
+    dtypes.push_back(dtype);
+    values.push_back(value);
+  }
+};
+
+StatusOr<SavedTensors> TensorsOf(const GraphBuilder& b, const std::vector<SavedVariable>& variables) {
+  SavedTensors saved;
+  for (const SavedVariable& v : variables) {
+    if (!IsTable(*v.variable)) {
+      MR_ASSIGN_OR_RETURN(const DType dtype, TypeOf(*v.variable));
+      saved.Add(v.key, v.slice, dtype, ValueOf(b, v.variable, dtype));
+      continue;
+    }
+    MR_ASSIGN_OR_RETURN(const DType key, v.variable->Attr<DType>("key_dtype"));
+    MR_ASSIGN_OR_RETURN(const DType value, v.variable->Attr<DType>("value_dtype"));
+    Node* pairs =
+        b.OpNode(TableOp("Export", *v.variable), {v.variable->output(0)}, {{"Tkeys", key}, {"Tvalues", value}});
+    MR_RETURN_IF_ERROR(b.status());
+    saved.Add(v.key + "-keys", "", key, pairs->output(0));
+    saved.Add(v.key + "-values", "", value, pairs->output(1));
+  }
+  return saved;
+}
+
+// The ops that give the variables and tables what `restore` read.
+std::vector<Node*> Assignments(const GraphBuilder& b, const std::vector<SavedVariable>& variables, Node* restore) {
+  std::vector<Node*> assigned;
+  int at = 0;
+  for (const SavedVariable& v : variables) {
+    const Output target = v.variable->output(0);
+    const Output value = restore->output(at++);
+    if (IsTable(*v.variable)) {
+      assigned.push_back(
+          b.ColocateWith(v.variable).OpNode(TableOp("Import", *v.variable), {target, value, restore->output(at++)}));
+    } else if (IsHandle(*v.variable)) {
+      assigned.push_back(b.OpNode("AssignVariableOp", {target, b.Identity(value)}));
+    } else {
+      assigned.push_back(b.ColocateWith(v.variable).OpNode("Assign", {target, value}));
+    }
+  }
+  return assigned;
+}
+
 Output StringVector(const GraphBuilder& b, const std::vector<TString>& strings) {
   return b.Const(Tensor::Vector<TString>(absl::MakeConstSpan(strings)));
 }
@@ -61,22 +122,13 @@ StatusOr<SaverNodes> Build(const GraphBuilder& b, const std::vector<SavedVariabl
   const Output filename = b.WithName("filename").Op("PlaceholderWithDefault", {model}, {is_string, is_scalar});
   nodes.filename = b.WithName("Const").Op("PlaceholderWithDefault", {filename}, {is_string, is_scalar});
 
-  std::vector<TString> names, slices;
-  std::vector<DType> dtypes;
-  std::vector<Output> values;
-  for (const SavedVariable& v : variables) {
-    MR_ASSIGN_OR_RETURN(const DType dtype, TypeOf(*v.variable));
-    names.emplace_back(v.key);
-    slices.emplace_back(v.slice);
-    dtypes.push_back(dtype);
-    values.push_back(ValueOf(b, v.variable, dtype));
-  }
+  MR_ASSIGN_OR_RETURN(const SavedTensors saved, TensorsOf(b, variables));
   const GraphBuilder in_save = b.ScopeExact("SaveV2");
   Node* save = b.WithName("SaveV2").OpNode(
       "SaveV2",
-      std::vector<Arg>{nodes.filename, StringVector(in_save.WithName("tensor_names"), names),
-                       StringVector(in_save.WithName("shape_and_slices"), slices), Arg(values)},
-      AttrMap{{"dtypes", dtypes}});
+      std::vector<Arg>{nodes.filename, StringVector(in_save.WithName("tensor_names"), saved.names),
+                       StringVector(in_save.WithName("shape_and_slices"), saved.slices), Arg(saved.values)},
+      AttrMap{{"dtypes", saved.dtypes}});
   MR_RETURN_IF_ERROR(b.status());
   nodes.save =
       b.WithName("control_dependency").WithControl({save}).ColocateWith(nodes.filename.node).Identity(nodes.filename);
@@ -86,17 +138,11 @@ StatusOr<SaverNodes> Build(const GraphBuilder& b, const std::vector<SavedVariabl
   Node* restore =
       host.WithName("RestoreV2")
           .OpNode("RestoreV2",
-                  std::vector<Arg>{nodes.filename, StringVector(in_restore.WithName("tensor_names"), names),
-                                   StringVector(in_restore.WithName("shape_and_slices"), slices)},
-                  AttrMap{{"dtypes", dtypes}});
+                  std::vector<Arg>{nodes.filename, StringVector(in_restore.WithName("tensor_names"), saved.names),
+                                   StringVector(in_restore.WithName("shape_and_slices"), saved.slices)},
+                  AttrMap{{"dtypes", saved.dtypes}});
   MR_RETURN_IF_ERROR(b.status());
-  std::vector<Node*> assigned;
-  for (size_t i = 0; i < variables.size(); ++i) {
-    Node* variable = variables[i].variable;
-    const Output value = restore->output(static_cast<int>(i));
-    assigned.push_back(IsHandle(*variable) ? b.OpNode("AssignVariableOp", {variable->output(0), b.Identity(value)})
-                                           : b.ColocateWith(variable).OpNode("Assign", {variable->output(0), value}));
-  }
+  const std::vector<Node*> assigned = Assignments(b, variables, restore);
   MR_RETURN_IF_ERROR(b.status());
   nodes.restore = b.WithName("restore_all").WithControl(assigned).OpNode("NoOp", {});
   MR_RETURN_IF_ERROR(b.status());

@@ -3,6 +3,7 @@
 
 #include "ops/client_function_ops.h"
 #include "ops/image_ops.h"
+#include "ops/lookup_ops.h"
 #include "ops/parsing_ops.h"
 #include "ops/queue_ops.h"
 #include "ops/string_ops.h"
@@ -36,6 +37,7 @@ void RegisterAllOps(OpRegistry& registry) {
   RegisterTensorArrayOps(registry);
   RegisterTensorListOps(registry);
   RegisterQueueOps(registry);
+  RegisterLookupOps(registry);
 }
 
 }  // namespace millrace

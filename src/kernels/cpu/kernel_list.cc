@@ -3,6 +3,7 @@
 
 #include "kernels/cpu/client_function_kernels.h"
 #include "kernels/cpu/image.h"
+#include "kernels/cpu/lookup.h"
 #include "kernels/cpu/parsing.h"
 #include "kernels/cpu/queue_kernels.h"
 #include "kernels/cpu/strings.h"
@@ -36,6 +37,7 @@ void RegisterCpuKernels(KernelRegistry& registry) {
   RegisterTensorArrayKernels(registry);
   RegisterTensorListKernels(registry);
   RegisterQueueKernels(registry);
+  RegisterLookupKernels(registry);
 }
 
 }  // namespace millrace

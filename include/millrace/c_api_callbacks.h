@@ -31,9 +31,10 @@ TF_CAPI_EXPORT void MR_RegisterClientFunction(const char* token, MR_ClientFuncti
 /* Later steps that call it fail with TF_INVALID_ARGUMENT. */
 TF_CAPI_EXPORT void MR_UnregisterClientFunction(const char* token);
 
-/* While a step runs, `check` is called every 40 ms or so on the thread that asked for the step, between two kernels and
- * while the thread waits: a client looks for signals there. A result other than 0 stops the step, which reports
- * TF_CANCELLED. It may not start steps of this session. NULL: no check. To be set before the session's first step. */
+/* While a step runs, `check` is called every 40 ms or so on the thread that asked for the step, between two kernels,
+ * within those that take long, and while the thread waits: a client looks for signals there. A result other than 0
+ * stops the step, which reports TF_CANCELLED. It may not start steps of this session. NULL: no check. To be set before
+ * the session's first step. */
 TF_CAPI_EXPORT void MR_SetInterruptCheck(TF_Session* session, int (*check)(void* data), void* data, TF_Status* status);
 
 #ifdef __cplusplus

@@ -5,6 +5,7 @@ import signal
 import subprocess
 import sys
 import textwrap
+import threading
 import time
 
 import pytest
@@ -63,6 +64,26 @@ STEPS = {
     "a function that waits for ever": "step = tf.py_func(lambda: threading.Event().wait(), [], [])",
 }
 
+# One kernel each that takes a second or longer.
+KERNELS = {
+    "a matrix product": "x = tf.Variable(tf.random_uniform([6000, 6000]))\nstep = tf.matmul(x, x).op",
+    "a product of integers": "x = tf.Variable(tf.random_uniform([6000, 6000], 0, 9, tf.int32))\nstep = tf.matmul(x, x).op",
+    "a convolution": """
+        x, w = tf.Variable(tf.random_uniform([16, 224, 224, 64])), tf.Variable(tf.random_uniform([7, 7, 64, 128]))
+        step = tf.nn.conv2d(x, w, [1, 1, 1, 1], 'SAME').op""",
+    "a sort": "x = tf.Variable(tf.random_uniform([12000000]))\nstep = tf.nn.top_k(x, 10000000)[0].op",
+    "a reduction": "x = tf.Variable(tf.random_uniform([20000000]))\nstep = tf.reduce_sum(tf.lgamma(tf.tile(tf.expand_dims(x, 0), [5, 1]))).op",
+    "a cumulative product": "x = tf.Variable(tf.random_uniform([60000000]))\nstep = tf.cumprod(tf.cumprod(tf.cumprod(tf.cumprod(x)))).op",
+    "distinct values": "x = tf.Variable(tf.random_uniform([12000000], 0, 2 ** 30, tf.int32))\nstep = tf.unique(x)[1].op",
+    "strings": "x = tf.Variable(tf.as_string(tf.random_uniform([2000000])))\nstep = tf.string_split(tf.string_join([x] * 20, ' ')).values.op",
+    "a shuffle": "x = tf.Variable(tf.random_uniform([30000000]))\nstep = tf.random_shuffle(x).op",
+    "an inverse": "x = tf.Variable(tf.random_uniform([3000, 3000]))\nstep = tf.matrix_inverse(x).op",
+    "a distance": """
+        x = tf.Variable(tf.random_uniform([1, 30000], 0, 9, tf.int32))
+        sparse = lambda v: tf.SparseTensor(tf.where(tf.greater(v, -1)), tf.reshape(v, [-1]), [1, 30000])
+        step = tf.edit_distance(sparse(x), sparse(tf.reverse(x, [1]))).op""",
+}
+
 RUNS = {
     "run": "session.run(step)",
     "callable": "session.make_callable(step)()",
@@ -79,14 +100,23 @@ def program(text, timeout=60):
 
 def interrupted(step, run):
     text = PROLOGUE + textwrap.dedent(step) + "\nlater()\ntry:\n    " + run + "\nexcept KeyboardInterrupt:\n    pass" + EPILOGUE
-    # Where more threads want to run than there are cores, each gets its share of the time only.
-    share = min(1., os.cpu_count() / max(os.getloadavg()[0], 1.))
-    return min(float(program(text)[-1]) * share for _ in range(2))
+    return min(float(program(text)[-1]) * share_of_the_machine() for _ in range(2))
+
+
+def share_of_the_machine():
+    """Where more threads want to run than there are cores, each gets its share of the time only."""
+    return min(1., os.cpu_count() / max(os.getloadavg()[0], 1.))
 
 
 @pytest.mark.parametrize("step", STEPS.values(), ids=[s.replace(" ", "_") for s in STEPS])
 def test_ctrl_c_stops_a_step(step):
     assert interrupted(step, RUNS["run"]) < 0.1
+
+
+@pytest.mark.parametrize("kernel", KERNELS.values(), ids=[k.replace(" ", "_") for k in KERNELS])
+def test_ctrl_c_stops_a_kernel(kernel):
+    prepared = textwrap.dedent(kernel) + "\nsession.run(tf.global_variables_initializer())"
+    assert any(interrupted(prepared, RUNS["run"]) < 0.13 for _ in range(3))
 
 
 @pytest.mark.parametrize("run", RUNS.values(), ids=list(RUNS))
@@ -158,6 +188,53 @@ def test_a_deadline_does_not_wait_for_a_function():
             session.run(step, options=tf.RunOptions(timeout_in_ms=100))
         assert time.monotonic() - begin < 1
         assert session.run(tf.constant(1)) == 1
+
+
+def test_a_deadline_does_not_wait_for_a_kernel():
+    x = tf.Variable(tf.random_uniform([6000, 6000]))
+    step = tf.matmul(x, x)
+    with tf.Session() as session:
+        session.run(tf.global_variables_initializer())
+        begin = time.monotonic()
+        with pytest.raises(tf.errors.DeadlineExceededError):
+            session.run(step.op, options=tf.RunOptions(timeout_in_ms=100))
+        assert (time.monotonic() - begin) * share_of_the_machine() < 0.3
+        assert session.run(tf.constant(1)) == 1
+
+
+def test_closing_the_session_does_not_wait_for_a_kernel():
+    x = tf.Variable(tf.random_uniform([6000, 6000]))
+    step = tf.matmul(x, x)
+    session = tf.Session()
+    session.run(tf.global_variables_initializer())
+    threading.Timer(0.2, session.close).start()
+    begin = time.monotonic()
+    with pytest.raises(tf.errors.CancelledError):
+        session.run(step.op)
+    assert (time.monotonic() - begin) * share_of_the_machine() < 0.5
+
+
+@pytest.mark.parametrize("change", [
+    lambda v: v.assign_add(tf.ones_like(v)), lambda v: v.assign(v + 1.0), lambda v: tf.train.GradientDescentOptimizer(1.0).minimize(-tf.reduce_sum(v)),
+    lambda v: tf.train.AdamOptimizer(1.0).minimize(-tf.reduce_sum(v)),
+    lambda v: tf.scatter_add(v, tf.range(v.get_shape()[0].value), tf.ones_like(v))],
+    ids=["assign_add", "assign", "gradient_descent", "adam", "scatter_add"])
+def test_what_is_stopped_changes_variables_wholly_or_not_at_all(change):
+    v = tf.Variable(tf.zeros([20000000]))
+    step = change(v).op if hasattr(change(v), "op") else change(v)
+    spread = [tf.reduce_min(v), tf.reduce_max(v)]
+    stopped = 0
+    with tf.Session() as session:
+        session.run(tf.global_variables_initializer())
+        session.run(step)
+        for timeout in (1, 2, 4, 6, 8, 10, 12, 15, 20, 30, 50):
+            try:
+                session.run(step, options=tf.RunOptions(timeout_in_ms=timeout))
+            except tf.errors.DeadlineExceededError:
+                stopped += 1
+            low, high = session.run(spread)
+            assert low == high
+    assert stopped
 
 
 @pytest.mark.parametrize("left", ["""

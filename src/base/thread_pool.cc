@@ -41,6 +41,7 @@
 #include "base/env.h"
 #include "base/futex.h"
 #include "base/logging.h"
+#include "base/stop_scope.h"
 
 namespace millrace {
 namespace {
@@ -48,6 +49,7 @@ namespace {
 constexpr int kMaxParallelism = 1024;
 constexpr double kMinChunkNanos = 20e3;
 constexpr int kChunksPerThread = 4;
+constexpr double kStoppableNanos = 2e6;
 constexpr int64_t kSpinNanos = 50'000;
 // A parked worker needs up to 100 us to come back, so its waits look longer than they were.
 constexpr int64_t kShortParkNanos = 200'000;
@@ -238,6 +240,8 @@ struct ThreadPool::Impl {
     slot.users.fetch_and(~uint32_t{1});
   }
 
+  void Split(int64_t n, double total, absl::FunctionRef<void(int64_t, int64_t)> fn, int max_threads);
+
   void RunJob(Job& job, int helpers) {
     Slot* const slot = TakeSlot();
     if (slot == nullptr) return job.RunChunks();
@@ -286,19 +290,65 @@ void ThreadPool::Schedule(absl::AnyInvocable<void() &&> fn) {
   impl_->Wake(1);
 }
 
-void ThreadPool::ParallelFor(int64_t n, double cost_per_unit, absl::FunctionRef<void(int64_t, int64_t)> fn,
-                             int max_threads) {
-  if (n <= 0) return;
+namespace {
+
+using RangeFn = absl::FunctionRef<void(int64_t, int64_t)>;
+
+// Runs ranges in pieces that take about a millisecond each, as the clock tells, and asks before each whether to go on.
+class StoppablePieces {
+ public:
+  StoppablePieces(StopScope* scope, double cost_per_unit, RangeFn fn)
+      : scope_(scope), first_(static_cast<int64_t>(std::clamp(kFirstNanos / cost_per_unit, 1.0, 1e15))), fn_(fn) {}
+
+  void operator()(int64_t begin, int64_t end) {
+    const StopHelper helper(scope_);
+    for (int64_t piece = first_; begin < end;) {
+      if (stopped_.load(std::memory_order_relaxed) || scope_->Ask()) {
+        stopped_.store(true, std::memory_order_relaxed);
+        throw WorkStopped();
+      }
+      const int64_t units = std::min(piece, end - begin), start = Nanos();
+      fn_(begin, begin + units);
+      begin += units;
+      const int64_t took = Nanos() - start;
+      if (took < kShortNanos) piece = std::min(piece, int64_t{1} << 60) * 2;
+      if (took > kLongNanos) piece = std::max<int64_t>(piece / 2, 1);
+    }
+  }
+
+ private:
+  static constexpr double kFirstNanos = 200e3;
+  static constexpr int64_t kShortNanos = 700'000, kLongNanos = 3'000'000;
+  StopScope* const scope_;
+  const int64_t first_;
+  const RangeFn fn_;
+  std::atomic<bool> stopped_{false};
+};
+
+}  // namespace
+
+void ThreadPool::ParallelFor(int64_t n, double cost_per_unit, RangeFn fn, int max_threads) {
   const double total = static_cast<double>(n) * cost_per_unit;
-  if (n == 1 || max_threads == 1 || impl_->parallelism == 1 || !(total >= 2 * kMinChunkNanos)) return fn(0, n);
-  const int threads = max_threads > 0 ? std::min(max_threads, impl_->parallelism) : impl_->parallelism;
+  if (total >= kStoppableNanos) {
+    if (StopScope* const scope = CurrentStopScope()) {
+      StoppablePieces pieces(scope, cost_per_unit, fn);
+      return impl_->Split(n, total, [&](int64_t begin, int64_t end) { pieces(begin, end); }, max_threads);
+    }
+  }
+  impl_->Split(n, total, fn, max_threads);
+}
+
+void ThreadPool::Impl::Split(int64_t n, double total, RangeFn fn, int max_threads) {
+  if (n <= 0) return;
+  if (n == 1 || max_threads == 1 || parallelism == 1 || !(total >= 2 * kMinChunkNanos)) return fn(0, n);
+  const int threads = max_threads > 0 ? std::min(max_threads, parallelism) : parallelism;
   const double by_cost = std::min(total / kMinChunkNanos, static_cast<double>(threads) * kChunksPerThread);
   const int64_t chunks = std::min(n, static_cast<int64_t>(by_cost));
   const int64_t chunk = (n - 1) / chunks + 1;
   const int helpers = static_cast<int>(std::min<int64_t>(threads, chunks)) - 1;
   if (helpers == 0) return fn(0, n);
   Job job(fn, n, chunk, helpers);
-  impl_->RunJob(job, helpers);
+  RunJob(job, helpers);
   if (job.failed.load()) std::rethrow_exception(job.error);
 }
 

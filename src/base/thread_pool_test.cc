@@ -11,6 +11,7 @@
 
 #include "absl/synchronization/blocking_counter.h"
 #include "absl/synchronization/notification.h"
+#include "base/stop_scope.h"
 #include "gtest/gtest.h"
 
 namespace millrace {
@@ -192,6 +193,110 @@ TEST(ThreadPoolTest, AnExceptionReachesTheCallerAfterAllHelpersLeft) {
   std::atomic<int64_t> sum{0};
   pool.ParallelFor(16, kExpensive, [&](int64_t begin, int64_t end) { sum += end - begin; });
   EXPECT_EQ(sum.load(), 16);
+}
+
+// ---- Work that is stopped ----
+
+struct Stop {
+  std::atomic<bool> now{false};
+  std::atomic<int> asked{0};
+  static bool Must(void* data) {
+    auto* stop = static_cast<Stop*>(data);
+    ++stop->asked;
+    return stop->now.load();
+  }
+};
+
+constexpr double kLong = 5e6;  // nanoseconds: one index alone takes long
+
+TEST(StopScopeTest, ParallelForLeavesTheRestUndone) {
+  for (int width : {1, 4}) {
+    ThreadPool pool(width);
+    Stop stop;
+    StopScope scope(&Stop::Must, &stop);
+    scope.may_stop = true;
+    std::atomic<int64_t> done{0};
+    EXPECT_THROW(pool.ParallelFor(1000, kLong,
+                                  [&](int64_t begin, int64_t end) {
+                                    if (done.fetch_add(end - begin) >= 20) stop.now = true;
+                                  }),
+                 WorkStopped);
+    EXPECT_GE(done.load(), 20);
+    EXPECT_LT(done.load(), 1000);
+    // What nobody stops is done wholly, and so is what does not take long.
+    const auto count = [&](int64_t begin, int64_t end) { done += end - begin; };
+    done = 0;
+    pool.ParallelFor(1000, 1, count);
+    EXPECT_EQ(done.load(), 1000);
+    done = 0;
+    scope.may_stop = false;
+    pool.ParallelFor(1000, kLong, count);
+    EXPECT_EQ(done.load(), 1000);
+    done = 0;
+    scope.may_stop = true;
+    stop.now = false;
+    pool.ParallelFor(1000, kLong, count);
+    EXPECT_EQ(done.load(), 1000);
+  }
+}
+
+TEST(StopScopeTest, PiecesCoverEveryIndexOnce) {
+  ThreadPool pool(3);
+  Stop stop;
+  StopScope scope(&Stop::Must, &stop);
+  scope.may_stop = true;
+  for (const auto& [n, cost] : {std::pair<int64_t, double>{1, 1e7}, {7, 1e6}, {12345, 1e4}, {1000000, 10}}) {
+    std::vector<std::atomic<int>> seen(static_cast<size_t>(n));
+    pool.ParallelFor(n, cost, [&](int64_t begin, int64_t end) {
+      for (int64_t i = begin; i < end; ++i) ++seen[static_cast<size_t>(i)];
+    });
+    for (const auto& s : seen) ASSERT_EQ(s.load(), 1);
+  }
+  EXPECT_GT(stop.asked.load(), 4);
+}
+
+TEST(StopScopeTest, LoopsAskOnEveryThreadThatDoesAPart) {
+  ThreadPool pool(4);
+  Stop stop;
+  StopScope scope(&Stop::Must, &stop);
+  scope.may_stop = true;
+  std::atomic<int> in_loops{0};
+  EXPECT_THROW(pool.ParallelFor(8, kLong,
+                                [&](int64_t, int64_t) {
+                                  if (++in_loops == 2) stop.now = true;
+                                  StopNowAndThen pause;
+                                  for (;;) pause();
+                                }),
+               WorkStopped);
+  EXPECT_EQ(CurrentStopScope(), &scope);
+}
+
+TEST(StopScopeTest, ScopesNestAndWhoAsksIsOutside) {
+  Stop outer_stop, inner_stop;
+  outer_stop.now = true;
+  StopIfAsked();
+  StopScope outer(&Stop::Must, &outer_stop);
+  StopIfAsked();  // it may not stop yet
+  outer.may_stop = true;
+  {
+    StopScope inner(&Stop::Must, &inner_stop);
+    StopIfAsked();
+    inner.may_stop = true;
+    StopIfAsked();
+    EXPECT_EQ(inner_stop.asked.load(), 1);
+  }
+  EXPECT_THROW(StopIfAsked(), WorkStopped);
+  struct Recursive {
+    static bool Must(void*) {
+      EXPECT_EQ(CurrentStopScope(), nullptr);
+      StopIfAsked();
+      return false;
+    }
+  };
+  StopScope asks(&Recursive::Must, nullptr);
+  asks.may_stop = true;
+  StopIfAsked();
+  EXPECT_EQ(CurrentStopScope(), &asks);
 }
 
 }  // namespace

@@ -158,5 +158,32 @@ TEST_F(CallbackTest, AnInterruptStopsAStepThatWorks) {
   EXPECT_EQ(status.code(), TF_CANCELLED);
 }
 
+TEST_F(CallbackTest, AnInterruptOrADeadlineStopsAKernel) {
+  constexpr int64_t kSize = 5000;
+  TF_Operation* y = Op("MatMul", "y", {x, x});
+  MR_SetInterruptCheck(Session(), &Look, &client, status);
+  const TF_Output in = {x, 0};
+  TF_Tensor* value = FloatTensor({kSize, kSize}, std::vector<float>(kSize * kSize, 0.5f));
+  client.stop_after = 1;  // the second look stops, after about 80 ms
+  TF_SessionRun(Session(), nullptr, &in, &value, 1, nullptr, nullptr, 0, &y, 1, nullptr, status);
+  EXPECT_EQ(status.code(), TF_CANCELLED);
+  EXPECT_EQ(client.looks, 2);
+  client.stop_after = -1;
+  const unsigned char options[] = {0x10, 50};  // RunOptions: timeout_in_ms: 50
+  TF_Buffer* run_options = TF_NewBufferFromString(options, sizeof(options));
+  TF_SessionRun(Session(), run_options, &in, &value, 1, nullptr, nullptr, 0, &y, 1, nullptr, status);
+  EXPECT_EQ(status.code(), TF_DEADLINE_EXCEEDED) << status.message();
+  TF_DeleteBuffer(run_options);
+  TF_DeleteTensor(value);
+  value = FloatTensor({1, 1}, {3});
+  TF_Tensor* result = nullptr;
+  const TF_Output out = {y, 0};
+  TF_SessionRun(Session(), nullptr, &in, &value, 1, &out, &result, 1, nullptr, 0, nullptr, status);
+  ASSERT_TF_OK(status.s);
+  EXPECT_EQ(Floats(result), std::vector<float>{9});
+  TF_DeleteTensor(value);
+  TF_DeleteTensor(result);
+}
+
 }  // namespace
 }  // namespace millrace::capi

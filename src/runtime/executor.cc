@@ -3,6 +3,7 @@
 #include "runtime/executor.h"
 
 #include <algorithm>
+#include <optional>
 
 #include "runtime/interrupt.h"
 #include "runtime/node_run.h"
@@ -29,8 +30,11 @@ Status RunInOrder(const Plan& plan, Frame& frame, StepContext& step, const Execu
   const int32_t* releases = plan.releases();
   Slot* const slots = frame.slots.data();
   Interrupt* const interrupt = CurrentInterrupt();
+  std::optional<StopScope> own;
+  StopScope& stop = options.stop ? *options.stop : own.emplace(&StepMustStop, &step);
   for (size_t k = 0; k < nodes.size(); ++k) {
     const PlanNode& n = nodes[k];
+    stop.may_stop = n.may_stop;
     if (__builtin_expect(step.cancellation && step.cancellation->IsCancelled(), 0)) {
       return Cancelled("the step was cancelled");
     }

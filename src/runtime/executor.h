@@ -13,6 +13,7 @@
 #include <memory>
 
 #include "absl/functional/any_invocable.h"
+#include "base/stop_scope.h"
 #include "runtime/plan.h"
 #include "runtime/trace.h"
 
@@ -22,6 +23,7 @@ struct ExecutorOptions {
   StepTrace* trace = nullptr;
   bool single_thread = false;  // ready nodes never go to other threads
   uint64_t order_seed = 0;     // with single_thread: non-zero picks among the ready nodes by this seed
+  StopScope* stop = nullptr;   // for RunInOrder: one over the step that the caller has open; null: it opens its own
 };
 
 // `frame` holds the arguments in its slots. Returns when the step is done; retvals stand in their slots. Only for plans

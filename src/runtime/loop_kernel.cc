@@ -130,7 +130,8 @@ class LoopKernel : public Kernel {
     const Crossings into_body = body_.In(*body_frame, variables, computed);
     const Crossings out_of_body = body_.Out(*body_frame, 0, variables);
     StepContext& step = ctx.step();
-    const ExecutorOptions options{.trace = step.trace};
+    StopScope stop(&StepMustStop, &step);
+    const ExecutorOptions options{.trace = step.trace, .stop = &stop};
     Interrupt* const interrupt = CurrentInterrupt();
     for (int64_t iteration = 0;; ++iteration) {
       // Plans look after each node, but a loop may have none.

@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/node_run.h"
 
+#include <algorithm>
 #include <ctime>
 #include <functional>
 #include <thread>
 
 #include "absl/strings/match.h"
+#include "runtime/interrupt.h"
 
 namespace millrace {
 
@@ -35,6 +37,19 @@ std::string Described(absl::Span<Slot* const> inputs) {
 }
 
 }  // namespace
+
+bool ChangesOnlyItsOutputs(const NodeSignature& signature) {
+  const auto is_plain = [](DType t) { return !IsRef(t) && t != DType::kResource; };
+  return std::all_of(signature.input_types.begin(), signature.input_types.end(), is_plain) &&
+         std::all_of(signature.output_types.begin(), signature.output_types.end(), is_plain);
+}
+
+bool StepMustStop(void* data) {
+  const auto* step = static_cast<const StepContext*>(data);
+  if (step->cancellation && step->cancellation->IsCancelled()) return true;
+  Interrupt* const interrupt = CurrentInterrupt();
+  return interrupt && interrupt->IsDue() && interrupt->Look();
+}
 
 Status AtNode(const Status& s, const PlanNode& n, absl::Span<Slot* const> inputs) {
   if (absl::StrContains(s.message(), "\n\t [[node ")) return s;  // from a plan within this one

@@ -2,6 +2,7 @@
 // What both ways of execution do at a node.
 #pragma once
 
+#include "base/stop_scope.h"
 #include "kernel/tensor_access.h"
 #include "runtime/executor.h"
 
@@ -15,6 +16,12 @@ Status LoadDereferences(const NodeInfo& node, const std::vector<Dereference>& li
 void ClearDereferences(const std::vector<Dereference>& list, Slot* slots);
 
 inline bool IsEmpty(const Slot& s) { return !s.tensor.IsInitialized() && !s.ref; }
+
+// Whether a kernel may be left in the middle: what it changes besides its outputs, it reaches by references and
+// handles.
+bool ChangesOnlyItsOutputs(const NodeSignature& signature);
+// For a StopScope over a StepContext: whether the step is cancelled, or what interrupts the client says stop.
+bool StepMustStop(void* step);
 
 inline Status Interrupted() { return Cancelled("the step was interrupted"); }
 
@@ -45,7 +52,11 @@ __attribute__((always_inline)) inline Status ComputeNode(
     const PlanNode& n, Slot* const* inputs, Slot* outputs, uint64_t dies, StepContext& step, StepTrace* trace) {
   KernelContext ctx(*n.info, inputs, outputs, dies, step);
   const int64_t start = trace ? TraceClockNanos() : 0;
-  MR_RETURN_IF_ERROR(n.kernel->Compute(ctx));
+  try {
+    MR_RETURN_IF_ERROR(n.kernel->Compute(ctx));
+  } catch (const WorkStopped&) {
+    return Cancelled("the step was stopped");
+  }
   MR_RETURN_IF_ERROR(CheckOutputs(n, outputs));
   if (trace) RecordNode(*trace, n, outputs, start);
   return absl::OkStatus();

@@ -154,6 +154,7 @@ class PlanCompiler {
     p.kernel = kernel.get();
     links.async = kernel->AsAsync();
     links.expensive = kernel->IsExpensive();
+    p.may_stop = links.async == nullptr && ChangesOnlyItsOutputs(n.signature());
     links.is_transfer = IsTransfer(n);
     links.enters_constant = IsConstantEnter(&n);
     links.frame = tree_.RunsIn(&n);

@@ -42,6 +42,7 @@ struct PlanNode {
   bool dereferences = false;    // PlanNodeLinks::dereferences is not empty
   bool may_be_dead = false;     // downstream of a Switch
   bool may_leave_dead = false;  // its kernel may leave outputs without value: they are dead
+  bool may_stop = false;        // its kernel may be left in the middle (base/stop_scope.h)
 };
 
 // From an output of a node (-1: a control edge) to an input of another.

@@ -191,6 +191,8 @@ class ReadyRun {
       if (!s.ok()) return Fail(AtNode(s, n));
     }
     if (links.async) return RunAsync(item, inputs);
+    StopScope stop(&StepMustStop, &step_);
+    stop.may_stop = n.may_stop;
     Status s =
         ComputeNode(n, inputs.data(), OutputsOf(item, aside), links.dies_always, item.iteration->step, options_.trace);
     return s.ok() || Fail(AtNode(s, n, inputs));

@@ -2,6 +2,7 @@
 #include "service/local_worker.h"
 
 #include "runtime/executor.h"
+#include "runtime/node_run.h"
 #include "service/joint_rendezvous.h"
 
 namespace millrace {
@@ -263,7 +264,13 @@ StatusOr<std::vector<Tensor>> LocalWorker::Evaluate(const Node& node, const std:
   }
   StepContext step;
   KernelContext ctx(info, in_pointers.data(), out.data(), 0, step);
-  MR_RETURN_IF_ERROR(kernel->Compute(ctx));
+  StopScope stop(&StepMustStop, &step);
+  stop.may_stop = ChangesOnlyItsOutputs(node.signature());
+  try {
+    MR_RETURN_IF_ERROR(kernel->Compute(ctx));
+  } catch (const WorkStopped&) {
+    return Cancelled("the step was stopped");
+  }
   std::vector<Tensor> values;
   for (Slot& s : out) {
     if (!s.tensor.IsInitialized()) return Internal("kernel gave an output no value");

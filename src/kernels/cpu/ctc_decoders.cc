@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "absl/container/flat_hash_map.h"
+#include "base/stop_scope.h"
 #include "kernels/cpu/ctc.h"
 
 namespace millrace {
@@ -215,6 +216,7 @@ class BeamKernel final : public Kernel {
     PrefixBeam beam(width_);
     std::vector<double> log_probability(static_cast<size_t>(in.classes));
     for (int64_t t = 0; t < in.lengths[static_cast<size_t>(b)]; ++t) {
+      StopIfAsked();
       const T* x = inputs.data<T>() + in.at(t, b);
       const double top = static_cast<double>(*std::max_element(x, x + in.classes));
       double sum = 0;

@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "base/checked.h"
+#include "base/stop_scope.h"
 #include "kernels/cpu/index_arithmetic.h"
 #include "kernels/cpu/index_kernels.h"
 #include "kernels/cpu/index_rows.h"
@@ -116,12 +117,15 @@ Status Bincount(KernelContext& ctx) {
     const int32_t* a = arr.data<int32_t>();
     const T* w = weights.data<T>();
     const int64_t n = arr.num_elements();
+    StopNowAndThen pause;
     if (weighted) {
       for (int64_t i = 0; i < n; ++i) {
+        pause();
         if (a[i] < size) CombineInto<RowOp::kAdd>(bins[a[i]], w[i]);
       }
     } else {
       for (int64_t i = 0; i < n; ++i) {
+        pause();
         if (a[i] < size) CombineInto<RowOp::kAdd>(bins[a[i]], T{1});
       }
     }

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 
+#include "base/stop_scope.h"
 #include "kernels/cpu/index_rows.h"
 
 namespace millrace {
@@ -20,8 +21,10 @@ template <RowOp op, typename D, typename T>
 void ScatterPart(D* dst, const RowScatter& s, const Part& p) {
   const T* updates = static_cast<const T*>(s.updates);
   const int64_t width = s.width, count = p.col_end - p.col_begin;
+  StopNowAndThen pause;
   if (width == 1 && !s.one_update && !s.sources) {
     for (int64_t i = 0; i < s.n; ++i) {
+      pause();
       const int64_t row = s.rows[i];
       if (row >= p.row_begin && row < p.row_end) CombineInto<op>(dst[row], updates[i]);
     }
@@ -29,6 +32,7 @@ void ScatterPart(D* dst, const RowScatter& s, const Part& p) {
   }
   constexpr int64_t kAhead = 8;
   for (int64_t i = 0; i < s.n; ++i) {
+    pause();
     if (i + kAhead < s.n && s.rows[i + kAhead] >= 0)
       __builtin_prefetch(dst + s.rows[i + kAhead] * width + p.col_begin, 1);
     const int64_t row = s.rows[i];
@@ -94,7 +98,9 @@ Status ScatterTyped(KernelContext& ctx, const RowScatter& s) {
 void AssignRows(KernelContext& ctx, const RowScatter& s) {
   ForParts(ctx, s, [&](const Part& p) {
     const RunCopier part(s.dtype, p.col_end - p.col_begin);
+    StopNowAndThen pause;
     for (int64_t i = 0; i < s.n; ++i) {
+      pause();
       const int64_t row = s.rows[i];
       if (row < p.row_begin || row >= p.row_end) continue;
       if (s.one_update) {

@@ -14,6 +14,7 @@
 #include "absl/container/flat_hash_map.h"
 #include "absl/container/flat_hash_set.h"
 #include "base/checked.h"
+#include "base/stop_scope.h"
 #include "kernels/cpu/index_arithmetic.h"
 #include "kernels/cpu/index_kernels.h"
 #include "kernels/cpu/index_rows.h"
@@ -27,8 +28,10 @@ class KeyMaker {
   Status Append(const Tensor& t, std::vector<uint64_t>* keys) {
     keys->reserve(keys->size() + static_cast<size_t>(t.num_elements()));
     if (t.dtype() == DType::kString) {
-      for (const TString& s : t.flat<TString>())
+      for (const TString& s : t.flat<TString>()) {
+        pause_();
         keys->push_back(strings_.emplace(s.view(), strings_.size()).first->second);
+      }
       return absl::OkStatus();
     }
     const int64_t n = t.num_elements();
@@ -51,6 +54,7 @@ class KeyMaker {
     return std::bit_cast<uint64_t>(v == 0 ? 0.0 : v);
   }
   uint64_t nans_ = 0;
+  StopNowAndThen pause_;
   absl::flat_hash_map<absl::string_view, uint64_t> strings_;
 };
 
@@ -64,7 +68,9 @@ Groups GroupScalars(const std::vector<uint64_t>& keys) {
   Groups g;
   g.group.resize(keys.size());
   absl::flat_hash_map<uint64_t, int64_t> seen;
+  StopNowAndThen pause;
   for (size_t i = 0; i < keys.size(); ++i) {
+    pause();
     auto [it, fresh] = seen.emplace(keys[i], static_cast<int64_t>(g.first.size()));
     if (fresh) g.first.push_back(static_cast<int64_t>(i));
     g.group[i] = it->second;
@@ -85,7 +91,9 @@ Groups GroupSlices(const std::vector<uint64_t>& keys, int64_t outer, int64_t n, 
   g.group.resize(static_cast<size_t>(n));
   const size_t bytes = static_cast<size_t>(outer * inner) * sizeof(uint64_t);
   absl::flat_hash_map<absl::string_view, int64_t> seen;
+  StopNowAndThen pause;
   for (int64_t i = 0; i < n; ++i) {
+    pause();
     const absl::string_view row(reinterpret_cast<const char*>(rows.data() + i * outer * inner), bytes);
     auto [it, fresh] = seen.emplace(row, static_cast<int64_t>(g.first.size()));
     if (fresh) g.first.push_back(i);
@@ -131,8 +139,10 @@ Status UniqueAlong(KernelContext& ctx, const Tensor& x, int axis) {
   MR_ASSIGN_OR_RETURN(Tensor * y, ctx.AllocateOutput(0, shape));
   if (shape.num_elements() > 0) {
     const RunCopier copier(x.dtype(), inner);
+    StopNowAndThen pause;
     for (int64_t o = 0; o < outer; ++o) {
       for (int64_t i = 0; i < count; ++i) {
+        pause();
         copier.CopyOne(
             y->mutable_raw(), (o * count + i) * inner, x.raw(), (o * n + g.first[static_cast<size_t>(i)]) * inner);
       }
@@ -173,9 +183,15 @@ Status ListDiff(KernelContext& ctx) {
   std::vector<uint64_t> y_keys, x_keys;
   MR_RETURN_IF_ERROR(maker.Append(y, &y_keys));
   MR_RETURN_IF_ERROR(maker.Append(x, &x_keys));
-  const absl::flat_hash_set<uint64_t> excluded(y_keys.begin(), y_keys.end());
+  StopNowAndThen pause;
+  absl::flat_hash_set<uint64_t> excluded;
+  for (const uint64_t key : y_keys) {
+    pause();
+    excluded.insert(key);
+  }
   std::vector<int64_t> kept;
   for (size_t i = 0; i < x_keys.size(); ++i) {
+    pause();
     if (!excluded.contains(x_keys[i])) kept.push_back(static_cast<int64_t>(i));
   }
   MR_ASSIGN_OR_RETURN(Tensor * out, ctx.AllocateOutput(0, Shape::Vector(static_cast<int64_t>(kept.size()))));

@@ -121,16 +121,19 @@ class StringJoinKernel final : public Kernel {
       has_shape = true;
     }
     MR_ASSIGN_OR_RETURN(Tensor * out, ctx.AllocateOutput(0, shape));
-    std::string joined;
-    for (int64_t e = 0; e < shape.num_elements(); ++e) {
-      joined.clear();
-      for (int i = 0; i < ctx.num_inputs(); ++i) {
-        if (i > 0) joined += separator_;
-        const Tensor& t = ctx.input(i);
-        absl::StrAppend(&joined, t.data<TString>()[t.shape().IsScalar() ? 0 : e].view());
+    TString* to = out->mutable_data<TString>();
+    ctx.ParallelFor(shape.num_elements(), 60 * (1 + ctx.num_inputs()), [&](int64_t begin, int64_t end) {
+      std::string joined;
+      for (int64_t e = begin; e < end; ++e) {
+        joined.clear();
+        for (int i = 0; i < ctx.num_inputs(); ++i) {
+          if (i > 0) joined += separator_;
+          const Tensor& t = ctx.input(i);
+          absl::StrAppend(&joined, t.data<TString>()[t.shape().IsScalar() ? 0 : e].view());
+        }
+        to[e] = joined;
       }
-      out->mutable_data<TString>()[e] = joined;
-    }
+    });
     return absl::OkStatus();
   }
 

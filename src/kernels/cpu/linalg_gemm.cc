@@ -90,11 +90,12 @@ struct Tiling {
 
   Tiling(int64_t m, int64_t n, int64_t k) : rows(std::min<int64_t>(m, 512)), columns(std::min<int64_t>(n, 1024)) {
     constexpr double kWorthATile = 3e6;
+    constexpr double kMostOfATile = 3e9;  // a step that is to stop waits for its tiles
     for (;;) {
       down = CeilDiv(m, rows);
       across = CeilDiv(n, columns);
       flops = 2.0 * static_cast<double>(rows) * static_cast<double>(columns) * static_cast<double>(k);
-      if (down * across >= 8 || flops < 2 * kWorthATile) return;
+      if ((down * across >= 8 && flops < kMostOfATile) || flops < 2 * kWorthATile) return;
       if (rows >= columns && rows > 16) {
         rows = RoundUp(CeilDiv(rows, 2), 8);
       } else if (columns > 96) {

@@ -8,6 +8,7 @@
 #include <type_traits>
 
 #include "base/checked.h"
+#include "base/stop_scope.h"
 #include "kernels/cpu/math.h"
 #include "kernels/cpu/math_convert.h"
 
@@ -72,7 +73,9 @@ class Scan {
   // In place is fine: each element is read before it is written.
   static void Row(const ScanShape& s, const T* in, T* out) {
     A acc = Identity();
+    StopNowAndThen pause;
     for (int64_t i = 0; i < s.axis; ++i) {
+      pause();
       const int64_t at = s.reverse ? s.axis - 1 - i : i;
       const A next = Combine(acc, A(in[at]));
       out[at] = static_cast<T>(s.exclusive ? acc : next);
@@ -83,7 +86,9 @@ class Scan {
   static void Columns(const ScanShape& s, const T* in, T* out, int64_t n) {
     A acc[kTile];
     std::fill(acc, acc + n, Identity());
+    StopNowAndThen pause;
     for (int64_t i = 0; i < s.axis; ++i) {
+      pause();
       const int64_t at = (s.reverse ? s.axis - 1 - i : i) * s.inner;
       const T* x = in + at;
       T* y = out + at;

@@ -10,6 +10,7 @@
 #include <cstring>
 #include <limits>
 
+#include "base/stop_scope.h"
 #include "kernels/cpu/math.h"
 #include "kernels/cpu/math_convert.h"
 #include "kernels/cpu/math_ranking.h"
@@ -52,9 +53,22 @@ using RankOf = decltype(Ranked(Ordered(T()), 0));
 
 int64_t BufferSize(int64_t n, int64_t k) { return std::min(n, std::max<int64_t>(4 * k, 512)); }
 
+constexpr int64_t kLong = 1 << 18;
+
+// Descending; where that takes long, with a look now and then whether anybody still wants it.
+template <typename R, typename Algorithm>
+void Order(int64_t count, Algorithm algorithm) {
+  if (count < kLong) return algorithm(std::greater<R>());
+  StopNowAndThen pause;
+  algorithm([&pause](const R& a, const R& b) {
+    pause();
+    return a > b;
+  });
+}
+
 template <typename R>
 void KeepBest(R* buffer, int64_t count, int64_t k) {
-  std::nth_element(buffer, buffer + k, buffer + count, std::greater<R>());
+  Order<R>(count, [&](auto greater) { std::nth_element(buffer, buffer + k, buffer + count, greater); });
 }
 
 // The k best of a row, best first, at the start of `buffer`.
@@ -71,14 +85,17 @@ void SelectRow(const T* row, int64_t n, int64_t k, RankOf<T>* buffer) {
       count = k;
       bar = *std::min_element(buffer, buffer + k);
     }
-    for (; i < n && count < capacity; ++i) {
-      const R r = Ranked(Ordered(row[i]), i);
-      buffer[count] = r;
-      count += r > bar;
+    while (i < n && count < capacity) {
+      if (n >= kLong) StopIfAsked();
+      for (const int64_t stop = std::min(n, i + kLong); i < stop && count < capacity; ++i) {
+        const R r = Ranked(Ordered(row[i]), i);
+        buffer[count] = r;
+        count += r > bar;
+      }
     }
   }
   if (count > k) KeepBest(buffer, count, k);
-  std::sort(buffer, buffer + k, std::greater<R>());
+  Order<R>(k, [&](auto greater) { std::sort(buffer, buffer + k, greater); });
 }
 
 struct TopKArgs {

@@ -28,6 +28,7 @@ using ConvPtr = std::shared_ptr<const Conv>;
 constexpr double kFlopsPerSlice = 8e6;
 constexpr double kFlopsPerNanosecond = 100;
 constexpr int64_t kMaxSlices = 64;
+constexpr double kMostFlopsOfASlice = 1e9;  // a step that is to stop waits for its slices
 
 ConvKey KeyOf(ConvKind kind, const ConvGeometry& g, bool bf16) {
   ConvKey k;
@@ -70,7 +71,8 @@ struct Slice {
 };
 
 int64_t WantedSlices(const ConvGeometry& g) {
-  const double by_work = std::min(g.flops() / kFlopsPerSlice, static_cast<double>(kMaxSlices));
+  const double most = std::max(static_cast<double>(kMaxSlices), g.flops() / kMostFlopsOfASlice);
+  const double by_work = std::min(g.flops() / kFlopsPerSlice, most);
   return static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(std::max(1.0, by_work))));
 }
 

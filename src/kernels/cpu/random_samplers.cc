@@ -5,6 +5,7 @@
 #include <cstring>
 #include <numeric>
 
+#include "base/stop_scope.h"
 #include "kernels/cpu/random.h"
 
 namespace millrace {
@@ -78,7 +79,9 @@ class ShuffleKernel : public RandomKernel {
     std::vector<int64_t> order(static_cast<size_t>(rows));
     std::iota(order.begin(), order.end(), int64_t{0});
     PhiloxWords words(Reserve(rows));
+    StopNowAndThen pause;
     for (int64_t i = rows - 1; i > 0; --i) {  // Fisher and Yates
+      pause();
       const uint64_t bits = uint64_t{words()} << 32 | words();
       std::swap(order[static_cast<size_t>(i)], order[static_cast<size_t>(bits % static_cast<uint64_t>(i + 1))]);
     }
@@ -89,6 +92,7 @@ class ShuffleKernel : public RandomKernel {
       const char* from = static_cast<const char*>(value.raw());
       char* to = static_cast<char*>(out->mutable_raw());
       for (int64_t i = 0; i < rows; ++i) {
+        pause();
         std::memcpy(to + static_cast<size_t>(i) * bytes,
                     from + static_cast<size_t>(order[static_cast<size_t>(i)]) * bytes, bytes);
       }
@@ -150,7 +154,9 @@ class MultinomialKernel : public RandomKernel {
       if (std::isfinite(v)) total += std::exp(v - top);
       cdf[static_cast<size_t>(c)] = total;
     }
+    StopNowAndThen pause;
     for (int64_t s = 0; s < samples; ++s) {
+      pause();
       const double u = Draws(start, b * samples + s).Uniform() * total;
       auto it = std::upper_bound(cdf.begin(), cdf.end(), u);
       if (it == cdf.end()) --it;

@@ -4,6 +4,7 @@
 #include <complex>
 #include <numeric>
 
+#include "base/stop_scope.h"
 #include "kernel/kernel_registry.h"
 #include "kernels/cpu/index_arithmetic.h"
 #include "kernels/cpu/index_rows.h"
@@ -112,10 +113,12 @@ int64_t Levenshtein(const T* x, absl::Span<const int64_t> xs, const T* y, absl::
                     std::vector<int64_t>& row) {
   row.resize(ys.size() + 1);
   std::iota(row.begin(), row.end(), int64_t{0});
+  StopNowAndThen pause;
   for (size_t i = 0; i < xs.size(); ++i) {
     int64_t diagonal = row[0];
     row[0] = static_cast<int64_t>(i) + 1;
     for (size_t j = 0; j < ys.size(); ++j) {
+      pause();
       const int64_t same = diagonal + (Same(x[xs[i]], y[ys[j]]) ? 0 : 1);
       diagonal = row[j + 1];
       row[j + 1] = std::min({same, row[j] + 1, diagonal + 1});

@@ -5,6 +5,7 @@
 
 #include "base/checked.h"
 #include "base/env.h"
+#include "base/stop_scope.h"
 #include "io/glob.h"
 #include "kernels/cpu/strings.h"
 
@@ -86,7 +87,9 @@ class SubstrKernel final : public UnitKernel {
     MR_ASSIGN_OR_RETURN(const Shape shape, BroadcastShapes(input.shape(), ctx.input(1).shape()));
     MR_ASSIGN_OR_RETURN(Tensor * out, ctx.AllocateOutput(0, shape));
     const BroadcastIndex of_string(input.shape(), shape), of_pos(ctx.input(1).shape(), shape);
+    StopNowAndThen pause;
     for (int64_t i = 0; i < shape.num_elements(); ++i) {
+      pause();
       const absl::string_view s = input.data<TString>()[of_string(i)].view();
       const size_t p = static_cast<size_t>(of_pos(i));
       MR_ASSIGN_OR_RETURN(const absl::string_view part, Part(s, pos[p], len[p]));
@@ -122,7 +125,9 @@ class SplitKernel final : public Kernel {
     std::vector<absl::string_view> parts;
     std::vector<int64_t> places;
     int64_t longest = 0;
+    StopNowAndThen pause;
     for (int64_t i = 0; i < input.num_elements(); ++i) {
+      pause();
       const size_t before = parts.size();
       Split(input.data<TString>()[i].view(), delimiters, &parts);
       const int64_t found = static_cast<int64_t>(parts.size() - before);
@@ -135,7 +140,10 @@ class SplitKernel final : public Kernel {
     MR_ASSIGN_OR_RETURN(Tensor * values, ctx.AllocateOutput(1, Shape::Vector(n)));
     MR_ASSIGN_OR_RETURN(Tensor * shape, ctx.AllocateOutput(2, Shape::Vector(2)));
     std::copy(places.begin(), places.end(), indices->mutable_data<int64_t>());
-    for (int64_t i = 0; i < n; ++i) values->mutable_data<TString>()[i] = parts[static_cast<size_t>(i)];
+    for (int64_t i = 0; i < n; ++i) {
+      pause();
+      values->mutable_data<TString>()[i] = parts[static_cast<size_t>(i)];
+    }
     shape->mutable_data<int64_t>()[0] = input.num_elements();
     shape->mutable_data<int64_t>()[1] = longest;
     return absl::OkStatus();
@@ -195,9 +203,11 @@ class ReduceJoinKernel final : public Kernel {
     MR_ASSIGN_OR_RETURN(const Shape shape, Shape::Make(dims));
     MR_ASSIGN_OR_RETURN(Tensor * out, ctx.AllocateOutput(0, shape));
     const std::vector<int64_t> inner = Offsets(input.shape(), axes, steps), outer = Offsets(input.shape(), kept, steps);
+    StopNowAndThen pause;
     for (size_t o = 0; o < outer.size(); ++o) {
       std::string text;
       for (size_t i = 0; i < inner.size(); ++i) {
+        pause();
         if (i > 0) text += separator_;
         absl::StrAppend(&text, input.data<TString>()[outer[o] + inner[i]].view());
       }
@@ -234,8 +244,11 @@ class EncodeKernel final : public Kernel {
   }
   Status Compute(KernelContext& ctx) override {
     MR_ASSIGN_OR_RETURN(Tensor * out, ctx.AllocateOutput(0, ctx.input(0).shape()));
-    for (int64_t i = 0; i < out->num_elements(); ++i)
+    StopNowAndThen pause;
+    for (int64_t i = 0; i < out->num_elements(); ++i) {
+      pause();
       out->mutable_data<TString>()[i] = Encode(ctx.input(0).data<TString>()[i]);
+    }
     return absl::OkStatus();
   }
 
@@ -282,7 +295,9 @@ Status DecodeOne(absl::string_view s, std::string* out) {
 
 Status DecodeBase64(KernelContext& ctx) {
   MR_ASSIGN_OR_RETURN(Tensor * out, ctx.AllocateOutput(0, ctx.input(0).shape()));
+  StopNowAndThen pause;
   for (int64_t i = 0; i < out->num_elements(); ++i) {
+    pause();
     std::string text;
     MR_RETURN_IF_ERROR(DecodeOne(ctx.input(0).data<TString>()[i], &text));
     out->mutable_data<TString>()[i] = text;

@@ -10,6 +10,7 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_format.h"
+#include "base/stop_scope.h"
 #include "kernels/cpu/index_arithmetic.h"
 #include "kernels/cpu/strings.h"
 
@@ -74,7 +75,9 @@ Status StringToNumber(KernelContext& ctx) {
   MR_ASSIGN_OR_RETURN(Tensor * out, ctx.AllocateOutput(0, ctx.input(0).shape()));
   Status status;
   VisitTypes<float, double, int32_t, int64_t>(out->dtype(), [&]<typename T>() {
+    StopNowAndThen pause;
     for (int64_t i = 0; i < out->num_elements() && status.ok(); ++i) {
+      pause();
       const absl::string_view text = ctx.input(0).data<TString>()[i].view();
       if (!Parse(text, out->mutable_data<T>() + i)) {
         status = InvalidArgument("\"", text.substr(0, 80), "\" is no ", DTypeName(out->dtype()));
@@ -118,7 +121,10 @@ class AsStringKernel final : public Kernel {
     TString* to = out->mutable_data<TString>();
     VisitTypes<float, double, int8_t, int16_t, int32_t, int64_t, uint8_t, uint16_t, uint32_t, uint64_t, bool, complex64,
                complex128>(in.dtype(), [&]<typename T>() {
-      for (int64_t i = 0; i < in.num_elements(); ++i) to[i] = Spell(in.data<T>()[i]);
+      const T* from = in.data<T>();
+      ctx.ParallelFor(in.num_elements(), 200, [&](int64_t begin, int64_t end) {
+        for (int64_t i = begin; i < end; ++i) to[i] = Spell(from[i]);
+      });
     });
     return absl::OkStatus();
   }

@@ -32,6 +32,12 @@ class Attr {
     a.kind_ = Kind::kShape;
     return a;
   }
+  static Attr OfShapes(const std::vector<Shape>& shapes) {
+    Attr a(std::vector<int64_t>{});
+    a.kind_ = Kind::kShapes;
+    a.shapes_ = shapes;
+    return a;
+  }
   static Attr UnknownShape() {
     Attr a = OfShape({});
     a.i_ = -1;
@@ -70,6 +76,15 @@ class Attr {
         for (int64_t t : ints_) types.push_back(static_cast<TF_DataType>(t));
         return api.SetAttrTypeList(desc, name, types.data(), count);
       }
+      case Kind::kShapes: {
+        std::vector<const int64_t*> dims;
+        std::vector<int> ranks;
+        for (const Shape& s : shapes_) {
+          dims.push_back(s.data());
+          ranks.push_back(static_cast<int>(s.size()));
+        }
+        return api.SetAttrShapeList(desc, name, dims.data(), ranks.data(), static_cast<int>(ranks.size()));
+      }
     }
   }
 
@@ -87,7 +102,8 @@ class Attr {
     kInts,
     kFloats,
     kStrings,
-    kTypes
+    kTypes,
+    kShapes
   };
 
   void SetStrings(TF_OperationDescription* desc, const char* name) const {
@@ -107,6 +123,7 @@ class Attr {
   std::vector<int64_t> ints_;
   std::vector<float> floats_;
   std::vector<std::string> strings_;
+  std::vector<Shape> shapes_;
 };
 
 struct NamedAttr {

@@ -165,7 +165,8 @@ def test_metadata_tell_the_memory_of_a_long_loop(swap):
             step, = [n for n in metadata.step_stats.dev_stats[0].node_stats if n.node_name == "_SOURCE"]
             peaks.append(step.memory[0].peak_bytes)
     kept = 1000 * 64 * 64 * 4
-    assert peaks[0] < kept / 20 and kept <= peaks[1] < kept * 1.25
+    # Each thread settles its count of bytes now and then only (tensor/caching_allocator.h).
+    assert peaks[0] < kept / 20 and kept * .98 <= peaks[1] < kept * 1.25
     pushes = [o for o in tf.get_default_graph().get_operations() if o.type == "StackPushV2"]
     assert pushes and all(o.get_attr("swap_memory") == swap for o in pushes)
 

@@ -44,6 +44,7 @@ from millrace.ops.lookup_ops import initialize_all_tables, tables_initializer  #
 from millrace.ops.math_ops import *  # noqa: F401,F403
 from millrace.ops.parsing_ops import *  # noqa: F401,F403
 from millrace.ops.random_ops import *  # noqa: F401,F403
+from millrace.ops.readers import *  # noqa: F401,F403
 from millrace.ops.script_ops import *  # noqa: F401,F403
 from millrace.ops.sparse_math_ops import *  # noqa: F401,F403
 from millrace.ops.sparse_ops import *  # noqa: F401,F403
@@ -89,7 +90,7 @@ where_v2 = _gen_ops.select_v2
 
 _missing.fill(globals(), "", {
     **{n: "feed_dict, with data that the program reads itself" for n in (
-        "FIFOQueue", "PaddingFIFOQueue", "RandomShuffleQueue", "PriorityQueue", "QueueBase", "StagingArea", "FixedLengthRecordReader", "IdentityReader", "ReaderBase", "TFRecordReader", "TextLineReader", "WholeFileReader")},
+        "FIFOQueue", "PaddingFIFOQueue", "RandomShuffleQueue", "PriorityQueue", "QueueBase", "StagingArea")},
     **{n: "Python's strings before the step" for n in ("string_to_hash_bucket", "string_to_hash_bucket_fast", "regex_replace")},
     **{n: "dense tensors" for n in ("sparse_matmul", "sparse_mask", "serialize_sparse")},
     "load_op_library": "a plugin of Millrace (TF_LoadLibrary)",

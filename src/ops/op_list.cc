@@ -6,6 +6,7 @@
 #include "ops/lookup_ops.h"
 #include "ops/parsing_ops.h"
 #include "ops/queue_ops.h"
+#include "ops/reader_ops.h"
 #include "ops/string_ops.h"
 
 namespace millrace {
@@ -38,6 +39,7 @@ void RegisterAllOps(OpRegistry& registry) {
   RegisterTensorListOps(registry);
   RegisterQueueOps(registry);
   RegisterLookupOps(registry);
+  RegisterReaderOps(registry);
 }
 
 }  // namespace millrace

@@ -6,6 +6,7 @@
 #include "kernels/cpu/lookup.h"
 #include "kernels/cpu/parsing.h"
 #include "kernels/cpu/queue_kernels.h"
+#include "kernels/cpu/reader_kernels.h"
 #include "kernels/cpu/strings.h"
 
 namespace millrace {
@@ -38,6 +39,7 @@ void RegisterCpuKernels(KernelRegistry& registry) {
   RegisterTensorListKernels(registry);
   RegisterQueueKernels(registry);
   RegisterLookupKernels(registry);
+  RegisterReaderKernels(registry);
 }
 
 }  // namespace millrace

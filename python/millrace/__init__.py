@@ -78,7 +78,7 @@ _GENERATED = (
     "matrix_inverse matrix_set_diag matrix_solve matrix_triangular_solve polygamma prevent_gradient quantize read_file "
     "reciprocal rint rsqrt scatter_nd segment_max segment_mean segment_min segment_prod segment_sum sign sin sinh space_to_batch "
     "space_to_batch_nd space_to_depth sparse_segment_mean sparse_segment_sqrt_n sparse_segment_sum sqrt square squared_difference "
-    "stop_gradient string_to_hash_bucket_fast tan unique_with_counts unsorted_segment_max unsorted_segment_min "
+    "stop_gradient string_to_hash_bucket string_to_hash_bucket_fast string_to_hash_bucket_strong tan unique_with_counts unsorted_segment_max unsorted_segment_min "
     "unsorted_segment_prod unsorted_segment_sum write_file zeta parallel_stack scatter_max scatter_min roll matching_files "
     "betainc matrix_logarithm mirror_pad xlogy xdivy div_no_nan stateless_random_normal stateless_random_uniform stateless_truncated_normal "
     "bitwise_and bitwise_or bitwise_xor invert left_shift right_shift").split()
@@ -91,7 +91,7 @@ where_v2 = _gen_ops.select_v2
 _missing.fill(globals(), "", {
     **{n: "feed_dict, with data that the program reads itself" for n in (
         "FIFOQueue", "PaddingFIFOQueue", "RandomShuffleQueue", "PriorityQueue", "QueueBase", "StagingArea")},
-    **{n: "Python's strings before the step" for n in ("string_to_hash_bucket", "string_to_hash_bucket_fast", "regex_replace")},
+    **{n: "Python's strings before the step" for n in ("regex_replace",)},
     **{n: "dense tensors" for n in ("sparse_matmul", "sparse_mask", "serialize_sparse")},
     "load_op_library": "a plugin of Millrace (TF_LoadLibrary)",
     "ReplicaDeviceSetter": "tf.device",

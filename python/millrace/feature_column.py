@@ -2,23 +2,32 @@
 """tf.feature_column: what columns of a table mean to a model."""
 from __future__ import annotations
 
-from typing import Any, Dict, List, Optional, Sequence, Tuple
+import contextlib
+from typing import Any, Dict, Iterator, List, Optional, Sequence, Tuple
 
 import numpy as np
 
 from millrace import gfile
 from millrace.framework import dtypes
-from millrace.framework import missing as _missing
 from millrace.framework.convert import convert_to_tensor
 from millrace.framework.errors import at_user_line
-from millrace.framework.graph import Tensor
-from millrace.ops import array_ops, gen_ops, init_ops, math_ops, nn_ops
+from millrace.framework.graph import GraphKeys, Tensor, add_to_collection, add_to_collections, get_collection
+from millrace.ops import array_ops, gen_ops, init_ops, math_ops, nn_ops, parsing_ops
 from millrace.ops.variable_scope import get_variable, variable_scope
 
 
 class _Column:
     key: Any
     name: str
+
+    @property
+    def column_name(self) -> Any:
+        """The feature's name."""
+        return self.key
+
+    def parse_spec(self) -> Dict[str, Any]:
+        """How tf.parse_example finds its features."""
+        raise NotImplementedError
 
     def dense(self, features: Dict[str, Any], trainable: bool) -> Tensor:
         """Numbers, one row for each example."""
@@ -27,6 +36,16 @@ class _Column:
 
 class _Categorical(_Column):
     num_buckets: int
+    dtype: Any = dtypes.string
+    combiner = "sum"  # of contrib.layers' linear models
+
+    def weights(self, features: Dict[str, Any]) -> Optional[Tensor]:
+        """How much each of ids counts, or None where all count alike."""
+        return None
+
+    def parse_spec(self) -> Dict[str, Any]:
+        """Any number of values."""
+        return {self.key: parsing_ops.VarLenFeature(self.dtype)}
 
     def ids(self, features: Dict[str, Any]) -> Tensor:
         """Numbers of classes [examples, values of each], -1 for none."""
@@ -58,14 +77,23 @@ class _Numeric(_Column):
         value = convert_to_tensor(_feature(features, self.key))
         if self.normalizer_fn is not None:
             value = self.normalizer_fn(value)
-        return array_ops.reshape(math_ops.cast(value, dtypes.float32), [-1, int(np.prod(self.shape))])
+        return array_ops.reshape(math_ops.cast(value, dtypes.float32), [-1, self.dimension])
+
+    @property
+    def dimension(self) -> int:
+        """How many numbers an example has."""
+        return int(np.prod(self.shape))
+
+    def parse_spec(self) -> Dict[str, Any]:
+        """As many values as the shape says."""
+        return {self.key: parsing_ops.FixedLenFeature(self.shape, self.dtype, self.default_value)}
 
 
 class _Bucketized(_Categorical):
     def __init__(self, source: _Numeric, boundaries: Sequence[float]) -> None:
         self.source, self.boundaries, self.key = source, list(boundaries), source.key
         self.name = source.name + "_bucketized"
-        self._width = int(np.prod(source.shape))
+        self._width = source.dimension
         self.num_buckets = (len(self.boundaries) + 1) * self._width
 
     def ids(self, features: Dict[str, Any]) -> Tensor:
@@ -78,12 +106,17 @@ class _Bucketized(_Categorical):
         """The bucket as a row with a one."""
         return _counts(self.ids(features), self.num_buckets)
 
+    def parse_spec(self) -> Dict[str, Any]:
+        """Those of the numbers."""
+        return self.source.parse_spec()
+
 
 class _Vocabulary(_Categorical):
     def __init__(self, key: str, vocabulary: Sequence[Any], default_value: int, num_oov_buckets: int) -> None:
         self.key = self.name = key
         self.vocabulary, self.default_value, self.num_oov_buckets = list(vocabulary), default_value, num_oov_buckets
         self.num_buckets = len(self.vocabulary) + num_oov_buckets
+        self.dtype = dtypes.string if isinstance(self.vocabulary[0], (str, bytes)) else dtypes.int64
 
     def ids(self, features: Dict[str, Any]) -> Tensor:
         """Where each value is in the vocabulary."""
@@ -104,7 +137,7 @@ class _Vocabulary(_Categorical):
 class _Identity(_Categorical):
     def __init__(self, key: str, num_buckets: int, default_value: Optional[int]) -> None:
         self.key = self.name = key
-        self.num_buckets, self.default_value = num_buckets, default_value
+        self.num_buckets, self.default_value, self.dtype = num_buckets, default_value, dtypes.int64
 
     def ids(self, features: Dict[str, Any]) -> Tensor:
         """The numbers themselves."""
@@ -129,35 +162,125 @@ class _Hashed(_Categorical):
         return array_ops.where(math_ops.equal(values, "" if is_text else -1), array_ops.zeros_like(hashed) - 1, hashed)
 
 
+class _Crossed(_Categorical):
+    def __init__(self, keys: Sequence[Any], hash_bucket_size: int, hash_key: Optional[int]) -> None:
+        self.keys, self.num_buckets, self._seed = list(keys), hash_bucket_size, 0 if hash_key is None else hash_key
+        self.name = "_X_".join(sorted(leaf if isinstance(leaf, str) else leaf.name for leaf in self._leaves()))
+        self.key = self.name
+
+    def _leaves(self) -> List[Any]:
+        return [leaf for key in self.keys for leaf in (key._leaves() if isinstance(key, _Crossed) else [key])]
+
+    def ids(self, features: Dict[str, Any]) -> Tensor:
+        """A hash of each combination of the columns' values."""
+        from millrace import string_to_hash_bucket_fast  # type: ignore[attr-defined]
+        prime = 2 ** 31 - 1
+        total: Any = np.full([1, 1], self._seed % prime, np.int64)
+        there: Any = np.full([1, 1], True)
+        for leaf in self._leaves():
+            ids = (_Hashed(leaf, prime, None) if isinstance(leaf, str) else leaf).ids(features)
+            hashed = string_to_hash_bucket_fast(gen_ops.as_string(ids), prime)
+            # Each combination of what was so far with what is in this column.
+            total = math_ops.floormod(array_ops.expand_dims(total, 2) * 1000003 + array_ops.expand_dims(hashed, 1), prime)
+            both = gen_ops.logical_and(array_ops.expand_dims(there, 2), array_ops.expand_dims(gen_ops.greater_equal(ids, np.int64(0)), 1))
+            total, there = (array_ops.reshape(t, [array_ops.shape(t)[0], -1]) for t in (total, both))
+        made = string_to_hash_bucket_fast(gen_ops.as_string(total), self.num_buckets)
+        return array_ops.where(there, made, array_ops.zeros_like(made) - 1)
+
+    def parse_spec(self) -> Dict[str, Any]:
+        """Those of its columns."""
+        parts = [{leaf: parsing_ops.VarLenFeature(dtypes.string)} if isinstance(leaf, str) else leaf.parse_spec() for leaf in self._leaves()]
+        return {key: value for part in parts for key, value in part.items()}
+
+
+class _Weighted(_Categorical):
+    def __init__(self, categorical: _Categorical, weight_key: str, dtype: Any) -> None:
+        self.categorical, self.weight_key, self.weight_dtype = categorical, weight_key, dtype
+        self.key, self.num_buckets, self.combiner = categorical.key, categorical.num_buckets, categorical.combiner
+        self.name = "%s_weighted_by_%s" % (categorical.name, weight_key)
+
+    def ids(self, features: Dict[str, Any]) -> Tensor:
+        """Those of the column."""
+        return self.categorical.ids(features)
+
+    def weights(self, features: Dict[str, Any]) -> Tensor:
+        """The numbers of another feature."""
+        value = _feature(features, self.weight_key)
+        if hasattr(value, "dense_shape"):
+            from millrace.ops.sparse_ops import sparse_tensor_to_dense
+            value = sparse_tensor_to_dense(value, validate_indices=False)
+        value = math_ops.cast(convert_to_tensor(value), dtypes.float32)
+        return array_ops.expand_dims(value, -1) if value.get_shape().ndims == 1 else value
+
+    def parse_spec(self) -> Dict[str, Any]:
+        """Those of the column, and the weights."""
+        return {**self.categorical.parse_spec(), self.weight_key: parsing_ops.VarLenFeature(self.weight_dtype)}
+
+
 class _Indicator(_Column):
     def __init__(self, categorical: _Categorical) -> None:
         self.categorical, self.key, self.name = categorical, categorical.key, categorical.name + "_indicator"
 
     def dense(self, features: Dict[str, Any], trainable: bool) -> Tensor:
-        """How often each class is there."""
-        return _counts(self.categorical.ids(features), self.categorical.num_buckets)
+        """How often each class is there, or how much it counts."""
+        return _counts(self.categorical.ids(features), self.categorical.num_buckets, self.categorical.weights(features))
+
+    def parse_spec(self) -> Dict[str, Any]:
+        """Those of the column."""
+        return self.categorical.parse_spec()
 
 
 class _Embedding(_Column):
+    variable_name = "embedding_weights"
+
     def __init__(self, categorical: _Categorical, dimension: int, combiner: str, initializer: Any, max_norm: Any, trainable: bool) -> None:
+        if dimension is None or dimension < 1:
+            raise at_user_line(ValueError("Invalid dimension %s." % dimension))
         self.categorical, self.key, self.name = categorical, categorical.key, categorical.name + "_embedding"
         self.dimension, self.combiner, self.trainable, self.max_norm = dimension, combiner, trainable, max_norm
         self.initializer = initializer or init_ops.truncated_normal_initializer(0.0, 1 / np.sqrt(dimension))
 
     def dense(self, features: Dict[str, Any], trainable: bool) -> Tensor:
         """A learned row for each class; of several classes their mean, sum, or sum divided by the root of their number."""
-        ids = self.categorical.ids(features)
-        rows = get_variable("embedding_weights", [self.categorical.num_buckets, self.dimension], dtypes.float32, self.initializer,
-                            trainable=trainable and self.trainable)
-        there = math_ops.cast(gen_ops.greater_equal(ids, 0), dtypes.float32)
-        found = nn_ops.embedding_lookup(rows, math_ops.maximum(ids, array_ops.zeros_like(ids)), max_norm=self.max_norm)
-        total = math_ops.reduce_sum(found * array_ops.expand_dims(there, -1), 1)
-        count = math_ops.maximum(math_ops.reduce_sum(there, 1, keepdims=True), 1.0)
-        return total if self.combiner == "sum" else total / (count if self.combiner == "mean" else gen_ops.sqrt(count))
+        rows = self._rows(trainable and self.trainable)
+        return _combined(rows, self.categorical.ids(features), self.categorical.weights(features), self.combiner, self.max_norm)
+
+    def _rows(self, trainable: bool) -> Any:
+        return get_variable(self.variable_name, [self.categorical.num_buckets, self.dimension], dtypes.float32, self.initializer, trainable=trainable)
+
+    def parse_spec(self) -> Dict[str, Any]:
+        """Those of the column."""
+        return self.categorical.parse_spec()
 
 
-def _counts(ids: Tensor, depth: int) -> Tensor:
-    return math_ops.reduce_sum(array_ops.one_hot(ids, depth), 1)
+class _SharedEmbedding(_Embedding):
+    def __init__(self, collection: str, *args: Any) -> None:
+        super().__init__(*args)
+        self.collection, self.name = collection, self.categorical.name + "_shared_embedding"
+
+    def _rows(self, trainable: bool) -> Any:
+        made = get_collection(self.collection)
+        if not made:
+            add_to_collection(self.collection, super()._rows(trainable))
+        return get_collection(self.collection)[0]
+
+
+def _combined(rows: Any, ids: Tensor, weights: Optional[Tensor], combiner: str, max_norm: Any = None) -> Tensor:
+    """The rows at ids of each example in one: their sum, their mean, or their sum divided by the root of their squared weights."""
+    there = math_ops.cast(gen_ops.greater_equal(ids, np.int64(0)), dtypes.float32)
+    share = there if weights is None else there * weights
+    found = nn_ops.embedding_lookup(rows, math_ops.maximum(ids, array_ops.zeros_like(ids)), max_norm=max_norm)
+    total = math_ops.reduce_sum(found * array_ops.expand_dims(share, -1), 1)
+    if combiner == "sum":
+        return total
+    size = math_ops.reduce_sum(share if combiner == "mean" else gen_ops.square(share), 1, keepdims=True)
+    size = size if combiner == "mean" else gen_ops.sqrt(size)
+    return total / array_ops.where(gen_ops.equal(size, 0.0), array_ops.ones_like(size), size)
+
+
+def _counts(ids: Tensor, depth: int, weights: Optional[Tensor] = None) -> Tensor:
+    rows = array_ops.one_hot(ids, depth)
+    return math_ops.reduce_sum(rows if weights is None else rows * array_ops.expand_dims(weights, -1), 1)
 
 
 def numeric_column(key: str, shape: Any = (1,), default_value: Any = None, dtype: Any = dtypes.float32, normalizer_fn: Any = None) -> _Numeric:
@@ -209,7 +332,74 @@ def indicator_column(categorical_column: _Categorical) -> _Indicator:
 def embedding_column(categorical_column: _Categorical, dimension: int, combiner: str = "mean", initializer: Any = None, ckpt_to_load_from: Any = None,
                      tensor_name_in_ckpt: Any = None, max_norm: Any = None, trainable: bool = True) -> _Embedding:
     """Classes as learned rows."""
+    _no_checkpoint(ckpt_to_load_from, tensor_name_in_ckpt)
     return _Embedding(categorical_column, dimension, combiner, initializer, max_norm, trainable)
+
+
+def crossed_column(keys: Sequence[Any], hash_bucket_size: int, hash_key: Optional[int] = None) -> _Crossed:
+    """A column of the combinations of others' values, which share hash_bucket_size classes. Which class one falls into is Millrace's own."""
+    if not hash_bucket_size or hash_bucket_size < 1:
+        raise at_user_line(ValueError("hash_bucket_size must be > 1. hash_bucket_size: %s" % hash_bucket_size))
+    if not keys or len(keys) < 2:
+        raise at_user_line(ValueError("keys must be a list with length > 1. Given: %s" % (keys,)))
+    for key in keys:
+        if not isinstance(key, (str, _Categorical)) or isinstance(key, _Weighted):
+            raise at_user_line(ValueError("Unsupported key type. All keys must be either string, or categorical column. Given: %s" % (key,)))
+    return _Crossed(keys, hash_bucket_size, hash_key)
+
+
+def weighted_categorical_column(categorical_column: _Categorical, weight_feature_key: str, dtype: Any = dtypes.float32) -> _Weighted:
+    """A column whose values count as much as the numbers of another feature say."""
+    return _Weighted(categorical_column, weight_feature_key, dtypes.as_dtype(dtype))
+
+
+def shared_embedding_columns(categorical_columns: Sequence[_Categorical], dimension: int, combiner: str = "mean", initializer: Any = None,
+                             shared_embedding_collection_name: Optional[str] = None, ckpt_to_load_from: Any = None, tensor_name_in_ckpt: Any = None,
+                             max_norm: Any = None, trainable: bool = True) -> List[_SharedEmbedding]:
+    """Classes of several columns as learned rows of one table."""
+    columns = sorted(categorical_columns, key=lambda c: c.name)
+    if len({c.num_buckets for c in columns}) != 1:
+        raise at_user_line(ValueError("To use shared_embedding_column, all categorical_columns must have the same number of buckets. Given: %s"
+                                      % [(c.name, c.num_buckets) for c in columns]))
+    _no_checkpoint(ckpt_to_load_from, tensor_name_in_ckpt)
+    name = shared_embedding_collection_name or "_".join(c.name for c in columns) + "_shared_embedding"
+    start = initializer or init_ops.truncated_normal_initializer(0.0, 1 / np.sqrt(dimension))
+    return [_SharedEmbedding(name, c, dimension, combiner, start, max_norm, trainable) for c in categorical_columns]
+
+
+def _no_checkpoint(*given: Any) -> None:
+    if any(value is not None for value in given):
+        raise at_user_line(NotImplementedError("embeddings out of checkpoints are not provided: restore with tf.train.init_from_checkpoint."))
+
+
+def make_parse_example_spec(feature_columns: Any) -> Dict[str, Any]:
+    """What tf.parse_example needs for some columns."""
+    made: Dict[str, Any] = {}
+    for column in feature_columns:
+        if not isinstance(column, _Column):
+            raise at_user_line(ValueError("All feature_columns must be _FeatureColumn instances. Given: %s" % (column,)))
+        for key, value in column.parse_spec().items():
+            if made.setdefault(key, value) != value:
+                raise at_user_line(ValueError("feature_columns contain different parse_spec for key %s. Given: %s and %s" % (key, value, made[key])))
+    return made
+
+
+class _Kept:
+    """Notes the variables that a column makes, in collections and in a dict by columns."""
+
+    def __init__(self, collections: Any, by_column: Any) -> None:
+        self._collections, self._by_column = collections, by_column
+
+    @contextlib.contextmanager
+    def of(self, column: Any) -> Iterator[None]:
+        """Around what makes the variables of a column."""
+        before = set(get_collection(GraphKeys.GLOBAL_VARIABLES))
+        yield
+        made = [v for v in get_collection(GraphKeys.GLOBAL_VARIABLES) if v not in before]
+        for v in made:
+            add_to_collections(self._collections or [], v)
+        if self._by_column is not None:
+            self._by_column[column] = made
 
 
 def _sorted(columns: Any) -> List[Any]:
@@ -222,31 +412,32 @@ def _sorted(columns: Any) -> List[Any]:
 
 def input_layer(features: Dict[str, Any], feature_columns: Any, weight_collections: Any = None, trainable: bool = True, cols_to_vars: Any = None) -> Tensor:
     """The columns beside each other, one row for each example."""
+    kept = _Kept(weight_collections, cols_to_vars)
     with variable_scope(None, default_name="input_layer"):
         made = []
         for column in _sorted(feature_columns):
-            with variable_scope(None, default_name=column.name):
+            with kept.of(column), variable_scope(None, default_name=getattr(column, "collection", column.name)):
                 made.append(column.dense(features, trainable))
         return array_ops.concat(made, 1)
+
+
+def _linear(column: Any, features: Dict[str, Any], units: int, combiner: str, trainable: bool) -> Tensor:
+    """A column times weights."""
+    categorical = isinstance(column, _Categorical)
+    value = None if categorical else column.dense(features, trainable)
+    size = value.get_shape()[1].value if value is not None else column.num_buckets
+    weights = get_variable("weights", [size, units], dtypes.float32, init_ops.zeros_initializer(), trainable=trainable)
+    return _combined(weights, column.ids(features), column.weights(features), combiner) if categorical else math_ops.matmul(value, weights)
 
 
 def linear_model(features: Dict[str, Any], feature_columns: Any, units: int = 1, sparse_combiner: str = "sum", weight_collections: Any = None,
                  trainable: bool = True, cols_to_vars: Any = None) -> Tensor:
     """The columns times weights, and a bias."""
-    total: Any = None
+    kept, parts = _Kept(weight_collections, cols_to_vars), []
     with variable_scope(None, default_name="linear_model"):
         for column in _sorted(feature_columns):
-            with variable_scope(None, default_name=column.name):
-                value = _counts(column.ids(features), column.num_buckets) if isinstance(column, _Categorical) else column.dense(features, trainable)
-                weights = get_variable("weights", [value.get_shape()[1].value, units], dtypes.float32, init_ops.zeros_initializer(), trainable=trainable)
-                part = math_ops.matmul(value, weights)
-                if isinstance(column, _Categorical) and sparse_combiner != "sum":
-                    count = math_ops.maximum(math_ops.reduce_sum(value, 1, keepdims=True), 1.0)
-                    part = part / (count if sparse_combiner == "mean" else gen_ops.sqrt(count))
-                total = part if total is None else total + part
-        bias = get_variable("bias_weights", [units], dtypes.float32, init_ops.zeros_initializer(), trainable=trainable)
-    return nn_ops.bias_add(total, bias)
-
-
-_missing.fill(globals(), "feature_column.", {"crossed_column": "a column of joined strings", "weighted_categorical_column": "indicator_column",
-                                             "shared_embedding_columns": "embedding_column", "make_parse_example_spec": "feed_dict"})
+            with kept.of(column), variable_scope(None, default_name=column.name):
+                parts.append(_linear(column, features, units, sparse_combiner, trainable))
+        with kept.of("bias"):
+            bias = get_variable("bias_weights", [units], dtypes.float32, init_ops.zeros_initializer(), trainable=trainable)
+    return nn_ops.bias_add(gen_ops.add_n(parts), bias)

@@ -355,45 +355,6 @@ class SeparableConv2D(_Conv):
                                                     list(self.dilation_rate), data_format="NCHW" if self._first else "NHWC"))
 
 
-class _Pooling2D(Layer):
-    def __init__(self, op: Any, pool_size: Any, strides: Any, padding: str = "valid", data_format: str = "channels_last", name: Optional[str] = None, **kwargs: Any) -> None:
-        super().__init__(name=name, **kwargs)
-        self._op, self.pool_size, self.strides = op, _tuple(pool_size, 2, "pool_size"), _tuple(strides, 2, "strides")
-        self.padding, self.data_format = padding.lower(), data_format
-        self.input_spec = InputSpec(ndim=4)
-
-    def call(self, inputs: Any, *args: Any, **kwargs: Any) -> Any:
-        """Computes the output."""
-        first = self.data_format == "channels_first"
-        size, step = ((1, 1) + self.pool_size, (1, 1) + self.strides) if first else ((1,) + self.pool_size + (1,), (1,) + self.strides + (1,))
-        return self._op(inputs, ksize=size, strides=step, padding=self.padding.upper(), data_format="NCHW" if first else "NHWC")
-
-
-class MaxPooling2D(_Pooling2D):
-    """The largest value of each window."""
-
-    def __init__(self, pool_size: Any, strides: Any, padding: str = "valid", data_format: str = "channels_last", name: Optional[str] = None, **kwargs: Any) -> None:
-        super().__init__(nn_ops.max_pool, pool_size, strides, padding, data_format, name, **kwargs)
-
-
-class AveragePooling2D(_Pooling2D):
-    """The mean of each window."""
-
-    def __init__(self, pool_size: Any, strides: Any, padding: str = "valid", data_format: str = "channels_last", name: Optional[str] = None, **kwargs: Any) -> None:
-        super().__init__(nn_ops.avg_pool, pool_size, strides, padding, data_format, name, **kwargs)
-
-
-class _Pooling1D(Layer):
-    def __init__(self, op: Any, pool_size: Any, strides: Any, padding: str, name: Optional[str]) -> None:
-        super().__init__(name=name)
-        self._op, self._size, self._strides, self._padding = op, _tuple(pool_size, 1, "pool_size")[0], _tuple(strides, 1, "strides")[0], padding.upper()
-
-    def call(self, inputs: Any, *args: Any, **kwargs: Any) -> Any:
-        """Computes the output."""
-        x = array_ops.expand_dims(inputs, 2)
-        return array_ops.squeeze(self._op(x, ksize=[1, self._size, 1, 1], strides=[1, self._strides, 1, 1], padding=self._padding), [2])
-
-
 class Dropout(Layer):
     """While training, elements set to zero with probability `rate`, and others scaled up."""
 
@@ -547,26 +508,6 @@ conv2d_transpose = _function(Conv2DTranspose, "The transpose of a convolution of
 separable_conv2d = _function(SeparableConv2D, "A convolution of each channel alone, then a 1x1 convolution.")
 
 
-def max_pooling2d(inputs: Any, pool_size: Any, strides: Any, padding: str = "valid", data_format: str = "channels_last", name: Optional[str] = None) -> Any:
-    """The largest value of each window."""
-    return MaxPooling2D(pool_size, strides, padding, data_format, name)(inputs)
-
-
-def average_pooling2d(inputs: Any, pool_size: Any, strides: Any, padding: str = "valid", data_format: str = "channels_last", name: Optional[str] = None) -> Any:
-    """The mean of each window."""
-    return AveragePooling2D(pool_size, strides, padding, data_format, name)(inputs)
-
-
-def max_pooling1d(inputs: Any, pool_size: Any, strides: Any, padding: str = "valid", data_format: str = "channels_last", name: Optional[str] = None) -> Any:
-    """The largest value of each window."""
-    return _Pooling1D(nn_ops.max_pool, pool_size, strides, padding, name)(inputs)
-
-
-def average_pooling1d(inputs: Any, pool_size: Any, strides: Any, padding: str = "valid", data_format: str = "channels_last", name: Optional[str] = None) -> Any:
-    """The mean of each window."""
-    return _Pooling1D(nn_ops.avg_pool, pool_size, strides, padding, name)(inputs)
-
-
 def dropout(inputs: Any, rate: Any = 0.5, noise_shape: Any = None, seed: Optional[int] = None, training: Any = False, name: Optional[str] = None) -> Any:
     """While training, elements set to zero with probability `rate`, and others scaled up."""
     return Dropout(rate, noise_shape, seed, name)(inputs, training=training)
@@ -587,3 +528,6 @@ def batch_normalization(inputs: Any, axis: Any = -1, momentum: float = 0.99, eps
                                moving_variance_initializer, beta_regularizer, gamma_regularizer, trainable=trainable, name=name, _scope=name,
                                _reuse=reuse, **kwargs)
     return layer(inputs, training=training)
+
+from millrace.layers_pooling import (AveragePooling1D, AveragePooling2D, AveragePooling3D, MaxPooling1D, MaxPooling2D, MaxPooling3D,  # noqa: E402,F401
+                                     average_pooling1d, average_pooling2d, average_pooling3d, max_pooling1d, max_pooling2d, max_pooling3d)

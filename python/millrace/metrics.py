@@ -6,7 +6,7 @@ from typing import Any, Optional, Tuple
 
 from millrace.framework import dtypes
 from millrace.framework.convert import convert_to_tensor
-from millrace.framework.graph import GraphKeys, Tensor, add_to_collections
+from millrace.framework.graph import GraphKeys, Tensor, add_to_collections, control_dependencies
 from millrace.ops import array_ops, gen_ops, math_ops, nn_ops
 from millrace.ops.variable_scope import variable_scope
 from millrace.ops.variables import Variable
@@ -41,7 +41,8 @@ def mean(values: Any, weights: Any = None, metrics_collections: Any = None, upda
             values = values * weights
             amount = math_ops.reduce_sum(array_ops.ones_like(values) * weights)
         added = total.assign_add(math_ops.reduce_sum(values))
-        counted = count.assign_add(amount)
+        with control_dependencies([values]):  # nothing is counted in a step whose input has ended
+            counted = count.assign_add(amount)
         return _done(_ratio(total.value(), count.value(), "value"), _ratio(added, counted, "update_op"), metrics_collections, updates_collections)
 
 
@@ -135,7 +136,9 @@ def mean_tensor(values: Any, weights: Any = None, metrics_collections: Any = Non
         values = math_ops.cast(values, dtypes.float32)
         total, count = _local("total_tensor", values.get_shape()), _local("count_tensor", values.get_shape())
         amount = array_ops.ones_like(values) if weights is None else array_ops.ones_like(values) * math_ops.cast(weights, dtypes.float32)
-        added, counted = total.assign_add(values * amount), count.assign_add(amount)
+        added = total.assign_add(values * amount)
+        with control_dependencies([values]):
+            counted = count.assign_add(amount)
         return _done(_ratio(total.value(), count.value(), "value"), _ratio(added, counted, "update_op"), metrics_collections, updates_collections)
 
 

@@ -53,6 +53,12 @@ def _events(folder):
     return os.path.join(folder, next(n for n in sorted(os.listdir(folder)) if "tfevents" in n))
 
 
+def test_the_end_of_the_input_is_not_counted(trained):
+    """The loss of a batch is a number that is there once, so that a step which finds no input must not count it."""
+    ends = trained.evaluate(inputs(batch_size=300))["loss"]
+    assert trained.evaluate(inputs(batch_size=300), steps=1)["loss"] == ends == pytest.approx(trained.evaluate(inputs(batch_size=100))["loss"], rel=1e-4)
+
+
 def test_training_goes_on_where_it_stopped(trained):
     assert trained.latest_checkpoint().endswith("-60")
     trained.train(inputs(num_epochs=1, batch_size=100))

@@ -156,6 +156,30 @@ Status MaxPoolGradGradGradient(GradContext& g) {
   g.set_dx(2, Build(g, "MaxPoolGrad", {g.x(0), g.x(1), g.dy()}));
   return g.status();
 }
+Status MaxPool3DGradient(GradContext& g) {
+  g.set_dx(0, Build(g, "MaxPool3DGrad", {g.x(0), g.y(), g.dy()}));
+  return g.status();
+}
+Status MaxPool3DGradGradient(GradContext& g) {
+  g.set_dx(0, g.b().ZerosLike(g.x(0)));
+  g.set_dx(1, g.b().ZerosLike(g.x(1)));
+  g.set_dx(2, Build(g, "MaxPool3DGradGrad", {g.x(0), g.x(1), g.dy()}));
+  return g.status();
+}
+Status MaxPool3DGradGradGradient(GradContext& g) {
+  g.set_dx(0, g.b().ZerosLike(g.x(0)));
+  g.set_dx(1, g.b().ZerosLike(g.x(1)));
+  g.set_dx(2, Build(g, "MaxPool3DGrad", {g.x(0), g.x(1), g.dy()}));
+  return g.status();
+}
+Status AvgPool3DGradient(GradContext& g) {
+  g.set_dx(0, Build(g, "AvgPool3DGrad", {g.b().Shape(g.x(0)), g.dy()}));
+  return g.status();
+}
+Status AvgPool3DGradGradient(GradContext& g) {
+  g.set_dx(1, Build(g, "AvgPool3D", {g.dy()}));
+  return g.status();
+}
 Status MaxPoolWithArgmaxGradient(GradContext& g) {
   AttrMap attrs = CopyAttrs(g.node(), {"ksize", "strides", "padding", "include_batch_in_index"});
   Node* n = g.b().OpNode("MaxPoolGradWithArgmax", std::vector<Arg>{g.x(0), g.dy(), g.y(1)}, std::move(attrs));
@@ -254,12 +278,48 @@ void RegisterAvgPool(OpRegistry& r) {
       .Example("i32[4]{2 5 4 3}, f32[2,3,4,3]~ | ksize=[1,3,2,1]; strides=[1,2,1,1]; padding=\"SAME\"");
 }
 
+#define MR_POOL_3D_ATTRS                                                               \
+  "ksize:list(int)>=5; strides:list(int)>=5; padding in {SAME,VALID}; data_format in " \
+  "{NDHWC,NCDHW}=\"NDHWC\""
+
+void RegisterPool3D(OpRegistry& r) {
+  const std::string input = "f32[1,2,2,3,1]{1 9 3 7 5 4 2 8 6 0 -1 12}", pooled = "f32[1,1,1,2,1]{9 12}";
+  const std::string sizes = " | ksize=[1,2,2,2,1]; strides=[1,1,1,1,1]; padding=\"VALID\"";
+  r.Add("MaxPool3D(input:T) -> (output:T) | " MR_POOL_3D_ATTRS "; T in f16|bf16|f32")
+      .Doc("The largest value in each window of planes, rows and columns.")
+      .Shape(PoolShapeFn)
+      .Gradient(MaxPool3DGradient)
+      .Example(input + " | ksize=[1,2,1,2,1]; strides=[1,1,2,2,1]; padding=\"SAME\"");
+  r.Add("MaxPool3DGrad(orig_input:TInput, orig_output:TInput, grad:T) -> (output:T) | " MR_POOL_3D_ATTRS
+        "; T in f16|bf16|f32=f32; TInput in f16|bf16|f32=f32")
+      .Doc("Gradient of MaxPool3D: each output's gradient goes to the first cell of its window that holds the maximum.")
+      .Shape(MaxPoolGradShape)
+      .Gradient(MaxPool3DGradGradient)
+      .Example("!" + input + ", !" + pooled + ", f32[1,1,1,2,1]~" + sizes);
+  r.Add("MaxPool3DGradGrad(orig_input:T, orig_output:T, grad:T) -> (output:T) | " MR_POOL_3D_ATTRS "; T in REAL")
+      .Doc("Gradient of MaxPool3DGrad: takes `grad` at the cells that held the maxima.")
+      .Shape(MaxPoolGradGradShape)
+      .Gradient(MaxPool3DGradGradGradient)
+      .Example("!" + input + ", !" + pooled + ", !f32[1,2,2,3,1]{1 2 3 4 5 6 7 8 9 10 11 12}" + sizes);
+  r.Add("AvgPool3D(input:T) -> (output:T) | " MR_POOL_3D_ATTRS "; T in FLT")
+      .Doc("The mean of each window of planes, rows and columns; cells of the padding do not count.")
+      .Shape(PoolShapeFn)
+      .Gradient(AvgPool3DGradient)
+      .Example("f32[2,3,4,3,2]~ | ksize=[1,2,3,2,1]; strides=[1,1,2,1,1]; padding=\"SAME\"");
+  r.Add("AvgPool3DGrad(orig_input_shape:i32, grad:T) -> (output:T) | " MR_POOL_3D_ATTRS "; T in FLT")
+      .Doc("Gradient of AvgPool3D: spreads each gradient evenly over the cells of its window.")
+      .Shape(AvgPoolGradShape)
+      .Gradient(AvgPool3DGradGradient)
+      .Example("i32[5]{2 3 4 3 2}, f32[2,3,2,3,2]~ | ksize=[1,2,3,2,1]; strides=[1,1,2,1,1]; padding=\"SAME\"");
+}
+
 }  // namespace
 
 void RegisterPoolOps(OpRegistry& registry) {
   RegisterMaxPool(registry);
   RegisterMaxPoolGrads(registry);
   RegisterAvgPool(registry);
+  RegisterPool3D(registry);
 }
 
 }  // namespace millrace

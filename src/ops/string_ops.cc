@@ -92,6 +92,22 @@ void RegisterStringOps(OpRegistry& r) {
       .Shape(UnchangedShape)
       .NotDifferentiable(kStrings)
       .Example("str[2]{\"1.5\" \" -2e3 \"}");
+  r.Add("StringToHashBucket(string_tensor:str) -> (output:i64) | num_buckets:int>=1")
+      .Doc("A bucket for each string, by MurmurHash64A. StringToHashBucketFast spreads strings better.")
+      .Shape(UnchangedShape)
+      .NotDifferentiable(kStrings)
+      .Example("str[2]{\"hello\" \"\"} | num_buckets=10");
+  r.Add("StringToHashBucketFast(input:str) -> (output:i64) | num_buckets:int>=1")
+      .Doc("A bucket for each string, by FarmHash's Fingerprint64, which never changes.")
+      .Shape(UnchangedShape)
+      .NotDifferentiable(kStrings)
+      .Example("str[2]{\"hello\" \"\"} | num_buckets=10");
+  r.Add("StringToHashBucketStrong(input:str) -> (output:i64) | num_buckets:int>=1; key:list(int)")
+      .Doc(
+          "A bucket for each string, by SipHash with a key of two numbers: without it nobody can make strings collide.")
+      .Shape(UnchangedShape)
+      .NotDifferentiable(kStrings)
+      .Example("str[2]{\"hello\" \"\"} | num_buckets=10; key=[1,2]");
   r.Add("ReduceJoin(inputs:str, reduction_indices:i32) -> (output:str) | keep_dims:bool=false; separator:string=\"\"")
       .Doc("The strings along the given dimensions joined, the first given one running fastest.")
       .Shape(ReduceJoinShape)

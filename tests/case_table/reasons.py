@@ -9,6 +9,8 @@ _LOOPS = "parts of loops: tests/function_test.cc, tests/session_stress_test.cc"
 _CALLS = "has functions: tests/function_test.cc"
 _CLIENTS = "calls the client: python/tests/test_py_func.py"
 _FILES = "of files: tests/bad_inputs/file_cases.cc, python/tests/programs/images_and_strings.py"
+_HASHES = "src/kernels/cpu/string_hash_test.cc, with TensorFlow's buckets of texts of all lengths"
+_VOLUMES = "python/tests/test_windows.py: values against loops, gradients against differences"
 _CELLS = "src/kernels/cpu/rnn_kernels_test.cc has its own oracle and differences"
 _WITH_FUNCTIONS = """If StatelessIf While StatelessWhile Case StatelessCase For PartitionedCall StatefulPartitionedCall
     RemoteCall SymbolicGradient"""
@@ -24,6 +26,8 @@ REASONS: dict[str, str] = {
     "_HostRecv": _TRANSFERS,
     "_Loop": _LOOPS,
     **dict.fromkeys("PyFunc PyFuncStateless EagerPyFunc".split(), _CLIENTS),
+    **dict.fromkeys("StringToHashBucket StringToHashBucketFast StringToHashBucketStrong".split(), _HASHES),
+    **dict.fromkeys("MaxPool3D MaxPool3DGrad MaxPool3DGradGrad AvgPool3D AvgPool3DGrad".split(), _VOLUMES),
     **dict.fromkeys("ReadFile WriteFile MatchingFiles".split(), _FILES),
     "FakeParam": "never runs: what a branch lacks, tests/function_test.cc",
     "TensorArrayGrad": "of the oldest arrays; src/kernels/cpu/step_objects_test.cc",

@@ -8,6 +8,11 @@ from typing import Any, Callable, Dict, List, Optional
 import millrace.layers as _layers
 from millrace.contrib import layers_utils
 from millrace.contrib import layers_utils as utils  # noqa: F401
+from millrace.contrib.feature_columns import (bucketized_column, check_feature_columns, create_feature_spec_for_parsing, crossed_column,  # noqa: F401
+                                              embedding_column, infer_real_valued_columns, input_from_feature_columns, one_hot_column,
+                                              parse_feature_columns_from_examples, real_valued_column, shared_embedding_columns,
+                                              sparse_column_with_hash_bucket, sparse_column_with_integerized_feature, sparse_column_with_keys,
+                                              sparse_column_with_vocabulary_file, weighted_sparse_column, weighted_sum_from_feature_columns)
 from millrace.contrib.framework import add_arg_scope, model_variable
 from millrace.framework import dtypes
 from millrace.framework.convert import convert_to_tensor
@@ -303,20 +308,34 @@ def bias_add(inputs: Any, activation_fn: Any = None, initializer: Any = init_ops
         return _collect(activation_fn(outputs) if activation_fn is not None else outputs, outputs_collections)
 
 
-def _pool(op: Any, default: str) -> Any:
-    def pool(inputs: Any, kernel_size: Any, stride: Any = 2, padding: str = "VALID", data_format: str = "NHWC", outputs_collections: Any = None, scope: Any = None) -> Any:
+def _pool(op: Any, default: str, dimensions: int = 2) -> Any:
+    def pool(inputs: Any, kernel_size: Any, stride: Any = 2, padding: str = "VALID", data_format: Optional[str] = None, outputs_collections: Any = None,
+             scope: Any = None) -> Any:
         with name_scope(scope, default, [inputs]) as sc:
-            size, step = _layers._tuple(kernel_size, 2, "kernel_size"), _layers._tuple(stride, 2, "stride")
-            first = data_format == "NCHW"
+            size, step = _layers._tuple(kernel_size, dimensions, "kernel_size"), _layers._tuple(stride, dimensions, "stride")
+            first = data_format is not None and data_format.startswith("NC")
             outputs = op(convert_to_tensor(inputs), (1, 1) + size if first else (1,) + size + (1,), (1, 1) + step if first else (1,) + step + (1,),
-                         padding.upper(), data_format)
+                         padding.upper(), data_format or ("NHWC" if dimensions == 2 else "NDHWC"))
             return _collect(outputs, outputs_collections, sc)
     pool.__name__ = default
-    pool.__doc__ = "Pooling of images."
+    pool.__doc__ = "Pooling of images or volumes."
     return add_arg_scope(pool)
 
 
 max_pool2d, avg_pool2d = _pool(nn_ops.max_pool, "MaxPool2D"), _pool(nn_ops.avg_pool, "AvgPool2D")
+max_pool3d, avg_pool3d = _pool(nn_ops.max_pool3d, "MaxPool3D", 3), _pool(nn_ops.avg_pool3d, "AvgPool3D", 3)
+
+
+@add_arg_scope
+def pool(inputs: Any, kernel_size: Any, pooling_type: str, padding: str = "VALID", data_format: Optional[str] = None, dilation_rate: Any = 1, stride: Any = 1,
+         outputs_collections: Any = None, scope: Any = None) -> Any:
+    """Pooling of one, two or three dimensions, as the rank of the inputs says."""
+    with name_scope(scope, "%s_pool" % pooling_type.lower(), [inputs]) as sc:
+        inputs = convert_to_tensor(inputs)
+        dimensions = inputs.get_shape().ndims - 2
+        outputs = nn_ops.pool(inputs, _layers._tuple(kernel_size, dimensions, "kernel_size"), pooling_type, padding, dilation_rate, stride,
+                              data_format=data_format)
+        return _collect(outputs, outputs_collections, sc)
 
 
 @add_arg_scope

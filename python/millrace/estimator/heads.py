@@ -19,6 +19,7 @@ class Head:
     """One kind of question."""
 
     logits_dimension = 1
+    mean = False  # whether the loss is a mean over the batch, as in tf.contrib.learn
 
     def __init__(self, weight_column: Any, label_vocabulary: Any = None) -> None:
         self._weight_column, self._vocabulary = weight_column, label_vocabulary
@@ -55,9 +56,9 @@ class Head:
         weights = 1.0
         if self._weight_column is not None:
             column = self._weight_column
-            weights = column.dense(features, False) if hasattr(column, "dense") else self.target(math_ops.cast(features[column], dtypes.float32))
+            weights = column.dense(features, False) if hasattr(column, "dense") else Head.target(self, math_ops.cast(features[column], dtypes.float32))
         each = self.losses(logits, target)
-        loss = math_ops.reduce_sum(each * weights)
+        loss = (math_ops.reduce_mean if self.mean else math_ops.reduce_sum)(each * weights)
         if mode == ModeKeys.EVAL:
             return EstimatorSpec(mode, predictions, loss, eval_metric_ops={
                 "average_loss": metrics.mean(each, None if isinstance(weights, float) else weights),

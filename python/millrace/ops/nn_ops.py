@@ -15,6 +15,9 @@ from millrace.ops import array_ops, gen_ops, math_ops
 from millrace.ops.dialects import either
 from millrace.ops.moments import *  # noqa: F401,F403
 from millrace.ops.variables import PartitionedVariable
+from millrace.ops.window_ops import *  # noqa: F401,F403
+from millrace.ops.window_ops import dilated as _dilated
+from millrace.ops.window_ops import spatial_size as _spatial_size
 
 
 # ---- activations ----
@@ -356,7 +359,7 @@ def depthwise_conv2d(input: Any, filter: Any, strides: Any, padding: Any, rate: 
                      data_format: Optional[str] = None) -> Tensor:
     """Each channel convolved with filters of its own."""
     if rate is not None and list(rate) != [1, 1]:
-        return _dilated(input, rate, padding, lambda x, p: gen_ops.depthwise_conv2d_native(x, filter, strides, p, name=name), filter)
+        return _dilated(input, rate, padding, lambda x, p: gen_ops.depthwise_conv2d_native(x, filter, strides, p, name=name), _spatial_size(filter))
     return gen_ops.depthwise_conv2d_native(input, filter, strides, padding, data_format=_format(data_format, "NHWC"), name=name)
 
 
@@ -373,46 +376,7 @@ def atrous_conv2d(value: Any, filters: Any, rate: int, padding: str, name: Optio
     with name_scope(name, "atrous_conv2d", [value, filters]):
         if rate == 1:
             return gen_ops.conv2d(value, filters, [1, 1, 1, 1], padding)
-        return _dilated(value, [rate, rate], padding, lambda x, p: gen_ops.conv2d(x, filters, [1, 1, 1, 1], p), filters)
-
-
-def _dilated(value: Any, rate: Any, padding: str, convolve: Any, filters: Any) -> Tensor:
-    """A VALID convolution of the phases of the image, as space_to_batch makes them."""
-    value, filters = convert_to_tensor(value), convert_to_tensor(filters)
-    size = [int(d) for d in filters.get_shape().as_list()[:2]]  # type: ignore[arg-type]
-    base = [0, 0, 0, 0]
-    if padding == "SAME":
-        extra = [(size[i] - 1) * rate[i] for i in (0, 1)]
-        base = [extra[0] // 2, extra[0] - extra[0] // 2, extra[1] // 2, extra[1] - extra[1] // 2]
-    static = value.get_shape().as_list()
-    dynamic = array_ops.shape(value)
-    paddings: List[List[Any]] = []
-    crops: List[List[Any]] = []
-    for i in (0, 1):
-        length = (static[1 + i] if static[1 + i] is not None else dynamic[1 + i]) + base[2 * i] + base[2 * i + 1]  # type: ignore[operator]
-        missing = (rate[i] - length % rate[i]) % rate[i]
-        paddings.append([base[2 * i], base[2 * i + 1] + missing])
-        crops.append([0, missing])
-    wide = gen_ops.space_to_batch_nd(value, list(rate), convert_to_tensor(paddings, dtypes.int32))
-    return gen_ops.batch_to_space_nd(convolve(wide, "VALID"), list(rate), convert_to_tensor(crops, dtypes.int32))
-
-
-def convolution(input: Any, filter: Any, padding: str, strides: Any = None, dilation_rate: Any = None, name: Optional[str] = None,
-                data_format: Optional[str] = None) -> Tensor:
-    """A convolution of 1, 2 or 3 spatial dimensions."""
-    filter = convert_to_tensor(filter)
-    count = (filter.get_shape().ndims or 4) - 2
-    steps = [1] * count if strides is None else [strides] * count if isinstance(strides, int) else list(strides)
-    rates = [1] * count if dilation_rate is None else [dilation_rate] * count if isinstance(dilation_rate, int) else list(dilation_rate)
-    first = data_format is not None and data_format.startswith("NC")
-    full = [1, 1] + steps if first else [1] + steps + [1]
-    if count == 1:
-        return conv1d(input, filter, steps[0], padding, data_format="NCHW" if first else None, name=name)
-    if count == 2:
-        if rates != [1, 1]:
-            return _dilated(input, rates, padding, lambda x, p: gen_ops.conv2d(x, filter, full, p), filter)
-        return gen_ops.conv2d(input, filter, full, padding, data_format="NCHW" if first else "NHWC", name=name)
-    return gen_ops.conv3d(input, filter, full, padding, data_format="NCDHW" if first else "NDHWC", name=name)
+        return _dilated(value, [rate, rate], padding, lambda x, p: gen_ops.conv2d(x, filters, [1, 1, 1, 1], p), _spatial_size(filters))
 
 
 def max_pool(value: Any = None, ksize: Any = None, strides: Any = None, padding: Any = None, data_format: str = "NHWC",

@@ -17,12 +17,16 @@ namespace {
 
 size_t Sz(int64_t v) { return static_cast<size_t>(v); }
 
-// Channels-last, spatial windows only.
+// Channels-last, spatial windows only: planes, rows and columns. Images have one plane.
 struct PoolGeometry {
   int64_t batch = 0, channels = 0;
-  int64_t in[2] = {0, 0}, out[2] = {0, 0}, kernel[2] = {1, 1}, stride[2] = {1, 1}, pad[2] = {0, 0};
-  int64_t image() const { return in[0] * in[1] * channels; }
-  int64_t window_cells() const { return std::min(kernel[0], in[0]) * std::min(kernel[1], in[1]); }
+  int64_t in[3] = {1, 1, 1}, out[3] = {1, 1, 1}, kernel[3] = {1, 1, 1}, stride[3] = {1, 1, 1}, pad[3] = {0, 0, 0};
+  int64_t cells() const { return in[0] * in[1] * in[2]; }
+  int64_t image() const { return cells() * channels; }
+  int64_t window_cells() const {
+    return std::min(kernel[0], in[0]) * std::min(kernel[1], in[1]) * std::min(kernel[2], in[2]);
+  }
+  int64_t rows() const { return out[0] * out[1]; }  // of results, in all planes
 };
 
 // ---- other element types than float and double: plain loops ----
@@ -98,37 +102,43 @@ class RowWalker {
  public:
   explicit RowWalker(const PoolGeometry& g) : g_(g), offsets_(Sz(g.window_cells())) {
     // Columns of windows that lie wholly inside.
-    first_ = (g.pad[1] + g.stride[1] - 1) / g.stride[1];
-    const int64_t room = g.in[1] + g.pad[1] - g.kernel[1];
-    last_ = room < 0 ? 0 : std::min(g.out[1], room / g.stride[1] + 1);
-    first_ = std::min(first_, g.out[1]);
+    first_ = (g.pad[2] + g.stride[2] - 1) / g.stride[2];
+    const int64_t room = g.in[2] + g.pad[2] - g.kernel[2];
+    last_ = room < 0 ? 0 : std::min(g.out[2], room / g.stride[2] + 1);
+    first_ = std::min(first_, g.out[2]);
     last_ = std::max(last_, first_);
   }
   // Calls fn(run, first cell, column): offsets of the run start at `first cell`, an element of the image.
   template <typename Fn>
-  void Row(int64_t y, size_t channels, Fn fn) {
-    const Span rows = WindowSpan(g_, 0, y);
-    for (int64_t x = 0; x < g_.out[1];) {
+  void Row(int64_t row, size_t channels, Fn fn) {
+    const Span planes = WindowSpan(g_, 0, row / g_.out[1]), rows = WindowSpan(g_, 1, row % g_.out[1]);
+    for (int64_t x = 0; x < g_.out[2];) {
       const int64_t count = x == first_ && last_ > first_ ? last_ - first_ : 1;
-      const Span cols = WindowSpan(g_, 1, x);
+      const Span cols = WindowSpan(g_, 2, x);
       size_t n = 0;
-      for (int64_t r = 0; r < rows.end - rows.begin; ++r) {
-        for (int64_t c = 0; c < cols.end - cols.begin; ++c) offsets_[n++] = (r * g_.in[1] + c) * g_.channels;
+      for (int64_t p = 0; p < planes.end - planes.begin; ++p) {
+        for (int64_t r = 0; r < rows.end - rows.begin; ++r) {
+          for (int64_t c = 0; c < cols.end - cols.begin; ++c) offsets_[n++] = Cell(p, r, c);
+        }
       }
-      const WindowRun run{offsets_.data(), n, Sz(count), g_.stride[1] * g_.channels, channels, Sz(g_.channels)};
-      fn(run, (rows.begin * g_.in[1] + cols.begin) * g_.channels, x);
+      const WindowRun run{offsets_.data(), n, Sz(count), g_.stride[2] * g_.channels, channels, Sz(g_.channels)};
+      fn(run, Cell(planes.begin, rows.begin, cols.begin), x);
       x += count;
     }
   }
 
  private:
+  int64_t Cell(int64_t plane, int64_t row, int64_t column) const {
+    return ((plane * g_.in[1] + row) * g_.in[2] + column) * g_.channels;
+  }
+
   const PoolGeometry& g_;
   std::vector<int64_t> offsets_;
   int64_t first_ = 0, last_ = 0;
 };
 
 double RowCost(const PoolGeometry& g) {
-  return 0.1 * static_cast<double>(g.out[1]) * static_cast<double>(g.channels) * static_cast<double>(g.window_cells()) +
+  return 0.1 * static_cast<double>(g.out[2]) * static_cast<double>(g.channels) * static_cast<double>(g.window_cells()) +
          20;
 }
 
@@ -136,11 +146,11 @@ double RowCost(const PoolGeometry& g) {
 // of the whole tensors.
 template <typename Fn>
 void Forward(KernelContext& ctx, const PoolGeometry& g, Fn fn) {
-  ctx.ParallelFor(g.batch * g.out[0], RowCost(g), [&](int64_t begin, int64_t end) {
+  ctx.ParallelFor(g.batch * g.rows(), RowCost(g), [&](int64_t begin, int64_t end) {
     RowWalker walker(g);
     for (int64_t row = begin; row < end; ++row) {
-      walker.Row(row % g.out[0], Sz(g.channels), [&](const WindowRun& run, int64_t cell, int64_t x) {
-        fn(run, row / g.out[0] * g.image() + cell, (row * g.out[1] + x) * g.channels);
+      walker.Row(row % g.rows(), Sz(g.channels), [&](const WindowRun& run, int64_t cell, int64_t x) {
+        fn(run, row / g.rows() * g.image() + cell, (row * g.out[2] + x) * g.channels);
       });
     }
   });
@@ -153,7 +163,7 @@ template <typename T, typename Fn>
 void Backward(KernelContext& ctx, const PoolGeometry& g, T* dx, Fn fn) {
   const int64_t block = g.batch >= 8 ? g.channels : std::min(g.channels, kChannelBlock);
   const int64_t blocks = (g.channels + block - 1) / block;
-  const double cost = RowCost(g) * static_cast<double>(g.out[0]) * 2 / static_cast<double>(blocks);
+  const double cost = RowCost(g) * static_cast<double>(g.rows()) * 2 / static_cast<double>(blocks);
   ctx.ParallelFor(g.batch * blocks, cost, [&](int64_t begin, int64_t end) {
     RowWalker walker(g);
     for (int64_t u = begin; u < end; ++u) {
@@ -163,11 +173,11 @@ void Backward(KernelContext& ctx, const PoolGeometry& g, T* dx, Fn fn) {
       if (blocks == 1) {
         std::fill_n(dx + image, g.image(), T(0));
       } else {
-        for (int64_t p = 0; p < g.in[0] * g.in[1]; ++p) std::fill_n(dx + image + p * g.channels, count, T(0));
+        for (int64_t p = 0; p < g.cells(); ++p) std::fill_n(dx + image + p * g.channels, count, T(0));
       }
-      for (int64_t y = 0; y < g.out[0]; ++y) {
+      for (int64_t y = 0; y < g.rows(); ++y) {
         walker.Row(y, Sz(count), [&](const WindowRun& run, int64_t cell, int64_t x) {
-          fn(run, image + cell, ((n * g.out[0] + y) * g.out[1] + x) * g.channels + first);
+          fn(run, image + cell, ((n * g.rows() + y) * g.out[2] + x) * g.channels + first);
         });
       }
     }
@@ -234,10 +244,11 @@ enum class PoolOp : uint8_t { kMax, kMean, kMaxGrad, kMaxGradGrad, kMeanGrad };
 
 class PoolKernel : public Kernel {
  public:
-  explicit PoolKernel(PoolOp op, int sizes_input = -1) : op_(op), sizes_input_(sizes_input) {}
+  explicit PoolKernel(PoolOp op, int sizes_input = -1, const char* format = "NHWC")
+      : op_(op), sizes_input_(sizes_input), format_(format) {}
 
   Status Init(const KernelInit& init) override {
-    MR_ASSIGN_OR_RETURN(attrs_, ReadWindowAttrs(init, "NHWC", /*spatial_only=*/false));
+    MR_ASSIGN_OR_RETURN(attrs_, ReadWindowAttrs(init, format_, /*spatial_only=*/false));
     return absl::OkStatus();
   }
 
@@ -263,7 +274,9 @@ class PoolKernel : public Kernel {
   static Status MakePoolGeometry(const WindowAttrs& attrs, const Shape& input, bool depth, PoolGeometry* g,
                                  Shape* pooled) {
     const ImageLayout& layout = attrs.layout;
-    if (input.rank() != 4) return InvalidArgument("pooling wants a tensor of rank 4, got shape ", input.ToString());
+    if (input.rank() != layout.rank) {
+      return InvalidArgument("pooling wants a tensor of rank ", layout.rank, ", got shape ", input.ToString());
+    }
     const size_t channel = Sz(layout.channel);
     if (attrs.ksize[0] != 1 || attrs.strides[0] != 1) return Unimplemented("pooling over the batch is not supported");
     std::vector<int64_t> out(input.dims().begin(), input.dims().end());
@@ -272,8 +285,8 @@ class PoolKernel : public Kernel {
     const int first = layout.first_spatial;
     if (attrs.ksize[channel] != 1 || attrs.strides[channel] != 1) {
       const int64_t k = attrs.ksize[channel];
-      if (!depth || attrs.ksize[Sz(first)] != 1 || attrs.ksize[Sz(first + 1)] != 1 || attrs.strides[Sz(first)] != 1 ||
-          attrs.strides[Sz(first + 1)] != 1) {
+      if (!depth || layout.rank != 4 || attrs.ksize[Sz(first)] != 1 || attrs.ksize[Sz(first + 1)] != 1 ||
+          attrs.strides[Sz(first)] != 1 || attrs.strides[Sz(first + 1)] != 1) {
         return Unimplemented("pooling works over rows and columns, or (MaxPool) over channels alone");
       }
       if (attrs.strides[channel] != k || g->channels % k != 0) {
@@ -282,13 +295,14 @@ class PoolKernel : public Kernel {
       }
       out[channel] = g->channels / k;
     }
-    for (int i = 0; i < 2; ++i) {
-      g->in[i] = input.dim(first + i);
-      g->kernel[i] = attrs.ksize[Sz(first + i)];
-      g->stride[i] = attrs.stride(i);
-      MR_ASSIGN_OR_RETURN(const WindowExtent w, attrs.Spatial(i, g->in[i], g->kernel[i]));
-      g->out[i] = w.output;
-      g->pad[i] = w.pad_before;
+    for (int i = 0; i < layout.num_spatial(); ++i) {
+      const int axis = 3 - layout.num_spatial() + i;
+      g->in[axis] = input.dim(first + i);
+      g->kernel[axis] = attrs.ksize[Sz(first + i)];
+      g->stride[axis] = attrs.stride(i);
+      MR_ASSIGN_OR_RETURN(const WindowExtent w, attrs.Spatial(i, g->in[axis], g->kernel[axis]));
+      g->out[axis] = w.output;
+      g->pad[axis] = w.pad_before;
       out[Sz(first + i)] = w.output;
     }
     MR_ASSIGN_OR_RETURN(*pooled, Shape::Make(absl::MakeConstSpan(out)));
@@ -311,8 +325,9 @@ class PoolKernel : public Kernel {
   StatusOr<Shape> InputShape(KernelContext& ctx) const {
     if (op_ != PoolOp::kMeanGrad) return ctx.input(0).shape();
     const Tensor& sizes = ctx.input(0);
-    if (sizes.rank() != 1 || sizes.num_elements() != 4) {
-      return InvalidArgument("orig_input_shape must have 4 elements, got shape ", sizes.shape().ToString());
+    const int rank = attrs_.layout.rank;
+    if (sizes.rank() != 1 || sizes.num_elements() != rank) {
+      return InvalidArgument("orig_input_shape must have ", rank, " elements, got shape ", sizes.shape().ToString());
     }
     MR_ASSIGN_OR_RETURN(const std::vector<int64_t> dims, sizes.IntValues());
     return Shape::Make(absl::MakeConstSpan(dims));
@@ -394,6 +409,7 @@ class PoolKernel : public Kernel {
 
   const PoolOp op_;
   const int sizes_input_;
+  const char* const format_;
   WindowAttrs attrs_;
 };
 
@@ -495,7 +511,7 @@ class MaxPoolGradWithArgmaxKernel : public Kernel {
  private:
   template <typename T, typename Index>
   Status Scatter(const PoolGeometry& g, const Tensor& grad, const Tensor& argmax, Tensor* sum) const {
-    const int64_t per_image = g.out[0] * g.out[1] * g.channels;
+    const int64_t per_image = g.rows() * g.out[2] * g.channels;
     const int64_t limit = with_batch_ ? sum->num_elements() : g.image();
     for (int64_t i = 0; i < grad.num_elements(); ++i) {
       const int64_t at = argmax.data<Index>()[i];
@@ -518,11 +534,17 @@ class MaxPoolGradWithArgmaxKernel : public Kernel {
 }  // namespace
 
 void RegisterPoolKernels(KernelRegistry& r) {
-  const auto add = [&r](const char* op, const char* types, PoolOp what, int sizes_input = -1) {
-    r.AddFactory({.op = op, .types = {{"T", Types(types)}}}, [what, sizes_input] {
-      return std::make_unique<PoolKernel>(what, sizes_input);
-    });
-  };
+  const auto add =
+      [&r](const char* op, const char* types, PoolOp what, int sizes_input = -1, const char* format = "NHWC") {
+        r.AddFactory({.op = op, .types = {{"T", Types(types)}}}, [what, sizes_input, format] {
+          return std::make_unique<PoolKernel>(what, sizes_input, format);
+        });
+      };
+  add("MaxPool3D", "REAL", PoolOp::kMax, -1, "NDHWC");
+  add("MaxPool3DGrad", "REAL", PoolOp::kMaxGrad, -1, "NDHWC");
+  add("MaxPool3DGradGrad", "REAL", PoolOp::kMaxGradGrad, -1, "NDHWC");
+  add("AvgPool3D", "FLT", PoolOp::kMean, -1, "NDHWC");
+  add("AvgPool3DGrad", "FLT", PoolOp::kMeanGrad, -1, "NDHWC");
   add("MaxPool", "REAL", PoolOp::kMax);
   add("MaxPoolV2", "REAL", PoolOp::kMax, 1);
   add("MaxPoolGrad", "REAL", PoolOp::kMaxGrad);

@@ -359,6 +359,7 @@ void RegisterStringKernels(KernelRegistry& registry) {
   registry.AddFn({.op = "MatchingFiles"}, MatchingFiles);
   registry.AddFn({.op = "WriteFile"}, WriteFile);
   RegisterStringNumberKernels(registry);
+  RegisterStringHashKernels(registry);
 }
 
 }  // namespace millrace

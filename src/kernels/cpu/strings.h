@@ -8,5 +8,6 @@ namespace millrace {
 
 void RegisterStringKernels(KernelRegistry& registry);        // all of it
 void RegisterStringNumberKernels(KernelRegistry& registry);  // between strings and numbers
+void RegisterStringHashKernels(KernelRegistry& registry);    // strings as numbers of buckets
 
 }  // namespace millrace

@@ -1,10 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
 # mypy: implicit-reexport
-"""tf.contrib.learn: data sets and vocabularies; estimators are in tf.estimator."""
+"""tf.contrib.learn: estimators, data sets and vocabularies."""
 from typing import Any as _Any
 
-from millrace.contrib.learn import datasets, graph_actions, preprocessing  # noqa: F401
+from millrace.contrib.learn import datasets, experiment, graph_actions, learn_runner, monitors, preprocessing  # noqa: F401
+from millrace.contrib.learn.canned import (DNNClassifier, DNNLinearCombinedClassifier, DNNLinearCombinedRegressor, DNNRegressor,  # noqa: F401
+                                           LinearClassifier, LinearRegressor, infer_real_valued_columns_from_input,
+                                           infer_real_valued_columns_from_input_fn)
+from millrace.contrib.learn.estimators import BaseEstimator, Estimator, ModelFnOps, SKCompat  # noqa: F401
+from millrace.contrib.learn.experiment import Experiment  # noqa: F401
 from millrace.contrib.learn.graph_actions import run_feeds, run_n  # noqa: F401
+from millrace.contrib.learn.metric_spec import MetricSpec, PredictionKey  # noqa: F401
+from millrace.contrib.learn.run_config import RunConfig  # noqa: F401
 from millrace.framework import missing as _missing
 
 
@@ -15,8 +22,8 @@ class ModeKeys:
 
 
 _missing.fill(globals(), "contrib.learn.", {n: "tf.estimator" for n in (
-    "Estimator", "DNNClassifier", "DNNRegressor", "LinearClassifier", "LinearRegressor", "Experiment", "RunConfig", "SKCompat",
-    "infer_real_valued_columns_from_input", "ModelFnOps", "learn_runner")})
+    "KMeansClustering", "DynamicRnnEstimator", "SVM", "LogisticRegressor", "DNNEstimator", "LinearEstimator", "DNNLinearCombinedEstimator",
+    "multi_class_head", "regression_head", "read_batch_features")})
 
 
 def __getattr__(name: str) -> _Any:

@@ -7,7 +7,7 @@ from typing import Any, Callable, Optional, Sequence, Tuple
 
 from millrace.contrib.framework import arg_scope
 from millrace.contrib.layers import avg_pool2d, batch_norm, conv2d, dropout, fully_connected, l2_regularizer, max_pool2d, variance_scaling_initializer
-from millrace.contrib.slim_nets.common import EndPoints, truncated
+from millrace.contrib.slim_nets.end_points import EndPoints, truncated
 from millrace.framework.errors import at_user_line
 from millrace.framework.graph import GraphKeys
 from millrace.ops import array_ops, nn_ops

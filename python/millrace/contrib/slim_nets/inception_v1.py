@@ -6,7 +6,7 @@ from typing import Any, Dict, Tuple
 
 from millrace.contrib.framework import arg_scope
 from millrace.contrib.layers import conv2d, fully_connected, max_pool2d, softmax
-from millrace.contrib.slim_nets.common import EndPoints, build, truncated
+from millrace.contrib.slim_nets.end_points import EndPoints, build, truncated
 from millrace.contrib.slim_nets.inception_parts import Step, Widths, arguments, classifier, max_pool, module, whole
 from millrace.ops.variable_scope import variable_scope
 

@@ -6,7 +6,7 @@ from typing import Any, Sequence, Tuple
 
 from millrace.contrib.framework import arg_scope
 from millrace.contrib.layers import conv2d, fully_connected, l2_regularizer, max_pool2d, repeat
-from millrace.contrib.slim_nets.common import fully_convolutional, sequential
+from millrace.contrib.slim_nets.end_points import fully_convolutional, sequential
 from millrace.ops import init_ops, nn_ops
 
 

@@ -1,0 +1,225 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The estimators of tf.contrib.learn: fit, evaluate and predict over tf.estimator's loops."""
+from __future__ import annotations
+
+import inspect
+from typing import Any, Callable, Dict, Iterator, List, NamedTuple, Optional
+
+import numpy as np
+
+from millrace import estimator as _estimator
+from millrace.contrib.learn.metric_spec import as_metric_ops
+from millrace.estimator.spec import EstimatorSpec, ModeKeys
+from millrace.framework.errors import at_user_line
+from millrace.framework.graph import Graph, get_default_graph
+from millrace.train.hooks import SessionRunHook
+
+
+class ModelFnOps(NamedTuple):
+    """What a model function of tf.contrib.learn answers."""
+
+    mode: Any
+    predictions: Any = None
+    loss: Any = None
+    train_op: Any = None
+    eval_metric_ops: Any = None
+    output_alternatives: Any = None
+    training_chief_hooks: Any = None
+    training_hooks: Any = None
+    scaffold: Any = None
+
+
+def as_array(values: Any) -> Any:
+    """Numbers as an array (float64 becomes float32), or a dict of them."""
+    if isinstance(values, dict):
+        return {key: as_array(value) for key, value in values.items()}
+    made = np.asarray(getattr(values, "values", values))
+    return made.astype(np.float32) if made.dtype == np.float64 else made
+
+
+def _ends(graph: Graph) -> bool:
+    """Whether the input ends by itself: it comes from functions, queues or iterators."""
+    return any(op.type.startswith("PyFunc") or "Dequeue" in op.type or op.type == "IteratorGetNext" for op in graph.get_operations())
+
+
+def _call(function: Callable[..., Any], features: Any, given: Dict[str, Any]) -> Any:
+    names = inspect.signature(function).parameters
+    every = any(p.kind is p.VAR_KEYWORD for p in names.values())
+    if "labels" not in names and "targets" in names:
+        given = {**given, "targets": given["labels"]}
+    if "mode" not in names and len(names) == 2:  # (features, targets) whatever they are called
+        return function(features, given["labels"])
+    listed = [p for p in names.values() if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
+    if "labels" not in names and "targets" not in names and len(listed) > 1 and listed[1].name not in given:
+        return function(features, given["labels"], **{k: v for k, v in given.items() if k != "labels" and k in names})
+    return function(features, **{key: value for key, value in given.items() if every or key in names})
+
+
+class BaseEstimator:
+    """Trains, evaluates and asks a model."""
+
+    def __init__(self, model_dir: Optional[str] = None, config: Any = None, params: Any = None, feature_engineering_fn: Any = None) -> None:
+        self._engineer, self._metrics, self._input_ends = feature_engineering_fn, {}, True  # type: Any, Dict[Any, Any], bool
+        self._inner = _estimator.Estimator(self._spec, model_dir, config, params)
+
+    model_dir = property(lambda self: self._inner.model_dir, doc="The folder of checkpoints and event files.")
+    config = property(lambda self: self._inner.config, doc="Its RunConfig.")
+    params = property(lambda self: self._inner.params, doc="What the model function gets as params.")
+
+    def model(self, features: Any, labels: Any, mode: str, params: Any, config: Any) -> Any:
+        """Builds the model: an EstimatorSpec, ModelFnOps, or (predictions, loss, train_op)."""
+        raise NotImplementedError
+
+    def _spec(self, features: Any, labels: Any, mode: str, params: Any, config: Any) -> EstimatorSpec:
+        if self._engineer is not None:
+            features, labels = self._engineer(features, labels)
+        made = self.model(features, labels, mode, params, config)
+        if isinstance(made, tuple) and not hasattr(made, "mode"):
+            if len(made) != 3:
+                raise at_user_line(ValueError("Unrecognized value returned by model_fn, please return ModelFnOps."))
+            made = ModelFnOps(mode, *made)
+        measures = dict(made.eval_metric_ops or {})
+        if mode == ModeKeys.EVAL:
+            measures.update(as_metric_ops(self._metrics, features, labels, made.predictions))
+        return EstimatorSpec(mode, made.predictions, made.loss, made.train_op, measures, getattr(made, "export_outputs", None), made.training_chief_hooks,
+                             made.training_hooks, made.scaffold)
+
+    def _input(self, x: Any, y: Any, input_fn: Any, batch_size: Optional[int], epochs: Optional[int], shuffle: bool) -> Any:
+        if input_fn is None:
+            if x is None:
+                raise at_user_line(ValueError("Either x or input_fn must be provided."))
+            features, labels = as_array(x), None if y is None else as_array(y)
+            count = len(next(iter(features.values()))) if isinstance(features, dict) else len(features)
+            input_fn = _estimator.inputs.numpy_input_fn(features, labels, batch_size or count, epochs, shuffle)
+        elif x is not None or y is not None:
+            raise at_user_line(ValueError("Can not provide both input_fn and x or y."))
+        elif batch_size is not None:
+            raise at_user_line(ValueError("Can not provide both input_fn and batch_size."))
+
+        def call() -> Any:
+            made = input_fn()
+            self._input_ends = _ends(get_default_graph())
+            return made
+        return call
+
+    def fit(self, x: Any = None, y: Any = None, input_fn: Any = None, steps: Optional[int] = None, batch_size: Optional[int] = None,
+            monitors: Any = None, max_steps: Optional[int] = None) -> Any:
+        """Trains on arrays, or on what an input function gives."""
+        hooks = [m if isinstance(m, SessionRunHook) else m() for m in monitors or ()]
+        for hook in hooks:
+            if hasattr(hook, "set_estimator"):
+                hook.set_estimator(self)
+        self._inner.train(self._input(x, y, input_fn, batch_size, None, True), hooks, steps, max_steps)
+        return self
+
+    partial_fit = fit
+
+    def evaluate(self, x: Any = None, y: Any = None, input_fn: Any = None, feed_fn: Any = None, batch_size: Optional[int] = None, steps: Optional[int] = None,
+                 metrics: Any = None, name: Optional[str] = None, checkpoint_path: Optional[str] = None, hooks: Any = None,
+                 log_progress: bool = True) -> Dict[str, Any]:
+        """The loss and metrics over `steps` batches, or all. Of an input that never ends one batch is taken."""
+        self._metrics = dict(metrics or {})
+        source = self._input(x, y, input_fn, batch_size, 1, False)
+        if steps is None:
+            with Graph().as_default():
+                source()
+            steps = None if self._input_ends else 1
+        try:
+            return self._inner.evaluate(source, steps, hooks, checkpoint_path, name)
+        finally:
+            self._metrics = {}
+
+    def _batches(self, x: Any, input_fn: Any, batch_size: Optional[int], outputs: Any) -> Iterator[Any]:
+        if x is not None and isinstance(outputs, str):
+            outputs = [outputs]
+        for batch in self._inner.predict(self._input(x, None, input_fn, batch_size, 1, False), outputs, yield_single_examples=False):
+            yield batch
+            if not self._input_ends:
+                return
+
+    def _predicted(self, x: Any, input_fn: Any, batch_size: Optional[int], outputs: Any, as_iterable: bool, only: Optional[str] = None) -> Any:
+        batches = ((b[only] if only else b) for b in self._batches(x, input_fn, batch_size, outputs))
+        if as_iterable:
+            return (row for batch in batches for row in _rows(batch))
+        return joined(list(batches))
+
+    def predict(self, x: Any = None, input_fn: Any = None, batch_size: Optional[int] = None, outputs: Any = None, as_iterable: bool = True,
+                iterate_batches: bool = False) -> Any:
+        """The predictions, one example at a time, or (as_iterable=False) arrays of all."""
+        if iterate_batches:
+            return self._batches(x, input_fn, batch_size, outputs)
+        return self._predicted(x, input_fn, batch_size, outputs, as_iterable)
+
+    def get_variable_names(self) -> List[str]:
+        """The variables in the newest checkpoint."""
+        return self._inner.get_variable_names()
+
+    def get_variable_value(self, name: str) -> Any:
+        """A variable's value in the newest checkpoint."""
+        return self._inner.get_variable_value(name)
+
+    def latest_checkpoint(self) -> Optional[str]:
+        """The newest checkpoint, or None."""
+        return self._inner.latest_checkpoint()
+
+    def export_savedmodel(self, export_dir_base: str, serving_input_fn: Callable[[], Any], default_output_alternative_key: Any = None,
+                          assets_extra: Any = None, as_text: bool = False, checkpoint_path: Optional[str] = None) -> bytes:
+        """Writes the model for serving into a folder named after the time; its path."""
+        def receiver() -> Any:
+            made = serving_input_fn()
+            if hasattr(made, "receiver_tensors"):
+                return made
+            features, _, inputs = made  # InputFnOps
+            return _estimator.export.ServingInputReceiver(features, inputs)
+        return self._inner.export_savedmodel(export_dir_base, receiver, assets_extra, as_text, checkpoint_path)
+
+
+def _rows(batch: Any) -> Iterator[Any]:
+    if not isinstance(batch, dict):
+        yield from batch
+        return
+    for i in range(len(next(iter(batch.values())))):
+        yield {key: value[i] for key, value in batch.items()}
+
+
+def joined(batches: List[Any]) -> Any:
+    """Batches as one array, or as a dict of arrays."""
+    if batches and isinstance(batches[0], dict):
+        return {key: np.concatenate([b[key] for b in batches]) for key in batches[0]}
+    return np.concatenate(batches) if batches else np.zeros([0])
+
+
+class Estimator(BaseEstimator):
+    """Trains, evaluates and asks the model that model_fn(features, labels, mode, params) builds."""
+
+    def __init__(self, model_fn: Optional[Callable[..., Any]] = None, model_dir: Optional[str] = None, config: Any = None, params: Any = None,
+                 feature_engineering_fn: Any = None) -> None:
+        if model_fn is None:
+            raise at_user_line(ValueError("model_fn must be given."))
+        super().__init__(model_dir, config, params, feature_engineering_fn)
+        self._model_fn = model_fn
+
+    def model(self, features: Any, labels: Any, mode: str, params: Any, config: Any) -> Any:
+        """What the function answers."""
+        given = {"labels": labels, "mode": mode, "params": params, "config": config, "model_dir": self.model_dir}
+        return _call(self._model_fn, features, given)
+
+
+class SKCompat:
+    """An estimator as scikit-learn's are: arrays in, arrays out."""
+
+    def __init__(self, estimator: BaseEstimator) -> None:
+        self._estimator = estimator
+
+    def fit(self, x: Any, y: Any, batch_size: int = 128, steps: Optional[int] = None, max_steps: Optional[int] = None, monitors: Any = None) -> "SKCompat":
+        """Trains."""
+        self._estimator.fit(x, y, batch_size=batch_size, steps=steps, max_steps=max_steps, monitors=monitors)
+        return self
+
+    def score(self, x: Any, y: Any, batch_size: int = 128, steps: Optional[int] = None, metrics: Any = None, name: Optional[str] = None) -> Dict[str, Any]:
+        """The metrics."""
+        return self._estimator.evaluate(x, y, batch_size=batch_size, steps=steps, metrics=metrics, name=name)
+
+    def predict(self, x: Any, batch_size: int = 128, outputs: Any = None) -> Any:
+        """The predictions of all examples."""
+        return joined(list(self._estimator._batches(x, None, batch_size, outputs)))

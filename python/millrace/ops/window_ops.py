@@ -1,0 +1,121 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Windows over one, two or three dimensions: convolutions and pooling of any rank, with holes."""
+from __future__ import annotations
+
+from typing import Any, Callable, List, Optional, Sequence
+
+from millrace.framework import dtypes
+from millrace.framework.convert import convert_to_tensor
+from millrace.framework.errors import at_user_line
+from millrace.framework.graph import Tensor, name_scope
+from millrace.ops import array_ops, gen_ops
+
+__all__ = ["convolution", "max_pool3d", "avg_pool3d", "pool"]
+
+
+def spatial_size(filters: Any) -> List[int]:
+    """How many taps a filter has along each spatial dimension."""
+    return [int(d) for d in convert_to_tensor(filters).get_shape().as_list()[:-2]]  # type: ignore[arg-type]
+
+
+def dilated(value: Any, rate: Sequence[int], padding: str, compute: Callable[[Tensor, str], Tensor], size: Sequence[int]) -> Tensor:
+    """compute(x, "VALID") of the phases of the image, as space_to_batch makes them, with windows of this size."""
+    value = convert_to_tensor(value)
+    static, dynamic = value.get_shape().as_list(), array_ops.shape(value)
+    paddings: List[List[Any]] = []
+    crops: List[List[Any]] = []
+    for i, (step, taps) in enumerate(zip(rate, size)):
+        extra = (taps - 1) * step if padding == "SAME" else 0
+        length = (static[1 + i] if static[1 + i] is not None else dynamic[1 + i]) + extra
+        missing = (step - length % step) % step
+        paddings.append([extra // 2, extra - extra // 2 + missing])
+        crops.append([0, missing])
+    wide = gen_ops.space_to_batch_nd(value, list(rate), convert_to_tensor(paddings, dtypes.int32))
+    return gen_ops.batch_to_space_nd(compute(wide, "VALID"), list(rate), convert_to_tensor(crops, dtypes.int32))
+
+
+def _list(value: Any, count: int, name: str) -> List[int]:
+    made = [1] * count if value is None else [value] * count if isinstance(value, int) else list(value)
+    if len(made) != count:
+        raise at_user_line(ValueError("%s must have %d elements, got %s" % (name, count, made)))
+    return made
+
+
+def _check_steps(steps: List[int], rates: List[int]) -> None:
+    if any(s > 1 for s in steps) and any(r > 1 for r in rates):
+        raise at_user_line(ValueError("strides > 1 not supported in conjunction with dilation_rate > 1"))
+
+
+def _channels_last(value: Tensor, count: int, compute: Callable[[Tensor], Tensor]) -> Tensor:
+    """Of a tensor whose channels are the second dimension."""
+    axes = list(range(2, count + 2))
+    made = compute(array_ops.transpose(value, [0, *axes, 1]))
+    return array_ops.transpose(made, [0, count + 1, *range(1, count + 1)])
+
+
+def convolution(input: Any, filter: Any, padding: str, strides: Any = None, dilation_rate: Any = None, name: Optional[str] = None,
+                data_format: Optional[str] = None) -> Tensor:
+    """A convolution of 1, 2 or 3 spatial dimensions."""
+    from millrace.ops.nn_ops import conv1d
+    filter, input = convert_to_tensor(filter), convert_to_tensor(input)
+    count = (filter.get_shape().ndims or 4) - 2
+    steps, rates = _list(strides, count, "strides"), _list(dilation_rate, count, "dilation_rate")
+    _check_steps(steps, rates)
+    first = data_format is not None and data_format.startswith("NC")
+
+    def plain(x: Tensor, how: str, scope: Optional[str], channels_first: bool) -> Tensor:
+        full = [1, 1] + steps if channels_first else [1] + steps + [1]
+        if count == 1:
+            return conv1d(x, filter, steps[0], how, data_format="NCHW" if channels_first else None, name=scope)
+        if count == 2:
+            return gen_ops.conv2d(x, filter, full, how, data_format="NCHW" if channels_first else "NHWC", name=scope)
+        return gen_ops.conv3d(x, filter, full, how, data_format="NCDHW" if channels_first else "NDHWC", name=scope)
+
+    if all(r == 1 for r in rates):
+        return plain(input, padding, name, first)
+
+    def with_holes(x: Tensor) -> Tensor:
+        return dilated(x, rates, padding, lambda wide, how: plain(wide, how, None, False), spatial_size(filter))
+    with name_scope(name, "convolution", [input, filter]):
+        return _channels_last(input, count, with_holes) if first else with_holes(input)
+
+
+def max_pool3d(input: Any, ksize: Any, strides: Any, padding: str, data_format: str = "NDHWC", name: Optional[str] = None) -> Tensor:
+    """The largest value of each window of volumes."""
+    return gen_ops.max_pool3d(input, ksize, strides, padding, data_format=data_format, name=name)
+
+
+def avg_pool3d(input: Any, ksize: Any, strides: Any, padding: str, data_format: str = "NDHWC", name: Optional[str] = None) -> Tensor:
+    """The mean of each window of volumes."""
+    return gen_ops.avg_pool3d(input, ksize, strides, padding, data_format=data_format, name=name)
+
+
+def pool(input: Any, window_shape: Sequence[int], pooling_type: str, padding: str, dilation_rate: Any = None, strides: Any = None,
+         name: Optional[str] = None, data_format: Optional[str] = None) -> Tensor:
+    """The largest values ("MAX") or the means ("AVG") of windows of 1, 2 or 3 spatial dimensions."""
+    count = len(window_shape)
+    ops = {"MAX": (gen_ops.max_pool, gen_ops.max_pool3d), "AVG": (gen_ops.avg_pool, gen_ops.avg_pool3d)}
+    if pooling_type not in ops:
+        raise at_user_line(ValueError("pooling_type must be MAX or AVG, got %s" % (pooling_type,)))
+    if count not in (1, 2, 3):
+        raise at_user_line(ValueError("window_shape must have 1, 2 or 3 elements, got %s" % (list(window_shape),)))
+    steps, rates = _list(strides, count, "strides"), _list(dilation_rate, count, "dilation_rate")
+    _check_steps(steps, rates)
+    holes = any(r > 1 for r in rates)
+    if holes and padding == "SAME" and pooling_type == "AVG":
+        raise at_user_line(ValueError("pooling_type AVG with dilation_rate > 1 wants padding VALID: the padding would count."))
+    op = ops[pooling_type][count == 3]
+
+    def plain(x: Tensor, how: str) -> Tensor:
+        size, step = [1, *window_shape, 1], [1, *steps, 1]
+        if count == 1:
+            return array_ops.squeeze(op(array_ops.expand_dims(x, 2), [1, window_shape[0], 1, 1], [1, steps[0], 1, 1], how), [2])
+        return op(x, size, step, how)
+
+    def whole(x: Tensor) -> Tensor:
+        return dilated(x, rates, padding, plain, window_shape) if holes else plain(x, padding)
+    with name_scope(name, "%s_pool" % pooling_type.lower(), [input]):
+        input = convert_to_tensor(input)
+        if data_format is not None and data_format.startswith("NC"):
+            return _channels_last(input, count, whole)
+        return whole(input)

@@ -1,0 +1,140 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Columns beyond those of test_estimator.py, and those of tf.contrib.layers."""
+import numpy as np
+import pytest
+
+import millrace as tf
+
+fc, layers = tf.feature_column, tf.contrib.layers
+
+
+@pytest.fixture
+def sess():
+    with tf.Graph().as_default(), tf.Session() as session:
+        yield session
+
+
+def run(session, made):
+    session.run(tf.global_variables_initializer())
+    return session.run(made)
+
+
+def words(*rows):
+    """A SparseTensor of rows of words."""
+    places = [[i, j] for i, row in enumerate(rows) for j in range(len(row))]
+    return tf.SparseTensor(places, [w for row in rows for w in row], [len(rows), max(map(len, rows))])
+
+
+def rows_of(*values):
+    return lambda shape, dtype=None, partition_info=None: tf.constant(values, tf.float32)
+
+
+@pytest.mark.parametrize("combiner, expected", [("sum", [[13, 26], [0, 0], [300, 600]]), ("mean", [[13 / 4, 26 / 4], [0, 0], [100, 200]]),
+                                                ("sqrtn", [[13 / 10 ** 0.5, 26 / 10 ** 0.5], [0, 0], [100, 200]])])
+def test_weights_of_values(sess, combiner, expected):
+    table = rows_of([1, 2], [10, 20], [100, 200])
+    column = fc.weighted_categorical_column(fc.categorical_column_with_vocabulary_list("word", ["a", "b", "c"]), "share")
+    assert column.name == "word_weighted_by_share"
+    features = {"word": words(["a", "b"], [], ["c"]), "share": tf.SparseTensor([[0, 0], [0, 1], [2, 0]], [3.0, 1.0, 3.0], [3, 2])}
+    made = fc.input_layer(features, [fc.embedding_column(column, 2, combiner, initializer=table)])
+    np.testing.assert_allclose(run(sess, made), expected, rtol=1e-6)
+    assert sess.run(fc.input_layer(features, [fc.indicator_column(column)])).tolist() == [[3, 1, 0], [0, 0, 0], [0, 0, 3]]
+
+
+def test_one_table_for_two_columns(sess):
+    old, new = (fc.categorical_column_with_vocabulary_list(name, ["a", "b"]) for name in ("old", "new"))
+    columns = fc.shared_embedding_columns([old, new], 2, initializer=rows_of([1, 2], [3, 4]))
+    made = fc.input_layer({"old": ["a", "b"], "new": ["b", ""]}, columns)
+    assert run(sess, made).tolist() == [[3, 4, 1, 2], [0, 0, 3, 4]]  # new before old
+    assert [v.op.name for v in tf.trainable_variables()] == ["input_layer/new_old_shared_embedding/embedding_weights"]
+    with pytest.raises(ValueError, match="must have the same number of buckets"):
+        fc.shared_embedding_columns([old, fc.categorical_column_with_identity("n", 3)], 2)
+
+
+def test_crossed_columns(sess):
+    word, number = fc.categorical_column_with_vocabulary_list("word", ["a", "b"]), fc.bucketized_column(fc.numeric_column("n"), [5.0])
+    column = fc.crossed_column(["word", number], 1000)
+    assert column.name == "n_bucketized_X_word"
+    features = {"word": words(["a", "b"], ["b"], [], ["b", "a"]), "n": tf.constant([[1.0], [1.0], [1.0], [9.0]])}
+    ids = run(sess, column.ids(features))
+    assert ids.shape == (4, 2) and ids.max() < 1000
+    (a1, b1), (b1_again, nothing), none, (b9, a9) = ids.tolist()
+    assert b1_again == b1 and nothing == -1 and none == [-1, -1] and len({a1, b1, a9, b9}) == 4
+    # The same words by their numbers are other classes, and another key of the hash gives others again.
+    assert sess.run(fc.crossed_column([word, number], 1000).ids(features)).tolist()[2] == [-1, -1]
+    assert sess.run(fc.crossed_column(["word", number], 1000, hash_key=7).ids(features)).tolist() != ids.tolist()
+    three = fc.crossed_column([fc.crossed_column(["word", number], 10), "other"], 50)
+    assert sess.run(three.ids(dict(features, other=words(["x", "y"], [], ["z"], ["x"])))).shape == (4, 4)
+    assert sorted(np.bincount(sess.run(fc.crossed_column(["w", "v"], 4).ids({"w": ["%d" % i for i in range(400)], "v": ["x"] * 400})).ravel()))[0] > 50
+    for keys, message in ((["word"], "length > 1"), (["word", fc.numeric_column("n")], "Unsupported key type")):
+        with pytest.raises(ValueError, match=message + ".*test_feature_columns.py"):
+            fc.crossed_column(keys, 10)
+
+
+def test_what_is_parsed(sess):
+    word = fc.categorical_column_with_hash_bucket("word", 10)
+    columns = [fc.embedding_column(word, 2), fc.bucketized_column(fc.numeric_column("n", [2], default_value=[0.0, 1.0]), [5.0]),
+               fc.weighted_categorical_column(fc.categorical_column_with_identity("id", 3), "share"), fc.crossed_column(["left", word], 5)]
+    spec = fc.make_parse_example_spec(columns)
+    assert spec == {"word": tf.VarLenFeature(tf.string), "n": tf.FixedLenFeature((2,), tf.float32, [0.0, 1.0]), "id": tf.VarLenFeature(tf.int64),
+                    "share": tf.VarLenFeature(tf.float32), "left": tf.VarLenFeature(tf.string)}
+    features = {"word": tf.train.Feature(bytes_list=tf.train.BytesList(value=[b"x"])), "id": tf.train.Feature(int64_list=tf.train.Int64List(value=[2])),
+                "share": tf.train.Feature(float_list=tf.train.FloatList(value=[0.5]))}
+    data = tf.train.Example(features=tf.train.Features(feature=features)).SerializeToString()
+    made = fc.input_layer(tf.parse_example([data], spec), columns[:2] + [fc.indicator_column(columns[2])])
+    assert run(sess, made)[0, -3:].tolist() == [0, 0, 0.5] or run(sess, made)[0].tolist().count(0.5) == 1
+    by_column = layers.parse_feature_columns_from_examples([data], [layers.sparse_column_with_hash_bucket("word", 10)])
+    assert len(by_column) == 2
+    with pytest.raises(ValueError, match="different parse_spec for key n"):
+        fc.make_parse_example_spec([fc.numeric_column("n"), fc.bucketized_column(fc.numeric_column("n", [3]), [0.0])])
+
+
+def test_collections_and_variables_of_columns(sess):
+    word, n, noted = fc.categorical_column_with_vocabulary_list("word", ["a", "b"]), fc.numeric_column("n"), {}
+    made = fc.linear_model({"word": [["a"], ["c"]], "n": [[1.0], [2.0]]}, [word, n], units=3, weight_collections=["kept"], cols_to_vars=noted)
+    assert run(sess, made).tolist() == [[0, 0, 0]] * 2
+    assert {k if k == "bias" else k.name: [v.op.name for v in vs] for k, vs in noted.items()} == {
+        "word": ["linear_model/word/weights"], "n": ["linear_model/n/weights"], "bias": ["linear_model/bias_weights"]}
+    assert len(tf.get_collection("kept")) == 3
+
+
+def test_columns_of_contrib(sess):
+    age, city = layers.real_valued_column("age"), layers.sparse_column_with_keys("city", ["Rome", "Oslo"])
+    hashed = layers.sparse_column_with_hash_bucket("job", 100, combiner="mean")
+    tensors = {"age": tf.constant([20.0, 50.0]), "city": tf.constant(["Oslo", "Bonn"]), "job": words(["cook", "poet"], ["cook"])}
+    columns = [age, layers.bucketized_column(age, [30.0, 40.0]), layers.one_hot_column(city), layers.embedding_column(hashed, 3)]
+    made = layers.input_from_feature_columns(tensors, columns, weight_collections=["w"], scope="deep")
+    got = run(sess, made)
+    assert got.shape == (2, 1 + 3 + 2 + 3) and got[:, :6].tolist() == [[20, 1, 0, 0, 0, 1], [50, 0, 0, 1, 0, 0]]
+    assert [v.op.name for v in tf.get_collection("w")] == ["deep/job_embedding/weights"]
+    logits, variables, bias = layers.weighted_sum_from_feature_columns(tensors, [age, city, hashed, layers.crossed_column([city, hashed], 50)], 2, scope="wide")
+    assert run(sess, logits).tolist() == [[0, 0], [0, 0]] and bias.op.name == "wide/bias_weight"
+    assert {c.name: v[0].op.name for c, v in variables.items()} == {n: "wide/%s/weights" % n for n in ("age", "city", "job", "city_X_job")}
+    tf.assign(variables[hashed][0], tf.ones([100, 2])).eval()
+    tf.assign(variables[age][0], [[1.0, 2.0]]).eval()
+    assert sess.run(logits).tolist() == [[21, 41], [51, 101]]  # the mean of two jobs is one
+    by_columns = {age: tensors["age"]}
+    assert sess.run(layers.input_from_feature_columns(by_columns, [age], scope="again")).tolist() == [[20], [50]]
+
+
+def test_mistakes_with_columns_of_contrib(sess):
+    city = layers.sparse_column_with_keys("city", ["Rome"])
+    for call, error, message in (
+            (lambda: layers.input_from_feature_columns({"city": ["Rome"]}, [city]), ValueError, "Error creating input layer for column: city"),
+            (lambda: layers.weighted_sum_from_feature_columns({"city": ["Rome"]}, [layers.embedding_column(city, 2)], 1), ValueError, "weighted sum"),
+            (lambda: layers.input_from_feature_columns({}, [layers.real_valued_column("n")]), ValueError, "Feature n is not in"),
+            (lambda: layers.real_valued_column("n", dimension=0), ValueError, "dimension must be greater than 0"),
+            (lambda: layers.sparse_column_with_keys("n", ["a"], combiner="best"), ValueError, "combiner must be one of"),
+            (lambda: layers.check_feature_columns([city, city]), ValueError, "Duplicate feature column"),
+            (lambda: layers.crossed_column([city, layers.real_valued_column("n")], 5), TypeError, "columns must be a set"),
+            (lambda: layers.embedding_column(city, 2, ckpt_to_load_from="x"), NotImplementedError, "init_from_checkpoint")):
+        with pytest.raises(error, match=message + ".*test_feature_columns.py"):
+            call()
+
+
+def test_columns_of_arrays(sess):
+    one, = layers.infer_real_valued_columns(tf.zeros([5, 3]))
+    assert (one.name, one.dimension) == ("", 3)
+    assert [c.dimension for c in layers.infer_real_valued_columns({"a": tf.zeros([5]), "b": tf.zeros([5, 2], tf.int32)})] == [1, 2]
+    with pytest.raises(ValueError, match="integer or floating"):
+        layers.infer_real_valued_columns(tf.constant([["a"]]))

@@ -1,0 +1,172 @@
+# SPDX-License-Identifier: Apache-2.0
+"""tf.contrib.learn: estimators with fit and predict, metrics, monitors and experiments."""
+import itertools
+
+import numpy as np
+import pytest
+
+import millrace as tf
+
+learn, layers = tf.contrib.learn, tf.contrib.layers
+RNG = np.random.RandomState(0)
+X = RNG.randn(200, 2)
+Y = (X[:, 0] > X[:, 1]).astype(np.int64)
+NUMBERS = X[:, 0] - 2 * X[:, 1]
+
+
+def columns():
+    made = learn.infer_real_valued_columns_from_input(X)
+    assert [(c.name, c.dimension) for c in made] == [("", 2)]
+    return made
+
+
+@pytest.mark.parametrize("make", [
+    lambda: learn.LinearClassifier(columns(), optimizer=tf.train.AdamOptimizer(0.1)),
+    lambda: learn.DNNClassifier([10], columns(), n_classes=2, optimizer="Adam", gradient_clip_norm=5.0),
+    lambda: learn.DNNClassifier([10], columns(), n_classes=3, optimizer=tf.train.AdamOptimizer(0.05), dropout=0.1),
+    lambda: learn.DNNLinearCombinedClassifier(linear_feature_columns=columns(), dnn_feature_columns=columns(), dnn_hidden_units=[4],
+                                              dnn_optimizer=tf.train.AdamOptimizer(0.05))])
+def test_classifiers_of_arrays(make):
+    made = make()
+    assert made.fit(X, Y, batch_size=50, steps=150) is made
+    results = made.evaluate(X, Y, batch_size=64)
+    assert results["accuracy"] > 0.9 and results["global_step"] == 150 and results["loss"] < 1  # a mean, not a sum
+    classes = list(made.predict(X))
+    assert len(classes) == 200 and np.mean(classes == Y) == pytest.approx(results["accuracy"])
+    assert np.array_equal(made.predict(X, as_iterable=False), classes) and classes[0].shape == ()
+    probabilities = made.predict_proba(X, as_iterable=False)
+    assert np.array_equal(probabilities.argmax(1), classes) and np.allclose(probabilities.sum(1), 1)
+    assert set(made.predict(X[:2], outputs=["classes", "logits"], as_iterable=False)) == {"classes", "logits"}
+
+
+def test_regressors_of_arrays():
+    for made in (learn.LinearRegressor(columns(), optimizer=tf.train.AdamOptimizer(0.2)), learn.DNNRegressor([20], columns(), optimizer=tf.train.AdamOptimizer(0.05))):
+        made.fit(X, NUMBERS, steps=200)
+        assert made.evaluate(X, NUMBERS)["loss"] < 0.3
+        scores = made.predict(X, as_iterable=False)
+        assert scores.shape == (200,) and np.mean((scores - NUMBERS) ** 2) < 0.3
+        assert np.allclose(list(made.predict_scores(X, batch_size=7)), scores, atol=1e-5)
+    assert learn.SKCompat(made).score(X, NUMBERS)["loss"] < 0.3
+
+
+def test_input_functions_that_never_end():
+    table = {"age": [20.0, 30.0, 40.0, 50.0], "city": ["Rome", "Oslo", "Rome", "Bonn"]}
+
+    def inputs():
+        return {k: tf.constant(v) for k, v in table.items()}, tf.constant([0, 1, 0, 1])
+
+    city = layers.sparse_column_with_keys("city", ["Rome", "Oslo", "Bonn"])
+    wide = [city, layers.crossed_column([city, layers.bucketized_column(layers.real_valued_column("age"), [25.0, 45.0])], 100)]
+    deep = [layers.real_valued_column("age", normalizer=lambda v: v / 50), layers.embedding_column(city, 4)]
+    for made in (learn.LinearClassifier(wide), learn.DNNClassifier([8], deep, optimizer=tf.train.AdamOptimizer(0.05)), learn.DNNLinearCombinedClassifier(
+            linear_feature_columns=wide, dnn_feature_columns=deep, dnn_hidden_units=[8])):
+        made.fit(input_fn=inputs, steps=60)
+        assert made.evaluate(input_fn=inputs, steps=1)["accuracy"] == made.evaluate(input_fn=inputs)["accuracy"] == 1
+        assert list(made.predict(input_fn=lambda: inputs()[0])) == [0, 1, 0, 1]
+    assert [c.name for c in learn.infer_real_valued_columns_from_input_fn(lambda: ({"a": tf.zeros([3])}, None))] == ["a"]
+
+
+def test_words_as_labels_and_weights():
+    words, weights = np.where(Y, "yes", "no"), np.where(Y, 1.0, 0.0)
+    made = learn.LinearClassifier([layers.real_valued_column("x", 2)], label_keys=["no", "yes"], weight_column_name="w")
+    made.fit({"x": X, "w": weights}, words, batch_size=50, steps=100)
+    assert np.mean(np.array(list(made.predict({"x": X, "w": weights}))) == b"yes") > 0.8  # the others did not count
+
+
+def model_fn(features, targets, mode, params):
+    logits = layers.fully_connected(features, 3, activation_fn=None, scope="dense")
+    predictions = {"class": tf.argmax(logits, 1), "prob": tf.nn.softmax(logits)}
+    if mode == learn.ModeKeys.INFER:
+        return predictions, None, None
+    loss = tf.contrib.losses.softmax_cross_entropy(logits, tf.one_hot(targets, 3))
+    return predictions, loss, layers.optimize_loss(loss, tf.contrib.framework.get_global_step(), params["rate"], "Adam")
+
+
+def test_a_model_of_ones_own():
+    made = learn.Estimator(model_fn, params={"rate": 0.1})
+    compat = learn.SKCompat(made).fit(X, Y, steps=100)
+    metrics = {"right": learn.MetricSpec(tf.contrib.metrics.streaming_accuracy, prediction_key="class"), ("share", "class"): tf.contrib.metrics.streaming_accuracy,
+               "mean": learn.MetricSpec(lambda predictions, labels: tf.reduce_mean(tf.cast(tf.equal(predictions, labels), tf.float32)), "class")}
+    results = made.evaluate(X, Y, metrics=metrics)
+    assert results["right"] > 0.9 and results["share"] == results["right"] == pytest.approx(results["mean"])
+    assert np.mean(compat.predict(X)["class"] == Y) == pytest.approx(results["right"]) and compat.predict(X, batch_size=30)["prob"].shape == (200, 3)
+    assert set(made.evaluate(X, Y)) == {"loss", "global_step"}  # the metrics were for that call alone
+    assert "dense/weights" in made.get_variable_names()
+    assert isinstance(next(made.predict(X)), dict)
+
+
+def test_model_fn_ops_and_other_arguments():
+    def model(features, labels, mode):
+        made = features["x"] * tf.get_variable("w", [1], initializer=tf.zeros_initializer())
+        loss = tf.reduce_mean(tf.square(made - labels))
+        train = tf.train.GradientDescentOptimizer(0.1).minimize(loss, tf.train.get_global_step())
+        return learn.ModelFnOps(mode, {"y": made}, loss, train, eval_metric_ops={"error": tf.metrics.mean_absolute_error(labels, made)})
+
+    made = learn.Estimator(model, feature_engineering_fn=lambda x, y: ({"x": x * 2}, y), config=learn.RunConfig(tf_random_seed=1, save_checkpoints_steps=10))
+    made.fit(np.ones([8, 1]), np.full([8, 1], 6.0), steps=100)
+    assert made.get_variable_value("w") == pytest.approx(3, abs=1e-3) and made.evaluate(np.ones([8, 1]), np.full([8, 1], 6.0))["error"] < 1e-2
+    assert (made.config.tf_random_seed, made.config.save_checkpoints_steps, made.config.save_checkpoints_secs) == (1, 10, None)
+    assert made.config.session_config.gpu_options.per_process_gpu_memory_fraction == 1
+
+
+def test_metric_specs(monkeypatch):
+    with tf.Graph().as_default(), tf.Session() as session:
+        labels, predictions = tf.constant([1.0, 0.0, 1.0]), {"a": tf.constant([1.0, 1.0, 1.0]), "b": tf.constant([0.0, 0.0, 1.0])}
+        weighted = learn.MetricSpec(tf.metrics.accuracy, "a", weight_key="w").create_metric_ops({"w": tf.constant([1.0, 3.0, 0.0])}, labels, predictions)
+        by_place = learn.MetricSpec(lambda p, y: (p - y, p), "b").create_metric_ops(None, labels, predictions)
+        session.run(tf.local_variables_initializer())
+        assert session.run(weighted[1]) == 0.25 and session.run(by_place[0]).tolist() == [-1, 0, 0]
+        for spec, error, message in ((learn.MetricSpec(tf.metrics.accuracy), ValueError, "without specified prediction_key"),
+                                     (learn.MetricSpec(tf.metrics.accuracy, "c"), KeyError, "prediction_key key 'c' not in"),
+                                     (learn.MetricSpec(tf.metrics.accuracy, "a", "l"), ValueError, "label_key=l needs labels as a dict"),
+                                     (learn.MetricSpec(lambda predictions, labels: predictions, "a", weight_key="w"), ValueError, "takes no weights")):
+            with pytest.raises(error, match=message):
+                spec.create_metric_ops({"w": labels}, labels, predictions)
+    assert "prediction_key=a" in str(learn.MetricSpec(tf.metrics.accuracy, "a"))
+
+
+def test_a_monitor_stops_training():
+    made = learn.DNNClassifier([5], columns(), config=learn.RunConfig(save_checkpoints_steps=10), optimizer=tf.train.GradientDescentOptimizer(0.0))
+    monitor = learn.monitors.ValidationMonitor(X, Y, every_n_steps=10, early_stopping_rounds=30, metrics={"c": learn.MetricSpec(
+        tf.contrib.metrics.streaming_accuracy, "classes")})
+    made.fit(X, Y, steps=1000, batch_size=20, monitors=[monitor, learn.monitors.StopAtStep(last_step=900)])
+    step = made.evaluate(X, Y)["global_step"]
+    assert monitor.early_stopped and 30 < step < 200 and monitor.best_step <= step - 30
+
+
+def test_experiments(tmp_path):
+    def inputs():
+        return tf.constant(X, tf.float32), tf.constant(Y)
+
+    def make(folder):
+        return learn.Experiment(learn.Estimator(model_fn, folder, params={"rate": 0.1}), inputs, inputs, train_steps=40, eval_steps=1, min_eval_frequency=15,
+                                eval_metrics={"right": learn.MetricSpec(tf.contrib.metrics.streaming_accuracy, "class")})
+    results, _ = learn.learn_runner.run(make, str(tmp_path))
+    assert results["global_step"] == 40 and results["right"] > 0.8
+    results = learn.learn_runner.run(make, str(tmp_path), schedule="evaluate")
+    assert results["global_step"] == 40
+    with pytest.raises(ValueError, match="exactly one of output_dir and run_config"):
+        learn.learn_runner.run(make)
+    with pytest.raises(ValueError, match="non-existent task fly"):
+        learn.learn_runner.run(make, str(tmp_path), schedule="fly")
+
+
+def test_mistakes():
+    made = learn.LinearClassifier(columns())
+    for call, error, message in ((lambda: made.fit(X, Y, input_fn=lambda: None, steps=1), ValueError, "both input_fn and x or y"),
+                                 (lambda: made.fit(steps=1), ValueError, "Either x or input_fn"),
+                                 (lambda: learn.LinearClassifier(columns(), n_classes=1), ValueError, "n_classes should be greater than 1"),
+                                 (lambda: learn.LinearRegressor(columns(), enable_centered_bias=True), NotImplementedError, "leave it out"),
+                                 (lambda: learn.Estimator(lambda features, labels: (1, 2)).fit(X, Y, steps=1), ValueError, "please return ModelFnOps"),
+                                 (lambda: next(iter(made.predict(X))), ValueError, "Could not find trained model")):
+        with pytest.raises(error, match=message + ".*test_learn.py"):
+            call()
+    assert len(list(itertools.islice(learn.LinearClassifier(columns()).fit(X, Y, steps=1).predict(X), 3))) == 3
+
+
+def test_paths():
+    from millrace.compat.imports import _Finder
+    assert _Finder._resolve("tensorflow.contrib.learn.python.learn.metric_spec").MetricSpec is learn.MetricSpec
+    assert _Finder._resolve("tensorflow.contrib.learn.python.learn.learn_runner") is learn.learn_runner
+    assert _Finder._resolve("tensorflow.contrib.learn.python.learn.monitors") is learn.monitors
+    assert _Finder._resolve("tensorflow.contrib.layers.python.layers.feature_column").real_valued_column is layers.real_valued_column

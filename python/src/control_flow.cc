@@ -183,6 +183,56 @@ nb::list Fold(nb::handle graph, const std::string& kind, const std::string& name
   return flow.Results();
 }
 
+// ---- functions ----
+
+// A FunctionDef, released with the object.
+class OwnFunction {
+ public:
+  explicit OwnFunction(TF_Function* function) : function_(function) {}
+  ~OwnFunction() { Api().DeleteFunction(function_); }
+  OwnFunction(const OwnFunction&) = delete;
+  OwnFunction& operator=(const OwnFunction&) = delete;
+  TF_Function* get() const { return function_; }
+
+ private:
+  TF_Function* const function_;
+};
+
+TF_Function* ImportFunction(nb::bytes def) {
+  CallStatus status;
+  TF_Function* f = Api().FunctionImportFunctionDef(def.data(), def.size(), status);
+  status.RaiseBuildError();
+  return f;
+}
+
+// `gradient` is a FunctionDef or None.
+void AddFunction(nb::handle graph, nb::bytes def, nb::object gradient) {
+  const OwnFunction f(ImportFunction(def));
+  const OwnFunction df(gradient.is_none() ? nullptr : ImportFunction(nb::cast<nb::bytes>(gradient)));
+  CallStatus status;
+  Api().GraphCopyFunction(GraphOf(graph).get(), f.get(), df.get(), status);
+  status.RaiseBuildError();
+}
+
+// The whole graph as a FunctionDef.
+nb::bytes ToFunction(nb::handle graph, const std::string& name, nb::list inputs, nb::list outputs,
+                     const std::vector<std::string>& output_names) {
+  std::vector<TF_Output> in, out;
+  for (nb::handle t : inputs) in.push_back(OutputOf(t));
+  for (nb::handle t : outputs) out.push_back(OutputOf(t));
+  std::vector<const char*> names;
+  for (const std::string& n : output_names) names.push_back(n.c_str());
+  CallStatus status;
+  const OwnFunction f(Api().GraphToFunction(
+      GraphOf(graph).get(), name.c_str(), 0, -1, nullptr, static_cast<int>(in.size()), in.data(),
+      static_cast<int>(out.size()), out.data(), names.empty() ? nullptr : names.data(), nullptr, nullptr, status));
+  status.RaiseBuildError();
+  CallBuffer buffer;
+  Api().FunctionToFunctionDef(f.get(), buffer, status);
+  status.RaiseBuildError();
+  return buffer.bytes();
+}
+
 }  // namespace
 
 void DefineControlFlow(nb::module_& m) {
@@ -192,6 +242,8 @@ void DefineControlFlow(nb::module_& m) {
         nb::arg("maximum").none(), nb::arg("invariants").none());
   m.def("map_fn", &MapFn);
   m.def("fold", &Fold);
+  m.def("add_function", &AddFunction, nb::arg("graph"), nb::arg("function"), nb::arg("gradient").none() = nb::none());
+  m.def("to_function", &ToFunction);
 }
 
 }  // namespace millrace::python

@@ -323,15 +323,6 @@ void DefineGraphType(nb::module_& m) {
              status.RaiseIfError();
              return buffer.bytes();
            })
-      .def("_add_function",
-           [](Graph& g, nb::bytes def) {
-             CallStatus status;
-             TF_Function* f = Api().FunctionImportFunctionDef(def.data(), def.size(), status);
-             status.RaiseBuildError();
-             Api().GraphCopyFunction(g.get(), f, nullptr, status);
-             Api().DeleteFunction(f);
-             status.RaiseBuildError();
-           })
       .def("_import", &ImportGraphDef);
 }
 

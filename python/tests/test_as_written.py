@@ -296,3 +296,37 @@ def test_tools(sess, tmp_path, capsys):
     assert freeze_graph.freeze_graph_with_def_protos(bare, None, path, "y", "save/restore_all", "save/Const:0", "", True, "").node == frozen.node
     with pytest.raises(ValueError, match="doesn't exist.*test_as_written"):
         freeze_graph.freeze_graph(str(tmp_path / "graph.pbtxt"), "", False, path + "x", "y")
+
+
+def test_benchmarks(sess, capsys):
+    class Adding(tf.test.Benchmark):
+        def benchmark_add(self):
+            return self.run_op_benchmark(sess, tf.constant(1) + 1, min_iters=4, burn_iters=1, name="add", extras={"kind": "int"}, mbs=2.0)
+
+    made = Adding().benchmark_add()
+    assert made["iters"] == 4 and 0 < made["wall_time"] < 60 and made["extras"]["wall_time_max"] >= made["wall_time"] and made["throughput"] > 0
+    assert "entry {name: add, iters: 4, wall_time: " in capsys.readouterr().out
+    assert tf.test.Benchmark.is_abstract() and not Adding.is_abstract()
+
+
+def test_benchmarks_of_a_program(tmp_path):
+    made = run_program(tmp_path, """
+import tensorflow as tf
+class Some(tf.test.Benchmark):
+    def benchmarkOne(self):
+        self.report_benchmark(iters=1, wall_time=0.5)
+    def benchmarkTwo(self):
+        raise SystemExit("not asked for")
+tf.test.main(["program", "--benchmarks=Some.*One"])
+""")
+    assert (made.returncode, made.stdout) == (0, "entry {name: Some, iters: 1, wall_time: 0.5}\n"), made.stderr
+
+
+def test_the_debugger_says_what_to_use():
+    from millrace.compat.imports import _Finder
+    debug = _Finder._resolve("tensorflow.python.debug")
+    with pytest.raises(NotImplementedError, match="LocalCLIDebugWrapperSession is not provided yet: use tf.add_check_numerics_ops"):
+        debug.LocalCLIDebugWrapperSession(None)
+    assert _Finder._resolve("tensorflow.python.debug.wrappers.hooks") is debug.hooks is debug
+    values = {"inf": np.array([1.0, np.inf]), "nan": np.float32("nan"), "good": np.ones(3), "int": np.array([1]), "text": np.array(["nan"]), "none": None}
+    assert [k for k, v in values.items() if debug.has_inf_or_nan(None, v)] == ["inf", "nan"]

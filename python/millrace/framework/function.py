@@ -1,0 +1,202 @@
+# SPDX-License-Identifier: Apache-2.0
+"""tensorflow.python.framework.function: Python functions as functions of graphs, which nodes call."""
+from __future__ import annotations
+
+import hashlib
+import inspect
+from typing import Any, Callable, Dict, List, Optional, Tuple
+
+import millrace._core as _core
+from millrace.framework import dtypes, nest
+from millrace.framework.convert import convert_to_tensor
+from millrace.framework.errors import at_user_line
+from millrace.framework.graph import Graph, Tensor, get_default_graph
+from millrace.protos import definitions
+
+_gradients: Dict[str, Any] = {}  # the Python gradients by the names of functions
+
+
+def _argument_names(function: Callable[..., Any], count: Optional[int]) -> Optional[List[str]]:
+    """The names of the arguments, or None where any number may be given and count is not known."""
+    parameters = inspect.signature(function).parameters.values()
+    named = [p.name for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
+    variable = next((p.name for p in parameters if p.kind is p.VAR_POSITIONAL), None)
+    if variable is None:
+        return named
+    return None if count is None else named + ["%s_%d" % (variable, i) for i in range(count - len(named))]
+
+
+class _Function:
+    """A function with the types of its arguments."""
+
+    def __init__(self, function: Callable[..., Any], types: Tuple[dtypes.DType, ...], func_name: Optional[str], grad_func: Any, python_grad_func: Any,
+                 out_names: Any, shape_func: Any) -> None:
+        self._types, self._grad_func, self._python_grad_func, self._shape_func = types, grad_func, python_grad_func, shape_func
+        self._body: Any = Graph()
+        with self._body.as_default():
+            self._body.seed = get_default_graph().seed
+            inputs = [_placeholder(t, n) for t, n in zip(types, _argument_names(function, len(types)) or [])]
+            try:
+                made = function(*inputs)
+            except ValueError as error:
+                if "graph" not in str(error).lower():
+                    raise
+                raise at_user_line(NotImplementedError("Defun functions use their arguments alone; what is made outside has to be an argument: %s" % error)) from error
+            results = [] if made is None else [convert_to_tensor(v) for v in nest.listed(made)]
+        for tensor in results:
+            if tensor.graph is not self._body:
+                raise at_user_line(NotImplementedError("Defun functions use their arguments alone: %s was made outside" % tensor.name))
+        if out_names is not None and len(out_names) != len(results):
+            raise at_user_line(ValueError("Length of out_names (%d) does not match number of outputs (%d): %s, %s" % (
+                len(out_names), len(results), list(out_names), ", ".join(t.name for t in results))))
+        self._outputs = [t.dtype.base_dtype for t in results]
+        # A function may give an argument back: results are nodes of their own then.
+        self.name = func_name or self._hashed(function, inputs, results, out_names)
+        self._bytes = _core.to_function(self._body, self.name, inputs, results, list(out_names or ()))
+        if python_grad_func is not None:
+            self._register()
+
+    def _hashed(self, function: Any, inputs: Any, results: Any, out_names: Any) -> str:
+        """Equal functions have one name, unless Python tells their gradients apart."""
+        data = _core.to_function(self._body, "f", inputs, results, list(out_names or ()))
+        stem = "".join(c if c.isalnum() else "_" for c in getattr(function, "__name__", "function")).strip("_") or "function"
+        name = "%s_%s" % (stem, hashlib.sha1(data).hexdigest()[:8])
+        while _gradients.get(name, self._python_grad_func) is not self._python_grad_func:
+            name += "_1"
+        return name
+
+    def _register(self) -> None:
+        from millrace.ops.gradients import RegisterGradient
+        if self.name not in _gradients:
+            RegisterGradient(self.name)(self._python_grad_func)
+            _gradients[self.name] = self._python_grad_func
+        elif _gradients[self.name] is not self._python_grad_func:
+            raise at_user_line(ValueError("A function called %s has another gradient already." % self.name))
+
+    @property
+    def definition(self) -> Any:
+        """Its FunctionDef."""
+        return definitions.FunctionDef.FromString(self._bytes)  # type: ignore[attr-defined]
+
+    declared_input_types = property(lambda self: self._types, doc="The types of its arguments.")
+    captured_inputs = property(lambda self: [], doc="What it uses beside its arguments: nothing.")
+    python_grad_func = property(lambda self: self._python_grad_func, doc="Its gradient, where that is a Python function.")
+    grad_func_name = property(lambda self: self._grad_func.name if self._grad_func is not None else None, doc="Its gradient, where that is a function.")
+
+    def add_to_graph(self, graph: Any) -> None:
+        """Puts it, and the functions that it calls, into a graph's library."""
+        known = graph.__dict__.setdefault("_defined_functions", {})
+        if self.name in known:
+            if known[self.name]._bytes != self._bytes:
+                raise at_user_line(ValueError("Cannot add function '%s', because a different function with the same name already exists." % self.name))
+            return
+        for inner in self._body.__dict__.get("_defined_functions", {}).values():
+            inner.add_to_graph(graph)
+        gradient = self._grad_func
+        if gradient is not None:
+            gradient.add_to_graph(graph)
+        known[self.name] = self
+        _core.add_function(graph, self._bytes, None if gradient is None else gradient._bytes)
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """A node that calls it: its result, several in a list, or the operation where it has none."""
+        if len(args) != len(self._types):
+            raise at_user_line(ValueError("Expected number of arguments: %d, received: %d" % (len(self._types), len(args))))
+        graph = get_default_graph()
+        name = kwargs.pop("name", None)
+        if kwargs.keys() - {"noinline", "compiled", "separate_compiled_gradients"}:
+            raise at_user_line(ValueError("Unknown keyword arguments: %s" % sorted(kwargs)))
+        self.add_to_graph(graph)
+        attrs = {"_noinline": definitions.AttrValue(b=bool(kwargs["noinline"]))} if "noinline" in kwargs else {}  # type: ignore[attr-defined]
+        operation = graph.create_op(self.name, [convert_to_tensor(a, t) for a, t in zip(args, self._types)], name=name, attrs=attrs)
+        outputs = list(operation.outputs)
+        if self._shape_func is not None:
+            for tensor, shape in zip(outputs, self._shape_func(operation)):
+                tensor.set_shape(shape)
+        if not outputs:
+            return operation
+        return outputs[0] if len(outputs) == 1 else outputs
+
+
+def _placeholder(dtype: dtypes.DType, name: str) -> Tensor:
+    from millrace.ops import gen_ops
+    return gen_ops.placeholder(dtype, name=name)
+
+
+class _Overloaded:
+    """A function whose arguments have the types that each call gives them."""
+
+    def __init__(self, function: Callable[..., Any], given: Dict[str, Any]) -> None:
+        self._function, self._given, self._made = function, given, {}  # type: Callable[..., Any], Dict[str, Any], Dict[Any, _Function]
+
+    def instantiate(self, input_types: Any) -> _Function:
+        """The function for arguments of some types."""
+        key = tuple(dtypes.as_dtype(t).base_dtype for t in input_types)
+        if key not in self._made:
+            names = _argument_names(self._function, len(key)) or []
+            if len(names) != len(key):
+                raise at_user_line(ValueError("Expected number of arguments: %d, received: %d" % (len(names), len(key))))
+            given = dict(self._given)
+            if given["func_name"] is not None and self._made:
+                given["func_name"] = "%s_%d" % (given["func_name"], len(self._made))
+            if isinstance(given["grad_func"], _Overloaded):
+                results = _Function(self._function, key, **{**given, "grad_func": None, "python_grad_func": None})._outputs
+                given["grad_func"] = given["grad_func"].instantiate([*key, *results])
+            self._made[key] = _Function(self._function, key, **given)
+        return self._made[key]
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """A node that calls it."""
+        tensors = [convert_to_tensor(a) for a in args]
+        return self.instantiate([t.dtype for t in tensors])(*tensors, **kwargs)
+
+
+class Defun:
+    """Decorator: makes a Python function a function of graphs. `input_types` are the types of its arguments; without them each call's own are taken.
+
+    Its gradient is that of its ops, or grad_func (a Defun of arguments and gradients of results), or python_grad_func(op, *gradients)."""
+
+    def __init__(self, *input_types: Any, func_name: Optional[str] = None, grad_func: Any = None, python_grad_func: Any = None, out_names: Any = None,
+                 shape_func: Any = None, **unused: Any) -> None:
+        if unused.keys() - {"noinline", "compiled", "separate_compiled_gradients"}:
+            raise at_user_line(ValueError("Unknown keyword arguments: %s" % sorted(unused)))
+        if grad_func is not None and python_grad_func is not None:
+            raise at_user_line(ValueError("Gradient defined twice: give grad_func or python_grad_func."))
+        self._types = tuple(dtypes.as_dtype(t) for t in input_types)
+        self._given = {"func_name": func_name, "grad_func": grad_func, "python_grad_func": python_grad_func, "out_names": out_names, "shape_func": shape_func}
+
+    def __call__(self, function: Callable[..., Any]) -> Any:
+        """The function that calls nodes of it."""
+        if not callable(function):
+            raise at_user_line(ValueError("function %s must be callable" % (function,)))
+        names = _argument_names(function, len(self._types) if self._types else None)
+        if self._types and names is not None and len(names) != len(self._types):
+            raise at_user_line(ValueError("The function must have the same number of arguments as the number of specified input types."))
+        if not self._types and (names is None or names):
+            return _Overloaded(function, self._given)
+        return _Lazy(function, self._types, self._given)
+
+
+class _Lazy:
+    """A function whose types are known: made when it is first used, so that what it calls may come after it."""
+
+    def __init__(self, function: Callable[..., Any], types: Any, given: Dict[str, Any]) -> None:
+        self._arguments: Any = (function, types, given)
+        self._function: Any = None
+
+    def _real(self) -> _Function:
+        if self._function is None:
+            function, types, given = self._arguments
+            if isinstance(given["grad_func"], _Lazy):
+                given = {**given, "grad_func": given["grad_func"]._real()}
+            self._function = _Function(function, types, **given)
+        return self._function  # type: ignore[no-any-return]
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """A node that calls it."""
+        return self._real()(*args, **kwargs)
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        return getattr(self._real(), name)

@@ -1,0 +1,127 @@
+# SPDX-License-Identifier: Apache-2.0
+"""tensorflow.python.framework.function.Defun."""
+import numpy as np
+import pytest
+
+import millrace as tf
+from millrace.framework import function
+
+
+@pytest.fixture
+def sess():
+    with tf.Graph().as_default(), tf.Session() as session:
+        yield session
+
+
+def test_a_node_calls_it(sess):
+    @function.Defun(tf.float32, tf.float32)
+    def both(x, y):
+        return x * y, x + y
+
+    x = tf.constant([2.0, 3.0])
+    product, total = both(x, 5.0, name="first")
+    assert product.op.name == "first" and product.op.type == both.name and both.name.startswith("both_")
+    assert sess.run([product, total])[1].tolist() == [7, 8]
+    assert [g.tolist() for g in sess.run(tf.gradients([product, total], [x]))] == [[6, 6]]
+    assert both(x, x)[0].op.type == both.name
+    library = sess.graph.as_graph_def().library.function
+    assert [f.signature.name for f in library] == [both.name] and [a.name for a in library[0].signature.input_arg] == ["x", "y"]
+    again = tf.Graph()
+    with again.as_default(), tf.Session() as other:  # the GraphDef carries it
+        y, = tf.import_graph_def(sess.graph.as_graph_def(), return_elements=["first:1"])
+        assert other.run(y).tolist() == [7, 8]
+
+
+def test_a_gradient_in_python(sess):
+    @function.Defun(tf.float32, python_grad_func=lambda op, dy: [dy * 100 + 0 * op.inputs[0]], shape_func=lambda op: [op.inputs[0].get_shape()])
+    def passed(x):
+        return tf.identity(x)
+
+    x = tf.constant([1.0, 2.0])
+    y = passed(x)
+    assert y.get_shape().as_list() == [2] and sess.run(tf.gradients(y * 2, x)[0]).tolist() == [200, 200]
+
+    # The same ops with another gradient are another function.
+    @function.Defun(tf.float32, python_grad_func=lambda op, dy: -dy)
+    def passed(x):  # noqa: F811
+        return tf.identity(x)
+    assert sess.run(tf.gradients(passed(y), x)[0]).tolist() == [-100, -100]
+
+
+def test_a_gradient_that_is_a_function(sess):
+    @function.Defun(tf.float32, tf.float32)
+    def back(x, dy):
+        return dy * x * 10
+
+    @function.Defun(tf.float32, grad_func=back, func_name="Square10")
+    def square(x):
+        return x * x
+
+    x = tf.constant(3.0)
+    y = square(x)
+    assert sess.run([y, tf.gradients(y, x)[0]]) == [9, 30] and y.op.type == "Square10"
+    assert [(g.function_name, g.gradient_func) for g in sess.graph.as_graph_def().library.gradient] == [("Square10", back.name)]
+
+    @function.Defun()
+    def any_back(x, dy):
+        return dy * 7
+
+    @function.Defun(grad_func=any_back)
+    def any_type(x):
+        return x + x
+
+    z = tf.constant(2.0, tf.float64)
+    assert sess.run(tf.gradients(any_type(z), z)[0]) == 7
+
+
+def test_types_of_each_call(sess):
+    @function.Defun()
+    def double(x):
+        return x + x
+
+    assert sess.run([double(tf.constant(2)), double(tf.constant(1.5)), double(np.float64(4))]) == [4, 3, 8]
+    assert len(sess.graph.as_graph_def().library.function) == 3
+
+    @function.Defun()
+    def total(*xs):
+        return tf.add_n(list(xs))
+    assert sess.run([total(1.0, 2.0), total(1.0, 2.0, 4.0)]) == [3, 7]
+
+
+def test_functions_in_functions_and_operations(sess):
+    @function.Defun(tf.float32)
+    def inner(x):
+        return tf.exp(x)
+
+    @function.Defun(tf.float32, out_names=["made"])
+    def outer(x):
+        return inner(x) * 2 + tf.while_loop(lambda i, v: i < 3, lambda i, v: (i + 1, v * 2), [0, x])[1]
+
+    x = tf.constant(0.0)
+    y = outer(x)
+    assert sess.run([y, tf.gradients(y, x)[0]]) == [2, 10]
+    assert outer.definition.signature.output_arg[0].name == "made"
+    assert {f.signature.name for f in sess.graph.as_graph_def().library.function} == {inner.name, outer.name}
+
+    @function.Defun()
+    def constant():
+        return tf.constant(4.0)
+    assert sess.run(constant()) == 4
+
+
+def test_mistakes(sess):
+    outside = tf.constant(1.0)
+    for make, error, message in (
+            (lambda: function.Defun(tf.float32)(lambda x, y: x), ValueError, "same number of arguments"),
+            (lambda: function.Defun(tf.float32)(lambda x: x * 2)(1.0, 2.0), ValueError, "Expected number of arguments: 1, received: 2"),
+            (lambda: function.Defun(tf.float32, out_names=["a", "b"])(lambda x: x * 2)(1.0), ValueError, "Length of out_names"),
+            (lambda: function.Defun(tf.float32)(lambda x: outside)(1.0), NotImplementedError, "arguments alone"),
+            (lambda: function.Defun(tf.float32)(lambda x: x * outside)(1.0), NotImplementedError, "arguments alone"),
+            (lambda: function.Defun(tf.float32, python_grad_func=len, grad_func=len), ValueError, "Gradient defined twice")):
+        with pytest.raises(error, match=message + ".*test_function.py"):
+            make()
+
+
+def test_path():
+    from millrace.compat.imports import _Finder
+    assert _Finder._resolve("tensorflow.python.framework.function") is function

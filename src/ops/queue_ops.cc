@@ -129,6 +129,8 @@ void RegisterQueueOps(OpRegistry& r) {
   }
   Declare(r, "FakeQueue(resource:res) -> (handle:&str) | S",
           "A handle of the older form for a queue, for ops that take no other.", NewHandleShape);
+  RegisterBarrierOps(r);
+  RegisterStagingOps(r);
 }
 
 }  // namespace millrace

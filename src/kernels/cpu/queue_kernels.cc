@@ -176,6 +176,8 @@ void RegisterQueueKernels(KernelRegistry& r) {
     r.AddFn(op("QueueIsClosed"), IsClosed);
     r.AddFn(op("QueueSize"), Size);
   }
+  RegisterBarrierKernels(r);
+  RegisterStagingKernels(r);
 }
 
 }  // namespace millrace

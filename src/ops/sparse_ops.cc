@@ -3,6 +3,7 @@
 #include "graph/gradient.h"
 #include "op/shape_context.h"
 #include "ops/op_list.h"
+#include "ops/sparse_map_ops.h"
 
 namespace millrace {
 namespace {
@@ -124,6 +125,7 @@ Status ReorderGrad(GradContext& g) {
 }  // namespace
 
 void RegisterSparseOps(OpRegistry& r) {
+  RegisterSparseMapOps(r);
   r.Add(
        "SparseToDense(sparse_indices:Tindices, output_shape:Tindices, sparse_values:T, default_value:T) -> (dense:T) | "
        "validate_indices:bool=true; T:type; Tindices in IDX")

@@ -9,6 +9,7 @@
 #include "kernels/cpu/index_arithmetic.h"
 #include "kernels/cpu/index_rows.h"
 #include "kernels/cpu/kernel_list.h"
+#include "kernels/cpu/sparse_map.h"
 
 namespace millrace {
 namespace {
@@ -298,6 +299,7 @@ Status Reorder(KernelContext& ctx) {
 }  // namespace
 
 void RegisterSparseKernels(KernelRegistry& registry) {
+  RegisterSparseMapKernels(registry);
   registry.Add<SparseToDenseKernel>({.op = "SparseToDense"});
   registry.Add<EditDistanceKernel>({.op = "EditDistance"});
   registry.Add<SparseMatMulKernel>({.op = "SparseTensorDenseMatMul", .types = {{"T", Types("FC|i32|i64")}}});

@@ -43,6 +43,7 @@ from millrace.ops.linalg_ops import *  # noqa: F401,F403
 from millrace.ops.lookup_ops import initialize_all_tables, tables_initializer  # noqa: F401
 from millrace.ops.math_ops import *  # noqa: F401,F403
 from millrace.ops.parsing_ops import *  # noqa: F401,F403
+from millrace.ops.queues import FIFOQueue, PaddingFIFOQueue, PriorityQueue, QueueBase, RandomShuffleQueue  # noqa: F401
 from millrace.ops.random_ops import *  # noqa: F401,F403
 from millrace.ops.readers import *  # noqa: F401,F403
 from millrace.ops.script_ops import *  # noqa: F401,F403
@@ -89,8 +90,7 @@ inv = reciprocal  # type: ignore[name-defined]  # noqa: F821
 where_v2 = _gen_ops.select_v2
 
 _missing.fill(globals(), "", {
-    **{n: "feed_dict, with data that the program reads itself" for n in (
-        "FIFOQueue", "PaddingFIFOQueue", "RandomShuffleQueue", "PriorityQueue", "QueueBase", "StagingArea")},
+    "StagingArea": "tf.FIFOQueue",
     **{n: "Python's strings before the step" for n in ("regex_replace",)},
     **{n: "dense tensors" for n in ("sparse_matmul", "sparse_mask", "serialize_sparse")},
     "load_op_library": "a plugin of Millrace (TF_LoadLibrary)",

@@ -114,18 +114,34 @@ PyType_Slot function_slots[] = {
 // ---- Signals ----
 
 thread_local std::optional<nb::python_error> interruption;
+thread_local StepScope* current_step = nullptr;
+
+constexpr std::chrono::seconds kLongWait{5};
 
 // Python runs handlers of signals on its main thread alone, which is the process's. What a handler raises is kept until
 // the step has ended.
 int LookForSignals(void*) {
   if (getpid() != gettid() || interruption) return interruption.has_value();
   const GilAcquire gil;
+  if (current_step != nullptr && current_step->IsLong()) current_step->TellOnce();
   if (PyErr_CheckSignals() == 0) return 0;
   interruption.emplace();
   return 1;
 }
 
 }  // namespace
+
+StepScope::StepScope(Tell tell, const void* session, const void* plan)
+    : tell_(tell), session_(session), plan_(plan), outer_(std::exchange(current_step, this)) {}
+StepScope::~StepScope() { current_step = outer_; }
+
+bool StepScope::IsLong() {
+  if (told_) return false;
+  const auto now = std::chrono::steady_clock::now();
+  if (first_look_ == std::chrono::steady_clock::time_point{}) first_look_ = now;
+  told_ = now - first_look_ >= kLongWait;
+  return told_;
+}
 
 void WatchSignals(TF_Session* session) {
   CallStatus status;

@@ -11,6 +11,7 @@
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
+#include <chrono>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -169,6 +170,7 @@ struct Registry {
   nb::object result_type;    // (op name, names) -> named tuple type
   nb::object default_graph;  // () -> Graph, when the stack of the thread is empty
   nb::object warn_growth;    // (line "file:number", operations in the graph) -> warns
+  nb::object step_waits;  // (session, fetched tensors, target operations) of a step that has waited for long -> warns
   std::string package_path;  // frames of files below it are not the user's
 };
 Registry& registry();
@@ -225,6 +227,28 @@ void DrainReleased();
 // thread that ran the step.
 void WatchSignals(TF_Session* session);
 void RaiseInterruption();
+
+// A step that this thread runs. When it has waited for some seconds on the process's main thread, `tell` is called
+// once, with the GIL held.
+class StepScope {
+ public:
+  using Tell = void (*)(const void* session, const void* plan);
+  StepScope(Tell tell, const void* session, const void* plan);
+  ~StepScope();
+  StepScope(const StepScope&) = delete;
+  StepScope& operator=(const StepScope&) = delete;
+  // Called while the step waits. True when it is time to tell.
+  bool IsLong();
+  void TellOnce() const { tell_(session_, plan_); }
+
+ private:
+  const Tell tell_;
+  const void* const session_;
+  const void* const plan_;
+  StepScope* const outer_;
+  std::chrono::steady_clock::time_point first_look_{};
+  bool told_ = false;
+};
 
 // For types with attributes of their own and a traverse function: the attributes.
 inline int VisitAttributes(PyObject* self, visitproc visit, void* arg) {

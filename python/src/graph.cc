@@ -606,6 +606,7 @@ void DefineGraph(nb::module_& m) {
     r.result_type = values["result_type"];
     r.default_graph = values["default_graph"];
     r.warn_growth = values["warn_growth"];
+    r.step_waits = values["step_waits"];
     r.package_path = nb::cast<std::string>(values["package_path"]);
   });
 }

@@ -206,6 +206,7 @@ class Session {
     std::optional<CallBuffer> about;
     if (metadata.is_valid() && !metadata.is_none()) about.emplace();
     {
+      const StepScope step(&TellOfWaiting, this, &plan);
       const GilRelease release;
       Api().SessionRun(
           session_, with_options ? &option_bytes : nullptr, in, in_values, static_cast<int>(count), plan.fetches.data(),
@@ -302,6 +303,17 @@ class Session {
     Api().CloseSession(session_, status);
     Api().DeleteSession(session_, status);
     session_ = nullptr;
+  }
+
+  // `keep` of a plan ends with what the resolver gave: fetches, targets and so on.
+  static void TellOfWaiting(const void* session, const void* plan) {
+    try {
+      const nb::handle parts = static_cast<const Plan*>(plan)->keep[2];
+      registry().step_waits(nb::find(*static_cast<const Session*>(session)), parts[0], parts[1]);
+    } catch (nb::python_error& error) {
+      error.discard_as_unraisable("a step that waits");
+    } catch (const std::exception&) {  // a warning is not worth more
+    }
   }
 
   // A loop that adds operations between runs shows by a line that does so time and again.

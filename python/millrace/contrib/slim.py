@@ -3,6 +3,14 @@
 """tf.contrib.slim: the names of contrib.layers and contrib.framework in one place."""
 import millrace.contrib.layers as layers  # noqa: F401
 import millrace.contrib.layers_utils as utils  # noqa: F401
+import millrace.contrib.slim_data.data_decoder as data_decoder  # noqa: F401
+import millrace.contrib.slim_data.data_provider as data_provider  # noqa: F401
+import millrace.contrib.slim_data.dataset as dataset  # noqa: F401
+import millrace.contrib.slim_data.dataset_data_provider as dataset_data_provider  # noqa: F401
+import millrace.contrib.slim_data.parallel_reader as parallel_reader  # noqa: F401
+import millrace.contrib.slim_data.prefetch_queue as prefetch_queue  # noqa: F401
+import millrace.contrib.slim_data.queues as queues  # noqa: F401
+import millrace.contrib.slim_data.tfexample_decoder as tfexample_decoder  # noqa: F401
 import millrace.contrib.slim_model_analyzer as model_analyzer  # noqa: F401
 import millrace.contrib.slim_evaluation as evaluation  # noqa: F401
 import millrace.contrib.slim_learning as learning  # noqa: F401

@@ -1,9 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""tf.contrib.training: hyper-parameters."""
+# mypy: implicit-reexport
+"""tf.contrib.training: hyper-parameters, and batches of what belongs together."""
 from __future__ import annotations
 
 import json
 from typing import Any, Dict, List
+
+from millrace.contrib.training_inputs import bucket, bucket_by_sequence_length  # noqa: F401
+from millrace.contrib.training_sampling import rejection_sample, stratified_sample  # noqa: F401
 
 
 class HParams:

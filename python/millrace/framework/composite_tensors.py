@@ -9,7 +9,7 @@ import numpy as np
 
 from millrace.framework import convert, dtypes, session, tensor_shape
 from millrace.framework.errors import at_user_line
-from millrace.framework.graph import Graph, Operation, Tensor
+from millrace.framework.graph import Graph, Operation, Tensor, name_scope
 from millrace.framework.graph_elements import session_for
 from millrace.ops import gen_ops
 
@@ -69,9 +69,11 @@ class SparseTensor:
         return value if isinstance(value, SparseTensor) else cls(value[0], value[1], value[2])
 
     def __init__(self, indices: Any, values: Any, dense_shape: Any = None, shape: Any = None) -> None:
-        self._indices = convert.convert_to_tensor(indices, dtypes.int64, "indices")
-        self._values = convert.internal_convert_to_tensor(values, None, "values", True)
-        self._dense_shape = convert.convert_to_tensor(shape if dense_shape is None else dense_shape, dtypes.int64, "dense_shape")
+        given = shape if dense_shape is None else dense_shape
+        with name_scope(None, "SparseTensor", [indices, values, given]):
+            self._indices = convert.convert_to_tensor(indices, dtypes.int64, "indices")
+            self._values = convert.internal_convert_to_tensor(values, None, "values", True)
+            self._dense_shape = convert.convert_to_tensor(given, dtypes.int64, "dense_shape")
 
     indices = property(lambda self: self._indices, doc="Where the stored elements are.")
     values = property(lambda self: self._values, doc="The stored elements.")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import collections
 import os
+import sys
 from typing import Any, List
 
 import millrace._core as _core
@@ -14,6 +15,13 @@ PACKAGE_PATH = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.
 
 def _result_type(op_name: str, names: List[str]) -> Any:
     return collections.namedtuple("_%sOutput" % op_name, names, rename=True)  # type: ignore[misc]
+
+
+def _step_waits(session: Any, tensors: List[Any], operations: List[Any]) -> None:
+    """Called when a step has waited for some seconds. Without its module, the graph has no queue runners."""
+    queue_runner = sys.modules.get("millrace.train.queue_runner")
+    if queue_runner is not None:
+        queue_runner.warn_of_waiting(session, [*tensors, *operations])
 
 
 _core.set_registry({
@@ -28,5 +36,6 @@ _core.set_registry({
     "result_type": _result_type,
     "default_graph": graph._global_default_graph,
     "warn_growth": errors.warn_growth,
+    "step_waits": _step_waits,
     "package_path": PACKAGE_PATH,
 })

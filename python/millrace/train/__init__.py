@@ -9,19 +9,23 @@ from millrace.protos.definitions import (BytesList, ClusterDef, Example, Feature
 from millrace.summary import FileWriter as SummaryWriter  # noqa: F401
 from millrace.summary import FileWriterCache as SummaryWriterCache  # noqa: F401
 from millrace.summary import summary_iterator  # noqa: F401
-from millrace.train.coordinator import Coordinator, LooperThread, start_queue_runners  # noqa: F401
+from millrace.train.coordinator import Coordinator, LooperThread  # noqa: F401
 from millrace.train.decay import *  # noqa: F401,F403
 from millrace.train.global_step import (assert_global_step, create_global_step, get_global_step,  # noqa: F401
                                         get_or_create_global_step, global_step)
 from millrace.train.hooks import (CheckpointSaverHook, CheckpointSaverListener, FeedFnHook, FinalOpsHook, GlobalStepWaiterHook,  # noqa: F401
                                   LoggingTensorHook, NanLossDuringTrainingError, NanTensorHook, SecondOrStepTimer, SessionRunArgs,
                                   SessionRunContext, SessionRunHook, SessionRunValues, StepCounterHook, StopAtStepHook, SummarySaverHook)
-from millrace.train.input import limit_epochs, match_filenames_once  # noqa: F401
+from millrace.train.batching import (batch, batch_join, maybe_batch, maybe_batch_join, maybe_shuffle_batch,  # noqa: F401
+                                     maybe_shuffle_batch_join, shuffle_batch, shuffle_batch_join)
+from millrace.train.input import (input_producer, limit_epochs, match_filenames_once, range_input_producer,  # noqa: F401
+                                  slice_input_producer, string_input_producer)
 from millrace.train.monitored_session import (ChiefSessionCreator, MonitoredSession, MonitoredTrainingSession, Scaffold,  # noqa: F401
                                               SessionManager, SingularMonitoredSession, WorkerSessionCreator)
 from millrace.train.moving_averages import ExponentialMovingAverage  # noqa: F401
 from millrace.train.optimizer import (AdadeltaOptimizer, AdagradOptimizer, AdamOptimizer, FtrlOptimizer,  # noqa: F401
                                       GradientDescentOptimizer, MomentumOptimizer, Optimizer, RMSPropOptimizer)
+from millrace.train.queue_runner import QueueRunner, add_queue_runner, start_queue_runners  # noqa: F401
 from millrace.train.saver import (CheckpointReader, NewCheckpointReader, Saver, checkpoint_exists, export_meta_graph,  # noqa: F401
                                   generate_checkpoint_state_proto, get_checkpoint_state, import_meta_graph, latest_checkpoint,
                                   list_variables, load_checkpoint, load_variable, update_checkpoint_state, write_graph)
@@ -30,10 +34,7 @@ from millrace.train.supervisor import Supervisor  # noqa: F401
 _NOT_PROVIDED = {
     "SyncReplicasOptimizer": "an ordinary optimizer in one process",
     "Server": "tf.Session in this process", "ClusterSpec": "tf.Session in this process",
-    "replica_device_setter": "tf.device", "string_input_producer": "a Python generator and feed_dict", "input_producer": "feed_dict",
-    "range_input_producer": "feed_dict", "slice_input_producer": "feed_dict", "batch": "feed_dict", "batch_join": "feed_dict",
-    "shuffle_batch": "feed_dict", "shuffle_batch_join": "feed_dict", "QueueRunner": "feed_dict",
-    "add_queue_runner": "feed_dict",
+    "replica_device_setter": "tf.device",
 }
 
 _missing.fill(globals(), "train.", _NOT_PROVIDED)

@@ -8,17 +8,16 @@ import threading
 import time
 from typing import Any, Iterator, List, Optional
 
+from millrace import tf_logging
 from millrace.framework import errors
 from millrace.framework.errors import at_user_line
-from millrace.framework.graph import GraphKeys, get_collection
-from millrace.framework.session import get_default_session
 
 
 class Coordinator:
     """Lets threads ask each other to stop, and hands the first exception on to who joins them."""
 
     def __init__(self, clean_stop_exception_types: Any = None) -> None:
-        self._clean = tuple(clean_stop_exception_types or (errors.OutOfRangeError,))
+        self._clean = (errors.OutOfRangeError,) if clean_stop_exception_types is None else tuple(clean_stop_exception_types)
         self._lock, self._stop = threading.Lock(), threading.Event()
         self._exception: Any = None
         self._joined = False
@@ -35,6 +34,7 @@ class Coordinator:
                     raise ex
             if not self._stop.is_set():
                 if ex is not None:
+                    tf_logging.info("Error reported to Coordinator: %s", ex[1] if isinstance(ex, tuple) else ex)
                     self._exception = ex if isinstance(ex, tuple) else (type(ex), ex, getattr(ex, "__traceback__", None))
                 self._stop.set()
 
@@ -66,11 +66,13 @@ class Coordinator:
 
     def register_thread(self, thread: threading.Thread) -> None:
         """Adds a thread to those that join() waits for."""
-        self._threads.append(thread)
+        with self._lock:
+            self._threads.append(thread)
 
     def join(self, threads: Any = None, stop_grace_period_secs: float = 120, ignore_live_threads: bool = False) -> None:
         """Waits for the threads to end; raises what one of them reported."""
-        threads = list(threads or []) + [t for t in self._threads if threads is None or t not in threads]
+        with self._lock:
+            threads = list(dict.fromkeys([*(threads or []), *self._threads]))
         while any(t.is_alive() for t in threads) and not self.wait_for_stop(1.0):
             pass
         deadline = time.time() + stop_grace_period_secs
@@ -83,8 +85,11 @@ class Coordinator:
             self._threads = []
             if self._exception:
                 raise self._exception[1].with_traceback(self._exception[2])
-            if alive and not ignore_live_threads:
-                raise RuntimeError("Coordinator stopped with threads still running: %s" % " ".join(alive))
+            if alive:
+                message = "Coordinator stopped with threads still running: %s" % " ".join(alive)
+                if not ignore_live_threads:
+                    raise RuntimeError(message)
+                tf_logging.info(message)
 
     @property
     def joined(self) -> bool:
@@ -99,9 +104,13 @@ class Coordinator:
 
 
 class LooperThread(threading.Thread):
-    """A thread that calls run_loop() every so many seconds until the coordinator stops."""
+    """A thread that calls run_loop() every so many seconds until the coordinator stops; with None, again and again."""
 
     def __init__(self, coord: Coordinator, timer_interval_secs: Optional[float], target: Any = None, args: Any = None, kwargs: Any = None) -> None:
+        if not isinstance(coord, Coordinator):
+            raise at_user_line(ValueError("'coord' argument must be a Coordinator: %s" % (coord,)))
+        if target is None and (args or kwargs):
+            raise at_user_line(ValueError("'args' and 'kwargs' argument require that you also pass 'target'"))
         super().__init__(daemon=True)
         self._coord, self._interval, self._target_function, self._arguments = coord, timer_interval_secs, target, (args or (), kwargs or {})
         coord.register_thread(self)
@@ -117,10 +126,10 @@ class LooperThread(threading.Thread):
         """The thread's loop."""
         with self._coord.stop_on_exception():
             self.start_loop()
-            while not self._coord.should_stop():
+            due = time.monotonic()
+            while not self._coord.wait_for_stop(max(0.0, due - time.monotonic()) if self._interval is not None else 0):
+                due += self._interval or 0
                 self.run_loop()
-                if self._interval and self._coord.wait_for_stop(self._interval):
-                    break
             self.stop_loop()
 
     def start_loop(self) -> None:
@@ -133,16 +142,3 @@ class LooperThread(threading.Thread):
         """Called each time."""
         if self._target_function:
             self._target_function(*self._arguments[0], **self._arguments[1])
-
-
-def start_queue_runners(sess: Any = None, coord: Optional[Coordinator] = None, daemon: bool = True, start: bool = True,
-                        collection: str = GraphKeys.QUEUE_RUNNERS) -> List[threading.Thread]:
-    """Starts the threads of the graph's queue runners; there are none where the program has no queues."""
-    if sess is None:
-        sess = get_default_session()
-        if sess is None:
-            raise at_user_line(ValueError("Cannot start queue runners: No default session is registered. Use `with sess.as_default()` or pass sess="))
-    threads: List[threading.Thread] = []
-    for runner in get_collection(collection):
-        threads.extend(runner.create_threads(sess, coord=coord, daemon=daemon, start=start))
-    return threads

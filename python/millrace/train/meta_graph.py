@@ -85,7 +85,7 @@ def load(meta_graph_or_file: Any, clear_devices: bool, import_scope: Optional[st
                     known[name]._trainable = True
                 graph.add_to_collection(key, known[name])
         elif kind == "bytes_list" and key == GraphKeys.QUEUE_RUNNERS:
-            from millrace.train import queue_runner  # type: ignore[attr-defined]
+            from millrace.train import queue_runner
             for value in values:
                 graph.add_to_collection(key, queue_runner.QueueRunner.from_proto(definitions.QueueRunnerDef.FromString(value), import_scope))
         else:

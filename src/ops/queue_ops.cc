@@ -131,6 +131,7 @@ void RegisterQueueOps(OpRegistry& r) {
           "A handle of the older form for a queue, for ops that take no other.", NewHandleShape);
   RegisterBarrierOps(r);
   RegisterStagingOps(r);
+  RegisterAccumulatorOps(r);
 }
 
 }  // namespace millrace

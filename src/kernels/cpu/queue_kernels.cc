@@ -178,6 +178,7 @@ void RegisterQueueKernels(KernelRegistry& r) {
   }
   RegisterBarrierKernels(r);
   RegisterStagingKernels(r);
+  RegisterAccumulatorKernels(r);
 }
 
 }  // namespace millrace

@@ -8,6 +8,7 @@
 #include "ops/queue_ops.h"
 #include "ops/reader_ops.h"
 #include "ops/string_ops.h"
+#include "ops/text_ops.h"
 
 namespace millrace {
 
@@ -40,6 +41,7 @@ void RegisterAllOps(OpRegistry& registry) {
   RegisterQueueOps(registry);
   RegisterLookupOps(registry);
   RegisterReaderOps(registry);
+  RegisterTextOps(registry);
 }
 
 }  // namespace millrace

@@ -7,6 +7,7 @@
 #include "kernels/cpu/parsing.h"
 #include "kernels/cpu/queue_kernels.h"
 #include "kernels/cpu/reader_kernels.h"
+#include "kernels/cpu/string_texts.h"
 #include "kernels/cpu/strings.h"
 
 namespace millrace {
@@ -40,6 +41,7 @@ void RegisterCpuKernels(KernelRegistry& registry) {
   RegisterQueueKernels(registry);
   RegisterLookupKernels(registry);
   RegisterReaderKernels(registry);
+  RegisterTextKernels(registry);
 }
 
 }  // namespace millrace

@@ -91,7 +91,6 @@ where_v2 = _gen_ops.select_v2
 
 _missing.fill(globals(), "", {
     "StagingArea": "tf.FIFOQueue",
-    **{n: "Python's strings before the step" for n in ("regex_replace",)},
     **{n: "dense tensors" for n in ("sparse_matmul", "sparse_mask", "serialize_sparse")},
     "load_op_library": "a plugin of Millrace (TF_LoadLibrary)",
     "ReplicaDeviceSetter": "tf.device",

@@ -46,7 +46,8 @@ _TABLE: Dict[str, str] = {
         assert_less_equal assert_near assert_negative assert_non_negative assert_non_positive assert_none_equal assert_positive
         assert_proper_iterable assert_rank assert_rank_at_least assert_rank_in assert_same_float_dtype assert_scalar assert_type check_numerics
         is_finite is_inf is_nan is_non_decreasing is_numeric_tensor is_strictly_increasing""",
-    "strings": """as_string format=string_format join=string_join length=string_length reduce_join regex_full_match regex_replace
+    "strings": """as_string format=string_format join=string_join length=string_length reduce_join regex_full_match=ops.string_ops.regex_full_match regex_replace
+        unicode_transcode=ops.string_ops.unicode_transcode unsorted_segment_join=ops.string_ops.unsorted_segment_join
         split=string_split strip=string_strip substr to_hash_bucket=string_to_hash_bucket to_hash_bucket_fast=string_to_hash_bucket_fast
         to_hash_bucket_strong=string_to_hash_bucket_strong to_number=string_to_number""",
     "bitwise": "bitwise_and bitwise_or bitwise_xor invert left_shift right_shift",

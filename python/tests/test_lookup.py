@@ -155,3 +155,23 @@ def test_shared_between_sessions_of_one_name_only():
     same = tf.get_default_graph().get_operation_by_name("hash_table").outputs[0]
     assert same is first.table_ref
     assert run(first.lookup(tf.constant("a")), second.lookup(tf.constant("a"))) == [1, -1]
+
+
+@pytest.mark.parametrize("spec", [lookup.FastHashSpec, lookup.StrongHashSpec([3, 9])])
+def test_buckets_for_what_is_not_in_the_vocabulary(vocabulary, spec):
+    words = ["lake", "king", "crimson", "king"]
+    table = lookup.index_table_from_file(vocabulary, num_oov_buckets=4, hasher_spec=spec)
+    only = lookup.IdTableWithHashBuckets(None, 7, spec)
+    numbers = lookup.index_table_from_tensor(tf.constant([5, 6], tf.int32), num_oov_buckets=2, hasher_spec=spec, dtype=tf.int32)
+    got, buckets, size, of_numbers = run(table.lookup(tf.constant(words)), only.lookup(tf.constant(words)), table.size(),
+                                         numbers.lookup(tf.constant([6, 7])))
+    assert got[0] == 1 and got[1] == got[3] and all(3 <= i < 7 for i in got[1:]) and size == 7
+    assert all(0 <= i < 7 for i in buckets) and buckets[1] == buckets[3] and of_numbers[0] == 1 and of_numbers[1] in (2, 3)
+    with pytest.raises(TypeError, match="HasherSpec"):
+        lookup.IdTableWithHashBuckets(None, 7, "fasthash")
+
+
+def test_a_vocabulary_of_1_13(vocabulary):
+    table = tf.lookup.StaticVocabularyTable(tf.lookup.TextFileInitializer(vocabulary, tf.string, tf.lookup.TextFileIndex.WHOLE_LINE, tf.int64,
+                                                                          tf.lookup.TextFileIndex.LINE_NUMBER), 1)
+    assert run(table.lookup(tf.constant(["palmer", "x"])))[0].tolist() == [2, 3]

@@ -12,7 +12,7 @@ from millrace.ops import gen_ops, math_ops
 from millrace.ops.dialects import either
 
 __all__ = ["as_string", "string_join", "string_split", "string_to_number", "substr", "reduce_join", "string_length", "decode_raw", "encode_base64",
-           "decode_base64", "read_file", "write_file"]
+           "decode_base64", "read_file", "write_file", "regex_replace"]
 
 
 def as_string(input: Any, precision: int = -1, scientific: bool = False, shortest: bool = False, width: int = -1, fill: str = "",
@@ -81,3 +81,32 @@ def read_file(filename: Any, name: Optional[str] = None) -> Tensor:
 def write_file(filename: Any, contents: Any, name: Optional[str] = None) -> Operation:
     """Writes a file."""
     return gen_ops.write_file(filename, contents, name=name)  # type: ignore[no-any-return]
+
+
+def regex_replace(source: Any = None, pattern: Any = None, rewrite: Any = None, replace_global: bool = True, name: Optional[str] = None,
+                  input: Any = None) -> Tensor:
+    """Strings with the matches of a pattern replaced; \\0 to \\9 in the rewrite are the match and its groups."""
+    text = convert_to_tensor(either("input", input, "source", source), dtypes.string)
+    if isinstance(pattern, (str, bytes)) and isinstance(rewrite, (str, bytes)):
+        return gen_ops.static_regex_replace(text, pattern, rewrite, replace_global=replace_global, name=name)  # type: ignore[no-any-return]
+    return gen_ops.regex_replace(text, pattern, rewrite, replace_global=replace_global, name=name)  # type: ignore[no-any-return]
+
+
+def regex_full_match(input: Any, pattern: Any, name: Optional[str] = None) -> Tensor:
+    """Whether whole strings match a pattern."""
+    text = convert_to_tensor(input, dtypes.string)
+    if isinstance(pattern, (str, bytes)):
+        return gen_ops.static_regex_full_match(text, pattern, name=name)  # type: ignore[no-any-return]
+    return gen_ops.regex_full_match(text, pattern, name=name)  # type: ignore[no-any-return]
+
+
+def unicode_transcode(input: Any, input_encoding: str, output_encoding: str, errors: str = "replace", replacement_char: int = 65533,
+                      replace_control_characters: bool = False, name: Optional[str] = None) -> Tensor:
+    """Strings in another encoding."""
+    return gen_ops.unicode_transcode(convert_to_tensor(input, dtypes.string), input_encoding, output_encoding, errors=errors,  # type: ignore[no-any-return]
+                                     replacement_char=replacement_char, replace_control_characters=replace_control_characters, name=name)
+
+
+def unsorted_segment_join(inputs: Any, segment_ids: Any, num_segments: Any, separator: str = "", name: Optional[str] = None) -> Tensor:
+    """The strings of each segment, joined."""
+    return gen_ops.unsorted_segment_join(convert_to_tensor(inputs, dtypes.string), segment_ids, num_segments, separator=separator, name=name)  # type: ignore[no-any-return]

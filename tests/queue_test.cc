@@ -56,8 +56,10 @@ class QueueSteps : public ::testing::TestWithParam<const char*> {
     fn(QueueOps{b, GetParam()});
     ASSERT_TRUE(b.status().ok()) << b.status();
   }
-  void Open() {
-    auto s = System::Default().NewSession(graph_, {});
+  void Open(int devices = 1) {
+    wire::ConfigProto config;
+    config.device_count["CPU"] = devices;
+    auto s = System::Default().NewSession(graph_, config);
     ASSERT_TRUE(s.ok()) << s.status();
     session_ = *std::move(s);
   }
@@ -106,6 +108,20 @@ TEST_P(QueueSteps, OneStepWaitsForAnother) {
   });
   EXPECT_EQ(Int(take), 7);
   other.join();
+}
+
+// What takes a handle runs where the queue is; its values may come from elsewhere.
+TEST_P(QueueSteps, AQueueOnAnotherDevice) {
+  Output twice;
+  Build([&](const QueueOps& ops) {
+    const Output q = QueueOps{ops.b.WithDevice("/cpu:1"), GetParam()}.Queue(3);
+    const Output v = ops.b.WithDevice("/cpu:0").Scalar<int64_t>(21);
+    Node* const put = ops.Enqueue(q, v);
+    const Output taken = QueueOps{ops.b.WithControl({put}), GetParam()}.Dequeue(q);
+    twice = ops.b.WithDevice("/cpu:0").Add(taken, v);
+  });
+  Open(2);
+  for (int i = 0; i < 20; ++i) EXPECT_EQ(Int(twice), 42);
 }
 
 TEST_P(QueueSteps, TwoDequeuesAreTwo) {

@@ -278,6 +278,7 @@ Status Output(KernelContext& ctx, SparseGradient gradient) {
 
 template <typename A>
 class TakeKernel final : public AccumulatorCall<A> {
+  WaitingResource::Line line() const override { return WaitingResource::Line::kTake; }
   StatusOr<WaitingResource::Attempt> PrepareFor(KernelContext& ctx, A& a) override {
     MR_ASSIGN_OR_RETURN(const int64_t required, ScalarInput(ctx, 1, "num_required"));
     if (required <= 0) return InvalidArgument("Argument num_required must be > 0, got ", required);

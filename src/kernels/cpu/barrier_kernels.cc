@@ -218,6 +218,7 @@ class TakeKernel final : public CallKernel<Barrier> {
       return true;
     });
   }
+  WaitingResource::Line line() const override { return WaitingResource::Line::kTake; }
   static Status Deliver(KernelContext& ctx, Barrier& barrier, int64_t n) {
     std::vector<DType> types = {DType::kInt64, DType::kString};
     std::vector<PartialShape> shapes(2, PartialShape::Scalar());

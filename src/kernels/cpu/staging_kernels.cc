@@ -23,12 +23,13 @@ class AreaKernel : public AsyncKernel {
     if (!area.ok()) return std::move(done)(area.status());
     StatusOr<WaitingResource::Attempt> attempt = Prepare(ctx, *area);
     if (!attempt.ok()) return std::move(done)(attempt.status());
-    (*area)->Call(*std::move(attempt), ctx.step().cancellation, std::move(done));
+    (*area)->Call(line(), *std::move(attempt), ctx.step().cancellation, std::move(done));
   }
   bool IsExpensive() const final { return false; }
 
  protected:
   virtual StatusOr<WaitingResource::Attempt> Prepare(KernelContext& ctx, const RefPtr<Area>& area) = 0;
+  virtual WaitingResource::Line line() const { return WaitingResource::Line::kNone; }
   const std::vector<DType>& types() const { return types_; }
 
  private:
@@ -65,6 +66,7 @@ Status CheckOutputs(const KernelContext& ctx, int first, const std::vector<const
 // ---- In a line ----
 
 class StageKernel final : public AreaKernel<StagingArea> {
+  WaitingResource::Line line() const override { return WaitingResource::Line::kPut; }
   StatusOr<WaitingResource::Attempt> Prepare(KernelContext& ctx, const RefPtr<StagingArea>& area) override {
     MR_ASSIGN_OR_RETURN(std::vector<Tensor> values, Values(ctx, 0));
     MR_RETURN_IF_ERROR(area->CheckFits(values));
@@ -76,6 +78,9 @@ class StageKernel final : public AreaKernel<StagingArea> {
 
 template <bool kPeek>
 class UnstageKernel final : public AreaKernel<StagingArea> {
+  WaitingResource::Line line() const override {
+    return kPeek ? WaitingResource::Line::kNone : WaitingResource::Line::kTake;
+  }
   StatusOr<WaitingResource::Attempt> Prepare(KernelContext& ctx, const RefPtr<StagingArea>& area) override {
     int64_t index = 0;
     if (kPeek) {

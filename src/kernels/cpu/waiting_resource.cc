@@ -7,6 +7,7 @@
 namespace millrace {
 
 struct WaitingResource::Waiter {
+  Line line = Line::kNone;
   Attempt attempt;
   DoneCallback done;
   Status status;
@@ -15,8 +16,9 @@ struct WaitingResource::Waiter {
   CancellationManager::Token token = CancellationManager::kInvalid;
 };
 
-void WaitingResource::Call(Attempt attempt, CancellationManager* cancellation, DoneCallback done) {
+void WaitingResource::Call(Line line, Attempt attempt, CancellationManager* cancellation, DoneCallback done) {
   auto waiter = std::make_shared<Waiter>();
+  waiter->line = line;
   waiter->attempt = std::move(attempt);
   waiter->done = std::move(done);
   waiter->cancellation = cancellation;
@@ -34,6 +36,7 @@ void WaitingResource::Call(Attempt attempt, CancellationManager* cancellation, D
         waiter->ended = true;
         waiter->status = Cancelled("the step was cancelled");
         ended.push_back(std::move(waiter));
+        Serve(&ended);
       }
     }
   }
@@ -41,9 +44,12 @@ void WaitingResource::Call(Attempt attempt, CancellationManager* cancellation, D
 }
 
 void WaitingResource::Serve(std::vector<WaiterPtr>* ended) {
+  bool blocked[3] = {};  // by line
   for (size_t i = 0; i < waiters_.size();) {
     const WaiterPtr waiter = waiters_[i];
-    if (!waiter->attempt(&waiter->status)) {
+    bool& line_blocked = blocked[static_cast<size_t>(waiter->line)];
+    if (line_blocked || !waiter->attempt(&waiter->status)) {
+      line_blocked = waiter->line != Line::kNone;
       ++i;
       continue;
     }
@@ -51,18 +57,21 @@ void WaitingResource::Serve(std::vector<WaiterPtr>* ended) {
     waiters_.erase(waiters_.begin() + static_cast<std::ptrdiff_t>(i));
     ended->push_back(waiter);
     i = 0;  // those before it may be able to go on now
+    std::fill(std::begin(blocked), std::end(blocked), false);
   }
 }
 
 void WaitingResource::Cancel(const WaiterPtr& waiter) {
+  std::vector<WaiterPtr> ended = {waiter};
   {
     absl::MutexLock lock(&mu_);
     if (waiter->ended) return;
     std::erase(waiters_, waiter);
     waiter->ended = true;
     waiter->status = Cancelled("the step was cancelled while it waited at ", DebugString());
+    Serve(&ended);  // those behind it in its line
   }
-  End({waiter});
+  End(ended);
 }
 
 // A registration whose step is being cancelled stays, as in queue.cc.

@@ -20,10 +20,11 @@ class WaitingResource : public Resource {
  public:
   using DoneCallback = AsyncKernel::DoneCallback;
   using Attempt = absl::AnyInvocable<bool(Status*)>;
+  enum class Line : uint8_t { kNone, kPut, kTake };
 
   // Makes the attempt, now or later; then `done`, not under the lock, perhaps inside this call or on the thread of
   // whoever made it possible. `cancellation` may be null; it lives until then.
-  void Call(Attempt attempt, CancellationManager* cancellation, DoneCallback done);
+  void Call(Line line, Attempt attempt, CancellationManager* cancellation, DoneCallback done);
 
   // For what never waits.
   template <typename Fn>
@@ -52,13 +53,14 @@ class CallKernel : public AsyncKernel {
     if (!resource.ok()) return std::move(done)(resource.status());
     StatusOr<WaitingResource::Attempt> attempt = Prepare(ctx, **resource);
     if (!attempt.ok()) return std::move(done)(attempt.status());
-    (*resource)->Call(*std::move(attempt), ctx.step().cancellation, std::move(done));
+    (*resource)->Call(line(), *std::move(attempt), ctx.step().cancellation, std::move(done));
   }
   bool IsExpensive() const final { return false; }
 
  protected:
   // Checks what can be checked without the resource's lock. The attempt may use `ctx` and `resource`.
   virtual StatusOr<WaitingResource::Attempt> Prepare(KernelContext& ctx, T& resource) = 0;
+  virtual WaitingResource::Line line() const { return WaitingResource::Line::kNone; }
 };
 
 // Sets output o to an integer scalar.

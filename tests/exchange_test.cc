@@ -230,7 +230,7 @@ TEST_F(Exchange, WorkersTakeAStepTogether) {
     for (int w = 0; w < kWorkers; ++w) {
       workers.emplace_back([&, w] {
         for (int64_t s = 0; s < kSteps; ++s) {
-          const Tensor g = Tensor::Vector<float>({static_cast<float>(w), 1.0f});
+          const Tensor g = Tensor::Vector<float>({static_cast<float>(w + 1), 1.0f});
           EXPECT_EQ(CodeOf(apply, {{step, Tensor::Scalar<int64_t>(kSteps)}, {gradient, g}}), StatusCode::kOk);
         }
       });

@@ -203,7 +203,8 @@ def DEFINE_float(name: Any = None, default: Any = None, help: Any = None, flag_n
 def DEFINE_boolean(name: Any = None, default: Any = None, help: Any = None, flag_name: Any = None, default_value: Any = None, docstring: Any = None, **unused: Any) -> None:  # noqa: N802
     """A flag that is true or false."""
     value = default if default is not None else default_value
-    _define(name or flag_name, _boolean(value) if value is not None else None, help or docstring, _boolean, True)
+    kept = value is None or isinstance(value, int) and value not in (0, 1)  # programs have given numbers to flags that are read as numbers
+    _define(name or flag_name, value if kept else _boolean(value), help or docstring, _boolean, True)
 
 
 DEFINE_bool = DEFINE_boolean

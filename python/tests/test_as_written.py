@@ -330,3 +330,8 @@ def test_the_debugger_says_what_to_use():
     assert _Finder._resolve("tensorflow.python.debug.wrappers.hooks") is debug.hooks is debug
     values = {"inf": np.array([1.0, np.inf]), "nan": np.float32("nan"), "good": np.ones(3), "int": np.array([1]), "text": np.array(["nan"]), "none": None}
     assert [k for k, v in values.items() if debug.has_inf_or_nan(None, v)] == ["inf", "nan"]
+
+
+def test_a_number_as_the_default_of_a_boolean_flag():
+    tf.app.flags.DEFINE_boolean("batch_size_as_a_boolean", 128, "as programs have it")
+    assert tf.app.flags.FLAGS.batch_size_as_a_boolean == 128

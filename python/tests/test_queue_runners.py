@@ -72,14 +72,15 @@ def test_a_coordinator_cancels_who_waits():
         assert session.run(queue.is_closed())
 
 
-def test_an_error_reaches_who_joins():
-    queue = tf.FIFOQueue(10, tf.float32, shapes=[[]])
+def test_an_error_reaches_who_joins_and_is_named_to_who_waits():
+    queue = tf.FIFOQueue(10, tf.float32, shapes=[[]], name="reasons")
     runner = tf.train.QueueRunner(queue, [queue.enqueue(tf.check_numerics(tf.log(-1.), "no logarithm"))])
+    tf.train.add_queue_runner(runner)
     element = queue.dequeue()
     with tf.Session() as session:
         coordinator = tf.train.Coordinator()
         threads = runner.create_threads(session, coordinator, daemon=True, start=True)
-        with pytest.raises((tf.errors.OutOfRangeError, tf.errors.CancelledError)):
+        with pytest.raises((tf.errors.OutOfRangeError, tf.errors.CancelledError), match="fills queue 'reasons' had failed: InvalidArg.*no logarithm"):
             session.run(element)
         with pytest.raises(tf.errors.InvalidArgumentError, match="no logarithm"):
             coordinator.join(threads)

@@ -73,6 +73,7 @@ _PATHS: Dict[str, str] = {
         "data_decoder", "data_provider", "dataset", "dataset_data_provider", "parallel_reader", "prefetch_queue", "queues", "tfexample_decoder")},
     "contrib.slim.python.slim.queues": "contrib.slim_data.queues", "contrib.training.python.training.bucket_ops": "contrib.training",
     "contrib.learn.datasets.base": "contrib.learn.base", "contrib.learn.python.learn.datasets.base": "contrib.learn.base",
+    **{"g3doc.tutorials.mnist" + name: "examples.tutorials.mnist" + name for name in ("", ".input_data", ".mnist")},  # in 0.5
     "models.rnn.rnn_cell": "ops.rnn_cell", "models.rnn.rnn": "ops.rnn", "models.rnn.seq2seq": "contrib.legacy_seq2seq",
     "models.rnn.ptb": "examples.models", "models.rnn.ptb.reader": "examples.models.reader",
     "models.rnn.translate": "examples.models", "models.rnn.translate.data_utils": "examples.models.data_utils", "logging": "tf_logging",

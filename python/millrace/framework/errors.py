@@ -139,6 +139,15 @@ def _inputs_of(op: Any) -> str:
     return "".join(lines)
 
 
+def _why_closed(graph: Any) -> str:
+    """A line that says what went wrong in a thread that fills a queue, so that the queues were closed; "" when nothing did."""
+    for runner in graph.get_collection("queue_runners"):
+        failure = getattr(runner, "failure", None)
+        if failure is not None and not isinstance(failure, (OutOfRangeError, CancelledError)):
+            return "\n\t A thread that fills queue %r had failed: %s: %s" % (runner.name, type(failure).__name__, str(failure).split("\n", 1)[0])
+    return ""
+
+
 def raise_error(code: int, message: str, building: bool, graph: Any) -> NoReturn:
     """Raises what the library reported: ValueError and its like for graphs that cannot be built."""
     op = None if graph is None else _operation_in(message, graph)
@@ -148,6 +157,8 @@ def raise_error(code: int, message: str, building: bool, graph: Any) -> NoReturn
         message += _inputs_of(op)
     else:
         message = _with_user_line(message)
+    if graph is not None and (code == OUT_OF_RANGE or code == CANCELLED) and not building:
+        message += _why_closed(graph)
     if building:
         if code == UNIMPLEMENTED:
             raise NotImplementedError(message)

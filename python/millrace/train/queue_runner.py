@@ -22,6 +22,7 @@ class QueueRunner:
         self._lock = threading.Lock()
         self._running: "weakref.WeakKeyDictionary[Any, int]" = weakref.WeakKeyDictionary()  # threads by session; a session stays when they have ended
         self._raised: List[Exception] = []
+        self.failure: Optional[Exception] = None  # the first error of a thread that made its coordinator stop
         if queue_runner_def is not None:
             if queue or enqueue_ops:
                 raise at_user_line(ValueError("queue_runner_def and queue are mutually exclusive."))
@@ -71,6 +72,8 @@ class QueueRunner:
                     return
         except Exception as error:  # pylint: disable=broad-except
             if coord is not None:
+                if self.failure is None and not coord.should_stop():
+                    self.failure = error
                 coord.request_stop(error)
                 return
             with self._lock:
@@ -101,6 +104,7 @@ class QueueRunner:
                 return []
             self._running[sess] = len(self._enqueue_ops)
             self._raised = []
+            self.failure = None
         threads = [threading.Thread(target=self._fill, args=(sess, op, coord), name="QueueRunnerThread-%s-%s" % (self.name, op.name))
                    for op in self._enqueue_ops]
         if coord is not None:

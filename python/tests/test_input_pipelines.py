@@ -299,3 +299,14 @@ def test_classes_as_often_as_wanted(initial):
     found = until_the_end([data[0], labels])
     assert all(((a % 4 == 0) == b).all() for a, b in found)
     assert 0.4 < np.mean([b for _, b in found]) < 0.6
+
+
+def test_all_variables_of_old_programs_have_the_counters_of_epochs():
+    batch = tf.train.batch([numbers(4)], 2)
+    with tf.Session() as session:
+        session.run(tf.initialize_all_variables())
+        coordinator = tf.train.Coordinator()
+        threads = tf.train.start_queue_runners(session, coordinator)
+        assert session.run(batch).tolist() == [0, 1]
+        coordinator.request_stop()
+        coordinator.join(threads)

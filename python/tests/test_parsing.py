@@ -126,3 +126,20 @@ def test_training_on_parsed_examples():
         for _ in range(100):
             session.run(step)
         assert np.allclose(session.run(w)[:, 0], [1, -2, 0.5], atol=1e-3)
+
+
+def test_lists_of_keys_as_in_old_programs():
+    example = tf.train.Example(features=tf.train.Features(feature={
+        "a": tf.train.Feature(int64_list=tf.train.Int64List(value=[3])),
+        "b": tf.train.Feature(float_list=tf.train.FloatList(value=[1.5, 2.5]))})).SerializeToString()
+    found = tf.parse_single_example(example, dense_keys=["a", "c"], dense_types=[tf.int64, tf.float32], dense_defaults={"c": 7.},
+                                    sparse_keys=["b"], sparse_types=[tf.float32])
+    many = tf.parse_example([example], sparse_keys=["a"], sparse_types=[tf.int64], dense_keys=["b"], dense_types=[tf.float32], dense_shapes=[[2]])
+    with tf.Session() as session:
+        one, some = session.run([found, many])
+    assert (one["a"], one["c"], one["b"].values.tolist()) == (3, 7, [1.5, 2.5])
+    assert some["a"].values.tolist() == [3] and some["b"].tolist() == [[1.5, 2.5]]
+    with pytest.raises(TypeError, match="unexpected keyword argument 'keys'"):
+        tf.parse_single_example(example, keys=["a"])
+    with pytest.raises(ValueError, match="for each key"):
+        tf.parse_single_example(example, dense_keys=["a"])

@@ -13,6 +13,7 @@ from millrace.framework.errors import at_user_line
 from millrace.framework.graph import Tensor, name_scope
 from millrace.framework.tensor_shape import TensorShape
 from millrace.ops import array_ops, gen_ops, sparse_ops
+from millrace.ops.dialects import refuse
 
 __all__ = ["VarLenFeature", "FixedLenFeature", "FixedLenSequenceFeature", "SparseFeature", "parse_example", "parse_single_example",
            "parse_single_sequence_example", "decode_csv", "decode_json_example", "decode_compressed", "parse_tensor", "serialize_tensor"]
@@ -162,8 +163,22 @@ def _no_strings() -> Tensor:
     return constant(np.array([], np.object_), dtypes.string)
 
 
-def parse_example(serialized: Any, features: Any, name: Optional[str] = None, example_names: Any = None) -> Dict[str, Any]:
+def _features_of(lists: Dict[str, Any], function: str) -> Dict[str, Any]:
+    """Features by their keys, of the lists of keys, types, shapes and defaults of 0.6 and before."""
+    sparse, dense = lists.pop("sparse_keys", None) or [], lists.pop("dense_keys", None) or []
+    kinds, types = lists.pop("sparse_types", None) or [], lists.pop("dense_types", None) or []
+    shapes, defaults = lists.pop("dense_shapes", None) or [[]] * len(dense), lists.pop("dense_defaults", None) or {}
+    refuse(lists, function)
+    if len(sparse) != len(kinds) or not len(dense) == len(types) == len(shapes):
+        raise at_user_line(ValueError("%s() needs a type, and for dense features a shape, for each key" % function))
+    found: Dict[str, Any] = {k: VarLenFeature(t) for k, t in zip(sparse, kinds)}
+    found.update((k, FixedLenFeature(s, t, defaults.get(k))) for k, t, s in zip(dense, types, shapes))
+    return found
+
+
+def parse_example(serialized: Any, features: Any = None, name: Optional[str] = None, example_names: Any = None, **lists: Any) -> Dict[str, Any]:
     """The features of a batch of serialized Example messages: {name: Tensor or SparseTensor}."""
+    features = _features_of(lists, "parse_example") if lists else features
     if not features:
         raise at_user_line(ValueError("Missing: features was %s." % features))
     wanted = _Wanted(features, _EXAMPLE_KINDS, "Parsed")
@@ -174,8 +189,9 @@ def parse_example(serialized: Any, features: Any, name: Optional[str] = None, ex
             dense_shapes=wanted.dense_shapes, name=name or "ParseExample"))
 
 
-def parse_single_example(serialized: Any, features: Any, name: Optional[str] = None, example_names: Any = None) -> Dict[str, Any]:
+def parse_single_example(serialized: Any, features: Any = None, name: Optional[str] = None, example_names: Any = None, **lists: Any) -> Dict[str, Any]:
     """The features of one serialized Example message: {name: Tensor or SparseTensor}."""
+    features = _features_of(lists, "parse_single_example") if lists else features
     if not features:
         raise at_user_line(ValueError("Missing features."))
     wanted = _Wanted(features, _EXAMPLE_KINDS, "Parsed")

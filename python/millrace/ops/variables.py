@@ -392,8 +392,13 @@ def local_variables_initializer() -> Operation:
     return variables_initializer(local_variables(), "init")
 
 
+def initialize_all_variables() -> Operation:
+    """variables_initializer of all variables, as programs of 0.x call it: what counts epochs was an ordinary variable then."""
+    return variables_initializer(list(dict.fromkeys([*global_variables(), *local_variables()])))
+
+
 initialize_variables = variables_initializer
-initialize_all_variables, initialize_local_variables = global_variables_initializer, local_variables_initializer
+initialize_local_variables = local_variables_initializer
 
 
 def is_variable_initialized(variable: Any, name: Optional[str] = None) -> Tensor:

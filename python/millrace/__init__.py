@@ -44,6 +44,7 @@ from millrace.ops.lookup_ops import initialize_all_tables, tables_initializer  #
 from millrace.ops.math_ops import *  # noqa: F401,F403
 from millrace.ops.parsing_ops import *  # noqa: F401,F403
 from millrace.ops.queues import FIFOQueue, PaddingFIFOQueue, PriorityQueue, QueueBase, RandomShuffleQueue  # noqa: F401
+from millrace.ops.staging import StagingArea  # noqa: F401
 from millrace.ops.random_ops import *  # noqa: F401,F403
 from millrace.ops.readers import *  # noqa: F401,F403
 from millrace.ops.script_ops import *  # noqa: F401,F403
@@ -90,7 +91,6 @@ inv = reciprocal  # type: ignore[name-defined]  # noqa: F821
 where_v2 = _gen_ops.select_v2
 
 _missing.fill(globals(), "", {
-    "StagingArea": "tf.FIFOQueue",
     **{n: "dense tensors" for n in ("sparse_matmul", "sparse_mask", "serialize_sparse")},
     "load_op_library": "a plugin of Millrace (TF_LoadLibrary)",
     "ReplicaDeviceSetter": "tf.device",

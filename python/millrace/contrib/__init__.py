@@ -4,7 +4,7 @@ import importlib as _importlib
 from typing import Any as _Any
 
 _MODULES = ("cudnn_rnn", "data", "deprecated", "distributions", "eager", "factorization", "framework", "layers", "learn", "legacy_seq2seq", "losses",
-            "metrics", "rnn", "seq2seq", "slim", "training", "util", "crf", "ffmpeg", "image", "lookup", "opt", "tensorboard")
+            "metrics", "rnn", "seq2seq", "slim", "training", "util", "crf", "ffmpeg", "image", "lookup", "opt", "staging", "tensorboard")
 
 
 def __getattr__(name: str) -> _Any:

@@ -103,7 +103,7 @@ _LAZY = {name: "millrace." + name for name in (
     "app", "compat", "contrib", "data", "examples", "feature_column", "flags", "gfile", "graph_util", "image", "initializers", "keras", "layers",
     "linalg", "losses", "metrics", "nn", "python_io", "resource_loader", "saved_model", "sets", "summary", "test", "train", "user_ops", "estimator",
     "distributions", "models", "python", "sysconfig", "spectral", "strings", "math", "random", "io", "sparse", "dtypes", "debugging", "bitwise",
-    "queue", "manip", "lookup")}
+    "queue", "manip", "lookup", "audio")}
 _LAZY["logging"] = "millrace.tf_logging"
 _FROM = {  # name: module that has it
     "scalar_summary": "summary", "histogram_summary": "summary", "image_summary": "summary",

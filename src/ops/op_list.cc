@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ops/op_list.h"
 
+#include "ops/audio_ops.h"
 #include "ops/client_function_ops.h"
 #include "ops/image_ops.h"
 #include "ops/lookup_ops.h"
@@ -42,6 +43,7 @@ void RegisterAllOps(OpRegistry& registry) {
   RegisterLookupOps(registry);
   RegisterReaderOps(registry);
   RegisterTextOps(registry);
+  RegisterAudioOps(registry);
 }
 
 }  // namespace millrace

@@ -37,6 +37,7 @@ _PATHS: Dict[str, str] = {
     "python.training.basic_session_run_hooks": "train.hooks", "python.training.monitored_session": "train.monitored_session",
     "python.training.input": "train", "python.training.queue_runner": "train.queue_runner", "python.training.queue_runner_impl": "train.queue_runner",
     "python.training.coordinator": "train.coordinator", "python.ops.data_flow_ops": "python_names", "python.training.learning_rate_decay": "train.decay",
+    "contrib.framework.python.ops.audio_ops": "audio", "python.ops.lookup_ops": "ops.lookup_ops",
     "python.util.compat": "compat", "python.util.tf_contextlib": "compat.util", "python.util.tf_inspect": "compat.util",
     "python.util.tf_decorator": "compat.util", "python.util.deprecation": "compat.util", "python.util.tf_export": "compat.util",
     "python.util.keyword_args": "compat.util", "python.util.nest": "framework.nest", "python.layers.core": "layers", "python.layers.base": "layers",

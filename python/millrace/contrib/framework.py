@@ -8,6 +8,7 @@ import functools
 import re
 from typing import Any, Callable, Dict, Iterator, List, Optional
 
+from millrace import audio as audio_ops  # noqa: F401
 from millrace.framework.errors import at_user_line
 from millrace.framework.graph import GraphKeys, get_collection
 from millrace.ops.variable_scope import get_variable

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kernels/cpu/kernel_list.h"
 
+#include "kernels/cpu/audio.h"
 #include "kernels/cpu/client_function_kernels.h"
 #include "kernels/cpu/image.h"
 #include "kernels/cpu/lookup.h"
@@ -42,6 +43,7 @@ void RegisterCpuKernels(KernelRegistry& registry) {
   RegisterLookupKernels(registry);
   RegisterReaderKernels(registry);
   RegisterTextKernels(registry);
+  RegisterAudioKernels(registry);
 }
 
 }  // namespace millrace

@@ -4,38 +4,12 @@
 #include <cmath>
 
 #include "base/checked.h"
+#include "io/wav.h"
 #include "kernels/cpu/summary.h"
 #include "tensor/tensor_proto.h"
 
 namespace millrace {
 namespace {
-
-void PutLittle(uint64_t v, int bytes, std::string* out) {
-  for (int i = 0; i < bytes; ++i) out->push_back(static_cast<char>(v >> (8 * i) & 0xff));
-}
-
-// 16-bit PCM in a RIFF file.
-std::string EncodeWav(absl::Span<const float> samples, uint64_t channels, uint64_t rate) {
-  const uint64_t bytes = 2 * samples.size();
-  std::string out = "RIFF";
-  out.reserve(bytes + 44);
-  PutLittle(bytes + 36, 4, &out);
-  out += "WAVEfmt ";
-  PutLittle(16, 4, &out);
-  PutLittle(1, 2, &out);  // PCM
-  PutLittle(channels, 2, &out);
-  PutLittle(rate, 4, &out);
-  PutLittle(rate * channels * 2, 4, &out);
-  PutLittle(channels * 2, 2, &out);
-  PutLittle(16, 2, &out);  // bits
-  out += "data";
-  PutLittle(bytes, 4, &out);
-  for (const float s : samples) {
-    const float scaled = std::isnan(s) ? 0.0f : std::clamp(std::round(s * 32768.0f), -32768.0f, 32767.0f);
-    PutLittle(static_cast<uint64_t>(static_cast<int64_t>(scaled)), 2, &out);
-  }
-  return out;
-}
 
 class AudioSummaryKernel final : public Kernel {
  public:

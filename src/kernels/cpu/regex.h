@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Regular expressions with RE2's syntax and meaning: leftmost matches, alternatives in their order, time proportional
 // to text times pattern whatever they are. Text is UTF-8; a byte that is none of it matches \C and nothing else.
-// Properties
-// (\p{Greek}) are not known, and case is ignored for ASCII only. Immutable, so thread-safe.
+// Properties (\p{Greek}) are not known, and case is ignored for ASCII only. Immutable, so thread-safe. Why not RE2
+// itself: docs/decisions/0018-regular-expressions.md.
 #pragma once
 
 #include <cstdint>

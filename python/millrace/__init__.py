@@ -44,6 +44,7 @@ from millrace.ops.lookup_ops import initialize_all_tables, tables_initializer  #
 from millrace.ops.math_ops import *  # noqa: F401,F403
 from millrace.ops.parsing_ops import *  # noqa: F401,F403
 from millrace.ops.queues import FIFOQueue, PaddingFIFOQueue, PriorityQueue, QueueBase, RandomShuffleQueue  # noqa: F401
+from millrace.ops.accumulators import ConditionalAccumulator, ConditionalAccumulatorBase, SparseConditionalAccumulator  # noqa: F401
 from millrace.ops.staging import StagingArea  # noqa: F401
 from millrace.ops.random_ops import *  # noqa: F401,F403
 from millrace.ops.readers import *  # noqa: F401,F403

@@ -20,6 +20,7 @@ import sparse_rows
 import state_rows
 import string_rows
 import summary_rows
+import text_rows
 import training_rows
 from table import Table
 
@@ -31,7 +32,7 @@ def add_to(table: Table) -> None:
         array_rows,
         nn_rows,
         linalg_rows,
-    linalg_spectral_rows,
+        linalg_spectral_rows,
         arrangement_rows,
         state_rows,
         training_rows,
@@ -43,6 +44,7 @@ def add_to(table: Table) -> None:
         image_file_rows,
         image_window_rows,
         string_rows,
-    parsing_rows,
+        text_rows,
+        parsing_rows,
     ):
         family.add_to(table)

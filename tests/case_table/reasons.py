@@ -12,10 +12,43 @@ _FILES = "of files: tests/bad_inputs/file_cases.cc, python/tests/programs/images
 _HASHES = "src/kernels/cpu/string_hash_test.cc, with TensorFlow's buckets of texts of all lengths"
 _VOLUMES = "python/tests/test_windows.py: values against loops, gradients against differences"
 _CELLS = "src/kernels/cpu/rnn_kernels_test.cc has its own oracle and differences"
+_SOUNDS = "python/tests/test_audio.py: files byte by byte, spectra beside NumPy's"
+_QUEUES = "wait for other steps: src/kernels/cpu/queue_test.cc, tests/queue_test.cc, python/tests/test_queues.py"
+_EXCHANGES = "wait for other steps: tests/exchange_test.cc, python/tests/test_staging.py, test_accumulators.py"
+_TABLES = "tables outlive a step: src/kernels/cpu/lookup_test.cc, python/tests/test_lookup.py"
+_READERS = "of files, by way of queues: src/kernels/cpu/reader_test.cc, python/tests/test_readers.py"
+_KEPT_SPARSE = "keep their inputs from step to step: python/tests/test_input_pipelines.py"
 _WITH_FUNCTIONS = """If StatelessIf While StatelessWhile Case StatelessCase For PartitionedCall StatefulPartitionedCall
     RemoteCall SymbolicGradient"""
 _RECURRENT = """BlockLSTM BlockLSTMV2 BlockLSTMGrad BlockLSTMGradV2 LSTMBlockCell LSTMBlockCellGrad GRUBlockCell
     GRUBlockCellGrad"""
+
+
+def _both(names: str) -> list[str]:
+    """The ops of references, and those of handles."""
+    return [name + version for name in names.split() for version in ("", "V2")]
+
+
+_QUEUE_OPS = _both("""FIFOQueue PaddingFIFOQueue RandomShuffleQueue PriorityQueue QueueEnqueue QueueEnqueueMany
+    QueueDequeue QueueDequeueMany QueueDequeueUpTo QueueClose QueueIsClosed QueueSize""") + ["FakeQueue"]
+_READER_OPS = _both("""WholeFileReader TextLineReader FixedLengthRecordReader TFRecordReader IdentityReader ReaderRead
+    ReaderReadUpTo ReaderNumRecordsProduced ReaderNumWorkUnitsCompleted ReaderSerializeState ReaderRestoreState
+    ReaderReset""") + ["LMDBReader"]
+_TABLE_OPS = _both("""HashTable MutableHashTable MutableHashTableOfTensors MutableDenseHashTable InitializeTable
+    InitializeTableFromTextFile LookupTableFind LookupTableInsert LookupTableSize LookupTableExport
+    LookupTableImport""") + ["LookupTableRemoveV2"]
+_BARRIERS = "Barrier BarrierInsertMany BarrierTakeMany BarrierClose BarrierReadySize BarrierIncompleteSize".split()
+_STAGES = "Stage Unstage StagePeek StageSize StageClear".split() + [
+    order + op
+    for order in ("Map", "OrderedMap")
+    for op in "Stage Peek Unstage UnstageNoKey Size IncompleteSize Clear".split()
+]
+_ACCUMULATORS = [
+    kind + op
+    for kind in ("", "Resource")
+    for op in """ConditionalAccumulator AccumulatorApplyGradient AccumulatorNumAccumulated AccumulatorSetGlobalStep
+    AccumulatorTakeGradient""".split()
+] + "SparseConditionalAccumulator SparseAccumulatorApplyGradient SparseAccumulatorTakeGradient".split()
 
 REASONS: dict[str, str] = {
     "_Arg": _FUNCTIONS,
@@ -34,4 +67,12 @@ REASONS: dict[str, str] = {
     **dict.fromkeys("Enter Exit NextIteration LoopCond RefEnter RefExit RefNextIteration".split(), _LOOPS),
     **dict.fromkeys(_WITH_FUNCTIONS.split(), _CALLS),
     **dict.fromkeys(_RECURRENT.split(), _CELLS),
+    **dict.fromkeys("DecodeWav EncodeWav AudioSpectrogram Mfcc".split(), _SOUNDS),
+    **dict.fromkeys(_QUEUE_OPS, _QUEUES),
+    **dict.fromkeys(_BARRIERS + _STAGES + _ACCUMULATORS, _EXCHANGES),
+    **dict.fromkeys(_TABLE_OPS, _TABLES),
+    **dict.fromkeys(_READER_OPS, _READERS),
+    **dict.fromkeys(
+        "AddSparseToTensorsMap AddManySparseToTensorsMap TakeManySparseFromTensorsMap".split(), _KEPT_SPARSE
+    ),
 }

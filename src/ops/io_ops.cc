@@ -22,6 +22,27 @@ Status SaveShape(ShapeContext& c) { return CheckNames(c, c.num_inputs() - 3); }
 
 Status RestoreShape(ShapeContext& c) { return CheckNames(c, c.num_outputs()); }
 
+// A name, then names of n tensors, and as many slices.
+Status SaveV1Shape(ShapeContext& c) {
+  const bool slices = c.op().name == "SaveSlices";
+  MR_RETURN_IF_ERROR(c.RequireScalar(0));
+  for (int i = 1; i <= (slices ? 2 : 1); ++i) {
+    MR_ASSIGN_OR_RETURN(const PartialShape names, c.WithRank(i, 1));
+    MR_RETURN_IF_ERROR(c.MergeDim(names.dim(0), c.num_inputs() - (slices ? 3 : 2), "number of tensors").status());
+  }
+  return absl::OkStatus();
+}
+
+Status RestoreV1Shape(ShapeContext& c) {
+  for (int i = 0; i < c.num_inputs(); ++i) MR_RETURN_IF_ERROR(c.RequireScalar(i));
+  return UnknownShape(c);
+}
+
+Status FilespecShape(ShapeContext& c) {
+  for (int i = 0; i < 2; ++i) MR_RETURN_IF_ERROR(c.RequireScalar(i));
+  return ScalarShape(c);
+}
+
 Status MergeCheckpointsShape(ShapeContext& c) {
   MR_RETURN_IF_ERROR(c.WithRank(0, 1).status());
   return c.RequireScalar(1);
@@ -65,6 +86,35 @@ void RegisterIoOps(OpRegistry& r) {
       .Shape(RestoreShape)
       .NotDifferentiable("its values come from a file")
       .NoExample("it reads files");
+  r.Add("Save(filename:str, tensor_names:str, data:[T]) -> () | T:list(type)>=1 | S")
+      .Doc("Writes tensors to one checkpoint file of format V1, under their names. The file appears as a whole.")
+      .Shape(SaveV1Shape)
+      .NotDifferentiable("it has no output")
+      .NoExample("it writes files");
+  r.Add("SaveSlices(filename:str, tensor_names:str, shapes_and_slices:str, data:[T]) -> () | T:list(type)>=1 | S")
+      .Doc("Like Save; tensors may be parts of larger ones, as in SaveV2.")
+      .Shape(SaveV1Shape)
+      .NotDifferentiable("it has no output")
+      .NoExample("it writes files");
+  r.Add("Restore(file_pattern:str, tensor_name:str) -> (tensor:dt) | dt:type; preferred_shard:int=-1 | S")
+      .Doc(
+          "Reads one tensor from a checkpoint: a file, or those that the pattern matches. preferred_shard has no "
+          "effect.")
+      .Shape(RestoreV1Shape)
+      .NotDifferentiable("its values come from a file")
+      .NoExample("it reads files");
+  r.Add(
+       "RestoreSlice(file_pattern:str, tensor_name:str, shape_and_slice:str) -> (tensor:dt) | dt:type; "
+       "preferred_shard:int=-1 | S")
+      .Doc("Reads a part of a tensor from a checkpoint. See Restore and SaveV2.")
+      .Shape(RestoreV1Shape)
+      .NotDifferentiable("its values come from a file")
+      .NoExample("it reads files");
+  r.Add("ShardedFilespec(basename:str, num_shards:i32) -> (filename:str)")
+      .Doc("The pattern of the names of all num_shards shards: base, five question marks, then the number.")
+      .Shape(FilespecShape)
+      .NotDifferentiable(kStrings)
+      .Example("str[]{\"a/b\"}, i32[]{12}");
   r.Add("MergeV2Checkpoints(checkpoint_prefixes:str, destination_prefix:str) -> () | delete_old_dirs:bool=true | S")
       .Doc(
           "Makes one V2 checkpoint of several by moving their data files and merging their indexes; the folders that "

@@ -4,6 +4,7 @@
 #include "base/env.h"
 #include "io/bundle_writer.h"
 #include "io/checkpoint_reader.h"
+#include "io/v1_writer.h"
 #include "kernels/cpu/kernel_list.h"
 
 namespace millrace {
@@ -72,6 +73,45 @@ Status RestoreV2(KernelContext& ctx) {
   return absl::OkStatus();
 }
 
+// SaveSlices has the slices as input 2.
+template <bool kSlices>
+Status SaveV1(KernelContext& ctx) {
+  constexpr int kFirst = kSlices ? 3 : 2;
+  const int n = ctx.num_inputs() - kFirst;
+  MR_ASSIGN_OR_RETURN(const std::string path, OneString(ctx, 0, "filename"));
+  MR_ASSIGN_OR_RETURN(const auto names, Strings(ctx, 1, n, "tensor_names"));
+  absl::Span<const TString> slices;
+  if (kSlices) {
+    MR_ASSIGN_OR_RETURN(slices, Strings(ctx, 2, n, "shapes_and_slices"));
+  }
+  V1Writer writer(Env::Default(), path);
+  for (int i = 0; i < n; ++i) {
+    const auto k = static_cast<size_t>(i);
+    const Tensor& tensor = ctx.input(kFirst + i);
+    ShapeAndSlice part{tensor.shape(), TensorSlice::Full(tensor.rank()), tensor.shape()};
+    if (kSlices && !slices[k].empty()) {
+      MR_ASSIGN_OR_RETURN(part, ParseShapeAndSlice(slices[k]));
+    }
+    MR_RETURN_IF_ERROR(writer.Add(names[k].str(), part.full, part.slice, tensor));
+  }
+  return writer.Finish();
+}
+
+// RestoreSlice has the slice as input 2.
+template <bool kSlice>
+Status RestoreV1(KernelContext& ctx) {
+  MR_ASSIGN_OR_RETURN(const std::string pattern, OneString(ctx, 0, "file_pattern"));
+  MR_ASSIGN_OR_RETURN(const std::string name, OneString(ctx, 1, "tensor_name"));
+  std::string slice;
+  if (kSlice) {
+    MR_ASSIGN_OR_RETURN(slice, OneString(ctx, 2, "shape_and_slice"));
+  }
+  MR_ASSIGN_OR_RETURN(const std::unique_ptr<CheckpointReader> reader, OpenCheckpoint(Env::Default(), pattern));
+  MR_ASSIGN_OR_RETURN(Tensor value, RestoreOne(*reader, name, slice, ctx.output_dtype(0)));
+  ctx.set_output(0, std::move(value));
+  return absl::OkStatus();
+}
+
 class MergeV2CheckpointsKernel final : public Kernel {
  public:
   Status Init(const KernelInit& init) override {
@@ -99,6 +139,17 @@ Status ShardedFilename(KernelContext& ctx) {
   MR_ASSIGN_OR_RETURN(Tensor * out, ctx.AllocateOutput(0, Shape()));
   *out->mutable_data<TString>() =
       absl::StrFormat("%s-%05d-of-%05d", base, *ctx.input(1).data<int32_t>(), *ctx.input(2).data<int32_t>());
+  return absl::OkStatus();
+}
+
+Status ShardedFilespec(KernelContext& ctx) {
+  if (ctx.input(0).rank() != 0 || ctx.input(1).rank() != 0) {
+    return InvalidArgument("basename and num_shards must be scalars");
+  }
+  MR_ASSIGN_OR_RETURN(const std::string base, OneString(ctx, 0, "basename"));
+  MR_ASSIGN_OR_RETURN(Tensor * out, ctx.AllocateOutput(0, Shape()));
+  *out->mutable_data<TString>() =
+      absl::StrFormat("%s-%s-of-%05d", base, std::string(5, '?'), *ctx.input(1).data<int32_t>());
   return absl::OkStatus();
 }
 
@@ -146,6 +197,11 @@ class StringJoinKernel final : public Kernel {
 void RegisterIoKernels(KernelRegistry& registry) {
   registry.AddFn({.op = "SaveV2"}, SaveV2);
   registry.AddFn({.op = "RestoreV2"}, RestoreV2);
+  registry.AddFn({.op = "Save"}, SaveV1<false>);
+  registry.AddFn({.op = "SaveSlices"}, SaveV1<true>);
+  registry.AddFn({.op = "Restore"}, RestoreV1<false>);
+  registry.AddFn({.op = "RestoreSlice"}, RestoreV1<true>);
+  registry.AddFn({.op = "ShardedFilespec"}, ShardedFilespec);
   registry.Add<MergeV2CheckpointsKernel>({.op = "MergeV2Checkpoints"});
   registry.AddFn({.op = "ShardedFilename"}, ShardedFilename);
   registry.Add<StringJoinKernel>({.op = "StringJoin"});

@@ -8,6 +8,7 @@ from millrace.ops.gen_ops import diag as tensor_diag, diag_part as tensor_diag_p
 from millrace.ops.gen_ops import matrix_band_part as band_part, matrix_diag as diag, matrix_diag_part as diag_part  # noqa: F401
 from millrace.ops.gen_ops import matrix_determinant as det, matrix_inverse as inv, matrix_set_diag as set_diag  # noqa: F401
 from millrace.ops.gen_ops import matrix_solve as solve, matrix_triangular_solve as triangular_solve  # noqa: F401
+from millrace.ops.linalg_operators import LinearOperatorDiag, LinearOperatorFullMatrix, LinearOperatorIdentity, LinearOperatorLowerTriangular  # noqa: F401
 from millrace.ops.linalg_ops import adjoint, cholesky_solve, logdet, qr, slogdet, svd  # noqa: F401
 from millrace.ops.linalg_ops import matrix_solve_ls as lstsq, self_adjoint_eig as eigh, self_adjoint_eigvals as eigvalsh  # noqa: F401
 from millrace.ops.math_ops import einsum, eye, global_norm, matmul, norm, tensordot, trace  # noqa: F401

@@ -335,3 +335,57 @@ def test_the_debugger_says_what_to_use():
 def test_a_number_as_the_default_of_a_boolean_flag():
     tf.app.flags.DEFINE_boolean("batch_size_as_a_boolean", 128, "as programs have it")
     assert tf.app.flags.FLAGS.batch_size_as_a_boolean == 128
+
+
+def test_types_of_lists_of_numpys_scalars(sess):
+    """They count as Python's numbers, while arrays keep theirs."""
+    for value, expected in (([np.int64(1)], tf.int32), ([np.float64(1.5), 2], tf.float32), ([[np.int32(1), np.int64(2)]], tf.int32), ([np.int64(2 ** 40)], tf.int64),
+                            (np.int64(1), tf.int64), (np.arange(3), tf.int64), ([np.uint8(3)], tf.uint8), ([np.float16(1)], tf.float16)):
+        assert tf.convert_to_tensor(value).dtype == expected, value
+    labels = tf.gather(tf.convert_to_tensor([np.argmax(row) for row in np.eye(3)]), [2, 0])
+    assert sess.run(tf.equal(labels, tf.cast(tf.argmax([[0, 0, 1], [0, 1, 0]], 1), tf.int32))).tolist() == [True, False]
+
+
+def test_safe_look_ups(sess):
+    table = tf.constant([[1.0, 2.0], [10.0, 20.0], [100.0, 200.0]])
+    ids = tf.SparseTensor([[0, 0, 0], [0, 0, 1], [0, 1, 0], [1, 1, 0]], np.array([0, 1, -1, 2]), [2, 2, 2])
+    shares = tf.SparseTensor(ids.indices, [3.0, 1.0, 1.0, -1.0], ids.dense_shape)
+    look = tf.contrib.layers.safe_embedding_lookup_sparse
+    assert sess.run(look(table, ids)).tolist() == [[[5.5, 11], [0, 0]], [[0, 0], [100, 200]]]
+    assert sess.run(look([table], ids, combiner="sum", default_id=1)).tolist() == [[[11, 22], [10, 20]], [[10, 20], [100, 200]]]
+    assert sess.run(look(table, ids, shares)).tolist() == [[[13 / 4, 26 / 4], [0, 0]], [[0, 0], [0, 0]]]
+    np.testing.assert_allclose(sess.run(look(table, ids, shares, "sqrtn"))[0, 0], np.array([13, 26]) / 10 ** 0.5, rtol=1e-6)
+    assert sess.run(look(table, ids, shares, "sum"))[1, 1].tolist() == [-100, -200]
+    assert look(table, ids).get_shape().as_list() == [2, 2, 2]
+
+
+def test_matrices_of_a_form(sess):
+    full = np.array([[2.0, 7.0], [1.0, 4.0]], np.float32)
+    lower, x = np.tril(full), np.array([[1.0], [3.0]], np.float32)
+    for made, dense in ((tf.linalg.LinearOperatorLowerTriangular(full), lower), (tf.contrib.linalg.LinearOperatorTriL(full), lower),
+                        (tf.linalg.LinearOperatorDiag([2.0, 4.0]), np.diag([2, 4])), (tf.linalg.LinearOperatorFullMatrix(full), full),
+                        (tf.linalg.LinearOperatorIdentity(2), np.eye(2))):
+        got = sess.run([made.to_dense(), made.matmul(x), made.matvec(x[:, 0]), made.solve(x), made.determinant(), made.log_abs_determinant(), made.trace(),
+                        made.add_to_tensor(full), made.matmul(x, adjoint=True)])
+        expected = [dense, dense @ x, dense @ x[:, 0], np.linalg.solve(dense, x), np.linalg.det(dense), np.log(np.linalg.det(dense)), np.trace(dense),
+                    dense + full, dense.T @ x]
+        for a, b in zip(got, expected):
+            np.testing.assert_allclose(a, b, rtol=1e-5, atol=1e-6)
+
+
+def test_data_sets_by_name(tmp_path):
+    (tmp_path / "iris.csv").write_text("2,2,a,b\n1.5,2.5,0\n3,4,1\n")
+    made = tf.contrib.learn.datasets.load_iris(str(tmp_path / "iris.csv"))
+    assert made.data.tolist() == [[1.5, 2.5], [3, 4]] and made.target.tolist() == [0, 1]
+    with pytest.raises(ValueError, match="Name of dataset is not found: none"):
+        tf.contrib.learn.datasets.load_dataset("none")
+    with pytest.raises(NotImplementedError, match="load_csv_with_header"):
+        tf.contrib.learn.datasets.load_dataset("boston")
+
+
+def test_summaries_of_collections(sess):
+    tf.add_to_collection(tf.GraphKeys.ACTIVATIONS, tf.constant([1.0, 2.0], name="a/act"))
+    tf.add_to_collection(tf.GraphKeys.ACTIVATIONS, tf.constant(3.0, name="b/act"))
+    layers = tf.contrib.layers
+    assert [s.op.type for s in layers.summarize_activations()] == ["HistogramSummary", "ScalarSummary"] and len(layers.summarize_activations("b")) == 1
+    assert len(layers.summarize_tensors([tf.constant(1.0)])) == 1 and layers.summarize_weights() == []

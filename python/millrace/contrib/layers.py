@@ -8,6 +8,7 @@ from typing import Any, Callable, Dict, List, Optional
 import millrace.layers as _layers
 from millrace.contrib import layers_utils
 from millrace.contrib import layers_utils as utils  # noqa: F401
+from millrace.contrib.embeddings import safe_embedding_lookup_sparse  # noqa: F401
 from millrace.contrib.feature_columns import (bucketized_column, check_feature_columns, create_feature_spec_for_parsing, crossed_column,  # noqa: F401
                                               embedding_column, infer_real_valued_columns, input_from_feature_columns, one_hot_column,
                                               parse_feature_columns_from_examples, real_valued_column, shared_embedding_columns,
@@ -472,3 +473,19 @@ def summarize_collection(collection: Any, name_filter: Any = None, summarizer: A
     return [summarizer(t) for t in get_collection(collection, name_filter)]
 
 
+def summarize_tensors(tensors: Any, summarizer: Any = summarize_tensor) -> List[Any]:
+    """Summaries of tensors."""
+    return [summarizer(t) for t in tensors]
+
+
+def _summaries_of(collection: str, doc: str) -> Any:
+    def call(name_filter: Any = None, summarizer: Any = summarize_tensor) -> List[Any]:
+        return summarize_collection(collection, name_filter, summarizer)
+    call.__doc__ = doc
+    return call
+
+
+summarize_activations = _summaries_of(GraphKeys.ACTIVATIONS, "Summaries of the activations.")
+summarize_variables = _summaries_of(GraphKeys.GLOBAL_VARIABLES, "Summaries of the variables.")
+summarize_weights = _summaries_of(GraphKeys.WEIGHTS, "Summaries of the weights.")
+summarize_biases = _summaries_of(GraphKeys.BIASES, "Summaries of the biases.")

@@ -53,9 +53,9 @@ def _array_of(value: Any, dtype: Optional[dtypes.DType], exact: bool = False) ->
         hint = "In a shape, say -1 or tf.shape(x)[0] instead of None." if None in array else "Consider casting elements to a supported type."
         raise at_user_line(TypeError("Failed to convert object of type %s to Tensor. Contents: %.80r. %s" % (type(value), value, hint)))
     if dtype is None:
-        if array.dtype == np.float64 and not _has_numpy(value):
+        if array.dtype == np.float64 and not _has_arrays(value):
             return array.astype(np.float32)
-        if array.dtype == np.int64 and not _has_numpy(value):
+        if array.dtype == np.int64 and not _has_arrays(value):
             narrow = array.astype(np.int32)
             return narrow if np.array_equal(narrow, array) else array
         if array.dtype == np.complex128:
@@ -97,11 +97,11 @@ def _check_strings(value: Any) -> None:
         raise at_user_line(TypeError("Expected string, got %.60r of type '%s' instead." % (value, type(value).__name__)))
 
 
-def _has_numpy(value: Any) -> bool:
-    """Whether a list holds NumPy values, whose types count."""
+def _has_arrays(value: Any) -> bool:
+    """Whether a list holds NumPy arrays, whose types count. Those of NumPy's scalars in a list do not."""
     while isinstance(value, (list, tuple)) and value:
         value = value[0]
-    return isinstance(value, (np.ndarray, np.generic))
+    return isinstance(value, np.ndarray) and value.ndim > 0
 
 
 def constant(value: Any, dtype: Any = None, shape: Any = None, name: str = "Const", verify_shape: bool = False) -> Tensor:

@@ -1,0 +1,56 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Look-ups of contrib.layers."""
+from __future__ import annotations
+
+from typing import Any, Optional
+
+from millrace.framework import dtypes
+from millrace.framework.composite_tensors import SparseTensor
+from millrace.framework.graph import Tensor, name_scope
+from millrace.ops import array_ops, gen_ops, math_ops, nn_ops
+
+
+def _kept(sparse: Any, keep: Any) -> Any:
+    places = array_ops.reshape(array_ops.where(keep), [-1])
+    return SparseTensor(array_ops.gather(sparse.indices, places), array_ops.gather(sparse.values, places), sparse.dense_shape)
+
+
+def safe_embedding_lookup_sparse(embedding_weights: Any, sparse_ids: Any, sparse_weights: Any = None, combiner: Optional[str] = None,
+                                 default_id: Optional[int] = None, name: Optional[str] = None, partition_strategy: str = "div",
+                                 max_norm: Any = None) -> Tensor:
+    """embedding_lookup_sparse of any rank that leaves out ids below zero and weights that are not above it. Of a row without ids it
+    gives zeros, or what default_id names."""
+    combiner = combiner or "mean"
+    tables = list(embedding_weights) if isinstance(embedding_weights, (list, tuple)) else [embedding_weights]
+    with name_scope(name, "embedding_lookup", [sparse_ids.values]) as scope:
+        shape = sparse_ids.dense_shape
+        lead = array_ops.slice(shape, [0], [array_ops.size(shape) - 1])
+        count = math_ops.reduce_prod(lead)
+        steps = math_ops.cumprod(lead, exclusive=True, reverse=True)
+        row = math_ops.reduce_sum(sparse_ids.indices[:, :-1] * steps, 1)
+        flat = array_ops.stack([row, sparse_ids.indices[:, -1]], 1), array_ops.stack([count, shape[-1]])
+        ids = SparseTensor(flat[0], sparse_ids.values, flat[1])
+        keep = gen_ops.greater_equal(ids.values, array_ops.zeros_like(ids.values))
+        if sparse_weights is not None and combiner != "sum":
+            keep = gen_ops.logical_and(keep, gen_ops.greater(sparse_weights.values, array_ops.zeros_like(sparse_weights.values)))
+        weights = None if sparse_weights is None else _kept(SparseTensor(flat[0], sparse_weights.values, flat[1]), keep)
+        ids = _kept(ids, keep)
+        rows = math_ops.cast(count, dtypes.int32)
+        segments = math_ops.cast(ids.indices[:, 0], dtypes.int32)
+        found = nn_ops.embedding_lookup(tables, ids.values, partition_strategy, max_norm=max_norm)
+        share = array_ops.ones_like(ids.values, dtypes.float32) if weights is None else math_ops.cast(weights.values, dtypes.float32)
+        share = array_ops.expand_dims(math_ops.cast(share, found.dtype.base_dtype), 1)
+        total = gen_ops.unsorted_segment_sum(found * share, segments, rows)
+        if combiner != "sum":
+            size = gen_ops.unsorted_segment_sum(share if combiner == "mean" else gen_ops.square(share), segments, rows)
+            size = size if combiner == "mean" else gen_ops.sqrt(size)
+            total = total / array_ops.where(gen_ops.equal(size, array_ops.zeros_like(size)), array_ops.ones_like(size), size)
+        if default_id is not None:
+            there = gen_ops.unsorted_segment_sum(array_ops.ones_like(segments), segments, rows)
+            instead = nn_ops.embedding_lookup(tables, [default_id], partition_strategy, max_norm=max_norm)
+            empty = math_ops.cast(array_ops.expand_dims(gen_ops.equal(there, 0), 1), total.dtype)
+            total = total * (1 - empty) + instead * empty
+        width = found.get_shape()[-1].value
+        made = array_ops.reshape(total, array_ops.concat([math_ops.cast(lead, dtypes.int32), [width]], 0), scope)
+        made.set_shape([None] * ((shape.get_shape()[0].value or 2) - 1) + [width])
+        return made

@@ -389,3 +389,11 @@ def test_summaries_of_collections(sess):
     layers = tf.contrib.layers
     assert [s.op.type for s in layers.summarize_activations()] == ["HistogramSummary", "ScalarSummary"] and len(layers.summarize_activations("b")) == 1
     assert len(layers.summarize_tensors([tf.constant(1.0)])) == 1 and layers.summarize_weights() == []
+
+
+def test_columns_of_words_that_are_no_arrays(sess):
+    class Column:  # as pandas has them
+        def __array__(self, dtype=None, copy=None):
+            return np.array(["a", "bc"], object)
+    assert sess.run(tf.convert_to_tensor(Column())).tolist() == [b"a", b"bc"]
+    assert sess.run(tf.SparseTensor([[0, 0], [1, 0]], Column(), [2, 1]).values).tolist() == [b"a", b"bc"]

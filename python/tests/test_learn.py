@@ -98,12 +98,14 @@ def test_a_model_of_ones_own():
 def test_model_fn_ops_and_other_arguments():
     def model(features, labels, mode):
         made = features["x"] * tf.get_variable("w", [1], initializer=tf.zeros_initializer())
-        loss = tf.reduce_mean(tf.square(made - labels))
+        assert labels.get_shape().as_list() == [None]  # of [8, 1], also where nobody gives them
+        loss = tf.reduce_mean(tf.square(made[:, 0] - labels))
         train = tf.train.GradientDescentOptimizer(0.1).minimize(loss, tf.train.get_global_step())
-        return learn.ModelFnOps(mode, {"y": made}, loss, train, eval_metric_ops={"error": tf.metrics.mean_absolute_error(labels, made)})
+        return learn.ModelFnOps(mode, {"y": made}, loss, train, eval_metric_ops={"error": tf.metrics.mean_absolute_error(labels, made[:, 0])})
 
     made = learn.Estimator(model, feature_engineering_fn=lambda x, y: ({"x": x * 2}, y), config=learn.RunConfig(tf_random_seed=1, save_checkpoints_steps=10))
     made.fit(np.ones([8, 1]), np.full([8, 1], 6.0), steps=100)
+    assert np.allclose(next(made.predict(np.ones([8, 1])))["y"], 6, atol=1e-2)
     assert made.get_variable_value("w") == pytest.approx(3, abs=1e-3) and made.evaluate(np.ones([8, 1]), np.full([8, 1], 6.0))["error"] < 1e-2
     assert (made.config.tf_random_seed, made.config.save_checkpoints_steps, made.config.save_checkpoints_secs) == (1, 10, None)
     assert made.config.session_config.gpu_options.per_process_gpu_memory_fraction == 1

@@ -49,6 +49,8 @@ def _array_of(value: Any, dtype: Optional[dtypes.DType], exact: bool = False) ->
         array = np.asarray(_plain(value))
     except ValueError:
         raise at_user_line(ValueError("Argument must be a dense tensor, but the parts of %.80r have different lengths" % (value,))) from None
+    if array.dtype == object and hasattr(value, "__array__") and array.size and all(isinstance(v, (str, bytes)) for v in array.ravel()):
+        return array  # a column of words, as pandas has it
     if array.dtype == object:
         hint = "In a shape, say -1 or tf.shape(x)[0] instead of None." if None in array else "Consider casting elements to a supported type."
         raise at_user_line(TypeError("Failed to convert object of type %s to Tensor. Contents: %.80r. %s" % (type(value), value, hint)))

@@ -10,8 +10,10 @@ import numpy as np
 from millrace import estimator as _estimator
 from millrace.contrib.learn.metric_spec import as_metric_ops
 from millrace.estimator.spec import EstimatorSpec, ModeKeys
+from millrace.framework.convert import convert_to_tensor
 from millrace.framework.errors import at_user_line
 from millrace.framework.graph import Graph, get_default_graph
+from millrace.ops import array_ops
 from millrace.train.hooks import SessionRunHook
 
 
@@ -37,6 +39,28 @@ def as_array(values: Any) -> Any:
     return made.astype(np.float32) if made.dtype == np.float64 else made
 
 
+def _flat_labels(labels: Any) -> Any:
+    """Labels of one number each in a column lose that axis, as tf.contrib.learn has it."""
+    if isinstance(labels, dict):
+        return {key: _flat_labels(value) for key, value in labels.items()}
+    return labels.reshape(labels.shape[:1] + labels.shape[2:]) if labels.ndim > 1 and labels.shape[1] == 1 else labels
+
+
+def _kind(labels: Any) -> Any:
+    """Types and shapes of labels, for models that use them when they are asked, too."""
+    if isinstance(labels, dict):
+        return {key: _kind(value) for key, value in labels.items()}
+    tensor = convert_to_tensor(labels)
+    return tensor.dtype.base_dtype, [None, *tensor.get_shape().as_list()[1:]] if tensor.get_shape().ndims else tensor.get_shape()
+
+
+def _stand_ins(kind: Any) -> Any:
+    """Placeholders for labels that nobody feeds."""
+    if kind is None or isinstance(kind, dict):
+        return kind and {key: _stand_ins(value) for key, value in kind.items()}
+    return array_ops.placeholder(*kind)
+
+
 def _ends(graph: Graph) -> bool:
     """Whether the input ends by itself: it comes from functions, queues or iterators."""
     return any(op.type.startswith("PyFunc") or "Dequeue" in op.type or op.type == "IteratorGetNext" for op in graph.get_operations())
@@ -60,6 +84,7 @@ class BaseEstimator:
 
     def __init__(self, model_dir: Optional[str] = None, config: Any = None, params: Any = None, feature_engineering_fn: Any = None) -> None:
         self._engineer, self._metrics, self._input_ends = feature_engineering_fn, {}, True  # type: Any, Dict[Any, Any], bool
+        self._labels: Any = None
         self._inner = _estimator.Estimator(self._spec, model_dir, config, params)
 
     model_dir = property(lambda self: self._inner.model_dir, doc="The folder of checkpoints and event files.")
@@ -71,6 +96,10 @@ class BaseEstimator:
         raise NotImplementedError
 
     def _spec(self, features: Any, labels: Any, mode: str, params: Any, config: Any) -> EstimatorSpec:
+        if mode == ModeKeys.PREDICT:
+            labels = _stand_ins(self._labels)
+        elif labels is not None:
+            self._labels = _kind(labels)
         if self._engineer is not None:
             features, labels = self._engineer(features, labels)
         made = self.model(features, labels, mode, params, config)
@@ -88,7 +117,7 @@ class BaseEstimator:
         if input_fn is None:
             if x is None:
                 raise at_user_line(ValueError("Either x or input_fn must be provided."))
-            features, labels = as_array(x), None if y is None else as_array(y)
+            features, labels = as_array(x), None if y is None else _flat_labels(as_array(y))
             count = len(next(iter(features.values()))) if isinstance(features, dict) else len(features)
             input_fn = _estimator.inputs.numpy_input_fn(features, labels, batch_size or count, epochs, shuffle)
         elif x is not None or y is not None:

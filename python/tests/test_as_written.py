@@ -397,3 +397,9 @@ def test_columns_of_words_that_are_no_arrays(sess):
             return np.array(["a", "bc"], object)
     assert sess.run(tf.convert_to_tensor(Column())).tolist() == [b"a", b"bc"]
     assert sess.run(tf.SparseTensor([[0, 0], [1, 0]], Column(), [2, 1]).values).tolist() == [b"a", b"bc"]
+
+
+def test_an_evaluation_in_a_session(sess):
+    count = tf.Variable(0.0)
+    got = tf.contrib.slim.evaluation.evaluation(sess, num_evals=3, initial_op=count.initializer, eval_op=tf.assign_add(count, 2.0), final_op=[count * 10])
+    assert got == [60]

@@ -44,7 +44,8 @@ _PATHS: Dict[str, str] = {
     "python.layers.convolutional": "layers", "python.layers.layers": "layers", "python.layers.normalization": "layers",
     "python.saved_model": "saved_model", **{"python.saved_model." + name: "saved_model." + name for name in (
         "builder", "constants", "loader", "main_op", "signature_constants", "signature_def_utils", "tag_constants", "utils")},
-    "python.saved_model.simple_save": "saved_model", "python.layers.utils": "layers_utils", "keras.datasets": "keras_datasets",
+    "python.saved_model.simple_save": "saved_model", "python.layers.utils": "layers_utils", "keras.datasets": "keras_datasets", "keras.losses": "keras.objectives",
+    "keras.metrics": "keras.objectives", "keras.preprocessing.sequence": "keras.utils", "keras.initializers": "initializers",
     "python.tools": "tools", "python.tools.freeze_graph": "tools.freeze_graph", "python.tools.inspect_checkpoint": "tools.inspect_checkpoint",
     **{"python.debug" + name: "debug" for name in ("", ".wrappers", ".wrappers.local_cli_wrapper", ".wrappers.hooks", ".lib", ".lib.debug_data", ".cli")},
     "python.summary.summary": "summary", "python.data": "data",
@@ -85,6 +86,9 @@ _WHOLE = ("python.ops.", "python.framework.", "python.training.", "python.platfo
 
 def _target(path: str) -> Optional[str]:
     """The module of this package that a path below `tensorflow` means."""
+    for folder in ("python.keras", "contrib.keras.python.keras", "contrib.keras.api.keras"):
+        if path == folder or path.startswith(folder + "."):
+            path = "keras" + path[len(folder):]
     if path in _PATHS:
         return _PATHS[path]
     parts = path.split(".")

@@ -3,7 +3,7 @@
 import importlib as _importlib
 from typing import Any as _Any
 
-_MODULES = ("cudnn_rnn", "data", "deprecated", "distributions", "eager", "factorization", "framework", "layers", "learn", "legacy_seq2seq", "linalg", "losses",
+_MODULES = ("cudnn_rnn", "data", "deprecated", "distributions", "eager", "factorization", "framework", "keras", "layers", "learn", "legacy_seq2seq", "linalg", "losses",
             "metrics", "rnn", "seq2seq", "slim", "training", "util", "crf", "ffmpeg", "image", "lookup", "opt", "staging", "tensorboard")
 
 

@@ -45,6 +45,23 @@ def checkpoints_iterator(checkpoint_dir: str, min_interval_secs: float = 0, time
         time.sleep(max(0.0, start + min_interval_secs - time.time()))
 
 
+def evaluation(sess: Any, num_evals: int = 1, initial_op: Any = None, initial_op_feed_dict: Any = None, eval_op: Any = None, eval_op_feed_dict: Any = None,
+               final_op: Any = None, final_op_feed_dict: Any = None, summary_op: Any = None, summary_op_feed_dict: Any = None, summary_writer: Any = None,
+               global_step: Any = None) -> Any:
+    """The value of final_op after eval_op has run num_evals times in a session."""
+    if initial_op is not None:
+        sess.run(initial_op, initial_op_feed_dict)
+    for i in range(num_evals):
+        if eval_op is not None:
+            sess.run(eval_op, eval_op_feed_dict)
+        tf_logging.info("Evaluation [%d/%d]", i + 1, num_evals)
+    value = None if final_op is None else sess.run(final_op, final_op_feed_dict)
+    if summary_op is not None and summary_writer is not None:
+        step = get_global_step() if global_step is None else global_step
+        summary_writer.add_summary(sess.run(summary_op, summary_op_feed_dict), None if step is None else value_of_step(sess, step))
+    return value
+
+
 def evaluate_once(master: str, checkpoint_path: str, logdir: Optional[str], num_evals: int = 1, initial_op: Any = None, initial_op_feed_dict: Any = None,
                   eval_op: Any = None, eval_op_feed_dict: Any = None, final_op: Any = None, final_op_feed_dict: Any = None,
                   summary_op: Any = _DEFAULT, summary_op_feed_dict: Any = None, variables_to_restore: Any = None, session_config: Any = None,
@@ -60,16 +77,10 @@ def evaluate_once(master: str, checkpoint_path: str, logdir: Optional[str], num_
         sess.run(variables.global_variables_initializer())
         saver.restore(sess, checkpoint_path)
         sess.run(local)
-        if initial_op is not None:
-            sess.run(initial_op, initial_op_feed_dict)
-        for i in range(num_evals):
-            if eval_op is not None:
-                sess.run(eval_op, eval_op_feed_dict)
-            tf_logging.info("Evaluation [%d/%d]", i + 1, num_evals)
-        value = None if final_op is None else sess.run(final_op, final_op_feed_dict)
-        if summary_op is not None and logdir:
-            writer = summary.FileWriter(logdir, sess.graph)
-            writer.add_summary(sess.run(summary_op, summary_op_feed_dict), value_of_step(sess, step))
+        writer = summary.FileWriter(logdir, sess.graph) if summary_op is not None and logdir else None
+        value = evaluation(sess, num_evals, initial_op, initial_op_feed_dict, eval_op, eval_op_feed_dict, final_op, final_op_feed_dict, summary_op,
+                           summary_op_feed_dict, writer, step)
+        if writer is not None:
             writer.close()
     return value
 

@@ -23,10 +23,13 @@ def load_iris(data_path: Optional[str] = None) -> base.Dataset:
     return base.Dataset(made.data, made.target)
 
 
+DATASETS = {"iris": load_iris, "mnist": load_mnist}
+
+
 def load_dataset(name: str, size: str = "small", test_with_fake_data: bool = False) -> Any:
     """A data set by name."""
     if name in ("boston", "dbpedia"):
         raise at_user_line(NotImplementedError("load_dataset(%r) is not provided: read the data with learn.datasets.base.load_csv_with_header." % name))
-    if name not in ("iris", "mnist"):
+    if name not in DATASETS:
         raise at_user_line(ValueError("Name of dataset is not found: %s" % name))
-    return load_iris() if name == "iris" else load_mnist()
+    return DATASETS[name]()  # type: ignore[operator]

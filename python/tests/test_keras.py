@@ -1,0 +1,222 @@
+# SPDX-License-Identifier: Apache-2.0
+"""tf.keras. Numbers that are written down are what Keras 3.15 gives for the same weights and data."""
+import os
+
+import numpy as np
+import pytest
+
+import millrace as tf
+
+keras = tf.keras
+K, L = keras.backend, keras.layers
+
+
+@pytest.fixture(autouse=True)
+def session():
+    K.clear_session()
+    yield
+    K.clear_session()
+
+
+def filled(model, random):
+    model.set_weights([(random.randn(*w.shape) * 0.3).astype("f") for w in model.get_weights()])
+
+
+CASES = {
+    "lstm": (lambda: L.LSTM(4, recurrent_activation="sigmoid", return_sequences=True), [70.02041, 0.10964, 1.18782, 1.18641, 1.18503]),
+    "gru": (lambda: L.GRU(4, recurrent_activation="sigmoid"), [78.89585, 0.07685, 1.10673, 1.10651, 1.10629]),
+    "rnn": (lambda: L.SimpleRNN(4), [72.09041, 0.09006, 1.12176, 1.12103, 1.1203]),
+    "bi": (lambda: L.Bidirectional(L.LSTM(4, recurrent_activation="sigmoid")), [87.25398, 0.0865, 1.09615, 1.09607, 1.09599])}
+
+
+def results(model, x, y):
+    made = model.predict(x)
+    model.compile("sgd", "sparse_categorical_crossentropy", metrics=["accuracy"])
+    return [float((made * np.arange(1, 4)).sum()), float(np.abs(made).std()), *[model.train_on_batch(x, y)[0] for _ in range(3)]]
+
+
+def test_layers_along_sequences_and_images():
+    random = np.random.RandomState(0)
+    x, images, y = random.randn(40, 6, 3).astype("f"), random.randn(40, 8, 8, 2).astype("f"), random.randint(0, 3, 40)
+    random.randint(0, 11, (40, 5))
+    for name, (make, expected) in CASES.items():
+        model = keras.Sequential([L.TimeDistributed(L.Dense(3), input_shape=(6, 3)), make(), L.Flatten(), L.Dense(3, activation="softmax")])
+        filled(model, random)
+        np.testing.assert_allclose(results(model, x, y), expected, atol=2e-4, err_msg=name)
+    model = keras.Sequential([
+        L.Conv2D(4, 3, activation="relu", input_shape=(8, 8, 2)), L.MaxPooling2D(), L.UpSampling2D(), L.Conv2DTranspose(3, 3, strides=2, padding="same"),
+        L.ZeroPadding2D(1), L.AveragePooling2D(2), L.GlobalAveragePooling2D(), L.Dense(3, activation="softmax", kernel_regularizer="l2")])
+    filled(model, random)
+    np.testing.assert_allclose(results(model, images, y), [84.33915, 0.05195, 1.11151, 1.11128, 1.11106], atol=2e-4)
+
+
+OPTIMIZERS = {
+    "SGD": (dict(lr=0.1, momentum=0.9, nesterov=True), [1.30535, 1.27663, 1.23894, 1.19654, 1.15391]),
+    "RMSprop": (dict(lr=0.01), [1.30535, 1.26746, 1.24251, 1.223, 1.20668]),
+    "Adadelta": (dict(lr=1.0), [1.30535, 1.3036, 1.30183, 1.30006, 1.29828]), "Adam": (dict(lr=0.02), [1.30535, 1.28106, 1.25793, 1.236, 1.21527])}
+
+
+@pytest.mark.parametrize("name, arguments, expected", [(n, *v) for n, v in OPTIMIZERS.items()] + [
+    ("SGD", dict(lr=0.1, clipnorm=0.5), [1.30535, 1.29008, 1.27546, 1.26149, 1.24815]),
+    ("SGD", dict(lr=0.5, clipvalue=0.01), [1.30535, 1.29918, 1.29307, 1.28703, 1.28106])])
+def test_optimizers(name, arguments, expected):
+    random = np.random.RandomState(0)
+    x = random.randn(40, 6, 3).astype("f")[:, 0]
+    random.randn(40, 8, 8, 2)
+    y = np.eye(3)[random.randint(0, 3, 40)]
+    model = keras.Sequential([L.Dense(3, activation="softmax", input_shape=(3,))])
+    filled(model, np.random.RandomState(1))
+    model.compile(getattr(keras.optimizers, name)(**arguments), "categorical_crossentropy")
+    np.testing.assert_allclose([model.train_on_batch(x, y) for _ in range(5)], expected, atol=2e-5)
+    assert K.get_value(model.optimizer.iterations) == 5
+
+
+def test_losses():
+    y, p = np.array([[0.0, 1.0, 0.0]], "f"), np.array([[0.2, 0.7, 0.1]], "f")
+    d = p - y
+    expected = {"mse": np.mean(d ** 2), "mae": np.mean(abs(d)), "hinge": np.mean(np.maximum(1 - y * p, 0)), "categorical_crossentropy": -np.log(0.7),
+                "binary_crossentropy": -np.mean(y * np.log(p) + (1 - y) * np.log(1 - p)), "logcosh": np.mean(np.log(np.cosh(d))),
+                "poisson": np.mean(p - y * np.log(p)), "cosine_proximity": -0.7 / np.linalg.norm(p), "categorical_accuracy": 1, "binary_accuracy": 1,
+                "msle": np.mean((np.log(y + 1) - np.log(p + 1)) ** 2), "squared_hinge": np.mean(np.maximum(1 - y * p, 0) ** 2)}
+    for name, value in expected.items():
+        made = K.get_value(keras.losses.get(name)(tf.constant(y), tf.constant(p)))
+        np.testing.assert_allclose(np.ravel(made), [value], rtol=1e-4, err_msg=name)
+    with pytest.raises(ValueError, match="Unknown loss"):
+        keras.losses.get("none")
+
+
+def test_models_of_several_inputs_and_shared_layers():
+    a, b = keras.Input((3,), name="a"), keras.Input(shape=(3,), name="b")
+    shared = L.Dense(4, activation="relu", name="shared")
+    both = L.concatenate([shared(a), shared(b)])
+    one, two = L.Dense(1, name="one")(both), L.Dense(2, activation="softmax", name="two")(L.Lambda(lambda t: t * 2)(both))
+    model = keras.Model(inputs=[a, b], outputs=[one, two])
+    assert [w.op.name for w in model.weights][:2] == ["shared/kernel", "shared/bias"] and len(model.weights) == 6 and len(model.layers) == 7
+    random = np.random.RandomState(0)
+    x, u, y = random.randn(64, 3), random.randn(64, 3), (random.rand(64) > 0.5).astype(int)
+    model.compile(keras.optimizers.Adam(0.02), {"one": "mse", "two": "sparse_categorical_crossentropy"}, metrics={"two": "accuracy"}, loss_weights=[1.0, 0.5])
+    made = model.fit({"a": x, "b": u}, [x.sum(1), y], epochs=40, verbose=0)
+    assert set(made.history) == {"loss", "one_loss", "two_loss", "two_acc"} and made.history["loss"][-1] < made.history["loss"][0] / 2
+    loss, first, second, _ = model.evaluate([x, u], [x.sum(1), y], verbose=0)
+    assert loss == pytest.approx(first + second / 2, rel=1e-4)
+    assert [p.shape for p in model.predict([x, u])] == [(64, 1), (64, 2)]
+    outer = keras.Input((3,))  # a model is a layer
+    nested = keras.Model(outer, model([outer, outer])[0])
+    np.testing.assert_allclose(nested.predict(x), model.predict([x, x])[0], rtol=1e-5)
+    middle = keras.Model(a, model.get_layer("shared").nodes[0].outputs[0])
+    assert middle.predict(x).shape == (64, 4)
+
+
+def test_sequential_without_a_shape_and_with_normalisation(capsys):
+    random = np.random.RandomState(0)
+    x = random.randn(300, 5).astype("f")
+    y = (x.sum(1) > 0).astype(int)
+    model = keras.Sequential([L.Dense(16), L.BatchNormalization(), L.Activation("relu"), L.Dropout(0.1), L.Dense(1, activation="sigmoid")])
+    model.compile(keras.optimizers.Adam(0.02), "binary_crossentropy", metrics=["accuracy"])
+    history = model.fit(x, y, batch_size=50, epochs=12, validation_split=0.2, class_weight={0: 1.0, 1: 1.0})
+    assert "Epoch 12/12" in capsys.readouterr().out and history.epoch == list(range(12))
+    assert set(history.history) == {"loss", "acc", "val_loss", "val_acc"} and history.history["val_acc"][-1] > 0.85
+    assert model.predict_classes(x).shape == (300, 1) and abs(model.get_weights()[2].mean()) < 5
+    averages = model.layers[1].moving_variance
+    assert not np.allclose(K.get_value(averages), 1)
+    assert np.array_equal(model.predict(x), model.predict(x))  # nothing is dropped
+    model.summary()
+    assert "Total params: 177" in capsys.readouterr().out
+
+
+def test_what_is_frozen_stays():
+    model = keras.Sequential([L.Dense(3, input_dim=2, name="still"), L.Dense(1)])
+    model.get_layer("still").trainable = False
+    model.compile(tf.train.GradientDescentOptimizer(0.1), "mse")
+    before = model.get_weights()
+    model.train_on_batch(np.ones([4, 2]), np.ones([4]), sample_weight=[1, 1, 0, 0])
+    after = model.get_weights()
+    assert [np.array_equal(p, q) for p, q in zip(before, after)] == [True, True, False, False]
+
+
+def test_callbacks(tmp_path):
+    x, y = np.random.RandomState(0).randn(40, 2), np.zeros(40)
+    model = keras.Sequential([L.Dense(1, input_shape=(2,))])
+    model.compile(keras.optimizers.SGD(0.5), "mse")
+    rates = []
+    C = keras.callbacks
+    made = model.fit(x, y, epochs=3, verbose=0, callbacks=[
+        C.LearningRateScheduler(lambda epoch: 0.1 / (epoch + 1)), C.LambdaCallback(on_epoch_end=lambda e, logs: rates.append(K.get_value(model.optimizer.lr))),
+        C.CSVLogger(str(tmp_path / "log.csv")), C.TensorBoard(str(tmp_path / "board")), C.ModelCheckpoint(str(tmp_path / "w-{epoch}"), "loss", save_best_only=True)])
+    np.testing.assert_allclose(rates, [0.1, 0.05, 0.1 / 3], rtol=1e-6)
+    assert (tmp_path / "log.csv").read_text().startswith("epoch,loss\n0,") and len(made.epoch) == 3
+    assert any("tfevents" in n for n in os.listdir(tmp_path / "board")) and (tmp_path / "w-3.index").exists()
+    stop = C.EarlyStopping("loss", patience=2, min_delta=10)
+    assert len(model.fit(x, y, epochs=50, verbose=0, callbacks=[stop]).epoch) == 3
+    K.set_value(model.optimizer.lr, 0.1)
+    model.fit(x, y, epochs=4, verbose=0, callbacks=[C.ReduceLROnPlateau("loss", factor=0.5, patience=1, min_delta=10)])
+    assert K.get_value(model.optimizer.lr) == pytest.approx(0.1 * 0.5 ** 3)
+    assert len(model.fit(x, np.full(40, np.nan), epochs=9, verbose=0, callbacks=[C.TerminateOnNaN()]).epoch) == 1
+
+
+def test_weights_in_files_and_generators(tmp_path):
+    def make():
+        K.clear_session()
+        model = keras.Sequential([L.Dense(2, input_shape=(3,))])
+        model.compile("adam", "mse")
+        return model
+    model = make()
+    batches = ((np.ones([8, 3]) * i, np.ones([8, 2]) * i) for i in range(100))
+    history = model.fit_generator(batches, steps_per_epoch=5, epochs=4, verbose=0)
+    assert len(history.history["loss"]) == 4 and next(batches)[0][0, 0] == 20
+    model.save_weights(str(tmp_path / "weights"))
+    kept = model.get_weights()
+    again = make()
+    assert not np.allclose(again.get_weights()[0], kept[0])
+    again.load_weights(str(tmp_path / "weights"))
+    assert all(np.array_equal(p, q) for p, q in zip(again.get_weights(), kept))
+    for call, message in ((lambda: again.save_weights("w.h5"), "writes a checkpoint"), (lambda: again.save("m"), "use save_weights"),
+                          (lambda: keras.models.load_model("m"), "load_weights")):
+        with pytest.raises(NotImplementedError, match=message + ".*test_keras.py"):
+            call()
+
+
+def test_functions_of_the_backend():
+    x = K.placeholder((None, 2))
+    twice = K.variable([1.0, 2.0], name="v")
+    both = K.function([x, K.learning_phase()], [K.sum(x * twice, axis=-1), K.in_train_phase(x, -x)], updates=[(twice, twice * 2)])
+    assert [v.tolist() for v in both([[[1.0, 1.0]], 0])] == [[3.0], [[-1, -1]]] and both([[[1.0, 1.0]], 1])[1].tolist() == [[1, 1]]
+    assert K.get_value(twice).tolist() == [4, 8] and K.int_shape(x) == (None, 2) and K.ndim(x) == 2
+    K.set_value(twice, [0, 1])
+    assert K.eval(K.dot(tf.ones([2, 2]), tf.ones([2, 3]))).tolist() == [[2] * 3] * 2 and K.eval(twice).tolist() == [0, 1]
+    assert K.eval(K.mean(tf.constant([True, False]))) == 0.5 and K.eval(K.max(tf.constant([[1.0, 5.0]]), axis=1)).tolist() == [5]
+    assert K.eval(K.dot(tf.ones([2, 3, 4]), tf.ones([4, 5]))).shape == (2, 3, 5)
+
+
+def test_helpers():
+    assert keras.utils.to_categorical([0, 2]).tolist() == [[1, 0, 0], [0, 0, 1]]
+    pad = keras.preprocessing.sequence.pad_sequences
+    assert pad([[1], [1, 2, 3]]).tolist() == [[0, 0, 1], [1, 2, 3]]
+    assert pad([[1], [1, 2, 3]], maxlen=2, padding="post", truncating="post", value=9).tolist() == [[1, 9], [1, 2]]
+    with pytest.raises(FileNotFoundError, match="nothing is downloaded"):
+        keras.utils.get_file("none.csv", "http://example.com/none.csv", cache_dir="/nowhere")
+
+
+def test_mistakes():
+    model = keras.Sequential([L.Dense(2, input_shape=(3,))])
+    x = keras.Input((3,))
+    for call, error, message in (
+            (lambda: model.fit(np.ones([2, 3]), np.ones([2, 2]), verbose=0), RuntimeError, "must compile"),
+            (lambda: model.predict(np.ones([2, 4])), ValueError, "expected input_1 to have shape \\(3,\\)"),
+            (lambda: L.Dense(2, activation="none"), ValueError, "Unknown activation function: none"),
+            (lambda: L.Dense(2, colour=1), TypeError, "unexpected keyword argument: colour"),
+            (lambda: keras.Model(x, tf.identity(L.Dense(1)(x))), ValueError, "Wrap what computes it in a Lambda layer"),
+            (lambda: keras.Model(keras.Input((2,)), L.Dense(1)(x)), ValueError, "Graph disconnected"),
+            (lambda: model.set_weights([]), ValueError, "weight list of length 0"),
+            (lambda: model.compile("none", "mse"), ValueError, "Could not interpret optimizer"),
+            (lambda: L.LSTM(2, stateful=True), NotImplementedError, "tf.nn.dynamic_rnn"), (lambda: keras.applications.VGG16(), NotImplementedError, "slim.nets")):
+        with pytest.raises(error, match=message):
+            call()
+
+
+def test_paths():
+    from millrace.compat.imports import _Finder
+    for path, real in (("keras.layers", L), ("python.keras.layers", L), ("contrib.keras.api.keras.models", keras.models), ("keras.losses", keras.losses),
+                       ("python.keras.backend", K), ("keras.preprocessing.sequence", keras.utils), ("python.keras", keras)):
+        assert _Finder._resolve("tensorflow." + path) is real, path
+    assert tf.contrib.keras.Sequential is keras.Sequential

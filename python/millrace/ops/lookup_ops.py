@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import collections
 import os
-from typing import Any, List, Optional, Tuple
+from typing import Any, Dict, List, Optional, Tuple
 
 from millrace.framework import dtypes
 from millrace.framework.composite_tensors import SparseTensor
@@ -476,7 +476,7 @@ class MutableHashTable(_ChangingTable):
     def __init__(self, key_dtype: Any, value_dtype: Any, default_value: Any, shared_name: Optional[str] = None, name: str = "MutableHashTable",
                  checkpoint: bool = True) -> None:
         default = convert_to_tensor(default_value, dtypes.as_dtype(value_dtype))
-        share = {"shared_name": shared_name or "", "use_node_name_sharing": checkpoint and not shared_name}
+        share: Dict[str, Any] = {"shared_name": shared_name or "", "use_node_name_sharing": checkpoint and not shared_name}
         if default.get_shape().ndims == 0:
             self._table_ref = gen_ops.mutable_hash_table_v2(key_dtype, value_dtype, name=name, **share)
         else:
@@ -493,7 +493,7 @@ class MutableDenseHashTable(_ChangingTable):
                  checkpoint: bool = True) -> None:
         default = convert_to_tensor(default_value, dtypes.as_dtype(value_dtype), name="default_value")
         empty = convert_to_tensor(empty_key, dtypes.as_dtype(key_dtype), name="empty_key")
-        options = {"shared_name": shared_name or "", "use_node_name_sharing": checkpoint and not shared_name, "value_shape": default.get_shape(),
+        options: Dict[str, Any] = {"shared_name": shared_name or "", "use_node_name_sharing": checkpoint and not shared_name, "value_shape": default.get_shape(),
                    "initial_num_buckets": initial_num_buckets or 2 ** 17, "name": name}
         if deleted_key is None:
             self._table_ref = gen_ops.mutable_dense_hash_table(empty, value_dtype, **options)
@@ -505,8 +505,9 @@ class MutableDenseHashTable(_ChangingTable):
         self._start(default, checkpoint)
 
     def _shape(self, values: Tensor, keys: Tensor) -> None:
-        if self._key_shape.ndims is not None and keys.get_shape().ndims is not None:
-            front = keys.get_shape()[:keys.get_shape().ndims - self._key_shape.ndims]
+        rank = keys.get_shape().ndims
+        if self._key_shape.ndims is not None and rank is not None:
+            front = keys.get_shape()[:rank - self._key_shape.ndims]
             values.set_shape(front.concatenate(self._default_value.get_shape()))
 
 

@@ -88,7 +88,7 @@ def regex_replace(source: Any = None, pattern: Any = None, rewrite: Any = None, 
     """Strings with the matches of a pattern replaced; \\0 to \\9 in the rewrite are the match and its groups."""
     text = convert_to_tensor(either("input", input, "source", source), dtypes.string)
     if isinstance(pattern, (str, bytes)) and isinstance(rewrite, (str, bytes)):
-        return gen_ops.static_regex_replace(text, pattern, rewrite, replace_global=replace_global, name=name)  # type: ignore[no-any-return]
+        return gen_ops.static_regex_replace(text, pattern, rewrite, replace_global=replace_global, name=name)  # type: ignore[no-any-return, arg-type]
     return gen_ops.regex_replace(text, pattern, rewrite, replace_global=replace_global, name=name)  # type: ignore[no-any-return]
 
 
@@ -96,7 +96,7 @@ def regex_full_match(input: Any, pattern: Any, name: Optional[str] = None) -> Te
     """Whether whole strings match a pattern."""
     text = convert_to_tensor(input, dtypes.string)
     if isinstance(pattern, (str, bytes)):
-        return gen_ops.static_regex_full_match(text, pattern, name=name)  # type: ignore[no-any-return]
+        return gen_ops.static_regex_full_match(text, pattern, name=name)  # type: ignore[no-any-return, arg-type]
     return gen_ops.regex_full_match(text, pattern, name=name)  # type: ignore[no-any-return]
 
 

@@ -59,8 +59,8 @@ class Saver:
         else:
             items = [(None, v) for v in given]
         for name, value in items:
-            for v in value if isinstance(value, (list, tuple, PartitionedVariable)) else [value]:
-                v = getattr(v, "table_ref", v)  # a table that changes is saved by its handle
+            for part in value if isinstance(value, (list, tuple, PartitionedVariable)) else [value]:
+                v: Any = getattr(part, "table_ref", part)  # a table that changes is saved by its handle
                 if not hasattr(v, "op"):
                     raise at_user_line(TypeError("Variable to save is not a Variable: %r" % (v,)))
                 key = name or v.op.name

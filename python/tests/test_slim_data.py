@@ -126,3 +126,17 @@ def test_paths_of_modules():
     from tensorflow.contrib.slim.python.slim.data.dataset import Dataset
     assert dataset_data_provider.DatasetDataProvider is slim.dataset_data_provider.DatasetDataProvider
     assert tfexample_decoder.TFExampleDecoder is slim.tfexample_decoder.TFExampleDecoder and Dataset is slim.dataset.Dataset
+
+
+def test_an_evaluation_reads_from_queues(tmp_path):
+    number = tf.train.range_input_producer(4, shuffle=False).dequeue()
+    batch = tf.train.batch([tf.cast(number, tf.float32)], 4)
+    factor = tf.Variable(1.)
+    mean, update = tf.metrics.mean(batch * factor)
+    with tf.Session() as session:
+        session.run(factor.assign(2.))
+        path = tf.train.Saver([factor]).save(session, str(tmp_path / "model"))
+    tf.train.create_global_step()
+    values = {"mean": mean}.values()
+    found = slim.evaluation.evaluate_once("", path, str(tmp_path), num_evals=2, eval_op=update, final_op=values, variables_to_restore=[factor])
+    assert found == [3.]

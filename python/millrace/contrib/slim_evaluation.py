@@ -2,6 +2,7 @@
 """tf.contrib.slim.evaluation: running an evaluation on checkpoints as they appear."""
 from __future__ import annotations
 
+import collections.abc
 import time
 from typing import Any, Callable, Iterator, Optional
 
@@ -10,7 +11,9 @@ from millrace.framework.graph import GraphKeys, get_collection
 from millrace.framework.session import Session
 from millrace.ops import variables
 from millrace.ops.control_flow_ops import group
+from millrace.train.coordinator import Coordinator
 from millrace.train.global_step import get_global_step, get_or_create_global_step, global_step as value_of_step
+from millrace.train.queue_runner import start_queue_runners
 from millrace.train.saver import Saver, latest_checkpoint
 
 _DEFAULT = 0
@@ -45,20 +48,26 @@ def checkpoints_iterator(checkpoint_dir: str, min_interval_secs: float = 0, time
         time.sleep(max(0.0, start + min_interval_secs - time.time()))
 
 
+def _fetches(given: Any) -> Any:
+    """What a session can run: the values of a dict as a list."""
+    return list(given) if isinstance(given, collections.abc.ValuesView) else given
+
+
 def evaluation(sess: Any, num_evals: int = 1, initial_op: Any = None, initial_op_feed_dict: Any = None, eval_op: Any = None, eval_op_feed_dict: Any = None,
-               final_op: Any = None, final_op_feed_dict: Any = None, summary_op: Any = None, summary_op_feed_dict: Any = None, summary_writer: Any = None,
-               global_step: Any = None) -> Any:
+               final_op: Any = None, final_op_feed_dict: Any = None, summary_op: Any = None, summary_op_feed_dict: Any = None,
+               summary_writer: Any = None, global_step: Any = None) -> Any:
     """The value of final_op after eval_op has run num_evals times in a session."""
     if initial_op is not None:
-        sess.run(initial_op, initial_op_feed_dict)
+        sess.run(_fetches(initial_op), initial_op_feed_dict)
     for i in range(num_evals):
         if eval_op is not None:
-            sess.run(eval_op, eval_op_feed_dict)
+            sess.run(_fetches(eval_op), eval_op_feed_dict)
         tf_logging.info("Evaluation [%d/%d]", i + 1, num_evals)
-    value = None if final_op is None else sess.run(final_op, final_op_feed_dict)
+    value = None if final_op is None else sess.run(_fetches(final_op), final_op_feed_dict)
     if summary_op is not None and summary_writer is not None:
         step = get_global_step() if global_step is None else global_step
         summary_writer.add_summary(sess.run(summary_op, summary_op_feed_dict), None if step is None else value_of_step(sess, step))
+        summary_writer.flush()
     return value
 
 
@@ -77,12 +86,17 @@ def evaluate_once(master: str, checkpoint_path: str, logdir: Optional[str], num_
         sess.run(variables.global_variables_initializer())
         saver.restore(sess, checkpoint_path)
         sess.run(local)
+        coordinator = Coordinator()
+        threads = start_queue_runners(sess, coordinator)
         writer = summary.FileWriter(logdir, sess.graph) if summary_op is not None and logdir else None
-        value = evaluation(sess, num_evals, initial_op, initial_op_feed_dict, eval_op, eval_op_feed_dict, final_op, final_op_feed_dict, summary_op,
-                           summary_op_feed_dict, writer, step)
-        if writer is not None:
-            writer.close()
-    return value
+        try:
+            return evaluation(sess, num_evals, initial_op, initial_op_feed_dict, eval_op, eval_op_feed_dict, final_op, final_op_feed_dict,
+                              summary_op, summary_op_feed_dict, writer, step)
+        finally:
+            coordinator.request_stop()
+            coordinator.join(threads, ignore_live_threads=True)
+            if writer is not None:
+                writer.close()
 
 
 def evaluation_loop(master: str, checkpoint_dir: str, logdir: Optional[str], num_evals: int = 1, initial_op: Any = None,

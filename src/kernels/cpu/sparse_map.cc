@@ -13,6 +13,9 @@
 namespace millrace {
 namespace {
 
+// A row costs memory even where it is empty.
+constexpr int64_t kMostEmptyRows = int64_t{1} << 24;
+
 struct Sparse {
   Tensor indices, values;  // [n, rank], [n]
   std::vector<int64_t> dims;
@@ -114,6 +117,10 @@ class AddManyKernel final : public MapKernel {
     MR_ASSIGN_OR_RETURN(const Sparse whole, SparseInput(ctx));
     const int64_t rank = whole.indices.dim(1), n = whole.indices.dim(0);
     if (rank < 2) return InvalidArgument("Rank of input SparseTensor should be > 1, but saw rank: ", rank);
+    if (whole.dims[0] > kMostEmptyRows + n) {
+      return ResourceExhausted(
+          "a sparse tensor with ", whole.dims[0], " rows and ", n, " elements is too long to keep");
+    }
     MR_ASSIGN_OR_RETURN(const Shape rows, Shape::Make({whole.dims[0]}));
     MR_ASSIGN_OR_RETURN(Tensor * out, ctx.AllocateOutput(0, rows));
     std::map<int64_t, std::vector<int64_t>> elements;  // by row

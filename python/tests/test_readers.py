@@ -212,3 +212,25 @@ def test_waiting_reads_end_by_their_deadline_and_by_the_end_of_the_queue(tmp_pat
 def test_lmdb_says_what_it_is():
     with pytest.raises(tf.errors.UnimplementedError, match="LMDB"), tf.Session() as session:
         session.run(tf.LMDBReader().reader_ref)
+
+
+def test_batches_without_queues(tmp_path):
+    for i in range(3):
+        with tf.python_io.TFRecordWriter(str(tmp_path / ("f%d" % i))) as writer:
+            for k in range(5):
+                writer.write(b"%d" % (5 * i + k))
+    (tmp_path / "empty").write_bytes(b"")
+    everything = [b"%d" % k for k in range(15)]
+    batch = gen_ops.record_input(str(tmp_path / "f*"), batch_size=5, file_buffer_size=4, file_shuffle_shift_ratio=0.5)
+    whole = gen_ops.record_input(str(tmp_path / "*"), batch_size=15)
+    assert batch.get_shape().as_list() == [5]
+    with tf.Session() as session:
+        for _ in range(3):  # epochs do not mix
+            assert sorted(sum((session.run(batch).tolist() for _ in range(3)), [])) == sorted(everything)
+        first, second = session.run(whole).tolist(), session.run(whole).tolist()
+        assert sorted(first) == sorted(second) == sorted(everything) and first != second
+        for pattern in ("none*", "empty"):
+            with pytest.raises(tf.errors.NotFoundError):
+                session.run(gen_ops.record_input(str(tmp_path / pattern)))
+    with pytest.raises((ValueError, tf.errors.InvalidArgumentError)), tf.Session() as session:
+        session.run(gen_ops.record_input("x", batch_size=0))

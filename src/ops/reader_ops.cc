@@ -46,6 +46,13 @@ Status RestoreShape(ShapeContext& c) {
   return c.RequireScalar(1);
 }
 
+Status RecordInputShape(ShapeContext& c) {
+  MR_ASSIGN_OR_RETURN(const int64_t batch, c.Attr<int64_t>("batch_size"));
+  if (batch < 1) return InvalidArgument("batch_size must be positive, got ", batch);
+  c.set_output(0, PartialShape::Of({batch}));
+  return absl::OkStatus();
+}
+
 struct Version {
   const char* suffix;
   const char* handle;
@@ -115,6 +122,18 @@ void RegisterReaderOps(OpRegistry& r) {
     AddReaders(r, v);
     AddAccess(r, v);
   }
+  r.Add(
+       "RecordInput() -> (records:str) | file_pattern:string; file_random_seed:int=301; "
+       "file_shuffle_shift_ratio:float=0; file_buffer_size:int=10000; file_parallelism:int=16; batch_size:int=32; "
+       "compression_type:string=\"\" | S")
+      .Doc(
+          "batch_size records of the record files that match a pattern, drawn by chance out of a buffer of "
+          "file_buffer_size records, without end: each record is given once an epoch. file_shuffle_shift_ratio moves "
+          "the "
+          "place in the shuffled list of files at which an epoch begins; file_parallelism has no effect.")
+      .Shape(RecordInputShape)
+      .NotDifferentiable(kIsState)
+      .NoExample("it reads files");
   r.Add(absl::StrCat("LMDBReader() -> (reader_handle:&str) | ", kNames, " | S"))
       .Doc("Would give the pairs of LMDB databases. It has no kernel that reads them: each step answers UNIMPLEMENTED.")
       .Shape(ReaderShape)

@@ -200,6 +200,7 @@ void RegisterReaderKernels(KernelRegistry& r) {
     r.AddFn({.op = named("ReaderReset")}, Reset);
   }
   r.Add<LmdbReaderKernel>({.op = "LMDBReader"});
+  RegisterRecordInputKernel(r);
 }
 
 }  // namespace millrace

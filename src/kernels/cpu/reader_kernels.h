@@ -5,6 +5,7 @@
 
 namespace millrace {
 
-void RegisterReaderKernels(KernelRegistry& registry);
+void RegisterReaderKernels(KernelRegistry& registry);  // all of them
+void RegisterRecordInputKernel(KernelRegistry& registry);
 
 }  // namespace millrace

@@ -1,12 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
 # mypy: implicit-reexport
-"""tf.contrib.training: hyper-parameters, and batches of what belongs together."""
+"""tf.contrib.training: hyper-parameters, batches of what belongs together, training and evaluation by monitored sessions."""
 from __future__ import annotations
 
 import json
 from typing import Any, Dict, List
 
+from millrace.contrib.slim_evaluation import checkpoints_iterator, wait_for_new_checkpoint  # noqa: F401
+from millrace.contrib.slim_learning import clip_gradient_norms, multiply_gradients  # noqa: F401
 from millrace.contrib.training_inputs import bucket, bucket_by_sequence_length  # noqa: F401
+from millrace.contrib.training_loops import (StopAfterNEvalsHook, SummaryAtEndHook, add_gradients_summaries, clip_gradient_norms_fn,  # noqa: F401
+                                             create_train_op, evaluate_once, evaluate_repeatedly, train)
 from millrace.contrib.training_sampling import rejection_sample, stratified_sample  # noqa: F401
 
 

@@ -1,0 +1,51 @@
+# SPDX-License-Identifier: Apache-2.0
+"""tf.contrib.training's loops: sessions that read from queues, train, save, and are evaluated."""
+import pytest
+
+import millrace as tf
+
+training = tf.contrib.training
+
+
+def model(epochs=None):
+    number = tf.train.range_input_producer(32, num_epochs=epochs, shuffle=epochs is None, seed=1).dequeue()
+    x = tf.train.batch([tf.cast(number, tf.float32) / 32.], 8)
+    factor = tf.get_variable("factor", [], initializer=tf.zeros_initializer())
+    return factor, tf.reduce_mean(tf.square(factor * x - 3. * x))
+
+
+def test_training_and_evaluations(tmp_path):
+    folder = str(tmp_path)
+    _, loss = model()
+    tf.train.create_global_step()
+    train_op = training.create_train_op(loss, tf.train.GradientDescentOptimizer(0.5), transform_grads_fn=training.clip_gradient_norms_fn(10.))
+    last = training.train(train_op, folder, hooks=[tf.train.StopAtStepHook(200)])
+    assert last < 1e-3
+    tf.reset_default_graph()
+    factor, loss = model(epochs=2)
+    tf.train.create_global_step()
+    mean, update = tf.metrics.mean(loss)
+    tf.summary.scalar("factor", factor)
+    hooks = [training.StopAfterNEvalsHook(3), training.SummaryAtEndHook(folder + "/eval")]
+    value = training.evaluate_once(tf.train.latest_checkpoint(folder), eval_ops=update, final_ops={"mean": mean, "factor": factor}, hooks=hooks)
+    assert value["mean"] < 1e-3 and abs(value["factor"] - 3) < 0.05
+    tf.reset_default_graph()
+    factor, loss = model(epochs=1)
+    tf.train.create_global_step()
+    count = tf.get_local_variable("count", [], initializer=tf.zeros_initializer())
+    found = training.evaluate_repeatedly(folder, eval_ops=[loss, count.assign_add(1.)], final_ops=factor, max_number_of_evaluations=1)
+    assert abs(found - 3) < 0.05
+    with pytest.raises(ValueError, match="positive"):
+        training.evaluate_repeatedly(folder, max_number_of_evaluations=0)
+    with pytest.raises(ValueError, match="logdir"):
+        training.train(None, None)
+
+
+def test_summaries_of_gradients():
+    x = tf.get_variable("x", [3])
+    pairs = tf.train.GradientDescentOptimizer(1.).compute_gradients(tf.reduce_sum(x * x))
+    made = training.add_gradients_summaries(pairs)
+    with tf.Session() as session:
+        session.run(tf.global_variables_initializer())
+        tags = [tf.Summary.FromString(s).value[0].tag for s in session.run(made)]
+    assert tags == ["x_gradient", "x_gradient_norm"]

@@ -79,12 +79,13 @@ class Inliner {
 
   Status Run() {
     AddCalls(0, -1);
-    if (calls_.empty()) return absl::OkStatus();
+    if (calls_.empty() && !NamesFunctions()) return absl::OkStatus();
     MR_RETURN_IF_ERROR(VerifyFunctions(library_));
     if (graph_ != &library_) {
       for (const wire::FunctionDef* f : library_.Functions()) MR_RETURN_IF_ERROR(graph_->AddFunction(*f));
       for (const wire::GradientDef& g : library_.gradient_defs()) MR_RETURN_IF_ERROR(graph_->AddGradientDef(g));
     }
+    if (calls_.empty()) return absl::OkStatus();
     std::vector<Node*> calls;
     for (const Item& item : calls_) calls.push_back(item.call);
     MR_RETURN_IF_ERROR(CheckExpandedSize(library_, calls));
@@ -105,6 +106,12 @@ class Inliner {
     int parent;  // the call in whose body it is; -1: none
     int depth;
   };
+
+  // Whether a kernel will ask for functions: those of data sets, for instance.
+  bool NamesFunctions() const {
+    const auto names = [](const Node* n) { return !FunctionsOf(*n).empty(); };
+    return std::any_of(graph_->nodes().begin(), graph_->nodes().end(), names);
+  }
 
   void AddCalls(int mark, int parent) {
     const auto& nodes = graph_->nodes();

@@ -3,6 +3,7 @@
 
 #include "ops/audio_ops.h"
 #include "ops/client_function_ops.h"
+#include "ops/dataset_ops.h"
 #include "ops/image_ops.h"
 #include "ops/lookup_ops.h"
 #include "ops/parsing_ops.h"
@@ -44,6 +45,7 @@ void RegisterAllOps(OpRegistry& registry) {
   RegisterReaderOps(registry);
   RegisterTextOps(registry);
   RegisterAudioOps(registry);
+  RegisterDatasetOps(registry);
 }
 
 }  // namespace millrace

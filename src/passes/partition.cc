@@ -55,7 +55,11 @@ class Partitioner {
     MR_RETURN_IF_ERROR(CloseLoops(order));
     MR_RETURN_IF_ERROR(CloseControlLoops());
     std::vector<Partition> result;
-    for (auto& [device, graph] : parts_) result.push_back({device, std::move(graph)});
+    for (auto& [device, graph] : parts_) {
+      for (const wire::FunctionDef* f : graph_.Functions()) MR_RETURN_IF_ERROR(graph->AddFunction(*f));
+      for (const wire::GradientDef& g : graph_.gradient_defs()) MR_RETURN_IF_ERROR(graph->AddGradientDef(g));
+      result.push_back({device, std::move(graph)});
+    }
     return result;
   }
 

@@ -4,6 +4,8 @@
 #include "runtime/executor.h"
 #include "runtime/node_run.h"
 #include "service/joint_rendezvous.h"
+#include "service/plan_step.h"
+#include "service/step_functions.h"
 
 namespace millrace {
 
@@ -83,8 +85,10 @@ StatusOr<int64_t> LocalWorker::Register(Partition partition) {
   Plan::Options options;
   options.device = device;
   options.reuse_slots = !deterministic_;
+  std::shared_ptr<FunctionSource> functions;  // made where a kernel asks for them
   options.make_kernel = [&](const Node& n) -> StatusOr<std::shared_ptr<Kernel>> {
     StatusOr<std::shared_ptr<Kernel>> kernel = MakeKernel(n, *device);
+    if (kernel.ok()) MR_RETURN_IF_ERROR(GiveFunctions(**kernel, *partition.graph, *kernels_, *device, &functions));
     if (!kernel.ok()) return Annotate(kernel.status(), absl::StrCat(n.Describe(), ": "));
     return kernel;
   };
@@ -112,28 +116,6 @@ StatusOr<std::shared_ptr<const Plan>> LocalWorker::Find(int64_t partition) const
 }
 
 namespace {
-
-Status FillArgs(const Plan& plan, absl::Span<const Tensor> args, Frame& frame) {
-  if (static_cast<int>(args.size()) != plan.num_args()) {
-    return InvalidArgument("step got ", args.size(), " arguments, wants ", plan.num_args());
-  }
-  for (int i = 0; i < plan.num_args(); ++i) {
-    const Tensor& value = args[static_cast<size_t>(i)];
-    if (value.dtype() != plan.arg_type(i)) {
-      return InvalidArgument("argument ", i, " is ", DTypeName(value.dtype()), ", wants ", DTypeName(plan.arg_type(i)));
-    }
-    frame.slots[static_cast<size_t>(plan.arg_slot(i))].tensor = value;
-  }
-  return absl::OkStatus();
-}
-
-Status TakeRetvals(const Plan& plan, const Frame& frame, std::vector<Tensor>* retvals) {
-  retvals->resize(static_cast<size_t>(plan.num_retvals()));
-  for (int i = 0; i < plan.num_retvals(); ++i) {
-    MR_ASSIGN_OR_RETURN((*retvals)[static_cast<size_t>(i)], RetvalOf(plan, frame, i));
-  }
-  return absl::OkStatus();
-}
 
 class InlinePlan final : public InlinePartition {
  public:

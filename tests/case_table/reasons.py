@@ -18,8 +18,18 @@ _EXCHANGES = "wait for other steps: tests/exchange_test.cc, python/tests/test_st
 _TABLES = "tables outlive a step: src/kernels/cpu/lookup_test.cc, python/tests/test_lookup.py"
 _READERS = "of files, by way of queues: src/kernels/cpu/reader_test.cc, python/tests/test_readers.py"
 _KEPT_SPARSE = "keep their inputs from step to step: python/tests/test_input_pipelines.py"
+_PIPELINES = "data sets and iterators: python/tests/test_data.py"
 _WITH_FUNCTIONS = """If StatelessIf While StatelessWhile Case StatelessCase For PartitionedCall StatefulPartitionedCall
     RemoteCall SymbolicGradient"""
+_WITH_ITERATORS = """AnonymousIterator AnonymousIteratorV2 BatchDataset BatchDatasetV2 CacheDataset
+    ConcatenateDataset DatasetToSingleElement DeleteIterator FilterDataset FixedLengthRecordDataset
+    FixedLengthRecordDatasetV2 FlatMapDataset InterleaveDataset Iterator IteratorFromStringHandle
+    IteratorFromStringHandleV2 IteratorGetNext IteratorGetNextSync IteratorToStringHandle IteratorV2
+    MakeIterator MapDataset ModelDataset OneShotIterator OptimizeDataset PaddedBatchDataset
+    PaddedBatchDatasetV2 ParallelInterleaveDatasetV2 ParallelMapDataset PrefetchDataset RangeDataset
+    ReduceDataset RepeatDataset ShardDataset ShuffleAndRepeatDataset ShuffleDataset SkipDataset
+    TFRecordDataset TakeDataset TensorDataset TensorSliceDataset TextLineDataset UnwrapDatasetVariant
+    WindowDataset WrapDatasetVariant ZipDataset"""
 _RECURRENT = """BlockLSTM BlockLSTMV2 BlockLSTMGrad BlockLSTMGradV2 LSTMBlockCell LSTMBlockCellGrad GRUBlockCell
     GRUBlockCellGrad"""
 
@@ -66,6 +76,7 @@ REASONS: dict[str, str] = {
     "TensorArrayGrad": "of the oldest arrays; src/kernels/cpu/step_objects_test.cc",
     **dict.fromkeys("Enter Exit NextIteration LoopCond RefEnter RefExit RefNextIteration".split(), _LOOPS),
     **dict.fromkeys(_WITH_FUNCTIONS.split(), _CALLS),
+    **dict.fromkeys(_WITH_ITERATORS.split(), _PIPELINES),
     **dict.fromkeys(_RECURRENT.split(), _CELLS),
     **dict.fromkeys("DecodeWav EncodeWav AudioSpectrogram Mfcc".split(), _SOUNDS),
     **dict.fromkeys(_QUEUE_OPS, _QUEUES),

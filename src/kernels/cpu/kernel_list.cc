@@ -3,6 +3,7 @@
 
 #include "kernels/cpu/audio.h"
 #include "kernels/cpu/client_function_kernels.h"
+#include "kernels/cpu/dataset.h"
 #include "kernels/cpu/image.h"
 #include "kernels/cpu/lookup.h"
 #include "kernels/cpu/parsing.h"
@@ -44,6 +45,7 @@ void RegisterCpuKernels(KernelRegistry& registry) {
   RegisterReaderKernels(registry);
   RegisterTextKernels(registry);
   RegisterAudioKernels(registry);
+  RegisterDatasetKernels(registry);
 }
 
 }  // namespace millrace

@@ -38,7 +38,7 @@ class RecordFormat {
 
 std::unique_ptr<RecordFormat> NewIdentityFormat();   // a name is its own record
 std::unique_ptr<RecordFormat> NewWholeFileFormat();  // a file is one record
-std::unique_ptr<RecordFormat> NewTextLineFormat(int64_t skip_lines);
+std::unique_ptr<RecordFormat> NewTextLineFormat(int64_t skip_lines, Compression compression = Compression::kNone);
 struct FixedLengths {
   int64_t header = 0;
   int64_t record = 0;

@@ -89,10 +89,10 @@ class WholeFileFormat final : public RecordFormat {
 // Lines end at a line feed, or at a carriage return and a line feed.
 class TextLineFormat final : public RecordFormat {
  public:
-  explicit TextLineFormat(int64_t skip_lines) : skip_lines_(skip_lines) {}
+  TextLineFormat(int64_t skip_lines, Compression compression) : skip_lines_(skip_lines), compression_(compression) {}
 
   Status Open(const std::string& path) override {
-    MR_ASSIGN_OR_RETURN(window_, OpenWindow(path, Compression::kNone));
+    MR_ASSIGN_OR_RETURN(window_, OpenWindow(path, compression_));
     path_ = path;
     line_number_ = 0;
     std::string skipped;
@@ -128,6 +128,7 @@ class TextLineFormat final : public RecordFormat {
   }
 
   const int64_t skip_lines_;
+  const Compression compression_;
   std::unique_ptr<ByteWindow> window_;
   std::string path_;
   int64_t line_number_ = 0;
@@ -195,8 +196,8 @@ class TfRecordFormat final : public RecordFormat {
 
 std::unique_ptr<RecordFormat> NewIdentityFormat() { return std::make_unique<IdentityFormat>(); }
 std::unique_ptr<RecordFormat> NewWholeFileFormat() { return std::make_unique<WholeFileFormat>(); }
-std::unique_ptr<RecordFormat> NewTextLineFormat(int64_t skip_lines) {
-  return std::make_unique<TextLineFormat>(skip_lines);
+std::unique_ptr<RecordFormat> NewTextLineFormat(int64_t skip_lines, Compression compression) {
+  return std::make_unique<TextLineFormat>(skip_lines, compression);
 }
 std::unique_ptr<RecordFormat> NewTfRecordFormat(Compression compression) {
   return std::make_unique<TfRecordFormat>(compression);

@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+// Functions of a graph's library that kernels run by themselves, as often as they like and beyond the step that they
+// got them in: what data sets are made of.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "absl/types/span.h"
+#include "kernel/cancellation.h"
+#include "op/attr.h"
+
+namespace millrace {
+
+// Compiled for one device. Thread-safe.
+class StepFunction : public RefCounted {
+ public:
+  // Returns when the call is over; the caller's thread may wait. `cancellation` ends it early, and an error of the call
+  // does not touch it.
+  virtual Status Run(absl::Span<const Tensor> args, CancellationManager& cancellation,
+                     std::vector<Tensor>* results) const = 0;
+};
+
+// The functions that the nodes of a partition can name. Thread-safe.
+class FunctionSource {
+ public:
+  virtual ~FunctionSource() = default;
+  // NotFound when there is none of that name; InvalidArgument when it does not take `arg_types`, or its body is broken.
+  virtual StatusOr<RefPtr<StepFunction>> Compile(const FuncAttr& function, const std::vector<DType>& arg_types) = 0;
+};
+
+// What a kernel is, besides, that runs functions: told where they are before it computes.
+class UsesFunctions {
+ public:
+  virtual ~UsesFunctions() = default;
+  virtual void SetFunctions(std::shared_ptr<FunctionSource> functions) = 0;
+};
+
+}  // namespace millrace

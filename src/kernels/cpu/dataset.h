@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: Apache-2.0
+// Data sets: descriptions of sequences of elements, each a list of tensors. A data set is immutable and lives in a
+// variant scalar; what changes while it is read lives in an iterator over it.
+//
+// Iterators are pulled: an iterator asks those below it. They run on threads that may wait, end when the context's
+// cancellation says so, and are used by one thread at a time.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "kernel/kernel_registry.h"
+#include "kernel/step_function.h"
+
+namespace millrace {
+
+using Element = std::vector<Tensor>;
+
+struct DataContext {
+  CancellationManager& cancellation;
+  Status KeepGoing() const {
+    return cancellation.IsCancelled() ? Cancelled("the iterator was cancelled") : absl::OkStatus();
+  }
+};
+
+class DataIterator {
+ public:
+  virtual ~DataIterator() = default;
+  // Gives the next element and true, or false at the end and ever after. An error need not be the end.
+  virtual StatusOr<bool> Next(DataContext& ctx, Element* element) = 0;
+};
+using DataIteratorPtr = std::unique_ptr<DataIterator>;
+
+struct ElementSpec {
+  std::vector<DType> types;
+  std::vector<PartialShape> shapes;
+};
+
+class Dataset : public VariantValue {
+ public:
+  explicit Dataset(ElementSpec spec) : spec_(std::move(spec)) {}
+  virtual StatusOr<DataIteratorPtr> MakeIterator(DataContext& ctx) const = 0;
+  const ElementSpec& spec() const { return spec_; }
+  std::string TypeName() const override { return "tensorflow::data::DatasetBase"; }
+  std::string DebugString() const override { return "a data set"; }
+
+ private:
+  const ElementSpec spec_;
+};
+using DatasetRef = RefPtr<const Dataset>;
+
+StatusOr<DatasetRef> DatasetOf(const Tensor& variant, absl::string_view what);
+Tensor TensorOf(DatasetRef dataset);
+
+// InvalidArgument unless `got` can be what `want` says, in number, types and shapes.
+Status CheckSpec(const ElementSpec& want, const ElementSpec& got);
+Status CheckElement(const ElementSpec& want, const Element& got);
+
+// Elements one below the other. Their components must have equal shapes; the elements are used up.
+StatusOr<Element> StackElementRows(std::vector<Element>& elements, const std::vector<DType>& types);
+
+// A function of the graph with the inputs that it captures, which come after its arguments.
+class CapturedFunction {
+ public:
+  CapturedFunction() = default;
+  CapturedFunction(RefPtr<StepFunction> function, Element captured)
+      : function_(std::move(function)), captured_(std::move(captured)) {}
+  Status Run(DataContext& ctx, Element args, Element* results) const;
+
+ private:
+  RefPtr<StepFunction> function_;
+  Element captured_;
+};
+
+// Base of the kernels that make a data set.
+class DatasetKernel : public Kernel {
+ public:
+  Status Init(const KernelInit& init) override;
+  Status Compute(KernelContext& ctx) final;
+
+ protected:
+  virtual StatusOr<DatasetRef> Make(KernelContext& ctx) = 0;
+  const ElementSpec& spec() const { return spec_; }
+
+ private:
+  ElementSpec spec_;
+};
+
+// A function that a kernel's attribute names. Compiled when it is first wanted.
+class FunctionAttr {
+ public:
+  Status Init(const KernelInit& init, absl::string_view attr);
+  void SetSource(std::shared_ptr<FunctionSource> source) { source_ = std::move(source); }
+  StatusOr<CapturedFunction> Bind(const std::vector<DType>& arg_types, Element captured);
+
+ private:
+  FuncAttr attr_;
+  std::shared_ptr<FunctionSource> source_;
+  absl::Mutex mu_;
+  std::vector<DType> compiled_for_ ABSL_GUARDED_BY(mu_);
+  RefPtr<StepFunction> compiled_ ABSL_GUARDED_BY(mu_);
+};
+
+// Inputs of a kernel, checked and fit to outlive the step.
+StatusOr<Element> KeptInputs(const KernelContext& ctx, absl::string_view arg);
+StatusOr<int64_t> ScalarInput(const KernelContext& ctx, int i, absl::string_view what);  // int32, int64
+
+void RegisterDatasetKernels(KernelRegistry& registry);  // all of them
+void RegisterDatasetSourceKernels(KernelRegistry& registry);
+void RegisterDatasetSequenceKernels(KernelRegistry& registry);
+void RegisterDatasetBatchKernels(KernelRegistry& registry);
+void RegisterDatasetShuffleKernels(KernelRegistry& registry);
+void RegisterDatasetFunctionKernels(KernelRegistry& registry);
+void RegisterDatasetPrefetchKernels(KernelRegistry& registry);
+void RegisterDatasetIteratorKernels(KernelRegistry& registry);
+
+}  // namespace millrace

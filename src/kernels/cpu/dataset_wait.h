@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+// Waiting, for what reads data sets: on threads that may wait, and no longer than the step lasts.
+#pragma once
+
+#include <utility>
+
+#include "absl/synchronization/mutex.h"
+#include "kernel/client_function.h"
+#include "kernel/kernel.h"
+
+namespace millrace {
+
+// The cancellation of a step, or one of its own for a step that has none.
+class StepCancellation {
+ public:
+  explicit StepCancellation(const KernelContext& ctx) : step_(ctx.step().cancellation) {}
+  CancellationManager& get() { return step_ != nullptr ? *step_ : own_; }
+
+ private:
+  CancellationManager* const step_;
+  CancellationManager own_;
+};
+
+// While it lives, cancellation wakes whoever waits for a condition of `mu`. Must outlive locks of `mu`.
+class WakeOnCancel {
+ public:
+  WakeOnCancel(CancellationManager& cancellation, absl::Mutex& mu) : cancellation_(cancellation) {
+    token_ = cancellation_.Register([&mu] { absl::MutexLock wake(&mu); });
+  }
+  ~WakeOnCancel() {
+    if (token_ != CancellationManager::kInvalid) cancellation_.Deregister(token_);
+  }
+  WakeOnCancel(const WakeOnCancel&) = delete;
+  WakeOnCancel& operator=(const WakeOnCancel&) = delete;
+
+ private:
+  CancellationManager& cancellation_;
+  CancellationManager::Token token_;
+};
+
+// Runs `work` on a thread that may wait, then `done` with what it returns.
+template <typename Work>
+void RunOnWaitingThread(AsyncKernel::DoneCallback done, Work work) {
+  auto shared_done = std::make_shared<AsyncKernel::DoneCallback>(std::move(done));
+  const Status s = RunOnClientThread([shared_done, work = std::move(work)]() mutable {
+    const Status result = work();
+    std::move (*shared_done)(result);
+  });
+  if (!s.ok()) std::move (*shared_done)(s);
+}
+
+}  // namespace millrace

@@ -1,0 +1,159 @@
+// SPDX-License-Identifier: Apache-2.0
+// A function becomes a graph with a placeholder for each argument, which is pruned, simplified and compiled as the
+// graph of a step is.
+#include "service/step_functions.h"
+
+#include "absl/synchronization/notification.h"
+#include "graph/function_call.h"
+#include "graph/verify.h"
+#include "passes/pipeline.h"
+#include "passes/prune.h"
+#include "runtime/executor.h"
+#include "service/plan_step.h"
+
+namespace millrace {
+namespace {
+
+// The call's own cancellation: it ends when the caller's does, and errors of the call stay in it.
+class CallScope {
+ public:
+  explicit CallScope(CancellationManager& outer) : outer_(outer) {
+    token_ = outer_.Register([this] { inner_.Cancel(); });
+    if (token_ == CancellationManager::kInvalid) inner_.Cancel();
+  }
+  ~CallScope() {
+    if (token_ != CancellationManager::kInvalid) outer_.Deregister(token_);
+  }
+  CancellationManager& cancellation() { return inner_; }
+
+ private:
+  CancellationManager& outer_;
+  CancellationManager inner_;
+  CancellationManager::Token token_;
+};
+
+class CompiledFunction final : public StepFunction {
+ public:
+  CompiledFunction(std::string name, std::unique_ptr<Plan> plan) : name_(std::move(name)), plan_(std::move(plan)) {}
+
+  Status Run(absl::Span<const Tensor> args, CancellationManager& cancellation,
+             std::vector<Tensor>* results) const override {
+    CallScope scope(cancellation);
+    if (scope.cancellation().IsCancelled()) return Cancelled("function '", name_, "' was cancelled");
+    const RefPtr<Rendezvous> rendezvous = NewLocalRendezvous();
+    ResourceManager resources;
+    StepContext step;
+    step.rendezvous = rendezvous.get();
+    step.cancellation = &scope.cancellation();
+    step.step_resources = &resources;
+    MR_ASSIGN_OR_RETURN(std::unique_ptr<Frame> frame, plan_->AcquireFrame());
+    Status s = FillArgs(*plan_, args, *frame);
+    if (s.ok()) s = Execute(*frame, step);
+    if (s.ok()) s = TakeRetvals(*plan_, *frame, results);
+    plan_->ReleaseFrame(std::move(frame));
+    return s;
+  }
+
+ private:
+  Status Execute(Frame& frame, StepContext& step) const {
+    if (!plan_->runs_by_readiness()) return RunInOrder(*plan_, frame, step, {});
+    Status result;
+    absl::Notification over;
+    RunByReadiness(*plan_, frame, step, {}, [&](Status s) {
+      result = std::move(s);
+      over.Notify();
+    });
+    over.WaitForNotification();
+    return result;
+  }
+
+  const std::string name_;
+  const std::unique_ptr<Plan> plan_;
+};
+
+class LibraryFunctions final : public FunctionSource, public std::enable_shared_from_this<LibraryFunctions> {
+ public:
+  LibraryFunctions(const OpRegistry* ops, const KernelRegistry& kernels, Device& device)
+      : library_(ops), kernels_(kernels), device_(device) {}
+
+  Status CopyLibrary(const Graph& graph) {
+    for (const wire::FunctionDef* f : graph.Functions()) MR_RETURN_IF_ERROR(library_.AddFunction(*f));
+    for (const wire::GradientDef& g : graph.gradient_defs()) MR_RETURN_IF_ERROR(library_.AddGradientDef(g));
+    return VerifyFunctions(library_);
+  }
+
+  StatusOr<RefPtr<StepFunction>> Compile(const FuncAttr& f, const std::vector<DType>& arg_types) override {
+    StatusOr<std::unique_ptr<Plan>> plan = CompilePlan(f, arg_types);
+    if (!plan.ok()) return Annotate(plan.status(), absl::StrCat("function '", f.name, "': "));
+    return RefPtr<StepFunction>(MakeRef<CompiledFunction>(f.name, *std::move(plan)));
+  }
+
+ private:
+  StatusOr<std::unique_ptr<Plan>> CompilePlan(const FuncAttr& f, const std::vector<DType>& arg_types) {
+    Graph graph(&library_.registry());
+    for (const wire::FunctionDef* def : library_.Functions()) MR_RETURN_IF_ERROR(graph.AddFunction(*def));
+    for (const wire::GradientDef& g : library_.gradient_defs()) MR_RETURN_IF_ERROR(graph.AddGradientDef(g));
+    RunSignature signature;
+    for (size_t i = 0; i < arg_types.size(); ++i) {
+      NodeSpec spec;
+      spec.op = "Placeholder";
+      spec.name = absl::StrCat("argument_", i);
+      spec.attrs["dtype"] = arg_types[i];
+      MR_ASSIGN_OR_RETURN(Node * argument, graph.AddNode(std::move(spec)));
+      signature.feeds.push_back(argument->output(0));
+    }
+    MR_ASSIGN_OR_RETURN(
+        FunctionBody body, InstantiateFunction({f.name, f.attrs, signature.feeds, {}, "function", ""}, &graph));
+    signature.fetches = std::move(body.outputs);
+    signature.targets = std::move(body.control_outputs);
+    MR_ASSIGN_OR_RETURN(std::unique_ptr<Graph> pruned, PruneForRun(graph, signature));
+    MR_ASSIGN_OR_RETURN(std::vector<Partition> parts, RunPasses(std::move(pruned), Environment()));
+    if (parts.size() != 1) return Internal("it became ", parts.size(), " partitions");
+    return MakePlan(*parts.front().graph);
+  }
+
+  PassEnvironment Environment() const {
+    PassEnvironment env;
+    env.devices = {device_.parsed_name()};
+    env.incarnations = {device_.incarnation()};
+    env.has_kernel = [this](const Node& n, const std::string& type) {
+      return n.op() && (kernels_.Has(*n.op(), n.attrs(), type) || n.op_name() == "_Arg" || n.op_name() == "_Retval");
+    };
+    env.soft_placement = true;
+    return env;
+  }
+
+  StatusOr<std::unique_ptr<Plan>> MakePlan(const Graph& graph) {
+    Plan::Options options;
+    options.device = &device_;
+    options.make_kernel = [this](const Node& n) -> StatusOr<std::shared_ptr<Kernel>> {
+      const KernelInit init{*n.op(), n.name(), n.attrs(), n.signature(), device_};
+      StatusOr<std::unique_ptr<Kernel>> kernel = kernels_.Create(init);
+      if (!kernel.ok()) return Annotate(kernel.status(), absl::StrCat(n.Describe(), ": "));
+      if (auto* user = dynamic_cast<UsesFunctions*>(kernel->get())) user->SetFunctions(shared_from_this());
+      return std::shared_ptr<Kernel>(*std::move(kernel));
+    };
+    return Plan::Compile(graph, options);
+  }
+
+  Graph library_;  // of functions alone
+  const KernelRegistry& kernels_;
+  Device& device_;
+};
+
+}  // namespace
+
+Status GiveFunctions(Kernel& kernel, const Graph& graph, const KernelRegistry& kernels, Device& device,
+                     std::shared_ptr<FunctionSource>* functions) {
+  auto* user = dynamic_cast<UsesFunctions*>(&kernel);
+  if (user == nullptr) return absl::OkStatus();
+  if (!*functions) {
+    auto made = std::make_shared<LibraryFunctions>(&graph.registry(), kernels, device);
+    MR_RETURN_IF_ERROR(made->CopyLibrary(graph));
+    *functions = std::move(made);
+  }
+  user->SetFunctions(*functions);
+  return absl::OkStatus();
+}
+
+}  // namespace millrace

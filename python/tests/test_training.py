@@ -207,3 +207,19 @@ def test_slim_clips_gradients():
         np.testing.assert_allclose(np.linalg.norm(session.run(pairs[0][0].values)), 2.5, rtol=1e-6)
         np.testing.assert_allclose(session.run(pairs[1][0]), [1.5, 2.0], rtol=1e-6)
     assert pairs[2] == (None, v)
+
+
+def test_checkpoints_of_the_first_format(tmp_path):
+    from millrace.ops import gen_ops
+    path = str(tmp_path / "old.ckpt")
+    whole = np.arange(6, dtype=np.float32).reshape(2, 3)
+    with tf.Graph().as_default(), tf.Session() as session:
+        session.run(gen_ops.save(path, ["whole"], [whole]))
+        assert tf.train.NewCheckpointReader(path).get_tensor("whole").tolist() == whole.tolist()
+        assert session.run(gen_ops.restore(path, "whole", tf.float32)).tolist() == whole.tolist()
+        assert session.run(gen_ops.restore_slice(path, "whole", "2 3 -:1,2", tf.float32)).tolist() == whole[:, 1:].tolist()
+        session.run(gen_ops.save_slices(path + "2", ["w"], ["2 3 0,1:-"], [whole[:1]]))
+        assert session.run(gen_ops.restore_slice(path + "2", "w", "2 3 0,1:0,2", tf.float32)).tolist() == [[0, 1]]
+        assert session.run(gen_ops.sharded_filespec("base", 4)) == b"base-?????-of-00004"
+        with pytest.raises((ValueError, tf.OpError)):
+            session.run(gen_ops.restore(path, "none", tf.float32))

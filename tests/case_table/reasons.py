@@ -11,6 +11,7 @@ _CLIENTS = "calls the client: python/tests/test_py_func.py"
 _FILES = "of files: tests/bad_inputs/file_cases.cc, python/tests/programs/images_and_strings.py"
 _HASHES = "src/kernels/cpu/string_hash_test.cc, with TensorFlow's buckets of texts of all lengths"
 _VOLUMES = "python/tests/test_windows.py: values against loops, gradients against differences"
+_OLD_FILES = "checkpoints of format V1: src/io/v1_writer_test.cc, python/tests/test_training.py"
 _CELLS = "src/kernels/cpu/rnn_kernels_test.cc has its own oracle and differences"
 _SOUNDS = "python/tests/test_audio.py: files byte by byte, spectra beside NumPy's"
 _QUEUES = "wait for other steps: src/kernels/cpu/queue_test.cc, tests/queue_test.cc, python/tests/test_queues.py"
@@ -71,6 +72,7 @@ REASONS: dict[str, str] = {
     **dict.fromkeys("PyFunc PyFuncStateless EagerPyFunc".split(), _CLIENTS),
     **dict.fromkeys("StringToHashBucket StringToHashBucketFast StringToHashBucketStrong".split(), _HASHES),
     **dict.fromkeys("MaxPool3D MaxPool3DGrad MaxPool3DGradGrad AvgPool3D AvgPool3DGrad".split(), _VOLUMES),
+    **dict.fromkeys("Save SaveSlices Restore RestoreSlice ShardedFilespec".split(), _OLD_FILES),
     **dict.fromkeys("ReadFile WriteFile MatchingFiles".split(), _FILES),
     "FakeParam": "never runs: what a branch lacks, tests/function_test.cc",
     "TensorArrayGrad": "of the oldest arrays; src/kernels/cpu/step_objects_test.cc",

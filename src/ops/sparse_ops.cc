@@ -3,21 +3,28 @@
 #include "graph/gradient.h"
 #include "op/shape_context.h"
 #include "ops/op_list.h"
+#include "ops/sparse_input.h"
 #include "ops/sparse_map_ops.h"
 
 namespace millrace {
-namespace {
 
-// Merges what three inputs, from `first` on, say of n and rank. Returns {n, rank}.
-StatusOr<std::pair<int64_t, int64_t>> SparseInput(ShapeContext& c, int first) {
-  MR_ASSIGN_OR_RETURN(const PartialShape indices, c.WithRank(first, 2));
-  MR_ASSIGN_OR_RETURN(const PartialShape values, c.WithRank(first + 1, 1));
-  MR_ASSIGN_OR_RETURN(const PartialShape shape, c.WithRank(first + 2, 1));
-  MR_ASSIGN_OR_RETURN(const int64_t n, c.MergeDim(indices.dim(0), values.dim(0), "as many indices as values"));
+StatusOr<std::pair<int64_t, int64_t>> SparseInput(ShapeContext& c, int indices, int values, int shape) {
+  MR_ASSIGN_OR_RETURN(const PartialShape places, c.WithRank(indices, 2));
+  MR_ASSIGN_OR_RETURN(const PartialShape elements, c.WithRank(values, 1));
+  MR_ASSIGN_OR_RETURN(const PartialShape dims, c.WithRank(shape, 1));
+  MR_ASSIGN_OR_RETURN(const int64_t n, c.MergeDim(places.dim(0), elements.dim(0), "as many indices as values"));
   MR_ASSIGN_OR_RETURN(
-      const int64_t rank, c.MergeDim(indices.dim(1), shape.dim(0), "indices as wide as the shape is long"));
+      const int64_t rank, c.MergeDim(places.dim(1), dims.dim(0), "indices as wide as the shape is long"));
   return std::make_pair(n, rank);
 }
+
+void SetSparseOutput(ShapeContext& c, int first, int64_t n, int64_t rank) {
+  c.set_output(first, PartialShape::Of({n, rank}));
+  c.set_output(first + 1, PartialShape::Of({n}));
+  c.set_output(first + 2, PartialShape::Of({rank}));
+}
+
+namespace {
 
 Status SparseToDenseShape(ShapeContext& c) {
   MR_ASSIGN_OR_RETURN(const PartialShape indices, c.WithRankAtMost(0, 2));
@@ -126,6 +133,9 @@ Status ReorderGrad(GradContext& g) {
 
 void RegisterSparseOps(OpRegistry& r) {
   RegisterSparseMapOps(r);
+  RegisterSparseMathOps(r);
+  RegisterSparseReduceOps(r);
+  RegisterSparseLayoutOps(r);
   r.Add(
        "SparseToDense(sparse_indices:Tindices, output_shape:Tindices, sparse_values:T, default_value:T) -> (dense:T) | "
        "validate_indices:bool=true; T:type; Tindices in IDX")

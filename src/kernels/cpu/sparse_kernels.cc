@@ -9,6 +9,7 @@
 #include "kernels/cpu/index_arithmetic.h"
 #include "kernels/cpu/index_rows.h"
 #include "kernels/cpu/kernel_list.h"
+#include "kernels/cpu/sparse.h"
 #include "kernels/cpu/sparse_map.h"
 
 namespace millrace {
@@ -300,6 +301,11 @@ Status Reorder(KernelContext& ctx) {
 
 void RegisterSparseKernels(KernelRegistry& registry) {
   RegisterSparseMapKernels(registry);
+  RegisterSparseMathKernels(registry);
+  RegisterSparseDenseKernels(registry);
+  RegisterSparseReduceKernels(registry);
+  RegisterSparseLayoutKernels(registry);
+  RegisterSparseFillKernels(registry);
   registry.Add<SparseToDenseKernel>({.op = "SparseToDense"});
   registry.Add<EditDistanceKernel>({.op = "EditDistance"});
   registry.Add<SparseMatMulKernel>({.op = "SparseTensorDenseMatMul", .types = {{"T", Types("FC|i32|i64")}}});

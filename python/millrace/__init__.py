@@ -92,7 +92,7 @@ inv = reciprocal  # type: ignore[name-defined]  # noqa: F821
 where_v2 = _gen_ops.select_v2
 
 _missing.fill(globals(), "", {
-    **{n: "dense tensors" for n in ("sparse_matmul", "sparse_mask", "serialize_sparse")},
+    **{n: "dense tensors" for n in ("sparse_matmul", "sparse_mask")},
     "load_op_library": "a plugin of Millrace (TF_LoadLibrary)",
     "ReplicaDeviceSetter": "tf.device",
     "Dataset": "tf.placeholder",

@@ -31,11 +31,13 @@ _TABLE: Dict[str, str] = {
         decode_compressed decode_csv decode_gif=image.decode_gif decode_image=image.decode_image decode_jpeg=image.decode_jpeg decode_json_example
         decode_png=image.decode_png decode_raw encode_base64 encode_jpeg=image.encode_jpeg encode_png=image.encode_png
         extract_jpeg_shape=image.extract_jpeg_shape gfile match_filenames_once=train.match_filenames_once matching_files parse_example
-        parse_single_example parse_single_sequence_example parse_tensor read_file serialize_sparse serialize_tensor
+        parse_single_example parse_single_sequence_example parse_tensor read_file serialize_many_sparse serialize_sparse
+        serialize_tensor deserialize_many_sparse
         tf_record_iterator=python_io.tf_record_iterator write_file write_graph=train.write_graph""",
     "sparse": """SparseTensor add=sparse_add concat=sparse_concat expand_dims=sparse_expand_dims fill_empty_rows=sparse_fill_empty_rows
         from_dense=contrib.layers.dense_to_sparse mask=sparse_mask matmul=sparse_tensor_dense_matmul maximum=sparse_maximum merge=sparse_merge
-        minimum=sparse_minimum placeholder=sparse_placeholder reduce_max=sparse_reduce_max reduce_sum=sparse_reduce_sum
+        minimum=sparse_minimum placeholder=sparse_placeholder reduce_max=sparse_reduce_max reduce_max_sparse=sparse_reduce_max_sparse
+        reduce_sum=sparse_reduce_sum reduce_sum_sparse=sparse_reduce_sum_sparse
         reorder=sparse_reorder reset_shape=sparse_reset_shape reshape=sparse_reshape retain=sparse_retain segment_mean=sparse_segment_mean
         segment_sqrt_n=sparse_segment_sqrt_n segment_sum=sparse_segment_sum slice=sparse_slice softmax=sparse_softmax
         sparse_dense_matmul=sparse_tensor_dense_matmul split=sparse_split to_dense=sparse_tensor_to_dense to_indicator=sparse_to_indicator

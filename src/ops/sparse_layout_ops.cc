@@ -104,8 +104,7 @@ void RegisterSparseLayoutOps(OpRegistry& r) {
       .Doc("Joins sparse tensors along a dimension; the others must agree. The result is in row-major order.")
       .Shape(ConcatShape)
       .NotDifferentiable("as in TensorFlow")
-      .Example(
-          "i64[2,2]{0 1 1 0}, i64[1,2]{1 1}, f32[2]~, f32[1]~, i64[2]{2 2}, i64[2]{2 3} | N=2; concat_dim=1");
+      .Example("i64[2,2]{0 1 1 0}, i64[1,2]{1 1}, f32[2]~, f32[1]~, i64[2]{2 2}, i64[2]{2 3} | N=2; concat_dim=1");
   r.Add(
        "SparseFillEmptyRows(indices:i64, values:T, dense_shape:i64, default_value:T) -> (output_indices:i64, "
        "output_values:T, empty_row_indicator:bool, reverse_index_map:i64) | T:type")
@@ -115,14 +114,12 @@ void RegisterSparseLayoutOps(OpRegistry& r) {
       .Shape(FillRowsShape)
       .Gradient(FillRowsGrad)
       .Example("i64[3,2]{2 0 0 1 2 1}, f32[3]~, i64[2]{4 3}, f32[]~");
-  r.Add(
-       "SparseFillEmptyRowsGrad(reverse_index_map:i64, grad_values:T) -> (d_values:T, d_default_value:T) | T:type")
+  r.Add("SparseFillEmptyRowsGrad(reverse_index_map:i64, grad_values:T) -> (d_values:T, d_default_value:T) | T:type")
       .Doc("Gradients of SparseFillEmptyRows by the values and by the default value.")
       .Shape(FillRowsGradShape)
       .NoGradient("TensorFlow has none either")
       .Example("i64[3]{2 0 3}, f32[5]~");
-  r.Add(
-       "SparseReshape(input_indices:i64, input_shape:i64, new_shape:i64) -> (output_indices:i64, output_shape:i64)")
+  r.Add("SparseReshape(input_indices:i64, input_shape:i64, new_shape:i64) -> (output_indices:i64, output_shape:i64)")
       .Doc("The indices of a sparse tensor's elements in another shape of as many. One dimension may be -1.")
       .Shape(ReshapeShape)
       .NotDifferentiable("indices are integers")

@@ -63,7 +63,6 @@ struct Operand {
 
 Operand DenseOperand(GradContext& g) {
   const GraphBuilder& b = g.b();
-  const Output zero = b.Vector<int32_t>({0});
   const Output dims = b.Shape(g.x(3), DType::kInt64);
   const Output missing = b.Sub(b.Shape(g.x(2)), b.Shape(dims));
   const Output ones = b.Op("Fill", {missing, b.Scalar<int64_t>(1)});
@@ -82,17 +81,17 @@ Output Spread(GradContext& g, const Operand& dense, Output values) {
 Status MulGrad(GradContext& g) {
   const GraphBuilder& b = g.b();
   const Operand dense = DenseOperand(g);
-  g.set_dx(1, b.Mul(g.dy(), dense.values));
-  g.set_dx(3, Spread(g, dense, b.Mul(g.dy(), g.x(1))));
+  g.set_dx(1, b.Mul(g.dy(), b.Conj(dense.values)));
+  g.set_dx(3, Spread(g, dense, b.Mul(g.dy(), b.Conj(g.x(1)))));
   return g.status();
 }
 
 Status DivGrad(GradContext& g) {
   const GraphBuilder& b = g.b();
   const Operand dense = DenseOperand(g);
-  g.set_dx(1, b.Div(g.dy(), dense.values));
+  g.set_dx(1, b.Div(g.dy(), b.Conj(dense.values)));
   const Output square = b.Mul(dense.values, dense.values);
-  g.set_dx(3, Spread(g, dense, b.Mul(g.dy(), b.Neg(b.Div(g.x(1), square)))));
+  g.set_dx(3, Spread(g, dense, b.Mul(g.dy(), b.Conj(b.Neg(b.Div(g.x(1), square))))));
   return g.status();
 }
 
@@ -103,8 +102,7 @@ Status SoftmaxGrad(GradContext& g) {
   const Output product = b.Mul(g.y(), g.dy());
   const Output sums = b.Op("SparseReduceSum", {g.x(0), product, g.x(2), b.Vector<int32_t>({-1})});
   const Output rows =
-      b.Op("StridedSlice",
-           {g.x(0), b.Vector<int32_t>({0, 0}), b.Vector<int32_t>({0, -1}), b.Vector<int32_t>({1, 1})},
+      b.Op("StridedSlice", {g.x(0), b.Vector<int32_t>({0, 0}), b.Vector<int32_t>({0, -1}), b.Vector<int32_t>({1, 1})},
            {{"begin_mask", int64_t{3}}, {"end_mask", int64_t{1}}});
   g.set_dx(1, b.Mul(b.Sub(g.dy(), b.Op("GatherNd", {sums, rows})), g.y()));
   return g.status();
@@ -125,8 +123,7 @@ Status DenseAddGrad(GradContext& g) {
 }
 
 OpDeclaration DeclareCwise(OpRegistry& r, absl::string_view name, absl::string_view what) {
-  return r
-      .Add(absl::StrCat(name, "(sp_indices:i64, sp_values:T, sp_shape:i64, dense:T) -> (output:T) | T in NUM"))
+  return r.Add(absl::StrCat(name, "(sp_indices:i64, sp_values:T, sp_shape:i64, dense:T) -> (output:T) | T in NUM"))
       .Doc(absl::StrCat("The values of a sparse tensor ", what,
                         " the elements of a dense one at their places. Where the dense one has fewer dimensions, or "
                         "1 of a dimension, it is broadcast."))

@@ -136,6 +136,8 @@ void RegisterSparseOps(OpRegistry& r) {
   RegisterSparseMathOps(r);
   RegisterSparseReduceOps(r);
   RegisterSparseLayoutOps(r);
+  RegisterSparseSerialOps(r);
+  RegisterSparseSetOps(r);
   r.Add(
        "SparseToDense(sparse_indices:Tindices, output_shape:Tindices, sparse_values:T, default_value:T) -> (dense:T) | "
        "validate_indices:bool=true; T:type; Tindices in IDX")

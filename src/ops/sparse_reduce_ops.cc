@@ -48,8 +48,9 @@ Status SumGrad(GradContext& g) {
   const Output rank = b.Op("Size", {g.x(2)});
   const Output positive = b.Op("FloorMod", {b.Add(axes, rank), rank});
   const Output all = b.Op("Range", {b.Scalar<int32_t>(0), rank, b.Scalar<int32_t>(1)});
-  const Output kept = b.Op("DynamicStitch", {std::vector<Output>{all, positive},
-                                             std::vector<Output>{g.x(2), b.Op("Fill", {b.Shape(axes), b.Scalar<int64_t>(1)})}});
+  const Output kept =
+      b.Op("DynamicStitch", {std::vector<Output>{all, positive},
+                             std::vector<Output>{g.x(2), b.Op("Fill", {b.Shape(axes), b.Scalar<int64_t>(1)})}});
   const Output scale = b.Op("FloorDiv", {g.x(2), b.Op("Maximum", {kept, b.Scalar<int64_t>(1)})});
   const Output at = b.Op("FloorDiv", {g.x(0), b.Op("Maximum", {scale, b.Scalar<int64_t>(1)})});
   g.set_dx(1, b.Op("GatherNd", {b.Reshape(g.dy(), kept), at}));
@@ -61,8 +62,8 @@ constexpr char kExample[] = "i64[4,3]{0 0 1 0 1 0 1 0 1 1 1 1}, f32[4]~, i64[3]{
 
 OpDeclaration DeclareDense(OpRegistry& r, absl::string_view name, absl::string_view types, absl::string_view what) {
   return r.Add(absl::StrCat(name, kInputs, "(output:T) | keep_dims:bool=false; T in ", types))
-      .Doc(absl::StrCat("The ", what,
-                        " of a sparse tensor's elements along axes, as a dense tensor: 0 where there are no elements."))
+      .Doc(absl::StrCat(
+          "The ", what, " of a sparse tensor's elements along axes, as a dense tensor: 0 where there are no elements."))
       .Shape(DenseShape)
       .Example(kExample)
       .Example(absl::StrCat(kExample, " | keep_dims=true"));

@@ -16,6 +16,7 @@ import nn_rows
 import parsing_rows
 import random_rows
 import reduction_rows
+import sparse_math_rows
 import sparse_rows
 import state_rows
 import string_rows
@@ -39,6 +40,7 @@ def add_to(table: Table) -> None:
         random_rows,
         summary_rows,
         sparse_rows,
+        sparse_math_rows,
         ctc_rows,
         image_rows,
         image_file_rows,

@@ -20,6 +20,7 @@ _TABLES = "tables outlive a step: src/kernels/cpu/lookup_test.cc, python/tests/t
 _READERS = "of files, by way of queues: src/kernels/cpu/reader_test.cc, python/tests/test_readers.py"
 _KEPT_SPARSE = "keep their inputs from step to step: python/tests/test_input_pipelines.py"
 _PIPELINES = "data sets and iterators: python/tests/test_data.py"
+_SERIAL = "strings whose bytes mean a tensor: python/tests/test_sparse_math.py takes them back"
 _WITH_FUNCTIONS = """If StatelessIf While StatelessWhile Case StatelessCase For PartitionedCall StatefulPartitionedCall
     RemoteCall SymbolicGradient"""
 _WITH_ITERATORS = """AnonymousIterator AnonymousIteratorV2 BatchDataset BatchDatasetV2 CacheDataset
@@ -76,6 +77,8 @@ REASONS: dict[str, str] = {
     **dict.fromkeys("ReadFile WriteFile MatchingFiles".split(), _FILES),
     "FakeParam": "never runs: what a branch lacks, tests/function_test.cc",
     "TensorArrayGrad": "of the oldest arrays; src/kernels/cpu/step_objects_test.cc",
+    **dict.fromkeys("SerializeSparse SerializeManySparse DeserializeSparse DeserializeManySparse".split(), _SERIAL),
+    "SparseCross": "python/tests/test_sparse_math.py, with TensorFlow's fingerprints",
     **dict.fromkeys("Enter Exit NextIteration LoopCond RefEnter RefExit RefNextIteration".split(), _LOOPS),
     **dict.fromkeys(_WITH_FUNCTIONS.split(), _CALLS),
     **dict.fromkeys(_WITH_ITERATORS.split(), _PIPELINES),

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Arithmetic of sparse tensors, made of dense ops on their indices and values."""
+"""Arithmetic and layout of sparse tensors."""
 from __future__ import annotations
 
 from typing import Any, List, Optional, Tuple
@@ -8,12 +8,14 @@ from millrace.framework import dtypes
 from millrace.framework.composite_tensors import SparseTensor, convert_to_tensor_or_sparse_tensor
 from millrace.framework.convert import constant_value, convert_to_tensor
 from millrace.framework.errors import at_user_line
-from millrace.framework.graph import Tensor, name_scope
-from millrace.ops import array_ops, gen_ops, math_ops, nn_ops
+from millrace.framework.graph import Tensor, control_dependencies, name_scope
+from millrace.ops import array_ops, gen_ops, math_ops
+from millrace.ops.control_flow_ops import Assert
 from millrace.ops.dialects import bind, either, refuse
 
-__all__ = ["sparse_add", "sparse_concat", "sparse_expand_dims", "sparse_fill_empty_rows", "sparse_maximum", "sparse_minimum", "sparse_reduce_max",
-           "sparse_reduce_sum", "sparse_reshape", "sparse_slice", "sparse_softmax", "sparse_split"]
+__all__ = ["deserialize_many_sparse", "serialize_many_sparse", "serialize_sparse", "sparse_add", "sparse_concat", "sparse_expand_dims",
+           "sparse_fill_empty_rows", "sparse_maximum", "sparse_minimum", "sparse_reduce_max", "sparse_reduce_max_sparse", "sparse_reduce_sum",
+           "sparse_reduce_sum_sparse", "sparse_reset_shape", "sparse_reshape", "sparse_slice", "sparse_softmax", "sparse_split"]
 
 
 def _sparse(value: Any) -> SparseTensor:
@@ -23,32 +25,15 @@ def _sparse(value: Any) -> SparseTensor:
     return found
 
 
+def _parts(sparse: SparseTensor) -> Tuple[Tensor, Tensor, Tensor]:
+    return sparse.indices, sparse.values, sparse.dense_shape
+
+
 def _rank(sparse: SparseTensor) -> int:
     for count in (sparse.dense_shape.get_shape().num_elements(), sparse.indices.get_shape()[1].value if sparse.indices.get_shape().ndims else None):
         if count is not None:
             return int(count)
     raise at_user_line(ValueError("the rank of the SparseTensor must be known: %s" % sparse))
-
-
-def _flat(indices: Tensor, shape: Tensor) -> Tensor:
-    """Each index as its place in row-major order."""
-    strides = gen_ops.cumprod(shape, 0, exclusive=True, reverse=True)
-    return math_ops.reduce_sum(indices * strides, axis=1)
-
-
-def _unflat(places: Tensor, shape: Tensor) -> Tensor:
-    strides = gen_ops.cumprod(shape, 0, exclusive=True, reverse=True)
-    return gen_ops.floor_mod(gen_ops.floor_div(array_ops.expand_dims(places, 1), strides), shape)
-
-
-def _order(places: Tensor) -> Tensor:
-    """Where the places are in ascending order."""
-    return nn_ops.top_k(-places, array_ops.size(places))[1]
-
-
-def _sorted(indices: Tensor, values: Tensor, shape: Tensor) -> SparseTensor:
-    order = _order(_flat(indices, shape))
-    return SparseTensor(array_ops.gather(indices, order), array_ops.gather(values, order), shape)
 
 
 def sparse_add(a: Any, b: Any, threshold: Any = None, thresh: Any = None) -> Any:
@@ -57,67 +42,42 @@ def sparse_add(a: Any, b: Any, threshold: Any = None, thresh: Any = None) -> Any
     a, b = convert_to_tensor_or_sparse_tensor(a), convert_to_tensor_or_sparse_tensor(b)
     if not isinstance(a, SparseTensor) and not isinstance(b, SparseTensor):
         raise at_user_line(TypeError("At least one input should be SparseTensor; do you mean to use tf.add()?"))
-    with name_scope(None, "SparseAdd"):
-        if not isinstance(a, SparseTensor) or not isinstance(b, SparseTensor):
-            sparse, dense = (a, b) if isinstance(a, SparseTensor) else (b, a)
-            return dense + gen_ops.scatter_nd(sparse.indices, sparse.values, sparse.dense_shape)
-        return _joined(a, b, gen_ops.unsorted_segment_sum, threshold)
+    if isinstance(a, SparseTensor) and isinstance(b, SparseTensor):
+        real = a.values.dtype.base_dtype.real_dtype
+        return SparseTensor(*gen_ops.sparse_add(*_parts(a), *_parts(b), convert_to_tensor(threshold, real)))
+    sparse, dense = (a, b) if isinstance(a, SparseTensor) else (b, a)
+    return gen_ops.sparse_tensor_dense_add(*_parts(sparse), dense)
 
 
-def _joined(a: SparseTensor, b: SparseTensor, combine: Any, threshold: Any = 0) -> SparseTensor:
-    """The elements of both, those at one place combined."""
-    shape = a.dense_shape
-    every, where = (lambda u: (u[0], u[1]))(gen_ops.unique(_flat(array_ops.concat([a.indices, b.indices], 0), shape)))
-    values = combine(array_ops.concat([a.values, b.values], 0), where, array_ops.size(every))
-    order = _order(every)
-    every, values = array_ops.gather(every, order), array_ops.gather(values, order)
-    if isinstance(threshold, Tensor) or threshold != 0:
-        alone = array_ops.gather(gen_ops.equal(gen_ops.unsorted_segment_sum(array_ops.ones_like(where), where, array_ops.size(every)), 1), order)
-        kept = gen_ops.logical_or(alone, gen_ops.greater_equal(gen_ops.abs(values), math_ops.cast(threshold, values.dtype.base_dtype)))
-        every, values = array_ops.boolean_mask(every, kept), array_ops.boolean_mask(values, kept)
-    return SparseTensor(_unflat(every, shape), values, shape)
-
-
-def _extreme(name: str, segment: Any, extreme: Any) -> Any:
-    def function(sp_a: Any, sp_b: Any, name: str = name) -> SparseTensor:
+def _extreme(name: str, op: Any) -> Any:
+    def function(sp_a: Any, sp_b: Any, name: Optional[str] = None) -> SparseTensor:
         a, b = _sparse(sp_a), _sparse(sp_b)
-        with name_scope(name):  # an element that one of them lacks is 0 there
-            zeros = [SparseTensor(s.indices, array_ops.zeros_like(s.values), s.dense_shape) for s in (b, a)]
-            a, b = (_joined(s, z, gen_ops.unsorted_segment_sum) for s, z in zip((a, b), zeros))
-            return SparseTensor(a.indices, extreme(a.values, b.values), a.dense_shape)
-    function.__name__, function.__doc__ = name, "The element-wise %s." % name
+        with name_scope(name, scope_name):
+            indices, values = op(*_parts(a), *_parts(b))
+            return SparseTensor(indices, values, a.dense_shape)
+    scope_name = name
+    function.__name__, function.__doc__ = name, "The element-wise %s of two sparse tensors; what one of them lacks is 0." % name[len("SparseSparse"):].lower()
     return function
 
 
-sparse_maximum = _extreme("SparseSparseMaximum", gen_ops.unsorted_segment_max, gen_ops.maximum)
-sparse_minimum = _extreme("SparseSparseMinimum", gen_ops.unsorted_segment_min, gen_ops.minimum)
+sparse_maximum = _extreme("SparseSparseMaximum", gen_ops.sparse_sparse_maximum)
+sparse_minimum = _extreme("SparseSparseMinimum", gen_ops.sparse_sparse_minimum)
 
 
 def sparse_softmax(sp_input: Any, name: Optional[str] = None) -> SparseTensor:
     """The softmax along the last dimension, of the stored elements alone."""
+    sparse = _sparse(sp_input)
     with name_scope(name, "SparseSoftmax"):
-        sparse = _sparse(sp_input)
-        lead = sparse.dense_shape[:-1]
-        row, count = _flat(sparse.indices[:, :-1], lead), gen_ops.prod(lead, [0])
-        tops = gen_ops.unsorted_segment_max(gen_ops.stop_gradient(sparse.values), row, count)
-        powers = gen_ops.exp(sparse.values - array_ops.gather(tops, row))
-        sums = gen_ops.unsorted_segment_sum(powers, row, count)
-        return SparseTensor(sparse.indices, powers / array_ops.gather(sums, row), sparse.dense_shape)
+        return SparseTensor(sparse.indices, gen_ops.sparse_softmax(*_parts(sparse)), sparse.dense_shape)
 
 
 def sparse_reshape(sp_input: Any, shape: Any, name: Optional[str] = None) -> SparseTensor:
     """The same elements in another shape; -1 is a size that follows."""
-    with name_scope(name, "SparseReshape"):
+    with name_scope(name, "SparseReshape") as scope:
         sparse = _sparse(sp_input)
         wanted = math_ops.cast(convert_to_tensor(shape, None, "shape", dtypes.int64), dtypes.int64)
-        unknown = gen_ops.equal(wanted, -1)
-        rest = gen_ops.prod(array_ops.where(unknown, array_ops.ones_like(wanted), wanted), [0])
-        total = gen_ops.prod(sparse.dense_shape, [0])
-        full = array_ops.where(unknown, array_ops.zeros_like(wanted) + gen_ops.floor_div(total, gen_ops.maximum(rest, 1)), wanted)
-        made = SparseTensor(_unflat(_flat(sparse.indices, sparse.dense_shape), full), sparse.values, full)
-        if wanted.get_shape().num_elements() is not None:
-            made.indices.set_shape([None, wanted.get_shape().num_elements()])
-        return made
+        indices, full = gen_ops.sparse_reshape(sparse.indices, sparse.dense_shape, wanted, name=scope)
+        return SparseTensor(indices, sparse.values, full)
 
 
 def sparse_expand_dims(sp_input: Any, axis: Any = None, name: Optional[str] = None) -> SparseTensor:
@@ -134,34 +94,29 @@ def sparse_expand_dims(sp_input: Any, axis: Any = None, name: Optional[str] = No
 def sparse_concat(*args: Any, **kwargs: Any) -> SparseTensor:
     """Sparse tensors joined along an axis: sparse_concat(axis, sp_inputs, name, expand_nonconcat_dim)."""
     given = bind("sparse_concat", ("axis", "sp_inputs", "name", "expand_nonconcat_dim", "concat_dim"), args, kwargs)
-    axis = either("axis", given.pop("axis", None), "concat_dim", given.pop("concat_dim", None))
-    inputs, name, expand = [_sparse(s) for s in given.pop("sp_inputs")], given.pop("name", None), given.pop("expand_nonconcat_dim", False)
-    refuse({k: v for k, v in given.items() if k != "expand_nonconcat_dims"}, "sparse_concat")
+    axis = int(either("axis", given.pop("axis", None), "concat_dim", given.pop("concat_dim", None)))
+    inputs, name = [_sparse(s) for s in given.pop("sp_inputs")], given.pop("name", None)
+    expand = bool(either("expand_nonconcat_dims", given.pop("expand_nonconcat_dims", None), "expand_nonconcat_dim",
+                         given.pop("expand_nonconcat_dim", None), False))
+    refuse(given, "sparse_concat")
     if len(inputs) == 1:
         return inputs[0]
-    with name_scope(name, "SparseConcat"):
-        rank = _rank(inputs[0])
-        axis = int(axis) + (rank if axis < 0 else 0)
-        along = array_ops.one_hot(axis, rank, dtype=dtypes.int64)
-        offset: Any = array_ops.zeros([], dtypes.int64)
-        shape, moved = inputs[0].dense_shape, []
-        for i, part in enumerate(inputs):
-            moved.append(part.indices + along * offset)
-            offset = offset + part.dense_shape[axis]
-            if i:
-                shape = gen_ops.maximum(shape, part.dense_shape) if expand or given else shape
-        shape = shape * (1 - along) + along * offset
-        return _sorted(array_ops.concat(moved, 0), array_ops.concat([p.values for p in inputs], 0), shape)
+    with name_scope(name, "SparseConcat") as scope:
+        shapes = [part.dense_shape for part in inputs]
+        if expand:
+            rank = _rank(inputs[0])
+            largest = math_ops.reduce_max(array_ops.stack(shapes, 0), axis=0)
+            along = array_ops.one_hot(axis + (rank if axis < 0 else 0), rank, dtype=dtypes.int64)
+            shapes = [largest * (1 - along) + s * along for s in shapes]
+        return SparseTensor(*gen_ops.sparse_concat([p.indices for p in inputs], [p.values for p in inputs], shapes, concat_dim=axis, name=scope))
 
 
 def sparse_slice(sp_input: Any, start: Any, size: Any, name: Optional[str] = None) -> SparseTensor:
     """The elements of a block, with indices in it."""
-    with name_scope(name, "SparseSlice"):
+    with name_scope(name, "SparseSlice") as scope:
         sparse = _sparse(sp_input)
         start, size = math_ops.cast(start, dtypes.int64), math_ops.cast(size, dtypes.int64)
-        inside = math_ops.reduce_all(gen_ops.logical_and(gen_ops.greater_equal(sparse.indices, start), gen_ops.less(sparse.indices, start + size)), axis=1)
-        shape = gen_ops.maximum(gen_ops.minimum(size, sparse.dense_shape - start), 0)
-        return SparseTensor(array_ops.boolean_mask(sparse.indices, inside) - start, array_ops.boolean_mask(sparse.values, inside), shape)
+        return SparseTensor(*gen_ops.sparse_slice(*_parts(sparse), start, size, name=scope))
 
 
 def sparse_split(*args: Any, **kwargs: Any) -> List[SparseTensor]:
@@ -169,69 +124,78 @@ def sparse_split(*args: Any, **kwargs: Any) -> List[SparseTensor]:
     given = bind("sparse_split", ("split_dim", "num_split", "sp_input", "name") if args and isinstance(args[0], int) else
                  ("sp_input", "num_split", "axis", "name"), args, kwargs)
     sparse, count, name = _sparse(given.pop("sp_input")), int(given.pop("num_split")), given.pop("name", None)
-    axis = int(either("axis", given.pop("axis", None), "split_dim", given.pop("split_dim", None), 0))
+    axis = either("axis", given.pop("axis", None), "split_dim", given.pop("split_dim", None), 0)
     refuse(given, "sparse_split")
-    with name_scope(name, "SparseSplit"):
-        rank = _rank(sparse)
-        axis += rank if axis < 0 else 0
-        along = array_ops.one_hot(axis, rank, dtype=dtypes.int64)
-        length = sparse.dense_shape[axis]
-        least, more = gen_ops.floor_div(length, count), gen_ops.floor_mod(length, count)
-        parts, at = [], array_ops.zeros([], dtypes.int64)
-        for i in range(count):
-            size = least + gen_ops.cast(gen_ops.less(convert_to_tensor(i, dtypes.int64), more), dtypes.int64)
-            parts.append(sparse_slice(sparse, along * at, sparse.dense_shape * (1 - along) + along * size))
-            at = at + size
-        return parts
+    with name_scope(name, "SparseSplit") as scope:
+        made = gen_ops.sparse_split(math_ops.cast(axis, dtypes.int64), *_parts(sparse), num_split=count, name=scope)
+        return [SparseTensor(*parts) for parts in zip(*made)]
 
 
-def _reduced(name: str, segment: Any) -> Any:
-    def function(sp_input: Any, axis: Any = None, keepdims: Any = None, reduction_axes: Any = None, keep_dims: Any = None) -> Tensor:
+def _reduced(name: str, op: Any, is_sparse: bool) -> Any:
+    def function(sp_input: Any, axis: Any = None, keepdims: Any = None, reduction_axes: Any = None, keep_dims: Any = None) -> Any:
         sparse = _sparse(sp_input)
         axis, keep = either("axis", axis, "reduction_axes", reduction_axes), bool(either("keepdims", keepdims, "keep_dims", keep_dims, False))
-        rank = _rank(sparse)
-        known = None if axis is None else constant_value(axis)
-        if axis is not None and known is None:
-            raise at_user_line(ValueError("the axes of a sparse reduction must be constants"))
-        axes = set(range(rank)) if known is None else {int(a) % rank for a in known.reshape(-1)}
-        rest = [d for d in range(rank) if d not in axes]
-        with name_scope(None, name):
-            lead = array_ops.gather(sparse.dense_shape, convert_to_tensor(rest, dtypes.int32))
-            row = _flat(array_ops.gather(sparse.indices, convert_to_tensor(rest, dtypes.int32), axis=1), lead)
-            sums = segment(sparse.values, row, gen_ops.prod(lead, [0]))
-            shape = array_ops.concat([[1] if d in axes else sparse.dense_shape[d:d + 1] for d in range(rank) if keep or d not in axes] or [[]], 0) \
-                if keep or rest else convert_to_tensor([], dtypes.int64)
-            made = array_ops.reshape(sums, shape)
-            static = sparse.get_shape()
-            if static.ndims is not None:
-                made.set_shape([1 if d in axes else static[d] for d in range(rank) if keep or d not in axes])
-            return made
-    function.__name__, function.__doc__ = name, "The reduction of the stored elements along axes, as a dense tensor."
+        axes = convert_to_tensor(list(range(_rank(sparse))) if axis is None else axis, dtypes.int32)
+        made = op(*_parts(sparse), axes, keep_dims=keep)
+        if is_sparse:
+            return SparseTensor(*made)
+        static, known = sparse.get_shape(), constant_value(axes)
+        if static.ndims is not None and known is not None:
+            gone = {int(a) % max(1, static.ndims) for a in known.reshape(-1)}
+            made.set_shape([1 if d in gone else static[d] for d in range(static.ndims) if keep or d not in gone])
+        return made
+    function.__name__, function.__doc__ = name, "The reduction of the stored elements along axes, as a %s tensor." % ("sparse" if is_sparse else "dense")
     return function
 
 
-sparse_reduce_sum = _reduced("SparseReduceSum", gen_ops.unsorted_segment_sum)
-
-
-def _segment_max(values: Tensor, row: Tensor, count: Any) -> Tensor:
-    """0 where there is no element, as in TensorFlow."""
-    tops = gen_ops.unsorted_segment_max(values, row, count)
-    present = gen_ops.unsorted_segment_sum(array_ops.ones_like(row), row, count)
-    return array_ops.where(gen_ops.greater(present, 0), tops, array_ops.zeros_like(tops))
-
-
-sparse_reduce_max = _reduced("SparseReduceMax", _segment_max)
+sparse_reduce_sum = _reduced("sparse_reduce_sum", gen_ops.sparse_reduce_sum, False)
+sparse_reduce_max = _reduced("sparse_reduce_max", gen_ops.sparse_reduce_max, False)
+sparse_reduce_sum_sparse = _reduced("sparse_reduce_sum_sparse", gen_ops.sparse_reduce_sum_sparse, True)
+sparse_reduce_max_sparse = _reduced("sparse_reduce_max_sparse", gen_ops.sparse_reduce_max_sparse, True)
 
 
 def sparse_fill_empty_rows(sp_input: Any, default_value: Any, name: Optional[str] = None) -> Tuple[SparseTensor, Tensor]:
     """(the tensor with an element (row, 0) in each row that had none, which rows had none)."""
+    sparse = _sparse(sp_input)
     with name_scope(name, "SparseFillEmptyRows"):
-        sparse = _sparse(sp_input)
-        rows = sparse.dense_shape[0]
-        present = gen_ops.unsorted_segment_sum(array_ops.ones_like(sparse.indices[:, 0]), sparse.indices[:, 0], rows)
-        empty = gen_ops.equal(present, 0)
-        lacking = array_ops.boolean_mask(gen_ops.range(array_ops.zeros_like(rows), rows, array_ops.ones_like(rows)), empty)
-        added = array_ops.stack([lacking, array_ops.zeros_like(lacking)], 1)
-        filler = gen_ops.fill(array_ops.shape(lacking), convert_to_tensor(default_value, sparse.dtype.base_dtype))
-        made = _sorted(array_ops.concat([sparse.indices, added], 0), array_ops.concat([sparse.values, filler], 0), sparse.dense_shape)
-        return made, empty
+        default = convert_to_tensor(default_value, sparse.dtype.base_dtype)
+        indices, values, empty, _ = gen_ops.sparse_fill_empty_rows(*_parts(sparse), default)
+        return SparseTensor(indices, values, sparse.dense_shape), empty
+
+
+def sparse_reset_shape(sp_input: Any, new_shape: Any = None) -> SparseTensor:
+    """The same elements in a shape that is at least as large; without one, in the smallest that holds them."""
+    sparse = _sparse(sp_input)
+    if new_shape is None:
+        least = math_ops.reduce_max(sparse.indices, axis=0) + 1  # of no elements: below 0
+        return SparseTensor(array_ops.identity(sparse.indices), array_ops.identity(sparse.values), gen_ops.maximum(least, array_ops.zeros_like(least)))
+    wanted = math_ops.cast(convert_to_tensor(new_shape, None, "new_shape", dtypes.int64), dtypes.int64)
+    have, want = (constant_value(t) for t in (sparse.dense_shape, wanted))
+    if have is not None and want is not None:
+        if len(have) != len(want):
+            raise at_user_line(ValueError("new_shape has rank %d, but the SparseTensor has rank %d" % (len(want), len(have))))
+        if (want < have).any():
+            raise at_user_line(ValueError("new_shape %s is smaller than the SparseTensor's shape %s" % (want.tolist(), have.tolist())))
+    largest = gen_ops.maximum(wanted, sparse.dense_shape)
+    check = Assert(math_ops.reduce_all(gen_ops.equal(largest, wanted)), ["new_shape is smaller than the shape", sparse.dense_shape, wanted])
+    with control_dependencies([check]):
+        return SparseTensor(array_ops.identity(sparse.indices), array_ops.identity(sparse.values), array_ops.identity(wanted))
+
+
+def serialize_sparse(sp_input: Any, name: Optional[str] = None, out_type: Any = dtypes.string) -> Tensor:
+    """A vector of three strings, or variants: the indices, values and shape."""
+    return gen_ops.serialize_sparse(*_parts(_sparse(sp_input)), out_type=out_type, name=name)  # type: ignore[no-any-return]
+
+
+def serialize_many_sparse(sp_input: Any, name: Optional[str] = None, out_type: Any = dtypes.string) -> Tensor:
+    """serialize_sparse of each slice along the first dimension, as rows of a matrix."""
+    return gen_ops.serialize_many_sparse(*_parts(_sparse(sp_input)), out_type=out_type, name=name)  # type: ignore[no-any-return]
+
+
+def deserialize_many_sparse(serialized_sparse: Any, dtype: Any, rank: Optional[int] = None, name: Optional[str] = None) -> SparseTensor:
+    """The sparse tensor whose slices were serialized, in this order."""
+    indices, values, shape = gen_ops.deserialize_many_sparse(serialized_sparse, dtype, name=name)
+    if rank is not None:
+        indices.set_shape([None, rank + 1])
+        shape.set_shape([rank + 1])
+    return SparseTensor(indices, values, shape)

@@ -16,8 +16,8 @@ namespace {
 StatusOr<std::vector<int64_t>> PlacesIn(const Tensor& dense, const SparseArg& s) {
   const int64_t offset = s.rank - dense.rank();
   if (offset < 0) {
-    return InvalidArgument("only the dense operand is broadcast, but it has rank ", dense.rank(),
-                           " and the sparse one ", s.rank);
+    return InvalidArgument(
+        "only the dense operand is broadcast, but it has rank ", dense.rank(), " and the sparse one ", s.rank);
   }
   std::vector<int64_t> strides(static_cast<size_t>(s.rank), 0);
   int64_t stride = 1;
@@ -72,14 +72,13 @@ Status DenseAdd(KernelContext& ctx) {
   const Tensor &indices = ctx.input(0), &values = ctx.input(1), &shape = ctx.input(2), &b = ctx.input(3);
   if (indices.rank() != 2 || values.rank() != 1 || shape.rank() != 1 || indices.dim(0) != values.dim(0) ||
       indices.dim(1) != shape.dim(0)) {
-    return InvalidArgument(
-        "a needs indices [n, rank], values [n] and a shape [rank], got ", indices.shape().ToString(), ", ",
-        values.shape().ToString(), " and ", shape.shape().ToString());
+    return InvalidArgument("a needs indices [n, rank], values [n] and a shape [rank], got ", indices.shape().ToString(),
+                           ", ", values.shape().ToString(), " and ", shape.shape().ToString());
   }
   MR_ASSIGN_OR_RETURN(const std::vector<int64_t> dims, shape.IntValues());
   if (!std::equal(dims.begin(), dims.end(), b.shape().dims().begin(), b.shape().dims().end())) {
-    return InvalidArgument("the sparse operand is not broadcast and must have the dense one's shape ",
-                           b.shape().ToString());
+    return InvalidArgument(
+        "the sparse operand is not broadcast and must have the dense one's shape ", b.shape().ToString());
   }
   if (dims.empty()) return InvalidArgument("a sparse tensor to add must have a dimension");
   MR_ASSIGN_OR_RETURN(const Tensor places, SliceNumbers(ctx, indices, b.shape()));
@@ -89,14 +88,15 @@ Status DenseAdd(KernelContext& ctx) {
     RunCopier(out->dtype(), out->num_elements()).CopyOne(out->mutable_raw(), 0, ctx.input(3).raw(), 0);
     sum = *out;
   }
-  RowScatter scatter{.op = RowOp::kAdd,
-                     .dtype = sum.dtype(),
-                     .dst = sum.mutable_raw(),
-                     .dst_rows = sum.num_elements(),
-                     .rows = places.data<int64_t>(),
-                     .n = values.num_elements(),
-                     .updates = values.raw(),
-                     .width = 1};
+  RowScatter scatter{
+      .op = RowOp::kAdd,
+      .dtype = sum.dtype(),
+      .dst = sum.mutable_raw(),
+      .dst_rows = sum.num_elements(),
+      .rows = places.data<int64_t>(),
+      .n = values.num_elements(),
+      .updates = values.raw(),
+      .width = 1};
   MR_RETURN_IF_ERROR(ScatterRows(ctx, scatter));
   ctx.set_output(0, std::move(sum));
   return absl::OkStatus();
@@ -110,8 +110,8 @@ void SoftmaxOf(const SparseArg& s, const std::vector<int64_t>& order, Tensor& ou
   std::vector<Sum> powers;
   for (size_t begin = 0, end = 0; begin < order.size(); begin = end) {
     Sum top = static_cast<Sum>(x[order[begin]]);
-    for (end = begin; end < order.size() &&
-                      CompareIndices(s.at(order[begin]), s.at(order[end]), s.rank - 1) == 0; ++end) {
+    for (end = begin; end < order.size() && CompareIndices(s.at(order[begin]), s.at(order[end]), s.rank - 1) == 0;
+         ++end) {
       top = std::max(top, static_cast<Sum>(x[order[end]]));
     }
     powers.clear();
@@ -131,8 +131,7 @@ Status Softmax(KernelContext& ctx) {
   MR_RETURN_IF_ERROR(CheckInside(s, "sp_indices"));
   MR_ASSIGN_OR_RETURN(Tensor * out, ctx.AllocateOutput(0, Shape::Vector(s.n)));
   const std::vector<int64_t> order = RowMajorOrder(s, s.rank - 1);
-  const bool known = VisitTypes<float, double, Half>(
-      out->dtype(), [&]<typename T>() { SoftmaxOf<T>(s, order, *out); });
+  const bool known = VisitTypes<float, double, Half>(out->dtype(), [&]<typename T>() { SoftmaxOf<T>(s, order, *out); });
   return known ? absl::OkStatus() : Unimplemented("no softmax of ", DTypeName(out->dtype()));
 }
 

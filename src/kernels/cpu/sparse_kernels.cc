@@ -306,6 +306,9 @@ void RegisterSparseKernels(KernelRegistry& registry) {
   RegisterSparseReduceKernels(registry);
   RegisterSparseLayoutKernels(registry);
   RegisterSparseFillKernels(registry);
+  RegisterSparseSerialKernels(registry);
+  RegisterSparseSetKernels(registry);
+  RegisterSparseCrossKernels(registry);
   registry.Add<SparseToDenseKernel>({.op = "SparseToDense"});
   registry.Add<EditDistanceKernel>({.op = "EditDistance"});
   registry.Add<SparseMatMulKernel>({.op = "SparseTensorDenseMatMul", .types = {{"T", Types("FC|i32|i64")}}});

@@ -76,8 +76,7 @@ class ConcatKernel final : public Kernel {
       RunCopier(joined.dtype(), part.n).CopyOne(joined.mutable_raw(), at, part.values->raw(), 0);
       at += part.n;
     }
-    const SparseArg all{
-        .values = &joined, .shape = parts[0].shape, .indices = &moved, .n = n, .rank = rank};
+    const SparseArg all{.values = &joined, .shape = parts[0].shape, .indices = &moved, .n = n, .rank = rank};
     const std::vector<int64_t> order = RowMajorOrder(all, rank);
     MR_ASSIGN_OR_RETURN(Tensor * indices, ctx.AllocateOutput(0, shape));
     int64_t* out = indices->mutable_data<int64_t>();
@@ -119,9 +118,8 @@ StatusOr<std::vector<int64_t>> FullShape(const Tensor& wanted, int64_t elements)
 Status Reshape(KernelContext& ctx) {
   const Tensor &indices = ctx.input(0), &shape = ctx.input(1), &wanted = ctx.input(2);
   if (indices.rank() != 2 || shape.rank() != 1 || wanted.rank() != 1 || indices.dim(1) != shape.dim(0)) {
-    return InvalidArgument("needs indices [n, rank], a shape [rank] and a new shape, got ",
-                           indices.shape().ToString(), ", ", shape.shape().ToString(), " and ",
-                           wanted.shape().ToString());
+    return InvalidArgument("needs indices [n, rank], a shape [rank] and a new shape, got ", indices.shape().ToString(),
+                           ", ", shape.shape().ToString(), " and ", wanted.shape().ToString());
   }
   const SparseArg from{.shape = &shape, .indices = &indices, .n = indices.dim(0), .rank = indices.dim(1)};
   MR_ASSIGN_OR_RETURN(const Shape dense, DenseShapeOf(from));

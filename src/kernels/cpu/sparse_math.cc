@@ -74,13 +74,10 @@ Status Add(KernelContext& ctx) {
   MR_RETURN_IF_ERROR(CheckSameShape(a, b));
   if (a.rank == 0) return InvalidArgument("sparse tensors to add must have a dimension");
   const DType dtype = a.values->dtype();
-  const DType real = dtype == DType::kComplex64    ? DType::kFloat
-                     : dtype == DType::kComplex128 ? DType::kDouble
-                                                   : dtype;
+  const DType real = dtype == DType::kComplex64 ? DType::kFloat : dtype == DType::kComplex128 ? DType::kDouble : dtype;
   if (ctx.input(6).dtype() != real) {
-    return InvalidArgument(
-        "thresh must have type ", DTypeName(real), " for sums of ", DTypeName(dtype), ", got ",
-        DTypeName(ctx.input(6).dtype()));
+    return InvalidArgument("thresh must have type ", DTypeName(real), " for sums of ", DTypeName(dtype), ", got ",
+                           DTypeName(ctx.input(6).dtype()));
   }
   Status status;
   const bool known = VisitTypes<float, double, int8_t, int16_t, int32_t, int64_t, complex64, complex128>(
@@ -112,8 +109,8 @@ Status AddGrad(KernelContext& ctx) {
   for (int i = 1; i <= 3; ++i) {
     const Shape& s = ctx.input(i).shape();
     if (s.rank() != 2 || s.dim(1) != ctx.input(1).dim(1)) {
-      return InvalidArgument("indices must be matrices of one width, got ", ctx.input(1).shape().ToString(), " and ",
-                             s.ToString());
+      return InvalidArgument(
+          "indices must be matrices of one width, got ", ctx.input(1).shape().ToString(), " and ", s.ToString());
     }
   }
   if (grad.dim(0) != ctx.input(3).dim(0)) {

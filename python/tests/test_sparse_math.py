@@ -1,0 +1,132 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Arithmetic, layout, serialization and sets of sparse tensors."""
+import numpy as np
+import pytest
+
+import millrace as tf
+from millrace.ops import gen_ops
+
+
+@pytest.fixture
+def sess():
+    with tf.Graph().as_default(), tf.Session() as session:
+        yield session
+
+
+def sparse():
+    return tf.SparseTensor([[0, 1], [2, 0], [2, 1]], [1.0, -2.0, 3.0], [3, 2])
+
+
+def lists(value):
+    return value.indices.tolist(), value.values.tolist(), value.dense_shape.tolist()
+
+
+def test_sums_and_their_gradients(sess):
+    a, b = sparse(), tf.SparseTensor([[0, 1], [1, 0]], [-1.0, 5.0], [3, 2])
+    whole = tf.sparse_add(a, b)
+    assert lists(sess.run(whole)) == ([[0, 1], [1, 0], [2, 0], [2, 1]], [0, 5, -2, 3], [3, 2])
+    assert lists(sess.run(tf.sparse_add(a, b, 0.5)))[0] == [[1, 0], [2, 0], [2, 1]]
+    grads = sess.run(tf.gradients(tf.reduce_sum(whole.values * [1.0, 2.0, 3.0, 4.0]), [a.values, b.values]))
+    assert [g.tolist() for g in grads] == [[1, 3, 4], [1, 2]]
+    dense = tf.ones([3, 2])
+    total = tf.sparse_add(dense, a)
+    assert sess.run(total).tolist() == [[1, 2], [1, 1], [-1, 4]]
+    assert [g.tolist() for g in sess.run(tf.gradients(total, [a.values, dense]))] == [[1, 1, 1], [[1, 1]] * 3]
+    with pytest.raises(TypeError):
+        tf.sparse_add(dense, dense)
+
+
+def test_extremes(sess):
+    a, b = sparse(), tf.SparseTensor([[0, 1], [1, 0]], [2.0, -5.0], [3, 2])
+    assert lists(sess.run(tf.sparse_maximum(a, b)))[1] == [2, 0, 0, 3]
+    assert lists(sess.run(tf.sparse_minimum(a, b)))[1] == [1, -5, -2, 0]
+
+
+def test_reductions(sess):
+    a = sparse()
+    assert sess.run(tf.sparse_reduce_sum(a)) == 2 and sess.run(tf.sparse_reduce_sum(a, 1)).tolist() == [1, 0, 1]
+    assert sess.run(tf.sparse_reduce_max(a, [0], True)).tolist() == [[-2, 3]]
+    assert tf.sparse_reduce_sum(a, -1, keep_dims=True).shape.as_list() == [3, 1]
+    assert lists(sess.run(tf.sparse_reduce_sum_sparse(a, 1))) == ([[0], [2]], [1, 1], [3])
+    assert lists(sess.run(tf.sparse_reduce_max_sparse(a, 0))) == ([[0], [1]], [-2, 3], [2])
+    assert sess.run(tf.gradients(tf.sparse_reduce_sum(a, 1) * [1.0, 2.0, 3.0], a.values)[0]).tolist() == [1, 3, 3]
+
+
+def test_layout(sess):
+    a = sparse()
+    assert lists(sess.run(tf.sparse_reshape(a, [2, -1]))) == ([[0, 1], [1, 1], [1, 2]], [1, -2, 3], [2, 3])
+    assert lists(sess.run(tf.sparse_slice(a, [1, 0], [9, 1]))) == ([[1, 0]], [-2], [2, 1])
+    assert [lists(s) for s in sess.run(tf.sparse_split(sp_input=a, num_split=2, axis=0))] == [
+        ([[0, 1]], [1], [2, 2]), ([[0, 0], [0, 1]], [-2, 3], [1, 2])]
+    wide = tf.SparseTensor([[0, 2]], [9.0], [1, 3])
+    assert lists(sess.run(tf.sparse_concat(1, [a, wide], expand_nonconcat_dim=True))) == (
+        [[0, 1], [0, 4], [2, 0], [2, 1]], [1, 9, -2, 3], [3, 5])
+    made, empty = sess.run(tf.sparse_fill_empty_rows(a, 7.0))
+    assert lists(made) == ([[0, 1], [1, 0], [2, 0], [2, 1]], [1, 7, -2, 3], [3, 2]) and empty.tolist() == [False, True, False]
+    assert lists(sess.run(tf.sparse_reset_shape(a, [4, 2])))[2] == [4, 2]
+    assert lists(sess.run(tf.sparse_reset_shape(tf.SparseTensor([[1, 0]], [1.0], [9, 9]))))[2] == [2, 1]
+    with pytest.raises(ValueError, match="smaller"):
+        tf.sparse_reset_shape(a, [1, 2])
+
+
+def test_hostile_indices(sess):
+    place, shape = tf.placeholder(tf.int64), tf.placeholder(tf.int64)
+    there = tf.SparseTensor(place, [1.0], shape)
+    ops = [tf.sparse_reduce_sum(there, [0]), tf.sparse_reshape(there, [-1]).indices, tf.sparse_softmax(there).values,
+           tf.sparse_split(sp_input=there, num_split=2, axis=0)[0].indices, tf.sparse_maximum(there, there).values]
+    for at in ([[-1, 0]], [[9, 0]], [[0, 2 ** 62]]):
+        for op in ops:
+            with pytest.raises(tf.errors.InvalidArgumentError):
+                sess.run(op, {place: at, shape: [3, 2]})
+    for op in ops[:4]:
+        with pytest.raises(tf.errors.InvalidArgumentError):
+            sess.run(op, {place: [[0, 0]], shape: [2 ** 40, 2 ** 40]})
+    huge = {place: [[2 ** 39, 1]], shape: [2 ** 40, 2]}
+    assert sess.run(tf.sparse_reduce_sum_sparse(there, [1]), huge).indices.tolist() == [[2 ** 39]]
+    assert sess.run(tf.sparse_softmax(there).values, huge).tolist() == [1]
+    assert sess.run(tf.sets.set_union(tf.SparseTensor(place, [1], shape), tf.SparseTensor(place, [2], shape)), huge).values.tolist() == [1, 2]
+
+
+@pytest.mark.parametrize("out_type", [tf.string, tf.variant])
+def test_serialization(sess, out_type):
+    words = tf.SparseTensor([[0, 1], [2, 0], [2, 3]], ["a", "b", "c"], [3, 4])
+    one, many = tf.serialize_sparse(words, out_type=out_type), tf.serialize_many_sparse(words, out_type=out_type)
+    assert [t.tolist() for t in sess.run(gen_ops.deserialize_sparse(one, dtype=tf.string))] == list(lists(sess.run(words)))
+    again = tf.SparseTensor(*gen_ops.deserialize_sparse(tf.stack([many, many]), dtype=tf.string))
+    assert lists(sess.run(again))[2] == [2, 3, 4] and len(lists(sess.run(again))[1]) == 6
+    if out_type == tf.string:
+        assert lists(sess.run(tf.deserialize_many_sparse(many, tf.string))) == lists(sess.run(words))
+        for wrong in ([["a", "b", "c"]], sess.run(many)[:0], sess.run(many)[:, :2]):
+            with pytest.raises((tf.errors.InvalidArgumentError, ValueError)):
+                sess.run(gen_ops.deserialize_many_sparse(tf.placeholder_with_default(wrong, [None, None]), dtype=tf.string))
+
+
+def test_sets(sess):
+    a, b = tf.constant([[3, 1, 1], [2, 2, 2]]), tf.constant([[1, 9], [2, 2]])
+    assert lists(sess.run(tf.sets.set_union(a, b))) == ([[0, 0], [0, 1], [0, 2], [1, 0]], [1, 3, 9, 2], [2, 3])
+    assert lists(sess.run(tf.sets.set_difference(a, b))) == ([[0, 0]], [3], [2, 1])
+    s = tf.SparseTensor([[0, 0], [0, 1], [1, 0]], [3, 8, 4], [2, 2])
+    assert lists(sess.run(tf.sets.set_intersection(s, a)))[1] == [3]
+    assert lists(sess.run(tf.sets.set_difference(s, a)))[1] == [8, 4]
+    assert lists(sess.run(tf.sets.set_difference(s, a, aminusb=False)))[1] == [1, 2]
+    assert sess.run(tf.sets.set_size(s)).tolist() == [2, 1]
+    with pytest.raises(TypeError):
+        tf.sets.set_union([[1.0]], [[2.0]])
+
+
+def cross(sess, hashed, buckets=0):
+    columns = [tf.SparseTensor([[0, 0], [1, 0], [1, 1]], ["a", "b", "c"], [2, 2]), tf.SparseTensor([[0, 0], [1, 0]], np.int64([7, 8]), [2, 1])]
+    kind = tf.int64 if hashed else tf.string
+    made = gen_ops.sparse_cross([c.indices for c in columns], [c.values for c in columns], [c.dense_shape for c in columns],
+                                [tf.constant([[1, 2], [3, 4]], tf.int64)], hashed_output=hashed, num_buckets=buckets, hash_key=956888297470,
+                                out_type=kind, internal_type=kind)
+    return sess.run(made)
+
+
+def test_crosses(sess):
+    indices, values, shape = cross(sess, False)
+    assert indices.tolist() == [[0, 0], [0, 1], [1, 0], [1, 1], [1, 2], [1, 3]] and shape.tolist() == [2, 4]
+    assert values.tolist() == [b"a_X_7_X_1", b"a_X_7_X_2", b"b_X_8_X_3", b"b_X_8_X_4", b"c_X_8_X_3", b"c_X_8_X_4"]
+    assert cross(sess, True)[1].tolist() == [
+        7396822908972873503, 2537939148748978020, 3248668351502657753, 3473357846889177329, 5191662671732153421, 6002692673006318242]
+    assert cross(sess, True, 10)[1].tolist() == [0, 0, 0, 9, 8, 9]

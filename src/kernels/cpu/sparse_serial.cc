@@ -45,6 +45,9 @@ StatusOr<Tensor> Get(const Tensor& in, int64_t at) {
   return made;
 }
 
+// A row costs memory even where it is empty.
+constexpr int64_t kMostEmptyRows = int64_t{1} << 24;
+
 Status SerializeOne(KernelContext& ctx) {
   MR_RETURN_IF_ERROR(SparseArgOf(ctx, 0, "the input").status());
   MR_ASSIGN_OR_RETURN(Tensor * out, ctx.AllocateOutput(0, Shape::Vector(3)));
@@ -58,6 +61,9 @@ Status SerializeMany(KernelContext& ctx) {
   MR_RETURN_IF_ERROR(DenseShapeOf(s).status());
   MR_RETURN_IF_ERROR(CheckOrdered(s, "indices"));
   const int64_t rows = s.dims()[0];
+  if (rows > kMostEmptyRows + s.n) {
+    return ResourceExhausted("a sparse tensor with ", rows, " rows and ", s.n, " elements is too long to serialize");
+  }
   MR_ASSIGN_OR_RETURN(const Shape shape, Shape::Make({rows, 3}));
   MR_ASSIGN_OR_RETURN(Tensor * out, ctx.AllocateOutput(0, shape));
   const std::vector<int64_t> rest(s.dims() + 1, s.dims() + s.rank);

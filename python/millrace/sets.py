@@ -2,7 +2,7 @@
 """Sets along the last dimension of tensors, dense or sparse."""
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Dict
 
 from millrace.framework import dtypes
 from millrace.framework.composite_tensors import SparseTensor, convert_to_tensor_or_sparse_tensor
@@ -27,7 +27,7 @@ def set_size(a: Any, validate_indices: bool = True) -> Tensor:
     a = _checked(a)
     if not isinstance(a, SparseTensor):
         raise at_user_line(TypeError("Expected `SparseTensor`, got %s." % a))
-    return gen_ops.set_size(a.indices, a.values, a.dense_shape, validate_indices=validate_indices)  # type: ignore[no-any-return]
+    return gen_ops.set_size(a.indices, a.values, a.dense_shape, validate_indices=validate_indices)
 
 
 def _operation(a: Any, b: Any, operation: str, validate_indices: bool) -> SparseTensor:
@@ -37,7 +37,8 @@ def _operation(a: Any, b: Any, operation: str, validate_indices: bool) -> Sparse
     flipped = isinstance(a, SparseTensor) and not isinstance(b, SparseTensor)
     if flipped:  # the op takes the dense one first
         a, b, operation = b, a, {"a-b": "b-a", "b-a": "a-b"}.get(operation, operation)
-    attrs = {"set_operation": operation, "validate_indices": validate_indices}
+    made: Any
+    attrs: Dict[str, Any] = {"set_operation": operation, "validate_indices": validate_indices}
     if isinstance(a, SparseTensor):
         made = gen_ops.sparse_to_sparse_set_operation(a.indices, a.values, a.dense_shape, b.indices, b.values, b.dense_shape, **attrs)
     elif isinstance(b, SparseTensor):

@@ -88,6 +88,7 @@ REASONS: dict[str, str] = {
     **dict.fromkeys(_BARRIERS + _STAGES + _ACCUMULATORS, _EXCHANGES),
     **dict.fromkeys(_TABLE_OPS, _TABLES),
     **dict.fromkeys(_READER_OPS, _READERS),
+    "RecordInput": "of files: python/tests/test_readers.py",
     **dict.fromkeys(
         "AddSparseToTensorsMap AddManySparseToTensorsMap TakeManySparseFromTensorsMap".split(), _KEPT_SPARSE
     ),

@@ -184,12 +184,12 @@ def sparse_reset_shape(sp_input: Any, new_shape: Any = None) -> SparseTensor:
 
 def serialize_sparse(sp_input: Any, name: Optional[str] = None, out_type: Any = dtypes.string) -> Tensor:
     """A vector of three strings, or variants: the indices, values and shape."""
-    return gen_ops.serialize_sparse(*_parts(_sparse(sp_input)), out_type=out_type, name=name)  # type: ignore[no-any-return]
+    return gen_ops.serialize_sparse(*_parts(_sparse(sp_input)), out_type=out_type, name=name)
 
 
 def serialize_many_sparse(sp_input: Any, name: Optional[str] = None, out_type: Any = dtypes.string) -> Tensor:
     """serialize_sparse of each slice along the first dimension, as rows of a matrix."""
-    return gen_ops.serialize_many_sparse(*_parts(_sparse(sp_input)), out_type=out_type, name=name)  # type: ignore[no-any-return]
+    return gen_ops.serialize_many_sparse(*_parts(_sparse(sp_input)), out_type=out_type, name=name)
 
 
 def deserialize_many_sparse(serialized_sparse: Any, dtype: Any, rank: Optional[int] = None, name: Optional[str] = None) -> SparseTensor:

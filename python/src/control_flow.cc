@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Conditionals and loops whose parts are stated by Python functions. The GIL is held throughout: the library calls back
 // on the same thread.
+#include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
 
 #include <exception>
+#include <optional>
 
 #include "core.h"
 #include "millrace/c_api_control_flow.h"
@@ -214,17 +216,22 @@ void AddFunction(nb::handle graph, nb::bytes def, nb::object gradient) {
   status.RaiseBuildError();
 }
 
-// The whole graph as a FunctionDef.
+// The whole graph, or the operations of `body`, as a FunctionDef.
 nb::bytes ToFunction(nb::handle graph, const std::string& name, nb::list inputs, nb::list outputs,
-                     const std::vector<std::string>& output_names) {
+                     const std::vector<std::string>& output_names, std::optional<nb::list> body) {
   std::vector<TF_Output> in, out;
+  std::vector<TF_Operation*> operations;
+  if (body) {
+    for (nb::handle o : *body) operations.push_back(nb::inst_ptr<Operation>(o)->oper);
+  }
   for (nb::handle t : inputs) in.push_back(OutputOf(t));
   for (nb::handle t : outputs) out.push_back(OutputOf(t));
   std::vector<const char*> names;
   for (const std::string& n : output_names) names.push_back(n.c_str());
   CallStatus status;
   const OwnFunction f(Api().GraphToFunction(
-      GraphOf(graph).get(), name.c_str(), 0, -1, nullptr, static_cast<int>(in.size()), in.data(),
+      GraphOf(graph).get(), name.c_str(), 0, body ? static_cast<int>(operations.size()) : -1,
+      operations.empty() ? nullptr : operations.data(), static_cast<int>(in.size()), in.data(),
       static_cast<int>(out.size()), out.data(), names.empty() ? nullptr : names.data(), nullptr, nullptr, status));
   status.RaiseBuildError();
   CallBuffer buffer;
@@ -243,7 +250,8 @@ void DefineControlFlow(nb::module_& m) {
   m.def("map_fn", &MapFn);
   m.def("fold", &Fold);
   m.def("add_function", &AddFunction, nb::arg("graph"), nb::arg("function"), nb::arg("gradient").none() = nb::none());
-  m.def("to_function", &ToFunction);
+  m.def("to_function", &ToFunction, nb::arg("graph"), nb::arg("name"), nb::arg("inputs"), nb::arg("outputs"),
+        nb::arg("output_names"), nb::arg("body").none() = nb::none());
 }
 
 }  // namespace millrace::python

@@ -5,7 +5,6 @@
 #include "runtime/node_run.h"
 #include "service/joint_rendezvous.h"
 #include "service/plan_step.h"
-#include "service/step_functions.h"
 
 namespace millrace {
 
@@ -15,7 +14,7 @@ LocalWorker::LocalWorker(std::vector<std::unique_ptr<Device>> devices, const Ker
   for (const auto& d : devices_) device_names_.insert(d->name());
 }
 
-LocalWorker::~LocalWorker() = default;
+LocalWorker::~LocalWorker() { call_gate_->Close(); }
 
 std::vector<DeviceInfo> LocalWorker::devices() const {
   std::vector<DeviceInfo> all;
@@ -88,7 +87,8 @@ StatusOr<int64_t> LocalWorker::Register(Partition partition) {
   std::shared_ptr<FunctionSource> functions;  // made where a kernel asks for them
   options.make_kernel = [&](const Node& n) -> StatusOr<std::shared_ptr<Kernel>> {
     StatusOr<std::shared_ptr<Kernel>> kernel = MakeKernel(n, *device);
-    if (kernel.ok()) MR_RETURN_IF_ERROR(GiveFunctions(**kernel, *partition.graph, *kernels_, *device, &functions));
+    if (kernel.ok())
+      MR_RETURN_IF_ERROR(GiveFunctions(**kernel, *partition.graph, *kernels_, *device, call_gate_, &functions));
     if (!kernel.ok()) return Annotate(kernel.status(), absl::StrCat(n.Describe(), ": "));
     return kernel;
   };

@@ -10,6 +10,7 @@
 #include "kernel/kernel_registry.h"
 #include "kernel/random_stream.h"
 #include "runtime/plan.h"
+#include "service/step_functions.h"
 #include "service/transport.h"
 #include "service/worker.h"
 
@@ -53,6 +54,7 @@ class LocalWorker : public Worker {
   const KernelRegistry* kernels_;
   const bool deterministic_;
   Transport* const transport_;
+  const std::shared_ptr<CallGate> call_gate_ = std::make_shared<CallGate>();
   mutable absl::Mutex mu_;
   int64_t next_ ABSL_GUARDED_BY(mu_) = 1;
   absl::flat_hash_map<int64_t, std::shared_ptr<const Plan>> plans_ ABSL_GUARDED_BY(mu_);

@@ -12,33 +12,69 @@
 #include "service/plan_step.h"
 
 namespace millrace {
+
+bool CallGate::Enter() {
+  absl::MutexLock lock(&mu_);
+  running_ += !closed_;
+  return !closed_;
+}
+
+void CallGate::Leave() {
+  absl::MutexLock lock(&mu_);
+  --running_;
+}
+
+void CallGate::Close() {
+  {
+    absl::MutexLock lock(&mu_);
+    closed_ = true;
+  }
+  cancellation_.Cancel();
+  absl::MutexLock lock(&mu_);
+  mu_.Await(absl::Condition(+[](int* running) { return *running == 0; }, &running_));
+}
+
 namespace {
 
-// The call's own cancellation: it ends when the caller's does, and errors of the call stay in it.
+// The call's own cancellation: it ends when one of those outside does, and errors of the call stay in it.
 class CallScope {
  public:
-  explicit CallScope(CancellationManager& outer) : outer_(outer) {
-    token_ = outer_.Register([this] { inner_.Cancel(); });
-    if (token_ == CancellationManager::kInvalid) inner_.Cancel();
+  CallScope(CancellationManager& caller, CancellationManager& worker) : outer_{&caller, &worker} {
+    for (size_t i = 0; i < 2; ++i) {
+      tokens_[i] = outer_[i]->Register([this] { inner_.Cancel(); });
+      if (tokens_[i] == CancellationManager::kInvalid) inner_.Cancel();
+    }
   }
   ~CallScope() {
-    if (token_ != CancellationManager::kInvalid) outer_.Deregister(token_);
+    for (size_t i = 0; i < 2; ++i) {
+      if (tokens_[i] != CancellationManager::kInvalid) outer_[i]->Deregister(tokens_[i]);
+    }
   }
   CancellationManager& cancellation() { return inner_; }
 
  private:
-  CancellationManager& outer_;
   CancellationManager inner_;
-  CancellationManager::Token token_;
+  CancellationManager* const outer_[2];
+  CancellationManager::Token tokens_[2];
 };
 
 class CompiledFunction final : public StepFunction {
  public:
-  CompiledFunction(std::string name, std::unique_ptr<Plan> plan) : name_(std::move(name)), plan_(std::move(plan)) {}
+  CompiledFunction(std::string name, std::unique_ptr<Plan> plan, std::shared_ptr<CallGate> gate)
+      : name_(std::move(name)), plan_(std::move(plan)), gate_(std::move(gate)) {}
 
   Status Run(absl::Span<const Tensor> args, CancellationManager& cancellation,
              std::vector<Tensor>* results) const override {
-    CallScope scope(cancellation);
+    if (!gate_->Enter()) return Cancelled("function '", name_, "' belongs to a session that has ended");
+    const Status s = RunInside(args, cancellation, results);
+    gate_->Leave();
+    return s;
+  }
+
+ private:
+  Status RunInside(absl::Span<const Tensor> args, CancellationManager& cancellation,
+                   std::vector<Tensor>* results) const {
+    CallScope scope(cancellation, gate_->cancellation());
     if (scope.cancellation().IsCancelled()) return Cancelled("function '", name_, "' was cancelled");
     const RefPtr<Rendezvous> rendezvous = NewLocalRendezvous();
     ResourceManager resources;
@@ -54,12 +90,12 @@ class CompiledFunction final : public StepFunction {
     return s;
   }
 
- private:
   Status Execute(Frame& frame, StepContext& step) const {
-    if (!plan_->runs_by_readiness()) return RunInOrder(*plan_, frame, step, {});
+    const ExecutorOptions options;  // lives as long as the call
+    if (!plan_->runs_by_readiness()) return RunInOrder(*plan_, frame, step, options);
     Status result;
     absl::Notification over;
-    RunByReadiness(*plan_, frame, step, {}, [&](Status s) {
+    RunByReadiness(*plan_, frame, step, options, [&](Status s) {
       result = std::move(s);
       over.Notify();
     });
@@ -69,12 +105,13 @@ class CompiledFunction final : public StepFunction {
 
   const std::string name_;
   const std::unique_ptr<Plan> plan_;
+  const std::shared_ptr<CallGate> gate_;
 };
 
 class LibraryFunctions final : public FunctionSource, public std::enable_shared_from_this<LibraryFunctions> {
  public:
-  LibraryFunctions(const OpRegistry* ops, const KernelRegistry& kernels, Device& device)
-      : library_(ops), kernels_(kernels), device_(device) {}
+  LibraryFunctions(const OpRegistry* ops, const KernelRegistry& kernels, Device& device, std::shared_ptr<CallGate> gate)
+      : library_(ops), kernels_(kernels), device_(device), gate_(std::move(gate)) {}
 
   Status CopyLibrary(const Graph& graph) {
     for (const wire::FunctionDef* f : graph.Functions()) MR_RETURN_IF_ERROR(library_.AddFunction(*f));
@@ -85,7 +122,7 @@ class LibraryFunctions final : public FunctionSource, public std::enable_shared_
   StatusOr<RefPtr<StepFunction>> Compile(const FuncAttr& f, const std::vector<DType>& arg_types) override {
     StatusOr<std::unique_ptr<Plan>> plan = CompilePlan(f, arg_types);
     if (!plan.ok()) return Annotate(plan.status(), absl::StrCat("function '", f.name, "': "));
-    return RefPtr<StepFunction>(MakeRef<CompiledFunction>(f.name, *std::move(plan)));
+    return RefPtr<StepFunction>(MakeRef<CompiledFunction>(f.name, *std::move(plan), gate_));
   }
 
  private:
@@ -139,16 +176,17 @@ class LibraryFunctions final : public FunctionSource, public std::enable_shared_
   Graph library_;  // of functions alone
   const KernelRegistry& kernels_;
   Device& device_;
+  const std::shared_ptr<CallGate> gate_;
 };
 
 }  // namespace
 
 Status GiveFunctions(Kernel& kernel, const Graph& graph, const KernelRegistry& kernels, Device& device,
-                     std::shared_ptr<FunctionSource>* functions) {
+                     const std::shared_ptr<CallGate>& gate, std::shared_ptr<FunctionSource>* functions) {
   auto* user = dynamic_cast<UsesFunctions*>(&kernel);
   if (user == nullptr) return absl::OkStatus();
   if (!*functions) {
-    auto made = std::make_shared<LibraryFunctions>(&graph.registry(), kernels, device);
+    auto made = std::make_shared<LibraryFunctions>(&graph.registry(), kernels, device, gate);
     MR_RETURN_IF_ERROR(made->CopyLibrary(graph));
     *functions = std::move(made);
   }

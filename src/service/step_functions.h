@@ -4,15 +4,34 @@
 
 #include <memory>
 
+#include "absl/synchronization/mutex.h"
 #include "graph/graph.h"
 #include "kernel/kernel_registry.h"
 #include "kernel/step_function.h"
 
 namespace millrace {
 
+// What calls of functions pass while they run, so that they end before the devices that they use: an iterator, whose
+// threads call functions, may outlive its session. Thread-safe.
+class CallGate {
+ public:
+  // False when it is closed. Who has entered must leave.
+  bool Enter();
+  void Leave();
+  // Cancels what runs, waits for it, and lets nobody in any longer.
+  void Close();
+  CancellationManager& cancellation() { return cancellation_; }
+
+ private:
+  CancellationManager cancellation_;
+  absl::Mutex mu_;
+  bool closed_ ABSL_GUARDED_BY(mu_) = false;
+  int running_ ABSL_GUARDED_BY(mu_) = 0;
+};
+
 // Tells `kernel`, if it wants to know, where the functions of `graph`'s library are. *functions is made when the first
-// kernel wants it. Kernels and device outlive what is compiled.
+// kernel wants it. Kernels and device last until `gate` is closed.
 Status GiveFunctions(Kernel& kernel, const Graph& graph, const KernelRegistry& kernels, Device& device,
-                     std::shared_ptr<FunctionSource>* functions);
+                     const std::shared_ptr<CallGate>& gate, std::shared_ptr<FunctionSource>* functions);
 
 }  // namespace millrace

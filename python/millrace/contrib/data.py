@@ -1,4 +1,66 @@
 # SPDX-License-Identifier: Apache-2.0
 # mypy: implicit-reexport
-"""tf.contrib.data: tf.data."""
+"""tf.contrib.data: functions for Dataset.apply, and tf.data under its older name."""
+from typing import Any, Callable
+
 from millrace.data import *  # noqa: F401,F403
+from millrace.data import Dataset
+from millrace.data import structure as _structure
+from millrace.data.dataset import _int64, _seeds
+from millrace.ops import gen_ops as _gen_ops
+
+_Transformation = Callable[[Dataset], Dataset]
+
+
+def batch_and_drop_remainder(batch_size: Any) -> _Transformation:
+    """Batches of one size; what is left over is left out."""
+    return lambda dataset: dataset.batch(batch_size, drop_remainder=True)
+
+
+def padded_batch_and_drop_remainder(batch_size: Any, padded_shapes: Any, padding_values: Any = None) -> _Transformation:
+    """padded_batch of one size; what is left over is left out."""
+    return lambda dataset: dataset.padded_batch(batch_size, padded_shapes, padding_values, drop_remainder=True)
+
+
+def map_and_batch(map_func: Any, batch_size: Any, num_parallel_batches: Any = None, drop_remainder: bool = False, num_parallel_calls: Any = None) -> _Transformation:
+    """map, then batch."""
+    calls = num_parallel_calls
+    if calls is None and isinstance(batch_size, int):
+        calls = batch_size * (num_parallel_batches or 1)
+    return lambda dataset: dataset.map(map_func, num_parallel_calls=calls).batch(batch_size, drop_remainder=drop_remainder)
+
+
+def shuffle_and_repeat(buffer_size: Any, count: Any = None, seed: Any = None) -> _Transformation:
+    """shuffle, then repeat, with a buffer that repetitions share; they do not mix."""
+    def apply(dataset: Dataset) -> Dataset:
+        first, second = _seeds(seed)
+        return dataset._same(_gen_ops.shuffle_and_repeat_dataset(dataset._variant, _int64(buffer_size), first, second,
+                                                                 _int64(-1 if count is None else count), *dataset._spec))
+    return apply
+
+
+def parallel_interleave(map_func: Any, cycle_length: Any, block_length: Any = 1, sloppy: Any = False, buffer_output_elements: Any = None,
+                        prefetch_input_elements: Any = None) -> _Transformation:
+    """interleave, in that order."""
+    del sloppy, buffer_output_elements, prefetch_input_elements
+    return lambda dataset: dataset.interleave(map_func, cycle_length, block_length)
+
+
+sloppy_interleave = parallel_interleave
+
+
+def unbatch() -> _Transformation:
+    """The rows of each element."""
+    return lambda dataset: dataset.flat_map(
+        lambda *parts: Dataset.from_tensor_slices(_structure.pack(dataset.output_types, _structure.flatten(parts))))
+
+
+def enumerate_dataset(start: Any = 0) -> _Transformation:
+    """Pairs of a number and an element."""
+    return lambda dataset: Dataset.zip((Dataset.range(start, 2 ** 63 - 1), dataset))
+
+
+def get_single_element(dataset: Dataset) -> Any:
+    """The only element of a data set."""
+    made = _gen_ops.dataset_to_single_element(dataset._variant, *dataset._spec)
+    return _structure.pack(dataset.output_types, list(made) if isinstance(made, (list, tuple)) else [made])

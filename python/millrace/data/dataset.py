@@ -1,0 +1,298 @@
+# SPDX-License-Identifier: Apache-2.0
+"""tf.data.Dataset."""
+from __future__ import annotations
+
+from typing import Any, Callable, List, Optional
+
+import numpy as np
+
+from millrace.data import structure
+from millrace.data.functions import Function, factory
+from millrace.data.iterators import Iterator
+from millrace.framework import dtypes
+from millrace.framework.convert import convert_to_tensor
+from millrace.framework.errors import at_user_line
+from millrace.framework.graph import Tensor, control_dependencies
+from millrace.framework.random_seed import get_seed
+from millrace.framework.tensor_shape import TensorShape
+from millrace.ops import gen_ops
+
+
+def _int64(value: Any) -> Tensor:
+    return convert_to_tensor(value, dtypes.int64) if not isinstance(value, Tensor) or value.dtype == dtypes.int64 else gen_ops.cast(value, dtypes.int64)
+
+
+def _number(value: Any) -> Optional[int]:
+    return int(value) if isinstance(value, (int, np.integer)) else None
+
+
+def _converted(returned: Any) -> Any:
+    """What a function of elements gives: a list is a tuple of tensors."""
+    return structure.tensors(tuple(returned) if isinstance(returned, list) else returned)
+
+
+def _dataset(returned: Any) -> "Dataset":
+    if not isinstance(returned, Dataset):
+        raise at_user_line(TypeError("The function must return a Dataset object, got %r." % (returned,)))
+    return returned
+
+
+class Dataset:
+    """A sequence of elements, each a tensor or a structure of tensors. Elements are made when an iterator asks for them."""
+
+    def __init__(self, variant: Tensor, output_types: Any, output_shapes: Any) -> None:
+        self._variant, self._types, self._shapes = variant, output_types, output_shapes
+
+    output_types = property(lambda self: self._types, doc="The types of an element's components.")
+    output_shapes = property(lambda self: self._shapes, doc="The shapes of an element's components.")
+    output_classes = property(lambda self: structure.mapped(lambda t: Tensor, self._types), doc="tf.Tensor for each component.")
+
+    def __repr__(self) -> str:
+        return "<Dataset shapes: %s, types: %s>" % (self._shapes, self._types)
+
+    @property
+    def _spec(self) -> Any:
+        return structure.flatten(self._types), structure.flatten(self._shapes)
+
+    def _as_variant_tensor(self) -> Tensor:
+        return self._variant
+
+    def _same(self, variant: Tensor) -> "Dataset":
+        return Dataset(variant, self._types, self._shapes)
+
+    # ---- what begins a pipeline ----
+
+    @staticmethod
+    def from_tensors(tensors: Any) -> "Dataset":
+        """One element: the tensors."""
+        made = structure.tensors(tensors)
+        types, shapes = structure.types_of(made), structure.shapes_of(made)
+        return Dataset(gen_ops.tensor_dataset(structure.flatten(made), structure.flatten(shapes)), types, shapes)
+
+    @staticmethod
+    def from_tensor_slices(tensors: Any) -> "Dataset":
+        """An element for each row of the tensors."""
+        made = structure.tensors(tensors)
+        rows = TensorShape(None)
+        for tensor in structure.flatten(made):
+            if tensor.shape.ndims == 0:
+                raise at_user_line(ValueError("Slicing a scalar: %s has no rows." % tensor.name))
+            if tensor.shape.ndims is not None:
+                rows = rows.merge_with(tensor.shape[:1])
+        shapes = structure.mapped(lambda t: t.shape[1:] if t.shape.ndims is not None else TensorShape(None), made)
+        return Dataset(gen_ops.tensor_slice_dataset(structure.flatten(made), structure.flatten(shapes)), structure.types_of(made), shapes)
+
+    @staticmethod
+    def range(*args: Any) -> "Dataset":
+        """The numbers of Python's range, as int64."""
+        if not 1 <= len(args) <= 3:
+            raise at_user_line(ValueError("Invalid arguments to RangeDataset: %s" % (args,)))
+        start, stop, step = (0, args[0], 1) if len(args) == 1 else (*args, 1)[:3]
+        return Dataset(gen_ops.range_dataset(_int64(start), _int64(stop), _int64(step), [dtypes.int64], [TensorShape([])]), dtypes.int64, TensorShape([]))
+
+    @staticmethod
+    def zip(datasets: Any) -> "Dataset":
+        """Elements of several data sets side by side, in the structure of the data sets."""
+        parts = structure.flatten(datasets)
+        for part in parts:
+            if not isinstance(part, Dataset):
+                raise at_user_line(TypeError("The argument to `Dataset.zip()` must be a nested structure of `Dataset` objects. Python `list` is not supported; "
+                                             "use a `tuple` instead." if isinstance(part, list) else "zip takes data sets, got %r." % (part,)))
+        types, shapes = structure.pack(datasets, [p._types for p in parts]), structure.pack(datasets, [p._shapes for p in parts])
+        return Dataset(gen_ops.zip_dataset([p._variant for p in parts], structure.flatten(types), structure.flatten(shapes)), types, shapes)
+
+    @staticmethod
+    def list_files(file_pattern: Any, shuffle: Optional[bool] = None, seed: Optional[int] = None) -> "Dataset":
+        """The names of files that match a pattern, in random order unless shuffle is False."""
+        names = Dataset.from_tensor_slices(gen_ops.matching_files(convert_to_tensor(file_pattern, dtypes.string)))
+        if shuffle is False:
+            return names
+        # All of them: there are no more files than that.
+        return names.shuffle(1 << 30, seed=seed)
+
+    @staticmethod
+    def from_generator(generator: Callable[..., Any], output_types: Any, output_shapes: Any = None, args: Any = ()) -> "Dataset":
+        """What a generator yields; each iteration begins a new one."""
+        from millrace.data.generator import from_generator
+        return from_generator(generator, output_types, output_shapes, args)
+
+    # ---- iterators ----
+
+    def make_one_shot_iterator(self) -> Iterator:
+        """An iterator that needs no initialization. The data set must need no state: neither placeholders nor variables."""
+        name = factory(self._variant)
+        with control_dependencies(None):
+            handle = gen_ops.one_shot_iterator(name, *self._spec)
+        return Iterator(handle, None, self._types, self._shapes)
+
+    def make_initializable_iterator(self, shared_name: Optional[str] = None) -> Iterator:
+        """An iterator whose initializer has to run first."""
+        with control_dependencies(None):
+            handle = gen_ops.iterator_v2(shared_name or "", "", *self._spec)
+        return Iterator(handle, gen_ops.make_iterator(self._variant, handle), self._types, self._shapes)
+
+    # ---- sequences ----
+
+    def take(self, count: Any) -> "Dataset":
+        """The first elements; all of them where count is -1."""
+        return self._same(gen_ops.take_dataset(self._variant, _int64(count), *self._spec))
+
+    def skip(self, count: Any) -> "Dataset":
+        """All but the first elements; none where count is -1."""
+        return self._same(gen_ops.skip_dataset(self._variant, _int64(count), *self._spec))
+
+    def repeat(self, count: Any = None) -> "Dataset":
+        """The elements several times over; for ever where count is None or -1."""
+        return self._same(gen_ops.repeat_dataset(self._variant, _int64(-1 if count is None else count), *self._spec))
+
+    def shard(self, num_shards: Any, index: Any) -> "Dataset":
+        """Every num_shards-th element, from the one at `index` on."""
+        n, i = _number(num_shards), _number(index)
+        if n is not None and n < 1:
+            raise at_user_line(ValueError("num_shards must be >= 1; got %s" % num_shards))
+        if i is not None and (i < 0 or n is not None and i >= n):
+            raise at_user_line(ValueError("index must be in [0, num_shards); got %s" % index))
+        return self._same(gen_ops.shard_dataset(self._variant, _int64(num_shards), _int64(index), output_types=self._spec[0], output_shapes=self._spec[1]))
+
+    def concatenate(self, dataset: "Dataset") -> "Dataset":
+        """The elements, then those of another data set."""
+        if structure.flatten(self._types) != structure.flatten(dataset._types):
+            raise at_user_line(TypeError("Two datasets to concatenate have different types %s and %s" % (self._types, dataset._types)))
+        shapes = structure.pack(self._types, [_common(a, b) for a, b in zip(self._spec[1], dataset._spec[1])])
+        return Dataset(gen_ops.concatenate_dataset(self._variant, dataset._variant, self._spec[0], structure.flatten(shapes)), self._types, shapes)
+
+    def cache(self, filename: Any = "") -> "Dataset":
+        """Keeps the elements in memory once they have been read to the end."""
+        return self._same(gen_ops.cache_dataset(self._variant, filename, *self._spec))
+
+    def prefetch(self, buffer_size: Any) -> "Dataset":
+        """Makes elements ahead of time; -1 chooses how many."""
+        return self._same(gen_ops.prefetch_dataset(self._variant, _int64(-1 if buffer_size is None else buffer_size), *self._spec))
+
+    def shuffle(self, buffer_size: Any, seed: Optional[int] = None, reshuffle_each_iteration: Optional[bool] = None) -> "Dataset":
+        """Draws elements at random from a buffer."""
+        first, second = _seeds(seed)
+        again = True if reshuffle_each_iteration is None else reshuffle_each_iteration
+        return self._same(gen_ops.shuffle_dataset(self._variant, _int64(buffer_size), first, second, reshuffle_each_iteration=again,
+                                                  output_types=self._spec[0], output_shapes=self._spec[1]))
+
+    # ---- batches ----
+
+    def batch(self, batch_size: Any, drop_remainder: bool = False) -> "Dataset":
+        """Elements stacked; the last batch may be smaller, or is left out."""
+        size = _number(batch_size) if drop_remainder is True else None
+        shapes = structure.mapped(lambda s: TensorShape([size]).concatenate(s), self._shapes)
+        return Dataset(gen_ops.batch_dataset_v2(self._variant, _int64(batch_size), drop_remainder, output_types=self._spec[0],
+                                                output_shapes=structure.flatten(shapes)), self._types, shapes)
+
+    def padded_batch(self, batch_size: Any, padded_shapes: Any, padding_values: Any = None, drop_remainder: bool = False) -> "Dataset":
+        """Elements brought to common shapes and stacked; None or -1 in a shape is the largest of the batch."""
+        rows: List[Any] = structure.up_to(self._types, padded_shapes)
+        given = structure.up_to(self._types, padding_values)
+        size = _number(batch_size) if drop_remainder is True else None
+        wanted, static, values = [], [], []
+        for row, value, dtype, shape in zip(rows, given, *self._spec):
+            if isinstance(row, Tensor):
+                wanted.append(_int64(row))
+                static.append(TensorShape([size]).concatenate(TensorShape([None] * row.shape[0].value if row.shape.ndims == 1 and row.shape[0].value is not None else None)))
+            else:
+                dims = [None if d is None or d == -1 else int(d) for d in (TensorShape(row).as_list() if isinstance(row, TensorShape) else list(row))]
+                if shape.ndims is not None and shape.ndims != len(dims):
+                    raise at_user_line(ValueError("The padded shape %s is not compatible with the corresponding input component shape %s." % (tuple(dims), shape)))
+                wanted.append(convert_to_tensor(np.array([-1 if d is None else d for d in dims], np.int64)))
+                static.append(TensorShape([size, *dims]))
+            if value is None:
+                value = "" if dtype == dtypes.string else np.zeros([], dtype.as_numpy_dtype)
+            values.append(convert_to_tensor(value, dtype))
+        shapes = structure.pack(self._types, static)
+        return Dataset(gen_ops.padded_batch_dataset_v2(self._variant, _int64(batch_size), wanted, values, drop_remainder, output_shapes=static), self._types, shapes)
+
+    def window(self, size: Any, shift: Any = None, stride: Any = 1, drop_remainder: bool = False) -> "Dataset":
+        """Data sets of `size` elements each; of components of their own."""
+        variant = gen_ops.window_dataset(self._variant, _int64(size), _int64(size if shift is None else shift), _int64(stride), drop_remainder, *self._spec)
+        return _Windows(variant, self._types, self._shapes)
+
+    # ---- functions ----
+
+    def _function(self, function: Callable[..., Any], stem: str, convert: Callable[[Any], Any]) -> Function:
+        return Function(function, stem, self._types, self._shapes, convert)
+
+    def map(self, map_func: Callable[..., Any], num_parallel_calls: Any = None) -> "Dataset":
+        """What a function gives for each element."""
+        f = self._function(map_func, "Dataset_map", _converted)
+        types, shapes = structure.types_of(f.returned), structure.shapes_of(f.returned)
+        out = {"output_types": structure.flatten(types), "output_shapes": structure.flatten(shapes)}
+        if num_parallel_calls is None:
+            variant = gen_ops.map_dataset(self._variant, f.captured, f.name, **out)
+        else:
+            variant = gen_ops.parallel_map_dataset(self._variant, f.captured, num_parallel_calls, f.name, **out)
+        return Dataset(variant, types, shapes)
+
+    def filter(self, predicate: Callable[..., Any]) -> "Dataset":
+        """The elements of which a function says true."""
+        f = self._function(predicate, "Dataset_filter", lambda returned: convert_to_tensor(returned, dtypes.as_dtype("bool")))
+        return self._same(gen_ops.filter_dataset(self._variant, f.captured, f.name, *self._spec))
+
+    def flat_map(self, map_func: Callable[..., Any]) -> "Dataset":
+        """The elements of the data sets that a function gives, one data set after the other."""
+        f = self._function(map_func, "Dataset_flat_map", _dataset)
+        inner = f.returned
+        return inner._same(gen_ops.flat_map_dataset(self._variant, f.captured, f.name, *inner._spec))
+
+    def interleave(self, map_func: Callable[..., Any], cycle_length: Any, block_length: Any = 1, num_parallel_calls: Any = None) -> "Dataset":
+        """The elements of the data sets that a function gives: of cycle_length of them in turn, block_length at a time."""
+        del num_parallel_calls
+        f = self._function(map_func, "Dataset_interleave", _dataset)
+        inner = f.returned
+        return inner._same(gen_ops.interleave_dataset(self._variant, f.captured, _int64(cycle_length), _int64(block_length), f.name, *inner._spec))
+
+    def reduce(self, initial_state: Any, reduce_func: Callable[..., Any]) -> Any:
+        """The last state = reduce_func(state, element), from initial_state."""
+        state = structure.tensors(initial_state)
+        types = (structure.types_of(state), self._types)
+        free = structure.mapped(lambda t: TensorShape(None) if t.shape.ndims is None else TensorShape([None] * t.shape.ndims), state)
+        f = Function(reduce_func, "Dataset_reduce", types, (free, self._shapes), _converted)
+        if structure.flatten(structure.types_of(f.returned)) != structure.flatten(types[0]):
+            raise at_user_line(TypeError("The element types for the new state must match the initial state. Expected %s; got %s." % (
+                types[0], structure.types_of(f.returned))))
+        made = gen_ops.reduce_dataset(self._variant, structure.flatten(state), f.captured, f.name, structure.flatten(types[0]),
+                                      [s for s in structure.flatten(structure.shapes_of(f.returned))])
+        return structure.pack(types[0], list(made) if isinstance(made, (list, tuple)) else [made])
+
+    def apply(self, transformation_func: Callable[["Dataset"], "Dataset"]) -> "Dataset":
+        """What a function of data sets makes of it."""
+        made = transformation_func(self)
+        if not isinstance(made, Dataset):
+            raise at_user_line(TypeError("`transformation_func` must return a Dataset."))
+        return made
+
+
+class _Windows(Dataset):
+    """Elements that are structures of data sets, for flat_map and map."""
+
+    def __init__(self, variant: Tensor, types: Any, shapes: Any) -> None:
+        super().__init__(variant, structure.mapped(lambda t: dtypes.variant, types), structure.mapped(lambda t: TensorShape([]), types))
+        self._inner = list(zip(structure.flatten(types), structure.flatten(shapes)))
+
+    def _function(self, function: Callable[..., Any], stem: str, convert: Callable[[Any], Any]) -> Function:
+        def with_datasets(*variants: Any) -> Any:
+            given = variants if isinstance(self._types, tuple) else variants[0]
+            parts = [Dataset(v, t, s) for v, (t, s) in zip(structure.flatten(given), self._inner)]
+            packed = structure.pack(self._types, parts)
+            return function(*packed) if isinstance(packed, tuple) else function(packed)
+        return super()._function(with_datasets, stem, convert)
+
+
+def _common(a: TensorShape, b: TensorShape) -> TensorShape:
+    if a.ndims is None or a.ndims != b.ndims:
+        return TensorShape(None)
+    return TensorShape([m if m == n else None for m, n in zip(a.as_list(), b.as_list())])
+
+
+def _seeds(seed: Optional[int]) -> Any:
+    """Two numbers; 0 and 0 stand for a random order."""
+    first, second = get_seed(seed)
+    first, second = first or 0, second or 0
+    if seed is not None and first == 0 and second == 0:
+        second = 2 ** 31 - 1
+    return _int64(first), _int64(second)

@@ -1,0 +1,93 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Functions of Python as functions of the graph that data sets call.
+
+A function is stated in the graph itself, on placeholders; what its results need of it becomes its body, and what that
+reads of the rest of the graph is captured: it goes in with each call, with the value that it has when the data set is made."""
+from __future__ import annotations
+
+from typing import Any, Callable, Dict, List, Tuple
+
+import millrace._core as _core
+from millrace.data import structure
+from millrace.framework.errors import at_user_line
+from millrace.framework.graph import Tensor, control_dependencies, get_default_graph, name_scope
+from millrace.framework.graph import Graph
+from millrace.ops import gen_ops
+
+# What a function that takes nothing cannot bring along.
+_STATE = {"Placeholder", "PlaceholderV2", "PlaceholderWithDefault", "Variable", "VariableV2", "VarHandleOp", "HashTable", "HashTableV2", "MutableHashTable",
+          "MutableHashTableV2", "Iterator", "IteratorV2", "OneShotIterator"}
+
+
+def _define(graph: Graph, stem: str, inputs: List[Tensor], outputs: List[Tensor], body: List[Any]) -> str:
+    functions: Dict[str, Any] = graph.__dict__.setdefault("_data_functions", {})
+    name = "%s_%d" % (stem, len(functions))
+    definition = _core.to_function(graph, name, inputs, outputs, [], body)
+    functions[name] = definition
+    _core.add_function(graph, definition)
+    return name
+
+
+def _needed(outputs: List[Tensor], is_inside: Callable[[Any], bool]) -> Tuple[List[Any], List[Tensor]]:
+    """The operations inside that the outputs need, and the tensors from outside that these read."""
+    seen, body, outside, stack = set(), [], [], []  # type: Any, List[Any], List[Tensor], List[Any]
+
+    def reach(operation: Any) -> None:
+        if operation not in seen:
+            seen.add(operation)
+            stack.append(operation)
+            body.append(operation)
+
+    def read(tensor: Tensor) -> None:
+        if is_inside(tensor.op):
+            reach(tensor.op)
+        elif tensor not in outside:
+            outside.append(tensor)
+
+    for tensor in outputs:
+        read(tensor)
+    while stack:
+        operation = stack.pop()
+        for tensor in operation.inputs:
+            read(tensor)
+        for control in operation.control_inputs:
+            if not is_inside(control):
+                raise at_user_line(NotImplementedError("Operation '%s' of a data set's function waits for '%s' outside of it." % (operation.name, control.name)))
+            reach(control)
+    return body, outside
+
+
+class Function:
+    """A function of elements: its name in the graph, what it captures, and what it returns."""
+
+    def __init__(self, function: Callable[..., Any], stem: str, types: Any, shapes: Any, convert: Callable[[Any], Any]) -> None:
+        graph = get_default_graph()
+        with name_scope(stem), control_dependencies(None):
+            leaves = [gen_ops.placeholder(t, shape=s, name="argument") for t, s in zip(structure.flatten(types), structure.flatten(shapes))]
+            arguments = structure.pack(types, list(leaves))
+            known = set(graph.get_operations())
+            made = function(*arguments) if isinstance(arguments, tuple) else function(arguments)
+            self.returned = convert(made)
+            results = [gen_ops.identity(r) for r in self._flat(self.returned)]
+        placeholders = {leaf.op for leaf in leaves}
+        body, outside = _needed(results, lambda operation: operation not in known)
+        self.captured = [t for t in outside if t.op not in placeholders]
+        for tensor in self.captured:
+            if tensor.dtype.name.endswith("_ref"):
+                raise at_user_line(NotImplementedError("A data set's function reads the variable '%s' itself; let it read tf.identity of it, made outside." % tensor.name))
+        self.name = _define(graph, stem, [*leaves, *self.captured], results, body)
+
+    @staticmethod
+    def _flat(returned: Any) -> List[Tensor]:
+        return [returned._variant] if hasattr(returned, "_variant") else structure.flatten(returned)
+
+
+def factory(variant: Tensor) -> str:
+    """The function that makes a data set again, with all that it needs."""
+    body, _ = _needed([variant], lambda operation: True)
+    for operation in body:
+        if operation.type in _STATE:
+            raise at_user_line(ValueError(
+                "Failed to create a one-shot iterator for a dataset. `Dataset.make_initializable_iterator()` is more appropriate: the dataset needs '%s' (%s), "
+                "which is state or is fed." % (operation.name, operation.type)))
+    return _define(variant.graph, "Dataset_factory", [], [variant], body)

@@ -1,0 +1,82 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Elements of data sets: tuples, named tuples and dicts of tensors, with lists as tensors of their own."""
+from __future__ import annotations
+
+from typing import Any, List, Optional
+
+from millrace.framework import dtypes, nest
+from millrace.framework.composite_tensors import SparseTensor, SparseTensorValue
+from millrace.framework.convert import convert_to_tensor
+from millrace.framework.errors import at_user_line
+from millrace.framework.graph import Tensor
+from millrace.framework.tensor_shape import TensorShape
+
+
+def is_nested(value: Any) -> bool:
+    """Whether a value is a structure rather than a leaf."""
+    return isinstance(value, (tuple, dict)) and not isinstance(value, (TensorShape, SparseTensorValue))
+
+
+def flatten(structure: Any) -> List[Any]:
+    """The leaves; a list is one."""
+    if isinstance(structure, dict):
+        return [leaf for key in sorted(structure) for leaf in flatten(structure[key])]
+    return [leaf for part in structure for leaf in flatten(part)] if is_nested(structure) else [structure]
+
+
+def pack(structure: Any, leaves: List[Any]) -> Any:
+    """Leaves in the place of another structure's."""
+    return nest.pack_sequence_as(mapped(lambda leaf: None, structure), leaves)
+
+
+def mapped(function: Any, structure: Any) -> Any:
+    """The structure with a function of its leaves."""
+    if isinstance(structure, dict):
+        return type(structure)((key, mapped(function, structure[key])) for key in sorted(structure))
+    if not is_nested(structure):
+        return function(structure)
+    parts = [mapped(function, part) for part in structure]
+    return type(structure)(*parts) if hasattr(structure, "_fields") else tuple(parts)
+
+
+def up_to(shallow: Any, deep: Any) -> List[Any]:
+    """The parts of `deep` at the leaves of `shallow`; None goes for all of them."""
+    if deep is None:
+        return [None] * len(flatten(shallow))
+    if isinstance(shallow, dict):
+        return [leaf for key in sorted(shallow) for leaf in up_to(shallow[key], deep[key])]
+    if not is_nested(shallow):
+        return [deep]
+    if len(shallow) != len(deep):
+        raise at_user_line(ValueError("The two structures don't have the same number of elements: %r and %r" % (shallow, deep)))
+    return [leaf for s, d in zip(shallow, deep) for leaf in up_to(s, d)]
+
+
+def tensors(value: Any, types: Optional[Any] = None) -> Any:
+    """The structure with tensors as its leaves."""
+    def tensor(leaf: Any) -> Tensor:
+        if isinstance(leaf, (SparseTensor, SparseTensorValue)):
+            raise at_user_line(NotImplementedError("Elements of data sets are dense tensors: use tf.sparse_tensor_to_dense, or the parts of the sparse tensor."))
+        return convert_to_tensor(leaf)
+    del types
+    return mapped(tensor, value)
+
+
+def types_of(structure: Any) -> Any:
+    """The types of tensors in a structure."""
+    return mapped(lambda t: t.dtype.base_dtype, structure)
+
+
+def shapes_of(structure: Any) -> Any:
+    """The shapes of tensors in a structure."""
+    return mapped(lambda t: t.shape, structure)
+
+
+def dtypes_from(structure: Any) -> Any:
+    """What a program gives as types."""
+    return mapped(dtypes.as_dtype, structure)
+
+
+def shapes_from(types: Any, shapes: Any) -> Any:
+    """What a program gives as shapes, in the structure of the types."""
+    return pack(types, [TensorShape(s) for s in up_to(types, shapes)])

@@ -221,7 +221,7 @@ class Dataset:
         """What a function gives for each element."""
         f = self._function(map_func, "Dataset_map", _converted)
         types, shapes = structure.types_of(f.returned), structure.shapes_of(f.returned)
-        out = {"output_types": structure.flatten(types), "output_shapes": structure.flatten(shapes)}
+        out: Any = {"output_types": structure.flatten(types), "output_shapes": structure.flatten(shapes)}
         if num_parallel_calls is None:
             variant = gen_ops.map_dataset(self._variant, f.captured, f.name, **out)
         else:
@@ -236,14 +236,14 @@ class Dataset:
     def flat_map(self, map_func: Callable[..., Any]) -> "Dataset":
         """The elements of the data sets that a function gives, one data set after the other."""
         f = self._function(map_func, "Dataset_flat_map", _dataset)
-        inner = f.returned
+        inner: Dataset = f.returned
         return inner._same(gen_ops.flat_map_dataset(self._variant, f.captured, f.name, *inner._spec))
 
     def interleave(self, map_func: Callable[..., Any], cycle_length: Any, block_length: Any = 1, num_parallel_calls: Any = None) -> "Dataset":
         """The elements of the data sets that a function gives: of cycle_length of them in turn, block_length at a time."""
         del num_parallel_calls
         f = self._function(map_func, "Dataset_interleave", _dataset)
-        inner = f.returned
+        inner: Dataset = f.returned
         return inner._same(gen_ops.interleave_dataset(self._variant, f.captured, _int64(cycle_length), _int64(block_length), f.name, *inner._spec))
 
     def reduce(self, initial_state: Any, reduce_func: Callable[..., Any]) -> Any:

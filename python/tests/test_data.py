@@ -234,3 +234,21 @@ def test_training_from_a_pipeline():
             while True:
                 losses.append(session.run([loss, train])[0])
     assert len(losses) == 20 and losses[-1] < losses[0]
+
+
+def test_sizes_that_no_machine_has():
+    def first(data):
+        with tf.Session() as session:
+            return session.run(data.make_one_shot_iterator().get_next(), options=tf.RunOptions(timeout_in_ms=300))
+
+    numbers = tf.data.Dataset.range(3)
+    assert first(numbers.batch(2 ** 62)).tolist() == [0, 1, 2]
+    assert first(numbers.shuffle(2 ** 62)) in (0, 1, 2)
+    for endless in (numbers.repeat().shuffle(2 ** 62), numbers.repeat().skip(2 ** 62), numbers.repeat().filter(lambda n: n > 5)):
+        with pytest.raises(tf.errors.DeadlineExceededError):
+            first(endless)
+    tower = numbers
+    for _ in range(600):
+        tower = tower.skip(0)
+    with pytest.raises(tf.errors.ResourceExhaustedError, match="more than 500 data sets"):
+        first(tower)

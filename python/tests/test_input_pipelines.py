@@ -210,10 +210,6 @@ def test_summaries_of_how_full_they_are():
     assert all(0 <= v.simple_value <= 1 for v in found.value)
 
 
-sparse_tables = pytest.mark.skipif(not hasattr(gen_ops, "add_sparse_to_tensors_map"), reason="needs AddSparseToTensorsMap")
-
-
-@sparse_tables
 def test_sparse_tensors():
     n = numbers(5)
     sparse = tf.SparseTensor(tf.cast(tf.stack([[n, 1]]), tf.int64), tf.stack([n * 10]), [5, 3])
@@ -225,7 +221,6 @@ def test_sparse_tensors():
     assert found[1][1].tolist() == [2, 3]
 
 
-@sparse_tables
 def test_rows_of_sparse_tensors():
     n = numbers(3)
     sparse = tf.SparseTensor([[0, 1], [1, 0]], tf.stack([n, -n]), [2, 2])

@@ -36,6 +36,21 @@ void CallGate::Close() {
 
 namespace {
 
+// Calls within calls, each on the stack of the one around it.
+class Depth {
+ public:
+  static constexpr int kMax = 16;
+  Depth() { ++depth_; }
+  ~Depth() { --depth_; }
+  Depth(const Depth&) = delete;
+  Depth& operator=(const Depth&) = delete;
+  bool TooDeep() const { return depth_ > kMax; }
+
+ private:
+  static thread_local int depth_;
+};
+constinit thread_local int Depth::depth_ = 0;
+
 // The call's own cancellation: it ends when one of those outside does, and errors of the call stay in it.
 class CallScope {
  public:
@@ -65,6 +80,10 @@ class CompiledFunction final : public StepFunction {
 
   Status Run(absl::Span<const Tensor> args, CancellationManager& cancellation,
              std::vector<Tensor>* results) const override {
+    const Depth depth;
+    if (depth.TooDeep()) {
+      return ResourceExhausted("function '", name_, "' is called within ", Depth::kMax, " others by data sets");
+    }
     if (!gate_->Enter()) return Cancelled("function '", name_, "' belongs to a session that has ended");
     const Status s = RunInside(args, cancellation, results);
     gate_->Leave();

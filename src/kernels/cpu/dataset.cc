@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kernels/cpu/dataset.h"
 
+#include <algorithm>
 #include <cstring>
 
 #include "kernels/cpu/queue_elements.h"
@@ -115,8 +116,31 @@ Status DatasetKernel::Init(const KernelInit& init) {
   return absl::OkStatus();
 }
 
+namespace {
+
+// The height of the highest data set among the inputs, captured ones too.
+int HeightOfInputs(const KernelContext& ctx) {
+  int height = 0;
+  for (int i = 0; i < ctx.num_inputs(); ++i) {
+    const Tensor& t = ctx.input(i);
+    if (t.dtype() != DType::kVariant) continue;
+    for (int64_t k = 0; k < t.num_elements(); ++k) {
+      const auto* dataset = t.data<Variant>()[k].As<Dataset>();
+      if (dataset != nullptr) height = std::max(height, dataset->height());
+    }
+  }
+  return height;
+}
+
+}  // namespace
+
 Status DatasetKernel::Compute(KernelContext& ctx) {
+  const int height = 1 + HeightOfInputs(ctx);
+  if (height > Dataset::kMaxHeight) {
+    return ResourceExhausted("more than ", Dataset::kMaxHeight, " data sets lie one over the other");
+  }
   MR_ASSIGN_OR_RETURN(DatasetRef dataset, Make(ctx));
+  const_cast<Dataset*>(dataset.get())->height_ = height;  // nobody else has it yet
   Tensor handle = TensorOf(std::move(dataset));
   if (!handle.IsInitialized()) return ResourceExhausted("no memory for a data set");
   ctx.set_output(0, std::move(handle));

@@ -46,8 +46,14 @@ class Dataset : public VariantValue {
   std::string TypeName() const override { return "tensorflow::data::DatasetBase"; }
   std::string DebugString() const override { return "a data set"; }
 
+  // How many data sets lie one over the other, with this one. Iterators call each other that deep.
+  static constexpr int kMaxHeight = 500;
+  int height() const { return height_; }
+
  private:
+  friend class DatasetKernel;
   const ElementSpec spec_;
+  int height_ = 1;
 };
 using DatasetRef = RefPtr<const Dataset>;
 

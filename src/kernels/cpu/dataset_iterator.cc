@@ -129,22 +129,36 @@ class OneShotKernel final : public AsyncKernel, public UsesFunctions {
   }
   void SetFunctions(std::shared_ptr<FunctionSource> functions) override {
     absl::MutexLock lock(&mu_);
-    if (!iterator_) factory_.SetSource(std::move(functions));
+    if (!iterator_ && !making_) factory_.SetSource(std::move(functions));
   }
   void ComputeAsync(KernelContext& ctx, DoneCallback done) override {
     RunOnWaitingThread(std::move(done), [this, &ctx]() -> Status {
-      absl::MutexLock lock(&mu_);
-      if (!iterator_) {
-        MR_ASSIGN_OR_RETURN(iterator_, Make(ctx));
-      }
-      return OutputHandle(ctx, 0, name_, kTypeName, RefPtr<Resource>(iterator_));
+      StepCancellation cancellation(ctx);
+      DataContext data{cancellation.get()};
+      MR_ASSIGN_OR_RETURN(RefPtr<IteratorResource> iterator, Find(ctx, data));
+      return OutputHandle(ctx, 0, name_, kTypeName, RefPtr<Resource>(std::move(iterator)));
     });
   }
 
  private:
-  StatusOr<RefPtr<IteratorResource>> Make(KernelContext& ctx) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
-    StepCancellation cancellation(ctx);
-    DataContext data{cancellation.get()};
+  // Made by one step, without the lock, so that the others can end while they wait.
+  StatusOr<RefPtr<IteratorResource>> Find(KernelContext& ctx, DataContext& data) {
+    const WakeOnCancel wake(data.cancellation, mu_);
+    absl::MutexLock lock(&mu_);
+    const auto ready = [&] { return !making_ || data.cancellation.IsCancelled(); };
+    mu_.Await(absl::Condition(&ready));
+    MR_RETURN_IF_ERROR(data.KeepGoing());
+    if (iterator_) return iterator_;
+    making_ = true;
+    mu_.Unlock();
+    StatusOr<RefPtr<IteratorResource>> made = Make(ctx, data);
+    mu_.Lock();
+    making_ = false;
+    if (made.ok()) iterator_ = *made;
+    return made;
+  }
+
+  StatusOr<RefPtr<IteratorResource>> Make(KernelContext& ctx, DataContext& data) {
     MR_ASSIGN_OR_RETURN(const CapturedFunction factory, factory_.Bind({}, {}));
     Element made;
     MR_RETURN_IF_ERROR(factory.Run(data, {}, &made));
@@ -160,6 +174,7 @@ class OneShotKernel final : public AsyncKernel, public UsesFunctions {
   ResourceName name_;
   FunctionAttr factory_;
   absl::Mutex mu_;
+  bool making_ ABSL_GUARDED_BY(mu_) = false;
   RefPtr<IteratorResource> iterator_ ABSL_GUARDED_BY(mu_);
 };
 

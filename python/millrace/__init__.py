@@ -92,10 +92,9 @@ inv = reciprocal  # type: ignore[name-defined]  # noqa: F821
 where_v2 = _gen_ops.select_v2
 
 _missing.fill(globals(), "", {
-    **{n: "dense tensors" for n in ("sparse_matmul", "sparse_mask")},
+    "sparse_matmul": "tf.matmul",
     "load_op_library": "a plugin of Millrace (TF_LoadLibrary)",
     "ReplicaDeviceSetter": "tf.device",
-    "Dataset": "tf.placeholder",
 })
 
 

@@ -132,3 +132,10 @@ def test_products_with_dense_values():
         assert made[2].indices.tolist() == [[0, 1], [2, 0]] and made[2].dense_shape.tolist() == [3, 2]
         with pytest.raises(TypeError):
             sparse * sparse
+
+
+def test_slices_but_some(sess):
+    slices = tf.IndexedSlices(tf.constant([[1., 2.], [3., 4.], [5., 6.]]), tf.constant([7, 2, 9]), [10, 2])
+    rest = tf.sparse_mask(slices, [2, 5])
+    assert sess.run(rest.values).tolist() == [[1, 2], [5, 6]] and sess.run(rest.indices).tolist() == [7, 9]
+    assert sess.run(tf.sparse_mask(slices, [9, 2, 7]).values).shape == (0, 2)

@@ -484,6 +484,13 @@ def setdiff1d(x: Any, y: Any, index_dtype: Any = dtypes.int32, name: Optional[st
     return gen_ops.list_diff(x, y, out_idx=index_dtype, name=name)
 
 
+def sparse_mask(a: IndexedSlices, mask_indices: Any, name: Optional[str] = None) -> IndexedSlices:
+    """The slices of `a` but those whose index is among mask_indices."""
+    with name_scope(name, "sparse_mask", [a.values, a.indices, mask_indices]):
+        kept, places = setdiff1d(a.indices, convert_to_tensor(mask_indices, a.indices.dtype))
+        return IndexedSlices(gather(a.values, places), kept, a.dense_shape)
+
+
 def listdiff(x: Any, y: Any, out_idx: Any = None, name: Optional[str] = None) -> Any:
     """setdiff1d, as it was called in 0.x."""
     return gen_ops.list_diff(x, y, out_idx=out_idx or dtypes.int32, name=name)

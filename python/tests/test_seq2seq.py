@@ -394,6 +394,7 @@ def test_beam_search_prefers_what_reads_all_of_the_memory():
     assert (read[0, :, 2:] == 0).all()
     # Each step of a hypothesis reads as much as one step, and a finished one nothing more.
     np.testing.assert_allclose(read.sum(-1), final.lengths, rtol=1e-9)
-    if final.finished.all():
-        want = final.log_probs + 0.5 * np.log(np.minimum(np.where(read == 0, 1, read), 1)).sum(-1)
-        np.testing.assert_allclose(best[:, -1], want, rtol=1e-9)
+    # The penalty counts from the step after that in which a hypothesis ends.
+    ended_before = final.finished & (final.lengths < best.shape[1])
+    want = final.log_probs + ended_before * 0.5 * np.log(np.minimum(np.where(read == 0, 1, read), 1)).sum(-1)
+    np.testing.assert_allclose(best[:, -1], want, rtol=1e-9)

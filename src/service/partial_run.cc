@@ -146,7 +146,9 @@ Status Coordinator::PartialRun(const std::string& handle, absl::Span<const Outpu
   {
     absl::MutexLock lock(&mu_);
     auto it = partial_.find(handle);
-    if (it == partial_.end()) return InvalidArgument("there is no partial run '", handle, "'");
+    if (it == partial_.end()) {
+      return closed_ ? Cancelled("the session is closed") : InvalidArgument("there is no partial run '", handle, "'");
+    }
     step = it->second;
   }
   std::optional<Deadline> deadline;

@@ -73,7 +73,11 @@ KERNELS = {
         step = tf.nn.conv2d(x, w, [1, 1, 1, 1], 'SAME').op""",
     "a sort": "x = tf.Variable(tf.random_uniform([12000000]))\nstep = tf.nn.top_k(x, 10000000)[0].op",
     "a reduction": "x = tf.Variable(tf.random_uniform([20000000]))\nstep = tf.reduce_sum(tf.lgamma(tf.tile(tf.expand_dims(x, 0), [5, 1]))).op",
-    "a cumulative product": "x = tf.Variable(tf.random_uniform([60000000]))\nstep = tf.cumprod(tf.cumprod(tf.cumprod(tf.cumprod(x)))).op",
+    "a cumulative product": """
+        x = y = tf.Variable(tf.random_uniform([60000000]))
+        for _ in range(20):
+            y = tf.cumprod(y)
+        step = y.op""",
     "distinct values": "x = tf.Variable(tf.random_uniform([12000000], 0, 2 ** 30, tf.int32))\nstep = tf.unique(x)[1].op",
     "strings": "x = tf.Variable(tf.as_string(tf.random_uniform([2000000])))\nstep = tf.string_split(tf.string_join([x] * 20, ' ')).values.op",
     "a shuffle": "x = tf.Variable(tf.random_uniform([30000000]))\nstep = tf.random_shuffle(x).op",
@@ -116,7 +120,12 @@ def test_ctrl_c_stops_a_step(step):
 @pytest.mark.parametrize("kernel", KERNELS.values(), ids=[k.replace(" ", "_") for k in KERNELS])
 def test_ctrl_c_stops_a_kernel(kernel):
     prepared = textwrap.dedent(kernel) + "\nsession.run(tf.global_variables_initializer())"
-    assert any(interrupted(prepared, RUNS["run"]) < 0.13 for _ in range(3))
+    try:
+        assert any(interrupted(prepared, RUNS["run"]) < 0.13 for _ in range(3))
+    except AssertionError as error:
+        if "the step ended" not in str(error):
+            raise
+        pytest.skip("this machine is done before the signal comes")
 
 
 @pytest.mark.parametrize("run", RUNS.values(), ids=list(RUNS))

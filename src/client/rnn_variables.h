@@ -4,7 +4,7 @@
 
 #include "client/variables.h"
 #include "ops/composite.h"
-#include "ops/rnn_cell.h"
+#include "ops/rnn/rnn_cell.h"
 
 namespace millrace {
 

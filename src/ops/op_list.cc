@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ops/op_list.h"
 
-#include "ops/audio_ops.h"
-#include "ops/client_function_ops.h"
-#include "ops/dataset_ops.h"
-#include "ops/image_ops.h"
-#include "ops/lookup_ops.h"
-#include "ops/parsing_ops.h"
-#include "ops/queue_ops.h"
-#include "ops/reader_ops.h"
-#include "ops/string_ops.h"
-#include "ops/text_ops.h"
+#include "ops/audio/audio_ops.h"
+#include "ops/data/dataset_ops.h"
+#include "ops/data/reader_ops.h"
+#include "ops/dataflow/client_function_ops.h"
+#include "ops/dataflow/queue_ops.h"
+#include "ops/image/image_ops.h"
+#include "ops/parsing/parsing_ops.h"
+#include "ops/state/lookup_ops.h"
+#include "ops/text/string_ops.h"
+#include "ops/text/text_ops.h"
 
 namespace millrace {
 

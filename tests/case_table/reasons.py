@@ -9,15 +9,15 @@ _LOOPS = "parts of loops: tests/function_test.cc, tests/session_stress_test.cc"
 _CALLS = "has functions: tests/function_test.cc"
 _CLIENTS = "calls the client: python/tests/test_py_func.py"
 _FILES = "of files: tests/bad_inputs/file_cases.cc, python/tests/programs/images_and_strings.py"
-_HASHES = "src/kernels/cpu/string_hash_test.cc, with TensorFlow's buckets of texts of all lengths"
+_HASHES = "src/kernels/cpu/engine/string_hash_test.cc, with TensorFlow's buckets of texts of all lengths"
 _VOLUMES = "python/tests/test_windows.py: values against loops, gradients against differences"
 _OLD_FILES = "checkpoints of format V1: src/io/v1_writer_test.cc, python/tests/test_training.py"
-_CELLS = "src/kernels/cpu/rnn_kernels_test.cc has its own oracle and differences"
+_CELLS = "src/kernels/cpu/rnn/rnn_kernels_test.cc has its own oracle and differences"
 _SOUNDS = "python/tests/test_audio.py: files byte by byte, spectra beside NumPy's"
-_QUEUES = "wait for other steps: src/kernels/cpu/queue_test.cc, tests/queue_test.cc, python/tests/test_queues.py"
+_QUEUES = "wait for other steps: src/kernels/cpu/dataflow/queue_test.cc, tests/queue_test.cc, python/tests/test_queues.py"
 _EXCHANGES = "wait for other steps: tests/exchange_test.cc, python/tests/test_staging.py, test_accumulators.py"
-_TABLES = "tables outlive a step: src/kernels/cpu/lookup_test.cc, python/tests/test_lookup.py"
-_READERS = "of files, by way of queues: src/kernels/cpu/reader_test.cc, python/tests/test_readers.py"
+_TABLES = "tables outlive a step: src/kernels/cpu/state/lookup_test.cc, python/tests/test_lookup.py"
+_READERS = "of files, by way of queues: src/kernels/cpu/data/reader_test.cc, python/tests/test_readers.py"
 _KEPT_SPARSE = "keep their inputs from step to step: python/tests/test_input_pipelines.py"
 _PIPELINES = "data sets and iterators: python/tests/test_data.py"
 _SERIAL = "strings whose bytes mean a tensor: python/tests/test_sparse_math.py takes them back"
@@ -76,7 +76,7 @@ REASONS: dict[str, str] = {
     **dict.fromkeys("Save SaveSlices Restore RestoreSlice ShardedFilespec".split(), _OLD_FILES),
     **dict.fromkeys("ReadFile WriteFile MatchingFiles".split(), _FILES),
     "FakeParam": "never runs: what a branch lacks, tests/function_test.cc",
-    "TensorArrayGrad": "of the oldest arrays; src/kernels/cpu/step_objects_test.cc",
+    "TensorArrayGrad": "of the oldest arrays; src/kernels/cpu/dataflow/step_objects_test.cc",
     **dict.fromkeys("SerializeSparse SerializeManySparse DeserializeSparse DeserializeManySparse".split(), _SERIAL),
     "SparseCross": "python/tests/test_sparse_math.py, with TensorFlow's fingerprints",
     **dict.fromkeys("Enter Exit NextIteration LoopCond RefEnter RefExit RefNextIteration".split(), _LOOPS),

@@ -141,7 +141,7 @@ def dynamic_rnn(cell: Any, inputs: Any, sequence_length: Any = None, initial_sta
 
 
 def _loop(cell: Any, structure: Any, inputs: List[Tensor], state: Any, lengths: Any, parallel_iterations: int, swap_memory: bool, dtype: Any) -> Any:
-    """Nodes, names and order as in TensorFlow 1.x, and the same in C++ (src/ops/rnn_dynamic_composites.cc)."""
+    """Nodes, names and order as in TensorFlow 1.x, and the same in C++ (src/ops/rnn/rnn_dynamic_composites.cc)."""
     sizes = nest.flatten(cell.output_size)
     out_type = dtype or nest.flatten(state)[0].dtype.base_dtype
     static_batch = inputs[0].get_shape()[1].value

@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kernels/cpu/kernel_list.h"
 
-#include "kernels/cpu/audio.h"
-#include "kernels/cpu/client_function_kernels.h"
-#include "kernels/cpu/dataset.h"
-#include "kernels/cpu/image.h"
-#include "kernels/cpu/lookup.h"
-#include "kernels/cpu/parsing.h"
-#include "kernels/cpu/queue_kernels.h"
-#include "kernels/cpu/reader_kernels.h"
-#include "kernels/cpu/string_texts.h"
-#include "kernels/cpu/strings.h"
+#include "kernels/cpu/audio/audio.h"
+#include "kernels/cpu/data/dataset.h"
+#include "kernels/cpu/data/reader_kernels.h"
+#include "kernels/cpu/dataflow/client_function_kernels.h"
+#include "kernels/cpu/dataflow/queue_kernels.h"
+#include "kernels/cpu/image/image.h"
+#include "kernels/cpu/parsing/parsing.h"
+#include "kernels/cpu/state/lookup.h"
+#include "kernels/cpu/text/string_texts.h"
+#include "kernels/cpu/text/strings.h"
 
 namespace millrace {
 

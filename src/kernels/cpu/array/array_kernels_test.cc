@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the kernels that move data return, which of them share buffers, and what they refuse. The copying itself is
+// tested in strided_copy_test.cc.
+#include <gtest/gtest.h>
+
+#include <numeric>
+
+#include "kernels/cpu/engine/kernel_runner.h"
+#include "kernels/cpu/kernel_list.h"
+
+namespace millrace {
+namespace {
+
+constexpr char kMasks[] =
+    "; begin_mask:int=0; end_mask:int=0; ellipsis_mask:int=0; new_axis_mask:int=0; shrink_axis_mask:int=0";
+
+StatusOr<std::vector<Tensor>> Compute(absl::string_view schema, AttrMap attrs, std::vector<Tensor> inputs) {
+  static auto* runner = new KernelRunner(RegisterArrayKernels, 2);
+  return runner->Run(schema, std::move(attrs), std::move(inputs));
+}
+AttrMap F32(AttrMap more = {}) {
+  more.emplace("T", DType::kFloat);
+  return more;
+}
+// 0, 1, 2, ... in this shape.
+Tensor Count(std::vector<int64_t> dims) {
+  Tensor t = *Tensor::Make(DType::kFloat, *Shape::Make(absl::MakeConstSpan(dims)));
+  std::iota(t.mutable_data<float>(), t.mutable_data<float>() + t.num_elements(), 0.0f);
+  return t;
+}
+Tensor I32(std::vector<int32_t> v) { return Tensor::Vector<int32_t>(absl::MakeConstSpan(v)); }
+Tensor Pairs(std::vector<int32_t> v) { return *I32(v).Reshaped(*Shape::Make({static_cast<int64_t>(v.size()) / 2, 2})); }
+std::string Text(const StatusOr<std::vector<Tensor>>& r, size_t i = 0) {
+  return r.ok() ? (*r)[i].DebugString(64) : std::string(absl::StatusCodeToString(r.status().code()));
+}
+
+constexpr char kPad[] = "Pad(x:T, p:i32) -> (y:T) | T:type";
+constexpr char kPadV2[] = "PadV2(x:T, p:i32, c:T) -> (y:T) | T:type";
+constexpr char kMirror[] = "MirrorPad(x:T, p:i32) -> (y:T) | T:type; mode:string";
+constexpr char kMirrorGrad[] = "MirrorPadGrad(x:T, p:i32) -> (y:T) | T:type; mode:string";
+
+TEST(ArrayKernels, Pad) {
+  EXPECT_EQ(Text(Compute(kPad, F32(), {Count({1, 2}), Pairs({1, 0, 1, 2})})), "float[2,5] 0 0 0 0 0 0 0 1 0 0");
+  EXPECT_EQ(Text(Compute(kPadV2, F32(), {Count({2}), Pairs({2, 1}), Tensor::Scalar(7.0f)})), "float[5] 7 7 0 1 7");
+  EXPECT_EQ(Text(Compute(kPadV2, F32(), {Count({0, 2}), Pairs({1, 0, 0, 0}), Tensor::Scalar(7.0f)})), "float[1,2] 7 7");
+  EXPECT_EQ(Text(Compute(kPad, F32(), {Count({2}), Pairs({-1, 0})})), "INVALID_ARGUMENT");
+  EXPECT_EQ(Text(Compute(kPad, F32(), {Count({2, 2}), Pairs({1, 0})})), "INVALID_ARGUMENT");
+}
+
+TEST(ArrayKernels, MirrorPadAndItsTransposedMap) {
+  const AttrMap reflect = F32({{"mode", "REFLECT"}}), symmetric = F32({{"mode", "SYMMETRIC"}});
+  EXPECT_EQ(Text(Compute(kMirror, reflect, {Count({3}), Pairs({2, 2})})), "float[7] 2 1 0 1 2 1 0");
+  EXPECT_EQ(Text(Compute(kMirror, symmetric, {Count({3}), Pairs({3, 1})})), "float[7] 2 1 0 0 1 2 2");
+  EXPECT_EQ(Text(Compute(kMirror, symmetric, {Count({2, 2}), Pairs({1, 0, 0, 1})})), "float[3,3] 0 1 1 0 1 1 2 3 3");
+  EXPECT_EQ(Text(Compute(kMirror, reflect, {Count({3}), Pairs({3, 0})})), "INVALID_ARGUMENT");
+  // Of 0 1 | 2 3 | 4 the 1 belongs to the 2, and both 0 and 4 to the 3.
+  EXPECT_EQ(Text(Compute(kMirrorGrad, symmetric, {Count({5}), Pairs({2, 1})})), "float[2] 3 7");
+  EXPECT_EQ(Text(Compute(kMirrorGrad, reflect, {Count({5}), Pairs({1, 1})})), "float[3] 1 6 3");
+  EXPECT_EQ(Text(Compute(kMirrorGrad, reflect, {Count({5}), Pairs({4, 2})})), "INVALID_ARGUMENT");
+}
+
+TEST(ArrayKernels, TileAndRoll) {
+  constexpr char kTile[] = "Tile(x:T, m:i32) -> (y:T) | T:type";
+  constexpr char kRoll[] = "Roll(x:T, s:i32, a:i32) -> (y:T) | T:type";
+  EXPECT_EQ(Text(Compute(kTile, F32(), {Count({2, 1}), I32({2, 2})})), "float[4,2] 0 0 1 1 0 0 1 1");
+  EXPECT_EQ(Text(Compute(kTile, F32(), {Count({2}), I32({0})})), "float[0]");
+  EXPECT_EQ(Text(Compute(kTile, F32(), {Count({2}), I32({-1})})), "INVALID_ARGUMENT");
+  EXPECT_EQ(Text(Compute(kRoll, F32(), {Count({2, 3}), I32({1, -1}), I32({0, 1})})), "float[2,3] 4 5 3 1 2 0");
+  EXPECT_EQ(Text(Compute(kRoll, F32(), {Count({4}), I32({3, 3}), I32({0, 0})})), "float[4] 2 3 0 1");
+  EXPECT_EQ(Text(Compute(kRoll, F32(), {Count({4}), I32({1}), I32({1})})), "INVALID_ARGUMENT");
+}
+
+TEST(ArrayKernels, PartsThatAreOneRunAreViews) {
+  constexpr char kSlice[] = "Slice(x:T, b:i32, s:i32) -> (y:T) | T:type";
+  constexpr char kSplit[] = "Split(d:i32, x:T) -> (y:n*T) | T:type; n:int";
+  const Tensor big = Count({8, 16});
+  auto rows = Compute(kSlice, F32(), {big, I32({2, 0}), I32({3, -1})});
+  ASSERT_TRUE(rows.ok());
+  EXPECT_TRUE((*rows)[0].SharesBufferWith(big));
+  EXPECT_EQ((*rows)[0].data<float>()[0], 32.0f);
+  auto unaligned = Compute(kSlice, F32(), {Count({8}), I32({1}), I32({2})});
+  EXPECT_EQ(Text(unaligned), "float[2] 1 2");
+  auto halves = Compute(kSplit, F32({{"n", 2}}), {Tensor::Scalar<int32_t>(0), big});
+  ASSERT_TRUE(halves.ok());
+  EXPECT_TRUE((*halves)[1].SharesBufferWith(big));
+  auto columns = Compute(kSplit, F32({{"n", 16}}), {Tensor::Scalar<int32_t>(-1), Count({16, 16})});
+  ASSERT_TRUE(columns.ok());
+  EXPECT_EQ((*columns)[3].data<float>()[2], 35.0f);
+  EXPECT_EQ(Text(Compute(kSlice, F32(), {Count({8}), I32({1}), I32({8})})), "INVALID_ARGUMENT");
+}
+
+TEST(ArrayKernels, StridedSliceAndItsGradient) {
+  const std::string slice = absl::StrCat("StridedSlice(x:T, b:i32, e:i32, s:i32) -> (y:T) | T:type", kMasks);
+  const std::string grad = absl::StrCat("StridedSliceGrad(x:i32, b:i32, e:i32, s:i32, dy:T) -> (y:T) | T:type", kMasks);
+  EXPECT_EQ(Text(Compute(slice, F32(), {Count({5}), I32({3}), I32({0}), I32({-2})})), "float[2] 3 1");
+  EXPECT_EQ(Text(Compute(slice, F32({{"shrink_axis_mask", 1}}), {Count({2, 3}), I32({-1}), I32({0}), I32({1})})),
+            "float[3] 3 4 5");
+  EXPECT_EQ(Text(Compute(grad, F32(), {I32({5}), I32({3}), I32({0}), I32({-2}), Count({2})})), "float[5] 0 1 0 0 0");
+  EXPECT_EQ(Text(Compute(grad, F32(), {I32({5}), I32({3}), I32({0}), I32({-2}), Count({3})})), "INVALID_ARGUMENT");
+}
+
+TEST(ArrayKernels, ReshapeInfersOneSize) {
+  constexpr char kReshape[] = "Reshape(x:T, s:i32) -> (y:T) | T:type";
+  EXPECT_EQ(Text(Compute(kReshape, F32(), {Count({2, 2}), I32({-1})})), "float[4] 0 1 2 3");
+  EXPECT_EQ(Text(Compute(kReshape, F32(), {Count({0, 3}), I32({0, -1})})), "float[0,3]");
+  for (const auto& sizes :
+       {I32({-1, -1}), I32({3, -1}), I32({0, -1}), I32({-2, -2}), I32({65536, 65536, 65536, 65536})}) {
+    EXPECT_EQ(Text(Compute(kReshape, F32(), {Count({2, 2}), sizes})), "INVALID_ARGUMENT");
+  }
+}
+
+TEST(ArrayKernels, ConcatAndPack) {
+  constexpr char kConcat[] = "ConcatV2(x:N*T, a:i32) -> (y:T) | T:type; N:int";
+  constexpr char kPack[] = "Pack(x:N*T) -> (y:T) | T:type; N:int; axis:int=0";
+  EXPECT_EQ(Text(Compute(kConcat, F32({{"N", 2}}), {Count({2, 1}), Count({2, 2}), Tensor::Scalar<int32_t>(1)})),
+            "float[2,3] 0 0 1 1 2 3");
+  EXPECT_EQ(Text(Compute(kConcat, F32({{"N", 2}}), {Count({2, 1}), Count({3, 2}), Tensor::Scalar<int32_t>(1)})),
+            "INVALID_ARGUMENT");
+  EXPECT_EQ(Text(Compute(kPack, F32({{"N", 2}, {"axis", 1}}), {Count({2}), Count({2})})), "float[2,2] 0 0 1 1");
+  // A single input with elements is passed on.
+  const Tensor whole = Count({2, 2});
+  auto same = Compute(kConcat, F32({{"N", 2}}), {whole, Count({0, 2}), Tensor::Scalar<int32_t>(0)});
+  ASSERT_TRUE(same.ok());
+  EXPECT_TRUE((*same)[0].SharesBufferWith(whole));
+}
+
+}  // namespace
+}  // namespace millrace

@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: Apache-2.0
+// CPU kernels: constants, placeholders, identities and questions about shapes. None of them copies.
+#include <limits>
+
+#include "kernels/cpu/array/array_kernels.h"
+#include "kernels/cpu/engine/strided_copy.h"
+
+namespace millrace {
+namespace {
+
+// Keeps its share of the buffer, so no consumer ever finds itself the only holder and writes into it.
+class ConstKernel : public Kernel {
+ public:
+  Status Init(const KernelInit& init) override {
+    MR_ASSIGN_OR_RETURN(value_, init.Attr<Tensor>("value"));
+    if (value_.dtype() == init.output_type(0)) return absl::OkStatus();
+    return InvalidArgument(
+        "constant '", init.node_name, "' holds ", DTypeName(value_.dtype()), ", not ", DTypeName(init.output_type(0)));
+  }
+  Status Compute(KernelContext& ctx) override {
+    ctx.set_output(0, value_);
+    return absl::OkStatus();
+  }
+  bool IsExpensive() const override { return false; }
+  bool OutputsNeverChange() const override { return true; }
+
+ private:
+  Tensor value_;
+};
+
+// Runs only when nobody fed its output.
+class PlaceholderKernel : public Kernel {
+ public:
+  Status Init(const KernelInit& init) override {
+    MR_ASSIGN_OR_RETURN(PartialShape shape, init.Attr<PartialShape>("shape"));
+    message_ = absl::StrCat("You must feed a value for placeholder tensor '", init.node_name, "' with dtype ",
+                            DTypeName(init.output_type(0)));
+    if (shape.has_rank()) absl::StrAppend(&message_, " and shape ", shape.ToString());
+    return absl::OkStatus();
+  }
+  Status Compute(KernelContext&) override { return InvalidArgument(message_); }
+  bool IsExpensive() const override { return false; }
+
+ private:
+  std::string message_;
+};
+
+Status PassThrough(KernelContext& ctx) {
+  for (int i = 0; i < ctx.num_outputs(); ++i) ctx.Forward(i, i);
+  return absl::OkStatus();
+}
+
+Status PassRef(KernelContext& ctx) {
+  ctx.ForwardRef(0, 0);
+  return absl::OkStatus();
+}
+
+Status DoNothing(KernelContext&) { return absl::OkStatus(); }
+
+class EnsureShapeKernel : public Kernel {
+ public:
+  Status Init(const KernelInit& init) override {
+    MR_ASSIGN_OR_RETURN(want_, init.Attr<PartialShape>("shape"));
+    return absl::OkStatus();
+  }
+  Status Compute(KernelContext& ctx) override {
+    const Tensor& in = ctx.input(0);
+    if (!want_.IsCompatibleWith(in.shape())) {
+      return InvalidArgument("Shape of tensor ", ctx.node_name(), " ", in.shape().ToString(),
+                             " is not compatible with expected shape ", want_.ToString(), ".");
+    }
+    ctx.set_output(0, in);
+    return absl::OkStatus();
+  }
+  bool IsExpensive() const override { return false; }
+
+ private:
+  PartialShape want_;
+};
+
+Status Bitcast(KernelContext& ctx) {
+  const Tensor& in = ctx.input(0);
+  const int64_t from = static_cast<int64_t>(DTypeSize(in.dtype()));
+  const int64_t to = static_cast<int64_t>(DTypeSize(ctx.output_dtype(0)));
+  Shape shape = in.shape();
+  if (from < to) {
+    const int64_t ratio = to / from;
+    if (in.rank() == 0 || in.dim(in.rank() - 1) != ratio) {
+      return InvalidArgument("Cannot bitcast from ", DTypeName(in.dtype()), " to ", DTypeName(ctx.output_dtype(0)),
+                             ": the last dimension of ", in.shape().ToString(), " must be ", ratio);
+    }
+    shape = shape.WithoutDim(in.rank() - 1);
+  } else if (from > to) {
+    MR_ASSIGN_OR_RETURN(shape, shape.WithInserted(in.rank(), from / to));
+  }
+  const bool aligned = reinterpret_cast<uintptr_t>(in.raw()) % static_cast<uintptr_t>(to) == 0;
+  if (aligned && in.buffer() != nullptr) {
+    const auto offset =
+        static_cast<size_t>(static_cast<const char*>(in.raw()) - static_cast<const char*>(in.buffer()->data()));
+    MR_ASSIGN_OR_RETURN(
+        Tensor out, Tensor::FromBuffer(ctx.output_dtype(0), shape, RefPtr<Buffer>::Share(in.buffer()), offset));
+    ctx.set_output(0, std::move(out));
+    return absl::OkStatus();
+  }
+  MR_ASSIGN_OR_RETURN(Tensor * out, ctx.AllocateOutput(0, shape));
+  CopyElements(&ctx, DType::kUInt8, out->mutable_raw(), in.raw(), static_cast<int64_t>(in.TotalBytes()));
+  return absl::OkStatus();
+}
+
+// Writes `values` as an int32 or int64 output of the given shape.
+Status SetInts(KernelContext& ctx, int o, const Shape& shape, absl::Span<const int64_t> values) {
+  MR_ASSIGN_OR_RETURN(Tensor * out, ctx.AllocateOutput(o, shape));
+  for (size_t i = 0; i < values.size(); ++i) {
+    if (out->dtype() == DType::kInt64) {
+      out->mutable_data<int64_t>()[i] = values[i];
+    } else if (values[i] <= std::numeric_limits<int32_t>::max()) {
+      out->mutable_data<int32_t>()[i] = static_cast<int32_t>(values[i]);
+    } else {
+      return InvalidArgument("a size of ", values[i], " does not fit in int32; ask for int64 with out_type");
+    }
+  }
+  return absl::OkStatus();
+}
+
+Status ShapeN(KernelContext& ctx) {
+  for (int i = 0; i < ctx.num_outputs(); ++i) {
+    const Shape& s = ctx.input(i).shape();
+    MR_RETURN_IF_ERROR(SetInts(ctx, i, Shape::Vector(s.rank()), s.dims()));
+  }
+  return absl::OkStatus();
+}
+Status Size(KernelContext& ctx) { return SetInts(ctx, 0, Shape(), {ctx.input(0).num_elements()}); }
+Status Rank(KernelContext& ctx) { return SetInts(ctx, 0, Shape(), {ctx.input(0).rank()}); }
+
+}  // namespace
+
+void RegisterArraySourceKernels(KernelRegistry& r) {
+  r.Add<ConstKernel>({.op = "Const"});
+  r.Add<PlaceholderKernel>({.op = "Placeholder"});
+  r.Add<PlaceholderKernel>({.op = "PlaceholderV2"});
+  for (const char* op :
+       {"Identity", "IdentityN", "Snapshot", "StopGradient", "PreventGradient", "PlaceholderWithDefault"}) {
+    AddCheapFn(r, op, PassThrough);
+  }
+  AddCheapFn(r, "RefIdentity", PassRef);
+  AddCheapFn(r, "NoOp", DoNothing);
+  r.Add<EnsureShapeKernel>({.op = "EnsureShape"});
+  AddCheapFn(r, "Bitcast", Bitcast);
+  AddCheapFn(r, "Shape", ShapeN);
+  AddCheapFn(r, "ShapeN", ShapeN);
+  AddCheapFn(r, "Size", Size);
+  AddCheapFn(r, "Rank", Rank);
+}
+
+}  // namespace millrace

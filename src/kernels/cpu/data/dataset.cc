@@ -1,0 +1,193 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "kernels/cpu/data/dataset.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "kernels/cpu/dataflow/queue_elements.h"
+
+namespace millrace {
+
+StatusOr<DatasetRef> DatasetOf(const Tensor& variant, absl::string_view what) {
+  if (variant.dtype() != DType::kVariant || variant.rank() != 0) {
+    return InvalidArgument(
+        what, " must be a scalar of dtype variant, got ", DTypeName(variant.dtype()), variant.shape().ToString());
+  }
+  const auto* dataset = variant.data<Variant>()->As<Dataset>();
+  if (dataset == nullptr) return InvalidArgument(what, " is a variant that holds no data set");
+  return DatasetRef::Share(dataset);
+}
+
+Tensor TensorOf(DatasetRef dataset) {
+  auto tensor = Tensor::Make(DType::kVariant, Shape());
+  if (!tensor.ok()) return Tensor();
+  Dataset* value = const_cast<Dataset*>(dataset.get());  // a variant gives it out as const
+  *tensor->mutable_data<Variant>() = Variant(RefPtr<VariantValue>::Share(value));
+  return *std::move(tensor);
+}
+
+Status CheckSpec(const ElementSpec& want, const ElementSpec& got) {
+  if (want.types.size() != got.types.size()) {
+    return InvalidArgument(
+        "Number of components does not match: expected ", want.types.size(), " types but got ", got.types.size(), ".");
+  }
+  for (size_t i = 0; i < want.types.size(); ++i) {
+    if (want.types[i] != got.types[i]) {
+      return InvalidArgument("Data type mismatch at component ", i, ": expected ", DTypeName(want.types[i]),
+                             " but got ", DTypeName(got.types[i]), ".");
+    }
+    if (i >= want.shapes.size() || i >= got.shapes.size()) continue;
+    if (!want.shapes[i].Merge(got.shapes[i]).ok()) {
+      return InvalidArgument("Incompatible shapes at component ", i, ": expected ", want.shapes[i].ToString(),
+                             " but got ", got.shapes[i].ToString(), ".");
+    }
+  }
+  return absl::OkStatus();
+}
+
+Status CheckElement(const ElementSpec& want, const Element& got) {
+  ElementSpec spec;
+  for (const Tensor& t : got) {
+    spec.types.push_back(t.dtype());
+    spec.shapes.emplace_back(t.shape());
+  }
+  return CheckSpec(want, spec);
+}
+
+namespace {
+
+// Row i of `to`, which is as large as `from`.
+void SetRow(Tensor& from, int64_t i, Tensor* to) {
+  const int64_t n = from.num_elements();
+  const auto assign = [&]<typename T>(T*) {
+    const T* source = from.data<T>();
+    T* target = to->mutable_data<T>() + i * n;
+    for (int64_t k = 0; k < n; ++k) target[k] = source[k];
+  };
+  switch (from.dtype()) {
+    case DType::kString: return assign(static_cast<TString*>(nullptr));
+    case DType::kVariant: return assign(static_cast<Variant*>(nullptr));
+    case DType::kResource: return assign(static_cast<ResourceHandle*>(nullptr));
+    default: break;
+  }
+  const size_t bytes = from.TotalBytes();
+  if (bytes > 0) std::memcpy(static_cast<char*>(to->mutable_raw()) + static_cast<size_t>(i) * bytes, from.raw(), bytes);
+}
+
+}  // namespace
+
+StatusOr<Element> StackElementRows(std::vector<Element>& elements, const std::vector<DType>& types) {
+  Element batch;
+  const int64_t rows = static_cast<int64_t>(elements.size());
+  for (size_t c = 0; c < types.size(); ++c) {
+    for (const Element& e : elements) {
+      if (e.size() != types.size()) return InvalidArgument("an element has ", e.size(), " components");
+      if (e[c].dtype() != types[c] || e[c].shape() != elements.front()[c].shape()) {
+        return InvalidArgument(
+            "Cannot batch tensors with different shapes in component ", c, ". First element had shape ",
+            elements.front()[c].shape().ToString(), " and another had shape ", e[c].shape().ToString(), ".");
+      }
+    }
+    MR_ASSIGN_OR_RETURN(const Shape shape, (rows > 0 ? elements.front()[c].shape() : Shape()).WithInserted(0, rows));
+    MR_ASSIGN_OR_RETURN(Tensor stacked, Tensor::Make(types[c], shape));
+    for (int64_t i = 0; i < rows; ++i) SetRow(elements[static_cast<size_t>(i)][c], i, &stacked);
+    batch.push_back(std::move(stacked));
+  }
+  return batch;
+}
+
+Status CapturedFunction::Run(DataContext& ctx, Element args, Element* results) const {
+  args.insert(args.end(), captured_.begin(), captured_.end());
+  return function_->Run(args, ctx.cancellation, results);
+}
+
+Status DatasetKernel::Init(const KernelInit& init) {
+  for (const char* name : {"output_types", "Toutput_types"}) {
+    if (!init.HasAttr(name)) continue;
+    MR_ASSIGN_OR_RETURN(spec_.types, init.Attr<std::vector<DType>>(name));
+  }
+  if (init.HasAttr("output_shapes")) {
+    MR_ASSIGN_OR_RETURN(spec_.shapes, init.Attr<std::vector<PartialShape>>("output_shapes"));
+    if (spec_.shapes.size() != spec_.types.size()) {
+      return InvalidArgument(
+          "there are ", spec_.types.size(), " output_types, but ", spec_.shapes.size(), " output_shapes");
+    }
+  }
+  return absl::OkStatus();
+}
+
+namespace {
+
+// The height of the highest data set among the inputs, captured ones too.
+int HeightOfInputs(const KernelContext& ctx) {
+  int height = 0;
+  for (int i = 0; i < ctx.num_inputs(); ++i) {
+    const Tensor& t = ctx.input(i);
+    if (t.dtype() != DType::kVariant) continue;
+    for (int64_t k = 0; k < t.num_elements(); ++k) {
+      const auto* dataset = t.data<Variant>()[k].As<Dataset>();
+      if (dataset != nullptr) height = std::max(height, dataset->height());
+    }
+  }
+  return height;
+}
+
+}  // namespace
+
+Status DatasetKernel::Compute(KernelContext& ctx) {
+  const int height = 1 + HeightOfInputs(ctx);
+  if (height > Dataset::kMaxHeight) {
+    return ResourceExhausted("more than ", Dataset::kMaxHeight, " data sets lie one over the other");
+  }
+  MR_ASSIGN_OR_RETURN(DatasetRef dataset, Make(ctx));
+  const_cast<Dataset*>(dataset.get())->height_ = height;  // nobody else has it yet
+  Tensor handle = TensorOf(std::move(dataset));
+  if (!handle.IsInitialized()) return ResourceExhausted("no memory for a data set");
+  ctx.set_output(0, std::move(handle));
+  return absl::OkStatus();
+}
+
+Status FunctionAttr::Init(const KernelInit& init, absl::string_view attr) {
+  MR_ASSIGN_OR_RETURN(attr_, init.Attr<FuncAttr>(attr));
+  return absl::OkStatus();
+}
+
+StatusOr<CapturedFunction> FunctionAttr::Bind(const std::vector<DType>& arg_types, Element captured) {
+  if (!source_) return Unimplemented("function '", attr_.name, "' cannot be run here");
+  std::vector<DType> types = arg_types;
+  for (const Tensor& t : captured) types.push_back(t.dtype());
+  absl::MutexLock lock(&mu_);
+  if (!compiled_ || compiled_for_ != types) {
+    MR_ASSIGN_OR_RETURN(compiled_, source_->Compile(attr_, types));
+    compiled_for_ = std::move(types);
+  }
+  return CapturedFunction(compiled_, std::move(captured));
+}
+
+StatusOr<Element> KeptInputs(const KernelContext& ctx, absl::string_view arg) {
+  const ArgRange range = ctx.input_arg(arg);
+  Element kept;
+  for (int i = range.begin; i < range.end; ++i) {
+    kept.push_back(ctx.input(i));
+    MR_RETURN_IF_ERROR(KeepBeyondStep(&kept.back()));
+  }
+  return kept;
+}
+
+StatusOr<int64_t> ScalarInput(const KernelContext& ctx, int i, absl::string_view what) {
+  const Tensor& t = ctx.input(i);
+  if (t.rank() != 0) return InvalidArgument(what, " must be a scalar, got shape ", t.shape().ToString());
+  return t.IntScalar();
+}
+
+void RegisterDatasetKernels(KernelRegistry& registry) {
+  RegisterDatasetSourceKernels(registry);
+  RegisterDatasetSequenceKernels(registry);
+  RegisterDatasetBatchKernels(registry);
+  RegisterDatasetShuffleKernels(registry);
+  RegisterDatasetFunctionKernels(registry);
+  RegisterDatasetPrefetchKernels(registry);
+  RegisterDatasetIteratorKernels(registry);
+}
+
+}  // namespace millrace

@@ -1,0 +1,288 @@
+// SPDX-License-Identifier: Apache-2.0
+// Iterators as resources, and what reads elements in a step.
+#include <atomic>
+
+#include "absl/strings/str_split.h"
+#include "kernels/cpu/data/dataset.h"
+#include "kernels/cpu/data/dataset_wait.h"
+#include "kernels/cpu/engine/resource_handle.h"
+
+namespace millrace {
+namespace {
+
+constexpr char kTypeName[] = "tensorflow::data::IteratorResource";
+
+Status SpecFromAttrs(const KernelInit& init, ElementSpec* spec) {
+  MR_ASSIGN_OR_RETURN(spec->types, init.Attr<std::vector<DType>>("output_types"));
+  MR_ASSIGN_OR_RETURN(spec->shapes, init.Attr<std::vector<PartialShape>>("output_shapes"));
+  if (!spec->shapes.empty() && spec->shapes.size() != spec->types.size()) {
+    return InvalidArgument(
+        "there are ", spec->types.size(), " output_types, but ", spec->shapes.size(), " output_shapes");
+  }
+  return absl::OkStatus();
+}
+
+// Where a program is in a data set. Steps take elements one after the other.
+class IteratorResource final : public Resource {
+ public:
+  explicit IteratorResource(ElementSpec spec) : spec_(std::move(spec)) {}
+  const ElementSpec& spec() const { return spec_; }
+  std::string DebugString() const override { return "an iterator"; }
+
+  Status Start(DataContext& ctx, const DatasetRef& dataset) {
+    MR_RETURN_IF_ERROR(CheckSpec(spec_, dataset->spec()));
+    auto made = std::make_shared<Position>();
+    MR_ASSIGN_OR_RETURN(made->iterator, dataset->MakeIterator(ctx));
+    absl::MutexLock lock(&mu_);
+    std::swap(position_, made);  // the old one goes outside of the lock
+    return absl::OkStatus();
+  }
+
+  StatusOr<bool> Next(DataContext& ctx, Element* element) {
+    std::shared_ptr<Position> position;
+    {
+      absl::MutexLock lock(&mu_);
+      position = position_;
+    }
+    if (!position) {
+      return FailedPrecondition(
+          "GetNext() failed because the iterator has not been initialized. Ensure that you have run the initializer "
+          "operation for this iterator before getting the next element.");
+    }
+    const WakeOnCancel wake(ctx.cancellation, position->mu);
+    absl::MutexLock lock(&position->mu);
+    const auto ready = [&] { return !position->busy || ctx.cancellation.IsCancelled(); };
+    position->mu.Await(absl::Condition(&ready));
+    MR_RETURN_IF_ERROR(ctx.KeepGoing());
+    position->busy = true;
+    position->mu.Unlock();
+    StatusOr<bool> found = position->iterator->Next(ctx, element);
+    position->mu.Lock();
+    position->busy = false;
+    return found;
+  }
+
+ private:
+  struct Position {
+    absl::Mutex mu;
+    bool busy ABSL_GUARDED_BY(mu) = false;
+    DataIteratorPtr iterator;  // of whoever has set `busy`
+  };
+
+  const ElementSpec spec_;
+  absl::Mutex mu_;
+  std::shared_ptr<Position> position_ ABSL_GUARDED_BY(mu_);
+};
+
+class IteratorKernel final : public ResourceKernel<IteratorResource> {
+ public:
+  Status Init(const KernelInit& init) override {
+    MR_RETURN_IF_ERROR(SpecFromAttrs(init, &spec_));
+    return ResourceKernel::Init(init);
+  }
+
+ private:
+  absl::string_view TypeName() const override { return kTypeName; }
+  StatusOr<RefPtr<IteratorResource>> Make(KernelContext&) override { return MakeRef<IteratorResource>(spec_); }
+  Status Verify(const IteratorResource& resource) const override { return CheckSpec(spec_, resource.spec()); }
+
+  ElementSpec spec_;
+};
+
+// An iterator that nobody finds by name: it lives as long as its handles.
+class AnonymousKernel final : public Kernel {
+ public:
+  Status Init(const KernelInit& init) override { return SpecFromAttrs(init, &spec_); }
+  Status Compute(KernelContext& ctx) override {
+    static std::atomic<int64_t> serial{0};
+    const ResourceName name{ResourceManager::kDefaultContainer,
+                            absl::StrCat("_anonymous_iterator_", serial.fetch_add(1, std::memory_order_relaxed))};
+    MR_RETURN_IF_ERROR(OutputHandle(ctx, 0, name, kTypeName, RefPtr<Resource>(MakeRef<IteratorResource>(spec_))));
+    if (ctx.num_outputs() < 2) return absl::OkStatus();
+    return ctx.AllocateOutput(1, Shape()).status();
+  }
+
+ private:
+  ElementSpec spec_;
+};
+
+class MakeIteratorKernel final : public AsyncKernel {
+ public:
+  void ComputeAsync(KernelContext& ctx, DoneCallback done) override {
+    RunOnWaitingThread(std::move(done), [&ctx]() -> Status {
+      StepCancellation cancellation(ctx);
+      DataContext data{cancellation.get()};
+      MR_ASSIGN_OR_RETURN(const DatasetRef dataset, DatasetOf(ctx.input(0), "dataset"));
+      MR_ASSIGN_OR_RETURN(const RefPtr<IteratorResource> iterator, FindResource<IteratorResource>(ctx, 1));
+      return iterator->Start(data, dataset);
+    });
+  }
+};
+
+// Makes its iterator in the first step that asks for it, from the data set that a function gives.
+class OneShotKernel final : public AsyncKernel, public UsesFunctions {
+ public:
+  Status Init(const KernelInit& init) override {
+    MR_RETURN_IF_ERROR(SpecFromAttrs(init, &spec_));
+    MR_ASSIGN_OR_RETURN(name_, ResourceNameOf(init));
+    return factory_.Init(init, "dataset_factory");
+  }
+  void SetFunctions(std::shared_ptr<FunctionSource> functions) override {
+    absl::MutexLock lock(&mu_);
+    if (!iterator_ && !making_) factory_.SetSource(std::move(functions));
+  }
+  void ComputeAsync(KernelContext& ctx, DoneCallback done) override {
+    RunOnWaitingThread(std::move(done), [this, &ctx]() -> Status {
+      StepCancellation cancellation(ctx);
+      DataContext data{cancellation.get()};
+      MR_ASSIGN_OR_RETURN(RefPtr<IteratorResource> iterator, Find(ctx, data));
+      return OutputHandle(ctx, 0, name_, kTypeName, RefPtr<Resource>(std::move(iterator)));
+    });
+  }
+
+ private:
+  // Made by one step, without the lock, so that the others can end while they wait.
+  StatusOr<RefPtr<IteratorResource>> Find(KernelContext& ctx, DataContext& data) {
+    const WakeOnCancel wake(data.cancellation, mu_);
+    absl::MutexLock lock(&mu_);
+    const auto ready = [&] { return !making_ || data.cancellation.IsCancelled(); };
+    mu_.Await(absl::Condition(&ready));
+    MR_RETURN_IF_ERROR(data.KeepGoing());
+    if (iterator_) return iterator_;
+    making_ = true;
+    mu_.Unlock();
+    StatusOr<RefPtr<IteratorResource>> made = Make(ctx, data);
+    mu_.Lock();
+    making_ = false;
+    if (made.ok()) iterator_ = *made;
+    return made;
+  }
+
+  StatusOr<RefPtr<IteratorResource>> Make(KernelContext& ctx, DataContext& data) {
+    MR_ASSIGN_OR_RETURN(const CapturedFunction factory, factory_.Bind({}, {}));
+    Element made;
+    MR_RETURN_IF_ERROR(factory.Run(data, {}, &made));
+    if (made.size() != 1) return InvalidArgument("the dataset_factory of a one-shot iterator must return one value");
+    MR_ASSIGN_OR_RETURN(const DatasetRef dataset, DatasetOf(made[0], "what the dataset_factory returns"));
+    auto fresh = MakeRef<IteratorResource>(spec_);
+    MR_RETURN_IF_ERROR(fresh->Start(data, dataset));
+    return ctx.resources().LookupOrCreate<IteratorResource>(
+        name_.container, name_.name, [&]() -> StatusOr<RefPtr<IteratorResource>> { return fresh; });
+  }
+
+  ElementSpec spec_;
+  ResourceName name_;
+  FunctionAttr factory_;
+  absl::Mutex mu_;
+  bool making_ ABSL_GUARDED_BY(mu_) = false;
+  RefPtr<IteratorResource> iterator_ ABSL_GUARDED_BY(mu_);
+};
+
+class GetNextKernel final : public AsyncKernel {
+ public:
+  Status Init(const KernelInit& init) override { return SpecFromAttrs(init, &spec_); }
+  void ComputeAsync(KernelContext& ctx, DoneCallback done) override {
+    RunOnWaitingThread(std::move(done), [this, &ctx] { return GetNext(ctx); });
+  }
+
+ private:
+  Status GetNext(KernelContext& ctx) const {
+    StepCancellation cancellation(ctx);
+    DataContext data{cancellation.get()};
+    MR_ASSIGN_OR_RETURN(const RefPtr<IteratorResource> iterator, FindResource<IteratorResource>(ctx, 0));
+    Element element;
+    MR_ASSIGN_OR_RETURN(const bool found, iterator->Next(data, &element));
+    if (!found) return OutOfRange("End of sequence");
+    MR_RETURN_IF_ERROR(CheckElement(spec_, element));
+    for (size_t i = 0; i < element.size(); ++i) ctx.set_output(static_cast<int>(i), std::move(element[i]));
+    return absl::OkStatus();
+  }
+
+  ElementSpec spec_;
+};
+
+class SingleElementKernel final : public AsyncKernel {
+ public:
+  Status Init(const KernelInit& init) override { return SpecFromAttrs(init, &spec_); }
+  void ComputeAsync(KernelContext& ctx, DoneCallback done) override {
+    RunOnWaitingThread(std::move(done), [this, &ctx] { return Get(ctx); });
+  }
+
+ private:
+  Status Get(KernelContext& ctx) const {
+    StepCancellation cancellation(ctx);
+    DataContext data{cancellation.get()};
+    MR_ASSIGN_OR_RETURN(const DatasetRef dataset, DatasetOf(ctx.input(0), "dataset"));
+    MR_ASSIGN_OR_RETURN(const DataIteratorPtr iterator, dataset->MakeIterator(data));
+    Element element, second;
+    MR_ASSIGN_OR_RETURN(const bool found, iterator->Next(data, &element));
+    if (!found) return InvalidArgument("Dataset was empty.");
+    MR_ASSIGN_OR_RETURN(const bool more, iterator->Next(data, &second));
+    if (more) return InvalidArgument("Dataset had more than one element.");
+    MR_RETURN_IF_ERROR(CheckElement(spec_, element));
+    for (size_t i = 0; i < element.size(); ++i) ctx.set_output(static_cast<int>(i), std::move(element[i]));
+    return absl::OkStatus();
+  }
+
+  ElementSpec spec_;
+};
+
+constexpr char kHandlePrefix[] = "millrace.iterator";
+
+Status ToStringHandle(KernelContext& ctx) {
+  MR_RETURN_IF_ERROR(FindResource<IteratorResource>(ctx, 0).status());
+  const ResourceHandle& h = *ctx.input(0).data<ResourceHandle>();
+  ctx.set_output(
+      0,
+      Tensor::Scalar<TString>(TString(absl::StrCat(kHandlePrefix, "\n", h.device, "\n", h.container, "\n", h.name))));
+  return absl::OkStatus();
+}
+
+class FromStringHandleKernel final : public Kernel {
+ public:
+  Status Init(const KernelInit& init) override { return SpecFromAttrs(init, &spec_); }
+  Status Compute(KernelContext& ctx) override {
+    if (ctx.input(0).rank() != 0) return InvalidArgument("string_handle must be a scalar");
+    const std::vector<std::string> parts =
+        absl::StrSplit(ctx.input(0).data<TString>()->view(), absl::MaxSplits('\n', 3));
+    if (parts.size() != 4 || parts[0] != kHandlePrefix) {
+      return InvalidArgument("string_handle is not the handle of an iterator");
+    }
+    if (parts[1] != ctx.device().name()) {
+      return InvalidArgument(
+          "Attempted create an iterator on device ", ctx.device().name(), " from handle defined on device ", parts[1]);
+    }
+    MR_ASSIGN_OR_RETURN(RefPtr<IteratorResource> found, ctx.resources().Lookup<IteratorResource>(parts[2], parts[3]));
+    if (!spec_.types.empty()) MR_RETURN_IF_ERROR(CheckSpec(spec_, found->spec()));
+    return OutputHandle(ctx, 0, {parts[2], parts[3]}, kTypeName, RefPtr<Resource>(std::move(found)));
+  }
+
+ private:
+  ElementSpec spec_;
+};
+
+Status PassOn(KernelContext& ctx) {
+  MR_RETURN_IF_ERROR(DatasetOf(ctx.input(0), "input_handle").status());
+  ctx.Forward(0, 0);
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+void RegisterDatasetIteratorKernels(KernelRegistry& r) {
+  for (const char* op : {"Iterator", "IteratorV2"}) r.Add<IteratorKernel>({.op = op});
+  for (const char* op : {"AnonymousIterator", "AnonymousIteratorV2"}) r.Add<AnonymousKernel>({.op = op});
+  r.Add<MakeIteratorKernel>({.op = "MakeIterator"});
+  r.Add<OneShotKernel>({.op = "OneShotIterator"});
+  for (const char* op : {"IteratorGetNext", "IteratorGetNextSync"}) r.Add<GetNextKernel>({.op = op});
+  r.Add<SingleElementKernel>({.op = "DatasetToSingleElement"});
+  r.AddFn({.op = "IteratorToStringHandle"}, ToStringHandle);
+  for (const char* op : {"IteratorFromStringHandle", "IteratorFromStringHandleV2"}) {
+    r.Add<FromStringHandleKernel>({.op = op});
+  }
+  // The iterator goes with its last handle.
+  r.AddFn({.op = "DeleteIterator"}, [](KernelContext&) -> Status { return absl::OkStatus(); });
+  for (const char* op : {"WrapDatasetVariant", "UnwrapDatasetVariant"}) r.AddFn({.op = op}, PassOn);
+}
+
+}  // namespace millrace

@@ -1,0 +1,256 @@
+// SPDX-License-Identifier: Apache-2.0
+// Data sets whose elements are made ahead of time, on threads of their own.
+#include <algorithm>
+#include <deque>
+
+#include "kernels/cpu/data/dataset.h"
+#include "kernels/cpu/data/dataset_wait.h"
+
+namespace millrace {
+namespace {
+
+constexpr int64_t kAutotune = -1;
+constexpr int64_t kAutotunedBuffer = 2;
+constexpr int64_t kAutotunedCalls = 4;
+constexpr int64_t kMaxCalls = 256;
+
+// Fills a buffer on one thread, from the first call of Next until the end.
+class PrefetchIterator final : public DataIterator {
+ public:
+  PrefetchIterator(DatasetRef dataset, DataIteratorPtr input, size_t limit)
+      : dataset_(std::move(dataset)), input_(std::move(input)), limit_(limit) {}
+  ~PrefetchIterator() override {
+    stop_.Cancel();
+    absl::MutexLock lock(&mu_);
+    stopped_ = true;
+    mu_.Await(absl::Condition(+[](bool* running) { return !*running; }, &running_));
+  }
+
+  StatusOr<bool> Next(DataContext& ctx, Element* element) override {
+    const WakeOnCancel wake(ctx.cancellation, mu_);
+    absl::MutexLock lock(&mu_);
+    if (!started_) {
+      started_ = running_ = true;
+      if (Status s = RunOnClientThread([this] { Produce(); }); !s.ok()) {
+        started_ = running_ = false;
+        return s;
+      }
+    }
+    const auto ready = [&]() ABSL_SHARED_LOCKS_REQUIRED(mu_) {
+      return !buffer_.empty() || ended_ || ctx.cancellation.IsCancelled();
+    };
+    mu_.Await(absl::Condition(&ready));
+    if (buffer_.empty()) {
+      MR_RETURN_IF_ERROR(ctx.KeepGoing());
+      return false;
+    }
+    const Status status = std::move(buffer_.front().status);
+    *element = std::move(buffer_.front().element);
+    buffer_.pop_front();
+    MR_RETURN_IF_ERROR(status);
+    return true;
+  }
+
+ private:
+  void Produce() {
+    DataContext ctx{stop_};
+    const auto wanted = [this]() ABSL_SHARED_LOCKS_REQUIRED(mu_) { return buffer_.size() < limit_ || stopped_; };
+    absl::MutexLock lock(&mu_);
+    while (true) {
+      mu_.Await(absl::Condition(&wanted));
+      if (stopped_) break;
+      mu_.Unlock();
+      Element element;
+      const StatusOr<bool> found = input_->Next(ctx, &element);
+      mu_.Lock();
+      if (found.ok() && !*found) break;
+      buffer_.push_back({found.status(), std::move(element)});
+    }
+    ended_ = true;
+    running_ = false;
+  }
+
+  struct Made {
+    Status status;
+    Element element;
+  };
+
+  const DatasetRef dataset_;
+  const DataIteratorPtr input_;
+  const size_t limit_;
+  CancellationManager stop_;
+  absl::Mutex mu_;
+  std::deque<Made> buffer_ ABSL_GUARDED_BY(mu_);
+  bool started_ ABSL_GUARDED_BY(mu_) = false;
+  bool running_ ABSL_GUARDED_BY(mu_) = false;
+  bool stopped_ ABSL_GUARDED_BY(mu_) = false;
+  bool ended_ ABSL_GUARDED_BY(mu_) = false;
+};
+
+class PrefetchDataset final : public Dataset {
+ public:
+  PrefetchDataset(ElementSpec spec, DatasetRef input, int64_t size)
+      : Dataset(std::move(spec)), input_(std::move(input)), size_(size) {}
+  StatusOr<DataIteratorPtr> MakeIterator(DataContext& ctx) const override {
+    MR_ASSIGN_OR_RETURN(DataIteratorPtr input, input_->MakeIterator(ctx));
+    if (size_ == 0) return input;
+    return std::make_unique<PrefetchIterator>(DatasetRef::Share(this), std::move(input), static_cast<size_t>(size_));
+  }
+
+ private:
+  const DatasetRef input_;
+  const int64_t size_;
+};
+
+class PrefetchKernel final : public DatasetKernel {
+  StatusOr<DatasetRef> Make(KernelContext& ctx) override {
+    MR_ASSIGN_OR_RETURN(DatasetRef input, DatasetOf(ctx.input(0), "input_dataset"));
+    MR_ASSIGN_OR_RETURN(int64_t size, ScalarInput(ctx, 1, "buffer_size"));
+    if (size == kAutotune) size = kAutotunedBuffer;
+    if (size < 0) return InvalidArgument("buffer_size must be >= 0 or set buffer_size to be -1 for auto-tuning");
+    return DatasetRef(MakeRef<PrefetchDataset>(spec(), std::move(input), size));
+  }
+};
+
+struct ParallelMapping {
+  DatasetRef input;
+  CapturedFunction function;
+  size_t calls = 1;
+  bool keeps_count = false;
+};
+
+// Several calls at once; their results in the order of the elements.
+class ParallelMapDataset final : public Dataset {
+ public:
+  ParallelMapDataset(ElementSpec spec, ParallelMapping mapping)
+      : Dataset(std::move(spec)), mapping_(std::move(mapping)) {}
+  StatusOr<DataIteratorPtr> MakeIterator(DataContext& ctx) const override {
+    MR_ASSIGN_OR_RETURN(DataIteratorPtr input, mapping_.input->MakeIterator(ctx));
+    return std::make_unique<Iterator>(RefPtr<const ParallelMapDataset>::Share(this), std::move(input));
+  }
+
+ private:
+  struct Call {
+    bool over = false;
+    Status status;
+    Element results;
+  };
+
+  class Iterator final : public DataIterator {
+   public:
+    Iterator(RefPtr<const ParallelMapDataset> d, DataIteratorPtr input)
+        : dataset_(std::move(d)), input_(std::move(input)) {}
+    ~Iterator() override {
+      stop_.Cancel();
+      absl::MutexLock lock(&mu_);
+      mu_.Await(absl::Condition(+[](size_t* running) { return *running == 0; }, &running_));
+    }
+
+    StatusOr<bool> Next(DataContext& ctx, Element* element) override {
+      const ParallelMapping& m = dataset_->mapping_;
+      while (input_ && calls_.size() < m.calls) {
+        Element args;
+        const StatusOr<bool> found = input_->Next(ctx, &args);
+        if (!found.ok() && calls_.empty()) return found.status();
+        if (!found.ok()) {  // in its place
+          calls_.push_back(std::make_shared<Call>(Call{true, found.status(), {}}));
+          break;
+        }
+        if (*found) {
+          MR_RETURN_IF_ERROR(Start(std::move(args)));
+        } else {
+          input_.reset();
+        }
+      }
+      if (calls_.empty()) return false;
+      const std::shared_ptr<Call> first = calls_.front();
+      {
+        const WakeOnCancel wake(ctx.cancellation, mu_);
+        absl::MutexLock lock(&mu_);
+        const auto ready = [&] { return first->over || ctx.cancellation.IsCancelled(); };
+        mu_.Await(absl::Condition(&ready));
+        if (!first->over) return Cancelled("the iterator was cancelled");
+      }
+      calls_.pop_front();
+      if (absl::IsOutOfRange(first->status)) {
+        if (m.keeps_count) return InvalidArgument("Function invocation produced OutOfRangeError");
+        return false;
+      }
+      MR_RETURN_IF_ERROR(first->status);
+      MR_RETURN_IF_ERROR(CheckElement(dataset_->spec(), first->results));
+      *element = std::move(first->results);
+      return true;
+    }
+
+   private:
+    Status Start(Element args) {
+      auto call = std::make_shared<Call>();
+      {
+        absl::MutexLock lock(&mu_);
+        ++running_;
+      }
+      const Status s = RunOnClientThread([this, call, args = std::move(args)]() mutable {
+        DataContext ctx{stop_};
+        Element results;
+        const Status status = dataset_->mapping_.function.Run(ctx, std::move(args), &results);
+        absl::MutexLock lock(&mu_);
+        call->status = status;
+        call->results = std::move(results);
+        call->over = true;
+        --running_;
+      });
+      if (s.ok()) {
+        calls_.push_back(std::move(call));
+      } else {
+        absl::MutexLock lock(&mu_);
+        --running_;
+      }
+      return s;
+    }
+
+    const RefPtr<const ParallelMapDataset> dataset_;
+    DataIteratorPtr input_;  // null: it has ended
+    CancellationManager stop_;
+    std::deque<std::shared_ptr<Call>> calls_;
+    absl::Mutex mu_;
+    size_t running_ ABSL_GUARDED_BY(mu_) = 0;
+  };
+
+  const ParallelMapping mapping_;
+};
+
+class ParallelMapKernel final : public DatasetKernel, public UsesFunctions {
+ public:
+  Status Init(const KernelInit& init) override {
+    MR_RETURN_IF_ERROR(function_.Init(init, "f"));
+    MR_ASSIGN_OR_RETURN(keeps_count_, init.Attr<bool>("preserve_cardinality"));
+    return DatasetKernel::Init(init);
+  }
+  void SetFunctions(std::shared_ptr<FunctionSource> functions) override { function_.SetSource(std::move(functions)); }
+
+ private:
+  StatusOr<DatasetRef> Make(KernelContext& ctx) override {
+    ParallelMapping m;
+    MR_ASSIGN_OR_RETURN(m.input, DatasetOf(ctx.input(0), "input_dataset"));
+    MR_ASSIGN_OR_RETURN(Element captured, KeptInputs(ctx, "other_arguments"));
+    MR_ASSIGN_OR_RETURN(m.function, function_.Bind(m.input->spec().types, std::move(captured)));
+    MR_ASSIGN_OR_RETURN(int64_t calls, ScalarInput(ctx, ctx.num_inputs() - 1, "num_parallel_calls"));
+    if (calls == kAutotune) calls = kAutotunedCalls;
+    if (calls <= 0) return InvalidArgument("num_parallel_calls must be greater than zero.");
+    m.calls = static_cast<size_t>(std::min(calls, kMaxCalls));
+    m.keeps_count = keeps_count_;
+    return DatasetRef(MakeRef<ParallelMapDataset>(spec(), std::move(m)));
+  }
+
+  FunctionAttr function_;
+  bool keeps_count_ = false;
+};
+
+}  // namespace
+
+void RegisterDatasetPrefetchKernels(KernelRegistry& r) {
+  r.Add<PrefetchKernel>({.op = "PrefetchDataset"});
+  r.Add<ParallelMapKernel>({.op = "ParallelMapDataset"});
+}
+
+}  // namespace millrace

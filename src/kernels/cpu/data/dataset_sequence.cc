@@ -1,0 +1,331 @@
+// SPDX-License-Identifier: Apache-2.0
+// Data sets that pass elements on as they are: parts of sequences, repetitions, sequences one after the other or side
+// by side.
+#include <functional>
+
+#include "kernels/cpu/data/dataset.h"
+
+namespace millrace {
+namespace {
+
+// A data set whose iterators are made by a function of it.
+template <typename Params>
+class Derived final : public Dataset {
+ public:
+  using NewIterator = StatusOr<DataIteratorPtr> (*)(const RefPtr<const Derived>& self, DataContext& ctx);
+  Derived(ElementSpec spec, Params params, NewIterator new_iterator)
+      : Dataset(std::move(spec)), params_(std::move(params)), new_iterator_(new_iterator) {}
+  StatusOr<DataIteratorPtr> MakeIterator(DataContext& ctx) const override {
+    return new_iterator_(RefPtr<const Derived>::Share(this), ctx);
+  }
+  const Params& params() const { return params_; }
+
+ private:
+  const Params params_;
+  const NewIterator new_iterator_;
+};
+
+struct Counted {
+  DatasetRef input;
+  int64_t count = 0;
+  int64_t index = 0;
+};
+using CountedDataset = Derived<Counted>;
+using CountedRef = RefPtr<const CountedDataset>;
+
+class CountedIterator : public DataIterator {
+ public:
+  explicit CountedIterator(CountedRef dataset) : dataset_(std::move(dataset)) {}
+  Status Open(DataContext& ctx) {
+    MR_ASSIGN_OR_RETURN(input_, params().input->MakeIterator(ctx));
+    return absl::OkStatus();
+  }
+  template <typename Iterator>
+  static StatusOr<DataIteratorPtr> New(const CountedRef& dataset, DataContext& ctx) {
+    auto made = std::make_unique<Iterator>(dataset);
+    MR_RETURN_IF_ERROR(made->Open(ctx));
+    return made;
+  }
+
+ protected:
+  const Counted& params() const { return dataset_->params(); }
+  DataIterator& input() { return *input_; }
+
+ private:
+  const CountedRef dataset_;
+  DataIteratorPtr input_;
+};
+
+class TakeIterator final : public CountedIterator {
+ public:
+  using CountedIterator::CountedIterator;
+  StatusOr<bool> Next(DataContext& ctx, Element* element) override {
+    if (params().count >= 0 && taken_ >= params().count) return false;
+    MR_ASSIGN_OR_RETURN(const bool found, input().Next(ctx, element));
+    taken_ += found;
+    return found;
+  }
+
+ private:
+  int64_t taken_ = 0;
+};
+
+class SkipIterator final : public CountedIterator {
+ public:
+  using CountedIterator::CountedIterator;
+  StatusOr<bool> Next(DataContext& ctx, Element* element) override {
+    if (params().count < 0) return false;
+    for (; skipped_ < params().count; ++skipped_) {
+      MR_RETURN_IF_ERROR(ctx.KeepGoing());
+      MR_ASSIGN_OR_RETURN(const bool found, input().Next(ctx, element));
+      if (!found) return false;
+    }
+    return input().Next(ctx, element);
+  }
+
+ private:
+  int64_t skipped_ = 0;
+};
+
+class ShardIterator final : public CountedIterator {
+ public:
+  using CountedIterator::CountedIterator;
+  StatusOr<bool> Next(DataContext& ctx, Element* element) override {
+    while (true) {
+      MR_RETURN_IF_ERROR(ctx.KeepGoing());
+      MR_ASSIGN_OR_RETURN(const bool found, input().Next(ctx, element));
+      if (!found) return false;
+      const int64_t at = seen_;
+      seen_ = seen_ + 1 == params().count ? 0 : seen_ + 1;
+      if (at == params().index) return true;
+    }
+  }
+
+ private:
+  int64_t seen_ = 0;  // modulo count
+};
+
+class RepeatIterator final : public DataIterator {
+ public:
+  explicit RepeatIterator(CountedRef dataset) : dataset_(std::move(dataset)) {}
+  StatusOr<bool> Next(DataContext& ctx, Element* element) override {
+    const Counted& p = dataset_->params();
+    while (p.count < 0 || rounds_ < p.count) {
+      MR_RETURN_IF_ERROR(ctx.KeepGoing());
+      const bool fresh = input_ == nullptr;
+      if (fresh) {
+        MR_ASSIGN_OR_RETURN(input_, p.input->MakeIterator(ctx));
+      }
+      MR_ASSIGN_OR_RETURN(const bool found, input_->Next(ctx, element));
+      if (found) return true;
+      input_.reset();
+      // Nothing, for ever, is nothing.
+      rounds_ = p.count < 0 ? (fresh ? -2 : 0) : rounds_ + 1;
+      if (rounds_ == -2) return false;
+    }
+    return false;
+  }
+
+ private:
+  const CountedRef dataset_;
+  DataIteratorPtr input_;
+  int64_t rounds_ = 0;
+};
+
+template <typename Iterator>
+class CountedKernel final : public DatasetKernel {
+  StatusOr<DatasetRef> Make(KernelContext& ctx) override {
+    Counted p;
+    MR_ASSIGN_OR_RETURN(p.input, DatasetOf(ctx.input(0), "input_dataset"));
+    constexpr bool kIsShard = std::is_same_v<Iterator, ShardIterator>;
+    MR_ASSIGN_OR_RETURN(p.count, ScalarInput(ctx, 1, kIsShard ? "num_shards" : "count"));
+    if (kIsShard) {
+      MR_ASSIGN_OR_RETURN(p.index, ScalarInput(ctx, 2, "index"));
+      if (p.count <= 0) return InvalidArgument("Number of shards must be greater than zero, got ", p.count, ".");
+      if (p.index < 0 || p.index >= p.count) {
+        return InvalidArgument("Index must be between 0 and ", p.count - 1, ", got ", p.index, ".");
+      }
+    }
+    return DatasetRef(MakeRef<CountedDataset>(spec(), std::move(p), &CountedIterator::New<Iterator>));
+  }
+};
+
+class RepeatKernel final : public DatasetKernel {
+  StatusOr<DatasetRef> Make(KernelContext& ctx) override {
+    Counted p;
+    MR_ASSIGN_OR_RETURN(p.input, DatasetOf(ctx.input(0), "input_dataset"));
+    MR_ASSIGN_OR_RETURN(p.count, ScalarInput(ctx, 1, "count"));
+    return DatasetRef(MakeRef<CountedDataset>(
+        spec(), std::move(p), +[](const CountedRef& dataset, DataContext&) -> StatusOr<DataIteratorPtr> {
+          return std::make_unique<RepeatIterator>(dataset);
+        }));
+  }
+};
+
+using Inputs = std::vector<DatasetRef>;
+using ManyDataset = Derived<Inputs>;
+using ManyRef = RefPtr<const ManyDataset>;
+
+class ConcatenateIterator final : public DataIterator {
+ public:
+  explicit ConcatenateIterator(ManyRef dataset) : dataset_(std::move(dataset)) {}
+  StatusOr<bool> Next(DataContext& ctx, Element* element) override {
+    const Inputs& inputs = dataset_->params();
+    while (at_ < inputs.size()) {
+      if (!input_) {
+        MR_ASSIGN_OR_RETURN(input_, inputs[at_]->MakeIterator(ctx));
+      }
+      MR_ASSIGN_OR_RETURN(const bool found, input_->Next(ctx, element));
+      if (found) return true;
+      input_.reset();
+      ++at_;
+    }
+    return false;
+  }
+
+ private:
+  const ManyRef dataset_;
+  size_t at_ = 0;
+  DataIteratorPtr input_;
+};
+
+class ZipIterator final : public DataIterator {
+ public:
+  ZipIterator(ManyRef dataset, std::vector<DataIteratorPtr> inputs)
+      : dataset_(std::move(dataset)), inputs_(std::move(inputs)) {}
+  static StatusOr<DataIteratorPtr> New(const ManyRef& dataset, DataContext& ctx) {
+    std::vector<DataIteratorPtr> inputs;
+    for (const DatasetRef& d : dataset->params()) {
+      MR_ASSIGN_OR_RETURN(DataIteratorPtr input, d->MakeIterator(ctx));
+      inputs.push_back(std::move(input));
+    }
+    return std::make_unique<ZipIterator>(dataset, std::move(inputs));
+  }
+  StatusOr<bool> Next(DataContext& ctx, Element* element) override {
+    if (ended_) return false;
+    element->clear();
+    for (const DataIteratorPtr& input : inputs_) {
+      Element part;
+      MR_ASSIGN_OR_RETURN(const bool found, input->Next(ctx, &part));
+      if (!found) {
+        ended_ = true;
+        return false;
+      }
+      for (Tensor& t : part) element->push_back(std::move(t));
+    }
+    return true;
+  }
+
+ private:
+  const ManyRef dataset_;
+  const std::vector<DataIteratorPtr> inputs_;
+  bool ended_ = false;
+};
+
+class ManyKernel final : public DatasetKernel {
+  Status Init(const KernelInit& init) override {
+    is_zip_ = init.op.name == "ZipDataset";
+    return DatasetKernel::Init(init);
+  }
+  StatusOr<DatasetRef> Make(KernelContext& ctx) override {
+    Inputs inputs;
+    for (int i = 0; i < ctx.num_inputs(); ++i) {
+      MR_ASSIGN_OR_RETURN(DatasetRef input, DatasetOf(ctx.input(i), is_zip_ ? "input_datasets" : "input_dataset"));
+      inputs.push_back(std::move(input));
+    }
+    if (!is_zip_ && inputs[0]->spec().types != inputs[1]->spec().types) {
+      return InvalidArgument("input dataset and dataset to concatenate have different output_types");
+    }
+    const auto concatenate = [](const ManyRef& dataset, DataContext&) -> StatusOr<DataIteratorPtr> {
+      return std::make_unique<ConcatenateIterator>(dataset);
+    };
+    return DatasetRef(MakeRef<ManyDataset>(spec(), std::move(inputs), is_zip_ ? &ZipIterator::New : +concatenate));
+  }
+  bool is_zip_ = false;
+};
+
+// Keeps the elements of the first iteration that comes to the end.
+struct Cache : public RefCounted {
+  absl::Mutex mu;
+  bool complete ABSL_GUARDED_BY(mu) = false;
+  std::vector<Element> elements;  // constant when complete
+  bool IsComplete() {
+    absl::MutexLock lock(&mu);
+    return complete;
+  }
+};
+struct Cached {
+  DatasetRef input;
+  RefPtr<Cache> cache;
+};
+using CachedDataset = Derived<Cached>;
+using CachedRef = RefPtr<const CachedDataset>;
+
+class CacheIterator final : public DataIterator {
+ public:
+  CacheIterator(CachedRef dataset, DataIteratorPtr input) : dataset_(std::move(dataset)), input_(std::move(input)) {}
+  static StatusOr<DataIteratorPtr> New(const CachedRef& dataset, DataContext& ctx) {
+    DataIteratorPtr input;
+    if (!dataset->params().cache->IsComplete()) {
+      MR_ASSIGN_OR_RETURN(input, dataset->params().input->MakeIterator(ctx));
+    }
+    return std::make_unique<CacheIterator>(dataset, std::move(input));
+  }
+  StatusOr<bool> Next(DataContext& ctx, Element* element) override {
+    Cache& cache = *dataset_->params().cache;
+    if (!input_) {
+      if (ended_ || at_ >= cache.elements.size()) return false;
+      *element = cache.elements[at_++];
+      return true;
+    }
+    MR_ASSIGN_OR_RETURN(const bool found, input_->Next(ctx, element));
+    if (found) {
+      seen_.push_back(*element);
+      return true;
+    }
+    ended_ = true;
+    input_.reset();
+    absl::MutexLock lock(&cache.mu);
+    if (!cache.complete) cache.elements = std::move(seen_);
+    cache.complete = true;
+    return false;
+  }
+
+ private:
+  const CachedRef dataset_;
+  DataIteratorPtr input_;  // null: the cache is complete
+  std::vector<Element> seen_;
+  size_t at_ = 0;
+  bool ended_ = false;
+};
+
+class CacheKernel final : public DatasetKernel {
+  StatusOr<DatasetRef> Make(KernelContext& ctx) override {
+    MR_ASSIGN_OR_RETURN(DatasetRef input, DatasetOf(ctx.input(0), "input_dataset"));
+    if (ctx.input(1).rank() != 0) return InvalidArgument("filename must be a scalar");
+    if (!ctx.input(1).data<TString>()->view().empty()) {
+      return Unimplemented("data sets are cached in memory alone; filename must be empty");
+    }
+    return DatasetRef(MakeRef<CachedDataset>(spec(), Cached{std::move(input), MakeRef<Cache>()}, &CacheIterator::New));
+  }
+};
+
+// What says how a pipeline is to be run, and changes no element.
+class PassOnKernel final : public DatasetKernel {
+  StatusOr<DatasetRef> Make(KernelContext& ctx) override { return DatasetOf(ctx.input(0), "input_dataset"); }
+};
+
+}  // namespace
+
+void RegisterDatasetSequenceKernels(KernelRegistry& r) {
+  r.Add<CountedKernel<TakeIterator>>({.op = "TakeDataset"});
+  r.Add<CountedKernel<SkipIterator>>({.op = "SkipDataset"});
+  r.Add<CountedKernel<ShardIterator>>({.op = "ShardDataset"});
+  r.Add<RepeatKernel>({.op = "RepeatDataset"});
+  r.Add<ManyKernel>({.op = "ConcatenateDataset"});
+  r.Add<ManyKernel>({.op = "ZipDataset"});
+  r.Add<CacheKernel>({.op = "CacheDataset"});
+  for (const char* op : {"OptimizeDataset", "ModelDataset"}) r.Add<PassOnKernel>({.op = op});
+}
+
+}  // namespace millrace

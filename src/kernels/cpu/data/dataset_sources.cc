@@ -1,0 +1,261 @@
+// SPDX-License-Identifier: Apache-2.0
+// Data sets that begin a pipeline: tensors, their slices, ranges of numbers, records of files.
+#include <atomic>
+#include <optional>
+
+#include "base/checked.h"
+#include "kernels/cpu/data/dataset.h"
+#include "kernels/cpu/data/reader.h"
+
+namespace millrace {
+namespace {
+
+// One element: the tensors themselves.
+class TensorDataset final : public Dataset {
+ public:
+  TensorDataset(ElementSpec spec, Element element) : Dataset(std::move(spec)), element_(std::move(element)) {}
+  StatusOr<DataIteratorPtr> MakeIterator(DataContext&) const override {
+    return std::make_unique<Iterator>(RefPtr<const TensorDataset>::Share(this));
+  }
+
+ private:
+  class Iterator final : public DataIterator {
+   public:
+    explicit Iterator(RefPtr<const TensorDataset> d) : dataset_(std::move(d)) {}
+    StatusOr<bool> Next(DataContext&, Element* element) override {
+      if (std::exchange(done_, true)) return false;
+      *element = dataset_->element_;
+      return true;
+    }
+
+   private:
+    const RefPtr<const TensorDataset> dataset_;
+    bool done_ = false;
+  };
+  const Element element_;
+};
+
+class TensorDatasetKernel final : public DatasetKernel {
+  StatusOr<DatasetRef> Make(KernelContext& ctx) override {
+    MR_ASSIGN_OR_RETURN(Element element, KeptInputs(ctx, "components"));
+    MR_RETURN_IF_ERROR(CheckElement(spec(), element));
+    return DatasetRef(MakeRef<TensorDataset>(spec(), std::move(element)));
+  }
+};
+
+// The rows of tensors.
+class SliceDataset final : public Dataset {
+ public:
+  SliceDataset(ElementSpec spec, Element tensors) : Dataset(std::move(spec)), tensors_(std::move(tensors)) {}
+  StatusOr<DataIteratorPtr> MakeIterator(DataContext&) const override {
+    return std::make_unique<Iterator>(RefPtr<const SliceDataset>::Share(this));
+  }
+
+ private:
+  class Iterator final : public DataIterator {
+   public:
+    explicit Iterator(RefPtr<const SliceDataset> d) : dataset_(std::move(d)) {}
+    StatusOr<bool> Next(DataContext&, Element* element) override {
+      const Element& tensors = dataset_->tensors_;
+      if (row_ >= tensors.front().dim(0)) return false;
+      element->clear();
+      for (const Tensor& t : tensors) {
+        MR_ASSIGN_OR_RETURN(const Tensor rows, t.Rows(row_, row_ + 1));
+        MR_ASSIGN_OR_RETURN(Tensor row, rows.Reshaped(t.shape().WithoutDim(0)));
+        // Rows may lie anywhere in the tensor; a copy lies as kernels like it.
+        MR_ASSIGN_OR_RETURN(row, row.Clone());
+        element->push_back(std::move(row));
+      }
+      ++row_;
+      return true;
+    }
+
+   private:
+    const RefPtr<const SliceDataset> dataset_;
+    int64_t row_ = 0;
+  };
+  const Element tensors_;
+};
+
+class SliceDatasetKernel final : public DatasetKernel {
+  StatusOr<DatasetRef> Make(KernelContext& ctx) override {
+    MR_ASSIGN_OR_RETURN(Element tensors, KeptInputs(ctx, "components"));
+    if (tensors.empty()) return InvalidArgument("there are no components");
+    for (size_t i = 0; i < tensors.size(); ++i) {
+      if (tensors[i].rank() == 0) return InvalidArgument("All components must be at least 1-dimensional");
+      if (tensors[i].dim(0) != tensors.front().dim(0)) {
+        return InvalidArgument("All components must have the same size in the 0th dimension: component 0 has ",
+                               tensors.front().dim(0), ", component ", i, " has ", tensors[i].dim(0));
+      }
+      const PartialShape row(tensors[i].shape().WithoutDim(0));
+      if (!spec().shapes[i].Merge(row).ok()) {
+        return InvalidArgument("slices of component ", i, " have shape ", row.ToString(), ", output_shapes says ",
+                               spec().shapes[i].ToString());
+      }
+    }
+    return DatasetRef(MakeRef<SliceDataset>(spec(), std::move(tensors)));
+  }
+};
+
+class RangeDataset final : public Dataset {
+ public:
+  RangeDataset(ElementSpec spec, int64_t start, int64_t stop, int64_t step)
+      : Dataset(std::move(spec)), start_(start), stop_(stop), step_(step) {}
+  StatusOr<DataIteratorPtr> MakeIterator(DataContext&) const override {
+    return std::make_unique<Iterator>(RefPtr<const RangeDataset>::Share(this));
+  }
+
+ private:
+  class Iterator final : public DataIterator {
+   public:
+    explicit Iterator(RefPtr<const RangeDataset> d) : dataset_(std::move(d)), next_(dataset_->start_) {}
+    StatusOr<bool> Next(DataContext&, Element* element) override {
+      const RangeDataset& d = *dataset_;
+      if (!next_ || (d.step_ > 0 ? *next_ >= d.stop_ : *next_ <= d.stop_)) return false;
+      *element = {Tensor::Scalar<int64_t>(*next_)};
+      int64_t after = 0;
+      next_ = __builtin_add_overflow(*next_, d.step_, &after) ? std::nullopt : std::optional<int64_t>(after);
+      return true;
+    }
+
+   private:
+    const RefPtr<const RangeDataset> dataset_;
+    std::optional<int64_t> next_;
+  };
+  const int64_t start_, stop_, step_;
+};
+
+class RangeDatasetKernel final : public DatasetKernel {
+  Status Init(const KernelInit& init) override {
+    MR_RETURN_IF_ERROR(DatasetKernel::Init(init));
+    if (spec().types != std::vector<DType>{DType::kInt64}) return InvalidArgument("a range gives int64 scalars");
+    return absl::OkStatus();
+  }
+  StatusOr<DatasetRef> Make(KernelContext& ctx) override {
+    MR_ASSIGN_OR_RETURN(const int64_t start, ScalarInput(ctx, 0, "start"));
+    MR_ASSIGN_OR_RETURN(const int64_t stop, ScalarInput(ctx, 1, "stop"));
+    MR_ASSIGN_OR_RETURN(const int64_t step, ScalarInput(ctx, 2, "step"));
+    if (step == 0) return InvalidArgument("step must be a non-zero integer.");
+    return DatasetRef(MakeRef<RangeDataset>(spec(), start, stop, step));
+  }
+};
+
+// The records of files, one file after the other.
+class FileDataset final : public Dataset {
+ public:
+  using NewFormat = std::function<StatusOr<std::unique_ptr<RecordFormat>>()>;
+  FileDataset(std::vector<std::string> paths, NewFormat new_format)
+      : Dataset({{DType::kString}, {PartialShape::Scalar()}}),
+        paths_(std::move(paths)),
+        new_format_(std::move(new_format)) {}
+  StatusOr<DataIteratorPtr> MakeIterator(DataContext&) const override {
+    MR_ASSIGN_OR_RETURN(std::unique_ptr<RecordFormat> format, new_format_());
+    return std::make_unique<Iterator>(RefPtr<const FileDataset>::Share(this), std::move(format));
+  }
+
+ private:
+  class Iterator final : public DataIterator {
+   public:
+    Iterator(RefPtr<const FileDataset> d, std::unique_ptr<RecordFormat> format)
+        : dataset_(std::move(d)), format_(std::move(format)) {}
+    StatusOr<bool> Next(DataContext& ctx, Element* element) override {
+      Record record;
+      while (file_ < dataset_->paths_.size()) {
+        MR_RETURN_IF_ERROR(ctx.KeepGoing());
+        if (!open_) {
+          if (Status s = format_->Open(dataset_->paths_[file_]); !s.ok()) {
+            ++file_;
+            return s;
+          }
+          open_ = true;
+        }
+        const StatusOr<RecordFormat::Found> found = format_->Next(&record);
+        if (!found.ok() || *found != RecordFormat::Found::kRecord) {
+          format_->Close();
+          open_ = false;
+          ++file_;
+        }
+        MR_RETURN_IF_ERROR(found.status());
+        if (*found == RecordFormat::Found::kNothing) continue;
+        *element = {Tensor::Scalar<TString>(TString(record.value))};
+        return true;
+      }
+      return false;
+    }
+
+   private:
+    const RefPtr<const FileDataset> dataset_;
+    const std::unique_ptr<RecordFormat> format_;
+    size_t file_ = 0;
+    bool open_ = false;
+  };
+  const std::vector<std::string> paths_;
+  const NewFormat new_format_;
+};
+
+StatusOr<std::vector<std::string>> Paths(const KernelContext& ctx) {
+  const Tensor& t = ctx.input(0);
+  if (t.rank() > 1) return InvalidArgument("`filenames` must be a scalar or a vector.");
+  std::vector<std::string> paths;
+  for (const TString& s : t.flat<TString>()) paths.emplace_back(s.view());
+  return paths;
+}
+
+StatusOr<Compression> CompressionInput(const KernelContext& ctx, int i) {
+  if (ctx.input(i).rank() != 0) return InvalidArgument("compression_type must be a scalar");
+  return CompressionFromName(ctx.input(i).data<TString>()->view());
+}
+
+Status CheckBufferSize(const KernelContext& ctx, int i) {
+  MR_ASSIGN_OR_RETURN(const int64_t size, ScalarInput(ctx, i, "buffer_size"));
+  return size < 0 ? InvalidArgument("`buffer_size` must be >= 0 (0 == default)") : absl::OkStatus();
+}
+
+class RecordFileKernel final : public DatasetKernel {
+  Status Init(const KernelInit& init) override {
+    is_text_ = init.op.name == "TextLineDataset";
+    return absl::OkStatus();
+  }
+  StatusOr<DatasetRef> Make(KernelContext& ctx) override {
+    MR_ASSIGN_OR_RETURN(std::vector<std::string> paths, Paths(ctx));
+    MR_ASSIGN_OR_RETURN(const Compression compression, CompressionInput(ctx, 1));
+    MR_RETURN_IF_ERROR(CheckBufferSize(ctx, 2));
+    return DatasetRef(MakeRef<FileDataset>(
+        std::move(paths), [is_text = is_text_, compression]() -> StatusOr<std::unique_ptr<RecordFormat>> {
+          return is_text ? NewTextLineFormat(0, compression) : NewTfRecordFormat(compression);
+        }));
+  }
+  bool is_text_ = false;
+};
+
+class FixedLengthFileKernel final : public DatasetKernel {
+  StatusOr<DatasetRef> Make(KernelContext& ctx) override {
+    MR_ASSIGN_OR_RETURN(std::vector<std::string> paths, Paths(ctx));
+    FixedLengths lengths;
+    MR_ASSIGN_OR_RETURN(lengths.header, ScalarInput(ctx, 1, "header_bytes"));
+    MR_ASSIGN_OR_RETURN(lengths.record, ScalarInput(ctx, 2, "record_bytes"));
+    MR_ASSIGN_OR_RETURN(lengths.footer, ScalarInput(ctx, 3, "footer_bytes"));
+    MR_RETURN_IF_ERROR(CheckBufferSize(ctx, 4));
+    Compression compression = Compression::kNone;
+    if (ctx.num_inputs() > 5) {
+      MR_ASSIGN_OR_RETURN(compression, CompressionInput(ctx, 5));
+    }
+    MR_RETURN_IF_ERROR(NewFixedLengthFormat(lengths, compression).status());
+    return DatasetRef(MakeRef<FileDataset>(
+        std::move(paths), [lengths, compression] { return NewFixedLengthFormat(lengths, compression); }));
+  }
+};
+
+}  // namespace
+
+void RegisterDatasetSourceKernels(KernelRegistry& r) {
+  r.Add<TensorDatasetKernel>({.op = "TensorDataset"});
+  r.Add<SliceDatasetKernel>({.op = "TensorSliceDataset"});
+  r.Add<RangeDatasetKernel>({.op = "RangeDataset"});
+  for (const char* op : {"TFRecordDataset", "TextLineDataset"}) r.Add<RecordFileKernel>({.op = op});
+  for (const char* op : {"FixedLengthRecordDataset", "FixedLengthRecordDatasetV2"}) {
+    r.Add<FixedLengthFileKernel>({.op = op});
+  }
+}
+
+}  // namespace millrace

@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: Apache-2.0
+// f32 tiles of transcendental functions. Errors: see elementwise_tiles_test.cc.
+#include <algorithm>
+#include <cmath>
+
+#undef HWY_DISABLED_TARGETS
+#define HWY_DISABLED_TARGETS (HWY_SSSE3 | HWY_SSE4)
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "kernels/cpu/elementwise/elementwise_tiles_float_functions.cc"
+#include "hwy/foreach_target.h"
+// After foreach_target.h
+#include "kernels/cpu/elementwise/elementwise_functions-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace millrace {
+namespace HWY_NAMESPACE {
+namespace {
+
+// erf(x) / x as a polynomial in (x^2 - 8) / 8, interpolated at Chebyshev nodes over |x| <= 4; relative error 4e-10.
+// Beyond, erf rounds to 1 in float.
+inline float ErfFloat(float x) {
+  constexpr double kCoefficients[] = {
+      0.3535309956434049,    -0.17657623580039228,   0.13167511777582963,   -0.10771029288641266,
+      0.09020894134279632,   -0.07473048679705468,   0.05988782958300683,   -0.04574431267502724,
+      0.033053291696067265,  -0.022562558293108114,  0.014381038744396328,  -0.008384044276092753,
+      0.0047749462205666495, -0.0029097129559724944, 0.0014101528932398749, -0.00032551962727953547,
+      0.0001732295034487736, -0.0002464220145300619, 9.403816578637098e-05};
+  double v = std::abs(static_cast<double>(x));
+  v = v > 4.0 ? 4.0 : v;
+  const double t = (v * v - 8.0) * 0.125;
+  double p = kCoefficients[18];
+#pragma GCC unroll 20
+  for (int i = 17; i >= 0; --i) p = p * t + kCoefficients[i];
+  return std::copysign(static_cast<float>(p * v), x);
+}
+
+struct ErfOp {
+  static inline float Do(float a) { return ErfFloat(a); }
+};
+// base > 0 and both finite; the double arithmetic gives the float result rounded almost always correctly.
+inline float PowPositive(float a, float b) {
+  return static_cast<float>(Exp(static_cast<double>(b) * LogPositive(static_cast<double>(a))));
+}
+
+struct TanFn {
+  static inline float Fast(float x) { return static_cast<float>(TanReduced<13>(x)); }
+  static inline float Slow(float x) { return std::tan(x); }
+};
+
+// a_step and b_step are 0 or 1.
+template <int AStep, int BStep>
+void Pow(const void* a_in, const void* b_in, void* out_in, int64_t n) {
+  const float* a = static_cast<const float*>(a_in);
+  const float* b = static_cast<const float*>(b_in);
+  float* out = static_cast<float*>(out_in);
+  constexpr float kInf = std::numeric_limits<float>::infinity();
+  if (n == 0) return;
+  const float a0 = a[0];
+  const float b0 = b[0];
+  for (int64_t i = 0; i < n; i += kBlock) {
+    const int64_t k = std::min(kBlock, n - i);
+    uint32_t bad = 0;
+    for (int64_t j = 0; j < k; ++j) {
+      const float x = AStep ? a[i + j] : a0;
+      const float y = BStep ? b[i + j] : b0;
+      bad |= ((x > 0.0f) & (x < kInf) & (std::abs(y) < kInf)) ? 0u : 1u;
+    }
+    if (bad == 0) {
+#pragma GCC ivdep
+      for (int64_t j = 0; j < k; ++j) out[i + j] = PowPositive(AStep ? a[i + j] : a0, BStep ? b[i + j] : b0);
+    } else {
+      for (int64_t j = 0; j < k; ++j) out[i + j] = std::pow(AStep ? a[i + j] : a0, BStep ? b[i + j] : b0);
+    }
+  }
+}
+void PowVS(const void* a, const void* b, void* out, int64_t n) {
+  if (*static_cast<const float*>(b) != 2.0f) return Pow<1, 0>(a, b, out, n);
+  const float* x = static_cast<const float*>(a);
+  float* y = static_cast<float*>(out);
+#pragma GCC ivdep
+  for (int64_t i = 0; i < n; ++i) y[i] = x[i] * x[i];
+}
+
+void AddTiles(TileTable& t) {
+  AddUnary<ExpOp, float>(t, "Exp");
+  AddUnary<Expm1Op, float>(t, "Expm1");
+  AddUnary<LogOp, float>(t, "Log");
+  AddUnary<Log1pOp, float>(t, "Log1p", 2);
+  AddUnary<TanhOp, float>(t, "Tanh", 2);
+  AddUnary<SigmoidOp, float>(t, "Sigmoid", 2);
+  AddUnary<SoftplusOp, float>(t, "Softplus", 2);
+  AddUnary<EluOp, float>(t, "Elu");
+  AddUnary<SeluOp, float>(t, "Selu");
+  AddUnary<ErfOp, float>(t, "Erf", 2);
+  AddBinary<SoftplusGradOp, float>(t, "SoftplusGrad", 2);
+  AddBinary<XlogyOp, float>(t, "Xlogy", 2);
+  TileFn f;
+  f.in = f.out = DType::kFloat;
+  f.cost = 3;
+  f.unary = &Trigonometric<SinFn, float>;
+  t.Add("Sin", f);
+  f.unary = &Trigonometric<CosFn, float>;
+  t.Add("Cos", f);
+  f.unary = &Trigonometric<TanFn, float>;
+  t.Add("Tan", f);
+  f.unary = nullptr;
+  f.cost = 5;
+  f.vv = &Pow<1, 1>;
+  f.vs = &PowVS;
+  f.sv = &Pow<0, 1>;
+  t.Add("Pow", f);
+}
+
+}  // namespace
+}  // namespace HWY_NAMESPACE
+}  // namespace millrace
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace millrace {
+namespace {
+HWY_EXPORT(AddTiles);
+}  // namespace
+void AddFloatFunctionTiles(TileTable& t) { HWY_DYNAMIC_DISPATCH(AddTiles)(t); }
+}  // namespace millrace
+#endif  // HWY_ONCE

@@ -1,0 +1,182 @@
+// SPDX-License-Identifier: Apache-2.0
+// Integer tiles without vector instructions, and u64 where its order differs from that of i64. Narrower types compute
+// in these, except for shifts, whose limits depend on the width.
+#include <algorithm>
+#include <type_traits>
+
+#include "base/checked.h"
+#include "kernels/cpu/elementwise/elementwise_tiles-inl.h"
+
+namespace millrace {
+namespace HWY_NAMESPACE {
+namespace {
+
+template <typename T>
+bool HasNoZero(const void* b_in, int64_t n) {
+  const T* b = static_cast<const T*>(b_in);
+  T zero = 0;
+  for (int64_t i = 0; i < n; ++i) zero |= static_cast<T>(b[i] == 0);
+  return zero == 0;
+}
+template <typename T>
+bool HasNoNegative(const void* b_in, int64_t n) {
+  const T* b = static_cast<const T*>(b_in);
+  T bits = 0;
+  for (int64_t i = 0; i < n; ++i) bits |= b[i];
+  return !(bits < 0);
+}
+
+// Zero divisors are refused before; here they give zero.
+struct TruncateDivOp {
+  template <typename T>
+  static inline T Do(T a, T b) {
+    T q = 0;
+    return CheckedDiv(a, b, &q) ? q : T(0);
+  }
+};
+struct TruncateModOp {
+  template <typename T>
+  static inline T Do(T a, T b) {
+    T r = 0;
+    return CheckedMod(a, b, &r) ? r : T(0);
+  }
+};
+struct FloorDivOp {
+  template <typename T>
+  static inline T Do(T a, T b) {
+    T q = TruncateDivOp::Do(a, b);
+    if constexpr (std::is_signed_v<T>) {
+      if ((a < 0) != (b < 0) && TruncateModOp::Do(a, b) != 0) q -= 1;
+    }
+    return q;
+  }
+};
+struct FloorModOp {
+  template <typename T>
+  static inline T Do(T a, T b) {
+    T r = TruncateModOp::Do(a, b);
+    if constexpr (std::is_signed_v<T>) {
+      if (r != 0 && (r < 0) != (b < 0)) r += b;
+    }
+    return r;
+  }
+};
+// By squaring; wraps. Negative exponents are refused before.
+struct PowOp {
+  template <typename T>
+  static inline T Do(T a, T b) {
+    using U = std::make_unsigned_t<T>;
+    U result = 1;
+    U base = static_cast<U>(a);
+    for (U e = b > 0 ? static_cast<U>(b) : U(0); e != 0; e >>= 1) {
+      if (e & 1) result *= base;
+      base *= base;
+    }
+    return static_cast<T>(result);
+  }
+};
+
+// Distances outside the width are taken to its ends.
+template <typename T>
+inline int Distance(T y) {
+  constexpr int kMax = std::numeric_limits<std::make_unsigned_t<T>>::digits - 1;
+  return y < 0 ? 0 : y > kMax ? kMax : static_cast<int>(y);
+}
+template <>
+inline int Distance(uint64_t y) {
+  return y > 63 ? 63 : static_cast<int>(y);
+}
+template <>
+inline int Distance(uint32_t y) {
+  return y > 31 ? 31 : static_cast<int>(y);
+}
+struct LeftShiftOp {
+  template <typename T>
+  static inline T Do(T a, T b) {
+    return static_cast<T>(static_cast<uint64_t>(a) << Distance(b));
+  }
+};
+struct RightShiftOp {
+  template <typename T>
+  static inline T Do(T a, T b) {
+    return static_cast<T>(a >> Distance(b));
+  }
+};
+
+#define MR_BINARY_OP(Name, R, expr) \
+  struct Name {                     \
+    template <typename T>           \
+    static inline R Do(T a, T b) {  \
+      return expr;                  \
+    }                               \
+  };
+MR_BINARY_OP(MaximumOp, T, a > b ? a : b)
+MR_BINARY_OP(MinimumOp, T, a < b ? a : b)
+MR_BINARY_OP(LessOp, bool, a < b)
+MR_BINARY_OP(LessEqualOp, bool, a <= b)
+MR_BINARY_OP(GreaterOp, bool, a > b)
+MR_BINARY_OP(GreaterEqualOp, bool, a >= b)
+MR_BINARY_OP(ReluGradOp, T, b > 0 ? a : 0)
+MR_BINARY_OP(Relu6GradOp, T, b > 0 && b < 6 ? a : 0)
+#undef MR_BINARY_OP
+struct ReluOp {
+  static inline uint64_t Do(uint64_t a) { return a; }
+};
+struct Relu6Op {
+  static inline uint64_t Do(uint64_t a) { return a > 6 ? 6 : a; }
+};
+
+template <typename T>
+void AddDivision(TileTable& t) {
+  AddBinary<TruncateDivOp, T>(t, "TruncateDiv", 8, &HasNoZero<T>);
+  AddBinary<FloorDivOp, T>(t, "FloorDiv", 10, &HasNoZero<T>);
+  AddBinary<TruncateModOp, T>(t, "Mod", 8, &HasNoZero<T>);
+  AddBinary<FloorModOp, T>(t, "FloorMod", 10, &HasNoZero<T>);
+}
+template <typename T>
+void AddShifts(TileTable& t) {
+  AddBinary<LeftShiftOp, T>(t, "LeftShift");
+  AddBinary<RightShiftOp, T>(t, "RightShift");
+}
+
+}  // namespace
+}  // namespace HWY_NAMESPACE
+
+void AddIntegerTiles(TileTable& t) {
+  using namespace HWY_NAMESPACE;  // NOLINT
+  AddDivision<int32_t>(t);
+  AddDivision<int64_t>(t);
+  AddDivision<uint64_t>(t);
+  AddBinary<PowOp, int32_t>(t, "Pow", 10, &HasNoNegative<int32_t>);
+  AddBinary<PowOp, int64_t>(t, "Pow", 10, &HasNoNegative<int64_t>);
+  AddShifts<int8_t>(t);
+  AddShifts<int16_t>(t);
+  AddShifts<int32_t>(t);
+  AddShifts<int64_t>(t);
+  AddShifts<uint8_t>(t);
+  AddShifts<uint16_t>(t);
+  AddShifts<uint32_t>(t);
+  AddShifts<uint64_t>(t);
+  AddBinary<MaximumOp, uint64_t>(t, "Maximum");
+  AddBinary<MinimumOp, uint64_t>(t, "Minimum");
+  AddBinary<LessOp, uint64_t, bool>(t, "Less");
+  AddBinary<LessEqualOp, uint64_t, bool>(t, "LessEqual");
+  AddBinary<GreaterOp, uint64_t, bool>(t, "Greater");
+  AddBinary<GreaterEqualOp, uint64_t, bool>(t, "GreaterEqual");
+  AddBinary<ReluGradOp, uint64_t>(t, "ReluGrad");
+  AddBinary<Relu6GradOp, uint64_t>(t, "Relu6Grad");
+  AddUnary<ReluOp, uint64_t>(t, "Relu");
+  AddUnary<Relu6Op, uint64_t>(t, "Relu6");
+  // The same bits as signed.
+  for (const char* op : {"Add", "Sub", "Mul", "SquaredDifference", "Square", "Equal", "NotEqual", "BitwiseAnd",
+                         "BitwiseOr", "BitwiseXor", "Invert"}) {
+    const TileFn* f = t.Find(op, DType::kInt64);
+    if (f == nullptr) continue;
+    TileFn u = *f;
+    u.in = DType::kUInt64;
+    if (u.out == DType::kInt64) u.out = DType::kUInt64;
+    t.Add(op, u);
+  }
+}
+
+}  // namespace millrace

@@ -1,0 +1,184 @@
+// SPDX-License-Identifier: Apache-2.0
+// Tiles that call the C library, or a series of our own, for each element.
+#include <algorithm>
+#include <cmath>
+
+#include "kernels/cpu/elementwise/elementwise_tiles-inl.h"
+
+namespace millrace {
+namespace HWY_NAMESPACE {
+namespace {
+
+constexpr double kPi = 3.14159265358979323846;
+constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
+constexpr double kInf = std::numeric_limits<double>::infinity();
+
+// The reentrant forms: std::lgamma writes a global.
+inline float LogGamma(float x) {
+  int sign;
+  return ::lgammaf_r(x, &sign);
+}
+inline double LogGamma(double x) {
+  int sign;
+  return ::lgamma_r(x, &sign);
+}
+
+// Recurrence up to 10, then the asymptotic series; reflection below zero. NaN at the poles.
+double DigammaOf(double x) {
+  if (x <= 0 && std::floor(x) == x) return kNan;
+  if (x < 0) {
+    const double fraction = x - std::rint(x);
+    return DigammaOf(1 - x) - kPi / std::tan(kPi * fraction);
+  }
+  double sum = 0;
+  for (; x < 10; x += 1) sum -= 1 / x;
+  const double z = 1 / (x * x);
+  const double tail =
+      z *
+      (1.0 / 12 - z * (1.0 / 120 - z * (1.0 / 252 - z * (1.0 / 240 - z * (1.0 / 132 - z * (691.0 / 32760 - z / 12))))));
+  return sum + std::log(x) - 0.5 / x - tail;
+}
+
+// Hurwitz zeta: sum over k >= 0 of (q+k)^-s, by the Euler-Maclaurin formula. NaN where the terms are not real or the
+// sum diverges, and for q below -1e4, where the direct part would not end soon.
+double ZetaOf(double s, double q) {
+  if (s == 1) return kInf;
+  if (!(s > 1) || std::isnan(q)) return kNan;
+  if (q <= 0) {
+    if (std::floor(q) == q) return kInf;
+    if (std::floor(s) != s || q < -1e4) return kNan;
+  }
+  double sum = 0;
+  double a = q;
+  for (; a < 12; a += 1) sum += std::pow(a, -s);
+  if (std::isinf(a)) return sum;
+  const double power = std::pow(a, -s);
+  sum += power * a / (s - 1) + 0.5 * power;
+  // Bernoulli numbers B_2j / (2j)!.
+  constexpr double kTerms[] = {
+      1.0 / 12,
+      -1.0 / 720,
+      1.0 / 30240,
+      -1.0 / 1209600,
+      1.0 / 47900160,
+      -691.0 / 1307674368000.0,
+      1.0 / 74724249600.0,
+      -3617.0 / 10670622842880000.0};
+  double factor = s * power / a;
+  double k = s + 1;
+  for (double term : kTerms) {
+    const double add = term * factor;
+    sum += add;
+    if (std::abs(add) < std::abs(sum) * 1e-17) break;
+    factor *= k * (k + 1) / (a * a);
+    k += 2;
+  }
+  return sum;
+}
+
+double PolygammaOf(double n, double x) {
+  if (!(n >= 0) || std::floor(n) != n) return kNan;
+  if (n == 0) return DigammaOf(x);
+  const double value = std::tgamma(n + 1) * ZetaOf(n + 1, x);
+  return std::fmod(n, 2) == 0 ? -value : value;
+}
+
+#define MR_UNARY_OP(Name, expr) \
+  struct Name {                 \
+    template <typename T>       \
+    static inline T Do(T a) {   \
+      return expr;              \
+    }                           \
+  };
+MR_UNARY_OP(AcosOp, std::acos(a))
+MR_UNARY_OP(AcoshOp, std::acosh(a))
+MR_UNARY_OP(AsinOp, std::asin(a))
+MR_UNARY_OP(AsinhOp, std::asinh(a))
+MR_UNARY_OP(AtanOp, std::atan(a))
+MR_UNARY_OP(AtanhOp, std::atanh(a))
+MR_UNARY_OP(CoshOp, std::cosh(a))
+MR_UNARY_OP(SinhOp, std::sinh(a))
+MR_UNARY_OP(TanOp, std::tan(a))
+MR_UNARY_OP(ErfOp, std::erf(a))
+MR_UNARY_OP(ErfcOp, std::erfc(a))
+MR_UNARY_OP(LgammaOp, LogGamma(a))
+MR_UNARY_OP(DigammaOp, DigammaOf(a))
+#undef MR_UNARY_OP
+
+#define MR_BINARY_OP(Name, expr)   \
+  struct Name {                    \
+    template <typename T>          \
+    static inline T Do(T a, T b) { \
+      return expr;                 \
+    }                              \
+  };
+MR_BINARY_OP(Atan2Op, std::atan2(a, b))
+MR_BINARY_OP(PowOp, std::pow(a, b))
+MR_BINARY_OP(ModOp, std::fmod(a, b))
+MR_BINARY_OP(ZetaOp, ZetaOf(a, b))
+MR_BINARY_OP(PolygammaOp, PolygammaOf(a, b))
+#undef MR_BINARY_OP
+struct FloorModOp {
+  template <typename T>
+  static inline T Do(T a, T b) {
+    const T m = std::fmod(a, b);
+    return m != T(0) && (b < T(0)) != (m < T(0)) ? m + b : m;
+  }
+};
+
+// On halves the quotient rounds to a half before it loses its fraction.
+struct HalfFloorDivOp {
+  template <typename H>
+  static inline H Do(H a, H b) {
+    return H(std::floor(static_cast<float>(H(static_cast<float>(a) / static_cast<float>(b)))));
+  }
+};
+struct HalfTruncateDivOp {
+  template <typename H>
+  static inline H Do(H a, H b) {
+    return H(std::trunc(static_cast<float>(H(static_cast<float>(a) / static_cast<float>(b)))));
+  }
+};
+
+template <typename H>
+void AddForHalf(TileTable& t) {
+  AddBinary<HalfFloorDivOp, H>(t, "FloorDiv", 4);
+  AddBinary<HalfTruncateDivOp, H>(t, "TruncateDiv", 4);
+}
+
+template <typename T>
+void AddFor(TileTable& t) {
+  AddUnary<AcosOp, T>(t, "Acos", 8);
+  AddUnary<AcoshOp, T>(t, "Acosh", 10);
+  AddUnary<AsinOp, T>(t, "Asin", 8);
+  AddUnary<AsinhOp, T>(t, "Asinh", 12);
+  AddUnary<AtanOp, T>(t, "Atan", 8);
+  AddUnary<AtanhOp, T>(t, "Atanh", 12);
+  AddUnary<CoshOp, T>(t, "Cosh", 8);
+  AddUnary<SinhOp, T>(t, "Sinh", 8);
+  AddUnary<ErfcOp, T>(t, "Erfc", 12);
+  AddUnary<LgammaOp, T>(t, "Lgamma", 20);
+  AddBinary<Atan2Op, T>(t, "Atan2", 15);
+  AddBinary<ModOp, T>(t, "Mod", 10);
+  AddBinary<FloorModOp, T>(t, "FloorMod", 10);
+}
+
+}  // namespace
+}  // namespace HWY_NAMESPACE
+
+void AddScalarFunctionTiles(TileTable& t) {
+  using namespace HWY_NAMESPACE;  // NOLINT
+  AddFor<float>(t);
+  AddFor<double>(t);
+  AddForHalf<Half>(t);
+  AddForHalf<BFloat16>(t);
+  // Those that float has as vector code, or computes in double.
+  AddUnary<TanOp, double>(t, "Tan", 15);
+  AddUnary<ErfOp, double>(t, "Erf", 12);
+  AddUnary<DigammaOp, double>(t, "Digamma", 40);
+  AddBinary<PowOp, double>(t, "Pow", 20);
+  AddBinary<ZetaOp, double>(t, "Zeta", 300);
+  AddBinary<PolygammaOp, double>(t, "Polygamma", 300);
+}
+
+}  // namespace millrace

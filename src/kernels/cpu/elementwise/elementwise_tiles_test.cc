@@ -1,0 +1,219 @@
+// SPDX-License-Identifier: Apache-2.0
+// Tile functions against the C library in a wider type: largest error in units of the last place, and special values.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <cstdio>
+#include <limits>
+#include <random>
+#include <vector>
+
+#include "kernels/cpu/elementwise/elementwise_table.h"
+
+namespace millrace {
+namespace {
+
+using Wide = long double;
+
+// One unit in the last place of the T nearest to v.
+template <typename T>
+Wide Ulp(Wide v) {
+  const T a = static_cast<T>(std::fabs(v));
+  if (a < std::numeric_limits<T>::min()) return std::numeric_limits<T>::denorm_min();
+  int e;
+  std::frexp(a, &e);
+  return std::ldexp(Wide(1), e - std::numeric_limits<T>::digits);
+}
+
+// Numbers of every sign and exponent, denormals too, then numbers of everyday size, then the special ones.
+template <typename T>
+std::vector<T> Samples() {
+  std::vector<T> v;
+  std::mt19937_64 random(7);
+  for (int i = 0; i < 60000; ++i) {
+    T x;
+    if constexpr (sizeof(T) == 4) {
+      x = std::bit_cast<float>(static_cast<uint32_t>(random()));
+    } else {
+      x = std::bit_cast<double>(random());
+    }
+    v.push_back(x);
+  }
+  std::uniform_real_distribution<T> near(-20, 20);
+  for (int i = 0; i < 60000; ++i) v.push_back(near(random));
+  std::uniform_real_distribution<T> unit(-1.5, 1.5);
+  for (int i = 0; i < 60000; ++i) v.push_back(unit(random));
+  std::uniform_real_distribution<T> far(-800, 800);
+  for (int i = 0; i < 20000; ++i) v.push_back(far(random));
+  using L = std::numeric_limits<T>;
+  for (T x :
+       {T(0),        -T(0),      T(1),      T(-1),           L::infinity(),    -L::infinity(), L::quiet_NaN(), L::min(),
+        -L::min(),   L::max(),   -L::max(), L::denorm_min(), -L::denorm_min(), L::epsilon(),   T(0.5),         T(2),
+        T(88.72284), T(-103.97), T(-87.5),  T(709.79),       T(-745.2),        T(-708.5)}) {
+    v.push_back(x);
+  }
+  return v;
+}
+
+struct Function {
+  const char* op;
+  Wide (*exact)(Wide);
+  double float_bound;  // ulp; 0: no such function in float
+  double double_bound;
+  bool odd;  // f(-0) = -0
+};
+
+template <typename T>
+double WorstError(const Function& f, T* at) {
+  const TileOp op = ResolveTile(f.op, DTypeOf<T>::value);
+  EXPECT_TRUE(op) << f.op;
+  const std::vector<T> x = Samples<T>();
+  std::vector<T> y(x.size());
+  RunUnary(op, x.data(), y.data(), static_cast<int64_t>(x.size()));
+  double worst = 0;
+  for (size_t i = 0; i < x.size(); ++i) {
+    const Wide want = f.exact(x[i]);
+    const T rounded = static_cast<T>(want);
+    if (std::isnan(want) || std::isinf(rounded) || std::isinf(x[i])) {
+      // Just below the overflow, the largest number is as good as infinity.
+      const bool near_overflow =
+          std::isinf(rounded) && !std::isinf(want) && std::fabs(y[i]) == std::numeric_limits<T>::max();
+      EXPECT_TRUE(std::isnan(want) ? std::isnan(y[i]) : y[i] == rounded || near_overflow)
+          << f.op << "(" << x[i] << ") = " << y[i] << ", want " << rounded;
+      continue;
+    }
+    if (x[i] == 0 && f.odd) {
+      EXPECT_EQ(std::signbit(y[i]), std::signbit(x[i])) << f.op << " at zero";
+    }
+    if (std::isinf(y[i]) && static_cast<Wide>(std::numeric_limits<T>::max()) - std::fabs(want) < 2 * Ulp<T>(want))
+      continue;
+    const double error = static_cast<double>(std::fabs(static_cast<Wide>(y[i]) - want) / Ulp<T>(want));
+    if (!(error <= worst)) worst = error, *at = x[i];
+  }
+  return worst;
+}
+
+Wide Sigmoid(Wide x) { return 1 / (1 + std::exp(-x)); }
+Wide Softplus(Wide x) { return x > 0 ? x + std::log1p(std::exp(-x)) : std::log1p(std::exp(x)); }
+Wide Rsqrt(Wide x) { return 1 / std::sqrt(x); }
+Wide Elu(Wide x) { return x < 0 ? std::expm1(x) : x; }
+
+TEST(ElementwiseTiles, ErrorsOfFunctions) {
+  const Function kFunctions[] = {
+      {"Exp", [](Wide x) { return std::exp(x); }, 1.5, 1.5, false},
+      {"Expm1", [](Wide x) { return std::expm1(x); }, 2, 2, true},
+      {"Log", [](Wide x) { return std::log(x); }, 1.5, 1.5, false},
+      {"Log1p", [](Wide x) { return std::log1p(x); }, 2, 2, true},
+      {"Tanh", [](Wide x) { return std::tanh(x); }, 2.5, 2.5, true},
+      {"Sigmoid", Sigmoid, 2.5, 2.5, false},
+      {"Softplus", Softplus, 3, 3, false},
+      {"Elu", Elu, 2, 2, true},
+      {"Sin", [](Wide x) { return std::sin(x); }, 1, 2, true},
+      {"Cos", [](Wide x) { return std::cos(x); }, 1, 2, false},
+      {"Tan", [](Wide x) { return std::tan(x); }, 1, 2, true},
+      {"Erf", [](Wide x) { return std::erf(x); }, 1, 2, true},
+      {"Sqrt", [](Wide x) { return std::sqrt(x); }, 0.51, 0.51, true},
+      {"Rsqrt", Rsqrt, 2, 2, false},
+      {"Sinh", [](Wide x) { return std::sinh(x); }, 2.5, 2.5, true},
+      {"Cosh", [](Wide x) { return std::cosh(x); }, 2.5, 2.5, false},
+      {"Asin", [](Wide x) { return std::asin(x); }, 2, 2, true},
+      {"Atan", [](Wide x) { return std::atan(x); }, 2, 2, true},
+      {"Asinh", [](Wide x) { return std::asinh(x); }, 3, 3, true},
+      {"Atanh", [](Wide x) { return std::atanh(x); }, 3, 3, true},
+  };
+  std::printf("%-10s %12s %12s   largest error in ulp\n", "", "float", "double");
+  for (const Function& f : kFunctions) {
+    float at_float = 0;
+    double at_double = 0;
+    const double in_float = WorstError<float>(f, &at_float);
+    const double in_double = WorstError<double>(f, &at_double);
+    std::printf(
+        "%-10s %12.3f %12.3f   at %.9g, %.17g\n", f.op, in_float, in_double, static_cast<double>(at_float), at_double);
+    EXPECT_LE(in_float, f.float_bound) << f.op << " at " << at_float;
+    EXPECT_LE(in_double, f.double_bound) << f.op << " at " << at_double;
+  }
+}
+
+TEST(ElementwiseTiles, PowAgreesWithTheLibrary) {
+  const TileOp op = ResolveTile("Pow", DType::kFloat);
+  std::mt19937_64 random(3);
+  std::uniform_real_distribution<float> base(0, 20), exponent(-20, 20);
+  std::vector<float> a, b;
+  for (int i = 0; i < 50000; ++i) a.push_back(base(random)), b.push_back(exponent(random));
+  for (float x : {0.0f, -0.0f, -1.0f, -2.5f, 1.0f, INFINITY, -INFINITY, NAN, 1e-40f}) {
+    for (float y : {0.0f, 1.0f, -1.0f, 2.0f, 3.0f, 0.5f, INFINITY, -INFINITY, NAN}) a.push_back(x), b.push_back(y);
+  }
+  std::vector<float> y(a.size());
+  RunBinary(op, BinaryForm::kVV, a.data(), b.data(), y.data(), static_cast<int64_t>(a.size()));
+  for (size_t i = 0; i < a.size(); ++i) {
+    const double want = std::pow(static_cast<double>(a[i]), static_cast<double>(b[i]));
+    const float rounded = static_cast<float>(want);
+    if (std::isnan(want)) {
+      EXPECT_TRUE(std::isnan(y[i])) << a[i] << "^" << b[i];
+    } else if (std::isinf(rounded)) {
+      EXPECT_EQ(y[i], rounded) << a[i] << "^" << b[i];
+    } else {
+      EXPECT_LE(std::fabs(static_cast<Wide>(y[i]) - want), Ulp<float>(want)) << a[i] << "^" << b[i];
+    }
+  }
+}
+
+TEST(ElementwiseTiles, HalvesComputeInFloat) {
+  const TileOp op = ResolveTile("Exp", DType::kHalf);
+  std::vector<Half> x, y(1 << 16);
+  for (uint32_t i = 0; i < 1 << 16; ++i) x.push_back(Half::FromBits(static_cast<uint16_t>(i)));
+  RunUnary(op, x.data(), y.data(), 1 << 16);
+  for (size_t i = 0; i < x.size(); ++i) {
+    const Half want(static_cast<float>(std::exp(static_cast<double>(static_cast<float>(x[i])))));
+    if (std::isnan(static_cast<float>(want))) {
+      EXPECT_TRUE(std::isnan(static_cast<float>(y[i])));
+    } else {
+      EXPECT_LE(std::abs(want.bits - y[i].bits), 1) << static_cast<float>(x[i]);
+    }
+  }
+}
+
+TEST(ElementwiseTiles, IntegerCorners) {
+  const int32_t kMin = std::numeric_limits<int32_t>::min();
+  const int32_t a[] = {kMin, 7, -7, 7, -7}, b[] = {-1, 2, 2, -2, -2};
+  int32_t q[5], m[5];
+  RunBinary(ResolveTile("FloorDiv", DType::kInt32), BinaryForm::kVV, a, b, q, 5);
+  RunBinary(ResolveTile("FloorMod", DType::kInt32), BinaryForm::kVV, a, b, m, 5);
+  EXPECT_EQ(std::vector<int32_t>(q, q + 5), (std::vector<int32_t>{kMin, 3, -4, -4, 3}));
+  EXPECT_EQ(std::vector<int32_t>(m, m + 5), (std::vector<int32_t>{0, 1, 1, -1, -1}));
+  const int8_t x[] = {-128, 100}, y[] = {-1, 100};
+  int8_t z[2];
+  RunBinary(ResolveTile("TruncateDiv", DType::kInt8), BinaryForm::kVV, x, y, z, 2);
+  EXPECT_EQ(z[0], -128);
+  RunBinary(ResolveTile("AddV2", DType::kInt8), BinaryForm::kVV, x, y, z, 2);
+  EXPECT_EQ(z[0], 127);
+  EXPECT_EQ(z[1], -56);
+  const int32_t zeros[] = {1, 0};
+  EXPECT_FALSE(CheckRightOperand(ResolveTile("Mod", DType::kInt32), zeros, 2));
+  EXPECT_TRUE(CheckRightOperand(ResolveTile("Mod", DType::kInt32), zeros, 1));
+}
+
+TEST(ElementwiseTiles, EveryOpInPlaceEqualsOutOfPlace) {
+  std::mt19937_64 random(5);
+  std::uniform_real_distribution<float> value(0.1f, 3);
+  std::vector<float> a(1003), b(1003), want(1003);
+  for (size_t i = 0; i < a.size(); ++i) a[i] = value(random), b[i] = value(random);
+  for (const char* name : {"Add", "Mul", "Pow", "FloorMod", "Xlogy", "TanhGrad"}) {
+    const TileOp op = ResolveTile(name, DType::kFloat);
+    for (BinaryForm form : {BinaryForm::kVV, BinaryForm::kVS, BinaryForm::kSV}) {
+      RunBinary(op, form, a.data(), b.data(), want.data(), 1003);
+      std::vector<float> x = form == BinaryForm::kSV ? b : a;
+      if (form == BinaryForm::kSV) {
+        RunBinary(op, form, a.data(), x.data(), x.data(), 1003);
+      } else {
+        RunBinary(op, form, x.data(), b.data(), x.data(), 1003);
+      }
+      EXPECT_EQ(x, want) << name;
+    }
+  }
+}
+
+}  // namespace
+}  // namespace millrace

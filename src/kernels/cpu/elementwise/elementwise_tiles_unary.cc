@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0
+// Unary tiles of a few instructions each.
+#include <cmath>
+#include <type_traits>
+
+#undef HWY_DISABLED_TARGETS
+#define HWY_DISABLED_TARGETS (HWY_SSSE3 | HWY_SSE4)
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "kernels/cpu/elementwise/elementwise_tiles_unary.cc"
+#include "hwy/foreach_target.h"
+// After foreach_target.h
+#include "kernels/cpu/elementwise/elementwise_tiles-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace millrace {
+namespace HWY_NAMESPACE {
+namespace {
+
+template <typename T>
+using Wrapping = typename std::conditional_t<std::is_integral_v<T>, std::make_unsigned<T>, std::type_identity<T>>::type;
+
+#define MR_UNARY_OP(Name, R, expr) \
+  struct Name {                    \
+    template <typename T>          \
+    static inline R Do(T a) {      \
+      return expr;                 \
+    }                              \
+  };
+MR_UNARY_OP(ReciprocalOp, T, T(1) / a)
+MR_UNARY_OP(SqrtOp, T, std::sqrt(a))
+MR_UNARY_OP(RsqrtOp, T, T(1) / std::sqrt(a))
+MR_UNARY_OP(FloorOp, T, std::floor(a))
+MR_UNARY_OP(CeilOp, T, std::ceil(a))
+MR_UNARY_OP(RintOp, T, std::rint(a))
+MR_UNARY_OP(FabsOp, T, std::abs(a))
+MR_UNARY_OP(SoftsignOp, T, a / (T(1) + std::abs(a)))
+MR_UNARY_OP(IsNanOp, bool, a != a)
+MR_UNARY_OP(IsInfOp, bool, std::abs(a) == std::numeric_limits<T>::infinity())
+MR_UNARY_OP(IsFiniteOp, bool, std::abs(a) < std::numeric_limits<T>::infinity())
+MR_UNARY_OP(ReluOp, T, a < T(0) ? T(0) : a)
+MR_UNARY_OP(Relu6Op, T, a<T(0) ? T(0) : a> T(6) ? T(6) : a)
+MR_UNARY_OP(InvertOp, T, ~a)
+MR_UNARY_OP(IdentityOp, T, a)
+MR_UNARY_OP(FloatSignOp, T, a != a ? a : a > T(0) ? T(1) : a < T(0) ? T(-1) : T(0))
+MR_UNARY_OP(IntegerSignOp, T, static_cast<T>((a > T(0)) - (a < T(0))))
+MR_UNARY_OP(FloatNegOp, T, -a)
+MR_UNARY_OP(IntegerNegOp, T, static_cast<T>(Wrapping<T>(0) - static_cast<Wrapping<T>>(a)))
+MR_UNARY_OP(IntegerAbsOp, T,
+            static_cast<T>(a < 0 ? Wrapping<T>(0) - static_cast<Wrapping<T>>(a) : static_cast<Wrapping<T>>(a)))
+MR_UNARY_OP(SquareOp, T, static_cast<T>(static_cast<Wrapping<T>>(a) * static_cast<Wrapping<T>>(a)))
+#undef MR_UNARY_OP
+
+template <typename T>
+void AddForFloats(TileTable& t) {
+  AddUnary<FabsOp, T>(t, "Abs");
+  AddUnary<FloatNegOp, T>(t, "Neg");
+  AddUnary<FloatSignOp, T>(t, "Sign");
+  AddUnary<SquareOp, T>(t, "Square");
+  AddUnary<ReciprocalOp, T>(t, "Reciprocal");
+  AddUnary<SqrtOp, T>(t, "Sqrt");
+  AddUnary<RsqrtOp, T>(t, "Rsqrt");
+  AddUnary<FloorOp, T>(t, "Floor");
+  AddUnary<CeilOp, T>(t, "Ceil");
+  AddUnary<RintOp, T>(t, "Rint");
+  AddUnary<SoftsignOp, T>(t, "Softsign");
+  AddUnary<IsNanOp, T, bool>(t, "IsNan");
+  AddUnary<IsInfOp, T, bool>(t, "IsInf");
+  AddUnary<IsFiniteOp, T, bool>(t, "IsFinite");
+  AddUnary<ReluOp, T>(t, "Relu");
+  AddUnary<Relu6Op, T>(t, "Relu6");
+}
+
+template <typename T>
+void AddForIntegers(TileTable& t) {
+  AddUnary<IntegerAbsOp, T>(t, "Abs");
+  AddUnary<IntegerNegOp, T>(t, "Neg");
+  AddUnary<IntegerSignOp, T>(t, "Sign");
+  AddUnary<SquareOp, T>(t, "Square");
+  AddUnary<InvertOp, T>(t, "Invert");
+  AddUnary<IdentityOp, T>(t, "Rint");
+  AddUnary<ReluOp, T>(t, "Relu");
+  AddUnary<Relu6Op, T>(t, "Relu6");
+}
+
+void AddTiles(TileTable& t) {
+  AddForFloats<float>(t);
+  AddForFloats<double>(t);
+  AddForIntegers<int32_t>(t);
+  AddForIntegers<int64_t>(t);
+}
+
+}  // namespace
+}  // namespace HWY_NAMESPACE
+}  // namespace millrace
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace millrace {
+namespace {
+HWY_EXPORT(AddTiles);
+}  // namespace
+void AddUnaryTiles(TileTable& t) { HWY_DYNAMIC_DISPATCH(AddTiles)(t); }
+}  // namespace millrace
+#endif  // HWY_ONCE

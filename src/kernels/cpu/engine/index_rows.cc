@@ -1,0 +1,289 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "kernels/cpu/engine/index_rows.h"
+
+#include <algorithm>
+#include <atomic>
+#include <cstring>
+#include <limits>
+
+#include "absl/strings/str_join.h"
+#include "base/checked.h"
+
+namespace millrace {
+namespace {
+
+template <size_t kBytes>
+void CopyFixed(char* dst, int64_t dst_step, const char* src, int64_t src_step, int64_t n, size_t) {
+  for (int64_t i = 0; i < n; ++i, dst += dst_step, src += src_step) std::memcpy(dst, src, kBytes);
+}
+
+void CopyBytes(char* dst, int64_t dst_step, const char* src, int64_t src_step, int64_t n, size_t bytes) {
+  if (dst_step == static_cast<int64_t>(bytes) && src_step == dst_step) {
+    std::memcpy(dst, src, bytes * static_cast<size_t>(n));
+    return;
+  }
+  for (int64_t i = 0; i < n; ++i, dst += dst_step, src += src_step) std::memcpy(dst, src, bytes);
+}
+
+template <typename T>
+void CopyObjects(char* dst, int64_t dst_step, const char* src, int64_t src_step, int64_t n, size_t count) {
+  for (int64_t i = 0; i < n; ++i, dst += dst_step, src += src_step) {
+    T* to = reinterpret_cast<T*>(dst);
+    const T* from = reinterpret_cast<const T*>(src);
+    for (size_t k = 0; k < count; ++k) to[k] = from[k];
+  }
+}
+
+template <typename T>
+void FillTyped(void* dst, int64_t at, int64_t n, const void* value) {
+  T* p = static_cast<T*>(dst) + at;
+  std::fill(p, p + n, *static_cast<const T*>(value));
+}
+
+struct Bytes16 {
+  uint64_t lo, hi;
+};
+
+// The first of n elements for which `bad` holds, or -1. Blocks without one take no branch per element.
+template <typename T, typename Bad>
+int64_t FirstBad(const T* p, int64_t n, const Bad& bad) {
+  constexpr int64_t kBlock = 1024;
+  for (int64_t at = 0; at < n; at += kBlock) {
+    const int64_t end = std::min(n, at + kBlock);
+    unsigned found = 0;
+    int64_t i = at;
+    for (; i + 16 <= end; i += 16) {
+      for (int64_t k = 0; k < 16; ++k) found |= static_cast<unsigned>(bad(p[i + k]));
+    }
+    for (; i < end; ++i) found |= static_cast<unsigned>(bad(p[i]));
+    if (!found) continue;
+    for (i = at; i < end; ++i) {
+      if (bad(p[i])) return i;
+    }
+  }
+  return -1;
+}
+
+template <typename Index>
+int64_t FirstOutside(const Index* ids, int64_t n, int64_t limit) {
+  using U = std::make_unsigned_t<Index>;
+  const int64_t most = int64_t{std::numeric_limits<Index>::max()};
+  // A limit beyond the type's range excludes only negatives, which are the large unsigned numbers.
+  const U bound = limit > most ? static_cast<U>(static_cast<U>(most) + 1) : static_cast<U>(limit);
+  return FirstBad(ids, n, [bound](Index v) { return static_cast<U>(v) >= bound; });
+}
+
+template <typename Index>
+int64_t FirstNotBelow(const Index* ids, int64_t n, int64_t limit) {
+  if (limit > int64_t{std::numeric_limits<Index>::max()}) return -1;
+  const Index bound = static_cast<Index>(limit);
+  return FirstBad(ids, n, [bound](Index v) { return v >= bound; });
+}
+
+}  // namespace
+
+RunCopier::RunCopier(DType dtype, int64_t run)
+    : size_(static_cast<int64_t>(DTypeSize(dtype))), count_(static_cast<size_t>(run)) {
+  if (dtype == DType::kString) {
+    copy_ = CopyObjects<TString>;
+    cost_ = 20.0 * static_cast<double>(run);
+  } else if (dtype == DType::kResource) {
+    copy_ = CopyObjects<ResourceHandle>;
+    cost_ = 80.0 * static_cast<double>(run);
+  } else if (dtype == DType::kVariant) {
+    copy_ = CopyObjects<Variant>;
+    cost_ = 10.0 * static_cast<double>(run);
+  } else {
+    count_ *= static_cast<size_t>(size_);
+    cost_ = 2.0 + static_cast<double>(count_) * 0.1;
+    switch (count_) {
+      case 1: copy_ = CopyFixed<1>; break;
+      case 2: copy_ = CopyFixed<2>; break;
+      case 4: copy_ = CopyFixed<4>; break;
+      case 8: copy_ = CopyFixed<8>; break;
+      case 12: copy_ = CopyFixed<12>; break;
+      case 16: copy_ = CopyFixed<16>; break;
+      case 32: copy_ = CopyFixed<32>; break;
+      case 64: copy_ = CopyFixed<64>; break;
+      default: copy_ = CopyBytes;
+    }
+  }
+}
+
+void ZeroElements(DType dtype, void* dst, int64_t at, int64_t n) {
+  if (!IsPlain(dtype) || n <= 0) return;
+  const size_t size = DTypeSize(dtype);
+  std::memset(static_cast<char*>(dst) + static_cast<size_t>(at) * size, 0, static_cast<size_t>(n) * size);
+}
+
+void FillElements(DType dtype, void* dst, int64_t at, int64_t n, const void* value) {
+  if (dtype == DType::kString) return FillTyped<TString>(dst, at, n, value);
+  if (dtype == DType::kResource) return FillTyped<ResourceHandle>(dst, at, n, value);
+  if (dtype == DType::kVariant) return FillTyped<Variant>(dst, at, n, value);
+  switch (DTypeSize(dtype)) {
+    case 1: return FillTyped<uint8_t>(dst, at, n, value);
+    case 2: return FillTyped<uint16_t>(dst, at, n, value);
+    case 4: return FillTyped<uint32_t>(dst, at, n, value);
+    case 8: return FillTyped<uint64_t>(dst, at, n, value);
+    default: return FillTyped<Bytes16>(dst, at, n, value);
+  }
+}
+
+int64_t DimProduct(const Shape& s, int from, int to) {
+  int64_t p = 1;
+  for (int i = from; i < to; ++i) {
+    // Dimensions beside a zero may overflow; such a tensor has no elements, so any count will do.
+    if (!CheckedMul(p, s.dim(i), &p)) return 0;
+  }
+  return p;
+}
+
+std::vector<int64_t> DimsOf(const Shape& s, int from, int to) {
+  return {s.dims().begin() + from, s.dims().begin() + to};
+}
+
+Status IndexOutOfRange(absl::string_view name, const Shape& shape, int64_t at, int64_t value, int64_t limit) {
+  std::vector<int64_t> position(static_cast<size_t>(shape.rank()));
+  for (int i = shape.rank() - 1; i >= 0; --i) {
+    const int64_t d = std::max<int64_t>(shape.dim(i), 1);
+    position[static_cast<size_t>(i)] = at % d;
+    at /= d;
+  }
+  return InvalidArgument(name, position.empty() ? "" : absl::StrCat("[", absl::StrJoin(position, ","), "]"), " = ",
+                         value, " is not in [0, ", limit, ")");
+}
+
+Status CheckIndices(absl::string_view name, const Tensor& t, int64_t limit) {
+  const int64_t n = t.num_elements();
+  if (t.dtype() == DType::kInt32) {
+    const int64_t at = FirstOutside(t.data<int32_t>(), n, limit);
+    return at < 0 ? absl::OkStatus() : IndexOutOfRange(name, t.shape(), at, t.data<int32_t>()[at], limit);
+  }
+  if (t.dtype() != DType::kInt64) return InvalidArgument(name, " must be int32 or int64, got ", DTypeName(t.dtype()));
+  const int64_t at = FirstOutside(t.data<int64_t>(), n, limit);
+  return at < 0 ? absl::OkStatus() : IndexOutOfRange(name, t.shape(), at, t.data<int64_t>()[at], limit);
+}
+
+Status CheckIndicesBelow(absl::string_view name, const Tensor& t, int64_t limit) {
+  const int64_t n = t.num_elements();
+  if (t.dtype() == DType::kInt32) {
+    const int64_t at = FirstNotBelow(t.data<int32_t>(), n, limit);
+    return at < 0 ? absl::OkStatus() : IndexOutOfRange(name, t.shape(), at, t.data<int32_t>()[at], limit);
+  }
+  if (t.dtype() != DType::kInt64) return InvalidArgument(name, " must be int32 or int64, got ", DTypeName(t.dtype()));
+  const int64_t at = FirstNotBelow(t.data<int64_t>(), n, limit);
+  return at < 0 ? absl::OkStatus() : IndexOutOfRange(name, t.shape(), at, t.data<int64_t>()[at], limit);
+}
+
+Status RequireScalar(absl::string_view name, const Tensor& t) {
+  return t.rank() == 0 ? absl::OkStatus()
+                       : InvalidArgument(name, " must be a scalar, got shape ", t.shape().ToString());
+}
+Status RequireVector(absl::string_view name, const Tensor& t) {
+  return t.rank() == 1 ? absl::OkStatus()
+                       : InvalidArgument(name, " must be a vector, got shape ", t.shape().ToString());
+}
+
+StatusOr<WideIndices> WideIndices::Make(KernelContext& ctx, const Tensor& indices) {
+  WideIndices w;
+  if (indices.dtype() == DType::kInt64) {
+    w.tensor_ = indices;
+    return w;
+  }
+  if (indices.dtype() != DType::kInt32) return InvalidArgument("indices must be int32 or int64");
+  MR_ASSIGN_OR_RETURN(w.tensor_, ctx.AllocateTemp(DType::kInt64, indices.shape()));
+  const int32_t* from = indices.data<int32_t>();
+  int64_t* to = w.tensor_.mutable_data<int64_t>();
+  ctx.ParallelFor(indices.num_elements(), 0.5, [&](int64_t begin, int64_t end) {
+    int64_t i = begin;
+    for (; i + 16 <= end; i += 16) {
+      for (int64_t k = 0; k < 16; ++k) to[i + k] = from[i + k];
+    }
+    for (; i < end; ++i) to[i] = from[i];
+  });
+  return w;
+}
+
+namespace {
+
+// Writes slice numbers; returns the flat position of the first bad coordinate, or -1.
+template <typename Index>
+int64_t FlattenCoordinates(KernelContext& ctx, const Index* ids, int64_t n, int depth, const int64_t* dims,
+                           int64_t* out) {
+  std::atomic<int64_t> bad{std::numeric_limits<int64_t>::max()};
+  ctx.ParallelFor(n, 1.0 + depth, [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) {
+      int64_t number = 0;
+      for (int d = 0; d < depth; ++d) {
+        const int64_t v = static_cast<int64_t>(ids[i * depth + d]);
+        if (!InRange(v, dims[d])) {
+          const int64_t at = i * depth + d;
+          int64_t seen = bad.load(std::memory_order_relaxed);
+          while (at < seen && !bad.compare_exchange_weak(seen, at)) {
+          }
+          return;
+        }
+        number = number * dims[d] + v;
+      }
+      out[i] = number;
+    }
+  });
+  const int64_t at = bad.load();
+  return at == std::numeric_limits<int64_t>::max() ? -1 : at;
+}
+
+}  // namespace
+
+StatusOr<Tensor> SliceNumbers(KernelContext& ctx, const Tensor& indices, const Shape& target) {
+  if (indices.rank() < 1) return InvalidArgument("indices must have at least one dimension, got a scalar");
+  const int64_t depth = indices.dim(indices.rank() - 1);
+  if (depth > target.rank()) {
+    return InvalidArgument("indices of depth ", depth, " address a tensor of shape ", target.ToString());
+  }
+  const int64_t n = DimProduct(indices.shape(), 0, indices.rank() - 1);
+  MR_ASSIGN_OR_RETURN(Tensor numbers, ctx.AllocateTemp(DType::kInt64, Shape::Vector(n)));
+  int64_t* out = numbers.mutable_data<int64_t>();
+  const int64_t* dims = target.dims().data();
+  const bool narrow = indices.dtype() == DType::kInt32;
+  const int64_t at = narrow ? FlattenCoordinates(ctx, indices.data<int32_t>(), n, static_cast<int>(depth), dims, out)
+                            : FlattenCoordinates(ctx, indices.data<int64_t>(), n, static_cast<int>(depth), dims, out);
+  if (at >= 0) {
+    const int64_t v = narrow ? indices.data<int32_t>()[at] : indices.data<int64_t>()[at];
+    return IndexOutOfRange("indices", indices.shape(), at, v, dims[at % depth]);
+  }
+  return numbers;
+}
+
+StatusOr<SliceUpdates> CheckSliceUpdates(KernelContext& ctx, const Tensor& given, const Tensor& updates,
+                                         const Shape& target) {
+  if (given.rank() < 1) return InvalidArgument("indices must have at least one dimension, got a scalar");
+  if (target.num_elements() == 0 && (given.num_elements() > 0 || updates.num_elements() > 0)) {
+    return InvalidArgument("a tensor of shape ", target.ToString(), " has no place for updates of shape ",
+                           updates.shape().ToString(), " at indices of shape ", given.shape().ToString());
+  }
+  Tensor indices = given;
+  if (given.rank() == 1) {
+    MR_ASSIGN_OR_RETURN(Shape column, Shape::Make({given.dim(0), 1}));
+    MR_ASSIGN_OR_RETURN(indices, given.Reshaped(column));
+  }
+  const int lead = indices.rank() - 1;
+  const int64_t depth = indices.dim(lead);
+  if (depth > target.rank() || (depth < 1 && target.num_elements() > 0)) {
+    return InvalidArgument("indices of depth ", depth, " cannot address a tensor of shape ", target.ToString());
+  }
+  std::vector<int64_t> want = DimsOf(indices.shape(), 0, lead);
+  for (int i = static_cast<int>(depth); i < target.rank(); ++i) want.push_back(target.dim(i));
+  MR_ASSIGN_OR_RETURN(Shape shape, Shape::Make(want));
+  if (!(updates.shape() == shape)) {
+    return InvalidArgument(
+        "updates have shape ", updates.shape().ToString(), ", but indices of shape ", given.shape().ToString(),
+        " into a tensor of shape ", target.ToString(), " want ", shape.ToString());
+  }
+  SliceUpdates s;
+  MR_ASSIGN_OR_RETURN(s.numbers, SliceNumbers(ctx, indices, target));
+  s.slices = DimProduct(target, 0, static_cast<int>(depth));
+  s.width = DimProduct(target, static_cast<int>(depth), target.rank());
+  return s;
+}
+
+}  // namespace millrace

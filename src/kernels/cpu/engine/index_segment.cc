@@ -1,0 +1,177 @@
+// SPDX-License-Identifier: Apache-2.0
+// Each segment is reduced by one task, in row order, so the result does not depend on the number of threads. Where rows
+// are wide, tasks are blocks of columns instead. Half types are summed in float.
+#include "kernels/cpu/engine/index_segment.h"
+
+#include <algorithm>
+#include <cmath>
+#include <vector>
+
+#include "base/checked.h"
+
+namespace millrace {
+namespace {
+
+template <typename T>
+void FinishRow(SegmentFinish finish, int64_t count, T* acc, int64_t n) {
+  if (finish == SegmentFinish::kNone || count <= 1) return;
+  if constexpr (std::is_integral_v<T>) {
+    using Wide = std::conditional_t<std::is_signed_v<T>, int64_t, uint64_t>;
+    for (int64_t k = 0; k < n; ++k) acc[k] = static_cast<T>(static_cast<Wide>(acc[k]) / static_cast<Wide>(count));
+  } else if constexpr (kIsComplexType<T>) {
+    using R = typename T::value_type;
+    for (int64_t k = 0; k < n; ++k) acc[k] /= static_cast<R>(count);
+  } else {
+    const T divisor = static_cast<T>(
+        finish == SegmentFinish::kMean ? static_cast<double>(count) : std::sqrt(static_cast<double>(count)));
+    for (int64_t k = 0; k < n; ++k) acc[k] /= divisor;
+  }
+}
+
+// Long columns of numbers: independent lanes are faster and lose fewer digits than one running sum.
+template <typename A, typename T>
+A SumColumn(const T* p, int64_t n) {
+  constexpr int64_t kLanes = 16;
+  A lanes[kLanes] = {};
+  int64_t i = 0;
+  for (; i + kLanes <= n; i += kLanes) {
+    for (int64_t k = 0; k < kLanes; ++k) CombineInto<RowOp::kAdd>(lanes[k], p[i + k]);
+  }
+  for (int64_t step = kLanes / 2; step > 0; step /= 2) {
+    for (int64_t k = 0; k < step; ++k) CombineInto<RowOp::kAdd>(lanes[k], lanes[k + step]);
+  }
+  for (; i < n; ++i) CombineInto<RowOp::kAdd>(lanes[0], p[i]);
+  return lanes[0];
+}
+
+template <RowOp op, typename T>
+class Reducer {
+ public:
+  using A = Accumulator<T>;
+  explicit Reducer(const SegmentReduction& s)
+      : s_(s), data_(static_cast<const T*>(s.data)), out_(static_cast<T*>(s.out)) {}
+
+  // Segments that begin in members [begin, end), columns [c0, c1).
+  void Run(int64_t begin, int64_t end, int64_t c0, int64_t c1) const {
+    std::vector<A> wide(std::is_same_v<A, T> ? 0 : static_cast<size_t>(c1 - c0));
+    while (begin < end && begin > 0 && s_.ids[begin] == s_.ids[begin - 1]) ++begin;
+    for (int64_t i = begin; i < end;) {
+      const int64_t id = s_.ids[i];
+      const int64_t stop = EndOfSegment(i);
+      FillGap(i == 0 ? 0 : s_.ids[i - 1] + 1, id, c0, c1);
+      T* out = out_ + id * s_.width + c0;
+      if constexpr (std::is_same_v<A, T>) {
+        Reduce(i, stop, c0, c1 - c0, out);
+      } else {
+        Reduce(i, stop, c0, c1 - c0, wide.data());
+        for (int64_t k = 0; k < c1 - c0; ++k) out[k] = static_cast<T>(wide[static_cast<size_t>(k)]);
+      }
+      i = stop;
+    }
+  }
+
+ private:
+  // Ids are sorted: doubling steps, then halving.
+  int64_t EndOfSegment(int64_t i) const {
+    const int64_t id = s_.ids[i];
+    int64_t step = 1;
+    while (i + step < s_.n && s_.ids[i + step] == id) step *= 2;
+    const int64_t* end = s_.ids + std::min(i + step, s_.n);
+    return std::upper_bound(s_.ids + i + step / 2, end, id) - s_.ids;
+  }
+
+  const T* Row(int64_t i, int64_t c0) const { return data_ + (s_.rows ? s_.rows[i] : i) * s_.width + c0; }
+
+  void FillGap(int64_t from, int64_t to, int64_t c0, int64_t c1) const {
+    const T value = op == RowOp::kMul ? static_cast<T>(1.0f) : T{};
+    for (int64_t row = from; row < to; ++row) std::fill(out_ + row * s_.width + c0, out_ + row * s_.width + c1, value);
+  }
+
+  void Reduce(int64_t i, int64_t stop, int64_t c0, int64_t count, A* acc) const {
+    if constexpr (op == RowOp::kAdd) {
+      if (s_.width == 1 && !s_.rows && stop - i >= 32) {
+        *acc = SumColumn<A>(data_ + i, stop - i);
+        return FinishRow(s_.finish, stop - i, acc, 1);
+      }
+    }
+    CombineRow<RowOp::kAssign>(acc, Row(i, c0), count);
+    for (int64_t r = i + 1; r < stop; ++r) {
+      if (s_.rows && r + 4 < stop) __builtin_prefetch(Row(r + 4, c0));
+      CombineRow<op>(acc, Row(r, c0), count);
+    }
+    FinishRow(s_.finish, stop - i, acc, count);
+  }
+
+  const SegmentReduction& s_;
+  const T* data_;
+  T* out_;
+};
+
+template <RowOp op, typename T>
+void ReduceTyped(KernelContext& ctx, const SegmentReduction& s) {
+  const Reducer<op, T> reducer(s);
+  if (s.width >= 512) {
+    constexpr int64_t kColumns = 256;
+    const int64_t blocks = (s.width + kColumns - 1) / kColumns;
+    ctx.ParallelFor(blocks, static_cast<double>(s.n) * 60, [&](int64_t begin, int64_t end) {
+      reducer.Run(0, s.n, begin * kColumns, std::min(s.width, end * kColumns));
+    });
+    return;
+  }
+  ctx.ParallelFor(s.n, 2.0 + 0.4 * static_cast<double>(s.width), [&](int64_t begin, int64_t end) {
+    reducer.Run(begin, end, 0, s.width);
+  });
+}
+
+}  // namespace
+
+StatusOr<int64_t> SegmentCount(const WideIndices& w) {
+  const int64_t* ids = w.data();
+  const int64_t n = w.size();
+  if (n == 0) return 0;
+  if (ids[0] < 0) return InvalidArgument("segment_ids[0] = ", ids[0], " is negative");
+  // Where no id is negative, the top bit of a difference says that ids descend.
+  uint64_t bits = 0;
+  int64_t at = 1;
+  auto step = [&](int64_t i) {
+    const uint64_t v = static_cast<uint64_t>(ids[i]);
+    bits |= v | (v - static_cast<uint64_t>(ids[i - 1]));
+  };
+  for (; at + 16 <= n; at += 16) {
+    for (int64_t k = 0; k < 16; ++k) step(at + k);
+  }
+  for (; at < n; ++at) step(at);
+  const bool descends = bits >> 63;
+  for (int64_t i = 1; descends && i < n; ++i) {
+    if (ids[i] < ids[i - 1]) {
+      return InvalidArgument(
+          "segment_ids must be sorted, but segment_ids[", i, "] = ", ids[i], " follows ", ids[i - 1]);
+    }
+  }
+  int64_t count;
+  if (!CheckedAdd(ids[n - 1], int64_t{1}, &count)) return InvalidArgument("segment id ", ids[n - 1], " is too large");
+  return count;
+}
+
+Status ReduceSegments(KernelContext& ctx, const SegmentReduction& s) {
+  if (s.n == 0 || s.width == 0) return absl::OkStatus();
+  bool known = false;
+  switch (s.op) {
+    case RowOp::kAdd:
+      known = VisitNumberTypes(s.dtype, [&]<typename T>() { ReduceTyped<RowOp::kAdd, T>(ctx, s); });
+      break;
+    case RowOp::kMul:
+      known = VisitNumberTypes(s.dtype, [&]<typename T>() { ReduceTyped<RowOp::kMul, T>(ctx, s); });
+      break;
+    case RowOp::kMin:
+      known = VisitRealTypes(s.dtype, [&]<typename T>() { ReduceTyped<RowOp::kMin, T>(ctx, s); });
+      break;
+    case RowOp::kMax:
+      known = VisitRealTypes(s.dtype, [&]<typename T>() { ReduceTyped<RowOp::kMax, T>(ctx, s); });
+      break;
+    default: break;
+  }
+  return known ? absl::OkStatus() : Unimplemented("this reduction is not defined for ", DTypeName(s.dtype));
+}
+
+}  // namespace millrace

@@ -1,0 +1,225 @@
+// SPDX-License-Identifier: Apache-2.0
+// The loops of reducers over a policy P:
+//   T elements, A accumulators; A Identity(); A Of(T); A Combine(A, A); T Finish(A, int64_t count).
+// Included once per instruction set; the loops are plain so that the compiler makes vector code of them.
+// clang-format off
+#if defined(MILLRACE_MATH_REDUCE_INL_H_) == defined(HWY_TARGET_TOGGLE)
+#ifdef MILLRACE_MATH_REDUCE_INL_H_
+#undef MILLRACE_MATH_REDUCE_INL_H_
+#else
+#define MILLRACE_MATH_REDUCE_INL_H_
+#endif
+// clang-format on
+
+#include "hwy/highway.h"
+#include "kernels/cpu/engine/math_reducer.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace millrace {
+namespace HWY_NAMESPACE {
+namespace {
+
+// Combines `n` (a power of two) values as a tree.
+template <class P, typename B>
+inline B CombineTree(B* v, int n) {
+  for (int half = n / 2; half > 0; half /= 2) {
+    for (int i = 0; i < half; ++i) v[i] = P::Combine(v[i], v[i + half]);
+  }
+  return v[0];
+}
+
+// All elements of one run. `B` is the type that lanes accumulate in for a stretch.
+template <class P, typename B, int kBytes>
+inline B ReduceRun(const typename P::T* in, int64_t n) {
+  constexpr int kLanes = static_cast<int>(kBytes / sizeof(B));
+  B lanes[kLanes];
+  for (int l = 0; l < kLanes; ++l) lanes[l] = B(P::Identity());
+  int64_t i = 0;
+  for (; i + kLanes <= n; i += kLanes) {
+    for (int l = 0; l < kLanes; ++l) lanes[l] = P::Combine(lanes[l], B(P::Of(in[i + l])));
+  }
+  for (int l = 0; i < n; ++i, ++l) lanes[l] = P::Combine(lanes[l], B(P::Of(in[i])));
+  return CombineTree<P, B>(lanes, kLanes);
+}
+
+template <class P>
+class ReducerOf : public Reducer {
+ public:
+  using T = typename P::T;
+  using A = typename P::A;
+  using B = typename P::B;
+
+  int64_t element_bytes() const override { return sizeof(T); }
+  int64_t accumulator_bytes() const override { return sizeof(A); }
+  void Init(void* acc, int64_t n) const override {
+    A* a = static_cast<A*>(acc);
+    for (int64_t i = 0; i < n; ++i) a[i] = P::Identity();
+  }
+  void Inner(const void* in_raw, int64_t rows, int64_t n, void* acc) const override {
+    const T* in = static_cast<const T*>(in_raw);
+    A* a = static_cast<A*>(acc);
+    if (n < 16) {
+      for (int64_t r = 0; r < rows; ++r) {
+        A v = a[r];
+        for (int64_t i = 0; i < n; ++i) v = P::Combine(v, A(P::Of(in[r * n + i])));
+        a[r] = v;
+      }
+      return;
+    }
+    constexpr int64_t kStretch = 2048;
+    if (n < 128) {
+      for (int64_t r = 0; r < rows; ++r) a[r] = P::Combine(a[r], A(ReduceRun<P, B, 32>(in + r * n, n)));
+      return;
+    }
+    for (int64_t r = 0; r < rows; ++r) {
+      for (int64_t i = 0; i < n; i += kStretch) {
+        a[r] = P::Combine(a[r], A(ReduceRun<P, B, 256>(in + r * n + i, n - i < kStretch ? n - i : kStretch)));
+      }
+    }
+  }
+  void Outer(const void* in_raw, int64_t rows, int64_t stride, int64_t columns, void* acc) const override {
+    const T* in = static_cast<const T*>(in_raw);
+    A* a = static_cast<A*>(acc);
+    int64_t r = 0;
+    if constexpr (!std::is_same_v<A, B>) {
+      constexpr int64_t kStretch = 256;
+      B part[kReduceTile];
+      for (; rows - r >= 16; r += rows - r < kStretch ? (rows - r) / 8 * 8 : kStretch) {
+        const int64_t n = rows - r < kStretch ? (rows - r) / 8 * 8 : kStretch;
+        Eights<true>(in + r * stride, 8, stride, columns, part);
+        Eights<false>(in + (r + 8) * stride, n - 8, stride, columns, part);
+        for (int64_t j = 0; j < columns; ++j) a[j] = P::Combine(a[j], A(part[j]));
+      }
+    } else {
+      Eights<false>(in, rows / 8 * 8, stride, columns, a);
+      r = rows / 8 * 8;
+    }
+    for (; r < rows; ++r) {
+      const T* row = in + r * stride;
+#pragma GCC ivdep
+      for (int64_t j = 0; j < columns; ++j) a[j] = P::Combine(a[j], A(P::Of(row[j])));
+    }
+  }
+  void Merge(void* acc, const void* other, int64_t n) const override {
+    A* a = static_cast<A*>(acc);
+    const A* b = static_cast<const A*>(other);
+    for (int64_t i = 0; i < n; ++i) a[i] = P::Combine(a[i], b[i]);
+  }
+  void Finish(const void* acc, int64_t n, int64_t count, void* out_raw) const override {
+    const A* a = static_cast<const A*>(acc);
+    T* out = static_cast<T*>(out_raw);
+    for (int64_t i = 0; i < n; ++i) out[i] = P::Finish(a[i], count);
+  }
+
+ private:
+  // Eight rows at a time into part, which they replace when kFirst.
+  template <bool kFirst>
+  static void Eights(const T* in, int64_t rows, int64_t stride, int64_t columns, B* part) {
+    for (int64_t r = 0; r < rows; r += 8) {
+      const T* p = in + r * stride;
+#pragma GCC ivdep
+      for (int64_t j = 0; j < columns; ++j) {
+        auto at = [&](int64_t k) { return B(P::Of(p[k * stride + j])); };
+        const B low = P::Combine(P::Combine(at(0), at(1)), P::Combine(at(2), at(3)));
+        const B high = P::Combine(P::Combine(at(4), at(5)), P::Combine(at(6), at(7)));
+        const B all = P::Combine(low, high);
+        part[j] = kFirst ? all : P::Combine(part[j], all);
+      }
+    }
+  }
+};
+
+template <class P>
+const Reducer* TheReducer() {
+  static const ReducerOf<P> reducer;
+  return &reducer;
+}
+
+// ---- The policies, over Numbers<T>: what differs between kinds of numbers ----
+//   A, B                  accumulators of sums
+//   A Mean(A, int64_t)    of that many
+//   Squares, A Square(T)  accumulator of squares; T Root(A)
+//   kOrdered              has a least and a greatest element: T Lowest(), T Highest()
+template <typename T>
+struct Numbers;
+
+template <typename Element>
+struct Sum {
+  using T = Element;
+  using A = typename Numbers<T>::A;
+  using B = typename Numbers<T>::B;
+  static A Identity() { return A(0); }
+  static B Of(T v) { return B(v); }
+  template <typename V>
+  static V Combine(V a, V b) {
+    return V(a + b);
+  }
+  static T Finish(A a, int64_t) { return T(a); }
+};
+template <typename Element>
+struct Mean : Sum<Element> {
+  static Element Finish(typename Sum<Element>::A a, int64_t count) { return Element(Numbers<Element>::Mean(a, count)); }
+};
+template <typename Element>
+struct Prod : Sum<Element> {
+  using A = typename Numbers<Element>::A;
+  using B = A;
+  static A Identity() { return A(1); }
+  static A Of(Element v) { return A(v); }
+  static A Combine(A a, A b) { return A(a * b); }
+};
+template <typename Element>
+struct Norm {
+  using T = Element;
+  using A = typename Numbers<T>::Squares;
+  using B = decltype(Numbers<T>::Square(T()));
+  static A Identity() { return A(0); }
+  static B Of(T v) { return Numbers<T>::Square(v); }
+  template <typename V>
+  static V Combine(V a, V b) {
+    return V(a + b);
+  }
+  static T Finish(A a, int64_t) { return Numbers<T>::Root(a); }
+};
+// NaN in either operand gives NaN.
+template <typename Element>
+struct Max {
+  using T = Element;
+  using A = T;
+  using B = T;
+  static T Identity() { return Numbers<T>::Lowest(); }
+  static T Of(T v) { return v; }
+  static T Combine(T a, T b) { return a > b || a != a ? a : b; }
+  static T Finish(T a, int64_t) { return a; }
+};
+template <typename Element>
+struct Min : Max<Element> {
+  static Element Identity() { return Numbers<Element>::Highest(); }
+  static Element Combine(Element a, Element b) { return a < b || a != a ? a : b; }
+};
+
+template <typename T>
+const Reducer* FindExtreme(ReduceKind kind) {
+  if (kind == ReduceKind::kMax) return TheReducer<Max<T>>();
+  return kind == ReduceKind::kMin ? TheReducer<Min<T>>() : nullptr;
+}
+
+template <typename T>
+const Reducer* FindOf(ReduceKind kind) {
+  switch (kind) {
+    case ReduceKind::kSum: return TheReducer<Sum<T>>();
+    case ReduceKind::kMean: return TheReducer<Mean<T>>();
+    case ReduceKind::kProd: return TheReducer<Prod<T>>();
+    case ReduceKind::kNorm: return TheReducer<Norm<T>>();
+    default:
+      if constexpr (Numbers<T>::kOrdered) return FindExtreme<T>(kind);
+      return nullptr;
+  }
+}
+
+}  // namespace
+}  // namespace HWY_NAMESPACE
+}  // namespace millrace
+HWY_AFTER_NAMESPACE();
+
+#endif

@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+// Reducers of float and double. Float sums run in float over short stretches and in double beyond.
+#include <cmath>
+#include <limits>
+
+#undef HWY_DISABLED_TARGETS
+#define HWY_DISABLED_TARGETS (HWY_SSSE3 | HWY_SSE4)
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "kernels/cpu/engine/math_tiles_reduce_float.cc"
+#include "hwy/foreach_target.h"
+// After foreach_target.h
+#include "kernels/cpu/engine/math_reduce-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace millrace {
+namespace HWY_NAMESPACE {
+namespace {
+
+template <typename T>
+struct RealNumbers {
+  using A = double;
+  using B = T;
+  using Squares = double;
+  static double Mean(double a, int64_t count) { return a / static_cast<double>(count); }
+  static T Square(T v) { return v * v; }
+  static T Root(double a) { return static_cast<T>(std::sqrt(a)); }
+  static constexpr bool kOrdered = true;
+  static T Lowest() { return -std::numeric_limits<T>::infinity(); }
+  static T Highest() { return std::numeric_limits<T>::infinity(); }
+};
+template <>
+struct Numbers<float> : RealNumbers<float> {};
+template <>
+struct Numbers<double> : RealNumbers<double> {};
+
+const Reducer* Find(ReduceKind kind, DType dtype) {
+  if (dtype == DType::kFloat) return FindOf<float>(kind);
+  if (dtype == DType::kDouble) return FindOf<double>(kind);
+  return nullptr;
+}
+
+}  // namespace
+}  // namespace HWY_NAMESPACE
+}  // namespace millrace
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace millrace {
+
+HWY_EXPORT(Find);
+const Reducer* FindFloatReducer(ReduceKind kind, DType dtype) { return HWY_DYNAMIC_DISPATCH(Find)(kind, dtype); }
+
+}  // namespace millrace
+#endif

@@ -1,0 +1,548 @@
+// SPDX-License-Identifier: Apache-2.0
+// The loop nest is first simplified: dimensions of size 1 go, neighbours that form one run on both sides become one,
+// and a short innermost run becomes one wider element. What remains is one of three inner kernels over the two
+// innermost dimensions (runs by memcpy, a blocked transposition, or single elements), below an odometer over the outer
+// ones. Work is split over outer indices and blocks of rows. All strides are in bytes from there on.
+#include "kernels/cpu/engine/strided_copy.h"
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+namespace millrace {
+namespace {
+
+constexpr int64_t kBlockBytes = 64 << 10;  // what one unit of parallel work moves, about
+constexpr double kNanosecondsPerByte = 0.1;
+
+using Bytes16 = unsigned __int128;
+
+// Elements are moved as unsigned integers of their size; neither side need be aligned to it.
+template <typename T>
+inline T Load(const char* p) {
+  T v;
+  std::memcpy(&v, p, sizeof(T));
+  return v;
+}
+template <typename T>
+inline void Store(char* p, T v) {
+  std::memcpy(p, &v, sizeof(T));
+}
+
+// The innermost two dimensions, rows of `n` items.
+struct Block {
+  int64_t rows = 1;
+  int64_t dst_row = 0;
+  int64_t src_row = 0;
+  int64_t n = 1;
+  int64_t dst_stride = 0;
+  int64_t src_stride = 0;
+};
+using BlockFn = void (*)(char* dst, const char* src, const Block& b);
+
+inline void CopyRun(char* dst, const char* src, int64_t n) {
+  if (n > 32) {
+    std::memcpy(dst, src, static_cast<size_t>(n));
+  } else if (n >= 16) {
+    const auto head = Load<Bytes16>(src);
+    const auto tail = Load<Bytes16>(src + n - 16);
+    Store(dst, head);
+    Store(dst + n - 16, tail);
+  } else if (n >= 8) {
+    const auto head = Load<uint64_t>(src);
+    const auto tail = Load<uint64_t>(src + n - 8);
+    Store(dst, head);
+    Store(dst + n - 8, tail);
+  } else {
+    for (int64_t i = 0; i < n; ++i) dst[i] = src[i];
+  }
+}
+
+void CopyRuns(char* dst, const char* src, const Block& b) {
+  for (int64_t r = 0; r < b.rows; ++r) CopyRun(dst + r * b.dst_row, src + r * b.src_row, b.n);
+}
+
+template <typename T>
+struct Vector16 {
+  static constexpr int kLanes = 16 / static_cast<int>(sizeof(T));
+  typedef T Type __attribute__((vector_size(16)));
+};
+
+// Whole vectors, the last one overlapping the one before.
+template <typename T>
+void FillRun(char* dst, T value, int64_t n) {
+  constexpr int64_t kSize = sizeof(T);
+  const int64_t bytes = n * kSize;
+  if (bytes < 16) {
+    for (int64_t i = 0; i < n; ++i) Store(dst + i * kSize, value);
+    return;
+  }
+  char pattern[16];
+  for (int64_t i = 0; i < 16; i += kSize) Store(pattern + i, value);
+  const auto vector = Load<typename Vector16<uint8_t>::Type>(pattern);
+  int64_t at = 0;
+  for (; at + 64 <= bytes; at += 64) {
+    Store(dst + at, vector);
+    Store(dst + at + 16, vector);
+    Store(dst + at + 32, vector);
+    Store(dst + at + 48, vector);
+  }
+  for (; at + 16 <= bytes; at += 16) Store(dst + at, vector);
+  Store(dst + bytes - 16, vector);
+}
+
+template <typename T, size_t... I>
+inline typename Vector16<T>::Type Reversed(typename Vector16<T>::Type v, std::index_sequence<I...>) {
+  return __builtin_shufflevector(v, v, (Vector16<T>::kLanes - 1 - static_cast<int>(I))...);
+}
+
+// dst[i] = src[-i].
+template <typename T>
+void ReverseRun(char* dst, const char* src, int64_t n) {
+  constexpr int64_t kSize = sizeof(T);
+  int64_t i = 0;
+  if constexpr (kSize < 16) {
+    constexpr int64_t kLanes = Vector16<T>::kLanes;
+    for (; i + kLanes <= n; i += kLanes) {
+      const auto v = Load<typename Vector16<T>::Type>(src - (i + kLanes - 1) * kSize);
+      Store(dst + i * kSize, Reversed<T>(v, std::make_index_sequence<kLanes>()));
+    }
+  }
+  for (; i < n; ++i) Store(dst + i * kSize, Load<T>(src - i * kSize));
+}
+
+template <typename T>
+void CopyItems(char* dst, const char* src, const Block& b) {
+  constexpr int64_t kSize = sizeof(T);
+  for (int64_t r = 0; r < b.rows; ++r) {
+    char* d = dst + r * b.dst_row;
+    const char* s = src + r * b.src_row;
+    if (b.dst_stride != kSize) {
+      for (int64_t i = 0; i < b.n; ++i) Store(d + i * b.dst_stride, Load<T>(s + i * b.src_stride));
+    } else if (b.src_stride == 0) {
+      FillRun(d, Load<T>(s), b.n);
+    } else if (b.src_stride == -kSize) {
+      ReverseRun<T>(d, s, b.n);
+    } else {
+      for (int64_t i = 0; i < b.n; ++i) Store(d + i * kSize, Load<T>(s + i * b.src_stride));
+    }
+  }
+}
+
+template <typename T>
+void AssignObjects(char* dst, const char* src, const Block& b) {
+  for (int64_t r = 0; r < b.rows; ++r) {
+    for (int64_t i = 0; i < b.n; ++i) {
+      *reinterpret_cast<T*>(dst + r * b.dst_row + i * b.dst_stride) =
+          *reinterpret_cast<const T*>(src + r * b.src_row + i * b.src_stride);
+    }
+  }
+}
+
+// Transposition: dst rows are contiguous along n, src is contiguous along rows (src_row == item size).
+
+template <typename T>
+void TransposeItems(char* dst, const char* src, const Block& b) {
+  for (int64_t r = 0; r < b.rows; ++r) {
+    for (int64_t i = 0; i < b.n; ++i) {
+      Store<T>(dst + r * b.dst_row + i * static_cast<int64_t>(sizeof(T)),
+               Load<T>(src + r * static_cast<int64_t>(sizeof(T)) + i * b.src_stride));
+    }
+  }
+}
+
+// A fixed small number of columns or rows (channels of an image, complex parts). The kN long sides are brought into a
+// small buffer first: streams that are a multiple of the page size apart would otherwise disturb each other.
+template <typename T, int kN>
+void TransposeNarrow(char* dst, const char* src, const Block& b) {
+  constexpr int64_t kSize = sizeof(T);
+  constexpr int64_t kLength = 1024 / kSize;
+  T buffer[kN][kLength];
+  const bool narrow_rows = b.n == kN;  // of the destination
+  const int64_t length = narrow_rows ? b.rows : b.n;
+  for (int64_t at = 0; at < length; at += kLength) {
+    const int64_t m = std::min(kLength, length - at);
+    if (narrow_rows) {
+      for (int k = 0; k < kN; ++k)
+        std::memcpy(buffer[k], src + at * kSize + k * b.src_stride, static_cast<size_t>(m * kSize));
+      for (int64_t i = 0; i < m; ++i) {
+        for (int k = 0; k < kN; ++k) Store(dst + (at + i) * b.dst_row + k * kSize, buffer[k][i]);
+      }
+    } else {
+      for (int64_t i = 0; i < m; ++i) {
+        for (int k = 0; k < kN; ++k) buffer[k][i] = Load<T>(src + (at + i) * b.src_stride + k * kSize);
+      }
+      for (int k = 0; k < kN; ++k)
+        std::memcpy(dst + at * kSize + k * b.dst_row, buffer[k], static_cast<size_t>(m * kSize));
+    }
+  }
+}
+
+template <typename T, size_t... I>
+inline void InterleaveWith(typename Vector16<T>::Type a, typename Vector16<T>::Type b, typename Vector16<T>::Type* low,
+                           typename Vector16<T>::Type* high, std::index_sequence<I...>) {
+  constexpr int kLanes = Vector16<T>::kLanes;
+  *low = __builtin_shufflevector(
+      a, b, (static_cast<int>(I) % 2 ? kLanes + static_cast<int>(I) / 2 : static_cast<int>(I) / 2)...);
+  *high = __builtin_shufflevector(
+      a, b, (kLanes / 2 + (static_cast<int>(I) % 2 ? kLanes + static_cast<int>(I) / 2 : static_cast<int>(I) / 2))...);
+}
+
+// A kLanes x kLanes tile in registers: interleaving row i with row i + kLanes/2, log2(kLanes) times, transposes it.
+template <typename T>
+inline void TransposeTile(char* dst, int64_t dst_row, const char* src, int64_t src_stride) {
+  using V = typename Vector16<T>::Type;
+  constexpr int kLanes = Vector16<T>::kLanes;
+  V a[kLanes], t[kLanes];
+#pragma GCC unroll 16
+  for (int i = 0; i < kLanes; ++i) std::memcpy(&a[i], src + i * src_stride, sizeof(V));
+#pragma GCC unroll 4
+  for (int round = 1; round < kLanes; round *= 2) {
+#pragma GCC unroll 8
+    for (int i = 0; i < kLanes / 2; ++i) {
+      InterleaveWith<T>(a[i], a[i + kLanes / 2], &t[2 * i], &t[2 * i + 1], std::make_index_sequence<kLanes>());
+    }
+#pragma GCC unroll 16
+    for (int i = 0; i < kLanes; ++i) a[i] = t[i];
+  }
+#pragma GCC unroll 16
+  for (int i = 0; i < kLanes; ++i) std::memcpy(dst + i * dst_row, &a[i], sizeof(V));
+}
+
+// A square of one cache line a side. Tiles are collected in a buffer, so that both sides are touched by whole lines:
+// the lines of a side may all fall into one cache set.
+template <typename T>
+void TransposeSquare(char* dst, int64_t dst_row, const char* src, int64_t src_stride) {
+  constexpr int64_t kLanes = Vector16<T>::kLanes;
+  constexpr int64_t kSide = 64 / static_cast<int64_t>(sizeof(T));
+  alignas(64) char buffer[kSide * 64];
+  for (int64_t i = 0; i < kSide; i += kLanes) {
+    for (int64_t r = 0; r < kSide; r += kLanes) {
+      TransposeTile<T>(buffer + r * 64 + i * static_cast<int64_t>(sizeof(T)), 64,
+                       src + r * static_cast<int64_t>(sizeof(T)) + i * src_stride, src_stride);
+    }
+  }
+  for (int64_t r = 0; r < kSide; ++r) std::memcpy(dst + r * dst_row, buffer + r * 64, 64);
+}
+
+// Whole tiles [r0, r1) x [i0, i1).
+template <typename T>
+void TransposeTiles(char* dst, const char* src, const Block& b, int64_t r0, int64_t r1, int64_t i0, int64_t i1) {
+  constexpr int64_t kSize = sizeof(T), kLanes = Vector16<T>::kLanes;
+  for (int64_t i = i0; i < i1; i += kLanes) {
+    for (int64_t r = r0; r < r1; r += kLanes) {
+      TransposeTile<T>(dst + r * b.dst_row + i * kSize, b.dst_row, src + r * kSize + i * b.src_stride, b.src_stride);
+    }
+  }
+}
+
+template <typename T>
+void TransposeBlock(char* dst, const char* src, const Block& b) {
+  constexpr int64_t kSize = sizeof(T);
+  if (b.n == 2 || b.rows == 2) return TransposeNarrow<T, 2>(dst, src, b);
+  if (b.n == 3 || b.rows == 3) return TransposeNarrow<T, 3>(dst, src, b);
+  if constexpr (kSize == 16) {
+    TransposeItems<T>(dst, src, b);
+  } else {
+    constexpr int64_t kLanes = Vector16<T>::kLanes;
+    constexpr int64_t kSide = 64 / kSize;
+    const int64_t full_rows = b.rows - b.rows % kLanes;
+    const int64_t full_n = b.n - b.n % kLanes;
+    for (int64_t r0 = 0; r0 < full_rows; r0 += kSide) {
+      const int64_t r1 = std::min(r0 + kSide, full_rows);
+      for (int64_t i0 = 0; i0 < full_n; i0 += kSide) {
+        const int64_t i1 = std::min(i0 + kSide, full_n);
+        if (r1 - r0 == kSide && i1 - i0 == kSide) {
+          TransposeSquare<T>(
+              dst + r0 * b.dst_row + i0 * kSize, b.dst_row, src + r0 * kSize + i0 * b.src_stride, b.src_stride);
+        } else {
+          TransposeTiles<T>(dst, src, b, r0, r1, i0, i1);
+        }
+      }
+    }
+    Block right = b;  // the last columns of all full rows
+    right.rows = full_rows;
+    right.n = b.n - full_n;
+    TransposeItems<T>(dst + full_n * kSize, src + full_n * b.src_stride, right);
+    Block bottom = b;  // the last rows
+    bottom.rows = b.rows - full_rows;
+    TransposeItems<T>(dst + full_rows * b.dst_row, src + full_rows * kSize, bottom);
+  }
+}
+
+struct Nest {
+  CopyDims outer;  // byte strides
+  Block block;     // rows x n
+  BlockFn fn = nullptr;
+  int64_t item_bytes = 1;
+  bool transposes = false;
+};
+
+// Size-1 dimensions dropped, mergeable neighbours merged; false when nothing is to be copied.
+bool Simplify(absl::Span<const CopyDim> in, CopyDims* out) {
+  for (const CopyDim& d : in) {
+    if (d.size <= 0) return false;
+    if (d.size == 1) continue;
+    if (!out->empty()) {
+      CopyDim& last = out->back();
+      if (last.dst_stride == d.dst_stride * d.size && last.src_stride == d.src_stride * d.size) {
+        last = {last.size * d.size, d.dst_stride, d.src_stride};
+        continue;
+      }
+    }
+    out->push_back(d);
+  }
+  return true;
+}
+
+template <template <typename> class F>
+BlockFn BySize(int64_t size) {
+  switch (size) {
+    case 1: return F<uint8_t>::Call;
+    case 2: return F<uint16_t>::Call;
+    case 4: return F<uint32_t>::Call;
+    case 8: return F<uint64_t>::Call;
+    default: return F<Bytes16>::Call;
+  }
+}
+template <typename T>
+struct ItemsFn {
+  static void Call(char* d, const char* s, const Block& b) { CopyItems<T>(d, s, b); }
+};
+template <typename T>
+struct TransposeFn {
+  static void Call(char* d, const char* s, const Block& b) { TransposeBlock<T>(d, s, b); }
+};
+
+BlockFn ObjectItems(DType dtype) {
+  switch (dtype) {
+    case DType::kString: return AssignObjects<TString>;
+    case DType::kResource: return AssignObjects<ResourceHandle>;
+    default: return AssignObjects<Variant>;
+  }
+}
+
+bool IsItemSize(int64_t bytes) { return bytes == 1 || bytes == 2 || bytes == 4 || bytes == 8 || bytes == 16; }
+
+CopyDim PopBack(CopyDims* dims) {
+  if (dims->empty()) return {1, 0, 0};
+  const CopyDim d = dims->back();
+  dims->pop_back();
+  return d;
+}
+
+void SetRows(Nest* nest, const CopyDim& rows) {
+  nest->block.rows = rows.size;
+  nest->block.dst_row = rows.dst_stride;
+  nest->block.src_row = rows.src_stride;
+}
+void SetItems(Nest* nest, const CopyDim& items) {
+  nest->block.n = items.size;
+  nest->block.dst_stride = items.dst_stride;
+  nest->block.src_stride = items.src_stride;
+}
+
+// Chooses the inner kernel for simplified dimensions with byte strides.
+Nest ChooseKernel(DType dtype, CopyDims dims) {
+  Nest nest;
+  nest.item_bytes = static_cast<int64_t>(DTypeSize(dtype));
+  if (!IsPlain(dtype)) {
+    nest.fn = ObjectItems(dtype);
+    SetItems(&nest, PopBack(&dims));
+    SetRows(&nest, PopBack(&dims));
+    nest.outer = std::move(dims);
+    return nest;
+  }
+  const bool run =
+      !dims.empty() && dims.back().dst_stride == nest.item_bytes && dims.back().src_stride == nest.item_bytes;
+  if (run) {
+    const int64_t bytes = dims.back().size * nest.item_bytes;
+    dims.pop_back();
+    if (dims.empty() || !IsItemSize(bytes)) {
+      nest.item_bytes = 1;
+      SetItems(&nest, {bytes, 1, 1});
+      SetRows(&nest, PopBack(&dims));
+      nest.fn = CopyRuns;
+      nest.outer = std::move(dims);
+      return nest;
+    }
+    nest.item_bytes = bytes;
+  }
+  const CopyDim items = PopBack(&dims);
+  SetItems(&nest, items);
+  if (items.dst_stride == nest.item_bytes) {
+    for (size_t k = 0; k < dims.size(); ++k) {
+      if (dims[k].src_stride != nest.item_bytes) continue;
+      SetRows(&nest, dims[k]);
+      dims.erase(dims.begin() + static_cast<std::ptrdiff_t>(k));
+      nest.transposes = true;
+      nest.fn = BySize<TransposeFn>(nest.item_bytes);
+      nest.outer = std::move(dims);
+      return nest;
+    }
+  }
+  SetRows(&nest, PopBack(&dims));
+  nest.fn = BySize<ItemsFn>(nest.item_bytes);
+  nest.outer = std::move(dims);
+  return nest;
+}
+
+// How the work is cut: one unit is a block of at most rows x columns of the inner two dimensions at one outer index.
+struct Cut {
+  int64_t rows, columns;  // of a full unit
+  int64_t row_blocks, column_blocks;
+  int64_t units;
+};
+
+int64_t CeilDiv(int64_t a, int64_t b) { return (a + b - 1) / b; }
+
+Cut CutWork(const Nest& nest) {
+  const Block& b = nest.block;
+  Cut cut;
+  cut.columns = std::min<int64_t>(b.n, nest.transposes ? 256 : kBlockBytes / nest.item_bytes);
+  // Multiples of 64 keep the tiles of a transposition whole.
+  const int64_t rows = kBlockBytes / (cut.columns * nest.item_bytes);
+  cut.rows = std::min(b.rows, nest.transposes ? (rows + 63) / 64 * 64 : std::max<int64_t>(rows, 1));
+  cut.row_blocks = CeilDiv(b.rows, cut.rows);
+  cut.column_blocks = CeilDiv(b.n, cut.columns);
+  cut.units = cut.row_blocks * cut.column_blocks;
+  for (const CopyDim& d : nest.outer) cut.units *= d.size;
+  return cut;
+}
+
+// The position of an odometer over the outer dimensions.
+class OuterIndex {
+ public:
+  OuterIndex(const CopyDims& dims, int64_t position, char* dst, const char* src)
+      : dims_(dims), index_(dims.size()), dst_(dst), src_(src) {
+    for (size_t k = dims.size(); k-- > 0;) {
+      index_[k] = position % dims[k].size;
+      position /= dims[k].size;
+      dst_ += index_[k] * dims[k].dst_stride;
+      src_ += index_[k] * dims[k].src_stride;
+    }
+  }
+  void Advance() {
+    for (size_t k = dims_.size(); k-- > 0;) {
+      const CopyDim& dim = dims_[k];
+      dst_ += dim.dst_stride;
+      src_ += dim.src_stride;
+      if (++index_[k] < dim.size) return;
+      dst_ -= dim.size * dim.dst_stride;
+      src_ -= dim.size * dim.src_stride;
+      index_[k] = 0;
+    }
+  }
+  char* dst() const { return dst_; }
+  const char* src() const { return src_; }
+
+ private:
+  const CopyDims& dims_;
+  absl::InlinedVector<int64_t, 8> index_;
+  char* dst_;
+  const char* src_;
+};
+
+void RunUnits(const Nest& nest, const Cut& cut, char* dst, const char* src, int64_t begin, int64_t end) {
+  const Block& b = nest.block;
+  const int64_t per_outer = cut.row_blocks * cut.column_blocks;
+  OuterIndex outer(nest.outer, begin / per_outer, dst, src);
+  int64_t block = begin % per_outer;
+  for (int64_t unit = begin; unit < end; ++unit) {
+    Block part = b;
+    const int64_t row = block / cut.column_blocks * cut.rows;
+    const int64_t column = block % cut.column_blocks * cut.columns;
+    part.rows = std::min(cut.rows, b.rows - row);
+    part.n = std::min(cut.columns, b.n - column);
+    nest.fn(outer.dst() + row * b.dst_row + column * b.dst_stride,
+            outer.src() + row * b.src_row + column * b.src_stride, part);
+    if (++block == per_outer) {
+      block = 0;
+      outer.Advance();
+    }
+  }
+}
+
+void RunNest(const KernelContext* ctx, const Nest& nest, char* dst, const char* src) {
+  const Cut cut = CutWork(nest);
+  if (ctx == nullptr || cut.units == 1) return RunUnits(nest, cut, dst, src, 0, cut.units);
+  const double cost = static_cast<double>(cut.rows * cut.columns * nest.item_bytes) * kNanosecondsPerByte;
+  ctx->ParallelFor(cut.units, cost, [&](int64_t begin, int64_t end) { RunUnits(nest, cut, dst, src, begin, end); });
+}
+
+}  // namespace
+
+void StridedCopy(const KernelContext* ctx, DType dtype, void* dst, const void* src, absl::Span<const CopyDim> dims) {
+  CopyDims simple;
+  if (!Simplify(dims, &simple)) return;
+  const int64_t size = static_cast<int64_t>(DTypeSize(dtype));
+  if (simple.empty()) simple.push_back({1, 1, 1});
+  for (CopyDim& d : simple) {
+    d.dst_stride *= size;
+    d.src_stride *= size;
+  }
+  RunNest(ctx, ChooseKernel(dtype, std::move(simple)), static_cast<char*>(dst), static_cast<const char*>(src));
+}
+
+void FillElements(const KernelContext* ctx, DType dtype, void* dst, const void* value, int64_t n) {
+  const CopyDim dim{n, 1, 0};
+  StridedCopy(ctx, dtype, dst, value, absl::MakeConstSpan(&dim, 1));
+}
+
+namespace {
+
+template <typename T>
+struct PlainRuns {
+  static void Copy(void* dst, const void* src, int64_t n) {
+    CopyRun(static_cast<char*>(dst), static_cast<const char*>(src), n * static_cast<int64_t>(sizeof(T)));
+  }
+  static void Fill(void* dst, const void* src, int64_t n) {
+    FillRun(static_cast<char*>(dst), Load<T>(static_cast<const char*>(src)), n);
+  }
+};
+template <typename T>
+struct ObjectRuns {
+  static void Copy(void* dst, const void* src, int64_t n) {
+    for (int64_t i = 0; i < n; ++i) static_cast<T*>(dst)[i] = static_cast<const T*>(src)[i];
+  }
+  static void Fill(void* dst, const void* src, int64_t n) {
+    for (int64_t i = 0; i < n; ++i) static_cast<T*>(dst)[i] = *static_cast<const T*>(src);
+  }
+};
+
+}  // namespace
+
+RunFns RunFunctions(DType dtype) {
+  if (dtype == DType::kString) return {ObjectRuns<TString>::Copy, ObjectRuns<TString>::Fill};
+  if (dtype == DType::kResource) return {ObjectRuns<ResourceHandle>::Copy, ObjectRuns<ResourceHandle>::Fill};
+  if (dtype == DType::kVariant) return {ObjectRuns<Variant>::Copy, ObjectRuns<Variant>::Fill};
+  switch (DTypeSize(dtype)) {
+    case 1: return {PlainRuns<uint8_t>::Copy, PlainRuns<uint8_t>::Fill};
+    case 2: return {PlainRuns<uint16_t>::Copy, PlainRuns<uint16_t>::Fill};
+    case 4: return {PlainRuns<uint32_t>::Copy, PlainRuns<uint32_t>::Fill};
+    case 8: return {PlainRuns<uint64_t>::Copy, PlainRuns<uint64_t>::Fill};
+    default: return {PlainRuns<Bytes16>::Copy, PlainRuns<Bytes16>::Fill};
+  }
+}
+
+absl::InlinedVector<int64_t, 8> RowMajorStrides(const Shape& shape) {
+  absl::InlinedVector<int64_t, 8> strides(static_cast<size_t>(shape.rank()));
+  int64_t stride = 1;
+  for (int i = shape.rank() - 1; i >= 0; --i) {
+    strides[static_cast<size_t>(i)] = stride;
+    if (shape.num_elements() > 0) stride *= shape.dim(i);
+  }
+  return strides;
+}
+
+void TransposeInto(const KernelContext* ctx, const Tensor& in, absl::Span<const int64_t> perm, Tensor* out) {
+  const auto in_strides = RowMajorStrides(in.shape());
+  const auto out_strides = RowMajorStrides(out->shape());
+  CopyDims dims;
+  for (size_t i = 0; i < perm.size(); ++i) {
+    dims.push_back({out->dim(static_cast<int>(i)), out_strides[i], in_strides[static_cast<size_t>(perm[i])]});
+  }
+  StridedCopy(ctx, in.dtype(), out->mutable_raw(), in.raw(), dims);
+}
+
+}  // namespace millrace

@@ -1,0 +1,278 @@
+// SPDX-License-Identifier: Apache-2.0
+// CPU kernels: resizing of images, and its derivatives.
+//
+// All ways of resizing are separable: a pixel of the result is a weighted sum of input rows, and that row's pixels a
+// weighted sum again. A Sampling holds the weights of one axis; its transpose is the derivative's, so one walk serves
+// all.
+#include <algorithm>
+#include <cmath>
+
+#include "kernels/cpu/engine/index_arithmetic.h"
+#include "kernels/cpu/engine/index_rows.h"
+#include "kernels/cpu/image/image.h"
+
+namespace millrace {
+namespace {
+
+struct Tap {
+  int64_t at;
+  float weight;
+};
+// The taps of result place i are taps[first[i], first[i + 1]).
+struct Sampling {
+  std::vector<size_t> first{0};
+  std::vector<Tap> taps;
+
+  int64_t size() const { return static_cast<int64_t>(first.size()) - 1; }
+  absl::Span<const Tap> At(int64_t i) const {
+    const size_t k = static_cast<size_t>(i);
+    return absl::MakeConstSpan(taps).subspan(first[k], first[k + 1] - first[k]);
+  }
+  void Close() { first.push_back(taps.size()); }
+};
+
+Sampling Transposed(const Sampling& s, int64_t size) {
+  std::vector<std::vector<Tap>> by_source(static_cast<size_t>(size));
+  for (int64_t i = 0; i < s.size(); ++i) {
+    for (const Tap& t : s.At(i)) by_source[static_cast<size_t>(t.at)].push_back({i, t.weight});
+  }
+  Sampling out;
+  for (const std::vector<Tap>& list : by_source) {
+    out.taps.insert(out.taps.end(), list.begin(), list.end());
+    out.Close();
+  }
+  return out;
+}
+
+enum class Method : uint8_t { kBilinear, kBicubic, kArea, kNearest };
+
+struct Placing {
+  bool align_corners = false, half_pixel_centers = false;
+  float Scale(int64_t in, int64_t out) const {
+    return align_corners && out > 1 ? static_cast<float>(in - 1) / static_cast<float>(out - 1)
+                                    : static_cast<float>(in) / static_cast<float>(out);
+  }
+  float Source(int64_t i, float scale) const {
+    return half_pixel_centers ? (static_cast<float>(i) + 0.5f) * scale - 0.5f : static_cast<float>(i) * scale;
+  }
+};
+
+int64_t Inside(int64_t i, int64_t size) { return std::clamp<int64_t>(i, 0, size - 1); }
+
+void AddBilinear(float at, int64_t in, Sampling* s) {
+  const float below = std::floor(at), part = at - below;
+  s->taps.push_back({Inside(static_cast<int64_t>(below), in), 1 - part});
+  s->taps.push_back({Inside(static_cast<int64_t>(std::ceil(at)), in), part});
+}
+
+// Places are rounded to 1/1024 of a pixel, as in TensorFlow.
+void AddBicubic(float at, int64_t in, bool half_pixel_centers, Sampling* s) {
+  const float a = half_pixel_centers ? -0.5f : -0.75f, below = std::floor(at);
+  const float part = std::nearbyint((at - below) * 1024) / 1024;
+  const auto near = [a](float x) { return ((a + 2) * x - (a + 3)) * x * x + 1; };
+  const auto far = [a](float x) { return ((a * x - 5 * a) * x + 8 * a) * x - 4 * a; };
+  float weights[4] = {far(part + 1), near(part), near(1 - part), far(2 - part)};
+  const int64_t base = static_cast<int64_t>(below) - 1;
+  if (half_pixel_centers) {  // what lies outside has no weight
+    float sum = 0;
+    for (int k = 0; k < 4; ++k) {
+      if (!InRange(base + k, in)) weights[k] = 0;
+      sum += weights[k];
+    }
+    for (float& w : weights) w = std::abs(sum) >= 1e-35f ? w / sum : w;
+  }
+  for (int k = 0; k < 4; ++k) s->taps.push_back({Inside(base + k, in), weights[k]});
+}
+
+void AddArea(int64_t i, int64_t in, float scale, Sampling* s) {
+  const float begin = static_cast<float>(i) * scale, end = static_cast<float>(i + 1) * scale;
+  for (int64_t v = static_cast<int64_t>(std::floor(begin)); v < static_cast<int64_t>(std::ceil(end)); ++v) {
+    const float left = std::max(begin, static_cast<float>(v)), right = std::min(end, static_cast<float>(v + 1));
+    s->taps.push_back({Inside(v, in), (right - left) / scale});
+  }
+}
+
+int64_t NearestAt(int64_t i, int64_t in, const Placing& p, float scale) {
+  const float at = p.half_pixel_centers ? (static_cast<float>(i) + 0.5f) * scale : static_cast<float>(i) * scale;
+  return Inside(static_cast<int64_t>(p.align_corners ? std::round(at) : std::floor(at)), in);
+}
+
+Sampling MakeSampling(Method method, int64_t in, int64_t out, const Placing& p) {
+  const float scale = p.Scale(in, out);
+  Sampling s;
+  for (int64_t i = 0; i < out; ++i) {
+    switch (method) {
+      case Method::kBilinear: AddBilinear(p.Source(i, scale), in, &s); break;
+      case Method::kBicubic: AddBicubic(p.Source(i, scale), in, p.half_pixel_centers, &s); break;
+      case Method::kArea: AddArea(i, in, scale, &s); break;
+      case Method::kNearest: s.taps.push_back({NearestAt(i, in, p, scale), 1}); break;
+    }
+    s.Close();
+  }
+  return s;
+}
+
+struct Extent {
+  int64_t batch, height, width, channels;
+};
+
+// to [batch, rows, columns, channels] from `from`; sums are of type Sum.
+template <typename Sum, typename In, typename Out>
+void Resample(KernelContext& ctx, const In* from, const Extent& e, const Sampling& rows, const Sampling& columns,
+              Out* to) {
+  const int64_t line = e.width * e.channels, out_line = columns.size() * e.channels;
+  const double row_taps =
+      static_cast<double>(rows.taps.size()) / static_cast<double>(std::max<int64_t>(1, rows.size()));
+  const double cost =
+      row_taps * static_cast<double>(line) + static_cast<double>(columns.taps.size()) * static_cast<double>(e.channels);
+  ctx.ParallelFor(e.batch * rows.size(), cost, [&](int64_t begin, int64_t end) {
+    std::vector<Sum> sums(static_cast<size_t>(line)), pixel(static_cast<size_t>(e.channels));
+    for (int64_t r = begin; r < end; ++r) {
+      std::fill(sums.begin(), sums.end(), Sum(0));
+      for (const Tap& t : rows.At(r % rows.size())) {
+        const In* source = from + (r / rows.size() * e.height + t.at) * line;
+        const Sum weight = static_cast<Sum>(t.weight);
+        for (int64_t k = 0; k < line; ++k) sums[static_cast<size_t>(k)] += weight * static_cast<Sum>(source[k]);
+      }
+      for (int64_t x = 0; x < columns.size(); ++x) {
+        std::fill(pixel.begin(), pixel.end(), Sum(0));
+        for (const Tap& t : columns.At(x)) {
+          const Sum* source = sums.data() + t.at * e.channels;
+          const Sum weight = static_cast<Sum>(t.weight);
+          for (int64_t k = 0; k < e.channels; ++k) pixel[static_cast<size_t>(k)] += weight * source[k];
+        }
+        Out* out = to + r * out_line + x * e.channels;
+        for (int64_t k = 0; k < e.channels; ++k) out[k] = static_cast<Out>(pixel[static_cast<size_t>(k)]);
+      }
+    }
+  });
+}
+
+class ResizeBase : public Kernel {
+ public:
+  explicit ResizeBase(Method method) : method_(method) {}
+  Status Init(const KernelInit& init) override {
+    MR_ASSIGN_OR_RETURN(placing_.align_corners, init.Attr<bool>("align_corners"));
+    if (init.HasAttr("half_pixel_centers")) {
+      MR_ASSIGN_OR_RETURN(placing_.half_pixel_centers, init.Attr<bool>("half_pixel_centers"));
+    }
+    if (placing_.align_corners && placing_.half_pixel_centers) {
+      return InvalidArgument("align_corners and half_pixel_centers exclude each other");
+    }
+    return absl::OkStatus();
+  }
+
+ protected:
+  static StatusOr<Extent> ExtentOf(const Tensor& t, absl::string_view name) {
+    if (t.rank() != 4)
+      return InvalidArgument(name, " must be [batch, height, width, channels], got shape ", t.shape().ToString());
+    if (t.dim(1) < 1 || t.dim(2) < 1 || t.dim(3) < 1)
+      return InvalidArgument(name, " has no pixels: ", t.shape().ToString());
+    return Extent{t.dim(0), t.dim(1), t.dim(2), t.dim(3)};
+  }
+  static StatusOr<Shape> SizedLike(const Extent& e, const Tensor& size) {
+    if (size.rank() != 1 || size.dim(0) != 2)
+      return InvalidArgument("size must be [height, width], got shape ", size.shape().ToString());
+    const int32_t* v = size.data<int32_t>();
+    if (v[0] < 1 || v[1] < 1) return InvalidArgument("size is [", v[0], ", ", v[1], "], want positive numbers");
+    return Shape::Make({e.batch, v[0], v[1], e.channels});
+  }
+  const Method method_;
+  Placing placing_;
+};
+
+template <Method kMethod>
+class ResizeKernel final : public ResizeBase {
+ public:
+  ResizeKernel() : ResizeBase(kMethod) {}
+  Status Compute(KernelContext& ctx) override {
+    const Tensor& images = ctx.input(0);
+    MR_ASSIGN_OR_RETURN(const Extent e, ExtentOf(images, "images"));
+    MR_ASSIGN_OR_RETURN(const Shape shape, SizedLike(e, ctx.input(1)));
+    MR_ASSIGN_OR_RETURN(Tensor * out, ctx.AllocateOutput(0, shape));
+    if (shape.num_elements() == 0) return absl::OkStatus();
+    const Sampling rows = MakeSampling(method_, e.height, shape.dim(1), placing_);
+    const Sampling columns = MakeSampling(method_, e.width, shape.dim(2), placing_);
+    if (kMethod == Method::kNearest) {
+      CopyPixels(ctx, images, e, rows, columns, out);
+      return absl::OkStatus();
+    }
+    const bool known = VisitRealTypes(images.dtype(), [&]<typename T>() {
+      Resample<float>(ctx, images.data<T>(), e, rows, columns, out->mutable_data<float>());
+    });
+    return known ? absl::OkStatus() : Unimplemented("no images of ", DTypeName(images.dtype()));
+  }
+
+ private:
+  static void CopyPixels(KernelContext& ctx, const Tensor& images, const Extent& e, const Sampling& rows,
+                         const Sampling& columns, Tensor* out) {
+    const RunCopier copier(images.dtype(), e.channels);
+    const int64_t line = e.width * e.channels, out_line = columns.size() * e.channels;
+    ctx.ParallelFor(
+        e.batch * rows.size(), static_cast<double>(columns.size()) * copier.cost(), [&](int64_t begin, int64_t end) {
+          for (int64_t r = begin; r < end; ++r) {
+            const int64_t from = (r / rows.size() * e.height + rows.At(r % rows.size())[0].at) * line;
+            for (int64_t x = 0; x < columns.size(); ++x) {
+              copier.CopyOne(out->mutable_raw(), r * out_line + x * e.channels, images.raw(),
+                             from + columns.At(x)[0].at * e.channels);
+            }
+          }
+        });
+  }
+};
+
+// Of bilinear and bicubic: gradients are float, the result has the type of the original images.
+template <Method kMethod>
+class ResizeGradKernel final : public ResizeBase {
+ public:
+  ResizeGradKernel() : ResizeBase(kMethod) {}
+  Status Compute(KernelContext& ctx) override {
+    MR_ASSIGN_OR_RETURN(const Extent e, ExtentOf(ctx.input(0), "grads"));
+    MR_ASSIGN_OR_RETURN(const Extent original, ExtentOf(ctx.input(1), "original_image"));
+    if (e.batch != original.batch || e.channels != original.channels) {
+      return InvalidArgument("grads have shape ", ctx.input(0).shape().ToString(), ", the original images ",
+                             ctx.input(1).shape().ToString());
+    }
+    MR_ASSIGN_OR_RETURN(Tensor * out, ctx.AllocateOutput(0, ctx.input(1).shape()));
+    const Sampling rows = Transposed(MakeSampling(method_, original.height, e.height, placing_), original.height);
+    const Sampling columns = Transposed(MakeSampling(method_, original.width, e.width, placing_), original.width);
+    VisitTypes<float, double, Half, BFloat16>(out->dtype(), [&]<typename T>() {
+      using Sum = std::conditional_t<std::is_same_v<T, double>, double, float>;
+      Resample<Sum>(ctx, ctx.input(0).data<float>(), e, rows, columns, out->mutable_data<T>());
+    });
+    return absl::OkStatus();
+  }
+};
+
+class NearestGradKernel final : public ResizeBase {
+ public:
+  NearestGradKernel() : ResizeBase(Method::kNearest) {}
+  Status Compute(KernelContext& ctx) override {
+    MR_ASSIGN_OR_RETURN(const Extent e, ExtentOf(ctx.input(0), "grads"));
+    MR_ASSIGN_OR_RETURN(const Shape shape, SizedLike(e, ctx.input(1)));
+    MR_ASSIGN_OR_RETURN(Tensor * out, ctx.AllocateOutput(0, shape));
+    const Sampling rows = Transposed(MakeSampling(method_, shape.dim(1), e.height, placing_), shape.dim(1));
+    const Sampling columns = Transposed(MakeSampling(method_, shape.dim(2), e.width, placing_), shape.dim(2));
+    const bool known =
+        VisitTypes<float, double, Half, BFloat16, int8_t, int32_t, uint8_t>(out->dtype(), [&]<typename T>() {
+          using Sum = std::conditional_t<std::is_same_v<T, double>, double,
+                                         std::conditional_t<std::is_integral_v<T>, int64_t, float>>;
+          Resample<Sum>(ctx, ctx.input(0).data<T>(), e, rows, columns, out->mutable_data<T>());
+        });
+    return known ? absl::OkStatus() : Unimplemented("no gradients of ", DTypeName(out->dtype()));
+  }
+};
+
+}  // namespace
+
+void RegisterImageResizeKernels(KernelRegistry& registry) {
+  registry.Add<ResizeKernel<Method::kBilinear>>({.op = "ResizeBilinear"});
+  registry.Add<ResizeKernel<Method::kBicubic>>({.op = "ResizeBicubic"});
+  registry.Add<ResizeKernel<Method::kArea>>({.op = "ResizeArea"});
+  registry.Add<ResizeKernel<Method::kNearest>>({.op = "ResizeNearestNeighbor"});
+  registry.Add<ResizeGradKernel<Method::kBilinear>>({.op = "ResizeBilinearGrad"});
+  registry.Add<ResizeGradKernel<Method::kBicubic>>({.op = "ResizeBicubicGrad"});
+  registry.Add<NearestGradKernel>({.op = "ResizeNearestNeighborGrad"});
+}
+
+}  // namespace millrace

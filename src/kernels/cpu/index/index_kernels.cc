@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0
+// CPU kernels: gather, scatter, segments, blocks.
+#include "kernels/cpu/index/index_kernels.h"
+
+#include "kernels/cpu/kernel_list.h"
+
+namespace millrace {
+
+void RegisterIndexKernels(KernelRegistry& registry) {
+  RegisterGatherKernels(registry);
+  RegisterScatterKernels(registry);
+  RegisterStateScatterKernels(registry);
+  RegisterSegmentKernels(registry);
+  RegisterSparseSegmentKernels(registry);
+  RegisterBlockKernels(registry);
+  RegisterDiagonalKernels(registry);
+  RegisterUniqueKernels(registry);
+  RegisterPartitionKernels(registry);
+  RegisterIndexSelectionKernels(registry);
+  RegisterRangeKernels(registry);
+}
+
+}  // namespace millrace

@@ -1,0 +1,300 @@
+// SPDX-License-Identifier: Apache-2.0
+// Bad indices of every kind are refused, and sums over repeated indices neither lose updates nor depend on threads.
+#include <algorithm>
+#include <cstring>
+#include <limits>
+#include <random>
+
+#include "gtest/gtest.h"
+#include "kernels/cpu/engine/kernel_runner.h"
+#include "kernels/cpu/kernel_list.h"
+
+namespace millrace {
+namespace {
+
+using Ints = std::vector<int64_t>;
+
+constexpr char kGather[] =
+    "GatherV2(params:Tparams, indices:Tindices, axis:Taxis) -> (output:Tparams) | batch_dims:int=0; Tparams:type; "
+    "Tindices in IDX; Taxis in IDX";
+constexpr char kGatherNd[] =
+    "GatherNd(params:Tparams, indices:Tindices) -> (output:Tparams) | Tparams:type; Tindices in IDX";
+constexpr char kScatterNd[] =
+    "ScatterNd(indices:Tindices, updates:T, shape:Tindices) -> (output:T) | T:type; Tindices in IDX";
+constexpr char kUnsortedSum[] =
+    "UnsortedSegmentSum(data:T, segment_ids:Tindices, num_segments:Tnumsegments) -> (output:T) | T in NUM; Tindices in "
+    "IDX; Tnumsegments in IDX=i32";
+constexpr char kSegmentSum[] = "SegmentSum(data:T, segment_ids:Tindices) -> (output:T) | T in NUM; Tindices in IDX";
+constexpr char kRange[] = "Range(start:Tidx, limit:Tidx, delta:Tidx) -> (output:Tidx) | Tidx in FLT|IDX=i32";
+constexpr char kSpaceToBatch[] =
+    "SpaceToBatchND(input:T, block_shape:B, paddings:P) -> (output:T) | T:type; B in IDX=i32; P in IDX=i32";
+constexpr char kBatchToSpace[] =
+    "BatchToSpaceND(input:T, block_shape:B, crops:P) -> (output:T) | T:type; B in IDX=i32; P in IDX=i32";
+constexpr char kStitch[] = "DynamicStitch(indices:N*i32, data:N*T) -> (merged:T) | N:int>=1; T:type";
+constexpr char kReverse[] =
+    "ReverseSequence(input:T, seq_lengths:Tlen) -> (output:T) | seq_dim:int; batch_dim:int=0; T:type; Tlen in IDX=i64";
+constexpr char kUnique[] = "Unique(x:T) -> (y:T, idx:out_idx) | T:type; out_idx in IDX=i32";
+constexpr char kWhere[] = "Where(input:T) -> (index:i64) | T in NUM|bool=bool";
+
+KernelRunner& Runner(int threads = 1) {
+  static auto* one = new KernelRunner(RegisterIndexKernels, 1);
+  static auto* four = new KernelRunner(RegisterIndexKernels, 4);
+  return threads == 1 ? *one : *four;
+}
+
+template <typename T>
+Tensor Make(const Ints& dims, const std::vector<T>& v) {
+  Tensor t = *Tensor::Make(DTypeOf<T>::value, *Shape::Make(absl::MakeConstSpan(dims)));
+  std::copy(v.begin(), v.end(), t.mutable_data<T>());
+  return t;
+}
+template <typename T>
+std::vector<T> Values(const Tensor& t) {
+  return {t.data<T>(), t.data<T>() + t.num_elements()};
+}
+std::vector<float> Random(int64_t n, uint32_t seed) {
+  std::mt19937 gen(seed);
+  std::normal_distribution<float> d;
+  std::vector<float> v(static_cast<size_t>(n));
+  for (float& x : v) x = d(gen);
+  return v;
+}
+std::string MessageOf(const Status& s) { return std::string(s.message()); }
+
+AttrMap TypesOf(std::initializer_list<std::pair<const char*, DType>> types) {
+  AttrMap attrs;
+  for (const auto& [name, type] : types) attrs.emplace(name, type);
+  return attrs;
+}
+AttrMap GatherAttrs(DType index, int batch_dims = 0) {
+  AttrMap a = TypesOf({{"Tparams", DType::kFloat}, {"Tindices", index}, {"Taxis", DType::kInt32}});
+  a.emplace("batch_dims", batch_dims);
+  return a;
+}
+
+TEST(Gather, RefusesIndicesOutsideAndNamesThem) {
+  const Tensor params = Make<float>({5, 2}, Random(10, 1));
+  const Tensor axis = Tensor::Scalar<int32_t>(0);
+  for (int32_t bad : {-1, 5, std::numeric_limits<int32_t>::max(), std::numeric_limits<int32_t>::min()}) {
+    auto r = Runner().Run(kGather, GatherAttrs(DType::kInt32), {params, Make<int32_t>({1, 2}, {0, bad}), axis});
+    ASSERT_EQ(r.status().code(), absl::StatusCode::kInvalidArgument);
+    EXPECT_EQ(MessageOf(r.status()), absl::StrCat("indices[0,1] = ", bad, " is not in [0, 5)"));
+  }
+  for (int64_t bad : {int64_t{-1}, int64_t{5}, int64_t{1} << 40, std::numeric_limits<int64_t>::min()}) {
+    auto r = Runner().Run(kGather, GatherAttrs(DType::kInt64), {params, Make<int64_t>({}, {bad}), axis});
+    EXPECT_EQ(r.status().code(), absl::StatusCode::kInvalidArgument);
+    AttrMap nd = TypesOf({{"Tparams", DType::kFloat}, {"Tindices", DType::kInt64}});
+    r = Runner().Run(kGatherNd, nd, {params, Make<int64_t>({1, 2}, {0, bad})});
+    EXPECT_EQ(r.status().code(), absl::StatusCode::kInvalidArgument);
+  }
+}
+
+TEST(Gather, FindsOneBadIndexAmongMany) {
+  const Tensor params = Make<float>({7}, Random(7, 1));
+  std::vector<int32_t> ids(5000, 3);
+  ids[4321] = 7;
+  auto r = Runner(4).Run(
+      kGather, GatherAttrs(DType::kInt32), {params, Make<int32_t>({5000}, ids), Tensor::Scalar<int32_t>(0)});
+  EXPECT_EQ(MessageOf(r.status()), "indices[4321] = 7 is not in [0, 7)");
+}
+
+TEST(Gather, BatchDimensionsOutOfRange) {
+  const Tensor params = Make<float>({2, 3}, Random(6, 1));
+  for (int b : {10, -10, 2}) {
+    auto r = Runner().Run(
+        kGather, GatherAttrs(DType::kInt32, b), {params, Make<int32_t>({2, 1}, {0, 1}), Tensor::Scalar<int32_t>(1)});
+    EXPECT_EQ(r.status().code(), absl::StatusCode::kInvalidArgument) << b;
+  }
+  auto r = Runner().Run(kGather, GatherAttrs(DType::kInt32, 1),
+                        {Make<float>({0, 3}, {}), Make<int32_t>({0, 1}, {}), Tensor::Scalar<int32_t>(1)});
+  ASSERT_TRUE(r.ok()) << r.status();
+  EXPECT_EQ((*r)[0].shape().ToString(), "[0,1]");
+}
+
+TEST(Gather, AlongAnAxisInBatches) {
+  // params[b, l, i] = 100 b + 10 l + i
+  std::vector<float> v;
+  for (int b = 0; b < 2; ++b) {
+    for (int l = 0; l < 3; ++l) {
+      for (int i = 0; i < 2; ++i) v.push_back(static_cast<float>(100 * b + 10 * l + i));
+    }
+  }
+  auto r = Runner().Run(kGather, GatherAttrs(DType::kInt32, 1),
+                        {Make<float>({2, 3, 2}, v), Make<int32_t>({2, 2}, {2, 0, 1, 1}), Tensor::Scalar<int32_t>(1)});
+  ASSERT_TRUE(r.ok()) << r.status();
+  EXPECT_EQ(Values<float>((*r)[0]), (std::vector<float>{20, 21, 0, 1, 110, 111, 110, 111}));
+}
+
+TEST(Scatter, AddsRepeatedIndicesAndChecksFirst) {
+  const AttrMap attrs = TypesOf({{"T", DType::kFloat}, {"Tindices", DType::kInt32}});
+  auto r = Runner().Run(
+      kScatterNd, attrs,
+      {Make<int32_t>({3, 1}, {2, 0, 2}), Make<float>({3, 2}, {1, 2, 3, 4, 5, 6}), Make<int32_t>({2}, {3, 2})});
+  ASSERT_TRUE(r.ok()) << r.status();
+  EXPECT_EQ(Values<float>((*r)[0]), (std::vector<float>{3, 4, 0, 0, 6, 8}));
+  r = Runner().Run(
+      kScatterNd, attrs, {Make<int32_t>({1, 2}, {0, 2}), Make<float>({1}, {1}), Make<int32_t>({2}, {3, 2})});
+  EXPECT_EQ(MessageOf(r.status()), "indices[0,1] = 2 is not in [0, 2)");
+  // As many elements as fit, but another shape.
+  r = Runner().Run(
+      kScatterNd, attrs, {Make<int32_t>({1, 1}, {0}), Make<float>({5}, {1, 2, 3, 4, 5}), Make<int32_t>({1}, {1})});
+  EXPECT_EQ(r.status().code(), absl::StatusCode::kInvalidArgument);
+}
+
+// Wide, middling and narrow rows are split over tasks in three ways.
+TEST(UnsortedSegmentSum, SameBitsOnAnyNumberOfThreads) {
+  for (int64_t width : {1, 3, 40, 300}) {
+    const int64_t n = 200000 / width, segments = 50;
+    std::mt19937 gen(7);
+    std::vector<int32_t> ids(static_cast<size_t>(n));
+    for (int32_t& id : ids) id = static_cast<int32_t>(gen() % (segments + 1)) - 1;
+    const std::vector<Tensor> in = {
+        Make<float>({n, width}, Random(n * width, 3)), Make<int32_t>({n}, ids), Tensor::Scalar<int32_t>(segments)};
+    const AttrMap attrs = TypesOf({{"T", DType::kFloat}, {"Tindices", DType::kInt32}});
+    auto one = Runner(1).Run(kUnsortedSum, attrs, in);
+    auto four = Runner(4).Run(kUnsortedSum, attrs, in);
+    ASSERT_TRUE(one.ok() && four.ok());
+    std::vector<double> want(static_cast<size_t>(segments * width));
+    for (int64_t i = 0; i < n; ++i) {
+      const int32_t id = ids[static_cast<size_t>(i)];
+      for (int64_t k = 0; id >= 0 && k < width; ++k) {
+        want[static_cast<size_t>(id * width + k)] += static_cast<double>(in[0].data<float>()[i * width + k]);
+      }
+    }
+    EXPECT_EQ(std::memcmp((*one)[0].raw(), (*four)[0].raw(), (*one)[0].TotalBytes()), 0) << width;
+    for (size_t i = 0; i < want.size(); ++i) {
+      ASSERT_NEAR((*one)[0].data<float>()[i], want[i], 1e-5 * static_cast<double>(n)) << width;
+    }
+  }
+}
+
+TEST(UnsortedSegmentSum, HalfTypesAreSummedInFloat) {
+  const int64_t n = 4096;
+  std::vector<Half> ones(static_cast<size_t>(n), Half(1.0f));
+  auto r = Runner().Run(
+      kUnsortedSum, TypesOf({{"T", DType::kHalf}, {"Tindices", DType::kInt32}}),
+      {Make<Half>({n}, ones), Make<int32_t>({n}, std::vector<int32_t>(static_cast<size_t>(n))),
+       Tensor::Scalar<int32_t>(1)});
+  ASSERT_TRUE(r.ok()) << r.status();
+  EXPECT_EQ(static_cast<float>((*r)[0].data<Half>()[0]), 4096.0f);  // a running half sum stops at 2048
+}
+
+TEST(SegmentSum, SameBitsOnAnyNumberOfThreads) {
+  for (int64_t width : {1, 17, 600}) {
+    const int64_t n = 300000 / width;
+    std::vector<int64_t> ids(static_cast<size_t>(n));
+    for (int64_t i = 0; i < n; ++i) ids[static_cast<size_t>(i)] = i * i / 40000;
+    const std::vector<Tensor> in = {Make<float>({n, width}, Random(n * width, 5)), Make<int64_t>({n}, ids)};
+    const AttrMap attrs = TypesOf({{"T", DType::kFloat}, {"Tindices", DType::kInt64}});
+    auto one = Runner(1).Run(kSegmentSum, attrs, in);
+    auto four = Runner(4).Run(kSegmentSum, attrs, in);
+    ASSERT_TRUE(one.ok() && four.ok());
+    EXPECT_EQ(std::memcmp((*one)[0].raw(), (*four)[0].raw(), (*one)[0].TotalBytes()), 0) << width;
+  }
+}
+
+TEST(SegmentSum, RefusesBadIds) {
+  const AttrMap attrs = TypesOf({{"T", DType::kFloat}, {"Tindices", DType::kInt64}});
+  for (const Ints& ids : {Ints{0, 2, 1}, Ints{-1, 0, 1}, Ints{0, 0, std::numeric_limits<int64_t>::max()},
+                          Ints{0, 1, std::numeric_limits<int64_t>::min()}}) {
+    auto r = Runner().Run(kSegmentSum, attrs, {Make<float>({3}, {1, 2, 3}), Make<int64_t>({3}, ids)});
+    EXPECT_EQ(r.status().code(), absl::StatusCode::kInvalidArgument) << ids[2];
+  }
+  auto r = Runner().Run(kSegmentSum, attrs, {Make<float>({1}, {1}), Make<int64_t>({1}, {int64_t{1} << 61})});
+  EXPECT_FALSE(r.ok());
+}
+
+TEST(Range, LongAndEndlessRangesAreErrors) {
+  auto run = [](auto start, auto limit, auto delta) {
+    using T = decltype(start);
+    return Runner()
+        .Run(kRange, TypesOf({{"Tidx", DTypeOf<T>::value}}),
+             {Tensor::Scalar<T>(start), Tensor::Scalar<T>(limit), Tensor::Scalar<T>(delta)})
+        .status();
+  };
+  const int64_t most = std::numeric_limits<int64_t>::max(), least = std::numeric_limits<int64_t>::min();
+  EXPECT_FALSE(run(int64_t{0}, most, int64_t{1}).ok());
+  EXPECT_FALSE(run(least, most, int64_t{1}).ok());
+  EXPECT_FALSE(run(int64_t{0}, int64_t{5}, int64_t{0}).ok());
+  EXPECT_FALSE(run(-1e38f, 1.0f, 1.0f).ok());
+  EXPECT_FALSE(run(0.0f, NAN, 1.0f).ok());
+  EXPECT_FALSE(run(0.0f, std::numeric_limits<float>::infinity(), 1.0f).ok());
+  EXPECT_TRUE(run(least, most, int64_t{1} << 62).ok());
+  EXPECT_TRUE(run(most, least, least).ok());
+}
+
+TEST(SpaceToBatch, UndoneByBatchToSpace) {
+  const AttrMap attrs = TypesOf({{"T", DType::kFloat}});
+  const Tensor in = Make<float>({2, 3, 5, 2}, Random(60, 9)), block = Make<int32_t>({2}, {2, 3});
+  const Tensor edges = Make<int32_t>({2, 2}, {1, 2, 0, 1});
+  auto moved = Runner().Run(kSpaceToBatch, attrs, {in, block, edges});
+  ASSERT_TRUE(moved.ok()) << moved.status();
+  EXPECT_EQ((*moved)[0].shape().ToString(), "[12,3,2,2]");
+  auto back = Runner().Run(kBatchToSpace, attrs, {(*moved)[0], block, edges});
+  ASSERT_TRUE(back.ok()) << back.status();
+  EXPECT_EQ(Values<float>((*back)[0]), Values<float>(in));
+}
+
+TEST(SpaceToBatch, RefusesHostileBlocks) {
+  const AttrMap attrs = TypesOf({{"T", DType::kFloat}});
+  const Tensor in = Make<float>({10, 19, 22}, Random(4180, 9));
+  for (int32_t bad : {-1879048192, 0, -1, std::numeric_limits<int32_t>::max()}) {
+    auto r =
+        Runner().Run(kSpaceToBatch, attrs, {in, Make<int32_t>({2}, {bad, bad}), Make<int32_t>({2, 2}, {0, 0, 0, 0})});
+    EXPECT_EQ(r.status().code(), absl::StatusCode::kInvalidArgument) << bad;
+  }
+}
+
+TEST(DynamicStitch, RefusesNegativeIndicesAndZeroesGaps) {
+  AttrMap attrs = TypesOf({{"T", DType::kFloat}});
+  attrs.emplace("N", 1);
+  auto r =
+      Runner().Run(kStitch, attrs, {Make<int32_t>({1}, {static_cast<int32_t>(0xdeadbeef)}), Make<float>({1}, {1})});
+  EXPECT_EQ(r.status().code(), absl::StatusCode::kInvalidArgument);
+  r = Runner().Run(kStitch, attrs, {Make<int32_t>({3}, {3, 0, 3}), Make<float>({3}, {1, 2, 3})});
+  ASSERT_TRUE(r.ok()) << r.status();
+  EXPECT_EQ(Values<float>((*r)[0]), (std::vector<float>{2, 0, 0, 3}));
+}
+
+TEST(ReverseSequence, RefusesDimensionsOutsideAndWrongLengths) {
+  const Tensor in = Make<float>({2, 3}, {1, 2, 3, 4, 5, 6});
+  auto run = [&](int seq, int batch, const Tensor& lengths) {
+    AttrMap attrs = TypesOf({{"T", DType::kFloat}, {"Tlen", DType::kInt64}});
+    attrs.emplace("seq_dim", seq);
+    attrs.emplace("batch_dim", batch);
+    return Runner().Run(kReverse, attrs, {in, lengths});
+  };
+  const Tensor lengths = Make<int64_t>({2}, {3, 2});
+  for (const auto& [seq, batch] : {std::pair(-10, 0), {-2, 0}, {1, -10}, {0, 0}, {2, 0}}) {
+    EXPECT_EQ(run(seq, batch, lengths).status().code(), absl::StatusCode::kInvalidArgument) << seq << " " << batch;
+  }
+  EXPECT_FALSE(run(1, 0, Make<int64_t>({3}, {1, 1, 1})).ok());
+  EXPECT_FALSE(run(1, 0, Make<int64_t>({2}, {4, 1})).ok());
+  EXPECT_EQ(Values<float>((*run(1, 0, lengths))[0]), (std::vector<float>{3, 2, 1, 5, 4, 6}));
+}
+
+TEST(Unique, OneZeroAndEveryNanOnItsOwn) {
+  auto r = Runner().Run(kUnique, TypesOf({{"T", DType::kFloat}}), {Make<float>({5}, {NAN, 0.0f, -0.0f, NAN, 1.0f})});
+  ASSERT_TRUE(r.ok()) << r.status();
+  EXPECT_EQ(Values<int32_t>((*r)[1]), (std::vector<int32_t>{0, 1, 1, 2, 3}));
+}
+
+TEST(Where, ManyBlocksOnAnyNumberOfThreads) {
+  const int64_t n = 300000;
+  std::vector<uint8_t> v(static_cast<size_t>(n));
+  std::mt19937 gen(1);
+  for (uint8_t& x : v) x = gen() % 3 == 0;
+  const std::vector<Tensor> in = {Make<uint8_t>({n / 500, 5, 100}, v)};
+  auto r = Runner(4).Run(kWhere, TypesOf({{"T", DType::kUInt8}}), in);
+  ASSERT_TRUE(r.ok()) << r.status();
+  const int64_t* row = (*r)[0].data<int64_t>();
+  for (int64_t i = 0; i < n; ++i) {
+    if (!v[static_cast<size_t>(i)]) continue;
+    ASSERT_EQ((row[0] * 5 + row[1]) * 100 + row[2], i);
+    row += 3;
+  }
+  EXPECT_EQ(row - (*r)[0].data<int64_t>(), (*r)[0].num_elements());
+}
+
+}  // namespace
+}  // namespace millrace

@@ -1,0 +1,199 @@
+// SPDX-License-Identifier: Apache-2.0
+// DynamicPartition, DynamicStitch, InvertPermutation, ReverseSequence.
+#include <algorithm>
+#include <vector>
+
+#include "base/checked.h"
+#include "kernels/cpu/engine/index_rows.h"
+#include "kernels/cpu/index/index_kernels.h"
+
+namespace millrace {
+namespace {
+
+// True when the dimensions of `head` begin those of `whole`.
+bool Leads(const Shape& head, const Shape& whole) {
+  if (head.rank() > whole.rank()) return false;
+  for (int i = 0; i < head.rank(); ++i) {
+    if (head.dim(i) != whole.dim(i)) return false;
+  }
+  return true;
+}
+
+StatusOr<Shape> SlicesShape(int64_t count, const Shape& whole, int from) {
+  std::vector<int64_t> dims = {count};
+  for (int i = from; i < whole.rank(); ++i) dims.push_back(whole.dim(i));
+  return Shape::Make(dims);
+}
+
+Status DynamicPartition(KernelContext& ctx) {
+  const Tensor& data = ctx.input(0);
+  const Tensor& parts = ctx.input(1);
+  const int count = ctx.num_outputs();
+  if (!Leads(parts.shape(), data.shape())) {
+    return InvalidArgument("the shape of data, ", data.shape().ToString(),
+                           ", must begin with the shape of partitions, ", parts.shape().ToString());
+  }
+  MR_RETURN_IF_ERROR(CheckIndices("partitions", parts, count));
+  std::vector<int64_t> sizes(static_cast<size_t>(count));
+  for (int32_t p : parts.flat<int32_t>()) ++sizes[static_cast<size_t>(p)];
+  std::vector<void*> outputs(static_cast<size_t>(count));
+  for (int i = 0; i < count; ++i) {
+    const size_t k = static_cast<size_t>(i);
+    MR_ASSIGN_OR_RETURN(Shape shape, SlicesShape(sizes[k], data.shape(), parts.rank()));
+    MR_ASSIGN_OR_RETURN(Tensor * out, ctx.AllocateOutput(i, shape));
+    outputs[k] = out->mutable_raw();
+  }
+  const int64_t width = DimProduct(data.shape(), parts.rank(), data.rank());
+  if (data.num_elements() == 0) return absl::OkStatus();
+  const RunCopier copier(data.dtype(), width);
+  std::vector<int64_t> next(static_cast<size_t>(count));
+  int64_t from = 0;
+  for (int32_t p : parts.flat<int32_t>()) {
+    const size_t k = static_cast<size_t>(p);
+    copier.CopyOne(outputs[k], next[k] * width, data.raw(), from * width);
+    ++next[k];
+    ++from;
+  }
+  return absl::OkStatus();
+}
+
+Status DynamicStitch(KernelContext& ctx) {
+  const int n = ctx.num_inputs() / 2;
+  int64_t rows = 0, total = 0;
+  for (int i = 0; i < n; ++i) {
+    const Tensor& ids = ctx.input(i);
+    const Tensor& data = ctx.input(n + i);
+    if (!Leads(ids.shape(), data.shape())) {
+      return InvalidArgument("the shape of data[", i, "], ", data.shape().ToString(),
+                             ", must begin with the shape of indices[", i, "], ", ids.shape().ToString());
+    }
+    const Tensor& first = ctx.input(n);
+    const int slice_rank = data.rank() - ids.rank();
+    bool alike = slice_rank == first.rank() - ctx.input(0).rank();
+    for (int d = 0; alike && d < slice_rank; ++d) {
+      alike = data.dim(ids.rank() + d) == first.dim(ctx.input(0).rank() + d);
+    }
+    if (!alike) {
+      return InvalidArgument("slices of data[", i, "], of shape ", data.shape().ToString(),
+                             ", differ from those of data[0], ", first.shape().ToString());
+    }
+    MR_RETURN_IF_ERROR(CheckIndices(absl::StrCat("indices[", i, "]"), ids, int64_t{1} << 31));
+    for (int32_t v : ids.flat<int32_t>()) rows = std::max(rows, int64_t{v} + 1);
+    total += ids.num_elements();
+  }
+  // Rows that nobody wrote are zeros; a lone huge index must not ask for gigabytes of them.
+  constexpr int64_t kManyRows = int64_t{1} << 26;
+  constexpr int64_t kSparsest = 1024;
+  if (rows > kManyRows && rows / kSparsest > total) {
+    return ResourceExhausted(
+        "DynamicStitch of ", total, " slices would have ", rows, " rows, nearly all of them zeros");
+  }
+  const Tensor& first = ctx.input(n);
+  const int lead = ctx.input(0).rank();
+  MR_ASSIGN_OR_RETURN(Shape shape, SlicesShape(rows, first.shape(), lead));
+  MR_ASSIGN_OR_RETURN(Tensor * out, ctx.AllocateOutput(0, shape));
+  if (shape.num_elements() == 0) return absl::OkStatus();
+  const int64_t width = shape.num_elements() / rows;
+  const RunCopier copier(out->dtype(), width);
+  std::vector<bool> written(static_cast<size_t>(rows));
+  for (int i = 0; i < n; ++i) {
+    const Tensor& data = ctx.input(n + i);
+    int64_t from = 0;
+    for (int32_t v : ctx.input(i).flat<int32_t>()) {
+      copier.CopyOne(out->mutable_raw(), v * width, data.raw(), from++ * width);
+      written[static_cast<size_t>(v)] = true;
+    }
+  }
+  for (int64_t r = 0; r < rows; ++r) {
+    if (!written[static_cast<size_t>(r)]) ZeroElements(out->dtype(), out->mutable_raw(), r * width, width);
+  }
+  return absl::OkStatus();
+}
+
+template <typename T>
+Status InvertTyped(KernelContext& ctx) {
+  const Tensor& x = ctx.input(0);
+  const int64_t n = x.num_elements();
+  MR_ASSIGN_OR_RETURN(Tensor * out, ctx.AllocateOutput(0, x.shape()));
+  T* y = out->mutable_data<T>();
+  std::fill_n(y, n, T{-1});
+  for (int64_t i = 0; i < n; ++i) {
+    T& place = y[x.data<T>()[i]];
+    if (place != -1) return InvalidArgument("x[", i, "] = ", x.data<T>()[i], " repeats x[", place, "]");
+    place = static_cast<T>(i);
+  }
+  return absl::OkStatus();
+}
+
+Status InvertPermutation(KernelContext& ctx) {
+  const Tensor& x = ctx.input(0);
+  MR_RETURN_IF_ERROR(RequireVector("x", x));
+  MR_RETURN_IF_ERROR(CheckIndices("x", x, x.num_elements()));
+  return x.dtype() == DType::kInt32 ? InvertTyped<int32_t>(ctx) : InvertTyped<int64_t>(ctx);
+}
+
+class ReverseSequenceKernel : public Kernel {
+ public:
+  Status Init(const KernelInit& init) override {
+    MR_ASSIGN_OR_RETURN(seq_, init.Attr<int64_t>("seq_dim"));
+    MR_ASSIGN_OR_RETURN(batch_, init.Attr<int64_t>("batch_dim"));
+    return absl::OkStatus();
+  }
+
+  Status Compute(KernelContext& ctx) override {
+    const Tensor& in = ctx.input(0);
+    const Tensor& lengths = ctx.input(1);
+    const int rank = in.rank();
+    if (seq_ == batch_) return InvalidArgument("seq_dim and batch_dim are both ", seq_);
+    if (!InRange(seq_, rank)) return InvalidArgument("seq_dim ", seq_, " is not in [0, ", rank, ")");
+    if (!InRange(batch_, rank)) return InvalidArgument("batch_dim ", batch_, " is not in [0, ", rank, ")");
+    MR_RETURN_IF_ERROR(RequireVector("seq_lengths", lengths));
+    const int seq = static_cast<int>(seq_), batch = static_cast<int>(batch_);
+    if (lengths.num_elements() != in.dim(batch)) {
+      return InvalidArgument(
+          "there are ", lengths.num_elements(), " sequence lengths for ", in.dim(batch), " batch entries");
+    }
+    MR_RETURN_IF_ERROR(CheckIndices("seq_lengths", lengths, in.dim(seq) + 1));
+    MR_ASSIGN_OR_RETURN(std::vector<int64_t> lens, lengths.IntValues());
+    MR_ASSIGN_OR_RETURN(Tensor * out, ctx.AllocateOutput(0, in.shape()));
+    if (in.num_elements() == 0) return absl::OkStatus();
+    const int lo = std::min(seq, batch), hi = std::max(seq, batch);
+    // [outer, A, mid, B, inner], where A and B are the batch and sequence dimensions in either order.
+    const int64_t outer = DimProduct(in.shape(), 0, lo), a = in.dim(lo), mid = DimProduct(in.shape(), lo + 1, hi);
+    const int64_t b = in.dim(hi), inner = DimProduct(in.shape(), hi + 1, rank);
+    const RunCopier copier(in.dtype(), inner);
+    const bool batch_first = batch < seq;
+    ctx.ParallelFor(outer * a * mid, copier.cost() * static_cast<double>(b), [&](int64_t begin, int64_t end) {
+      for (int64_t r = begin; r < end; ++r) {
+        const int64_t i = r / mid % a, row = r * b * inner;
+        if (batch_first) {
+          const int64_t len = lens[static_cast<size_t>(i)];
+          copier.Copy(out->mutable_raw(), row, inner, in.raw(), row + (len - 1) * inner, -inner, len);
+          copier.Copy(out->mutable_raw(), row + len * inner, inner, in.raw(), row + len * inner, inner, b - len);
+          continue;
+        }
+        for (int64_t k = 0; k < b; ++k) {
+          const int64_t len = lens[static_cast<size_t>(k)];
+          const int64_t step = i < len ? len - 1 - 2 * i : 0;  // to the mirrored place in the sequence
+          copier.CopyOne(out->mutable_raw(), row + k * inner, in.raw(), row + (step * mid * b + k) * inner);
+        }
+      }
+    });
+    return absl::OkStatus();
+  }
+
+ private:
+  int64_t seq_ = 0, batch_ = 0;
+};
+
+}  // namespace
+
+void RegisterPartitionKernels(KernelRegistry& r) {
+  r.AddFn({.op = "DynamicPartition"}, DynamicPartition);
+  r.AddFn({.op = "DynamicStitch"}, DynamicStitch);
+  r.AddFn({.op = "ParallelDynamicStitch"}, DynamicStitch);
+  r.AddFn({.op = "InvertPermutation"}, InvertPermutation);
+  r.Add<ReverseSequenceKernel>({.op = "ReverseSequence"});
+}
+
+}  // namespace millrace

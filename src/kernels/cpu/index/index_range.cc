@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: Apache-2.0
+// Range, LinSpace, Bincount.
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "base/checked.h"
+#include "base/stop_scope.h"
+#include "kernels/cpu/engine/index_arithmetic.h"
+#include "kernels/cpu/engine/index_rows.h"
+#include "kernels/cpu/index/index_kernels.h"
+
+namespace millrace {
+namespace {
+
+template <typename T>
+Status IntegerRange(KernelContext& ctx) {
+  using U = std::make_unsigned_t<T>;
+  const T start = *ctx.input(0).data<T>(), limit = *ctx.input(1).data<T>(), delta = *ctx.input(2).data<T>();
+  if (delta == 0) return InvalidArgument("delta must not be 0");
+  if (delta > 0 ? start > limit : start < limit) {
+    return InvalidArgument("delta ", delta, " does not lead from ", start, " to ", limit);
+  }
+  // Distances fit in the unsigned type even where they do not in T.
+  const U span =
+      delta > 0 ? static_cast<U>(limit) - static_cast<U>(start) : static_cast<U>(start) - static_cast<U>(limit);
+  const U step = delta > 0 ? static_cast<U>(delta) : U{0} - static_cast<U>(delta);
+  const U count = span == 0 ? 0 : (span - 1) / step + 1;
+  if (static_cast<uint64_t>(count) > static_cast<uint64_t>(std::numeric_limits<int64_t>::max())) {
+    return InvalidArgument("a range of ", count, " elements is too long");
+  }
+  MR_ASSIGN_OR_RETURN(Shape shape, Shape::Make({static_cast<int64_t>(count)}));
+  MR_ASSIGN_OR_RETURN(Tensor * out, ctx.AllocateOutput(0, shape));
+  T* y = out->mutable_data<T>();
+  ctx.ParallelFor(shape.num_elements(), 0.5, [&](int64_t begin, int64_t end) {
+    const U d = static_cast<U>(delta);
+    U lanes[16];
+    for (U k = 0; k < 16; ++k) lanes[k] = k * d;
+    U v = static_cast<U>(start) + static_cast<U>(begin) * d;
+    int64_t i = begin;
+    for (; i + 16 <= end; i += 16, v += 16 * d) {
+      for (int64_t k = 0; k < 16; ++k) y[i + k] = static_cast<T>(v + lanes[k]);
+    }
+    for (; i < end; ++i, v += d) y[i] = static_cast<T>(v);
+  });
+  return absl::OkStatus();
+}
+
+template <typename T>
+Status FloatRange(KernelContext& ctx) {
+  auto value = [&](int i) { return static_cast<double>(static_cast<Accumulator<T>>(*ctx.input(i).data<T>())); };
+  const double start = value(0), limit = value(1), delta = value(2);
+  if (!std::isfinite(start) || !std::isfinite(limit) || !std::isfinite(delta)) {
+    return InvalidArgument("start, limit and delta must be finite, got ", start, ", ", limit, ", ", delta);
+  }
+  if (delta == 0) return InvalidArgument("delta must not be 0");
+  if (delta > 0 ? start > limit : start < limit) {
+    return InvalidArgument("delta ", delta, " does not lead from ", start, " to ", limit);
+  }
+  const double count = std::ceil((limit - start) / delta);
+  if (!(count < 0x1p62)) return InvalidArgument("a range of ", count, " elements is too long");
+  MR_ASSIGN_OR_RETURN(Shape shape, Shape::Make({static_cast<int64_t>(count)}));
+  MR_ASSIGN_OR_RETURN(Tensor * out, ctx.AllocateOutput(0, shape));
+  T* y = out->mutable_data<T>();
+  for (int64_t i = 0; i < shape.num_elements(); ++i) {
+    y[i] = static_cast<T>(static_cast<Accumulator<T>>(start + static_cast<double>(i) * delta));
+  }
+  return absl::OkStatus();
+}
+
+Status Range(KernelContext& ctx) {
+  const char* names[] = {"start", "limit", "delta"};
+  for (int i = 0; i < 3; ++i) {
+    const Tensor& t = ctx.input(i);
+    if (t.rank() == 1 && t.num_elements() == 1) continue;  // as old graphs have it
+    MR_RETURN_IF_ERROR(RequireScalar(names[i], t));
+  }
+  Status status;
+  VisitTypes<int32_t, int64_t>(ctx.input(0).dtype(), [&]<typename T>() { status = IntegerRange<T>(ctx); });
+  VisitTypes<float, double, Half, BFloat16>(ctx.input(0).dtype(), [&]<typename T>() { status = FloatRange<T>(ctx); });
+  return status;
+}
+
+Status LinSpace(KernelContext& ctx) {
+  const char* names[] = {"start", "stop", "num"};
+  for (int i = 0; i < 3; ++i) MR_RETURN_IF_ERROR(RequireScalar(names[i], ctx.input(i)));
+  MR_ASSIGN_OR_RETURN(int64_t num, ctx.input(2).IntScalar());
+  if (num < 1) return InvalidArgument("num must be positive, got ", num);
+  MR_ASSIGN_OR_RETURN(Shape shape, Shape::Make({num}));
+  MR_ASSIGN_OR_RETURN(Tensor * out, ctx.AllocateOutput(0, shape));
+  VisitTypes<float, double, BFloat16>(out->dtype(), [&]<typename T>() {
+    using A = Accumulator<T>;
+    const A start = static_cast<A>(*ctx.input(0).data<T>()), stop = static_cast<A>(*ctx.input(1).data<T>());
+    const A step = num > 1 ? (stop - start) / static_cast<A>(num - 1) : A{0};
+    T* y = out->mutable_data<T>();
+    for (int64_t i = 0; i < num; ++i) y[i] = static_cast<T>(start + step * static_cast<A>(i));
+    if (num > 1) y[num - 1] = *ctx.input(1).data<T>();
+  });
+  return absl::OkStatus();
+}
+
+Status Bincount(KernelContext& ctx) {
+  const Tensor& arr = ctx.input(0);
+  const Tensor& weights = ctx.input(2);
+  MR_RETURN_IF_ERROR(RequireScalar("size", ctx.input(1)));
+  MR_ASSIGN_OR_RETURN(int64_t size, ctx.input(1).IntScalar());
+  if (size < 0) return InvalidArgument("size must not be negative, got ", size);
+  const bool weighted = weights.num_elements() > 0;
+  if (weighted && !(weights.shape() == arr.shape())) {
+    return InvalidArgument("weights have shape ", weights.shape().ToString(), ", arr has ", arr.shape().ToString());
+  }
+  MR_RETURN_IF_ERROR(CheckIndices("arr", arr, int64_t{1} << 31));  // negatives
+  MR_ASSIGN_OR_RETURN(Tensor * out, ctx.AllocateOutput(0, Shape::Vector(size)));
+  ZeroElements(out->dtype(), out->mutable_raw(), 0, size);
+  VisitTypes<int32_t, int64_t, float, double>(out->dtype(), [&]<typename T>() {
+    T* bins = out->mutable_data<T>();
+    const int32_t* a = arr.data<int32_t>();
+    const T* w = weights.data<T>();
+    const int64_t n = arr.num_elements();
+    StopNowAndThen pause;
+    if (weighted) {
+      for (int64_t i = 0; i < n; ++i) {
+        pause();
+        if (a[i] < size) CombineInto<RowOp::kAdd>(bins[a[i]], w[i]);
+      }
+    } else {
+      for (int64_t i = 0; i < n; ++i) {
+        pause();
+        if (a[i] < size) CombineInto<RowOp::kAdd>(bins[a[i]], T{1});
+      }
+    }
+  });
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+void RegisterRangeKernels(KernelRegistry& r) {
+  r.AddFn({.op = "Range"}, Range);
+  r.AddFn({.op = "LinSpace"}, LinSpace);
+  r.AddFn({.op = "Bincount"}, Bincount);
+}
+
+}  // namespace millrace

@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+// ScatterNd and TensorScatter*: scattering into fresh tensors.
+#include <cstring>
+
+#include "kernels/cpu/engine/index_rows.h"
+#include "kernels/cpu/engine/index_scatter.h"
+#include "kernels/cpu/index/index_kernels.h"
+
+namespace millrace {
+namespace {
+
+Status ScatterInto(KernelContext& ctx, RowOp op, Tensor* out, const SliceUpdates& at, const Tensor& updates) {
+  return ScatterRows(
+      ctx,
+      {.op = op,
+       .dtype = out->dtype(),
+       .dst = out->mutable_raw(),
+       .dst_rows = at.slices,
+       .rows = at.numbers.data<int64_t>(),
+       .n = at.numbers.num_elements(),
+       .updates = updates.raw(),
+       .width = at.width,
+       .keep_wide = true});
+}
+
+Status ScatterNd(KernelContext& ctx) {
+  const Tensor& indices = ctx.input(0);
+  const Tensor& updates = ctx.input(1);
+  MR_RETURN_IF_ERROR(RequireVector("shape", ctx.input(2)));
+  MR_ASSIGN_OR_RETURN(std::vector<int64_t> dims, ctx.input(2).IntValues());
+  MR_ASSIGN_OR_RETURN(Shape shape, Shape::Make(dims));
+  MR_ASSIGN_OR_RETURN(SliceUpdates at, CheckSliceUpdates(ctx, indices, updates, shape));
+  MR_ASSIGN_OR_RETURN(Tensor * out, ctx.AllocateOutput(0, shape));
+  ZeroElements(out->dtype(), out->mutable_raw(), 0, out->num_elements());
+  // Strings cannot add up; the last one stays.
+  const bool adds = IsPlain(out->dtype());
+  return ScatterInto(ctx, adds ? RowOp::kAdd : RowOp::kAssign, out, at, updates);
+}
+
+template <RowOp op>
+Status TensorScatter(KernelContext& ctx) {
+  const Tensor& in = ctx.input(0);
+  if (in.rank() < 1) return InvalidArgument("tensor must have at least one dimension, got a scalar");
+  // A vector of indices is a column elsewhere, and one place of the tensor here.
+  const Tensor& indices = ctx.input(1);
+  if (indices.rank() == 1 && ctx.input(2).rank() != in.rank() - indices.dim(0)) {
+    return InvalidArgument("updates have rank ", ctx.input(2).rank(), ", but one index of depth ", indices.dim(0),
+                           " addresses part of a tensor of shape ", in.shape().ToString());
+  }
+  MR_ASSIGN_OR_RETURN(SliceUpdates at, CheckSliceUpdates(ctx, ctx.input(1), ctx.input(2), in.shape()));
+  Tensor out = ctx.TakeInput(0);
+  if (!out.IsInitialized()) {
+    MR_ASSIGN_OR_RETURN(out, ctx.input(0).Clone(ctx.device().allocator()));
+  }
+  MR_RETURN_IF_ERROR(ScatterInto(ctx, op, &out, at, ctx.input(2)));
+  ctx.set_output(0, std::move(out));
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+void RegisterScatterKernels(KernelRegistry& r) {
+  r.AddFn({.op = "ScatterNd", .types = {{"T", Types("NUM|bool|str")}}}, ScatterNd);
+  r.AddFn({.op = "TensorScatterAdd", .types = {{"T", Types("REAL|CPX")}}}, TensorScatter<RowOp::kAdd>);
+  r.AddFn({.op = "TensorScatterSub", .types = {{"T", Types("REAL|CPX")}}}, TensorScatter<RowOp::kSub>);
+  r.AddFn({.op = "TensorScatterUpdate"}, TensorScatter<RowOp::kAssign>);
+}
+
+}  // namespace millrace

@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: Apache-2.0
+// Kernels of MatMul, BatchMatMul and BatchMatMulV2.
+#include "kernels/cpu/linalg/linalg.h"
+#include "kernels/cpu/linalg/linalg_batch.h"
+#include "kernels/cpu/linalg/linalg_products.h"
+
+namespace millrace {
+namespace {
+
+class MatMulKernel : public Kernel {
+ public:
+  Status Init(const KernelInit& init) override {
+    MR_ASSIGN_OR_RETURN(transpose_a_, init.Attr<bool>("transpose_a"));
+    MR_ASSIGN_OR_RETURN(transpose_b_, init.Attr<bool>("transpose_b"));
+    return absl::OkStatus();
+  }
+  Status Compute(KernelContext& ctx) override {
+    const Tensor& a = ctx.input(0);
+    const Tensor& b = ctx.input(1);
+    if (a.rank() != 2) return InvalidArgument("In[0] is not a matrix. Instead it has shape ", a.shape().ToString());
+    if (b.rank() != 2) return InvalidArgument("In[1] is not a matrix. Instead it has shape ", b.shape().ToString());
+    Products p;
+    p.transpose_x = transpose_a_;
+    p.transpose_y = transpose_b_;
+    p.m = a.dim(transpose_a_ ? 1 : 0);
+    p.k = a.dim(transpose_a_ ? 0 : 1);
+    p.n = b.dim(transpose_b_ ? 0 : 1);
+    if (b.dim(transpose_b_ ? 1 : 0) != p.k) {
+      return InvalidArgument(
+          "Matrix size-incompatible: In[0]: ", a.shape().ToString(), ", In[1]: ", b.shape().ToString());
+    }
+    MR_ASSIGN_OR_RETURN(const Shape shape, Shape::Make({p.m, p.n}));
+    MR_ASSIGN_OR_RETURN(Tensor * out, ctx.AllocateOutput(0, shape));
+    p.x = a.raw();
+    p.y = b.raw();
+    p.result = out->mutable_raw();
+    return MultiplyMatrices(ctx, ctx.input_dtype(0), p);
+  }
+
+ private:
+  bool transpose_a_ = false, transpose_b_ = false;
+};
+
+template <bool kBroadcast>
+class BatchMatMulKernel : public Kernel {
+ public:
+  Status Init(const KernelInit& init) override {
+    MR_ASSIGN_OR_RETURN(adj_x_, init.Attr<bool>("adj_x"));
+    MR_ASSIGN_OR_RETURN(adj_y_, init.Attr<bool>("adj_y"));
+    return absl::OkStatus();
+  }
+  Status Compute(KernelContext& ctx) override {
+    const Tensor& x = ctx.input(0);
+    const Tensor& y = ctx.input(1);
+    MR_RETURN_IF_ERROR(CheckRanks(x, y));
+    Products p;
+    const int xr = x.rank(), yr = y.rank();
+    p.m = x.dim(xr - (adj_x_ ? 1 : 2));
+    p.k = x.dim(xr - (adj_x_ ? 2 : 1));
+    p.n = y.dim(yr - (adj_y_ ? 2 : 1));
+    if (y.dim(yr - (adj_y_ ? 1 : 2)) != p.k) {
+      return InvalidArgument(
+          "Matrix size-incompatible: In[0]: ", x.shape().ToString(), ", In[1]: ", y.shape().ToString());
+    }
+    BatchBroadcast batch;
+    MR_RETURN_IF_ERROR(batch.Init(x.shape(), y.shape()));
+    MR_ASSIGN_OR_RETURN(const Shape shape, batch.ResultShape(p.m, p.n));
+    MR_ASSIGN_OR_RETURN(Tensor * out, ctx.AllocateOutput(0, shape));
+    if (shape.num_elements() == 0) return absl::OkStatus();
+    batch.MakeIndices();
+    p.transpose_x = p.conjugate_x = adj_x_;
+    p.transpose_y = p.conjugate_y = adj_y_;
+    p.x = x.raw();
+    p.y = y.raw();
+    p.result = out->mutable_raw();
+    p.x_count = batch.x_count();
+    p.y_count = batch.y_count();
+    p.count = batch.count();
+    p.x_index = batch.x_index();
+    p.y_index = batch.y_index();
+    return MultiplyMatrices(ctx, ctx.input_dtype(0), p);
+  }
+
+ private:
+  static Status CheckRanks(const Tensor& x, const Tensor& y) {
+    for (const Tensor* t : {&x, &y}) {
+      if (t->rank() < 2) {
+        return InvalidArgument("In[", t == &x ? 0 : 1, "] ndims must be >= 2, got shape ", t->shape().ToString());
+      }
+    }
+    if constexpr (!kBroadcast) {
+      if (x.rank() != y.rank()) {
+        return InvalidArgument(
+            "In[0] and In[1] has different ndims: ", x.shape().ToString(), " vs. ", y.shape().ToString());
+      }
+      for (int i = 0; i < x.rank() - 2; ++i) {
+        if (x.dim(i) != y.dim(i)) {
+          return InvalidArgument("In[0].dim(", i, ") and In[1].dim(", i, ") must be the same: ", x.shape().ToString(),
+                                 " vs ", y.shape().ToString());
+        }
+      }
+    }
+    return absl::OkStatus();
+  }
+
+  bool adj_x_ = false, adj_y_ = false;
+};
+
+}  // namespace
+
+void RegisterMatMulKernels(KernelRegistry& registry) {
+  const std::vector<DType> types = Types("FC|IDX|i16");
+  registry.Add<MatMulKernel>({.op = "MatMul", .types = {{"T", types}}});
+  registry.Add<BatchMatMulKernel<false>>({.op = "BatchMatMul", .types = {{"T", types}}});
+  registry.Add<BatchMatMulKernel<true>>({.op = "BatchMatMulV2", .types = {{"T", types}}});
+}
+
+}  // namespace millrace

@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "kernels/cpu/linalg/linalg_products.h"
+
+#include "kernels/cpu/engine/linalg_gemm.h"
+#include "kernels/cpu/math/math_convert.h"
+
+namespace millrace {
+namespace {
+
+GemmBatch BatchOf(const Products& p) {
+  GemmBatch batch;
+  GemmArgs& g = batch.args;
+  g.m = p.m;
+  g.n = p.n;
+  g.k = p.k;
+  g.a = p.x;
+  g.b = p.y;
+  g.c = p.result;
+  g.transpose_a = p.transpose_x;
+  g.transpose_b = p.transpose_y;
+  g.lda = p.transpose_x ? p.m : p.k;
+  g.ldb = p.transpose_y ? p.k : p.n;
+  g.ldc = p.n;
+  batch.count = p.count;
+  batch.a_size = p.m * p.k;
+  batch.b_size = p.k * p.n;
+  batch.a_index = p.x_index;
+  batch.b_index = p.y_index;
+  // One right factor for all: the left ones are one tall matrix.
+  if (p.y_count == 1 && p.count > 1 && !p.transpose_x && !p.x_index) {
+    g.m *= p.count;
+    batch.count = 1;
+  }
+  return batch;
+}
+
+StatusOr<Tensor> Temp(KernelContext& ctx, DType dtype, int64_t n) { return ctx.AllocateTemp(dtype, Shape::Vector(n)); }
+
+Status Widened(KernelContext& ctx, DType narrow, DType wide, const Products& p) {
+  const int64_t x_size = p.x_count * p.m * p.k, y_size = p.y_count * p.k * p.n, size = p.count * p.m * p.n;
+  MR_ASSIGN_OR_RETURN(Tensor x, Temp(ctx, wide, x_size));
+  MR_ASSIGN_OR_RETURN(Tensor y, Temp(ctx, wide, y_size));
+  MR_ASSIGN_OR_RETURN(Tensor result, Temp(ctx, wide, size));
+  ConvertElements(ctx, narrow, wide, p.x, x.mutable_raw(), x_size);
+  ConvertElements(ctx, narrow, wide, p.y, y.mutable_raw(), y_size);
+  Products q = p;
+  q.x = x.raw();
+  q.y = y.raw();
+  q.result = result.mutable_raw();
+  BatchGemm(&ctx, wide, BatchOf(q));
+  ConvertElements(ctx, wide, narrow, result.raw(), p.result, size);
+  return absl::OkStatus();
+}
+
+Status BFloat16s(KernelContext& ctx, const Products& p) {
+  const int64_t size = p.count * p.m * p.n;
+  MR_ASSIGN_OR_RETURN(Tensor result, Temp(ctx, DType::kFloat, size));
+  Products q = p;
+  q.result = result.mutable_raw();
+  BatchGemm(&ctx, DType::kBFloat16, BatchOf(q));
+  ConvertElements(ctx, DType::kFloat, DType::kBFloat16, result.raw(), p.result, size);
+  return absl::OkStatus();
+}
+
+// Real and imaginary parts as two runs of n in `out`.
+template <typename T>
+void Separate(const KernelContext& ctx, const void* in_raw, int64_t n, bool conjugate, T* out) {
+  const T* in = static_cast<const T*>(in_raw);
+  const T sign = conjugate ? T(-1) : T(1);
+  ctx.ParallelFor(n, 1, [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) out[i] = in[2 * i];
+    for (int64_t i = begin; i < end; ++i) out[n + i] = sign * in[2 * i + 1];
+  });
+}
+
+template <typename T>
+Status Complex(KernelContext& ctx, const Products& p) {
+  constexpr DType kReal = DTypeOf<T>::value;
+  const int64_t x_size = p.x_count * p.m * p.k, y_size = p.y_count * p.k * p.n, size = p.count * p.m * p.n;
+  MR_ASSIGN_OR_RETURN(Tensor x, Temp(ctx, kReal, 2 * x_size));
+  MR_ASSIGN_OR_RETURN(Tensor y, Temp(ctx, kReal, 2 * y_size));
+  MR_ASSIGN_OR_RETURN(Tensor result, Temp(ctx, kReal, 2 * size));
+  Separate(ctx, p.x, x_size, p.conjugate_x, x.mutable_data<T>());
+  Separate(ctx, p.y, y_size, p.conjugate_y, y.mutable_data<T>());
+  auto multiply = [&](int x_part, int y_part, int part, GemmMode mode) {
+    Products q = p;
+    q.x = x.data<T>() + x_part * x_size;
+    q.y = y.data<T>() + y_part * y_size;
+    q.result = result.mutable_data<T>() + part * size;
+    GemmBatch batch = BatchOf(q);
+    batch.args.mode = mode;
+    BatchGemm(&ctx, kReal, batch);
+  };
+  multiply(0, 0, 0, GemmMode::kSet);
+  multiply(1, 1, 0, GemmMode::kSubtract);
+  multiply(0, 1, 1, GemmMode::kSet);
+  multiply(1, 0, 1, GemmMode::kAdd);
+  const T* parts = result.data<T>();
+  T* out = static_cast<T*>(p.result);
+  ctx.ParallelFor(size, 1, [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) {
+      out[2 * i] = parts[i];
+      out[2 * i + 1] = parts[size + i];
+    }
+  });
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+Status MultiplyMatrices(KernelContext& ctx, DType dtype, const Products& p) {
+  if (p.count == 0 || p.m == 0 || p.n == 0) return absl::OkStatus();
+  switch (dtype) {
+    case DType::kFloat:
+    case DType::kDouble:
+    case DType::kInt32:
+    case DType::kInt64: BatchGemm(&ctx, dtype, BatchOf(p)); return absl::OkStatus();
+    case DType::kBFloat16:
+      if (HasBFloat16Gemm()) return BFloat16s(ctx, p);
+      return Widened(ctx, dtype, DType::kFloat, p);
+    case DType::kHalf: return Widened(ctx, dtype, DType::kFloat, p);
+    case DType::kInt16: return Widened(ctx, dtype, DType::kInt32, p);
+    case DType::kComplex64: return Complex<float>(ctx, p);
+    case DType::kComplex128: return Complex<double>(ctx, p);
+    default: return Unimplemented("no matrix product of ", DTypeName(dtype));
+  }
+}
+
+}  // namespace millrace

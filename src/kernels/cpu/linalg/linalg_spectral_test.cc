@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the case table does not ask: numbers that are not finite or hardly representable, threads, cancellation.
+#include <cmath>
+#include <limits>
+
+#include "gtest/gtest.h"
+#include "kernels/cpu/engine/kernel_runner.h"
+#include "kernels/cpu/linalg/linalg.h"
+
+namespace millrace {
+namespace {
+
+constexpr char kEigen[] = "SelfAdjointEigV2(input:T) -> (e:T, v:T) | compute_v:bool=true; T:type";
+constexpr char kSvd[] = "Svd(input:T) -> (s:T, u:T, v:T) | compute_uv:bool=true; full_matrices:bool=false; T:type";
+constexpr char kQr[] = "Qr(input:T) -> (q:T, r:T) | full_matrices:bool=false; T:type";
+constexpr char kSolve[] = "MatrixSolveLs(matrix:T, rhs:T, l2_regularizer:f64) -> (output:T) | fast:bool=true; T:type";
+
+// n x n, of the size of `scale`, symmetric.
+Tensor Matrix(int64_t n, double scale) {
+  Tensor t = *Tensor::Make(DType::kDouble, *Shape::Make({n, n}));
+  for (int64_t i = 0; i < n; ++i) {
+    for (int64_t j = 0; j <= i; ++j) {
+      const double v = scale * std::sin(static_cast<double>(1 + i * i + 3 * j));
+      t.mutable_data<double>()[i * n + j] = t.mutable_data<double>()[j * n + i] = v;
+    }
+  }
+  return t;
+}
+
+AttrMap OfDouble() { return {{"T", AttrValue(DType::kDouble)}}; }
+
+TEST(Spectral, NotFiniteInputsEnd) {
+  KernelRunner runner(RegisterLinalgKernels, 2);
+  for (const double bad : {std::numeric_limits<double>::quiet_NaN(), std::numeric_limits<double>::infinity()}) {
+    for (const int64_t at : {0, 7, 24}) {
+      Tensor x = Matrix(5, 1);
+      x.mutable_data<double>()[at] = bad;
+      const bool read = at != 7;  // only the lower triangle is
+      EXPECT_EQ(runner.Run(kEigen, OfDouble(), {x}).status().code() == absl::StatusCode::kInvalidArgument, read);
+      const auto svd = runner.Run(kSvd, OfDouble(), {x});
+      ASSERT_TRUE(svd.ok()) << svd.status();
+      for (const double v : (*svd)[0].flat<double>()) EXPECT_TRUE(std::isnan(v));
+      EXPECT_TRUE(runner.Run(kQr, OfDouble(), {x}).ok());
+      AttrMap slow = OfDouble();
+      slow["fast"] = AttrValue(false);
+      EXPECT_TRUE(runner.Run(kSolve, slow, {x, x, Tensor::Scalar<double>(0)}).ok());
+    }
+  }
+}
+
+TEST(Spectral, ScaleDoesNotMatter) {
+  KernelRunner runner(RegisterLinalgKernels, 2);
+  const auto want = runner.Run(kSvd, OfDouble(), {Matrix(9, 1)}),
+             eigen = runner.Run(kEigen, OfDouble(), {Matrix(9, 1)});
+  ASSERT_TRUE(want.ok() && eigen.ok());
+  for (const int shift : {-1070, -600, 600, 1022}) {
+    const double scale = std::ldexp(1, shift);
+    const auto got = runner.Run(kSvd, OfDouble(), {Matrix(9, scale)});
+    const auto values = runner.Run(kEigen, OfDouble(), {Matrix(9, scale)});
+    ASSERT_TRUE(got.ok() && values.ok());
+    for (size_t i = 0; i < 9; ++i) {
+      const double limit = shift < -1022 ? 0.05 : 1e-14;
+      if (!std::isinf((*got)[0].flat<double>()[i])) {
+        EXPECT_NEAR((*got)[0].flat<double>()[i] / scale, (*want)[0].flat<double>()[i], limit * 5);
+        EXPECT_NEAR((*values)[0].flat<double>()[i] / scale, (*eigen)[0].flat<double>()[i], limit * 5);
+      }
+    }
+  }
+}
+
+TEST(Spectral, ThreadsDoNotMatter) {
+  KernelRunner one(RegisterLinalgKernels, 1), many(RegisterLinalgKernels, 4);
+  for (const char* op : {kEigen, kSvd, kQr}) {
+    const auto a = one.Run(op, OfDouble(), {Matrix(150, 1)}), b = many.Run(op, OfDouble(), {Matrix(150, 1)});
+    ASSERT_TRUE(a.ok() && b.ok());
+    for (size_t k = 0; k < a->size(); ++k) EXPECT_EQ((*a)[k].flat<double>(), (*b)[k].flat<double>());
+  }
+}
+
+TEST(Spectral, EndsWithTheStep) {
+  KernelRunner runner(RegisterLinalgKernels, 1);
+  CancellationManager cancellation;
+  cancellation.Cancel();
+  runner.step.cancellation = &cancellation;
+  for (const char* op : {kEigen, kSvd}) {
+    EXPECT_EQ(runner.Run(op, OfDouble(), {Matrix(9, 1)}).status().code(), absl::StatusCode::kCancelled);
+  }
+}
+
+}  // namespace
+}  // namespace millrace

@@ -1,0 +1,174 @@
+// SPDX-License-Identifier: Apache-2.0
+// Kernels of ArgMax and ArgMin. The tensor is outer x axis x inner.
+#include <algorithm>
+#include <limits>
+
+#include "base/checked.h"
+#include "kernels/cpu/math/math.h"
+#include "kernels/cpu/math/math_convert.h"
+#include "kernels/cpu/math/math_ranking.h"
+
+namespace millrace {
+namespace {
+
+struct ArgShape {
+  int64_t outer = 1, axis = 1, inner = 1;
+};
+
+template <typename T, bool kMax>
+struct Extreme {
+  static bool Better(T a, T b) { return kMax ? a > b : a < b; }
+  static constexpr T Worst() {
+    if constexpr (std::numeric_limits<T>::has_infinity) {
+      return kMax ? -std::numeric_limits<T>::infinity() : std::numeric_limits<T>::infinity();
+    } else {
+      return kMax ? std::numeric_limits<T>::lowest() : std::numeric_limits<T>::max();
+    }
+  }
+};
+
+// Blocks first: only one that beats the best so far is searched for the position.
+template <typename T, bool kMax>
+int64_t ArgOfRow(const T* x, int64_t n) {
+  using E = Extreme<T, kMax>;
+  constexpr int64_t kBlock = 256;
+  constexpr int kLanes = static_cast<int>(64 / sizeof(T));
+  T best = E::Worst();
+  int64_t index = 0, i = 0;
+  for (; i + kBlock <= n; i += kBlock) {
+    T lanes[kLanes];
+    std::fill(lanes, lanes + kLanes, best);
+    for (int64_t j = 0; j < kBlock; j += kLanes) {
+      for (int l = 0; l < kLanes; ++l) lanes[l] = E::Better(x[i + j + l], lanes[l]) ? x[i + j + l] : lanes[l];
+    }
+    T top = best;
+    for (int l = 0; l < kLanes; ++l) top = E::Better(lanes[l], top) ? lanes[l] : top;
+    if (!E::Better(top, best)) continue;
+    best = top;
+    index = std::find(x + i, x + i + kBlock, top) - x;
+  }
+  for (; i < n; ++i) {
+    if (E::Better(x[i], best)) {
+      best = x[i];
+      index = i;
+    }
+  }
+  return index;
+}
+
+template <typename T, bool kMax>
+void ArgOfColumns(const T* x, int64_t axis, int64_t stride, int64_t n, int64_t* index) {
+  T best[kRankingTile];
+  std::fill(best, best + n, Extreme<T, kMax>::Worst());
+  std::fill(index, index + n, int64_t{0});
+  for (int64_t i = 0; i < axis; ++i, x += stride) {
+    for (int64_t j = 0; j < n; ++j) {
+      const bool better = Extreme<T, kMax>::Better(x[j], best[j]);
+      best[j] = better ? x[j] : best[j];
+      index[j] = better ? i : index[j];
+    }
+  }
+}
+
+using StoreFn = void (*)(const int64_t* in, int64_t n, void* out, int64_t at);
+template <typename I>
+void Store(const int64_t* in, int64_t n, void* out, int64_t at) {
+  for (int64_t i = 0; i < n; ++i) static_cast<I*>(out)[at + i] = static_cast<I>(in[i]);
+}
+
+template <typename T, bool kMax>
+void RunArg(const KernelContext& ctx, const ArgShape& s, const void* in_raw, StoreFn store, void* out) {
+  const T* in = static_cast<const T*>(in_raw);
+  const int64_t width = std::min(s.inner, kRankingTile), tiles = (s.inner + kRankingTile - 1) / kRankingTile;
+  const double cost = 5 + 0.5 * static_cast<double>(s.axis * width);
+  ctx.ParallelFor(s.outer * tiles, cost, [&](int64_t begin, int64_t end) {
+    int64_t index[kRankingTile];
+    for (int64_t i = begin; i < end; ++i) {
+      const int64_t o = i / tiles, column = i % tiles * kRankingTile, n = std::min(kRankingTile, s.inner - column);
+      const T* x = in + o * s.axis * s.inner + column;
+      if (s.inner == 1) {
+        index[0] = ArgOfRow<T, kMax>(x, s.axis);
+      } else {
+        ArgOfColumns<T, kMax>(x, s.axis, s.inner, n, index);
+      }
+      store(index, n, out, o * s.inner + column);
+    }
+  });
+}
+
+template <bool kMax>
+Status Dispatch(const KernelContext& ctx, DType dtype, const ArgShape& s, const void* in, StoreFn store, void* out) {
+  switch (dtype) {
+    case DType::kFloat: RunArg<float, kMax>(ctx, s, in, store, out); break;
+    case DType::kDouble: RunArg<double, kMax>(ctx, s, in, store, out); break;
+    case DType::kInt8: RunArg<int8_t, kMax>(ctx, s, in, store, out); break;
+    case DType::kInt16: RunArg<int16_t, kMax>(ctx, s, in, store, out); break;
+    case DType::kInt32: RunArg<int32_t, kMax>(ctx, s, in, store, out); break;
+    case DType::kInt64: RunArg<int64_t, kMax>(ctx, s, in, store, out); break;
+    case DType::kBool:
+    case DType::kUInt8: RunArg<uint8_t, kMax>(ctx, s, in, store, out); break;
+    case DType::kUInt16: RunArg<uint16_t, kMax>(ctx, s, in, store, out); break;
+    case DType::kUInt32: RunArg<uint32_t, kMax>(ctx, s, in, store, out); break;
+    case DType::kUInt64: RunArg<uint64_t, kMax>(ctx, s, in, store, out); break;
+    default: return Unimplemented("no order of ", DTypeName(dtype));
+  }
+  return absl::OkStatus();
+}
+
+StoreFn StoreFor(DType dtype) {
+  switch (dtype) {
+    case DType::kInt16: return &Store<int16_t>;
+    case DType::kUInt16: return &Store<uint16_t>;
+    case DType::kInt32: return &Store<int32_t>;
+    case DType::kInt64: return &Store<int64_t>;
+    default: return nullptr;
+  }
+}
+
+template <bool kMax>
+class ArgKernel : public Kernel {
+ public:
+  Status Init(const KernelInit& init) override {
+    store_ = StoreFor(init.output_type(0));
+    return store_ ? absl::OkStatus() : Unimplemented("no indices of type ", DTypeName(init.output_type(0)));
+  }
+  Status Compute(KernelContext& ctx) override {
+    const Tensor& in = ctx.input(0);
+    if (ctx.input(1).rank() != 0) {
+      return InvalidArgument("dim must be a scalar, but received tensor of shape: ", ctx.input(1).shape().ToString());
+    }
+    MR_ASSIGN_OR_RETURN(const int64_t dimension, ctx.input(1).IntScalar());
+    int64_t axis = 0;
+    if (!NormalizeIndex(dimension, in.rank(), &axis)) {
+      return InvalidArgument(
+          "Expected dimension in the range [", -in.rank(), ", ", in.rank(), "), but got ", dimension);
+    }
+    if (in.dim(static_cast<int>(axis)) == 0) {
+      return InvalidArgument("Reduction axis ", dimension, " is empty in shape ", in.shape().ToString());
+    }
+    MR_ASSIGN_OR_RETURN(Tensor * out, ctx.AllocateOutput(0, in.shape().WithoutDim(static_cast<int>(axis))));
+    if (in.num_elements() == 0) return absl::OkStatus();
+    ArgShape s;
+    for (int i = 0; i < in.rank(); ++i) (i < axis ? s.outer : i == axis ? s.axis : s.inner) *= in.dim(i);
+    const DType dtype = in.dtype();
+    if (dtype != DType::kHalf && dtype != DType::kBFloat16) {
+      return Dispatch<kMax>(ctx, dtype, s, in.raw(), store_, out->mutable_raw());
+    }
+    MR_ASSIGN_OR_RETURN(Tensor wide, ctx.AllocateTemp(DType::kFloat, in.shape()));
+    ConvertElements(ctx, dtype, DType::kFloat, in.raw(), wide.mutable_raw(), in.num_elements());
+    return Dispatch<kMax>(ctx, DType::kFloat, s, wide.raw(), store_, out->mutable_raw());
+  }
+
+ private:
+  StoreFn store_ = nullptr;
+};
+
+}  // namespace
+
+void RegisterArgKernels(KernelRegistry& registry) {
+  const std::vector<DType> types = Types("REAL|bool");
+  registry.Add<ArgKernel<true>>({.op = "ArgMax", .types = {{"T", types}}});
+  registry.Add<ArgKernel<false>>({.op = "ArgMin", .types = {{"T", types}}});
+}
+
+}  // namespace millrace

@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: Apache-2.0
+// exp(x - max) keeps softmax from overflowing; its sum is at least 1, so the logarithm is safe as well. Sums run in
+// lanes over short stretches and in double beyond.
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "kernels/cpu/math/math_softmax_rows.h"
+
+#undef HWY_DISABLED_TARGETS
+#define HWY_DISABLED_TARGETS (HWY_SSSE3 | HWY_SSE4)
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "kernels/cpu/math/math_tiles_softmax.cc"
+#include "hwy/foreach_target.h"
+// After foreach_target.h
+#include "kernels/cpu/elementwise/elementwise_math-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace millrace {
+namespace HWY_NAMESPACE {
+namespace {
+
+constexpr int64_t kStretch = 2048;
+
+template <typename T>
+struct Rows {
+  static constexpr int kLanes = static_cast<int>(128 / sizeof(T));
+
+  static T Max(const T* x, int64_t n) {
+    T lanes[kLanes];
+    for (int l = 0; l < kLanes; ++l) lanes[l] = -std::numeric_limits<T>::infinity();
+    int64_t i = 0;
+    for (; i + kLanes <= n; i += kLanes) {
+      for (int l = 0; l < kLanes; ++l) lanes[l] = x[i + l] > lanes[l] ? x[i + l] : lanes[l];
+    }
+    for (int l = 0; i < n; ++i, ++l) lanes[l] = std::max(lanes[l], x[i]);
+    return *std::max_element(lanes, lanes + kLanes);
+  }
+
+  // Sum of at most kStretch elements of f(i).
+  template <typename F>
+  static double StretchSum(int64_t n, F f) {
+    T lanes[kLanes] = {};
+    int64_t i = 0;
+    for (; i + kLanes <= n; i += kLanes) {
+#pragma GCC ivdep
+      for (int l = 0; l < kLanes; ++l) lanes[l] += f(i + l);
+    }
+    for (int l = 0; i < n; ++i, ++l) lanes[l] += f(i);
+    for (int half = kLanes / 2; half > 0; half /= 2) {
+      for (int l = 0; l < half; ++l) lanes[l] += lanes[l + half];
+    }
+    return static_cast<double>(lanes[0]);
+  }
+
+  // *out = exp(x - max); returns the sum.
+  static double Exps(const T* x, T max, int64_t n, T* out) {
+    double sum = 0;
+    for (int64_t i = 0; i < n; i += kStretch) {
+      const int64_t m = std::min(kStretch, n - i);
+      const T* in = x + i;
+      T* e = out + i;
+#pragma GCC ivdep
+      for (int64_t j = 0; j < m; ++j) e[j] = Exp(in[j] - max);
+      sum += StretchSum(m, [e](int64_t j) { return e[j]; });
+    }
+    return sum;
+  }
+
+  static void Softmax(const T* x, int64_t n, T* out) {
+    const T scale = static_cast<T>(1 / Exps(x, Max(x, n), n, out));
+#pragma GCC ivdep
+    for (int64_t i = 0; i < n; ++i) out[i] *= scale;
+  }
+
+  static void LogSoftmax(const T* x, int64_t n, T* out) {
+    const T max = Max(x, n);
+    double sum = 0;
+    T buffer[kStretch];
+    for (int64_t i = 0; i < n; i += kStretch) sum += Exps(x + i, max, std::min(kStretch, n - i), buffer);
+    const T log_sum = static_cast<T>(std::log(sum));
+#pragma GCC ivdep
+    for (int64_t i = 0; i < n; ++i) out[i] = (x[i] - max) - log_sum;
+  }
+
+  static T CrossEntropy(const T* x, const T* labels, int64_t n, T* out) {
+    const T max = Max(x, n);
+    const double sum = Exps(x, max, n, out);
+    const T log_sum = static_cast<T>(std::log(sum)), scale = static_cast<T>(1 / sum);
+    double loss = 0;
+    for (int64_t i = 0; i < n; i += kStretch) {
+      const int64_t m = std::min(kStretch, n - i);
+      const T* in = x + i;
+      const T* label = labels + i;
+      T* e = out + i;
+      // A class that the labels exclude adds nothing, however impossible the logits make it.
+      loss += StretchSum(m, [=](int64_t j) { return label[j] == T(0) ? T(0) : label[j] * (log_sum - (in[j] - max)); });
+#pragma GCC ivdep
+      for (int64_t j = 0; j < m; ++j) e[j] = e[j] * scale - label[j];
+    }
+    return static_cast<T>(loss);
+  }
+
+  static T SparseCrossEntropy(const T* x, int64_t label, int64_t n, T* out) {
+    const T max = Max(x, n);
+    const T chosen = x[label] - max;
+    const double sum = Exps(x, max, n, out);
+    const T scale = static_cast<T>(1 / sum);
+#pragma GCC ivdep
+    for (int64_t i = 0; i < n; ++i) out[i] *= scale;
+    out[label] -= T(1);
+    return static_cast<T>(std::log(sum)) - chosen;
+  }
+
+  static constexpr SoftmaxRows<T> kRows = {&Softmax, &LogSoftmax, &CrossEntropy, &SparseCrossEntropy};
+};
+
+const SoftmaxRows<float>* FloatRows() { return &Rows<float>::kRows; }
+const SoftmaxRows<double>* DoubleRows() { return &Rows<double>::kRows; }
+
+}  // namespace
+}  // namespace HWY_NAMESPACE
+}  // namespace millrace
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace millrace {
+
+HWY_EXPORT(FloatRows);
+HWY_EXPORT(DoubleRows);
+const SoftmaxRows<float>& FloatSoftmaxRows() { return *HWY_DYNAMIC_DISPATCH(FloatRows)(); }
+const SoftmaxRows<double>& DoubleSoftmaxRows() { return *HWY_DYNAMIC_DISPATCH(DoubleRows)(); }
+
+}  // namespace millrace
+#endif

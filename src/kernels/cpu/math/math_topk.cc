@@ -1,0 +1,226 @@
+// SPDX-License-Identifier: Apache-2.0
+// Kernels of TopK and TopKV2.
+//
+// Each element becomes one unsigned number: its value in an order-preserving form above, the complement of its position
+// below. The k largest of these are the answer in its final order, ties included. A row is read once; numbers that beat
+// the k-th best so far go into a buffer, which is cut back to k by selection when it is full.
+#include <algorithm>
+#include <atomic>
+#include <bit>
+#include <cstring>
+#include <limits>
+
+#include "base/stop_scope.h"
+#include "kernels/cpu/math/math.h"
+#include "kernels/cpu/math/math_convert.h"
+#include "kernels/cpu/math/math_ranking.h"
+
+namespace millrace {
+namespace {
+
+__extension__ using uint128 = unsigned __int128;
+
+// NaN above everything; both zeros alike.
+inline uint32_t Ordered(float v) {
+  if (v != v) return std::numeric_limits<uint32_t>::max();
+  const uint32_t bits = std::bit_cast<uint32_t>(v + 0.0f);
+  return bits >> 31 ? ~bits : bits | 0x80000000u;
+}
+inline uint64_t Ordered(double v) {
+  if (v != v) return std::numeric_limits<uint64_t>::max();
+  const uint64_t bits = std::bit_cast<uint64_t>(v + 0.0);
+  return bits >> 63 ? ~bits : bits | (uint64_t{1} << 63);
+}
+inline uint32_t Ordered(int8_t v) { return static_cast<uint32_t>(int32_t{v}) ^ 0x80000000u; }
+inline uint32_t Ordered(int16_t v) { return static_cast<uint32_t>(int32_t{v}) ^ 0x80000000u; }
+inline uint32_t Ordered(int32_t v) { return static_cast<uint32_t>(v) ^ 0x80000000u; }
+inline uint64_t Ordered(int64_t v) { return static_cast<uint64_t>(v) ^ (uint64_t{1} << 63); }
+inline uint32_t Ordered(uint8_t v) { return v; }
+inline uint32_t Ordered(uint16_t v) { return v; }
+inline uint32_t Ordered(uint32_t v) { return v; }
+inline uint64_t Ordered(uint64_t v) { return v; }
+
+// The number for element i, and back to i.
+inline uint64_t Ranked(uint32_t key, int64_t i) {
+  return uint64_t{key} << 32 | (~static_cast<uint64_t>(i) & 0xffffffffu);
+}
+inline uint128 Ranked(uint64_t key, int64_t i) { return uint128{key} << 64 | ~static_cast<uint64_t>(i); }
+inline int64_t Position(uint64_t r) { return static_cast<int64_t>(~r & 0xffffffffu); }
+inline int64_t Position(uint128 r) { return static_cast<int64_t>(~static_cast<uint64_t>(r)); }
+
+template <typename T>
+using RankOf = decltype(Ranked(Ordered(T()), 0));
+
+int64_t BufferSize(int64_t n, int64_t k) { return std::min(n, std::max<int64_t>(4 * k, 512)); }
+
+constexpr int64_t kLong = 1 << 18;
+
+// Descending; where that takes long, with a look now and then whether anybody still wants it.
+template <typename R, typename Algorithm>
+void Order(int64_t count, Algorithm algorithm) {
+  if (count < kLong) return algorithm(std::greater<R>());
+  StopNowAndThen pause;
+  algorithm([&pause](const R& a, const R& b) {
+    pause();
+    return a > b;
+  });
+}
+
+template <typename R>
+void KeepBest(R* buffer, int64_t count, int64_t k) {
+  Order<R>(count, [&](auto greater) { std::nth_element(buffer, buffer + k, buffer + count, greater); });
+}
+
+// The k best of a row, best first, at the start of `buffer`.
+template <typename T>
+void SelectRow(const T* row, int64_t n, int64_t k, RankOf<T>* buffer) {
+  using R = RankOf<T>;
+  const int64_t capacity = BufferSize(n, k);
+  int64_t count = 0, i = 0;
+  for (; i < capacity; ++i) buffer[count++] = Ranked(Ordered(row[i]), i);
+  R bar = 0;
+  while (i < n) {
+    if (count == capacity) {
+      KeepBest(buffer, count, k);
+      count = k;
+      bar = *std::min_element(buffer, buffer + k);
+    }
+    while (i < n && count < capacity) {
+      if (n >= kLong) StopIfAsked();
+      for (const int64_t stop = std::min(n, i + kLong); i < stop && count < capacity; ++i) {
+        const R r = Ranked(Ordered(row[i]), i);
+        buffer[count] = r;
+        count += r > bar;
+      }
+    }
+  }
+  if (count > k) KeepBest(buffer, count, k);
+  Order<R>(k, [&](auto greater) { std::sort(buffer, buffer + k, greater); });
+}
+
+struct TopKArgs {
+  int64_t rows = 0, n = 0, k = 0;
+  const void* keys = nullptr;    // what is compared: the input, or its values as float
+  const char* values = nullptr;  // what is returned
+  int64_t value_bytes = 0;
+  char* out_values = nullptr;
+  void* out_indices = nullptr;
+};
+
+template <typename R>
+void StoreRow(const TopKArgs& a, DType index_type, int64_t row, const R* best) {
+  for (int64_t j = 0; j < a.k; ++j) {
+    const int64_t at = Position(best[j]);
+    std::memcpy(a.out_values + (row * a.k + j) * a.value_bytes, a.values + (row * a.n + at) * a.value_bytes,
+                static_cast<size_t>(a.value_bytes));
+    const int64_t out = row * a.k + j;
+    if (index_type == DType::kInt32) {
+      static_cast<int32_t*>(a.out_indices)[out] = static_cast<int32_t>(at);
+    } else if (index_type == DType::kInt64) {
+      static_cast<int64_t*>(a.out_indices)[out] = at;
+    } else {
+      static_cast<int16_t*>(a.out_indices)[out] = static_cast<int16_t>(at);
+    }
+  }
+}
+
+template <typename T>
+Status Run(const KernelContext& ctx, const TopKArgs& a, DType index_type) {
+  using R = RankOf<T>;
+  const size_t bytes = static_cast<size_t>(BufferSize(a.n, a.k)) * sizeof(R);
+  std::atomic<bool> exhausted = false;
+  ctx.ParallelFor(a.rows, 20 + 1.5 * static_cast<double>(a.n), [&](int64_t begin, int64_t end) {
+    auto memory = AllocateBuffer(HostAllocator(), bytes);
+    if (!memory.ok()) {
+      exhausted = true;
+      return;
+    }
+    R* buffer = static_cast<R*>((*memory)->data());
+    for (int64_t r = begin; r < end; ++r) {
+      SelectRow(static_cast<const T*>(a.keys) + r * a.n, a.n, a.k, buffer);
+      StoreRow(a, index_type, r, buffer);
+    }
+  });
+  return exhausted ? ResourceExhausted("no memory for ", bytes, " bytes of candidates") : absl::OkStatus();
+}
+
+Status Dispatch(const KernelContext& ctx, DType dtype, const TopKArgs& a, DType index_type) {
+  switch (dtype) {
+    case DType::kFloat: return Run<float>(ctx, a, index_type);
+    case DType::kDouble: return Run<double>(ctx, a, index_type);
+    case DType::kInt8: return Run<int8_t>(ctx, a, index_type);
+    case DType::kInt16: return Run<int16_t>(ctx, a, index_type);
+    case DType::kInt32: return Run<int32_t>(ctx, a, index_type);
+    case DType::kInt64: return Run<int64_t>(ctx, a, index_type);
+    case DType::kUInt8: return Run<uint8_t>(ctx, a, index_type);
+    case DType::kUInt16: return Run<uint16_t>(ctx, a, index_type);
+    case DType::kUInt32: return Run<uint32_t>(ctx, a, index_type);
+    case DType::kUInt64: return Run<uint64_t>(ctx, a, index_type);
+    default: return Unimplemented("no order of ", DTypeName(dtype));
+  }
+}
+
+int64_t LargestIndex(DType t) {
+  if (t == DType::kInt16) return std::numeric_limits<int16_t>::max();
+  return t == DType::kInt32 ? int64_t{std::numeric_limits<int32_t>::max()} : int64_t{1} << 40;
+}
+
+Status ComputeTopK(KernelContext& ctx, int64_t k) {
+  const Tensor& in = ctx.input(0);
+  if (k < 0) return InvalidArgument("Need k >= 0, got ", k);
+  if (in.rank() < 1) return InvalidArgument("input must be >= 1-D, got shape ", in.shape().ToString());
+  TopKArgs a;
+  a.n = in.dim(in.rank() - 1);
+  a.k = k;
+  if (a.n < k) return InvalidArgument("input must have at least k columns. Had ", a.n, ", needed ", k);
+  // Positions take 32 bits where values do.
+  const DType index_type = ctx.output_dtype(1);
+  const bool wide_values = DTypeSize(in.dtype()) == 8;
+  if (a.n - 1 > LargestIndex(index_type) || (!wide_values && a.n > int64_t{1} << 32)) {
+    return InvalidArgument("rows of ", a.n, " elements have positions that ", DTypeName(index_type), " cannot hold");
+  }
+  MR_ASSIGN_OR_RETURN(const Shape shape, in.shape().WithDim(in.rank() - 1, k));
+  MR_ASSIGN_OR_RETURN(Tensor * values, ctx.AllocateOutput(0, shape));
+  MR_ASSIGN_OR_RETURN(Tensor * indices, ctx.AllocateOutput(1, shape));
+  if (shape.num_elements() == 0) return absl::OkStatus();
+  a.rows = in.num_elements() / a.n;
+  a.keys = in.raw();
+  a.values = static_cast<const char*>(in.raw());
+  a.value_bytes = static_cast<int64_t>(DTypeSize(in.dtype()));
+  a.out_values = static_cast<char*>(values->mutable_raw());
+  a.out_indices = indices->mutable_raw();
+  if (in.dtype() != DType::kHalf && in.dtype() != DType::kBFloat16) return Dispatch(ctx, in.dtype(), a, index_type);
+  MR_ASSIGN_OR_RETURN(Tensor wide, ctx.AllocateTemp(DType::kFloat, in.shape()));
+  ConvertElements(ctx, in.dtype(), DType::kFloat, in.raw(), wide.mutable_raw(), in.num_elements());
+  a.keys = wide.raw();
+  return Dispatch(ctx, DType::kFloat, a, index_type);
+}
+
+class TopKKernel : public Kernel {
+ public:
+  Status Init(const KernelInit& init) override {
+    MR_ASSIGN_OR_RETURN(k_, init.Attr<int64_t>("k"));
+    return absl::OkStatus();
+  }
+  Status Compute(KernelContext& ctx) override { return ComputeTopK(ctx, k_); }
+
+ private:
+  int64_t k_ = 0;
+};
+
+Status TopKV2(KernelContext& ctx) {
+  const Tensor& k = ctx.input(1);
+  if (k.rank() != 0) return InvalidArgument("k must be scalar, got shape ", k.shape().ToString());
+  if (k.dtype() == DType::kInt16) return ComputeTopK(ctx, *k.data<int16_t>());
+  MR_ASSIGN_OR_RETURN(const int64_t value, k.IntScalar());
+  return ComputeTopK(ctx, value);
+}
+
+}  // namespace
+
+void RegisterTopKKernels(KernelRegistry& registry) {
+  registry.Add<TopKKernel>({.op = "TopK", .types = {{"T", Types("REAL")}}});
+  registry.AddFn({.op = "TopKV2", .types = {{"T", Types("REAL")}}}, &TopKV2);
+}
+
+}  // namespace millrace

@@ -1,0 +1,280 @@
+// SPDX-License-Identifier: Apache-2.0
+// Fused batch normalisation: one pass over x for the moments, one to apply; backward likewise one to reduce, one to
+// apply.
+#include <cmath>
+#include <cstring>
+#include <limits>
+
+#include "kernels/cpu/nn/nn_columns.h"
+#include "kernels/cpu/nn/nn_norm.h"
+#include "kernels/cpu/nn/nn_simd.h"
+
+namespace millrace {
+namespace {
+
+using Vector = std::vector<float>;
+
+struct BatchNormAttrs {
+  ImageLayout layout;
+  double epsilon = 1e-4;
+  bool training = true;
+  double average_factor = 1;  // newer graphs: the running average is updated here
+
+  Status Read(const KernelInit& init) {
+    MR_ASSIGN_OR_RETURN(const std::string format, init.Attr<std::string>("data_format"));
+    MR_ASSIGN_OR_RETURN(layout, ParseImageLayout(format));
+    MR_ASSIGN_OR_RETURN(const float e, init.Attr<float>("epsilon"));
+    MR_ASSIGN_OR_RETURN(training, init.Attr<bool>("is_training"));
+    if (init.HasAttr("exponential_avg_factor")) {
+      MR_ASSIGN_OR_RETURN(const float f, init.Attr<float>("exponential_avg_factor"));
+      average_factor = static_cast<double>(f);
+    }
+    epsilon = static_cast<double>(e);
+    return absl::OkStatus();
+  }
+};
+
+Status CheckChannelVector(const Tensor& t, int64_t channels, absl::string_view name) {
+  if (t.rank() == 1 && t.num_elements() == channels) return absl::OkStatus();
+  return InvalidArgument(name, " must have shape [", channels, "], got ", t.shape().ToString());
+}
+
+Status CheckImage(const Tensor& t, const ImageLayout& layout, absl::string_view name) {
+  if (t.rank() == layout.rank) return absl::OkStatus();
+  return InvalidArgument(name, " must have rank ", layout.rank, ", got shape ", t.shape().ToString());
+}
+
+class FusedBatchNormKernel : public Kernel {
+ public:
+  Status Init(const KernelInit& init) override { return attrs_.Read(init); }
+
+  Status Compute(KernelContext& ctx) override {
+    const Tensor& image = ctx.input(0);
+    MR_RETURN_IF_ERROR(CheckImage(image, attrs_.layout, "x"));
+    const int64_t channels = image.dim(attrs_.layout.channel);
+    MR_RETURN_IF_ERROR(CheckChannelVector(ctx.input(1), channels, "scale"));
+    MR_RETURN_IF_ERROR(CheckChannelVector(ctx.input(2), channels, "offset"));
+    const bool uses_given = !attrs_.training || attrs_.average_factor != 1;
+    for (int i = 3; i < 5; ++i) {
+      const Tensor& t = ctx.input(i);
+      if (!uses_given && t.num_elements() == 0) continue;
+      MR_RETURN_IF_ERROR(CheckChannelVector(t, channels, i == 3 ? "mean" : "variance"));
+    }
+    const int64_t rows = channels > 0 ? image.num_elements() / channels : 0;
+    const ColumnView view(rows, channels);
+    const bool turned = attrs_.layout.channels_first();
+    Tensor copy;  // only where needed: another holder of x's buffer would keep y from taking it over
+    if (turned) {
+      MR_ASSIGN_OR_RETURN(copy, ToChannelsLast(ctx, image, attrs_.layout));
+    }
+    const Tensor& x = turned ? copy : image;
+    Vector mean, variance;
+    MR_RETURN_IF_ERROR(Moments(ctx, view, x, &mean, &variance));
+    MR_RETURN_IF_ERROR(WriteStatistics(ctx, rows, mean, variance));
+    MR_ASSIGN_OR_RETURN(Tensor* const out,
+                        turned ? ctx.AllocateOutput(0, image.shape()) : ctx.ForwardOrAllocate({0}, 0, image.shape()));
+    if (out->num_elements() == 0) return absl::OkStatus();
+    Tensor y = *out;
+    if (turned) {
+      MR_ASSIGN_OR_RETURN(y, ctx.AllocateTemp(x.dtype(), x.shape()));
+    }
+    Apply(ctx, view, x, mean, variance, &y);
+    if (turned) FromChannelsLast(ctx, y, attrs_.layout, out);
+    return absl::OkStatus();
+  }
+
+ private:
+  // The mean and the biased variance that x is normalised by.
+  Status Moments(KernelContext& ctx, const ColumnView& view, const Tensor& x, Vector* mean, Vector* variance) const {
+    const size_t channels = static_cast<size_t>(view.channels());
+    if (view.rows() == 0) {
+      mean->assign(channels, std::numeric_limits<float>::quiet_NaN());
+      *variance = *mean;
+      return absl::OkStatus();
+    }
+    if (!attrs_.training) {
+      mean->assign(ctx.input(3).data<float>(), ctx.input(3).data<float>() + channels);
+      variance->assign(ctx.input(4).data<float>(), ctx.input(4).data<float>() + channels);
+      return absl::OkStatus();
+    }
+    // Differences from the first row keep the squares small whatever the mean is.
+    Vector first(channels);
+    std::memcpy(first.data(), ReadBlock(x, 0, channels, 0), channels * sizeof(float));
+    const Vector shift = view.Widen(first.data());
+    std::vector<double> sum, squares;
+    MR_RETURN_IF_ERROR(view.Reduce(
+        ctx, 0.15,
+        [&](int64_t offset, size_t rows, size_t cols, float* s, float* q) {
+          AddMoments(ReadBlock(x, offset, rows * cols, 0), rows, cols, shift.data(), s, q);
+        },
+        &sum, &squares));
+    mean->resize(channels);
+    variance->resize(channels);
+    const double n = static_cast<double>(view.rows());
+    for (size_t c = 0; c < channels; ++c) {
+      const double d = sum[c] / n;
+      (*mean)[c] = static_cast<float>(static_cast<double>(first[c]) + d);
+      const double v = squares[c] / n - d * d;
+      (*variance)[c] = static_cast<float>(v < 0 ? 0 : v);  // keeps NaN
+    }
+    return absl::OkStatus();
+  }
+
+  // Outputs 1 and 2: the batch's mean and unbiased variance (or their running averages); 3 and 4: what the gradient
+  // wants.
+  Status WriteStatistics(KernelContext& ctx, int64_t rows, const Vector& mean, const Vector& variance) const {
+    const Shape shape = Shape::Vector(static_cast<int64_t>(mean.size()));
+    float* out[4];
+    for (int i = 0; i < 4; ++i) {
+      MR_ASSIGN_OR_RETURN(Tensor* const t, ctx.AllocateOutput(i + 1, shape));
+      out[i] = t->mutable_data<float>();
+    }
+    const double correction =
+        attrs_.training ? static_cast<double>(rows) / static_cast<double>(std::max<int64_t>(rows - 1, 1)) : 1.0;
+    const double f = attrs_.training ? attrs_.average_factor : 1.0;
+    for (size_t c = 0; c < mean.size(); ++c) {
+      out[0][c] = mean[c];
+      out[1][c] = correction == 1.0 ? variance[c] : static_cast<float>(static_cast<double>(variance[c]) * correction);
+      if (f != 1.0) {
+        const auto blend = [&](int i, float now) {
+          return static_cast<float>(
+              (1 - f) * static_cast<double>(ctx.input(i).data<float>()[c]) + f * static_cast<double>(now));
+        };
+        out[0][c] = blend(3, out[0][c]);
+        out[1][c] = blend(4, out[1][c]);
+      }
+      out[2][c] = mean[c];
+      out[3][c] = variance[c];
+    }
+    if (ctx.num_outputs() > 5) {
+      MR_ASSIGN_OR_RETURN(Tensor* const unused, ctx.AllocateOutput(5, Shape()));
+      *unused->mutable_data<float>() = 0;
+    }
+    return absl::OkStatus();
+  }
+
+  void Apply(KernelContext& ctx, const ColumnView& view, const Tensor& x, const Vector& mean, const Vector& variance,
+             Tensor* y) const {
+    const float* scale = ctx.input(1).data<float>();
+    Vector factor(mean.size());
+    for (size_t c = 0; c < mean.size(); ++c) {
+      factor[c] = static_cast<float>(
+          static_cast<double>(scale[c]) / std::sqrt(static_cast<double>(variance[c]) + attrs_.epsilon));
+    }
+    const Vector m = view.Widen(mean.data()), a = view.Widen(factor.data());
+    const Vector b = view.Widen(ctx.input(2).data<float>());
+    view.ForBlocks(ctx, 0.3, [&](int64_t offset, size_t rows, size_t cols) {
+      const float* from = ReadBlock(x, offset, rows * cols, 0);
+      float* to = WriteBuffer(y, offset, rows * cols, 1);
+      ScaleShift(from, rows, cols, m.data(), a.data(), b.data(), to);
+      FinishWrite(y, offset, rows * cols, to);
+    });
+  }
+
+  BatchNormAttrs attrs_;
+};
+
+class FusedBatchNormGradKernel : public Kernel {
+ public:
+  Status Init(const KernelInit& init) override { return attrs_.Read(init); }
+
+  Status Compute(KernelContext& ctx) override {
+    const Tensor& backprop = ctx.input(0);
+    const Tensor& image = ctx.input(1);
+    MR_RETURN_IF_ERROR(CheckImage(image, attrs_.layout, "x"));
+    if (!(backprop.shape() == image.shape())) {
+      return InvalidArgument(
+          "y_backprop and x must have one shape, got ", backprop.shape().ToString(), " and ", image.shape().ToString());
+    }
+    const int64_t channels = image.dim(attrs_.layout.channel);
+    for (int i = 2; i < 5; ++i) {
+      MR_RETURN_IF_ERROR(CheckChannelVector(ctx.input(i), channels, i == 2 ? "scale" : "a reserve space"));
+    }
+    for (int i = 3; i < 5; ++i) MR_RETURN_IF_ERROR(ctx.AllocateOutput(i, Shape::Vector(0)).status());
+    const bool turned = attrs_.layout.channels_first();
+    Tensor copies[2];
+    if (turned) {
+      MR_ASSIGN_OR_RETURN(copies[0], ToChannelsLast(ctx, backprop, attrs_.layout));
+      MR_ASSIGN_OR_RETURN(copies[1], ToChannelsLast(ctx, image, attrs_.layout));
+    }
+    const Tensor& g = turned ? copies[0] : backprop;
+    const Tensor& x = turned ? copies[1] : image;
+    const ColumnView view(channels > 0 ? image.num_elements() / channels : 0, channels);
+    Coefficients k;
+    MR_RETURN_IF_ERROR(Reduce(ctx, view, g, x, &k));
+    MR_ASSIGN_OR_RETURN(
+        Tensor* const out,
+        turned ? ctx.AllocateOutput(0, image.shape()) : ctx.ForwardOrAllocate({0, 1}, 0, image.shape()));
+    if (out->num_elements() == 0) return absl::OkStatus();
+    Tensor dx = *out;
+    if (turned) {
+      MR_ASSIGN_OR_RETURN(dx, ctx.AllocateTemp(x.dtype(), x.shape()));
+    }
+    const Vector m = view.Widen(ctx.input(3).data<float>());
+    const Vector ka = view.Widen(k.gradient.data()), kb = view.Widen(k.centred.data()),
+                 kc = view.Widen(k.mean_g.data());
+    view.ForBlocks(ctx, 0.4, [&](int64_t offset, size_t rows, size_t cols) {
+      const float* gp = ReadBlock(g, offset, rows * cols, 0);
+      const float* xp = ReadBlock(x, offset, rows * cols, 1);
+      float* to = WriteBuffer(&dx, offset, rows * cols, 2);
+      Combine(gp, xp, rows, cols, m.data(), ka.data(), kb.data(), kc.data(), to);
+      FinishWrite(&dx, offset, rows * cols, to);
+    });
+    if (turned) FromChannelsLast(ctx, dx, attrs_.layout, out);
+    return absl::OkStatus();
+  }
+
+ private:
+  // dx = gradient * (g - mean_g) + centred * (x - mean)
+  struct Coefficients {
+    Vector gradient, centred, mean_g;
+  };
+
+  Status Reduce(KernelContext& ctx, const ColumnView& view, const Tensor& g, const Tensor& x, Coefficients* k) const {
+    const size_t channels = static_cast<size_t>(view.channels());
+    const float* scale = ctx.input(2).data<float>();
+    const float* variance = ctx.input(4).data<float>();
+    const Vector mean = view.Widen(ctx.input(3).data<float>());
+    std::vector<double> sum, dot;
+    MR_RETURN_IF_ERROR(view.Reduce(
+        ctx, 0.2,
+        [&](int64_t offset, size_t rows, size_t cols, float* s, float* d) {
+          const float* gp = ReadBlock(g, offset, rows * cols, 0);
+          AddDots(gp, ReadBlock(x, offset, rows * cols, 1), rows, cols, mean.data(), s, d);
+        },
+        &sum, &dot));
+    MR_ASSIGN_OR_RETURN(Tensor* const dscale, ctx.AllocateOutput(1, Shape::Vector(view.channels())));
+    MR_ASSIGN_OR_RETURN(Tensor* const doffset, ctx.AllocateOutput(2, Shape::Vector(view.channels())));
+    k->gradient.assign(channels, 0);
+    k->centred.assign(channels, 0);
+    k->mean_g.assign(channels, 0);
+    const double n = static_cast<double>(view.rows());
+    for (size_t c = 0; c < channels; ++c) {
+      const double r = 1 / std::sqrt(static_cast<double>(variance[c]) + attrs_.epsilon);
+      const double a = static_cast<double>(scale[c]) * r;
+      dscale->mutable_data<float>()[c] = static_cast<float>(dot[c] * r);
+      doffset->mutable_data<float>()[c] = static_cast<float>(sum[c]);
+      k->gradient[c] = static_cast<float>(a);
+      if (!attrs_.training || view.rows() == 0) continue;
+      k->centred[c] = static_cast<float>(-a * r * r * dot[c] / n);
+      k->mean_g[c] = static_cast<float>(sum[c] / n);
+    }
+    return absl::OkStatus();
+  }
+
+  BatchNormAttrs attrs_;
+};
+
+}  // namespace
+
+void RegisterBatchNormKernels(KernelRegistry& r) {
+  const auto wide = Types("f16|bf16|f32");
+  r.Add<FusedBatchNormKernel>({.op = "FusedBatchNorm", .types = {{"T", Types("f32")}}});
+  r.Add<FusedBatchNormKernel>({.op = "FusedBatchNormV2", .types = {{"T", wide}}});
+  r.Add<FusedBatchNormKernel>({.op = "FusedBatchNormV3", .types = {{"T", wide}}});
+  r.Add<FusedBatchNormGradKernel>({.op = "FusedBatchNormGrad", .types = {{"T", Types("f32")}}});
+  r.Add<FusedBatchNormGradKernel>({.op = "FusedBatchNormGradV2", .types = {{"T", wide}}});
+  r.Add<FusedBatchNormGradKernel>({.op = "FusedBatchNormGradV3", .types = {{"T", wide}}});
+}
+
+}  // namespace millrace

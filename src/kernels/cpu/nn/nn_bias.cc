@@ -1,0 +1,213 @@
+// SPDX-License-Identifier: Apache-2.0
+// BiasAdd and its gradient, for every numeric type: float and the narrow floats through the vector loops, the others
+// through plain ones (integers by their size, since sums wrap).
+#include <algorithm>
+#include <complex>
+#include <type_traits>
+
+#include "kernels/cpu/nn/nn_columns.h"
+#include "kernels/cpu/nn/nn_norm.h"
+#include "kernels/cpu/nn/nn_simd.h"
+
+namespace millrace {
+namespace {
+
+// A value seen as [outer][channels][inner]; inner is 1 where channels come last.
+struct BiasShape {
+  int64_t outer = 1, channels = 0, inner = 1;
+};
+
+StatusOr<BiasShape> ShapeOfValue(const Tensor& value, bool channels_first) {
+  const int rank = value.rank();
+  if (rank < 2) return InvalidArgument("a bias needs a value of rank 2 or more, got shape ", value.shape().ToString());
+  BiasShape s;
+  const int channel = channels_first ? 1 : rank - 1;
+  s.channels = value.dim(channel);
+  for (int d = 0; d < rank; ++d) {
+    if (d != channel) (d < channel ? s.outer : s.inner) *= value.dim(d);
+  }
+  return s;
+}
+
+bool IsFloat32Like(DType t) { return t == DType::kFloat || IsNarrowFloat(t); }
+
+// Calls fn(T()) with the type that plain loops use.
+template <typename Fn>
+Status WithPlainType(DType type, Fn fn) {
+  if (type == DType::kDouble) return fn(double());
+  if (type == DType::kComplex64) return fn(std::complex<float>());
+  if (type == DType::kComplex128) return fn(std::complex<double>());
+  if (!IsInteger(type)) return Unimplemented("bias of ", DTypeName(type));
+  switch (DTypeSize(type)) {
+    case 1: return fn(uint8_t());
+    case 2: return fn(uint16_t());
+    case 4: return fn(uint32_t());
+    default: return fn(uint64_t());
+  }
+}
+
+template <typename T>
+T Sum(T a, T b) {
+  return static_cast<T>(a + b);
+}
+
+Status ReadChannelsFirst(const KernelInit& init, bool* channels_first) {
+  *channels_first = false;
+  if (!init.HasAttr("data_format")) return absl::OkStatus();
+  const StatusOr<std::string> format = init.Attr<std::string>("data_format");
+  if (!format.ok()) return format.status();
+  *channels_first = *format == "NCHW";
+  return absl::OkStatus();
+}
+
+class BiasAddKernel : public Kernel {
+ public:
+  Status Init(const KernelInit& init) override { return ReadChannelsFirst(init, &channels_first_); }
+  Status Compute(KernelContext& ctx) override {
+    const Tensor& value = ctx.input(0);
+    const Tensor& bias = ctx.input(1);
+    MR_ASSIGN_OR_RETURN(const BiasShape s, ShapeOfValue(value, channels_first_));
+    if (bias.rank() != 1 || bias.num_elements() != s.channels) {
+      return InvalidArgument("bias must have shape [", s.channels, "] for a value of shape ", value.shape().ToString(),
+                             ", got ", bias.shape().ToString());
+    }
+    MR_ASSIGN_OR_RETURN(Tensor* const out, ctx.ForwardOrAllocate({0}, 0, value.shape()));
+    if (out->num_elements() == 0) return absl::OkStatus();
+    if (IsFloat32Like(value.dtype())) return AddFloat(ctx, s, value, bias, out);
+    return WithPlainType(value.dtype(), [&](auto zero) -> Status {
+      using T = decltype(zero);
+      AddPlain<T>(ctx, s, value.data<T>(), bias.data<T>(), out->mutable_data<T>());
+      return absl::OkStatus();
+    });
+  }
+
+ private:
+  static Status AddFloat(KernelContext& ctx, const BiasShape& s, const Tensor& value, const Tensor& bias, Tensor* out) {
+    MR_ASSIGN_OR_RETURN(const Tensor wide, Widened(ctx, bias));
+    const float* b = wide.data<float>();
+    if (s.inner == 1) {
+      const ColumnView view(s.outer, s.channels);
+      const std::vector<float> repeated = view.Widen(b);
+      view.ForBlocks(ctx, 0.2, [&](int64_t offset, size_t rows, size_t cols) {
+        const float* from = ReadBlock(value, offset, rows * cols, 0);
+        float* to = WriteBuffer(out, offset, rows * cols, 1);
+        ShiftRows(from, rows, cols, repeated.data(), to);
+        FinishWrite(out, offset, rows * cols, to);
+      });
+      return absl::OkStatus();
+    }
+    ctx.ParallelFor(s.outer * s.channels, 0.2 * static_cast<double>(s.inner), [&](int64_t begin, int64_t end) {
+      for (int64_t u = begin; u < end; ++u) {
+        const size_t n = static_cast<size_t>(s.inner);
+        const float* from = ReadBlock(value, u * s.inner, n, 0);
+        float* to = WriteBuffer(out, u * s.inner, n, 1);
+        const float shift = b[u % s.channels];
+        for (size_t i = 0; i < n; ++i) to[i] = from[i] + shift;
+        FinishWrite(out, u * s.inner, n, to);
+      }
+    });
+    return absl::OkStatus();
+  }
+
+  template <typename T>
+  static void AddPlain(KernelContext& ctx, const BiasShape& s, const T* value, const T* bias, T* out) {
+    const int64_t unit = s.inner == 1 ? s.channels : s.inner;
+    ctx.ParallelFor(s.outer * s.channels * s.inner / unit, static_cast<double>(unit), [&](int64_t begin, int64_t end) {
+      for (int64_t u = begin; u < end; ++u) {
+        const T* from = value + u * unit;
+        T* to = out + u * unit;
+        if (s.inner == 1) {
+          for (int64_t i = 0; i < unit; ++i) to[i] = Sum(from[i], bias[i]);
+        } else {
+          const T shift = bias[u % s.channels];
+          for (int64_t i = 0; i < unit; ++i) to[i] = Sum(from[i], shift);
+        }
+      }
+    });
+  }
+
+  bool channels_first_ = false;
+};
+
+class BiasAddGradKernel : public Kernel {
+ public:
+  Status Init(const KernelInit& init) override { return ReadChannelsFirst(init, &channels_first_); }
+  Status Compute(KernelContext& ctx) override {
+    const Tensor& value = ctx.input(0);
+    MR_ASSIGN_OR_RETURN(const BiasShape s, ShapeOfValue(value, channels_first_));
+    MR_ASSIGN_OR_RETURN(Tensor* const out, ctx.AllocateOutput(0, Shape::Vector(s.channels)));
+    if (!IsFloat32Like(value.dtype())) {
+      return WithPlainType(value.dtype(), [&](auto zero) -> Status {
+        using T = decltype(zero);
+        SumPlain<T>(ctx, s, value.data<T>(), out->mutable_data<T>());
+        return absl::OkStatus();
+      });
+    }
+    std::vector<double> sum, unused;
+    if (s.inner == 1) {
+      MR_RETURN_IF_ERROR(
+          ColumnView(s.outer, s.channels)
+              .Reduce(
+                  ctx, 0.15,
+                  [&](int64_t offset, size_t rows, size_t cols, float* to, float*) {
+                    AddRows(ReadBlock(value, offset, rows * cols, 0), rows, cols, to);
+                  },
+                  &sum, &unused));
+    } else {
+      SumPlanes(ctx, s, value, &sum);
+    }
+    std::vector<float> narrow(sum.begin(), sum.end());
+    float* to = WriteBuffer(out, 0, narrow.size(), 1);
+    std::copy(narrow.begin(), narrow.end(), to);
+    FinishWrite(out, 0, narrow.size(), to);
+    return absl::OkStatus();
+  }
+
+ private:
+  // Channels first: each channel's planes in order.
+  static void SumPlanes(KernelContext& ctx, const BiasShape& s, const Tensor& value, std::vector<double>* sum) {
+    sum->assign(static_cast<size_t>(s.channels), 0);
+    const double cost = static_cast<double>(s.outer) * static_cast<double>(s.inner);
+    ctx.ParallelFor(s.channels, cost, [&](int64_t begin, int64_t end) {
+      for (int64_t c = begin; c < end; ++c) {
+        double total = 0;
+        for (int64_t n = 0; n < s.outer; ++n) {
+          const size_t count = static_cast<size_t>(s.inner);
+          const float* p = ReadBlock(value, (n * s.channels + c) * s.inner, count, 0);
+          for (size_t i = 0; i < count; ++i) total += static_cast<double>(p[i]);
+        }
+        (*sum)[static_cast<size_t>(c)] = total;
+      }
+    });
+  }
+
+  // Blocks of channels in parallel, each summed in order.
+  template <typename T>
+  static void SumPlain(KernelContext& ctx, const BiasShape& s, const T* value, T* out) {
+    constexpr int64_t kBlock = 16;
+    std::fill_n(out, s.channels, T(0));
+    const double cost = kBlock * static_cast<double>(s.outer) * static_cast<double>(s.inner);
+    ctx.ParallelFor((s.channels + kBlock - 1) / kBlock, cost, [&](int64_t begin, int64_t end) {
+      const int64_t first = begin * kBlock, last = std::min(s.channels, end * kBlock);
+      for (int64_t n = 0; n < s.outer; ++n) {
+        for (int64_t c = first; c < last; ++c) {
+          const T* p = value + (n * s.channels + c) * s.inner;
+          for (int64_t i = 0; i < s.inner; ++i) out[c] = Sum(out[c], p[i]);
+        }
+      }
+    });
+  }
+
+  bool channels_first_ = false;
+};
+
+}  // namespace
+
+void RegisterBiasKernels(KernelRegistry& r) {
+  const auto types = Types("FC|i8|i16|i32|i64|u8|u16|u32|u64");
+  r.Add<BiasAddKernel>({.op = "BiasAdd", .types = {{"T", types}}});
+  r.Add<BiasAddKernel>({.op = "BiasAddV1", .types = {{"T", types}}});
+  r.Add<BiasAddGradKernel>({.op = "BiasAddGrad", .types = {{"T", types}}});
+}
+
+}  // namespace millrace

@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "kernels/cpu/nn/nn_layout.h"
+
+#include <algorithm>
+#include <complex>
+#include <cstring>
+
+#include "kernels/cpu/nn/nn_simd.h"
+
+namespace millrace {
+namespace {
+
+constexpr int64_t kTile = 16;
+
+template <typename E>
+void TransposeTile(const E* from, int64_t rows, int64_t cols, E* to, int64_t r0, int64_t c0) {
+  const int64_t r1 = std::min(rows, r0 + kTile), c1 = std::min(cols, c0 + kTile);
+  for (int64_t c = c0; c < c1; ++c) {
+    for (int64_t r = r0; r < r1; ++r) to[c * rows + r] = from[r * cols + c];
+  }
+}
+
+template <typename E>
+void TransposeAll(KernelContext& ctx, int64_t batch, int64_t rows, int64_t cols, const void* from, void* to) {
+  const int64_t bands = (rows + kTile - 1) / kTile;
+  const double cost = static_cast<double>(cols) * kTile * 0.7;
+  ctx.ParallelFor(batch * bands, cost, [&](int64_t begin, int64_t end) {
+    for (int64_t u = begin; u < end; ++u) {
+      const int64_t at = u / bands * rows * cols;
+      for (int64_t c = 0; c < cols; c += kTile) {
+        TransposeTile(static_cast<const E*>(from) + at, rows, cols, static_cast<E*>(to) + at, u % bands * kTile, c);
+      }
+    }
+  });
+}
+
+constexpr int64_t kConvertBlock = 16384;
+
+}  // namespace
+
+void TransposeMatrices(KernelContext& ctx, size_t element, int64_t batch, int64_t rows, int64_t cols, const void* from,
+                       void* to) {
+  if (batch == 0 || rows == 0 || cols == 0) return;
+  if (rows == 1 || cols == 1) {
+    std::memcpy(to, from, static_cast<size_t>(batch * rows * cols) * element);
+    return;
+  }
+  switch (element) {
+    case 1: return TransposeAll<uint8_t>(ctx, batch, rows, cols, from, to);
+    case 2: return TransposeAll<uint16_t>(ctx, batch, rows, cols, from, to);
+    case 4: return TransposeAll<uint32_t>(ctx, batch, rows, cols, from, to);
+    case 8: return TransposeAll<uint64_t>(ctx, batch, rows, cols, from, to);
+    default: return TransposeAll<std::complex<double>>(ctx, batch, rows, cols, from, to);
+  }
+}
+
+StatusOr<Shape> ChannelsLastShape(const Shape& shape, const ImageLayout& layout) {
+  if (shape.rank() != layout.rank) {
+    return InvalidArgument("expected a tensor of rank ", layout.rank, ", got shape ", shape.ToString());
+  }
+  if (!layout.channels_first()) return shape;
+  std::vector<int64_t> dims(shape.dims().begin(), shape.dims().end());
+  std::rotate(dims.begin() + 1, dims.begin() + 2, dims.end());
+  return Shape::Make(absl::MakeConstSpan(dims));
+}
+
+StatusOr<Tensor> ToChannelsLast(KernelContext& ctx, const Tensor& t, const ImageLayout& layout) {
+  if (!layout.channels_first()) return t;
+  MR_ASSIGN_OR_RETURN(const Shape shape, ChannelsLastShape(t.shape(), layout));
+  MR_ASSIGN_OR_RETURN(Tensor out, ctx.AllocateTemp(t.dtype(), shape));
+  if (t.num_elements() > 0) {
+    const int64_t plane = t.num_elements() / (t.dim(0) * t.dim(1));
+    TransposeMatrices(ctx, DTypeSize(t.dtype()), t.dim(0), t.dim(1), plane, t.raw(), out.mutable_raw());
+  }
+  return out;
+}
+
+void FromChannelsLast(KernelContext& ctx, const Tensor& from, const ImageLayout& layout, Tensor* to) {
+  if (from.num_elements() == 0) return;
+  if (!layout.channels_first()) {
+    std::memcpy(to->mutable_raw(), from.raw(), from.TotalBytes());
+    return;
+  }
+  const int64_t channels = from.dim(from.rank() - 1);
+  const int64_t plane = from.num_elements() / (from.dim(0) * channels);
+  TransposeMatrices(ctx, DTypeSize(from.dtype()), from.dim(0), plane, channels, from.raw(), to->mutable_raw());
+}
+
+StatusOr<Tensor> Widened(KernelContext& ctx, const Tensor& t) {
+  if (!IsNarrowFloat(t.dtype())) return t;
+  MR_ASSIGN_OR_RETURN(Tensor out, ctx.AllocateTemp(DType::kFloat, t.shape()));
+  const int64_t n = t.num_elements();
+  const auto* from = t.data<uint16_t>();
+  float* to = out.mutable_data<float>();
+  ctx.ParallelFor((n + kConvertBlock - 1) / kConvertBlock, 4000, [&](int64_t begin, int64_t end) {
+    const int64_t a = begin * kConvertBlock, b = std::min(n, end * kConvertBlock);
+    WidenToFloat(t.dtype(), from + a, to + a, static_cast<size_t>(b - a));
+  });
+  return out;
+}
+
+void NarrowInto(KernelContext& ctx, const Tensor& from, Tensor* to) {
+  const int64_t n = from.num_elements();
+  const float* src = from.data<float>();
+  auto* dst = to->mutable_data<uint16_t>();
+  const DType type = to->dtype();
+  ctx.ParallelFor((n + kConvertBlock - 1) / kConvertBlock, 4000, [&](int64_t begin, int64_t end) {
+    const int64_t a = begin * kConvertBlock, b = std::min(n, end * kConvertBlock);
+    NarrowFromFloat(type, src + a, dst + a, static_cast<size_t>(b - a));
+  });
+}
+
+StatusOr<WindowAttrs> ReadWindowAttrs(const KernelInit& init, const char* default_format, bool spatial_only) {
+  WindowAttrs a;
+  std::string format = default_format;
+  if (init.HasAttr("data_format")) {
+    MR_ASSIGN_OR_RETURN(format, init.Attr<std::string>("data_format"));
+  }
+  MR_ASSIGN_OR_RETURN(a.layout, ParseImageLayout(format));
+  MR_ASSIGN_OR_RETURN(const std::string padding, init.Attr<std::string>("padding"));
+  MR_ASSIGN_OR_RETURN(a.padding, ParsePadding(padding));
+  auto read = [&](const char* name, std::vector<int64_t>* list) -> Status {
+    if (!init.HasAttr(name)) return absl::OkStatus();
+    MR_ASSIGN_OR_RETURN(*list, init.Attr<std::vector<int64_t>>(name));
+    if (list->empty() && list != &a.explicit_paddings) return InvalidArgument(name, " must not be empty");
+    return absl::OkStatus();
+  };
+  MR_RETURN_IF_ERROR(read("strides", &a.strides));
+  MR_RETURN_IF_ERROR(read("dilations", &a.dilations));
+  MR_RETURN_IF_ERROR(read("ksize", &a.ksize));
+  MR_RETURN_IF_ERROR(read("explicit_paddings", &a.explicit_paddings));
+  const Status status = CheckWindowAttrs(&a, spatial_only);
+  // TensorFlow's code for strides over batch and channels; those of the other convolutions are InvalidArgument.
+  const bool with_code = init.op.name == "Conv2D" || init.op.name == "Conv2DBackpropInput";
+  if (!status.ok() && with_code && CheckWindowAttrs(&a, /*spatial_only=*/false).ok()) {
+    return Unimplemented(status.message());
+  }
+  MR_RETURN_IF_ERROR(status);
+  return a;
+}
+
+}  // namespace millrace

@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "kernels/cpu/nn/nn_pool_simd.h"
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "kernels/cpu/nn/nn_pool_simd.cc"
+#include "hwy/foreach_target.h"
+#include "hwy/highway.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace millrace {
+namespace HWY_NAMESPACE {
+namespace hn = hwy::HWY_NAMESPACE;
+
+// Calls fn(tag, cell offset of (window, channel), result offset) for all channels of all windows.
+template <typename T, class Fn>
+HWY_INLINE void ForRun(const WindowRun& run, Fn fn) {
+  const hn::ScalableTag<T> d;
+  const size_t lanes = hn::Lanes(d);
+  for (size_t w = 0; w < run.windows; ++w) {
+    const int64_t at = static_cast<int64_t>(w) * run.step;
+    const size_t to = w * run.channels_stride;
+    size_t c = 0;
+    for (; c + lanes <= run.channels; c += lanes) fn(d, at + static_cast<int64_t>(c), to + c);
+    for (; c < run.channels; ++c) fn(hn::CappedTag<T, 1>(), at + static_cast<int64_t>(c), to + c);
+  }
+}
+
+template <class D, typename T>
+HWY_INLINE hn::Vec<D> Largest(D d, const WindowRun& run, const T* cell) {
+  auto best = hn::LoadU(d, cell + run.offsets[0]);
+  for (size_t i = 1; i < run.cells; ++i) best = hn::Max(best, hn::LoadU(d, cell + run.offsets[i]));
+  return best;
+}
+
+template <typename T>
+void MaxT(const WindowRun& run, const T* image, T* out) {
+  ForRun<T>(run, [&](auto d, int64_t at, size_t to) { hn::StoreU(Largest(d, run, image + at), d, out + to); });
+}
+
+template <typename T>
+void MeanT(const WindowRun& run, const T* image, T* out) {
+  ForRun<T>(run, [&](auto d, int64_t at, size_t to) {
+    auto sum = hn::LoadU(d, image + at + run.offsets[0]);
+    for (size_t i = 1; i < run.cells; ++i) sum = hn::Add(sum, hn::LoadU(d, image + at + run.offsets[i]));
+    hn::StoreU(hn::Div(sum, hn::Set(d, static_cast<T>(run.cells))), d, out + to);
+  });
+}
+
+template <typename T>
+void ScatterT(const WindowRun& run, const T* image, T* into, const T* g) {
+  ForRun<T>(run, [&](auto d, int64_t at, size_t to) {
+    const auto best = Largest(d, run, image + at);
+    auto left = hn::LoadU(d, g + to);  // what no cell has taken yet
+    for (size_t i = 0; i < run.cells; ++i) {
+      const int64_t cell = at + run.offsets[i];
+      const auto here = hn::Eq(hn::LoadU(d, image + cell), best);
+      hn::StoreU(hn::Add(hn::LoadU(d, into + cell), hn::IfThenElseZero(here, left)), d, into + cell);
+      left = hn::IfThenZeroElse(here, left);
+    }
+  });
+}
+
+template <typename T>
+void GatherT(const WindowRun& run, const T* image, const T* from, const T* y, T* out) {
+  ForRun<T>(run, [&](auto d, int64_t at, size_t to) {
+    const auto best = hn::LoadU(d, y + to);
+    auto found = hn::Zero(d);
+    for (size_t i = run.cells; i-- > 0;) {
+      const int64_t cell = at + run.offsets[i];
+      found = hn::IfThenElse(hn::Eq(hn::LoadU(d, image + cell), best), hn::LoadU(d, from + cell), found);
+    }
+    hn::StoreU(found, d, out + to);
+  });
+}
+
+template <typename T>
+void SpreadT(const WindowRun& run, T* into, const T* g) {
+  ForRun<T>(run, [&](auto d, int64_t at, size_t to) {
+    const auto share = hn::Div(hn::LoadU(d, g + to), hn::Set(d, static_cast<T>(run.cells)));
+    for (size_t i = 0; i < run.cells; ++i) {
+      T* cell = into + at + run.offsets[i];
+      hn::StoreU(hn::Add(hn::LoadU(d, cell), share), d, cell);
+    }
+  });
+}
+
+#define MR_POOL(T, N)                                                                                              \
+  void Max##N(const WindowRun& run, const T* image, T* out) { MaxT<T>(run, image, out); }                          \
+  void Mean##N(const WindowRun& run, const T* image, T* out) { MeanT<T>(run, image, out); }                        \
+  void Scatter##N(const WindowRun& run, const T* image, T* into, const T* g) { ScatterT<T>(run, image, into, g); } \
+  void Gather##N(const WindowRun& run, const T* image, const T* from, const T* y, T* out) {                        \
+    GatherT<T>(run, image, from, y, out);                                                                          \
+  }                                                                                                                \
+  void Spread##N(const WindowRun& run, T* into, const T* g) { SpreadT<T>(run, into, g); }
+MR_POOL(float, F32)
+MR_POOL(double, F64)
+#undef MR_POOL
+
+}  // namespace HWY_NAMESPACE
+}  // namespace millrace
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace millrace {
+
+#define MR_POOL(T, N)                                                                              \
+  HWY_EXPORT(Max##N);                                                                              \
+  HWY_EXPORT(Mean##N);                                                                             \
+  HWY_EXPORT(Scatter##N);                                                                          \
+  HWY_EXPORT(Gather##N);                                                                           \
+  HWY_EXPORT(Spread##N);                                                                           \
+  template <>                                                                                      \
+  void MaxOfWindows<T>(const WindowRun& run, const T* image, T* out) {                             \
+    HWY_DYNAMIC_DISPATCH(Max##N)(run, image, out);                                                 \
+  }                                                                                                \
+  template <>                                                                                      \
+  void MeanOfWindows<T>(const WindowRun& run, const T* image, T* out) {                            \
+    HWY_DYNAMIC_DISPATCH(Mean##N)(run, image, out);                                                \
+  }                                                                                                \
+  template <>                                                                                      \
+  void ScatterToMax<T>(const WindowRun& run, const T* image, T* into, const T* g) {                \
+    HWY_DYNAMIC_DISPATCH(Scatter##N)(run, image, into, g);                                         \
+  }                                                                                                \
+  template <>                                                                                      \
+  void GatherFromMax<T>(const WindowRun& run, const T* image, const T* from, const T* y, T* out) { \
+    HWY_DYNAMIC_DISPATCH(Gather##N)(run, image, from, y, out);                                     \
+  }                                                                                                \
+  template <>                                                                                      \
+  void SpreadToWindows<T>(const WindowRun& run, T* into, const T* g) {                             \
+    HWY_DYNAMIC_DISPATCH(Spread##N)(run, into, g);                                                 \
+  }
+MR_POOL(float, F32)
+MR_POOL(double, F64)
+#undef MR_POOL
+
+}  // namespace millrace
+#endif

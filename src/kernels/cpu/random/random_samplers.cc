@@ -1,0 +1,239 @@
+// SPDX-License-Identifier: Apache-2.0
+// CPU kernels: shuffle, multinomial, gamma and Poisson. Each sample owns a region of the stream, so the result does not
+// depend on the number of threads.
+#include <algorithm>
+#include <cstring>
+#include <numeric>
+
+#include "base/stop_scope.h"
+#include "kernels/cpu/random/random.h"
+
+namespace millrace {
+namespace {
+
+constexpr uint64_t kBlocksPerSample = 256;
+
+// Uniform numbers of one sample.
+class Draws {
+ public:
+  Draws(const Philox& start, int64_t sample) : words_(At(start, sample)) {}
+  double Uniform() {
+    const uint32_t high = words_(), low = words_();
+    return UnitDouble(high, low);
+  }
+  double Normal() {
+    const uint32_t a = words_(), b = words_(), c = words_(), d = words_();
+    double x, y;
+    BoxMuller(a, b, c, d, &x, &y);
+    return x;
+  }
+
+ private:
+  static Philox At(Philox p, int64_t sample) {
+    p.Skip(static_cast<uint64_t>(sample) * kBlocksPerSample);
+    return p;
+  }
+  PhiloxWords words_;
+};
+
+// Reads a number of any of the types that parameters have.
+double ValueAt(const Tensor& t, int64_t i) {
+  switch (t.dtype()) {
+    case DType::kFloat: return static_cast<double>(t.data<float>()[i]);
+    case DType::kDouble: return t.data<double>()[i];
+    case DType::kHalf: return static_cast<double>(static_cast<float>(t.data<Half>()[i]));
+    case DType::kBFloat16: return static_cast<double>(static_cast<float>(t.data<BFloat16>()[i]));
+    case DType::kInt8: return static_cast<double>(t.data<int8_t>()[i]);
+    case DType::kInt16: return static_cast<double>(t.data<int16_t>()[i]);
+    case DType::kInt32: return static_cast<double>(t.data<int32_t>()[i]);
+    case DType::kInt64: return static_cast<double>(t.data<int64_t>()[i]);
+    case DType::kUInt8: return static_cast<double>(t.data<uint8_t>()[i]);
+    case DType::kUInt16: return static_cast<double>(t.data<uint16_t>()[i]);
+    case DType::kUInt32: return static_cast<double>(t.data<uint32_t>()[i]);
+    case DType::kUInt64: return static_cast<double>(t.data<uint64_t>()[i]);
+    default: return 0;
+  }
+}
+
+void StoreAt(Tensor& t, int64_t i, double v) {
+  switch (t.dtype()) {
+    case DType::kFloat: t.mutable_data<float>()[i] = static_cast<float>(v); break;
+    case DType::kDouble: t.mutable_data<double>()[i] = v; break;
+    case DType::kHalf: t.mutable_data<Half>()[i] = Half(static_cast<float>(v)); break;
+    case DType::kBFloat16: t.mutable_data<BFloat16>()[i] = BFloat16(static_cast<float>(v)); break;
+    case DType::kInt32: t.mutable_data<int32_t>()[i] = static_cast<int32_t>(std::clamp(v, 0.0, 2147483647.0)); break;
+    case DType::kInt64: t.mutable_data<int64_t>()[i] = static_cast<int64_t>(std::clamp(v, 0.0, 9.2e18)); break;
+    default: break;
+  }
+}
+
+class ShuffleKernel : public RandomKernel {
+ public:
+  Status Compute(KernelContext& ctx) override {
+    const Tensor& value = ctx.input(0);
+    if (value.rank() == 0 || value.num_elements() == 0 || value.dim(0) <= 1) {
+      ctx.set_output(0, value);
+      return absl::OkStatus();
+    }
+    const int64_t rows = value.dim(0);
+    std::vector<int64_t> order(static_cast<size_t>(rows));
+    std::iota(order.begin(), order.end(), int64_t{0});
+    PhiloxWords words(Reserve(rows));
+    StopNowAndThen pause;
+    for (int64_t i = rows - 1; i > 0; --i) {  // Fisher and Yates
+      pause();
+      const uint64_t bits = uint64_t{words()} << 32 | words();
+      std::swap(order[static_cast<size_t>(i)], order[static_cast<size_t>(bits % static_cast<uint64_t>(i + 1))]);
+    }
+    MR_ASSIGN_OR_RETURN(Tensor * out, ctx.AllocateOutput(0, value.shape()));
+    const int64_t row = value.num_elements() / rows;
+    if (IsPlain(value.dtype())) {
+      const size_t bytes = static_cast<size_t>(row) * DTypeSize(value.dtype());
+      const char* from = static_cast<const char*>(value.raw());
+      char* to = static_cast<char*>(out->mutable_raw());
+      for (int64_t i = 0; i < rows; ++i) {
+        pause();
+        std::memcpy(to + static_cast<size_t>(i) * bytes,
+                    from + static_cast<size_t>(order[static_cast<size_t>(i)]) * bytes, bytes);
+      }
+      return absl::OkStatus();
+    }
+    switch (value.dtype()) {
+      case DType::kString: CopyRows<TString>(value, order, row, *out); return absl::OkStatus();
+      case DType::kResource: CopyRows<ResourceHandle>(value, order, row, *out); return absl::OkStatus();
+      case DType::kVariant: CopyRows<Variant>(value, order, row, *out); return absl::OkStatus();
+      default: return Unimplemented("no shuffle of ", DTypeName(value.dtype()));
+    }
+  }
+
+ private:
+  template <typename T>
+  static void CopyRows(const Tensor& from, const std::vector<int64_t>& order, int64_t row, Tensor& to) {
+    T* out = to.mutable_data<T>();
+    for (int64_t source : order) {
+      for (int64_t i = 0; i < row; ++i) *out++ = from.data<T>()[source * row + i];
+    }
+  }
+};
+
+class MultinomialKernel : public RandomKernel {
+ public:
+  Status Compute(KernelContext& ctx) override {
+    const Tensor& logits = ctx.input(0);
+    if (logits.rank() != 2) return InvalidArgument("logits must be a matrix, got ", logits.shape().ToString());
+    if (!ctx.input(1).shape().IsScalar()) {
+      return InvalidArgument("num_samples must be a scalar, got ", ctx.input(1).shape().ToString());
+    }
+    MR_ASSIGN_OR_RETURN(const int64_t samples, ctx.input(1).IntScalar());
+    if (samples < 0) return InvalidArgument("num_samples is ", samples, ", want 0 or more");
+    const int64_t batch = logits.dim(0), classes = logits.dim(1);
+    if (classes == 0) return InvalidArgument("num_classes should be positive, got 0");
+    MR_ASSIGN_OR_RETURN(const Shape shape, Shape::Make({batch, samples}));
+    MR_ASSIGN_OR_RETURN(Tensor * out, ctx.AllocateOutput(0, shape));
+    if (shape.num_elements() == 0) return absl::OkStatus();
+    const Philox start = Reserve(shape.num_elements());
+    ctx.ParallelFor(batch, static_cast<double>(classes * 10 + samples * 60), [&](int64_t begin, int64_t end) {
+      std::vector<double> cdf(static_cast<size_t>(classes));
+      for (int64_t b = begin; b < end; ++b) SampleRow(logits, b, start, cdf, *out);
+    });
+    return absl::OkStatus();
+  }
+
+ private:
+  // Inverse of the cumulative distribution; classes of infinite or NaN weight get none.
+  static void SampleRow(const Tensor& logits, int64_t b, const Philox& start, std::vector<double>& cdf, Tensor& out) {
+    const int64_t classes = logits.dim(1), samples = out.dim(1);
+    double top = -HUGE_VAL;
+    for (int64_t c = 0; c < classes; ++c) {
+      const double v = ValueAt(logits, b * classes + c);
+      if (std::isfinite(v)) top = std::max(top, v);
+    }
+    double total = 0;
+    for (int64_t c = 0; c < classes; ++c) {
+      const double v = ValueAt(logits, b * classes + c);
+      if (std::isfinite(v)) total += std::exp(v - top);
+      cdf[static_cast<size_t>(c)] = total;
+    }
+    StopNowAndThen pause;
+    for (int64_t s = 0; s < samples; ++s) {
+      pause();
+      const double u = Draws(start, b * samples + s).Uniform() * total;
+      auto it = std::upper_bound(cdf.begin(), cdf.end(), u);
+      if (it == cdf.end()) --it;
+      StoreAt(out, b * samples + s, static_cast<double>(it - cdf.begin()));
+    }
+  }
+};
+
+// Marsaglia and Tsang (2000); below 1 the shape is raised by one and the result scaled back.
+double SampleGamma(double alpha, Draws& draws) {
+  if (!(alpha > 0)) return alpha == 0 ? 0 : NAN;
+  const bool small = alpha < 1;
+  const double d = (small ? alpha + 1 : alpha) - 1.0 / 3, c = 1 / std::sqrt(9 * d);
+  for (;;) {
+    const double x = draws.Normal();
+    double v = 1 + c * x;
+    if (v <= 0) continue;
+    v = v * v * v;
+    const double u = 1 - draws.Uniform();
+    if (std::log(u) >= 0.5 * x * x + d - d * v + d * std::log(v)) continue;
+    return small ? d * v * std::pow(1 - draws.Uniform(), 1 / alpha) : d * v;
+  }
+}
+
+double SamplePoisson(double rate, Draws& draws) {
+  if (!(rate >= 0) || std::isinf(rate)) return NAN;
+  if (rate < 10) {
+    const double limit = std::exp(-rate);
+    double product = 1;
+    for (int64_t k = 0;; ++k) {
+      product *= 1 - draws.Uniform();
+      if (product <= limit) return static_cast<double>(k);
+    }
+  }
+  // Transformed rejection, Hoermann (1993), algorithm PTRS.
+  const double log_rate = std::log(rate), b = 0.931 + 2.53 * std::sqrt(rate), a = -0.059 + 0.02483 * b;
+  const double inv_alpha = 1.1239 + 1.1328 / (b - 3.4);
+  for (;;) {
+    const double u = draws.Uniform() - 0.5, v = 1 - draws.Uniform();
+    const double us = 0.5 - std::abs(u);
+    const double k = std::floor((2 * a / us + b) * u + rate + 0.43);
+    if (us >= 0.07 && v <= 0.9277 - 3.6224 / (b - 2)) return k;
+    if (k < 0 || (us < 0.013 && v > us)) continue;
+    if (std::log(v * inv_alpha / (a / (us * us) + b)) <= -rate + k * log_rate - std::lgamma(k + 1)) return k;
+  }
+}
+
+// `shape` samples for each element of the parameter: output [shape, parameter's shape].
+template <double (*kSample)(double, Draws&)>
+class PerParameterKernel : public RandomKernel {
+ public:
+  Status Compute(KernelContext& ctx) override {
+    MR_ASSIGN_OR_RETURN(const Shape prefix, ShapeInput(ctx, 0));
+    const Tensor& parameter = ctx.input(1);
+    MR_ASSIGN_OR_RETURN(const Shape shape, prefix.Concatenate(parameter.shape()));
+    MR_ASSIGN_OR_RETURN(Tensor * out, ctx.AllocateOutput(0, shape));
+    const int64_t n = shape.num_elements(), width = parameter.num_elements();
+    if (n == 0) return absl::OkStatus();
+    const Philox start = Reserve(n);
+    ctx.ParallelFor(n, 200.0, [&](int64_t begin, int64_t end) {
+      for (int64_t i = begin; i < end; ++i) {
+        Draws draws(start, i);
+        StoreAt(*out, i, kSample(ValueAt(parameter, i % width), draws));
+      }
+    });
+    return absl::OkStatus();
+  }
+};
+
+}  // namespace
+
+void RegisterRandomSamplers(KernelRegistry& r) {
+  r.Add<ShuffleKernel>({.op = "RandomShuffle"});
+  r.Add<MultinomialKernel>({.op = "Multinomial", .types = {{"T", Types("REAL")}}});
+  r.Add<PerParameterKernel<SampleGamma>>({.op = "RandomGamma", .types = {{"T", Types("HFD")}}});
+  r.Add<PerParameterKernel<SamplePoisson>>(
+      {.op = "RandomPoissonV2", .types = {{"R", Types("HFD|IDX")}, {"dtype", Types("HFD|IDX")}}});
+}
+
+}  // namespace millrace

@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "kernels/cpu/sparse/sparse.h"
+
+#include <algorithm>
+#include <numeric>
+
+#include "base/checked.h"
+#include "kernels/cpu/engine/index_rows.h"
+
+namespace millrace {
+
+StatusOr<SparseArg> SparseArgOf(const KernelContext& ctx, int indices, int values, int shape, absl::string_view name) {
+  const Tensor &places = ctx.input(indices), &elements = ctx.input(values), &dims = ctx.input(shape);
+  if (places.rank() == 2 && elements.rank() == 1 && dims.rank() == 1 && places.dim(0) == elements.dim(0) &&
+      places.dim(1) == dims.dim(0)) {
+    return SparseArg{
+        .values = &elements, .shape = &dims, .indices = &places, .n = places.dim(0), .rank = places.dim(1)};
+  }
+  return InvalidArgument(
+      name, " needs indices [n, rank], values [n] and a shape [rank], got ", places.shape().ToString(), ", ",
+      elements.shape().ToString(), " and ", dims.shape().ToString());
+}
+
+Status CheckSameShape(const SparseArg& a, const SparseArg& b) {
+  if (a.rank != b.rank) return InvalidArgument("Ranks of the operands differ: ", a.rank, " and ", b.rank);
+  for (int64_t d = 0; d < a.rank; ++d) {
+    if (a.dims()[d] != b.dims()[d]) {
+      return InvalidArgument("Operands' shapes do not match: dimension ", d, " is ", a.dims()[d], " and ", b.dims()[d]);
+    }
+  }
+  return absl::OkStatus();
+}
+
+StatusOr<Shape> DenseShapeOf(const SparseArg& s) {
+  return Shape::Make(absl::MakeConstSpan(s.dims(), static_cast<size_t>(s.rank)));
+}
+
+Status CheckInside(const SparseArg& s, absl::string_view name) {
+  for (int64_t i = 0; i < s.n; ++i) {
+    for (int64_t d = 0; d < s.rank; ++d) {
+      const int64_t v = s.at(i)[d], limit = s.dims()[d];
+      if (v < 0 || v >= limit) return IndexOutOfRange(name, s.indices->shape(), i * s.rank + d, v, limit);
+    }
+  }
+  return absl::OkStatus();
+}
+
+Status CheckOrdered(const SparseArg& s, absl::string_view name) {
+  MR_RETURN_IF_ERROR(CheckInside(s, name));
+  for (int64_t i = 1; i < s.n; ++i) {
+    const int order = CompareIndices(s.at(i - 1), s.at(i), s.rank);
+    if (order >= 0) {
+      return InvalidArgument(
+          name, "[", i, "] is ", order == 0 ? "repeated" : "out of order; sort the elements with SparseReorder");
+    }
+  }
+  return absl::OkStatus();
+}
+
+int CompareIndices(const int64_t* a, const int64_t* b, int64_t rank) {
+  for (int64_t d = 0; d < rank; ++d) {
+    if (a[d] != b[d]) return a[d] < b[d] ? -1 : 1;
+  }
+  return 0;
+}
+
+std::vector<int64_t> RowMajorOrder(const SparseArg& s, int64_t columns) {
+  std::vector<int64_t> order(static_cast<size_t>(s.n));
+  std::iota(order.begin(), order.end(), int64_t{0});
+  const auto before = [&](int64_t a, int64_t b) { return CompareIndices(s.at(a), s.at(b), columns) < 0; };
+  if (!std::is_sorted(order.begin(), order.end(), before)) std::stable_sort(order.begin(), order.end(), before);
+  return order;
+}
+
+Status GatherValues(KernelContext& ctx, int o, const Tensor& values, const std::vector<int64_t>& from) {
+  const int64_t n = static_cast<int64_t>(from.size());
+  MR_ASSIGN_OR_RETURN(Tensor * out, ctx.AllocateOutput(o, Shape::Vector(n)));
+  const RunCopier copier(values.dtype(), 1);
+  for (int64_t i = 0; i < n; ++i) copier.CopyOne(out->mutable_raw(), i, values.raw(), from[static_cast<size_t>(i)]);
+  return absl::OkStatus();
+}
+
+Status SetVector(KernelContext& ctx, int o, const std::vector<int64_t>& v) {
+  MR_ASSIGN_OR_RETURN(Tensor * out, ctx.AllocateOutput(o, Shape::Vector(static_cast<int64_t>(v.size()))));
+  std::copy(v.begin(), v.end(), out->mutable_data<int64_t>());
+  return absl::OkStatus();
+}
+
+}  // namespace millrace

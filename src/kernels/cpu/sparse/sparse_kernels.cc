@@ -1,0 +1,318 @@
+// SPDX-License-Identifier: Apache-2.0
+// CPU kernels of sparse tensors.
+#include <algorithm>
+#include <complex>
+#include <numeric>
+
+#include "base/stop_scope.h"
+#include "kernel/kernel_registry.h"
+#include "kernels/cpu/engine/index_arithmetic.h"
+#include "kernels/cpu/engine/index_rows.h"
+#include "kernels/cpu/kernel_list.h"
+#include "kernels/cpu/sparse/sparse.h"
+#include "kernels/cpu/sparse/sparse_map.h"
+
+namespace millrace {
+namespace {
+
+// InvalidArgument unless inputs first, first + 1, first + 2 are indices [n, rank], values [n] and a shape [rank].
+Status CheckSparse(const KernelContext& ctx, int first, absl::string_view name) {
+  const Shape &indices = ctx.input(first).shape(), &values = ctx.input(first + 1).shape(),
+              &shape = ctx.input(first + 2).shape();
+  if (indices.rank() == 2 && values.rank() == 1 && shape.rank() == 1 && indices.dim(0) == values.dim(0) &&
+      indices.dim(1) == shape.dim(0)) {
+    return absl::OkStatus();
+  }
+  return InvalidArgument(name, " needs indices [n, rank], values [n] and a shape [rank], got ", indices.ToString(),
+                         ", ", values.ToString(), " and ", shape.ToString());
+}
+
+class SparseToDenseKernel final : public Kernel {
+ public:
+  Status Init(const KernelInit& init) override {
+    MR_ASSIGN_OR_RETURN(validate_, init.Attr<bool>("validate_indices"));
+    return absl::OkStatus();
+  }
+  Status Compute(KernelContext& ctx) override {
+    const Tensor &indices = ctx.input(0), &values = ctx.input(2), &fill = ctx.input(3);
+    if (indices.rank() > 2)
+      return InvalidArgument("indices must be a matrix, a vector or a scalar, got shape ", indices.shape().ToString());
+    MR_RETURN_IF_ERROR(RequireVector("output_shape", ctx.input(1)));
+    if (fill.rank() != 0) return InvalidArgument("default_value must be a scalar, got shape ", fill.shape().ToString());
+    const int64_t n = indices.rank() == 0 ? 1 : indices.dim(0), depth = indices.rank() == 2 ? indices.dim(1) : 1;
+    if (depth != ctx.input(1).dim(0)) {
+      return InvalidArgument(
+          "output_shape has ", ctx.input(1).dim(0), " elements, but the indices have ", depth, " columns");
+    }
+    if (values.rank() > 1 || (values.rank() == 1 && values.dim(0) != n)) {
+      return InvalidArgument(
+          "sparse_values must be a scalar or a vector of ", n, ", got shape ", values.shape().ToString());
+    }
+    MR_ASSIGN_OR_RETURN(const std::vector<int64_t> dims, ctx.input(1).IntValues());
+    MR_ASSIGN_OR_RETURN(const Shape shape, Shape::Make(dims));
+    MR_ASSIGN_OR_RETURN(const Shape matrix, Shape::Make({n, depth}));
+    MR_ASSIGN_OR_RETURN(const Tensor coordinates, indices.Reshaped(matrix));
+    MR_ASSIGN_OR_RETURN(const Tensor places, SliceNumbers(ctx, coordinates, shape));
+    const int64_t* at = places.data<int64_t>();
+    for (int64_t i = 1; validate_ && i < n; ++i) {
+      if (at[i] <= at[i - 1]) {
+        return InvalidArgument("indices[", i, "] is ", at[i] == at[i - 1] ? "repeated" : "out of order",
+                               "; sort and merge them, or pass validate_indices=False");
+      }
+    }
+    MR_ASSIGN_OR_RETURN(Tensor * out, ctx.AllocateOutput(0, shape));
+    FillElements(out->dtype(), out->mutable_raw(), 0, shape.num_elements(), fill.raw());
+    const RunCopier copier(out->dtype(), 1);
+    for (int64_t i = 0; i < n; ++i) copier.CopyOne(out->mutable_raw(), at[i], values.raw(), values.rank() == 0 ? 0 : i);
+    return absl::OkStatus();
+  }
+
+ private:
+  bool validate_ = true;
+};
+
+// Entries of a sparse tensor by the sequence that they belong to.
+struct Sequences {
+  std::vector<int64_t> group;  // of each entry, the flat number in `shape`
+  std::vector<int64_t> order;  // the entries, sorted by group
+};
+
+// Indices must lie in `shape`; along the sequences they only give the order.
+StatusOr<Sequences> SequencesOf(const KernelContext& ctx, int first, const Shape& shape) {
+  const Tensor& indices = ctx.input(first);
+  const int64_t n = indices.dim(0), rank = indices.dim(1);
+  const int64_t* p = indices.data<int64_t>();
+  Sequences s;
+  s.group.resize(static_cast<size_t>(n));
+  for (int64_t i = 0; i < n; ++i) {
+    int64_t flat = 0;
+    for (int64_t d = 0; d + 1 < rank; ++d) {
+      const int64_t v = p[i * rank + d], limit = shape.dim(static_cast<int>(d));
+      if (!InRange(v, limit)) return IndexOutOfRange("indices", indices.shape(), i * rank + d, v, limit);
+      flat = flat * limit + v;
+    }
+    s.group[static_cast<size_t>(i)] = flat;
+  }
+  s.order.resize(s.group.size());
+  std::iota(s.order.begin(), s.order.end(), int64_t{0});
+  std::stable_sort(s.order.begin(), s.order.end(), [&](int64_t a, int64_t b) {
+    return s.group[static_cast<size_t>(a)] < s.group[static_cast<size_t>(b)];
+  });
+  return s;
+}
+
+template <typename T>
+bool Same(const T& a, const T& b) {
+  if constexpr (kIsHalf<T>) {
+    return static_cast<float>(a) == static_cast<float>(b);
+  } else {
+    return a == b;
+  }
+}
+
+template <typename T>
+int64_t Levenshtein(const T* x, absl::Span<const int64_t> xs, const T* y, absl::Span<const int64_t> ys,
+                    std::vector<int64_t>& row) {
+  row.resize(ys.size() + 1);
+  std::iota(row.begin(), row.end(), int64_t{0});
+  StopNowAndThen pause;
+  for (size_t i = 0; i < xs.size(); ++i) {
+    int64_t diagonal = row[0];
+    row[0] = static_cast<int64_t>(i) + 1;
+    for (size_t j = 0; j < ys.size(); ++j) {
+      pause();
+      const int64_t same = diagonal + (Same(x[xs[i]], y[ys[j]]) ? 0 : 1);
+      diagonal = row[j + 1];
+      row[j + 1] = std::min({same, row[j] + 1, diagonal + 1});
+    }
+  }
+  return row[ys.size()];
+}
+
+class EditDistanceKernel final : public Kernel {
+ public:
+  Status Init(const KernelInit& init) override {
+    MR_ASSIGN_OR_RETURN(normalize_, init.Attr<bool>("normalize"));
+    return absl::OkStatus();
+  }
+  Status Compute(KernelContext& ctx) override {
+    MR_RETURN_IF_ERROR(CheckSparse(ctx, 0, "the hypothesis"));
+    MR_RETURN_IF_ERROR(CheckSparse(ctx, 3, "the truth"));
+    const int64_t rank = ctx.input(2).dim(0);
+    if (rank < 1 || rank != ctx.input(5).dim(0)) {
+      return InvalidArgument(
+          "hypothesis and truth must have one rank, at least 1, got ", rank, " and ", ctx.input(5).dim(0));
+    }
+    std::vector<int64_t> dims;
+    for (int64_t d = 0; d + 1 < rank; ++d)
+      dims.push_back(std::max(ctx.input(2).data<int64_t>()[d], ctx.input(5).data<int64_t>()[d]));
+    MR_ASSIGN_OR_RETURN(const Shape shape, Shape::Make(dims));
+    MR_ASSIGN_OR_RETURN(const Sequences hypothesis, SequencesOf(ctx, 0, shape));
+    MR_ASSIGN_OR_RETURN(const Sequences truth, SequencesOf(ctx, 3, shape));
+    MR_ASSIGN_OR_RETURN(Tensor * out, ctx.AllocateOutput(0, shape));
+    const bool known =
+        VisitTypes<float, double, Half, BFloat16, int8_t, int16_t, int32_t, int64_t, uint8_t, uint16_t, uint32_t,
+                   uint64_t, bool, complex64, complex128, TString>(ctx.input(1).dtype(), [&]<typename T>() {
+          Compare<T>(ctx.input(1).data<T>(), hypothesis, ctx.input(4).data<T>(), truth, out->mutable_flat<float>());
+        });
+    return known ? absl::OkStatus()
+                 : Unimplemented("values of type ", DTypeName(ctx.input(1).dtype()), " cannot be compared");
+  }
+
+ private:
+  static absl::Span<const int64_t> Next(const Sequences& s, size_t* from, int64_t group) {
+    const size_t begin = *from;
+    while (*from < s.order.size() && s.group[static_cast<size_t>(s.order[*from])] == group) ++*from;
+    return absl::MakeConstSpan(s.order).subspan(begin, *from - begin);
+  }
+  template <typename T>
+  void Compare(const T* x, const Sequences& hypothesis, const T* y, const Sequences& truth,
+               absl::Span<float> out) const {
+    std::vector<int64_t> row;
+    size_t h = 0, t = 0;
+    for (size_t g = 0; g < out.size(); ++g) {
+      const auto xs = Next(hypothesis, &h, static_cast<int64_t>(g)), ys = Next(truth, &t, static_cast<int64_t>(g));
+      const float distance = static_cast<float>(Levenshtein(x, xs, y, ys, row));
+      out[g] = !normalize_ || distance == 0 ? distance : distance / static_cast<float>(ys.size());
+    }
+  }
+  bool normalize_ = true;
+};
+
+template <typename T>
+T ConjugateOf(T v) {
+  if constexpr (kIsComplexType<T>) return std::conj(v);
+  return v;
+}
+
+class SparseMatMulKernel final : public Kernel {
+ public:
+  Status Init(const KernelInit& init) override {
+    MR_ASSIGN_OR_RETURN(adjoint_a_, init.Attr<bool>("adjoint_a"));
+    MR_ASSIGN_OR_RETURN(adjoint_b_, init.Attr<bool>("adjoint_b"));
+    return absl::OkStatus();
+  }
+  Status Compute(KernelContext& ctx) override {
+    MR_RETURN_IF_ERROR(CheckSparse(ctx, 0, "a"));
+    const Tensor& b = ctx.input(3);
+    if (ctx.input(2).dim(0) != 2) return InvalidArgument("a must be a matrix, got rank ", ctx.input(2).dim(0));
+    if (b.rank() != 2) return InvalidArgument("b must be a matrix, got shape ", b.shape().ToString());
+    const int64_t* dims = ctx.input(2).data<int64_t>();
+    MR_ASSIGN_OR_RETURN(const Shape a_shape, Shape::Make({dims[0], dims[1]}));
+    const int64_t m = a_shape.dim(adjoint_a_ ? 1 : 0), inner = a_shape.dim(adjoint_a_ ? 0 : 1);
+    const int64_t n = b.dim(adjoint_b_ ? 0 : 1);
+    if (inner != b.dim(adjoint_b_ ? 1 : 0)) {
+      return InvalidArgument("inner dimensions differ: a", adjoint_a_ ? " (adjoint)" : "", " is ", a_shape.ToString(),
+                             ", b", adjoint_b_ ? " (adjoint)" : "", " is ", b.shape().ToString());
+    }
+    MR_ASSIGN_OR_RETURN(const WideIndices indices, WideIndices::Make(ctx, ctx.input(0)));
+    for (int64_t i = 0; i < indices.size(); ++i) {
+      if (!InRange(indices.data()[i], a_shape.dim(static_cast<int>(i & 1)))) {
+        return IndexOutOfRange(
+            "a_indices", ctx.input(0).shape(), i, indices.data()[i], a_shape.dim(static_cast<int>(i & 1)));
+      }
+    }
+    MR_ASSIGN_OR_RETURN(const Shape shape, Shape::Make({m, n}));
+    MR_ASSIGN_OR_RETURN(Tensor * out, ctx.AllocateOutput(0, shape));
+    Status status;
+    const bool known = VisitTypes<float, double, Half, BFloat16, int32_t, int64_t, complex64, complex128>(
+        b.dtype(), [&]<typename T>() { status = Multiply<T>(ctx, indices.data(), *out); });
+    return known ? status : Unimplemented("no sparse product of ", DTypeName(b.dtype()));
+  }
+
+ private:
+  // Threads take blocks of columns: each output element is summed in the order of the entries.
+  template <typename T>
+  Status Multiply(KernelContext& ctx, const int64_t* indices, Tensor& out) const {
+    using Sum = Accumulator<T>;
+    const Tensor& b = ctx.input(3);
+    const int64_t entries = ctx.input(1).num_elements(), m = out.dim(0), n = out.dim(1);
+    const T* values = ctx.input(1).data<T>();
+    const T* dense = b.data<T>();
+    Tensor turned;
+    if (adjoint_b_) {
+      MR_ASSIGN_OR_RETURN(turned, ctx.AllocateTemp(b.dtype(), b.shape()));
+      T* to = turned.mutable_data<T>();
+      for (int64_t r = 0; r < n; ++r) {
+        for (int64_t c = 0; c < b.dim(1); ++c) to[c * n + r] = ConjugateOf(dense[r * b.dim(1) + c]);
+      }
+      dense = to;
+    }
+    Tensor wide;
+    if constexpr (!std::is_same_v<Sum, T>) {
+      MR_ASSIGN_OR_RETURN(wide, ctx.AllocateTemp(DTypeOf<Sum>::value, out.shape()));
+    }
+    Sum* sums = std::is_same_v<Sum, T> ? out.mutable_data<Sum>() : wide.mutable_data<Sum>();
+    std::fill(sums, sums + m * n, Sum{});
+    ctx.ParallelFor(n, static_cast<double>(entries), [&](int64_t begin, int64_t end) {
+      for (int64_t i = 0; i < entries; ++i) {
+        const int64_t row = indices[2 * i + (adjoint_a_ ? 1 : 0)], column = indices[2 * i + (adjoint_a_ ? 0 : 1)];
+        const Sum v = static_cast<Sum>(adjoint_a_ ? ConjugateOf(values[i]) : values[i]);
+        Sum* __restrict to = sums + row * n;
+        const T* __restrict from = dense + column * n;
+        for (int64_t j = begin; j < end; ++j) {
+          if constexpr (std::is_integral_v<T>) {
+            to[j] = Combine<RowOp::kAdd>(to[j], Combine<RowOp::kMul>(v, from[j]));
+          } else {
+            to[j] += v * static_cast<Sum>(from[j]);
+          }
+        }
+      }
+    });
+    if constexpr (!std::is_same_v<Sum, T>) {
+      for (int64_t i = 0; i < m * n; ++i) out.mutable_data<T>()[i] = T(sums[i]);
+    }
+    return absl::OkStatus();
+  }
+
+  bool adjoint_a_ = false, adjoint_b_ = false;
+};
+
+Status Reorder(KernelContext& ctx) {
+  MR_RETURN_IF_ERROR(CheckSparse(ctx, 0, "the input"));
+  const Tensor& indices = ctx.input(0);
+  const int64_t n = indices.dim(0), rank = indices.dim(1);
+  const int64_t* p = indices.data<int64_t>();
+  const auto before = [&](int64_t a, int64_t b) {
+    return std::lexicographical_compare(p + a * rank, p + (a + 1) * rank, p + b * rank, p + (b + 1) * rank);
+  };
+  bool sorted = true;
+  for (int64_t i = 1; sorted && i < n; ++i) sorted = !before(i, i - 1);
+  if (sorted) {
+    ctx.Forward(0, 0);
+    ctx.Forward(1, 1);
+    return absl::OkStatus();
+  }
+  std::vector<int64_t> order(static_cast<size_t>(n));
+  std::iota(order.begin(), order.end(), int64_t{0});
+  std::stable_sort(order.begin(), order.end(), before);
+  MR_ASSIGN_OR_RETURN(Tensor * places, ctx.AllocateOutput(0, indices.shape()));
+  MR_ASSIGN_OR_RETURN(Tensor * values, ctx.AllocateOutput(1, ctx.input(1).shape()));
+  const RunCopier copier(values->dtype(), 1);
+  for (int64_t i = 0; i < n; ++i) {
+    const int64_t from = order[static_cast<size_t>(i)];
+    std::copy(p + from * rank, p + (from + 1) * rank, places->mutable_data<int64_t>() + i * rank);
+    copier.CopyOne(values->mutable_raw(), i, ctx.input(1).raw(), from);
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+void RegisterSparseKernels(KernelRegistry& registry) {
+  RegisterSparseMapKernels(registry);
+  RegisterSparseMathKernels(registry);
+  RegisterSparseDenseKernels(registry);
+  RegisterSparseReduceKernels(registry);
+  RegisterSparseLayoutKernels(registry);
+  RegisterSparseFillKernels(registry);
+  RegisterSparseSerialKernels(registry);
+  RegisterSparseSetKernels(registry);
+  RegisterSparseCrossKernels(registry);
+  registry.Add<SparseToDenseKernel>({.op = "SparseToDense"});
+  registry.Add<EditDistanceKernel>({.op = "EditDistance"});
+  registry.Add<SparseMatMulKernel>({.op = "SparseTensorDenseMatMul", .types = {{"T", Types("FC|i32|i64")}}});
+  registry.AddFn({.op = "SparseReorder"}, Reorder);
+}
+
+}  // namespace millrace

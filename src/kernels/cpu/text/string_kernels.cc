@@ -1,0 +1,365 @@
+// SPDX-License-Identifier: Apache-2.0
+// CPU kernels: parts of strings, strings joined, base64, files.
+#include <algorithm>
+#include <limits>
+
+#include "base/checked.h"
+#include "base/env.h"
+#include "base/stop_scope.h"
+#include "io/glob.h"
+#include "kernels/cpu/text/strings.h"
+
+namespace millrace {
+namespace {
+
+// Whether a byte begins a character of UTF-8.
+bool Begins(char c) { return (static_cast<unsigned char>(c) & 0xc0) != 0x80; }
+
+int64_t Characters(absl::string_view s) { return std::count_if(s.begin(), s.end(), Begins); }
+
+// The byte at which character n begins; the size of the string when it has no more than n.
+size_t ByteOf(absl::string_view s, int64_t n) {
+  for (size_t i = 0; i < s.size(); ++i) {
+    if (Begins(s[i]) && n-- == 0) return i;
+  }
+  return s.size();
+}
+
+class UnitKernel : public Kernel {
+ public:
+  Status Init(const KernelInit& init) override {
+    MR_ASSIGN_OR_RETURN(const std::string unit, init.Attr<std::string>("unit"));
+    characters_ = unit == "UTF8_CHAR";
+    return absl::OkStatus();
+  }
+
+ protected:
+  int64_t Length(absl::string_view s) const { return characters_ ? Characters(s) : static_cast<int64_t>(s.size()); }
+  bool characters_ = false;
+};
+
+class LengthKernel final : public UnitKernel {
+ public:
+  Status Compute(KernelContext& ctx) override {
+    MR_ASSIGN_OR_RETURN(Tensor * out, ctx.AllocateOutput(0, ctx.input(0).shape()));
+    for (int64_t i = 0; i < out->num_elements(); ++i) {
+      const int64_t n = Length(ctx.input(0).data<TString>()[i]);
+      out->mutable_data<int32_t>()[i] = static_cast<int32_t>(std::min<int64_t>(n, std::numeric_limits<int32_t>::max()));
+    }
+    return absl::OkStatus();
+  }
+};
+
+// Where element i of a broadcast result comes from.
+class BroadcastIndex {
+ public:
+  BroadcastIndex(const Shape& from, const Shape& to) : to_(to), steps_(static_cast<size_t>(to.rank()), 0) {
+    int64_t step = 1;
+    for (int d = from.rank() - 1, k = to.rank() - 1; d >= 0; --d, --k) {
+      if (from.dim(d) != 1) steps_[static_cast<size_t>(k)] = step;
+      step *= from.dim(d);
+    }
+  }
+  int64_t operator()(int64_t i) const {
+    int64_t at = 0;
+    for (int d = to_.rank() - 1; d >= 0; --d) {
+      at += i % to_.dim(d) * steps_[static_cast<size_t>(d)];
+      i /= to_.dim(d);
+    }
+    return at;
+  }
+
+ private:
+  const Shape& to_;
+  std::vector<int64_t> steps_;
+};
+
+class SubstrKernel final : public UnitKernel {
+ public:
+  Status Compute(KernelContext& ctx) override {
+    const Tensor& input = ctx.input(0);
+    if (!(ctx.input(1).shape() == ctx.input(2).shape())) {
+      return InvalidArgument("pos and len must have one shape, got ", ctx.input(1).shape().ToString(), " and ",
+                             ctx.input(2).shape().ToString());
+    }
+    MR_ASSIGN_OR_RETURN(const std::vector<int64_t> pos, ctx.input(1).IntValues());
+    MR_ASSIGN_OR_RETURN(const std::vector<int64_t> len, ctx.input(2).IntValues());
+    MR_ASSIGN_OR_RETURN(const Shape shape, BroadcastShapes(input.shape(), ctx.input(1).shape()));
+    MR_ASSIGN_OR_RETURN(Tensor * out, ctx.AllocateOutput(0, shape));
+    const BroadcastIndex of_string(input.shape(), shape), of_pos(ctx.input(1).shape(), shape);
+    StopNowAndThen pause;
+    for (int64_t i = 0; i < shape.num_elements(); ++i) {
+      pause();
+      const absl::string_view s = input.data<TString>()[of_string(i)].view();
+      const size_t p = static_cast<size_t>(of_pos(i));
+      MR_ASSIGN_OR_RETURN(const absl::string_view part, Part(s, pos[p], len[p]));
+      out->mutable_data<TString>()[i] = part;
+    }
+    return absl::OkStatus();
+  }
+
+ private:
+  StatusOr<absl::string_view> Part(absl::string_view s, int64_t pos, int64_t len) const {
+    const int64_t size = Length(s);
+    if (pos < -size || pos > size) return InvalidArgument("pos is ", pos, " in a string of length ", size);
+    if (len < 0) return InvalidArgument("len is ", len, ", want 0 or more");
+    const int64_t begin = pos < 0 ? pos + size : pos, count = std::min(len, size - begin);
+    if (!characters_) return s.substr(static_cast<size_t>(begin), static_cast<size_t>(count));
+    const size_t from = ByteOf(s, begin);
+    return s.substr(from, ByteOf(s.substr(from), count));
+  }
+};
+
+class SplitKernel final : public Kernel {
+ public:
+  Status Init(const KernelInit& init) override {
+    MR_ASSIGN_OR_RETURN(skip_empty_, init.Attr<bool>("skip_empty"));
+    return absl::OkStatus();
+  }
+  Status Compute(KernelContext& ctx) override {
+    const Tensor& input = ctx.input(0);
+    if (input.rank() != 1) return InvalidArgument("input must be a vector, got shape ", input.shape().ToString());
+    if (ctx.input(1).rank() != 0)
+      return InvalidArgument("delimiter must be a scalar, got shape ", ctx.input(1).shape().ToString());
+    const absl::string_view delimiters = ctx.input(1).data<TString>()->view();
+    std::vector<absl::string_view> parts;
+    std::vector<int64_t> places;
+    int64_t longest = 0;
+    StopNowAndThen pause;
+    for (int64_t i = 0; i < input.num_elements(); ++i) {
+      pause();
+      const size_t before = parts.size();
+      Split(input.data<TString>()[i].view(), delimiters, &parts);
+      const int64_t found = static_cast<int64_t>(parts.size() - before);
+      for (int64_t k = 0; k < found; ++k) places.insert(places.end(), {i, k});
+      longest = std::max(longest, found);
+    }
+    const int64_t n = static_cast<int64_t>(parts.size());
+    MR_ASSIGN_OR_RETURN(const Shape matrix, Shape::Make({n, 2}));
+    MR_ASSIGN_OR_RETURN(Tensor * indices, ctx.AllocateOutput(0, matrix));
+    MR_ASSIGN_OR_RETURN(Tensor * values, ctx.AllocateOutput(1, Shape::Vector(n)));
+    MR_ASSIGN_OR_RETURN(Tensor * shape, ctx.AllocateOutput(2, Shape::Vector(2)));
+    std::copy(places.begin(), places.end(), indices->mutable_data<int64_t>());
+    for (int64_t i = 0; i < n; ++i) {
+      pause();
+      values->mutable_data<TString>()[i] = parts[static_cast<size_t>(i)];
+    }
+    shape->mutable_data<int64_t>()[0] = input.num_elements();
+    shape->mutable_data<int64_t>()[1] = longest;
+    return absl::OkStatus();
+  }
+
+ private:
+  void Split(absl::string_view s, absl::string_view delimiters, std::vector<absl::string_view>* parts) const {
+    if (delimiters.empty()) {
+      for (size_t i = 0; i < s.size(); ++i) parts->push_back(s.substr(i, 1));
+      return;
+    }
+    for (size_t begin = 0;;) {
+      const size_t end = std::min(s.find_first_of(delimiters, begin), s.size());
+      if (end > begin || !skip_empty_) parts->push_back(s.substr(begin, end - begin));
+      if (end == s.size()) return;
+      begin = end + 1;
+    }
+  }
+  bool skip_empty_ = true;
+};
+
+class ReduceJoinKernel final : public Kernel {
+ public:
+  Status Init(const KernelInit& init) override {
+    MR_ASSIGN_OR_RETURN(keep_, init.Attr<bool>("keep_dims"));
+    MR_ASSIGN_OR_RETURN(separator_, init.Attr<std::string>("separator"));
+    return absl::OkStatus();
+  }
+  Status Compute(KernelContext& ctx) override {
+    const Tensor& input = ctx.input(0);
+    if (ctx.input(1).rank() > 1)
+      return InvalidArgument("reduction_indices must be a vector, got shape ", ctx.input(1).shape().ToString());
+    MR_ASSIGN_OR_RETURN(const std::vector<int64_t> given, ctx.input(1).IntValues());
+    std::vector<int64_t> steps(static_cast<size_t>(input.rank()), 1);
+    for (int d = input.rank() - 2; d >= 0; --d)
+      steps[static_cast<size_t>(d)] = steps[static_cast<size_t>(d) + 1] * input.dim(d + 1);
+    std::vector<bool> joined(steps.size());
+    std::vector<int> axes, kept;
+    for (const int64_t a : given) {
+      int64_t axis = 0;
+      if (!NormalizeIndex(a, input.rank(), &axis))
+        return InvalidArgument("dimension ", a, " of an input of rank ", input.rank());
+      if (joined[static_cast<size_t>(axis)]) return InvalidArgument("dimension ", axis, " is reduced twice");
+      joined[static_cast<size_t>(axis)] = true;
+      axes.push_back(static_cast<int>(axis));
+    }
+    std::vector<int64_t> dims;
+    for (int d = 0; d < input.rank(); ++d) {
+      if (!joined[static_cast<size_t>(d)]) kept.push_back(d);
+      if (!joined[static_cast<size_t>(d)]) {
+        dims.push_back(input.dim(d));
+      } else if (keep_) {
+        dims.push_back(1);
+      }
+    }
+    std::reverse(axes.begin(), axes.end());  // the first one given runs fastest
+    MR_ASSIGN_OR_RETURN(const Shape shape, Shape::Make(dims));
+    MR_ASSIGN_OR_RETURN(Tensor * out, ctx.AllocateOutput(0, shape));
+    const std::vector<int64_t> inner = Offsets(input.shape(), axes, steps), outer = Offsets(input.shape(), kept, steps);
+    StopNowAndThen pause;
+    for (size_t o = 0; o < outer.size(); ++o) {
+      std::string text;
+      for (size_t i = 0; i < inner.size(); ++i) {
+        pause();
+        if (i > 0) text += separator_;
+        absl::StrAppend(&text, input.data<TString>()[outer[o] + inner[i]].view());
+      }
+      out->mutable_data<TString>()[o] = text;
+    }
+    return absl::OkStatus();
+  }
+
+ private:
+  // Positions of all combinations along these axes, the last one running fastest.
+  static std::vector<int64_t> Offsets(const Shape& shape, const std::vector<int>& axes,
+                                      const std::vector<int64_t>& steps) {
+    std::vector<int64_t> offsets{0};
+    for (const int a : axes) {
+      std::vector<int64_t> next;
+      for (const int64_t o : offsets) {
+        for (int64_t i = 0; i < shape.dim(a); ++i) next.push_back(o + i * steps[static_cast<size_t>(a)]);
+      }
+      offsets.swap(next);
+    }
+    return offsets;
+  }
+  bool keep_ = false;
+  std::string separator_;
+};
+
+constexpr char kAlphabet[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
+
+class EncodeKernel final : public Kernel {
+ public:
+  Status Init(const KernelInit& init) override {
+    MR_ASSIGN_OR_RETURN(pad_, init.Attr<bool>("pad"));
+    return absl::OkStatus();
+  }
+  Status Compute(KernelContext& ctx) override {
+    MR_ASSIGN_OR_RETURN(Tensor * out, ctx.AllocateOutput(0, ctx.input(0).shape()));
+    StopNowAndThen pause;
+    for (int64_t i = 0; i < out->num_elements(); ++i) {
+      pause();
+      out->mutable_data<TString>()[i] = Encode(ctx.input(0).data<TString>()[i]);
+    }
+    return absl::OkStatus();
+  }
+
+ private:
+  std::string Encode(absl::string_view s) const {
+    std::string text;
+    for (size_t i = 0; i < s.size(); i += 3) {
+      uint32_t bits = 0;
+      for (size_t k = 0; k < 3; ++k) bits = bits << 8 | (i + k < s.size() ? static_cast<unsigned char>(s[i + k]) : 0u);
+      const size_t digits = std::min<size_t>(s.size() - i, 3) + 1;
+      for (size_t k = 0; k < 4; ++k) {
+        if (k < digits) {
+          text += kAlphabet[bits >> (18 - 6 * k) & 63];
+        } else if (pad_) {
+          text += '=';
+        }
+      }
+    }
+    return text;
+  }
+  bool pad_ = false;
+};
+
+Status DecodeOne(absl::string_view s, std::string* out) {
+  if (s.size() % 4 == 0) {
+    for (int k = 0; k < 2 && !s.empty() && s.back() == '='; ++k) s.remove_suffix(1);
+  }
+  if (s.size() % 4 == 1) return InvalidArgument("base64 text of a wrong length, ", s.size());
+  uint32_t bits = 0;
+  size_t have = 0;
+  for (const char c : s) {
+    const size_t digit = absl::string_view(kAlphabet).find(c);
+    if (digit == absl::string_view::npos)
+      return InvalidArgument("'", absl::string_view(&c, 1), "' is no digit of web-safe base64");
+    bits = bits << 6 | static_cast<uint32_t>(digit);
+    have += 6;
+    if (have >= 8) {
+      have -= 8;
+      out->push_back(static_cast<char>(bits >> have & 255));
+    }
+  }
+  return absl::OkStatus();
+}
+
+Status DecodeBase64(KernelContext& ctx) {
+  MR_ASSIGN_OR_RETURN(Tensor * out, ctx.AllocateOutput(0, ctx.input(0).shape()));
+  StopNowAndThen pause;
+  for (int64_t i = 0; i < out->num_elements(); ++i) {
+    pause();
+    std::string text;
+    MR_RETURN_IF_ERROR(DecodeOne(ctx.input(0).data<TString>()[i], &text));
+    out->mutable_data<TString>()[i] = text;
+  }
+  return absl::OkStatus();
+}
+
+Status RequireName(const KernelContext& ctx, int i, absl::string_view what) {
+  if (ctx.input(i).rank() == 0) return absl::OkStatus();
+  return InvalidArgument(what, " must be a scalar, got shape ", ctx.input(i).shape().ToString());
+}
+
+Status MatchingFiles(KernelContext& ctx) {
+  const Tensor& patterns = ctx.input(0);
+  if (patterns.rank() > 1) {
+    return InvalidArgument("pattern must be a scalar or a vector, got shape ", patterns.shape().ToString());
+  }
+  std::vector<std::string> found;
+  for (const TString& pattern : patterns.flat<TString>()) {
+    const std::vector<std::string> more = MatchFiles(Env::Default(), pattern);
+    found.insert(found.end(), more.begin(), more.end());
+  }
+  std::sort(found.begin(), found.end());
+  MR_ASSIGN_OR_RETURN(Tensor * out, ctx.AllocateOutput(0, Shape::Vector(static_cast<int64_t>(found.size()))));
+  std::copy(found.begin(), found.end(), out->mutable_data<TString>());
+  return absl::OkStatus();
+}
+
+Status ReadFile(KernelContext& ctx) {
+  MR_RETURN_IF_ERROR(RequireName(ctx, 0, "filename"));
+  MR_ASSIGN_OR_RETURN(const std::string contents, Env::Default().ReadFile(ctx.input(0).data<TString>()->str()));
+  MR_ASSIGN_OR_RETURN(Tensor * out, ctx.AllocateOutput(0, Shape()));
+  *out->mutable_data<TString>() = contents;
+  return absl::OkStatus();
+}
+
+Status WriteFile(KernelContext& ctx) {
+  MR_RETURN_IF_ERROR(RequireName(ctx, 0, "filename"));
+  MR_RETURN_IF_ERROR(RequireName(ctx, 1, "contents"));
+  const std::string path = ctx.input(0).data<TString>()->str();
+  if (const size_t slash = path.rfind('/'); slash != std::string::npos && slash > 0) {
+    MR_RETURN_IF_ERROR(Env::Default().CreateDirs(path.substr(0, slash)));
+  }
+  MR_ASSIGN_OR_RETURN(const auto file, Env::Default().NewWritableFile(path));
+  MR_RETURN_IF_ERROR(file->Append(ctx.input(1).data<TString>()->view()));
+  return file->Close();
+}
+
+}  // namespace
+
+void RegisterStringKernels(KernelRegistry& registry) {
+  registry.Add<LengthKernel>({.op = "StringLength"});
+  registry.Add<SubstrKernel>({.op = "Substr"});
+  registry.Add<SplitKernel>({.op = "StringSplit"});
+  registry.Add<ReduceJoinKernel>({.op = "ReduceJoin"});
+  registry.Add<EncodeKernel>({.op = "EncodeBase64"});
+  registry.AddFn({.op = "DecodeBase64"}, DecodeBase64);
+  registry.AddFn({.op = "ReadFile"}, ReadFile);
+  registry.AddFn({.op = "MatchingFiles"}, MatchingFiles);
+  registry.AddFn({.op = "WriteFile"}, WriteFile);
+  RegisterStringNumberKernels(registry);
+  RegisterStringHashKernels(registry);
+}
+
+}  // namespace millrace

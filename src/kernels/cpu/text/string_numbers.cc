@@ -1,0 +1,182 @@
+// SPDX-License-Identifier: Apache-2.0
+// CPU kernels: numbers spelt in strings, and numbers whose bytes strings hold.
+#include <algorithm>
+#include <bit>
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+#include <limits>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_format.h"
+#include "base/stop_scope.h"
+#include "kernels/cpu/engine/index_arithmetic.h"
+#include "kernels/cpu/text/strings.h"
+
+namespace millrace {
+namespace {
+
+class DecodeRawKernel final : public Kernel {
+ public:
+  Status Init(const KernelInit& init) override {
+    MR_ASSIGN_OR_RETURN(const bool little, init.Attr<bool>("little_endian"));
+    swap_ = !little;
+    return absl::OkStatus();
+  }
+  Status Compute(KernelContext& ctx) override {
+    const Tensor& input = ctx.input(0);
+    const DType type = ctx.output_dtype(0);
+    const size_t unit = DTypeSize(type), bytes = input.num_elements() == 0 ? 0 : input.data<TString>()[0].size();
+    for (const TString& s : input.flat<TString>()) {
+      if (s.size() != bytes)
+        return InvalidArgument("strings of different lengths, ", bytes, " and ", s.size(), " bytes");
+    }
+    if (bytes % unit != 0)
+      return InvalidArgument(bytes, " bytes are no multiple of ", unit, ", the size of ", DTypeName(type));
+    MR_ASSIGN_OR_RETURN(
+        const Shape shape, input.shape().WithInserted(input.rank(), static_cast<int64_t>(bytes / unit)));
+    MR_ASSIGN_OR_RETURN(Tensor * out, ctx.AllocateOutput(0, shape));
+    char* to = static_cast<char*>(out->mutable_raw());
+    for (const TString& s : input.flat<TString>()) {
+      std::memcpy(to, s.data(), bytes);
+      if (swap_) Swap(to, bytes, IsComplex(type) ? unit / 2 : unit);
+      to += bytes;
+    }
+    if (type == DType::kBool) {
+      for (int64_t i = 0; i < out->num_elements(); ++i) {
+        char* b = static_cast<char*>(out->mutable_raw()) + i;
+        *b = *b != 0 ? 1 : 0;
+      }
+    }
+    return absl::OkStatus();
+  }
+
+ private:
+  static void Swap(char* at, size_t bytes, size_t unit) {
+    for (size_t i = 0; i < bytes; i += unit) std::reverse(at + i, at + i + unit);
+  }
+  bool swap_ = false;
+};
+
+// The whole of a string, but spaces around it, as a number; floats may be hexadecimal.
+template <typename T>
+bool Parse(absl::string_view text, T* out) {
+  text = absl::StripAsciiWhitespace(text);
+  if constexpr (std::is_integral_v<T>) return absl::SimpleAtoi(text, out);
+  const std::string s(text);
+  char* end = nullptr;
+  *out = std::is_same_v<T, float> ? static_cast<T>(std::strtof(s.c_str(), &end))
+                                  : static_cast<T>(std::strtod(s.c_str(), &end));
+  return !s.empty() && end == s.c_str() + s.size();
+}
+
+Status StringToNumber(KernelContext& ctx) {
+  MR_ASSIGN_OR_RETURN(Tensor * out, ctx.AllocateOutput(0, ctx.input(0).shape()));
+  Status status;
+  VisitTypes<float, double, int32_t, int64_t>(out->dtype(), [&]<typename T>() {
+    StopNowAndThen pause;
+    for (int64_t i = 0; i < out->num_elements() && status.ok(); ++i) {
+      pause();
+      const absl::string_view text = ctx.input(0).data<TString>()[i].view();
+      if (!Parse(text, out->mutable_data<T>() + i)) {
+        status = InvalidArgument("\"", text.substr(0, 80), "\" is no ", DTypeName(out->dtype()));
+      }
+    }
+  });
+  return status;
+}
+
+class AsStringKernel final : public Kernel {
+ public:
+  Status Init(const KernelInit& init) override {
+    MR_ASSIGN_OR_RETURN(const int64_t precision, init.Attr<int64_t>("precision"));
+    MR_ASSIGN_OR_RETURN(const int64_t width, init.Attr<int64_t>("width"));
+    MR_ASSIGN_OR_RETURN(const bool scientific, init.Attr<bool>("scientific"));
+    MR_ASSIGN_OR_RETURN(const bool shortest, init.Attr<bool>("shortest"));
+    MR_ASSIGN_OR_RETURN(fill_, init.Attr<std::string>("fill"));
+    if (scientific && shortest) return InvalidArgument("scientific and shortest exclude each other");
+    if (fill_.size() > 1 || (!fill_.empty() && absl::string_view("0+- ").find(fill_[0]) == absl::string_view::npos)) {
+      return InvalidArgument("fill is \"", fill_, "\", want one of 0, +, - and space, or nothing");
+    }
+    const DType type = init.input_type(0);
+    is_float_ = IsFloating(type) || IsComplex(type);
+    if (!is_float_ && (scientific || shortest || precision > -1)) {
+      return InvalidArgument(
+          "scientific, shortest and precision are for floating-point numbers, not ", DTypeName(type));
+    }
+    if (std::max(precision, width) > 1000) return InvalidArgument("precision and width must be at most 1000");
+    precision_ = static_cast<int>(std::max<int64_t>(precision, -1));
+    width_ = static_cast<int>(std::max<int64_t>(width, 0));
+    kind_ = scientific ? 'e' : shortest ? 'g' : 'f';
+    return absl::OkStatus();
+  }
+  Status Compute(KernelContext& ctx) override {
+    const Tensor& in = ctx.input(0);
+    if (in.dtype() == DType::kString) {
+      ctx.Forward(0, 0);
+      return absl::OkStatus();
+    }
+    MR_ASSIGN_OR_RETURN(Tensor * out, ctx.AllocateOutput(0, in.shape()));
+    TString* to = out->mutable_data<TString>();
+    VisitTypes<float, double, int8_t, int16_t, int32_t, int64_t, uint8_t, uint16_t, uint32_t, uint64_t, bool, complex64,
+               complex128>(in.dtype(), [&]<typename T>() {
+      const T* from = in.data<T>();
+      ctx.ParallelFor(in.num_elements(), 200, [&](int64_t begin, int64_t end) {
+        for (int64_t i = begin; i < end; ++i) to[i] = Spell(from[i]);
+      });
+    });
+    return absl::OkStatus();
+  }
+
+ private:
+  template <typename T>
+  std::string Spell(T v) const {
+    if constexpr (std::is_same_v<T, bool>) {
+      return v ? "true" : "false";
+    } else if constexpr (kIsComplexType<T>) {
+      return absl::StrCat("(", Float(static_cast<double>(v.real())), ",", Float(static_cast<double>(v.imag())), ")");
+    } else if constexpr (std::is_floating_point_v<T>) {
+      return Float(static_cast<double>(v));
+    } else {
+      const std::string digits = absl::StrCat(v);
+      return digits[0] == '-' ? Filled("-", digits.substr(1), true) : Filled("", digits, true);
+    }
+  }
+  std::string Float(double v) const {
+    std::string text;
+    const double magnitude = std::signbit(v) ? -v : v;
+    if (precision_ < 0) {
+      text = kind_ == 'e'   ? absl::StrFormat("%e", magnitude)
+             : kind_ == 'g' ? absl::StrFormat("%g", magnitude)
+                            : absl::StrFormat("%f", magnitude);
+    } else {
+      text = kind_ == 'e'   ? absl::StrFormat("%.*e", precision_, magnitude)
+             : kind_ == 'g' ? absl::StrFormat("%.*g", precision_, magnitude)
+                            : absl::StrFormat("%.*f", precision_, magnitude);
+    }
+    return Filled(std::signbit(v) ? "-" : "", text, std::isfinite(v));
+  }
+  std::string Filled(std::string sign, const std::string& digits, bool zeros) const {
+    if (sign.empty() && (fill_ == "+" || fill_ == " ")) sign = fill_;
+    const size_t have = sign.size() + digits.size(), width = static_cast<size_t>(width_);
+    const std::string more(width > have ? width - have : 0, fill_ == "0" && zeros ? '0' : ' ');
+    if (fill_ == "-") return sign + digits + more;
+    return fill_ == "0" && zeros ? sign + more + digits : more + sign + digits;
+  }
+
+  int precision_ = -1, width_ = 0;
+  char kind_ = 'f';
+  bool is_float_ = false;
+  std::string fill_;
+};
+
+}  // namespace
+
+void RegisterStringNumberKernels(KernelRegistry& registry) {
+  registry.Add<DecodeRawKernel>({.op = "DecodeRaw"});
+  registry.Add<AsStringKernel>({.op = "AsString"});
+  registry.AddFn({.op = "StringToNumber"}, StringToNumber);
+}
+
+}  // namespace millrace

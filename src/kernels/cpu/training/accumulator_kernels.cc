@@ -1,0 +1,331 @@
+// SPDX-License-Identifier: Apache-2.0
+// CPU kernels: accumulators of gradients, dense and sparse. What is stale is dropped; taking waits for as many as asked
+// for, gives their sum or mean, and begins the next global step.
+#include <algorithm>
+#include <type_traits>
+
+#include "kernels/cpu/dataflow/queue_kernels.h"
+#include "kernels/cpu/training/accumulator.h"
+
+namespace millrace {
+namespace {
+
+// Calls `fn` with a value of the accumulator's element type.
+template <typename Fn>
+Status WithType(DType dtype, Fn fn) {
+  switch (dtype) {
+    case DType::kHalf: return fn(Half());
+    case DType::kFloat: return fn(float());
+    case DType::kDouble: return fn(double());
+    default: return Unimplemented("no accumulator of ", DTypeName(dtype));
+  }
+}
+template <typename T>
+using Wide = std::conditional_t<std::is_same_v<T, Half>, float, T>;
+
+template <typename T>
+void AddTo(T* to, const T* by, int64_t n) {
+  for (int64_t i = 0; i < n; ++i) to[i] = T(static_cast<Wide<T>>(to[i]) + static_cast<Wide<T>>(by[i]));
+}
+template <typename T>
+void DivideBy(T* to, int64_t by, int64_t n) {
+  const auto d = static_cast<Wide<T>>(by);
+  for (int64_t i = 0; i < n; ++i) to[i] = T(static_cast<Wide<T>>(to[i]) / d);
+}
+
+StatusOr<int64_t> ScalarInput(const KernelContext& ctx, int i, const char* what) {
+  if (!ctx.input(i).shape().IsScalar()) {
+    return InvalidArgument(what, " must be a scalar, got shape ", ctx.input(i).shape().ToString());
+  }
+  return ctx.input(i).IntScalar();
+}
+
+// Its own copy, to add to.
+Status Own(Tensor* value) {
+  MR_ASSIGN_OR_RETURN(*value, value->Clone());
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+Status Accumulator::CheckDeclared(const AccumulatorOptions& o) const {
+  if (o.dtype == options_.dtype && o.shape == options_.shape && o.mean == options_.mean) return absl::OkStatus();
+  return InvalidArgument(
+      "Shared conditional accumulator '", options_.name,
+      "' has another dtype, shape or reduction: ", DTypeName(options_.dtype), options_.shape.ToString(), ", requested ",
+      DTypeName(o.dtype), o.shape.ToString());
+}
+
+Status Accumulator::CheckDType(DType dtype) const {
+  if (dtype == options_.dtype) return absl::OkStatus();
+  return InvalidArgument(DebugString(), " holds ", DTypeName(options_.dtype), ", the gradient is ", DTypeName(dtype));
+}
+
+// ---- Dense ----
+
+Status DenseAccumulator::Check(const Tensor& gradient) const {
+  const PartialShape want = count() > 0 ? PartialShape(sum_.shape()) : options().shape;
+  if (want.IsCompatibleWith(gradient.shape())) return absl::OkStatus();
+  return InvalidArgument("Shape mismatch: expected ", want.ToString(), ", got ", gradient.shape().ToString());
+}
+
+Status DenseAccumulator::Add(const Tensor& gradient) {
+  if (count() == 0) {
+    sum_ = gradient;
+    return Own(&sum_);
+  }
+  return WithType(options().dtype, [&](auto v) {
+    using T = decltype(v);
+    AddTo(sum_.mutable_data<T>(), gradient.data<T>(), sum_.num_elements());
+    return absl::OkStatus();
+  });
+}
+
+StatusOr<Tensor> DenseAccumulator::Finish() {
+  Tensor result = std::move(sum_);
+  sum_ = Tensor();
+  if (options().mean && count() > 1) {
+    MR_RETURN_IF_ERROR(WithType(options().dtype, [&](auto v) {
+      using T = decltype(v);
+      DivideBy(result.mutable_data<T>(), count(), result.num_elements());
+      return absl::OkStatus();
+    }));
+  }
+  return result;
+}
+
+// ---- Sparse ----
+
+Status SparseAccumulator::Check(const SparseGradient& g, bool has_known_shape) const {
+  if (g.indices.rank() != 1 || g.shape.rank() != 1 || g.values.rank() == 0) {
+    return InvalidArgument(
+        "want vectors of indices and shape, and values of rank 1 or more; got shapes ", g.indices.shape().ToString(),
+        ", ", g.shape.shape().ToString(), ", ", g.values.shape().ToString());
+  }
+  if (g.indices.dim(0) != g.values.dim(0)) {
+    return InvalidArgument("there are ", g.indices.dim(0), " indices, but ", g.values.dim(0), " values");
+  }
+  const PartialShape& want = options().shape;
+  if (has_known_shape && want.has_rank()) {
+    if (want.rank() > g.shape.dim(0)) {
+      return InvalidArgument("Shape mismatch: expected shape rank at least ", want.rank(), ", got ", g.shape.dim(0));
+    }
+    for (int d = 0; d < want.rank(); ++d) {
+      const int64_t got = g.shape.data<int64_t>()[d];
+      if (want.has_dim(d) && want.dim(d) != got) {
+        return InvalidArgument("Shape mismatch: expected shape dim ", d, " to be ", want.dim(d), ", got ", got);
+      }
+    }
+  }
+  for (const int64_t i : g.indices.flat<int64_t>()) {
+    if (i < 0 || (want.has_dim(0) && i >= want.dim(0))) {
+      return InvalidArgument("Shape mismatch: index ", i, " of a slice exceeds limits of shape ", want.ToString());
+    }
+  }
+  return CheckRows(g.values.shape());
+}
+
+Status SparseAccumulator::CheckRows(const Shape& values) const {
+  if (count() > 0) {
+    if (values.WithoutDim(0) == row_shape_) return absl::OkStatus();
+    return InvalidArgument(
+        "Shape mismatch: expected slices of ", row_shape_.ToString(), ", got values of ", values.ToString());
+  }
+  const PartialShape& want = options().shape;
+  if (want.has_rank() && want.rank() > values.rank()) {
+    return InvalidArgument("Shape mismatch: expected values rank at least ", want.rank(), ", got ", values.rank());
+  }
+  for (int d = 1; d < want.rank(); ++d) {
+    if (want.has_dim(d) && want.dim(d) != values.dim(d)) {
+      return InvalidArgument(
+          "Shape mismatch: expected values dim ", d, " to be ", want.dim(d), ", got ", values.dim(d));
+    }
+  }
+  return absl::OkStatus();
+}
+
+Status SparseAccumulator::Add(const SparseGradient& g) {
+  if (count() == 0) row_shape_ = g.values.shape().WithoutDim(0);
+  const int64_t size = row_shape_.num_elements();
+  return WithType(options().dtype, [&](auto v) -> Status {
+    using T = decltype(v);
+    for (int64_t i = 0; i < g.indices.dim(0); ++i) {
+      Row& row = rows_[g.indices.data<int64_t>()[i]];
+      if (!row.sum.IsInitialized()) {
+        MR_ASSIGN_OR_RETURN(row.sum, Tensor::Zeros(options().dtype, row_shape_));
+      }
+      if (row.last != count()) ++row.gradients;  // a row that comes twice in one gradient counts once
+      row.last = count();
+      AddTo(row.sum.mutable_data<T>(), g.values.data<T>() + i * size, size);
+    }
+    return absl::OkStatus();
+  });
+}
+
+StatusOr<SparseGradient> SparseAccumulator::Finish() {
+  const auto n = static_cast<int64_t>(rows_.size());
+  SparseGradient g;
+  MR_ASSIGN_OR_RETURN(g.indices, Tensor::Make(DType::kInt64, Shape::Vector(n)));
+  MR_ASSIGN_OR_RETURN(g.shape, Tensor::Make(DType::kInt64, Shape::Vector(row_shape_.rank() + 1)));
+  MR_ASSIGN_OR_RETURN(const Shape shape, row_shape_.WithInserted(0, n));
+  MR_ASSIGN_OR_RETURN(g.values, Tensor::Make(options().dtype, shape));
+  const int64_t size = row_shape_.num_elements();
+  MR_RETURN_IF_ERROR(WithType(options().dtype, [&](auto v) {
+    using T = decltype(v);
+    int64_t i = 0;
+    for (auto& [index, row] : rows_) {
+      g.indices.mutable_data<int64_t>()[i] = index;
+      T* sum = row.sum.template mutable_data<T>();
+      if (options().mean && row.gradients > 1) DivideBy(sum, row.gradients, size);
+      std::copy(sum, sum + size, g.values.mutable_data<T>() + i * size);
+      ++i;
+    }
+    return absl::OkStatus();
+  }));
+  g.shape.mutable_data<int64_t>()[0] = options().shape.dim(0);  // -1 when it is not known
+  for (int d = 0; d < row_shape_.rank(); ++d) g.shape.mutable_data<int64_t>()[d + 1] = row_shape_.dim(d);
+  rows_.clear();
+  return g;
+}
+
+// ---- Kernels ----
+
+namespace {
+
+template <typename A>
+class AccumulatorKernel final : public ResourceKernel<Accumulator> {
+ public:
+  Status Init(const KernelInit& init) override {
+    MR_RETURN_IF_ERROR(ResourceKernel::Init(init));
+    options_.name = name().name;
+    MR_ASSIGN_OR_RETURN(options_.dtype, init.Attr<DType>("dtype"));
+    MR_ASSIGN_OR_RETURN(options_.shape, init.Attr<PartialShape>("shape"));
+    MR_ASSIGN_OR_RETURN(reduction_, init.Attr<std::string>("reduction_type"));
+    options_.mean = reduction_ != "SUM";
+    return absl::OkStatus();
+  }
+
+ private:
+  absl::string_view TypeName() const override { return "ConditionalAccumulator"; }
+  StatusOr<RefPtr<Accumulator>> Make(KernelContext&) override { return RefPtr<Accumulator>(MakeRef<A>(options_)); }
+  Status Verify(const Accumulator& a) const override {
+    if (dynamic_cast<const A*>(&a) == nullptr) {
+      return InvalidArgument("Shared conditional accumulator '", options_.name, "' is of the other kind");
+    }
+    return a.CheckDeclared(options_);
+  }
+  AccumulatorOptions options_;
+  std::string reduction_;
+};
+
+// Finds the accumulator as what the op needs.
+template <typename A>
+class AccumulatorCall : public CallKernel<Accumulator> {
+  StatusOr<WaitingResource::Attempt> Prepare(KernelContext& ctx, Accumulator& a) final {
+    if (A* accumulator = dynamic_cast<A*>(&a)) return PrepareFor(ctx, *accumulator);
+    return BadHandle(ctx, 0, "is an accumulator of the other kind");
+  }
+  virtual StatusOr<WaitingResource::Attempt> PrepareFor(KernelContext& ctx, A& accumulator) = 0;
+};
+
+class ApplyKernel final : public AccumulatorCall<DenseAccumulator> {
+  StatusOr<WaitingResource::Attempt> PrepareFor(KernelContext& ctx, DenseAccumulator& a) override {
+    MR_ASSIGN_OR_RETURN(const int64_t local_step, ScalarInput(ctx, 1, "local_step"));
+    MR_RETURN_IF_ERROR(a.CheckDType(ctx.input(2).dtype()));
+    return WaitingResource::Attempt([&ctx, &a, local_step](Status* s) {
+      if (a.IsStale(local_step)) return true;
+      *s = a.Check(ctx.input(2));
+      if (s->ok()) *s = a.Add(ctx.input(2));
+      if (s->ok()) a.CountOne();
+      return true;
+    });
+  }
+};
+
+class SparseApplyKernel final : public AccumulatorCall<SparseAccumulator> {
+ public:
+  Status Init(const KernelInit& init) override {
+    MR_ASSIGN_OR_RETURN(has_known_shape_, init.Attr<bool>("has_known_shape"));
+    return absl::OkStatus();
+  }
+
+ private:
+  StatusOr<WaitingResource::Attempt> PrepareFor(KernelContext& ctx, SparseAccumulator& a) override {
+    MR_ASSIGN_OR_RETURN(const int64_t local_step, ScalarInput(ctx, 1, "local_step"));
+    MR_RETURN_IF_ERROR(a.CheckDType(ctx.input(3).dtype()));
+    SparseGradient g{ctx.input(2), ctx.input(3), ctx.input(4)};
+    return WaitingResource::Attempt([this, &a, local_step, g = std::move(g)](Status* s) {
+      if (a.IsStale(local_step)) return true;
+      *s = a.Check(g, has_known_shape_);
+      if (s->ok()) *s = a.Add(g);
+      if (s->ok()) a.CountOne();
+      return true;
+    });
+  }
+  bool has_known_shape_ = false;
+};
+
+Status Output(KernelContext& ctx, Tensor gradient) {
+  ctx.set_output(0, std::move(gradient));
+  return absl::OkStatus();
+}
+Status Output(KernelContext& ctx, SparseGradient gradient) {
+  ctx.set_output(0, std::move(gradient.indices));
+  ctx.set_output(1, std::move(gradient.values));
+  ctx.set_output(2, std::move(gradient.shape));
+  return absl::OkStatus();
+}
+
+template <typename A>
+class TakeKernel final : public AccumulatorCall<A> {
+  WaitingResource::Line line() const override { return WaitingResource::Line::kTake; }
+  StatusOr<WaitingResource::Attempt> PrepareFor(KernelContext& ctx, A& a) override {
+    MR_ASSIGN_OR_RETURN(const int64_t required, ScalarInput(ctx, 1, "num_required"));
+    if (required <= 0) return InvalidArgument("Argument num_required must be > 0, got ", required);
+    MR_RETURN_IF_ERROR(a.CheckDType(ctx.output_dtype(ctx.num_outputs() == 1 ? 0 : 1)));
+    return WaitingResource::Attempt([&ctx, &a, required](Status* s) {
+      if (a.count() < required) return false;
+      auto gradient = a.Finish();
+      *s = gradient.ok() ? Output(ctx, *std::move(gradient)) : gradient.status();
+      a.BeginNextStep();
+      return true;
+    });
+  }
+};
+
+class SetStepKernel final : public AccumulatorCall<Accumulator> {
+  StatusOr<WaitingResource::Attempt> PrepareFor(KernelContext& ctx, Accumulator& a) override {
+    MR_ASSIGN_OR_RETURN(const int64_t step, ScalarInput(ctx, 1, "new_global_step"));
+    return WaitingResource::Attempt([&a, step](Status*) {
+      a.SetGlobalStep(step);
+      return true;
+    });
+  }
+};
+
+Status NumAccumulated(KernelContext& ctx) {
+  MR_ASSIGN_OR_RETURN(const RefPtr<Accumulator> a, FindResource<Accumulator>(ctx, 0));
+  return OutputSize(ctx, 0, a->Locked([&] { return a->count(); }));
+}
+
+}  // namespace
+
+void RegisterAccumulatorKernels(KernelRegistry& r) {
+  const std::vector<DType> types = Types("HFD");
+  const auto op = [&](absl::string_view name) {
+    return KernelSpec{.op = std::string(name), .types = {{"dtype", types}}};
+  };
+  for (const char* form : {"", "Resource"}) {
+    const auto named = [form](const char* name) { return absl::StrCat(form, name); };
+    r.Add<AccumulatorKernel<DenseAccumulator>>(op(named("ConditionalAccumulator")));
+    r.Add<ApplyKernel>(op(named("AccumulatorApplyGradient")));
+    r.Add<TakeKernel<DenseAccumulator>>(op(named("AccumulatorTakeGradient")));
+    r.Add<SetStepKernel>({.op = named("AccumulatorSetGlobalStep")});
+    r.AddFn({.op = named("AccumulatorNumAccumulated")}, NumAccumulated);
+  }
+  r.Add<AccumulatorKernel<SparseAccumulator>>(op("SparseConditionalAccumulator"));
+  r.Add<SparseApplyKernel>(op("SparseAccumulatorApplyGradient"));
+  r.Add<TakeKernel<SparseAccumulator>>(op("SparseAccumulatorTakeGradient"));
+}
+
+}  // namespace millrace

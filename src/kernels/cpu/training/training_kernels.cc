@@ -1,0 +1,253 @@
+// SPDX-License-Identifier: Apache-2.0
+// CPU kernels of optimizer updates: one kernel drives every rule, dense or sparse, by reference or by handle.
+#include <algorithm>
+
+#include "absl/strings/strip.h"
+#include "kernels/cpu/kernel_list.h"
+#include "kernels/cpu/math/math_convert.h"
+#include "kernels/cpu/training/training_rules.h"
+
+namespace millrace {
+namespace {
+
+// Locks several variables in address order, so that two updates never wait for each other.
+class VariableLocks {
+ public:
+  explicit VariableLocks(std::vector<Variable*> variables) ABSL_NO_THREAD_SAFETY_ANALYSIS
+      : locked_(std::move(variables)) {
+    std::sort(locked_.begin(), locked_.end());
+    locked_.erase(std::unique(locked_.begin(), locked_.end()), locked_.end());
+    for (Variable* v : locked_) v->mu().Lock();
+  }
+  ~VariableLocks() ABSL_NO_THREAD_SAFETY_ANALYSIS {
+    for (Variable* v : locked_) v->mu().Unlock();
+  }
+
+ private:
+  std::vector<Variable*> locked_;
+};
+
+// Half types are computed in float, a tile at a time.
+template <typename H>
+void RunTiles(RuleFn<float> fn, const float* scalars, const RuleFlags& flags, H* const* vars, int num_vars,
+              const H* grad, int64_t n) {
+  constexpr int64_t kTile = 512;
+  float tiles[kMaxRuleVariables][kTile], g[kTile];
+  float* pointers[kMaxRuleVariables];
+  for (int v = 0; v < num_vars; ++v) pointers[v] = tiles[v];
+  for (int64_t at = 0; at < n; at += kTile) {
+    const int64_t m = std::min(kTile, n - at);
+    for (int v = 0; v < num_vars; ++v) {
+      for (int64_t i = 0; i < m; ++i) tiles[v][i] = static_cast<float>(vars[v][at + i]);
+    }
+    for (int64_t i = 0; i < m; ++i) g[i] = static_cast<float>(grad[at + i]);
+    fn(scalars, flags, pointers, g, m);
+    for (int v = 0; v < num_vars; ++v) {
+      for (int64_t i = 0; i < m; ++i) vars[v][at + i] = H(tiles[v][i]);
+    }
+  }
+}
+
+class ApplyKernel : public Kernel {
+ public:
+  Status Init(const KernelInit& init) override {
+    absl::string_view rule = init.op.name;
+    absl::ConsumePrefix(&rule, "Resource");
+    sparse_ = absl::ConsumePrefix(&rule, "Sparse");
+    absl::ConsumePrefix(&rule, "Apply");
+    rule_ = std::string(rule);
+    for (size_t i = 0; i < init.op.inputs.size(); ++i) {
+      const ArgDef& arg = init.op.inputs[i];
+      const int k = static_cast<int>(i);
+      if (arg.is_ref || arg.type == DType::kResource) {
+        by_handle_ = !arg.is_ref;
+        ++num_vars_;
+      } else if (arg.name == "grad" || arg.name == "delta") {
+        grad_ = k;
+      } else if (arg.name == "indices") {
+        indices_ = k;
+      } else {
+        scalars_.push_back(k);
+      }
+    }
+    if (num_vars_ > kMaxRuleVariables || static_cast<int>(scalars_.size()) > kMaxRuleScalars || grad_ < 0) {
+      return Internal("op ", init.op.name, " has an unexpected form");
+    }
+    if (init.HasAttr("use_nesterov")) {
+      MR_ASSIGN_OR_RETURN(flags_.use_nesterov, init.Attr<bool>("use_nesterov"));
+    }
+    if (init.HasAttr("update_slots")) {
+      MR_ASSIGN_OR_RETURN(flags_.update_slots, init.Attr<bool>("update_slots"));
+    }
+    return absl::OkStatus();
+  }
+
+  Status Compute(KernelContext& ctx) override ABSL_NO_THREAD_SAFETY_ANALYSIS {
+    std::vector<RefPtr<Variable>> held;
+    std::vector<Variable*> vars;
+    for (int i = 0; i < num_vars_; ++i) {
+      if (by_handle_) {
+        MR_ASSIGN_OR_RETURN(RefPtr<Variable> v, ResourceFromInput<Variable>(ctx, i));
+        vars.push_back(v.get());
+        held.push_back(std::move(v));
+      } else if (ctx.has_ref_input(i)) {
+        vars.push_back(&ctx.ref_input(i));
+      } else {
+        return BadHandle(ctx, i, "is not a variable");
+      }
+    }
+    {
+      VariableLocks locks(vars);
+      MR_RETURN_IF_ERROR(Update(ctx, vars));
+    }
+    if (!by_handle_) ctx.ForwardRef(0, 0);
+    return absl::OkStatus();
+  }
+
+ private:
+  Status Update(KernelContext& ctx, const std::vector<Variable*>& vars) const ABSL_NO_THREAD_SAFETY_ANALYSIS {
+    const DType dtype = ctx.input_dtype(grad_);
+    Tensor* values[kMaxRuleVariables] = {};
+    for (size_t i = 0; i < vars.size(); ++i) {
+      if (!vars[i]->IsInitializedLocked()) {
+        const std::string text = absl::StrCat(
+            "Attempting to use uninitialized variables: ", ctx.node().op->inputs[i].name, " has no value yet");
+        return by_handle_ ? Internal(text) : FailedPrecondition(text);  // TensorFlow's codes
+      }
+    }
+    for (int k : scalars_) {
+      if (!ctx.input(k).shape().IsScalar()) {
+        return InvalidArgument(
+            ctx.node().op->inputs[static_cast<size_t>(k)].name, " is not a scalar: ", ctx.input(k).shape().ToString());
+      }
+    }
+    for (size_t i = 0; i < vars.size(); ++i) {
+      if (vars[i]->dtype() != dtype)
+        return InvalidArgument(
+            "variable ", i, " holds ", DTypeName(vars[i]->dtype()), ", the gradient is ", DTypeName(dtype));
+      MR_ASSIGN_OR_RETURN(values[i], vars[i]->ExclusiveLocked());
+      if (values[i]->shape() != values[0]->shape()) {
+        return InvalidArgument(
+            "var and ", ctx.node().op->inputs[i].name, " do not have the same shape: ", values[0]->shape().ToString(),
+            " ", values[i]->shape().ToString());
+      }
+    }
+    MR_RETURN_IF_ERROR(CheckGradient(ctx, values[0]->shape()));
+    if (sparse_ && rule_ == "Ftrl") MR_RETURN_IF_ERROR(CheckFtrl(ctx));
+    switch (dtype) {
+      case DType::kFloat: return Run<float, float>(ctx, values);
+      case DType::kDouble: return Run<double, double>(ctx, values);
+      case DType::kHalf: return Run<Half, float>(ctx, values);
+      case DType::kBFloat16: return Run<BFloat16, float>(ctx, values);
+      case DType::kComplex64: return Run<complex64, complex64>(ctx, values);
+      case DType::kComplex128: return Run<complex128, complex128>(ctx, values);
+      default: return Unimplemented("no update of ", DTypeName(dtype), " variables");
+    }
+  }
+
+  // TensorFlow's kernels over rows look at these; those over whole variables do not.
+  Status CheckFtrl(const KernelContext& ctx) const {
+    auto value = [&](size_t i) {
+      const Tensor& t = ctx.input(scalars_[i]);
+      double v = 0;
+      ConvertElements(ctx, t.dtype(), DType::kDouble, t.raw(), &v, 1);
+      return v;
+    };
+    if (!(value(0) > 0)) return InvalidArgument("lr is not a positive scalar: ", value(0));
+    if (!(value(1) >= 0)) return InvalidArgument("l1 regularization strength is not a non-negative scalar: ", value(1));
+    if (!(value(2) >= 0)) return InvalidArgument("l2 regularization strength is not a non-negative scalar: ", value(2));
+    if (!(value(3) <= 0)) return InvalidArgument("lr_power is not a non-positive scalar: ", value(3));
+    return absl::OkStatus();
+  }
+
+  Status CheckGradient(const KernelContext& ctx, const Shape& var) const {
+    const Shape& grad = ctx.input(grad_).shape();
+    if (!sparse_) {
+      if (grad == var) return absl::OkStatus();
+      return InvalidArgument("var and grad do not have the same shape: ", var.ToString(), " ", grad.ToString());
+    }
+    const Shape& indices = ctx.input(indices_).shape();
+    if (var.rank() < 1) return InvalidArgument("var must be at least 1-dimensional, got ", var.ToString());
+    if ((rule_ == "Ftrl" || rule_ == "Adagrad") && var.dim(0) > 0 && var.num_elements() == 0) {
+      return InvalidArgument("rows of var must not be empty, got ", var.ToString());
+    }
+    if (indices.rank() != 1) return InvalidArgument("indices must be one-dimensional, got ", indices.ToString());
+    bool fits = grad.rank() == var.rank() && grad.dim(0) == indices.dim(0);
+    for (int d = 1; fits && d < var.rank(); ++d) fits = grad.dim(d) == var.dim(d);
+    if (fits) return absl::OkStatus();
+    return InvalidArgument("grad ", grad.ToString(), " must be one row of var ", var.ToString(), " for each of ",
+                           indices.dim(0), " indices");
+  }
+
+  template <typename T, typename Compute>
+  Status Run(KernelContext& ctx, Tensor* const* values) const {
+    const RuleFn<Compute> fn = FindRule<Compute>(rule_);
+    if (!fn) return Unimplemented("rule ", rule_, " is not defined for ", DTypeName(DTypeOf<T>::value));
+    Compute scalars[kMaxRuleScalars] = {};
+    for (size_t i = 0; i < scalars_.size(); ++i) {
+      scalars[i] = static_cast<Compute>(*ctx.input(scalars_[i]).data<T>());
+    }
+    T* vars[kMaxRuleVariables] = {};
+    for (int i = 0; i < num_vars_; ++i) vars[i] = values[i]->mutable_data<T>();
+    const T* grad = ctx.input(grad_).data<T>();
+    auto run = [&](int64_t to, int64_t from, int64_t n) {
+      T* at[kMaxRuleVariables] = {};
+      for (int i = 0; i < num_vars_; ++i) at[i] = vars[i] + to;
+      if constexpr (std::is_same_v<T, Compute>) {
+        fn(scalars, flags_, at, grad + from, n);
+      } else {
+        RunTiles<T>(fn, scalars, flags_, at, num_vars_, grad + from, n);
+      }
+    };
+    if (!sparse_) {
+      ctx.ParallelFor(values[0]->num_elements(), 1.0, [&](int64_t b, int64_t e) { run(b, b, e - b); });
+      return absl::OkStatus();
+    }
+    const Tensor& indices = ctx.input(indices_);
+    return indices.dtype() == DType::kInt32
+               ? RunRows(indices.flat<int32_t>(), values[0]->shape(), run)
+               : RunRows(indices.flat<int64_t>(), values[0]->shape(), run);
+  }
+
+  // Rows in the order of the indices, so that a repeated index accumulates the same way everywhere.
+  template <typename Index, typename RunFn>
+  static Status RunRows(absl::Span<const Index> indices, const Shape& var, const RunFn& run) {
+    const int64_t rows = var.dim(0);
+    const int64_t row_size = rows == 0 ? 0 : var.num_elements() / rows;
+    for (size_t i = 0; i < indices.size(); ++i) {
+      if (indices[i] < 0 || static_cast<int64_t>(indices[i]) >= rows) {
+        return InvalidArgument("Index ", indices[i], " at offset ", i, " in indices is out of range [0, ", rows, ")");
+      }
+    }
+    for (size_t i = 0; i < indices.size(); ++i) {
+      run(static_cast<int64_t>(indices[i]) * row_size, static_cast<int64_t>(i) * row_size, row_size);
+    }
+    return absl::OkStatus();
+  }
+
+  std::string rule_;
+  bool sparse_ = false;
+  bool by_handle_ = false;
+  int num_vars_ = 0;
+  int grad_ = -1;
+  int indices_ = -1;
+  std::vector<int> scalars_;
+  RuleFlags flags_;
+};
+
+}  // namespace
+
+void RegisterTrainingKernels(KernelRegistry& registry) {
+  for (const char* rule :
+       {"GradientDescent", "Momentum", "Adagrad", "Adadelta", "Adam", "AdaMax", "RMSProp", "CenteredRMSProp", "Ftrl"}) {
+    const std::string name(rule);
+    const char* types = name == "Ftrl" || name == "AdaMax" ? "FLT" : "FC";
+    for (const char* handle : {"", "Resource"}) {
+      registry.Add<ApplyKernel>({.op = absl::StrCat(handle, "Apply", name), .types = {{"T", Types(types)}}});
+      if (name == "GradientDescent" || name == "Adam" || name == "AdaMax") continue;
+      registry.Add<ApplyKernel>({.op = absl::StrCat(handle, "SparseApply", name), .types = {{"T", Types(types)}}});
+    }
+  }
+}
+
+}  // namespace millrace

@@ -1,0 +1,235 @@
+// SPDX-License-Identifier: Apache-2.0
+// Ops: data sets, descriptions of sequences of elements in variant scalars, and iterators, which read them.
+#include "ops/data/dataset_ops.h"
+
+#include "op/shape_context.h"
+
+namespace millrace {
+namespace {
+
+constexpr char kNoGradient[] = "a data set is no number";
+constexpr char kNoExample[] = "tests of input pipelines bring iterators";
+constexpr char kOut[] = "output_types:list(type)>=1; output_shapes:list(shape)>=1";
+
+// Data sets and the settings beside them are scalars.
+Status DatasetShape(ShapeContext& c) {
+  for (const char* list :
+       {"components", "other_arguments", "padded_shapes", "filenames", "initial_state", "optimizations"}) {
+    if (const ArgRange r = c.input_arg(list); r.end > r.begin) {
+      for (int i = 0; i < c.num_inputs(); ++i) {
+        const bool is_list = i >= r.begin && i < r.end;
+        const ArgRange captured = c.input_arg("other_arguments");
+        if (!is_list && (i < captured.begin || i >= captured.end)) MR_RETURN_IF_ERROR(c.RequireScalar(i));
+      }
+      return ScalarShape(c);
+    }
+  }
+  for (int i = 0; i < c.num_inputs(); ++i) MR_RETURN_IF_ERROR(c.RequireScalar(i));
+  return ScalarShape(c);
+}
+
+Status FilesShape(ShapeContext& c) {
+  MR_RETURN_IF_ERROR(c.WithRankAtMost(0, 1).status());
+  for (int i = 1; i < c.num_inputs(); ++i) MR_RETURN_IF_ERROR(c.RequireScalar(i));
+  return ScalarShape(c);
+}
+
+Status ElementShape(ShapeContext& c) {
+  MR_RETURN_IF_ERROR(c.RequireScalar(0));
+  MR_ASSIGN_OR_RETURN(const std::vector<PartialShape> shapes, c.Attr<std::vector<PartialShape>>("output_shapes"));
+  if (static_cast<int>(shapes.size()) != c.num_outputs()) {
+    return InvalidArgument(
+        "`output_shapes` must be the same length as `output_types` (", shapes.size(), " vs. ", c.num_outputs(), ")");
+  }
+  for (int i = 0; i < c.num_outputs(); ++i) c.set_output(i, shapes[static_cast<size_t>(i)]);
+  return absl::OkStatus();
+}
+
+Status ReducedShape(ShapeContext& c) {
+  MR_RETURN_IF_ERROR(c.RequireScalar(0));
+  MR_ASSIGN_OR_RETURN(const std::vector<PartialShape> shapes, c.Attr<std::vector<PartialShape>>("output_shapes"));
+  if (static_cast<int>(shapes.size()) != c.num_outputs()) {
+    return InvalidArgument("there are ", c.num_outputs(), " outputs, but ", shapes.size(), " output_shapes");
+  }
+  for (int i = 0; i < c.num_outputs(); ++i) c.set_output(i, shapes[static_cast<size_t>(i)]);
+  return absl::OkStatus();
+}
+
+class Declarer {
+ public:
+  explicit Declarer(OpRegistry& r) : r_(r) {}
+  void operator()(const std::string& schema, absl::string_view doc, ShapeFn shape = DatasetShape) const {
+    r_.Add(schema).Doc(doc).Shape(shape).NotDifferentiable(kNoGradient).NoExample(kNoExample);
+  }
+  // One that takes a data set, and `inputs` and `attrs` besides.
+  void Over(absl::string_view name, absl::string_view inputs, absl::string_view doc, absl::string_view attrs = "",
+            absl::string_view out = kOut) const {
+    (*this)(
+        absl::StrCat(name, "(input_dataset:var", inputs, ") -> (handle:var) | ", attrs, attrs.empty() ? "" : "; ", out),
+        doc);
+  }
+
+ private:
+  OpRegistry& r_;
+};
+
+void AddSources(const Declarer& add) {
+  add(absl::StrCat("TensorDataset(components:[Toutput_types]) -> (handle:var) | Toutput_types:list(type)>=1; ",
+                   "output_shapes:list(shape)>=1 | S"),
+      "A data set of one element, which is `components`.");
+  add(absl::StrCat("TensorSliceDataset(components:[Toutput_types]) -> (handle:var) | Toutput_types:list(type)>=1; ",
+                   "output_shapes:list(shape)>=1 | S"),
+      "A data set of the rows of `components`, which have as many rows each.");
+  add(absl::StrCat("RangeDataset(start:i64, stop:i64, step:i64) -> (handle:var) | ", kOut, " | S"),
+      "The numbers from `start` on, `step` apart, before `stop`. InvalidArgument when `step` is 0.");
+  add("TFRecordDataset(filenames:str, compression_type:str, buffer_size:i64) -> (handle:var) | | S",
+      "The records of record files, one file after the other. `compression_type` is \"\", \"ZLIB\" or \"GZIP\"; "
+      "buffer_size is checked, and otherwise ignored.",
+      FilesShape);
+  add("TextLineDataset(filenames:str, compression_type:str, buffer_size:i64) -> (handle:var) | | S",
+      "The lines of text files without what ends them, one file after the other. `compression_type` is \"\", \"ZLIB\" "
+      "or \"GZIP\"; buffer_size is checked, and otherwise ignored.",
+      FilesShape);
+  for (const bool second : {false, true}) {
+    add(absl::StrCat("FixedLengthRecordDataset", second ? "V2" : "", "(filenames:str, header_bytes:i64, ",
+                     "record_bytes:i64, footer_bytes:i64, buffer_size:i64", second ? ", compression_type:str" : "",
+                     ") -> (handle:var) | | S"),
+        "Records of `record_bytes` bytes between a header and a footer of each file. buffer_size is checked, and "
+        "otherwise ignored.",
+        FilesShape);
+  }
+}
+
+void AddSequences(const Declarer& add) {
+  add.Over("TakeDataset", ", count:i64", "The first `count` elements; all of them when it is negative.");
+  add.Over("SkipDataset", ", count:i64", "All but the first `count` elements; none when it is negative.");
+  add.Over("RepeatDataset", ", count:i64", "The elements `count` times over; for ever when it is negative.");
+  add.Over("ShardDataset", ", num_shards:i64, index:i64",
+           "Every num_shards-th element, from the one at `index` on. `require_non_empty` is ignored.",
+           "require_non_empty:bool=false");
+  add.Over(
+      "ConcatenateDataset", ", another_dataset:var", "The elements of the first data set, then those of the second.");
+  add.Over("CacheDataset", ", filename:str",
+           "Keeps the elements in memory when they have been read to the end, and gives them from there afterwards. "
+           "Unimplemented when `filename` is not empty.");
+  add.Over("OptimizeDataset", ", optimizations:str", "The input. Pipelines are not rewritten.", "",
+           absl::StrCat(kOut, "; +optimization_configs:list(string)=[]"));
+  add.Over("ModelDataset", "", "The input. Pipelines are not tuned.", "+algorithm:int=0; +cpu_budget:int=0");
+  add(absl::StrCat("ZipDataset(input_datasets:N*var) -> (handle:var) | ", kOut, "; N:int>=1"),
+      "Elements of several data sets side by side, as many as the shortest has.");
+}
+
+void AddBatches(const Declarer& add) {
+  add.Over("BatchDataset", ", batch_size:i64",
+           "Elements in batches of `batch_size`, stacked; the last may be smaller. Elements of a batch must have equal "
+           "shapes.");
+  add.Over("BatchDatasetV2", ", batch_size:i64, drop_remainder:bool",
+           "Elements in batches of `batch_size`, stacked. A last batch that is smaller is left out where "
+           "`drop_remainder` says so. Elements of a batch must have equal shapes.",
+           "+parallel_copy:bool=false");
+  for (const bool second : {false, true}) {
+    add(absl::StrCat("PaddedBatchDataset", second ? "V2" : "", "(input_dataset:var, batch_size:i64, ",
+                     "padded_shapes:N*i64, padding_values:[Toutput_types]", second ? ", drop_remainder:bool" : "",
+                     ") -> (handle:var) | ", second ? "+parallel_copy:bool=false; " : "",
+                     "Toutput_types:list(type)>=1; output_shapes:list(shape)>=1; N:int>=1"),
+        "Batches of elements that are brought to padded_shapes with padding_values. A dimension of -1 is that of the "
+        "largest element of the batch.");
+  }
+  add.Over("WindowDataset", ", size:i64, shift:i64, stride:i64, drop_remainder:bool",
+           "Data sets of `size` elements each, `stride` apart, that begin `shift` elements after one another.");
+}
+
+void AddOrders(const Declarer& add) {
+  add.Over(
+      "ShuffleDataset", ", buffer_size:i64, seed:i64, seed2:i64",
+      "Draws each element at random from a buffer of `buffer_size`. The seeds decide the order, unless both are 0. "
+      "With reshuffle_each_iteration, each iteration has an order of its own.",
+      "+reshuffle_each_iteration:bool=true");
+  add.Over("ShuffleAndRepeatDataset", ", buffer_size:i64, seed:i64, seed2:i64, count:i64",
+           "ShuffleDataset, `count` times over (-1: for ever), where the buffer is filled from the next repetition "
+           "while the one before still leaves it. Repetitions do not mix.");
+  add.Over("PrefetchDataset", ", buffer_size:i64",
+           "The elements, of which up to `buffer_size` are made ahead of time (0: none; -1: a few).", "",
+           absl::StrCat(kOut, "; +slack_period:int=0; +legacy_autotune:bool=true"));
+}
+
+void AddFunctions(const Declarer& add, OpRegistry& r) {
+  constexpr char kCaptured[] = ", other_arguments:[Targuments]";
+  const std::string f = absl::StrCat("f:func; Targuments:list(type)>=0; ", kOut);
+  const std::string map = absl::StrCat(f, "; +use_inter_op_parallelism:bool=true");
+  add.Over("MapDataset", kCaptured,
+           "What `f` returns for each element, with other_arguments after it. OutOfRange in `f` is the end of the data "
+           "set.",
+           "", absl::StrCat(map, "; +preserve_cardinality:bool=false"));
+  add.Over(
+      "ParallelMapDataset", absl::StrCat(kCaptured, ", num_parallel_calls:i32"),
+      "MapDataset with up to num_parallel_calls calls at once (-1: a few). The order stays, whatever `sloppy` says.",
+      "", absl::StrCat(map, "; +sloppy:bool=false; +preserve_cardinality:bool=false"));
+  add.Over("FilterDataset", kCaptured, "The elements of which `predicate` says true.", "",
+           absl::StrCat("predicate:func; Targuments:list(type)>=0; ", kOut));
+  add.Over("FlatMapDataset", kCaptured, "The elements of the data sets that `f` returns, one after the other.", "", f);
+  add.Over("InterleaveDataset", absl::StrCat(kCaptured, ", cycle_length:i64, block_length:i64"),
+           "The elements of the data sets that `f` returns: of cycle_length of them in turn, block_length at a time.",
+           "", f);
+  add.Over("ParallelInterleaveDatasetV2",
+           absl::StrCat(kCaptured, ", cycle_length:i64, block_length:i64, num_parallel_calls:i64"),
+           "InterleaveDataset. Its inputs are read one at a time, in that order, whatever `sloppy` and "
+           "num_parallel_calls say.",
+           "", absl::StrCat(f, "; sloppy:bool=false"));
+  r.Add(absl::StrCat("ReduceDataset(input_dataset:var, initial_state:[Tstate], other_arguments:[Targuments]) -> ",
+                     "(components:[output_types]) | f:func; Tstate:list(type)>=1; Targuments:list(type)>=0; ", kOut,
+                     "; use_inter_op_parallelism:bool=true | S"))
+      .Doc("The last state of state = f(state, element), from initial_state, over all elements.")
+      .Shape(ReducedShape)
+      .NotDifferentiable(kNoGradient)
+      .NoExample(kNoExample);
+}
+
+void AddIterators(const Declarer& add) {
+  const std::string out = kOut;
+  for (const char* op : {"Iterator", "IteratorV2"}) {
+    add(absl::StrCat(op, "() -> (handle:res) | shared_name:string; container:string; ", out, " | S"),
+        "An iterator, which MakeIterator sets to the beginning of a data set.");
+  }
+  add(absl::StrCat("AnonymousIterator() -> (handle:res) | ", out, " | S"),
+      "An iterator without a name, which lives as long as its handle.");
+  add(absl::StrCat("AnonymousIteratorV2() -> (handle:res, deleter:var) | ", out, " | S"),
+      "An iterator without a name, which lives as long as its handle, and something to give DeleteIterator.");
+  add("DeleteIterator(handle:res, deleter:var) -> () | | S", "Says that the iterator is not needed any longer.",
+      NoOutputs);
+  add(absl::StrCat("OneShotIterator() -> (handle:res) | dataset_factory:func; ", out,
+                   "; container:string=\"\"; shared_name:string=\"\" | S"),
+      "An iterator over the data set that `dataset_factory` gives, from its beginning to its end, once.");
+  add("MakeIterator(dataset:var, iterator:res) -> () | | S", "Sets an iterator to the beginning of a data set.",
+      NoOutputs);
+  for (const char* op : {"IteratorGetNext", "IteratorGetNextSync"}) {
+    add(absl::StrCat(op, "(iterator:res) -> (components:[output_types]) | ", out, " | S"),
+        "The next element. OutOfRange at the end; FailedPrecondition where MakeIterator has not run.", ElementShape);
+  }
+  add(absl::StrCat("DatasetToSingleElement(dataset:var) -> (components:[output_types]) | ", out, " | S"),
+      "The only element of a data set. InvalidArgument when it has none, or several.", ElementShape);
+  add("IteratorToStringHandle(resource_handle:res) -> (string_handle:str) | | S",
+      "A string that names an iterator in its session.");
+  for (const char* op : {"IteratorFromStringHandle", "IteratorFromStringHandleV2"}) {
+    add(absl::StrCat(op, "(string_handle:str) -> (resource_handle:res) | output_types:list(type)>=0=[]; ",
+                     "output_shapes:list(shape)>=0=[] | S"),
+        "The iterator that IteratorToStringHandle has named. InvalidArgument when its elements are not as the "
+        "attributes say.");
+  }
+  add("WrapDatasetVariant(input_handle:var) -> (output_handle:var)", "The data set itself.");
+  add("UnwrapDatasetVariant(input_handle:var) -> (output_handle:var)", "The data set itself.");
+}
+
+}  // namespace
+
+void RegisterDatasetOps(OpRegistry& r) {
+  const Declarer add(r);
+  AddSources(add);
+  AddSequences(add);
+  AddBatches(add);
+  AddOrders(add);
+  AddFunctions(add, r);
+  AddIterators(add);
+}
+
+}  // namespace millrace

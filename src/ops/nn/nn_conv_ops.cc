@@ -1,0 +1,273 @@
+// SPDX-License-Identifier: Apache-2.0
+// Ops: convolutions and their two gradients. Each trio is closed under differentiation: the gradients of one member are
+// the two others.
+#include "ops/nn/nn_ops.h"
+
+namespace millrace {
+namespace {
+
+// Filters are [spatial..., in / groups, out], depthwise ones [rows, columns, in, multiplier].
+// Strides over batch and channels are for the kernels to refuse, with codes of their own.
+struct ConvShape {
+  WindowAttrs attrs;
+  PartialShape input;
+  PartialShape filter;
+  bool depthwise = false;
+  int64_t input_dim(int i) const { return input.dim(attrs.layout.first_spatial + i); }
+  int64_t in_channels() const { return input.dim(attrs.layout.channel); }
+  int64_t filter_in() const { return filter.dim(attrs.layout.num_spatial()); }
+  int64_t filter_out() const { return filter.dim(attrs.layout.num_spatial() + 1); }
+  int64_t out_channels() const {
+    if (!depthwise) return filter_out();
+    const int64_t in = in_channels() >= 0 ? in_channels() : filter_in();
+    int64_t product = -1;
+    if (in < 0 || filter_out() < 0 || __builtin_mul_overflow(in, filter_out(), &product)) return -1;
+    return product;
+  }
+};
+
+bool IsDepthwise(const ShapeContext& c) { return c.op().name.rfind("Depthwise", 0) == 0; }
+
+PartialShape WithRankOr(const PartialShape& s, int rank) {
+  return s.has_rank() ? s : PartialShape::UnknownOfRank(rank);
+}
+
+Status CheckChannels(const ConvShape& s) {
+  const int64_t in = s.in_channels();
+  const int64_t filter_in = s.filter_in();
+  if (in < 0 || filter_in < 0) return absl::OkStatus();
+  if (s.depthwise) {
+    if (in != filter_in) return InvalidArgument("input depth ", in, " differs from the filter's ", filter_in);
+    return absl::OkStatus();
+  }
+  if (in != 0 && filter_in == 0) return InvalidArgument("filter depth must be positive, got 0");
+  if (filter_in == 0) return absl::OkStatus();
+  if (in % filter_in != 0) {
+    return InvalidArgument("input depth ", in, " is not a multiple of the filter's depth ", filter_in);
+  }
+  const int64_t groups = in / filter_in;
+  if (groups > 1 && s.filter_out() > 0 && s.filter_out() % groups != 0) {
+    return InvalidArgument(
+        "input depth ", in, " does not match the filter's input depth ", filter_in, " (as ", groups,
+        " groups they would need an output depth that is a multiple of ", groups, ", got ", s.filter_out(), ")");
+  }
+  return absl::OkStatus();
+}
+
+// What the convolution of `input` by `filter` gives; both ranks must be known.
+StatusOr<PartialShape> ConvOutput(const ConvShape& s) {
+  MR_RETURN_IF_ERROR(CheckChannels(s));
+  const ImageLayout& layout = s.attrs.layout;
+  std::vector<int64_t> out(static_cast<size_t>(layout.rank), -1);
+  out[0] = s.input.dim(0);
+  out[static_cast<size_t>(layout.channel)] = s.out_channels();
+  for (int i = 0; i < layout.num_spatial(); ++i) {
+    MR_ASSIGN_OR_RETURN(
+        out[static_cast<size_t>(layout.first_spatial + i)], SpatialOutput(s.attrs, i, s.input_dim(i), s.filter.dim(i)));
+  }
+  return PartialShape::Make(out);
+}
+
+Status ConvShapeFn(ShapeContext& c) {
+  ConvShape s;
+  s.depthwise = IsDepthwise(c);
+  MR_ASSIGN_OR_RETURN(s.attrs, WindowAttrsOf(c, /*spatial_only=*/false));
+  MR_ASSIGN_OR_RETURN(s.input, c.WithRank(0, s.attrs.layout.rank));
+  MR_ASSIGN_OR_RETURN(s.filter, c.WithRank(1, s.attrs.layout.rank));
+  MR_ASSIGN_OR_RETURN(PartialShape out, ConvOutput(s));
+  c.set_output(0, std::move(out));
+  return absl::OkStatus();
+}
+
+// The gradient's shape is a tensor; when its value is known everything must agree.
+Status CheckBackprop(const ConvShape& s, const PartialShape& out_backprop) {
+  MR_ASSIGN_OR_RETURN(const PartialShape want, ConvOutput(s));
+  if (!want.IsCompatibleWith(out_backprop)) {
+    return InvalidArgument("out_backprop has shape ", out_backprop.ToString(), ", but the convolution of ",
+                           s.input.ToString(), " by ", s.filter.ToString(), " gives ", want.ToString());
+  }
+  return absl::OkStatus();
+}
+
+StatusOr<PartialShape> ShapeInput(ShapeContext& c, int i, int rank) {
+  MR_ASSIGN_OR_RETURN(const PartialShape vector, c.WithRank(i, 1));
+  if (vector.has_dim(0) && vector.dim(0) != rank && !(rank == 4 && vector.dim(0) == 2)) {
+    return InvalidArgument("expected ", rank, " sizes, got ", vector.dim(0));
+  }
+  MR_ASSIGN_OR_RETURN(PartialShape shape, c.InputAsShape(i));
+  if (shape.has_rank() && shape.rank() != rank) return PartialShape::UnknownOfRank(rank);
+  return WithRankOr(shape, rank);
+}
+
+Status BackpropInputShape(ShapeContext& c) {
+  ConvShape s;
+  s.depthwise = IsDepthwise(c);
+  MR_ASSIGN_OR_RETURN(s.attrs, WindowAttrsOf(c, /*spatial_only=*/false));
+  const ImageLayout& layout = s.attrs.layout;
+  MR_ASSIGN_OR_RETURN(s.input, ShapeInput(c, 0, layout.rank));
+  MR_ASSIGN_OR_RETURN(s.filter, c.WithRank(1, layout.rank));
+  MR_ASSIGN_OR_RETURN(const PartialShape backprop, c.WithRank(2, layout.rank));
+  std::vector<int64_t> dims = s.input.dims();
+  if (dims[0] < 0) dims[0] = backprop.dim(0);
+  // Two sizes are the spatial ones; the rest follows.
+  MR_ASSIGN_OR_RETURN(const PartialShape vector, c.WithRank(0, 1));
+  if (vector.dim(0) == 2) {
+    MR_ASSIGN_OR_RETURN(const auto sizes, c.ConstantInts(0));
+    if (sizes && sizes->size() == 2) {
+      dims[static_cast<size_t>(layout.first_spatial)] = (*sizes)[0];
+      dims[static_cast<size_t>(layout.first_spatial + 1)] = (*sizes)[1];
+    }
+    dims[static_cast<size_t>(layout.channel)] = s.filter_in();
+  }
+  MR_ASSIGN_OR_RETURN(s.input, PartialShape::Make(dims));
+  MR_RETURN_IF_ERROR(CheckBackprop(s, backprop));
+  c.set_output(0, s.input);
+  return absl::OkStatus();
+}
+
+Status BackpropFilterShape(ShapeContext& c) {
+  ConvShape s;
+  s.depthwise = IsDepthwise(c);
+  MR_ASSIGN_OR_RETURN(s.attrs, WindowAttrsOf(c, /*spatial_only=*/false));
+  MR_ASSIGN_OR_RETURN(s.input, c.WithRank(0, s.attrs.layout.rank));
+  const PartialShape& sizes = c.input(1);
+  if (sizes.has_rank() && sizes.rank() == 1 && sizes.has_dim(0) && sizes.dim(0) != s.attrs.layout.rank) {
+    return InvalidArgument("expected ", s.attrs.layout.rank, " filter sizes, got ", sizes.dim(0));
+  }
+  MR_ASSIGN_OR_RETURN(s.filter, ShapeInput(c, 1, s.attrs.layout.rank));
+  MR_ASSIGN_OR_RETURN(const PartialShape backprop, c.WithRank(2, s.attrs.layout.rank));
+  MR_RETURN_IF_ERROR(CheckBackprop(s, backprop));
+  c.set_output(0, s.filter);
+  return absl::OkStatus();
+}
+
+struct ConvTrio {
+  const char* forward;
+  const char* input;
+  const char* filter;
+};
+constexpr ConvTrio kConv2D{"Conv2D", "Conv2DBackpropInput", "Conv2DBackpropFilter"};
+constexpr ConvTrio kConv3D{"Conv3D", "Conv3DBackpropInputV2", "Conv3DBackpropFilterV2"};
+constexpr ConvTrio kDepthwise{
+    "DepthwiseConv2dNative", "DepthwiseConv2dNativeBackpropInput", "DepthwiseConv2dNativeBackpropFilter"};
+
+AttrMap ConvAttrs(const GradContext& g) {
+  return CopyAttrs(
+      g.node(), {"strides", "padding", "use_cudnn_on_gpu", "explicit_paddings", "data_format", "dilations"});
+}
+Output Build(const GradContext& g, const char* op, Output a, Output b, Output c) {
+  Node* n = g.b().OpNode(op, std::vector<Arg>{a, b, c}, ConvAttrs(g));
+  return n ? n->output(0) : Output{};
+}
+Output Forward(const GradContext& g, const ConvTrio& trio, Output x, Output f) {
+  Node* n = g.b().OpNode(trio.forward, std::vector<Arg>{x, f}, ConvAttrs(g));
+  return n ? n->output(0) : Output{};
+}
+
+template <const ConvTrio& trio>
+Status ConvGrad(GradContext& g) {
+  g.set_dx(0, Build(g, trio.input, g.b().Shape(g.x(0)), g.x(1), g.dy()));
+  g.set_dx(1, Build(g, trio.filter, g.x(0), g.b().Shape(g.x(1)), g.dy()));
+  return g.status();
+}
+template <const ConvTrio& trio>
+Status BackpropInputGrad(GradContext& g) {
+  g.set_dx(1, Build(g, trio.filter, g.dy(), g.b().Shape(g.x(1)), g.x(2)));
+  g.set_dx(2, Forward(g, trio, g.dy(), g.x(1)));
+  return g.status();
+}
+template <const ConvTrio& trio>
+Status BackpropFilterGrad(GradContext& g) {
+  g.set_dx(0, Build(g, trio.input, g.b().Shape(g.x(0)), g.dy(), g.x(2)));
+  g.set_dx(2, Forward(g, trio, g.x(0), g.dy()));
+  return g.status();
+}
+
+// Attribute lists of the schemas.
+#define MR_CONV2D_ATTRS                                                                                               \
+  "strides:list(int); use_cudnn_on_gpu:bool=true; padding in {SAME,VALID,EXPLICIT}; explicit_paddings:list(int)=[]; " \
+  "data_format in {NHWC,NCHW}=\"NHWC\"; dilations:list(int)=[1,1,1,1]"
+#define MR_CONV3D_ATTRS                                                                     \
+  "strides:list(int)>=5; padding in {SAME,VALID}; data_format in {NDHWC,NCDHW}=\"NDHWC\"; " \
+  "dilations:list(int)=[1,1,1,1,1]"
+#define MR_DEPTHWISE_ATTRS \
+  "strides:list(int); padding in {SAME,VALID}; data_format in {NHWC,NCHW}=\"NHWC\"; dilations:list(int)=[1,1,1,1]"
+
+void RegisterConv2D(OpRegistry& r) {
+  r.Add("Conv2D(input:T, filter:T) -> (output:T) | T in FLT|i32; " MR_CONV2D_ATTRS)
+      .Doc(
+          "Two-dimensional cross-correlation of a batch of images with a filter [rows, columns, in, out]. An input "
+          "depth that is a multiple of the filter's depth makes a grouped convolution.")
+      .Shape(ConvShapeFn)
+      .Gradient(ConvGrad<kConv2D>)
+      .Example("f32[2,5,4,2]~, f32[3,3,2,3]~ | strides=[1,1,1,1]; padding=\"SAME\"")
+      .Example("f32[1,6,5,4]~, f32[2,3,2,4]~ | strides=[1,2,1,1]; padding=\"VALID\"")
+      .Example(
+          "f64[1,2,5,5]~, f64[2,2,2,3]~ | strides=[1,1,1,1]; padding=\"EXPLICIT\"; "
+          "explicit_paddings=[0,0,0,0,1,0,2,1]; data_format=\"NCHW\"; dilations=[1,1,2,1]");
+  r.Add("Conv2DBackpropInput(input_sizes:i32, filter:T, out_backprop:T) -> (output:T) | T in FLT|i32; " MR_CONV2D_ATTRS)
+      .Doc("Gradient of Conv2D with respect to its input, whose shape is input_sizes; also the transposed convolution.")
+      .Shape(BackpropInputShape)
+      .Gradient(BackpropInputGrad<kConv2D>)
+      .Example("i32[4]{2 5 4 2}, f32[3,3,2,3]~, f32[2,5,4,3]~ | strides=[1,1,1,1]; padding=\"SAME\"")
+      .Example("i32[4]{1 6 5 2}, f64[3,2,2,2]~, f64[1,2,4,2]~ | strides=[1,2,1,1]; padding=\"VALID\"");
+  r.Add("Conv2DBackpropFilter(input:T, filter_sizes:i32, out_backprop:T) -> (output:T) | T in FLT; " MR_CONV2D_ATTRS)
+      .Doc("Gradient of Conv2D with respect to its filter, whose shape is filter_sizes.")
+      .Shape(BackpropFilterShape)
+      .Gradient(BackpropFilterGrad<kConv2D>)
+      .Example("f32[2,5,4,2]~, i32[4]{3 3 2 3}, f32[2,5,4,3]~ | strides=[1,1,1,1]; padding=\"SAME\"")
+      .Example("f64[1,6,5,2]~, i32[4]{3 2 2 2}, f64[1,2,4,2]~ | strides=[1,2,1,1]; padding=\"VALID\"");
+}
+
+void RegisterConv3D(OpRegistry& r) {
+  r.Add("Conv3D(input:T, filter:T) -> (output:T) | T in FLT; " MR_CONV3D_ATTRS)
+      .Doc("Three-dimensional cross-correlation of a batch of volumes with a filter [planes, rows, columns, in, out].")
+      .Shape(ConvShapeFn)
+      .Gradient(ConvGrad<kConv3D>)
+      .Example("f32[1,3,4,3,2]~, f32[2,2,3,2,3]~ | strides=[1,1,1,1,1]; padding=\"SAME\"")
+      .Example("f64[1,2,4,5,3]~, f64[2,2,2,2,2]~ | strides=[1,1,1,2,1]; padding=\"VALID\"; data_format=\"NCDHW\"");
+  r.Add("Conv3DBackpropInputV2(input_sizes:Tshape, filter:T, out_backprop:T) -> (output:T) | T in FLT; " MR_CONV3D_ATTRS
+        "; Tshape in IDX=i32")
+      .Doc("Gradient of Conv3D with respect to its input, whose shape is input_sizes.")
+      .Shape(BackpropInputShape)
+      .Gradient(BackpropInputGrad<kConv3D>)
+      .Example("i32[5]{1 3 4 3 2}, f32[2,2,3,2,3]~, f32[1,3,4,3,3]~ | strides=[1,1,1,1,1]; padding=\"SAME\"");
+  r.Add("Conv3DBackpropFilterV2(input:T, filter_sizes:i32, out_backprop:T) -> (output:T) | T in FLT; " MR_CONV3D_ATTRS)
+      .Doc("Gradient of Conv3D with respect to its filter, whose shape is filter_sizes.")
+      .Shape(BackpropFilterShape)
+      .Gradient(BackpropFilterGrad<kConv3D>)
+      .Example("f32[1,3,4,3,2]~, i32[5]{2 2 3 2 3}, f32[1,3,4,3,3]~ | strides=[1,1,1,1,1]; padding=\"SAME\"");
+}
+
+void RegisterDepthwise(OpRegistry& r) {
+  r.Add("DepthwiseConv2dNative(input:T, filter:T) -> (output:T) | T in FLT; " MR_DEPTHWISE_ATTRS)
+      .Doc("Convolves each channel by itself with filter[:, :, channel, :]; output channel channel * multiplier + m.")
+      .Shape(ConvShapeFn)
+      .Gradient(ConvGrad<kDepthwise>)
+      .Example("f32[2,5,4,3]~, f32[3,3,3,1]~ | strides=[1,1,1,1]; padding=\"SAME\"")
+      .Example("f64[1,5,5,2]~, f64[2,3,2,2]~ | strides=[1,2,2,1]; padding=\"VALID\"");
+  r.Add(
+       "DepthwiseConv2dNativeBackpropInput(input_sizes:i32, filter:T, out_backprop:T) -> (output:T) | T in "
+       "FLT; " MR_DEPTHWISE_ATTRS)
+      .Doc("Gradient of DepthwiseConv2dNative with respect to its input, whose shape is input_sizes.")
+      .Shape(BackpropInputShape)
+      .Gradient(BackpropInputGrad<kDepthwise>)
+      .Example("i32[4]{2 5 4 3}, f32[3,3,3,2]~, f32[2,5,4,6]~ | strides=[1,1,1,1]; padding=\"SAME\"");
+  r.Add(
+       "DepthwiseConv2dNativeBackpropFilter(input:T, filter_sizes:i32, out_backprop:T) -> (output:T) | T in "
+       "FLT; " MR_DEPTHWISE_ATTRS)
+      .Doc("Gradient of DepthwiseConv2dNative with respect to its filter, whose shape is filter_sizes.")
+      .Shape(BackpropFilterShape)
+      .Gradient(BackpropFilterGrad<kDepthwise>)
+      .Example("f32[2,5,4,3]~, i32[4]{3 3 3 2}, f32[2,5,4,6]~ | strides=[1,1,1,1]; padding=\"SAME\"");
+}
+
+}  // namespace
+
+void RegisterConvOps(OpRegistry& registry) {
+  RegisterConv2D(registry);
+  RegisterConv3D(registry);
+  RegisterDepthwise(registry);
+}
+
+}  // namespace millrace

@@ -33,6 +33,7 @@ from millrace.ops import gen_ops as _gen_ops
 from millrace.ops import operators as _operators  # noqa: F401
 from millrace.ops.array_ops import *  # noqa: F401,F403
 from millrace.ops.check_ops import *  # noqa: F401,F403
+from millrace.ops.confusion_matrix import confusion_matrix  # noqa: F401
 from millrace.ops.control_flow_ops import *  # noqa: F401,F403
 from millrace.ops.derived_ops import *  # noqa: F401,F403
 from millrace.ops.functional_ops import *  # noqa: F401,F403

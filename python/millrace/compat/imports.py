@@ -27,6 +27,7 @@ _PATHS: Dict[str, str] = {
     "python.ops.gen_state_ops": "ops.gen_ops", "python.ops.variable_scope": "ops.variable_scope", "python.ops.variables": "ops.variables",
     "python.ops.init_ops": "ops.init_ops", "python.ops.losses.losses": "losses", "python.ops.losses": "losses",
     "python.ops.control_flow_ops": "ops.control_flow_ops", "python.ops.tensor_array_ops": "ops.tensor_array_ops",
+    "python.ops.confusion_matrix": "ops.confusion_matrix", "python.ops.weights_broadcast_ops": "ops.weights_broadcast",
     "python.ops.functional_ops": "python_names", "python.ops.metrics": "metrics", "python.ops.check_ops": "ops.check_ops",
     "python.platform.flags": "flags", "python.platform.gfile": "gfile", "python.platform.tf_logging": "tf_logging", "python.platform.app": "app",
     "python.platform.test": "test", "python.platform.googletest": "test", "python.platform.resource_loader": "resource_loader",

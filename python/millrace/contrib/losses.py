@@ -4,12 +4,28 @@
 from typing import Any, Dict, Sequence
 
 from millrace import losses as _losses
-from millrace.framework.graph import GraphKeys
-from millrace.losses import add_loss, compute_weighted_loss, get_losses, get_regularization_losses, get_total_loss  # noqa: F401
+from millrace.framework import dtypes
+from millrace.framework.convert import convert_to_tensor
+from millrace.framework.errors import at_user_line
+from millrace.framework.graph import GraphKeys, name_scope
+from millrace.losses import add_loss, get_losses, get_regularization_losses, get_total_loss  # noqa: F401
+from millrace.ops import array_ops, math_ops
 from millrace.ops.dialects import bind
 
 # What arguments are called here or were called in 0.x, by what tf.losses calls them.
 _OLD = {"weight": "weights", "target": "labels", "targets": "labels", "loss_collection": "loss_collection"}
+
+
+def compute_weighted_loss(losses: Any, weights: Any = 1.0, scope: Any = None, loss_collection: Any = GraphKeys.LOSSES) -> Any:
+    """tf.losses' with weights that may also be of the first dimensions of the losses only."""
+    if weights is None:
+        raise at_user_line(ValueError("`weights` cannot be None"))
+    losses = convert_to_tensor(losses)
+    weights = math_ops.cast(weights, dtypes.float32)
+    rank, wanted = weights.get_shape().ndims, losses.get_shape().ndims
+    if rank is not None and wanted is not None and 0 < rank < wanted:
+        weights = array_ops.reshape(weights, array_ops.concat([array_ops.shape(weights), [1] * (wanted - rank)], 0))
+    return _losses.compute_weighted_loss(losses, weights, scope, loss_collection)
 
 
 def _swapped(function: Any, names: Sequence[str], means: Dict[str, str]) -> Any:
@@ -17,7 +33,10 @@ def _swapped(function: Any, names: Sequence[str], means: Dict[str, str]) -> Any:
     def call(*args: Any, **kwargs: Any) -> Any:
         given = {means.get(k, _OLD.get(k, k)): v for k, v in bind(function.__name__, names, args, kwargs).items()}
         given = {means.get(k, k): v for k, v in given.items()}
-        return function(**given)
+        weights, scope, collection = given.pop("weights", 1.0), given.pop("scope", None), given.pop("loss_collection", GraphKeys.LOSSES)
+        with name_scope(scope, function.__name__):
+            each = function(**given, loss_collection=None, reduction=_losses.Reduction.NONE)
+            return compute_weighted_loss(each, weights, None, collection)
     call.__name__, call.__doc__ = function.__name__, function.__doc__
     return call
 

@@ -6,7 +6,7 @@ from typing import Any, Callable, Dict, Optional, Tuple
 
 from millrace import metrics as _metrics
 from millrace.ops import math_ops as _math_ops
-from millrace.ops.math_ops import confusion_matrix as _confusion_matrix
+from millrace.ops.confusion_matrix import confusion_matrix as _confusion_matrix
 
 
 def _streaming(name: str) -> Callable[..., Any]:
@@ -18,10 +18,15 @@ def _streaming(name: str) -> Callable[..., Any]:
     return measure
 
 
-for _name in ("accuracy", "auc", "false_negatives", "false_positives", "mean_absolute_error", "mean_iou", "mean_squared_error", "precision", "recall",
-              "recall_at_k", "root_mean_squared_error", "true_negatives", "true_positives"):
-    if hasattr(_metrics, _name):
-        globals()["streaming_" + _name] = _streaming(_name)
+for _name in ("accuracy", "auc", "false_negatives", "false_negatives_at_thresholds", "false_positives", "false_positives_at_thresholds",
+              "mean_absolute_error", "mean_cosine_distance", "mean_iou", "mean_relative_error", "mean_squared_error", "precision",
+              "precision_at_thresholds", "recall", "recall_at_k", "recall_at_thresholds", "root_mean_squared_error", "sensitivity_at_specificity",
+              "sparse_average_precision_at_k", "sparse_precision_at_k", "specificity_at_sensitivity", "true_negatives",
+              "true_negatives_at_thresholds", "true_positives", "true_positives_at_thresholds"):
+    globals()["streaming_" + _name] = _streaming(_name)
+streaming_sparse_recall_at_k = _streaming("recall_at_k")
+streaming_sparse_precision_at_k = _streaming("precision_at_k")
+streaming_sparse_average_precision_at_k = _streaming("average_precision_at_k")
 streaming_mean = _metrics.mean
 streaming_mean_tensor = _metrics.mean_tensor
 streaming_percentage_less = _metrics.percentage_below

@@ -621,17 +621,3 @@ def bincount(arr: Any, weights: Any = None, minlength: Any = None, maxlength: An
     if maxlength is not None:
         size = gen_ops.minimum(size, maxlength)
     return gen_ops.bincount(arr, size, convert_to_tensor([] if weights is None else weights, dtype if weights is None else None))
-
-
-def confusion_matrix(labels: Any, predictions: Any, num_classes: Any = None, dtype: Any = dtypes.int32, name: Optional[str] = None,
-                     weights: Any = None) -> Tensor:
-    """How often each label got each prediction."""
-    with name_scope(name, "confusion_matrix", [labels, predictions]):
-        labels, predictions = cast(labels, dtypes.int64), cast(predictions, dtypes.int64)
-        if num_classes is None:
-            num_classes = gen_ops.maximum(reduce_max(labels), reduce_max(predictions)) + 1
-        count = cast(num_classes, dtypes.int64)
-        values = cast(1 if weights is None else weights, dtype)
-        if weights is None:
-            values = array_ops.ones_like(predictions, dtype)
-        return gen_ops.scatter_nd(array_ops.stack([labels, predictions], 1), values, array_ops.stack([count, count]))

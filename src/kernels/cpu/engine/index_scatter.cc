@@ -1,20 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
-// Work is split so that each destination element belongs to one task: by columns where rows are wide, else by ranges of
-// destination rows, each task walking all indices. Both keep the order of the updates to one element, so the result is
-// the same on any number of threads.
+// Each destination element belongs to one task, which applies its updates in index order, so the result is the same on
+// any number of threads. Destination rows are cut into ranges, each with the list of its updates (RowRanges), so that
+// no task reads an index that is not its own. Few updates of wide rows, and updates that nearly all go to one range,
+// are split by columns.
 #include "kernels/cpu/engine/index_scatter.h"
 
 #include <algorithm>
 
 #include "base/stop_scope.h"
 #include "kernels/cpu/engine/index_rows.h"
+#include "kernels/cpu/engine/row_ranges.h"
 
 namespace millrace {
 namespace {
 
-// Destination rows [row_begin, row_end), columns [col_begin, col_end).
+// Some of the updates, columns [col_begin, col_end).
 struct Part {
-  int64_t row_begin, row_end, col_begin, col_end;
+  RangeEntries entries;
+  int64_t col_begin, col_end;
 };
 
 template <RowOp op, typename D, typename T>
@@ -23,53 +26,60 @@ void ScatterPart(D* dst, const RowScatter& s, const Part& p) {
   const int64_t width = s.width, count = p.col_end - p.col_begin;
   StopNowAndThen pause;
   if (width == 1 && !s.one_update && !s.sources) {
-    for (int64_t i = 0; i < s.n; ++i) {
+    for (int64_t i = 0; i < p.entries.n; ++i) {
       pause();
-      const int64_t row = s.rows[i];
-      if (row >= p.row_begin && row < p.row_end) CombineInto<op>(dst[row], updates[i]);
+      const int64_t u = p.entries.at(i), row = s.rows[u];
+      if (row >= 0) CombineInto<op>(dst[row], updates[u]);
     }
     return;
   }
   constexpr int64_t kAhead = 8;
-  for (int64_t i = 0; i < s.n; ++i) {
+  for (int64_t i = 0; i < p.entries.n; ++i) {
     pause();
-    if (i + kAhead < s.n && s.rows[i + kAhead] >= 0)
-      __builtin_prefetch(dst + s.rows[i + kAhead] * width + p.col_begin, 1);
-    const int64_t row = s.rows[i];
-    if (row < p.row_begin || row >= p.row_end) continue;
+    if (i + kAhead < p.entries.n) {
+      const int64_t next = p.entries.at(i + kAhead), row = s.rows[next];
+      if (row >= 0) __builtin_prefetch(dst + row * width + p.col_begin, 1);
+      if (p.entries.order && !s.one_update && !s.sources) __builtin_prefetch(updates + next * width + p.col_begin);
+    }
+    const int64_t u = p.entries.at(i), row = s.rows[u];
+    if (row < 0) continue;
     D* to = dst + row * width + p.col_begin;
     if (s.one_update) {
       const T value = *updates;
       for (int64_t k = 0; k < count; ++k) CombineInto<op>(to[k], value);
     } else {
-      CombineRow<op>(to, updates + (s.sources ? s.sources[i] : i) * width + p.col_begin, count);
+      CombineRow<op>(to, updates + (s.sources ? s.sources[u] : u) * width + p.col_begin, count);
     }
   }
 }
 
+// Calls run with each part of the work, perhaps several at once.
 template <typename F>
-void ForParts(KernelContext& ctx, const RowScatter& s, const F& run) {
-  const int64_t work = s.n * s.width;
-  const int64_t threads = ctx.device().thread_pool().parallelism();
-  constexpr int64_t kColumns = 64;  // elements: at least a cache line for every type
-  int64_t tasks = std::min<int64_t>(threads, work / 16384);
-  if (tasks <= 1) return run(Part{0, s.dst_rows, 0, s.width});
-  if (s.width >= 2 * kColumns) {
-    const int64_t blocks = (s.width + kColumns - 1) / kColumns;
-    tasks = std::min(tasks, blocks);
-    ctx.ParallelFor(tasks, 1e6, [&](int64_t begin, int64_t end) {
-      run(Part{0, s.dst_rows, std::min(s.width, blocks * begin / tasks * kColumns),
-               std::min(s.width, blocks * end / tasks * kColumns)});
-    });
-    return;
+Status ForParts(KernelContext& ctx, const RowScatter& s, const F& run) {
+  const RangeEntries all{nullptr, 0, s.n};
+  const int64_t threads = std::min<int64_t>(ctx.device().thread_pool().parallelism(), s.n * s.width / 16384);
+  constexpr int64_t kNarrow = 16;  // sorting costs what adding so few elements does
+  if (threads <= 1 || s.width < kNarrow) {
+    run(Part{all, 0, s.width});
+    return absl::OkStatus();
   }
-  // Every task reads all indices and guesses which are its own: on narrow rows that costs more than it gains.
-  tasks = s.width < 16 ? 1 : std::min(tasks, s.dst_rows);
-  if (tasks <= 1) return run(Part{0, s.dst_rows, 0, s.width});
-  ctx.ParallelFor(tasks, 1e6, [&](int64_t begin, int64_t end) {
-    const auto bound = [&](int64_t t) { return s.dst_rows / tasks * t + std::min(t, s.dst_rows % tasks); };
-    run(Part{bound(begin), bound(end), 0, s.width});
+  constexpr int64_t kColumns = 64;  // elements: at least a cache line for every type
+  const int64_t blocks = (s.width + kColumns - 1) / kColumns;
+  const auto by_columns = [&] {
+    const double cost = static_cast<double>(s.n) * kColumns * 0.4;
+    ctx.ParallelFor(blocks, cost, [&](int64_t begin, int64_t end) {
+      run(Part{all, begin * kColumns, std::min(s.width, end * kColumns)});
+    });
+    return absl::OkStatus();
+  };
+  if (s.n < 16 * threads || s.n > RowRanges::kMostEntries) return by_columns();
+  MR_ASSIGN_OR_RETURN(const RowRanges ranges, RowRanges::Make(ctx, s.rows, 1, s.n, s.dst_rows, 8 * threads));
+  if (ranges.largest() > s.n / 2 && blocks > 1) return by_columns();
+  const double per_range = static_cast<double>(s.n) / static_cast<double>(ranges.size());
+  ctx.ParallelFor(ranges.size(), per_range * (2 + 0.2 * static_cast<double>(s.width)), [&](int64_t begin, int64_t end) {
+    for (int64_t r = begin; r < end; ++r) run(Part{ranges[r], 0, s.width});
   });
+  return absl::OkStatus();
 }
 
 template <RowOp op, typename T>
@@ -83,30 +93,29 @@ Status ScatterTyped(KernelContext& ctx, const RowScatter& s) {
       ctx.ParallelFor(n, 1, [&](int64_t a, int64_t b) {
         for (int64_t i = a; i < b; ++i) sums[i] = static_cast<float>(dst[i]);
       });
-      ForParts(ctx, s, [&](const Part& p) { ScatterPart<op, float, T>(sums, s, p); });
+      MR_RETURN_IF_ERROR(ForParts(ctx, s, [&](const Part& p) { ScatterPart<op, float, T>(sums, s, p); }));
       ctx.ParallelFor(n, 1, [&](int64_t a, int64_t b) {
         for (int64_t i = a; i < b; ++i) dst[i] = static_cast<T>(sums[i]);
       });
       return absl::OkStatus();
     }
   }
-  ForParts(ctx, s, [&](const Part& p) { ScatterPart<op, T, T>(static_cast<T*>(s.dst), s, p); });
-  return absl::OkStatus();
+  return ForParts(ctx, s, [&](const Part& p) { ScatterPart<op, T, T>(static_cast<T*>(s.dst), s, p); });
 }
 
 // Overwriting needs no arithmetic, only the size of a row.
-void AssignRows(KernelContext& ctx, const RowScatter& s) {
-  ForParts(ctx, s, [&](const Part& p) {
+Status AssignRows(KernelContext& ctx, const RowScatter& s) {
+  return ForParts(ctx, s, [&](const Part& p) {
     const RunCopier part(s.dtype, p.col_end - p.col_begin);
     StopNowAndThen pause;
-    for (int64_t i = 0; i < s.n; ++i) {
+    for (int64_t i = 0; i < p.entries.n; ++i) {
       pause();
-      const int64_t row = s.rows[i];
-      if (row < p.row_begin || row >= p.row_end) continue;
+      const int64_t u = p.entries.at(i), row = s.rows[u];
+      if (row < 0) continue;
       if (s.one_update) {
         FillElements(s.dtype, s.dst, row * s.width + p.col_begin, p.col_end - p.col_begin, s.updates);
       } else {
-        const int64_t from = s.sources ? s.sources[i] : i;
+        const int64_t from = s.sources ? s.sources[u] : u;
         part.CopyOne(s.dst, row * s.width + p.col_begin, s.updates, from * s.width + p.col_begin);
       }
     }
@@ -143,7 +152,7 @@ Status ScatterRows(KernelContext& ctx, const RowScatter& s) {
   Status status;
   bool known = false;
   switch (s.op) {
-    case RowOp::kAssign: AssignRows(ctx, s); return absl::OkStatus();
+    case RowOp::kAssign: return AssignRows(ctx, s);
     case RowOp::kAdd:
       known = DispatchNumbers<RowOp::kAdd>(ctx, s, &status) || DispatchBool<RowOp::kAdd>(ctx, s, &status);
       break;

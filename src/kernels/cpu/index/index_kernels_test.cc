@@ -143,11 +143,14 @@ TEST(Scatter, AddsRepeatedIndicesAndChecksFirst) {
 
 // Wide, middling and narrow rows are split over tasks in three ways.
 TEST(UnsortedSegmentSum, SameBitsOnAnyNumberOfThreads) {
-  for (int64_t width : {1, 3, 40, 300}) {
+  for (const auto& [width, ascending] :
+       {std::pair<int64_t, bool>{1, false}, {3, false}, {40, false}, {40, true}, {300, false}}) {
     const int64_t n = 200000 / width, segments = 50;
     std::mt19937 gen(7);
     std::vector<int32_t> ids(static_cast<size_t>(n));
-    for (int32_t& id : ids) id = static_cast<int32_t>(gen() % (segments + 1)) - 1;
+    for (int32_t& id : ids)
+      id = ascending ? static_cast<int32_t>(gen() % segments) : static_cast<int32_t>(gen() % (segments + 1)) - 1;
+    if (ascending) std::sort(ids.begin(), ids.end());
     const std::vector<Tensor> in = {
         Make<float>({n, width}, Random(n * width, 3)), Make<int32_t>({n}, ids), Tensor::Scalar<int32_t>(segments)};
     const AttrMap attrs = TypesOf({{"T", DType::kFloat}, {"Tindices", DType::kInt32}});

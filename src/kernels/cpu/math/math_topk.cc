@@ -51,7 +51,7 @@ inline int64_t Position(uint128 r) { return static_cast<int64_t>(~static_cast<ui
 template <typename T>
 using RankOf = decltype(Ranked(Ordered(T()), 0));
 
-int64_t BufferSize(int64_t n, int64_t k) { return std::min(n, std::max<int64_t>(4 * k, 512)); }
+int64_t BufferSize(int64_t n, int64_t k) { return std::min(n, std::max<int64_t>(4 * k, 128)); }
 
 constexpr int64_t kLong = 1 << 18;
 
@@ -71,6 +71,17 @@ void KeepBest(R* buffer, int64_t count, int64_t k) {
   Order<R>(count, [&](auto greater) { std::nth_element(buffer, buffer + k, buffer + count, greater); });
 }
 
+constexpr int64_t kBlock = 32;
+
+// Whether one of the next kBlock values may beat `least`, which stands before them: NaN may, an equal value does not.
+template <typename T>
+bool AnyAbove(const T* values, int64_t n, T least) {
+  if (n < kBlock) return true;
+  int above = 0;
+  for (int64_t k = 0; k < kBlock; ++k) above |= !(values[k] <= least);
+  return above;
+}
+
 // The k best of a row, best first, at the start of `buffer`.
 template <typename T>
 void SelectRow(const T* row, int64_t n, int64_t k, RankOf<T>* buffer) {
@@ -79,18 +90,26 @@ void SelectRow(const T* row, int64_t n, int64_t k, RankOf<T>* buffer) {
   int64_t count = 0, i = 0;
   for (; i < capacity; ++i) buffer[count++] = Ranked(Ordered(row[i]), i);
   R bar = 0;
+  T least{};  // the value of the bar
   while (i < n) {
     if (count == capacity) {
       KeepBest(buffer, count, k);
       count = k;
       bar = *std::min_element(buffer, buffer + k);
+      least = row[Position(bar)];
     }
     while (i < n && count < capacity) {
       if (n >= kLong) StopIfAsked();
-      for (const int64_t stop = std::min(n, i + kLong); i < stop && count < capacity; ++i) {
-        const R r = Ranked(Ordered(row[i]), i);
-        buffer[count] = r;
-        count += r > bar;
+      for (const int64_t stop = std::min(n, i + kLong); i < stop && count < capacity;) {
+        if (!AnyAbove(row + i, stop - i, least)) {
+          i += std::min(kBlock, stop - i);
+          continue;
+        }
+        for (const int64_t end = std::min(stop, i + kBlock); i < end && count < capacity; ++i) {
+          const R r = Ranked(Ordered(row[i]), i);
+          buffer[count] = r;
+          count += r > bar;
+        }
       }
     }
   }

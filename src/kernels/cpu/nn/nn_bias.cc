@@ -3,8 +3,11 @@
 // through plain ones (integers by their size, since sums wrap).
 #include <algorithm>
 #include <complex>
+#include <memory>
 #include <type_traits>
 
+#include "kernels/cpu/engine/math_reducer.h"
+#include "kernels/cpu/engine/strided_copy.h"
 #include "kernels/cpu/nn/nn_columns.h"
 #include "kernels/cpu/nn/nn_norm.h"
 #include "kernels/cpu/nn/nn_simd.h"
@@ -143,19 +146,16 @@ class BiasAddGradKernel : public Kernel {
         return absl::OkStatus();
       });
     }
+    if (s.inner != 1) return SumPlanes(ctx, s, value, out);
     std::vector<double> sum, unused;
-    if (s.inner == 1) {
-      MR_RETURN_IF_ERROR(
-          ColumnView(s.outer, s.channels)
-              .Reduce(
-                  ctx, 0.15,
-                  [&](int64_t offset, size_t rows, size_t cols, float* to, float*) {
-                    AddRows(ReadBlock(value, offset, rows * cols, 0), rows, cols, to);
-                  },
-                  &sum, &unused));
-    } else {
-      SumPlanes(ctx, s, value, &sum);
-    }
+    MR_RETURN_IF_ERROR(
+        ColumnView(s.outer, s.channels)
+            .Reduce(
+                ctx, 0.15,
+                [&](int64_t offset, size_t rows, size_t cols, float* to, float*) {
+                  AddRows(ReadBlock(value, offset, rows * cols, 0), rows, cols, to);
+                },
+                &sum, &unused));
     std::vector<float> narrow(sum.begin(), sum.end());
     float* to = WriteBuffer(out, 0, narrow.size(), 1);
     std::copy(narrow.begin(), narrow.end(), to);
@@ -164,21 +164,22 @@ class BiasAddGradKernel : public Kernel {
   }
 
  private:
-  // Channels first: each channel's planes in order.
-  static void SumPlanes(KernelContext& ctx, const BiasShape& s, const Tensor& value, std::vector<double>* sum) {
-    sum->assign(static_cast<size_t>(s.channels), 0);
-    const double cost = static_cast<double>(s.outer) * static_cast<double>(s.inner);
+  // Channels first: each channel's planes in order, in the reducer's lanes.
+  static Status SumPlanes(KernelContext& ctx, const BiasShape& s, const Tensor& value, Tensor* out) {
+    const std::shared_ptr<const Reducer> reducer = FindReducer(ReduceKind::kSum, value.dtype());
+    if (!reducer) return Internal("no sum of ", DTypeName(value.dtype()));
+    const double cost = 0.15 * static_cast<double>(s.outer) * static_cast<double>(s.inner);
     ctx.ParallelFor(s.channels, cost, [&](int64_t begin, int64_t end) {
       for (int64_t c = begin; c < end; ++c) {
-        double total = 0;
+        alignas(kReduceAccumulatorBytes) char total[kReduceAccumulatorBytes];
+        reducer->Init(total, 1);
         for (int64_t n = 0; n < s.outer; ++n) {
-          const size_t count = static_cast<size_t>(s.inner);
-          const float* p = ReadBlock(value, (n * s.channels + c) * s.inner, count, 0);
-          for (size_t i = 0; i < count; ++i) total += static_cast<double>(p[i]);
+          reducer->Inner(ElementAt(value.raw(), value.dtype(), (n * s.channels + c) * s.inner), 1, s.inner, total);
         }
-        (*sum)[static_cast<size_t>(c)] = total;
+        reducer->Finish(total, 1, s.outer * s.inner, ElementAt(out->mutable_raw(), out->dtype(), c));
       }
     });
+    return absl::OkStatus();
   }
 
   // Blocks of channels in parallel, each summed in order.

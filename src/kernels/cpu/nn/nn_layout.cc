@@ -2,57 +2,24 @@
 #include "kernels/cpu/nn/nn_layout.h"
 
 #include <algorithm>
-#include <complex>
 #include <cstring>
 
+#include "kernels/cpu/engine/strided_copy.h"
 #include "kernels/cpu/nn/nn_simd.h"
 
 namespace millrace {
 namespace {
 
-constexpr int64_t kTile = 16;
-
-template <typename E>
-void TransposeTile(const E* from, int64_t rows, int64_t cols, E* to, int64_t r0, int64_t c0) {
-  const int64_t r1 = std::min(rows, r0 + kTile), c1 = std::min(cols, c0 + kTile);
-  for (int64_t c = c0; c < c1; ++c) {
-    for (int64_t r = r0; r < r1; ++r) to[c * rows + r] = from[r * cols + c];
-  }
-}
-
-template <typename E>
-void TransposeAll(KernelContext& ctx, int64_t batch, int64_t rows, int64_t cols, const void* from, void* to) {
-  const int64_t bands = (rows + kTile - 1) / kTile;
-  const double cost = static_cast<double>(cols) * kTile * 0.7;
-  ctx.ParallelFor(batch * bands, cost, [&](int64_t begin, int64_t end) {
-    for (int64_t u = begin; u < end; ++u) {
-      const int64_t at = u / bands * rows * cols;
-      for (int64_t c = 0; c < cols; c += kTile) {
-        TransposeTile(static_cast<const E*>(from) + at, rows, cols, static_cast<E*>(to) + at, u % bands * kTile, c);
-      }
-    }
-  });
+// From [batch][rows][cols] to [batch][cols][rows].
+void TransposeMatrices(KernelContext& ctx, DType dtype, int64_t batch, int64_t rows, int64_t cols, const void* from,
+                       void* to) {
+  const CopyDim dims[] = {{batch, rows * cols, rows * cols}, {cols, rows, 1}, {rows, 1, cols}};
+  StridedCopy(&ctx, dtype, to, from, dims);
 }
 
 constexpr int64_t kConvertBlock = 16384;
 
 }  // namespace
-
-void TransposeMatrices(KernelContext& ctx, size_t element, int64_t batch, int64_t rows, int64_t cols, const void* from,
-                       void* to) {
-  if (batch == 0 || rows == 0 || cols == 0) return;
-  if (rows == 1 || cols == 1) {
-    std::memcpy(to, from, static_cast<size_t>(batch * rows * cols) * element);
-    return;
-  }
-  switch (element) {
-    case 1: return TransposeAll<uint8_t>(ctx, batch, rows, cols, from, to);
-    case 2: return TransposeAll<uint16_t>(ctx, batch, rows, cols, from, to);
-    case 4: return TransposeAll<uint32_t>(ctx, batch, rows, cols, from, to);
-    case 8: return TransposeAll<uint64_t>(ctx, batch, rows, cols, from, to);
-    default: return TransposeAll<std::complex<double>>(ctx, batch, rows, cols, from, to);
-  }
-}
 
 StatusOr<Shape> ChannelsLastShape(const Shape& shape, const ImageLayout& layout) {
   if (shape.rank() != layout.rank) {
@@ -70,7 +37,7 @@ StatusOr<Tensor> ToChannelsLast(KernelContext& ctx, const Tensor& t, const Image
   MR_ASSIGN_OR_RETURN(Tensor out, ctx.AllocateTemp(t.dtype(), shape));
   if (t.num_elements() > 0) {
     const int64_t plane = t.num_elements() / (t.dim(0) * t.dim(1));
-    TransposeMatrices(ctx, DTypeSize(t.dtype()), t.dim(0), t.dim(1), plane, t.raw(), out.mutable_raw());
+    TransposeMatrices(ctx, t.dtype(), t.dim(0), t.dim(1), plane, t.raw(), out.mutable_raw());
   }
   return out;
 }
@@ -83,7 +50,7 @@ void FromChannelsLast(KernelContext& ctx, const Tensor& from, const ImageLayout&
   }
   const int64_t channels = from.dim(from.rank() - 1);
   const int64_t plane = from.num_elements() / (from.dim(0) * channels);
-  TransposeMatrices(ctx, DTypeSize(from.dtype()), from.dim(0), plane, channels, from.raw(), to->mutable_raw());
+  TransposeMatrices(ctx, from.dtype(), from.dim(0), plane, channels, from.raw(), to->mutable_raw());
 }
 
 StatusOr<Tensor> Widened(KernelContext& ctx, const Tensor& t) {

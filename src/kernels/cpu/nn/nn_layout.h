@@ -8,10 +8,6 @@
 
 namespace millrace {
 
-// from [batch][rows][cols] to [batch][cols][rows], elements of 1, 2, 4, 8 or 16 bytes.
-void TransposeMatrices(KernelContext& ctx, size_t element, int64_t batch, int64_t rows, int64_t cols, const void* from,
-                       void* to);
-
 // The shape of an image tensor in this layout, seen channels-last.
 StatusOr<Shape> ChannelsLastShape(const Shape& shape, const ImageLayout& layout);
 // The tensor itself when it is channels-last already, else a transposed copy.

@@ -8,6 +8,8 @@
 #include "kernel/kernel_registry.h"
 #include "kernels/cpu/engine/index_arithmetic.h"
 #include "kernels/cpu/engine/index_rows.h"
+#include "kernels/cpu/engine/row_ranges.h"
+#include "kernels/cpu/engine/strided_copy.h"
 #include "kernels/cpu/kernel_list.h"
 #include "kernels/cpu/sparse/sparse.h"
 #include "kernels/cpu/sparse/sparse_map.h"
@@ -221,7 +223,24 @@ class SparseMatMulKernel final : public Kernel {
   }
 
  private:
-  // Threads take blocks of columns: each output element is summed in the order of the entries.
+  // to[j] += v * from[j], in blocks of fixed length that become vector code.
+  template <typename Sum, typename T>
+  static void AddProduct(Sum v, const T* __restrict from, int64_t n, Sum* __restrict to) {
+    const auto add = [&](int64_t j) {
+      if constexpr (std::is_integral_v<T>) {
+        to[j] = Combine<RowOp::kAdd>(to[j], Combine<RowOp::kMul>(v, from[j]));
+      } else {
+        to[j] += v * static_cast<Sum>(from[j]);
+      }
+    };
+    int64_t j = 0;
+    for (; j + 16 <= n; j += 16) {
+      for (int64_t k = 0; k < 16; ++k) add(j + k);
+    }
+    for (; j < n; ++j) add(j);
+  }
+
+  // Threads take ranges of output rows: each output element is summed in the order of the entries.
   template <typename T>
   Status Multiply(KernelContext& ctx, const int64_t* indices, Tensor& out) const {
     using Sum = Accumulator<T>;
@@ -233,9 +252,9 @@ class SparseMatMulKernel final : public Kernel {
     if (adjoint_b_) {
       MR_ASSIGN_OR_RETURN(turned, ctx.AllocateTemp(b.dtype(), b.shape()));
       T* to = turned.mutable_data<T>();
-      for (int64_t r = 0; r < n; ++r) {
-        for (int64_t c = 0; c < b.dim(1); ++c) to[c * n + r] = ConjugateOf(dense[r * b.dim(1) + c]);
-      }
+      const CopyDim dims[] = {{b.dim(1), n, 1}, {n, 1, b.dim(1)}};
+      StridedCopy(&ctx, b.dtype(), to, dense, dims);
+      if constexpr (kIsComplexType<T>) std::transform(to, to + b.num_elements(), to, ConjugateOf<T>);
       dense = to;
     }
     Tensor wide;
@@ -244,21 +263,29 @@ class SparseMatMulKernel final : public Kernel {
     }
     Sum* sums = std::is_same_v<Sum, T> ? out.mutable_data<Sum>() : wide.mutable_data<Sum>();
     std::fill(sums, sums + m * n, Sum{});
-    ctx.ParallelFor(n, static_cast<double>(entries), [&](int64_t begin, int64_t end) {
-      for (int64_t i = 0; i < entries; ++i) {
+    const auto multiply = [&](const RangeEntries& some) {
+      StopNowAndThen pause;
+      for (int64_t k = 0; k < some.n; ++k) {
+        pause();
+        const int64_t i = some.at(k);
         const int64_t row = indices[2 * i + (adjoint_a_ ? 1 : 0)], column = indices[2 * i + (adjoint_a_ ? 0 : 1)];
-        const Sum v = static_cast<Sum>(adjoint_a_ ? ConjugateOf(values[i]) : values[i]);
-        Sum* __restrict to = sums + row * n;
-        const T* __restrict from = dense + column * n;
-        for (int64_t j = begin; j < end; ++j) {
-          if constexpr (std::is_integral_v<T>) {
-            to[j] = Combine<RowOp::kAdd>(to[j], Combine<RowOp::kMul>(v, from[j]));
-          } else {
-            to[j] += v * static_cast<Sum>(from[j]);
-          }
-        }
+        AddProduct(
+            static_cast<Sum>(adjoint_a_ ? ConjugateOf(values[i]) : values[i]), dense + column * n, n, sums + row * n);
       }
-    });
+    };
+    const double cost = 3 + 0.2 * static_cast<double>(n);  // of an entry
+    constexpr double kWorthSorting = 200e3;
+    const int threads = ctx.device().thread_pool().parallelism();
+    if (threads == 1 || static_cast<double>(entries) * cost < kWorthSorting || entries > RowRanges::kMostEntries) {
+      multiply(RangeEntries{nullptr, 0, entries});
+    } else {
+      MR_ASSIGN_OR_RETURN(
+          const RowRanges ranges, RowRanges::Make(ctx, indices + (adjoint_a_ ? 1 : 0), 2, entries, m, 8 * threads));
+      const double per_range = cost * static_cast<double>(entries) / static_cast<double>(ranges.size());
+      ctx.ParallelFor(ranges.size(), per_range, [&](int64_t begin, int64_t end) {
+        for (int64_t r = begin; r < end; ++r) multiply(ranges[r]);
+      });
+    }
     if constexpr (!std::is_same_v<Sum, T>) {
       for (int64_t i = 0; i < m * n; ++i) out.mutable_data<T>()[i] = T(sums[i]);
     }

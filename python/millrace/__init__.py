@@ -55,9 +55,9 @@ from millrace.ops.sparse_ops import *  # noqa: F401,F403
 from millrace.ops.string_ops import *  # noqa: F401,F403
 from millrace.ops.template import make_template  # noqa: F401
 from millrace.ops.tensor_array_ops import TensorArray  # noqa: F401
-from millrace.ops.variable_scope import (AUTO_REUSE, VariableScope, fixed_size_partitioner, get_local_variable, get_variable,  # noqa: F401
-                                         get_variable_scope, min_max_variable_partitioner, no_regularizer_scope,
-                                         variable_axis_size_partitioner, variable_op_scope, variable_scope)
+from millrace.ops.partitioned_variables import *  # noqa: F401,F403
+from millrace.ops.variable_scope import (AUTO_REUSE, VariableScope, get_local_variable, get_variable, get_variable_scope,  # noqa: F401
+                                         no_regularizer_scope, variable_op_scope, variable_scope)
 from millrace.ops.variables import *  # noqa: F401,F403
 from millrace.ops.variables import Variable  # noqa: F401
 

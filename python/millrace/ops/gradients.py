@@ -74,7 +74,7 @@ def _join(xs: List[Any], results: List[Any]) -> List[Any]:
     for x in xs:
         if isinstance(x, PartitionedVariable):
             parts, rest = rest[:len(x)], rest[len(x):]
-            joined.append(None if any(p is None for p in parts) else array_ops.concat([convert_to_tensor(p) for p in parts], 0))
+            joined.append(None if any(p is None for p in parts) else array_ops.concat([convert_to_tensor(p) for p in parts], x._axis))
         else:
             joined.append(rest.pop(0))
     return joined

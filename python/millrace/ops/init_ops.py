@@ -8,7 +8,7 @@ from typing import Any, List, Optional
 import numpy as np
 
 from millrace.framework import dtypes
-from millrace.framework.convert import constant
+from millrace.framework.convert import constant, convert_to_tensor
 from millrace.framework.errors import at_user_line
 from millrace.framework.graph import Tensor, get_default_graph
 from millrace.framework.random_seed import get_seed
@@ -89,7 +89,7 @@ class RandomNormal(Initializer):
     """Normally distributed."""
 
     def __init__(self, mean: Any = 0.0, stddev: Any = 1.0, seed: Optional[int] = None, dtype: Any = dtypes.float32) -> None:
-        self.mean, self.stddev, self.seed, self.dtype = mean, stddev, seed, dtypes.as_dtype(dtype)
+        self.mean, self.stddev, self.seed, self.dtype = mean, stddev, seed, _floating(dtype)
 
     def __call__(self, shape: Any, dtype: Any = None, partition_info: Any = None) -> Tensor:
         return random_ops.random_normal(shape, self.mean, self.stddev, self.dtype if dtype is None else dtype, self.seed)
@@ -102,11 +102,19 @@ class TruncatedNormal(RandomNormal):
         return random_ops.truncated_normal(shape, self.mean, self.stddev, self.dtype if dtype is None else dtype, self.seed)
 
 
+def _floating(dtype: Any) -> dtypes.DType:
+    """A type of floating-point numbers; ValueError for others."""
+    found = dtypes.as_dtype(dtype)
+    if not found.is_floating:
+        raise at_user_line(ValueError("Expected floating point type, got %s." % found))
+    return found
+
+
 class UniformUnitScaling(Initializer):
     """Evenly distributed, scaled so that the size of what flows through stays the same."""
 
     def __init__(self, factor: float = 1.0, seed: Optional[int] = None, dtype: Any = dtypes.float32, full_shape: Any = None) -> None:
-        self.factor, self.seed, self.dtype = factor, seed, dtypes.as_dtype(dtype)
+        self.factor, self.seed, self.dtype = factor, seed, _floating(dtype)
 
     def __call__(self, shape: Any, dtype: Any = None, partition_info: Any = None) -> Tensor:
         size = 1.0
@@ -132,15 +140,21 @@ class VarianceScaling(Initializer):
         distribution = {"normal": "truncated_normal"}.get(distribution.lower(), distribution.lower())
         if distribution not in ("uniform", "truncated_normal", "untruncated_normal"):
             raise at_user_line(ValueError("Invalid `distribution` argument: %s" % distribution))
-        self.scale, self.mode, self.distribution, self.seed, self.dtype = scale, mode, distribution, seed, dtypes.as_dtype(dtype)
+        self.scale, self.mode, self.distribution, self.seed, self.dtype = scale, mode, distribution, seed, _floating(dtype)
 
     def __call__(self, shape: Any, dtype: Any = None, partition_info: Any = None) -> Tensor:
         dtype = self.dtype if dtype is None else dtypes.as_dtype(dtype)
         seed1, seed2 = get_seed(self.seed)
-        if self.distribution == "untruncated_normal":
-            fan_in, fan_out = _fans(_dims(shape))
+        if self.distribution == "untruncated_normal" or partition_info is not None:
+            fan_in, fan_out = _fans(_dims(shape if partition_info is None else partition_info.full_shape))
             n = {"fan_in": fan_in, "fan_out": fan_out, "fan_avg": (fan_in + fan_out) / 2.0}[self.mode]
-            return random_ops.random_normal(shape, 0.0, math.sqrt(self.scale / max(1.0, n)), dtype, self.seed)
+            variance = self.scale / max(1.0, n)
+            if self.distribution == "uniform":
+                limit = math.sqrt(3.0 * variance)
+                return random_ops.random_uniform(shape, -limit, limit, dtype, self.seed)
+            if self.distribution == "truncated_normal":
+                return random_ops.truncated_normal(shape, 0.0, math.sqrt(variance) / 0.87962566103423978, dtype, self.seed)
+            return random_ops.random_normal(shape, 0.0, math.sqrt(variance), dtype, self.seed)
         here = get_default_graph().get_name_scope()
         return gen_ops.variance_scaling(_dims(shape), dtype=dtype, scale=self.scale, mode=self.mode,
                                         distribution=self.distribution, seed=seed1, seed2=seed2, name=here + "/" if here else None)
@@ -156,33 +170,43 @@ def _fans(shape: List[int]) -> Any:
 
 
 class Orthogonal(Initializer):
-    """An orthogonal matrix, drawn at random."""
+    """An orthogonal matrix, drawn at random: q of the q and r of a matrix of normal numbers, with the signs of r's diagonal."""
 
     def __init__(self, gain: float = 1.0, seed: Optional[int] = None, dtype: Any = dtypes.float32) -> None:
-        self.gain, self.seed, self.dtype = gain, seed, dtypes.as_dtype(dtype)
+        self.gain, self.seed, self.dtype = gain, seed, _floating(dtype)
 
     def __call__(self, shape: Any, dtype: Any = None, partition_info: Any = None) -> Tensor:
+        dtype = self.dtype if dtype is None else dtypes.as_dtype(dtype)
         sizes = _dims(shape)
         if len(sizes) < 2:
             raise at_user_line(ValueError("The tensor to initialize must be at least two-dimensional"))
         rows, columns = int(np.prod(sizes[:-1])), sizes[-1]
-        seed1, seed2 = get_seed(self.seed)
-        draw = np.random.RandomState((seed1 * 31 + seed2) % (1 << 32) if (seed1 or seed2) else None)  # type: ignore[operator]
-        q, r = np.linalg.qr(draw.normal(size=(max(rows, columns), min(rows, columns))))
-        q = q * np.sign(np.diag(r))
-        matrix = q if rows >= columns else q.T
-        return constant(self.gain * matrix.reshape(sizes), self.dtype if dtype is None else dtype)
+        if rows == 0 or columns == 0:
+            return array_ops.zeros(sizes, dtype)
+        drawn = random_ops.random_normal([max(rows, columns), min(rows, columns)], dtype=dtype, seed=self.seed)
+        q, r = gen_ops.qr(drawn, full_matrices=False)
+        q = gen_ops.mul(q, gen_ops.sign(gen_ops.matrix_diag_part(r)))
+        if rows < columns:
+            q = gen_ops.transpose(q, [1, 0])
+        return gen_ops.mul(convert_to_tensor(self.gain, dtype), gen_ops.reshape(q, sizes))
 
 
 class Identity(Initializer):
-    """The identity matrix."""
+    """The identity matrix; of a part of a variable, the part of it."""
 
     def __init__(self, gain: float = 1.0, dtype: Any = dtypes.float32) -> None:
-        self.gain, self.dtype = gain, dtypes.as_dtype(dtype)
+        self.gain, self.dtype = gain, _floating(dtype)
 
     def __call__(self, shape: Any, dtype: Any = None, partition_info: Any = None) -> Tensor:
-        rows, columns = _dims(shape)
-        return constant(self.gain * np.eye(rows, columns), self.dtype if dtype is None else dtype)
+        whole = _dims(shape if partition_info is None else partition_info.full_shape)
+        if len(whole) != 2:
+            raise at_user_line(ValueError("Identity matrix initializer can only be used for 2D matrices."))
+        dtype = self.dtype if dtype is None else dtypes.as_dtype(dtype)
+        matrix = self.gain * np.eye(*whole)
+        if partition_info is not None:
+            rows, columns = (slice(o, o + n) for o, n in zip(partition_info.var_offset, _dims(shape)))
+            matrix = matrix[rows, columns]
+        return constant(matrix, dtype)
 
 
 zeros_initializer, ones_initializer, constant_initializer = Zeros, Ones, Constant
@@ -206,7 +230,7 @@ def get(identifier: Any) -> Any:
     if identifier is None or callable(identifier):
         return identifier
     if isinstance(identifier, str):
-        names = {"zeros": Zeros, "ones": Ones, "constant": Constant, "random_uniform": RandomUniform,
+        names: Any = {"zeros": Zeros, "ones": Ones, "constant": Constant, "random_uniform": RandomUniform,
                  "random_normal": RandomNormal, "truncated_normal": TruncatedNormal, "orthogonal": Orthogonal,
                  "glorot_uniform": glorot_uniform_initializer, "glorot_normal": glorot_normal_initializer,
                  "he_normal": lambda: VarianceScaling(2.0), "he_uniform": lambda: VarianceScaling(2.0, "fan_in", "uniform"),

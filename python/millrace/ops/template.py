@@ -19,15 +19,15 @@ class Template:
             raise at_user_line(ValueError("name cannot be None."))
         self._func, self._template_name, self._unique_name, self._getter = func, name, unique_name, custom_getter
         self._scope: Any = None
-        self._called = False
-        if create_scope_now:
-            with self._open() as scope:
+        self._variables_created = False
+        if create_scope_now:  # without a name scope: the first call opens that
+            with self._open(auxiliary_name_scope=False) as scope:
                 self._scope = scope
 
-    def _open(self) -> Any:
+    def _open(self, auxiliary_name_scope: bool = True) -> Any:
         if self._unique_name:
-            return variable_scope(self._unique_name, custom_getter=self._getter)
-        return variable_scope(None, self._template_name, custom_getter=self._getter)
+            return variable_scope(self._unique_name, custom_getter=self._getter, auxiliary_name_scope=auxiliary_name_scope)
+        return variable_scope(None, self._template_name, custom_getter=self._getter, auxiliary_name_scope=auxiliary_name_scope)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         if self._scope is None:
@@ -35,16 +35,19 @@ class Template:
                 self._scope = scope
                 made = self._func(*args, **kwargs)
         else:
-            with variable_scope(self._scope, reuse=True if self._called else None):
+            again = self._variables_created
+            with variable_scope(self._scope, reuse=True if again else None):
+                known = len(get_collection(GraphKeys.TRAINABLE_VARIABLES))
                 made = self._func(*args, **kwargs)
-        self._called = self._called or bool(self._all(GraphKeys.GLOBAL_VARIABLES) or self._all(GraphKeys.LOCAL_VARIABLES))
+                new = get_collection(GraphKeys.TRAINABLE_VARIABLES)[known:]
+                if again and new:
+                    raise at_user_line(ValueError("Trainable variable created when calling a template after the first time, perhaps you used "
+                                                  "tf.Variable when you meant tf.get_variable: %s" % (new,)))
+        self._variables_created = True
         return made
 
     def _all(self, key: str) -> List[Any]:
-        if self._scope is None:
-            return []
-        start = self._scope.name + "/"
-        return [v for v in get_collection(key) if v.name.startswith(start)]
+        return get_collection(key, self.variable_scope_name) if self._variables_created else []
 
     @property
     def name(self) -> str:
@@ -58,8 +61,13 @@ class Template:
 
     @property
     def variable_scope_name(self) -> Optional[str]:
-        """The name of that scope."""
-        return None if self._scope is None else str(self._scope.name)
+        """What the names of its variables start with."""
+        return None if self._scope is None else self._scope.name if self._scope.name.endswith("/") else self._scope.name + "/"
+
+    @property
+    def var_scope(self) -> Any:
+        """variable_scope, as it was called first."""
+        return self._scope
 
     func = property(lambda self: self._func, doc="The function.")
     variables = global_variables = property(lambda self: self._all(GraphKeys.GLOBAL_VARIABLES), doc="The variables made.")

@@ -11,9 +11,11 @@ from millrace.framework.convert import convert_to_tensor
 from millrace.framework.errors import at_user_line
 from millrace.framework.graph import (GraphKeys, Tensor, add_to_collection, get_collection,
                                       get_default_graph, name_scope)
-from millrace.ops import init_ops
+from millrace.ops import array_ops, init_ops
+from millrace.ops.partitions import PartitionInfo, partitions_of
 from millrace.ops.variables import PartitionedVariable, Variable
 
+_PartitionInfo = PartitionInfo
 _STORE, _SCOPE = ("__variable_store",), ("__variable_scope",)
 
 
@@ -29,6 +31,7 @@ class _Store:
 
     def __init__(self) -> None:
         self.variables: Dict[str, Any] = {}
+        self.partitioned: Dict[str, PartitionedVariable] = {}
         self.counts: Dict[str, int] = {}
 
     def open(self, name: str) -> None:
@@ -149,10 +152,13 @@ class VariableScope:
 def _true_getter(name: str, shape: Any = None, dtype: Any = dtypes.float32, initializer: Any = None, regularizer: Any = None,
                  reuse: Any = None, trainable: Any = True, collections: Any = None, caching_device: Any = None,
                  partitioner: Any = None, validate_shape: bool = True, use_resource: Optional[bool] = None,
-                 constraint: Any = None, **unused: Any) -> Any:
+                 constraint: Any = None, partition_info: Any = None, **unused: Any) -> Any:
     """Finds or makes the variable of a full name."""
     store = _store()
-    if partitioner is not None and shape is not None:
+    if partitioner is not None and not callable(partitioner):
+        raise at_user_line(ValueError("Partitioner must be callable, but received: %s" % (partitioner,)))
+    is_scalar = shape is not None and tensor_shape.as_shape(shape).ndims == 0
+    if partitioner is not None and not is_scalar or name in store.partitioned:
         return _partitioned(name, shape, dtype, initializer, regularizer, reuse, trainable, collections, caching_device,
                             partitioner, validate_shape, use_resource, constraint)
     static = tensor_shape.as_shape(shape)
@@ -182,7 +188,7 @@ def _true_getter(name: str, shape: Any = None, dtype: Any = dtypes.float32, init
             raise at_user_line(ValueError("Shape of a new variable (%s) must be fully defined, but instead was %s." % (name, static)))
         wanted = dtypes.as_dtype(dtype or dtypes.float32).base_dtype
         make = initializer
-        initial: Any = lambda: _call_initializer(make, static, wanted)  # noqa: E731
+        initial: Any = lambda: _call_initializer(make, static, wanted, partition_info)  # noqa: E731
     else:
         if shape is not None:
             given = convert_to_tensor(initializer).get_shape()
@@ -201,16 +207,15 @@ def _true_getter(name: str, shape: Any = None, dtype: Any = dtypes.float32, init
     return variable
 
 
-def _call_initializer(make: Callable[..., Any], shape: tensor_shape.TensorShape, dtype: dtypes.DType) -> Any:
-    try:
-        return make(shape.as_list(), dtype=dtype)
-    except TypeError as error:
-        if "dtype" not in str(error) and "positional" not in str(error) and "argument" not in str(error):
-            raise
+def _call_initializer(make: Callable[..., Any], shape: tensor_shape.TensorShape, dtype: dtypes.DType, partition_info: Any = None) -> Any:
+    where = {} if partition_info is None else {"partition_info": partition_info}
+    for call in (lambda: make(shape.as_list(), dtype=dtype, **where), lambda: make(shape.as_list(), dtype=dtype), lambda: make(shape.as_list())):
         try:
-            return make(shape.as_list())
-        except TypeError:
-            return make()
+            return call()
+        except TypeError as error:
+            if not any(word in str(error) for word in ("dtype", "positional", "argument")):
+                raise
+    return make()
 
 
 def _default_initializer(name: str, dtype: Any) -> Any:
@@ -222,25 +227,71 @@ def _default_initializer(name: str, dtype: Any) -> Any:
     raise at_user_line(ValueError("An initializer for variable %s of %s is required" % (name, dtype)))
 
 
+def _found_partitioned(found: Any, name: str, static: tensor_shape.TensorShape, dtype: Any, partitions: Optional[List[int]]) -> Any:
+    what = "Trying to reuse partitioned variable %s, but specified %%s %%s and found %%s %%s." % name
+    if not static.is_compatible_with(found.get_shape()):
+        raise at_user_line(ValueError(what % ("shape", static, "shape", found.get_shape())))
+    if not dtypes.as_dtype(dtype).is_compatible_with(found.dtype):
+        raise at_user_line(ValueError(what % ("dtype", dtypes.as_dtype(dtype).name, "dtype", found.dtype.name)))
+    if partitions is not None and found._get_partitions() != partitions:
+        raise at_user_line(ValueError(what % ("partitions", partitions, "partitions", found._get_partitions())))
+    return found
+
+
 def _partitioned(name: str, shape: Any, dtype: Any, initializer: Any, regularizer: Any, reuse: Any, trainable: Any, collections: Any,
                  caching_device: Any, partitioner: Any, validate_shape: bool, use_resource: Optional[bool], constraint: Any) -> Any:
-    static = tensor_shape.as_shape(shape)
+    store = _store()
+    if name in store.variables:
+        raise at_user_line(ValueError("A partitioner was provided, but an unpartitioned version of the variable was found: %s.  Perhaps a variable of "
+                                      "the same name was already created without partitioning?" % name))
+    given = initializer if initializer is not None and not (callable(initializer) and not isinstance(initializer, Tensor)) else None
     dtype = dtypes.as_dtype(dtype or dtypes.float32)
-    partitions = [int(p) for p in partitioner(shape=static, dtype=dtype)]
+    static = tensor_shape.as_shape(shape)
+    whole: Any = None
+    if given is not None:
+        whole = convert_to_tensor(given) if isinstance(given, Tensor) else convert_to_tensor(given, dtype)
+        dtype, static = whole.dtype.base_dtype, static.merge_with(whole.get_shape())
+    partitions = None
+    if partitioner is not None:
+        if not static.is_fully_defined():
+            raise at_user_line(ValueError("Shape of a new partitioned variable (%s) must be fully defined, but instead was %s." % (name, static)))
+        if static.ndims == 0:
+            raise at_user_line(ValueError("A partitioned Variable must have rank at least 1, shape: %s" % static))
+        partitions = partitions_of(partitioner, static, dtype)
+    found = store.partitioned.get(name)
+    if found is not None:
+        if not reuse:
+            raise at_user_line(ValueError("Partitioned variable with name %s already exists. Did you mean to set reuse=True or reuse=tf.AUTO_REUSE in "
+                                          "VarScope?" % name))
+        return _found_partitioned(found, name, static, dtype, partitions)
+    if reuse is True or partitions is None:
+        raise at_user_line(ValueError("PartitionedVariable %s does not exist, or was not created with tf.get_variable(). Did you mean to set "
+                                      "reuse=False or reuse=tf.AUTO_REUSE in VarScope?" % name))
     axis = next((i for i, p in enumerate(partitions) if p > 1), 0)
-    count, sizes = partitions[axis], static.as_list()
+    count, sizes = partitions[axis], [int(d) for d in static.as_list()]  # type: ignore[arg-type]
+    if name + "/part_0" in store.variables:
+        for i, wanted in ((count - 1, True), (count, False)):
+            if ("%s/part_%d" % (name, i) in store.variables) != wanted:
+                raise at_user_line(ValueError("Partitioner returned a different partitioning than what was already found.  Partitioner returned %d shards, "
+                                              "and shard %s/part_0 was found, but %s/part_%d was %s found." % (count, name, name, i, "not" if wanted else "also")))
     parts, offset = [], 0
     for i in range(count):
-        size = sizes[axis] // count + (1 if i < sizes[axis] % count else 0)  # type: ignore[operator]
+        size = sizes[axis] // count + (1 if i < sizes[axis] % count else 0)
         part_shape = sizes[:axis] + [size] + sizes[axis + 1:]
-        part = _true_getter("%s/part_%d" % (name, i), part_shape, dtype, initializer, regularizer, reuse, trainable, collections,
-                            caching_device, None, validate_shape, use_resource, constraint)
         offsets = [0] * len(sizes)
         offsets[axis] = offset
+        make: Any = initializer
+        if whole is not None:
+            with name_scope(name + "/PartitionedInitializer/"):
+                make = array_ops.slice(whole, offsets, part_shape)
+        part = _true_getter("%s/part_%d" % (name, i), part_shape if whole is None else None, dtype, make, regularizer, reuse, trainable, collections,
+                            caching_device, None, validate_shape, use_resource, constraint,
+                            partition_info=PartitionInfo(sizes, offsets) if size else None)
         part._set_save_slice_info(Variable.SaveSliceInfo(name, sizes, offsets, part_shape))
         parts.append(part)
         offset += size
-    return PartitionedVariable(name, static, dtype, parts, partitions)
+    made = store.partitioned[name] = PartitionedVariable(name, static, dtype, parts, partitions)
+    return made
 
 
 # ---- scopes ----
@@ -387,33 +438,3 @@ def no_regularizer_scope() -> Iterator[None]:
         yield
     finally:
         scope._regularizer = old
-
-
-def fixed_size_partitioner(num_shards: int, axis: int = 0) -> Any:
-    """A partitioner that splits an axis into a number of parts."""
-    def partitioner(shape: Any, **unused: Any) -> List[int]:
-        parts = [1] * len(shape)
-        parts[axis] = min(num_shards, shape[axis].value)
-        return parts
-    return partitioner
-
-
-def min_max_variable_partitioner(max_partitions: int = 1, axis: int = 0, min_slice_size: int = 256 << 10, bytes_per_string_element: int = 16) -> Any:
-    """A partitioner that makes parts of at least min_slice_size bytes."""
-    def partitioner(shape: Any, dtype: Any) -> List[int]:
-        total = (shape.num_elements() or 0) * (bytes_per_string_element if dtype == dtypes.string else dtype.size)
-        parts = [1] * len(shape)
-        parts[axis] = max(1, min(max_partitions, shape[axis].value, -(-total // min_slice_size)))
-        return parts
-    return partitioner
-
-
-def variable_axis_size_partitioner(max_shard_bytes: int, axis: int = 0, bytes_per_string_element: int = 16, max_shards: Optional[int] = None) -> Any:
-    """A partitioner that makes parts of at most max_shard_bytes."""
-    def partitioner(shape: Any, dtype: Any) -> List[int]:
-        size = bytes_per_string_element if dtype == dtypes.string else dtype.size
-        rows = max(1, max_shard_bytes // max(1, size * (shape.num_elements() or 1) // max(1, shape[axis].value)))
-        parts = [1] * len(shape)
-        parts[axis] = max(1, min(-(-shape[axis].value // rows), max_shards or shape[axis].value))
-        return parts
-    return partitioner

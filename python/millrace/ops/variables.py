@@ -307,19 +307,46 @@ class PartitionedVariable:
     """Several variables that are one, split along an axis."""
 
     def __init__(self, name: str, shape: Any, dtype: Any, variable_list: List[Variable], partitions: Any) -> None:
-        self._name, self._shape, self._dtype, self._list, self._partitions = name, shape, dtype, variable_list, partitions
+        if not isinstance(variable_list, (list, tuple)):
+            raise at_user_line(TypeError("variable_list is not a list or tuple: %s" % (variable_list,)))
+        if not isinstance(partitions, (list, tuple)):
+            raise at_user_line(TypeError("partitions is not a list or tuple: %s" % (partitions,)))
+        if not all(p >= 1 for p in partitions):
+            raise at_user_line(ValueError("partition values must be positive: %s" % (partitions,)))
+        if not variable_list:
+            raise at_user_line(ValueError("variable_list may not be empty"))
+        if any(v._get_save_slice_info() is None for v in variable_list):
+            raise at_user_line(ValueError("All variables must have a save_slice_info available: %s" % [v.name for v in variable_list]))
+        self._name, self._shape, self._dtype, self._list, self._partitions = name, tensor_shape.as_shape(shape), dtypes.as_dtype(dtype), \
+            list(variable_list), list(partitions)
 
-    name = property(lambda self: self._name)
-    dtype = property(lambda self: self._dtype)
+    name = property(lambda self: self._name, doc="The name of the whole.")
+    dtype = property(lambda self: self._dtype, doc="The type of its elements.")
+    shape = property(lambda self: self._shape, doc="The shape of the whole.")
+    graph = property(lambda self: self._list[0].graph, doc="The graph of its parts.")
 
     def get_shape(self) -> Any:
         """The shape of the whole."""
         return self._shape
 
+    @property
+    def _axis(self) -> int:
+        return next((i for i, p in enumerate(self._partitions) if p > 1), 0)
+
+    def _concat(self) -> Tensor:
+        """The parts joined, as a tensor that has the name of the whole."""
+        if len(self._list) == 1:
+            with name_scope(None):
+                return array_ops.identity(self._list[0], self._name)  # type: ignore[no-any-return]
+        with name_scope(self._name + "/ConcatPartitions/"):
+            whole = array_ops.concat([v.value() for v in self._list], self._axis)
+        with name_scope(None):
+            return array_ops.identity(whole, self._name)  # type: ignore[no-any-return]
+
     def as_tensor(self) -> Tensor:
-        """The parts joined."""
-        axis = next((i for i, p in enumerate(self._partitions) if p > 1), 0)
-        return array_ops.concat([v.value() for v in self._list], axis)
+        """The parts joined; as a variable's value, whatever else has to be done before."""
+        with self.graph.control_dependencies(None):
+            return self._concat()
 
     def __iter__(self) -> Any:
         return iter(self._list)
@@ -327,8 +354,34 @@ class PartitionedVariable:
     def __len__(self) -> int:
         return len(self._list)
 
+    def _partition_axes(self) -> List[int]:
+        return [i for i, p in enumerate(self._partitions) if p > 1] or [0]
+
+    def _get_partitions(self) -> List[int]:
+        return self._partitions
+
     def _get_variable_list(self) -> List[Variable]:
         return self._list
+
+    def assign(self, value: Any, use_locking: bool = False, name: Optional[str] = None, read_value: bool = True) -> Any:
+        """Sets all parts from a value of the shape of the whole; the parts' operations."""
+        return self._each("assign", value, use_locking, name, read_value)
+
+    def assign_add(self, value: Any, use_locking: bool = False, name: Optional[str] = None, read_value: bool = True) -> Any:
+        """Adds to all parts; the parts' operations."""
+        return self._each("assign_add", value, use_locking, name, read_value)
+
+    def assign_sub(self, value: Any, use_locking: bool = False, name: Optional[str] = None, read_value: bool = True) -> Any:
+        """Subtracts from all parts; the parts' operations."""
+        return self._each("assign_sub", value, use_locking, name, read_value)
+
+    def _each(self, method: str, value: Any, use_locking: bool, name: Optional[str], read_value: bool) -> Any:
+        if isinstance(value, PartitionedVariable):
+            parts: Any = [v.value() for v in value]
+        else:
+            parts = array_ops.split(value, [int(v.get_shape().as_list()[self._axis]) for v in self._list], axis=self._axis)  # type: ignore[index, arg-type]
+        with name_scope(name, "Partitioned" + method.title().replace("_", "")):
+            return [getattr(v, method)(part, use_locking, None, read_value) for v, part in zip(self._list, parts)]
 
     def _as_graph_element(self) -> Tensor:
         return self.as_tensor()

@@ -2,38 +2,59 @@
 """Averages of variables over the steps."""
 from __future__ import annotations
 
+import itertools
 from typing import Any, Dict, Optional
 
 from millrace.framework import dtypes
 from millrace.framework.convert import convert_to_tensor
 from millrace.framework.errors import at_user_line
 from millrace.framework.graph import GraphKeys, Operation, Tensor, add_to_collection, colocate_with, get_default_graph, init_scope, name_scope
-from millrace.ops import array_ops, control_flow_ops, gen_ops, math_ops
-from millrace.ops.variable_scope import get_variable_scope
-from millrace.ops.variables import Variable, global_variables, moving_average_variables, trainable_variables
+from millrace.ops import array_ops, control_flow_ops, gen_ops, init_ops, math_ops
+from millrace.ops.variable_scope import get_variable, variable_scope
+from millrace.ops.variables import Variable, assign_sub, global_variables, moving_average_variables, trainable_variables
+from millrace.train import slot_creator
 
 
 def assign_moving_average(variable: Any, value: Any, decay: Any, zero_debias: bool = True, name: Optional[str] = None) -> Tensor:
     """variable -= (1 - decay) (variable - value); with zero_debias as if it had started at the first value."""
-    with name_scope(name, "AssignMovingAvg", [value, decay]) as scope:
+    with name_scope(name, "AssignMovingAvg", [variable, value, decay]) as scope:
         with colocate_with(variable):
-            decay = convert_to_tensor(1.0 - decay, name="decay") if not isinstance(decay, Tensor) else 1.0 - decay
+            decay = convert_to_tensor(1.0 - decay, name="decay")
             if decay.dtype.base_dtype != variable.dtype.base_dtype:
                 decay = math_ops.cast(decay, variable.dtype.base_dtype)
-            if zero_debias:
-                delta = _debiased_delta(variable, value, decay)
-            else:
-                delta = (variable - value) * decay
-            return variable.assign_sub(delta, name=scope)  # type: ignore[no-any-return]
+            delta = _debiased_delta(variable, value, decay) if zero_debias else (variable - value) * decay
+            return assign_sub(variable, delta, name=scope)  # type: ignore[no-any-return]
 
 
 def _debiased_delta(variable: Any, value: Any, decay: Any) -> Tensor:
-    with init_scope():
-        biased = Variable(array_ops.zeros(variable.get_shape(), variable.dtype.base_dtype), trainable=False, name=variable.op.name + "/biased")
-        step = Variable(array_ops.zeros([], variable.dtype.base_dtype), trainable=False, name=variable.op.name + "/local_step")
-    update = biased.assign_sub((biased - value) * decay)
-    count = step.assign_add(array_ops.ones([], step.dtype.base_dtype))
-    return variable - update / (1 - gen_ops.pow(1.0 - decay, count))
+    """The average of what was seen so far starts at 0; divided by 1 - (1 - decay)^steps it is one of the values alone."""
+    dtype = variable.dtype.base_dtype
+    with variable_scope(variable.op.name, values=[variable, value, decay]) as scope:
+
+        def fresh(what: str) -> str:
+            taken = {v.op.name for v in scope.global_variables()}
+            if scope.reuse or scope.name + "/" + what not in taken:
+                return what
+            return next("%s_%d" % (what, i) for i in itertools.count(1) if "%s/%s_%d" % (scope.name, what, i) not in taken)
+
+        biased = get_variable(fresh("biased"), initializer=init_ops.zeros_initializer(dtype), shape=variable.get_shape(), dtype=dtype, trainable=False)
+        step = get_variable(fresh("local_step"), initializer=init_ops.zeros_initializer(dtype), shape=[], dtype=dtype, trainable=False)
+        updates = [biased.assign_sub((biased - value) * decay), step.assign_add(array_ops.ones([], dtype))]
+        with get_default_graph().control_dependencies(updates):
+            return variable - biased.read_value() / (1 - gen_ops.pow(1.0 - decay, step.read_value()))
+
+
+def weighted_moving_average(value: Any, decay: Any, weight: Any, truediv: bool = True, collections: Any = None, name: Optional[str] = None) -> Tensor:
+    """The moving average of value * weight by that of weight, both kept in variables of their own."""
+    if collections is None:
+        collections = [GraphKeys.GLOBAL_VARIABLES]
+    with variable_scope(name, "WeightedMovingAvg", [value, weight, decay]) as scope:
+        kept = []
+        for what, update in (("value_x_weight", value * weight), ("weight", weight)):
+            variable = get_variable(what, shape=update.get_shape(), dtype=update.dtype.base_dtype, initializer=init_ops.zeros_initializer(),
+                                    trainable=False, collections=collections)
+            kept.append(assign_moving_average(variable, update, decay, zero_debias=False))
+        return (math_ops.truediv if truediv else math_ops.div)(*kept, name=scope.name)  # type: ignore[no-any-return]
 
 
 class ExponentialMovingAverage:
@@ -52,41 +73,29 @@ class ExponentialMovingAverage:
         """An operation that updates the averages of variables (the trainable ones unless given) or tensors."""
         if var_list is None:
             var_list = trainable_variables()
+        debiased = set()
         for var in var_list:
-            if var.dtype.base_dtype not in (dtypes.float16, dtypes.float32, dtypes.float64):
+            if var.dtype.base_dtype not in (dtypes.bfloat16, dtypes.float16, dtypes.float32, dtypes.float64):
                 raise at_user_line(TypeError("The variables must be half, float, or double: %s" % var.name))
             if var not in self._averages:
-                self._averages[var] = self._make(var)
-        graph = get_default_graph()
+                with init_scope():
+                    self._averages[var] = self._make(var)
+            if self._zero_debias and not isinstance(var, Variable):
+                debiased.add(var)
         with name_scope(self._name) as scope:
             decay = convert_to_tensor(self._decay, name="decay")
             if self._num_updates is not None:
-                count = math_ops.cast(self._num_updates, dtypes.float32)
+                count = math_ops.cast(self._num_updates, dtypes.float32, name="num_updates")
                 decay = gen_ops.minimum(decay, (1.0 + count) / (10.0 + count))
-            updates = []
-            for var in var_list:
-                debias = self._zero_debias and not isinstance(var, Variable)
-                updates.append(assign_moving_average(self._averages[var], var, decay, zero_debias=debias))
-            del graph
+            updates = [assign_moving_average(self._averages[var], var, decay, zero_debias=var in debiased) for var in var_list]
             return control_flow_ops.group(*updates, name=scope)
 
     def _make(self, var: Any) -> Variable:
-        name = var.op.name + "/" + self._name
-        scope = get_variable_scope().name
-        if scope:
-            name = scope + "/" + name
-        graph = get_default_graph()
-        with graph.control_dependencies(None), graph.name_scope(None):
-            if isinstance(var, Variable):
-                first: Any = var.initial_value if var.initial_value is not None else array_ops.zeros(var.get_shape(), var.dtype.base_dtype)
-                add_to_collection(GraphKeys.MOVING_AVERAGE_VARIABLES, var)
-                with graph.colocate_with(var.op):
-                    return Variable(first, trainable=False, name=name)
-            if not var.get_shape().is_fully_defined():
-                raise at_user_line(ValueError("The average of %s needs a known shape" % var.name))
-            made = Variable(array_ops.zeros(var.get_shape(), var.dtype.base_dtype), trainable=False, name=name)
+        if isinstance(var, Variable):
             add_to_collection(GraphKeys.MOVING_AVERAGE_VARIABLES, var)
-            return made
+            return slot_creator.create_slot(var, var.initialized_value(), self._name, colocate_with_primary=True)
+        beside = var.op.type in ("Variable", "VariableV2", "VarHandleOp", "AutoReloadVariable")
+        return slot_creator.create_zeros_slot(var, self._name, colocate_with_primary=beside)
 
     def average(self, var: Any) -> Optional[Variable]:
         """The average of a variable, or None."""
@@ -103,7 +112,7 @@ class ExponentialMovingAverage:
         if moving_avg_variables is None:
             moving_avg_variables = trainable_variables() + moving_average_variables()
         names: Dict[str, Any] = {}
-        wanted = set(v for v in moving_avg_variables if isinstance(v, Variable))
+        wanted = dict.fromkeys(moving_avg_variables)
         for v in wanted:
             names[self.average_name(v)] = v
         taken = {v.op.name for v in wanted}

@@ -1,0 +1,48 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Variables that belong to a variable: slots of optimizers, moving averages."""
+from __future__ import annotations
+
+from contextlib import nullcontext
+from typing import Any
+
+from millrace.framework import dtypes
+from millrace.framework.graph import colocate_with, name_scope
+from millrace.ops import array_ops, init_ops
+from millrace.ops.variable_scope import _true_getter, variable_scope
+from millrace.ops.variables import Variable
+
+
+def _make(primary: Any, val: Any, scope: str, validate_shape: bool, shape: Any, dtype: Any) -> Variable:
+    with variable_scope(None, scope, auxiliary_name_scope=False) as opened, name_scope(None):
+        inner = opened.name
+        slot = _true_getter(inner, shape, dtype, val, None, opened.reuse, False, None, opened.caching_device, None, validate_shape,
+                            getattr(primary, "_is_resource", False))
+    info = primary._get_save_slice_info() if isinstance(primary, Variable) else None
+    if info is not None:  # a part's slot is saved as a part of the whole's slot
+        name = inner[inner.rindex(primary.op.name + "/") + len(primary.op.name) + 1:] if primary.op.name + "/" in inner else inner.rsplit("/", 1)[-1]
+        slot._set_save_slice_info(Variable.SaveSliceInfo(info.full_name + "/" + name, list(info.full_shape), list(info.var_offset), list(info.var_shape)))
+    return slot  # type: ignore[no-any-return]
+
+
+def create_slot(primary: Any, val: Any, name: str, colocate_with_primary: bool = True) -> Variable:
+    """A variable that belongs to `primary`, with a first value."""
+    known = val.get_shape().is_fully_defined()
+    with colocate_with(primary.op) if colocate_with_primary else nullcontext():
+        return _make(primary, val, primary.op.name + "/" + name, known, None, None)
+
+
+def create_slot_with_initializer(primary: Any, initializer: Any, shape: Any, dtype: Any, name: str, colocate_with_primary: bool = True) -> Variable:
+    """A variable that belongs to `primary`, with an initializer."""
+    known = shape.is_fully_defined()
+    with colocate_with(primary.op) if colocate_with_primary else nullcontext():
+        return _make(primary, initializer, primary.op.name + "/" + name, known, shape, dtype)
+
+
+def create_zeros_slot(primary: Any, name: str, dtype: Any = None, colocate_with_primary: bool = True) -> Variable:
+    """A variable of zeros that belongs to `primary`, of its shape."""
+    dtype = (primary.dtype if dtype is None else dtypes.as_dtype(dtype)).base_dtype
+    shape = primary.get_shape()
+    if shape.is_fully_defined():
+        return create_slot_with_initializer(primary, init_ops.zeros_initializer(dtype), shape, dtype, name, colocate_with_primary)
+    like = primary.initialized_value() if isinstance(primary, Variable) else primary
+    return create_slot(primary, array_ops.zeros(array_ops.shape(like), dtype), name, colocate_with_primary)

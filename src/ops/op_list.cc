@@ -8,6 +8,7 @@
 #include "ops/dataflow/queue_ops.h"
 #include "ops/image/image_ops.h"
 #include "ops/parsing/parsing_ops.h"
+#include "ops/signal/signal_ops.h"
 #include "ops/state/lookup_ops.h"
 #include "ops/text/string_ops.h"
 #include "ops/text/text_ops.h"
@@ -46,6 +47,7 @@ void RegisterAllOps(OpRegistry& registry) {
   RegisterTextOps(registry);
   RegisterAudioOps(registry);
   RegisterDatasetOps(registry);
+  RegisterSignalOps(registry);
 }
 
 }  // namespace millrace

@@ -16,6 +16,7 @@ import nn_rows
 import parsing_rows
 import random_rows
 import reduction_rows
+import signal_rows
 import sparse_math_rows
 import sparse_rows
 import state_rows
@@ -48,5 +49,6 @@ def add_to(table: Table) -> None:
         string_rows,
         text_rows,
         parsing_rows,
+        signal_rows,
     ):
         family.add_to(table)

@@ -26,8 +26,13 @@ _SCALARS = {
     "l1": 0.05,
     "l2": 0.1,
     "lr_power": -0.5,
+    "l2_shrinkage": 0.07,
+    "sign_decay": 0.8,
+    "logbase": 1.0,
+    "beta": 0.9,
+    "global_step": 3,
 }
-_POSITIVE = {"accum", "accum_update", "v", "ms"}
+_POSITIVE = {"accum", "accum_update", "v", "ms", "gradient_squared_accumulator", "vhat"}
 
 
 def _descent(v: dict[str, Any]) -> Held:
@@ -86,6 +91,64 @@ def _ftrl(v: dict[str, Any]) -> Held:
     return pull / (new / v["lr"] + 2 * v["l2"]), accum, linear
 
 
+def _ftrl_v2(v: dict[str, Any]) -> Held:
+    accum = v["accum"] + v["grad"] ** 2
+    old, new = v["accum"] ** -v["lr_power"], accum ** -v["lr_power"]
+    linear = v["linear"] + v["grad"] + 2 * v["l2_shrinkage"] * v["var"] - (new - old) / v["lr"] * v["var"]
+    pull = np.where(np.abs(linear) > v["l1"], np.sign(linear) * v["l1"] - linear, 0)
+    return pull / (new / v["lr"] + 2 * v["l2"]), accum, linear
+
+
+def _adagrad_v2(v: dict[str, Any]) -> Held:
+    accum = v["accum"] + v["grad"] ** 2 if v.get("update_slots", True) else v["accum"]
+    return v["var"] - v["lr"] * v["grad"] / (np.sqrt(accum) + v["epsilon"]), accum
+
+
+def _shrunk(x: np.ndarray, by: np.ndarray) -> np.ndarray:
+    return np.sign(x) * np.maximum(np.abs(x) - by, 0)
+
+
+def _adagrad_da(v: dict[str, Any]) -> Held:
+    total, squares = v["gradient_accumulator"] + v["grad"], v["gradient_squared_accumulator"] + v["grad"] ** 2
+    pull = v["lr"] * _shrunk(total, v["l1"] * v["global_step"])
+    return -pull / (v["l2"] * v["global_step"] * v["lr"] + np.sqrt(squares)), total, squares
+
+
+def _proximal_adagrad(v: dict[str, Any]) -> Held:
+    accum = v["accum"] + v["grad"] ** 2
+    rate = v["lr"] / np.sqrt(accum)
+    return _shrunk(v["var"] - rate * v["grad"], rate * v["l1"]) / (1 + rate * v["l2"]), accum
+
+
+def _proximal_descent(v: dict[str, Any]) -> Held:
+    moved = v["var"] - v["alpha"] * v["delta" if "delta" in v else "grad"]
+    return (_shrunk(moved, v["alpha"] * v["l1"]) / (1 + v["alpha"] * v["l2"]),)
+
+
+def _add_sign(v: dict[str, Any]) -> Held:
+    m = v["m"] * v["beta"] + v["grad"] * (1 - v["beta"])
+    return v["var"] - v["lr"] * (v["alpha"] + v["sign_decay"] * np.sign(v["grad"] * m)) * v["grad"], m
+
+
+def _power_sign(v: dict[str, Any]) -> Held:
+    m = v["m"] * v["beta"] + v["grad"] * (1 - v["beta"])
+    return v["var"] - v["lr"] * np.exp(v["logbase"] * v["sign_decay"] * np.sign(v["grad"] * m)) * v["grad"], m
+
+
+def _amsgrad(v: dict[str, Any]) -> Held:
+    rate = v["lr"] * np.sqrt(1 - v["beta2_power"]) / (1 - v["beta1_power"])
+    m = v["m"] + (v["grad"] - v["m"]) * (1 - v["beta1"])
+    second = v["v"] + (v["grad"] ** 2 - v["v"]) * (1 - v["beta2"])
+    largest = np.maximum(v["vhat"], second)
+    return v["var"] - rate * m / (np.sqrt(largest) + v["epsilon"]), m, second, largest
+
+
+def _keras_momentum(v: dict[str, Any]) -> Held:
+    accum = v["accum"] * v["momentum"] - v["lr"] * v["grad"]
+    step = accum * v["momentum"] - v["lr"] * v["grad"] if v.get("use_nesterov") else accum
+    return v["var"] + step, accum
+
+
 @dataclasses.dataclass(frozen=True)
 class Optimizer:
     name: str
@@ -94,6 +157,7 @@ class Optimizer:
     step: Callable[[dict[str, Any]], Held]
     variants: tuple[dict[str, Any], ...] = ({},)
     has_sparse: bool = True
+    by_reference: bool = True
 
 
 _NESTEROV: tuple[dict[str, Any], ...] = ({}, {"use_nesterov": True})
@@ -109,6 +173,27 @@ OPTIMIZERS = (
     Optimizer("RMSProp", ("var", "ms", "mom"), "lr rho momentum epsilon grad", _rmsprop),
     Optimizer("CenteredRMSProp", ("var", "mg", "ms", "mom"), "lr rho momentum epsilon grad", _centered_rmsprop),
     Optimizer("Ftrl", ("var", "accum", "linear"), "grad lr l1 l2 lr_power", _ftrl),
+    Optimizer("FtrlV2", ("var", "accum", "linear"), "grad lr l1 l2 l2_shrinkage lr_power", _ftrl_v2),
+    Optimizer("AdagradV2", ("var", "accum"), "lr epsilon grad", _adagrad_v2, ({}, {"update_slots": False})),
+    Optimizer(
+        "AdagradDA",
+        ("var", "gradient_accumulator", "gradient_squared_accumulator"),
+        "grad lr l1 l2 global_step",
+        _adagrad_da,
+    ),
+    Optimizer("ProximalAdagrad", ("var", "accum"), "lr l1 l2 grad", _proximal_adagrad),
+    Optimizer("ProximalGradientDescent", ("var",), "alpha l1 l2 delta", _proximal_descent),
+    Optimizer("AddSign", ("var", "m"), "lr alpha sign_decay beta grad", _add_sign, has_sparse=False),
+    Optimizer("PowerSign", ("var", "m"), "lr logbase sign_decay beta grad", _power_sign, has_sparse=False),
+    Optimizer(
+        "AdamWithAmsgrad",
+        ("var", "m", "v", "vhat"),
+        "beta1_power beta2_power lr beta1 beta2 epsilon grad",
+        _amsgrad,
+        has_sparse=False,
+        by_reference=False,
+    ),
+    Optimizer("KerasMomentum", ("var", "accum"), "lr grad momentum", _keras_momentum, _NESTEROV, by_reference=False),
 )
 
 
@@ -136,7 +221,7 @@ def _dense(optimizer: Optimizer) -> Callable[..., Held]:
 
 
 def _sparse_names(optimizer: Optimizer) -> list[str]:
-    return [*optimizer.held, *optimizer.inputs.replace("grad", "grad indices").split()]
+    return [*optimizer.held, *optimizer.inputs.replace("delta", "grad").replace("grad", "grad indices").split()]
 
 
 def sparse(optimizer: Optimizer) -> Any:
@@ -168,7 +253,7 @@ def _sparse(optimizer: Optimizer) -> Callable[..., Held]:
 
 def add_to(table: Table) -> None:
     for optimizer in OPTIMIZERS:
-        for prefix in ("", "Resource"):
+        for prefix in ("", "Resource") if optimizer.by_reference else ("Resource",):
             table.add(f"{prefix}Apply{optimizer.name}", dense(optimizer), _dense(optimizer), mutates=True, tolerance=16)
             if optimizer.has_sparse:
                 table.add(

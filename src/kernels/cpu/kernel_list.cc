@@ -8,6 +8,7 @@
 #include "kernels/cpu/dataflow/queue_kernels.h"
 #include "kernels/cpu/image/image.h"
 #include "kernels/cpu/parsing/parsing.h"
+#include "kernels/cpu/signal/signal.h"
 #include "kernels/cpu/state/lookup.h"
 #include "kernels/cpu/text/string_texts.h"
 #include "kernels/cpu/text/strings.h"
@@ -46,6 +47,7 @@ void RegisterCpuKernels(KernelRegistry& registry) {
   RegisterTextKernels(registry);
   RegisterAudioKernels(registry);
   RegisterDatasetKernels(registry);
+  RegisterSignalKernels(registry);
 }
 
 }  // namespace millrace

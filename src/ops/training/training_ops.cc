@@ -17,6 +17,7 @@ struct Rule {
   const char* attrs;     // beside use_locking
   bool sparse;           // whether Sparse forms exist
   const char* doc;
+  bool by_reference = true;  // else by handle only
 };
 
 constexpr Rule kRules[] = {
@@ -44,6 +45,31 @@ constexpr Rule kRules[] = {
      "(accum_new^-lr_power - accum^-lr_power) / lr * var; var = (sign(linear) * l1 - linear) / (accum_new^-lr_power / "
      "lr "
      "+ 2 * l2) where |linear| > l1, else 0."},
+    {"FtrlV2", "accum linear", "grad lr l1 l2 l2_shrinkage lr_power", "", true,
+     "Like Ftrl; linear also grows by 2 * l2_shrinkage * var, which decays the variable without a part in accum."},
+    {"AdagradV2", "accum", "lr epsilon grad", "update_slots:bool=true", true,
+     "accum += grad^2; var -= lr * grad / (sqrt(accum) + epsilon)."},
+    {"AdagradDA", "gradient_accumulator gradient_squared_accumulator", "grad lr l1 l2 global_step", "", true,
+     "Dual averaging (Duchi et al. 2011): the sums a and s of gradients and of their squares grow, and var = -lr * "
+     "sign(a) "
+     "* max(|a| - l1 * global_step, 0) / (l2 * global_step * lr + sqrt(s))."},
+    {"ProximalAdagrad", "accum", "lr l1 l2 grad", "", true,
+     "accum += grad^2; rate = lr / sqrt(accum); p = var - rate * grad; var = sign(p) * max(|p| - rate * l1, 0) / "
+     "(1 + rate * l2) (Duchi and Singer 2009)."},
+    {"ProximalGradientDescent", "", "alpha l1 l2 delta", "", true,
+     "p = var - alpha * delta; var = sign(p) * max(|p| - alpha * l1, 0) / (1 + alpha * l2) (Duchi and Singer 2009)."},
+    {"AddSign", "m", "lr alpha sign_decay beta grad", "", false,
+     "m = beta * m + (1 - beta) * grad; var -= lr * (alpha + sign_decay * sign(grad) * sign(m)) * grad (Bello et al. "
+     "2017)."},
+    {"PowerSign", "m", "lr logbase sign_decay beta grad", "", false,
+     "m = beta * m + (1 - beta) * grad; var -= lr * exp(logbase * sign_decay * sign(grad) * sign(m)) * grad (Bello et "
+     "al. "
+     "2017)."},
+    {"AdamWithAmsgrad", "m v vhat", "beta1_power beta2_power lr beta1 beta2 epsilon grad", "", false,
+     "Like Adam, with the largest v so far, vhat, in its place (Reddi et al. 2018).", false},
+    {"KerasMomentum", "accum", "lr grad momentum", "use_nesterov:bool=false", true,
+     "accum = momentum * accum - lr * grad; var += accum. With use_nesterov, var += momentum * accum - lr * grad.",
+     false},
 };
 
 bool IsGradient(absl::string_view name) { return name == "grad" || name == "delta"; }
@@ -85,8 +111,11 @@ void Declare(OpRegistry& r, const Rule& rule, bool by_handle, bool sparse) {
     args.push_back(absl::StrCat(slot, by_handle ? ":res" : ":&T"));
   }
   for (absl::string_view operand : absl::StrSplit(rule.operands, ' ')) {
-    args.push_back(absl::StrCat(operand, ":T"));
-    if (sparse && IsGradient(operand)) args.push_back("indices:Tindices");
+    if (sparse && IsGradient(operand)) {
+      args.insert(args.end(), {"grad:T", "indices:Tindices"});
+    } else {
+      args.push_back(absl::StrCat(operand, operand == "global_step" ? ":i64" : ":T"));
+    }
   }
   std::vector<std::string> attrs = {"T in NUM"};
   if (sparse) attrs.push_back("Tindices in IDX");
@@ -108,6 +137,7 @@ void Declare(OpRegistry& r, const Rule& rule, bool by_handle, bool sparse) {
 void RegisterTrainingOps(OpRegistry& registry) {
   for (const Rule& rule : kRules) {
     for (bool by_handle : {false, true}) {
+      if (!by_handle && !rule.by_reference) continue;
       Declare(registry, rule, by_handle, false);
       if (rule.sparse) Declare(registry, rule, by_handle, true);
     }

@@ -2,49 +2,14 @@
 // CPU kernels: how loud each frequency of a sound is, and the cepstrum on the mel scale (Davis and Mermelstein, 1980).
 #include <algorithm>
 #include <cmath>
-#include <complex>
 #include <numbers>
 
 #include "kernels/cpu/audio/audio.h"
+#include "kernels/cpu/engine/fourier.h"
 #include "kernels/cpu/engine/index_rows.h"
 
 namespace millrace {
 namespace {
-
-using Complex = std::complex<double>;
-
-// The Fourier transform of a power of two of numbers, in place (Cooley and Tukey).
-class Fourier {
- public:
-  explicit Fourier(size_t size) : turns_(size / 2) {
-    for (size_t i = 0; i < turns_.size(); ++i) {
-      turns_[i] = std::polar(1.0, -2 * std::numbers::pi * static_cast<double>(i) / static_cast<double>(size));
-    }
-  }
-  void Run(std::vector<Complex>& x) const {
-    const size_t n = x.size();
-    for (size_t i = 1, j = 0; i < n; ++i) {
-      size_t bit = n / 2;
-      for (; j & bit; bit /= 2) j ^= bit;
-      j ^= bit;
-      if (i < j) std::swap(x[i], x[j]);
-    }
-    for (size_t half = 1; half < n; half *= 2) {
-      const size_t step = n / (2 * half);
-      for (size_t begin = 0; begin < n; begin += 2 * half) {
-        for (size_t k = 0; k < half; ++k) {
-          const Complex a = x[begin + k], b = x[begin + k + half], t = turns_[k * step];
-          const Complex turned(b.real() * t.real() - b.imag() * t.imag(), b.real() * t.imag() + b.imag() * t.real());
-          x[begin + k] = a + turned;
-          x[begin + k + half] = a - turned;
-        }
-      }
-    }
-  }
-
- private:
-  std::vector<Complex> turns_;
-};
 
 class SpectrogramKernel final : public Kernel {
  public:
@@ -69,20 +34,22 @@ class SpectrogramKernel final : public Kernel {
     MR_ASSIGN_OR_RETURN(const Shape shape, Shape::Make({channels, frames, bins}));
     MR_ASSIGN_OR_RETURN(Tensor * out, ctx.AllocateOutput(0, shape));
     if (out->num_elements() == 0) return absl::OkStatus();
-    const Fourier fourier(static_cast<size_t>(size_));
+    const RealFourierPlan<double> fourier(size_);
     const std::vector<double> window = Hann();
     ctx.ParallelFor(channels * frames, 20.0 * static_cast<double>(size_), [&](int64_t begin, int64_t end) {
-      std::vector<Complex> x(static_cast<size_t>(size_));
+      FourierScratch<double> scratch;
+      const SplitNumbers<double> x = scratch.Numbers(fourier.scratch_size());
       for (int64_t i = begin; i < end; ++i) {
         const float* from = in.data<float>() + (i % frames) * stride_ * channels + i / frames;
-        std::fill(x.begin(), x.end(), Complex());
+        std::fill(x.re, x.re + size_ / 2, 0.0);
+        std::fill(x.im, x.im + size_ / 2, 0.0);
         for (int64_t k = 0; k < window_; ++k) {
-          x[static_cast<size_t>(k)] = static_cast<double>(from[k * channels]) * window[static_cast<size_t>(k)];
+          (k % 2 == 0 ? x.re : x.im)[k / 2] = static_cast<double>(from[k * channels]) * window[static_cast<size_t>(k)];
         }
-        fourier.Run(x);
+        const SplitNumbers<double> spectrum = fourier.Forward(x, 1, scratch);
         float* to = out->mutable_data<float>() + i * bins;
         for (int64_t k = 0; k < bins; ++k) {
-          const double power = std::norm(x[static_cast<size_t>(k)]);
+          const double power = spectrum.re[k] * spectrum.re[k] + spectrum.im[k] * spectrum.im[k];
           to[k] = static_cast<float>(squared_ ? power : std::sqrt(power));
         }
       }

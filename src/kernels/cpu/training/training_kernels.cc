@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // CPU kernels of optimizer updates: one kernel drives every rule, dense or sparse, by reference or by handle.
 #include <algorithm>
+#include <complex>
 
 #include "absl/strings/strip.h"
 #include "kernels/cpu/kernel_list.h"
@@ -185,7 +186,10 @@ class ApplyKernel : public Kernel {
     if (!fn) return Unimplemented("rule ", rule_, " is not defined for ", DTypeName(DTypeOf<T>::value));
     Compute scalars[kMaxRuleScalars] = {};
     for (size_t i = 0; i < scalars_.size(); ++i) {
-      scalars[i] = static_cast<Compute>(*ctx.input(scalars_[i]).data<T>());
+      const Tensor& scalar = ctx.input(scalars_[i]);
+      using Real = decltype(std::real(Compute()));
+      scalars[i] = scalar.dtype() == DType::kInt64 ? Compute(static_cast<Real>(*scalar.data<int64_t>()))
+                                                   : static_cast<Compute>(*scalar.data<T>());
     }
     T* vars[kMaxRuleVariables] = {};
     for (int i = 0; i < num_vars_; ++i) vars[i] = values[i]->mutable_data<T>();
@@ -238,14 +242,37 @@ class ApplyKernel : public Kernel {
 }  // namespace
 
 void RegisterTrainingKernels(KernelRegistry& registry) {
-  for (const char* rule :
-       {"GradientDescent", "Momentum", "Adagrad", "Adadelta", "Adam", "AdaMax", "RMSProp", "CenteredRMSProp", "Ftrl"}) {
-    const std::string name(rule);
-    const char* types = name == "Ftrl" || name == "AdaMax" ? "FLT" : "FC";
+  struct Served {
+    const char* rule;
+    const char* types;
+    bool sparse;
+    bool by_reference;
+  };
+  constexpr Served kServed[] = {
+      {"GradientDescent", "FC", false, true},
+      {"Momentum", "FC", true, true},
+      {"Adagrad", "FC", true, true},
+      {"Adadelta", "FC", true, true},
+      {"Adam", "FC", false, true},
+      {"AdaMax", "FLT", false, true},
+      {"RMSProp", "FC", true, true},
+      {"CenteredRMSProp", "FC", true, true},
+      {"Ftrl", "FLT", true, true},
+      {"FtrlV2", "FLT", true, true},
+      {"AdagradV2", "FC", true, true},
+      {"AdagradDA", "f32|f64", true, true},
+      {"ProximalAdagrad", "f32|f64", true, true},
+      {"ProximalGradientDescent", "f32|f64", true, true},
+      {"AddSign", "FLT", false, true},
+      {"PowerSign", "FLT", false, true},
+      {"AdamWithAmsgrad", "FLT", false, false},
+      {"KerasMomentum", "FC", true, false}};
+  for (const Served& s : kServed) {
     for (const char* handle : {"", "Resource"}) {
-      registry.Add<ApplyKernel>({.op = absl::StrCat(handle, "Apply", name), .types = {{"T", Types(types)}}});
-      if (name == "GradientDescent" || name == "Adam" || name == "AdaMax") continue;
-      registry.Add<ApplyKernel>({.op = absl::StrCat(handle, "SparseApply", name), .types = {{"T", Types(types)}}});
+      if (!*handle && !s.by_reference) continue;
+      registry.Add<ApplyKernel>({.op = absl::StrCat(handle, "Apply", s.rule), .types = {{"T", Types(s.types)}}});
+      if (!s.sparse) continue;
+      registry.Add<ApplyKernel>({.op = absl::StrCat(handle, "SparseApply", s.rule), .types = {{"T", Types(s.types)}}});
     }
   }
 }

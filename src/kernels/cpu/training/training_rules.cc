@@ -130,8 +130,8 @@ void AdaMax(const T* s, const RuleFlags&, T* const* v, const T* __restrict g, in
 }
 
 template <typename T>
-void Ftrl(const T* s, const RuleFlags&, T* const* v, const T* __restrict g, int64_t n) {
-  const T lr = s[0], l1 = s[1], l2 = s[2], lr_power = s[3];
+void FtrlStep(const T lr, const T l1, const T l2, const T l2_shrinkage, const T lr_power, T* const* v,
+              const T* __restrict g, int64_t n) {
   T* __restrict var = v[0];
   T* __restrict accum = v[1];
   T* __restrict linear = v[2];
@@ -140,11 +140,146 @@ void Ftrl(const T* s, const RuleFlags&, T* const* v, const T* __restrict g, int6
     const T next = accum[i] + g[i] * g[i];
     const T power_next = root ? std::sqrt(next) : std::pow(next, -lr_power);
     const T power_now = root ? std::sqrt(accum[i]) : std::pow(accum[i], -lr_power);
-    linear[i] += g[i] - (power_next - power_now) / lr * var[i];
+    linear[i] += g[i] + T(2) * l2_shrinkage * var[i] - (power_next - power_now) / lr * var[i];
     const T sign = linear[i] > T(0) ? T(1) : linear[i] < T(0) ? T(-1) : T(0);
     const T shrunk = (l1 * sign - linear[i]) / (power_next / lr + T(2) * l2);
     var[i] = std::abs(linear[i]) > l1 ? shrunk : T(0);
     accum[i] = next;
+  }
+}
+
+template <typename T>
+void Ftrl(const T* s, const RuleFlags&, T* const* v, const T* __restrict g, int64_t n) {
+  FtrlStep(s[0], s[1], s[2], T(0), s[3], v, g, n);
+}
+
+template <typename T>
+void FtrlV2(const T* s, const RuleFlags&, T* const* v, const T* __restrict g, int64_t n) {
+  FtrlStep(s[0], s[1], s[2], s[3], s[4], v, g, n);
+}
+
+template <typename T>
+void AdagradV2(const T* s, const RuleFlags& f, T* const* v, const T* __restrict g, int64_t n) {
+  const T lr = s[0], epsilon = s[1];
+  T* __restrict var = v[0];
+  T* __restrict accum = v[1];
+  if (f.update_slots) {
+    for (int64_t i = 0; i < n; ++i) {
+      accum[i] += g[i] * g[i];
+      var[i] -= g[i] * lr / (std::sqrt(accum[i]) + epsilon);
+    }
+  } else {
+    for (int64_t i = 0; i < n; ++i) var[i] -= g[i] * lr / (std::sqrt(accum[i]) + epsilon);
+  }
+}
+
+template <typename T>
+void KerasMomentum(const T* s, const RuleFlags& f, T* const* v, const T* __restrict g, int64_t n) {
+  const T lr = s[0], momentum = s[1];
+  T* __restrict var = v[0];
+  T* __restrict accum = v[1];
+  if (f.use_nesterov) {
+    for (int64_t i = 0; i < n; ++i) {
+      accum[i] = accum[i] * momentum - g[i] * lr;
+      var[i] += accum[i] * momentum - g[i] * lr;
+    }
+  } else {
+    for (int64_t i = 0; i < n; ++i) {
+      accum[i] = accum[i] * momentum - g[i] * lr;
+      var[i] += accum[i];
+    }
+  }
+}
+
+template <typename T>
+void AdamWithAmsgrad(const T* s, const RuleFlags&, T* const* v, const T* __restrict g, int64_t n) {
+  const T beta1_power = s[0], beta2_power = s[1], lr = s[2], beta1 = s[3], beta2 = s[4], epsilon = s[5];
+  const T alpha = lr * std::sqrt(T(1) - beta2_power) / (T(1) - beta1_power);
+  T* __restrict var = v[0];
+  T* __restrict m = v[1];
+  T* __restrict s2 = v[2];
+  T* __restrict largest = v[3];
+  for (int64_t i = 0; i < n; ++i) {
+    m[i] += (g[i] - m[i]) * (T(1) - beta1);
+    s2[i] += (g[i] * g[i] - s2[i]) * (T(1) - beta2);
+    largest[i] = largest[i] > s2[i] ? largest[i] : s2[i];
+    var[i] -= m[i] * alpha / (std::sqrt(largest[i]) + epsilon);
+  }
+}
+
+template <typename T>
+T SignOf(T x) {
+  return x > T(0) ? T(1) : x < T(0) ? T(-1) : x;  // of NaN NaN
+}
+
+template <typename T>
+void AddSign(const T* s, const RuleFlags&, T* const* v, const T* __restrict g, int64_t n) {
+  const T lr = s[0], alpha = s[1], sign_decay = s[2], beta = s[3];
+  T* __restrict var = v[0];
+  T* __restrict m = v[1];
+  for (int64_t i = 0; i < n; ++i) {
+    m[i] = m[i] * beta + g[i] * (T(1) - beta);
+    var[i] -= lr * (alpha + sign_decay * SignOf(g[i]) * SignOf(m[i])) * g[i];
+  }
+}
+
+// The exponent is one of three, of g and m of one sign, of different signs, and where one is 0.
+template <typename T>
+void PowerSign(const T* s, const RuleFlags&, T* const* v, const T* __restrict g, int64_t n) {
+  const T lr = s[0], exponent = s[1] * s[2], beta = s[3];
+  const T up = std::exp(exponent), down = std::exp(-exponent);
+  T* __restrict var = v[0];
+  T* __restrict m = v[1];
+  for (int64_t i = 0; i < n; ++i) {
+    m[i] = m[i] * beta + g[i] * (T(1) - beta);
+    const T sign = SignOf(g[i]) * SignOf(m[i]);
+    const T factor = sign > T(0) ? up : sign < T(0) ? down : T(1) + sign;
+    var[i] -= lr * factor * g[i];
+  }
+}
+
+// What of x the proximal step with weight l1 leaves.
+template <typename T>
+T Shrunk(T x, T l1) {
+  const T left = std::abs(x) - l1;
+  return left > T(0) ? SignOf(x) * left : left <= T(0) ? T(0) : left;
+}
+
+template <typename T>
+void ProximalGradientDescent(const T* s, const RuleFlags&, T* const* v, const T* __restrict g, int64_t n) {
+  const T alpha = s[0], l1 = s[1], l2 = s[2];
+  T* __restrict var = v[0];
+  const T scale = T(1) + alpha * l2;
+  if (l1 > T(0)) {
+    for (int64_t i = 0; i < n; ++i) var[i] = Shrunk(var[i] - g[i] * alpha, alpha * l1) / scale;
+  } else {
+    for (int64_t i = 0; i < n; ++i) var[i] = (var[i] - g[i] * alpha) / scale;
+  }
+}
+
+template <typename T>
+void ProximalAdagrad(const T* s, const RuleFlags&, T* const* v, const T* __restrict g, int64_t n) {
+  const T lr = s[0], l1 = s[1], l2 = s[2];
+  T* __restrict var = v[0];
+  T* __restrict accum = v[1];
+  for (int64_t i = 0; i < n; ++i) {
+    accum[i] += g[i] * g[i];
+    const T rate = lr / std::sqrt(accum[i]), moved = var[i] - g[i] * rate;
+    var[i] = (l1 > T(0) ? Shrunk(moved, rate * l1) : moved) / (T(1) + l2 * rate);
+  }
+}
+
+template <typename T>
+void AdagradDa(const T* s, const RuleFlags&, T* const* v, const T* __restrict g, int64_t n) {
+  const T lr = s[0], l1 = s[1], l2 = s[2], steps = s[3];
+  T* __restrict var = v[0];
+  T* __restrict sum = v[1];
+  T* __restrict squares = v[2];
+  for (int64_t i = 0; i < n; ++i) {
+    sum[i] += g[i];
+    squares[i] += g[i] * g[i];
+    const T pull = l1 > T(0) ? Shrunk(sum[i], l1 * steps) : sum[i];
+    var[i] = -lr * pull / (l2 * steps * lr + std::sqrt(squares[i]));
   }
 }
 
@@ -157,9 +292,18 @@ RuleFn<T> Find(const std::string& name) {
   if (name == "Adam") return Adam<T>;
   if (name == "RMSProp") return RmsProp<T>;
   if (name == "CenteredRMSProp") return CenteredRmsProp<T>;
+  if (name == "AdagradV2") return AdagradV2<T>;
+  if (name == "KerasMomentum") return KerasMomentum<T>;
   if constexpr (std::is_floating_point_v<T>) {
     if (name == "AdaMax") return AdaMax<T>;
     if (name == "Ftrl") return Ftrl<T>;
+    if (name == "FtrlV2") return FtrlV2<T>;
+    if (name == "AdamWithAmsgrad") return AdamWithAmsgrad<T>;
+    if (name == "AddSign") return AddSign<T>;
+    if (name == "PowerSign") return PowerSign<T>;
+    if (name == "ProximalGradientDescent") return ProximalGradientDescent<T>;
+    if (name == "ProximalAdagrad") return ProximalAdagrad<T>;
+    if (name == "AdagradDA") return AdagradDa<T>;
   }
   return nullptr;
 }

@@ -1,0 +1,205 @@
+// SPDX-License-Identifier: Apache-2.0
+// Plain loops over q, for the compiler to vectorise.
+#undef HWY_DISABLED_TARGETS
+#define HWY_DISABLED_TARGETS (HWY_SSSE3 | HWY_SSE4)
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "kernels/cpu/engine/fourier_tiles.cc"
+#include "hwy/foreach_target.h"
+// After foreach_target.h
+#include "hwy/highway.h"
+#include "kernels/cpu/engine/fourier_tiles.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace millrace {
+namespace HWY_NAMESPACE {
+namespace {
+
+// Output k of a butterfly: turned by turns[k], or as it is in the last pass.
+template <bool kTurn, typename T>
+inline void Put(T* yr, T* yi, int64_t at, const T* w, T re, T im) {
+  if constexpr (kTurn) {
+    yr[at] = re * w[0] - im * w[1];
+    yi[at] = re * w[1] + im * w[0];
+  } else {
+    yr[at] = re;
+    yi[at] = im;
+  }
+}
+
+template <bool kTurn, typename T>
+void Radix2(const FourierPass<T>& f) {
+  const int64_t step = f.step, far = step * f.count;
+  for (int64_t p = 0; p < f.count; ++p) {
+    const T w[2] = {f.turns[2 * p], f.turns[2 * p + 1]};
+    const T *xr = f.xr + step * p, *xi = f.xi + step * p;
+    T *yr = f.yr + 2 * step * p, *yi = f.yi + 2 * step * p;
+#pragma GCC ivdep
+    for (int64_t q = 0; q < step; ++q) {
+      const T ar = xr[q], ai = xi[q], br = xr[q + far], bi = xi[q + far];
+      yr[q] = ar + br;
+      yi[q] = ai + bi;
+      Put<kTurn>(yr, yi, q + step, w, ar - br, ai - bi);
+    }
+  }
+}
+
+template <bool kTurn, typename T>
+void Radix3(const FourierPass<T>& f) {
+  constexpr T kSine = T(0.866025403784438646763723170752936183L);
+  const int64_t step = f.step, far = step * f.count;
+  for (int64_t p = 0; p < f.count; ++p) {
+    T w[4];
+    for (int k = 0; k < 4; ++k) w[k] = f.turns[4 * p + k];
+    const T *xr = f.xr + step * p, *xi = f.xi + step * p;
+    T *yr = f.yr + 3 * step * p, *yi = f.yi + 3 * step * p;
+#pragma GCC ivdep
+    for (int64_t q = 0; q < step; ++q) {
+      const T ar = xr[q], ai = xi[q];
+      const T sr = xr[q + far] + xr[q + 2 * far], si = xi[q + far] + xi[q + 2 * far];
+      const T vr = kSine * (xi[q + far] - xi[q + 2 * far]), vi = kSine * (xr[q + 2 * far] - xr[q + far]);
+      const T ur = ar - sr / 2, ui = ai - si / 2;
+      yr[q] = ar + sr;
+      yi[q] = ai + si;
+      Put<kTurn>(yr, yi, q + step, w, ur + vr, ui + vi);
+      Put<kTurn>(yr, yi, q + 2 * step, w + 2, ur - vr, ui - vi);
+    }
+  }
+}
+
+template <bool kTurn, typename T>
+void Radix4(const FourierPass<T>& f) {
+  const int64_t step = f.step, far = step * f.count;
+  for (int64_t p = 0; p < f.count; ++p) {
+    T w[6];
+    for (int k = 0; k < 6; ++k) w[k] = f.turns[6 * p + k];
+    const T *xr = f.xr + step * p, *xi = f.xi + step * p;
+    T *yr = f.yr + 4 * step * p, *yi = f.yi + 4 * step * p;
+#pragma GCC ivdep
+    for (int64_t q = 0; q < step; ++q) {
+      const T ar = xr[q] + xr[q + 2 * far], ai = xi[q] + xi[q + 2 * far];
+      const T br = xr[q] - xr[q + 2 * far], bi = xi[q] - xi[q + 2 * far];
+      const T cr = xr[q + far] + xr[q + 3 * far], ci = xi[q + far] + xi[q + 3 * far];
+      const T dr = xr[q + far] - xr[q + 3 * far], di = xi[q + far] - xi[q + 3 * far];
+      yr[q] = ar + cr;
+      yi[q] = ai + ci;
+      Put<kTurn>(yr, yi, q + step, w, br + di, bi - dr);
+      Put<kTurn>(yr, yi, q + 2 * step, w + 2, ar - cr, ai - ci);
+      Put<kTurn>(yr, yi, q + 3 * step, w + 4, br - di, bi + dr);
+    }
+  }
+}
+
+template <bool kTurn, typename T>
+void Radix5(const FourierPass<T>& f) {
+  constexpr T kC1 = T(0.309016994374947424102293417182819059L), kC2 = T(-0.809016994374947424102293417182819059L);
+  constexpr T kS1 = T(0.951056516295153572116439333379382143L), kS2 = T(0.587785252292473129168705954639072769L);
+  const int64_t step = f.step, far = step * f.count;
+  for (int64_t p = 0; p < f.count; ++p) {
+    T w[8];
+    for (int k = 0; k < 8; ++k) w[k] = f.turns[8 * p + k];
+    const T *xr = f.xr + step * p, *xi = f.xi + step * p;
+    T *yr = f.yr + 5 * step * p, *yi = f.yi + 5 * step * p;
+#pragma GCC ivdep
+    for (int64_t q = 0; q < step; ++q) {
+      const T ar = xr[q], ai = xi[q];
+      const T s1r = xr[q + far] + xr[q + 4 * far], s1i = xi[q + far] + xi[q + 4 * far];
+      const T s2r = xr[q + 2 * far] + xr[q + 3 * far], s2i = xi[q + 2 * far] + xi[q + 3 * far];
+      const T d1r = xr[q + far] - xr[q + 4 * far], d1i = xi[q + far] - xi[q + 4 * far];
+      const T d2r = xr[q + 2 * far] - xr[q + 3 * far], d2i = xi[q + 2 * far] - xi[q + 3 * far];
+      const T m1r = ar + kC1 * s1r + kC2 * s2r, m1i = ai + kC1 * s1i + kC2 * s2i;
+      const T m2r = ar + kC2 * s1r + kC1 * s2r, m2i = ai + kC2 * s1i + kC1 * s2i;
+      const T n1r = kS1 * d1r + kS2 * d2r, n1i = kS1 * d1i + kS2 * d2i;
+      const T n2r = kS2 * d1r - kS1 * d2r, n2i = kS2 * d1i - kS1 * d2i;
+      yr[q] = ar + s1r + s2r;
+      yi[q] = ai + s1i + s2i;
+      Put<kTurn>(yr, yi, q + step, w, m1r + n1i, m1i - n1r);
+      Put<kTurn>(yr, yi, q + 2 * step, w + 2, m2r + n2i, m2i - n2r);
+      Put<kTurn>(yr, yi, q + 3 * step, w + 4, m2r - n2i, m2i + n2r);
+      Put<kTurn>(yr, yi, q + 4 * step, w + 6, m1r - n1i, m1i + n1r);
+    }
+  }
+}
+
+// Odd radices: pairs of inputs from both ends, whose sums meet cosines and whose differences meet sines.
+template <bool kTurn, typename T>
+void RadixOdd(const FourierPass<T>& f) {
+  const int64_t r = f.radix, half = r / 2, step = f.step, far = step * f.count;
+  for (int64_t p = 0; p < f.count; ++p) {
+    const T* w = f.turns + 2 * (r - 1) * p;
+    const T *xr = f.xr + step * p, *xi = f.xi + step * p;
+    T *yr = f.yr + r * step * p, *yi = f.yi + r * step * p;
+    constexpr int64_t kRun = 16;
+    for (int64_t from = 0; from < step; from += kRun) {
+      const int64_t n = step - from < kRun ? step - from : kRun;
+      T mr[kRun], mi[kRun], nr[kRun], ni[kRun];
+      for (int64_t q = 0; q < n; ++q) {
+        mr[q] = xr[from + q];
+        mi[q] = xi[from + q];
+      }
+      for (int64_t j = 1; j < r; ++j) {
+        for (int64_t q = 0; q < n; ++q) {
+          mr[q] += xr[from + q + j * far];
+          mi[q] += xi[from + q + j * far];
+        }
+      }
+      for (int64_t q = 0; q < n; ++q) {
+        yr[from + q] = mr[q];
+        yi[from + q] = mi[q];
+      }
+      for (int64_t k = 1; k <= half; ++k) {
+        for (int64_t q = 0; q < n; ++q) {
+          mr[q] = xr[from + q];
+          mi[q] = xi[from + q];
+          nr[q] = ni[q] = 0;
+        }
+        for (int64_t j = 1; j <= half; ++j) {
+          const T c = f.roots[2 * (j * k % r)], s = -f.roots[2 * (j * k % r) + 1];
+          const T *ar = xr + from + j * far, *ai = xi + from + j * far;
+          const T *br = xr + from + (r - j) * far, *bi = xi + from + (r - j) * far;
+          for (int64_t q = 0; q < n; ++q) {
+            mr[q] += c * (ar[q] + br[q]);
+            mi[q] += c * (ai[q] + bi[q]);
+            nr[q] += s * (ar[q] - br[q]);
+            ni[q] += s * (ai[q] - bi[q]);
+          }
+        }
+        const T *near = w + 2 * (k - 1), *opposite = w + 2 * (r - k - 1);
+        for (int64_t q = 0; q < n; ++q) {
+          Put<kTurn>(yr, yi, from + q + k * step, near, mr[q] + ni[q], mi[q] - nr[q]);
+          Put<kTurn>(yr, yi, from + q + (r - k) * step, opposite, mr[q] - ni[q], mi[q] + nr[q]);
+        }
+      }
+    }
+  }
+}
+
+template <bool kTurn, typename T>
+void Run(const FourierPass<T>& f) {
+  switch (f.radix) {
+    case 2: return Radix2<kTurn>(f);
+    case 3: return Radix3<kTurn>(f);
+    case 4: return Radix4<kTurn>(f);
+    case 5: return Radix5<kTurn>(f);
+    default: return RadixOdd<kTurn>(f);
+  }
+}
+
+void RunFloat(const FourierPass<float>& f) { f.count > 1 ? Run<true>(f) : Run<false>(f); }
+void RunDouble(const FourierPass<double>& f) { f.count > 1 ? Run<true>(f) : Run<false>(f); }
+
+}  // namespace
+}  // namespace HWY_NAMESPACE
+}  // namespace millrace
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace millrace {
+
+HWY_EXPORT(RunFloat);
+HWY_EXPORT(RunDouble);
+
+void RunFourierPass(const FourierPass<float>& pass) { HWY_DYNAMIC_DISPATCH(RunFloat)(pass); }
+void RunFourierPass(const FourierPass<double>& pass) { HWY_DYNAMIC_DISPATCH(RunDouble)(pass); }
+
+}  // namespace millrace
+#endif

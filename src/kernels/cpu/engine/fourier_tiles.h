@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+// One pass of a Fourier transform that sorts itself (Stockham's): real and imaginary parts lie apart, and `step`
+// numbers that are treated alike lie side by side, so that every inner loop is a run of vectors.
+#pragma once
+
+#include <cstdint>
+
+namespace millrace {
+
+// y[q + step (radix p + k)] = turns[p, k] * sum over j of w^(jk) x[q + step (p + count j)], w = exp(-2 pi i / radix),
+// for p < count, q < step. `turns` has radix - 1 pairs for each p, from k = 1; `roots` the radix powers of w as pairs.
+template <typename T>
+struct FourierPass {
+  const T* xr;
+  const T* xi;
+  T* yr;
+  T* yi;
+  const T* turns;
+  const T* roots;
+  int64_t radix;
+  int64_t count;
+  int64_t step;
+};
+
+void RunFourierPass(const FourierPass<float>& pass);
+void RunFourierPass(const FourierPass<double>& pass);
+
+inline constexpr int64_t kMaxFourierRadix = 13;  // 2, 3, 4, 5, 7, 11 and 13
+
+}  // namespace millrace

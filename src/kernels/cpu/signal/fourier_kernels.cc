@@ -1,0 +1,291 @@
+// SPDX-License-Identifier: Apache-2.0
+// CPU kernels: Fourier transforms over the last one, two or three axes. Each axis is a pass over the tensor, in which
+// as many signals as fit into the cache are gathered, transformed side by side, and put back.
+#include <algorithm>
+#include <cmath>
+
+#include "absl/strings/match.h"
+#include "absl/synchronization/mutex.h"
+#include "kernels/cpu/engine/fourier.h"
+#include "kernels/cpu/engine/index_rows.h"
+#include "kernels/cpu/signal/signal.h"
+
+namespace millrace {
+namespace {
+
+// A few plans, of the lengths asked for last.
+template <typename Plan>
+class PlanCache {
+ public:
+  std::shared_ptr<const Plan> Get(int64_t n) {
+    {
+      const absl::MutexLock lock(&mu_);
+      for (const auto& plan : plans_) {
+        if (plan && plan->size() == n) return plan;
+      }
+    }
+    auto plan = std::make_shared<const Plan>(n);
+    const absl::MutexLock lock(&mu_);
+    plans_[next_] = plan;
+    next_ = (next_ + 1) % kPlans;
+    return plan;
+  }
+
+ private:
+  static constexpr size_t kPlans = 4;
+  absl::Mutex mu_;
+  std::shared_ptr<const Plan> plans_[kPlans] ABSL_GUARDED_BY(mu_);
+  size_t next_ ABSL_GUARDED_BY(mu_) = 0;
+};
+
+// Where signals begin in a tensor: signal i of n, numbered over all axes but the one that is transformed, of a window
+// that starts at the origin. Number k of a signal lies k * stride further.
+class SignalPlaces {
+ public:
+  SignalPlaces(const Shape& tensor, absl::Span<const int64_t> window, int axis) {
+    int64_t stride = 1;
+    for (int d = tensor.rank() - 1; d >= 0; --d) {
+      if (d == axis) {
+        stride_ = stride;
+      } else {
+        sizes_.push_back(window[static_cast<size_t>(d)]);
+        strides_.push_back(stride);
+        count_ *= sizes_.back();
+      }
+      stride *= tensor.dim(d);
+    }
+  }
+  int64_t count() const { return count_; }
+  int64_t stride() const { return stride_; }
+  int64_t operator()(int64_t i) const {
+    int64_t at = 0;
+    for (size_t d = 0; d < sizes_.size() && i > 0; ++d) {
+      at += i % sizes_[d] * strides_[d];
+      i /= sizes_[d];
+    }
+    return at;
+  }
+
+ private:
+  int64_t count_ = 1, stride_ = 1;
+  std::vector<int64_t> sizes_, strides_;  // from the last axis on
+};
+
+// How many signals to transform side by side: all of a vector where the cache allows.
+template <typename T>
+int64_t LanesFor(int64_t n, int64_t signals) {
+  constexpr int64_t kCache = 1 << 20, kMost = 64 / sizeof(T);
+  const int64_t fit = kCache / (4 * static_cast<int64_t>(sizeof(T)) * n);
+  return std::clamp<int64_t>(fit, 1, std::min(kMost, std::max<int64_t>(1, signals)));
+}
+
+// Calls work(first, lanes, places of lanes in `from`, in `to`, scratch) for groups of signals, in parallel.
+template <typename T, typename Work>
+void ForSignals(const KernelContext& ctx, int64_t n, const SignalPlaces& from, const SignalPlaces& to,
+                const Work& work) {
+  const int64_t lanes = LanesFor<T>(n, to.count());
+  const int64_t groups = (to.count() + lanes - 1) / lanes;
+  const double cost = static_cast<double>(n * lanes) * (2 + std::log2(static_cast<double>(n)) / 4);
+  ctx.ParallelFor(groups, cost, [&](int64_t begin, int64_t end) {
+    FourierScratch<T> scratch;
+    std::vector<int64_t> from_at(static_cast<size_t>(lanes)), to_at(static_cast<size_t>(lanes));
+    for (int64_t g = begin; g < end; ++g) {
+      const int64_t now = std::min(lanes, to.count() - g * lanes);
+      for (int64_t l = 0; l < now; ++l) {
+        from_at[static_cast<size_t>(l)] = from(g * lanes + l);
+        to_at[static_cast<size_t>(l)] = to(g * lanes + l);
+      }
+      work(now, from_at.data(), to_at.data(), scratch);
+    }
+  });
+}
+
+template <typename T>
+void Gather(const std::complex<T>* x, const int64_t* at, int64_t stride, int64_t lanes, int64_t n, SplitNumbers<T> to) {
+  for (int64_t k = 0; k < n; ++k) {
+    for (int64_t l = 0; l < lanes; ++l) {
+      const std::complex<T> z = x[at[l] + k * stride];
+      to.re[k * lanes + l] = z.real();
+      to.im[k * lanes + l] = z.imag();
+    }
+  }
+}
+
+template <typename T>
+void Scatter(SplitNumbers<T> from, T scale, int64_t lanes, int64_t n, const int64_t* at, int64_t stride,
+             std::complex<T>* x) {
+  for (int64_t k = 0; k < n; ++k) {
+    for (int64_t l = 0; l < lanes; ++l) {
+      x[at[l] + k * stride] = {from.re[k * lanes + l] * scale, from.im[k * lanes + l] * scale};
+    }
+  }
+}
+
+template <typename T>
+T InverseOf(int64_t n) {
+  return static_cast<T>(1.0 / static_cast<double>(n));
+}
+
+class FourierKernel : public Kernel {
+ public:
+  Status Init(const KernelInit& init) override {
+    absl::string_view name = init.op.name;
+    rank_ = absl::EndsWith(name, "3D") ? 3 : absl::EndsWith(name, "2D") ? 2 : 1;
+    inverse_ = absl::StrContains(name, "IFFT") || absl::StartsWith(name, "IRFFT");
+    return absl::OkStatus();
+  }
+
+ protected:
+  Status RequireRank(const Tensor& in) const {
+    if (in.rank() >= rank_) return absl::OkStatus();
+    return InvalidArgument("Input must have rank of at least ", rank_, " but got: ", in.shape().ToString());
+  }
+  // Complex transforms over `axis` of the window of x's first elements, to y, which has the window's shape; x may be y.
+  template <typename T>
+  void TransformAxis(const KernelContext& ctx, PlanCache<FourierPlan<T>>& plans, const std::complex<T>* x,
+                     const Shape& x_shape, std::complex<T>* y, const Shape& y_shape, int axis) const {
+    const auto plan = plans.Get(y_shape.dim(axis));
+    const int64_t n = plan->size();
+    const SignalPlaces from(x_shape, y_shape.dims(), axis), to(y_shape, y_shape.dims(), axis);
+    const T scale = inverse_ ? InverseOf<T>(n) : T(1);
+    ForSignals<T>(
+        ctx, n, from, to, [&](int64_t lanes, const int64_t* from_at, const int64_t* to_at, FourierScratch<T>& scratch) {
+          const SplitNumbers<T> data = scratch.Numbers(n * lanes);
+          Gather(x, from_at, from.stride(), lanes, n, data);
+          const SplitNumbers<T> out = plan->Run(data, lanes, scratch, inverse_);
+          Scatter(out, scale, lanes, n, to_at, to.stride(), y);
+        });
+  }
+
+  int rank_ = 1;
+  bool inverse_ = false;
+};
+
+template <typename T>
+class ComplexFourierKernel final : public FourierKernel {
+ public:
+  Status Compute(KernelContext& ctx) override {
+    const Tensor& in = ctx.input(0);
+    MR_RETURN_IF_ERROR(RequireRank(in));
+    MR_ASSIGN_OR_RETURN(Tensor * out, ctx.AllocateOutput(0, in.shape()));
+    if (in.num_elements() == 0) return absl::OkStatus();
+    const auto* from = in.data<std::complex<T>>();
+    auto* to = out->mutable_data<std::complex<T>>();
+    for (int axis = in.rank() - 1; axis >= in.rank() - rank_; --axis) {
+      TransformAxis(ctx, plans_, from, in.shape(), to, in.shape(), axis);
+      from = to;
+    }
+    return absl::OkStatus();
+  }
+
+ private:
+  PlanCache<FourierPlan<T>> plans_;
+};
+
+class RealFourierKernel final : public FourierKernel {
+ public:
+  Status Compute(KernelContext& ctx) override {
+    const Tensor& in = ctx.input(0);
+    MR_RETURN_IF_ERROR(RequireRank(in));
+    const Tensor& lengths = ctx.input(1);
+    if (lengths.rank() != 1 || lengths.dim(0) != rank_) {
+      return InvalidArgument("fft_length must have shape [", rank_, "], got ", lengths.shape().ToString());
+    }
+    std::vector<int64_t> dims(in.shape().dims().begin(), in.shape().dims().end());
+    for (int i = 0; i < rank_; ++i) {
+      const int64_t n = lengths.data<int32_t>()[i];
+      if (n < 0) return InvalidArgument("fft_length[", i, "] must >= 0, but got: ", n);
+      const int axis = in.rank() - rank_ + i;
+      const bool last = i + 1 == rank_;
+      const int64_t bins = n == 0 ? 0 : n / 2 + 1, least = inverse_ && last ? n / 2 + 1 : n;
+      if (in.dim(axis) != 0 && in.dim(axis) < least) {
+        return InvalidArgument(
+            "Input dimension ", axis, " must have length of at least ", least, " but got: ", in.dim(axis));
+      }
+      dims[static_cast<size_t>(axis)] = last && !inverse_ ? bins : n;
+    }
+    MR_ASSIGN_OR_RETURN(const Shape shape, Shape::Make(dims));
+    MR_ASSIGN_OR_RETURN(Tensor * out, ctx.AllocateOutput(0, shape));
+    if (out->num_elements() == 0) return absl::OkStatus();
+    if (in.num_elements() == 0) {
+      ZeroElements(out->dtype(), out->mutable_raw(), 0, out->num_elements());
+      return absl::OkStatus();
+    }
+    const int64_t n = lengths.data<int32_t>()[rank_ - 1];
+    return inverse_ ? Backward(ctx, in, n, *out) : Forward(ctx, in, n, *out);
+  }
+
+ private:
+  Status Forward(KernelContext& ctx, const Tensor& in, int64_t n, Tensor& out) {
+    const auto plan = real_plans_.Get(n);
+    const int last = in.rank() - 1;
+    const SignalPlaces from(in.shape(), out.shape().dims(), last), to(out.shape(), out.shape().dims(), last);
+    const auto* x = in.data<float>();
+    auto* y = out.mutable_data<complex64>();
+    const auto work = [&](int64_t lanes, const int64_t* from_at, const int64_t* to_at, FourierScratch<float>& scratch) {
+      const SplitNumbers<float> data = scratch.Numbers(plan->scratch_size() * lanes);
+      for (int64_t k = 0; k < n; ++k) {
+        float* row = !plan->packed() ? data.re + k * lanes : (k % 2 == 0 ? data.re : data.im) + k / 2 * lanes;
+        for (int64_t l = 0; l < lanes; ++l) row[l] = x[from_at[l] + k];
+      }
+      Scatter(plan->Forward(data, lanes, scratch), 1.0F, lanes, plan->bins(), to_at, 1, y);
+    };
+    ForSignals<float>(ctx, n, from, to, work);
+    for (int axis = last - 1; axis > last - rank_; --axis) {
+      TransformAxis(ctx, plans_, y, out.shape(), y, out.shape(), axis);
+    }
+    return absl::OkStatus();
+  }
+
+  Status Backward(KernelContext& ctx, const Tensor& in, int64_t n, Tensor& out) {
+    const auto plan = real_plans_.Get(n);
+    const int last = in.rank() - 1;
+    MR_ASSIGN_OR_RETURN(const Shape shape, out.shape().WithDim(last, plan->bins()));
+    const auto* x = in.data<complex64>();
+    Tensor middle;
+    Shape x_shape = in.shape();
+    if (rank_ > 1) {
+      MR_ASSIGN_OR_RETURN(middle, ctx.AllocateTemp(DType::kComplex64, shape));
+      auto* m = middle.mutable_data<complex64>();
+      for (int axis = last - 1; axis > last - rank_; --axis) {
+        TransformAxis(ctx, plans_, x, x_shape, m, shape, axis);
+        x = m;
+        x_shape = shape;
+      }
+    }
+    const SignalPlaces from(x_shape, shape.dims(), last), to(out.shape(), out.shape().dims(), last);
+    auto* y = out.mutable_data<float>();
+    const auto scale = InverseOf<float>(n);
+    const auto work = [&](int64_t lanes, const int64_t* from_at, const int64_t* to_at, FourierScratch<float>& scratch) {
+      const SplitNumbers<float> data = scratch.Numbers(plan->scratch_size() * lanes);
+      Gather(x, from_at, 1, lanes, plan->bins(), data);
+      const SplitNumbers<float> signal = plan->Backward(data, lanes, scratch);
+      for (int64_t k = 0; k < n; ++k) {
+        const float* row =
+            !plan->packed() ? signal.re + k * lanes : (k % 2 == 0 ? signal.re : signal.im) + k / 2 * lanes;
+        for (int64_t l = 0; l < lanes; ++l) y[to_at[l] + k] = row[l] * scale;
+      }
+    };
+    ForSignals<float>(ctx, n, from, to, work);
+    return absl::OkStatus();
+  }
+
+  PlanCache<FourierPlan<float>> plans_;
+  PlanCache<RealFourierPlan<float>> real_plans_;
+};
+
+}  // namespace
+
+void RegisterSignalKernels(KernelRegistry& r) {
+  for (const char* rank : {"", "2D", "3D"}) {
+    for (const char* direction : {"FFT", "IFFT"}) {
+      const std::string op = absl::StrCat(direction, rank);
+      r.Add<ComplexFourierKernel<float>>({.op = op, .types = {{"Tcomplex", {DType::kComplex64}}}});
+      r.Add<ComplexFourierKernel<double>>({.op = op, .types = {{"Tcomplex", {DType::kComplex128}}}});
+      r.Add<ComplexFourierKernel<float>>({.op = absl::StrCat("Batch", op)});
+    }
+    for (const char* direction : {"RFFT", "IRFFT"}) r.Add<RealFourierKernel>({.op = absl::StrCat(direction, rank)});
+  }
+}
+
+}  // namespace millrace

@@ -36,7 +36,7 @@ def extract_sub_graph(graph_def: Any, dest_nodes: List[str]) -> Any:
 def convert_variables_to_constants(sess: Any, input_graph_def: Any, output_node_names: List[str], variable_names_whitelist: Any = None,
                                    variable_names_blacklist: Any = None) -> Any:
     """A GraphDef in which variables are constants with the values that they have in a session."""
-    from millrace.contrib.util import make_tensor_proto
+    from millrace.framework.tensor_util import make_tensor_proto
     inference = extract_sub_graph(input_graph_def, output_node_names)
     names = [n.name for n in inference.node if n.op in ("Variable", "VariableV2", "VarHandleOp")
              and (variable_names_whitelist is None or n.name in variable_names_whitelist)

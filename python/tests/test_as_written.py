@@ -323,11 +323,11 @@ tf.test.main(["program", "--benchmarks=Some.*One"])
 
 
 def test_the_debugger_says_what_to_use():
-    from millrace.compat.imports import _Finder
-    debug = _Finder._resolve("tensorflow.python.debug")
+    from millrace import names
+    debug = names.module("python.debug")
     with pytest.raises(NotImplementedError, match="LocalCLIDebugWrapperSession is not provided yet: use tf.add_check_numerics_ops"):
         debug.LocalCLIDebugWrapperSession(None)
-    assert _Finder._resolve("tensorflow.python.debug.wrappers.hooks") is debug.hooks is debug
+    assert names.module("python.debug.wrappers.hooks").has_inf_or_nan is debug.hooks.has_inf_or_nan is debug.has_inf_or_nan
     values = {"inf": np.array([1.0, np.inf]), "nan": np.float32("nan"), "good": np.ones(3), "int": np.array([1]), "text": np.array(["nan"]), "none": None}
     assert [k for k, v in values.items() if debug.has_inf_or_nan(None, v)] == ["inf", "nan"]
 

@@ -123,5 +123,5 @@ def test_mistakes(sess):
 
 
 def test_path():
-    from millrace.compat.imports import _Finder
-    assert _Finder._resolve("tensorflow.python.framework.function") is function
+    from millrace import names
+    assert names.module("python.framework.function") is function

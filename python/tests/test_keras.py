@@ -215,8 +215,9 @@ def test_mistakes():
 
 
 def test_paths():
-    from millrace.compat.imports import _Finder
+    from millrace import names
     for path, real in (("keras.layers", L), ("python.keras.layers", L), ("contrib.keras.api.keras.models", keras.models), ("keras.losses", keras.losses),
-                       ("python.keras.backend", K), ("keras.preprocessing.sequence", keras.utils), ("python.keras", keras)):
-        assert _Finder._resolve("tensorflow." + path) is real, path
+                       ("python.keras.backend", K), ("keras.preprocessing.sequence", keras.utils)):
+        assert names.module(path) is real, path
+    assert names.module("python.keras").Model is names.module("python.keras._impl.keras").Model is keras.Model
     assert tf.contrib.keras.Sequential is keras.Sequential

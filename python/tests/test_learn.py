@@ -167,8 +167,8 @@ def test_mistakes():
 
 
 def test_paths():
-    from millrace.compat.imports import _Finder
-    assert _Finder._resolve("tensorflow.contrib.learn.python.learn.metric_spec").MetricSpec is learn.MetricSpec
-    assert _Finder._resolve("tensorflow.contrib.learn.python.learn.learn_runner") is learn.learn_runner
-    assert _Finder._resolve("tensorflow.contrib.learn.python.learn.monitors") is learn.monitors
-    assert _Finder._resolve("tensorflow.contrib.layers.python.layers.feature_column").real_valued_column is layers.real_valued_column
+    from millrace import names
+    assert names.module("contrib.learn.python.learn.metric_spec").MetricSpec is learn.MetricSpec
+    assert names.module("contrib.learn.python.learn.learn_runner") is learn.learn_runner
+    assert names.module("contrib.learn.python.learn.monitors") is learn.monitors
+    assert names.module("contrib.layers.python.layers.feature_column").real_valued_column is layers.real_valued_column

@@ -121,8 +121,8 @@ def test_a_small_one_learns():
 
 
 def test_paths():
-    from millrace.compat.imports import _Finder
+    from millrace import names
     for path in ("slim.nets", "slim.python.slim.nets"):
         for name in ("vgg", "inception", "resnet_v1", "resnet_utils", "alexnet", "overfeat"):
-            assert _Finder._resolve("tensorflow.contrib.%s.%s" % (path, name)) is getattr(nets, name)
+            assert names.module("contrib.%s.%s" % (path, name)) is getattr(nets, name)
     assert tf.contrib.slim.nets is nets

@@ -114,9 +114,11 @@ def constant(value: Any, dtype: Any = None, shape: Any = None, name: str = "Cons
 def _constant(value: Any, wanted: Optional[dtypes.DType], shape: Any, name: str, verify_shape: bool = False, exact: bool = False) -> Tensor:
     if value is None:
         raise at_user_line(ValueError("None values not supported."))
+    dims = None if shape is None else [int(d) for d in tensor_shape.as_shape(shape).as_list()]  # type: ignore[arg-type]
     array = _array_of(value, wanted, exact)
-    if shape is not None:
-        dims = [int(d) for d in tensor_shape.as_shape(shape).as_list()]  # type: ignore[arg-type]
+    if dims is not None and 0 in dims and not isinstance(value, (np.ndarray, np.generic)):
+        array = np.empty(dims, array.dtype)
+    if dims is not None:
         if verify_shape and list(array.shape) != dims:
             raise at_user_line(TypeError("Expected Tensor's shape: %s, got %s." % (tuple(dims), array.shape)))
         count = int(np.prod(dims, dtype=np.int64))

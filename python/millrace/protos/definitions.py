@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Dict, Type
 
-from millrace.protos import message
+from millrace.protos import enums, message
 from millrace.protos.message import DecodeError, Message
 
 _registry: Dict[str, Type[Message]] = {}
@@ -110,10 +110,7 @@ for _name, _class in _registry.items():  # the outer class may have come later
         if _field.message is not None:
             _field.wire = 2
 
-_DTYPE_NAMES = {0: "DT_INVALID", 1: "DT_FLOAT", 2: "DT_DOUBLE", 3: "DT_INT32", 4: "DT_UINT8", 5: "DT_INT16", 6: "DT_INT8",
-                7: "DT_STRING", 8: "DT_COMPLEX64", 9: "DT_INT64", 10: "DT_BOOL", 14: "DT_BFLOAT16", 17: "DT_UINT16",
-                18: "DT_COMPLEX128", 19: "DT_HALF", 20: "DT_RESOURCE", 21: "DT_VARIANT", 22: "DT_UINT32", 23: "DT_UINT64"}
-_DTYPE_NAMES.update({n + 100: name + "_REF" for n, name in list(_DTYPE_NAMES.items()) if n})
+_DTYPE_NAMES = enums.names_of(enums.DataType)
 message._ENUM_NAMES.update({"type": _DTYPE_NAMES, "dtype": _DTYPE_NAMES})
 
 
@@ -130,4 +127,9 @@ _constants("SessionLog", STATUS_UNSPECIFIED=0, START=1, STOP=2, CHECKPOINT=3)
 
 
 def __getattr__(name: str) -> Any:
+    if name in enums.MODULE_ENUMS:
+        return enums.MODULE_ENUMS[name]
+    for enum in enums.MODULE_ENUMS.values():
+        if name in enum.keys():
+            return enum.Value(name)
     raise AttributeError("there is no message %r" % name)

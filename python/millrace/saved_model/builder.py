@@ -8,7 +8,7 @@ from typing import Any, Dict, List, Optional
 import numpy as np
 
 from millrace import gfile
-from millrace.contrib.util import constant_value
+from millrace.framework.tensor_util import constant_value
 from millrace.framework.errors import at_user_line
 from millrace.ops.variables import global_variables
 from millrace.protos import definitions

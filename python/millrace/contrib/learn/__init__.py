@@ -28,6 +28,6 @@ _missing.fill(globals(), "contrib.learn.", {n: "tf.estimator" for n in (
 
 def __getattr__(name: str) -> _Any:
     if name == "python":  # the folder that TensorFlow's own modules lay in
-        from millrace import python
-        return python._Path("contrib.learn.python")
+        from millrace import names
+        return names.find("contrib.learn.python")
     raise AttributeError("tf.contrib.learn.%s is not provided by Millrace" % name)

@@ -1,0 +1,516 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the names below `tensorflow` mean here: one table of namespaces, of modules that are loaded when they are first used, and of the
+module paths inside TensorFlow that programs import.
+
+A section is a prefix in brackets; a row is `names = targets`. A target is a module of this package (`.` is the package itself); where
+there are several, a name is looked for in each, in that order. `module:attribute` is one object. Rows of a namespace are `: names`, each
+a name of the package or `new=old`. `@` is a package that only has others inside. python/tests/test_name_table.py resolves every row.
+"""
+from __future__ import annotations
+
+import importlib
+import types
+from typing import Any, Dict, List, Optional
+
+_TEXT = """
+[]
+app compat contrib data examples feature_column flags gfile graph_util image initializers keras layers linalg losses metrics nn python_io = %
+resource_loader saved_model sets summary test train estimator distributions python sysconfig lookup audio = %
+raw_ops = ops.raw_ops
+logging = tf_logging
+user_ops = ops.gen_ops
+models = @
+math random io sparse dtypes debugging bitwise queue manip strings version = @
+scalar_summary = summary:scalar_summary
+histogram_summary = summary:histogram_summary
+image_summary = summary:image_summary
+merge_summary = summary:merge
+merge_all_summaries = summary:merge_all
+GraphDef NodeDef OpDef ConfigProto GPUOptions GraphOptions OptimizerOptions RunOptions RunMetadata Summary Event SummaryMetadata = protos.definitions:
+HistogramProto AttrValue MetaGraphDef TensorInfo SessionLog LogMessage NameAttrList = protos.definitions:
+make_tensor_proto make_ndarray MakeNdarray = framework.tensor_util:
+get_static_value = framework.tensor_util:constant_value
+
+[:generated]
+acos acosh angle asin asinh atan atan2 atanh approximate_equal batch_to_space batch_to_space_nd bitcast broadcast_to ceil
+check_numerics cholesky cos cosh cross depth_to_space diag diag_part digamma
+dynamic_partition dynamic_stitch ensure_shape erf erfc exp expm1 extract_image_patches floor
+gather_nd greater greater_equal identity_n invert_permutation is_finite is_inf is_nan less less_equal lgamma
+log log1p logical_and logical_not logical_or matrix_band_part matrix_determinant matrix_diag matrix_diag_part
+matrix_inverse matrix_set_diag matrix_solve matrix_triangular_solve polygamma prevent_gradient 
+reciprocal rint rsqrt scatter_nd segment_max segment_mean segment_min segment_prod segment_sum sign sin sinh space_to_batch
+space_to_batch_nd space_to_depth sparse_segment_mean sparse_segment_sqrt_n sparse_segment_sum sqrt square squared_difference
+stop_gradient string_to_hash_bucket string_to_hash_bucket_fast string_to_hash_bucket_strong tan unique_with_counts unsorted_segment_max
+unsorted_segment_min unsorted_segment_prod unsorted_segment_sum zeta scatter_max scatter_min roll matching_files
+mirror_pad xlogy xdivy div_no_nan stateless_random_normal stateless_random_uniform stateless_truncated_normal
+bitwise_and bitwise_or bitwise_xor invert left_shift right_shift
+
+[math]
+: abs accumulate_n acos acosh add add_n angle argmax argmin asin asinh atan atan2 atanh
+: bincount ceil confusion_matrix conj cos cosh count_nonzero cumprod cumsum digamma divide divide_no_nan=div_no_nan equal erf
+: erfc exp expm1 floor floordiv floormod greater greater_equal imag in_top_k=nn.in_top_k invert_permutation is_finite
+: is_inf is_nan is_non_decreasing is_strictly_increasing l2_normalize=nn.l2_normalize lbeta less less_equal lgamma log log1p log_sigmoid
+: log_softmax=nn.log_softmax logical_and logical_not logical_or logical_xor maximum minimum mod multiply
+: negative not_equal polygamma polyval pow real reciprocal reduce_all reduce_any reduce_logsumexp reduce_max reduce_mean reduce_min
+: reduce_prod reduce_std reduce_sum reduce_variance rint round rsqrt scalar_mul segment_max segment_mean segment_min
+: segment_prod segment_sum sigmoid sign sin sinh softmax=nn.softmax softplus=nn.softplus softsign=nn.softsign sqrt square squared_difference
+: subtract tan tanh top_k=nn.top_k truediv unsorted_segment_max unsorted_segment_mean unsorted_segment_min unsorted_segment_prod
+: unsorted_segment_sqrt_n unsorted_segment_sum xdivy xlogy zero_fraction=nn.zero_fraction zeta
+
+[random]
+: all_candidate_sampler=nn.all_candidate_sampler categorical=multinomial multinomial gamma=random_gamma get_seed
+: log_uniform_candidate_sampler=nn.log_uniform_candidate_sampler fixed_unigram_candidate_sampler=nn.fixed_unigram_candidate_sampler
+: learned_unigram_candidate_sampler=nn.learned_unigram_candidate_sampler uniform_candidate_sampler=nn.uniform_candidate_sampler
+: normal=random_normal poisson=random_poisson set_random_seed shuffle=random_shuffle
+: stateless_normal=stateless_random_normal stateless_truncated_normal stateless_uniform=stateless_random_uniform truncated_normal
+: uniform=random_uniform
+
+[io]
+gfile = gfile_names
+: FixedLenFeature FixedLenSequenceFeature PaddingFIFOQueue PriorityQueue QueueBase RandomShuffleQueue SparseFeature
+: TFRecordCompressionType=python_io.TFRecordCompressionType TFRecordOptions=python_io.TFRecordOptions
+: TFRecordWriter=python_io.TFRecordWriter VarLenFeature decode_and_crop_jpeg=image.decode_and_crop_jpeg decode_base64 decode_bmp=image.decode_bmp
+: decode_compressed decode_csv decode_gif=image.decode_gif decode_image=image.decode_image decode_jpeg=image.decode_jpeg decode_json_example
+: decode_png=image.decode_png decode_raw encode_base64 encode_jpeg=image.encode_jpeg encode_png=image.encode_png
+: extract_jpeg_shape=image.extract_jpeg_shape match_filenames_once=train.match_filenames_once matching_files parse_example
+: parse_single_example parse_single_sequence_example parse_tensor read_file serialize_many_sparse serialize_sparse
+: serialize_tensor deserialize_many_sparse
+: tf_record_iterator=python_io.tf_record_iterator write_file write_graph=train.write_graph
+
+[sparse]
+: SparseTensor add=sparse_add concat=sparse_concat expand_dims=sparse_expand_dims fill_empty_rows=sparse_fill_empty_rows
+: mask=sparse_mask matmul=sparse_tensor_dense_matmul maximum=sparse_maximum merge=sparse_merge
+: minimum=sparse_minimum placeholder=sparse_placeholder reduce_max=sparse_reduce_max reduce_max_sparse=sparse_reduce_max_sparse
+: reduce_sum=sparse_reduce_sum reduce_sum_sparse=sparse_reduce_sum_sparse
+: reorder=sparse_reorder reset_shape=sparse_reset_shape reshape=sparse_reshape retain=sparse_retain segment_mean=sparse_segment_mean
+: segment_sqrt_n=sparse_segment_sqrt_n segment_sum=sparse_segment_sum slice=sparse_slice softmax=sparse_softmax
+: sparse_dense_matmul=sparse_tensor_dense_matmul split=sparse_split to_dense=sparse_tensor_to_dense to_indicator=sparse_to_indicator
+: transpose=sparse_transpose
+
+[dtypes]
+: DType QUANTIZED_DTYPES as_dtype as_string bfloat16 bool cast complex complex128 complex64 double float16 float32 float64 half int16
+: int32 int64 int8 qint16 qint32 qint8 quint16 quint8 resource saturate_cast string uint16 uint32 uint64 uint8 variant
+
+[debugging]
+: Assert assert_all_finite=verify_tensor_all_finite assert_equal assert_greater assert_greater_equal assert_integer assert_less
+: assert_less_equal assert_near assert_negative assert_non_negative assert_non_positive assert_none_equal assert_positive
+: assert_rank assert_rank_at_least assert_rank_in assert_same_float_dtype assert_scalar assert_type check_numerics
+: is_finite is_inf is_nan is_non_decreasing is_numeric_tensor is_strictly_increasing
+
+[strings]
+: as_string join=string_join length=string_length reduce_join regex_full_match=ops.string_ops.regex_full_match regex_replace
+: unicode_transcode=ops.string_ops.unicode_transcode unsorted_segment_join=ops.string_ops.unsorted_segment_join
+: split=string_split substr to_hash_bucket=string_to_hash_bucket to_hash_bucket_fast=string_to_hash_bucket_fast
+: to_hash_bucket_strong=string_to_hash_bucket_strong to_number=string_to_number
+
+[bitwise]
+: bitwise_and bitwise_or bitwise_xor invert left_shift right_shift
+
+[queue]
+: FIFOQueue PaddingFIFOQueue PriorityQueue QueueBase RandomShuffleQueue
+
+[manip]
+: batch_to_space_nd gather_nd reshape reverse roll scatter_nd space_to_batch_nd tile
+
+[version]
+: VERSION GIT_VERSION COMPILER_VERSION GRAPH_DEF_VERSION GRAPH_DEF_VERSION_MIN_CONSUMER GRAPH_DEF_VERSION_MIN_PRODUCER
+
+[contrib]
+data deprecated distributions factorization framework keras layers learn legacy_seq2seq linalg losses metrics rnn seq2seq slim training util = %
+crf lookup opt staging tensorboard = %
+
+[python.framework]
+ops = . framework.graph framework.graph_elements framework.composite_tensors framework.convert framework.proto_functions ops.gradients
+constant_op = . framework.convert
+common_shapes = framework.common_shapes .
+device = framework.device
+dtypes = framework.dtypes
+errors errors_impl = framework.errors
+tensor_shape = framework.tensor_shape
+graph_util graph_util_impl = graph_util
+random_seed = framework.random_seed
+importer = framework.importer
+tensor_util = framework.tensor_util
+function = framework.function
+sparse_tensor = framework.composite_tensors
+versions = framework.versions
+graph_io = train
+meta_graph = train.meta_graph
+test_util = testing.test_util
+
+load_library = .
+framework_lib = .
+
+
+
+[python.client]
+session = framework.session
+graph_util = graph_util
+timeline = timeline
+device_lib = device_lib
+client_lib = .
+
+[python.eager]
+context = framework.eager_context
+function = framework.function
+
+[python.ops]
+array_ops = ops.array_ops . ops.gen_ops
+math_ops special_math_ops = ops.math_ops ops.derived_ops . ops.gen_ops
+bitwise_ops clip_ops histogram_ops io_ops linalg_ops logging_ops numerics spectral_ops standard_ops state_ops = . ops.gen_ops
+confusion_matrix = ops.confusion_matrix
+weights_broadcast_ops = ops.weights_broadcast
+array_grad control_flow_grad data_flow_grad image_grad linalg_grad math_grad nn_grad sparse_grad spectral_grad state_grad tensor_array_grad = .
+gen_array_ops gen_audio_ops gen_bitwise_ops gen_candidate_sampling_ops gen_checkpoint_ops gen_control_flow_ops gen_ctc_ops gen_data_flow_ops = ops.gen_ops
+gen_dataset_ops gen_functional_ops gen_image_ops gen_io_ops gen_linalg_ops gen_list_ops gen_logging_ops gen_lookup_ops gen_math_ops gen_nn_ops = ops.gen_ops
+gen_parsing_ops gen_random_ops gen_resource_variable_ops gen_rnn_ops gen_script_ops gen_sdca_ops gen_set_ops gen_sparse_ops gen_spectral_ops = ops.gen_ops
+gen_state_ops gen_stateless_random_ops gen_string_ops gen_summary_ops gen_user_ops = ops.gen_ops
+gradient_checker = testing.gradient_checker
+gradients gradients_impl custom_gradient = ops.gradients .
+control_flow_ops = ops.control_flow_ops . ops.gen_ops
+tensor_array_ops = ops.tensor_array_ops
+functional_ops map_fn = ops.functional_ops .
+check_ops = ops.check_ops .
+candidate_sampling_ops = ops.candidate_sampling nn
+ctc_ops = ops.ctc_ops nn
+data_flow_ops = ops.queues ops.accumulators ops.staging . ops.gen_ops
+embedding_ops = nn .
+image_ops image_ops_impl = image ops.image_boxes ops.image_files . ops.gen_ops
+init_ops initializers_ns = ops.init_ops initializers .
+linalg_ns linalg_impl linalg.linalg linalg.linalg_impl = linalg . ops.linalg_ops
+linalg = linalg
+lookup_ops = ops.lookup_ops .
+metrics metrics_impl = metrics
+losses losses.losses losses.losses_impl losses.loss_reduction = losses
+losses.util = losses
+nn = nn
+nn_ops nn_impl = nn ops.moments ops.window_ops . ops.gen_ops
+nn_impl_distribute = nn
+parsing_ops = ops.parsing_ops . ops.gen_ops
+partitioned_variables = ops.partitioned_variables ops.partitions .
+random_ops stateless_random_ops = ops.random_ops . ops.gen_ops
+resource_variable_ops = ops.resource_variables . ops.gen_ops
+
+rnn = ops.rnn
+rnn_cell rnn_cell_impl rnn.rnn_cell_impl = ops.rnn_cell
+script_ops = ops.script_ops .
+seq2seq = contrib.legacy_seq2seq
+
+sets sets_impl = sets
+sparse_ops = ops.sparse_ops ops.sparse_math_ops . ops.gen_ops
+string_ops = ops.string_ops . ops.gen_ops
+summary_ops summary_op_util = summary ops.gen_ops
+template = ops.template
+variable_scope = ops.variable_scope
+variables = ops.variables .
+distributions distributions.distributions distributions.distribution distributions.util distributions.kullback_leibler = distributions distributions.distribution
+distributions.bernoulli distributions.beta distributions.categorical distributions.dirichlet distributions.dirichlet_multinomial = distributions distributions.discrete distributions.multivariate
+distributions.exponential distributions.gamma distributions.laplace distributions.multinomial distributions.normal distributions.student_t = distributions distributions.continuous distributions.multivariate
+distributions.uniform = distributions distributions.continuous
+
+[python.platform]
+app = app
+flags = flags
+gfile = gfile
+tf_logging = tf_logging
+test = test
+googletest = testing.googletest
+benchmark = testing.benchmark
+resource_loader = resource_loader
+sysconfig = sysconfig
+
+[python.lib.io]
+python_io tf_record = python_io
+file_io = file_io
+
+[python.training]
+training = train
+moving_averages = train.moving_averages
+training_util = train.global_step .
+saver checkpoint_management = train.saver
+checkpoint_utils = train
+optimizer = train.optimizer
+slot_creator = train.slot_creator
+adadelta adagrad adam ftrl gradient_descent momentum rmsprop adagrad_da proximal_adagrad proximal_gradient_descent = train.optimizer train
+training_ops gen_training_ops = ops.gen_ops
+session_run_hook basic_session_run_hooks = train.hooks
+monitored_session session_manager = train.monitored_session
+input = train.input train.batching train
+queue_runner queue_runner_impl = train.queue_runner
+coordinator = train.coordinator
+supervisor = train.supervisor
+learning_rate_decay = train.decay
+checkpoint_state_pb2 = protos.definitions
+summary_io = train
+server_lib device_setter sync_replicas_optimizer = train
+
+[python.util]
+all_util decorator_utils deprecation keyword_args tf_contextlib tf_decorator tf_export tf_inspect tf_should_use = compat.util
+compat = compat
+nest = framework.nest
+protobuf.compare = testing.messages
+
+[python.summary]
+summary = summary
+summary_iterator = train
+writer.writer writer.writer_cache writer.event_file_writer = summary
+plugin_asset text_summary = summary
+
+[python.layers]
+core base convolutional layers normalization pooling = layers
+utils = layers_utils
+
+[python.saved_model]
+builder constants loader main_op signature_constants signature_def_utils tag_constants utils = saved_model.%
+builder_impl = saved_model.builder
+loader_impl = saved_model.loader
+main_op_impl = saved_model.main_op
+signature_def_utils_impl = saved_model.signature_def_utils
+utils_impl = saved_model.utils
+saved_model simple_save = saved_model
+
+[python]
+pywrap_tensorflow = compat.pywrap
+graph_util = graph_util
+saved_model = saved_model
+summary = summary
+data = data
+estimator = estimator
+keras = keras
+tools = tools
+debug = debug
+feature_column feature_column.feature_column feature_column.feature_column_lib = feature_column
+data.ops.dataset_ops = data data.dataset
+data.ops.iterator_ops = data.iterators
+data.ops.readers = data.readers data
+data.util.nest = framework.nest
+tools.freeze_graph tools.inspect_checkpoint = tools.%
+debug.wrappers debug.wrappers.local_cli_wrapper debug.wrappers.hooks debug.lib debug.lib.debug_data debug.cli = debug
+user_ops.user_ops = ops.gen_ops
+
+[python.estimator]
+estimator = estimator.estimator estimator
+model_fn = estimator.spec estimator
+run_config = estimator.run_config
+training = estimator.training
+export export.export export.export_lib export.export_output = estimator.export
+inputs.inputs = estimator.inputs
+inputs inputs.numpy_io inputs.pandas_io = estimator.inputs
+estimator_lib = estimator
+canned.dnn canned.linear canned.dnn_linear_combined = estimator.canned
+canned.head canned.metric_keys canned.prediction_keys canned.parsing_utils canned.optimizers = estimator.heads
+
+[python.keras]
+_impl.keras = keras
+_impl.keras.activations activations = keras:activations
+_impl.keras.regularizers regularizers = keras:regularizers
+_impl.keras.backend _impl.keras.callbacks _impl.keras.models _impl.keras.optimizers backend callbacks models optimizers layers utils engine = keras.%
+_impl.keras.initializers initializers = initializers
+_impl.keras.losses _impl.keras.metrics losses metrics = keras.objectives
+_impl.keras.layers _impl.keras.layers.core _impl.keras.layers.convolutional _impl.keras.layers.embeddings _impl.keras.layers.merge = keras.layers
+_impl.keras.layers.advanced_activations _impl.keras.layers.local _impl.keras.layers.noise _impl.keras.layers.normalization = keras.layers
+_impl.keras.layers.pooling _impl.keras.layers.wrappers _impl.keras.layers.serialization = keras.layers
+_impl.keras.layers.recurrent = keras.recurrent
+_impl.keras.engine _impl.keras.engine.topology _impl.keras.engine.training = keras.engine keras.models
+_impl.keras.utils _impl.keras.utils.np_utils _impl.keras.utils.generic_utils _impl.keras.utils.data_utils _impl.keras.utils.layer_utils = keras.utils
+_impl.keras.preprocessing.sequence preprocessing.sequence = keras.utils
+_impl.keras.datasets datasets = keras_datasets
+
+[keras]
+activations regularizers = keras:%
+datasets = keras_datasets
+losses metrics = keras.objectives
+preprocessing.sequence = keras.utils
+initializers = initializers
+
+[core]
+framework.summary_pb2 framework.graph_pb2 framework.variable_pb2 framework.op_def_pb2 framework.attr_value_pb2 framework.node_def_pb2 = protos.definitions
+framework.tensor_pb2 framework.types_pb2 framework.tensor_shape_pb2 framework.step_stats_pb2 framework.function_pb2 framework.versions_pb2 = protos.definitions
+framework.device_attributes_pb2 framework.log_memory_pb2 framework.allocation_description_pb2 framework.tensor_description_pb2 = protos.definitions
+framework.tensor_slice_pb2 framework.cost_graph_pb2 framework.resource_handle_pb2 = protos.definitions
+protobuf.config_pb2 protobuf.saver_pb2 protobuf.meta_graph_pb2 protobuf.rewriter_config_pb2 protobuf.queue_runner_pb2 protobuf.cluster_pb2 = protos.definitions
+protobuf.tensorflow_server_pb2 protobuf.saved_model_pb2 protobuf.control_flow_pb2 protobuf.debug_pb2 protobuf.named_tensor_pb2 = protos.definitions
+protobuf.tensor_bundle_pb2 = protos.definitions
+example.example_pb2 example.feature_pb2 util.event_pb2 = protos.definitions
+lib.core.error_codes_pb2 = protos.definitions
+
+[contrib]
+framework.python.ops.audio_ops = audio
+learn.python.learn.datasets.mnist learn.datasets.mnist = examples.tutorials.mnist.input_data
+layers.python.layers layers.python.layers.summaries layers.python.layers.embedding_ops layers.python.layers.optimizers = contrib.layers
+layers.python.layers.layers layers.python.layers.initializers layers.python.layers.regularizers = contrib.layers
+layers.python.layers.utils layers.utils slim.utils = contrib.layers_utils
+layers.python.layers.feature_column layers.python.layers.feature_column_ops layers.feature_column = contrib.feature_columns
+slim.python.slim = contrib.slim
+slim.learning slim.python.slim.learning = contrib.slim_learning
+slim.evaluation slim.python.slim.evaluation = contrib.slim_evaluation
+slim.model_analyzer slim.python.slim.model_analyzer = contrib.slim_model_analyzer
+slim.nets slim.python.slim.nets = contrib.slim_nets
+slim.nets.alexnet slim.nets.inception slim.nets.inception_v1 slim.nets.inception_v2 slim.nets.inception_v3 slim.nets.overfeat = contrib.slim_nets.%
+slim.nets.resnet_utils slim.nets.resnet_v1 slim.nets.resnet_v2 slim.nets.vgg = contrib.slim_nets.%
+slim.python.slim.nets.alexnet slim.python.slim.nets.inception slim.python.slim.nets.inception_v1 slim.python.slim.nets.inception_v2 = contrib.slim_nets.%
+slim.python.slim.nets.inception_v3 slim.python.slim.nets.overfeat slim.python.slim.nets.resnet_utils slim.python.slim.nets.resnet_v1 = contrib.slim_nets.%
+slim.python.slim.nets.resnet_v2 slim.python.slim.nets.vgg = contrib.slim_nets.%
+slim.data_decoder slim.data_provider slim.dataset slim.dataset_data_provider slim.parallel_reader slim.prefetch_queue slim.queues = contrib.slim_data.%
+slim.tfexample_decoder slim.python.slim.data.tfexample_decoder slim.python.slim.data.queues slim.python.slim.queues = contrib.slim_data.%
+slim.python.slim.data.data_decoder slim.python.slim.data.data_provider slim.python.slim.data.dataset = contrib.slim_data.%
+slim.python.slim.data.dataset_data_provider slim.python.slim.data.parallel_reader slim.python.slim.data.prefetch_queue = contrib.slim_data.%
+learn.python.learn.monitors = contrib.learn.monitors
+learn.python.learn.metric_spec = contrib.learn.metric_spec
+learn.python.learn.learn_runner = contrib.learn.learn_runner
+learn.python.learn.estimators = contrib.learn
+learn.datasets.base learn.python.learn.datasets.base = contrib.learn.base
+training.python.training.bucket_ops = contrib.training
+keras.python.keras keras.api.keras = keras
+keras.python.keras.layers keras.python.keras.models keras.python.keras.backend keras.python.keras.optimizers keras.python.keras.utils = keras.%
+keras.api.keras.layers keras.api.keras.models keras.api.keras.backend keras.api.keras.optimizers keras.api.keras.utils = keras.%
+keras.api.keras.datasets keras.python.keras.datasets = keras_datasets
+
+[models.rnn]
+rnn_cell = ops.rnn_cell
+rnn = ops.rnn
+seq2seq = contrib.legacy_seq2seq
+ptb translate = examples.models
+ptb.reader = examples.models.reader
+translate.data_utils = examples.models.data_utils
+
+[g3doc.tutorials]
+mnist = examples.tutorials.mnist
+mnist.input_data mnist.mnist = examples.tutorials.%
+"""
+
+
+def _rows() -> Dict[str, str]:
+    """{path below tensorflow: target}."""
+    found: Dict[str, str] = {}
+    prefix = ""
+    for line in _TEXT.splitlines():
+        if line.startswith("["):
+            prefix = line[1:-1] + "." if line != "[]" else ""
+        elif line.startswith(":"):
+            for entry in line[1:].split():
+                new, _, old = entry.partition("=")
+                found[prefix + new] = ":" + (old or new)
+        elif prefix == ":generated.":
+            found.update((name, "ops.gen_ops:" + name) for name in line.split())
+        elif line:
+            names, _, target = line.partition(" = ")
+            for name in names.split():
+                found[prefix + name] = _row(prefix, name, target)
+    return found
+
+
+def _row(prefix: str, name: str, target: str) -> str:
+    last = name.rpartition(".")[2]
+    if target == "%":  # the module of the same path
+        return prefix + name
+    if target.endswith(":"):
+        return target + name
+    if target == "examples.tutorials.%":
+        return "examples.tutorials." + name
+    return target.replace("%", last)
+
+
+TABLE = _rows()
+_PACKAGES = {path.rsplit(".", n)[0] for path in TABLE for n in range(1, path.count(".") + 1)}
+_found: Dict[str, Any] = {}
+
+
+class Joined(types.ModuleType):
+    """A module of this package under another path, or several as one: a name is looked for in each. Setting one sets it where it is."""
+
+    def __init__(self, path: str, parts: List[Any]) -> None:
+        super().__init__("tensorflow." + path if path else "tensorflow", parts[0].__doc__ if parts else "Names of the package under those of TensorFlow.")
+        self.__dict__.update(_parts=parts, _path=path, __path__=[])
+
+    def _inner(self, name: str) -> str:
+        return self._path + "." + name if self._path else name  # type: ignore[no-any-return]
+
+    def __getattr__(self, name: str) -> Any:
+        if name == "__all__":
+            listed = getattr(self._parts[0], "__all__", None) if len(self._parts) == 1 else None
+            return list(listed) if listed else [n for n in dir(self) if not n.startswith("_")]
+        if name in ("__file__", "__wrapped__"):
+            raise AttributeError(name)
+        inner = self._inner(name)
+        if inner in TABLE or inner in _PACKAGES:
+            return find(inner)
+        for part in self._parts:
+            try:
+                return getattr(part, name)
+            except AttributeError:
+                pass
+        raise AttributeError("tf.%s is not provided by Millrace" % inner)
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if name.startswith("__") or not self._parts:
+            super().__setattr__(name, value)
+            return
+        owner = next((part for part in self._parts if hasattr(part, name)), self._parts[0])
+        if not isinstance(value, types.ModuleType):
+            setattr(owner, name, value)
+        elif isinstance(getattr(owner, name, value), types.ModuleType):  # the import system binds submodules
+            super().__setattr__(name, value)
+
+    def __delattr__(self, name: str) -> None:
+        if name in self.__dict__:
+            super().__delattr__(name)
+        else:
+            delattr(next((part for part in self._parts if name in vars(part)), self._parts[0]), name)
+
+    def __dir__(self) -> List[str]:
+        return sorted(set(under(self._path)).union(*(dir(part) for part in self._parts)))
+
+
+def _module(name: str) -> Any:
+    return importlib.import_module("millrace" if name == "." else "millrace." + name)
+
+
+def find(path: str) -> Any:
+    """What a path below `tensorflow` means: an object, a module, or several as one. AttributeError when it is not provided."""
+    if path not in _found:
+        _found[path] = _resolve(path)
+    return _found[path]
+
+
+def _resolve(path: str) -> Any:
+    target = TABLE.get(path, "@" if path in _PACKAGES else None)
+    if target is None:
+        raise AttributeError("tf.%s is not provided by Millrace" % path)
+    if target == "@":
+        return Joined(path, [])
+    if ":" in target:
+        module, _, attribute = target.partition(":")
+        value = _module(module or ".")
+        for part in attribute.split("."):
+            value = getattr(value, part)
+        return value
+    parts = [_module(name) for name in target.split()]
+    return parts[0] if target == path or len(parts) == 1 and path not in _PACKAGES else Joined(path, parts)
+
+
+def under(prefix: str) -> List[str]:
+    """The names that the table has directly below a path."""
+    start = prefix + "." if prefix else ""
+    return sorted({p[len(start):].split(".")[0] for p in TABLE if p.startswith(start)})
+
+
+def generated() -> List[str]:
+    """The names of the package whose functions are generated ones."""
+    return [name for name, target in TABLE.items() if target.startswith("ops.gen_ops:")]
+
+
+def module(path: str) -> Optional[types.ModuleType]:
+    """The module of a path, also one that only the package's own files say; None when there is none."""
+    if path in TABLE or path in _PACKAGES:
+        found = find(path)
+        return found if isinstance(found, types.ModuleType) else None
+    try:
+        return importlib.import_module("millrace." + path)
+    except ModuleNotFoundError as error:
+        if not str(error.name).startswith("millrace"):
+            raise
+    parts = path.split(".")
+    if len(parts) > 3 and parts[0] == "contrib" and parts[2] == "python":  # where contrib's packages keep their modules
+        return module(".".join(parts[:2]))
+    return None

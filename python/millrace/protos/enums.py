@@ -1,0 +1,57 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Enumerations of TensorFlow's messages, with the interface of protobuf's."""
+from __future__ import annotations
+
+from typing import Dict, ItemsView, KeysView, ValuesView
+
+
+class Enum:
+    """Numbers with names."""
+
+    def __init__(self, name: str, values: Dict[str, int]) -> None:
+        self.__name__, self._values = name, values
+        self._names: Dict[int, str] = {}
+        for key, value in values.items():
+            self._names.setdefault(value, key)
+
+    def Name(self, number: int) -> str:  # noqa: N802 - protobuf's name
+        """The name of a number. ValueError when it has none."""
+        if number not in self._names:
+            raise ValueError("Enum %s has no name defined for value %r" % (self.__name__, number))
+        return self._names[number]
+
+    def Value(self, name: str) -> int:  # noqa: N802
+        """The number of a name. ValueError when there is none."""
+        if name not in self._values:
+            raise ValueError("Enum %s has no value defined for name %r" % (self.__name__, name))
+        return self._values[name]
+
+    def keys(self) -> KeysView[str]:
+        """The names."""
+        return self._values.keys()
+
+    def values(self) -> ValuesView[int]:
+        """The numbers."""
+        return self._values.values()
+
+    def items(self) -> ItemsView[str, int]:
+        """(name, number) of each."""
+        return self._values.items()
+
+    def __call__(self, number: int) -> int:
+        return number
+
+
+_TYPES = {"DT_FLOAT": 1, "DT_DOUBLE": 2, "DT_INT32": 3, "DT_UINT8": 4, "DT_INT16": 5, "DT_INT8": 6, "DT_STRING": 7, "DT_COMPLEX64": 8, "DT_INT64": 9,
+          "DT_BOOL": 10, "DT_QINT8": 11, "DT_QUINT8": 12, "DT_QINT32": 13, "DT_BFLOAT16": 14, "DT_QINT16": 15, "DT_QUINT16": 16, "DT_UINT16": 17,
+          "DT_COMPLEX128": 18, "DT_HALF": 19, "DT_RESOURCE": 20, "DT_VARIANT": 21, "DT_UINT32": 22, "DT_UINT64": 23}
+DataType = Enum("DataType", {"DT_INVALID": 0, **_TYPES, **{name + "_REF": number + 100 for name, number in _TYPES.items()}})
+Code = Enum("Code", {name: number for number, name in enumerate(
+    "OK CANCELLED UNKNOWN INVALID_ARGUMENT DEADLINE_EXCEEDED NOT_FOUND ALREADY_EXISTS PERMISSION_DENIED RESOURCE_EXHAUSTED FAILED_PRECONDITION "
+    "ABORTED OUT_OF_RANGE UNIMPLEMENTED INTERNAL UNAVAILABLE DATA_LOSS UNAUTHENTICATED".split())})
+MODULE_ENUMS = {"DataType": DataType, "Code": Code}
+
+
+def names_of(enum: Enum) -> Dict[int, str]:
+    """{number: name}."""
+    return dict(enum._names)

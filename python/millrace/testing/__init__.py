@@ -1,0 +1,2 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What tf.test is made of: test cases, comparisons of graphs, numeric gradients, benchmarks."""

@@ -1,0 +1,48 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Messages compared: tensorflow.python.util.protobuf.compare."""
+from __future__ import annotations
+
+import copy
+from typing import Any
+
+_FLOATS = ("float", "double")
+
+
+def equal(a: Any, b: Any) -> bool:
+    """Whether two messages have the same fields with the same values."""
+    return type(a) is type(b) and bool(a == b)
+
+
+def normalize(message: Any) -> Any:
+    """Rounds floating point fields to six digits, so that text and computed numbers compare; the message."""
+    for field, value in message.ListFields():
+        if field.message is not None:
+            for part in value.values() if field.key_kind else value if field.repeated else (value,):
+                normalize(part)
+        elif field.kind in _FLOATS and not field.key_kind:
+            if field.repeated:
+                value[:] = [_rounded(v) for v in value]
+            else:
+                setattr(message, field.name, _rounded(value))
+    return message
+
+
+def _rounded(value: float) -> float:
+    return float("%.6g" % value)
+
+
+def assert_equal(test: Any, a: Any, b: Any, check_initialized: bool = True, normalize_numbers: bool = False, msg: Any = None) -> None:
+    """Fails a test unless messages are equal; the failure shows where they differ. Either may be given as text."""
+    from millrace.protos import text_format
+    if isinstance(a, str):
+        a = text_format.Merge(a, type(b)())
+    if isinstance(b, str):
+        b = text_format.Merge(b, type(a)())
+    if check_initialized and not (a.IsInitialized() and b.IsInitialized()):
+        raise AssertionError("a message lacks required fields")
+    if normalize_numbers:
+        a, b = normalize(copy.deepcopy(a)), normalize(copy.deepcopy(b))
+    test.assertMultiLineEqual(str(a), str(b), msg)
+
+
+ProtoEq, assertProtoEqual, NormalizeNumberFields = equal, assert_equal, normalize

@@ -1,0 +1,75 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The table of names and module paths: every row means something, and tells the truth about what is there."""
+import subprocess
+import sys
+import types
+
+import pytest
+
+import millrace as tf
+from millrace import names
+from millrace.ops import gen_ops
+
+
+def test_every_row_resolves():
+    for path, target in names.TABLE.items():
+        found = names.find(path)
+        assert target == "@" or found is not None, path
+        if ":" not in target:
+            assert isinstance(found, types.ModuleType), path
+    for name in names.generated():  # no function of the package hides behind a row
+        assert getattr(tf, name) is getattr(gen_ops, name), name
+
+
+def test_listed_names_are_there():
+    for listing, owner in [(dir(tf), tf), (dir(tf.math), tf.math), (dir(tf.io), tf.io), (dir(tf.contrib), tf.contrib), (dir(tf.python), tf.python)]:
+        for name in listing:
+            assert hasattr(owner, name), (owner, name)
+    assert {"layers", "nn", "train", "keras", "data", "matmul", "acosh"} <= set(dir(tf))
+    assert tf.version.VERSION == tf.__version__ == "1.15.0"
+    with pytest.raises(AttributeError, match="tf.math.no_such_name is not provided"):
+        tf.math.no_such_name
+
+
+def test_paths_mean_what_they_did():
+    """Imports of TensorFlow's module paths in a process of its own, patches among them."""
+    program = """
+import sys
+sys.argv = ["x"]
+from millrace.compat import imports
+imports.install()
+import tensorflow as tf
+from tensorflow.python.framework import constant_op, dtypes, ops, test_util
+from tensorflow.python.ops import array_ops, gen_array_ops, math_ops, nn_grad, resource_variable_ops
+from tensorflow.python.ops import variables as variables_lib
+import tensorflow.python.ops.sparse_grad
+from tensorflow.python.platform import googletest, test, tf_logging
+from tensorflow.python.keras._impl import keras
+from tensorflow.core.framework import types_pb2
+from tensorflow.core.protobuf.config_pb2 import ConfigProto
+from tensorflow.python.training.checkpoint_state_pb2 import CheckpointState
+import tensorflow.compat.v1 as v1
+assert math_ops.reduce_sum is tf.reduce_sum and ops.Graph is tf.Graph and v1.Session is tf.Session
+assert test.TestCase is test_util.TensorFlowTestCase and googletest.TestLoader and keras.layers.Dense is tf.keras.layers.Dense
+assert gen_array_ops._concat_v2 is gen_array_ops.concat_v2 and types_pb2.DT_FLOAT == 1 and dtypes.float32 is tf.float32
+assert isinstance(tf.Variable(1.0, use_resource=True), resource_variable_ops.ResourceVariable)
+assert not isinstance(tf.Variable(1.0), resource_variable_ops.ResourceVariable)
+with test.mock.patch.object(tf_logging, "warn") as warn:
+    tf.logging.warn("x")
+    assert warn.called
+try:
+    import tensorflow.python.ops.no_such_module
+    raise SystemExit("imported")
+except ImportError:
+    pass
+"""
+    subprocess.run([sys.executable, "-c", program], check=True)
+
+
+def test_raw_ops_take_names():
+    with tf.Graph().as_default(), tf.Session() as session:
+        assert session.run(tf.raw_ops.AddV2(x=1.0, y=2.0)) == 3.0
+        with pytest.raises(TypeError):
+            tf.raw_ops.AddV2(1.0, 2.0)
+        with pytest.raises(AttributeError, match="tf.raw_ops.NoSuchOp"):
+            tf.raw_ops.NoSuchOp

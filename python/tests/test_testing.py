@@ -1,0 +1,213 @@
+# SPDX-License-Identifier: Apache-2.0
+"""tf.test: sessions of test cases, comparisons, numeric gradients, graphs compared, stubs."""
+import os
+import unittest
+
+import numpy as np
+import pytest
+
+import millrace as tf
+from millrace.testing import googletest, graph_defs, layouts, messages, test_util
+
+
+def outcome(body):
+    """(failures, errors) of a test case whose test is a function."""
+    case = type("Case", (tf.test.TestCase,), {"test_it": body})
+    result = unittest.TestResult()
+    case("test_it").run(result)
+    return [f[1] for f in result.failures], [e[1] for e in result.errors]
+
+
+def test_one_session_for_a_test():
+    seen = []
+
+    def body(self):
+        with self.test_session() as first:
+            v = tf.Variable(3.0)
+            first.run(v.initializer)
+        with self.test_session(use_gpu=True) as second:
+            assert second is first and second.graph is tf.get_default_graph() and v.eval() == 3.0
+            assert tf.constant(1.0).op.device == "" and self.evaluate(v) == 3.0
+        assert self.evaluate([v, v.value()]) == [3.0, 3.0]  # outside of the session: the same one
+        with self.session() as other:
+            assert other is not first and tf.constant(1.0).op.device == "/device:CPU:0"
+        with self.test_session(graph=tf.Graph()) as other:
+            assert other is not first
+        assert tf.get_default_graph().seed == 87654321 and self.get_temp_dir() == self.get_temp_dir()
+        seen.append((first, self.get_temp_dir()))
+
+    assert outcome(body) == ([], [])
+    with pytest.raises(RuntimeError, match="closed"):
+        seen[0][0].run(tf.no_op())
+    assert os.path.isdir(seen[0][1])
+
+
+def test_graphs_that_a_test_leaves_open_are_closed():
+    def leaves(self):
+        tf.Graph().as_default().__enter__()
+        raise ValueError("as it happens")
+
+    assert len(outcome(leaves)[1]) == 1
+    assert outcome(lambda self: self.assertEqual(tf.get_default_graph().get_operations(), [])) == ([], [])
+
+
+CLOSE = [
+    (lambda t: t.assertAllClose([1.0, 2.0], [1.0, 2.0 + 1e-7]), True),
+    (lambda t: t.assertAllClose([1.0, 2.0], [1.0, 2.1], atol=np.array([0.0, 0.2])), True),
+    (lambda t: t.assertAllClose([1.0, 2.0], [1.1, 2.0], atol=np.array([0.0, 0.2])), False),
+    (lambda t: t.assertAllClose({"a": [1.0], "b": ([2.0], [[1.0], [3.0]])}, {"a": [1.0], "b": ([2.0], [[1.0], [3.0]])}), True),
+    (lambda t: t.assertAllClose([[1.0], [1.0, 2.0]], [[1.0], [1.0, 2.5]]), False),
+    (lambda t: t.assertAllClose([1.0], [1.0, 1.0]), False),
+    (lambda t: t.assertAllClose([np.nan], [np.nan]), False),
+    (lambda t: t.assertAllEqual([np.nan, 1.0], [np.nan, 1.0]), True),
+    (lambda t: t.assertAllEqual([b"a"], np.array([b"a"], object)), True),
+    (lambda t: t.assertAllEqual([1, 2], [1, 3]), False),
+    (lambda t: t.assertAllCloseAccordingToType(np.float16(1.0), np.float16(1.001)), True),
+    (lambda t: t.assertAllCloseAccordingToType(np.float32(1.0), np.float32(1.001)), False),
+    (lambda t: t.assertNotAllClose([1.0], [2.0]), True), (lambda t: t.assertNotAllEqual([1], [1]), False),
+    (lambda t: t.assertAllInRange([0.0, 1.0], 0.0, 1.0), True), (lambda t: t.assertAllInRange([0.0, 1.0], 0.0, 1.0, open_upper_bound=True), False),
+    (lambda t: t.assertAllInSet([1, 2], [1, 2, 3]), True), (lambda t: t.assertAllInSet([1, 4], [1, 2, 3]), False),
+    (lambda t: t.assertAllGreater([1, 2], 0), True), (lambda t: t.assertAllLess([1, 2], 2), False),
+    (lambda t: t.assertArrayNear([1.0, 2.0], [1.0, 2.01], 0.1), True), (lambda t: t.assertArrayNear([1.0], [1.0, 2.0], 0.1), False),
+    (lambda t: t.assertDeviceEqual("/cpu:0", "/device:CPU:0"), True), (lambda t: t.assertDeviceEqual("/cpu:0", "/cpu:1"), False),
+    (lambda t: t.assertShapeEqual(np.zeros((2, 3)), tf.zeros([2, 3])), True), (lambda t: t.assertShapeEqual(np.zeros(2), tf.zeros([3])), False),
+    (lambda t: t.assertStartsWith("abc", "ab"), True), (lambda t: t.assertStartsWith("abc", "b"), False),
+    (lambda t: t.assertProtoEquals("name: 'a' op: 'B'", tf.NodeDef(name="a", op="B")), True),
+    (lambda t: t.assertProtoEquals("name: 'a' op: 'C'", tf.NodeDef(name="a", op="B")), False),
+    (lambda t: t.assertProtoEqualsVersion("", tf.Graph().as_graph_def()), True),
+]
+
+
+@pytest.mark.parametrize("number", range(len(CLOSE)))
+def test_comparisons(number, capsys):
+    check, holds = CLOSE[number]
+    failures, errors = outcome(check)
+    assert errors == [] and (failures == []) == holds
+
+
+def test_expected_errors():
+    def fails(self):
+        with self.test_session(), self.assertRaisesOpError("must be positive"):
+            tf.Assert(False, ["must be positive"]).run()
+        with self.assertRaisesWithPredicateMatch(ValueError, lambda e: "b" in str(e)):
+            raise ValueError("abc")
+    assert outcome(fails) == ([], [])
+    for body in (lambda self: None, lambda self: [][0], lambda self: int("x")):
+        def other(self):
+            with self.assertRaisesWithPredicateMatch(ValueError, "nothing of this kind"):
+                body(self)
+        assert len(outcome(other)[0]) == 1
+
+
+def test_threads_are_joined():
+    def body(self):
+        thread = self.checkedThread(target=lambda x: int(x), args=("no number",))
+        thread.start()
+        thread.join()
+    assert "Error in checkedThread" in outcome(body)[0][0]
+    assert "was not joined" in outcome(lambda self: self.checkedThread(target=int).start())[0][0]
+
+
+def test_decorators():
+    calls = []
+
+    class Case(tf.test.TestCase):
+        @test_util.run_in_graph_and_eager_modes()
+        def test_one(self):
+            calls.append(("one", float(self.evaluate(tf.constant(1.0) + 1.0))))
+
+        @test_util.run_in_graph_and_eager_modes
+        def test_two(self):
+            calls.append(("two", tf.get_default_session() is not None))
+
+        @test_util.skip_if(lambda: True)
+        def test_three(self):
+            calls.append("three")
+
+        @test_util.run_deprecated_v1
+        def test_four(self):
+            calls.append("four")
+
+        @test_util.run_gpu_only
+        def test_five(self):
+            calls.append("five")
+
+    result = unittest.TestResult()
+    unittest.TestLoader().loadTestsFromTestCase(test_util.with_c_api(Case)).run(result)
+    assert result.wasSuccessful() and result.testsRun == 11 and len(result.skipped) == 2  # test_session counts as one
+    assert sorted(map(str, calls)) == sorted(["('one', 2.0)", "('two', True)", "four"] * 2)
+
+
+def test_gradients_by_differences():
+    with tf.Graph().as_default(), tf.Session():
+        x, z = tf.placeholder(tf.float64, [2, 2]), tf.placeholder(tf.complex128, [2])
+        exact, measured = tf.test.compute_gradient(x, [2, 2], tf.matmul(x, x), [2, 2])
+        assert exact.shape == (4, 4)
+        np.testing.assert_allclose(exact, measured, atol=1e-8)
+        exact, measured = tf.test.compute_gradient(z, [2], z * tf.conj(z) * z, [2])
+        assert exact.shape == (4, 4)
+        np.testing.assert_allclose(exact, measured, atol=1e-5)
+        pairs = tf.test.compute_gradient([x, z], [[2, 2], [2]], tf.reduce_sum(tf.square(x)) + tf.reduce_sum(tf.real(z)), [],
+                                         delta=1e-4, extra_feed_dict={x: np.ones((2, 2)), z: np.ones(2)})
+        assert len(pairs) == 2 and [p[0].shape for p in pairs] == [(4, 1), (4, 1)]
+        rows = tf.gather(tf.identity(x), [1, 1])
+        assert tf.test.compute_gradient_error(x, [2, 2], rows, [2, 2], x_init_value=np.eye(2)) < 1e-8
+        wrong = tf.stop_gradient(x) * x
+        assert tf.test.compute_gradient_error(x, [2, 2], wrong, [2, 2], x_init_value=np.ones((2, 2))) == pytest.approx(1.0, abs=1e-6)
+        empty = tf.placeholder(tf.float64, [0, 2])
+        assert tf.test.compute_gradient_error(empty, [0, 2], empty * 2.0, [0, 2]) == 0.0
+
+
+def test_graphs_compared():
+    def graph(name, control=True):
+        with tf.Graph().as_default() as made:
+            a, b = tf.constant(1.0, name="a"), tf.constant(2.0, name="b")
+            with tf.control_dependencies([a] if control else []):
+                tf.identity(b, name=name)
+        return made.as_graph_def()
+
+    tf.test.assert_equal_graph_def(graph("c"), graph("c"))
+    for other, text in [(graph("d"), "Did not find expected node 'd = Identity"), (graph("c", False), "has unexpected control input .\\^a")]:
+        with pytest.raises(AssertionError, match=text):
+            tf.test.assert_equal_graph_def(graph("c"), other)
+    with pytest.raises(TypeError, match="Expected tf.GraphDef for actual, got Graph"):
+        tf.test.assert_equal_graph_def(tf.Graph(), graph("c"))
+    assert set(graph_defs.assert_ops_in_graph({"a": "Const"}, _imported(graph("c")))) == {"a"}
+    with pytest.raises(ValueError, match="Not all expected ops"):
+        graph_defs.assert_ops_in_graph({"z": "Const"}, tf.Graph())
+    assert messages.normalize(tf.Summary(value=[{"simple_value": 0.1234567891}])).value[0].simple_value == pytest.approx(0.123457, abs=1e-9)
+
+
+def _imported(graph_def):
+    with tf.Graph().as_default() as made:
+        tf.import_graph_def(graph_def, name="")
+    return made
+
+
+def test_orders_of_dimensions():
+    shape = [2, 4, 6, 8]
+    assert layouts.NHWCToNCHW(shape) == [2, 8, 4, 6] and layouts.NCHWToNHWC([2, 8, 4, 6]) == shape
+    assert layouts.NHWCToNCHW_VECT_C(shape) == [2, 2, 4, 6, 4] and layouts.NCHW_VECT_CToNHWC([2, 2, 4, 6, 4]) == shape and shape[-1] == 8
+    x = np.arange(2 * 4 * 6 * 8).reshape(shape)
+    with tf.Graph().as_default(), tf.Session() as session:
+        there = layouts.NHWCToNCHW_VECT_C(tf.constant(x))
+        assert there.get_shape().as_list() == [2, 2, 4, 6, 4]
+        assert (session.run(layouts.NCHW_VECT_CToNHWC(there)) == x).all()
+
+
+def test_stubs():
+    class Thing:
+        value = 1
+
+    class Other(Thing):
+        pass
+
+    thing = Thing()
+    with googletest.StubOutForTesting() as stubs:
+        stubs.Set(os.path, "exists", lambda path: True)
+        stubs.Set(thing, "value", 2)
+        stubs.SmartSet(Other, "value", 3)
+        assert os.path.exists("/no/such/file") and thing.value == 2 and Thing.value == 3
+        with pytest.raises(AttributeError):
+            stubs.SmartSet(thing, "no_such_value", 1)
+    assert not os.path.exists("/no/such/file") and thing.value == 1 and Thing.value == 1 and "value" not in vars(thing)

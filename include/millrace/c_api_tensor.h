@@ -24,7 +24,8 @@ extern "C" {
 
 /* ---- Version ---- */
 
-/* The TensorFlow release whose C API this is, "1.15.0". The string lives for ever. */
+/* The TensorFlow release whose C API this is, "2.21.0": the form of strings is that of 2.4 and later. A program that is
+ * linked to libtensorflow.so.1 finds the functions of "1.15.5". The string lives for ever. */
 TF_CAPI_EXPORT const char* TF_Version(void);
 /* Millrace's own version, "0.1.0". */
 TF_CAPI_EXPORT const char* MR_Version(void);

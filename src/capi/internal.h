@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "absl/container/inlined_vector.h"
+#include "capi/encoded_strings.h"
 #include "client/session.h"
 #include "graph/graph_def.h"
 #include "graph/shared_graph.h"
@@ -24,8 +25,12 @@ struct TF_Status {
   std::vector<std::pair<std::string, std::string>> payloads;
 };
 
+// Whoever asks for a tensor's strings gets them in the form of the library that it is linked to (entry_points.h),
+// whichever made the tensor. FeedValue() is what it holds.
 struct TF_Tensor {
-  millrace::Tensor tensor;
+  millrace::Tensor tensor;  // while `encoded` is the source: nothing, or what was made of it for a reader
+  millrace::RefPtr<millrace::capi::EncodedStrings> encoded = nullptr;
+  bool strings_by_client = false;  // TString written by a program into its own memory or ours: to be checked
 };
 
 struct TF_Graph {
@@ -149,7 +154,12 @@ Status DecodeBytes(const void* data, size_t size, const char* what, M* message) 
 StatusOr<Shape> MakeShape(const int64_t* dims, int num_dims);
 StatusOr<PartialShape> MakePartialShape(const int64_t* dims, int num_dims);  // num_dims -1: unknown rank
 StatusOr<DType> MakeDType(TF_DataType type);
-// The tensor of a feed: what `t` holds, with bool bytes that are not 0 or 1 made 1 in a copy.
+inline bool IsEncoded(const TF_Tensor* t) { return t->encoded && t->encoded->is_source; }
+inline DType DTypeOfTensor(const TF_Tensor* t) { return IsEncoded(t) ? DType::kString : t->tensor.dtype(); }
+inline const Shape& ShapeOfTensor(const TF_Tensor* t) { return IsEncoded(t) ? t->encoded->shape : t->tensor.shape(); }
+// The tensor for one who reads elements as they are here; null when strings that a program wrote are malformed.
+const Tensor* ForReader(const TF_Tensor& t);
+// What `t` holds: strings that a program wrote are checked, and bool bytes that are not 0 or 1 made 1 in a copy.
 StatusOr<Tensor> FeedValue(const TF_Tensor* t);
 
 // Moves fetched tensors out to the caller.

@@ -75,7 +75,8 @@ Status StepArguments::AddFeedValues(TF_Tensor* const* tensors, int count) {
   values.reserve(static_cast<size_t>(count));
   for (int i = 0; i < count; ++i) {
     if (tensors[i] == nullptr) return InvalidArgument("the value of input ", i, " is NULL");
-    if (tensors[i]->tensor.dtype() != DType::kBool) {
+    const DType dtype = tensors[i]->tensor.dtype();
+    if (dtype != DType::kBool && dtype != DType::kString && dtype != DType::kInvalid) {
       values.push_back(tensors[i]->tensor);
       continue;
     }

@@ -162,7 +162,7 @@ using millrace::capi::Try;
 
 extern "C" {
 
-const char* TF_Version(void) { return "1.15.0"; }
+const char* TF_Version(void) { return "2.21.0"; }
 const char* MR_Version(void) { return MILLRACE_VERSION; }
 
 TF_Status* TF_NewStatus(void) { return new (std::nothrow) TF_Status(); }

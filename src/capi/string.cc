@@ -2,6 +2,7 @@
 // TF_TString is our TString; and the older length-prefixed form.
 #include <cstring>
 
+#include "capi/encoded_strings.h"
 #include "capi/internal.h"
 #include "tensor/tstring.h"
 
@@ -42,11 +43,7 @@ void TF_StringDealloc(TF_TString* tstr) {
   if (tstr) Our(tstr)->Clear();
 }
 
-size_t TF_StringEncodedSize(size_t len) {
-  size_t prefix = 1;
-  for (size_t rest = len >> 7; rest > 0; rest >>= 7) ++prefix;
-  return prefix + len;
-}
+size_t TF_StringEncodedSize(size_t len) { return millrace::capi::EncodedSize(len); }
 
 size_t TF_StringEncode(const char* src, size_t src_len, char* dst, size_t dst_len, TF_Status* status) {
   return millrace::capi::GuardedOr<size_t>(status, 0, [&]() -> millrace::StatusOr<size_t> {
@@ -56,10 +53,7 @@ size_t TF_StringEncode(const char* src, size_t src_len, char* dst, size_t dst_le
     if (size < src_len || size > dst_len) {
       return millrace::InvalidArgument("dst_len is ", dst_len, ", but ", src_len, " characters need ", size, " bytes");
     }
-    size_t rest = src_len;
-    for (; rest >= 0x80; rest >>= 7) *dst++ = static_cast<char>((rest & 0x7f) | 0x80);
-    *dst++ = static_cast<char>(rest);
-    if (src_len > 0) std::memcpy(dst, src, src_len);
+    millrace::capi::EncodeString(absl::string_view(src, src_len), dst);
     return size;
   });
 }
@@ -69,22 +63,11 @@ size_t TF_StringDecode(const char* src, size_t src_len, const char** dst, size_t
     MR_CAPI_REQUIRE(src);
     MR_CAPI_REQUIRE(dst);
     MR_CAPI_REQUIRE(dst_len);
-    uint64_t length = 0;
-    size_t used = 0;
-    for (int shift = 0;; shift += 7) {
-      if (used == src_len || shift > 63)
-        return millrace::InvalidArgument("the length before the characters is cut off");
-      const uint64_t byte = static_cast<unsigned char>(src[used++]);
-      if (shift == 63 && byte > 1) return millrace::InvalidArgument("the length before the characters is too large");
-      length |= (byte & 0x7f) << shift;
-      if (byte < 0x80) break;
-    }
-    if (length > src_len - used) {
-      return millrace::InvalidArgument("the length says ", length, " characters, but ", src_len - used, " are there");
-    }
-    *dst = src + used;
-    *dst_len = static_cast<size_t>(length);
-    return used + static_cast<size_t>(length);
+    absl::string_view s;
+    MR_ASSIGN_OR_RETURN(const size_t used, millrace::capi::DecodeString(absl::MakeSpan(src, src_len), &s));
+    *dst = s.data();
+    *dst_len = s.size();
+    return used;
   });
 }
 

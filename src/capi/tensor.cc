@@ -107,7 +107,11 @@ StatusOr<Tensor> NormalizedBools(const Tensor& t) {
 }  // namespace
 
 StatusOr<Tensor> FeedValue(const TF_Tensor* t) {
+  if (IsEncoded(t)) return DecodeStrings(*t->encoded);
   const Tensor& tensor = t->tensor;
+  if (t->strings_by_client && tensor.buffer() != nullptr) {
+    MR_RETURN_IF_ERROR(CheckStrings(tensor.flat<TString>(), tensor.buffer()->data(), tensor.buffer()->size()));
+  }
   if (tensor.dtype() == DType::kBool &&
       HasStrangeBool(static_cast<const unsigned char*>(tensor.raw()), tensor.TotalBytes())) {
     return NormalizedBools(tensor);
@@ -138,7 +142,9 @@ using millrace::Shape;
 using millrace::Status;
 using millrace::StatusOr;
 using millrace::Tensor;
+using millrace::capi::IsEncoded;
 using millrace::capi::IsOpaque;
+using millrace::capi::ShapeOfTensor;
 using millrace::capi::Try;
 
 extern "C" {
@@ -155,7 +161,9 @@ TF_Tensor* TF_NewTensor(TF_DataType type, const int64_t* dims, int num_dims, voi
   millrace::capi::Handover memory{data, len, deallocator, deallocator_arg};
   return Try<TF_Tensor*>(nullptr, [&]() -> TF_Tensor* {
     StatusOr<Tensor> tensor = millrace::capi::AdoptMemory(type, dims, num_dims, memory);
-    return tensor.ok() ? new TF_Tensor{*std::move(tensor)} : nullptr;
+    if (!tensor.ok()) return nullptr;
+    const bool strings = tensor->dtype() == DType::kString;
+    return new TF_Tensor{*std::move(tensor), nullptr, strings};
   });
 }
 
@@ -166,13 +174,19 @@ TF_Tensor* TF_AllocateTensor(TF_DataType type, const int64_t* dims, int num_dims
     if (!dtype.ok() || !shape.ok() || *dtype == DType::kResource || *dtype == DType::kVariant) return nullptr;
     if (static_cast<size_t>(shape->num_elements()) > len / millrace::DTypeSize(*dtype)) return nullptr;
     StatusOr<Tensor> tensor = Tensor::Make(*dtype, *shape);
-    return tensor.ok() ? new TF_Tensor{*std::move(tensor)} : nullptr;
+    return tensor.ok() ? new TF_Tensor{*std::move(tensor), nullptr, *dtype == DType::kString} : nullptr;
   });
 }
 
 TF_Tensor* TF_TensorMaybeMove(TF_Tensor* tensor) {
-  if (tensor == nullptr || !tensor->tensor.OwnsBufferAlone()) return nullptr;
-  auto* moved = new (std::nothrow) TF_Tensor{std::move(tensor->tensor)};
+  if (tensor == nullptr) return nullptr;
+  if (IsEncoded(tensor)) {
+    const millrace::Buffer* bytes = tensor->encoded->bytes.get();
+    if (bytes == nullptr || !bytes->writable() || !bytes->HasOneRef() || tensor->tensor.IsInitialized()) return nullptr;
+  } else if (!tensor->tensor.OwnsBufferAlone()) {
+    return nullptr;
+  }
+  auto* moved = new (std::nothrow) TF_Tensor{std::move(*tensor)};
   if (moved != nullptr) delete tensor;
   return moved;
 }
@@ -180,40 +194,43 @@ TF_Tensor* TF_TensorMaybeMove(TF_Tensor* tensor) {
 void TF_DeleteTensor(TF_Tensor* tensor) { delete tensor; }
 
 TF_DataType TF_TensorType(const TF_Tensor* tensor) {
-  return static_cast<TF_DataType>(tensor ? tensor->tensor.dtype() : DType::kInvalid);
+  return static_cast<TF_DataType>(tensor ? millrace::capi::DTypeOfTensor(tensor) : DType::kInvalid);
 }
 
 void TF_SetShape(TF_Tensor* tensor, const int64_t* dims, int num_dims) {
   if (tensor == nullptr) return;
   Try(0, [&] {
     const StatusOr<Shape> shape = millrace::capi::MakeShape(dims, num_dims);
-    if (!shape.ok()) return 0;
+    if (!shape.ok() || shape->num_elements() != ShapeOfTensor(tensor).num_elements()) return 0;
+    if (tensor->encoded) tensor->encoded->shape = *shape;
+    if (!tensor->tensor.IsInitialized()) return 0;
     StatusOr<Tensor> reshaped = tensor->tensor.Reshaped(*shape);
     if (reshaped.ok()) tensor->tensor = *std::move(reshaped);
     return 0;
   });
 }
 
-int TF_NumDims(const TF_Tensor* tensor) { return tensor ? tensor->tensor.rank() : -1; }
+int TF_NumDims(const TF_Tensor* tensor) { return tensor ? ShapeOfTensor(tensor).rank() : -1; }
 
 int64_t TF_Dim(const TF_Tensor* tensor, int dim_index) {
-  if (tensor == nullptr || dim_index < 0 || dim_index >= tensor->tensor.rank()) return -1;
-  return tensor->tensor.dim(dim_index);
+  if (tensor == nullptr || dim_index < 0 || dim_index >= ShapeOfTensor(tensor).rank()) return -1;
+  return ShapeOfTensor(tensor).dim(dim_index);
 }
 
 size_t TF_TensorByteSize(const TF_Tensor* tensor) {
-  return tensor && !IsOpaque(tensor->tensor) ? tensor->tensor.TotalBytes() : 0;
+  const Tensor* value = tensor ? millrace::capi::ForReader(*tensor) : nullptr;
+  return value && !IsOpaque(*value) ? value->TotalBytes() : 0;
 }
 
 void* TF_TensorData(const TF_Tensor* tensor) {
-  if (tensor == nullptr || IsOpaque(tensor->tensor)) return nullptr;
-  return const_cast<void*>(tensor->tensor.raw());
+  const Tensor* value = tensor ? millrace::capi::ForReader(*tensor) : nullptr;
+  return value && !IsOpaque(*value) ? const_cast<void*>(value->raw()) : nullptr;
 }
 
-int64_t TF_TensorElementCount(const TF_Tensor* tensor) { return tensor ? tensor->tensor.num_elements() : 0; }
+int64_t TF_TensorElementCount(const TF_Tensor* tensor) { return tensor ? ShapeOfTensor(tensor).num_elements() : 0; }
 
 bool TF_TensorIsAligned(const TF_Tensor* tensor) {
-  return tensor && reinterpret_cast<uintptr_t>(tensor->tensor.raw()) % millrace::Allocator::kAlignment == 0;
+  return tensor && reinterpret_cast<uintptr_t>(TF_TensorData(tensor)) % millrace::Allocator::kAlignment == 0;
 }
 
 void TF_TensorBitcastFrom(const TF_Tensor* from, TF_DataType type, TF_Tensor* to, const int64_t* new_dims,
@@ -223,7 +240,9 @@ void TF_TensorBitcastFrom(const TF_Tensor* from, TF_DataType type, TF_Tensor* to
     MR_CAPI_REQUIRE(to);
     MR_ASSIGN_OR_RETURN(const DType dtype, millrace::capi::MakeDType(type));
     MR_ASSIGN_OR_RETURN(const Shape shape, millrace::capi::MakeShape(new_dims, num_new_dims));
-    const Tensor& source = from->tensor;
+    MR_ASSIGN_OR_RETURN(const Tensor source, millrace::capi::FeedValue(from));
+    to->encoded.reset();
+    to->strings_by_client = from->strings_by_client;
     if (dtype == source.dtype()) {
       MR_ASSIGN_OR_RETURN(to->tensor, source.Reshaped(shape));
       return absl::OkStatus();
@@ -259,6 +278,8 @@ void TF_TensorFromProto(const TF_Buffer* from, TF_Tensor* to, TF_Status* status)
     millrace::wire::TensorProto proto;
     MR_RETURN_IF_ERROR(millrace::capi::DecodeBytes(from->data, from->length, "TensorProto", &proto));
     MR_ASSIGN_OR_RETURN(to->tensor, millrace::TensorFromProto(proto));
+    to->encoded.reset();
+    to->strings_by_client = false;
     return absl::OkStatus();
   });
 }

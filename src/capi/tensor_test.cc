@@ -198,7 +198,7 @@ TEST(BufferTest, CopiesAndFrees) {
 }
 
 TEST(VersionTest, IsThatOfTheApi) {
-  EXPECT_STREQ(TF_Version(), "1.15.0");
+  EXPECT_STREQ(TF_Version(), "2.21.0");
   EXPECT_NE(std::string(MR_Version()), "");
   const MR_Api* api = MR_GetApi();
   EXPECT_EQ(api->struct_size, sizeof(MR_Api));

@@ -19,7 +19,8 @@ import zipfile
 SKIPPED = 77
 MOST_BYTES = 20 * 1000 * 1000
 MOST_MILLISECONDS = 150
-WANTED = ("__init__.py", "py.typed", "_core.pyi", "libmillrace.so", "ops/gen_ops.py", "ops/gen_ops.pyi", "compat/__main__.py",
+WANTED = ("__init__.py", "py.typed", "_core.pyi", "libmillrace.so", "libtensorflow.so.1", "libtensorflow.so.2",
+          "include/tensorflow/c/c_api.h", "include/millrace/c_api.h", "ops/gen_ops.py", "ops/gen_ops.pyi", "compat/__main__.py",
           "examples/tutorials/mnist/input_data.py")
 
 PROGRAM = """
@@ -69,11 +70,29 @@ def check_contents(wheel):
 
 
 def check_libraries(folder):
-    for library in glob.glob(os.path.join(folder, "millrace", "*.so")):
+    for library in glob.glob(os.path.join(folder, "millrace", "*.so*")):
         lines = run("readelf", "-d", library).splitlines()
-        bad = [line for line in lines if "RPATH" in line or "RUNPATH" in line]
-        if bad or any("millrace" in line for line in lines if "(NEEDED)" in line):
-            sys.exit("%s looks for libraries where it was built: %s" % (library, bad))
+        paths = [line for line in lines if "RPATH" in line or "RUNPATH" in line]
+        needed = [line.split("[")[1].rstrip("]") for line in lines if "(NEEDED)" in line and "millrace" in line]
+        if os.path.basename(library).startswith("libtensorflow.so."):  # next to what it stands on
+            if needed != ["libmillrace.so"] or not all(line.endswith("[$ORIGIN]") for line in paths):
+                sys.exit("%s looks for %s at %s" % (library, needed, paths))
+        elif paths or needed:
+            sys.exit("%s looks for libraries where it was built: %s" % (library, paths + needed))
+
+
+FACE = """
+import ctypes, os, sys, numpy as np
+import millrace as tf
+folder = os.path.dirname(tf.__file__)
+for name, version in (("libtensorflow.so.1", b"1."), ("libtensorflow.so.2", b"2.")):
+    lib = ctypes.CDLL(os.path.join(folder, name))
+    lib.TF_Version.restype = ctypes.c_char_p
+    assert lib.TF_Version().startswith(version), (name, lib.TF_Version())
+maps = {line.split()[-1] for line in open("/proc/self/maps") if "libmillrace" in line}
+assert len(maps) == 1, maps
+print(len(maps))
+"""
 
 
 def check_use(folder, elsewhere):
@@ -82,6 +101,7 @@ def check_use(folder, elsewhere):
     loss = run(sys.executable, "-c", PROGRAM, folder, cwd=elsewhere, env=environment).strip()
     if not float(loss) < 0.01:
         sys.exit("training ended at a loss of " + loss)
+    run(sys.executable, "-c", FACE, cwd=elsewhere, env=environment)
     measured = [run(sys.executable, "-c", IMPORT, cwd=elsewhere, env=environment).split() for _ in range(5)]
     milliseconds, threads = min(float(m[0]) for m in measured), max(int(m[1]) for m in measured)
     print("import: %.0f ms above NumPy's, %d threads" % (milliseconds, threads))

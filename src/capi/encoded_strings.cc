@@ -1,0 +1,168 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "capi/encoded_strings.h"
+
+#include <sys/uio.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <cstring>
+#include <memory>
+
+namespace millrace::capi {
+namespace {
+
+constexpr size_t kEntry = sizeof(uint64_t);
+
+// Strings that are views into bytes of which they hold a share.
+struct Views {
+  RefPtr<Buffer> bytes;
+  std::unique_ptr<TString[]> strings;
+};
+
+void DeleteViews(void*, size_t, void* views) { delete static_cast<Views*>(views); }
+
+// Asks the system whether memory can be read, many places at a time: it answers for an address that is not mapped,
+// where a load would end the process. Where the system does not let us ask, every place counts as readable.
+class Readable {
+ public:
+  // False when a byte in [p, p + size) is known not to be there.
+  bool Add(const char* p, size_t size) {
+    const uintptr_t first = reinterpret_cast<uintptr_t>(p);
+    if (size > UINTPTR_MAX - first) return false;
+    for (uintptr_t at = first; at < first + size; at = (at / kPage + 1) * kPage) {
+      places_[count_++] = {reinterpret_cast<void*>(at), 1};
+      if (count_ == places_.size() && !Ask()) return false;
+    }
+    return true;
+  }
+  bool Ask() {
+    const size_t count = count_;
+    count_ = 0;
+    if (count == 0) return true;
+    const iovec to = {bytes_.data(), bytes_.size()};
+    const ssize_t got = process_vm_readv(getpid(), &to, 1, places_.data(), count, 0);
+    return got < 0 ? errno != EFAULT : static_cast<size_t>(got) == count;
+  }
+
+ private:
+  static constexpr uintptr_t kPage = 4096;  // at most that of the machine
+  std::array<iovec, 256> places_;
+  std::array<char, 256> bytes_;
+  size_t count_ = 0;
+};
+
+Status Malformed(int64_t element, absl::string_view why) {
+  return InvalidArgument("Malformed TF_STRING tensor; element ", element, " ", why);
+}
+
+}  // namespace
+
+size_t EncodedSize(size_t length) {
+  size_t prefix = 1;
+  for (size_t rest = length >> 7; rest > 0; rest >>= 7) ++prefix;
+  return prefix + length;
+}
+
+void EncodeString(absl::string_view s, char* to) {
+  size_t rest = s.size();
+  for (; rest >= 0x80; rest >>= 7) *to++ = static_cast<char>((rest & 0x7f) | 0x80);
+  *to++ = static_cast<char>(rest);
+  if (!s.empty()) std::memcpy(to, s.data(), s.size());
+}
+
+StatusOr<size_t> DecodeString(absl::Span<const char> from, absl::string_view* s) {
+  uint64_t length = 0;
+  size_t used = 0;
+  for (int shift = 0;; shift += 7) {
+    if (used == from.size() || shift > 63) return InvalidArgument("the length before the characters is cut off");
+    const uint64_t byte = static_cast<unsigned char>(from[used++]);
+    if (shift == 63 && byte > 1) return InvalidArgument("the length before the characters is too large");
+    length |= (byte & 0x7f) << shift;
+    if (byte < 0x80) break;
+  }
+  if (length > from.size() - used) {
+    return InvalidArgument("the length says ", length, " characters, but ", from.size() - used, " are there");
+  }
+  *s = absl::string_view(from.data() + used, static_cast<size_t>(length));
+  return used + static_cast<size_t>(length);
+}
+
+StatusOr<Tensor> DecodeStrings(const EncodedStrings& encoded) {
+  const size_t count = static_cast<size_t>(encoded.shape.num_elements());
+  if (count > encoded.size / kEntry) {
+    return InvalidArgument("Malformed TF_STRING tensor; too short to hold number of elements: ", encoded.size,
+                           " bytes for shape ", encoded.shape.ToString());
+  }
+  if (count == 0) return Tensor::Make(DType::kString, encoded.shape);
+  const char* const table = encoded.data();
+  const absl::Span<const char> strings(table + count * kEntry, encoded.size - count * kEntry);
+  auto views = std::make_unique<Views>();
+  views->bytes = encoded.bytes;
+  views->strings = std::make_unique<TString[]>(count);
+  for (size_t i = 0; i < count; ++i) {
+    uint64_t offset;
+    std::memcpy(&offset, table + i * kEntry, kEntry);
+    if (offset >= strings.size()) return Malformed(static_cast<int64_t>(i), "out of range");
+    absl::string_view s;
+    const StatusOr<size_t> used = DecodeString(strings.subspan(static_cast<size_t>(offset)), &s);
+    if (!used.ok()) return Malformed(static_cast<int64_t>(i), absl::StrCat("is no string: ", used.status().message()));
+    views->strings[i].AssignView(s);
+  }
+  void* const memory = views->strings.get();
+  return Tensor::FromBuffer(
+      DType::kString, encoded.shape,
+      WrapBuffer(memory, count * sizeof(TString), DeleteViews, views.release(), /*writable=*/false));
+}
+
+StatusOr<RefPtr<EncodedStrings>> EncodeStrings(const Tensor& strings) {
+  const absl::Span<const TString> elements = strings.flat<TString>();
+  size_t size = elements.size() * kEntry;
+  for (const TString& s : elements) {
+    if (s.size() > SIZE_MAX / 2 - size) return ResourceExhausted("the strings are too long to be encoded");
+    size += EncodedSize(s.size());
+  }
+  RefPtr<EncodedStrings> made = MakeRef<EncodedStrings>();
+  MR_ASSIGN_OR_RETURN(made->bytes, AllocateBuffer(HostAllocator(), size > 0 ? size : 1));
+  made->size = size;
+  made->shape = strings.shape();
+  char* const table = static_cast<char*>(made->bytes->data());
+  char* const begin = table + elements.size() * kEntry;
+  char* next = begin;
+  for (size_t i = 0; i < elements.size(); ++i) {
+    const uint64_t offset = static_cast<uint64_t>(next - begin);
+    std::memcpy(table + i * kEntry, &offset, kEntry);
+    EncodeString(elements[i].view(), next);
+    next += EncodedSize(elements[i].size());
+  }
+  return made;
+}
+
+Status CheckStrings(absl::Span<const TString> strings, const void* begin, size_t size) {
+  Readable readable;
+  bool any = false;
+  for (size_t i = 0; i < strings.size(); ++i) {
+    const TString& s = strings[i];
+    const int64_t element = static_cast<int64_t>(i);
+    const TString::Kind kind = s.kind();
+    if (kind == TString::Kind::kSmall) {
+      if (s.size() > s.capacity()) return Malformed(element, "is longer than a small string can be");
+      continue;
+    }
+    if (kind == TString::Kind::kOffset) {
+      const auto from = static_cast<size_t>(s.data() - static_cast<const char*>(begin));
+      if (from > size || s.size() > size - from) return Malformed(element, "lies outside the tensor's memory");
+      continue;
+    }
+    if (kind == TString::Kind::kLarge && s.size() > s.capacity()) {
+      return Malformed(element, "is longer than its memory");
+    }
+    if (s.empty()) continue;
+    any = true;
+    if (!readable.Add(s.data(), s.size())) return Malformed(element, "or one before it points to no memory");
+  }
+  if (any && !readable.Ask()) return InvalidArgument("Malformed TF_STRING tensor; an element points to no memory");
+  return absl::OkStatus();
+}
+
+}  // namespace millrace::capi

@@ -1,0 +1,13 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "capi/entry_points.h"
+
+#define MR_POINT(name) &name,
+#define MR_FORM_POINT(name, old) &name,
+#define MR_OLD_POINT(name, old) &old,
+// clang-format off
+extern "C" constinit const MR_Face MR_FACE_TABLE = {
+    MR_COMMON_POINTS(MR_POINT)
+    MR_FORM_POINTS(MR_FORM_POINT)
+    MR_FORM_POINTS(MR_OLD_POINT)
+};
+// clang-format on

@@ -1,0 +1,259 @@
+// SPDX-License-Identifier: Apache-2.0
+// String tensors in the form of 1.x and of 2.x: what one writes the other reads, and no bytes crash a step.
+#include <cstdlib>
+#include <random>
+
+#include "capi/entry_points.h"
+#include "capi/test_support.h"
+
+namespace millrace::capi {
+namespace {
+
+using Strings = std::vector<std::string>;
+
+Strings Samples() {
+  return {"",
+          "a",
+          std::string("nul\0inside", 10),
+          std::string(22, 'b'),
+          std::string(23, 'c'),
+          std::string(127, 'd'),
+          std::string(128, 'e'),
+          std::string(70000, 'f')};
+}
+
+std::string Encoded(const Strings& strings) {
+  std::string table(strings.size() * 8, '\0'), rest;
+  ScopedStatus status;
+  for (size_t i = 0; i < strings.size(); ++i) {
+    const uint64_t offset = rest.size();
+    std::memcpy(&table[i * 8], &offset, 8);
+    rest.resize(rest.size() + TF_StringEncodedSize(strings[i].size()));
+    TF_StringEncode(strings[i].data(), strings[i].size(), &rest[offset], rest.size() - offset, status);
+    EXPECT_TF_OK(status.s);
+  }
+  return table + rest;
+}
+
+TF_Tensor* OldTensor(const std::vector<int64_t>& dims, const std::string& bytes) {
+  TF_Tensor* t = MR_OldAllocateTensor(TF_STRING, dims.data(), static_cast<int>(dims.size()), bytes.size());
+  if (t != nullptr) std::memcpy(MR_OldTensorData(t), bytes.data(), bytes.size());
+  return t;
+}
+
+TF_Tensor* NewTensor(const std::vector<int64_t>& dims, const Strings& strings) {
+  TF_Tensor* t = TF_AllocateTensor(TF_STRING, dims.data(), static_cast<int>(dims.size()), strings.size() * 24);
+  auto* s = static_cast<TF_TString*>(TF_TensorData(t));
+  for (size_t i = 0; i < strings.size(); ++i) TF_StringCopy(&s[i], strings[i].data(), strings[i].size());
+  return t;
+}
+
+Strings ReadOld(const TF_Tensor* t) {
+  const char* data = static_cast<const char*>(MR_OldTensorData(t));
+  const size_t count = static_cast<size_t>(TF_TensorElementCount(t)), size = MR_OldTensorByteSize(t);
+  ScopedStatus status;
+  Strings out;
+  for (size_t i = 0; i < count; ++i) {
+    uint64_t offset;
+    std::memcpy(&offset, data + i * 8, 8);
+    const char* s = nullptr;
+    size_t n = 0;
+    TF_StringDecode(data + count * 8 + offset, size - count * 8 - offset, &s, &n, status);
+    EXPECT_TF_OK(status.s);
+    out.emplace_back(s, n);
+  }
+  return out;
+}
+
+Strings ReadNew(const TF_Tensor* t) {
+  const auto* s = static_cast<const TF_TString*>(TF_TensorData(t));
+  Strings out;
+  for (int64_t i = 0; i < TF_TensorElementCount(t); ++i) {
+    out.emplace_back(TF_StringGetDataPointer(&s[i]), TF_StringGetSize(&s[i]));
+  }
+  return out;
+}
+
+// A session on joined = x + "!" and same = x.
+struct Joiner {
+  Joiner() {
+    x = graph.Placeholder("x", TF_STRING);
+    TF_OperationDescription* d = TF_NewOperation(graph.g, "Const", "mark");
+    TF_Tensor* mark = OldTensor({}, Encoded({"!"}));
+    TF_SetAttrType(d, "dtype", TF_STRING);
+    TF_SetAttrTensor(d, "value", mark, graph.status);
+    EXPECT_TF_OK(graph.status.s);
+    TF_DeleteTensor(mark);
+    const TF_Output inputs[] = {{x, 0}, {graph.Finish(d), 0}};
+    d = TF_NewOperation(graph.g, "StringJoin", "joined");
+    TF_AddInputList(d, inputs, 2);
+    joined = graph.Finish(d);
+    same = graph.Op("Identity", "same", {x});
+    session = TF_NewSession(graph.g, nullptr, graph.status);
+    EXPECT_TF_OK(graph.status.s);
+  }
+  ~Joiner() { TF_DeleteSession(session, graph.status); }
+  // Deletes `value`.
+  TF_Code Run(TF_Tensor* value, TF_Operation* fetch, TF_Tensor** result) {
+    const TF_Output feed = {x, 0}, output = {fetch, 0};
+    TF_SessionRun(session, nullptr, &feed, &value, 1, &output, result, 1, nullptr, 0, nullptr, graph.status);
+    TF_DeleteTensor(value);
+    return graph.status.code();
+  }
+  TestGraph graph;
+  TF_Operation *x, *joined, *same;
+  TF_Session* session;
+};
+
+TEST(StringFormTest, EachFormReadsTheOther) {
+  Joiner j;
+  const Strings samples = Samples();
+  const auto n = static_cast<int64_t>(samples.size());
+  Strings marked;
+  for (const std::string& s : samples) marked.push_back(s + "!");
+  for (const bool old : {true, false}) {
+    for (TF_Operation* fetch : {j.joined, j.same}) {
+      TF_Tensor* value = old ? OldTensor({2, n / 2}, Encoded(samples)) : NewTensor({2, n / 2}, samples);
+      ASSERT_NE(value, nullptr);
+      EXPECT_EQ(TF_TensorType(value), TF_STRING);
+      EXPECT_EQ(TF_NumDims(value), 2);
+      EXPECT_EQ(TF_Dim(value, 1), n / 2);
+      EXPECT_EQ(TF_TensorElementCount(value), n);
+      EXPECT_EQ(ReadOld(value), samples);
+      EXPECT_EQ(ReadNew(value), samples);
+      TF_SetShape(value, &n, 1);
+      EXPECT_EQ(TF_Dim(value, 0), n);
+      TF_Tensor* result = nullptr;
+      ASSERT_EQ(j.Run(value, fetch, &result), TF_OK) << j.graph.status.message();
+      const Strings& want = fetch == j.joined ? marked : samples;
+      EXPECT_EQ(ReadNew(result), want);
+      EXPECT_EQ(ReadOld(result), want);
+      EXPECT_EQ(MR_OldTensorByteSize(result), Encoded(want).size());
+      TF_DeleteTensor(result);
+    }
+  }
+}
+
+TEST(StringFormTest, OldBytesAreReleasedOnceAndNothingIsAskedOfThem) {
+  int calls = 0;
+  const auto count = [](void*, size_t, void* arg) { ++*static_cast<int*>(arg); };
+  const int64_t dims[] = {2}, bad[] = {-1};
+  char bytes[4] = {};
+  TF_Tensor* t = MR_OldNewTensor(TF_STRING, dims, 1, bytes, sizeof(bytes), count, &calls);
+  ASSERT_NE(t, nullptr) << "too few bytes are an error of the step";
+  EXPECT_EQ(MR_OldTensorData(t), bytes);
+  EXPECT_EQ(MR_OldTensorByteSize(t), sizeof(bytes));
+  EXPECT_EQ(TF_TensorData(t), nullptr);
+  EXPECT_EQ(TF_TensorByteSize(t), 0u);
+  EXPECT_EQ(TF_TensorMaybeMove(t), nullptr);
+  EXPECT_EQ(calls, 0);
+  Joiner j;
+  TF_Tensor* result = nullptr;
+  EXPECT_EQ(j.Run(t, j.joined, &result), TF_INVALID_ARGUMENT);
+  EXPECT_NE(j.graph.status.message().find("Malformed TF_STRING tensor; too short"), std::string::npos)
+      << j.graph.status.message();
+  EXPECT_EQ(calls, 1);
+  EXPECT_EQ(MR_OldNewTensor(TF_STRING, bad, 1, bytes, 4, count, &calls), nullptr);
+  EXPECT_EQ(MR_OldNewTensor(TF_STRING, dims, 1, nullptr, 4, count, &calls), nullptr);
+  EXPECT_EQ(calls, 3);
+  TF_Tensor* own = OldTensor({1}, Encoded({"moved"}));
+  TF_Tensor* moved = TF_TensorMaybeMove(own);
+  ASSERT_NE(moved, nullptr);
+  EXPECT_EQ(ReadOld(moved), Strings{"moved"});
+  TF_DeleteTensor(moved);
+  EXPECT_STREQ(MR_OldVersion(), "1.15.5");
+}
+
+TEST(StringFormTest, ElementsMayShareTheirCharacters) {
+  // 50000 elements that all are the one long string: they must not become 50000 copies on their way in.
+  std::string bytes(50000 * 8, '\0'), text(1 << 20, 'z'), encoded(TF_StringEncodedSize(text.size()), '\0');
+  ScopedStatus status;
+  TF_StringEncode(text.data(), text.size(), encoded.data(), encoded.size(), status);
+  Joiner j;
+  TF_Tensor* result = nullptr;
+  ASSERT_EQ(j.Run(OldTensor({50000}, bytes + encoded), j.same, &result), TF_OK) << j.graph.status.message();
+  const auto* s = static_cast<const TF_TString*>(TF_TensorData(result));
+  EXPECT_EQ(TF_StringGetSize(&s[49999]), text.size());
+  TF_DeleteTensor(result);
+}
+
+// Valid bytes of which some are changed, so that much of it passes the first checks.
+template <typename Mutate>
+void Fuzz(const char* form, Mutate&& step) {
+  const char* given = std::getenv("MILLRACE_TEST_SEED");
+  const unsigned first = given ? static_cast<unsigned>(std::atoi(given)) : 1;
+  Joiner j;
+  int refused = 0, accepted = 0;
+  for (unsigned seed = first; seed < first + 1500; ++seed) {
+    std::mt19937 random(seed);
+    TF_Tensor* result = nullptr;
+    const TF_Code code = step(random, j, &result);
+    ASSERT_TRUE(code == TF_OK || code == TF_INVALID_ARGUMENT)
+        << form << ", MILLRACE_TEST_SEED=" << seed << ": " << j.graph.status.message();
+    if (code == TF_OK) {
+      EXPECT_EQ(ReadOld(result).size(), ReadNew(result).size()) << "MILLRACE_TEST_SEED=" << seed;
+      TF_DeleteTensor(result);
+    }
+    ++(code == TF_OK ? accepted : refused);
+  }
+  EXPECT_GT(accepted, 20);
+  EXPECT_GT(refused, 20);
+}
+
+size_t Below(std::mt19937& random, size_t limit) { return std::uniform_int_distribution<size_t>(0, limit - 1)(random); }
+
+TEST(StringFormTest, FuzzOld) {
+  Fuzz("1.x", [](std::mt19937& random, Joiner& j, TF_Tensor** result) {
+    Strings strings;
+    for (size_t i = Below(random, 6); i > 0; --i) strings.emplace_back(Below(random, 200), 'q');
+    std::string bytes = Encoded(strings);
+    for (size_t i = Below(random, 4); i > 0 && !bytes.empty(); --i) {
+      bytes[Below(random, bytes.size())] = static_cast<char>(Below(random, 256));
+    }
+    if (Below(random, 4) == 0) bytes.resize(Below(random, bytes.size() + 1));
+    // Memory of its exact size, so that an address sanitizer sees what reads beyond it.
+    void* data = std::malloc(bytes.size() + 1);
+    std::memcpy(data, bytes.data(), bytes.size());
+    const auto n = static_cast<int64_t>(strings.size() + (Below(random, 8) == 0));
+    TF_Tensor* t =
+        MR_OldNewTensor(TF_STRING, &n, 1, data, bytes.size(), [](void* p, size_t, void*) { std::free(p); }, nullptr);
+    return j.Run(t, Below(random, 2) ? j.joined : j.same, result);
+  });
+}
+
+TEST(StringFormTest, FuzzNew) {
+  const std::string text(300, 'v');
+  Fuzz("2.x", [&](std::mt19937& random, Joiner& j, TF_Tensor** result) {
+    const size_t count = 1 + Below(random, 5);
+    auto* strings = static_cast<TF_TString*>(std::calloc(count, sizeof(TF_TString)));
+    for (size_t i = 0; i < count; ++i) {
+      const size_t size = Below(random, text.size());
+      if (Below(random, 2)) {
+        TF_StringAssignView(&strings[i], text.data(), size);
+      } else if (size <= 22) {
+        TF_StringCopy(&strings[i], text.data(), size);
+      }
+    }
+    for (size_t i = Below(random, 4); i > 0; --i) {
+      reinterpret_cast<char*>(strings)[Below(random, count * 24)] = static_cast<char>(Below(random, 256));
+    }
+    const auto n = static_cast<int64_t>(count);
+    TF_Tensor* t =
+        TF_NewTensor(TF_STRING, &n, 1, strings, count * 24, [](void* p, size_t, void*) { std::free(p); }, nullptr);
+    return j.Run(t, Below(random, 2) ? j.joined : j.same, result);
+  });
+}
+
+TEST(StringFormTest, PointersToNothingAreRefused) {
+  Joiner j;
+  for (const uintptr_t address : {uintptr_t{16}, uintptr_t{1} << 47, ~uintptr_t{0} - 100}) {
+    alignas(8) TF_TString s = {};
+    TF_StringAssignView(&s, reinterpret_cast<const char*>(address), 64);
+    TF_Tensor* result = nullptr;
+    EXPECT_EQ(
+        j.Run(TF_NewTensor(TF_STRING, nullptr, 0, &s, 24, nullptr, nullptr), j.joined, &result), TF_INVALID_ARGUMENT);
+  }
+}
+
+}  // namespace
+}  // namespace millrace::capi

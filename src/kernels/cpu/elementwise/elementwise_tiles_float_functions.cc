@@ -10,6 +10,7 @@
 #include "hwy/foreach_target.h"
 // After foreach_target.h
 #include "kernels/cpu/elementwise/elementwise_functions-inl.h"
+#include "kernels/cpu/elementwise/elementwise_inverse-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace millrace {
@@ -34,12 +35,31 @@ inline float ErfFloat(float x) {
   return std::copysign(static_cast<float>(p * v), x);
 }
 
-struct ErfOp {
-  static inline float Do(float a) { return ErfFloat(a); }
+#define MR_FLOAT_OP(Name, expr)                      \
+  struct Name {                                      \
+    static inline float Do(float a) { return expr; } \
+  };
+MR_FLOAT_OP(ErfOp, ErfFloat(a))
+MR_FLOAT_OP(AtanOp, Atan(a))
+MR_FLOAT_OP(AsinOp, Asin(a))
+MR_FLOAT_OP(AcosOp, Acos(a))
+MR_FLOAT_OP(SinhOp, Sinh(a))
+MR_FLOAT_OP(CoshOp, Cosh(a))
+MR_FLOAT_OP(AsinhOp, Asinh(a))
+MR_FLOAT_OP(AcoshOp, Acosh(a))
+MR_FLOAT_OP(AtanhOp, Atanh(a))
+MR_FLOAT_OP(ErfcOp, Erfc(a))
+#undef MR_FLOAT_OP
+struct Atan2Op {
+  static inline float Do(float y, float x) { return Atan2(y, x); }
 };
-// base > 0 and both finite; the double arithmetic gives the float result rounded almost always correctly.
-inline float PowPositive(float a, float b) {
-  return static_cast<float>(Exp(static_cast<double>(b) * LogPositive(static_cast<double>(a))));
+// base not 0 and both finite; the double arithmetic gives the float result rounded almost always correctly.
+inline float PowFinite(float a, float b) {
+  const double power = Exp(static_cast<double>(b) * LogPositive(std::abs(static_cast<double>(a))));
+  const float half = b * 0.5f;  // of an odd integer, no integer
+  const bool integer = std::floor(b) == b, odd = integer & (std::floor(half) != half);
+  const double of_negative = integer ? (odd ? -power : power) : std::numeric_limits<double>::quiet_NaN();
+  return static_cast<float>(a < 0.0f ? of_negative : power);
 }
 
 struct TanFn {
@@ -63,23 +83,83 @@ void Pow(const void* a_in, const void* b_in, void* out_in, int64_t n) {
     for (int64_t j = 0; j < k; ++j) {
       const float x = AStep ? a[i + j] : a0;
       const float y = BStep ? b[i + j] : b0;
-      bad |= ((x > 0.0f) & (x < kInf) & (std::abs(y) < kInf)) ? 0u : 1u;
+      bad |= ((x != 0.0f) & (std::abs(x) < kInf) & (std::abs(y) < kInf)) ? 0u : 1u;
     }
     if (bad == 0) {
 #pragma GCC ivdep
-      for (int64_t j = 0; j < k; ++j) out[i + j] = PowPositive(AStep ? a[i + j] : a0, BStep ? b[i + j] : b0);
+      for (int64_t j = 0; j < k; ++j) out[i + j] = PowFinite(AStep ? a[i + j] : a0, BStep ? b[i + j] : b0);
     } else {
       for (int64_t j = 0; j < k; ++j) out[i + j] = std::pow(AStep ? a[i + j] : a0, BStep ? b[i + j] : b0);
     }
   }
 }
+// Small integer exponents by multiplication in double, which rounds like the general way.
 void PowVS(const void* a, const void* b, void* out, int64_t n) {
-  if (*static_cast<const float*>(b) != 2.0f) return Pow<1, 0>(a, b, out, n);
+  const float exponent = *static_cast<const float*>(b);
   const float* x = static_cast<const float*>(a);
   float* y = static_cast<float*>(out);
+  if (exponent == 2.0f) {
 #pragma GCC ivdep
-  for (int64_t i = 0; i < n; ++i) y[i] = x[i] * x[i];
+    for (int64_t i = 0; i < n; ++i) y[i] = x[i] * x[i];
+    return;
+  }
+  if (!(std::abs(exponent) <= 8.0f) || std::floor(exponent) != exponent) return Pow<1, 0>(a, b, out, n);
+  const int power = static_cast<int>(std::abs(exponent));
+  const bool one = power & 1, two = power & 2, four = power & 4, eight = power & 8, negative = exponent < 0.0f;
+#pragma GCC ivdep
+  for (int64_t i = 0; i < n; ++i) {
+    const double v = static_cast<double>(x[i]), v2 = v * v, v4 = v2 * v2;
+    const double p = (one ? v : 1.0) * (two ? v2 : 1.0) * (four ? v4 : 1.0) * (eight ? v4 * v4 : 1.0);
+    y[i] = static_cast<float>(negative ? 1.0 / p : p);
+  }
 }
+
+// The remainder of the rounded-down (Floor) or truncated quotient. Where that is below 2^26 its product with b is exact
+// in double, and a quotient that is no integer is not rounded to one; blocks with others go through the C library.
+template <bool Floor>
+struct FloatMod {
+  static inline float Fast(float a, float b) {
+    const double q = static_cast<double>(a) / static_cast<double>(b);
+    const double n = Floor ? std::floor(q) : std::trunc(q);
+    const float m = static_cast<float>(static_cast<double>(a) - n * static_cast<double>(b));
+    return m == 0.0f ? std::copysign(0.0f, a) : m;
+  }
+  static inline float Slow(float a, float b) {
+    const float m = std::fmod(a, b);
+    return Floor && m != 0.0f && (b < 0.0f) != (m < 0.0f) ? m + b : m;
+  }
+  template <int AStep, int BStep>
+  static void Run(const void* a_in, const void* b_in, void* out_in, int64_t n) {
+    const float* a = static_cast<const float*>(a_in);
+    const float* b = static_cast<const float*>(b_in);
+    float* out = static_cast<float*>(out_in);
+    if (n == 0) return;
+    const float a0 = a[0], b0 = b[0];
+    for (int64_t i = 0; i < n; i += kBlock) {
+      const int64_t k = std::min(kBlock, n - i);
+      uint32_t bad = 0;
+      for (int64_t j = 0; j < k; ++j) {
+        const float x = AStep ? a[i + j] : a0, y = BStep ? b[i + j] : b0;
+        bad |= (std::abs(x) < std::abs(y) * 0x1p26f) & (std::abs(y) < 0x1p100f) ? 0u : 1u;
+      }
+      if (bad == 0) {
+#pragma GCC ivdep
+        for (int64_t j = 0; j < k; ++j) out[i + j] = Fast(AStep ? a[i + j] : a0, BStep ? b[i + j] : b0);
+      } else {
+        for (int64_t j = 0; j < k; ++j) out[i + j] = Slow(AStep ? a[i + j] : a0, BStep ? b[i + j] : b0);
+      }
+    }
+  }
+  static void Add(TileTable& t, const char* name) {
+    TileFn f;
+    f.in = f.out = DType::kFloat;
+    f.cost = 2;
+    f.vv = &Run<1, 1>;
+    f.vs = &Run<1, 0>;
+    f.sv = &Run<0, 1>;
+    t.Add(name, f);
+  }
+};
 
 void AddTiles(TileTable& t) {
   AddUnary<ExpOp, float>(t, "Exp");
@@ -94,6 +174,16 @@ void AddTiles(TileTable& t) {
   AddUnary<ErfOp, float>(t, "Erf", 2);
   AddBinary<SoftplusGradOp, float>(t, "SoftplusGrad", 2);
   AddBinary<XlogyOp, float>(t, "Xlogy", 2);
+  AddUnary<AtanOp, float>(t, "Atan", 3);
+  AddUnary<AsinOp, float>(t, "Asin", 3);
+  AddUnary<AcosOp, float>(t, "Acos", 3);
+  AddUnary<SinhOp, float>(t, "Sinh", 3);
+  AddUnary<CoshOp, float>(t, "Cosh", 3);
+  AddUnary<AsinhOp, float>(t, "Asinh", 6);
+  AddUnary<AcoshOp, float>(t, "Acosh", 6);
+  AddUnary<AtanhOp, float>(t, "Atanh", 3);
+  AddUnary<ErfcOp, float>(t, "Erfc", 6);
+  AddBinary<Atan2Op, float>(t, "Atan2", 6);
   TileFn f;
   f.in = f.out = DType::kFloat;
   f.cost = 3;
@@ -109,6 +199,8 @@ void AddTiles(TileTable& t) {
   f.vs = &PowVS;
   f.sv = &Pow<0, 1>;
   t.Add("Pow", f);
+  FloatMod<true>::Add(t, "FloorMod");
+  FloatMod<false>::Add(t, "Mod");
 }
 
 }  // namespace

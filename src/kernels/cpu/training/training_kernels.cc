@@ -4,6 +4,9 @@
 #include <complex>
 
 #include "absl/strings/strip.h"
+#include "kernels/cpu/engine/elementwise_convert.h"
+#include "kernels/cpu/engine/index_rows.h"
+#include "kernels/cpu/engine/row_ranges.h"
 #include "kernels/cpu/kernel_list.h"
 #include "kernels/cpu/math/math_convert.h"
 #include "kernels/cpu/training/training_rules.h"
@@ -32,20 +35,17 @@ class VariableLocks {
 template <typename H>
 void RunTiles(RuleFn<float> fn, const float* scalars, const RuleFlags& flags, H* const* vars, int num_vars,
               const H* grad, int64_t n) {
-  constexpr int64_t kTile = 512;
-  float tiles[kMaxRuleVariables][kTile], g[kTile];
+  static const ConvertRoute widen = FindConvert(DTypeOf<H>::value, DType::kFloat);
+  static const ConvertRoute narrow = FindConvert(DType::kFloat, DTypeOf<H>::value);
+  float tiles[kMaxRuleVariables][kConvertTile], g[kConvertTile];
   float* pointers[kMaxRuleVariables];
   for (int v = 0; v < num_vars; ++v) pointers[v] = tiles[v];
-  for (int64_t at = 0; at < n; at += kTile) {
-    const int64_t m = std::min(kTile, n - at);
-    for (int v = 0; v < num_vars; ++v) {
-      for (int64_t i = 0; i < m; ++i) tiles[v][i] = static_cast<float>(vars[v][at + i]);
-    }
-    for (int64_t i = 0; i < m; ++i) g[i] = static_cast<float>(grad[at + i]);
+  for (int64_t at = 0; at < n; at += kConvertTile) {
+    const int64_t m = std::min(kConvertTile, n - at);
+    for (int v = 0; v < num_vars; ++v) widen.Run(vars[v] + at, tiles[v], m);
+    widen.Run(grad + at, g, m);
     fn(scalars, flags, pointers, g, m);
-    for (int v = 0; v < num_vars; ++v) {
-      for (int64_t i = 0; i < m; ++i) vars[v][at + i] = H(tiles[v][i]);
-    }
+    for (int v = 0; v < num_vars; ++v) narrow.Run(tiles[v], vars[v] + at, m);
   }
 }
 
@@ -207,25 +207,38 @@ class ApplyKernel : public Kernel {
       ctx.ParallelFor(values[0]->num_elements(), 1.0, [&](int64_t b, int64_t e) { run(b, b, e - b); });
       return absl::OkStatus();
     }
-    const Tensor& indices = ctx.input(indices_);
-    return indices.dtype() == DType::kInt32
-               ? RunRows(indices.flat<int32_t>(), values[0]->shape(), run)
-               : RunRows(indices.flat<int64_t>(), values[0]->shape(), run);
+    return RunRows(ctx, values[0]->shape(), run);
   }
 
-  // Rows in the order of the indices, so that a repeated index accumulates the same way everywhere.
-  template <typename Index, typename RunFn>
-  static Status RunRows(absl::Span<const Index> indices, const Shape& var, const RunFn& run) {
-    const int64_t rows = var.dim(0);
+  // The updates of one row in the order of the indices, so that a repeated index accumulates the same way everywhere.
+  template <typename RunFn>
+  Status RunRows(KernelContext& ctx, const Shape& var, const RunFn& run) const {
+    MR_ASSIGN_OR_RETURN(const WideIndices indices, WideIndices::Make(ctx, ctx.input(indices_)));
+    const int64_t rows = var.dim(0), n = indices.size();
     const int64_t row_size = rows == 0 ? 0 : var.num_elements() / rows;
-    for (size_t i = 0; i < indices.size(); ++i) {
-      if (indices[i] < 0 || static_cast<int64_t>(indices[i]) >= rows) {
-        return InvalidArgument("Index ", indices[i], " at offset ", i, " in indices is out of range [0, ", rows, ")");
+    for (int64_t i = 0; i < n; ++i) {
+      if (const int64_t row = indices.data()[i]; row < 0 || row >= rows) {
+        return InvalidArgument("Index ", row, " at offset ", i, " in indices is out of range [0, ", rows, ")");
       }
     }
-    for (size_t i = 0; i < indices.size(); ++i) {
-      run(static_cast<int64_t>(indices[i]) * row_size, static_cast<int64_t>(i) * row_size, row_size);
+    const auto update = [&](const RangeEntries& some) {
+      for (int64_t k = 0; k < some.n; ++k) {
+        const int64_t i = some.at(k);
+        run(indices.data()[i] * row_size, i * row_size, row_size);
+      }
+    };
+    const double cost = 10 + static_cast<double>(row_size);  // of a row
+    constexpr double kWorthSorting = 100e3;
+    const int threads = ctx.device().thread_pool().parallelism();
+    if (threads == 1 || static_cast<double>(n) * cost < kWorthSorting || n > RowRanges::kMostEntries) {
+      update(RangeEntries{nullptr, 0, n});
+      return absl::OkStatus();
     }
+    MR_ASSIGN_OR_RETURN(const RowRanges ranges, RowRanges::Make(ctx, indices.data(), 1, n, rows, 8 * threads));
+    const double per_range = cost * static_cast<double>(n) / static_cast<double>(ranges.size());
+    ctx.ParallelFor(ranges.size(), per_range, [&](int64_t begin, int64_t end) {
+      for (int64_t r = begin; r < end; ++r) update(ranges[r]);
+    });
     return absl::OkStatus();
   }
 

@@ -129,30 +129,34 @@ void AdaMax(const T* s, const RuleFlags&, T* const* v, const T* __restrict g, in
   }
 }
 
-template <typename T>
-void FtrlStep(const T lr, const T l1, const T l2, const T l2_shrinkage, const T lr_power, T* const* v,
-              const T* __restrict g, int64_t n) {
+template <bool Root, typename T>
+void FtrlBy(const T lr, const T l1, const T l2, const T l2_shrinkage, const T lr_power, T* const* v,
+            const T* __restrict g, int64_t n) {
   T* __restrict var = v[0];
   T* __restrict accum = v[1];
   T* __restrict linear = v[2];
-  const bool root = lr_power == T(-0.5);
+  const auto power = [lr_power](T x) { return Root ? std::sqrt(x) : std::pow(x, -lr_power); };
   for (int64_t i = 0; i < n; ++i) {
     const T next = accum[i] + g[i] * g[i];
-    const T power_next = root ? std::sqrt(next) : std::pow(next, -lr_power);
-    const T power_now = root ? std::sqrt(accum[i]) : std::pow(accum[i], -lr_power);
-    linear[i] += g[i] + T(2) * l2_shrinkage * var[i] - (power_next - power_now) / lr * var[i];
-    const T sign = linear[i] > T(0) ? T(1) : linear[i] < T(0) ? T(-1) : T(0);
-    const T shrunk = (l1 * sign - linear[i]) / (power_next / lr + T(2) * l2);
-    var[i] = std::abs(linear[i]) > l1 ? shrunk : T(0);
+    const T power_next = power(next);
+    const T z = linear[i] + (g[i] + T(2) * l2_shrinkage * var[i] - (power_next - power(accum[i])) / lr * var[i]);
+    const T shrunk = ((z < T(0) ? -l1 : l1) - z) / (power_next / lr + T(2) * l2);
+    var[i] = std::abs(z) > l1 ? shrunk : T(0);
+    linear[i] = z;
     accum[i] = next;
   }
+}
+template <typename T>
+void FtrlStep(const T lr, const T l1, const T l2, const T l2_shrinkage, const T lr_power, T* const* v, const T* g,
+              int64_t n) {
+  const auto step = lr_power == T(-0.5) ? FtrlBy<true, T> : FtrlBy<false, T>;
+  step(lr, l1, l2, l2_shrinkage, lr_power, v, g, n);
 }
 
 template <typename T>
 void Ftrl(const T* s, const RuleFlags&, T* const* v, const T* __restrict g, int64_t n) {
   FtrlStep(s[0], s[1], s[2], T(0), s[3], v, g, n);
 }
-
 template <typename T>
 void FtrlV2(const T* s, const RuleFlags&, T* const* v, const T* __restrict g, int64_t n) {
   FtrlStep(s[0], s[1], s[2], s[3], s[4], v, g, n);

@@ -3,8 +3,9 @@
 // needs, so that nearly all results are rounded correctly. Free of branches like those of elementwise_math-inl.h.
 // Included once per instruction set.
 //
-// atan: |x| is brought to at most tan(pi/8) by atan(a) = pi/2 - atan(1/a) and pi/4 + atan((a-1)/(a+1)); Taylor series.
-// asin: Taylor series up to 1/2, beyond pi/2 - 2 asin(sqrt((1-a)/2)).
+// atan: |x| is brought to at most tan(pi/8) by atan(a) = pi/2 - atan(1/a) and pi/4 + atan((a-1)/(a+1)).
+// asin: up to 1/2 a polynomial, beyond pi/2 - 2 asin(sqrt((1-a)/2)).
+// All polynomials are interpolated at Chebyshev nodes.
 // erfc: exp(-x^2) (1 + 2x) erfcx(x) / (1 + 2x), where the middle is a polynomial in (x - 3.75) / (x + 3.75),
 // interpolated at Chebyshev nodes over x >= 0 (Shepherd and Laframboise, Math. Comp. 36, 1981).
 // clang-format off
@@ -25,41 +26,30 @@ namespace {
 
 constexpr double kPi = 3.14159265358979323846, kPiHalf = kPi / 2, kPiQuarter = kPi / 4;
 
-constexpr int kAtanTerms = 11, kAsinTerms = 13;
-
-struct AtanSeries {
-  double value[kAtanTerms + 1] = {};  // (-1)^k / (2k + 1)
-  constexpr AtanSeries() {
-    for (int k = 0; k <= kAtanTerms; ++k) value[k] = (k & 1 ? -1.0 : 1.0) / (2 * k + 1);
-  }
-};
-struct AsinSeries {
-  double value[kAsinTerms + 1] = {};  // (2k)! / (4^k k!^2 (2k + 1))
-  constexpr AsinSeries() {
-    double binomial = 1;
-    for (int k = 0; k <= kAsinTerms; ++k) {
-      if (k > 0) binomial *= (2.0 * k - 1) / (2.0 * k);
-      value[k] = binomial / (2 * k + 1);
-    }
-  }
-};
-
-// atan of a >= 0 (or NaN).
-inline double AtanPositive(double a) {
-  constexpr double kTanEighth = 0.41421356237309504880, kTanThreeEighths = 2.41421356237309504880;
-  constexpr AtanSeries kSeries;
-  const bool middle = a > kTanEighth, high = a > kTanThreeEighths;
-  const double numerator = high ? -1.0 : (middle ? a - 1.0 : a), denominator = high ? a : (middle ? a + 1.0 : 1.0);
-  const double t = numerator / denominator, z = t * t;
-  double p = kSeries.value[kAtanTerms];
-#pragma GCC unroll 24
-  for (int k = kAtanTerms - 1; k >= 1; --k) p = p * z + kSeries.value[k];
-  const double base = high ? kPiHalf : (middle ? kPiQuarter : 0.0);
-  return base + (t + t * z * p);
+// The sum of c[k] z^k.
+template <size_t N>
+inline double Polynomial(const double (&c)[N], double z) {
+  double p = c[N - 1];
+#pragma GCC unroll 16
+  for (int k = static_cast<int>(N) - 2; k >= 0; --k) p = p * z + c[k];
+  return p;
 }
 
+// atan of a quotient of at most tan(pi/8), within 1e-10 of itself.
+inline double AtanOfSmall(double numerator, double denominator) {
+  constexpr double kCoefficients[] = {-0.333333332792548001, 0.199999772586883856,   -0.142841511936286139,
+                                      0.11071365021884794,   -0.0862467614524949365, 0.0504813851207974439};
+  const double t = numerator / denominator, z = t * t;
+  return t + t * z * Polynomial(kCoefficients, z);
+}
+constexpr double kTanEighth = 0.41421356237309504880, kTanThreeEighths = 2.41421356237309504880;  // of pi
+
 inline float Atan(float x) {
-  return std::copysign(static_cast<float>(AtanPositive(static_cast<double>(std::abs(x)))), x);
+  const double a = std::abs(static_cast<double>(x));
+  const bool middle = a > kTanEighth, high = a > kTanThreeEighths;
+  const double numerator = high ? -1.0 : (middle ? a - 1.0 : a), denominator = high ? a : (middle ? a + 1.0 : 1.0);
+  const double base = high ? kPiHalf : (middle ? kPiQuarter : 0.0);
+  return std::copysign(static_cast<float>(base + AtanOfSmall(numerator, denominator)), x);
 }
 
 inline float Atan2(float y0, float x0) {
@@ -68,21 +58,22 @@ inline float Atan2(float y0, float x0) {
   const bool steep = ay > ax;
   const double low = steep ? ax : ay, high = steep ? ay : ax;
   constexpr double kLargest = std::numeric_limits<double>::max();
-  const double ratio = low > kLargest ? 1.0 : low / (high == 0.0 ? 1.0 : high);
-  const double a = AtanPositive(ratio);
+  const bool both = low > kLargest, middle = (low > kTanEighth * high) & !both;  // both infinite: the angle of (1, 1)
+  const double numerator = both ? 0.0 : (middle ? low - high : low);
+  const double denominator = both | (high == 0.0) ? 1.0 : (middle ? low + high : high);
+  const double a = (both | middle ? kPiQuarter : 0.0) + AtanOfSmall(numerator, denominator);
   const double b = steep ? kPiHalf - a : a;
   const double c = std::copysign(1.0, x) < 0.0 ? kPi - b : b;
   const double r = std::copysign(c, y);
   return static_cast<float>((x != x) | (y != y) ? x + y : r);
 }
 
-// (asin(x) - x) / x for z = x^2 <= 1/4.
+// (asin(x) - x) / x for z = x^2 <= 1/4, relative to 1 + that within 1e-10.
 inline double AsinTail(double z) {
-  constexpr AsinSeries kSeries;
-  double p = kSeries.value[kAsinTerms];
-#pragma GCC unroll 28
-  for (int k = kAsinTerms - 1; k >= 1; --k) p = p * z + kSeries.value[k];
-  return p * z;
+  constexpr double kCoefficients[] = {
+      0.166666666860856439, 0.0749999240440183822, 0.0446476638881348454, 0.0302691387285891839,
+      0.023611817008891751, 0.0105744155169129084, 0.0309745403713550731};
+  return z * Polynomial(kCoefficients, z);
 }
 
 inline float Asin(float x0) {
@@ -140,18 +131,15 @@ inline float Atanh(float x0) {
 
 inline float Erfc(float x0) {
   constexpr double kCoefficients[] = {
-      1.23751263080713913,      -0.140240598585721259,    0.00358541941803169771,  0.0822767385121101171,
-      -0.10880401320203339,     0.0923043207359041957,    -0.0586927266288093599,  0.0283622802346676265,
-      -0.0097492695404400215,   0.00175561871386963233,   0.000299634777895418124, -0.000290153321605989132,
-      0.0000442523846747494651, 0.0000224156013246532595, -6.34449552349832615e-6, -1.03834324327341455e-6};
+      1.23751263000301116,      -0.140240598712723394,   0.00358549742896320538,  0.0822767509534636774,
+      -0.108805252038982436,    0.0923041217464418116,   -0.0586853365860814558,  0.0283634737904088516,
+      -0.00977028671456577224,  0.00175220949869046201,  0.000330344209358225749, -0.000285154338899130791,
+      0.0000219879659838701643, 0.0000187807362851928217};
   const double x = static_cast<double>(x0);
   double a = std::abs(x);
   a = a > 12.0 ? 12.0 : a;  // erfc(12) is below the least float
-  const double t = (a - 3.75) / (a + 3.75);
-  double p = kCoefficients[15];
-#pragma GCC unroll 16
-  for (int k = 14; k >= 0; --k) p = p * t + kCoefficients[k];
-  const double y = Exp(-a * a) * p / (1.0 + 2.0 * a);
+  const double wide = 1.0 + 2.0 * a, far = a + 3.75, r = 1.0 / (wide * far);
+  const double y = Exp(-a * a) * Polynomial(kCoefficients, (a - 3.75) * wide * r) * (far * r);
   return static_cast<float>(x < 0.0 ? 2.0 - y : y);
 }
 

@@ -162,7 +162,11 @@ struct ThreadPool::Impl {
       left = queued.fetch_sub(1) - 1;
     }
     if (left > 0) Wake(1);
-    std::move(fn)();
+    try {
+      std::move(fn)();
+    } catch (const std::exception& e) {  // a last resort: whoever scheduled it waits for more than this line
+      LogError("work of the thread pool threw: ", e.what());
+    }
     return true;
   }
 

@@ -30,7 +30,7 @@ class CallbackFunction : public ClientFunction {
     try {
       return Guarded(inputs, num_outputs, outputs);
     } catch (const std::exception&) {  // not what ends a thread
-      return CurrentException();
+      return StatusFromException();
     }
   }
 

@@ -36,7 +36,7 @@ void Configure(TF_ImportGraphDefOptions* opts, Body&& body) {
   try {
     s = body(opts->options);
   } catch (...) {
-    s = millrace::capi::CurrentException();
+    s = millrace::StatusFromException();
   }
   if (opts->error.ok()) opts->error = std::move(s);
 }

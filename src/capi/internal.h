@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "absl/container/inlined_vector.h"
+#include "base/exceptions.h"
 #include "capi/encoded_strings.h"
 #include "client/session.h"
 #include "graph/graph_def.h"
@@ -68,8 +69,6 @@ namespace millrace::capi {
 
 // Sets *status (which may be null). Never throws.
 void Report(TF_Status* status, const Status& s) noexcept;
-// The status for the exception that is being handled.
-Status CurrentException() noexcept;
 
 // Runs body() -> Status and reports what it returns; an exception becomes a status.
 template <typename Body>
@@ -77,7 +76,7 @@ void Guarded(TF_Status* status, Body&& body) noexcept {
   try {
     Report(status, body());
   } catch (...) {
-    Report(status, CurrentException());
+    Report(status, StatusFromException());
   }
 }
 
@@ -89,7 +88,7 @@ T GuardedOr(TF_Status* status, T fallback, Body&& body) noexcept {
     Report(status, result.status());
     if (result.ok()) return *std::move(result);
   } catch (...) {
-    Report(status, CurrentException());
+    Report(status, StatusFromException());
   }
   return fallback;
 }
@@ -112,7 +111,7 @@ void Describe(TF_OperationDescription* desc, Body&& body) noexcept {
     Status s = body();
     if (desc->error.ok()) desc->error = std::move(s);
   } catch (...) {
-    if (desc->error.ok()) desc->error = CurrentException();
+    if (desc->error.ok()) desc->error = StatusFromException();
   }
 }
 inline constexpr char kColocationAttr[] = "_class";

@@ -24,20 +24,6 @@ void Report(TF_Status* status, const Status& s) noexcept {
   }
 }
 
-Status CurrentException() noexcept {
-  try {
-    throw;
-  } catch (const std::bad_alloc&) {
-    return Status(absl::StatusCode::kResourceExhausted, "out of memory");
-  } catch (const std::length_error&) {
-    return Status(absl::StatusCode::kResourceExhausted, "out of memory");
-  } catch (const std::exception& e) {
-    return Status(absl::StatusCode::kInternal, e.what());
-  } catch (...) {
-    return Status(absl::StatusCode::kInternal, "unknown exception");
-  }
-}
-
 Status NoSuchOutput(TF_Output o, const char* what, int position) {
   const std::string where = position < 0 ? what : absl::StrCat(what, " ", position);
   if (o.oper == nullptr) return InvalidArgument(where, ": operation is NULL");

@@ -2,13 +2,14 @@
 #include "kernel/client_function.h"
 
 #include <deque>
-#include <system_error>
+#include <exception>
 #include <thread>
 
 #include "absl/base/thread_annotations.h"
 #include "absl/container/flat_hash_map.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
+#include "base/logging.h"
 
 namespace millrace {
 namespace {
@@ -38,12 +39,13 @@ class CallThreads {
       calls_.push_back(std::move(call));
       return absl::OkStatus();
     }
+    calls_.push_back(std::move(call));
     try {
       std::thread([this] { Loop(); }).detach();
-    } catch (const std::system_error& e) {
+    } catch (const std::exception& e) {
+      calls_.pop_back();
       return ResourceExhausted("no thread for a function of the client: ", e.what());
     }
-    calls_.push_back(std::move(call));
     ++idle_;  // on behalf of the new thread
     return absl::OkStatus();
   }
@@ -57,7 +59,11 @@ class CallThreads {
       calls_.pop_front();
       --idle_;
       mu_.Unlock();
-      std::move(call)();
+      try {
+        std::move(call)();
+      } catch (const std::exception& e) {  // a last resort: whoever waits for the call knows nothing of it
+        LogError("a call on a thread of its own threw: ", e.what());
+      }
       call = nullptr;
       mu_.Lock();
       ++idle_;

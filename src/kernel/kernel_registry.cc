@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "absl/strings/str_join.h"
+#include "base/exceptions.h"
 
 namespace millrace {
 namespace {
@@ -87,9 +88,11 @@ StatusOr<std::unique_ptr<Kernel>> KernelRegistry::Create(const KernelInit& init)
         DescribeTypes(init.attrs), "; there are: ",
         absl::StrJoin(it->second, ", ", [](std::string* out, const Entry& e) { *out += DescribeSpec(e.spec); }));
   }
-  std::unique_ptr<Kernel> kernel = entry->factory();
-  MR_RETURN_IF_ERROR(kernel->Init(init));
-  return kernel;
+  return WithoutExceptions([&]() -> StatusOr<std::unique_ptr<Kernel>> {
+    std::unique_ptr<Kernel> kernel = entry->factory();
+    MR_RETURN_IF_ERROR(kernel->Init(init));
+    return kernel;
+  });
 }
 
 bool KernelRegistry::Has(const OpDef& op, const AttrMap& attrs, absl::string_view device_type) const {

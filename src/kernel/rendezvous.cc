@@ -1,13 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kernel/rendezvous.h"
 
+#include <functional>
 #include <optional>
-#include <vector>
+#include <unordered_map>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_format.h"
 
 namespace millrace {
 namespace {
+
+// Looks a key up without making a string of it. (Abseil's hash maps break when they cannot grow.)
+struct KeyHash {
+  using is_transparent = void;
+  size_t operator()(absl::string_view key) const { return std::hash<std::string_view>()({key.data(), key.size()}); }
+};
+struct KeyEqual {
+  using is_transparent = void;
+  bool operator()(absl::string_view a, absl::string_view b) const { return a == b; }
+};
 
 class LocalRendezvous : public Rendezvous {
  public:
@@ -16,7 +28,8 @@ class LocalRendezvous : public Rendezvous {
     {
       absl::MutexLock lock(&mu_);
       if (!aborted_.ok()) return aborted_;
-      Item& item = items_[key];
+      const auto at = FindOrAdd(key);
+      Item& item = at->second;
       if (item.sent) return Aborted("two sends of '", key, "' in one step");
       item.sent = true;
       if (!item.waiter) {
@@ -26,6 +39,7 @@ class LocalRendezvous : public Rendezvous {
       }
       waiter = *std::move(item.waiter);
       item.waiter.reset();
+      ForgetInLoop(at);
     }
     std::move(waiter)(absl::OkStatus(), std::move(value), is_dead);
     return absl::OkStatus();
@@ -37,36 +51,39 @@ class LocalRendezvous : public Rendezvous {
     bool is_dead = false;
     {
       absl::MutexLock lock(&mu_);
-      Item* item = aborted_.ok() ? &items_[key] : nullptr;
-      if (!item) {
+      if (!aborted_.ok()) {
         status = aborted_;
-      } else if (item->received) {
-        status = Aborted("two receives of '", key, "' in one step");
       } else {
-        item->received = true;
-        if (!item->sent) {
-          item->waiter = std::move(done);
-          return;
+        const auto at = FindOrAdd(key);
+        Item& item = at->second;
+        if (item.received) {
+          status = Aborted("two receives of '", key, "' in one step");
+        } else {
+          item.received = true;
+          if (!item.sent) {
+            item.waiter = std::move(done);
+            return;
+          }
+          value = std::move(item.value);
+          is_dead = item.is_dead;
+          ForgetInLoop(at);
         }
-        value = std::move(item->value);
-        is_dead = item->is_dead;
       }
     }
     std::move(done)(status, std::move(value), is_dead);
   }
 
   void Abort(const Status& why) override {
-    std::vector<DoneCallback> waiters;
+    Items items;
     {
       absl::MutexLock lock(&mu_);
       if (!aborted_.ok()) return;
       aborted_ = why;
-      for (auto& [key, item] : items_) {
-        if (item.waiter) waiters.push_back(*std::move(item.waiter));
-      }
-      items_.clear();
+      items.swap(items_);
     }
-    for (DoneCallback& waiter : waiters) std::move(waiter)(why, Tensor(), false);
+    for (auto& [key, item] : items) {
+      if (item.waiter) (*std::move(item.waiter))(why, Tensor(), false);
+    }
   }
 
  private:
@@ -77,9 +94,21 @@ class LocalRendezvous : public Rendezvous {
     Tensor value;
     std::optional<DoneCallback> waiter;
   };
+  using Items = std::unordered_map<std::string, Item, KeyHash, KeyEqual>;
+
+  Items::iterator FindOrAdd(absl::string_view key) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
+    const auto at = items_.find(key);
+    return at != items_.end() ? at : items_.try_emplace(std::string(key)).first;
+  }
+
+  // A key outside of loops stays known, so that its second use is noticed. A loop may have more iterations than fit.
+  void ForgetInLoop(Items::iterator at) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
+    if (!absl::EndsWith(at->first, ";0:0")) items_.erase(at);
+  }
+
   absl::Mutex mu_;
   Status aborted_ ABSL_GUARDED_BY(mu_);
-  absl::flat_hash_map<std::string, Item> items_ ABSL_GUARDED_BY(mu_);
+  Items items_ ABSL_GUARDED_BY(mu_);
 };
 
 }  // namespace

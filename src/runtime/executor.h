@@ -30,7 +30,7 @@ struct ExecutorOptions {
 // without asynchronous kernels.
 Status RunInOrder(const Plan& plan, Frame& frame, StepContext& step, const ExecutorOptions& options);
 
-// `done` runs exactly once, on any thread; plan, frame and step must live until then.
+// `done` runs exactly once, on any thread, and throws nothing; plan, frame and step must live until then.
 void RunByReadiness(const Plan& plan, Frame& frame, StepContext& step, const ExecutorOptions& options,
                     absl::AnyInvocable<void(Status) &&> done);
 

@@ -7,8 +7,8 @@
 #include <atomic>
 
 #include "absl/synchronization/mutex.h"
-#include "absl/time/clock.h"
 #include "absl/time/time.h"
+#include "base/env.h"
 #include "base/status.h"
 
 namespace millrace {
@@ -35,8 +35,8 @@ class Interrupt {
   }
   // Look for who has no clock: while a step is being prepared.
   bool LookNowAndThen() {
-    const absl::Time now = absl::Now();
-    if (now - looked_ < kInterruptPeriod) return stop_;
+    const int64_t now = Env::Default().MonotonicNanos();
+    if (looked_ != 0 && now - looked_ < absl::ToInt64Nanoseconds(kInterruptPeriod)) return stop_;
     looked_ = now;
     return Look();
   }
@@ -45,7 +45,7 @@ class Interrupt {
   const InterruptCheck check_;
   std::atomic<bool> due_{false};
   bool stop_ = false;
-  absl::Time looked_ = absl::InfinitePast();
+  int64_t looked_ = 0;  // 0: never
 };
 
 // The interrupt of the step that this thread asked for, while it runs it; else null.

@@ -87,20 +87,6 @@ class Segment {
   std::vector<bool> moves_;  // per retval: nobody reads its slot after it, and the plan does not keep it
 };
 
-// Gives the frame back whatever happens.
-class HeldFrame {
- public:
-  HeldFrame(const Plan& plan, std::unique_ptr<Frame> frame) : plan_(plan), frame_(std::move(frame)) {}
-  ~HeldFrame() { plan_.ReleaseFrame(std::move(frame_)); }
-  HeldFrame(const HeldFrame&) = delete;
-  HeldFrame& operator=(const HeldFrame&) = delete;
-  Frame& operator*() { return *frame_; }
-
- private:
-  const Plan& plan_;
-  std::unique_ptr<Frame> frame_;
-};
-
 class LoopKernel : public Kernel {
  public:
   LoopKernel(const LoopRegion& region, Segment predicate, Segment body)
@@ -112,10 +98,8 @@ class LoopKernel : public Kernel {
 
   // Inputs: the variables' first values, then the invariants.
   Status Compute(KernelContext& ctx) override {
-    MR_ASSIGN_OR_RETURN(std::unique_ptr<Frame> p, predicate_.plan().AcquireFrame());
-    HeldFrame predicate_frame(predicate_.plan(), std::move(p));
-    MR_ASSIGN_OR_RETURN(std::unique_ptr<Frame> b, body_.plan().AcquireFrame());
-    HeldFrame body_frame(body_.plan(), std::move(b));
+    MR_ASSIGN_OR_RETURN(const HeldFrame predicate_frame, predicate_.plan().AcquireFrame());
+    MR_ASSIGN_OR_RETURN(const HeldFrame body_frame, body_.plan().AcquireFrame());
     Segment::Slots variables(num_variables_), computed(static_cast<size_t>(predicate_.plan().num_retvals() - 1)),
         pred(1);
     for (size_t i = 0; i < num_variables_; ++i) variables[i].tensor = ctx.input(static_cast<int>(i));

@@ -4,10 +4,10 @@
 #pragma once
 
 #include <deque>
+#include <map>
 #include <memory>
 #include <vector>
 
-#include "absl/container/flat_hash_map.h"
 #include "runtime/plan.h"
 
 namespace millrace {
@@ -33,8 +33,8 @@ struct Iteration {
   std::vector<Slot> own_slots;
   std::vector<int32_t> readers;
   std::vector<NodeState> nodes;
-  absl::flat_hash_map<int, std::unique_ptr<LoopRun>> loops;  // under way, entered from here, by frame
-  StepContext step;                                          // with the frame and iteration of this one
+  std::map<int, std::unique_ptr<LoopRun>> loops;  // under way, entered from here, by frame
+  StepContext step;                               // with the frame and iteration of this one
 
   Iteration();
   ~Iteration();

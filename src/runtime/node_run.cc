@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <ctime>
 #include <functional>
+#include <new>
 #include <thread>
 
 #include "absl/strings/match.h"
@@ -51,13 +52,17 @@ bool StepMustStop(void* data) {
   return interrupt && interrupt->IsDue() && interrupt->Look();
 }
 
-Status AtNode(const Status& s, const PlanNode& n, absl::Span<Slot* const> inputs) {
+Status AtNode(const Status& s, const PlanNode& n, absl::Span<Slot* const> inputs) noexcept {
   if (absl::StrContains(s.message(), "\n\t [[node ")) return s;  // from a plan within this one
-  std::string text = absl::StrCat(s.message(), "\n\t [[node ", n.info->name, " (", n.info->op->name, ")");
-  if (!n.info->location.empty()) absl::StrAppend(&text, " defined at ", n.info->location);
-  absl::StrAppend(&text, " on ", n.info->device->name(), "]]");
-  if (!inputs.empty()) absl::StrAppend(&text, "\n\t given ", Described(inputs));
-  return Status(s.code(), text);
+  try {
+    std::string text = absl::StrCat(s.message(), "\n\t [[node ", n.info->name, " (", n.info->op->name, ")");
+    if (!n.info->location.empty()) absl::StrAppend(&text, " defined at ", n.info->location);
+    absl::StrAppend(&text, " on ", n.info->device->name(), "]]");
+    if (!inputs.empty()) absl::StrAppend(&text, "\n\t given ", Described(inputs));
+    return Status(s.code(), text);
+  } catch (const std::bad_alloc&) {
+    return s;
+  }
 }
 
 Status LoadDereferences(const NodeInfo& node, const std::vector<Dereference>& list, Slot* slots,
@@ -80,22 +85,26 @@ void ClearDereferences(const std::vector<Dereference>& list, Slot* slots) {
 
 Status NoValue(int output) { return Internal("kernel gave output ", output, " no value"); }
 
-void RecordNode(StepTrace& trace, const PlanNode& n, const Slot* outputs, int64_t start_nanos) {
-  NodeTrace t{
-      .node = n.info->name,
-      .op = n.info->op->name,
-      .device = n.info->device->name(),
-      .start_nanos = start_nanos,
-      .end_nanos = TraceClockNanos(),
-      .thread = static_cast<uint32_t>(std::hash<std::thread::id>()(std::this_thread::get_id())),
-      .outputs = {}};
-  for (int o = 0; o < n.num_outputs; ++o) {
-    const Tensor& v = outputs[o].tensor;
-    if (v.IsInitialized()) {
-      t.outputs.push_back({v.dtype(), v.shape(), static_cast<int64_t>(v.TotalBytes())});
+void RecordNode(StepTrace& trace, const PlanNode& n, const Slot* outputs, int64_t start_nanos) noexcept {
+  try {
+    NodeTrace t{
+        .node = n.info->name,
+        .op = n.info->op->name,
+        .device = n.info->device->name(),
+        .start_nanos = start_nanos,
+        .end_nanos = TraceClockNanos(),
+        .thread = static_cast<uint32_t>(std::hash<std::thread::id>()(std::this_thread::get_id())),
+        .outputs = {}};
+    for (int o = 0; o < n.num_outputs; ++o) {
+      const Tensor& v = outputs[o].tensor;
+      if (v.IsInitialized()) {
+        t.outputs.push_back({v.dtype(), v.shape(), static_cast<int64_t>(v.TotalBytes())});
+      }
     }
+    trace.Add(std::move(t));
+  } catch (const std::bad_alloc&) {
+    // The step goes on without the entry.
   }
-  trace.Add(std::move(t));
 }
 
 }  // namespace millrace

@@ -2,14 +2,15 @@
 // What both ways of execution do at a node.
 #pragma once
 
+#include "base/exceptions.h"
 #include "base/stop_scope.h"
 #include "kernel/tensor_access.h"
 #include "runtime/executor.h"
 
 namespace millrace {
 
-// `s` with node, op, device, the user's line, and what the node was given.
-Status AtNode(const Status& s, const PlanNode& n, absl::Span<Slot* const> inputs = {});
+// `s` with node, op, device, the user's line, and what the node was given; bare when there is no memory for these.
+Status AtNode(const Status& s, const PlanNode& n, absl::Span<Slot* const> inputs = {}) noexcept;
 
 // `constants` are those of the node's loop. FailedPrecondition when a variable that the node reads has no value.
 Status LoadDereferences(const NodeInfo& node, const std::vector<Dereference>& list, Slot* slots, const Slot* constants);
@@ -35,7 +36,7 @@ inline Status CheckOutputs(const PlanNode& n, const Slot* out) {
   return absl::OkStatus();
 }
 
-void RecordNode(StepTrace& trace, const PlanNode& n, const Slot* outputs, int64_t start_nanos);
+void RecordNode(StepTrace& trace, const PlanNode& n, const Slot* outputs, int64_t start_nanos) noexcept;
 
 // A tensor that was moved from still looks alive; here it does not.
 inline void MoveTensor(Tensor& from, Tensor* to) {
@@ -47,15 +48,15 @@ inline void ClearSlot(Slot& s) {
   if (s.ref) s.ref.reset();
 }
 
-// Runs a synchronous kernel, with everything above.
+// Runs a synchronous kernel, with everything above. What it throws comes back as a status.
 __attribute__((always_inline)) inline Status ComputeNode(
     const PlanNode& n, Slot* const* inputs, Slot* outputs, uint64_t dies, StepContext& step, StepTrace* trace) {
   KernelContext ctx(*n.info, inputs, outputs, dies, step);
   const int64_t start = trace ? TraceClockNanos() : 0;
   try {
     MR_RETURN_IF_ERROR(n.kernel->Compute(ctx));
-  } catch (const WorkStopped&) {
-    return Cancelled("the step was stopped");
+  } catch (...) {
+    return StatusFromException();
   }
   MR_RETURN_IF_ERROR(CheckOutputs(n, outputs));
   if (trace) RecordNode(*trace, n, outputs, start);

@@ -373,18 +373,25 @@ StatusOr<std::unique_ptr<Plan>> Plan::Compile(const Graph& graph, const Options&
 
 Plan::~Plan() { delete spare_frame_.load(std::memory_order_acquire); }
 
-StatusOr<std::unique_ptr<Frame>> Plan::AcquireFrame() const {
+Plan::Plan() { free_frames_.reserve(kMaxFreeFrames); }
+
+StatusOr<HeldFrame> Plan::AcquireFrame() const {
   if (Frame* const spare = spare_frame_.exchange(nullptr, std::memory_order_acquire)) {
-    return std::unique_ptr<Frame>(spare);
+    return HeldFrame(spare, {this});
   }
   {
     absl::MutexLock lock(&mu_);
     if (!free_frames_.empty()) {
-      std::unique_ptr<Frame> frame = std::move(free_frames_.back());
+      HeldFrame frame(free_frames_.back().release(), {this});
       free_frames_.pop_back();
       return frame;
     }
   }
+  MR_ASSIGN_OR_RETURN(std::unique_ptr<Frame> made, MakeFrame());
+  return HeldFrame(made.release(), {this});
+}
+
+StatusOr<std::unique_ptr<Frame>> Plan::MakeFrame() const {
   auto frame = std::make_unique<Frame>();
   frame->slots.resize(static_cast<size_t>(frames_.front().num_slots));
   if (has_dead_) frame->dead.resize(nodes_.size());
@@ -392,23 +399,21 @@ StatusOr<std::unique_ptr<Frame>> Plan::AcquireFrame() const {
   for (int slot : input_slots_) frame->inputs.push_back(&frame->slots[static_cast<size_t>(slot)]);
   StepContext outside_steps;
   for (const PlanNode& n : once_) {
-    KernelContext ctx(*n.info, nullptr, frame->slots.data() + n.output_begin, 0, outside_steps);
-    Status s = n.kernel->Compute(ctx);
-    if (s.ok()) s = CheckOutputs(n, frame->slots.data() + n.output_begin);
+    Status s = ComputeNode(n, nullptr, frame->slots.data() + n.output_begin, 0, outside_steps, nullptr);
     if (!s.ok()) return AtNode(s, n);
   }
   return frame;
 }
 
-void Plan::ReleaseFrame(std::unique_ptr<Frame> frame) const {
-  for (size_t s = static_cast<size_t>(num_lasting_slots_); s < frame->slots.size(); ++s) ClearSlot(frame->slots[s]);
-  Frame* none = nullptr;
-  if (spare_frame_.compare_exchange_strong(none, frame.get(), std::memory_order_release)) {
-    frame.release();
-    return;
+void ReturnFrame::operator()(Frame* frame) const {
+  for (size_t s = static_cast<size_t>(plan->num_lasting_slots_); s < frame->slots.size(); ++s) {
+    ClearSlot(frame->slots[s]);
   }
-  absl::MutexLock lock(&mu_);
-  if (free_frames_.size() < kMaxFreeFrames) free_frames_.push_back(std::move(frame));
+  Frame* none = nullptr;
+  if (plan->spare_frame_.compare_exchange_strong(none, frame, std::memory_order_release)) return;
+  std::unique_ptr<Frame> surplus(frame);  // freed outside the lock
+  absl::MutexLock lock(&plan->mu_);
+  if (plan->free_frames_.size() < kMaxFreeFrames) plan->free_frames_.push_back(std::move(surplus));
 }
 
 }  // namespace millrace

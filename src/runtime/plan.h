@@ -97,6 +97,14 @@ struct Frame {
   std::vector<uint8_t> dead;  // per node; only in plans with dead values, in plan order
 };
 
+class Plan;
+struct ReturnFrame {
+  const Plan* plan = nullptr;
+  void operator()(Frame* frame) const;
+};
+// A frame goes back to its plan, which outlives it, and is cleared.
+using HeldFrame = std::unique_ptr<Frame, ReturnFrame>;
+
 class Plan {
  public:
   struct Options {
@@ -127,12 +135,13 @@ class Plan {
   bool runs_by_readiness() const { return !slots_are_reused_; }
 
   ~Plan();
-  StatusOr<std::unique_ptr<Frame>> AcquireFrame() const;
-  void ReleaseFrame(std::unique_ptr<Frame> frame) const;  // clears what is left in it
+  StatusOr<HeldFrame> AcquireFrame() const;
 
  private:
   friend class PlanCompiler;
-  Plan() = default;
+  friend struct ReturnFrame;
+  Plan();
+  StatusOr<std::unique_ptr<Frame>> MakeFrame() const;
   std::vector<PlanNode> nodes_;
   std::vector<PlanNodeLinks> links_;
   std::vector<NodeInfo> infos_;

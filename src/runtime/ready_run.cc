@@ -6,8 +6,10 @@
 // exits that were never live are dead then.
 //
 // One lock guards the bookkeeping; kernels run outside of it. `live_` counts everything that can still make progress:
-// queued nodes, running threads and outstanding asynchronous kernels; whoever brings it to zero finishes the step.
+// running threads and outstanding asynchronous kernels; whoever brings it to zero finishes the step. An exception in
+// the bookkeeping fails the step, whose queue is then emptied without a look at it, so that it need not be in order.
 #include <algorithm>
+#include <atomic>
 #include <deque>
 
 #include "absl/strings/str_join.h"
@@ -29,9 +31,8 @@ uint64_t FrameId(uint64_t parent, int64_t iteration, absl::string_view name) {
 
 class ReadyRun {
  public:
-  ReadyRun(const Plan& plan, Frame& frame, StepContext& step, const ExecutorOptions& options,
-           absl::AnyInvocable<void(Status) &&> done)
-      : plan_(plan), step_(step), options_(options), done_(std::move(done)), random_(options.order_seed) {
+  ReadyRun(const Plan& plan, Frame& frame, StepContext& step, const ExecutorOptions& options)
+      : plan_(plan), step_(step), options_(options), random_(options.order_seed) {
     absl::MutexLock lock(&mu_);
     Prepare(root_, 0, nullptr);
     Iteration& it = Begin(root_, frame.slots.data());
@@ -45,7 +46,8 @@ class ReadyRun {
     runners_ = 1;
   }
 
-  void Start() {
+  void Start(absl::AnyInvocable<void(Status) &&> done) {
+    done_ = std::move(done);
     RunQueue();
     DropLive();
   }
@@ -98,44 +100,78 @@ class ReadyRun {
   }
 
   void RunQueue() ABSL_LOCKS_EXCLUDED(mu_) {
-    Inputs inputs;
-    Interrupt* const interrupt = CurrentInterrupt();
-    mu_.Lock();
-    while (!ready_.empty()) {
-      const Ready item = Pop();
-      MaybeAddRunner();
-      if (Skip(item)) continue;
-      FindInputs(item, &inputs);
-      Garbage garbage = TakeGarbage();
-      mu_.Unlock();
-      garbage.Free();
-      if (interrupt && interrupt->IsDue() && interrupt->Look()) Fail(Interrupted());
-      Slot aside;
-      const bool completed = Run(item, inputs, &aside);
-      mu_.Lock();
-      if (completed && status_.ok()) {
-        ClearDereferences(Links(item.node).dereferences, item.iteration->slots);
-        Complete(item, &aside);
+    for (;;) {
+      try {
+        return RunUntilEmpty();
+      } catch (...) {
+        Fail(StatusFromException());
       }
     }
-    --runners_;
-    Garbage garbage = TakeGarbage();
-    mu_.Unlock();
+  }
+
+  void RunUntilEmpty() ABSL_LOCKS_EXCLUDED(mu_) {
+    Inputs inputs;
+    Slot aside;
+    Interrupt* const interrupt = CurrentInterrupt();
+    Ready item{nullptr, 0};
+    bool completed = false, empty = false;
+    while (!empty) {
+      Garbage garbage;  // freed after the lock is released
+      const bool found = UnderLock([&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
+        if (std::exchange(completed, false) && status_.ok()) {
+          ClearDereferences(Links(item.node).dereferences, item.iteration->slots);
+          Complete(item, &aside);
+        }
+        do {
+          empty = ready_.empty();
+          if (empty) break;
+          item = Pop();
+          MaybeAddRunner();
+        } while (Skip(item));
+        empty ? static_cast<void>(--runners_) : FindInputs(item, &inputs);
+        garbage = TakeGarbage();
+      });
+      if (!found || empty) continue;
+      garbage.Free();
+      if (interrupt && interrupt->IsDue() && interrupt->Look()) Fail(Interrupted());
+      aside = {};
+      completed = Run(item, inputs, &aside);
+    }
+  }
+
+  // False when `work` on the bookkeeping threw. It may be half done then, so the step has failed before anybody else
+  // sees it.
+  template <typename Work>
+  bool UnderLock(Work work) ABSL_LOCKS_EXCLUDED(mu_) {
+    Status s;
+    {
+      absl::MutexLock lock(&mu_);
+      s = WithoutExceptions([&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
+        work();
+        return absl::OkStatus();
+      });
+      if (s.ok()) return true;
+      if (!status_.ok()) return false;
+      status_ = s;
+    }
+    StopOthers(s);
+    return false;
   }
 
   // Another worker joins while expensive nodes wait and threads are free.
   void MaybeAddRunner() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
-    if (options_.single_thread || ready_.empty() || !Links(ready_.front().node).expensive) return;
+    if (options_.single_thread || !status_.ok()) return;
+    if (ready_.empty() || !Links(ready_.front().node).expensive) return;
     if (runners_ < Pool().parallelism()) StartRunner();
   }
 
   void StartRunner() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
-    ++runners_;
-    ++live_;
     Pool().Schedule([this] {
       RunQueue();
       DropLive();
     });
+    ++runners_;  // nobody sees it before the lock is released
+    ++live_;
   }
 
   // ---- Running one node ----
@@ -198,31 +234,80 @@ class ReadyRun {
     return s.ok() || Fail(AtNode(s, n, inputs));
   }
 
-  struct AsyncRun {
-    AsyncRun(const Inputs& in, const PlanNode& n, const PlanNodeLinks& links, Iteration& it)
-        : inputs(in), context(*n.info, inputs.data(), it.slots + n.output_begin, links.dies_always, it.step) {}
-    Inputs inputs;
-    KernelContext context;
+  // An asynchronous kernel that is under way. Held by its callback and by the thread that starts the kernel; it lives
+  // as long as one of them does, whatever the kernel throws, and a callback that is dropped instead of run ends it too.
+  class AsyncRun {
+   public:
+    AsyncRun(ReadyRun& run, const Ready& item, const Inputs& inputs)
+        : run_(run),
+          item_(item),
+          inputs_(inputs),
+          start_(run.options_.trace ? TraceClockNanos() : 0),
+          context_(*run.Node(item.node).info, inputs_.data(), item.iteration->slots + run.Node(item.node).output_begin,
+                   run.Links(item.node).dies_always, item.iteration->step) {}
+    KernelContext& context() { return context_; }
+    void End(Status s) {
+      ended_ = true;
+      run_.EndAsync(item_, start_, std::move(s));
+    }
+    void LetGo() {
+      if (holders_.fetch_sub(1, std::memory_order_acq_rel) > 1) return;
+      if (!ended_) End(WithoutExceptions([] { return Internal("the kernel dropped its callback"); }));
+      delete this;
+    }
+
+   private:
+    ReadyRun& run_;
+    const Ready item_;
+    const Inputs inputs_;
+    const int64_t start_;
+    KernelContext context_;
+    std::atomic<int> holders_{2};
+    bool ended_ = false;  // by the callback, before it lets go
+  };
+  class AsyncDone {
+   public:
+    explicit AsyncDone(AsyncRun* run) : run_(run) {}
+    AsyncDone(AsyncDone&& other) noexcept : run_(std::exchange(other.run_, nullptr)) {}
+    ~AsyncDone() {
+      if (run_ != nullptr) run_->LetGo();
+    }
+    AsyncDone(const AsyncDone&) = delete;
+    AsyncDone& operator=(const AsyncDone&) = delete;
+    void operator()(Status s) && {
+      AsyncRun* const run = std::exchange(run_, nullptr);
+      run->End(std::move(s));
+      run->LetGo();
+    }
+
+   private:
+    AsyncRun* run_;
   };
 
   bool RunAsync(const Ready& item, const Inputs& inputs) ABSL_LOCKS_EXCLUDED(mu_) {
     const PlanNode& n = Node(item.node);
-    const PlanNodeLinks& links = Links(item.node);
-    auto run = std::make_unique<AsyncRun>(inputs, n, links, *item.iteration);
-    KernelContext& context = run->context;
+    auto* const run = new AsyncRun(*this, item, inputs);
     {
       absl::MutexLock lock(&mu_);
       ++live_;
     }
-    const int64_t start = options_.trace ? TraceClockNanos() : 0;
-    links.async->ComputeAsync(context, [this, item, start, run = std::move(run)](Status s) {
-      const PlanNode& node = Node(item.node);
-      const Slot* outputs = item.iteration->slots + node.output_begin;
-      if (s.ok()) s = CheckOutputs(node, outputs);
-      if (s.ok()) {
-        if (options_.trace) RecordNode(*options_.trace, node, outputs, start);
-        Garbage garbage;
-        absl::MutexLock lock(&mu_);
+    try {
+      Links(item.node).async->ComputeAsync(run->context(), AsyncDone(run));
+    } catch (...) {
+      Fail(AtNode(StatusFromException(), n));
+    }
+    run->LetGo();
+    return false;
+  }
+
+  void EndAsync(const Ready& item, int64_t start, Status s) ABSL_LOCKS_EXCLUDED(mu_) {
+    const PlanNode& n = Node(item.node);
+    const Slot* outputs = item.iteration->slots + n.output_begin;
+    if (s.ok()) s = CheckOutputs(n, outputs);
+    if (s.ok()) {
+      if (options_.trace) RecordNode(*options_.trace, n, outputs, start);
+      Garbage garbage;
+      UnderLock([&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
         if (status_.ok()) {
           ClearDereferences(Links(item.node).dereferences, item.iteration->slots);
           Complete(item, nullptr);
@@ -231,12 +316,11 @@ class ReadyRun {
         // pool unless a runner is there to take it.
         if (!ready_.empty() && runners_ == 0) StartRunner();
         garbage = TakeGarbage();
-      } else {
-        Fail(AtNode(s, node));
-      }
-      DropLive();
-    });
-    return false;
+      });
+    } else {
+      Fail(AtNode(s, n));
+    }
+    DropLive();
   }
 
   // ---- What follows from a node ----
@@ -436,17 +520,19 @@ class ReadyRun {
 
   // Always false.
   bool Fail(const Status& s) ABSL_LOCKS_EXCLUDED(mu_) {
-    bool first = false;
     {
       absl::MutexLock lock(&mu_);
-      first = status_.ok();
-      if (first) status_ = s;
+      if (!status_.ok()) return false;
+      status_ = s;
     }
-    // Others that wait in this step must not wait for what will never come.
-    if (!first) return false;
-    if (step_.rendezvous) step_.rendezvous->Abort(s);
-    if (step_.cancellation) step_.cancellation->Cancel();
+    StopOthers(s);
     return false;
+  }
+
+  // Others that wait in this step must not wait for what will never come.
+  void StopOthers(const Status& why) ABSL_LOCKS_EXCLUDED(mu_) {
+    if (step_.rendezvous) step_.rendezvous->Abort(why);
+    if (step_.cancellation) step_.cancellation->Cancel();
   }
 
   void DropLive() {
@@ -455,7 +541,7 @@ class ReadyRun {
       absl::MutexLock lock(&mu_);
       if (--live_ > 0) return;
       s = status_;
-      if (s.ok()) s = CheckComplete();
+      if (s.ok()) s = WithoutExceptions([this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) { return CheckComplete(); });
     }
     auto done = std::move(done_);
     delete this;
@@ -479,11 +565,8 @@ class ReadyRun {
       for (size_t k = 0; k < it->nodes.size() && blocked->size() < kEnough; ++k) {
         if (!it->nodes[k].is_done) Describe(*it, run.frame->nodes[k], blocked);
       }
-      std::vector<int> frames;
-      for (const auto& [frame, inner] : it->loops) frames.push_back(frame);
-      std::sort(frames.begin(), frames.end());
-      for (int frame : frames) {
-        if (blocked->size() < kEnough) FindBlocked(*it->loops.at(frame), blocked);
+      for (const auto& [frame, inner] : it->loops) {
+        if (blocked->size() < kEnough) FindBlocked(*inner, blocked);
       }
     }
   }
@@ -532,7 +615,13 @@ class ReadyRun {
 
 void RunByReadiness(const Plan& plan, Frame& frame, StepContext& step, const ExecutorOptions& options,
                     absl::AnyInvocable<void(Status) &&> done) {
-  (new ReadyRun(plan, frame, step, options, std::move(done)))->Start();
+  ReadyRun* run = nullptr;
+  const Status s = WithoutExceptions([&] {
+    run = new ReadyRun(plan, frame, step, options);
+    return absl::OkStatus();
+  });
+  if (!s.ok()) return std::move(done)(s);
+  run->Start(std::move(done));
 }
 
 }  // namespace millrace

@@ -6,6 +6,9 @@
 #include <optional>
 
 #include "absl/cleanup/cleanup.h"
+#include "base/env.h"
+#include "base/exceptions.h"
+#include "base/thread_pool.h"
 #include "graph/verify.h"
 #include "runtime/node_run.h"
 
@@ -33,6 +36,74 @@ struct Coordinator::StepInFlight {
   // Neighbours among the steps in flight.
   StepInFlight* previous = nullptr;
   StepInFlight* next = nullptr;
+};
+
+// The partitions of a step while they run. From Start until Wait returns true they refer to it, so nothing between the
+// two throws.
+class Coordinator::PartsInFlight {
+ public:
+  PartsInFlight(const Compiled& compiled, JointStep& joint)
+      : args(compiled.parts.size()), compiled_(compiled), joint_(joint), retvals_(args.size()), left_(args.size()) {}
+
+  std::vector<std::vector<Tensor>> args;  // by partition
+
+  void Start(bool one_after_the_other) {
+    const size_t n = args.size();
+    size_t p = 1;
+    const Status s = WithoutExceptions([&] {
+      for (; p < n && !one_after_the_other; ++p) ProcessThreadPool().Schedule([this, p] { StartPart(p); });
+      return absl::OkStatus();
+    });
+    if (!s.ok()) {
+      for (; p < n; ++p) End(s);
+    }
+    for (p = 0; p < n && (p == 0 || one_after_the_other); ++p) StartPart(p);
+  }
+
+  // Until all have ended: true. When this thread's interrupt says stop before that: false.
+  bool Wait(bool unless_interrupted) {
+    const auto done = [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) { return left_ == 0; };
+    absl::MutexLock lock(&mu_);
+    if (unless_interrupted) return AwaitUnlessInterrupted(mu_, absl::Condition(&done));
+    mu_.Await(absl::Condition(&done));
+    return true;
+  }
+
+  Status Take(std::vector<Tensor>* outputs) {
+    absl::MutexLock lock(&mu_);
+    MR_RETURN_IF_ERROR(first_);
+    for (size_t p = 0; p < retvals_.size(); ++p) {
+      const std::vector<size_t>& fetches = compiled_.parts[p].retvals;
+      for (size_t i = 0; i < fetches.size(); ++i) (*outputs)[fetches[i]] = std::move(retvals_[p][i]);
+    }
+    return absl::OkStatus();
+  }
+
+ private:
+  void StartPart(size_t p) {
+    const CompiledPart& part = compiled_.parts[p];
+    joint_.On(part.worker).RunAsync({part.handle, args[p], &retvals_[p]}, [this](Status s) { End(std::move(s)); });
+  }
+
+  void End(Status s) {
+    if (!s.ok()) {
+      {
+        absl::MutexLock lock(&mu_);
+        // What others report after the first failure follows from it.
+        if (first_.ok() || (absl::IsCancelled(first_) && !absl::IsCancelled(s))) first_ = s;
+      }
+      joint_.Stop(s);
+    }
+    absl::MutexLock lock(&mu_);
+    --left_;
+  }
+
+  const Compiled& compiled_;
+  JointStep& joint_;
+  std::vector<std::vector<Tensor>> retvals_;
+  absl::Mutex mu_;
+  size_t left_ ABSL_GUARDED_BY(mu_);
+  Status first_ ABSL_GUARDED_BY(mu_);
 };
 
 Coordinator::Coordinator(RefPtr<SharedGraph> graph, std::vector<Worker*> workers, CoordinatorOptions options)
@@ -116,9 +187,10 @@ Status RenumberArguments(Graph& graph, CompiledPart* part) {
 }
 
 std::function<Status()> Coordinator::KeepGoing(absl::Duration timeout) {
-  return [this, timeout, end = absl::Now() + timeout]() -> Status {
+  return [this, timeout, start = Env::Default().MonotonicNanos()]() -> Status {
     MR_RETURN_IF_ERROR(KeepGoingUnlessInterrupted());
-    if (absl::Now() > end) return DeadlineExceeded("the step passed its deadline of ", absl::FormatDuration(timeout));
+    if (absl::Nanoseconds(Env::Default().MonotonicNanos() - start) > timeout)
+      return DeadlineExceeded("the step passed its deadline of ", absl::FormatDuration(timeout));
     absl::MutexLock lock(&mu_);
     return closed_ ? Cancelled("the session was closed") : absl::OkStatus();
   };
@@ -206,52 +278,28 @@ Status Coordinator::RunParts(const Compiled& compiled, StepInFlight& step, absl:
       step.context.step_id, options_.max_threads, step.context.trace, options_.deterministic, options_.order_seed};
   // Each step of a session draws an order of its own; the n-th step of a session with this seed always the same.
   if (spec.order_seed != 0) spec.order_seed += static_cast<uint64_t>(spec.id) * 0x9e3779b97f4a7c15u;
+  PartsInFlight parts(compiled, step.joint);
   MR_RETURN_IF_ERROR(step.joint.Open(workers_, compiled.takes_part, spec));
-  const size_t n = compiled.parts.size();
-  std::vector<std::vector<Tensor>> args(n), retvals(n);
-  absl::Mutex mu;
-  size_t left = n;
-  Status first;
-  auto start = [&](size_t p) {
-    const CompiledPart& part = compiled.parts[p];
-    step.joint.On(part.worker).RunAsync({part.handle, args[p], &retvals[p]}, [&](Status s) {
-      if (!s.ok()) {
-        {
-          absl::MutexLock lock(&mu);
-          // What others report after the first failure follows from it.
-          if (first.ok() || (absl::IsCancelled(first) && !absl::IsCancelled(s))) first = s;
-        }
-        step.joint.Stop(s);
-      }
-      absl::MutexLock lock(&mu);
-      --left;
-    });
-  };
-  for (size_t p = 0; p < n; ++p) {
-    for (size_t i : compiled.parts[p].args) args[p].push_back(feed_values[i]);
+  for (size_t p = 0; p < parts.args.size(); ++p) {
+    for (size_t i : compiled.parts[p].args) parts.args[p].push_back(feed_values[i]);
   }
-  for (size_t p = 1; p < n && !options_.deterministic; ++p) ProcessThreadPool().Schedule([&start, p] { start(p); });
-  for (size_t p = 0; p < n && (p == 0 || options_.deterministic); ++p) start(p);
-  const auto done = [&left] { return left == 0; };
-  absl::MutexLock lock(&mu);
-  if (!AwaitUnlessInterrupted(mu, absl::Condition(&done))) {
-    mu.Unlock();
+  parts.Start(options_.deterministic);
+  if (!parts.Wait(CurrentInterrupt() != nullptr)) {
     step.Stop(Interrupted());
-    mu.Lock();
-    mu.Await(absl::Condition(&done));
+    parts.Wait(false);
   }
-  MR_RETURN_IF_ERROR(first);
-  for (size_t p = 0; p < n; ++p) {
-    for (size_t i = 0; i < compiled.parts[p].retvals.size(); ++i) {
-      (*outputs)[compiled.parts[p].retvals[i]] = std::move(retvals[p][i]);
-    }
-  }
-  return absl::OkStatus();
+  return parts.Take(outputs);
 }
 
 Status Coordinator::Run(const StepOptions& options, absl::Span<const Output> feeds,
                         absl::Span<const Tensor> feed_values, absl::Span<const Output> fetches,
                         absl::Span<Node* const> targets, std::vector<Tensor>* outputs) {
+  return WithoutExceptions([&] { return RunStep(options, feeds, feed_values, fetches, targets, outputs); });
+}
+
+Status Coordinator::RunStep(const StepOptions& options, absl::Span<const Output> feeds,
+                            absl::Span<const Tensor> feed_values, absl::Span<const Output> fetches,
+                            absl::Span<Node* const> targets, std::vector<Tensor>* outputs) {
   if (feeds.size() != feed_values.size()) {
     return InvalidArgument(feeds.size(), " feeds, but ", feed_values.size(), " values");
   }
@@ -273,7 +321,9 @@ Status Coordinator::Run(const StepOptions& options, absl::Span<const Output> fee
     if (timeout < absl::InfiniteDuration()) {
       deadline.emplace(timeout, [&] {
         timed_out.store(true);
-        step.Stop(DeadlineExceeded("the step passed its deadline of ", absl::FormatDuration(timeout)));
+        step.Stop(WithoutExceptions([&] {
+          return DeadlineExceeded("the step passed its deadline of ", absl::FormatDuration(timeout));
+        }));
       });
     }
     if (compiled->simple && !options_.deterministic) {

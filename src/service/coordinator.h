@@ -81,6 +81,7 @@ class Coordinator {
 
  private:
   struct StepInFlight;
+  class PartsInFlight;
 
   StatusOr<std::shared_ptr<const Compiled>> Compile(const RunSignature& signature, PruneOptions prune);
   // Asked while a signature is compiled: an error ends the work.
@@ -91,6 +92,8 @@ class Coordinator {
                                                   absl::Duration timeout);
   StatusOr<std::shared_ptr<const Compiled>> CompileAndKeep(const RunSignatureView& signature, absl::Duration timeout);
   std::shared_ptr<const Compiled> Find(const RunSignatureView& signature) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  Status RunStep(const StepOptions& options, absl::Span<const Output> feeds, absl::Span<const Tensor> feed_values,
+                 absl::Span<const Output> fetches, absl::Span<Node* const> targets, std::vector<Tensor>* outputs);
   Status RunParts(const Compiled& compiled, StepInFlight& step, absl::Span<const Tensor> feed_values,
                   std::vector<Tensor>* outputs);
   void Leave(StepInFlight* step);

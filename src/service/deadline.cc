@@ -1,16 +1,34 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "service/deadline.h"
 
+#include <algorithm>
+#include <chrono>
+#include <condition_variable>
+#include <exception>
 #include <map>
+#include <mutex>
 #include <thread>
 
-#include "absl/base/thread_annotations.h"
-#include "absl/synchronization/mutex.h"
-#include "absl/time/clock.h"
+#include "base/env.h"
+#include "base/logging.h"
 
 namespace millrace {
+
+// `callback` returns whether it wants to be called again.
+struct TimerEntry {
+  TimerEntry(absl::Duration after, absl::AnyInvocable<bool()> fn)
+      : period(std::clamp<int64_t>(absl::ToInt64Nanoseconds(after), 0, kLongest)), callback(std::move(fn)) {}
+
+  static constexpr int64_t kLongest = int64_t{1} << 61;
+  const int64_t period;
+  absl::AnyInvocable<bool()> callback;
+  std::multimap<int64_t, TimerEntry*>::iterator at;  // while it waits
+  bool waits = false;
+};
+
 namespace {
 
+// On the monotonic clock: setting the machine's time neither fires nor delays it. Entries belong to who added them.
 class Timer {
  public:
   static Timer& Get() {
@@ -18,88 +36,84 @@ class Timer {
     return *timer;
   }
 
-  // `callback` returns whether it wants to be called again.
-  int64_t Add(absl::Duration after, absl::AnyInvocable<bool()> callback) {
-    absl::MutexLock lock(&mu_);
-    const int64_t id = next_++;
-    Insert(id, {std::move(callback), after});
-    changed_ = true;
-    return id;
+  void Add(TimerEntry& entry) {
+    const std::lock_guard<std::mutex> lock(mu_);
+    entry.at = entries_.emplace(Env::Default().MonotonicNanos() + entry.period, &entry);
+    entry.waits = true;
+    if (entry.at == entries_.begin()) changed_.notify_one();
   }
 
-  void Remove(int64_t id) {
-    absl::MutexLock lock(&mu_);
-    if (running_ == id) again_ = false;
-    auto it = times_.find(id);
-    if (it != times_.end()) {
-      entries_.erase({it->second, id});
-      times_.erase(it);
-      return;
-    }
-    auto idle = [this, id]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) { return running_ != id; };
-    mu_.Await(absl::Condition(&idle));
+  // Then the callback does not run and is not running.
+  void Remove(TimerEntry& entry) {
+    std::unique_lock<std::mutex> lock(mu_);
+    if (running_ == &entry) again_ = false;
+    idle_.wait(lock, [&] { return running_ != &entry; });
+    if (entry.waits) entries_.erase(entry.at);
   }
 
  private:
-  struct Entry {
-    absl::AnyInvocable<bool()> callback;
-    absl::Duration period;
-  };
-
   Timer() {
     std::thread([this] { Loop(); }).detach();
   }
 
-  void Insert(int64_t id, Entry entry) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
-    const absl::Time when = absl::Now() + entry.period;
-    entries_.emplace(std::make_pair(when, id), std::move(entry));
-    times_.emplace(id, when);
-  }
-
   void Loop() {
-    absl::MutexLock lock(&mu_);
+    std::unique_lock<std::mutex> lock(mu_);
     for (;;) {
-      changed_ = false;
-      const absl::Time next = entries_.empty() ? absl::InfiniteFuture() : entries_.begin()->first.first;
-      mu_.AwaitWithDeadline(absl::Condition(&changed_), next);
-      while (!entries_.empty() && entries_.begin()->first.first <= absl::Now()) {
-        auto node = entries_.extract(entries_.begin());
-        running_ = node.key().second;
-        times_.erase(running_);
-        again_ = true;
-        mu_.Unlock();
-        const bool again = node.mapped().callback();
-        mu_.Lock();
-        if (again && again_) Insert(running_, std::move(node.mapped()));
-        running_ = -1;
+      if (entries_.empty()) {
+        changed_.wait(lock);
+        continue;
       }
+      const int64_t left = entries_.begin()->first - Env::Default().MonotonicNanos();
+      if (left > 0) {
+        changed_.wait_until(lock, std::chrono::steady_clock::now() + std::chrono::nanoseconds(left));
+        continue;
+      }
+      auto node = entries_.extract(entries_.begin());  // goes back in without an allocation
+      running_ = node.mapped();
+      running_->waits = false;
+      again_ = true;
+      lock.unlock();
+      const bool again = Call(*node.mapped());
+      lock.lock();
+      if (again && again_) {
+        node.key() = Env::Default().MonotonicNanos() + running_->period;
+        running_->at = entries_.insert(std::move(node));
+        running_->waits = true;
+      }
+      running_ = nullptr;
+      idle_.notify_all();
     }
   }
 
-  absl::Mutex mu_;
-  int64_t next_ ABSL_GUARDED_BY(mu_) = 0;
-  int64_t running_ ABSL_GUARDED_BY(mu_) = -1;
-  bool again_ ABSL_GUARDED_BY(mu_) = false;  // the one that is running has not been removed
-  bool changed_ ABSL_GUARDED_BY(mu_) = false;
-  std::map<std::pair<absl::Time, int64_t>, Entry> entries_ ABSL_GUARDED_BY(mu_);
-  std::map<int64_t, absl::Time> times_ ABSL_GUARDED_BY(mu_);
+  static bool Call(TimerEntry& entry) {
+    try {
+      return entry.callback();
+    } catch (const std::exception& e) {
+      LogError("what a clock calls threw: ", e.what());
+      return true;
+    }
+  }
+
+  std::mutex mu_;
+  std::condition_variable changed_, idle_;
+  TimerEntry* running_ = nullptr;
+  bool again_ = false;  // the one that is running has not been removed
+  std::multimap<int64_t, TimerEntry*> entries_;
 };
 
 }  // namespace
 
-Deadline::Deadline(absl::Duration after, absl::AnyInvocable<void()> callback)
-    : id_(Timer::Get().Add(after, [callback = std::move(callback)]() mutable {
-        callback();
-        return false;
-      })) {}
-
-Deadline::~Deadline() {
-  if (id_ >= 0) Timer::Get().Remove(id_);
+Ticks::Ticks(absl::Duration period, absl::AnyInvocable<bool()> callback)
+    : entry_(std::make_unique<TimerEntry>(period, std::move(callback))) {
+  Timer::Get().Add(*entry_);
 }
 
-Ticks::Ticks(absl::Duration period, absl::AnyInvocable<bool()> callback)
-    : id_(Timer::Get().Add(period, std::move(callback))) {}
+Ticks::~Ticks() { Timer::Get().Remove(*entry_); }
 
-Ticks::~Ticks() { Timer::Get().Remove(id_); }
+Deadline::Deadline(absl::Duration after, absl::AnyInvocable<void()> callback)
+    : once_(after, [callback = std::move(callback)]() mutable {
+        callback();
+        return false;
+      }) {}
 
 }  // namespace millrace

@@ -2,27 +2,17 @@
 // Calls back when a deadline passes. One thread for the process, started on first use. Thread-safe.
 #pragma once
 
-#include <cstdint>
+#include <memory>
 
 #include "absl/functional/any_invocable.h"
 #include "absl/time/time.h"
 
 namespace millrace {
 
-// Cancels its callback on destruction: after that the callback has either run to its end or never will.
-class Deadline {
- public:
-  Deadline() = default;
-  Deadline(absl::Duration after, absl::AnyInvocable<void()> callback);
-  ~Deadline();
-  Deadline(const Deadline&) = delete;
-  Deadline& operator=(const Deadline&) = delete;
+struct TimerEntry;
 
- private:
-  int64_t id_ = -1;
-};
-
-// Calls back again and again until the callback returns false. Destruction as above.
+// Calls back again and again until the callback returns false. Cancels its callback on destruction: after that the
+// callback has either run to its end or never will.
 class Ticks {
  public:
   Ticks(absl::Duration period, absl::AnyInvocable<bool()> callback);
@@ -31,7 +21,16 @@ class Ticks {
   Ticks& operator=(const Ticks&) = delete;
 
  private:
-  int64_t id_;
+  const std::unique_ptr<TimerEntry> entry_;
+};
+
+// Calls back once. Destruction as above.
+class Deadline {
+ public:
+  Deadline(absl::Duration after, absl::AnyInvocable<void()> callback);
+
+ private:
+  Ticks once_;
 };
 
 }  // namespace millrace

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "service/joint_rendezvous.h"
 
+#include <map>
 #include <utility>
-#include <vector>
 
 namespace millrace {
 namespace {
@@ -39,7 +39,7 @@ class JointRendezvous : public Rendezvous {
 
   // Does not wait for the answers of other workers: those that still come are dropped.
   void Abort(const Status& why) override {
-    absl::flat_hash_map<int64_t, DoneCallback> asked;
+    std::map<int64_t, DoneCallback> asked;
     {
       absl::MutexLock lock(&mu_);
       if (!aborted_.ok()) return;
@@ -70,7 +70,7 @@ class JointRendezvous : public Rendezvous {
   absl::Mutex mu_;
   Status aborted_ ABSL_GUARDED_BY(mu_);
   int64_t next_ ABSL_GUARDED_BY(mu_) = 0;
-  absl::flat_hash_map<int64_t, DoneCallback> asked_ ABSL_GUARDED_BY(mu_);  // of other workers, not answered yet
+  std::map<int64_t, DoneCallback> asked_ ABSL_GUARDED_BY(mu_);  // of other workers, not answered yet
 };
 
 }  // namespace

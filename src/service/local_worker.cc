@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "service/local_worker.h"
 
+#include <functional>
+
 #include "runtime/executor.h"
 #include "runtime/node_run.h"
 #include "service/joint_rendezvous.h"
@@ -121,12 +123,10 @@ class InlinePlan final : public InlinePartition {
  public:
   explicit InlinePlan(std::shared_ptr<const Plan> plan) : plan_(std::move(plan)) {}
   Status Run(StepContext& step, absl::Span<const Tensor> args, std::vector<Tensor>* retvals) const override {
-    MR_ASSIGN_OR_RETURN(std::unique_ptr<Frame> frame, plan_->AcquireFrame());
-    Status s = FillArgs(*plan_, args, *frame);
-    if (s.ok()) s = RunInOrder(*plan_, *frame, step, {.trace = step.trace});
-    if (s.ok()) s = TakeRetvals(*plan_, *frame, retvals);
-    plan_->ReleaseFrame(std::move(frame));
-    return s;
+    MR_ASSIGN_OR_RETURN(const HeldFrame frame, plan_->AcquireFrame());
+    MR_RETURN_IF_ERROR(FillArgs(*plan_, args, *frame));
+    MR_RETURN_IF_ERROR(RunInOrder(*plan_, *frame, step, {.trace = step.trace}));
+    return TakeRetvals(*plan_, *frame, retvals);
   }
 
  private:
@@ -142,6 +142,29 @@ std::shared_ptr<const InlinePartition> LocalWorker::FindInline(int64_t partition
 }
 
 class LocalWorker::OpenedStep final : public WorkerStep {
+  // A partition that runs.
+  class InFlight {
+   public:
+    InFlight(std::shared_ptr<const Plan> plan, HeldFrame frame, std::vector<Tensor>* retvals)
+        : plan_(std::move(plan)), frame_(std::move(frame)), retvals_(retvals) {}
+
+    const Plan& plan() const { return *plan_; }
+    Frame& frame() const { return *frame_; }
+    absl::AnyInvocable<void(Status) &&> done;
+
+    static void End(std::unique_ptr<InFlight> self, Status s) {
+      if (s.ok()) s = WithoutExceptions([&] { return TakeRetvals(*self->plan_, *self->frame_, self->retvals_); });
+      absl::AnyInvocable<void(Status) &&> done = std::move(self->done);
+      self.reset();  // the step may be over, and the worker gone, when `done` returns
+      std::move(done)(std::move(s));
+    }
+
+   private:
+    const std::shared_ptr<const Plan> plan_;
+    const HeldFrame frame_;
+    std::vector<Tensor>* const retvals_;
+  };
+
  public:
   OpenedStep(LocalWorker* worker, const StepSpec& spec)
       : worker_(worker),
@@ -176,31 +199,29 @@ class LocalWorker::OpenedStep final : public WorkerStep {
   Rendezvous& rendezvous() override { return *rendezvous_; }
 
   void RunAsync(const PartitionRun& run, absl::AnyInvocable<void(Status) &&> done) override {
-    StatusOr<std::shared_ptr<const Plan>> found = worker_->Find(run.partition);
-    if (!found.ok()) return std::move(done)(found.status());
-    std::shared_ptr<const Plan> plan = *std::move(found);
-    StatusOr<std::unique_ptr<Frame>> acquired = plan->AcquireFrame();
-    if (!acquired.ok()) return std::move(done)(acquired.status());
-    std::unique_ptr<Frame> frame = *std::move(acquired);
-    if (Status s = FillArgs(*plan, run.args, *frame); !s.ok()) {
-      plan->ReleaseFrame(std::move(frame));
-      return std::move(done)(s);
+    std::unique_ptr<InFlight> flight;
+    Status s = WithoutExceptions([&]() -> Status {
+      MR_ASSIGN_OR_RETURN(std::shared_ptr<const Plan> plan, worker_->Find(run.partition));
+      MR_ASSIGN_OR_RETURN(HeldFrame frame, plan->AcquireFrame());
+      flight = std::make_unique<InFlight>(std::move(plan), std::move(frame), run.retvals);
+      return FillArgs(flight->plan(), run.args, flight->frame());
+    });
+    if (!s.ok()) {
+      flight.reset();
+      return std::move(done)(std::move(s));
     }
-    const Plan& plan_ref = *plan;
-    Frame& frame_ref = *frame;
-    auto finish = [plan = std::move(plan), frame = std::move(frame), retvals = run.retvals,
-                   done = std::move(done)](Status s) mutable {
-      if (s.ok()) s = TakeRetvals(*plan, *frame, retvals);
-      plan->ReleaseFrame(std::move(frame));
-      std::move(done)(s);
-    };
-    if (plan_ref.runs_by_readiness()) {
-      RunByReadiness(plan_ref, frame_ref, context_, options_, std::move(finish));
-    } else {
-      const Status s = RunInOrder(plan_ref, frame_ref, context_, options_);
-      if (!s.ok()) Stop(s);  // others must not wait for what this partition would have sent
-      std::move(finish)(s);
+    const Plan& plan = flight->plan();
+    Frame& frame = flight->frame();
+    flight->done = std::move(done);
+    if (plan.runs_by_readiness()) {
+      const auto end = [](InFlight* f, Status result) {
+        InFlight::End(std::unique_ptr<InFlight>(f), std::move(result));
+      };
+      return RunByReadiness(plan, frame, context_, options_, std::bind_front(end, flight.release()));
     }
+    s = WithoutExceptions([&] { return RunInOrder(plan, frame, context_, options_); });
+    if (!s.ok()) Stop(s);  // others must not wait for what this partition would have sent
+    InFlight::End(std::move(flight), std::move(s));
   }
 
  private:
@@ -248,11 +269,7 @@ StatusOr<std::vector<Tensor>> LocalWorker::Evaluate(const Node& node, const std:
   KernelContext ctx(info, in_pointers.data(), out.data(), 0, step);
   StopScope stop(&StepMustStop, &step);
   stop.may_stop = ChangesOnlyItsOutputs(node.signature());
-  try {
-    MR_RETURN_IF_ERROR(kernel->Compute(ctx));
-  } catch (const WorkStopped&) {
-    return Cancelled("the step was stopped");
-  }
+  MR_RETURN_IF_ERROR(WithoutExceptions([&] { return kernel->Compute(ctx); }));
   std::vector<Tensor> values;
   for (Slot& s : out) {
     if (!s.tensor.IsInitialized()) return Internal("kernel gave an output no value");

@@ -58,7 +58,7 @@ class LocalWorker : public Worker {
   mutable absl::Mutex mu_;
   int64_t next_ ABSL_GUARDED_BY(mu_) = 1;
   absl::flat_hash_map<int64_t, std::shared_ptr<const Plan>> plans_ ABSL_GUARDED_BY(mu_);
-  absl::flat_hash_map<int64_t, RefPtr<Rendezvous>> open_steps_ ABSL_GUARDED_BY(mu_);  // those that others may ask about
+  std::map<int64_t, RefPtr<Rendezvous>> open_steps_ ABSL_GUARDED_BY(mu_);  // those that others may ask about
   // Kernels of stateful ops, by device and node name: every plan of a session shares them, so that a random op goes on
   // with its sequence whatever is fetched beside it.
   std::map<std::pair<std::string, std::string>, std::shared_ptr<Kernel>> stateful_ ABSL_GUARDED_BY(mu_);

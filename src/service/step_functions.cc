@@ -4,6 +4,7 @@
 #include "service/step_functions.h"
 
 #include "absl/synchronization/notification.h"
+#include "base/exceptions.h"
 #include "graph/function_call.h"
 #include "graph/verify.h"
 #include "passes/pipeline.h"
@@ -85,7 +86,7 @@ class CompiledFunction final : public StepFunction {
       return ResourceExhausted("function '", name_, "' is called within ", Depth::kMax, " others by data sets");
     }
     if (!gate_->Enter()) return Cancelled("function '", name_, "' belongs to a session that has ended");
-    const Status s = RunInside(args, cancellation, results);
+    const Status s = WithoutExceptions([&] { return RunInside(args, cancellation, results); });
     gate_->Leave();
     return s;
   }
@@ -101,12 +102,10 @@ class CompiledFunction final : public StepFunction {
     step.rendezvous = rendezvous.get();
     step.cancellation = &scope.cancellation();
     step.step_resources = &resources;
-    MR_ASSIGN_OR_RETURN(std::unique_ptr<Frame> frame, plan_->AcquireFrame());
-    Status s = FillArgs(*plan_, args, *frame);
-    if (s.ok()) s = Execute(*frame, step);
-    if (s.ok()) s = TakeRetvals(*plan_, *frame, results);
-    plan_->ReleaseFrame(std::move(frame));
-    return s;
+    MR_ASSIGN_OR_RETURN(const HeldFrame frame, plan_->AcquireFrame());
+    MR_RETURN_IF_ERROR(FillArgs(*plan_, args, *frame));
+    MR_RETURN_IF_ERROR(Execute(*frame, step));
+    return TakeRetvals(*plan_, *frame, results);
   }
 
   Status Execute(Frame& frame, StepContext& step) const {

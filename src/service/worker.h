@@ -38,7 +38,7 @@ struct PartitionRun {
 class WorkerStep {
  public:
   virtual ~WorkerStep() = default;
-  // `done` runs exactly once, on any thread.
+  // `done` runs exactly once, on any thread, whatever goes wrong; it throws nothing, nor does this.
   virtual void RunAsync(const PartitionRun& run, absl::AnyInvocable<void(Status) &&> done) = 0;
   // Stops it from outside: kernels between nodes, waiting receives at once.
   virtual void Stop(const Status& why) = 0;

@@ -42,6 +42,7 @@ class PrefetchIterator final : public DataIterator {
     mu_.Await(absl::Condition(&ready));
     if (buffer_.empty()) {
       MR_RETURN_IF_ERROR(ctx.KeepGoing());
+      MR_RETURN_IF_ERROR(broken_);
       return false;
     }
     const Status status = std::move(buffer_.front().status);
@@ -61,10 +62,14 @@ class PrefetchIterator final : public DataIterator {
       if (stopped_) break;
       mu_.Unlock();
       Element element;
-      const StatusOr<bool> found = input_->Next(ctx, &element);
+      const StatusOr<bool> found = WithoutExceptions([&] { return input_->Next(ctx, &element); });
       mu_.Lock();
       if (found.ok() && !*found) break;
-      buffer_.push_back({found.status(), std::move(element)});
+      broken_ = WithoutExceptions([&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
+        buffer_.push_back({found.status(), std::move(element)});
+        return absl::OkStatus();
+      });
+      if (!broken_.ok()) break;
     }
     ended_ = true;
     running_ = false;
@@ -81,6 +86,7 @@ class PrefetchIterator final : public DataIterator {
   CancellationManager stop_;
   absl::Mutex mu_;
   std::deque<Made> buffer_ ABSL_GUARDED_BY(mu_);
+  Status broken_ ABSL_GUARDED_BY(mu_);  // why nothing comes after the buffer
   bool started_ ABSL_GUARDED_BY(mu_) = false;
   bool running_ ABSL_GUARDED_BY(mu_) = false;
   bool stopped_ ABSL_GUARDED_BY(mu_) = false;
@@ -192,7 +198,8 @@ class ParallelMapDataset final : public Dataset {
       const Status s = RunOnClientThread([this, call, args = std::move(args)]() mutable {
         DataContext ctx{stop_};
         Element results;
-        const Status status = dataset_->mapping_.function.Run(ctx, std::move(args), &results);
+        const Status status =
+            WithoutExceptions([&] { return dataset_->mapping_.function.Run(ctx, std::move(args), &results); });
         absl::MutexLock lock(&mu_);
         call->status = status;
         call->results = std::move(results);

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "absl/synchronization/mutex.h"
+#include "base/exceptions.h"
 #include "kernel/client_function.h"
 #include "kernel/kernel.h"
 
@@ -43,7 +44,7 @@ template <typename Work>
 void RunOnWaitingThread(AsyncKernel::DoneCallback done, Work work) {
   auto shared_done = std::make_shared<AsyncKernel::DoneCallback>(std::move(done));
   const Status s = RunOnClientThread([shared_done, work = std::move(work)]() mutable {
-    const Status result = work();
+    const Status result = WithoutExceptions(work);
     std::move (*shared_done)(result);
   });
   if (!s.ok()) std::move (*shared_done)(s);

@@ -1,0 +1,154 @@
+// SPDX-License-Identifier: Apache-2.0
+// The n-th allocation of a step fails, in every conditional and loop of the suite, with one thread and with eight: the
+// step ends with a status, and the session's next step is as if nothing had been. n takes every value, in steps of many
+// allocations about 300 (every one with MILLRACE_EVERY_ALLOCATION in the environment).
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <cstring>
+
+#include "base/env.h"
+#include "client/local_session.h"
+#include "control_flow_graphs.h"
+#include "failing_memory.h"
+#include "kernel/resource_manager.h"
+#include "system/system.h"
+
+namespace millrace {
+namespace {
+
+class TestDevice final : public Device {
+ public:
+  TestDevice(DeviceName name, ThreadPool& pool) : Device(std::move(name), 1, FailingAllocator()), pool_(pool) {}
+  ThreadPool& thread_pool() override { return pool_; }
+  int64_t memory_limit() const override { return 0; }
+  ResourceManager& resources() override { return resources_; }
+
+ private:
+  ThreadPool& pool_;
+  ResourceManager resources_;
+};
+
+std::vector<const FlowGraph*> AllGraphs() {
+  std::vector<const FlowGraph*> all;
+  for (const FlowGraph& g : FlowGraphs()) all.push_back(&g);
+  for (const FlowGraph& g : FlowGradientGraphs()) all.push_back(&g);
+  return all;
+}
+
+ThreadPool& Pool(int threads) {
+  static ThreadPool one(1), eight(8);
+  return threads == 1 ? one : eight;
+}
+
+class FailingMemoryTest : public ::testing::TestWithParam<const FlowGraph*> {
+ protected:
+  void SetUp() override {
+    const GraphLock lock(&shared_->mu);
+    const GraphBuilder b(&shared_->graph);
+    Status s = GetParam()->build(b, &step_);
+    s.Update(b.status());
+    ASSERT_TRUE(s.ok()) << s;
+  }
+
+  std::unique_ptr<Session> Open(int devices, int threads, bool by_readiness) {
+    wire::ConfigProto config;
+    config.allow_soft_placement = true;
+    config.operation_timeout_in_ms = 5'000;
+    std::vector<DeviceList> lists(1);
+    for (int d = 0; d < devices; ++d) {
+      const DeviceName name{.job = "localhost", .replica = 0, .task = 0, .type = "CPU", .id = d};
+      lists[0].push_back(std::make_unique<TestDevice>(name, Pool(threads)));
+    }
+    auto session = NewLocalSession(
+        shared_, config, std::move(lists), &System::Default().kernels(), Determinism{by_readiness && threads == 1, 0});
+    EXPECT_TRUE(session.ok()) << session.status();
+    return session.ok() ? *std::move(session) : nullptr;
+  }
+  Status Initialise(Session& session) {
+    if (step_.init.empty()) return absl::OkStatus();
+    std::vector<Tensor> none;
+    return session.Run(nullptr, {}, {}, {}, step_.init, &none, nullptr);
+  }
+  Status Run(Session& session, std::vector<Tensor>* out) {
+    return session.Run(nullptr, step_.feeds, step_.values, step_.fetches, {}, out, nullptr);
+  }
+  void Spread(int devices) {
+    const GraphLock lock(&shared_->mu);
+    uint64_t random = 1;
+    for (Node* n : shared_->graph.nodes()) {
+      random = random * 6364136223846793005u + 1442695040888963407u;
+      n->set_device(devices == 1 ? "" : absl::StrCat("/device:CPU:", (random >> 33) % static_cast<uint64_t>(devices)));
+      for (const Output& in : n->inputs()) {
+        if (IsRef(in.dtype())) n->set_device(in.node->device());
+      }
+    }
+  }
+  void ExpectGoesOn(Session& session, const std::vector<Tensor>& reference) {
+    std::vector<Tensor> out;
+    Status s = Initialise(session);
+    if (s.ok()) s = Run(session, &out);
+    ASSERT_TRUE(s.ok()) << s;
+    ASSERT_EQ(out.size(), reference.size());
+    for (size_t i = 0; i < out.size(); ++i) {
+      EXPECT_TRUE(out[i].shape() == reference[i].shape() &&
+                  (!IsPlain(out[i].dtype()) || std::memcmp(out[i].raw(), reference[i].raw(), out[i].TotalBytes()) == 0))
+          << "fetch " << i;
+    }
+  }
+
+  RefPtr<SharedGraph> shared_ = MakeRef<SharedGraph>(&System::Default().ops());
+  FlowStep step_;
+};
+
+TEST_P(FailingMemoryTest, AStepWithoutMemoryEndsInAStatusAndTheSessionGoesOn) {
+  struct Way {
+    int devices, threads;
+    bool by_readiness;
+  };
+  for (const Way way : {Way{1, 1, false}, Way{1, 1, true}, Way{3, 8, false}}) {
+    SCOPED_TRACE(absl::StrCat(way.devices, " devices, ", way.threads, " threads"));
+    Spread(way.devices);
+    const std::unique_ptr<Session> session = Open(way.devices, way.threads, way.by_readiness);
+    ASSERT_NE(session, nullptr);
+    std::vector<Tensor> reference;
+    Status s = Initialise(*session);
+    if (s.ok()) s = Run(*session, &reference);
+    ASSERT_TRUE(s.ok()) << s;
+    ExpectGoesOn(*session, reference);
+    ASSERT_TRUE(Initialise(*session).ok());
+    std::vector<Tensor> out;
+    FailAllocation(0);
+    s = Run(*session, &out);
+    StopFailing();
+    ASSERT_TRUE(s.ok()) << s;
+    const int64_t allocations = CountedAllocations();
+    const int64_t stride = std::getenv("MILLRACE_EVERY_ALLOCATION") ? 1 : allocations / 300 + 1;
+    int failed = 0;
+    for (const bool all_after : {false, true}) {
+      for (int64_t n = 1; n <= allocations && !HasFailure(); n += stride) {
+        SCOPED_TRACE(absl::StrCat("allocation ", n, " of ", allocations, all_after ? " and all after it" : ""));
+        ASSERT_TRUE(Initialise(*session).ok());
+        std::vector<Tensor> made;
+        FailAllocation(n, all_after);
+        s = Run(*session, &made);
+        StopFailing();
+        if (!s.ok()) {
+          ++failed;
+          EXPECT_TRUE(absl::IsResourceExhausted(s)) << s;
+        }
+        ExpectGoesOn(*session, reference);
+      }
+    }
+    // What is only for speed may do without: the others must all have been noticed.
+    EXPECT_TRUE(failed > 0 || allocations == 0);
+    RecordProperty(absl::StrCat("allocations_", way.devices, "_", way.by_readiness), static_cast<int>(allocations));
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(, FailingMemoryTest, ::testing::ValuesIn(AllGraphs()), [](const auto& graph) {
+  return graph.param->name;
+});
+
+}  // namespace
+}  // namespace millrace

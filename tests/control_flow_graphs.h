@@ -35,6 +35,7 @@ struct FlowGraph {
 };
 
 const std::vector<FlowGraph>& FlowGraphs();          // forward only
+const std::vector<FlowGraph>& VariableFlowGraphs();  // variables that are read where they are updated
 const std::vector<FlowGraph>& FlowGradientGraphs();  // with gradients through them
 
 }  // namespace millrace

@@ -121,6 +121,7 @@ std::vector<const FlowGraph*> Pointers(const std::vector<FlowGraph>& graphs) {
 }
 const auto kName = [](const ::testing::TestParamInfo<const FlowGraph*>& info) { return info.param->name; };
 INSTANTIATE_TEST_SUITE_P(Forward, FlowGraphTest, ::testing::ValuesIn(Pointers(FlowGraphs())), kName);
+INSTANTIATE_TEST_SUITE_P(Variables, FlowGraphTest, ::testing::ValuesIn(Pointers(VariableFlowGraphs())), kName);
 INSTANTIATE_TEST_SUITE_P(Backward, FlowGraphTest, ::testing::ValuesIn(Pointers(FlowGradientGraphs())), kName);
 
 class ConstructionTest : public ::testing::Test {

@@ -73,5 +73,27 @@ TEST_F(UpdateOrderTest, ReadersOfTheOldValueStayBefore) {
   EXPECT_LT(Place(order, update), Place(order, later.node));
 }
 
+TEST_F(UpdateOrderTest, ReadersUnderAnotherNameStayBefore) {
+  const ClientVariable v = *AddVariable(b_, "v", b_.Scalar(1.0f));
+  const Output other = b_.Op(
+      "VariableV2", {},
+      {{"dtype", DType::kFloat}, {"shape", PartialShape::Scalar()}, {"shared_name", std::string(v.ref.node->name())}});
+  const Output gradient = b_.Neg(b_.Scalar(3.0f));
+  const Output before = b_.Mul(other, b_.Scalar(2.0f));
+  Node* update = b_.OpNode("ApplyGradientDescent", {v.ref, b_.Scalar(0.1f), gradient});
+  const std::vector<Node*> order = Moved();
+  EXPECT_LT(Place(order, before.node), Place(order, update));
+}
+
+TEST_F(UpdateOrderTest, AnArgumentMayBeTheHandleOfAnyVariable) {
+  const Output first = b_.Op("_Arg", {}, {{"T", DType::kResource}, {"index", int64_t{0}}});
+  const Output second = b_.Op("_Arg", {}, {{"T", DType::kResource}, {"index", int64_t{1}}});
+  const Output gradient = b_.Neg(b_.Scalar(3.0f));
+  const Output before = b_.Neg(b_.Op("ReadVariableOp", {second}, {{"dtype", DType::kFloat}}));
+  Node* update = b_.OpNode("AssignVariableOp", {first, gradient});
+  const std::vector<Node*> order = Moved();
+  EXPECT_LT(Place(order, before.node), Place(order, update));
+}
+
 }  // namespace
 }  // namespace millrace

@@ -3,6 +3,8 @@
 
 #include <algorithm>
 
+#include "graph/variable_use.h"
+
 namespace millrace {
 namespace {
 
@@ -239,7 +241,8 @@ StatusOr<Output> BackwardContext::Index(DType dtype, int64_t start) {
 // Whether `o` follows from the counter, constants and loop variables by a little arithmetic on small tensors.
 bool BackwardContext::IsCheap(Output o, int depth) {
   o = ControlFlowStructure::StripIdentities(o);
-  if (resolved_.contains(o) || tape_.emit().graph().ConstantValue(o) != nullptr || IsConstantEnter(o.node)) return true;
+  if (IsConstantEnter(o.node)) return !IsUpdated(o);
+  if (resolved_.contains(o) || tape_.emit().graph().ConstantValue(o) != nullptr) return true;
   if (const LoopVariable* v = VariableOf(o)) {
     // A small variable is recorded at most once, whatever is computed from it.
     int64_t start = 0;
@@ -271,10 +274,27 @@ StatusOr<Output> BackwardContext::Recompute(Output o) {
   return copy->output(o.index);
 }
 
+// Whether `o` is a variable, or read from one, that changes while the loops run that are differentiated: what follows
+// from it is not the same again.
+bool BackwardContext::IsUpdated(Output o) {
+  const Output ref = ReferenceBehind(o);
+  if (!ref) return false;
+  Node* maker = MakerOf(ref);
+  const auto [it, fresh] = updated_.try_emplace(maker, false);
+  if (!fresh) return it->second;
+  const Loop* outermost = forward_;
+  while (outermost->parent != tape_.root()) outermost = outermost->parent;
+  for (const Node* n : UpdatesOf(maker)) {
+    const StatusOr<Loop*> at = tape_.structure().LoopOf(n);
+    if (at.ok() && ControlFlowStructure::Encloses(outermost, *at)) return it->second = true;
+  }
+  return false;
+}
+
 // Whether `o` is the same in every iteration, and not by reading state.
-bool BackwardContext::IsInvariant(Output o, int depth) const {
+bool BackwardContext::IsInvariant(Output o, int depth) {
   o = ControlFlowStructure::StripIdentities(o);
-  if (IsConstantEnter(o.node)) return true;
+  if (IsConstantEnter(o.node)) return !IsUpdated(o);
   if (depth >= kMaxRecomputeDepth || !IsPure(tape_.emit().graph(), o.node)) return false;
   if (o.node->num_inputs() == 0) return o.node->op_name() == "Const";
   return std::all_of(o.node->inputs().begin(), o.node->inputs().end(), [&](const Output& in) {

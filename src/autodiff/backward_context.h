@@ -76,7 +76,8 @@ class BackwardContext : public GraphContext {
   const LoopVariable* VariableOf(Output o) const;
   StatusOr<Output> Index(DType dtype, int64_t start);
   bool IsCheap(Output o, int depth);
-  bool IsInvariant(Output o, int depth) const;
+  bool IsInvariant(Output o, int depth);
+  bool IsUpdated(Output o);
   StatusOr<Output> Recompute(Output o);
   StatusOr<Output> Hoist(Output o);
   StatusOr<Output> EmitConst(const Tensor& value);
@@ -103,6 +104,7 @@ class BackwardContext : public GraphContext {
   Node* guard_pivot_ = nullptr;
   absl::flat_hash_map<Output, Output> resolved_;
   absl::flat_hash_map<Output, Output> hoisted_;
+  absl::flat_hash_map<const Node*, bool> updated_;  // variables, by the node that makes them
   absl::flat_hash_map<int, Node*> branch_pivots_;
   absl::flat_hash_map<std::pair<std::string, Output>, Output> forward_shapes_;
 };

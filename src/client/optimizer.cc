@@ -2,6 +2,7 @@
 #include "client/optimizer.h"
 
 #include "client/variables.h"
+#include "graph/control_flow_context.h"
 
 namespace millrace {
 
@@ -165,6 +166,7 @@ class Updater {
       if (kept && *kept) {
         cached = *kept;
       } else {
+        const ScopedContext outside(&root_.graph(), nullptr);
         MR_ASSIGN_OR_RETURN(const ClientVariable v,
                             AddVariable(root_.WithoutControl(), absl::StrCat(name, "_power"), InitialPower(name, t)));
         cached = v.ref;
@@ -205,6 +207,8 @@ class Updater {
         slots->push_back(*kept);
         continue;
       }
+      // Made once, also where the update is part of a loop or a branch.
+      const ScopedContext outside(&root_.graph(), nullptr);
       const auto given = request_.slot_values.find(name);
       const GraphBuilder above = request_.slot_scope.empty() ? slots_ : slots_.ScopeExact(request_.slot_scope);
       const GraphBuilder at = above.ScopeExact(variable.node->name()).ColocateWith(variable.node);

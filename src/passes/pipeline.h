@@ -46,7 +46,7 @@ Status SimplifyArithmetic(Graph& graph);
 Status MergeCommonSubexpressions(Graph& graph);
 Status DropOrderOnlyWork(Graph& graph);
 Status Place(Graph& graph, const PassEnvironment& env);
-Status ReadAfterUpdates(Graph& graph);  // after placement: a read on another device travels as a value
+Status ReadAfterUpdates(Graph& graph);  // after placement: on another device than the variable's, a value is read
 StatusOr<std::vector<Partition>> PartitionGraph(std::unique_ptr<Graph> graph, const PassEnvironment& env);
 
 }  // namespace millrace

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "graph/variable_use.h"
 #include "passes/pipeline.h"
 
 namespace millrace {
@@ -35,6 +36,12 @@ bool KeepsShape(const PartialShape& x, const Shape& other) {
   return true;
 }
 
+// Whether readers of `x` may be made to read a variable again, where readers of a value computed from it may not.
+bool MayBeReadAgain(Output x) {
+  while (CarriesValue(*x.node)) x = x.node->input(0);
+  return ReadsVariable(*x.node);
+}
+
 // The operand that the node gives back; none when it computes something.
 Output OperandGivenBack(const Node& n) {
   if (!n.op() || n.num_inputs() != 2 || !n.control_inputs().empty()) return {};
@@ -45,7 +52,7 @@ Output OperandGivenBack(const Node& n) {
     if (c == 0 && !product) break;
     const Output x = n.input(1 - c), constant = n.input(c);
     if (!x || !constant || constant.node->op_name() != "Const" || !constant.node->control_inputs().empty()) continue;
-    if (IsRef(x.dtype())) continue;
+    if (IsRef(x.dtype()) || MayBeReadAgain(x)) continue;
     const StatusOr<Tensor> value = constant.node->Attr<Tensor>("value");
     if (!value.ok() || !KeepsShape(x.shape(), value->shape())) continue;
     if (IsFilledWith(*value, product || quotient ? 1 : 0)) return x;

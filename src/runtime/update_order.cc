@@ -4,13 +4,14 @@
 #include <algorithm>
 
 #include "absl/container/flat_hash_map.h"
+#include "graph/variable_use.h"
 
 namespace millrace {
 namespace {
 
-bool TakesVariable(const Node& n, int i) {
-  return n.op() && (IsRef(n.input_type(i)) || n.input_type(i) == DType::kResource);
-}
+bool IsHandle(DType t) { return IsRef(t) || t == DType::kResource; }
+
+bool TakesVariable(const Node& n, int i) { return n.op() && IsHandle(n.input_type(i)); }
 
 bool IsUpdate(const Node& n) {
   if (!n.op() || n.num_inputs() == 0) return false;
@@ -31,18 +32,41 @@ bool IsGiven(const Node& n) {
   return n.op_name() == "Const" || n.op_name() == "VarHandleOp" || IsRef(n.output_type(0));
 }
 
+// Numbers variables: one number for all nodes that make the same one. A handle from outside, an argument, may lead to
+// any variable; where one is updated, all are one.
+class Variables {
+ public:
+  explicit Variables(const std::vector<Node*>& order) {
+    one_for_all_ = std::any_of(order.begin(), order.end(), [](const Node* n) {
+      return IsUpdate(*n) && n->input(0) && !HasName(*n->input(0).node) && n->input(0).node->num_inputs() == 0;
+    });
+  }
+  int NumberOf(const Node& maker) {
+    std::string key;
+    if (!one_for_all_) key = HasName(maker) ? VariableKey(maker) : absl::StrCat("node ", maker.name());
+    return numbers_.try_emplace(std::move(key), static_cast<int>(numbers_.size())).first->second;
+  }
+
+ private:
+  static bool HasName(const Node& n) { return n.attrs().contains("shared_name") || IsRef(n.output_type(0)); }
+
+  bool one_for_all_ = false;
+  absl::flat_hash_map<std::string, int> numbers_;
+};
+
 }  // namespace
 
 void MoveUpdatesUp(std::vector<Node*>& order) {
-  // The node that made the variable, for everything that refers to it: its references, and the values read from it.
-  absl::flat_hash_map<Output, const Node*> variable_of;
+  Variables variables(order);
+  // The variable that each reference leads to, and that each value was read from.
+  absl::flat_hash_map<Output, int> variable_of;
   // The place in the new order: 0 is the front, k + 1 is behind what stood at k.
   absl::flat_hash_map<const Node*, size_t> place;
-  absl::flat_hash_map<const Node*, size_t> last_touch;  // by variable
+  absl::flat_hash_map<int, size_t> last_touch;  // by variable
   std::vector<std::vector<Node*>> behind(order.size() + 1);
   for (size_t k = 0; k < order.size(); ++k) {
     Node* n = order[k];
-    std::vector<const Node*> touched;
+    std::vector<int> touched;
     for (Output in : n->inputs()) {
       if (auto it = variable_of.find(in); it != variable_of.end()) touched.push_back(it->second);
     }
@@ -53,15 +77,15 @@ void MoveUpdatesUp(std::vector<Node*>& order) {
     for (const Node* c : n->control_inputs()) {
       if (place.contains(c)) after = std::max(after, place[c]);
     }
-    for (const Node* v : touched) after = std::max(after, last_touch[v]);
+    for (const int v : touched) after = std::max(after, last_touch[v]);
     place[n] = IsUpdate(*n) || IsRead(*n) || IsGiven(*n) ? after : k + 1;
     behind[place[n]].push_back(n);
-    for (const Node* v : touched) last_touch[v] = std::max(last_touch[v], place[n]);
+    for (const int v : touched) last_touch[v] = std::max(last_touch[v], place[n]);
     for (int o = 0; o < n->num_outputs(); ++o) {
       const Output out = n->output(o);
-      const bool refers = IsRef(n->output_type(o)) || n->output_type(o) == DType::kResource;
+      const bool refers = IsHandle(n->output_type(o));
       if (refers && touched.empty()) {
-        variable_of[out] = n;
+        variable_of[out] = variables.NumberOf(*n);
       } else if (!touched.empty() && (refers || TakesVariable(*n, 0) || n->num_inputs() == 1)) {
         variable_of[out] = touched.front();  // a reference passed on, or a value that may share the buffer
       }

@@ -27,6 +27,7 @@ int Schedules() {
 std::vector<const FlowGraph*> AllGraphs() {
   std::vector<const FlowGraph*> all;
   for (const FlowGraph& g : FlowGraphs()) all.push_back(&g);
+  for (const FlowGraph& g : VariableFlowGraphs()) all.push_back(&g);
   for (const FlowGraph& g : FlowGradientGraphs()) all.push_back(&g);
   return all;
 }

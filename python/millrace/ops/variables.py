@@ -181,14 +181,20 @@ class Variable:
     # ---- its value ----
 
     def value(self) -> Tensor:
-        """The tensor of its value."""
-        return self._snapshot
+        """The tensor of its value; of a resource variable a new one, read where it is used: in a loop in each iteration."""
+        return self._read() if self._is_resource else self._snapshot
 
     def read_value(self) -> Tensor:
         """A new tensor of its value at the time when that is run."""
         if self._is_resource:
-            return gen_ops.read_variable_op(self._variable, self._dtype, name="Read")
+            with name_scope("Read"):
+                value = self._read()
+            return array_ops.identity(value)  # type: ignore[no-any-return]
         return array_ops.identity(self._variable, "read")  # type: ignore[no-any-return]
+
+    def _read(self) -> Tensor:
+        with self.graph.colocate_with(None, True), self.graph.device(self._variable.device):
+            return gen_ops.read_variable_op(self._variable, self._dtype)
 
     def _ref(self) -> Tensor:
         return self._variable
@@ -197,7 +203,7 @@ class Variable:
         return self._snapshot
 
     def _AsTensor(self) -> Tensor:  # noqa: N802 - TensorFlow's name
-        return self._snapshot
+        return self.value()
 
     def eval(self, session: Any = None) -> Any:
         """Its value, by the default session or the one given."""

@@ -45,6 +45,7 @@ from millrace.ops.init_ops import *  # noqa: F401,F403
 from millrace.ops.linalg_ops import *  # noqa: F401,F403
 from millrace.ops.lookup_ops import initialize_all_tables, tables_initializer  # noqa: F401
 from millrace.ops.math_ops import *  # noqa: F401,F403
+from millrace.ops.matrix_ops import *  # noqa: F401,F403
 from millrace.ops.parsing_ops import *  # noqa: F401,F403
 from millrace.ops.queues import FIFOQueue, PaddingFIFOQueue, PriorityQueue, QueueBase, RandomShuffleQueue  # noqa: F401
 from millrace.ops.accumulators import ConditionalAccumulator, ConditionalAccumulatorBase, SparseConditionalAccumulator  # noqa: F401

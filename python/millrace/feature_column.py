@@ -12,7 +12,7 @@ from millrace.framework import dtypes
 from millrace.framework.convert import convert_to_tensor
 from millrace.framework.errors import at_user_line
 from millrace.framework.graph import GraphKeys, Tensor, add_to_collection, add_to_collections, get_collection
-from millrace.ops import array_ops, gen_ops, init_ops, math_ops, nn_ops, parsing_ops
+from millrace.ops import array_ops, gen_ops, init_ops, math_ops, matrix_ops, nn_ops, parsing_ops
 from millrace.ops.variable_scope import get_variable, variable_scope
 
 
@@ -427,7 +427,7 @@ def _linear(column: Any, features: Dict[str, Any], units: int, combiner: str, tr
     value = None if categorical else column.dense(features, trainable)
     size = value.get_shape()[1].value if value is not None else column.num_buckets
     weights = get_variable("weights", [size, units], dtypes.float32, init_ops.zeros_initializer(), trainable=trainable)
-    return _combined(weights, column.ids(features), column.weights(features), combiner) if categorical else math_ops.matmul(value, weights)
+    return _combined(weights, column.ids(features), column.weights(features), combiner) if categorical else matrix_ops.matmul(value, weights)
 
 
 def linear_model(features: Dict[str, Any], feature_columns: Any, units: int = 1, sparse_combiner: str = "sum", weight_collections: Any = None,

@@ -7,10 +7,11 @@ from typing import Any, Optional
 import numpy as np
 
 from millrace.framework import dtypes
-from millrace.framework.convert import constant_value, convert_to_tensor
+from millrace.framework.convert import convert_to_tensor
+from millrace.framework.static_values import constant_value
 from millrace.framework.errors import at_user_line
 from millrace.framework.graph import Tensor, name_scope
-from millrace.ops import array_ops, control_flow_ops, dialects, gen_ops, math_ops, random_ops
+from millrace.ops import array_ops, control_flow_ops, dialects, gen_ops, math_ops, matrix_ops, random_ops
 from millrace.ops.image_boxes import crop_and_resize, draw_bounding_boxes, extract_glimpse, non_max_suppression, sample_distorted_bounding_box  # noqa: F401
 from millrace.ops.image_files import (decode_and_crop_jpeg, decode_bmp, decode_gif, decode_image, decode_jpeg, decode_png,  # noqa: F401
                                       encode_jpeg, encode_png, extract_jpeg_shape, is_jpeg)
@@ -427,7 +428,7 @@ def random_jpeg_quality(image: Any, min_jpeg_quality: int, max_jpeg_quality: int
 
 def _mixed(images: Any, matrix: Any) -> Tensor:
     images = convert_to_tensor(images)
-    return math_ops.tensordot(images, np.array(matrix, images.dtype.base_dtype.as_numpy_dtype), [[images.get_shape().ndims - 1], [0]])  # type: ignore[no-any-return]
+    return matrix_ops.tensordot(images, np.array(matrix, images.dtype.base_dtype.as_numpy_dtype), [[images.get_shape().ndims - 1], [0]])  # type: ignore[no-any-return]
 
 
 def rgb_to_yiq(images: Any) -> Tensor:

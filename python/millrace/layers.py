@@ -12,7 +12,7 @@ from millrace.framework.convert import convert_to_tensor
 from millrace.framework.errors import at_user_line
 from millrace.framework.graph import GraphKeys, Tensor, control_dependencies, get_default_graph, name_scope
 from millrace.framework.tensor_shape import TensorShape
-from millrace.ops import array_ops, gen_ops, init_ops, math_ops, nn_ops
+from millrace.ops import array_ops, gen_ops, init_ops, math_ops, matrix_ops, nn_ops
 from millrace.ops.control_flow_ops import smart_cond
 from millrace.ops.variable_scope import VariableScope, get_variable, variable_scope
 
@@ -205,9 +205,9 @@ class Dense(Layer):
         """Computes the output."""
         shape = inputs.get_shape()
         if (shape.ndims or 2) > 2:
-            outputs = math_ops.tensordot(inputs, self.kernel, [[shape.ndims - 1], [0]])
+            outputs = matrix_ops.tensordot(inputs, self.kernel, [[shape.ndims - 1], [0]])
         else:
-            outputs = math_ops.matmul(inputs, self.kernel)
+            outputs = matrix_ops.matmul(inputs, self.kernel)
         if self.use_bias:
             outputs = nn_ops.bias_add(outputs, self.bias)
         return self.activation(outputs) if self.activation is not None else outputs

@@ -11,5 +11,6 @@ from millrace.ops.gen_ops import matrix_solve as solve, matrix_triangular_solve 
 from millrace.ops.linalg_operators import LinearOperatorDiag, LinearOperatorFullMatrix, LinearOperatorIdentity, LinearOperatorLowerTriangular  # noqa: F401
 from millrace.ops.linalg_ops import adjoint, cholesky_solve, logdet, qr, slogdet, svd  # noqa: F401
 from millrace.ops.linalg_ops import matrix_solve_ls as lstsq, self_adjoint_eig as eigh, self_adjoint_eigvals as eigvalsh  # noqa: F401
-from millrace.ops.math_ops import einsum, eye, global_norm, matmul, norm, tensordot, trace  # noqa: F401
+from millrace.ops.math_ops import global_norm  # noqa: F401
+from millrace.ops.matrix_ops import einsum, eye, matmul, norm, tensordot, trace  # noqa: F401
 from millrace.ops.nn_ops import l2_normalize  # noqa: F401

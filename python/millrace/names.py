@@ -30,9 +30,10 @@ GraphDef NodeDef OpDef ConfigProto GPUOptions GraphOptions OptimizerOptions RunO
 HistogramProto AttrValue MetaGraphDef TensorInfo SessionLog LogMessage NameAttrList = protos.definitions:
 make_tensor_proto make_ndarray MakeNdarray = framework.tensor_util:
 get_static_value = framework.tensor_util:constant_value
+is_tensor = framework.tensor_util:is_tensor
 
 [:generated]
-acos acosh angle asin asinh atan atan2 atanh approximate_equal batch_to_space batch_to_space_nd bitcast broadcast_to ceil
+acos acosh asin asinh atan atan2 atanh approximate_equal batch_to_space batch_to_space_nd bitcast broadcast_to ceil
 check_numerics cholesky cos cosh cross depth_to_space diag diag_part digamma
 dynamic_partition dynamic_stitch ensure_shape erf erfc exp expm1 extract_image_patches floor
 gather_nd greater greater_equal identity_n invert_permutation is_finite is_inf is_nan less less_equal lgamma
@@ -94,7 +95,7 @@ gfile = gfile_names
 [debugging]
 : Assert assert_all_finite=verify_tensor_all_finite assert_equal assert_greater assert_greater_equal assert_integer assert_less
 : assert_less_equal assert_near assert_negative assert_non_negative assert_non_positive assert_none_equal assert_positive
-: assert_rank assert_rank_at_least assert_rank_in assert_same_float_dtype assert_scalar assert_type check_numerics
+: assert_proper_iterable assert_rank assert_rank_at_least assert_rank_in assert_same_float_dtype assert_scalar assert_type check_numerics
 : is_finite is_inf is_nan is_non_decreasing is_numeric_tensor is_strictly_increasing
 
 [strings]
@@ -120,7 +121,7 @@ data deprecated distributions factorization framework keras layers learn legacy_
 crf lookup opt staging tensorboard = %
 
 [python.framework]
-ops = . framework.graph framework.graph_elements framework.composite_tensors framework.convert framework.proto_functions ops.gradients
+ops = . framework.graph framework.graph_elements framework.composite_tensors framework.convert framework.proto_functions framework.library_names ops.gradients
 constant_op = . framework.convert
 common_shapes = framework.common_shapes .
 device = framework.device
@@ -156,7 +157,7 @@ function = framework.function
 
 [python.ops]
 array_ops = ops.array_ops . ops.gen_ops
-math_ops special_math_ops = ops.math_ops ops.derived_ops . ops.gen_ops
+math_ops special_math_ops = ops.math_ops ops.matrix_ops ops.derived_ops . ops.gen_ops
 bitwise_ops clip_ops histogram_ops io_ops linalg_ops logging_ops numerics spectral_ops standard_ops state_ops = . ops.gen_ops
 confusion_matrix = ops.confusion_matrix
 weights_broadcast_ops = ops.weights_broadcast
@@ -511,6 +512,6 @@ def module(path: str) -> Optional[types.ModuleType]:
         if not str(error.name).startswith("millrace"):
             raise
     parts = path.split(".")
-    if len(parts) > 3 and parts[0] == "contrib" and parts[2] == "python":  # where contrib's packages keep their modules
+    if len(parts) > 2 and parts[0] == "contrib" and parts[2] == "python":  # where contrib's packages keep their modules
         return module(".".join(parts[:2]))
     return None

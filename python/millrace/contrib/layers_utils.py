@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import OrderedDict
 from typing import Any, List, Optional, Tuple
 
-from millrace.framework.convert import constant_value as _constant_value
+from millrace.framework.static_values import constant_value as _constant_value
 from millrace.framework.graph import add_to_collections, get_collection
 from millrace.ops.control_flow_ops import smart_cond  # noqa: F401
 

@@ -7,7 +7,7 @@ from typing import Any, Optional, Tuple
 from millrace.framework.errors import at_user_line
 from millrace.framework.graph import Tensor
 from millrace.framework.tensor_shape import TensorShape
-from millrace.ops import array_ops, init_ops, math_ops, nn_ops, rnn
+from millrace.ops import array_ops, init_ops, math_ops, matrix_ops, nn_ops, rnn
 from millrace.ops.rnn_cell import LSTMCell, LSTMStateTuple, RNNCell, _depth, _linear
 from millrace.ops.variable_scope import get_variable, variable_scope
 
@@ -63,13 +63,13 @@ class CoupledInputForgetGateLSTMCell(_Memory):
         c, h = state if self._state_is_tuple else (state[:, :n], state[:, n:])
         kernel = get_variable("W_0", [_depth(inputs) + _depth(h), 3 * n], dtype, self._initializer)
         bias = get_variable("B", [3 * n], dtype, init_ops.zeros_initializer())
-        j, f, o = array_ops.split(nn_ops.bias_add(math_ops.matmul(array_ops.concat([inputs, h], 1), kernel), bias), 3, 1)
+        j, f, o = array_ops.split(nn_ops.bias_add(matrix_ops.matmul(array_ops.concat([inputs, h], 1), kernel), bias), 3, 1)
         j, f, o = self._norm(j, "transform"), self._norm(f, "forget"), self._norm(o, "output")
         keep = math_ops.sigmoid(f + self._forget_bias + self._peep("W_F_diag", c))
         new_c = self._norm(keep * c + (1.0 - keep) * self._activation(j), "state")
         new_h = math_ops.sigmoid(o + self._peep("W_O_diag", new_c)) * self._activation(new_c)
         if self._num_proj is not None:
-            new_h = math_ops.matmul(new_h, get_variable("W_P_0", [n, self._num_proj], dtype, self._initializer))
+            new_h = matrix_ops.matmul(new_h, get_variable("W_P_0", [n, self._num_proj], dtype, self._initializer))
             if self._proj_clip is not None:
                 new_h = math_ops.clip_by_value(new_h, -self._proj_clip, self._proj_clip)
         return new_h, self._written(new_c, new_h)
@@ -94,10 +94,10 @@ class NASCell(_Memory):
         """(output, next state)."""
         n, dtype = self._num_units, inputs.dtype.base_dtype
         c, h = state
-        own = math_ops.matmul(h, get_variable("recurrent_kernel", [self.output_size, 8 * n], dtype))
+        own = matrix_ops.matmul(h, get_variable("recurrent_kernel", [self.output_size, 8 * n], dtype))
         if self._biased:
             own = nn_ops.bias_add(own, get_variable("bias", [8 * n], dtype, init_ops.zeros_initializer()))
-        given = math_ops.matmul(inputs, get_variable("kernel", [_depth(inputs), 8 * n], dtype))
+        given = matrix_ops.matmul(inputs, get_variable("kernel", [_depth(inputs), 8 * n], dtype))
         a, b = array_ops.split(given, 8, 1), array_ops.split(own, 8, 1)
         sigmoid, tanh, relu = math_ops.sigmoid, math_ops.tanh, nn_ops.relu
         first = tanh(sigmoid(a[0] + b[0]) * relu(a[1] + b[1]))
@@ -107,7 +107,7 @@ class NASCell(_Memory):
         new_c = tanh(first + c) * second
         new_h = tanh(new_c * tanh(third + fourth))
         if self._num_proj is not None:
-            new_h = math_ops.matmul(new_h, get_variable("projection_weights", [n, self._num_proj], dtype))
+            new_h = matrix_ops.matmul(new_h, get_variable("projection_weights", [n, self._num_proj], dtype))
         return new_h, LSTMStateTuple(new_c, new_h)
 
 

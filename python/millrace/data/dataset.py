@@ -13,7 +13,7 @@ from millrace.framework import dtypes
 from millrace.framework.convert import convert_to_tensor
 from millrace.framework.errors import at_user_line
 from millrace.framework.graph import Tensor, control_dependencies
-from millrace.framework.random_seed import get_seed
+from millrace.framework.random_seed import op_seeds
 from millrace.framework.tensor_shape import TensorShape
 from millrace.ops import gen_ops
 
@@ -291,7 +291,7 @@ def _common(a: TensorShape, b: TensorShape) -> TensorShape:
 
 def _seeds(seed: Optional[int]) -> Any:
     """Two numbers; 0 and 0 stand for a random order."""
-    first, second = get_seed(seed)
+    first, second = op_seeds(seed)
     first, second = first or 0, second or 0
     if seed is not None and first == 0 and second == 0:
         second = 2 ** 31 - 1

@@ -11,7 +11,7 @@ from millrace.framework.errors import at_user_line
 from millrace.framework.graph import Tensor, name_scope
 from millrace.framework.tensor_shape import TensorShape
 from millrace.ops import array_ops, check_ops, gen_ops, math_ops, nn_ops, random_ops
-from millrace.framework.random_seed import get_seed
+from millrace.framework.random_seed import op_seeds
 
 
 def _logits_and_probs(logits: Any, probs: Any, classes: bool) -> Tuple[Tensor, Tensor]:
@@ -271,7 +271,7 @@ class Poisson(_Numbers):
     log_rate = property(lambda self: self._log_rate)
 
     def _sample_n(self, n: Any, seed: Optional[int] = None) -> Tensor:
-        seed1, seed2 = get_seed(seed)
+        seed1, seed2 = op_seeds(seed)
         return gen_ops.random_poisson_v2(array_ops.reshape(n, [1]), self._rate, seed=seed1, seed2=seed2, dtype=self.dtype)
 
     def _log_prob(self, x: Tensor) -> Tensor:

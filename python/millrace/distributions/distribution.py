@@ -9,7 +9,8 @@ from typing import Any, Callable, Dict, Iterator, Optional, Tuple
 import numpy as np
 
 from millrace.framework import dtypes
-from millrace.framework.convert import constant, constant_value, constant_value_as_shape, convert_to_tensor
+from millrace.framework.convert import constant, convert_to_tensor
+from millrace.framework.static_values import constant_value, constant_value_as_shape
 from millrace.framework.errors import at_user_line
 from millrace.framework.graph import Tensor, control_dependencies, name_scope
 from millrace.framework.tensor_shape import TensorShape

@@ -14,7 +14,7 @@ from millrace.distributions.distribution import (FULLY_REPARAMETERIZED, NOT_REPA
 from millrace.framework.errors import at_user_line
 from millrace.framework.graph import Tensor, name_scope
 from millrace.framework.tensor_shape import TensorShape
-from millrace.ops import array_ops, check_ops, gen_ops, math_ops, random_ops
+from millrace.ops import array_ops, check_ops, gen_ops, math_ops, matrix_ops, random_ops
 
 
 def _row(matrix: Any) -> Any:
@@ -181,7 +181,7 @@ class MultivariateNormalTriL(_Vectors):
         return _sum(gen_ops.square(self._tril)) + array_ops.zeros_like(self._loc)
 
     def _covariance(self) -> Tensor:
-        return math_ops.matmul(self._tril, self._tril, transpose_b=True)
+        return matrix_ops.matmul(self._tril, self._tril, transpose_b=True)
 
 
 class MultivariateNormalFullCovariance(MultivariateNormalTriL):

@@ -39,3 +39,9 @@ def broadcast_shape(shape_x: Any, shape_y: Any) -> TensorShape:
     if made is None:
         raise at_user_line(ValueError("Incompatible shapes for broadcasting: %s and %s" % (x, y)))
     return TensorShape(made)
+
+
+def assert_broadcasts(shape_x: TensorShape, shape_y: TensorShape) -> None:
+    """ValueError when two shapes, as far as they are known, do not broadcast."""
+    if shape_x.ndims is not None and shape_y.ndims is not None and _dims(shape_x, shape_y) is None:
+        raise at_user_line(ValueError("Dimensions must be equal or 1 to broadcast, but the shapes are %s and %s" % (shape_x, shape_y)))

@@ -7,7 +7,7 @@ from typing import Any, List, Optional, Tuple
 
 import numpy as np
 
-from millrace.framework import convert, dtypes, session, tensor_shape
+from millrace.framework import convert, dtypes, session, static_values, tensor_shape
 from millrace.framework.errors import at_user_line
 from millrace.framework.graph import Graph, Operation, Tensor, name_scope
 from millrace.framework.graph_elements import session_for
@@ -85,7 +85,7 @@ class SparseTensor:
 
     def get_shape(self) -> tensor_shape.TensorShape:
         """What is known of its shape."""
-        return convert.constant_value_as_shape(self._dense_shape)
+        return static_values.constant_value_as_shape(self._dense_shape)
 
     def eval(self, feed_dict: Any = None, session: Any = None) -> SparseTensorValue:
         """Its value, by the default session or the one given."""

@@ -218,19 +218,3 @@ def convert_n_to_tensor(values: Any, dtype: Any = None, name: Optional[str] = No
 def _for_op(value: Any, dtype: Optional[int], name: str, as_ref: bool, preferred: Optional[int]) -> Tensor:
     """The conversion that the extension module asks for; `dtype` is a number."""
     return internal_convert_to_tensor(value, dtype, name, as_ref, preferred)
-
-
-def constant_value(tensor: Any) -> Optional[np.ndarray]:
-    """The value of a tensor where it follows from constants and shapes; else None."""
-    if not isinstance(tensor, Tensor):
-        return np.asarray(tensor) if not hasattr(tensor, "_as_graph_element") else None
-    return tensor._constant_value()  # type: ignore[no-any-return]
-
-
-def constant_value_as_shape(tensor: Any) -> tensor_shape.TensorShape:
-    """The shape that a tensor of sizes means, as far as it is known."""
-    value = constant_value(tensor)
-    if value is not None:
-        return tensor_shape.TensorShape([None if d == -1 else int(d) for d in np.atleast_1d(value)])
-    dims = tensor.get_shape()
-    return tensor_shape.unknown_shape(dims[0].value if dims.ndims else None)

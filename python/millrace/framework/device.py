@@ -2,7 +2,7 @@
 """Names of devices, of which parts may be left out."""
 from __future__ import annotations
 
-from typing import Any, Dict, Optional
+from typing import Any, Dict, List, Optional
 
 
 class DeviceSpec:
@@ -11,7 +11,7 @@ class DeviceSpec:
     def __init__(self, job: Optional[str] = None, replica: Optional[int] = None, task: Optional[int] = None,
                  device_type: Optional[str] = None, device_index: Optional[int] = None) -> None:
         self.job, self.replica, self.task = job, replica, task
-        self.device_type = device_type.upper() if device_type else None
+        self.device_type = device_type.upper() if device_type in ("cpu", "gpu") else device_type or None
         self.device_index = device_index
 
     @staticmethod
@@ -20,32 +20,36 @@ class DeviceSpec:
         return DeviceSpec().parse_from_string(spec)
 
     def parse_from_string(self, spec: str) -> "DeviceSpec":
-        """Takes the parts of a name over."""
+        """Becomes what a name says."""
+        self.job = self.replica = self.task = self.device_type = self.device_index = None
         for part in spec.split("/"):
-            pieces = part.split(":")
-            key = pieces[0].lower()
-            try:
-                if not part:
-                    continue
-                if key == "job" and len(pieces) == 2:
-                    self.job = pieces[1]
-                elif key == "replica" and len(pieces) == 2:
-                    self.replica = int(pieces[1])
-                elif key == "task" and len(pieces) == 2:
-                    self.task = int(pieces[1])
-                elif key in ("cpu", "gpu") and len(pieces) == 2:
-                    self.device_type, self.device_index = key.upper(), None if pieces[1] == "*" else int(pieces[1])
-                elif key == "device" and len(pieces) == 3:
-                    self.device_type, self.device_index = pieces[1].upper(), None if pieces[2] == "*" else int(pieces[2])
-                elif key == "device" and len(pieces) == 2:
-                    self.device_type = pieces[1].upper()
-                elif key in ("cpu", "gpu") and len(pieces) == 1:
-                    self.device_type = key.upper()
-                else:
-                    raise ValueError
-            except ValueError:
-                raise ValueError("Unknown attribute: '%s' in device name '%s'" % (part, spec)) from None
+            if part:
+                try:
+                    known = self._take(part.split(":"), spec)
+                except ValueError as error:
+                    if "multiple" in str(error):
+                        raise
+                    known = False
+                if not known:
+                    raise ValueError("Unknown attribute: '%s' in device name '%s'" % (part, spec))
         return self
+
+    def _take(self, pieces: List[str], spec: str) -> bool:
+        """Takes over one part of a name; False when it is of no known kind."""
+        key, count = pieces[0].lower(), len(pieces)
+        if key == "job" and count == 2:
+            self.job = pieces[1]
+        elif key in ("replica", "task") and count == 2:
+            setattr(self, key, int(pieces[1]))
+        elif key in ("cpu", "gpu") and count <= 2 or key == "device" and count in (2, 3):
+            if self.device_type is not None:
+                raise ValueError("Cannot specify multiple device types: %s" % spec)
+            named = pieces if key != "device" else pieces[1:]
+            self.device_type = named[0].upper() if named[0].lower() in ("cpu", "gpu") else named[0]
+            self.device_index = None if len(named) == 1 or named[1] == "*" else int(named[1])
+        else:
+            return False
+        return True
 
     def merge_from(self, other: "DeviceSpec") -> None:
         """Parts that `other` has win."""
@@ -94,3 +98,17 @@ def merge_device(outer: str, inner: str) -> str:
 def canonical_name(device: Any) -> str:
     """The name in full spelling."""
     return device.to_string() if isinstance(device, DeviceSpec) else merge_device("", device or "")
+
+
+def check_valid(spec: str) -> None:
+    """ValueError when a text is no name of a device."""
+    DeviceSpec.from_string(spec)
+
+
+def device_function_of(spec: Any) -> Any:
+    """A function for tf.device that adds the parts of a name to what an operation has."""
+    given = spec if isinstance(spec, DeviceSpec) else DeviceSpec.from_string(spec or "")
+
+    def function(node: Any) -> str:
+        return merge_device(given.to_string(), node.device or "")
+    return function

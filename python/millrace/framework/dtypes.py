@@ -36,6 +36,8 @@ class DType:
 
     def __init__(self, number: int) -> None:
         self._number = int(number)
+        if (self._number - _REF if self._number > _REF else self._number) not in _NAMES:
+            raise TypeError("type_enum is not a valid types_pb2.DataType: %r" % (number,))
 
     @property
     def as_datatype_enum(self) -> int:
@@ -130,7 +132,7 @@ class DType:
         return self._number in (other._number, other.base_dtype._number)
 
     def __eq__(self, other: object) -> bool:
-        if other is None:
+        if other is None or isinstance(other, type) and other in _NOT_TENSORFLOWS:
             return False
         if isinstance(other, DType):
             return self._number == other._number
@@ -185,6 +187,14 @@ _BY_NUMPY: Dict[Any, DType] = {np.dtype(t): from_number(n) for n, t in _NUMPY.it
 _BY_TYPE: Dict[Any, DType] = {float: float32, int: int32, bool: bool_, complex: complex64, str: string, bytes: string, object: string}
 
 
+_NOT_TENSORFLOWS = (int, complex, str, bytes)  # Python types that as_dtype takes here, and that no DType of TensorFlow's equals
+_TYPE_TO_STRING: Dict[int, str] = {t._number: t.name for t in _ALL if t is not None}
+# What the values of images of a type may be.
+dtype_range = {np.bool_: (False, True), np.uint8: (0, 255), np.uint16: (0, 65535), np.int8: (-128, 127), np.int16: (-32768, 32767),
+               np.int64: (-2 ** 63, 2 ** 63 - 1), np.uint64: (0, 2 ** 64 - 1), np.int32: (-2 ** 31, 2 ** 31 - 1), np.uint32: (0, 2 ** 32 - 1),
+               np.float32: (-1, 1), np.float64: (-1, 1)}
+
+
 def as_dtype(value: Any) -> DType:
     """The DType that a DType, a number, a name, a NumPy type or a Python type means."""
     if isinstance(value, DType):
@@ -223,3 +233,11 @@ def dtype_number(value: Any) -> int:
 
 ALL_BY_NUMBER = _ALL
 QUANTIZED_DTYPES = frozenset([qint8, quint8, qint32, qint16, quint16])
+
+
+def __getattr__(name: str) -> DType:
+    """tf.bool, which is no name here since Python's has it, and the types of references."""
+    found = _BY_NAME.get(name) if name == "bool" or name.endswith("_ref") else None
+    if found is None:
+        raise AttributeError("module 'millrace.framework.dtypes' has no attribute %r" % name)
+    return found

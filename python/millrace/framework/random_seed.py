@@ -9,16 +9,25 @@ from millrace.framework.graph import get_default_graph
 DEFAULT_GRAPH_SEED = 87654321
 
 
+_LARGEST = 2 ** 31 - 1  # TensorFlow keeps seeds below this
+
+
 def get_seed(op_seed: Optional[int]) -> Tuple[Optional[int], Optional[int]]:
     """The two seeds that a random op gets; (None, None) when it is to be random."""
     graph = get_default_graph()
     if graph.seed is not None:
-        if op_seed is None:
-            op_seed = graph.version
-        return int(graph.seed) & 0x7FFFFFFFFFFFFFFF, int(op_seed)
-    if op_seed is not None:
-        return DEFAULT_GRAPH_SEED, int(op_seed)
-    return 0, 0
+        seeds = int(graph.seed) % _LARGEST, int(graph.version if op_seed is None else op_seed) % _LARGEST
+    elif op_seed is not None:
+        seeds = DEFAULT_GRAPH_SEED, int(op_seed) % _LARGEST
+    else:
+        return None, None
+    return (0, _LARGEST) if seeds == (0, 0) else seeds
+
+
+def op_seeds(op_seed: Optional[int]) -> Tuple[int, int]:
+    """get_seed as the attributes of an op: (0, 0) is random."""
+    first, second = get_seed(op_seed)
+    return first or 0, second or 0
 
 
 def set_random_seed(seed: Any) -> None:

@@ -170,6 +170,8 @@ class TensorShape:
         self._dims: Optional[List[Dimension]]
         if dims is None:
             self._dims = None
+        elif isinstance(dims, (str, bytes)):
+            raise TypeError("A TensorShape has ambiguous dims: %r. Wrap in a list if a shape of one dimension is meant." % (dims,))
         elif isinstance(dims, TensorShape):
             self._dims = None if dims._dims is None else list(dims._dims)
         elif hasattr(dims, "unknown_rank") and hasattr(dims, "dim"):  # a TensorShapeProto
@@ -258,9 +260,22 @@ class TensorShape:
         self.assert_is_compatible_with(other)
         return TensorShape([a.merge_with(b) for a, b in zip(self._dims, other._dims)])
 
+    def most_specific_compatible_shape(self, other: Any) -> "TensorShape":
+        """What is the same in both; unknown where they differ."""
+        other = as_shape(other)
+        if self._dims is None or other._dims is None or len(self._dims) != len(other._dims):
+            return unknown_shape()
+        return TensorShape([a._value if a._value == b._value else None for a, b in zip(self._dims, other._dims)])
+
+    def is_subtype_of(self, other: Any) -> bool:
+        """Whether this one says all that another says."""
+        other = as_shape(other)
+        return other._dims is None or self._dims is not None and len(self._dims) == len(other._dims) and all(
+            b._value in (None, a._value) for a, b in zip(self._dims, other._dims))
+
     def concatenate(self, other: Any) -> "TensorShape":
         """The dimensions of this one and then those of the other."""
-        other = as_shape(other)
+        other = TensorShape([other]) if isinstance(other, Dimension) else as_shape(other)
         if self._dims is None or other._dims is None:
             return unknown_shape()
         return TensorShape(self._dims + other._dims)
@@ -313,13 +328,16 @@ class TensorShape:
             other = as_shape(other)
         except (TypeError, ValueError):
             return NotImplemented
-        if self._dims is None or other._dims is None:
-            return self._dims is other._dims
-        return [d._value for d in self._dims] == [d._value for d in other._dims]
+        return self._dims == other._dims  # a dimension that is not known equals itself alone
 
     def __ne__(self, other: object) -> Any:
-        equal = self.__eq__(other)
-        return equal if equal is NotImplemented else not equal
+        try:
+            other = as_shape(other)
+        except (TypeError, ValueError):
+            return NotImplemented
+        if self._dims is None or other._dims is None:
+            raise at_user_line(ValueError("The inequality of unknown TensorShapes is undefined."))
+        return self._dims != other._dims
 
     def __hash__(self) -> int:
         return hash(None if self._dims is None else tuple(d._value for d in self._dims))

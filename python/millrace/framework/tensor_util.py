@@ -1,31 +1,86 @@
 # SPDX-License-Identifier: Apache-2.0
 # mypy: implicit-reexport
-"""TensorProtos and arrays: tf.make_tensor_proto, tf.make_ndarray."""
+"""TensorProtos and arrays: tf.make_tensor_proto, tf.make_ndarray; what is a tensor."""
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Dict
 
 import numpy as np
 
 from millrace.framework import dtypes
-from millrace.framework.convert import _array_of, constant_value, constant_value_as_shape  # noqa: F401
-from millrace.framework.tensor_shape import TensorShape
+from millrace.framework.convert import _array_of
+from millrace.framework.errors import at_user_line
+from millrace.framework.graph import Tensor
+from millrace.framework.static_values import constant_value, constant_value_as_shape  # noqa: F401
+from millrace.framework.tensor_shape import TensorShape, as_shape
 from millrace.protos import definitions
+
+# Fields that hold the elements of a type one by one; those of others are in int_val.
+_FIELDS: Dict[Any, str] = {
+    dtypes.float32: "float_val", dtypes.float64: "double_val", dtypes.int64: "int64_val", dtypes.bool_: "bool_val", dtypes.string: "string_val",
+    dtypes.complex64: "scomplex_val", dtypes.complex128: "dcomplex_val", dtypes.uint32: "uint32_val", dtypes.uint64: "uint64_val",
+    dtypes.float16: "half_val", dtypes.bfloat16: "half_val"}
+# Types of which more than one element is written as bytes.
+_AS_BYTES = (dtypes.float32, dtypes.float64, dtypes.int32, dtypes.uint8, dtypes.int16, dtypes.int8, dtypes.int64, dtypes.qint8, dtypes.quint8,
+             dtypes.qint16, dtypes.quint16, dtypes.qint32)
 
 
 def make_tensor_proto(values: Any, dtype: Any = None, shape: Any = None, verify_shape: bool = False) -> Any:
-    """A TensorProto of values."""
+    """A TensorProto of values. With a shape of more elements the last value stands for the rest."""
+    if isinstance(values, definitions.TensorProto):  # type: ignore[attr-defined]
+        return values
+    if values is None:
+        raise at_user_line(ValueError("None values not supported."))
     wanted = None if dtype is None else dtypes.as_dtype(dtype)
-    array = _array_of(values, wanted)
-    if shape is not None:
-        array = array.reshape([int(d) for d in shape])
-    made = definitions.TensorProto(dtype=(wanted or dtypes.as_dtype(array.dtype)).as_datatype_enum)
-    made.tensor_shape.CopyFrom(TensorShape(array.shape).as_proto())
-    if array.dtype.kind in "OSU":
-        made.string_val.extend([v.encode() if isinstance(v, str) else bytes(v) for v in array.ravel()])
+    sizes = None if shape is None else [int(d) for d in as_shape(shape).as_list()]  # type: ignore[arg-type]
+    given = isinstance(values, (np.ndarray, np.generic))
+    if sizes is not None and 0 in sizes and not given:
+        array = np.empty(sizes, (wanted or dtypes.as_dtype(_array_of(values, None).dtype)).as_numpy_dtype)
+    elif wanted in dtypes.QUANTIZED_DTYPES and not given:
+        array = _quantized(values, wanted)
     else:
+        array = _array_of(values, wanted)
+    kind = wanted or dtypes.as_dtype(array.dtype)
+    if sizes is None:
+        sizes = list(array.shape)
+    elif verify_shape and sizes != list(array.shape):
+        raise at_user_line(TypeError("Expected Tensor's shape: %s, got %s." % (tuple(sizes), array.shape)))
+    count = int(np.prod(sizes, dtype=np.int64))
+    if array.size > count:
+        raise at_user_line(ValueError("Too many elements provided. Needed at most %d, but received %d" % (count, array.size)))
+    made = definitions.TensorProto(dtype=kind.as_datatype_enum, tensor_shape=TensorShape(sizes).as_proto())  # type: ignore[attr-defined]
+    if array.size == count > 1 and kind in _AS_BYTES:
+        if array.nbytes >= 1 << 31:
+            raise at_user_line(ValueError("Cannot create a tensor proto whose content is larger than 2GB."))
         made.tensor_content = np.ascontiguousarray(array).tobytes()
+    else:
+        getattr(made, _FIELDS.get(kind, "int_val")).extend(_elements(array, kind))
     return made
+
+
+def _quantized(values: Any, dtype: Any) -> np.ndarray:
+    """Quantized numbers are given as tuples of one number."""
+    record = np.dtype([(dtype.name, dtype.as_numpy_dtype)])
+
+    def check(part: Any) -> None:
+        if isinstance(part, list):
+            for inner in part:
+                check(inner)
+        elif not isinstance(part, tuple):
+            raise at_user_line(TypeError("Expected %s, got %.60r of type '%s' instead." % (dtype.name, part, type(part).__name__)))
+    check(values)
+    return np.array(values, record)[dtype.name]
+
+
+def _elements(array: np.ndarray, dtype: Any) -> Any:
+    flat = array.ravel()
+    if dtype == dtypes.string:
+        return [v.encode() if isinstance(v, str) else bytes(v) for v in flat]
+    if dtype.is_complex:
+        return np.stack([flat.real, flat.imag], 1).ravel().tolist()
+    if dtype in (dtypes.float16, dtypes.bfloat16):
+        return np.ascontiguousarray(flat).view(np.uint16).tolist()
+    return flat.tolist()
 
 
 def make_ndarray(tensor: Any) -> np.ndarray:
@@ -33,14 +88,12 @@ def make_ndarray(tensor: Any) -> np.ndarray:
     shape = [d.size for d in tensor.tensor_shape.dim]
     count = int(np.prod(shape, dtype=np.int64))
     dtype = dtypes.from_number(tensor.dtype)
+    if tensor.tensor_content:
+        return np.frombuffer(tensor.tensor_content, dtype=dtype.as_numpy_dtype).copy().reshape(shape)
+    field = _FIELDS.get(dtype, "int_val")
     if dtype == dtypes.string:
         values: Any = np.array(list(tensor.string_val), dtype=object)
-    elif tensor.tensor_content:
-        return np.frombuffer(tensor.tensor_content, dtype=dtype.as_numpy_dtype).copy().reshape(shape)
     else:
-        field = {dtypes.float32: "float_val", dtypes.float64: "double_val", dtypes.int64: "int64_val", dtypes.bool_: "bool_val",
-                 dtypes.complex64: "scomplex_val", dtypes.complex128: "dcomplex_val", dtypes.uint32: "uint32_val", dtypes.uint64: "uint64_val",
-                 dtypes.float16: "half_val", dtypes.bfloat16: "half_val"}.get(dtype, "int_val")
         values = np.array(list(getattr(tensor, field)))
         if field == "half_val":
             values = values.astype(np.uint16).view(dtype.as_numpy_dtype)
@@ -53,3 +106,18 @@ def make_ndarray(tensor: Any) -> np.ndarray:
 
 
 MakeNdarray = make_ndarray
+
+
+def ShapeEquals(tensor_proto: Any, shape: Any) -> bool:  # noqa: N802 - TensorFlow's name
+    """Whether a TensorProto has a shape: sizes, or a TensorShapeProto."""
+    if not isinstance(tensor_proto, definitions.TensorProto):  # type: ignore[attr-defined]
+        raise TypeError("tensor_proto is not a tensor_pb2.TensorProto object")
+    wanted = [d.size for d in shape.dim] if hasattr(shape, "dim") else list(shape)
+    return [d.size for d in tensor_proto.tensor_shape.dim] == wanted
+
+
+def is_tensor(x: Any) -> bool:
+    """Whether it is a tensor, a sparse one or a variable: something of a graph that has values."""
+    from millrace.framework.composite_tensors import IndexedSlices, SparseTensor
+    from millrace.ops.variables import Variable
+    return isinstance(x, (Tensor, SparseTensor, IndexedSlices, Variable)) or hasattr(x, "is_tensor_like")

@@ -11,7 +11,7 @@ from millrace.framework import dtypes
 from millrace.framework.convert import convert_to_tensor
 from millrace.framework.graph import get_default_graph, name_scope, reset_default_graph  # noqa: F401
 from millrace.framework.session import Session, get_default_session
-from millrace.ops import array_ops, control_flow_ops, gen_ops, math_ops, nn_ops, random_ops
+from millrace.ops import array_ops, control_flow_ops, gen_ops, math_ops, matrix_ops, nn_ops, random_ops
 from millrace.ops.gradients import gradients as _gradients
 from millrace.ops.variables import Variable, global_variables, variables_initializer
 
@@ -201,7 +201,7 @@ def dtype(x: Any) -> str:
 def dot(x: Any, y: Any) -> Any:
     """x times y, over the last axis of x."""
     x, y = convert_to_tensor(x), convert_to_tensor(y)
-    return math_ops.matmul(x, y) if ndim(x) == 2 and ndim(y) == 2 else math_ops.tensordot(x, y, [[ndim(x) - 1], [0 if ndim(y) < 2 else ndim(y) - 2]])
+    return matrix_ops.matmul(x, y) if ndim(x) == 2 and ndim(y) == 2 else matrix_ops.tensordot(x, y, [[ndim(x) - 1], [0 if ndim(y) < 2 else ndim(y) - 2]])
 
 
 def _reduction(op: Any, doc: str) -> Any:

@@ -12,7 +12,7 @@ from millrace.framework.errors import at_user_line
 from millrace.keras import backend as K
 from millrace.keras.engine import Input, InputLayer, Layer, activation, initializer, listed  # noqa: F401
 from millrace.layers import _tuple
-from millrace.ops import array_ops, gen_ops, math_ops, nn_ops, random_ops
+from millrace.ops import array_ops, gen_ops, math_ops, matrix_ops, nn_ops, random_ops
 
 
 class Dense(Layer):
@@ -322,7 +322,7 @@ def _inner(tensors: Any, axes: Any, normalize: bool) -> Any:
         return math_ops.reduce_sum(x * y, 1, keepdims=True)
     x = x if a % K.ndim(x) == K.ndim(x) - 1 else array_ops.transpose(x, [0, 2, 1])
     y = y if b % K.ndim(y) == 1 else array_ops.transpose(y, [0, 2, 1])
-    return math_ops.matmul(x, y)
+    return matrix_ops.matmul(x, y)
 
 
 Add, add = _merging("Add", "The sum of tensors.", _folded(lambda a, b: a + b))

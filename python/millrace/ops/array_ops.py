@@ -7,7 +7,7 @@ from typing import Any, List, Optional
 
 import numpy as np
 
-from millrace.framework import dtypes, nest, tensor_shape
+from millrace.framework import common_shapes, dtypes, nest, tensor_shape
 from millrace.framework.composite_tensors import IndexedSlices, SparseTensor
 from millrace.framework.convert import constant, convert_to_tensor
 from millrace.framework.errors import at_user_line
@@ -541,23 +541,7 @@ def required_space_to_batch_paddings(input_shape: Any, block_shape: Any, base_pa
 
 def broadcast_static_shape(shape_x: Any, shape_y: Any) -> tensor_shape.TensorShape:
     """The shape of x + y."""
-    x, y = tensor_shape.as_shape(shape_x), tensor_shape.as_shape(shape_y)
-    if x.ndims is None or y.ndims is None:
-        return tensor_shape.unknown_shape()
-    count = max(x.ndims, y.ndims)
-    a = [tensor_shape.Dimension(1)] * (count - x.ndims) + list(x)
-    b = [tensor_shape.Dimension(1)] * (count - y.ndims) + list(y)
-    dims: List[Optional[int]] = []
-    for p, q in zip(a, b):
-        if p.value == 1 or q.value == 1:
-            dims.append(q.value if p.value == 1 else p.value)
-        elif p.value is None or q.value is None:
-            dims.append(p.value if q.value is None else q.value)
-        elif p.value == q.value:
-            dims.append(p.value)
-        else:
-            raise at_user_line(ValueError("Incompatible shapes for broadcasting: %s and %s" % (x, y)))
-    return tensor_shape.TensorShape(dims)
+    return common_shapes.broadcast_shape(shape_x, shape_y)
 
 
 def broadcast_dynamic_shape(shape_x: Any, shape_y: Any) -> Tensor:

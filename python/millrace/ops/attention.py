@@ -12,7 +12,7 @@ from millrace.framework.convert import convert_to_tensor
 from millrace.framework.errors import at_user_line
 from millrace.framework.graph import Tensor, name_scope
 from millrace.layers import Dense
-from millrace.ops import array_ops, functional_ops, gen_ops, init_ops, math_ops, random_ops
+from millrace.ops import array_ops, functional_ops, gen_ops, init_ops, math_ops, matrix_ops, random_ops
 from millrace.ops.rnn_cell import RNNCell
 from millrace.ops.tensor_array_ops import TensorArray
 from millrace.ops.variable_scope import get_variable, variable_scope
@@ -131,7 +131,7 @@ class LuongAttention(_Mechanism):
         if depth != units:
             raise at_user_line(ValueError("Incompatible or unknown inner dimensions between query and keys. Query (%s) has units: %s. Keys (%s) have units: "
                                           "%s. Perhaps you need to set num_units to the keys' dimension (%s)?" % (query, depth, self._keys, units, units)))
-        products = math_ops.matmul(array_ops.expand_dims(query, 1), self._keys, transpose_b=True)
+        products = matrix_ops.matmul(array_ops.expand_dims(query, 1), self._keys, transpose_b=True)
         score = array_ops.squeeze(products, [1])
         if self._scale:
             score = get_variable("attention_g", [], query.dtype.base_dtype, init_ops.ones_initializer()) * score
@@ -249,7 +249,7 @@ def hardmax(logits: Any, name: Optional[str] = None) -> Tensor:
 
 def _attend(mechanism: Any, cell_output: Any, attention_state: Any, attention_layer: Any) -> Any:
     alignments, next_state = mechanism(cell_output, attention_state)
-    context = array_ops.squeeze(math_ops.matmul(array_ops.expand_dims(alignments, 1), mechanism.values), [1])
+    context = array_ops.squeeze(matrix_ops.matmul(array_ops.expand_dims(alignments, 1), mechanism.values), [1])
     if attention_layer is None:
         return context, alignments, next_state
     return attention_layer(array_ops.concat([cell_output, context], 1)), alignments, next_state

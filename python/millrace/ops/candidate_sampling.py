@@ -7,14 +7,14 @@ from typing import Any, Optional, Tuple
 from millrace.framework import dtypes
 from millrace.framework.convert import convert_to_tensor
 from millrace.framework.graph import Tensor, name_scope
-from millrace.framework.random_seed import get_seed
-from millrace.ops import array_ops, gen_ops, math_ops, nn_ops
+from millrace.framework.random_seed import op_seeds
+from millrace.ops import array_ops, gen_ops, math_ops, matrix_ops, nn_ops
 
 
 def _sampler(op_name: str) -> Any:
     def sample(true_classes: Any, num_true: int, num_sampled: int, unique: bool, range_max: int, seed: Optional[int] = None,
                name: Optional[str] = None) -> Any:
-        seed1, seed2 = get_seed(seed)
+        seed1, seed2 = op_seeds(seed)
         return getattr(gen_ops, op_name)(math_ops.cast(true_classes, dtypes.int64), num_true, num_sampled, unique, range_max, seed=seed1, seed2=seed2, name=name)
 
     sample.__name__ = op_name
@@ -30,13 +30,13 @@ learned_unigram_candidate_sampler = _sampler("learned_unigram_candidate_sampler"
 def all_candidate_sampler(true_classes: Any, num_true: int, num_sampled: int, unique: bool, seed: Optional[int] = None,
                           name: Optional[str] = None) -> Any:
     """All classes, for tests."""
-    seed1, seed2 = get_seed(seed)
+    seed1, seed2 = op_seeds(seed)
     return gen_ops.all_candidate_sampler(math_ops.cast(true_classes, dtypes.int64), num_true, num_sampled, unique, seed=seed1, seed2=seed2, name=name)
 
 
 def compute_accidental_hits(true_classes: Any, sampled_candidates: Any, num_true: int, seed: Optional[int] = None, name: Optional[str] = None) -> Any:
     """(rows, places, weights) of the drawn classes that are true ones."""
-    seed1, seed2 = get_seed(seed)
+    seed1, seed2 = op_seeds(seed)
     return gen_ops.compute_accidental_hits(math_ops.cast(true_classes, dtypes.int64), math_ops.cast(sampled_candidates, dtypes.int64), num_true,
                                            seed=seed1, seed2=seed2, name=name)
 
@@ -45,7 +45,7 @@ def fixed_unigram_candidate_sampler(true_classes: Any, num_true: int, num_sample
                                     distortion: float = 1.0, num_reserved_ids: int = 0, num_shards: int = 1, shard: int = 0,
                                     unigrams: Any = (), seed: Optional[int] = None, name: Optional[str] = None) -> Any:
     """Classes drawn by given frequencies."""
-    seed1, seed2 = get_seed(seed)
+    seed1, seed2 = op_seeds(seed)
     return gen_ops.fixed_unigram_candidate_sampler(
         math_ops.cast(true_classes, dtypes.int64), num_true, num_sampled, unique, range_max, vocab_file=vocab_file, distortion=distortion,
         num_reserved_ids=num_reserved_ids, num_shards=num_shards, shard=shard, unigrams=list(unigrams), seed=seed1, seed2=seed2, name=name)
@@ -73,7 +73,7 @@ def _sampled_logits(weights: Any, biases: Any, labels: Any, inputs: Any, num_sam
     sampled_rows.set_shape([num_sampled, width])
     products = array_ops.expand_dims(inputs, 1) * array_ops.reshape(true_rows, [-1, num_true, width])
     true_logits = math_ops.reduce_sum(products, 2) + array_ops.reshape(true_shift, [-1, num_true])
-    sampled_logits = math_ops.matmul(inputs, sampled_rows, transpose_b=True) + sampled_shift
+    sampled_logits = matrix_ops.matmul(inputs, sampled_rows, transpose_b=True) + sampled_shift
     if remove_accidental_hits:
         hits = compute_accidental_hits(labels, sampled, num_true)
         at = array_ops.stack([math_ops.cast(hits[0], dtypes.int64), hits[1]], 1)

@@ -6,14 +6,17 @@ from typing import Any, Optional
 
 import numpy as np
 
-from millrace.framework.convert import constant_value, convert_to_tensor
+from millrace.framework import common_shapes, dtypes
+from millrace.framework.composite_tensors import SparseTensor
+from millrace.framework.convert import convert_to_tensor
 from millrace.framework.errors import at_user_line
-from millrace.framework.graph import name_scope
-from millrace.ops import control_flow_ops, gen_ops, math_ops
+from millrace.framework.graph import Tensor, get_default_graph, name_scope
+from millrace.framework.static_values import constant_value
+from millrace.ops import array_ops, control_flow_ops, gen_ops, math_ops
 
 __all__ = ["assert_equal", "assert_greater", "assert_greater_equal", "assert_integer", "assert_less", "assert_less_equal", "assert_negative",
            "assert_non_negative", "assert_non_positive", "assert_none_equal", "assert_positive", "assert_rank", "assert_rank_at_least",
-           "assert_rank_in", "assert_type", "assert_scalar", "is_non_decreasing", "is_strictly_increasing", "is_numeric_tensor"]
+           "assert_rank_in", "assert_proper_iterable", "assert_type", "assert_scalar", "is_non_decreasing", "is_strictly_increasing", "is_numeric_tensor"]
 
 
 def _comparison(name: str, op: Any, check: Any, sign: str) -> Any:
@@ -21,6 +24,7 @@ def _comparison(name: str, op: Any, check: Any, sign: str) -> Any:
         with name_scope(name, default, [x, y]):
             x = convert_to_tensor(x, name="x")
             y = convert_to_tensor(y, x.dtype.base_dtype, "y")
+            common_shapes.assert_broadcasts(x.get_shape(), y.get_shape())
             known = constant_value(x), constant_value(y)
             if known[0] is not None and known[1] is not None and not np.all(check(*known)):
                 from millrace.framework import errors
@@ -64,34 +68,66 @@ def assert_non_positive(x: Any, data: Any = None, summarize: Optional[int] = Non
     return assert_less_equal(x, 0, data, summarize, message, name or "assert_non_positive")
 
 
-def _rank_check(x: Any, good: Any, what: str, message: Optional[str], name: Optional[str]) -> Any:
-    x = convert_to_tensor(x)
-    ndims = x.get_shape().ndims
-    if ndims is not None:
-        if not good(ndims):
-            raise at_user_line(ValueError("%sTensor %s must have %s. Received rank %d, shape %s" % ((message or "") + " ", x.name, what, ndims, x.get_shape())))
-        return control_flow_ops.no_op(name="static_checks_determined_all_ok")
-    return control_flow_ops.no_op(name="rank_is_not_known")
+def _wanted_ranks(ranks: Any) -> Any:
+    """(numbers where they are all known, tensors). ValueError and TypeError unless they are integer scalars."""
+    tensors = [convert_to_tensor(r, name="rank") for r in ranks]
+    for rank in tensors:
+        if not rank.dtype.base_dtype == dtypes.int32:
+            raise at_user_line(TypeError("Rank %s must be of type %s, got %s" % (rank.name, dtypes.int32, rank.dtype)))
+    known = [constant_value(r) for r in tensors]
+    for rank, value in zip(tensors, known):
+        if (rank.get_shape().ndims not in (None, 0)) or value is not None and value.ndim != 0:
+            raise at_user_line(ValueError("Rank must be a scalar."))
+    return (None if any(v is None for v in known) else [int(v) for v in known]), tensors
+
+
+def _rank_check(x: Any, ranks: Any, holds: Any, compare: Any, what: str, data: Any, summarize: Optional[int], message: Optional[str], default: str,
+                name: Optional[str]) -> Any:
+    with name_scope(name, default, [x]):
+        x = convert_to_tensor(x, name="x")
+        known, tensors = _wanted_ranks(ranks)
+        ndims = x.get_shape().ndims
+        if ndims is not None and known is not None:
+            if not any(holds(ndims, r) for r in known):
+                raise at_user_line(ValueError("%s. Tensor %s must have rank %s %s. Received rank %d, shape %s" % (
+                    message or "", x.name, what, known[0] if len(known) == 1 else tuple(known), ndims, x.get_shape())))
+            return control_flow_ops.no_op(name="static_checks_determined_all_ok")
+        if data is None:
+            data = [message or "", "Tensor %s must have rank %s" % (x.name, what), *tensors, "Received shape: ", array_ops.shape(x)]
+        scalars = [control_flow_ops.Assert(gen_ops.equal(array_ops.rank(r), 0), ["Rank must be a scalar: ", r]) for r in tensors
+                   if r.get_shape().ndims is None]
+        with get_default_graph().control_dependencies(scalars):
+            good = [compare(array_ops.rank(x), r) for r in tensors]
+        return control_flow_ops.Assert(math_ops.reduce_any(array_ops.stack(good)), data, summarize)
 
 
 def assert_rank(x: Any, rank: Any, data: Any = None, summarize: Optional[int] = None, message: Optional[str] = None, name: Optional[str] = None) -> Any:
-    """ValueError unless x has a rank."""
-    return _rank_check(x, lambda n: n == int(rank), "rank %s" % rank, message, name)
+    """ValueError unless x has a rank; where that is not known yet, an operation that fails."""
+    return _rank_check(x, [rank], lambda n, r: n == r, gen_ops.equal, "", data, summarize, message, "assert_rank", name)
 
 
 def assert_rank_at_least(x: Any, rank: Any, data: Any = None, summarize: Optional[int] = None, message: Optional[str] = None, name: Optional[str] = None) -> Any:
-    """ValueError unless x has at least a rank."""
-    return _rank_check(x, lambda n: n >= int(rank), "rank at least %s" % rank, message, name)
+    """ValueError unless x has at least a rank; where that is not known yet, an operation that fails."""
+    return _rank_check(x, [rank], lambda n, r: n >= r, gen_ops.greater_equal, "at least", data, summarize, message, "assert_rank_at_least", name)
 
 
 def assert_rank_in(x: Any, ranks: Any, data: Any = None, summarize: Optional[int] = None, message: Optional[str] = None, name: Optional[str] = None) -> Any:
-    """ValueError unless x has one of several ranks."""
-    return _rank_check(x, lambda n: n in ranks, "a rank in %s" % (ranks,), message, name)
+    """ValueError unless x has one of several ranks; where that is not known yet, an operation that fails."""
+    return _rank_check(x, list(ranks), lambda n, r: n == r, gen_ops.equal, "in", data, summarize, message, "assert_rank_in", name)
+
+
+def assert_proper_iterable(values: Any) -> None:
+    """TypeError unless it is an iterable of several values, which tensors, arrays and texts are not."""
+    if isinstance(values, (Tensor, SparseTensor, np.ndarray, str, bytes)):
+        raise at_user_line(TypeError("Expected argument \"values\" to be a \"proper\" iterable.  Found: %s" % type(values)))
+    if not hasattr(values, "__iter__"):
+        raise at_user_line(TypeError("Expected argument \"values\" to be iterable.  Found: %s" % type(values)))
 
 
 def assert_scalar(tensor: Any, name: Optional[str] = None) -> Any:
     """The tensor; ValueError unless it is a scalar."""
-    tensor = convert_to_tensor(tensor)
+    with name_scope(name, "assert_scalar", [tensor]):
+        tensor = convert_to_tensor(tensor)
     if tensor.get_shape().ndims not in (None, 0):
         raise at_user_line(ValueError("Expected scalar shape for %s, saw shape: %s." % (tensor.name, tensor.get_shape())))
     return tensor
@@ -99,18 +135,20 @@ def assert_scalar(tensor: Any, name: Optional[str] = None) -> Any:
 
 def assert_type(tensor: Any, tf_type: Any, message: Optional[str] = None, name: Optional[str] = None) -> Any:
     """TypeError unless the tensor has a type."""
-    tensor = convert_to_tensor(tensor)
-    if tensor.dtype != tf_type:
-        raise at_user_line(TypeError("%s  %s must be of type %s" % (message or "", tensor.name, tf_type)))
-    return control_flow_ops.no_op()
+    with name_scope(name, "assert_type", [tensor]):
+        tensor = convert_to_tensor(tensor)
+        if tensor.dtype.base_dtype != tf_type:
+            raise at_user_line(TypeError("%s  %s must be of type %s" % (message or "", tensor.name, tf_type)))
+        return control_flow_ops.no_op(name="statically_determined_correct_type")
 
 
 def assert_integer(x: Any, message: Optional[str] = None, name: Optional[str] = None) -> Any:
     """TypeError unless x is of integers."""
-    x = convert_to_tensor(x)
-    if not x.dtype.is_integer:
-        raise at_user_line(TypeError('%s  Expected "x" to be integer type.  Found: %s of dtype %s' % (message or "", x.name, x.dtype)))
-    return control_flow_ops.no_op()
+    with name_scope(name, "assert_integer", [x]):
+        x = convert_to_tensor(x, name="x")
+        if not x.dtype.is_integer:
+            raise at_user_line(TypeError('%s  Expected "x" to be integer type.  Found: %s of dtype %s' % (message or "", x.name, x.dtype)))
+        return control_flow_ops.no_op(name="statically_determined_was_integer")
 
 
 def _steps(x: Any) -> Any:
@@ -120,14 +158,16 @@ def _steps(x: Any) -> Any:
 
 def is_non_decreasing(x: Any, name: Optional[str] = None) -> Any:
     """Whether no element is smaller than the one before."""
-    d = _steps(x)
-    return math_ops.reduce_all(gen_ops.greater_equal(d, math_ops.cast(0, d.dtype)))
+    with name_scope(name, "is_non_decreasing", [x]):
+        d = _steps(x)
+        return math_ops.reduce_all(gen_ops.greater_equal(d, math_ops.cast(0, d.dtype)))
 
 
 def is_strictly_increasing(x: Any, name: Optional[str] = None) -> Any:
     """Whether each element is greater than the one before."""
-    d = _steps(x)
-    return math_ops.reduce_all(gen_ops.greater(d, math_ops.cast(0, d.dtype)))
+    with name_scope(name, "is_strictly_increasing", [x]):
+        d = _steps(x)
+        return math_ops.reduce_all(gen_ops.greater(d, math_ops.cast(0, d.dtype)))
 
 
 def is_numeric_tensor(tensor: Any) -> bool:

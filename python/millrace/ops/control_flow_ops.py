@@ -10,7 +10,8 @@ import numpy as np
 import millrace._core as _core
 from millrace.framework import dtypes, nest
 from millrace.framework.composite_tensors import IndexedSlices, SparseTensor
-from millrace.framework.convert import constant_value, convert_to_tensor
+from millrace.framework.convert import convert_to_tensor
+from millrace.framework.static_values import constant_value
 from millrace.framework.errors import at_user_line
 from millrace.framework.graph import Operation, Tensor, get_default_graph, name_scope
 from millrace.framework.tensor_shape import shape_list

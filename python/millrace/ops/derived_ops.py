@@ -9,8 +9,8 @@ from millrace.framework.composite_tensors import IndexedSlices
 from millrace.framework.convert import convert_to_tensor
 from millrace.framework.errors import at_user_line
 from millrace.framework.graph import Tensor, name_scope
-from millrace.framework.random_seed import get_seed
-from millrace.ops import array_ops, control_flow_ops, gen_ops, math_ops
+from millrace.framework.random_seed import op_seeds
+from millrace.ops import array_ops, control_flow_ops, gen_ops, math_ops, matrix_ops
 
 __all__ = ["assert_near", "assert_same_float_dtype", "lbeta", "log_sigmoid", "matvec", "polyval", "random_poisson", "reduce_std",
            "reduce_variance", "scalar_mul", "unsorted_segment_mean", "unsorted_segment_sqrt_n"]
@@ -90,7 +90,7 @@ def unsorted_segment_sqrt_n(data: Any, segment_ids: Any, num_segments: Any, name
 def matvec(a: Any, b: Any, transpose_a: bool = False, name: Optional[str] = None) -> Tensor:
     """Matrices times vectors."""
     with name_scope(name, "MatVec", [a, b]):
-        product = math_ops.matmul(a, array_ops.expand_dims(convert_to_tensor(b), -1), transpose_a=transpose_a)
+        product = matrix_ops.matmul(a, array_ops.expand_dims(convert_to_tensor(b), -1), transpose_a=transpose_a)
         return array_ops.squeeze(product, [-1])
 
 
@@ -98,7 +98,7 @@ def random_poisson(lam: Any, shape: Any, dtype: Any = dtypes.float32, seed: Opti
     """`shape` samples for each rate."""
     with name_scope(name, "random_poisson", [lam, shape]):
         rate = convert_to_tensor(lam, name="lam", preferred_dtype=dtypes.float32)
-        seed1, seed2 = get_seed(seed)
+        seed1, seed2 = op_seeds(seed)
         return gen_ops.random_poisson_v2(convert_to_tensor(shape, dtypes.int32), rate, seed=seed1, seed2=seed2, dtype=dtypes.as_dtype(dtype))
 
 
@@ -115,13 +115,13 @@ def assert_near(x: Any, y: Any, rtol: Any = None, atol: Any = None, data: Any = 
 
 
 def assert_same_float_dtype(tensors: Any = None, dtype: Any = None) -> Any:
-    """The floating type that all tensors have; ValueError where they have not."""
+    """The floating type that all tensors have; ValueError where they have not. None among them counts nothing."""
     wanted = None if dtype is None else dtypes.as_dtype(dtype).base_dtype
-    for tensor in tensors or ():
+    for tensor in [t for t in tensors or () if t is not None]:
         if wanted is None:
             wanted = tensor.dtype.base_dtype
         elif tensor.dtype.base_dtype != wanted:
-            raise at_user_line(ValueError("Tensor %s is of type %s and not %s" % (tensor.name, tensor.dtype.base_dtype.name, wanted.name)))
+            raise at_user_line(ValueError("Tensor %s is of type %s and not %s" % (getattr(tensor, "name", tensor), tensor.dtype.base_dtype.name, wanted.name)))
     wanted = wanted or dtypes.float32
     if not wanted.is_floating:
         raise at_user_line(ValueError("Expected floating point type, got %s." % wanted.name))

@@ -2,7 +2,7 @@
 """Gradients. The walk and the gradients of ops are the library's; here are Python's ways to ask for them."""
 from __future__ import annotations
 
-from typing import Any, Callable, List, Optional
+from typing import Any, Callable, Dict, List, Optional
 
 import millrace._core as _core
 from millrace.framework import dtypes, nest
@@ -42,12 +42,12 @@ def gradients(ys: Any, xs: Any, grad_ys: Any = None, name: str = "gradients", co
     ys, xs = nest.listed(ys), nest.listed(xs)
     flat = [v for x in xs for v in (x._get_variable_list() if isinstance(x, PartitionedVariable) else [x])]
     targets = [y.values if isinstance(y, IndexedSlices) else convert_to_tensor(y) for y in ys]
-    for y in targets:
-        if not (y.dtype.is_floating or y.dtype.is_complex or y.dtype.base_dtype in (dtypes.resource, dtypes.variant)):
-            raise at_user_line(TypeError("Gradients of tensors must be floating or complex, but %s has type %s" % (y.name, y.dtype.name)))
     incoming = [] if grad_ys is None else nest.listed(grad_ys)
     if incoming and len(incoming) != len(targets):
         raise at_user_line(ValueError("Passed %d grad_ys for %d ys" % (len(incoming), len(targets))))
+    for y, given in zip(targets, incoming or [None] * len(targets)):
+        if given is None and y.dtype.is_complex:
+            raise at_user_line(TypeError("Gradients of complex tensors must set grad_ys (y.dtype = %r)" % y.dtype))
     graph = targets[0].graph if targets else get_default_graph()
     with graph.as_default(), name_scope(name, "gradients", targets) as scope:
         for i, g in enumerate(incoming):
@@ -133,7 +133,21 @@ class RegisterGradient:
                 if "already" in str(error):
                     raise KeyError("Registering two gradient with name '%s'!" % self._op_type) from None
                 raise
+        _registered[self._op_type] = function
         return function
+
+
+_registered: Dict[str, Any] = {}
+
+
+def registered_gradient(name: str) -> Any:
+    """The function that a program registered for an op, None when it registered that there is no gradient.
+
+    LookupError when nothing was registered here: the library may have a gradient of its own.
+    """
+    if name not in _registered:
+        raise LookupError("No gradient defined for operation '%s'" % name)
+    return _registered[name]
 
 
 def NotDifferentiable(op_type: str) -> None:  # noqa: N802

@@ -11,7 +11,7 @@ from millrace.framework import dtypes
 from millrace.framework.convert import constant, convert_to_tensor
 from millrace.framework.errors import at_user_line
 from millrace.framework.graph import Tensor, get_default_graph
-from millrace.framework.random_seed import get_seed
+from millrace.framework.random_seed import op_seeds
 from millrace.framework.tensor_shape import TensorShape
 from millrace.ops import array_ops, gen_ops, random_ops
 
@@ -144,7 +144,7 @@ class VarianceScaling(Initializer):
 
     def __call__(self, shape: Any, dtype: Any = None, partition_info: Any = None) -> Tensor:
         dtype = self.dtype if dtype is None else dtypes.as_dtype(dtype)
-        seed1, seed2 = get_seed(self.seed)
+        seed1, seed2 = op_seeds(self.seed)
         if self.distribution == "untruncated_normal" or partition_info is not None:
             fan_in, fan_out = _fans(_dims(shape if partition_info is None else partition_info.full_shape))
             n = {"fan_in": fan_in, "fan_out": fan_out, "fan_avg": (fan_in + fan_out) / 2.0}[self.mode]

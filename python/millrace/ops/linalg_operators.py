@@ -8,7 +8,7 @@ from millrace.framework import dtypes
 from millrace.framework.convert import convert_to_tensor
 from millrace.framework.errors import at_user_line
 from millrace.framework.graph import Tensor
-from millrace.ops import array_ops, gen_ops, linalg_ops, math_ops
+from millrace.ops import array_ops, gen_ops, linalg_ops, math_ops, matrix_ops
 
 
 class LinearOperator:
@@ -30,7 +30,7 @@ class LinearOperator:
 
     def matmul(self, x: Any, adjoint: bool = False, adjoint_arg: bool = False) -> Tensor:
         """The matrices times others."""
-        return math_ops.matmul(self.to_dense(), x, adjoint_a=adjoint, adjoint_b=adjoint_arg)
+        return matrix_ops.matmul(self.to_dense(), x, adjoint_a=adjoint, adjoint_b=adjoint_arg)
 
     apply = matmul
 

@@ -312,12 +312,12 @@ def _axes(x: Tensor, axis: Any) -> Any:
     return gen_ops.range(0, array_ops.rank(x), 1)
 
 
-def _reduction(op: Any, what: str) -> Any:
+def _reduction(op: Any, what: str, dtype: Any = None) -> Any:
     def reduce(input_tensor: Any, axis: Any = None, keep_dims: Any = None, name: Optional[str] = None,
                reduction_indices: Any = None, keepdims: Any = None) -> Tensor:
         axis = either("axis", axis, "reduction_indices", reduction_indices)
         keep = bool(either("keepdims", keepdims, "keep_dims", keep_dims, False))
-        x = convert_to_tensor(input_tensor, name="input_tensor")
+        x = convert_to_tensor(input_tensor, dtype, name="input_tensor")
         return op(x, _axes(x, axis), keep_dims=keep, name=name)  # type: ignore[no-any-return]
 
     reduce.__doc__ = "%s along axes (all unless given)." % what
@@ -329,8 +329,8 @@ reduce_mean = _reduction(gen_ops.mean, "The mean")
 reduce_prod = _reduction(gen_ops.prod, "The product")
 reduce_max = _reduction(gen_ops.max, "The maximum")
 reduce_min = _reduction(gen_ops.min, "The minimum")
-reduce_all = _reduction(gen_ops.all, "Whether all are true")
-reduce_any = _reduction(gen_ops.any, "Whether any is true")
+reduce_all = _reduction(gen_ops.all, "Whether all are true", dtypes.bool_)
+reduce_any = _reduction(gen_ops.any, "Whether any is true", dtypes.bool_)
 
 
 def count_nonzero(input_tensor: Any, axis: Any = None, keep_dims: Any = None, dtype: Any = dtypes.int64, name: Optional[str] = None,
@@ -366,157 +366,6 @@ def cumsum(x: Any, axis: Any = 0, exclusive: bool = False, reverse: bool = False
 def cumprod(x: Any, axis: Any = 0, exclusive: bool = False, reverse: bool = False, name: Optional[str] = None) -> Tensor:
     """Running products along an axis."""
     return gen_ops.cumprod(x, axis, exclusive=exclusive, reverse=reverse, name=name)
-
-
-# ---- linear algebra ----
-
-def matmul(a: Any, b: Any, transpose_a: bool = False, transpose_b: bool = False, adjoint_a: bool = False,
-           adjoint_b: bool = False, a_is_sparse: bool = False, b_is_sparse: bool = False, name: Optional[str] = None) -> Tensor:
-    """The matrix product; of the last two axes when there are more."""
-    with name_scope(name, "MatMul", [a, b]) as scope:
-        if transpose_a and adjoint_a or transpose_b and adjoint_b:
-            raise at_user_line(ValueError("Only one of transpose and adjoint can be True."))
-        if isinstance(b, Tensor) and not isinstance(a, Tensor):
-            a = convert_to_tensor(a, b.dtype.base_dtype, "a")
-        a = convert_to_tensor(a, name="a")
-        b = convert_to_tensor(b, a.dtype.base_dtype, "b")
-        ranks = [t.get_shape().ndims for t in (a, b)]
-        if any(r is not None and r > 2 for r in ranks) and all(r is None or r > 2 for r in ranks):
-            if transpose_a:
-                a, adjoint_a = gen_ops.conj(a) if a.dtype.is_complex else a, True
-            if transpose_b:
-                b, adjoint_b = gen_ops.conj(b) if b.dtype.is_complex else b, True
-            return gen_ops.batch_mat_mul(a, b, adj_x=adjoint_a, adj_y=adjoint_b, name=scope)
-        if adjoint_a:
-            a, transpose_a = gen_ops.conj(a) if a.dtype.is_complex else a, True
-        if adjoint_b:
-            b, transpose_b = gen_ops.conj(b) if b.dtype.is_complex else b, True
-        return gen_ops.mat_mul(a, b, transpose_a=transpose_a, transpose_b=transpose_b, name=scope)
-
-
-def batch_matmul(x: Any, y: Any, adj_x: bool = False, adj_y: bool = False, name: Optional[str] = None) -> Tensor:
-    """matmul of the last two axes, as it was called in 0.x."""
-    return gen_ops.batch_mat_mul(x, y, adj_x=adj_x, adj_y=adj_y, name=name)
-
-
-def tensordot(a: Any, b: Any, axes: Any, name: Optional[str] = None) -> Tensor:
-    """The sum of products over axes of both, as NumPy's."""
-    with name_scope(name, "Tensordot", [a, b, axes]) as scope:
-        a, b = convert_to_tensor(a), convert_to_tensor(b)
-        rank_a, rank_b = a.get_shape().ndims, b.get_shape().ndims
-        if rank_a is None or rank_b is None:
-            raise at_user_line(ValueError("tensordot needs tensors of known rank, got %s and %s" % (a, b)))
-        axes_a: Any
-        axes_b: Any
-        if isinstance(axes, (int, np.integer)):
-            axes_a, axes_b = list(builtins.range(rank_a - axes, rank_a)), list(builtins.range(axes))
-        else:
-            axes_a, axes_b = ([x] if isinstance(x, (int, np.integer)) else list(x) for x in axes)
-        axes_a, axes_b = [int(x) % rank_a for x in axes_a], [int(x) % rank_b for x in axes_b]
-        free_a = [i for i in builtins.range(rank_a) if i not in axes_a]
-        free_b = [i for i in builtins.range(rank_b) if i not in axes_b]
-        sizes_a, sizes_b = _sizes(a), _sizes(b)
-        left = array_ops.reshape(array_ops.transpose(a, free_a + axes_a), _flat(a, sizes_a, free_a, axes_a, False))
-        right = array_ops.reshape(array_ops.transpose(b, axes_b + free_b), _flat(b, sizes_b, free_b, axes_b, True))
-        product = gen_ops.mat_mul(left, right)
-        sizes = [sizes_a[i] for i in free_a] + [sizes_b[i] for i in free_b]
-        if all(isinstance(s, int) for s in sizes):
-            return array_ops.reshape(product, sizes, scope)
-        result = array_ops.reshape(product, array_ops.stack([convert_to_tensor(s, dtypes.int32) for s in sizes]), scope)
-        result.set_shape([s if isinstance(s, int) else None for s in sizes])
-        return result
-
-
-def _sizes(x: Tensor) -> List[Any]:
-    static = x.get_shape().as_list()
-    if None not in static:
-        return list(static)
-    dynamic = array_ops.shape(x)
-    return [dynamic[i] if d is None else d for i, d in enumerate(static)]
-
-
-def _flat(x: Tensor, sizes: List[Any], free: List[int], summed: List[int], summed_first: bool) -> Any:
-    def product(axes: List[int]) -> Any:
-        values = [sizes[i] for i in axes]
-        if all(isinstance(v, int) for v in values):
-            return int(np.prod(values, dtype=np.int64)) if values else 1
-        result = values[0]
-        for v in values[1:]:
-            result = result * v
-        return result
-    pair = [product(summed), product(free)] if summed_first else [product(free), product(summed)]
-    return pair if all(isinstance(p, int) for p in pair) else array_ops.stack([convert_to_tensor(p, dtypes.int32) for p in pair])
-
-
-def einsum(equation: str, *inputs: Any, **kwargs: Any) -> Tensor:
-    """Sums of products in Einstein's notation."""
-    name = kwargs.pop("name", None)
-    if kwargs:
-        raise at_user_line(TypeError("invalid keyword arguments for this function: %s" % ", ".join(kwargs)))
-    if not isinstance(equation, str):
-        raise at_user_line(TypeError("einsum's equation comes first and is a string such as 'ij,jk->ik', got %r" % (equation,)))
-    return gen_ops.einsum([convert_to_tensor(x) for x in inputs], equation.replace(" ", ""), name=name)
-
-
-def norm(tensor: Any, ord: Any = "euclidean", axis: Any = None, keep_dims: Any = None, name: Optional[str] = None,
-         keepdims: Any = None) -> Tensor:
-    """The norm of vectors or matrices."""
-    keep = bool(either("keepdims", keepdims, "keep_dims", keep_dims, False))
-    with name_scope(name, "norm", [tensor]):
-        x = convert_to_tensor(tensor)
-        axes = list(axis) if isinstance(axis, (list, tuple)) else axis
-        if isinstance(axes, list) and len(axes) == 2 and ord in (1, 1.0, 2, 2.0, np.inf):
-            return _matrix_norm(x, ord, axes, keep)
-        if ord in ("euclidean", "fro", 2, 2.0):
-            return gen_ops.sqrt(reduce_sum(x * (gen_ops.conj(x) if x.dtype.is_complex else x), axes, keep))
-        size = abs(x)
-        if ord in (1, 1.0):
-            return reduce_sum(size, axes, keep)
-        if ord == np.inf:
-            return reduce_max(size, axes, keep)
-        if isinstance(axes, list) or not isinstance(ord, (int, float)):
-            raise at_user_line(ValueError("'ord' must be a supported norm, got %r" % (ord,)))
-        return gen_ops.pow(reduce_sum(gen_ops.pow(size, ord), axes, keep), 1.0 / ord)
-
-
-def _matrix_norm(x: Tensor, ord: Any, axes: List[int], keep: bool) -> Tensor:
-    if ord in (1, 1.0, np.inf):
-        rows, columns = axes if ord == np.inf else axes[::-1]
-        result = reduce_max(reduce_sum(abs(x), columns, True), rows, True)
-        return result if keep else array_ops.squeeze(result, axes)
-    ndims = x.get_shape().ndims
-    if ndims is None:
-        raise at_user_line(ValueError("the 2-norm of matrices needs a tensor of known rank"))
-    last = [axis % ndims for axis in axes]
-    order = [axis for axis in builtins.range(ndims) if axis not in last] + last
-    values = gen_ops.svd(array_ops.transpose(x, order), compute_uv=False)[0]
-    result = reduce_max(values, [-1])
-    if not keep:
-        return result
-    for axis in sorted(last):
-        result = array_ops.expand_dims(result, axis)
-    return result
-
-
-def trace(x: Any, name: Optional[str] = None) -> Tensor:
-    """The sum of the diagonal of matrices."""
-    with name_scope(name, "Trace", [x]) as scope:
-        return reduce_sum(gen_ops.matrix_diag_part(convert_to_tensor(x)), [-1], name=scope)  # type: ignore[no-any-return]
-
-
-def eye(num_rows: Any, num_columns: Any = None, batch_shape: Any = None, dtype: Any = dtypes.float32, name: Optional[str] = None) -> Tensor:
-    """Identity matrices."""
-    with name_scope(name, "eye") as scope:
-        columns = num_rows if num_columns is None else num_columns
-        if all(isinstance(n, (int, np.integer)) for n in (num_rows, columns)) and batch_shape is None:
-            return constant(np.eye(num_rows, columns), dtype, name=scope)
-        diagonal = builtins.min(num_rows, columns) if not isinstance(num_rows, Tensor) else num_rows
-        batch = [] if batch_shape is None else batch_shape
-        ones = array_ops.ones(array_ops.concat([convert_to_tensor(batch, dtypes.int32), [diagonal]], 0), dtype)
-        if num_columns is None:
-            return gen_ops.matrix_diag(ones, name=scope)
-        zeros = array_ops.zeros(array_ops.concat([convert_to_tensor(batch, dtypes.int32), [num_rows, columns]], 0), dtype)
-        return gen_ops.matrix_set_diag(zeros, ones, name=scope)
 
 
 # ---- clipping ----
@@ -558,6 +407,7 @@ def clip_by_global_norm(t_list: Any, clip_norm: Any, use_norm: Any = None, name:
         return t_list, constant(0.0)
     with name_scope(name, "clip_by_global_norm", [size]):
         scale = clip_norm * gen_ops.minimum(1.0 / size, constant(1.0, size.dtype.base_dtype) / clip_norm)
+        scale = scale + (size - size)  # an infinite norm is no number to scale by: NaN, and not zeros that hide it
         clipped: List[Any] = []
         for t in t_list:
             if t is None:
@@ -612,12 +462,22 @@ def complex(real: Any, imag: Any, name: Optional[str] = None) -> Tensor:
     return gen_ops.complex(real, imag, Tout=out, name=name)
 
 
+def angle(input: Any, name: Optional[str] = None) -> Tensor:
+    """The argument of complex numbers; of real ones 0 or pi."""
+    x = convert_to_tensor(input, name="input")
+    if x.dtype.is_complex:
+        return gen_ops.angle(x, Tout=x.dtype.real_dtype, name=name)
+    return array_ops.where(gen_ops.less(x, array_ops.zeros_like(x)), np.pi * array_ops.ones_like(x), array_ops.zeros_like(x), name=name)
+
+
 def bincount(arr: Any, weights: Any = None, minlength: Any = None, maxlength: Any = None, dtype: Any = dtypes.int32) -> Tensor:
-    """How often each number occurs."""
-    arr = convert_to_tensor(arr, dtypes.int32)
-    size = gen_ops.max(arr, gen_ops.range(0, array_ops.rank(arr), 1)) + 1
+    """How often each number occurs; with weights, their sum for each number."""
+    arr = convert_to_tensor(arr, dtypes.int32, "arr")
+    some = gen_ops.cast(gen_ops.greater(array_ops.size(arr), 0), dtypes.int32)
+    size = some * (reduce_max(arr) + 1)
     if minlength is not None:
-        size = gen_ops.maximum(size, minlength)
+        size = gen_ops.maximum(convert_to_tensor(minlength, dtypes.int32), size)
     if maxlength is not None:
-        size = gen_ops.minimum(size, maxlength)
-    return gen_ops.bincount(arr, size, convert_to_tensor([] if weights is None else weights, dtype if weights is None else None))
+        size = gen_ops.minimum(convert_to_tensor(maxlength, dtypes.int32), size)
+    weights = constant([], dtype) if weights is None else convert_to_tensor(weights, name="weights")
+    return gen_ops.bincount(arr, size, weights)

@@ -7,11 +7,12 @@ from typing import Any, List, Optional
 import numpy as np
 
 from millrace.framework import dtypes, tensor_shape
-from millrace.framework.convert import constant_value, convert_to_tensor
+from millrace.framework.convert import convert_to_tensor
+from millrace.framework.static_values import constant_value
 from millrace.framework.errors import at_user_line
 from millrace.framework.graph import Tensor, colocate_with, name_scope
-from millrace.framework.random_seed import get_seed
-from millrace.ops import array_ops, gen_ops, math_ops
+from millrace.framework.random_seed import op_seeds
+from millrace.ops import array_ops, gen_ops, math_ops, matrix_ops
 from millrace.ops.dialects import either
 from millrace.ops.moments import *  # noqa: F401,F403
 from millrace.ops.variables import PartitionedVariable
@@ -249,13 +250,13 @@ def bias_add(value: Any, bias: Any, data_format: Optional[str] = None, name: Opt
 def xw_plus_b(x: Any, weights: Any, biases: Any, name: Optional[str] = None) -> Tensor:
     """x weights + biases."""
     with name_scope(name, "xw_plus_b", [x, weights, biases]) as scope:
-        return bias_add(math_ops.matmul(x, weights), biases, name=scope)
+        return bias_add(matrix_ops.matmul(x, weights), biases, name=scope)
 
 
 def relu_layer(x: Any, weights: Any, biases: Any, name: Optional[str] = None) -> Tensor:
     """relu(x weights + biases)."""
     with name_scope(name, "relu_layer", [x, weights, biases]) as scope:
-        return gen_ops.relu(bias_add(math_ops.matmul(x, weights), biases), name=scope)
+        return gen_ops.relu(bias_add(matrix_ops.matmul(x, weights), biases), name=scope)
 
 
 def dropout(x: Any, keep_prob: Any = None, noise_shape: Any = None, seed: Optional[int] = None, name: Optional[str] = None, rate: Any = None) -> Tensor:
@@ -274,7 +275,7 @@ def dropout(x: Any, keep_prob: Any = None, noise_shape: Any = None, seed: Option
             if keep_prob == 1:
                 return x
             if noise_shape is None:
-                seed1, seed2 = get_seed(seed)
+                seed1, seed2 = op_seeds(seed)
                 return gen_ops.dropout(x, rate=1 - float(keep_prob), seed=seed1, seed2=seed2, name=scope)
         keep = convert_to_tensor(keep_prob, x.dtype.base_dtype, "keep_prob")
         if constant_value(keep) == 1:

@@ -9,7 +9,7 @@ from millrace.framework.composite_tensors import SparseTensor
 from millrace.framework.convert import convert_to_tensor
 from millrace.framework.errors import at_user_line
 from millrace.framework.graph import Tensor, name_scope
-from millrace.ops import array_ops, gen_ops, math_ops
+from millrace.ops import array_ops, gen_ops, math_ops, matrix_ops
 
 
 def _binary(op: Callable[..., Any], name: str) -> Any:
@@ -47,7 +47,7 @@ def _logic(op: Callable[..., Any]) -> Callable[..., Any]:
 
 
 _BINARY = {"add": gen_ops.add, "sub": gen_ops.sub, "mul": gen_ops.mul, "truediv": _divide, "div": math_ops.div,
-           "floordiv": math_ops.floordiv, "mod": gen_ops.floor_mod, "pow": gen_ops.pow, "matmul": math_ops.matmul,
+           "floordiv": math_ops.floordiv, "mod": gen_ops.floor_mod, "pow": gen_ops.pow, "matmul": matrix_ops.matmul,
            "and": gen_ops.logical_and, "or": gen_ops.logical_or, "xor": math_ops.logical_xor}
 _COMPARISONS = {"lt": gen_ops.less, "le": gen_ops.less_equal, "gt": gen_ops.greater, "ge": gen_ops.greater_equal}
 

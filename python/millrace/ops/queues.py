@@ -7,7 +7,8 @@ from typing import Any, List, Optional, Sequence, Tuple
 
 from millrace.framework import dtypes as dtypes_module
 from millrace.framework import random_seed, tensor_shape
-from millrace.framework.convert import constant_value, convert_to_tensor
+from millrace.framework.convert import convert_to_tensor
+from millrace.framework.static_values import constant_value
 from millrace.framework.errors import at_user_line
 from millrace.framework.graph import Operation, Tensor, name_scope
 from millrace.ops import array_ops, gen_ops
@@ -226,7 +227,7 @@ class RandomShuffleQueue(QueueBase):
 
 def _queue_seeds(seed: Optional[int], shared_name: Optional[str]) -> Tuple[int, int]:
     """The seeds of a queue. One that is shared has the same ones wherever it is made, so they come from its name."""
-    graph_seed, op_seed = random_seed.get_seed(seed)
+    graph_seed, op_seed = random_seed.op_seeds(seed)
     if not graph_seed and not op_seed:
         return 0, 0
     if seed is None and shared_name is not None:

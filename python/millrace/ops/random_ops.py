@@ -8,7 +8,7 @@ from millrace.framework import dtypes
 from millrace.framework.convert import convert_to_tensor
 from millrace.framework.errors import at_user_line
 from millrace.framework.graph import Tensor, name_scope
-from millrace.framework.random_seed import get_seed
+from millrace.framework.random_seed import op_seeds
 from millrace.framework.tensor_shape import TensorShape
 from millrace.ops import array_ops, gen_ops
 
@@ -39,7 +39,7 @@ def _normal(op: Any, shape: Any, mean: Any, stddev: Any, dtype: Any, seed: Optio
         dims = _shape_tensor(shape)
         mean = convert_to_tensor(mean, dtype, "mean")
         stddev = convert_to_tensor(stddev, dtype, "stddev")
-        seed1, seed2 = get_seed(seed)
+        seed1, seed2 = op_seeds(seed)
         values = op(dims, dtype, seed=seed1, seed2=seed2)
         return gen_ops.add(gen_ops.mul(values, stddev, name="mul"), mean, name=scope)
 
@@ -56,7 +56,7 @@ def random_uniform(shape: Any, minval: Any = 0, maxval: Any = None, dtype: Any =
         dims = _shape_tensor(shape)
         minval = convert_to_tensor(minval, dtype, "min")
         maxval = convert_to_tensor(maxval, dtype, "max")
-        seed1, seed2 = get_seed(seed)
+        seed1, seed2 = op_seeds(seed)
         if dtype.is_integer:
             return gen_ops.random_uniform_int(dims, minval, maxval, seed=seed1, seed2=seed2, name=scope)
         values = gen_ops.random_uniform(dims, dtype, seed=seed1, seed2=seed2)
@@ -65,7 +65,7 @@ def random_uniform(shape: Any, minval: Any = 0, maxval: Any = None, dtype: Any =
 
 def random_shuffle(value: Any, seed: Optional[int] = None, name: Optional[str] = None) -> Tensor:
     """The slices along the first axis in another order."""
-    seed1, seed2 = get_seed(seed)
+    seed1, seed2 = op_seeds(seed)
     return gen_ops.random_shuffle(value, seed=seed1, seed2=seed2, name=name)
 
 
@@ -83,7 +83,7 @@ def random_crop(value: Any, size: Any, seed: Optional[int] = None, name: Optiona
 
 def multinomial(logits: Any, num_samples: Any, seed: Optional[int] = None, name: Optional[str] = None, output_dtype: Any = None) -> Tensor:
     """Classes drawn by unnormalised log probabilities."""
-    seed1, seed2 = get_seed(seed)
+    seed1, seed2 = op_seeds(seed)
     return gen_ops.multinomial(logits, num_samples, seed=seed1, seed2=seed2, output_dtype=output_dtype or dtypes.int64, name=name)
 
 
@@ -93,5 +93,5 @@ def random_gamma(shape: Any, alpha: Any, beta: Any = None, dtype: Any = dtypes.f
     with name_scope(name, "random_gamma", [shape, alpha, beta]):
         alpha = convert_to_tensor(alpha, dtype, "alpha")
         beta = convert_to_tensor(1 if beta is None else beta, dtype, "beta")
-        seed1, seed2 = get_seed(seed)
+        seed1, seed2 = op_seeds(seed)
         return gen_ops.random_gamma(_shape_tensor(shape), alpha + array_ops.zeros_like(beta), seed=seed1, seed2=seed2) / beta

@@ -7,10 +7,11 @@ import hashlib
 from typing import Any, Callable, List, Optional
 
 from millrace.framework import dtypes, nest, tensor_shape
-from millrace.framework.convert import constant_value, convert_to_tensor
+from millrace.framework.convert import convert_to_tensor
+from millrace.framework.static_values import constant_value
 from millrace.framework.errors import at_user_line
 from millrace.framework.graph import Tensor, name_scope
-from millrace.ops import array_ops, gen_ops, init_ops, math_ops, nn_ops, random_ops
+from millrace.ops import array_ops, gen_ops, init_ops, math_ops, matrix_ops, nn_ops, random_ops
 from millrace.ops.tensor_array_ops import TensorArray
 from millrace.ops.variable_scope import get_variable, get_variable_scope, variable_scope
 
@@ -184,7 +185,7 @@ class BasicRNNCell(RNNCell):
         if name is not None:
             made = gen_ops.basic_rnn_cell(inputs, [state], [kernel, bias], self._num_units, activation=name, name=_here(inputs))
             return made[0], made[0]
-        output = self._activation(nn_ops.bias_add(math_ops.matmul(array_ops.concat([inputs, state], 1), kernel), bias))
+        output = self._activation(nn_ops.bias_add(matrix_ops.matmul(array_ops.concat([inputs, state], 1), kernel), bias))
         return output, output
 
 
@@ -216,9 +217,9 @@ class GRUCell(RNNCell):
         if name is not None:
             made = gen_ops.gru_cell(inputs, [state], parameters, self._num_units, activation=name, name=_here(inputs))
             return made[0], made[0]
-        both = math_ops.sigmoid(nn_ops.bias_add(math_ops.matmul(array_ops.concat([inputs, state], 1), gates[0]), gates[1]))
+        both = math_ops.sigmoid(nn_ops.bias_add(matrix_ops.matmul(array_ops.concat([inputs, state], 1), gates[0]), gates[1]))
         r, u = array_ops.split(both, 2, 1)
-        c = self._activation(nn_ops.bias_add(math_ops.matmul(array_ops.concat([inputs, r * state], 1), candidate[0]), candidate[1]))
+        c = self._activation(nn_ops.bias_add(matrix_ops.matmul(array_ops.concat([inputs, r * state], 1), candidate[0]), candidate[1]))
         output = u * state + (1 - u) * c
         return output, output
 
@@ -255,7 +256,7 @@ class BasicLSTMCell(RNNCell):
                                            name=_here(inputs))
             output, (new_c, new_h) = made[0], made[1]
         else:
-            i, j, f, o = array_ops.split(nn_ops.bias_add(math_ops.matmul(array_ops.concat([inputs, h], 1), kernel), bias), 4, 1)
+            i, j, f, o = array_ops.split(nn_ops.bias_add(matrix_ops.matmul(array_ops.concat([inputs, h], 1), kernel), bias), 4, 1)
             new_c = c * math_ops.sigmoid(f + self._forget_bias) + math_ops.sigmoid(i) * self._activation(j)
             output = new_h = self._activation(new_c) * math_ops.sigmoid(o)
         return output, LSTMStateTuple(new_c, new_h) if parted else array_ops.concat([new_c, new_h], 1)
@@ -310,7 +311,7 @@ class LSTMCell(RNNCell):
     def _by_hand(self, inputs: Any, c: Any, h: Any, parameters: List[Any]) -> Any:
         """(output, c) with an activation that the library does not know."""
         peepholes = list(parameters[2:5]) if self._use_peepholes else [0.0, 0.0, 0.0]
-        sums = nn_ops.bias_add(math_ops.matmul(array_ops.concat([inputs, h], 1), parameters[0]), parameters[1])
+        sums = nn_ops.bias_add(matrix_ops.matmul(array_ops.concat([inputs, h], 1), parameters[0]), parameters[1])
         i, j, f, o = array_ops.split(sums, 4, 1)
         keep = math_ops.sigmoid(f + self._forget_bias + peepholes[0] * c)
         new_c = keep * c + math_ops.sigmoid(i + peepholes[1] * c) * self._activation(j)
@@ -318,7 +319,7 @@ class LSTMCell(RNNCell):
             new_c = math_ops.clip_by_value(new_c, -self._cell_clip, self._cell_clip)
         new_h = math_ops.sigmoid(o + peepholes[2] * new_c) * self._activation(new_c)
         if self._num_proj:
-            new_h = math_ops.matmul(new_h, parameters[-1])
+            new_h = matrix_ops.matmul(new_h, parameters[-1])
             if self._proj_clip:
                 new_h = math_ops.clip_by_value(new_h, -self._proj_clip, self._proj_clip)
         return new_h, new_c
@@ -594,7 +595,7 @@ def _linear(args: Any, output_size: int, bias: bool, bias_initializer: Any = Non
 
     def make() -> Tensor:
         kernel = get_variable("kernel", [width, output_size], dtype, kernel_initializer)
-        product = math_ops.matmul(args[0] if len(args) == 1 else array_ops.concat(list(args), 1), kernel)
+        product = matrix_ops.matmul(args[0] if len(args) == 1 else array_ops.concat(list(args), 1), kernel)
         if not bias:
             return product
         return nn_ops.bias_add(product, get_variable("bias", [output_size], dtype, bias_initializer or init_ops.constant_initializer(bias_start, dtype)))

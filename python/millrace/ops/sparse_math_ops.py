@@ -6,7 +6,8 @@ from typing import Any, List, Optional, Tuple
 
 from millrace.framework import dtypes
 from millrace.framework.composite_tensors import SparseTensor, convert_to_tensor_or_sparse_tensor
-from millrace.framework.convert import constant_value, convert_to_tensor
+from millrace.framework.convert import convert_to_tensor
+from millrace.framework.static_values import constant_value
 from millrace.framework.errors import at_user_line
 from millrace.framework.graph import Tensor, control_dependencies, name_scope
 from millrace.ops import array_ops, gen_ops, math_ops

@@ -1,0 +1,157 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Names of tensorflow.python.framework.ops that libraries and tests use, beyond those of tf."""
+from __future__ import annotations
+
+from typing import Any, Callable, Dict, List, Optional
+
+import millrace._core as _core
+from millrace.framework import graph as _graph
+from millrace.framework import session as _session
+from millrace.framework.statistics import OpStats, RegisterStatistics, get_stats_for_node_def  # noqa: F401
+from millrace.framework.composite_tensors import IndexedSlices, SparseTensor
+
+_USE_C_API = True  # graphs are the library's
+
+
+class EagerTensor:
+    """No object is one: there are graphs alone."""
+
+
+class RegisterShape:
+    """Kept for programs: the library knows the shapes of all its ops, and what is registered here is not called."""
+
+    _registered: Dict[str, Any] = {}
+
+    def __init__(self, op_type: str) -> None:
+        if not isinstance(op_type, str):
+            raise TypeError("op_type must be a string")
+        self._op_type = op_type
+
+    def __call__(self, f: Callable[..., Any]) -> Callable[..., Any]:
+        if self._op_type in self._registered:
+            raise KeyError("Registering two shape functions with name %r!" % self._op_type)
+        self._registered[self._op_type] = f
+        return f
+
+
+# ---- names of nodes ----
+
+def strip_name_scope(name: str, export_scope: Optional[str]) -> str:
+    """The name of an element of a graph, without a scope in front. Colocation groups (loc:@) and control inputs (^) have it inside."""
+    if export_scope is None:
+        return name
+    scope = export_scope.rstrip("/") + "/"
+    for mark in ("loc:@", "^", ""):
+        if name.startswith(mark + scope):
+            return mark + name[len(mark + scope):]
+    return name
+
+
+def prepend_name_scope(name: str, import_scope: Optional[str]) -> str:
+    """The name of an element of a graph, with a scope in front."""
+    if import_scope is None:
+        return name
+    scope = import_scope.rstrip("/") + "/"
+    mark = next(m for m in ("loc:@", "^", "") if name.startswith(m))
+    return mark + scope + name[len(mark):]
+
+
+# ---- what stands for a tensor ----
+
+class _TensorLike:
+    """Base of what TensorFlow treats as a tensor without being one."""
+
+
+
+
+_dense_types: List[type] = [_graph.Tensor]
+
+
+def is_dense_tensor_like(t: Any) -> bool:
+    """Whether it is a tensor, a variable or of a type that was registered."""
+    from millrace.ops.variables import Variable
+    return isinstance(t, (*_dense_types, Variable))
+
+
+def register_dense_tensor_like_type(tensor_type: Any) -> None:
+    """Makes objects of a type, which has properties name and dtype, count as tensors."""
+    for what in ("name", "dtype"):
+        if not isinstance(getattr(tensor_type, what, None), property):
+            raise TypeError("Type %s does not define a `%s` property" % (getattr(tensor_type, "__name__", tensor_type), what))
+    _dense_types.append(tensor_type)
+
+
+def get_gradient_function(op: Any) -> Any:
+    """The Python function that a program registered as the gradient of an operation. LookupError where there is none: the library has its own."""
+    from millrace.ops.gradients import registered_gradient
+    if not list(op.inputs):
+        return None
+    try:
+        name = op.get_attr("_gradient_op_type").decode()
+    except ValueError:
+        name = op.type
+    return registered_gradient(name)
+
+
+def _get_graph_from_inputs(op_input_list: Any, graph: Any = None) -> Any:
+    """The graph that all inputs are of, or the default graph. ValueError where they are of several."""
+    found, first = graph, None
+    if found is not None and not isinstance(found, _graph.Graph):
+        raise TypeError("Input graph needs to be a Graph: %s" % (found,))
+    for value in op_input_list:
+        inner = value.op if isinstance(value, (IndexedSlices, SparseTensor)) else getattr(value, "_as_graph_element", lambda v=value: v)()
+        if not isinstance(inner, (_graph.Tensor, _graph.Operation)):
+            continue
+        if found is None:
+            found, first = inner.graph, inner
+        elif inner.graph is not found:
+            if first is None:
+                raise ValueError("%s is not from the passed-in graph." % inner)
+            raise ValueError("%s must be from the same graph as %s." % (inner, first))
+    return found if found is not None else _graph.get_default_graph()
+
+
+def _NodeDef(op_type: str, name: str, device: Any = None, attrs: Optional[Dict[str, Any]] = None) -> Any:  # noqa: N802 - TensorFlow's name
+    """A NodeDef."""
+    from millrace.protos import definitions
+    made = definitions.NodeDef(op=str(op_type), name=str(name), device=device if isinstance(device, str) else "")  # type: ignore[attr-defined]
+    for key, value in (attrs or {}).items():
+        made.attr[key].CopyFrom(value)
+    return made
+
+
+class _GraphStack:
+    """The graphs that are default in this thread, as TensorFlow's object for them."""
+
+    def reset(self) -> None:
+        """Leaves all contexts of default graphs."""
+        while _core.stack_depth():
+            _core.pop_graph()
+
+    def get_default(self) -> Any:
+        """The default graph."""
+        return _graph.get_default_graph()
+
+    def get_controller(self, default: Any) -> Any:
+        """A context in which a graph is default."""
+        return default.as_default()
+
+
+class _SessionStack:
+    """The sessions that are default in this thread."""
+
+    def reset(self) -> None:
+        """Leaves all contexts of default sessions."""
+        _session._sessions.stack.clear()
+
+    @property
+    def stack(self) -> List[Any]:
+        """The sessions, the innermost last."""
+        return _session._sessions.stack
+
+    def get_default(self) -> Any:
+        """The default session."""
+        return _session.get_default_session()
+
+
+_default_graph_stack, _default_session_stack = _GraphStack(), _SessionStack()

@@ -1,0 +1,138 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What is known while the graph is built: shapes, types, devices, seeds, values; products whose ranks are not known."""
+import numpy as np
+import pytest
+
+import millrace as tf
+from millrace.framework import device, static_values, tensor_util
+
+
+def test_shapes_with_unknown_sizes_equal_nothing_else():
+    known, unknown = tf.TensorShape([3, 4]), tf.TensorShape([None, 3])
+    assert known == [3, 4] and known != [4, 3] and known != "34" and not known == "34" and known == ["3", "4"]
+    assert unknown != tf.TensorShape([None, 3]) and not unknown == tf.TensorShape([None, 3]) and tf.TensorShape(None) == tf.TensorShape(None)
+    with pytest.raises(ValueError, match="undefined"):
+        tf.TensorShape(None) != known
+    with pytest.raises(TypeError, match="ambiguous"):
+        tf.TensorShape("347")
+    assert tf.TensorShape([1, 2, 3]).most_specific_compatible_shape([1, 4, 3]).as_list() == [1, None, 3]
+    assert tf.TensorShape([1]).concatenate(tf.Dimension(3)).as_list() == [1, 3]
+
+
+def test_types():
+    assert tf.int32 != int and tf.float32 == float and tf.bool == bool and tf.dtypes.as_dtype("float32_ref").base_dtype == tf.float32
+    with pytest.raises(TypeError):
+        tf.DType(0)
+
+
+def test_devices():
+    spec = tf.DeviceSpec.from_string("/job:foo/replica:0")
+    assert spec.parse_from_string("/task:1/gpu:2").to_string() == "/task:1/device:GPU:2"
+    assert tf.DeviceSpec.from_string("/device:MyDevice:1").to_string() == "/device:MyDevice:1" and device.canonical_name("/cpu:0") == "/device:CPU:0"
+    with pytest.raises(ValueError, match="Cannot specify multiple device types"):
+        device.check_valid("/device:GPU:2/cpu:0")
+    with pytest.raises(ValueError, match="Unknown attribute: 'job:a:b'"):
+        device.check_valid("/job:a:b")
+
+
+def test_seeds():
+    with tf.Graph().as_default():
+        assert tf.get_seed(None) == (None, None) and tf.get_seed(2 ** 63 + 1) == (87654321, (2 ** 63 + 1) % (2 ** 31 - 1))
+        tf.set_random_seed(0)
+        assert tf.get_seed(0) == (0, 2 ** 31 - 1)
+        with tf.Session() as session:
+            assert session.run(tf.random_uniform([2], seed=2 ** 63)).shape == (2,)
+
+
+def test_static_values():
+    with tf.Graph().as_default():
+        x = tf.placeholder(tf.int32, [])
+        value = tf.get_static_value
+        assert value(tf.cast(tf.constant([1.5]), tf.int32)).tolist() == [1] and value(tf.equal([[0, 1]], [[0], [1]])).tolist() == [[True, False], [False, True]]
+        assert value(tf.concat([[1], [2, 3]], 0)).tolist() == [1, 2, 3] and value(tf.fill([2], 7)).tolist() == [7, 7] and value(x) is None
+        assert tensor_util.constant_value(tf.stack([5, x]), partial=True)[1] is None and value(tf.stack([5, x])) is None
+        assert isinstance(value(tf.rank(tf.zeros([2, 3]))), np.ndarray)
+        sizes = tf.concat([[1, 2, 16], tf.placeholder(tf.int32, [1]), [48]], 0)
+        assert static_values.constant_value_as_shape(sizes[2:]).as_list() == [16, None, 48]
+        assert static_values.constant_value_as_shape(sizes[:0:-2]).as_list() == [48, 16]
+        assert static_values.constant_value_as_shape(tf.stack([3, x])).as_list() == [3, None]
+        assert tf.constant(1.0, shape=[0, 2]).get_shape().as_list() == [0, 2]
+
+
+def test_tensor_protos():
+    one, many = tf.make_tensor_proto(10.0), tf.make_tensor_proto([10.0, 20.0])
+    assert list(one.float_val) == [10.0] and many.tensor_content == np.array([10, 20], np.float32).tobytes()
+    assert tf.make_ndarray(tf.make_tensor_proto([7], shape=[2, 2])).tolist() == [[7, 7], [7, 7]]
+    assert list(tf.make_tensor_proto([1 + 2j], tf.complex64).scomplex_val) == [1, 2] and tf.make_tensor_proto(one) is one
+    assert tf.make_ndarray(tf.make_tensor_proto(np.array([1.5, 2], np.float16))).tolist() == [1.5, 2]
+    for values, kwargs, error in [([1, 2, 3], {"shape": [2]}, ValueError), ([[1], [2]], {"shape": [1, 2], "verify_shape": True}, TypeError), (None, {}, ValueError)]:
+        with pytest.raises(error):
+            tf.make_tensor_proto(values, **kwargs)
+
+
+def test_products_of_unknown_rank():
+    a, b = np.arange(24.0).reshape(2, 3, 4), np.arange(40.0).reshape(2, 4, 5)
+    with tf.Graph().as_default(), tf.Session() as session:
+        x, y = tf.placeholder(tf.float64), tf.placeholder(tf.float64)
+        feed = {x: a, y: b}
+        np.testing.assert_allclose(session.run(tf.matmul(x, y), feed), a @ b)
+        np.testing.assert_allclose(session.run(tf.matmul(a, b[0])), a @ b[0])  # the others broadcast
+        np.testing.assert_allclose(session.run(tf.matmul(x, y, transpose_a=True), {x: a[0].T, y: b[0]}), a[0] @ b[0])
+        for axes in ([[2], [1]], [[-1], [1]], [[0, 2], [0, 1]]):
+            np.testing.assert_allclose(session.run(tf.tensordot(x, y, axes), feed), np.tensordot(a, b, axes))
+        np.testing.assert_allclose(session.run(tf.tensordot(x, y, 1), {x: a, y: b[0]}), np.tensordot(a, b[0], 1))
+        for order in ("fro", 1, 2, np.inf):
+            np.testing.assert_allclose(session.run(tf.norm(x, order, [-2, -1]), feed), np.linalg.norm(a, order, (-2, -1)))
+        np.testing.assert_allclose(session.run(tf.norm(x, 3, 1, keepdims=True), feed), np.linalg.norm(a, 3, 1, keepdims=True))
+        np.testing.assert_allclose(session.run(tf.einsum("ijk,ikl,l->ij", x, y, np.ones(5)), feed), (a @ b).sum(-1))
+        np.testing.assert_allclose(session.run(tf.einsum("...k,k", a, np.ones(4))), a.sum(-1))
+        rows, columns = tf.placeholder(tf.int32), tf.placeholder(tf.int32)
+        for shape in ((2, 3), (3, 2), (0, 2), (2, 0)):
+            assert session.run(tf.eye(rows, columns), {rows: shape[0], columns: shape[1]}).tolist() == np.eye(*shape).tolist()
+            assert session.run(tf.eye(*shape, batch_shape=[2])).tolist() == [np.eye(*shape).tolist()] * 2
+        for error, text, make in [
+                (ValueError, "'axes' must be at least 0", lambda: tf.tensordot(a, b, -1)),
+                (ValueError, "Different number of contraction axes", lambda: tf.tensordot(a, b, [[0, 1], [0]])),
+                (ValueError, "'axis' must be None, an integer, or a tuple of 2 unique integers", lambda: tf.norm(a, axis=[0, 0])),
+                (ValueError, "supported matrix norm", lambda: tf.norm(a, 3, [0, 1])),
+                (ValueError, "supported vector norm", lambda: tf.norm(a, "fro")),
+                (ValueError, "Got 1 arguments for equation", lambda: tf.einsum("ij,jk->ik", a))]:
+            with pytest.raises(error, match=text):
+                make()
+
+
+def test_gradients_of_integers_and_complex_numbers():
+    with tf.Graph().as_default():
+        x = tf.constant([1, 2])
+        assert tf.gradients(tf.reduce_sum(tf.constant(1.0)), x) == [None]
+        z = tf.constant(1 + 2j)
+        with pytest.raises(TypeError, match="must set grad_ys"):
+            tf.gradients(z * z, z)
+        assert tf.gradients(z * z, z, grad_ys=tf.constant(1 + 0j))[0] is not None
+
+
+def test_small_functions():
+    with tf.Graph().as_default(), tf.Session() as session:
+        assert session.run(tf.bincount([], maxlength=3)).tolist() == [] and session.run(tf.bincount([1, 1, 2], minlength=5)).tolist() == [0, 2, 1, 0, 0]
+        assert session.run([tf.reduce_all([]), tf.reduce_any([])]) == [True, False]
+        assert session.run(tf.angle(tf.constant(1j, tf.complex128))) == pytest.approx(np.pi / 2) and session.run(tf.angle(-1.0)) == pytest.approx(np.pi)
+        clipped, _ = tf.clip_by_global_norm([[1.0, np.inf], [2.0]], 1.0)
+        assert all(np.isnan(part).all() for part in session.run(clipped))
+
+
+def test_ranks_that_are_not_known_are_asserted_in_the_step():
+    with tf.Graph().as_default(), tf.Session() as session:
+        x = tf.placeholder(tf.float32, name="x")
+        with tf.control_dependencies([tf.assert_rank(x, 1, message="fail"), tf.assert_rank_at_least(x, 1), tf.assert_rank_in(x, (1, 2))]):
+            y = tf.identity(x)
+        assert session.run(y, {x: [1.0]}).tolist() == [1.0]
+        with pytest.raises(tf.errors.InvalidArgumentError, match="must have rank"):
+            session.run(y, {x: 1.0})
+        with pytest.raises(ValueError, match="must have rank in"):
+            tf.assert_rank_in(tf.constant(1.0), (1, 2))
+        with pytest.raises(TypeError, match="must be of type"):
+            tf.assert_rank(tf.constant(1.0), 0.5)
+        with pytest.raises(TypeError, match="proper"):
+            tf.debugging.assert_proper_iterable(tf.constant([1]))
+        with pytest.raises(ValueError, match="Dimensions must be equal or 1 to broadcast"):
+            tf.assert_equal([1, 1, 1], [1, 1])

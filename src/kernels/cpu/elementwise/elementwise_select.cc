@@ -13,6 +13,20 @@ namespace {
 // Elements i * step of each operand; steps are 0 or 1. Any byte but 0 is true. `out` may be t or e.
 using SelectRun = void (*)(const void* c, const void* t, const void* e, void* out, int64_t n, int cs, int ts, int es);
 
+template <typename E, int TStep, int EStep>
+void RunMoving(const uint8_t* c, const E* t, const E* e, E* out, int64_t n) {
+  if constexpr (std::is_integral_v<E>) {
+    const E t0 = *t, e0 = *e;
+#pragma GCC ivdep
+    for (int64_t i = 0; i < n; ++i) {
+      const E mask = static_cast<E>(-static_cast<E>(c[i] != 0));
+      out[i] = static_cast<E>(((TStep ? t[i] : t0) & mask) | ((EStep ? e[i] : e0) & static_cast<E>(~mask)));
+    }
+  } else {
+    for (int64_t i = 0; i < n; ++i) out[i] = c[i] != 0 ? t[i * TStep] : e[i * EStep];
+  }
+}
+
 template <typename E>
 void Run(const void* c_in, const void* t_in, const void* e_in, void* out_in, int64_t n, int cs, int ts, int es) {
   const uint8_t* c = static_cast<const uint8_t*>(c_in);
@@ -21,22 +35,17 @@ void Run(const void* c_in, const void* t_in, const void* e_in, void* out_in, int
   E* out = static_cast<E*>(out_in);
   if (cs == 0) {
     const E* from = *c != 0 ? t : e;
-    const int step = *c != 0 ? ts : es;
-    if (from == out && step == 1) return;
-    for (int64_t i = 0; i < n; ++i) out[i] = from[i * step];
-  } else if (ts == 1 && es == 1) {
-    if constexpr (std::is_integral_v<E>) {
-#pragma GCC ivdep
-      for (int64_t i = 0; i < n; ++i) {
-        const E mask = static_cast<E>(-static_cast<E>(c[i] != 0));
-        out[i] = static_cast<E>((t[i] & mask) | (e[i] & static_cast<E>(~mask)));
-      }
-    } else {
-      for (int64_t i = 0; i < n; ++i) out[i] = c[i] != 0 ? t[i] : e[i];
+    const bool moves = (*c != 0 ? ts : es) != 0;
+    if (!moves) {
+      std::fill_n(out, n, E(*from));
+    } else if (from != out) {
+      std::copy_n(from, n, out);
     }
-  } else {
-    for (int64_t i = 0; i < n; ++i) out[i] = c[i] != 0 ? t[i * ts] : e[i * es];
+    return;
   }
+  if (n == 0) return;
+  if (ts != 0) return es != 0 ? RunMoving<E, 1, 1>(c, t, e, out, n) : RunMoving<E, 1, 0>(c, t, e, out, n);
+  return es != 0 ? RunMoving<E, 0, 1>(c, t, e, out, n) : RunMoving<E, 0, 0>(c, t, e, out, n);
 }
 
 SelectRun RunFor(DType t) {

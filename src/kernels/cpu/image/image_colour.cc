@@ -2,9 +2,11 @@
 // CPU kernels: colours of images. Hue, saturation and value follow Smith (SIGGRAPH 1978).
 #include <algorithm>
 #include <cmath>
+#include <type_traits>
 
 #include "kernels/cpu/engine/index_arithmetic.h"
 #include "kernels/cpu/image/image.h"
+#include "kernels/cpu/image/image_simd.h"
 
 namespace millrace {
 namespace {
@@ -38,9 +40,9 @@ Colour<F> ToRgb(const Colour<F>& hsv) {
 template <typename T>
 using Wide = std::conditional_t<std::is_same_v<T, double>, double, float>;
 
-// fn of every colour of input 0 into output 0.
-template <typename Fn>
-Status MapColours(KernelContext& ctx, int min_rank, Fn fn) {
+// Every colour of input 0 into output 0: runs of float32 colours by `runs`, those of other types one by one by `fn`.
+template <typename Runs, typename Fn>
+Status MapColours(KernelContext& ctx, int min_rank, Runs runs, Fn fn) {
   const Tensor& images = ctx.input(0);
   if (images.rank() < min_rank) {
     return InvalidArgument(
@@ -52,7 +54,15 @@ Status MapColours(KernelContext& ctx, int min_rank, Fn fn) {
     return min_rank == 1 ? absl::FailedPreconditionError(why) : absl::InvalidArgumentError(why);
   }
   MR_ASSIGN_OR_RETURN(Tensor * out, ctx.ForwardOrAllocate({0}, 0, images.shape()));
-  VisitTypes<float, double, Half, BFloat16>(images.dtype(), [&]<typename T>() {
+  if (images.dtype() == DType::kFloat) {
+    const float* from = ctx.input(0).data<float>();
+    float* to = out->mutable_data<float>();
+    ctx.ParallelFor(out->num_elements() / 3, 3, [&](int64_t begin, int64_t end) {
+      runs(from + 3 * begin, static_cast<size_t>(end - begin), to + 3 * begin);
+    });
+    return absl::OkStatus();
+  }
+  VisitTypes<double, Half, BFloat16>(images.dtype(), [&]<typename T>() {
     using F = Wide<T>;
     const T* from = ctx.input(0).data<T>();
     T* to = out->mutable_data<T>();
@@ -77,7 +87,8 @@ StatusOr<float> Amount(const KernelContext& ctx, absl::string_view name) {
 
 Status AdjustHue(KernelContext& ctx) {
   MR_ASSIGN_OR_RETURN(const float delta, Amount(ctx, "delta"));
-  return MapColours(ctx, 3, [delta]<typename F>(Colour<F> c) {
+  const auto runs = [delta](const float* from, size_t n, float* to) { ShiftHue(from, n, delta, to); };
+  return MapColours(ctx, 3, runs, [delta]<typename F>(Colour<F> c) {
     c = ToHsv(c);
     c.a += static_cast<F>(delta);
     c.a -= std::floor(c.a);
@@ -87,7 +98,8 @@ Status AdjustHue(KernelContext& ctx) {
 
 Status AdjustSaturation(KernelContext& ctx) {
   MR_ASSIGN_OR_RETURN(const float scale, Amount(ctx, "scale"));
-  return MapColours(ctx, 3, [scale]<typename F>(Colour<F> c) {
+  const auto runs = [scale](const float* from, size_t n, float* to) { ScaleSaturation(from, n, scale, to); };
+  return MapColours(ctx, 3, runs, [scale]<typename F>(Colour<F> c) {
     c = ToHsv(c);
     c.b = std::clamp(c.b * static_cast<F>(scale), F(0), F(1));
     return ToRgb(c);
@@ -100,10 +112,20 @@ void Contrast(KernelContext& ctx, const Tensor& images, float factor, Tensor* ou
   const int64_t channels = images.dim(rank - 1), pixels = images.dim(rank - 2) * images.dim(rank - 3),
                 size = pixels * channels;
   if (size == 0) return;
-  ctx.ParallelFor(images.num_elements() / size, 3 * static_cast<double>(size), [&](int64_t begin, int64_t end) {
+  ctx.ParallelFor(images.num_elements() / size, static_cast<double>(size), [&](int64_t begin, int64_t end) {
     for (int64_t n = begin; n < end; ++n) {
       const T* from = images.data<T>() + n * size;
       T* to = out->mutable_data<T>() + n * size;
+      if constexpr (std::is_same_v<T, float>) {
+        if (channels <= kMostChannels) {
+          double sums[kMostChannels];
+          float mean[kMostChannels];
+          SumChannels(from, static_cast<size_t>(pixels), static_cast<size_t>(channels), sums);
+          for (int64_t c = 0; c < channels; ++c) mean[c] = static_cast<float>(sums[c] / static_cast<double>(pixels));
+          ScaleAround(from, static_cast<size_t>(pixels), static_cast<size_t>(channels), mean, factor, to);
+          continue;
+        }
+      }
       for (int64_t c = 0; c < channels; ++c) {
         double sum = 0;
         for (int64_t i = c; i < size; i += channels) sum += static_cast<double>(static_cast<float>(from[i]));
@@ -129,10 +151,10 @@ Status AdjustContrast(KernelContext& ctx) {
 
 void RegisterImageColourKernels(KernelRegistry& registry) {
   registry.AddFn({.op = "RGBToHSV"}, [](KernelContext& c) -> Status {
-    return MapColours(c, 1, []<typename F>(const Colour<F>& v) { return ToHsv(v); });
+    return MapColours(c, 1, RgbToHsv, []<typename F>(const Colour<F>& v) { return ToHsv(v); });
   });
   registry.AddFn({.op = "HSVToRGB"}, [](KernelContext& c) -> Status {
-    return MapColours(c, 1, []<typename F>(const Colour<F>& v) { return ToRgb(v); });
+    return MapColours(c, 1, HsvToRgb, []<typename F>(const Colour<F>& v) { return ToRgb(v); });
   });
   registry.AddFn({.op = "AdjustHue"}, AdjustHue);
   registry.AddFn({.op = "AdjustSaturation"}, AdjustSaturation);

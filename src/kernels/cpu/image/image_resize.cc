@@ -6,18 +6,18 @@
 // all.
 #include <algorithm>
 #include <cmath>
+#include <cstring>
 
+#include "kernels/cpu/engine/elementwise_convert.h"
 #include "kernels/cpu/engine/index_arithmetic.h"
 #include "kernels/cpu/engine/index_rows.h"
+#include "kernels/cpu/engine/strided_copy.h"
 #include "kernels/cpu/image/image.h"
+#include "kernels/cpu/image/image_simd.h"
 
 namespace millrace {
 namespace {
 
-struct Tap {
-  int64_t at;
-  float weight;
-};
 // The taps of result place i are taps[first[i], first[i + 1]).
 struct Sampling {
   std::vector<size_t> first{0};
@@ -116,16 +116,58 @@ struct Extent {
   int64_t batch, height, width, channels;
 };
 
+double CostOfRow(const Extent& e, const Sampling& rows, const Sampling& columns) {
+  const double taps = static_cast<double>(rows.taps.size()) / static_cast<double>(std::max<int64_t>(1, rows.size()));
+  return taps * static_cast<double>(e.width * e.channels) +
+         static_cast<double>(columns.taps.size()) * static_cast<double>(e.channels);
+}
+
+// Sums in float: whole rows are mixed by vectors, then pixels. Types other than float are converted row by row.
+void ResampleFloat(KernelContext& ctx, const Tensor& images, const Extent& e, const Sampling& rows,
+                   const Sampling& columns, Tensor* out) {
+  const int64_t line = e.width * e.channels, out_line = columns.size() * e.channels;
+  const ConvertRoute widen = FindConvert(images.dtype(), DType::kFloat);
+  const ConvertRoute narrow = FindConvert(DType::kFloat, out->dtype());
+  size_t most = 0;
+  for (int64_t r = 0; r < rows.size(); ++r) most = std::max(most, rows.At(r).size());
+  ctx.ParallelFor(e.batch * rows.size(), 0.3 * CostOfRow(e, rows, columns), [&](int64_t begin, int64_t end) {
+    std::vector<float> wide(widen.steps > 0 ? most * static_cast<size_t>(line) : 0);
+    std::vector<float> sums(static_cast<size_t>(line) + kPixelSlack),
+        result(static_cast<size_t>(out_line) + kPixelSlack);
+    std::vector<const float*> lines(most);
+    for (int64_t r = begin; r < end; ++r) {
+      const absl::Span<const Tap> taps = rows.At(r % rows.size());
+      for (size_t t = 0; t < taps.size(); ++t) {
+        const int64_t at = (r / rows.size() * e.height + taps[t].at) * line;
+        const void* source = ElementAt(images.raw(), images.dtype(), at);
+        if (widen.steps > 0) {
+          float* to = wide.data() + t * static_cast<size_t>(line);
+          widen.Run(source, to, line);
+          source = to;
+        }
+        lines[t] = static_cast<const float*>(source);
+      }
+      MixLines(lines.data(), taps.data(), taps.size(), static_cast<size_t>(line), sums.data());
+      void* to = ElementAt(out->mutable_raw(), out->dtype(), r * out_line);
+      const bool in_place = narrow.steps == 0 && e.channels > static_cast<int64_t>(kPixelSlack);
+      float* pixels = in_place ? static_cast<float*>(to) : result.data();
+      MixPixels(sums.data(), columns.taps.data(), columns.first.data(), static_cast<size_t>(columns.size()),
+                static_cast<size_t>(e.channels), pixels);
+      if (narrow.steps > 0) {
+        narrow.Run(pixels, to, out_line);
+      } else if (!in_place) {
+        std::memcpy(to, pixels, static_cast<size_t>(out_line) * sizeof(float));
+      }
+    }
+  });
+}
+
 // to [batch, rows, columns, channels] from `from`; sums are of type Sum.
 template <typename Sum, typename In, typename Out>
 void Resample(KernelContext& ctx, const In* from, const Extent& e, const Sampling& rows, const Sampling& columns,
               Out* to) {
   const int64_t line = e.width * e.channels, out_line = columns.size() * e.channels;
-  const double row_taps =
-      static_cast<double>(rows.taps.size()) / static_cast<double>(std::max<int64_t>(1, rows.size()));
-  const double cost =
-      row_taps * static_cast<double>(line) + static_cast<double>(columns.taps.size()) * static_cast<double>(e.channels);
-  ctx.ParallelFor(e.batch * rows.size(), cost, [&](int64_t begin, int64_t end) {
+  ctx.ParallelFor(e.batch * rows.size(), CostOfRow(e, rows, columns), [&](int64_t begin, int64_t end) {
     std::vector<Sum> sums(static_cast<size_t>(line)), pixel(static_cast<size_t>(e.channels));
     for (int64_t r = begin; r < end; ++r) {
       std::fill(sums.begin(), sums.end(), Sum(0));
@@ -197,10 +239,11 @@ class ResizeKernel final : public ResizeBase {
       CopyPixels(ctx, images, e, rows, columns, out);
       return absl::OkStatus();
     }
-    const bool known = VisitRealTypes(images.dtype(), [&]<typename T>() {
-      Resample<float>(ctx, images.data<T>(), e, rows, columns, out->mutable_data<float>());
-    });
-    return known ? absl::OkStatus() : Unimplemented("no images of ", DTypeName(images.dtype()));
+    if (!FindConvert(images.dtype(), DType::kFloat).found) {
+      return Unimplemented("no images of ", DTypeName(images.dtype()));
+    }
+    ResampleFloat(ctx, images, e, rows, columns, out);
+    return absl::OkStatus();
   }
 
  private:
@@ -236,10 +279,11 @@ class ResizeGradKernel final : public ResizeBase {
     MR_ASSIGN_OR_RETURN(Tensor * out, ctx.AllocateOutput(0, ctx.input(1).shape()));
     const Sampling rows = Transposed(MakeSampling(method_, original.height, e.height, placing_), original.height);
     const Sampling columns = Transposed(MakeSampling(method_, original.width, e.width, placing_), original.width);
-    VisitTypes<float, double, Half, BFloat16>(out->dtype(), [&]<typename T>() {
-      using Sum = std::conditional_t<std::is_same_v<T, double>, double, float>;
-      Resample<Sum>(ctx, ctx.input(0).data<float>(), e, rows, columns, out->mutable_data<T>());
-    });
+    if (out->dtype() == DType::kDouble) {
+      Resample<double>(ctx, ctx.input(0).data<float>(), e, rows, columns, out->mutable_data<double>());
+    } else {
+      ResampleFloat(ctx, ctx.input(0), e, rows, columns, out);
+    }
     return absl::OkStatus();
   }
 };
@@ -253,12 +297,14 @@ class NearestGradKernel final : public ResizeBase {
     MR_ASSIGN_OR_RETURN(Tensor * out, ctx.AllocateOutput(0, shape));
     const Sampling rows = Transposed(MakeSampling(method_, shape.dim(1), e.height, placing_), shape.dim(1));
     const Sampling columns = Transposed(MakeSampling(method_, shape.dim(2), e.width, placing_), shape.dim(2));
-    const bool known =
-        VisitTypes<float, double, Half, BFloat16, int8_t, int32_t, uint8_t>(out->dtype(), [&]<typename T>() {
-          using Sum = std::conditional_t<std::is_same_v<T, double>, double,
-                                         std::conditional_t<std::is_integral_v<T>, int64_t, float>>;
-          Resample<Sum>(ctx, ctx.input(0).data<T>(), e, rows, columns, out->mutable_data<T>());
-        });
+    if (out->dtype() == DType::kFloat || out->dtype() == DType::kHalf || out->dtype() == DType::kBFloat16) {
+      ResampleFloat(ctx, ctx.input(0), e, rows, columns, out);
+      return absl::OkStatus();
+    }
+    const bool known = VisitTypes<double, int8_t, int32_t, uint8_t>(out->dtype(), [&]<typename T>() {
+      using Sum = std::conditional_t<std::is_same_v<T, double>, double, int64_t>;
+      Resample<Sum>(ctx, ctx.input(0).data<T>(), e, rows, columns, out->mutable_data<T>());
+    });
     return known ? absl::OkStatus() : Unimplemented("no gradients of ", DTypeName(out->dtype()));
   }
 };

@@ -79,9 +79,9 @@ class SoftmaxKernel : public Kernel {
     const int64_t n = x.dim(x.rank() - 1);
     const T* in = x.data<T>();
     T* out = static_cast<T*>(out_raw);
-    const auto row = kLog ? RowsOf<T>().log_softmax : RowsOf<T>().softmax;
+    const auto rows = kLog ? RowsOf<T>().log_softmax : RowsOf<T>().softmax;
     ctx.ParallelFor(x.num_elements() / n, CostOfRow(n), [&](int64_t begin, int64_t end) {
-      for (int64_t r = begin; r < end; ++r) row(in + r * n, n, out + r * n);
+      rows(in + begin * n, end - begin, n, out + begin * n);
     });
   }
 };

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Softmax and cross entropy of one row. `out` may be `x`.
+// Softmax of rows and cross entropy of one row. `out` may be `x`.
 #pragma once
 
 #include <cstdint>
@@ -9,8 +9,9 @@ namespace millrace {
 // T: float or double; n > 0.
 template <typename T>
 struct SoftmaxRows {
-  void (*softmax)(const T* x, int64_t n, T* out);
-  void (*log_softmax)(const T* x, int64_t n, T* out);
+  // `rows` rows of n.
+  void (*softmax)(const T* x, int64_t rows, int64_t n, T* out);
+  void (*log_softmax)(const T* x, int64_t rows, int64_t n, T* out);
   // Loss of `labels`; *out = softmax - labels. `out` is neither input.
   T (*cross_entropy)(const T* x, const T* labels, int64_t n, T* out);
   // The same where `label` is the one class.

@@ -67,13 +67,54 @@ struct Rows {
     return sum;
   }
 
-  static void Softmax(const T* x, int64_t n, T* out) {
+  // Short rows: kAtOnce of them side by side, so that all loops run over rows.
+  static constexpr int kAtOnce = static_cast<int>(64 / sizeof(T));
+  static constexpr int64_t kShort = 64;
+  struct Block {
+    T at[kShort][kAtOnce];
+  };
+
+  template <bool kLog>
+  static void ShortRows(const T* x, int64_t n, T* out) {
+    Block v, sums;
+    for (int l = 0; l < kAtOnce; ++l) {
+      for (int64_t j = 0; j < n; ++j) v.at[j][l] = x[l * n + j];
+    }
+    T max[kAtOnce];
+    for (int l = 0; l < kAtOnce; ++l) max[l] = v.at[0][l];
+    for (int64_t j = 1; j < n; ++j) {
+      for (int l = 0; l < kAtOnce; ++l) max[l] = v.at[j][l] > max[l] ? v.at[j][l] : max[l];
+    }
+    for (int64_t j = 0; j < n; ++j) {
+#pragma GCC ivdep
+      for (int l = 0; l < kAtOnce; ++l) {
+        const T d = v.at[j][l] - max[l], e = Exp(d);
+        sums.at[j][l] = e;
+        v.at[j][l] = kLog ? d : e;
+      }
+    }
+    for (int64_t m = n; m > 1; m = (m + 1) / 2) {  // pairwise
+      for (int64_t j = 0; j < m / 2; ++j) {
+        for (int l = 0; l < kAtOnce; ++l) sums.at[j][l] += sums.at[m - 1 - j][l];
+      }
+    }
+    T last[kAtOnce];
+    for (int l = 0; l < kAtOnce; ++l) last[l] = kLog ? Log(sums.at[0][l]) : T(1) / sums.at[0][l];
+    for (int64_t j = 0; j < n; ++j) {
+      for (int l = 0; l < kAtOnce; ++l) v.at[j][l] = kLog ? v.at[j][l] - last[l] : v.at[j][l] * last[l];
+    }
+    for (int l = 0; l < kAtOnce; ++l) {
+      for (int64_t j = 0; j < n; ++j) out[l * n + j] = v.at[j][l];
+    }
+  }
+
+  static void SoftmaxRow(const T* x, int64_t n, T* out) {
     const T scale = static_cast<T>(1 / Exps(x, Max(x, n), n, out));
 #pragma GCC ivdep
     for (int64_t i = 0; i < n; ++i) out[i] *= scale;
   }
 
-  static void LogSoftmax(const T* x, int64_t n, T* out) {
+  static void LogSoftmaxRow(const T* x, int64_t n, T* out) {
     const T max = Max(x, n);
     double sum = 0;
     T buffer[kStretch];
@@ -81,6 +122,15 @@ struct Rows {
     const T log_sum = static_cast<T>(std::log(sum));
 #pragma GCC ivdep
     for (int64_t i = 0; i < n; ++i) out[i] = (x[i] - max) - log_sum;
+  }
+
+  template <bool kLog>
+  static void AllRows(const T* x, int64_t rows, int64_t n, T* out) {
+    int64_t r = 0;
+    if (n <= kShort) {
+      for (; r + kAtOnce <= rows; r += kAtOnce) ShortRows<kLog>(x + r * n, n, out + r * n);
+    }
+    for (; r < rows; ++r) (kLog ? LogSoftmaxRow : SoftmaxRow)(x + r * n, n, out + r * n);
   }
 
   static T CrossEntropy(const T* x, const T* labels, int64_t n, T* out) {
@@ -112,7 +162,7 @@ struct Rows {
     return static_cast<T>(std::log(sum)) - chosen;
   }
 
-  static constexpr SoftmaxRows<T> kRows = {&Softmax, &LogSoftmax, &CrossEntropy, &SparseCrossEntropy};
+  static constexpr SoftmaxRows<T> kRows = {&AllRows<false>, &AllRows<true>, &CrossEntropy, &SparseCrossEntropy};
 };
 
 const SoftmaxRows<float>* FloatRows() { return &Rows<float>::kRows; }

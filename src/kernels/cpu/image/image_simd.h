@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+// Vector loops on images of float32, compiled once per instruction set.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+namespace millrace {
+
+// What one place of a resampled axis takes from the other axis.
+struct Tap {
+  int64_t at;
+  float weight;
+};
+
+// to[k] = sum over taps of weight * lines[tap][k]; lines[i] belongs to taps[i].
+void MixLines(const float* const* lines, const Tap* taps, size_t num_taps, size_t n, float* to);
+
+// Pixel x of `to` is the sum over taps[first[x], first[x + 1]) of weight * pixel `at` of `line`. Where there are at
+// most four channels, up to kPixelSlack values behind both lines are read and written.
+inline constexpr size_t kPixelSlack = 3;
+void MixPixels(const float* line, const Tap* taps, const size_t* first, size_t pixels, size_t channels, float* to);
+
+// Colours of three values each, from `from` to `to`, which may be the same.
+void HsvToRgb(const float* from, size_t colours, float* to);
+// The hue moved by `turn` of a whole turn, and the saturation scaled and held to [0, 1].
+void ShiftHue(const float* from, size_t colours, float turn, float* to);
+void ScaleSaturation(const float* from, size_t colours, float scale, float* to);
+void RgbToHsv(const float* from, size_t colours, float* to);
+
+inline constexpr int64_t kMostChannels = 16;  // of the next two
+// Sums of each of `channels` interleaved channels, in lanes; and y = (x - mean) * factor + mean, channel by channel.
+void SumChannels(const float* from, size_t pixels, size_t channels, double* sums);
+void ScaleAround(const float* from, size_t pixels, size_t channels, const float* mean, float factor, float* to);
+
+}  // namespace millrace

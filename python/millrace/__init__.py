@@ -50,6 +50,7 @@ from millrace.ops.parsing_ops import *  # noqa: F401,F403
 from millrace.ops.queues import FIFOQueue, PaddingFIFOQueue, PriorityQueue, QueueBase, RandomShuffleQueue  # noqa: F401
 from millrace.ops.accumulators import ConditionalAccumulator, ConditionalAccumulatorBase, SparseConditionalAccumulator  # noqa: F401
 from millrace.ops.staging import StagingArea  # noqa: F401
+from millrace.ops.session_ops import *  # noqa: F401,F403
 from millrace.ops.random_ops import *  # noqa: F401,F403
 from millrace.ops.readers import *  # noqa: F401,F403
 from millrace.ops.script_ops import *  # noqa: F401,F403

@@ -46,6 +46,8 @@ unsorted_segment_min unsorted_segment_prod unsorted_segment_sum zeta scatter_max
 mirror_pad xlogy xdivy div_no_nan stateless_random_normal stateless_random_uniform stateless_truncated_normal
 bitwise_and bitwise_or bitwise_xor invert left_shift right_shift
 
+igamma igammac betainc unravel_index guarantee_const timestamp fingerprint
+
 [math]
 : abs accumulate_n acos acosh add add_n angle argmax argmin asin asinh atan atan2 atanh
 : bincount ceil confusion_matrix conj cos cosh count_nonzero cumprod cumsum digamma divide divide_no_nan=div_no_nan equal erf
@@ -57,6 +59,8 @@ bitwise_and bitwise_or bitwise_xor invert left_shift right_shift
 : segment_prod segment_sum sigmoid sign sin sinh softmax=nn.softmax softplus=nn.softplus softsign=nn.softsign sqrt square squared_difference
 : subtract tan tanh top_k=nn.top_k truediv unsorted_segment_max unsorted_segment_mean unsorted_segment_min unsorted_segment_prod
 : unsorted_segment_sqrt_n unsorted_segment_sum xdivy xlogy zero_fraction=nn.zero_fraction zeta
+: igamma igammac betainc bessel_i0=ops.derived_ops.bessel_i0 bessel_i1=ops.derived_ops.bessel_i1 bessel_i0e=ops.gen_ops.bessel_i0e
+: bessel_i1e=ops.gen_ops.bessel_i1e nextafter=ops.gen_ops.next_after
 
 [random]
 : all_candidate_sampler=nn.all_candidate_sampler categorical=multinomial multinomial gamma=random_gamma get_seed
@@ -103,6 +107,8 @@ gfile = gfile_names
 : unicode_transcode=ops.string_ops.unicode_transcode unsorted_segment_join=ops.string_ops.unsorted_segment_join
 : split=string_split substr to_hash_bucket=string_to_hash_bucket to_hash_bucket_fast=string_to_hash_bucket_fast
 : to_hash_bucket_strong=string_to_hash_bucket_strong to_number=string_to_number
+: lower=ops.string_ops.string_lower upper=ops.string_ops.string_upper strip=string_strip format=ops.string_ops.string_format
+: unicode_script=ops.string_ops.unicode_script
 
 [bitwise]
 : bitwise_and bitwise_or bitwise_xor invert left_shift right_shift
@@ -156,6 +162,7 @@ context = framework.eager_context
 function = framework.function
 
 [python.ops]
+session_ops = ops.session_ops . ops.gen_ops
 array_ops = ops.array_ops . ops.gen_ops
 math_ops special_math_ops = ops.math_ops ops.matrix_ops ops.derived_ops . ops.gen_ops
 bitwise_ops clip_ops histogram_ops io_ops linalg_ops logging_ops numerics spectral_ops standard_ops state_ops = . ops.gen_ops

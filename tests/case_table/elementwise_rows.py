@@ -364,6 +364,12 @@ def _cast(x: np.ndarray) -> np.ndarray:
     return x
 
 
+def _clip(x: np.ndarray, low: np.ndarray, high: np.ndarray) -> np.ndarray:
+    if x.dtype.kind != "c":
+        return np.clip(x, low, high)
+    return np.clip(x.real, low.real, high.real) + 1j * np.clip(x.imag, low.imag, high.imag)
+
+
 def add_to(table: Table) -> None:
     for op, oracle, more in UNARY:
         more = dict(more)
@@ -403,7 +409,7 @@ def add_to(table: Table) -> None:
         lambda g, x, alpha: np.where(x > 0, g, g * np.float64(np.float32(alpha))),
         gradient=(0,),
     )
-    table.add("ClipByValue", clip, np.clip, gradient=(0,))
+    table.add("ClipByValue", real_gradient(clip), _clip, gradient=(0,))
     table.add("Select", select_rows, _select_rows, gradient=(1, 2))
     table.add("SelectV2", select_broadcast, np.where, gradient=(1, 2))
     table.add("Sign", real_gradient(one(-100, 100, apart=True)), _sign, gradient=(0,))

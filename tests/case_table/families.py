@@ -19,6 +19,7 @@ import reduction_rows
 import signal_rows
 import sparse_math_rows
 import sparse_rows
+import special_rows
 import state_rows
 import string_rows
 import summary_rows
@@ -50,5 +51,6 @@ def add_to(table: Table) -> None:
         text_rows,
         parsing_rows,
         signal_rows,
+        special_rows,
     ):
         family.add_to(table)

@@ -17,6 +17,8 @@ _SOUNDS = "python/tests/test_audio.py: files byte by byte, spectra beside NumPy'
 _QUEUES = "wait for other steps: src/kernels/cpu/dataflow/queue_test.cc, tests/queue_test.cc, python/tests/test_queues.py"
 _EXCHANGES = "wait for other steps: tests/exchange_test.cc, python/tests/test_staging.py, test_accumulators.py"
 _TABLES = "tables outlive a step: src/kernels/cpu/state/lookup_test.cc, python/tests/test_lookup.py"
+_MUTEXES = "wait for other steps: python/tests/test_session_tensors.py"
+_SESSION_TENSORS = "outlive a step: python/tests/test_session_tensors.py"
 _READERS = "of files, by way of queues: src/kernels/cpu/data/reader_test.cc, python/tests/test_readers.py"
 _KEPT_SPARSE = "keep their inputs from step to step: python/tests/test_input_pipelines.py"
 _PIPELINES = "data sets and iterators: python/tests/test_data.py"
@@ -88,6 +90,16 @@ REASONS: dict[str, str] = {
     **dict.fromkeys(_BARRIERS + _STAGES + _ACCUMULATORS, _EXCHANGES),
     **dict.fromkeys(_TABLE_OPS, _TABLES),
     **dict.fromkeys(_READER_OPS, _READERS),
+    **dict.fromkeys("MutexV2 MutexLock ConsumeMutexLock".split(), _MUTEXES),
+    **dict.fromkeys(
+        "GetSessionHandle GetSessionHandleV2 GetSessionTensor DeleteSessionTensor".split(), _SESSION_TENSORS
+    ),
+    "StringFormat": "python/tests/test_strings.py: texts as TensorFlow prints them",
+    "Timestamp": "the time of the day: python/tests/test_strings.py",
+    "HostConst": "Const under another name",
+    "ImmutableConst": "of a file: python/tests/test_session_tensors.py",
+    "DebugGradientRefIdentity": "RefIdentity under another name",
+    "ResourceStridedSliceAssign": "of a variable: python/tests/test_session_tensors.py",
     "RecordInput": "of files: python/tests/test_readers.py",
     **dict.fromkeys(
         "AddSparseToTensorsMap AddManySparseToTensorsMap TakeManySparseFromTensorsMap".split(), _KEPT_SPARSE

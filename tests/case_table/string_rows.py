@@ -94,6 +94,36 @@ def split(x: np.ndarray, delimiter: np.ndarray, skip_empty: bool) -> tuple[np.nd
     return np.array(indices, np.int64).reshape(-1, 2), flat, np.array([len(x), widest])
 
 
+def whole_splits(d: Draw) -> Iterator[Case]:
+    for count in (0, 1, 7):
+        for separator in (b"", b"o", b" w"):
+            for most in (-1, 0, 1, 2):
+                yield Case([_words(d, (count,)), np.array(separator, object)], {"maxsplit": most})
+
+
+def split_whole(x: np.ndarray, separator: np.ndarray, maxsplit: int) -> tuple[np.ndarray, ...]:
+    """As bytes.split; white space after the last part of a limited number is a part that is empty."""
+    indices, values = [], []
+    for row, text in enumerate(x):
+        parts = [text] if maxsplit == 0 else text.split(separator[()] or None, maxsplit)
+        if not separator[()] and maxsplit > 0 and len(parts) == maxsplit:
+            parts.append(b"")
+        indices += [(row, k) for k in range(len(parts))]
+        values += parts
+    flat = np.empty(len(values), object)
+    flat[:] = values
+    widest = max((k + 1 for _, k in indices), default=0)
+    return np.array(indices, np.int64).reshape(-1, 2), flat, np.array([len(x), widest])
+
+
+def fingerprinted(d: Draw) -> Iterator[Case]:
+    yield Case([np.arange(6).reshape(2, 3), np.array(b"farmhash64", object)])
+
+
+def check_fingerprint(case: Case, got: Any, types: Any) -> None:
+    assert got[0].shape == (2, 8) and len({bytes(row) for row in got[0].astype(np.uint8)}) == 2, got
+
+
 def rows_of_words(d: Draw) -> Iterator[Case]:
     for axes in ((1,), (0,), (0, 1), (1, 0), ()):
         for keep in (True, False):
@@ -171,6 +201,8 @@ def add_to(table: Table) -> None:
     table.add("DecodeBase64", coded, mapped(lambda s: base64.urlsafe_b64decode(s + b"=" * (-len(s) % 4))))
     table.add("Substr", cut, cut_out)
     table.add("StringSplit", splits, split)
+    table.add("StringSplitV2", whole_splits, split_whole)
+    table.add("Fingerprint", fingerprinted, check=check_fingerprint, dtypes=("int32", "float64", "uint8"))
     table.add("ReduceJoin", rows_of_words, joined)
     for little in (True, False):
         table.add("DecodeRaw", raw(little), check=check_raw, main="out_type", note=f"little {little}")

@@ -139,7 +139,34 @@ def segments_joined(x: np.ndarray, ids: np.ndarray, count: np.ndarray, separator
     return out.reshape((int(count),) + x.shape[ids.ndim:])
 
 
+_CASES = (*_WORDS, " İstanbul ", "ΑΣ ΣΑΣ.", "ǆ ŉ ﬃ", "\tꭰ𐐀\n", "bad \udcff")
+
+
+def cased(d: Draw) -> Iterator[Case]:
+    for encoding in ("", "utf-8"):
+        yield Case([np.array([t.encode("utf-8", "surrogateescape") for t in _CASES], object)], {"encoding": encoding})
+
+
+def in_case(method: str) -> Any:
+    def oracle(x: np.ndarray, encoding: str) -> np.ndarray:
+        return texts([getattr(t.decode("utf-8", "replace") if encoding else t, method)() for t in x])
+
+    return oracle
+
+
+def characters(d: Draw) -> Iterator[Case]:
+    yield Case([np.array([ord(c) for c in "aαш漢あ가1 "] + [0xD800, -1, 0x110000])])
+
+
+_SCRIPTS = [25, 14, 8, 17, 20, 18, 0, 0, 103, -1, -1]  # ICU's: Latin, Greek, Cyrillic, Han, Hiragana, Hangul, common
+
+
 def add_to(table: Table) -> None:
+    table.add("StringLower", cased, in_case("lower"))
+    table.add("StringUpper", cased, in_case("upper"))
+    table.add("StringStrip", lambda d: iter([Case([texts(["", "  a b\t\n", "a", " \v\f\r "])])]),
+              lambda x: texts([t.strip() for t in x]))
+    table.add("UnicodeScript", characters, lambda x: np.array(_SCRIPTS))
     table.add("RegexReplace", patterns(False, True), replaced)
     table.add("StaticRegexReplace", patterns(True, True), replaced)
     table.add("RegexFullMatch", patterns(False, False), matched)

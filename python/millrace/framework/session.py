@@ -7,6 +7,7 @@ the first time.
 from __future__ import annotations
 
 import threading
+import weakref
 from typing import Any, Callable, Dict, List, Optional, Tuple
 
 import numpy as np
@@ -26,8 +27,9 @@ class _NeedsExpansion(Exception):
 class _Fetches:
     """The leaves of a structure of fetches, each wanted once, and how the structure is made of their values."""
 
-    def __init__(self, graph: Graph, fed: List[Tensor]) -> None:
+    def __init__(self, graph: Graph, fed: List[Tensor], session: "Callable[[], Any]") -> None:
         self._graph, self._fed = graph, {t: i for i, t in enumerate(fed)}
+        self._session, self.has_handles = session, False
         self.tensors: List[Tensor] = []
         self.targets: List[Operation] = []
         self.slots: List[Tuple[int, int]] = []
@@ -80,7 +82,12 @@ class _Fetches:
             tensors, contract = special
             numbers = [self.leaf(self.element(t)) for t in tensors]
             return lambda v: contract([v[n] for n in numbers])
-        number = self.leaf(self.element(fetch))
+        element = self.element(fetch)
+        number = self.leaf(element)
+        if isinstance(element, Tensor) and element.op.type == "GetSessionHandle" and element not in self._fed:
+            from millrace.ops.session_ops import TensorHandle  # it needs sessions itself
+            self.has_handles, dtype, session = True, element.op.inputs[0].dtype, self._session
+            return lambda v: TensorHandle(v[number], dtype, session())
         return lambda v: v[number]
 
 
@@ -101,7 +108,7 @@ def _special_fetch(fetch: Any) -> Optional[Tuple[List[Any], Callable[[List[Any]]
     return None
 
 
-def _resolve(graph: Graph, fetches: Any, feed_keys: List[Any]) -> Tuple[List[Tensor], List[Operation], List[Tuple[int, int]], int, Any]:
+def _resolve(graph: Graph, fetches: Any, feed_keys: List[Any], session: Callable[[], Any] = lambda: None) -> Tuple[List[Tensor], List[Operation], List[Tuple[int, int]], int, Any]:
     """What the extension module asks for, once for each pair of fetches and feed keys."""
     for key in feed_keys:
         if not isinstance(key, Tensor):
@@ -110,10 +117,12 @@ def _resolve(graph: Graph, fetches: Any, feed_keys: List[Any]) -> Tuple[List[Ten
             raise at_user_line(TypeError("Cannot interpret feed_dict key as Tensor: Tensor %s is not an element of this graph." % (key,)))
         if not graph.is_feedable(key):
             raise at_user_line(ValueError("Tensor %s may not be fed." % (key,)))
-    wanted = _Fetches(graph, feed_keys)
+    wanted = _Fetches(graph, feed_keys, session)
     build = wanted.builder(fetches)
     shape = _BUILD
-    if isinstance(fetches, (list, tuple)) and not hasattr(fetches, "_fields"):
+    if wanted.has_handles:
+        pass
+    elif isinstance(fetches, (list, tuple)) and not hasattr(fetches, "_fields"):
         if len(wanted.slots) == len(fetches) and not any(isinstance(f, (list, tuple, dict)) or _special_fetch(f) for f in fetches):
             shape = _LIST if isinstance(fetches, list) else _TUPLE
     elif not isinstance(fetches, (tuple, dict)) and _special_fetch(fetches) is None:
@@ -187,7 +196,9 @@ class BaseSession(_core.Session):
             raise at_user_line(TypeError("config must be a tf.ConfigProto, but got %s" % type(config).__name__))
         super().__init__(graph, target_name, b"" if config is None else config.SerializeToString())
         self._graph_object, self._target, self._config = graph, target_name, config
-        self._resolver = lambda fetches, keys: _resolve(graph, fetches, keys)
+        this = weakref.ref(self)
+        self._resolver = lambda fetches, keys: _resolve(graph, fetches, keys, this)
+        self._dead_handles: List[str] = []  # of tensors that nobody can ask for any more
         self._partial: Dict[str, Any] = {}
 
     @property
@@ -206,6 +217,8 @@ class BaseSession(_core.Session):
         fetches: a tensor, an operation, a name, or lists, tuples, dicts and named tuples of these. feed_dict: values by
         tensor; any tensor can be fed.
         """
+        if self._dead_handles:
+            self._drop_dead_handles()
         try:
             if options is None and run_metadata is None:
                 return self._run(fetches, feed_dict, self._resolver, None, None)
@@ -224,9 +237,20 @@ class BaseSession(_core.Session):
                 raise
         return self.run(fetches, _expand_feeds(self.graph, feed_dict), options, run_metadata)
 
+    def _drop_dead_handles(self) -> None:
+        from millrace.ops.session_ops import delete_session_tensor
+        made = self.graph.__dict__.setdefault("_session_tensor_ops", {})
+        if "delete" not in made:
+            with self.graph.as_default(), self.graph.device(None):
+                made["delete"] = delete_session_tensor("")
+        holder, op = made["delete"]
+        while self._dead_handles:
+            handle = self._dead_handles.pop()
+            self._run(op, {holder: handle}, self._resolver, None, None)
+
     def partial_run_setup(self, fetches: Any, feeds: Any = None) -> str:
         """Starts a step in several calls; names all its fetches and feeds. The handle is for partial_run."""
-        wanted = _Fetches(self.graph, [])
+        wanted = _Fetches(self.graph, [], lambda: self)
         wanted.builder(fetches)
         keys = [self.graph.as_graph_element(f, allow_tensor=True, allow_operation=False) for f in feeds or []]
         return self._start_partial(wanted.tensors, wanted.targets, keys)  # type: ignore[no-any-return]

@@ -13,7 +13,7 @@ from millrace.framework.random_seed import op_seeds
 from millrace.ops import array_ops, control_flow_ops, gen_ops, math_ops, matrix_ops
 
 __all__ = ["assert_near", "assert_same_float_dtype", "lbeta", "log_sigmoid", "matvec", "polyval", "random_poisson", "reduce_std",
-           "reduce_variance", "scalar_mul", "unsorted_segment_mean", "unsorted_segment_sqrt_n"]
+           "reduce_variance", "scalar_mul", "histogram_fixed_width", "histogram_fixed_width_bins", "searchsorted", "unsorted_segment_mean", "unsorted_segment_sqrt_n"]
 
 
 def scalar_mul(scalar: Any, x: Any, name: Optional[str] = None) -> Any:
@@ -126,3 +126,50 @@ def assert_same_float_dtype(tensors: Any = None, dtype: Any = None) -> Any:
     if not wanted.is_floating:
         raise at_user_line(ValueError("Expected floating point type, got %s." % wanted.name))
     return wanted
+
+
+def bessel_i0(x: Any, name: Optional[str] = None) -> Tensor:
+    """The modified Bessel function of the first kind of order 0."""
+    with name_scope(name, "bessel_i0", [x]):
+        x = convert_to_tensor(x)
+        return gen_ops.mul(gen_ops.exp(math_ops.abs(x)), gen_ops.bessel_i0e(x))  # type: ignore[no-any-return]
+
+
+def bessel_i1(x: Any, name: Optional[str] = None) -> Tensor:
+    """The modified Bessel function of the first kind of order 1."""
+    with name_scope(name, "bessel_i1", [x]):
+        x = convert_to_tensor(x)
+        return gen_ops.mul(gen_ops.exp(math_ops.abs(x)), gen_ops.bessel_i1e(x))  # type: ignore[no-any-return]
+
+
+def histogram_fixed_width_bins(values: Any, value_range: Any, nbins: int = 100, dtype: Any = dtypes.int32, name: Optional[str] = None) -> Tensor:
+    """The number of the part of a range that each value lies in; what is outside counts in the first and the last."""
+    with name_scope(name, "histogram_fixed_width_bins", [values, value_range, nbins]):
+        values = convert_to_tensor(values, name="values")
+        shape = array_ops.shape(values)
+        values = array_ops.reshape(values, [-1])
+        value_range = convert_to_tensor(value_range, values.dtype, "value_range")
+        bins = convert_to_tensor(nbins, dtypes.int32, "nbins")
+        scaled = math_ops.truediv(values - value_range[0], value_range[1] - value_range[0], name="scaled_values")
+        indices = gen_ops.floor(math_ops.cast(bins, scaled.dtype) * scaled, name="indices")
+        clipped = math_ops.cast(gen_ops.maximum(gen_ops.minimum(indices, math_ops.cast(bins - 1, indices.dtype)), array_ops.zeros_like(indices)), dtypes.int32)
+        return math_ops.cast(array_ops.reshape(clipped, shape), dtype)  # type: ignore[no-any-return]
+
+
+def histogram_fixed_width(values: Any, value_range: Any, nbins: int = 100, dtype: Any = dtypes.int32, name: Optional[str] = None) -> Tensor:
+    """How many values lie in each of nbins equal parts of a range."""
+    with name_scope(name, "histogram_fixed_width", [values, value_range, nbins]) as scope:
+        values = convert_to_tensor(values, name="values")
+        return gen_ops.histogram_fixed_width(values, convert_to_tensor(value_range, values.dtype), convert_to_tensor(nbins, dtypes.int32),  # type: ignore[no-any-return]
+                                             dtype=dtype, name=scope)
+
+
+def searchsorted(sorted_sequence: Any, values: Any, side: str = "left", out_type: Any = dtypes.int32, name: Optional[str] = None) -> Tensor:
+    """For each value the place in its sorted row where it could be inserted."""
+    if side not in ("left", "right"):
+        raise at_user_line(ValueError("side must be either 'right' or 'left'.  Saw: %s." % side))
+    sequence, values = convert_to_tensor(sorted_sequence), convert_to_tensor(values)
+    length = gen_ops.shape(sequence)[-1]
+    rows, wanted = array_ops.reshape(sequence, [-1, length]), array_ops.reshape(values, [-1, gen_ops.shape(values)[-1]])
+    op = gen_ops.lower_bound if side == "left" else gen_ops.upper_bound
+    return array_ops.reshape(op(rows, wanted, out_type=out_type, name=name), gen_ops.shape(values))  # type: ignore[no-any-return]

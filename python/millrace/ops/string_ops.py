@@ -12,7 +12,7 @@ from millrace.ops import gen_ops, math_ops
 from millrace.ops.dialects import either
 
 __all__ = ["as_string", "string_join", "string_split", "string_to_number", "substr", "reduce_join", "string_length", "decode_raw", "encode_base64",
-           "decode_base64", "read_file", "write_file", "regex_replace"]
+           "decode_base64", "read_file", "write_file", "regex_replace", "string_strip"]
 
 
 def as_string(input: Any, precision: int = -1, scientific: bool = False, shortest: bool = False, width: int = -1, fill: str = "",
@@ -90,6 +90,39 @@ def regex_replace(source: Any = None, pattern: Any = None, rewrite: Any = None, 
     if isinstance(pattern, (str, bytes)) and isinstance(rewrite, (str, bytes)):
         return gen_ops.static_regex_replace(text, pattern, rewrite, replace_global=replace_global, name=name)  # type: ignore[no-any-return, arg-type]
     return gen_ops.regex_replace(text, pattern, rewrite, replace_global=replace_global, name=name)  # type: ignore[no-any-return]
+
+
+def string_lower(input: Any, encoding: str = "", name: Optional[str] = None) -> Tensor:
+    """Strings in small letters."""
+    return gen_ops.string_lower(convert_to_tensor(input, dtypes.string), encoding=encoding, name=name)  # type: ignore[no-any-return]
+
+
+def string_upper(input: Any, encoding: str = "", name: Optional[str] = None) -> Tensor:
+    """Strings in capitals."""
+    return gen_ops.string_upper(convert_to_tensor(input, dtypes.string), encoding=encoding, name=name)  # type: ignore[no-any-return]
+
+
+def string_strip(input: Any, name: Optional[str] = None) -> Tensor:
+    """Strings without the white space at their ends."""
+    return gen_ops.string_strip(convert_to_tensor(input, dtypes.string), name=name)  # type: ignore[no-any-return]
+
+
+def string_format(template: str, inputs: Any, placeholder: str = "{}", summarize: int = 3, name: Optional[str] = None) -> Tensor:
+    """A template with its placeholders replaced by tensors as text."""
+    given = list(inputs) if isinstance(inputs, (list, tuple)) else [inputs]
+    return gen_ops.string_format([convert_to_tensor(i) for i in given], template=template, placeholder=placeholder,  # type: ignore[no-any-return]
+                                 summarize=summarize, name=name)
+
+
+def string_split_v2(source: Any, sep: Any = None, maxsplit: int = -1) -> SparseTensor:
+    """The parts of strings between separators that are more than one character, as a sparse matrix."""
+    return SparseTensor(*gen_ops.string_split_v2(convert_to_tensor(source, dtypes.string), convert_to_tensor("" if sep is None else sep, dtypes.string),
+                                                 maxsplit=maxsplit))
+
+
+def unicode_script(input: Any, name: Optional[str] = None) -> Tensor:
+    """The numbers of the scripts that characters are of."""
+    return gen_ops.unicode_script(convert_to_tensor(input, dtypes.int32), name=name)  # type: ignore[no-any-return]
 
 
 def regex_full_match(input: Any, pattern: Any, name: Optional[str] = None) -> Tensor:

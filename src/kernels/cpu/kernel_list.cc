@@ -10,6 +10,7 @@
 #include "kernels/cpu/parsing/parsing.h"
 #include "kernels/cpu/signal/signal.h"
 #include "kernels/cpu/state/lookup.h"
+#include "kernels/cpu/state/session_tensors.h"
 #include "kernels/cpu/text/string_texts.h"
 #include "kernels/cpu/text/strings.h"
 
@@ -48,6 +49,7 @@ void RegisterCpuKernels(KernelRegistry& registry) {
   RegisterAudioKernels(registry);
   RegisterDatasetKernels(registry);
   RegisterSignalKernels(registry);
+  RegisterSessionTensorKernels(registry);
 }
 
 }  // namespace millrace

@@ -98,6 +98,21 @@ void PackAsShape(ShapeContext& c) {
   if (auto all = PartialShape::Make(dims); all.ok()) c.set_output_as_shape(0, *std::move(all));
 }
 
+Status ParallelConcatShape(ShapeContext& c) {
+  MR_ASSIGN_OR_RETURN(PartialShape shape, c.Attr<PartialShape>("shape"));
+  if (!shape.IsFullyDefined() || shape.rank() < 1) {
+    return InvalidArgument("shape must be fully defined and no scalar's, got ", shape.ToString());
+  }
+  MR_RETURN_IF_ERROR(c.MergeDim(shape.dim(0), c.num_inputs(), "the number of values").status());
+  std::vector<int64_t> row = shape.dims();
+  row[0] = 1;
+  for (int i = 0; i < c.num_inputs(); ++i) {
+    MR_RETURN_IF_ERROR(c.Merge(c.input(i), PartialShape::Of(row), "each value's shape").status());
+  }
+  c.set_output(0, std::move(shape));
+  return absl::OkStatus();
+}
+
 Status PackShape(ShapeContext& c) {
   MR_ASSIGN_OR_RETURN(int64_t axis, c.Attr<int64_t>("axis"));
   PartialShape all = c.input(0);
@@ -342,6 +357,11 @@ void RegisterArrayJoinOps(OpRegistry& r) {
       .Shape(ConcatOffsetShape)
       .NotDifferentiable("offsets are integers")
       .Example("i32[]{1}, i32[2]{2 3}, i32[2]{2 1} | N=2");
+  r.Add("ParallelConcat(values:N*T) -> (output:T) | N:int>=1; T:type; shape:shape")
+      .Doc("The N values, each of one row, one after another; `shape` is the whole's.")
+      .Shape(ParallelConcatShape)
+      .NoGradient("TensorFlow defines none; use ConcatV2")
+      .Example("f32[1,3]~, f32[1,3]~ | N=2; shape=[2,3]");
   r.Add("Pack(values:N*T) -> (output:T) | N:int>=1; T:type; axis:int=0")
       .Doc("Stacks tensors of one shape along a new dimension `axis`.")
       .Shape(PackShape)

@@ -160,6 +160,21 @@ Status StridedSliceGradGradient(GradContext& c) {
   return c.status();
 }
 
+// What was replaced gets nothing; the value gets its place, summed where it was repeated.
+Status StridedSliceUpdateGradient(GradContext& c) {
+  MR_ASSIGN_OR_RETURN(AttrMap attrs, MaskAttrs(c));
+  const GraphBuilder& b = c.b();
+  const std::vector<Arg> at = {c.x(1), c.x(2), c.x(3)};
+  std::vector<Arg> update = {c.dy(), at[0], at[1], at[2], b.ZerosLike(c.x(4))};
+  std::vector<Arg> part = {c.dy(), at[0], at[1], at[2]};
+  Node* dx = b.OpNode("TensorStridedSliceUpdate", std::move(update), attrs);
+  Node* dv = b.OpNode("StridedSlice", std::move(part), std::move(attrs));
+  if (dx == nullptr || dv == nullptr) return c.status();
+  c.set_dx(0, dx->output(0));
+  c.set_dx(4, SumToShapeOf(b, dv->output(0), c.x(4)));
+  return c.status();
+}
+
 }  // namespace
 
 void RegisterArraySliceOps(OpRegistry& r) {
@@ -194,6 +209,22 @@ void RegisterArraySliceOps(OpRegistry& r) {
       .Shape(StridedSliceAssignShape)
       .NoGradient("assignments are not differentiated")
       .NoExample("it needs a variable");
+  r.Add(
+       "ResourceStridedSliceAssign(ref:res, begin:Index, end:Index, strides:Index, value:T) -> () | T:type; "
+       "Index in IDX; begin_mask:int=0; end_mask:int=0; ellipsis_mask:int=0; new_axis_mask:int=0; "
+       "shrink_axis_mask:int=0 | S")
+      .Doc("Overwrites the part of a variable that StridedSlice with the same arguments selects.")
+      .Shape(NoOutputs)
+      .NoGradient("assignments are not differentiated")
+      .NoExample("it needs a variable");
+  r.Add(
+       "TensorStridedSliceUpdate(input:T, begin:Index, end:Index, strides:Index, value:T) -> (output:T) | T:type; "
+       "Index in IDX; begin_mask:int=0; end_mask:int=0; ellipsis_mask:int=0; new_axis_mask:int=0; "
+       "shrink_axis_mask:int=0")
+      .Doc("The input with the part that StridedSlice with the same arguments selects replaced.")
+      .Shape(StridedSliceAssignShape)
+      .Gradient(StridedSliceUpdateGradient)
+      .Example("f32[4,5]~, i32[2]{3 1}, i32[2]{0 5}, i32[2]{-1 2}, f32[3,2]~");
 }
 
 }  // namespace millrace

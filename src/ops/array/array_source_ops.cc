@@ -185,6 +185,39 @@ void RegisterIdentities(OpRegistry& r) {
       .Example("u8[2,4]# | type=i32");
 }
 
+void RegisterSpecialIdentities(OpRegistry& r) {
+  r.Add("HostConst() -> (output:dtype) | value:tensor; dtype:type")
+      .Doc("Const, in the memory of the host on every device.")
+      .Shape(ConstShape)
+      .NotDifferentiable("it has no input")
+      .NoExample("its value is an attribute");
+  r.Add("ImmutableConst() -> (tensor:dtype) | dtype:type; shape:shape; memory_region_name:string")
+      .Doc("A tensor that is the first bytes of a file, which is read once.")
+      .Shape(ShapeFromAttr)
+      .NotDifferentiable("it has no input")
+      .NoExample("it reads a file");
+  r.Add("GuaranteeConst(input:T) -> (output:T) | T:type | S")
+      .Doc("The input itself, of which the program promises that it never changes.")
+      .Shape(PassedThrough)
+      .NoGradient("TensorFlow defines none; use Identity")
+      .Example("f32[2,3]~");
+  r.Add("DeepCopy(x:T) -> (y:T) | T:type | S")
+      .Doc("A copy of the input. Tensors are values here, so the copy is made by whoever changes one of the two.")
+      .Shape(PassedThrough)
+      .NoGradient("TensorFlow defines none; use Identity")
+      .Example("f32[2,3]~");
+  r.Add("DebugGradientIdentity(input:T) -> (output:T) | T:type | U")
+      .Doc("The input itself: a place for a debugger to look at gradients.")
+      .Shape(PassedThrough)
+      .NoGradient("debuggers define their own; use Identity")
+      .Example("f32[2,3]~");
+  r.Add("DebugGradientRefIdentity(input:&T) -> (output:&T) | T:type | U")
+      .Doc("DebugGradientIdentity for a reference to a variable.")
+      .Shape(PassedThrough)
+      .NoGradient("debuggers define their own; use RefIdentity")
+      .NoExample("it needs a variable");
+}
+
 void RegisterShapeQuestions(OpRegistry& r) {
   r.Add("Shape(input:T) -> (output:out_type) | T:type; out_type in IDX=i32")
       .Doc("The shape of the input as a vector.")
@@ -223,6 +256,7 @@ void RegisterShapeQuestions(OpRegistry& r) {
 void RegisterArraySourceOps(OpRegistry& registry) {
   RegisterSources(registry);
   RegisterIdentities(registry);
+  RegisterSpecialIdentities(registry);
   RegisterShapeQuestions(registry);
 }
 

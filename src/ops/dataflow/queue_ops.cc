@@ -132,6 +132,7 @@ void RegisterQueueOps(OpRegistry& r) {
   RegisterBarrierOps(r);
   RegisterStagingOps(r);
   RegisterAccumulatorOps(r);
+  RegisterMutexOps(r);
 }
 
 }  // namespace millrace

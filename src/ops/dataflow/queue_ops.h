@@ -10,5 +10,6 @@ void RegisterQueueOps(OpRegistry& registry);  // all of it
 void RegisterBarrierOps(OpRegistry& registry);
 void RegisterStagingOps(OpRegistry& registry);
 void RegisterAccumulatorOps(OpRegistry& registry);
+void RegisterMutexOps(OpRegistry& registry);
 
 }  // namespace millrace

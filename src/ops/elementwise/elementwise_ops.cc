@@ -12,6 +12,7 @@ void RegisterElementwiseOps(OpRegistry& registry) {
   RegisterComparisonOps(registry);
   RegisterActivationOps(registry);
   RegisterSelectionOps(registry);
+  RegisterSpecialMathOps(registry);
 }
 
 }  // namespace millrace

@@ -12,5 +12,6 @@ void RegisterBinaryMathOps(OpRegistry& r);
 void RegisterComparisonOps(OpRegistry& r);
 void RegisterActivationOps(OpRegistry& r);
 void RegisterSelectionOps(OpRegistry& r);
+void RegisterSpecialMathOps(OpRegistry& r);
 
 }  // namespace millrace

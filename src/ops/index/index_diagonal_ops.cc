@@ -96,9 +96,40 @@ Status MatrixBandPartGrad(GradContext& g) {
   return g.status();
 }
 
+void AddOldNames(OpRegistry& r) {
+  const char* no_gradient = "old names have none; the ops of today do";
+  const auto doc = [](absl::string_view today) { return absl::StrCat("The old name of ", today, "."); };
+  const auto reason = [](absl::string_view today) { return absl::StrCat("Use ", today); };
+  r.Add("BatchMatrixDiag(diagonal:T) -> (output:T) | T:type | D14")
+      .Doc(doc("MatrixDiag"))
+      .Deprecated(reason("MatrixDiag"))
+      .Shape(MatrixDiagShape)
+      .NoGradient(no_gradient)
+      .Example("f32[2,3]~");
+  r.Add("BatchMatrixDiagPart(input:T) -> (diagonal:T) | T:type | D14")
+      .Doc(doc("MatrixDiagPart"))
+      .Deprecated(reason("MatrixDiagPart"))
+      .Shape(MatrixDiagPartShape)
+      .NoGradient(no_gradient)
+      .Example("f32[2,4,3]~");
+  r.Add("BatchMatrixSetDiag(input:T, diagonal:T) -> (output:T) | T:type | D14")
+      .Doc(doc("MatrixSetDiag"))
+      .Deprecated(reason("MatrixSetDiag"))
+      .Shape(MatrixSetDiagShape)
+      .NoGradient(no_gradient)
+      .Example("f32[2,3,4]~, f32[2,3]~");
+  r.Add("BatchMatrixBandPart(input:T, num_lower:i64, num_upper:i64) -> (band:T) | T:type | D14")
+      .Doc(doc("MatrixBandPart"))
+      .Deprecated(reason("MatrixBandPart"))
+      .Shape(MatrixBandPartShape)
+      .NoGradient(no_gradient)
+      .Example("f32[2,4,5]~, i64[]{1}, i64[]{-1}");
+}
+
 }  // namespace
 
 void RegisterDiagonalOps(OpRegistry& registry) {
+  AddOldNames(registry);
   registry.Add("Diag(diagonal:T) -> (output:T) | T in FC|IDX")
       .Doc("A tensor of twice the rank, zero except on its diagonal: output[i..., i...] = diagonal[i...].")
       .Shape(DiagShape)

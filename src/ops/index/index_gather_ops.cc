@@ -152,9 +152,36 @@ Status TensorScatterUpdateGrad(GradContext& g) {
   return g.status();
 }
 
+Status InplaceShape(ShapeContext& c) {
+  const PartialShape &x = c.input(0), &v = c.input(2);
+  MR_ASSIGN_OR_RETURN(const PartialShape rows, c.WithRank(1, 1));
+  if (x.has_rank() && v.has_rank()) {
+    if (x.rank() != v.rank()) return InvalidArgument("x ", x.ToString(), " and v ", v.ToString(), " differ in rank");
+    for (int d = 1; d < x.rank(); ++d) MR_RETURN_IF_ERROR(c.MergeDim(x.dim(d), v.dim(d), "x and v").status());
+    if (v.rank() > 0) MR_RETURN_IF_ERROR(c.MergeDim(rows.dim(0), v.dim(0), "i and v").status());
+  }
+  c.set_output(0, x);
+  return absl::OkStatus();
+}
+
+void AddInplaceOps(OpRegistry& r) {
+  const char* no_gradient = "TensorFlow defines none; use TensorScatterAdd and its like";
+  const auto add = [&](absl::string_view name, absl::string_view doc) {
+    r.Add(absl::StrCat(name, "(x:T, i:i32, v:T) -> (y:T) | T:type"))
+        .Doc(absl::StrCat(doc, " Row numbers wrap round. `x` itself does not change."))
+        .Shape(InplaceShape)
+        .NoGradient(no_gradient)
+        .Example("f32[3,2]~, i32[2]{0 2}, f32[2,2]~");
+  };
+  add("InplaceUpdate", "`x` with the rows that `i` names replaced by those of `v`.");
+  add("InplaceAdd", "`x` with the rows of `v` added to those that `i` names.");
+  add("InplaceSub", "`x` with the rows of `v` subtracted from those that `i` names.");
+}
+
 }  // namespace
 
 void RegisterGatherOps(OpRegistry& registry) {
+  AddInplaceOps(registry);
   registry
       .Add(
           "Gather(params:Tparams, indices:Tindices) -> (output:Tparams) | validate_indices:bool=true; Tparams:type; "
@@ -196,6 +223,14 @@ void RegisterGatherOps(OpRegistry& registry) {
       .Example("i32[3,1]{1 0 1}, f32[3,2]~, i32[2]{4 2}");
   registry.Add("TensorScatterAdd(tensor:T, indices:Tindices, updates:T) -> (output:T) | T:type; Tindices in IDX")
       .Doc("`tensor` with the updates added at the coordinates in the last dimension of `indices`.")
+      .Shape(TensorScatterShape)
+      .Gradient(TensorScatterAddGrad)
+      .Example("f32[4,2]~, i32[3,1]{1 0 1}, f32[3,2]~");
+  registry
+      .Add(
+          "ScatterNdNonAliasingAdd(input:T, indices:Tindices, updates:T) -> (output:T) | T in NUM|qi16|qu16|bool; "
+          "Tindices in IDX")
+      .Doc("TensorScatterAdd under its older name.")
       .Shape(TensorScatterShape)
       .Gradient(TensorScatterAddGrad)
       .Example("f32[4,2]~, i32[3,1]{1 0 1}, f32[3,2]~");

@@ -81,6 +81,8 @@ void RegisterIndexOps(OpRegistry& registry) {
   RegisterIndexSelectionOps(registry);
   RegisterSegmentOps(registry);
   RegisterSparseSegmentOps(registry);
+  RegisterBandOps(registry);
+  RegisterSearchOps(registry);
 }
 
 }  // namespace millrace

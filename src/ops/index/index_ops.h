@@ -14,6 +14,8 @@ void RegisterDiagonalOps(OpRegistry& registry);        // Diag*, Matrix*
 void RegisterIndexSelectionOps(OpRegistry& registry);  // Unique*, Where, OneHot, partitions, ranges
 void RegisterSegmentOps(OpRegistry& registry);         // Segment*, UnsortedSegment*
 void RegisterSparseSegmentOps(OpRegistry& registry);
+void RegisterBandOps(OpRegistry& registry);    // MatrixDiagV2, ...
+void RegisterSearchOps(OpRegistry& registry);  // LowerBound, Bucketize, HistogramFixedWidth, ...
 
 // Dimensions [from, to) of a shape whose rank is known.
 inline std::vector<int64_t> DimRange(const PartialShape& s, int from, int to) {

@@ -87,6 +87,7 @@ Status ReadVariableGrad(GradContext& g) {
 
 void RegisterStateOps(OpRegistry& r) {
   RegisterStateScatterOps(r);
+  RegisterSessionTensorOps(r);
   r.Add("Variable() -> (ref:&dtype) | shape:shape; dtype:type; container:string=\"\"; shared_name:string=\"\" | S")
       .Doc("A variable of older graphs: like VariableV2, but shape [] means that the shape is not known.")
       .Shape(VariableShapeFn)

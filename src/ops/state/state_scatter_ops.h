@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Ops that read and update parts of variables by index. RegisterStateOps calls this.
+// The rest of the state family. RegisterStateOps calls these.
 #pragma once
 
 #include "op/op_registry.h"
 
 namespace millrace {
 
-void RegisterStateScatterOps(OpRegistry& registry);
+void RegisterStateScatterOps(OpRegistry& registry);  // parts of variables by index
+void RegisterSessionTensorOps(OpRegistry& registry);
 
 }  // namespace millrace

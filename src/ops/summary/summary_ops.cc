@@ -73,6 +73,11 @@ void RegisterSummaryOps(OpRegistry& r) {
       .Shape(AssertShape)
       .NotDifferentiable("it has no output")
       .Example("str[]{\"\"} | end=\"\"");
+  r.Add("Timestamp() -> (ts:f64) | S")
+      .Doc("The time when it runs, in seconds since 1970.")
+      .Shape(ScalarShape)
+      .NotDifferentiable("it has no input")
+      .Example("");
   r.Add("ScalarSummary(tags:str, values:T) -> (summary:str) | T in REAL")
       .Doc("A summary with one number per tag.")
       .Shape(ScalarSummaryShape)

@@ -67,6 +67,13 @@ Status FileShape(ShapeContext& c) {
   return ScalarShape(c);
 }
 
+Status FingerprintShape(ShapeContext& c) {
+  MR_ASSIGN_OR_RETURN(const PartialShape data, c.WithRankAtLeast(0, 1));
+  MR_RETURN_IF_ERROR(c.RequireScalar(1));
+  c.set_output(0, PartialShape::Of({data.dim(0), 8}));
+  return absl::OkStatus();
+}
+
 }  // namespace
 
 void RegisterStringOps(OpRegistry& r) {
@@ -92,11 +99,30 @@ void RegisterStringOps(OpRegistry& r) {
       .Shape(UnchangedShape)
       .NotDifferentiable(kStrings)
       .Example("str[2]{\"1.5\" \" -2e3 \"}");
+  r.Add("StringSplitV2(input:str, sep:str) -> (indices:i64, values:str, shape:i64) | maxsplit:int=-1")
+      .Doc(
+          "The parts of each string between separators, as a sparse matrix: a row for a string. The separator counts "
+          "as "
+          "a whole; where it is empty, runs of white space separate. `maxsplit` above 0 ends after that many parts, "
+          "and "
+          "what is left is one part more; 0 leaves each string whole.")
+      .Shape(SplitShape)
+      .NotDifferentiable(kStrings)
+      .Example("str[2]{\"a<>b<>\" \"\"}, str[]{\"<>\"}")
+      .Example("str[1]{\" a  b c\"}, str[]{\"\"} | maxsplit=1");
   r.Add("StringToHashBucket(string_tensor:str) -> (output:i64) | num_buckets:int>=1")
       .Doc("A bucket for each string, by MurmurHash64A. StringToHashBucketFast spreads strings better.")
       .Shape(UnchangedShape)
       .NotDifferentiable(kStrings)
       .Example("str[2]{\"hello\" \"\"} | num_buckets=10");
+  r.Add("Fingerprint(data:T, method:str) -> (fingerprint:u8) | T:type")
+      .Doc(
+          "A fingerprint of 8 bytes of each row: FarmHash's Fingerprint64 of its bytes, of several strings that of "
+          "their fingerprints. The method is \"farmhash64\".")
+      .Shape(FingerprintShape)
+      .NotDifferentiable("fingerprints have no derivative")
+      .Example("f32[2,3]~, str[]{\"farmhash64\"}")
+      .Example("str[2]{\"a\" \"b\"}, str[]{\"farmhash64\"}");
   r.Add("StringToHashBucketFast(input:str) -> (output:i64) | num_buckets:int>=1")
       .Doc("A bucket for each string, by FarmHash's Fingerprint64, which never changes.")
       .Shape(UnchangedShape)

@@ -118,11 +118,46 @@ void AddEncodings(OpRegistry& r) {
       .Example("str[2]{\"ab\" \"c\"} | input_encoding=\"UTF-8\"; output_encoding=\"UTF-16-BE\"");
 }
 
+void AddCharacters(OpRegistry& r) {
+  r.Add("StringLower(input:str) -> (output:str) | encoding:string=\"\"")
+      .Doc("Strings in small letters: ASCII's only, or with encoding \"utf-8\" Unicode's.")
+      .Shape(UnchangedShape)
+      .NotDifferentiable(kStrings)
+      .Example("str[2]{\"AbC\" \"\"}")
+      .Example("str[1]{\"\xc3\x84\"} | encoding=\"utf-8\"");
+  r.Add("StringUpper(input:str) -> (output:str) | encoding:string=\"\"")
+      .Doc("Strings in capitals: ASCII's only, or with encoding \"utf-8\" Unicode's.")
+      .Shape(UnchangedShape)
+      .NotDifferentiable(kStrings)
+      .Example("str[2]{\"aBc\" \"\"}")
+      .Example("str[1]{\"\xc3\xa4\"} | encoding=\"utf-8\"");
+  r.Add("StringStrip(input:str) -> (output:str)")
+      .Doc("Strings without the white space of ASCII at both ends.")
+      .Shape(UnchangedShape)
+      .NotDifferentiable(kStrings)
+      .Example("str[2]{\"  a b \" \"\"}");
+  r.Add(
+       "StringFormat(inputs:[T]) -> (output:str) | T:list(type)>=0; template:string=\"%s\"; placeholder:string=\"%s\"; "
+       "summarize:int=3")
+      .Doc(
+          "The template with its placeholders replaced by tensors as text: the first and last `summarize` elements of "
+          "each dimension (-1: all).")
+      .Shape(ScalarShape)
+      .NotDifferentiable(kStrings)
+      .Example("f32[2,3]~, str[]{\"a\"} | T=[f32,str]; template=\"x %s y %s\"");
+  r.Add("UnicodeScript(input:i32) -> (output:i32)")
+      .Doc("The script of each character, as ICU's UScriptCode numbers them; -1 for what is no code point.")
+      .Shape(UnchangedShape)
+      .NotDifferentiable("characters have no derivative")
+      .Example("i32[3]{97 945 -1}");
+}
+
 }  // namespace
 
 void RegisterTextOps(OpRegistry& r) {
   AddPatterns(r);
   AddEncodings(r);
+  AddCharacters(r);
   r.Add(
        "StringNGrams(data:str, data_splits:Tsplits) -> (ngrams:str, ngrams_splits:Tsplits) | separator:string; "
        "ngram_widths:list(int)>=0; left_pad:string; right_pad:string; pad_width:int; preserve_short_sequences:bool; "

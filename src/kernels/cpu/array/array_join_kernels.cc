@@ -69,6 +69,32 @@ Status ConcatInputs(KernelContext& ctx, ArgRange values, const Tensor& axis_tens
   return absl::OkStatus();
 }
 
+// Rows of which each input gives one; the attribute says the shape of all of them.
+class ParallelConcatKernel : public Kernel {
+ public:
+  Status Init(const KernelInit& init) override {
+    MR_ASSIGN_OR_RETURN(const PartialShape shape, init.Attr<PartialShape>("shape"));
+    if (!shape.IsFullyDefined()) return InvalidArgument("Shape ", shape.ToString(), " is not fully defined");
+    MR_ASSIGN_OR_RETURN(shape_, shape.ToShape());
+    if (shape_.rank() < 1 || shape_.dim(0) != init.num_inputs()) {
+      return InvalidArgument(init.num_inputs(), " values do not make a tensor of shape ", shape_.ToString());
+    }
+    MR_ASSIGN_OR_RETURN(row_, shape_.WithDim(0, 1));
+    return absl::OkStatus();
+  }
+  Status Compute(KernelContext& ctx) override {
+    for (int i = 0; i < ctx.num_inputs(); ++i) {
+      if (ctx.input(i).shape() == row_) continue;
+      return InvalidArgument(
+          "value ", i, " must have shape ", row_.ToString(), ", got ", ctx.input(i).shape().ToString());
+    }
+    return ConcatInputs(ctx, {0, ctx.num_inputs()}, Tensor::Scalar<int32_t>(0));
+  }
+
+ private:
+  Shape shape_, row_;
+};
+
 Status Concat(KernelContext& ctx) { return ConcatInputs(ctx, {1, ctx.num_inputs()}, ctx.input(0)); }
 Status ConcatV2(KernelContext& ctx) {
   return ConcatInputs(ctx, {0, ctx.num_inputs() - 1}, ctx.input(ctx.num_inputs() - 1));
@@ -281,6 +307,7 @@ Status SplitV(KernelContext& ctx) {
 void RegisterArrayJoinKernels(KernelRegistry& r) {
   r.AddFn({.op = "Concat"}, Concat);
   r.AddFn({.op = "ConcatV2"}, ConcatV2);
+  r.Add<ParallelConcatKernel>({.op = "ParallelConcat"});
   AddCheapFn(r, "ConcatOffset", ConcatOffset);
   r.Add<PackKernel>({.op = "Pack"});
   r.Add<UnpackKernel>({.op = "Unpack"});

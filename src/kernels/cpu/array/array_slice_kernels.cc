@@ -141,6 +141,35 @@ class StridedSliceAssignKernel : public MaskedKernel {
   }
 };
 
+class ResourceStridedSliceAssignKernel : public MaskedKernel {
+ public:
+  Status Compute(KernelContext& ctx) override {
+    MR_ASSIGN_OR_RETURN(const RefPtr<Variable> variable, ResourceFromInput<Variable>(ctx, 0));
+    if (variable->dtype() != ctx.input(4).dtype()) {
+      return InvalidArgument("l-value dtype ", DTypeName(variable->dtype()), " does not match r-value dtype ",
+                             DTypeName(ctx.input(4).dtype()));
+    }
+    return variable->Update([&](Tensor* target) -> Status {
+      MR_ASSIGN_OR_RETURN(StridedSlice slice, ReadStridedSlice(ctx, 1, masks_, target->shape()));
+      return WriteStridedSlice(ctx, slice, ctx.input(4), target);
+    });
+  }
+};
+
+class TensorStridedSliceUpdateKernel : public MaskedKernel {
+ public:
+  Status Compute(KernelContext& ctx) override {
+    MR_ASSIGN_OR_RETURN(StridedSlice slice, ReadStridedSlice(ctx, 1, masks_, ctx.input(0).shape()));
+    Tensor out = ctx.TakeInput(0);
+    if (!out.IsInitialized()) {
+      MR_ASSIGN_OR_RETURN(out, ctx.input(0).Clone(ctx.device().allocator()));
+    }
+    MR_RETURN_IF_ERROR(WriteStridedSlice(ctx, slice, ctx.input(4), &out));
+    ctx.set_output(0, std::move(out));
+    return absl::OkStatus();
+  }
+};
+
 // Reads `value` as if it were broadcast to `part`: the steps within it become 0 where its size is 1. Dimensions of size
 // 1 on either side, such as those that the masks add and remove, have no part in this.
 Status Repeat(const Shape& value, const Shape& part, Placement* p) {
@@ -184,6 +213,8 @@ void RegisterArraySliceKernels(KernelRegistry& r) {
   r.Add<StridedSliceKernel>({.op = "StridedSlice"});
   r.Add<StridedSliceGradKernel>({.op = "StridedSliceGrad"});
   r.Add<StridedSliceAssignKernel>({.op = "StridedSliceAssign"});
+  r.Add<ResourceStridedSliceAssignKernel>({.op = "ResourceStridedSliceAssign"});
+  r.Add<TensorStridedSliceUpdateKernel>({.op = "TensorStridedSliceUpdate"});
 }
 
 }  // namespace millrace

@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // CPU kernels: constants, placeholders, identities and questions about shapes. None of them copies.
+#include <cstring>
 #include <limits>
 
+#include "absl/synchronization/mutex.h"
+#include "base/env.h"
 #include "kernels/cpu/array/array_kernels.h"
 #include "kernels/cpu/engine/strided_copy.h"
 
@@ -26,6 +29,42 @@ class ConstKernel : public Kernel {
 
  private:
   Tensor value_;
+};
+
+// The first bytes of a file, which are read once.
+class ImmutableConstKernel : public Kernel {
+ public:
+  Status Init(const KernelInit& init) override {
+    MR_ASSIGN_OR_RETURN(path_, init.Attr<std::string>("memory_region_name"));
+    MR_ASSIGN_OR_RETURN(const PartialShape shape, init.Attr<PartialShape>("shape"));
+    MR_ASSIGN_OR_RETURN(shape_, shape.ToShape());
+    dtype_ = init.output_type(0);
+    if (!IsPlain(dtype_)) return InvalidArgument(DTypeName(dtype_), " is not supported for ImmutableConst");
+    return absl::OkStatus();
+  }
+  Status Compute(KernelContext& ctx) override {
+    absl::MutexLock lock(&mu_);
+    if (!value_.IsInitialized()) {
+      MR_ASSIGN_OR_RETURN(const std::string bytes, Env::Default().ReadFile(path_));
+      const size_t size = DTypeSize(dtype_);
+      if (bytes.size() / size < static_cast<size_t>(shape_.num_elements())) {
+        return ResourceExhausted(
+            "file '", path_, "' has ", bytes.size(), " bytes, too few for ", DTypeName(dtype_), shape_.ToString());
+      }
+      MR_ASSIGN_OR_RETURN(Tensor value, Tensor::Make(dtype_, shape_));
+      if (value.TotalBytes() > 0) std::memcpy(value.mutable_raw(), bytes.data(), value.TotalBytes());
+      value_ = std::move(value);
+    }
+    ctx.set_output(0, value_);
+    return absl::OkStatus();
+  }
+
+ private:
+  std::string path_;
+  Shape shape_;
+  DType dtype_ = DType::kInvalid;
+  absl::Mutex mu_;
+  Tensor value_ ABSL_GUARDED_BY(mu_);
 };
 
 // Runs only when nobody fed its output.
@@ -136,13 +175,16 @@ Status Rank(KernelContext& ctx) { return SetInts(ctx, 0, Shape(), {ctx.input(0).
 
 void RegisterArraySourceKernels(KernelRegistry& r) {
   r.Add<ConstKernel>({.op = "Const"});
+  r.Add<ConstKernel>({.op = "HostConst"});
+  r.Add<ImmutableConstKernel>({.op = "ImmutableConst"});
   r.Add<PlaceholderKernel>({.op = "Placeholder"});
   r.Add<PlaceholderKernel>({.op = "PlaceholderV2"});
-  for (const char* op :
-       {"Identity", "IdentityN", "Snapshot", "StopGradient", "PreventGradient", "PlaceholderWithDefault"}) {
+  for (const char* op : {"Identity", "IdentityN", "Snapshot", "StopGradient", "PreventGradient",
+                         "PlaceholderWithDefault", "GuaranteeConst", "DeepCopy", "DebugGradientIdentity"}) {
     AddCheapFn(r, op, PassThrough);
   }
   AddCheapFn(r, "RefIdentity", PassRef);
+  AddCheapFn(r, "DebugGradientRefIdentity", PassRef);
   AddCheapFn(r, "NoOp", DoNothing);
   r.Add<EnsureShapeKernel>({.op = "EnsureShape"});
   AddCheapFn(r, "Bitcast", Bitcast);

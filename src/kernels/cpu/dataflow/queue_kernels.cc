@@ -179,6 +179,7 @@ void RegisterQueueKernels(KernelRegistry& r) {
   RegisterBarrierKernels(r);
   RegisterStagingKernels(r);
   RegisterAccumulatorKernels(r);
+  RegisterMutexKernels(r);
 }
 
 }  // namespace millrace

@@ -10,5 +10,6 @@ void RegisterQueueKernels(KernelRegistry& registry);  // all of it
 void RegisterBarrierKernels(KernelRegistry& registry);
 void RegisterStagingKernels(KernelRegistry& registry);
 void RegisterAccumulatorKernels(KernelRegistry& registry);
+void RegisterMutexKernels(KernelRegistry& registry);
 
 }  // namespace millrace

@@ -24,5 +24,6 @@ void RegisterCastKernels(KernelRegistry& r);
 void RegisterSelectKernels(KernelRegistry& r);
 void RegisterBroadcastKernels(KernelRegistry& r);
 void RegisterElementwiseRestKernels(KernelRegistry& r);
+void RegisterSpecialKernels(KernelRegistry& r);
 
 }  // namespace millrace

@@ -275,7 +275,7 @@ struct Entry {
 
 constexpr Entry kUnary[] = {
     {"Abs", "FLT|i8|i16|i32|i64"},
-    {"Acos", "FC"},
+    {"Acos", "FC|i8|i16|i32|i64"},
     {"Acosh", "FC"},
     {"Asin", "FC"},
     {"Asinh", "FC"},
@@ -322,6 +322,9 @@ constexpr Entry kUnary[] = {
     {"Angle", "CPX"},
     {"ComplexAbs", "CPX"},
     {"Conj", "CPX"},
+    {"BesselI0e", "FLT"},
+    {"BesselI1e", "FLT"},
+    {"PopulationCount", "INT"},
 };
 constexpr Entry kBinary[] = {
     {"Add", "REAL|CPX|str"},
@@ -356,6 +359,10 @@ constexpr Entry kBinary[] = {
     {"Complex", "FD"},
     {"Polygamma", "FD"},
     {"Zeta", "FD"},
+    {"Igamma", "FD"},
+    {"Igammac", "FD"},
+    {"IgammaGradA", "FD"},
+    {"NextAfter", "FD"},
 };
 constexpr Entry kSameShape[] = {
     {"InvGrad", "FC"},  {"ReciprocalGrad", "FC"}, {"RsqrtGrad", "FC"},     {"SigmoidGrad", "FC"},
@@ -383,6 +390,7 @@ void RegisterElementwiseKernels(KernelRegistry& registry) {
   RegisterSelectKernels(registry);
   RegisterBroadcastKernels(registry);
   RegisterElementwiseRestKernels(registry);
+  RegisterSpecialKernels(registry);
 }
 
 }  // namespace millrace

@@ -101,6 +101,32 @@ class ClipByValueKernel final : public Kernel {
   TileOp min_, max_;
 };
 
+// Real and imaginary parts between those of the bounds.
+template <typename R>
+Status ClipComplex(KernelContext& ctx) {
+  const Tensor& x = ctx.input(0);
+  for (int i = 1; i < 3; ++i) {
+    const Shape& bound = ctx.input(i).shape();
+    if (!bound.IsScalar() && !(bound == x.shape())) {
+      return InvalidArgument(
+          "ClipByValue: bounds must be scalars or of the shape ", x.shape().ToString(), ", got ", bound.ToString());
+    }
+  }
+  const R *low = ctx.input(1).data<R>(), *high = ctx.input(2).data<R>(), *in = x.data<R>();
+  const int64_t low_step = ctx.input(1).shape().IsScalar() ? 0 : 2, high_step = ctx.input(2).shape().IsScalar() ? 0 : 2;
+  MR_ASSIGN_OR_RETURN(Tensor * out, ctx.ForwardOrAllocate({0}, 0, x.shape()));
+  R* y = out->mutable_data<R>();
+  ForSmallBlocks(ctx, x.num_elements(), 2, [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) {
+      for (int64_t part = 0; part < 2; ++part) {
+        const R v = std::min(in[2 * i + part], high[i * high_step + part]);
+        y[2 * i + part] = std::max(v, low[i * low_step + part]);
+      }
+    }
+  });
+  return absl::OkStatus();
+}
+
 // Runs a function on f32 or f64 tiles over tensors of any float type: converts on both sides where needed.
 class ConvertedTiles {
  public:
@@ -313,6 +339,8 @@ void RegisterElementwiseRestKernels(KernelRegistry& r) {
   r.Add<AddNKernel>({.op = "AddN", .types = {{"T", Types("REAL|CPX")}}});
   r.Add<AddNKernel>({.op = "AccumulateNV2", .types = {{"T", Types("REAL|CPX")}}});
   r.Add<ClipByValueKernel>({.op = "ClipByValue", .types = {{"T", Types("REAL")}}});
+  r.AddFn({.op = "ClipByValue", .types = {{"T", Types("c64")}}}, ClipComplex<float>);
+  r.AddFn({.op = "ClipByValue", .types = {{"T", Types("c128")}}}, ClipComplex<double>);
   r.Add<LeakyReluKernel>({.op = "LeakyRelu", .types = {{"T", Types("FLT")}}});
   r.Add<LeakyReluGradKernel>({.op = "LeakyReluGrad", .types = {{"T", Types("FLT")}}});
   r.Add<ApproximateEqualKernel>({.op = "ApproximateEqual", .types = {{"T", Types("FD")}}});

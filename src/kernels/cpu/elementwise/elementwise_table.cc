@@ -65,6 +65,7 @@ const TileTable& Tiles() {
     AddIntegerTiles(*t);
     AddComplexTiles(*t);
     AddObjectTiles(*t);
+    AddSpecialTiles(*t);
     AddAliases(*t);
     return t;
   }();

@@ -3,13 +3,13 @@
 #include <algorithm>
 #include <cmath>
 
+#include "kernels/cpu/elementwise/elementwise_special.h"
 #include "kernels/cpu/elementwise/elementwise_tiles-inl.h"
 
 namespace millrace {
 namespace HWY_NAMESPACE {
 namespace {
 
-constexpr double kPi = 3.14159265358979323846;
 constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
 constexpr double kInf = std::numeric_limits<double>::infinity();
 
@@ -21,22 +21,6 @@ inline float LogGamma(float x) {
 inline double LogGamma(double x) {
   int sign;
   return ::lgamma_r(x, &sign);
-}
-
-// Recurrence up to 10, then the asymptotic series; reflection below zero. NaN at the poles.
-double DigammaOf(double x) {
-  if (x <= 0 && std::floor(x) == x) return kNan;
-  if (x < 0) {
-    const double fraction = x - std::rint(x);
-    return DigammaOf(1 - x) - kPi / std::tan(kPi * fraction);
-  }
-  double sum = 0;
-  for (; x < 10; x += 1) sum -= 1 / x;
-  const double z = 1 / (x * x);
-  const double tail =
-      z *
-      (1.0 / 12 - z * (1.0 / 120 - z * (1.0 / 252 - z * (1.0 / 240 - z * (1.0 / 132 - z * (691.0 / 32760 - z / 12))))));
-  return sum + std::log(x) - 0.5 / x - tail;
 }
 
 // Hurwitz zeta: sum over k >= 0 of (q+k)^-s, by the Euler-Maclaurin formula. NaN where the terms are not real or the
@@ -78,7 +62,7 @@ double ZetaOf(double s, double q) {
 
 double PolygammaOf(double n, double x) {
   if (!(n >= 0) || std::floor(n) != n) return kNan;
-  if (n == 0) return DigammaOf(x);
+  if (n == 0) return Digamma(x);
   const double value = std::tgamma(n + 1) * ZetaOf(n + 1, x);
   return std::fmod(n, 2) == 0 ? -value : value;
 }
@@ -102,7 +86,7 @@ MR_UNARY_OP(TanOp, std::tan(a))
 MR_UNARY_OP(ErfOp, std::erf(a))
 MR_UNARY_OP(ErfcOp, std::erfc(a))
 MR_UNARY_OP(LgammaOp, LogGamma(a))
-MR_UNARY_OP(DigammaOp, DigammaOf(a))
+MR_UNARY_OP(DigammaOp, Digamma(a))
 #undef MR_UNARY_OP
 
 #define MR_BINARY_OP(Name, expr)   \

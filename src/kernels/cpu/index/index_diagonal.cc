@@ -149,10 +149,15 @@ void RegisterDiagonalKernels(KernelRegistry& r) {
   r.AddFn({.op = "Diag"}, Diag);
   r.AddFn({.op = "DiagPart"}, DiagPart);
   const std::vector<DType> plain = Types("NUM|QNT|bool");
-  r.AddFn({.op = "MatrixDiag", .types = {{"T", plain}}}, MatrixDiag);
-  r.AddFn({.op = "MatrixDiagPart", .types = {{"T", plain}}}, MatrixDiagPart);
-  r.AddFn({.op = "MatrixSetDiag", .types = {{"T", plain}}}, MatrixSetDiag);
-  r.AddFn({.op = "MatrixBandPart", .types = {{"T", plain}}}, MatrixBandPart);
+  for (const char* prefix : {"", "Batch"}) {
+    const auto add = [&](absl::string_view op, KernelRegistry::Fn fn) {
+      r.AddFn({.op = absl::StrCat(prefix, op), .types = {{"T", plain}}}, fn);
+    };
+    add("MatrixDiag", MatrixDiag);
+    add("MatrixDiagPart", MatrixDiagPart);
+    add("MatrixSetDiag", MatrixSetDiag);
+    add("MatrixBandPart", MatrixBandPart);
+  }
 }
 
 }  // namespace millrace

@@ -18,6 +18,8 @@ void RegisterIndexKernels(KernelRegistry& registry) {
   RegisterPartitionKernels(registry);
   RegisterIndexSelectionKernels(registry);
   RegisterRangeKernels(registry);
+  RegisterBandKernels(registry);
+  RegisterSearchKernels(registry);
 }
 
 }  // namespace millrace

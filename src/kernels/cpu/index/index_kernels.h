@@ -17,5 +17,7 @@ void RegisterUniqueKernels(KernelRegistry& registry);
 void RegisterPartitionKernels(KernelRegistry& registry);
 void RegisterIndexSelectionKernels(KernelRegistry& registry);
 void RegisterRangeKernels(KernelRegistry& registry);
+void RegisterBandKernels(KernelRegistry& registry);
+void RegisterSearchKernels(KernelRegistry& registry);
 
 }  // namespace millrace

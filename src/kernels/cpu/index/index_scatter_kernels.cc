@@ -57,6 +57,47 @@ Status TensorScatter(KernelContext& ctx) {
   return absl::OkStatus();
 }
 
+// Rows named by input 1; their numbers wrap round.
+template <RowOp op>
+Status Inplace(KernelContext& ctx) {
+  const Shape x = ctx.input(0).shape();
+  const Tensor& rows = ctx.input(1);
+  const Shape& v = ctx.input(2).shape();
+  if (rows.rank() != 1) return InvalidArgument("i must be a vector. ", rows.shape().ToString());
+  if (x.rank() != v.rank() || x.rank() < 1) {
+    return InvalidArgument("x and v shape doesn't match (ranks differ): ", x.ToString(), " vs. ", v.ToString());
+  }
+  for (int d = 1; d < x.rank(); ++d) {
+    if (x.dim(d) == v.dim(d)) continue;
+    return InvalidArgument("x and v shape doesn't match at index ", d, " : ", x.ToString(), " vs. ", v.ToString());
+  }
+  const int64_t n = rows.num_elements();
+  if (n != v.dim(0)) {
+    return InvalidArgument("i and x shape doesn't match at index 0: ", rows.shape().ToString(), " vs. ", v.ToString());
+  }
+  if (x.dim(0) == 0 && n > 0) return InvalidArgument("x has no rows, i names ", n);
+  Tensor out = ctx.TakeInput(0);
+  if (!out.IsInitialized()) {
+    MR_ASSIGN_OR_RETURN(out, ctx.input(0).Clone(ctx.device().allocator()));
+  }
+  MR_ASSIGN_OR_RETURN(Tensor numbers, ctx.AllocateTemp(DType::kInt64, rows.shape()));
+  for (int64_t i = 0; i < n; ++i) {
+    const int64_t r = rows.data<int32_t>()[i] % x.dim(0);
+    numbers.mutable_data<int64_t>()[i] = r < 0 ? r + x.dim(0) : r;
+  }
+  SliceUpdates at;
+  at.numbers = std::move(numbers);
+  at.slices = x.dim(0);
+  at.width = DimProduct(x, 1, x.rank());
+  MR_RETURN_IF_ERROR(ScatterInto(ctx, op, &out, at, ctx.input(2)));
+  ctx.set_output(0, std::move(out));
+  return absl::OkStatus();
+}
+
+Status InplaceOfOthers(KernelContext& ctx) {
+  return InvalidArgument("Unsupported data type: ", DTypeName(ctx.input_dtype(0)));
+}
+
 }  // namespace
 
 void RegisterScatterKernels(KernelRegistry& r) {
@@ -64,6 +105,13 @@ void RegisterScatterKernels(KernelRegistry& r) {
   r.AddFn({.op = "TensorScatterAdd", .types = {{"T", Types("REAL|CPX")}}}, TensorScatter<RowOp::kAdd>);
   r.AddFn({.op = "TensorScatterSub", .types = {{"T", Types("REAL|CPX")}}}, TensorScatter<RowOp::kSub>);
   r.AddFn({.op = "TensorScatterUpdate"}, TensorScatter<RowOp::kAssign>);
+  r.AddFn({.op = "ScatterNdNonAliasingAdd", .types = {{"T", Types("REAL|CPX|bool")}}}, TensorScatter<RowOp::kAdd>);
+  r.AddFn({.op = "InplaceUpdate"}, Inplace<RowOp::kAssign>);
+  r.AddFn({.op = "InplaceAdd", .types = {{"T", Types("REAL|CPX")}}}, Inplace<RowOp::kAdd>);
+  r.AddFn({.op = "InplaceSub", .types = {{"T", Types("REAL|CPX")}}}, Inplace<RowOp::kSub>);
+  for (const char* op : {"InplaceAdd", "InplaceSub"}) {
+    r.AddFn({.op = op, .types = {{"T", Types("bool|str|res|var|qi8|qu8|qi16|qu16|qi32")}}}, InplaceOfOthers);
+  }
 }
 
 }  // namespace millrace

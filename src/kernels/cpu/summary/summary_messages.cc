@@ -1,55 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-// CPU kernels: Assert, Print, PrintV2.
+// CPU kernels: Assert, Print, PrintV2, Timestamp.
 #include <atomic>
 #include <cstdio>
 
-#include "absl/strings/escaping.h"
 #include "absl/strings/match.h"
 #include "absl/strings/strip.h"
 #include "base/env.h"
 #include "base/logging.h"
+#include "kernels/cpu/engine/tensor_text.h"
 #include "kernels/cpu/summary/summary.h"
 
 namespace millrace {
 namespace {
-
-template <typename T>
-void AppendAs(const Tensor& t, int64_t i, std::string* out) {
-  absl::StrAppend(out, t.data<T>()[i]);
-}
-
-void AppendElement(const Tensor& t, int64_t i, std::string* out) {
-  switch (t.dtype()) {
-    case DType::kFloat: return AppendAs<float>(t, i, out);
-    case DType::kDouble: return AppendAs<double>(t, i, out);
-    case DType::kInt32:
-    case DType::kQInt32: return AppendAs<int32_t>(t, i, out);
-    case DType::kInt64: return AppendAs<int64_t>(t, i, out);
-    case DType::kUInt32: return AppendAs<uint32_t>(t, i, out);
-    case DType::kUInt64: return AppendAs<uint64_t>(t, i, out);
-    case DType::kInt16:
-    case DType::kQInt16: return AppendAs<int16_t>(t, i, out);
-    case DType::kUInt16:
-    case DType::kQUInt16: return AppendAs<uint16_t>(t, i, out);
-    case DType::kInt8:
-    case DType::kQInt8: return absl::StrAppend(out, int{t.data<int8_t>()[i]});
-    case DType::kUInt8:
-    case DType::kQUInt8: return absl::StrAppend(out, int{t.data<uint8_t>()[i]});
-    case DType::kBool: return absl::StrAppend(out, t.data<bool>()[i] ? 1 : 0);
-    case DType::kHalf: return absl::StrAppend(out, static_cast<float>(t.data<Half>()[i]));
-    case DType::kBFloat16: return absl::StrAppend(out, static_cast<float>(t.data<BFloat16>()[i]));
-    case DType::kString: return absl::StrAppend(out, absl::CEscape(t.data<TString>()[i].view()));
-    case DType::kComplex64: {
-      const complex64 v = t.data<complex64>()[i];
-      return absl::StrAppend(out, "(", v.real(), ",", v.imag(), ")");
-    }
-    case DType::kComplex128: {
-      const complex128 v = t.data<complex128>()[i];
-      return absl::StrAppend(out, "(", v.real(), ",", v.imag(), ")");
-    }
-    default: return absl::StrAppend(out, "?");
-  }
-}
 
 std::string Message(KernelContext& ctx, int first, int64_t limit) {
   std::string text;
@@ -147,44 +109,19 @@ class PrintV2Kernel final : public Kernel {
   std::string end_;
 };
 
-// Every dimension but the last has brackets around each of its parts, as far as the limit shows them.
-void AppendDimension(const Tensor& t, int d, int64_t limit, int64_t* next, std::string* out) {
-  if (*next >= limit) return;
-  if (d + 1 >= t.rank()) {
-    const int64_t n = t.rank() == 0 ? 1 : t.dim(d);
-    for (int64_t i = 0; i < n; ++i) {
-      if (*next >= limit) {
-        if (d > 0) *out += "...";
-        return;
-      }
-      if (i > 0) *out += ' ';
-      AppendElement(t, (*next)++, out);
-    }
-    return;
-  }
-  for (int64_t i = 0; i < t.dim(d) && *next < limit; ++i) {
-    *out += '[';
-    AppendDimension(t, d + 1, limit, next, out);
-    *out += ']';
-  }
+Status Timestamp(KernelContext& ctx) {
+  MR_ASSIGN_OR_RETURN(Tensor * out, ctx.AllocateOutput(0, Shape()));
+  *out->mutable_data<double>() = absl::ToDoubleSeconds(Env::Default().Now() - absl::UnixEpoch());
+  return absl::OkStatus();
 }
 
 }  // namespace
-
-std::string SummarizeTensor(const Tensor& t, int64_t limit) {
-  if (t.num_elements() == 0) return "";
-  if (limit < 0) limit = t.num_elements();
-  std::string out;
-  int64_t next = 0;
-  AppendDimension(t, 0, limit, &next, &out);
-  if (t.num_elements() > limit) out += "...";
-  return out;
-}
 
 void RegisterMessageKernels(KernelRegistry& registry) {
   registry.Add<AssertKernel>({.op = "Assert"});
   registry.Add<PrintKernel>({.op = "Print"});
   registry.Add<PrintV2Kernel>({.op = "PrintV2"});
+  registry.AddFn({.op = "Timestamp"}, Timestamp);
 }
 
 }  // namespace millrace

@@ -55,9 +55,56 @@ class KeyedBucketKernel final : public Kernel {
   std::array<uint64_t, 2> key_{};
 };
 
+// Row i of the output holds the bytes of hash(i).
+template <typename Fn>
+Status HashRows(KernelContext& ctx, int64_t n, double cost, const Fn& hash) {
+  MR_ASSIGN_OR_RETURN(const Shape shape, Shape::Make({n, 8}));
+  MR_ASSIGN_OR_RETURN(Tensor * out, ctx.AllocateOutput(0, shape));
+  uint8_t* to = out->mutable_data<uint8_t>();
+  ctx.ParallelFor(n, cost, [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) {
+      const uint64_t h = hash(i);
+      for (int64_t k = 0; k < 8; ++k) to[i * 8 + k] = static_cast<uint8_t>(h >> (8 * k));
+    }
+  });
+  return absl::OkStatus();
+}
+
+// Of the bytes of each row; of a row of strings, of the bytes of their fingerprints.
+Status Fingerprint(KernelContext& ctx) {
+  const Tensor& data = ctx.input(0);
+  const Tensor& method = ctx.input(1);
+  if (method.rank() != 0) {
+    return InvalidArgument("`method` should be a scalar string: ", method.shape().ToString());
+  }
+  if (method.data<TString>()->view() != "farmhash64") {
+    return InvalidArgument("Unsupported fingerprint method: ", method.data<TString>()->view());
+  }
+  if (data.rank() < 1) return InvalidArgument("`data` should have at least one dimension: []");
+  const int64_t n = data.dim(0), width = n == 0 ? 0 : data.num_elements() / n;
+  if (data.dtype() == DType::kString) {
+    const TString* text = data.data<TString>();
+    return HashRows(ctx, n, 30 * static_cast<double>(width + 1), [&](int64_t i) {
+      if (width == 1) return Fingerprint64(text[i].view());
+      std::string bytes;
+      for (int64_t k = 0; k < width; ++k) {
+        const uint64_t h = Fingerprint64(text[i * width + k].view());
+        for (int b = 0; b < 8; ++b) bytes.push_back(static_cast<char>(h >> (8 * b)));
+      }
+      return Fingerprint64(bytes);
+    });
+  }
+  if (!IsPlain(data.dtype())) return InvalidArgument("Data type not supported: ", DTypeName(data.dtype()));
+  const size_t size = static_cast<size_t>(width) * DTypeSize(data.dtype());
+  return HashRows(ctx, n, 10 + 0.2 * static_cast<double>(size), [&](int64_t i) {
+    return Fingerprint64(absl::string_view(data.data<char>() + static_cast<size_t>(i) * size, size));
+  });
+}
+
 }  // namespace
 
 void RegisterStringHashKernels(KernelRegistry& registry) {
+  registry.AddFn({.op = "Fingerprint"}, Fingerprint);
   registry.Add<BucketKernel<MurmurHash64>>({.op = "StringToHashBucket"});
   registry.Add<BucketKernel<Fingerprint64>>({.op = "StringToHashBucketFast"});
   registry.Add<KeyedBucketKernel>({.op = "StringToHashBucketStrong"});

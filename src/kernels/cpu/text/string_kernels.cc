@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <limits>
 
+#include "absl/strings/ascii.h"
 #include "base/checked.h"
 #include "base/env.h"
 #include "base/stop_scope.h"
@@ -110,18 +111,16 @@ class SubstrKernel final : public UnitKernel {
   }
 };
 
-class SplitKernel final : public Kernel {
+// The parts of each string of a vector as a sparse matrix: a string a row.
+class SplitterKernel : public Kernel {
  public:
-  Status Init(const KernelInit& init) override {
-    MR_ASSIGN_OR_RETURN(skip_empty_, init.Attr<bool>("skip_empty"));
-    return absl::OkStatus();
-  }
-  Status Compute(KernelContext& ctx) override {
+  Status Compute(KernelContext& ctx) final {
     const Tensor& input = ctx.input(0);
-    if (input.rank() != 1) return InvalidArgument("input must be a vector, got shape ", input.shape().ToString());
-    if (ctx.input(1).rank() != 0)
-      return InvalidArgument("delimiter must be a scalar, got shape ", ctx.input(1).shape().ToString());
-    const absl::string_view delimiters = ctx.input(1).data<TString>()->view();
+    if (input.rank() != 1) return InvalidArgument("input must be a vector, got shape: ", input.shape().ToString());
+    const Tensor& by = ctx.input(1);
+    if (by.rank() != 0)
+      return InvalidArgument(separator_name_, " must be a scalar, got shape: ", by.shape().ToString());
+    const absl::string_view separator = by.data<TString>()->view();
     std::vector<absl::string_view> parts;
     std::vector<int64_t> places;
     int64_t longest = 0;
@@ -129,7 +128,7 @@ class SplitKernel final : public Kernel {
     for (int64_t i = 0; i < input.num_elements(); ++i) {
       pause();
       const size_t before = parts.size();
-      Split(input.data<TString>()[i].view(), delimiters, &parts);
+      Split(input.data<TString>()[i].view(), separator, &parts);
       const int64_t found = static_cast<int64_t>(parts.size() - before);
       for (int64_t k = 0; k < found; ++k) places.insert(places.end(), {i, k});
       longest = std::max(longest, found);
@@ -149,8 +148,25 @@ class SplitKernel final : public Kernel {
     return absl::OkStatus();
   }
 
+ protected:
+  explicit SplitterKernel(const char* separator_name) : separator_name_(separator_name) {}
+  virtual void Split(absl::string_view s, absl::string_view by, std::vector<absl::string_view>* parts) const = 0;
+
  private:
-  void Split(absl::string_view s, absl::string_view delimiters, std::vector<absl::string_view>* parts) const {
+  const char* const separator_name_;
+};
+
+// At each of a set of characters.
+class SplitKernel final : public SplitterKernel {
+ public:
+  SplitKernel() : SplitterKernel("delimiter") {}
+  Status Init(const KernelInit& init) override {
+    MR_ASSIGN_OR_RETURN(skip_empty_, init.Attr<bool>("skip_empty"));
+    return absl::OkStatus();
+  }
+
+ private:
+  void Split(absl::string_view s, absl::string_view delimiters, std::vector<absl::string_view>* parts) const final {
     if (delimiters.empty()) {
       for (size_t i = 0; i < s.size(); ++i) parts->push_back(s.substr(i, 1));
       return;
@@ -163,6 +179,41 @@ class SplitKernel final : public Kernel {
     }
   }
   bool skip_empty_ = true;
+};
+
+// At a separator as a whole, or at runs of white space where it is empty; as Python's str.split, but what is left
+// after `maxsplit` parts is a part of its own even when it is empty.
+class SplitV2Kernel final : public SplitterKernel {
+ public:
+  SplitV2Kernel() : SplitterKernel("sep") {}
+  Status Init(const KernelInit& init) override {
+    MR_ASSIGN_OR_RETURN(maxsplit_, init.Attr<int64_t>("maxsplit"));
+    return absl::OkStatus();
+  }
+
+ private:
+  void Split(absl::string_view s, absl::string_view separator, std::vector<absl::string_view>* parts) const final {
+    if (maxsplit_ == 0) return parts->push_back(s);
+    int64_t left = maxsplit_;
+    if (separator.empty()) {
+      for (s = absl::StripLeadingAsciiWhitespace(s); !s.empty(); s = absl::StripLeadingAsciiWhitespace(s)) {
+        if (maxsplit_ > 0 && left-- == 0) return parts->push_back(s);
+        size_t size = 0;
+        while (size < s.size() && !absl::ascii_isspace(static_cast<unsigned char>(s[size]))) ++size;
+        parts->push_back(s.substr(0, size));
+        s.remove_prefix(size);
+      }
+      if (maxsplit_ > 0 && left == 0) parts->push_back(s);
+      return;
+    }
+    for (size_t at = s.find(separator); at != absl::string_view::npos; at = s.find(separator)) {
+      parts->push_back(s.substr(0, at));
+      s.remove_prefix(at + separator.size());
+      if (maxsplit_ > 0 && --left == 0) break;
+    }
+    parts->push_back(s);
+  }
+  int64_t maxsplit_ = -1;
 };
 
 class ReduceJoinKernel final : public Kernel {
@@ -352,6 +403,7 @@ void RegisterStringKernels(KernelRegistry& registry) {
   registry.Add<LengthKernel>({.op = "StringLength"});
   registry.Add<SubstrKernel>({.op = "Substr"});
   registry.Add<SplitKernel>({.op = "StringSplit"});
+  registry.Add<SplitV2Kernel>({.op = "StringSplitV2"});
   registry.Add<ReduceJoinKernel>({.op = "ReduceJoin"});
   registry.Add<EncodeKernel>({.op = "EncodeBase64"});
   registry.AddFn({.op = "DecodeBase64"}, DecodeBase64);

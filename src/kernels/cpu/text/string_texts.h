@@ -10,5 +10,7 @@ void RegisterTextKernels(KernelRegistry& registry);  // all of them
 void RegisterRegexKernels(KernelRegistry& registry);
 void RegisterUnicodeKernels(KernelRegistry& registry);
 void RegisterWordKernels(KernelRegistry& registry);
+void RegisterCaseKernels(KernelRegistry& registry);
+void RegisterFormatKernels(KernelRegistry& registry);
 
 }  // namespace millrace

@@ -251,6 +251,8 @@ void RegisterTextKernels(KernelRegistry& r) {
   RegisterRegexKernels(r);
   RegisterUnicodeKernels(r);
   RegisterWordKernels(r);
+  RegisterCaseKernels(r);
+  RegisterFormatKernels(r);
 }
 
 }  // namespace millrace

@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: Apache-2.0
+// Special functions of one element, in double. NaN where they are not defined.
+#pragma once
+
+namespace millrace {
+
+// Modified Bessel functions of the first kind, scaled: exp(-|x|) I_0(x) and exp(-|x|) I_1(x).
+double BesselI0Scaled(double x);
+double BesselI1Scaled(double x);
+
+// The regularised incomplete gamma functions P(a, x) and Q(a, x) = 1 - P(a, x), and the derivative of P by a.
+double IncompleteGammaP(double a, double x);
+double IncompleteGammaQ(double a, double x);
+double IncompleteGammaPByA(double a, double x);
+
+// The regularised incomplete beta function I_x(a, b).
+double IncompleteBeta(double a, double b, double x);
+
+// The digamma function. NaN at its poles.
+double Digamma(double x);
+
+}  // namespace millrace

@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+// Tiles of special functions, of bits counted, and of neighbouring floats.
+#include <bit>
+#include <cmath>
+
+#include "kernels/cpu/elementwise/elementwise_special.h"
+#include "kernels/cpu/elementwise/elementwise_tiles-inl.h"
+
+namespace millrace {
+namespace HWY_NAMESPACE {
+namespace {
+
+#define MR_UNARY_OP(Name, expr)                        \
+  struct Name {                                        \
+    static inline double Do(double a) { return expr; } \
+  };
+MR_UNARY_OP(BesselI0eOp, BesselI0Scaled(a))
+MR_UNARY_OP(BesselI1eOp, BesselI1Scaled(a))
+#undef MR_UNARY_OP
+
+#define MR_BINARY_OP(Name, expr)                                 \
+  struct Name {                                                  \
+    static inline double Do(double a, double b) { return expr; } \
+  };
+MR_BINARY_OP(IgammaOp, IncompleteGammaP(a, b))
+MR_BINARY_OP(IgammacOp, IncompleteGammaQ(a, b))
+MR_BINARY_OP(IgammaGradAOp, IncompleteGammaPByA(a, b))
+#undef MR_BINARY_OP
+
+struct NextAfterOp {
+  template <typename T>
+  static inline T Do(T a, T b) {
+    return std::nextafter(a, b);
+  }
+};
+
+struct PopulationCountOp {
+  template <typename T>
+  static inline uint8_t Do(T a) {
+    return static_cast<uint8_t>(std::popcount(static_cast<std::make_unsigned_t<T>>(a)));
+  }
+};
+
+// Truncated towards zero; what has no angle is the smallest number, as in conversions.
+struct IntegerAcosOp {
+  template <typename T>
+  static inline T Do(T a) {
+    return a == 1 || a == 0 || a == -1
+               ? static_cast<T>(std::acos(static_cast<double>(a)))
+               : std::numeric_limits<T>::min();
+  }
+};
+
+template <typename... Ts>
+void AddPopulationCounts(TileTable& t) {
+  (AddUnary<PopulationCountOp, Ts, uint8_t>(t, "PopulationCount", 1), ...);
+}
+
+}  // namespace
+}  // namespace HWY_NAMESPACE
+
+void AddSpecialTiles(TileTable& t) {
+  using namespace HWY_NAMESPACE;  // NOLINT
+  AddUnary<BesselI0eOp, double>(t, "BesselI0e", 100);
+  AddUnary<BesselI1eOp, double>(t, "BesselI1e", 100);
+  AddBinary<IgammaOp, double>(t, "Igamma", 300);
+  AddBinary<IgammacOp, double>(t, "Igammac", 300);
+  AddBinary<IgammaGradAOp, double>(t, "IgammaGradA", 600);
+  AddBinary<NextAfterOp, float>(t, "NextAfter", 5);
+  AddBinary<NextAfterOp, double>(t, "NextAfter", 5);
+  AddUnary<IntegerAcosOp, int32_t>(t, "Acos", 3);
+  AddUnary<IntegerAcosOp, int64_t>(t, "Acos", 3);
+  AddPopulationCounts<int8_t, int16_t, int32_t, int64_t, uint8_t, uint16_t, uint32_t, uint64_t>(t);
+}
+
+}  // namespace millrace

@@ -1,0 +1,193 @@
+// SPDX-License-Identifier: Apache-2.0
+// LowerBound, UpperBound, Bucketize, HistogramFixedWidth, UnravelIndex.
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "base/checked.h"
+#include "base/stop_scope.h"
+#include "kernels/cpu/engine/index_arithmetic.h"
+#include "kernels/cpu/engine/index_rows.h"
+#include "kernels/cpu/index/index_kernels.h"
+
+namespace millrace {
+namespace {
+
+// Half types compare as floats.
+template <typename T>
+Accumulator<T> Wide(T v) {
+  return static_cast<Accumulator<T>>(v);
+}
+
+template <typename T, typename I, bool kUpper>
+void Search(KernelContext& ctx, const T* sorted, int64_t length, const T* values, int64_t per_row, int64_t n, I* out) {
+  const double cost = 5 + 3 * std::log2(static_cast<double>(length) + 1);
+  ctx.ParallelFor(n, cost, [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) {
+      const T* row = sorted + i / per_row * length;
+      const auto v = Wide(values[i]);
+      const T* at;
+      if constexpr (kUpper) {
+        at = std::upper_bound(row, row + length, v, [](auto a, const T& b) { return a < Wide(b); });
+      } else {
+        at = std::lower_bound(row, row + length, v, [](const T& a, auto b) { return Wide(a) < b; });
+      }
+      out[i] = static_cast<I>(at - row);
+    }
+  });
+}
+
+template <bool kUpper>
+Status Bound(KernelContext& ctx) {
+  const Tensor& sorted = ctx.input(0);
+  const Tensor& values = ctx.input(1);
+  if (sorted.rank() != 2) {
+    return InvalidArgument("Shape must be rank 2 but is rank ", sorted.rank(), " for `sorted_inputs` argument");
+  }
+  if (values.rank() != 2) {
+    return InvalidArgument("Shape must be rank 2 but is rank ", values.rank(), " for `values` argument");
+  }
+  if (sorted.dim(0) != values.dim(0)) return InvalidArgument("Leading dim_size of both tensors must match.");
+  if (ctx.output_dtype(0) == DType::kInt32 && sorted.dim(1) > std::numeric_limits<int32_t>::max()) {
+    return InvalidArgument("trailing dim_size must less than INT_MAX for int32 output type, was ", sorted.dim(1));
+  }
+  MR_ASSIGN_OR_RETURN(Tensor * out, ctx.AllocateOutput(0, values.shape()));
+  if (values.num_elements() == 0) return absl::OkStatus();
+  VisitRealTypes(values.dtype(), [&]<typename T>() {
+    VisitTypes<int32_t, int64_t>(out->dtype(), [&]<typename I>() {
+      Search<T, I, kUpper>(ctx, sorted.data<T>(), sorted.dim(1), values.data<T>(), values.dim(1), values.num_elements(),
+                           out->mutable_data<I>());
+    });
+  });
+  return absl::OkStatus();
+}
+
+class BucketizeKernel final : public Kernel {
+ public:
+  Status Init(const KernelInit& init) override {
+    MR_ASSIGN_OR_RETURN(boundaries_, init.Attr<std::vector<float>>("boundaries"));
+    if (!std::is_sorted(boundaries_.begin(), boundaries_.end())) return InvalidArgument("Expected sorted boundaries");
+    return absl::OkStatus();
+  }
+  Status Compute(KernelContext& ctx) override {
+    const Tensor& in = ctx.input(0);
+    MR_ASSIGN_OR_RETURN(Tensor * out, ctx.AllocateOutput(0, in.shape()));
+    const double cost = 5 + 3 * std::log2(static_cast<double>(boundaries_.size()) + 1);
+    VisitTypes<float, double, int32_t, int64_t>(in.dtype(), [&]<typename T>() {
+      using Common = std::conditional_t<std::is_same_v<T, double>, double, float>;
+      const T* x = in.data<T>();
+      int32_t* y = out->mutable_data<int32_t>();
+      ctx.ParallelFor(in.num_elements(), cost, [&](int64_t begin, int64_t end) {
+        for (int64_t i = begin; i < end; ++i) {
+          const auto at = std::upper_bound(boundaries_.begin(), boundaries_.end(), static_cast<Common>(x[i]),
+                                           [](Common v, float bound) { return v < static_cast<Common>(bound); });
+          y[i] = static_cast<int32_t>(at - boundaries_.begin());
+        }
+      });
+    });
+    return absl::OkStatus();
+  }
+
+ private:
+  std::vector<float> boundaries_;
+};
+
+// Values outside the range count in the first and the last bin.
+template <typename T, typename I>
+Status Histogram(KernelContext& ctx, int64_t bins) {
+  const Tensor& values = ctx.input(0);
+  const auto low = Wide(ctx.input(1).data<T>()[0]), high = Wide(ctx.input(1).data<T>()[1]);
+  if (!(low < high)) {
+    return InvalidArgument(
+        "value_range should satisfy value_range[0] < value_range[1], but got '[", low, ", ", high, "]'");
+  }
+  MR_ASSIGN_OR_RETURN(Tensor * out, ctx.AllocateOutput(0, Shape::Vector(bins)));
+  ZeroElements(out->dtype(), out->mutable_raw(), 0, bins);
+  const double step = (static_cast<double>(high) - static_cast<double>(low)) / static_cast<double>(bins);
+  const double last = static_cast<double>(bins - 1);
+  const T* x = values.data<T>();
+  I* count = out->mutable_data<I>();
+  StopNowAndThen pause;
+  for (int64_t i = 0; i < values.num_elements(); ++i) {
+    pause();
+    const auto v = Wide(x[i]);
+    if constexpr (std::is_floating_point_v<decltype(+v)>) {
+      if (std::isnan(v)) return InvalidArgument("Histogram values must not contain NaN");
+    }
+    const double above = v > low ? static_cast<double>(v) - static_cast<double>(low) : 0;
+    const double at = std::min(above / step, last);
+    ++count[at >= 0 ? static_cast<int64_t>(at) : 0];
+  }
+  return absl::OkStatus();
+}
+
+Status HistogramFixedWidth(KernelContext& ctx) {
+  const Tensor& range = ctx.input(1);
+  if (range.rank() != 1) return InvalidArgument("value_range should be a vector.");
+  if (range.num_elements() != 2) return InvalidArgument("value_range should be a vector of 2 elements.");
+  if (ctx.input(2).rank() != 0) return InvalidArgument("nbins should be a scalar.");
+  const int64_t bins = *ctx.input(2).data<int32_t>();
+  if (bins <= 0) return InvalidArgument("nbins should be a positive number, but got '", bins, "'");
+  Status status;
+  VisitRealTypes(ctx.input(0).dtype(), [&]<typename T>() {
+    VisitTypes<int32_t, int64_t>(ctx.output_dtype(0), [&]<typename I>() { status = Histogram<T, I>(ctx, bins); });
+  });
+  return status;
+}
+
+template <typename T>
+Status Unravel(KernelContext& ctx) {
+  const Tensor& indices = ctx.input(0);
+  const Tensor& dims = ctx.input(1);
+  const int64_t rank = dims.num_elements(), n = indices.num_elements();
+  std::vector<uint64_t> size(static_cast<size_t>(rank));
+  T product = 1;
+  for (int64_t i = 0; i < rank; ++i) {
+    const T d = dims.data<T>()[i];
+    if (d == 0) return InvalidArgument("Input dims cannot contain a dim of zero, but dim contains zero at index ", i);
+    if (d < 0) return InvalidArgument("Input dims cannot be negative. Got dim = ", d, " at index ", i);
+    if (!CheckedMul(product, d, &product)) return InvalidArgument("Input dims product is causing integer overflow");
+    size[static_cast<size_t>(i)] = static_cast<uint64_t>(d);
+  }
+  for (int64_t i = 0; i < n; ++i) {
+    const T at = indices.data<T>()[i];
+    if (at < 0 || at >= product) return InvalidArgument("index is out of bound as with dims");
+  }
+  const bool scalar = indices.rank() == 0;
+  MR_ASSIGN_OR_RETURN(const Shape matrix, Shape::Make({rank, n}));
+  MR_ASSIGN_OR_RETURN(Tensor * out, ctx.AllocateOutput(0, scalar ? dims.shape() : matrix));
+  T* y = out->mutable_data<T>();
+  ctx.ParallelFor(n, 5 * static_cast<double>(rank), [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) {
+      uint64_t rest = static_cast<uint64_t>(indices.data<T>()[i]);
+      for (int64_t d = rank - 1; d >= 0; --d) {
+        y[d * n + i] = static_cast<T>(rest % size[static_cast<size_t>(d)]);
+        rest /= size[static_cast<size_t>(d)];
+      }
+    }
+  });
+  return absl::OkStatus();
+}
+
+Status UnravelIndex(KernelContext& ctx) {
+  const Tensor& indices = ctx.input(0);
+  const Tensor& dims = ctx.input(1);
+  if (indices.rank() > 1) {
+    return InvalidArgument("The indices can only be scalar or vector, got \"", indices.shape().ToString(), "\"");
+  }
+  if (dims.rank() != 1) return InvalidArgument("The indices can only be 1-D, got \"", dims.shape().ToString(), "\"");
+  if (indices.num_elements() == 0) return InvalidArgument("received empty tensor indices");
+  return ctx.input_dtype(0) == DType::kInt32 ? Unravel<int32_t>(ctx) : Unravel<int64_t>(ctx);
+}
+
+}  // namespace
+
+void RegisterSearchKernels(KernelRegistry& r) {
+  r.AddFn({.op = "LowerBound", .types = {{"T", Types("REAL")}}}, Bound<false>);
+  r.AddFn({.op = "UpperBound", .types = {{"T", Types("REAL")}}}, Bound<true>);
+  r.Add<BucketizeKernel>({.op = "Bucketize", .types = {{"T", Types("FD|IDX")}}});
+  r.AddFn({.op = "HistogramFixedWidth"}, HistogramFixedWidth);
+  r.AddFn({.op = "UnravelIndex"}, UnravelIndex);
+}
+
+}  // namespace millrace

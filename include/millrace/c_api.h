@@ -19,6 +19,8 @@
 #include "millrace/c_api_control_flow.h"
 #include "millrace/c_api_graph.h"
 #include "millrace/c_api_io.h"
+#include "millrace/c_api_kernels.h"
+#include "millrace/c_api_ops.h"
 #include "millrace/c_api_session.h"
 #include "millrace/c_api_table.h"
 #include "millrace/c_api_tensor.h"

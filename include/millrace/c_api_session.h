@@ -116,14 +116,18 @@ TF_CAPI_EXPORT TF_Buffer* TF_GetRegisteredKernelsForOp(const char* name, TF_Stat
 
 /* ---- Plugins ---- */
 
-/* Opens a shared library and calls its MR_PluginInit (see c_api_table.h). Loading it again returns another handle of
- * the same library. TF_NOT_FOUND: cannot be opened (the message says why). TF_INVALID_ARGUMENT: no plugin of ours; a
- * library of TensorFlow ops needs TensorFlow itself. */
+/* Opens a shared library that adds ops and kernels (docs/custom_ops.md): what its static constructors, its
+ * TF_InitKernel and its MR_PluginInit (c_api_table.h) register on the calling thread appears all together, or not at
+ * all. Loading it again returns another handle of the same library, or the same error. TF_NOT_FOUND: cannot be opened
+ * (the message says why). TF_INVALID_ARGUMENT: it adds nothing to this library. TF_FAILED_PRECONDITION: it is made for
+ * another version. */
 TF_CAPI_EXPORT TF_Library* TF_LoadLibrary(const char* library_filename, TF_Status* status);
 /* The ops that the library added, an encoded OpList that belongs to the handle. */
 TF_CAPI_EXPORT TF_Buffer TF_GetOpList(TF_Library* lib_handle);
 /* Frees the handle. The library stays loaded. */
 TF_CAPI_EXPORT void TF_DeleteLibraryHandle(TF_Library* lib_handle);
+/* The same without a handle. */
+TF_CAPI_EXPORT void MR_LoadPlugin(const char* path, TF_Status* status);
 
 /* ---- Not provided yet: each reports TF_UNIMPLEMENTED ---- */
 

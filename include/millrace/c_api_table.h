@@ -18,6 +18,8 @@
 #include "millrace/c_api_callbacks.h"
 #include "millrace/c_api_control_flow.h"
 #include "millrace/c_api_io.h"
+#include "millrace/c_api_kernels.h"
+#include "millrace/c_api_ops.h"
 #include "millrace/c_api_session.h"
 #include "millrace/c_api_training.h"
 
@@ -100,6 +102,41 @@ extern "C" {
 /* And those of c_api_callbacks.h, and those of c_api_io.h that came later. */
 #define MR_API_CALLBACK_FUNCTIONS(X) \
   X(RegisterClientFunction) X(UnregisterClientFunction) X(SetInterruptCheck) X(SaverKeepEvery) X(SaverSetCheckpoints)
+
+/* Those of c_api_kernels.h and c_api_ops.h: the TF_ functions, and the MR_ functions with MR_LoadPlugin. */
+#define MR_API_PLUGIN_FUNCTIONS(X) \
+  X(NewKernelBuilder) X(NewAsyncKernelBuilder) X(RunAsyncOpKernelDoneCallback) X(KernelBuilder_TypeConstraint)        \
+  X(KernelBuilder_HostMemory) X(KernelBuilder_Priority) X(KernelBuilder_Label) X(RegisterKernelBuilder)               \
+  X(RegisterKernelBuilderWithKernelDef) X(DeleteKernelBuilder) X(OpKernelConstruction_Failure)                        \
+  X(OpKernelConstruction_GetName) X(OpKernelConstruction_HasAttr) X(OpKernelConstruction_GetAttrSize)                 \
+  X(OpKernelConstruction_GetAttrType) X(OpKernelConstruction_GetAttrInt32) X(OpKernelConstruction_GetAttrInt64)       \
+  X(OpKernelConstruction_GetAttrFloat) X(OpKernelConstruction_GetAttrBool) X(OpKernelConstruction_GetAttrString)      \
+  X(OpKernelConstruction_GetAttrTensor) X(OpKernelConstruction_GetAttrTypeList)                                       \
+  X(OpKernelConstruction_GetAttrInt32List) X(OpKernelConstruction_GetAttrInt64List)                                   \
+  X(OpKernelConstruction_GetAttrFloatList) X(OpKernelConstruction_GetAttrBoolList)                                    \
+  X(OpKernelConstruction_GetAttrStringList) X(OpKernelConstruction_GetAttrTensorList)                                 \
+  X(OpKernelConstruction_GetAttrFunction) X(OpKernelConstruction_GetNodeDef) X(OpKernelContext_Failure) X(NumInputs)  \
+  X(NumOutputs) X(GetInput) X(InputDatatype) X(InputRange) X(SetOutput) X(GetMutableOutput) X(ExpectedOutputDataType) \
+  X(AllocateOutput) X(ForwardInputOrAllocateOutput) X(AllocateTemp) X(IsHostMemoryInput) X(IsHostMemoryOutput)        \
+  X(StepId) X(GetStepId) X(GetFrameId) X(GetIterId) X(GetDeviceId) X(GetDeviceName) X(GetOpKernelName)                \
+  X(GetResourceMgrDefaultContainerName) X(GetSerializedResourceHandleProto) X(GetSerializedFunctionDefLibrary)        \
+  X(GetSerializedConfigProto) X(GetStream) X(IncNumDeferredOps) X(DecNumDeferredOps) X(GetGraphDefVersion)            \
+  X(GetOpKernelRequestedInput) X(NewOpDefinitionBuilder) X(RegisterOpDefinition) X(DeleteOpDefinitionBuilder)         \
+  X(OpDefinitionBuilderAddAttr) X(OpDefinitionBuilderAddInput) X(OpDefinitionBuilderAddOutput)                        \
+  X(OpDefinitionBuilderSetIsCommutative) X(OpDefinitionBuilderSetIsAggregate) X(OpDefinitionBuilderSetIsStateful)     \
+  X(OpDefinitionBuilderSetAllowsUninitializedInput) X(OpDefinitionBuilderDeprecated)                                  \
+  X(OpDefinitionBuilderSetShapeInferenceFunction) X(NewShapeHandle) X(DeleteShapeHandle) X(NewDimensionHandle)        \
+  X(DeleteDimensionHandle) X(ShapeInferenceContextNumInputs) X(ShapeInferenceContextGetInput)                         \
+  X(ShapeInferenceContextSetOutput) X(ShapeInferenceContextScalar) X(ShapeInferenceContextVectorFromSize)             \
+  X(ShapeInferenceContext_GetAttrType) X(ShapeInferenceContextRank) X(ShapeInferenceContextRankKnown)                 \
+  X(ShapeInferenceContextWithRank) X(ShapeInferenceContextWithRankAtLeast) X(ShapeInferenceContextWithRankAtMost)     \
+  X(ShapeInferenceContextDim) X(ShapeInferenceContextSubshape) X(ShapeInferenceContextConcatenateShapes)              \
+  X(ShapeInferenceContextSetUnknownShape) X(DimensionHandleValueKnown) X(DimensionHandleValue)
+#define MR_API_OWN_PLUGIN_FUNCTIONS(X) \
+  X(OpDefinitionBuilderSetGradient) X(OpDefinitionBuilderSetNotDifferentiable) X(OpDefinitionBuilderSetDoc)           \
+  X(ShapeInferenceContextMakeShape) X(ShapeInferenceContextMerge) X(ShapeInferenceContextGetAttrInt)                  \
+  X(ShapeInferenceContextInputValue) X(OpKernelConstruction_GetAttrShape) X(OpKernelContext_IsCancelled)              \
+  X(OpKernelContext_OnCancel) X(OpKernelContext_ParallelFor) X(LoadPlugin)
 /* clang-format on */
 
 /* Rises when an entry changes its meaning, which it should not; new entries only make struct_size grow. */
@@ -126,14 +163,38 @@ typedef struct MR_Api {
   MR_API_SESSION_FUNCTIONS(MR_API_ENTRY_)
   MR_API_CALLBACK_FUNCTIONS(MR_API_ENTRY_)
 #undef MR_API_ENTRY_
+#define MR_API_ENTRY_(name) __typeof__(&TF_##name) name;
+  MR_API_PLUGIN_FUNCTIONS(MR_API_ENTRY_)
+#undef MR_API_ENTRY_
+#define MR_API_ENTRY_(name) __typeof__(&MR_##name) MR_##name;
+  MR_API_OWN_PLUGIN_FUNCTIONS(MR_API_ENTRY_)
+#undef MR_API_ENTRY_
 } MR_Api;
 
 /* The same table in every call; never NULL. */
 TF_CAPI_EXPORT const MR_Api* MR_GetApi(void);
 
-/* What TF_LoadLibrary calls in a plugin. It reports failure through `status`, and keeps `api` if it wants to. */
+/* What TF_LoadLibrary calls in a plugin, if it is there, before TF_InitKernel. It reports failure through `status`,
+ * which undoes what it has registered, and keeps `api` if it wants to. */
 #define MR_PLUGIN_INIT_SYMBOL "MR_PluginInit"
 typedef void (*MR_PluginInitFn)(const MR_Api* api, TF_Status* status);
+
+/* What a plugin is made for. One that has it is refused, before MR_PluginInit is called, by a library that is older. */
+typedef struct MR_PluginInfo {
+  size_t struct_size;
+  int api_version;
+  size_t api_size;
+} MR_PluginInfo;
+#define MR_PLUGIN_INFO_SYMBOL "MR_Plugin"
+#ifdef __cplusplus
+#define MR_EXTERN_C_ extern "C"
+#else
+#define MR_EXTERN_C_ extern
+#endif
+/* Once in a plugin, at file scope: MR_DECLARE_PLUGIN(); */
+#define MR_DECLARE_PLUGIN()                                  \
+  MR_EXTERN_C_ TF_CAPI_EXPORT const MR_PluginInfo MR_Plugin; \
+  const MR_PluginInfo MR_Plugin = {sizeof(MR_PluginInfo), MR_API_VERSION, sizeof(MR_Api)}
 
 #ifdef __cplusplus
 } /* extern "C" */

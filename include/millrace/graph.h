@@ -75,7 +75,9 @@ class Input {
 // Sessions on a graph keep it alive. Copies are the same graph. Build it from one thread at a time.
 class Graph {
  public:
-  Graph() : state_(std::make_shared<State>()) {}
+  Graph() : state_(std::make_shared<State>(Api().NewGraph(), true)) {}
+  // A graph that the caller keeps alive, such as that of a gradient function of an op (c_api_ops.h).
+  static Graph Borrow(TF_Graph* graph) { return Graph(std::make_shared<State>(graph, false)); }
   TF_Graph* get() const { return state_->graph; }
 
   Operation Find(const std::string& name) const { return Operation(Api().GraphOperationByName(get(), name.c_str())); }
@@ -133,14 +135,18 @@ class Graph {
   friend class Model;
   friend class internal::Flow;
   struct State {
-    State() : graph(Api().NewGraph()) {}
-    ~State() { Api().DeleteGraph(graph); }
+    State(TF_Graph* g, bool owned) : graph(g), is_owned(owned) {}
+    ~State() {
+      if (is_owned) Api().DeleteGraph(graph);
+    }
     State(const State&) = delete;
     State& operator=(const State&) = delete;
-    TF_Graph* graph;
+    TF_Graph* const graph;
+    const bool is_owned;
     Status status;
     std::map<std::string, int> used_names;
   };
+  explicit Graph(std::shared_ptr<State> state) : state_(std::move(state)) {}
   static std::vector<TF_Output> Raw(const std::vector<Output>& list) {
     std::vector<TF_Output> raw;
     for (const Output& o : list) raw.push_back(o.get());
@@ -165,6 +171,8 @@ class Graph {
 class Scope {
  public:
   explicit Scope(Graph graph) : graph_(std::move(graph)) {}
+  // Joins the scope `name`, as it is.
+  Scope(Graph graph, const std::string& name) : graph_(std::move(graph)), prefix_(name.empty() ? "" : name + "/") {}
 
   Scope SubScope(const std::string& name) const {
     Scope s = *this;

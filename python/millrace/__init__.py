@@ -25,6 +25,7 @@ from millrace.framework.graph import (Graph, GraphKeys, Operation, Tensor, add_t
                                       container, control_dependencies, device, get_collection, get_collection_ref, get_default_graph,
                                       init_scope, name_scope, op_scope, reset_default_graph)
 from millrace.framework.importer import import_graph_def  # noqa: F401
+from millrace.framework.load_library import load_library, load_op_library  # noqa: F401
 from millrace.framework.random_seed import get_seed, set_random_seed  # noqa: F401
 from millrace.framework.session import (InteractiveSession, Session, get_default_session,  # noqa: F401
                                         register_session_run_conversion_functions)
@@ -79,7 +80,6 @@ where_v2 = _gen_ops.select_v2
 
 _missing.fill(globals(), "", {
     "sparse_matmul": "tf.matmul",
-    "load_op_library": "a plugin of Millrace (TF_LoadLibrary)",
     "ReplicaDeviceSetter": "tf.device",
 })
 

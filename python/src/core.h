@@ -272,5 +272,6 @@ void DefineFiles(nb::module_& m);
 void DefineControlFlow(nb::module_& m);
 void DefineOldNumpy(nb::module_& m);
 void DefineCallbacks(nb::module_& m);
+void DefineLibraries(nb::module_& m);
 
 }  // namespace millrace::python

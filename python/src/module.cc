@@ -15,4 +15,5 @@ NB_MODULE(_core, m) {
   DefineControlFlow(m);
   DefineOldNumpy(m);
   DefineCallbacks(m);
+  DefineLibraries(m);
 }

@@ -1,12 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Plugins, logging, and the entry points that are not provided.
-#include <dlfcn.h>
-
 #include "base/logging.h"
 #include "capi/internal.h"
+#include "capi/plugin/loader.h"
 
-using millrace::InvalidArgument;
-using millrace::NotFound;
 using millrace::Status;
 using millrace::StatusOr;
 using millrace::Unimplemented;
@@ -19,31 +16,6 @@ struct TF_Library {
 
 namespace {
 
-std::string LastLinkerError() {
-  const char* text = dlerror();
-  return text ? text : "unknown reason";
-}
-
-// What a plugin reported, as a status.
-Status FromStatus(const TF_Status& s) {
-  return s.code == TF_OK ? absl::OkStatus() : Status(static_cast<absl::StatusCode>(s.code), s.message);
-}
-
-StatusOr<TF_Library*> LoadPlugin(const char* path) {
-  void* handle = dlopen(path, RTLD_NOW | RTLD_LOCAL);
-  if (handle == nullptr) return NotFound("cannot open '", path, "': ", LastLinkerError());
-  auto init = reinterpret_cast<MR_PluginInitFn>(dlsym(handle, MR_PLUGIN_INIT_SYMBOL));
-  if (init == nullptr) {
-    dlclose(handle);
-    return InvalidArgument("'", path, "' is no Millrace plugin: it has no function ", MR_PLUGIN_INIT_SYMBOL,
-                           " (libraries of TensorFlow ops run only in TensorFlow)");
-  }
-  TF_Status reported;
-  init(MR_GetApi(), &reported);
-  MR_RETURN_IF_ERROR(millrace::Annotate(FromStatus(reported), absl::StrCat("plugin '", path, "': ")));
-  return new TF_Library();  // the shared library stays: what it registered points into it
-}
-
 Status NoServers() { return Unimplemented("this build has no servers; use the local session"); }
 Status NoApiDefs() { return Unimplemented("ApiDef maps are not provided"); }
 
@@ -54,7 +26,15 @@ extern "C" {
 TF_Library* TF_LoadLibrary(const char* library_filename, TF_Status* status) {
   return GuardedOr<TF_Library*>(status, nullptr, [&]() -> StatusOr<TF_Library*> {
     MR_CAPI_REQUIRE(library_filename);
-    return LoadPlugin(library_filename);
+    MR_ASSIGN_OR_RETURN(const millrace::wire::OpList ops, millrace::capi::LoadPlugin(library_filename));
+    return new TF_Library{millrace::wire::Encode(ops)};
+  });
+}
+
+void MR_LoadPlugin(const char* path, TF_Status* status) {
+  Guarded(status, [&]() -> Status {
+    MR_CAPI_REQUIRE(path);
+    return millrace::capi::LoadPlugin(path).status();
   });
 }
 

@@ -27,7 +27,8 @@ constexpr bool kIsSubject =
 template <typename R, typename... Args>
 void CallWithZeros(const char* name, R (*function)(Args...)) {
   static const std::set<std::string> make_something = {
-      "NewDeprecatedSession", "NewBufferFromString", "GetAllRegisteredKernels"};
+      "NewDeprecatedSession", "NewBufferFromString",   "GetAllRegisteredKernels",
+      "NewKernelBuilder",     "NewAsyncKernelBuilder", "NewOpDefinitionBuilder"};
   if (sizeof...(Args) == 0 || make_something.count(name) > 0) return;
   function(Zero<Args>(nullptr)...);
   if (name == std::string("DeleteStatus")) return;
@@ -43,11 +44,13 @@ void CallWithZeros(const char* name, R (*function)(Args...)) {
 TEST(NullTest, NoFunctionCrashes) {
 #define CALL(name) CallWithZeros(#name, &TF_##name);
   MR_API_FUNCTIONS(CALL)
+  MR_API_PLUGIN_FUNCTIONS(CALL)
 #undef CALL
 #define CALL(name) CallWithZeros(#name, &MR_##name);
   MR_API_OWN_FUNCTIONS(CALL)
   MR_API_LATER_FUNCTIONS(CALL)
   MR_API_FLOW_FUNCTIONS(CALL)
+  MR_API_OWN_PLUGIN_FUNCTIONS(CALL)
 #undef CALL
   MR_SetLocation(nullptr, nullptr, 0);
   EXPECT_EQ(MR_OpInputName(nullptr, 0), nullptr);

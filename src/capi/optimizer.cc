@@ -4,6 +4,7 @@
 
 #include "autodiff/gradients.h"
 #include "capi/flow.h"
+#include "capi/gradient_values.h"
 #include "capi/internal.h"
 #include "client/optimizer.h"
 #include "millrace/c_api_training.h"
@@ -22,9 +23,13 @@ using millrace::capi::AsOutput;
 using millrace::capi::AsTfOutput;
 using millrace::capi::CheckArray;
 using millrace::capi::CheckOutput;
+using millrace::capi::GradientFromC;
+using millrace::capi::GradientToC;
 using millrace::capi::Guarded;
 using millrace::capi::GuardedOr;
 using millrace::capi::IsOutput;
+using millrace::capi::kNoGradient;
+using millrace::capi::kNoOutput;
 
 struct MR_Optimizer {
   millrace::RefPtr<millrace::SharedGraph> shared;
@@ -34,12 +39,10 @@ struct MR_Optimizer {
   millrace::OptimizerState state;
 };
 
-namespace {
+namespace millrace::capi {
 
-constexpr TF_Output kNone = {nullptr, -1};
-
-MR_Gradient ToC(const Gradient& g) {
-  MR_Gradient out = {kNone, kNone, kNone, kNone};
+MR_Gradient GradientToC(const Gradient& g) {
+  MR_Gradient out = kNoGradient;
   if (g.dense) {
     out.dense = AsTfOutput(g.dense);
   } else if (g.sparse) {
@@ -50,7 +53,7 @@ MR_Gradient ToC(const Gradient& g) {
   return out;
 }
 
-StatusOr<Gradient> FromC(const MR_Gradient& g, int position) {
+StatusOr<Gradient> GradientFromC(const MR_Gradient& g, int position) {
   Gradient out;
   if (g.dense.oper != nullptr) {
     MR_RETURN_IF_ERROR(CheckOutput(g.dense, "gradient", position));
@@ -58,11 +61,15 @@ StatusOr<Gradient> FromC(const MR_Gradient& g, int position) {
   } else if (g.values.oper != nullptr) {
     MR_RETURN_IF_ERROR(CheckOutput(g.values, "values of gradient", position));
     MR_RETURN_IF_ERROR(CheckOutput(g.indices, "indices of gradient", position));
-    out.sparse = millrace::IndexedSlices{
+    out.sparse = IndexedSlices{
         AsOutput(g.values), AsOutput(g.indices), IsOutput(g.dense_shape) ? AsOutput(g.dense_shape) : Output()};
   }
   return out;
 }
+
+}  // namespace millrace::capi
+
+namespace {
 
 StatusOr<GraphBuilder> BuilderIn(millrace::Graph* graph, const MR_Scope* scope) {
   GraphBuilder b(graph);
@@ -94,8 +101,9 @@ struct FreeStatus {
 // The client adds to the graph through the C API, so its lock is let go of meanwhile; the claim keeps others from
 // changing the graph.
 Status CallClient(MR_GradientFn function, void* context, millrace::GraphMutex& mu, GradContext& c) {
-  std::vector<MR_Gradient> dys, dxs(static_cast<size_t>(c.num_inputs()), MR_Gradient{kNone, kNone, kNone, kNone});
-  for (int i = 0; i < c.num_outputs(); ++i) dys.push_back(ToC(c.has_dy(i) ? c.raw_dy(i) : Gradient{c.dy(i), {}}));
+  std::vector<MR_Gradient> dys, dxs(static_cast<size_t>(c.num_inputs()), kNoGradient);
+  for (int i = 0; i < c.num_outputs(); ++i)
+    dys.push_back(GradientToC(c.has_dy(i) ? c.raw_dy(i) : Gradient{c.dy(i), {}}));
   MR_RETURN_IF_ERROR(c.status());
   const std::unique_ptr<TF_Status, FreeStatus> status(TF_NewStatus());
   {
@@ -105,7 +113,7 @@ Status CallClient(MR_GradientFn function, void* context, millrace::GraphMutex& m
   }
   if (status->code != TF_OK) return Status(static_cast<absl::StatusCode>(status->code), status->message);
   for (int i = 0; i < c.num_inputs(); ++i) {
-    MR_ASSIGN_OR_RETURN(const Gradient g, FromC(dxs[static_cast<size_t>(i)], i));
+    MR_ASSIGN_OR_RETURN(const Gradient g, GradientFromC(dxs[static_cast<size_t>(i)], i));
     if (g.dense) c.set_dx(i, g.dense);
     if (g.sparse) c.set_dx(i, *g.sparse);
   }
@@ -153,7 +161,7 @@ void MR_AddGradients(TF_Graph* graph, const MR_Scope* scope, const TF_Output* ys
     const millrace::capi::ScopedClaim claim(&mu);
     MR_ASSIGN_OR_RETURN(const GraphBuilder b, BuilderIn(&graph->shared->graph, scope));
     MR_ASSIGN_OR_RETURN(const std::vector<Gradient> result, millrace::AddGradients(b, y, x, dy, options));
-    for (size_t i = 0; i < result.size(); ++i) dxs[i] = ToC(result[i]);
+    for (size_t i = 0; i < result.size(); ++i) dxs[i] = GradientToC(result[i]);
     return absl::OkStatus();
   });
 }
@@ -227,7 +235,7 @@ TF_Operation* MR_OptimizerApply(
     std::vector<std::pair<Output, Gradient>> list;
     for (int i = 0; i < num_vars; ++i) {
       MR_RETURN_IF_ERROR(CheckOutput(vars[i], "vars", i));
-      MR_ASSIGN_OR_RETURN(Gradient g, FromC(gradients[i], i));
+      MR_ASSIGN_OR_RETURN(Gradient g, GradientFromC(gradients[i], i));
       list.emplace_back(AsOutput(vars[i]), std::move(g));
     }
     if (global_step.oper != nullptr) {
@@ -242,10 +250,10 @@ TF_Operation* MR_OptimizerApply(
 }
 
 TF_Output MR_OptimizerSlot(const MR_Optimizer* optimizer, TF_Output var, int slot) {
-  if (optimizer == nullptr || !IsOutput(var)) return kNone;
+  if (optimizer == nullptr || !IsOutput(var)) return kNoOutput;
   const auto& slots = optimizer->rule->slots;
-  if (slot < 0 || static_cast<size_t>(slot) >= slots.size()) return kNone;
+  if (slot < 0 || static_cast<size_t>(slot) >= slots.size()) return kNoOutput;
   const auto found =
       optimizer->state.find(absl::StrCat(AsNode(var.oper)->name(), "/", slots[static_cast<size_t>(slot)].first));
-  return found == optimizer->state.end() ? kNone : AsTfOutput(found->second);
+  return found == optimizer->state.end() ? kNoOutput : AsTfOutput(found->second);
 }

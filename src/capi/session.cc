@@ -178,6 +178,7 @@ void MR_SetDeterministic(TF_SessionOptions* options, uint64_t order_seed) {
 TF_Session* TF_NewSession(TF_Graph* graph, const TF_SessionOptions* opts, TF_Status* status) {
   return GuardedOr<TF_Session*>(status, nullptr, [&]() -> StatusOr<TF_Session*> {
     MR_CAPI_REQUIRE(graph);
+    if (graph->shared->is_view()) return millrace::FailedPrecondition("the graph of a gradient function cannot be run");
     static const TF_SessionOptions& defaults = *new TF_SessionOptions();
     const TF_SessionOptions& options = opts ? *opts : defaults;
     MR_ASSIGN_OR_RETURN(

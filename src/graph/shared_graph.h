@@ -67,9 +67,17 @@ class ABSL_SCOPED_LOCKABLE GraphReaderLock {
 
 class SharedGraph : public RefCounted {
  public:
-  explicit SharedGraph(const OpRegistry* registry) : graph(registry) {}
+  explicit SharedGraph(const OpRegistry* registry) : own_(std::make_unique<Graph>(registry)), graph(*own_) {}
+  // A view of a graph that the caller owns and guards for the view's life; `mu` guards the view only.
+  explicit SharedGraph(Graph* borrowed) : graph(*borrowed) {}
+  bool is_view() const { return own_ == nullptr; }
+
+ private:
+  const std::unique_ptr<Graph> own_;
+
+ public:
   GraphMutex mu;
-  Graph graph ABSL_GUARDED_BY(mu);
+  Graph& graph ABSL_GUARDED_BY(mu);
   MR_Block* open_block ABSL_GUARDED_BY(mu) = nullptr;  // the C API's: the innermost one that has not ended
 };
 

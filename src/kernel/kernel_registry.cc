@@ -4,10 +4,15 @@
 #include <algorithm>
 
 #include "absl/strings/str_join.h"
+#include "absl/synchronization/mutex.h"
 #include "base/exceptions.h"
 
 namespace millrace {
 namespace {
+
+// Guards the tables of all registries: libraries add kernels while others make theirs. Never held while a kernel is
+// made.
+ABSL_CONST_INIT absl::Mutex tables_mu(absl::kConstInit);
 
 class FnKernel : public Kernel {
  public:
@@ -52,6 +57,7 @@ std::string DescribeSpec(const KernelSpec& spec) {
 }  // namespace
 
 void KernelRegistry::AddFactory(KernelSpec spec, KernelFactory factory) {
+  absl::MutexLock lock(&tables_mu);
   std::vector<Entry>& list = entries_[spec.op];
   list.push_back({std::move(spec), std::move(factory)});
 }
@@ -77,8 +83,13 @@ const KernelRegistry::Entry* KernelRegistry::Select(absl::string_view op, const 
 }
 
 StatusOr<std::unique_ptr<Kernel>> KernelRegistry::Create(const KernelInit& init) const {
-  const Entry* entry = Select(init.op.name, init.attrs, init.device.type());
-  if (!entry) {
+  KernelFactory factory;
+  {
+    absl::ReaderMutexLock lock(&tables_mu);
+    if (const Entry* entry = Select(init.op.name, init.attrs, init.device.type())) factory = entry->factory;
+  }
+  if (!factory) {
+    absl::ReaderMutexLock lock(&tables_mu);
     auto it = entries_.find(init.op.name);
     if (it == entries_.end()) {
       return Unimplemented("op ", init.op.name, " of node '", init.node_name, "' has no kernel");
@@ -89,19 +100,24 @@ StatusOr<std::unique_ptr<Kernel>> KernelRegistry::Create(const KernelInit& init)
         absl::StrJoin(it->second, ", ", [](std::string* out, const Entry& e) { *out += DescribeSpec(e.spec); }));
   }
   return WithoutExceptions([&]() -> StatusOr<std::unique_ptr<Kernel>> {
-    std::unique_ptr<Kernel> kernel = entry->factory();
+    std::unique_ptr<Kernel> kernel = factory();
     MR_RETURN_IF_ERROR(kernel->Init(init));
     return kernel;
   });
 }
 
 bool KernelRegistry::Has(const OpDef& op, const AttrMap& attrs, absl::string_view device_type) const {
+  absl::ReaderMutexLock lock(&tables_mu);
   return Select(op.name, attrs, device_type) != nullptr;
 }
 
-bool KernelRegistry::HasAny(absl::string_view op) const { return entries_.contains(op); }
+bool KernelRegistry::HasAny(absl::string_view op) const {
+  absl::ReaderMutexLock lock(&tables_mu);
+  return entries_.contains(op);
+}
 
 std::vector<KernelSpec> KernelRegistry::SpecsFor(absl::string_view op) const {
+  absl::ReaderMutexLock lock(&tables_mu);
   std::vector<KernelSpec> specs;
   if (auto it = entries_.find(op); it != entries_.end()) {
     for (const Entry& e : it->second) specs.push_back(e.spec);
@@ -110,6 +126,7 @@ std::vector<KernelSpec> KernelRegistry::SpecsFor(absl::string_view op) const {
 }
 
 std::vector<KernelSpec> KernelRegistry::All() const {
+  absl::ReaderMutexLock lock(&tables_mu);
   std::vector<KernelSpec> specs;
   for (const auto& [op, list] : entries_) {
     for (const Entry& e : list) specs.push_back(e.spec);

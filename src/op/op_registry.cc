@@ -3,10 +3,20 @@
 
 #include <algorithm>
 
+#include "absl/synchronization/mutex.h"
+
 namespace millrace {
+namespace {
+
+// Guards the tables of all registries: libraries add ops while others look theirs up. Declarations stay where they are
+// and do not change once they are found.
+ABSL_CONST_INIT absl::Mutex tables_mu(absl::kConstInit);
+
+}  // namespace
 
 OpDeclaration OpRegistry::Add(absl::string_view schema) {
   auto op = ParseSchema(schema);
+  absl::MutexLock lock(&tables_mu);
   if (!op.ok()) {
     status_.Update(op.status());
     ops_.emplace_back();  // absorbs the rest of the declaration, never found
@@ -19,6 +29,7 @@ OpDeclaration OpRegistry::Add(absl::string_view schema) {
 }
 
 Status OpRegistry::AddDef(OpDef def) {
+  absl::MutexLock lock(&tables_mu);
   if (by_name_.contains(def.name)) return AlreadyExists("op ", def.name, " is declared twice");
   ops_.push_back(std::move(def));
   by_name_.emplace(ops_.back().name, &ops_.back());
@@ -26,11 +37,13 @@ Status OpRegistry::AddDef(OpDef def) {
 }
 
 const OpDef* OpRegistry::Find(absl::string_view name) const {
+  absl::ReaderMutexLock lock(&tables_mu);
   auto it = by_name_.find(name);
   return it == by_name_.end() ? nullptr : it->second;
 }
 
 std::vector<const OpDef*> OpRegistry::All() const {
+  absl::ReaderMutexLock lock(&tables_mu);
   std::vector<const OpDef*> out;
   out.reserve(by_name_.size());
   for (const auto& [name, def] : by_name_) out.push_back(def);

@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0
+// Kernels whose functions are C, and what stands behind the contexts that these functions see.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/container/inlined_vector.h"
+#include "absl/synchronization/mutex.h"
+#include "kernel/kernel_registry.h"
+#include "millrace/c_api_kernels.h"
+
+struct TF_KernelBuilder;
+
+namespace millrace::capi {
+
+// Keeps the first failure. May be used concurrently.
+class FirstFailure {
+ public:
+  void Update(const Status& s) {
+    absl::MutexLock lock(&mu_);
+    status_.Update(s);
+  }
+  Status Get() const {
+    absl::MutexLock lock(&mu_);
+    return status_;
+  }
+
+ private:
+  mutable absl::Mutex mu_;
+  Status status_ ABSL_GUARDED_BY(mu_);
+};
+
+// What a kernel wants to be called when its step is cancelled. Shared with the step's cancellation, which may outlive
+// the operation.
+class CancelHook {
+ public:
+  CancelHook(void (*callback)(void*), void* data) : callback_(callback), data_(data) {}
+  void Run();
+  void SetToken(CancellationManager::Token token);
+  // After it the callback does not run, and is not running but on this thread. The token to take the hook back with;
+  // kInvalid while it runs on this thread.
+  CancellationManager::Token End();
+
+ private:
+  void (*const callback_)(void*);
+  void* const data_;
+  absl::Mutex mu_;
+  bool ended_ ABSL_GUARDED_BY(mu_) = false;
+  bool running_ ABSL_GUARDED_BY(mu_) = false;
+  std::thread::id runner_ ABSL_GUARDED_BY(mu_);
+  CancellationManager::Token token_ ABSL_GUARDED_BY(mu_) = CancellationManager::kInvalid;
+};
+
+struct PluginKernelFunctions {
+  std::string name;  // for messages
+  void* (*create)(TF_OpKernelConstruction*) = nullptr;
+  void (*compute)(void*, TF_OpKernelContext*) = nullptr;
+  void (*compute_async)(void*, TF_OpKernelContext*, TF_AsyncOpKernelDoneCallback*) = nullptr;
+  void (*destroy)(void*) = nullptr;
+  std::vector<std::string> host_memory;  // arguments
+};
+
+// Synchronous or asynchronous, as `functions` say.
+KernelFactory MakePluginKernelFactory(std::shared_ptr<const PluginKernelFunctions> functions);
+
+}  // namespace millrace::capi
+
+struct TF_OpKernelConstruction {
+  const millrace::KernelInit& init;
+  millrace::capi::FirstFailure failure;
+};
+
+struct TF_OpKernelContext {
+  TF_OpKernelContext(millrace::KernelContext& context, bool asynchronous) : ctx(context), is_async(asynchronous) {}
+
+  // The failure, or that of an output of the wrong type or with malformed strings; makes bools of other bytes than 0
+  // and 1 proper.
+  millrace::Status Finish();
+
+  millrace::KernelContext& ctx;
+  const bool is_async;
+  millrace::capi::FirstFailure failure;
+  bool stopped = false;                                   // a ParallelFor was left
+  absl::InlinedVector<std::pair<int, int>, 2> forwarded;  // input, output that has its memory now
+  std::shared_ptr<millrace::capi::CancelHook> hook;       // of an asynchronous kernel
+};

@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+// Ops and kernels that come through the C API. What a library registers while it is loaded waits in a
+// RegistrationScope of the loading thread and is published at once, or not at all; what is registered otherwise is
+// published at once. Nothing published is ever taken back: graphs and sessions point into it.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "kernel/kernel_registry.h"
+#include "millrace/c_api_kernels.h"
+#include "millrace/c_api_ops.h"
+#include "op/op_def.h"
+
+namespace millrace::capi {
+
+using ShapeInferenceFn = void (*)(TF_ShapeInferenceContext*, TF_Status*);
+
+// The functions behind an op's declaration.
+struct PluginOp {
+  OpDef def;
+  ShapeInferenceFn shape = nullptr;
+  MR_OpGradientFn gradient = nullptr;
+  void* gradient_data = nullptr;
+};
+
+struct PluginKernelEntry {
+  KernelSpec spec;
+  KernelFactory factory;
+};
+
+struct Registrations {
+  std::vector<PluginOp> ops;
+  std::vector<PluginKernelEntry> kernels;
+  Status error;  // the first registration that was refused
+};
+
+// Collects what this thread registers until its end. Scopes nest.
+class RegistrationScope {
+ public:
+  RegistrationScope();
+  ~RegistrationScope();
+  RegistrationScope(const RegistrationScope&) = delete;
+  RegistrationScope& operator=(const RegistrationScope&) = delete;
+
+  Registrations& collected() { return collected_; }
+
+ private:
+  Registrations collected_;
+  RegistrationScope* const outer_;
+};
+
+// Into the thread's scope, or published. AlreadyExists: an op of this name, or a kernel of the same priority that
+// serves operations which this one serves.
+Status RegisterOp(PluginOp op);
+Status RegisterKernel(PluginKernelEntry kernel);
+// All of it, or nothing and an error.
+Status Publish(Registrations registrations);
+
+// What was published for an op; null: it is none of ours. May be called concurrently with Publish.
+const PluginOp* FindPluginOp(absl::string_view name);
+
+// The declaration's shape and gradient functions for such ops.
+Status PluginShape(ShapeContext& c);
+Status PluginGradient(GradContext& c);
+
+}  // namespace millrace::capi

@@ -1,0 +1,51 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Compiles one source of ops and kernels against TensorFlow's headers and against ours, and compares what both do.
+
+  beside_tensorflow.py CXX OURS MILLRACE_PYTHON PACKAGE
+
+OURS is the library that the build made of tensorflow_kernels.cc with our headers. Skipped unless MILLRACE_TF_PYTHON names a
+Python with the tensorflow package.
+"""
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+
+SKIPPED = 77
+HERE = os.path.dirname(os.path.abspath(__file__))
+
+
+def run(*command, **variables):
+    made = subprocess.run(command, capture_output=True, text=True, check=False, env=dict(os.environ, TF_CPP_MIN_LOG_LEVEL="3", **variables))
+    if made.returncode != 0:
+        sys.exit("failed: %s\n%s\n%s" % (" ".join(command[:4]), made.stdout[-2000:], made.stderr[-4000:]))
+    return made.stdout
+
+
+def main():
+    python = os.environ.get("MILLRACE_TF_PYTHON")
+    if not python:
+        print("skipped: MILLRACE_TF_PYTHON names no Python that has TensorFlow")
+        sys.exit(SKIPPED)
+    cxx, ours, our_python, package = sys.argv[1:5]
+    where = "import tensorflow.sysconfig as s; print(s.get_include()); print(s.get_lib())"
+    include, library = run(python, "-c", where).split()[-2:]
+    with tempfile.TemporaryDirectory() as work:
+        theirs = os.path.join(work, "theirs.so")
+        run(cxx, "-std=c++17", "-O1", "-fPIC", "-shared", "-I" + include, os.path.join(HERE, "tensorflow_kernels.cc"), "-o", theirs,
+            "-L" + library, "-l:libtensorflow_framework.so.2", "-Wl,-rpath," + library)
+        program = os.path.join(HERE, "program.py")
+        want = json.loads(run(python, program, "tensorflow", theirs))
+        got = json.loads(run(our_python, program, "millrace", ours, PYTHONPATH=package))
+    differing = [k for k in sorted(set(want) | set(got)) if want.get(k) != got.get(k)]
+    for key in differing:
+        print("%s\n  TensorFlow: %s\n  Millrace:   %s" % (key, want.get(key), got.get(key)))
+    print("%d of %d results agree" % (len(want) - len(differing), len(want)))
+    sys.exit(1 if differing else 0)
+
+
+if __name__ == "__main__":
+    main()

@@ -38,9 +38,9 @@ int main(int argc, char** argv) try {
 
   const millrace::Session session(graph);
   std::vector<float> at = {0, 0};
-  for (int step = 0; step < 3000; ++step) {
+  for (int step = 0; step < 5000; ++step) {
     const auto out = session.Run({{line, millrace::Tensor::Of<float>({2}, at)}}, {gradient});
-    for (size_t i = 0; i < 2; ++i) at[i] -= 0.02f * out[0].data<float>()[i];
+    for (size_t i = 0; i < 2; ++i) at[i] -= 0.005f * out[0].data<float>()[i];
   }
   std::printf("y = %.2f x %+.2f\n", at[0], at[1]);
   return std::abs(at[0] - 3) < 0.2f && std::abs(at[1] + 1) < 0.2f ? 0 : 1;

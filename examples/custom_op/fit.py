@@ -15,10 +15,10 @@ xs = np.arange(100, dtype=np.float32) / 100
 ys = np.where(np.arange(100) % 20 == 7, np.float32(100), 3 * xs - 1)
 slope, offset = tf.Variable(0.0), tf.Variable(0.0)
 loss = tf.reduce_sum(log_cosh(slope * xs + offset - ys))
-train = tf.train.GradientDescentOptimizer(0.02).minimize(loss)
+train = tf.train.GradientDescentOptimizer(0.005).minimize(loss)
 with tf.Session() as session:
     session.run(tf.global_variables_initializer())
-    for _ in range(3000):
+    for _ in range(5000):
         session.run(train)
     found = session.run([slope, offset])
 print("y = %.2f x %+.2f" % tuple(found))

@@ -1,9 +1,9 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 # Installs a build into a temporary prefix, moves that, and builds programs against it in every supported way.
-#   run.sh BUILD_FOLDER CONSUMER_SOURCE CXX
+#   run.sh BUILD_FOLDER CONSUMER_SOURCE CXX CUSTOM_OP_SOURCE [PYTHON PACKAGE_FOLDER]
 set -euo pipefail
-build=$1 source=$2 cxx=$3
+build=$1 source=$2 cxx=$3 custom_op=$4
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 
@@ -38,6 +38,13 @@ for package in millrace millrace-static; do
   found=$(LD_LIBRARY_PATH=$(dirname "$library") "$work/$package")
   [ "$found" = "$shared" ] || { echo "$package: $found bytes of op declarations"; exit 1; }
 done
+
+# An op outside of the tree, in C++ and, where the build has the Python package, in Python.
+cmake -G Ninja -S "$custom_op" -B "$work/custom_op" -DCMAKE_CXX_COMPILER="$cxx" \
+      -DCMAKE_PREFIX_PATH="$prefix" > "$work/log" || { cat "$work/log"; exit 1; }
+cmake --build "$work/custom_op" > "$work/log" || { cat "$work/log"; exit 1; }
+echo "custom op in C++: $("$work/custom_op/fit" "$work/custom_op/log_cosh.so")"
+if [ $# -ge 6 ]; then echo "in Python: $(PYTHONPATH=$6 "$5" "$custom_op/fit.py" "$work/custom_op/log_cosh.so")"; fi
 
 begin=$(date +%s%N)
 # shellcheck disable=SC2046

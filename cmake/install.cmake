@@ -12,6 +12,7 @@ install(TARGETS millrace millrace_static EXPORT millrace_targets
 install(TARGETS tensorflow_1 tensorflow_2 LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
 # What -ltensorflow means is the program's choice: without one, today's form.
 foreach(link libtensorflow.so=libtensorflow.so.2 libtensorflow_framework.so=libtensorflow.so.2
+        libtensorflow_framework.so.2=libtensorflow.so.2 libtensorflow_framework.so.1=libtensorflow.so.1
         tensorflow-1/libtensorflow.so=../libtensorflow.so.1 tensorflow-1/libtensorflow_framework.so=../libtensorflow.so.1)
   string(REPLACE "=" ";" link ${link})
   list(GET link 0 name)

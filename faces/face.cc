@@ -34,12 +34,14 @@
   ".p2align 4\n" #name ":\n" MR_JUMP ".size " #name ", .-" #name \
   "\n"                                                           \
   ".set mr_place, mr_place + 8\n"
+#define MR_PLUGIN_POINT(name) MR_POINT(TF_##name)
 #define MR_SKIPPED(name, old) ".set mr_place, mr_place + 8\n"
 #define MR_FORM_POINT(name, old) MR_POINT(name)
 
 // clang-format off
 asm(".text\n"
     ".set mr_place, 0\n"
+    MR_API_PLUGIN_FUNCTIONS(MR_PLUGIN_POINT)
     MR_COMMON_POINTS(MR_POINT)
 #if MR_FACE == 1
     MR_FORM_POINTS(MR_SKIPPED)

@@ -82,14 +82,18 @@ void* MR_OldTensorData(const TF_Tensor* tensor);
 size_t MR_OldTensorByteSize(const TF_Tensor* tensor);
 bool MR_OldTensorIsAligned(const TF_Tensor* tensor);
 
-// The table: pointers in the order of the lists, the functions of 1.x last.
+// The table: pointers in the order of the lists, those for kernels and op definitions (c_api_table.h) first, the
+// functions of 1.x last.
 struct MR_Face {
 #define MR_POINT(name) __typeof__(&::name) name;
+#define MR_PLUGIN_POINT(name) MR_POINT(TF_##name)
 #define MR_FORM_POINT(name, old) MR_POINT(name)
 #define MR_OLD_POINT(name, old) MR_POINT(old)
+  MR_API_PLUGIN_FUNCTIONS(MR_PLUGIN_POINT)
   MR_COMMON_POINTS(MR_POINT)
   MR_FORM_POINTS(MR_FORM_POINT)
   MR_FORM_POINTS(MR_OLD_POINT)
+#undef MR_PLUGIN_POINT
 #undef MR_OLD_POINT
 #undef MR_FORM_POINT
 #undef MR_POINT

@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Compiles one source of ops and kernels against TensorFlow's headers and against ours, and compares what both do.
+"""Compiles one source of ops and kernels against TensorFlow's headers and against ours, and compares what both do. Then loads
+TensorFlow's binary here, where libtensorflow_framework.so.2 is ours.
 
-  beside_tensorflow.py CXX OURS MILLRACE_PYTHON PACKAGE
+  beside_tensorflow.py CXX OURS MILLRACE_PYTHON PACKAGE FACE
 
-OURS is the library that the build made of tensorflow_kernels.cc with our headers. Skipped unless MILLRACE_TF_PYTHON names a
+OURS is the library that the build made of tensorflow_kernels.cc with our headers; FACE is our libtensorflow.so.2. Skipped unless MILLRACE_TF_PYTHON names a
 Python with the tensorflow package.
 """
 
@@ -25,12 +26,20 @@ def run(*command, **variables):
     return made.stdout
 
 
+def compare(what, want, got):
+    differing = [k for k in sorted(set(want) | set(got)) if want.get(k) != got.get(k)]
+    for key in differing:
+        print("%s\n  TensorFlow: %s\n  Millrace:   %s" % (key, want.get(key), got.get(key)))
+    print("%s: %d of %d results agree" % (what, len(want) - len(differing), len(want)))
+    return len(differing)
+
+
 def main():
     python = os.environ.get("MILLRACE_TF_PYTHON")
     if not python:
         print("skipped: MILLRACE_TF_PYTHON names no Python that has TensorFlow")
         sys.exit(SKIPPED)
-    cxx, ours, our_python, package = sys.argv[1:5]
+    cxx, ours, our_python, package, face = sys.argv[1:6]
     where = "import tensorflow.sysconfig as s; print(s.get_include()); print(s.get_lib())"
     include, library = run(python, "-c", where).split()[-2:]
     with tempfile.TemporaryDirectory() as work:
@@ -40,11 +49,10 @@ def main():
         program = os.path.join(HERE, "program.py")
         want = json.loads(run(python, program, "tensorflow", theirs))
         got = json.loads(run(our_python, program, "millrace", ours, PYTHONPATH=package))
-    differing = [k for k in sorted(set(want) | set(got)) if want.get(k) != got.get(k)]
-    for key in differing:
-        print("%s\n  TensorFlow: %s\n  Millrace:   %s" % (key, want.get(key), got.get(key)))
-    print("%d of %d results agree" % (len(want) - len(differing), len(want)))
-    sys.exit(1 if differing else 0)
+        os.symlink(face, os.path.join(work, "libtensorflow_framework.so.2"))
+        binary = json.loads(run(our_python, program, "millrace", theirs, PYTHONPATH=package, LD_LIBRARY_PATH=work))
+    wrong = compare("its source, compiled here", want, got) + compare("its binary, loaded here", want, binary)
+    sys.exit(1 if wrong else 0)
 
 
 if __name__ == "__main__":

@@ -74,7 +74,7 @@ class SignalPlaces {
 // How many signals to transform side by side: all of a vector where the cache allows.
 template <typename T>
 int64_t LanesFor(int64_t n, int64_t signals) {
-  constexpr int64_t kCache = 1 << 20, kMost = 64 / sizeof(T);
+  constexpr int64_t kCache = 1 << 17, kMost = 64 / sizeof(T);
   const int64_t fit = kCache / (4 * static_cast<int64_t>(sizeof(T)) * n);
   return std::clamp<int64_t>(fit, 1, std::min(kMost, std::max<int64_t>(1, signals)));
 }
@@ -100,25 +100,40 @@ void ForSignals(const KernelContext& ctx, int64_t n, const SignalPlaces& from, c
   });
 }
 
-template <typename T>
-void Gather(const std::complex<T>* x, const int64_t* at, int64_t stride, int64_t lanes, int64_t n, SplitNumbers<T> to) {
-  for (int64_t k = 0; k < n; ++k) {
+// Calls move(k, l) for all numbers k < n of all lanes l, so that both sides stay in the cache: signals that lie along the
+// memory are turned in blocks.
+template <typename Move>
+inline void ForNumbers(int64_t n, int64_t lanes, int64_t stride, const Move& move) {
+  if (stride != 1) {
+    for (int64_t k = 0; k < n; ++k) {
+      for (int64_t l = 0; l < lanes; ++l) move(k, l);
+    }
+    return;
+  }
+  constexpr int64_t kBlock = 16;
+  for (int64_t from = 0; from < n; from += kBlock) {
+    const int64_t to = std::min(n, from + kBlock);
     for (int64_t l = 0; l < lanes; ++l) {
-      const std::complex<T> z = x[at[l] + k * stride];
-      to.re[k * lanes + l] = z.real();
-      to.im[k * lanes + l] = z.imag();
+      for (int64_t k = from; k < to; ++k) move(k, l);
     }
   }
 }
 
 template <typename T>
+void Gather(const std::complex<T>* x, const int64_t* at, int64_t stride, int64_t lanes, int64_t n, SplitNumbers<T> to) {
+  ForNumbers(n, lanes, stride, [&](int64_t k, int64_t l) {
+    const std::complex<T> z = x[at[l] + k * stride];
+    to.re[k * lanes + l] = z.real();
+    to.im[k * lanes + l] = z.imag();
+  });
+}
+
+template <typename T>
 void Scatter(SplitNumbers<T> from, T scale, int64_t lanes, int64_t n, const int64_t* at, int64_t stride,
              std::complex<T>* x) {
-  for (int64_t k = 0; k < n; ++k) {
-    for (int64_t l = 0; l < lanes; ++l) {
-      x[at[l] + k * stride] = {from.re[k * lanes + l] * scale, from.im[k * lanes + l] * scale};
-    }
-  }
+  ForNumbers(n, lanes, stride, [&](int64_t k, int64_t l) {
+    x[at[l] + k * stride] = {from.re[k * lanes + l] * scale, from.im[k * lanes + l] * scale};
+  });
 }
 
 template <typename T>
@@ -224,10 +239,11 @@ class RealFourierKernel final : public FourierKernel {
     auto* y = out.mutable_data<complex64>();
     const auto work = [&](int64_t lanes, const int64_t* from_at, const int64_t* to_at, FourierScratch<float>& scratch) {
       const SplitNumbers<float> data = scratch.Numbers(plan->scratch_size() * lanes);
-      for (int64_t k = 0; k < n; ++k) {
-        float* row = !plan->packed() ? data.re + k * lanes : (k % 2 == 0 ? data.re : data.im) + k / 2 * lanes;
-        for (int64_t l = 0; l < lanes; ++l) row[l] = x[from_at[l] + k];
-      }
+      const bool packed = plan->packed();
+      ForNumbers(n, lanes, 1, [&](int64_t k, int64_t l) {
+        const int64_t place = packed ? k / 2 : k;
+        (packed && k % 2 != 0 ? data.im : data.re)[place * lanes + l] = x[from_at[l] + k];
+      });
       Scatter(plan->Forward(data, lanes, scratch), 1.0F, lanes, plan->bins(), to_at, 1, y);
     };
     ForSignals<float>(ctx, n, from, to, work);
@@ -260,11 +276,11 @@ class RealFourierKernel final : public FourierKernel {
       const SplitNumbers<float> data = scratch.Numbers(plan->scratch_size() * lanes);
       Gather(x, from_at, 1, lanes, plan->bins(), data);
       const SplitNumbers<float> signal = plan->Backward(data, lanes, scratch);
-      for (int64_t k = 0; k < n; ++k) {
-        const float* row =
-            !plan->packed() ? signal.re + k * lanes : (k % 2 == 0 ? signal.re : signal.im) + k / 2 * lanes;
-        for (int64_t l = 0; l < lanes; ++l) y[to_at[l] + k] = row[l] * scale;
-      }
+      const bool packed = plan->packed();
+      ForNumbers(n, lanes, 1, [&](int64_t k, int64_t l) {
+        const int64_t place = packed ? k / 2 : k;
+        y[to_at[l] + k] = (packed && k % 2 != 0 ? signal.im : signal.re)[place * lanes + l] * scale;
+      });
     };
     ForSignals<float>(ctx, n, from, to, work);
     return absl::OkStatus();

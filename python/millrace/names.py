@@ -15,12 +15,12 @@ from typing import Any, Dict, List, Optional
 _TEXT = """
 []
 app compat contrib data examples feature_column flags gfile graph_util image initializers keras layers linalg losses metrics nn python_io = %
-resource_loader saved_model sets summary test train estimator distributions python sysconfig lookup audio = %
+resource_loader saved_model sets summary test train estimator distributions python sysconfig lookup audio signal = %
 raw_ops = ops.raw_ops
 logging = tf_logging
 user_ops = ops.gen_ops
 models = @
-math random io sparse dtypes debugging bitwise queue manip strings version = @
+math random io sparse dtypes debugging bitwise queue manip strings version spectral = @
 scalar_summary = summary:scalar_summary
 histogram_summary = summary:histogram_summary
 image_summary = summary:image_summary
@@ -45,6 +45,7 @@ stop_gradient string_to_hash_bucket string_to_hash_bucket_fast string_to_hash_bu
 unsorted_segment_min unsorted_segment_prod unsorted_segment_sum zeta scatter_max scatter_min roll matching_files
 mirror_pad xlogy xdivy div_no_nan stateless_random_normal stateless_random_uniform stateless_truncated_normal
 bitwise_and bitwise_or bitwise_xor invert left_shift right_shift
+fft fft2d fft3d ifft ifft2d ifft3d batch_fft batch_fft2d batch_fft3d batch_ifft batch_ifft2d batch_ifft3d
 
 igamma igammac betainc unravel_index guarantee_const timestamp fingerprint
 
@@ -119,6 +120,11 @@ gfile = gfile_names
 [manip]
 : batch_to_space_nd gather_nd reshape reverse roll scatter_nd space_to_batch_nd tile
 
+[spectral]
+: dct=signal.dct fft=signal.fft fft2d=signal.fft2d fft3d=signal.fft3d idct=signal.idct ifft=signal.ifft ifft2d=signal.ifft2d
+: ifft3d=signal.ifft3d irfft=signal.irfft irfft2d=signal.irfft2d irfft3d=signal.irfft3d rfft=signal.rfft rfft2d=signal.rfft2d
+: rfft3d=signal.rfft3d
+
 [version]
 : VERSION GIT_VERSION COMPILER_VERSION GRAPH_DEF_VERSION GRAPH_DEF_VERSION_MIN_CONSUMER GRAPH_DEF_VERSION_MIN_PRODUCER
 
@@ -165,7 +171,9 @@ function = framework.function
 session_ops = ops.session_ops . ops.gen_ops
 array_ops = ops.array_ops . ops.gen_ops
 math_ops special_math_ops = ops.math_ops ops.matrix_ops ops.derived_ops . ops.gen_ops
-bitwise_ops clip_ops histogram_ops io_ops linalg_ops logging_ops numerics spectral_ops standard_ops state_ops = . ops.gen_ops
+bitwise_ops clip_ops histogram_ops io_ops linalg_ops logging_ops numerics standard_ops state_ops = . ops.gen_ops
+spectral_ops = signal ops.gen_ops
+signal.fft_ops signal.dct_ops signal.mel_ops signal.mfcc_ops signal.reconstruction_ops signal.shape_ops signal.spectral_ops signal.window_ops signal.signal = signal
 confusion_matrix = ops.confusion_matrix
 weights_broadcast_ops = ops.weights_broadcast
 array_grad control_flow_grad data_flow_grad image_grad linalg_grad math_grad nn_grad sparse_grad spectral_grad state_grad tensor_array_grad = .

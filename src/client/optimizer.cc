@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "client/optimizer.h"
 
+#include <algorithm>
+
 #include "client/variables.h"
 #include "graph/control_flow_context.h"
 
@@ -52,6 +54,42 @@ const std::vector<OptimizerDef>& Optimizers() {
        {{"learning_rate", 0.001}, {"l1", 0}, {"l2", 0}, {"lr_power", -0.5}},
        {},
        "FTRL-proximal (McMahan et al. 2013)."},
+      {"FtrlV2",
+       "FtrlV2",
+       {{"Ftrl", 0.1}, {"Ftrl_1", 0}},
+       {{"learning_rate", 0.001}, {"l1", 0}, {"l2", 0}, {"l2_shrinkage", 0}, {"lr_power", -0.5}},
+       {},
+       "FTRL-proximal with shrinkage of the variable beside that of the online problem."},
+      {"AdagradDA",
+       "AdagradDA",
+       {{"AdagradDA", 0}, {"AdagradDA_1", 0.1}},
+       {{"learning_rate", 0.001}, {"l1", 0}, {"l2", 0}, {"global_step", 1}},
+       {},
+       "Adagrad by dual averaging (Duchi et al. 2011); global_step is the number of the update, from 1."},
+      {"ProximalAdagrad",
+       "ProximalAdagrad",
+       {{"ProximalAdagrad", 0.1}},
+       {{"learning_rate", 0.001}, {"l1", 0}, {"l2", 0}},
+       {},
+       "Adagrad with a proximal step (Duchi and Singer 2009)."},
+      {"ProximalGradientDescent",
+       "ProximalGradientDescent",
+       {},
+       {{"learning_rate", 0.001}, {"l1", 0}, {"l2", 0}},
+       {},
+       "Gradient descent with a proximal step (Duchi and Singer 2009)."},
+      {"AddSign",
+       "AddSign",
+       {{"AddSign", 0}},
+       {{"learning_rate", 0.1}, {"alpha", 1}, {"sign_decay", 1}, {"beta", 0.9}},
+       {},
+       "Steps that are longer where gradient and momentum agree (Bello et al. 2017)."},
+      {"PowerSign",
+       "PowerSign",
+       {{"PowerSign", 0}},
+       {{"learning_rate", 0.1}, {"logbase", 1}, {"sign_decay", 1}, {"beta", 0.9}},
+       {},
+       "Steps that are longer by a power where gradient and momentum agree (Bello et al. 2017)."},
   };
   return *list;
 }
@@ -128,12 +166,14 @@ class Updater {
 
   Status CheckHyper() const {
     for (const auto& [name, value] : request_.hyper) {
-      bool known = false;
-      for (const auto& [own, initial] : def_.hyper) known |= name == own;
-      if (!known) return InvalidArgument("optimizer ", def_.name, " has no hyper-parameter '", name, "'");
+      if (!HasHyper(name)) return InvalidArgument("optimizer ", def_.name, " has no hyper-parameter '", name, "'");
       if (!value) return InvalidArgument("hyper-parameter '", name, "' has no value");
     }
     return absl::OkStatus();
+  }
+
+  bool HasHyper(absl::string_view name) const {
+    return std::any_of(def_.hyper.begin(), def_.hyper.end(), [&](const auto& own) { return name == own.first; });
   }
 
   // Constants for what is not given, before anything else.
@@ -282,13 +322,13 @@ class Updater {
         inputs.push_back(gradient);
       } else if (arg.name == "indices") {
         inputs.push_back(indices);
-      } else if (arg.name == "lr" || arg.name == "alpha") {
+      } else if (arg.name == "lr" || (arg.name == "alpha" && !HasHyper("alpha"))) {
         inputs.push_back(Hyper("learning_rate", t));
       } else if (arg.name == "beta1_power" || arg.name == "beta2_power") {
         MR_ASSIGN_OR_RETURN(const Output power, Power(arg.name.substr(0, 5), t));
         inputs.push_back(power);
       } else {
-        inputs.push_back(Hyper(arg.name, t));
+        inputs.push_back(Hyper(arg.name, arg.type == DType::kInvalid ? t : arg.type));
       }
     }
     AttrMap attrs;

@@ -6,6 +6,8 @@ from typing import Any, Callable, List, Optional
 
 import numpy as np
 
+from millrace.contrib.sign_optimizers import (AddSignOptimizer, PowerSignOptimizer, get_cosine_decay_fn, get_linear_decay_fn,  # noqa: F401
+                                              get_restart_decay_fn)
 from millrace.framework.convert import convert_to_tensor
 from millrace.framework.errors import at_user_line
 from millrace.framework.session import get_default_session

@@ -25,6 +25,7 @@ from millrace.train.monitored_session import (ChiefSessionCreator, MonitoredSess
 from millrace.train.moving_averages import ExponentialMovingAverage  # noqa: F401
 from millrace.train.optimizer import (AdadeltaOptimizer, AdagradOptimizer, AdamOptimizer, FtrlOptimizer,  # noqa: F401
                                       GradientDescentOptimizer, MomentumOptimizer, Optimizer, RMSPropOptimizer)
+from millrace.train.proximal_optimizers import AdagradDAOptimizer, ProximalAdagradOptimizer, ProximalGradientDescentOptimizer  # noqa: F401
 from millrace.train.queue_runner import QueueRunner, add_queue_runner, start_queue_runners  # noqa: F401
 from millrace.train.saver import (CheckpointReader, NewCheckpointReader, Saver, checkpoint_exists, export_meta_graph,  # noqa: F401
                                   generate_checkpoint_state_proto, get_checkpoint_state, import_meta_graph, latest_checkpoint,

@@ -330,13 +330,24 @@ class FtrlOptimizer(Optimizer):
 
     def __init__(self, learning_rate: Any, learning_rate_power: float = -0.5, initial_accumulator_value: float = 0.1,
                  l1_regularization_strength: float = 0.0, l2_regularization_strength: float = 0.0, use_locking: bool = False,
-                 name: str = "Ftrl") -> None:
+                 name: str = "Ftrl", accum_name: Optional[str] = None, linear_name: Optional[str] = None,
+                 l2_shrinkage_regularization_strength: float = 0.0) -> None:
         super().__init__(use_locking, name)
+        if initial_accumulator_value < 0.0:
+            raise at_user_line(ValueError("initial_accumulator_value %f needs to be positive or zero" % initial_accumulator_value))
+        if learning_rate_power > 0.0:
+            raise at_user_line(ValueError("learning_rate_power %f needs to be negative or zero" % learning_rate_power))
+        for what, value in (("l1_regularization_strength", l1_regularization_strength), ("l2_regularization_strength", l2_regularization_strength),
+                            ("l2_shrinkage_regularization_strength", l2_shrinkage_regularization_strength)):
+            if value < 0.0:
+                raise at_user_line(ValueError("%s %f needs to be positive or zero" % (what, value)))
         self._learning_rate, self._power, self._initial = learning_rate, learning_rate_power, initial_accumulator_value
-        self._l1, self._l2 = l1_regularization_strength, l2_regularization_strength
+        self._l1, self._l2, self._l2_shrinkage = l1_regularization_strength, l2_regularization_strength, l2_shrinkage_regularization_strength
+        self._rule = "FtrlV2" if self._l2_shrinkage > 0 else "Ftrl"
 
     def _hyper(self) -> Dict[str, Any]:
-        return {"learning_rate": self._learning_rate, "l1": self._l1, "l2": self._l2, "lr_power": self._power}
+        made = {"learning_rate": self._learning_rate, "l1": self._l1, "l2": self._l2, "lr_power": self._power}
+        return {**made, "l2_shrinkage": self._l2_shrinkage} if self._rule == "FtrlV2" else made
 
     def _slot_values(self) -> Dict[int, float]:
         return {0: self._initial}

@@ -130,7 +130,7 @@ gfile = gfile_names
 
 [contrib]
 data deprecated distributions factorization framework keras layers learn legacy_seq2seq linalg losses metrics rnn seq2seq slim training util = %
-crf lookup opt staging tensorboard = %
+crf lookup opt signal staging tensorboard = %
 
 [python.framework]
 ops = . framework.graph framework.graph_elements framework.composite_tensors framework.convert framework.proto_functions framework.library_names ops.gradients

@@ -221,7 +221,8 @@ def frame(signal: Any, frame_length: Any, frame_step: Any, pad_end: bool = False
             ends = [[0, 0]] * at + [[0, lacking]] + [[0, 0]] * (rank - at - 1)
             signal = array_ops.pad(signal, array_ops.stack([array_ops.stack(pair) for pair in ends]), constant_values=pad_value)
         places = array_ops.expand_dims(math_ops.range(count) * step, 1) + array_ops.expand_dims(math_ops.range(length), 0)
-        return array_ops.gather(signal, places, axis=at)
+        same = array_ops.reshape(signal, array_ops.shape(signal))  # the gradient of gather is sparse, that of reshape is not
+        return array_ops.gather(same, places, axis=at)
 
 
 def overlap_and_add(signal: Any, frame_step: Any, name: Optional[str] = None) -> Tensor:

@@ -63,6 +63,9 @@ def _real_transform(op: Callable[..., Tensor], axes: int, inverse: bool, label: 
             if fft_length is None:
                 return op(x, _lengths(x, axes, inverse), name=scope)
             lengths = convert_to_tensor(fft_length, dtypes.int32)
+            lengths.get_shape().assert_has_rank(1)
+            if lengths.get_shape().as_list()[0] not in (None, axes):
+                raise at_user_line(ValueError("Dimension must be %d but is %d: fft_length has a number an axis" % (axes, lengths.get_shape().as_list()[0])))  # type: ignore[str-format]
             return op(_padded(x, axes, lengths, inverse), lengths, name=scope)
     transform.__name__ = transform.__qualname__ = label
     transform.__doc__ = "The %stransform of real numbers over the last %s." % ("inverse " if inverse else "", ("axis", "two axes", "three axes")[axes - 1])

@@ -144,7 +144,8 @@ class Graph {
   bool finalized = false;
   std::vector<ControlScope> control;
   std::vector<TF_Operation*> colocation;
-  std::vector<std::pair<std::string, std::string>> gradient_overrides;
+  std::vector<std::pair<std::string, std::string>> gradient_overrides;  // by op type, the last one counts
+  std::vector<std::pair<std::string, std::string>> kernel_labels;
   std::unordered_map<TF_Operation*, nb::object> operations;
 
   size_t count() const { return position_; }  // operations noted so far

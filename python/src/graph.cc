@@ -253,6 +253,7 @@ void DefineGraphType(nb::module_& m) {
       .def_rw("_has_device_functions", &Graph::has_device_functions)
       .def_rw("_finalized", &Graph::finalized)
       .def_rw("_gradient_overrides", &Graph::gradient_overrides)
+      .def_rw("_kernel_labels", &Graph::kernel_labels)
       .def(
           "unique_name",
           [](Graph& g, const std::string& name, bool mark_as_used) {

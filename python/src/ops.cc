@@ -2,6 +2,8 @@
 // Op: what the generated op functions call. It converts arguments, makes the node, and returns its outputs; one C++
 // call for each node, as graphs of 100,000 nodes are common.
 
+#include <algorithm>
+
 #include "attributes.h"
 #include "core.h"
 
@@ -297,11 +299,13 @@ class Call {
     }
     for (TF_Operation* with : graph_->colocation) Api().ColocateWith(desc_, with);
     if (!graph_->device.empty()) Api().SetDevice(desc_, graph_->device.c_str());
-    for (auto o = graph_->gradient_overrides.rbegin(); o != graph_->gradient_overrides.rend(); ++o) {
-      if (o->first != op_.name_) continue;
-      Api().SetAttrString(desc_, "_gradient_op_type", o->second.data(), o->second.size());
-      break;
-    }
+    const auto override_attr = [&](const std::vector<std::pair<std::string, std::string>>& by_type, const char* attr) {
+      const auto last =
+          std::find_if(by_type.rbegin(), by_type.rend(), [&](const auto& o) { return o.first == op_.name_; });
+      if (last != by_type.rend()) Api().SetAttrString(desc_, attr, last->second.data(), last->second.size());
+    };
+    override_attr(graph_->gradient_overrides, "_gradient_op_type");
+    override_attr(graph_->kernel_labels, "_kernel");
     const Location where = UserLocation();
     if (!where.file.empty()) Api().SetLocation(desc_, where.file.c_str(), where.line);
   }

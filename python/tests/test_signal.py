@@ -150,3 +150,10 @@ def test_mel_scale():
     near(run(tf.signal.mfccs_from_log_mel_spectrograms(x)), cosines(x, 2) / np.sqrt(20))
     with pytest.raises(ValueError):
         tf.signal.linear_to_mel_weight_matrix(sample_rate=100)
+
+
+def test_kernel_labels_are_attributes():
+    with tf.Graph().as_default() as graph:
+        with graph._kernel_label_map({"Neg": "fast"}):
+            labelled = tf.negative(1.0)
+        assert labelled.op.get_attr("_kernel") == b"fast" and not tf.negative(1.0).op.node_def.attr["_kernel"].s

@@ -354,6 +354,16 @@ class Graph(_core.Graph):
             self._gradient_overrides = old
 
     @contextlib.contextmanager
+    def _kernel_label_map(self, op_to_kernel_label_map: Dict[str, str]) -> Iterator[None]:
+        """A context in which ops of a type are served by the kernel that is registered with a label."""
+        old = self._kernel_labels
+        self._kernel_labels = old + list(op_to_kernel_label_map.items())
+        try:
+            yield
+        finally:
+            self._kernel_labels = old
+
+    @contextlib.contextmanager
     def container(self, container_name: str) -> Iterator[str]:
         """A context in which variables and queues live in a container of that name."""
         old, self._container = self._container, container_name

@@ -25,7 +25,9 @@ Status RealShape(ShapeContext& c) {
   const bool forward = !absl::StartsWith(c.op().name, "I");
   MR_ASSIGN_OR_RETURN(const PartialShape in, c.WithRankAtLeast(0, axes));
   MR_ASSIGN_OR_RETURN(const PartialShape lengths, c.WithRank(1, 1));
-  MR_RETURN_IF_ERROR(c.MergeDim(lengths.dim(0), axes, "length of fft_length").status());
+  if (lengths.dim(0) >= 0 && lengths.dim(0) != axes) {
+    return InvalidArgument("Dimension must be ", axes, " but is ", lengths.dim(0), ": fft_length has a number an axis");
+  }
   if (!in.has_rank()) return absl::OkStatus();
   MR_ASSIGN_OR_RETURN(const auto known, c.ConstantInts(1));
   std::vector<int64_t> dims = in.dims();
@@ -37,12 +39,7 @@ Status RealShape(ShapeContext& c) {
     }
     const int64_t n = (*known)[static_cast<size_t>(i)];
     if (n < 0) return InvalidArgument("fft_length[", i, "] must >= 0, but got: ", n);
-    const bool last = i + 1 == axes;
-    const int64_t least = !forward && last ? n / 2 + 1 : n;
-    if (dim > 0 && dim < least) {
-      return InvalidArgument("input has ", dim, " along an axis that fft_length says needs ", least);
-    }
-    dim = forward && last && n > 0 ? n / 2 + 1 : n;
+    dim = forward && i + 1 == axes && n > 0 ? n / 2 + 1 : n;
   }
   c.set_output(0, PartialShape::Of(dims));
   return absl::OkStatus();

@@ -12,7 +12,9 @@ from millrace.framework.static_values import constant_value
 from millrace.framework.errors import at_user_line
 from millrace.framework.graph import Tensor, name_scope
 from millrace.ops import array_ops, control_flow_ops, dialects, gen_ops, math_ops, matrix_ops, random_ops
-from millrace.ops.image_boxes import crop_and_resize, draw_bounding_boxes, extract_glimpse, non_max_suppression, sample_distorted_bounding_box  # noqa: F401
+from millrace.ops.image_boxes import (combined_non_max_suppression, crop_and_resize, draw_bounding_boxes, extract_glimpse,  # noqa: F401
+                                      non_max_suppression, non_max_suppression_overlaps, non_max_suppression_padded,
+                                      non_max_suppression_with_scores, sample_distorted_bounding_box)
 from millrace.ops.image_files import (decode_and_crop_jpeg, decode_bmp, decode_gif, decode_image, decode_jpeg, decode_png,  # noqa: F401
                                       encode_jpeg, encode_png, extract_jpeg_shape, is_jpeg)
 from millrace.ops.random_ops import random_crop  # noqa: F401

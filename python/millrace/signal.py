@@ -9,9 +9,10 @@ from typing import Any, Callable, List, Optional
 import numpy as np
 
 from millrace.framework import dtypes
-from millrace.framework.convert import constant, constant_value, convert_to_tensor
+from millrace.framework.convert import constant, convert_to_tensor
 from millrace.framework.errors import at_user_line
 from millrace.framework.graph import Tensor, name_scope
+from millrace.framework.static_values import constant_value
 from millrace.ops import array_ops, gen_ops, math_ops
 from millrace.ops.gen_ops import fft, fft2d, fft3d, ifft, ifft2d, ifft3d
 

@@ -131,5 +131,59 @@ TEST(BadInput, BoxesInImages) {
   CheckEndless(forever);
 }
 
+TEST(BadInput, ScalesAndChoicesOfBoxes) {
+  const float nan = std::numeric_limits<float>::quiet_NaN(), infinite = std::numeric_limits<float>::infinity();
+  const auto scaled = [](float scale, float translation, int32_t size, const Dims& image) {
+    GraphMaker g;
+    g.F32("x", image, {1}).I32("size", {2}, {size, 2}).F32("scale", {2}, {scale, 1}).F32("by", {2}, {translation, 0});
+    return g.Op("bad", "ScaleAndTranslate", {"x", "size", "scale", "by"});
+  };
+  for (const float v : {0.0f, -1.0f, nan}) Check(scaled(v, 0, 2, {1, 3, 3, 1}));
+  for (const float v : {nan, infinite, -infinite, 1e30f}) Check(scaled(1, v, 2, {1, 3, 3, 1}), kOk);
+  for (const float v : {1e-30f, 1e30f, infinite}) Check(scaled(v, 0, 2, {1, 3, 3, 1}), kOk);
+  for (const int32_t v : {0, -1, INT32_MIN}) Check(scaled(1, 0, v, {1, 3, 3, 1}));
+  Check(scaled(1, 0, INT32_MAX, {1, 3, 3, 1}), kTooLarge);
+  for (const Dims& dims : {Dims{}, Dims{3, 3, 1}, Dims{1, 0, 3, 1}, Dims{1, 3, 3, 0}}) Check(scaled(1, 0, 2, dims));
+
+  for (const int32_t limit : {-1, INT32_MIN}) {
+    GraphMaker g;
+    g.F32("boxes", {2, 4}, {0, 0, 1}).F32("scores", {2}, {1}).I32("most", {}, {limit}).F32("iou", {}, {0.5});
+    g.Op("bad", "NonMaxSuppressionV4", {"boxes", "scores", "most", "iou", "iou"},
+         {{"pad_to_max_output_size", Bool(true)}});
+    Check(g, kInvalid, How::kFed);
+    GraphMaker all;
+    all.F32("boxes", {2, 3, 1, 4}, {0, 0, 1})
+        .F32("scores", {2, 3, 2}, {1})
+        .I32("most", {}, {limit})
+        .F32("iou", {}, {0.5});
+    all.Op("bad", "CombinedNonMaxSuppression", {"boxes", "scores", "most", "most", "iou", "iou"});
+    Check(all, kInvalid, How::kFed);
+  }
+  for (const float v : {-0.1f, nan, infinite}) {
+    GraphMaker g;
+    g.F32("boxes", {2, 4}, {0, 0, 1})
+        .F32("scores", {2}, {1})
+        .I32("most", {}, {2})
+        .F32("v", {}, {v})
+        .F32("half", {}, {0.5});
+    g.Op("bad", "NonMaxSuppressionV5", {"boxes", "scores", "most", "v", "half", "half"});
+    Check(g);
+  }
+  for (const float v : {-0.1f, nan}) {
+    GraphMaker g;
+    g.F32("boxes", {2, 4}, {0, 0, 1})
+        .F32("scores", {2}, {1})
+        .I32("most", {}, {2})
+        .F32("v", {}, {v})
+        .F32("half", {}, {0.5});
+    g.Op("bad", "NonMaxSuppressionV5", {"boxes", "scores", "most", "half", "half", "v"});
+    Check(g);
+  }
+  GraphMaker oblong;
+  oblong.F32("o", {2, 3}).F32("scores", {2}).I32("most", {}, {2}).F32("v", {});
+  oblong.Op("bad", "NonMaxSuppressionWithOverlaps", {"o", "scores", "most", "v", "v"});
+  Check(oblong);
+}
+
 }  // namespace
 }  // namespace millrace::bad_inputs

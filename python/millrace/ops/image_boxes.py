@@ -8,6 +8,7 @@ import numpy as np
 
 from millrace.framework import dtypes
 from millrace.framework.convert import convert_to_tensor
+from millrace.framework.graph import name_scope
 from millrace.framework.graph import Tensor
 from millrace.ops import dialects, gen_ops
 
@@ -51,3 +52,41 @@ def non_max_suppression(boxes: Any, scores: Any, max_output_size: Any, iou_thres
     """The boxes that no better one overlaps by more than iou_threshold."""
     return gen_ops.non_max_suppression_v3(boxes, scores, max_output_size, convert_to_tensor(iou_threshold, dtypes.float32),  # type: ignore[no-any-return]
                                           convert_to_tensor(score_threshold, dtypes.float32), name=name)
+
+
+def non_max_suppression_with_scores(boxes: Any, scores: Any, max_output_size: Any, iou_threshold: Any = 0.5, score_threshold: Any = float("-inf"),
+                                    soft_nms_sigma: Any = 0.0, name: Optional[str] = None) -> Any:
+    """The boxes that stay, and their scores, which fall softly where soft_nms_sigma is above 0."""
+    with name_scope(name, "non_max_suppression_with_scores"):
+        chosen, kept, _ = gen_ops.non_max_suppression_v5(boxes, scores, max_output_size, *(convert_to_tensor(v, dtypes.float32) for v in (
+            iou_threshold, score_threshold, soft_nms_sigma)), pad_to_max_output_size=False)
+    return chosen, kept
+
+
+def non_max_suppression_padded(boxes: Any, scores: Any, max_output_size: Any, iou_threshold: Any = 0.5, score_threshold: Any = float("-inf"),
+                               pad_to_max_output_size: bool = False, name: Optional[str] = None) -> Any:
+    """The boxes that stay, with zeros behind them if wanted, and how many they are."""
+    with name_scope(name, "non_max_suppression_padded"):
+        iou, least = convert_to_tensor(iou_threshold, dtypes.float32), convert_to_tensor(score_threshold, dtypes.float32)
+        made = gen_ops.non_max_suppression_v4(boxes, scores, max_output_size, iou, least, pad_to_max_output_size=pad_to_max_output_size)
+    return made[0], made[1]
+
+
+def non_max_suppression_with_overlaps(overlaps: Any, scores: Any, max_output_size: Any, overlap_threshold: Any = 0.5,
+                                      score_threshold: Any = float("-inf"), name: Optional[str] = None) -> Any:
+    """The things that stay when those that overlap a better one too much are left out."""
+    with name_scope(name, "non_max_suppression_overlaps"):
+        return gen_ops.non_max_suppression_with_overlaps(overlaps, scores, max_output_size, convert_to_tensor(overlap_threshold, dtypes.float32),
+                                                         convert_to_tensor(score_threshold, dtypes.float32))
+
+
+non_max_suppression_overlaps = non_max_suppression_with_overlaps
+
+
+def combined_non_max_suppression(boxes: Any, scores: Any, max_output_size_per_class: Any, max_total_size: Any, iou_threshold: Any = 0.5,
+                                 score_threshold: Any = float("-inf"), pad_per_class: bool = False, clip_boxes: bool = True,
+                                 name: Optional[str] = None) -> Any:
+    """The best boxes of all classes, for each image."""
+    with name_scope(name, "combined_non_max_suppression"):
+        return gen_ops.combined_non_max_suppression(boxes, scores, max_output_size_per_class, max_total_size, convert_to_tensor(
+            iou_threshold, dtypes.float32), convert_to_tensor(score_threshold, dtypes.float32), pad_per_class, clip_boxes)

@@ -47,16 +47,6 @@ Status AdjustShape(ShapeContext& c) {
   return absl::OkStatus();
 }
 
-Status SuppressionShape(ShapeContext& c) {
-  MR_ASSIGN_OR_RETURN(const PartialShape boxes, c.WithRank(0, 2));
-  MR_ASSIGN_OR_RETURN(const PartialShape scores, c.WithRank(1, 1));
-  for (int i = 2; i < c.num_inputs(); ++i) MR_RETURN_IF_ERROR(c.RequireScalar(i));
-  MR_RETURN_IF_ERROR(c.MergeDim(boxes.dim(0), scores.dim(0), "as many scores as boxes").status());
-  MR_RETURN_IF_ERROR(c.MergeDim(boxes.dim(1), 4, "a box is four numbers").status());
-  c.set_output(0, PartialShape::Of({-1}));
-  return absl::OkStatus();
-}
-
 // The gradient op of a resizing op takes the gradient and, for all but the nearest neighbour, the original images.
 Status ResizeGrad(GradContext& g, const char* op) {
   const GraphBuilder& b = g.b();
@@ -87,6 +77,68 @@ Status NearestGrad(GradContext& g) {
   }
   g.set_dx(
       0, b.Op("ResizeNearestNeighborGrad", {g.dy(), size}, {{"align_corners", align}, {"half_pixel_centers", half}}));
+  return g.status();
+}
+
+Status ScaleShape(ShapeContext& c) {
+  for (int i = 2; i < 4; ++i) {
+    MR_ASSIGN_OR_RETURN(const PartialShape two, c.WithRank(i, 1));
+    MR_RETURN_IF_ERROR(c.MergeDim(two.dim(0), 2, "two numbers").status());
+  }
+  return c.op().inputs[1].name == "size" ? ResizeShape(c) : ResizeGradShape(c);
+}
+
+Status ScaleGrad(GradContext& g) {
+  const GraphBuilder& b = g.b();
+  if (g.x(0).dtype() != DType::kFloat) return absl::OkStatus();
+  MR_ASSIGN_OR_RETURN(const std::string kernel, g.Attr<std::string>("kernel_type"));
+  MR_ASSIGN_OR_RETURN(const bool antialias, g.Attr<bool>("antialias"));
+  g.set_dx(0, b.Op("ScaleAndTranslateGrad", {g.dy(), g.x(0), g.x(2), g.x(3)},
+                   {{"kernel_type", kernel}, {"antialias", antialias}}));
+  return g.status();
+}
+
+// The three channels of x.
+std::vector<Output> Channels(const GraphBuilder& b, Output x) {
+  Node* parts = b.OpNode("Split", {b.Scalar<int32_t>(-1), x}, {{"num_split", 3}});
+  return parts ? std::vector<Output>{parts->output(0), parts->output(1), parts->output(2)} : std::vector<Output>(3);
+}
+
+// With v the largest channel, least the smallest and range = v - least: saturation is 1 - least / v, and hue
+// (next - after) / (6 range) and an offset, next and after being the channels that follow the largest one in a circle.
+// Where channels are equal the first one counts.
+Status HsvGrad(GradContext& g) {
+  const GraphBuilder& b = g.b();
+  const DType type = BaseType(g.x(0).dtype());
+  const std::vector<Output> x = Channels(b, g.x(0)), y = Channels(b, g.y()), dy = Channels(b, g.dy());
+  auto as_number = [&](Output flag) { return b.Op("Cast", {flag}, {{"DstT", type}}); };
+  auto both = [&](Output p, Output q) { return as_number(b.Op("LogicalAnd", {p, q})); };
+  auto divided = [&](Output p, Output q) {  // 0 where q is
+    Output zero = b.ZerosLike(q), is_zero = b.Op("Equal", {q, zero});
+    return b.Op("Select", {is_zero, zero, b.Div(p, b.Op("Select", {is_zero, b.OnesLike(q), q}))});
+  };
+  auto before = [&](const char* op, const char* or_equal, int i, int j) {
+    return b.Op(i < j ? or_equal : op, {x[i], x[j]});
+  };
+  Output largest[3], smallest[3], circle[3], diff[3];
+  for (int i = 0; i < 3; ++i) {
+    const int next = (i + 1) % 3, after = (i + 2) % 3;
+    largest[i] = both(before("Greater", "GreaterEqual", i, next), before("Greater", "GreaterEqual", i, after));
+    smallest[i] = both(before("Less", "LessEqual", i, next), before("Less", "LessEqual", i, after));
+    diff[i] = b.Sub(x[next], x[after]);
+  }
+  Output v = y[2], least = b.Op("Minimum", {b.Op("Minimum", {x[0], x[1]}), x[2]}), range = b.Sub(v, least);
+  Output difference = b.Add(b.Add(b.Mul(largest[0], diff[0]), b.Mul(largest[1], diff[1])), b.Mul(largest[2], diff[2]));
+  Output by_next = divided(dy[0], b.Mul(range, b.ScalarOf(type, 6)));
+  Output by_range = b.Mul(by_next, divided(difference, range));
+  Output by_largest = b.Sub(b.Add(dy[2], divided(b.Mul(dy[1], least), b.Mul(v, v))), by_range);
+  Output by_smallest = b.Sub(by_range, divided(dy[1], v));
+  for (int i = 0; i < 3; ++i) {
+    const int next = (i + 1) % 3, after = (i + 2) % 3;
+    circle[i] = b.Mul(by_next, b.Sub(largest[after], largest[next]));
+    circle[i] = b.Add(circle[i], b.Add(b.Mul(by_largest, largest[i]), b.Mul(by_smallest, smallest[i])));
+  }
+  g.set_dx(0, b.Op("ConcatV2", {circle[0], circle[1], circle[2], b.Scalar<int32_t>(-1)}));
   return g.status();
 }
 
@@ -143,7 +195,7 @@ void RegisterImageOps(OpRegistry& r) {
   r.Add("RGBToHSV(images:T) -> (output:T) | T in FLT=f32")
       .Doc("Hue, saturation and value, each in [0, 1], of red, green and blue in [0, 1].")
       .Shape(ColourShape)
-      .NoGradient(kColour)
+      .Gradient(HsvGrad)
       .Example("f32[2,2,3]+");
   r.Add("HSVToRGB(images:T) -> (output:T) | T in FLT=f32")
       .Doc("Red, green and blue of hue, saturation and value.")
@@ -165,32 +217,35 @@ void RegisterImageOps(OpRegistry& r) {
       .Shape(AdjustShape)
       .NoGradient(kColour)
       .Example("f32[2,2,3]+, f32[]{0.5}");
-  constexpr char kSuppression[] =
-      "Numbers of the boxes [n, 4] (two opposite corners, y before x) that stay, best score first, when boxes whose "
-      "intersection with a better one is more than iou_threshold of their union are left out; at most max_output_size.";
   r.Add(
-       "NonMaxSuppression(boxes:f32, scores:f32, max_output_size:i32) -> (selected_indices:i32) | "
-       "iou_threshold:float=0.5")
-      .Doc(kSuppression)
-      .Shape(SuppressionShape)
-      .NotDifferentiable("it chooses boxes")
-      .Example("f32[2,4]{0 0 1 1 0 0 1 0.9}, f32[2]{0.5 0.7}, i32[]{2}");
-  r.Add(
-       "NonMaxSuppressionV2(boxes:T, scores:T, max_output_size:i32, iou_threshold:T_threshold) -> "
-       "(selected_indices:i32) | T in "
-       "f16|f32=f32; T_threshold in f16|f32=f32")
-      .Doc(kSuppression)
-      .Shape(SuppressionShape)
-      .NotDifferentiable("it chooses boxes")
-      .Example("f32[2,4]{0 0 1 1 0 0 1 0.9}, f32[2]{0.5 0.7}, i32[]{2}, f32[]{0.5}");
-  r.Add(
-       "NonMaxSuppressionV3(boxes:T, scores:T, max_output_size:i32, iou_threshold:T_threshold, "
-       "score_threshold:T_threshold) -> "
-       "(selected_indices:i32) | T in f16|f32=f32; T_threshold in f16|f32=f32")
-      .Doc(absl::StrCat(kSuppression, " Boxes of a score not above score_threshold are left out."))
-      .Shape(SuppressionShape)
-      .NotDifferentiable("it chooses boxes")
-      .Example("f32[2,4]{0 0 1 1 0 0 1 0.9}, f32[2]{0.5 0.7}, i32[]{2}, f32[]{0.5}, f32[]{0.1}");
+       "AdjustContrast(images:T, contrast_factor:f32, min_value:f32, max_value:f32) -> (output:f32) | T in "
+       "FD|IDX|i8|i16|u8 | D2")
+      .Doc("Each channel of each image drawn away from its mean by the factor, and cut to [min_value, max_value].")
+      .Shape(AdjustShape)
+      .NoGradient(kColour)
+      .NoExample("in graphs as old as the op, the shape of a scalar placeholder means an unknown one");
+  constexpr char kScale[] = "kernel_type:string=\"lanczos3\"; antialias:bool=true";
+  r.Add(absl::StrCat("ScaleAndTranslate(images:T, size:i32, scale:f32, translation:f32) -> (resized_images:f32) | T in "
+                     "FLT|IDX|i8|i16|u8|u16; ",
+                     kScale))
+      .Doc(
+          "Images of `size` in which the pixel at y lies at y * scale + translation: sums under the kernel (lanczos1, "
+          "3, 5, "
+          "gaussian, box, triangle, keyscubic, mitchellcubic), which is stretched where images shrink and antialias is "
+          "set. "
+          "What comes from outside of the images is 0.")
+      .Shape(ScaleShape)
+      .Gradient(ScaleGrad)
+      .Example("f32[1,4,5,2]~, i32[2]{3 6}, !f32[2]{0.8 1.2}, !f32[2]{0.1 -0.5} | kernel_type=\"triangle\"");
+  r.Add(absl::StrCat(
+            "ScaleAndTranslateGrad(grads:T, original_image:T, scale:f32, translation:f32) -> (output:T) | T in "
+            "f32; ",
+            kScale))
+      .Doc("The derivative of ScaleAndTranslate by the images.")
+      .Shape(ScaleShape)
+      .NoGradient(kSecond)
+      .Example("f32[1,3,6,2]~, f32[1,4,5,2]~, f32[2]{0.8 1.2}, f32[2]{0.1 -0.5}");
+  RegisterImageBoxOps(r);
   RegisterImageFileOps(r);
   RegisterImageWindowOps(r);
 }

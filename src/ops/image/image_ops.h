@@ -8,5 +8,6 @@ namespace millrace {
 void RegisterImageOps(OpRegistry& registry);  // all of it
 void RegisterImageFileOps(OpRegistry& registry);
 void RegisterImageWindowOps(OpRegistry& registry);
+void RegisterImageBoxOps(OpRegistry& registry);
 
 }  // namespace millrace

@@ -14,5 +14,6 @@ void RegisterImageCropKernels(KernelRegistry& registry);
 void RegisterImageDrawKernels(KernelRegistry& registry);
 void RegisterImageSampleKernels(KernelRegistry& registry);
 void RegisterImageFileKernels(KernelRegistry& registry);
+void RegisterImageScaleKernels(KernelRegistry& registry);
 
 }  // namespace millrace

@@ -85,6 +85,7 @@ void AddBicubic(float at, int64_t in, bool half_pixel_centers, Sampling* s) {
 }
 
 void AddArea(int64_t i, int64_t in, float scale, Sampling* s) {
+  if (scale == 0) return s->taps.push_back({0, 1});  // of one pixel, with align_corners
   const float begin = static_cast<float>(i) * scale, end = static_cast<float>(i + 1) * scale;
   for (int64_t v = static_cast<int64_t>(std::floor(begin)); v < static_cast<int64_t>(std::ceil(end)); ++v) {
     const float left = std::max(begin, static_cast<float>(v)), right = std::min(end, static_cast<float>(v + 1));

@@ -100,8 +100,8 @@ void ForSignals(const KernelContext& ctx, int64_t n, const SignalPlaces& from, c
   });
 }
 
-// Calls move(k, l) for all numbers k < n of all lanes l, so that both sides stay in the cache: signals that lie along the
-// memory are turned in blocks.
+// Calls move(k, l) for all numbers k < n of all lanes l, so that both sides stay in the cache: signals that lie along
+// the memory are turned in blocks.
 template <typename Move>
 inline void ForNumbers(int64_t n, int64_t lanes, int64_t stride, const Move& move) {
   if (stride != 1) {

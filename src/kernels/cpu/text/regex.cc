@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // Pike's machine: all threads of a pattern go through the text together, in the order of their preference, and no two
-// of them stand at one step.
+// of them stand at one step. Where only the ends of matches are asked for, an automaton finds them with one look-up per
+// character; the machine then runs over a match alone, for its groups.
 #include "kernels/cpu/text/regex.h"
 
 #include <algorithm>
 
 #include "kernels/cpu/engine/utf8.h"
+#include "kernels/cpu/text/regex_automaton.h"
 
 namespace millrace {
 namespace {
@@ -34,12 +36,15 @@ class Machine {
   Machine(const RegexProgram& program, absl::string_view text, size_t spans)
       : program_(program), text_(text), width_(spans), now_(program.steps.size()), then_(program.steps.size()) {}
 
+  // Where a match may lie: anywhere from `from` on, beginning there, or from there to the end of the text.
+  enum class Where : uint8_t { kAnywhere, kBegins, kWhole };
   // `spans` has room for as many as the machine keeps; null for none.
-  bool Run(size_t from, bool full, std::vector<int64_t>* spans) {
+  bool Run(size_t from, Where where, std::vector<int64_t>* spans) {
+    const bool full = where == Where::kWhole, anchored = where != Where::kAnywhere;
     bool matched = false;
     std::vector<int64_t> fresh(width_, -1);
     for (size_t at = from;;) {
-      if (!matched && (!full || at == from)) {
+      if (!matched && (!anchored || at == from)) {
         if (width_ > 0) fresh[0] = static_cast<int64_t>(at);
         Follow(program_.start, at, fresh, &now_);
       }
@@ -47,7 +52,7 @@ class Machine {
       const Utf8Char c = at_end ? Utf8Char{} : FirstUtf8Char(text_.substr(at));
       const size_t next = at + (c.valid ? c.size : 1);
       if (Advance(at, next, at_end ? nullptr : &c, full, spans)) matched = true;
-      if (at_end || (then_.steps.empty() && (matched || full))) break;
+      if (at_end || (then_.steps.empty() && (matched || anchored))) break;
       std::swap(now_, then_);
       then_.Clear();
       at = next;
@@ -181,20 +186,57 @@ StatusOr<Regex> Regex::Compile(absl::string_view pattern) {
   return Regex(std::move(program));
 }
 
-bool Regex::Find(absl::string_view text, size_t from, bool full, Spans* spans) const {
-  return Machine(program_, text, spans ? spans->size() : 0).Run(from, full, spans);
+RegexMatcher::RegexMatcher(const Regex& regex) : program_(regex.program()) {
+  if (!RegexAutomaton::Knows(program_)) return;
+  whole_ = std::make_unique<RegexAutomaton>(program_, true);
+  search_ = std::make_unique<RegexAutomaton>(program_, false);
+}
+RegexMatcher::~RegexMatcher() = default;
+
+bool RegexMatcher::FullMatch(absl::string_view text) {
+  if (whole_) {
+    const RegexAutomaton::Verdict verdict = whole_->Whole(text);
+    if (verdict != RegexAutomaton::Verdict::kTooLarge) return verdict == RegexAutomaton::Verdict::kYes;
+    whole_.reset();
+  }
+  return Machine(program_, text, 0).Run(0, Machine::Where::kWhole, nullptr);
 }
 
-bool Regex::FullMatch(absl::string_view text) const { return Find(text, 0, true, nullptr); }
+// The automaton tries one begin after another, which `budget` bounds.
+bool RegexMatcher::Find(absl::string_view text, size_t from, int64_t* budget, Spans* spans) {
+  for (size_t at = from; search_ && *budget > 0;) {
+    at = search_->NextStart(text, at);
+    size_t end = 0;
+    const RegexAutomaton::Verdict verdict = search_->MatchAt(text, at, budget, &end);
+    if (verdict == RegexAutomaton::Verdict::kTooLarge) {
+      if (*budget > 0) search_.reset();
+      break;
+    }
+    if (verdict == RegexAutomaton::Verdict::kYes) {
+      if (spans->size() > 2) return Machine(program_, text, spans->size()).Run(at, Machine::Where::kBegins, spans);
+      (*spans)[0] = static_cast<int64_t>(at);
+      (*spans)[1] = static_cast<int64_t>(end);
+      return true;
+    }
+    if (at >= text.size()) return false;
+    const Utf8Char c = FirstUtf8Char(text.substr(at));
+    at += c.valid ? c.size : 1;
+  }
+  return Machine(program_, text, spans->size()).Run(from, Machine::Where::kAnywhere, spans);
+}
 
-std::string Regex::Replace(absl::string_view text, absl::string_view rewrite, bool global) const {
+std::string RegexMatcher::Replace(absl::string_view text, absl::string_view rewrite, bool global) {
   if (!IsRewrite(rewrite, program_.groups)) return std::string(text);
   std::string out;
-  Spans spans(2 * static_cast<size_t>(std::min(program_.groups, 9) + 1));
+  int group = 0;  // the last that the rewrite names
+  for (size_t i = 0; i + 1 < rewrite.size(); ++i) {
+    if (rewrite[i] == '\\' && rewrite[++i] != '\\') group = std::max(group, rewrite[i] - '0');
+  }
+  Spans spans(2 * static_cast<size_t>(group + 1));
+  int64_t budget = 16 * static_cast<int64_t>(text.size()) + 64;
   size_t at = 0;
   int64_t last_end = -1;
-  Machine machine(program_, text, spans.size());
-  while (at <= text.size() && machine.Run(at, false, &spans)) {
+  while (at <= text.size() && Find(text, at, &budget, &spans)) {
     const auto begin = static_cast<size_t>(spans[0]), end = static_cast<size_t>(spans[1]);
     absl::StrAppend(&out, text.substr(at, begin - at));
     at = begin;

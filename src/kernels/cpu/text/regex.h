@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Regular expressions with RE2's syntax and meaning: leftmost matches, alternatives in their order, time proportional
 // to text times pattern whatever they are. Text is UTF-8; a byte that is none of it matches \C and nothing else.
-// Properties (\p{Greek}) are not known, and case is ignored for ASCII only. Immutable, so thread-safe. Why not RE2
-// itself: docs/decisions/0018-regular-expressions.md.
+// Properties (\p{Greek}) are not known, and case is ignored for ASCII only. Why not RE2 itself:
+// docs/decisions/0018-regular-expressions.md.
 #pragma once
 
 #include <cstdint>
@@ -51,22 +51,38 @@ struct RegexProgram {
 // InvalidArgument says what is wrong with the pattern.
 StatusOr<RegexProgram> CompileRegex(absl::string_view pattern);
 
+// A compiled pattern. Immutable, so thread-safe.
 class Regex {
  public:
   static StatusOr<Regex> Compile(absl::string_view pattern);
-
-  bool FullMatch(absl::string_view text) const;
-  // The first match, or all, replaced by `rewrite`, in which \0 to \9 are the match and its groups. A rewrite that
-  // names a group that is not there, or has another escape, changes nothing.
-  std::string Replace(absl::string_view text, absl::string_view rewrite, bool global) const;
+  const RegexProgram& program() const { return program_; }
 
  private:
   explicit Regex(RegexProgram program) : program_(std::move(program)) {}
+  RegexProgram program_;
+};
+
+class RegexAutomaton;
+
+// Matches texts with a pattern, which must outlive it. Keeps what earlier texts have taught it: use one for many texts,
+// and by one thread at a time.
+class RegexMatcher {
+ public:
+  explicit RegexMatcher(const Regex& regex);
+  ~RegexMatcher();
+
+  bool FullMatch(absl::string_view text);
+  // The first match, or all, replaced by `rewrite`, in which \0 to \9 are the match and its groups. A rewrite that
+  // names a group that is not there, or has another escape, changes nothing.
+  std::string Replace(absl::string_view text, absl::string_view rewrite, bool global);
+
+ private:
   // Begin and end of the match and its groups, -1 where there is none.
   using Spans = std::vector<int64_t>;
-  bool Find(absl::string_view text, size_t from, bool full, Spans* spans) const;
+  bool Find(absl::string_view text, size_t from, int64_t* budget, Spans* spans);
 
-  RegexProgram program_;
+  const RegexProgram& program_;
+  std::unique_ptr<RegexAutomaton> whole_, search_;  // null: the pattern is not for them
 };
 
 }  // namespace millrace

@@ -4,12 +4,46 @@
 
 #include <gtest/gtest.h>
 
+#include <random>
+#include <string>
+#include <vector>
+
 namespace millrace {
 namespace {
 
 std::string Replaced(absl::string_view pattern, absl::string_view text, absl::string_view rewrite, bool global = true) {
   const StatusOr<Regex> regex = Regex::Compile(pattern);
-  return regex.ok() ? regex->Replace(text, rewrite, global) : std::string(regex.status().message());
+  return regex.ok() ? RegexMatcher(*regex).Replace(text, rewrite, global) : std::string(regex.status().message());
+}
+
+bool FullMatch(absl::string_view pattern, absl::string_view text) {
+  const StatusOr<Regex> regex = Regex::Compile(pattern);
+  return regex.ok() && RegexMatcher(*regex).FullMatch(text);
+}
+
+// The automaton against Pike's machine, which a place that always holds keeps the pattern to.
+TEST(Regex, TheSameWithAndWithoutAutomaton) {
+  std::mt19937 random(5);
+  const auto pick = [&](const std::vector<std::string>& list) { return list[random() % list.size()]; };
+  const std::vector<std::string> parts = {
+      "a", "b", "[ab]", ".", "é", "[^a]", "\\C", "^", "$", "(a|ab)", "(b|)", "(é|a)"};
+  const std::vector<std::string> counts = {"", "", "", "*", "+", "?", "*?", "+?", "??", "{2}"};
+  const std::vector<std::string> letters = {"a", "b", "c", "é", "\xff", "\n"};
+  for (int round = 0; round < 3000; ++round) {
+    std::string pattern, text;
+    for (size_t i = 0; i <= random() % 4; ++i) {
+      const std::string part = pick(parts);
+      pattern += part + (part == "^" || part == "$" ? "" : pick(counts));
+      if (random() % 4 == 0) pattern += "|";
+    }
+    for (size_t i = 0; i < random() % 12; ++i) text += pick(letters);
+    const std::string slow = "(?:" + pattern + ")(?:\\b|\\B)";
+    EXPECT_EQ(FullMatch(pattern, text), FullMatch(slow, text)) << pattern << " on " << text;
+    for (const char* rewrite : {"<\\0>", "-"}) {
+      EXPECT_EQ(Replaced(pattern, text, rewrite), Replaced(slow, text, rewrite)) << pattern << " on " << text;
+      EXPECT_EQ(Replaced(pattern, text, rewrite, false), Replaced(slow, text, rewrite, false)) << pattern;
+    }
+  }
 }
 
 TEST(Regex, FindsTheLeftmostMatchInTheOrderOfAlternatives) {
@@ -49,7 +83,9 @@ TEST(Regex, IsNotLedAstrayByItsPattern) {
   EXPECT_FALSE(Regex::Compile("((a{1000}){1000}){1000}").ok());
   EXPECT_FALSE(Regex::Compile("(?:(?:(?:(?:){1000}){1000}){1000}){1000}").ok());
   const std::string text(3000, 'a');
-  EXPECT_FALSE(Regex::Compile("(a*)*(a|aa)*(a?){20}b")->FullMatch(text)) << "and soon";
+  EXPECT_FALSE(FullMatch("(a*)*(a|aa)*(a?){20}b", text)) << "and soon";
+  EXPECT_FALSE(FullMatch("(a|b)*a(a|b){200}", std::string(3000, 'b'))) << "2^200 states";
+  EXPECT_TRUE(FullMatch("(a|b)*a(a|b){20}", std::string(2979, 'b') + "a" + std::string(20, 'b')));
   EXPECT_EQ(Replaced("(x+x+)+y", std::string(3000, 'x'), ""), std::string(3000, 'x'));
 }
 

@@ -9,7 +9,7 @@
 namespace millrace {
 namespace {
 
-constexpr double kNanosPerString = 2000;
+constexpr double kNanosPerString = 500;
 
 class RegexKernel : public Kernel {
  public:
@@ -40,7 +40,8 @@ class FullMatchKernel final : public RegexKernel {
     const Tensor& in = ctx.input(0);
     MR_ASSIGN_OR_RETURN(Tensor * out, ctx.AllocateOutput(0, in.shape()));
     ctx.ParallelFor(in.num_elements(), kNanosPerString, [&](int64_t begin, int64_t end) {
-      for (int64_t i = begin; i < end; ++i) out->mutable_data<bool>()[i] = regex.FullMatch(in.data<TString>()[i]);
+      RegexMatcher matcher(regex);
+      for (int64_t i = begin; i < end; ++i) out->mutable_data<bool>()[i] = matcher.FullMatch(in.data<TString>()[i]);
     });
     return absl::OkStatus();
   }
@@ -65,8 +66,9 @@ class ReplaceKernel final : public RegexKernel {
     const Tensor& in = ctx.input(0);
     MR_ASSIGN_OR_RETURN(Tensor * out, ctx.AllocateOutput(0, in.shape()));
     ctx.ParallelFor(in.num_elements(), kNanosPerString, [&](int64_t begin, int64_t end) {
+      RegexMatcher matcher(regex);
       for (int64_t i = begin; i < end; ++i) {
-        out->mutable_data<TString>()[i] = regex.Replace(in.data<TString>()[i], rewrite, global_);
+        out->mutable_data<TString>()[i] = matcher.Replace(in.data<TString>()[i], rewrite, global_);
       }
     });
     return absl::OkStatus();

@@ -15,6 +15,8 @@ from millrace.gfile import Remove as delete_file  # noqa: F401
 from millrace.gfile import Rename as rename  # noqa: F401
 from millrace.gfile import Stat as stat  # noqa: F401
 from millrace.gfile import Walk as walk  # noqa: F401
+from millrace.gfile import FileStatistics  # noqa: F401
+from millrace.gfile import atomic_write as atomic_write_string_to_file  # noqa: F401
 
 
 def read_file_to_string(filename: Any, binary_mode: bool = False) -> Any:

@@ -2,10 +2,16 @@
 """tf.gfile: files and folders."""
 from __future__ import annotations
 
+import contextlib
 import glob as _glob
 import os
 import shutil
+import uuid
 from typing import Any, Iterator, List, Tuple
+
+from millrace.framework import errors
+
+_READS, _WRITES = ("r", "r+", "a+", "w+"), ("a", "w", "r+", "a+", "w+")
 
 
 def _path(path: Any) -> str:
@@ -14,84 +20,145 @@ def _path(path: Any) -> str:
     return path[7:] if path.startswith("file://") else path
 
 
-def _not_found(path: str) -> Exception:
-    from millrace.framework import errors
-    return errors.NotFoundError(None, None, "%s; No such file or directory" % path)  # type: ignore[call-arg, arg-type]
+def _error(kind: Any, message: str) -> Exception:
+    return kind(None, None, message)  # type: ignore[no-any-return]
+
+
+@contextlib.contextmanager
+def _statuses(path: str) -> Iterator[None]:
+    """A context in which errors of the system become those of tf.errors."""
+    try:
+        yield
+    except FileNotFoundError:
+        raise _error(errors.NotFoundError, "%s; No such file or directory" % path) from None
+    except FileExistsError:
+        raise _error(errors.AlreadyExistsError, "%s; File exists" % path) from None
+    except PermissionError as error:
+        raise _error(errors.PermissionDeniedError, "%s; %s" % (path, error.strerror)) from None
+    except (IsADirectoryError, NotADirectoryError) as error:
+        raise _error(errors.FailedPreconditionError, "%s; %s" % (path, error.strerror)) from None
+    except OSError as error:
+        raise _error(errors.UnknownError, "%s; %s" % (path, error.strerror)) from None
 
 
 class GFile:
-    """A file. Text unless the mode has a `b`; opened when first used."""
+    """A file; text unless the mode has a `b`. It is opened when it is first read or written.
+
+    What is read and what is written have places of their own: reading starts at the beginning of the file, writing at the end that
+    the file has (a, a+) or in an empty file.
+    """
 
     def __init__(self, name: Any, mode: str = "r") -> None:
         self._name, self._mode = _path(name), mode
-        self._file: Any = None
+        self._binary, self._kind = "b" in mode, mode.replace("b", "").replace("t", "")
+        self._reader: Any = None
+        self._writer: Any = None
 
     name = property(lambda self: self._name, doc="Its path.")
     mode = property(lambda self: self._mode, doc="How it was opened.")
 
-    def _open(self) -> Any:
-        if self._file is None:
-            try:
-                self._file = open(self._name, self._mode, encoding=None if "b" in self._mode else "utf-8")
-            except FileNotFoundError:
-                raise _not_found(self._name) from None
-        return self._file
+    def _to_read(self) -> Any:
+        self.flush()
+        if self._reader is None:
+            if self._kind not in _READS:
+                raise _error(errors.PermissionDeniedError, "File isn't open for reading")
+            with _statuses(self._name):
+                if os.path.isdir(self._name):
+                    raise IsADirectoryError(21, "Is a directory")
+                self._reader = open(self._name, "rb", buffering=1 << 19)
+        return self._reader
+
+    def _to_write(self) -> Any:
+        if self._writer is None:
+            if self._kind not in _WRITES:
+                raise _error(errors.PermissionDeniedError, "File isn't open for writing")
+            with _statuses(self._name):
+                self._writer = open(self._name, "ab" if "a" in self._kind else "wb")
+        return self._writer
+
+    def _text(self, data: bytes) -> Any:
+        return data if self._binary else data.decode("utf-8")
 
     def read(self, n: int = -1) -> Any:
-        """The rest, or the next n characters."""
-        return self._open().read(n)
+        """The rest, or the next n bytes."""
+        return self._text(self._to_read().read(n))
 
-    def write(self, data: Any) -> None:
+    def write(self, file_content: Any) -> None:
         """Appends."""
-        self._open().write(data)
+        data = file_content.encode("utf-8") if isinstance(file_content, str) else bytes(file_content)
+        writer = self._to_write()
+        with _statuses(self._name):
+            writer.write(data)
 
     def readline(self) -> Any:
-        """The next line."""
-        return self._open().readline()
+        """The next line, with its end; empty behind the last one."""
+        return self._text(self._to_read().readline())
 
-    def readlines(self) -> Any:
+    def readlines(self) -> List[Any]:
         """The lines that are left."""
-        return self._open().readlines()
+        return [self._text(line) for line in self._to_read().readlines()]
 
     def size(self) -> int:
         """Its length in bytes."""
-        return os.path.getsize(self._name)
+        self.flush()
+        with _statuses(self._name):
+            return os.path.getsize(self._name)
 
-    def seek(self, offset: int = 0, whence: int = 0, position: Any = None) -> None:
-        """Goes to a place."""
-        self._open().seek(offset if position is None else position, whence)
+    def seek(self, offset: Any = None, whence: int = 0, position: Any = None) -> None:
+        """Goes to a place for reading: from the beginning, from here (1), or from the end (2)."""
+        if offset is None and position is None:
+            raise TypeError("seek(): offset argument required")
+        if offset is not None and position is not None:
+            raise TypeError("seek(): offset and position may not be set simultaneously.")
+        reader = self._to_read()
+        if whence not in (0, 1, 2):
+            raise _error(errors.InvalidArgumentError, "Invalid whence argument: %s. Valid values are 0, 1, or 2." % (whence,))
+        try:
+            reader.seek(position if offset is None else offset, whence)
+        except (OSError, ValueError):
+            raise _error(errors.InvalidArgumentError, "%s; cannot seek to %s" % (self._name, offset)) from None
 
     def tell(self) -> int:
-        """The place."""
-        return int(self._open().tell())
+        """The place for reading."""
+        return int(self._to_read().tell())
 
     def flush(self) -> None:
         """Writes what is still in memory."""
-        if self._file is not None:
-            self._file.flush()
+        if self._writer is not None:
+            with _statuses(self._name):
+                self._writer.flush()
 
     def close(self) -> None:
         """Closes it."""
-        if self._file is None and ("w" in self._mode or "a" in self._mode):
-            self._open()
-        if self._file is not None:
-            self._file.close()
+        for file in (self._reader, self._writer):
+            if file is not None:
+                with _statuses(self._name):
+                    file.close()
+        self._reader = self._writer = None
+
+    def __iter__(self) -> "GFile":
+        return self
 
     def next(self) -> Any:
         """The next line."""
-        return next(self._open())
-
-    def __iter__(self) -> Iterator[Any]:
-        return iter(self._open())
+        line = self.readline()
+        if not line:
+            raise StopIteration
+        return line
 
     __next__ = next
 
     def __enter__(self) -> "GFile":
-        self._open()
         return self
 
     def __exit__(self, *unused: Any) -> None:
         self.close()
+
+    def __del__(self) -> None:
+        try:
+            self.close()
+        except Exception:  # the process may be at its end
+            pass
 
 
 FastGFile = Open = GFile
@@ -109,66 +176,97 @@ def IsDirectory(dirname: Any) -> bool:  # noqa: N802
 
 def MakeDirs(dirname: Any, mode: int = 0o755) -> None:  # noqa: N802
     """Makes a folder and those above it."""
-    os.makedirs(_path(dirname), exist_ok=True)
+    with _statuses(_path(dirname)):
+        os.makedirs(_path(dirname), mode, exist_ok=True)
 
 
 def MkDir(dirname: Any, mode: int = 0o755) -> None:  # noqa: N802
     """Makes a folder."""
-    os.mkdir(_path(dirname))
+    with _statuses(_path(dirname)):
+        os.mkdir(_path(dirname), mode)
 
 
 def Remove(filename: Any) -> None:  # noqa: N802
     """Deletes a file."""
-    try:
+    with _statuses(_path(filename)):
         os.remove(_path(filename))
-    except FileNotFoundError:
-        raise _not_found(_path(filename)) from None
 
 
 def DeleteRecursively(dirname: Any) -> None:  # noqa: N802
     """Deletes a folder and what is in it."""
     path = _path(dirname)
-    if not os.path.exists(path):
-        raise _not_found(path)
-    shutil.rmtree(path) if os.path.isdir(path) else os.remove(path)
+    with _statuses(path):
+        if os.path.isdir(path) and not os.path.islink(path):
+            shutil.rmtree(path)
+        else:
+            os.remove(path)
+
+
+def _refuse_existing(path: str, overwrite: bool) -> None:
+    if not overwrite and os.path.exists(path):
+        raise _error(errors.AlreadyExistsError, "file already exists: %s" % path)
 
 
 def Copy(oldpath: Any, newpath: Any, overwrite: bool = False) -> None:  # noqa: N802
-    """Copies a file."""
-    if os.path.exists(_path(newpath)) and not overwrite:
-        from millrace.framework import errors
-        raise errors.AlreadyExistsError(None, None, "file already exists: %s" % _path(newpath))  # type: ignore[call-arg, arg-type]
-    shutil.copyfile(_path(oldpath), _path(newpath))
+    """Copies a file. AlreadyExistsError where the new one is there, unless overwrite."""
+    _refuse_existing(_path(newpath), overwrite)
+    with _statuses(_path(oldpath)):
+        shutil.copyfile(_path(oldpath), _path(newpath))
 
 
 def Rename(oldname: Any, newname: Any, overwrite: bool = False) -> None:  # noqa: N802
-    """Renames a file."""
-    os.replace(_path(oldname), _path(newname)) if overwrite else os.rename(_path(oldname), _path(newname))
+    """Renames a file. AlreadyExistsError where the new one is there, unless overwrite."""
+    _refuse_existing(_path(newname), overwrite)
+    with _statuses(_path(oldname)):
+        os.replace(_path(oldname), _path(newname))
 
 
 def Glob(filename: Any) -> List[str]:  # noqa: N802
-    """The files that fit a pattern."""
+    """The files that fit a pattern, or any of several."""
     patterns = filename if isinstance(filename, (list, tuple)) else [filename]
     return [p for pattern in patterns for p in sorted(_glob.glob(_path(pattern)))]
 
 
 def ListDirectory(dirname: Any) -> List[str]:  # noqa: N802
-    """What is in a folder."""
-    try:
-        return os.listdir(_path(dirname))
-    except FileNotFoundError:
-        raise _not_found(_path(dirname)) from None
+    """The names of what is in a folder."""
+    path = _path(dirname)
+    if not os.path.isdir(path):
+        raise _error(errors.NotFoundError, "Could not find directory %s" % path)
+    with _statuses(path):
+        return os.listdir(path)
 
 
 ListDir = ListDirectory
 
 
-def Stat(filename: Any) -> Any:  # noqa: N802
-    """Size and times of a file."""
-    info = os.stat(_path(filename))
-    return type("FileStatistics", (), {"length": info.st_size, "mtime_nsec": info.st_mtime_ns, "is_directory": os.path.isdir(_path(filename))})()
+class FileStatistics:
+    """Length, time of change and kind of a file."""
+
+    def __init__(self, length: int, mtime_nsec: int, is_directory: bool) -> None:
+        self.length, self.mtime_nsec, self.is_directory = length, mtime_nsec, is_directory
+
+
+def Stat(filename: Any) -> FileStatistics:  # noqa: N802
+    """Length and times of a file."""
+    path = _path(filename)
+    with _statuses(path):
+        info = os.stat(path)
+    return FileStatistics(info.st_size, info.st_mtime_ns, os.path.isdir(path))
 
 
 def Walk(top: Any, in_order: bool = True) -> Iterator[Tuple[str, List[str], List[str]]]:  # noqa: N802
-    """(folder, folders in it, files in it) of a folder and those below."""
+    """(folder, folders in it, files in it) of a folder and those below; those below first unless in_order."""
     return os.walk(_path(top), topdown=in_order)
+
+
+def atomic_write(filename: Any, contents: Any, overwrite: bool = True) -> None:
+    """Writes a file that is there whole or not at all."""
+    path = _path(filename)
+    temporary = "%s.tmp%s" % (path, uuid.uuid4().hex)
+    with GFile(temporary, "wb") as file:
+        file.write(contents)
+    try:
+        Rename(temporary, path, overwrite)
+    except errors.OpError:
+        Remove(temporary)
+        raise

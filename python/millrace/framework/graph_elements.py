@@ -109,6 +109,20 @@ class Operation(_core.Operation):
         from millrace.protos import definitions
         return definitions.OpDef.FromString(self.graph._op_def(self.type))
 
+    @property
+    def _id(self) -> int:
+        """Its number in the order of making, from 1."""
+        known = self.graph.__dict__.setdefault("_operation_ids", {})
+        if self.name not in known:
+            for i, operation in enumerate(self.graph.get_operations()[len(known):], len(known) + 1):
+                known[operation.name] = i
+        return known[self.name]  # type: ignore[no-any-return]
+
+    @property
+    def _output_types(self) -> List[int]:
+        """The types of its outputs, as numbers."""
+        return [t.dtype.as_datatype_enum for t in self.outputs]
+
     def get_attr(self, name: str) -> Any:
         """The value of an attribute, as Python has it. ValueError when there is none of that name."""
         from millrace.protos import attr_values

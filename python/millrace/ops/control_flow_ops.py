@@ -61,6 +61,8 @@ def with_dependencies(dependencies: Any, output_tensor: Any, name: Optional[str]
     """A tensor that is there after other operations are done."""
     with name_scope(name, "control_dependency", [output_tensor]) as scope:
         graph = get_default_graph()
+        if not isinstance(output_tensor, IndexedSlices):
+            output_tensor = convert_to_tensor(output_tensor)
         with graph.colocate_with(output_tensor.op), graph.control_dependencies(list(dependencies)):
             if isinstance(output_tensor, IndexedSlices):
                 return IndexedSlices(array_ops.identity(output_tensor.values), output_tensor.indices, output_tensor.dense_shape)
@@ -186,19 +188,69 @@ def _packed(structure: Any, tensors: Any) -> Any:
     return nest.pack_sequence_as(structure, leaves)
 
 
-def case(pred_fn_pairs: Any, default: Any = None, exclusive: bool = False, strict: bool = False, name: str = "case") -> Any:
-    """What the function of the first true condition makes."""
+def _pairs(pred_fn_pairs: Any, exclusive: bool) -> List[Any]:
+    """(condition, function) of each. TypeError where they are something else."""
+    if not isinstance(pred_fn_pairs, (list, builtins.tuple, dict)):
+        raise at_user_line(TypeError("fns must be a list, tuple, or dict"))
     pairs = list(pred_fn_pairs.items()) if isinstance(pred_fn_pairs, dict) else list(pred_fn_pairs)
+    if isinstance(pred_fn_pairs, dict) and not exclusive:
+        pairs.sort(key=lambda pair: pair[0].name)
     if not pairs:
         raise at_user_line(TypeError("pred_fn_pairs must be a list, tuple, or dict of (condition, function)"))
+    for pair in pairs:
+        if not isinstance(pair, builtins.tuple):
+            raise at_user_line(TypeError("Each entry in pred_fn_pairs must be a tuple"))
+        if len(pair) != 2:
+            raise at_user_line(ValueError("Each tuple in pred_fn_pairs must have length 2"))
+        if getattr(pair[0], "dtype", None) not in (dtypes.bool_, np.bool_) and not isinstance(pair[0], bool):
+            raise at_user_line(TypeError("pred must be of type bool: %s" % (getattr(pair[0], "name", pair[0]),)))
+        if not callable(pair[1]):
+            raise at_user_line(TypeError("fn for pred %s must be callable." % (getattr(pair[0], "name", pair[0]),)))
+    return pairs
 
-    def after(rest: Any) -> Any:
-        if not rest:
-            return default
-        (pred, fn), later = rest[0], after(rest[1:])
-        return fn if later is None else lambda: cond(pred, fn, later)
 
-    return after(pairs)()
+def case(pred_fn_pairs: Any, default: Any = None, exclusive: bool = False, strict: bool = False, name: str = "case") -> Any:
+    """What the function of the first true condition makes. Where none is true that is what `default` makes; without one the step fails.
+
+    exclusive: the step fails when more than one condition is true.
+    """
+    pairs = _pairs(pred_fn_pairs, exclusive)
+    if default is not None and not callable(default):
+        raise at_user_line(TypeError("default must be callable."))
+    with name_scope(name, "case", [pred for pred, _ in pairs]):
+        preds = [convert_to_tensor(pred, dtypes.bool_) for pred, _ in pairs]
+        listed = ", ".join(pred.name for pred in preds)
+        every = array_ops.stack(preds)
+        checks: List[Operation] = []
+        if default is None:
+            text = "None of the conditions evaluated as True. Conditions: (%s), Values:" % listed
+            checks.append(Assert(gen_ops.any(every, [0]), [text, every], summarize=len(preds), name="assert_true"))
+        if exclusive:
+            text = "More than one condition evaluated as True but exclusive=True. Conditions: (%s), Values:" % listed
+            count = gen_ops.sum(gen_ops.cast(every, dtypes.int32), [0])
+            checks.append(Assert(gen_ops.less(count, 2), [text, every], summarize=len(preds), name="assert_one"))
+        if checks:
+            with get_default_graph().control_dependencies(checks):
+                preds = [array_ops.identity(pred) for pred in preds]
+        functions = [fn for _, fn in pairs]
+        if default is None:  # the last one is true when no other is
+            default, preds, functions = functions[-1], preds[:-1], functions[:-1]
+            if not preds:
+                with get_default_graph().control_dependencies(checks):
+                    return _after(checks, default())
+
+        def from_number(i: int) -> Any:
+            if i == len(preds):
+                return default()
+            return cond(preds[i], functions[i], lambda: from_number(i + 1), strict=strict)
+
+        return from_number(0)
+
+
+def _after(operations: List[Operation], value: Any) -> Any:
+    """The tensors of a structure, there only after some operations."""
+    leaves = [with_dependencies(operations, v) for v in _flat(value)]
+    return _packed(value, leaves)
 
 
 def while_loop(cond: Any, body: Any, loop_vars: Any, shape_invariants: Any = None, parallel_iterations: int = 10, back_prop: bool = True,
@@ -226,7 +278,8 @@ def while_loop(cond: Any, body: Any, loop_vars: Any, shape_invariants: Any = Non
             result = [result]
         flat = _flat(result)
         if len(flat) != len(start):
-            raise at_user_line(ValueError("The number of inputs and outputs of the loop body must match: %d and %d" % (len(start), len(flat))))
+            raise at_user_line(ValueError("body must return the same number of elements as loop_vars: the loop has %d, and the body returned %d"
+                                          % (len(start), len(flat))))
         latest[0] = result
         return [convert_to_tensor(v, start[i].dtype.base_dtype if not isinstance(v, Tensor) else None) for i, v in enumerate(flat)]
 
@@ -243,7 +296,7 @@ def while_loop(cond: Any, body: Any, loop_vars: Any, shape_invariants: Any = Non
 
 def _same_kind(first: Any, second: Any) -> bool:
     try:
-        nest.assert_same_structure(first, second)
+        nest.assert_same_structure(first, second, check_types=False)
     except ValueError:
         return False
     return isinstance(first, type(second))

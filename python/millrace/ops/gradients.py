@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, Callable, Dict, List, Optional
 
 import millrace._core as _core
+from millrace import tf_logging
 from millrace.framework import dtypes, nest
 from millrace.framework.composite_tensors import IndexedSlices
 from millrace.framework.convert import convert_to_tensor
@@ -48,6 +49,13 @@ def gradients(ys: Any, xs: Any, grad_ys: Any = None, name: str = "gradients", co
     for y, given in zip(targets, incoming or [None] * len(targets)):
         if given is None and y.dtype.is_complex:
             raise at_user_line(TypeError("Gradients of complex tensors must set grad_ys (y.dtype = %r)" % y.dtype))
+    kept = [i for i, y in enumerate(targets) if y.dtype.is_floating or y.dtype.is_complex or y.dtype.base_dtype in (dtypes.resource, dtypes.variant)]
+    if len(kept) < len(targets):
+        other = next(y for i, y in enumerate(targets) if i not in kept)
+        tf_logging.warn("The dtype of the target tensor must be floating (e.g. tf.float32) when calling tf.gradients, got %r", other.dtype)
+        targets, incoming = [targets[i] for i in kept], [incoming[i] for i in kept] if incoming else []
+        if not targets:
+            return [None] * len(xs)
     graph = targets[0].graph if targets else get_default_graph()
     with graph.as_default(), name_scope(name, "gradients", targets) as scope:
         for i, g in enumerate(incoming):

@@ -1,0 +1,89 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Barriers, areas by key, tf.case, Fourier transforms, operations as variables."""
+import numpy as np
+import pytest
+
+import millrace as tf
+from millrace import names
+
+
+def test_barriers():
+    flow = names.find("python.ops.data_flow_ops")
+    with tf.Graph().as_default(), tf.Session() as session:
+        barrier = flow.Barrier((tf.float32, tf.float32), shapes=((), (2,)), name="B")
+        session.run(barrier.insert_many(0, ["a", "b"], [1.0, 2.0]))
+        assert session.run([barrier.ready_size(), barrier.incomplete_size()]) == [0, 2]
+        session.run(barrier.insert_many(1, ["b", "a"], [[3.0, 3.0], [4.0, 4.0]]))
+        indices, keys, values = barrier.take_many(2)
+        assert keys.get_shape().as_list() == [2] and values[1].get_shape().as_list() == [2, 2]
+        found = session.run([keys] + values)
+        assert dict(zip(found[0], zip(found[1], found[2].tolist()))) == {b"a": (1.0, [4.0, 4.0]), b"b": (2.0, [3.0, 3.0])}
+        session.run(barrier.close())
+        with pytest.raises(tf.errors.OutOfRangeError):
+            session.run(barrier.take_many(1)[0])
+        with pytest.raises(ValueError, match="Empty tensors are not supported"):
+            flow.Barrier((tf.float32,), shapes=((0,),))
+
+
+@pytest.mark.parametrize("ordered", [False, True])
+def test_areas_by_key(ordered):
+    flow = names.find("python.ops.data_flow_ops")
+    with tf.Graph().as_default(), tf.Session() as session:
+        area = flow.MapStagingArea([tf.float32, tf.float32], shapes=[[], [2]], names=["x", "y"], ordered=ordered)
+        key = tf.placeholder(tf.int64, [])
+        put_x, put_y = area.put(key, {"x": 1.0}), area.put(key, {"y": [2.0, 3.0]})
+        session.run(put_x, {key: 7})
+        assert session.run([area.size(), area.incomplete_size()]) == [0, 1]
+        session.run(put_y, {key: 7})
+        assert session.run(area.peek(7))["y"].tolist() == [2.0, 3.0]
+        found, values = session.run(area.get())
+        assert found == 7 and values["x"] == 1.0 and session.run(area.size()) == 0
+        with pytest.raises(ValueError, match="are not names of the staging area"):
+            area.put(1, {"z": 1.0})
+
+
+def test_case():
+    with tf.Graph().as_default(), tf.Session() as session:
+        x = tf.placeholder(tf.int32, [])
+        pairs = [(tf.equal(x, 1), lambda: tf.constant(10)), (tf.less(x, 3), lambda: tf.constant(20))]
+        first, alone, default = tf.case(pairs), tf.case(pairs, exclusive=True), tf.case(pairs, default=lambda: tf.constant(30), exclusive=True)
+        assert [session.run(first, {x: v}) for v in (1, 2)] == [10, 20] and session.run(default, {x: 5}) == 30
+        with pytest.raises(tf.errors.InvalidArgumentError, match="More than one condition evaluated as True but exclusive=True"):
+            session.run(alone, {x: 1})
+        with pytest.raises(tf.errors.InvalidArgumentError, match="None of the conditions evaluated as True. Conditions: .Equal:0, Less:0., Values:"):
+            session.run(first, {x: 5})
+        with pytest.raises(tf.errors.InvalidArgumentError, match="None of the conditions"):
+            session.run(tf.case(pairs[:1]), {x: 5})
+        for wrong, error in ((1, TypeError), ([(1, 2, 3)], ValueError), ([(x, lambda: x)], TypeError), ([(tf.equal(x, 1), 3)], TypeError)):
+            with pytest.raises(error):
+                tf.case(wrong)
+
+
+def test_fourier_transforms():
+    x = np.random.RandomState(0).randn(3, 5).astype(np.float32)
+    with tf.Graph().as_default(), tf.Session() as session:
+        fed = tf.placeholder(tf.float32)
+        for tensor, feed in ((tf.constant(x), None), (fed, {fed: x})):
+            np.testing.assert_allclose(session.run(tf.spectral.rfft(tensor), feed), np.fft.rfft(x), atol=1e-5)
+            np.testing.assert_allclose(session.run(tf.signal.rfft(tensor, [8]), feed), np.fft.rfft(x, 8), atol=1e-5)
+            np.testing.assert_allclose(session.run(tf.spectral.rfft2d(tensor, [2, 4]), feed), np.fft.rfft2(x, [2, 4]), atol=1e-5)
+            both = tf.spectral.irfft(tf.spectral.rfft(tensor), [5])
+            np.testing.assert_allclose(session.run(both, feed), x, atol=1e-5)
+        k, n = np.arange(5)[:, None], np.arange(5)[None]
+        basis = 2 * np.cos(np.pi * k * (2 * n + 1) / 10)
+        np.testing.assert_allclose(session.run(tf.spectral.dct(x)), x @ basis.T, atol=1e-4)
+        scale = np.array([np.sqrt(1 / 20)] + [np.sqrt(1 / 10)] * 4)
+        np.testing.assert_allclose(session.run(tf.spectral.dct(x, norm="ortho")), x @ basis.T * scale, atol=1e-4)
+        assert session.run(tf.ifft(tf.fft(tf.cast(x, tf.complex64)))).real == pytest.approx(x, abs=1e-5)
+
+
+def test_operations_as_variables():
+    state = names.find("python.ops.state_ops")
+    with tf.Graph().as_default() as graph, tf.Session() as session:
+        v = state.variable_op([2], tf.float32)
+        assert v.op.type == "Variable" and v.dtype == tf.as_dtype("float32_ref")
+        session.run(state.init_variable(v, lambda shape, dtype: tf.ones(shape, dtype)))
+        assert session.run(tf.assign_add(v, [1.0, 2.0])).tolist() == [2.0, 3.0]
+        with graph._kernel_label_map({"Square": "other"}), tf.device("/cpu:0"):
+            square = tf.square(1.0)
+        assert square.op.get_attr("_kernel") == b"other" and square.op._id > v.op._id == 1

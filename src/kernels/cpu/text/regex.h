@@ -63,6 +63,7 @@ class Regex {
 };
 
 class RegexAutomaton;
+class RegexBacktracker;
 
 // Matches texts with a pattern, which must outlive it. Keeps what earlier texts have taught it: use one for many texts,
 // and by one thread at a time.
@@ -83,6 +84,7 @@ class RegexMatcher {
 
   const RegexProgram& program_;
   std::unique_ptr<RegexAutomaton> whole_, search_;  // null: the pattern is not for them
+  std::unique_ptr<RegexBacktracker> backtracker_;   // with search_
 };
 
 }  // namespace millrace

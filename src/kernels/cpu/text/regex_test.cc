@@ -37,9 +37,10 @@ TEST(Regex, TheSameWithAndWithoutAutomaton) {
       if (random() % 4 == 0) pattern += "|";
     }
     for (size_t i = 0; i < random() % 12; ++i) text += pick(letters);
+    if (pattern.find("(") == std::string::npos) pattern = "(" + pattern + ")";
     const std::string slow = "(?:" + pattern + ")(?:\\b|\\B)";
     EXPECT_EQ(FullMatch(pattern, text), FullMatch(slow, text)) << pattern << " on " << text;
-    for (const char* rewrite : {"<\\0>", "-"}) {
+    for (const char* rewrite : {"<\\0>", "-", "<\\1>"}) {
       EXPECT_EQ(Replaced(pattern, text, rewrite), Replaced(slow, text, rewrite)) << pattern << " on " << text;
       EXPECT_EQ(Replaced(pattern, text, rewrite, false), Replaced(slow, text, rewrite, false)) << pattern;
     }

@@ -2,177 +2,181 @@
 """tf.layers: layers that make their own variables, as classes and as functions."""
 from __future__ import annotations
 
-import re
-from typing import Any, Callable, Dict, List, Optional, Sequence
+import contextlib
+import copy
+from typing import Any, Callable, Dict, List, Optional
 
 import numpy as np
 
 from millrace.framework import dtypes
 from millrace.framework.convert import convert_to_tensor
 from millrace.framework.errors import at_user_line
-from millrace.framework.graph import GraphKeys, Tensor, control_dependencies, get_default_graph, name_scope
+from millrace.framework.graph import Graph, GraphKeys, Tensor, control_dependencies, get_default_graph, name_scope
 from millrace.framework.tensor_shape import TensorShape
+from millrace import layers_utils
+from millrace.layer_base import BaseLayer, InputSpec, Node  # noqa: F401
+from millrace.layer_base import snake as _snake
+from millrace.layer_base import unique_name
 from millrace.ops import array_ops, gen_ops, init_ops, math_ops, matrix_ops, nn_ops
 from millrace.ops.control_flow_ops import smart_cond
-from millrace.ops.variable_scope import VariableScope, get_variable, variable_scope
+from millrace.ops.variable_scope import VariableScope, get_variable, get_variable_scope, variable_scope
+from millrace.ops.variables import PartitionedVariable, Variable
 
 
-class InputSpec:
-    """What a layer takes."""
-
-    def __init__(self, dtype: Any = None, shape: Any = None, ndim: Optional[int] = None, max_ndim: Optional[int] = None,
-                 min_ndim: Optional[int] = None, axes: Optional[Dict[int, int]] = None) -> None:
-        self.dtype, self.shape, self.ndim, self.max_ndim, self.min_ndim, self.axes = dtype, shape, ndim, max_ndim, min_ndim, axes or {}
-
-
-def _snake(name: str) -> str:
-    return re.sub("([a-z])([A-Z])", r"\1_\2", re.sub("(.)([A-Z][a-z0-9]+)", r"\1_\2", name)).lower()
-
-
-class Layer:
+class Layer(BaseLayer):
     """Base of layers: build(shape) makes variables by add_variable, call(inputs) computes."""
 
+    def __new__(cls, *args: Any, **kwargs: Any) -> Any:
+        made = super().__new__(cls)
+        made.__dict__["_made_with"] = (args, {k: v for k, v in kwargs.items() if k not in ("_scope", "_reuse")})
+        return made
+
     def __init__(self, trainable: bool = True, name: Optional[str] = None, dtype: Any = None, activity_regularizer: Any = None,
-                 _scope: Any = None, _reuse: Any = None, **unused: Any) -> None:
-        self.trainable, self.built = trainable, False
-        self._given_name, self._dtype, self._activity_regularizer = name, dtype, activity_regularizer
-        self._reuse, self._scope_object = _reuse, None
-        self._trainable_weights: List[Any] = []
-        self._non_trainable_weights: List[Any] = []
-        self._updates: List[Any] = []
-        self._losses: List[Any] = []
-        self.input_spec: Any = None
+                 _scope: Any = None, _reuse: Any = None, input_shape: Any = None, batch_input_shape: Any = None, batch_size: Optional[int] = None,
+                 **unused: Any) -> None:
+        if unused:
+            raise at_user_line(TypeError("Keyword argument not understood: %s" % sorted(unused)[0]))
+        self._start(trainable)
+        self._graph = get_default_graph()
+        self._given_name, self._dtype, self._activity_regularizer = name, None if dtype is None else dtypes.as_dtype(dtype), activity_regularizer
+        self._reuse, self._scope = _reuse, None
         self._default_name = _snake(type(self).__name__)
+        self._name = unique_name(self._default_name) if name is None and _scope is None else None
+        if input_shape is not None or batch_input_shape is not None:
+            self.batch_input_shape = tuple(batch_input_shape) if batch_input_shape is not None else (batch_size, *input_shape)
         if _scope is not None:
             with variable_scope(_scope) as captured:
-                self._scope_object = captured
+                self._scope = captured
 
     @property
     def name(self) -> str:
         """Its name."""
-        return self._given_name or (self._scope_object.name.split("/")[-1] if self._scope_object else self._default_name)
+        return self._given_name or self._name or (self._scope.name.split("/")[-1] if self._scope is not None else self._default_name)
 
     @property
     def dtype(self) -> Any:
         """The type of its variables."""
         return self._dtype
 
+    activity_regularizer = property(lambda self: self._activity_regularizer, doc="What is added to the loss for each output, or None.")
+    graph = property(lambda self: self._graph, doc="The graph that it lies in.")
+
     @property
     def scope_name(self) -> str:
         """The variable scope of its variables."""
-        if self._scope_object is None:
-            raise at_user_line(ValueError("No name available for layer scope because the layer has not been used yet."))
-        return str(self._scope_object.name)
-
-    @property
-    def trainable_weights(self) -> List[Any]:
-        """The variables that are trained."""
-        return self._trainable_weights if self.trainable else []
-
-    @property
-    def non_trainable_weights(self) -> List[Any]:
-        """The other variables."""
-        return self._non_trainable_weights if self.trainable else self._trainable_weights + self._non_trainable_weights
-
-    @property
-    def weights(self) -> List[Any]:
-        """All variables."""
-        return self._trainable_weights + self._non_trainable_weights
-
-    variables, trainable_variables, non_trainable_variables = weights, trainable_weights, non_trainable_weights
-
-    @property
-    def updates(self) -> List[Any]:
-        """What is to be run with each training step."""
-        return self._updates
-
-    @property
-    def losses(self) -> List[Any]:
-        """Its regularization losses."""
-        return self._losses
+        if self._scope is None:
+            raise at_user_line(ValueError("No name available for layer scope because the layer \"%s\" has not been used yet. The scope name is determined the first "
+                                          "time the layer instance is called. You must therefore call the layer before querying `scope_name`." % self.name))
+        return str(self._scope.name)
 
     def add_update(self, updates: Any, inputs: Any = None) -> None:
         """Adds operations that are to be run with each training step."""
-        updates = updates if isinstance(updates, (list, tuple)) else [updates]
-        self._updates.extend(updates)
-        for update in updates:
+        for update in self._note(self._updates, updates, inputs):
             get_default_graph().add_to_collection(GraphKeys.UPDATE_OPS, update)
 
     def add_loss(self, losses: Any, inputs: Any = None) -> None:
         """Adds losses."""
-        losses = losses if isinstance(losses, (list, tuple)) else [losses]
-        self._losses.extend(losses)
-        for loss in losses:
+        for loss in self._note(self._losses, losses, inputs):
             get_default_graph().add_to_collection(GraphKeys.REGULARIZATION_LOSSES, loss)
 
     def add_variable(self, name: str, shape: Any, dtype: Any = None, initializer: Any = None, regularizer: Any = None, trainable: bool = True,
-                     constraint: Any = None, **unused: Any) -> Any:
-        """Makes, or finds, a variable of the layer."""
+                     constraint: Any = None, partitioner: Any = None, **unused: Any) -> Any:
+        """Makes, or finds, a variable of the layer; one that is there already is not the layer's own."""
         known = set(get_default_graph().get_collection(GraphKeys.GLOBAL_VARIABLES))
-        variable = get_variable(name, shape=shape, dtype=dtype or self._dtype or dtypes.float32, initializer=initializer,
-                                constraint=constraint, trainable=trainable and self.trainable)
-        if regularizer is not None and variable not in known:
-            with name_scope(name + "/Regularizer"):
-                loss = regularizer(variable)
-            if loss is not None:
-                self.add_loss(loss)
+        scope = self._open(None)
+        inside = get_variable_scope() is self._inside
+        with contextlib.ExitStack() as stack:
+            if not inside:
+                stack.enter_context(variable_scope(scope, reuse=True if self.built or self._reuse else None, auxiliary_name_scope=False))
+                stack.enter_context(name_scope(scope.original_name_scope))
+            variable = get_variable(name, shape=shape, dtype=dtype or self._dtype or dtypes.float32, initializer=initializer,
+                                    constraint=constraint, trainable=trainable and self.trainable, partitioner=partitioner)
+            parts = list(variable) if isinstance(variable, PartitionedVariable) else [variable]
+            if all(v in known for v in parts):
+                return variable
+            for v in parts if regularizer is not None else []:
+                with name_scope(name + "/Regularizer"):
+                    loss = regularizer(v)
+                if loss is not None:
+                    self.add_loss(loss)
         (self._trainable_weights if trainable else self._non_trainable_weights).append(variable)
         return variable
 
     add_weight = add_variable
-
-    def build(self, input_shape: Any) -> None:
-        """Makes the variables."""
-        self.built = True
-
-    def call(self, inputs: Any, *args: Any, **kwargs: Any) -> Any:
-        """Computes the output."""
-        return inputs
-
-    def apply(self, inputs: Any, *args: Any, **kwargs: Any) -> Any:
-        """The same as calling the layer."""
-        return self(inputs, *args, **kwargs)
+    _inside: Any = None
 
     def _open(self, scope: Any) -> VariableScope:
-        if self._scope_object is None:
-            given = scope if scope is not None else self._given_name
-            with variable_scope(given, default_name=self._default_name, reuse=self._reuse if given is not None else None) as captured:
-                self._scope_object = captured
-        return self._scope_object
+        if self._scope is None:
+            stem = self._given_name or self._default_name
+            if self._reuse:
+                opened = variable_scope(scope if scope is not None else stem)
+            else:
+                opened = variable_scope(scope, default_name=stem)
+            with opened as captured:
+                self._scope = captured
+        return self._scope
 
     def __call__(self, inputs: Any, *args: Any, **kwargs: Any) -> Any:
         captured = self._open(kwargs.pop("scope", None))
-        reuse = self.built or self._reuse
         listed = inputs if isinstance(inputs, (list, tuple)) else [inputs]
-        with variable_scope(captured, reuse=reuse if reuse else None, auxiliary_name_scope=False):
-            names = captured.original_name_scope if not self.built else None
-            with name_scope(names or captured.name.split("/")[-1]):
-                tensors = [convert_to_tensor(i) if not isinstance(i, (tuple, list, dict)) and not hasattr(i, "indices") else i for i in listed]
-                if self._dtype is None and tensors and isinstance(tensors[0], Tensor):
-                    self._dtype = tensors[0].dtype.base_dtype
-                value: Any = tensors if isinstance(inputs, (list, tuple)) else tensors[0]
-                if not self.built:
+        for x in listed:
+            if isinstance(x, Tensor) and x.graph is not self._graph and self.built:
+                raise at_user_line(ValueError("Input graph and Layer graph are not the same: %s is not from the graph of layer %s." % (x, self.name)))
+        arguments = dict(kwargs)
+        with variable_scope(captured, reuse=True if self.built or self._reuse else None, auxiliary_name_scope=False) as inner:
+            outer, self._inside = self._inside, inner
+            try:
+                with name_scope(captured.original_name_scope):
+                    tensors = [convert_to_tensor(i) if not isinstance(i, (tuple, list, dict)) and not hasattr(i, "indices") else i for i in listed]
+                    if self._dtype is None and tensors and isinstance(tensors[0], Tensor):
+                        self._dtype = tensors[0].dtype.base_dtype
+                    value: Any = tensors if isinstance(inputs, (list, tuple)) else tensors[0]
+                    if not self.built:
+                        self._graph = get_default_graph()
+                        self._check(tensors)
+                        shapes = [t.get_shape() if isinstance(t, Tensor) else None for t in tensors]
+                        self.build(shapes if isinstance(inputs, (list, tuple)) else shapes[0])
                     self._check(tensors)
-                    shapes = [t.get_shape() if isinstance(t, Tensor) else None for t in tensors]
-                    self.build(shapes if isinstance(inputs, (list, tuple)) else shapes[0])
-                    self.built = True
-                outputs = self.call(value, *args, **kwargs)
-                if self._activity_regularizer is not None:
-                    self.add_loss(self._activity_regularizer(outputs))
-                return outputs
+                    outputs = self.call(value, *args, **kwargs)
+                    if outputs is None:
+                        raise at_user_line(ValueError("A layer's `call` method should return a Tensor or a list of Tensors, not None."))
+                    if self._activity_regularizer is not None:
+                        for output in outputs if isinstance(outputs, (list, tuple)) else [outputs]:
+                            with name_scope("ActivityRegularizer"):
+                                self.add_loss(self._activity_regularizer(output))
+                    if tensors and all(hasattr(t, "_keras_history") for t in tensors):
+                        outputs = self._kept_track(tensors, outputs, arguments, isinstance(inputs, (list, tuple)))
+            finally:
+                self._inside = outer
+        self.built = True
+        return outputs
 
-    def _check(self, tensors: Sequence[Any]) -> None:
-        spec = self.input_spec
-        if spec is None or not isinstance(tensors[0], Tensor):
-            return
-        ndims = tensors[0].get_shape().ndims
-        if ndims is not None and (spec.ndim is not None and ndims != spec.ndim or spec.min_ndim is not None and ndims < spec.min_ndim):
-            raise at_user_line(ValueError("Input 0 of layer %s is incompatible with the layer: expected %sndim=%s, found ndim=%s. Full shape received: %s"
-                                          % (self.name, "min_" if spec.ndim is None else "", spec.ndim or spec.min_ndim, ndims, tensors[0].get_shape())))
+    def _kept_track(self, tensors: List[Any], outputs: Any, arguments: Dict[str, Any], many: bool) -> Any:
+        """The outputs, which know that this layer has made them."""
+        made = [array_ops.identity(t) if any(t is x for x in tensors) else t for t in (outputs if isinstance(outputs, (list, tuple)) else [outputs])]
+        for t in made:
+            t._uses_learning_phase = any(getattr(x, "_uses_learning_phase", False) for x in tensors)
+            t._keras_mask = None
+        self._connect(tensors, made, arguments, many)
+        return made if isinstance(outputs, (list, tuple)) else made[0]
 
-    def count_params(self) -> int:
-        """The number of elements of its variables."""
-        return sum(v.get_shape().num_elements() for v in self.weights)
+    def compute_output_shape(self, input_shape: Any) -> Any:
+        """The shapes of the outputs for shapes of inputs: a layer made the same way is called in a graph of its own."""
+        many = isinstance(input_shape, list) and bool(input_shape) and isinstance(input_shape[0], (tuple, list, TensorShape))
+        args, kwargs = self._made_with
+        with Graph().as_default():
+            inputs = [array_ops.placeholder(self._dtype or dtypes.float32, TensorShape(s)) for s in (input_shape if many else [input_shape])]
+            outputs = type(self)(*args, **kwargs)(inputs if many else inputs[0])
+            shapes = [x.get_shape() for x in (outputs if isinstance(outputs, (list, tuple)) else [outputs])]
+        return shapes if isinstance(outputs, (list, tuple)) else shapes[0]
+
+    def __deepcopy__(self, memo: Any) -> Any:
+        made = object.__new__(type(self))
+        memo[id(self)] = made
+        for key, value in vars(self).items():
+            shared = isinstance(value, (Tensor, Variable, Graph, VariableScope)) or key in ("_inbound_nodes", "_outbound_nodes")
+            made.__dict__[key] = value if shared else list(value) if isinstance(value, list) else copy.copy(value) if isinstance(value, dict) else value
+        return made
 
 
 class Dense(Layer):
@@ -220,13 +224,7 @@ def _activation(given: Any) -> Optional[Callable[..., Any]]:
     return given  # type: ignore[no-any-return]
 
 
-def _tuple(value: Any, n: int, name: str) -> Any:
-    if isinstance(value, int):
-        return (value,) * n
-    made = tuple(int(v) for v in value)
-    if len(made) != n:
-        raise at_user_line(ValueError("The `%s` argument must be a tuple of %d integers. Received: %s" % (name, n, value)))
-    return made
+_tuple = layers_utils.normalize_tuple
 
 
 class _Conv(Layer):
@@ -531,3 +529,10 @@ def batch_normalization(inputs: Any, axis: Any = -1, momentum: float = 0.99, eps
 
 from millrace.layers_pooling import (AveragePooling1D, AveragePooling2D, AveragePooling3D, MaxPooling1D, MaxPooling2D, MaxPooling3D,  # noqa: E402,F401
                                      average_pooling1d, average_pooling2d, average_pooling3d, max_pooling1d, max_pooling2d, max_pooling3d)
+
+
+def __getattr__(name: str) -> Any:  # what connects layers is tf.keras's
+    if name in ("Input", "InputLayer", "Network"):
+        from millrace.keras.engine import topology
+        return getattr(topology, name)
+    raise AttributeError("module 'millrace.layers' has no attribute %r" % name)

@@ -320,26 +320,9 @@ canned.head canned.metric_keys canned.prediction_keys canned.parsing_utils canne
 
 [python.keras]
 _impl.keras = keras
-_impl.keras.activations activations = keras:activations
-_impl.keras.regularizers regularizers = keras:regularizers
-_impl.keras.backend _impl.keras.callbacks _impl.keras.models _impl.keras.optimizers backend callbacks models optimizers layers utils engine = keras.%
-_impl.keras.initializers initializers = initializers
-_impl.keras.losses _impl.keras.metrics losses metrics = keras.objectives
-_impl.keras.layers _impl.keras.layers.core _impl.keras.layers.convolutional _impl.keras.layers.embeddings _impl.keras.layers.merge = keras.layers
-_impl.keras.layers.advanced_activations _impl.keras.layers.local _impl.keras.layers.noise _impl.keras.layers.normalization = keras.layers
-_impl.keras.layers.pooling _impl.keras.layers.wrappers _impl.keras.layers.serialization = keras.layers
-_impl.keras.layers.recurrent = keras.recurrent
-_impl.keras.engine _impl.keras.engine.topology _impl.keras.engine.training = keras.engine keras.models
-_impl.keras.utils _impl.keras.utils.np_utils _impl.keras.utils.generic_utils _impl.keras.utils.data_utils _impl.keras.utils.layer_utils = keras.utils
-_impl.keras.preprocessing.sequence preprocessing.sequence = keras.utils
-_impl.keras.datasets datasets = keras_datasets
 
 [keras]
-activations regularizers = keras:%
 datasets = keras_datasets
-losses metrics = keras.objectives
-preprocessing.sequence = keras.utils
-initializers = initializers
 
 [core]
 framework.summary_pb2 framework.graph_pb2 framework.variable_pb2 framework.op_def_pb2 framework.attr_value_pb2 framework.node_def_pb2 = protos.definitions
@@ -380,9 +363,6 @@ learn.python.learn.estimators = contrib.learn
 learn.datasets.base learn.python.learn.datasets.base = contrib.learn.base
 training.python.training.bucket_ops = contrib.training
 keras.python.keras keras.api.keras = keras
-keras.python.keras.layers keras.python.keras.models keras.python.keras.backend keras.python.keras.optimizers keras.python.keras.utils = keras.%
-keras.api.keras.layers keras.api.keras.models keras.api.keras.backend keras.api.keras.optimizers keras.api.keras.utils = keras.%
-keras.api.keras.datasets keras.python.keras.datasets = keras_datasets
 
 [models.rnn]
 rnn_cell = ops.rnn_cell
@@ -430,6 +410,7 @@ def _row(prefix: str, name: str, target: str) -> str:
 
 
 TABLE = _rows()
+_KERAS = ("python.keras._impl.keras.", "python.keras.", "contrib.keras.python.keras.", "contrib.keras.api.keras.")  # where its modules also are
 _PACKAGES = {path.rsplit(".", n)[0] for path in TABLE for n in range(1, path.count(".") + 1)}
 _found: Dict[str, Any] = {}
 
@@ -523,6 +504,9 @@ def module(path: str) -> Optional[types.ModuleType]:
     if path in TABLE or path in _PACKAGES:
         found = find(path)
         return found if isinstance(found, types.ModuleType) else None
+    alias = next((a for a in _KERAS if path.startswith(a)), None)
+    if alias is not None:
+        return module("keras." + path[len(alias):])
     try:
         return importlib.import_module("millrace." + path)
     except ModuleNotFoundError as error:

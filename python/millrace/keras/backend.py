@@ -3,15 +3,24 @@
 """tf.keras.backend: the session of models, the learning phase, and functions of tensors."""
 from __future__ import annotations
 
+import builtins
 from typing import Any, Dict, List, Optional
 
 import numpy as np
 
 from millrace.framework import dtypes
+from millrace.framework.composite_tensors import SparseTensor, SparseTensorValue
+from millrace.framework.convert import constant as _constant
 from millrace.framework.convert import convert_to_tensor
-from millrace.framework.graph import get_default_graph, name_scope, reset_default_graph  # noqa: F401
+from millrace.framework.graph import Tensor, get_default_graph, name_scope, reset_default_graph  # noqa: F401
 from millrace.framework.session import Session, get_default_session
-from millrace.ops import array_ops, control_flow_ops, gen_ops, math_ops, matrix_ops, nn_ops, random_ops
+from millrace.keras.backend_windows import (bias_add, conv1d, conv2d, conv2d_transpose, conv3d, conv3d_transpose, depthwise_conv2d,  # noqa: F401
+                                            local_conv1d, local_conv2d, pool1d, pool2d, pool3d, repeat_elements, resize_images, resize_volumes,
+                                            rnn, separable_conv2d, spatial_2d_padding, spatial_3d_padding, temporal_padding)
+from millrace.ops import array_ops, control_flow_ops, functional_ops, gen_ops, math_ops, matrix_ops, nn_ops, random_ops
+from millrace.ops import variables as variables_module  # noqa: F401
+from millrace.keras.backend_ctc import ctc_batch_cost, ctc_decode, ctc_label_dense_to_sparse  # noqa: F401
+from millrace.layer_base import unique_name
 from millrace.ops.gradients import gradients as _gradients
 from millrace.ops.variables import Variable, global_variables, variables_initializer
 
@@ -32,7 +41,8 @@ def get_session() -> Any:
         if own is None or own.graph is not get_default_graph():
             own = _state["session"] = Session()
         session = own
-    initialize(session)
+    if not _state.get("manual"):
+        initialize(session)
     return session
 
 
@@ -60,18 +70,25 @@ def clear_session() -> None:
     _state["session"] = None
 
 
-def unique_name(stem: str) -> str:
-    """stem, stem_1 and so on, in the default graph."""
-    names = _of_graph()["names"]
-    count = names.get(stem, 0)
-    names[stem] = count + 1
-    return stem if count == 0 else "%s_%d" % (stem, count)
-
-
 def get_uid(prefix: str = "") -> int:
     """How many names of a prefix there are now."""
     unique_name(prefix)
     return int(_of_graph()["names"][prefix])
+
+
+def reset_uids() -> None:
+    """Starts all names anew."""
+    _of_graph()["names"].clear()
+
+
+def phase_requests() -> int:
+    """How often the learning phase, where it is not fixed, has been asked for in the default graph."""
+    return int(_of_graph().get("requests", 0))
+
+
+def manual_variable_initialization(value: bool) -> None:
+    """Whether variables get no first values by themselves."""
+    _state["manual"] = bool(value)
 
 
 def learning_phase() -> Any:
@@ -80,6 +97,8 @@ def learning_phase() -> Any:
     if state["phase"] is None:
         with get_default_graph().name_scope(""):
             state["phase"] = array_ops.placeholder_with_default(False, [], name="keras_learning_phase")
+    if not isinstance(state["phase"], (bool, int)):
+        state["requests"] = state.get("requests", 0) + 1
     return state["phase"]
 
 
@@ -87,28 +106,66 @@ def set_learning_phase(value: Any) -> None:
     """Sets it for good."""
     if value not in (0, 1):
         raise ValueError("Expected learning phase to be 0 or 1.")
-    _of_graph()["phase"] = bool(value)
+    _of_graph()["phase"] = int(value)
 
 
 def in_train_phase(x: Any, alt: Any, training: Any = None) -> Any:
     """x while training, else alt."""
     phase = learning_phase() if training is None else training
-    return control_flow_ops.smart_cond(bool(phase) if isinstance(phase, (int, bool)) else phase, x if callable(x) else lambda: convert_to_tensor(x),
-                                       alt if callable(alt) else lambda: convert_to_tensor(alt))
+    if isinstance(phase, (bool, int)):
+        chosen = x if phase else alt
+        return chosen() if callable(chosen) else chosen
+    made = control_flow_ops.smart_cond(phase, lambda: array_ops.identity(convert_to_tensor(x() if callable(x) else x)),
+                                       lambda: array_ops.identity(convert_to_tensor(alt() if callable(alt) else alt)))
+    if training is None or phase is _of_graph()["phase"]:
+        made._uses_learning_phase = True
+    return made
+
+
+def in_test_phase(x: Any, alt: Any, training: Any = None) -> Any:
+    """x unless models train, else alt."""
+    return in_train_phase(alt, x, training)
+
+
+def switch(condition: Any, then_expression: Any, else_expression: Any) -> Any:
+    """One of two tensors, by a condition: a scalar, or one for each entry."""
+    condition = math_ops.cast(condition, dtypes.bool_)
+    if ndim(condition) == 0:
+        return control_flow_ops.cond(condition, *[e if callable(e) else (lambda e=e: array_ops.identity(e)) for e in (then_expression, else_expression)])
+    x, y = (convert_to_tensor(e() if callable(e) else e) for e in (then_expression, else_expression))
+    if (ndim(condition) or 0) < (ndim(x) or 0):
+        wide = array_ops.reshape(condition, array_ops.concat([shape(condition), [1] * (ndim(x) - ndim(condition))], 0))
+        condition = gen_ops.logical_or(wide, zeros_like(x, dtypes.bool_))
+    return array_ops.where(condition, x, y)
 
 
 class _Function:
     def __init__(self, inputs: Any, outputs: Any, updates: Any = None) -> None:
+        if not isinstance(inputs, (list, tuple)):
+            raise TypeError("`inputs` to a TensorFlow backend function should be a list or tuple.")
         self._inputs, self._outputs = list(inputs), list(outputs) if isinstance(outputs, (list, tuple)) else [outputs]
         self._updates = [u if not isinstance(u, tuple) else u[0].assign(u[1]) for u in updates or []]
 
     def __call__(self, values: Any) -> List[Any]:
-        feeds = {t: v for t, v in zip(self._inputs, values) if not isinstance(t, (bool, int))}
+        if not isinstance(values, (list, tuple)):
+            raise TypeError("`inputs` should be a list or tuple.")
+        feeds: Dict[Any, Any] = {}
+        for t, v in zip(self._inputs, values):
+            if isinstance(t, SparseTensor):
+                coo = v.tocoo()
+                v = SparseTensorValue(np.stack([coo.row, coo.col], 1).astype(np.int64), coo.data, coo.shape)
+            if not isinstance(t, (bool, int)):
+                feeds[t] = v
         return get_session().run([self._outputs, self._updates], feeds)[0]  # type: ignore[no-any-return]
 
 
-def function(inputs: Any, outputs: Any, updates: Any = None, **unused: Any) -> _Function:
+Function = _Function
+
+
+def function(inputs: Any, outputs: Any, updates: Any = None, **kwargs: Any) -> _Function:
     """A function of lists of arrays."""
+    if kwargs:
+        raise ValueError("Invalid argument %r passed to K.function" % sorted(kwargs)[0])
     return _Function(inputs, outputs, updates)
 
 
@@ -117,7 +174,9 @@ def get_value(x: Any) -> Any:
     return get_session().run(x)
 
 
-eval = get_value  # noqa: A001 - TensorFlow's name
+def eval(x: Any) -> Any:  # noqa: A001 - TensorFlow's name
+    """The value of a variable or tensor; of a sparse one, dense."""
+    return get_session().run(to_dense(x))
 
 
 def batch_get_value(tensors: Any) -> List[Any]:
@@ -148,6 +207,16 @@ def set_epsilon(value: float) -> None:
     _state["epsilon"] = value
 
 
+def backend() -> str:
+    """The name of what computes."""
+    return "tensorflow"
+
+
+def cast_to_floatx(x: Any) -> Any:
+    """An array of the type of weights."""
+    return np.asarray(x, dtype=floatx())
+
+
 def floatx() -> str:
     """The type of weights."""
     return str(_state["floatx"])
@@ -155,7 +224,9 @@ def floatx() -> str:
 
 def set_floatx(value: str) -> None:
     """Sets it."""
-    _state["floatx"] = value
+    if value not in ("float16", "float32", "float64"):
+        raise ValueError("Unknown floatx type: %s" % value)
+    _state["floatx"] = str(value)
 
 
 def image_data_format() -> str:
@@ -173,13 +244,45 @@ def set_image_data_format(value: str) -> None:
 # ---- tensors ----
 
 def placeholder(shape: Any = None, ndim: Optional[int] = None, dtype: Any = None, sparse: bool = False, name: Optional[str] = None) -> Any:
-    """A placeholder."""
-    return array_ops.placeholder(dtype or floatx(), shape if shape is not None or ndim is None else [None] * ndim, name)
+    """A placeholder; of a sparse tensor with sparse."""
+    sizes = shape if shape is not None or ndim is None else [None] * ndim
+    sizes = None if sizes is None else list(sizes)
+    if not sparse:
+        made: Any = array_ops.placeholder(dtype or floatx(), sizes, name)
+    else:
+        from millrace.ops.array_ops import sparse_placeholder
+        made = sparse_placeholder(dtype or floatx(), sizes, name)
+    made._uses_learning_phase = False
+    return made
+
+
+def is_placeholder(x: Any) -> bool:
+    """Whether it is fed."""
+    return isinstance(x, SparseTensor) or getattr(getattr(x, "op", None), "type", "") in ("Placeholder", "PlaceholderV2", "PlaceholderWithDefault")
+
+
+def is_sparse(tensor: Any) -> bool:
+    """Whether it is a sparse tensor."""
+    return isinstance(tensor, SparseTensor)
+
+
+def to_dense(tensor: Any) -> Any:
+    """A sparse tensor as a dense one, which others are."""
+    if not is_sparse(tensor):
+        return tensor
+    from millrace.ops.sparse_ops import sparse_tensor_to_dense
+    return sparse_tensor_to_dense(tensor)
 
 
 def variable(value: Any, dtype: Any = None, name: Optional[str] = None, constraint: Any = None) -> Any:
-    """A variable."""
-    return Variable(convert_to_tensor(np.asarray(value), dtypes.as_dtype(dtype or floatx())), name=name, constraint=constraint)
+    """A variable; of a sparse matrix of SciPy a sparse tensor."""
+    if hasattr(value, "tocoo"):
+        coo = value.tocoo()
+        made: Any = SparseTensor(np.stack([coo.row, coo.col], 1).astype(np.int64), convert_to_tensor(coo.data, dtypes.as_dtype(dtype or floatx())), coo.shape)
+        made._uses_learning_phase = False
+        return made
+    kind = dtypes.as_dtype(dtype or floatx())
+    return Variable(value if hasattr(value, "graph") else convert_to_tensor(np.asarray(value), kind), dtype=kind, name=name, constraint=constraint)
 
 
 def int_shape(x: Any) -> Any:
@@ -216,14 +319,201 @@ mean, sum, max, min, prod = (_reduction(op, "Over axes.") for op in (  # noqa: A
     math_ops.reduce_mean, math_ops.reduce_sum, math_ops.reduce_max, math_ops.reduce_min, math_ops.reduce_prod))
 square, sqrt, exp, log, abs, sign, sin, cos, round = (gen_ops.square, gen_ops.sqrt, gen_ops.exp, gen_ops.log, math_ops.abs, gen_ops.sign,  # noqa: A001
                                                       gen_ops.sin, gen_ops.cos, math_ops.round)
-relu, softmax, softplus, sigmoid, tanh, elu = nn_ops.relu, nn_ops.softmax, gen_ops.softplus, math_ops.sigmoid, math_ops.tanh, gen_ops.elu
+softmax, softplus, softsign, sigmoid, tanh = nn_ops.softmax, gen_ops.softplus, gen_ops.softsign, math_ops.sigmoid, math_ops.tanh
+greater_equal, less_equal, in_top_k = gen_ops.greater_equal, gen_ops.less_equal, nn_ops.in_top_k
+logsumexp, cumsum, cumprod, reverse = math_ops.reduce_logsumexp, math_ops.cumsum, math_ops.cumprod, array_ops.reverse
+
+
+def relu(x: Any, alpha: Any = 0.0, max_value: Any = None, threshold: float = 0) -> Any:
+    """max(x, 0), with a slope alpha below and a largest value."""
+    x = convert_to_tensor(x)
+    if threshold:
+        low = array_ops.zeros_like(x) if isinstance(alpha, (int, float)) and alpha == 0 else alpha * (x - threshold)
+        made = array_ops.where(gen_ops.greater(x, math_ops.cast(threshold, x.dtype.base_dtype)), x, low)
+    elif not isinstance(alpha, (int, float)) or alpha != 0:
+        made = nn_ops.relu(x) - alpha * nn_ops.relu(-x)
+    else:
+        made = nn_ops.relu(x)
+    return made if max_value is None else clip(made, 0.0 if isinstance(alpha, (int, float)) and alpha == 0 else -np.inf, max_value)
+
+
+def elu(x: Any, alpha: float = 1.0) -> Any:
+    """x, or alpha (exp(x) - 1) below zero."""
+    made = gen_ops.elu(x)
+    return made if alpha == 1.0 else array_ops.where(gen_ops.greater(x, 0.0), made, alpha * made)
 pow, maximum, minimum, equal, not_equal, greater, less = (math_ops.pow, math_ops.maximum, math_ops.minimum, math_ops.equal,  # noqa: A001
                                                           gen_ops.not_equal, gen_ops.greater, gen_ops.less)
-reshape, shape, expand_dims, transpose, stop_gradient, tile, gather, stack = (array_ops.reshape, array_ops.shape, array_ops.expand_dims, array_ops.transpose,
-                                                                              gen_ops.stop_gradient, array_ops.tile, array_ops.gather, array_ops.stack)
-cast, argmax, argmin, identity, l2_normalize = math_ops.cast, math_ops.argmax, math_ops.argmin, array_ops.identity, nn_ops.l2_normalize
-one_hot, zeros_like, ones_like, constant = array_ops.one_hot, array_ops.zeros_like, array_ops.ones_like, convert_to_tensor
-random_normal, random_uniform = random_ops.random_normal, random_ops.random_uniform
+reshape, shape, expand_dims, transpose, tile, gather, stack = (array_ops.reshape, array_ops.shape, array_ops.expand_dims, array_ops.transpose,
+                                                               array_ops.tile, array_ops.gather, array_ops.stack)
+cast, identity, l2_normalize, one_hot, zeros_like, ones_like = (math_ops.cast, array_ops.identity, nn_ops.l2_normalize, array_ops.one_hot,
+                                                                array_ops.zeros_like, array_ops.ones_like)
+
+
+def argmax(x: Any, axis: int = -1) -> Any:
+    """Where the largest value is."""
+    return math_ops.argmax(x, axis)
+
+
+def argmin(x: Any, axis: int = -1) -> Any:
+    """Where the smallest value is."""
+    return math_ops.argmin(x, axis)
+
+
+def constant(value: Any, dtype: Any = None, shape: Any = None, name: Optional[str] = None) -> Any:
+    """A constant."""
+    return _constant(value, dtype or floatx(), shape, name or "Const")
+
+
+def random_normal(shape: Any, mean: float = 0.0, stddev: float = 1.0, dtype: Any = None, seed: Optional[int] = None) -> Any:
+    """Normally distributed numbers."""
+    return random_ops.random_normal(shape, mean, stddev, dtype or floatx(), np.random.randint(10**6) if seed is None else seed)
+
+
+def random_uniform(shape: Any, minval: float = 0.0, maxval: float = 1.0, dtype: Any = None, seed: Optional[int] = None) -> Any:
+    """Evenly distributed numbers."""
+    return random_ops.random_uniform(shape, minval, maxval, dtype or floatx(), np.random.randint(10**6) if seed is None else seed)
+
+
+def truncated_normal(shape: Any, mean: float = 0.0, stddev: float = 1.0, dtype: Any = None, seed: Optional[int] = None) -> Any:
+    """Normally distributed numbers within two standard deviations."""
+    return random_ops.truncated_normal(shape, mean, stddev, dtype or floatx(), np.random.randint(10**6) if seed is None else seed)
+
+
+def random_binomial(shape: Any, p: float = 0.0, dtype: Any = None, seed: Optional[int] = None) -> Any:
+    """Ones with a probability, else zeros."""
+    drawn = random_uniform(shape, 0.0, 1.0, dtype, seed)
+    return array_ops.where(gen_ops.less_equal(drawn, p), array_ops.ones_like(drawn), array_ops.zeros_like(drawn))
+
+
+def random_uniform_variable(shape: Any, low: float, high: float, dtype: Any = None, name: Optional[str] = None, seed: Optional[int] = None) -> Any:
+    """A variable of evenly distributed numbers."""
+    return Variable(random_uniform(shape, low, high, dtype, seed), name=name)
+
+
+def random_normal_variable(shape: Any, mean: float, scale: float, dtype: Any = None, name: Optional[str] = None, seed: Optional[int] = None) -> Any:
+    """A variable of normally distributed numbers."""
+    return Variable(random_normal(shape, mean, scale, dtype, seed), name=name)
+
+
+def eye(size: int, dtype: Any = None, name: Optional[str] = None) -> Any:
+    """A variable that holds the identity matrix."""
+    return variable(np.eye(size), dtype, name)
+
+
+def var(x: Any, axis: Any = None, keepdims: bool = False) -> Any:
+    """The variance over axes."""
+    x = convert_to_tensor(x)
+    x = math_ops.cast(x, floatx()) if x.dtype.base_dtype == dtypes.bool_ else x
+    return math_ops.reduce_mean(gen_ops.square(x - math_ops.reduce_mean(x, axis, True)), axis, keepdims)
+
+
+def std(x: Any, axis: Any = None, keepdims: bool = False) -> Any:
+    """The standard deviation over axes."""
+    return gen_ops.sqrt(var(x, axis, keepdims))
+
+
+def any(x: Any, axis: Any = None, keepdims: bool = False) -> Any:  # noqa: A001 - TensorFlow's name
+    """Whether one is not 0."""
+    return math_ops.reduce_any(math_ops.cast(x, dtypes.bool_), axis, keepdims)
+
+
+def all(x: Any, axis: Any = None, keepdims: bool = False) -> Any:  # noqa: A001 - TensorFlow's name
+    """Whether none is 0."""
+    return math_ops.reduce_all(math_ops.cast(x, dtypes.bool_), axis, keepdims)
+
+
+def stop_gradient(variables: Any) -> Any:
+    """Tensors that nothing flows back through."""
+    return [gen_ops.stop_gradient(v) for v in variables] if isinstance(variables, (list, tuple)) else gen_ops.stop_gradient(variables)
+
+
+def repeat(x: Any, n: int) -> Any:
+    """Each vector n times, along a new axis after the batch."""
+    return array_ops.tile(array_ops.expand_dims(convert_to_tensor(x), 1), [1, n, 1])
+
+
+def batch_dot(x: Any, y: Any, axes: Any = None) -> Any:
+    """For each example the product of x and y over an axis of each."""
+    x, y = convert_to_tensor(x), convert_to_tensor(y)
+    a, b = (axes, axes) if isinstance(axes, int) else axes if axes is not None else (ndim(x) - 1, ndim(y) - 2)
+    more = builtins.abs(ndim(x) - ndim(y))
+    if ndim(x) > ndim(y):
+        y = array_ops.reshape(y, array_ops.concat([array_ops.shape(y), [1] * more], 0))
+    elif ndim(y) > ndim(x):
+        x = array_ops.reshape(x, array_ops.concat([array_ops.shape(x), [1] * more], 0))
+    if ndim(x) == 2 and ndim(y) == 2:
+        made = math_ops.reduce_sum(x * y, a) if a == b else math_ops.reduce_sum(array_ops.transpose(x, [1, 0]) * y, b)
+    else:
+        made = matrix_ops.matmul(x, y, adjoint_a=a != ndim(x) - 1, adjoint_b=b == ndim(y) - 1)
+    if more:
+        start = ndim(x) + ndim(y) - 3 - 1 if ndim(x) > ndim(y) else ndim(x) - 1
+        start = ndim(made) - more if ndim(x) == ndim(y) else start
+        made = array_ops.squeeze(made, list(range(start, start + more)))
+    return array_ops.expand_dims(made, 1) if ndim(made) == 1 else made
+
+
+def update(x: Any, new_x: Any) -> Any:
+    """An operation that sets a variable."""
+    return x.assign(new_x)
+
+
+def update_add(x: Any, increment: Any) -> Any:
+    """An operation that adds to a variable."""
+    return x.assign_add(increment)
+
+
+def update_sub(x: Any, decrement: Any) -> Any:
+    """An operation that subtracts from a variable."""
+    return x.assign_sub(decrement)
+
+
+def moving_average_update(x: Any, value: Any, momentum: Any) -> Any:
+    """An operation that moves an average towards a value."""
+    return x.assign_sub((x - value) * (1 - momentum))
+
+
+def normalize_batch_in_training(x: Any, gamma: Any, beta: Any, reduction_axes: Any, epsilon: float = 1e-3) -> Any:
+    """(normalised, mean, variance) by the statistics over axes."""
+    x = convert_to_tensor(x)
+    axes = sorted(reduction_axes)
+    if axes == [0, 1, 2] and ndim(x) == 4 and gamma is not None and beta is not None and x.dtype.base_dtype == dtypes.float32:
+        return nn_ops.fused_batch_norm(x, gamma, beta, epsilon=epsilon)
+    mean_, variance = nn_ops.moments(x, axes)
+    size = [1 if i in axes else -1 for i in range(ndim(x))]
+    wide = [None if v is None else v if axes == list(range(ndim(x)))[:-1] else array_ops.reshape(v, [s if s == 1 else x.get_shape().as_list()[i] for i, s in
+                                                                                                enumerate(size)])
+            for v in (mean_, variance, beta, gamma)]
+    return nn_ops.batch_normalization(x, *wide, epsilon), mean_, variance
+
+
+def batch_normalization(x: Any, mean: Any, var: Any, beta: Any, gamma: Any, epsilon: float = 1e-3) -> Any:
+    """Normalised by a mean and a variance."""
+    return nn_ops.batch_normalization(x, mean, var, beta, gamma, epsilon)
+
+
+def dropout(x: Any, level: float, noise_shape: Any = None, seed: Optional[int] = None) -> Any:
+    """Elements set to zero with a probability, others scaled up."""
+    return nn_ops.dropout(x * 1.0, 1.0 - level, noise_shape, np.random.randint(10**6) if seed is None else seed)
+
+
+def map_fn(fn: Any, elems: Any, name: Optional[str] = None, dtype: Any = None) -> Any:
+    """A function of each element."""
+    return functional_ops.map_fn(fn, elems, dtype=dtype, name=name)
+
+
+def foldl(fn: Any, elems: Any, initializer: Any = None, name: Optional[str] = None) -> Any:
+    """A function of what came before and of each element."""
+    return functional_ops.foldl(fn, elems, initializer=initializer, name=name)
+
+
+def foldr(fn: Any, elems: Any, initializer: Any = None, name: Optional[str] = None) -> Any:
+    """The same from the last element on."""
+    return functional_ops.foldr(fn, elems, initializer=initializer, name=name)
+
+
+def print_tensor(x: Any, message: str = "") -> Any:
+    """x, which is printed when it is run."""
+    return control_flow_ops.Print(x, [x], message)
 
 
 def clip(x: Any, min_value: Any, max_value: Any) -> Any:
@@ -269,7 +559,7 @@ def ones(shape: Any, dtype: Any = None, name: Optional[str] = None) -> Any:
 
 def gradients(loss: Any, variables: Any) -> Any:
     """The gradients of a loss."""
-    return _gradients(loss, variables)
+    return _gradients(loss, variables, colocate_gradients_with_ops=True)
 
 
 def hard_sigmoid(x: Any) -> Any:
@@ -286,13 +576,12 @@ def categorical_crossentropy(target: Any, output: Any, from_logits: bool = False
 
 
 def sparse_categorical_crossentropy(target: Any, output: Any, from_logits: bool = False) -> Any:
-    """Of numbers of classes."""
+    """Of numbers of classes, [..., classes] and [...] or [..., 1]."""
     logits = output if from_logits else gen_ops.log(clip(output, epsilon(), 1 - epsilon()))
-    width = ndim(logits)
-    target = math_ops.cast(target, dtypes.int64)
-    if ndim(target) == width:
-        target = array_ops.squeeze(target, [-1])
-    return nn_ops.sparse_softmax_cross_entropy_with_logits(labels=target, logits=logits)
+    flat = array_ops.reshape(math_ops.cast(target, dtypes.int64), [-1])
+    sizes = logits.get_shape().as_list()
+    each = nn_ops.sparse_softmax_cross_entropy_with_logits(labels=flat, logits=logits if len(sizes) == 2 else array_ops.reshape(logits, [-1, sizes[-1]]))
+    return each if len(sizes) == 2 else array_ops.reshape(each, array_ops.shape(logits)[:-1])
 
 
 def binary_crossentropy(target: Any, output: Any, from_logits: bool = False) -> Any:
@@ -309,7 +598,9 @@ def count_params(x: Any) -> int:
 
 
 def is_keras_tensor(x: Any) -> bool:
-    """Whether it came out of a layer or Input."""
+    """Whether it came out of a layer or Input; ValueError for what is no tensor."""
+    if not isinstance(x, (Tensor, Variable, SparseTensor)):
+        raise ValueError("Unexpectedly found an instance of type `%s`. Expected a symbolic tensor instance." % type(x))
     return hasattr(x, "_keras_history")
 
 

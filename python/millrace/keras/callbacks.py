@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import csv
+import json
+import os
 import sys
 import time
 from typing import Any, Callable, Dict, List, Optional
@@ -44,6 +46,33 @@ class Callback:
         """After a step."""
 
 
+class CallbackList:
+    """Several callbacks as one."""
+
+    def __init__(self, callbacks: Any = None, queue_length: int = 10) -> None:
+        self.callbacks: List[Any] = list(callbacks or [])
+
+    def append(self, callback: Any) -> None:
+        """Adds a callback."""
+        self.callbacks.append(callback)
+
+    def __getattr__(self, name: str) -> Any:
+        if not name.startswith(("on_", "set_")):
+            raise AttributeError(name)
+
+        def each(*args: Any) -> None:
+            for callback in self.callbacks:
+                getattr(callback, name)(*args)
+        return each
+
+    def __iter__(self) -> Any:
+        return iter(self.callbacks)
+
+
+class BaseLogger(Callback):
+    """The means of the measures over an epoch (models compute them)."""
+
+
 class History(Callback):
     """The loss and metrics of each epoch."""
 
@@ -60,15 +89,31 @@ class History(Callback):
 
 
 class ProgbarLogger(Callback):
-    """Prints a line for each epoch."""
+    """Prints how far the training has got: with verbose=1 a bar on a terminal, and a line for each epoch."""
+
+    def __init__(self, count_mode: str = "samples") -> None:
+        if count_mode not in ("samples", "steps"):
+            raise ValueError("Unknown `count_mode`: %s" % count_mode)
+        self._samples = count_mode == "samples"
 
     def on_epoch_begin(self, epoch: int, logs: Any = None) -> None:
         """Prints its number."""
-        self._start = time.time()
+        from millrace.keras.utils.generic_utils import Progbar
+        self._start, self._seen = time.time(), 0
         print("Epoch %d/%d" % (epoch + 1, self.params["epochs"]))
+        target = self.params.get("samples") if self._samples else self.params.get("steps")
+        self._bar = Progbar(target, verbose=1) if self.params.get("verbose") == 1 and sys.stdout.isatty() else None
+
+    def on_batch_end(self, batch: int, logs: Any = None) -> None:
+        """Moves the bar on."""
+        self._seen += (logs or {}).get("size", 1) if self._samples else 1
+        if self._bar is not None and (self._bar.target is None or self._seen < self._bar.target):
+            self._bar.update(self._seen, [(k, float(v)) for k, v in (logs or {}).items() if k in self.params["metrics"]])
 
     def on_epoch_end(self, epoch: int, logs: Any = None) -> None:
         """Prints the loss and metrics."""
+        if self._bar is not None:
+            sys.stdout.write("\r\x1b[K")
         print(" - %ds - %s" % (time.time() - self._start, " - ".join("%s: %.4f" % item for item in (logs or {}).items())))
         sys.stdout.flush()
 
@@ -118,6 +163,7 @@ class ModelCheckpoint(Callback):
     def __init__(self, filepath: str, monitor: str = "val_loss", verbose: int = 0, save_best_only: bool = False, save_weights_only: bool = False,
                  mode: str = "auto", period: int = 1) -> None:
         self.filepath, self.monitor, self.verbose, self.save_best_only, self.period = filepath, monitor, verbose, save_best_only, period
+        self.save_weights_only = save_weights_only
         self._is_better, self.best = _better(monitor, mode), None  # type: Any, Any
 
     def on_epoch_end(self, epoch: int, logs: Any = None) -> None:
@@ -127,21 +173,29 @@ class ModelCheckpoint(Callback):
         if (epoch + 1) % self.period or self.save_best_only and not (value is not None and (self.best is None or self._is_better(value, self.best))):
             return
         self.best = value
-        self.model.save_weights(self.filepath.format(epoch=epoch + 1, **logs))
+        path = self.filepath.format(epoch=epoch + 1, **logs)
+        whole = not self.save_weights_only and path.endswith((".h5", ".hdf5", ".keras"))
+        (self.model.save if whole else self.model.save_weights)(path, overwrite=True)
 
 
 class LearningRateScheduler(Callback):
     """Sets the learning rate at each epoch."""
 
     def __init__(self, schedule: Callable[..., float], verbose: int = 0) -> None:
-        self.schedule = schedule
+        self.schedule, self.verbose = schedule, verbose
 
     def on_epoch_begin(self, epoch: int, logs: Any = None) -> None:
         """Sets it."""
+        if not hasattr(self.model.optimizer, "lr"):
+            raise ValueError("Optimizer must have a \"lr\" attribute.")
         try:
             rate = self.schedule(epoch, float(K.get_value(self.model.optimizer.lr)))
         except TypeError:
             rate = self.schedule(epoch)
+        if not isinstance(rate, (float, np.float32, np.float64)):
+            raise ValueError("The output of the \"schedule\" function should be float.")
+        if self.verbose:
+            print("Epoch %05d: LearningRateScheduler setting learning rate to %s." % (epoch + 1, rate))
         K.set_value(self.model.optimizer.lr, rate)
 
 
@@ -150,7 +204,9 @@ class ReduceLROnPlateau(Callback):
 
     def __init__(self, monitor: str = "val_loss", factor: float = 0.1, patience: int = 10, verbose: int = 0, mode: str = "auto", min_delta: float = 1e-4,
                  cooldown: int = 0, min_lr: float = 0, epsilon: Optional[float] = None) -> None:
-        self.monitor, self.factor, self.patience, self.cooldown, self.min_lr = monitor, factor, patience, cooldown, min_lr
+        if factor >= 1.0:
+            raise ValueError("ReduceLROnPlateau does not support a factor >= 1.0.")
+        self.monitor, self.factor, self.patience, self.cooldown, self.min_lr, self.verbose = monitor, factor, patience, cooldown, min_lr, verbose
         self.min_delta, self._is_better = min_delta if epsilon is None else epsilon, _better(monitor, mode)
 
     def on_train_begin(self, logs: Any = None) -> None:
@@ -171,7 +227,10 @@ class ReduceLROnPlateau(Callback):
             self.wait += 1
             if self.wait >= self.patience:
                 rate = self.model.optimizer.lr
-                K.set_value(rate, max(float(K.get_value(rate)) * self.factor, self.min_lr))
+                lower = max(float(K.get_value(rate)) * self.factor, self.min_lr)
+                K.set_value(rate, lower)
+                if self.verbose:
+                    print("Epoch %05d: ReduceLROnPlateau reducing learning rate to %s." % (epoch + 1, lower))
                 self._cooling, self.wait = self.cooldown, 0
 
 
@@ -179,10 +238,10 @@ class LambdaCallback(Callback):
     """Functions as a callback."""
 
     def __init__(self, on_epoch_begin: Any = None, on_epoch_end: Any = None, on_batch_begin: Any = None, on_batch_end: Any = None,
-                 on_train_begin: Any = None, on_train_end: Any = None) -> None:
-        for name, function in list(locals().items()):
-            if name.startswith("on_") and function is not None:
-                setattr(self, name, function)
+                 on_train_begin: Any = None, on_train_end: Any = None, **kwargs: Any) -> None:
+        given = {k: v for k, v in locals().items() if k.startswith("on_") and v is not None}
+        for name, function in {**given, **kwargs}.items():
+            setattr(self, name, function)
 
 
 class TerminateOnNaN(Callback):
@@ -199,46 +258,116 @@ class CSVLogger(Callback):
     """Writes the loss and metrics of each epoch to a file."""
 
     def __init__(self, filename: str, separator: str = ",", append: bool = False) -> None:
-        self._path, self._separator, self._mode = filename, separator, "a" if append else "w"
+        self.filename, self.sep, self.append = filename, separator, append
+        self._header = True
 
     def on_train_begin(self, logs: Any = None) -> None:
         """Opens the file."""
-        self._file = open(self._path, self._mode, newline="", encoding="utf-8")
+        if self.append:
+            self._header = not (os.path.exists(self.filename) and os.path.getsize(self.filename) > 0)
+        self._file = open(self.filename, "a" if self.append else "w", newline="", encoding="utf-8")
         self._writer: Any = None
 
     def on_epoch_end(self, epoch: int, logs: Any = None) -> None:
         """Writes a line."""
+        logs = logs or {}
+
+        def plain(value: Any) -> Any:
+            many = isinstance(value, (list, tuple)) or isinstance(value, np.ndarray) and value.ndim > 0
+            return "\"[%s]\"" % ", ".join(map(str, value)) if many else value
+
         if self._writer is None:
-            self._writer = csv.DictWriter(self._file, ["epoch", *sorted(logs)], delimiter=self._separator)
-            self._writer.writeheader()
-        self._writer.writerow({"epoch": epoch, **logs})
+            self.keys = sorted(logs)
+            separator = self.sep
+            self._writer = csv.DictWriter(self._file, ["epoch", *self.keys], dialect=type("Dialect", (csv.excel,), {"delimiter": separator}))
+            if self._header:
+                self._writer.writeheader()
+        self._writer.writerow({"epoch": epoch, **{k: plain(logs.get(k, "NA")) for k in self.keys}})
         self._file.flush()
 
     def on_train_end(self, logs: Any = None) -> None:
         """Closes the file."""
         self._file.close()
+        self._writer = None
+
+
+class RemoteMonitor(Callback):
+    """Sends the loss and metrics of each epoch to a server."""
+
+    def __init__(self, root: str = "http://localhost:9000", path: str = "/publish/epoch/end/", field: str = "data", headers: Any = None) -> None:
+        self.root, self.path, self.field, self.headers = root, path, field, headers
+
+    def on_epoch_end(self, epoch: int, logs: Any = None) -> None:
+        """Sends them; a server that is not there is only warned of."""
+        try:
+            import requests  # type: ignore[import-untyped]
+        except ImportError:
+            raise ImportError("RemoteMonitor requires the `requests` library.") from None
+        try:
+            requests.post(self.root + self.path, {self.field: json.dumps({"epoch": epoch, **(logs or {})}, default=float)}, headers=self.headers, timeout=10)
+        except requests.exceptions.RequestException:
+            print("Warning: could not reach RemoteMonitor root server at %s" % self.root)
 
 
 class TensorBoard(Callback):
-    """Writes the loss and metrics of each epoch as summaries."""
+    """Writes the loss and metrics of each epoch as summaries; with histogram_freq also histograms of weights and outputs on the validation data."""
 
-    def __init__(self, log_dir: str = "./logs", histogram_freq: int = 0, batch_size: int = 32, write_graph: bool = True, **unused: Any) -> None:
-        self.log_dir, self._write_graph = log_dir, write_graph
+    def __init__(self, log_dir: str = "./logs", histogram_freq: int = 0, batch_size: int = 32, write_graph: bool = True, write_grads: bool = False,
+                 write_images: bool = False, **unused: Any) -> None:
+        refused = sorted(k for k, v in unused.items() if v and k.startswith("embeddings"))
+        if refused:
+            raise NotImplementedError("TensorBoard does not write embeddings: leave %s out, and use tf.contrib.tensorboard.plugins.projector." % refused[0])
+        self.log_dir, self.histogram_freq, self.write_graph, self.write_grads, self.write_images = log_dir, histogram_freq, write_graph, write_grads, write_images
+        self.batch_size = batch_size
 
-    def on_train_begin(self, logs: Any = None) -> None:
-        """Opens the file."""
+    def set_model(self, model: Any) -> None:
+        """Makes the summaries, and opens the file."""
         from millrace import summary
-        self._writer = summary.FileWriter(self.log_dir, K.get_session().graph if self._write_graph else None)
+        self.model, self._merged = model, None
+        if self.histogram_freq:
+            made = []
+            for layer in model.layers:
+                for weight in layer.weights:
+                    name = weight.name.replace(":", "_")
+                    made.append(summary.histogram(name, weight))
+                    if self.write_grads and weight in model.trainable_weights:
+                        from millrace.ops.gradients import gradients
+                        grad = gradients(model.total_loss, weight)[0]
+                        if grad is not None:
+                            made.append(summary.histogram("%s_grad" % name, grad.values if hasattr(grad, "values") else grad))
+                    if self.write_images:
+                        made.append(summary.image(name, self._picture(weight)))
+                for i, output in enumerate(n for node in layer._inbound_nodes for n in node.output_tensors):
+                    if id(output) in {id(t) for n in model._nodes for t in n.output_tensors}:
+                        made.append(summary.histogram("%s_out%s" % (layer.name, "_%d" % i if i else ""), output))
+            self._merged = summary.merge(made) if made else None
+        self.writer = self._writer = summary.FileWriter(self.log_dir, K.get_session().graph if self.write_graph else None)
+
+    @staticmethod
+    def _picture(weight: Any) -> Any:
+        from millrace.ops import array_ops
+        shape = weight.get_shape().as_list()
+        if len(shape) == 2:
+            return array_ops.reshape(weight, [1, *shape, 1])
+        if len(shape) == 4:
+            return array_ops.reshape(array_ops.transpose(weight, [3, 0, 1, 2])[:, :, :, :1], [shape[3], shape[0], shape[1], 1])
+        return array_ops.reshape(weight, [1, shape[0] if shape else 1, -1, 1])
 
     def on_epoch_end(self, epoch: int, logs: Any = None) -> None:
         """Writes."""
         from millrace.protos.definitions import Summary  # type: ignore[attr-defined]
+        if self._merged is not None and self.histogram_freq and epoch % self.histogram_freq == 0:
+            given = getattr(self.model, "_validation_arrays", None)
+            if given is None:
+                raise ValueError("If printing histograms, validation_data must be provided, and cannot be a generator.")
+            inputs, targets, weights = ([None if a is None else a[:self.batch_size] for a in part] for part in given)
+            self.writer.add_summary(K.get_session().run(self._merged, self.model._feeds(inputs, targets, weights)), epoch)
         message = Summary()
         for key, value in (logs or {}).items():
             message.value.add(tag=key, simple_value=float(value))
-        self._writer.add_summary(message, epoch)
-        self._writer.flush()
+        self.writer.add_summary(message, epoch)
+        self.writer.flush()
 
     def on_train_end(self, logs: Any = None) -> None:
         """Closes the file."""
-        self._writer.close()
+        self.writer.close()

@@ -12,6 +12,7 @@ from millrace.ops import array_ops, gen_ops, math_ops
 from millrace.ops.gradients import gradients
 from millrace.ops.variables import Variable
 from millrace.keras import backend as K
+from millrace.keras.utils.generic_utils import deserialize_keras_object, serialize_keras_object
 
 
 class Optimizer:
@@ -20,6 +21,9 @@ class Optimizer:
     def __init__(self, lr: float, decay: float = 0.0, clipnorm: Optional[float] = None, clipvalue: Optional[float] = None, **unused: Any) -> None:
         if unused:
             raise at_user_line(TypeError("Unexpected keyword argument passed to optimizer: %s" % sorted(unused)[0]))
+        for name, value in (("clipnorm", clipnorm), ("clipvalue", clipvalue)):
+            if value is not None and value < 0:
+                raise at_user_line(ValueError("%s must not be negative, got %s" % (name, value)))
         self._given, self.initial_decay, self.clipnorm, self.clipvalue = {"lr": float(lr), "decay": float(decay)}, decay, clipnorm, clipvalue
         self.weights: List[Any] = []
         self._variables: Dict[str, Any] = {}
@@ -59,7 +63,7 @@ class Optimizer:
     def get_updates(self, loss: Any, params: Any) -> List[Any]:
         """The operations of a step."""
         pairs = [(p, g) for p, g in zip(params, self.get_gradients(loss, params)) if g is not None]
-        if not pairs:
+        if not pairs and params:
             raise at_user_line(ValueError("None of the weights has a gradient."))
         rate = self.lr.value() / (1.0 + self.decay * self.iterations) if self.initial_decay else self.lr.value()
         self._rate, self._step = rate, self.iterations + 1.0
@@ -75,13 +79,41 @@ class Optimizer:
     def _update(self, parameter: Any, gradient: Any) -> List[Any]:
         raise NotImplementedError
 
+    settings: Any = ()  # what a subclass takes beside lr and decay
+
     def get_config(self) -> Dict[str, Any]:
-        """Its settings."""
-        return dict(self._given)
+        """Its settings, as they are now."""
+        made: Dict[str, Any] = {name: float(K.get_value(self._variables[name])) if name in self._variables else value for name, value in self._given.items()}
+        made.update({name: getattr(self, name) for name in self.settings})
+        made.update({name: getattr(self, name) for name in ("clipnorm", "clipvalue") if getattr(self, name) is not None})
+        return made
+
+    @classmethod
+    def from_config(cls, config: Dict[str, Any]) -> Any:
+        """An optimizer of what get_config gave."""
+        return cls(**config)
+
+    def get_weights(self) -> List[Any]:
+        """The values of what it keeps."""
+        return K.batch_get_value(self.weights)
+
+    def set_weights(self, weights: Any) -> None:
+        """Sets what it keeps."""
+        if len(weights) != len(self.weights):
+            raise at_user_line(ValueError("Length of the specified weight list (%d) does not match the number of weights of the optimizer (%d)"
+                                          % (len(weights), len(self.weights))))
+        pairs = []
+        for w, value in zip(self.weights, weights):
+            if tuple(w.get_shape().as_list()) != np.shape(value):
+                raise at_user_line(ValueError("Optimizer weight shape %s not compatible with provided weight shape %s" % (w.get_shape(), np.shape(value))))
+            pairs.append((w, value))
+        K.batch_set_value(pairs)
 
 
 class SGD(Optimizer):
     """Steps down the gradient, with momentum."""
+
+    settings = ("momentum", "nesterov")
 
     def __init__(self, lr: float = 0.01, momentum: float = 0.0, decay: float = 0.0, nesterov: bool = False, **kwargs: Any) -> None:
         super().__init__(kwargs.pop("learning_rate", lr), decay, **kwargs)
@@ -97,6 +129,8 @@ class SGD(Optimizer):
 class RMSprop(Optimizer):
     """Gradients divided by the root of their mean square."""
 
+    settings = ("rho", "epsilon")
+
     def __init__(self, lr: float = 0.001, rho: float = 0.9, epsilon: Optional[float] = None, decay: float = 0.0, **kwargs: Any) -> None:
         super().__init__(kwargs.pop("learning_rate", lr), decay, **kwargs)
         self.rho, self.epsilon = rho, K.epsilon() if epsilon is None else epsilon
@@ -110,6 +144,8 @@ class RMSprop(Optimizer):
 class Adagrad(Optimizer):
     """Gradients divided by the root of the sum of their squares."""
 
+    settings = ("epsilon",)
+
     def __init__(self, lr: float = 0.01, epsilon: Optional[float] = None, decay: float = 0.0, **kwargs: Any) -> None:
         super().__init__(kwargs.pop("learning_rate", lr), decay, **kwargs)
         self.epsilon = K.epsilon() if epsilon is None else epsilon
@@ -122,6 +158,8 @@ class Adagrad(Optimizer):
 
 class Adadelta(Optimizer):
     """Steps scaled by those before."""
+
+    settings = ("rho", "epsilon")
 
     def __init__(self, lr: float = 1.0, rho: float = 0.95, epsilon: Optional[float] = None, decay: float = 0.0, **kwargs: Any) -> None:
         super().__init__(kwargs.pop("learning_rate", lr), decay, **kwargs)
@@ -137,11 +175,12 @@ class Adadelta(Optimizer):
 class Adam(Optimizer):
     """Moving averages of gradients and of their squares."""
 
+    settings = ("beta_1", "beta_2", "epsilon", "amsgrad")
+
     def __init__(self, lr: float = 0.001, beta_1: float = 0.9, beta_2: float = 0.999, epsilon: Optional[float] = None, decay: float = 0.0,
                  amsgrad: bool = False, **kwargs: Any) -> None:
         super().__init__(kwargs.pop("learning_rate", lr), decay, **kwargs)
-        if amsgrad:
-            raise at_user_line(NotImplementedError("amsgrad is not provided: leave it out."))
+        self.amsgrad = amsgrad
         self.beta_1, self.beta_2, self.epsilon = beta_1, beta_2, K.epsilon() if epsilon is None else epsilon
 
     def _update(self, p: Any, g: Any) -> List[Any]:
@@ -149,7 +188,62 @@ class Adam(Optimizer):
         m = self.beta_1 * first + (1 - self.beta_1) * g
         v = self.beta_2 * second + (1 - self.beta_2) * gen_ops.square(g)
         rate = self._rate * gen_ops.sqrt(1 - math_ops.pow(self.beta_2, self._step)) / (1 - math_ops.pow(self.beta_1, self._step))
-        return [first.assign(m), second.assign(v), self._assign(p, p - rate * m / (gen_ops.sqrt(v) + self.epsilon))]
+        if not self.amsgrad:
+            return [first.assign(m), second.assign(v), self._assign(p, p - rate * m / (gen_ops.sqrt(v) + self.epsilon))]
+        most = self._slot(p)
+        largest = gen_ops.maximum(most, v)
+        return [first.assign(m), second.assign(v), most.assign(largest), self._assign(p, p - rate * m / (gen_ops.sqrt(largest) + self.epsilon))]
+
+
+class Adamax(Optimizer):
+    """Adam with the largest gradient in place of the mean square."""
+
+    settings = ("beta_1", "beta_2", "epsilon")
+
+    def __init__(self, lr: float = 0.002, beta_1: float = 0.9, beta_2: float = 0.999, epsilon: Optional[float] = None, decay: float = 0.0, **kwargs: Any) -> None:
+        super().__init__(kwargs.pop("learning_rate", lr), decay, **kwargs)
+        self.beta_1, self.beta_2, self.epsilon = beta_1, beta_2, K.epsilon() if epsilon is None else epsilon
+
+    def _update(self, p: Any, g: Any) -> List[Any]:
+        first, largest = self._slot(p), self._slot(p)
+        m = self.beta_1 * first + (1 - self.beta_1) * g
+        u = gen_ops.maximum(self.beta_2 * largest, math_ops.abs(g))
+        rate = self._rate / (1 - math_ops.pow(self.beta_1, self._step))
+        return [first.assign(m), largest.assign(u), self._assign(p, p - rate * m / (u + self.epsilon))]
+
+
+class Nadam(Optimizer):
+    """Adam with Nesterov's momentum (Dozat 2016)."""
+
+    settings = ("beta_1", "beta_2", "epsilon", "schedule_decay")
+
+    def __init__(self, lr: float = 0.002, beta_1: float = 0.9, beta_2: float = 0.999, epsilon: Optional[float] = None, schedule_decay: float = 0.004,
+                 **kwargs: Any) -> None:
+        super().__init__(kwargs.pop("learning_rate", lr), 0.0, **kwargs)
+        self._given.pop("decay")
+        self.beta_1, self.beta_2, self.epsilon, self.schedule_decay = beta_1, beta_2, K.epsilon() if epsilon is None else epsilon, schedule_decay
+
+    def get_updates(self, loss: Any, params: Any) -> List[Any]:
+        """The operations of a step."""
+        step = self.iterations + 1.0
+
+        def momentum(at: Any) -> Any:
+            return self.beta_1 * (1.0 - 0.5 * math_ops.pow(0.96, at * self.schedule_decay))
+
+        product = Variable(np.float32(1.0), trainable=False, name="training/Nadam/m_schedule")
+        self.weights.append(product)
+        self._now, self._next = momentum(step), momentum(step + 1.0)
+        self._product = product * self._now
+        return [product.assign(self._product), *super().get_updates(loss, params)]
+
+    def _update(self, p: Any, g: Any) -> List[Any]:
+        first, second = self._slot(p), self._slot(p)
+        m = self.beta_1 * first + (1 - self.beta_1) * g
+        v = self.beta_2 * second + (1 - self.beta_2) * gen_ops.square(g)
+        ahead = m / (1 - self._product * self._next)
+        mean = (1 - self._now) * (g / (1 - self._product)) + self._next * ahead
+        spread = v / (1 - math_ops.pow(self.beta_2, self._step))
+        return [first.assign(m), second.assign(v), self._assign(p, p - self._rate * mean / (gen_ops.sqrt(spread) + self.epsilon))]
 
 
 class TFOptimizer(Optimizer):
@@ -159,21 +253,67 @@ class TFOptimizer(Optimizer):
         super().__init__(0.0)
         self.optimizer = optimizer
 
+    def apply_gradients(self, grads: Any) -> Any:
+        """An operation that changes variables by gradients."""
+        return self.optimizer.apply_gradients(grads)
+
+    def get_grads(self, loss: Any, params: Any) -> Any:
+        """[(gradient, variable), ...]."""
+        return self.optimizer.compute_gradients(loss, params)
+
     def get_updates(self, loss: Any, params: Any) -> List[Any]:
         """The operations of a step."""
+        if not params:
+            return []
         return [self.optimizer.minimize(loss, var_list=list(params)), self.iterations.assign_add(1.0)]
 
+    @property
+    def lr(self) -> Any:
+        """Not a variable of Keras."""
+        raise AttributeError("an optimizer of tf.train has no lr that can be set: make its learning rate a variable")
 
-adam, sgd, rmsprop, adagrad, adadelta = Adam, SGD, RMSprop, Adagrad, Adadelta
+    learning_rate = lr
+    weights = property(lambda self: _unknown("weights"), lambda self, value: None)
+
+    def get_config(self) -> Any:
+        """Not known."""
+        raise at_user_line(NotImplementedError("An optimizer of tf.train has no config: use one of tf.keras.optimizers."))
+
+    @classmethod
+    def from_config(cls, config: Any) -> Any:
+        """Not known."""
+        raise at_user_line(NotImplementedError("An optimizer of tf.train has no config: use one of tf.keras.optimizers."))
 
 
-def get(identifier: Any) -> Optimizer:
-    """An optimizer by name, or of tf.train."""
+def _unknown(what: str) -> Any:
+    raise at_user_line(NotImplementedError("An optimizer of tf.train does not say its %s: use one of tf.keras.optimizers." % what))
+
+
+adam, sgd, rmsprop, adagrad, adadelta, adamax, nadam = Adam, SGD, RMSprop, Adagrad, Adadelta, Adamax, Nadam
+_NAMES: Dict[str, Any] = {kind.__name__.lower(): kind for kind in (SGD, RMSprop, Adagrad, Adadelta, Adam, Adamax, Nadam, TFOptimizer)}
+
+
+def serialize(optimizer: Any) -> Any:
+    """An optimizer as its class and settings."""
+    return serialize_keras_object(optimizer)
+
+
+def deserialize(config: Any, custom_objects: Any = None) -> Any:
+    """The optimizer of a class and settings."""
+    name = config["class_name"].lower()
+    if name in _NAMES:
+        config["class_name"] = name  # as TensorFlow leaves it
+    return deserialize_keras_object(config, _NAMES, custom_objects, "optimizer")
+
+
+def get(identifier: Any) -> Any:
+    """An optimizer by name or settings, or of tf.train."""
     if isinstance(identifier, Optimizer):
         return identifier
     if hasattr(identifier, "compute_gradients"):
         return TFOptimizer(identifier)
-    named = {kind.__name__.lower(): kind for kind in (SGD, RMSprop, Adagrad, Adadelta, Adam)}
-    if str(identifier).lower() not in named:
-        raise at_user_line(ValueError("Could not interpret optimizer identifier: %s" % (identifier,)))
-    return named[str(identifier).lower()]()  # type: ignore[no-any-return]
+    if isinstance(identifier, dict):
+        return deserialize(identifier)
+    if isinstance(identifier, str) and identifier.lower() in _NAMES:
+        return _NAMES[identifier.lower()]()
+    raise at_user_line(ValueError("Could not interpret optimizer identifier: %s" % (identifier,)))

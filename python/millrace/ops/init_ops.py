@@ -160,6 +160,11 @@ class VarianceScaling(Initializer):
                                         distribution=self.distribution, seed=seed1, seed2=seed2, name=here + "/" if here else None)
 
 
+def _compute_fans(shape: List[int]) -> Any:
+    """How many numbers flow into and out of each place of a kernel."""
+    return _fans(list(shape))
+
+
 def _fans(shape: List[int]) -> Any:
     if not shape:
         return 1, 1

@@ -33,6 +33,7 @@ class _Store:
         self.variables: Dict[str, Any] = {}
         self.partitioned: Dict[str, PartitionedVariable] = {}
         self.counts: Dict[str, int] = {}
+        self._vars = self.variables
 
     def open(self, name: str) -> None:
         """Notes that a scope is opened."""
@@ -50,6 +51,9 @@ def _store() -> _Store:
     if not stores:
         stores.append(_Store())
     return stores[0]  # type: ignore[no-any-return]
+
+
+_get_default_variable_store = _store
 
 
 class VariableScope:

@@ -1,0 +1,285 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Windows over sequences, images and volumes, and loops over steps, of tf.keras.backend."""
+from __future__ import annotations
+
+from typing import Any, List, Optional, Tuple
+
+from millrace.framework import dtypes
+from millrace.framework.convert import convert_to_tensor
+from millrace.framework.errors import at_user_line
+from millrace.ops import array_ops, control_flow_ops, gen_ops, math_ops, matrix_ops, nn_ops
+from millrace.ops.tensor_array_ops import TensorArray
+
+_FORMATS = {1: ("NWC", "NCW"), 2: ("NHWC", "NCHW"), 3: ("NDHWC", "NCDHW")}
+
+
+def layout(data_format: Optional[str]) -> str:
+    """channels_last or channels_first; the default where nothing is said."""
+    from millrace.keras import backend as K
+    found = K.image_data_format() if data_format is None else data_format
+    if found not in ("channels_first", "channels_last"):
+        raise at_user_line(ValueError("Unknown data_format: %s" % found))
+    return found
+
+
+def _padding(padding: str) -> str:
+    if padding not in ("same", "valid", "causal"):
+        raise at_user_line(ValueError("Invalid padding: %s" % padding))
+    return padding.upper()
+
+
+def _sized(value: Any, n: int, what: str) -> List[int]:
+    made = [value] * n if isinstance(value, int) else [int(v) for v in value]
+    if len(made) != n:
+        raise at_user_line(ValueError("`%s` must be a tuple of %d integers. Received: %s" % (what, n, value)))
+    return made
+
+
+def _convolution(x: Any, kernel: Any, n: int, strides: Any, padding: str, data_format: Any, dilation_rate: Any) -> Any:
+    first = layout(data_format) == "channels_first"
+    mode = _padding(padding)
+    kernel = convert_to_tensor(kernel)
+    if mode == "CAUSAL":
+        left = (kernel.get_shape().as_list()[0] - 1) * _sized(dilation_rate, n, "dilation_rate")[0]
+        x, mode = temporal_padding(x, (left, 0)), "VALID"
+    return nn_ops.convolution(convert_to_tensor(x), kernel, mode, _sized(strides, n, "strides"), _sized(dilation_rate, n, "dilation_rate"),  # type: ignore[attr-defined]
+                              data_format=_FORMATS[n][first])
+
+
+def conv1d(x: Any, kernel: Any, strides: Any = 1, padding: str = "valid", data_format: Any = None, dilation_rate: Any = 1) -> Any:
+    """A convolution of sequences."""
+    return _convolution(x, kernel, 1, strides, padding, data_format, dilation_rate)
+
+
+def conv2d(x: Any, kernel: Any, strides: Any = (1, 1), padding: str = "valid", data_format: Any = None, dilation_rate: Any = (1, 1)) -> Any:
+    """A convolution of images."""
+    return _convolution(x, kernel, 2, strides, padding, data_format, dilation_rate)
+
+
+def conv3d(x: Any, kernel: Any, strides: Any = (1, 1, 1), padding: str = "valid", data_format: Any = None, dilation_rate: Any = (1, 1, 1)) -> Any:
+    """A convolution of volumes."""
+    return _convolution(x, kernel, 3, strides, padding, data_format, dilation_rate)
+
+
+def separable_conv2d(x: Any, depthwise_kernel: Any, pointwise_kernel: Any, strides: Any = (1, 1), padding: str = "valid", data_format: Any = None,
+                     dilation_rate: Any = (1, 1)) -> Any:
+    """A convolution of each channel alone, then a 1x1 convolution."""
+    first, step = layout(data_format) == "channels_first", _sized(strides, 2, "strides")
+    return nn_ops.separable_conv2d(convert_to_tensor(x), convert_to_tensor(depthwise_kernel), convert_to_tensor(pointwise_kernel),  # type: ignore[attr-defined]
+                                   [1, 1, *step] if first else [1, *step, 1], _padding(padding), rate=_sized(dilation_rate, 2, "dilation_rate"),
+                                   data_format="NCHW" if first else "NHWC")
+
+
+def depthwise_conv2d(x: Any, depthwise_kernel: Any, strides: Any = (1, 1), padding: str = "valid", data_format: Any = None,
+                     dilation_rate: Any = (1, 1)) -> Any:
+    """A convolution of each channel alone."""
+    first, step = layout(data_format) == "channels_first", _sized(strides, 2, "strides")
+    return nn_ops.depthwise_conv2d(convert_to_tensor(x), convert_to_tensor(depthwise_kernel), [1, 1, *step] if first else [1, *step, 1],  # type: ignore[attr-defined]
+                                   _padding(padding), rate=_sized(dilation_rate, 2, "dilation_rate"), data_format="NCHW" if first else "NHWC")
+
+
+def transposed_sizes(x: Any, kernel_size: Any, strides: Any, padding: str, first: bool) -> Tuple[List[Any], List[Any]]:
+    """The sizes of a transposed convolution's output: numbers where they are known, tensors where not; and None there."""
+    static, dynamic, at = x.get_shape().as_list(), array_ops.shape(x), 2 if first else 1
+
+    def of(size: Any, k: int, s: int) -> Any:
+        return size * s if padding.upper() == "SAME" else (size - 1) * s + max(k, s)
+
+    known = [None if static[at + i] is None else of(static[at + i], k, s) for i, (k, s) in enumerate(zip(kernel_size, strides))]
+    return [v if v is not None else of(dynamic[at + i], k, s) for i, (v, k, s) in enumerate(zip(known, kernel_size, strides))], known
+
+
+def _transposed(x: Any, kernel: Any, output_shape: Any, n: int, strides: Any, padding: str, data_format: Any) -> Any:
+    first, step = layout(data_format) == "channels_first", _sized(strides, n, "strides")
+    op = nn_ops.conv2d_transpose if n == 2 else nn_ops.conv3d_transpose  # type: ignore[attr-defined]
+    shape = output_shape if not isinstance(output_shape, (list, tuple)) else array_ops.stack(list(output_shape))
+    made = op(convert_to_tensor(x), convert_to_tensor(kernel), shape, [1, 1, *step] if first else [1, *step, 1], _padding(padding),
+              data_format=_FORMATS[n][first])
+    return made
+
+
+def conv2d_transpose(x: Any, kernel: Any, output_shape: Any, strides: Any = (1, 1), padding: str = "valid", data_format: Any = None) -> Any:
+    """The transpose of a convolution of images."""
+    return _transposed(x, kernel, output_shape, 2, strides, padding, data_format)
+
+
+def conv3d_transpose(x: Any, kernel: Any, output_shape: Any, strides: Any = (1, 1, 1), padding: str = "valid", data_format: Any = None) -> Any:
+    """The transpose of a convolution of volumes."""
+    return _transposed(x, kernel, output_shape, 3, strides, padding, data_format)
+
+
+def _pool(x: Any, pool_size: Any, strides: Any, padding: str, data_format: Any, pool_mode: str, n: int) -> Any:
+    first, size = layout(data_format) == "channels_first", _sized(pool_size, n, "pool_size")
+    step, mode = size if strides is None else _sized(strides, n, "strides"), _padding(padding)
+    if pool_mode not in ("max", "avg"):
+        raise at_user_line(ValueError("Invalid pooling mode: %s" % pool_mode))
+    x = convert_to_tensor(x)
+    if n == 1:
+        axis = 3 if first else 2
+        wide = _pool(array_ops.expand_dims(x, axis), [size[0], 1], [step[0], 1], padding, data_format, pool_mode, 2)
+        return array_ops.squeeze(wide, [axis])
+    op = {("max", 2): nn_ops.max_pool, ("avg", 2): nn_ops.avg_pool, ("max", 3): nn_ops.max_pool3d, ("avg", 3): nn_ops.avg_pool3d}[pool_mode, n]  # type: ignore[attr-defined]
+    return op(x, [1, 1, *size] if first else [1, *size, 1], [1, 1, *step] if first else [1, *step, 1], mode, data_format=_FORMATS[n][first])
+
+
+def pool1d(x: Any, pool_size: Any, strides: Any = None, padding: str = "valid", data_format: Any = None, pool_mode: str = "max") -> Any:
+    """The largest or mean values of windows over sequences."""
+    return _pool(x, pool_size, strides, padding, data_format or "channels_last", pool_mode, 1)
+
+
+def pool2d(x: Any, pool_size: Any, strides: Any = (1, 1), padding: str = "valid", data_format: Any = None, pool_mode: str = "max") -> Any:
+    """The largest or mean values of windows over images."""
+    return _pool(x, pool_size, strides, padding, data_format, pool_mode, 2)
+
+
+def pool3d(x: Any, pool_size: Any, strides: Any = (1, 1, 1), padding: str = "valid", data_format: Any = None, pool_mode: str = "max") -> Any:
+    """The largest or mean values of windows over volumes."""
+    return _pool(x, pool_size, strides, padding, data_format, pool_mode, 3)
+
+
+def temporal_padding(x: Any, padding: Any = (1, 1)) -> Any:
+    """Zeros before and after sequences."""
+    return array_ops.pad(x, [[0, 0], list(padding), [0, 0]])
+
+
+def spatial_2d_padding(x: Any, padding: Any = ((1, 1), (1, 1)), data_format: Any = None) -> Any:
+    """Zeros around images."""
+    inner = [list(p) for p in padding]
+    return array_ops.pad(x, [[0, 0], [0, 0], *inner] if layout(data_format) == "channels_first" else [[0, 0], *inner, [0, 0]])
+
+
+spatial_3d_padding = spatial_2d_padding
+
+
+def repeat_elements(x: Any, rep: int, axis: int) -> Any:
+    """Each entry along an axis several times."""
+    x = convert_to_tensor(x)
+    shape = x.get_shape().as_list()
+    axis %= len(shape)
+    wide = array_ops.tile(array_ops.expand_dims(x, axis + 1), [rep if i == axis + 1 else 1 for i in range(len(shape) + 1)])
+    dynamic = array_ops.shape(x)
+    sizes = [-1 if i == axis and s is None else dynamic[i] if s is None else s * (rep if i == axis else 1) for i, s in enumerate(shape)]
+    made = array_ops.reshape(wide, array_ops.stack(sizes) if any(s is None for s in shape) else sizes)
+    made.set_shape([None if s is None else s * (rep if i == axis else 1) for i, s in enumerate(shape)])
+    return made
+
+
+def resize_images(x: Any, height_factor: int, width_factor: int, data_format: Any) -> Any:
+    """Each row and column several times."""
+    at = 2 if layout(data_format) == "channels_first" else 1
+    return repeat_elements(repeat_elements(x, height_factor, at), width_factor, at + 1)
+
+
+def resize_volumes(x: Any, depth_factor: int, height_factor: int, width_factor: int, data_format: Any) -> Any:
+    """Each layer, row and column several times."""
+    at = 2 if layout(data_format) == "channels_first" else 1
+    return repeat_elements(resize_images(x, depth_factor, height_factor, data_format), width_factor, at + 2)
+
+
+def bias_add(x: Any, bias: Any, data_format: Any = None) -> Any:
+    """x + a number for each channel, or an entry for each place of an example."""
+    first = layout(data_format) == "channels_first"
+    x, bias = convert_to_tensor(x), convert_to_tensor(bias)
+    rank, own = x.get_shape().ndims, bias.get_shape().as_list()
+    if len(own) not in (1, (rank or 1) - 1) or rank is not None and rank < 2:
+        raise at_user_line(ValueError("Unexpected bias dimensions %d, expect to be 1 or %d dimensions" % (len(own), (rank or 1) - 1)))
+    if len(own) == 1:
+        return x + array_ops.reshape(bias, [1, own[0]] + [1] * (rank - 2)) if first and rank > 2 else gen_ops.add(x, bias)
+    shape = [1, own[-1], *own[:-1]] if first else [1, *own]
+    return x + array_ops.reshape(array_ops.transpose(bias, [len(own) - 1, *range(len(own) - 1)]) if first else bias, shape)
+
+
+def local_conv1d(inputs: Any, kernel: Any, kernel_size: Any, strides: Any, data_format: Any = None) -> Any:
+    """A convolution of sequences with a kernel of its own at each place, [places, size * channels, filters]."""
+    layout(data_format)
+    places, features, filters = kernel.get_shape().as_list()
+    parts = [array_ops.reshape(inputs[:, i * strides[0]:i * strides[0] + kernel_size[0], :], [1, -1, features]) for i in range(places)]
+    made = matrix_ops.matmul(array_ops.concat(parts, 0), convert_to_tensor(kernel))
+    return array_ops.transpose(array_ops.reshape(made, [places, -1, filters]), [1, 0, 2])
+
+
+def local_conv2d(inputs: Any, kernel: Any, kernel_size: Any, strides: Any, output_shape: Any, data_format: Any = None) -> Any:
+    """A convolution of images with a kernel of its own at each place, [places, size * channels, filters]."""
+    first = layout(data_format) == "channels_first"
+    rows, columns = output_shape
+    places, features, filters = kernel.get_shape().as_list()
+    parts = []
+    for i in range(rows):
+        for j in range(columns):
+            a, b = slice(i * strides[0], i * strides[0] + kernel_size[0]), slice(j * strides[1], j * strides[1] + kernel_size[1])
+            parts.append(array_ops.reshape(inputs[:, :, a, b] if first else inputs[:, a, b, :], [1, -1, features]))
+    made = array_ops.reshape(matrix_ops.matmul(array_ops.concat(parts, 0), convert_to_tensor(kernel)), [rows, columns, -1, filters])
+    return array_ops.transpose(made, [2, 3, 0, 1] if first else [2, 0, 1, 3])
+
+
+# ---- loops ----
+
+def rnn(step_function: Any, inputs: Any, initial_states: Any, go_backwards: bool = False, mask: Any = None, constants: Any = None, unroll: bool = False,
+        input_length: Optional[int] = None, output_like: Any = None) -> Tuple[Any, Any, List[Any]]:
+    """(last output, outputs, last states) of a function (input, states) -> (output, states) over the steps, [batch, steps, ...]. Steps that a mask
+    leaves out repeat the output before and keep the states."""
+    inputs = convert_to_tensor(inputs)
+    rank = inputs.get_shape().ndims
+    if rank < 3:
+        raise at_user_line(ValueError("Input should be at least 3D."))
+    order = [1, 0, *range(2, rank)]
+    along = array_ops.transpose(inputs, order)
+    states = [convert_to_tensor(s) for s in initial_states]
+    constants = list(constants or [])
+    flags: Any = None
+    if mask is not None:
+        mask = math_ops.cast(convert_to_tensor(mask), dtypes.bool_)
+        flags = array_ops.transpose(mask if mask.get_shape().ndims == 2 else array_ops.reshape(mask, array_ops.shape(mask)[:2]), [1, 0])
+    if go_backwards:
+        along = array_ops.reverse(along, [0])
+        flags = None if flags is None else array_ops.reverse(flags, [0])
+    steps = along.get_shape().as_list()[0]
+
+    def chosen(flag: Any, new: Any, old: Any) -> Any:
+        wide = gen_ops.logical_or(array_ops.reshape(flag, array_ops.concat([array_ops.shape(flag), [1] * (new.get_shape().ndims - 1)], 0)),
+                                  array_ops.zeros_like(new, dtypes.bool_))
+        return array_ops.where(wide, new, old)
+
+    if unroll:
+        if not steps:
+            raise at_user_line(ValueError("Unrolling requires a fixed number of timesteps."))
+        made: List[Any] = []
+        for i, x in enumerate(array_ops.unstack(along)):
+            output, new = step_function(x, states + constants)
+            if flags is not None:
+                output = chosen(flags[i], output, made[-1] if made else array_ops.zeros_like(output))
+                new = [chosen(flags[i], n, s) for n, s in zip(new, states)]
+            made.append(output)
+            states = list(new)
+        outputs, last = array_ops.stack(made), made[-1]
+    else:
+        count = array_ops.shape(along)[0]
+        kept_inputs = TensorArray(inputs.dtype.base_dtype, size=count).unstack(along)
+        kept_flags = None if flags is None else TensorArray(dtypes.bool_, size=count).unstack(flags)
+        # An output, for its shape and type: zeros come before the first step.
+        trial = output_like if output_like is not None else step_function(along[0], states + constants)[0]
+        shape = trial.get_shape()
+        zero = array_ops.zeros_like(trial)
+
+        def body(time: Any, kept: Any, before: Any, *now: Any) -> Any:
+            x = kept_inputs.read(time)
+            x.set_shape(along.get_shape()[1:])
+            output, new = step_function(x, list(now) + constants)
+            if kept_flags is not None:
+                flag = kept_flags.read(time)
+                flag.set_shape(flags.get_shape()[1:])
+                output = chosen(flag, output, before)
+                new = [chosen(flag, n, s) for n, s in zip(new, now)]
+            for n, s in zip(new, now):
+                n.set_shape(s.get_shape())
+            output.set_shape(shape)
+            return (time + 1, kept.write(time, output), output, *new)
+
+        found = control_flow_ops.while_loop(lambda time, *rest: gen_ops.less(time, count), body,
+                                            (convert_to_tensor(0), TensorArray(trial.dtype.base_dtype, size=count), zero, *states),
+                                            parallel_iterations=32, swap_memory=True)
+        outputs, last, states = found[1].stack(), found[2], list(found[3:])
+        outputs.set_shape([steps, *(shape.as_list() if shape.ndims is not None else [])])
+    outputs = array_ops.transpose(outputs, [1, 0, *range(2, outputs.get_shape().ndims or 2)])
+    last.set_shape(outputs.get_shape()[:1].concatenate(outputs.get_shape()[2:]))
+    return last, outputs, states

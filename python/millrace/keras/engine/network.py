@@ -1,0 +1,383 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Layers that lead from inputs to outputs, as one layer."""
+from __future__ import annotations
+
+import copy
+import json
+from typing import Any, Dict, List, Optional, Tuple
+
+from millrace.framework.errors import at_user_line
+from millrace.framework.graph import Tensor, get_default_graph
+from millrace.keras import backend as K
+from millrace.keras.engine.base import Layer, arguments_of, is_keras_tensor, listed, one_or_all, shape_tuple
+from millrace.keras.engine.inputs import Input, InputLayer
+from millrace.layer_base import Node, reachable_from
+
+
+def get_source_inputs(tensor: Any, layer: Any = None, node_index: Optional[int] = None) -> List[Any]:
+    """The Inputs that a tensor comes from."""
+    if not hasattr(tensor, "_keras_history"):
+        return [tensor]
+    if layer is None or node_index:
+        layer, node_index, _ = tensor._keras_history
+    if not layer._inbound_nodes:
+        return [tensor]
+    node = layer._inbound_nodes[node_index or 0]
+    if not node.inbound_layers:
+        return list(node.input_tensors)
+    found: List[Any] = []
+    for x in node.input_tensors:
+        found += [s for s in get_source_inputs(x) if not any(s is f for f in found)]
+    return found
+
+
+class Network(Layer):
+    """What leads from inputs to outputs."""
+
+    def __init__(self, inputs: Any = None, outputs: Any = None, name: Optional[str] = None, trainable: bool = True, **kwargs: Any) -> None:
+        super().__init__(name=name, trainable=trainable, **kwargs)
+        self._is_graph_network = inputs is not None
+        if inputs is not None:
+            self._set_graph(listed(inputs), listed(outputs))
+
+    # ---- the graph of layers ----
+
+    def _set_graph(self, inputs: List[Any], outputs: List[Any]) -> None:
+        if len({id(x) for x in inputs}) != len(inputs):
+            raise at_user_line(ValueError("The list of inputs passed to the model is redundant. All inputs should only appear once. Found: %s" % inputs))
+        for x in inputs:
+            if not is_keras_tensor(x):
+                raise at_user_line(ValueError("Input tensors to a %s must come from `tf.keras.Input`. Received: %s (missing previous layer metadata)."
+                                              % (type(self).__name__, x)))
+        for x in outputs:
+            if not is_keras_tensor(x):
+                raise at_user_line(ValueError("Output tensors to a %s must be the output of a Keras layer (thus holding past layer metadata); %s is not. Wrap "
+                                              "what computes it in a Lambda layer." % (type(self).__name__, x)))
+        self.inputs, self.outputs, self.built, self._is_graph_network = inputs, outputs, True, True
+        self._nodes = self._ordered(inputs, outputs)
+        self._network_nodes = {id(node) for node in self._nodes}
+        self.layers: List[Any] = self._sorted_layers()
+        self._by_name = {layer.name: layer for layer in self.layers}
+        if len(self._by_name) != len(self.layers):
+            names = [layer.name for layer in self.layers]
+            raise at_user_line(ValueError("The name \"%s\" is used %d times in the model. All layer names should be unique." % (
+                next(n for n in names if names.count(n) > 1), max(names.count(n) for n in names))))
+        self._input_layers = [x._keras_history.layer for x in inputs]
+        self._output_layers = [x._keras_history.layer for x in outputs]
+        self._input_coordinates = [x._keras_history for x in inputs]
+        self._output_coordinates = [x._keras_history for x in outputs]
+        self.input_names = [layer.name for layer in self._input_layers]
+        self.output_names = [layer.name for layer in self._output_layers]
+        self._feed_input_names = [layer.name for layer in self._input_layers if getattr(layer, "is_placeholder", True)]
+        self._feed_inputs = [x for x, layer in zip(inputs, self._input_layers) if getattr(layer, "is_placeholder", True)]
+        self._feed_input_shapes = [shape_tuple(x) for x in self._feed_inputs]
+        masks = [getattr(x, "_keras_mask", None) for x in inputs]
+        Node(self, [], [], [], inputs, outputs, input_masks=masks, output_masks=[getattr(x, "_keras_mask", None) for x in outputs])
+        self._first_layer_order = {id(layer): i for i, layer in enumerate(self.layers)}
+
+    @staticmethod
+    def _ordered(inputs: List[Any], outputs: List[Any]) -> List[Node]:
+        """The calls that the outputs need, each after those before it."""
+        order: List[Node] = []
+        done, on_path = set(), set()
+        for output in outputs:
+            stack: List[Tuple[Any, bool]] = [(output._keras_history, False)]
+            while stack:
+                history, finished = stack.pop()
+                node = history.layer._inbound_nodes[history.node_index]
+                if finished:
+                    on_path.discard(id(node))
+                    if id(node) not in done:
+                        done.add(id(node))
+                        order.append(node)
+                    continue
+                if id(node) in done:
+                    continue
+                if id(node) in on_path:
+                    raise at_user_line(ValueError("The tensors of layer \"%s\" are part of a cycle." % history.layer.name))
+                on_path.add(id(node))
+                stack.append((history, True))
+                for x in reversed(node.input_tensors if node.inbound_layers else []):
+                    if not is_keras_tensor(x):
+                        raise at_user_line(ValueError("Graph disconnected: cannot obtain value for tensor %s at layer \"%s\"." % (x, history.layer.name)))
+                    stack.append((x._keras_history, False))
+        known = {id(x) for x in inputs}
+        fine: List[str] = []
+        for node in order:
+            for x in node.input_tensors if node.inbound_layers else []:
+                if id(x) not in known:
+                    raise at_user_line(ValueError("Graph disconnected: cannot obtain value for tensor %s at layer \"%s\". The following previous layers were "
+                                                  "accessed without issue: %s" % (x, node.outbound_layer.name, fine)))
+            if not node.inbound_layers and not all(id(x) in known for x in node.output_tensors):
+                raise at_user_line(ValueError("Graph disconnected: cannot obtain value for tensor %s at layer \"%s\". The following previous layers were "
+                                              "accessed without issue: %s" % (node.output_tensors[0], node.outbound_layer.name, fine)))
+            known.update(id(x) for x in node.output_tensors)
+            fine.append(node.outbound_layer.name)
+        return order
+
+    def _sorted_layers(self) -> List[Any]:
+        """The layers, those farthest from the outputs first, inputs in the order given."""
+        depths: Dict[int, int] = {id(node): 0 for node in self._nodes}
+        by_id = {id(node): node for node in self._nodes}
+        made_by = {id(x): node for node in self._nodes for x in node.output_tensors}
+        layer_depths: Dict[int, int] = {}
+        for node in reversed(self._nodes):
+            depth = max(depths[id(node)], layer_depths.get(id(node.outbound_layer), 0))
+            depths[id(node)] = layer_depths[id(node.outbound_layer)] = depth
+            for x in node.input_tensors if node.inbound_layers else []:
+                before = made_by.get(id(x))
+                if before is not None:
+                    depths[id(before)] = max(depths[id(before)], depth + 1)
+        deepest = max(layer_depths.values(), default=0)
+        for x in self.inputs:
+            if not x._keras_history.layer._inbound_nodes[0].inbound_layers:
+                layer_depths[id(x._keras_history.layer)] = deepest
+        order: List[Any] = [x._keras_history.layer for x in self.inputs if id(x._keras_history.layer) in layer_depths or True]
+        order += [by_id[id(node)].outbound_layer for node in self._nodes]
+        unique = list({id(layer): layer for layer in order}.values())
+        self._layer_depths = layer_depths
+        return sorted(unique, key=lambda layer: -layer_depths.get(id(layer), 0))
+
+    def get_layer(self, name: Optional[str] = None, index: Optional[int] = None) -> Any:
+        """A layer by name or place."""
+        if index is not None:
+            if len(self.layers) <= index:
+                raise at_user_line(ValueError("Was asked to retrieve layer at index %d but model only has %d layers." % (index, len(self.layers))))
+            return self.layers[index]
+        if not name:
+            raise at_user_line(ValueError("Provide either a layer name or layer index."))
+        for layer in self.layers:
+            if layer.name == name:
+                return layer
+        raise at_user_line(ValueError("No such layer: %s" % name))
+
+    def call(self, inputs: Any, mask: Any = None) -> Any:
+        """The outputs for other inputs."""
+        masks = listed(mask) if mask is not None else [None] * len(listed(inputs))
+        return one_or_all(self._run(listed(inputs), masks)[0])
+
+    def compute_mask(self, inputs: Any, mask: Any = None) -> Any:
+        """The masks of the outputs."""
+        if not getattr(self, "_is_graph_network", False):
+            return None
+        if all(m is None for m in listed(mask)) and not any(layer.supports_masking and hasattr(layer, "mask_value") or getattr(layer, "mask_zero", False)
+                                                            for layer in self._deep_layers()):
+            return one_or_all([None] * len(self.outputs))
+        masks = listed(mask) if mask is not None else [None] * len(listed(inputs))
+        return one_or_all(self._run(listed(inputs), masks)[1])
+
+    def _run(self, inputs: List[Any], masks: List[Any]) -> Tuple[List[Any], List[Any]]:
+        known: Dict[int, Any] = {id(t): (x, m) for t, x, m in zip(self.inputs, inputs, masks)}
+        for node in self._nodes:
+            layer = node.outbound_layer
+            if not node.inbound_layers or all(id(t) in known for t in node.output_tensors):
+                continue
+            values = [known[id(t)] for t in node.input_tensors]
+            tensors, before = [v[0] for v in values], [v[1] for v in values]
+            arguments = dict(node.arguments)
+            many = node.many
+            if "mask" in arguments_of(layer.call) and "mask" not in arguments and any(m is not None for m in before):
+                arguments["mask"] = before if many else before[0]
+            asked = K.phase_requests()
+            with get_default_graph().name_scope(layer.name):
+                made = listed(layer.call(tensors if many else tensors[0], **arguments))
+                after = listed(layer.compute_mask(tensors if many else tensors[0], (before if many else before[0]) if any(m is not None for m in before) else None))
+                if getattr(layer, "activity_regularizer", None) is not None:
+                    for t in made:
+                        layer.add_loss(layer.activity_regularizer(t), inputs=tensors)
+            training = K.phase_requests() > asked or any(getattr(x, "_uses_learning_phase", False) for x in tensors)
+            for i, (t, x) in enumerate(zip(node.output_tensors, made)):
+                if isinstance(x, Tensor) and not any(x is given for given in tensors):
+                    x._uses_learning_phase = training
+                    x._keras_mask = after[i] if i < len(after) else None
+                known[id(t)] = (x, after[i] if i < len(after) else None)
+        return [known[id(t)][0] for t in self.outputs], [known[id(t)][1] for t in self.outputs]
+
+    # ---- weights, losses, states ----
+
+    def _deep_layers(self) -> List[Any]:
+        found: List[Any] = []
+        stack = list(reversed(getattr(self, "layers", [])))
+        while stack:
+            layer = stack.pop()
+            found.append(layer)
+            inner = getattr(layer, "layers", None)
+            stack.extend(reversed(inner if isinstance(inner, list) else []))
+        return found
+
+    @property
+    def trainable_weights(self) -> List[Any]:
+        """Those that are trained."""
+        return self._trainable_weights + [w for layer in self.layers for w in layer.trainable_weights] if self.trainable else []
+
+    @property
+    def non_trainable_weights(self) -> List[Any]:
+        """The others."""
+        others = self._non_trainable_weights + [w for layer in self.layers for w in layer.non_trainable_weights]
+        return others if self.trainable else [w for layer in self.layers for w in layer.trainable_weights] + others
+
+    @property
+    def weights(self) -> List[Any]:
+        """All, layer by layer."""
+        return self._trainable_weights + self._non_trainable_weights + [w for layer in self.layers for w in layer.weights]
+
+    def _all(self, field: str) -> List[Any]:
+        own = getattr(self, "_" + field)
+        return list({id(v): v for v in [*own, *(v for layer in self.layers for v in layer._all(field))]}.values())
+
+    def _gathered(self, field: str) -> List[Any]:
+        found = self._all(field)
+        if not self._is_graph_network:
+            return found
+        free = {id(v) for v in self._free(field)}
+        here = reachable_from(self.inputs, found)
+        return [v for v, depends in zip(found, here) if depends or id(v) in free]
+
+    @property
+    def losses(self) -> List[Any]:
+        """What its layers add to the loss, for its own inputs."""
+        return self._gathered("losses")
+
+    @property
+    def updates(self) -> List[Any]:
+        """What its layers run with each training step, for its own inputs."""
+        if not self.trainable and not self.stateful:
+            return []
+        return self._gathered("updates")
+
+    def _free(self, field: str) -> List[Any]:
+        """The losses or updates that depend on no inputs."""
+        own = [v for v in getattr(self, "_" + field) if self._conditions.get(id(v)) is None]
+        return own + [v for layer in self.layers for v in getattr(layer, "get_%s_for" % field)(None)]
+
+    def _for(self, field: str, inputs: Any) -> List[Any]:
+        if inputs is None:
+            return self._free(field)
+        found = self._all(field)
+        free = {id(v) for v in self._free(field)}
+        return [v for v, depends in zip(found, reachable_from(listed(inputs), found)) if depends and id(v) not in free]
+
+    def get_losses_for(self, inputs: Any) -> List[Any]:
+        """The losses that depend on some inputs; for None those that depend on none."""
+        return self._for("losses", inputs)
+
+    def get_updates_for(self, inputs: Any) -> List[Any]:
+        """The updates that depend on some inputs; for None those that depend on none."""
+        return self._for("updates", inputs)
+
+    @property
+    def stateful(self) -> bool:  # type: ignore[override]
+        """Whether a layer keeps its state from batch to batch."""
+        return any(getattr(layer, "stateful", False) for layer in getattr(self, "layers", []))
+
+    @property
+    def uses_learning_phase(self) -> bool:  # type: ignore[override]
+        """Whether the outputs are other ones while training."""
+        return any(getattr(x, "_uses_learning_phase", False) for x in getattr(self, "outputs", None) or [])
+
+    @property
+    def state_updates(self) -> List[Any]:
+        """The updates of layers that keep their state."""
+        return [u for layer in self.layers if getattr(layer, "stateful", False) for u in layer.updates]
+
+    def reset_states(self) -> None:
+        """Makes layers forget their states."""
+        for layer in self.layers:
+            if hasattr(layer, "reset_states") and getattr(layer, "stateful", False):
+                layer.reset_states()
+
+    def set_weights(self, weights: Any) -> None:
+        """Sets its variables, layer by layer."""
+        if len(weights) != len(self.weights):
+            super().set_weights(weights)
+        rest = list(weights)
+        for layer in self.layers:
+            count = len(layer.weights)
+            layer.set_weights(rest[:count])
+            rest = rest[count:]
+
+    def get_weights(self) -> List[Any]:
+        """The values of its variables, layer by layer."""
+        return K.batch_get_value(self.weights)
+
+    @property
+    def input_spec(self) -> Any:  # type: ignore[override]
+        """What it takes."""
+        return None
+
+    def _compute_output_shape(self, input_shape: Any) -> Any:
+        many = isinstance(input_shape, list) and len(self.inputs) > 1
+        return super()._compute_output_shape(input_shape if many or len(self.inputs) > 1 else input_shape[0] if isinstance(input_shape, list) else input_shape)
+
+    # ---- as settings ----
+
+    def get_config(self) -> Dict[str, Any]:
+        """Its layers and how they connect."""
+        if not self._is_graph_network:
+            raise at_user_line(NotImplementedError("Models that are subclasses have no config: save their weights."))
+        numbers: Dict[int, int] = {}
+        for layer in self.layers:
+            kept = 0
+            for node in layer._inbound_nodes:
+                if id(node) in self._network_nodes:
+                    numbers[id(node)] = kept
+                    kept += 1
+        entries = []
+        for layer in self.layers:
+            calls = []
+            for node in layer._inbound_nodes:
+                if id(node) not in numbers or not node.inbound_layers:
+                    continue
+                try:
+                    json.dumps(node.arguments)
+                    arguments = node.arguments
+                except TypeError:
+                    arguments = {}
+                calls.append([[before.name, numbers.get(id(before._inbound_nodes[n]), 0), t, arguments]
+                              for before, n, t in zip(node.inbound_layers, node.node_indices, node.tensor_indices)])
+            entries.append({"name": layer.name, "class_name": type(layer).__name__, "config": layer.get_config(), "inbound_nodes": calls})
+        ends = [[[h.layer.name, numbers.get(id(h.layer._inbound_nodes[h.node_index]), 0), h.tensor_index] for h in coordinates]
+                for coordinates in (self._input_coordinates, self._output_coordinates)]
+        return copy.deepcopy({"name": self.name, "layers": entries, "input_layers": ends[0], "output_layers": ends[1]})
+
+    @classmethod
+    def from_config(cls, config: Dict[str, Any], custom_objects: Any = None) -> Any:
+        """A model of what get_config gave."""
+        from millrace.keras.layers import deserialize
+        made: Dict[str, Any] = {}
+        waiting: List[Any] = []
+        for entry in config["layers"]:
+            layer = deserialize({"class_name": entry["class_name"], "config": entry["config"]}, custom_objects=custom_objects)
+            made[entry["name"]] = layer
+            base = 1 if isinstance(layer, Network) else 0
+            waiting += [(layer, base, i, call) for i, call in enumerate(entry["inbound_nodes"])]
+
+        def output(name: str, number: int, tensor: int) -> Any:
+            layer = made[name]
+            number += 1 if isinstance(layer, Network) else 0
+            return layer._inbound_nodes[number].output_tensors[tensor] if len(layer._inbound_nodes) > number else None
+
+        while waiting:
+            rest: List[Any] = []
+            for layer, base, i, call in waiting:
+                inputs = [output(*entry[:3]) for entry in call] if len(layer._inbound_nodes) == base + i else [None]
+                if any(x is None for x in inputs):
+                    rest.append((layer, base, i, call))
+                    continue
+                arguments = call[0][3] if len(call[0]) > 3 else {}
+                from millrace.keras.layers.merge import _Merge
+                many = len(inputs) > 1 or isinstance(layer, _Merge)
+                layer(inputs if many else inputs[0], **arguments)
+            if len(rest) == len(waiting):
+                raise at_user_line(ValueError("The config names inputs that no layer of it makes: %s" % [entry[3] for entry in rest]))
+            waiting = rest
+
+        def of(entries: Any) -> Any:
+            if entries and isinstance(entries[0], str):
+                entries = [entries]
+            return [output(*entry[:3]) for entry in entries]
+
+        return cls(inputs=of(config["input_layers"]), outputs=of(config["output_layers"]), name=config.get("name"))
+
+
+__all__ = ["Input", "InputLayer", "Network", "get_source_inputs"]

@@ -1,0 +1,188 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Weights of models in files: checkpoints of TensorFlow's form, and HDF5 where h5py is installed."""
+from __future__ import annotations
+
+import json
+import os
+from typing import Any, Dict, List, Optional
+
+import numpy as np
+
+from millrace.framework.errors import at_user_line
+from millrace.keras import backend as K
+
+_VERSION = "2.0.8-tf"
+
+
+def h5py() -> Any:
+    """The package h5py; ImportError says what to do without."""
+    try:
+        import h5py as found
+    except ImportError:
+        raise at_user_line(ImportError("HDF5 files need the package h5py: install it, or use save_weights with a name that does not end in .h5, which writes a "
+                                       "checkpoint.")) from None
+    return found
+
+
+def is_hdf5(path: Any, save_format: Optional[str] = None) -> bool:
+    """Whether a file of this name is HDF5."""
+    return save_format == "h5" or str(path).endswith((".h5", ".hdf5", ".keras"))
+
+
+def _text(value: Any) -> str:
+    return value.decode("utf-8") if isinstance(value, bytes) else str(value)
+
+
+def save_weights_to_hdf5_group(group: Any, layers: List[Any]) -> None:
+    """Writes the weights of layers, with their names, to a group of an HDF5 file."""
+    group.attrs["layer_names"] = [layer.name.encode("utf-8") for layer in layers]
+    group.attrs["backend"], group.attrs["keras_version"] = b"tensorflow", _VERSION.encode()
+    for layer in layers:
+        inner = group.create_group(layer.name)
+        weights = layer.weights
+        values, names = K.batch_get_value(weights), [w.name.encode("utf-8") for w in weights]
+        inner.attrs["weight_names"] = names
+        for name, value in zip(names, values):
+            inner.create_dataset(name.decode(), data=np.asarray(value))
+
+
+def _values(group: Any, name: str) -> List[Any]:
+    inner = group[name]
+    return [np.asarray(inner[_text(n)]) for n in inner.attrs["weight_names"]]
+
+
+def load_weights_from_hdf5_group(group: Any, layers: List[Any]) -> None:
+    """Sets the weights of layers in the order in which the file has them."""
+    version = _text(group.attrs["keras_version"]) if "keras_version" in group.attrs else "1"
+    original = _text(group.attrs["backend"]) if "backend" in group.attrs else None
+    wanted = [layer for layer in layers if layer.weights]
+    names = [_text(n) for n in group.attrs["layer_names"] if len(group[_text(n)].attrs["weight_names"])]
+    if len(names) != len(wanted):
+        raise at_user_line(ValueError("You are trying to load a weight file containing %d layers into a model with %d layers." % (len(names), len(wanted))))
+    pairs: List[Any] = []
+    for layer, name in zip(wanted, names):
+        values = preprocess_weights_for_loading(layer, _values(group, name), version, original)
+        pairs += _pairs(layer, name, values)
+    K.batch_set_value(pairs)
+
+
+def load_weights_from_hdf5_group_by_name(group: Any, layers: List[Any]) -> None:
+    """Sets the weights of the layers whose names the file has."""
+    version = _text(group.attrs["keras_version"]) if "keras_version" in group.attrs else "1"
+    original = _text(group.attrs["backend"]) if "backend" in group.attrs else None
+    pairs: List[Any] = []
+    for name in (_text(n) for n in group.attrs["layer_names"]):
+        for layer in (x for x in layers if x.name == name):
+            pairs += _pairs(layer, name, preprocess_weights_for_loading(layer, _values(group, name), version, original))
+    K.batch_set_value(pairs)
+
+
+def _pairs(layer: Any, name: str, values: List[Any]) -> List[Any]:
+    weights = layer.weights
+    if len(weights) != len(values):
+        raise at_user_line(ValueError("Layer \"%s\" expects %d weight(s), but the saved weights of \"%s\" have %d element(s)." % (
+            layer.name, len(weights), name, len(values))))
+    for w, value in zip(weights, values):
+        if tuple(w.get_shape().as_list()) != value.shape:
+            raise at_user_line(ValueError("Weight %s has shape %s, but the saved weight has shape %s" % (w.name, tuple(w.get_shape().as_list()), value.shape)))
+    return list(zip(weights, values))
+
+
+def preprocess_weights_for_loading(layer: Any, weights: Any, original_keras_version: Optional[str] = None, original_backend: Optional[str] = None) -> Any:
+    """Weights as the layer has them, of those that Keras 1 or another backend saved."""
+    from millrace.keras.layers.recurrent import GRU, LSTM
+    from millrace.keras.layers.wrappers import Bidirectional, TimeDistributed
+    kind = type(layer).__name__
+    if isinstance(layer, Bidirectional):
+        half = len(weights) // 2
+        return [*preprocess_weights_for_loading(layer.forward_layer, weights[:half], original_keras_version, original_backend),
+                *preprocess_weights_for_loading(layer.backward_layer, weights[half:], original_keras_version, original_backend)]
+    if original_keras_version == "1":
+        if isinstance(layer, TimeDistributed):
+            weights = preprocess_weights_for_loading(layer.layer, weights, original_keras_version, original_backend)
+        if kind == "Conv1D":
+            shape = weights[0].shape
+            if shape[:2] != (layer.kernel_size[0], 1) or shape[3] != layer.filters:
+                weights = [np.transpose(weights[0], (2, 3, 1, 0)), *weights[1:]]
+            weights = [weights[0][:, 0, :, :], *weights[1:]]
+        elif kind in ("Conv2D", "Conv3D", "Conv2DTranspose") and layer.data_format == "channels_first":
+            order = {"Conv2D": (2, 3, 1, 0), "Conv3D": (2, 3, 4, 1, 0), "Conv2DTranspose": (2, 3, 0, 1)}[kind]
+            weights = [np.transpose(weights[0], order), *weights[1:]]
+        elif kind == "Conv2DTranspose":
+            weights = [np.transpose(weights[0], (0, 1, 3, 2)), *weights[1:]]
+        elif isinstance(layer, (GRU, LSTM)) and len(weights) in (9, 12):  # one matrix for each gate: z r h, or i c f o
+            gates = len(weights) // 3
+            order = (0, 1, 2) if gates == 3 else (0, 2, 1, 3)
+            return [np.concatenate([weights[3 * g + part] for g in order], axis=-1) for part in range(3)]
+    if original_backend and original_backend not in ("tensorflow", "cntk") and kind in ("Conv1D", "Conv2D", "Conv3D", "SeparableConv2D", "Conv2DTranspose"):
+        spatial = tuple(slice(None, None, -1) for _ in range(weights[0].ndim - 2))  # Theano turns kernels around
+        weights = [weights[0][spatial], *weights[1:]]
+    return weights
+
+
+class SavedWeights:
+    """save_weights, load_weights, save and the like."""
+
+    def _saver(self: Any) -> Any:
+        from millrace.train.saver import Saver
+        if "saver" not in self._functions:
+            self._functions["saver"] = Saver({w.op.name: w for w in self.weights}, max_to_keep=None)
+        return self._functions["saver"]
+
+    def save_weights(self: Any, filepath: str, overwrite: bool = True, save_format: Optional[str] = None) -> None:
+        """Writes the weights: an HDF5 file where the name ends in .h5, else a checkpoint of TensorFlow's form."""
+        hdf5 = is_hdf5(filepath, save_format)
+        if not overwrite and os.path.exists(str(filepath) if hdf5 else "%s.index" % filepath):
+            raise at_user_line(FileExistsError("%s is there already, and overwrite is False" % filepath))
+        if not hdf5:
+            self._saver().save(K.get_session(), filepath, write_meta_graph=False, write_state=False)
+            return
+        with h5py().File(filepath, "w") as file:
+            save_weights_to_hdf5_group(file, self.layers)
+
+    def load_weights(self: Any, filepath: str, by_name: bool = False) -> None:
+        """Reads what save_weights wrote; by_name only the layers whose names an HDF5 file has."""
+        if not is_hdf5(filepath):
+            if by_name:
+                raise at_user_line(NotImplementedError("by_name is only for HDF5 files: a checkpoint is read by the variables' names."))
+            self._saver().restore(K.get_session(), filepath)
+            return
+        with h5py().File(filepath, "r") as file:
+            group = file["model_weights"] if "layer_names" not in file.attrs and "model_weights" in file else file
+            (load_weights_from_hdf5_group_by_name if by_name else load_weights_from_hdf5_group)(group, self.layers)
+
+    def save(self: Any, filepath: str, overwrite: bool = True, include_optimizer: bool = True) -> None:
+        """Writes the model, its weights and how it is trained to an HDF5 file."""
+        from millrace.keras.models import save_model
+        save_model(self, filepath, overwrite, include_optimizer)
+
+    def _updated_config(self: Any) -> Dict[str, Any]:
+        return {"class_name": type(self).__name__, "config": self.get_config(), "keras_version": _VERSION, "backend": "tensorflow"}
+
+    def to_json(self: Any, **kwargs: Any) -> str:
+        """Its layers and how they connect, as JSON."""
+        return json.dumps(self._updated_config(), default=as_json, **kwargs)
+
+    def to_yaml(self: Any, **kwargs: Any) -> str:
+        """Its layers and how they connect, as YAML."""
+        try:
+            import yaml
+        except ImportError:
+            raise at_user_line(ImportError("YAML needs the package yaml: install it, or use to_json.")) from None
+        return str(yaml.dump(json.loads(self.to_json()), **kwargs))
+
+    def summary(self: Any, line_length: Optional[int] = None, positions: Any = None, print_fn: Any = None) -> None:
+        """Prints its layers."""
+        from millrace.keras.utils.layer_utils import print_summary
+        print_summary(self, line_length, positions, print_fn)
+
+
+def as_json(value: Any) -> Any:
+    """What JSON has for numbers of NumPy, types and functions."""
+    if hasattr(value, "tolist"):
+        return value.tolist()
+    if hasattr(value, "as_numpy_dtype"):
+        return value.name
+    if hasattr(value, "__name__"):
+        return value.__name__
+    raise TypeError("Not JSON Serializable: %r" % (value,))

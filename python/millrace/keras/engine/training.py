@@ -1,0 +1,339 @@
+# SPDX-License-Identifier: Apache-2.0
+"""tf.keras.Model: layers that are trained together."""
+from __future__ import annotations
+
+from typing import Any, Callable, Dict, List, Optional
+
+import numpy as np
+
+from millrace.framework.convert import convert_to_tensor
+from millrace.framework.errors import at_user_line
+from millrace.framework.graph import Tensor, name_scope
+from millrace.keras import backend as K
+from millrace.keras import losses, optimizers
+from millrace.keras import metrics as metrics_module
+from millrace.keras.engine import training_data as data
+from millrace.keras.engine.base import arguments_of, listed, one_or_all, shape_tuple
+from millrace.keras.engine.network import Network
+from millrace.keras.engine.saving import SavedWeights
+from millrace.keras.engine.training_loops import TrainingLoops
+from millrace.ops import array_ops, gen_ops, math_ops
+
+_check_array_lengths, _slice_arrays, _standardize_input_data = data.check_array_lengths, data.slice_arrays, data.standardize_input_data
+_standardize_weights = data.standardize_weights
+
+
+def _weighted_masked_objective(function: Any) -> Any:
+    """A loss as a function of (truth, prediction, weights, mask) that is one number."""
+    if function is None:
+        return None
+
+    def weighted(y_true: Any, y_pred: Any, weights: Any, mask: Any = None) -> Any:
+        each = function(y_true, y_pred)
+        rank = K.ndim(each)
+        if mask is not None:
+            mask = math_ops.cast(mask, each.dtype.base_dtype)
+            each = each * mask / math_ops.reduce_mean(mask)
+        if weights is not None:
+            # Losses of steps, pixels and the like are averaged down to the rank of the weights.
+            wide = K.ndim(weights)
+            if rank is not None and wide is not None and rank > wide:
+                each = math_ops.reduce_mean(each, list(range(wide, rank)))
+            weights = math_ops.cast(weights, each.dtype.base_dtype)
+            each = each * weights / math_ops.reduce_mean(math_ops.cast(gen_ops.not_equal(weights, 0.0), each.dtype.base_dtype))
+        return math_ops.reduce_mean(each)
+
+    return weighted
+
+
+def _masked_metric(function: Any) -> Any:
+    def of(y_true: Any, y_pred: Any, mask: Any) -> Any:
+        each = function(y_true, y_pred)
+        if mask is None or K.ndim(each) != K.ndim(mask):
+            return math_ops.reduce_mean(each)
+        mask = math_ops.cast(mask, each.dtype.base_dtype)
+        return math_ops.reduce_mean(each * mask) / math_ops.reduce_mean(mask)
+    return of
+
+
+def _accuracy_for(loss: Any, shape: Any) -> Callable[..., Any]:
+    """Which accuracy goes with a loss and the outputs' shape."""
+    if loss is losses.sparse_categorical_crossentropy or isinstance(loss, losses.SparseCategoricalCrossentropy):
+        return metrics_module.sparse_categorical_accuracy
+    if shape[-1] == 1 or loss is losses.binary_crossentropy or isinstance(loss, losses.BinaryCrossentropy):
+        return metrics_module.binary_accuracy
+    return metrics_module.categorical_accuracy
+
+
+def _collect(given: Any, names: List[str], what: str) -> List[Any]:
+    """Settings of outputs (a list of each) from one for all, a list or a dictionary by name."""
+    if not given:
+        return [[] for _ in names]
+    if isinstance(given, (list, tuple)):
+        return [list(given) for _ in names]
+    if isinstance(given, dict):
+        for name in given:
+            if name not in names:
+                raise at_user_line(ValueError("Unknown entry in %s dictionary: \"%s\". Only expected the following keys: %s" % (what, name, names)))
+        return [listed(given.get(name)) for name in names]
+    raise at_user_line(TypeError("Type of `%s` argument not understood. Expected a list or dictionary, found: %s" % (what, given)))
+
+
+def _per_output(given: Any, names: List[str], what: str, default: Any) -> List[Any]:
+    if given is None:
+        return [default] * len(names)
+    if isinstance(given, dict):
+        for name in given:
+            if name not in names:
+                raise at_user_line(ValueError("Unknown entry in %s dictionary: \"%s\". Only expected the following keys: %s" % (what, name, names)))
+        return [given.get(name, default) for name in names]
+    if isinstance(given, (list, tuple)):
+        if len(given) != len(names):
+            raise at_user_line(ValueError("When passing a list as %s, it should have one entry per model output. The model has %d outputs, but you passed %s=%s"
+                                          % (what, len(names), what, given)))
+        return list(given)
+    if what == "loss_weights":
+        raise at_user_line(TypeError("Could not interpret loss_weights argument: %s - expected a list of dicts." % (given,)))
+    return [given] * len(names)
+
+
+class Model(TrainingLoops, SavedWeights, Network):
+    """What leads from inputs to outputs, and is trained. A subclass makes layers in __init__ and connects them in call."""
+
+    optimizer: Any = None
+
+    def __init__(self, inputs: Any = None, outputs: Any = None, name: Optional[str] = None, **kwargs: Any) -> None:
+        self.__dict__.setdefault("layers", [])
+        super().__init__(inputs, outputs, name, **kwargs)
+        self.history: Any = None
+        self.stop_training = False
+        self._functions: Dict[str, Any] = {}
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        from millrace.layer_base import BaseLayer
+        if isinstance(value, BaseLayer) and not getattr(self, "_is_graph_network", True) and not any(value is x for x in self.layers):
+            self.layers.append(value)
+        super().__setattr__(name, value)
+
+    def _build_for(self, x: Any) -> None:
+        """Connects a model that is a subclass, by inputs like these arrays."""
+        if getattr(self, "inputs", None) is not None:
+            return
+        from millrace.keras.engine.inputs import Input
+        arrays = listed(x) if not isinstance(x, dict) else list(x.values())
+        inputs = [Input(batch_shape=(None, *np.shape(a)[1:]), dtype=np.asarray(a).dtype.name if np.asarray(a).dtype.kind in "iub" else None) for a in arrays]
+        outputs = listed(self(one_or_all(inputs)))
+        self.inputs, self.outputs = inputs, outputs
+        self._input_layers = [t._keras_history.layer for t in inputs]
+        self.input_names = self._feed_input_names = [layer.name for layer in self._input_layers]
+        self._feed_inputs, self._feed_input_shapes = inputs, [shape_tuple(t) for t in inputs]
+        self.output_names = ["output_%d" % (i + 1) for i in range(len(outputs))]
+        if self.optimizer is not None:
+            self._make_losses()
+
+    def __call__(self, inputs: Any, *args: Any, **kwargs: Any) -> Any:
+        """The outputs for inputs."""
+        if not self._is_graph_network and "training" in arguments_of(self.call) and "training" not in kwargs:
+            kwargs["training"] = K.learning_phase()
+        return super().__call__(inputs, *args, **kwargs)
+
+    # ---- what is trained ----
+
+    def compile(self, optimizer: Any, loss: Any = None, metrics: Any = None, loss_weights: Any = None, sample_weight_mode: Any = None,
+                weighted_metrics: Any = None, target_tensors: Any = None, **unused: Any) -> None:
+        """Chooses how it is trained."""
+        self.optimizer = optimizers.get(optimizer)
+        self.loss, self.loss_weights, self.sample_weight_mode = loss or [], loss_weights, sample_weight_mode
+        self._given_metrics, self._given_weighted, self._given_targets = metrics, weighted_metrics, target_tensors
+        if not loss and not getattr(self, "losses", None):
+            raise at_user_line(ValueError("The model cannot be compiled because it has no loss to optimize."))
+        if getattr(self, "outputs", None):
+            self._make_losses()
+
+    def _make_losses(self) -> None:
+        names, outputs = self.output_names, self.outputs
+        given = self.loss
+        if isinstance(given, dict):
+            for name in given:
+                if name not in names:
+                    raise at_user_line(ValueError("Unknown entry in loss dictionary: \"%s\". Only expected the following keys: %s" % (name, names)))
+            functions = [losses.get(given.get(name)) for name in names]
+        elif isinstance(given, (list, tuple)) and given:
+            if len(given) != len(names):
+                raise at_user_line(ValueError("When passing a list as loss, it should have one entry per model outputs. The model has %d outputs, but you passed "
+                                              "loss=%s" % (len(names), given)))
+            functions = [losses.get(f) for f in given]
+        else:
+            functions = [losses.get(given) if given else None] * len(names)
+        shares = _per_output(self.loss_weights, names, "loss_weights", 1.0)
+        modes = _per_output(self.sample_weight_mode, names, "sample_weight_mode", None) if self.sample_weight_mode != [] else \
+            _per_output([], names, "sample_weight_mode", None)
+        given_targets = [self._given_targets] if isinstance(self._given_targets, Tensor) else self._given_targets
+        if given_targets is not None and not isinstance(given_targets, (list, tuple, dict)):
+            raise at_user_line(TypeError("Expected `target_tensors` to be a tensor, a list or tuple, or a dictionary, but got: %s" % (given_targets,)))
+        targets = _per_output(given_targets, names, "target_tensors", None)
+        masks = listed(self.compute_mask(self.inputs, None)) or [None] * len(outputs)
+        per_output, weighted = _collect(self._given_metrics, names, "metrics"), _collect(self._given_weighted, names, "metrics")
+        self.loss_functions, self.sample_weight_modes = functions, modes
+        self.targets, self.sample_weights, self._feed_targets, self._feed_outputs = [], [], [], []
+        self._feed_weights: List[Any] = []
+        self._feed_names: List[str] = []
+        parts, total = [], None
+        self.metrics_names, self._measures = ["loss"], []
+        with name_scope("loss"):
+            for i, (y, name, function, share, mode) in enumerate(zip(outputs, names, functions, shares, modes)):
+                if function is None:
+                    self.targets.append(None)
+                    self.sample_weights.append(None)
+                    continue
+                rank, integers = K.ndim(y) or 1, function is losses.sparse_categorical_crossentropy
+                target = targets[i]
+                if target is None:
+                    target = K.placeholder(None if integers else [None] * rank, dtype="int64" if integers else K.floatx() if not y.dtype.is_floating
+                                           else y.dtype.base_dtype.name, name=name + "_target")
+                    self._feed_targets.append(target)
+                else:
+                    target = convert_to_tensor(target)
+                    self._feed_targets.append(target if K.is_placeholder(target) else None)
+                weights = array_ops.placeholder_with_default(np.ones([1] * (2 if mode == "temporal" else 1), np.float32),
+                                                             [None] * (2 if mode == "temporal" else 1), name=name + "_sample_weights")
+                self.targets.append(target)
+                self.sample_weights.append(weights)
+                self._feed_outputs.append(i)
+                self._feed_names.append(name)
+                self._feed_weights.append(weights)
+                with name_scope(name + "_loss"):
+                    part = _weighted_masked_objective(function)(target, y, weights, masks[i] if i < len(masks) else None)
+                parts.append(part)
+                if len(outputs) > 1:
+                    self.metrics_names.append(name + "_loss")
+                    self._measures.append(part)
+                part = part if share == 1.0 else part * share
+                total = part if total is None else total + part
+            for penalty in self.losses:
+                total = penalty if total is None else total + penalty
+        if total is None:
+            raise at_user_line(ValueError("The model cannot be compiled because it has no loss to optimize."))
+        self.total_loss = total
+        self.metrics = []
+        with name_scope("metrics"):
+            for i, name in enumerate(names):
+                if functions[i] is None:
+                    continue
+                for metric, weights in [(m, None) for m in per_output[i]] + [(m, self.sample_weights[i]) for m in weighted[i]]:
+                    self._add_metric(metric, i, name, functions[i], masks[i] if i < len(masks) else None, weights)
+        self._measures = [self.total_loss, *self._measures]
+        self._functions = {k: v for k, v in self._functions.items() if k == "saver"}
+
+    def _add_metric(self, metric: Any, i: int, name: str, loss: Any, mask: Any, weights: Any) -> None:
+        if metric in ("accuracy", "acc", "crossentropy", "ce"):
+            accuracy = metric in ("accuracy", "acc")
+            function = _accuracy_for(loss, shape_tuple(self.outputs[i])) if accuracy else \
+                {metrics_module.sparse_categorical_accuracy: losses.sparse_categorical_crossentropy,
+                 metrics_module.binary_accuracy: losses.binary_crossentropy}.get(_accuracy_for(loss, shape_tuple(self.outputs[i])), losses.categorical_crossentropy)
+            label = "acc" if accuracy else "crossentropy"
+        else:
+            function = metrics_module.get(metric)
+            label = metric if isinstance(metric, str) else getattr(metric, "__name__", type(metric).__name__)
+            label = getattr(function, "__name__", label) if isinstance(metric, str) and metric in ("mse", "mae", "mape", "msle") else label
+        with name_scope(label):
+            if weights is None:
+                value = _masked_metric(function)(self.targets[i], self.outputs[i], mask)
+            else:
+                label = "weighted_" + label
+                value = _weighted_masked_objective(function)(self.targets[i], self.outputs[i], weights, mask)
+        self.metrics.append(metric)
+        self.metrics_names.append(label if len(self.output_names) == 1 else "%s_%s" % (name, label))
+        self._measures.append(value)
+
+    def _operations(self) -> Any:
+        """What a training step runs."""
+        if "train" not in self._functions:
+            if self.optimizer is None:
+                raise at_user_line(RuntimeError("You must compile a model before training/testing. Use `model.compile(optimizer, loss)`."))
+            with name_scope("training"):
+                steps = self.optimizer.get_updates(self.total_loss, self._collected_trainable_weights())
+            self._functions["train"] = [steps, self.updates]
+        return self._functions["train"]
+
+    def _make_train_function(self) -> None:
+        self._operations()
+
+    def _collected_trainable_weights(self) -> List[Any]:
+        return list(dict.fromkeys(self.trainable_weights))
+
+    # ---- what is fed ----
+
+    def _phase(self, training: bool) -> Dict[Any, Any]:
+        phase = K.learning_phase()
+        return {} if isinstance(phase, (bool, int)) else {phase: training}
+
+    def _feeds(self, x: List[Any], y: Any = None, weights: Any = None, training: bool = False) -> Dict[Any, Any]:
+        feeds = {t: v for t, v in zip(self._feed_inputs, x) if v is not None}
+        if y is not None:
+            feeds.update((t, v) for t, v in zip(self._feed_targets, y) if t is not None and v is not None)
+        if weights is not None:
+            feeds.update((t, v) for t, v in zip(self._feed_weights, weights) if v is not None)
+        return {**feeds, **self._phase(training)}
+
+    def _standardize_user_data(self, x: Any, y: Any, sample_weight: Any = None, class_weight: Any = None, check_batch_axis: bool = True,
+                               batch_size: Optional[int] = None) -> Any:
+        """(inputs, targets, weights) as lists of arrays."""
+        if self.optimizer is None:
+            raise at_user_line(RuntimeError("You must compile a model before training/testing. Use `model.compile(optimizer, loss)`."))
+        self._build_for(x)
+        if isinstance(x, dict) and not self._feed_input_names:
+            x = None
+        if isinstance(x, (list, tuple)) and not x and not self._feed_input_names:
+            x = None
+        shapes = []
+        for i in self._feed_outputs:
+            shape, loss = shape_tuple(self.outputs[i]), self.loss_functions[i]
+            known = loss in (losses.mean_squared_error, losses.mean_absolute_error, losses.binary_crossentropy, losses.categorical_crossentropy,
+                             losses.kullback_leibler_divergence, losses.poisson, losses.hinge, losses.squared_hinge)
+            shapes.append(None if shape is None else (*shape[:-1], 1) if loss is losses.sparse_categorical_crossentropy else shape if known else None)
+        inputs = data.standardize_input_data(x, self._feed_input_names, self._feed_input_shapes, check_batch_axis=False, exception_prefix="input")
+        fed = [n for n, t in zip(self._feed_names, self._feed_targets) if t is not None]
+        fed_shapes = [s for s, t in zip(shapes, self._feed_targets) if t is not None]
+        if isinstance(y, dict):
+            y = {k: v for k, v in y.items() if k in fed}
+        given = data.standardize_input_data(y, fed, fed_shapes, check_batch_axis=False, exception_prefix="target") if fed or y is not None else []
+        rest = list(given)
+        targets = [None if t is None else rest.pop(0) for t in self._feed_targets]
+        by_output = data.standardize_sample_weights(sample_weight, self._feed_names)
+        by_class = data.standardize_class_weights(class_weight, self._feed_names)
+        modes = [self.sample_weight_modes[i] for i in self._feed_outputs]
+        weights = [None if t is None else data.standardize_weights(t, w, c, mode) for t, w, c, mode in zip(targets, by_output, by_class, modes)]
+        present = [a for a in inputs if a is not None]
+        if present and any(t is not None for t in targets):
+            data.check_array_lengths(present, [t for t in targets if t is not None], [w for w in weights if w is not None])
+        data.check_loss_and_target(targets, [self.loss_functions[i] for i in self._feed_outputs], [shape_tuple(self.outputs[i]) for i in self._feed_outputs])
+        if self.stateful and batch_size and present and present[0].shape[0] % batch_size != 0:
+            raise at_user_line(ValueError("In a stateful network, you should only pass inputs with a number of samples that can be divided by the batch size. "
+                                          "Found: %d samples" % present[0].shape[0]))
+        return inputs, targets, weights
+
+    def _extra_updates(self) -> List[Any]:
+        return self.state_updates if self.stateful else []
+
+    def train_on_batch(self, x: Any, y: Any = None, sample_weight: Any = None, class_weight: Any = None) -> Any:
+        """A step with arrays; the loss and metrics."""
+        x, y, weights = self._standardize_user_data(x, y, sample_weight, class_weight, check_batch_axis=True)
+        operations = self._operations()
+        values = K.get_session().run([self._measures, operations], self._feeds(x, y, weights, True))[0]
+        return one_or_all([v.item() if hasattr(v, "item") and np.ndim(v) == 0 else v for v in values])
+
+    def test_on_batch(self, x: Any, y: Any = None, sample_weight: Any = None) -> Any:
+        """The loss and metrics of arrays."""
+        x, y, weights = self._standardize_user_data(x, y, sample_weight, check_batch_axis=True)
+        values = K.get_session().run([self._measures, self._extra_updates()], self._feeds(x, y, weights))[0]
+        return one_or_all([v.item() if hasattr(v, "item") and np.ndim(v) == 0 else v for v in values])
+
+    def predict_on_batch(self, x: Any) -> Any:
+        """The outputs for arrays."""
+        self._build_for(x)
+        x = data.standardize_input_data(x if self._feed_input_names else None, self._feed_input_names, self._feed_input_shapes, False, "input")
+        return one_or_all(K.get_session().run([self.outputs, self._extra_updates()], self._feeds(x))[0])
+
+
+__all__ = ["Model"]

@@ -1,0 +1,180 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Arrays for models: in the order of inputs and outputs, of shapes that fit, with weights of examples."""
+from __future__ import annotations
+
+from typing import Any, List, Optional
+
+import numpy as np
+
+from millrace.framework.errors import at_user_line
+from millrace.keras import losses
+from millrace.layer_base import listed
+
+
+def standardize_input_data(data: Any, names: List[str], shapes: Any = None, check_batch_axis: bool = True, exception_prefix: str = "") -> List[Any]:
+    """A list of arrays, one for each name; ValueError where there are others, or shapes do not fit."""
+    if not names:
+        if data is not None and hasattr(data, "__len__") and len(data):
+            raise at_user_line(ValueError("Error when checking model %s: expected no data, but got: %s" % (exception_prefix, data)))
+        return []
+    if data is None:
+        return [None for _ in names]
+    if isinstance(data, dict):
+        for name in names:
+            if name not in data:
+                raise at_user_line(ValueError("No data provided for \"%s\". Need data for each key in: %s" % (name, names)))
+        arrays = [data[name] for name in names]
+    elif isinstance(data, (list, tuple)):
+        if len(data) != len(names):
+            if data and hasattr(data[0], "shape"):
+                raise at_user_line(ValueError("Error when checking model %s: the list of Numpy arrays that you are passing to your model is not the size the "
+                                              "model expected. Expected to see %d array(s), but instead got the following list of %d arrays"
+                                              % (exception_prefix, len(names), len(data))))
+            if len(names) > 1:
+                raise at_user_line(ValueError("Error when checking model %s: you are passing a list as input to your model, but the model expects a list of %d "
+                                              "Numpy arrays instead." % (exception_prefix, len(names))))
+            arrays = [np.asarray(data)]
+        else:
+            arrays = list(data)
+    else:
+        if not hasattr(data, "shape"):
+            raise at_user_line(TypeError("Error when checking model %s: data should be a Numpy array, or list/dict of Numpy arrays. Found: %s"
+                                         % (exception_prefix, str(data)[:200])))
+        if len(names) > 1:
+            raise at_user_line(ValueError("The model expects %d %s arrays, but only received one array. Found: array with shape %s"
+                                          % (len(names), exception_prefix, data.shape)))
+        arrays = [data]
+    arrays = [np.asarray(x.values) if hasattr(x, "iloc") else x if x is None or hasattr(x, "shape") else np.asarray(x) for x in arrays]
+    arrays = [np.expand_dims(x, 1) if x is not None and len(x.shape) == 1 else x for x in arrays]
+    for name, x, shape in zip(names, arrays, shapes or []):
+        if shape is None or x is None:
+            continue
+        if len(x.shape) != len(shape):
+            raise at_user_line(ValueError("Error when checking %s: expected %s to have %d dimensions, but got array with shape %s"
+                                          % (exception_prefix, name, len(shape), x.shape)))
+        for j, (size, wanted) in enumerate(zip(x.shape, shape)):
+            if (j or check_batch_axis) and wanted and size != wanted:
+                raise at_user_line(ValueError("Error when checking %s: expected %s to have shape %s but got array with shape %s" % (
+                    exception_prefix, name, tuple(shape[1:]), tuple(x.shape[1:]))))
+    return arrays
+
+
+def _by_output(given: Any, names: List[str], what: str) -> List[Any]:
+    if given is None or isinstance(given, (list, tuple)) and not len(given):
+        return [None for _ in names]
+    if len(names) == 1:
+        if isinstance(given, (list, tuple)) and len(given) == 1:
+            return list(given)
+        if isinstance(given, dict) and names[0] in given:
+            return [given[names[0]]]
+        return [given]
+    if isinstance(given, (list, tuple)):
+        if len(given) != len(names):
+            raise at_user_line(ValueError("Provided `%s` was a list of %d elements, but the model has %d outputs. You should provide one `%s` array per model "
+                                          "output." % (what, len(given), len(names), what)))
+        return list(given)
+    if isinstance(given, dict):
+        return [given.get(name) for name in names]
+    raise at_user_line(TypeError("The model has multiple outputs, so `%s` should be either a list or a dict. Provided `%s` type not understood: %s" % (what, what, given)))
+
+
+def standardize_sample_weights(sample_weight: Any, output_names: List[str]) -> List[Any]:
+    """Weights of examples, one entry for each output."""
+    return _by_output(sample_weight, output_names, "sample_weight")
+
+
+def standardize_class_weights(class_weight: Any, output_names: List[str]) -> List[Any]:
+    """Weights of classes, one entry for each output."""
+    return _by_output(class_weight, output_names, "class_weight")
+
+
+def check_array_lengths(inputs: Any, targets: Any, weights: Any = None) -> None:
+    """ValueError unless all arrays have the same number of examples."""
+    def lengths(x: Any) -> Any:
+        return {0} if x is None else {0 if a is None else a.shape[0] for a in (x if isinstance(x, (list, tuple)) else [x])}
+
+    x, y, w = lengths(inputs), lengths(targets), lengths(weights)
+    for found, what in ((x, "input"), (y, "target"), (w, "sample_weight")):
+        if len(found) > 1:
+            raise at_user_line(ValueError("All %s arrays should have the same number of samples. Got array sizes: %s" % (what, sorted(found))))
+    if x != y:
+        raise at_user_line(ValueError("Input arrays should have the same number of samples as target arrays. Found %d input samples and %d target samples."
+                                      % (max(x), max(y))))
+    if y != w:
+        raise at_user_line(ValueError("Sample_weight arrays should have the same number of samples as target arrays. Got %d input samples and %d target samples."
+                                      % (max(y), max(w))))
+
+
+def check_loss_and_target(targets: List[Any], functions: List[Any], shapes: List[Any]) -> None:
+    """ValueError where targets cannot be what a loss takes."""
+    keyed = {losses.mean_squared_error, losses.binary_crossentropy, losses.categorical_crossentropy}
+    for y, loss, shape in zip(targets, functions, shapes):
+        if loss is None or y is None or shape is None:
+            continue
+        if loss is losses.categorical_crossentropy and y.shape[-1] == 1:
+            raise at_user_line(ValueError("You are passing a target array of shape %s while using as loss `categorical_crossentropy`. `categorical_crossentropy` "
+                                          "expects targets to be binary matrices (1s and 0s) of shape (samples, classes): use `to_categorical` of them, or the "
+                                          "loss `sparse_categorical_crossentropy`." % (y.shape,)))
+        if loss in keyed:
+            for size, wanted in zip(y.shape[1:], shape[1:]):
+                if wanted is not None and size != wanted:
+                    raise at_user_line(ValueError("A target array with shape %s was passed for an output of shape %s while using as loss `%s`. This loss expects "
+                                                  "targets to have the same shape as the output." % (y.shape, shape, loss.__name__)))
+
+
+def standardize_weights(y: Any, sample_weight: Any = None, class_weight: Any = None, mode: Optional[str] = None) -> Any:
+    """Weights of the examples (with mode "temporal", of their steps) as an array."""
+    if mode not in (None, "temporal"):
+        raise at_user_line(ValueError("\"sample_weight_mode should be None or \"temporal\". Found: %s" % mode))
+    if mode == "temporal" and len(y.shape) < 3:
+        raise at_user_line(ValueError("Found a sample_weight array for an input with shape %s. Timestep-wise sample weighting (use of "
+                                      "sample_weight_mode=\"temporal\") is restricted to outputs that are at least 3D" % (y.shape,)))
+    if sample_weight is not None:
+        sample_weight = np.asarray(sample_weight)
+        if mode is None and len(sample_weight.shape) != 1:
+            raise at_user_line(ValueError("Found a sample_weight array with shape %s. In order to use timestep-wise sample weights, you should pass "
+                                          "sample_weight_mode=\"temporal\" in compile()." % (sample_weight.shape,)))
+        if mode == "temporal" and len(sample_weight.shape) != 2:
+            raise at_user_line(ValueError("Found a sample_weight array with shape %s. In order to use timestep-wise sample weighting, you should pass a 2D "
+                                          "sample_weight array." % (sample_weight.shape,)))
+        if len(sample_weight.shape) > len(y.shape) or y.shape[:sample_weight.ndim] != sample_weight.shape:
+            raise at_user_line(ValueError("Found a sample_weight array with shape %s for an input with shape %s. sample_weight cannot be broadcast."
+                                          % (sample_weight.shape, y.shape)))
+    if isinstance(class_weight, dict):
+        if len(y.shape) > 2:
+            raise at_user_line(ValueError("`class_weight` not supported for 3+ dimensional targets."))
+        classes = np.argmax(y, 1) if len(y.shape) == 2 and y.shape[1] > 1 else np.reshape(y, -1)
+        unknown = sorted(set(int(c) for c in classes) - set(class_weight))
+        if unknown:
+            raise at_user_line(ValueError("`class_weight` must contain all classes in the data. The classes %s exist in the data but not in `class_weight`."
+                                          % unknown))
+        by_class = np.asarray([class_weight[int(c)] for c in classes], np.float32)
+        return by_class if sample_weight is None else by_class * sample_weight
+    if sample_weight is not None:
+        return sample_weight
+    return np.ones(y.shape[:1] if mode is None else y.shape[:2], np.float32)
+
+
+def slice_arrays(arrays: Any, start: Any = None, stop: Any = None) -> Any:
+    """A part of each array, by places (a list) or by a range."""
+    def of(x: Any) -> Any:
+        if x is None:
+            return None
+        return x[list(start)] if hasattr(start, "__len__") else x[start:stop]
+
+    if arrays is None:
+        return [None]
+    if isinstance(arrays, list):
+        if isinstance(start, list) and isinstance(stop, list):
+            raise at_user_line(ValueError("The stop argument has to be None if the value of start is a list."))
+        return [of(x) for x in arrays]
+    if hasattr(start, "__len__") and stop is not None:
+        raise at_user_line(ValueError("The stop argument has to be None if the value of start is a list."))
+    if hasattr(start, "__len__"):
+        return arrays[list(start)]
+    return arrays[start:stop] if hasattr(start, "__int__") or start is None and hasattr(arrays, "shape") else [None]
+
+
+def is_missing(values: Any) -> bool:
+    """Whether nothing is given."""
+    return values is None or not listed(values)

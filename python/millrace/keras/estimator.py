@@ -1,0 +1,137 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A compiled model of tf.keras as an Estimator."""
+from __future__ import annotations
+
+import os
+from typing import Any, Dict, List, Optional
+
+from millrace.framework.convert import convert_to_tensor
+from millrace.framework.errors import at_user_line
+from millrace.framework.graph import Graph, control_dependencies
+from millrace.framework.session import Session
+from millrace.keras import backend as K
+from millrace.keras import models
+from millrace.keras.engine.training import Model
+from millrace.keras.optimizers import TFOptimizer
+from millrace.layer_base import listed
+from millrace.ops import control_flow_ops, math_ops
+from millrace.ops.variables import global_variables_initializer
+
+
+class _Recipe:
+    """How a model is made again in another graph."""
+
+    def __init__(self, model: Any, custom_objects: Any) -> None:
+        self.kind, self.config, self.name = type(model), model.get_config(), model.name
+        self.loss, self.metrics, self.weighted = model.loss, model._given_metrics, model._given_weighted
+        self.loss_weights, self.modes = model.loss_weights, model.sample_weight_mode
+        self.tf_optimizer = model.optimizer.optimizer if isinstance(model.optimizer, TFOptimizer) else None
+        self.optimizer = (type(model.optimizer), None if self.tf_optimizer is not None else model.optimizer.get_config())
+        self.custom_objects = custom_objects
+        self.input_names, self.output_names = list(model.input_names), list(model.output_names)
+
+    def make(self, features: Any, labels: Any, training: bool) -> Any:
+        """A model whose inputs are the features, compiled where there are labels."""
+        K.set_learning_phase(int(training))
+        with models.custom_object_scope(self.custom_objects or {}):
+            plain = self.kind.from_config(self.config)
+            model = models.clone_model(plain, self._in_order(features, self.input_names, "input"))
+        if labels is not None:
+            kind, config = self.optimizer
+            optimizer = self.tf_optimizer if self.tf_optimizer is not None else kind.from_config(config)
+            model.compile(optimizer, self.loss, self.metrics, self.loss_weights, self.modes, self.weighted,
+                          target_tensors=self._in_order(labels, self.output_names, "output"))
+        return model
+
+    @staticmethod
+    def _in_order(values: Any, names: List[str], what: str) -> List[Any]:
+        if isinstance(values, dict):
+            for name in values:
+                if name not in names:
+                    raise at_user_line(ValueError("Cannot find %s with name \"%s\" in Keras Model. It needs to match one of the following: %s"
+                                                  % (what, name, ", ".join(names))))
+            values = [values[name] for name in names if name in values]
+        tensors = [convert_to_tensor(v) for v in listed(values)]
+        if len(tensors) != len(names):
+            raise at_user_line(ValueError("The model has %d %ss (%s), got %d tensors" % (len(names), what, ", ".join(names), len(tensors))))
+        return [math_ops.cast(t, K.floatx()) if t.dtype.is_floating else t for t in tensors]
+
+
+def _model_fn(recipe: _Recipe) -> Any:
+    def model_fn(features: Any, labels: Any, mode: Any) -> Any:
+        from millrace import estimator, metrics
+        from millrace.train.global_step import get_or_create_global_step
+        training = mode == estimator.ModeKeys.TRAIN
+        model = recipe.make(features, labels, training)
+        predictions = dict(zip(recipe.output_names, model.outputs))
+        exports = {"serving_default": estimator.export.PredictOutput(predictions)}
+        if labels is None:
+            return estimator.EstimatorSpec(mode, predictions=predictions, export_outputs=exports)
+        train_op = None
+        if training:
+            step = get_or_create_global_step()
+            with control_dependencies([getattr(op, "op", op) for part in model._operations() for op in part]):
+                train_op = control_flow_ops.group(step.assign_add(1))
+        measures: Dict[str, Any] = {}
+        if mode == estimator.ModeKeys.EVAL:
+            names = {"acc": "accuracy"}
+            for name, value in list(zip(model.metrics_names, model._measures))[1:]:
+                start, _, end = name.rpartition("_")
+                if len(recipe.output_names) > 1 and start in recipe.output_names and end != "loss":
+                    name = "%s_%s" % (names.get(end, end), start)
+                else:
+                    name = names.get(name, name)
+                measures[name] = metrics.mean(value)
+            given = [m for m in listed(recipe.metrics) if isinstance(m, str)] if not isinstance(recipe.metrics, dict) else []
+            measures.update((m, measures[_long(m)]) for m in given if m not in measures and _long(m) in measures)
+        return estimator.EstimatorSpec(mode, predictions=predictions, loss=model.total_loss, train_op=train_op, eval_metric_ops=measures or None,
+                                       export_outputs=exports)
+    return model_fn
+
+
+def _long(name: str) -> str:
+    from millrace.keras import metrics
+    return str(getattr(metrics.get(name), "__name__", name)) if name not in ("accuracy", "acc") else "accuracy"
+
+
+def _write_first_checkpoint(recipe: _Recipe, model: Any, folder: str, weights: List[Any]) -> None:
+    """A checkpoint with the model's weights, and first values of what training adds."""
+    from millrace.ops import array_ops
+    from millrace.train.global_step import create_global_step
+    from millrace.train.saver import Saver
+    with Graph().as_default() as graph:
+        create_global_step()
+        fed = [array_ops.placeholder(t.dtype.base_dtype, t.get_shape()) for t in model.inputs]
+        targets = [array_ops.placeholder("int64" if t.dtype.is_integer else K.floatx(), t.get_shape()) for t in model.targets]
+        made = recipe.make(dict(zip(recipe.input_names, fed)), dict(zip(recipe.output_names, targets)), True)
+        made._operations()
+        saver = Saver()
+        with Session(graph=graph) as session:
+            session.run(global_variables_initializer())
+            for variable, value in zip(made.weights, weights):
+                variable.load(value, session)
+            saver.save(session, os.path.join(folder, "model.ckpt"), global_step=0)
+
+
+def model_to_estimator(keras_model: Any = None, keras_model_path: Optional[str] = None, custom_objects: Any = None, model_dir: Optional[str] = None,
+                       config: Any = None) -> Any:
+    """An Estimator that trains a copy of a compiled model, from its weights on."""
+    if keras_model is None and keras_model_path is None:
+        raise at_user_line(ValueError("Either keras_model or keras_model_path needs to be provided."))
+    if keras_model is not None and keras_model_path is not None:
+        raise at_user_line(ValueError("Please specity either keras_model or keras_model_path, but not both."))
+    if keras_model is None:
+        if str(keras_model_path).startswith("gs://") or "storage.googleapis.com" in str(keras_model_path):
+            raise at_user_line(ValueError("%s is not a local path. Please copy the model locally first." % keras_model_path))
+        keras_model = models.load_model(str(keras_model_path), custom_objects)
+    if keras_model.optimizer is None:
+        raise at_user_line(ValueError("Given keras model has not been compiled yet. Please compile first before creating the estimator."))
+    if not isinstance(keras_model, Model) or not keras_model.outputs:
+        raise at_user_line(ValueError("The model needs inputs of known shapes"))
+    from millrace import estimator
+    recipe = _Recipe(keras_model, custom_objects)
+    made = estimator.Estimator(_model_fn(recipe), model_dir=model_dir, config=config)
+    from millrace.train.saver import latest_checkpoint
+    if latest_checkpoint(made.model_dir) is None:
+        _write_first_checkpoint(recipe, keras_model, made.model_dir, keras_model.get_weights())
+    return made

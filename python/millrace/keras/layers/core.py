@@ -1,0 +1,327 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Dense layers, dropout, shapes, functions and masks."""
+from __future__ import annotations
+
+import copy
+import marshal
+import types
+from typing import Any, Dict, Optional
+
+import numpy as np
+
+from millrace.framework.errors import at_user_line
+from millrace.framework.tensor_shape import TensorShape
+from millrace.keras import activations
+from millrace.keras import backend as K
+from millrace.keras.engine.base import arguments_of
+from millrace.keras.layers.settings import InputSpec, SettingsLayer
+from millrace.keras.utils.generic_utils import get_custom_objects
+from millrace.ops import array_ops, gen_ops, math_ops, nn_ops
+
+
+class Masking(SettingsLayer):
+    """Leaves out the steps of which all entries have a value."""
+
+    settings = ("mask_value",)
+    supports_masking = True
+
+    def __init__(self, mask_value: float = 0.0, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.mask_value = mask_value
+
+    def compute_mask(self, inputs: Any, mask: Any = None) -> Any:
+        """Which steps count."""
+        return math_ops.reduce_any(gen_ops.not_equal(inputs, math_ops.cast(self.mask_value, inputs.dtype.base_dtype)), -1)
+
+    def call(self, inputs: Any) -> Any:  # type: ignore[override]
+        """Computes the outputs."""
+        counts = math_ops.reduce_any(gen_ops.not_equal(inputs, math_ops.cast(self.mask_value, inputs.dtype.base_dtype)), -1, True)
+        return inputs * math_ops.cast(counts, inputs.dtype.base_dtype)
+
+    def compute_output_shape(self, input_shape: Any) -> Any:
+        """The shape of the outputs."""
+        return TensorShape(input_shape)
+
+
+class Dropout(SettingsLayer):
+    """While training, elements set to zero."""
+
+    settings = ("rate", "noise_shape", "seed")
+    supports_masking = True
+
+    def __init__(self, rate: float = 0.5, noise_shape: Any = None, seed: Optional[int] = None, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.rate, self.noise_shape, self.seed = rate, noise_shape, seed
+
+    def _shape(self, inputs: Any) -> Any:
+        if self.noise_shape is None:
+            return None
+        given = array_ops.shape(inputs)
+        return array_ops.stack([given[i] if n is None else n for i, n in enumerate(self.noise_shape)])
+
+    def call(self, inputs: Any, training: Any = None) -> Any:  # type: ignore[override]
+        """Computes the outputs."""
+        if not 0.0 < self.rate < 1.0:
+            return inputs
+        return K.in_train_phase(lambda: nn_ops.dropout(inputs, 1 - self.rate, self._shape(inputs), self.seed), lambda: array_ops.identity(inputs), training)
+
+
+class SpatialDropout1D(Dropout):
+    """While training, whole channels of sequences set to zero."""
+
+    settings = ("rate",)
+    rank = 1
+
+    def __init__(self, rate: float = 0.5, data_format: Any = None, **kwargs: Any) -> None:
+        super().__init__(rate, **kwargs)
+        self.data_format = K.image_data_format() if data_format is None else data_format
+        if self.data_format not in ("channels_last", "channels_first"):
+            raise at_user_line(ValueError("data_format must be in {\"channels_last\", \"channels_first\"}"))
+        self.input_spec = InputSpec(ndim=self.rank + 2)
+
+    def _shape(self, inputs: Any) -> Any:
+        size, ones = array_ops.shape(inputs), [1] * self.rank
+        first = self.data_format == "channels_first" and self.rank > 1
+        return array_ops.stack([size[0], size[1], *ones] if first else [size[0], *ones, size[self.rank + 1]])
+
+
+class SpatialDropout2D(SpatialDropout1D):
+    """While training, whole channels of images set to zero."""
+
+    settings = ("rate", "data_format")
+    rank = 2
+
+
+class SpatialDropout3D(SpatialDropout1D):
+    """While training, whole channels of volumes set to zero."""
+
+    settings = ("rate", "data_format")
+    rank = 3
+
+
+class Activation(SettingsLayer):
+    """An activation."""
+
+    settings = ("activation",)
+    supports_masking = True
+
+    def __init__(self, activation: Any, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.activation = activations.get(activation)
+
+    def call(self, inputs: Any) -> Any:  # type: ignore[override]
+        """Computes the outputs."""
+        return self.activation(inputs)
+
+
+class Reshape(SettingsLayer):
+    """Another shape of each example."""
+
+    settings = ("target_shape",)
+
+    def __init__(self, target_shape: Any, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.target_shape = tuple(target_shape)
+
+    def compute_output_shape(self, input_shape: Any) -> Any:
+        """The shape of the outputs."""
+        given = TensorShape(input_shape).as_list()
+        if None in given[1:]:
+            return TensorShape([given[0], *(None if d == -1 else d for d in self.target_shape)])
+        return TensorShape([given[0], *self._fixed(given[1:])])
+
+    def _fixed(self, given: Any) -> Any:
+        size, known = int(np.prod(given, dtype=int)), int(np.prod([d for d in self.target_shape if d != -1], dtype=int))
+        open_places = self.target_shape.count(-1)
+        if open_places > 1:
+            raise at_user_line(ValueError("Can only specify one unknown dimension."))
+        if (open_places and (known == 0 or size % known)) or (not open_places and size != known):
+            raise at_user_line(ValueError("total size of new array must be unchanged"))
+        return [size // known if d == -1 else d for d in self.target_shape]
+
+    def call(self, inputs: Any) -> Any:  # type: ignore[override]
+        """Computes the outputs."""
+        given = inputs.get_shape().as_list()
+        target = list(self.target_shape) if None in given[1:] else self._fixed(given[1:])
+        made = array_ops.reshape(inputs, array_ops.stack([array_ops.shape(inputs)[0], *target]))
+        made.set_shape([given[0], *(None if d == -1 else d for d in target)])
+        return made
+
+
+class Permute(SettingsLayer):
+    """Axes of each example in another order, counted from 1."""
+
+    settings = ("dims",)
+
+    def __init__(self, dims: Any, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.dims = tuple(dims)
+        self.input_spec = InputSpec(ndim=len(self.dims) + 1)
+
+    def call(self, inputs: Any) -> Any:  # type: ignore[override]
+        """Computes the outputs."""
+        return array_ops.transpose(inputs, [0, *self.dims])
+
+
+class Flatten(SettingsLayer):
+    """[batch, ...] as [batch, elements]."""
+
+    settings = ("data_format",)
+
+    def __init__(self, data_format: Any = None, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.data_format = data_format
+        self.input_spec = InputSpec(min_ndim=2)
+
+    def call(self, inputs: Any) -> Any:  # type: ignore[override]
+        """Computes the outputs."""
+        rank = inputs.get_shape().ndims
+        if self.data_format == "channels_first" and rank is not None and rank > 2:
+            inputs = array_ops.transpose(inputs, [0, *range(2, rank), 1])
+        made = array_ops.reshape(inputs, [-1 if (n := inputs.get_shape()[0].value) is None else n, -1] if inputs.get_shape()[1:].num_elements() is None else
+                                 [-1, inputs.get_shape()[1:].num_elements()])
+        made.set_shape([inputs.get_shape()[0].value, inputs.get_shape()[1:].num_elements()])
+        return made
+
+
+class RepeatVector(SettingsLayer):
+    """Each vector n times."""
+
+    settings = ("n",)
+
+    def __init__(self, n: int, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.n = n
+        self.input_spec = InputSpec(ndim=2)
+
+    def call(self, inputs: Any) -> Any:  # type: ignore[override]
+        """Computes the outputs."""
+        return K.repeat(inputs, self.n)
+
+
+class Lambda(SettingsLayer):
+    """A function as a layer."""
+
+    supports_masking = False
+
+    def __init__(self, function: Any, mask: Any = None, arguments: Any = None, output_shape: Any = None, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.function, self.arguments, self._mask, self._output_shape = function, dict(arguments or {}), mask, output_shape
+        if mask is not None:
+            self.supports_masking = True
+
+    def call(self, inputs: Any, mask: Any = None, training: Any = None) -> Any:  # type: ignore[override]
+        """Computes the outputs."""
+        arguments = dict(self.arguments)
+        taken = arguments_of(self.function)
+        if "mask" in taken:
+            arguments["mask"] = mask
+        if "training" in taken and "training" not in arguments:
+            arguments["training"] = K.learning_phase() if training is None else training
+        return self.function(inputs, **arguments)
+
+    def compute_mask(self, inputs: Any, mask: Any = None) -> Any:
+        """The mask that was given, or made by a function."""
+        return self._mask(inputs, mask) if callable(self._mask) else self._mask
+
+    def get_config(self) -> Dict[str, Any]:
+        """The arguments that make such a layer; a lambda is kept as its code."""
+        config = super().get_config()
+        plain = isinstance(self.function, types.LambdaType) and self.function.__name__ == "<lambda>"
+        if plain:
+            defaults = self.function.__defaults__
+            closure = tuple(c.cell_contents for c in self.function.__closure__) if self.function.__closure__ else None
+            config["function"] = (marshal.dumps(self.function.__code__).decode("raw_unicode_escape"), defaults, closure)
+            config["module"] = self.function.__module__
+            _KNOWN[config["function"][0]] = self.function
+        else:
+            config["function"] = self.function.__name__
+            _KNOWN[self.function.__name__] = self.function
+        config.update({"function_type": "lambda" if plain else "function", "arguments": self.arguments})
+        return config
+
+    @classmethod
+    def from_config(cls, config: Dict[str, Any], custom_objects: Any = None) -> Any:
+        """A layer of what get_config gave; code out of a file is run only where the program has a function of it."""
+        config = copy.copy(config)
+        kind, function = config.pop("function_type", None), config["function"]
+        config.pop("module", None)
+        if kind == "function" or isinstance(function, str):
+            objects = {**get_custom_objects(), **(custom_objects or {})}
+            found = objects.get(function, _KNOWN.get(function))
+        else:
+            found = _KNOWN.get(function[0])
+        if found is None:
+            raise at_user_line(ValueError("The function of a Lambda layer is not known to this program: use a function with a name, and give it in "
+                                          "custom_objects (code out of files is not run)."))
+        config["function"] = found
+        for value in config.get("arguments", {}), :
+            for key in value:
+                if isinstance(value[key], dict) and value[key].get("type") == "ndarray":
+                    value[key] = np.array(value[key]["value"])
+        return cls(**config)
+
+
+_KNOWN: Dict[str, Any] = {}
+
+
+class Dense(SettingsLayer):
+    """activation(inputs kernel + bias)."""
+
+    settings = ("units", "activation", "use_bias", "kernel_initializer", "bias_initializer", "kernel_regularizer", "bias_regularizer", "activity_regularizer",
+                "kernel_constraint", "bias_constraint")
+    supports_masking = True
+
+    def __init__(self, units: int, activation: Any = None, use_bias: bool = True, kernel_initializer: Any = "glorot_uniform", bias_initializer: Any = "zeros",
+                 kernel_regularizer: Any = None, bias_regularizer: Any = None, activity_regularizer: Any = None, kernel_constraint: Any = None,
+                 bias_constraint: Any = None, **kwargs: Any) -> None:
+        super().__init__(activity_regularizer=activity_regularizer, **kwargs)
+        self._set(activation=activation, kernel_initializer=kernel_initializer, bias_initializer=bias_initializer, kernel_regularizer=kernel_regularizer,
+                  bias_regularizer=bias_regularizer, kernel_constraint=kernel_constraint, bias_constraint=bias_constraint)
+        self.units, self.use_bias = int(units), use_bias
+        self.input_spec = InputSpec(min_ndim=2)
+        self.bias: Any = None
+
+    def build(self, input_shape: Any) -> None:
+        """Makes kernel and bias."""
+        size = TensorShape(input_shape)[-1].value
+        if size is None:
+            raise at_user_line(ValueError("The last dimension of the inputs to `Dense` should be defined. Found `None`."))
+        self.input_spec = InputSpec(min_ndim=2, axes={-1: size})
+        self.kernel = self.add_weight("kernel", [size, self.units], None, self.kernel_initializer, self.kernel_regularizer, True, self.kernel_constraint)
+        if self.use_bias:
+            self.bias = self.add_weight("bias", [self.units], None, self.bias_initializer, self.bias_regularizer, True, self.bias_constraint)
+        self.built = True
+
+    def call(self, inputs: Any) -> Any:  # type: ignore[override]
+        """Computes the outputs."""
+        if not inputs.dtype.is_floating:
+            inputs = math_ops.cast(inputs, self.kernel.dtype.base_dtype)
+        made = K.dot(inputs, self.kernel)
+        shape = inputs.get_shape()
+        if shape.ndims is not None and shape.ndims > 2:
+            made.set_shape([*shape.as_list()[:-1], self.units])
+        return self.activation(nn_ops.bias_add(made, self.bias) if self.bias is not None else made)  # type: ignore[attr-defined]
+
+    def compute_output_shape(self, input_shape: Any) -> Any:
+        """The shape of the outputs."""
+        shape = TensorShape(input_shape).with_rank_at_least(2)
+        if shape[-1].value is None:
+            raise at_user_line(ValueError("The innermost dimension of input_shape must be defined, but saw: %s" % input_shape))
+        return shape[:-1].concatenate(self.units)
+
+
+class ActivityRegularization(SettingsLayer):
+    """What goes in; its size is added to the loss."""
+
+    settings = ("l1", "l2")
+    supports_masking = True
+
+    def __init__(self, l1: float = 0.0, l2: float = 0.0, **kwargs: Any) -> None:
+        from millrace.keras import regularizers
+        super().__init__(activity_regularizer=regularizers.L1L2(l1=l1, l2=l2), **kwargs)
+        self.l1, self.l2 = l1, l2
+
+
+__all__ = ["Activation", "ActivityRegularization", "Dense", "Dropout", "Flatten", "Lambda", "Masking", "Permute", "RepeatVector", "Reshape", "SpatialDropout1D",
+           "SpatialDropout2D", "SpatialDropout3D"]

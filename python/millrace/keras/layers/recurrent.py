@@ -1,0 +1,424 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Layers along sequences. Gates lie beside each other in the weights: of LSTM input, forget, cell and output; of GRU update, reset and candidate."""
+from __future__ import annotations
+
+from typing import Any, Dict, List, Tuple
+
+import numpy as np
+
+from millrace.framework.errors import at_user_line
+from millrace.framework.tensor_shape import TensorShape
+from millrace.keras import backend as K
+from millrace.keras.engine.base import arguments_of, is_keras_tensor, listed
+from millrace.keras.layers.settings import InputSpec, SettingsLayer
+from millrace.keras.utils.generic_utils import has_arg
+from millrace.layer_base import shape_tuple
+from millrace.ops import array_ops, nn_ops
+
+_CELL = ("units", "activation", "use_bias", "kernel_initializer", "recurrent_initializer", "bias_initializer", "kernel_regularizer", "recurrent_regularizer",
+         "bias_regularizer", "kernel_constraint", "recurrent_constraint", "bias_constraint", "dropout", "recurrent_dropout")
+
+
+class _Cell(SettingsLayer):
+    """A step of a recurrent layer: call(inputs, states) gives (output, new states)."""
+
+    settings: Tuple[str, ...] = _CELL
+    gates, states = 1, 1
+
+    def __init__(self, units: int, activation: Any = "tanh", use_bias: bool = True, kernel_initializer: Any = "glorot_uniform",
+                 recurrent_initializer: Any = "orthogonal", bias_initializer: Any = "zeros", kernel_regularizer: Any = None, recurrent_regularizer: Any = None,
+                 bias_regularizer: Any = None, kernel_constraint: Any = None, recurrent_constraint: Any = None, bias_constraint: Any = None,
+                 dropout: float = 0.0, recurrent_dropout: float = 0.0, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.units, self.use_bias = int(units), use_bias
+        self._set(activation=activation, kernel_initializer=kernel_initializer, recurrent_initializer=recurrent_initializer, bias_initializer=bias_initializer,
+                  kernel_regularizer=kernel_regularizer, recurrent_regularizer=recurrent_regularizer, bias_regularizer=bias_regularizer,
+                  kernel_constraint=kernel_constraint, recurrent_constraint=recurrent_constraint, bias_constraint=bias_constraint)
+        self.dropout, self.recurrent_dropout = min(1.0, max(0.0, dropout)), min(1.0, max(0.0, recurrent_dropout))
+        self.state_size: Any = self.units if self.states == 1 else [self.units] * self.states
+        self.bias: Any = None
+        self._masks: Tuple[Any, Any] = (None, None)
+
+    def build(self, input_shape: Any) -> None:
+        """Makes kernels and bias."""
+        width = self.units * self.gates
+        self.kernel = self.add_weight("kernel", [TensorShape(input_shape)[-1].value, width], None, self.kernel_initializer, self.kernel_regularizer, True,
+                                      self.kernel_constraint)
+        self.recurrent_kernel = self.add_weight("recurrent_kernel", [self.units, width], None, self.recurrent_initializer, self.recurrent_regularizer, True,
+                                                self.recurrent_constraint)
+        if self.use_bias:
+            self.bias = self.add_weight("bias", [width], None, self._first_bias(), self.bias_regularizer, True, self.bias_constraint)
+        self.built = True
+
+    def _first_bias(self) -> Any:
+        return self.bias_initializer
+
+    def drop(self, x: Any, h: Any, training: Any) -> None:
+        """Draws which of the inputs (like x) and of the states (like h) are dropped at all steps of a call."""
+        def drawn(like: Any, rate: float) -> Any:
+            if not 0 < rate < 1:
+                return None
+            ones = array_ops.ones_like(like)
+            return K.in_train_phase(lambda: nn_ops.dropout(ones, 1 - rate), lambda: array_ops.identity(ones), training)  # type: ignore[attr-defined]
+        self._masks = drawn(x, self.dropout), drawn(h, self.recurrent_dropout)
+
+    def project(self, x: Any) -> Any:
+        """What the inputs add to the gates."""
+        if self._masks[0] is not None:
+            x = x * (self._masks[0] if K.ndim(x) == K.ndim(self._masks[0]) else array_ops.expand_dims(self._masks[0], 1))
+        made = K.dot(x, self.kernel)
+        return made if self.bias is None else nn_ops.bias_add(made, self.bias)  # type: ignore[attr-defined]
+
+    def advance(self, projected: Any, states: Any) -> Tuple[Any, List[Any]]:
+        """(output, new states), of what the inputs add."""
+        raise NotImplementedError
+
+    def _before(self, h: Any) -> Any:
+        return h if self._masks[1] is None else h * self._masks[1]
+
+    def call(self, inputs: Any, states: Any, training: Any = None) -> Any:  # type: ignore[override]
+        """(output, new states)."""
+        self.drop(inputs, states[0], training)
+        return self.advance(self.project(inputs), states)
+
+    def __call__(self, inputs: Any, states: Any = None, *args: Any, **kwargs: Any) -> Any:
+        """(output, new states)."""
+        if not self.built:
+            self.build(inputs.get_shape())
+        return self.call(inputs, listed(states), *args, **kwargs)
+
+    def get_initial_state(self, inputs: Any = None, batch_size: Any = None, dtype: Any = None) -> List[Any]:
+        """Zeros."""
+        batch = array_ops.shape(inputs)[0] if inputs is not None else batch_size
+        return [array_ops.zeros(array_ops.stack([batch, self.units]), dtype or inputs.dtype.base_dtype) for _ in range(self.states)]
+
+
+class SimpleRNNCell(_Cell):
+    """h = activation(x W + h U + b)."""
+
+    def advance(self, projected: Any, states: Any) -> Tuple[Any, List[Any]]:
+        """(output, new states)."""
+        h = self.activation(projected + K.dot(self._before(states[0]), self.recurrent_kernel))
+        return h, [h]
+
+
+class _GatedCell(_Cell):
+    settings = (*_CELL, "recurrent_activation", "implementation")
+
+    def __init__(self, units: int, activation: Any = "tanh", recurrent_activation: Any = "hard_sigmoid", *args: Any, implementation: int = 1, **kwargs: Any) -> None:
+        super().__init__(units, activation, *args, **kwargs)
+        self._set(recurrent_activation=recurrent_activation)
+        self.implementation = implementation
+
+
+class GRUCell(_GatedCell):
+    """Gated recurrent units."""
+
+    gates = 3
+
+    def advance(self, projected: Any, states: Any) -> Tuple[Any, List[Any]]:
+        """(output, new states)."""
+        h, n = states[0], self.units
+        before, kernel = self._before(h), self.recurrent_kernel.value()
+        z, r = array_ops.split(self.recurrent_activation(projected[:, :2 * n] + K.dot(before, kernel[:, :2 * n])), 2, 1)
+        candidate = self.activation(projected[:, 2 * n:] + K.dot(r * before, kernel[:, 2 * n:]))
+        made = z * h + (1 - z) * candidate
+        return made, [made]
+
+
+class LSTMCell(_GatedCell):
+    """Long short-term memory."""
+
+    settings = (*_GatedCell.settings, "unit_forget_bias")
+    gates, states = 4, 2
+
+    def __init__(self, units: int, activation: Any = "tanh", recurrent_activation: Any = "hard_sigmoid", use_bias: bool = True,
+                 kernel_initializer: Any = "glorot_uniform", recurrent_initializer: Any = "orthogonal", bias_initializer: Any = "zeros",
+                 unit_forget_bias: bool = True, *args: Any, **kwargs: Any) -> None:
+        super().__init__(units, activation, recurrent_activation, use_bias, kernel_initializer, recurrent_initializer, bias_initializer, *args, **kwargs)
+        self.unit_forget_bias = unit_forget_bias
+
+    def _first_bias(self) -> Any:
+        if not self.unit_forget_bias:
+            return self.bias_initializer
+        start, n = self.bias_initializer, self.units
+
+        def of(shape: Any, dtype: Any = None) -> Any:
+            return array_ops.concat([start([n], dtype=dtype), array_ops.ones([n], dtype), start([2 * n], dtype=dtype)], 0)
+        return of
+
+    def advance(self, projected: Any, states: Any) -> Tuple[Any, List[Any]]:
+        """(output, new states)."""
+        h, c = states
+        i, f, g, o = array_ops.split(projected + K.dot(self._before(h), self.recurrent_kernel), 4, 1)
+        cell = self.recurrent_activation(f) * c + self.recurrent_activation(i) * self.activation(g)
+        made = self.recurrent_activation(o) * self.activation(cell)
+        return made, [made, cell]
+
+
+class StackedRNNCells(SettingsLayer):
+    """Cells one above the other as one; the states of the last come first."""
+
+    def __init__(self, cells: Any, **kwargs: Any) -> None:
+        for cell in cells:
+            if not hasattr(cell, "call") or not hasattr(cell, "state_size"):
+                raise at_user_line(ValueError("All cells must have a `call` method and a `state_size` attribute. Received cells: %s" % (cells,)))
+        super().__init__(**kwargs)
+        self.cells = list(cells)
+
+    @property
+    def state_size(self) -> Any:
+        """The sizes of all states."""
+        return [n for cell in reversed(self.cells) for n in listed(cell.state_size)]
+
+    def build(self, input_shape: Any) -> None:
+        """Builds the cells."""
+        shape = TensorShape(input_shape)
+        for cell in self.cells:
+            if not getattr(cell, "built", True):
+                cell.build(shape)
+                cell.built = True
+            shape = shape[:-1].concatenate(listed(cell.state_size)[0])
+        self.built = True
+
+    def call(self, inputs: Any, states: Any, **kwargs: Any) -> Any:  # type: ignore[override]
+        """(output, new states)."""
+        rest, parts = list(states), []
+        for cell in reversed(self.cells):
+            count = len(listed(cell.state_size))
+            parts.append(rest[:count])
+            rest = rest[count:]
+        made = []
+        for cell, part in zip(self.cells, reversed(parts)):
+            inputs, new = cell.call(inputs, part)
+            made.append(list(new))
+        return inputs, [s for new in reversed(made) for s in new]
+
+    trainable_weights = property(lambda self: [w for c in self.cells for w in getattr(c, "trainable_weights", [])] if self.trainable else [])
+    non_trainable_weights = property(lambda self: [w for c in self.cells for w in (getattr(c, "non_trainable_weights", []) if self.trainable else
+                                                                                   getattr(c, "weights", []))])
+    losses = property(lambda self: [v for c in self.cells for v in getattr(c, "losses", [])])
+
+    def get_config(self) -> Dict[str, Any]:
+        """The arguments that make such a layer."""
+        return {**super().get_config(), "cells": [{"class_name": type(c).__name__, "config": c.get_config()} for c in self.cells]}
+
+    @classmethod
+    def from_config(cls, config: Dict[str, Any], custom_objects: Any = None) -> Any:
+        """Cells of what get_config gave."""
+        from millrace.keras.layers import deserialize
+        config = dict(config)
+        return cls([deserialize(c, custom_objects=custom_objects) for c in config.pop("cells")], **config)
+
+
+_LOOP = ("return_sequences", "return_state", "go_backwards", "stateful", "unroll")
+
+
+class RNN(SettingsLayer):
+    """A cell along sequences."""
+
+    settings: Tuple[str, ...] = _LOOP
+    supports_masking = True
+
+    def __init__(self, cell: Any, return_sequences: bool = False, return_state: bool = False, go_backwards: bool = False, stateful: bool = False,
+                 unroll: bool = False, activity_regularizer: Any = None, **kwargs: Any) -> None:
+        if isinstance(cell, (list, tuple)):
+            cell = StackedRNNCells(cell)
+        if not hasattr(cell, "call") or not hasattr(cell, "state_size"):
+            raise at_user_line(ValueError("`cell` should have a `call` method and a `state_size` attribute. The RNN was passed: %s" % (cell,)))
+        self.cell = cell
+        super().__init__(activity_regularizer=activity_regularizer, **kwargs)
+        self.return_sequences, self.return_state, self.go_backwards, self.stateful, self.unroll = return_sequences, return_state, go_backwards, stateful, unroll
+        self.input_spec: Any = [InputSpec(ndim=3)]
+        self.states: List[Any] = [None for _ in listed(cell.state_size)]
+
+    def build(self, input_shape: Any) -> None:
+        """Builds the cell, and variables for states that are kept."""
+        shape = TensorShape(input_shape[0] if isinstance(input_shape, list) and not isinstance(input_shape[0], (int, type(None))) else input_shape)
+        self.input_spec = [InputSpec(ndim=shape.ndims, axes={shape.ndims - 1: shape[-1].value})]  # type: ignore[operator]
+        if not getattr(self.cell, "built", True):
+            self.cell.build(TensorShape([shape[0].value, *shape.as_list()[2:]]))
+            self.cell.built = True
+        self._batch = shape[0].value
+        if self.stateful and self.states[0] is None:
+            self.reset_states()
+        self.built = True
+
+    def _check(self, tensors: List[Any]) -> None:
+        if tensors:
+            self.input_spec[0].check(tensors[0], 0, self.name)
+
+    def __call__(self, inputs: Any, initial_state: Any = None, *args: Any, **kwargs: Any) -> Any:
+        """Builds the layer at the first call, then computes."""
+        given = listed(initial_state)
+        if given and all(is_keras_tensor(s) for s in given):
+            return super().__call__([*listed(inputs), *given], *args, **kwargs)
+        if given:
+            kwargs["initial_state"] = initial_state
+        return super().__call__(inputs, *args, **kwargs)
+
+    def compute_mask(self, inputs: Any, mask: Any = None) -> Any:
+        """The mask of the outputs."""
+        mask = listed(mask)[0] if listed(mask) else None
+        made = mask if self.return_sequences else None
+        return [made] + [None] * len(self.states) if self.return_state else made
+
+    def _zero_states(self, x: Any) -> List[Any]:
+        if hasattr(self.cell, "get_initial_state"):
+            return listed(self.cell.get_initial_state(inputs=x, batch_size=None, dtype=None))
+        return [array_ops.zeros(array_ops.stack([array_ops.shape(x)[0], n]), x.dtype.base_dtype) for n in listed(self.cell.state_size)]
+
+    def call(self, inputs: Any, mask: Any = None, training: Any = None, initial_state: Any = None) -> Any:  # type: ignore[override]
+        """Computes the outputs."""
+        tensors = listed(inputs)
+        x, given = tensors[0], tensors[1:] or listed(initial_state)
+        mask = listed(mask)[0] if listed(mask) else None
+        if given and len(given) != len(self.states):
+            raise at_user_line(ValueError("Layer has %d states but was passed %d initial states." % (len(self.states), len(given))))
+        if self.unroll and x.get_shape()[1].value in (None, 1):
+            if x.get_shape()[1].value is None:
+                raise at_user_line(ValueError("Cannot unroll a RNN if the time dimension is undefined."))
+        start = list(given) if given else [array_ops.identity(s.value()) for s in self.states] if self.stateful else self._zero_states(x)
+        start = [s.value() if hasattr(s, "initializer") else s for s in start]
+        self._shape_states(start, x)
+        step, along, like = self._stepping(x, start, training)
+        last, outputs, states = K.rnn(step, along, start, self.go_backwards, mask, None, self.unroll, output_like=like)
+        if self.stateful:
+            self.add_update([s.assign(new) for s, new in zip(self.states, states)], inputs=tensors)
+        made = outputs if self.return_sequences else last
+        if self.return_sequences:
+            made.set_shape([x.get_shape()[0].value, x.get_shape()[1].value, *made.get_shape().as_list()[2:]])
+        return [made, *states] if self.return_state else made
+
+    def _shape_states(self, states: List[Any], x: Any) -> None:
+        for s, n in zip(states, listed(self.cell.state_size)):
+            s.set_shape([x.get_shape()[0].value, n])
+
+    def _stepping(self, x: Any, start: List[Any], training: Any) -> Any:
+        """(a function of a step, what it takes at each step, a tensor like its output)."""
+        if isinstance(self.cell, _Cell):
+            self.cell.drop(x[:, 0] if self.cell.dropout else x, start[0], training)
+            return (lambda now, states: self.cell.advance(now, states)), self.cell.project(x), start[0]
+        taken: Dict[str, Any] = {"training": training} if has_arg(self.cell.call, "training") else {}
+        return (lambda now, states: self.cell.call(now, list(states), **taken)), x, None
+
+    def reset_states(self, states: Any = None) -> None:
+        """Forgets the kept states, or sets them."""
+        if not self.stateful:
+            raise at_user_line(AttributeError("Layer must be stateful."))
+        batch = getattr(self, "_batch", None)
+        if batch is None:
+            raise at_user_line(ValueError("If a RNN is stateful, it needs to know its batch size. Specify the batch size of your input tensors: `batch_input_shape` of "
+                                          "the first layer of a Sequential model, or `batch_shape` of Input."))
+        if self.states[0] is None:
+            self.states = [K.zeros(s) for s in self._state_shapes(batch)]
+            if states is None:
+                return
+        if states is None:
+            K.batch_set_value([(s, np.zeros(shape_tuple(s))) for s in self.states])
+            return
+        values = listed(states)
+        if len(values) != len(self.states):
+            raise at_user_line(ValueError("Layer %s expects %d states, but it received %d state values." % (self.name, len(self.states), len(values))))
+        for s, value in zip(self.states, values):
+            if np.shape(value) != shape_tuple(s):
+                raise at_user_line(ValueError("A state of layer %s is incompatible: expected shape=%s, found shape=%s" % (self.name, shape_tuple(s), np.shape(value))))
+            K.set_value(s, value)
+
+    def _state_shapes(self, batch: int) -> List[Any]:
+        return [(batch, n) for n in listed(self.cell.state_size)]
+
+    @property
+    def trainable_weights(self) -> List[Any]:
+        """The cell's that are trained."""
+        return list(self.cell.trainable_weights) if self.trainable and hasattr(self.cell, "trainable_weights") else []
+
+    @property
+    def non_trainable_weights(self) -> List[Any]:
+        """The cell's others."""
+        if not hasattr(self.cell, "weights"):
+            return []
+        return list(self.cell.non_trainable_weights if self.trainable else self.cell.weights)
+
+    @property
+    def losses(self) -> List[Any]:
+        """What it and its cell add to the loss."""
+        return [*super().losses, *getattr(self.cell, "losses", [])]
+
+    def get_losses_for(self, inputs: Any) -> List[Any]:
+        """The losses for some inputs, or those that depend on none."""
+        return super().get_losses_for(inputs) + (list(getattr(self.cell, "losses", [])) if inputs is None else [])
+
+    def get_config(self) -> Dict[str, Any]:
+        """The arguments that make such a layer."""
+        return {**super().get_config(), "cell": {"class_name": type(self.cell).__name__, "config": self.cell.get_config()}}
+
+    @classmethod
+    def from_config(cls, config: Dict[str, Any], custom_objects: Any = None) -> Any:
+        """A layer of what get_config gave."""
+        from millrace.keras.layers import deserialize
+        config = dict(config)
+        return cls(deserialize(config.pop("cell"), custom_objects=custom_objects), **config)
+
+
+class _OwnCell(RNN):
+    """A layer that makes its cell; the cell's settings are its own."""
+
+    kind: Any = SimpleRNNCell
+
+    def __init__(self, *args: Any, return_sequences: bool = False, return_state: bool = False, go_backwards: bool = False, stateful: bool = False,
+                 unroll: bool = False, activity_regularizer: Any = None, **kwargs: Any) -> None:
+        kind = type(self).kind
+        names = [n for base in kind.__mro__ for n in arguments_of(base.__init__) if n not in ("self", "args", "kwargs", "name", "trainable", "dtype")]
+        names = [n for n in names if n not in arguments_of(SettingsLayer.__init__)]
+        implementation = kwargs.pop("implementation", None)
+        own = {n: kwargs.pop(n) for n in list(kwargs) if n in names}
+        if implementation is not None and "implementation" in kind.settings:
+            own["implementation"] = implementation
+        self._implementation = implementation
+        super().__init__(kind(*args, **own), return_sequences, return_state, go_backwards, stateful, unroll, activity_regularizer, **kwargs)
+        self.cell._name = self.name
+
+    @property
+    def name(self) -> str:
+        """Its name."""
+        return self._name
+
+    @name.setter
+    def name(self, value: str) -> None:
+        self._name = self.cell._name = value
+
+    def __getattr__(self, name: str) -> Any:
+        cell = self.__dict__.get("cell")
+        if cell is None or name.startswith("__") or name not in vars(cell):
+            raise AttributeError("%r object has no attribute %r" % (type(self).__name__, name))
+        return getattr(cell, name)
+
+    def get_config(self) -> Dict[str, Any]:
+        """The arguments that make such a layer."""
+        own = self.cell.get_config()
+        return {**SettingsLayer.get_config(self), **{n: own[n] for n in type(self).kind.settings}}
+
+    @classmethod
+    def from_config(cls, config: Dict[str, Any], custom_objects: Any = None) -> Any:
+        """A layer of what get_config gave."""
+        return cls(**config)
+
+
+class SimpleRNN(_OwnCell):
+    """h = activation(x W + h U + b) along sequences."""
+
+
+class GRU(_OwnCell):
+    """Gated recurrent units along sequences."""
+
+    kind = GRUCell
+
+
+class LSTM(_OwnCell):
+    """Long short-term memory along sequences."""
+
+    kind = LSTMCell
+
+
+Recurrent = RNN

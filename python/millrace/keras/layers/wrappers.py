@@ -1,0 +1,188 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Layers around layers."""
+from __future__ import annotations
+
+import copy
+from typing import Any, Dict, List, Optional
+
+from millrace.framework.errors import at_user_line
+from millrace.framework.tensor_shape import TensorShape
+from millrace.keras import backend as K
+from millrace.keras.engine.base import Layer, arguments_of, is_keras_tensor, listed
+from millrace.layer_base import InputSpec
+from millrace.ops import array_ops
+
+
+class Wrapper(Layer):
+    """Base of layers around a layer."""
+
+    def __init__(self, layer: Any, **kwargs: Any) -> None:
+        self.layer = layer
+        if hasattr(layer, "batch_input_shape") and "input_shape" not in kwargs and "batch_input_shape" not in kwargs:
+            kwargs["batch_input_shape"] = layer.batch_input_shape
+        super().__init__(**kwargs)
+        self._input_map: Dict[int, Any] = {}
+
+    def _parts(self) -> List[Any]:
+        return [self.layer]
+
+    @property
+    def trainable_weights(self) -> List[Any]:
+        """Those that are trained."""
+        return [w for p in self._parts() for w in p.trainable_weights] if self.trainable else []
+
+    @property
+    def non_trainable_weights(self) -> List[Any]:
+        """The others."""
+        return [w for p in self._parts() for w in (p.non_trainable_weights if self.trainable else p.weights)]
+
+    @property
+    def losses(self) -> List[Any]:
+        """What the layers add to the loss."""
+        return [*super().losses, *(v for p in self._parts() for v in p.losses)]
+
+    @property
+    def updates(self) -> List[Any]:
+        """What the layers run with each training step."""
+        return [*super().updates, *(v for p in self._parts() for v in p.updates)]
+
+    def get_losses_for(self, inputs: Any) -> List[Any]:
+        """The losses for some inputs, or those that depend on none."""
+        return super().get_losses_for(inputs) + [v for p in self._parts() for v in p.get_losses_for(inputs)]
+
+    def get_updates_for(self, inputs: Any) -> List[Any]:
+        """The updates for some inputs, or those that depend on none."""
+        return super().get_updates_for(inputs) + [v for p in self._parts() for v in p.get_updates_for(inputs)]
+
+    def set_weights(self, weights: Any) -> None:
+        """Sets the variables of the layers."""
+        rest = list(weights)
+        for p in self._parts():
+            count = len(p.weights)
+            p.set_weights(rest[:count])
+            rest = rest[count:]
+
+    def get_config(self) -> Dict[str, Any]:
+        """The arguments that make such a layer."""
+        return {**super().get_config(), "layer": {"class_name": type(self.layer).__name__, "config": self.layer.get_config()}}
+
+    @classmethod
+    def from_config(cls, config: Dict[str, Any], custom_objects: Any = None) -> Any:
+        """A layer of what get_config gave."""
+        from millrace.keras.layers import deserialize
+        config = dict(config)
+        return cls(deserialize(config.pop("layer"), custom_objects=custom_objects), **config)
+
+
+class TimeDistributed(Wrapper):
+    """A layer at each step."""
+
+    supports_masking = True
+
+    def build(self, input_shape: Any) -> None:
+        """Builds the layer."""
+        shape = TensorShape(input_shape)
+        if shape.ndims is None or shape.ndims < 3:
+            raise at_user_line(ValueError("`TimeDistributed` needs inputs of at least 3 dimensions: batch, steps, and those of the layer. Got %s" % shape))
+        self.input_spec = InputSpec(ndim=shape.ndims)
+        if not self.layer.built:
+            self.layer.build(TensorShape([shape[0].value, *shape.as_list()[2:]]))
+            self.layer.built = True
+        self.built = True
+
+    def call(self, inputs: Any, training: Any = None, mask: Any = None) -> Any:  # type: ignore[override]
+        """Computes the outputs."""
+        static, dynamic = inputs.get_shape().as_list(), array_ops.shape(inputs)
+        flat = array_ops.reshape(inputs, array_ops.concat([[-1], dynamic[2:]], 0))
+        flat.set_shape([None, *static[2:]])
+        self._input_map[id(inputs)] = flat
+        arguments = {"training": training} if training is not None and "training" in arguments_of(self.layer.call) else {}
+        made = self.layer.call(flat, **arguments)
+        inner = made.get_shape().as_list()[1:]
+        result = array_ops.reshape(made, array_ops.concat([dynamic[:2], array_ops.shape(made)[1:]], 0))
+        result.set_shape([*static[:2], *inner])
+        if getattr(self.layer, "activity_regularizer", None) is not None:
+            self.add_loss(self.layer.activity_regularizer(result), inputs=[inputs])
+        return result
+
+
+class Bidirectional(Wrapper):
+    """A layer along a sequence in both directions."""
+
+    supports_masking = True
+
+    def __init__(self, layer: Any, merge_mode: Optional[str] = "concat", weights: Any = None, **kwargs: Any) -> None:
+        if merge_mode not in ("sum", "mul", "ave", "concat", None):
+            raise at_user_line(ValueError("Invalid merge mode. Merge mode should be one of {\"sum\", \"mul\", \"ave\", \"concat\", None}"))
+        config = layer.get_config()
+        self.forward_layer = copy.copy(layer)
+        if hasattr(layer, "cell"):
+            self.forward_layer.cell = copy.copy(layer.cell)
+        config["go_backwards"] = not config["go_backwards"]
+        self.backward_layer = type(layer).from_config(config)
+        super().__init__(layer, **kwargs)
+        self.forward_layer.name, self.backward_layer.name = "forward_" + layer.name, "backward_" + layer.name
+        self.merge_mode, self.stateful, self.return_sequences = merge_mode, layer.stateful, layer.return_sequences
+        self.return_state = getattr(layer, "return_state", False)
+        if weights:
+            half = len(weights) // 2
+            self.forward_layer._first_values, self.backward_layer._first_values = weights[:half], weights[half:]
+
+    def _parts(self) -> List[Any]:
+        return [self.forward_layer, self.backward_layer]
+
+    def build(self, input_shape: Any) -> None:
+        """Builds both layers."""
+        for p in self._parts():
+            if not p.built:
+                p.build(input_shape)
+                p.built = True
+        self.built = True
+
+    def reset_states(self) -> None:
+        """Makes both layers forget their states."""
+        for p in self._parts():
+            p.reset_states()
+
+    def __call__(self, inputs: Any, initial_state: Any = None, *args: Any, **kwargs: Any) -> Any:
+        """Builds the layers at the first call, then computes."""
+        given = listed(initial_state)
+        if given and len(given) % 2:
+            raise at_user_line(ValueError("When passing `initial_state` to a Bidirectional RNN, the state should be a list containing the states of the underlying "
+                                          "RNNs. Found: %s" % given))
+        if given and all(is_keras_tensor(s) for s in given):
+            return super().__call__([*listed(inputs), *given], *args, **kwargs)
+        if given:
+            kwargs["initial_state"] = initial_state
+        return super().__call__(inputs, *args, **kwargs)
+
+    def _check(self, tensors: List[Any]) -> None:
+        if tensors:
+            InputSpec(min_ndim=3).check(tensors[0], 0, self.name)
+
+    def call(self, inputs: Any, training: Any = None, mask: Any = None, initial_state: Any = None) -> Any:  # type: ignore[override]
+        """Computes the outputs."""
+        tensors = listed(inputs)
+        x, given = tensors[0], tensors[1:] or listed(initial_state)
+        half = len(given) // 2
+        states = [given[:half] or None, given[half:] or None]
+        made = [listed(p.call(x, mask=mask, training=training, initial_state=s)) for p, s in zip(self._parts(), states)]
+        there, back = made[0][0], made[1][0]
+        if self.return_sequences:
+            back = array_ops.reverse(back, [1])
+        if self.merge_mode is None:
+            outputs: Any = [there, back]
+        else:
+            outputs = K.concatenate([there, back], -1) if self.merge_mode == "concat" else \
+                {"sum": there + back, "ave": (there + back) / 2.0, "mul": there * back}[self.merge_mode]
+        return [*listed(outputs), *made[0][1:], *made[1][1:]] if self.return_state else outputs
+
+    def compute_mask(self, inputs: Any, mask: Any = None) -> Any:
+        """The mask of the outputs."""
+        mask = listed(mask)[0] if listed(mask) else None
+        kept = mask if self.return_sequences else None
+        return [kept, kept] if self.merge_mode is None else kept
+
+    def get_config(self) -> Dict[str, Any]:
+        """The arguments that make such a layer."""
+        return {**super().get_config(), "merge_mode": self.merge_mode}

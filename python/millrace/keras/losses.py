@@ -1,0 +1,188 @@
+# SPDX-License-Identifier: Apache-2.0
+"""tf.keras.losses: functions of what is and of what was predicted, with one number for each example; and classes of them."""
+from __future__ import annotations
+
+from typing import Any, Callable, Dict
+
+from millrace.framework.errors import at_user_line
+from millrace.keras import backend as K
+from millrace.keras.utils.generic_utils import deserialize_keras_object
+from millrace.ops import gen_ops, math_ops, nn_ops
+
+
+def mean_squared_error(y_true: Any, y_pred: Any) -> Any:
+    """Squared differences."""
+    return math_ops.reduce_mean(gen_ops.square(y_pred - y_true), -1)
+
+
+def mean_absolute_error(y_true: Any, y_pred: Any) -> Any:
+    """Absolute differences."""
+    return math_ops.reduce_mean(math_ops.abs(y_pred - y_true), -1)
+
+
+def mean_absolute_percentage_error(y_true: Any, y_pred: Any) -> Any:
+    """Absolute differences in percent."""
+    return 100.0 * math_ops.reduce_mean(math_ops.abs((y_true - y_pred) / math_ops.maximum(math_ops.abs(y_true), K.epsilon())), -1)
+
+
+def mean_squared_logarithmic_error(y_true: Any, y_pred: Any) -> Any:
+    """Squared differences of logarithms."""
+    return math_ops.reduce_mean(gen_ops.square(gen_ops.log(math_ops.maximum(y_pred, K.epsilon()) + 1.0) - gen_ops.log(
+        math_ops.maximum(y_true, K.epsilon()) + 1.0)), -1)
+
+
+def hinge(y_true: Any, y_pred: Any) -> Any:
+    """max(1 - y p, 0)."""
+    return math_ops.reduce_mean(math_ops.maximum(1.0 - y_true * y_pred, 0.0), -1)
+
+
+def squared_hinge(y_true: Any, y_pred: Any) -> Any:
+    """Its square."""
+    return math_ops.reduce_mean(gen_ops.square(math_ops.maximum(1.0 - y_true * y_pred, 0.0)), -1)
+
+
+def categorical_hinge(y_true: Any, y_pred: Any) -> Any:
+    """max(0, 1 + the largest wrong one - the right one)."""
+    right = math_ops.reduce_sum(y_true * y_pred, -1)
+    wrong = math_ops.reduce_max((1.0 - y_true) * y_pred, -1)
+    return math_ops.maximum(0.0, wrong - right + 1.0)
+
+
+def logcosh(y_true: Any, y_pred: Any) -> Any:
+    """The logarithm of the hyperbolic cosine of the difference."""
+    x = y_pred - y_true
+    return math_ops.reduce_mean(x + gen_ops.softplus(-2.0 * x) - 0.6931471805599453, -1)
+
+
+def huber_loss(y_true: Any, y_pred: Any, delta: float = 1.0) -> Any:
+    """Squared near zero, linear farther away."""
+    size = math_ops.abs(y_pred - y_true)
+    near = gen_ops.minimum(size, delta)
+    return 0.5 * gen_ops.square(near) + delta * (size - near)
+
+
+def categorical_crossentropy(y_true: Any, y_pred: Any, from_logits: bool = False, label_smoothing: float = 0) -> Any:
+    """Of probabilities."""
+    if label_smoothing:
+        classes = math_ops.cast(K.shape(y_true)[-1], y_pred.dtype.base_dtype)
+        y_true = y_true * (1.0 - label_smoothing) + label_smoothing / classes
+    return K.categorical_crossentropy(y_true, y_pred, from_logits)
+
+
+def sparse_categorical_crossentropy(y_true: Any, y_pred: Any, from_logits: bool = False) -> Any:
+    """Of numbers of classes."""
+    return K.sparse_categorical_crossentropy(y_true, y_pred, from_logits)
+
+
+def binary_crossentropy(y_true: Any, y_pred: Any, from_logits: bool = False, label_smoothing: float = 0) -> Any:
+    """Of probabilities of yes."""
+    if label_smoothing:
+        y_true = y_true * (1.0 - label_smoothing) + 0.5 * label_smoothing
+    return math_ops.reduce_mean(K.binary_crossentropy(y_true, y_pred, from_logits), -1)
+
+
+def kullback_leibler_divergence(y_true: Any, y_pred: Any) -> Any:
+    """How far distributions are apart."""
+    y_true, y_pred = K.clip(y_true, K.epsilon(), 1), K.clip(y_pred, K.epsilon(), 1)
+    return math_ops.reduce_sum(y_true * gen_ops.log(y_true / y_pred), -1)
+
+
+def poisson(y_true: Any, y_pred: Any) -> Any:
+    """Of counts."""
+    return math_ops.reduce_mean(y_pred - y_true * gen_ops.log(y_pred + K.epsilon()), -1)
+
+
+def cosine_proximity(y_true: Any, y_pred: Any) -> Any:
+    """Less the cosine of the angle between."""
+    return -math_ops.reduce_sum(nn_ops.l2_normalize(y_true, -1) * nn_ops.l2_normalize(y_pred, -1), -1)
+
+
+mse = MSE = mean_squared_error
+mae = MAE = mean_absolute_error
+mape = MAPE = mean_absolute_percentage_error
+msle = MSLE = mean_squared_logarithmic_error
+kld = KLD = kullback_leibler_divergence
+cosine = cosine_similarity = cosine_proximity
+
+
+class Loss:
+    """Base of losses as objects: call(y_true, y_pred) gives one number for each example."""
+
+    def __init__(self, reduction: str = "auto", name: Any = None) -> None:
+        if reduction not in ("auto", "none", "sum", "sum_over_batch_size"):
+            raise at_user_line(ValueError("Invalid Reduction Key %s." % reduction))
+        self.reduction, self.name = reduction, name
+
+    def call(self, y_true: Any, y_pred: Any) -> Any:
+        """One number for each example."""
+        raise NotImplementedError("Must be implemented in subclasses.")
+
+    def __call__(self, y_true: Any, y_pred: Any, sample_weight: Any = None) -> Any:
+        each = self.call(y_true, y_pred)
+        if sample_weight is not None:
+            each = each * math_ops.cast(sample_weight, each.dtype.base_dtype)
+        if self.reduction == "none":
+            return each
+        return math_ops.reduce_sum(each) if self.reduction == "sum" else math_ops.reduce_mean(each)
+
+    def get_config(self) -> Dict[str, Any]:
+        """The arguments that it was made with."""
+        return {"reduction": self.reduction, "name": self.name}
+
+    @classmethod
+    def from_config(cls, config: Dict[str, Any]) -> Any:
+        """A loss of what get_config gave."""
+        return cls(**config)
+
+
+class _Wrapped(Loss):
+    function: Any = None
+
+    def __init__(self, reduction: str = "auto", name: Any = None, **kwargs: Any) -> None:
+        super().__init__(reduction, name or type(self).function.__name__)
+        self._arguments = kwargs
+
+    def call(self, y_true: Any, y_pred: Any) -> Any:
+        """One number for each example."""
+        return type(self).function(math_ops.cast(y_true, y_pred.dtype.base_dtype) if "sparse" not in self.name else y_true, y_pred, **self._arguments)
+
+    def get_config(self) -> Dict[str, Any]:
+        """The arguments that it was made with."""
+        return {**super().get_config(), **self._arguments}
+
+
+def _class(name: str, function: Callable[..., Any]) -> Any:
+    return type(name, (_Wrapped,), {"function": staticmethod(function), "__doc__": function.__doc__, "__module__": __name__})
+
+
+MeanSquaredError, MeanAbsoluteError = _class("MeanSquaredError", mean_squared_error), _class("MeanAbsoluteError", mean_absolute_error)
+MeanAbsolutePercentageError = _class("MeanAbsolutePercentageError", mean_absolute_percentage_error)
+MeanSquaredLogarithmicError = _class("MeanSquaredLogarithmicError", mean_squared_logarithmic_error)
+BinaryCrossentropy, CategoricalCrossentropy = _class("BinaryCrossentropy", binary_crossentropy), _class("CategoricalCrossentropy", categorical_crossentropy)
+SparseCategoricalCrossentropy = _class("SparseCategoricalCrossentropy", sparse_categorical_crossentropy)
+Hinge, SquaredHinge, CategoricalHinge = _class("Hinge", hinge), _class("SquaredHinge", squared_hinge), _class("CategoricalHinge", categorical_hinge)
+Poisson, LogCosh, KLDivergence, Huber = _class("Poisson", poisson), _class("LogCosh", logcosh), _class("KLDivergence", kullback_leibler_divergence), \
+    _class("Huber", huber_loss)
+CosineSimilarity = _class("CosineSimilarity", cosine_proximity)
+
+
+def serialize(loss: Any) -> Any:
+    """The name of a loss."""
+    return loss.__name__ if hasattr(loss, "__name__") else {"class_name": type(loss).__name__, "config": loss.get_config()}
+
+
+def deserialize(name: Any, custom_objects: Any = None) -> Any:
+    """The loss of a name."""
+    return deserialize_keras_object(name, globals(), custom_objects, "loss function")
+
+
+def get(identifier: Any) -> Any:
+    """A loss by name, or what is one already."""
+    if identifier is None:
+        return None
+    if isinstance(identifier, (str, dict)):
+        found = deserialize(str(identifier) if isinstance(identifier, str) else identifier)
+        return found() if isinstance(found, type) else found
+    if callable(identifier):
+        return identifier
+    raise at_user_line(ValueError("Could not interpret loss function identifier: %s" % (identifier,)))

@@ -1,0 +1,59 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Sequences made ready."""
+from __future__ import annotations
+
+import random
+from typing import Any, List, Optional, Tuple
+
+import numpy as np
+
+
+def pad_sequences(sequences: Any, maxlen: Optional[int] = None, dtype: Any = "int32", padding: str = "pre", truncating: str = "pre", value: Any = 0.0) -> Any:
+    """Lists of several lengths as an array."""
+    for given, what in ((padding, "Padding"), (truncating, "Truncating")):
+        if given not in ("pre", "post"):
+            raise ValueError("%s type \"%s\" not understood" % (what, given))
+    length = maxlen if maxlen is not None else max((len(s) for s in sequences), default=0)
+    inner = next((np.asarray(s).shape[1:] for s in sequences if len(s)), ())
+    made = np.full([len(sequences), length, *inner], value, dtype)
+    for i, s in enumerate(sequences):
+        kept = np.asarray(s[-length:] if truncating == "pre" else s[:length], dtype)
+        if len(kept):
+            made[i, slice(-len(kept), None) if padding == "pre" else slice(0, len(kept))] = kept
+    return made
+
+
+def make_sampling_table(size: int, sampling_factor: float = 1e-5) -> Any:
+    """How likely the word of each rank is to be taken, by Zipf's law (Mikolov and others 2013)."""
+    rank = np.arange(size)
+    rank[:1] = 1
+    inverse = rank * (np.log(rank) + 0.577) + 0.5 - 1.0 / (12.0 * rank)
+    share = sampling_factor * inverse
+    return np.minimum(1.0, share / np.sqrt(share))
+
+
+def skipgrams(sequence: Any, vocabulary_size: int, window_size: int = 4, negative_samples: float = 1.0, shuffle: bool = True, categorical: bool = False,
+              sampling_table: Any = None, seed: Any = None) -> Tuple[List[Any], List[Any]]:
+    """(pairs of words, whether the second is near the first)."""
+    draw = random.Random(seed if seed is not None else random.randint(0, 10**7))
+    yes, no = ([0, 1], [1, 0]) if categorical else (1, 0)
+    couples: List[Any] = []
+    labels: List[Any] = []
+    for i, word in enumerate(sequence):
+        if not word or sampling_table is not None and sampling_table[word] < draw.random():
+            continue
+        for j in range(max(0, i - window_size), min(len(sequence), i + window_size + 1)):
+            if j != i and sequence[j]:
+                couples.append([word, sequence[j]])
+                labels.append(yes)
+    if negative_samples > 0:
+        words = [c[0] for c in couples]
+        draw.shuffle(words)
+        count = int(len(labels) * negative_samples)
+        couples += [[words[i % len(words)], draw.randint(1, vocabulary_size - 1)] for i in range(count)]
+        labels += [no] * count
+    if shuffle:
+        both = list(zip(couples, labels))
+        draw.shuffle(both)
+        couples, labels = [c for c, _ in both], [v for _, v in both]
+    return couples, labels

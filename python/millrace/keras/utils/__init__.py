@@ -1,0 +1,20 @@
+# SPDX-License-Identifier: Apache-2.0
+# mypy: implicit-reexport
+"""tf.keras.utils."""
+from typing import Any as _Any
+
+from millrace.framework import missing as _missing
+from millrace.keras.utils.data_utils import GeneratorEnqueuer, OrderedEnqueuer, Sequence, SequenceEnqueuer, get_file  # noqa: F401
+from millrace.keras.utils.generic_utils import (CustomObjectScope, Progbar, custom_object_scope, deserialize_keras_object,  # noqa: F401
+                                                get_custom_objects, serialize_keras_object)
+from millrace.keras.utils.np_utils import normalize, to_categorical  # noqa: F401
+
+_missing.fill(globals(), "keras.utils.", {"plot_model": "Model.summary", "multi_gpu_model": "the model itself: there is one device",
+                                          "convert_all_kernels_in_model": "weights of TensorFlow"})
+
+
+def __getattr__(name: str) -> _Any:
+    if name == "HDF5Matrix":
+        from millrace.keras.utils.io_utils import HDF5Matrix
+        return HDF5Matrix
+    raise AttributeError("tf.keras.utils.%s is not provided by Millrace" % name)

@@ -1,0 +1,131 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Objects by name and as settings; a bar of progress."""
+from __future__ import annotations
+
+import inspect
+import sys
+import time
+from typing import Any, Dict, List, Optional
+
+import numpy as np
+
+from millrace.framework.errors import at_user_line
+
+_CUSTOM: Dict[str, Any] = {}
+
+
+class CustomObjectScope:
+    """A context in which more names mean objects."""
+
+    def __init__(self, *args: Dict[str, Any]) -> None:
+        self._given = args
+
+    def __enter__(self) -> "CustomObjectScope":
+        self._kept = dict(_CUSTOM)
+        for objects in self._given:
+            _CUSTOM.update(objects)
+        return self
+
+    def __exit__(self, *details: Any) -> None:
+        _CUSTOM.clear()
+        _CUSTOM.update(self._kept)
+
+
+def custom_object_scope(*args: Dict[str, Any]) -> CustomObjectScope:
+    """A context in which more names mean objects."""
+    return CustomObjectScope(*args)
+
+
+def get_custom_objects() -> Dict[str, Any]:
+    """The names that mean objects everywhere; may be added to."""
+    return _CUSTOM
+
+
+def serialize_keras_object(instance: Any) -> Any:
+    """An object as its class and settings, a function as its name."""
+    if instance is None:
+        return None
+    if hasattr(instance, "get_config"):
+        return {"class_name": type(instance).__name__, "config": instance.get_config()}
+    if hasattr(instance, "__name__"):
+        return instance.__name__
+    raise at_user_line(ValueError("Cannot serialize %s" % (instance,)))
+
+
+def deserialize_keras_object(identifier: Any, module_objects: Any = None, custom_objects: Any = None, printable_module_name: str = "object") -> Any:
+    """The object of a name, or of a class and settings."""
+    names = {**(module_objects or {}), **_CUSTOM, **(custom_objects or {})}
+    if isinstance(identifier, dict):
+        if "class_name" not in identifier or "config" not in identifier:
+            raise at_user_line(ValueError("Improper config format: %s" % (identifier,)))
+        kind = names.get(identifier["class_name"])
+        if kind is None:
+            raise at_user_line(ValueError("Unknown %s: %s" % (printable_module_name, identifier["class_name"])))
+        if not hasattr(kind, "from_config"):
+            return kind(**identifier["config"])
+        if "custom_objects" in has_arguments(kind.from_config):
+            return kind.from_config(identifier["config"], custom_objects={**_CUSTOM, **(custom_objects or {})})
+        with CustomObjectScope(custom_objects or {}):
+            return kind.from_config(identifier["config"])
+    if isinstance(identifier, str):
+        found = names.get(identifier)
+        if found is None:
+            raise at_user_line(ValueError("Unknown %s: %s" % (printable_module_name, identifier)))
+        return found
+    raise at_user_line(ValueError("Could not interpret serialized %s: %s" % (printable_module_name, identifier)))
+
+
+def has_arguments(function: Any) -> List[str]:
+    """The names of a function's arguments."""
+    return list(inspect.signature(function).parameters)
+
+
+def has_arg(fn: Any, name: str, accept_all: bool = False) -> bool:
+    """Whether a function takes an argument of a name; with accept_all also by **kwargs."""
+    parameters = inspect.signature(fn).parameters
+    if accept_all and any(p.kind == p.VAR_KEYWORD for p in parameters.values()):
+        return True
+    return name in parameters and parameters[name].kind not in (inspect.Parameter.VAR_KEYWORD, inspect.Parameter.VAR_POSITIONAL)
+
+
+class Progbar:
+    """Prints how far something has got: on a terminal in one line that changes, else a line at the end."""
+
+    def __init__(self, target: Optional[int], width: int = 30, verbose: int = 1, interval: float = 0.05, stateful_metrics: Any = None) -> None:
+        self.target, self.width, self.verbose, self.interval = target, width, verbose, interval
+        self._stateful, self._sums, self._order = set(stateful_metrics or ()), {}, []  # type: Any, Dict[str, Any], List[str]
+        self._start, self._last, self.seen_so_far = time.time(), 0.0, 0
+
+    def update(self, current: int, values: Any = None, force: bool = False) -> None:
+        """Says that it has got to `current`, with (name, value) pairs whose means are shown."""
+        for name, value in values or []:
+            if name not in self._sums:
+                self._order.append(name)
+                self._sums[name] = [0.0, 0]
+            step = current - self.seen_so_far
+            self._sums[name] = [value, 1] if name in self._stateful else [self._sums[name][0] + value * step, self._sums[name][1] + step]
+        self.seen_so_far = current
+        now, finished = time.time(), self.target is not None and current >= self.target
+        if not (force or finished) and now - self._last < self.interval:
+            return
+        self._last = now
+        shown = "".join(" - %s: %.4f" % (n, float(np.mean(self._sums[n][0] / max(1, self._sums[n][1])))) for n in self._order)
+        if self.verbose == 1:
+            line = "%s%s - %ds%s" % ("%d/%s" % (current, "Unknown" if self.target is None else self.target), self._bar(current), now - self._start, shown)
+            live = sys.stdout.isatty()
+            if live or finished or force:
+                sys.stdout.write(("\r" if live else "") + line + ("\n" if finished or not live else ""))
+                sys.stdout.flush()
+        elif self.verbose == 2 and (finished or force):
+            sys.stdout.write("%d/%s%s\n" % (current, "Unknown" if self.target is None else self.target, shown))
+            sys.stdout.flush()
+
+    def _bar(self, current: int) -> str:
+        if self.target is None:
+            return ""
+        done = self.width if self.target == 0 else int(self.width * min(1.0, current / self.target))
+        return " [%s%s]" % ("=" * done, "." * (self.width - done))
+
+    def add(self, n: int, values: Any = None) -> None:
+        """Says that it has got n further."""
+        self.update(self.seen_so_far + n, values)

@@ -129,13 +129,21 @@ TF_CAPI_EXPORT void TF_DeleteLibraryHandle(TF_Library* lib_handle);
 /* The same without a handle. */
 TF_CAPI_EXPORT void MR_LoadPlugin(const char* path, TF_Status* status);
 
-/* ---- Not provided yet: each reports TF_UNIMPLEMENTED ---- */
+/* ---- How ops are shown in a language ---- */
 
+/* A map with an ApiDef of each op of an encoded OpList. TF_ApiDefMapPut lays ApiDefs in text form over it (a string may
+ * be
+ * "<<END", lines, "END"; ops that the map lacks are passed over; arguments that an op lacks are
+ * TF_FAILED_PRECONDITION), until the first TF_ApiDefMapGet, which gives an op's encoded ApiDef, or NULL when the map
+ * lacks it. */
 TF_CAPI_EXPORT TF_ApiDefMap* TF_NewApiDefMap(TF_Buffer* op_list_buffer, TF_Status* status);
 TF_CAPI_EXPORT void TF_DeleteApiDefMap(TF_ApiDefMap* apimap);
 TF_CAPI_EXPORT void TF_ApiDefMapPut(TF_ApiDefMap* api_def_map, const char* text, size_t text_len, TF_Status* status);
 TF_CAPI_EXPORT TF_Buffer* TF_ApiDefMapGet(TF_ApiDefMap* api_def_map, const char* name, size_t name_len,
                                           TF_Status* status);
+
+/* ---- Not provided yet: each reports TF_UNIMPLEMENTED ---- */
+
 TF_CAPI_EXPORT TF_Server* TF_NewServer(const void* proto, size_t proto_len, TF_Status* status);
 TF_CAPI_EXPORT void TF_ServerStart(TF_Server* server, TF_Status* status);
 TF_CAPI_EXPORT void TF_ServerStop(TF_Server* server, TF_Status* status);

@@ -3,6 +3,8 @@
 // call for each node, as graphs of 100,000 nodes are common.
 
 #include <algorithm>
+#include <cctype>
+#include <cstring>
 
 #include "attributes.h"
 #include "core.h"
@@ -108,6 +110,13 @@ class Op {
   mutable nb::object result_type_;
 };
 
+// As TensorFlow's Python refuses it; the C API takes more.
+void CheckNodeName(const std::string& name) {
+  bool ok = !name.empty() && (std::isalnum(static_cast<unsigned char>(name[0])) || name[0] == '.' || name[0] == '_');
+  for (char c : name) ok = ok && (std::isalnum(static_cast<unsigned char>(c)) || std::strchr("_.\\-/>", c) != nullptr);
+  if (!ok) throw nb::value_error(AtUserLine("'" + name + "' is not a valid node name").c_str());
+}
+
 // The making of one node.
 class Call {
  public:
@@ -127,6 +136,7 @@ class Call {
       }
       name_ = graph_->OperationName(size > 0 ? std::string_view(text, static_cast<size_t>(size)) : op.name_);
       joins_scope_ = op.composite_ && size > 0 && text[size - 1] == '/';
+      CheckNodeName(name_);
     }
   }
 
@@ -427,6 +437,7 @@ nb::object MakeNode(nb::handle graph_object, const std::string& op, const std::s
   Graph& graph = GraphOf(graph_object);
   if (graph.finalized) ThrowFinalized(op);
   const std::string full = graph.OperationName(name);
+  CheckNodeName(full);
   TF_OperationDescription* desc = Api().NewOperation(graph.get(), op.c_str(), full.c_str());
   CallStatus status;
   std::vector<TF_Output> all;

@@ -168,3 +168,10 @@ def test_custom_gradient():
 def test_colocation_takes_operations_alone():
     with pytest.raises(TypeError, match="ndarray"), tf.colocate_with(np.ones(2)):
         pass
+
+
+def test_names_of_operations_are_checked():
+    with tf.Graph().as_default():
+        with pytest.raises(ValueError, match="'a b' is not a valid"):
+            tf.placeholder(tf.float32, name="a b")
+        assert tf.placeholder(tf.float32, name="a-b.c/d").op.name == "a-b.c/d"

@@ -124,7 +124,10 @@ class BackwardWalk {
   Status PushGradientOf(Node* push, const Gradient& g);
 
   const GraphBuilder& builder_;
+  bool Carries(DType t) const { return CarriesGradient(t) || (integers_ && IsInteger(BaseType(t))); }
+
   const GradientOptions& options_;
+  bool integers_ = false;  // a y is an integer, and the client wants gradients of these too
   Graph& graph_;
   const size_t num_ids_;  // nodes from here on are ours
   absl::flat_hash_set<Output> stops_;

@@ -31,7 +31,9 @@ BackwardWalk::BackwardWalk(const GraphBuilder& builder, const GradientOptions& o
 BackwardWalk::~BackwardWalk() = default;
 
 GraphBuilder BackwardWalk::ScopeOf(Node* n) const {
-  GraphBuilder b = builder_.ScopeExact(absl::StrCat(n->name(), "_grad"));
+  // What a client's gradient function names cannot be made unique: it keeps a scope of its own.
+  const bool is_ours = n->op() != nullptr && !n->op()->schema.empty();
+  GraphBuilder b = options_.as_in_c && is_ours ? builder_ : builder_.ScopeExact(absl::StrCat(n->name(), "_grad"));
   if (!n->location().empty()) b = b.At(n->location());
   return options_.colocate ? b.ColocateWith(n) : b;
 }
@@ -41,6 +43,7 @@ Status BackwardWalk::Run(const std::vector<Output>& ys, const std::vector<Output
   around_ = graph_.context();
   for (const Output& y : ys) {
     if (!y) return InvalidArgument("a y is missing");
+    integers_ = integers_ || (options_.as_in_c && IsInteger(BaseType(y.dtype())));
   }
   MR_RETURN_IF_ERROR(FindRoot(ys));
   MR_RETURN_IF_ERROR(FindBetween(ys, xs));
@@ -90,7 +93,7 @@ Status BackwardWalk::Seed(const std::vector<Output>& ys, const std::vector<Outpu
     if (dtype == DType::kInvalid) {
       return NotFound("y ", i, " (", y.ToString(), ") comes from op ", y.node->op_name(), ", which is not known here");
     }
-    if (!CarriesGradient(dtype)) {
+    if (!Carries(dtype)) {
       return InvalidArgument(
           "y ", i, " (", y.ToString(), ") is ", DTypeName(dtype), "; only float and complex tensors have gradients");
     }
@@ -111,6 +114,7 @@ StatusOr<Output> BackwardWalk::SeedOf(size_t i, Output y) {
   if (dtype == DType::kResource || dtype == DType::kVariant) {
     return InvalidArgument("y ", i, " (", y.ToString(), ") is ", DTypeName(dtype), " and needs a grad_y");
   }
+  if (options_.as_in_c) return builder_.OnesLike(y);
   const GraphBuilder b = builder_.WithName(absl::StrCat("grad_ys_", i));
   bool is_live = true;
   if (has_control_flow_) {
@@ -149,7 +153,7 @@ Status BackwardWalk::Reach(const std::vector<Output>& xs, std::vector<bool>* rea
     stack.pop_back();
     for (const Consumer& c : n->consumers()) {
       const Output o = c.node->input(c.input);
-      if (!CarriesGradient(o.dtype()) || (stops_.contains(o) && !starts.contains(o))) continue;
+      if (!Carries(o.dtype()) || (stops_.contains(o) && !starts.contains(o))) continue;
       MR_ASSIGN_OR_RETURN(const bool blocks, Blocks(c.node));
       MR_ASSIGN_OR_RETURN(const bool cut, IsCut(c));
       if (blocks || cut) continue;
@@ -323,7 +327,7 @@ Status BackwardWalk::Visit(Node* n) {
   bool any = pop_of_push_.contains(n);
   for (int i = 0; i < n->num_outputs(); ++i) {
     const Output o = n->output(i);
-    if (stops_.contains(o) || !CarriesGradient(o.dtype())) continue;
+    if (stops_.contains(o) || !Carries(o.dtype())) continue;
     MR_ASSIGN_OR_RETURN(out[static_cast<size_t>(i)], Take(o));
     any |= !out[static_cast<size_t>(i)].none();
   }
@@ -385,7 +389,7 @@ Status BackwardWalk::Flow(Node* n, int i, Gradient g) {
   const Output value = g.dense ? g.dense : g.sparse->values;
   const DType want = BaseType(x.dtype());
   if (!value) return Internal("gradient of ", n->Describe(), ": the gradient of input ", i, " lacks its values");
-  if (!CarriesGradient(want)) return absl::OkStatus();
+  if (!Carries(want)) return absl::OkStatus();
   const bool is_handle = want == DType::kResource || want == DType::kVariant;
   if (!is_handle && BaseType(value.dtype()) != want) {
     return Internal("gradient of ", n->Describe(), ": the gradient of input ", i, " is ", DTypeName(value.dtype()),

@@ -16,6 +16,9 @@ struct GradientOptions {
   std::vector<Output> stop_gradients;  // treated as constants
   bool colocate = false;               // gradient ops carry the colocation of their forward op
   bool aggregate_with_accumulate = false;
+  // As TensorFlow's C API: gradient ops are named after their types in the builder's scope, without a scope for the op
+  // that they belong to, ones are made by OnesLike, and integers have gradients.
+  bool as_in_c = false;
   // The client's own gradient functions: by the name in a node's attribute _gradient_op_type, or by op type. They come
   // before those of the registry.
   std::map<std::string, std::function<Status(GradContext&)>, std::less<>> custom;

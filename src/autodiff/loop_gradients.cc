@@ -82,7 +82,7 @@ Status BackwardWalk::LoopGradient(Loop* loop) {
   MR_RETURN_IF_ERROR(inner.context->Begin());
   std::vector<CarriedGradient> carried;
   for (LoopVariable& v : loop->variables) {
-    if (!IsBetween(v.merge) || !CarriesGradient(v.merge->output_type(0)) || v.gate == nullptr) continue;
+    if (!IsBetween(v.merge) || !Carries(v.merge->output_type(0)) || v.gate == nullptr) continue;
     MR_RETURN_IF_ERROR(StartVariable(loop, &v, inner, outer, &carried));
   }
   std::vector<std::pair<Node*, Gradient>> invariants;

@@ -16,6 +16,7 @@ using millrace::capi::GuardedOr;
 using millrace::capi::StepArguments;
 
 struct TF_DeprecatedSession {
+  bool has_graph = false;
   millrace::RefPtr<SharedGraph> shared;
   std::unique_ptr<millrace::Session> session;
 };
@@ -47,6 +48,7 @@ Status FindAll(const Graph& graph, const char** input_names, int ninputs, const 
 Status CollectNames(TF_DeprecatedSession& session, const char** input_names, int ninputs, const char** output_names,
                     int noutputs, const char** target_names, int ntargets, StepArguments* step) {
   millrace::GraphReaderLock lock(&session.shared->mu);
+  if (!session.has_graph) return millrace::InvalidArgument("Session was not created with a graph before Run()!");
   return FindAll(session.shared->graph, input_names, ninputs, output_names, noutputs, target_names, ntargets, step);
 }
 
@@ -122,7 +124,9 @@ void TF_ExtendGraph(TF_DeprecatedSession* session, const void* proto, size_t pro
     millrace::GraphLock lock(&session->shared->mu);
     millrace::ImportOptions options;
     MR_RETURN_IF_ERROR(MapOldInputs(def, session->shared->graph, &options));
-    return millrace::ImportGraphDef(def, options, &session->shared->graph).status();
+    MR_RETURN_IF_ERROR(millrace::ImportGraphDef(def, options, &session->shared->graph).status());
+    session->has_graph = true;
+    return absl::OkStatus();
   });
 }
 

@@ -5,6 +5,8 @@
 #pragma once
 
 #include "millrace/c_api.h"
+#include "tensorflow/c/c_api_experimental.h"
+#include "tensorflow/c/env.h"
 
 // Another name where the lists changed since a release: a face that is not of this library's build fails to load.
 #define MR_FACE_TABLE MR_FaceTable_0_1
@@ -70,6 +72,51 @@
   X(TF_GetOpList) X(TF_DeleteLibraryHandle) X(TF_NewApiDefMap) X(TF_DeleteApiDefMap) X(TF_ApiDefMapPut) \
   X(TF_ApiDefMapGet) X(TF_NewServer) X(TF_ServerStart) X(TF_ServerStop) X(TF_ServerJoin) X(TF_ServerTarget) \
   X(TF_DeleteServer) X(TF_RegisterFilesystemPlugin) X(TF_RegisterLogListener)
+
+// Of env.h.
+#define MR_ENV_POINTS(X) \
+  X(TF_CreateDir) X(TF_DeleteDir) X(TF_DeleteRecursively) X(TF_FileStat) X(TF_DeleteFile) X(TF_NewWritableFile) \
+  X(TF_CloseWritableFile) X(TF_SyncWritableFile) X(TF_FlushWritableFile) X(TF_AppendWritableFile) \
+  X(TF_StringStreamNext) X(TF_StringStreamDone) X(TF_GetChildren) X(TF_GetLocalTempDirectories) \
+  X(TF_GetTempFileName) X(TF_NowNanos) X(TF_NowMicros) X(TF_NowSeconds) X(TF_DefaultThreadOptions) \
+  X(TF_StartThread) X(TF_JoinThread) X(TF_LoadSharedLibrary) X(TF_GetSymbolFromLibrary)
+
+// Of eager/c_api.h.
+#define MR_EAGER_POINTS(X) \
+  X(TFE_NewContextOptions) X(TFE_DeleteContextOptions) X(TFE_ContextOptionsSetConfig) \
+  X(TFE_ContextOptionsSetAsync) X(TFE_ContextOptionsSetDevicePlacementPolicy) X(TFE_NewContext) \
+  X(TFE_DeleteContext) X(TFE_ContextListDevices) X(TFE_ContextClearCaches) \
+  X(TFE_ContextSetThreadLocalDevicePlacementPolicy) X(TFE_ContextGetDevicePlacementPolicy) \
+  X(TFE_ContextSetServerDef) X(TFE_ContextAddFunctionDef) X(TFE_ContextAddFunction) \
+  X(TFE_ContextRemoveFunction) X(TFE_ContextHasFunction) X(TFE_ContextEnableRunMetadata) \
+  X(TFE_ContextDisableRunMetadata) X(TFE_ContextExportRunMetadata) X(TFE_ContextStartStep) \
+  X(TFE_ContextEndStep) X(TFE_NewTensorHandle) X(TFE_DeleteTensorHandle) X(TFE_TensorHandleDataType) \
+  X(TFE_TensorHandleNumDims) X(TFE_TensorHandleNumElements) X(TFE_TensorHandleDim) \
+  X(TFE_TensorHandleDeviceName) X(TFE_TensorHandleBackingDeviceName) X(TFE_TensorHandleCopySharingTensor) \
+  X(TFE_TensorHandleResolve) X(TFE_TensorHandleCopyToDevice) X(TFE_TensorHandleTensorDebugInfo) \
+  X(TFE_DeleteTensorDebugInfo) X(TFE_TensorDebugInfoOnDeviceNumDims) X(TFE_TensorDebugInfoOnDeviceDim) \
+  X(TFE_NewOp) X(TFE_DeleteOp) X(TFE_OpGetName) X(TFE_OpGetContext) X(TFE_OpSetDevice) X(TFE_OpGetDevice) \
+  X(TFE_OpSetXLACompilation) X(TFE_OpAddInput) X(TFE_OpAddInputList) X(TFE_OpGetFlatInputCount) \
+  X(TFE_OpGetFlatInput) X(TFE_OpGetAttrType) X(TFE_OpNameGetAttrType) X(TFE_OpSetAttrString) \
+  X(TFE_OpSetAttrInt) X(TFE_OpSetAttrFloat) X(TFE_OpSetAttrBool) X(TFE_OpSetAttrType) X(TFE_OpSetAttrShape) \
+  X(TFE_OpSetAttrFunction) X(TFE_OpSetAttrFunctionName) X(TFE_OpSetAttrTensor) X(TFE_OpSetAttrValueProto) \
+  X(TFE_OpSetAttrStringList) X(TFE_OpSetAttrIntList) X(TFE_OpSetAttrFloatList) X(TFE_OpSetAttrBoolList) \
+  X(TFE_OpSetAttrTypeList) X(TFE_OpSetAttrShapeList) X(TFE_OpSetAttrFunctionList) X(TFE_OpGetInputLength) \
+  X(TFE_OpGetOutputLength) X(TFE_Execute)
+
+// Of c_api.h for TensorFlow's Python, and of c_api_experimental.h.
+#define MR_FURTHER_POINTS(X) \
+  X(TF_NewOperationLocked) X(TF_FinishOperationLocked) X(TF_SetRequireShapeInferenceFns) X(TF_SetFullType) \
+  X(TF_AddWhileInputHack) X(TF_GetHandleShapeAndType) X(TF_SetHandleShapeAndType) \
+  X(TF_GraphImportGraphDefWithResultsNoSerialization) X(TF_InitMain) X(TF_EnableXLACompilation) \
+  X(TF_MakeInternalErrorStatus) X(TF_CreateConfig) X(TF_CreateRunOptions) X(TF_GraphDebugString) \
+  X(TF_FunctionDebugString) X(TF_OpIsStateful) X(TF_GetNumberAttrForOpListInput) X(TF_NewCheckpointReader) \
+  X(TF_DeleteCheckpointReader) X(TF_CheckpointReaderHasTensor) X(TF_CheckpointReaderGetVariable) \
+  X(TF_CheckpointReaderSize) X(TF_CheckpointReaderGetVariableDataType) X(TF_CheckpointReaderGetVariableShape) \
+  X(TF_CheckpointReaderGetVariableNumDims) X(TF_CheckpointReaderGetTensor) X(TFE_NewTensorHandleFromScalar) \
+  X(TF_DequeueNamedTensor) X(TF_EnqueueNamedTensor) X(TF_LoadPluggableDeviceLibrary) \
+  X(TF_DeletePluggableDeviceLibraryHandle) X(TF_GraphRemoveFunction) X(TFE_GetServerDef) \
+  X(TFE_EnableCollectiveOps)
 // clang-format on
 
 #ifdef __cplusplus
@@ -91,6 +138,9 @@ struct MR_Face {
 #define MR_OLD_POINT(name, old) MR_POINT(old)
   MR_API_PLUGIN_FUNCTIONS(MR_PLUGIN_POINT)
   MR_COMMON_POINTS(MR_POINT)
+  MR_ENV_POINTS(MR_POINT)
+  MR_EAGER_POINTS(MR_POINT)
+  MR_FURTHER_POINTS(MR_POINT)
   MR_FORM_POINTS(MR_FORM_POINT)
   MR_FORM_POINTS(MR_OLD_POINT)
 #undef MR_PLUGIN_POINT

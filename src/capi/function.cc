@@ -25,14 +25,20 @@ Status CheckNodes(const TF_Operation* const* opers, int count, const char* what,
   return absl::OkStatus();
 }
 
-Status CheckOutputs(const TF_Output* outputs, int count, const char* what, std::vector<millrace::Output>* list) {
-  MR_RETURN_IF_ERROR(CheckArray(outputs, count, what));
+// `what` says what an element is of the function: "input %d into".
+Status CheckOutputs(const TF_Output* outputs, int count, const char* array, const char* what, const char* preposition,
+                    const char* function, std::vector<millrace::Output>* list) {
+  MR_RETURN_IF_ERROR(CheckArray(outputs, count, array));
   for (int i = 0; i < count; ++i) {
-    if (outputs[i].oper != nullptr && !millrace::capi::IsOutput(outputs[i])) {
-      return millrace::OutOfRange(what, " ", i, ": node '", AsNode(outputs[i].oper)->name(), "' has ",
-                                  AsNode(outputs[i].oper)->num_outputs(), " outputs, no output ", outputs[i].index);
+    const std::string where =
+        absl::StrCat("\n\tEncountered while processing ", what, " ", i, " ", preposition, " function '", function, "'");
+    if (outputs[i].oper == nullptr) return InvalidArgument("Node is null", where);
+    const millrace::Node* node = AsNode(outputs[i].oper);
+    if (!millrace::capi::IsOutput(outputs[i])) {
+      return millrace::OutOfRange(
+          "Node '", node->name(), "' (type: '", node->op_name(), "', num of outputs: ", node->num_outputs(),
+          ") does not have output ", outputs[i].index, where);
     }
-    MR_RETURN_IF_ERROR(millrace::capi::CheckOutput(outputs[i], what, i));
     list->push_back(AsOutput(outputs[i]));
   }
   return absl::OkStatus();
@@ -80,8 +86,8 @@ TF_Function* TF_GraphToFunctionWithControlOutputs(
     spec.append_hash = append_hash_to_fn_name != 0;
     spec.description = description ? description : "";
     if (num_opers != -1) MR_RETURN_IF_ERROR(CheckNodes(opers, num_opers, "opers", &spec.body.emplace()));
-    MR_RETURN_IF_ERROR(CheckOutputs(inputs, ninputs, "inputs", &spec.inputs));
-    MR_RETURN_IF_ERROR(CheckOutputs(outputs, noutputs, "outputs", &spec.outputs));
+    MR_RETURN_IF_ERROR(CheckOutputs(inputs, ninputs, "inputs", "input", "into", fn_name, &spec.inputs));
+    MR_RETURN_IF_ERROR(CheckOutputs(outputs, noutputs, "outputs", "output", "from", fn_name, &spec.outputs));
     MR_RETURN_IF_ERROR(CheckNames(output_names, noutputs, "output_names", &spec.output_names));
     MR_RETURN_IF_ERROR(CheckNodes(control_outputs, ncontrol_outputs, "control_outputs", &spec.control_outputs));
     MR_RETURN_IF_ERROR(
@@ -106,7 +112,9 @@ void TF_FunctionToFunctionDef(TF_Function* func, TF_Buffer* output_func_def, TF_
 TF_Function* TF_FunctionImportFunctionDef(const void* proto, size_t proto_len, TF_Status* status) {
   return GuardedOr<TF_Function*>(status, nullptr, [&]() -> StatusOr<TF_Function*> {
     auto function = std::make_unique<TF_Function>();
-    MR_RETURN_IF_ERROR(millrace::capi::DecodeBytes(proto, proto_len, "FunctionDef", &function->def));
+    if (!millrace::capi::DecodeBytes(proto, proto_len, "FunctionDef", &function->def).ok()) {
+      return InvalidArgument("Invalid FunctionDef given to TF_FunctionImportFunctionDef");
+    }
     MR_RETURN_IF_ERROR(CheckSignature(function->def));
     return function.release();
   });
@@ -131,7 +139,7 @@ void TF_FunctionGetAttrValueProto(TF_Function* func, const char* attr_name, TF_B
     MR_CAPI_REQUIRE(attr_name);
     auto it = func->def.attr.find(absl::string_view(attr_name));
     if (it == func->def.attr.end()) {
-      return InvalidArgument("function '", TF_FunctionName(func), "' has no attr named '", attr_name, "'");
+      return InvalidArgument("Function '", TF_FunctionName(func), "' has no attr named '", attr_name, "'.");
     }
     return millrace::capi::FillWithMessage(output_attr_value, it->second, "output_attr_value");
   });
@@ -142,7 +150,7 @@ void TF_DeleteFunction(TF_Function* func) { delete func; }
 void TF_GraphCopyFunction(TF_Graph* g, const TF_Function* func, const TF_Function* grad, TF_Status* status) {
   Guarded(status, [&]() -> Status {
     MR_CAPI_REQUIRE(g);
-    MR_CAPI_REQUIRE(func);
+    if (func == nullptr) return InvalidArgument("'func' argument to TF_GraphCopyFunction cannot be null");
     millrace::GraphLock lock(&g->shared->mu);
     millrace::Graph& graph = g->shared->graph;
     MR_RETURN_IF_ERROR(graph.AddFunction(func->def));

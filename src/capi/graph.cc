@@ -55,7 +55,10 @@ StatusOr<std::vector<Output>> DenseGradients(Graph& graph, const char* prefix, c
   if (prefix != nullptr) MR_RETURN_IF_ERROR(CheckPrefixIsFree(graph, prefix));
   const millrace::GraphBuilder root(&graph);
   const millrace::GraphBuilder builder = prefix ? root.ScopeExact(prefix) : root.Scope("gradients");
-  MR_ASSIGN_OR_RETURN(const std::vector<millrace::Gradient> gradients, millrace::AddGradients(builder, y, x, dx));
+  millrace::GradientOptions options;
+  options.as_in_c = true;
+  MR_ASSIGN_OR_RETURN(
+      const std::vector<millrace::Gradient> gradients, millrace::AddGradients(builder, y, x, dx, options));
   std::vector<Output> dense;
   dense.reserve(gradients.size());
   for (const millrace::Gradient& g : gradients) {
@@ -69,7 +72,9 @@ StatusOr<millrace::wire::OpDef> FindOpDef(const Graph& graph, const char* name) 
   if (const millrace::OpDef* op = graph.registry().Find(name)) return millrace::OpDefToProto(*op);
   const millrace::wire::FunctionDef* function = graph.FindFunction(name);
   if (function != nullptr && function->signature) return *function->signature;
-  return millrace::NotFound("there is no op or function '", name, "'");
+  return millrace::NotFound(
+      "Op type not registered '", name, "' in binary running in this process. Make sure the Op and ",
+      "Kernel are registered in the binary running in this process.");
 }
 
 }  // namespace

@@ -153,6 +153,7 @@ Status DecodeBytes(const void* data, size_t size, const char* what, M* message) 
 StatusOr<Shape> MakeShape(const int64_t* dims, int num_dims);
 StatusOr<PartialShape> MakePartialShape(const int64_t* dims, int num_dims);  // num_dims -1: unknown rank
 StatusOr<DType> MakeDType(TF_DataType type);
+TF_AttrType AttrTypeOf(AttrKind kind);
 inline bool IsEncoded(const TF_Tensor* t) { return t->encoded && t->encoded->is_source; }
 inline DType DTypeOfTensor(const TF_Tensor* t) { return IsEncoded(t) ? DType::kString : t->tensor.dtype(); }
 inline const Shape& ShapeOfTensor(const TF_Tensor* t) { return IsEncoded(t) ? t->encoded->shape : t->tensor.shape(); }

@@ -17,7 +17,6 @@ struct TF_Library {
 namespace {
 
 Status NoServers() { return Unimplemented("this build has no servers; use the local session"); }
-Status NoApiDefs() { return Unimplemented("ApiDef maps are not provided"); }
 
 }  // namespace
 
@@ -51,17 +50,6 @@ void TF_RegisterLogListener(void (*listener)(const char*)) {
     millrace::SetLogListener([listener](millrace::LogLevel, const std::string& text) { listener(text.c_str()); });
     return 0;
   });
-}
-
-TF_ApiDefMap* TF_NewApiDefMap(TF_Buffer*, TF_Status* status) {
-  Guarded(status, NoApiDefs);
-  return nullptr;
-}
-void TF_DeleteApiDefMap(TF_ApiDefMap*) {}
-void TF_ApiDefMapPut(TF_ApiDefMap*, const char*, size_t, TF_Status* status) { Guarded(status, NoApiDefs); }
-TF_Buffer* TF_ApiDefMapGet(TF_ApiDefMap*, const char*, size_t, TF_Status* status) {
-  Guarded(status, NoApiDefs);
-  return nullptr;
 }
 
 TF_Server* TF_NewServer(const void*, size_t, TF_Status* status) {

@@ -30,7 +30,14 @@ StatusOr<TF_Operation*> Finish(TF_OperationDescription& desc) {
   }
   if (desc.has_list) desc.spec.input_arg_sizes = std::move(desc.arg_sizes);
   millrace::GraphLock lock(&desc.shared->mu);
-  MR_ASSIGN_OR_RETURN(Node * node, desc.shared->graph.AddNode(std::move(desc.spec)));
+  millrace::Graph& graph = desc.shared->graph;
+  if (graph.FindOp(desc.spec.op) == nullptr) {
+    return InvalidArgument(
+        "Op type not registered '", desc.spec.op, "' in binary running in this process. Make sure the ",
+        "Op and Kernel are registered in the binary running in this process. while building NodeDef '", desc.spec.name,
+        "'");
+  }
+  MR_ASSIGN_OR_RETURN(Node * node, graph.AddNode(std::move(desc.spec)));
   return AsOperation(node);
 }
 

@@ -28,7 +28,7 @@ StatusOr<const AttrValue*> FindAttr(const TF_Operation* oper, const char* name) 
   const Node* node = AsNode(oper);
   auto it = node->attrs().find(absl::string_view(name));
   if (it != node->attrs().end()) return &it->second;
-  return InvalidArgument("Operation '", node->name(), "' has no attr named '", name, "'");
+  return InvalidArgument("Operation '", node->name(), "' has no attr named '", name, "'.");
 }
 
 Status WrongKind(const TF_Operation* oper, const char* name, const AttrValue& got, const char* want) {
@@ -75,7 +75,9 @@ void CopyAttrList(TF_Operation* oper, const char* name, To* out, int max, TF_Sta
   });
 }
 
-TF_AttrType TypeOfKind(AttrKind kind) {
+}  // namespace
+
+TF_AttrType millrace::capi::AttrTypeOf(AttrKind kind) {
   switch (kind) {
     case AttrKind::kString: return TF_ATTR_STRING;
     case AttrKind::kInt: return TF_ATTR_INT;
@@ -88,6 +90,8 @@ TF_AttrType TypeOfKind(AttrKind kind) {
   }
   return TF_ATTR_INT;
 }
+
+namespace {
 
 // The metadata of one kind of value, in the order of AttrValue::Storage.
 struct Measure {
@@ -129,7 +133,7 @@ struct Measure {
 void RefineEmptyList(const Node& node, const char* name, TF_AttrMetadata* metadata) {
   const millrace::AttrDef* def = node.op() ? node.op()->FindAttr(name) : nullptr;
   if (def == nullptr) return;
-  metadata->type = TypeOfKind(def->kind);
+  metadata->type = millrace::capi::AttrTypeOf(def->kind);
   if (def->kind == AttrKind::kString || def->kind == AttrKind::kShape) metadata->total_size = 0;
 }
 

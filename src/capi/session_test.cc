@@ -266,8 +266,6 @@ TEST(NotProvidedTest, SaysSo) {
   ScopedStatus st;
   EXPECT_EQ(TF_NewServer("", 0, st), nullptr);
   EXPECT_EQ(st.code(), TF_UNIMPLEMENTED);
-  EXPECT_EQ(TF_NewApiDefMap(nullptr, st), nullptr);
-  EXPECT_EQ(st.code(), TF_UNIMPLEMENTED);
 }
 
 }  // namespace

@@ -220,6 +220,10 @@ void TF_SetAttrValueProto(TF_OperationDescription* desc, const char* attr_name, 
   SetReporting(desc, attr_name, status, [&]() -> StatusOr<AttrValue> {
     millrace::wire::AttrValue message;
     MR_RETURN_IF_ERROR(millrace::capi::DecodeBytes(proto, proto_len, "AttrValue", &message));
+    const bool empty = message.kind == millrace::wire::AttrValue::Kind::kNone;
+    if (empty && attr_name == absl::string_view(millrace::capi::kColocationAttr)) {
+      return AttrValue(std::vector<std::string>());  // colocated with nothing
+    }
     return millrace::AttrFromProto(message);
   });
 }

@@ -98,17 +98,38 @@ StatusOr<std::vector<Output>> CopySubgraph(
   return std::move(result.return_outputs);
 }
 
+// Whether `o` is an output of this graph, by the messages of the import that copies it.
+Status CheckIsIn(TF_Graph& graph, TF_Output o) {
+  const Node* node = millrace::capi::AsNode(o.oper);
+  const millrace::GraphReaderLock lock(&graph.shared->mu);
+  if (graph.shared->graph.Find(node->name()) != node) {
+    return InvalidArgument("Requested return tensor '", node->name(), ":", o.index, "' not found in graph def");
+  }
+  if (millrace::capi::IsOutput(o)) return absl::OkStatus();
+  return InvalidArgument("Invalid return output ", o.index, " of node '", node->name(), "', which has ",
+                         node->num_outputs(), " output(s)");
+}
+
 Status CheckParams(const TF_WhileParams& params) {
-  MR_CAPI_REQUIRE(params.cond_graph);
-  MR_CAPI_REQUIRE(params.body_graph);
-  if (params.name == nullptr || params.name[0] == '\0') return InvalidArgument("the loop has no name");
-  MR_RETURN_IF_ERROR(millrace::capi::CheckOutput(params.cond_output, "cond_output"));
+  if (params.cond_graph == nullptr || params.body_graph == nullptr || !params.cond_graph->loop_parent) {
+    return InvalidArgument("TF_WhileParams must be created by successful TF_NewWhile() call");
+  }
+  if (params.cond_output.oper == nullptr) return InvalidArgument("TF_WhileParams `cond_output` field isn't set");
+  for (int i = 0; i < params.ninputs; ++i) {
+    if (params.body_outputs[i].oper == nullptr) {
+      return InvalidArgument("TF_WhileParams `body_outputs[", i, "]` field isn't set");
+    }
+  }
+  if (params.name == nullptr) return InvalidArgument("TF_WhileParams `name` field is null");
+  if (params.name[0] == '\0') return InvalidArgument("the loop has no name");
+  MR_RETURN_IF_ERROR(CheckIsIn(*params.cond_graph, params.cond_output));
   if (AsOutput(params.cond_output).dtype() != DType::kBool) {
-    return InvalidArgument("cond_output must be bool, got ", millrace::DTypeName(AsOutput(params.cond_output).dtype()));
+    return InvalidArgument("BuildWhileLoop: 'cond' argument must return a boolean output, got ",
+                           millrace::DTypeName(AsOutput(params.cond_output).dtype()));
   }
   const std::vector<Output>& inputs = params.cond_graph->loop_inputs;
   for (int i = 0; i < params.ninputs; ++i) {
-    MR_RETURN_IF_ERROR(millrace::capi::CheckOutput(params.body_outputs[i], "body_output", i));
+    MR_RETURN_IF_ERROR(CheckIsIn(*params.body_graph, params.body_outputs[i]));
     const DType got = BaseType(AsOutput(params.body_outputs[i]).dtype());
     const DType want = BaseType(inputs[static_cast<size_t>(i)].dtype());
     if (got != want) {

@@ -4,6 +4,7 @@
 #include "absl/container/flat_hash_map.h"
 #include "absl/container/flat_hash_set.h"
 #include "absl/strings/ascii.h"
+#include "graph/function_hash.h"
 #include "graph/graph_def.h"
 
 namespace millrace {
@@ -37,12 +38,6 @@ class Names {
   absl::flat_hash_map<std::string, int> next_;
 };
 
-std::string HexHash(absl::string_view bytes) {
-  uint64_t hash = 14695981039346656037u;  // FNV-1a
-  for (char c : bytes) hash = (hash ^ static_cast<unsigned char>(c)) * 1099511628211u;
-  return absl::StrCat(absl::Hex(hash, absl::kZeroPad16));
-}
-
 class Converter {
  public:
   Converter(const Graph& graph, const FunctionSpec& spec) : graph_(graph), spec_(spec) {}
@@ -58,11 +53,32 @@ class Converter {
     for (Node* node : body_) MR_RETURN_IF_ERROR(AddBodyNode(*node));
     MR_RETURN_IF_ERROR(AddOutputs());
     MR_RETURN_IF_ERROR(AddControlOutputs());
-    if (spec_.append_hash) signature_->name = absl::StrCat(spec_.name, "_", HexHash(wire::Encode(def_)));
+    if (spec_.append_hash) {
+      signature_->name.clear();  // what was asked for does not count
+      MR_ASSIGN_OR_RETURN(const std::string hash, FunctionHashText(def_));
+      signature_->name = absl::StrCat(spec_.name, "_", hash);
+    }
     return std::move(def_);
   }
 
  private:
+  std::string Encountered() const { return absl::StrCat(" Encountered while creating function '", spec_.name, "'"); }
+
+  // What TensorFlow numbers the edge in a graph that only grew: edges count in the order in which they were made.
+  int EdgeNumber(const Node& node, const Node* control) const {
+    int number = 1;
+    for (const Node* other : graph_.nodes()) {
+      if (other == &node) break;
+      number += other->num_inputs() + static_cast<int>(other->control_inputs().size());
+    }
+    number += node.num_inputs();
+    for (const Node* other : node.control_inputs()) {
+      if (other == control) break;
+      ++number;
+    }
+    return number;
+  }
+
   Status NameOutputs() {
     if (!spec_.output_names.empty() && spec_.output_names.size() != spec_.outputs.size()) {
       return InvalidArgument("function '", spec_.name, "' has ", spec_.outputs.size(), " outputs, but ",
@@ -75,7 +91,8 @@ class Converter {
       } else if (names.Take(spec_.output_names[i])) {
         output_names_.push_back(spec_.output_names[i]);
       } else {
-        return InvalidArgument("function '", spec_.name, "' has two outputs of the name '", spec_.output_names[i], "'");
+        return InvalidArgument("Cannot have duplicate output names. Name '", spec_.output_names[i],
+                               "' appears more than once in 'output_names' array.");
       }
       names_.Take(output_names_.back());
     }
@@ -93,13 +110,12 @@ class Converter {
       MR_RETURN_IF_ERROR(RefuseReference(input, "input"));
       if (!spec_.body && input.node->num_outputs() > 1) {
         return InvalidArgument(
-            "node '", input.node->name(), "' has ", input.node->num_outputs(), " outputs; where the body of function '",
-            spec_.name, "' is the whole graph, a node that gives an input must have one");
+            "When `num_opers` is set to -1, nodes referenced in `inputs` must have a single output. Node ",
+            input.node->name(), " has ", input.node->num_outputs(), " outputs.", Encountered());
       }
       std::string name = names_.Unique(ArgName(input.node->name()));
       if (!arguments_.emplace(input, name).second) {
-        return InvalidArgument(
-            "output ", input.ToString(), " appears more than once in the inputs of function '", spec_.name, "'");
+        return InvalidArgument("TF_Output ", input.ToString(), " appears more than once in the input list");
       }
       AddArg(&signature_->input_arg, std::move(name), input.dtype());
     }
@@ -130,8 +146,12 @@ class Converter {
     proto.name = node_names_[&node];
     proto.input.clear();
     for (int i = 0; i < node.num_inputs(); ++i) {
-      MR_ASSIGN_OR_RETURN(
-          std::string reference, Reference(node.input(i), absl::StrCat("input ", i, " of node '", node.name(), "'")));
+      MR_ASSIGN_OR_RETURN(std::string reference, Reference(node.input(i), [&] {
+                            return InvalidArgument(
+                                "Input ", i, ", '", node.input(i).ToString(), "', of node '", node.name(),
+                                "' in function '", spec_.name, "' is not available. You might need to include it in ",
+                                "inputs or include its source node in the body");
+                          }));
       proto.input.push_back(std::move(reference));
     }
     for (const Node* control : node.control_inputs()) {
@@ -141,8 +161,8 @@ class Converter {
         continue;
       }
       if (it == node_names_.end()) {
-        return InvalidArgument("node '", node.name(), "' of function '", spec_.name, "' waits for '", control->name(),
-                               "', which is not in the body");
+        return InvalidArgument("The source of control edge [id=", EdgeNumber(node, control), " ", control->name(),
+                               ":-1 -> ", node.name(), ":-1] is not in the body.", Encountered());
       }
       proto.input.push_back(absl::StrCat("^", it->second));
     }
@@ -160,12 +180,12 @@ class Converter {
   }
 
   // How the function's body names a value: "argument" or "node:output_arg:position".
-  StatusOr<std::string> Reference(Output value, absl::string_view who) {
+  template <typename Unavailable>
+  StatusOr<std::string> Reference(Output value, Unavailable&& unavailable) {
     if (auto arg = arguments_.find(value); arg != arguments_.end()) return arg->second;
     auto it = node_names_.find(value.node);
     if (it == node_names_.end()) {
-      return InvalidArgument(who, " of function '", spec_.name, "', ", value.ToString(),
-                             ", is not available: include it in the inputs, or its node in the body");
+      return unavailable();
     }
     if (value.node->op() == nullptr) {
       return InvalidArgument("op '", value.node->op_name(), "' of node '", value.node->name(), "' is not known");
@@ -182,7 +202,11 @@ class Converter {
     for (size_t i = 0; i < spec_.outputs.size(); ++i) {
       const Output& output = spec_.outputs[i];
       MR_RETURN_IF_ERROR(RefuseReference(output, "output"));
-      MR_ASSIGN_OR_RETURN(std::string reference, Reference(output, absl::StrCat("output ", i)));
+      MR_ASSIGN_OR_RETURN(std::string reference, Reference(output, [&] {
+                            return InvalidArgument(
+                                "TF_Output ", output.ToString(),
+                                " is neither in the function body nor among function inputs.", Encountered());
+                          }));
       AddArg(&signature_->output_arg, output_names_[i], output.dtype());
       def_.ret.emplace(output_names_[i], std::move(reference));
     }

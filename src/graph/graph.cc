@@ -131,7 +131,7 @@ Status Graph::CheckNewName(absl::string_view name) const {
   if (name.size() > limits_.max_name) {
     return InvalidArgument("node name of ", name.size(), " bytes exceeds the limit of ", limits_.max_name);
   }
-  if (!IsNodeName(name, /*internal=*/true) || name == "_SOURCE" || name == "_SINK") {
+  if (!IsProgramNodeName(name) || name == "_SOURCE" || name == "_SINK") {
     return InvalidArgument("'", name, "' is not a valid node name");
   }
   if (by_name_.contains(name)) return InvalidArgument("Duplicate node name in graph: '", name, "'");

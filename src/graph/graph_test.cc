@@ -55,7 +55,7 @@ TEST_F(GraphTest, InfersTypesLengthsAndDefaults) {
 TEST_F(GraphTest, SaysWhatIsWrong) {
   const Output x = Float("x", PartialShape::Of({2, 3})), i = b_.Scalar<int32_t>(1);
   EXPECT_EQ(ErrorOf(Spec("x", "NoOp", {})), "Duplicate node name in graph: 'x'");
-  EXPECT_TRUE(absl::StrContains(ErrorOf(Spec("a b", "NoOp", {})), "not a valid node name"));
+  EXPECT_TRUE(absl::StrContains(ErrorOf(Spec("a:b", "NoOp", {})), "not a valid node name"));
   EXPECT_TRUE(absl::StrContains(ErrorOf(Spec("_SOURCE", "NoOp", {})), "not a valid node name"));
   EXPECT_TRUE(absl::StrContains(ErrorOf(Spec(std::string(70000, 'a').c_str(), "NoOp", {})), "exceeds the limit"));
   EXPECT_TRUE(absl::StrContains(ErrorOf(Spec("n", "Nonsense", {})), "Op type not registered 'Nonsense'"));

@@ -38,6 +38,14 @@ bool IsNodeName(absl::string_view name, bool internal) {
   return true;
 }
 
+bool IsProgramNodeName(absl::string_view name) {
+  if (name.empty() || name[0] == '^') return false;
+  for (char c : name) {
+    if (!absl::ascii_isprint(static_cast<unsigned char>(c)) || c == ':' || c == ';') return false;
+  }
+  return true;
+}
+
 bool IsDeviceName(absl::string_view name) {
   if (name.empty()) return true;
   if (name[0] != '/') return IsTypeAndId(name);

@@ -226,7 +226,7 @@ struct ToProto {
   Status operator()(DType v) { return p.type = static_cast<int32_t>(v), Set(Kind::kType); }
   Status operator()(const PartialShape& v) { return p.shape.Ensure() = ShapeToProto(v), Set(Kind::kShape); }
   Status operator()(const Tensor& v) {
-    MR_ASSIGN_OR_RETURN(p.tensor.Ensure(), TensorToProto(v));
+    MR_ASSIGN_OR_RETURN(p.tensor.Ensure(), TensorToAttrProto(v));
     return Set(Kind::kTensor);
   }
   Status operator()(const FuncAttr& v) {
@@ -251,7 +251,7 @@ struct ToProto {
   Status operator()(const std::vector<Tensor>& v) {
     auto& out = List().tensor;
     for (const Tensor& t : v) {
-      MR_ASSIGN_OR_RETURN(out.emplace_back(), TensorToProto(t));
+      MR_ASSIGN_OR_RETURN(out.emplace_back(), TensorToAttrProto(t));
     }
     return absl::OkStatus();
   }

@@ -244,6 +244,15 @@ StatusOr<wire::TensorProto> TensorToProto(const Tensor& tensor) {
   return proto;
 }
 
+StatusOr<wire::TensorProto> TensorToAttrProto(const Tensor& tensor) {
+  MR_ASSIGN_OR_RETURN(wire::TensorProto proto, TensorToProto(tensor));
+  if (IsPlain(tensor.dtype()) && tensor.num_elements() == 1) {
+    proto.tensor_content.clear();
+    PutFirstElement(tensor, &proto);
+  }
+  return proto;
+}
+
 StatusOr<PartialShape> ShapeFromProto(const wire::TensorShapeProto& proto) {
   if (proto.unknown_rank) {
     if (!proto.dim.empty()) return InvalidArgument("a shape of unknown rank has ", proto.dim.size(), " dimensions");

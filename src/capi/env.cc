@@ -1,0 +1,262 @@
+// SPDX-License-Identifier: Apache-2.0
+// Files, the clock, threads and libraries for programs. What the core does with them goes through Env.
+#include "tensorflow/c/env.h"
+
+#include <dlfcn.h>
+#include <pthread.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+
+#include "base/env.h"
+#include "capi/internal.h"
+
+using millrace::Env;
+using millrace::Status;
+using millrace::StatusOr;
+using millrace::capi::Guarded;
+using millrace::capi::GuardedOr;
+using millrace::capi::Try;
+
+struct TF_WritableFileHandle {
+  std::unique_ptr<millrace::WritableFile> file;
+};
+
+struct TF_StringStream {
+  std::vector<std::string> strings;
+  size_t next = 0;
+};
+
+struct TF_Thread {
+  pthread_t thread;
+  void (*work)(void*);
+  void* param;
+};
+
+namespace {
+
+// done() -> 0, or -1 with errno.
+template <typename Done>
+void OnPath(const char* path, TF_Status* status, Done&& done) {
+  if (path == nullptr) return millrace::capi::Report(status, millrace::capi::NullArgument("the path"));
+  if (done() == 0) return millrace::capi::Report(status, absl::OkStatus());
+  TF_SetStatusFromIOError(status, errno, path);
+}
+
+template <typename Use>
+void OnFile(TF_WritableFileHandle* handle, TF_Status* status, Use&& use) {
+  Guarded(status, [&]() -> Status {
+    MR_CAPI_REQUIRE(handle);
+    return use(*handle->file);
+  });
+}
+
+struct Undeleted {
+  int64_t files = 0, folders = 0;
+};
+
+void DeleteTree(const std::filesystem::path& folder, Undeleted* left) {
+  std::error_code error;
+  for (std::filesystem::directory_iterator it(folder, error), end; !error && it != end; it.increment(error)) {
+    if (it->is_directory(error) && !it->is_symlink(error)) {
+      DeleteTree(it->path(), left);
+    } else if (::unlink(it->path().c_str()) != 0) {
+      ++left->files;
+    }
+  }
+  if (::rmdir(folder.c_str()) != 0) ++left->folders;
+}
+
+bool IsFolder(const char* path) {
+  struct stat info;
+  return path != nullptr && ::stat(path, &info) == 0 && S_ISDIR(info.st_mode);
+}
+
+std::vector<std::string> TempFolders() {
+  std::vector<std::string> folders;
+  for (const char* path :
+       {static_cast<const char*>(std::getenv("TEST_TMPDIR")), static_cast<const char*>(std::getenv("TMPDIR")),
+        static_cast<const char*>(std::getenv("TMP")), "/tmp", "."}) {
+    if (IsFolder(path)) folders.emplace_back(path);
+  }
+  return folders;
+}
+
+void* RunThread(void* thread) {
+  const TF_Thread& t = *static_cast<TF_Thread*>(thread);
+  t.work(t.param);
+  return nullptr;
+}
+
+Status LinkerError(const char* what) {
+  const char* text = dlerror();
+  return millrace::NotFound(text ? text : what);
+}
+
+}  // namespace
+
+extern "C" {
+
+void TF_CreateDir(const char* dirname, TF_Status* status) {
+  OnPath(dirname, status, [&] { return ::mkdir(dirname, 0755); });
+}
+void TF_DeleteDir(const char* dirname, TF_Status* status) {
+  OnPath(dirname, status, [&] { return ::rmdir(dirname); });
+}
+void TF_DeleteFile(const char* filename, TF_Status* status) {
+  OnPath(filename, status, [&] { return ::unlink(filename); });
+}
+
+void TF_DeleteRecursively(const char* dirname, int64_t* undeleted_file_count, int64_t* undeleted_dir_count,
+                          TF_Status* status) {
+  Guarded(status, [&]() -> Status {
+    MR_CAPI_REQUIRE(dirname);
+    Undeleted left;
+    struct stat info;
+    if (::lstat(dirname, &info) != 0) {
+      left.folders = 1;
+    } else if (S_ISDIR(info.st_mode)) {
+      DeleteTree(dirname, &left);
+    } else if (::unlink(dirname) != 0) {
+      left.files = 1;
+    }
+    if (undeleted_file_count) *undeleted_file_count = left.files;
+    if (undeleted_dir_count) *undeleted_dir_count = left.folders;
+    if (left.files + left.folders == 0) return absl::OkStatus();
+    if (::lstat(dirname, &info) != 0) return millrace::NotFound(dirname, ": there is no such folder");
+    return millrace::FailedPrecondition(dirname, ": ", left.files, " files and ", left.folders, " folders remain");
+  });
+}
+
+void TF_FileStat(const char* filename, TF_FileStatistics* stats, TF_Status* status) {
+  struct stat info;
+  if (stats == nullptr) return millrace::capi::Report(status, millrace::capi::NullArgument("stats"));
+  OnPath(filename, status, [&] {
+    if (::stat(filename, &info) != 0) return -1;
+    stats->length = info.st_size;
+    stats->mtime_nsec = int64_t{info.st_mtim.tv_sec} * 1'000'000'000 + info.st_mtim.tv_nsec;
+    stats->is_directory = S_ISDIR(info.st_mode);
+    return 0;
+  });
+}
+
+void TF_NewWritableFile(const char* filename, TF_WritableFileHandle** handle, TF_Status* status) {
+  if (handle) *handle = nullptr;
+  Guarded(status, [&]() -> Status {
+    MR_CAPI_REQUIRE(filename);
+    MR_CAPI_REQUIRE(handle);
+    MR_ASSIGN_OR_RETURN(auto file, Env::Default().NewWritableFile(filename));
+    *handle = new TF_WritableFileHandle{std::move(file)};
+    return absl::OkStatus();
+  });
+}
+
+void TF_CloseWritableFile(TF_WritableFileHandle* handle, TF_Status* status) {
+  const std::unique_ptr<TF_WritableFileHandle> owned(handle);
+  OnFile(handle, status, [](millrace::WritableFile& file) { return file.Close(); });
+}
+void TF_SyncWritableFile(TF_WritableFileHandle* handle, TF_Status* status) {
+  OnFile(handle, status, [](millrace::WritableFile& file) { return file.Sync(); });
+}
+void TF_FlushWritableFile(TF_WritableFileHandle* handle, TF_Status* status) {
+  OnFile(handle, status, [](millrace::WritableFile& file) { return file.Flush(); });
+}
+void TF_AppendWritableFile(TF_WritableFileHandle* handle, const char* data, size_t length, TF_Status* status) {
+  OnFile(handle, status, [&](millrace::WritableFile& file) -> Status {
+    if (length > 0) MR_CAPI_REQUIRE(data);
+    return file.Append(absl::string_view(data, length));
+  });
+}
+
+bool TF_StringStreamNext(TF_StringStream* list, const char** result) {
+  const bool more = list != nullptr && list->next < list->strings.size();
+  if (result) *result = more ? list->strings[list->next].c_str() : nullptr;
+  if (more) ++list->next;
+  return more;
+}
+void TF_StringStreamDone(TF_StringStream* list) { delete list; }
+
+TF_StringStream* TF_GetChildren(const char* filename, TF_Status* status) {
+  return GuardedOr<TF_StringStream*>(status, nullptr, [&]() -> StatusOr<TF_StringStream*> {
+    MR_CAPI_REQUIRE(filename);
+    MR_ASSIGN_OR_RETURN(std::vector<std::string> names, Env::Default().ListDir(filename));
+    return new TF_StringStream{std::move(names)};
+  });
+}
+
+TF_StringStream* TF_GetLocalTempDirectories(void) {
+  return Try<TF_StringStream*>(nullptr, [] { return new TF_StringStream{TempFolders()}; });
+}
+
+char* TF_GetTempFileName(const char* extension) {
+  return Try<char*>(nullptr, [&]() -> char* {
+    const std::string suffix = extension && *extension ? absl::StrCat(".", extension) : "";
+    for (const std::string& folder : TempFolders()) {
+      std::string path = absl::StrCat(folder, "/millrace_XXXXXX", suffix);
+      const int file = ::mkstemps(path.data(), static_cast<int>(suffix.size()));
+      if (file < 0) continue;
+      ::close(file);
+      return ::strdup(path.c_str());
+    }
+    return nullptr;
+  });
+}
+
+uint64_t TF_NowNanos(void) { return static_cast<uint64_t>(absl::ToUnixNanos(Env::Default().Now())); }
+uint64_t TF_NowMicros(void) { return static_cast<uint64_t>(absl::ToUnixMicros(Env::Default().Now())); }
+uint64_t TF_NowSeconds(void) { return static_cast<uint64_t>(absl::ToUnixSeconds(Env::Default().Now())); }
+
+void TF_DefaultThreadOptions(TF_ThreadOptions* options) {
+  if (options) *options = {0, 0, -1};
+}
+
+TF_Thread* TF_StartThread(const TF_ThreadOptions* options, const char* thread_name, void (*work_func)(void*),
+                          void* param) {
+  if (work_func == nullptr) return nullptr;
+  std::unique_ptr<TF_Thread> thread(new (std::nothrow) TF_Thread{{}, work_func, param});
+  pthread_attr_t attributes;
+  if (!thread || pthread_attr_init(&attributes) != 0) return nullptr;
+  // Sizes that the system does not take leave its own.
+  if (options && options->stack_size > 0) pthread_attr_setstacksize(&attributes, options->stack_size);
+  if (options && options->guard_size > 0) pthread_attr_setguardsize(&attributes, options->guard_size);
+  const int error = pthread_create(&thread->thread, &attributes, RunThread, thread.get());
+  pthread_attr_destroy(&attributes);
+  if (error != 0) return nullptr;
+  if (thread_name != nullptr) {
+    char name[16] = {};  // as long as the system's may be
+    std::strncpy(name, thread_name, sizeof(name) - 1);
+    pthread_setname_np(thread->thread, name);
+  }
+  return thread.release();
+}
+
+void TF_JoinThread(TF_Thread* thread) {
+  if (thread == nullptr) return;
+  pthread_join(thread->thread, nullptr);
+  delete thread;
+}
+
+void* TF_LoadSharedLibrary(const char* library_filename, TF_Status* status) {
+  return GuardedOr<void*>(status, nullptr, [&]() -> StatusOr<void*> {
+    MR_CAPI_REQUIRE(library_filename);
+    void* handle = dlopen(library_filename, RTLD_NOW | RTLD_LOCAL);
+    if (handle == nullptr) return LinkerError("the library cannot be opened");
+    return handle;
+  });
+}
+
+void* TF_GetSymbolFromLibrary(void* handle, const char* symbol_name, TF_Status* status) {
+  return GuardedOr<void*>(status, nullptr, [&]() -> StatusOr<void*> {
+    MR_CAPI_REQUIRE(handle);
+    MR_CAPI_REQUIRE(symbol_name);
+    void* symbol = dlsym(handle, symbol_name);
+    if (symbol == nullptr) return LinkerError("the symbol was not found");
+    return symbol;
+  });
+}
+
+}  // extern "C"

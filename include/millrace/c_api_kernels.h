@@ -206,8 +206,9 @@ TF_CAPI_EXPORT TF_StringView TF_GetOpKernelRequestedInput(TF_OpKernelContext* ct
 /* Whether the step is being stopped: a kernel that takes long asks now and then, and returns early. */
 TF_CAPI_EXPORT int MR_OpKernelContext_IsCancelled(TF_OpKernelContext* ctx);
 /* For an asynchronous kernel: `callback` runs, at most once and on any thread, when the step is cancelled or passes its
- * deadline; it may run the done callback. It does not run once that has been run. TF_CANCELLED: the step is being
- * stopped already, `callback` will not run, and the kernel has to end at once. One callback for each operation. */
+ * deadline; it may run the done callback. It does not run once that has been run: running the done callback elsewhere
+ * waits for it, so hold no lock then that `callback` takes. TF_CANCELLED: the step is being stopped already, `callback`
+ * will not run, and the kernel has to end at once. One callback for each operation. */
 TF_CAPI_EXPORT void MR_OpKernelContext_OnCancel(TF_OpKernelContext* ctx, void (*callback)(void* data), void* data,
                                                 TF_Status* status);
 /* Calls fn(data, begin, end) for parts of [0, n), on the threads of the device, and returns when all are done;

@@ -52,7 +52,7 @@ TF_CAPI_EXPORT void TF_OpDefinitionBuilderSetShapeInferenceFunction(
 /* The gradient of an op: given the operation and the gradients of its outputs it adds operations to `graph` and fills
  * in the gradients of the inputs (all none at first). Each of dys has a value; where nothing flows into an output it is
  * zeros. `scope` says what the names of these operations begin with. `graph` is for this call only: it can be built and
- * looked at, not run, and no operation of it is to be kept; those of loops and branches around it are seen to. */
+ * looked at, not run, and what is begun in it has to be finished; those of loops and branches around it are seen to. */
 typedef void (*MR_OpGradientFn)(void* data, TF_Graph* graph, const MR_Scope* scope, TF_Operation* oper,
                                 const MR_Gradient* dys, int num_dys, MR_Gradient* dxs, int num_dxs, TF_Status* status);
 /* Without either of these, asking for a gradient through the op is an error. `data` must live as long as the process.

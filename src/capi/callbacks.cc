@@ -3,6 +3,7 @@
 #include "millrace/c_api_callbacks.h"
 
 #include "capi/internal.h"
+#include "capi/plugin/registration.h"
 #include "client/interruptible.h"
 #include "kernel/client_function.h"
 
@@ -75,6 +76,7 @@ void MR_RegisterClientFunction(const char* token, MR_ClientFunction function, vo
     auto made = std::make_shared<millrace::capi::CallbackFunction>(function, data);
     MR_RETURN_IF_ERROR(millrace::RegisterClientFunction(token, made));
     made->ReleaseWith(release);
+    millrace::capi::UndoIfLoadingFails([key = std::string(token)] { MR_UnregisterClientFunction(key.c_str()); });
     return absl::OkStatus();
   });
 }

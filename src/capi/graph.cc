@@ -86,7 +86,9 @@ TF_Graph* TF_NewGraph(void) {
       nullptr, [] { return new TF_Graph{millrace::MakeRef<SharedGraph>(&millrace::System::Default().ops())}; });
 }
 
-void TF_DeleteGraph(TF_Graph* graph) { delete graph; }
+void TF_DeleteGraph(TF_Graph* graph) {
+  if (graph != nullptr && !graph->shared->is_view()) delete graph;  // a gradient function's is not the client's
+}
 
 TF_Operation* TF_GraphOperationByName(TF_Graph* graph, const char* oper_name) {
   if (graph == nullptr || oper_name == nullptr) return nullptr;

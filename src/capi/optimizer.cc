@@ -6,6 +6,7 @@
 #include "capi/flow.h"
 #include "capi/gradient_values.h"
 #include "capi/internal.h"
+#include "capi/plugin/registration.h"
 #include "client/optimizer.h"
 #include "millrace/c_api_training.h"
 
@@ -174,6 +175,10 @@ void MR_RegisterGradient(const char* name, MR_GradientFn function, void* context
       Clients().functions.erase(name);
     } else if (!Clients().functions.emplace(name, std::make_pair(function, context)).second) {
       return millrace::AlreadyExists("a gradient is registered under the name '", name, "' already");
+    } else {
+      millrace::capi::UndoIfLoadingFails([key = std::string(name)] {
+        MR_RegisterGradient(key.c_str(), nullptr, nullptr, nullptr);
+      });
     }
     return absl::OkStatus();
   });

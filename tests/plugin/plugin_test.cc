@@ -148,6 +148,15 @@ TEST(PluginTest, ALibraryThatFailsLeavesNothingBehind) {
     }
   }
   EXPECT_TRUE(HasOp("MatMul"));
+  // The names that init_fails had taken are free.
+  Status status;
+  MR_RegisterGradient(
+      "OfInitFails", [](void*, TF_Operation*, const char*, const MR_Gradient*, int, MR_Gradient*, int, TF_Status*) {},
+      nullptr, status);
+  EXPECT_EQ(status.code(), TF_OK) << status.message();
+  MR_RegisterClientFunction(
+      "of init_fails", [](void*, TF_Tensor**, int, TF_Tensor**, int, TF_Status*) {}, nullptr, nullptr, status);
+  EXPECT_EQ(status.code(), TF_OK) << status.message();
 }
 
 TEST(PluginTest, OpsAreLookedUpWhileLibrariesAddThem) {

@@ -74,6 +74,10 @@ Status Initialise(void* handle) {
   return absl::OkStatus();
 }
 
+void Undo(std::vector<std::function<void()>>& list) {
+  for (; !list.empty(); list.pop_back()) list.back()();
+}
+
 // After the library's own code has run in `scope`.
 Status Finish(void* handle, RegistrationScope& scope, wire::OpList* ops) {
   if (const auto* info = static_cast<const MR_PluginInfo*>(OwnSymbol(handle, MR_PLUGIN_INFO_SYMBOL))) {
@@ -90,7 +94,10 @@ Status Finish(void* handle, RegistrationScope& scope, wire::OpList* ops) {
   for (const PluginOp& op : found.ops) {
     MR_ASSIGN_OR_RETURN(ops->op.emplace_back(), OpDefToProto(op.def));
   }
-  return Publish(std::move(found));
+  std::vector<std::function<void()>> undo = std::move(found.undo);
+  Status published = Publish(std::move(found));
+  if (!published.ok()) Undo(undo);
+  return published;
 }
 
 // Takes the library for this thread, or waits for the thread that has it.
@@ -136,6 +143,7 @@ StatusOr<wire::OpList> Load(const std::string& path) {
     } catch (...) {
       status = StatusFromException();
     }
+    if (!status.ok()) Undo(scope.collected().undo);
     absl::MutexLock lock(&libraries.mu);
     entry->status = std::move(status);
     entry->ops = std::move(ops);

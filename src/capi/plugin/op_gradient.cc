@@ -30,6 +30,9 @@ Status PluginGradient(GradContext& c) {
   const std::string where = absl::StrCat("gradient of ", c.node()->Describe(), ": ");
   MR_RETURN_IF_ERROR(Annotate(thrown, where));
   MR_RETURN_IF_ERROR(Annotate(FromStatus(status), where));
+  if (!graph.shared->HasOneRef()) {
+    return FailedPrecondition(where, "an operation, loop or branch that was begun in the graph has not been finished");
+  }
   for (size_t i = 0; i < num_inputs; ++i) {
     MR_ASSIGN_OR_RETURN(const Gradient g, GradientFromC(dxs[i], static_cast<int>(i)));
     if (g.dense) c.set_dx(static_cast<int>(i), g.dense);

@@ -91,6 +91,10 @@ Status RegisterKernel(PluginKernelEntry kernel) {
   return s;
 }
 
+void UndoIfLoadingFails(std::function<void()> undo) {
+  if (current_scope != nullptr) current_scope->collected().undo.push_back(std::move(undo));
+}
+
 Status Publish(Registrations registrations) {
   MR_RETURN_IF_ERROR(registrations.error);
   System& system = System::Default();

@@ -4,6 +4,7 @@
 // published at once. Nothing published is ever taken back: graphs and sessions point into it.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -34,6 +35,7 @@ struct Registrations {
   std::vector<PluginOp> ops;
   std::vector<PluginKernelEntry> kernels;
   Status error;  // the first registration that was refused
+  std::vector<std::function<void()>> undo;
 };
 
 // Collects what this thread registers until its end. Scopes nest.
@@ -55,6 +57,8 @@ class RegistrationScope {
 // serves operations which this one serves.
 Status RegisterOp(PluginOp op);
 Status RegisterKernel(PluginKernelEntry kernel);
+// For what takes effect at once: `undo` is run if the library that this thread loads fails.
+void UndoIfLoadingFails(std::function<void()> undo);
 // All of it, or nothing and an error.
 Status Publish(Registrations registrations);
 

@@ -52,6 +52,8 @@ from millrace.ops.queues import FIFOQueue, PaddingFIFOQueue, PriorityQueue, Queu
 from millrace.ops.accumulators import ConditionalAccumulator, ConditionalAccumulatorBase, SparseConditionalAccumulator  # noqa: F401
 from millrace.ops.staging import StagingArea  # noqa: F401
 from millrace.ops.session_ops import *  # noqa: F401,F403
+from millrace.ops.quantization_ops import *  # noqa: F401,F403
+from millrace.ops.band_ops import *  # noqa: F401,F403
 from millrace.ops.random_ops import *  # noqa: F401,F403
 from millrace.ops.readers import *  # noqa: F401,F403
 from millrace.ops.script_ops import *  # noqa: F401,F403
@@ -79,7 +81,6 @@ inv = reciprocal  # type: ignore[name-defined]  # noqa: F821
 where_v2 = _gen_ops.select_v2
 
 _missing.fill(globals(), "", {
-    "sparse_matmul": "tf.matmul",
     "ReplicaDeviceSetter": "tf.device",
 })
 

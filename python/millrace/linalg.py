@@ -5,8 +5,10 @@ from millrace.ops.array_ops import matrix_transpose, matrix_transpose as transpo
 from millrace.ops.derived_ops import matvec  # noqa: F401
 from millrace.ops.gen_ops import cholesky, cross, lu  # noqa: F401
 from millrace.ops.gen_ops import diag as tensor_diag, diag_part as tensor_diag_part  # noqa: F401
-from millrace.ops.gen_ops import matrix_band_part as band_part, matrix_diag as diag, matrix_diag_part as diag_part  # noqa: F401
-from millrace.ops.gen_ops import matrix_determinant as det, matrix_inverse as inv, matrix_set_diag as set_diag  # noqa: F401
+from millrace.ops.gen_ops import matrix_band_part as band_part, matrix_logarithm as logm  # noqa: F401
+from millrace.ops.gen_ops import matrix_determinant as det, matrix_inverse as inv  # noqa: F401
+from millrace.ops.band_ops import matrix_diag as diag, matrix_diag_part as diag_part, matrix_set_diag as set_diag  # noqa: F401
+from millrace.ops.band_ops import matrix_exponential as expm, matrix_square_root as sqrtm, tridiagonal_matmul, tridiagonal_solve  # noqa: F401
 from millrace.ops.gen_ops import matrix_solve as solve, matrix_triangular_solve as triangular_solve  # noqa: F401
 from millrace.ops.linalg_operators import LinearOperatorDiag, LinearOperatorFullMatrix, LinearOperatorIdentity, LinearOperatorLowerTriangular  # noqa: F401
 from millrace.ops.linalg_ops import adjoint, cholesky_solve, logdet, qr, slogdet, svd  # noqa: F401

@@ -20,7 +20,7 @@ raw_ops = ops.raw_ops
 logging = tf_logging
 user_ops = ops.gen_ops
 models = @
-math random io sparse dtypes debugging bitwise queue manip strings version spectral = @
+math random io sparse dtypes debugging bitwise queue manip strings version spectral quantization = @
 scalar_summary = summary:scalar_summary
 histogram_summary = summary:histogram_summary
 image_summary = summary:image_summary
@@ -37,8 +37,8 @@ acos acosh asin asinh atan atan2 atanh approximate_equal batch_to_space batch_to
 check_numerics cholesky cos cosh cross depth_to_space diag diag_part digamma
 dynamic_partition dynamic_stitch ensure_shape erf erfc exp expm1 extract_image_patches floor
 gather_nd greater greater_equal identity_n invert_permutation is_finite is_inf is_nan less less_equal lgamma
-log log1p logical_and logical_not logical_or matrix_band_part matrix_determinant matrix_diag matrix_diag_part
-matrix_inverse matrix_set_diag matrix_solve matrix_triangular_solve polygamma prevent_gradient 
+log log1p logical_and logical_not logical_or matrix_band_part matrix_determinant
+matrix_inverse matrix_solve matrix_triangular_solve polygamma prevent_gradient 
 reciprocal rint rsqrt scatter_nd segment_max segment_mean segment_min segment_prod segment_sum sign sin sinh space_to_batch
 space_to_batch_nd space_to_depth sparse_segment_mean sparse_segment_sqrt_n sparse_segment_sum sqrt square squared_difference
 stop_gradient string_to_hash_bucket string_to_hash_bucket_fast string_to_hash_bucket_strong tan unique_with_counts unsorted_segment_max
@@ -61,7 +61,7 @@ igamma igammac betainc unravel_index guarantee_const timestamp fingerprint
 : subtract tan tanh top_k=nn.top_k truediv unsorted_segment_max unsorted_segment_mean unsorted_segment_min unsorted_segment_prod
 : unsorted_segment_sqrt_n unsorted_segment_sum xdivy xlogy zero_fraction=nn.zero_fraction zeta
 : igamma igammac betainc bessel_i0=ops.derived_ops.bessel_i0 bessel_i1=ops.derived_ops.bessel_i1 bessel_i0e=ops.gen_ops.bessel_i0e
-: bessel_i1e=ops.gen_ops.bessel_i1e nextafter=ops.gen_ops.next_after
+: bessel_i1e=ops.gen_ops.bessel_i1e cumulative_logsumexp=ops.band_ops.cumulative_logsumexp nextafter=ops.gen_ops.next_after
 
 [random]
 : all_candidate_sampler=nn.all_candidate_sampler categorical=multinomial multinomial gamma=random_gamma get_seed
@@ -116,6 +116,11 @@ gfile = gfile_names
 
 [queue]
 : FIFOQueue PaddingFIFOQueue PriorityQueue QueueBase RandomShuffleQueue
+
+[quantization]
+: dequantize fake_quant_with_min_max_args fake_quant_with_min_max_args_gradient fake_quant_with_min_max_vars
+: fake_quant_with_min_max_vars_gradient fake_quant_with_min_max_vars_per_channel fake_quant_with_min_max_vars_per_channel_gradient
+: quantize quantized_concat quantize_and_dequantize=ops.quantization_ops.quantize_and_dequantize
 
 [manip]
 : batch_to_space_nd gather_nd reshape reverse roll scatter_nd space_to_batch_nd tile

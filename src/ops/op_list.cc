@@ -8,6 +8,7 @@
 #include "ops/dataflow/queue_ops.h"
 #include "ops/image/image_ops.h"
 #include "ops/parsing/parsing_ops.h"
+#include "ops/quantize/quantize_ops.h"
 #include "ops/signal/signal_ops.h"
 #include "ops/state/lookup_ops.h"
 #include "ops/text/string_ops.h"
@@ -48,6 +49,7 @@ void RegisterAllOps(OpRegistry& registry) {
   RegisterAudioOps(registry);
   RegisterDatasetOps(registry);
   RegisterSignalOps(registry);
+  RegisterQuantizeOps(registry);
 }
 
 }  // namespace millrace

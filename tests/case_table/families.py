@@ -12,8 +12,10 @@ import image_rows
 import image_window_rows
 import linalg_rows
 import linalg_spectral_rows
+import matrix_function_rows
 import nn_rows
 import parsing_rows
+import quantize_rows
 import random_rows
 import reduction_rows
 import signal_rows
@@ -52,5 +54,7 @@ def add_to(table: Table) -> None:
         parsing_rows,
         signal_rows,
         special_rows,
+        quantize_rows,
+        matrix_function_rows,
     ):
         family.add_to(table)

@@ -38,6 +38,12 @@ _RECURRENT = """BlockLSTM BlockLSTMV2 BlockLSTMGrad BlockLSTMGradV2 LSTMBlockCel
     GRUBlockCellGrad"""
 
 
+_QUANTIZED = """QuantizeV2 Dequantize QuantizeDownAndShrinkRange Requantize RequantizationRange RequantizePerChannel
+    RequantizationRangePerChannel QuantizedAdd QuantizedMul QuantizedMatMul QuantizedBiasAdd QuantizedRelu QuantizedRelu6
+    QuantizedReluX QuantizedBatchNormWithGlobalNormalization QuantizedInstanceNorm QuantizedConcat QuantizedReshape
+    QuantizedConv2D QuantizedAvgPool QuantizedMaxPool"""
+
+
 def _both(names: str) -> list[str]:
     """The ops of references, and those of handles."""
     return [name + version for name in names.split() for version in ("", "V2")]
@@ -72,6 +78,7 @@ REASONS: dict[str, str] = {
     "_HostSend": _TRANSFERS,
     "_HostRecv": _TRANSFERS,
     "_Loop": _LOOPS,
+    **dict.fromkeys("_HostCast _ListToArray _ArrayToList".split(), "made by runtimes only; graphs of clients do not have it"),
     **dict.fromkeys("PyFunc PyFuncStateless EagerPyFunc".split(), _CLIENTS),
     **dict.fromkeys("StringToHashBucket StringToHashBucketFast StringToHashBucketStrong".split(), _HASHES),
     **dict.fromkeys("MaxPool3D MaxPool3DGrad MaxPool3DGradGrad AvgPool3D AvgPool3DGrad".split(), _VOLUMES),
@@ -90,6 +97,7 @@ REASONS: dict[str, str] = {
     **dict.fromkeys(_BARRIERS + _STAGES + _ACCUMULATORS, _EXCHANGES),
     **dict.fromkeys(_TABLE_OPS, _TABLES),
     **dict.fromkeys(_READER_OPS, _READERS),
+    **dict.fromkeys(_QUANTIZED.split(), "of quantized numbers, which the table does not have: python/tests/test_quantized.py"),
     **dict.fromkeys("MutexV2 MutexLock ConsumeMutexLock".split(), _MUTEXES),
     **dict.fromkeys(
         "GetSessionHandle GetSessionHandleV2 GetSessionTensor DeleteSessionTensor".split(), _SESSION_TENSORS

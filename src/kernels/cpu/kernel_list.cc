@@ -8,6 +8,7 @@
 #include "kernels/cpu/dataflow/queue_kernels.h"
 #include "kernels/cpu/image/image.h"
 #include "kernels/cpu/parsing/parsing.h"
+#include "kernels/cpu/quantize/quantize_kernels.h"
 #include "kernels/cpu/signal/signal.h"
 #include "kernels/cpu/state/lookup.h"
 #include "kernels/cpu/state/session_tensors.h"
@@ -50,6 +51,7 @@ void RegisterCpuKernels(KernelRegistry& registry) {
   RegisterDatasetKernels(registry);
   RegisterSignalKernels(registry);
   RegisterSessionTensorKernels(registry);
+  RegisterQuantizeKernels(registry);
 }
 
 }  // namespace millrace

@@ -10,6 +10,14 @@ constexpr char kTransfer[] = "transfers are added after gradients are taken";
 
 Status NothingKnown(ShapeContext&) { return absl::OkStatus(); }
 
+Status EachLikeItsInput(ShapeContext& c) {
+  if (c.num_inputs() != c.num_outputs()) {
+    return InvalidArgument(c.num_inputs(), " inputs do not make ", c.num_outputs(), " outputs");
+  }
+  for (int i = 0; i < c.num_inputs(); ++i) c.set_output(i, c.input(i));
+  return absl::OkStatus();
+}
+
 void AddSend(OpRegistry& r, absl::string_view name, absl::string_view doc) {
   r.Add(absl::StrCat(name,
                      "(tensor:T) -> () | T:type; tensor_name:string; send_device:string; "
@@ -42,6 +50,21 @@ void RegisterRuntimeOps(OpRegistry& r) {
   AddSend(r, "_HostSend", "_Send of a tensor that lies in host memory.");
   AddRecv(r, "_Recv", "Waits for the tensor that the matching _Send hands over.");
   AddRecv(r, "_HostRecv", "_Recv into host memory.");
+  r.Add("_HostCast(x:SrcT) -> (y:DstT) | SrcT:type; DstT:type; Truncate:bool=false")
+      .Doc("Cast of a tensor that lies in host memory.")
+      .Shape(UnchangedShape)
+      .NoGradient(kTransfer)
+      .NoExample("graphs of clients do not have it");
+  r.Add("_ListToArray(input:[Tin]) -> (output:N*T) | Tin:list(type); T:type; N:int>=1")
+      .Doc("Tensors given with a type each, which must be one, as a list of one type.")
+      .Shape(EachLikeItsInput)
+      .NoGradient(kTransfer)
+      .NoExample("graphs of clients do not have it");
+  r.Add("_ArrayToList(input:N*T) -> (output:[out_types]) | T:type; N:int>=1; out_types:list(type)")
+      .Doc("A list of tensors of one type as tensors with a type each.")
+      .Shape(EachLikeItsInput)
+      .NoGradient(kTransfer)
+      .NoExample("graphs of clients do not have it");
   r.Add("_Loop(args:[Tin]) -> (results:[Tout]) | Tin:list(type)>=0; Tout:list(type)>=0 | S")
       .Doc(
           "A while loop that runs as a straight line: first values of its variables and what does not change go in, "

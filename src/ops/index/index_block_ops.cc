@@ -4,6 +4,7 @@
 
 #include "base/checked.h"
 #include "ops/index/index_ops.h"
+#include "tensor/window.h"
 
 namespace millrace {
 namespace {
@@ -189,24 +190,28 @@ Status DepthToSpaceGrad(GradContext& g) { return DepthGrad(g, "SpaceToDepth"); }
 
 // The patches of an image that holds 1, 2, 3, ... say which pixel each patch element came from (0: the padding), so the
 // gradient is a sum by these numbers.
+// Images of pixel numbers, cut into patches, tell where each value came from.
 Status PatchesGrad(GradContext& g) {
   const GraphBuilder& b = g.b();
   const DType i64 = DType::kInt64;
   AttrMap attrs;
   for (const char* name : {"ksizes", "strides", "rates", "padding"}) {
-    attrs.emplace(name, g.node()->attrs().find(name)->second);
+    const auto given = g.node()->attrs().find(name);
+    if (given != g.node()->attrs().end()) attrs.emplace(name, given->second);
   }
+  const bool volumes = g.node()->op_name() == "ExtractVolumePatches";
+  const int64_t spatial = volumes ? 3 : 2;
   Output shape = b.Shape(g.x(0), i64);
   Output one = b.Vector<int64_t>({1}), rest = b.Vector<int64_t>({-1}), no_dims = b.Const(Tensor::Vector<int32_t>({}));
   Output axis = b.Scalar<int32_t>(0);
-  Output hw = VectorSlice(b, shape, 1, 2);
+  Output hw = VectorSlice(b, shape, 1, spatial);
   Output pixels = b.Op("Prod", {hw, b.Vector<int32_t>({0})}, {{"keep_dims", false}});
   Output numbers = b.Op("Range", {b.Scalar<int64_t>(1), b.Add(pixels, b.Scalar<int64_t>(1)), b.Scalar<int64_t>(1)});
   Output image = b.Reshape(numbers, b.Op("ConcatV2", {std::vector<Output>{one, hw, one}, axis}));
-  Node* patches = b.OpNode("ExtractImagePatches", std::vector<Arg>{image}, attrs);
+  Node* patches = b.OpNode(g.node()->op_name(), std::vector<Arg>{image}, attrs);
   if (!patches) return g.status();
   Output ids = b.Sub(b.Reshape(patches->output(0), rest), b.Scalar<int64_t>(1));
-  Output batch = VectorSlice(b, shape, 0, 1), depth = VectorSlice(b, shape, 3, 1);
+  Output batch = VectorSlice(b, shape, 0, 1), depth = VectorSlice(b, shape, spatial + 1, 1);
   Output count = b.Shape(ids, i64);
   Output swap = b.Vector<int32_t>({1, 0, 2});
   Output rows = b.Reshape(g.dy(), b.Op("ConcatV2", {std::vector<Output>{batch, count, depth}, axis}));
@@ -214,6 +219,28 @@ Status PatchesGrad(GradContext& g) {
   Output sum = b.Op("UnsortedSegmentSum", {rows, ids, b.Reshape(pixels, no_dims)});
   g.set_dx(0, b.Reshape(b.Op("Transpose", {sum, swap}), shape));
   return g.status();
+}
+
+Status VolumePatchesShape(ShapeContext& c) {
+  MR_ASSIGN_OR_RETURN(const PartialShape in, c.WithRank(0, 5));
+  MR_ASSIGN_OR_RETURN(const Dims ksizes, c.Attr<Dims>("ksizes"));
+  MR_ASSIGN_OR_RETURN(const Dims strides, c.Attr<Dims>("strides"));
+  MR_ASSIGN_OR_RETURN(const std::string text, c.Attr<std::string>("padding"));
+  MR_ASSIGN_OR_RETURN(const Padding padding, ParsePadding(text));
+  for (const Dims* d : {&ksizes, &strides}) {
+    if (d->size() != 5) return InvalidArgument("ksizes and strides must have 5 elements, got ", d->size());
+    if ((*d)[0] != 1 || (*d)[4] != 1) return Unimplemented("patches across batch or depth are not supported");
+  }
+  Dims out = {in.dim(0), -1, -1, -1, in.dim(4)};
+  for (size_t i = 1; i < 4; ++i) {
+    if (out[4] >= 0 && !CheckedMul(out[4], ksizes[i], &out[4])) return InvalidArgument("patches do not fit in 64 bits");
+    if (!in.has_dim(static_cast<int>(i))) continue;
+    MR_ASSIGN_OR_RETURN(
+        const WindowExtent e, ComputeWindow(in.dim(static_cast<int>(i)), ksizes[i], strides[i], 1, padding));
+    out[i] = e.output;
+  }
+  c.set_output(0, PartialShape::Of(std::move(out)));
+  return absl::OkStatus();
 }
 
 }  // namespace
@@ -277,6 +304,18 @@ void RegisterBlockOps(OpRegistry& registry) {
       .Gradient(PatchesGrad)
       .Example("f32[1,4,5,2]~ | ksizes=[1,2,3,1]; strides=[1,2,2,1]; rates=[1,1,1,1]; padding=\"SAME\"")
       .Example("f32[2,5,5,1]~ | ksizes=[1,2,2,1]; strides=[1,1,1,1]; rates=[1,2,2,1]; padding=\"VALID\"");
+  registry
+      .Add(
+          "ExtractVolumePatches(input:T) -> (patches:T) | ksizes:list(int)>=5; strides:list(int)>=5; T in REAL; "
+          "padding in {SAME,VALID}")
+      .Doc(
+          "The patches of ksizes cells at every `strides`-th place of volumes, each laid out in the depth dimension. "
+          "SAME "
+          "pads with zeros.")
+      .Shape(VolumePatchesShape)
+      .Gradient(PatchesGrad)
+      .Example("f32[1,3,4,3,2]~ | ksizes=[1,2,2,3,1]; strides=[1,1,2,1,1]; padding=\"SAME\"")
+      .Example("f32[2,3,3,3,1]~ | ksizes=[1,2,2,2,1]; strides=[1,1,1,1,1]; padding=\"VALID\"");
 }
 
 }  // namespace millrace

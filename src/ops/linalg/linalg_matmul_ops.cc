@@ -133,7 +133,43 @@ std::pair<Output, Output> UnbroadcastBatches(const GraphBuilder& b, Output x, Ou
   return {b.Reshape(b.Sum(gx, axes->output(0)), x_shape), b.Reshape(b.Sum(gy, axes->output(1)), y_shape)};
 }
 
+namespace {
+
+Status SparseMatMulGrad(GradContext& c) {
+  const GraphBuilder& b = c.b();
+  MR_ASSIGN_OR_RETURN(const bool ta, c.Attr<bool>("transpose_a"));
+  MR_ASSIGN_OR_RETURN(const bool tb, c.Attr<bool>("transpose_b"));
+  MR_ASSIGN_OR_RETURN(const bool sparse_a, c.Attr<bool>("a_is_sparse"));
+  MR_ASSIGN_OR_RETURN(const bool sparse_b, c.Attr<bool>("b_is_sparse"));
+  struct Factor {
+    Output value;
+    bool sparse;
+  };
+  const Output dy = c.dy();
+  const Factor a{c.x(0), sparse_a}, x{c.x(1), sparse_b}, g{dy, dy.node != nullptr && dy.node->op_name() == "ReluGrad"};
+  const auto product = [&](const Factor& l, const Factor& r, bool tl, bool tr, Output like) {
+    const Output p =
+        b.Op("SparseMatMul", {l.value, r.value},
+             {{"transpose_a", tl}, {"transpose_b", tr}, {"a_is_sparse", l.sparse}, {"b_is_sparse", r.sparse}});
+    return b.Cast(p, BaseType(like.dtype()));
+  };
+  c.set_dx(0, ta ? product(x, g, tb, true, c.x(0)) : product(g, x, false, !tb, c.x(0)));
+  c.set_dx(1, tb ? product(g, a, true, ta, c.x(1)) : product(a, g, !ta, false, c.x(1)));
+  return c.status();
+}
+
+}  // namespace
+
 void RegisterMatMulOps(OpRegistry& registry) {
+  registry
+      .Add(
+          "SparseMatMul(a:Ta, b:Tb) -> (product:f32) | transpose_a:bool=false; transpose_b:bool=false; "
+          "a_is_sparse:bool=false; b_is_sparse:bool=false; Ta in bf16|f32=f32; Tb in bf16|f32=f32")
+      .Doc("MatMul of float32 and bfloat16 matrices. That an operand has many zeros is a hint, and changes no result.")
+      .Shape(MatMulShape)
+      .Gradient(SparseMatMulGrad)
+      .Example("f32[2,3]~, f32[3,4]~")
+      .Example("f32[3,2]~, f32[4,3]~ | transpose_a=true; transpose_b=true; a_is_sparse=true");
   registry.Add("MatMul(a:T, b:T) -> (product:T) | transpose_a:bool=false; transpose_b:bool=false; T in FC|IDX|i16")
       .Doc("Product of two matrices, either of them transposed first where its flag says so.")
       .Shape(MatMulShape)

@@ -10,6 +10,7 @@ void RegisterLinalgOps(OpRegistry& registry) {
   RegisterSpectralOps(registry);
   RegisterLeastSquaresOps(registry);
   RegisterEinsumOps(registry);
+  RegisterMatrixFunctionOps(registry);
 }
 
 }  // namespace millrace

@@ -13,6 +13,7 @@ void RegisterFactorizationOps(OpRegistry& registry);
 void RegisterSpectralOps(OpRegistry& registry);
 void RegisterLeastSquaresOps(OpRegistry& registry);
 void RegisterEinsumOps(OpRegistry& registry);
+void RegisterMatrixFunctionOps(OpRegistry& registry);
 
 // Input i as a stack of square matrices; its last two dimensions merged.
 StatusOr<PartialShape> SquareMatrices(ShapeContext& c, int i);

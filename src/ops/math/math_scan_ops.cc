@@ -36,6 +36,27 @@ Status CumprodGrad(GradContext& c) {
   return c.status();
 }
 
+// exp(L - s) = g exp(x) sum ..., with gradients of either sign apart, since only positive numbers have logarithms.
+Status LogsumexpGrad(GradContext& c) {
+  MR_ASSIGN_OR_RETURN(const bool exclusive, c.Attr<bool>("exclusive"));
+  MR_ASSIGN_OR_RETURN(const bool reverse, c.Attr<bool>("reverse"));
+  const GraphBuilder& b = c.b();
+  const Output g = c.dy(), x = c.x(0);
+  const DType t = BaseType(x.dtype());
+  const double least = t == DType::kHalf ? -65504 : t == DType::kDouble ? -1.7976931348623157e308 : -3.38e38;
+  const Output zero = b.ScalarOf(t, 0), lowest = b.Add(b.ScalarOf(t, least), b.ZerosLike(g));
+  const auto part = [&](Output positive) {
+    const Output some = b.Op("Greater", {positive, zero});
+    const Output safe = b.Op("Select", {some, positive, b.OnesLike(positive)});
+    const Output log = b.Op("Select", {some, b.Op("Log", {safe}), lowest});
+    const Output sums =
+        b.Op("CumulativeLogsumexp", {b.Sub(log, c.y()), c.x(1)}, {{"exclusive", exclusive}, {"reverse", !reverse}});
+    return b.Op("Exp", {b.Add(sums, x)});
+  };
+  c.set_dx(0, b.Sub(part(g), part(b.Neg(g))));
+  return c.status();
+}
+
 constexpr char kScan[] =
     "(x:T, axis:Tidx) -> (out:T) | exclusive:bool=false; reverse:bool=false; T in NUM; Tidx in IDX=i32";
 
@@ -58,6 +79,17 @@ void RegisterScanOps(OpRegistry& registry) {
       .Gradient(CumprodGrad)
       .Example("f32[2,3]+, i32[]{1}")
       .Example("f64[4,2]+, i64[]{-2} | exclusive=true; reverse=true");
+  registry
+      .Add(
+          "CumulativeLogsumexp(x:T, axis:Tidx) -> (out:T) | exclusive:bool=false; reverse:bool=false; T in FLT; "
+          "Tidx in IDX=i32")
+      .Doc(
+          "Running logarithms of sums of exponentials along one axis. Where nothing is summed (exclusive) the result "
+          "is minus infinity.")
+      .Shape(ScanShape)
+      .Gradient(LogsumexpGrad)
+      .Example("f64[2,3]~, i32[]{1}")
+      .Example("f64[4,2]~, i64[]{-2} | reverse=true");
 }
 
 }  // namespace millrace

@@ -68,6 +68,26 @@ class RecvKernel : public AsyncKernel {
   DType want_ = DType::kInvalid;
 };
 
+class RelistKernel final : public Kernel {
+ public:
+  Status Init(const KernelInit& init) override {
+    if (init.num_inputs() != init.num_outputs()) {
+      return InvalidArgument(init.num_inputs(), " inputs do not make ", init.num_outputs(), " outputs");
+    }
+    for (int i = 0; i < init.num_inputs(); ++i) {
+      if (init.input_type(i) == init.output_type(i)) continue;
+      return InvalidArgument(
+          "input ", i, " is ", DTypeName(init.input_type(i)), ", output is ", DTypeName(init.output_type(i)));
+    }
+    return absl::OkStatus();
+  }
+  Status Compute(KernelContext& ctx) override {
+    for (int i = 0; i < ctx.num_inputs(); ++i) ctx.Forward(i, i);
+    return absl::OkStatus();
+  }
+  bool IsExpensive() const override { return false; }
+};
+
 }  // namespace
 
 void RegisterRuntimeKernels(KernelRegistry& registry) {
@@ -75,6 +95,8 @@ void RegisterRuntimeKernels(KernelRegistry& registry) {
   registry.Add<SendKernel>({.op = "_HostSend"});
   registry.Add<RecvKernel>({.op = "_Recv"});
   registry.Add<RecvKernel>({.op = "_HostRecv"});
+  registry.Add<RelistKernel>({.op = "_ListToArray"});
+  registry.Add<RelistKernel>({.op = "_ArrayToList"});
 }
 
 }  // namespace millrace

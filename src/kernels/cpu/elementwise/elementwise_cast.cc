@@ -98,6 +98,9 @@ class CastKernel final : public Kernel {
 
 }  // namespace
 
-void RegisterCastKernels(KernelRegistry& r) { r.Add<CastKernel>({.op = "Cast"}); }
+void RegisterCastKernels(KernelRegistry& r) {
+  r.Add<CastKernel>({.op = "Cast"});
+  r.Add<CastKernel>({.op = "_HostCast"});
+}
 
 }  // namespace millrace

@@ -20,6 +20,7 @@ void RegisterIndexKernels(KernelRegistry& registry) {
   RegisterRangeKernels(registry);
   RegisterBandKernels(registry);
   RegisterSearchKernels(registry);
+  RegisterVolumePatchesKernels(registry);
 }
 
 }  // namespace millrace

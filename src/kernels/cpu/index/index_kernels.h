@@ -19,5 +19,6 @@ void RegisterIndexSelectionKernels(KernelRegistry& registry);
 void RegisterRangeKernels(KernelRegistry& registry);
 void RegisterBandKernels(KernelRegistry& registry);
 void RegisterSearchKernels(KernelRegistry& registry);
+void RegisterVolumePatchesKernels(KernelRegistry& registry);
 
 }  // namespace millrace

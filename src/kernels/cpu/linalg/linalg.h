@@ -11,5 +11,7 @@ void RegisterFactorizationKernels(KernelRegistry& registry);
 void RegisterSpectralKernels(KernelRegistry& registry);
 void RegisterLeastSquaresKernels(KernelRegistry& registry);
 void RegisterEinsumKernels(KernelRegistry& registry);
+void RegisterMatrixFunctionKernels(KernelRegistry& registry);
+void RegisterTridiagonalKernels(KernelRegistry& registry);
 
 }  // namespace millrace

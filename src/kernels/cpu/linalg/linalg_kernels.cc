@@ -10,6 +10,8 @@ void RegisterLinalgKernels(KernelRegistry& registry) {
   RegisterSpectralKernels(registry);
   RegisterLeastSquaresKernels(registry);
   RegisterEinsumKernels(registry);
+  RegisterMatrixFunctionKernels(registry);
+  RegisterTridiagonalKernels(registry);
 }
 
 }  // namespace millrace

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Kernels of MatMul, BatchMatMul and BatchMatMulV2.
+#include "kernels/cpu/engine/elementwise_convert.h"
 #include "kernels/cpu/linalg/linalg.h"
 #include "kernels/cpu/linalg/linalg_batch.h"
 #include "kernels/cpu/linalg/linalg_products.h"
@@ -38,6 +39,47 @@ class MatMulKernel : public Kernel {
   }
 
  private:
+  bool transpose_a_ = false, transpose_b_ = false;
+};
+
+// A dense product: what is said of zeros in the operands is a hint.
+class SparseMatMulKernel final : public Kernel {
+ public:
+  Status Init(const KernelInit& init) override {
+    MR_ASSIGN_OR_RETURN(transpose_a_, init.Attr<bool>("transpose_a"));
+    MR_ASSIGN_OR_RETURN(transpose_b_, init.Attr<bool>("transpose_b"));
+    return absl::OkStatus();
+  }
+  Status Compute(KernelContext& ctx) override {
+    const Tensor &a = ctx.input(0), &b = ctx.input(1);
+    if (a.rank() != 2) return InvalidArgument("a is not a matrix");
+    if (b.rank() != 2) return InvalidArgument("b is not a matrix");
+    Products p;
+    p.transpose_x = transpose_a_;
+    p.transpose_y = transpose_b_;
+    p.m = a.dim(transpose_a_ ? 1 : 0);
+    p.k = a.dim(transpose_a_ ? 0 : 1);
+    p.n = b.dim(transpose_b_ ? 0 : 1);
+    if (b.dim(transpose_b_ ? 1 : 0) != p.k) {
+      return InvalidArgument("Matrix size incompatible: a: ", a.shape().ToString(), ", b: ", b.shape().ToString());
+    }
+    MR_ASSIGN_OR_RETURN(const Shape shape, Shape::Make({p.m, p.n}));
+    MR_ASSIGN_OR_RETURN(Tensor * out, ctx.AllocateOutput(0, shape));
+    MR_ASSIGN_OR_RETURN(const Tensor x, AsFloat(ctx, a));
+    MR_ASSIGN_OR_RETURN(const Tensor y, AsFloat(ctx, b));
+    p.x = x.raw();
+    p.y = y.raw();
+    p.result = out->mutable_raw();
+    return MultiplyMatrices(ctx, DType::kFloat, p);
+  }
+
+ private:
+  static StatusOr<Tensor> AsFloat(KernelContext& ctx, const Tensor& t) {
+    if (t.dtype() == DType::kFloat) return t;
+    MR_ASSIGN_OR_RETURN(Tensor wide, ctx.AllocateTemp(DType::kFloat, t.shape()));
+    FindConvert(t.dtype(), DType::kFloat).Run(t.raw(), wide.mutable_raw(), t.num_elements());
+    return wide;
+  }
   bool transpose_a_ = false, transpose_b_ = false;
 };
 
@@ -113,6 +155,8 @@ void RegisterMatMulKernels(KernelRegistry& registry) {
   registry.Add<MatMulKernel>({.op = "MatMul", .types = {{"T", types}}});
   registry.Add<BatchMatMulKernel<false>>({.op = "BatchMatMul", .types = {{"T", types}}});
   registry.Add<BatchMatMulKernel<true>>({.op = "BatchMatMulV2", .types = {{"T", types}}});
+  registry.Add<SparseMatMulKernel>(
+      {.op = "SparseMatMul", .types = {{"Ta", Types("f32|bf16")}, {"Tb", Types("f32|bf16")}}});
 }
 
 }  // namespace millrace

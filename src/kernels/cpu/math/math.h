@@ -10,5 +10,6 @@ void RegisterReductionKernels(KernelRegistry& registry);
 void RegisterScanKernels(KernelRegistry& registry);
 void RegisterRankingKernels(KernelRegistry& registry);
 void RegisterSoftmaxKernels(KernelRegistry& registry);
+void RegisterLogsumexpKernels(KernelRegistry& registry);
 
 }  // namespace millrace

@@ -9,6 +9,7 @@ void RegisterMathKernels(KernelRegistry& registry) {
   RegisterScanKernels(registry);
   RegisterRankingKernels(registry);
   RegisterSoftmaxKernels(registry);
+  RegisterLogsumexpKernels(registry);
 }
 
 }  // namespace millrace

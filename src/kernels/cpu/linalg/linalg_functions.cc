@@ -1,0 +1,338 @@
+// SPDX-License-Identifier: Apache-2.0
+// CPU kernels: MatrixExponential, MatrixLogarithm, MatrixSquareRoot, in double precision.
+//
+// Exponential: Pade's approximant of degree 13 with scaling and squaring (Higham, SIAM J. Matrix Anal. 26, 2005).
+// Square root: of the complex Schur form, column by column (Bjoerck and Hammarling, 1983). Logarithm: square roots of
+// the Schur form until it is close to one, then Gauss and Legendre's rule for the integral of X (1 + t X)^-1.
+#include <array>
+
+#include "base/stop_scope.h"
+#include "kernels/cpu/linalg/linalg.h"
+#include "kernels/cpu/linalg/linalg_dense.h"
+#include "kernels/cpu/linalg/linalg_stack.h"
+
+namespace millrace {
+namespace {
+
+using C = complex128;
+
+template <typename T>
+class Square {
+ public:
+  explicit Square(int64_t n) : n_(n), data_(static_cast<size_t>(n * n)) {}
+  static Square One(int64_t n) {
+    Square out(n);
+    for (int64_t i = 0; i < n; ++i) out(i, i) = 1;
+    return out;
+  }
+  int64_t n() const { return n_; }
+  T* data() { return data_.data(); }
+  const T* data() const { return data_.data(); }
+  T& operator()(int64_t i, int64_t j) { return data_[static_cast<size_t>(i * n_ + j)]; }
+  T operator()(int64_t i, int64_t j) const { return data_[static_cast<size_t>(i * n_ + j)]; }
+
+  void Add(double scale, const Square& o) {
+    for (size_t i = 0; i < data_.size(); ++i) data_[i] += scale * o.data_[i];
+  }
+  void Scale(double v) {
+    for (T& x : data_) x *= v;
+  }
+  double Norm1() const {
+    double most = 0;
+    for (int64_t j = 0; j < n_; ++j) {
+      double sum = 0;
+      for (int64_t i = 0; i < n_; ++i) sum += std::abs((*this)(i, j));
+      if (!(sum <= most)) most = sum;  // NaN stays
+    }
+    return most;
+  }
+
+ private:
+  int64_t n_;
+  std::vector<T> data_;
+};
+
+template <typename T>
+Square<T> Product(const KernelContext* ctx, const Square<T>& a, const Square<T>& b) {
+  StopIfAsked();
+  const int64_t n = a.n();
+  Square<T> out(n);
+  dense::SubtractProduct(ctx, dense::View<T>{a.data(), n}, dense::View<T>{b.data(), n}, n, n, n, out.data(), n);
+  out.Scale(-1);
+  return out;
+}
+
+template <typename T>
+Square<T> Exponential(const KernelContext* ctx, Square<T> a) {
+  constexpr std::array<double, 14> kPade = {
+      64764752532480000.0,
+      32382376266240000.0,
+      7771770303897600.0,
+      1187353796428800.0,
+      129060195264000.0,
+      10559470521600.0,
+      670442572800.0,
+      33522128640.0,
+      1323241920.0,
+      40840800.0,
+      960960.0,
+      16380.0,
+      182.0,
+      1.0};
+  const int64_t n = a.n();
+  const double norm = a.Norm1();
+  if (!std::isfinite(norm)) {
+    Square<T> out(n);
+    std::fill_n(out.data(), n * n, T(std::numeric_limits<double>::quiet_NaN()));
+    return out;
+  }
+  const int squarings = norm > 5.37 ? std::max(0, std::ilogb(norm / 5.37) + 1) : 0;
+  a.Scale(std::ldexp(1.0, -squarings));
+  const Square<T> one = Square<T>::One(n), a2 = Product(ctx, a, a), a4 = Product(ctx, a2, a2),
+                  a6 = Product(ctx, a4, a2);
+  const auto half = [&](size_t odd) {
+    Square<T> high(n);
+    high.Add(kPade[12 + odd], a6);
+    high.Add(kPade[10 + odd], a4);
+    high.Add(kPade[8 + odd], a2);
+    Square<T> sum = Product(ctx, a6, high);
+    sum.Add(kPade[6 + odd], a6);
+    sum.Add(kPade[4 + odd], a4);
+    sum.Add(kPade[2 + odd], a2);
+    sum.Add(kPade[odd], one);
+    return sum;
+  };
+  const Square<T> u = Product(ctx, a, half(1)), v = half(0);
+  Square<T> above = v, below = v;
+  above.Add(1, u);
+  below.Add(-1, u);
+  std::vector<int64_t> pivots(static_cast<size_t>(n));
+  dense::Factorize(ctx, below.data(), n, pivots.data());
+  dense::SolveFactorized(ctx, below.data(), pivots.data(), n, above.data(), n);
+  for (int i = 0; i < squarings; ++i) above = Product(ctx, above, above);
+  return above;
+}
+
+// (c, s) with c x + s y = r and -conj(s) x + c y = 0; c is real.
+struct Rotation {
+  double c = 1;
+  C s = 0;
+  Rotation(C x, C y) {
+    const double size = std::hypot(std::abs(x), std::abs(y));
+    if (std::abs(y) == 0 || size == 0) return;
+    if (std::abs(x) == 0) {
+      c = 0;
+      s = std::conj(y) / std::abs(y);
+      return;
+    }
+    c = std::abs(x) / size;
+    s = x / std::abs(x) * std::conj(y) / size;
+  }
+  void Apply(C& x, C& y) const {
+    const C first = c * x + s * y;
+    y = -std::conj(s) * x + c * y;
+    x = first;
+  }
+  void ApplyAdjoint(C& x, C& y) const {  // to columns
+    const C first = c * x + std::conj(s) * y;
+    y = -s * x + c * y;
+    x = first;
+  }
+};
+
+void RotateRows(Square<C>& a, int64_t i, const Rotation& r, int64_t from) {
+  for (int64_t j = from; j < a.n(); ++j) r.Apply(a(i, j), a(i + 1, j));
+}
+void RotateColumns(Square<C>& a, int64_t j, const Rotation& r, int64_t rows) {
+  for (int64_t i = 0; i < rows; ++i) r.ApplyAdjoint(a(i, j), a(i, j + 1));
+}
+
+// A = Q T Q^H with T triangular: rotations to Hessenberg's form, then QR steps with Wilkinson's shift. False when they
+// do not converge.
+bool Schur(Square<C>& t, Square<C>& q) {
+  const int64_t n = t.n();
+  for (int64_t j = 0; j + 2 < n; ++j) {
+    StopIfAsked();
+    for (int64_t i = n - 1; i > j + 1; --i) {
+      const Rotation r(t(i - 1, j), t(i, j));
+      RotateRows(t, i - 1, r, j);
+      RotateColumns(t, i - 1, r, n);
+      RotateColumns(q, i - 1, r, n);
+      t(i, j) = 0;
+    }
+  }
+  int tries = 0;
+  for (int64_t end = n - 1; end > 0;) {
+    StopIfAsked();
+    int64_t begin = end;
+    for (; begin > 0; --begin) {
+      const double size = std::abs(t(begin, begin)) + std::abs(t(begin - 1, begin - 1));
+      if (std::abs(t(begin, begin - 1)) <= std::numeric_limits<double>::epsilon() * size) {
+        t(begin, begin - 1) = 0;
+        break;
+      }
+    }
+    if (begin == end) {
+      --end;
+      tries = 0;
+      continue;
+    }
+    if (++tries > 60) return false;
+    // The eigenvalue of the last 2 x 2 block that is closer to its corner; now and then something else.
+    const C a = t(end - 1, end - 1), b = t(end - 1, end), c = t(end, end - 1), d = t(end, end);
+    const C mean = (a + d) * 0.5, root = std::sqrt((a - d) * (a - d) * 0.25 + b * c);
+    C shift = std::abs(mean + root - d) < std::abs(mean - root - d) ? mean + root : mean - root;
+    if (tries % 10 == 0) shift = std::abs(t(end, end - 1)) + std::abs(t(end - 1, end > 1 ? end - 2 : 0));
+    for (int64_t i = begin; i <= end; ++i) t(i, i) -= shift;
+    std::vector<Rotation> rotations;
+    for (int64_t i = begin; i < end; ++i) {
+      rotations.emplace_back(t(i, i), t(i + 1, i));
+      RotateRows(t, i, rotations.back(), i);
+      t(i + 1, i) = 0;
+    }
+    for (int64_t i = begin; i < end; ++i) {
+      const Rotation& r = rotations[static_cast<size_t>(i - begin)];
+      RotateColumns(t, i, r, std::min(i + 2, end + 1));
+      RotateColumns(q, i, r, n);
+    }
+    for (int64_t i = begin; i <= end; ++i) t(i, i) += shift;
+  }
+  return true;
+}
+
+// Of a triangular matrix.
+Square<C> TriangularRoot(const Square<C>& t) {
+  const int64_t n = t.n();
+  Square<C> r(n);
+  for (int64_t j = 0; j < n; ++j) {
+    StopIfAsked();
+    r(j, j) = std::sqrt(t(j, j));
+    for (int64_t i = j - 1; i >= 0; --i) {
+      C rest = t(i, j);
+      for (int64_t k = i + 1; k < j; ++k) rest -= r(i, k) * r(k, j);
+      const C sum = r(i, i) + r(j, j);
+      r(i, j) = rest == C(0) ? C(0) : rest / sum;
+    }
+  }
+  return r;
+}
+
+Square<C> TriangularLogarithm(Square<C> t) {
+  // Nodes and weights of the rule with 8 places on [0, 1].
+  constexpr double kPlaces[] = {0.1834346424956498, 0.5255324099163290, 0.7966664774136267, 0.9602898564975363};
+  constexpr double kWeights[] = {0.3626837833783620, 0.3137066458778873, 0.2223810344533745, 0.1012285362903763};
+  const int64_t n = t.n();
+  std::vector<C> diagonal;
+  for (int64_t i = 0; i < n; ++i) diagonal.push_back(std::log(t(i, i)));
+  int roots = 0;
+  for (; roots < 100; ++roots) {
+    Square<C> x = t;
+    x.Add(-1, Square<C>::One(n));
+    const double norm = x.Norm1();
+    if (!(norm > 0.1)) break;
+    t = TriangularRoot(t);
+  }
+  Square<C> x = t;
+  x.Add(-1, Square<C>::One(n));
+  Square<C> sum(n);
+  for (int k = 0; k < 8; ++k) {
+    const double place = 0.5 + (k < 4 ? -0.5 : 0.5) * kPlaces[k % 4];
+    Square<C> below = Square<C>::One(n), part = x;
+    below.Add(place, x);
+    dense::SolveTriangle<C>(nullptr, dense::View<C>{below.data(), n}, false, false, n, part.data(), n, n);
+    sum.Add(0.5 * kWeights[k % 4], part);
+  }
+  sum.Scale(std::ldexp(1.0, roots));
+  for (int64_t i = 0; i < n; ++i) sum(i, i) = diagonal[static_cast<size_t>(i)];
+  return sum;
+}
+
+// Q F(T) Q^H; NaN where the Schur form was not found.
+template <typename F>
+Square<C> ThroughSchur(const KernelContext* ctx, Square<C> a, const F& of_triangle) {
+  const int64_t n = a.n();
+  Square<C> q = Square<C>::One(n);
+  if (!std::isfinite(a.Norm1()) || !Schur(a, q)) {
+    std::fill_n(q.data(), n * n, C(std::numeric_limits<double>::quiet_NaN()));
+    return q;
+  }
+  for (int64_t i = 0; i < n; ++i) std::fill_n(a.data() + i * n, i, C(0));
+  Square<C> adjoint(n);
+  dense::CopyMatrix(q.data(), n, true, adjoint.data());
+  return Product(ctx, Product(ctx, q, of_triangle(a)), adjoint);
+}
+
+// A real matrix has a real square root unless an eigenvalue is negative; then the result is NaN.
+template <typename T>
+Square<C> Root(const KernelContext* ctx, const Square<C>& a) {
+  Square<C> out = ThroughSchur(ctx, a, [](const Square<C>& t) { return TriangularRoot(t); });
+  if constexpr (dense::kIsReal<T>) {
+    const double size = out.Norm1();
+    for (int64_t i = 0; i < a.n() * a.n(); ++i) {
+      if (std::abs(out.data()[i].imag()) > 1e-7 * size) {
+        std::fill_n(out.data(), a.n() * a.n(), C(std::numeric_limits<double>::quiet_NaN()));
+        break;
+      }
+    }
+  }
+  return out;
+}
+
+// out = fn(in) for each matrix, computed with numbers of type W.
+template <typename T, typename W, typename Fn>
+Status EachMatrix(KernelContext& ctx, const Fn& fn) {
+  const Tensor& in = ctx.input(0);
+  MR_RETURN_IF_ERROR(CheckSquare(in));
+  const Shape shape = in.shape();
+  MR_ASSIGN_OR_RETURN(Tensor * out, ctx.AllocateOutput(0, shape));
+  if (shape.num_elements() == 0) return absl::OkStatus();
+  const int64_t n = shape.dim(shape.rank() - 1), size = n * n;
+  const T* from = in.data<T>();
+  T* to = out->mutable_data<T>();
+  ForEachMatrix(ctx, shape.num_elements() / size, 4 * n, [&](int64_t i, const KernelContext* inner) {
+    Square<W> a(n);
+    for (int64_t k = 0; k < size; ++k) a.data()[k] = static_cast<W>(from[i * size + k]);
+    const Square<W> y = fn(inner, std::move(a));
+    for (int64_t k = 0; k < size; ++k) {
+      if constexpr (dense::kIsReal<T> && !dense::kIsReal<W>) {
+        to[i * size + k] = static_cast<T>(y.data()[k].real());
+      } else {
+        to[i * size + k] = static_cast<T>(y.data()[k]);
+      }
+    }
+  });
+  return absl::OkStatus();
+}
+
+template <typename T>
+Status MatrixExponential(KernelContext& ctx) {
+  using W = std::conditional_t<dense::kIsReal<T>, double, C>;
+  return EachMatrix<T, W>(ctx, [](const KernelContext* c, Square<W> a) { return Exponential<W>(c, std::move(a)); });
+}
+template <typename T>
+Status MatrixLogarithm(KernelContext& ctx) {
+  return EachMatrix<T, C>(ctx, [](const KernelContext* c, Square<C> a) {
+    return ThroughSchur(c, std::move(a), [](const Square<C>& t) { return TriangularLogarithm(t); });
+  });
+}
+template <typename T>
+Status MatrixSquareRoot(KernelContext& ctx) {
+  return EachMatrix<T, C>(ctx, [](const KernelContext* c, Square<C> a) { return Root<T>(c, a); });
+}
+
+}  // namespace
+
+void RegisterMatrixFunctionKernels(KernelRegistry& r) {
+  r.AddFn({.op = "MatrixExponential", .types = {{"T", Types("f32")}}}, MatrixExponential<float>);
+  r.AddFn({.op = "MatrixExponential", .types = {{"T", Types("f64")}}}, MatrixExponential<double>);
+  r.AddFn({.op = "MatrixExponential", .types = {{"T", Types("c64")}}}, MatrixExponential<complex64>);
+  r.AddFn({.op = "MatrixExponential", .types = {{"T", Types("c128")}}}, MatrixExponential<complex128>);
+  r.AddFn({.op = "MatrixLogarithm", .types = {{"T", Types("c64")}}}, MatrixLogarithm<complex64>);
+  r.AddFn({.op = "MatrixLogarithm", .types = {{"T", Types("c128")}}}, MatrixLogarithm<complex128>);
+  r.AddFn({.op = "MatrixSquareRoot", .types = {{"T", Types("f32")}}}, MatrixSquareRoot<float>);
+  r.AddFn({.op = "MatrixSquareRoot", .types = {{"T", Types("f64")}}}, MatrixSquareRoot<double>);
+  r.AddFn({.op = "MatrixSquareRoot", .types = {{"T", Types("c64")}}}, MatrixSquareRoot<complex64>);
+  r.AddFn({.op = "MatrixSquareRoot", .types = {{"T", Types("c128")}}}, MatrixSquareRoot<complex128>);
+}
+
+}  // namespace millrace

@@ -226,8 +226,11 @@ summary_ops summary_op_util = summary ops.gen_ops
 template = ops.template
 variable_scope = ops.variable_scope
 variables = ops.variables .
-distributions distributions.distributions distributions.distribution distributions.util distributions.kullback_leibler = distributions distributions.distribution
-distributions.bernoulli distributions.beta distributions.categorical distributions.dirichlet distributions.dirichlet_multinomial = distributions distributions.discrete distributions.multivariate
+distributions distributions.distributions distributions.distribution distributions.kullback_leibler = distributions distributions.distribution
+distributions.util = distributions.util distributions.distribution
+distributions.special_math distributions.bijectors = distributions.%
+distributions.bijector distributions.bijector_impl distributions.identity_bijector distributions.transformed_distribution = distributions.bijector
+distributions.bernoulli distributions.beta distributions.categorical distributions.dirichlet distributions.dirichlet_multinomial = distributions distributions.discrete distributions.multivariate distributions.continuous
 distributions.exponential distributions.gamma distributions.laplace distributions.multinomial distributions.normal distributions.student_t = distributions distributions.continuous distributions.multivariate
 distributions.uniform = distributions distributions.continuous
 

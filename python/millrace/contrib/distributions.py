@@ -9,15 +9,10 @@ from millrace.distributions.discrete import (Binomial, ExpRelaxedOneHotCategoric
 from millrace.distributions.distribution import kl
 from millrace.distributions.multivariate import (Independent, Mixture, MultivariateNormalDiag, MultivariateNormalDiagWithSoftplusScale,
                                                  MultivariateNormalFullCovariance, MultivariateNormalTriL)
+from millrace.distributions import bijectors
+from millrace.distributions.bijector import TransformedDistribution
+from millrace.distributions.util import fill_triangular, reduce_weighted_logsumexp, softplus_inverse, tridiag
 from millrace.ops.nn_ops import softplus as _softplus
-
-
-def softplus_inverse(x, name=None):  # type: ignore[no-untyped-def]
-    """The number whose softplus is x."""
-    from millrace.distributions.distribution import float_parameters
-    from millrace.ops import gen_ops
-    (x,) = float_parameters(x)
-    return gen_ops.add(x, gen_ops.log(-gen_ops.expm1(-x)), name=name)
 
 
 softplus = _softplus
@@ -29,4 +24,5 @@ __all__ = ["Bernoulli", "Beta", "Binomial", "Categorical", "Cauchy", "Chi2", "De
            "Logistic", "Mixture", "Multinomial", "MultivariateNormalCholesky", "MultivariateNormalDiag", "MultivariateNormalDiagWithSoftplusScale",
            "MultivariateNormalFull", "MultivariateNormalFullCovariance", "MultivariateNormalTriL", "NOT_REPARAMETERIZED", "Normal",
            "NormalWithSoftplusScale", "OneHotCategorical", "Poisson", "RegisterKL", "RelaxedBernoulli", "RelaxedOneHotCategorical",
-           "ReparameterizationType", "StudentT", "Uniform", "kl", "kl_divergence", "softplus", "softplus_inverse"]
+           "ReparameterizationType", "StudentT", "TransformedDistribution", "Uniform", "bijectors", "fill_triangular", "kl", "kl_divergence",
+           "reduce_weighted_logsumexp", "softplus", "softplus_inverse", "tridiag"]

@@ -2,11 +2,13 @@
 """Distributions of real numbers."""
 from __future__ import annotations
 
+import inspect
 import math
 from typing import Any, Optional, Tuple
 
 import numpy as np
 
+from millrace.distributions import special_math
 from millrace.distributions.distribution import (FULLY_REPARAMETERIZED, NOT_REPARAMETERIZED, Distribution, RegisterKL, checked, float_parameters,
                                                  joined)
 from millrace.framework.dtypes import as_dtype
@@ -29,6 +31,11 @@ def renamed(old_names: Any, **values: Any) -> Tuple[Any, ...]:
     if old_names:
         raise at_user_line(TypeError("unexpected keyword argument '%s'" % next(iter(old_names))))
     return tuple(found)
+
+
+def _together(a: Tensor, b: Tensor) -> Tuple[Tensor, Tensor]:
+    """Both with the shape that they broadcast to."""
+    return a + array_ops.zeros_like(b), b + array_ops.zeros_like(a)
 
 
 class _Scalar(Distribution):
@@ -83,7 +90,19 @@ class Normal(_Scalar):
         return -0.5 * gen_ops.square(self._z(x)) - (0.5 * math.log(2.0 * math.pi) + gen_ops.log(self._scale))
 
     def _cdf(self, x: Tensor) -> Tensor:
-        return 0.5 * gen_ops.erfc(self._z(x) * -math.sqrt(0.5))
+        return special_math.ndtr(self._z(x))
+
+    def _log_cdf(self, x: Tensor) -> Tensor:
+        return special_math.log_ndtr(self._z(x))
+
+    def _survival_function(self, x: Tensor) -> Tensor:
+        return special_math.ndtr(-self._z(x))
+
+    def _log_survival_function(self, x: Tensor) -> Tensor:
+        return special_math.log_ndtr(-self._z(x))
+
+    def _quantile(self, value: Tensor) -> Tensor:
+        return special_math.ndtri(value) * self._scale + self._loc
 
     def _entropy(self) -> Tensor:
         return self._wide(0.5 * math.log(2.0 * math.pi * math.e) + gen_ops.log(self._scale))
@@ -179,6 +198,9 @@ class Gamma(_Scalar):
         a, b = self._concentration, self._rate
         return gen_ops.xlogy(a - 1.0, x) - b * x - (gen_ops.lgamma(a) - a * gen_ops.log(b))
 
+    def _cdf(self, x: Tensor) -> Tensor:
+        return gen_ops.igamma(*_together(self._concentration, self._rate * x))
+
     def _entropy(self) -> Tensor:
         a = self._concentration
         return a - gen_ops.log(self._rate) + gen_ops.lgamma(a) + (1.0 - a) * gen_ops.digamma(a)
@@ -251,6 +273,10 @@ class InverseGamma(Gamma):
         a, b = self._concentration, self._rate
         return a * gen_ops.log(b) - gen_ops.lgamma(a) - (a + 1.0) * gen_ops.log(x) - b / x
 
+    def _cdf(self, x: Tensor) -> Tensor:
+        a, scaled = _together(self._concentration, self._rate / x)
+        return gen_ops.igammac(a, scaled)
+
     def _entropy(self) -> Tensor:
         a = self._concentration
         return a + gen_ops.log(self._rate) + gen_ops.lgamma(a) - (1.0 + a) * gen_ops.digamma(a)
@@ -294,6 +320,11 @@ class Beta(_Scalar):
         first = random_ops.random_gamma(count, self._wide(self._a), dtype=self.dtype, seed=seed)
         second = random_ops.random_gamma(count, self._wide(self._b), dtype=self.dtype, seed=None if seed is None else seed + 1)
         return first / (first + second)
+
+    def _cdf(self, x: Tensor) -> Tensor:
+        a, b = _together(self._a, self._b)
+        a, x = _together(a, x)
+        return gen_ops.betainc(a, b + array_ops.zeros_like(x), x)
 
     def _log_prob(self, x: Tensor) -> Tensor:
         return gen_ops.xlogy(self._a - 1.0, x) + (self._b - 1.0) * gen_ops.log1p(-x) - log_beta(self._a, self._b)
@@ -341,6 +372,11 @@ class StudentT(_Scalar):
         normal = random_ops.random_normal(self._drawn(n), dtype=self.dtype, seed=seed)
         gamma = random_ops.random_gamma(array_ops.reshape(n, [1]), self._wide(0.5 * self._df), 0.5, self.dtype, None if seed is None else seed + 1)
         return normal * gen_ops.rsqrt(gamma / self._df) * self._scale + self._loc
+
+    def _cdf(self, x: Tensor) -> Tensor:
+        z, df = _together((x - self._loc) / gen_ops.abs(self._scale), self._df)
+        tail = 0.5 * gen_ops.betainc(0.5 * df, 0.5 * array_ops.ones_like(df), df / (gen_ops.square(z) + df))
+        return array_ops.where(gen_ops.less(z, 0.0), tail, 1.0 - tail)
 
     def _log_prob(self, x: Tensor) -> Tensor:
         y, half = (x - self._loc) / self._scale, 0.5 * (self._df + 1.0)
@@ -402,6 +438,12 @@ class Laplace(_LocScale):
     def _cdf(self, x: Tensor) -> Tensor:
         z = self._z(x)
         return 0.5 - 0.5 * gen_ops.sign(z) * gen_ops.expm1(-gen_ops.abs(z))
+
+    def _log_cdf(self, x: Tensor) -> Tensor:
+        return special_math.log_cdf_laplace(self._z(x))
+
+    def _log_survival_function(self, x: Tensor) -> Tensor:
+        return special_math.log_cdf_laplace(-self._z(x))
 
     def _entropy(self) -> Tensor:
         return self._wide(math.log(2.0) + 1.0 + gen_ops.log(self._scale))
@@ -504,3 +546,36 @@ class Deterministic(_Scalar):
         return array_ops.zeros_like(self._loc)
 
     _entropy = _variance
+
+
+# ---- parameters that go through softplus first ----
+
+def _softened(kind: Any, name: str, names: Tuple[str, ...], doc: str) -> Any:
+    """A kind whose parameters of these names are the softplus of what is given."""
+    first = [p for p in inspect.signature(kind.__init__).parameters if p not in ("self", "old_names")]
+
+    def __init__(self: Any, *args: Any, **kwargs: Any) -> None:
+        given = {**dict(zip(first, args)), **kwargs}
+        given.setdefault("name", name)
+        with name_scope(given["name"], values=[given[n] for n in names]):
+            for n in names:
+                given[n] = gen_ops.softplus(float_parameters(given[n])[0])
+        kind.__init__(self, **given)
+    return type(name, (kind,), {"__init__": __init__, "__doc__": doc, "__module__": __name__})
+
+
+BetaWithSoftplusConcentration = _softened(Beta, "BetaWithSoftplusConcentration", ("concentration1", "concentration0"), "Beta of softplus concentrations.")
+ExponentialWithSoftplusRate = _softened(Exponential, "ExponentialWithSoftplusRate", ("rate",), "Exponential of a softplus rate.")
+GammaWithSoftplusConcentrationRate = _softened(Gamma, "GammaWithSoftplusConcentrationRate", ("concentration", "rate"),
+                                               "Gamma of a softplus concentration and rate.")
+LaplaceWithSoftplusScale = _softened(Laplace, "LaplaceWithSoftplusScale", ("scale",), "Laplace of a softplus scale.")
+
+
+class StudentTWithAbsDfSoftplusScale(StudentT):
+    """Student's t of the whole part of |df| and a softplus scale."""
+
+    def __init__(self, df: Any, loc: Any, scale: Any, validate_args: bool = False, allow_nan_stats: bool = True,
+                 name: str = "StudentTWithAbsDfSoftplusScale") -> None:
+        with name_scope(name, values=[df, scale]):
+            df, scale = float_parameters(df)[0], float_parameters(scale)[0]
+            super().__init__(gen_ops.floor(gen_ops.abs(df)), loc, gen_ops.softplus(scale), validate_args, allow_nan_stats, name)

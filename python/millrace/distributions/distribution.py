@@ -224,12 +224,14 @@ class Distribution:
     def survival_function(self, value: Any, name: str = "survival_function") -> Tensor:
         """The probability of more than a value."""
         with self._scope(name):
-            return 1.0 - self.cdf(value)
+            value = self._value(value)
+            return self._survival_function(value) if self._has("_survival_function") else 1.0 - self.cdf(value)
 
     def log_survival_function(self, value: Any, name: str = "log_survival_function") -> Tensor:
         """The logarithm of the probability of more than a value."""
         with self._scope(name):
-            return gen_ops.log1p(-self.cdf(value))
+            value = self._value(value)
+            return self._log_survival_function(value) if self._has("_log_survival_function") else gen_ops.log1p(-self.cdf(value))
 
     def quantile(self, value: Any, name: str = "quantile") -> Tensor:
         """The value that a share of samples does not exceed."""
@@ -297,6 +299,12 @@ class Distribution:
     def _cdf(self, value: Any) -> Any:
         raise self._lacks("cdf")
 
+    def _survival_function(self, value: Any) -> Any:
+        raise self._lacks("survival_function")
+
+    def _log_survival_function(self, value: Any) -> Any:
+        raise self._lacks("log_survival_function")
+
     def _quantile(self, value: Any) -> Any:
         raise self._lacks("quantile")
 
@@ -338,17 +346,35 @@ class RegisterKL:
         return kl_fn
 
 
+def _registered_kl(kind_a: type, kind_b: type) -> Optional[Callable[..., Any]]:
+    """The function of the nearest base classes, or None."""
+    places = [(i + j, i, a, b) for i, a in enumerate(kind_a.__mro__) for j, b in enumerate(kind_b.__mro__) if (a, b) in _DIVERGENCES]
+    if not places:
+        return None
+    _, _, a, b = min(places, key=lambda place: place[:2])
+    return _DIVERGENCES[a, b]
+
+
 def kl_divergence(distribution_a: Any, distribution_b: Any, allow_nan_stats: bool = True, name: Optional[str] = None) -> Tensor:
-    """The Kullback-Leibler divergence of a from b."""
-    for a in type(distribution_a).__mro__:
-        for b in type(distribution_b).__mro__:
-            if (a, b) in _DIVERGENCES:
-                with name_scope(name or "KullbackLeibler"):
-                    return _DIVERGENCES[a, b](distribution_a, distribution_b)  # type: ignore[no-any-return]
-    raise at_user_line(NotImplementedError("No KL(distribution_a || distribution_b) registered for distribution_a type %s and distribution_b type %s" % (
-        type(distribution_a).__name__, type(distribution_b).__name__)))
+    """The Kullback-Leibler divergence of a from b; without allow_nan_stats an error of the step where it is NaN."""
+    kl_fn = _registered_kl(type(distribution_a), type(distribution_b))
+    if kl_fn is None:
+        raise at_user_line(NotImplementedError("No KL(distribution_a || distribution_b) registered for distribution_a type %s and distribution_b type %s" % (
+            type(distribution_a).__name__, type(distribution_b).__name__)))
+    with name_scope(name or "KullbackLeibler"):
+        taken = inspect.signature(kl_fn).parameters
+        found = kl_fn(distribution_a, distribution_b, **({"name": name} if "name" in taken else {}))
+        if allow_nan_stats:
+            return found  # type: ignore[no-any-return]
+        found = convert_to_tensor(found, name="kl")
+        from millrace.ops import control_flow_ops, math_ops
+        fine = control_flow_ops.Assert(gen_ops.logical_not(math_ops.reduce_any(gen_ops.is_nan(found))),
+                                       ["KL calculation between %s and %s returned NaN values (and was called with allow_nan_stats=False). Values:" % (
+                                           distribution_a.name, distribution_b.name), found])
+        with control_dependencies([fine]):
+            return array_ops.identity(found, "checked_kl")  # type: ignore[no-any-return]
 
 
 def kl(a: Any, b: Any, allow_nan_stats: bool = True, allow_nan: bool = True, name: Optional[str] = None) -> Tensor:
     """kl_divergence under its name of 0.x."""
-    return kl_divergence(a, b, allow_nan_stats, name)
+    return kl_divergence(a, b, allow_nan_stats and allow_nan, name)

@@ -64,7 +64,12 @@ TF_CAPI_EXPORT void TF_SessionPRun(
     TF_Session* session, const char* handle, const TF_Output* inputs, TF_Tensor* const* input_values, int ninputs,
     const TF_Output* outputs, TF_Tensor** output_values, int noutputs, const TF_Operation* const* target_opers,
     int ntargets, TF_Status* status);
+/* Frees the text alone, as in TensorFlow: clients copy it and go on with the step. */
 TF_CAPI_EXPORT void TF_DeletePRunHandle(const char* handle);
+/* Ends a step that will not be finished, waits for it and frees what it holds; OK when it is over already. A session
+ * has at most 1000 such steps open; they end by themselves with their last fetch, with an error, and with the session.
+ */
+TF_CAPI_EXPORT void MR_ReleasePartialRun(TF_Session* session, const char* handle, TF_Status* status);
 
 /* Where the session's random ops are in their streams, a text: a checkpoint of variables does not hold it. Set in a
  * session of the same graph, it makes the following steps draw the numbers that this session would have drawn, also
@@ -90,7 +95,8 @@ TF_CAPI_EXPORT uint64_t TF_DeviceListIncarnation(const TF_DeviceList* list, int 
 TF_CAPI_EXPORT TF_DeprecatedSession* TF_NewDeprecatedSession(const TF_SessionOptions* options, TF_Status* status);
 TF_CAPI_EXPORT void TF_CloseDeprecatedSession(TF_DeprecatedSession* session, TF_Status* status);
 TF_CAPI_EXPORT void TF_DeleteDeprecatedSession(TF_DeprecatedSession* session, TF_Status* status);
-/* Drops variables and other state of the named containers (all when ncontainers is 0) in this process. */
+/* Closes the sessions of this process, as TensorFlow does, and drops variables and other state in their named
+ * containers (all when ncontainers is 0). */
 TF_CAPI_EXPORT void TF_Reset(const TF_SessionOptions* opt, const char** containers, int ncontainers, TF_Status* status);
 /* Adds the nodes of an encoded GraphDef; they may read nodes that are there already. */
 TF_CAPI_EXPORT void TF_ExtendGraph(TF_DeprecatedSession* session, const void* proto, size_t proto_len,

@@ -103,7 +103,7 @@ extern "C" {
 #define MR_API_CALLBACK_FUNCTIONS(X) \
   X(RegisterClientFunction) X(UnregisterClientFunction) X(SetInterruptCheck) X(SaverKeepEvery) X(SaverSetCheckpoints)
 
-/* Those of c_api_kernels.h and c_api_ops.h: the TF_ functions, and the MR_ functions with MR_LoadPlugin. */
+/* Those of c_api_kernels.h and c_api_ops.h: the TF_ functions, and the MR_ functions with what came later. */
 #define MR_API_PLUGIN_FUNCTIONS(X) \
   X(NewKernelBuilder) X(NewAsyncKernelBuilder) X(RunAsyncOpKernelDoneCallback) X(KernelBuilder_TypeConstraint)        \
   X(KernelBuilder_HostMemory) X(KernelBuilder_Priority) X(KernelBuilder_Label) X(RegisterKernelBuilder)               \
@@ -136,7 +136,7 @@ extern "C" {
   X(OpDefinitionBuilderSetGradient) X(OpDefinitionBuilderSetNotDifferentiable) X(OpDefinitionBuilderSetDoc)           \
   X(ShapeInferenceContextMakeShape) X(ShapeInferenceContextMerge) X(ShapeInferenceContextGetAttrInt)                  \
   X(ShapeInferenceContextInputValue) X(OpKernelConstruction_GetAttrShape) X(OpKernelContext_IsCancelled)              \
-  X(OpKernelContext_OnCancel) X(OpKernelContext_ParallelFor) X(LoadPlugin)
+  X(OpKernelContext_OnCancel) X(OpKernelContext_ParallelFor) X(LoadPlugin) X(ReleasePartialRun)
 /* clang-format on */
 
 /* Rises when an entry changes its meaning, which it should not; new entries only make struct_size grow. */

@@ -221,6 +221,20 @@ class Session {
     return Results(plan, fetched, values);
   }
 
+  static void Reset(const std::string& target, const std::vector<std::string>& containers) {
+    std::vector<const char*> names;
+    for (const std::string& c : containers) names.push_back(c.c_str());
+    TF_SessionOptions* options = Api().NewSessionOptions();
+    CallStatus status;
+    Api().SetTarget(options, target.c_str());
+    {
+      const GilRelease release;  // steps that end may need it
+      Api().Reset(options, names.data(), static_cast<int>(names.size()), status);
+    }
+    Api().DeleteSessionOptions(options);
+    status.RaiseIfError();
+  }
+
   // Partial runs.
   std::string StartPartial(const std::vector<nb::object>& fetches, const std::vector<nb::object>& targets,
                            const std::vector<nb::object>& feeds) {
@@ -514,6 +528,7 @@ void DefineSession(nb::module_& m) {
       .def("_devices", &Session::Devices)
       .def("_random_state", &Session::RandomState)
       .def("_set_random_state", &Session::SetRandomState)
+      .def_static("_reset", &Session::Reset)
       .def("_start_partial", &Session::StartPartial)
       .def("_run_partial", &Session::RunPartial, nb::arg("handle"), nb::arg("fetches").none(), nb::arg("feeds").none(),
            nb::arg("resolve"))

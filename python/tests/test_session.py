@@ -169,3 +169,20 @@ def test_a_device_that_is_not_there():
                 sess.run(b, {a: 2.0})
         with tf.Session(config=tf.ConfigProto(allow_soft_placement=True)) as sess:
             assert sess.run(b, {a: 2.0}) == 4.0
+
+
+def test_reset_closes_sessions_and_drops_their_variables():
+    v = tf.Variable(6.0)
+    session = tf.Session()
+    session.run(v.initializer)
+    tf.Session.reset("", ["no_such_container"])
+    with pytest.raises(tf.errors.CancelledError):
+        session.run(v)
+    tf.Session.reset(None)
+    with tf.Session() as other:
+        with pytest.raises(tf.errors.FailedPreconditionError):
+            other.run(v)
+    with pytest.raises(tf.errors.UnimplementedError):
+        tf.Session.reset("grpc://somewhere:2222")
+    with pytest.raises(TypeError):
+        tf.Session.reset("", "a string")

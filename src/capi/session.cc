@@ -253,6 +253,14 @@ void TF_SessionPRun(TF_Session* session, const char* handle, const TF_Output* in
 
 void TF_DeletePRunHandle(const char* handle) { delete[] handle; }
 
+void MR_ReleasePartialRun(TF_Session* session, const char* handle, TF_Status* status) {
+  Guarded(status, [&]() -> Status {
+    MR_CAPI_REQUIRE(session);
+    MR_CAPI_REQUIRE(handle);
+    return session->session->ReleasePartialRun(handle);
+  });
+}
+
 TF_DeviceList* TF_SessionListDevices(TF_Session* session, TF_Status* status) {
   return GuardedOr<TF_DeviceList*>(status, nullptr, [&]() -> StatusOr<TF_DeviceList*> {
     MR_CAPI_REQUIRE(session);

@@ -93,11 +93,31 @@ void AddMemory(const AllocatorStats& before, int64_t start_nanos, wire::StepStat
   nodes.insert(nodes.begin(), std::move(n));
 }
 
-class LocalSession;
+// A session's own: kept by the session, and by who resets it.
+struct SessionCore {
+  SessionCore(std::unique_ptr<ThreadPool> own_pool, std::vector<DeviceList> lists, const KernelRegistry* kernels,
+              bool deterministic)
+      : pool(std::move(own_pool)) {
+    Transport* const between = lists.size() > 1 ? &transport : nullptr;
+    for (DeviceList& devices : lists) {
+      workers.push_back(std::make_unique<LocalWorker>(std::move(devices), kernels, deterministic, between));
+      transport.Add(workers.back().get());
+    }
+  }
+  ~SessionCore() {
+    coordinator.reset();
+    for (const auto& w : workers) w->ClearResources("");
+  }
+
+  const std::unique_ptr<ThreadPool> pool;  // null: the devices use the process's
+  InProcessTransport transport;
+  std::vector<std::unique_ptr<LocalWorker>> workers;
+  std::unique_ptr<Coordinator> coordinator;
+};
 
 struct LiveSessions {
   absl::Mutex mu;
-  std::set<LocalSession*> all ABSL_GUARDED_BY(mu);
+  std::map<const SessionCore*, std::weak_ptr<SessionCore>> all ABSL_GUARDED_BY(mu);
   static LiveSessions& Get() {
     static LiveSessions* live = new LiveSessions();  // sessions may outlive static destruction
     return *live;
@@ -107,14 +127,12 @@ struct LiveSessions {
 class LocalSession final : public Session, public Interruptible {
  public:
   LocalSession(RefPtr<SharedGraph> graph, const wire::ConfigProto& config, std::vector<DeviceList> workers,
-               const KernelRegistry* kernels, const Determinism& determinism)
-      : graph_(graph) {
-    Transport* transport = workers.size() > 1 ? &transport_ : nullptr;
-    for (DeviceList& devices : workers) {
-      workers_.push_back(std::make_unique<LocalWorker>(std::move(devices), kernels, determinism.on, transport));
-      transport_.Add(workers_.back().get());
-    }
+               const KernelRegistry* kernels, const Determinism& determinism, std::unique_ptr<ThreadPool> pool)
+      : core_(std::make_shared<SessionCore>(std::move(pool), std::move(workers), kernels, determinism.on)),
+        inter_op_threads_(InterOpThreads(config)) {
     CoordinatorOptions options = OptionsFrom(config);
+    options.inter_op_threads = inter_op_threads_.front();
+    options.pool = core_->pool.get();
     options.deterministic = determinism.on;
     options.order_seed = determinism.order_seed;
     if (determinism.on) options.max_threads = 1;
@@ -125,32 +143,37 @@ class LocalSession final : public Session, public Interruptible {
     options.passes.has_kernel = [kernels](const Node& n, const std::string& type) {
       return n.op() && (kernels->Has(*n.op(), n.attrs(), type) || n.op_name() == "_Arg" || n.op_name() == "_Retval");
     };
-    options.passes.evaluate = [worker = workers_.front().get()](
+    options.passes.evaluate = [worker = core_->workers.front().get()](
                                   const Node& n, const std::vector<Tensor>& in) -> StatusOr<std::vector<Tensor>> {
       MR_RETURN_IF_ERROR(KeepGoingUnlessInterrupted());
       return worker->Evaluate(n, in);
     };
     options.calls.differentiate = AddDenseGradients;
     std::vector<Worker*> all;
-    for (const auto& w : workers_) all.push_back(w.get());
-    coordinator_ = std::make_unique<Coordinator>(std::move(graph), std::move(all), std::move(options));
+    for (const auto& w : core_->workers) all.push_back(w.get());
+    core_->coordinator = std::make_unique<Coordinator>(std::move(graph), std::move(all), std::move(options));
     absl::MutexLock lock(&LiveSessions::Get().mu);
-    LiveSessions::Get().all.insert(this);
+    LiveSessions::Get().all.emplace(core_.get(), core_);
   }
 
   ~LocalSession() override {
     {
       absl::MutexLock lock(&LiveSessions::Get().mu);
-      LiveSessions::Get().all.erase(this);
+      LiveSessions::Get().all.erase(core_.get());
     }
-    coordinator_.reset();
-    for (const auto& w : workers_) w->ClearResources("");
+    // Here, also when somebody resets the session just now.
+    core_->coordinator->Close(absl::InfiniteDuration()).IgnoreError();
   }
 
   Status Run(const wire::RunOptions* options, absl::Span<const Output> feeds, absl::Span<const Tensor> feed_values,
              absl::Span<const Output> fetches, absl::Span<Node* const> targets, std::vector<Tensor>* outputs,
              wire::RunMetadata* metadata) override {
     StepOptions step;
+    if (options) MR_RETURN_IF_ERROR(CheckRunOptions(*options));
+    step.inter_op_threads =
+        options && options->inter_op_thread_pool != 0
+            ? InterOpThreadsOf(options->inter_op_thread_pool)
+            : inter_op_threads_.front();
     if (options && options->timeout_in_ms > 0) step.timeout = absl::Milliseconds(options->timeout_in_ms);
     std::optional<StepTrace> trace;
     if (options && metadata && options->trace_level > wire::RunOptions::kNoTrace) step.trace = &trace.emplace();
@@ -160,7 +183,7 @@ class LocalSession final : public Session, public Interruptible {
       before = HostAllocator().Stats();
     }
     const int64_t start_nanos = TraceClockNanos();
-    const Status s = coordinator_->Run(step, feeds, feed_values, fetches, targets, outputs);
+    const Status s = core_->coordinator->Run(step, feeds, feed_values, fetches, targets, outputs);
     if (step.trace && !absl::IsCancelled(s)) {
       wire::StepStats& stats = metadata->step_stats.Ensure();
       FillStepStats(trace->Take(), &stats);
@@ -171,18 +194,18 @@ class LocalSession final : public Session, public Interruptible {
 
   StatusOr<std::string> PartialRunSetup(absl::Span<const Output> feeds, absl::Span<const Output> fetches,
                                         absl::Span<Node* const> targets) override {
-    return coordinator_->PartialRunSetup(
+    return core_->coordinator->PartialRunSetup(
         {{feeds.begin(), feeds.end()}, {fetches.begin(), fetches.end()}, {targets.begin(), targets.end()}});
   }
   Status PartialRun(const std::string& handle, absl::Span<const Output> feeds, absl::Span<const Tensor> feed_values,
                     absl::Span<const Output> fetches, std::vector<Tensor>* outputs) override {
-    return coordinator_->PartialRun(handle, feeds, feed_values, fetches, outputs);
+    return core_->coordinator->PartialRun(handle, feeds, feed_values, fetches, outputs);
   }
-  Status ReleasePartialRun(const std::string& handle) override { return coordinator_->ReleasePartialRun(handle); }
+  Status ReleasePartialRun(const std::string& handle) override { return core_->coordinator->ReleasePartialRun(handle); }
 
   std::vector<DeviceInfo> ListDevices() const override {
     std::vector<DeviceInfo> list;
-    for (const auto& w : workers_) {
+    for (const auto& w : core_->workers) {
       for (DeviceInfo& d : w->devices()) list.push_back(std::move(d));
     }
     return list;
@@ -190,37 +213,67 @@ class LocalSession final : public Session, public Interruptible {
 
   StatusOr<std::string> RandomState() const override {
     RandomPositions positions;
-    for (const auto& w : workers_) w->GetRandomPositions(&positions);
+    for (const auto& w : core_->workers) w->GetRandomPositions(&positions);
     return EncodeRandomPositions(positions);
   }
   Status SetRandomState(absl::string_view state) override {
     MR_ASSIGN_OR_RETURN(const RandomPositions positions, DecodeRandomPositions(state));
-    for (const auto& w : workers_) w->SetRandomPositions(positions);
+    for (const auto& w : core_->workers) w->SetRandomPositions(positions);
     return absl::OkStatus();
   }
 
-  void SetInterruptCheck(const InterruptCheck& check) override { coordinator_->SetInterruptCheck(check); }
-  Status Close() override { return coordinator_->Close(kClosePatience); }
-
-  void Reset(const std::vector<std::string>& containers) {
-    for (const auto& w : workers_) {
-      if (containers.empty()) w->ClearResources("");
-      for (const std::string& c : containers) w->ClearResources(c);
-    }
-  }
+  void SetInterruptCheck(const InterruptCheck& check) override { core_->coordinator->SetInterruptCheck(check); }
+  Status Close() override { return core_->coordinator->Close(kClosePatience); }
 
  private:
-  const RefPtr<SharedGraph> graph_;
-  InProcessTransport transport_;
-  std::vector<std::unique_ptr<LocalWorker>> workers_;
-  std::unique_ptr<Coordinator> coordinator_;
+  static std::vector<int> InterOpThreads(const wire::ConfigProto& config) {
+    const int width = config.inter_op_parallelism_threads < 0 ? 1 : config.inter_op_parallelism_threads;
+    std::vector<int> threads;
+    for (const wire::ThreadPoolOptionProto& pool : config.session_inter_op_thread_pool) {
+      threads.push_back(pool.num_threads > 0 ? pool.num_threads : width);
+    }
+    if (threads.empty()) threads.push_back(width);
+    return threads;
+  }
+  // -1: the caller's thread alone.
+  int InterOpThreadsOf(int32_t pool) const { return pool < 0 ? 1 : inter_op_threads_[static_cast<size_t>(pool)]; }
+
+  Status CheckRunOptions(const wire::RunOptions& options) const {
+    const int32_t pool = options.inter_op_thread_pool;
+    if (pool < -1 || pool >= static_cast<int32_t>(inter_op_threads_.size())) {
+      return InvalidArgument("Invalid inter_op_thread_pool: ", pool, "; the session has ", inter_op_threads_.size());
+    }
+    if (options.debug_options && !options.debug_options->debug_tensor_watch_opts.empty()) {
+      return Unimplemented("RunOptions.debug_options.debug_tensor_watch_opts: tensors of a step are not watched");
+    }
+    return absl::OkStatus();
+  }
+
+  const std::shared_ptr<SessionCore> core_;
+  const std::vector<int> inter_op_threads_;  // by RunOptions.inter_op_thread_pool
 };
+
+Status CheckThreads(absl::string_view option, int32_t least, int32_t threads) {
+  constexpr int32_t kMost = 4096;
+  if (threads >= least && threads <= kMost) return absl::OkStatus();
+  return InvalidArgument(
+      option, " is ", threads, ", want ", least < 0 ? "-1 (the caller's), " : "", "0 (choose) to ", kMost);
+}
+
+Status CheckConfig(const wire::ConfigProto& config) {
+  MR_RETURN_IF_ERROR(CheckThreads("intra_op_parallelism_threads", 0, config.intra_op_parallelism_threads));
+  MR_RETURN_IF_ERROR(CheckThreads("inter_op_parallelism_threads", -1, config.inter_op_parallelism_threads));
+  for (const wire::ThreadPoolOptionProto& pool : config.session_inter_op_thread_pool) {
+    MR_RETURN_IF_ERROR(CheckThreads("session_inter_op_thread_pool.num_threads", 0, pool.num_threads));
+  }
+  return absl::OkStatus();
+}
 
 }  // namespace
 
 StatusOr<std::unique_ptr<Session>> NewLocalSession(
     RefPtr<SharedGraph> graph, const wire::ConfigProto& config, std::vector<DeviceList> workers,
-    const KernelRegistry* kernels, const Determinism& determinism) {
+    const KernelRegistry* kernels, const Determinism& determinism, std::unique_ptr<ThreadPool> pool) {
   if (workers.empty()) return InvalidArgument("a session needs at least one worker");
   std::set<std::string> names;
   for (const DeviceList& devices : workers) {
@@ -229,17 +282,28 @@ StatusOr<std::unique_ptr<Session>> NewLocalSession(
       if (!names.insert(d->name()).second) return InvalidArgument("two devices are called ", d->name());
     }
   }
-  if (config.intra_op_parallelism_threads < 0 || config.intra_op_parallelism_threads > 4096) {
-    return InvalidArgument(
-        "intra_op_parallelism_threads is ", config.intra_op_parallelism_threads, ", want 0 (choose) to 4096");
-  }
-  return std::unique_ptr<Session>(
-      std::make_unique<LocalSession>(std::move(graph), config, std::move(workers), kernels, determinism));
+  MR_RETURN_IF_ERROR(CheckConfig(config));
+  return std::unique_ptr<Session>(std::make_unique<LocalSession>(
+      std::move(graph), config, std::move(workers), kernels, determinism, std::move(pool)));
 }
 
-void ResetLocalSessions(const std::vector<std::string>& containers) {
-  absl::MutexLock lock(&LiveSessions::Get().mu);
-  for (LocalSession* s : LiveSessions::Get().all) s->Reset(containers);
+Status ResetLocalSessions(const std::vector<std::string>& containers) {
+  std::vector<std::shared_ptr<SessionCore>> live;
+  {
+    absl::MutexLock lock(&LiveSessions::Get().mu);
+    for (const auto& [core, weak] : LiveSessions::Get().all) {
+      if (std::shared_ptr<SessionCore> held = weak.lock()) live.push_back(std::move(held));
+    }
+  }
+  Status first;
+  for (const auto& core : live) first.Update(core->coordinator->Close(kClosePatience));
+  for (const auto& core : live) {
+    for (const auto& w : core->workers) {
+      if (containers.empty()) w->ClearResources("");
+      for (const std::string& c : containers) w->ClearResources(c);
+    }
+  }
+  return first;
 }
 
 }  // namespace millrace

@@ -10,13 +10,13 @@ namespace millrace {
 
 using DeviceList = std::vector<std::unique_ptr<Device>>;
 
-// One worker for each list of devices. They belong to the session: its variables live and die with it. InvalidArgument:
-// no worker, one without devices, a device named twice.
+// One worker for each list of devices. `pool`, which they use, may be the session's own. They belong to the session:
+// its variables live and die with it. InvalidArgument: no worker, one without devices, a device named twice.
 StatusOr<std::unique_ptr<Session>> NewLocalSession(
     RefPtr<SharedGraph> graph, const wire::ConfigProto& config, std::vector<DeviceList> workers,
-    const KernelRegistry* kernels, const Determinism& determinism = {});
+    const KernelRegistry* kernels, const Determinism& determinism = {}, std::unique_ptr<ThreadPool> pool = nullptr);
 
-// Drops resources of these containers (all when empty) in every local session that is alive.
-void ResetLocalSessions(const std::vector<std::string>& containers);
+// Closes every local session that is alive, and drops its resources of these containers (all when empty).
+Status ResetLocalSessions(const std::vector<std::string>& containers);
 
 }  // namespace millrace

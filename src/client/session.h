@@ -16,9 +16,9 @@
 
 namespace millrace {
 
-// Deterministic mode: each step runs on one thread, and among nodes that are ready the order is drawn from the seed (0:
-// construction order) and from how many steps the session has begun. The same seed gives the same schedules; every seed
-// must give the same values.
+// Deterministic mode: each step runs on one thread, its caller's, over all devices, and among nodes that are ready the
+// order is drawn from the seed (0: construction order) and from how many steps the session has begun. The same seed
+// gives the same schedules; every seed must give the same values.
 struct Determinism {
   bool on = false;
   uint64_t order_seed = 0;
@@ -40,6 +40,7 @@ class Session {
   virtual Status PartialRun(const std::string& handle, absl::Span<const Output> feeds,
                             absl::Span<const Tensor> feed_values, absl::Span<const Output> fetches,
                             std::vector<Tensor>* outputs) = 0;
+  // Ends it, whether it has failed, is finished, or will not be.
   virtual Status ReleasePartialRun(const std::string& handle) = 0;
 
   virtual std::vector<DeviceInfo> ListDevices() const = 0;

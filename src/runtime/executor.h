@@ -4,7 +4,8 @@
 // A plan without asynchronous kernels runs on the caller's thread in plan order: no counts, no queue; kernels share the
 // pool through ParallelFor. A plan with asynchronous kernels (and every plan in deterministic mode) runs by readiness:
 // a node runs when all its inputs are there; cheap ready nodes run on the thread that made them ready, expensive ones
-// may go to other workers. Both ways give bit-equal results.
+// may go to other workers, and what a callback makes ready goes to the thread that waits for the step, if that has
+// nothing else to do. Both ways give bit-equal results.
 //
 // The first error wins: it stops the step, and names node, op, device and the user's line. When nothing is runnable and
 // nothing is outstanding, the step fails and lists the nodes that wait.
@@ -15,15 +16,18 @@
 #include "absl/functional/any_invocable.h"
 #include "base/stop_scope.h"
 #include "runtime/plan.h"
+#include "runtime/step_thread.h"
 #include "runtime/trace.h"
 
 namespace millrace {
 
 struct ExecutorOptions {
   StepTrace* trace = nullptr;
-  bool single_thread = false;  // ready nodes never go to other threads
-  uint64_t order_seed = 0;     // with single_thread: non-zero picks among the ready nodes by this seed
-  StopScope* stop = nullptr;   // for RunInOrder: one over the step that the caller has open; null: it opens its own
+  bool single_thread = false;    // ready nodes never go to other threads than `caller`'s, when there is one
+  uint64_t order_seed = 0;       // with single_thread: non-zero picks among the ready nodes by this seed
+  int inter_op_threads = 0;      // that run nodes at once, by readiness; 0: the pool's width
+  StepThread* caller = nullptr;  // waits for the step and helps to run it; may be null
+  StopScope* stop = nullptr;     // for RunInOrder: one over the step that the caller has open; null: it opens its own
 };
 
 // `frame` holds the arguments in its slots. Returns when the step is done; retvals stand in their slots. Only for plans

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/interrupt.h"
 
+#include <algorithm>
 #include <utility>
 
 namespace millrace {
@@ -33,6 +34,15 @@ bool AwaitUnlessInterrupted(absl::Mutex& mu, const absl::Condition& condition) {
     if (stop) return condition.Eval();
   }
   return true;
+}
+
+bool AwaitFor(absl::Mutex& mu, const absl::Condition& condition, absl::Duration patience) {
+  // A look now and then, since Abseil waits by the clock on the wall.
+  for (const int64_t start = Env::Default().MonotonicNanos();;) {
+    const absl::Duration left = patience - absl::Nanoseconds(Env::Default().MonotonicNanos() - start);
+    if (mu.AwaitWithTimeout(condition, std::clamp(left, absl::ZeroDuration(), absl::Seconds(1)))) return true;
+    if (left <= absl::ZeroDuration()) return false;
+  }
 }
 
 }  // namespace millrace

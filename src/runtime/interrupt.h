@@ -69,5 +69,7 @@ Status KeepGoingUnlessInterrupted();
 // Waits for a condition on what `mu`, which the caller holds, guards. True when it holds; false when this thread's
 // interrupt says stop before.
 bool AwaitUnlessInterrupted(absl::Mutex& mu, const absl::Condition& condition);
+// The same until `patience` has passed on the monotonic clock; nothing interrupts it.
+bool AwaitFor(absl::Mutex& mu, const absl::Condition& condition, absl::Duration patience);
 
 }  // namespace millrace

@@ -162,14 +162,20 @@ class ReadyRun {
   void MaybeAddRunner() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
     if (options_.single_thread || !status_.ok()) return;
     if (ready_.empty() || !Links(ready_.front().node).expensive) return;
-    if (runners_ < Pool().parallelism()) StartRunner();
+    const int width = Pool().parallelism();
+    if (runners_ < (options_.inter_op_threads > 0 ? std::min(options_.inter_op_threads, width) : width)) StartRunner();
   }
 
   void StartRunner() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
-    Pool().Schedule([this] {
+    StepThread::Work run = [this] {
       RunQueue();
       DropLive();
-    });
+    };
+    if (options_.caller != nullptr && options_.single_thread) {
+      options_.caller->Post(std::move(run));
+    } else if (options_.caller == nullptr || !options_.caller->TryPost(run)) {
+      Pool().Schedule(std::move(run));
+    }
     ++runners_;  // nobody sees it before the lock is released
     ++live_;
   }
@@ -312,8 +318,8 @@ class ReadyRun {
           ClearDereferences(Links(item.node).dereferences, item.iteration->slots);
           Complete(item, nullptr);
         }
-        // The callback may come from any thread, perhaps from inside another kernel: the work it made ready goes to the
-        // pool unless a runner is there to take it.
+        // The callback may come from any thread, perhaps from inside another kernel: the work it made ready goes
+        // elsewhere unless a runner is there to take it.
         if (!ready_.empty() && runners_ == 0) StartRunner();
         garbage = TakeGarbage();
       });

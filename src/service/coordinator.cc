@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Full steps. Partial runs are in partial_run.cc.
+// Compilation and full steps. Partial runs are in coordinator_partial.cc.
 #include "service/coordinator.h"
 
 #include <algorithm>
 #include <optional>
+#include <thread>
 
 #include "absl/cleanup/cleanup.h"
 #include "base/env.h"
@@ -11,11 +12,12 @@
 #include "base/thread_pool.h"
 #include "graph/verify.h"
 #include "runtime/node_run.h"
+#include "service/call_in_flight.h"
 
 namespace millrace {
 
 // What runs inline has its state here, on the caller's stack; everything else has it with the workers.
-struct Coordinator::StepInFlight {
+struct Coordinator::StepInFlight : CallInFlight {
   StepInFlight(int64_t id, int max_threads, StepTrace* trace) {
     context.step_id = id;
     context.cancellation = &cancellation;
@@ -23,7 +25,7 @@ struct Coordinator::StepInFlight {
     context.max_threads = max_threads;
     context.trace = trace;
   }
-  void Stop(const Status& why) {
+  void Stop(const Status& why) override {
     cancellation.Cancel();
     joint.Stop(why);
   }
@@ -32,10 +34,15 @@ struct Coordinator::StepInFlight {
   CancellationManager cancellation;
   ResourceManager resources;
   JointStep joint;
-  Interrupt* interrupt = nullptr;  // null: nothing interrupts it
-  // Neighbours among the steps in flight.
-  StepInFlight* previous = nullptr;
-  StepInFlight* next = nullptr;
+};
+
+// A signature that a thread compiles. Guarded by mu_ but for what is constant.
+struct Coordinator::Compilation {
+  const RunSignature signature;
+  const bool through_rendezvous;
+  const std::thread::id thread;
+  bool done = false;
+  StatusOr<CompiledPtr> result = CompiledPtr();
 };
 
 // The partitions of a step while they run. From Start until Wait returns true they refer to it, so nothing between the
@@ -46,12 +53,13 @@ class Coordinator::PartsInFlight {
       : args(compiled.parts.size()), compiled_(compiled), joint_(joint), retvals_(args.size()), left_(args.size()) {}
 
   std::vector<std::vector<Tensor>> args;  // by partition
+  StepThread caller;
 
-  void Start(bool one_after_the_other) {
+  void Start(ThreadPool& pool, bool one_after_the_other) {
     const size_t n = args.size();
     size_t p = 1;
     const Status s = WithoutExceptions([&] {
-      for (; p < n && !one_after_the_other; ++p) ProcessThreadPool().Schedule([this, p] { StartPart(p); });
+      for (; p < n && !one_after_the_other; ++p) pool.Schedule([this, p] { StartPart(p); });
       return absl::OkStatus();
     });
     if (!s.ok()) {
@@ -60,14 +68,8 @@ class Coordinator::PartsInFlight {
     for (p = 0; p < n && (p == 0 || one_after_the_other); ++p) StartPart(p);
   }
 
-  // Until all have ended: true. When this thread's interrupt says stop before that: false.
-  bool Wait(bool unless_interrupted) {
-    const auto done = [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) { return left_ == 0; };
-    absl::MutexLock lock(&mu_);
-    if (unless_interrupted) return AwaitUnlessInterrupted(mu_, absl::Condition(&done));
-    mu_.Await(absl::Condition(&done));
-    return true;
-  }
+  // Helps until all have ended: true. When this thread's interrupt says stop before that: false.
+  bool Wait(bool may_be_interrupted) { return caller.Drive(may_be_interrupted); }
 
   Status Take(std::vector<Tensor>* outputs) {
     absl::MutexLock lock(&mu_);
@@ -94,8 +96,11 @@ class Coordinator::PartsInFlight {
       }
       joint_.Stop(s);
     }
-    absl::MutexLock lock(&mu_);
-    --left_;
+    {
+      absl::MutexLock lock(&mu_);
+      if (--left_ > 0) return;
+    }
+    caller.Finish();
   }
 
   const Compiled& compiled_;
@@ -107,7 +112,11 @@ class Coordinator::PartsInFlight {
 };
 
 Coordinator::Coordinator(RefPtr<SharedGraph> graph, std::vector<Worker*> workers, CoordinatorOptions options)
-    : graph_(std::move(graph)), workers_(std::move(workers)), options_(std::move(options)) {
+    : graph_(std::move(graph)),
+      workers_(std::move(workers)),
+      options_(std::move(options)),
+      client_(workers_.front()->devices().front()),
+      cache_(options_.max_cached_nodes) {
   for (size_t w = 0; w < workers_.size(); ++w) {
     for (const DeviceInfo& d : workers_[w]->devices()) worker_of_device_[d.name] = w;
   }
@@ -121,53 +130,11 @@ Coordinator::~Coordinator() {
     ticks.swap(ticks_);
   }
   ticks.reset();  // it looks at what is destroyed next
-  for (auto& [signature, compiled] : cache_) Deregister(*compiled);
 }
 
-void Coordinator::Deregister(const Compiled& compiled) const {
-  for (const CompiledPart& part : compiled.parts) workers_[part.worker]->Deregister(part.handle);
-}
+namespace {
 
-StatusOr<std::shared_ptr<const Compiled>> Coordinator::Compile(const RunSignature& signature, PruneOptions prune) {
-  prune.calls.differentiate = options_.calls.differentiate;
-  std::unique_ptr<Graph> pruned;
-  {
-    MR_RETURN_IF_ERROR(graph_->mu.LockWhile(prune.calls.keep_going));
-    const absl::Cleanup unlock = [this] { graph_->mu.Unlock(); };
-    // What a construction that may still fail has added must not be remembered.
-    if (graph_->mu.ClaimedHere()) {
-      return FailedPrecondition("the graph cannot run while a conditional or loop is being built in it");
-    }
-    MR_ASSIGN_OR_RETURN(pruned, PruneForRun(graph_->graph, signature, prune));
-  }
-  MR_RETURN_IF_ERROR(KeepGoingUnlessInterrupted());
-  MR_RETURN_IF_ERROR(VerifyGraph(*pruned));
-  MR_ASSIGN_OR_RETURN(std::vector<Partition> partitions, RunPasses(std::move(pruned), options_.passes));
-  MR_RETURN_IF_ERROR(KeepGoingUnlessInterrupted());
-  auto compiled = std::make_shared<Compiled>();
-  // The workers must not keep the partitions of a signature that failed.
-  absl::Cleanup deregister = [this, &compiled] { Deregister(*compiled); };
-  compiled->takes_part.resize(workers_.size());
-  for (Partition& partition : partitions) {
-    CompiledPart part;
-    const auto owner = worker_of_device_.find(partition.device);
-    if (owner == worker_of_device_.end()) {
-      return Internal("a partition was placed on ", partition.device, ", which no worker has");
-    }
-    part.worker = owner->second;
-    Worker& worker = *workers_[part.worker];
-    MR_RETURN_IF_ERROR(RenumberArguments(*partition.graph, &part));
-    MR_ASSIGN_OR_RETURN(part.handle, worker.Register(std::move(partition)));
-    part.inline_partition = worker.FindInline(part.handle);
-    compiled->takes_part[part.worker] = true;
-    compiled->parts.push_back(std::move(part));
-  }
-  compiled->simple = compiled->parts.size() == 1 && compiled->parts[0].inline_partition;
-  compiled->signature = signature;
-  std::move(deregister).Cancel();
-  return std::shared_ptr<const Compiled>(std::move(compiled));
-}
-
+// Numbers the partition's _Arg and _Retval nodes from 0 and records which feed or fetch each is.
 Status RenumberArguments(Graph& graph, CompiledPart* part) {
   // Only part of the client's arguments may be in this partition: number those from 0 in the client's order.
   std::vector<std::pair<int64_t, Node*>> args, retvals;
@@ -186,6 +153,48 @@ Status RenumberArguments(Graph& graph, CompiledPart* part) {
   return absl::OkStatus();
 }
 
+}  // namespace
+
+StatusOr<CompiledPtr> Coordinator::Compile(const RunSignature& signature, PruneOptions prune) {
+  prune.calls.differentiate = options_.calls.differentiate;
+  std::unique_ptr<Graph> pruned;
+  auto compiled = std::make_shared<Compiled>(workers_);
+  {
+    MR_RETURN_IF_ERROR(graph_->mu.LockWhile(prune.calls.keep_going));
+    const absl::Cleanup unlock = [this] { graph_->mu.Unlock(); };
+    // What a construction that may still fail has added must not be remembered.
+    if (graph_->mu.ClaimedHere()) {
+      return FailedPrecondition("the graph cannot run while a conditional or loop is being built in it");
+    }
+    MR_ASSIGN_OR_RETURN(pruned, PruneForRun(graph_->graph, signature, prune));
+    if (prune.through_rendezvous) compiled->feeds_needed = FeedsNeededBy(signature.feeds, signature.fetches);
+  }
+  MR_RETURN_IF_ERROR(KeepGoingUnlessInterrupted());
+  MR_RETURN_IF_ERROR(VerifyGraph(*pruned));
+  MR_ASSIGN_OR_RETURN(std::vector<Partition> partitions, RunPasses(std::move(pruned), options_.passes));
+  MR_RETURN_IF_ERROR(KeepGoingUnlessInterrupted());
+  for (Partition& partition : partitions) {
+    CompiledPart part;
+    const auto owner = worker_of_device_.find(partition.device);
+    if (owner == worker_of_device_.end()) {
+      return Internal("a partition was placed on ", partition.device, ", which no worker has");
+    }
+    part.worker = owner->second;
+    Worker& worker = *workers_[part.worker];
+    MR_RETURN_IF_ERROR(RenumberArguments(*partition.graph, &part));
+    compiled->num_nodes += static_cast<int64_t>(partition.graph->nodes().size());
+    compiled->parts.reserve(partitions.size());  // what is registered must find its place
+    MR_ASSIGN_OR_RETURN(part.handle, worker.Register(std::move(partition)));
+    part.inline_partition = worker.FindInline(part.handle);
+    compiled->takes_part[part.worker] = true;
+    compiled->parts.push_back(std::move(part));
+  }
+  compiled->simple = compiled->parts.size() == 1 && compiled->parts[0].inline_partition;
+  compiled->signature = signature;
+  compiled->through_rendezvous = prune.through_rendezvous;
+  return CompiledPtr(std::move(compiled));
+}
+
 std::function<Status()> Coordinator::KeepGoing(absl::Duration timeout) {
   return [this, timeout, start = Env::Default().MonotonicNanos()]() -> Status {
     MR_RETURN_IF_ERROR(KeepGoingUnlessInterrupted());
@@ -196,73 +205,86 @@ std::function<Status()> Coordinator::KeepGoing(absl::Duration timeout) {
   };
 }
 
-StatusOr<std::shared_ptr<const Compiled>> Coordinator::CompileAndKeep(
-    const RunSignatureView& view, absl::Duration timeout) {
+StatusOr<CompiledPtr> Coordinator::FindOrCompile(const RunSignatureView& view, absl::Duration timeout) {
   PruneOptions prune;
   prune.calls.keep_going = KeepGoing(timeout);
-  RunSignature signature{
-      {view.feeds.begin(), view.feeds.end()},
-      {view.fetches.begin(), view.fetches.end()},
-      {view.targets.begin(), view.targets.end()}};
-  MR_ASSIGN_OR_RETURN(std::shared_ptr<const Compiled> compiled, Compile(signature, std::move(prune)));
-  std::shared_ptr<const Compiled> evicted;
+  prune.through_rendezvous = view.through_rendezvous;
+  prune.client_device = client_.name;
+  prune.client_incarnation = client_.incarnation;
+  auto mine = std::make_shared<Compilation>(Compilation{
+      .signature = {{view.feeds.begin(), view.feeds.end()},
+                    {view.fetches.begin(), view.fetches.end()},
+                    {view.targets.begin(), view.targets.end()}},
+      .through_rendezvous = view.through_rendezvous,
+      .thread = std::this_thread::get_id()});
   {
     absl::MutexLock lock(&mu_);
-    if (cache_.size() >= options_.max_cached_signatures) {
-      evicted = std::move(cache_.begin()->second);
-      cache_.erase(cache_.begin());
-    }
-    auto [it, inserted] = cache_.try_emplace(std::move(signature), compiled);
-    if (!inserted) {  // another thread was first, and made an equal plan
-      evicted = std::move(compiled);
-      compiled = it->second;
-    }
-    if (last_ == evicted) last_ = nullptr;
-  }
-  if (evicted) Deregister(*evicted);
-  return compiled;
-}
-
-std::shared_ptr<const Compiled> Coordinator::Find(const RunSignatureView& view) {
-  if (last_ && RunSignatureEqual()(last_->signature, view)) return last_;
-  auto it = cache_.find(view);
-  if (it != cache_.end()) last_ = it->second;
-  return it != cache_.end() ? it->second : nullptr;
-}
-
-StatusOr<std::shared_ptr<const Compiled>> Coordinator::Enter(
-    const RunSignatureView& view, StepInFlight* step, absl::Duration timeout) {
-  std::shared_ptr<const Compiled> compiled;
-  for (;;) {
-    {
-      absl::MutexLock lock(&mu_);
-      if (closed_) return Cancelled("the session is closed");
-      if (!compiled) compiled = Find(view);
-      if (compiled) {
-        step->next = running_;
-        if (running_) running_->previous = step;
-        running_ = step;
-        if (step->interrupt && !ticking_) {
-          ticking_ = true;
-          idle_ticks_ = 0;
-          ticks_ = std::make_unique<Ticks>(kInterruptPeriod, [this] { return Tick(); });
-        }
-        return compiled;
+    for (;;) {
+      if (CompiledPtr found = cache_.Find(view)) return found;
+      const auto at = compiling_.find(view);
+      if (at == compiling_.end()) break;
+      const std::shared_ptr<Compilation> other = at->second;
+      // The client may have come back here out of an interrupt check of its own compilation.
+      if (other->thread == mine->thread) return Compile(mine->signature, std::move(prune));
+      while (!AwaitFor(mu_, absl::Condition(&other->done), kInterruptPeriod)) {
+        mu_.Unlock();
+        const Status s = WithoutExceptions(prune.calls.keep_going);
+        mu_.Lock();
+        MR_RETURN_IF_ERROR(s);
+      }
+      // What ended the other's step need not end this one.
+      const Status& s = other->result.status();
+      if (s.ok() || !(absl::IsCancelled(s) || absl::IsDeadlineExceeded(s) || absl::IsResourceExhausted(s))) {
+        return other->result;
       }
     }
-    MR_ASSIGN_OR_RETURN(compiled, CompileAndKeep(view, timeout));
+    compiling_.emplace(RunSignatureView::Of(mine->signature, mine->through_rendezvous), mine);
   }
+  return CompileAndKeep(view, std::move(mine), std::move(prune));
 }
 
-void Coordinator::Leave(StepInFlight* step) {
+StatusOr<CompiledPtr> Coordinator::CompileAndKeep(const RunSignatureView& view, std::shared_ptr<Compilation> mine,
+                                                  PruneOptions prune) {
+  StatusOr<CompiledPtr> result = WithoutExceptions([&] { return Compile(mine->signature, std::move(prune)); });
+  std::vector<CompiledPtr> dropped;  // freed outside the lock
   absl::MutexLock lock(&mu_);
-  (step->previous ? step->previous->next : running_) = step->next;
-  if (step->next) step->next->previous = step->previous;
+  compiling_.erase(view);
+  const Status kept = WithoutExceptions([&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
+    if (result.ok()) dropped = cache_.Insert(*result);
+    return absl::OkStatus();
+  });
+  if (!kept.ok()) result = kept;
+  mine->result = result;
+  mine->done = true;
+  return result;
+}
+
+Status Coordinator::Enter(CallInFlight* call) {
+  if (closed_) return Cancelled("the session is closed");
+  if (call->interrupt && !ticking_) {
+    ticks_ = std::make_unique<Ticks>(kInterruptPeriod, [this] { return Tick(); });
+    ticking_ = true;
+    idle_ticks_ = 0;
+  }
+  call->next = running_;
+  if (running_) running_->previous = call;
+  running_ = call;
+  call->entered = true;
+  return absl::OkStatus();
+}
+
+void Coordinator::Leave(CallInFlight* call) {
+  absl::MutexLock lock(&mu_);
+  if (!call->entered) return;
+  if (call->is_being_stopped)
+    mu_.Await(absl::Condition(+[](bool* stopping) { return !*stopping; }, &call->is_being_stopped));
+  (call->previous ? call->previous->next : running_) = call->next;
+  if (call->next) call->next->previous = call->previous;
 }
 
 bool Coordinator::Tick() {
   absl::MutexLock lock(&mu_);
-  for (StepInFlight* step = running_; step; step = step->next) {
+  for (CallInFlight* step = running_; step; step = step->next) {
     if (step->interrupt) step->interrupt->MakeDue();
   }
   const int64_t steps = next_step_.load(std::memory_order_relaxed);
@@ -272,18 +294,29 @@ bool Coordinator::Tick() {
   return ticking_;
 }
 
-Status Coordinator::RunParts(const Compiled& compiled, StepInFlight& step, absl::Span<const Tensor> feed_values,
-                             std::vector<Tensor>* outputs) {
+StepSpec Coordinator::SpecOf(int64_t id, int inter_op_threads, StepTrace* trace) const {
   StepSpec spec{
-      step.context.step_id, options_.max_threads, step.context.trace, options_.deterministic, options_.order_seed};
+      .id = id,
+      .max_threads = options_.max_threads,
+      .inter_op_threads = inter_op_threads,
+      .trace = trace,
+      .deterministic = options_.deterministic,
+      .order_seed = options_.order_seed};
   // Each step of a session draws an order of its own; the n-th step of a session with this seed always the same.
-  if (spec.order_seed != 0) spec.order_seed += static_cast<uint64_t>(spec.id) * 0x9e3779b97f4a7c15u;
+  if (spec.order_seed != 0) spec.order_seed += static_cast<uint64_t>(id) * 0x9e3779b97f4a7c15u;
+  return spec;
+}
+
+Status Coordinator::RunParts(const Compiled& compiled, StepInFlight& step, int inter_op_threads,
+                             absl::Span<const Tensor> feed_values, std::vector<Tensor>* outputs) {
   PartsInFlight parts(compiled, step.joint);
+  StepSpec spec = SpecOf(step.context.step_id, inter_op_threads, step.context.trace);
+  spec.caller = &parts.caller;
   MR_RETURN_IF_ERROR(step.joint.Open(workers_, compiled.takes_part, spec));
   for (size_t p = 0; p < parts.args.size(); ++p) {
     for (size_t i : compiled.parts[p].args) parts.args[p].push_back(feed_values[i]);
   }
-  parts.Start(options_.deterministic);
+  parts.Start(options_.pool ? *options_.pool : ProcessThreadPool(), spec.single_thread());
   if (!parts.Wait(CurrentInterrupt() != nullptr)) {
     step.Stop(Interrupted());
     parts.Wait(false);
@@ -312,8 +345,16 @@ Status Coordinator::RunStep(const StepOptions& options, absl::Span<const Output>
   if (interrupt_check_.check) step.interrupt = &interrupt.emplace(interrupt_check_);
   const InterruptScope scope(step.interrupt);
   const absl::Duration timeout = std::min(options.timeout, options_.default_timeout);
-  MR_ASSIGN_OR_RETURN(const std::shared_ptr<const Compiled> compiled, Enter({feeds, fetches, targets}, &step, timeout));
   const absl::Cleanup leave = [&] { Leave(&step); };
+  CompiledPtr compiled;
+  {
+    absl::MutexLock lock(&mu_);
+    MR_RETURN_IF_ERROR(Enter(&step));
+    compiled = cache_.Find({feeds, fetches, targets});
+  }
+  if (!compiled) {
+    MR_ASSIGN_OR_RETURN(compiled, FindOrCompile({feeds, fetches, targets}, timeout));
+  }
   Status s;
   std::atomic<bool> timed_out{false};
   {
@@ -329,7 +370,7 @@ Status Coordinator::RunStep(const StepOptions& options, absl::Span<const Output>
     if (compiled->simple && !options_.deterministic) {
       s = compiled->parts[0].inline_partition->Run(step.context, feed_values, outputs);
     } else {
-      s = RunParts(*compiled, step, feed_values, outputs);
+      s = RunParts(*compiled, step, options.inter_op_threads, feed_values, outputs);
     }
   }
   if (!s.ok() && timed_out.load()) {
@@ -351,27 +392,42 @@ Status CheckFeed(const Output& o, const Tensor& value) {
 }
 
 Status Coordinator::Close(absl::Duration patience) {
-  absl::flat_hash_map<std::string, std::shared_ptr<PartialStep>> partial;
+  const int64_t start = Env::Default().MonotonicNanos();
+  const auto left = [&] { return patience - absl::Nanoseconds(Env::Default().MonotonicNanos() - start); };
+  const Status why = Cancelled("the session was closed");
+  std::map<std::string, std::shared_ptr<PartialStep>> partial;
   {
     absl::MutexLock lock(&mu_);
     closed_ = true;
-    for (StepInFlight* step = running_; step; step = step->next) step->Stop(Cancelled("the session was closed"));
     partial.swap(partial_);
+    for (CallInFlight* call = running_; call; call = call->next) {
+      if (std::exchange(call->is_being_stopped, true)) continue;  // another thread closes the session too
+      // Outside of the lock, since callbacks run. The call does not leave before this is over.
+      mu_.Unlock();
+      call->Stop(why);
+      mu_.Lock();
+      call->is_being_stopped = false;
+    }
   }
-  for (auto& [handle, step] : partial) step->Stop(Cancelled("the session was closed"));
+  for (auto& [handle, step] : partial) step->Stop(why);
+  std::vector<std::shared_ptr<PartialStep>> late;
+  for (auto& [handle, step] : partial) {
+    if (!step->WaitFor(left())) late.push_back(std::move(step));
+  }
+  size_t still = late.size();
   partial.clear();
   absl::MutexLock lock(&mu_);
+  late_partial_.insert(late_partial_.end(), std::make_move_iterator(late.begin()), std::make_move_iterator(late.end()));
   auto idle = [this, own = CurrentInterrupt()]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
-    const StepInFlight* step = running_;
-    while (step && own && step->interrupt == own) step = step->next;
-    return step == nullptr;
+    const CallInFlight* call = running_;
+    while (call && own && call->interrupt == own) call = call->next;
+    return call == nullptr;
   };
-  if (!mu_.AwaitWithTimeout(absl::Condition(&idle), patience)) {
-    int left = 0;
-    for (const StepInFlight* step = running_; step; step = step->next) ++left;
-    return DeadlineExceeded(left, " steps did not end within ", absl::FormatDuration(patience));
+  if (!AwaitFor(mu_, absl::Condition(&idle), left())) {
+    for (const CallInFlight* call = running_; call; call = call->next) ++still;
   }
-  return absl::OkStatus();
+  if (still == 0) return absl::OkStatus();
+  return DeadlineExceeded(still, " steps did not end within ", absl::FormatDuration(patience));
 }
 
 }  // namespace millrace

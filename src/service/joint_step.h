@@ -19,10 +19,14 @@ class JointStep {
   WorkerStep& On(size_t worker) const { return *parts_[worker]; }
   // The first call stops it on every worker, also when it is not open yet; later ones do nothing.
   void Stop(const Status& why);
+  Status stopped() const {
+    absl::MutexLock lock(&mu_);
+    return stopped_;
+  }
 
  private:
   std::vector<std::unique_ptr<WorkerStep>> parts_;  // by worker; null: takes no part; constant once open
-  absl::Mutex mu_;
+  mutable absl::Mutex mu_;
   bool open_ ABSL_GUARDED_BY(mu_) = false;
   Status stopped_ ABSL_GUARDED_BY(mu_);
 };

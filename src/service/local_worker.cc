@@ -168,7 +168,11 @@ class LocalWorker::OpenedStep final : public WorkerStep {
  public:
   OpenedStep(LocalWorker* worker, const StepSpec& spec)
       : worker_(worker),
-        options_{spec.trace, spec.deterministic, spec.order_seed},
+        options_{.trace = spec.trace,
+                 .single_thread = spec.single_thread(),
+                 .order_seed = spec.deterministic ? spec.order_seed : 0,
+                 .inter_op_threads = spec.inter_op_threads,
+                 .caller = spec.caller},
         rendezvous_(worker->transport_ ? NewJointRendezvous(spec.id, worker->device_names_, worker->transport_)
                                        : NewLocalRendezvous()) {
     context_.step_id = spec.id;

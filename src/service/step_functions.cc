@@ -3,7 +3,6 @@
 // graph of a step is.
 #include "service/step_functions.h"
 
-#include "absl/synchronization/notification.h"
 #include "base/exceptions.h"
 #include "graph/function_call.h"
 #include "graph/verify.h"
@@ -109,15 +108,14 @@ class CompiledFunction final : public StepFunction {
   }
 
   Status Execute(Frame& frame, StepContext& step) const {
-    const ExecutorOptions options;  // lives as long as the call
-    if (!plan_->runs_by_readiness()) return RunInOrder(*plan_, frame, step, options);
+    if (!plan_->runs_by_readiness()) return RunInOrder(*plan_, frame, step, {});
     Status result;
-    absl::Notification over;
-    RunByReadiness(*plan_, frame, step, options, [&](Status s) {
+    StepThread caller;
+    RunByReadiness(*plan_, frame, step, {.caller = &caller}, [&](Status s) {
       result = std::move(s);
-      over.Notify();
+      caller.Finish();
     });
-    over.WaitForNotification();
+    caller.Drive(/*may_be_interrupted=*/false);
     return result;
   }
 

@@ -13,6 +13,7 @@
 #include "kernel/kernel.h"
 #include "kernel/rendezvous.h"
 #include "passes/pipeline.h"
+#include "runtime/step_thread.h"
 #include "runtime/trace.h"
 #include "service/device_info.h"
 
@@ -21,10 +22,14 @@ namespace millrace {
 // What a worker must know of a step.
 struct StepSpec {
   int64_t id = 0;
-  int max_threads = 0;         // per step and worker; 0: the pool's width
+  int max_threads = 0;         // within a kernel; 0: the pool's width
+  int inter_op_threads = 0;    // that run kernels at once on a worker; 0: the pool's width
   StepTrace* trace = nullptr;  // lives until the step is closed
   bool deterministic = false;  // one thread, ready nodes in a seeded order
   uint64_t order_seed = 0;
+  StepThread* caller = nullptr;  // for workers in the caller's process; lives until the step is closed
+
+  bool single_thread() const { return deterministic || inter_op_threads == 1; }
 };
 
 // One partition of one step.

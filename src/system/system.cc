@@ -52,17 +52,19 @@ StatusOr<std::unique_ptr<Session>> System::NewSession(RefPtr<SharedGraph> graph,
   if (cpus < 1 || cpus > kMaxDevices) {
     return InvalidArgument("device_count of CPU is ", cpus, ", want 1 to ", kMaxDevices);
   }
+  std::unique_ptr<ThreadPool> own_pool;
+  if (config.use_per_session_threads) {
+    own_pool = std::make_unique<ThreadPool>(ProcessThreadPool().parallelism());
+  }
   std::vector<DeviceList> workers(1);
   for (int i = 0; i < cpus; ++i) {
     workers[0].push_back(NewCpuDevice({.job = "localhost", .replica = 0, .task = 0, .type = "CPU", .id = i},
-                                      Env::Default().Random64(), ProcessThreadPool()));
+                                      Env::Default().Random64(), own_pool ? *own_pool : ProcessThreadPool()));
   }
-  return NewLocalSession(std::move(graph), config, std::move(workers), &impl_->kernels, determinism);
+  return NewLocalSession(
+      std::move(graph), config, std::move(workers), &impl_->kernels, determinism, std::move(own_pool));
 }
 
-Status System::Reset(const std::vector<std::string>& containers) {
-  ResetLocalSessions(containers);
-  return absl::OkStatus();
-}
+Status System::Reset(const std::vector<std::string>& containers) { return ResetLocalSessions(containers); }
 
 }  // namespace millrace

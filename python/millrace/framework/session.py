@@ -345,8 +345,11 @@ class Session(BaseSession):
 
     @staticmethod
     def reset(target: str, containers: Any = None, config: Any = None) -> None:
-        """Drops what lives in the containers of a target: variables, queues."""
-        raise NotImplementedError("Session.reset of a remote target is not provided; close the session instead.")
+        """Closes the sessions of a target, and drops what lives in their containers: variables, queues. All containers when none is named."""
+        if isinstance(containers, (str, bytes)):
+            raise TypeError("containers must be a list of names, not %r" % (containers,))
+        names = [c.decode() if isinstance(c, bytes) else str(c) for c in containers or []]
+        BaseSession._reset(target or "", names)
 
 
 class InteractiveSession(BaseSession):

@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+// The thread that waits for a step, and meanwhile runs what becomes ready in it.
+#pragma once
+
+#include <deque>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/functional/any_invocable.h"
+#include "absl/synchronization/mutex.h"
+
+namespace millrace {
+
+// Post, TryPost and Finish may be called concurrently, from any thread; Drive on one thread at a time.
+class StepThread {
+ public:
+  using Work = absl::AnyInvocable<void()>;
+  // Runs `work` on the thread that drives, in the order of posting.
+  void Post(Work work);
+  // The same, if that thread waits and has nothing to do; else false, and `work` is as it was.
+  bool TryPost(Work& work);
+  // The step is over: nothing is posted any more.
+  void Finish();
+  // Runs what is posted until Finish: true. False when this thread's interrupt says stop before, unless it may not
+  // interrupt; then the caller stops the step and drives on.
+  bool Drive(bool may_be_interrupted);
+
+ private:
+  bool HasNews() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) { return finished_ || !posted_.empty(); }
+
+  absl::Mutex mu_;
+  bool waits_ ABSL_GUARDED_BY(mu_) = false;
+  bool finished_ ABSL_GUARDED_BY(mu_) = false;
+  std::deque<Work> posted_ ABSL_GUARDED_BY(mu_);
+};
+
+}  // namespace millrace

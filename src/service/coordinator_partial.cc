@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: Apache-2.0
+// Partial runs: a step that is open between the calls of its client. It is stopped and awaited when it fails, is
+// released, has given its last fetch, or the session is closed.
+#include <optional>
+
+#include "absl/cleanup/cleanup.h"
+#include "base/exceptions.h"
+#include "service/call_in_flight.h"
+
+namespace millrace {
+
+struct Coordinator::PartialCall : CallInFlight {
+  void Stop(const Status& why) override {
+    if (step) step->Stop(why);
+  }
+  // Set under the lock, and not once the session is closed; taken away while nobody stops the call.
+  std::shared_ptr<PartialStep> step;
+};
+
+namespace {
+
+class StepDeadline {
+ public:
+  StepDeadline(absl::Duration timeout, PartialStep& step) {
+    if (timeout == absl::InfiniteDuration()) return;
+    deadline_.emplace(timeout, [&step, timeout] {
+      step.Stop(WithoutExceptions([&] {
+        return DeadlineExceeded("the partial run passed its deadline of ", absl::FormatDuration(timeout));
+      }));
+    });
+  }
+
+ private:
+  std::optional<Deadline> deadline_;
+};
+
+}  // namespace
+
+// The step may end here, which waits and speaks to the workers: the call must still be in flight.
+void Coordinator::LeavePartial(PartialCall* call) {
+  std::shared_ptr<PartialStep> step;
+  {
+    absl::MutexLock lock(&mu_);
+    mu_.Await(absl::Condition(+[](bool* stopping) { return !*stopping; }, &call->is_being_stopped));
+    step = std::move(call->step);
+  }
+  step.reset();
+  Leave(call);
+}
+
+StatusOr<std::string> Coordinator::PartialRunSetup(RunSignature signature) {
+  return WithoutExceptions([&] { return StartPartialRun(signature); });
+}
+
+StatusOr<std::string> Coordinator::StartPartialRun(const RunSignature& signature) {
+  std::optional<Interrupt> interrupt;
+  PartialCall call;
+  if (interrupt_check_.check) call.interrupt = &interrupt.emplace(interrupt_check_);
+  const InterruptScope scope(call.interrupt);
+  const absl::Cleanup leave = [&] { LeavePartial(&call); };
+  {
+    absl::MutexLock lock(&mu_);
+    MR_RETURN_IF_ERROR(Enter(&call));
+    if (partial_.size() + partial_starting_ >= options_.max_partial_runs) {
+      return ResourceExhausted(partial_.size() + partial_starting_,
+                               " partial runs of this session are open; end or release some (MR_ReleasePartialRun)");
+    }
+    ++partial_starting_;
+  }
+  const absl::Cleanup started = [&] {
+    absl::MutexLock lock(&mu_);
+    --partial_starting_;
+  };
+  MR_ASSIGN_OR_RETURN(
+      CompiledPtr compiled, FindOrCompile(RunSignatureView::Of(signature, true), options_.default_timeout));
+  const int64_t id = next_step_.fetch_add(1, std::memory_order_relaxed);
+  auto step = std::make_shared<PartialStep>(std::move(compiled), client_);
+  {
+    absl::MutexLock lock(&mu_);
+    if (closed_) return Cancelled("the session is closed");
+    call.step = step;
+  }
+  {
+    // What waits for nobody runs here.
+    const StepDeadline deadline(options_.default_timeout, *step);
+    MR_RETURN_IF_ERROR(step->Start(SpecOf(id, options_.inter_op_threads, nullptr)));
+  }
+  std::string handle = absl::StrCat("partial_run_", id);
+  absl::MutexLock lock(&mu_);
+  if (closed_) return Cancelled("the session is closed");
+  partial_.emplace(handle, std::move(step));
+  return handle;
+}
+
+Status Coordinator::PartialRun(const std::string& handle, absl::Span<const Output> feeds,
+                               absl::Span<const Tensor> feed_values, absl::Span<const Output> fetches,
+                               std::vector<Tensor>* outputs) {
+  return WithoutExceptions([&] { return GoOnWithPartialRun(handle, feeds, feed_values, fetches, outputs); });
+}
+
+Status Coordinator::GoOnWithPartialRun(
+    const std::string& handle, absl::Span<const Output> feeds, absl::Span<const Tensor> feed_values,
+    absl::Span<const Output> fetches, std::vector<Tensor>* outputs) {
+  std::optional<Interrupt> interrupt;
+  PartialCall call;
+  if (interrupt_check_.check) call.interrupt = &interrupt.emplace(interrupt_check_);
+  const InterruptScope scope(call.interrupt);
+  const absl::Cleanup leave = [&] { LeavePartial(&call); };
+  {
+    absl::MutexLock lock(&mu_);
+    MR_RETURN_IF_ERROR(Enter(&call));
+    auto it = partial_.find(handle);
+    if (it == partial_.end()) return InvalidArgument("there is no partial run '", handle, "'");
+    call.step = it->second;
+  }
+  PartialStep& step = *call.step;
+  Status s;
+  {
+    const StepDeadline deadline(options_.default_timeout, step);
+    s = step.Advance(feeds, feed_values, fetches, outputs);
+    if (s.ok() && step.Over()) s = step.Wait();
+  }
+  if (step.Over()) MR_RETURN_IF_ERROR(ReleasePartialRun(handle));
+  return s;
+}
+
+Status Coordinator::ReleasePartialRun(const std::string& handle) {
+  std::shared_ptr<PartialStep> step;  // may be destroyed here, which waits: after the lock is gone
+  {
+    absl::MutexLock lock(&mu_);
+    auto it = partial_.find(handle);
+    if (it == partial_.end()) return absl::OkStatus();
+    step = std::move(it->second);
+    partial_.erase(it);
+  }
+  step->Stop(Cancelled("the partial run was released"));
+  return absl::OkStatus();
+}
+
+}  // namespace millrace

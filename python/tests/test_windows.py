@@ -103,3 +103,38 @@ def test_mistakes(sess):
                           (lambda: tf.nn.pool(x, [1] * 4, "MAX", "SAME"), "1, 2 or 3 elements")):
         with pytest.raises(ValueError, match=message + ".*test_windows.py"):
             call()
+
+
+def test_older_gradients_are_those_of_the_newer_ops():
+    from millrace.ops import gen_ops
+    rng = np.random.RandomState(4)
+    with tf.Graph().as_default() as graph:
+        x, f, g = (tf.constant(rng.randn(*shape), tf.float32) for shape in ((2, 3, 4, 3, 2), (2, 2, 3, 2, 3), (2, 3, 4, 3, 3)))
+        strides = [1, 1, 1, 1, 1]
+        newer = [gen_ops.conv3_d_backprop_input_v2(tf.shape(x), f, g, strides, "SAME"), gen_ops.conv3_d_backprop_filter_v2(x, tf.shape(f), g, strides, "SAME")] \
+            if hasattr(gen_ops, "conv3_d_backprop_input_v2") else \
+            [gen_ops.conv3d_backprop_input_v2(tf.shape(x), f, g, strides, "SAME"), gen_ops.conv3d_backprop_filter_v2(x, tf.shape(f), g, strides, "SAME")]
+        image = tf.constant(rng.randn(2, 4, 6, 3), tf.float32)
+        _, places = tf.nn.max_pool_with_argmax(image, [1, 2, 2, 1], [1, 2, 2, 1], "SAME")
+        other = tf.constant(rng.randn(2, 4, 6, 3), tf.float32)
+        taken = gen_ops.max_pool_grad_grad_with_argmax(image, other, places, [1, 2, 2, 1], [1, 2, 2, 1], "SAME")
+        pooled = tf.nn.max_pool(image, [1, 2, 2, 1], [1, 2, 2, 1], "SAME")
+        by_value = gen_ops.max_pool_grad_grad(image, pooled, other, [1, 2, 2, 1], [1, 2, 2, 1], "SAME")
+        with tf.Session(graph=graph) as sess:
+            want, got, same = sess.run([newer, taken, by_value])
+    np.testing.assert_array_equal(got, same)
+    definition = graph.as_graph_def()
+    for node in definition.node:  # as graphs of before version 10 have them
+        if node.op in ("Conv3DBackpropInputV2", "Conv3DBackpropFilterV2"):
+            node.op = node.op[:-2]
+            node.input[0 if "Input" in node.op else 1] = x.op.name if "Input" in node.op else f.op.name
+            for name in ("data_format", "Tshape"):
+                if name in node.attr:
+                    del node.attr[name]
+    definition.versions.producer = 9
+    with tf.Graph().as_default() as older:
+        tensors = tf.import_graph_def(definition, return_elements=[t.name for t in newer], name="")
+        with tf.Session(graph=older) as sess:
+            got = sess.run(tensors)
+    for a, b in zip(got, want):
+        np.testing.assert_array_equal(a, b)

@@ -14,6 +14,7 @@ import linalg_rows
 import linalg_spectral_rows
 import matrix_function_rows
 import nn_rows
+import nn_window_rows
 import parsing_rows
 import quantize_rows
 import random_rows
@@ -53,6 +54,7 @@ def add_to(table: Table) -> None:
         text_rows,
         parsing_rows,
         signal_rows,
+        nn_window_rows,
         special_rows,
         quantize_rows,
         matrix_function_rows,

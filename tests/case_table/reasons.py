@@ -11,6 +11,7 @@ _CLIENTS = "calls the client: python/tests/test_py_func.py"
 _FILES = "of files: tests/bad_inputs/file_cases.cc, python/tests/programs/images_and_strings.py"
 _HASHES = "src/kernels/cpu/engine/string_hash_test.cc, with TensorFlow's buckets of texts of all lengths"
 _VOLUMES = "python/tests/test_windows.py: values against loops, gradients against differences"
+_OLDER_VOLUMES = "python/tests/test_windows.py: against the ops that took their place"
 _OLD_FILES = "checkpoints of format V1: src/io/v1_writer_test.cc, python/tests/test_training.py"
 _CELLS = "src/kernels/cpu/rnn/rnn_kernels_test.cc has its own oracle and differences"
 _SOUNDS = "python/tests/test_audio.py: files byte by byte, spectra beside NumPy's"
@@ -81,6 +82,8 @@ REASONS: dict[str, str] = {
     **dict.fromkeys("_HostCast _ListToArray _ArrayToList".split(), "made by runtimes only; graphs of clients do not have it"),
     **dict.fromkeys("PyFunc PyFuncStateless EagerPyFunc".split(), _CLIENTS),
     **dict.fromkeys("StringToHashBucket StringToHashBucketFast StringToHashBucketStrong".split(), _HASHES),
+    **dict.fromkeys("Conv3DBackpropInput Conv3DBackpropFilter".split(), _OLDER_VOLUMES),
+    "MaxPoolGradGradWithArgmax": _OLDER_VOLUMES,
     **dict.fromkeys("MaxPool3D MaxPool3DGrad MaxPool3DGradGrad AvgPool3D AvgPool3DGrad".split(), _VOLUMES),
     **dict.fromkeys("Save SaveSlices Restore RestoreSlice ShardedFilespec".split(), _OLD_FILES),
     **dict.fromkeys("ReadFile WriteFile MatchingFiles".split(), _FILES),

@@ -141,6 +141,55 @@ Status BackpropFilterShape(ShapeContext& c) {
   return absl::OkStatus();
 }
 
+// The older ops are given the tensor whose shape the gradient has.
+template <int kLike>
+Status OlderBackpropShape(ShapeContext& c) {
+  ConvShape s;
+  MR_ASSIGN_OR_RETURN(s.attrs, WindowAttrsOf(c, /*spatial_only=*/false));
+  MR_ASSIGN_OR_RETURN(s.input, c.WithRank(0, s.attrs.layout.rank));
+  MR_ASSIGN_OR_RETURN(s.filter, c.WithRank(1, s.attrs.layout.rank));
+  MR_ASSIGN_OR_RETURN(const PartialShape backprop, c.WithRank(2, s.attrs.layout.rank));
+  MR_RETURN_IF_ERROR(CheckBackprop(s, backprop));
+  c.set_output(0, kLike == 0 ? s.input : s.filter);
+  return absl::OkStatus();
+}
+
+// Paddings of the four dimensions, of an input that may be resized before.
+Status FusedConvShape(ShapeContext& c) {
+  const bool resizes = c.op().FindAttr("resize_align_corners") != nullptr;
+  ConvShape s;
+  MR_ASSIGN_OR_RETURN(s.attrs, WindowAttrsOf(c, /*spatial_only=*/false));
+  MR_ASSIGN_OR_RETURN(s.input, c.WithRank(0, 4));
+  MR_ASSIGN_OR_RETURN(const PartialShape paddings, c.WithRank(resizes ? 2 : 1, 2));
+  MR_RETURN_IF_ERROR(c.MergeDim(paddings.dim(0), 4, "a row of paddings a dimension").status());
+  MR_RETURN_IF_ERROR(c.MergeDim(paddings.dim(1), 2, "paddings before and after").status());
+  MR_ASSIGN_OR_RETURN(s.filter, c.WithRank(resizes ? 3 : 2, 4));
+  std::vector<int64_t> dims = WithRankOr(s.input, 4).dims();
+  if (resizes) {
+    MR_ASSIGN_OR_RETURN(const PartialShape two, c.WithRank(1, 1));
+    MR_RETURN_IF_ERROR(c.MergeDim(two.dim(0), 2, "rows and columns").status());
+    const Tensor* size = c.constant(1);
+    for (size_t k : {0U, 1U}) {
+      const bool usable = size != nullptr && size->num_elements() == 2 && size->dtype() == DType::kInt32;
+      dims[k + 1] = usable && size->data<int32_t>()[k] > 0 ? size->data<int32_t>()[k] : -1;
+    }
+  }
+  const Tensor* known = c.constant(resizes ? 2 : 1);
+  for (size_t d = 1; d < 3; ++d) {
+    if (known == nullptr || known->num_elements() != 8 || known->dtype() != DType::kInt32) {
+      dims[d] = -1;
+    } else if (dims[d] >= 0) {
+      const int32_t before = known->data<int32_t>()[2 * d], after = known->data<int32_t>()[2 * d + 1];
+      if (before < 0 || after < 0) return InvalidArgument("Paddings must be non-negative: ", before, " ", after);
+      dims[d] += int64_t{before} + after;
+    }
+  }
+  MR_ASSIGN_OR_RETURN(s.input, PartialShape::Make(dims));
+  MR_ASSIGN_OR_RETURN(PartialShape out, ConvOutput(s));
+  c.set_output(0, std::move(out));
+  return absl::OkStatus();
+}
+
 struct ConvTrio {
   const char* forward;
   const char* input;
@@ -237,6 +286,42 @@ void RegisterConv3D(OpRegistry& r) {
       .Shape(BackpropFilterShape)
       .Gradient(BackpropFilterGrad<kConv3D>)
       .Example("f32[1,3,4,3,2]~, i32[5]{2 2 3 2 3}, f32[1,3,4,3,3]~ | strides=[1,1,1,1,1]; padding=\"SAME\"");
+  constexpr char kOlder[] =
+      "T in HFD; strides:list(int)>=5; padding in {SAME,VALID}; dilations:list(int)=[1,1,1,1,1] | D10";
+  constexpr char kOlderExample[] =
+      "f32[1,3,4,3,2]~, f32[2,2,3,2,3]~, f32[1,3,4,3,3]~ | strides=[1,1,1,1,1]; padding=\"SAME\"";
+  r.Add(absl::StrCat("Conv3DBackpropInput(input:T, filter:T, out_backprop:T) -> (output:T) | ", kOlder))
+      .Deprecated("use Conv3DBackpropInputV2 instead")
+      .Doc("Gradient of Conv3D with respect to its input, of which only the shape is read.")
+      .Shape(OlderBackpropShape<0>)
+      .NoGradient("use Conv3DBackpropInputV2; TensorFlow has none")
+      .Example(kOlderExample);
+  r.Add(absl::StrCat("Conv3DBackpropFilter(input:T, filter:T, out_backprop:T) -> (output:T) | ", kOlder))
+      .Deprecated("use Conv3DBackpropFilterV2 instead")
+      .Doc("Gradient of Conv3D with respect to its filter, of which only the shape is read.")
+      .Shape(OlderBackpropShape<1>)
+      .NoGradient("use Conv3DBackpropFilterV2; TensorFlow has none")
+      .Example(kOlderExample);
+}
+
+void RegisterFusedConv2D(OpRegistry& r) {
+  constexpr char kWhere[] = "mode in {REFLECT,SYMMETRIC}; strides:list(int); padding in {SAME,VALID}";
+  r.Add(absl::StrCat("FusedPadConv2D(input:T, paddings:i32, filter:T) -> (output:T) | T in FLT; ", kWhere))
+      .Doc("Conv2D of MirrorPad of the input, whose rows and columns alone may be padded.")
+      .Shape(FusedConvShape)
+      .NoGradient("it is for inference; TensorFlow has none")
+      .Example(
+          "f32[1,3,4,2]~, i32[4,2]{0 0 1 1 2 0 0 0}, f32[2,2,2,3]~ | mode=\"REFLECT\"; strides=[1,1,1,1]; "
+          "padding=\"VALID\"");
+  r.Add(absl::StrCat("FusedResizeAndPadConv2D(input:T, size:i32, paddings:i32, filter:T) -> (output:T) | T in HFD; "
+                     "resize_align_corners:bool=false; ",
+                     kWhere))
+      .Doc("Conv2D of MirrorPad of ResizeBilinear of the input, in one walk.")
+      .Shape(FusedConvShape)
+      .NoGradient("it is for inference; TensorFlow has none")
+      .Example(
+          "f32[1,3,4,2]~, i32[2]{4 5}, i32[4,2]{0 0 1 1 2 0 0 0}, f32[2,2,2,3]~ | mode=\"SYMMETRIC\"; "
+          "strides=[1,1,1,1]; padding=\"SAME\"");
 }
 
 void RegisterDepthwise(OpRegistry& r) {
@@ -267,6 +352,7 @@ void RegisterDepthwise(OpRegistry& r) {
 void RegisterConvOps(OpRegistry& registry) {
   RegisterConv2D(registry);
   RegisterConv3D(registry);
+  RegisterFusedConv2D(registry);
   RegisterDepthwise(registry);
 }
 

@@ -10,6 +10,7 @@ void RegisterNnOps(OpRegistry& registry) {
   RegisterConvOps(registry);
   RegisterPoolOps(registry);
   RegisterNormOps(registry);
+  RegisterWindowOps(registry);
 }
 
 StatusOr<WindowAttrs> WindowAttrsOf(const ShapeContext& c, bool spatial_only) {

@@ -12,6 +12,7 @@ namespace millrace {
 void RegisterConvOps(OpRegistry& registry);
 void RegisterPoolOps(OpRegistry& registry);
 void RegisterNormOps(OpRegistry& registry);
+void RegisterWindowOps(OpRegistry& registry);
 
 // Reads data_format, padding, strides, dilations, ksize and explicit_paddings, as far as the op has them, and checks.
 StatusOr<WindowAttrs> WindowAttrsOf(const ShapeContext& c, bool spatial_only);

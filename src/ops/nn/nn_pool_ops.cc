@@ -103,6 +103,18 @@ Status MaxPoolGradWithArgmaxShape(ShapeContext& c) {
   return absl::OkStatus();
 }
 
+// MaxPoolGradGradWithArgmax(input, grad, argmax): like argmax; grad is like input.
+Status MaxPoolGradGradWithArgmaxShape(ShapeContext& c) {
+  MR_ASSIGN_OR_RETURN(const PoolShape p, PoolShapeOf(c));
+  MR_ASSIGN_OR_RETURN(const PartialShape input, c.WithRank(0, p.attrs.layout.rank));
+  MR_ASSIGN_OR_RETURN(const PartialShape grad, c.WithRank(1, p.attrs.layout.rank));
+  MR_ASSIGN_OR_RETURN(const PartialShape argmax, c.WithRank(2, p.attrs.layout.rank));
+  MR_ASSIGN_OR_RETURN(const PartialShape both, c.Merge(input, grad, "input and grad"));
+  MR_RETURN_IF_ERROR(CheckPooled(p, both, argmax));
+  c.set_output(0, argmax);
+  return absl::OkStatus();
+}
+
 Status AvgPoolGradShape(ShapeContext& c) {
   MR_ASSIGN_OR_RETURN(const PoolShape p, PoolShapeOf(c));
   MR_ASSIGN_OR_RETURN(const PartialShape sizes, c.WithRank(0, 1));
@@ -263,6 +275,12 @@ void RegisterMaxPoolGrads(OpRegistry& r) {
       .Shape(MaxPoolGradWithArgmaxShape)
       .NoGradient("the recorded places make no use of the window, so no second derivative is offered")
       .Example("f32[1,2,2,1]~, f32[1,1,1,1]~, i64[1,1,1,1]{2} | ksize=[1,2,2,1]; strides=[1,2,2,1]; padding=\"VALID\"");
+  r.Add("MaxPoolGradGradWithArgmax(input:T, grad:T, argmax:Targmax) -> (output:T) | " MR_POOL_SIZES
+        "; include_batch_in_index:bool=false; Targmax in IDX; T in REAL")
+      .Doc("Gradient of MaxPoolGradWithArgmax with respect to its gradient: takes from grad at each recorded place.")
+      .Shape(MaxPoolGradGradWithArgmaxShape)
+      .NoGradient("the recorded places make no use of the window, so no further derivative is offered")
+      .Example("f32[1,2,2,1]~, f32[1,2,2,1]~, i64[1,1,1,1]{2} | ksize=[1,2,2,1]; strides=[1,2,2,1]; padding=\"VALID\"");
 }
 
 void RegisterAvgPool(OpRegistry& r) {

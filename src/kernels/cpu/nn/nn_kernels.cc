@@ -13,6 +13,9 @@ void RegisterNnKernels(KernelRegistry& registry) {
   RegisterBiasKernels(registry);
   RegisterBatchNormKernels(registry);
   RegisterOlderNormKernels(registry);
+  RegisterDilationKernels(registry);
+  RegisterFractionalPoolKernels(registry);
+  RegisterFormatKernels(registry);
 }
 
 }  // namespace millrace

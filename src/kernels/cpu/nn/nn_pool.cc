@@ -479,6 +479,7 @@ class MaxPoolGradWithArgmaxKernel : public Kernel {
   Status Init(const KernelInit& init) override {
     MR_ASSIGN_OR_RETURN(attrs_, ReadWindowAttrs(init, "NHWC", /*spatial_only=*/false));
     MR_ASSIGN_OR_RETURN(with_batch_, init.Attr<bool>("include_batch_in_index"));
+    second_ = init.op.name == "MaxPoolGradGradWithArgmax";
     return absl::OkStatus();
   }
   Status Compute(KernelContext& ctx) override {
@@ -486,6 +487,7 @@ class MaxPoolGradWithArgmaxKernel : public Kernel {
     PoolGeometry g;
     Shape pooled;
     MR_RETURN_IF_ERROR(PoolKernel::MakePoolGeometry(attrs_, shape, false, &g, &pooled));
+    if (second_) return Gather(ctx, g, pooled);
     for (int i = 1; i < 3; ++i) {
       if (!(ctx.input(i).shape() == pooled)) {
         return InvalidArgument(i == 1 ? "grad" : "argmax", " must have shape ", pooled.ToString(), ", got ",
@@ -527,8 +529,30 @@ class MaxPoolGradWithArgmaxKernel : public Kernel {
     return absl::OkStatus();
   }
 
+  // The second derivative takes from where the first one puts.
+  Status Gather(KernelContext& ctx, const PoolGeometry& g, const Shape& pooled) const {
+    const Tensor &grad = ctx.input(1), &argmax = ctx.input(2);
+    if (grad.shape() != ctx.input(0).shape() || argmax.shape() != pooled) {
+      return InvalidArgument("grad must have the input's shape ", ctx.input(0).shape().ToString(), " and argmax ",
+                             pooled.ToString(), ", got ", grad.shape().ToString(), " and ", argmax.shape().ToString());
+    }
+    MR_ASSIGN_OR_RETURN(Tensor* const out, ctx.AllocateOutput(0, pooled));
+    if (out->num_elements() == 0) return absl::OkStatus();
+    MR_ASSIGN_OR_RETURN(const std::vector<int64_t> places, argmax.IntValues());
+    const int64_t per_image = g.rows() * g.out[2] * g.channels, limit = with_batch_ ? grad.num_elements() : g.image();
+    const size_t size = DTypeSize(grad.dtype());
+    for (int64_t i = 0; i < out->num_elements(); ++i) {
+      const int64_t at = places[Sz(i)];
+      if (!InRange(at, limit)) return InvalidArgument("argmax[", i, "] = ", at, " is outside [0, ", limit, ")");
+      const int64_t from = at + (with_batch_ ? 0 : i / per_image * g.image());
+      std::memcpy(static_cast<char*>(out->mutable_raw()) + Sz(i) * size,
+                  static_cast<const char*>(grad.raw()) + Sz(from) * size, size);
+    }
+    return absl::OkStatus();
+  }
+
   WindowAttrs attrs_;
-  bool with_batch_ = false;
+  bool with_batch_ = false, second_ = false;
 };
 
 }  // namespace
@@ -555,6 +579,7 @@ void RegisterPoolKernels(KernelRegistry& r) {
   add("AvgPoolGrad", "FLT", PoolOp::kMeanGrad);
   r.Add<MaxPoolWithArgmaxKernel>({.op = "MaxPoolWithArgmax", .types = {{"T", Types("REAL")}}});
   r.Add<MaxPoolGradWithArgmaxKernel>({.op = "MaxPoolGradWithArgmax", .types = {{"T", Types("REAL")}}});
+  r.Add<MaxPoolGradWithArgmaxKernel>({.op = "MaxPoolGradGradWithArgmax", .types = {{"T", Types("REAL")}}});
 }
 
 }  // namespace millrace

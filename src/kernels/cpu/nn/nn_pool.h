@@ -6,5 +6,8 @@
 namespace millrace {
 
 void RegisterPoolKernels(KernelRegistry& registry);
+void RegisterDilationKernels(KernelRegistry& registry);
+void RegisterFractionalPoolKernels(KernelRegistry& registry);
+void RegisterFormatKernels(KernelRegistry& registry);  // and NthElement
 
 }  // namespace millrace

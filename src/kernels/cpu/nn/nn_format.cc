@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: Apache-2.0
+// CPU kernels: numbers and sizes of dimensions in another order of them, and the n-th smallest element.
+#include <algorithm>
+
+#include "kernels/cpu/engine/index_arithmetic.h"
+#include "kernels/cpu/engine/index_rows.h"
+#include "kernels/cpu/nn/nn_pool.h"
+
+namespace millrace {
+namespace {
+
+class FormatKernel : public Kernel {
+ public:
+  Status Init(const KernelInit& init) override {
+    MR_ASSIGN_OR_RETURN(from_, init.Attr<std::string>("src_format"));
+    MR_ASSIGN_OR_RETURN(to_, init.Attr<std::string>("dst_format"));
+    if (from_.size() != 4 && from_.size() != 5) {
+      return InvalidArgument("Source format must be of length 4 or 5, received src_format = ", from_);
+    }
+    if (to_.size() != 4 && to_.size() != 5) {
+      return InvalidArgument("Destination format must be of length 4 or 5, received dst_format = ", to_);
+    }
+    std::string a = from_, b = to_;
+    std::sort(a.begin(), a.end());
+    std::sort(b.begin(), b.end());
+    if (a != b || std::adjacent_find(a.begin(), a.end()) != a.end()) {
+      return InvalidArgument("Destination and source format must determine a permutation, got ", from_, " and ", to_);
+    }
+    return absl::OkStatus();
+  }
+
+ protected:
+  std::string from_, to_;
+};
+
+class DimMapKernel final : public FormatKernel {
+ public:
+  Status Compute(KernelContext& ctx) override {
+    MR_ASSIGN_OR_RETURN(Tensor * out, ctx.AllocateOutput(0, ctx.input(0).shape()));
+    const auto rank = static_cast<int64_t>(from_.size());
+    Status status;
+    VisitTypes<int32_t, int64_t>(out->dtype(), [&]<typename T>() {
+      for (int64_t i = 0; i < out->num_elements() && status.ok(); ++i) {
+        int64_t d = ctx.input(0).data<T>()[i];
+        if (!NormalizeIndex(d, rank, &d)) {
+          status = InvalidArgument("x[", i, "] = ", d, " is not in [", -rank, ", ", rank, ")");
+        } else {
+          out->mutable_data<T>()[i] = static_cast<T>(to_.find(from_[static_cast<size_t>(d)]));
+        }
+      }
+    });
+    return status;
+  }
+};
+
+class VecPermuteKernel final : public FormatKernel {
+ public:
+  Status Compute(KernelContext& ctx) override {
+    const Tensor& x = ctx.input(0);
+    if (x.rank() != 1 && x.rank() != 2) {
+      return InvalidArgument("input must be a vector or 2D tensor, but got shape ", x.shape().ToString());
+    }
+    std::string from = from_, to = to_;
+    if (x.dim(0) == static_cast<int64_t>(from.size()) - 2) {  // of the spatial dimensions alone
+      const auto spatial = [](char c) { return c == 'H' || c == 'W' || c == 'D'; };
+      std::erase_if(from, [&](char c) { return !spatial(c); });
+      std::erase_if(to, [&](char c) { return !spatial(c); });
+    }
+    if (x.dim(0) != static_cast<int64_t>(from.size()) || (x.rank() == 2 && x.dim(1) != 2)) {
+      return InvalidArgument("input must have ", from_.size(), " or ", from_.size() - 2,
+                             " rows, and two columns if any, got shape ", x.shape().ToString());
+    }
+    MR_ASSIGN_OR_RETURN(Tensor * out, ctx.AllocateOutput(0, x.shape()));
+    const RunCopier copier(x.dtype(), x.rank() == 2 ? 2 : 1);
+    const int64_t row = x.rank() == 2 ? 2 : 1;
+    for (size_t i = 0; i < to.size(); ++i) {
+      copier.CopyOne(
+          out->mutable_raw(), static_cast<int64_t>(i) * row, x.raw(), static_cast<int64_t>(from.find(to[i])) * row);
+    }
+    return absl::OkStatus();
+  }
+};
+
+class NthElementKernel final : public Kernel {
+ public:
+  Status Init(const KernelInit& init) override {
+    MR_ASSIGN_OR_RETURN(reverse_, init.Attr<bool>("reverse"));
+    return absl::OkStatus();
+  }
+  Status Compute(KernelContext& ctx) override {
+    const Tensor& in = ctx.input(0);
+    if (ctx.input(1).rank() != 0) return InvalidArgument("N must be scalar but has rank ", ctx.input(1).rank());
+    int64_t n = *ctx.input(1).data<int32_t>();
+    if (n < 0) return InvalidArgument("Need n >= 0, got ", n);
+    if (in.rank() < 1) return InvalidArgument("Input must be at least rank 1 but is rank ", in.rank());
+    const int64_t columns = in.dim(in.rank() - 1);
+    if (columns <= n) return InvalidArgument("Input must have at least n+1 = ", n + 1, " columns, got ", columns);
+    if (reverse_) n = columns - 1 - n;
+    MR_ASSIGN_OR_RETURN(Tensor * out, ctx.AllocateOutput(0, in.shape().WithoutDim(in.rank() - 1)));
+    const bool known = VisitRealTypes(in.dtype(), [&]<typename T>() {
+      ctx.ParallelFor(out->num_elements(), 10 * static_cast<double>(columns), [&](int64_t begin, int64_t end) {
+        std::vector<Accumulator<T>> row(static_cast<size_t>(columns));
+        for (int64_t r = begin; r < end; ++r) {
+          const T* from = in.data<T>() + r * columns;
+          for (int64_t k = 0; k < columns; ++k) row[static_cast<size_t>(k)] = static_cast<Accumulator<T>>(from[k]);
+          std::nth_element(row.begin(), row.begin() + n, row.end(), Before<Accumulator<T>>);
+          out->mutable_data<T>()[r] = static_cast<T>(row[static_cast<size_t>(n)]);
+        }
+      });
+    });
+    return known ? absl::OkStatus() : Unimplemented("no elements of ", DTypeName(in.dtype()));
+  }
+
+ private:
+  template <typename T>
+  static bool Before(T a, T b) {  // NaN is the largest
+    if constexpr (std::is_floating_point_v<T>) {
+      if (b != b) return a == a;
+    }
+    return a < b;
+  }
+  bool reverse_ = false;
+};
+
+}  // namespace
+
+void RegisterFormatKernels(KernelRegistry& r) {
+  r.Add<DimMapKernel>({.op = "DataFormatDimMap"});
+  r.Add<VecPermuteKernel>({.op = "DataFormatVecPermute"});
+  r.Add<NthElementKernel>({.op = "NthElement"});
+}
+
+}  // namespace millrace

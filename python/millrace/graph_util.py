@@ -66,8 +66,31 @@ def convert_variables_to_constants(sess: Any, input_graph_def: Any, output_node_
 
 
 def remove_training_nodes(input_graph: Any, protected_nodes: Any = None) -> Any:
-    """The graph as it is."""
-    return input_graph
+    """The graph without what only training needs: checks for bad numbers, and identities that order nothing. Protected names stay."""
+    protected = set(protected_nodes or ())
+    checks = {n.name for n in input_graph.node if n.op == "CheckNumerics" and n.name not in protected}
+    kept = []
+    for node in input_graph.node:
+        if node.name not in checks:
+            new = definitions.NodeDef()  # type: ignore[attr-defined]
+            new.CopyFrom(node)
+            del new.input[:]
+            new.input.extend([i for i in node.input if i.lstrip("^") not in checks])
+            kept.append(new)
+    splices = {n.name: n.input[0] for n in kept if n.op == "Identity" and n.name not in protected and not any(i.startswith("^") for i in n.input)}
+    made = definitions.GraphDef()  # type: ignore[attr-defined]
+    for node in kept:
+        if node.name in splices:
+            continue
+        inputs = []
+        for name in node.input:
+            while name.lstrip("^") in splices:
+                name = ("^" if name.startswith("^") else "") + splices[name.lstrip("^")].lstrip("^")
+            inputs.append(name)
+        del node.input[:]
+        node.input.extend(inputs)
+        made.node.extend([node])
+    return made
 
 
 def tensor_shape_from_node_def_name(graph: Any, input_name: str) -> Any:

@@ -35,12 +35,12 @@ is_tensor = framework.tensor_util:is_tensor
 [:generated]
 acos acosh asin asinh atan atan2 atanh approximate_equal batch_to_space batch_to_space_nd bitcast broadcast_to ceil
 check_numerics cholesky cos cosh cross depth_to_space diag diag_part digamma
-dynamic_partition dynamic_stitch ensure_shape erf erfc exp expm1 extract_image_patches floor
+dynamic_partition dynamic_stitch ensure_shape erfc exp expm1 extract_image_patches floor
 gather_nd greater greater_equal identity_n invert_permutation is_finite is_inf is_nan less less_equal lgamma
 log log1p logical_and logical_not logical_or matrix_band_part matrix_determinant
 matrix_inverse matrix_solve matrix_triangular_solve polygamma prevent_gradient 
-reciprocal rint rsqrt scatter_nd segment_max segment_mean segment_min segment_prod segment_sum sign sin sinh space_to_batch
-space_to_batch_nd space_to_depth sparse_segment_mean sparse_segment_sqrt_n sparse_segment_sum sqrt square squared_difference
+reciprocal rint rsqrt scatter_nd segment_max segment_mean segment_min segment_prod segment_sum sin sinh space_to_batch
+space_to_batch_nd space_to_depth sparse_segment_mean sparse_segment_sqrt_n sparse_segment_sum squared_difference
 stop_gradient string_to_hash_bucket string_to_hash_bucket_fast string_to_hash_bucket_strong tan unique_with_counts unsorted_segment_max
 unsorted_segment_min unsorted_segment_prod unsorted_segment_sum zeta scatter_max scatter_min roll matching_files
 mirror_pad xlogy xdivy div_no_nan stateless_random_normal stateless_random_uniform stateless_truncated_normal
@@ -84,7 +84,7 @@ gfile = gfile_names
 : tf_record_iterator=python_io.tf_record_iterator write_file write_graph=train.write_graph
 
 [sparse]
-: SparseTensor add=sparse_add concat=sparse_concat expand_dims=sparse_expand_dims fill_empty_rows=sparse_fill_empty_rows
+: SparseTensor add=sparse_add concat=sparse_concat cross=ops.sparse_ops.sparse_cross cross_hashed=ops.sparse_ops.sparse_cross_hashed expand_dims=sparse_expand_dims fill_empty_rows=sparse_fill_empty_rows
 : mask=sparse_mask matmul=sparse_tensor_dense_matmul maximum=sparse_maximum merge=sparse_merge
 : minimum=sparse_minimum placeholder=sparse_placeholder reduce_max=sparse_reduce_max reduce_max_sparse=sparse_reduce_max_sparse
 : reduce_sum=sparse_reduce_sum reduce_sum_sparse=sparse_reduce_sum_sparse
@@ -152,6 +152,7 @@ tensor_util = framework.tensor_util
 function = framework.function
 sparse_tensor = framework.composite_tensors
 versions = framework.versions
+graph_to_function_def = framework.graph_to_function
 graph_io = train
 meta_graph = train.meta_graph
 test_util = testing.test_util
@@ -207,11 +208,12 @@ metrics metrics_impl = metrics
 losses losses.losses losses.losses_impl losses.loss_reduction = losses
 losses.util = losses
 nn = nn
-nn_ops nn_impl = nn ops.moments ops.window_ops . ops.gen_ops
+nn_ops nn_impl = nn ops.candidate_sampling ops.moments ops.window_ops . ops.gen_ops
 nn_impl_distribute = nn
 parsing_ops = ops.parsing_ops . ops.gen_ops
 partitioned_variables = ops.partitioned_variables ops.partitions .
 random_ops stateless_random_ops = ops.random_ops . ops.gen_ops
+resources = ops.resources
 resource_variable_ops = ops.resource_variables . ops.gen_ops
 
 rnn = ops.rnn

@@ -63,7 +63,8 @@ def audio(name: str, tensor: Any, sample_rate: Any, max_outputs: int = 3, collec
     """A record of sounds."""
     base, family = _tag(name, family)
     with name_scope(base) as scope:
-        return _collect(gen_ops.audio_summary_v2(scope.rstrip("/"), tensor, convert_to_tensor(sample_rate, "float32"), max_outputs=max_outputs, name=scope), collections)  # type: ignore[no-any-return]
+        tag = (family + "/" if family else "") + scope.rstrip("/")
+        return _collect(gen_ops.audio_summary_v2(tag, tensor, convert_to_tensor(sample_rate, "float32"), max_outputs=max_outputs, name=scope), collections)  # type: ignore[no-any-return]
 
 
 def text(name: str, tensor: Any, collections: Any = None) -> Tensor:
@@ -74,10 +75,18 @@ def text(name: str, tensor: Any, collections: Any = None) -> Tensor:
 
 def tensor_summary(name: str, tensor: Any, summary_metadata: Any = None, collections: Any = None, summary_description: Any = None,
                    display_name: Any = None, family: Optional[str] = None) -> Tensor:
-    """A record of any tensor."""
-    encoded = summary_metadata.SerializeToString() if summary_metadata is not None else b""
-    with name_scope(_clean(name)) as scope:
-        return _collect(gen_ops.tensor_summary_v2(scope.rstrip("/"), tensor, encoded, name=scope), collections)  # type: ignore[no-any-return]
+    """A record of any tensor, with a name and a description to be shown beside it."""
+    metadata = _definitions.SummaryMetadata()
+    if summary_metadata is not None:
+        metadata.CopyFrom(summary_metadata)
+    if display_name is not None:
+        metadata.display_name = display_name
+    if summary_description is not None:
+        metadata.summary_description = summary_description
+    base, family = _tag(_clean(name), family)
+    with name_scope(base) as scope:
+        tag = (family + "/" if family else "") + scope.rstrip("/")
+        return _collect(gen_ops.tensor_summary_v2(tag, tensor, metadata.SerializeToString(), name=scope), collections)  # type: ignore[no-any-return]
 
 
 def merge(inputs: Any, collections: Any = None, name: Optional[str] = None) -> Tensor:

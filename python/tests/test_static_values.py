@@ -136,3 +136,73 @@ def test_ranks_that_are_not_known_are_asserted_in_the_step():
             tf.debugging.assert_proper_iterable(tf.constant([1]))
         with pytest.raises(ValueError, match="Dimensions must be equal or 1 to broadcast"):
             tf.assert_equal([1, 1, 1], [1, 1])
+
+
+def test_messages_and_the_protobuf_package():
+    text_format = pytest.importorskip("google.protobuf.text_format")
+    from google.protobuf import json_format
+    text = "node { name: 'a' op: 'Const' attr { key: 'dtype' value { type: DT_FLOAT } } attr { key: 'n' value { i: 3 } } input: 'x' } versions { producer: 5 }"
+    graph = text_format.Merge(text, tf.GraphDef())
+    assert graph.node[0].attr["dtype"].type == 1 and graph.node[0].attr["n"].i == 3 and list(graph.node[0].input) == ["x"]
+    assert text_format.Parse(text_format.MessageToString(graph), tf.GraphDef()) == graph
+    assert '"floatList"' in json_format.MessageToJson(tf.train.Feature(float_list=tf.train.FloatList(value=[1.0])))
+    assert tf.GraphDef.DESCRIPTOR.full_name == "tensorflow.GraphDef"
+    with pytest.raises(text_format.ParseError):
+        text_format.Merge("no_such_field: 1", tf.GraphDef())
+
+
+@pytest.mark.parametrize("make", [tf.constant, tf.convert_to_tensor, tf.Variable, tf.identity,
+                                  lambda a: tf.get_variable("x", [len(a)], initializer=tf.constant_initializer(a))])
+def test_a_constant_is_not_the_array_of_the_program(make):
+    array = np.arange(10000, dtype=np.float32)  # large enough to be taken without a copy
+    with tf.Graph().as_default() as graph, tf.Session() as session:
+        tensor = make(array)
+        before = graph.as_graph_def().SerializeToString()
+        array[:] = -1
+        assert graph.as_graph_def().SerializeToString() == before
+        session.run(tf.global_variables_initializer())
+        assert session.run(tensor)[:3].tolist() == [0, 1, 2]
+
+
+def test_shapes_beyond_32_bits():
+    with tf.Graph().as_default():
+        for tensor in (tf.zeros([2 ** 33, 1]), tf.ones([2 ** 33, 1]), tf.random_normal([2 ** 33, 1]), tf.fill(tf.TensorShape([2 ** 33, 1]), 1.0)):
+            assert tensor.get_shape().as_list() == [2 ** 33, 1]
+        with pytest.raises(ValueError, match="a dimension is too large .8589934592."):
+            tf.convert_to_tensor(tf.TensorShape([2 ** 33]), tf.int32)
+
+
+def test_sparse_tensors_element_by_element():
+    with tf.Graph().as_default(), tf.Session() as session:
+        x = tf.SparseTensor([[0, 0], [1, 1]], [-4.0, 9.0], [2, 2])
+        for function, values in ((tf.abs, [4, 9]), (tf.negative, [4, -9]), (tf.sign, [-1, 1]), (tf.square, [16, 81]), (tf.tanh, np.tanh([-4, 9]))):
+            made = session.run(function(x))
+            np.testing.assert_allclose(made.values, values, rtol=1e-6)
+            assert made.indices.tolist() == [[0, 0], [1, 1]]
+        crossed = session.run(tf.sparse.cross([tf.SparseTensor([[0, 0], [0, 1]], ["a", "b"], [1, 2]), tf.constant([["c"]])]))
+        assert crossed.values.tolist() == [b"a_X_c", b"b_X_c"]
+        with pytest.raises(ValueError):
+            tf.sparse_retain(x, [True, False, True])
+
+
+def test_graphs_for_inference():
+    with tf.Graph().as_default() as graph:
+        a = tf.constant(1.0, name="a")
+        check = tf.check_numerics(a, "bad", name="check")
+        with tf.control_dependencies([check]):
+            kept = tf.identity(a, name="gone")
+        tf.square(tf.identity(kept, name="passes"), name="end")
+        later = graph.version
+        tf.negative(a, name="later")
+    assert [n.name for n in graph.as_graph_def(from_version=later).node] == ["later"]
+    made = tf.graph_util.remove_training_nodes(graph.as_graph_def())
+    assert {n.name: list(n.input) for n in made.node} == {"a": [], "end": ["a"], "later": ["a"]}
+    assert "passes" in {n.name for n in tf.graph_util.remove_training_nodes(graph.as_graph_def(), ["passes"]).node}
+
+
+def test_what_summaries_say():
+    with tf.Graph().as_default(), tf.Session() as session:
+        made = tf.Summary.FromString(session.run(tf.summary.tensor_summary("t", [1.0], display_name="shown", summary_description="what", family="f")))
+        assert made.value[0].tag == "f/f/t" and made.value[0].metadata.display_name == "shown" and made.value[0].metadata.summary_description == "what"
+        sound = tf.Summary.FromString(session.run(tf.summary.audio("s", np.zeros([1, 4, 1], np.float32), 8000, family="f")))
+        assert sound.value[0].tag == "f/f/s/audio/0"

@@ -58,7 +58,7 @@ CLOSE = [
     (lambda t: t.assertAllClose({"a": [1.0], "b": ([2.0], [[1.0], [3.0]])}, {"a": [1.0], "b": ([2.0], [[1.0], [3.0]])}), True),
     (lambda t: t.assertAllClose([[1.0], [1.0, 2.0]], [[1.0], [1.0, 2.5]]), False),
     (lambda t: t.assertAllClose([1.0], [1.0, 1.0]), False),
-    (lambda t: t.assertAllClose([np.nan], [np.nan]), False),
+    (lambda t: t.assertAllClose([np.nan, np.inf], [np.nan, np.inf]), True), (lambda t: t.assertAllClose([np.nan], [1.0]), False),
     (lambda t: t.assertAllEqual([np.nan, 1.0], [np.nan, 1.0]), True),
     (lambda t: t.assertAllEqual([b"a"], np.array([b"a"], object)), True),
     (lambda t: t.assertAllEqual([1, 2], [1, 3]), False),

@@ -45,3 +45,26 @@ def assert_broadcasts(shape_x: TensorShape, shape_y: TensorShape) -> None:
     """ValueError when two shapes, as far as they are known, do not broadcast."""
     if shape_x.ndims is not None and shape_y.ndims is not None and _dims(shape_x, shape_y) is None:
         raise at_user_line(ValueError("Dimensions must be equal or 1 to broadcast, but the shapes are %s and %s" % (shape_x, shape_y)))
+
+
+# ---- functions of an operation that TensorFlow registered for ops: the shapes of its outputs ----
+
+def scalar_shape(unused_op: Any) -> List[TensorShape]:
+    """One scalar."""
+    return [TensorShape([])]
+
+
+def no_outputs(unused_op: Any) -> List[TensorShape]:
+    """None."""
+    return []
+
+
+def unchanged_shape(op: Any) -> List[TensorShape]:
+    """That of the first input."""
+    return [op.inputs[0].get_shape()]
+
+
+def call_cpp_shape_fn(op: Any, require_shape_fn: bool = True) -> Any:
+    """The shapes that the library has inferred."""
+    del require_shape_fn
+    return {"shapes": [t.get_shape().as_proto() for t in op.outputs]}

@@ -23,17 +23,28 @@ def register_tensor_conversion_function(base_type: Any, conversion_func: Callabl
     _conversions.sort(key=lambda entry: entry[0])
 
 
+_LARGEST_INT32 = 2 ** 31 - 1
+
+
 def _array_of(value: Any, dtype: Optional[dtypes.DType], exact: bool = False) -> np.ndarray:
     """The value as an array of exactly `dtype`, or of the type that it implies: float32 and int32 for Python numbers.
 
     exact: integers that `dtype` cannot hold are an error, else they lose their upper bits as in TensorFlow.
     """
     if isinstance(value, (tensor_shape.TensorShape, tensor_shape.Dimension)):
+        if isinstance(value, tensor_shape.TensorShape) and value.ndims is None:
+            raise at_user_line(ValueError("Cannot convert a partially known TensorShape to a Tensor: %s" % value))
         value = value.as_list() if isinstance(value, tensor_shape.TensorShape) else value.value
-        if value is None or isinstance(value, list) and None in value:
-            raise at_user_line(ValueError("Cannot convert a partially known TensorShape to a Tensor: %s" % (value,)))
+        if value is None:
+            raise at_user_line(ValueError("Cannot convert an unknown Dimension to a Tensor: ?"))
+        if isinstance(value, list) and None in value:
+            raise at_user_line(ValueError("Cannot convert a partially known TensorShape to a Tensor: %s" % tensor_shape.TensorShape(value)))
+        if dtype is not None and dtype not in (dtypes.int32, dtypes.int64):
+            raise at_user_line(TypeError("Cannot convert a TensorShape or a Dimension to dtype: %s" % dtype.name))
+        if dtype == dtypes.int32 and any(d > _LARGEST_INT32 for d in np.atleast_1d(value)):
+            raise at_user_line(ValueError("Cannot convert a TensorShape to dtype int32; a dimension is too large (%d)" % np.max(value)))
         if dtype is None:
-            dtype = dtypes.int32
+            dtype = dtypes.int64 if any(d > _LARGEST_INT32 for d in np.atleast_1d(value)) else dtypes.int32
     if isinstance(value, (np.ndarray, np.generic)):
         if dtype is None or value.dtype == dtype.as_numpy_dtype:
             return np.asarray(value)
@@ -51,6 +62,9 @@ def _array_of(value: Any, dtype: Optional[dtypes.DType], exact: bool = False) ->
         raise at_user_line(ValueError("Argument must be a dense tensor, but the parts of %.80r have different lengths" % (value,))) from None
     if array.dtype == object and hasattr(value, "__array__") and array.size and all(isinstance(v, (str, bytes)) for v in array.ravel()):
         return array  # a column of words, as pandas has it
+    if array.dtype == object and _is_ragged(value):
+        raise at_user_line(ValueError("setting an array element with a sequence. Argument must be a dense tensor, but the parts of %.80r "
+                                      "have different lengths" % (value,)))
     if array.dtype == object:
         hint = "In a shape, say -1 or tf.shape(x)[0] instead of None." if None in array else "Consider casting elements to a supported type."
         raise at_user_line(TypeError("Failed to convert object of type %s to Tensor. Contents: %.80r. %s" % (type(value), value, hint)))
@@ -73,6 +87,14 @@ def _array_of(value: Any, dtype: Optional[dtypes.DType], exact: bool = False) ->
     if exact and array.dtype.kind in "iu" and not np.array_equal(made, array):
         raise at_user_line(ValueError("%.60r does not fit into %s" % (value, dtype.name)))
     return made
+
+
+def _is_ragged(value: Any) -> bool:
+    """Whether a list holds lists of different lengths, or lists beside numbers."""
+    if not isinstance(value, (list, tuple)):
+        return False
+    lengths = {len(v) if isinstance(v, (list, tuple)) else -1 for v in value}
+    return len(lengths) > 1 or any(_is_ragged(v) for v in value)
 
 
 def _plain(value: Any) -> Any:
@@ -116,6 +138,8 @@ def _constant(value: Any, wanted: Optional[dtypes.DType], shape: Any, name: str,
         raise at_user_line(ValueError("None values not supported."))
     dims = None if shape is None else [int(d) for d in tensor_shape.as_shape(shape).as_list()]  # type: ignore[arg-type]
     array = _array_of(value, wanted, exact)
+    if not isinstance(value, (int, float, str, bytes, list, tuple)) and np.may_share_memory(array, value if isinstance(value, np.ndarray) else array):
+        array = array.copy()  # the caller may change his own later
     if dims is not None and 0 in dims and not isinstance(value, (np.ndarray, np.generic)):
         array = np.empty(dims, array.dtype)
     if dims is not None:
@@ -208,6 +232,17 @@ def internal_convert_to_tensor(value: Any, dtype: Any = None, name: Optional[str
 def convert_to_tensor(value: Any, dtype: Any = None, name: Optional[str] = None, preferred_dtype: Any = None) -> Tensor:
     """A tensor as it is, or one made of a value: a number, a string, an array, nested lists of these and tensors."""
     return internal_convert_to_tensor(value, dtype, name, False, preferred_dtype)
+
+
+def shape_tensor(shape: Any, name: str = "shape") -> Tensor:
+    """The sizes of a shape as a tensor: of int32, or of int64 where one needs it."""
+    if isinstance(shape, Tensor) or _holds_tensor(shape) or hasattr(shape, "_as_graph_element"):
+        return convert_to_tensor(shape, None if isinstance(shape, Tensor) else dtypes.int32, name)
+    if isinstance(shape, np.ndarray) and shape.dtype.kind in "iu" and shape.size:
+        return convert_to_tensor(shape if shape.dtype in (np.int32, np.int64) else shape.astype(np.int64), name=name)
+    sizes = tensor_shape.as_shape(shape).as_list() if not isinstance(shape, (list, tuple)) else list(shape)
+    wide = any(d is not None and int(d) > _LARGEST_INT32 for d in sizes)
+    return convert_to_tensor(sizes, dtypes.int64 if wide else dtypes.int32, name)
 
 
 def convert_n_to_tensor(values: Any, dtype: Any = None, name: Optional[str] = None) -> List[Tensor]:

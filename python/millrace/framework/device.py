@@ -83,8 +83,10 @@ class DeviceSpec:
 _merged: Dict[Any, str] = {}
 
 
-def merge_device(outer: str, inner: str) -> str:
-    """The name with the parts of both, where both have a part `inner`'s."""
+def merge_device(outer: Any, inner: Optional[str] = None) -> Any:
+    """The name with the parts of both, where both have a part `inner`'s. Of one name: a function for tf.device that adds its parts."""
+    if inner is None:
+        return device_function_of(outer)
     if not inner:
         return DeviceSpec.from_string(outer).to_string() if outer else ""
     key = (outer, inner)

@@ -81,9 +81,13 @@ class Graph(_core.Graph):
     # ---- what is in it ----
 
     def as_graph_def(self, from_version: Optional[int] = None, add_shapes: bool = False) -> Any:
-        """The graph as a GraphDef message."""
+        """The graph as a GraphDef message; the operations made after a version (Graph.version) alone, if one is given."""
         from millrace.protos import definitions
         graph_def = definitions.GraphDef.FromString(self._graph_def())
+        if from_version is not None:
+            later = [node for node in graph_def.node if self._find(node.name)._id > from_version]
+            graph_def.ClearField("node")
+            graph_def.node.extend(later)
         if add_shapes:
             for node in graph_def.node:
                 shapes = [t.get_shape().as_proto() for t in self._find(node.name).outputs]
@@ -208,7 +212,8 @@ class Graph(_core.Graph):
     def create_op(self, op_type: str, inputs: Sequence[Any], dtypes: Any = None, input_types: Any = None,
                   name: Optional[str] = None, attrs: Optional[Dict[str, Any]] = None, op_def: Any = None,
                   compute_shapes: bool = True, compute_device: bool = True) -> Operation:
-        """Adds a node of any op. Attributes are AttrValue messages."""
+        """Adds a node of any op. Attributes are AttrValue messages. Types, shapes and devices follow from the op."""
+        del dtypes, input_types, op_def, compute_shapes, compute_device
         encoded = {key: value.SerializeToString() for key, value in (attrs or {}).items()}
         return self._place(_core.make_node(self, op_type, name or op_type, list(inputs), encoded))
 

@@ -38,6 +38,10 @@ class Tensor(_core.Tensor):
         dims = self._dims
         return None if dims is None else [None if d < 0 else d for d in dims]
 
+    def _shape_tuple(self) -> Optional[Tuple[Optional[int], ...]]:
+        dims = self._shape_as_list()
+        return None if dims is None else tuple(dims)
+
     def eval(self, feed_dict: Any = None, session: Any = None) -> Any:
         """Its value, by the default session or the one given."""
         return session_for(self.graph, session, "Cannot evaluate tensor").run(self, feed_dict)
@@ -117,6 +121,34 @@ class Operation(_core.Operation):
             for i, operation in enumerate(self.graph.get_operations()[len(known):], len(known) + 1):
                 known[operation.name] = i
         return known[self.name]  # type: ignore[no-any-return]
+
+    @property
+    def _input_types(self) -> List[Any]:
+        """The types of its inputs; of references where it takes them."""
+        return [t.dtype if is_ref else t.dtype.base_dtype for t, is_ref in zip(self.inputs, self._takes_references())]
+
+    def _takes_references(self) -> List[bool]:
+        """For each input, whether it is a reference."""
+        flags: List[bool] = []
+        try:
+            arguments = self.op_def.input_arg
+        except Exception:  # an op outside of the library
+            return [False] * len(self.inputs)
+        for argument in arguments:
+            count = self.get_attr(argument.number_attr) if argument.number_attr else (
+                len(self.get_attr(argument.type_list_attr)) if argument.type_list_attr else 1)
+            flags += [bool(argument.is_ref)] * int(count)
+        return flags
+
+    @property
+    def traceback_with_start_lines(self) -> List[Tuple[str, int, str, str, int]]:
+        """traceback, with the line where the function around it starts: that is not kept, and 1."""
+        return [(*entry, 1) for entry in self.traceback]
+
+    @property
+    def _original_op(self) -> Any:
+        """The operation that it is the gradient of, where the graph was told (Graph._original_op)."""
+        return self.graph.__dict__.get("_originals", {}).get(self.name)
 
     @property
     def _output_types(self) -> List[int]:

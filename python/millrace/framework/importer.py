@@ -12,6 +12,7 @@ def import_graph_def(graph_def: Any, input_map: Any = None, return_elements: Any
                      producer_op_list: Any = None) -> Optional[List[Any]]:
     """Adds the nodes of a GraphDef below a name scope ("import" unless given; "" for none). `input_map` replaces tensors
     of it by tensors of the graph; `return_elements` names tensors and operations to return."""
+    del op_dict, producer_op_list  # attributes that the library does not know keep what they are
     if not hasattr(graph_def, "SerializeToString"):
         raise TypeError("graph_def must be a GraphDef proto.")
     if input_map is not None and not (isinstance(input_map, dict) and all(isinstance(k, (str, bytes)) for k in input_map)):

@@ -34,6 +34,11 @@ class RegisterShape:
         return f
 
 
+def _set_call_cpp_shape_fn(call_cpp_shape_fn: Any) -> None:
+    """Kept for programs: the library infers shapes itself."""
+    del call_cpp_shape_fn
+
+
 # ---- names of nodes ----
 
 def strip_name_scope(name: str, export_scope: Optional[str]) -> str:

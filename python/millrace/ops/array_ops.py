@@ -9,9 +9,10 @@ import numpy as np
 
 from millrace.framework import common_shapes, dtypes, nest, tensor_shape
 from millrace.framework.composite_tensors import IndexedSlices, SparseTensor
-from millrace.framework.convert import constant, convert_to_tensor
+from millrace.framework.convert import constant, convert_to_tensor, shape_tensor
 from millrace.framework.errors import at_user_line
 from millrace.framework.graph import Tensor, name_scope
+from millrace.framework.static_values import constant_value
 from millrace.ops import gen_ops
 from millrace.ops.dialects import bind, either, is_axis, refuse
 
@@ -70,10 +71,11 @@ def _filled(shape: Any, dtype: Any, name: Optional[str], default: str, value: An
                 if count is not None and count < 1000:
                     return constant(value, dtype, dims, scope)
                 if dims.is_fully_defined():
-                    shape = constant(dims.as_list(), dtypes.int32, name="shape_as_tensor")
+                    shape = shape_tensor(dims, "shape_as_tensor")
             except (TypeError, ValueError):
                 pass
-            shape = convert_to_tensor(shape, dtypes.int32)
+            if not isinstance(shape, Tensor):
+                shape = shape_tensor(shape)
         return gen_ops.fill(shape, constant(value, dtype), name=scope)
 
 
@@ -108,11 +110,16 @@ def one_hot(indices: Any, depth: Any, on_value: Any = None, off_value: Any = Non
     """on_value at the place that each index says along a new axis, off_value elsewhere."""
     if dtype is None:
         known = [v.dtype for v in (on_value, off_value) if hasattr(v, "dtype")]
+        if len({t.base_dtype if isinstance(t, dtypes.DType) else dtypes.as_dtype(t) for t in known}) > 1:
+            raise at_user_line(TypeError("dtype must be the same for on_value and off_value: %s, %s" % (known[0], known[1])))
         dtype = known[0] if known else dtypes.as_dtype(np.asarray(on_value).dtype) if isinstance(on_value, (bool, str)) else None
         if dtype is None:
             given = on_value if on_value is not None else off_value
             dtype = dtypes.float32 if given is None or isinstance(given, float) else dtypes.int32
     dtype = dtypes.as_dtype(dtype).base_dtype
+    for what, value in (("on_value", on_value), ("off_value", off_value)):
+        if hasattr(value, "dtype") and dtypes.as_dtype(value.dtype).base_dtype != dtype:
+            raise at_user_line(TypeError("dtype %s of %s does not match dtype parameter %s" % (value.dtype, what, dtype)))
     with name_scope(name, "one_hot", [indices, depth]) as scope:
         on = convert_to_tensor(1 if on_value is None else on_value, dtype, "on_value") if dtype != dtypes.bool_ else \
             convert_to_tensor(True if on_value is None else bool(on_value), name="on_value")
@@ -133,6 +140,27 @@ def shape(input: Any, name: Optional[str] = None, out_type: Any = dtypes.int32) 
         if static.is_fully_defined():
             return constant(np.array(static.as_list(), dtypes.as_dtype(out_type).as_numpy_dtype), out_type, name=scope)
         return gen_ops.shape(input, out_type=out_type, name=scope)
+
+
+def shape_internal(input: Any, name: Optional[str] = None, optimize: bool = True, out_type: Any = dtypes.int32) -> Tensor:
+    """shape; without optimize an op even where it is known."""
+    if optimize or isinstance(input, SparseTensor):
+        return shape(input, name, out_type)
+    return gen_ops.shape(input, out_type=out_type, name=name)
+
+
+def size_internal(input: Any, name: Optional[str] = None, optimize: bool = True, out_type: Any = dtypes.int32) -> Tensor:
+    """size; without optimize an op even where it is known."""
+    if optimize or isinstance(input, SparseTensor):
+        return size(input, name, out_type)
+    return gen_ops.size(input, out_type=out_type, name=name)
+
+
+def rank_internal(input: Any, name: Optional[str] = None, optimize: bool = True) -> Tensor:
+    """rank; without optimize an op even where it is known."""
+    if optimize or isinstance(input, SparseTensor):
+        return rank(input, name)
+    return gen_ops.rank(input, name=name)
 
 
 def shape_n(input: Any, out_type: Any = dtypes.int32, name: Optional[str] = None) -> List[Tensor]:
@@ -531,12 +559,26 @@ def sequence_mask(lengths: Any, maxlen: Any = None, dtype: Any = dtypes.bool_, n
 
 
 def required_space_to_batch_paddings(input_shape: Any, block_shape: Any, base_paddings: Any = None, name: Optional[str] = None) -> Any:
-    """Paddings and crops that make a shape divisible into blocks."""
-    sizes, blocks = np.asarray(input_shape), np.asarray(block_shape)
-    base = np.zeros([len(blocks), 2], np.int32) if base_paddings is None else np.asarray(base_paddings)
-    extra = (-(sizes + base[:, 0] + base[:, 1])) % blocks
-    paddings = np.stack([base[:, 0], base[:, 1] + extra], 1).astype(np.int32)
-    return constant(paddings), constant(np.stack([0 * extra, extra], 1).astype(np.int32))
+    """Paddings and crops that make a shape divisible into blocks: tensors, of known values where all that is given is known."""
+    with name_scope(name, "required_space_to_batch_paddings", [input_shape, block_shape]):
+        sizes = convert_to_tensor(input_shape, dtypes.int32, "input_shape")
+        blocks = convert_to_tensor(block_shape, dtypes.int32, "block_shape")
+        blocks.get_shape().assert_is_fully_defined()
+        blocks.get_shape().assert_has_rank(1)
+        count = blocks.get_shape()[0].value
+        if count == 0:
+            return zeros([0, 2], dtypes.int32), zeros([0, 2], dtypes.int32)
+        sizes.get_shape().assert_is_compatible_with([count])
+        base = zeros([count, 2], dtypes.int32) if base_paddings is None else convert_to_tensor(base_paddings, dtypes.int32)
+        base.get_shape().assert_is_compatible_with([count, 2])
+        known = [constant_value(t) for t in (sizes, blocks, base)]
+        if all(v is not None for v in known):
+            extra = (-(known[0] + known[2][:, 0] + known[2][:, 1])) % known[1]
+            paddings = np.stack([known[2][:, 0], known[2][:, 1] + extra], 1).astype(np.int32)
+            return constant(paddings, name="paddings"), constant(np.stack([0 * extra, extra], 1).astype(np.int32), name="crops")
+        whole = sizes + base[:, 0] + base[:, 1]
+        more = gen_ops.floor_mod(blocks - gen_ops.floor_mod(whole, blocks), blocks)
+        return stack([base[:, 0], base[:, 1] + more], 1, name="paddings"), stack([zeros_like(more), more], 1, name="crops")
 
 
 def broadcast_static_shape(shape_x: Any, shape_y: Any) -> tensor_shape.TensorShape:

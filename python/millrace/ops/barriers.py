@@ -17,6 +17,8 @@ class Barrier:
     def __init__(self, types: Any, shapes: Any = None, shared_name: Optional[str] = None, name: str = "barrier") -> None:
         self._types = [dtypes.as_dtype(t) for t in (types if isinstance(types, (list, tuple)) else [types])]
         if shapes is not None:
+            if isinstance(shapes, tensor_shape.TensorShape) or all(d is None or isinstance(d, int) for d in shapes):
+                shapes = [shapes]  # of the only component
             self._shapes = [tensor_shape.as_shape(s) for s in shapes]
             if len(self._shapes) != len(self._types):
                 raise at_user_line(ValueError("Barrier shapes must be the same length as types: %d and %d" % (len(self._shapes), len(self._types))))

@@ -87,6 +87,15 @@ def _sampled_logits(weights: Any, biases: Any, labels: Any, inputs: Any, num_sam
     return logits, targets
 
 
+def _compute_sampled_logits(weights: Any, biases: Any, labels: Any, inputs: Any, num_sampled: int, num_classes: int, num_true: int = 1,
+                            sampled_values: Any = None, subtract_log_q: bool = True, remove_accidental_hits: bool = False,
+                            partition_strategy: str = "mod", name: Optional[str] = None) -> Tuple[Tensor, Tensor]:
+    """(logits of the true and the sampled classes, targets), of which nce_loss and sampled_softmax_loss are made."""
+    with name_scope(name, "compute_sampled_logits"):
+        return _sampled_logits(weights, biases, labels, inputs, num_sampled, num_classes, num_true, sampled_values, subtract_log_q,
+                               remove_accidental_hits, partition_strategy, None)
+
+
 def _arguments(inputs: Any, labels: Any) -> Any:
     """0.x had inputs before labels: labels are integers."""
     first, second = convert_to_tensor(inputs), convert_to_tensor(labels)

@@ -94,16 +94,27 @@ def hessians(ys: Any, xs: Any, name: str = "hessians", colocate_gradients_with_o
     results = []
     with name_scope(name):
         for x in nest.listed(xs):
-            first = gradients(ys, x, colocate_gradients_with_ops=colocate_gradients_with_ops)[0]
+            given: Any = {"colocate_gradients_with_ops": colocate_gradients_with_ops, "gate_gradients": gate_gradients,
+                          "aggregation_method": aggregation_method}
+            first = gradients(ys, x, **given)[0]
             dims = convert_to_tensor(x).get_shape()
             count = dims.num_elements()
             if count is None:
                 raise at_user_line(ValueError("hessians needs xs of known shape, got %s" % dims))
             flat = array_ops.reshape(first, [-1])
-            rows = [gradients(flat[i], x)[0] for i in range(count)]
+            rows = [gradients(flat[i], x, **given)[0] for i in range(count)]
             sizes = [int(d) for d in dims.as_list()]  # type: ignore[arg-type]
             results.append(array_ops.reshape(array_ops.stack([array_ops.reshape(convert_to_tensor(r), [-1]) for r in rows]), sizes + sizes))
     return results
+
+
+def _hessian_vector_product(ys: Any, xs: Any, v: Any) -> List[Any]:
+    """The second derivatives of ys by xs times vectors of the shapes of xs."""
+    if len(v) != len(xs):
+        raise at_user_line(ValueError("xs and v must have the same length."))
+    first = gradients(ys, xs)
+    products = [gen_ops.mul(g, gen_ops.stop_gradient(part)) for g, part in zip(first, v) if g is not None]
+    return gradients(products, xs)
 
 
 # ---- gradients written in Python ----

@@ -75,13 +75,13 @@ class MapStagingArea(StagingArea):
             tensor.set_shape(self._shapes[i])
         if self._names:
             return {self._names[i]: t for i, t in zip(places, listed)}
-        return listed[0] if len(listed) == 1 else listed
+        return listed
 
     def _types_at(self, places: List[int]) -> List[Any]:
         return [self._dtypes[i] for i in places]
 
     def get(self, key: Any = None, indices: Any = None, name: Optional[str] = None) -> Tuple[Any, Any]:  # type: ignore[override]
-        """(key, components) of an element, which leaves the area when all its components have; waits until it is there."""
+        """(key, list or dict of components) of an element, which leaves the area when all its components have; waits until it is there."""
         places, scope = self._places(indices), name or "%s_get" % self._name
         if key is None:
             found, values = self._op("unstage_no_key")(_index_vector(places), self._types_at(places), **self._attributes(scope))

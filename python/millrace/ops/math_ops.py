@@ -12,6 +12,7 @@ from millrace.framework.composite_tensors import IndexedSlices, SparseTensor
 from millrace.framework.convert import constant, convert_to_tensor
 from millrace.framework.errors import at_user_line
 from millrace.framework.graph import Tensor, name_scope
+from millrace.framework.static_values import constant_value
 from millrace.ops import array_ops, gen_ops
 from millrace.ops.dialects import either
 
@@ -35,16 +36,31 @@ def multiply(x: Any, y: Any, name: Optional[str] = None) -> Any:
     return gen_ops.mul(x, y, name=name)
 
 
-def negative(x: Any, name: Optional[str] = None) -> Any:
-    """-x."""
-    return gen_ops.neg(x, name=name)
+def _of_elements(op: Any, what: str, default: str) -> Any:
+    """A function of each element, which of a SparseTensor takes those that are stored: it is 0 at 0."""
+    def function(x: Any, name: Optional[str] = None) -> Any:
+        if isinstance(x, SparseTensor):
+            with name_scope(name, default, [x.values]) as scope:
+                return SparseTensor(x.indices, op(x.values, name=scope), x.dense_shape)
+        return op(x, name=name)
+
+    function.__name__, function.__doc__ = default, what
+    return function
 
 
+negative = _of_elements(gen_ops.neg, "-x.", "Neg")
+sign = _of_elements(gen_ops.sign, "-1, 0 or 1; of a complex number its direction.", "Sign")
+square = _of_elements(gen_ops.square, "x * x.", "Square")
+sqrt = _of_elements(gen_ops.sqrt, "The square root.", "Sqrt")
+erf = _of_elements(gen_ops.erf, "The error function.", "Erf")
 sub, mul, neg = subtract, multiply, negative
 
 
-def abs(x: Any, name: Optional[str] = None) -> Tensor:
+def abs(x: Any, name: Optional[str] = None) -> Any:
     """|x|."""
+    if isinstance(x, SparseTensor):
+        with name_scope(name, "Abs", [x.values]) as scope:
+            return SparseTensor(x.indices, abs(x.values, scope), x.dense_shape)
     x = convert_to_tensor(x, name="x")
     if x.dtype.base_dtype in (dtypes.complex64, dtypes.complex128):
         return gen_ops.complex_abs(x, Tout=x.dtype.real_dtype, name=name)
@@ -239,11 +255,13 @@ def add_n(inputs: Any, name: Optional[str] = None) -> Any:
 
 
 def accumulate_n(inputs: Any, shape: Any = None, tensor_dtype: Any = None, name: Optional[str] = None) -> Tensor:
-    """The sum of tensors of one shape."""
+    """The sum of tensors of one shape and type."""
     inputs = nest.listed(inputs) if not isinstance(inputs, Tensor) else []
     if not inputs:
         raise at_user_line(ValueError("inputs must be a list of at least one Tensor with the same dtype and shape"))
     tensors = [convert_to_tensor(x) for x in inputs]
+    if tensor_dtype is not None and any(t.dtype.base_dtype != dtypes.as_dtype(tensor_dtype) for t in tensors):
+        raise at_user_line(TypeError("tensor_dtype is %s, but input is of type %s" % (tensor_dtype, tensors[0].dtype)))
     if len(tensors) == 1 and name is None:
         return tensors[0]
     known = tensor_shape.as_shape(shape)
@@ -310,6 +328,20 @@ def _axes(x: Tensor, axis: Any) -> Any:
     if ndims is not None:
         return constant(np.arange(ndims, dtype=np.int32))
     return gen_ops.range(0, array_ops.rank(x), 1)
+
+
+def reduced_shape(input_shape: Any, axes: Any) -> Any:
+    """The shape of a reduction that keeps its axes as ones."""
+    shape, axes = convert_to_tensor(input_shape), convert_to_tensor(axes)
+    known = constant_value(shape), constant_value(axes)
+    if known[0] is not None and known[1] is not None:
+        sizes = np.array(known[0])
+        sizes[known[1].astype(np.int64)] = 1
+        return constant(sizes)
+    shape, axes = to_int32(shape), to_int32(axes)
+    rank = array_ops.size(shape)
+    axes = gen_ops.floor_mod(axes + rank, rank)
+    return gen_ops.dynamic_stitch([gen_ops.range(0, rank, 1), axes], [shape, array_ops.fill(array_ops.shape(axes), 1)])
 
 
 def _reduction(op: Any, what: str, dtype: Any = None) -> Any:
@@ -385,10 +417,13 @@ def clip_by_norm(t: Any, clip_norm: Any, axes: Any = None, name: Optional[str] =
         if isinstance(t, IndexedSlices):
             return IndexedSlices(clip_by_norm(t.values, clip_norm, axes), t.indices, t.dense_shape)
         t = convert_to_tensor(t, name="t")
-        if axes is None:
-            return gen_ops.clip_by_norm(t, cast(clip_norm, t.dtype.base_dtype), name=scope)
+        clip_norm = cast(clip_norm, t.dtype.base_dtype)
+        if axes is None and clip_norm.get_shape().ndims == 0:
+            return gen_ops.clip_by_norm(t, clip_norm, name=scope)
         size = gen_ops.sqrt(reduce_sum(t * t, axes, True))
-        return array_ops.identity(t * clip_norm / gen_ops.maximum(size, clip_norm), scope)
+        clipped = t * clip_norm
+        t.get_shape().assert_is_compatible_with(clipped.get_shape())  # a norm for each element, not more of them
+        return array_ops.identity(clipped / gen_ops.maximum(size, clip_norm), scope)
 
 
 def global_norm(t_list: Any, name: Optional[str] = None) -> Optional[Tensor]:
@@ -432,15 +467,17 @@ def sigmoid(x: Any, name: Optional[str] = None) -> Tensor:
     return gen_ops.sigmoid(x, name=name)
 
 
-def tanh(x: Any, name: Optional[str] = None) -> Tensor:
-    """The hyperbolic tangent."""
-    return gen_ops.tanh(x, name=name)
+tanh = _of_elements(gen_ops.tanh, "The hyperbolic tangent.", "Tanh")
 
 
 def conj(x: Any, name: Optional[str] = None) -> Tensor:
     """The complex conjugate; real tensors as they are."""
     x = convert_to_tensor(x)
-    return gen_ops.conj(x, name=name) if x.dtype.is_complex else x
+    if x.dtype.is_complex or x.dtype.base_dtype == dtypes.variant:
+        return gen_ops.conj(x, name=name)
+    if not (x.dtype.is_floating or x.dtype.is_integer):
+        raise at_user_line(TypeError("Expected numeric or variant tensor, got dtype %r" % x.dtype))
+    return x
 
 
 def real(input: Any, name: Optional[str] = None) -> Tensor:

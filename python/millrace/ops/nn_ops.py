@@ -274,7 +274,7 @@ def dropout(x: Any, keep_prob: Any = None, noise_shape: Any = None, seed: Option
                 raise at_user_line(ValueError("keep_prob must be a scalar tensor or a float in the range (0, 1], got %g" % keep_prob))
             if keep_prob == 1:
                 return x
-            if noise_shape is None:
+            if noise_shape is None and np.float32(1 - float(keep_prob)) < 1:
                 seed1, seed2 = op_seeds(seed)
                 return gen_ops.dropout(x, rate=1 - float(keep_prob), seed=seed1, seed2=seed2, name=scope)
         keep = convert_to_tensor(keep_prob, x.dtype.base_dtype, "keep_prob")

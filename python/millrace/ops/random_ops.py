@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, Optional
 
 from millrace.framework import dtypes
-from millrace.framework.convert import convert_to_tensor
+from millrace.framework.convert import convert_to_tensor, shape_tensor
 from millrace.framework.errors import at_user_line
 from millrace.framework.graph import Tensor, name_scope
 from millrace.framework.random_seed import op_seeds
@@ -18,7 +18,7 @@ def _shape_tensor(shape: Any) -> Any:
         shape = shape.as_list()
     if isinstance(shape, (list, tuple)) and not shape:
         return convert_to_tensor([], dtypes.int32, "shape")
-    return convert_to_tensor(shape, dtypes.int32 if not isinstance(shape, Tensor) else None, "shape")
+    return shape_tensor(shape)
 
 
 def random_normal(shape: Any, mean: Any = 0.0, stddev: Any = 1.0, dtype: Any = dtypes.float32, seed: Optional[int] = None,

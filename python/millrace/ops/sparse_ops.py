@@ -61,7 +61,9 @@ def sparse_reorder(sp_input: Any, name: Optional[str] = None) -> SparseTensor:
 
 def sparse_retain(sp_input: Any, to_retain: Any) -> SparseTensor:
     """The entries whose flag is set."""
-    sp_input = _sparse(sp_input)
+    sp_input, to_retain = _sparse(sp_input), convert_to_tensor(to_retain, dtypes.bool_)
+    to_retain.get_shape().assert_has_rank(1)
+    sp_input.values.get_shape()[0].merge_with(to_retain.get_shape()[0])
     kept = array_ops.reshape(array_ops.where(convert_to_tensor(to_retain, dtypes.bool_)), [-1])
     return SparseTensor(array_ops.gather(sp_input.indices, kept), array_ops.gather(sp_input.values, kept), array_ops.identity(sp_input.dense_shape))
 
@@ -109,6 +111,44 @@ def sparse_merge(sp_ids: Any, sp_values: Any, vocab_size: Any, name: Optional[st
         shape = array_ops.concat([ids[0].dense_shape[:-1], array_ops.stack([convert_to_tensor(s, dtypes.int64) for s in sizes])], 0)
         merged = SparseTensor(indices, sp_values.values, shape)
         return merged if already_sorted else sparse_reorder(merged)
+
+
+_DEFAULT_HASH_KEY = 0xDECAFCAFFE
+
+
+def _crossed(inputs: Any, hashed: bool, num_buckets: int, hash_key: Any, name: Optional[str]) -> SparseTensor:
+    if not isinstance(inputs, list):
+        raise at_user_line(TypeError("Inputs must be a list"))
+    if not all(isinstance(i, (SparseTensor, Tensor)) for i in inputs):
+        raise at_user_line(TypeError("All inputs must be SparseTensors or tensors"))
+    sparse, dense = [i for i in inputs if isinstance(i, SparseTensor)], [i for i in inputs if isinstance(i, Tensor)]
+    internal = dtypes.string
+
+    def as_wanted(values: Tensor) -> Tensor:
+        nonlocal internal
+        if values.dtype.base_dtype == dtypes.string:
+            return values
+        internal = dtypes.int64
+        return math_ops.cast(values, dtypes.int64)  # type: ignore[no-any-return]
+
+    values = [as_wanted(i.values) for i in sparse]
+    dense = [as_wanted(d) for d in dense]
+    made = gen_ops.sparse_cross([i.indices for i in sparse], values, [i.dense_shape for i in sparse], dense, hashed, num_buckets,
+                                _DEFAULT_HASH_KEY if hash_key is None else hash_key, dtypes.int64 if hashed else dtypes.string, internal, name=name)
+    return SparseTensor(*made)
+
+
+def sparse_cross(inputs: Any, name: Optional[str] = None) -> SparseTensor:
+    """Of each row all combinations of one entry of each input, as texts joined by _X_."""
+    return _crossed(inputs, False, 0, None, name)
+
+
+def sparse_cross_hashed(inputs: Any, num_buckets: int = 0, hash_key: Optional[int] = None, name: Optional[str] = None) -> SparseTensor:
+    """sparse_cross with numbers below num_buckets (any, where that is 0) for the combinations, by TensorFlow's hash."""
+    return _crossed(inputs, True, num_buckets, hash_key, name)
+
+
+_sparse_cross, _sparse_cross_hashed = sparse_cross, sparse_cross_hashed
 
 
 def _elements(sparse: SparseTensor, dense: Tensor) -> Tensor:

@@ -118,6 +118,10 @@ class VariableScope:
         """The trainable variables of this scope."""
         return self.get_collection(GraphKeys.TRAINABLE_VARIABLES)
 
+    def local_variables(self) -> List[Any]:
+        """The local variables of this scope."""
+        return self.get_collection(GraphKeys.LOCAL_VARIABLES)
+
     def global_variables(self) -> List[Any]:
         """The global variables of this scope."""
         return self.get_collection(GraphKeys.GLOBAL_VARIABLES)

@@ -90,7 +90,7 @@ CollectionDef.AnyList: 1 value *Any
 Any: 1 type_url string; 2 value bytes
 AssetFileDef: 1 tensor_info TensorInfo; 2 filename string
 MetaGraphDef: 1 meta_info_def MetaGraphDef.MetaInfoDef; 2 graph_def GraphDef; 3 saver_def SaverDef; 4 collection_def map<string,CollectionDef>; 5 signature_def map<string,SignatureDef>; 6 asset_file_def *AssetFileDef
-MetaGraphDef.MetaInfoDef: 1 meta_graph_version string; 2 stripped_op_list OpList; 4 tags *string; 5 tensorflow_version string; 6 tensorflow_git_version string
+MetaGraphDef.MetaInfoDef: 1 meta_graph_version string; 2 stripped_op_list OpList; 3 any_info Any; 4 tags *string; 5 tensorflow_version string; 6 tensorflow_git_version string
 SavedModel: 1 saved_model_schema_version int64; 2 meta_graphs *MetaGraphDef
 DeviceAttributes: 1 name string; 2 device_type string; 4 memory_limit int64; 6 incarnation fixed64; 7 physical_device_desc string
 """

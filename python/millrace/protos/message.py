@@ -40,12 +40,20 @@ def _get_varint(data: memoryview, at: int) -> Tuple[int, int]:
 class Field:
     """One row of a message's table."""
 
-    __slots__ = ("number", "name", "kind", "repeated", "oneof", "message", "key_kind", "wire")
+    __slots__ = ("number", "name", "kind", "repeated", "oneof", "message", "key_kind", "wire", "owner")
 
     def __init__(self, number: int, name: str, kind: str, repeated: bool, oneof: str, key_kind: str) -> None:
         self.number, self.name, self.kind, self.repeated, self.oneof, self.key_kind = number, name, kind, repeated, oneof, key_kind
         self.message: Optional[Type["Message"]] = None
         self.wire = _WIRE.get(kind, _VARINT)
+        self.owner: Any = None  # the class that it is a field of
+
+    def __getattr__(self, name: str) -> Any:
+        """What protobuf's field descriptors have beyond this."""
+        if name.startswith("__") or name == "owner":
+            raise AttributeError(name)
+        from millrace.protos import descriptors
+        return getattr(descriptors.of(self.owner).fields_by_name[self.name], name)
 
     def default(self) -> Any:
         """The value of a scalar that is not set."""
@@ -183,6 +191,11 @@ class Map(Dict[Any, Any]):
         super().__setitem__(key, self._field.check(value))
         self._owner._touch(self._field)
 
+    def GetEntryClass(self) -> Any:  # noqa: N802 - protobuf's name
+        """The message class of one entry."""
+        from millrace.protos import descriptors
+        return descriptors.entry_class(self._field)
+
     def get_or_create(self, key: Any) -> Any:
         """The message at a key, made if need be."""
         return self[key]
@@ -198,8 +211,18 @@ class Map(Dict[Any, Any]):
     MergeFrom = update
 
 
+class _Descriptor:
+    """The descriptor of a class, for programs that use the protobuf package."""
+
+    def __get__(self, instance: Any, owner: Any) -> Any:
+        from millrace.protos import descriptors
+        return descriptors.of(owner)
+
+
 class Message:
     """Base of all messages."""
+
+    DESCRIPTOR = _Descriptor()
 
     _fields: Dict[str, Field] = {}
     _numbers: Dict[int, Field] = {}
@@ -328,7 +351,7 @@ class Message:
 
     def CopyFrom(self, other: "Message") -> None:
         """Becomes a copy of another message of the type."""
-        if not isinstance(other, Message):
+        if not hasattr(other, "SerializeToString"):
             raise TypeError("Parameter to CopyFrom() must be a message, got %s" % type(other).__name__)
         if other is self:
             return
@@ -587,6 +610,8 @@ def define(name: str, table: str, registry: Dict[str, Type[Message]], proto2: bo
     made: Type[Message] = type(name.rsplit(".", 1)[-1], (Message,), {
         "__slots__": (), "_fields": fields, "_numbers": {f.number: f for f in fields.values()},
         "_keeps_defaults": proto2, "__doc__": "The message %s." % name, "__module__": "millrace.protos.definitions"})
+    for field in fields.values():
+        field.owner = made
     registry[name] = made
     if "." in name:
         setattr(registry[name.rsplit(".", 1)[0]], name.rsplit(".", 1)[1], made)

@@ -187,7 +187,7 @@ class TestCase(unittest.TestCase):
             a = a.astype(np.float32)
         if b.dtype.kind == "V" or b.dtype.name == "bfloat16":
             b = b.astype(np.float32)
-        if not np.allclose(a, b, rtol=rtol, atol=atol):
+        if not np.allclose(a, b, rtol=rtol, atol=atol, equal_nan=True):
             off = np.logical_or(np.abs(a - b) > atol + rtol * np.abs(b), np.isnan(a) != np.isnan(b))
             print("not close where =", np.where(off) if a.ndim else ())
             print("not close dif =", np.abs(a - b)[off] if a.ndim else np.abs(a - b), "dtype = %s, shape = %s" % (a.dtype, a.shape))

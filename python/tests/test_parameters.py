@@ -1,0 +1,67 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Parameters that are accepted and never read: each must be obeyed, refused or dropped by `del` with a reason.
+
+unread_parameters.txt holds those that were there when the rule was made; rows leave it, none may come.
+"""
+import ast
+import os
+
+HERE = os.path.dirname(__file__)
+PACKAGE = os.path.join(HERE, "..", "millrace")
+
+
+def is_empty(function):
+    """Only a docstring, and what says that it is to be written elsewhere or does nothing."""
+    body = [n for n in function.body if not (isinstance(n, ast.Expr) and isinstance(n.value, ast.Constant))]
+    return all(isinstance(n, (ast.Pass, ast.Raise)) or isinstance(n, ast.Return) and (n.value is None or isinstance(n.value, ast.Constant)) for n in body)
+
+
+def unread(path):
+    """"function: parameter" of each parameter of a public function that its body never names."""
+    with open(path, encoding="utf-8") as file:
+        tree = ast.parse(file.read())
+    found = []
+
+    def visit(node, owner, inside):
+        for child in ast.iter_child_nodes(node):
+            if isinstance(child, ast.ClassDef):
+                visit(child, owner + child.name + ".", inside or child.name.startswith("_"))
+            elif isinstance(child, (ast.FunctionDef, ast.AsyncFunctionDef)):
+                public = not inside and (not child.name.startswith("_") or child.name in ("__init__", "__call__"))
+                if public and not is_empty(child):
+                    arguments = child.args
+                    names = [a.arg for a in arguments.posonlyargs + arguments.args + arguments.kwonlyargs]
+                    used = {n.id for statement in child.body for n in ast.walk(statement) if isinstance(n, ast.Name)}
+                    if "locals" not in used:
+                        found.extend("%s%s: %s" % (owner, child.name, n) for n in names
+                                     if n not in used and n not in ("self", "cls") and not n.startswith(("_", "unused")))
+            elif isinstance(child, (ast.If, ast.Try, ast.With)):
+                visit(child, owner, inside)
+
+    visit(tree, "", False)
+    return found
+
+
+def everywhere():
+    rows = set()
+    for folder, _, files in os.walk(PACKAGE):
+        for name in files:
+            if name.endswith(".py") and name != "gen_ops.py":
+                path = os.path.join(folder, name)
+                rows.update("%s %s" % (os.path.relpath(path, PACKAGE), row) for row in unread(path))
+    return rows
+
+
+def test_no_parameter_is_ignored_in_silence():
+    with open(os.path.join(HERE, "unread_parameters.txt"), encoding="utf-8") as file:
+        known = {line.rstrip("\n") for line in file if not line.startswith("#")}
+    rows = everywhere()
+    assert sorted(rows - known) == [], "accepted and never read: obey, refuse, or drop it by `del` with a reason"
+    assert sorted(known - rows) == [], "read by now: take the rows out of unread_parameters.txt"
+
+
+def test_the_rule_sees_what_it_should(tmp_path):
+    path = tmp_path / "module.py"
+    path.write_text("def f(a, b, c=None, *d, unused=0):\n    'text'\n    del c\n    return a\n\nclass K:\n    def g(self, x, y):\n        return lambda: x\n"
+                    "    def _h(self, z):\n        return 1 + 1\n    def empty(self, z):\n        raise NotImplementedError\n")
+    assert unread(str(path)) == ["f: b", "K.g: y"]

@@ -44,7 +44,7 @@ def _of_elements(op: Any, what: str, default: str) -> Any:
                 return SparseTensor(x.indices, op(x.values, name=scope), x.dense_shape)
         return op(x, name=name)
 
-    function.__name__, function.__doc__ = default, what
+    function.__name__, function.__doc__ = "negative" if default == "Neg" else default.lower(), what
     return function
 
 

@@ -41,6 +41,7 @@
 #include "base/env.h"
 #include "base/futex.h"
 #include "base/logging.h"
+#include "base/signal_state.h"
 #include "base/stop_scope.h"
 
 namespace millrace {
@@ -219,6 +220,7 @@ struct ThreadPool::Impl {
     sigset_t all;
     sigfillset(&all);
     pthread_sigmask(SIG_BLOCK, &all, nullptr);
+    signals_are_blocked = true;
     pthread_setname_np(pthread_self(), "millrace");
     int credit = kMaxCredit;
     while (true) {

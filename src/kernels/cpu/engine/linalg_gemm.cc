@@ -81,32 +81,6 @@ void TinyGemm(const GemmArgs& g) {
 int64_t CeilDiv(int64_t a, int64_t b) { return (a + b - 1) / b; }
 int64_t RoundUp(int64_t a, int64_t unit) { return CeilDiv(a, unit) * unit; }
 
-// How op(A) op(B) is cut: into tiles of at most 512 x 1024, and smaller ones while there are few of them and each is
-// still worth a thread. Units are those of the inner kernels, so that a cut costs them nothing.
-struct Tiling {
-  int64_t rows, columns;  // of a tile
-  int64_t down, across;   // number of tiles
-  double flops;           // per tile
-
-  Tiling(int64_t m, int64_t n, int64_t k) : rows(std::min<int64_t>(m, 512)), columns(std::min<int64_t>(n, 1024)) {
-    constexpr double kWorthATile = 3e6;
-    constexpr double kMostOfATile = 3e9;  // a step that is to stop waits for its tiles
-    for (;;) {
-      down = CeilDiv(m, rows);
-      across = CeilDiv(n, columns);
-      flops = 2.0 * static_cast<double>(rows) * static_cast<double>(columns) * static_cast<double>(k);
-      if ((down * across >= 8 && flops < kMostOfATile) || flops < 2 * kWorthATile) return;
-      if (rows >= columns && rows > 16) {
-        rows = RoundUp(CeilDiv(rows, 2), 8);
-      } else if (columns > 96) {
-        columns = RoundUp(CeilDiv(columns, 2), 48);
-      } else {
-        return;
-      }
-    }
-  }
-};
-
 const void* At(const void* p, DType dtype, int64_t i) {
   return static_cast<const char*>(p) + i * static_cast<int64_t>(DTypeSize(dtype));
 }
@@ -114,7 +88,7 @@ void* At(void* p, DType dtype, int64_t i) { return static_cast<char*>(p) + i * s
 
 DType ResultType(DType dtype) { return dtype == DType::kBFloat16 ? DType::kFloat : dtype; }
 
-void RunTile(DType dtype, const GemmArgs& g, const Tiling& t, int64_t tile) {
+void RunTile(DType dtype, const GemmArgs& g, const GemmTiling& t, int64_t tile) {
   const int64_t row = tile / t.across * t.rows, column = tile % t.across * t.columns;
   GemmArgs part = g;
   part.m = std::min(t.rows, g.m - row);
@@ -126,6 +100,30 @@ void RunTile(DType dtype, const GemmArgs& g, const Tiling& t, int64_t tile) {
 }
 
 }  // namespace
+
+GemmTiling TileGemm(int64_t m, int64_t n, int64_t k) {
+  constexpr double kWorthATile = 3e6, kGoodTile = 1e8;
+  constexpr double kMostOfATile = 3e9;  // a step that is to stop waits for its tiles
+  const double total = 2.0 * static_cast<double>(m) * static_cast<double>(n) * static_cast<double>(k);
+  const double wanted = std::clamp(total / kGoodTile, 8.0, 256.0);
+  GemmTiling t;
+  t.rows = std::min<int64_t>(m, 512);
+  t.columns = std::min<int64_t>(n, 1024);
+  for (;;) {
+    t.down = CeilDiv(m, t.rows);
+    t.across = CeilDiv(n, t.columns);
+    t.flops = 2.0 * static_cast<double>(t.rows) * static_cast<double>(t.columns) * static_cast<double>(k);
+    const bool enough = static_cast<double>(t.down) * static_cast<double>(t.across) >= wanted;
+    if ((enough && t.flops < kMostOfATile) || t.flops < 2 * kWorthATile) return t;
+    if (t.rows >= t.columns && t.rows > 16) {
+      t.rows = RoundUp(CeilDiv(t.rows, 2), 8);
+    } else if (t.columns > 96) {
+      t.columns = RoundUp(CeilDiv(t.columns, 2), 48);
+    } else {
+      return t;
+    }
+  }
+}
 
 bool HasBFloat16Gemm() {
   static const bool has = [] {
@@ -170,7 +168,7 @@ void SerialGemm(DType dtype, const GemmArgs& g) {
 void BatchGemm(const KernelContext* ctx, DType dtype, const GemmBatch& batch) {
   const GemmArgs& g = batch.args;
   if (batch.count == 0 || g.m == 0 || g.n == 0) return;
-  const Tiling tiling(g.m, g.n, g.k);
+  const GemmTiling tiling = TileGemm(g.m, g.n, g.k);
   const int64_t tiles = tiling.down * tiling.across;
   auto run = [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i) {
@@ -190,7 +188,7 @@ void BatchGemm(const KernelContext* ctx, DType dtype, const GemmBatch& batch) {
 
 void Gemm(const KernelContext* ctx, DType dtype, const GemmArgs& args) {
   if (args.m == 0 || args.n == 0) return;
-  const Tiling tiling(args.m, args.n, args.k);
+  const GemmTiling tiling = TileGemm(args.m, args.n, args.k);
   const int64_t tiles = tiling.down * tiling.across;
   auto run = [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i) RunTile(dtype, args, tiling, i);

@@ -46,6 +46,15 @@ struct GemmBatch {
 };
 void BatchGemm(const KernelContext* ctx, DType dtype, const GemmBatch& batch);
 
+// How a product is cut: into tiles of at most 512 x 1024, and smaller ones while there are few of them for the work and
+// each is still worth a thread. Units are those of the inner kernels, so that a cut costs them nothing.
+struct GemmTiling {
+  int64_t rows = 0, columns = 0;  // of a tile
+  int64_t down = 0, across = 0;   // number of tiles
+  double flops = 0;               // per tile
+};
+GemmTiling TileGemm(int64_t m, int64_t n, int64_t k);
+
 // Not float: double, int32, int64 (linalg_tiles_gemm.cc).
 void TiledGemm(DType dtype, const GemmArgs& args);
 

@@ -240,5 +240,30 @@ TEST(Dense, DeterminantWithoutOverflow) {
   EXPECT_EQ(dense::DeterminantOfFactors(a.data(), pivots.data(), 4), 0.0f);
 }
 
+// The time of 64 threads that take one tile after another, in tiles' own time, beside an even share.
+TEST(GemmTiling, LargeProductsOccupyManyThreads) {
+  constexpr int64_t kThreads = 64;
+  struct Case {
+    int64_t m, n, k;
+    double least;  // the share of the threads' time that is work
+  };
+  for (const Case& c :
+       {Case{2048, 2048, 2048, 0.8},
+        {4096, 4096, 4096, 0.8},
+        {8192, 512, 4096, 0.75},
+        {256, 65536, 1024, 0.75},
+        {1024, 1024, 1024, 0.4}}) {
+    const GemmTiling t = TileGemm(c.m, c.n, c.k);
+    ASSERT_GE(t.rows * t.down, c.m);
+    ASSERT_GE(t.columns * t.across, c.n);
+    const int64_t tiles = t.down * t.across, rounds = (tiles + kThreads - 1) / kThreads;
+    const double work = 2.0 * static_cast<double>(c.m) * static_cast<double>(c.n) * static_cast<double>(c.k);
+    const double busy = work / (static_cast<double>(rounds * kThreads) * t.flops);
+    EXPECT_GE(busy, c.least) << c.m << " x " << c.n << " x " << c.k << ": " << tiles << " tiles";
+  }
+  const GemmTiling small = TileGemm(64, 64, 64);
+  EXPECT_EQ(small.down * small.across, 1);
+}
+
 }  // namespace
 }  // namespace millrace

@@ -5,6 +5,8 @@
 #include <omp.h>
 #include <signal.h>
 
+#include "base/signal_state.h"
+
 namespace millrace::onednn {
 
 // oneDNN runs on this thread alone while one of these lives.
@@ -26,9 +28,10 @@ class OneThread {
 // Signals for this thread wait while one of these lives. oneDNN's generated matrix products, up to version 3.11, keep
 // the stack pointer in memory from the heap when the inner dimension is long; a handler that ran then would write its
 // frame over whatever lies in front (https://github.com/uxlfoundation/oneDNN/issues/4845). Faults are never held back.
+// Threads that block signals anyhow pay nothing.
 class SignalsHeld {
  public:
-  explicit SignalsHeld(bool hold = true) : held_(hold) {
+  explicit SignalsHeld(bool hold = true) : held_(hold && !signals_are_blocked) {
     if (!held_) return;
     sigset_t held;
     sigfillset(&held);

@@ -250,12 +250,15 @@ Status BackwardInput(KernelContext& ctx, const ConvGeometry& g, const ConvOperan
 
 // ---- backward by the filter ----
 
-// Chunks, so that adding the filters of all chunks costs little beside making them.
+// Chunks, so that adding the filters of all chunks costs little beside making them; beyond 16 as long as all lie in the
+// cache.
 int64_t FilterChunks(const ConvGeometry& g) {
-  constexpr double kPixelsPerChunk = 1000;
+  constexpr double kPixelsPerChunk = 1000, kFiltersInCache = 2e6;  // elements
+  const double filter = static_cast<double>(g.taps()) * static_cast<double>(g.group_in() * g.out_channels);
   const double pixels = static_cast<double>(g.batch) * static_cast<double>(g.out_pixels());
-  const double most = std::min({static_cast<double>(g.batch), static_cast<double>(WantedSlices(g)),
-                                std::max(pixels / kPixelsPerChunk, 2.0), 16.0});
+  const double most =
+      std::min({static_cast<double>(g.batch), static_cast<double>(WantedSlices(g)),
+                std::max(pixels / kPixelsPerChunk, 2.0), std::clamp(kFiltersInCache / filter, 16.0, 64.0)});
   return static_cast<int64_t>(std::bit_floor(static_cast<uint64_t>(std::max(most, 1.0))));
 }
 

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // CPU kernels: numbers spelt in strings, and numbers whose bytes strings hold.
 #include <algorithm>
+#include <atomic>
 #include <bit>
 #include <cerrno>
+#include <charconv>
 #include <cstdlib>
 #include <cstring>
 #include <limits>
@@ -64,7 +66,11 @@ template <typename T>
 bool Parse(absl::string_view text, T* out) {
   text = absl::StripAsciiWhitespace(text);
   if constexpr (std::is_integral_v<T>) return absl::SimpleAtoi(text, out);
-  const std::string s(text);
+  const absl::string_view digits = text.substr(!text.empty() && text[0] == '+' ? 1 : 0);
+  const char* const stop = digits.data() + digits.size();
+  const std::from_chars_result read = std::from_chars(digits.data(), stop, *out);
+  if (read.ec == std::errc() && read.ptr == stop && (digits.size() == text.size() || digits[0] != '-')) return true;
+  const std::string s(text);  // hexadecimal, or beyond the type's range
   char* end = nullptr;
   *out = std::is_same_v<T, float> ? static_cast<T>(std::strtof(s.c_str(), &end))
                                   : static_cast<T>(std::strtod(s.c_str(), &end));
@@ -73,18 +79,22 @@ bool Parse(absl::string_view text, T* out) {
 
 Status StringToNumber(KernelContext& ctx) {
   MR_ASSIGN_OR_RETURN(Tensor * out, ctx.AllocateOutput(0, ctx.input(0).shape()));
-  Status status;
+  const TString* texts = ctx.input(0).data<TString>();
+  std::atomic<int64_t> bad = out->num_elements();  // the first that is no number
   VisitTypes<float, double, int32_t, int64_t>(out->dtype(), [&]<typename T>() {
-    StopNowAndThen pause;
-    for (int64_t i = 0; i < out->num_elements() && status.ok(); ++i) {
-      pause();
-      const absl::string_view text = ctx.input(0).data<TString>()[i].view();
-      if (!Parse(text, out->mutable_data<T>() + i)) {
-        status = InvalidArgument("\"", text.substr(0, 80), "\" is no ", DTypeName(out->dtype()));
+    T* numbers = out->mutable_data<T>();
+    ctx.ParallelFor(out->num_elements(), 60, [&](int64_t begin, int64_t end) {
+      for (int64_t i = begin; i < end; ++i) {
+        if (Parse(texts[i].view(), numbers + i)) continue;
+        int64_t first = bad.load();
+        while (i < first && !bad.compare_exchange_weak(first, i)) {
+        }
+        return;
       }
-    }
+    });
   });
-  return status;
+  if (bad == out->num_elements()) return absl::OkStatus();
+  return InvalidArgument("\"", texts[bad].view().substr(0, 80), "\" is no ", DTypeName(out->dtype()));
 }
 
 class AsStringKernel final : public Kernel {

@@ -62,6 +62,18 @@ TEST(AnswersTest, WhatIsNotRegistered) {
   EXPECT_EQ(TF_OpIsStateful("MyTest", s), -1);
 }
 
+TEST(AnswersTest, InputsOfAFixedType) {
+  TestGraph t;
+  ScopedStatus s;
+  TF_OperationDescription* d = TF_NewOperation(t.g, "StringToHashBucketFast", "op");
+  TF_AddInput(d, {t.Placeholder("x", TF_INT32), 0});
+  TF_SetAttrInt(d, "num_buckets", 3);
+  EXPECT_EQ(TF_FinishOperation(d, s), nullptr);
+  EXPECT_EQ(s.code(), TF_INVALID_ARGUMENT);
+  EXPECT_EQ(s.message().rfind("Input 'input' passed int32 expected string while building NodeDef 'op'", 0), 0u)
+      << s.message();
+}
+
 TEST(AnswersTest, AnEmptyValueClearsTheColocation) {
   TestGraph t;
   ScopedStatus s;

@@ -22,6 +22,22 @@ using millrace::capi::Try;
 
 namespace {
 
+// Inputs of a fixed type, where each input is an argument: what a client sees most, in TensorFlow's words.
+Status CheckFixedTypes(const millrace::OpDef& op, const millrace::NodeSpec& spec) {
+  if (op.inputs.size() != spec.inputs.size()) return absl::OkStatus();
+  for (const ArgDef& arg : op.inputs) {
+    if (!arg.number_attr.empty() || !arg.type_list_attr.empty()) return absl::OkStatus();
+  }
+  for (size_t i = 0; i < op.inputs.size(); ++i) {
+    const millrace::DType want = op.inputs[i].type, got = BaseType(spec.inputs[i].dtype());
+    if (want == millrace::DType::kInvalid || got == millrace::DType::kInvalid || got == want) continue;
+    return InvalidArgument(
+        "Input '", op.inputs[i].name, "' passed ", millrace::DTypeName(got), " expected ", millrace::DTypeName(want),
+        " while building NodeDef '", spec.name, "' using Op<name=", op.name, ">");
+  }
+  return absl::OkStatus();
+}
+
 StatusOr<TF_Operation*> Finish(TF_OperationDescription& desc) {
   MR_RETURN_IF_ERROR(desc.error);
   if (!desc.colocation.empty()) {
@@ -31,12 +47,14 @@ StatusOr<TF_Operation*> Finish(TF_OperationDescription& desc) {
   if (desc.has_list) desc.spec.input_arg_sizes = std::move(desc.arg_sizes);
   millrace::GraphLock lock(&desc.shared->mu);
   millrace::Graph& graph = desc.shared->graph;
-  if (graph.FindOp(desc.spec.op) == nullptr) {
+  const millrace::OpDef* op = graph.FindOp(desc.spec.op);
+  if (op == nullptr) {
     return InvalidArgument(
         "Op type not registered '", desc.spec.op, "' in binary running in this process. Make sure the ",
         "Op and Kernel are registered in the binary running in this process. while building NodeDef '", desc.spec.name,
         "'");
   }
+  MR_RETURN_IF_ERROR(CheckFixedTypes(*op, desc.spec));
   MR_ASSIGN_OR_RETURN(Node * node, graph.AddNode(std::move(desc.spec)));
   return AsOperation(node);
 }

@@ -27,7 +27,7 @@ StatusOr<wire::SavedModel> ReadSavedModel(const std::string& dir) {
     MR_ASSIGN_OR_RETURN(const std::string bytes, env.ReadFile(text));
     MR_RETURN_IF_ERROR(Annotate(wire::DecodeText(bytes, &model), absl::StrCat(text, ": ")));
   } else {
-    return NotFound("'", dir, "' has neither saved_model.pb nor saved_model.pbtxt");
+    return NotFound("Could not find SavedModel .pb or .pbtxt at supplied export directory path: ", dir);
   }
   return model;
 }

@@ -153,6 +153,7 @@ function = framework.function
 sparse_tensor = framework.composite_tensors
 versions = framework.versions
 graph_to_function_def = framework.graph_to_function
+c_api_util = framework.c_api_util
 graph_io = train
 meta_graph = train.meta_graph
 test_util = testing.test_util
@@ -282,7 +283,7 @@ protobuf.compare = testing.messages
 summary = summary
 summary_iterator = train
 writer.writer writer.writer_cache writer.event_file_writer = summary
-plugin_asset text_summary = summary
+plugin_asset text_summary = summary_plugins
 
 [python.layers]
 core base convolutional layers normalization pooling = layers

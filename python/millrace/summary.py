@@ -109,6 +109,9 @@ def get_summary_description(node_def: Any) -> Any:
     raise NotImplementedError("tf.summary.get_summary_description is not provided.")
 
 
+_PLUGINS_DIR = "plugins"
+
+
 class FileWriter:
     """Writes an event file for TensorBoard."""
 
@@ -119,9 +122,11 @@ class FileWriter:
         self._flush_secs, self._last_flush = flush_secs, time.time()
         self._writer: Any = _core.EventWriter(self._logdir, self._suffix)
         self._seen_metadata: Dict[str, bool] = {}
-        given = graph if graph is not None else graph_def
-        if given is not None:
-            self.add_graph(given)
+        if graph is not None or graph_def is not None:
+            from millrace.train import meta_graph
+            self.add_graph(graph, graph_def=graph_def)
+            of_graph = graph.as_graph_def(add_shapes=True) if isinstance(graph, Graph) else graph
+            self.add_meta_graph(meta_graph.create_meta_graph_def(graph_def=graph_def or of_graph))
 
     def get_logdir(self) -> str:
         """The folder."""
@@ -148,13 +153,25 @@ class FileWriter:
     def add_graph(self, graph: Any, global_step: Any = None, graph_def: Any = None) -> None:
         """Writes a graph, or a GraphDef."""
         self.reopen_if_closed()
+        if graph is not None and graph_def is not None:
+            raise ValueError("Please pass only graph, or graph_def (deprecated), but not both.")
         given = graph if graph is not None else graph_def
         if isinstance(given, Graph):
-            self._writer.add_graph(given)
-        elif hasattr(given, "SerializeToString"):
+            self._write_plugin_assets(given)
+            given = given.as_graph_def(add_shapes=True)
+        if hasattr(given, "SerializeToString"):
             self._writer.add_event(Event(graph_def=given.SerializeToString(), step=int(global_step or 0), wall_time=time.time()).SerializeToString())
         else:
             raise TypeError("The passed graph must be an instance of `Graph` or the deprecated `GraphDef`")
+
+    def _write_plugin_assets(self, graph: Graph) -> None:
+        from millrace import gfile, summary_plugins
+        for asset in summary_plugins.get_all_plugin_assets(graph):
+            folder = os.path.join(self._logdir, _PLUGINS_DIR, asset.plugin_name)
+            for name, contents in asset.assets().items():
+                gfile.MakeDirs(folder)
+                with gfile.GFile(os.path.join(folder, name), "w") as file:
+                    file.write(contents)
 
     def add_meta_graph(self, meta_graph_def: Any, global_step: Any = None) -> None:
         """Writes a MetaGraphDef."""

@@ -144,7 +144,9 @@ class Graph {
   bool finalized = false;
   std::vector<ControlScope> control;
   std::vector<TF_Operation*> colocation;
-  std::vector<std::pair<std::string, std::string>> gradient_overrides;  // by op type, the last one counts
+  std::vector<std::pair<std::string, std::string>> gradient_overrides;
+  bool captures = false;  // the body of a function: tensors of other graphs become arguments, by its Python object's
+                          // _capture  // by op type, the last one counts
   std::vector<std::pair<std::string, std::string>> kernel_labels;
   std::unordered_map<TF_Operation*, nb::object> operations;
 
@@ -178,6 +180,8 @@ Registry& registry();
 
 // The innermost graph of this thread's stack, or the default one.
 nb::object CurrentGraph();
+// Whether the default graph is the body of a function that takes tensors of other graphs as arguments.
+bool InCapturingGraph();
 Graph& GraphOf(nb::handle graph);
 TF_Output OutputOf(nb::handle tensor);
 bool IsTensor(nb::handle object);

@@ -253,6 +253,7 @@ void DefineGraphType(nb::module_& m) {
       .def_rw("_has_device_functions", &Graph::has_device_functions)
       .def_rw("_finalized", &Graph::finalized)
       .def_rw("_gradient_overrides", &Graph::gradient_overrides)
+      .def_rw("_captures", &Graph::captures)
       .def_rw("_kernel_labels", &Graph::kernel_labels)
       .def(
           "unique_name",
@@ -515,6 +516,8 @@ std::vector<TF_Operation*> Graph::ControlInputs(const std::vector<TF_Output>& in
 void Graph::NoteMade(TF_Operation* oper) {
   for (ControlScope& scope : control) scope.made.insert(oper);
 }
+
+bool InCapturingGraph() { return !graph_stack.empty() && GraphOf(graph_stack.back()).captures; }
 
 nb::object CurrentGraph() {
   if (!graph_stack.empty()) return nb::borrow(graph_stack.back());

@@ -160,6 +160,7 @@ class Call {
   nb::object Input(size_t i) const { return nb::borrow(PyTuple_GetItem(inputs_.ptr(), static_cast<Py_ssize_t>(i))); }
 
   nb::object FindGraph() const {
+    if (InCapturingGraph()) return CurrentGraph();
     const size_t n = op_.inputs_.size();
     for (size_t i = 0; i < n; ++i) {
       PyObject* value = PyTuple_GetItem(inputs_.ptr(), static_cast<Py_ssize_t>(i));
@@ -214,6 +215,10 @@ class Call {
                                   preferred ? nb::object(nb::int_(preferred)) : nb::none());
     }
     const auto* t = nb::inst_ptr<Tensor>(tensor);
+    if (graph_->captures && nb::inst_ptr<Operation>(t->operation)->graph.ptr() != graph_object_.ptr()) {
+      tensor = graph_object_.attr("_capture")(tensor);
+      t = nb::inst_ptr<Tensor>(tensor);
+    }
     if (nb::inst_ptr<Operation>(t->operation)->graph.ptr() != graph_object_.ptr()) {
       throw nb::value_error(
           AtUserLine("Tensor " + Shown(tensor) + " must be from the same graph as the other inputs of '" + name_ + "'")

@@ -109,14 +109,36 @@ def test_functions_in_functions_and_operations(sess):
     assert sess.run(constant()) == 4
 
 
+def test_tensors_and_variables_from_outside_become_arguments(sess):
+    outside, w = tf.constant(2.0), tf.Variable(3.0)
+
+    @function.Defun(tf.float32)
+    def inner(x):
+        return x * outside
+
+    @function.Defun(tf.float32)
+    def outer(x):
+        v = tf.get_variable("v", [], initializer=tf.constant_initializer(5.0))
+        assert function.get_extra_vars() == [v] and tf.get_default_graph().building_function
+        return inner(x) + w * v + outside
+
+    x = tf.constant(1.0)
+    y = outer(x)
+    assert function.get_extra_vars() == [] and [v.name for v in tf.trainable_variables()] == ["Variable:0", "v:0"]
+    assert [t.name for t in inner.captured_inputs] == [outside.name] and len(outer.captured_inputs) == 3
+    assert [a.name for a in outer.definition.signature.input_arg][0] == "x" and len(outer.definition.signature.input_arg) == 4
+    sess.run(tf.global_variables_initializer())
+    assert sess.run(y) == 1 * 2 + 3 * 5 + 2
+    assert sess.run(tf.gradients(y, [x, outside, w])) == [2, 2, 5]
+    assert sess.run(tf.cond(x > 0.0, lambda: outer(x), lambda: x)) == 19
+
+
 def test_mistakes(sess):
-    outside = tf.constant(1.0)
     for make, error, message in (
             (lambda: function.Defun(tf.float32)(lambda x, y: x), ValueError, "same number of arguments"),
             (lambda: function.Defun(tf.float32)(lambda x: x * 2)(1.0, 2.0), ValueError, "Expected number of arguments: 1, received: 2"),
             (lambda: function.Defun(tf.float32, out_names=["a", "b"])(lambda x: x * 2)(1.0), ValueError, "Length of out_names"),
-            (lambda: function.Defun(tf.float32)(lambda x: outside)(1.0), NotImplementedError, "arguments alone"),
-            (lambda: function.Defun(tf.float32)(lambda x: x * outside)(1.0), NotImplementedError, "arguments alone"),
+            (lambda: function.Defun(tf.float32)(lambda x: [x, None])(1.0), ValueError, "can not return None"),
             (lambda: function.Defun(tf.float32, python_grad_func=len, grad_func=len), ValueError, "Gradient defined twice")):
         with pytest.raises(error, match=message + ".*test_function.py"):
             make()

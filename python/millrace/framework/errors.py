@@ -48,8 +48,8 @@ _CLASSES: Dict[int, Type[OpError]] = {}
 
 
 def _define(name: str, code: int, doc: str) -> Type[OpError]:
-    def __init__(self: OpError, node_def: Any, op: Any, message: str) -> None:
-        OpError.__init__(self, node_def, op, message, code)
+    def __init__(self: OpError, node_def: Any, op: Any, message: str, error_code: int = code) -> None:
+        OpError.__init__(self, node_def, op, message, error_code if code == UNKNOWN else code)
 
     made = type(name, (OpError,), {"__init__": __init__, "__doc__": doc, "__module__": __name__})
     _CLASSES[code] = made
@@ -78,6 +78,14 @@ DataLossError = _define("DataLossError", DATA_LOSS, "Stored data is damaged.")
 def exception_type_from_error_code(code: int) -> Type[OpError]:
     """The class of a number."""
     return _CLASSES[code]
+
+
+def _make_specific_exception(node_def: Any, op: Any, message: str, error_code: int) -> OpError:
+    """The exception of a number; UnknownError, with a warning, where no class has it."""
+    if error_code in _CLASSES:
+        return _CLASSES[error_code](node_def, op, message)  # type: ignore[call-arg]
+    warnings.warn("Unknown error code: %d" % error_code)
+    return UnknownError(node_def, op, message, error_code)
 
 
 def error_code_from_exception_type(cls: Type[OpError]) -> int:

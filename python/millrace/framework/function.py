@@ -26,26 +26,89 @@ def _argument_names(function: Callable[..., Any], count: Optional[int]) -> Optio
     return None if count is None else named + ["%s_%d" % (variable, i) for i in range(count - len(named))]
 
 
+class _FunctionGraph(Graph):
+    """The body of a function. Tensors of other graphs that its operations read become arguments, and variables are made outside."""
+
+    def __init__(self, outer: Graph) -> None:
+        super().__init__()
+        self._captures = True
+        self._outer = outer
+        self._captured: Dict[Any, Tensor] = {}
+        self.extra_vars: List[Any] = []
+
+    @property
+    def building_function(self) -> bool:
+        """True: it is the body of a function."""
+        return True
+
+    @property
+    def extra_inputs(self) -> List[Tensor]:
+        """The tensors from outside."""
+        return list(self._captured)
+
+    @property
+    def extra_args(self) -> List[Tensor]:
+        """The arguments that stand for them."""
+        return list(self._captured.values())
+
+    def _capture(self, tensor: Tensor) -> Tensor:
+        """The argument that stands for a tensor from outside."""
+        if tensor not in self._captured:
+            with self.as_default(), self.control_dependencies(None), self.name_scope(None):
+                made = _placeholder(tensor.dtype.base_dtype, "captured_%d" % len(self._captured))
+            made.set_shape(tensor.get_shape())
+            self._captured[tensor] = made
+        return self._captured[tensor]
+
+    def _variable(self, getter: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+        """get_variable of the graph outside."""
+        with self._outer.as_default():
+            found = getter(*args, **kwargs)
+        if found not in self.extra_vars:
+            self.extra_vars.append(found)
+        return found
+
+
+def _of_body(what: str) -> List[Any]:
+    graph = get_default_graph()
+    return getattr(graph, what) if isinstance(graph, _FunctionGraph) else []
+
+
+def get_extra_vars() -> List[Any]:
+    """The variables that the function being made uses."""
+    return _of_body("extra_vars")
+
+
+def get_extra_inputs() -> List[Tensor]:
+    """The tensors from outside that the function being made uses."""
+    return _of_body("extra_inputs")
+
+
+def get_extra_args() -> List[Tensor]:
+    """The arguments that stand for them."""
+    return _of_body("extra_args")
+
+
 class _Function:
     """A function with the types of its arguments."""
 
     def __init__(self, function: Callable[..., Any], types: Tuple[dtypes.DType, ...], func_name: Optional[str], grad_func: Any, python_grad_func: Any,
                  out_names: Any, shape_func: Any) -> None:
+        from millrace.ops.variable_scope import variable_scope
         self._types, self._grad_func, self._python_grad_func, self._shape_func = types, grad_func, python_grad_func, shape_func
-        self._body: Any = Graph()
+        self.__doc__ = function.__doc__
+        self._body: Any = _FunctionGraph(get_default_graph())
         with self._body.as_default():
             self._body.seed = get_default_graph().seed
             inputs = [_placeholder(t, n) for t, n in zip(types, _argument_names(function, len(types)) or [])]
-            try:
+            with variable_scope("", custom_getter=self._body._variable):
                 made = function(*inputs)
-            except ValueError as error:
-                if "graph" not in str(error).lower():
-                    raise
-                raise at_user_line(NotImplementedError("Defun functions use their arguments alone; what is made outside has to be an argument: %s" % error)) from error
-            results = [] if made is None else [convert_to_tensor(v) for v in nest.listed(made)]
-        for tensor in results:
-            if tensor.graph is not self._body:
-                raise at_user_line(NotImplementedError("Defun functions use their arguments alone: %s was made outside" % tensor.name))
+            listed = [] if made is None else nest.listed(made)
+            if any(v is None for v in listed):
+                raise at_user_line(ValueError("Function can not return None."))
+            results = [convert_to_tensor(v) for v in listed]
+            results = [t if t.graph is self._body else self._body._capture(t) for t in results]
+        inputs += self._body.extra_args
         if out_names is not None and len(out_names) != len(results):
             raise at_user_line(ValueError("Length of out_names (%d) does not match number of outputs (%d): %s, %s" % (
                 len(out_names), len(results), list(out_names), ", ".join(t.name for t in results))))
@@ -79,7 +142,7 @@ class _Function:
         return definitions.FunctionDef.FromString(self._bytes)  # type: ignore[attr-defined]
 
     declared_input_types = property(lambda self: self._types, doc="The types of its arguments.")
-    captured_inputs = property(lambda self: [], doc="What it uses beside its arguments: nothing.")
+    captured_inputs = property(lambda self: self._body.extra_inputs, doc="The tensors that it uses beside its arguments.")
     python_grad_func = property(lambda self: self._python_grad_func, doc="Its gradient, where that is a Python function.")
     grad_func_name = property(lambda self: self._grad_func.name if self._grad_func is not None else None, doc="Its gradient, where that is a function.")
 
@@ -108,7 +171,10 @@ class _Function:
             raise at_user_line(ValueError("Unknown keyword arguments: %s" % sorted(kwargs)))
         self.add_to_graph(graph)
         attrs = {"_noinline": definitions.AttrValue(b=bool(kwargs["noinline"]))} if "noinline" in kwargs else {}  # type: ignore[attr-defined]
-        operation = graph.create_op(self.name, [convert_to_tensor(a, t) for a, t in zip(args, self._types)], name=name, attrs=attrs)
+        given = [convert_to_tensor(a, t) for a, t in zip(args, self._types)] + self.captured_inputs
+        if isinstance(graph, _FunctionGraph):
+            given = [t if t.graph is graph else graph._capture(t) for t in given]
+        operation = graph.create_op(self.name, given, name=name, attrs=attrs)
         outputs = list(operation.outputs)
         if self._shape_func is not None:
             for tensor, shape in zip(outputs, self._shape_func(operation)):
@@ -128,6 +194,7 @@ class _Overloaded:
 
     def __init__(self, function: Callable[..., Any], given: Dict[str, Any]) -> None:
         self._function, self._given, self._made = function, given, {}  # type: Callable[..., Any], Dict[str, Any], Dict[Any, _Function]
+        self.__doc__ = function.__doc__
 
     def instantiate(self, input_types: Any) -> _Function:
         """The function for arguments of some types."""
@@ -182,6 +249,7 @@ class _Lazy:
 
     def __init__(self, function: Callable[..., Any], types: Any, given: Dict[str, Any]) -> None:
         self._arguments: Any = (function, types, given)
+        self.__doc__ = function.__doc__
         self._function: Any = None
 
     def _real(self) -> _Function:

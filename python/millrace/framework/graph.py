@@ -476,7 +476,7 @@ class name_scope:  # noqa: N801 - TensorFlow's name
 
     def __enter__(self) -> str:
         graph = get_default_graph()
-        for value in self._values or ():
+        for value in () if graph.building_function else self._values or ():
             if isinstance(value, Tensor):
                 graph = value.graph
                 break

@@ -2,8 +2,9 @@
 """MetaGraphDefs: a graph with its collections."""
 from __future__ import annotations
 
-from typing import Any, Optional
+from typing import Any, List, Optional
 
+from millrace.framework import proto_functions, versions
 from millrace.framework.graph import Graph, GraphKeys, Operation, Tensor, get_default_graph
 from millrace.framework.importer import import_graph_def
 from millrace.ops.variables import Variable
@@ -92,3 +93,65 @@ def load(meta_graph_or_file: Any, clear_devices: bool, import_scope: Optional[st
             for value in values:
                 graph.add_to_collection(key, value)
     return made
+
+
+# ---- what a graph is made of ----
+
+def _called(graph_def: Any) -> List[str]:
+    """The op types of a graph and of the functions that it calls, without the names of functions."""
+    functions = {f.signature.name: f for f in graph_def.library.function}
+    seen, found, waiting = set(), set(), [node.op for node in graph_def.node]
+    while waiting:
+        name = waiting.pop()
+        if name in functions:
+            if name not in seen:
+                seen.add(name)
+                waiting.extend(node.op for node in functions[name].node_def)
+        else:
+            found.add(name)
+    return sorted(found)
+
+
+ops_used_by_graph_def = _called
+
+
+def stripped_op_list_for_graph(graph_def: Any) -> Any:
+    """The OpDefs of the ops that a graph uses, its functions' among them, by name and without documentation. RuntimeError where one is not known."""
+    made, graph = definitions.OpList(), Graph()
+    for name in _called(graph_def):
+        try:
+            op = definitions.OpDef.FromString(graph._op_def(name))
+        except Exception:
+            raise RuntimeError("Op %s is used by the graph, but is not registered" % name) from None
+        op.summary = op.description = ""
+        made.op.extend([op])
+    return made
+
+
+def create_meta_graph_def(meta_info_def: Any = None, graph_def: Any = None, saver_def: Any = None, collection_list: Any = None, graph: Any = None) -> Any:
+    """The MetaGraphDef of a graph, of parts that are given and parts of the graph itself."""
+    if graph is not None and not isinstance(graph, Graph):
+        raise TypeError("graph must be of type Graph, not %s" % type(graph))
+    if graph_def is not None and not isinstance(graph_def, definitions.GraphDef):
+        raise TypeError("graph_def must be of type GraphDef, not %s" % type(graph_def))
+    made = export(None, graph or get_default_graph(), saver_def, collection_list, False)
+    if graph_def is not None:
+        made.graph_def.CopyFrom(graph_def)
+    if meta_info_def is not None:
+        made.meta_info_def.CopyFrom(meta_info_def)
+    made.meta_info_def.tensorflow_version, made.meta_info_def.tensorflow_git_version = versions.VERSION, versions.GIT_VERSION
+    if not made.meta_info_def.stripped_op_list.op:
+        try:
+            made.meta_info_def.stripped_op_list.CopyFrom(stripped_op_list_for_graph(made.graph_def))
+        except RuntimeError:
+            pass  # the graph names ops of others
+    return made
+
+
+def collection_message(key: str) -> Any:
+    """The message that the values of a collection are written as, or None where they are written as they are."""
+    if key in _VARIABLES:
+        return definitions.VariableDef
+    if key == GraphKeys.QUEUE_RUNNERS:
+        return definitions.QueueRunnerDef
+    return proto_functions.get_collection_proto_type(key)

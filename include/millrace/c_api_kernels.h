@@ -45,7 +45,7 @@ typedef struct SP_Stream_st* SP_Stream;
 /* ---- Registration ---- */
 
 /* A library that exports it has it called once, when it is loaded, to register its kernels and ops. */
-void TF_InitKernel(void);
+TF_CAPI_EXPORT void TF_InitKernel(void);
 
 /* A kernel of `op_name` for devices of type `device_name` ("CPU"). create_func (may be NULL) makes the state of one
  * operation, which compute_func gets and delete_func (may be NULL) frees. compute_func runs for several steps at once

@@ -2,11 +2,13 @@
 """tf.load_op_library: functions, gradients, errors."""
 import inspect
 import os
+import threading
 
 import numpy as np
 import pytest
 
 import millrace as tf
+from millrace.framework.function import Defun
 from millrace.framework.load_library import snake_case
 
 PLUGINS = os.path.join(os.path.dirname(os.path.abspath(tf.__file__)), "..", "..", "plugins")
@@ -93,3 +95,37 @@ def test_files_that_are_none(tmp_path):
         tf.load_library(str(tmp_path / "none"))
     (tmp_path / "empty").mkdir()
     tf.load_library(str(tmp_path / "empty"))
+
+
+def test_ops_of_a_library_in_other_places():
+    """In functions, saved graphs, and several steps at a time."""
+    ops = tf.load_op_library(library("log_cosh"))
+    x = tf.placeholder(tf.float64, [None], name="x")
+
+    @Defun(tf.float64)
+    def twice(v):
+        return ops.log_cosh(ops.log_cosh(v))
+
+    y = tf.identity(twice(x), name="y")
+    dx = tf.gradients(y, x)[0]
+    graph_def = tf.get_default_graph().as_graph_def()
+    v = np.float64([3, -4])
+    inner = np.log(np.cosh(v))
+    with tf.Session() as session:
+        np.testing.assert_allclose(session.run(y, {x: v}), np.log(np.cosh(inner)), rtol=1e-9)
+        np.testing.assert_allclose(session.run(dx, {x: v}), np.tanh(inner) * np.tanh(v), rtol=1e-9)
+        values = [None] * 4
+
+        def step(i):
+            values[i] = session.run(y, {x: np.full(50000, 0.5 + i)})
+
+        threads = [threading.Thread(target=step, args=(i,)) for i in range(4)]
+        for t in threads:
+            t.start()
+        for t in threads:
+            t.join()
+    for i in range(4):
+        np.testing.assert_allclose(values[i], np.log(np.cosh(np.log(np.cosh(0.5 + i)))), rtol=1e-7)
+    with tf.Graph().as_default(), tf.Session() as session:
+        tf.import_graph_def(graph_def, name="")
+        np.testing.assert_allclose(session.run("y:0", {"x:0": v}), np.log(np.cosh(inner)), rtol=1e-9)

@@ -89,7 +89,8 @@ Status Finish(void* handle, RegistrationScope& scope, wire::OpList* ops) {
   if (found.ops.empty() && found.kernels.empty() && OwnSymbol(handle, MR_PLUGIN_INIT_SYMBOL) == nullptr) {
     return InvalidArgument(
         "it registers no op and no kernel with this library, and has no function " MR_PLUGIN_INIT_SYMBOL
-        " (libraries of TensorFlow ops in C++ run only in TensorFlow)");
+        " (libraries of TensorFlow ops in C++ run only in TensorFlow; what had been opened by other means has "
+        "registered then)");
   }
   for (const PluginOp& op : found.ops) {
     MR_ASSIGN_OR_RETURN(ops->op.emplace_back(), OpDefToProto(op.def));

@@ -314,6 +314,7 @@ data.ops.iterator_ops = data.iterators
 data.ops.readers = data.readers data
 data.util.nest = framework.nest
 tools.freeze_graph tools.inspect_checkpoint = tools.%
+tools.strip_unused tools.strip_unused_lib = tools.strip_unused
 debug.wrappers debug.wrappers.local_cli_wrapper debug.wrappers.hooks debug.lib debug.lib.debug_data debug.cli = debug
 user_ops.user_ops = ops.gen_ops
 

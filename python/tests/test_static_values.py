@@ -206,3 +206,20 @@ def test_what_summaries_say():
         assert made.value[0].tag == "f/f/t" and made.value[0].metadata.display_name == "shown" and made.value[0].metadata.summary_description == "what"
         sound = tf.Summary.FromString(session.run(tf.summary.audio("s", np.zeros([1, 4, 1], np.float32), 8000, family="f")))
         assert sound.value[0].tag == "f/f/s/audio/0"
+
+
+def test_graphs_cut_down_to_what_is_needed():
+    from millrace.tools import strip_unused
+    with tf.Graph().as_default() as graph:
+        a = tf.constant(2.0, name="a")
+        b = tf.square(a, name="b")
+        tf.add(b, 1.0, name="out")
+        tf.negative(a, name="unused")
+    made = strip_unused.strip_unused(graph.as_graph_def(), ["b"], ["out"], tf.float32.as_datatype_enum)
+    assert {n.name: n.op for n in made.node if n.name != "out/y"} == {"b": "Placeholder", "out": "Add"}
+    with tf.Graph().as_default(), tf.Session() as session:
+        tf.import_graph_def(made, name="")
+        assert session.run("out:0", {"b:0": 5.0}) == 6.0
+    for names, error in ((["b:0"], ValueError), (["no"], KeyError)):
+        with pytest.raises(error):
+            strip_unused.strip_unused(graph.as_graph_def(), names, ["out"], 1)

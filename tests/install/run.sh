@@ -39,6 +39,18 @@ for package in millrace millrace-static; do
   [ "$found" = "$shared" ] || { echo "$package: $found bytes of op declarations"; exit 1; }
 done
 
+# A program of TensorFlow's C API, by either of its forms of strings: by pkg-config, and by -ltensorflow.
+face_test=$(dirname "$0")/../c_api/face_test.c
+libraries=$(dirname "$library")
+for form in "1. tensorflow-1 $libraries/tensorflow-1" "2. tensorflow $libraries"; do
+  read -r version package folder <<< "$form"
+  # shellcheck disable=SC2046
+  "$cxx" -x c -std=c99 "$face_test" -x none -o "$work/face" $(pkg-config --cflags --libs "$package")
+  echo "$package: $(LD_LIBRARY_PATH=$libraries "$work/face" "$version")"
+  "$cxx" -x c -std=c99 -I"$prefix/include" "$face_test" -x none -o "$work/face" -L"$folder" -ltensorflow
+  echo "-L${folder##*/} -ltensorflow: $(LD_LIBRARY_PATH=$libraries "$work/face" "$version")"
+done
+
 # An op outside of the tree, in C++ and, where the build has the Python package, in Python.
 cmake -G Ninja -S "$custom_op" -B "$work/custom_op" -DCMAKE_CXX_COMPILER="$cxx" \
       -DCMAKE_PREFIX_PATH="$prefix" > "$work/log" || { cat "$work/log"; exit 1; }

@@ -21,8 +21,7 @@ __all__ = ["matmul", "batch_matmul", "tensordot", "einsum", "norm", "trace", "ey
 
 def matmul(a: Any, b: Any, transpose_a: bool = False, transpose_b: bool = False, adjoint_a: bool = False,
            adjoint_b: bool = False, a_is_sparse: bool = False, b_is_sparse: bool = False, name: Optional[str] = None) -> Tensor:
-    """The matrix product; of the last two axes when there are more, the others broadcast. a_is_sparse, b_is_sparse are hints, and not used."""
-    del a_is_sparse, b_is_sparse
+    """The matrix product; of the last two axes when there are more, the others broadcast. a_is_sparse, b_is_sparse are hints."""
     with name_scope(name, "MatMul", [a, b]) as scope:
         if transpose_a and adjoint_a:
             raise at_user_line(ValueError("Only one of transpose_a and adjoint_a can be True."))
@@ -31,7 +30,12 @@ def matmul(a: Any, b: Any, transpose_a: bool = False, transpose_b: bool = False,
         if isinstance(b, Tensor) and not isinstance(a, Tensor):
             a = convert_to_tensor(a, b.dtype.base_dtype, "a")
         a = convert_to_tensor(a, name="a")
-        b = convert_to_tensor(b, a.dtype.base_dtype, "b")
+        narrow = isinstance(b, Tensor) and {a.dtype.base_dtype, b.dtype.base_dtype} == {dtypes.float32, dtypes.bfloat16}
+        b = convert_to_tensor(b, None if narrow else a.dtype.base_dtype, "b")
+        is_matrix = a.get_shape().ndims == b.get_shape().ndims == 2
+        if is_matrix and (narrow or ((a_is_sparse or b_is_sparse) and a.dtype.base_dtype in (dtypes.float32, dtypes.bfloat16))):
+            return gen_ops.sparse_mat_mul(a, b, transpose_a=transpose_a or adjoint_a, transpose_b=transpose_b or adjoint_b,
+                                          a_is_sparse=a_is_sparse, b_is_sparse=b_is_sparse, name=scope)
         shapes = a.get_shape(), b.get_shape()
         if any(s.ndims is None or s.ndims > 2 for s in shapes):
             if transpose_a:

@@ -38,7 +38,7 @@ Status DiagPart(KernelContext& ctx) {
 
 Status MatrixDiag(KernelContext& ctx) {
   const Tensor& in = ctx.input(0);
-  if (in.rank() < 1) return InvalidArgument("diagonal must have at least one dimension, got a scalar");
+  if (in.rank() < 1) return InvalidArgument("input must be at least 1-dim, received shape: []");
   const int64_t n = in.dim(in.rank() - 1);
   MR_ASSIGN_OR_RETURN(Shape shape, in.shape().WithInserted(in.rank(), n));
   MR_ASSIGN_OR_RETURN(Tensor * out, ctx.AllocateOutput(0, shape));
@@ -56,7 +56,7 @@ struct Matrices {
   int64_t diagonal() const { return std::min(rows, cols); }
 };
 Status MatricesOf(const Tensor& t, Matrices* m) {
-  if (t.rank() < 2) return InvalidArgument("input must have at least two dimensions, got ", t.shape().ToString());
+  if (t.rank() < 2) return InvalidArgument("input must be at least 2-dim, received shape: ", t.shape().ToString());
   m->rows = t.dim(t.rank() - 2);
   m->cols = t.dim(t.rank() - 1);
   m->count = DimProduct(t.shape(), 0, t.rank() - 2);

@@ -40,6 +40,11 @@ class TFRecordOptions:
     def __init__(self, compression_type: int = TFRecordCompressionType.NONE) -> None:
         self.compression_type = compression_type
 
+    @staticmethod
+    def get_compression_type_string(options: Any) -> str:
+        """"", "ZLIB" or "GZIP": of options, of a number or of a name."""
+        return ("", "ZLIB", "GZIP")[_kind(options)]
+
 
 def _kind(options: Any) -> int:
     if options is None:

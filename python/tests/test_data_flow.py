@@ -87,3 +87,16 @@ def test_operations_as_variables():
         with graph._kernel_label_map({"Square": "other"}), tf.device("/cpu:0"):
             square = tf.square(1.0)
         assert square.op.get_attr("_kernel") == b"other" and square.op._id > v.op._id == 1
+
+
+def test_records_of_many_files(tmp_path):
+    flow = names.find("python.ops.data_flow_ops")
+    for kind in (tf.python_io.TFRecordCompressionType.NONE, tf.python_io.TFRecordCompressionType.GZIP):
+        path = str(tmp_path / ("file%d" % kind))
+        with tf.python_io.TFRecordWriter(path, tf.python_io.TFRecordOptions(kind)) as writer:
+            for i in range(4):
+                writer.write(b"%d" % i)
+        with tf.Graph().as_default(), tf.Session() as session:
+            records = flow.RecordInput(path, batch_size=2, batches=2, compression_type=kind).get_yield_op()
+            found = session.run(records)
+            assert len(found) == 2 and sorted(sum(found, [])) == [b"0", b"1", b"2", b"3"]

@@ -89,7 +89,7 @@ class MapStagingArea(StagingArea):
         key = convert_to_tensor(key, dtypes_module.int64)
         return key, self._structured(_listed(self._op("unstage")(key, _index_vector(places), self._types_at(places), **self._attributes(scope))), places)
 
-    def peek(self, key: Any, indices: Any = None, name: Optional[str] = None) -> Any:
+    def peek(self, key: Any, indices: Any = None, name: Optional[str] = None) -> Any:  # type: ignore[override]
         """The components of an element, which stays; waits until it is there."""
         places = self._places(indices)
         return self._structured(_listed(self._op("peek")(convert_to_tensor(key, dtypes_module.int64), _index_vector(places), self._types_at(places),

@@ -107,7 +107,7 @@ def _as_matrix(x: Tensor, axes: Any, summed_first: bool) -> Tuple[Tensor, Any, A
     order = summed + free if summed_first else free + summed
     known = [shape[i].value for i in free]
     if shape.is_fully_defined():
-        sizes = shape.as_list()
+        sizes: Any = shape.as_list()
         pair = [int(np.prod([sizes[i] for i in part], dtype=np.int64)) for part in ((summed, free) if summed_first else (free, summed))]
         ordered = x if order == list(builtins.range(shape.ndims)) else array_ops.transpose(x, order)
         return array_ops.reshape(ordered, pair), known, known

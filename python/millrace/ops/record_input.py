@@ -15,11 +15,11 @@ class RecordInput:
                  name: Optional[str] = None, batches: Optional[int] = None, compression_type: Any = None) -> None:
         self._batch_size = batch_size * batches if batches is not None else batch_size
         self._batches, self._name = batches, name
-        self._given = {"file_pattern": file_pattern, "file_buffer_size": buffer_size, "file_parallelism": parallelism,
+        self._given: Any = {"file_pattern": file_pattern, "file_buffer_size": buffer_size, "file_parallelism": parallelism,
                        "file_shuffle_shift_ratio": shift_ratio, "file_random_seed": seed}
         if compression_type:
             from millrace.python_io import TFRecordOptions
-            self._given["compression_type"] = TFRecordOptions.get_compression_type_string(TFRecordOptions(compression_type))
+            self._given["compression_type"] = TFRecordOptions.get_compression_type_string(compression_type)
 
     def get_yield_op(self) -> Any:
         """A tensor of the next records; of several batches a list."""

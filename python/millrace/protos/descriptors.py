@@ -46,7 +46,7 @@ def _add_fields(made: Any, full_name: str, cls: Any, registry: Any) -> None:
 
 def _pool() -> Any:
     if "pool" not in _cache:
-        from google.protobuf import descriptor_pb2, descriptor_pool
+        from google.protobuf import descriptor_pb2, descriptor_pool  # type: ignore[import-untyped]
         from millrace.protos import enums
         from millrace.protos.definitions import _registry as registry
         file = descriptor_pb2.FileDescriptorProto(name=_FILE, package=_PACKAGE, syntax="proto3")

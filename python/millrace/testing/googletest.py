@@ -94,7 +94,7 @@ def g_main(argv: Any) -> None:
     unittest.main(module="__main__", argv=argv, testLoader=loader)
 
 
-def main(argv: Any = None) -> None:
+def main(argv: Any = None) -> None:  # type: ignore[no-redef]
     """Runs the tests of the program; with --benchmarks=PATTERN its benchmarks."""
     from millrace import flags
     arguments = sys.argv if argv is None else argv

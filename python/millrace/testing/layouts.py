@@ -15,7 +15,7 @@ _FROM_VECT = {5: [0, 2, 3, 1, 4], 6: [0, 2, 3, 4, 1, 5]}
 
 def _permuted(value: Any, orders: Dict[int, List[int]]) -> Any:
     if isinstance(value, Tensor):
-        return array_ops.transpose(value, orders[value.get_shape().ndims])
+        return array_ops.transpose(value, orders[value.get_shape().ndims or 0])
     return [value[axis] for axis in orders[len(value)]]
 
 

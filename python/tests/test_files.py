@@ -74,3 +74,38 @@ def test_structures():
             (TypeError, "must also be a sequence", lambda: nest.flatten_up_to([1], 1))]:
         with pytest.raises(error, match=text):
             call()
+
+
+def test_what_a_writer_puts_beside_a_graph(tmp_path):
+    from millrace import names
+    plugins = names.find("python.summary.plugin_asset")
+
+    class Asset(plugins.PluginAsset):
+        plugin_name = "example"
+
+        def assets(self):
+            return {"foo.txt": "foo!"}
+
+    with tf.Graph().as_default() as graph:
+        tf.constant(1.0, name="a")
+        assert plugins.get_plugin_asset(Asset) is plugins.get_plugin_asset(Asset)
+        with pytest.raises(ValueError, match="must have plugin_name"):
+            plugins.get_plugin_asset(plugins.PluginAsset)
+    with pytest.raises(ValueError, match="not both"):
+        tf.summary.FileWriter(str(tmp_path), graph, graph_def=graph.as_graph_def())
+    writer = tf.summary.FileWriter(str(tmp_path / "events"), graph)
+    writer.close()
+    events = list(tf.train.summary_iterator(str(next((tmp_path / "events").glob("events*")))))
+    assert [e.WhichOneof("what") for e in events] == ["file_version", "graph_def", "meta_graph_def"]
+    assert tf.GraphDef.FromString(events[1].graph_def).node[0].attr["_output_shapes"].list.shape[0].dim == []
+    meta = tf.MetaGraphDef.FromString(events[2].meta_graph_def)
+    assert [op.name for op in meta.meta_info_def.stripped_op_list.op] == ["Const"] and meta.meta_info_def.tensorflow_version == tf.VERSION
+    assert (tmp_path / "events" / "plugins" / "example" / "foo.txt").read_text() == "foo!"
+
+
+def test_errors_by_number():
+    made = tf.errors._make_specific_exception(None, None, "text", 3)
+    assert type(made) is tf.errors.InvalidArgumentError and made.error_code == 3
+    with pytest.warns(UserWarning, match="Unknown error code: 37"):
+        other = tf.errors._make_specific_exception(None, None, "text", 37)
+    assert type(other) is tf.errors.UnknownError and other.error_code == 37

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "kernels/cpu/engine/linalg_small_simd.h"
 #include "kernels/cpu/engine/onednn_scope.h"
 
 // oneDNN exports this product, and tests it, but declares it in no public header; weak, in case one does not have it.
@@ -162,6 +163,7 @@ void SerialGemm(DType dtype, const GemmArgs& g) {
     }
   }
   if (dtype != DType::kFloat) return TiledGemm(dtype, g);
+  if (IsSmallGemm(g)) return SmallGemm(g);
   if (!FloatGemm(g)) PlainFloatGemm(g);
 }
 

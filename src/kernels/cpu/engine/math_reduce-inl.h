@@ -189,13 +189,19 @@ struct Max {
   using B = T;
   static T Identity() { return Numbers<T>::Lowest(); }
   static T Of(T v) { return v; }
-  static T Combine(T a, T b) { return a > b || a != a ? a : b; }
+  static T Combine(T a, T b) {  // in this form the compiler makes vector code of it
+    const T larger = b > a ? b : a;
+    return b != b ? b : larger;
+  }
   static T Finish(T a, int64_t) { return a; }
 };
 template <typename Element>
 struct Min : Max<Element> {
   static Element Identity() { return Numbers<Element>::Highest(); }
-  static Element Combine(Element a, Element b) { return a < b || a != a ? a : b; }
+  static Element Combine(Element a, Element b) {
+    const Element smaller = b < a ? b : a;
+    return b != b ? b : smaller;
+  }
 };
 
 template <typename T>

@@ -257,7 +257,9 @@ training = train
 moving_averages = train.moving_averages
 training_util = train.global_step .
 saver checkpoint_management = train.saver
-checkpoint_utils = train
+checkpoint_utils = train.checkpoint_utils
+basic_loops = train.basic_loops
+evaluation = train.evaluation contrib.training_loops
 optimizer = train.optimizer
 slot_creator = train.slot_creator
 adadelta adagrad adam ftrl gradient_descent momentum rmsprop adagrad_da proximal_adagrad proximal_gradient_descent = train.optimizer train
@@ -271,7 +273,8 @@ supervisor = train.supervisor
 learning_rate_decay = train.decay
 checkpoint_state_pb2 = protos.definitions
 summary_io = train
-server_lib device_setter sync_replicas_optimizer = train
+server_lib device_setter = train.cluster train
+sync_replicas_optimizer = train
 
 [python.util]
 all_util decorator_utils deprecation keyword_args tf_contextlib tf_decorator tf_export tf_inspect tf_should_use = compat.util
@@ -374,6 +377,7 @@ learn.python.learn.learn_runner = contrib.learn.learn_runner
 learn.python.learn.estimators = contrib.learn
 learn.datasets.base learn.python.learn.datasets.base = contrib.learn.base
 training.python.training.bucket_ops = contrib.training
+testing.python.framework.fake_summary_writer testing.python.framework.util_test = testing.summaries
 keras.python.keras keras.api.keras = keras
 
 [models.rnn]

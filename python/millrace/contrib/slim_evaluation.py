@@ -3,49 +3,20 @@
 from __future__ import annotations
 
 import collections.abc
-import time
-from typing import Any, Callable, Iterator, Optional
+from typing import Any, Optional
 
 from millrace import summary, tf_logging
 from millrace.framework.graph import GraphKeys, get_collection
 from millrace.framework.session import Session
 from millrace.ops import variables
 from millrace.ops.control_flow_ops import group
+from millrace.train.checkpoint_utils import checkpoints_iterator, wait_for_new_checkpoint  # noqa: F401
 from millrace.train.coordinator import Coordinator
 from millrace.train.global_step import get_global_step, get_or_create_global_step, global_step as value_of_step
 from millrace.train.queue_runner import start_queue_runners
-from millrace.train.saver import Saver, latest_checkpoint
+from millrace.train.saver import Saver
 
 _DEFAULT = 0
-
-
-def wait_for_new_checkpoint(checkpoint_dir: str, last_checkpoint: Optional[str] = None, seconds_to_sleep: float = 1,
-                            timeout: Optional[float] = None) -> Optional[str]:
-    """The path of a checkpoint other than the last one; None after the timeout."""
-    tf_logging.info("Waiting for new checkpoint at %s", checkpoint_dir)
-    stop = None if timeout is None else time.time() + timeout
-    while True:
-        path = latest_checkpoint(checkpoint_dir)
-        if path is not None and path != last_checkpoint:
-            return str(path)
-        if stop is not None and time.time() + seconds_to_sleep > stop:
-            return None
-        time.sleep(seconds_to_sleep)
-
-
-def checkpoints_iterator(checkpoint_dir: str, min_interval_secs: float = 0, timeout: Optional[float] = None,
-                         timeout_fn: Optional[Callable[[], bool]] = None) -> Iterator[str]:
-    """Checkpoints as they appear."""
-    path = None
-    while True:
-        found = wait_for_new_checkpoint(checkpoint_dir, path, timeout=timeout)
-        if found is None:
-            if timeout_fn is None or timeout_fn():
-                return
-            continue
-        start, path = time.time(), found
-        yield path
-        time.sleep(max(0.0, start + min_interval_secs - time.time()))
 
 
 def _fetches(given: Any) -> Any:

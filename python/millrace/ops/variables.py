@@ -155,6 +155,7 @@ class Variable:
     trainable = property(lambda self: self._trainable, doc="Whether optimizers change it unless told otherwise.")
     constraint = property(lambda self: self._constraint, doc="What its value goes through after each update, or None.")
     initializer = property(lambda self: self._initializer_op, doc="The operation that gives it its first value.")
+    create = initializer  # the name that resources have
     initial_value = property(lambda self: self._initial_value, doc="The tensor of its first value.")
     handle = property(lambda self: self._variable, doc="The handle of a resource variable.")
     shape = property(lambda self: self.get_shape(), doc="What is known of its shape.")

@@ -9,12 +9,15 @@ from millrace.protos.definitions import (BytesList, ClusterDef, Example, Feature
 from millrace.summary import FileWriter as SummaryWriter  # noqa: F401
 from millrace.summary import FileWriterCache as SummaryWriterCache  # noqa: F401
 from millrace.summary import summary_iterator  # noqa: F401
+from millrace.train.basic_loops import basic_train_loop  # noqa: F401
+from millrace.train.checkpoint_utils import checkpoints_iterator, init_from_checkpoint  # noqa: F401
+from millrace.train.cluster import ClusterSpec, replica_device_setter  # noqa: F401
 from millrace.train.coordinator import Coordinator, LooperThread  # noqa: F401
 from millrace.train.decay import *  # noqa: F401,F403
 from millrace.train.global_step import (assert_global_step, create_global_step, get_global_step,  # noqa: F401
                                         get_or_create_global_step, global_step)
 from millrace.train.hooks import (CheckpointSaverHook, CheckpointSaverListener, FeedFnHook, FinalOpsHook, GlobalStepWaiterHook,  # noqa: F401
-                                  LoggingTensorHook, NanLossDuringTrainingError, NanTensorHook, SecondOrStepTimer, SessionRunArgs,
+                                  LoggingTensorHook, NanLossDuringTrainingError, NanTensorHook, ProfilerHook, SecondOrStepTimer, SessionRunArgs,
                                   SessionRunContext, SessionRunHook, SessionRunValues, StepCounterHook, StopAtStepHook, SummarySaverHook)
 from millrace.train.batching import (batch, batch_join, maybe_batch, maybe_batch_join, maybe_shuffle_batch,  # noqa: F401
                                      maybe_shuffle_batch_join, shuffle_batch, shuffle_batch_join)
@@ -34,8 +37,7 @@ from millrace.train.supervisor import Supervisor  # noqa: F401
 
 _NOT_PROVIDED = {
     "SyncReplicasOptimizer": "an ordinary optimizer in one process",
-    "Server": "tf.Session in this process", "ClusterSpec": "tf.Session in this process",
-    "replica_device_setter": "tf.device",
+    "Server": "tf.Session in this process",
 }
 
 _missing.fill(globals(), "train.", _NOT_PROVIDED)

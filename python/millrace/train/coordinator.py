@@ -6,7 +6,7 @@ import contextlib
 import sys
 import threading
 import time
-from typing import Any, Iterator, List, Optional
+from typing import Any, Iterator, Optional, Set
 
 from millrace import tf_logging
 from millrace.framework import errors
@@ -21,7 +21,7 @@ class Coordinator:
         self._lock, self._stop = threading.Lock(), threading.Event()
         self._exception: Any = None
         self._joined = False
-        self._threads: List[threading.Thread] = []
+        self._registered_threads: Set[threading.Thread] = set()
 
     def request_stop(self, ex: Any = None) -> None:
         """Asks all threads to stop; with an exception, join() raises it unless it means a clean end."""
@@ -67,12 +67,12 @@ class Coordinator:
     def register_thread(self, thread: threading.Thread) -> None:
         """Adds a thread to those that join() waits for."""
         with self._lock:
-            self._threads.append(thread)
+            self._registered_threads.add(thread)
 
     def join(self, threads: Any = None, stop_grace_period_secs: float = 120, ignore_live_threads: bool = False) -> None:
         """Waits for the threads to end; raises what one of them reported."""
         with self._lock:
-            threads = list(dict.fromkeys([*(threads or []), *self._threads]))
+            threads = list(dict.fromkeys([*(threads or []), *self._registered_threads]))
         while any(t.is_alive() for t in threads) and not self.wait_for_stop(1.0):
             pass
         deadline = time.time() + stop_grace_period_secs
@@ -82,7 +82,7 @@ class Coordinator:
         alive = [t.name for t in threads if t.is_alive()]
         with self._lock:
             self._joined = True
-            self._threads = []
+            self._registered_threads = set()
             if self._exception:
                 raise self._exception[1].with_traceback(self._exception[2])
             if alive:

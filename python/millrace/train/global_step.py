@@ -49,3 +49,14 @@ def assert_global_step(global_step_tensor: Any) -> None:
     """TypeError unless it is a scalar integer."""
     if not global_step_tensor.dtype.base_dtype.is_integer:
         raise at_user_line(TypeError('Existing "global_step" does not have integer type: %s' % global_step_tensor.dtype))
+
+
+def _increment_global_step(increment: Any, graph: Optional[Graph] = None) -> Any:
+    """Adds to the variable that counts steps."""
+    graph = graph or get_default_graph()
+    step = get_global_step(graph)
+    if step is None:
+        raise at_user_line(ValueError("Global step tensor should be created by tf.train.get_or_create_global_step before calling increment."))
+    assert_global_step(step)
+    with graph.as_default(), graph.colocate_with(step.op):
+        return step.assign_add(increment)

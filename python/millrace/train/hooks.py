@@ -12,7 +12,9 @@ from millrace import tf_logging as logging
 from millrace.framework import errors  # noqa: F401
 from millrace.framework.graph import GraphKeys, get_collection, get_default_graph
 from millrace.protos import definitions
+from millrace.train import meta_graph
 from millrace.train.global_step import get_global_step
+from millrace.train.saver import write_graph
 
 
 class SessionRunArgs(NamedTuple("_SessionRunArgs", [("fetches", Any), ("feed_dict", Any), ("options", Any)])):
@@ -61,7 +63,7 @@ class SessionRunHook:
         """Called at the end, unless there was an error."""
 
 
-class _Every:
+class SecondOrStepTimer:
     """Every so many steps or seconds."""
 
     def __init__(self, every_steps: Optional[int] = None, every_secs: Optional[float] = None) -> None:
@@ -71,7 +73,15 @@ class _Every:
         self._step: Optional[int] = None
         self._time = 0.0
 
-    def due(self, step: int) -> bool:
+    def reset(self) -> None:
+        """Forgets when it last was time."""
+        self._step, self._time = None, 0.0
+
+    def last_triggered_step(self) -> Optional[int]:
+        """When it last was time."""
+        return self._step
+
+    def should_trigger_for_step(self, step: int) -> bool:
         """Whether it is time again."""
         if self._step is None:
             return True
@@ -79,15 +89,12 @@ class _Every:
             return False
         return time.time() >= self._time + self._secs if self._secs is not None else step >= self._step + (self._steps or 1)
 
-    def note(self, step: int) -> Any:
+    def update_last_triggered_step(self, step: int) -> Any:
         """(seconds, steps) since the last time."""
         now = time.time()
         passed = (None, None) if self._step is None else (now - self._time, step - self._step)
         self._step, self._time = step, now
         return passed
-
-
-SecondOrStepTimer = _Every
 
 
 def _step_tensor() -> Any:
@@ -101,27 +108,35 @@ class LoggingTensorHook(SessionRunHook):
     """Logs tensors every so many steps or seconds."""
 
     def __init__(self, tensors: Any, every_n_iter: Optional[int] = None, every_n_secs: Optional[float] = None, at_end: bool = False, formatter: Any = None) -> None:
+        only_at_end = at_end and every_n_iter is None and every_n_secs is None
+        if not only_at_end and (every_n_iter is None) == (every_n_secs is None):
+            raise ValueError("either at_end and/or exactly one of every_n_iter and every_n_secs must be provided.")
+        if every_n_iter is not None and every_n_iter <= 0:
+            raise ValueError("invalid every_n_iter=%s." % every_n_iter)
         if not isinstance(tensors, dict):
             self._order = [t if isinstance(t, str) else t.name for t in tensors]
             tensors = {n: t for n, t in zip(self._order, tensors)}
         else:
             self._order = list(tensors)
         self._tensors, self._formatter, self._at_end = tensors, formatter, at_end
-        self._timer = _Every(every_n_iter, every_n_secs) if not (at_end and every_n_iter is None and every_n_secs is None) else None
+        self._timer = SecondOrStepTimer(every_n_iter, every_n_secs) if not only_at_end else None
         self._iteration, self._now = 0, False
 
     def begin(self) -> None:
         """Finds the tensors."""
+        if self._timer:
+            self._timer.reset()
+        self._iteration = 0
         graph = get_default_graph()
         self._current = {n: graph.as_graph_element(t) for n, t in self._tensors.items()}
 
     def before_run(self, run_context: SessionRunContext) -> Any:
         """Asks for the tensors when it is time."""
-        self._now = self._timer is not None and self._timer.due(self._iteration)
+        self._now = self._timer is not None and self._timer.should_trigger_for_step(self._iteration)
         return SessionRunArgs(self._current) if self._now else None
 
     def _log(self, values: Dict[str, Any]) -> None:
-        seconds, _ = self._timer.note(self._iteration) if self._timer else (None, None)
+        seconds, _ = self._timer.update_last_triggered_step(self._iteration) if self._timer else (None, None)
         if self._formatter:
             logging.info(self._formatter(values))
         else:
@@ -173,38 +188,49 @@ class CheckpointSaverHook(SessionRunHook):
 
     def __init__(self, checkpoint_dir: str, save_secs: Optional[float] = None, save_steps: Optional[int] = None, saver: Any = None,
                  checkpoint_basename: str = "model.ckpt", scaffold: Any = None, listeners: Any = None) -> None:
+        if saver is not None and scaffold is not None:
+            raise ValueError("You cannot provide both saver and scaffold.")
         self._dir, self._path = checkpoint_dir, os.path.join(checkpoint_dir, checkpoint_basename)
-        self._saver, self._scaffold, self._timer = saver, scaffold, _Every(save_steps, save_secs)
+        self._writer: Any = None
+        self._saver, self._scaffold, self._timer = saver, scaffold, SecondOrStepTimer(save_steps, save_secs)
         self._listeners = list(listeners or [])
 
     def begin(self) -> None:
         """Finds the global step."""
+        from millrace.summary import FileWriterCache
+        self._writer, self._wrote_graph = FileWriterCache.get(self._dir), False
         self._step = _step_tensor()
         for listener in self._listeners:
             listener.begin()
 
     def _the_saver(self) -> Any:
+        if self._saver is None and self._scaffold is not None:
+            self._saver = self._scaffold.saver
         if self._saver is None:
-            self._saver = self._scaffold.saver if self._scaffold is not None and self._scaffold.saver is not None else get_collection(GraphKeys.SAVERS)[0]
+            found = get_collection(GraphKeys.SAVERS)
+            if len(found) != 1:
+                raise RuntimeError("%s items in collection %s. Please pass a saver or scaffold to CheckpointSaverHook." %
+                                   ("More than one" if found else "No", GraphKeys.SAVERS))
+            self._saver = found[0]
         return self._saver
 
-    def after_create_session(self, session: Any, coord: Any) -> None:
-        """Saves the first values."""
-        os.makedirs(self._dir, exist_ok=True)
-        step = int(session.run(self._step))
-        self._save(session, step)
-        self._timer.note(step)
-
     def before_run(self, run_context: SessionRunContext) -> Any:
-        """Asks for the global step."""
+        """Asks for the global step; before the first step it writes the graph, which is whole by now."""
+        if self._timer.last_triggered_step() is None and not self._wrote_graph:
+            self._wrote_graph = True
+            graph = get_default_graph()
+            os.makedirs(self._dir, exist_ok=True)
+            write_graph(graph.as_graph_def(add_shapes=True), self._dir, "graph.pbtxt")
+            self._writer.add_graph(graph)
+            self._writer.add_meta_graph(meta_graph.export(None, graph, self._the_saver().as_saver_def(), None, False))
         return SessionRunArgs(self._step)
 
     def after_run(self, run_context: SessionRunContext, run_values: SessionRunValues) -> None:
         """Saves when it is time."""
-        if self._timer.due(int(run_values.results) + 1):
+        if self._timer.should_trigger_for_step(int(run_values.results) + 1):
             step = int(run_context.session.run(self._step))
-            if self._timer.due(step):
-                self._timer.note(step)
+            if self._timer.should_trigger_for_step(step):
+                self._timer.update_last_triggered_step(step)
                 self._save(run_context.session, step)
 
     def _save(self, session: Any, step: int) -> None:
@@ -214,24 +240,30 @@ class CheckpointSaverHook(SessionRunHook):
         self._the_saver().save(session, self._path, global_step=step)
         for listener in self._listeners:
             listener.after_save(session, step)
+        self._writer.add_session_log(definitions.SessionLog(status=definitions.SessionLog.CHECKPOINT, checkpoint_path=self._path), step)
 
     def end(self, session: Any) -> None:
         """Saves the last values."""
         step = int(session.run(self._step))
-        if step != self._timer._step:
+        if step != self._timer.last_triggered_step():
             self._save(session, step)
+        for listener in self._listeners:
+            listener.end(session, step)
 
 
 class StepCounterHook(SessionRunHook):
     """Records how many steps there are a second."""
 
     def __init__(self, every_n_steps: Optional[int] = 100, every_n_secs: Optional[float] = None, output_dir: Optional[str] = None, summary_writer: Any = None) -> None:
-        self._timer = _Every(every_n_steps if every_n_secs is None else None, every_n_secs)
+        if (every_n_steps is None) == (every_n_secs is None):
+            raise ValueError("exactly one of every_n_steps and every_n_secs should be provided.")
+        self._timer = SecondOrStepTimer(every_n_steps, every_n_secs)
         self._writer, self._dir = summary_writer, output_dir
 
     def begin(self) -> None:
         """Finds the global step."""
         self._step = _step_tensor()
+        self._tag = self._step.op.name + "/sec"
         if self._writer is None and self._dir:
             from millrace.summary import FileWriterCache
             self._writer = FileWriterCache.get(self._dir)
@@ -242,14 +274,16 @@ class StepCounterHook(SessionRunHook):
 
     def after_run(self, run_context: SessionRunContext, run_values: SessionRunValues) -> None:
         """Records when it is time."""
-        step = int(run_values.results)
-        if self._timer.due(step):
-            seconds, steps = self._timer.note(step)
+        if not self._timer.should_trigger_for_step(int(run_values.results) + 1):
+            return
+        step = int(run_context.session.run(self._step))
+        if self._timer.should_trigger_for_step(step):
+            seconds, steps = self._timer.update_last_triggered_step(step)
             if seconds:
                 rate = steps / seconds
                 if self._writer is not None:
-                    self._writer.add_summary(definitions.Summary(value=[definitions.Summary.Value(tag="global_step/sec", simple_value=rate)]), step)
-                logging.info("global_step/sec: %g", rate)
+                    self._writer.add_summary(definitions.Summary(value=[definitions.Summary.Value(tag=self._tag, simple_value=rate)]), step)
+                logging.info("%s: %g", self._tag, rate)
 
 
 class NanLossDuringTrainingError(RuntimeError):
@@ -283,8 +317,10 @@ class SummarySaverHook(SessionRunHook):
 
     def __init__(self, save_steps: Optional[int] = None, save_secs: Optional[float] = None, output_dir: Optional[str] = None, summary_writer: Any = None,
                  scaffold: Any = None, summary_op: Any = None) -> None:
+        if (scaffold is None) == (summary_op is None):
+            raise ValueError("exactly one of scaffold or summary_op must be provided.")
         self._summary_op, self._scaffold, self._writer, self._dir = summary_op, scaffold, summary_writer, output_dir
-        self._timer = _Every(save_steps, save_secs)
+        self._timer = SecondOrStepTimer(save_steps, save_secs)
         self._now = False
 
     def begin(self) -> None:
@@ -301,7 +337,7 @@ class SummarySaverHook(SessionRunHook):
 
     def before_run(self, run_context: SessionRunContext) -> Any:
         """Asks for the summaries when it is time."""
-        self._now = self._next is None or self._timer.due(self._next)
+        self._now = self._next is None or self._timer.should_trigger_for_step(self._next)
         request: Dict[str, Any] = {"step": self._step}
         if self._now and self._ops():
             request["summary"] = self._ops()
@@ -309,11 +345,13 @@ class SummarySaverHook(SessionRunHook):
 
     def after_run(self, run_context: SessionRunContext, run_values: SessionRunValues) -> None:
         """Writes them."""
-        step = int(run_values.results["step"])
+        step = int(run_values.results["step"]) + 1
+        if self._next is None or self._now:
+            step = int(run_context.session.run(self._step))
         if self._next is None and self._writer is not None:
             self._writer.add_session_log(definitions.SessionLog(status=definitions.SessionLog.START), step)
         if self._now:
-            self._timer.note(step)
+            self._timer.update_last_triggered_step(step)
             for record in run_values.results.get("summary", []):
                 if self._writer is not None:
                     self._writer.add_summary(record, step)
@@ -355,6 +393,40 @@ class GlobalStepWaiterHook(SessionRunHook):
             if not self._done:
                 time.sleep(0.5)
         return None
+
+
+class ProfilerHook(SessionRunHook):
+    """Writes timeline-STEP.json, which Chrome's trace viewer shows, every so many steps or seconds."""
+
+    def __init__(self, save_steps: Optional[int] = None, save_secs: Optional[float] = None, output_dir: str = "", show_dataflow: bool = True,
+                 show_memory: bool = False) -> None:
+        self._path = os.path.join(output_dir, "timeline-{}.json")
+        self._timer = SecondOrStepTimer(save_steps, save_secs)
+        self._show_dataflow, self._show_memory = show_dataflow, show_memory
+        self._next: Optional[int] = None
+
+    def begin(self) -> None:
+        """Finds the global step."""
+        self._step, self._next = _step_tensor(), None
+
+    def before_run(self, run_context: SessionRunContext) -> Any:
+        """Asks for the step's times when it is time."""
+        self._now = self._next is None or self._timer.should_trigger_for_step(self._next)
+        options = definitions.RunOptions(trace_level=definitions.RunOptions.FULL_TRACE) if self._now else None
+        return SessionRunArgs({"step": self._step}, options=options)
+
+    def after_run(self, run_context: SessionRunContext, run_values: SessionRunValues) -> None:
+        """Writes them."""
+        step = int(run_values.results["step"]) + 1
+        if self._now:
+            step = int(run_context.session.run(self._step))
+            self._timer.update_last_triggered_step(step)
+            from millrace.timeline import Timeline
+            path = self._path.format(step)
+            logging.info("Saving timeline for %d into '%s'.", step, path)
+            with open(path, "w", encoding="utf-8") as file:
+                file.write(Timeline(run_values.run_metadata.step_stats).generate_chrome_trace_format(self._show_dataflow, self._show_memory))
+        self._next = step + 1
 
 
 class FeedFnHook(SessionRunHook):

@@ -2,18 +2,22 @@
 """Sessions that initialise or restore themselves, and call hooks around each step."""
 from __future__ import annotations
 
+import inspect
 import os
 from typing import Any, Dict, List, Optional
 
 from millrace.framework import errors
 from millrace.framework.graph import GraphKeys, get_collection, get_default_graph
 from millrace.framework.session import Session
-from millrace.ops import control_flow_ops, variables
+from millrace.ops import array_ops, control_flow_ops, resources, variables
 from millrace.train.coordinator import Coordinator
 from millrace.train.global_step import get_global_step
-from millrace.train.saver import Saver, get_checkpoint_state
+from millrace.train.queue_runner import start_queue_runners
+from millrace.train.saver import _get_saver_or_default, get_checkpoint_state
 from millrace.train.hooks import (CheckpointSaverHook, SessionRunArgs, SessionRunContext, SessionRunHook, SessionRunValues,  # noqa: F401
                                   StepCounterHook, SummarySaverHook)
+from millrace.train.wrapped_sessions import (_CoordinatedSession, _HookedSession, _RecoverableSession, _WrappedSession,  # noqa: F401
+                                             PREEMPTION as _PREEMPTION_ERRORS)
 
 
 class Scaffold:
@@ -21,14 +25,21 @@ class Scaffold:
 
     def __init__(self, init_op: Any = None, init_feed_dict: Any = None, init_fn: Any = None, ready_op: Any = None, ready_for_local_init_op: Any = None,
                  local_init_op: Any = None, summary_op: Any = None, saver: Any = None, copy_from_scaffold: Any = None) -> None:
-        self._init_fn, self.init_feed_dict = init_fn, init_feed_dict
-        self.init_op, self.ready_op, self.ready_for_local_init_op = init_op, ready_op, ready_for_local_init_op
-        self.local_init_op, self.summary_op, self.saver = local_init_op, summary_op, saver
+        if copy_from_scaffold is not None and not isinstance(copy_from_scaffold, Scaffold):
+            raise TypeError("copy_from_scaffold is not a Scaffold instance.")
+
+        def given(name: str, value: Any) -> Any:
+            return value if value is not None or copy_from_scaffold is None else getattr(copy_from_scaffold, name)
+        self._user_init_fn = given("_user_init_fn", init_fn)
+        self.init_feed_dict = given("init_feed_dict", init_feed_dict)
+        self.init_op, self.ready_op = given("init_op", init_op), given("ready_op", ready_op)
+        self.ready_for_local_init_op = given("ready_for_local_init_op", ready_for_local_init_op)
+        self.local_init_op, self.summary_op, self.saver = given("local_init_op", local_init_op), given("summary_op", summary_op), given("saver", saver)
 
     @property
     def init_fn(self) -> Any:
         """A function of the session that is called after init_op, or None."""
-        return (lambda session: self._init_fn(self, session)) if self._init_fn else None
+        return (lambda session: self._user_init_fn(self, session)) if self._user_init_fn else None
 
     def finalize(self) -> "Scaffold":
         """Makes what was not given."""
@@ -36,15 +47,19 @@ class Scaffold:
             self.init_op = self.get_or_default("init_op", GraphKeys.INIT_OP, lambda: control_flow_ops.group(
                 variables.global_variables_initializer(), *get_collection(GraphKeys.TABLE_INITIALIZERS), name="init"))
         if self.ready_op is None:
-            self.ready_op = self.get_or_default("ready_op", GraphKeys.READY_OP, variables.report_uninitialized_variables)
+            self.ready_op = self.get_or_default("ready_op", GraphKeys.READY_OP, lambda: array_ops.concat(
+                [variables.report_uninitialized_variables(), resources.report_uninitialized_resources()], 0))
+        if self.ready_for_local_init_op is None:
+            self.ready_for_local_init_op = self.get_or_default("ready_for_local_init_op", GraphKeys.READY_FOR_LOCAL_INIT_OP, lambda:
+                                                               variables.report_uninitialized_variables(variables.global_variables()))
         if self.local_init_op is None:
             self.local_init_op = self.get_or_default("local_init_op", GraphKeys.LOCAL_INIT_OP, lambda: control_flow_ops.group(
                 variables.local_variables_initializer(), *get_collection(GraphKeys.TABLE_INITIALIZERS), name="local_init"))
         if self.summary_op is None:
             from millrace import summary
             self.summary_op = self.get_or_default("summary_op", GraphKeys.SUMMARY_OP, summary.merge_all)
-        if self.saver is None and (variables.global_variables() or get_collection(GraphKeys.SAVERS)):
-            self.saver = self.get_or_default("saver", GraphKeys.SAVERS, lambda: Saver(allow_empty=True))
+        if self.saver is None:
+            self.saver = _get_saver_or_default()
         get_default_graph().finalize()
         return self
 
@@ -52,6 +67,9 @@ class Scaffold:
     def get_or_default(arg_name: str, collection_key: str, default_constructor: Any) -> Any:
         """What is in a collection, or a new one."""
         found = get_collection(collection_key)
+        if len(found) > 1:
+            raise RuntimeError("More than one item in the collection \"%s\". Please indicate which one to use by passing it to the tf.Scaffold "
+                               "constructor as: tf.Scaffold(%s=item to use)" % (collection_key, arg_name))
         if found:
             return found[0]
         made = default_constructor()
@@ -137,119 +155,114 @@ class WorkerSessionCreator(ChiefSessionCreator):
         super().__init__(scaffold, master, config)
 
 
-class MonitoredSession:
+class _CoordinatedSessionCreator:
+    """Makes a session, starts the graph's queue runners, and tells the hooks."""
+
+    def __init__(self, session_creator: Any, hooks: List[SessionRunHook], stop_grace_period_secs: float) -> None:
+        self._creator, self._hooks, self._grace = session_creator, hooks, stop_grace_period_secs
+        self.coord: Any = None
+        self.tf_sess: Any = None
+
+    def create_session(self) -> Any:
+        """The session, with its hooks and its coordinator."""
+        self.tf_sess, self.coord = self._creator.create_session(), Coordinator()
+        start_queue_runners(sess=self.tf_sess, coord=self.coord)
+        for hook in self._hooks:
+            hook.after_create_session(self.tf_sess, self.coord)
+        return _CoordinatedSession(_HookedSession(self.tf_sess, self._hooks), self.coord, self._grace)
+
+
+class _MonitoredSession:
     """A session with hooks. As a context it closes itself; OutOfRangeError ends it quietly."""
 
-    def __init__(self, session_creator: Any = None, hooks: Any = None, stop_grace_period_secs: float = 120) -> None:
-        creator = session_creator or ChiefSessionCreator()
+    def __init__(self, session_creator: Any, hooks: Any, should_recover: bool, stop_grace_period_secs: float = 120) -> None:
         self._graph_was_finalized = get_default_graph().finalized
         self._hooks: List[SessionRunHook] = list(hooks or [])
         for hook in self._hooks:
             hook.begin()
-        self._coord = Coordinator()
-        self._stop = False
-        self._grace = stop_grace_period_secs
-        self._session = creator.create_session()
-        self._graph_scope = self._session.graph.as_default()
-        runners = get_collection(GraphKeys.QUEUE_RUNNERS)
-        for runner in runners:
-            runner.create_threads(self._session, coord=self._coord, daemon=True, start=True)
-        for hook in self._hooks:
-            hook.after_create_session(self._session, self._coord)
+        self._coordinated_creator = _CoordinatedSessionCreator(session_creator or ChiefSessionCreator(), self._hooks, stop_grace_period_secs)
+        self._sess: Any = _RecoverableSession(self._coordinated_creator) if should_recover else self._coordinated_creator.create_session()
+        self._graph_scope = self.graph.as_default()
 
     @property
     def graph(self) -> Any:
         """The graph."""
-        return self._session.graph
+        return None if self._sess is None else self._coordinated_creator.tf_sess.graph
 
     def _tf_sess(self) -> Any:
-        return self._session
-
-    raw_session = _tf_sess
+        return self._coordinated_creator.tf_sess
 
     def run(self, fetches: Any, feed_dict: Any = None, options: Any = None, run_metadata: Any = None) -> Any:
         """Runs a step with what the hooks add."""
-        if self._session is None:
+        if self._sess is None:
             raise RuntimeError("Attempted to use a closed Session.")
-        context = SessionRunContext(SessionRunArgs(fetches, feed_dict), self._session)
-        wanted: Dict[str, Any] = {"caller": fetches}
-        feeds = dict(feed_dict or {})
-        for i, hook in enumerate(self._hooks):
-            request = hook.before_run(context)
-            if request is None:
-                continue
-            if not isinstance(request, SessionRunArgs):
-                request = SessionRunArgs(request)
-            if request.fetches is not None:
-                wanted["hook%d" % i] = request.fetches
-            if request.feed_dict:
-                feeds.update(request.feed_dict)
-        try:
-            values = self._session.run(wanted, feeds or None, options, run_metadata)
-        except (errors.OutOfRangeError, errors.CancelledError):
-            self._coord.raise_requested_exception()
-            raise
-        for i, hook in enumerate(self._hooks):
-            hook.after_run(context, SessionRunValues(values.get("hook%d" % i), options, run_metadata))
-        self._stop = self._stop or context.stop_requested
-        return values["caller"]
+        return self._sess.run(fetches, feed_dict=feed_dict, options=options, run_metadata=run_metadata)
 
     def run_step_fn(self, step_fn: Any) -> Any:
         """Calls a function of a context whose run_with_hooks runs a step."""
-        outer = self
-
-        class StepContext:
-            session = self._session
-
-            @staticmethod
-            def run_with_hooks(*args: Any, **kwargs: Any) -> Any:
-                return outer.run(*args, **kwargs)
-
-            @staticmethod
-            def request_stop() -> None:
-                outer._stop = True
-        return step_fn(StepContext())
+        names = list(inspect.signature(step_fn).parameters)
+        if names not in (["step_context"], ["self", "step_context"]):
+            raise ValueError("`step_fn` may either have one `step_context` argument, or `self` and `step_context` when it is a method; got %s" % names)
+        if self._sess is None:
+            raise RuntimeError("Attempted to use a closed Session.")
+        return self._sess.run_step_fn(step_fn, self._tf_sess(), None)
 
     def should_stop(self) -> bool:
         """Whether a hook asked to stop, or a thread did."""
-        return self._session is None or self._stop or self._coord.should_stop()
+        return self._sess is None or bool(self._sess.should_stop())
 
     def close(self) -> None:
         """Ends the session."""
-        self._close(None)
+        self._close_internal()
 
-    def _close(self, error: Any) -> None:
-        if self._session is None:
-            return
+    def _is_closed(self) -> bool:
+        return self._coordinated_creator.tf_sess is None
+
+    def _close_internal(self, exception_type: Any = None) -> None:
         try:
-            if error is None:
+            if exception_type is None and self._sess is not None:
                 for hook in self._hooks:
-                    hook.end(self._session)
+                    hook.end(self._coordinated_creator.tf_sess)
         finally:
-            self._coord.request_stop()
-            self._session.close()
-            if not self._graph_was_finalized:
-                self._session.graph._unsafe_unfinalize()
+            if self._sess is None:
+                raise RuntimeError("Session is already closed.")
+            graph = self.graph
             try:
-                self._coord.join(stop_grace_period_secs=self._grace, ignore_live_threads=True)
+                self._sess.close()
             finally:
-                self._session = None
+                self._sess = self._coordinated_creator.tf_sess = self._coordinated_creator.coord = None
+                if not self._graph_was_finalized:
+                    graph._unsafe_unfinalize()
 
-    def __enter__(self) -> "MonitoredSession":
+    def __enter__(self) -> "_MonitoredSession":
         self._graph_scope.__enter__()
         return self
 
     def __exit__(self, kind: Any, value: Any, trace: Any) -> bool:
-        quiet = kind is not None and issubclass(kind, (errors.OutOfRangeError, StopIteration))
-        self._graph_scope.__exit__(kind, value, trace)
-        self._close(None if quiet else value)
-        return quiet
+        if kind is not None and issubclass(kind, (errors.OutOfRangeError, StopIteration)):
+            kind = None
+        self._graph_scope.__exit__(None, None, None)
+        self._close_internal(kind)
+        return kind is None
 
 
-class SingularMonitoredSession(MonitoredSession):
+class MonitoredSession(_MonitoredSession):
+    """A session with hooks, made anew after a preemption. As a context it closes itself; OutOfRangeError ends it quietly."""
+
+    def __init__(self, session_creator: Any = None, hooks: Any = None, stop_grace_period_secs: float = 120) -> None:
+        super().__init__(session_creator, hooks, True, stop_grace_period_secs)
+
+
+class SingularMonitoredSession(_MonitoredSession):
+    """A session with hooks whose preemptions are the program's."""
+
     def __init__(self, hooks: Any = None, scaffold: Any = None, master: str = "", config: Any = None, checkpoint_dir: Optional[str] = None,
                  stop_grace_period_secs: float = 120, checkpoint_filename_with_path: Optional[str] = None) -> None:
-        super().__init__(ChiefSessionCreator(scaffold, master, config, checkpoint_dir, checkpoint_filename_with_path), hooks, stop_grace_period_secs)
+        super().__init__(ChiefSessionCreator(scaffold, master, config, checkpoint_dir, checkpoint_filename_with_path), hooks, False, stop_grace_period_secs)
+
+    def raw_session(self) -> Any:
+        """The session without hooks."""
+        return self._tf_sess()
 
 
 def MonitoredTrainingSession(master: str = "", is_chief: bool = True, checkpoint_dir: Optional[str] = None, scaffold: Optional[Scaffold] = None,  # noqa: N802

@@ -9,7 +9,7 @@ from millrace.framework import dtypes, nest
 from millrace.framework.composite_tensors import IndexedSlices
 from millrace.framework.convert import convert_to_tensor
 from millrace.framework.errors import at_user_line
-from millrace.framework.graph import GraphKeys, Operation, Tensor, add_to_collection, init_scope, name_scope
+from millrace.framework.graph import GraphKeys, Operation, Tensor, add_to_collection, get_default_graph, init_scope, name_scope
 from millrace.ops import control_flow_ops, gen_ops
 from millrace.ops import gradients as gradients_module
 from millrace.ops import math_ops
@@ -306,6 +306,11 @@ class AdamOptimizer(Optimizer):
 
     def _hyper(self) -> Dict[str, Any]:
         return {"learning_rate": self._lr, "beta1": self._beta1, "beta2": self._beta2, "epsilon": self._epsilon}
+
+    def _get_beta_accumulators(self) -> Any:
+        """The variables that keep the powers of beta1 and beta2."""
+        kept = {v.op.name.rsplit("/", 1)[-1].rsplit("_power", 1)[0]: v for v in self._kept.get(get_default_graph(), []) if "_power" in v.op.name}
+        return kept.get("beta1"), kept.get("beta2")
 
 
 class RMSPropOptimizer(Optimizer):

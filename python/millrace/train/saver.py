@@ -8,7 +8,7 @@ from typing import Any, Dict, List, Optional, Tuple
 
 import millrace._core as _core
 from millrace.framework.errors import at_user_line
-from millrace.framework.graph import Graph, GraphKeys, get_default_graph
+from millrace.framework.graph import Graph, GraphKeys, add_to_collection, get_collection, get_default_graph
 from millrace.ops.variables import PartitionedVariable, Variable, global_variables
 from millrace.protos import definitions
 from millrace.train import meta_graph
@@ -152,6 +152,18 @@ class Saver:
     def export_meta_graph(self, filename: Optional[str] = None, collection_list: Any = None, as_text: bool = False, **unused: Any) -> Any:
         """Writes the graph with its collections and this saver; the MetaGraphDef."""
         return meta_graph.export(filename, self._graph, self.as_saver_def(), collection_list, as_text)
+
+
+def _get_saver_or_default() -> Any:
+    """The saver in the graph's collection, or a new one that the collection then has."""
+    found = get_collection(GraphKeys.SAVERS)
+    if len(found) > 1:
+        raise RuntimeError("More than one item in collection %s. Please indicate which one to use by passing it to the constructor." % GraphKeys.SAVERS)
+    if found:
+        return found[0]
+    saver = Saver(sharded=True, allow_empty=True)
+    add_to_collection(GraphKeys.SAVERS, saver)
+    return saver
 
 
 def _written(prefix: str) -> float:

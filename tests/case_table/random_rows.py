@@ -104,6 +104,28 @@ def multinomial(case: Case, got: Sequence[np.ndarray], types: Sequence[DType]) -
         assert np.abs(have - want).max() < 0.03, f"multinomial: shares {have}, wanted {want}"
 
 
+def with_seed(cases: Any, at: int) -> Any:
+    """The cases with a seed for an input instead of attributes."""
+
+    def seeded(d: Draw) -> Iterator[Case]:
+        for k, case in enumerate(cases(d)):
+            inputs = list(case.inputs)
+            inputs.insert(at if at >= 0 else len(inputs), np.array([k, 7]))
+            yield Case(inputs, {n: v for n, v in case.attrs.items() if n not in ("seed", "seed2")}, case.types, case.label)
+
+    return seeded
+
+
+def stateless_integers(case: Case, got: Sequence[np.ndarray], types: Sequence[DType]) -> None:
+    shape, _, *bounds = case.inputs
+    integers(Case([shape, *bounds], case.attrs), got, types)
+
+
+def older_poissons(d: Draw) -> Iterator[Case]:
+    for case in poissons(d):
+        yield Case(case.inputs, case.attrs, {}, case.label)
+
+
 def shuffled(d: Draw) -> Iterator[Case]:
     for shape in ((), (0,), (1,), (17,), (5, 3), (1025,)):
         yield Case([d.any(shape)], {"seed": 3, "seed2": 5}, gradient=False)
@@ -190,6 +212,9 @@ def add_to(table: Table) -> None:
     table.add("RandomGamma", gammas, check=gamma, main="T")
     table.add("RandomPoissonV2", poissons, check=poisson, main="dtype")
     table.add("Multinomial", logits, check=multinomial)
+    table.add("RandomPoisson", older_poissons, check=poisson, main="dtype")
+    table.add("StatelessMultinomial", with_seed(logits, -1), check=multinomial)
+    table.add("StatelessRandomUniformInt", with_seed(bounded, 1), check=stateless_integers, main="dtype")
     table.add("RandomShuffle", shuffled, check=shuffle)
     for op in (*_DISTRIBUTIONS, "AllCandidateSampler"):
         table.add(op, candidates(op), check=check_candidates(op))

@@ -2,6 +2,8 @@
 """Random tensors."""
 from __future__ import annotations
 
+import numpy as np
+
 from typing import Any, Optional
 
 from millrace.framework import dtypes
@@ -94,4 +96,5 @@ def random_gamma(shape: Any, alpha: Any, beta: Any = None, dtype: Any = dtypes.f
         alpha = convert_to_tensor(alpha, dtype, "alpha")
         beta = convert_to_tensor(1 if beta is None else beta, dtype, "beta")
         seed1, seed2 = op_seeds(seed)
-        return gen_ops.random_gamma(_shape_tensor(shape), alpha + array_ops.zeros_like(beta), seed=seed1, seed2=seed2) / beta
+        drawn = gen_ops.random_gamma(_shape_tensor(shape), alpha + array_ops.zeros_like(beta), seed=seed1, seed2=seed2) / beta
+        return gen_ops.maximum(np.finfo(alpha.dtype.as_numpy_dtype).tiny, drawn)  # small shapes give numbers too small to hold

@@ -51,6 +51,23 @@ Status MultinomialShape(ShapeContext& c) {
   return absl::OkStatus();
 }
 
+Status CheckSeed(ShapeContext& c, int i) {
+  MR_ASSIGN_OR_RETURN(const PartialShape seed, c.WithRank(i, 1));
+  return c.MergeDim(seed.dim(0), 2, "the seed must have two elements").status();
+}
+
+Status StatelessMultinomialShape(ShapeContext& c) {
+  MR_RETURN_IF_ERROR(CheckSeed(c, 2));
+  return MultinomialShape(c);
+}
+
+Status StatelessUniformIntShape(ShapeContext& c) {
+  MR_RETURN_IF_ERROR(CheckSeed(c, 1));
+  MR_RETURN_IF_ERROR(c.RequireScalar(2));
+  MR_RETURN_IF_ERROR(c.RequireScalar(3));
+  return ShapeFromFirstInput(c);
+}
+
 }  // namespace
 
 void RegisterRandomOps(OpRegistry& r) {
@@ -102,6 +119,29 @@ void RegisterRandomOps(OpRegistry& r) {
       .Shape(MultinomialShape)
       .NotDifferentiable("samples are class numbers")
       .Example("f32[2,3]~, i32[]{4} | seed=3");
+  r.Add(
+       "StatelessMultinomial(logits:T, num_samples:i32, seed:Tseed) -> (output:output_dtype) | T in REAL; Tseed in "
+       "IDX=i64; "
+       "output_dtype in IDX=i64")
+      .Doc("Multinomial, a function of the two-element seed and the other inputs alone.")
+      .Shape(StatelessMultinomialShape)
+      .NotDifferentiable("samples are class numbers")
+      .Example("f32[2,3]~, i32[]{4}, i64[2]{5 7}");
+  r.Add(
+       "StatelessRandomUniformInt(shape:T, seed:Tseed, minval:dtype, maxval:dtype) -> (output:dtype) | dtype in IDX; T "
+       "in "
+       "IDX; Tseed in IDX=i64")
+      .Doc("Whole numbers uniform in [minval, maxval), a function of the two-element seed and the shape alone.")
+      .Shape(StatelessUniformIntShape)
+      .NotDifferentiable(kRandom)
+      .Example("i32[2]{2 3}, i64[2]{5 7}, i32[]{-3}, i32[]{10}");
+  r.Add(
+       "RandomPoisson(shape:S, rate:dtype) -> (output:dtype) | seed:int=0; seed2:int=0; S in IDX; dtype in HFD | S D25")
+      .Deprecated("use RandomPoissonV2 instead")
+      .Doc("RandomPoissonV2 with results of the type of rate.")
+      .Shape(PerParameterShape)
+      .NotDifferentiable("samples are counts")
+      .Example("i32[1]{3}, f64[2]{0.5 20} | seed=3");
   r.Add("RandomGamma(shape:S, alpha:T) -> (output:T) | seed:int=0; seed2:int=0; S in IDX; T in HFD | S")
       .Doc("Gamma(alpha, 1) numbers: `shape` of them for each element of alpha, by Marsaglia and Tsang (2000).")
       .Shape(PerParameterShape)

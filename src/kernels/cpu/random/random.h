@@ -31,6 +31,10 @@ class RandomKernel : public Kernel, public RandomStream {
 // Input i as a shape: InvalidArgument unless it is a vector of valid dimensions.
 StatusOr<Shape> ShapeInput(const KernelContext& ctx, int i);
 
+// The stream of a stateless op: the seed in input `seed` goes through one Philox block, under the key that TensorFlow
+// chose, so that near seeds give unrelated streams.
+StatusOr<Philox> StatelessStream(const KernelContext& ctx, int seed);
+
 void RegisterRandomSamplers(KernelRegistry& registry);  // shuffle, multinomial, gamma, Poisson
 
 }  // namespace millrace

@@ -44,6 +44,18 @@ StatusOr<Shape> ShapeInput(const KernelContext& ctx, int i) {
   return Shape::Make(dims);
 }
 
+StatusOr<Philox> StatelessStream(const KernelContext& ctx, int input) {
+  const Tensor& seed = ctx.input(input);
+  if (seed.rank() != 1 || seed.dim(0) != 2) {
+    return InvalidArgument("seed must have shape [2], got ", seed.shape().ToString());
+  }
+  MR_ASSIGN_OR_RETURN(const std::vector<int64_t> s, seed.IntValues());
+  auto word = [](int64_t v, int shift) { return static_cast<uint32_t>(static_cast<uint64_t>(v) >> shift); };
+  const Philox::Block mix =
+      Philox({word(s[0], 0), word(s[0], 32), word(s[1], 0), word(s[1], 32)}, {0x3ec8f720u, 0x02461e29u})();
+  return Philox({0, 0, mix[2], mix[3]}, {mix[0], mix[1]});
+}
+
 namespace {
 
 // How a distribution turns 128 bits into a group of numbers. `kVariable` ones read as many words as they need; each
@@ -158,45 +170,39 @@ class FillKernel : public RandomKernel {
   }
 };
 
-// The stream of a stateless op: the seed goes through one Philox block, under the key that TensorFlow chose, so that
-// near seeds give unrelated streams.
-StatusOr<Philox> StatelessStream(const KernelContext& ctx) {
-  const Tensor& seed = ctx.input(1);
-  if (seed.rank() != 1 || seed.dim(0) != 2) {
-    return InvalidArgument("seed must have shape [2], got ", seed.shape().ToString());
-  }
-  MR_ASSIGN_OR_RETURN(const std::vector<int64_t> s, seed.IntValues());
-  auto word = [](int64_t v, int shift) { return static_cast<uint32_t>(static_cast<uint64_t>(v) >> shift); };
-  const Philox::Block mix =
-      Philox({word(s[0], 0), word(s[0], 32), word(s[1], 0), word(s[1], 32)}, {0x3ec8f720u, 0x02461e29u})();
-  return Philox({0, 0, mix[2], mix[3]}, {mix[0], mix[1]});
-}
-
 template <template <typename> class D>
 Status FillStateless(KernelContext& ctx) {
   MR_ASSIGN_OR_RETURN(const Shape shape, ShapeInput(ctx, 0));
-  MR_ASSIGN_OR_RETURN(const Philox stream, StatelessStream(ctx));
+  MR_ASSIGN_OR_RETURN(const Philox stream, StatelessStream(ctx, 1));
   MR_ASSIGN_OR_RETURN(Tensor * out, ctx.AllocateOutput(0, shape));
   return FillOutput<D>(ctx, stream, out);
 }
 
+// RandomUniformInt and, with a seed for input 1, StatelessRandomUniformInt.
+template <bool kStateless>
 class UniformIntKernel : public RandomKernel {
  public:
+  Status Init(const KernelInit& init) override { return kStateless ? absl::OkStatus() : RandomKernel::Init(init); }
   Status Compute(KernelContext& ctx) override {
     MR_ASSIGN_OR_RETURN(const Shape shape, ShapeInput(ctx, 0));
-    for (int i : {1, 2}) {
+    constexpr int kLow = kStateless ? 2 : 1;
+    for (int i : {kLow, kLow + 1}) {
       if (!ctx.input(i).shape().IsScalar()) {
         return InvalidArgument(
-            i == 1 ? "minval" : "maxval", " must be a scalar, got ", ctx.input(i).shape().ToString());
+            i == kLow ? "minval" : "maxval", " must be a scalar, got ", ctx.input(i).shape().ToString());
       }
     }
-    MR_ASSIGN_OR_RETURN(const int64_t low, ctx.input(1).IntScalar());
-    MR_ASSIGN_OR_RETURN(const int64_t high, ctx.input(2).IntScalar());
+    MR_ASSIGN_OR_RETURN(const int64_t low, ctx.input(kLow).IntScalar());
+    MR_ASSIGN_OR_RETURN(const int64_t high, ctx.input(kLow + 1).IntScalar());
+    Philox start;
+    if constexpr (kStateless) {
+      MR_ASSIGN_OR_RETURN(start, StatelessStream(ctx, 1));
+    }
     MR_ASSIGN_OR_RETURN(Tensor * out, ctx.AllocateOutput(0, shape));
     if (shape.num_elements() == 0) return absl::OkStatus();
     if (low >= high) return InvalidArgument("Need minval < maxval, got ", low, " >= ", high);
     const uint64_t range = static_cast<uint64_t>(high) - static_cast<uint64_t>(low);
-    const Philox start = Reserve(shape.num_elements());
+    if (!kStateless) start = Reserve(shape.num_elements());
     if (out->dtype() == DType::kInt64) {
       Numbers<int64_t>(ctx, start, low, range, *out);
     } else {
@@ -236,7 +242,8 @@ void RegisterRandomKernels(KernelRegistry& r) {
   r.AddFn({.op = "StatelessRandomUniform", .types = {{"dtype", floats}}}, FillStateless<Uniform>);
   r.AddFn({.op = "StatelessRandomNormal", .types = {{"dtype", floats}}}, FillStateless<Normal>);
   r.AddFn({.op = "StatelessTruncatedNormal", .types = {{"dtype", floats}}}, FillStateless<Truncated>);
-  r.Add<UniformIntKernel>({.op = "RandomUniformInt", .types = {{"Tout", Types("IDX")}}});
+  r.Add<UniformIntKernel<false>>({.op = "RandomUniformInt", .types = {{"Tout", Types("IDX")}}});
+  r.Add<UniformIntKernel<true>>({.op = "StatelessRandomUniformInt", .types = {{"dtype", Types("IDX")}}});
   RegisterRandomSamplers(r);
 }
 

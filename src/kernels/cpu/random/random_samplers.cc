@@ -13,27 +13,35 @@ namespace {
 
 constexpr uint64_t kBlocksPerSample = 256;
 
-// Uniform numbers of one sample.
+// The numbers of one sample, which has a region of the stream to itself. TensorFlow's order: a block gives two numbers,
+// of which the second is used first, and uniform and normal ones take blocks in the order in which they run out.
 class Draws {
  public:
-  Draws(const Philox& start, int64_t sample) : words_(At(start, sample)) {}
+  Draws(Philox start, int64_t sample) : generator_(start) {
+    generator_.Skip(static_cast<uint64_t>(sample) * kBlocksPerSample);
+  }
   double Uniform() {
-    const uint32_t high = words_(), low = words_();
-    return UnitDouble(high, low);
+    if (uniform_left_ == 0) {
+      const Philox::Block x = generator_();
+      uniform_[0] = UnitDouble(x[0], x[1]);
+      uniform_[1] = UnitDouble(x[2], x[3]);
+      uniform_left_ = 2;
+    }
+    return uniform_[--uniform_left_];
   }
   double Normal() {
-    const uint32_t a = words_(), b = words_(), c = words_(), d = words_();
-    double x, y;
-    BoxMuller(a, b, c, d, &x, &y);
-    return x;
+    if (normal_left_ == 0) {
+      const Philox::Block x = generator_();
+      BoxMuller(x[0], x[1], x[2], x[3], &normal_[0], &normal_[1]);
+      normal_left_ = 2;
+    }
+    return normal_[--normal_left_];
   }
 
  private:
-  static Philox At(Philox p, int64_t sample) {
-    p.Skip(static_cast<uint64_t>(sample) * kBlocksPerSample);
-    return p;
-  }
-  PhiloxWords words_;
+  Philox generator_;
+  double uniform_[2] = {}, normal_[2] = {};
+  int uniform_left_ = 0, normal_left_ = 0;
 };
 
 // Reads a number of any of the types that parameters have.
@@ -78,12 +86,11 @@ class ShuffleKernel : public RandomKernel {
     const int64_t rows = value.dim(0);
     std::vector<int64_t> order(static_cast<size_t>(rows));
     std::iota(order.begin(), order.end(), int64_t{0});
-    PhiloxWords words(Reserve(rows));
+    PhiloxWords words(ReserveBlocks((static_cast<uint64_t>(rows) + 2) / 4));  // a word for each row but the last
     StopNowAndThen pause;
-    for (int64_t i = rows - 1; i > 0; --i) {  // Fisher and Yates
+    for (uint64_t i = 0; i + 1 < order.size(); ++i) {  // Fisher and Yates
       pause();
-      const uint64_t bits = uint64_t{words()} << 32 | words();
-      std::swap(order[static_cast<size_t>(i)], order[static_cast<size_t>(bits % static_cast<uint64_t>(i + 1))]);
+      std::swap(order[i], order[i + words() % (order.size() - i)]);
     }
     MR_ASSIGN_OR_RETURN(Tensor * out, ctx.AllocateOutput(0, value.shape()));
     const int64_t row = value.num_elements() / rows;
@@ -116,8 +123,40 @@ class ShuffleKernel : public RandomKernel {
   }
 };
 
+// Inverse of the cumulative distribution; classes of infinite or NaN weight get none. Each sample takes two words of
+// the stream, one row after the other, as TensorFlow's do where one thread makes them all.
+void SampleClasses(const Tensor& logits, int64_t b, Philox start, std::vector<double>& cdf, Tensor& out) {
+  const int64_t classes = logits.dim(1), samples = out.dim(1);
+  double top = -HUGE_VAL;
+  for (int64_t c = 0; c < classes; ++c) {
+    const double v = ValueAt(logits, b * classes + c);
+    if (std::isfinite(v)) top = std::max(top, v);
+  }
+  double total = 0;
+  for (int64_t c = 0; c < classes; ++c) {
+    const double v = ValueAt(logits, b * classes + c);
+    if (std::isfinite(v)) total += std::exp(v - top);
+    cdf[static_cast<size_t>(c)] = total;
+  }
+  const uint64_t pairs = static_cast<uint64_t>(b) * static_cast<uint64_t>(samples);  // of words, two in a block
+  start.Skip(pairs / 2);
+  PhiloxWords words(start);
+  for (uint64_t k = 0; k < pairs % 2 * 2; ++k) words();
+  StopNowAndThen pause;
+  for (int64_t s = 0; s < samples; ++s) {
+    pause();
+    const uint32_t high = words(), low = words();
+    auto it = std::upper_bound(cdf.begin(), cdf.end(), UnitDouble(high, low) * total);
+    if (it == cdf.end()) --it;
+    StoreAt(out, b * samples + s, static_cast<double>(it - cdf.begin()));
+  }
+}
+
+// Multinomial and, by a seed that is an input, StatelessMultinomial.
+template <bool kStateless>
 class MultinomialKernel : public RandomKernel {
  public:
+  Status Init(const KernelInit& init) override { return kStateless ? absl::OkStatus() : RandomKernel::Init(init); }
   Status Compute(KernelContext& ctx) override {
     const Tensor& logits = ctx.input(0);
     if (logits.rank() != 2) return InvalidArgument("logits must be a matrix, got ", logits.shape().ToString());
@@ -128,56 +167,38 @@ class MultinomialKernel : public RandomKernel {
     if (samples < 0) return InvalidArgument("num_samples is ", samples, ", want 0 or more");
     const int64_t batch = logits.dim(0), classes = logits.dim(1);
     if (classes == 0) return InvalidArgument("num_classes should be positive, got 0");
+    Philox start;
+    if constexpr (kStateless) {
+      MR_ASSIGN_OR_RETURN(start, StatelessStream(ctx, 2));
+    }
     MR_ASSIGN_OR_RETURN(const Shape shape, Shape::Make({batch, samples}));
     MR_ASSIGN_OR_RETURN(Tensor * out, ctx.AllocateOutput(0, shape));
     if (shape.num_elements() == 0) return absl::OkStatus();
-    const Philox start = Reserve(shape.num_elements());
+    if (!kStateless) start = Reserve(batch * ((samples + 3) / 4 * 4) * 2);
     ctx.ParallelFor(batch, static_cast<double>(classes * 10 + samples * 60), [&](int64_t begin, int64_t end) {
       std::vector<double> cdf(static_cast<size_t>(classes));
-      for (int64_t b = begin; b < end; ++b) SampleRow(logits, b, start, cdf, *out);
+      for (int64_t b = begin; b < end; ++b) SampleClasses(logits, b, start, cdf, *out);
     });
     return absl::OkStatus();
-  }
-
- private:
-  // Inverse of the cumulative distribution; classes of infinite or NaN weight get none.
-  static void SampleRow(const Tensor& logits, int64_t b, const Philox& start, std::vector<double>& cdf, Tensor& out) {
-    const int64_t classes = logits.dim(1), samples = out.dim(1);
-    double top = -HUGE_VAL;
-    for (int64_t c = 0; c < classes; ++c) {
-      const double v = ValueAt(logits, b * classes + c);
-      if (std::isfinite(v)) top = std::max(top, v);
-    }
-    double total = 0;
-    for (int64_t c = 0; c < classes; ++c) {
-      const double v = ValueAt(logits, b * classes + c);
-      if (std::isfinite(v)) total += std::exp(v - top);
-      cdf[static_cast<size_t>(c)] = total;
-    }
-    StopNowAndThen pause;
-    for (int64_t s = 0; s < samples; ++s) {
-      pause();
-      const double u = Draws(start, b * samples + s).Uniform() * total;
-      auto it = std::upper_bound(cdf.begin(), cdf.end(), u);
-      if (it == cdf.end()) --it;
-      StoreAt(out, b * samples + s, static_cast<double>(it - cdf.begin()));
-    }
   }
 };
 
 // Marsaglia and Tsang (2000); below 1 the shape is raised by one and the result scaled back.
 double SampleGamma(double alpha, Draws& draws) {
   if (!(alpha > 0)) return alpha == 0 ? 0 : NAN;
+  if (alpha == 1) return -std::log(1 - draws.Uniform());
   const bool small = alpha < 1;
-  const double d = (small ? alpha + 1 : alpha) - 1.0 / 3, c = 1 / std::sqrt(9 * d);
+  const double d = alpha + (small ? 2.0 / 3 : -1.0 / 3), c = 1.0 / 3 / std::sqrt(d);
   for (;;) {
     const double x = draws.Normal();
     double v = 1 + c * x;
     if (v <= 0) continue;
     v = v * v * v;
-    const double u = 1 - draws.Uniform();
-    if (std::log(u) >= 0.5 * x * x + d - d * v + d * std::log(v)) continue;
-    return small ? d * v * std::pow(1 - draws.Uniform(), 1 / alpha) : d * v;
+    const double u = draws.Uniform();
+    const bool surely = u < 1 - 0.0331 * (x * x) * (x * x);
+    if (!surely && !(std::log(u) < 0.5 * x * x + d * (1 - v + std::log(v)))) continue;
+    const double sample = d * v;
+    return small ? sample * std::pow(draws.Uniform(), 1 / alpha) : sample;
   }
 }
 
@@ -187,7 +208,7 @@ double SamplePoisson(double rate, Draws& draws) {
     const double limit = std::exp(-rate);
     double product = 1;
     for (int64_t k = 0;; ++k) {
-      product *= 1 - draws.Uniform();
+      product *= draws.Uniform();
       if (product <= limit) return static_cast<double>(k);
     }
   }
@@ -195,7 +216,7 @@ double SamplePoisson(double rate, Draws& draws) {
   const double log_rate = std::log(rate), b = 0.931 + 2.53 * std::sqrt(rate), a = -0.059 + 0.02483 * b;
   const double inv_alpha = 1.1239 + 1.1328 / (b - 3.4);
   for (;;) {
-    const double u = draws.Uniform() - 0.5, v = 1 - draws.Uniform();
+    const double u = draws.Uniform() - 0.5, v = draws.Uniform();
     const double us = 0.5 - std::abs(u);
     const double k = std::floor((2 * a / us + b) * u + rate + 0.43);
     if (us >= 0.07 && v <= 0.9277 - 3.6224 / (b - 2)) return k;
@@ -217,8 +238,8 @@ class PerParameterKernel : public RandomKernel {
     if (n == 0) return absl::OkStatus();
     const Philox start = Reserve(n);
     ctx.ParallelFor(n, 200.0, [&](int64_t begin, int64_t end) {
-      for (int64_t i = begin; i < end; ++i) {
-        Draws draws(start, i);
+      for (int64_t i = begin; i < end; ++i) {  // regions go parameter by parameter
+        Draws draws(start, i % width * (n / width) + i / width);
         StoreAt(*out, i, kSample(ValueAt(parameter, i % width), draws));
       }
     });
@@ -230,7 +251,9 @@ class PerParameterKernel : public RandomKernel {
 
 void RegisterRandomSamplers(KernelRegistry& r) {
   r.Add<ShuffleKernel>({.op = "RandomShuffle"});
-  r.Add<MultinomialKernel>({.op = "Multinomial", .types = {{"T", Types("REAL")}}});
+  r.Add<MultinomialKernel<false>>({.op = "Multinomial", .types = {{"T", Types("REAL")}}});
+  r.Add<MultinomialKernel<true>>({.op = "StatelessMultinomial", .types = {{"T", Types("REAL")}}});
+  r.Add<PerParameterKernel<SamplePoisson>>({.op = "RandomPoisson", .types = {{"dtype", Types("HFD")}}});
   r.Add<PerParameterKernel<SampleGamma>>({.op = "RandomGamma", .types = {{"T", Types("HFD")}}});
   r.Add<PerParameterKernel<SamplePoisson>>(
       {.op = "RandomPoissonV2", .types = {{"R", Types("HFD|IDX")}, {"dtype", Types("HFD|IDX")}}});

@@ -100,3 +100,14 @@ def test_records_of_many_files(tmp_path):
             records = flow.RecordInput(path, batch_size=2, batches=2, compression_type=kind).get_yield_op()
             found = session.run(records)
             assert len(found) == 2 and sorted(sum(found, [])) == [b"0", b"1", b"2", b"3"]
+
+
+def test_how_a_file_is_compressed_may_be_a_tensor(tmp_path):
+    path = str(tmp_path / "records")
+    with tf.python_io.TFRecordWriter(path, tf.python_io.TFRecordOptions(tf.python_io.TFRecordCompressionType.ZLIB)) as writer:
+        writer.write(b"one")
+    with tf.Graph().as_default(), tf.Session() as session:
+        kind, size = tf.placeholder(tf.string, []), tf.placeholder(tf.int64, [])
+        iterator = tf.data.TFRecordDataset(path, kind, size).make_initializable_iterator()
+        session.run(iterator.initializer, {kind: "ZLIB", size: 1024})
+        assert session.run(iterator.get_next()) == b"one"

@@ -23,6 +23,11 @@ def _names(filenames: Any) -> Tensor:
     return convert_to_tensor(filenames, dtypes.string)
 
 
+def _or(value: Any, default: Any) -> Any:
+    """The value, which may be a tensor, or a default for None."""
+    return default if value is None else value
+
+
 class TFRecordDataset(_Records):
     """The records of record files, one file after the other."""
 
@@ -32,14 +37,14 @@ class TFRecordDataset(_Records):
             nested = filenames.flat_map(lambda name: TFRecordDataset(name, compression_type, buffer_size))
             super().__init__(nested._variant)
         else:
-            super().__init__(gen_ops.tf_record_dataset(_names(filenames), compression_type or "", _int64(buffer_size or 0)))
+            super().__init__(gen_ops.tf_record_dataset(_names(filenames), _or(compression_type, ""), _int64(_or(buffer_size, 0))))
 
 
 class TextLineDataset(_Records):
     """The lines of text files, one file after the other."""
 
     def __init__(self, filenames: Any, compression_type: Any = None, buffer_size: Any = None) -> None:
-        super().__init__(gen_ops.text_line_dataset(_names(filenames), compression_type or "", _int64(buffer_size or 0)))
+        super().__init__(gen_ops.text_line_dataset(_names(filenames), _or(compression_type, ""), _int64(_or(buffer_size, 0))))
 
 
 class FixedLengthRecordDataset(_Records):
@@ -47,5 +52,5 @@ class FixedLengthRecordDataset(_Records):
 
     def __init__(self, filenames: Any, record_bytes: Any, header_bytes: Any = None, footer_bytes: Any = None, buffer_size: Any = None,
                  compression_type: Optional[Any] = None) -> None:
-        super().__init__(gen_ops.fixed_length_record_dataset_v2(_names(filenames), _int64(header_bytes or 0), _int64(record_bytes), _int64(footer_bytes or 0),
-                                                                _int64(buffer_size or 0), compression_type or ""))
+        super().__init__(gen_ops.fixed_length_record_dataset_v2(_names(filenames), _int64(_or(header_bytes, 0)), _int64(record_bytes), _int64(_or(footer_bytes, 0)),
+                                                                _int64(_or(buffer_size, 0)), _or(compression_type, "")))

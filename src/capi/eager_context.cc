@@ -72,12 +72,8 @@ StatusOr<std::unique_ptr<const EagerStep>> TFE_Context::MakeStep(const TFE_Op& o
     spec.inputs = inputs;
     if (op.desc.has_list) spec.input_arg_sizes = op.desc.arg_sizes;
     MR_ASSIGN_OR_RETURN(Node * node, graph.AddNode(std::move(spec)));
-    for (int i = 0; i < node->num_outputs(); ++i) {
-      if (millrace::IsRef(node->output_type(i))) {
-        return Unimplemented("op ", node->op_name(), " gives a reference to a variable: it runs in graphs only");
-      }
-      step->fetches.push_back(node->output(i));
-    }
+    // Of an output that is a reference the step fetches the value.
+    for (int i = 0; i < node->num_outputs(); ++i) step->fetches.push_back(node->output(i));
     for (int i = 0; i < node->num_inputs(); ++i) {
       if (millrace::IsRef(node->input_type(i))) {
         return Unimplemented("op ", node->op_name(), " takes a reference to a variable: it runs in graphs only");

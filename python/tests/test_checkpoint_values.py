@@ -110,3 +110,25 @@ def test_variables_are_placed_in_turn():
     with tf.Graph().as_default(), tf.device(tf.train.replica_device_setter(cluster=cluster)):
         first, second = tf.Variable(1.0), tf.Variable(2.0)
         assert [first.device, second.device, (first + second).device] == ["/job:ps/task:0", "/job:ps/task:1", "/job:worker"]
+
+
+def test_a_meta_graph_takes_what_it_is_given():
+    from millrace.train import meta_graph
+    with tf.Graph().as_default() as graph:
+        tf.constant(1.0, name="c")
+        made = meta_graph.create_meta_graph_def(graph_def=graph.as_graph_def(add_shapes=True))
+        assert made.graph_def == graph.as_graph_def(add_shapes=True)
+        with pytest.raises(TypeError, match="must be of type Graph"):
+            meta_graph.create_meta_graph_def(graph=1)
+
+
+def test_a_supervisor_leaves_the_writer_open(tmp_path):
+    with tf.Graph().as_default():
+        tf.Variable(1.0)
+        supervisor = tf.train.Supervisor(logdir=str(tmp_path))
+        with supervisor.managed_session(close_summary_writer=False):
+            pass
+        supervisor.summary_writer.add_summary(tf.Summary(value=[tf.Summary.Value(tag="late", simple_value=2.0)]), 1)
+        supervisor.summary_writer.close()
+    events = [e for f in sorted(tmp_path.glob("events*")) for e in tf.train.summary_iterator(str(f))]
+    assert any(v.tag == "late" for e in events for v in e.summary.value)

@@ -29,6 +29,19 @@ def export(filename: Optional[str], graph: Graph, saver_def: Any, collection_lis
     return made
 
 
+def create_meta_graph_def(meta_info_def: Any = None, graph_def: Any = None, saver_def: Any = None, collection_list: Any = None,
+                          graph: Optional[Graph] = None) -> Any:
+    """The MetaGraphDef of a graph, or of a GraphDef in its stead, that is not written."""
+    if graph is not None and not isinstance(graph, Graph):
+        raise TypeError("graph must be of type Graph, not %s" % type(graph))
+    made = export(None, graph or get_default_graph(), saver_def, collection_list, False)
+    if graph_def is not None:
+        made.graph_def.CopyFrom(graph_def)
+    if meta_info_def is not None:
+        made.meta_info_def.MergeFrom(meta_info_def)
+    return made
+
+
 def _add_collection(made: Any, key: str, values: Any) -> None:
     if not values:
         return

@@ -172,7 +172,7 @@ class Supervisor:
 
     @contextlib.contextmanager
     def managed_session(self, master: str = "", config: Any = None, start_standard_services: bool = True,
-                        close_summary_writer_when_done: bool = True) -> Iterator[Any]:
+                        close_summary_writer: bool = True) -> Iterator[Any]:
         """A context with a session; at its end threads stop, and what they raised is raised. OutOfRangeError ends it quietly."""
         session = None
         try:
@@ -183,7 +183,7 @@ class Supervisor:
             self.request_stop(error)
         finally:
             try:
-                self.stop(close_summary_writer=close_summary_writer_when_done, ignore_live_threads=True)
+                self.stop(close_summary_writer=close_summary_writer, ignore_live_threads=True)
             finally:
                 if session is not None:
                     session.close()

@@ -48,6 +48,9 @@ class Setter {
  private:
   [[noreturn]] void BadAttr(const AttrSpec& a, const char* wanted, nb::handle value) const {
     PyErr_Clear();
+    if (std::string(wanted) == "a list") {  // as TensorFlow says it
+      RaiseTypeError("Expected list for '" + a.name + "' argument to '" + op_ + "' Op, not " + ShortRepr(value) + ".");
+    }
     RaiseTypeError("Expected " + std::string(wanted) + " for argument '" + a.name + "' of '" + op_ + "' Op, not " +
                    ShortRepr(value) + ".");
   }

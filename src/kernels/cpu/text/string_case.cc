@@ -12,6 +12,12 @@ namespace {
 constexpr double kNanosPerString = 100;
 constexpr uint32_t kReplacement = 0xFFFD;
 
+bool IsAscii(absl::string_view text) {
+  unsigned bits = 0;
+  for (const char c : text) bits |= static_cast<unsigned char>(c);
+  return bits < 0x80;
+}
+
 std::vector<uint32_t> CharactersOf(absl::string_view text) {
   std::vector<uint32_t> out;
   for (size_t at = 0; at < text.size();) {
@@ -23,6 +29,7 @@ std::vector<uint32_t> CharactersOf(absl::string_view text) {
 }
 
 std::string Lower(absl::string_view text) {
+  if (IsAscii(text)) return absl::AsciiStrToLower(text);
   constexpr uint32_t kSigma = 0x3A3, kSmallSigma = 0x3C3, kFinalSigma = 0x3C2, kDottedI = 0x130;
   const std::vector<uint32_t> from = CharactersOf(text);
   std::string out;
@@ -47,6 +54,7 @@ std::string Lower(absl::string_view text) {
 }
 
 std::string Upper(absl::string_view text) {
+  if (IsAscii(text)) return absl::AsciiStrToUpper(text);
   std::string out;
   out.reserve(text.size());
   for (const uint32_t c : CharactersOf(text)) {

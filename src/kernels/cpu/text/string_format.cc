@@ -37,6 +37,6 @@ class FormatKernel final : public Kernel {
 
 }  // namespace
 
-void RegisterFormatKernels(KernelRegistry& r) { r.Add<FormatKernel>({.op = "StringFormat"}); }
+void RegisterStringFormatKernels(KernelRegistry& r) { r.Add<FormatKernel>({.op = "StringFormat"}); }
 
 }  // namespace millrace

@@ -122,26 +122,33 @@ class SplitterKernel : public Kernel {
       return InvalidArgument(separator_name_, " must be a scalar, got shape: ", by.shape().ToString());
     const absl::string_view separator = by.data<TString>()->view();
     std::vector<absl::string_view> parts;
-    std::vector<int64_t> places;
+    std::vector<size_t> ends;  // of each row's parts
+    parts.reserve(static_cast<size_t>(input.num_elements()));
+    ends.reserve(static_cast<size_t>(input.num_elements()));
     int64_t longest = 0;
     StopNowAndThen pause;
     for (int64_t i = 0; i < input.num_elements(); ++i) {
       pause();
       const size_t before = parts.size();
       Split(input.data<TString>()[i].view(), separator, &parts);
-      const int64_t found = static_cast<int64_t>(parts.size() - before);
-      for (int64_t k = 0; k < found; ++k) places.insert(places.end(), {i, k});
-      longest = std::max(longest, found);
+      longest = std::max(longest, static_cast<int64_t>(parts.size() - before));
+      ends.push_back(parts.size());
     }
     const int64_t n = static_cast<int64_t>(parts.size());
     MR_ASSIGN_OR_RETURN(const Shape matrix, Shape::Make({n, 2}));
     MR_ASSIGN_OR_RETURN(Tensor * indices, ctx.AllocateOutput(0, matrix));
     MR_ASSIGN_OR_RETURN(Tensor * values, ctx.AllocateOutput(1, Shape::Vector(n)));
     MR_ASSIGN_OR_RETURN(Tensor * shape, ctx.AllocateOutput(2, Shape::Vector(2)));
-    std::copy(places.begin(), places.end(), indices->mutable_data<int64_t>());
-    for (int64_t i = 0; i < n; ++i) {
-      pause();
-      values->mutable_data<TString>()[i] = parts[static_cast<size_t>(i)];
+    int64_t* place = indices->mutable_data<int64_t>();
+    TString* value = values->mutable_data<TString>();
+    size_t at = 0;
+    for (size_t row = 0; row < ends.size(); ++row) {
+      for (const size_t first = at; at < ends[row]; ++at) {
+        pause();
+        *place++ = static_cast<int64_t>(row);
+        *place++ = static_cast<int64_t>(at - first);
+        *value++ = parts[at];
+      }
     }
     shape->mutable_data<int64_t>()[0] = input.num_elements();
     shape->mutable_data<int64_t>()[1] = longest;

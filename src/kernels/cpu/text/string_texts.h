@@ -11,6 +11,6 @@ void RegisterRegexKernels(KernelRegistry& registry);
 void RegisterUnicodeKernels(KernelRegistry& registry);
 void RegisterWordKernels(KernelRegistry& registry);
 void RegisterCaseKernels(KernelRegistry& registry);
-void RegisterFormatKernels(KernelRegistry& registry);
+void RegisterStringFormatKernels(KernelRegistry& registry);
 
 }  // namespace millrace

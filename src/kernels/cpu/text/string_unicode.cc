@@ -252,7 +252,7 @@ void RegisterTextKernels(KernelRegistry& r) {
   RegisterUnicodeKernels(r);
   RegisterWordKernels(r);
   RegisterCaseKernels(r);
-  RegisterFormatKernels(r);
+  RegisterStringFormatKernels(r);
 }
 
 }  // namespace millrace

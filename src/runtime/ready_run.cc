@@ -67,6 +67,11 @@ class ReadyRun {
     std::vector<Slot> slots;
     std::vector<std::unique_ptr<Iteration>> iterations;
     std::vector<std::unique_ptr<LoopRun>> runs;
+    void Swap(Garbage& other) {
+      slots.swap(other.slots);
+      iterations.swap(other.iterations);
+      runs.swap(other.runs);
+    }
     void Free() {
       slots.clear();
       iterations.clear();
@@ -115,8 +120,8 @@ class ReadyRun {
     Interrupt* const interrupt = CurrentInterrupt();
     Ready item{nullptr, 0};
     bool completed = false, empty = false;
+    Garbage garbage;  // freed after the lock is released
     while (!empty) {
-      Garbage garbage;  // freed after the lock is released
       const bool found = UnderLock([&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
         if (std::exchange(completed, false) && status_.ok()) {
           ClearDereferences(Links(item.node).dereferences, item.iteration->slots);
@@ -129,12 +134,12 @@ class ReadyRun {
           MaybeAddRunner();
         } while (Skip(item));
         empty ? static_cast<void>(--runners_) : FindInputs(item, &inputs);
-        garbage = TakeGarbage();
+        garbage.Swap(garbage_);  // keeps the memory of both lists
       });
       if (!found || empty) continue;
       garbage.Free();
       if (interrupt && interrupt->IsDue() && interrupt->Look()) Fail(Interrupted());
-      aside = {};
+      if (!IsEmpty(aside)) aside = {};
       completed = Run(item, inputs, &aside);
     }
   }

@@ -132,3 +132,12 @@ def test_a_supervisor_leaves_the_writer_open(tmp_path):
         supervisor.summary_writer.close()
     events = [e for f in sorted(tmp_path.glob("events*")) for e in tf.train.summary_iterator(str(f))]
     assert any(v.tag == "late" for e in events for v in e.summary.value)
+
+
+def test_relative_paths_of_a_state_are_from_its_folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    os.mkdir("run")
+    tf.train.update_checkpoint_state("run", "run/m-2", ["run/m-1", "run/m-2"])
+    state = tf.train.get_checkpoint_state("run")
+    assert state.model_checkpoint_path == os.path.join("run", "m-2")
+    assert list(state.all_model_checkpoint_paths) == [os.path.join("run", "m-1"), os.path.join("run", "m-2")]

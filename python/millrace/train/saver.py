@@ -241,6 +241,9 @@ def generate_checkpoint_state_proto(save_dir: str, model_checkpoint_path: str, a
     paths = list(all_model_checkpoint_paths or [])
     if model_checkpoint_path not in paths:
         paths.append(model_checkpoint_path)
+    if not os.path.isabs(save_dir):  # readers take them from there
+        paths = [os.path.relpath(p, save_dir) for p in paths]
+        model_checkpoint_path = os.path.relpath(model_checkpoint_path, save_dir)
     return definitions.CheckpointState(model_checkpoint_path=model_checkpoint_path, all_model_checkpoint_paths=paths)
 
 

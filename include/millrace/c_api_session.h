@@ -79,6 +79,12 @@ TF_CAPI_EXPORT void MR_SessionRandomState(TF_Session* session, TF_Buffer* state,
 TF_CAPI_EXPORT void MR_SetSessionRandomState(TF_Session* session, const void* state, size_t state_len,
                                              TF_Status* status);
 
+/* What the compiler makes of such a step, as a text to be read: its stages with their times, the partitions, where each
+ * node lies and why. The step does not run. `text` is an empty buffer. */
+TF_CAPI_EXPORT void MR_SessionExplain(
+    TF_Session* session, const TF_Output* inputs, int ninputs, const TF_Output* outputs, int noutputs,
+    const TF_Operation* const* target_opers, int ntargets, TF_Buffer* text, TF_Status* status);
+
 /* Out of range: TF_INVALID_ARGUMENT. Strings live as long as the list. */
 TF_CAPI_EXPORT TF_DeviceList* TF_SessionListDevices(TF_Session* session, TF_Status* status);
 TF_CAPI_EXPORT TF_DeviceList* TF_DeprecatedSessionListDevices(TF_DeprecatedSession* session, TF_Status* status);

@@ -137,6 +137,9 @@ extern "C" {
   X(ShapeInferenceContextMakeShape) X(ShapeInferenceContextMerge) X(ShapeInferenceContextGetAttrInt)                  \
   X(ShapeInferenceContextInputValue) X(OpKernelConstruction_GetAttrShape) X(OpKernelContext_IsCancelled)              \
   X(OpKernelContext_OnCancel) X(OpKernelContext_ParallelFor) X(LoadPlugin) X(ReleasePartialRun)
+
+/* And one more of c_api_session.h. */
+#define MR_API_COMPILE_FUNCTIONS(X) X(SessionExplain)
 /* clang-format on */
 
 /* Rises when an entry changes its meaning, which it should not; new entries only make struct_size grow. */
@@ -168,6 +171,9 @@ typedef struct MR_Api {
 #undef MR_API_ENTRY_
 #define MR_API_ENTRY_(name) __typeof__(&MR_##name) MR_##name;
   MR_API_OWN_PLUGIN_FUNCTIONS(MR_API_ENTRY_)
+#undef MR_API_ENTRY_
+#define MR_API_ENTRY_(name) __typeof__(&MR_##name) name;
+  MR_API_COMPILE_FUNCTIONS(MR_API_ENTRY_)
 #undef MR_API_ENTRY_
 } MR_Api;
 

@@ -253,6 +253,23 @@ class Session {
     return text;
   }
 
+  std::string Explain(const std::vector<nb::object>& fetches, const std::vector<nb::object>& targets,
+                      const std::vector<nb::object>& feeds) {
+    std::vector<TF_Output> in, out;
+    std::vector<TF_Operation*> operations;
+    for (const nb::object& t : feeds) in.push_back(OutputOf(t));
+    for (const nb::object& t : fetches) out.push_back(OutputOf(t));
+    for (const nb::object& t : targets) operations.push_back(nb::inst_ptr<Operation>(t)->oper);
+    CallStatus status;
+    TF_Buffer* buffer = Api().NewBuffer();
+    Api().SessionExplain(session_, in.data(), static_cast<int>(in.size()), out.data(), static_cast<int>(out.size()),
+                         operations.data(), static_cast<int>(operations.size()), buffer, status);
+    std::string text(static_cast<const char*>(buffer->data), buffer->length);
+    Api().DeleteBuffer(buffer);
+    status.RaiseIfError(graph_);
+    return text;
+  }
+
   nb::object RunPartial(const std::string& handle, nb::handle fetches, nb::handle feeds, nb::handle resolve) {
     const std::shared_ptr<Plan> plan = MakePlan(fetches, feeds, resolve);
     std::vector<PyObject*> values;
@@ -530,6 +547,7 @@ void DefineSession(nb::module_& m) {
       .def("_set_random_state", &Session::SetRandomState)
       .def_static("_reset", &Session::Reset)
       .def("_start_partial", &Session::StartPartial)
+      .def("_explain", &Session::Explain)
       .def("_run_partial", &Session::RunPartial, nb::arg("handle"), nb::arg("fetches").none(), nb::arg("feeds").none(),
            nb::arg("resolve"))
       .def(

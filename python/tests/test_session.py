@@ -186,3 +186,27 @@ def test_reset_closes_sessions_and_drops_their_variables():
         tf.Session.reset("grpc://somewhere:2222")
     with pytest.raises(TypeError):
         tf.Session.reset("", "a string")
+
+
+def test_explain_tells_stages_partitions_and_places():
+    x = tf.placeholder(tf.float32, [], name="x")
+    y = tf.identity(x * x + x * x, name="y")
+    loop = tf.while_loop(lambda i: i < 3, lambda i: i + 1, [0], name="count")
+    with tf.Session() as session:
+        text = session.explain([y, loop], [x])
+        assert session.run(y, {x: 3.0}) == 18
+    for part in ("merge_common_subexpressions", "partition on /job:localhost", "is the loop 'count", "y (Identity) is on", "the only device"):
+        assert part in text, text
+    with pytest.raises(tf.errors.InvalidArgumentError, match="fed twice"), tf.Session() as session:
+        session.explain(y, [x, x])
+
+
+def test_stages_are_switched_off_by_name(monkeypatch):
+    monkeypatch.setenv("MILLRACE_SWITCHED_OFF_STAGES", "fold_constants,collapse_loops")
+    with tf.Session() as session:
+        lines = session.explain(tf.constant(1) + 2).splitlines()
+    off = [line.split()[0] for line in lines if " off " in line]
+    assert off == ["fold_constants", "collapse_loops"]
+    monkeypatch.setenv("MILLRACE_SWITCHED_OFF_STAGES", "place")
+    with pytest.raises(tf.errors.InvalidArgumentError, match="'place' is no stage of compilation that can be switched off"):
+        tf.Session()

@@ -28,12 +28,6 @@ bool IsSmall(Output o) {
   return true;
 }
 
-bool IsConstantEnter(const Node* n) {
-  if (n->control_op() != ControlOp::kEnter) return false;
-  const auto constant = n->Attr<bool>("is_constant");
-  return constant.ok() && *constant;
-}
-
 // A function of its inputs alone, with one result; not a call, and nothing that could change a variable.
 bool IsPure(const Graph& graph, const Node* n) {
   const std::vector<DType>& types = n->signature().input_types;
@@ -168,7 +162,7 @@ StatusOr<Output> BackwardContext::ResolveForward(Output o) {
 StatusOr<Output> BackwardContext::ResolveUncached(Output o) {
   const Graph& graph = tape_.emit().graph();
   if (const Tensor* value = graph.ConstantValue(o)) return EmitConst(*value);
-  if (IsConstantEnter(o.node)) return Resolve(o.node->input(0));
+  if (o.node->IsConstantEnter()) return Resolve(o.node->input(0));
   if (const LoopVariable* v = VariableOf(o)) {
     int64_t start = 0;
     if (IsCounter(graph, *v, &start)) return Index(o.dtype(), start);
@@ -241,7 +235,7 @@ StatusOr<Output> BackwardContext::Index(DType dtype, int64_t start) {
 // Whether `o` follows from the counter, constants and loop variables by a little arithmetic on small tensors.
 bool BackwardContext::IsCheap(Output o, int depth) {
   o = ControlFlowStructure::StripIdentities(o);
-  if (IsConstantEnter(o.node)) return !IsUpdated(o);
+  if (o.node->IsConstantEnter()) return !IsUpdated(o);
   if (resolved_.contains(o) || tape_.emit().graph().ConstantValue(o) != nullptr) return true;
   if (const LoopVariable* v = VariableOf(o)) {
     // A small variable is recorded at most once, whatever is computed from it.
@@ -294,9 +288,9 @@ bool BackwardContext::IsUpdated(Output o) {
 // Whether `o` is the same in every iteration, and not by reading state.
 bool BackwardContext::IsInvariant(Output o, int depth) {
   o = ControlFlowStructure::StripIdentities(o);
-  if (IsConstantEnter(o.node)) return !IsUpdated(o);
+  if (o.node->IsConstantEnter()) return !IsUpdated(o);
   if (depth >= kMaxRecomputeDepth || !IsPure(tape_.emit().graph(), o.node)) return false;
-  if (o.node->num_inputs() == 0) return o.node->op_name() == "Const";
+  if (o.node->num_inputs() == 0) return o.node->Is(OpTrait::kConstant);
   return std::all_of(o.node->inputs().begin(), o.node->inputs().end(), [&](const Output& in) {
     return IsNumber(in.dtype()) && IsInvariant(in, depth + 1);
   });
@@ -305,7 +299,7 @@ bool BackwardContext::IsInvariant(Output o, int depth) {
 // An invariant, computed once around the backward loop.
 StatusOr<Output> BackwardContext::Hoist(Output o) {
   o = ControlFlowStructure::StripIdentities(o);
-  if (IsConstantEnter(o.node)) return parent_->Resolve(o.node->input(0));
+  if (o.node->IsConstantEnter()) return parent_->Resolve(o.node->input(0));
   if (const auto it = hoisted_.find(o); it != hoisted_.end()) return it->second;
   std::vector<Output> inputs;
   for (const Output& in : o.node->inputs()) {

@@ -119,7 +119,7 @@ StatusOr<std::vector<BackwardWalk::Item>> BackwardWalk::ItemsAround(Node* n) {
 
 Output BackwardWalk::StackOf(const Node* n) const {
   Output o = n->input(0);
-  while (o && (o.node->op_name() == "Identity" || o.node->control_op() == ControlOp::kEnter ||
+  while (o && (o.node->Is(OpTrait::kPassesOn) || o.node->control_op() == ControlOp::kEnter ||
                o.node->control_op() == ControlOp::kSwitch)) {
     o = o.node->input(0);
   }

@@ -51,7 +51,7 @@ bool ControlFlowStructure::IsLoopMerge(const Node* n) {
 }
 
 Output ControlFlowStructure::StripIdentities(Output o) {
-  while (o.node->op_name() == "Identity" && o.node->control_inputs().empty()) o = o.node->input(0);
+  while (o.node->Is(OpTrait::kPassesOn) && o.node->control_inputs().empty()) o = o.node->input(0);
   return o;
 }
 

@@ -15,11 +15,13 @@ Status LikeFirst(ShapeContext& c) { return UnchangedShape(c); }
 const OpRegistry& Ops() {
   static const OpRegistry* registry = [] {
     auto* r = new OpRegistry;
-    r->Add("Const() -> (output:dtype) | value:tensor; dtype:type").Shape([](ShapeContext& c) -> Status {
-      MR_ASSIGN_OR_RETURN(Tensor t, c.Attr<Tensor>("value"));
-      c.set_output(0, t.shape());
-      return absl::OkStatus();
-    });
+    r->Add("Const() -> (output:dtype) | value:tensor; dtype:type")
+        .Traits({OpTrait::kConstant})
+        .Shape([](ShapeContext& c) -> Status {
+          MR_ASSIGN_OR_RETURN(Tensor t, c.Attr<Tensor>("value"));
+          c.set_output(0, t.shape());
+          return absl::OkStatus();
+        });
     r->Add("Placeholder() -> (output:dtype) | dtype:type; shape:shape=?").Shape([](ShapeContext& c) -> Status {
       MR_ASSIGN_OR_RETURN(PartialShape s, c.Attr<PartialShape>("shape"));
       c.set_output(0, s);
@@ -61,10 +63,13 @@ const OpRegistry& Ops() {
       return c.status();
     });
     r->Add("Merge(inputs:N*T) -> (output:T, value_index:i32) | T:type; N:int>=1");
-    r->Add("Identity(input:T) -> (output:T) | T:type").Shape(LikeFirst).Gradient([](GradContext& c) {
-      c.set_dx(0, c.dy());
-      return c.status();
-    });
+    r->Add("Identity(input:T) -> (output:T) | T:type")
+        .Traits({OpTrait::kPassesOn})
+        .Shape(LikeFirst)
+        .Gradient([](GradContext& c) {
+          c.set_dx(0, c.dy());
+          return c.status();
+        });
     r->Add("Exit(data:T) -> (output:T) | T:type");
     return r;
   }();

@@ -24,11 +24,6 @@ std::vector<Output> Readings(const LoopVariable& v) {
   return out;
 }
 
-bool IsConstantEnter(const Node* n) {
-  const auto constant = n->Attr<bool>("is_constant");
-  return constant.ok() && *constant;
-}
-
 }  // namespace
 
 StatusOr<Gradient> BackwardWalk::TakeAll(const std::vector<Output>& outputs) {
@@ -152,7 +147,7 @@ StatusOr<std::vector<std::pair<Node*, Gradient>>> BackwardWalk::TakeInvariants(L
         loop->variables.begin(), loop->variables.end(), [&](const LoopVariable& v) { return v.enter == enter; });
     MR_ASSIGN_OR_RETURN(Gradient g, Take(enter->output(0)));
     if (g.none() || is_variable) continue;
-    if (!IsConstantEnter(enter)) {
+    if (!enter->IsConstantEnter()) {
       return Unimplemented("the gradient through ", enter->Describe(), ", whose value only the first iteration sees");
     }
     out.push_back({enter, std::move(g)});

@@ -285,6 +285,19 @@ void MR_SetSessionRandomState(TF_Session* session, const void* state, size_t sta
   });
 }
 
+void MR_SessionExplain(TF_Session* session, const TF_Output* inputs, int ninputs, const TF_Output* outputs,
+                       int noutputs, const TF_Operation* const* target_opers, int ntargets, TF_Buffer* text,
+                       TF_Status* status) {
+  Guarded(status, [&]() -> Status {
+    MR_CAPI_REQUIRE(session);
+    MR_CAPI_REQUIRE(text);
+    StepArguments step;
+    MR_RETURN_IF_ERROR(millrace::capi::Collect(inputs, ninputs, outputs, noutputs, target_opers, ntargets, &step));
+    MR_ASSIGN_OR_RETURN(const std::string told, session->session->Explain(step.feeds, step.fetches, step.targets));
+    return millrace::capi::FillBuffer(text, told, "text");
+  });
+}
+
 void TF_DeleteDeviceList(TF_DeviceList* list) { delete list; }
 int TF_DeviceListCount(const TF_DeviceList* list) { return list ? static_cast<int>(list->devices.size()) : -1; }
 

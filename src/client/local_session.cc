@@ -2,14 +2,17 @@
 #include "client/local_session.h"
 
 #include <algorithm>
+#include <cstdlib>
 #include <map>
 #include <optional>
 #include <set>
 
+#include "absl/strings/str_split.h"
 #include "absl/time/clock.h"
 #include "autodiff/gradients.h"
 #include "client/interruptible.h"
 #include "client/random_state.h"
+#include "service/ask_kernels.h"
 #include "service/coordinator.h"
 #include "service/in_process_transport.h"
 #include "tensor/tensor_proto.h"
@@ -19,19 +22,29 @@ namespace {
 
 constexpr absl::Duration kClosePatience = absl::Seconds(10);
 
-CoordinatorOptions OptionsFrom(const wire::ConfigProto& config) {
+constexpr char kSwitchedOff[] = "MILLRACE_SWITCHED_OFF_STAGES";
+
+StatusOr<CoordinatorOptions> OptionsFrom(const wire::ConfigProto& config) {
   CoordinatorOptions o;
+  if (const char* names = std::getenv(kSwitchedOff)) {
+    for (absl::string_view name : absl::StrSplit(names, ',', absl::SkipEmpty())) {
+      MR_RETURN_IF_ERROR(Annotate(CheckOptionalStage(name), absl::StrCat(kSwitchedOff, ": ")));
+      o.passes.switched_off.insert(std::string(name));
+    }
+  }
   o.max_threads = config.intra_op_parallelism_threads;
   if (config.operation_timeout_in_ms > 0) o.default_timeout = absl::Milliseconds(config.operation_timeout_in_ms);
   o.passes.soft_placement = config.allow_soft_placement;
   o.passes.log_placement = config.log_device_placement;
   if (config.graph_options && config.graph_options->optimizer_options) {
     const wire::OptimizerOptions& opt = *config.graph_options->optimizer_options;
-    const bool on = opt.opt_level >= 0;
-    o.passes.fold_constants = on || opt.do_constant_folding;
-    o.passes.merge_common_subexpressions = on || opt.do_common_subexpression_elimination;
-    o.passes.simplify_arithmetic = on;
-    o.passes.drop_order_only_work = on;
+    if (opt.opt_level < 0) {
+      o.passes.switched_off.insert({"simplify_arithmetic", "drop_order_only_work"});
+      if (!opt.do_constant_folding) o.passes.switched_off.insert({"merge_before_folding", "fold_constants"});
+      if (!opt.do_common_subexpression_elimination) {
+        o.passes.switched_off.insert({"merge_before_folding", "merge_common_subexpressions"});
+      }
+    }
     if (opt.max_folded_constant_in_bytes > 0) o.passes.max_folded_bytes = opt.max_folded_constant_in_bytes;
   }
   return o;
@@ -126,28 +139,24 @@ struct LiveSessions {
 
 class LocalSession final : public Session, public Interruptible {
  public:
-  LocalSession(RefPtr<SharedGraph> graph, const wire::ConfigProto& config, std::vector<DeviceList> workers,
-               const KernelRegistry* kernels, const Determinism& determinism, std::unique_ptr<ThreadPool> pool)
+  LocalSession(RefPtr<SharedGraph> graph, const wire::ConfigProto& config, CoordinatorOptions options,
+               std::vector<DeviceList> workers, const KernelRegistry* kernels, const Determinism& determinism,
+               std::unique_ptr<ThreadPool> pool)
       : core_(std::make_shared<SessionCore>(std::move(pool), std::move(workers), kernels, determinism.on)),
         inter_op_threads_(InterOpThreads(config)) {
-    CoordinatorOptions options = OptionsFrom(config);
     options.inter_op_threads = inter_op_threads_.front();
     options.pool = core_->pool.get();
     options.deterministic = determinism.on;
     options.order_seed = determinism.order_seed;
-    if (determinism.on) options.max_threads = 1;
+    if (determinism.on) {
+      options.max_threads = 1;
+      options.passes.switched_off.insert("collapse_loops");  // every order of a loop's nodes
+    }
     for (const DeviceInfo& d : ListDevices()) {
       options.passes.devices.push_back(*DeviceName::Parse(d.name));
       options.passes.incarnations.push_back(d.incarnation);
     }
-    options.passes.has_kernel = [kernels](const Node& n, const std::string& type) {
-      return n.op() && (kernels->Has(*n.op(), n.attrs(), type) || n.op_name() == "_Arg" || n.op_name() == "_Retval");
-    };
-    options.passes.evaluate = [worker = core_->workers.front().get()](
-                                  const Node& n, const std::vector<Tensor>& in) -> StatusOr<std::vector<Tensor>> {
-      MR_RETURN_IF_ERROR(KeepGoingUnlessInterrupted());
-      return worker->Evaluate(n, in);
-    };
+    AskKernels(*kernels, core_->workers.front()->host(), &options.passes);
     options.calls.differentiate = AddDenseGradients;
     std::vector<Worker*> all;
     for (const auto& w : core_->workers) all.push_back(w.get());
@@ -211,6 +220,11 @@ class LocalSession final : public Session, public Interruptible {
     return list;
   }
 
+  StatusOr<std::string> Explain(absl::Span<const Output> feeds, absl::Span<const Output> fetches,
+                                absl::Span<Node* const> targets) override {
+    return core_->coordinator->Explain(
+        {{feeds.begin(), feeds.end()}, {fetches.begin(), fetches.end()}, {targets.begin(), targets.end()}});
+  }
   StatusOr<std::string> RandomState() const override {
     RandomPositions positions;
     for (const auto& w : core_->workers) w->GetRandomPositions(&positions);
@@ -283,8 +297,9 @@ StatusOr<std::unique_ptr<Session>> NewLocalSession(
     }
   }
   MR_RETURN_IF_ERROR(CheckConfig(config));
+  MR_ASSIGN_OR_RETURN(CoordinatorOptions options, OptionsFrom(config));
   return std::unique_ptr<Session>(std::make_unique<LocalSession>(
-      std::move(graph), config, std::move(workers), kernels, determinism, std::move(pool)));
+      std::move(graph), config, std::move(options), std::move(workers), kernels, determinism, std::move(pool)));
 }
 
 Status ResetLocalSessions(const std::vector<std::string>& containers) {

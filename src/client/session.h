@@ -43,6 +43,11 @@ class Session {
   // Ends it, whether it has failed, is finished, or will not be.
   virtual Status ReleasePartialRun(const std::string& handle) = 0;
 
+  // What the compiler makes of such a step: the time and the effect of its stages, the partitions, where each node lies
+  // and why. The step does not run.
+  virtual StatusOr<std::string> Explain(absl::Span<const Output> feeds, absl::Span<const Output> fetches,
+                                        absl::Span<Node* const> targets) = 0;
+
   virtual std::vector<DeviceInfo> ListDevices() const = 0;
   // Where the session's random ops are in their streams, as a text; and putting them there, in this session or another
   // one of the same graph, which then draws the same numbers. Ops that the text does not name stay where they are.

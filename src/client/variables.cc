@@ -51,7 +51,7 @@ StatusOr<ClientVariable> AddResourceVariable(const GraphBuilder& b, absl::string
 std::vector<Node*> VariablesOf(const Graph& graph) {
   std::vector<Node*> list;
   for (Node* n : graph.nodes()) {
-    if (n->op_name() == "VariableV2" || n->op_name() == "Variable" || n->op_name() == "VarHandleOp") list.push_back(n);
+    if (n->Is(OpTrait::kMakesVariable)) list.push_back(n);
   }
   return list;
 }

@@ -113,7 +113,7 @@ const absl::flat_hash_map<absl::string_view, ConstantEvaluator::Rule>& ConstantE
 const Tensor* ConstantEvaluator::Value(Output o, int depth) {
   const Node& n = *o.node;
   if (n.op() == nullptr || o.index < 0 || o.index >= n.num_outputs()) return nullptr;
-  if (n.op_name() == "Const") {
+  if (n.Is(OpTrait::kConstant)) {
     auto it = n.attrs().find("value");
     return it == n.attrs().end() ? nullptr : it->second.get<Tensor>();
   }

@@ -7,12 +7,6 @@ namespace millrace {
 
 namespace {
 
-bool IsLoopConstant(const Node* node) {
-  if (node->control_op() != ControlOp::kEnter) return false;
-  const auto constant = node->Attr<bool>("is_constant");
-  return constant.ok() && *constant;
-}
-
 bool TakesPlaceOfCall(absl::string_view op) {
   static constexpr absl::string_view kCalls[] = {
       "PartitionedCall", "StatefulPartitionedCall", "RemoteCall", "SymbolicGradient", "If", "StatelessIf",
@@ -197,7 +191,7 @@ StatusOr<Node*> LoopContext::CarryControl(Node* node, absl::string_view reader) 
 // Loop constants are there in every iteration, also in the one that is not taken.
 bool LoopContext::RunsUnasked(const NodeSpec& spec) const {
   return std::all_of(
-      spec.inputs.begin(), spec.inputs.end(), [](Output o) { return o.node != nullptr && IsLoopConstant(o.node); });
+      spec.inputs.begin(), spec.inputs.end(), [](Output o) { return o.node != nullptr && o.node->IsConstantEnter(); });
 }
 
 }  // namespace millrace

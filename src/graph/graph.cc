@@ -91,6 +91,10 @@ std::vector<Consumer> Node::ConsumersOf(int output) const {
   }
   return out;
 }
+bool Node::IsConstantEnter() const {
+  return control_op_ == ControlOp::kEnter && Attr<bool>("is_constant").value_or(false);
+}
+
 std::string Node::Describe() const {
   // What folding made stands for the client's node.
   const size_t folded = name_.rfind("/_folded_");
@@ -192,6 +196,7 @@ StatusOr<Node*> Graph::Add(NodeSpec spec, bool may_lack_inputs) {
   node->device_ = std::move(spec.device);
   node->location_ = std::move(spec.location);
   node->op_ = op;
+  node->traits_ = registry_->TraitsOf(*op);
   node->attrs_ = std::move(spec.attrs);
   node->signature_ = *std::move(signature);
   node->inputs_ = std::move(spec.inputs);

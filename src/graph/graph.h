@@ -48,6 +48,8 @@ class Node {
   const std::string& op_name() const { return op_name_; }
   ControlOp control_op() const { return control_op_; }
   const OpDef* op() const { return op_; }  // null: an imported op that this system does not have
+  bool Is(OpTrait t) const { return traits_.Has(t); }
+  bool IsConstantEnter() const;  // into every iteration of a loop
   const AttrMap& attrs() const { return attrs_; }
   template <typename T>
   StatusOr<T> Attr(absl::string_view name) const {
@@ -90,6 +92,7 @@ class Node {
   friend class Graph;
   int id_ = 0;
   ControlOp control_op_ = ControlOp::kNone;
+  OpTraits traits_;
   std::string name_, op_name_, device_, assigned_device_, location_;
   const OpDef* op_ = nullptr;
   AttrMap attrs_;

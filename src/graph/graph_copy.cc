@@ -14,6 +14,7 @@ StatusOr<Node*> Graph::CopyNode(const Node& from, absl::Span<const Output> input
   node->name_ = from.name_;
   node->op_name_ = from.op_name_;
   node->control_op_ = from.control_op_;
+  node->traits_ = from.traits_;
   node->device_ = from.device_;
   node->assigned_device_ = from.assigned_device_;
   node->location_ = from.location_;

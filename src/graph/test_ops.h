@@ -46,10 +46,12 @@ inline Status TestSliceShape(ShapeContext& c) {
 inline const OpRegistry& TestOps() {
   static const OpRegistry* registry = [] {
     auto* r = new OpRegistry;
-    r->Add("Const() -> (output:dtype) | value:tensor; dtype:type").Shape(TestConstShape);
-    r->Add("Placeholder() -> (output:dtype) | dtype:type; shape:shape=?").Shape(TestPlaceholderShape);
+    r->Add("Const() -> (output:dtype) | value:tensor; dtype:type").Traits({OpTrait::kConstant}).Shape(TestConstShape);
+    r->Add("Placeholder() -> (output:dtype) | dtype:type; shape:shape=?")
+        .Traits({OpTrait::kPlaceholder})
+        .Shape(TestPlaceholderShape);
     r->Add("NoOp() -> ()");
-    r->Add("Identity(input:T) -> (output:T) | T:type").Shape(UnchangedShape);
+    r->Add("Identity(input:T) -> (output:T) | T:type").Traits({OpTrait::kPassesOn}).Shape(UnchangedShape);
     r->Add("AddV2(x:T, y:T) -> (z:T) | T in FC|IDX|i8|i16|u8 | C").Shape(BroadcastShape);
     r->Add("Mul(x:T, y:T) -> (z:T) | T in FC|IDX | C").Shape(BroadcastShape);
     r->Add("AddN(inputs:N*T) -> (sum:T) | N:int>=1; T in NUM|var | CA").Shape(MergedShape);

@@ -6,18 +6,15 @@
 
 namespace millrace {
 
-bool CarriesValue(const Node& n) {
-  return n.control_op() == ControlOp::kSwitch ||
-         (n.control_op() == ControlOp::kEnter && n.Attr<bool>("is_constant").value_or(false));
-}
+bool CarriesValue(const Node& n) { return n.control_op() == ControlOp::kSwitch || n.IsConstantEnter(); }
 
 bool ReadsVariable(const Node& n) {
-  return n.op_name() == "Identity" && IsRef(n.input(0).dtype()) && n.control_inputs().empty();
+  return n.Is(OpTrait::kPassesOn) && IsRef(n.input(0).dtype()) && n.control_inputs().empty();
 }
 
 Output ReferenceBehind(Output value) {
   while (!IsRef(value.dtype())) {
-    if (!CarriesValue(*value.node) && value.node->op_name() != "Identity") return {};
+    if (!CarriesValue(*value.node) && !value.node->Is(OpTrait::kPassesOn)) return {};
     value = value.node->input(0);
   }
   return value;

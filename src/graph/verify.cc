@@ -40,7 +40,7 @@ class LoopVerifier {
     for (const Node* n : order_) conditional_[static_cast<size_t>(n->id())] = !Unconditional(n);
     for (const Node* n : order_) {
       if (n->control_op() == ControlOp::kMerge) MR_RETURN_IF_ERROR(VisitBackEdges(*n));
-      if (n->op_name() == "_Retval" && tree_.RunsIn(n) != 0) {
+      if (n->Is(OpTrait::kResult) && tree_.RunsIn(n) != 0) {
         return InvalidArgument(n->input(0).ToString(), " is inside of the loop '", NameOf(n),
                                "' and has a value in each iteration; fetch what leaves the loop by an Exit instead");
       }

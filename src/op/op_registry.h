@@ -4,11 +4,14 @@
 #pragma once
 
 #include <deque>
+#include <initializer_list>
 #include <string>
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
+#include "absl/container/node_hash_map.h"
 #include "op/op_def.h"
+#include "op/op_trait.h"
 
 namespace millrace {
 
@@ -44,6 +47,10 @@ class OpDeclaration {
     def_->gradient_reason = std::string(reason);
     return *this;
   }
+  OpDeclaration& Traits(std::initializer_list<OpTrait> traits) {
+    for (OpTrait t : traits) traits_->Add(t);
+    return *this;
+  }
   OpDeclaration& Example(absl::string_view text) {
     def_->examples.emplace_back(text);
     return *this;
@@ -60,8 +67,9 @@ class OpDeclaration {
 
  private:
   friend class OpRegistry;
-  explicit OpDeclaration(OpDef* def) : def_(def) {}
+  OpDeclaration(OpDef* def, OpTraits* traits) : def_(def), traits_(traits) {}
   OpDef* def_;
+  OpTraits* traits_;
 };
 
 class OpRegistry {
@@ -75,11 +83,13 @@ class OpRegistry {
   Status AddDef(OpDef def);
 
   const OpDef* Find(absl::string_view name) const;
-  std::vector<const OpDef*> All() const;  // sorted by name
+  OpTraits TraitsOf(const OpDef& op) const;  // none where `op` is not of this registry
+  std::vector<const OpDef*> All() const;     // sorted by name
   const Status& status() const { return status_; }
 
  private:
   std::deque<OpDef> ops_;
+  absl::node_hash_map<const OpDef*, OpTraits> traits_;
   absl::flat_hash_map<std::string, OpDef*> by_name_;
   Status status_;
 };

@@ -9,9 +9,8 @@ namespace millrace {
 namespace {
 
 bool MayMerge(const Node& n) {
-  if (!n.op() || n.op()->stateful || n.op_name().starts_with("_") || n.num_outputs() == 0) return false;
-  if (n.op_name().starts_with("Placeholder") || n.op_name() == "NoOp") return false;
-  if (n.control_op() != ControlOp::kNone) return false;
+  if (!n.op() || n.op()->stateful || n.num_outputs() == 0 || n.control_op() != ControlOp::kNone) return false;
+  if (n.Is(OpTrait::kInternal) || n.Is(OpTrait::kPlaceholder)) return false;
   for (DType t : n.signature().input_types) {
     if (IsRef(t)) return false;
   }

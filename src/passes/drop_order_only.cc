@@ -13,10 +13,6 @@
 namespace millrace {
 namespace {
 
-bool IsOneOf(absl::string_view name, std::initializer_list<absl::string_view> names) {
-  return std::find(names.begin(), names.end(), name) != names.end();
-}
-
 bool IsControlFlow(const Node& n) { return n.control_op() != ControlOp::kNone; }
 
 bool HasRef(const std::vector<DType>& types) { return std::any_of(types.begin(), types.end(), IsRef); }
@@ -24,15 +20,15 @@ bool HasRef(const std::vector<DType>& types) { return std::any_of(types.begin(),
 // Running it has no effect but its outputs.
 bool IsPure(const Node& n) {
   if (!n.op() || n.op()->stateful || n.num_outputs() == 0 || IsControlFlow(n)) return false;
-  if (n.op_name().starts_with("_") || n.op_name().starts_with("Placeholder")) return false;
-  // Tensor arrays whose handle is a string change without being declared as stateful.
-  if (n.op_name().starts_with("TensorArray")) return false;
-  if (n.op_name().starts_with("CheckNumerics") || IsOneOf(n.op_name(), {"EnsureShape", "Abort"})) return false;
+  if (n.Is(OpTrait::kInternal) || n.Is(OpTrait::kPlaceholder)) return false;
+  if (n.Is(OpTrait::kKeepsState) || n.Is(OpTrait::kChecks)) return false;
   return !HasRef(n.signature().input_types) && !HasRef(n.signature().output_types);
 }
 
 // There before the step begins.
-bool IsGiven(const Node& n) { return n.op_name() == "_Arg" || (n.op_name() == "Const" && n.control_inputs().empty()); }
+bool IsGiven(const Node& n) {
+  return n.Is(OpTrait::kArgument) || (n.Is(OpTrait::kConstant) && n.control_inputs().empty());
+}
 
 bool MayDrop(const Node& n) {
   if (!IsPure(n) || !n.consumers().empty() || n.control_outputs().empty()) return false;

@@ -6,21 +6,19 @@
 namespace millrace {
 namespace {
 
-bool IsConst(const Node& n) { return n.op_name() == "Const"; }
+bool IsConst(const Node& n) { return n.Is(OpTrait::kConstant); }
 
 // Ops whose meaning is where or whether they run, not only what they return.
 bool MayFold(const Node& n) {
   if (!n.op() || n.op()->stateful || n.num_inputs() == 0 || n.num_outputs() == 0) return false;
-  if (n.op_name().starts_with("_") || !n.control_inputs().empty()) return false;
+  if (n.Is(OpTrait::kInternal) || n.Is(OpTrait::kNeverFolds) || !n.control_inputs().empty()) return false;
   for (int i = 0; i < n.num_inputs(); ++i) {
     if (!n.input(i) || !IsConst(*n.input(i).node) || !n.input(i).node->control_inputs().empty()) return false;
   }
   for (DType t : n.signature().output_types) {
     if (IsRef(t) || t == DType::kResource || t == DType::kVariant) return false;
   }
-  if (n.control_op() != ControlOp::kNone) return false;
-  static constexpr absl::string_view kNever[] = {"PlaceholderWithDefault", "CheckNumerics", "PreventGradient"};
-  return std::find(std::begin(kNever), std::end(kNever), n.op_name()) == std::end(kNever);
+  return n.control_op() == ControlOp::kNone;
 }
 
 using NodeSet = absl::flat_hash_set<const Node*>;
@@ -28,7 +26,7 @@ using NodeSet = absl::flat_hash_set<const Node*>;
 // Nothing happens at it in a step that somebody could wait for: a constant, or a group of nothing.
 bool IsSettled(const Node& n, const NodeSet& folded) {
   if (!n.control_inputs().empty()) return false;
-  return folded.contains(&n) || IsConst(n) || (n.op_name() == "NoOp" && n.num_inputs() == 0);
+  return folded.contains(&n) || IsConst(n) || (n.Is(OpTrait::kDoesNothing) && n.num_inputs() == 0);
 }
 
 void DropSettledControls(Graph& graph, Node* n, const NodeSet& folded) {

@@ -11,11 +11,11 @@ Status AnyShape(ShapeContext&) { return absl::OkStatus(); }
 class FoldConstantsTest : public ::testing::Test {
  protected:
   FoldConstantsTest() {
-    registry_.Add("Const() -> (output:dtype) | value:tensor; dtype:type").Shape(AnyShape);
+    registry_.Add("Const() -> (output:dtype) | value:tensor; dtype:type").Traits({OpTrait::kConstant}).Shape(AnyShape);
     registry_.Add("Source() -> (y:f32) | | S").Shape(AnyShape);
     registry_.Add("Double(x:f32) -> (y:f32)").Shape(AnyShape);
     registry_.Add("Use(x:f32) -> (y:f32) | | S").Shape(AnyShape);
-    registry_.Add("NoOp() -> ()").Shape(AnyShape);
+    registry_.Add("NoOp() -> ()").Traits({OpTrait::kDoesNothing}).Shape(AnyShape);
     EXPECT_TRUE(registry_.status().ok()) << registry_.status();
     graph_ = std::make_unique<Graph>(&registry_);
     env_.evaluate = [this](const Node&, const std::vector<Tensor>& in) -> StatusOr<std::vector<Tensor>> {

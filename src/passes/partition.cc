@@ -16,10 +16,6 @@
 namespace millrace {
 namespace {
 
-bool IsConstantEnter(const Node& n) {
-  return n.control_op() == ControlOp::kEnter && n.Attr<bool>("is_constant").value_or(false);
-}
-
 // What passes from one iteration to another stays on one device: a message could not say which iteration it is for.
 // The Merge of a loop variable decides for its Enter, NextIteration and Switch, the Switch for the Exit.
 void ColocateLoopVariables(const std::vector<Node*>& order) {
@@ -191,12 +187,12 @@ class Partitioner {
     const auto key = std::make_pair(o, device);
     if (auto it = received_.find(key); it != received_.end()) return it->second;
     if (o.node->control_op() == ControlOp::kNextIteration ||
-        (o.node->control_op() == ControlOp::kEnter && !IsConstantEnter(*o.node))) {
+        (o.node->control_op() == ControlOp::kEnter && !o.node->IsConstantEnter())) {
       return Unimplemented(o.node->Describe(), " on ", from, " is read on ", device,
                            ": what passes between iterations must be read by a Merge");
     }
     Output here;
-    if (IsConstantEnter(*o.node) && !IsRef(o.dtype())) {
+    if (o.node->IsConstantEnter() && !IsRef(o.dtype())) {
       // What holds for the whole loop crosses once, before it.
       MR_ASSIGN_OR_RETURN(const Output outside, Import(o.node->input(0), device));
       AttrMap attrs = o.node->attrs();
@@ -215,7 +211,7 @@ class Partitioner {
   // Whether that `n` has run says no more than that the predicate was true, which the control loops know: it passes on
   // a loop variable that the predicate has looked at.
   bool IsBodyPivot(const Node& n) {
-    if (n.op_name() != "Identity" || !n.control_inputs().empty() || n.input(0).index != 1) return false;
+    if (!n.Is(OpTrait::kPassesOn) || !n.control_inputs().empty() || n.input(0).index != 1) return false;
     const Node& branch = *n.input(0).node;
     return branch.control_op() == ControlOp::kSwitch && branch.input(1).node->control_op() == ControlOp::kLoopCond &&
            branch.control_inputs().empty() && SeenByPredicate(tree_.RunsIn(&n)).contains(branch.input(0).node);

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The passes between a pruned graph and its partitions, in order. Each is named, may be switched off where that keeps
-// the meaning, and in debug builds the graph is verified after each.
+// The passes of compilation, which compile.cc strings together, and what they know of their surroundings.
 #pragma once
 
 #include <functional>
@@ -8,9 +7,10 @@
 #include <string>
 #include <vector>
 
-#include "absl/functional/function_ref.h"
+#include "absl/container/flat_hash_set.h"
 #include "graph/graph.h"
 #include "op/device_name.h"
+#include "passes/loop_region.h"
 
 namespace millrace {
 
@@ -23,10 +23,7 @@ struct PassEnvironment {
   std::function<bool(const Node&, const std::string& device_type)> has_kernel;
   // Runs one stateless node on constant inputs; any error means "do not fold".
   std::function<StatusOr<std::vector<Tensor>>(const Node&, const std::vector<Tensor>& inputs)> evaluate;
-  bool fold_constants = true;
-  bool simplify_arithmetic = true;
-  bool merge_common_subexpressions = true;
-  bool drop_order_only_work = true;
+  absl::flat_hash_set<std::string> switched_off;  // stages, by the names of compile.cc
   int64_t max_folded_bytes = 10 << 20;
   bool soft_placement = false;  // a constraint that cannot be met is dropped, with a log line
   bool log_placement = false;
@@ -35,18 +32,18 @@ struct PassEnvironment {
 struct Partition {
   std::string device;
   std::unique_ptr<Graph> graph;
+  CollapsedLoops loops;  // what the `_Loop` nodes of the graph, and of loops around them, do
 };
 
-// merge -> fold -> simplify -> merge -> drop -> place -> partition. The input must be pruned and verified.
-StatusOr<std::vector<Partition>> RunPasses(std::unique_ptr<Graph> graph, const PassEnvironment& env);
-
-// The single passes.
+// Each takes a verified graph and leaves one.
 Status FoldConstants(Graph& graph, const PassEnvironment& env);
 Status SimplifyArithmetic(Graph& graph);
 Status MergeCommonSubexpressions(Graph& graph);
 Status DropOrderOnlyWork(Graph& graph);
-Status Place(Graph& graph, const PassEnvironment& env);
+// `reasons`: gets a line for each node.
+Status Place(Graph& graph, const PassEnvironment& env, std::vector<std::string>* reasons = nullptr);
 Status ReadAfterUpdates(Graph& graph);  // after placement: on another device than the variable's, a value is read
 StatusOr<std::vector<Partition>> PartitionGraph(std::unique_ptr<Graph> graph, const PassEnvironment& env);
+Status CollapseLoops(Partition& partition);  // loops that wait for nothing and have LoopRegion's form
 
 }  // namespace millrace

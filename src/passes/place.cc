@@ -38,7 +38,8 @@ struct Group {
 
 class Placer {
  public:
-  Placer(Graph& graph, const PassEnvironment& env) : graph_(graph), env_(env), groups_(graph.nodes().size()) {}
+  Placer(Graph& graph, const PassEnvironment& env, std::vector<std::string>* reasons)
+      : graph_(graph), env_(env), reasons_(reasons), groups_(graph.nodes().size()) {}
 
   Status Place() {
     JoinColocated();
@@ -104,7 +105,7 @@ class Placer {
   // A member that the client knows: what a fetch returns rather than the fetch.
   static const Node& OfTheClient(const Group& group) {
     const Node* first = group.members.front();
-    return first->op_name() == "_Retval" && first->input(0) ? *first->input(0).node : *first;
+    return first->Is(OpTrait::kResult) && first->input(0) ? *first->input(0).node : *first;
   }
 
   Status Assign(Group& group) {
@@ -118,16 +119,17 @@ class Placer {
         break;
       }
     }
+    const char* why = env_.devices.size() == 1 ? "the only device" : "the first that fits and has the kernels";
     // Where no device has all kernels, the plan's compiler says which is missing.
-    if (!chosen) chosen = matching;
+    if (!chosen && matching) chosen = matching, why = "the first that fits; no device has the kernels";
     const Node& first = *group.members.front();
     // A value that is fed or fetched is the caller's: it needs no device of its own.
-    if (!chosen && group.members.size() == 1 && (first.op_name() == "_Arg" || first.op_name() == "_Retval"))
-      chosen = &env_.devices.front();
+    if (!chosen && group.members.size() == 1 && (first.Is(OpTrait::kArgument) || first.Is(OpTrait::kResult)))
+      chosen = &env_.devices.front(), why = "the client's";
     if (!chosen && env_.soft_placement) {
       LogInfo("placement: no device matches ", group.constraint.ToString(), " for ", OfTheClient(group).Describe(),
               "; it goes to ", env_.devices.front().ToString());
-      chosen = &env_.devices.front();
+      chosen = &env_.devices.front(), why = "by soft placement: no device is as asked for";
     }
     if (!chosen) {
       std::string have;
@@ -140,18 +142,31 @@ class Placer {
     const std::string name = chosen->ToString();
     for (Node* n : group.members) {
       n->set_assigned_device(name);
-      if (env_.log_placement && env_.devices.size() > 1) LogInfo(n->name(), ": (", n->op_name(), "): ", name);
+      if (reasons_ != nullptr) reasons_->push_back(Reason(group, *n, name, why));
     }
     return absl::OkStatus();
   }
 
+  static std::string Reason(const Group& group, const Node& n, const std::string& device, const char* why) {
+    std::string line = absl::StrCat(n.name(), " (", n.op_name(), ") is on ", device, ": ", why);
+    const std::string wanted = group.constraint.ToString();
+    if (!wanted.empty()) absl::StrAppend(&line, ", of '", wanted, "'");
+    if (group.members.size() > 1) {
+      absl::StrAppend(&line, ", with ", group.members.size() - 1, " more beside ", group.members.front()->name());
+    }
+    return line;
+  }
+
   Graph& graph_;
   const PassEnvironment& env_;
+  std::vector<std::string>* const reasons_;
   Groups groups_;
 };
 
 }  // namespace
 
-Status Place(Graph& graph, const PassEnvironment& env) { return Placer(graph, env).Place(); }
+Status Place(Graph& graph, const PassEnvironment& env, std::vector<std::string>* reasons) {
+  return Placer(graph, env, reasons).Place();
+}
 
 }  // namespace millrace

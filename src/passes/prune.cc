@@ -9,7 +9,7 @@
 namespace millrace {
 namespace {
 
-bool IsPlaceholder(const Node& n) { return n.op_name() == "Placeholder" || n.op_name() == "PlaceholderV2"; }
+bool IsPlaceholder(const Node& n) { return n.Is(OpTrait::kPlaceholder) && n.num_inputs() == 0; }
 bool IsBackEdge(const Output& from, const Node& to) {
   return from.node && millrace::IsBackEdge(from.node->control_op(), to.control_op());
 }
@@ -23,10 +23,10 @@ class Pruner {
     graph_->set_versions(source_.versions());
     MR_RETURN_IF_ERROR(AddFeeds());
     MR_RETURN_IF_ERROR(FindNeeded());
+    MR_RETURN_IF_ERROR(CopyLibrary());
     MR_RETURN_IF_ERROR(CopyNeeded());
     MR_RETURN_IF_ERROR(CloseLoops());
     MR_RETURN_IF_ERROR(AddFetches());
-    MR_RETURN_IF_ERROR(InlineCalls(source_, graph_.get(), options_.calls));
     return std::move(graph_);
   }
 
@@ -127,6 +127,18 @@ class Pruner {
         if (!ControlIsFed(c)) visit(Meant(c));
       }
     }
+    return absl::OkStatus();
+  }
+
+  // All functions, where one is named.
+  Status CopyLibrary() {
+    if (source_.Functions().empty()) return absl::OkStatus();
+    const auto names_one = [this](const Node* n) {
+      return needed_[static_cast<size_t>(n->id())] && (IsCall(source_, *n) || !FunctionsOf(*n).empty());
+    };
+    if (std::none_of(source_.nodes().begin(), source_.nodes().end(), names_one)) return absl::OkStatus();
+    for (const wire::FunctionDef* f : source_.Functions()) MR_RETURN_IF_ERROR(graph_->AddFunction(*f));
+    for (const wire::GradientDef& g : source_.gradient_defs()) MR_RETURN_IF_ERROR(graph_->AddGradientDef(g));
     return absl::OkStatus();
   }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Cuts out of a client's graph what one run signature needs (white paper 4.2): every fed output is replaced by an _Arg,
-// every fetched one gets a _Retval, and what neither fetches nor targets need is left out. Calls are expanded.
+// every fetched one gets a _Retval, and what neither fetches nor targets need is left out. Calls stay, with the
+// functions that they name.
 #pragma once
 
 #include <memory>

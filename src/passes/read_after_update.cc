@@ -201,7 +201,7 @@ class Finder {
     }
   }
   static bool MayChange(const Consumer& c) {
-    return c.node->op() != nullptr && !c.node->op_name().starts_with("_") && c.node->control_op() == ControlOp::kNone &&
+    return c.node->op() != nullptr && !c.node->Is(OpTrait::kInternal) && c.node->control_op() == ControlOp::kNone &&
            !IsRef(c.node->input_type(c.input));
   }
   const BehindUpdates& Behind(int frame) {

@@ -45,17 +45,16 @@ bool MayBeReadAgain(Output x) {
 // The operand that the node gives back; none when it computes something.
 Output OperandGivenBack(const Node& n) {
   if (!n.op() || n.num_inputs() != 2 || !n.control_inputs().empty()) return {};
-  const bool product = n.op_name() == "Mul";
-  const bool quotient = n.op_name() == "RealDiv" || n.op_name() == "Div";
-  if (!product && !quotient && n.op_name() != "Sub") return {};
+  const bool one = n.Is(OpTrait::kOneIsNeutral), left = n.Is(OpTrait::kOneIsNeutralLeft);
+  if (!one && !n.Is(OpTrait::kZeroIsNeutral)) return {};
   for (int c : {1, 0}) {
-    if (c == 0 && !product) break;
+    if (c == 0 && !left) break;
     const Output x = n.input(1 - c), constant = n.input(c);
-    if (!x || !constant || constant.node->op_name() != "Const" || !constant.node->control_inputs().empty()) continue;
+    if (!x || !constant || !constant.node->Is(OpTrait::kConstant) || !constant.node->control_inputs().empty()) continue;
     if (IsRef(x.dtype()) || MayBeReadAgain(x)) continue;
     const StatusOr<Tensor> value = constant.node->Attr<Tensor>("value");
     if (!value.ok() || !KeepsShape(x.shape(), value->shape())) continue;
-    if (IsFilledWith(*value, product || quotient ? 1 : 0)) return x;
+    if (IsFilledWith(*value, one ? 1 : 0)) return x;
   }
   return {};
 }

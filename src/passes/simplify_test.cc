@@ -17,12 +17,16 @@ class SimplifyArithmeticTest : public ::testing::Test {
  protected:
   SimplifyArithmeticTest() {
     registry_.Add("Source() -> (y:f32) | shape:shape | S").Shape(ShapeFromAttr);
-    registry_.Add("Const() -> (output:dtype) | value:tensor; dtype:type").Shape(AnyShape);
-    for (const char* op : {"Mul", "Sub", "RealDiv", "Use"}) {
-      registry_.Add(absl::StrCat(op, "(x:f32, y:f32) -> (z:f32)")).Shape(AnyShape);
-    }
+    registry_.Add("Const() -> (output:dtype) | value:tensor; dtype:type").Traits({OpTrait::kConstant}).Shape(AnyShape);
+    Binary("Mul").Traits({OpTrait::kOneIsNeutral, OpTrait::kOneIsNeutralLeft});
+    Binary("Sub").Traits({OpTrait::kZeroIsNeutral});
+    Binary("RealDiv").Traits({OpTrait::kOneIsNeutral});
+    Binary("Use");
     EXPECT_TRUE(registry_.status().ok()) << registry_.status();
     graph_ = std::make_unique<Graph>(&registry_);
+  }
+  OpDeclaration Binary(const char* op) {
+    return registry_.Add(absl::StrCat(op, "(x:f32, y:f32) -> (z:f32)")).Shape(AnyShape);
   }
   Output Add(NodeSpec spec) {
     auto node = graph_->AddNode(std::move(spec));

@@ -3,8 +3,6 @@
 
 #include <algorithm>
 
-#include "absl/container/flat_hash_set.h"
-#include "graph/frame_tree.h"
 #include "runtime/interrupt.h"
 #include "runtime/node_run.h"
 
@@ -89,10 +87,10 @@ class Segment {
 
 class LoopKernel : public Kernel {
  public:
-  LoopKernel(const LoopRegion& region, Segment predicate, Segment body)
-      : name_(region.name),
-        num_variables_(region.variables.size()),
-        results_(region.results),
+  LoopKernel(const CollapsedLoop& loop, Segment predicate, Segment body)
+      : name_(loop.name),
+        num_variables_(loop.num_variables),
+        results_(loop.results),
         predicate_(std::move(predicate)),
         body_(std::move(body)) {}
 
@@ -166,167 +164,24 @@ class LoopKernel : public Kernel {
   const Segment predicate_, body_;
 };
 
-// Rewrites a copy of the graph, loop by loop.
-class LoopCollapser {
- public:
-  LoopCollapser(const Graph& graph, const Plan::Options& options) : source_(graph), options_(options) {
-    options_.make_kernel = [this, make = options.make_kernel](const Node& n) -> StatusOr<std::shared_ptr<Kernel>> {
-      auto it = by_name_.find(n.name());
-      if (it != by_name_.end()) return it->second;
-      return make(n);
-    };
-  }
-
-  StatusOr<CollapsedGraph> Run() {
-    CollapsedGraph result;
-    const bool has_loops = std::any_of(source_.nodes().begin(), source_.nodes().end(), [](const Node* n) {
-      return n->control_op() == ControlOp::kLoopCond;
-    });
-    if (!has_loops) return result;
-    MR_RETURN_IF_ERROR(CopyGraph());
-    for (;;) {
-      MR_ASSIGN_OR_RETURN(const bool more, CollapseInnermost());
-      if (!more) break;
-    }
-    if (by_name_.empty()) return result;
-    for (Node* n : graph_->nodes()) {
-      if (auto it = by_name_.find(n->name()); it != by_name_.end()) result.kernels.emplace(n, it->second);
-    }
-    result.graph = std::move(graph_);
-    return result;
-  }
-
- private:
-  Status CopyGraph() {
-    graph_ = std::make_unique<Graph>(&source_.registry());
-    MR_ASSIGN_OR_RETURN(const std::vector<Node*> order, TopologicalOrder(source_));
-    absl::flat_hash_map<const Node*, Node*> copies;
-    for (const Node* n : order) {
-      std::vector<Output> inputs;
-      for (const Output& o : n->inputs()) {
-        auto it = copies.find(o.node);
-        inputs.push_back(it == copies.end() ? Output() : Output{it->second, o.index});  // a back edge comes below
-      }
-      std::vector<Node*> controls;
-      for (const Node* c : n->control_inputs()) controls.push_back(copies.at(c));
-      MR_ASSIGN_OR_RETURN(copies[n], graph_->CopyNode(*n, inputs, controls));
-    }
-    for (const Node* n : order) {
-      for (int i = 0; i < n->num_inputs(); ++i) {
-        Node* copy = copies.at(n);
-        if (!copy->input(i)) {
-          MR_RETURN_IF_ERROR(graph_->SetInput(copy, i, {copies.at(n->input(i).node), n->input(i).index}));
-        }
-      }
-    }
-    return absl::OkStatus();
-  }
-
-  // All loops without loops inside that have not been refused yet; false when that changed nothing. So there are as
-  // many rounds as loops are deep.
-  StatusOr<bool> CollapseInnermost() {
-    MR_ASSIGN_OR_RETURN(const std::vector<Node*> order, TopologicalOrder(*graph_));
-    MR_ASSIGN_OR_RETURN(const FrameTree tree, FrameTree::Of(order, graph_->num_node_ids()));
-    const std::vector<LoopFrame>& frames = tree.frames();
-    std::vector<bool> has_children(frames.size(), false);
-    for (const LoopFrame& f : frames) {
-      if (f.parent >= 0) has_children[static_cast<size_t>(f.parent)] = true;
-    }
-    std::vector<std::vector<Node*>> nodes(frames.size());
-    for (Node* n : order) {
-      const bool enters = n->control_op() == ControlOp::kEnter;
-      nodes[static_cast<size_t>(enters ? tree.OutputsIn(n) : tree.RunsIn(n))].push_back(n);
-    }
-    bool changed = false;
-    for (size_t f = 1; f < frames.size(); ++f) {
-      if (has_children[f] || refused_.contains(frames[f].name)) continue;
-      MR_ASSIGN_OR_RETURN(
-          std::unique_ptr<LoopRegion> region, FindLoopRegion(frames[f].name, std::move(nodes[f]), graph_->registry()));
-      std::shared_ptr<Kernel> kernel;
-      if (region) {
-        MR_ASSIGN_OR_RETURN(kernel, Compile(*region));
-      }
-      if (kernel) {
-        MR_RETURN_IF_ERROR(Replace(*region, std::move(kernel)));
-        changed = true;
-      } else {
-        refused_.insert(frames[f].name);
-      }
-    }
-    return changed;
-  }
-
-  // Null when a part has to wait for something.
-  StatusOr<std::shared_ptr<Kernel>> Compile(LoopRegion& region) {
-    const auto compile = [&](const Graph& graph, const std::vector<LoopValue>& args, bool all_last) {
-      Plan::Options options = options_;
-      options.lasting_args.clear();
-      for (size_t i = 0; i < args.size(); ++i) {
-        if (all_last || args[i].kind == LoopValue::Kind::kInvariant)
-          options.lasting_args.push_back(static_cast<int>(i));
-      }
-      return Plan::Compile(graph, options);
-    };
-    MR_ASSIGN_OR_RETURN(
-        std::unique_ptr<Plan> predicate, compile(*region.predicate, region.predicate_args, /*all_last=*/true));
-    MR_ASSIGN_OR_RETURN(std::unique_ptr<Plan> body, compile(*region.body, region.body_args, /*all_last=*/false));
-    if (predicate->runs_by_readiness() || body->runs_by_readiness()) return std::shared_ptr<Kernel>();
-    return std::make_shared<LoopKernel>(
-        region, Segment(std::move(predicate), region.predicate_args), Segment(std::move(body), region.body_args));
-  }
-
-  Status Replace(const LoopRegion& region, std::shared_ptr<Kernel> kernel) {
-    NodeSpec spec;
-    spec.op = "_Loop";
-    do {
-      spec.name = absl::StrCat("_loop_", serial_++);
-    } while (graph_->Find(spec.name) != nullptr);
-    std::vector<DType> in, out;
-    for (const std::vector<Output>* list : {&region.variables, &region.invariants}) {
-      for (const Output& o : *list) {
-        spec.inputs.push_back(o);
-        in.push_back(BaseType(o.dtype()));
-      }
-    }
-    for (const Node* exit : region.exits) out.push_back(BaseType(exit->output_type(0)));
-    spec.attrs["Tin"] = in;
-    spec.attrs["Tout"] = out;
-    spec.control_inputs = region.waits_for;
-    if (!region.nodes.empty()) spec.location = region.nodes.front()->location();
-    MR_ASSIGN_OR_RETURN(Node * loop, graph_->AddNode(std::move(spec)));
-    loop->set_assigned_device(region.nodes.front()->assigned_device());
-    for (size_t i = 0; i < region.exits.size(); ++i) {
-      Node* exit = region.exits[i];
-      loop->set_shape(static_cast<int>(i), exit->shape(0));
-      MR_RETURN_IF_ERROR(graph_->ReplaceUses(exit->output(0), loop->output(static_cast<int>(i))));
-      const std::vector<Node*> waiting = exit->control_outputs();
-      for (Node* to : waiting) graph_->AddControlEdge(loop, to);
-    }
-    by_name_[loop->name()] = std::move(kernel);
-    // Readers go first, once nobody reads around the loop.
-    for (Node* n : region.nodes) {
-      for (int i = 0; i < n->num_inputs(); ++i) {
-        if (IsBackEdge(n->input(i).node->control_op(), n->control_op())) {
-          MR_RETURN_IF_ERROR(graph_->SetInput(n, i, n->input(0)));
-        }
-      }
-    }
-    for (auto n = region.nodes.rbegin(); n != region.nodes.rend(); ++n) graph_->RemoveNode(*n);
-    return absl::OkStatus();
-  }
-
-  const Graph& source_;
-  Plan::Options options_;
-  std::unique_ptr<Graph> graph_;
-  absl::flat_hash_map<std::string, std::shared_ptr<Kernel>> by_name_;
-  absl::flat_hash_set<std::string> refused_;
-  int serial_ = 0;
-};
-
 }  // namespace
 
-StatusOr<CollapsedGraph> CollapseLoops(const Graph& graph, const Plan::Options& options) {
-  return LoopCollapser(graph, options).Run();
+StatusOr<std::shared_ptr<Kernel>> MakeLoopKernel(const CollapsedLoop& loop, const Plan::Options& options) {
+  const auto compile =
+      [&](const Graph& graph, const std::vector<LoopValue>& args, bool all_last) -> StatusOr<std::unique_ptr<Plan>> {
+    Plan::Options own = options;
+    own.lasting_args.clear();
+    for (size_t i = 0; i < args.size(); ++i) {
+      if (all_last || args[i].kind == LoopValue::Kind::kInvariant) own.lasting_args.push_back(static_cast<int>(i));
+    }
+    MR_ASSIGN_OR_RETURN(std::unique_ptr<Plan> plan, Plan::Compile(graph, own));
+    if (!plan->runs_by_readiness()) return plan;
+    return Unimplemented("loop '", loop.name, "' has a node that waits, although its op does not say so");
+  };
+  MR_ASSIGN_OR_RETURN(std::unique_ptr<Plan> predicate, compile(*loop.predicate, loop.predicate_args, true));
+  MR_ASSIGN_OR_RETURN(std::unique_ptr<Plan> body, compile(*loop.body, loop.body_args, false));
+  return std::make_shared<LoopKernel>(
+      loop, Segment(std::move(predicate), loop.predicate_args), Segment(std::move(body), loop.body_args));
 }
 
 }  // namespace millrace

@@ -16,15 +16,8 @@ namespace {
 
 constexpr size_t kMaxFreeFrames = 16;
 
-bool IsArg(const Node& n) { return n.op_name() == "_Arg"; }
-bool IsRetval(const Node& n) { return n.op_name() == "_Retval"; }
-bool IsTransfer(const Node& n) {
-  const std::string& op = n.op_name();
-  return op == "_Send" || op == "_Recv" || op == "_HostSend" || op == "_HostRecv";
-}
-bool IsConstantEnter(const Node* n) {
-  return n->control_op() == ControlOp::kEnter && n->Attr<bool>("is_constant").value_or(false);
-}
+bool IsArg(const Node& n) { return n.Is(OpTrait::kArgument); }
+bool IsRetval(const Node& n) { return n.Is(OpTrait::kResult); }
 
 // The position of an _Arg or _Retval, checked against `limit` so that a bad index cannot size anything.
 StatusOr<size_t> IndexOf(const Node& n, size_t limit) {
@@ -42,10 +35,6 @@ class PlanCompiler {
   PlanCompiler(const Graph& graph, const Plan::Options& options) : graph_(&graph), options_(options) {}
 
   StatusOr<std::unique_ptr<Plan>> Compile() {
-    if (options_.reuse_slots) {
-      MR_ASSIGN_OR_RETURN(collapsed_, CollapseLoops(*graph_, options_));
-      if (collapsed_.graph) graph_ = collapsed_.graph.get();
-    }
     MR_ASSIGN_OR_RETURN(order_, TopologicalOrder(*graph_));
     MoveUpdatesUp(order_);
     MR_ASSIGN_OR_RETURN(tree_, FrameTree::Of(order_, graph_->num_node_ids()));
@@ -86,13 +75,19 @@ class PlanCompiler {
         return Unimplemented(
             "op ", n->op_name(), " of ", n->Describe(), " is not known here; it was imported by name only");
       }
-      if (auto it = collapsed_.kernels.find(n); it != collapsed_.kernels.end()) {
-        kernels_[n] = it->second;
+      if (const CollapsedLoop* loop = LoopOf(*n)) {
+        MR_ASSIGN_OR_RETURN(kernels_[n], MakeLoopKernel(*loop, options_));
       } else {
         MR_ASSIGN_OR_RETURN(kernels_[n], options_.make_kernel(*n));
       }
     }
     return absl::OkStatus();
+  }
+
+  const CollapsedLoop* LoopOf(const Node& n) const {
+    if (options_.loops == nullptr || !n.Is(OpTrait::kInternal)) return nullptr;
+    const auto it = options_.loops->find(n.name());
+    return it == options_.loops->end() ? nullptr : &it->second;
   }
 
   bool RunsOnce(const Node* n) const {
@@ -116,7 +111,7 @@ class PlanCompiler {
   }
   void AssignSlot(const Node* n) {
     PlanFrame& frame = plan_->frames_[static_cast<size_t>(tree_.OutputsIn(n))];
-    int& count = IsConstantEnter(n) ? frame.num_constants : frame.num_slots;
+    int& count = n->IsConstantEnter() ? frame.num_constants : frame.num_slots;
     first_slot_[n] = count;
     count += n->num_outputs();
   }
@@ -155,8 +150,8 @@ class PlanCompiler {
     links.async = kernel->AsAsync();
     links.expensive = kernel->IsExpensive();
     p.may_stop = links.async == nullptr && ChangesOnlyItsOutputs(n.signature());
-    links.is_transfer = IsTransfer(n);
-    links.enters_constant = IsConstantEnter(&n);
+    links.is_transfer = n.Is(OpTrait::kTransfer);
+    links.enters_constant = n.IsConstantEnter();
     links.frame = tree_.RunsIn(&n);
     links.output_frame = tree_.OutputsIn(&n);
     plan_->has_async_ |= links.async != nullptr;
@@ -167,7 +162,7 @@ class PlanCompiler {
     p.input_begin = static_cast<int32_t>(plan_->input_slots_.size());
     for (int i = 0; i < n.num_inputs(); ++i) {
       int slot = SlotOf(n.input(i));
-      const bool is_constant = IsConstantEnter(n.input(i).node);
+      const bool is_constant = n.input(i).node->IsConstantEnter();
       links.reads.push_back({slot, is_constant});
       if (IsRef(n.input(i).dtype()) && !IsRef(n.input_type(i))) {
         links.dereferences.push_back({slot, frame.num_slots, i, is_constant});
@@ -360,7 +355,6 @@ class PlanCompiler {
   std::unique_ptr<Plan> plan_{new Plan()};
   std::vector<Node*> order_;
   FrameTree tree_;
-  CollapsedGraph collapsed_;
   std::vector<std::vector<int>> readers_, last_reader_;  // by frame and slot
   absl::flat_hash_map<const Node*, std::shared_ptr<Kernel>> kernels_;
   absl::flat_hash_map<const Node*, int> first_slot_;

@@ -17,6 +17,7 @@
 #include "absl/synchronization/mutex.h"
 #include "graph/graph.h"
 #include "kernel/kernel.h"
+#include "passes/loop_region.h"
 
 namespace millrace {
 
@@ -111,6 +112,7 @@ class Plan {
     // Returns the kernel of a node; stateful kernels are shared between plans by whoever owns them.
     std::function<StatusOr<std::shared_ptr<Kernel>>(const Node&)> make_kernel;
     Device* device = nullptr;
+    const CollapsedLoops* loops = nullptr;  // what the graph's `_Loop` nodes do; for the time of Compile
     // Slots may be used again by later nodes: for plans that only ever run in plan order.
     bool reuse_slots = true;
     // Arguments whose slots are never cleared while a frame is held: who runs the plan again need not set them again.

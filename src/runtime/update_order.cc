@@ -13,23 +13,19 @@ bool IsHandle(DType t) { return IsRef(t) || t == DType::kResource; }
 
 bool TakesVariable(const Node& n, int i) { return n.op() && IsHandle(n.input_type(i)); }
 
-bool IsUpdate(const Node& n) {
-  if (!n.op() || n.num_inputs() == 0) return false;
-  if (IsRef(n.input_type(0))) return true;
-  return n.input_type(0) == DType::kResource && n.num_outputs() == 0;
-}
+bool IsUpdate(const Node& n) { return n.Is(OpTrait::kUpdatesVariable) && n.num_inputs() > 0; }
 
 // Nothing but a value out of a variable, which costs nothing to hold.
 bool IsRead(const Node& n) {
   if (!n.op() || n.num_inputs() != 1 || n.num_outputs() != 1 || !n.input(0)) return false;
   if (IsRef(n.input(0).dtype())) return !n.op()->stateful;
-  return n.op_name() == "ReadVariableOp";
+  return n.Is(OpTrait::kReadsVariable);
 }
 
 // There before the step begins.
 bool IsGiven(const Node& n) {
   if (!n.op() || n.num_inputs() != 0 || n.num_outputs() != 1 || !n.control_inputs().empty()) return false;
-  return n.op_name() == "Const" || n.op_name() == "VarHandleOp" || IsRef(n.output_type(0));
+  return n.Is(OpTrait::kConstant) || n.Is(OpTrait::kMakesVariable) || IsRef(n.output_type(0));
 }
 
 // Numbers variables: one number for all nodes that make the same one. A handle from outside, an argument, may lead to

@@ -10,7 +10,6 @@
 #include "base/env.h"
 #include "base/exceptions.h"
 #include "base/thread_pool.h"
-#include "graph/verify.h"
 #include "runtime/node_run.h"
 #include "service/call_in_flight.h"
 
@@ -139,9 +138,9 @@ Status RenumberArguments(Graph& graph, CompiledPart* part) {
   // Only part of the client's arguments may be in this partition: number those from 0 in the client's order.
   std::vector<std::pair<int64_t, Node*>> args, retvals;
   for (Node* n : graph.nodes()) {
-    if (n->op_name() != "_Arg" && n->op_name() != "_Retval") continue;
+    if (!n->Is(OpTrait::kArgument) && !n->Is(OpTrait::kResult)) continue;
     MR_ASSIGN_OR_RETURN(const int64_t index, n->Attr<int64_t>("index"));
-    (n->op_name() == "_Arg" ? args : retvals).emplace_back(index, n);
+    (n->Is(OpTrait::kArgument) ? args : retvals).emplace_back(index, n);
   }
   for (auto [list, map] : {std::pair(&args, &part->args), std::pair(&retvals, &part->retvals)}) {
     std::sort(list->begin(), list->end());
@@ -155,24 +154,41 @@ Status RenumberArguments(Graph& graph, CompiledPart* part) {
 
 }  // namespace
 
+Status Coordinator::LendGraphTo(absl::FunctionRef<Status(const Graph&)> use,
+                                const std::function<Status()>& keep_going) {
+  MR_RETURN_IF_ERROR(graph_->mu.LockWhile(keep_going));
+  const absl::Cleanup unlock = [this] { graph_->mu.Unlock(); };
+  // What a construction that may still fail has added must not be remembered.
+  if (graph_->mu.ClaimedHere()) {
+    return FailedPrecondition("the graph cannot run while a conditional or loop is being built in it");
+  }
+  return use(graph_->graph);
+}
+
+StatusOr<std::string> Coordinator::Explain(const RunSignature& signature) {
+  PruneOptions prune;
+  prune.calls.keep_going = KeepGoing(absl::InfiniteDuration());
+  prune.calls.differentiate = options_.calls.differentiate;
+  CompileReport report;
+  const auto lend = [&](absl::FunctionRef<Status(const Graph&)> use) {
+    return LendGraphTo(use, prune.calls.keep_going);
+  };
+  MR_ASSIGN_OR_RETURN(
+      const std::vector<Partition> partitions, CompileGraph(lend, signature, prune, options_.passes, &report));
+  return ReportText(report, partitions);
+}
+
 StatusOr<CompiledPtr> Coordinator::Compile(const RunSignature& signature, PruneOptions prune) {
   prune.calls.differentiate = options_.calls.differentiate;
-  std::unique_ptr<Graph> pruned;
   auto compiled = std::make_shared<Compiled>(workers_);
-  {
-    MR_RETURN_IF_ERROR(graph_->mu.LockWhile(prune.calls.keep_going));
-    const absl::Cleanup unlock = [this] { graph_->mu.Unlock(); };
-    // What a construction that may still fail has added must not be remembered.
-    if (graph_->mu.ClaimedHere()) {
-      return FailedPrecondition("the graph cannot run while a conditional or loop is being built in it");
-    }
-    MR_ASSIGN_OR_RETURN(pruned, PruneForRun(graph_->graph, signature, prune));
-    if (prune.through_rendezvous) compiled->feeds_needed = FeedsNeededBy(signature.feeds, signature.fetches);
-  }
-  MR_RETURN_IF_ERROR(KeepGoingUnlessInterrupted());
-  MR_RETURN_IF_ERROR(VerifyGraph(*pruned));
-  MR_ASSIGN_OR_RETURN(std::vector<Partition> partitions, RunPasses(std::move(pruned), options_.passes));
-  MR_RETURN_IF_ERROR(KeepGoingUnlessInterrupted());
+  const auto lend = [&](absl::FunctionRef<Status(const Graph&)> use) {
+    const auto use_and_look = [&](const Graph& graph) {
+      if (prune.through_rendezvous) compiled->feeds_needed = FeedsNeededBy(signature.feeds, signature.fetches);
+      return use(graph);
+    };
+    return LendGraphTo(use_and_look, prune.calls.keep_going);
+  };
+  MR_ASSIGN_OR_RETURN(std::vector<Partition> partitions, CompileGraph(lend, signature, prune, options_.passes));
   for (Partition& partition : partitions) {
     CompiledPart part;
     const auto owner = worker_of_device_.find(partition.device);

@@ -15,6 +15,7 @@
 #include "absl/container/flat_hash_map.h"
 #include "base/thread_pool.h"
 #include "graph/shared_graph.h"
+#include "passes/compile.h"
 #include "runtime/interrupt.h"
 #include "service/deadline.h"
 #include "service/partial_run.h"
@@ -57,6 +58,9 @@ class Coordinator {
   // Stops it and waits for it. OK for one that is over.
   Status ReleasePartialRun(const std::string& handle);
 
+  // What compilation makes of a signature: stages, partitions, places. Compiles it, and keeps nothing.
+  StatusOr<std::string> Explain(const RunSignature& signature);
+
   // Before the first step.
   void SetInterruptCheck(const InterruptCheck& check) { interrupt_check_ = check; }
 
@@ -73,6 +77,8 @@ class Coordinator {
   struct Compilation;
 
   StatusOr<CompiledPtr> Compile(const RunSignature& signature, PruneOptions prune);
+  // Lends the graph, which is locked meanwhile.
+  Status LendGraphTo(absl::FunctionRef<Status(const Graph&)> use, const std::function<Status()>& keep_going);
   // Asked while a signature is compiled: an error ends the work.
   std::function<Status()> KeepGoing(absl::Duration timeout);
   // Counts `call` as in flight until it leaves, so that Close stops it and waits for it. Cancelled when it is closed.

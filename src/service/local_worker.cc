@@ -39,7 +39,7 @@ Device* LocalWorker::FindDevice(const std::string& name) const {
 
 StatusOr<std::shared_ptr<Kernel>> LocalWorker::MakeKernel(const Node& node, Device& device) {
   const KernelInit init{*node.op(), node.name(), node.attrs(), node.signature(), device};
-  const bool shared = node.op()->stateful && !node.op_name().starts_with("_");
+  const bool shared = node.op()->stateful && !node.Is(OpTrait::kInternal);
   if (!shared) {
     MR_ASSIGN_OR_RETURN(std::unique_ptr<Kernel> kernel, kernels_->Create(init));
     return std::shared_ptr<Kernel>(std::move(kernel));
@@ -86,6 +86,7 @@ StatusOr<int64_t> LocalWorker::Register(Partition partition) {
   Plan::Options options;
   options.device = device;
   options.reuse_slots = !deterministic_;
+  options.loops = &partition.loops;
   std::shared_ptr<FunctionSource> functions;  // made where a kernel asks for them
   options.make_kernel = [&](const Node& n) -> StatusOr<std::shared_ptr<Kernel>> {
     StatusOr<std::shared_ptr<Kernel>> kernel = MakeKernel(n, *device);
@@ -255,31 +256,6 @@ void LocalWorker::ServeRecv(int64_t step_id, absl::string_view key, Rendezvous::
         Aborted("step ", step_id, " is not open on the worker that is to send '", key, "'"), Tensor(), false);
   }
   rendezvous->RecvAsync(key, std::move(done));
-}
-
-StatusOr<std::vector<Tensor>> LocalWorker::Evaluate(const Node& node, const std::vector<Tensor>& inputs) {
-  Device& device = *devices_.front();
-  const KernelInit init{*node.op(), node.name(), node.attrs(), node.signature(), device};
-  MR_ASSIGN_OR_RETURN(const std::unique_ptr<Kernel> kernel, kernels_->Create(init));
-  if (kernel->AsAsync()) return Unimplemented("asynchronous kernels are not folded");
-  NodeInfo info{node.name(), node.op(), node.signature(), node.location(), &device};
-  std::vector<Slot> in(inputs.size()), out(static_cast<size_t>(node.num_outputs()));
-  std::vector<Slot*> in_pointers;
-  for (size_t i = 0; i < inputs.size(); ++i) {
-    in[i].tensor = inputs[i];
-    in_pointers.push_back(&in[i]);
-  }
-  StepContext step;
-  KernelContext ctx(info, in_pointers.data(), out.data(), 0, step);
-  StopScope stop(&StepMustStop, &step);
-  stop.may_stop = ChangesOnlyItsOutputs(node.signature());
-  MR_RETURN_IF_ERROR(WithoutExceptions([&] { return kernel->Compute(ctx); }));
-  std::vector<Tensor> values;
-  for (Slot& s : out) {
-    if (!s.tensor.IsInitialized()) return Internal("kernel gave an output no value");
-    values.push_back(std::move(s.tensor));
-  }
-  return values;
 }
 
 }  // namespace millrace

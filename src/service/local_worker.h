@@ -33,10 +33,10 @@ class LocalWorker : public Worker {
   // For transports: the value of `key`, which a device of this worker sends in that step. Aborted when it is not open.
   void ServeRecv(int64_t step_id, absl::string_view key, Rendezvous::DoneCallback done);
 
-  // Runs one stateless node by itself: constant folding.
-  StatusOr<std::vector<Tensor>> Evaluate(const Node& node, const std::vector<Tensor>& inputs);
   // Drops the resources of a container on every device; "" is all containers.
   void ClearResources(const std::string& container);
+
+  Device& host() { return *devices_.front(); }
 
   // Adds where the streams of this worker's random ops are.
   void GetRandomPositions(RandomPositions* positions) const;

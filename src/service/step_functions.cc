@@ -6,9 +6,9 @@
 #include "base/exceptions.h"
 #include "graph/function_call.h"
 #include "graph/verify.h"
-#include "passes/pipeline.h"
-#include "passes/prune.h"
+#include "passes/compile.h"
 #include "runtime/executor.h"
+#include "service/ask_kernels.h"
 #include "service/plan_step.h"
 
 namespace millrace {
@@ -159,26 +159,25 @@ class LibraryFunctions final : public FunctionSource, public std::enable_shared_
         FunctionBody body, InstantiateFunction({f.name, f.attrs, signature.feeds, {}, "function", ""}, &graph));
     signature.fetches = std::move(body.outputs);
     signature.targets = std::move(body.control_outputs);
-    MR_ASSIGN_OR_RETURN(std::unique_ptr<Graph> pruned, PruneForRun(graph, signature));
-    MR_ASSIGN_OR_RETURN(std::vector<Partition> parts, RunPasses(std::move(pruned), Environment()));
+    const auto lend = [&](absl::FunctionRef<Status(const Graph&)> use) { return use(graph); };
+    MR_ASSIGN_OR_RETURN(const std::vector<Partition> parts, CompileGraph(lend, signature, {}, Environment()));
     if (parts.size() != 1) return Internal("it became ", parts.size(), " partitions");
-    return MakePlan(*parts.front().graph);
+    return MakePlan(parts.front());
   }
 
   PassEnvironment Environment() const {
     PassEnvironment env;
     env.devices = {device_.parsed_name()};
     env.incarnations = {device_.incarnation()};
-    env.has_kernel = [this](const Node& n, const std::string& type) {
-      return n.op() && (kernels_.Has(*n.op(), n.attrs(), type) || n.op_name() == "_Arg" || n.op_name() == "_Retval");
-    };
+    AskKernels(kernels_, device_, &env);
     env.soft_placement = true;
     return env;
   }
 
-  StatusOr<std::unique_ptr<Plan>> MakePlan(const Graph& graph) {
+  StatusOr<std::unique_ptr<Plan>> MakePlan(const Partition& partition) {
     Plan::Options options;
     options.device = &device_;
+    options.loops = &partition.loops;
     options.make_kernel = [this](const Node& n) -> StatusOr<std::shared_ptr<Kernel>> {
       const KernelInit init{*n.op(), n.name(), n.attrs(), n.signature(), device_};
       StatusOr<std::unique_ptr<Kernel>> kernel = kernels_.Create(init);
@@ -186,7 +185,7 @@ class LibraryFunctions final : public FunctionSource, public std::enable_shared_
       if (auto* user = dynamic_cast<UsesFunctions*>(kernel->get())) user->SetFunctions(shared_from_this());
       return std::shared_ptr<Kernel>(*std::move(kernel));
     };
-    return Plan::Compile(graph, options);
+    return Plan::Compile(*partition.graph, options);
   }
 
   Graph library_;  // of functions alone

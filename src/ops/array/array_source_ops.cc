@@ -109,22 +109,26 @@ Status CheckNumericsGrad(GradContext& c) {
 
 void RegisterSources(OpRegistry& r) {
   r.Add("Const() -> (output:dtype) | value:tensor; dtype:type")
+      .Traits({OpTrait::kConstant})
       .Doc("A fixed tensor. The value is stored once in the graph and shared by every step that reads it.")
       .Shape(ConstShape)
       .NotDifferentiable("it has no input")
       .NoExample("its value is an attribute; every other example is fed through it");
   r.Add("Placeholder() -> (output:dtype) | dtype:type; shape:shape=?")
+      .Traits({OpTrait::kPlaceholder})
       .Doc("A value that the caller must feed. `shape` is what may be assumed of it; running it unfed is an error.")
       .Shape(ShapeFromAttr)
       .NotDifferentiable("it has no input")
       .NoExample("it must be fed");
   r.Add("PlaceholderV2() -> (output:dtype) | dtype:type; shape:shape | D23")
+      .Traits({OpTrait::kPlaceholder})
       .Doc("Placeholder with a required shape attribute.")
       .Deprecated("Placeholder behaves the same")
       .Shape(ShapeFromAttr)
       .NotDifferentiable("it has no input")
       .NoExample("it must be fed");
   r.Add("PlaceholderWithDefault(input:dtype) -> (output:dtype) | dtype:type; shape:shape")
+      .Traits({OpTrait::kPlaceholder, OpTrait::kNeverFolds})
       .Doc("Passes `input` through unless the caller feeds the output with another value of the given shape.")
       .Shape(DefaultedShape)
       .Gradient(IdentityGrad)
@@ -138,6 +142,7 @@ void RegisterSources(OpRegistry& r) {
 
 void RegisterIdentities(OpRegistry& r) {
   r.Add("Identity(input:T) -> (output:T) | T:type")
+      .Traits({OpTrait::kPassesOn})
       .Doc("The input itself, without a copy.")
       .Shape(PassedThrough)
       .Gradient(IdentityGrad)
@@ -163,16 +168,19 @@ void RegisterIdentities(OpRegistry& r) {
       .NotDifferentiable("that is its purpose")
       .Example("f32[2,3]~");
   r.Add("PreventGradient(input:T) -> (output:T) | T:type; message:string=\"\"")
+      .Traits({OpTrait::kNeverFolds})
       .Doc("The input itself; taking a gradient through it is an error that shows `message`.")
       .Shape(PassedThrough)
       .Gradient(PreventGradientGrad)
       .Example("!f32[2,3]~ | message=\"no\"");
   r.Add("EnsureShape(input:T) -> (output:T) | shape:shape; T:type")
+      .Traits({OpTrait::kChecks})
       .Doc("The input itself, after a check that its shape fits `shape`; what follows may rely on it.")
       .Shape(EnsuredShape)
       .Gradient(IdentityGrad)
       .Example("f32[2,3]~ | shape=[2,-1]");
   r.Add("CheckNumerics(tensor:T) -> (output:T) | T in FLT; message:string | S")
+      .Traits({OpTrait::kChecks, OpTrait::kNeverFolds})
       .Doc("The input itself; an error that begins with `message` when an element is NaN or infinite.")
       .Shape(PassedThrough)
       .Gradient(CheckNumericsGrad)

@@ -58,8 +58,8 @@ Status ReducedShape(ShapeContext& c) {
 class Declarer {
  public:
   explicit Declarer(OpRegistry& r) : r_(r) {}
-  void operator()(const std::string& schema, absl::string_view doc, ShapeFn shape = DatasetShape) const {
-    r_.Add(schema).Doc(doc).Shape(shape).NotDifferentiable(kNoGradient).NoExample(kNoExample);
+  OpDeclaration operator()(const std::string& schema, absl::string_view doc, ShapeFn shape = DatasetShape) const {
+    return r_.Add(schema).Doc(doc).Shape(shape).NotDifferentiable(kNoGradient).NoExample(kNoExample);
   }
   // One that takes a data set, and `inputs` and `attrs` besides.
   void Over(absl::string_view name, absl::string_view inputs, absl::string_view doc, absl::string_view attrs = "",
@@ -179,6 +179,7 @@ void AddFunctions(const Declarer& add, OpRegistry& r) {
   r.Add(absl::StrCat("ReduceDataset(input_dataset:var, initial_state:[Tstate], other_arguments:[Targuments]) -> ",
                      "(components:[output_types]) | f:func; Tstate:list(type)>=1; Targuments:list(type)>=0; ", kOut,
                      "; use_inter_op_parallelism:bool=true | S"))
+      .Traits({OpTrait::kWaits})
       .Doc("The last state of state = f(state, element), from initial_state, over all elements.")
       .Shape(ReducedShape)
       .NotDifferentiable(kNoGradient)
@@ -199,15 +200,19 @@ void AddIterators(const Declarer& add) {
       NoOutputs);
   add(absl::StrCat("OneShotIterator() -> (handle:res) | dataset_factory:func; ", out,
                    "; container:string=\"\"; shared_name:string=\"\" | S"),
-      "An iterator over the data set that `dataset_factory` gives, from its beginning to its end, once.");
+      "An iterator over the data set that `dataset_factory` gives, from its beginning to its end, once.")
+      .Traits({OpTrait::kWaits});
   add("MakeIterator(dataset:var, iterator:res) -> () | | S", "Sets an iterator to the beginning of a data set.",
-      NoOutputs);
+      NoOutputs)
+      .Traits({OpTrait::kWaits});
   for (const char* op : {"IteratorGetNext", "IteratorGetNextSync"}) {
     add(absl::StrCat(op, "(iterator:res) -> (components:[output_types]) | ", out, " | S"),
-        "The next element. OutOfRange at the end; FailedPrecondition where MakeIterator has not run.", ElementShape);
+        "The next element. OutOfRange at the end; FailedPrecondition where MakeIterator has not run.", ElementShape)
+        .Traits({OpTrait::kWaits});
   }
   add(absl::StrCat("DatasetToSingleElement(dataset:var) -> (components:[output_types]) | ", out, " | S"),
-      "The only element of a data set. InvalidArgument when it has none, or several.", ElementShape);
+      "The only element of a data set. InvalidArgument when it has none, or several.", ElementShape)
+      .Traits({OpTrait::kWaits});
   add("IteratorToStringHandle(resource_handle:res) -> (string_handle:str) | | S",
       "A string that names an iterator in its session.");
   for (const char* op : {"IteratorFromStringHandle", "IteratorFromStringHandleV2"}) {

@@ -93,6 +93,7 @@ void AddAccess(OpRegistry& r, const Version& v) {
   const std::string both = absl::StrCat(reader, ", queue_handle:", v.handle);
   const auto add = [&](const char* name, const std::string& rest, ShapeFn shape) {
     return r.Add(absl::StrCat(name, v.suffix, rest, v.flags))
+        .Traits({OpTrait::kWaits})
         .Shape(shape)
         .NotDifferentiable(kIsState)
         .NoExample(kNoExample);

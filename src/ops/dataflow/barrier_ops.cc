@@ -23,7 +23,12 @@ Status TakeShape(ShapeContext& c) {
 }
 
 void Declare(OpRegistry& r, const char* schema, const char* doc, ShapeFn shape) {
-  r.Add(schema).Doc(doc).Shape(shape).NotDifferentiable("a barrier is state").NoExample("state");
+  r.Add(schema)
+      .Traits({OpTrait::kWaits})
+      .Doc(doc)
+      .Shape(shape)
+      .NotDifferentiable("a barrier is state")
+      .NoExample("state");
 }
 
 }  // namespace

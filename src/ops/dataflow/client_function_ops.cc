@@ -11,6 +11,7 @@ Status NothingKnown(ShapeContext&) { return absl::OkStatus(); }
 
 void Add(OpRegistry& r, absl::string_view schema, absl::string_view doc) {
   r.Add(schema)
+      .Traits({OpTrait::kWaits})
       .Doc(doc)
       .Shape(NothingKnown)
       .NotDifferentiable("nothing is known of the function; a client overrides the gradient of the node")

@@ -116,6 +116,7 @@ void RegisterControlFlowOps(OpRegistry& r) {
       .NoGradient("which variable it names is only known in the step")
       .NoExample("state");
   r.Add("Abort() -> () | error_msg:string=\"\"; exit_without_error:bool=false")
+      .Traits({OpTrait::kChecks})
       .Doc(
           "Ends the step with Aborted and the message `error_msg`. The process goes on: a graph cannot end it. With "
           "exit_without_error nothing happens.")

@@ -13,6 +13,7 @@ void RegisterMutexOps(OpRegistry& r) {
       .NotDifferentiable(state)
       .NoExample(state);
   r.Add("MutexLock(mutex:res) -> (mutex_lock:var) | S")
+      .Traits({OpTrait::kWaits})
       .Doc(
           "Waits for a mutex and takes it. The mutex is free again when nobody holds the lock any more; "
           "ConsumeMutexLock keeps it until then.")

@@ -57,7 +57,7 @@ struct Version {
 constexpr Version kVersions[] = {{"", "&str", ""}, {"V2", "res", " | S"}};
 
 void Declare(OpRegistry& r, const std::string& schema, absl::string_view doc, ShapeFn shape) {
-  r.Add(schema).Doc(doc).Shape(shape).NotDifferentiable(kIsState).NoExample("state");
+  r.Add(schema).Traits({OpTrait::kWaits}).Doc(doc).Shape(shape).NotDifferentiable(kIsState).NoExample("state");
 }
 
 void RegisterQueues(OpRegistry& r, const Version& v) {

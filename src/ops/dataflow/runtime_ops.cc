@@ -22,6 +22,7 @@ void AddSend(OpRegistry& r, absl::string_view name, absl::string_view doc) {
   r.Add(absl::StrCat(name,
                      "(tensor:T) -> () | T:type; tensor_name:string; send_device:string; "
                      "send_device_incarnation:int; recv_device:string; client_terminated:bool=false | S"))
+      .Traits({OpTrait::kTransfer})
       .Doc(doc)
       .Shape(NoOutputs)
       .NoGradient(kTransfer)
@@ -32,6 +33,7 @@ void AddRecv(OpRegistry& r, absl::string_view name, absl::string_view doc) {
   r.Add(absl::StrCat(name,
                      "() -> (tensor:tensor_type) | tensor_type:type; tensor_name:string; send_device:string; "
                      "send_device_incarnation:int; recv_device:string; client_terminated:bool=false | S"))
+      .Traits({OpTrait::kTransfer, OpTrait::kWaits})
       .Doc(doc)
       .Shape(NothingKnown)
       .NoGradient(kTransfer)
@@ -42,6 +44,7 @@ void AddRecv(OpRegistry& r, absl::string_view name, absl::string_view doc) {
 
 void RegisterRuntimeOps(OpRegistry& r) {
   r.Add("NoOp() -> ()")
+      .Traits({OpTrait::kDoesNothing})
       .Doc("Does nothing. Control edges to and from it group and order other ops.")
       .Shape(NoOutputs)
       .NotDifferentiable("it has no input")
@@ -74,11 +77,13 @@ void RegisterRuntimeOps(OpRegistry& r) {
       .NoGradient("gradients are taken of the primitives")
       .NoExample("it needs a loop");
   r.Add("_Arg() -> (output:T) | T:type; index:int>=0 | S")
+      .Traits({OpTrait::kArgument})
       .Doc("Argument `index` of the function (or fed partition) that contains it.")
       .Shape(NothingKnown)
       .NotDifferentiable("it has no input")
       .NoExample("it needs a call");
   r.Add("_Retval(input:T) -> () | T:type; index:int>=0 | S")
+      .Traits({OpTrait::kResult})
       .Doc("Makes its input result `index` of the function (or fetched partition) that contains it.")
       .Shape(NoOutputs)
       .NoGradient("results have gradients at the call")

@@ -25,6 +25,7 @@ constexpr char kNames[] = "container:string=\"\"; shared_name:string=\"\" | S";
 void Declare(OpRegistry& r, absl::string_view signature, absl::string_view types, absl::string_view doc,
              ShapeFn shape) {
   r.Add(absl::StrCat(signature, " | ", kLimits, types, "; ", kNames))
+      .Traits({OpTrait::kWaits})
       .Doc(doc)
       .Shape(shape)
       .NotDifferentiable("a staging area is state")

@@ -199,24 +199,28 @@ void AddUses(OpRegistry& r, const Version& v, const char* dn, const char* dn_sca
   const std::string h = absl::StrCat("(handle:", v.handle);
   r.Add(absl::StrCat("TensorArrayWrite", v.suffix, h, ", index:i32, value:T, flow_in:f32) -> (flow_out:f32) | T:type",
                      Flags(v, dn)))
+      .Traits({OpTrait::kKeepsState})
       .Doc("Makes `value` the element at `index`, which must not have been written before.")
       .Shape(WriteShape)
       .Gradient(WriteGrad)
       .NoExample("state");
   r.Add(absl::StrCat(
             "TensorArrayRead", v.suffix, h, ", index:i32, flow_in:f32) -> (value:dtype) | dtype:type", Flags(v, dn)))
+      .Traits({OpTrait::kKeepsState})
       .Doc("The element at `index`, without a copy. One that was never written reads as zeros when its shape is known.")
       .Shape(ReadShape)
       .Gradient(ReadGrad)
       .NoExample("state");
   r.Add(absl::StrCat("TensorArrayGather", v.suffix, h,
                      ", indices:i32, flow_in:f32) -> (value:dtype) | dtype:type; element_shape:shape=?", Flags(v, dn)))
+      .Traits({OpTrait::kKeepsState})
       .Doc("Reads the elements at `indices`, which must have one shape, and packs them along a new first dimension.")
       .Shape(GatherShape)
       .Gradient(GatherGrad)
       .NoExample("state");
   r.Add(absl::StrCat("TensorArrayScatter", v.suffix, h,
                      ", indices:i32, value:T, flow_in:f32) -> (flow_out:f32) | T:type", Flags(v, dn_scatter)))
+      .Traits({OpTrait::kKeepsState})
       .Doc("Writes row i of `value` as the element at indices[i].")
       .Shape(FlowShape)
       .Gradient(ScatterGrad)
@@ -224,6 +228,7 @@ void AddUses(OpRegistry& r, const Version& v, const char* dn, const char* dn_sca
   r.Add(absl::StrCat("TensorArrayConcat", v.suffix, h,
                      ", flow_in:f32) -> (value:dtype, lengths:i64) | dtype:type; element_shape_except0:shape=?",
                      Flags(v, dn_concat)))
+      .Traits({OpTrait::kKeepsState})
       .Doc(
           "Reads all elements and joins them along their first dimension, in which they may differ; `lengths` has "
           "their sizes in it.")
@@ -232,16 +237,19 @@ void AddUses(OpRegistry& r, const Version& v, const char* dn, const char* dn_sca
       .NoExample("state");
   r.Add(absl::StrCat("TensorArraySplit", v.suffix, h, ", value:T, lengths:i64, flow_in:f32) -> (flow_out:f32) | T:type",
                      Flags(v, dn)))
+      .Traits({OpTrait::kKeepsState})
       .Doc("Cuts `value` along its first dimension into pieces of these lengths and writes them as the elements.")
       .Shape(FlowShape)
       .Gradient(SplitGrad)
       .NoExample("state");
   r.Add(absl::StrCat("TensorArraySize", v.suffix, h, ", flow_in:f32) -> (size:i32)", Flags(v, dn)))
+      .Traits({OpTrait::kKeepsState})
       .Doc("How many elements the array has.")
       .Shape(ScalarShape)
       .NotDifferentiable(kIsState)
       .NoExample("state");
   r.Add(absl::StrCat("TensorArrayClose", v.suffix, h, ") -> ()", Flags(v, dn)))
+      .Traits({OpTrait::kKeepsState})
       .Doc("Frees what the array holds; using it later in the step is an error.")
       .Shape(NoOutputs)
       .NotDifferentiable(kIsState)
@@ -270,6 +278,7 @@ void AddArrays(OpRegistry& r) {
   r.Add(
        "TensorArrayGradWithShape(handle:res, flow_in:f32, shape_to_prepend:i32) -> (grad_handle:res, flow_out:f32) | "
        "source:string | S")
+      .Traits({OpTrait::kKeepsState})
       .Doc("TensorArrayGradV3 whose elements have `shape_to_prepend` before the shapes of the array's elements.")
       .Shape(GradWithShapeShape)
       .NotDifferentiable(kIsState)
@@ -284,11 +293,13 @@ void RegisterTensorArrayOps(OpRegistry& r) {
   AddUses(r, {"V2", "str", ""}, "D26", "D26", "");
   AddUses(r, {"V3", "res", "S"}, "", "", "");
   r.Add("TensorArrayPack(handle:&str, flow_in:f32) -> (value:dtype) | dtype:type; element_shape:shape=? | D16")
+      .Traits({OpTrait::kKeepsState})
       .Doc("Reads all elements, which must have one shape, and packs them along a new first dimension.")
       .Shape(GatherShape)
       .Gradient(PackGrad)
       .NoExample("state");
   r.Add("TensorArrayUnpack(handle:&str, value:T, flow_in:f32) -> (flow_out:f32) | T:type | D20")
+      .Traits({OpTrait::kKeepsState})
       .Doc("Writes the rows of `value` as the elements.")
       .Shape(FlowShape)
       .Gradient(UnpackGrad)

@@ -144,11 +144,13 @@ void RegisterArithmetic(OpRegistry& r) {
       .Example("f32[2,3]~, f32[3]~")
       .Example("!i32[2]{1 2}, !i32[]{5}");
   r.Add("Sub(x:T, y:T) -> (z:T) | T in FC|IDX|i8|i16|u8|u16|u32|u64")
+      .Traits({OpTrait::kZeroIsNeutral})
       .Doc("x - y with broadcasting. Integers wrap.")
       .Shape(BroadcastShape)
       .Gradient(SubGrad)
       .Example("f32[2,3]~, f32[2,1]~");
   r.Add("Mul(x:T, y:T) -> (z:T) | T in FC|IDX|i8|i16|u8|u16|u32|u64 | C")
+      .Traits({OpTrait::kOneIsNeutral, OpTrait::kOneIsNeutralLeft})
       .Doc("x * y with broadcasting. Integers wrap.")
       .Shape(BroadcastShape)
       .Gradient(MulGrad)
@@ -160,11 +162,13 @@ void RegisterArithmetic(OpRegistry& r) {
       .Gradient(MulNoNanGrad)
       .Example("f32[2,3]~, f32[3]+");
   r.Add("Div(x:T, y:T) -> (z:T) | T in FC|IDX|i8|i16|u8|u16|u32|u64")
+      .Traits({OpTrait::kOneIsNeutral})
       .Doc("x / y with broadcasting; integer quotients lose their fraction.")
       .Shape(BroadcastShape)
       .Gradient(DivGrad)
       .Example("f32[2,3]~, f32[3]+");
   r.Add("RealDiv(x:T, y:T) -> (z:T) | T in FC|IDX|i8|i16|u8|u16|u32|u64")
+      .Traits({OpTrait::kOneIsNeutral})
       .Doc("x / y with broadcasting.")
       .Shape(BroadcastShape)
       .Gradient(DivGrad)

@@ -89,11 +89,13 @@ void RegisterStateOps(OpRegistry& r) {
   RegisterStateScatterOps(r);
   RegisterSessionTensorOps(r);
   r.Add("Variable() -> (ref:&dtype) | shape:shape; dtype:type; container:string=\"\"; shared_name:string=\"\" | S")
+      .Traits({OpTrait::kMakesVariable})
       .Doc("A variable of older graphs: like VariableV2, but shape [] means that the shape is not known.")
       .Shape(VariableShapeFn)
       .NotDifferentiable("a variable is a leaf")
       .NoExample("state");
   r.Add("VariableV2() -> (ref:&dtype) | shape:shape; dtype:type; container:string=\"\"; shared_name:string=\"\" | S")
+      .Traits({OpTrait::kMakesVariable})
       .Doc(
           "Holds a tensor between steps and returns a reference to it. Nodes with equal container and shared_name (or "
           "node name) share one variable. Reading it before the first Assign is FailedPrecondition.")
@@ -148,6 +150,7 @@ void RegisterStateOps(OpRegistry& r) {
       .NotDifferentiable(kIsState)
       .NoExample("state");
   r.Add("VarHandleOp() -> (resource:res) | container:string=\"\"; shared_name:string=\"\"; dtype:type; shape:shape | S")
+      .Traits({OpTrait::kMakesVariable})
       .Doc("A handle to the variable of this container and shared_name (or node name).")
       .Shape(VarHandleShape)
       .NotDifferentiable("a variable is a leaf")
@@ -158,6 +161,7 @@ void RegisterStateOps(OpRegistry& r) {
       .NotDifferentiable(kIsState)
       .NoExample("state");
   r.Add("ReadVariableOp(resource:res) -> (value:dtype) | dtype:type | S")
+      .Traits({OpTrait::kReadsVariable})
       .Doc("The value of the variable behind the handle. FailedPrecondition before its first assignment.")
       .Shape(ReadVariableShape)
       .Gradient(ReadVariableGrad)

@@ -38,7 +38,12 @@ Status SparseTakeShape(ShapeContext& c) {
 }
 
 void Declare(OpRegistry& r, const std::string& schema, const char* doc, ShapeFn shape) {
-  r.Add(schema).Doc(doc).Shape(shape).NotDifferentiable("an accumulator is state").NoExample("state");
+  r.Add(schema)
+      .Traits({OpTrait::kWaits})
+      .Doc(doc)
+      .Shape(shape)
+      .NotDifferentiable("an accumulator is state")
+      .NoExample("state");
 }
 
 constexpr char kAttrs[] =

@@ -2,7 +2,7 @@
 // The nodes of a frame fall into the predicate's part, which runs whatever the predicate says, and the body's, which
 // lies behind the true outputs of the Switches on the predicate. Both are copied into graphs of their own, where what
 // comes from elsewhere is an argument.
-#include "runtime/loop_region.h"
+#include "passes/loop_region.h"
 
 #include <algorithm>
 
@@ -11,10 +11,6 @@
 
 namespace millrace {
 namespace {
-
-bool IsConstantEnter(const Node& n) {
-  return n.control_op() == ControlOp::kEnter && n.Attr<bool>("is_constant").value_or(false);
-}
 
 // One of the two graphs while it grows.
 class Part {
@@ -44,9 +40,9 @@ class Part {
     // constants of the body become constants of its plan.
     std::vector<Node*> kept;
     for (Node* c : controls) {
-      if (conditional_.contains(c) || n->num_inputs() > 0 || n->op_name() != "Const") kept.push_back(c);
+      if (conditional_.contains(c) || n->num_inputs() > 0 || !n->Is(OpTrait::kConstant)) kept.push_back(c);
     }
-    if (IsIdentity(*n) && kept.empty() && inputs[0].node->op_name() == "_Arg") {
+    if (IsIdentity(*n) && kept.empty() && inputs[0].node->Is(OpTrait::kArgument)) {
       identities_[n] = inputs[0];
       return absl::OkStatus();
     }
@@ -85,7 +81,7 @@ class Part {
   std::unique_ptr<Graph> Take() { return std::move(graph_); }
 
  private:
-  static bool IsIdentity(const Node& n) { return n.op_name() == "Identity" && !IsRef(n.input(0).dtype()); }
+  static bool IsIdentity(const Node& n) { return n.Is(OpTrait::kPassesOn) && !IsRef(n.input(0).dtype()); }
 
   std::unique_ptr<Graph> graph_;
   std::vector<LoopValue>* args_;
@@ -148,7 +144,7 @@ class RegionFinder {
         case ControlOp::kEnter:
           if (IsRef(n->output_type(0))) return false;
           for (Node* c : n->control_inputs()) region_->waits_for.push_back(c);
-          if (IsConstantEnter(*n)) {
+          if (n->IsConstantEnter()) {
             invariant_of_[n] = static_cast<int>(region_->invariants.size());
             region_->invariants.push_back(n->input(0));
           } else if (!n->control_outputs().empty() || n->consumers().size() != 1) {
@@ -159,7 +155,7 @@ class RegionFinder {
           const bool is_back = n->num_inputs() == 2 && n->input(1).node->control_op() == ControlOp::kNextIteration;
           if (!is_back) break;
           const Node* enter = n->input(0).node;
-          if (enter->control_op() != ControlOp::kEnter || IsConstantEnter(*enter) || !n->control_inputs().empty() ||
+          if (enter->control_op() != ControlOp::kEnter || enter->IsConstantEnter() || !n->control_inputs().empty() ||
               IsRef(n->output_type(0)) || !n->ConsumersOf(1).empty()) {
             return false;
           }

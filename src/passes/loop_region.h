@@ -4,7 +4,9 @@
 // plans in turn, for the predicate and for the body. Innermost loops go first, so nests of loops go too.
 #pragma once
 
+#include <map>
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "graph/graph.h"
@@ -45,5 +47,15 @@ struct LoopRegion {
 // it. Null when the loop does not have this form.
 StatusOr<std::unique_ptr<LoopRegion>> FindLoopRegion(const std::string& name, std::vector<Node*> nodes,
                                                      const OpRegistry& registry);
+
+// What a `_Loop` node does: its inputs are the first values of the variables, then the invariants.
+struct CollapsedLoop {
+  std::string name;  // of the frame
+  size_t num_variables = 0;
+  std::unique_ptr<Graph> predicate, body;  // as in LoopRegion
+  std::vector<LoopValue> predicate_args, body_args;
+  std::vector<LoopValue> results;  // by output
+};
+using CollapsedLoops = std::map<std::string, CollapsedLoop>;  // by node
 
 }  // namespace millrace

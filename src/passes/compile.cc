@@ -1,0 +1,166 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "passes/compile.h"
+
+#include <algorithm>
+
+#include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
+#include "base/env.h"
+#include "base/logging.h"
+#include "graph/verify.h"
+
+namespace millrace {
+namespace {
+
+#ifdef NDEBUG
+constexpr bool kVerifyBetweenStages = false;
+#else
+constexpr bool kVerifyBetweenStages = true;
+#endif
+
+struct Compilation {
+  LendGraph lend;
+  const RunSignature& signature;
+  const PruneOptions& options;
+  const PassEnvironment& env;
+  CompileReport& report;
+  std::unique_ptr<Graph> graph;       // until it is partitioned
+  std::vector<Partition> partitions;  // from then on
+};
+
+Status Prune(Compilation& c) {
+  return c.lend([&](const Graph& source) -> Status {
+    MR_ASSIGN_OR_RETURN(c.graph, PruneForRun(source, c.signature, c.options));
+    return absl::OkStatus();
+  });
+}
+Status ExpandCalls(Compilation& c) { return InlineCalls(*c.graph, c.graph.get(), c.options.calls); }
+Status Verify(Compilation& c) { return VerifyGraph(*c.graph); }
+Status Merge(Compilation& c) { return MergeCommonSubexpressions(*c.graph); }
+Status Fold(Compilation& c) { return c.env.evaluate ? FoldConstants(*c.graph, c.env) : absl::OkStatus(); }
+Status Simplify(Compilation& c) { return SimplifyArithmetic(*c.graph); }
+Status DropOrderOnly(Compilation& c) { return DropOrderOnlyWork(*c.graph); }
+
+// Where there is one device, what goes to it is known before folding and merging take the client's names away.
+bool HasChoice(const PassEnvironment& env) { return env.devices.size() > 1; }
+void LogPlacement(const PassEnvironment& env, const Node& n, const std::string& device) {
+  if (env.log_placement) LogInfo(n.name(), ": (", n.op_name(), "): ", device);
+}
+Status LogTheOnlyPlacement(Compilation& c) {
+  if (HasChoice(c.env)) return absl::OkStatus();
+  for (const Node* n : c.graph->nodes()) LogPlacement(c.env, *n, c.env.devices.front().ToString());
+  return absl::OkStatus();
+}
+Status PlaceNodes(Compilation& c) {
+  MR_RETURN_IF_ERROR(Place(*c.graph, c.env, &c.report.placement));
+  if (!HasChoice(c.env)) return absl::OkStatus();
+  for (const Node* n : c.graph->nodes()) LogPlacement(c.env, *n, n->assigned_device());
+  return absl::OkStatus();
+}
+Status ReadAfter(Compilation& c) { return ReadAfterUpdates(*c.graph); }
+Status Partitioning(Compilation& c) {
+  MR_ASSIGN_OR_RETURN(c.partitions, PartitionGraph(std::move(c.graph), c.env));
+  return absl::OkStatus();
+}
+Status Collapse(Compilation& c) {
+  for (Partition& p : c.partitions) MR_RETURN_IF_ERROR(CollapseLoops(p));
+  return absl::OkStatus();
+}
+
+struct Stage {
+  const char* name;
+  bool is_optional;
+  Status (*run)(Compilation&);
+};
+
+// Merging comes before folding too: equal nodes fold once, which spares memory when they are large.
+constexpr Stage kStages[] = {
+    {"prune", false, Prune},
+    {"expand_calls", false, ExpandCalls},
+    {"verify", false, Verify},
+    {"log_placement", false, LogTheOnlyPlacement},
+    {"merge_before_folding", true, Merge},
+    {"fold_constants", true, Fold},
+    {"simplify_arithmetic", true, Simplify},
+    {"merge_common_subexpressions", true, Merge},
+    {"drop_order_only_work", true, DropOrderOnly},
+    {"place", false, PlaceNodes},
+    {"read_after_updates", false, ReadAfter},
+    {"partition", false, Partitioning},
+    {"collapse_loops", true, Collapse},
+};
+
+int64_t CountNodes(const Compilation& c) {
+  int64_t count = c.graph ? static_cast<int64_t>(c.graph->nodes().size()) : 0;
+  for (const Partition& p : c.partitions) {
+    count += static_cast<int64_t>(p.graph->nodes().size());
+    for (const auto& [name, loop] : p.loops) {
+      count += static_cast<int64_t>(loop.predicate->nodes().size() + loop.body->nodes().size());
+    }
+  }
+  return count;
+}
+
+Status VerifyAll(const Compilation& c) {
+  if (c.graph) return VerifyGraph(*c.graph);
+  for (const Partition& p : c.partitions) MR_RETURN_IF_ERROR(VerifyGraph(*p.graph));
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+StatusOr<std::vector<Partition>> CompileGraph(
+    LendGraph lend, const RunSignature& signature, const PruneOptions& options, const PassEnvironment& env,
+    CompileReport* report) {
+  if (env.devices.empty()) return Internal("there is no device to run on");
+  CompileReport unread;
+  Compilation c{lend, signature, options, env, report != nullptr ? *report : unread, nullptr, {}};
+  for (const Stage& stage : kStages) {
+    StageReport told{stage.name, !stage.is_optional || !env.switched_off.contains(stage.name)};
+    const int64_t start = Env::Default().MonotonicNanos();
+    if (told.ran) {
+      if (options.calls.keep_going) MR_RETURN_IF_ERROR(options.calls.keep_going());
+      MR_RETURN_IF_ERROR(stage.run(c));
+      if (kVerifyBetweenStages) {
+        MR_RETURN_IF_ERROR(Annotate(VerifyAll(c), absl::StrCat("after the stage ", stage.name, ": ")));
+      }
+    }
+    if (report == nullptr) continue;
+    told.nanos = Env::Default().MonotonicNanos() - start;
+    told.nodes = CountNodes(c);
+    report->stages.push_back(std::move(told));
+  }
+  return std::move(c.partitions);
+}
+
+Status CheckOptionalStage(absl::string_view name) {
+  std::vector<std::string> optional;
+  for (const Stage& s : kStages) {
+    if (s.is_optional && name == s.name) return absl::OkStatus();
+    if (s.is_optional) optional.emplace_back(s.name);
+  }
+  return InvalidArgument(
+      "'", name, "' is no stage of compilation that can be switched off; these can: ", absl::StrJoin(optional, ", "));
+}
+
+std::string ReportText(const CompileReport& report, const std::vector<Partition>& partitions) {
+  std::string text = absl::StrFormat("%-28s %10s %10s\n", "stage", "us", "nodes");
+  for (const StageReport& s : report.stages) {
+    if (s.ran) {
+      absl::StrAppendFormat(&text, "%-28s %10.1f %10d\n", s.name, static_cast<double>(s.nanos) / 1e3, s.nodes);
+    } else {
+      absl::StrAppendFormat(&text, "%-28s %10s %10d\n", s.name, "off", s.nodes);
+    }
+  }
+  for (const Partition& p : partitions) {
+    absl::StrAppend(&text, "\npartition on ", p.device, ": ", p.graph->nodes().size(), " nodes\n");
+    for (const auto& [name, loop] : p.loops) {
+      absl::StrAppend(&text, "  ", name, " is the loop '", loop.name, "': ", loop.body->nodes().size(),
+                      " nodes an iteration, ", loop.predicate->nodes().size(), " for its condition\n");
+    }
+  }
+  if (!report.placement.empty()) absl::StrAppend(&text, "\n", absl::StrJoin(report.placement, "\n"), "\n");
+  return text;
+}
+
+}  // namespace millrace

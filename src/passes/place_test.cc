@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "passes/pass_testutil.h"
+
+namespace millrace {
+namespace {
+
+using PlaceTest = PassTest;
+
+TEST_F(PlaceTest, KeepsTogetherWhatSharesAVariableOrAClass) {
+  Node* v = On(1, Add("Variable", "v"));
+  Node* x = Add("Placeholder", "x");
+  Node* assign = Add("Assign", "assign", {v->output(0), x->output(0)});
+  Node* read = Add("Identity", "read", {v->output(0)});
+  Node* beside = Add("Work", "beside", {x->output(0)}, {}, {{"_class", std::vector<std::string>{"loc:@v"}}});
+  std::vector<std::string> reasons;
+  ASSERT_TRUE(Place(*graph_, env_, &reasons).ok());
+  EXPECT_EQ(v->assigned_device(), Device(1));
+  EXPECT_EQ(assign->assigned_device(), Device(1));
+  EXPECT_EQ(beside->assigned_device(), Device(1));
+  EXPECT_EQ(x->assigned_device(), Device(0));
+  EXPECT_EQ(read->assigned_device(), Device(0));  // a value of it
+  ASSERT_EQ(reasons.size(), graph_->nodes().size());
+  const auto of_assign = std::find_if(
+      reasons.begin(), reasons.end(), [](const std::string& r) { return r.starts_with("assign (Assign) is on"); });
+  ASSERT_NE(of_assign, reasons.end());
+  EXPECT_NE(of_assign->find("CPU:1"), of_assign->npos) << *of_assign;
+  EXPECT_NE(of_assign->find("more beside v"), of_assign->npos) << *of_assign;
+}
+
+TEST_F(PlaceTest, GoesWhereTheKernelIs) {
+  env_.devices.push_back(*DeviceName::Parse("/job:localhost/replica:0/task:0/device:ACC:0"));
+  env_.has_kernel = [](const Node& n, const std::string& type) { return (n.op_name() == "Work") == (type == "ACC"); };
+  Node* x = Add("Placeholder", "x");
+  Node* work = Add("Work", "work", {x->output(0)});
+  ASSERT_TRUE(Place(*graph_, env_).ok());
+  EXPECT_EQ(x->assigned_device(), Device(0));
+  EXPECT_EQ(work->assigned_device(), Device(2));
+}
+
+TEST_F(PlaceTest, SaysWhatCannotBeMetUnlessPlacementIsSoft) {
+  Node* x = Add("Placeholder", "x");
+  x->set_device("/device:GPU:3");
+  const Status s = Place(*graph_, env_);
+  EXPECT_TRUE(absl::IsInvalidArgument(s)) << s;
+  EXPECT_NE(s.message().find("Cannot assign a device for node 'x' (Placeholder)"), s.message().npos) << s;
+  EXPECT_NE(s.message().find("GPU:3"), s.message().npos) << s;
+  env_.soft_placement = true;
+  std::vector<std::string> reasons;
+  ASSERT_TRUE(Place(*graph_, env_, &reasons).ok());
+  EXPECT_EQ(x->assigned_device(), Device(0));
+  EXPECT_NE(reasons.at(0).find("by soft placement"), std::string::npos) << reasons[0];
+
+  Node* v = On(0, Add("Variable", "v"));
+  On(1, Add("Assign", "assign", {v->output(0), x->output(0)}));
+  ASSERT_TRUE(Place(*graph_, env_).ok());
+  env_.soft_placement = false;
+  x->set_device("");
+  EXPECT_TRUE(absl::IsInvalidArgument(Place(*graph_, env_)));
+}
+
+}  // namespace
+}  // namespace millrace

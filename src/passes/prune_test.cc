@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "passes/prune.h"
+
+#include "passes/pass_testutil.h"
+
+namespace millrace {
+namespace {
+
+using PruneTest = PassTest;
+
+TEST_F(PruneTest, AFedPlaceholderIsNoOneToWaitFor) {
+  Node* x = Add("Placeholder", "x");
+  Node* target = Add("NoOp", "target", {}, {x});
+  const auto graph = PruneForRun(*graph_, {{x->output(0)}, {}, {target}});
+  ASSERT_TRUE(graph.ok()) << graph.status();
+  EXPECT_EQ((*graph)->Find("x"), nullptr);
+  ASSERT_NE((*graph)->Find("target"), nullptr);
+}
+
+TEST_F(PruneTest, WhatIsFedIsNotComputedForWhomeverReadsIt) {
+  Node* x = Add("Random", "x", {Add("Placeholder", "in")->output(0)});
+  Node* y = Add("Join", "y", {x->output(0), x->output(0)});
+  const auto graph = PruneForRun(*graph_, {{x->output(0)}, {y->output(0), x->output(0)}, {}});
+  ASSERT_TRUE(graph.ok()) << graph.status();
+  EXPECT_EQ(Count(**graph, "Random"), 0);
+  EXPECT_EQ(Count(**graph, "_Arg"), 1);
+  EXPECT_EQ(Count(**graph, "_Retval"), 2);
+}
+
+TEST_F(PruneTest, RefusesWhatCannotBeFedOrFetched) {
+  Node* x = Add("Placeholder", "x");
+  Node* v = Add("Variable", "v");
+  Node* assign = Add("Assign", "assign", {v->output(0), x->output(0)});
+  const auto fails = [&](const RunSignature& signature) {
+    return absl::IsInvalidArgument(PruneForRun(*graph_, signature).status());
+  };
+  EXPECT_TRUE(fails({{x->output(0), x->output(0)}, {}, {}}));
+  EXPECT_TRUE(fails({{v->output(0)}, {assign->output(0)}, {}}));
+  EXPECT_TRUE(fails({{}, {Output{x, 1}}, {}}));
+  EXPECT_TRUE(fails({{}, {Output{}}, {}}));
+  EXPECT_TRUE(fails({{}, {}, {nullptr}}));
+}
+
+TEST_F(PruneTest, ThroughTheRendezvousValuesGoByTheirNames) {
+  Node* x = Add("Placeholder", "x");
+  Node* y = Add("Work", "y", {x->output(0)});
+  PruneOptions options;
+  options.through_rendezvous = true;
+  options.client_device = Device(0);
+  const auto graph = PruneForRun(*graph_, {{x->output(0)}, {y->output(0)}, {}}, options);
+  ASSERT_TRUE(graph.ok()) << graph.status();
+  EXPECT_EQ(Count(**graph, "_Arg") + Count(**graph, "_Retval"), 0);
+  for (const Node* n : (*graph)->nodes()) {
+    const std::string want = n->op_name() == "_Recv" ? "feed:x:0" : n->op_name() == "_Send" ? "fetch:y:0" : "";
+    EXPECT_EQ(n->Attr<std::string>("tensor_name").value_or(""), want) << n->name();
+  }
+  EXPECT_EQ(FeedsNeededBy({x->output(0)}, {y->output(0)}), std::vector<std::vector<bool>>{{true}});
+}
+
+}  // namespace
+}  // namespace millrace

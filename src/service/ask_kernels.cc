@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "service/ask_kernels.h"
+
+#include "base/exceptions.h"
+#include "runtime/interrupt.h"
+#include "runtime/node_run.h"
+
+namespace millrace {
+namespace {
+
+StatusOr<std::vector<Tensor>> Evaluate(const KernelRegistry& kernels, Device& device, const Node& node,
+                                       const std::vector<Tensor>& inputs) {
+  MR_RETURN_IF_ERROR(KeepGoingUnlessInterrupted());
+  const KernelInit init{*node.op(), node.name(), node.attrs(), node.signature(), device};
+  MR_ASSIGN_OR_RETURN(const std::unique_ptr<Kernel> kernel, kernels.Create(init));
+  if (kernel->AsAsync()) return Unimplemented("asynchronous kernels are not folded");
+  NodeInfo info{node.name(), node.op(), node.signature(), node.location(), &device};
+  std::vector<Slot> in(inputs.size()), out(static_cast<size_t>(node.num_outputs()));
+  std::vector<Slot*> in_pointers;
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    in[i].tensor = inputs[i];
+    in_pointers.push_back(&in[i]);
+  }
+  StepContext step;
+  KernelContext ctx(info, in_pointers.data(), out.data(), 0, step);
+  StopScope stop(&StepMustStop, &step);
+  stop.may_stop = ChangesOnlyItsOutputs(node.signature());
+  MR_RETURN_IF_ERROR(WithoutExceptions([&] { return kernel->Compute(ctx); }));
+  std::vector<Tensor> values;
+  for (Slot& s : out) {
+    if (!s.tensor.IsInitialized()) return Internal("kernel gave an output no value");
+    values.push_back(std::move(s.tensor));
+  }
+  return values;
+}
+
+}  // namespace
+
+void AskKernels(const KernelRegistry& kernels, Device& host, PassEnvironment* env) {
+  env->has_kernel = [&kernels](const Node& n, const std::string& type) {
+    return n.op() && (kernels.Has(*n.op(), n.attrs(), type) || n.Is(OpTrait::kArgument) || n.Is(OpTrait::kResult));
+  };
+  env->evaluate = [&kernels, &host](const Node& n, const std::vector<Tensor>& inputs) {
+    return Evaluate(kernels, host, n, inputs);
+  };
+}
+
+}  // namespace millrace

@@ -11,11 +11,8 @@ from millrace.ops.math_ops import sigmoid, tanh  # noqa: F401
 from millrace.ops.nn_ops import *  # noqa: F401,F403
 from millrace.ops import rnn_cell  # noqa: F401
 from millrace.ops.rnn import *  # noqa: F401,F403
-from millrace.ops.gen_ops import (quantized_avg_pool, quantized_conv2d, quantized_max_pool, quantized_relu_x)  # noqa: F401
-from millrace.framework import missing as _missing  # isort: skip
-
-_missing.fill(globals(), "nn.", {"fractional_max_pool": "tf.nn.max_pool"})
-
+from millrace.ops.morphology import dilation2d, erosion2d, nth_element  # noqa: F401
+from millrace.ops.gen_ops import (fractional_avg_pool, fractional_max_pool, quantized_avg_pool, quantized_conv2d, quantized_max_pool, quantized_relu_x)  # noqa: F401
 
 def __getattr__(name: str) -> _Any:
     if name == "seq2seq":

@@ -138,3 +138,13 @@ def test_older_gradients_are_those_of_the_newer_ops():
             got = sess.run(tensors)
     for a, b in zip(got, want):
         np.testing.assert_array_equal(a, b)
+
+
+def test_dilation_and_erosion():
+    x, f = np.array([[0.0, 1], [2, 3]]).reshape(1, 2, 2, 1), np.array([[0.4, 0.3], [0.1, 0.0]]).reshape(2, 2, 1)
+    with tf.Graph().as_default(), tf.Session() as sess:
+        up, down, second = sess.run([tf.nn.dilation2d(x, f, [1, 1, 1, 1], [1, 1, 1, 1], "VALID"), tf.nn.erosion2d(
+            x, f, [1, 1, 1, 1], [1, 1, 1, 1], "VALID"), tf.nn.nth_element([5.0, 1, 4, 2], 1)])
+        pooled = sess.run(tf.nn.fractional_max_pool(np.arange(16.0).reshape(1, 4, 4, 1), [1.0, 2.0, 2.0, 1.0])[0])
+    np.testing.assert_allclose([up.item(), down.item(), second], [3.0, 0.0, 2.0])
+    assert pooled.ravel().tolist() == [5, 7, 13, 15]

@@ -12,7 +12,7 @@
 #include <atomic>
 #include <deque>
 
-#include "absl/strings/str_join.h"
+#include "runtime/blocked_nodes.h"
 #include "runtime/interrupt.h"
 #include "runtime/loop_state.h"
 #include "runtime/node_run.h"
@@ -552,52 +552,12 @@ class ReadyRun {
       absl::MutexLock lock(&mu_);
       if (--live_ > 0) return;
       s = status_;
-      if (s.ok()) s = WithoutExceptions([this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) { return CheckComplete(); });
+      if (s.ok())
+        s = WithoutExceptions([this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) { return CheckComplete(plan_, root_); });
     }
     auto done = std::move(done_);
     delete this;
     std::move(done)(s);
-  }
-
-  // ---- Steps that cannot go on ----
-
-  Status CheckComplete() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
-    std::vector<std::string> blocked;
-    FindBlocked(root_, &blocked);
-    if (blocked.empty()) return absl::OkStatus();
-    return Internal("the step cannot go on: nothing is runnable and nothing is outstanding; blocked: ",
-                    absl::StrJoin(blocked, "; "));
-  }
-
-  // The first few nodes that have not run, of iterations that have not ended.
-  void FindBlocked(const LoopRun& run, std::vector<std::string>* blocked) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
-    constexpr size_t kEnough = 10;
-    for (const auto& it : run.iterations) {
-      for (size_t k = 0; k < it->nodes.size() && blocked->size() < kEnough; ++k) {
-        if (!it->nodes[k].is_done) Describe(*it, run.frame->nodes[k], blocked);
-      }
-      for (const auto& [frame, inner] : it->loops) {
-        if (blocked->size() < kEnough) FindBlocked(*inner, blocked);
-      }
-    }
-  }
-
-  // "x (iteration 3 of loop 'while') waits for a, b".
-  void Describe(const Iteration& it, int k, std::vector<std::string>* out) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
-    std::vector<absl::string_view> missing;
-    for (size_t f = 0; f < plan_.nodes().size() && missing.size() < 5; ++f) {
-      const PlanNodeLinks& from = plan_.links(f);
-      const bool here = from.frame == it.run->frame_index && from.output_frame == from.frame;
-      if (here && it.nodes[static_cast<size_t>(from.position)].is_done) continue;
-      if (std::any_of(from.successors.begin(), from.successors.end(), [k](const PlanEdge& e) { return e.node == k; })) {
-        missing.push_back(plan_.nodes()[f].info->name);
-      }
-    }
-    out->push_back(absl::StrCat(
-        Node(k).info->name,
-        it.run->parent == nullptr ? ""
-                                  : absl::StrCat(" (iteration ", it.number, " of loop '", it.run->frame->name, "')"),
-        " waits for ", absl::StrJoin(missing, ", ")));
   }
 
   NodeState& State(Iteration& it, int k) const { return it.nodes[static_cast<size_t>(Links(k).position)]; }

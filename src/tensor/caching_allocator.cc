@@ -9,10 +9,12 @@
 #include <algorithm>
 #include <array>
 #include <bit>
+#include <memory>
+#include <new>
+#include <set>
 #include <utility>
 
 #include "absl/base/thread_annotations.h"
-#include "absl/container/flat_hash_set.h"
 #include "absl/synchronization/mutex.h"
 
 namespace millrace {
@@ -116,7 +118,7 @@ struct CachingAllocator::Central {
   absl::Mutex span_mu;
   AddressSpace spans ABSL_GUARDED_BY(span_mu);
   mutable absl::Mutex caches_mu;
-  absl::flat_hash_set<const Cache*> caches ABSL_GUARDED_BY(caches_mu);
+  std::set<const Cache*> caches ABSL_GUARDED_BY(caches_mu);
 
   bool NewSpan(Class& c, size_t object_bytes) ABSL_EXCLUSIVE_LOCKS_REQUIRED(c.mu) {
     const size_t bytes = std::max(kSpanBytes, object_bytes * 8) / object_bytes * object_bytes;
@@ -162,9 +164,16 @@ CachingAllocator::Cache* CachingAllocator::ThreadCache() {
   if (t_ended) return nullptr;
   static thread_local CacheOwner owner;
   owner.allocator = this;
-  t_cache = new Cache;
-  const absl::MutexLock lock(&central_->caches_mu);
-  central_->caches.insert(t_cache);
+  // Without memory for a cache this thread goes to the central lists: what frees memory must not throw.
+  std::unique_ptr<Cache> cache(new (std::nothrow) Cache);
+  if (cache == nullptr) return nullptr;
+  try {
+    const absl::MutexLock lock(&central_->caches_mu);
+    central_->caches.insert(cache.get());
+  } catch (const std::bad_alloc&) {
+    return nullptr;
+  }
+  t_cache = cache.release();
   return t_cache;
 }
 

@@ -85,7 +85,7 @@ class ThrowAsyncKernel : public AsyncKernel {
 void RegisterOnce() {
   static const bool done = [] {
     System::Default().ops().Add("TestThrow(x:f32) -> (y:f32) | what:string");
-    System::Default().ops().Add("TestThrowAsync(x:f32) -> (y:f32) | what:string");
+    System::Default().ops().Add("TestThrowAsync(x:f32) -> (y:f32) | what:string").Traits({OpTrait::kWaits});
     System::Default().ops().Add("TestThrowOnce() -> (y:f32) | S");
     System::Default().kernels().Add<ThrowKernel>({.op = "TestThrow"});
     System::Default().kernels().Add<ThrowAsyncKernel>({.op = "TestThrowAsync"});

@@ -77,7 +77,8 @@ class FakeSummaryWriter:
         self._graphs.append(graph)
 
     def add_meta_graph(self, meta_graph_def: Any, global_step: Any = None) -> None:
-        """Keeps a MetaGraphDef."""
+        """Keeps a MetaGraphDef, whatever the step."""
+        del global_step  # a meta graph is of no step
         self._meta_graphs.append(meta_graph_def)
 
     def add_session_log(self, session_log: Any, global_step: Any = None) -> None:

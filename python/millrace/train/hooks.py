@@ -411,6 +411,7 @@ class ProfilerHook(SessionRunHook):
 
     def before_run(self, run_context: SessionRunContext) -> Any:
         """Asks for the step's times when it is time."""
+        del run_context  # the form of all hooks
         self._now = self._next is None or self._timer.should_trigger_for_step(self._next)
         options = definitions.RunOptions(trace_level=definitions.RunOptions.FULL_TRACE) if self._now else None
         return SessionRunArgs({"step": self._step}, options=options)

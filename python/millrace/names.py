@@ -493,7 +493,9 @@ def _resolve(path: str) -> Any:
     if target is None:
         raise AttributeError("tf.%s is not provided by Millrace" % path)
     if target == "@":
-        return Joined(path, [])
+        names = path.split(".")
+        inside = names[0] == "contrib" and names[2:3] == ["python"]  # where contrib's packages gather the names of their modules
+        return Joined(path, [find(".".join(names[:2]))] if inside else [])
     if ":" in target:
         module, _, attribute = target.partition(":")
         value = _module(module or ".")

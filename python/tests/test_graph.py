@@ -175,3 +175,13 @@ def test_names_of_operations_are_checked():
         with pytest.raises(ValueError, match="'a b' is not a valid"):
             tf.placeholder(tf.float32, name="a b")
         assert tf.placeholder(tf.float32, name="a-b.c/d").op.name == "a-b.c/d"
+
+
+def test_outputs_of_ops_that_are_not_known():
+    graph_def = tf.GraphDef()
+    graph_def.node.add(name="a", op="NobodyKnowsIt")
+    with tf.Graph().as_default():
+        for element in ("a:0", "a:1"):
+            with pytest.raises(ValueError, match="Invalid return output"):
+                tf.import_graph_def(graph_def, return_elements=[element])
+        assert tf.import_graph_def(graph_def, return_elements=["a"])[0].type == "NobodyKnowsIt"

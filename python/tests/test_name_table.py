@@ -73,3 +73,8 @@ def test_raw_ops_take_names():
             tf.raw_ops.AddV2(1.0, 2.0)
         with pytest.raises(AttributeError, match="tf.raw_ops.NoSuchOp"):
             tf.raw_ops.NoSuchOp
+
+
+def test_packages_of_contrib_gather_the_names_of_their_modules():
+    from millrace.contrib import framework
+    assert names.find("contrib.framework.python.ops").arg_scope is framework.arg_scope

@@ -282,3 +282,20 @@ def test_many_threads_lose_and_double_nothing(sess):
     for wait in putters:
         wait()
     assert sorted(n for wait in takers for n in wait()) == list(range(200))
+
+
+def test_a_closed_barrier_gives_the_small_batch_that_is_ready():
+    
+    with tf.Graph().as_default(), tf.Session() as session:
+        barrier = flow.Barrier((tf.float32, tf.float32), shapes=((), ()))
+        first = barrier.insert_many(0, ["a", "b", "c"], [1.0, 2.0, 3.0])
+        second = barrier.insert_many(1, ["a", "b"], [10.0, 20.0])
+        third = barrier.insert_many(1, ["c"], [30.0])
+        close, taken = barrier.close(), barrier.take_many(3, allow_small_batch=True)
+        for op in (first, second, close):
+            session.run(op)
+        assert list(session.run(taken[1])) == [b"a", b"b"], "one more element is begun, and nobody waits for it"
+        session.run(third)
+        assert list(session.run(taken[1])) == [b"c"]
+        with pytest.raises(tf.errors.OutOfRangeError):
+            session.run(taken[1])

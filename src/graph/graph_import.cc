@@ -501,7 +501,7 @@ Status GraphImporter::FindReturns() {
     auto it = index_.find(name.node);
     if (it == index_.end()) return InvalidArgument("Requested return tensor '", Clip(text), "' not found in graph def");
     Node* node = nodes_[static_cast<size_t>(it->second)];
-    if (name.port >= node->num_outputs() && (node->op() != nullptr || name.port >= kMaxUnknownOutputs)) {
+    if (name.port >= node->num_outputs()) {  // of an op that is not known: also one that no node reads
       return InvalidArgument("Invalid return output ", name.port, " of node '", node->name(), "', which has ",
                              node->num_outputs(), " output(s)");
     }

@@ -45,7 +45,7 @@ class Barrier final : public WaitingResource {
     const auto ready = static_cast<int64_t>(ready_.size());
     if (closed_) {
       const int64_t available = ready + static_cast<int64_t>(incomplete_.size());
-      if (small_batch) *taken = std::min(n, available);
+      if (small_batch) *taken = std::min(n, std::max<int64_t>(ready, 1));  // nobody waits for more than one
       if (available < std::max<int64_t>(*taken, 1)) {
         *status = OutOfRange(
             DebugString(), " is closed and has insufficient elements (requested ", n, ", total size ", available, ")");

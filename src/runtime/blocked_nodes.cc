@@ -10,19 +10,26 @@
 namespace millrace {
 namespace {
 
-// "x (iteration 3 of loop 'while') waits for a, b".
-void Describe(const Plan& plan, const Iteration& it, int k, std::vector<std::string>* out) {
+// "x (iteration 3 of loop 'while') waits for a, b". `unit`: its first node.
+void Describe(const Plan& plan, const Iteration& it, int unit, std::vector<std::string>* out) {
+  const int position = plan.links(static_cast<size_t>(unit)).position;
+  const auto name = [&](int node) -> const std::string& { return plan.nodes()[static_cast<size_t>(node)].info->name; };
+  int waits = unit;
   std::vector<absl::string_view> missing;
   for (size_t f = 0; f < plan.nodes().size() && missing.size() < 5; ++f) {
     const PlanNodeLinks& from = plan.links(f);
     const bool here = from.frame == it.run->frame_index && from.output_frame == from.frame;
     if (here && it.nodes[static_cast<size_t>(from.position)].is_done) continue;
-    if (std::any_of(from.successors.begin(), from.successors.end(), [k](const PlanEdge& e) { return e.node == k; })) {
-      missing.push_back(plan.nodes()[f].info->name);
+    for (const PlanEdge& e : from.successors) {
+      const PlanNodeLinks& to = plan.links(static_cast<size_t>(e.node));
+      if (to.frame != it.run->frame_index || to.position != position) continue;
+      if (missing.empty()) waits = e.node;
+      missing.push_back(name(e.from));
+      break;
     }
   }
   out->push_back(absl::StrCat(
-      plan.nodes()[static_cast<size_t>(k)].info->name,
+      name(waits),
       it.run->parent == nullptr ? "" : absl::StrCat(" (iteration ", it.number, " of loop '", it.run->frame->name, "')"),
       " waits for ", absl::StrJoin(missing, ", ")));
 }
@@ -32,7 +39,7 @@ void FindBlocked(const Plan& plan, const LoopRun& run, std::vector<std::string>*
   constexpr size_t kEnough = 10;
   for (const auto& it : run.iterations) {
     for (size_t k = 0; k < it->nodes.size() && blocked->size() < kEnough; ++k) {
-      if (!it->nodes[k].is_done) Describe(plan, *it, run.frame->nodes[k], blocked);
+      if (!it->nodes[k].is_done) Describe(plan, *it, run.frame->units[k], blocked);
     }
     for (const auto& [frame, inner] : it->loops) {
       if (blocked->size() < kEnough) FindBlocked(plan, *inner, blocked);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Execution in plan order; execution by readiness is in ready_run.cc.
+// What runs in order; execution by readiness is in ready_run.cc.
 #include "runtime/executor.h"
 
 #include <algorithm>
@@ -11,28 +11,46 @@
 namespace millrace {
 namespace {
 
-// In plan order whatever feeds a node has run, so an empty slot is a dead value. A Merge is dead when all its inputs
+// Whatever feeds a node of a segment has run, so an empty slot is a dead value. A Merge is dead when all its inputs
 // are; every other node when anything that it waits for is.
 bool IsDead(const PlanNode& n, const PlanNodeLinks& links, const Frame& frame) {
   const auto is_dead = [&](const PlanInput& in) { return IsEmpty(frame.slots[static_cast<size_t>(in.slot)]); };
   if (n.control == ControlOp::kMerge) return std::all_of(links.reads.begin(), links.reads.end(), is_dead);
-  if (links.is_transfer) return false;
   return std::any_of(links.reads.begin(), links.reads.end(), is_dead) ||
          std::any_of(links.dead_controls.begin(), links.dead_controls.end(), [&](int from) {
            return frame.dead[static_cast<size_t>(from)] != 0;
          });
 }
 
+// A transfer tells the other side that nothing comes.
+Status RunDeadTransfer(const PlanNode& n, Slot* outputs, StepContext& step, StepTrace* trace) {
+  Slot nothing;
+  const absl::InlinedVector<Slot*, 4> inputs(n.info->signature.input_types.size(), &nothing);
+  return ComputeNode(n, inputs.data(), outputs, 0, step, trace);
+}
+
+inline void Release(const Plan& plan, const PlanNode& n, Frame& frame) {
+  const int32_t* const releases = plan.releases();
+  for (int32_t r = n.release_begin; r < n.release_end; ++r) {
+    const int32_t slot = releases[r];
+    if (__builtin_expect(slot >= 0, 1)) {
+      ClearSlot(frame.slots[static_cast<size_t>(slot)]);
+    } else if (frame.readers[static_cast<size_t>(~slot)].fetch_sub(1, std::memory_order_acq_rel) == 1) {
+      ClearSlot(frame.slots[static_cast<size_t>(plan.counted_slots()[static_cast<size_t>(~slot)].slot)]);
+    }
+  }
+}
+
 }  // namespace
 
-Status RunInOrder(const Plan& plan, Frame& frame, StepContext& step, const ExecutorOptions& options) {
+Status RunSegment(const Plan& plan, int begin, int end, Frame& frame, StepContext& step,
+                  const ExecutorOptions& options) {
   const std::vector<PlanNode>& nodes = plan.nodes();
-  const int32_t* releases = plan.releases();
   Slot* const slots = frame.slots.data();
   Interrupt* const interrupt = CurrentInterrupt();
   std::optional<StopScope> own;
   StopScope& stop = options.stop ? *options.stop : own.emplace(&StepMustStop, &step);
-  for (size_t k = 0; k < nodes.size(); ++k) {
+  for (size_t k = static_cast<size_t>(begin); k < static_cast<size_t>(end); ++k) {
     const PlanNode& n = nodes[k];
     stop.may_stop = n.may_stop;
     if (__builtin_expect(step.cancellation && step.cancellation->IsCancelled(), 0)) {
@@ -40,20 +58,27 @@ Status RunInOrder(const Plan& plan, Frame& frame, StepContext& step, const Execu
     }
     if (__builtin_expect(interrupt && interrupt->IsDue(), 0) && interrupt->Look()) return Interrupted();
     const bool dead = n.may_be_dead && IsDead(n, plan.links(k), frame);
-    if (n.may_be_dead) frame.dead[k] = dead;
     if (!dead) {
       if (n.dereferences) {
         Status s = LoadDereferences(*n.info, plan.links(k).dereferences, slots, nullptr);
         if (!s.ok()) return AtNode(s, n);
       }
-      Status s = ComputeNode(
-          n, frame.inputs.data() + n.input_begin, slots + n.output_begin, n.dies_in_order, step, options.trace);
+      Status s =
+          ComputeNode(n, frame.inputs.data() + n.input_begin, slots + n.output_begin, n.dies, step, options.trace);
       if (__builtin_expect(!s.ok(), 0)) {
         return AtNode(s, n, {frame.inputs.data() + n.input_begin, n.info->signature.input_types.size()});
       }
       if (n.dereferences) ClearDereferences(plan.links(k).dereferences, slots);
     }
-    for (int32_t r = n.release_begin; r < n.release_end; ++r) ClearSlot(slots[releases[r]]);
+    if (n.may_be_dead || n.may_leave_dead) {
+      const bool is_transfer = plan.links(k).is_transfer;
+      if (dead && is_transfer) {
+        Status s = RunDeadTransfer(n, slots + n.output_begin, step, options.trace);
+        if (!s.ok()) return AtNode(s, n);
+      }
+      frame.dead[k] = is_transfer ? n.num_outputs == 1 && IsEmpty(slots[n.output_begin]) : dead;
+    }
+    Release(plan, n, frame);
   }
   return absl::OkStatus();
 }

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Runs a Plan once. The one executor of the system.
 //
-// A plan without asynchronous kernels runs on the caller's thread in plan order: no counts, no queue; kernels share the
-// pool through ParallelFor. A plan with asynchronous kernels (and every plan in deterministic mode) runs by readiness:
-// a node runs when all its inputs are there; cheap ready nodes run on the thread that made them ready, expensive ones
-// may go to other workers, and what a callback makes ready goes to the thread that waits for the step, if that has
-// nothing else to do. Both ways give bit-equal results.
+// A segment's nodes run in order on one thread: no counts, no queue; kernels share the pool through ParallelFor. A plan
+// that is one segment runs so on the caller's thread. The units of every other plan run by readiness: one runs when all
+// its inputs are there; cheap ready units run on the thread that made them ready, expensive ones may go to other
+// workers, and what a callback makes ready goes to the thread that waits for the step, if that has nothing else to do.
+// Every order gives bit-equal results.
 //
 // The first error wins: it stops the step, and names node, op, device and the user's line. When nothing is runnable and
 // nothing is outstanding, the step fails and lists the nodes that wait.
@@ -30,9 +30,15 @@ struct ExecutorOptions {
   StopScope* stop = nullptr;     // for RunInOrder: one over the step that the caller has open; null: it opens its own
 };
 
+// Runs nodes [begin, end), which are a segment; `frame` holds what they need in its slots.
+Status RunSegment(const Plan& plan, int begin, int end, Frame& frame, StepContext& step,
+                  const ExecutorOptions& options);
+
 // `frame` holds the arguments in its slots. Returns when the step is done; retvals stand in their slots. Only for plans
-// without asynchronous kernels.
-Status RunInOrder(const Plan& plan, Frame& frame, StepContext& step, const ExecutorOptions& options);
+// that are one segment.
+inline Status RunInOrder(const Plan& plan, Frame& frame, StepContext& step, const ExecutorOptions& options) {
+  return RunSegment(plan, 0, static_cast<int>(plan.nodes().size()), frame, step, options);
+}
 
 // `done` runs exactly once, on any thread, and throws nothing; plan, frame and step must live until then.
 void RunByReadiness(const Plan& plan, Frame& frame, StepContext& step, const ExecutorOptions& options,

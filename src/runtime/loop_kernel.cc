@@ -175,7 +175,7 @@ StatusOr<std::shared_ptr<Kernel>> MakeLoopKernel(const CollapsedLoop& loop, cons
       if (all_last || args[i].kind == LoopValue::Kind::kInvariant) own.lasting_args.push_back(static_cast<int>(i));
     }
     MR_ASSIGN_OR_RETURN(std::unique_ptr<Plan> plan, Plan::Compile(graph, own));
-    if (!plan->runs_by_readiness()) return plan;
+    if (plan->is_one_line()) return plan;
     return Unimplemented("loop '", loop.name, "' has a node that waits, although its op does not say so");
   };
   MR_ASSIGN_OR_RETURN(std::unique_ptr<Plan> predicate, compile(*loop.predicate, loop.predicate_args, true));

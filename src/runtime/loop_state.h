@@ -14,13 +14,13 @@ namespace millrace {
 
 struct LoopRun;
 
-// What has arrived at a node in one iteration.
+// What has arrived at a unit in one iteration.
 struct NodeState {
   int32_t pending = 0;
   int32_t dead_data = 0;
   int32_t merge_input = -1;  // of a merge: the first live input
-  bool is_dead = false;      // anything dead has arrived; at a merge: nothing live can come any more
-  bool is_ready = false;     // has been queued
+  bool is_dead = false;   // of a node by itself: anything dead has arrived; at a merge: nothing live can come any more
+  bool is_ready = false;  // has been queued
   bool is_done = false;
 };
 
@@ -28,11 +28,11 @@ struct Iteration {
   LoopRun* run = nullptr;
   int64_t number = 0;
   int64_t serial = 0;     // in the order of their beginning, over all loops of the step
-  int64_t live = 0;       // nodes queued or running, and loops under way that were entered from here
+  int64_t live = 0;       // units queued or running, and loops under way that were entered from here
   Slot* slots = nullptr;  // those of the step's Frame, or own_slots
   std::vector<Slot> own_slots;
-  std::vector<int32_t> readers;
-  std::vector<NodeState> nodes;
+  std::vector<int32_t> readers;                   // of slots; those of the step's Frame have counters there
+  std::vector<NodeState> nodes;                   // by unit
   std::map<int, std::unique_ptr<LoopRun>> loops;  // under way, entered from here, by frame
   StepContext step;                               // with the frame and iteration of this one
 

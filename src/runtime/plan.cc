@@ -1,368 +1,411 @@
 // SPDX-License-Identifier: Apache-2.0
-// Compilation: order the nodes, give each output a slot, resolve every input to a slot, then walk once to find the last
-// reader of each slot.
+// Layout: the units' nodes one after the other, a slot for each output, every input resolved to a slot, then a walk
+// from behind to find the last reader of each slot.
 #include "runtime/plan.h"
 
 #include <algorithm>
 
 #include "absl/container/flat_hash_map.h"
-#include "graph/frame_tree.h"
 #include "runtime/loop_kernel.h"
 #include "runtime/node_run.h"
-#include "runtime/update_order.h"
 
 namespace millrace {
 namespace {
 
 constexpr size_t kMaxFreeFrames = 16;
 
-bool IsArg(const Node& n) { return n.Is(OpTrait::kArgument); }
-bool IsRetval(const Node& n) { return n.Is(OpTrait::kResult); }
-
-// The position of an _Arg or _Retval, checked against `limit` so that a bad index cannot size anything.
-StatusOr<size_t> IndexOf(const Node& n, size_t limit) {
-  MR_ASSIGN_OR_RETURN(const int64_t index, n.Attr<int64_t>("index"));
-  if (index < 0 || static_cast<uint64_t>(index) >= limit) {
-    return InvalidArgument(n.Describe(), " has index ", index, ", want one in [0, ", limit, ")");
-  }
-  return static_cast<size_t>(index);
-}
-
 }  // namespace
 
-class PlanCompiler {
+class PlanLayout {
  public:
-  PlanCompiler(const Graph& graph, const Plan::Options& options) : graph_(&graph), options_(options) {}
-
-  StatusOr<std::unique_ptr<Plan>> Compile() {
-    MR_ASSIGN_OR_RETURN(order_, TopologicalOrder(*graph_));
-    MoveUpdatesUp(order_);
-    MR_ASSIGN_OR_RETURN(tree_, FrameTree::Of(order_, graph_->num_node_ids()));
-    for (const LoopFrame& f : tree_.frames()) {
+  PlanLayout(std::shared_ptr<const PlanGraph> graph, const PlanCut& cut, const std::vector<int>& lasting_args)
+      : graph_(*graph), cut_(cut) {
+    plan_->graph_ = std::move(graph);
+    for (const LoopFrame& f : graph_.frames) {
       plan_->frames_.push_back({.name = f.name, .parent = f.parent, .parallel_iterations = f.parallel_iterations});
     }
-    plan_->infos_.reserve(order_.size());  // PlanNode::info points into it
-    MR_RETURN_IF_ERROR(MakeKernels());
-    AssignSlots();
-    MR_RETURN_IF_ERROR(BindArguments());
-    for (Node* n : order_) {
-      if (kernels_.contains(n)) AddNode(*n, plan_->nodes_);
+    place_.assign(graph_.nodes.size(), -1);
+    first_slot_.assign(graph_.nodes.size(), -1);
+    for (const PlanUnit& u : cut_) {
+      for (const int k : u.nodes) place_[static_cast<size_t>(k)] = num_nodes_++;
     }
-    LinkSuccessors();
+    AssignSlots();
+    for (const PlanGraph::Argument& a : graph_.arguments) plan_->arg_slots_.push_back(SlotOf(a.node, 0));
+    for (const PlanGraph::Result& r : graph_.results) plan_->retval_slots_.push_back(SlotOf(r.node, r.output));
+    for (const int i : lasting_args) plan_->lasting_args_.insert(plan_->arg_slot(i));
+  }
+
+  std::unique_ptr<Plan> LayOut() {
+    plan_->nodes_.reserve(static_cast<size_t>(num_nodes_));
+    plan_->links_.reserve(static_cast<size_t>(num_nodes_));
+    for (const PlanUnit& u : cut_) AddUnit(u);
+    LinkUnits();
     FindDead();
     CountReaders();
-    for (size_t k = 0; k < plan_->nodes_.size(); ++k) FindDeaths(k);
-    if (options_.reuse_slots && !plan_->has_async_ && plan_->frames_.size() == 1) {
-      ReuseSlots();
-    } else {
-      DescribeFrames();
-    }
-    for (int i : options_.lasting_args) plan_->lasting_args_.insert(plan_->arg_slot(i));
+    FindReleases();
+    ReuseSlots();
+    DescribeFrames();
+    const auto& units = Root().units;
+    plan_->is_one_line_ = num_nodes_ == 0 || (units.size() == 1 && Links(units.front()).segment_end == num_nodes_);
     return std::move(plan_);
   }
 
  private:
-  static constexpr int kForever = 1 << 30;
-  static constexpr int kReleased = -2;
+  static constexpr int kNobody = -1;
+  static constexpr int kSeveral = -2;
+  static constexpr int kKept = -3;  // by who runs the plan, or by the frame
 
+  const PlannedNode& At(int k) const { return graph_.nodes[static_cast<size_t>(k)]; }
+  int PlaceOf(int k) const { return place_[static_cast<size_t>(k)]; }
+  PlanNode& NodeAt(int place) { return plan_->nodes_[static_cast<size_t>(place)]; }
+  PlanNodeLinks& Links(int place) { return plan_->links_[static_cast<size_t>(place)]; }
+  PlanFrame& FrameAt(int frame) { return plan_->frames_[static_cast<size_t>(frame)]; }
   PlanFrame& Root() { return plan_->frames_.front(); }
-  int SlotOf(Output o) const { return first_slot_.at(o.node) + o.index; }
-
-  Status MakeKernels() {
-    for (Node* n : order_) {
-      if (IsArg(*n) || IsRetval(*n)) continue;
-      if (!n->op()) {
-        return Unimplemented(
-            "op ", n->op_name(), " of ", n->Describe(), " is not known here; it was imported by name only");
-      }
-      if (const CollapsedLoop* loop = LoopOf(*n)) {
-        MR_ASSIGN_OR_RETURN(kernels_[n], MakeLoopKernel(*loop, options_));
-      } else {
-        MR_ASSIGN_OR_RETURN(kernels_[n], options_.make_kernel(*n));
-      }
-    }
-    return absl::OkStatus();
-  }
-
-  const CollapsedLoop* LoopOf(const Node& n) const {
-    if (options_.loops == nullptr || !n.Is(OpTrait::kInternal)) return nullptr;
-    const auto it = options_.loops->find(n.name());
-    return it == options_.loops->end() ? nullptr : &it->second;
-  }
-
-  bool RunsOnce(const Node* n) const {
-    auto it = kernels_.find(n);
-    return it != kernels_.end() && it->second->OutputsNeverChange() && n->num_inputs() == 0 &&
-           n->control_inputs().empty();
-  }
+  int SlotOf(int k, int output) const { return first_slot_[static_cast<size_t>(k)] + output; }
 
   // What runs once has the first slots, and is not among the nodes of a step.
   void AssignSlots() {
-    for (Node* n : order_) {
-      if (!RunsOnce(n)) continue;
-      AssignSlot(n);
-      AddNode(*n, plan_->once_);
-      kernels_.erase(n);
+    for (size_t k = 0; k < graph_.nodes.size(); ++k) {
+      if (graph_.nodes[k].kind != PlannedNode::Kind::kOnce) continue;
+      AssignSlot(static_cast<int>(k));
+      plan_->once_.push_back(Described(static_cast<int>(k)));
     }
     plan_->num_lasting_slots_ = Root().num_slots;
-    for (Node* n : order_) {
-      if (!first_slot_.contains(n)) AssignSlot(n);
+    for (size_t k = 0; k < graph_.nodes.size(); ++k) {
+      if (first_slot_[k] < 0) AssignSlot(static_cast<int>(k));
     }
   }
-  void AssignSlot(const Node* n) {
-    PlanFrame& frame = plan_->frames_[static_cast<size_t>(tree_.OutputsIn(n))];
-    int& count = n->IsConstantEnter() ? frame.num_constants : frame.num_slots;
-    first_slot_[n] = count;
-    count += n->num_outputs();
-  }
-
-  Status BindArguments() {
-    size_t args = 0, retvals = 0;
-    for (Node* n : order_) {
-      args += IsArg(*n);
-      retvals += IsRetval(*n);
-    }
-    plan_->arg_slots_.assign(args, -1);
-    plan_->arg_types_.assign(args, DType::kInvalid);
-    plan_->retval_slots_.assign(retvals, -1);
-    plan_->retval_sources_.resize(retvals);
-    for (Node* n : order_) {
-      if (IsArg(*n)) {
-        MR_ASSIGN_OR_RETURN(const size_t i, IndexOf(*n, args));
-        plan_->arg_slots_[i] = SlotOf(n->output(0));
-        plan_->arg_types_[i] = n->output_type(0);
-      } else if (IsRetval(*n)) {
-        MR_ASSIGN_OR_RETURN(const size_t i, IndexOf(*n, retvals));
-        plan_->retval_slots_[i] = SlotOf(n->input(0));
-        plan_->retval_sources_[i] = n->input(0).ToString();
-      }
-    }
-    return absl::OkStatus();
+  void AssignSlot(int k) {
+    PlanFrame& frame = FrameAt(At(k).output_frame);
+    int& count = At(k).enters_constant ? frame.num_constants : frame.num_slots;
+    first_slot_[static_cast<size_t>(k)] = count;
+    count += At(k).num_outputs();
   }
 
-  void AddNode(const Node& n, std::vector<PlanNode>& to) {
+  PlanNode Described(int k) const {
+    const PlannedNode& n = At(k);
     PlanNode p;
+    p.kernel = n.kernel.get();
+    p.info = &n.info;
+    p.output_begin = SlotOf(k, 0);
+    p.num_outputs = n.num_outputs();
+    p.control = n.control;
+    p.may_leave_dead = n.control == ControlOp::kSwitch || n.is_transfer;
+    p.may_stop = n.may_stop;
+    return p;
+  }
+
+  void AddUnit(const PlanUnit& u) {
+    const auto first = static_cast<int>(plan_->nodes_.size());
+    PlanFrame& frame = FrameAt(At(u.nodes.front()).frame);
+    const auto position = static_cast<int>(frame.units.size());
+    frame.units.push_back(first);
+    for (const int k : u.nodes) AddNode(k, position, u.is_segment);
+    PlanNodeLinks& links = Links(first);
+    if (u.is_segment) links.segment_end = static_cast<int>(plan_->nodes_.size());
+    links.expensive = std::any_of(u.nodes.begin(), u.nodes.end(), [this](int k) { return At(k).expensive; });
+  }
+
+  void AddNode(int k, int position, bool in_segment) {
+    const PlannedNode& n = At(k);
+    PlanNode p = Described(k);
     PlanNodeLinks links;
-    plan_->infos_.push_back({n.name(), n.op(), n.signature(), n.location(), options_.device});
-    p.info = &plan_->infos_.back();
-    const std::shared_ptr<Kernel>& kernel = kernels_.at(&n);
-    p.kernel = kernel.get();
-    links.async = kernel->AsAsync();
-    links.expensive = kernel->IsExpensive();
-    p.may_stop = links.async == nullptr && ChangesOnlyItsOutputs(n.signature());
-    links.is_transfer = n.Is(OpTrait::kTransfer);
-    links.enters_constant = n.IsConstantEnter();
-    links.frame = tree_.RunsIn(&n);
-    links.output_frame = tree_.OutputsIn(&n);
-    plan_->has_async_ |= links.async != nullptr;
-    plan_->kernels_.push_back(kernel);
-    p.control = n.control_op();
-    p.may_leave_dead = p.control == ControlOp::kSwitch || links.is_transfer;
-    PlanFrame& frame = plan_->frames_[static_cast<size_t>(links.frame)];
+    links.async = n.async;
+    links.in_segment = in_segment;
+    links.is_transfer = n.is_transfer;
+    links.enters_constant = n.enters_constant;
+    links.frame = n.frame;
+    links.output_frame = n.output_frame;
+    links.position = position;
+    PlanFrame& frame = FrameAt(n.frame);
     p.input_begin = static_cast<int32_t>(plan_->input_slots_.size());
-    for (int i = 0; i < n.num_inputs(); ++i) {
-      int slot = SlotOf(n.input(i));
-      const bool is_constant = n.input(i).node->IsConstantEnter();
+    for (size_t i = 0; i < n.inputs.size(); ++i) {
+      int slot = SlotOf(n.inputs[i].node, n.inputs[i].output);
+      const bool is_constant = At(n.inputs[i].node).enters_constant;
       links.reads.push_back({slot, is_constant});
-      if (IsRef(n.input(i).dtype()) && !IsRef(n.input_type(i))) {
-        links.dereferences.push_back({slot, frame.num_slots, i, is_constant});
+      if (n.inputs[i].dereferences) {
+        links.dereferences.push_back({slot, frame.num_slots, static_cast<int>(i), is_constant});
         slot = frame.num_slots++;
       }
-      if (links.frame == 0) plan_->input_slots_.push_back(slot);
+      if (n.frame == 0) plan_->input_slots_.push_back(slot);
     }
     p.dereferences = !links.dereferences.empty();
-    p.output_begin = first_slot_.at(&n);
-    p.num_outputs = n.num_outputs();
-    to.push_back(p);
-    if (&to != &plan_->nodes_) return;
-    position_[&n] = plan_->nodes_.size() - 1;
-    links.position = static_cast<int>(frame.nodes.size());
-    frame.nodes.push_back(static_cast<int>(plan_->nodes_.size()) - 1);
-    if (p.control == ControlOp::kEnter) ++plan_->frames_[static_cast<size_t>(links.output_frame)].num_enters;
+    if (n.control == ControlOp::kEnter) ++FrameAt(n.output_frame).num_enters;
+    plan_->nodes_.push_back(p);
     plan_->links_.push_back(std::move(links));
   }
 
-  void LinkSuccessors() {
-    auto link = [&](const Node* from, int output, const Node* to, int input) {
-      auto f = position_.find(from), t = position_.find(to);
-      if (t == position_.end()) return;
-      if (f == position_.end()) {
-        if (input >= 0 && to->control_op() == ControlOp::kMerge) plan_->links_[t->second].merge_at_start = input;
-        return;
+  void LinkUnits() {
+    std::vector<int> joined(plan_->nodes_.size(), -1);  // by unit: the segment that it has an edge to
+    for (const PlanUnit& u : cut_) {
+      const int first = PlaceOf(u.nodes.front());
+      for (const int k : u.nodes) {
+        const PlannedNode& n = At(k);
+        for (size_t i = 0; i < n.inputs.size(); ++i) {
+          const PlannedNode::Input& in = n.inputs[i];
+          Link(in.node, in.output, k, static_cast<int>(i), u.is_segment ? first : -1, joined);
+        }
+        for (const int c : n.controls) Link(c, -1, k, -1, u.is_segment ? first : -1, joined);
       }
-      plan_->links_[f->second].successors.push_back({static_cast<int>(t->second), output, input});
-      PlanNodeLinks& links = plan_->links_[t->second];
-      links.num_data += input >= 0;
-      links.num_pending += input < 0 || to->control_op() != ControlOp::kMerge;
-      links.is_loop_merge |= IsBackEdge(from->control_op(), to->control_op());
-    };
-    for (const Node* n : order_) {
-      for (int i = 0; i < n->num_inputs(); ++i) link(n->input(i).node, n->input(i).index, n, i);
-      for (const Node* c : n->control_inputs()) link(c, -1, n, -1);
     }
+  }
+  // `segment`: the first node of the one that `to` is in, or -1.
+  void Link(int from, int output, int to, int input, int segment, std::vector<int>& joined) {
+    const int f = PlaceOf(from), t = PlaceOf(to);
+    PlanNodeLinks& links = Links(t);
+    const bool merges = At(to).control == ControlOp::kMerge && input >= 0;
+    if (f < 0) {
+      if (merges) links.merge_at_start = input;
+      return;
+    }
+    const PlanFrame& frame = FrameAt(Links(f).frame);
+    const int from_unit = frame.units[static_cast<size_t>(Links(f).position)];
+    if (segment >= 0) {
+      int& joins = joined[static_cast<size_t>(from_unit)];
+      if (from_unit == segment || joins == segment) return;
+      joins = segment;
+      ++Links(segment).num_pending;
+    } else {
+      links.num_data += input >= 0;
+      links.num_pending += !merges;
+    }
+    Links(from_unit).successors.push_back({f, t, output, input});
   }
 
   // Deadness spreads from Switches along data and control edges; only a Merge stops it, and perhaps not even that.
   void FindDead() {
-    for (size_t k = 0; k < plan_->nodes_.size(); ++k) {
-      const PlanNode& n = plan_->nodes_[k];
-      plan_->has_dead_ |= n.may_be_dead;
-      if (!n.may_be_dead && !n.may_leave_dead) continue;
-      for (const PlanEdge& e : plan_->links_[k].successors) {
-        PlanNode& to = plan_->nodes_[static_cast<size_t>(e.node)];
-        to.may_be_dead |= to.control != ControlOp::kTrigger;
-        if (e.output < 0 && n.may_be_dead && to.control != ControlOp::kMerge) {
-          plan_->links_[static_cast<size_t>(e.node)].dead_controls.push_back(static_cast<int>(k));
+    for (const PlanUnit& u : cut_) {
+      for (const int k : u.nodes) FindDead(k);
+    }
+  }
+  void FindDead(int k) {
+    PlanNode& n = NodeAt(PlaceOf(k));
+    bool may_be_dead = false;
+    for (const PlannedNode::Input& in : At(k).inputs) may_be_dead |= MayGiveDead(PlaceOf(in.node));
+    for (const int c : At(k).controls) {
+      const int from = PlaceOf(c);
+      if (!MayGiveDead(from)) continue;
+      may_be_dead = true;
+      // Who waits for a receive alone dies with what was received.
+      const bool dies_with_it = NodeAt(from).may_be_dead || At(c).is_transfer || At(c).control == ControlOp::kExit;
+      if (dies_with_it && n.control != ControlOp::kMerge) Links(PlaceOf(k)).dead_controls.push_back(from);
+    }
+    n.may_be_dead = may_be_dead && n.control != ControlOp::kTrigger;
+    plan_->has_dead_ |= MayGiveDead(PlaceOf(k));
+  }
+  bool MayGiveDead(int place) {
+    if (place < 0) return false;
+    const PlanNode& n = NodeAt(place);
+    return n.may_be_dead || n.may_leave_dead || n.control == ControlOp::kExit;  // a loop may end without a live Exit
+  }
+
+  // A Merge by itself reads one of its inputs, and what comes later is dropped as it comes.
+  bool DropsItsInputsItself(int place) {
+    return NodeAt(place).control == ControlOp::kMerge && !Links(place).in_segment;
+  }
+
+  void CountReaders() {
+    for (PlanFrame& f : plan_->frames_) f.slot_readers.assign(static_cast<size_t>(f.num_slots), 0);
+    only_reader_.assign(static_cast<size_t>(Root().num_slots), kNobody);
+    for (size_t f = 1; f < plan_->frames_.size(); ++f) {
+      for (const int place : plan_->frames_[f].units) {
+        for (const PlanInput& in : Links(place).reads) {
+          if (!in.is_constant) ++plan_->frames_[f].slot_readers[static_cast<size_t>(in.slot)];
         }
       }
     }
-  }
-
-  void DescribeFrames() {
-    for (PlanFrame& f : plan_->frames_) {
-      for (int k : f.nodes) f.pending.push_back(plan_->links_[static_cast<size_t>(k)].num_pending);
-      f.slot_readers.assign(static_cast<size_t>(f.num_slots), 0);
-    }
-    for (const PlanNodeLinks& links : plan_->links_) {
-      for (const PlanInput& in : links.reads) {
-        if (!in.is_constant)
-          ++plan_->frames_[static_cast<size_t>(links.frame)].slot_readers[static_cast<size_t>(in.slot)];
+    std::vector<int> seen(only_reader_.size(), -1);
+    for (const int unit : Root().units) {
+      const int end = std::max(Links(unit).segment_end, unit + 1);
+      for (int place = unit; place < end; ++place) {
+        for (const PlanInput& in : Links(place).reads) {
+          const auto slot = static_cast<size_t>(in.slot);
+          if (DropsItsInputsItself(place)) {
+            only_reader_[slot] = kSeveral;
+          } else if (std::exchange(seen[slot], unit) != unit) {
+            only_reader_[slot] = only_reader_[slot] == kNobody ? unit : kSeveral;
+          } else {
+            continue;
+          }
+          ++Root().slot_readers[slot];
+        }
       }
     }
-    for (int slot : plan_->retval_slots_) ++Root().slot_readers[static_cast<size_t>(slot)];
-    for (int slot = 0; slot < plan_->num_lasting_slots_; ++slot) ++Root().slot_readers[static_cast<size_t>(slot)];
-  }
-
-  std::vector<int>& Readers(const PlanNodeLinks& links) { return readers_[static_cast<size_t>(links.frame)]; }
-
-  void CountReaders() {
-    for (const PlanFrame& f : plan_->frames_) {
-      readers_.emplace_back(static_cast<size_t>(f.num_slots), 0);
-      last_reader_.emplace_back(static_cast<size_t>(f.num_slots), -1);
-    }
-    for (size_t k = 0; k < plan_->links_.size(); ++k) {
-      const PlanNodeLinks& links = plan_->links_[k];
-      for (const PlanInput& in : links.reads) {
-        if (in.is_constant) continue;
-        ++Readers(links)[static_cast<size_t>(in.slot)];
-        last_reader_[static_cast<size_t>(links.frame)][static_cast<size_t>(in.slot)] = static_cast<int>(k);
-      }
-    }
-    const auto keep = [this](int slot) {
-      ++readers_[0][static_cast<size_t>(slot)];
-      last_reader_[0][static_cast<size_t>(slot)] = kForever;
-    };
-    for (int slot : plan_->retval_slots_) keep(slot);
-    for (int i : options_.lasting_args) keep(plan_->arg_slots_[static_cast<size_t>(i)]);
+    counter_of_.assign(only_reader_.size(), -1);
+    std::vector<bool> is_kept(only_reader_.size(), false);
+    const auto keep = [&](int slot) { is_kept[static_cast<size_t>(slot)] = true; };
+    for (const int slot : plan_->retval_slots_) keep(slot);
+    for (const int slot : plan_->lasting_args_) keep(slot);
     for (int slot = 0; slot < plan_->num_lasting_slots_; ++slot) keep(slot);
-  }
-
-  void FindDeaths(size_t k) {
-    PlanNode& n = plan_->nodes_[k];
-    PlanNodeLinks& links = plan_->links_[k];
-    std::vector<int>& last_reader = last_reader_[static_cast<size_t>(links.frame)];
-    std::vector<int32_t>& releases = plan_->releases_;
-    n.release_begin = static_cast<int32_t>(releases.size());
-    for (size_t i = 0; i < links.reads.size(); ++i) {
-      const int slot = links.reads[i].slot;
-      if (links.reads[i].is_constant || last_reader[static_cast<size_t>(slot)] != static_cast<int>(k)) continue;
-      releases.push_back(slot);
-      last_reader[static_cast<size_t>(slot)] = kReleased;  // once, also when the node reads it twice
-      const auto same = [slot](const PlanInput& in) { return !in.is_constant && in.slot == slot; };
-      if (i >= 64 || std::count_if(links.reads.begin(), links.reads.end(), same) != 1) continue;
-      n.dies_in_order |= uint64_t{1} << i;
-      if (Readers(links)[static_cast<size_t>(slot)] == 1) links.dies_always |= uint64_t{1} << i;
-    }
-    if (links.frame == 0 && links.output_frame == 0) {
-      for (int o = 0; o < n.num_outputs; ++o) {
-        const int slot = n.output_begin + o;
-        if (readers_[0][static_cast<size_t>(slot)] == 0) releases.push_back(slot);
+    for (size_t slot = 0; slot < only_reader_.size(); ++slot) {
+      if (is_kept[slot]) {
+        only_reader_[slot] = kKept;
+      } else if (only_reader_[slot] == kSeveral) {
+        counter_of_[slot] = static_cast<int32_t>(plan_->counted_slots_.size());
+        plan_->counted_slots_.push_back({static_cast<int32_t>(slot), Root().slot_readers[slot]});
       }
     }
-    n.release_end = static_cast<int32_t>(releases.size());
-    // The share of a dereferenced value is the node's own; the buffer is the variable's, so no node finds itself alone.
-    for (const Dereference& d : links.dereferences) {
-      if (d.input >= 64) continue;
-      n.dies_in_order |= uint64_t{1} << d.input;
-      links.dies_always |= uint64_t{1} << d.input;
+  }
+
+  // From behind, so that the first reader met in a unit is its last.
+  void FindReleases() {
+    std::vector<int32_t>& releases = plan_->releases_;
+    std::vector<int> seen(only_reader_.size(), -1);
+    for (int place = num_nodes_ - 1; place >= 0; --place) {
+      PlanNode& n = NodeAt(place);
+      const PlanNodeLinks& links = Links(place);
+      n.release_begin = static_cast<int32_t>(releases.size());
+      const int unit = FrameAt(links.frame).units[static_cast<size_t>(links.position)];
+      for (size_t i = 0; i < links.reads.size(); ++i) {
+        if (links.reads[i].is_constant) continue;
+        const auto slot = static_cast<size_t>(links.reads[i].slot);
+        bool dies = false;
+        if (links.frame != 0 || DropsItsInputsItself(place)) {
+          dies = FrameAt(links.frame).slot_readers[slot] == 1 && (links.frame != 0 || only_reader_[slot] != kKept);
+        } else if (only_reader_[slot] != kKept && std::exchange(seen[slot], unit) != unit) {
+          dies = only_reader_[slot] == unit;
+          releases.push_back(dies ? static_cast<int32_t>(slot) : ~counter_of_[slot]);
+        }
+        const auto same = [&](const PlanInput& in) { return !in.is_constant && in.slot == links.reads[i].slot; };
+        if (i >= 64 || std::count_if(links.reads.begin(), links.reads.end(), same) != 1) continue;
+        n.dies |= uint64_t{dies} << i;
+      }
+      for (int o = 0; links.output_frame == 0 && o < n.num_outputs; ++o) {
+        const auto slot = static_cast<size_t>(n.output_begin + o);
+        if (only_reader_[slot] == kNobody) releases.push_back(static_cast<int32_t>(slot));
+      }
+      n.release_end = static_cast<int32_t>(releases.size());
+      // The share of a dereferenced value is the node's own; the buffer is the variable's, so no node finds itself
+      // alone.
+      for (const Dereference& d : links.dereferences) {
+        if (d.input < 64) n.dies |= uint64_t{1} << d.input;
+      }
+    }
+    std::reverse(releases.begin(), releases.end());
+    const auto size = static_cast<int32_t>(releases.size());
+    for (PlanNode& n : plan_->nodes_) {
+      n.release_begin = size - std::exchange(n.release_end, size - n.release_begin);
     }
   }
 
-  // Gives nodes slots that earlier nodes have done with, so that the frame stays small enough for the first cache. A
-  // node's outputs stand side by side, so blocks of equal length are reused.
+  // Gives the nodes of a segment slots that earlier nodes of it have done with, so that the frame stays small enough
+  // for the first cache. A node's outputs stand side by side, so blocks of equal length are reused, by the unit that
+  // cleared all of one.
   void ReuseSlots() {
-    std::vector<int> renamed(static_cast<size_t>(Root().num_slots), -1);
-    std::vector<int> block_of(static_cast<size_t>(Root().num_slots), -1);  // new first slot -> its block's live count
-    absl::flat_hash_map<int, std::vector<int>> free_blocks;                // by length
-    std::vector<int> live, length;
+    const auto old_slots = static_cast<size_t>(Root().num_slots);
+    std::vector<int> renamed(old_slots, -1), block_of(old_slots, -1);
+    absl::flat_hash_map<int, std::vector<int>> free_blocks;  // by length; of the unit
+    std::vector<int> live, length, cleared_by;               // by first slot of a block
     int count = plan_->num_lasting_slots_;
     for (int slot = 0; slot < count; ++slot) renamed[static_cast<size_t>(slot)] = slot;
-    auto fresh = [&](int n) {
+    const auto fresh = [&](int n) {
       const int first = count;
       count += n;
       live.resize(static_cast<size_t>(count), 0);
       length.resize(static_cast<size_t>(count), 0);
+      cleared_by.resize(static_cast<size_t>(count), kNobody);
       length[static_cast<size_t>(first)] = n;
       return first;
     };
-    auto acquire = [&](int n) {
+    const auto acquire = [&](int n) {
       std::vector<int>& blocks = free_blocks[n];
       if (blocks.empty()) return fresh(n);
       const int first = blocks.back();
       blocks.pop_back();
       return first;
     };
-    auto place = [&](int old_first, int n) {
+    const auto place_block = [&](int old_first, int n) {
       if (n == 0) return;
-      const int first = acquire(n);
-      live[static_cast<size_t>(first)] = n;
+      const auto first = static_cast<size_t>(acquire(n));
+      live[first] = n;
+      cleared_by[first] = kNobody;
       for (int o = 0; o < n; ++o) {
-        renamed[static_cast<size_t>(old_first + o)] = first + o;
-        block_of[static_cast<size_t>(old_first + o)] = first;
+        renamed[static_cast<size_t>(old_first + o)] = static_cast<int>(first) + o;
+        block_of[static_cast<size_t>(old_first + o)] = static_cast<int>(first);
       }
     };
-    for (int slot : plan_->arg_slots_) place(slot, 1);
-    for (size_t k = 0; k < plan_->nodes_.size(); ++k) {
-      PlanNode& n = plan_->nodes_[k];
-      PlanNodeLinks& links = plan_->links_[k];
-      place(n.output_begin, n.num_outputs);
-      if (n.num_outputs > 0) n.output_begin = renamed[static_cast<size_t>(n.output_begin)];
-      for (Dereference& d : links.dereferences) {
-        place(d.temp, 1);
-        d.temp = renamed[static_cast<size_t>(d.temp)];
-        d.source = renamed[static_cast<size_t>(d.source)];
+    const auto rename = [&](auto& slot) { slot = renamed[static_cast<size_t>(slot)]; };
+    const auto clear = [&](int slot, int unit) {
+      const auto first = static_cast<size_t>(block_of[static_cast<size_t>(slot)]);
+      cleared_by[first] = cleared_by[first] == kNobody || cleared_by[first] == unit ? unit : kSeveral;
+      if (--live[first] == 0 && cleared_by[first] == unit) {
+        free_blocks[length[first]].push_back(static_cast<int>(first));
       }
-      for (PlanInput& in : links.reads) in.slot = renamed[static_cast<size_t>(in.slot)];
-      for (const Dereference& d : links.dereferences) free_blocks[1].push_back(d.temp);
+    };
+    for (const int slot : plan_->arg_slots_) place_block(slot, 1);
+    int unit = -1;
+    for (int place = 0; place < num_nodes_; ++place) {
+      PlanNode& n = NodeAt(place);
+      PlanNodeLinks& links = Links(place);
+      const int own = FrameAt(links.frame).units[static_cast<size_t>(links.position)];
+      if (std::exchange(unit, own) != own) free_blocks.clear();
+      if (links.output_frame == 0) {
+        place_block(n.output_begin, n.num_outputs);
+        if (n.num_outputs > 0) rename(n.output_begin);
+      }
+      if (links.frame == 0) {
+        for (Dereference& d : links.dereferences) {
+          place_block(d.temp, 1);
+          rename(d.temp);
+          rename(d.source);
+        }
+        for (PlanInput& in : links.reads) rename(in.slot);
+        for (const Dereference& d : links.dereferences) free_blocks[1].push_back(d.temp);
+      }
       for (int32_t r = n.release_begin; r < n.release_end; ++r) {
         int32_t& slot = plan_->releases_[static_cast<size_t>(r)];
-        const int first = block_of[static_cast<size_t>(slot)];
-        slot = renamed[static_cast<size_t>(slot)];
-        if (--live[static_cast<size_t>(first)] == 0) {
-          free_blocks[length[static_cast<size_t>(first)]].push_back(first);
-        }
+        if (slot < 0) continue;
+        clear(slot, unit);
+        rename(slot);
       }
     }
-    for (int& slot : plan_->input_slots_) slot = renamed[static_cast<size_t>(slot)];
-    for (int& slot : plan_->arg_slots_) slot = renamed[static_cast<size_t>(slot)];
-    for (int& slot : plan_->retval_slots_) slot = renamed[static_cast<size_t>(slot)];
+    for (int& slot : plan_->input_slots_) rename(slot);
+    for (int& slot : plan_->arg_slots_) rename(slot);
+    for (int& slot : plan_->retval_slots_) rename(slot);
+    absl::flat_hash_set<int> lasting;
+    for (int slot : plan_->lasting_args_) lasting.insert(renamed[static_cast<size_t>(slot)]);
+    plan_->lasting_args_ = std::move(lasting);
+    plan_->counter_of_.assign(static_cast<size_t>(count), -1);
+    for (size_t i = 0; i < plan_->counted_slots_.size(); ++i) {
+      rename(plan_->counted_slots_[i].slot);
+      plan_->counter_of_[static_cast<size_t>(plan_->counted_slots_[i].slot)] = static_cast<int32_t>(i);
+    }
     Root().num_slots = count;
-    plan_->slots_are_reused_ = true;
   }
 
-  const Graph* graph_;
-  const Plan::Options& options_;
+  void DescribeFrames() {
+    for (PlanFrame& f : plan_->frames_) {
+      for (const int unit : f.units) f.pending.push_back(Links(unit).num_pending);
+    }
+    Root().slot_readers.clear();  // see counted slots
+  }
+
+  const PlanGraph& graph_;
+  const PlanCut& cut_;
   std::unique_ptr<Plan> plan_{new Plan()};
-  std::vector<Node*> order_;
-  FrameTree tree_;
-  std::vector<std::vector<int>> readers_, last_reader_;  // by frame and slot
-  absl::flat_hash_map<const Node*, std::shared_ptr<Kernel>> kernels_;
-  absl::flat_hash_map<const Node*, int> first_slot_;
-  absl::flat_hash_map<const Node*, size_t> position_;
+  int num_nodes_ = 0;
+  std::vector<int> place_;        // of a node of the graph in the plan; -1: it is no node of a step
+  std::vector<int> first_slot_;   // by node of the graph
+  std::vector<int> only_reader_;  // by slot outside of loops: the unit, or kNobody, kSeveral, kKept
+  std::vector<int> counter_of_;   // by slot outside of loops, before they are renamed
 };
 
+std::unique_ptr<Plan> Plan::LayOut(std::shared_ptr<const PlanGraph> graph, const PlanCut& cut,
+                                   const std::vector<int>& lasting_args) {
+  return PlanLayout(std::move(graph), cut, lasting_args).LayOut();
+}
+
 StatusOr<std::unique_ptr<Plan>> Plan::Compile(const Graph& graph, const Options& options) {
-  return PlanCompiler(graph, options).Compile();
+  const auto make_kernel = [&](const Node& n) -> StatusOr<std::shared_ptr<Kernel>> {
+    if (options.loops != nullptr && n.Is(OpTrait::kInternal)) {
+      const auto loop = options.loops->find(n.name());
+      if (loop != options.loops->end()) return MakeLoopKernel(loop->second, options);
+    }
+    return options.make_kernel(n);
+  };
+  MR_ASSIGN_OR_RETURN(std::shared_ptr<const PlanGraph> read, PlanGraph::Read(graph, options.device, make_kernel));
+  const PlanCut cut = options.node_by_node ? CutIntoNodes(*read) : CutByWaits(*read);
+  return LayOut(std::move(read), cut, options.lasting_args);
 }
 
 Plan::~Plan() { delete spare_frame_.load(std::memory_order_acquire); }
@@ -390,6 +433,7 @@ StatusOr<std::unique_ptr<Frame>> Plan::MakeFrame() const {
   frame->slots.resize(static_cast<size_t>(frames_.front().num_slots));
   if (has_dead_) frame->dead.resize(nodes_.size());
   frame->inputs.reserve(input_slots_.size());
+  if (!counted_slots_.empty()) frame->readers.reset(new std::atomic<int32_t>[counted_slots_.size()]);
   for (int slot : input_slots_) frame->inputs.push_back(&frame->slots[static_cast<size_t>(slot)]);
   StepContext outside_steps;
   for (const PlanNode& n : once_) {

@@ -1,9 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // Plan: one partition of a graph, compiled once and run many times.
 //
-// Nodes stand in one array in execution order, with their kernels, the slots they read and write, and which slots die
-// with them; nothing is looked up by name in a step. A Plan is immutable and shared by concurrent steps; what changes
-// in a step lives in a Frame, of which the plan keeps a few for reuse.
+// A plan is a small graph of units: segments, whose nodes one thread runs in order, and nodes that run by readiness one
+// by one (runtime/plan_cut.h). All nodes stand in one array in an order in which they can run, the nodes of a segment
+// side by side, with their kernels, the slots they read and write, and which slots die with them; nothing is looked up
+// by name in a step. A Plan is immutable and shared by concurrent steps; what changes in a step lives in a Frame, of
+// which the plan keeps a few for reuse.
+//
+// A slot outside of loops that only one unit reads is cleared by the last reader, and may then be used again by the
+// same unit. One that several units read is counted: each unit's last reader counts down.
 #pragma once
 
 #include <atomic>
@@ -15,9 +20,9 @@
 #include "absl/base/thread_annotations.h"
 #include "absl/container/flat_hash_set.h"
 #include "absl/synchronization/mutex.h"
-#include "graph/graph.h"
-#include "kernel/kernel.h"
 #include "passes/loop_region.h"
+#include "runtime/plan_cut.h"
+#include "runtime/plan_graph.h"
 
 namespace millrace {
 
@@ -33,11 +38,11 @@ struct Dereference {
 struct PlanNode {
   Kernel* kernel = nullptr;
   const NodeInfo* info = nullptr;
-  uint64_t dies_in_order = 0;  // inputs whose slot dies here when nodes run in plan order
-  int32_t input_begin = 0;     // into Frame::inputs
-  int32_t output_begin = 0;    // into the slots
+  uint64_t dies = 0;         // inputs whose slot dies here
+  int32_t input_begin = 0;   // into Frame::inputs; outside of loops
+  int32_t output_begin = 0;  // into the slots
   int32_t num_outputs = 0;
-  int32_t release_begin = 0;  // into Plan::releases: slots to clear after this node in plan order
+  int32_t release_begin = 0;  // into Plan::releases; outside of loops
   int32_t release_end = 0;
   ControlOp control = ControlOp::kNone;
   bool dereferences = false;    // PlanNodeLinks::dereferences is not empty
@@ -46,8 +51,10 @@ struct PlanNode {
   bool may_stop = false;        // its kernel may be left in the middle (base/stop_scope.h)
 };
 
-// From an output of a node (-1: a control edge) to an input of another.
+// From an output of a node (-1: a control edge) to an input of another. Between two units; into a segment one does for
+// all from the same unit.
 struct PlanEdge {
+  int32_t from = 0;
   int32_t node = 0;
   int32_t output = -1;
   int32_t input = -1;
@@ -58,23 +65,23 @@ struct PlanInput {
   bool is_constant = false;
 };
 
-// What only execution by readiness, and rarer cases, read.
+// What only execution by readiness, and rarer cases, read. A segment's first node stands for it.
 struct PlanNodeLinks {
   AsyncKernel* async = nullptr;  // PlanNode::kernel, when it is asynchronous
-  bool expensive = true;
-  bool is_transfer = false;      // runs even when dead, and tells the other side
-  bool is_loop_merge = false;    // a back edge ends here
-  bool enters_constant = false;  // an Enter whose value holds for every iteration
-  int frame = 0;                 // the loop that the node runs in, see Plan::frames
-  int output_frame = 0;          // the loop that its outputs are in
-  int position = 0;              // in PlanFrame::nodes
-  uint64_t dies_always = 0;      // inputs of which this node is the only reader
-  int num_pending = 0;           // incoming edges; of a merge only the control edges
-  int num_data = 0;              // incoming data edges
-  int merge_at_start = -1;       // of a merge: an input that is there when the step begins, such as a feed
-  std::vector<PlanEdge> successors;
-  std::vector<PlanInput> reads;    // one entry an input
-  std::vector<int> dead_controls;  // nodes that this one waits for and that may be dead, for execution in plan order
+  int segment_end = 0;           // of the first node of a segment: behind its last
+  bool in_segment = false;
+  bool expensive = true;             // of a segment: something in it is
+  bool is_transfer = false;          // runs even when dead, and tells the other side
+  bool enters_constant = false;      // an Enter whose value holds for every iteration
+  int frame = 0;                     // the loop that the node runs in, see Plan::frames
+  int output_frame = 0;              // the loop that its outputs are in
+  int position = 0;                  // of its unit in PlanFrame::units
+  int num_pending = 0;               // of a unit: edges that it waits for; of a merge by itself only the control edges
+  int num_data = 0;                  // incoming data edges
+  int merge_at_start = -1;           // of a merge: an input that is there when the step begins, such as a feed
+  std::vector<PlanEdge> successors;  // of a unit
+  std::vector<PlanInput> reads;      // one entry an input
+  std::vector<int> dead_controls;    // nodes that this one waits for and that may be dead
   std::vector<Dereference> dereferences;
 };
 
@@ -86,16 +93,17 @@ struct PlanFrame {
   int num_slots = 0;
   int num_constants = 0;
   int num_enters = 0;
-  std::vector<int> nodes;
-  std::vector<int32_t> pending;       // per node: PlanNodeLinks::num_pending
-  std::vector<int32_t> slot_readers;  // per slot
+  std::vector<int> units;             // their first nodes
+  std::vector<int32_t> pending;       // per unit: PlanNodeLinks::num_pending
+  std::vector<int32_t> slot_readers;  // per slot; in frame 0 a unit counts once, and who keeps it too
 };
 
 // What a step changes.
 struct Frame {
   std::vector<Slot> slots;
-  std::vector<Slot*> inputs;  // of all nodes, one after the other
-  std::vector<uint8_t> dead;  // per node; only in plans with dead values, in plan order
+  std::vector<Slot*> inputs;                        // of all nodes outside of loops, one after the other
+  std::vector<uint8_t> dead;                        // per node outside of loops; only in plans with dead values
+  std::unique_ptr<std::atomic<int32_t>[]> readers;  // left of each counted slot
 };
 
 class Plan;
@@ -109,56 +117,63 @@ using HeldFrame = std::unique_ptr<Frame, ReturnFrame>;
 class Plan {
  public:
   struct Options {
-    // Returns the kernel of a node; stateful kernels are shared between plans by whoever owns them.
-    std::function<StatusOr<std::shared_ptr<Kernel>>(const Node&)> make_kernel;
+    PlanGraph::MakeKernel make_kernel;
     Device* device = nullptr;
     const CollapsedLoops* loops = nullptr;  // what the graph's `_Loop` nodes do; for the time of Compile
-    // Slots may be used again by later nodes: for plans that only ever run in plan order.
-    bool reuse_slots = true;
+    // Each node by itself, so that every order of them can be chosen.
+    bool node_by_node = false;
     // Arguments whose slots are never cleared while a frame is held: who runs the plan again need not set them again.
     std::vector<int> lasting_args;
   };
   // `graph` must be verified, placed on one device, and hold _Arg / _Retval nodes for what goes in and out.
   static StatusOr<std::unique_ptr<Plan>> Compile(const Graph& graph, const Options& options);
+  // `cut` is one of `graph`.
+  static std::unique_ptr<Plan> LayOut(std::shared_ptr<const PlanGraph> graph, const PlanCut& cut,
+                                      const std::vector<int>& lasting_args = {});
 
   const std::vector<PlanNode>& nodes() const { return nodes_; }
   const PlanNodeLinks& links(size_t node) const { return links_[node]; }
+  // Slots to clear after a node, and ~i for a reader less of counted slot i.
   const int32_t* releases() const { return releases_.data(); }
   int num_args() const { return static_cast<int>(arg_slots_.size()); }
   int num_retvals() const { return static_cast<int>(retval_slots_.size()); }
   int arg_slot(int i) const { return arg_slots_[static_cast<size_t>(i)]; }
-  DType arg_type(int i) const { return arg_types_[static_cast<size_t>(i)]; }
+  DType arg_type(int i) const { return graph_->arguments[static_cast<size_t>(i)].dtype; }
   int retval_slot(int i) const { return retval_slots_[static_cast<size_t>(i)]; }
-  const std::string& retval_source(int i) const { return retval_sources_[static_cast<size_t>(i)]; }
+  const std::string& retval_source(int i) const { return graph_->results[static_cast<size_t>(i)].source; }
   const std::vector<PlanFrame>& frames() const { return frames_; }
+  struct CountedSlot {
+    int32_t slot = 0;
+    int32_t readers = 0;  // units
+  };
+  const std::vector<CountedSlot>& counted_slots() const { return counted_slots_; }
+  int counter_of(int slot) const { return counter_of_[static_cast<size_t>(slot)]; }  // -1: is not counted
   // Whether the slot keeps its value when the plan runs again in the same frame.
   bool Lasts(int slot) const { return slot < num_lasting_slots_ || lasting_args_.contains(slot); }
-  bool has_async() const { return has_async_; }
-  bool runs_by_readiness() const { return !slots_are_reused_; }
+  // One segment is all there is: no readiness to be counted.
+  bool is_one_line() const { return is_one_line_; }
 
   ~Plan();
   StatusOr<HeldFrame> AcquireFrame() const;
 
  private:
-  friend class PlanCompiler;
+  friend class PlanLayout;
   friend struct ReturnFrame;
   Plan();
   StatusOr<std::unique_ptr<Frame>> MakeFrame() const;
+  std::shared_ptr<const PlanGraph> graph_;  // holds the kernels
   std::vector<PlanNode> nodes_;
   std::vector<PlanNodeLinks> links_;
-  std::vector<NodeInfo> infos_;
   std::vector<int32_t> releases_;
-  std::vector<std::shared_ptr<Kernel>> kernels_;
   std::vector<PlanNode> once_;  // run when a frame is made; their outputs have the first slots
   int num_lasting_slots_ = 0;
   std::vector<int> input_slots_;
   std::vector<PlanFrame> frames_;
   std::vector<int> arg_slots_, retval_slots_;
-  std::vector<DType> arg_types_;
-  std::vector<std::string> retval_sources_;
-  bool has_async_ = false;
+  std::vector<CountedSlot> counted_slots_;
+  std::vector<int32_t> counter_of_;  // by slot outside of loops
   bool has_dead_ = false;
-  bool slots_are_reused_ = false;
+  bool is_one_line_ = false;
   absl::flat_hash_set<int> lasting_args_;             // slots
   mutable std::atomic<Frame*> spare_frame_{nullptr};  // of the last step; owned
   mutable absl::Mutex mu_;

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Execution by readiness (white paper 4.4). A node runs in an iteration of a frame; values carry the iteration that
-// they belong to by lying in its slots. Switch makes dead values; a node with a dead input does not run but passes its
-// death on, until a Merge finds something live. Enter, Exit and NextIteration put their value into the slots of another
-// iteration. An iteration ends when nothing in it runs or can still arrive; a frame ends with its last iteration, and
-// exits that were never live are dead then.
+// Execution by readiness (white paper 4.4). A unit of a plan (a segment, else one node) is queued when what it waits
+// for has come. A node runs in an iteration of a frame; values carry the iteration that they belong to by lying in its
+// slots. Switch makes dead values; a node with a dead input does not run but passes its death on, until a Merge finds
+// something live. Enter, Exit and NextIteration put their value into the slots of another iteration. An iteration ends
+// when nothing in it runs or can still arrive; a frame ends with its last iteration, and exits that were never live are
+// dead then.
 //
 // One lock guards the bookkeeping; kernels run outside of it. `live_` counts everything that can still make progress:
 // running threads and outstanding asynchronous kernels; whoever brings it to zero finishes the step. An exception in
@@ -32,15 +33,18 @@ uint64_t FrameId(uint64_t parent, int64_t iteration, absl::string_view name) {
 class ReadyRun {
  public:
   ReadyRun(const Plan& plan, Frame& frame, StepContext& step, const ExecutorOptions& options)
-      : plan_(plan), step_(step), options_(options), random_(options.order_seed) {
+      : plan_(plan), frame_(frame), step_(step), options_(options), random_(options.order_seed) {
     absl::MutexLock lock(&mu_);
+    for (size_t i = 0; i < plan_.counted_slots().size(); ++i) {
+      frame_.readers[i].store(plan_.counted_slots()[i].readers, std::memory_order_relaxed);
+    }
     Prepare(root_, 0, nullptr);
-    Iteration& it = Begin(root_, frame.slots.data());
-    for (size_t k = 0; k < it.nodes.size(); ++k) {
-      const int node = root_.frame->nodes[k];
-      NodeState& state = it.nodes[k];
-      state.merge_input = Links(node).merge_at_start;
-      if (state.pending == 0 && (Node(node).control != ControlOp::kMerge || state.merge_input >= 0)) Queue(it, node);
+    Iteration& it = Begin(root_, frame_.slots.data());
+    for (size_t u = 0; u < it.nodes.size(); ++u) {
+      const int unit = root_.frame->units[u];
+      NodeState& state = it.nodes[u];
+      if (MergesByItself(unit)) state.merge_input = Links(unit).merge_at_start;
+      if (state.pending == 0 && (!MergesByItself(unit) || state.merge_input >= 0)) Queue(it, unit);
     }
     live_ = 1;  // the caller of Start
     runners_ = 1;
@@ -55,7 +59,7 @@ class ReadyRun {
  private:
   struct Ready {
     Iteration* iteration;
-    int node;
+    int node;  // the first of a segment stands for it
     bool operator<(const Ready& o) const {
       return iteration->serial != o.iteration->serial ? iteration->serial < o.iteration->serial : node < o.node;
     }
@@ -123,10 +127,7 @@ class ReadyRun {
     Garbage garbage;  // freed after the lock is released
     while (!empty) {
       const bool found = UnderLock([&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
-        if (std::exchange(completed, false) && status_.ok()) {
-          ClearDereferences(Links(item.node).dereferences, item.iteration->slots);
-          Complete(item, &aside);
-        }
+        if (std::exchange(completed, false) && status_.ok()) Complete(item, &aside);
         do {
           empty = ready_.empty();
           if (empty) break;
@@ -191,7 +192,7 @@ class ReadyRun {
   bool Skip(const Ready& item) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
     if (!status_.ok()) return true;
     const PlanNodeLinks& links = Links(item.node);
-    if (!State(*item.iteration, item.node).is_dead || links.is_transfer ||
+    if (links.in_segment || !State(*item.iteration, item.node).is_dead || links.is_transfer ||
         Node(item.node).control == ControlOp::kTrigger)
       return false;
     Complete(item, nullptr);
@@ -204,6 +205,7 @@ class ReadyRun {
   void FindInputs(const Ready& item, Inputs* inputs) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
     inputs->clear();
     const PlanNodeLinks& links = Links(item.node);
+    if (links.in_segment) return;
     const NodeState& state = State(*item.iteration, item.node);
     const bool merge = Node(item.node).control == ControlOp::kMerge;
     for (size_t i = 0; i < links.reads.size(); ++i) {
@@ -227,10 +229,14 @@ class ReadyRun {
     return elsewhere ? aside : item.iteration->slots + Node(item.node).output_begin;
   }
 
-  // False when it failed or goes on by itself.
+  // False when it failed or goes on without this thread.
   bool Run(const Ready& item, const Inputs& inputs, Slot* aside) ABSL_LOCKS_EXCLUDED(mu_) {
     const PlanNode& n = Node(item.node);
     const PlanNodeLinks& links = Links(item.node);
+    if (links.in_segment) {
+      Status s = RunSegment(plan_, item.node, links.segment_end, frame_, step_, options_);
+      return s.ok() || Fail(s);
+    }
     if (step_.cancellation && step_.cancellation->IsCancelled()) return Fail(Cancelled("the step was cancelled"));
     if (n.dereferences) {
       Status s =
@@ -240,8 +246,7 @@ class ReadyRun {
     if (links.async) return RunAsync(item, inputs);
     StopScope stop(&StepMustStop, &step_);
     stop.may_stop = n.may_stop;
-    Status s =
-        ComputeNode(n, inputs.data(), OutputsOf(item, aside), links.dies_always, item.iteration->step, options_.trace);
+    Status s = ComputeNode(n, inputs.data(), OutputsOf(item, aside), n.dies, item.iteration->step, options_.trace);
     return s.ok() || Fail(AtNode(s, n, inputs));
   }
 
@@ -255,7 +260,7 @@ class ReadyRun {
           inputs_(inputs),
           start_(run.options_.trace ? TraceClockNanos() : 0),
           context_(*run.Node(item.node).info, inputs_.data(), item.iteration->slots + run.Node(item.node).output_begin,
-                   run.Links(item.node).dies_always, item.iteration->step) {}
+                   run.Node(item.node).dies, item.iteration->step) {}
     KernelContext& context() { return context_; }
     void End(Status s) {
       ended_ = true;
@@ -319,13 +324,10 @@ class ReadyRun {
       if (options_.trace) RecordNode(*options_.trace, n, outputs, start);
       Garbage garbage;
       UnderLock([&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
-        if (status_.ok()) {
-          ClearDereferences(Links(item.node).dereferences, item.iteration->slots);
-          Complete(item, nullptr);
-        }
+        if (status_.ok()) Complete(item, nullptr);
         // The callback may come from any thread, perhaps from inside another kernel: the work it made ready goes
         // elsewhere unless a runner is there to take it.
-        if (!ready_.empty() && runners_ == 0) StartRunner();
+        if (!ready_.empty()) runners_ == 0 ? StartRunner() : MaybeAddRunner();
         garbage = TakeGarbage();
       });
     } else {
@@ -342,14 +344,22 @@ class ReadyRun {
     Iteration& it = *item.iteration;
     NodeState& state = State(it, item.node);
     state.is_done = true;
+    if (links.in_segment) {
+      SpreadOutside(it, item.node);
+      return DropFrom(it);
+    }
+    ClearDereferences(links.dereferences, it.slots);
     const bool merge = n.control == ControlOp::kMerge;
-    for (size_t i = 0; i < links.reads.size(); ++i) {
+    for (size_t i = 0; i < links.reads.size() && (merge || !IsOutside(it)); ++i) {
       if (links.reads[i].is_constant || (merge && static_cast<int>(i) != state.merge_input)) continue;
       DropReader(it, links.reads[i].slot);
     }
     const bool is_dead = state.is_dead && !links.is_transfer && n.control != ControlOp::kTrigger;
     switch (n.control) {
-      case ControlOp::kEnter: Enter(it, item.node, aside, is_dead); break;
+      case ControlOp::kEnter:
+        Enter(it, item.node, aside, is_dead);
+        if (IsOutside(it)) ReleaseOutside(item.node);
+        break;
       case ControlOp::kExit: Exit(it, item.node, aside, is_dead); break;
       case ControlOp::kNextIteration:
         if (!is_dead) Advance(*it.run, it.number + 1, item.node, std::move(*aside));
@@ -360,7 +370,33 @@ class ReadyRun {
   }
 
   void DropReader(Iteration& it, int slot) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
-    if (--it.readers[static_cast<size_t>(slot)] == 0) Clear(it.slots[slot]);
+    if (!IsOutside(it)) {
+      if (--it.readers[static_cast<size_t>(slot)] == 0) Clear(it.slots[slot]);
+    } else if (const int counter = plan_.counter_of(slot); counter >= 0) {
+      CountDown(counter);
+    }
+  }
+  // Segments count too, without the lock.
+  void CountDown(int counter) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
+    const auto c = static_cast<size_t>(counter);
+    if (frame_.readers[c].fetch_sub(1, std::memory_order_acq_rel) > 1) return;
+    Clear(frame_.slots[static_cast<size_t>(plan_.counted_slots()[c].slot)]);
+  }
+
+  // Outside of loops. The dead ones of a segment know it themselves.
+  void SpreadOutside(Iteration& it, int unit) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
+    for (const PlanEdge& e : Links(unit).successors) {
+      const bool dead = e.output >= 0 ? IsEmpty(frame_.slots[static_cast<size_t>(Node(e.from).output_begin + e.output)])
+                                      : !frame_.dead.empty() && frame_.dead[static_cast<size_t>(e.from)] != 0;
+      Arrive(it, e, dead, false);
+    }
+  }
+  void ReleaseOutside(int k) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
+    const PlanNode& n = Node(k);
+    for (int32_t r = n.release_begin; r < n.release_end; ++r) {
+      const int32_t slot = plan_.releases()[r];
+      slot < 0 ? CountDown(~slot) : Clear(frame_.slots[static_cast<size_t>(slot)]);
+    }
   }
 
   // Tells the successors of `k`, all in iteration `it`, that its outputs are there.
@@ -370,6 +406,11 @@ class ReadyRun {
     const bool constant = links.enters_constant;
     // Who waits for a receive alone dies with what was received: a control edge of the other side.
     if (links.is_transfer && n.num_outputs == 1) is_dead = IsEmpty(it.slots[n.output_begin]);
+    if (IsOutside(it)) {
+      if (!frame_.dead.empty()) frame_.dead[static_cast<size_t>(k)] = is_dead;
+      SpreadOutside(it, k);
+      return ReleaseOutside(k);
+    }
     for (const PlanEdge& e : links.successors) {
       bool dead = is_dead;
       if (!dead && e.output >= 0 && n.may_leave_dead) dead = IsEmpty(it.slots[n.output_begin + e.output]);
@@ -384,9 +425,9 @@ class ReadyRun {
 
   void Arrive(Iteration& it, const PlanEdge& e, bool is_dead, bool from_enter) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
     NodeState& state = State(it, e.node);
-    if (Node(e.node).control != ControlOp::kMerge) {
+    if (!MergesByItself(e.node)) {
       state.is_dead |= is_dead;
-      if (--state.pending == 0) Queue(it, e.node);
+      if (--state.pending == 0) Queue(it, it.run->frame->units[static_cast<size_t>(Links(e.node).position)]);
       return;
     }
     const PlanNodeLinks& links = Links(e.node);
@@ -443,8 +484,8 @@ class ReadyRun {
     }
     it.slots = slots;
     it.readers = frame.slot_readers;
-    it.nodes.resize(frame.nodes.size());
-    for (size_t k = 0; k < frame.nodes.size(); ++k) it.nodes[k].pending = frame.pending[k];
+    it.nodes.resize(frame.units.size());
+    for (size_t u = 0; u < frame.units.size(); ++u) it.nodes[u].pending = frame.pending[u];
     it.step = step_;
     it.step.frame = run.id;
     it.step.iteration = number;
@@ -560,12 +601,16 @@ class ReadyRun {
     std::move(done)(s);
   }
 
+  bool IsOutside(const Iteration& it) const { return it.run->parent == nullptr; }
+  bool MergesByItself(int k) const { return Node(k).control == ControlOp::kMerge && !Links(k).in_segment; }
+  // Of the unit that node `k` is in.
   NodeState& State(Iteration& it, int k) const { return it.nodes[static_cast<size_t>(Links(k).position)]; }
   const PlanNode& Node(int k) const { return plan_.nodes()[static_cast<size_t>(k)]; }
   const PlanNodeLinks& Links(int k) const { return plan_.links(static_cast<size_t>(k)); }
   ThreadPool& Pool() const { return plan_.nodes().front().info->device->thread_pool(); }
 
   const Plan& plan_;
+  Frame& frame_;
   StepContext& step_;
   const ExecutorOptions options_;
   absl::AnyInvocable<void(Status) &&> done_;

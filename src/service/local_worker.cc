@@ -85,7 +85,7 @@ StatusOr<int64_t> LocalWorker::Register(Partition partition) {
   if (!device) return NotFound("device ", partition.device, " is not one of this worker");
   Plan::Options options;
   options.device = device;
-  options.reuse_slots = !deterministic_;
+  options.node_by_node = deterministic_;
   options.loops = &partition.loops;
   std::shared_ptr<FunctionSource> functions;  // made where a kernel asks for them
   options.make_kernel = [&](const Node& n) -> StatusOr<std::shared_ptr<Kernel>> {
@@ -138,7 +138,7 @@ class InlinePlan final : public InlinePartition {
 
 std::shared_ptr<const InlinePartition> LocalWorker::FindInline(int64_t partition) const {
   StatusOr<std::shared_ptr<const Plan>> plan = Find(partition);
-  if (!plan.ok() || (*plan)->runs_by_readiness()) return nullptr;
+  if (!plan.ok() || !(*plan)->is_one_line()) return nullptr;
   return std::make_shared<InlinePlan>(*std::move(plan));
 }
 
@@ -218,7 +218,7 @@ class LocalWorker::OpenedStep final : public WorkerStep {
     const Plan& plan = flight->plan();
     Frame& frame = flight->frame();
     flight->done = std::move(done);
-    if (plan.runs_by_readiness()) {
+    if (!plan.is_one_line()) {
       const auto end = [](InFlight* f, Status result) {
         InFlight::End(std::unique_ptr<InFlight>(f), std::move(result));
       };

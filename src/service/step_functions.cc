@@ -108,7 +108,7 @@ class CompiledFunction final : public StepFunction {
   }
 
   Status Execute(Frame& frame, StepContext& step) const {
-    if (!plan_->runs_by_readiness()) return RunInOrder(*plan_, frame, step, {});
+    if (plan_->is_one_line()) return RunInOrder(*plan_, frame, step, {});
     Status result;
     StepThread caller;
     RunByReadiness(*plan_, frame, step, {.caller = &caller}, [&](Status s) {

@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "runtime/plan_graph.h"
+
+#include "absl/container/flat_hash_map.h"
+#include "runtime/node_run.h"
+#include "runtime/update_order.h"
+
+namespace millrace {
+namespace {
+
+bool IsArg(const Node& n) { return n.Is(OpTrait::kArgument); }
+bool IsRetval(const Node& n) { return n.Is(OpTrait::kResult); }
+
+// The position of an _Arg or _Retval, checked against `limit` so that a bad index cannot size anything.
+StatusOr<size_t> IndexOf(const Node& n, size_t limit) {
+  MR_ASSIGN_OR_RETURN(const int64_t index, n.Attr<int64_t>("index"));
+  if (index < 0 || static_cast<uint64_t>(index) >= limit) {
+    return InvalidArgument(n.Describe(), " has index ", index, ", want one in [0, ", limit, ")");
+  }
+  return static_cast<size_t>(index);
+}
+
+class GraphReader {
+ public:
+  GraphReader(const Graph& graph, Device* device, const PlanGraph::MakeKernel& make_kernel)
+      : graph_(graph), device_(device), make_kernel_(make_kernel) {}
+
+  StatusOr<std::shared_ptr<const PlanGraph>> Read() {
+    MR_ASSIGN_OR_RETURN(order_, TopologicalOrder(graph_));
+    MoveUpdatesUp(order_);
+    MR_ASSIGN_OR_RETURN(const FrameTree tree, FrameTree::Of(order_, graph_.num_node_ids()));
+    to_->frames = tree.frames();
+    for (const Node* n : order_) {
+      args_ += IsArg(*n);
+      retvals_ += IsRetval(*n);
+      if (!IsRetval(*n)) index_.emplace(n, static_cast<int>(index_.size()));
+    }
+    to_->arguments.resize(args_);
+    to_->results.resize(retvals_);
+    to_->nodes.reserve(index_.size());
+    for (const Node* n : order_) {
+      if (IsRetval(*n)) {
+        MR_RETURN_IF_ERROR(AddResult(*n));
+      } else {
+        MR_RETURN_IF_ERROR(AddNode(*n, tree));
+      }
+    }
+    return std::shared_ptr<const PlanGraph>(std::move(to_));
+  }
+
+ private:
+  Status AddResult(const Node& n) {
+    MR_ASSIGN_OR_RETURN(const size_t i, IndexOf(n, retvals_));
+    const Output from = n.input(0);
+    to_->results[i] = {index_.at(from.node), from.index, from.ToString()};
+    return absl::OkStatus();
+  }
+
+  Status AddNode(const Node& n, const FrameTree& tree) {
+    PlannedNode p;
+    p.frame = tree.RunsIn(&n);
+    p.output_frame = tree.OutputsIn(&n);
+    p.info = {n.name(), n.op(), n.signature(), n.location(), device_};
+    if (IsArg(n)) {
+      p.kind = PlannedNode::Kind::kArgument;
+      MR_ASSIGN_OR_RETURN(const size_t i, IndexOf(n, args_));
+      to_->arguments[i] = {index_.at(&n), n.output_type(0)};
+    } else {
+      MR_RETURN_IF_ERROR(Describe(n, &p));
+    }
+    to_->nodes.push_back(std::move(p));
+    return absl::OkStatus();
+  }
+
+  Status Describe(const Node& n, PlannedNode* p) {
+    if (!n.op()) {
+      return Unimplemented(
+          "op ", n.op_name(), " of ", n.Describe(), " is not known here; it was imported by name only");
+    }
+    MR_ASSIGN_OR_RETURN(p->kernel, make_kernel_(n));
+    p->async = p->kernel->AsAsync();
+    p->expensive = p->kernel->IsExpensive();
+    p->may_stop = p->async == nullptr && ChangesOnlyItsOutputs(n.signature());
+    p->control = n.control_op();
+    p->is_transfer = n.Is(OpTrait::kTransfer);
+    p->enters_constant = n.IsConstantEnter();
+    const bool needs_nothing = n.num_inputs() == 0 && n.control_inputs().empty();
+    if (needs_nothing && p->kernel->OutputsNeverChange()) p->kind = PlannedNode::Kind::kOnce;
+    p->inputs.reserve(static_cast<size_t>(n.num_inputs()));
+    for (int i = 0; i < n.num_inputs(); ++i) {
+      const Output from = n.input(i);
+      p->inputs.push_back({index_.at(from.node), from.index, IsRef(from.dtype()) && !IsRef(n.input_type(i))});
+    }
+    for (const Node* c : n.control_inputs()) {
+      if (const auto at = index_.find(c); at != index_.end()) p->controls.push_back(at->second);
+    }
+    return absl::OkStatus();
+  }
+
+  const Graph& graph_;
+  Device* const device_;
+  const PlanGraph::MakeKernel& make_kernel_;
+  std::vector<Node*> order_;
+  size_t args_ = 0, retvals_ = 0;
+  absl::flat_hash_map<const Node*, int> index_;
+  std::shared_ptr<PlanGraph> to_ = std::make_shared<PlanGraph>();
+};
+
+}  // namespace
+
+StatusOr<std::shared_ptr<const PlanGraph>> PlanGraph::Read(
+    const Graph& graph, Device* device, const MakeKernel& make_kernel) {
+  return GraphReader(graph, device, make_kernel).Read();
+}
+
+}  // namespace millrace

@@ -91,7 +91,9 @@ class Graph(_core.Graph):
         if add_shapes:
             for node in graph_def.node:
                 shapes = [t.get_shape().as_proto() for t in self._find(node.name).outputs]
+                node.attr["_output_shapes"].Clear()  # what was imported may have had some
                 node.attr["_output_shapes"].list.shape.extend(shapes)
+                node.attr["_output_shapes"].list.SetInParent()
         return graph_def
 
     def get_operation_by_name(self, name: str) -> Operation:

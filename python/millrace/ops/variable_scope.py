@@ -142,8 +142,12 @@ class VariableScope:
             use_resource = self._use_resource
         if reuse is None:
             reuse = self._reuse
-        if dtype is None and not isinstance(initializer, Tensor):
-            dtype = self._dtype if not hasattr(initializer, "dtype") or callable(initializer) else None
+        if dtype is not None and initializer is not None and not _makes_values(initializer):
+            given = convert_to_tensor(initializer).dtype.base_dtype
+            if given != dtypes.as_dtype(dtype).base_dtype:
+                raise at_user_line(ValueError("Initializer type '%s' and explicit dtype '%s' don't match." % (given, dtypes.as_dtype(dtype))))
+        if dtype is None:
+            dtype = self._dtype
         if custom_getter is None:
             custom_getter = self._custom_getter
         arguments = dict(name=full_name, shape=shape, dtype=dtype, initializer=initializer, regularizer=regularizer, reuse=reuse,
@@ -191,7 +195,7 @@ def _true_getter(name: str, shape: Any = None, dtype: Any = dtypes.float32, init
     if isinstance(initializer, type):
         make_initializer: Any = initializer
         initializer = make_initializer(dtype=dtype) if issubclass(initializer, init_ops.Initializer) else make_initializer()
-    if callable(initializer) and not isinstance(initializer, Tensor):
+    if _makes_values(initializer):
         if not static.is_fully_defined():
             raise at_user_line(ValueError("Shape of a new variable (%s) must be fully defined, but instead was %s." % (name, static)))
         wanted = dtypes.as_dtype(dtype or dtypes.float32).base_dtype
@@ -203,7 +207,7 @@ def _true_getter(name: str, shape: Any = None, dtype: Any = dtypes.float32, init
             if not static.is_compatible_with(given):
                 raise at_user_line(ValueError("If initializer is a constant, do not specify shape. (variable %s: %s and %s)" % (name, static, given)))
         initial = initializer
-        wanted = dtype
+        wanted = None  # a value says itself what it is
     variable = Variable(initial, trainable=trainable, collections=collections, caching_device=caching_device,
                         validate_shape=validate_shape, name=name, dtype=wanted, constraint=constraint, use_resource=use_resource)
     store.variables[name] = variable
@@ -213,6 +217,11 @@ def _true_getter(name: str, shape: Any = None, dtype: Any = dtypes.float32, init
         if loss is not None:
             add_to_collection(GraphKeys.REGULARIZATION_LOSSES, loss)
     return variable
+
+
+def _makes_values(initializer: Any) -> bool:
+    """Whether an initializer is a function of shape and type; else it is a value."""
+    return callable(initializer) and not isinstance(initializer, Tensor)
 
 
 def _call_initializer(make: Callable[..., Any], shape: tensor_shape.TensorShape, dtype: dtypes.DType, partition_info: Any = None) -> Any:
@@ -252,12 +261,12 @@ def _partitioned(name: str, shape: Any, dtype: Any, initializer: Any, regularize
     if name in store.variables:
         raise at_user_line(ValueError("A partitioner was provided, but an unpartitioned version of the variable was found: %s.  Perhaps a variable of "
                                       "the same name was already created without partitioning?" % name))
-    given = initializer if initializer is not None and not (callable(initializer) and not isinstance(initializer, Tensor)) else None
+    given = None if _makes_values(initializer) else initializer
     dtype = dtypes.as_dtype(dtype or dtypes.float32)
     static = tensor_shape.as_shape(shape)
     whole: Any = None
     if given is not None:
-        whole = convert_to_tensor(given) if isinstance(given, Tensor) else convert_to_tensor(given, dtype)
+        whole = convert_to_tensor(given)
         dtype, static = whole.dtype.base_dtype, static.merge_with(whole.get_shape())
     partitions = None
     if partitioner is not None:

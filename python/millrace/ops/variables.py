@@ -9,6 +9,7 @@ import numpy as np
 from millrace.framework import convert, dtypes, session, tensor_shape
 from millrace.framework.convert import convert_to_tensor
 from millrace.framework.errors import at_user_line
+from millrace.framework.library_names import prepend_name_scope, strip_name_scope
 from millrace.framework.graph import (GraphKeys, Operation, Tensor, add_to_collections, get_collection,
                                       get_default_graph, init_scope, name_scope)
 from millrace.ops import array_ops, gen_ops, operators
@@ -44,7 +45,11 @@ class Variable:
         """Which part of a partitioned variable this one is."""
 
         def __init__(self, full_name: Optional[str] = None, full_shape: Any = None, var_offset: Any = None, var_shape: Any = None,
-                     save_slice_info_def: Any = None, import_scope: Any = None) -> None:
+                     save_slice_info_def: Any = None, import_scope: Optional[str] = None) -> None:
+            if save_slice_info_def is not None:
+                full_name = prepend_name_scope(save_slice_info_def.full_name, import_scope or None)
+                full_shape, var_offset, var_shape = (list(dims) for dims in (
+                    save_slice_info_def.full_shape, save_slice_info_def.var_offset, save_slice_info_def.var_shape))
             self.full_name, self.full_shape, self.var_offset, self.var_shape = full_name, full_shape, var_offset, var_shape
 
         @property
@@ -52,6 +57,15 @@ class Variable:
             """The part as checkpoints write it."""
             return "%s %s" % (" ".join("%d" % d for d in self.full_shape), ":".join(
                 "%d,%d" % (o, s) for o, s in zip(self.var_offset, self.var_shape)))
+
+        def to_proto(self, export_scope: Optional[str] = None) -> Any:
+            """The SaveSliceInfoDef; None when the whole lies outside of the scope."""
+            if export_scope and not self.full_name.startswith(export_scope):  # type: ignore[union-attr]
+                return None
+            from millrace.protos import definitions
+            return definitions.SaveSliceInfoDef(
+                full_name=strip_name_scope(self.full_name, export_scope), full_shape=list(self.full_shape),  # type: ignore[arg-type]
+                var_offset=list(self.var_offset), var_shape=list(self.var_shape))
 
     def __init__(self, initial_value: Any = None, trainable: Any = True, collections: Any = None, validate_shape: bool = True,
                  caching_device: Any = None, name: Optional[str] = None, variable_def: Any = None, dtype: Any = None,
@@ -142,6 +156,8 @@ class Variable:
         self._initial_value = graph.as_graph_element(prefix + variable_def.initial_value_name) if variable_def.initial_value_name else None
         self._is_resource = bool(variable_def.is_resource)
         self._trainable = bool(variable_def.trainable)
+        if variable_def.HasField("save_slice_info_def"):
+            self._save_slice_info = Variable.SaveSliceInfo(save_slice_info_def=variable_def.save_slice_info_def, import_scope=import_scope)
         if self._is_resource:
             self._dtype = self._variable.op.get_attr("dtype")
             self._static_shape = tensor_shape.TensorShape(self._variable.op.get_attr("shape"))
@@ -266,12 +282,19 @@ class Variable:
         return gen_ops.gather(self._snapshot, indices, name=name)
 
     def to_proto(self, export_scope: Optional[str] = None) -> Any:
-        """A VariableDef."""
+        """A VariableDef; None when it lies outside of the scope."""
+        if export_scope and not self.name.startswith(export_scope):
+            return None
         from millrace.protos import definitions
-        return definitions.VariableDef(
-            variable_name=self._variable.name, initializer_name=self._initializer_op.name, snapshot_name=self._snapshot.name,
-            initial_value_name=self._initial_value.name if self._initial_value is not None else "",
-            is_resource=self._is_resource, trainable=self._trainable)
+        made = definitions.VariableDef(
+            variable_name=strip_name_scope(self._variable.name, export_scope),
+            initializer_name=strip_name_scope(self._initializer_op.name, export_scope),
+            snapshot_name=strip_name_scope(self._snapshot.name, export_scope), is_resource=self._is_resource, trainable=self._trainable)
+        if self._initial_value is not None:
+            made.initial_value_name = strip_name_scope(self._initial_value.name, export_scope)
+        if self._save_slice_info is not None:
+            made.save_slice_info_def.CopyFrom(self._save_slice_info.to_proto(export_scope))
+        return made
 
     @staticmethod
     def from_proto(variable_def: Any, import_scope: Optional[str] = None) -> "Variable":
@@ -360,6 +383,11 @@ class PartitionedVariable:
 
     def __len__(self) -> int:
         return len(self._list)
+
+    def to_proto(self, export_scope: Optional[str] = None) -> Any:
+        """There is none: its parts have VariableDefs."""
+        raise at_user_line(NotImplementedError("to_proto() is not supported for PartitionedVariable; write its parts"
+                                               + (" (scope %s)" % export_scope if export_scope else "")))
 
     def _partition_axes(self) -> List[int]:
         return [i for i, p in enumerate(self._partitions) if p > 1] or [0]

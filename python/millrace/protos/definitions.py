@@ -41,7 +41,8 @@ JobDef: 1 name string; 2 tasks map<int32,string>
 ClusterDef: 1 job *JobDef
 ServerDef: 1 cluster ClusterDef; 2 job_name string; 3 task_index int32; 4 default_session_config ConfigProto; 5 protocol string
 ConfigProto: 1 device_count map<string,int32>; 2 intra_op_parallelism_threads int32; 5 inter_op_parallelism_threads int32; 9 use_per_session_threads bool; 12 session_inter_op_thread_pool *ThreadPoolOptionProto; 3 placement_period int32; 4 device_filters *string; 6 gpu_options GPUOptions; 7 allow_soft_placement bool; 8 log_device_placement bool; 10 graph_options GraphOptions; 11 operation_timeout_in_ms int64; 13 rpc_options RPCOptions; 14 cluster_def ClusterDef; 15 isolate_session_state bool
-DebugOptions: 10 global_step int64
+DebugTensorWatch: 1 node_name string; 2 output_slot int32; 3 debug_ops *string; 4 debug_urls *string; 5 tolerate_debug_op_creation_failures bool
+DebugOptions: 4 debug_tensor_watch_opts *DebugTensorWatch; 10 global_step int64
 RunOptions: 1 trace_level enum; 2 timeout_in_ms int64; 3 inter_op_thread_pool int32; 5 output_partition_graphs bool; 6 debug_options DebugOptions; 7 report_tensor_allocations_upon_oom bool
 AllocationDescription: 1 requested_bytes int64; 2 allocated_bytes int64; 3 allocator_name string; 6 ptr uint64
 TensorDescription: 1 dtype enum; 2 shape TensorShapeProto; 4 allocation_description AllocationDescription
@@ -90,7 +91,7 @@ CollectionDef.AnyList: 1 value *Any
 Any: 1 type_url string; 2 value bytes
 AssetFileDef: 1 tensor_info TensorInfo; 2 filename string
 MetaGraphDef: 1 meta_info_def MetaGraphDef.MetaInfoDef; 2 graph_def GraphDef; 3 saver_def SaverDef; 4 collection_def map<string,CollectionDef>; 5 signature_def map<string,SignatureDef>; 6 asset_file_def *AssetFileDef
-MetaGraphDef.MetaInfoDef: 1 meta_graph_version string; 2 stripped_op_list OpList; 3 any_info Any; 4 tags *string; 5 tensorflow_version string; 6 tensorflow_git_version string
+MetaGraphDef.MetaInfoDef: 1 meta_graph_version string; 2 stripped_op_list OpList; 3 any_info Any; 4 tags *string; 5 tensorflow_version string; 6 tensorflow_git_version string; 7 stripped_default_attrs bool
 SavedModel: 1 saved_model_schema_version int64; 2 meta_graphs *MetaGraphDef
 DeviceAttributes: 1 name string; 2 device_type string; 4 memory_limit int64; 6 incarnation fixed64; 7 physical_device_desc string
 """

@@ -40,9 +40,7 @@ class SavedModelBuilder:
             folder = os.path.join(self._folder, constants.VARIABLES_DIRECTORY)
             gfile.MakeDirs(folder)
             saver.save(sess, os.path.join(folder, constants.VARIABLES_FILENAME), write_meta_graph=False, write_state=False)
-            if os.path.exists(os.path.join(folder, "checkpoint")):
-                os.remove(os.path.join(folder, "checkpoint"))
-            self._add(sess.graph, tags, signature_def_map, assets_collection, main_op, legacy_init_op, clear_devices, saver)
+            self._add(sess.graph, tags, signature_def_map, assets_collection, main_op, legacy_init_op, clear_devices, saver, strip_default_attrs)
         self._has_saved_variables = True
 
     def add_meta_graph(self, tags: List[str], signature_def_map: Optional[Dict[str, Any]] = None, assets_collection: Any = None,
@@ -52,7 +50,8 @@ class SavedModelBuilder:
         from millrace.framework.graph import get_default_graph
         if not self._has_saved_variables:
             raise at_user_line(AssertionError("Graphs and variables must be added first: call add_meta_graph_and_variables()."))
-        self._add(get_default_graph(), tags, signature_def_map, assets_collection, main_op, legacy_init_op, clear_devices, saver or self._saver())
+        self._add(get_default_graph(), tags, signature_def_map, assets_collection, main_op, legacy_init_op, clear_devices, saver or self._saver(),
+                  strip_default_attrs)
 
     def save(self, as_text: bool = False) -> bytes:
         """Writes the graphs; the path of the file."""
@@ -65,12 +64,13 @@ class SavedModelBuilder:
     def _saver() -> Saver:
         return Saver(global_variables(), sharded=True, allow_empty=True)
 
-    def _add(self, graph: Any, tags: Any, signatures: Any, assets: Any, main_op: Any, legacy_init_op: Any, clear_devices: bool, saver: Any) -> None:
+    def _add(self, graph: Any, tags: Any, signatures: Any, assets: Any, main_op: Any, legacy_init_op: Any, clear_devices: bool, saver: Any,
+             strip_default_attrs: bool) -> None:
         for key, op in ((constants.MAIN_OP_KEY, main_op), (constants.LEGACY_INIT_OP_KEY, legacy_init_op)):
             graph.clear_collection(key)
             if op is not None:
                 graph.add_to_collection(key, op)
-        made = meta_graph.export(None, graph, saver.as_saver_def(), None, False)
+        made = meta_graph.create_meta_graph_def(graph=graph, saver_def=saver.saver_def, strip_default_attrs=strip_default_attrs)
         made.meta_info_def.tags.extend([tags] if isinstance(tags, str) else tags)
         for node in made.graph_def.node if clear_devices else ():
             node.device = ""

@@ -99,10 +99,10 @@ def EqualGraphDefWrapper(actual: bytes, expected: bytes) -> str:  # noqa: N802 -
 
 def assert_meta_graph_protos_equal(tester: Any, a: Any, b: Any) -> None:
     """Fails a test unless two MetaGraphDefs are equal. Both lose their collections."""
-    from millrace.train.meta_graph import collection_message
+    from millrace.framework.proto_functions import get_collection_proto_type
     tester.assertEqual(set(a.collection_def), set(b.collection_def))
     for key in a.collection_def:
-        kind = collection_message(key)
+        kind = get_collection_proto_type(key)
         if kind is None:
             tester.assertEqual(a.collection_def[key], b.collection_def[key])
             continue

@@ -63,6 +63,9 @@ def as_given(given: Any, made: Any) -> Any:
     return made[0] if len(made) == 1 else made
 
 
+_as_tensor_list, _as_original_type = listed, as_given
+
+
 def known_keep_input(keep_input: Any, enqueue_many: bool) -> Tensor:
     keep = convert_to_tensor(keep_input)
     rank = keep.get_shape().ndims

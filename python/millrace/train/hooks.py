@@ -222,7 +222,8 @@ class CheckpointSaverHook(SessionRunHook):
             os.makedirs(self._dir, exist_ok=True)
             write_graph(graph.as_graph_def(add_shapes=True), self._dir, "graph.pbtxt")
             self._writer.add_graph(graph)
-            self._writer.add_meta_graph(meta_graph.export(None, graph, self._the_saver().as_saver_def(), None, False))
+            saver = self._the_saver()
+            self._writer.add_meta_graph(meta_graph.create_meta_graph_def(graph=graph, saver_def=saver.saver_def if saver else None))
         return SessionRunArgs(self._step)
 
     def after_run(self, run_context: SessionRunContext, run_values: SessionRunValues) -> None:

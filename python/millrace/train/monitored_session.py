@@ -8,12 +8,12 @@ from typing import Any, Dict, List, Optional
 
 from millrace.framework import errors
 from millrace.framework.graph import GraphKeys, get_collection, get_default_graph
-from millrace.framework.session import Session
 from millrace.ops import array_ops, control_flow_ops, resources, variables
 from millrace.train.coordinator import Coordinator
 from millrace.train.global_step import get_global_step
 from millrace.train.queue_runner import start_queue_runners
-from millrace.train.saver import _get_saver_or_default, get_checkpoint_state
+from millrace.train.saver import _get_saver_or_default
+from millrace.train.session_manager import SessionManager
 from millrace.train.hooks import (CheckpointSaverHook, SessionRunArgs, SessionRunContext, SessionRunHook, SessionRunValues,  # noqa: F401
                                   StepCounterHook, SummarySaverHook)
 from millrace.train.wrapped_sessions import (_CoordinatedSession, _HookedSession, _RecoverableSession, _WrappedSession,  # noqa: F401
@@ -78,81 +78,48 @@ class Scaffold:
         return made
 
 
-class SessionManager:
-    """Makes sessions whose variables are restored from a checkpoint, or initialised."""
+class SessionCreator:
+    """Base of what makes sessions: create_session() gives one that is ready."""
 
-    def __init__(self, local_init_op: Any = None, ready_op: Any = None, ready_for_local_init_op: Any = None, graph: Any = None,
-                 recovery_wait_secs: float = 30, local_init_run_options: Any = None) -> None:
-        self._local_init_op, self._ready_op, self._graph, self._wait = local_init_op, ready_op, graph or get_default_graph(), recovery_wait_secs
-
-    def _restore(self, session: Any, saver: Any, checkpoint_dir: Optional[str], checkpoint_filename_with_path: Optional[str]) -> bool:
-        if saver is None:
-            return False
-        if checkpoint_filename_with_path:
-            saver.restore(session, checkpoint_filename_with_path)
-            return True
-        state = get_checkpoint_state(checkpoint_dir) if checkpoint_dir else None
-        if state is None or not state.model_checkpoint_path:
-            return False
-        saver.restore(session, state.model_checkpoint_path)
-        saver.recover_last_checkpoints(list(state.all_model_checkpoint_paths))
-        return True
-
-    def prepare_session(self, master: str, init_op: Any = None, saver: Any = None, checkpoint_dir: Optional[str] = None,
-                        checkpoint_filename_with_path: Optional[str] = None, wait_for_checkpoint: bool = False, max_wait_secs: float = 7200,
-                        config: Any = None, init_feed_dict: Any = None, init_fn: Any = None) -> Any:
-        """A session that is ready."""
-        session = Session(master, graph=self._graph, config=config)
-        if not self._restore(session, saver, checkpoint_dir, checkpoint_filename_with_path):
-            if init_op is None and init_fn is None and self._local_init_op is None:
-                raise RuntimeError("Model is not initialized and no init_op or init_fn or local_init_op was given")
-            if init_op is not None:
-                session.run(init_op, feed_dict=init_feed_dict)
-            if init_fn:
-                init_fn(session)
-        if self._local_init_op is not None:
-            session.run(self._local_init_op)
-        if self._ready_op is not None:
-            missing = session.run(self._ready_op)
-            if len(missing):
-                raise RuntimeError("Init operations did not make model ready. Variables not initialized: %s" % ", ".join(m.decode() for m in missing))
-        return session
-
-    def recover_session(self, master: str, saver: Any = None, checkpoint_dir: Optional[str] = None, checkpoint_filename_with_path: Optional[str] = None,
-                        wait_for_checkpoint: bool = False, max_wait_secs: float = 7200, config: Any = None) -> Any:
-        """(session, whether it was restored)."""
-        session = Session(master, graph=self._graph, config=config)
-        restored = self._restore(session, saver, checkpoint_dir, checkpoint_filename_with_path)
-        if restored and self._local_init_op is not None:
-            session.run(self._local_init_op)
-        return session, restored
-
-    def wait_for_session(self, master: str, config: Any = None, max_wait_secs: float = float("Inf")) -> Any:
-        """A session whose variables another process has initialised."""
-        return self.prepare_session(master, init_op=control_flow_ops.no_op(), config=config)
+    def create_session(self) -> Any:
+        """The session."""
+        raise NotImplementedError("create_session is not implemented for %s." % self)
 
 
-class ChiefSessionCreator:
+class ChiefSessionCreator(SessionCreator):
     """Makes the session of a process that initialises the variables."""
 
     def __init__(self, scaffold: Optional[Scaffold] = None, master: str = "", config: Any = None, checkpoint_dir: Optional[str] = None,
                  checkpoint_filename_with_path: Optional[str] = None) -> None:
         self._scaffold, self._master, self._config = scaffold or Scaffold(), master, config
         self._dir, self._file = checkpoint_dir, checkpoint_filename_with_path
+        self._session_manager: Optional[SessionManager] = None
+
+    def _get_session_manager(self) -> SessionManager:
+        if self._session_manager is None:
+            self._session_manager = SessionManager(self._scaffold.local_init_op, self._scaffold.ready_op, self._scaffold.ready_for_local_init_op,
+                                                   get_default_graph())
+        return self._session_manager
 
     def create_session(self) -> Any:
         """The session."""
         self._scaffold.finalize()
-        manager = SessionManager(self._scaffold.local_init_op, self._scaffold.ready_op)
-        return manager.prepare_session(self._master, self._scaffold.init_op, self._scaffold.saver, self._dir, self._file, config=self._config,
-                                       init_feed_dict=self._scaffold.init_feed_dict, init_fn=self._scaffold.init_fn)
+        return self._get_session_manager().prepare_session(
+            self._master, self._scaffold.init_op, self._scaffold.saver, self._dir, self._file, config=self._config,
+            init_feed_dict=self._scaffold.init_feed_dict, init_fn=self._scaffold.init_fn)
 
 
 class WorkerSessionCreator(ChiefSessionCreator):
-    """Makes the session of a process that waits for the chief."""
+    """Makes the session of a process that waits until the chief has initialised the variables."""
 
-    def __init__(self, scaffold: Optional[Scaffold] = None, master: str = "", config: Any = None, max_wait_secs: float = 1800) -> None:
+    def __init__(self, scaffold: Optional[Scaffold] = None, master: str = "", config: Any = None, max_wait_secs: Optional[float] = 1800) -> None:
         super().__init__(scaffold, master, config)
+        self._max_wait_secs = max_wait_secs
+
+    def create_session(self) -> Any:
+        """The session."""
+        self._scaffold.finalize()
+        return self._get_session_manager().wait_for_session(self._master, config=self._config, max_wait_secs=self._max_wait_secs)
 
 
 class _CoordinatedSessionCreator:

@@ -15,6 +15,7 @@ from millrace.ops import gradients as gradients_module
 from millrace.ops import math_ops
 from millrace.ops.variable_scope import get_variable_scope
 from millrace.ops.variables import PartitionedVariable, Variable, trainable_variables
+from millrace.train.slot_creator import save_as_part
 
 
 class Optimizer:
@@ -143,6 +144,9 @@ class Optimizer:
             refs = [v._ref() if isinstance(v, Variable) else v for _, v in pairs]
             update = core.apply(outer, get_variable_scope().name, base, hyper, self._use_nesterov, bool(self._use_locking), refs, grads, step)
             self._adopt(graph, known)
+            for _, v in pairs:
+                for slot in self._slot_names if isinstance(v, Variable) and v._get_save_slice_info() else ():
+                    save_as_part(self.get_slot(v, slot), v)
             constraints = [v for _, v in pairs if getattr(v, "constraint", None) is not None]
             if constraints:
                 with graph.control_dependencies([update]):

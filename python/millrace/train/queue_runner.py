@@ -10,6 +10,7 @@ from millrace import tf_logging
 from millrace.framework import errors
 from millrace.framework.errors import at_user_line
 from millrace.framework.graph import GraphKeys, Operation, Tensor, add_to_collection, get_default_graph
+from millrace.framework.proto_functions import register_proto_function
 from millrace.framework.session import BaseSession, get_default_session
 from millrace.protos.definitions import QueueRunnerDef  # type: ignore[attr-defined]
 
@@ -143,6 +144,9 @@ class QueueRunner:
         return QueueRunner(queue_runner_def=queue_runner_def, import_scope=import_scope)
 
 
+register_proto_function(GraphKeys.QUEUE_RUNNERS, QueueRunnerDef, QueueRunner.to_proto, QueueRunner.from_proto)
+
+
 def _run_quietly(sess: Any, operation: Any) -> None:
     """Runs an operation; that the session or the queue is closed already does not matter."""
     try:
@@ -165,7 +169,7 @@ def start_queue_runners(sess: Any = None, coord: Any = None, daemon: bool = True
             raise at_user_line(ValueError("Cannot start queue runners: No default session is registered. Use `with sess.as_default()` or pass an "
                                           "explicit session to tf.train.start_queue_runners(sess=sess)"))
     if not isinstance(sess, BaseSession):
-        if hasattr(sess, "raw_session"):  # a monitored session has started them
+        if hasattr(sess, "_tf_sess"):  # a monitored session has started them
             return []
         raise at_user_line(TypeError("sess must be a `tf.Session` object. Given class: %s" % type(sess)))
     threads: List[threading.Thread] = []

@@ -7,151 +7,212 @@ import time
 from typing import Any, Dict, List, Optional, Tuple
 
 import millrace._core as _core
+from millrace import tf_logging
+from millrace.framework import errors
 from millrace.framework.errors import at_user_line
-from millrace.framework.graph import Graph, GraphKeys, add_to_collection, get_collection, get_default_graph
-from millrace.ops.variables import PartitionedVariable, Variable, global_variables
+from millrace.framework.graph import Graph, GraphKeys, Tensor, add_to_collection, get_collection, get_default_graph
+from millrace.framework.library_names import prepend_name_scope, strip_name_scope
+from millrace.framework.proto_functions import register_proto_function
+from millrace.ops.variables import Variable, global_variables
 from millrace.protos import definitions
 from millrace.train import meta_graph
+from millrace.train.checkpoint_management import (checkpoint_exists, generate_checkpoint_state_proto, get_checkpoint_mtimes,  # noqa: F401
+                                                  get_checkpoint_state, latest_checkpoint, meta_graph_filename, remove_checkpoint,
+                                                  update_checkpoint_state)
+from millrace.train.saveable import all_saveable_objects
+from millrace.train.saver_builder import BaseSaverBuilder, BulkSaverBuilder, V1, V2  # noqa: F401
+
+_update_checkpoint_state = update_checkpoint_state
 
 
 class Saver:
-    """Saves variables and restores them. `var_list`: variables, or a dict of them by the names to save them under."""
+    """Saves variables and restores them.
+
+    `var_list`: variables, tables and SaveableObjects, or a dict of them by the names to save them under; all of the graph when None.
+    `max_to_keep`: how many checkpoints stay (None and 0: all); one that is written `keep_checkpoint_every_n_hours` after the last such
+    stays for good. `sharded`: a file for each device. `reshape`: values take the variables' shapes. `write_version`: of SaverDef.
+    """
 
     def __init__(self, var_list: Any = None, reshape: bool = False, sharded: bool = False, max_to_keep: Optional[int] = 5,
                  keep_checkpoint_every_n_hours: float = 10000.0, name: Optional[str] = None, restore_sequentially: bool = False,
                  saver_def: Any = None, builder: Any = None, defer_build: bool = False, allow_empty: bool = False,
-                 write_version: Any = None, pad_step_number: bool = False, save_relative_paths: bool = False, filename: Any = None) -> None:
-        self._var_list, self._name, self._saver_def = var_list, name, saver_def
-        self._max_to_keep = 0 if max_to_keep is None else int(max_to_keep)
-        self._every = keep_checkpoint_every_n_hours
-        self._allow_empty, self._pad_step_number = allow_empty, pad_step_number
-        self._graph = get_default_graph()
-        self._core: Any = None
-        self._empty = False
-        self._last: List[Tuple[str, float]] = []
+                 write_version: int = V2, pad_step_number: bool = False, save_relative_paths: bool = False, filename: Any = None) -> None:
+        if defer_build and var_list:
+            raise at_user_line(ValueError("If `var_list` is provided then build cannot be deferred. Either set defer_build=False or var_list=None."))
+        self._var_list, self._reshape, self._sharded, self._max_to_keep = var_list, reshape, sharded, max_to_keep
+        self._keep_checkpoint_every_n_hours, self._name, self._restore_sequentially = keep_checkpoint_every_n_hours, name, restore_sequentially
+        self.saver_def, self._builder, self._is_built, self._allow_empty, self._is_empty = saver_def, builder, False, allow_empty, False
+        self._write_version, self._pad_step_number, self._save_relative_paths, self._filename = write_version, pad_step_number, save_relative_paths, filename
+        self._last_checkpoints: List[Tuple[str, float]] = []
+        self._checkpoints_to_be_deleted: List[Tuple[str, float]] = []
+        if saver_def is not None:
+            self._check_saver_def()
+            self._write_version = saver_def.version
         if not defer_build:
             self.build()
 
     def build(self) -> None:
         """Adds its ops to the graph."""
-        if self._core is not None or self._empty:
+        if self._is_built:
             return
-        if self._saver_def is not None:
-            self._core = _core.Saver(self._graph, self._saver_def.SerializeToString(), self._max_to_keep)
-            return
-        names, tensors = self._named()
-        if not names:
-            if not self._allow_empty:
-                raise at_user_line(ValueError("No variables to save"))
-            self._empty = True
-            return
-        self._core = _core.Saver(self._graph, tensors, names, self._max_to_keep)
-        self._core.keep_every(float(self._every))
-        self._graph._sync()
+        self._is_built = True
+        if self.saver_def is None:
+            if self._builder is None:
+                self._builder = BulkSaverBuilder(self._write_version)
+            if self._var_list is None:
+                self._var_list = all_saveable_objects()
+            if not self._var_list:
+                if not self._allow_empty:
+                    raise at_user_line(ValueError("No variables to save"))
+                self._is_empty = True
+                return
+            self.saver_def = self._builder.build(
+                self._var_list, reshape=self._reshape, sharded=self._sharded, max_to_keep=self._max_to_keep, name=self._name,
+                keep_checkpoint_every_n_hours=self._keep_checkpoint_every_n_hours, restore_sequentially=self._restore_sequentially,
+                filename=self._filename)
+        elif self._name:
+            for field in ("filename_tensor_name", "save_tensor_name", "restore_op_name"):
+                setattr(self.saver_def, field, prepend_name_scope(getattr(self.saver_def, field), self._name))
+        self._check_saver_def()
+        self._next_checkpoint_time = time.time() + self.saver_def.keep_checkpoint_every_n_hours * 3600
 
-    def _named(self) -> Tuple[List[str], List[Any]]:
-        if self._var_list is None:
-            self._var_list = global_variables() + self._graph.get_collection(GraphKeys.SAVEABLE_OBJECTS)
-        given = self._var_list
-        pairs: Dict[str, Any] = {}
-        if isinstance(given, dict):
-            items = list(given.items())
-        else:
-            items = [(None, v) for v in given]
-        for name, value in items:
-            for part in value if isinstance(value, (list, tuple, PartitionedVariable)) else [value]:
-                v: Any = getattr(part, "table_ref", part)  # a table that changes is saved by its handle
-                if not hasattr(v, "op"):
-                    raise at_user_line(TypeError("Variable to save is not a Variable: %r" % (v,)))
-                key = name or v.op.name
-                if key in pairs:
-                    if pairs[key] is v:
-                        continue
-                    raise at_user_line(ValueError("At least two variables have the same name: %s" % key))
-                pairs[key] = v
-        keys = sorted(pairs)
-        return keys, [pairs[k]._ref() if isinstance(pairs[k], Variable) else pairs[k] for k in keys]
+    def _check_saver_def(self) -> None:
+        if not isinstance(self.saver_def, definitions.SaverDef):
+            raise at_user_line(ValueError("saver_def must be a saver_pb2.SaverDef: %s" % (self.saver_def,)))
+        for field in ("save_tensor_name", "restore_op_name"):
+            if not getattr(self.saver_def, field):
+                raise at_user_line(ValueError("saver_def must specify the %s: %s" % (field, self.saver_def)))
+
+    # ---- saving and restoring ----
 
     def save(self, sess: Any, save_path: str, global_step: Any = None, latest_filename: Optional[str] = None, meta_graph_suffix: str = "meta",
-             write_meta_graph: bool = True, write_state: bool = True, strip_default_attrs: bool = False) -> str:
-        """Writes a checkpoint; its path. With a global_step that is part of the name."""
-        if self._core is None and not self._empty:
-            raise at_user_line(RuntimeError("Use save() only after the saver was built"))
-        if self._empty:
-            return str(save_path)
-        step = -1
-        if global_step is not None:
-            step = int(global_step) if isinstance(global_step, (int,)) or not hasattr(global_step, "graph") else int(sess.run(global_step))
+             write_meta_graph: bool = True, write_state: bool = True, strip_default_attrs: bool = False) -> Optional[str]:
+        """Writes a checkpoint; its path, or None when there is nothing to save. With a global_step that is part of the name."""
+        if not self._is_built:
+            raise at_user_line(RuntimeError("`build()` should be called before save if defer_build==True"))
+        latest_filename = latest_filename or "checkpoint"
+        if os.path.split(latest_filename)[0]:
+            raise at_user_line(ValueError("'latest_filename' must not contain path components"))
         path = os.fspath(save_path)
-        if self._pad_step_number and step >= 0:
-            path, step = "%s-%08d" % (path, step), -1
-        folder = os.path.dirname(path)
-        if folder and not os.path.isdir(folder) and (os.path.exists(folder) or not os.path.isdir(os.path.dirname(folder) or ".")):
-            raise at_user_line(ValueError("Parent directory of %s doesn't exist, can't save." % path))
-        written: str = self._core.save(getattr(sess, "_sess", None) or _raw(sess), path, step, False).decode()
+        if global_step is not None:
+            step = int(sess.run(global_step)) if isinstance(global_step, (Tensor, Variable)) else int(global_step)
+            path = ("%s-%08d" if self._pad_step_number else "%s-%d") % (path, step)
+        elif os.path.basename(path) == latest_filename and not self._sharded:
+            raise at_user_line(ValueError("'latest_filename' collides with 'save_path': '%s' and '%s'" % (latest_filename, path)))
+        session, written = _raw(sess), None
+        if not self._is_empty:
+            written = self._write(session, path, latest_filename, meta_graph_suffix, write_state)
         if write_meta_graph:
-            meta_graph.export("%s.%s" % (written, meta_graph_suffix), getattr(sess, "graph", self._graph), self.as_saver_def(), None, False)
-        self._note(written)
-        if latest_filename not in (None, "checkpoint") and write_state:
-            update_checkpoint_state(folder, written, [p for p, _ in self._last], latest_filename)
+            with session.graph.as_default():
+                self.export_meta_graph(meta_graph_filename(path, meta_graph_suffix), strip_default_attrs=strip_default_attrs)
         return written
 
-    def _note(self, path: str) -> None:
-        self._last = [(p, t) for p, t in self._last if p != path] + [(path, time.time())]
-        if self._max_to_keep:
-            for old, _ in self._last[:-max(2, self._max_to_keep)]:
-                if os.path.exists(old + ".meta") and not checkpoint_exists(old):
-                    os.remove(old + ".meta")
-            self._last = self._last[-max(2, self._max_to_keep):]
+    def _write(self, session: Any, path: str, latest_filename: str, meta_graph_suffix: str, write_state: bool) -> str:
+        folder = os.path.dirname(path)
+        try:
+            written = session.run(self.saver_def.save_tensor_name, {self.saver_def.filename_tensor_name: path}).decode()
+            if write_state:
+                self._RecordLastCheckpoint(written)
+                update_checkpoint_state(folder, written, self.last_checkpoints, latest_filename, self._save_relative_paths)
+                self._MaybeDeleteOldCheckpoints(meta_graph_suffix)
+        except (errors.FailedPreconditionError, errors.NotFoundError):
+            if folder and not os.path.isdir(folder):
+                raise ValueError("Parent directory of %s doesn't exist, can't save." % path) from None
+            raise
+        return written  # type: ignore[no-any-return]
 
     def restore(self, sess: Any, save_path: Optional[str]) -> None:
         """Gives the variables the values of a checkpoint."""
-        if self._empty:
+        if self._is_empty:
             return
         if save_path is None:
             raise at_user_line(ValueError("Can't load save_path when it is None."))
-        self._core.restore(getattr(sess, "_sess", None) or _raw(sess), os.fspath(save_path))
+        tf_logging.info("Restoring parameters from %s", save_path)
+        _raw(sess).run(self.saver_def.restore_op_name, {self.saver_def.filename_tensor_name: os.fspath(save_path)})
+
+    # ---- which checkpoints stay ----
+
+    def _RecordLastCheckpoint(self, latest_save_path: str) -> None:  # noqa: N802 - TensorFlow's name
+        if not self.saver_def.max_to_keep or self.saver_def.max_to_keep < 0:
+            return
+        self._last_checkpoints = [c for c in self._last_checkpoints if c[0] != latest_save_path] + [(latest_save_path, time.time())]
+        while len(self._last_checkpoints) > self.saver_def.max_to_keep:
+            self._checkpoints_to_be_deleted.append(self._last_checkpoints.pop(0))
+
+    def _MaybeDeleteOldCheckpoints(self, meta_graph_suffix: str = "meta") -> None:  # noqa: N802
+        """Removes the checkpoints that the state file no longer names, but for those that stay for good."""
+        while self._checkpoints_to_be_deleted:
+            path, written = self._checkpoints_to_be_deleted.pop(0)
+            if written > self._next_checkpoint_time:
+                self._next_checkpoint_time += self.saver_def.keep_checkpoint_every_n_hours * 3600
+                continue
+            try:
+                remove_checkpoint(path, self.saver_def.version, meta_graph_suffix)
+            except errors.OpError as error:  # leftovers harm nobody
+                tf_logging.warning("Ignoring: %s", error)
 
     @property
     def last_checkpoints(self) -> List[str]:
         """The checkpoints written and kept, oldest first."""
-        return [p for p, _ in self._last]
+        return [path for path, _ in self._last_checkpoints]
 
     def set_last_checkpoints(self, last_checkpoints: List[str]) -> None:
-        """Sets the checkpoints that count as written."""
-        self.set_last_checkpoints_with_time([(p, time.time()) for p in last_checkpoints])
+        """Sets the checkpoints that count as written; when, is not known."""
+        self.set_last_checkpoints_with_time([(path, float("nan")) for path in last_checkpoints])
 
     def set_last_checkpoints_with_time(self, last_checkpoints_with_time: Any) -> None:
         """Sets the checkpoints that count as written, with their times."""
-        self._last = [(os.fspath(p), float(t)) for p, t in last_checkpoints_with_time]
-        if self._core is not None:
-            self._core.set_checkpoints([p for p, _ in self._last], [t for _, t in self._last])
+        if not isinstance(last_checkpoints_with_time, list):
+            raise at_user_line(TypeError("a list of checkpoints is needed, not %r" % (last_checkpoints_with_time,)))
+        self._last_checkpoints = [(os.fspath(path), float(written)) for path, written in last_checkpoints_with_time]
 
     def recover_last_checkpoints(self, checkpoint_paths: List[str]) -> None:
         """Counts checkpoints that are there as written, when their files were."""
-        self.set_last_checkpoints_with_time([(p, _written(p)) for p in checkpoint_paths if checkpoint_exists(p)])
+        found = [path for path in checkpoint_paths if checkpoint_exists(path)]
+        self.set_last_checkpoints_with_time(list(zip(found, get_checkpoint_mtimes(found))))
 
-    @property
-    def saver_def(self) -> Any:
-        """Its SaverDef."""
-        return self.as_saver_def()
+    def _CheckpointFilename(self, p: Tuple[str, float]) -> str:  # noqa: N802
+        return p[0]
+
+    def _MetaGraphFilename(self, checkpoint_filename: str, meta_graph_suffix: str = "meta") -> str:  # noqa: N802
+        return meta_graph_filename(checkpoint_filename, meta_graph_suffix)
+
+    # ---- messages ----
 
     def as_saver_def(self) -> Any:
         """Its SaverDef."""
-        return definitions.SaverDef() if self._core is None else definitions.SaverDef.FromString(self._core.to_def())
+        return self.saver_def
 
-    def to_proto(self, export_scope: Any = None) -> Any:
-        """Its SaverDef."""
-        return self.as_saver_def()
+    def to_proto(self, export_scope: Optional[str] = None) -> Any:
+        """Its SaverDef with names below a scope, or None when its ops are not in it."""
+        if export_scope is None:
+            return self.saver_def
+        if self.saver_def is None or not (self.saver_def.filename_tensor_name.startswith(export_scope)
+                                          and self.saver_def.save_tensor_name.startswith(export_scope)
+                                          and self.saver_def.restore_op_name.startswith(export_scope)):
+            return None
+        inside = definitions.SaverDef()
+        inside.CopyFrom(self.saver_def)
+        for field in ("filename_tensor_name", "save_tensor_name", "restore_op_name"):
+            setattr(inside, field, strip_name_scope(getattr(inside, field), export_scope))
+        return inside
 
     @staticmethod
-    def from_proto(saver_def: Any, import_scope: Any = None) -> "Saver":
-        """The saver of a SaverDef."""
-        return Saver(saver_def=saver_def)
+    def from_proto(saver_def: Any, import_scope: Optional[str] = None) -> "Saver":
+        """The saver of a SaverDef whose ops lie below a scope."""
+        return Saver(saver_def=saver_def, name=import_scope)
 
-    def export_meta_graph(self, filename: Optional[str] = None, collection_list: Any = None, as_text: bool = False, **unused: Any) -> Any:
+    def export_meta_graph(self, filename: Optional[str] = None, collection_list: Any = None, as_text: bool = False, export_scope: Optional[str] = None,
+                          clear_devices: bool = False, clear_extraneous_savers: bool = False, strip_default_attrs: bool = False) -> Any:
         """Writes the graph with its collections and this saver; the MetaGraphDef."""
-        return meta_graph.export(filename, self._graph, self.as_saver_def(), collection_list, as_text)
+        return export_meta_graph(filename, saver_def=self.saver_def, collection_list=collection_list, as_text=as_text, export_scope=export_scope,
+                                 clear_devices=clear_devices, clear_extraneous_savers=clear_extraneous_savers, strip_default_attrs=strip_default_attrs)
+
+    def _add_collection_def(self, meta_graph_def: Any, key: str, export_scope: Optional[str] = None) -> None:
+        meta_graph.add_collection_def(meta_graph_def, key, export_scope=export_scope)
+
+
+register_proto_function(GraphKeys.SAVERS, definitions.SaverDef, Saver.to_proto, Saver.from_proto)
 
 
 def _get_saver_or_default() -> Any:
@@ -166,102 +227,47 @@ def _get_saver_or_default() -> Any:
     return saver
 
 
-def _written(prefix: str) -> float:
-    for name in (prefix + ".index", prefix):
-        if os.path.exists(name):
-            return os.path.getmtime(name)
-    return time.time()
-
-
 def _raw(session: Any) -> Any:
     """The session behind wrappers."""
     while not isinstance(session, _core.Session):
         inner = getattr(session, "_tf_sess", None) or getattr(session, "raw_session", None)
         if inner is None:
-            raise at_user_line(TypeError("'sess' must be a Session; %r" % (session,)))
+            raise at_user_line(TypeError("'sess' must be a Session; %s" % (session,)))
         session = inner()
     return session
 
 
 def import_meta_graph(meta_graph_or_file: Any, clear_devices: bool = False, import_scope: Optional[str] = None, **kwargs: Any) -> Optional[Saver]:
-    """Adds a graph that export_meta_graph wrote, with its collections; its saver, or None."""
-    definition = meta_graph.load(meta_graph_or_file, clear_devices, import_scope)
+    """Adds a graph that export_meta_graph wrote, with its collections; its saver, or None. `kwargs`: of import_graph_def."""
+    return import_meta_graph_with_return_elements(meta_graph_or_file, clear_devices, import_scope, **kwargs)[0]
+
+
+def import_meta_graph_with_return_elements(meta_graph_or_file: Any, clear_devices: bool = False, import_scope: Optional[str] = None,
+                                           return_elements: Any = None, **kwargs: Any) -> Tuple[Optional[Saver], Any]:
+    """import_meta_graph's saver, and the elements of the graph that were asked for."""
+    definition = meta_graph.read_meta_graph_file(meta_graph_or_file)
+    imported, elements = meta_graph.import_scoped_meta_graph_with_return_elements(
+        definition, clear_devices=clear_devices, import_scope=import_scope, return_elements=return_elements, **kwargs)
     if definition.HasField("saver_def") and definition.saver_def.restore_op_name:
-        saver_def = definition.saver_def
-        if import_scope:
-            for field in ("filename_tensor_name", "save_tensor_name", "restore_op_name"):
-                setattr(saver_def, field, import_scope + "/" + getattr(saver_def, field))
-        return Saver(saver_def=saver_def)
-    return Saver() if global_variables(scope=import_scope) else None
+        scope = import_scope
+        if not scope and imported:
+            stripped = min(imported)
+            scope = imported[stripped].name[:-len(stripped) - 1] or None  # the name scope that it was imported in
+        return Saver(saver_def=definition.saver_def, name=scope), elements
+    return (Saver() if all_saveable_objects(import_scope) else None), elements
 
 
 def export_meta_graph(filename: Optional[str] = None, meta_info_def: Any = None, graph_def: Any = None, saver_def: Any = None,
-                      collection_list: Any = None, as_text: bool = False, graph: Optional[Graph] = None, **unused: Any) -> Any:
+                      collection_list: Any = None, as_text: bool = False, graph: Optional[Graph] = None, export_scope: Optional[str] = None,
+                      clear_devices: bool = False, clear_extraneous_savers: bool = False, strip_default_attrs: bool = False) -> Any:
     """Writes a graph with its collections; the MetaGraphDef."""
-    return meta_graph.export(filename, graph or get_default_graph(), saver_def, collection_list, as_text)
+    return meta_graph.export_scoped_meta_graph(
+        filename=filename, meta_info_def=meta_info_def, graph_def=graph_def, saver_def=saver_def, collection_list=collection_list, as_text=as_text,
+        graph=graph, export_scope=export_scope, clear_devices=clear_devices, clear_extraneous_savers=clear_extraneous_savers,
+        strip_default_attrs=strip_default_attrs)[0]
 
 
-# ---- checkpoints in a folder ----
-
-def latest_checkpoint(checkpoint_dir: str, latest_filename: Optional[str] = None) -> Optional[str]:
-    """The newest checkpoint of a folder, or None."""
-    if latest_filename in (None, "checkpoint"):
-        found = _core.latest_checkpoint(os.fspath(checkpoint_dir))
-        return None if found is None else found.decode()
-    state = get_checkpoint_state(checkpoint_dir, latest_filename)
-    return state.model_checkpoint_path if state and state.model_checkpoint_path and checkpoint_exists(state.model_checkpoint_path) else None
-
-
-def get_checkpoint_state(checkpoint_dir: str, latest_filename: Optional[str] = None) -> Any:
-    """The CheckpointState of a folder, or None: model_checkpoint_path is the newest checkpoint."""
-    path = os.path.join(os.fspath(checkpoint_dir), latest_filename or "checkpoint")
-    try:
-        with open(path, encoding="utf-8") as file:
-            lines = file.read().splitlines()
-    except OSError:
-        return None
-    state = definitions.CheckpointState()
-    for line in lines:
-        key, _, value = line.partition(":")
-        value = value.strip()
-        if len(value) < 2 or value[0] != '"':
-            continue
-        value = value[1:-1].encode().decode("unicode_escape").encode("latin-1").decode("utf-8")
-        if not os.path.isabs(value):
-            value = os.path.join(os.fspath(checkpoint_dir), value)
-        if key.strip() == "model_checkpoint_path":
-            state.model_checkpoint_path = value
-        elif key.strip() == "all_model_checkpoint_paths":
-            state.all_model_checkpoint_paths.append(value)
-    return state
-
-
-def generate_checkpoint_state_proto(save_dir: str, model_checkpoint_path: str, all_model_checkpoint_paths: Any = None) -> Any:
-    """A CheckpointState."""
-    paths = list(all_model_checkpoint_paths or [])
-    if model_checkpoint_path not in paths:
-        paths.append(model_checkpoint_path)
-    if not os.path.isabs(save_dir):  # readers take them from there
-        paths = [os.path.relpath(p, save_dir) for p in paths]
-        model_checkpoint_path = os.path.relpath(model_checkpoint_path, save_dir)
-    return definitions.CheckpointState(model_checkpoint_path=model_checkpoint_path, all_model_checkpoint_paths=paths)
-
-
-def update_checkpoint_state(save_dir: str, model_checkpoint_path: str, all_model_checkpoint_paths: Any = None,
-                            latest_filename: Optional[str] = None) -> None:
-    """Writes the state file of a folder."""
-    state = generate_checkpoint_state_proto(save_dir, model_checkpoint_path, all_model_checkpoint_paths)
-    path = os.path.join(save_dir, latest_filename or "checkpoint")
-    with open(path + ".tmp", "w", encoding="utf-8") as file:
-        file.write(str(state))
-    os.replace(path + ".tmp", path)
-
-
-def checkpoint_exists(checkpoint_prefix: str) -> bool:
-    """Whether a checkpoint is there."""
-    prefix = os.fspath(checkpoint_prefix)
-    return os.path.exists(prefix + ".index") or os.path.isfile(prefix)
-
+# ---- reading checkpoints ----
 
 class CheckpointReader:
     """Reads a checkpoint."""

@@ -17,11 +17,19 @@ def _make(primary: Any, val: Any, scope: str, validate_shape: bool, shape: Any, 
         inner = opened.name
         slot = _true_getter(inner, shape, dtype, val, None, opened.reuse, False, None, opened.caching_device, None, validate_shape,
                             getattr(primary, "_is_resource", False))
-    info = primary._get_save_slice_info() if isinstance(primary, Variable) else None
-    if info is not None:  # a part's slot is saved as a part of the whole's slot
-        name = inner[inner.rindex(primary.op.name + "/") + len(primary.op.name) + 1:] if primary.op.name + "/" in inner else inner.rsplit("/", 1)[-1]
-        slot._set_save_slice_info(Variable.SaveSliceInfo(info.full_name + "/" + name, list(info.full_shape), list(info.var_offset), list(info.var_shape)))
+    save_as_part(slot, primary)
     return slot  # type: ignore[no-any-return]
+
+
+def save_as_part(slot: Variable, primary: Any) -> None:
+    """A part's slot is saved as a part of the whole's slot."""
+    info = primary._get_save_slice_info() if isinstance(primary, Variable) else None
+    if info is None:
+        return
+    _, found, name = slot.op.name.rpartition(primary.op.name + "/")
+    if not found:
+        name = slot.op.name.rsplit("/", 1)[-1]
+    slot._set_save_slice_info(Variable.SaveSliceInfo(info.full_name + "/" + name, list(info.full_shape), list(info.var_offset), list(info.var_shape)))
 
 
 def create_slot(primary: Any, val: Any, name: str, colocate_with_primary: bool = True) -> Variable:

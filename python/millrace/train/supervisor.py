@@ -7,13 +7,17 @@ import os
 import time
 from typing import Any, Callable, Iterator, List, Optional
 
-from millrace.framework.graph import GraphKeys, get_collection, get_default_graph
-from millrace.ops import control_flow_ops, variables
+from millrace import tf_logging
+from millrace.framework import dtypes
+from millrace.framework.errors import at_user_line
+from millrace.framework.graph import GraphKeys, get_default_graph
+from millrace.ops import control_flow_ops, lookup_ops, variables
+from millrace.protos import definitions
+from millrace.train import meta_graph
 from millrace.train.coordinator import Coordinator, LooperThread
-from millrace.train.global_step import get_global_step
 from millrace.train.global_step import global_step as global_step_value
-from millrace.train.monitored_session import SessionManager
-from millrace.train.saver import Saver
+from millrace.train.saver import Saver, write_graph
+from millrace.train.session_manager import SessionManager
 
 
 class Supervisor:
@@ -27,36 +31,46 @@ class Supervisor:
                  save_model_secs: float = 600, recovery_wait_secs: float = 30, stop_grace_secs: float = 120, checkpoint_basename: str = "model.ckpt",
                  session_manager: Any = None, summary_writer: Any = USE_DEFAULT, init_fn: Optional[Callable[[Any], None]] = None,
                  local_init_run_options: Any = None) -> None:
-        self._graph = graph or get_default_graph()
+        from millrace import summary
+        self._graph = get_default_graph() if graph is None else graph
         with self._graph.as_default():
             self.ready_op = self._given(ready_op, GraphKeys.READY_OP, variables.report_uninitialized_variables)
-            self.init_op = self._given(init_op, GraphKeys.INIT_OP, variables.global_variables_initializer)
             self.ready_for_local_init_op = self._given(ready_for_local_init_op, GraphKeys.READY_FOR_LOCAL_INIT_OP, lambda: None)
+            self.init_op = self._given(init_op, GraphKeys.INIT_OP, variables.global_variables_initializer)
             self.local_init_op = self._given(local_init_op, GraphKeys.LOCAL_INIT_OP, lambda: control_flow_ops.group(
-                variables.local_variables_initializer(), *get_collection(GraphKeys.TABLE_INITIALIZERS)))
-            from millrace import summary
+                variables.local_variables_initializer(), lookup_ops.tables_initializer()))
+            self.saver = self._given(saver, GraphKeys.SAVERS, lambda: Saver() if variables.global_variables() else None)
             self.summary_op = self._given(summary_op, GraphKeys.SUMMARY_OP, summary.merge_all)
-            self.saver = self._given(saver, GraphKeys.SAVERS, lambda: Saver(allow_empty=True) if variables.global_variables() else None)
-            self.global_step = get_global_step() if global_step is self.USE_DEFAULT else global_step
-        self.is_chief, self.init_feed_dict, self.init_fn = is_chief, init_feed_dict, init_fn
-        self.save_summaries_secs, self.save_model_secs, self._stop_grace_secs = save_summaries_secs, save_model_secs, stop_grace_secs
-        self._logdir = logdir if is_chief else None
-        self.save_path = os.path.join(logdir, checkpoint_basename) if logdir and is_chief else None
-        if summary_writer is not self.USE_DEFAULT:
-            self.summary_writer = summary_writer
-        else:
-            self.summary_writer = summary.FileWriter(logdir) if self._logdir else None
-        self.coord = Coordinator()
+            self.global_step = self._given(global_step, GraphKeys.GLOBAL_STEP, self._default_global_step_tensor)
+        self._meta_graph_def = meta_graph.create_meta_graph_def(graph=self._graph, saver_def=self.saver.saver_def if self.saver else None)
+        self.is_chief, self.init_feed_dict, self.init_fn, self.coord = is_chief, init_feed_dict, init_fn, Coordinator()
+        self._stop_grace_secs = stop_grace_secs
+        self._logdir: Optional[str] = None
+        self.save_summaries_secs: Optional[float] = None
+        self.save_model_secs: Optional[float] = None
+        self.save_path: Optional[str] = None
+        self.summary_writer: Any = None
+        if is_chief:
+            self._logdir, self.save_summaries_secs, self.save_model_secs = logdir, save_summaries_secs, save_model_secs
+            if logdir:
+                self.save_path = os.path.join(logdir, checkpoint_basename)
+            if summary_writer is not self.USE_DEFAULT:
+                self.summary_writer = summary_writer
+            elif logdir:
+                self.summary_writer = summary.FileWriter(logdir)
+        self._wrote_graph = False
         self.session_manager = session_manager or SessionManager(self.local_init_op, self.ready_op, self.ready_for_local_init_op, self._graph,
                                                                  recovery_wait_secs, local_init_run_options)
-        self._wrote_graph = False
+        self._check_devices()
         self._graph.finalize()
 
     def _given(self, value: Any, key: str, make: Callable[[], Any]) -> Any:
         """What the program gave, what a collection has, or something new that the collection then has."""
         if value is not self.USE_DEFAULT or isinstance(value, bool):
             return value
-        found = get_collection(key)
+        found = self._graph.get_collection(key)
+        if len(found) > 1:
+            tf_logging.info("Found %d %s operations. Returning the first one.", len(found), key)
         if found:
             return found[0]
         made = make()
@@ -64,13 +78,31 @@ class Supervisor:
             self._graph.add_to_collection(key, made)
         return made
 
+    def _default_global_step_tensor(self) -> Any:
+        operation = self._graph._find("global_step")
+        if operation is None:
+            return None
+        dtype = operation.outputs[0].dtype.base_dtype
+        if dtype not in (dtypes.int32, dtypes.int64) and operation.type != "VarHandleOp":
+            tf_logging.warning("Found 'global_step' is not an int type: %s", dtype)
+            return None
+        if operation.type == "VarHandleOp":
+            return next((v for v in self._graph.get_collection(GraphKeys.GLOBAL_VARIABLES) if v.op is operation), None)
+        return operation.outputs[0]
+
+    def _check_devices(self) -> None:
+        """A worker's variables lie where the chief's do: it must be told."""
+        for op in self._graph.get_operations() if not self.is_chief else ():
+            if op.type in ("Variable", "VariableV2") and not op.device:
+                raise at_user_line(ValueError("When using replicas, all Variables must have their device set: %s" % op))
+
     coordinator = property(lambda self: self.coord, doc="The coordinator of its threads.")
 
     def prepare_or_wait_for_session(self, master: str = "", config: Any = None, wait_for_checkpoint: bool = False, max_wait_secs: float = 7200,
                                     start_standard_services: bool = True) -> Any:
-        """A session that is ready: restored from logdir where it has a checkpoint, else initialised."""
+        """A session that is ready: restored from logdir where it has a checkpoint, else initialised; a worker waits for the chief."""
         self.coord.clear_stop()
-        if self.summary_writer and hasattr(self.summary_writer, "reopen"):
+        if self.summary_writer:
             self.summary_writer.reopen()
         if self.is_chief:
             session = self.session_manager.prepare_session(
@@ -88,34 +120,43 @@ class Supervisor:
     PrepareSession = prepare_or_wait_for_session
 
     def _write_graph(self) -> None:
+        if self._logdir:
+            write_graph(self._graph.as_graph_def(add_shapes=True), self._logdir, "graph.pbtxt")
         if self.summary_writer and not self._wrote_graph:
             self.summary_writer.add_graph(self._graph)
+            self.summary_writer.add_meta_graph(self._meta_graph_def)
             self._wrote_graph = True
 
-    def start_standard_services(self, sess: Any) -> List[Any]:
-        """Starts the threads that write summaries and checkpoints; the chief has them."""
+    def start_standard_services(self, sess: Any) -> Optional[List[Any]]:
+        """Starts the threads that write summaries, steps a second and checkpoints; the chief has them."""
         if not self.is_chief:
-            raise RuntimeError("Only chief supervisor can start standard services.")
-        threads = []
-        if self._logdir and self.summary_op is not None and self.summary_writer and self.save_summaries_secs:
-            threads.append(self.loop(self.save_summaries_secs, self._summarise, (sess,)))
-        if self._logdir and self.saver and self.save_path and self.save_model_secs:
-            threads.append(self.loop(self.save_model_secs, self._save, (sess,)))
+            raise at_user_line(RuntimeError("Only chief supervisor can start standard services. Because only chief supervisors can write events."))
+        if not self._logdir:
+            tf_logging.warning("Standard services need a 'logdir' passed to the SessionManager")
+            return None
+        if self.global_step is not None and self.summary_writer:
+            self.summary_writer.add_session_log(definitions.SessionLog(status=definitions.SessionLog.START), self._step(sess))
+        threads: List[LooperThread] = []
+        if self.save_summaries_secs and self.summary_writer:
+            if self.summary_op is not None:
+                threads.append(SVSummaryThread(self, sess))
+            if self.global_step is not None:
+                threads.append(SVStepCounterThread(self, sess))
+        if self.saver and self.save_model_secs:
+            threads.append(SVTimerCheckpointThread(self, sess))
+        for thread in threads:
+            thread.start()
         return threads
+
+    StartStandardServices = start_standard_services
 
     def _step(self, sess: Any) -> Optional[int]:
         return global_step_value(sess, self.global_step) if self.global_step is not None else None
 
-    def _summarise(self, sess: Any) -> None:
-        self.summary_computed(sess, sess.run(self.summary_op))
-
-    def _save(self, sess: Any) -> None:
-        self.saver.save(sess, self.save_path, global_step=self._step(sess))
-
     def summary_computed(self, sess: Any, summary: Any, global_step: Optional[int] = None) -> None:
         """Writes a summary into the event file."""
         if not self.summary_writer:
-            raise RuntimeError("Writing a summary requires a summary writer.")
+            raise at_user_line(RuntimeError("Writing a summary requires a summary writer."))
         self.summary_writer.add_summary(summary, self._step(sess) if global_step is None else global_step)
 
     SummaryComputed = summary_computed
@@ -123,7 +164,7 @@ class Supervisor:
     def start_queue_runners(self, sess: Any, queue_runners: Any = None) -> List[Any]:
         """Starts the threads of queue runners, those of the graph unless given."""
         threads: List[Any] = []
-        for runner in get_collection(GraphKeys.QUEUE_RUNNERS) if queue_runners is None else queue_runners:
+        for runner in self._graph.get_collection(GraphKeys.QUEUE_RUNNERS) if queue_runners is None else queue_runners:
             threads.extend(runner.create_threads(sess, coord=self.coord, daemon=True, start=True))
         return threads
 
@@ -155,8 +196,7 @@ class Supervisor:
 
     def wait_for_stop(self) -> None:
         """Waits until somebody asks to stop."""
-        while not self.coord.should_stop():
-            time.sleep(0.05)
+        self.coord.wait_for_stop()
 
     def stop(self, threads: Any = None, close_summary_writer: bool = True, ignore_live_threads: bool = False) -> None:
         """Stops and joins the threads."""
@@ -165,6 +205,7 @@ class Supervisor:
             self.coord.join(threads, stop_grace_period_secs=self._stop_grace_secs, ignore_live_threads=ignore_live_threads)
         finally:
             if close_summary_writer and self.summary_writer:
+                self.summary_writer.add_session_log(definitions.SessionLog(status=definitions.SessionLog.STOP))
                 self.summary_writer.close()
                 self._wrote_graph = False
 
@@ -187,3 +228,63 @@ class Supervisor:
             finally:
                 if session is not None:
                     session.close()
+
+
+class SVSummaryThread(LooperThread):
+    """Writes the summary again and again."""
+
+    def __init__(self, sv: Supervisor, sess: Any) -> None:
+        super().__init__(sv.coord, sv.save_summaries_secs)
+        self._sv, self._sess = sv, sess
+
+    def run_loop(self) -> None:
+        """Writes it once."""
+        if self._sv.global_step is not None:
+            record, step = self._sess.run([self._sv.summary_op, self._sv.global_step])
+        else:
+            record, step = self._sess.run(self._sv.summary_op), None
+        if self._sv.summary_writer:
+            tf_logging.info("Recording summary at step %s.", step)
+            self._sv.summary_writer.add_summary(record, step)
+
+
+class SVStepCounterThread(LooperThread):
+    """Writes how many steps a second are made."""
+
+    def __init__(self, sv: Supervisor, sess: Any, step_counter: Any = None) -> None:
+        super().__init__(sv.coord, sv.save_summaries_secs)
+        self._sv, self._sess, self._counter = sv, sess, sv.global_step if step_counter is None else step_counter
+        self._tag = "%s/sec" % self._counter.op.name
+        self._last_time, self._last_step = 0.0, 0
+
+    def start_loop(self) -> None:
+        """Counts from here."""
+        self._last_time, self._last_step = time.time(), global_step_value(self._sess, self._counter)
+
+    def run_loop(self) -> None:
+        """Writes the steps a second since the last time."""
+        step, now = global_step_value(self._sess, self._counter), time.time()
+        rate = (step - self._last_step) / (now - self._last_time) if now > self._last_time else float("inf")
+        self._last_time, self._last_step = now, step
+        if self._sv.summary_writer:
+            record = definitions.Summary()
+            record.value.add(tag=self._tag, simple_value=rate)
+            self._sv.summary_writer.add_summary(record, step)
+        tf_logging.log_first_n(tf_logging.INFO, "%s: %g", 10, self._tag, rate)
+
+
+class SVTimerCheckpointThread(LooperThread):
+    """Writes a checkpoint again and again."""
+
+    def __init__(self, sv: Supervisor, sess: Any) -> None:
+        super().__init__(sv.coord, sv.save_model_secs)
+        self._sv, self._sess = sv, sess
+
+    def run_loop(self) -> None:
+        """Writes one."""
+        tf_logging.info("Saving checkpoint to path %s", self._sv.save_path)
+        self._sv.saver.save(self._sess, self._sv.save_path, global_step=self._sv.global_step)
+        if self._sv.summary_writer and self._sv.global_step is not None:
+            self._sv.summary_writer.add_session_log(
+                definitions.SessionLog(status=definitions.SessionLog.CHECKPOINT, checkpoint_path=self._sv.save_path),
+                global_step_value(self._sess, self._sv.global_step))

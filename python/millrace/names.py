@@ -264,6 +264,7 @@ basic_loops = train.basic_loops
 evaluation = train.evaluation contrib.training_loops
 optimizer = train.optimizer
 slot_creator = train.slot_creator
+warm_starting_util = train.warm_starting
 adadelta adagrad adam ftrl gradient_descent momentum rmsprop adagrad_da proximal_adagrad proximal_gradient_descent = train.optimizer train
 training_ops gen_training_ops = ops.gen_ops
 session_run_hook basic_session_run_hooks = train.hooks
@@ -325,16 +326,16 @@ debug.wrappers debug.wrappers.local_cli_wrapper debug.wrappers.hooks debug.lib d
 user_ops.user_ops = ops.gen_ops
 
 [python.estimator]
-estimator = estimator.estimator estimator
+estimator estimator_lib = estimator.estimator estimator
 model_fn = estimator.spec estimator
-run_config = estimator.run_config
-training = estimator.training
-export export.export export.export_lib export.export_output = estimator.export
-inputs.inputs = estimator.inputs
-inputs inputs.numpy_io inputs.pandas_io = estimator.inputs
-estimator_lib = estimator
-canned.dnn canned.linear canned.dnn_linear_combined = estimator.canned
-canned.head canned.metric_keys canned.prediction_keys canned.parsing_utils canned.optimizers = estimator.heads
+run_config training exporter gc util = estimator.%
+export export.export export.export_lib = estimator.export
+export.export_output = estimator.export_output
+inputs inputs.inputs inputs.numpy_io inputs.pandas_io = estimator.inputs
+canned.dnn canned.linear canned.dnn_linear_combined canned.baseline = estimator.canned
+canned.head = estimator.heads
+canned.metric_keys canned.prediction_keys = estimator.keys
+canned.optimizers canned.parsing_utils = estimator.%
 
 [python.keras]
 _impl.keras = keras
@@ -439,7 +440,7 @@ class Joined(types.ModuleType):
 
     def __init__(self, path: str, parts: List[Any]) -> None:
         super().__init__("tensorflow." + path if path else "tensorflow", parts[0].__doc__ if parts else "Names of the package under those of TensorFlow.")
-        self.__dict__.update(_parts=parts, _path=path, __path__=[])
+        self.__dict__.update(_parts=parts, _path=path, _homes={}, __path__=[])  # homes: the parts that names were deleted from
 
     def _inner(self, name: str) -> str:
         return self._path + "." + name if self._path else name  # type: ignore[no-any-return]
@@ -464,7 +465,7 @@ class Joined(types.ModuleType):
         if name.startswith("__") or not self._parts:
             super().__setattr__(name, value)
             return
-        owner = next((part for part in self._parts if hasattr(part, name)), self._parts[0])
+        owner = self._homes.pop(name, None) or next((part for part in self._parts if hasattr(part, name)), self._parts[0])
         if not isinstance(value, types.ModuleType):
             setattr(owner, name, value)
         elif isinstance(getattr(owner, name, value), types.ModuleType):  # the import system binds submodules
@@ -474,7 +475,9 @@ class Joined(types.ModuleType):
         if name in self.__dict__:
             super().__delattr__(name)
         else:
-            delattr(next((part for part in self._parts if name in vars(part)), self._parts[0]), name)
+            owner = next((part for part in self._parts if name in vars(part)), self._parts[0])
+            delattr(owner, name)
+            self._homes[name] = owner
 
     def __dir__(self) -> List[str]:
         return sorted(set(under(self._path)).union(*(dir(part) for part in self._parts)))

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Estimators, their input functions, and columns of tables."""
+import json
 import os
 
 import numpy as np
@@ -83,11 +84,11 @@ def test_export(trained, tmp_path):
 
 def test_turns(tmp_path):
     made = tf.estimator.Estimator(model_fn, str(tmp_path), params={"rate": 0.1})
-    results, _ = tf.estimator.train_and_evaluate(made, tf.estimator.TrainSpec(inputs(num_epochs=None), max_steps=20),
-                                                 tf.estimator.EvalSpec(inputs(), steps=None, throttle_secs=0))
-    assert results["global_step"] == 20
+    results, _ = tf.estimator.train_and_evaluate(made, tf.estimator.TrainSpec(inputs(num_epochs=None), max_steps=4),
+                                                 tf.estimator.EvalSpec(inputs(), steps=None, throttle_secs=1e-3))
+    assert results["global_step"] == 4
     results, _ = tf.estimator.train_and_evaluate(made, tf.estimator.TrainSpec(inputs(batch_size=100)), tf.estimator.EvalSpec(inputs()))
-    assert results["global_step"] == 23
+    assert results["global_step"] == 7
 
 
 def test_input_functions(tmp_path):
@@ -160,7 +161,7 @@ def test_columns():
         made = {c.name: fc.input_layer(features, [c]) for c in (age, buckets, fc.indicator_column(word), fc.indicator_column(words), fc.indicator_column(number))}
         embedded = fc.input_layer(features, [fc.embedding_column(words, 2, "sum", initializer=ones)])
         linear = fc.linear_model(features, [word, buckets])
-        sess.run(tf.global_variables_initializer())
+        sess.run([tf.global_variables_initializer(), tf.tables_initializer()])
         got = {name: value.tolist() for name, value in sess.run(made).items()}
         assert got == {"age": [[1], [2], [3.5]], "age_bucketized": [[1, 0, 0], [0, 1, 0], [0, 0, 1]], "word_indicator": [[0, 1], [0, 0], [0, 0]],
                        "words_indicator": [[1, 1], [0, 0], [0, 1]], "id_indicator": [[0, 1, 0], [1, 0, 0], [0, 0, 1]]}
@@ -169,7 +170,7 @@ def test_columns():
                                                               "linear_model/age_bucketized/weights", "linear_model/bias_weights"}
         with pytest.raises(ValueError, match="Feature missing is not in features dictionary.*test_estimator.py"):
             fc.input_layer(features, [fc.numeric_column("missing")])
-        with pytest.raises(ValueError, match="Wrap word with an embedding_column or indicator_column"):
+        with pytest.raises(ValueError, match="wrap a categorical column with an embedding_column or indicator_column"):
             fc.input_layer(features, [word])
 
 
@@ -180,3 +181,81 @@ def test_running_a_few_times():
         outputs = {"sum": tf.assign_add(count, x), "x": x}
         assert tf.contrib.learn.run_n(outputs, {x: 2.0}, n=3)[-1] == {"sum": 6, "x": 2}
         assert [r["x"] for r in tf.contrib.learn.run_feeds(outputs, [{x: 1.0}, {x: 5.0}])] == [1, 5]
+
+
+def test_warm_starts(tmp_path):
+    """Words that have moved begin with their old rows, new ones as the initializer says; what has another name is found by the old one."""
+    (tmp_path / "old").write_text("a\nb\nc\n")
+    (tmp_path / "new").write_text("c\nz\na\n")
+    with tf.Graph().as_default(), tf.Session() as sess:
+        tf.get_variable("words", initializer=[[1.0, 1.5], [2.0, 2.5], [3.0, 3.5]])
+        tf.get_variable("before", initializer=[7.0])
+        sess.run(tf.global_variables_initializer())
+        path = tf.train.Saver().save(sess, str(tmp_path / "model"))
+    info = tf.estimator.VocabInfo(str(tmp_path / "new"), 3, 1, str(tmp_path / "old"), backup_initializer=tf.constant_initializer(-1.0))
+    with tf.Graph().as_default(), tf.Session() as sess:
+        words = tf.get_variable("words", [4, 2], partitioner=tf.fixed_size_partitioner(2))
+        after = tf.get_variable("after", [1])
+        tf.train.warm_start(path, var_name_to_vocab_info={"words": info}, var_name_to_prev_var_name={"after": "before"})
+        sess.run(tf.global_variables_initializer())
+        assert sess.run(tf.convert_to_tensor(words)).tolist() == [[3, 3.5], [-1, -1], [1, 1.5], [-1, -1]] and sess.run(after).tolist() == [7]
+        with pytest.raises(ValueError, match="were not used"):
+            tf.train.warm_start(path, None, var_name_to_prev_var_name={"nothing": "before"})
+    column = [tf.feature_column.numeric_column("x", shape=[3])]
+    first = tf.estimator.LinearRegressor(column, str(tmp_path / "first"))
+    first.train(tf.estimator.inputs.numpy_input_fn({"x": X}, X.sum(1), num_epochs=None, shuffle=True), steps=5)
+    name = "linear/linear_model/x/weights"
+    second = tf.estimator.LinearRegressor(column, warm_start_from=first.model_dir, optimizer=tf.train.GradientDescentOptimizer(1e-9))
+    second.train(inputs(), steps=1)
+    np.testing.assert_allclose(second.get_variable_value(name), first.get_variable_value(name), atol=1e-4)
+
+
+def test_baseline_says_the_mean():
+    made = tf.estimator.BaselineRegressor(optimizer=tf.train.GradientDescentOptimizer(1e-3))
+    made.train(tf.estimator.inputs.numpy_input_fn({"x": X}, np.full(300, 4.0, np.float32), num_epochs=None, shuffle=False), steps=20)
+    assert abs(next(made.predict(inputs()))["predictions"][0] - 4.0) < 0.1
+
+
+def test_exporters_keep_what_they_should(tmp_path):
+    exported = []
+
+    class Fake:
+        model_dir = str(tmp_path)
+
+        def export_savedmodel(self, folder, receiver, **options):
+            exported.append(options["checkpoint_path"])
+            made = os.path.join(folder, "15000000%02d" % len(exported))
+            os.makedirs(made)
+            return made
+
+    latest = tf.estimator.LatestExporter("latest", lambda: None, exports_to_keep=2)
+    for i in range(4):
+        latest.export(Fake(), str(tmp_path / "latest"), "c%d" % i, {"loss": 1.0}, False)
+    assert sorted(os.listdir(tmp_path / "latest")) == ["1500000003", "1500000004"]
+    best = tf.estimator.BestExporter("best", lambda: None)
+    made = [best.export(Fake(), str(tmp_path / "best"), "b%d" % i, {"loss": loss}, False) for i, loss in enumerate((3.0, 5.0, 2.0))]
+    assert [m is not None for m in made] == [True, False, True]
+    final = tf.estimator.FinalExporter("final", lambda: None)
+    assert final.export(Fake(), str(tmp_path / "final"), "f", {}, False) is None and final.export(Fake(), str(tmp_path / "final"), "f", {}, True)
+    with pytest.raises(ValueError, match="must have unique names"):
+        tf.estimator.EvalSpec(lambda: None, exporters=[final, tf.estimator.FinalExporter("final", lambda: None)])
+
+
+def test_a_cluster_of_the_environment(monkeypatch):
+    monkeypatch.setenv("TF_CONFIG", json.dumps({"cluster": {"chief": ["h0:1"], "worker": ["h1:1", "h2:1"], "ps": ["h3:1"]}, "task": {"type": "worker", "index": 1}}))
+    config = tf.estimator.RunConfig()
+    assert (config.task_type, config.task_id, config.master, config.is_chief) == ("worker", 1, "grpc://h2:1", False)
+    assert (config.num_ps_replicas, config.num_worker_replicas, config.global_id_in_cluster) == (1, 3, 3)
+    with pytest.raises(ValueError, match="must be integer"):
+        config.replace(tf_random_seed=0.5)
+    with pytest.raises(NotImplementedError, match="train_distribute"):
+        tf.estimator.RunConfig(train_distribute=object())
+
+
+def test_members_may_not_be_overridden():
+    class Mine(tf.estimator.Estimator):
+        def predict(self, input_fn):
+            return input_fn
+
+    with pytest.raises(ValueError, match="cannot override members of Estimator.*predict"):
+        Mine(model_fn)

@@ -15,7 +15,7 @@ def sess():
 
 
 def run(session, made):
-    session.run(tf.global_variables_initializer())
+    session.run([tf.global_variables_initializer(), tf.tables_initializer()])
     return session.run(made)
 
 
@@ -38,7 +38,7 @@ def test_weights_of_values(sess, combiner, expected):
     features = {"word": words(["a", "b"], [], ["c"]), "share": tf.SparseTensor([[0, 0], [0, 1], [2, 0]], [3.0, 1.0, 3.0], [3, 2])}
     made = fc.input_layer(features, [fc.embedding_column(column, 2, combiner, initializer=table)])
     np.testing.assert_allclose(run(sess, made), expected, rtol=1e-6)
-    assert sess.run(fc.input_layer(features, [fc.indicator_column(column)])).tolist() == [[3, 1, 0], [0, 0, 0], [0, 0, 3]]
+    assert run(sess, fc.input_layer(features, [fc.indicator_column(column)])).tolist() == [[3, 1, 0], [0, 0, 0], [0, 0, 3]]
 
 
 def test_one_table_for_two_columns(sess):
@@ -51,32 +51,45 @@ def test_one_table_for_two_columns(sess):
         fc.shared_embedding_columns([old, fc.categorical_column_with_identity("n", 3)], 2)
 
 
+def ids_of(column, features):
+    """The classes of each example, -1 for none."""
+    return tf.sparse_tensor_to_dense(column._get_sparse_tensors(fc._LazyBuilder(features)).id_tensor, -1)
+
+
 def test_crossed_columns(sess):
     word, number = fc.categorical_column_with_vocabulary_list("word", ["a", "b"]), fc.bucketized_column(fc.numeric_column("n"), [5.0])
     column = fc.crossed_column(["word", number], 1000)
     assert column.name == "n_bucketized_X_word"
     features = {"word": words(["a", "b"], ["b"], [], ["b", "a"]), "n": tf.constant([[1.0], [1.0], [1.0], [9.0]])}
-    ids = run(sess, column.ids(features))
+    ids = run(sess, ids_of(column, features))
     assert ids.shape == (4, 2) and ids.max() < 1000
     (a1, b1), (b1_again, nothing), none, (b9, a9) = ids.tolist()
     assert b1_again == b1 and nothing == -1 and none == [-1, -1] and len({a1, b1, a9, b9}) == 4
     # The same words by their numbers are other classes, and another key of the hash gives others again.
-    assert sess.run(fc.crossed_column([word, number], 1000).ids(features)).tolist()[2] == [-1, -1]
-    assert sess.run(fc.crossed_column(["word", number], 1000, hash_key=7).ids(features)).tolist() != ids.tolist()
+    assert run(sess, ids_of(fc.crossed_column([word, number], 1000), features)).tolist()[2] == [-1, -1]
+    assert sess.run(ids_of(fc.crossed_column(["word", number], 1000, hash_key=7), features)).tolist() != ids.tolist()
     three = fc.crossed_column([fc.crossed_column(["word", number], 10), "other"], 50)
-    assert sess.run(three.ids(dict(features, other=words(["x", "y"], [], ["z"], ["x"])))).shape == (4, 4)
-    assert sorted(np.bincount(sess.run(fc.crossed_column(["w", "v"], 4).ids({"w": ["%d" % i for i in range(400)], "v": ["x"] * 400})).ravel()))[0] > 50
-    for keys, message in ((["word"], "length > 1"), (["word", fc.numeric_column("n")], "Unsupported key type")):
+    assert sess.run(ids_of(three, dict(features, other=words(["x", "y"], [], ["z"], ["x"])))).shape == (4, 4)
+    many = ids_of(fc.crossed_column(["w", "v"], 4), {"w": ["%d" % i for i in range(400)], "v": ["x"] * 400})
+    assert sorted(np.bincount(sess.run(many).ravel()))[0] > 50
+    for keys, message in ((["word"], "length > 1"), (["word", fc.numeric_column("n")], "Unsupported key type"),
+                          (["word", fc.categorical_column_with_hash_bucket("h", 5)], "not supported for crossing")):
         with pytest.raises(ValueError, match=message + ".*test_feature_columns.py"):
             fc.crossed_column(keys, 10)
+
+
+def test_crossed_columns_hash_as_in_tensorflow(sess):
+    """The classes that TensorFlow 1.15 gives these words."""
+    column = fc.crossed_column(["a", "b"], 100)
+    assert run(sess, ids_of(column, {"a": [["x"], ["y"]], "b": [["1"], ["2"]]})).tolist() == [[45], [14]]
 
 
 def test_what_is_parsed(sess):
     word = fc.categorical_column_with_hash_bucket("word", 10)
     columns = [fc.embedding_column(word, 2), fc.bucketized_column(fc.numeric_column("n", [2], default_value=[0.0, 1.0]), [5.0]),
-               fc.weighted_categorical_column(fc.categorical_column_with_identity("id", 3), "share"), fc.crossed_column(["left", word], 5)]
+               fc.weighted_categorical_column(fc.categorical_column_with_identity("id", 3), "share"), fc.crossed_column(["left", "word"], 5)]
     spec = fc.make_parse_example_spec(columns)
-    assert spec == {"word": tf.VarLenFeature(tf.string), "n": tf.FixedLenFeature((2,), tf.float32, [0.0, 1.0]), "id": tf.VarLenFeature(tf.int64),
+    assert spec == {"word": tf.VarLenFeature(tf.string), "n": tf.FixedLenFeature((2,), tf.float32, (0.0, 1.0)), "id": tf.VarLenFeature(tf.int64),
                     "share": tf.VarLenFeature(tf.float32), "left": tf.VarLenFeature(tf.string)}
     features = {"word": tf.train.Feature(bytes_list=tf.train.BytesList(value=[b"x"])), "id": tf.train.Feature(int64_list=tf.train.Int64List(value=[2])),
                 "share": tf.train.Feature(float_list=tf.train.FloatList(value=[0.5]))}
@@ -127,7 +140,7 @@ def test_mistakes_with_columns_of_contrib(sess):
             (lambda: layers.sparse_column_with_keys("n", ["a"], combiner="best"), ValueError, "combiner must be one of"),
             (lambda: layers.check_feature_columns([city, city]), ValueError, "Duplicate feature column"),
             (lambda: layers.crossed_column([city, layers.real_valued_column("n")], 5), TypeError, "columns must be a set"),
-            (lambda: layers.embedding_column(city, 2, ckpt_to_load_from="x"), NotImplementedError, "init_from_checkpoint")):
+            (lambda: layers.embedding_column(city, 2, ckpt_to_load_from="x"), ValueError, "Must specify both")):
         with pytest.raises(error, match=message + ".*test_feature_columns.py"):
             call()
 
@@ -138,3 +151,59 @@ def test_columns_of_arrays(sess):
     assert [c.dimension for c in layers.infer_real_valued_columns({"a": tf.zeros([5]), "b": tf.zeros([5, 2], tf.int32)})] == [1, 2]
     with pytest.raises(ValueError, match="integer or floating"):
         layers.infer_real_valued_columns(tf.constant([["a"]]))
+
+
+def test_columns_say_what_is_wrong():
+    word, number = fc.categorical_column_with_vocabulary_list("w", ["a"]), fc.numeric_column("n")
+    for call, error, message in (
+            (lambda: fc.numeric_column("n", shape=[2], default_value=[1.0]), ValueError, "The shape of default_value"),
+            (lambda: fc.numeric_column("n", default_value="x"), TypeError, "default_value must be compatible"),
+            (lambda: fc.numeric_column("n", shape=[1.0]), TypeError, "shape dimensions must be integer"),
+            (lambda: fc.bucketized_column(number, [2.0, 1.0]), ValueError, "boundaries must be a sorted list"),
+            (lambda: fc.categorical_column_with_vocabulary_list("w", ["a", "a"]), ValueError, "Duplicate keys"),
+            (lambda: fc.categorical_column_with_vocabulary_list("w", ["a"], tf.int64), ValueError, "do not match"),
+            (lambda: fc.categorical_column_with_vocabulary_file("w", "none.txt"), ValueError, "does not exist"),
+            (lambda: fc.categorical_column_with_identity("i", 2, default_value=2), ValueError, "not in range"),
+            (lambda: fc.embedding_column(word, 2, initializer=0.5), ValueError, "initializer must be callable"),
+            (lambda: fc.shared_embedding_columns([word, fc.categorical_column_with_identity("i", 1)], 2), ValueError, "must have the same type"),
+            (lambda: fc.input_layer({"w": ["a"]}, [word]), ValueError, "must be a _DenseColumn"),
+            (lambda: fc.linear_model({"n": [1.0, 2.0], "m": [1.0]}, [number, fc.numeric_column("m")]), ValueError, "of each feature must be same"),
+            (lambda: fc.linear_model({"n": 1.0}, [number]), ValueError, "cannot have rank 0"),
+            (lambda: fc.linear_model({"n": words(["1"])}, [number]), ValueError, "SparseTensor is not supported"),
+            (lambda: fc.sequence_numeric_column("n"), NotImplementedError, "parse_single_sequence_example")):
+        with tf.Graph().as_default(), pytest.raises(error, match="(?s)" + message + ".*test_feature_columns.py"):
+            call()
+
+
+def test_a_column_of_ones_own(sess):
+    """It is asked once for each set of features, however many columns are made of it."""
+    asked = []
+
+    class Length(fc._NumericColumn):
+        def _transform_feature(self, inputs):
+            asked.append(self.name)
+            return tf.cast(tf.strings.length(inputs.get(self.key)), tf.float32)
+
+    column = Length("word", (1,), None, tf.float32, None)
+    made = fc.input_layer({"word": ["abc", "z"]}, [column, fc.bucketized_column(column, [2.0])])
+    assert run(sess, made).tolist() == [[3, 0, 1], [1, 1, 0]] and asked == ["word"]
+
+
+def test_embeddings_begin_as_those_of_a_checkpoint(tmp_path):
+    with tf.Graph().as_default(), tf.Session() as session:
+        tf.get_variable("old", initializer=[[1.0, 2.0], [3.0, 4.0]])
+        session.run(tf.global_variables_initializer())
+        path = tf.train.Saver().save(session, str(tmp_path / "model"))
+    with tf.Graph().as_default(), tf.Session() as session:
+        column = fc.embedding_column(fc.categorical_column_with_identity("i", 2), 2, ckpt_to_load_from=path, tensor_name_in_ckpt="old")
+        assert run(session, fc.input_layer({"i": [1, 0]}, [column])).tolist() == [[3, 4], [1, 2]]
+
+
+def test_as_many_weights_as_ids():
+    ids = tf.placeholder(tf.int64, [None, 1])
+    column = fc.weighted_categorical_column(fc.categorical_column_with_identity("i", 9), "share")
+    with tf.Session() as session:
+        made = fc.linear_model({"i": ids, "share": tf.constant([[1.0], [2.0], [3.0]])}, [column])
+        session.run(tf.global_variables_initializer())
+        with pytest.raises(tf.errors.InvalidArgumentError, match="Incompatible shapes"):
+            session.run(made, {ids: [[1], [2]]})

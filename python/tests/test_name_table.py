@@ -57,6 +57,10 @@ assert not isinstance(tf.Variable(1.0), resource_variable_ops.ResourceVariable)
 with test.mock.patch.object(tf_logging, "warn") as warn:
     tf.logging.warn("x")
     assert warn.called
+from tensorflow.python.training import server_lib
+with test.mock.patch.object(server_lib, "Server"):
+    pass
+assert server_lib.Server is tf.train.Server
 try:
     import tensorflow.python.ops.no_such_module
     raise SystemExit("imported")

@@ -8,7 +8,7 @@ from typing import Any, Callable, Dict, List, Optional
 import millrace.layers as _layers
 from millrace.contrib import layers_utils
 from millrace.contrib import layers_utils as utils  # noqa: F401
-from millrace.contrib.embeddings import safe_embedding_lookup_sparse  # noqa: F401
+from millrace.ops.sparse_lookup import safe_embedding_lookup_sparse  # noqa: F401
 from millrace.contrib.feature_columns import (bucketized_column, check_feature_columns, create_feature_spec_for_parsing, crossed_column,  # noqa: F401
                                               embedding_column, infer_real_valued_columns, input_from_feature_columns, one_hot_column,
                                               parse_feature_columns_from_examples, real_valued_column, shared_embedding_columns,

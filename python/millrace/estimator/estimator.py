@@ -3,41 +3,47 @@
 from __future__ import annotations
 
 import copy
-import inspect
 import os
 import tempfile
-import time
-from typing import Any, Callable, Dict, Iterator, List, Optional
+from typing import Any, Callable, Dict, Iterator, List, Optional, Tuple
 
-from millrace import metrics, summary, tf_logging
+import numpy as np
+
+from millrace import gfile, metrics, summary, tf_logging
+from millrace.compat import as_bytes
+from millrace.data.dataset import Dataset
+from millrace.estimator import export
 from millrace.estimator.run_config import RunConfig
-from millrace.estimator.spec import EstimatorSpec, ModeKeys
-from millrace.framework import errors
+from millrace.estimator.spec import LOSS_METRIC_KEY, EstimatorSpec, ModeKeys
+from millrace.estimator.util import fn_args
+from millrace.framework import errors, nest
 from millrace.framework.errors import at_user_line
-from millrace.framework.graph import Graph, GraphKeys, add_to_collection, get_collection
+from millrace.framework.graph import Graph, GraphKeys, Tensor, add_to_collection, get_collection, get_default_graph
 from millrace.framework.random_seed import set_random_seed
 from millrace.ops import control_flow_ops
-from millrace.train.global_step import create_global_step
-from millrace.train.hooks import CheckpointSaverHook, LoggingTensorHook, NanTensorHook, StopAtStepHook
-from millrace.train.monitored_session import ChiefSessionCreator, MonitoredSession, MonitoredTrainingSession
+from millrace.protos import definitions
+from millrace.train.cluster import replica_device_setter
+from millrace.train.evaluation import _evaluate_once, _StopAfterNEvalsHook
+from millrace.train.global_step import create_global_step, get_global_step
+from millrace.train.hooks import CheckpointSaverHook, CheckpointSaverListener, LoggingTensorHook, NanTensorHook, SessionRunHook, StopAtStepHook
+from millrace.train.monitored_session import ChiefSessionCreator, MonitoredSession, MonitoredTrainingSession, Scaffold
 from millrace.train.saver import NewCheckpointReader, Saver, latest_checkpoint
 
-
-def _arguments(function: Any) -> List[str]:
-    parameters = inspect.signature(function).parameters
-    if any(p.kind is p.VAR_KEYWORD for p in parameters.values()):
-        return ["features", "labels", "mode", "params", "config"]
-    return list(parameters)
+_MODEL_FN_ARGUMENTS = {"features", "labels", "mode", "params", "self", "config"}
+_MAY_BE_OVERRIDDEN = {"_call_input_fn", "_create_global_step", "_convert_train_steps_to_hooks", "_convert_eval_steps_to_hooks", "_tf_api_names"}
 
 
 def _examples(batch: Any) -> Iterator[Any]:
+    """The predictions of a batch, one example at a time."""
     if not isinstance(batch, dict):
         yield from batch
         return
-    sizes = {len(v) for v in batch.values()}
-    if len(sizes) != 1:
-        raise at_user_line(ValueError("Batch length of predictions should be same; got %s" % sorted(sizes)))
-    for i in range(sizes.pop()):
+    sizes = {key: value.shape[0] for key, value in batch.items()}
+    count = next(iter(sizes.values()), 0)
+    for key, size in sizes.items():
+        if size != count:
+            raise at_user_line(ValueError("Batch length of predictions should be same. %s has different batch length than others." % key))
+    for i in range(count):
         yield {key: value[i] for key, value in batch.items()}
 
 
@@ -46,23 +52,39 @@ class Estimator:
 
     def __init__(self, model_fn: Callable[..., EstimatorSpec], model_dir: Optional[str] = None, config: Optional[RunConfig] = None, params: Any = None,
                  warm_start_from: Any = None) -> None:
-        if warm_start_from is not None:
-            raise at_user_line(NotImplementedError("warm_start_from is not provided yet: restore with a Scaffold's init_fn."))
-        if config is not None and not hasattr(config, "save_summary_steps"):
+        Estimator._assert_members_are_not_overridden(self)
+        if config is not None and not isinstance(config, RunConfig):
             raise at_user_line(ValueError("config must be an instance of RunConfig, but provided %s." % (config,)))
-        self._config = copy.copy(config or RunConfig())
-        folder = model_dir or self._config.model_dir
-        if folder is None:
-            folder = tempfile.mkdtemp()
-            tf_logging.warning("Using temporary folder as model directory: %s", folder)
-        self._model_dir = os.fspath(folder)
-        self._config._model_dir = self._model_dir
-        self._model_fn, self._params = model_fn, copy.deepcopy(params) if params is not None else {}
+        self._config = config or RunConfig()
+        model_dir = None if model_dir is None else os.fspath(model_dir)
+        if model_dir is not None and self._config.model_dir not in (None, model_dir):
+            raise at_user_line(ValueError("model_dir are set both in constructor and RunConfig, but with different values. In constructor: '%s', in RunConfig: "
+                                          "'%s' " % (model_dir, self._config.model_dir)))
+        self._model_dir = model_dir or self._config.model_dir
+        if self._model_dir is None:
+            self._model_dir = tempfile.mkdtemp()
+            tf_logging.warning("Using temporary folder as model directory: %s", self._model_dir)
+        if self._config.model_dir is None:
+            self._config = self._config.replace(model_dir=self._model_dir)
+        tf_logging.info("Using config: %s", vars(self._config))
+        self._session_config = self._config.session_config or definitions.ConfigProto(allow_soft_placement=True)  # type: ignore[attr-defined]
+        self._device_fn = self._config.device_fn or _placement(self._config)
+        if model_fn is None:
+            raise at_user_line(ValueError("model_fn must be provided to Estimator."))
+        _check_arguments(model_fn, params)
+        self._model_fn, self._params = model_fn, copy.deepcopy(params or {})
+        self._warm_start = _warm_start_settings(warm_start_from)
 
     model_dir = property(lambda self: self._model_dir, doc="The folder of checkpoints and event files.")
-    config = property(lambda self: copy.copy(self._config), doc="Its RunConfig.")
+    config = property(lambda self: copy.deepcopy(self._config), doc="Its RunConfig.")
     params = property(lambda self: copy.deepcopy(self._params), doc="What model_fn gets as params.")
-    model_fn = property(lambda self: self._model_fn, doc="The function that builds the model.")
+
+    @property
+    def model_fn(self) -> Callable[..., EstimatorSpec]:
+        """The function that builds the model, with its params bound."""
+        def public_model_fn(features: Any, labels: Any, mode: str, config: Any) -> EstimatorSpec:
+            return self._call_model_fn(features, labels, mode, config)
+        return public_model_fn
 
     def latest_checkpoint(self) -> Optional[str]:
         """The newest checkpoint, or None."""
@@ -70,11 +92,11 @@ class Estimator:
 
     def get_variable_names(self) -> List[str]:
         """The variables in the newest checkpoint."""
-        return sorted(self._reader().get_variable_to_shape_map())
+        return sorted(NewCheckpointReader(self._checkpoint(None)).get_variable_to_shape_map())
 
     def get_variable_value(self, name: str) -> Any:
         """A variable's value in the newest checkpoint."""
-        return self._reader().get_tensor(name[:-2] if name.endswith(":0") else name)
+        return NewCheckpointReader(self._checkpoint(None)).get_tensor(name[:-2] if name.endswith(":0") else name)
 
     def train(self, input_fn: Callable[..., Any], hooks: Any = None, steps: Optional[int] = None, max_steps: Optional[int] = None,
               saving_listeners: Any = None) -> "Estimator":
@@ -84,89 +106,52 @@ class Estimator:
         for name, value in (("steps", steps), ("max_steps", max_steps)):
             if value is not None and value <= 0:
                 raise at_user_line(ValueError("Must specify %s > 0, given: %s" % (name, value)))
-        if max_steps is not None and self._step_of(self.latest_checkpoint()) >= max_steps:
+        if max_steps is not None and self._step_of_checkpoint() >= max_steps:
             tf_logging.info("Skipping training since max_steps has already saved.")
             return self
-        hooks = list(hooks or [])
-        if steps is not None or max_steps is not None:
-            hooks.append(StopAtStepHook(steps, max_steps))
-        with self._graph().as_default():
-            loss = self._train_graph(input_fn, hooks, list(saving_listeners or ()))
+        checked = [*_checked_hooks(hooks), *self._convert_train_steps_to_hooks(steps, max_steps)]
+        listeners = list(saving_listeners or ())
+        for listener in listeners:
+            if not isinstance(listener, CheckpointSaverListener):
+                raise at_user_line(TypeError("saving_listeners must be a list of CheckpointSaverListener, given: %s" % (listener,)))
+        loss = self._train_model(input_fn, checked, listeners)
         tf_logging.info("Loss for final step: %s.", loss)
         return self
-
-    def _train_graph(self, input_fn: Any, hooks: List[Any], listeners: List[Any]) -> Any:
-        config, step = self._config, create_global_step()
-        spec = self._build(input_fn, ModeKeys.TRAIN)
-        if spec.loss not in get_collection(GraphKeys.LOSSES):
-            add_to_collection(GraphKeys.LOSSES, spec.loss)
-        summary.scalar("loss", spec.loss)
-        hooks = [NanTensorHook(spec.loss), LoggingTensorHook({"loss": spec.loss, "step": step}, every_n_iter=config.log_step_count_steps or 100),
-                 *hooks, *spec.training_hooks]
-        if spec.scaffold.saver is None:
-            spec.scaffold.saver = Saver(max_to_keep=config.keep_checkpoint_max, keep_checkpoint_every_n_hours=config.keep_checkpoint_every_n_hours)
-        own = [h for h in [*hooks, *spec.training_chief_hooks] if isinstance(h, CheckpointSaverHook)]
-        if config.save_checkpoints_secs or config.save_checkpoints_steps:
-            own = own or [CheckpointSaverHook(self._model_dir, config.save_checkpoints_secs, config.save_checkpoints_steps, scaffold=spec.scaffold)]
-            hooks += [h for h in own if h not in hooks and h not in spec.training_chief_hooks]
-        if listeners and not own:
-            raise at_user_line(ValueError("saving_listeners need a CheckpointSaverHook: set save_checkpoints_steps or save_checkpoints_secs."))
-        if listeners:
-            own[0]._listeners = list(own[0]._listeners or ()) + listeners
-        loss = None
-        with MonitoredTrainingSession(config.master, True, self._model_dir, spec.scaffold, hooks, spec.training_chief_hooks, save_checkpoint_secs=0,
-                                      save_summaries_steps=config.save_summary_steps, config=config.session_config,
-                                      log_step_count_steps=config.log_step_count_steps) as session:
-            while not session.should_stop():
-                _, loss = session.run([spec.train_op, spec.loss])
-        return loss
 
     def evaluate(self, input_fn: Callable[..., Any], steps: Optional[int] = None, hooks: Any = None, checkpoint_path: Optional[str] = None,
                  name: Optional[str] = None) -> Dict[str, Any]:
         """The metrics over `steps` batches, or all."""
-        if steps is not None and steps <= 0:
-            raise at_user_line(ValueError("Must specify steps > 0, given: %s" % steps))
+        checked = [*_checked_hooks(hooks), *self._convert_eval_steps_to_hooks(steps)]
         path = self._checkpoint(checkpoint_path)
-        with self._graph().as_default() as graph:
-            step = create_global_step()
-            spec = self._build(input_fn, ModeKeys.EVAL)
-            measures = dict(spec.eval_metric_ops)
-            if "loss" in measures:
-                raise at_user_line(ValueError("Metric with name \"loss\" is not allowed, because Estimator already defines a default metric with that name"))
-            measures["loss"] = metrics.mean(spec.loss)
-            update = control_flow_ops.group(*[u for _, u in measures.values()])
-            values: Any = {key: value for key, (value, _) in measures.items()}
-            values["global_step"] = step
-            tf_logging.info("Starting evaluation at %s", time.strftime("%Y-%m-%d-%H:%M:%S"))
-            with MonitoredSession(ChiefSessionCreator(spec.scaffold, config=self._config.session_config, checkpoint_filename_with_path=path),
-                                  [*(hooks or ()), *spec.evaluation_hooks]) as session:
-                count = 0
-                try:
-                    while not session.should_stop() and (steps is None or count < steps):
-                        session.run(update)
-                        count += 1
-                except errors.OutOfRangeError:
-                    pass
-                results = session._tf_sess().run(values)
-            self._write(results, os.path.join(self._model_dir, "eval_" + name if name else "eval"), graph)
-        tf_logging.info("Saving dict for global step %d: %s", results["global_step"], ", ".join("%s = %s" % (k, v) for k, v in sorted(results.items())))
-        return results  # type: ignore[no-any-return]
+        with self._graph() as graph, graph.device(self._device_fn):
+            step = self._global_step(graph)
+            spec = self._spec_of(input_fn, ModeKeys.EVAL)
+            for key in (LOSS_METRIC_KEY, GraphKeys.GLOBAL_STEP):
+                if key in spec.eval_metric_ops:
+                    raise at_user_line(ValueError("Metric with name \"%s\" is not allowed, because Estimator already defines a default metric with the same "
+                                                  "name." % key))
+            measures = {**spec.eval_metric_ops, LOSS_METRIC_KEY: metrics.mean(spec.loss)}
+            values: Dict[str, Any] = {key: value for key, (value, _) in sorted(measures.items())}
+            results: Dict[str, Any] = _evaluate_once(
+                path, self._config.evaluation_master, spec.scaffold, control_flow_ops.group(*[update for _, (_, update) in sorted(measures.items())]),
+                final_ops={**values, GraphKeys.GLOBAL_STEP: step}, hooks=[*checked, *spec.evaluation_hooks], config=self._session_config)
+            _write_summary(results, os.path.join(self._model_dir, "eval_" + name if name else "eval"), results[GraphKeys.GLOBAL_STEP])
+        return results
 
     def predict(self, input_fn: Callable[..., Any], predict_keys: Any = None, hooks: Any = None, checkpoint_path: Optional[str] = None,
                 yield_single_examples: bool = True) -> Iterator[Any]:
         """The predictions, one example at a time."""
-        path = self._checkpoint(checkpoint_path)
-        with self._graph().as_default():
-            create_global_step()
-            spec = self._build(input_fn, ModeKeys.PREDICT)
-            wanted = spec.predictions
-            if predict_keys:
-                keys = [predict_keys] if isinstance(predict_keys, str) else list(predict_keys)
-                wanted = {k: v for k, v in wanted.items() if k in keys}
-                if not wanted:
-                    raise at_user_line(ValueError("Expected to run at least one output from %s, provided %s." % (list(spec.predictions), keys)))
-            session = MonitoredSession(ChiefSessionCreator(spec.scaffold, config=self._config.session_config, checkpoint_filename_with_path=path),
-                                       [*(hooks or ()), *spec.prediction_hooks])
+        checked, path = _checked_hooks(hooks), self._checkpoint(checkpoint_path)
+        with self._graph() as graph, graph.device(self._device_fn):
+            self._global_step(graph)
+            features = _input_of(self._call_input_fn(input_fn, ModeKeys.PREDICT), with_labels=False)[0]
+            if not _has_end(features):
+                tf_logging.warning("Input graph does not use tf.data.Dataset or contain a QueueRunner. That means predict yields forever. "
+                                   "This is probably a mistake.")
+            spec = self._call_model_fn(features, None, ModeKeys.PREDICT, self.config)
+            wanted = self._extract_keys(spec.predictions, predict_keys)
+            session = MonitoredSession(ChiefSessionCreator(spec.scaffold, config=self._session_config, checkpoint_filename_with_path=path),
+                                       [*checked, *spec.prediction_hooks])
         # Between two examples the caller's graph is the default one again.
         try:
             while not session.should_stop():
@@ -178,36 +163,74 @@ class Estimator:
         finally:
             session.close()
 
-    def export_savedmodel(self, export_dir_base: str, serving_input_receiver_fn: Callable[[], Any], assets_extra: Any = None, as_text: bool = False,
-                          checkpoint_path: Optional[str] = None, strip_default_attrs: bool = False) -> bytes:
+    def export_savedmodel(self, export_dir_base: Any, serving_input_receiver_fn: Callable[[], Any], assets_extra: Optional[Dict[str, Any]] = None,
+                          as_text: bool = False, checkpoint_path: Optional[str] = None, strip_default_attrs: bool = False) -> bytes:
         """Writes the model for serving into a folder named after the time; its path."""
         from millrace import saved_model
         from millrace.framework.session import Session
-        path = self._checkpoint(checkpoint_path)
-        with self._graph().as_default():
-            create_global_step()
+        if serving_input_receiver_fn is None:
+            raise at_user_line(ValueError("serving_input_receiver_fn must be defined."))
+        with self._graph() as graph:
+            self._global_step(graph)
             receiver = serving_input_receiver_fn()
-            spec = self._call(receiver.features, None, ModeKeys.PREDICT)
-            if not spec.export_outputs:
-                raise at_user_line(ValueError("export_outputs must be defined in the EstimatorSpec to export a model."))
-            tensors = receiver.receiver_tensors if isinstance(receiver.receiver_tensors, dict) else {"input": receiver.receiver_tensors}
-            signatures = {key: output.signature(tensors) for key, output in spec.export_outputs.items()}
-            if len(signatures) == 1:
-                signatures.setdefault(saved_model.signature_constants.DEFAULT_SERVING_SIGNATURE_DEF_KEY, next(iter(signatures.values())))
-            with Session(config=self._config.session_config) as session:
-                (spec.scaffold.saver or Saver()).restore(session, path)
-                folder = os.path.join(export_dir_base, str(int(time.time())))
-                builder = saved_model.builder.SavedModelBuilder(folder)
-                builder.add_meta_graph_and_variables(session, [saved_model.tag_constants.SERVING], signatures)
+            spec = self._call_model_fn(receiver.features, None, ModeKeys.PREDICT, self.config)
+            signatures = export.build_all_signature_defs(receiver.receiver_tensors, spec.export_outputs,
+                                                         getattr(receiver, "receiver_tensors_alternatives", None))
+            path = checkpoint_path or self.latest_checkpoint()
+            if not path:
+                raise at_user_line(ValueError("Couldn't find trained model at %s." % self._model_dir))
+            folder = export.get_timestamped_export_dir(export_dir_base)
+            beside = export.get_temp_export_dir(folder)
+            with Session(config=self._session_config) as session:
+                (spec.scaffold.saver or Saver(sharded=True)).restore(session, path)
+                builder = saved_model.builder.SavedModelBuilder(beside)
+                builder.add_meta_graph_and_variables(
+                    session, [saved_model.tag_constants.SERVING], signatures, assets_collection=get_collection(GraphKeys.ASSET_FILEPATHS),
+                    main_op=spec.scaffold.local_init_op or Scaffold._default_local_init_op(), strip_default_attrs=strip_default_attrs)
                 builder.save(as_text)
-        return folder.encode()
+            for name, source in (assets_extra or {}).items():
+                target = os.path.join(beside, b"assets.extra", as_bytes(name))
+                gfile.MakeDirs(os.path.dirname(target))
+                gfile.Copy(source, target)
+            gfile.Rename(beside, folder)
+        return folder
 
-    export_saved_model = export_savedmodel
+    def export_saved_model(self, export_dir_base: Any, serving_input_receiver_fn: Callable[[], Any], assets_extra: Optional[Dict[str, Any]] = None,
+                           as_text: bool = False, checkpoint_path: Optional[str] = None, experimental_mode: str = ModeKeys.PREDICT) -> bytes:
+        """export_savedmodel, without the attributes that have their default values."""
+        if experimental_mode != ModeKeys.PREDICT:
+            raise at_user_line(NotImplementedError("experimental_mode %r is not provided: only models that predict are exported." % experimental_mode))
+        return self.export_savedmodel(export_dir_base, serving_input_receiver_fn, assets_extra, as_text, checkpoint_path, strip_default_attrs=True)
+
+    # ---- what subclasses may override ----
+
+    def _call_input_fn(self, input_fn: Callable[..., Any], mode: str) -> Any:
+        """What the input function answers: features, or (features, labels), or a data set of either."""
+        given, names = {"mode": mode, "params": self.params, "config": self.config}, fn_args(input_fn)
+        with get_default_graph().device("/cpu:0"):
+            return input_fn(**{key: value for key, value in given.items() if key in names})
+
+    def _create_global_step(self, graph: Graph) -> Any:
+        """The variable that counts steps."""
+        return create_global_step(graph)
+
+    def _convert_train_steps_to_hooks(self, steps: Optional[int], max_steps: Optional[int]) -> List[SessionRunHook]:
+        return [StopAtStepHook(steps, max_steps)] if steps is not None or max_steps is not None else []
+
+    def _convert_eval_steps_to_hooks(self, steps: Optional[int]) -> List[SessionRunHook]:
+        if steps is None:
+            return []
+        if steps <= 0:
+            raise at_user_line(ValueError("Must specify steps > 0, given: %s" % steps))
+        return [_StopAfterNEvalsHook(steps)]
 
     # ---- parts ----
 
-    def _reader(self) -> Any:
-        return NewCheckpointReader(self._checkpoint(None))
+    def _assert_members_are_not_overridden(self) -> None:
+        own = {name for name in vars(Estimator) if not name.startswith("__")}
+        overridden = sorted(name for name in own & set(vars(type(self))) - _MAY_BE_OVERRIDDEN if vars(Estimator)[name] is not vars(type(self))[name])
+        if overridden:
+            raise at_user_line(ValueError("Subclasses of Estimator cannot override members of Estimator. %s does override %s" % (type(self), overridden)))
 
     def _checkpoint(self, given: Optional[str]) -> str:
         path = given or self.latest_checkpoint()
@@ -215,40 +238,174 @@ class Estimator:
             raise at_user_line(ValueError("Could not find trained model in model_dir: %s." % self._model_dir))
         return path
 
-    @staticmethod
-    def _step_of(checkpoint: Optional[str]) -> int:
-        return int(NewCheckpointReader(checkpoint).get_tensor("global_step")) if checkpoint else 0
+    def _step_of_checkpoint(self) -> int:
+        path = self.latest_checkpoint()
+        reader = NewCheckpointReader(path) if path else None
+        return int(reader.get_tensor(GraphKeys.GLOBAL_STEP)) if reader is not None and reader.has_tensor(GraphKeys.GLOBAL_STEP) else 0
 
-    def _graph(self) -> Graph:
+    def _graph(self) -> Any:
+        """A new graph, as the default one, with the configuration's seed."""
         graph = Graph()
-        if self._config.tf_random_seed is not None:
-            with graph.as_default():
-                set_random_seed(self._config.tf_random_seed)
-        return graph
+        with graph.as_default():
+            set_random_seed(self._config.tf_random_seed)
+        return graph.as_default()
 
-    def _build(self, input_fn: Any, mode: str) -> EstimatorSpec:
-        given = {"mode": mode, "params": self.params, "config": self.config}
-        made = input_fn(**{key: value for key, value in given.items() if key in _arguments(input_fn)})
-        features, labels = made if isinstance(made, (tuple, list)) else (made, None)
-        return self._call(features, None if mode == ModeKeys.PREDICT else labels, mode)
+    def _global_step(self, graph: Graph) -> Any:
+        step = self._create_global_step(graph)
+        if step is None or step is not get_global_step(graph) or not step.dtype.is_integer:
+            raise at_user_line(AssertionError("_create_global_step should make an integer variable in the collection of the global step, got %s" % (step,)))
+        return step
 
-    def _call(self, features: Any, labels: Any, mode: str) -> EstimatorSpec:
-        names = _arguments(self._model_fn)
-        given = {"labels": labels, "mode": mode, "params": self.params, "config": self.config}
+    @staticmethod
+    def _extract_keys(predictions: Any, predict_keys: Any) -> Any:
+        if not predict_keys:
+            return predictions
+        if not isinstance(predictions, dict):
+            raise at_user_line(ValueError("predict_keys argument is not valid in case of non-dict predictions."))
+        keys = [predict_keys] if isinstance(predict_keys, str) else list(predict_keys)
+        wanted = {key: value for key, value in predictions.items() if key in keys}
+        if not wanted:
+            raise at_user_line(ValueError("Expected to run at least one output from %s, provided %s." % (list(predictions), keys)))
+        return wanted
+
+    def _spec_of(self, input_fn: Callable[..., Any], mode: str) -> EstimatorSpec:
+        features, labels = _input_of(self._call_input_fn(input_fn, mode))
+        return self._call_model_fn(features, labels, mode, self.config)
+
+    def _call_model_fn(self, features: Any, labels: Any, mode: str, config: Any) -> EstimatorSpec:
+        names, given = fn_args(self._model_fn), {"labels": labels, "mode": mode, "params": self.params, "config": config}
         if "labels" not in names and labels is not None:
             raise at_user_line(ValueError("model_fn does not take labels, but input_fn returns labels."))
-        spec = self._model_fn(features, **{key: value for key, value in given.items() if key in names})
+        spec = self._model_fn(features=features, **{key: value for key, value in given.items() if key in names})
         if not isinstance(spec, EstimatorSpec):
             raise at_user_line(ValueError("model_fn should return an EstimatorSpec."))
         return spec
 
-    @staticmethod
-    def _write(results: Dict[str, Any], folder: str, graph: Graph) -> None:
-        from millrace.protos.definitions import Summary  # type: ignore[attr-defined]
-        message = Summary()
-        for key, value in results.items():
-            if key != "global_step" and getattr(value, "ndim", 0) == 0 and not isinstance(value, (bytes, str)):
-                message.value.add(tag=key, simple_value=float(value))
-        writer = summary.FileWriterCache.get(folder)
-        writer.add_summary(message, int(results["global_step"]))
-        writer.flush()
+    def _train_model(self, input_fn: Callable[..., Any], hooks: List[SessionRunHook], listeners: List[CheckpointSaverListener]) -> Any:
+        config = self._config
+        with self._graph() as graph, graph.device(self._device_fn):
+            step = self._global_step(graph)
+            spec = self._spec_of(input_fn, ModeKeys.TRAIN)
+            if self._warm_start is not None:
+                from millrace.train import warm_starting
+                warm_starting.warm_start(*self._warm_start)
+            if not any(t.op.name == "loss" for t in get_collection(GraphKeys.SUMMARIES)):
+                summary.scalar("loss", spec.loss)
+            add_to_collection(GraphKeys.LOSSES, spec.loss)
+            hooks = [*hooks, NanTensorHook(spec.loss), *([LoggingTensorHook({"loss": spec.loss, "step": step}, every_n_iter=config.log_step_count_steps)]
+                                                         if config.log_step_count_steps else []), *spec.training_hooks]
+            if spec.scaffold.saver is None and not get_collection(GraphKeys.SAVERS):
+                add_to_collection(GraphKeys.SAVERS, Saver(
+                    sharded=True, max_to_keep=config.keep_checkpoint_max, keep_checkpoint_every_n_hours=config.keep_checkpoint_every_n_hours,
+                    defer_build=True, save_relative_paths=True))
+            of_chief = self._saving_hooks(spec, hooks, listeners)
+            loss = None
+            with MonitoredTrainingSession(config.master, config.is_chief, self._model_dir, spec.scaffold, hooks, of_chief, save_checkpoint_secs=0,
+                                          save_summaries_steps=config.save_summary_steps, config=self._session_config,
+                                          log_step_count_steps=config.log_step_count_steps, max_wait_secs=config.session_creation_timeout_secs) as session:
+                while not session.should_stop():
+                    _, loss = session.run([spec.train_op, spec.loss])
+        return loss
+
+    def _saving_hooks(self, spec: EstimatorSpec, hooks: List[SessionRunHook], listeners: List[CheckpointSaverListener]) -> List[SessionRunHook]:
+        """The chief's hooks, among them one that writes checkpoints, if the configuration wants any."""
+        config, of_chief = self._config, list(spec.training_chief_hooks)
+        saving = [h for h in [*hooks, *of_chief] if isinstance(h, CheckpointSaverHook)]
+        if (config.save_checkpoints_secs or config.save_checkpoints_steps) and not saving:
+            saving = [CheckpointSaverHook(self._model_dir, config.save_checkpoints_secs, config.save_checkpoints_steps, scaffold=spec.scaffold)]
+            of_chief = [*saving, *of_chief]
+        if listeners and not saving:
+            raise at_user_line(ValueError("There should be a CheckpointSaverHook to use saving_listeners. Please set one of the "
+                                          "RunConfig.save_checkpoints_steps or RunConfig.save_checkpoints_secs."))
+        if listeners:
+            saving[0]._listeners.extend(listeners)
+        return of_chief
+
+
+# ---- what is given ----
+
+def _checked_hooks(hooks: Any) -> List[SessionRunHook]:
+    for hook in hooks or ():
+        if not isinstance(hook, SessionRunHook):
+            raise at_user_line(TypeError("Hooks must be a SessionRunHook, given: %s" % (hook,)))
+    return list(hooks or ())
+
+
+def _check_arguments(model_fn: Any, params: Any) -> None:
+    names = set(fn_args(model_fn))
+    if "features" not in names:
+        raise at_user_line(ValueError("model_fn (%s) must include features argument." % model_fn))
+    if params is not None and "params" not in names:
+        raise at_user_line(ValueError("model_fn (%s) does not include params argument, but params (%s) is passed to Estimator." % (model_fn, params)))
+    if params is None and "params" in names:
+        tf_logging.warning("Estimator's model_fn (%s) includes params argument, but params are not passed to Estimator.", model_fn)
+    unknown = sorted(names - _MODEL_FN_ARGUMENTS)
+    if unknown:
+        raise at_user_line(ValueError("model_fn (%s) has following not expected args: %s" % (model_fn, unknown)))
+
+
+def _placement(config: RunConfig) -> Any:
+    """Where variables go in a cluster that has processes for them."""
+    if not config.num_ps_replicas:
+        return None
+    worker = "/job:%s/task:%d" % (config.task_type, config.task_id) if config.task_type else "/job:worker"
+    return replica_device_setter(config.num_ps_replicas, worker_device=worker, cluster=config.cluster_spec)
+
+
+def _warm_start_settings(given: Any) -> Any:
+    if given is None:
+        return None
+    from millrace.train.warm_starting import WarmStartSettings
+    if isinstance(given, WarmStartSettings):
+        return given
+    if isinstance(given, (str, bytes)):
+        return WarmStartSettings(given if isinstance(given, str) else given.decode())
+    raise at_user_line(ValueError("warm_start_from must be a string or a WarmStartSettings, instead got %s" % type(given)))
+
+
+def _input_of(made: Any, with_labels: bool = True) -> Tuple[Any, Any]:
+    """(features, labels) of what an input function answered. A data set's iterator is initialised where tables are."""
+    if isinstance(made, Dataset):
+        iterator = made.make_initializable_iterator()
+        add_to_collection(GraphKeys.TABLE_INITIALIZERS, iterator.initializer)
+        made = iterator.get_next()
+    if not isinstance(made, (list, tuple)):
+        return made, None
+    if with_labels and len(made) != 2:
+        raise at_user_line(ValueError("input_fn should return (features, labels) as a len 2 tuple."))
+    return made[0], made[1] if with_labels else None
+
+
+def _has_end(features: Any) -> bool:
+    """Whether the input may end: it comes from a data set or a queue."""
+    return bool(any(isinstance(t, Tensor) and t.op.type == "IteratorGetNext" for t in nest.flatten(features)) or get_collection(GraphKeys.QUEUE_RUNNERS))
+
+
+def _write_summary(results: Dict[str, Any], folder: str, step: int) -> None:
+    """Metrics as summaries of the evaluation's event file: numbers, arrays, and messages as they are."""
+    from millrace.protos.definitions import Summary  # type: ignore[attr-defined]
+    tf_logging.info("Saving dict for global step %d: %s", step, ", ".join("%s = %s" % pair for pair in sorted(results.items())))
+    message = Summary()
+    for key, value in results.items():
+        if value is None or key == GraphKeys.GLOBAL_STEP:
+            continue
+        if isinstance(value, (float, int, np.floating, np.integer)):
+            message.value.add(tag=key, simple_value=float(value))
+        elif isinstance(value, bytes):
+            _add_messages(message, key, value)
+        else:
+            tf_logging.warn("Skipping summary for %s, must be a float, np.float32, np.int64, np.int32 or int or a serialized string of Summary.", key)
+    writer = summary.FileWriterCache.get(folder)
+    writer.add_summary(message, int(step))
+    writer.flush()
+
+
+def _add_messages(message: Any, key: str, data: bytes) -> None:
+    try:
+        inner = type(message).FromString(data)
+    except Exception:  # whatever the message package raises of bytes that are no message
+        tf_logging.warn("Skipping summary for %s, cannot parse string to Summary.", key)
+        return
+    for i, value in enumerate(inner.value):
+        value.tag = "%s/%d" % (key, i)
+    message.value.extend(inner.value)

@@ -1,14 +1,72 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How an estimator runs."""
+"""How an estimator runs: what it saves and when, and which task of a cluster it is, as the environment variable TF_CONFIG says."""
 from __future__ import annotations
 
 import copy
+import json
 import os
-from typing import Any, Optional
+from typing import Any, Dict, Optional, Tuple
 
+from millrace import tf_logging
 from millrace.framework.errors import at_user_line
+from millrace.protos import definitions
+from millrace.train.cluster import ClusterSpec
 
 _UNSET = object()
+_BOTH = "`save_checkpoints_steps` and `save_checkpoints_secs` cannot be both set."
+_REPLACEABLE = ("model_dir", "tf_random_seed", "save_summary_steps", "save_checkpoints_steps", "save_checkpoints_secs", "session_config",
+                "keep_checkpoint_max", "keep_checkpoint_every_n_hours", "log_step_count_steps", "device_fn", "session_creation_timeout_secs")
+_CHECKS = {
+    "model_dir": (bool, "model_dir should be non-empty"),
+    "tf_random_seed": (lambda v: isinstance(v, int), "tf_random_seed must be integer."),
+    "save_summary_steps": (lambda v: v >= 0, "save_summary_steps should be >= 0"),
+    "save_checkpoints_steps": (lambda v: v >= 0, "save_checkpoints_steps should be >= 0"),
+    "save_checkpoints_secs": (lambda v: v >= 0, "save_checkpoints_secs should be >= 0"),
+    "session_config": (lambda v: isinstance(v, definitions.ConfigProto), "session_config must be instance of ConfigProto"),  # type: ignore[attr-defined]
+    "keep_checkpoint_max": (lambda v: v >= 0, "keep_checkpoint_max should be >= 0"),
+    "keep_checkpoint_every_n_hours": (lambda v: v > 0, "keep_checkpoint_every_n_hours should be > 0"),
+    "log_step_count_steps": (lambda v: v > 0, "log_step_count_steps should be > 0"),
+    "device_fn": (callable, "device_fn must be callable with exactly one argument \"op\"."),
+    "session_creation_timeout_secs": (lambda v: v > 0, "session_creation_timeout_secs should be > 0"),
+}
+
+
+class TaskType:
+    """What a process of a cluster does."""
+
+    MASTER, PS, WORKER, CHIEF, EVALUATOR = "master", "ps", "worker", "chief", "evaluator"
+
+
+def _master(cluster: ClusterSpec, task_type: str, task_id: int) -> str:
+    if task_type not in cluster.jobs:
+        raise at_user_line(ValueError("%s is not a valid task_type in the cluster_spec:\n%s\n\nNote that these values may be coming from the TF_CONFIG "
+                                      "environment variable." % (task_type, cluster.as_dict())))
+    tasks = cluster.job_tasks(task_type)
+    if not 0 <= task_id < len(tasks):
+        raise at_user_line(ValueError("%d is not a valid task_id for task_type %s in the cluster_spec:\n%s\n\nNote that these values may be coming from the "
+                                      "TF_CONFIG environment variable." % (task_id, task_type, cluster.as_dict())))
+    return "grpc://%s" % tasks[task_id]
+
+
+def _task(cluster: ClusterSpec, task: Dict[str, Any], chief: str) -> Tuple[str, int]:
+    """The type and number of this process in a cluster that has one chief."""
+    if chief not in cluster.jobs:
+        raise at_user_line(ValueError("If \"cluster\" is set in TF_CONFIG, it must have one \"%s\" node." % chief))
+    if len(cluster.job_tasks(chief)) > 1:
+        raise at_user_line(ValueError("The \"cluster\" in TF_CONFIG must have only one \"%s\" node." % chief))
+    if not task.get("type"):
+        raise at_user_line(ValueError("If \"cluster\" is set in TF_CONFIG, task type must be set."))
+    if task.get("index") is None:
+        raise at_user_line(ValueError("If \"cluster\" is set in TF_CONFIG, task index must be set."))
+    if int(task["index"]) < 0:
+        raise at_user_line(ValueError("Task index must be non-negative number."))
+    return task["type"], int(task["index"])
+
+
+def _dict(name: str, value: Any) -> Any:
+    if value is not None and not isinstance(value, dict):
+        raise at_user_line(TypeError("If \"%s\" is set in TF_CONFIG, it must be a dict. Given %s" % (name, type(value))))
+    return value
 
 
 class RunConfig:
@@ -16,18 +74,75 @@ class RunConfig:
 
     def __init__(self, model_dir: Optional[str] = None, tf_random_seed: Optional[int] = None, save_summary_steps: int = 100,
                  save_checkpoints_steps: Any = _UNSET, save_checkpoints_secs: Any = _UNSET, session_config: Any = None, keep_checkpoint_max: int = 5,
-                 keep_checkpoint_every_n_hours: float = 10000, log_step_count_steps: int = 100, train_distribute: Any = None, device_fn: Any = None,
-                 **unused: Any) -> None:
-        given = [v for v in (save_checkpoints_steps, save_checkpoints_secs) if v not in (_UNSET, None)]
-        if len(given) > 1:
-            raise at_user_line(ValueError("Can not provide both save_checkpoints_steps and save_checkpoints_secs."))
-        self._save_checkpoints_steps = None if save_checkpoints_steps is _UNSET else save_checkpoints_steps
-        default = 600 if save_checkpoints_steps is _UNSET and save_checkpoints_secs is _UNSET else None
-        self._save_checkpoints_secs = default if save_checkpoints_secs is _UNSET else save_checkpoints_secs
-        self._model_dir = None if model_dir is None else os.fspath(model_dir)
-        self._tf_random_seed, self._save_summary_steps, self._session_config = tf_random_seed, save_summary_steps, session_config
-        self._keep_checkpoint_max, self._keep_checkpoint_every_n_hours = keep_checkpoint_max, keep_checkpoint_every_n_hours
-        self._log_step_count_steps, self._train_distribute, self._device_fn = log_step_count_steps, train_distribute, device_fn
+                 keep_checkpoint_every_n_hours: float = 10000, log_step_count_steps: Optional[int] = 100, train_distribute: Any = None,
+                 device_fn: Any = None, protocol: Optional[str] = None, eval_distribute: Any = None, experimental_distribute: Any = None,
+                 experimental_max_worker_delay_secs: Optional[float] = None, session_creation_timeout_secs: float = 7200) -> None:
+        for name, value in (("train_distribute", train_distribute), ("eval_distribute", eval_distribute), ("experimental_distribute", experimental_distribute)):
+            if value is not None:
+                raise at_user_line(NotImplementedError("%s is not provided: one process trains on all cores of its machine." % name))
+        for name, value in (("protocol", protocol), ("experimental_max_worker_delay_secs", experimental_max_worker_delay_secs)):
+            if value is not None:
+                raise at_user_line(NotImplementedError("%s is not provided: there are no servers that could speak with each other." % name))
+        if save_checkpoints_steps is _UNSET and save_checkpoints_secs is _UNSET:
+            save_checkpoints_steps, save_checkpoints_secs = None, 600
+        save_checkpoints_steps = None if save_checkpoints_steps is _UNSET else save_checkpoints_steps
+        save_checkpoints_secs = None if save_checkpoints_secs is _UNSET else save_checkpoints_secs
+        if save_checkpoints_steps is not None and save_checkpoints_secs is not None:
+            raise at_user_line(ValueError(_BOTH))
+        self._model_dir: Optional[str] = None
+        RunConfig._replace(
+            self, model_dir=None if model_dir is None else os.fspath(model_dir), tf_random_seed=tf_random_seed, save_summary_steps=save_summary_steps,
+            save_checkpoints_steps=save_checkpoints_steps, save_checkpoints_secs=save_checkpoints_secs, session_config=session_config,
+            keep_checkpoint_max=keep_checkpoint_max, keep_checkpoint_every_n_hours=keep_checkpoint_every_n_hours,
+            log_step_count_steps=log_step_count_steps, device_fn=device_fn, session_creation_timeout_secs=session_creation_timeout_secs)
+        self._set_cluster(json.loads(os.environ.get("TF_CONFIG") or "{}"))
+
+    def _set_cluster(self, given: Dict[str, Any]) -> None:
+        if given:
+            tf_logging.info("TF_CONFIG environment variable: %s", given)
+        self._service = _dict("service", given.get("service"))
+        cluster, task = ClusterSpec(given.get("cluster", {})), given.get("task", {})
+        self._cluster_spec, self._evaluation_master = cluster, ""
+        if not cluster:
+            self._set_alone(task)
+            return
+        chief = TaskType.MASTER if TaskType.MASTER in cluster.jobs else TaskType.CHIEF
+        if chief == TaskType.MASTER and TaskType.CHIEF in cluster.jobs:
+            raise at_user_line(ValueError("If `master` node exists in `cluster`, job `chief` is not supported."))
+        self._task_type, self._task_id = _task(cluster, task, chief)
+        if self._task_type == TaskType.EVALUATOR:
+            if chief == TaskType.MASTER:
+                raise at_user_line(ValueError("If `master` node exists in `cluster`, task_type `evaluator` is not supported."))
+            # An evaluator is no part of the cluster: it reads checkpoints.
+            self._cluster_spec, self._master, self._num_ps_replicas, self._num_worker_replicas = ClusterSpec({}), "", 0, 0
+        else:
+            self._master, tasks = _master(cluster, self._task_type, self._task_id), cluster.as_dict()
+            self._num_ps_replicas, self._num_worker_replicas = len(tasks.get(TaskType.PS, [])), len(tasks.get(TaskType.WORKER, [])) + len(tasks[chief])
+        self._is_chief = self._task_type == chief
+        self._global_id_in_cluster: Optional[int] = self._number(chief)
+
+    def _number(self, chief: str) -> Optional[int]:
+        """This process among all of the cluster: the chief, then the others by the names of their jobs."""
+        if self._task_type == TaskType.EVALUATOR:
+            return None
+        before = 0
+        for job in [chief, *sorted(job for job in self._cluster_spec.jobs if job != chief)]:
+            if job == self._task_type:
+                return before + self._task_id
+            before += self._cluster_spec.num_tasks(job)
+        return before
+
+    def _set_alone(self, task: Dict[str, Any]) -> None:
+        self._task_type, self._task_id = task.get("type", TaskType.WORKER), int(task.get("index", 0))
+        self._global_id_in_cluster, self._is_chief, self._master = 0, True, ""
+        self._num_ps_replicas, self._num_worker_replicas = 0, 1
+        if self._task_type == TaskType.EVALUATOR:
+            self._is_chief, self._num_worker_replicas, self._global_id_in_cluster = False, 0, None
+            return
+        if self._task_type != TaskType.WORKER:
+            raise at_user_line(ValueError("If \"cluster\" is not set in TF_CONFIG, task type must be WORKER."))
+        if self._task_id != 0:
+            raise at_user_line(ValueError("If \"cluster\" is not set in TF_CONFIG, task index must be 0."))
 
     model_dir = property(lambda self: self._model_dir, doc="The folder of checkpoints and event files.")
     tf_random_seed = property(lambda self: self._tf_random_seed, doc="The seed of the graph.")
@@ -38,24 +153,39 @@ class RunConfig:
     keep_checkpoint_max = property(lambda self: self._keep_checkpoint_max, doc="How many checkpoints are kept.")
     keep_checkpoint_every_n_hours = property(lambda self: self._keep_checkpoint_every_n_hours, doc="As of tf.train.Saver.")
     log_step_count_steps = property(lambda self: self._log_step_count_steps, doc="How many steps lie between logged losses.")
-    train_distribute = property(lambda self: self._train_distribute, doc="What was given.")
-    device_fn = property(lambda self: self._device_fn, doc="What was given.")
-    master = evaluation_master = property(lambda self: "", doc="The session's target.")
-    is_chief = property(lambda self: True, doc="Whether this process leads.")
-    task_type = property(lambda self: "worker", doc="What this process does.")
-    task_id = global_id_in_cluster = num_ps_replicas = property(lambda self: 0, doc="Always 0 in one process.")
-    num_worker_replicas = property(lambda self: 1, doc="Always 1 in one process.")
-    cluster_spec = property(lambda self: None, doc="None in one process.")
+    device_fn = property(lambda self: self._device_fn, doc="Where operations are placed, or None.")
+    session_creation_timeout_secs = property(lambda self: self._session_creation_timeout_secs, doc="How long a session may wait for its chief.")
+    train_distribute = eval_distribute = property(lambda self: None, doc="None: one process trains.")
+    master = property(lambda self: self._master, doc="The session's target.")
+    evaluation_master = property(lambda self: self._evaluation_master, doc="The target of sessions that evaluate.")
+    is_chief = property(lambda self: self._is_chief, doc="Whether this process leads.")
+    task_type = property(lambda self: self._task_type, doc="What this process does.")
+    task_id = property(lambda self: self._task_id, doc="Which one of its type it is.")
+    global_id_in_cluster = property(lambda self: self._global_id_in_cluster, doc="Which one of the cluster it is; None for an evaluator.")
+    num_ps_replicas = property(lambda self: self._num_ps_replicas, doc="How many processes hold variables.")
+    num_worker_replicas = property(lambda self: self._num_worker_replicas, doc="How many processes train.")
+    cluster_spec = property(lambda self: self._cluster_spec, doc="The cluster; an empty one is false.")
+    service = property(lambda self: self._service, doc="What TF_CONFIG says of a service, or None.")
 
-    def replace(self, **changes: Any) -> "RunConfig":
+    def replace(self, **kwargs: Any) -> "RunConfig":
         """A copy with other values."""
-        made = copy.copy(self)
+        return RunConfig._replace(copy.deepcopy(self), **kwargs)
+
+    @staticmethod
+    def _replace(config: "RunConfig", **changes: Any) -> "RunConfig":
         for name, value in changes.items():
-            if "_" + name not in self.__dict__:
-                raise at_user_line(ValueError("Replacing %s is not supported." % name))
-            setattr(made, "_" + name, value)
-        if changes.get("save_checkpoints_steps") is not None and "save_checkpoints_secs" not in changes:
-            made._save_checkpoints_secs = None
-        if changes.get("save_checkpoints_secs") is not None and "save_checkpoints_steps" not in changes:
-            made._save_checkpoints_steps = None
-        return made
+            if name not in _REPLACEABLE:
+                raise at_user_line(ValueError("Replacing %s is not supported. Allowed properties are %s." % (name, list(_REPLACEABLE))))
+            setattr(config, "_" + name, value)
+        steps, seconds = changes.get("save_checkpoints_steps"), changes.get("save_checkpoints_secs")
+        if steps is not None and seconds is not None:
+            raise at_user_line(ValueError(_BOTH))
+        if steps is not None:
+            config._save_checkpoints_secs = None
+        if seconds is not None:
+            config._save_checkpoints_steps = None
+        for name, (is_right, message) in _CHECKS.items():
+            value = getattr(config, name)
+            if value is not None and not is_right(value):
+                raise at_user_line(ValueError(message))
+        return config

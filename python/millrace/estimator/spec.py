@@ -2,9 +2,18 @@
 """What a model function is called for, and what it answers."""
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any, Dict, NamedTuple
 
+from millrace.estimator.export_output import ExportOutput
+from millrace.framework import nest
+from millrace.framework.composite_tensors import SparseTensor
 from millrace.framework.errors import at_user_line
+from millrace.framework.graph import Operation, get_default_graph
+from millrace.framework.tensor_util import is_tensor
+from millrace.ops import array_ops
+from millrace.saved_model import signature_constants
+
+LOSS_METRIC_KEY, AVERAGE_LOSS_METRIC_KEY = "loss", "average_loss"
 
 
 class ModeKeys:
@@ -27,6 +36,69 @@ class _Spec(NamedTuple):
     prediction_hooks: Any
 
 
+def _tensor(value: Any, what: str) -> Any:
+    if not is_tensor(value) or isinstance(value, SparseTensor):
+        raise at_user_line(TypeError("%s must be Tensor, given: %s" % (what, value)))
+    return value
+
+
+def _tensor_or_operation(value: Any, what: str) -> Any:
+    if not isinstance(value, Operation) and not is_tensor(value):
+        raise at_user_line(TypeError("%s must be Operation or Tensor, given: %s" % (what, value)))
+    return value
+
+
+def _scalar(loss: Any) -> Any:
+    shape = _tensor(loss, "loss").get_shape()
+    if shape.num_elements() not in (None, 1):
+        raise at_user_line(ValueError("Loss must be scalar, given: %s" % loss))
+    return loss if shape.is_compatible_with([]) else array_ops.reshape(loss, [])
+
+
+def _metrics(given: Any) -> Dict[str, Any]:
+    if not isinstance(given, dict):
+        raise at_user_line(TypeError("eval_metric_ops must be a dict, given: %s" % (given,)))
+    for key, pair in given.items():
+        if not isinstance(pair, tuple) or len(pair) != 2:
+            raise at_user_line(TypeError("Values of eval_metric_ops must be (metric_value, update_op) tuples, given: %s for key: %s" % (pair, key)))
+        for part in [*nest.flatten(pair[0]), pair[1]]:
+            _tensor_or_operation(part, "eval_metric_ops[%s]" % key)
+    return given
+
+
+def _exports(given: Any) -> Any:
+    """The outputs that are exported; a single one is the default one too."""
+    default = signature_constants.DEFAULT_SERVING_SIGNATURE_DEF_KEY
+    if given is None:
+        return None
+    if not isinstance(given, dict):
+        raise at_user_line(TypeError("export_outputs must be dict, given: %s" % (given,)))
+    if not all(isinstance(value, ExportOutput) for value in given.values()):
+        raise at_user_line(TypeError("Values in export_outputs must be ExportOutput objects. Given: %s" % given))
+    if len(given) > 1 and default not in given:
+        raise at_user_line(ValueError("Multiple export_outputs were provided, but none of them is specified as the default.  Do this by naming one of them "
+                                      "with signature_constants.DEFAULT_SERVING_SIGNATURE_DEF_KEY."))
+    return {**given, default: next(iter(given.values()))} if len(given) == 1 else given
+
+
+def _in_default_graph(what: str, named: Dict[str, Any]) -> None:
+    graph = get_default_graph()
+    for key, value in named.items():
+        for part in nest.flatten(value):
+            if part is not None and part.graph is not graph:
+                raise at_user_line(ValueError("%s with \"%s%s\" must be from the default graph. Possible causes of this error include: \n\n1) %s was created "
+                                              "outside the context of the default graph.\n\n2) The object passed through to EstimatorSpec was not created "
+                                              "in the most recent call to \"model_fn\"." % (what, key and key + ": ", part.name, what)))
+
+
+def _hooks(given: Any) -> Any:
+    from millrace.train.hooks import SessionRunHook
+    for hook in given or ():
+        if not isinstance(hook, SessionRunHook):
+            raise at_user_line(TypeError("All hooks must be SessionRunHook instances, given: %s" % (hook,)))
+    return tuple(given or ())
+
+
 class EstimatorSpec(_Spec):
     """The tensors and operations of a model."""
 
@@ -38,9 +110,26 @@ class EstimatorSpec(_Spec):
         for name, value in wanted.get(mode, ()):
             if value is None:
                 raise at_user_line(ValueError("Missing %s." % name))
-        for name, value in (eval_metric_ops or {}).items():
-            if not isinstance(value, tuple) or len(value) != 2:
-                raise at_user_line(TypeError("Values of eval_metric_ops must be (metric_value, update_op) tuples, given: %s for key: %s" % (value, name)))
-        return super().__new__(cls, mode, {} if predictions is None else predictions, loss, train_op, eval_metric_ops or {}, export_outputs,
-                               tuple(training_chief_hooks or ()), tuple(training_hooks or ()), scaffold or Scaffold(), tuple(evaluation_hooks or ()),
-                               tuple(prediction_hooks or ()))
+        if train_op is not None:
+            _tensor_or_operation(train_op, "train_op")
+        loss = None if loss is None else _scalar(loss)
+        predictions = {} if predictions is None else predictions
+        named = predictions if isinstance(predictions, dict) else {"": predictions}
+        for key, value in named.items():
+            _tensor(value, "predictions[%s]" % key if isinstance(predictions, dict) else "predictions")
+        measures = _metrics({} if eval_metric_ops is None else eval_metric_ops)
+        exports = _exports(export_outputs)
+        _in_default_graph("prediction values", named)
+        _in_default_graph("loss", {"": loss})
+        _in_default_graph("train_op", {"": train_op})
+        _in_default_graph("eval_metric_ops", measures)
+        hooks = [_hooks(given) for given in (training_chief_hooks, training_hooks, evaluation_hooks, prediction_hooks)]
+        if scaffold is not None and not isinstance(scaffold, Scaffold):
+            raise at_user_line(TypeError("scaffold must be tf.train.Scaffold. Given: %s" % (scaffold,)))
+        return super().__new__(cls, mode, predictions, loss, train_op, measures, exports, hooks[0], hooks[1], scaffold or Scaffold(), hooks[2], hooks[3])
+
+    def _replace(self, **changes: Any) -> "EstimatorSpec":  # type: ignore[override]
+        """A copy with other values, which are checked too; for the same mode."""
+        if changes.get("mode", self.mode) != self.mode:
+            raise at_user_line(ValueError("mode of EstimatorSpec cannot be changed."))
+        return EstimatorSpec(**{**self._asdict(), **changes})

@@ -2,47 +2,292 @@
 """Training and evaluation in turns."""
 from __future__ import annotations
 
+import json
+import os
 import time
-from typing import Any, Callable, NamedTuple, Optional, Tuple
+from typing import Any, Callable, Dict, List, NamedTuple, Optional, Tuple
 
-from millrace.train.hooks import SessionRunHook
+from millrace import tf_logging
+from millrace.compat import as_str_any
+from millrace.estimator.estimator import Estimator
+from millrace.estimator.exporter import Exporter
+from millrace.estimator.run_config import TaskType
+from millrace.framework.errors import at_user_line
+from millrace.framework.graph import GraphKeys
+from millrace.protos import definitions
+from millrace.train import hooks as _hooks
+from millrace.train.hooks import CheckpointSaverListener, SessionRunHook
+
+_MAX_DELAY_SECS, _DELAY_SECS_PER_WORKER = 60, 5  # workers begin one after another
+_SECONDS_BETWEEN_WARNINGS = 600
 
 
-class TrainSpec(NamedTuple):
+def _check_input(input_fn: Any) -> None:
+    if not callable(input_fn):
+        raise at_user_line(TypeError("`input_fn` must be callable, given: %s" % (input_fn,)))
+
+
+def _check_steps(name: str, steps: Optional[int]) -> None:
+    if steps is not None and steps <= 0:
+        raise at_user_line(ValueError("Must specify %s > 0, given: %s" % (name, steps)))
+
+
+def _checked_hooks(hooks: Any) -> Tuple[SessionRunHook, ...]:
+    for hook in hooks or ():
+        if not isinstance(hook, SessionRunHook):
+            raise at_user_line(TypeError("All hooks must be `SessionRunHook` instances, given: %s" % (hook,)))
+    return tuple(hooks or ())
+
+
+def _checked_exporters(exporters: Any) -> Tuple[Exporter, ...]:
+    if not exporters:
+        return ()
+    listed = [exporters] if isinstance(exporters, Exporter) else exporters
+    if not hasattr(listed, "__iter__") or not all(isinstance(e, Exporter) for e in listed):
+        raise at_user_line(TypeError("`exporters` must be an Exporter, an iterable of Exporter, or `None`, found %s." % (exporters,)))
+    names = [e.name for e in listed]
+    for name in names:
+        if not name:
+            raise at_user_line(ValueError("An Exporter cannot have a name that is `None` or empty. All exporter names: %s" % names))
+        if not isinstance(name, str):
+            raise at_user_line(ValueError("An Exporter must have a string name. Given: %s" % type(name)))
+    if len(set(names)) != len(names):
+        raise at_user_line(ValueError("`exporters` must have unique names. Such a name cannot be `None`. All exporter names: %s" % names))
+    return tuple(listed)
+
+
+class _TrainFields(NamedTuple):
+    input_fn: Callable[..., Any]
+    max_steps: Optional[int]
+    hooks: Any
+
+
+class TrainSpec(_TrainFields):
     """How to train."""
 
+    def __new__(cls, input_fn: Any, max_steps: Optional[int] = None, hooks: Any = None) -> "TrainSpec":  # type: ignore[misc]
+        _check_input(input_fn)
+        _check_steps("max_steps", max_steps)
+        return super().__new__(cls, input_fn, max_steps, _checked_hooks(hooks))
+
+
+class _EvalFields(NamedTuple):
     input_fn: Callable[..., Any]
-    max_steps: Optional[int] = None
-    hooks: Any = ()
+    steps: Optional[int]
+    name: Optional[str]
+    hooks: Any
+    exporters: Any
+    start_delay_secs: float
+    throttle_secs: float
 
 
-class EvalSpec(NamedTuple):
-    """How to evaluate."""
+class EvalSpec(_EvalFields):
+    """How to evaluate, and what to export then."""
 
-    input_fn: Callable[..., Any]
-    steps: Optional[int] = 100
-    name: Optional[str] = None
-    hooks: Any = ()
-    exporters: Any = None
-    start_delay_secs: int = 120
-    throttle_secs: int = 600
+    def __new__(cls, input_fn: Any, steps: Optional[int] = 100, name: Optional[str] = None, hooks: Any = None, exporters: Any = None,  # type: ignore[misc]
+                start_delay_secs: float = 120, throttle_secs: float = 600) -> "EvalSpec":
+        _check_input(input_fn)
+        _check_steps("steps", steps)
+        if name is not None and not isinstance(name, str):
+            raise at_user_line(TypeError("`name` must be string, given: %s" % (name,)))
+        hooks, exporters = _checked_hooks(hooks), _checked_exporters(exporters)
+        for what, seconds in (("start_delay_secs", start_delay_secs), ("throttle_secs", throttle_secs)):
+            if seconds < 0:
+                raise at_user_line(ValueError("Must specify %s >= 0, given: %s" % (what, seconds)))
+        return super().__new__(cls, input_fn, steps, name, hooks, exporters, start_delay_secs, throttle_secs)
 
 
-class _StopAfter(SessionRunHook):
-    def __init__(self, seconds: float) -> None:
-        self._end, self.stopped = time.monotonic() + seconds, False
+class _StopAtSecsHook(SessionRunHook):
+    """Stops after so many seconds."""
+
+    def __init__(self, stop_after_secs: float) -> None:
+        self._stop_after_secs, self._start, self._stopped = stop_after_secs, 0.0, False
+
+    def begin(self) -> None:
+        """Notes the time."""
+        self._start, self._stopped = time.time(), False
+
+    @property
+    def ended_before(self) -> bool:
+        """Whether the training that it was in came to its end by itself."""
+        return self._start > 0 and not self._stopped
 
     def after_run(self, run_context: Any, run_values: Any) -> None:
-        if time.monotonic() > self._end:
-            self.stopped = True
+        """Stops when it is time."""
+        if time.time() - self._start >= self._stop_after_secs:
+            self._stopped = True
             run_context.request_stop()
 
 
-def train_and_evaluate(estimator: Any, train_spec: TrainSpec, eval_spec: EvalSpec) -> Tuple[Any, Any]:
-    """Trains for throttle_secs, evaluates, and so on until the last step or the end of the input; the last metrics."""
-    while True:
-        pause = _StopAfter(eval_spec.throttle_secs)
-        estimator.train(train_spec.input_fn, hooks=[*(train_spec.hooks or ()), pause], max_steps=train_spec.max_steps)
-        metrics = estimator.evaluate(eval_spec.input_fn, steps=eval_spec.steps, hooks=eval_spec.hooks, name=eval_spec.name)
-        if not pause.stopped or train_spec.max_steps is not None and metrics["global_step"] >= train_spec.max_steps:
-            return metrics, []
+class _Evaluator:
+    """Evaluates each checkpoint once, and exports it."""
+
+    def __init__(self, estimator: Estimator, eval_spec: EvalSpec, max_training_steps: Optional[int]) -> None:
+        self._estimator, self._spec, self._max_steps = estimator, eval_spec, max_training_steps
+        self._is_final_export_triggered, self._previous, self._last_warning = False, None, 0.0  # type: ignore[var-annotated]
+        self.exported: List[Any] = []
+
+    is_final_export_triggered = property(lambda self: self._is_final_export_triggered, doc="Whether the last step has been exported.")
+
+    def evaluate_and_export(self) -> Optional[Dict[str, Any]]:
+        """The metrics of the newest checkpoint; None where there is no new one."""
+        path = self._estimator.latest_checkpoint()
+        if not path or path == self._previous:
+            self._warn("No new checkpoint ready for evaluation. Skip the current evaluation pass as evaluation results are expected to be same for the same "
+                       "checkpoint." if path else "Estimator is not trained yet. Will start an evaluation when a checkpoint is ready.")
+            return None
+        result = self._estimator.evaluate(input_fn=self._spec.input_fn, steps=self._spec.steps, name=self._spec.name, checkpoint_path=path,
+                                          hooks=self._spec.hooks)
+        if not result:
+            raise at_user_line(RuntimeError("Internal error: `Estimator.evaluate` should never return empty result."))
+        if not isinstance(result, dict):
+            raise at_user_line(TypeError("`Estimator.evaluate` should return dict. Given %s." % type(result)))
+        if GraphKeys.GLOBAL_STEP not in result:
+            raise at_user_line(RuntimeError("Internal error: `Estimator.evaluate` result should have `global_step` in result. Given %s" % result))
+        is_final = bool(self._max_steps and result[GraphKeys.GLOBAL_STEP] >= self._max_steps)
+        folder = os.path.join(as_str_any(self._estimator.model_dir), "export")
+        self.exported = [exporter.export(estimator=self._estimator, export_path=os.path.join(folder, as_str_any(exporter.name)), checkpoint_path=path,
+                                         eval_result=result, is_the_final_export=is_final) for exporter in self._spec.exporters]
+        self._is_final_export_triggered = self._is_final_export_triggered or is_final
+        self._last_warning, self._previous = 0, path
+        return result
+
+    def _warn(self, message: str) -> None:
+        if time.time() - self._last_warning > _SECONDS_BETWEEN_WARNINGS:
+            tf_logging.warning(message)
+            self._last_warning = time.time()
+
+
+class _NewCheckpointListener(CheckpointSaverListener):
+    """Evaluates a checkpoint when it has been written, if the last evaluation is long ago."""
+
+    def __init__(self, evaluator: _Evaluator, seconds: float) -> None:
+        self._evaluator, self._seconds, self._timer = evaluator, seconds, None  # type: ignore[var-annotated]
+
+    def begin(self) -> None:
+        """Starts the clock."""
+        self._timer = _hooks.SecondOrStepTimer(every_secs=self._seconds) if self._seconds else _hooks.SecondOrStepTimer(every_steps=1)
+
+    def after_save(self, session: Any, global_step_value: int) -> None:
+        """Evaluates."""
+        if self._timer.should_trigger_for_step(global_step_value):
+            self._timer.update_last_triggered_step(global_step_value)
+            self._evaluator.evaluate_and_export()
+        else:
+            tf_logging.info("Skip the current checkpoint eval due to throttle secs (%s secs).", self._seconds)
+
+
+class _TrainingExecutor:
+    """What each kind of process does."""
+
+    _Evaluator = _Evaluator
+
+    def __init__(self, estimator: Any, train_spec: Any, eval_spec: Any) -> None:
+        for value, kind, name in ((estimator, Estimator, "estimator"), (train_spec, TrainSpec, "train_spec"), (eval_spec, EvalSpec, "eval_spec")):
+            if not isinstance(value, kind):
+                raise at_user_line(TypeError("`%s` must have type `tf.estimator.%s`." % (name, kind.__name__)))
+        self._estimator, self._train_spec, self._eval_spec = estimator, train_spec, eval_spec
+
+    estimator = property(lambda self: self._estimator, doc="What is trained.")
+
+    def _evaluator(self) -> _Evaluator:
+        return _Evaluator(self._estimator, self._eval_spec, self._train_spec.max_steps)
+
+    def run_chief(self) -> None:
+        """Trains, and writes checkpoints."""
+        self._train_in_cluster()
+
+    def run_worker(self) -> None:
+        """Trains."""
+        self._train_in_cluster()
+
+    def run_master(self) -> None:
+        """Trains, writes checkpoints and evaluates them."""
+        evaluator = self._evaluator()
+        self._train_in_cluster([_NewCheckpointListener(evaluator, self._eval_spec.throttle_secs)])
+        if not evaluator.is_final_export_triggered:
+            tf_logging.info("Training has already ended. But the last eval is skipped due to eval throttle_secs. Now evaluating the final checkpoint.")
+            evaluator.evaluate_and_export()
+
+    def run_evaluator(self) -> None:
+        """Evaluates each new checkpoint until the last step."""
+        if self._eval_spec.start_delay_secs:
+            tf_logging.info("Waiting %f secs before starting eval.", self._eval_spec.start_delay_secs)
+            time.sleep(self._eval_spec.start_delay_secs)
+        evaluator, last = self._evaluator(), self._train_spec.max_steps
+        while True:
+            start = time.time()
+            result = evaluator.evaluate_and_export()
+            step = (result or {}).get(GraphKeys.GLOBAL_STEP)
+            if step and last and step >= last:
+                tf_logging.info("Exiting evaluation, global_step=%s >= train max_steps=%s", step, last)
+                return
+            rest = self._eval_spec.throttle_secs - (time.time() - start)
+            if rest > 0:
+                tf_logging.info("Waiting %f secs before starting next eval run.", rest)
+                time.sleep(rest)
+
+    def run_ps(self) -> None:
+        """Holds variables for others."""
+        self._start_std_server(self._estimator.config).join()
+
+    def run_local(self) -> Tuple[Any, List[Any]]:
+        """Trains and evaluates in turns, in this process alone; the last metrics, and the folders of the last exports."""
+        seconds, last = self._eval_spec.throttle_secs, self._train_spec.max_steps
+        if seconds <= 0:
+            raise at_user_line(ValueError("eval_spec.throttle_secs should be positive, given: %s. It is used do determine how long each training iteration "
+                                          "should go when train and evaluate locally." % seconds))
+        tf_logging.info("Start train and evaluate loop. The evaluate will happen after %s secs (eval_spec.throttle_secs) or training is finished.", seconds)
+        pause, evaluator = _StopAtSecsHook(seconds), self._evaluator()
+        while True:
+            self._estimator.train(input_fn=self._train_spec.input_fn, max_steps=last, hooks=[*self._train_spec.hooks, pause])
+            result = evaluator.evaluate_and_export()
+            if not result:
+                raise at_user_line(RuntimeError("There was no new checkpoint after the training."))
+            if pause.ended_before or last is not None and result[GraphKeys.GLOBAL_STEP] >= last:
+                return result, evaluator.exported
+
+    def _start_std_server(self, config: Any) -> Any:
+        from millrace import train
+        if not config.cluster_spec or not config.task_type or not config.master or config.task_id is None:
+            raise at_user_line(RuntimeError("Could not start server; be sure to specify cluster_spec, task_type, master, and task in RunConfig or set the "
+                                            "TF_CONFIG environment variable."))
+        made = train.Server(config.cluster_spec, job_name=config.task_type, task_index=config.task_id,
+                                 config=definitions.ConfigProto(log_device_placement=False), start=False)  # type: ignore[attr-defined]
+        made.start()
+        return made
+
+    def _train_in_cluster(self, saving_listeners: Any = None) -> None:
+        config, told = self._estimator.config, json.loads(os.environ.get("TF_CONFIG") or "{}")
+        if not told:
+            tf_logging.warn("TF_CONFIG should not be empty in distributed environment.")
+        if told.get("environment") != "google":
+            self._start_std_server(config)
+        if config.task_type == TaskType.WORKER:
+            delay = min(_MAX_DELAY_SECS, (config.task_id + 1) * _DELAY_SECS_PER_WORKER)
+            tf_logging.info("Waiting %d secs before starting training.", delay)
+            time.sleep(delay)
+        self._estimator.train(input_fn=self._train_spec.input_fn, max_steps=self._train_spec.max_steps, hooks=self._train_spec.hooks,
+                              saving_listeners=saving_listeners)
+
+
+def train_and_evaluate(estimator: Any, train_spec: TrainSpec, eval_spec: EvalSpec) -> Any:
+    """Trains for throttle_secs, evaluates, and so on until the last step or the end of the input; (the last metrics, the last exports). Where TF_CONFIG says that this process is one task of a
+    cluster, it does that task."""
+    if not isinstance(estimator, Estimator):
+        raise at_user_line(TypeError("`estimator` must have type `tf.estimator.Estimator`, given %s" % type(estimator)))
+    config, executor = estimator.config, _TrainingExecutor(estimator=estimator, train_spec=train_spec, eval_spec=eval_spec)
+    if not config.cluster_spec and config.task_type != TaskType.EVALUATOR:
+        tf_logging.info("Running training and evaluation locally (non-distributed).")
+        return executor.run_local()
+    if not config.task_type:
+        raise at_user_line(ValueError("`estimator.config` must have task_type set. This usually means TF_CONFIG environment is not set correctly."))
+    if config.task_type == "local":
+        raise at_user_line(ValueError("`task.type` in TF_CONFIG cannot be `local`. Leaving `cluster` and `task` properties in TF_CONFIG absent triggers train "
+                                      "and evaluate `Estimator` locally (non-distributed)."))
+    if config.task_type == TaskType.EVALUATOR and config.task_id > 0:
+        raise at_user_line(ValueError("For distributed training, there can only be one `evaluator` task (with task id 0).  Given task id %s" % config.task_id))
+    tasks = [TaskType.CHIEF, TaskType.EVALUATOR, TaskType.MASTER, TaskType.PS, TaskType.WORKER]
+    if config.task_type not in tasks:
+        raise at_user_line(ValueError("Task type %s is not supported. Supported task types are %s" % (config.task_type, tasks)))
+    getattr(executor, "run_" + config.task_type)()

@@ -74,6 +74,9 @@ class SparseTensor:
             self._indices = convert.convert_to_tensor(indices, dtypes.int64, "indices")
             self._values = convert.internal_convert_to_tensor(values, None, "values", True)
             self._dense_shape = convert.convert_to_tensor(given, dtypes.int64, "dense_shape")
+        places, rank = self._indices.get_shape().with_rank(2), self._dense_shape.get_shape().with_rank(1)
+        places[0].merge_with(self._values.get_shape().with_rank(1)[0])
+        places[1].merge_with(rank[0])
 
     indices = property(lambda self: self._indices, doc="Where the stored elements are.")
     values = property(lambda self: self._values, doc="The stored elements.")

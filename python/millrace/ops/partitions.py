@@ -95,14 +95,16 @@ def fixed_size_partitioner(num_shards: int, axis: int = 0) -> Any:
 
 
 def min_max_variable_partitioner(max_partitions: int = 1, axis: int = 0, min_slice_size: int = 256 << 10, bytes_per_string_element: int = 16) -> Any:
-    """A partitioner that makes parts of at least min_slice_size bytes."""
-    for value, what in ((max_partitions, "max_partitions"), (min_slice_size, "min_slice_size"), (bytes_per_string_element, "bytes_per_string_element")):
+    """A partitioner that makes parts of at least min_slice_size bytes: one part where max_partitions is 0."""
+    if max_partitions < 0:
+        raise at_user_line(ValueError("max_partitions must not be negative: %s" % max_partitions))
+    for value, what in ((min_slice_size, "min_slice_size"), (bytes_per_string_element, "bytes_per_string_element")):
         if value < 1:
             raise at_user_line(ValueError("%s must be positive: %s" % (what, value)))
 
     def partitioner(shape: Any, dtype: Any) -> List[int]:
         total = (shape.num_elements() or 0) * _checked(shape, dtype, bytes_per_string_element)
-        return _along(shape, axis, min(shape[axis].value, max_partitions, -(-total // min_slice_size)))
+        return _along(shape, axis, max(1, min(shape[axis].value, max_partitions, -(-total // min_slice_size))))
     return partitioner
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import inspect
 import enum
 from typing import Any, Callable, Dict, Iterator, List, Optional
 
@@ -225,14 +226,18 @@ def _makes_values(initializer: Any) -> bool:
 
 
 def _call_initializer(make: Callable[..., Any], shape: tensor_shape.TensorShape, dtype: dtypes.DType, partition_info: Any = None) -> Any:
-    where = {} if partition_info is None else {"partition_info": partition_info}
-    for call in (lambda: make(shape.as_list(), dtype=dtype, **where), lambda: make(shape.as_list(), dtype=dtype), lambda: make(shape.as_list())):
-        try:
-            return call()
-        except TypeError as error:
-            if not any(word in str(error) for word in ("dtype", "positional", "argument")):
-                raise
-    return make()
+    """What an initializer makes, called with as much as it takes: the shape, the dtype, where the part is in a variable that is cut."""
+    try:
+        parameters = list(inspect.signature(make).parameters.values())
+    except (TypeError, ValueError):  # of a function that is not written in Python nothing is known
+        return make(shape.as_list(), dtype=dtype)
+    every = any(p.kind is p.VAR_KEYWORD for p in parameters)
+    names = [p.name for p in parameters if p.kind not in (p.VAR_KEYWORD, p.VAR_POSITIONAL)]
+    if not parameters:
+        return make()
+    given = {"dtype": dtype, "partition_info": partition_info}
+    taken = {name: value for name, value in given.items() if name in names or every and (name != "partition_info" or value is not None)}
+    return make(shape.as_list(), **taken)
 
 
 def _default_initializer(name: str, dtype: Any) -> Any:

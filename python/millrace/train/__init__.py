@@ -34,6 +34,7 @@ from millrace.train.saver import (CheckpointReader, NewCheckpointReader, Saver, 
                                   generate_checkpoint_state_proto, get_checkpoint_state, import_meta_graph, latest_checkpoint,
                                   list_variables, load_checkpoint, load_variable, update_checkpoint_state, write_graph)
 from millrace.train.supervisor import Supervisor  # noqa: F401
+from millrace.train.warm_starting import VocabInfo, warm_start  # noqa: F401
 
 _NOT_PROVIDED = {
     "SyncReplicasOptimizer": "an ordinary optimizer in one process",

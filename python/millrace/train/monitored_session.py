@@ -53,15 +53,20 @@ class Scaffold:
             self.ready_for_local_init_op = self.get_or_default("ready_for_local_init_op", GraphKeys.READY_FOR_LOCAL_INIT_OP, lambda:
                                                                variables.report_uninitialized_variables(variables.global_variables()))
         if self.local_init_op is None:
-            self.local_init_op = self.get_or_default("local_init_op", GraphKeys.LOCAL_INIT_OP, lambda: control_flow_ops.group(
-                variables.local_variables_initializer(), *get_collection(GraphKeys.TABLE_INITIALIZERS), name="local_init"))
+            self.local_init_op = self.get_or_default("local_init_op", GraphKeys.LOCAL_INIT_OP, self._default_local_init_op)
         if self.summary_op is None:
             from millrace import summary
             self.summary_op = self.get_or_default("summary_op", GraphKeys.SUMMARY_OP, summary.merge_all)
         if self.saver is None:
             self.saver = _get_saver_or_default()
+        self.saver.build()
         get_default_graph().finalize()
         return self
+
+    @staticmethod
+    def _default_local_init_op() -> Any:
+        """What gives local variables and tables their first values."""
+        return control_flow_ops.group(variables.local_variables_initializer(), *get_collection(GraphKeys.TABLE_INITIALIZERS), name="local_init")
 
     @staticmethod
     def get_or_default(arg_name: str, collection_key: str, default_constructor: Any) -> Any:

@@ -2,47 +2,54 @@
 """The linear and deep estimators of tf.contrib.learn."""
 from __future__ import annotations
 
-from typing import Any, Iterable, List, Optional
+import functools
+from typing import Any, Dict, Iterable, Optional
 
+from millrace import losses
 from millrace.contrib.learn.estimators import BaseEstimator, ModelFnOps, as_array
 from millrace.contrib.learn.metric_spec import PredictionKey
 from millrace.estimator import canned
-from millrace.estimator.heads import Head, regression_head
+from millrace.estimator.heads import _regression_head_with_mean_squared_error_loss, class_head
+from millrace.estimator.optimizers import get_optimizer_instance
 from millrace.framework.errors import at_user_line
 from millrace.framework.graph import Graph
 from millrace.ops import array_ops, math_ops, nn_ops
+from millrace.train.optimizer import Optimizer
 
 
-class _Clipping:
+class _Clipping(Optimizer):
     """An optimizer whose gradients have a norm of at most so much."""
 
-    def __init__(self, optimizer: Any, rate: float, norm: float) -> None:
-        self._given, self._rate, self._norm = optimizer, rate, norm
+    def __init__(self, optimizer: Any, norm: float) -> None:
+        super().__init__(False, optimizer.get_name())
+        self._given, self._norm = optimizer, norm
+
+    def compute_gradients(self, *args: Any, **kwargs: Any) -> Any:
+        """Those of the optimizer, clipped."""
+        pairs = [(g, v) for g, v in self._given.compute_gradients(*args, **kwargs) if g is not None]
+        clipped, _ = math_ops.clip_by_global_norm([g for g, _ in pairs], self._norm)
+        return list(zip(clipped, [v for _, v in pairs]))
 
     def apply_gradients(self, *args: Any, **kwargs: Any) -> Any:
         """That of the optimizer."""
-        return canned._optimizer(self._given, self._rate).apply_gradients(*args, **kwargs)
+        return self._given.apply_gradients(*args, **kwargs)
 
-    def minimize(self, loss: Any, var_list: Any = None) -> Any:
-        """A training step."""
-        optimizer = canned._optimizer(self._given, self._rate)
-        pairs = [(g, v) for g, v in optimizer.compute_gradients(loss, var_list) if g is not None]
-        clipped, _ = math_ops.clip_by_global_norm([g for g, _ in pairs], self._norm)
-        return optimizer.apply_gradients(list(zip(clipped, [v for _, v in pairs])))
+
+def _clipped(optimizer: Any, rate: float, norm: Optional[float]) -> Any:
+    """An optimizer, as tf.estimator takes it, whose gradients are clipped where there is a norm."""
+    return optimizer if norm is None else lambda: _Clipping(get_optimizer_instance(optimizer, rate), norm)
 
 
 class _Canned(BaseEstimator):
-    def __init__(self, head: Head, parts: List[Any], model_dir: Any, config: Any, clip: Optional[float], feature_engineering_fn: Any) -> None:
-        head.mean = True
-        if clip is not None:
-            for part in parts:
-                part.optimizer = _Clipping(part.optimizer, part.rate, clip)
-        self._build, self._head = canned._model_fn(head, parts), head
+    """What `build`, a model function of tf.estimator, makes with a head."""
+
+    def __init__(self, head: Any, build: Any, model_dir: Any, config: Any, feature_engineering_fn: Any, **options: Any) -> None:
+        self._head, self._build = head, functools.partial(build, head=head, **options)
         super().__init__(model_dir, config, None, feature_engineering_fn)
 
     def model(self, features: Any, labels: Any, mode: str, params: Any, config: Any) -> Any:
         """The model, with the names of predictions that tf.contrib.learn has."""
-        made = self._build(features if isinstance(features, dict) else {"": features}, labels, mode)
+        made = self._build(features if isinstance(features, dict) else {"": features}, labels, mode, config=config)
         return ModelFnOps(mode, self._named(made.predictions), made.loss, made.train_op, made.eval_metric_ops) if mode != "infer" else made._replace(
             predictions=self._named(made.predictions))
 
@@ -52,7 +59,7 @@ class _Canned(BaseEstimator):
             return {PredictionKey.SCORES: array_ops.squeeze(scores, [1]) if self._head.logits_dimension == 1 else scores}
         names = {"class_ids": PredictionKey.CLASSES}
         kept = {names.get(key, key): value for key, value in predictions.items() if key != "classes"}
-        classes = predictions["classes"] if self._head._vocabulary else predictions["class_ids"]  # type: ignore[attr-defined]
+        classes = predictions["classes"] if self._head._label_vocabulary else predictions["class_ids"]  # type: ignore[attr-defined]
         kept[PredictionKey.CLASSES] = array_ops.squeeze(classes, [1])
         return kept
 
@@ -87,11 +94,19 @@ class _Regressor(_Canned):
         return super().predict(x, input_fn, batch_size, outputs, as_iterable, iterate_batches)
 
 
-def _classes(n_classes: int, weight_column_name: Any, label_keys: Any, centered: bool) -> Head:
+_MEAN = losses.Reduction.SUM_OVER_BATCH_SIZE  # of losses times weights
+
+
+def _classes(n_classes: int, weight_column_name: Any, label_keys: Any, centered: bool) -> Any:
     _not_centered(centered)
     if n_classes < 2:
         raise at_user_line(ValueError("n_classes should be greater than 1. Given: %s" % n_classes))
-    return canned._classes(n_classes, weight_column_name, label_keys)
+    return class_head(n_classes, weight_column_name, label_keys, _MEAN)
+
+
+def _numbers(label_dimension: int, weight_column_name: Any, centered: bool) -> Any:
+    _not_centered(centered)
+    return _regression_head_with_mean_squared_error_loss(weight_column_name, label_dimension, _MEAN)
 
 
 def _not_centered(centered: bool) -> None:
@@ -104,6 +119,26 @@ def _columns(given: Optional[Iterable[Any]]) -> Any:
     return list(given) if given is not None else None
 
 
+def _linear(feature_columns: Any, optimizer: Any, gradient_clip_norm: Any) -> Dict[str, Any]:
+    columns = _columns(feature_columns)
+    return {"build": canned._linear_model_fn, "feature_columns": columns, "partitioner": None,
+            "optimizer": _clipped(optimizer or "Ftrl", canned._linear_learning_rate(max(len(columns), 1)), gradient_clip_norm)}
+
+
+def _deep(hidden_units: Any, feature_columns: Any, activation_fn: Any, dropout: Any, optimizer: Any, gradient_clip_norm: Any) -> Dict[str, Any]:
+    return {"build": canned._dnn_model_fn, "hidden_units": hidden_units, "feature_columns": _columns(feature_columns), "activation_fn": activation_fn,
+            "dropout": dropout, "optimizer": _clipped(optimizer or "Adagrad", canned._DEEP_RATE, gradient_clip_norm)}
+
+
+def _both(linear: Any, linear_optimizer: Any, deep: Any, dnn_optimizer: Any, hidden_units: Any, activation_fn: Any, dropout: Any, norm: Any) -> Dict[str, Any]:
+    linear, deep = _columns(linear), _columns(deep)
+    canned._check_columns(linear, deep)
+    return {"build": canned._dnn_linear_combined_model_fn, "linear_feature_columns": linear, "dnn_feature_columns": deep, "dnn_hidden_units": hidden_units,
+            "dnn_activation_fn": activation_fn, "dnn_dropout": dropout,
+            "linear_optimizer": _clipped(linear_optimizer or "Ftrl", canned._linear_learning_rate(max(len(linear or ()), 1)), norm),
+            "dnn_optimizer": _clipped(dnn_optimizer or "Adagrad", canned._DEEP_RATE, norm)}
+
+
 class LinearClassifier(_Classifier):
     """A linear model that tells classes apart."""
 
@@ -111,7 +146,8 @@ class LinearClassifier(_Classifier):
                  optimizer: Any = None, gradient_clip_norm: Optional[float] = None, enable_centered_bias: bool = False, _joint_weight: bool = False,
                  config: Any = None, feature_engineering_fn: Any = None, label_keys: Any = None) -> None:
         super().__init__(_classes(n_classes, weight_column_name, label_keys, enable_centered_bias),
-                         [canned._linear_part(_columns(feature_columns), optimizer or "Ftrl")], model_dir, config, gradient_clip_norm, feature_engineering_fn)
+                         model_dir=model_dir, config=config,
+                         feature_engineering_fn=feature_engineering_fn, **_linear(feature_columns, optimizer, gradient_clip_norm))
 
 
 class LinearRegressor(_Regressor):
@@ -120,9 +156,8 @@ class LinearRegressor(_Regressor):
     def __init__(self, feature_columns: Any, model_dir: Optional[str] = None, weight_column_name: Optional[str] = None, optimizer: Any = None,
                  gradient_clip_norm: Optional[float] = None, enable_centered_bias: bool = False, label_dimension: int = 1, _joint_weights: bool = False,
                  config: Any = None, feature_engineering_fn: Any = None) -> None:
-        _not_centered(enable_centered_bias)
-        super().__init__(regression_head(label_dimension, weight_column_name), [canned._linear_part(_columns(feature_columns), optimizer or "Ftrl")],
-                         model_dir, config, gradient_clip_norm, feature_engineering_fn)
+        super().__init__(_numbers(label_dimension, weight_column_name, enable_centered_bias), model_dir=model_dir, config=config,
+                         feature_engineering_fn=feature_engineering_fn, **_linear(feature_columns, optimizer, gradient_clip_norm))
 
 
 class DNNClassifier(_Classifier):
@@ -133,8 +168,8 @@ class DNNClassifier(_Classifier):
                  enable_centered_bias: bool = False, config: Any = None, feature_engineering_fn: Any = None, embedding_lr_multipliers: Any = None,
                  input_layer_min_slice_size: Any = None, label_keys: Any = None) -> None:
         super().__init__(_classes(n_classes, weight_column_name, label_keys, enable_centered_bias),
-                         [canned._deep_part(hidden_units, _columns(feature_columns), activation_fn, dropout, optimizer or "Adagrad")], model_dir, config,
-                         gradient_clip_norm, feature_engineering_fn)
+                         model_dir=model_dir, config=config, feature_engineering_fn=feature_engineering_fn,
+                         **_deep(hidden_units, feature_columns, activation_fn, dropout, optimizer, gradient_clip_norm))
 
 
 class DNNRegressor(_Regressor):
@@ -144,10 +179,9 @@ class DNNRegressor(_Regressor):
                  activation_fn: Any = nn_ops.relu, dropout: Optional[float] = None, gradient_clip_norm: Optional[float] = None,
                  enable_centered_bias: bool = False, config: Any = None, feature_engineering_fn: Any = None, label_dimension: int = 1,
                  embedding_lr_multipliers: Any = None, input_layer_min_slice_size: Any = None) -> None:
-        _not_centered(enable_centered_bias)
-        super().__init__(regression_head(label_dimension, weight_column_name),
-                         [canned._deep_part(hidden_units, _columns(feature_columns), activation_fn, dropout, optimizer or "Adagrad")], model_dir, config,
-                         gradient_clip_norm, feature_engineering_fn)
+        super().__init__(_numbers(label_dimension, weight_column_name, enable_centered_bias),
+                         model_dir=model_dir, config=config, feature_engineering_fn=feature_engineering_fn,
+                         **_deep(hidden_units, feature_columns, activation_fn, dropout, optimizer, gradient_clip_norm))
 
 
 class DNNLinearCombinedClassifier(_Classifier):
@@ -159,9 +193,9 @@ class DNNLinearCombinedClassifier(_Classifier):
                  gradient_clip_norm: Optional[float] = None, enable_centered_bias: bool = False, config: Any = None, feature_engineering_fn: Any = None,
                  embedding_lr_multipliers: Any = None, input_layer_min_slice_size: Any = None, label_keys: Any = None,
                  fix_global_step_increment_bug: bool = True) -> None:
-        super().__init__(_classes(n_classes, weight_column_name, label_keys, enable_centered_bias), canned._both(
-            _columns(linear_feature_columns), linear_optimizer or "Ftrl", _columns(dnn_feature_columns), dnn_optimizer or "Adagrad", dnn_hidden_units,
-            dnn_activation_fn, dnn_dropout), model_dir, config, gradient_clip_norm, feature_engineering_fn)
+        super().__init__(_classes(n_classes, weight_column_name, label_keys, enable_centered_bias), model_dir=model_dir, config=config,
+                         feature_engineering_fn=feature_engineering_fn, **_both(linear_feature_columns, linear_optimizer, dnn_feature_columns, dnn_optimizer,
+                                                                                dnn_hidden_units, dnn_activation_fn, dnn_dropout, gradient_clip_norm))
 
 
 class DNNLinearCombinedRegressor(_Regressor):
@@ -173,10 +207,9 @@ class DNNLinearCombinedRegressor(_Regressor):
                  gradient_clip_norm: Optional[float] = None, enable_centered_bias: bool = False, label_dimension: int = 1, config: Any = None,
                  feature_engineering_fn: Any = None, embedding_lr_multipliers: Any = None, input_layer_min_slice_size: Any = None,
                  fix_global_step_increment_bug: bool = True) -> None:
-        _not_centered(enable_centered_bias)
-        super().__init__(regression_head(label_dimension, weight_column_name), canned._both(
-            _columns(linear_feature_columns), linear_optimizer or "Ftrl", _columns(dnn_feature_columns), dnn_optimizer or "Adagrad", dnn_hidden_units,
-            dnn_activation_fn, dnn_dropout), model_dir, config, gradient_clip_norm, feature_engineering_fn)
+        super().__init__(_numbers(label_dimension, weight_column_name, enable_centered_bias), model_dir=model_dir, config=config,
+                         feature_engineering_fn=feature_engineering_fn, **_both(linear_feature_columns, linear_optimizer, dnn_feature_columns, dnn_optimizer,
+                                                                                dnn_hidden_units, dnn_activation_fn, dnn_dropout, gradient_clip_norm))
 
 
 

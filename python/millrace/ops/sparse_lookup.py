@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Look-ups of contrib.layers."""
+"""Rows of tables by sparse ids, some of which may be missing."""
 from __future__ import annotations
 
 from typing import Any, Optional
@@ -8,6 +8,7 @@ from millrace.framework import dtypes
 from millrace.framework.composite_tensors import SparseTensor
 from millrace.framework.graph import Tensor, name_scope
 from millrace.ops import array_ops, gen_ops, math_ops, nn_ops
+from millrace.ops.variables import PartitionedVariable
 
 
 def _kept(sparse: Any, keep: Any) -> Any:
@@ -21,7 +22,7 @@ def safe_embedding_lookup_sparse(embedding_weights: Any, sparse_ids: Any, sparse
     """embedding_lookup_sparse of any rank that leaves out ids below zero and weights that are not above it. Of a row without ids it
     gives zeros, or what default_id names."""
     combiner = combiner or "mean"
-    tables = list(embedding_weights) if isinstance(embedding_weights, (list, tuple)) else [embedding_weights]
+    tables = list(embedding_weights) if isinstance(embedding_weights, (list, tuple, PartitionedVariable)) else [embedding_weights]
     with name_scope(name, "embedding_lookup", [sparse_ids.values]) as scope:
         shape = sparse_ids.dense_shape
         lead = array_ops.slice(shape, [0], [array_ops.size(shape) - 1])
@@ -31,9 +32,12 @@ def safe_embedding_lookup_sparse(embedding_weights: Any, sparse_ids: Any, sparse
         flat = array_ops.stack([row, sparse_ids.indices[:, -1]], 1), array_ops.stack([count, shape[-1]])
         ids = SparseTensor(flat[0], sparse_ids.values, flat[1])
         keep = gen_ops.greater_equal(ids.values, array_ops.zeros_like(ids.values))
-        if sparse_weights is not None and combiner != "sum":
-            keep = gen_ops.logical_and(keep, gen_ops.greater(sparse_weights.values, array_ops.zeros_like(sparse_weights.values)))
-        weights = None if sparse_weights is None else _kept(SparseTensor(flat[0], sparse_weights.values, flat[1]), keep)
+        if sparse_weights is not None:
+            sparse_weights = SparseTensor(flat[0], sparse_weights.values, flat[1])
+            shares = sparse_weights.values
+            counting = gen_ops.greater(shares, array_ops.zeros_like(shares)) if combiner != "sum" else array_ops.ones_like(shares, dtypes.bool)
+            keep = gen_ops.logical_and(keep, counting)  # an error where there are not as many weights as ids
+        weights = None if sparse_weights is None else _kept(sparse_weights, keep)
         ids = _kept(ids, keep)
         rows = math_ops.cast(count, dtypes.int32)
         segments = math_ops.cast(ids.indices[:, 0], dtypes.int32)
@@ -50,7 +54,6 @@ def safe_embedding_lookup_sparse(embedding_weights: Any, sparse_ids: Any, sparse
             instead = nn_ops.embedding_lookup(tables, [default_id], partition_strategy, max_norm=max_norm)
             empty = math_ops.cast(array_ops.expand_dims(gen_ops.equal(there, 0), 1), total.dtype)
             total = total * (1 - empty) + instead * empty
-        width = found.get_shape()[-1].value
-        made = array_ops.reshape(total, array_ops.concat([math_ops.cast(lead, dtypes.int32), [width]], 0), scope)
-        made.set_shape([None] * ((shape.get_shape()[0].value or 2) - 1) + [width])
+        made = array_ops.reshape(total, array_ops.concat([math_ops.cast(lead, dtypes.int32), array_ops.shape(found)[-1:]], 0), scope)
+        made.set_shape([None] * ((shape.get_shape()[0].value or 2) - 1) + [found.get_shape()[-1].value])
         return made

@@ -1,0 +1,20 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Names of what models predict and of how good they are."""
+from millrace.estimator import spec
+
+
+class PredictionKeys:
+    """Names of predictions."""
+
+    CLASSES, CLASS_IDS, LOGISTIC, LOGITS, PREDICTIONS, PROBABILITIES = "classes", "class_ids", "logistic", "logits", "predictions", "probabilities"
+
+
+class MetricKeys:
+    """Names of metrics."""
+
+    LOSS, LOSS_MEAN, LOSS_REGULARIZATION = spec.LOSS_METRIC_KEY, spec.AVERAGE_LOSS_METRIC_KEY, "regularization_loss"
+    ACCURACY, ACCURACY_BASELINE, AUC, AUC_PR = "accuracy", "accuracy_baseline", "auc", "auc_precision_recall"
+    PRECISION, RECALL = "precision", "recall"
+    LABEL_MEAN, PREDICTION_MEAN = "label/mean", "prediction/mean"
+    ACCURACY_AT_THRESHOLD = "accuracy/positive_threshold_%g"
+    PRECISION_AT_THRESHOLD, RECALL_AT_THRESHOLD = "precision/positive_threshold_%g", "recall/positive_threshold_%g"

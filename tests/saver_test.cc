@@ -160,7 +160,7 @@ TEST_F(SaverTest, PartsUnderOneName) {
   auto reader = OpenCheckpoint(Env::Default(), Path("m"));
   ASSERT_TRUE(reader.ok());
   EXPECT_EQ((*reader)->Lookup("whole")->shape.ToString(), "[4]");
-  EXPECT_TRUE(absl::IsDataLoss((*reader)->Read("whole").status()));
+  EXPECT_TRUE(absl::IsInvalidArgument((*reader)->Read("whole").status()));
   Run(change_);
   ASSERT_TRUE((*saver)->Restore(*session_, Path("m")).ok());
 }

@@ -33,6 +33,20 @@ def test_dense(reduction, want):
         assert sess.run(count) == 1
 
 
+def test_half_gradients_are_summed_in_float():
+    small, rows = np.float16(0.001), 3000
+    dense = tf.ConditionalAccumulator(tf.float16, shape=[1], reduction_type="SUM")
+    add = dense.apply_grad(np.array([small]))
+    sparse = tf.SparseConditionalAccumulator(tf.float16, shape=[2, 1], reduction_type="SUM")
+    add_row = sparse.apply_grad(np.array([1]), np.array([[small]]))
+    with tf.Session() as sess:
+        for _ in range(rows):
+            sess.run([add, add_row])
+        want = np.float16(float(small) * rows)
+        np.testing.assert_equal(sess.run(dense.take_grad(1)), [want])
+        np.testing.assert_equal(sess.run(sparse.take_grad(1)).values, [[want]])
+
+
 def test_a_chief_waits_for_its_workers():
     accumulator = tf.ConditionalAccumulator(tf.float32)
     add, take = accumulator.apply_grad(2.0, local_step=100), accumulator.take_grad(3)

@@ -26,7 +26,7 @@ StatusOr<Tensor> AssembleParts(const std::string& name, DType dtype, const std::
   for (const TensorSlice::Extent& e : want) dims.push_back(e.length);
   MR_ASSIGN_OR_RETURN(const Shape shape, Shape::Make(dims));
   const auto missing = [&] {
-    return DataLoss("checkpoint does not hold all of the wanted part of ", name, ", shape ", shape.ToString());
+    return InvalidArgument("checkpoint does not hold all of the wanted part of ", name, ", shape ", shape.ToString());
   };
   // What the parts hold is bounded by the files; only then is memory taken.
   int64_t held = 0;

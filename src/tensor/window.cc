@@ -141,7 +141,7 @@ Status CheckWindowAttrs(WindowAttrs* a, bool spatial_only) {
     for (int dim : {0, a->layout.channel}) {
       const size_t d = static_cast<size_t>(dim);
       if (a->strides[d] != 1 || a->dilations[d] != 1) {
-        return InvalidArgument("strides and dilations of batch and channel must be 1, got strides [",
+        return InvalidArgument("strides in the batch and depth dimensions, and dilations, must be 1, got strides [",
                                absl::StrJoin(a->strides, ","), "], dilations [", absl::StrJoin(a->dilations, ","), "]");
       }
     }

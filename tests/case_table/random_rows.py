@@ -55,6 +55,33 @@ def truncated(case: Case, got: Sequence[np.ndarray], types: Sequence[DType]) -> 
     assert not got[0].size or np.abs(got[0]).max() <= 2, "truncated normal: beyond 2"
 
 
+def between(d: Draw) -> Iterator[Case]:
+    """Means of several deviations, of scalars and of rows: normal, uniform and exponential proposals, and mirrored ones."""
+    bounds = ((-1.0, 2.0), (-0.5, 0.3), (3.0, 3.1), (4.0, 40.0), (-40.0, -4.0), (-np.inf, 0.5), (0.5, np.inf))
+    for shape in _SHAPES[1:]:
+        for low, high in bounds:
+            parameters = [np.array(v) for v in (1.0, 2.0, 1 + 2 * low, 1 + 2 * high)]
+            yield Case([np.array(shape, np.int64), *parameters], {"seed": 7, "seed2": 11})
+    rows = [np.array(v, np.float64) for v in ([0, 5, 9], [1, 2, 0.5], [-1, 6, 0], [1, 90, 9])]
+    yield Case([np.array([3, _MANY], np.int64), *rows], {"seed": 7, "seed2": 11})
+
+
+def within(case: Case, got: Sequence[np.ndarray], types: Sequence[DType]) -> None:
+    shape, mean, deviation, low, high = case.inputs
+    for row in range(mean.size) if mean.ndim else (slice(None),):
+        m, s, a, b = (float(np.atleast_1d(v)[row if mean.ndim else 0]) for v in (mean, deviation, low, high))
+        x = np.linspace(max(a, m - 12 * s), min(b, m + 12 * s), 200001)
+        density = np.exp(-0.5 * (((x - m) / s) ** 2 - min(((x - m) / s) ** 2)))
+        density /= density.sum()
+        want = (density * x).sum()
+        spread = (density * (x - want) ** 2).sum() ** 0.5
+        values = got[0][row].astype(np.float64)
+        slack = 0 if types[0].name == "float64" else 4e-3 * (abs(m) + 12 * s)
+        assert not values.size or (values.min() >= a - slack and values.max() <= b + slack), f"row {row} is out of bounds"
+        if values.size >= _MANY and types[0].name in ("float32", "float64"):
+            _sample("truncated normal", values, values.shape, want, spread)
+
+
 def bounded(d: Draw) -> Iterator[Case]:
     for shape in _SHAPES:
         yield Case([np.array(shape, np.int64), np.array(-3), np.array(7)], {"seed": 3, "seed2": 5})
@@ -208,6 +235,7 @@ def add_to(table: Table) -> None:
     table.add("StatelessRandomNormal", shaped(True), check=normal, main="dtype")
     table.add("TruncatedNormal", shaped(False), check=truncated, main="dtype")
     table.add("StatelessTruncatedNormal", shaped(True), check=truncated, main="dtype")
+    table.add("ParameterizedTruncatedNormal", between, check=within, main="dtype")
     table.add("RandomUniformInt", bounded, check=integers, main="Tout")
     table.add("RandomGamma", gammas, check=gamma, main="T")
     table.add("RandomPoissonV2", poissons, check=poisson, main="dtype")

@@ -43,6 +43,10 @@ def _gamma_by_a(a: float, x: float) -> float:
     return (4 * slope(5e-4) - slope(1e-3)) / 3
 
 
+def _gamma_sample_by_a(a: float, x: float) -> float:
+    return -_gamma_by_a(a, x) / math.exp((a - 1) * math.log(x) - x - math.lgamma(a)) if x > 0 else 0.0
+
+
 def _beta(a: float, b: float, x: float) -> float:
     if x > 0.5:
         return 1 - _beta(b, a, 1 - x)
@@ -57,7 +61,7 @@ def _beta(a: float, b: float, x: float) -> float:
 
 bessel_0, bessel_1 = special._each(_bessel(0)), special._each(_bessel(1))
 lower_gamma, gamma_by_a = special._each(_lower_gamma), special._each(_gamma_by_a)
-beta = special._each(_beta)
+gamma_sample_by_a, beta = special._each(_gamma_sample_by_a), special._each(_beta)
 
 
 def betas(d: Draw) -> Iterator[Case]:
@@ -260,6 +264,7 @@ def add_to(table: Table) -> None:
     table.add("Igamma", two(0.3, 9), lower_gamma, gradient=(0, 1), tolerance=64)
     table.add("Igammac", two(0.3, 9), lambda a, x: 1 - lower_gamma(a, x), gradient=(0, 1), tolerance=256)
     table.add("IgammaGradA", two(0.3, 9), gamma_by_a, dtypes=("float32",), tolerance=16)
+    table.add("RandomGammaGrad", two(0.3, 9), gamma_sample_by_a, dtypes=("float32",), tolerance=64)
     table.add("Betainc", betas, beta, gradient=(2,), tolerance=256, gradient_tolerance=4)
     table.add("NextAfter", two(-5, 5), np.nextafter, dtypes=("float64",), gradient=())
     table.add("NextAfter", two(-5, 5), lambda a, b: np.nextafter(np.float32(a), np.float32(b)), dtypes=("float32",),

@@ -84,7 +84,7 @@ def split(x: np.ndarray, delimiter: np.ndarray, skip_empty: bool) -> tuple[np.nd
                     parts, part = [*parts, part], b""
                 else:
                     part += text[i : i + 1]
-            parts.append(part)
+            parts += [part] if text else []
         parts = [p for p in parts if p or not skip_empty]
         indices += [(row, k) for k in range(len(parts))]
         values += parts

@@ -170,7 +170,7 @@ def raise_error(code: int, message: str, building: bool, graph: Any) -> NoReturn
     if building:
         if code == UNIMPLEMENTED:
             raise NotImplementedError(message)
-        if code == NOT_FOUND and "gradient" in message.lower():
+        if (code == NOT_FOUND and "gradient" in message.lower()) or (code == INVALID_ARGUMENT and "Gradient explicitly disabled" in message):
             raise LookupError(message)
         if code == NOT_FOUND and "op type" in message.lower():
             raise ValueError(message)

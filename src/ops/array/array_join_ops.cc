@@ -19,7 +19,7 @@ StatusOr<PartialShape> JoinedShape(ShapeContext& c, int begin, int end, std::opt
     rank = c.input(i).rank();
   }
   if (rank < 0) return PartialShape();
-  if (rank == 0) return InvalidArgument("Can't concatenate scalars (use Pack instead)");
+  if (rank == 0) return InvalidArgument("Can't concatenate scalars (use tf.stack instead)");
   if (!axis) return PartialShape::UnknownOfRank(rank);
   MR_ASSIGN_OR_RETURN(int at, c.Axis(*axis, rank));
   std::vector<int64_t> dims(static_cast<size_t>(rank), -1);
@@ -70,11 +70,8 @@ Status ConcatV2Shape(ShapeContext& c) { return ConcatShapeOf(c, c.input_arg("val
 
 Status ConcatOffsetShape(ShapeContext& c) {
   MR_RETURN_IF_ERROR(c.RequireScalar(0));
-  PartialShape all = PartialShape::UnknownOfRank(1);
-  for (int i = 1; i < c.num_inputs(); ++i) {
-    MR_ASSIGN_OR_RETURN(all, c.Merge(all, c.input(i), "shapes of ConcatOffset"));
-  }
-  for (int i = 0; i < c.num_outputs(); ++i) c.set_output(i, all);
+  // Shapes of different lengths are an error of the step, as in TensorFlow.
+  for (int i = 1; i < c.num_inputs(); ++i) c.set_output(i - 1, c.input(i));
   return absl::OkStatus();
 }
 

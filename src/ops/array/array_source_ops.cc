@@ -70,8 +70,8 @@ Status BitcastShape(ShapeContext& c) {
   if (from < to) {
     const int64_t ratio = static_cast<int64_t>(to / from);
     if (dims.empty() || (dims.back() >= 0 && dims.back() != ratio)) {
-      return InvalidArgument("Cannot bitcast shape ", in.ToString(), " from ", DTypeName(c.input_dtype(0)), " to ",
-                             DTypeName(c.output_dtype(0)), ": the last dimension must be ", ratio);
+      return InvalidArgument("Cannot bitcast due to shape ", in.ToString(), " from ", DTypeName(c.input_dtype(0)),
+                             " to ", DTypeName(c.output_dtype(0)), ": the last dimension must be ", ratio);
     }
     dims.pop_back();
   } else if (from > to) {

@@ -134,6 +134,13 @@ void RegisterSpecialMathOps(OpRegistry& r) {
       .Shape(BroadcastShape)
       .NoGradient("second derivatives of the incomplete gamma function have no formula here")
       .Example("!f64[3]+, !f64[3]+");
+  r.Add("RandomGammaGrad(alpha:T, sample:T) -> (output:T) | T in FD")
+      .Doc(
+          "The derivative of Gamma(alpha, 1) samples by alpha, of each at its place in the distribution (implicit "
+          "reparameterisation), with broadcasting.")
+      .Shape(BroadcastShape)
+      .NoGradient("second derivatives of the incomplete gamma function have no formula here")
+      .Example("!f64[3]+, !f64[2,3]+");
   r.Add("Betainc(a:T, b:T, x:T) -> (z:T) | T in FD")
       .Doc(
           "The regularised incomplete beta function I_x(a, b). Operands are scalars or of one shape. NaN unless a > 0, "

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Ops: random numbers. All come from Philox streams: fixed seeds give the same numbers everywhere, however many threads
 // make them.
+#include "graph/gradient.h"
 #include "op/shape_context.h"
 #include "ops/op_list.h"
 
@@ -8,8 +9,6 @@ namespace millrace {
 namespace {
 
 constexpr char kRandom[] = "random numbers do not depend on the inputs";
-constexpr char kNotReparameterised[] =
-    "samples are drawn by rejection; their derivative by the parameter is not provided";
 
 Status ShapeFromFirstInput(ShapeContext& c) {
   MR_RETURN_IF_ERROR(c.WithRank(0, 1).status());
@@ -39,6 +38,22 @@ Status PerParameterShape(ShapeContext& c) {
   std::vector<int64_t> dims = prefix.dims();
   dims.insert(dims.end(), parameter.dims().begin(), parameter.dims().end());
   c.set_output(0, PartialShape::Of(std::move(dims)));
+  return absl::OkStatus();
+}
+
+// Samples have alpha's dimensions last, so that alpha broadcasts to them.
+Status GammaGrad(GradContext& c) {
+  const GraphBuilder& b = c.b();
+  const DType dtype = c.x(1).dtype(), wide = dtype == DType::kDouble ? dtype : DType::kFloat;
+  const Output slope = b.Op("RandomGammaGrad", {b.Cast(c.x(1), wide), b.Cast(c.y(), wide)});
+  c.set_dx(1, SumToShapeOf(b, b.Mul(c.dy(), b.Cast(slope, dtype)), c.x(1)));
+  return c.status();
+}
+
+// Parameters are scalars, or vectors of one element or as many as there are rows.
+Status ParameterizedShape(ShapeContext& c) {
+  MR_RETURN_IF_ERROR(ShapeFromFirstInput(c));
+  for (int i = 1; i < c.num_inputs(); ++i) MR_RETURN_IF_ERROR(c.WithRankAtMost(i, 1).status());
   return absl::OkStatus();
 }
 
@@ -145,8 +160,18 @@ void RegisterRandomOps(OpRegistry& r) {
   r.Add("RandomGamma(shape:S, alpha:T) -> (output:T) | seed:int=0; seed2:int=0; S in IDX; T in HFD | S")
       .Doc("Gamma(alpha, 1) numbers: `shape` of them for each element of alpha, by Marsaglia and Tsang (2000).")
       .Shape(PerParameterShape)
-      .NoGradient(kNotReparameterised)
-      .Example("i32[1]{3}, f32[2]{0.5 2} | seed=3");
+      .Gradient(GammaGrad)
+      .Example("i32[1]{3}, !f32[2]{0.5 2} | seed=3");  // rejection makes samples jump, their distribution does not
+  r.Add(
+       "ParameterizedTruncatedNormal(shape:T, means:dtype, stdevs:dtype, minvals:dtype, maxvals:dtype) -> "
+       "(output:dtype) | seed:int=0; seed2:int=0; dtype in FLT; T in IDX | S")
+      .Doc(
+          "Normal numbers between two bounds, of which one may be infinite: by rejection of normal, uniform or "
+          "exponential ones (Robert, 1995). Parameters are scalars, or vectors with one element for each row of the "
+          "result.")
+      .Shape(ParameterizedShape)
+      .NotDifferentiable(kRandom)
+      .Example("i32[2]{2 3}, f32[]{0}, f32[]{1}, f32[]{-1}, f32[]{2} | seed=3");
   r.Add(
        "RandomPoissonV2(shape:S, rate:R) -> (output:dtype) | seed:int=0; seed2:int=0; S in IDX; R in HFD|IDX=f64; "
        "dtype "

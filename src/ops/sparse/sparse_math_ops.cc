@@ -168,7 +168,7 @@ void RegisterSparseMathOps(OpRegistry& r) {
   DeclareCwise(r, "SparseDenseCwiseAdd", "plus").NoGradient("TensorFlow has none either");
   DeclareCwise(r, "SparseDenseCwiseDiv", "divided by").Gradient(DivGrad);
   DeclareCwise(r, "SparseDenseCwiseMul", "times").Gradient(MulGrad);
-  r.Add("SparseSoftmax(sp_indices:i64, sp_values:T, sp_shape:i64) -> (output:T) | T in FD")
+  r.Add("SparseSoftmax(sp_indices:i64, sp_values:T, sp_shape:i64) -> (output:T) | T in HFD")
       .Doc("The softmax along the last dimension, over the elements that there are alone: the new values.")
       .Shape(SoftmaxShape)
       .Gradient(SoftmaxGrad)

@@ -2,6 +2,7 @@
 // CPU kernels: several tensors into one along an axis, and one into several.
 #include <algorithm>
 
+#include "absl/strings/str_join.h"
 #include "base/checked.h"
 #include "kernels/cpu/array/array_kernels.h"
 #include "kernels/cpu/engine/strided_copy.h"
@@ -101,10 +102,15 @@ Status ConcatV2(KernelContext& ctx) {
 }
 
 template <typename T>
+std::string Spaced(const Tensor& sizes) {
+  return absl::StrCat("[", absl::StrJoin(sizes.flat<T>(), " "), "]");
+}
+
+template <typename T>
 Status ConcatOffsetOf(KernelContext& ctx, int64_t axis) {
   int64_t at = 0;
   const Tensor& first = ctx.input(1);
-  if (first.rank() != 1) return InvalidArgument("shapes must be vectors, got shape ", first.shape().ToString());
+  if (first.rank() != 1) return InvalidArgument("input 0 should be a vector, got shape ", first.shape().ToString());
   if (!NormalizeIndex(axis, first.num_elements(), &at)) {
     return InvalidArgument("Concat dim is out of range: ", axis, " vs. ", first.num_elements());
   }
@@ -112,13 +118,13 @@ Status ConcatOffsetOf(KernelContext& ctx, int64_t axis) {
   for (int i = 1; i < ctx.num_inputs(); ++i) {
     const Tensor& in = ctx.input(i);
     if (!(in.shape() == first.shape())) {
-      return InvalidArgument(
-          "shapes must be of one rank, got ", in.shape().ToString(), " and ", first.shape().ToString());
+      return InvalidArgument("input ", i - 1, " should contain ", first.num_elements(),
+                             " elements, as input 0 does, got ", in.shape().ToString());
     }
     for (int64_t k = 0; k < in.num_elements(); ++k) {
       if (k != at && in.data<T>()[k] != first.data<T>()[k]) {
-        return InvalidArgument("All dimensions except ", at, " must match. Input ", i - 1, " has ", in.DebugString(),
-                               " and input 0 ", first.DebugString());
+        return InvalidArgument("All dimensions except ", at, " must match. Input ", i - 1, " has shape ", Spaced<T>(in),
+                               " and doesn't match input 0 with shape ", Spaced<T>(first), ".");
       }
     }
     MR_ASSIGN_OR_RETURN(Tensor * out, ctx.AllocateOutput(i - 1, in.shape()));

@@ -163,10 +163,8 @@ class FileDataset final : public Dataset {
       while (file_ < dataset_->paths_.size()) {
         MR_RETURN_IF_ERROR(ctx.KeepGoing());
         if (!open_) {
-          if (Status s = format_->Open(dataset_->paths_[file_]); !s.ok()) {
-            ++file_;
-            return s;
-          }
+          // A file that cannot be opened is tried again by the next call, as in TensorFlow.
+          MR_RETURN_IF_ERROR(format_->Open(dataset_->paths_[file_]));
           open_ = true;
         }
         const StatusOr<RecordFormat::Found> found = format_->Next(&record);
@@ -231,7 +229,7 @@ class RecordFileKernel final : public DatasetKernel {
 class FixedLengthFileKernel final : public DatasetKernel {
   StatusOr<DatasetRef> Make(KernelContext& ctx) override {
     MR_ASSIGN_OR_RETURN(std::vector<std::string> paths, Paths(ctx));
-    FixedLengths lengths;
+    FixedLengths lengths{.only_whole = true};
     MR_ASSIGN_OR_RETURN(lengths.header, ScalarInput(ctx, 1, "header_bytes"));
     MR_ASSIGN_OR_RETURN(lengths.record, ScalarInput(ctx, 2, "record_bytes"));
     MR_ASSIGN_OR_RETURN(lengths.footer, ScalarInput(ctx, 3, "footer_bytes"));

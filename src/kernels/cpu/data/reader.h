@@ -44,6 +44,9 @@ struct FixedLengths {
   int64_t record = 0;
   int64_t footer = 0;
   int64_t hop = 0;  // from record to record; 0: its length
+  // Whether bytes left over after the last record are an error: InvalidArgument before the first record, or, of a
+  // compressed file, DataLoss where they come.
+  bool only_whole = false;
 };
 // InvalidArgument for lengths that no file can have.
 StatusOr<std::unique_ptr<RecordFormat>> NewFixedLengthFormat(const FixedLengths& lengths, Compression compression);

@@ -141,17 +141,29 @@ class FixedLengthFormat final : public RecordFormat {
         record_(static_cast<uint64_t>(lengths.record)),
         footer_(static_cast<uint64_t>(lengths.footer)),
         hop_(static_cast<uint64_t>(lengths.hop > 0 ? lengths.hop : lengths.record)),
+        only_whole_(lengths.only_whole),
         compression_(compression) {}
 
   Status Open(const std::string& path) override {
-    MR_ASSIGN_OR_RETURN(window_, OpenWindow(path, compression_));
     path_ = path;
     number_ = 0;
+    if (only_whole_ && compression_ == Compression::kNone) {
+      MR_ASSIGN_OR_RETURN(const uint64_t size, Env::Default().FileSize(path));
+      if (size < header_ || size - header_ < footer_ || (size - header_ - footer_) % record_ != 0) {
+        return InvalidArgument("file ", path, " has ", size, " bytes, which is not a header of ", header_,
+                               " bytes, records of ", record_, " and a footer of ", footer_);
+      }
+    }
+    MR_ASSIGN_OR_RETURN(window_, OpenWindow(path, compression_));
     return window_->Skip(header_);
   }
   StatusOr<Found> Next(Record* record) override {
     MR_RETURN_IF_ERROR(window_->Fill(record_ + footer_));
-    if (window_->view().size() < record_ + footer_) return Found::kNothing;
+    if (const size_t left = window_->view().size(); left < record_ + footer_) {
+      if (!only_whole_ || left == footer_) return Found::kNothing;
+      return DataLoss("after ", number_, " records of ", record_, " bytes ", path_, " has ", left,
+                      " bytes left, wanted is a footer of ", footer_);
+    }
     record->value = std::string(window_->view().substr(0, record_));
     record->key = absl::StrCat(path_, ":", number_++);
     MR_RETURN_IF_ERROR(window_->Skip(hop_));
@@ -161,6 +173,7 @@ class FixedLengthFormat final : public RecordFormat {
 
  private:
   const uint64_t header_, record_, footer_, hop_;
+  const bool only_whole_;
   const Compression compression_;
   std::unique_ptr<ByteWindow> window_;
   std::string path_;

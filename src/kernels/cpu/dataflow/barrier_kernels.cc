@@ -144,8 +144,10 @@ class BarrierKernel final : public ResourceKernel<Barrier> {
   absl::string_view TypeName() const override { return "Barrier"; }
   StatusOr<RefPtr<Barrier>> Make(KernelContext&) override { return MakeRef<Barrier>(options_); }
   Status Verify(const Barrier& b) const override {
-    if (b.options().types == options_.types && b.options().shapes == options_.shapes) return absl::OkStatus();
-    return InvalidArgument("Shared barrier '", options_.name, "' has other component types or shapes than requested");
+    const bool same_types = b.options().types == options_.types;
+    if (same_types && b.options().shapes == options_.shapes) return absl::OkStatus();
+    return InvalidArgument("Shared barrier '", options_.name, "' has other component ", same_types ? "shapes" : "types",
+                           " than requested");
   }
   Barrier::Options options_;
 };

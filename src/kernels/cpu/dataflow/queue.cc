@@ -111,8 +111,10 @@ Status Queue::CheckBatch(const Element& batch) const {
     if (options_.shapes.empty()) continue;
     const PartialShape& want = options_.shapes[c];
     if (IsElementShape(want, got.dims().subspan(1))) continue;
-    return InvalidArgument("Shape mismatch in tuple component ", c, ". Expected elements of ", want.ToString(),
-                           ", got a batch of ", got.ToString());
+    std::vector<int64_t> whole = want.dims();
+    whole.insert(whole.begin(), got.dim(0));
+    return InvalidArgument("Shape mismatch in tuple component ", c, ". Expected ",
+                           PartialShape::Of(std::move(whole)).ToString(), ", got ", got.ToString());
   }
   return absl::OkStatus();
 }

@@ -362,6 +362,7 @@ constexpr Entry kBinary[] = {
     {"Igamma", "FD"},
     {"Igammac", "FD"},
     {"IgammaGradA", "FD"},
+    {"RandomGammaGrad", "FD"},
     {"NextAfter", "FD"},
 };
 constexpr Entry kSameShape[] = {

@@ -205,6 +205,23 @@ double IncompleteGammaPByA(double a, double x) {
   return (GammaFactor(by_a, x) * GammaSeries(by_a, x)).d;
 }
 
+// By implicit differentiation (Figurnov, Mohamed and Mnih, 2018): -(dP/da) / (dP/dx), where dP/dx is factor / x and P
+// is factor times what a series or a fraction gives, so that the factor, which may underflow, cancels.
+double GammaSampleByA(double a, double x) {
+  if (std::isnan(a) || std::isnan(x) || x < 0 || a <= 0 || std::isinf(a) || std::isinf(x)) return kNan;
+  if (x == 0) return 0;
+  const Dual by_a(a, 1);
+  double log_factor_by_a = std::log(x) - Digamma(a);
+  if (a >= 10) {
+    const Dual t = (Dual(x) - by_a) / by_a;
+    log_factor_by_a = 0.5 / a + (by_a * LogExcess(t) - StirlingRest(by_a)).d;
+  }
+  const bool above = x > 1 && x > a;
+  const Dual rest = above ? GammaFraction(by_a, x) : GammaSeries(by_a, x);
+  const double slope = x * (log_factor_by_a * rest.v + rest.d);
+  return above ? slope : -slope;
+}
+
 double IncompleteBeta(double a, double b, double x) {
   if (!(a > 0) || !(b > 0) || !(x >= 0) || !(x <= 1)) return kNan;
   if (x == 0 || x == 1) return x;

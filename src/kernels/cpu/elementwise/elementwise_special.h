@@ -12,6 +12,8 @@ double BesselI1Scaled(double x);
 double IncompleteGammaP(double a, double x);
 double IncompleteGammaQ(double a, double x);
 double IncompleteGammaPByA(double a, double x);
+// The derivative by a of a Gamma(a, 1) sample x whose probability P(a, x) stays as it is.
+double GammaSampleByA(double a, double x);
 
 // The regularised incomplete beta function I_x(a, b).
 double IncompleteBeta(double a, double b, double x);

@@ -25,6 +25,7 @@ MR_UNARY_OP(BesselI1eOp, BesselI1Scaled(a))
 MR_BINARY_OP(IgammaOp, IncompleteGammaP(a, b))
 MR_BINARY_OP(IgammacOp, IncompleteGammaQ(a, b))
 MR_BINARY_OP(IgammaGradAOp, IncompleteGammaPByA(a, b))
+MR_BINARY_OP(RandomGammaGradOp, GammaSampleByA(a, b))
 #undef MR_BINARY_OP
 
 struct NextAfterOp {
@@ -66,6 +67,7 @@ void AddSpecialTiles(TileTable& t) {
   AddBinary<IgammaOp, double>(t, "Igamma", 300);
   AddBinary<IgammacOp, double>(t, "Igammac", 300);
   AddBinary<IgammaGradAOp, double>(t, "IgammaGradA", 600);
+  AddBinary<RandomGammaGradOp, double>(t, "RandomGammaGrad", 600);
   AddBinary<NextAfterOp, float>(t, "NextAfter", 5);
   AddBinary<NextAfterOp, double>(t, "NextAfter", 5);
   AddUnary<IntegerAcosOp, int32_t>(t, "Acos", 3);

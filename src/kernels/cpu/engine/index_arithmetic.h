@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Element arithmetic of the scatter and segment kernels: integers wrap, half types go through float, max and min prefer
-// numbers to NaN.
+// Element arithmetic of the scatter, segment and window kernels: integers wrap, half types go through float, the
+// maximum and the minimum of anything and NaN is NaN.
 #pragma once
 
 #include <complex>
@@ -40,15 +40,24 @@ T HighestOf() {
   }
 }
 
+// Whether a takes the place of b as the largest so far: NaN is above everything, and the first of equals stays.
+template <typename T>
+inline bool IsAbove(T a, T b) {
+  if constexpr (std::is_floating_point_v<T>) {
+    if (a != a) return b == b;
+  }
+  return a > b;
+}
+
 // a op b, for types that C++ can calculate with.
 template <RowOp op, typename T>
 inline T Combine(T a, T b) {
   if constexpr (op == RowOp::kMax) {
-    if constexpr (std::is_floating_point_v<T>) return a < b || a != a ? b : a;
-    return a < b ? b : a;
+    const T larger = b > a ? b : a;  // in this form the compiler makes vector code of it
+    return b != b ? b : larger;
   } else if constexpr (op == RowOp::kMin) {
-    if constexpr (std::is_floating_point_v<T>) return b < a || a != a ? b : a;
-    return b < a ? b : a;
+    const T smaller = b < a ? b : a;
+    return b != b ? b : smaller;
   } else if constexpr (std::is_same_v<T, bool>) {
     return op == RowOp::kSub ? a != b : (op == RowOp::kMul ? a && b : a || b);
   } else if constexpr (std::is_integral_v<T>) {

@@ -65,12 +65,12 @@ void AddBilinear(float at, int64_t in, Sampling* s) {
   s->taps.push_back({Inside(static_cast<int64_t>(std::ceil(at)), in), part});
 }
 
-// Places are rounded to 1/1024 of a pixel, as in TensorFlow.
+// Places are rounded to 1/1024 of a pixel, and weights computed in double and rounded to float, as in TensorFlow.
 void AddBicubic(float at, int64_t in, bool half_pixel_centers, Sampling* s) {
-  const float a = half_pixel_centers ? -0.5f : -0.75f, below = std::floor(at);
-  const float part = std::nearbyint((at - below) * 1024) / 1024;
-  const auto near = [a](float x) { return ((a + 2) * x - (a + 3)) * x * x + 1; };
-  const auto far = [a](float x) { return ((a * x - 5 * a) * x + 8 * a) * x - 4 * a; };
+  const float below = std::floor(at), part = std::nearbyint((at - below) * 1024) / 1024;
+  const double a = half_pixel_centers ? -0.5 : -0.75;
+  const auto near = [a](double x) { return static_cast<float>(((a + 2) * x - (a + 3)) * x * x + 1); };
+  const auto far = [a](double x) { return static_cast<float>(((a * x - 5 * a) * x + 8 * a) * x - 4 * a); };
   float weights[4] = {far(part + 1), near(part), near(1 - part), far(2 - part)};
   const int64_t base = static_cast<int64_t>(below) - 1;
   if (half_pixel_centers) {  // what lies outside has no weight
@@ -79,7 +79,8 @@ void AddBicubic(float at, int64_t in, bool half_pixel_centers, Sampling* s) {
       if (!InRange(base + k, in)) weights[k] = 0;
       sum += weights[k];
     }
-    for (float& w : weights) w = std::abs(sum) >= 1e-35f ? w / sum : w;
+    const float scale = std::abs(sum) >= 1e-35f ? 1 / sum : 1;
+    for (float& w : weights) w *= scale;
   }
   for (int k = 0; k < 4; ++k) s->taps.push_back({Inside(base + k, in), weights[k]});
 }

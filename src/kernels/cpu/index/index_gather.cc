@@ -118,15 +118,17 @@ Status GatherAlong(KernelContext& ctx, const Tensor& params, const Tensor& indic
 
 Status GatherSlices(KernelContext& ctx, const Tensor& params, const Tensor& indices) {
   if (params.rank() < 1) return InvalidArgument("params must have at least one dimension, got a scalar");
+  if (indices.rank() < 1) return InvalidArgument("indices must have at least one dimension, got a scalar");
+  if (params.num_elements() == 0 && DimProduct(indices.shape(), 0, indices.rank() - 1) > 0) {
+    return InvalidArgument(
+        "Requested more than 0 entries, but params is empty. Params shape: ", params.shape().ToString(),
+        ", indices shape: ", indices.shape().ToString());
+  }
   MR_ASSIGN_OR_RETURN(Tensor numbers, SliceNumbers(ctx, indices, params.shape()));
   const int lead = indices.rank() - 1;
   const int depth = static_cast<int>(indices.dim(lead));
   std::vector<int64_t> dims = DimsOf(indices.shape(), 0, lead);
   for (int i = depth; i < params.rank(); ++i) dims.push_back(params.dim(i));
-  if (params.num_elements() == 0 && numbers.num_elements() > 0) {
-    return InvalidArgument("indices of shape ", indices.shape().ToString(), " read from params without elements, ",
-                           params.shape().ToString());
-  }
   MR_ASSIGN_OR_RETURN(Shape shape, Shape::Make(dims));
   MR_ASSIGN_OR_RETURN(Tensor * out, ctx.AllocateOutput(0, shape));
   if (shape.num_elements() == 0) return absl::OkStatus();

@@ -18,7 +18,8 @@ struct CtcInput {
   int64_t blank() const { return classes - 1; }
   int64_t at(int64_t t, int64_t b) const { return (t * batch + b) * classes; }
 };
-StatusOr<CtcInput> CheckCtcInput(const KernelContext& ctx, int lengths);
+// For decoders with TensorFlow's codes: FailedPrecondition where the lengths do not fit, and lengths below 0 mean none.
+StatusOr<CtcInput> CheckCtcInput(const KernelContext& ctx, int lengths, bool is_decoder);
 
 // Label sequences of a batch as outputs first (indices), first + step (values) and first + 2 * step (shape).
 Status EmitLabels(KernelContext& ctx, const std::vector<std::vector<int64_t>>& labels, int first, int step);

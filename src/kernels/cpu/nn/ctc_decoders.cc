@@ -44,7 +44,7 @@ class GreedyKernel final : public Kernel {
     return absl::OkStatus();
   }
   Status Compute(KernelContext& ctx) override {
-    MR_ASSIGN_OR_RETURN(const CtcInput in, CheckCtcInput(ctx, 1));
+    MR_ASSIGN_OR_RETURN(const CtcInput in, CheckCtcInput(ctx, 1, /*is_decoder=*/true));
     MR_ASSIGN_OR_RETURN(const Shape column, Shape::Make({in.batch, 1}));
     MR_ASSIGN_OR_RETURN(Tensor * scores, ctx.AllocateOutput(3, column));
     std::vector<std::vector<int64_t>> labels(static_cast<size_t>(in.batch));
@@ -182,7 +182,7 @@ class BeamKernel final : public Kernel {
   }
   Status Compute(KernelContext& ctx) override {
     if (paths_ > width_) return InvalidArgument("top_paths is ", paths_, ", more than beam_width, ", width_);
-    MR_ASSIGN_OR_RETURN(const CtcInput in, CheckCtcInput(ctx, 1));
+    MR_ASSIGN_OR_RETURN(const CtcInput in, CheckCtcInput(ctx, 1, /*is_decoder=*/true));
     MR_ASSIGN_OR_RETURN(const Shape matrix, Shape::Make({in.batch, paths_}));
     MR_ASSIGN_OR_RETURN(Tensor * scores, ctx.AllocateOutput(static_cast<int>(3 * paths_), matrix));
     std::vector<std::vector<std::vector<int64_t>>> labels(

@@ -11,22 +11,27 @@
 
 namespace millrace {
 
-StatusOr<CtcInput> CheckCtcInput(const KernelContext& ctx, int lengths) {
+StatusOr<CtcInput> CheckCtcInput(const KernelContext& ctx, int lengths, bool is_decoder) {
   const Tensor& inputs = ctx.input(0);
+  const auto refused = [is_decoder](const auto&... why) {
+    return is_decoder ? FailedPrecondition(why...) : InvalidArgument(why...);
+  };
   if (inputs.rank() != 3)
     return InvalidArgument("inputs must be [time, batch, classes], got shape ", inputs.shape().ToString());
   CtcInput in{inputs.dim(0), inputs.dim(1), inputs.dim(2), {}};
-  if (ctx.input(lengths).rank() != 1 || ctx.input(lengths).dim(0) != in.batch) {
-    return InvalidArgument(
-        "sequence_length must have ", in.batch, " elements, got shape ", ctx.input(lengths).shape().ToString());
-  }
+  const Shape& given = ctx.input(lengths).shape();
+  if (given.rank() != 1) return InvalidArgument("sequence_length must be a vector, got shape ", given.ToString());
   if (in.classes < 1)
     return InvalidArgument("there must be a class for the blank, got inputs ", inputs.shape().ToString());
+  if (is_decoder && (in.time < 1 || in.batch < 1))
+    return InvalidArgument("there is nothing to decode in inputs of shape ", inputs.shape().ToString());
+  if (given.dim(0) != in.batch) {
+    return refused("sequence_length must have ", in.batch, " elements, got shape ", given.ToString());
+  }
   MR_ASSIGN_OR_RETURN(in.lengths, ctx.input(lengths).IntValues());
   for (size_t b = 0; b < in.lengths.size(); ++b) {
-    if (in.lengths[b] < 0 || in.lengths[b] > in.time) {
-      return InvalidArgument(
-          "sequence_length[", b, "] is ", in.lengths[b], ", want 0 to ", in.time, ", the number of steps");
+    if (in.lengths[b] > in.time || (in.lengths[b] < 0 && !is_decoder)) {
+      return refused("sequence_length[", b, "] is ", in.lengths[b], ", want 0 to ", in.time, ", the number of steps");
     }
   }
   return in;
@@ -113,7 +118,7 @@ class LossKernel final : public Kernel {
     return absl::OkStatus();
   }
   Status Compute(KernelContext& ctx) override {
-    MR_ASSIGN_OR_RETURN(const CtcInput in, CheckCtcInput(ctx, 3));
+    MR_ASSIGN_OR_RETURN(const CtcInput in, CheckCtcInput(ctx, 3, /*is_decoder=*/false));
     MR_ASSIGN_OR_RETURN(const std::vector<std::vector<int64_t>> labels, Labels(ctx, in));
     MR_ASSIGN_OR_RETURN(Tensor * loss, ctx.AllocateOutput(0, Shape::Vector(in.batch)));
     MR_ASSIGN_OR_RETURN(Tensor * gradient, ctx.AllocateOutput(1, ctx.input(0).shape()));

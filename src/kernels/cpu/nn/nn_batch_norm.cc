@@ -2,7 +2,6 @@
 // Fused batch normalisation: one pass over x for the moments, one to apply; backward likewise one to reduce, one to
 // apply.
 #include <cmath>
-#include <cstring>
 #include <limits>
 
 #include "kernels/cpu/nn/nn_columns.h"
@@ -97,26 +96,11 @@ class FusedBatchNormKernel : public Kernel {
       variance->assign(ctx.input(4).data<float>(), ctx.input(4).data<float>() + channels);
       return absl::OkStatus();
     }
-    // Differences from the first row keep the squares small whatever the mean is.
-    Vector first(channels);
-    std::memcpy(first.data(), ReadBlock(x, 0, channels, 0), channels * sizeof(float));
-    const Vector shift = view.Widen(first.data());
-    std::vector<double> sum, squares;
-    MR_RETURN_IF_ERROR(view.Reduce(
-        ctx, 0.15,
-        [&](int64_t offset, size_t rows, size_t cols, float* s, float* q) {
-          AddMoments(ReadBlock(x, offset, rows * cols, 0), rows, cols, shift.data(), s, q);
-        },
-        &sum, &squares));
-    mean->resize(channels);
-    variance->resize(channels);
-    const double n = static_cast<double>(view.rows());
-    for (size_t c = 0; c < channels; ++c) {
-      const double d = sum[c] / n;
-      (*mean)[c] = static_cast<float>(static_cast<double>(first[c]) + d);
-      const double v = squares[c] / n - d * d;
-      (*variance)[c] = static_cast<float>(v < 0 ? 0 : v);  // keeps NaN
-    }
+    std::vector<double> m, v;
+    const auto read = [&x](int64_t offset, size_t n) { return ReadBlock(x, offset, n, 0); };
+    MR_RETURN_IF_ERROR(view.Moments(ctx, 0.15, read, &m, &v));
+    mean->assign(m.begin(), m.end());
+    variance->assign(v.begin(), v.end());
     return absl::OkStatus();
   }
 

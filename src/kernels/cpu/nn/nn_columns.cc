@@ -50,29 +50,85 @@ void ColumnView::ForBlocks(KernelContext& ctx, double nanoseconds_per_value, Blo
   if (tail_ > 0) fn(wide_rows_ * wide_, 1, static_cast<size_t>(tail_));
 }
 
+StatusOr<Tensor> ColumnView::Partials(KernelContext& ctx, double nanoseconds_per_value, int64_t vectors,
+                                      PartialFn fn) const {
+  MR_ASSIGN_OR_RETURN(const Shape shape, Shape::Make({blocks_ + 1, vectors, wide_}));  // the last one is the tail
+  MR_ASSIGN_OR_RETURN(Tensor partials, ctx.AllocateTemp(DType::kFloat, shape));
+  float* base = partials.mutable_data<float>();
+  ForBlocks(ctx, nanoseconds_per_value, [&](int64_t offset, size_t rows, size_t cols) {
+    const int64_t block = offset == wide_rows_ * wide_ ? blocks_ : offset / (block_rows_ * wide_);
+    float* p = base + block * vectors * wide_;
+    std::fill_n(p, vectors * wide_, 0.0f);
+    fn(offset, rows, cols, p);
+  });
+  return partials;
+}
+
+template <typename Fn>
+void ColumnView::ForPartials(const Tensor& partials, const Fn& fn) const {
+  const int64_t size = partials.dim(1) * wide_;
+  for (int64_t b = 0; b < blocks_; ++b) {
+    fn(partials.data<float>() + b * size, std::min(block_rows_, wide_rows_ - b * block_rows_), wide_);
+  }
+  if (tail_ > 0) fn(partials.data<float>() + blocks_ * size, int64_t{1}, tail_);
+}
+
 Status ColumnView::Reduce(KernelContext& ctx, double nanoseconds_per_value, SumFn fn, std::vector<double>* sum0,
                           std::vector<double>* sum1) const {
   sum0->assign(static_cast<size_t>(channels_), 0.0);
   sum1->assign(static_cast<size_t>(channels_), 0.0);
   if (channels_ == 0 || rows_ == 0) return absl::OkStatus();
-  const int64_t parts = blocks_ + 1;  // the last one is the tail
-  MR_ASSIGN_OR_RETURN(const Shape shape, Shape::Make({parts, 2, wide_}));
-  MR_ASSIGN_OR_RETURN(Tensor partial, ctx.AllocateTemp(DType::kFloat, shape));
-  float* base = partial.mutable_data<float>();
-  ForBlocks(ctx, nanoseconds_per_value, [&](int64_t offset, size_t rows, size_t cols) {
-    float* p = base + (offset == wide_rows_ * wide_ ? blocks_ : offset / (block_rows_ * wide_)) * 2 * wide_;
-    std::fill_n(p, 2 * wide_, 0.0f);
-    fn(offset, rows, cols, p, p + wide_);
-  });
-  const int64_t used = tail_ > 0 ? parts : blocks_;
-  for (int64_t b = 0; b < used; ++b) {
-    const float* p = base + b * 2 * wide_;
-    const int64_t cols = b == blocks_ ? tail_ : wide_;
+  const auto add = [&](int64_t offset, size_t rows, size_t cols, float* p) { fn(offset, rows, cols, p, p + wide_); };
+  MR_ASSIGN_OR_RETURN(const Tensor partials, Partials(ctx, nanoseconds_per_value, 2, add));
+  ForPartials(partials, [&](const float* p, int64_t, int64_t cols) {
     for (int64_t c = 0; c < cols; ++c) {
       (*sum0)[static_cast<size_t>(c % channels_)] += static_cast<double>(p[c]);
       (*sum1)[static_cast<size_t>(c % channels_)] += static_cast<double>(p[wide_ + c]);
     }
-  }
+  });
+  return absl::OkStatus();
+}
+
+// Each block sums differences from a row near its own mean, so that squares stay small whatever the mean is and however
+// the blocks differ; in double the blocks' moments become those of all (Chan, Golub, LeVeque, 1979). The block's first
+// row is near enough, but where it lies some deviations off; then the block is read again, about the mean just found.
+Status ColumnView::Moments(KernelContext& ctx, double nanoseconds_per_value, ReadFn read, std::vector<double>* mean,
+                           std::vector<double>* variance) const {
+  mean->assign(static_cast<size_t>(channels_), 0.0);
+  variance->assign(static_cast<size_t>(channels_), 0.0);
+  if (channels_ == 0 || rows_ == 0) return absl::OkStatus();
+  const auto add = [&](int64_t offset, size_t rows, size_t cols, float* p) {
+    const float* x = read(offset, rows * cols);
+    float *shift = p, *sum = p + wide_, *squares = p + 2 * wide_;
+    std::copy_n(x, cols, shift);
+    AddMoments(x, rows, cols, shift, sum, squares);
+    const float n = static_cast<float>(rows);
+    bool is_far = false;
+    for (size_t c = 0; c < cols; ++c) is_far |= sum[c] * sum[c] > 15.0f / 16 * n * squares[c];
+    if (!is_far) return;
+    for (size_t c = 0; c < cols; ++c) shift[c] += sum[c] / n;
+    std::fill_n(sum, 2 * wide_, 0.0f);
+    AddMoments(x, rows, cols, shift, sum, squares);
+  };
+  MR_ASSIGN_OR_RETURN(const Tensor partials, Partials(ctx, nanoseconds_per_value, 3, add));
+  const auto mean_of = [&](const float* p, int64_t rows, int64_t c) {
+    return static_cast<double>(p[c]) + static_cast<double>(p[wide_ + c]) / static_cast<double>(rows);
+  };
+  const double all = static_cast<double>(rows_);
+  ForPartials(partials, [&](const float* p, int64_t rows, int64_t cols) {
+    for (int64_t c = 0; c < cols; ++c) {
+      (*mean)[static_cast<size_t>(c % channels_)] += mean_of(p, rows, c) * static_cast<double>(rows) / all;
+    }
+  });
+  ForPartials(partials, [&](const float* p, int64_t rows, int64_t cols) {
+    const double n = static_cast<double>(rows);
+    for (int64_t c = 0; c < cols; ++c) {
+      const size_t channel = static_cast<size_t>(c % channels_);
+      const double sum = static_cast<double>(p[wide_ + c]), off = mean_of(p, rows, c) - (*mean)[channel];
+      const double within = static_cast<double>(p[2 * wide_ + c]) - sum * sum / n;
+      (*variance)[channel] += ((within < 0 ? 0 : within) + n * off * off) / all;  // keeps NaN
+    }
+  });
   return absl::OkStatus();
 }
 

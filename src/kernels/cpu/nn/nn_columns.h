@@ -34,10 +34,20 @@ class ColumnView {
   Status Reduce(KernelContext& ctx, double nanoseconds_per_value, SumFn fn, std::vector<double>* sum0,
                 std::vector<double>* sum1) const;
 
-  // Values in the largest block.
-  size_t block_values() const { return static_cast<size_t>(block_rows_ * wide_); }
+  // Per channel: the mean, and the mean square of what differs from it. read(offset, n) gives n values from `offset`
+  // on, valid until it is called again on the same thread.
+  using ReadFn = absl::FunctionRef<const float*(int64_t offset, size_t n)>;
+  Status Moments(KernelContext& ctx, double nanoseconds_per_value, ReadFn read, std::vector<double>* mean,
+                 std::vector<double>* variance) const;
 
  private:
+  // What fn wrote into `vectors` wide rows, which were zero, for each block.
+  using PartialFn = absl::FunctionRef<void(int64_t offset, size_t rows, size_t cols, float* partial)>;
+  StatusOr<Tensor> Partials(KernelContext& ctx, double nanoseconds_per_value, int64_t vectors, PartialFn fn) const;
+  // Calls fn(partial, its rows, its columns) for the blocks in order.
+  template <typename Fn>
+  void ForPartials(const Tensor& partials, const Fn& fn) const;
+
   int64_t rows_, channels_, wide_, wide_rows_, tail_, block_rows_, blocks_;
 };
 

@@ -128,7 +128,7 @@ class DilationKernel final : public Kernel {
         for (int64_t d = 0; d < g.depth; ++d) {
           const Accumulator<T> v = SumOf<T>(image[cell + d], filter[tap + d]);
           Accumulator<T>& b = best[static_cast<size_t>(d)];
-          b = v > b ? v : b;
+          b = Combine<RowOp::kMax>(b, v);
         }
       });
       for (int64_t d = 0; d < g.depth; ++d) out[d] = static_cast<T>(best[static_cast<size_t>(d)]);
@@ -153,7 +153,7 @@ class DilationKernel final : public Kernel {
         for (int64_t d = 0; d < g.depth; ++d) {
           const auto k = static_cast<size_t>(d);
           const Accumulator<T> v = SumOf<T>(image[cell + d], filter[tap + d]);
-          if (!(v > best[k])) continue;
+          if (!IsAbove(v, best[k])) continue;
           best[k] = v;
           place[k] = way == Way::kToInput ? cell : tap;
         }

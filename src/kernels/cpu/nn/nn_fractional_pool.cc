@@ -111,7 +111,7 @@ class FractionalPoolKernel final : public RandomKernel {
           for (const T* x = image + first * depth; x != image + (first + cells) * depth; x += depth) {
             for (size_t d = 0; d < static_cast<size_t>(depth); ++d) {
               if constexpr (kMax) {
-                best[d] = x[d] > best[d] || x[d] != x[d] ? x[d] : best[d];
+                best[d] = Combine<RowOp::kMax>(best[d], x[d]);
               } else {
                 sums[d] += static_cast<Sum>(x[d]);
               }
@@ -246,7 +246,7 @@ class FractionalPoolGradKernel final : public Kernel {
           for (int64_t at = first * depth; at < (first + cells) * depth; at += depth) {
             for (int64_t d = 0; d < depth; ++d) {
               int64_t& p = place[static_cast<size_t>(d)];
-              if (p < 0 || image[at + d] > image[p]) p = at + d;
+              if (p < 0 || IsAbove(image[at + d], image[p])) p = at + d;
             }
           }
         },

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "base/checked.h"
+#include "kernels/cpu/engine/index_arithmetic.h"
 #include "kernels/cpu/nn/nn_layout.h"
 #include "kernels/cpu/nn/nn_pool_simd.h"
 
@@ -48,7 +49,7 @@ template <typename T>
 int64_t FirstLargest(const WindowRun& run, const T* image, int64_t at) {
   int64_t best = at + run.offsets[0];
   for (size_t i = 1; i < run.cells; ++i) {
-    if (image[at + run.offsets[i]] > image[best]) best = at + run.offsets[i];
+    if (IsAbove(image[at + run.offsets[i]], image[best])) best = at + run.offsets[i];
   }
   return best;
 }
@@ -214,7 +215,10 @@ void MeanBackward(KernelContext& ctx, const PoolGeometry& g, const T* dy, T* dx)
 template <typename T>
 void MaxOverChannels(KernelContext& ctx, int64_t n, int64_t k, const T* x, T* y) {
   ctx.ParallelFor(n, static_cast<double>(k), [&](int64_t begin, int64_t end) {
-    for (int64_t i = begin; i < end; ++i) y[i] = *std::max_element(x + i * k, x + (i + 1) * k);
+    for (int64_t i = begin; i < end; ++i) {
+      y[i] = x[i * k];
+      for (int64_t c = 1; c < k; ++c) y[i] = Combine<RowOp::kMax>(y[i], x[i * k + c]);
+    }
   });
 }
 

@@ -25,11 +25,17 @@ HWY_INLINE void ForRun(const WindowRun& run, Fn fn) {
   }
 }
 
+// The processor's maximum may drop a NaN, so that whether there is one is found beside it.
 template <class D, typename T>
 HWY_INLINE hn::Vec<D> Largest(D d, const WindowRun& run, const T* cell) {
   auto best = hn::LoadU(d, cell + run.offsets[0]);
-  for (size_t i = 1; i < run.cells; ++i) best = hn::Max(best, hn::LoadU(d, cell + run.offsets[i]));
-  return best;
+  auto is_nan = hn::IsNaN(best);
+  for (size_t i = 1; i < run.cells; ++i) {
+    const auto here = hn::LoadU(d, cell + run.offsets[i]);
+    best = hn::Max(best, here);
+    is_nan = hn::Or(is_nan, hn::IsNaN(here));
+  }
+  return hn::IfThenElse(is_nan, hn::NaN(d), best);
 }
 
 template <typename T>
@@ -50,10 +56,12 @@ template <typename T>
 void ScatterT(const WindowRun& run, const T* image, T* into, const T* g) {
   ForRun<T>(run, [&](auto d, int64_t at, size_t to) {
     const auto best = Largest(d, run, image + at);
+    const auto by_nan = hn::IsNaN(best);
     auto left = hn::LoadU(d, g + to);  // what no cell has taken yet
     for (size_t i = 0; i < run.cells; ++i) {
       const int64_t cell = at + run.offsets[i];
-      const auto here = hn::Eq(hn::LoadU(d, image + cell), best);
+      const auto x = hn::LoadU(d, image + cell);
+      const auto here = hn::Or(hn::Eq(x, best), hn::And(by_nan, hn::IsNaN(x)));
       hn::StoreU(hn::Add(hn::LoadU(d, into + cell), hn::IfThenElseZero(here, left)), d, into + cell);
       left = hn::IfThenZeroElse(here, left);
     }
@@ -64,10 +72,13 @@ template <typename T>
 void GatherT(const WindowRun& run, const T* image, const T* from, const T* y, T* out) {
   ForRun<T>(run, [&](auto d, int64_t at, size_t to) {
     const auto best = hn::LoadU(d, y + to);
+    const auto by_nan = hn::IsNaN(best);
     auto found = hn::Zero(d);
     for (size_t i = run.cells; i-- > 0;) {
       const int64_t cell = at + run.offsets[i];
-      found = hn::IfThenElse(hn::Eq(hn::LoadU(d, image + cell), best), hn::LoadU(d, from + cell), found);
+      const auto x = hn::LoadU(d, image + cell);
+      const auto here = hn::Or(hn::Eq(x, best), hn::And(by_nan, hn::IsNaN(x)));
+      found = hn::IfThenElse(here, hn::LoadU(d, from + cell), found);
     }
     hn::StoreU(found, d, out + to);
   });

@@ -19,16 +19,16 @@ struct WindowRun {
   size_t channels_stride = 0;
 };
 
-// out[w][c] = the largest of the cells
+// out[w][c] = the largest of the cells; NaN is larger than any number
 template <typename T>
 void MaxOfWindows(const WindowRun& run, const T* image, T* out);
 // out[w][c] = the mean of the cells
 template <typename T>
 void MeanOfWindows(const WindowRun& run, const T* image, T* out);
-// into[first cell that holds the largest value of image] += g[w][c]
+// into[first cell that holds the largest value of image, or NaN] += g[w][c]
 template <typename T>
 void ScatterToMax(const WindowRun& run, const T* image, T* into, const T* g);
-// out[w][c] = from[first cell where image equals y[w][c]], or 0
+// out[w][c] = from[first cell where image equals y[w][c], or is NaN as it is], or 0
 template <typename T>
 void GatherFromMax(const WindowRun& run, const T* image, const T* from, const T* y, T* out);
 // into[every cell] += g[w][c] / cells

@@ -35,6 +35,7 @@ StatusOr<Shape> ShapeInput(const KernelContext& ctx, int i);
 // chose, so that near seeds give unrelated streams.
 StatusOr<Philox> StatelessStream(const KernelContext& ctx, int seed);
 
-void RegisterRandomSamplers(KernelRegistry& registry);  // shuffle, multinomial, gamma, Poisson
+void RegisterRandomSamplers(KernelRegistry& registry);   // shuffle, multinomial, gamma, Poisson
+void RegisterTruncatedNormal(KernelRegistry& registry);  // with parameters
 
 }  // namespace millrace

@@ -245,6 +245,7 @@ void RegisterRandomKernels(KernelRegistry& r) {
   r.Add<UniformIntKernel<false>>({.op = "RandomUniformInt", .types = {{"Tout", Types("IDX")}}});
   r.Add<UniformIntKernel<true>>({.op = "StatelessRandomUniformInt", .types = {{"dtype", Types("IDX")}}});
   RegisterRandomSamplers(r);
+  RegisterTruncatedNormal(r);
 }
 
 }  // namespace millrace

@@ -196,16 +196,35 @@ Status AssignAddResource(KernelContext& ctx) {
   return AddTo<kAdd>(ctx, *v, ctx.input(1));
 }
 
-Status AssignResource(KernelContext& ctx) {
-  MR_ASSIGN_OR_RETURN(const RefPtr<Variable> v, ResourceFromInput<Variable>(ctx, 0));
-  if (v->dtype() != ctx.input(1).dtype()) {
-    return InvalidArgument(
-        "the variable holds ", DTypeName(v->dtype()), ", the value is ", DTypeName(ctx.input(1).dtype()));
+// Graphs of newer releases may say that a value of another shape is an error.
+class AssignResourceKernel : public Kernel {
+ public:
+  Status Init(const KernelInit& init) override {
+    if (init.HasAttr("validate_shape")) {
+      MR_ASSIGN_OR_RETURN(validate_, init.Attr<bool>("validate_shape"));
+    }
+    return absl::OkStatus();
   }
-  MR_ASSIGN_OR_RETURN(Tensor kept, Kept(ctx.input(1)));
-  v->Assign(std::move(kept));
-  return absl::OkStatus();
-}
+  Status Compute(KernelContext& ctx) override {
+    MR_ASSIGN_OR_RETURN(const RefPtr<Variable> v, ResourceFromInput<Variable>(ctx, 0));
+    const Tensor& value = ctx.input(1);
+    if (v->dtype() != value.dtype()) {
+      return InvalidArgument("the variable holds ", DTypeName(v->dtype()), ", the value is ", DTypeName(value.dtype()));
+    }
+    if (validate_) {
+      if (const Tensor now = v->ReadOrEmpty(); now.IsInitialized() && now.shape() != value.shape()) {
+        return InvalidArgument("the variable has shape ", now.shape().ToString(), ", the value ",
+                               value.shape().ToString(), ", and validate_shape is set");
+      }
+    }
+    MR_ASSIGN_OR_RETURN(Tensor kept, Kept(value));
+    v->Assign(std::move(kept));
+    return absl::OkStatus();
+  }
+
+ private:
+  bool validate_ = false;
+};
 
 Status ReadResource(KernelContext& ctx) {
   MR_ASSIGN_OR_RETURN(const RefPtr<Variable> v, ResourceFromInput<Variable>(ctx, 0));
@@ -372,7 +391,7 @@ void RegisterStateKernels(KernelRegistry& r) {
   r.AddFn({.op = "AssignSub", .types = {{"T", Types("REAL|CPX")}}}, AssignAddRef<false>);
   r.AddFn({.op = "AssignAddVariableOp", .types = {{"dtype", Types("REAL|CPX")}}}, AssignAddResource<true>);
   r.AddFn({.op = "AssignSubVariableOp", .types = {{"dtype", Types("REAL|CPX")}}}, AssignAddResource<false>);
-  r.AddFn({.op = "AssignVariableOp"}, AssignResource);
+  r.Add<AssignResourceKernel>({.op = "AssignVariableOp"});
   r.AddFn({.op = "ReadVariableOp"}, ReadResource);
   r.AddFn({.op = "IsVariableInitialized"}, IsInitializedRef);
   r.AddFn({.op = "VarIsInitializedOp"}, IsInitializedResource);

@@ -178,6 +178,7 @@ class SplitKernel final : public SplitterKernel {
       for (size_t i = 0; i < s.size(); ++i) parts->push_back(s.substr(i, 1));
       return;
     }
+    if (s.empty()) return;  // no part, where other empty strings between delimiters are one
     for (size_t begin = 0;;) {
       const size_t end = std::min(s.find_first_of(delimiters, begin), s.size());
       if (end > begin || !skip_empty_) parts->push_back(s.substr(begin, end - begin));
@@ -232,8 +233,6 @@ class ReduceJoinKernel final : public Kernel {
   }
   Status Compute(KernelContext& ctx) override {
     const Tensor& input = ctx.input(0);
-    if (ctx.input(1).rank() > 1)
-      return InvalidArgument("reduction_indices must be a vector, got shape ", ctx.input(1).shape().ToString());
     MR_ASSIGN_OR_RETURN(const std::vector<int64_t> given, ctx.input(1).IntValues());
     std::vector<int64_t> steps(static_cast<size_t>(input.rank()), 1);
     for (int d = input.rank() - 2; d >= 0; --d)
@@ -243,7 +242,7 @@ class ReduceJoinKernel final : public Kernel {
     for (const int64_t a : given) {
       int64_t axis = 0;
       if (!NormalizeIndex(a, input.rank(), &axis))
-        return InvalidArgument("dimension ", a, " of an input of rank ", input.rank());
+        return OutOfRange("dimension ", a, " of an input of rank ", input.rank());
       if (joined[static_cast<size_t>(axis)]) return InvalidArgument("dimension ", axis, " is reduced twice");
       joined[static_cast<size_t>(axis)] = true;
       axes.push_back(static_cast<int>(axis));
@@ -334,7 +333,8 @@ Status DecodeOne(absl::string_view s, std::string* out) {
   if (s.size() % 4 == 0) {
     for (int k = 0; k < 2 && !s.empty() && s.back() == '='; ++k) s.remove_suffix(1);
   }
-  if (s.size() % 4 == 1) return InvalidArgument("base64 text of a wrong length, ", s.size());
+  if (s.size() % 4 == 1)
+    return InvalidArgument("base64 text of ", s.size(), " characters: no text has 1 modulo 4 of them");
   uint32_t bits = 0;
   size_t have = 0;
   for (const char c : s) {

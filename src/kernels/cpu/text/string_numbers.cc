@@ -31,11 +31,14 @@ class DecodeRawKernel final : public Kernel {
     const DType type = ctx.output_dtype(0);
     const size_t unit = DTypeSize(type), bytes = input.num_elements() == 0 ? 0 : input.data<TString>()[0].size();
     for (const TString& s : input.flat<TString>()) {
-      if (s.size() != bytes)
-        return InvalidArgument("strings of different lengths, ", bytes, " and ", s.size(), " bytes");
+      if (s.size() == bytes) continue;
+      return InvalidArgument("DecodeRaw requires input strings to all be the same size, but element ",
+                             &s - input.data<TString>(), " has size ", bytes, " != ", s.size());
     }
-    if (bytes % unit != 0)
-      return InvalidArgument(bytes, " bytes are no multiple of ", unit, ", the size of ", DTypeName(type));
+    if (bytes % unit != 0) {
+      return InvalidArgument("Input to DecodeRaw has length ", bytes, " that is not a multiple of ", unit,
+                             ", the size of ", DTypeName(type));
+    }
     MR_ASSIGN_OR_RETURN(
         const Shape shape, input.shape().WithInserted(input.rank(), static_cast<int64_t>(bytes / unit)));
     MR_ASSIGN_OR_RETURN(Tensor * out, ctx.AllocateOutput(0, shape));
@@ -105,16 +108,16 @@ class AsStringKernel final : public Kernel {
     MR_ASSIGN_OR_RETURN(const bool scientific, init.Attr<bool>("scientific"));
     MR_ASSIGN_OR_RETURN(const bool shortest, init.Attr<bool>("shortest"));
     MR_ASSIGN_OR_RETURN(fill_, init.Attr<std::string>("fill"));
-    if (scientific && shortest) return InvalidArgument("scientific and shortest exclude each other");
+    if (scientific && shortest) return InvalidArgument("Cannot select both scientific and shortest notation");
     if (fill_.size() > 1 || (!fill_.empty() && absl::string_view("0+- ").find(fill_[0]) == absl::string_view::npos)) {
       return InvalidArgument("fill is \"", fill_, "\", want one of 0, +, - and space, or nothing");
     }
     const DType type = init.input_type(0);
     is_float_ = IsFloating(type) || IsComplex(type);
-    if (!is_float_ && (scientific || shortest || precision > -1)) {
-      return InvalidArgument(
-          "scientific, shortest and precision are for floating-point numbers, not ", DTypeName(type));
+    if (!is_float_ && (scientific || shortest)) {
+      return InvalidArgument("scientific and shortest format are for floating-point numbers, not ", DTypeName(type));
     }
+    if (!is_float_ && precision > -1) return InvalidArgument("precision not supported for ", DTypeName(type));
     if (std::max(precision, width) > 1000) return InvalidArgument("precision and width must be at most 1000");
     precision_ = static_cast<int>(std::max<int64_t>(precision, -1));
     width_ = static_cast<int>(std::max<int64_t>(width, 0));

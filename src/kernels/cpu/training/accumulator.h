@@ -49,7 +49,7 @@ class DenseAccumulator final : public Accumulator {
   StatusOr<Tensor> Finish();
 
  private:
-  Tensor sum_;
+  Tensor sum_;  // of half gradients in float
 };
 
 // Slices by their index in the first dimension, as IndexedSlices.
@@ -69,7 +69,7 @@ class SparseAccumulator final : public Accumulator {
 
  private:
   struct Row {
-    Tensor sum;
+    Tensor sum;  // of half gradients in float
     int64_t gradients = 0;
     int64_t last = -1;  // the gradient that it was last in
   };

@@ -23,14 +23,15 @@ Status WithType(DType dtype, Fn fn) {
 template <typename T>
 using Wide = std::conditional_t<std::is_same_v<T, Half>, float, T>;
 
+// Sums of half numbers are kept in float until they are taken.
 template <typename T>
-void AddTo(T* to, const T* by, int64_t n) {
-  for (int64_t i = 0; i < n; ++i) to[i] = T(static_cast<Wide<T>>(to[i]) + static_cast<Wide<T>>(by[i]));
+void AddTo(Wide<T>* to, const T* by, int64_t n) {
+  for (int64_t i = 0; i < n; ++i) to[i] += static_cast<Wide<T>>(by[i]);
 }
 template <typename T>
-void DivideBy(T* to, int64_t by, int64_t n) {
+void Divide(const Wide<T>* sum, int64_t by, int64_t n, T* to) {
   const auto d = static_cast<Wide<T>>(by);
-  for (int64_t i = 0; i < n; ++i) to[i] = T(static_cast<Wide<T>>(to[i]) / d);
+  for (int64_t i = 0; i < n; ++i) to[i] = T(sum[i] / d);
 }
 
 StatusOr<int64_t> ScalarInput(const KernelContext& ctx, int i, const char* what) {
@@ -38,12 +39,6 @@ StatusOr<int64_t> ScalarInput(const KernelContext& ctx, int i, const char* what)
     return InvalidArgument(what, " must be a scalar, got shape ", ctx.input(i).shape().ToString());
   }
   return ctx.input(i).IntScalar();
-}
-
-// Its own copy, to add to.
-Status Own(Tensor* value) {
-  MR_ASSIGN_OR_RETURN(*value, value->Clone());
-  return absl::OkStatus();
 }
 
 }  // namespace
@@ -70,27 +65,31 @@ Status DenseAccumulator::Check(const Tensor& gradient) const {
 }
 
 Status DenseAccumulator::Add(const Tensor& gradient) {
-  if (count() == 0) {
-    sum_ = gradient;
-    return Own(&sum_);
-  }
-  return WithType(options().dtype, [&](auto v) {
+  return WithType(options().dtype, [&](auto v) -> Status {
     using T = decltype(v);
-    AddTo(sum_.mutable_data<T>(), gradient.data<T>(), sum_.num_elements());
+    if (count() == 0) {
+      MR_ASSIGN_OR_RETURN(sum_, Tensor::Zeros(DTypeOf<Wide<T>>::value, gradient.shape()));
+    }
+    AddTo(sum_.mutable_data<Wide<T>>(), gradient.data<T>(), sum_.num_elements());
     return absl::OkStatus();
   });
 }
 
 StatusOr<Tensor> DenseAccumulator::Finish() {
-  Tensor result = std::move(sum_);
+  Tensor sum = std::move(sum_);
   sum_ = Tensor();
-  if (options().mean && count() > 1) {
-    MR_RETURN_IF_ERROR(WithType(options().dtype, [&](auto v) {
-      using T = decltype(v);
-      DivideBy(result.mutable_data<T>(), count(), result.num_elements());
+  const int64_t by = options().mean ? std::max<int64_t>(count(), 1) : 1;
+  Tensor result = sum;  // in place, but for half numbers
+  MR_RETURN_IF_ERROR(WithType(options().dtype, [&](auto v) -> Status {
+    using T = decltype(v);
+    if constexpr (!std::is_same_v<T, Wide<T>>) {
+      MR_ASSIGN_OR_RETURN(result, Tensor::Make(options().dtype, sum.shape()));
+    } else if (by == 1) {
       return absl::OkStatus();
-    }));
-  }
+    }
+    Divide(sum.data<Wide<T>>(), by, sum.num_elements(), result.mutable_data<T>());
+    return absl::OkStatus();
+  }));
   return result;
 }
 
@@ -152,11 +151,11 @@ Status SparseAccumulator::Add(const SparseGradient& g) {
     for (int64_t i = 0; i < g.indices.dim(0); ++i) {
       Row& row = rows_[g.indices.data<int64_t>()[i]];
       if (!row.sum.IsInitialized()) {
-        MR_ASSIGN_OR_RETURN(row.sum, Tensor::Zeros(options().dtype, row_shape_));
+        MR_ASSIGN_OR_RETURN(row.sum, Tensor::Zeros(DTypeOf<Wide<T>>::value, row_shape_));
       }
       if (row.last != count()) ++row.gradients;  // a row that comes twice in one gradient counts once
       row.last = count();
-      AddTo(row.sum.mutable_data<T>(), g.values.data<T>() + i * size, size);
+      AddTo(row.sum.mutable_data<Wide<T>>(), g.values.data<T>() + i * size, size);
     }
     return absl::OkStatus();
   });
@@ -175,9 +174,8 @@ StatusOr<SparseGradient> SparseAccumulator::Finish() {
     int64_t i = 0;
     for (auto& [index, row] : rows_) {
       g.indices.mutable_data<int64_t>()[i] = index;
-      T* sum = row.sum.template mutable_data<T>();
-      if (options().mean && row.gradients > 1) DivideBy(sum, row.gradients, size);
-      std::copy(sum, sum + size, g.values.mutable_data<T>() + i * size);
+      const int64_t by = options().mean ? std::max<int64_t>(row.gradients, 1) : 1;
+      Divide(row.sum.template data<Wide<T>>(), by, size, g.values.mutable_data<T>() + i * size);
       ++i;
     }
     return absl::OkStatus();

@@ -106,7 +106,7 @@ TEST_F(SaverTest, NodesHaveTensorFlowsNames) {
 
 TEST_F(SaverTest, KeepsTheNewest) {
   SaverOptions options;
-  options.max_to_keep = 1;  // one too few: one must be whole at any time
+  options.max_to_keep = 2;
   auto saver = Saver::Create(graph_, {}, options);
   ASSERT_TRUE(saver.ok());
   Init();
@@ -119,6 +119,18 @@ TEST_F(SaverTest, KeepsTheNewest) {
   // A newest one that somebody deleted is passed over.
   ASSERT_TRUE(Env::Default().DeleteFile(Path("m-3.index")).ok());
   EXPECT_EQ(*LatestCheckpoint(Env::Default(), folder_), Path("m-2"));
+}
+
+TEST_F(SaverTest, KeepsOneWhenOneIsAskedFor) {
+  SaverOptions options;
+  options.max_to_keep = 1;
+  auto saver = Saver::Create(graph_, {}, options);
+  ASSERT_TRUE(saver.ok());
+  Init();
+  for (int step = 0; step < 3; ++step) ASSERT_TRUE((*saver)->Save(*session_, Path("m"), step).ok());
+  EXPECT_EQ((*saver)->checkpoints(), std::vector<std::string>{Path("m-2")});
+  EXPECT_EQ(*Env::Default().ListDir(folder_),
+            (std::vector<std::string>{"checkpoint", "m-2.data-00000-of-00001", "m-2.index", "m-2.meta"}));
 }
 
 TEST_F(SaverTest, KeepsOneEveryFewHoursForGood) {

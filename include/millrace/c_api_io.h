@@ -21,7 +21,7 @@ typedef struct MR_Saver MR_Saver;
 
 /* Adds the ops for `variables` (references or resource handles), saved under `keys`, or under the names of their
  * operations when keys is NULL; num_variables 0 means all variables of the graph. The newest max_to_keep checkpoints
- * are kept, never fewer than 2; 0 keeps all. */
+ * are kept; 0 keeps all. */
 TF_CAPI_EXPORT MR_Saver* MR_SaverCreate(TF_Graph* graph, const TF_Output* variables, const char* const* keys,
                                         int num_variables, int max_to_keep, TF_Status* status);
 /* Uses the ops that an encoded SaverDef names, for graphs that were imported with theirs. */

@@ -64,7 +64,7 @@ from millrace.ops.template import make_template  # noqa: F401
 from millrace.ops.tensor_array_ops import TensorArray  # noqa: F401
 from millrace.ops.partitioned_variables import *  # noqa: F401,F403
 from millrace.ops.variable_scope import (AUTO_REUSE, VariableScope, get_local_variable, get_variable, get_variable_scope,  # noqa: F401
-                                         no_regularizer_scope, variable_op_scope, variable_scope)
+                                         no_regularizer, variable_op_scope, variable_scope)
 from millrace.ops.variables import *  # noqa: F401,F403
 from millrace.ops.variables import Variable  # noqa: F401
 

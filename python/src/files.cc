@@ -4,78 +4,7 @@
 
 namespace millrace::python {
 
-TF_Session* SessionOf(nb::handle session);
-
 namespace {
-
-class Saver {
- public:
-  Saver(nb::object graph, nb::list variables, const std::vector<std::string>& keys, int max_to_keep)
-      : graph_(std::move(graph)) {
-    std::vector<TF_Output> outputs;
-    std::vector<const char*> names;
-    for (nb::handle v : variables) outputs.push_back(OutputOf(v));
-    for (const std::string& k : keys) names.push_back(k.c_str());
-    CallStatus status;
-    saver_ = Api().SaverCreate(GraphOf(graph_).get(), outputs.data(), names.empty() ? nullptr : names.data(),
-                               static_cast<int>(outputs.size()), max_to_keep, status);
-    GraphOf(graph_).Sync(graph_);
-    status.RaiseBuildError();
-  }
-  Saver(nb::object graph, nb::bytes def, int max_to_keep) : graph_(std::move(graph)) {
-    CallStatus status;
-    saver_ = Api().SaverFromDef(GraphOf(graph_).get(), def.data(), def.size(), max_to_keep, status);
-    status.RaiseBuildError();
-  }
-  ~Saver() { Api().SaverDelete(saver_); }
-  Saver(const Saver&) = delete;
-  Saver& operator=(const Saver&) = delete;
-
-  void KeepEvery(double hours) {
-    CallStatus status;
-    Api().SaverKeepEvery(saver_, hours, status);
-    status.RaiseIfError();
-  }
-  void SetCheckpoints(const std::vector<std::string>& prefixes, const std::vector<double>& written) {
-    std::vector<const char*> names;
-    for (const std::string& p : prefixes) names.push_back(p.c_str());
-    if (written.size() != names.size()) throw nb::value_error("as many times as checkpoints are needed");
-    CallStatus status;
-    Api().SaverSetCheckpoints(saver_, names.data(), written.data(), static_cast<int>(names.size()), status);
-    status.RaiseIfError();
-  }
-  nb::bytes Save(nb::handle session, const std::string& prefix, int64_t step, bool meta_graph) {
-    TF_Session* s = SessionOf(session);
-    CallBuffer path;
-    CallStatus status;
-    {
-      const GilRelease release;
-      Api().SaverSave(saver_, s, prefix.c_str(), step, meta_graph, path, status);
-    }
-    status.RaiseIfError();
-    return path.bytes();
-  }
-  void Restore(nb::handle session, const std::string& prefix) {
-    TF_Session* s = SessionOf(session);
-    CallStatus status;
-    {
-      const GilRelease release;
-      Api().SaverRestore(saver_, s, prefix.c_str(), status);
-    }
-    status.RaiseIfError();
-  }
-  nb::bytes Def() {
-    CallBuffer def;
-    CallStatus status;
-    Api().SaverToDef(saver_, def, status);
-    status.RaiseIfError();
-    return def.bytes();
-  }
-
- private:
-  nb::object graph_;
-  MR_Saver* saver_ = nullptr;
-};
 
 class CheckpointReader {
  public:
@@ -157,14 +86,6 @@ class EventWriter {
 }  // namespace
 
 void DefineFiles(nb::module_& m) {
-  nb::class_<Saver>(m, "Saver")
-      .def(nb::init<nb::object, nb::list, const std::vector<std::string>&, int>())
-      .def(nb::init<nb::object, nb::bytes, int>())
-      .def("keep_every", &Saver::KeepEvery)
-      .def("set_checkpoints", &Saver::SetCheckpoints)
-      .def("save", &Saver::Save)
-      .def("restore", &Saver::Restore)
-      .def("to_def", &Saver::Def);
   nb::class_<CheckpointReader>(m, "CheckpointReader")
       .def(nb::init<const std::string&>())
       .def("names", &CheckpointReader::Names)
@@ -177,14 +98,6 @@ void DefineFiles(nb::module_& m) {
       .def("flush", &EventWriter::Flush)
       .def("path", &EventWriter::Path)
       .def("close", &EventWriter::Close);
-  m.def("latest_checkpoint", [](const std::string& folder) -> nb::object {
-    CallBuffer prefix;
-    CallStatus status;
-    Api().LatestCheckpoint(folder.c_str(), prefix, status);
-    if (status.code() == TF_NOT_FOUND) return nb::none();
-    status.RaiseIfError();
-    return prefix.bytes();
-  });
 }
 
 }  // namespace millrace::python

@@ -137,7 +137,7 @@ def test_mistakes(sess):
     for make, error, message in (
             (lambda: function.Defun(tf.float32)(lambda x, y: x), ValueError, "same number of arguments"),
             (lambda: function.Defun(tf.float32)(lambda x: x * 2)(1.0, 2.0), ValueError, "Expected number of arguments: 1, received: 2"),
-            (lambda: function.Defun(tf.float32, out_names=["a", "b"])(lambda x: x * 2)(1.0), ValueError, "Length of out_names"),
+            (lambda: function.Defun(tf.float32, out_names=["a", "b"])(lambda x: x * 2)(1.0), tf.errors.InvalidArgumentError, "equal in size to outputs"),
             (lambda: function.Defun(tf.float32)(lambda x: [x, None])(1.0), ValueError, "can not return None"),
             (lambda: function.Defun(tf.float32, python_grad_func=len, grad_func=len), ValueError, "Gradient defined twice")):
         with pytest.raises(error, match=message + ".*test_function.py"):
@@ -147,3 +147,46 @@ def test_mistakes(sess):
 def test_path():
     from millrace import names
     assert names.module("python.framework.function") is function
+
+
+def test_functions_of_a_library_and_captures_by_value():
+    with tf.Graph().as_default() as graph, tf.Session() as session:
+        outside = tf.constant(3.0)
+
+        @function.Defun(tf.float32, tf.float32)
+        def slope(x, dy):
+            return x * dy
+
+        @function.Defun(tf.float32, grad_func=slope, capture_by_value=True, noinline=True)
+        def scaled(x):
+            """Three times x."""
+            return x * outside
+
+        x = tf.constant(2.0)
+        y = scaled(x)
+        assert session.run([y, tf.gradients(y, x)[0]]) == [6.0, 2.0]
+        assert scaled.captured_inputs == []
+        assert scaled.definition.attr["_noinline"].b and scaled.definition.signature.description == "Three times x."
+        library = graph.as_graph_def().library
+    again = {f.name: f for f in function._from_library(library)}
+    assert again[scaled.name].grad_func_name == slope.name and again[slope.name].declared_input_types == (tf.float32, tf.float32)
+    with tf.Graph().as_default(), tf.Session() as session:
+        assert session.run(again[slope.name](4.0, 5.0)) == 20.0
+    del library.function[:]
+    with pytest.raises(ValueError, match="missing"):
+        function._from_library(library)
+
+
+def test_variables_of_a_function_lie_in_the_scope_where_it_is_called():
+    @function.Defun()
+    def inner(x):
+        return x + tf.get_variable("w", [2], use_resource=True) + tf.get_variable("v", [2])
+
+    @function.Defun()
+    def outer(x):
+        return inner(x)
+
+    with tf.Graph().as_default():
+        with tf.variable_scope("here"):
+            outer(tf.zeros([2]))
+        assert [v.op.name for v in tf.global_variables()] == ["here/w", "here/v"]

@@ -185,3 +185,46 @@ def test_outputs_of_ops_that_are_not_known():
             with pytest.raises(ValueError, match="Invalid return output"):
                 tf.import_graph_def(graph_def, return_elements=[element])
         assert tf.import_graph_def(graph_def, return_elements=["a"])[0].type == "NobodyKnowsIt"
+
+
+def test_an_operation_goes_where_the_one_it_is_placed_with_goes():
+    with tf.Graph().as_default():
+        a = tf.constant(1.0, name="a")
+        with tf.colocate_with(a):
+            b = tf.constant(2.0)
+        with tf.colocate_with(b):
+            c = tf.constant(3.0)
+        assert c.op.colocation_groups() == [b"loc:@a"]
+
+
+def test_noted_shapes_are_taken_over_and_not_kept():
+    with tf.Graph().as_default() as graph:
+        x = tf.placeholder(tf.float32, name="x")
+        tf.identity(x, name="y").set_shape([2, 3])
+        noted = graph.as_graph_def(add_shapes=True)
+    with tf.Graph().as_default() as graph:
+        y, = tf.import_graph_def(noted, return_elements=["y:0"])
+        assert y.shape.as_list() == [2, 3]
+        assert not any("_output_shapes" in node.attr for node in graph.as_graph_def().node)
+
+
+def test_numbers_of_scopes_go_on_after_a_scope_was_opened_again():
+    with tf.Graph().as_default():
+        names = []
+        with tf.variable_scope("outer") as outer:
+            for again in (False, True, False):
+                if again:
+                    with tf.variable_scope(outer):
+                        pass
+                with tf.variable_scope(None, "layer") as scope:
+                    names.append(scope.name)
+        assert names == ["outer/layer", "outer/layer_1", "outer/layer_2"]
+
+
+@pytest.mark.parametrize("use_resource", [False, True])
+def test_what_is_no_function_is_refused(use_resource):
+    with tf.Graph().as_default():
+        with pytest.raises(ValueError, match="constraint"):
+            tf.Variable(1.0, constraint=3, use_resource=use_resource)
+        with pytest.raises(ValueError, match="custom_getter .* not callable"):
+            tf.get_variable("v", [], custom_getter=3)

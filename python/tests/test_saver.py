@@ -203,6 +203,12 @@ def test_a_session_manager_waits_and_gives_up(tmp_path):
         manager.prepare_session("")
 
 
+def test_the_name_of_a_variable_without_a_value_is_said():
+    v = tf.Variable(1.0, name="lost")
+    with tf.Session() as session, pytest.raises(tf.errors.FailedPreconditionError, match="uninitialized value lost"):
+        session.run(v + 1.0)
+
+
 def test_slots_and_step_of_a_supervisor(tmp_path):
     step = tf.train.get_or_create_global_step()
     supervisor = tf.train.Supervisor(logdir=str(tmp_path))

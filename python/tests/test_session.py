@@ -210,3 +210,20 @@ def test_stages_are_switched_off_by_name(monkeypatch):
     monkeypatch.setenv("MILLRACE_SWITCHED_OFF_STAGES", "place")
     with pytest.raises(tf.errors.InvalidArgumentError, match="'place' is no stage of compilation that can be switched off"):
         tf.Session()
+
+
+def test_mistakes_in_a_partial_run_are_said_as_tensorflow_says_them():
+    with tf.Graph().as_default(), tf.Session() as session:
+        a, b, c = (tf.placeholder(tf.float32, []) for _ in range(3))
+        total, product = a + b, a * c
+        for fetch, feeds, text in ((total, {a: 1, b: 1, c: 1}, "feed .* was not specified in partial_run_setup.$"),
+                                   (a * 2, {a: 1}, "fetch .* was not specified in partial_run_setup.$")):
+            handle = session.partial_run_setup([total, product], [a, b])
+            with pytest.raises(tf.errors.InvalidArgumentError, match=text):
+                session.partial_run(handle, fetch, feeds)
+        handle = session.partial_run_setup([total, product], [a, b, c])
+        assert session.partial_run(handle, total, {a: 1, b: 2}) == 3.0
+        with pytest.raises(tf.errors.InvalidArgumentError, match="has already been fed.$"):
+            session.partial_run(handle, product, {a: 1, c: 1})
+        with pytest.raises(tf.errors.InvalidArgumentError, match="at least one target"):
+            session.partial_run_setup([], [a])

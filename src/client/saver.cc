@@ -163,7 +163,7 @@ StatusOr<Output> FindOutput(const Graph& graph, const std::string& name) {
 Saver::Saver(RefPtr<SharedGraph> graph, const SaverOptions& options)
     : graph_(std::move(graph)),
       env_(options.env != nullptr ? *options.env : Env::Default()),
-      max_to_keep_(options.max_to_keep <= 0 ? 0 : std::max(options.max_to_keep, 2)) {}
+      max_to_keep_(std::max(options.max_to_keep, 0)) {}
 
 StatusOr<std::unique_ptr<Saver>> Saver::Create(RefPtr<SharedGraph> graph, std::vector<SavedVariable> variables,
                                                SaverOptions options) {

@@ -27,7 +27,7 @@ struct SavedVariable {
 inline constexpr double kNeverKeepEvery = 10000;  // the customary "never"
 
 struct SaverOptions {
-  int max_to_keep = 5;  // older checkpoints are deleted; 0 keeps all, 1 counts as 2: one must be whole at any time
+  int max_to_keep = 5;  // older checkpoints are deleted; 0 keeps all
   // Of those that would be deleted, one for every so many hours stays for good, counted from when the saver was made.
   double keep_every_hours = kNeverKeepEvery;
   std::string scope = "save";

@@ -44,7 +44,10 @@ StatusOr<std::vector<std::string>> MatchingFiles(Env& env, const std::string& pa
       if (Matches(Basename(pattern), name)) files.push_back(JoinPath(folder, name));
     }
   }
-  if (files.empty()) return NotFound("no checkpoint at ", pattern, ": neither an index file nor a V1 file");
+  if (files.empty()) {
+    return NotFound("Unsuccessful TensorSliceReader constructor: Failed to find any matching files for ", pattern,
+                    ": neither an index file nor a V1 file");
+  }
   return files;
 }
 

@@ -72,8 +72,8 @@ Status LoadDereferences(const NodeInfo& node, const std::vector<Dereference>& li
     Tensor& value = slots[d.temp].tensor;
     if (source.ref) source.ref->ReadTo(&value);
     if (!value.IsInitialized()) {
-      return FailedPrecondition("Attempting to use uninitialized value: input ", d.input, " of node '", node.name,
-                                "' is a variable without a value");
+      return FailedPrecondition("Attempting to use uninitialized value ", d.variable, ": input ", d.input, " of node '",
+                                node.name, "' is a variable without a value");
     }
   }
   return absl::OkStatus();

@@ -124,7 +124,8 @@ class PlanLayout {
       const bool is_constant = At(n.inputs[i].node).enters_constant;
       links.reads.push_back({slot, is_constant});
       if (n.inputs[i].dereferences) {
-        links.dereferences.push_back({slot, frame.num_slots, static_cast<int>(i), is_constant});
+        links.dereferences.push_back(
+            {slot, frame.num_slots, static_cast<int>(i), is_constant, At(n.inputs[i].node).info.name});
         slot = frame.num_slots++;
       }
       if (n.frame == 0) plan_->input_slots_.push_back(slot);

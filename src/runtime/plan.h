@@ -32,6 +32,7 @@ struct Dereference {
   int temp = 0;
   int input = 0;
   bool from_constant = false;  // `source` is among the constants of the node's loop
+  std::string variable;        // the node that gives the reference
 };
 
 // What execution reads at a node, in one cache line.

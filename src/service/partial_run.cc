@@ -71,22 +71,23 @@ bool PartialStep::Over() const {
 
 Status PartialStep::Claim(absl::Span<const Output> feeds, absl::Span<const Output> fetches) {
   const RunSignature& signature = compiled_->signature;
-  auto claim = [](const std::vector<Output>& known, std::vector<bool>& used, Output o, const char* what) -> Status {
+  auto claim = [](const std::vector<Output>& known, std::vector<bool>& used, Output o, const char* what,
+                  const char* past) -> Status {
     auto it = std::find(known.begin(), known.end(), o);
     if (it == known.end()) {
       return InvalidArgument(
-          what, " ", o.node ? o.ToString() : "(null)", " was not named when the partial run was set up");
+          "The ", what, " ", o.node ? o.ToString() : "(null)", " was not specified in partial_run_setup.");
     }
     const size_t i = static_cast<size_t>(it - known.begin());
-    if (used[i]) return InvalidArgument(what, " ", o.ToString(), " was used in this partial run before");
+    if (used[i]) return InvalidArgument("The ", what, " ", o.ToString(), " has already been ", past, ".");
     used[i] = true;
     return absl::OkStatus();
   };
   absl::MutexLock lock(&mu_);
   std::vector<bool> fed = fed_, fetched = fetched_;
-  for (Output o : feeds) MR_RETURN_IF_ERROR(claim(signature.feeds, fed, o, "feed"));
+  for (Output o : feeds) MR_RETURN_IF_ERROR(claim(signature.feeds, fed, o, "feed", "fed"));
   for (Output o : fetches) {
-    MR_RETURN_IF_ERROR(claim(signature.fetches, fetched, o, "fetch"));
+    MR_RETURN_IF_ERROR(claim(signature.fetches, fetched, o, "fetch", "fetched"));
     const size_t f = static_cast<size_t>(
         std::find(signature.fetches.begin(), signature.fetches.end(), o) - signature.fetches.begin());
     for (size_t i = 0; i < fed.size(); ++i) {

@@ -9,7 +9,7 @@ import numpy as np
 import millrace._core as _core
 from millrace.framework import dtypes, tensor_shape
 from millrace.framework.errors import at_user_line, made_at
-from millrace.framework.graph import Tensor, get_default_graph
+from millrace.framework.graph import Operation, Tensor, get_default_graph
 
 _CONST = _core.Op("Const", "", "output:dtype", "value:n dtype:t")
 _PACK = _core.Op("Pack", "values:N*T", "output:T", "N:i T:t axis:i")
@@ -65,6 +65,8 @@ def _array_of(value: Any, dtype: Optional[dtypes.DType], exact: bool = False) ->
     if array.dtype == object and _is_ragged(value):
         raise at_user_line(ValueError("setting an array element with a sequence. Argument must be a dense tensor, but the parts of %.80r "
                                       "have different lengths" % (value,)))
+    if isinstance(value, Operation):
+        raise at_user_line(TypeError("Can't convert Operation '%s' to Tensor (target dtype=%r)" % (value.name, dtype)))
     if array.dtype == object:
         hint = "In a shape, say -1 or tf.shape(x)[0] instead of None." if None in array else "Consider casting elements to a supported type."
         raise at_user_line(TypeError("Failed to convert object of type %s to Tensor. Contents: %.80r. %s" % (type(value), value, hint)))

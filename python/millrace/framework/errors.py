@@ -107,6 +107,8 @@ def _with_user_line(text: str) -> str:
 def at_user_line(error: Error) -> Error:
     """The error with the line of the program that is being run at the end of its message."""
     error.args = (_with_user_line(str(error.args[0])),)
+    if isinstance(error, OpError):
+        error._message = error.args[0]
     return error
 
 
@@ -163,7 +165,7 @@ def raise_error(code: int, message: str, building: bool, graph: Any) -> NoReturn
         message = message.replace("\n", ". Run tf.global_variables_initializer() or restore a checkpoint before\n", 1)
     if op is not None and _NODE.search(message):
         message += _inputs_of(op)
-    else:
+    elif not message.endswith("."):  # a sentence is a text of TensorFlow's, and stays as it is
         message = _with_user_line(message)
     if graph is not None and (code == OUT_OF_RANGE or code == CANCELLED) and not building:
         message += _why_closed(graph)

@@ -7,7 +7,7 @@ import inspect
 from typing import Any, Callable, Dict, List, Optional, Tuple
 
 import millrace._core as _core
-from millrace.framework import dtypes, nest
+from millrace.framework import dtypes, errors, nest
 from millrace.framework.convert import convert_to_tensor
 from millrace.framework.errors import at_user_line
 from millrace.framework.graph import Graph, Tensor, get_default_graph
@@ -19,6 +19,9 @@ _gradients: Dict[str, Any] = {}  # the Python gradients by the names of function
 def _argument_names(function: Callable[..., Any], count: Optional[int]) -> Optional[List[str]]:
     """The names of the arguments, or None where any number may be given and count is not known."""
     parameters = inspect.signature(function).parameters.values()
+    if any(p.default is not p.empty or p.kind in (p.KEYWORD_ONLY, p.VAR_KEYWORD) for p in parameters):
+        raise at_user_line(ValueError("Functions with argument defaults or keyword arguments are not supported: %s%s" % (
+            getattr(function, "__name__", function), inspect.signature(function))))
     named = [p.name for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
     variable = next((p.name for p in parameters if p.kind is p.VAR_POSITIONAL), None)
     if variable is None:
@@ -29,10 +32,14 @@ def _argument_names(function: Callable[..., Any], count: Optional[int]) -> Optio
 class _FunctionGraph(Graph):
     """The body of a function. Tensors of other graphs that its operations read become arguments, and variables are made outside."""
 
-    def __init__(self, outer: Graph) -> None:
+    def __init__(self, outer: Graph, by_value: bool = False) -> None:
         super().__init__()
         self._captures = True
-        self._outer = outer
+        from millrace.ops.variable_scope import get_variable_scope
+        self._outer, self._by_value = outer, by_value
+        with outer.as_default():
+            self._scope = get_variable_scope()
+        self._copied: Dict[Any, Any] = {}  # operations from outside
         self._captured: Dict[Any, Tensor] = {}
         self.extra_vars: List[Any] = []
 
@@ -52,7 +59,9 @@ class _FunctionGraph(Graph):
         return list(self._captured.values())
 
     def _capture(self, tensor: Tensor) -> Tensor:
-        """The argument that stands for a tensor from outside."""
+        """The argument that stands for a tensor from outside; by value: what a copy of its operation gives."""
+        if self._by_value:
+            return self._copy(tensor.op).outputs[tensor.value_index]
         if tensor not in self._captured:
             with self.as_default(), self.control_dependencies(None), self.name_scope(None):
                 made = _placeholder(tensor.dtype.base_dtype, "captured_%d" % len(self._captured))
@@ -60,13 +69,25 @@ class _FunctionGraph(Graph):
             self._captured[tensor] = made
         return self._captured[tensor]
 
-    def _variable(self, getter: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
-        """get_variable of the graph outside."""
+    def _copy(self, op: Any) -> Any:
+        if op not in self._copied:
+            if op.type in ("Placeholder", "PlaceholderV2"):
+                raise at_user_line(ValueError("Cannot capture a placeholder (name:%s, type:%s) by value." % (op.name, op.type)))
+            inputs = [t if t.graph is self else self._copy(t.op).outputs[t.value_index] for t in op.inputs]
+            with self.as_default(), self.control_dependencies(None), self.name_scope(None):
+                self._copied[op] = self.create_op(op.type, inputs, name=op.name, attrs=dict(op.node_def.attr))
+        return self._copied[op]
+
+    def _variable(self, getter: Callable[..., Any], name: str, **kwargs: Any) -> Any:
+        """get_variable of the graph outside, in the variable scope where the function is made."""
+        from millrace.ops.variable_scope import _get_default_variable_store
+        del getter  # it would make the variable here
         with self._outer.as_default():
-            found = getter(*args, **kwargs)
+            found = self._scope.get_variable(_get_default_variable_store(), name, **{**kwargs, "reuse": kwargs.get("reuse") or None})
+            value = found.value() if getattr(found, "_is_resource", False) else found  # of a resource, what is read outside
         if found not in self.extra_vars:
             self.extra_vars.append(found)
-        return found
+        return value
 
 
 def _of_body(what: str) -> List[Any]:
@@ -93,11 +114,11 @@ class _Function:
     """A function with the types of its arguments."""
 
     def __init__(self, function: Callable[..., Any], types: Tuple[dtypes.DType, ...], func_name: Optional[str], grad_func: Any, python_grad_func: Any,
-                 out_names: Any, shape_func: Any) -> None:
+                 out_names: Any, shape_func: Any, capture_by_value: bool, noinline: Optional[bool]) -> None:
         from millrace.ops.variable_scope import variable_scope
         self._types, self._grad_func, self._python_grad_func, self._shape_func = types, grad_func, python_grad_func, shape_func
         self.__doc__ = function.__doc__
-        self._body: Any = _FunctionGraph(get_default_graph())
+        self._body: Any = _FunctionGraph(get_default_graph(), capture_by_value)
         with self._body.as_default():
             self._body.seed = get_default_graph().seed
             inputs = [_placeholder(t, n) for t, n in zip(types, _argument_names(function, len(types)) or [])]
@@ -109,15 +130,34 @@ class _Function:
             results = [convert_to_tensor(v) for v in listed]
             results = [t if t.graph is self._body else self._body._capture(t) for t in results]
         inputs += self._body.extra_args
-        if out_names is not None and len(out_names) != len(results):
-            raise at_user_line(ValueError("Length of out_names (%d) does not match number of outputs (%d): %s, %s" % (
-                len(out_names), len(results), list(out_names), ", ".join(t.name for t in results))))
+        if out_names and len(out_names) != len(results):
+            raise at_user_line(errors.InvalidArgumentError(
+                None, None, "output names must be either empty or equal in size to outputs. output names size = %d outputs size = %d: %s, %s" % (
+                    len(out_names), len(results), list(out_names), ", ".join(t.name for t in results))))
         self._outputs = [t.dtype.base_dtype for t in results]
         # A function may give an argument back: results are nodes of their own then.
         self.name = func_name or self._hashed(function, inputs, results, out_names)
         self._bytes = _core.to_function(self._body, self.name, inputs, results, list(out_names or ()))
+        if noinline is not None or function.__doc__:
+            definition = self.definition
+            definition.signature.description = inspect.getdoc(function) or ""
+            if noinline is not None:
+                definition.attr["_noinline"].b = bool(noinline)
+            self._bytes = definition.SerializeToString()
         if python_grad_func is not None:
             self._register()
+
+    @classmethod
+    def _of_definition(cls, definition: Any, grad_func: Optional["_Function"]) -> "_Function":
+        """The function of a FunctionDef."""
+        made = cls.__new__(cls)
+        made._types = tuple(dtypes.as_dtype(a.type) for a in definition.signature.input_arg)
+        made._outputs = [dtypes.as_dtype(a.type) for a in definition.signature.output_arg]
+        made._grad_func, made._python_grad_func, made._shape_func = grad_func, None, None
+        made.__doc__ = definition.signature.description or None
+        made._body = _FunctionGraph(get_default_graph())
+        made.name, made._bytes = definition.signature.name, definition.SerializeToString()
+        return made
 
     def _hashed(self, function: Any, inputs: Any, results: Any, out_names: Any) -> str:
         """Equal functions have one name, unless Python tells their gradients apart."""
@@ -189,7 +229,7 @@ def _placeholder(dtype: dtypes.DType, name: str) -> Tensor:
     return gen_ops.placeholder(dtype, name=name)
 
 
-class _Overloaded:
+class _OverloadedFunction:
     """A function whose arguments have the types that each call gives them."""
 
     def __init__(self, function: Callable[..., Any], given: Dict[str, Any]) -> None:
@@ -206,7 +246,7 @@ class _Overloaded:
             given = dict(self._given)
             if given["func_name"] is not None and self._made:
                 given["func_name"] = "%s_%d" % (given["func_name"], len(self._made))
-            if isinstance(given["grad_func"], _Overloaded):
+            if isinstance(given["grad_func"], _OverloadedFunction):
                 results = _Function(self._function, key, **{**given, "grad_func": None, "python_grad_func": None})._outputs
                 given["grad_func"] = given["grad_func"].instantiate([*key, *results])
             self._made[key] = _Function(self._function, key, **given)
@@ -224,13 +264,14 @@ class Defun:
     Its gradient is that of its ops, or grad_func (a Defun of arguments and gradients of results), or python_grad_func(op, *gradients)."""
 
     def __init__(self, *input_types: Any, func_name: Optional[str] = None, grad_func: Any = None, python_grad_func: Any = None, out_names: Any = None,
-                 shape_func: Any = None, **unused: Any) -> None:
-        if unused.keys() - {"noinline", "compiled", "separate_compiled_gradients"}:
+                 shape_func: Any = None, capture_by_value: bool = False, noinline: Optional[bool] = None, **unused: Any) -> None:
+        if unused.keys() - {"compiled", "separate_compiled_gradients"}:
             raise at_user_line(ValueError("Unknown keyword arguments: %s" % sorted(unused)))
         if grad_func is not None and python_grad_func is not None:
             raise at_user_line(ValueError("Gradient defined twice: give grad_func or python_grad_func."))
         self._types = tuple(dtypes.as_dtype(t) for t in input_types)
-        self._given = {"func_name": func_name, "grad_func": grad_func, "python_grad_func": python_grad_func, "out_names": out_names, "shape_func": shape_func}
+        self._given = {"func_name": func_name, "grad_func": grad_func, "python_grad_func": python_grad_func, "out_names": out_names, "shape_func": shape_func,
+                       "capture_by_value": capture_by_value, "noinline": noinline}
 
     def __call__(self, function: Callable[..., Any]) -> Any:
         """The function that calls nodes of it."""
@@ -240,11 +281,11 @@ class Defun:
         if self._types and names is not None and len(names) != len(self._types):
             raise at_user_line(ValueError("The function must have the same number of arguments as the number of specified input types."))
         if not self._types and (names is None or names):
-            return _Overloaded(function, self._given)
-        return _Lazy(function, self._types, self._given)
+            return _OverloadedFunction(function, self._given)
+        return _DefinedFunction(function, self._types, self._given)
 
 
-class _Lazy:
+class _DefinedFunction:
     """A function whose types are known: made when it is first used, so that what it calls may come after it."""
 
     def __init__(self, function: Callable[..., Any], types: Any, given: Dict[str, Any]) -> None:
@@ -255,7 +296,7 @@ class _Lazy:
     def _real(self) -> _Function:
         if self._function is None:
             function, types, given = self._arguments
-            if isinstance(given["grad_func"], _Lazy):
+            if isinstance(given["grad_func"], _DefinedFunction):
                 given = {**given, "grad_func": given["grad_func"]._real()}
             self._function = _Function(function, types, **given)
         return self._function  # type: ignore[no-any-return]
@@ -268,3 +309,30 @@ class _Lazy:
         if name.startswith("__"):
             raise AttributeError(name)
         return getattr(self._real(), name)
+
+
+# ---- functions of messages ----
+
+def _from_definition(fdef: Any, grad_func: Any = None) -> _Function:
+    """The function of a FunctionDef. `grad_func`: its gradient, or None."""
+    return _Function._of_definition(fdef, grad_func._real() if isinstance(grad_func, _DefinedFunction) else grad_func)
+
+
+def _from_library(lib: Any) -> List[_Function]:
+    """The functions of a FunctionDefLibrary, with their gradients. ValueError where one is missing, or where gradients go round in a circle."""
+    definitions_by_name = {f.signature.name: f for f in lib.function}
+    gradients = {g.function_name: g.gradient_func for g in lib.gradient}
+    for name in [*gradients, *gradients.values()]:
+        if name not in definitions_by_name:
+            raise at_user_line(ValueError("FunctionDefLibrary missing '%s' FunctionDef" % name))
+    made: Dict[str, _Function] = {}
+
+    def make(name: str, below: Tuple[str, ...]) -> _Function:
+        if name in below:
+            raise at_user_line(ValueError("FunctionDefLibrary contains cyclic gradient functions! %s" % " -> ".join([*below, name])))
+        if name not in made:
+            gradient = make(gradients[name], (*below, name)) if name in gradients else None
+            made[name] = _from_definition(definitions_by_name[name], gradient)
+        return made[name]
+
+    return [make(name, ()) for name in definitions_by_name]

@@ -335,15 +335,17 @@ class Graph(_core.Graph):
         if element is not None and not isinstance(element, Operation):
             raise at_user_line(TypeError("colocate_with takes an operation, a tensor or a variable, got %s" % type(op).__name__))
         saved = self._take_colocation() if ignore_existing or element is None else None
+        roots = [] if element is None else _colocation_roots(self, element)
         device, stack, functions = self._device, self._device_stack, self._has_device_functions
         if element is not None:
-            self._push_colocation(element)
+            for root in roots:
+                self._push_colocation(root)
             self._device, self._device_stack, self._has_device_functions = element.device, [], False
         try:
             yield
         finally:
             self._device, self._device_stack, self._has_device_functions = device, stack, functions
-            if element is not None:
+            for _ in roots:
                 self._pop_colocation()
             for old in saved or []:
                 self._push_colocation(old)
@@ -391,6 +393,12 @@ class Graph(_core.Graph):
 
     def __deepcopy__(self, memo: Any) -> "Graph":
         return self
+
+
+def _colocation_roots(graph: Graph, op: Operation) -> List[Operation]:
+    """The operations that an operation is placed with, or itself when it is placed with none."""
+    found = [graph._find(group[len(b"loc:@"):].decode()) for group in op.colocation_groups()]
+    return [root for root in found if root is not None] or [op]
 
 
 def _merged(stack: Sequence[Any]) -> str:

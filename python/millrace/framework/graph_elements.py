@@ -127,6 +127,10 @@ class Operation(_core.Operation):
         """The types of its inputs; of references where it takes them."""
         return [t.dtype if is_ref else t.dtype.base_dtype for t, is_ref in zip(self.inputs, self._takes_references())]
 
+    @property
+    def _input_dtypes(self) -> List[Any]:
+        return self._input_types
+
     def _takes_references(self) -> List[bool]:
         """For each input, whether it is a reference."""
         flags: List[bool] = []

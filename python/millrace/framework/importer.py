@@ -5,7 +5,27 @@ from __future__ import annotations
 from typing import Any, List, Optional
 
 from millrace.framework.convert import convert_to_tensor
-from millrace.framework.graph import Operation, get_default_graph
+from millrace.framework.errors import at_user_line
+from millrace.framework.graph import Operation, Tensor, get_default_graph
+from millrace.framework.tensor_shape import TensorShape
+
+
+def without_shapes(graph_def: Any) -> Any:
+    """A copy without the shapes that as_graph_def(add_shapes=True) has noted."""
+    made = type(graph_def)()
+    made.CopyFrom(graph_def)
+    for node in made.node:
+        if "_output_shapes" in node.attr:
+            del node.attr["_output_shapes"]
+    return made
+
+
+def _tell_shapes(operation: Optional[Operation], shapes: Any) -> None:
+    """Adds what a GraphDef says of the shapes of an operation's outputs to what is known of them."""
+    outputs = [] if operation is None else operation.outputs
+    for tensor, shape in zip(outputs, shapes):
+        if len(outputs) == len(shapes) and not shape.unknown_rank and not tensor.get_shape().is_fully_defined():
+            tensor.set_shape(TensorShape(shape))
 
 
 def import_graph_def(graph_def: Any, input_map: Any = None, return_elements: Any = None, name: Optional[str] = None, op_dict: Any = None,
@@ -21,6 +41,9 @@ def import_graph_def(graph_def: Any, input_map: Any = None, return_elements: Any
         return_elements = [e.decode() if isinstance(e, bytes) else e for e in return_elements]
         if not all(isinstance(e, str) for e in return_elements):
             raise TypeError("return_elements must be a list of strings.")
+    if name == "" and not all(isinstance(v, Tensor) for v in (input_map or {}).values()):
+        raise at_user_line(ValueError("tf.import_graph_def() requires a non-empty `name` if `input_map` contains non-Tensor values. Try calling "
+                                      "tf.convert_to_tensor() on `input_map` values before calling tf.import_graph_def()."))
     graph = get_default_graph()
     prefix = "import" if name is None else name
     if prefix.endswith("/"):
@@ -34,5 +57,14 @@ def import_graph_def(graph_def: Any, input_map: Any = None, return_elements: Any
         for key, value in (input_map or {}).items():
             key = key.decode() if isinstance(key, bytes) else key
             mapped.append((key, value if isinstance(value, Operation) else convert_to_tensor(value)))
-    made = graph._import(graph_def.SerializeToString(), prefix, mapped, return_elements or [])
+    known = len(graph.get_operations()) if graph._device_stack else 0
+    shapes = {node.name: node.attr["_output_shapes"].list.shape for node in graph_def.node if "_output_shapes" in node.attr}
+    made = graph._import(without_shapes(graph_def).SerializeToString() if shapes else graph_def.SerializeToString(), prefix, mapped, return_elements or [])
+    for name, listed in shapes.items():
+        _tell_shapes(graph._find(prefix + "/" + name if prefix else name), listed)
+    if graph._device_stack:  # operations without a device have got theirs
+        placed = {prefix + "/" + node.name if prefix else node.name for node in graph_def.node if node.device}
+        for operation in graph.get_operations()[known:]:
+            if operation.name in placed:
+                graph._apply_device_functions(operation)
     return made if return_elements is not None else None  # type: ignore[no-any-return]

@@ -7,6 +7,7 @@ from typing import Any, Callable, Dict, List, Optional
 import millrace._core as _core
 from millrace.framework import graph as _graph
 from millrace.framework import session as _session
+from millrace.framework.device import DeviceSpec
 from millrace.framework.statistics import OpStats, RegisterStatistics, get_stats_for_node_def  # noqa: F401
 from millrace.framework.composite_tensors import IndexedSlices, SparseTensor
 
@@ -48,7 +49,7 @@ def strip_name_scope(name: str, export_scope: Optional[str]) -> str:
     scope = export_scope.rstrip("/") + "/"
     for mark in ("loc:@", "^", ""):
         if name.startswith(mark + scope):
-            return mark + name[len(mark + scope):]
+            return mark + name[len(mark + scope):].lstrip("/")
     return name
 
 
@@ -119,7 +120,7 @@ def _get_graph_from_inputs(op_input_list: Any, graph: Any = None) -> Any:
 def _NodeDef(op_type: str, name: str, device: Any = None, attrs: Optional[Dict[str, Any]] = None) -> Any:  # noqa: N802 - TensorFlow's name
     """A NodeDef."""
     from millrace.protos import definitions
-    made = definitions.NodeDef(op=str(op_type), name=str(name), device=device if isinstance(device, str) else "")  # type: ignore[attr-defined]
+    made = definitions.NodeDef(op=str(op_type), name=str(name), device=device.to_string() if isinstance(device, DeviceSpec) else device if isinstance(device, str) else "")  # type: ignore[attr-defined]
     for key, value in (attrs or {}).items():
         made.attr[key].CopyFrom(value)
     return made

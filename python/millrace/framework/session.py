@@ -14,7 +14,7 @@ import numpy as np
 
 import millrace._core as _core
 from millrace.framework import dtypes
-from millrace.framework.errors import at_user_line, made_at
+from millrace.framework.errors import InvalidArgumentError, at_user_line, made_at
 from millrace.framework.graph import Graph, Operation, Tensor, get_default_graph
 
 _VALUE, _LIST, _TUPLE, _BUILD = range(4)
@@ -252,6 +252,8 @@ class BaseSession(_core.Session):
         """Starts a step in several calls; names all its fetches and feeds. The handle is for partial_run."""
         wanted = _Fetches(self.graph, [], lambda: self)
         wanted.builder(fetches)
+        if not wanted.tensors and not wanted.targets:
+            raise at_user_line(InvalidArgumentError(None, None, "Must specify at least one target to fetch or execute."))
         keys = [self.graph.as_graph_element(f, allow_tensor=True, allow_operation=False) for f in feeds or []]
         return self._start_partial(wanted.tensors, wanted.targets, keys)  # type: ignore[no-any-return]
 

@@ -9,6 +9,8 @@ from millrace.framework import dtypes, nest
 from millrace.framework.convert import convert_to_tensor
 from millrace.framework.errors import at_user_line
 
+from millrace.ops.gen_ops import symbolic_gradient as _symbolic_gradient  # noqa: F401 - TensorFlow's name for it
+
 __all__ = ["map_fn", "foldl", "foldr", "scan"]
 
 

@@ -10,6 +10,14 @@ from millrace.framework.graph import GraphKeys, get_collection
 from millrace.ops.variable_scope import variable_scope
 
 
+def _skip_common_stack_elements(stacktrace: List[Any], base_case: List[Any]) -> List[Any]:
+    """The end of a stack that another one does not have; its last element where they are equal."""
+    for i, (here, there) in enumerate(zip(stacktrace, base_case)):
+        if here != there:
+            return stacktrace[i:]
+    return stacktrace[-1:]
+
+
 class Template:
     """A function that makes its variables when it is called first, and uses them again in each call after that."""
 

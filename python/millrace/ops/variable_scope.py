@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import inspect
 import enum
+import functools
 from typing import Any, Callable, Dict, Iterator, List, Optional
 
 from millrace.framework import dtypes, tensor_shape
@@ -35,6 +36,14 @@ class _Store:
         self.partitioned: Dict[str, PartitionedVariable] = {}
         self.counts: Dict[str, int] = {}
         self._vars = self.variables
+
+    def get_variable(self, name: str, shape: Any = None, dtype: Any = dtypes.float32, initializer: Any = None, regularizer: Any = None,
+                     reuse: Any = AUTO_REUSE, trainable: Any = True, collections: Any = None, caching_device: Any = None, partitioner: Any = None,
+                     validate_shape: bool = True, use_resource: Optional[bool] = None, custom_getter: Any = None, constraint: Any = None) -> Any:
+        """The variable of a full name: found, or made."""
+        return VariableScope(reuse, use_resource=use_resource).get_variable(
+            self, name, shape, dtype, initializer, regularizer, reuse, trainable, collections, caching_device, partitioner, validate_shape,
+            use_resource, custom_getter, constraint)
 
     def open(self, name: str) -> None:
         """Notes that a scope is opened."""
@@ -151,29 +160,31 @@ class VariableScope:
             dtype = self._dtype
         if custom_getter is None:
             custom_getter = self._custom_getter
+        if custom_getter is not None and not callable(custom_getter):
+            raise at_user_line(ValueError("Passed a custom_getter which is not callable: %s" % (custom_getter,)))
         arguments = dict(name=full_name, shape=shape, dtype=dtype, initializer=initializer, regularizer=regularizer, reuse=reuse,
                          trainable=trainable, collections=collections, caching_device=caching_device or self._caching_device,
                          partitioner=partitioner, validate_shape=validate_shape, use_resource=use_resource,
                          constraint=self._constraint if constraint is None else constraint)
         with name_scope(None):
             if custom_getter is None:
-                return _true_getter(**arguments)
+                return _true_getter(store=var_store, **arguments)
             arguments.pop("name")
-            return custom_getter(_true_getter, full_name, **arguments)
+            return custom_getter(functools.partial(_true_getter, store=var_store), full_name, **arguments)
 
 
 def _true_getter(name: str, shape: Any = None, dtype: Any = dtypes.float32, initializer: Any = None, regularizer: Any = None,
                  reuse: Any = None, trainable: Any = True, collections: Any = None, caching_device: Any = None,
                  partitioner: Any = None, validate_shape: bool = True, use_resource: Optional[bool] = None,
-                 constraint: Any = None, partition_info: Any = None, **unused: Any) -> Any:
+                 constraint: Any = None, partition_info: Any = None, store: Optional[_Store] = None, **unused: Any) -> Any:
     """Finds or makes the variable of a full name."""
-    store = _store()
+    store = _store() if store is None else store
     if partitioner is not None and not callable(partitioner):
         raise at_user_line(ValueError("Partitioner must be callable, but received: %s" % (partitioner,)))
     is_scalar = shape is not None and tensor_shape.as_shape(shape).ndims == 0
     if partitioner is not None and not is_scalar or name in store.partitioned:
         return _partitioned(name, shape, dtype, initializer, regularizer, reuse, trainable, collections, caching_device,
-                            partitioner, validate_shape, use_resource, constraint)
+                            partitioner, validate_shape, use_resource, constraint, store)
     static = tensor_shape.as_shape(shape)
     found = store.variables.get(name)
     if found is not None:
@@ -261,8 +272,7 @@ def _found_partitioned(found: Any, name: str, static: tensor_shape.TensorShape, 
 
 
 def _partitioned(name: str, shape: Any, dtype: Any, initializer: Any, regularizer: Any, reuse: Any, trainable: Any, collections: Any,
-                 caching_device: Any, partitioner: Any, validate_shape: bool, use_resource: Optional[bool], constraint: Any) -> Any:
-    store = _store()
+                 caching_device: Any, partitioner: Any, validate_shape: bool, use_resource: Optional[bool], constraint: Any, store: _Store) -> Any:
     if name in store.variables:
         raise at_user_line(ValueError("A partitioner was provided, but an unpartitioned version of the variable was found: %s.  Perhaps a variable of "
                                       "the same name was already created without partitioning?" % name))
@@ -308,7 +318,7 @@ def _partitioned(name: str, shape: Any, dtype: Any, initializer: Any, regularize
                 make = array_ops.slice(whole, offsets, part_shape)
         part = _true_getter("%s/part_%d" % (name, i), part_shape if whole is None else None, dtype, make, regularizer, reuse, trainable, collections,
                             caching_device, None, validate_shape, use_resource, constraint,
-                            partition_info=PartitionInfo(sizes, offsets) if size else None)
+                            partition_info=PartitionInfo(sizes, offsets) if size else None, store=store)
         part._set_save_slice_info(Variable.SaveSliceInfo(name, sizes, offsets, part_shape))
         parts.append(part)
         offset += size
@@ -344,14 +354,20 @@ def get_local_variable(name: str, *args: Any, **kwargs: Any) -> Any:
 
 
 @contextlib.contextmanager
-def _pushed(scope: VariableScope) -> Iterator[VariableScope]:
+def _pushed(scope: VariableScope, again: bool) -> Iterator[VariableScope]:
+    """A context in which a scope is the current one. `again`: the numbers of the scopes below go on afterwards as if it had not been opened."""
     scopes = get_default_graph().get_collection_ref(_SCOPE)
     old = get_variable_scope()
     scopes[:] = [scope]
+    store = _store()
+    counts = dict(store.counts)
     try:
         yield scope
     finally:
-        _store().close_below(scope.name)
+        if again:
+            store.counts = counts
+        else:
+            store.close_below(scope.name)
         scopes[:] = [old]
 
 
@@ -418,7 +434,7 @@ class variable_scope:  # noqa: N801 - TensorFlow's name
             setattr(made, "_" + key, dtypes.as_dtype(value) if key == "dtype" else value)
         if not isinstance(given, VariableScope):
             store.open(full)
-        return stack.enter_context(_pushed(made))
+        return stack.enter_context(_pushed(made, isinstance(given, VariableScope)))
 
     def __exit__(self, *details: Any) -> Any:
         return self._stack.__exit__(*details)
@@ -451,12 +467,6 @@ def variable_op_scope(values: Any, name_or_scope: Any, default_name: Optional[st
         yield scope
 
 
-@contextlib.contextmanager
-def no_regularizer_scope() -> Iterator[None]:
-    """Kept for programs that use it: a scope without a default regularizer."""
-    scope = get_variable_scope()
-    old, scope._regularizer = scope._regularizer, None
-    try:
-        yield
-    finally:
-        scope._regularizer = old
+def no_regularizer(value: Any) -> None:
+    """The regularizer of variables that have none, whatever their scope says."""
+    del value

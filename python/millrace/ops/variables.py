@@ -71,6 +71,8 @@ class Variable:
                  caching_device: Any = None, name: Optional[str] = None, variable_def: Any = None, dtype: Any = None,
                  expected_shape: Any = None, import_scope: Optional[str] = None, constraint: Any = None,
                  use_resource: Optional[bool] = None, shape: Any = None) -> None:
+        if constraint is not None and not callable(constraint):
+            raise at_user_line(ValueError("The `constraint` argument must be a callable."))
         self._constraint = constraint
         self._save_slice_info: Any = None
         self._trainable = bool(trainable)
@@ -92,12 +94,14 @@ class Variable:
             collections.append(GraphKeys.TRAINABLE_VARIABLES)
         with init_scope():
             self._build(initial_value, validate_shape, name, dtype, expected_shape, use_resource)
-        if caching_device is not None and not callable(caching_device):
-            with get_default_graph().device(caching_device):
-                self._snapshot = array_ops.identity(self._variable, self.op.name + "/cached") if not self._is_resource else self._snapshot
+        if caching_device is not None:
+            with get_default_graph().colocate_with(None, True), get_default_graph().device(caching_device), get_default_graph().control_dependencies(None):
+                self._cached = array_ops.identity(self._snapshot if self._is_resource else self._variable, self.op.name + "/cached")
+            self._snapshot = self._cached
         add_to_collections(collections, self)
 
     _is_resource = False
+    _cached: Any = None  # its value on another device
 
     def _build(self, initial_value: Any, validate_shape: bool, name: Optional[str], dtype: Any, expected_shape: Any,
                use_resource: Optional[bool]) -> None:
@@ -199,6 +203,8 @@ class Variable:
 
     def value(self) -> Tensor:
         """The tensor of its value; of a resource variable a new one, read where it is used: in a loop in each iteration."""
+        if self._cached is not None:
+            return self._cached
         return self._read() if self._is_resource else self._snapshot
 
     def read_value(self) -> Tensor:
@@ -347,8 +353,12 @@ class PartitionedVariable:
             raise at_user_line(ValueError("variable_list may not be empty"))
         if any(v._get_save_slice_info() is None for v in variable_list):
             raise at_user_line(ValueError("All variables must have a save_slice_info available: %s" % [v.name for v in variable_list]))
-        self._name, self._shape, self._dtype, self._list, self._partitions = name, tensor_shape.as_shape(shape), dtypes.as_dtype(dtype), \
-            list(variable_list), list(partitions)
+        whole = tensor_shape.as_shape(shape)
+        if not all(whole.is_compatible_with(v._get_save_slice_info().full_shape) for v in variable_list):
+            raise at_user_line(ValueError("All variables' full shapes must match shape: %s; but full shapes were: %s" % (
+                whole, [v._get_save_slice_info().full_shape for v in variable_list])))
+        self._name, self._shape, self._dtype, self._partitions = name, whole, dtypes.as_dtype(dtype), list(partitions)
+        self._list = sorted(variable_list, key=lambda v: list(v._get_save_slice_info().var_offset))
 
     name = property(lambda self: self._name, doc="The name of the whole.")
     dtype = property(lambda self: self._dtype, doc="The type of its elements.")
@@ -508,8 +518,12 @@ def report_uninitialized_variables(var_list: Any = None, name: str = "report_uni
 
 
 def assert_variables_initialized(var_list: Any = None) -> Any:
-    """An operation that fails when a variable has no value."""
+    """An operation that fails when a variable has no value; None where there are no variables."""
     from millrace.ops import control_flow_ops
+    if var_list is None:
+        var_list = global_variables() + local_variables()
+    if not var_list:
+        return None
     names = report_uninitialized_variables(var_list)
     return control_flow_ops.Assert(gen_ops.equal(array_ops.size(names), 0), [names])
 

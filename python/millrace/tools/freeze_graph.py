@@ -7,7 +7,7 @@ from typing import Any
 from millrace import gfile, graph_util
 from millrace.framework.errors import at_user_line
 from millrace.framework.graph import Graph
-from millrace.framework.importer import import_graph_def
+from millrace.framework.importer import import_graph_def, without_shapes
 from millrace.framework.session import Session
 from millrace.protos import definitions, text_format
 from millrace.train.saver import NewCheckpointReader, Saver, checkpoint_exists
@@ -45,7 +45,7 @@ def freeze_graph_with_def_protos(input_graph_def: Any, input_saver_def: Any, inp
     if not output_node_names:
         raise at_user_line(ValueError("You need to supply the name of a node to --output_node_names."))
     if input_meta_graph_def is not None:
-        input_graph_def = input_meta_graph_def.graph_def
+        input_graph_def = without_shapes(input_meta_graph_def.graph_def)
         input_saver_def = input_saver_def or input_meta_graph_def.saver_def
     for node in input_graph_def.node if clear_devices else ():
         node.device = ""

@@ -109,6 +109,9 @@ class Saver:
 
     def _write(self, session: Any, path: str, latest_filename: str, meta_graph_suffix: str, write_state: bool) -> str:
         folder = os.path.dirname(path)
+        lost = ValueError("Parent directory of %s doesn't exist, can't save." % path)
+        if folder and not os.path.isdir(folder) and (os.path.exists(folder) or not os.path.isdir(os.path.dirname(folder) or ".")):
+            raise lost
         try:
             written = session.run(self.saver_def.save_tensor_name, {self.saver_def.filename_tensor_name: path}).decode()
             if write_state:
@@ -117,7 +120,7 @@ class Saver:
                 self._MaybeDeleteOldCheckpoints(meta_graph_suffix)
         except (errors.FailedPreconditionError, errors.NotFoundError):
             if folder and not os.path.isdir(folder):
-                raise ValueError("Parent directory of %s doesn't exist, can't save." % path) from None
+                raise lost from None
             raise
         return written  # type: ignore[no-any-return]
 

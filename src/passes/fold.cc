@@ -29,6 +29,18 @@ bool IsSettled(const Node& n, const NodeSet& folded) {
   return folded.contains(&n) || IsConst(n) || (n.Is(OpTrait::kDoesNothing) && n.num_inputs() == 0);
 }
 
+bool IsUnused(const Node& n) { return n.consumers().empty() && n.control_outputs().empty(); }
+
+// Removes an unused node, and the constants that only it read: values on the way to the last one may be large.
+void RemoveWithConstants(Graph& graph, Node* n) {
+  const std::vector<Output> inputs(n->inputs().begin(), n->inputs().end());
+  graph.RemoveNode(n);
+  NodeSet seen;
+  for (const Output in : inputs) {
+    if (seen.insert(in.node).second && IsUnused(*in.node)) graph.RemoveNode(in.node);
+  }
+}
+
 void DropSettledControls(Graph& graph, Node* n, const NodeSet& folded) {
   const std::vector<Node*> before = n->control_inputs();
   for (Node* c : before) {
@@ -40,7 +52,7 @@ void DropSettledControls(Graph& graph, Node* n, const NodeSet& folded) {
 
 Status FoldConstants(Graph& graph, const PassEnvironment& env) {
   MR_ASSIGN_OR_RETURN(const std::vector<Node*> order, TopologicalOrder(graph));
-  NodeSet folded;  // still there, unread; somebody may wait for them
+  NodeSet folded;  // still there, unread; somebody waits for them
   for (Node* n : order) {
     if (!n->control_inputs().empty()) DropSettledControls(graph, n, folded);
     if (!MayFold(*n)) continue;
@@ -80,7 +92,11 @@ Status FoldConstants(Graph& graph, const PassEnvironment& env) {
       MR_ASSIGN_OR_RETURN(Node * constant, graph.AddNode(std::move(spec)));
       MR_RETURN_IF_ERROR(graph.ReplaceUses(n->output(o), constant->output(0)));
     }
-    folded.insert(n);
+    if (IsUnused(*n)) {
+      RemoveWithConstants(graph, n);
+    } else {
+      folded.insert(n);
+    }
   }
   // They, and then the constants that only they read or waited for, those that stood for folded ones among them.
   for (const bool constants : {false, true}) {
@@ -88,7 +104,7 @@ Status FoldConstants(Graph& graph, const PassEnvironment& env) {
     for (auto it = nodes.rbegin(); it != nodes.rend(); ++it) {
       Node* n = *it;
       const bool done = constants ? IsConst(*n) : folded.contains(n);
-      if (done && n->consumers().empty() && n->control_outputs().empty()) graph.RemoveNode(n);
+      if (done && IsUnused(*n)) graph.RemoveNode(n);
     }
   }
   return absl::OkStatus();

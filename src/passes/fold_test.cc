@@ -56,6 +56,27 @@ TEST_F(FoldConstantsTest, FoldsAChain) {
   EXPECT_EQ(graph_->nodes().size(), 2u);  // no constant is left that nobody reads
 }
 
+// They may be large: the initial values of a model's weights.
+TEST_F(FoldConstantsTest, KeepsNoValueOnTheWay) {
+  std::vector<Tensor> alive;
+  const auto evaluate = env_.evaluate;
+  env_.evaluate = [&](const Node& n, const std::vector<Tensor>& in) {
+    auto made = evaluate(n, in);
+    alive.insert(alive.end(), made->begin(), made->end());
+    int elsewhere = 0;
+    for (const Tensor& t : alive) elsewhere += !t.OwnsBufferAlone();
+    EXPECT_LE(elsewhere, 2) << n.name();  // what this node reads, and what it makes
+    return made;
+  };
+  for (const char* chain : {"a", "b"}) {
+    Output value = Add("Const", chain)->output(0);
+    for (int i = 0; i < 4; ++i) value = Add("Double", absl::StrCat(chain, i).c_str(), {value})->output(0);
+    if (*chain == 'a') Add("Double", "last", {value});
+  }
+  Run();
+  EXPECT_EQ(evaluated_, 9);
+}
+
 // The form that a tuple of gradients has.
 TEST_F(FoldConstantsTest, FoldsWhatWaitsForConstantsOnly) {
   Node* c = Add("Const", "c");

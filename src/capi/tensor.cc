@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "capi/internal.h"
+#include "tensor/prepared.h"
 #include "tensor/tensor_proto.h"
 
 namespace millrace::capi {
@@ -174,7 +175,9 @@ TF_Tensor* TF_AllocateTensor(TF_DataType type, const int64_t* dims, int num_dims
     if (!dtype.ok() || !shape.ok() || *dtype == DType::kResource || *dtype == DType::kVariant) return nullptr;
     if (static_cast<size_t>(shape->num_elements()) > len / millrace::DTypeSize(*dtype)) return nullptr;
     StatusOr<Tensor> tensor = Tensor::Make(*dtype, *shape);
-    return tensor.ok() ? new TF_Tensor{*std::move(tensor), nullptr, *dtype == DType::kString} : nullptr;
+    if (!tensor.ok()) return nullptr;
+    if (tensor->buffer() != nullptr) millrace::SetLent(*tensor->buffer());
+    return new TF_Tensor{*std::move(tensor), nullptr, *dtype == DType::kString};
   });
 }
 

@@ -15,6 +15,7 @@
 #include "service/ask_kernels.h"
 #include "service/coordinator.h"
 #include "service/in_process_transport.h"
+#include "tensor/prepared.h"
 #include "tensor/tensor_proto.h"
 
 namespace millrace {
@@ -120,6 +121,8 @@ struct SessionCore {
   ~SessionCore() {
     coordinator.reset();
     for (const auto& w : workers) w->ClearResources("");
+    workers.clear();
+    DropUnusedPreparedForms();  // of the variables and constants that went with it
   }
 
   const std::unique_ptr<ThreadPool> pool;  // null: the devices use the process's

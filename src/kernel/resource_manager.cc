@@ -4,6 +4,8 @@
 #include <thread>
 #include <vector>
 
+#include "tensor/prepared.h"
+
 namespace millrace {
 
 StatusOr<RefPtr<Resource>> ResourceManager::LookupAny(
@@ -103,11 +105,13 @@ void Variable::Assign(Tensor value) {
   CloseGate();
   const Opener opener(gate_);
   std::swap(value_, value);
+  ReleasePrepared(value.buffer());
 }
 
 StatusOr<Tensor*> Variable::ExclusiveLocked() {
   CloseGate();  // until somebody reads under the lock
   if (!value_.IsInitialized()) return FailedPrecondition("the variable has no value yet");
+  ReleasePrepared(value_.buffer());
   if (!value_.OwnsBufferAlone()) {
     MR_ASSIGN_OR_RETURN(value_, value_.Clone());
   }

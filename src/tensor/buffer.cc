@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "tensor/allocator.h"
+#include "tensor/prepared.h"
 
 namespace millrace {
 namespace {
@@ -15,6 +16,8 @@ class OwnedBuffer final : public Buffer {
   OwnedBuffer(Allocator& allocator, size_t size)
       : Buffer(reinterpret_cast<char*>(this) + kHeaderBytes, size, true), allocator_(allocator) {}
 
+  PreparedState& prepared() const { return prepared_; }
+
  private:
   void Destroy() override {
     Allocator& allocator = allocator_;
@@ -24,6 +27,7 @@ class OwnedBuffer final : public Buffer {
   }
 
   Allocator& allocator_;
+  mutable PreparedState prepared_;
 };
 static_assert(sizeof(OwnedBuffer) <= OwnedBuffer::kHeaderBytes);
 
@@ -44,11 +48,22 @@ class ForeignBuffer final : public Buffer {
 
 }  // namespace
 
-Buffer* TryAllocateBuffer(Allocator& allocator, size_t bytes) {
+PreparedState* PreparedStateOf(const Buffer& buffer) {
+  const auto* const owned = dynamic_cast<const OwnedBuffer*>(&buffer);
+  return owned != nullptr ? &owned->prepared() : nullptr;
+}
+
+Buffer* TryAllocateSpareBuffer(Allocator& allocator, size_t bytes) {
   size_t total;
   if (__builtin_add_overflow(bytes, OwnedBuffer::kHeaderBytes, &total)) return nullptr;
   void* const memory = allocator.Allocate(total);
   return memory != nullptr ? new (memory) OwnedBuffer(allocator, bytes) : nullptr;
+}
+
+Buffer* TryAllocateBuffer(Allocator& allocator, size_t bytes) {
+  Buffer* const buffer = TryAllocateSpareBuffer(allocator, bytes);
+  if (buffer == nullptr && DropPreparedForms() > 0) return TryAllocateSpareBuffer(allocator, bytes);
+  return buffer;
 }
 
 StatusOr<RefPtr<Buffer>> AllocateBuffer(Allocator& allocator, size_t bytes) {

@@ -5,14 +5,32 @@
 
 #include <algorithm>
 #include <cstring>
+#include <string>
+
+#include "absl/strings/str_cat.h"
 
 #include "kernels/cpu/engine/linalg_small_simd.h"
 #include "kernels/cpu/engine/onednn_scope.h"
+#include "tensor/prepared.h"
 
 // oneDNN exports this product, and tests it, but declares it in no public header; weak, in case one does not have it.
 extern "C" __attribute__((weak)) dnnl_status_t dnnl_gemm_bf16bf16f32(
     char transa, char transb, dnnl_dim_t m, dnnl_dim_t n, dnnl_dim_t k, float alpha, const uint16_t* a, dnnl_dim_t lda,
     const uint16_t* b, dnnl_dim_t ldb, float beta, float* c, dnnl_dim_t ldc);
+
+// Likewise: products whose right factor was packed before. Transposed factors are packed wrongly by some versions.
+namespace dnnl::impl::cpu {
+__attribute__((weak)) dnnl_status_t sgemm_pack_get_size(
+    const char* identifier, const char* transa, const char* transb, const dnnl_dim_t* m, const dnnl_dim_t* n,
+    const dnnl_dim_t* k, const dnnl_dim_t* lda, const dnnl_dim_t* ldb, size_t* size, bool* pack);
+__attribute__((weak)) dnnl_status_t
+sgemm_pack(const char* identifier, const char* transa, const char* transb, const dnnl_dim_t* m, const dnnl_dim_t* n,
+           const dnnl_dim_t* k, const dnnl_dim_t* lda, const dnnl_dim_t* ldb, const float* src, float* dst);
+__attribute__((weak)) dnnl_status_t sgemm_compute(
+    const char* transa, const char* transb, const dnnl_dim_t* m, const dnnl_dim_t* n, const dnnl_dim_t* k,
+    const float* a, const dnnl_dim_t* lda, const float* b, const dnnl_dim_t* ldb, const float* beta, float* c,
+    const dnnl_dim_t* ldc);
+}  // namespace dnnl::impl::cpu
 
 namespace millrace {
 namespace {
@@ -89,7 +107,8 @@ void* At(void* p, DType dtype, int64_t i) { return static_cast<char*>(p) + i * s
 
 DType ResultType(DType dtype) { return dtype == DType::kBFloat16 ? DType::kFloat : dtype; }
 
-void RunTile(DType dtype, const GemmArgs& g, const GemmTiling& t, int64_t tile) {
+// What tile `tile` of a product computes.
+GemmArgs TileOf(DType dtype, const GemmArgs& g, const GemmTiling& t, int64_t tile) {
   const int64_t row = tile / t.across * t.rows, column = tile % t.across * t.columns;
   GemmArgs part = g;
   part.m = std::min(t.rows, g.m - row);
@@ -97,8 +116,94 @@ void RunTile(DType dtype, const GemmArgs& g, const GemmTiling& t, int64_t tile) 
   part.a = At(g.a, dtype, g.transpose_a ? row : row * g.lda);
   part.b = At(g.b, dtype, g.transpose_b ? column * g.ldb : column);
   part.c = At(g.c, ResultType(dtype), row * g.ldc + column);
-  SerialGemm(dtype, part);
+  return part;
 }
+
+void RunTile(DType dtype, const GemmArgs& g, const GemmTiling& t, int64_t tile) {
+  SerialGemm(dtype, TileOf(dtype, g, t, tile));
+}
+
+bool IsTinyGemm(const GemmArgs& g) {
+  constexpr int64_t kTiny = 256;
+  return g.m * g.n <= kTiny && g.m * g.n * g.k <= kTiny;
+}
+
+// The right factor of a product in oneDNN's packed form, tile by tile, kept beside the input that it belongs to. Tiles
+// must have the same number of rows, on which the form depends too. Sums are those of FloatGemm, bit for bit.
+class PackedFactor {
+ public:
+  PackedFactor(const KernelContext* ctx, DType dtype, const GemmArgs& g, const GemmTiling& t) : g_(g), tiling_(t) {
+    if (ctx == nullptr || g.b_value == nullptr || dtype != DType::kFloat || !MayPack(g, t)) return;
+    const int64_t last = t.across - 1, last_columns = g.n - last * t.columns;
+    size_t last_bytes = 0;
+    if (!Measure(t.columns, &tile_bytes_) || !Measure(last_columns, &last_bytes)) return;
+    const auto offset = static_cast<const char*>(g.b) - static_cast<const char*>(g.b_value->raw());
+    const std::string form = absl::StrCat("right factor ", g.m, " ", g.n, " ", g.k, " ", g.ldb, " ", offset);
+    const size_t bytes = tile_bytes_ * static_cast<size_t>(last) + last_bytes;
+    kept_ = PreparedForms::Of(*g.b_value, form, bytes, ctx->device().allocator(), [&](void* to) {
+      const onednn::OneThread one_thread;
+      for (int64_t i = 0; i < t.across; ++i) {
+        const int64_t n = i < last ? t.columns : last_columns;
+        const float* const from = static_cast<const float*>(g.b) + i * t.columns;
+        char* const tile = static_cast<char*>(to) + static_cast<size_t>(i) * tile_bytes_;
+        if (dnnl::impl::cpu::sgemm_pack("A", "N", "N", &n, &t.rows, &g.k, &g.ldb, &g.lda, from,
+                                        reinterpret_cast<float*>(tile)) != dnnl_success) {
+          return Internal("oneDNN cannot pack a matrix");
+        }
+      }
+      return absl::OkStatus();
+    });
+  }
+
+  // False when tile `i` is left to RunTile.
+  bool RunTile(int64_t i) const {
+    if (!kept_) return false;
+    const GemmArgs g = TileOf(DType::kFloat, g_, tiling_, i);
+    const onednn::OneThread one_thread;
+    const onednn::SignalsHeld signals_held(HasBorrowedStack(g));
+    const float beta = g.mode == GemmMode::kSet ? 0.0f : 1.0f;
+    const char* const tile =
+        static_cast<const char*>(kept_->data()) + static_cast<size_t>(i % tiling_.across) * tile_bytes_;
+    return dnnl::impl::cpu::sgemm_compute(
+               "P", "N", &g.n, &g.m, &g.k, reinterpret_cast<const float*>(tile), &g.ldb, static_cast<const float*>(g.a),
+               &g.lda, &beta, static_cast<float*>(g.c), &g.ldc) == dnnl_success;
+  }
+
+ private:
+  static bool MayPack(const GemmArgs& g, const GemmTiling& t) {
+    // With more rows the packing that is saved is little beside the product; with one it is read once as it is.
+    constexpr int64_t kMostRows = 256;
+    constexpr double kWorthALook = 1e6;  // multiplications and additions
+    if (!dnnl::impl::cpu::sgemm_pack_get_size || !dnnl::impl::cpu::sgemm_pack || !dnnl::impl::cpu::sgemm_compute) {
+      return false;
+    }
+    if (g.transpose_a || g.transpose_b || g.mode == GemmMode::kSubtract || g.m % t.rows != 0) return false;
+    const double work = 2.0 * static_cast<double>(g.m) * static_cast<double>(g.n) * static_cast<double>(g.k);
+    return g.m <= kMostRows && work >= kWorthALook;
+  }
+
+  // The bytes of a packed tile; false for products that are not oneDNN's, or that it computes as fast without.
+  bool Measure(int64_t n, size_t* bytes) const {
+    constexpr int64_t kLeastRows = 2, kLeastColumns = 16;  // fewer are a product by a vector
+    GemmArgs tile = g_;
+    tile.m = tiling_.rows;
+    tile.n = n;
+    if (tile.m < kLeastRows || n < kLeastColumns || IsTinyGemm(tile) || IsSmallGemm(tile)) return false;
+    const onednn::OneThread one_thread;
+    bool pays = false;
+    if (dnnl::impl::cpu::sgemm_pack_get_size("A", "N", "N", &n, &tile.m, &g_.k, &g_.ldb, &g_.lda, bytes, &pays) !=
+        dnnl_success) {
+      return false;
+    }
+    *bytes = (*bytes + 63) / 64 * 64;
+    return pays;
+  }
+
+  const GemmArgs& g_;
+  const GemmTiling& tiling_;
+  size_t tile_bytes_ = 0;
+  RefPtr<Buffer> kept_;
+};
 
 }  // namespace
 
@@ -154,8 +259,7 @@ void SerialGemm(DType dtype, const GemmArgs& g) {
     (void)BFloat16Gemm(g);  // HasBFloat16Gemm has seen it work
     return;
   }
-  constexpr int64_t kTiny = 256;
-  if (g.m * g.n <= kTiny && g.m * g.n * g.k <= kTiny) {
+  if (IsTinyGemm(g)) {
     switch (dtype) {
       case DType::kFloat: return TinyGemm<float>(g);
       case DType::kDouble: return TinyGemm<double>(g);
@@ -171,6 +275,7 @@ void SerialGemm(DType dtype, const GemmArgs& g) {
 void BatchGemm(const KernelContext* ctx, DType dtype, const GemmBatch& batch) {
   const GemmArgs& g = batch.args;
   if (batch.count == 0 || g.m == 0 || g.n == 0) return;
+  if (batch.count == 1 && !batch.a_index && !batch.b_index) return Gemm(ctx, dtype, g);
   const GemmTiling tiling = TileGemm(g.m, g.n, g.k);
   const int64_t tiles = tiling.down * tiling.across;
   auto run = [&](int64_t begin, int64_t end) {
@@ -193,8 +298,11 @@ void Gemm(const KernelContext* ctx, DType dtype, const GemmArgs& args) {
   if (args.m == 0 || args.n == 0) return;
   const GemmTiling tiling = TileGemm(args.m, args.n, args.k);
   const int64_t tiles = tiling.down * tiling.across;
+  const PackedFactor packed(ctx, dtype, args, tiling);
   auto run = [&](int64_t begin, int64_t end) {
-    for (int64_t i = begin; i < end; ++i) RunTile(dtype, args, tiling, i);
+    for (int64_t i = begin; i < end; ++i) {
+      if (!packed.RunTile(i)) RunTile(dtype, args, tiling, i);
+    }
   };
   if (!ctx || tiles == 1) return run(0, tiles);
   ctx->ParallelFor(tiles, 200 + tiling.flops * (dtype == DType::kFloat ? 0.008 : 0.03), run);

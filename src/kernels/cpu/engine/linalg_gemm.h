@@ -24,6 +24,8 @@ struct GemmArgs {
   void* c = nullptr;
   int64_t ldc = 0;
   GemmMode mode = GemmMode::kSet;
+  // The input that `b` points into, if it is one as it stands: a packed form of B may be kept beside it.
+  const Tensor* b_value = nullptr;
 };
 
 // Whether bfloat16 is one of the types below; its results are float.

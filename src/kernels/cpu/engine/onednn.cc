@@ -79,7 +79,7 @@ Dims WeightDims(const ConvKey& k) {
 // The user's weights. Plain: [taps][in / groups][groups * out / groups]. Transposed: the same memory, where the row is
 // this convolution's output and the column its input.
 Desc PlainWeights(const ConvKey& k) {
-  const int64_t out = k.out_channels / k.groups;
+  const int64_t out = (k.all_outputs > 0 ? k.all_outputs : k.out_channels) / k.groups;
   const int64_t in = k.in_channels / k.groups;
   const int64_t rows = k.transposed ? out : in;
   const int64_t columns = k.transposed ? in : out;
@@ -121,6 +121,28 @@ class Layout {
   dnnl::reorder reorder_;
 };
 
+// All that tells one layout from another, as bytes.
+void AppendLayout(const Desc& desc, std::string* to) {
+  const auto append = [to](const auto& v) { to->append(reinterpret_cast<const char*>(&v), sizeof(v)); };
+  const dnnl_memory_desc_t& d = desc.data;
+  append(d.ndims);
+  append(d.data_type);
+  append(d.format_kind);
+  append(d.offset0);
+  append(d.extra.flags);
+  const dnnl_blocking_desc_t& b = d.format_desc.blocking;
+  for (int i = 0; i < d.ndims; ++i) {
+    append(d.dims[i]);
+    append(d.padded_dims[i]);
+    append(d.padded_offsets[i]);
+    append(b.strides[i]);
+  }
+  for (int i = 0; i < b.inner_nblks; ++i) {
+    append(b.inner_blks[i]);
+    append(b.inner_idxs[i]);
+  }
+}
+
 size_t Aligned(size_t bytes) { return (bytes + 63) / 64 * 64; }
 
 }  // namespace
@@ -129,6 +151,7 @@ struct Conv::Impl {
   ConvKey key;
   dnnl::primitive primitive;
   Desc src, weights, dst, scratch;
+  std::string packing_name;
   Layout packing;         // plain -> packed weights, or packed -> plain for backward weights
   Layout src_in, dst_in;  // plain -> blocked images, for backward weights
 
@@ -139,6 +162,8 @@ struct Conv::Impl {
     scratch = pd.scratchpad_desc();
     const Desc plain = PlainWeights(key);
     packing = key.kind == ConvKind::kBackwardWeights ? Layout(weights, plain) : Layout(plain, weights);
+    AppendLayout(plain, &packing_name);
+    AppendLayout(weights, &packing_name);
     return absl::OkStatus();
   }
   // Images in the primitive's layout lie behind the primitive's own scratch memory.
@@ -194,6 +219,7 @@ StatusOr<std::shared_ptr<const Conv>> Conv::Create(const ConvKey& k) {
 size_t Conv::packed_bytes() const { return impl_->weights.get_size(); }
 bool Conv::packed_is_plain() const { return impl_->packing.same(); }
 bool Conv::SamePacking(const Conv& o) const { return impl_->weights == o.impl_->weights; }
+const std::string& Conv::packing() const { return impl_->packing_name; }
 size_t Conv::scratch_bytes() const {
   return Aligned(impl_->scratch.get_size()) + impl_->src_bytes() + impl_->dst_bytes();
 }

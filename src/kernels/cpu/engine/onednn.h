@@ -10,6 +10,7 @@
 #include <array>
 #include <cstdint>
 #include <memory>
+#include <string>
 
 #include "base/status.h"
 
@@ -27,13 +28,15 @@ struct ConvKey {
   bool bf16 = false;     // sums are float32; so are the packed weights of the backward-weights pass
   bool volumetric = false;
   int64_t batch = 1, in_channels = 1, out_channels = 1, groups = 1;
+  int64_t all_outputs = 0;  // in the user's weights, where this convolution makes a part of the outputs; else 0
   std::array<int64_t, 3> in{1, 1, 1}, kernel{1, 1, 1}, out{1, 1, 1}, stride{1, 1, 1}, dilation{1, 1, 1};
   std::array<int64_t, 3> pad_before{0, 0, 0}, pad_after{0, 0, 0};
   bool operator==(const ConvKey&) const = default;
   template <typename H>
   friend H AbslHashValue(H h, const ConvKey& k) {
-    return H::combine(std::move(h), k.kind, k.transposed, k.blocked, k.bf16, k.volumetric, k.batch, k.in_channels,
-                      k.out_channels, k.groups, k.in, k.kernel, k.out, k.stride, k.dilation, k.pad_before, k.pad_after);
+    return H::combine(
+        std::move(h), k.kind, k.transposed, k.blocked, k.bf16, k.volumetric, k.batch, k.in_channels, k.out_channels,
+        k.groups, k.all_outputs, k.in, k.kernel, k.out, k.stride, k.dilation, k.pad_before, k.pad_after);
   }
 };
 
@@ -48,6 +51,8 @@ class Conv {
   // True when that layout is the user's: then no packing is needed.
   bool packed_is_plain() const;
   bool SamePacking(const Conv& o) const;
+  // Names what Pack makes: equal for convolutions that make the same of the same weights.
+  const std::string& packing() const;
   size_t scratch_bytes() const;
 
   Status Pack(const void* weights, void* packed) const;

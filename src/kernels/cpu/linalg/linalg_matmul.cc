@@ -34,6 +34,7 @@ class MatMulKernel : public Kernel {
     MR_ASSIGN_OR_RETURN(Tensor * out, ctx.AllocateOutput(0, shape));
     p.x = a.raw();
     p.y = b.raw();
+    p.y_value = &b;
     p.result = out->mutable_raw();
     return MultiplyMatrices(ctx, ctx.input_dtype(0), p);
   }
@@ -114,6 +115,7 @@ class BatchMatMulKernel : public Kernel {
     p.transpose_y = p.conjugate_y = adj_y_;
     p.x = x.raw();
     p.y = y.raw();
+    p.y_value = &y;
     p.result = out->mutable_raw();
     p.x_count = batch.x_count();
     p.y_count = batch.y_count();

@@ -21,6 +21,7 @@ GemmBatch BatchOf(const Products& p) {
   g.lda = p.transpose_x ? p.m : p.k;
   g.ldb = p.transpose_y ? p.k : p.n;
   g.ldc = p.n;
+  g.b_value = p.y_value;
   batch.count = p.count;
   batch.a_size = p.m * p.k;
   batch.b_size = p.k * p.n;
@@ -30,6 +31,7 @@ GemmBatch BatchOf(const Products& p) {
   if (p.y_count == 1 && p.count > 1 && !p.transpose_x && !p.x_index) {
     g.m *= p.count;
     batch.count = 1;
+    batch.b_index = nullptr;
   }
   return batch;
 }
@@ -46,6 +48,7 @@ Status Widened(KernelContext& ctx, DType narrow, DType wide, const Products& p) 
   Products q = p;
   q.x = x.raw();
   q.y = y.raw();
+  q.y_value = nullptr;
   q.result = result.mutable_raw();
   BatchGemm(&ctx, wide, BatchOf(q));
   ConvertElements(ctx, wide, narrow, result.raw(), p.result, size);
@@ -86,6 +89,7 @@ Status Complex(KernelContext& ctx, const Products& p) {
     Products q = p;
     q.x = x.data<T>() + x_part * x_size;
     q.y = y.data<T>() + y_part * y_size;
+    q.y_value = nullptr;
     q.result = result.mutable_data<T>() + part * size;
     GemmBatch batch = BatchOf(q);
     batch.args.mode = mode;

@@ -18,6 +18,7 @@ struct Products {
   int64_t m = 0, n = 0, k = 0;  // op(x) is m x k, op(y) k x n
   bool transpose_x = false, transpose_y = false;
   bool conjugate_x = false, conjugate_y = false;
+  const Tensor* y_value = nullptr;  // the input that y is, if it is one: see GemmArgs
 };
 
 // f16 bf16 f32 f64 i16 i32 i64 c64 c128.

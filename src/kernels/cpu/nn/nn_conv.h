@@ -39,6 +39,8 @@ struct ConvOperands {
   void* input = nullptr;
   void* filter = nullptr;
   void* output = nullptr;
+  // The input that `filter` is the value of, if it is one as it stands: packed forms of it may be kept.
+  const Tensor* filter_value = nullptr;
 };
 
 // Direct convolution by our own loops, for T = float, double, int32_t. Any geometry.

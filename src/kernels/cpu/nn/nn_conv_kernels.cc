@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The convolution kernels: check shapes, bring operands into channels-last float32 (or double, int32), run.
+// The convolution kernels: check shapes, bring operands into channels-last
+// float32 (or double, int32), run.
 #include <algorithm>
 #include <cstring>
 
@@ -17,7 +18,8 @@ struct ConvShapes {
   Shape output;
 };
 
-// The sizes in a vector; of the older ops, which are given the tensor itself, its shape.
+// The sizes in a vector; of the older ops, which are given the tensor itself,
+// its shape.
 StatusOr<Shape> ShapeFromTensor(const Tensor& t, absl::string_view what) {
   if (IsFloating(t.dtype())) return t.shape();
   if (t.rank() != 1) return InvalidArgument(what, " must be a vector, got shape ", t.shape().ToString());
@@ -25,7 +27,8 @@ StatusOr<Shape> ShapeFromTensor(const Tensor& t, absl::string_view what) {
   return Shape::Make(absl::MakeConstSpan(dims));
 }
 
-// The geometry of the forward convolution of `input` by `filter`, and the shape that it gives.
+// The geometry of the forward convolution of `input` by `filter`, and the shape
+// that it gives.
 Status MakeGeometry(const WindowAttrs& attrs, bool depthwise, ConvShapes* shapes, ConvGeometry* g) {
   const ImageLayout& layout = attrs.layout;
   const Shape& in = shapes->input;
@@ -77,8 +80,9 @@ Status MakeGeometry(const WindowAttrs& attrs, bool depthwise, ConvShapes* shapes
   return absl::OkStatus();
 }
 
-// Where the filter covers a whole axis (the words of a sentence, the last layers of a classifier) that axis can be seen
-// as channels: the memory is the same, and the code for many channels is the fast one.
+// Where the filter covers a whole axis (the words of a sentence, the last
+// layers of a classifier) that axis can be seen as channels: the memory is the
+// same, and the code for many channels is the fast one.
 ConvGeometry FoldCoveredAxes(ConvGeometry g) {
   for (size_t axis = 3; axis-- > 0 && g.groups == 1;) {
     if (g.kernel[axis] != g.in[axis] || g.dilation[axis] != 1 || g.pad_before[axis] != 0 || g.pad_after[axis] != 0)
@@ -94,12 +98,38 @@ void RunProduct(KernelContext& ctx, DType type, ConvPass pass, const ConvGeometr
   const int64_t n = g.batch, in = g.in_channels, out = g.out_channels;
   switch (pass) {
     case ConvPass::kForward:
-      return Gemm(&ctx, type, {n, out, in, v.input, in, false, v.filter, out, false, v.output, out});
+      return Gemm(
+          &ctx, type,
+          {n, out, in, v.input, in, false, v.filter, out, false, v.output, out, GemmMode::kSet, v.filter_value});
     case ConvPass::kBackwardInput:
       return Gemm(&ctx, type, {n, in, out, v.output, out, false, v.filter, out, true, v.input, in});
     case ConvPass::kBackwardFilter:
       return Gemm(&ctx, type, {in, out, n, v.input, in, true, v.output, out, false, v.filter, out});
   }
+}
+
+bool IsPointwise(const ConvGeometry& g) {
+  constexpr std::array<int64_t, 3> kOnes{1, 1, 1}, kZeros{0, 0, 0};
+  return g.taps() == 1 && g.groups == 1 && g.in == g.out && g.stride == kOnes && g.pad_before == kZeros;
+}
+
+// Channels first and one tap: each image is a matrix with a row a channel, and
+// nothing needs to be turned around.
+void RunPlanes(KernelContext& ctx, DType type, ConvPass pass, const ConvGeometry& g, const void* filter,
+               const void* planes, void* result) {
+  const bool forward = pass == ConvPass::kForward;
+  GemmBatch b;
+  b.count = g.batch;
+  b.args.m = forward ? g.out_channels : g.in_channels;
+  b.args.k = forward ? g.in_channels : g.out_channels;
+  b.args.n = b.args.ldb = b.args.ldc = g.in_pixels();
+  b.args.a = filter;
+  b.args.lda = g.out_channels;
+  b.args.transpose_a = forward;
+  b.args.b = planes;
+  b.args.c = result;
+  b.b_size = b.args.k * b.args.n;
+  BatchGemm(&ctx, type, b);
 }
 
 Status RunPass(KernelContext& ctx, DType type, ConvPass pass, const ConvGeometry& given, const ConvOperands& v) {
@@ -115,7 +145,8 @@ Status RunPass(KernelContext& ctx, DType type, ConvPass pass, const ConvGeometry
   return DirectConv<float>(ctx, pass, g, v);
 }
 
-// ---- depthwise convolution with a multiplier m > 1 is one with multiplier 1 on an input whose channels are repeated
+// ---- depthwise convolution with a multiplier m > 1 is one with multiplier 1
+// on an input whose channels are repeated
 // ----
 
 template <typename T>
@@ -168,7 +199,8 @@ class ConvKernel : public Kernel {
 
   Status Init(const KernelInit& init) override {
     const bool volumetric = init.op.name.rfind("Conv3D", 0) == 0;
-    MR_ASSIGN_OR_RETURN(attrs_, ReadWindowAttrs(init, volumetric ? "NDHWC" : "NHWC", /*spatial_only=*/true));
+    MR_ASSIGN_OR_RETURN(attrs_, ReadWindowAttrs(init, volumetric ? "NDHWC" : "NHWC",
+                                                /*spatial_only=*/true));
     return absl::OkStatus();
   }
 
@@ -241,8 +273,15 @@ class ConvKernel : public Kernel {
 
   Status RunAs(KernelContext& ctx, const ConvGeometry& g, DType type, bool multiplied, Tensor* out) const {
     const bool narrow = type != out->dtype();
+    if (!narrow && (type == DType::kFloat || type == DType::kDouble) && attrs_.layout.channels_first() &&
+        pass_ != ConvPass::kBackwardFilter && IsPointwise(g) && g.in_pixels() > 1) {
+      RunPlanes(ctx, type, pass_, g, ctx.input(1).raw(), ctx.input(pass_ == ConvPass::kForward ? 0 : 2).raw(),
+                out->mutable_raw());
+      return absl::OkStatus();
+    }
     const bool turned = pass_ != ConvPass::kBackwardFilter && attrs_.layout.channels_first();
-    // Where the result is computed: in place, or beside when it must be transposed or narrowed.
+    // Where the result is computed: in place, or beside when it must be
+    // transposed or narrowed.
     Tensor result = *out;
     if (narrow || turned) {
       Shape shape = out->shape();
@@ -265,6 +304,7 @@ class ConvKernel : public Kernel {
     v.input = pass_ == ConvPass::kBackwardInput ? result.mutable_raw() : input.mutable_raw();
     v.filter = pass_ == ConvPass::kBackwardFilter ? result.mutable_raw() : filter.mutable_raw();
     v.output = pass_ == ConvPass::kForward ? result.mutable_raw() : output.mutable_raw();
+    if (pass_ != ConvPass::kBackwardFilter && !narrow) v.filter_value = &filter;
     MR_RETURN_IF_ERROR(multiplied ? RunMultiplied(ctx, type, pass_, g, v) : RunPass(ctx, type, pass_, g, v));
     return Deliver(ctx, std::move(result), turned, narrow, out);
   }
@@ -297,7 +337,8 @@ class ConvKernel : public Kernel {
   WindowAttrs attrs_;
 };
 
-// Where each place of an axis that was resized and then mirrored at its ends takes its value: between two cells.
+// Where each place of an axis that was resized and then mirrored at its ends
+// takes its value: between two cells.
 struct MirroredPlace {
   int64_t below, above;
   float part;  // of the one above
@@ -368,7 +409,9 @@ class FusedConvKernel final : public Kernel {
   Status ReadPaddings(const Tensor& t, const Tensor& in, const int64_t* size, std::vector<MirroredPlace>* axes) const {
     if (t.rank() != 2 || t.dim(0) != 4 || t.dim(1) != 2) {
       return InvalidArgument(
-          "paddings must be a matrix with 2 columns and a row a dimension, got ", t.shape().ToString());
+          "paddings must be a matrix with 2 columns and a "
+          "row a dimension, got ",
+          t.shape().ToString());
     }
     const int32_t* p = t.data<int32_t>();
     if (p[0] != 0 || p[1] != 0 || p[6] != 0 || p[7] != 0) {

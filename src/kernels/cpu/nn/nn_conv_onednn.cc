@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // float32 and bfloat16 convolution through oneDNN, split over our pool.
 //
-// Forward: slices of images, or of output rows when there are few images. Backward-input with stride 1 is a forward
+// Forward: slices of images, or of output rows when there are few images, or of those and of output channels when there
+// are few rows. Backward-input with stride 1 is a forward
 // convolution by the filter turned half around (oneDNN's forward code is the faster one); with other strides it is
 // oneDNN's own, by slices of images. Backward-filter: each of a fixed number of image chunks makes a filter of its own;
 // they are added in order. Which slices there are depends on the geometry alone, so results do not depend on threads.
@@ -12,10 +13,12 @@
 #include <memory>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "absl/synchronization/mutex.h"
 #include "kernels/cpu/engine/onednn.h"
 #include "kernels/cpu/nn/nn_conv.h"
 #include "kernels/cpu/nn/nn_simd.h"
+#include "tensor/prepared.h"
 
 namespace millrace {
 namespace {
@@ -154,38 +157,122 @@ StatusOr<RefPtr<Buffer>> Scratch(KernelContext& ctx, size_t bytes) {
   return AllocateBuffer(ctx.device().allocator(), std::max<size_t>(bytes, 1));
 }
 
-// Filters in the layouts that the primitives want, each packed once. Nearly always there is one.
+// The filter of a convolution, perhaps turned half around: its taps in reverse order.
+struct Filter {
+  const void* taps = nullptr;
+  const Tensor* value = nullptr;  // ConvOperands::filter_value
+  bool transposed = false;        // see ConvKey
+  bool turned = false;
+  size_t num_taps = 1, tap_bytes = 0;  // when it is turned
+};
+
+// The parts of a filter, one behind the other, for convolutions of some of its outputs each.
+struct PackedFilter {
+  const void* first = nullptr;
+  size_t stride = 0;  // bytes
+};
+
+// A filter in the layouts that the primitives want, packed once for each. Nearly always there is one.
 class PackedFilters {
  public:
-  PackedFilters(KernelContext& ctx, const void* plain) : ctx_(ctx), plain_(plain) {}
-  StatusOr<const void*> For(const Conv& conv) {
-    if (conv.packed_is_plain()) return plain_;
+  PackedFilters(KernelContext& ctx, const Filter& filter, int64_t parts) : ctx_(ctx), filter_(filter), parts_(parts) {}
+
+  // For `conv`, which makes one of the parts. `key` is its key.
+  StatusOr<PackedFilter> For(const Conv& conv, const ConvKey& key) {
+    if (conv.packed_is_plain() && !filter_.turned && parts_ == 1) return PackedFilter{filter_.taps, 0};
+    const size_t stride = (conv.packed_bytes() + 63) / 64 * 64;
     for (const auto& [owner, buffer] : packed_) {
-      if (owner->SamePacking(conv)) return static_cast<const void*>(buffer->data());
+      if (owner->SamePacking(conv)) return PackedFilter{buffer->data(), stride};
     }
-    MR_ASSIGN_OR_RETURN(RefPtr<Buffer> buffer, Scratch(ctx_, conv.packed_bytes()));
-    MR_RETURN_IF_ERROR(conv.Pack(plain_, buffer->data()));
+    const size_t bytes = stride * static_cast<size_t>(parts_);
+    const auto pack = [&](void* to) { return Pack(conv, key, stride, static_cast<char*>(to)); };
+    RefPtr<Buffer> buffer;
+    if (filter_.value != nullptr) {
+      const std::string form =
+          absl::StrCat(filter_.turned ? "turned filter of " : "filter of ", parts_, " parts ", conv.packing());
+      buffer = PreparedForms::Of(*filter_.value, form, bytes, ctx_.device().allocator(), pack);
+    }
+    if (!buffer) {
+      MR_ASSIGN_OR_RETURN(buffer, Scratch(ctx_, bytes));
+      MR_RETURN_IF_ERROR(pack(buffer->data()));
+    }
     packed_.emplace_back(&conv, std::move(buffer));
-    return static_cast<const void*>(packed_.back().second->data());
+    return PackedFilter{packed_.back().second->data(), stride};
   }
 
  private:
+  Status Pack(const Conv& conv, const ConvKey& key, size_t stride, char* to) {
+    const char* from = static_cast<const char*>(filter_.taps);
+    if (filter_.turned) {
+      MR_RETURN_IF_ERROR(Turn());
+      from = static_cast<const char*>(turned_->data());
+    }
+    if (conv.packed_is_plain() && parts_ == 1) {
+      std::memcpy(to, from, conv.packed_bytes());
+      return absl::OkStatus();
+    }
+    const int64_t outputs = key.out_channels / key.groups;
+    const auto part_bytes =
+        static_cast<size_t>((filter_.transposed ? outputs * key.in_channels : outputs) * (key.bf16 ? 2 : 4));
+    FirstError error;
+    const double nanos = static_cast<double>(conv.packed_bytes()) / 4;
+    ctx_.ParallelFor(parts_, nanos, [&](int64_t begin, int64_t end) {
+      for (int64_t i = begin; i < end && !error.failed(); ++i) {
+        const auto part = static_cast<size_t>(i);
+        error.Set(conv.Pack(from + part * part_bytes, to + part * stride));
+      }
+    });
+    return error.Take();
+  }
+  Status Turn() {
+    if (turned_) return absl::OkStatus();
+    const size_t taps = filter_.num_taps, bytes = filter_.tap_bytes;
+    MR_ASSIGN_OR_RETURN(turned_, Scratch(ctx_, taps * bytes));
+    const char* const from = static_cast<const char*>(filter_.taps);
+    char* const to = static_cast<char*>(turned_->data());
+    for (size_t k = 0; k < taps; ++k) std::memcpy(to + k * bytes, from + (taps - 1 - k) * bytes, bytes);
+    return absl::OkStatus();
+  }
+
   KernelContext& ctx_;
-  const void* plain_;
+  const Filter filter_;
+  const int64_t parts_;
+  RefPtr<Buffer> turned_;
   std::vector<std::pair<const Conv*, RefPtr<Buffer>>> packed_;
 };
 
-// Runs `slices` of one kind of pass; in_offset goes with src, out_offset with dst.
-Status RunSlices(KernelContext& ctx, ConvKind kind, bool bf16, bool transposed, const std::vector<Slice>& slices,
-                 void* src, const void* filter, void* dst) {
+// Into how many parts the output channels of each slice are cut, when there are too few slices for the work.
+int64_t ChannelParts(const ConvGeometry& g, size_t slices) {
+  constexpr int64_t kMinChannels = 64;
+  if (g.groups != 1) return 1;
+  int64_t parts = 1;
+  while (2 * parts * static_cast<int64_t>(slices) <= WantedSlices(g) &&
+         g.out_channels % (2 * parts * kMinChannels) == 0) {
+    parts *= 2;
+  }
+  return parts;
+}
+
+// Runs the `slices` of `whole`, a pass of one kind; in_offset goes with src, out_offset with dst. Of a forward pass,
+// each may be run in parts, which make some of the output channels each.
+Status RunSlices(KernelContext& ctx, ConvKind kind, bool bf16, const ConvGeometry& whole,
+                 const std::vector<Slice>& slices, void* src, const Filter& filter, void* dst) {
+  const int64_t parts = kind == ConvKind::kForward ? ChannelParts(whole, slices.size()) : 1;
+  const int64_t channels = whole.out_channels / parts;  // of a part
+  const size_t element = bf16 ? 2 : 4;
   std::vector<ConvPtr> convs(slices.size());
-  std::vector<const void*> weights(slices.size());
-  PackedFilters packed(ctx, filter);
+  std::vector<PackedFilter> weights(slices.size());
+  PackedFilters packed(ctx, filter, parts);
   size_t scratch_bytes = 0;
+  int64_t pixels = 0;
   ConvKey last;
   for (size_t i = 0; i < slices.size(); ++i) {
     ConvKey key = KeyOf(kind, slices[i].g, bf16);
-    key.transposed = transposed;
+    key.transposed = filter.transposed;
+    if (parts > 1) {
+      key.all_outputs = key.out_channels;
+      key.out_channels = channels;
+    }
     const bool same = i > 0 && key == last;
     last = key;
     if (same) {
@@ -194,18 +281,30 @@ Status RunSlices(KernelContext& ctx, ConvKind kind, bool bf16, bool transposed, 
       continue;
     }
     MR_ASSIGN_OR_RETURN(convs[i], Conv::Get(key));
-    MR_ASSIGN_OR_RETURN(weights[i], packed.For(*convs[i]));
-    scratch_bytes = std::max(scratch_bytes, convs[i]->scratch_bytes());
+    MR_ASSIGN_OR_RETURN(weights[i], packed.For(*convs[i], key));
+    scratch_bytes = std::max(scratch_bytes, (convs[i]->scratch_bytes() + 63) / 64 * 64);
+    pixels = std::max(pixels, slices[i].g.batch * slices[i].g.out_pixels());
   }
-  const double cost = slices[0].g.flops() / kFlopsPerNanosecond;
+  const size_t result_bytes = parts > 1 ? static_cast<size_t>(pixels * channels) * element : 0;
+  const auto n = static_cast<int64_t>(slices.size());
+  const double cost = slices[0].g.flops() / static_cast<double>(parts) / kFlopsPerNanosecond;
   FirstError error;
-  ctx.ParallelFor(static_cast<int64_t>(slices.size()), cost, [&](int64_t begin, int64_t end) {
-    auto scratch = Scratch(ctx, scratch_bytes);
+  // The slices of one part follow one another: they share its weights.
+  ctx.ParallelFor(n * parts, cost, [&](int64_t begin, int64_t end) {
+    auto scratch = Scratch(ctx, scratch_bytes + result_bytes);
     if (!scratch.ok()) return error.Set(scratch.status());
+    char* const result = static_cast<char*>((*scratch)->data()) + scratch_bytes;
     for (int64_t i = begin; i < end && !error.failed(); ++i) {
-      const size_t at = static_cast<size_t>(i);
-      error.Set(convs[at]->Run(At(src, slices[at].in_offset, bf16), const_cast<void*>(weights[at]),
-                               At(dst, slices[at].out_offset, bf16), (*scratch)->data()));
+      const auto at = static_cast<size_t>(i % n), part = static_cast<size_t>(i / n);
+      const Slice& s = slices[at];
+      const char* const taps = static_cast<const char*>(weights[at].first) + part * weights[at].stride;
+      char* const to = static_cast<char*>(At(dst, s.out_offset, bf16));
+      error.Set(convs[at]->Run(
+          At(src, s.in_offset, bf16), const_cast<char*>(taps), parts > 1 ? result : to, (*scratch)->data()));
+      if (parts == 1) continue;
+      const size_t bytes = static_cast<size_t>(channels) * element, pixel = bytes * static_cast<size_t>(parts);
+      const auto count = static_cast<size_t>(s.g.batch * s.g.out_pixels());
+      for (size_t p = 0; p < count; ++p) std::memcpy(to + p * pixel + part * bytes, result + p * bytes, bytes);
     }
   });
   return error.Take();
@@ -231,21 +330,14 @@ Status BackwardInput(KernelContext& ctx, const ConvGeometry& g, const ConvOperan
   const ConvGeometry t = TurnedAround(g);
   if (!UnitStride(g) || g.depthwise() || !Ordinary(t)) {
     // Cells that no window covers still get their zeros from the primitive.
-    return RunSlices(
-        ctx, ConvKind::kBackwardData, bf16, false, SliceImages(g, WantedSlices(g)), v.input, v.filter, v.output);
+    return RunSlices(ctx, ConvKind::kBackwardData, bf16, g, SliceImages(g, WantedSlices(g)), v.input,
+                     {v.filter, v.filter_value}, v.output);
   }
-  const void* turned = v.filter;
-  RefPtr<Buffer> buffer;
-  const size_t taps = static_cast<size_t>(g.taps());
-  const size_t tap = static_cast<size_t>(g.group_in() * g.out_channels) * (bf16 ? 2 : 4);
-  if (taps > 1) {
-    MR_ASSIGN_OR_RETURN(buffer, Scratch(ctx, taps * tap));
-    char* to = static_cast<char*>(buffer->data());
-    const char* from = static_cast<const char*>(v.filter);
-    for (size_t k = 0; k < taps; ++k) std::memcpy(to + k * tap, from + (taps - 1 - k) * tap, tap);
-    turned = to;
-  }
-  return RunSlices(ctx, ConvKind::kForward, bf16, true, SliceForward(t), v.output, turned, v.input);
+  Filter filter{v.filter, v.filter_value, /*transposed=*/true};
+  filter.turned = g.taps() > 1;
+  filter.num_taps = static_cast<size_t>(g.taps());
+  filter.tap_bytes = static_cast<size_t>(g.group_in() * g.out_channels) * (bf16 ? 2 : 4);
+  return RunSlices(ctx, ConvKind::kForward, bf16, t, SliceForward(t), v.output, filter, v.input);
 }
 
 // ---- backward by the filter ----
@@ -323,7 +415,7 @@ Status BackwardFilter(KernelContext& ctx, const ConvGeometry& g, const ConvOpera
 Status Dispatch(KernelContext& ctx, ConvPass pass, const ConvGeometry& g, const ConvOperands& v, bool bf16) {
   if (pass == ConvPass::kBackwardInput) return BackwardInput(ctx, g, v, bf16);
   if (pass == ConvPass::kBackwardFilter) return BackwardFilter(ctx, g, v, bf16);
-  return RunSlices(ctx, ConvKind::kForward, bf16, false, SliceForward(g), v.input, v.filter, v.output);
+  return RunSlices(ctx, ConvKind::kForward, bf16, g, SliceForward(g), v.input, {v.filter, v.filter_value}, v.output);
 }
 
 }  // namespace

@@ -316,6 +316,20 @@ TEST(Conv2D, LargeOnesAreSplit) {
   ConvTester({{7, 20, 20, 16}, {3, 3, 16, 32}, {2, 2}, {1, 1}, "SAME"}).Check();
   ConvTester({{2, 33, 33, 3}, {7, 7, 3, 32}, {2, 2}, {1, 1}, "VALID"}).Check();
   ConvTester({{2, 30, 30, 32}, {1, 1, 32, 48}, {1, 1}, {1, 1}, "VALID"}).Check();
+  ConvTester({{1, 7, 7, 256}, {3, 3, 256, 256}, {1, 1}, {1, 1}, "SAME"}).Check();   // by channels
+  ConvTester({{1, 10, 7, 128}, {3, 3, 128, 256}, {1, 1}, {1, 1}, "SAME"}).Check();  // by rows, unevenly, and channels
+  ConvTester({{2, 9, 9, 256}, {3, 3, 256, 256}, {2, 2}, {1, 1}, "VALID"}).Check();
+}
+
+TEST(Conv2D, OneByOneWithChannelsFirst) {
+  for (DType type : kFloats) {
+    for (const int64_t side : {1, 5, 16}) {
+      ConvCase c{{3, side, side, 12}, {1, 1, 12, 7}, {1, 1}, {1, 1}, "SAME"};
+      c.type = type;
+      c.channels_first = true;
+      ConvTester(c).Check();
+    }
+  }
 }
 
 TEST(Conv2D, Int32) {

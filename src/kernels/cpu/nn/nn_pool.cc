@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Pooling. Every op brings its operands channels-last (and half and bfloat16 to float32), walks the windows, and brings
-// the result back. A window never is empty: SAME pads by less than a window.
+// Pooling. Every op brings its operands channels-last (and half and bfloat16 to
+// float32), walks the windows, and brings the result back. A window never is
+// empty: SAME pads by less than a window.
 #include "kernels/cpu/nn/nn_pool.h"
 
 #include <algorithm>
@@ -8,8 +9,11 @@
 #include <limits>
 #include <vector>
 
+#include "absl/functional/function_ref.h"
+#include "absl/synchronization/mutex.h"
 #include "base/checked.h"
 #include "kernels/cpu/engine/index_arithmetic.h"
+#include "kernels/cpu/engine/strided_copy.h"
 #include "kernels/cpu/nn/nn_layout.h"
 #include "kernels/cpu/nn/nn_pool_simd.h"
 
@@ -18,7 +22,8 @@ namespace {
 
 size_t Sz(int64_t v) { return static_cast<size_t>(v); }
 
-// Channels-last, spatial windows only: planes, rows and columns. Images have one plane.
+// Channels-last, spatial windows only: planes, rows and columns. Images have
+// one plane.
 struct PoolGeometry {
   int64_t batch = 0, channels = 0;
   int64_t in[3] = {1, 1, 1}, out[3] = {1, 1, 1}, kernel[3] = {1, 1, 1}, stride[3] = {1, 1, 1}, pad[3] = {0, 0, 0};
@@ -35,7 +40,8 @@ struct PoolGeometry {
 template <typename T>
 constexpr bool kVector = std::is_same_v<T, float> || std::is_same_v<T, double>;
 
-// Calls fn(cell offset, result offset) for every channel of every window of the run.
+// Calls fn(cell offset, result offset) for every channel of every window of the
+// run.
 template <typename Fn>
 void ForEachResult(const WindowRun& run, Fn fn) {
   for (size_t w = 0; w < run.windows; ++w) {
@@ -98,7 +104,8 @@ Span WindowSpan(const PoolGeometry& g, int axis, int64_t o) {
   return {std::max<int64_t>(at, 0), std::min(at + g.kernel[axis], g.in[axis])};
 }
 
-// Windows of one output row, run by run: those that padding or the border cuts alone, the others together.
+// Windows of one output row, run by run: those that padding or the border cuts
+// alone, the others together.
 class RowWalker {
  public:
   explicit RowWalker(const PoolGeometry& g) : g_(g), offsets_(Sz(g.window_cells())) {
@@ -109,7 +116,8 @@ class RowWalker {
     first_ = std::min(first_, g.out[2]);
     last_ = std::max(last_, first_);
   }
-  // Calls fn(run, first cell, column): offsets of the run start at `first cell`, an element of the image.
+  // Calls fn(run, first cell, column): offsets of the run start at `first
+  // cell`, an element of the image.
   template <typename Fn>
   void Row(int64_t row, size_t channels, Fn fn) {
     const Span planes = WindowSpan(g_, 0, row / g_.out[1]), rows = WindowSpan(g_, 1, row % g_.out[1]);
@@ -143,11 +151,19 @@ double RowCost(const PoolGeometry& g) {
          20;
 }
 
-// Ops whose results are disjoint by window: any rows in parallel. fn(run, first cell, first result), both as elements
-// of the whole tensors.
+// Who runs the units of a walk: the threads of a kernel (OnThreads), or one.
+using Units = absl::FunctionRef<void(int64_t begin, int64_t end)>;
+using Loop = absl::FunctionRef<void(int64_t n, double cost_per_unit, Units run)>;
+void OnThisThread(int64_t n, double, Units run) { run(0, n); }
+auto OnThreads(const KernelContext& ctx) {
+  return [&ctx](int64_t n, double cost, Units run) { ctx.ParallelFor(n, cost, run); };
+}
+
+// Ops whose results are disjoint by window: any rows in parallel. fn(run, first
+// cell, first result), both as elements of the whole tensors.
 template <typename Fn>
-void Forward(KernelContext& ctx, const PoolGeometry& g, Fn fn) {
-  ctx.ParallelFor(g.batch * g.rows(), RowCost(g), [&](int64_t begin, int64_t end) {
+void Forward(Loop loop, const PoolGeometry& g, Fn fn) {
+  loop(g.batch * g.rows(), RowCost(g), [&](int64_t begin, int64_t end) {
     RowWalker walker(g);
     for (int64_t row = begin; row < end; ++row) {
       walker.Row(row % g.rows(), Sz(g.channels), [&](const WindowRun& run, int64_t cell, int64_t x) {
@@ -157,15 +173,16 @@ void Forward(KernelContext& ctx, const PoolGeometry& g, Fn fn) {
   });
 }
 
-// Ops that add into overlapping cells: whole images, or blocks of their channels when images are few. The cells are
-// zeroed, then each sees its windows in the same order always. fn as above.
+// Ops that add into overlapping cells: whole images, or blocks of their
+// channels when images are few. The cells are zeroed, then each sees its
+// windows in the same order always. fn as above.
 constexpr int64_t kChannelBlock = 64;
 template <typename T, typename Fn>
-void Backward(KernelContext& ctx, const PoolGeometry& g, T* dx, Fn fn) {
+void Backward(Loop loop, const PoolGeometry& g, T* dx, Fn fn) {
   const int64_t block = g.batch >= 8 ? g.channels : std::min(g.channels, kChannelBlock);
   const int64_t blocks = (g.channels + block - 1) / block;
   const double cost = RowCost(g) * static_cast<double>(g.rows()) * 2 / static_cast<double>(blocks);
-  ctx.ParallelFor(g.batch * blocks, cost, [&](int64_t begin, int64_t end) {
+  loop(g.batch * blocks, cost, [&](int64_t begin, int64_t end) {
     RowWalker walker(g);
     for (int64_t u = begin; u < end; ++u) {
       const int64_t n = u / blocks, first = u % blocks * block;
@@ -186,28 +203,28 @@ void Backward(KernelContext& ctx, const PoolGeometry& g, T* dx, Fn fn) {
 }
 
 template <typename T>
-void MaxForward(KernelContext& ctx, const PoolGeometry& g, const T* x, T* y) {
-  Forward(ctx, g, [&](const WindowRun& run, int64_t cell, int64_t out) { MaxRun<T>(run, x + cell, y + out); });
+void MaxForward(Loop loop, const PoolGeometry& g, const T* x, T* y) {
+  Forward(loop, g, [&](const WindowRun& run, int64_t cell, int64_t out) { MaxRun<T>(run, x + cell, y + out); });
 }
 template <typename T>
-void MeanForward(KernelContext& ctx, const PoolGeometry& g, const T* x, T* y) {
-  Forward(ctx, g, [&](const WindowRun& run, int64_t cell, int64_t out) { MeanOfWindows<T>(run, x + cell, y + out); });
+void MeanForward(Loop loop, const PoolGeometry& g, const T* x, T* y) {
+  Forward(loop, g, [&](const WindowRun& run, int64_t cell, int64_t out) { MeanOfWindows<T>(run, x + cell, y + out); });
 }
 template <typename T>
-void MaxBackward(KernelContext& ctx, const PoolGeometry& g, const T* x, const T* dy, T* dx) {
-  Backward<T>(ctx, g, dx, [&](const WindowRun& run, int64_t cell, int64_t out) {
+void MaxBackward(Loop loop, const PoolGeometry& g, const T* x, const T* dy, T* dx) {
+  Backward<T>(loop, g, dx, [&](const WindowRun& run, int64_t cell, int64_t out) {
     ScatterRun<T>(run, x + cell, dx + cell, dy + out);
   });
 }
 template <typename T>
-void MaxSecond(KernelContext& ctx, const PoolGeometry& g, const T* x, const T* y, const T* grad, T* to) {
-  Forward(ctx, g, [&](const WindowRun& run, int64_t cell, int64_t out) {
+void MaxSecond(Loop loop, const PoolGeometry& g, const T* x, const T* y, const T* grad, T* to) {
+  Forward(loop, g, [&](const WindowRun& run, int64_t cell, int64_t out) {
     GatherRun<T>(run, x + cell, grad + cell, y + out, to + out);
   });
 }
 template <typename T>
-void MeanBackward(KernelContext& ctx, const PoolGeometry& g, const T* dy, T* dx) {
-  Backward<T>(ctx, g, dx, [&](const WindowRun& run, int64_t cell, int64_t out) {
+void MeanBackward(Loop loop, const PoolGeometry& g, const T* dy, T* dx) {
+  Backward<T>(loop, g, dx, [&](const WindowRun& run, int64_t cell, int64_t out) {
     SpreadToWindows<T>(run, dx + cell, dy + out);
   });
 }
@@ -224,7 +241,8 @@ void MaxOverChannels(KernelContext& ctx, int64_t n, int64_t k, const T* x, T* y)
 
 // ---- element types ----
 
-// Calls fn(T()) for the element type; half and bfloat16 have become float32 before.
+// Calls fn(T()) for the element type; half and bfloat16 have become float32
+// before.
 template <typename Fn>
 Status WithRealType(DType type, Fn fn) {
   switch (type) {
@@ -274,7 +292,8 @@ class PoolKernel : public Kernel {
     return Run(ctx, attrs, g, out);
   }
 
-  // Geometry and the op's output shape. `depth`: pooling over channels alone is allowed.
+  // Geometry and the op's output shape. `depth`: pooling over channels alone is
+  // allowed.
   static Status MakePoolGeometry(const WindowAttrs& attrs, const Shape& input, bool depth, PoolGeometry* g,
                                  Shape* pooled) {
     const ImageLayout& layout = attrs.layout;
@@ -291,11 +310,15 @@ class PoolKernel : public Kernel {
       const int64_t k = attrs.ksize[channel];
       if (!depth || layout.rank != 4 || attrs.ksize[Sz(first)] != 1 || attrs.ksize[Sz(first + 1)] != 1 ||
           attrs.strides[Sz(first)] != 1 || attrs.strides[Sz(first + 1)] != 1) {
-        return Unimplemented("pooling works over rows and columns, or (MaxPool) over channels alone");
+        return Unimplemented(
+            "pooling works over rows and columns, or "
+            "(MaxPool) over channels alone");
       }
       if (attrs.strides[channel] != k || g->channels % k != 0) {
         return Unimplemented(
-            "pooling over channels wants a window that is its own stride and divides the ", g->channels, " channels");
+            "pooling over channels wants a window that is its "
+            "own stride and divides the ",
+            g->channels, " channels");
       }
       out[channel] = g->channels / k;
     }
@@ -352,6 +375,9 @@ class PoolKernel : public Kernel {
 
   Status Run(KernelContext& ctx, const WindowAttrs& attrs, const PoolGeometry& g, Tensor* out) const {
     const bool narrow = IsNarrowFloat(out->dtype());
+    if (attrs.layout.channels_first() && !narrow && attrs.ksize[Sz(attrs.layout.channel)] == 1) {
+      return WithRealType(out->dtype(), [&](auto zero) { return RunPlanes<decltype(zero)>(ctx, g, out); });
+    }
     Tensor operand[3];
     for (int i = op_ == PoolOp::kMeanGrad ? 1 : 0; i < std::min(ctx.num_inputs(), 3); ++i) {
       if (op_ == PoolOp::kMax || op_ == PoolOp::kMean ? i > 0 : false) break;
@@ -384,31 +410,97 @@ class PoolKernel : public Kernel {
   Status RunTyped(KernelContext& ctx, const WindowAttrs& attrs, const PoolGeometry& g, const Tensor* in,
                   Tensor* out) const {
     T* to = out->mutable_data<T>();
+    const int64_t depth = attrs.ksize[Sz(attrs.layout.channel)];
+    if (depth > 1) {
+      MaxOverChannels<T>(ctx, out->num_elements(), depth, in[0].data<T>(), to);
+      return absl::OkStatus();
+    }
+    const T* const from[3] = {in[0].data<T>(), in[1].data<T>(), in[2].data<T>()};
+    return Walk<T>(OnThreads(ctx), g, from, to);
+  }
+
+  template <typename T>
+  Status Walk(Loop loop, const PoolGeometry& g, const T* const* in, T* to) const {
     switch (op_) {
-      case PoolOp::kMax: {
-        const int64_t depth = attrs.ksize[Sz(attrs.layout.channel)];
-        if (depth > 1) {
-          MaxOverChannels<T>(ctx, out->num_elements(), depth, in[0].data<T>(), to);
-        } else {
-          MaxForward<T>(ctx, g, in[0].data<T>(), to);
-        }
-        return absl::OkStatus();
-      }
-      case PoolOp::kMaxGrad: MaxBackward<T>(ctx, g, in[0].data<T>(), in[2].data<T>(), to); return absl::OkStatus();
-      case PoolOp::kMaxGradGrad:
-        MaxSecond<T>(ctx, g, in[0].data<T>(), in[1].data<T>(), in[2].data<T>(), to);
-        return absl::OkStatus();
+      case PoolOp::kMax: MaxForward<T>(loop, g, in[0], to); return absl::OkStatus();
+      case PoolOp::kMaxGrad: MaxBackward<T>(loop, g, in[0], in[2], to); return absl::OkStatus();
+      case PoolOp::kMaxGradGrad: MaxSecond<T>(loop, g, in[0], in[1], in[2], to); return absl::OkStatus();
       default: break;
     }
     if constexpr (kVector<T>) {
       if (op_ == PoolOp::kMean) {
-        MeanForward<T>(ctx, g, in[0].data<T>(), to);
+        MeanForward<T>(loop, g, in[0], to);
       } else {
-        MeanBackward<T>(ctx, g, in[1].data<T>(), to);
+        MeanBackward<T>(loop, g, in[1], to);
       }
       return absl::OkStatus();
     }
     return Unimplemented("average pooling of integers");
+  }
+
+  // The elements of one channel of input i, 0 when the op does not read it, or
+  // (3) of the output.
+  int64_t PlaneOf(const PoolGeometry& g, int i) const {
+    const int64_t cells = g.cells(), results = g.rows() * g.out[2];
+    switch (op_) {
+      case PoolOp::kMax:
+      case PoolOp::kMean: return i == 0 ? cells : i == 3 ? results : 0;
+      case PoolOp::kMaxGrad: return i == 2 ? results : i == 1 ? 0 : cells;
+      case PoolOp::kMaxGradGrad: return i == 1 || i == 3 ? results : cells;
+      default: return i == 1 ? results : i == 3 ? cells : 0;
+    }
+  }
+
+  // Channels first: a block of channels of one image is turned around, pooled
+  // and turned back while it is in cache.
+  template <typename T>
+  Status RunPlanes(KernelContext& ctx, const PoolGeometry& g, Tensor* out) const {
+    constexpr int64_t kBlock = 16;
+    constexpr DType kType = DTypeOf<T>::value;
+    const int64_t blocks = (g.channels + kBlock - 1) / kBlock;
+    int64_t scratch = 0;
+    for (int i = 0; i < 4; ++i) scratch += PlaneOf(g, i) * kBlock;
+    MR_ASSIGN_OR_RETURN(const Shape scratch_shape, Shape::Make({scratch}));
+    absl::Mutex mu;
+    Status status;
+    const auto fail = [&](const Status& s) {
+      const absl::MutexLock lock(&mu);
+      if (status.ok()) status = s;
+    };
+    const double cost =
+        RowCost(g) * static_cast<double>(g.rows()) / static_cast<double>(blocks) + static_cast<double>(scratch) * 0.3;
+    ctx.ParallelFor(g.batch * blocks, cost, [&](int64_t begin, int64_t end) {
+      StatusOr<Tensor> memory = ctx.AllocateTemp(kType, scratch_shape);
+      if (!memory.ok()) return fail(memory.status());
+      for (int64_t u = begin; u < end; ++u) {
+        const int64_t n = u / blocks, first = u % blocks * kBlock;
+        PoolGeometry part = g;
+        part.batch = 1;
+        part.channels = std::min(kBlock, g.channels - first);
+        T* at = memory->mutable_data<T>();
+        const T* in[3] = {};
+        for (int i = 0; i < 3; ++i) {
+          const int64_t plane = PlaneOf(g, i);
+          if (plane == 0) continue;
+          const T* const from = ctx.input(i).data<T>() + (n * g.channels + first) * plane;
+          Turn(from, part.channels, plane, at);
+          in[i] = at;
+          at += plane * kBlock;
+        }
+        const Status s = Walk<T>(OnThisThread, part, in, at);
+        if (!s.ok()) return fail(s);
+        const int64_t plane = PlaneOf(g, 3);
+        Turn<T>(at, plane, part.channels, out->mutable_data<T>() + (n * g.channels + first) * plane);
+      }
+    });
+    return status;
+  }
+
+  // From [rows][columns] to [columns][rows], on this thread.
+  template <typename T>
+  static void Turn(const T* from, int64_t rows, int64_t columns, T* to) {
+    const CopyDim dims[] = {{columns, rows, 1}, {rows, 1, columns}};
+    StridedCopy(nullptr, DTypeOf<T>::value, to, from, dims);
   }
 
   const PoolOp op_;
@@ -421,7 +513,7 @@ class PoolKernel : public Kernel {
 
 template <typename T>
 void MaxAndPlace(KernelContext& ctx, const PoolGeometry& g, bool with_batch, const T* x, T* y, int64_t* place) {
-  Forward(ctx, g, [&](const WindowRun& run, int64_t cell, int64_t out) {
+  Forward(OnThreads(ctx), g, [&](const WindowRun& run, int64_t cell, int64_t out) {
     const int64_t base = with_batch ? cell : cell % g.image();
     ForEachResult(run, [&](int64_t at, size_t to) {
       const int64_t best = FirstLargest(run, x + cell, at);

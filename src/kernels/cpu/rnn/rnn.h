@@ -27,10 +27,12 @@ class FloatOutput {
   Tensor staged_;
 };
 
-// c [m, n] = (or +=) a [m, k] op(b); rows of a, b and c lie lda, ldb and ldc apart.
+// c [m, n] = (or +=) a [m, k] op(b); rows of a, b and c lie lda, ldb and ldc apart. `value` is the input that b is a
+// part of, if it is one as it stands (GemmArgs).
 struct Matrix {
   const float* data;
   int64_t stride;
+  const Tensor* value = nullptr;
 };
 void Multiply(const KernelContext& ctx, Matrix a, Matrix b, int64_t m, int64_t n, int64_t k, float* c, int64_t ldc,
               GemmMode mode);

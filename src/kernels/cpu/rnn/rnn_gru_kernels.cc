@@ -48,8 +48,9 @@ Status GruCell(KernelContext& ctx) {
   const RnnRows& rows = RnnRowFunctions();
   const double cost = static_cast<double>(u) * kNanosPerValue;
 
-  Multiply(ctx, {x, s.inputs}, {w_ru, 2 * u}, s.batch, 2 * u, s.inputs, gates, 2 * u, GemmMode::kSet);
-  Multiply(ctx, {h, u}, {w_ru + s.inputs * 2 * u, 2 * u}, s.batch, 2 * u, u, gates, 2 * u, GemmMode::kAdd);
+  Multiply(ctx, {x, s.inputs}, {w_ru, 2 * u, &ctx.input(2)}, s.batch, 2 * u, s.inputs, gates, 2 * u, GemmMode::kSet);
+  Multiply(
+      ctx, {h, u}, {w_ru + s.inputs * 2 * u, 2 * u, &ctx.input(2)}, s.batch, 2 * u, u, gates, 2 * u, GemmMode::kAdd);
   ctx.ParallelFor(s.batch, cost, [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i) {
       const float* g = gates + i * 2 * u;
@@ -57,8 +58,8 @@ Status GruCell(KernelContext& ctx) {
     }
   });
   float* const c = out[2];
-  Multiply(ctx, {x, s.inputs}, {w_c, u}, s.batch, u, s.inputs, c, u, GemmMode::kSet);
-  Multiply(ctx, {reset, u}, {w_c + s.inputs * u, u}, s.batch, u, u, c, u, GemmMode::kAdd);
+  Multiply(ctx, {x, s.inputs}, {w_c, u, &ctx.input(3)}, s.batch, u, s.inputs, c, u, GemmMode::kSet);
+  Multiply(ctx, {reset, u}, {w_c + s.inputs * u, u, &ctx.input(3)}, s.batch, u, u, c, u, GemmMode::kAdd);
   ctx.ParallelFor(s.batch, cost, [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i) {
       rows.gru_state({u, c + i * u, b_c, out[1] + i * u, h + i * u, c + i * u, out[3] + i * u});

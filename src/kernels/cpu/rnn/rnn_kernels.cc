@@ -36,6 +36,7 @@ GemmArgs Args(Matrix a, Matrix b, int64_t m, int64_t n, int64_t k, float* c, int
   g.lda = a.stride;
   g.b = b.data;
   g.ldb = b.stride;
+  g.b_value = b.value;
   g.c = c;
   g.ldc = ldc;
   g.mode = mode;

@@ -31,6 +31,7 @@ Status LstmInputs::Read(KernelContext& ctx, int first, int x_rank, bool use_peep
     if (!use_peephole && i >= 4 && i < 7) continue;
     MR_ASSIGN_OR_RETURN(*wanted[i], FloatInput(ctx, first + i, &keep[i]));
   }
+  if (w == ctx.input(first + 3).raw()) w_value = &ctx.input(first + 3);
   return absl::OkStatus();
 }
 

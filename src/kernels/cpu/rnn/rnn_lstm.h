@@ -24,6 +24,7 @@ struct LstmInputs {
   LstmSizes sizes;
   const float *x = nullptr, *cs_prev = nullptr, *h_prev = nullptr, *w = nullptr;
   const float *wci = nullptr, *wcf = nullptr, *wco = nullptr, *b = nullptr;
+  const Tensor* w_value = nullptr;  // the input that w is; null when it was widened
   Tensor keep[8];
 
   // Checks all shapes. x has rank 3 (steps first) or 2; peephole weights stay null unless they are used.

@@ -21,9 +21,9 @@ class LstmCellKernel : public Kernel {
     MR_ASSIGN_OR_RETURN(const Shape gates_shape, Shape::Make({s.batch, wide}));
     MR_ASSIGN_OR_RETURN(Tensor gates_memory, ctx.AllocateTemp(DType::kFloat, gates_shape));
     float* const gates = gates_memory.mutable_data<float>();
-    Multiply(ctx, {in.x, s.inputs}, {in.w, wide}, s.batch, wide, s.inputs, gates, wide, GemmMode::kSet);
-    Multiply(
-        ctx, {in.h_prev, s.units}, {in.w + s.inputs * wide, wide}, s.batch, wide, s.units, gates, wide, GemmMode::kAdd);
+    Multiply(ctx, {in.x, s.inputs}, {in.w, wide, in.w_value}, s.batch, wide, s.inputs, gates, wide, GemmMode::kSet);
+    Multiply(ctx, {in.h_prev, s.units}, {in.w + s.inputs * wide, wide, in.w_value}, s.batch, wide, s.units, gates, wide,
+             GemmMode::kAdd);
     LstmForwardStep(
         ctx, in, attrs_, kOrderIcfo, gates, in.cs_prev,
         {out[0].data(), out[1].data(), out[2].data(), out[3].data(), out[4].data(), out[5].data(), out[6].data()});

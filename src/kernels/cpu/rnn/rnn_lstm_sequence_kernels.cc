@@ -65,8 +65,9 @@ class BlockLstmKernel : public Kernel {
     MR_ASSIGN_OR_RETURN(const Shape gates_shape, Shape::Make({steps, s.batch, wide}));
     MR_ASSIGN_OR_RETURN(Tensor memory, ctx.AllocateTemp(DType::kFloat, gates_shape));
     float* const gates = memory.mutable_data<float>();
-    Multiply(ctx, {in.x, s.inputs}, {in.w, wide}, steps * s.batch, wide, s.inputs, gates, wide, GemmMode::kSet);
-    const Matrix recurrent{in.w + s.inputs * wide, wide};
+    Multiply(
+        ctx, {in.x, s.inputs}, {in.w, wide, in.w_value}, steps * s.batch, wide, s.inputs, gates, wide, GemmMode::kSet);
+    const Matrix recurrent{in.w + s.inputs * wide, wide, in.w_value};
     for (int64_t t = 0; t < steps; ++t) {
       const float* h = t == 0 ? in.h_prev : out[6].data() + (t - 1) * step_size;
       const float* cs = t == 0 ? in.cs_prev : out[1].data() + (t - 1) * step_size;

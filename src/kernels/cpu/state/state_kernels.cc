@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // CPU kernels: variables and their whole-value updates.
 #include "kernels/cpu/kernel_list.h"
+#include "tensor/prepared.h"
 
 namespace millrace {
 namespace {
@@ -94,7 +95,8 @@ Status NoSuchVariable(const KernelContext& ctx) {
 
 // What a variable keeps must not change under it: memory that a client has lent for the step is copied.
 StatusOr<Tensor> Kept(const Tensor& value) {
-  if (value.buffer() == nullptr || value.buffer()->writable()) return value;
+  const Buffer* const buffer = value.buffer();
+  if (buffer == nullptr || (buffer->writable() && !IsLent(*buffer))) return value;
   return value.Clone();
 }
 

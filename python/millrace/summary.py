@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import os
 import time
-from typing import Any, Dict, Optional
+from typing import Any, Dict, Optional, Set
 
 import millrace._core as _core
 from millrace.framework.convert import convert_to_tensor
@@ -110,6 +110,7 @@ def get_summary_description(node_def: Any) -> Any:
 
 
 _PLUGINS_DIR = "plugins"
+_METADATA_FIELD = b"\x4a"  # how field 9 of a Summary.Value begins
 
 
 class FileWriter:
@@ -121,7 +122,7 @@ class FileWriter:
         self._suffix = filename_suffix or ""
         self._flush_secs, self._last_flush = flush_secs, time.time()
         self._writer: Any = _core.EventWriter(self._logdir, self._suffix)
-        self._seen_metadata: Dict[str, bool] = {}
+        self._tags_with_metadata: Set[str] = set()
         if graph is not None or graph_def is not None:
             from millrace.train import meta_graph
             self.add_graph(graph, graph_def=graph_def)
@@ -141,8 +142,19 @@ class FileWriter:
         self.reopen_if_closed()
         if hasattr(summary, "SerializeToString"):
             summary = summary.SerializeToString()
-        self._writer.add_summary(bytes(summary), 0 if global_step is None else int(global_step))
+        self._writer.add_summary(self._metadata_once(bytes(summary)), 0 if global_step is None else int(global_step))
         self._due()
+
+    def _metadata_once(self, data: bytes) -> bytes:
+        """A Summary whose values have metadata only where this writer has not written any for their tags."""
+        if _METADATA_FIELD not in data:
+            return data
+        message = Summary.FromString(data)
+        again = [value for value in message.value if value.HasField("metadata") and value.tag in self._tags_with_metadata]
+        self._tags_with_metadata.update(value.tag for value in message.value if value.HasField("metadata"))
+        for value in again:
+            value.ClearField("metadata")
+        return bytes(message.SerializeToString()) if again else data
 
     def add_event(self, event: Any) -> None:
         """Writes an Event message."""

@@ -109,3 +109,17 @@ def test_errors_by_number():
     with pytest.warns(UserWarning, match="Unknown error code: 37"):
         other = tf.errors._make_specific_exception(None, None, "text", 37)
     assert type(other) is tf.errors.UnknownError and other.error_code == 37
+
+
+def test_metadata_of_summaries_are_written_once(tmp_path):
+    """Each file says once what the values of a tag are for."""
+    writer = tf.summary.FileWriter(str(tmp_path))
+    for step, tag in enumerate(["a", "a", "b"]):
+        made = tf.Summary()
+        made.value.add(tag=tag, simple_value=step).metadata.plugin_data.plugin_name = "p"
+        writer.add_summary(made, step)
+        assert made.value[0].HasField("metadata")
+    writer.close()
+    path, = tmp_path.iterdir()
+    values = [v for event in tf.train.summary_iterator(str(path)) for v in event.summary.value]
+    assert [(v.tag, v.simple_value, v.HasField("metadata")) for v in values] == [("a", 0, True), ("a", 1, False), ("b", 2, True)]

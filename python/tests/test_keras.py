@@ -320,3 +320,12 @@ def test_more_layers_against_numpy():
     assert of(L.RNN([L.LSTMCell(3), L.GRUCell(5)], return_sequences=True), x[:, 0]).shape == (2, 4, 5)
     with pytest.raises(ValueError, match="Concatenate"):
         L.concatenate([keras.Input((4, 5)), keras.Input((3, 5))])
+
+
+def test_a_loss_without_metrics_is_a_scalar_of_numpy():
+    keras.backend.clear_session()
+    model = keras.Sequential([keras.layers.Dense(1, input_shape=(2,))])
+    model.compile("sgd", "mse")
+    loss = model.evaluate(np.ones((4, 2)), np.zeros((4, 1)), verbose=0)
+    assert isinstance(loss, float) and loss.shape == () and loss >= 0
+    assert keras.utils.io_utils.HDF5Matrix is keras.utils.HDF5Matrix

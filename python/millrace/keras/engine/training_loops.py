@@ -44,6 +44,11 @@ class _Sums:
         return [] if self.total is None else [float(v) for v in self.total / max(1, self.seen)]
 
 
+def _loss_or_all(means: List[float]) -> Any:
+    """A loss without metrics as a scalar of NumPy, else the list."""
+    return np.float64(means[0]) if len(means) == 1 else means
+
+
 class TrainingLoops:
     """fit, evaluate and predict, of arrays and of what gives batches."""
 
@@ -185,7 +190,7 @@ class TrainingLoops:
             return self.evaluate_generator(x, steps)
         size = batch_size or 32
         x, y, weights = self._standardize_user_data(x, y, sample_weight, None, False, size)
-        return one_or_all(self._evaluate_arrays(x, y, weights, size, steps))
+        return _loss_or_all(self._evaluate_arrays(x, y, weights, size, steps))
 
     def predict(self: Any, x: Any = None, batch_size: Optional[int] = None, verbose: int = 0, steps: Optional[int] = None) -> Any:
         """The outputs for arrays, a data set or tensors."""
@@ -307,7 +312,7 @@ class TrainingLoops:
         for item in self._stream(generator)(steps):
             x, y, weights = self._standardize_user_data(*self._taken_apart(item))
             sums.add(self._run_step(x, y, weights, False), next((len(a) for a in [*x, *y] if a is not None), 1))
-        return one_or_all(sums.means())
+        return _loss_or_all(sums.means())
 
     def predict_generator(self: Any, generator: Any, steps: Optional[int] = None, max_queue_size: int = 10, workers: int = 1,
                           use_multiprocessing: bool = False, verbose: int = 0, **legacy: Any) -> Any:

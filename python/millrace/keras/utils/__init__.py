@@ -14,7 +14,8 @@ _missing.fill(globals(), "keras.utils.", {"plot_model": "Model.summary", "multi_
 
 
 def __getattr__(name: str) -> _Any:
-    if name == "HDF5Matrix":
-        from millrace.keras.utils.io_utils import HDF5Matrix
-        return HDF5Matrix
+    if name in ("HDF5Matrix", "io_utils"):  # what reads files is loaded when it is used
+        import importlib
+        module = importlib.import_module("millrace.keras.utils.io_utils")
+        return module if name == "io_utils" else module.HDF5Matrix
     raise AttributeError("tf.keras.utils.%s is not provided by Millrace" % name)

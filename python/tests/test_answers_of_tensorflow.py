@@ -177,3 +177,59 @@ def test_what_messages_say(sess):
     for shapes in ([2, 3, 5], [2, 7, 10]), ([2, 3], [2, 3, 4]):
         with pytest.raises(errors.InvalidArgumentError, match="All dimensions except 1|should contain 2 elements"):
             sess.run(gen_ops.concat_offset(1, [tf.constant(s) for s in shapes]))
+
+
+def remapped(path, rows, columns, values=(), **more):
+    return gen_ops.load_and_remap_matrix(path, "m", np.array(rows, np.int64), np.array(columns, np.int64), np.array(values, np.float32),
+                                         num_rows=len(rows), num_cols=len(columns) or 3, **more)
+
+
+def test_matrices_with_other_rows_and_columns(sess, tmp_path):
+    path, matrix = str(tmp_path / "ck"), np.arange(15, dtype=np.float32).reshape(5, 3)
+    sess.run(gen_ops.save_v2(path, ["m"], [""], [matrix]))
+    for most in (-1, 1, 2):
+        assert sess.run(remapped(path, [4, 1, 2], [], max_rows_in_memory=most)).tolist() == matrix[[4, 1, 2]].tolist()
+        got = sess.run(remapped(path, [2, -1, 0], [1, -1], [40, 41, 42, 43], max_rows_in_memory=most))
+        assert got.tolist() == [[7, 40], [41, 42], [1, 43]]
+    with pytest.raises(errors.UnimplementedError, match="taken once"):
+        sess.run(remapped(path, [1, 1], []))
+    for rows, columns, values in (([2, -1], [], [1]), ([5], [], []), ([0], [3], [])):
+        with pytest.raises(errors.InvalidArgumentError):
+            sess.run(remapped(path, rows, columns, values))
+
+
+def test_lines_that_two_vocabularies_have(sess, tmp_path):
+    new, old = tmp_path / "new", tmp_path / "old"
+    new.write_text("f0\nf1\nf2\nf3\n")
+    old.write_text("f1\r\nf0\nf3")
+    places, found = gen_ops.generate_vocab_remapping(str(new), str(old), new_vocab_offset=1, num_new_vocab=3)
+    assert places.shape.as_list() == [3] and sess.run(places).tolist() == [0, -1, 2] and sess.run(found) == 2
+    first = gen_ops.generate_vocab_remapping(str(new), str(old), new_vocab_offset=0, num_new_vocab=4, old_vocab_size=1)
+    assert sess.run(first)[0].tolist() == [-1, 0, -1, -1]
+    with pytest.raises(errors.InvalidArgumentError, match="has 4 lines"):
+        sess.run(gen_ops.generate_vocab_remapping(str(new), str(old), new_vocab_offset=2, num_new_vocab=3)[0])
+
+
+def test_groups_of_one(sess):
+    group = {"group_size": 1, "group_key": 1, "instance_key": 1}
+    x = tf.constant([1.0, 2.0])
+    for final in ("Id", "Div"):
+        assert sess.run(gen_ops.collective_reduce(x, merge_op="Add", final_op=final, subdiv_offsets=[], **group)).tolist() == [1, 2]
+    assert sess.run(gen_ops.collective_gather(x, shape=[2], **group)).tolist() == [1, 2]
+    assert sess.run(gen_ops.collective_bcast_send(x, shape=[2], **group)).tolist() == [1, 2]
+    with pytest.raises(errors.UnimplementedError, match="needs a cluster"):
+        sess.run(gen_ops.collective_reduce(x, merge_op="Add", final_op="Id", subdiv_offsets=[], **dict(group, group_size=2)))
+    with pytest.raises(errors.InvalidArgumentError, match="nobody who sends"):
+        sess.run(gen_ops.collective_bcast_recv(T=tf.float32, shape=[2], **group))
+
+
+def test_triangles_that_have_no_inverse(sess):
+    with pytest.raises(errors.InvalidArgumentError, match="not invertible"):
+        sess.run(tf.matrix_triangular_solve([[1.0, 0.0], [3.0, 0.0]], [[1.0], [2.0]]))
+
+
+def test_bitmaps_whatever_their_first_bytes_are(sess):
+    head = bytes([0x42, 0x40]) + np.array([70, 0, 54, 40, 2, 2, 1 | 24 << 16], "<u4").tobytes() + bytes(24)
+    pixels = bytes([0, 0, 255, 255, 255, 255, 0, 0, 255, 0, 0, 0, 255, 0, 0, 0])
+    image = sess.run(tf.image.decode_bmp(head + pixels))
+    assert image.tolist() == [[[0, 0, 255], [0, 255, 0]], [[255, 0, 0], [255, 255, 255]]]

@@ -6,6 +6,8 @@ import numpy as np
 import pytest
 
 import millrace as tf
+from millrace.framework.function import Defun
+from millrace.ops import gen_ops
 
 
 @pytest.fixture(autouse=True)
@@ -252,3 +254,195 @@ def test_sizes_that_no_machine_has():
         tower = tower.skip(0)
     with pytest.raises(tf.errors.ResourceExhaustedError, match="more than 500 data sets"):
         first(tower)
+
+
+def variant_pipeline(handle, types, shapes):
+    """The next element of a data set that an op made, and what begins it."""
+    iterator = gen_ops.iterator("", "", types, shapes)
+    return gen_ops.make_iterator(handle, iterator), gen_ops.iterator_get_next(iterator, types, shapes), iterator
+
+
+def drain(session, fetch, limit=100):
+    found = []
+    with pytest.raises(tf.errors.OutOfRangeError):
+        while len(found) < limit:
+            found.append(session.run(fetch))
+    return found
+
+
+def test_caches_in_files(tmp_path):
+    prefix, count = tf.placeholder_with_default(str(tmp_path / "cache"), []), tf.placeholder_with_default(np.int64(3), [])
+    data = tf.data.Dataset.from_tensor_slices((np.arange(4.0), ["a", "b", "c", "d"])).take(count).cache(prefix)
+    one, other = data.make_initializable_iterator(), data.make_initializable_iterator()
+    first, second = one.get_next(), other.get_next()
+    with tf.Session() as session:
+        session.run([one.initializer, other.initializer])
+        session.run(first)
+        with pytest.raises(tf.errors.AlreadyExistsError, match="concurrent"):
+            session.run(second)
+        assert len(drain(session, first)) == 2
+        assert sorted(p.name for p in tmp_path.iterdir()) == ["cache.data-00000-of-00001", "cache.index"]
+        session.run([one.initializer, other.initializer], {count: 0})
+        for element in (first, second):
+            assert [(float(x), y) for x, y in drain(session, element)] == [(0.0, b"a"), (1.0, b"b"), (2.0, b"c")]
+
+
+def test_a_cache_that_is_not_finished_leaves_nothing(tmp_path):
+    data = tf.data.Dataset.range(5).cache(str(tmp_path / "cache"))
+    iterator = data.make_initializable_iterator()
+    element = iterator.get_next()
+    with tf.Session() as session:
+        session.run(iterator.initializer)
+        assert session.run(element) == 0
+        session.run(iterator.initializer)  # the first iterator is gone now
+        assert [int(x) for x in drain(session, element)] == list(range(5))
+
+
+def test_caches_of_a_resource():
+    source = tf.data.Dataset.range(3)._as_variant_tensor()
+    memory, deleter = gen_ops.anonymous_memory_cache()
+    begin, element, _ = variant_pipeline(gen_ops.cache_dataset_v2(source, "", memory, [tf.int64], [[]]), [tf.int64], [[]])
+    with tf.Session() as session:
+        session.run(begin)
+        assert drain(session, element) == [[0], [1], [2]]
+        session.run(gen_ops.delete_memory_cache(memory, deleter))
+
+
+def test_orders_by_a_generator_of_seeds():
+    source = tf.data.Dataset.range(20)._as_variant_tensor()
+    generator, deleter = gen_ops.anonymous_random_seed_generator(np.int64(3), np.int64(5))
+    begin, element, _ = variant_pipeline(gen_ops.shuffle_dataset_v2(source, np.int64(20), generator, [tf.int64], [[]]), [tf.int64], [[]])
+    plain = gen_ops.shuffle_dataset(source, np.int64(20), np.int64(3), np.int64(5), [tf.int64], [[]])
+    begin_plain, plain_element, _ = variant_pipeline(plain, [tf.int64], [[]])
+    with tf.Session() as session:
+        session.run([begin, begin_plain])
+        order = drain(session, element)
+        assert sorted(order) == [[i] for i in range(20)] and order != sorted(order)
+        assert order == drain(session, plain_element), "the seeds are the same"
+        session.run(gen_ops.delete_random_seed_generator(generator, deleter))
+
+
+def test_several_devices():
+    devices = ["/cpu:0", "/cpu:0"]
+    source = tf.data.Dataset.range(5)._as_variant_tensor()
+    handle = gen_ops.multi_device_iterator(devices, "shared", "", [tf.int64], [[]])
+    begin = gen_ops.multi_device_iterator_init(source, handle, np.int64(2))
+    incarnation = tf.placeholder(tf.int64, [])
+    again = gen_ops.multi_device_iterator_from_string_handle(gen_ops.multi_device_iterator_to_string_handle(handle), [tf.int64], [[]])
+    shards = [gen_ops.multi_device_iterator_get_next_from_shard(h, np.int32(i), incarnation, [tf.int64], [[]])[0]
+              for i, h in enumerate((handle, again))]
+    with tf.Session() as session:
+        now = {incarnation: session.run(begin)}
+        assert [session.run(shards[1], now) for _ in range(2)] == [1, 3]
+        assert [session.run(shards[0], now) for _ in range(3)] == [0, 2, 4]
+        for shard in shards:
+            with pytest.raises(tf.errors.OutOfRangeError):
+                session.run(shard, now)
+        with pytest.raises(tf.errors.InvalidArgumentError, match="incarnation"):
+            session.run(shards[0], {incarnation: 77})
+        session.run(begin)
+        with pytest.raises(tf.errors.InvalidArgumentError, match="incarnation"):
+            session.run(shards[0], now)
+        anonymous, deleter = gen_ops.anonymous_multi_device_iterator(devices, [tf.int64], [[]])
+        session.run(gen_ops.delete_multi_device_iterator(anonymous, [], deleter))
+
+
+def test_a_device_waits_for_the_others_no_longer_than_its_step():
+    source = tf.data.Dataset.range(50)._as_variant_tensor()
+    handle = gen_ops.multi_device_iterator(["/cpu:0", "/cpu:0"], "", "", [tf.int64], [[]])
+    begin = gen_ops.multi_device_iterator_init(source, handle, np.int64(2))
+    incarnation = tf.placeholder(tf.int64, [])
+    first = gen_ops.multi_device_iterator_get_next_from_shard(handle, np.int32(0), incarnation, [tf.int64], [[]])[0]
+    with tf.Session() as session:
+        now = {incarnation: session.run(begin)}
+        assert [session.run(first, now) for _ in range(3)] == [0, 2, 4]
+        with pytest.raises(tf.errors.DeadlineExceededError):  # two elements wait for the second device, which does not come
+            session.run(first, now, options=tf.RunOptions(timeout_in_ms=200))
+
+
+def test_iterators_go_on_where_others_were():
+    begin, element, iterator = variant_pipeline(tf.data.Dataset.range(6)._as_variant_tensor(), [tf.int64], [[]])
+    copy = gen_ops.iterator("copy", "", [tf.int64], [[]])
+    take_over = gen_ops.deserialize_iterator(copy, gen_ops.serialize_iterator(iterator))
+    of_copy = gen_ops.iterator_get_next(copy, [tf.int64], [[]])
+    with tf.Session() as session:
+        with pytest.raises(tf.errors.FailedPreconditionError):
+            session.run(take_over)
+        session.run(begin)
+        assert [session.run(element)[0] for _ in range(4)] == [0, 1, 2, 3]
+        session.run(take_over)
+        assert drain(session, of_copy) == [[4], [5]] and drain(session, element) == [[4], [5]]
+
+
+def test_elements_that_may_be_missing():
+    begin, _, iterator = variant_pipeline(tf.data.Dataset.range(1)._as_variant_tensor(), [tf.int64], [[]])
+    following = gen_ops.iterator_get_next_as_optional(iterator, [tf.int64], [[]])
+    there, value = gen_ops.optional_has_value(following), gen_ops.optional_get_value(following, [tf.int64], [[]])
+    with tf.Session() as session:
+        session.run(begin)
+        assert session.run([there, value]) == [True, [0]]
+        assert not session.run(there)
+
+
+def test_slices_of_sparse_tensors():
+    sparse = tf.SparseTensor([[0, 0], [0, 2], [2, 1]], ["a", "b", "c"], [3, 3])
+    slices = read(tf.data.Dataset.from_sparse_tensor_slices(sparse))
+    assert [(i.tolist(), v.tolist(), s.tolist()) for i, v, s in slices] == [
+        ([[0], [2]], [b"a", b"b"], [3]), ([], [], [3]), ([[1]], [b"c"], [3])]
+    with tf.Session() as session:
+        mixed = tf.data.Dataset.from_sparse_tensor_slices(tf.SparseTensor([[1, 0], [0, 0]], [1, 2], [2, 2])).make_initializable_iterator()
+        with pytest.raises(tf.errors.UnimplementedError, match="ordered in the batch dimension"):
+            session.run(mixed.initializer)
+
+
+def test_elements_that_say_whether_they_stay():
+    source = tf.data.Dataset.from_tensor_slices((np.arange(4), [True, False, False, True]))._as_variant_tensor()
+    begin, element, _ = variant_pipeline(gen_ops.filter_by_last_component_dataset(source, [tf.int64], [[]]), [tf.int64], [[]])
+    with tf.Session() as session:
+        session.run(begin)
+        assert drain(session, element) == [[0], [3]]
+
+
+def function_of(name, types, body):
+    """The name of a function of the graph."""
+    @Defun(*types, func_name=name)
+    def made(*args):
+        return body(*args)
+
+    made.add_to_graph(tf.get_default_graph())
+    return made.name
+
+
+def test_rows_through_a_function():
+    f = function_of("plus", [tf.float32, tf.float32, tf.float32], lambda a, b, c: (a + b * c, tf.cast(tf.size(a), tf.int64)))
+    rows = tf.constant([[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]])
+    out = {"f": f, "output_types": [tf.float32, tf.int64], "output_shapes": [[2], []]}
+    sums, sizes = gen_ops.map_defun([rows, tf.constant([10.0, 20.0, 30.0])], [tf.constant(2.0)], **out)
+    assert sums.shape.as_list() == [3, 2] and sizes.shape.as_list() == [3]
+    uneven = gen_ops.map_defun([rows, tf.placeholder_with_default(np.ones(2, np.float32), None)], [tf.constant(2.0)], **out)
+    empty = gen_ops.map_defun([rows[:0], tf.zeros([0])], [tf.constant(2.0)], **out)
+    with tf.Session() as session:
+        values, counts = session.run([sums, sizes])
+        assert values.tolist() == [[21, 22], [43, 44], [65, 66]] and counts.tolist() == [2, 2, 2]
+        with pytest.raises(tf.errors.InvalidArgumentError, match="dimension 0"):
+            session.run(uneven[0])
+        assert [v.shape for v in session.run(empty)] == [(0, 2), (0,)]
+
+
+def test_generators_of_the_graph():
+    counter, ended = (tf.get_variable(n, [], tf.int64, tf.zeros_initializer(), use_resource=True) for n in ("counter", "ended"))
+    state = function_of("state", [tf.int64], lambda start: start)
+    following = function_of("following", [tf.int64, tf.resource], lambda start, handle: start + gen_ops.resource_count_up_to(handle, limit=3, T=tf.int64))
+
+    def end(start, handle):
+        with tf.control_dependencies([gen_ops.assign_add_variable_op(handle, tf.constant(1, tf.int64))]):
+            return tf.identity(start)
+
+    made = gen_ops.generator_dataset([tf.constant(7, tf.int64)], [counter.handle], [ended.handle], init_func=state, next_func=following,
+                                     finalize_func=function_of("end", [tf.int64, tf.resource], end), output_types=[tf.int64], output_shapes=[[]])
+    begin, element, _ = variant_pipeline(made, [tf.int64], [[]])
+    with tf.Session() as session:
+        session.run(tf.global_variables_initializer())
+        session.run(begin)
+        assert session.run(ended) == 0 and drain(session, element) == [[7], [8], [9]]
+        assert session.run(ended) == 1

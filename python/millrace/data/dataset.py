@@ -10,6 +10,7 @@ from millrace.data import structure
 from millrace.data.functions import Function, factory
 from millrace.data.iterators import Iterator
 from millrace.framework import dtypes
+from millrace.framework.composite_tensors import SparseTensor
 from millrace.framework.convert import convert_to_tensor
 from millrace.framework.errors import at_user_line
 from millrace.framework.graph import Tensor, control_dependencies
@@ -81,6 +82,17 @@ class Dataset:
                 rows = rows.merge_with(tensor.shape[:1])
         shapes = structure.mapped(lambda t: t.shape[1:] if t.shape.ndims is not None else TensorShape(None), made)
         return Dataset(gen_ops.tensor_slice_dataset(structure.flatten(made), structure.flatten(shapes)), structure.types_of(made), shapes)
+
+    @staticmethod
+    def from_sparse_tensor_slices(sparse_tensor: Any) -> "Dataset":
+        """An element for each slice of a sparse tensor along its first dimension: indices, values and dense_shape."""
+        if not isinstance(sparse_tensor, SparseTensor):
+            raise at_user_line(TypeError("`sparse_tensor` must be a `tf.SparseTensor` object."))
+        indices, values, shape = sparse_tensor.indices, sparse_tensor.values, sparse_tensor.dense_shape
+        rank = shape.shape[0] if shape.shape.ndims is not None else indices.shape.with_rank(2)[1]
+        rest = None if rank.value is None else rank.value - 1
+        return Dataset(gen_ops.sparse_tensor_slice_dataset(indices, values, shape), (dtypes.int64, values.dtype, dtypes.int64),
+                       (TensorShape([None, rest]), TensorShape([None]), TensorShape([rest])))
 
     @staticmethod
     def range(*args: Any) -> "Dataset":
@@ -162,7 +174,7 @@ class Dataset:
         return Dataset(gen_ops.concatenate_dataset(self._variant, dataset._variant, self._spec[0], structure.flatten(shapes)), self._types, shapes)
 
     def cache(self, filename: Any = "") -> "Dataset":
-        """Keeps the elements in memory once they have been read to the end."""
+        """Keeps the elements once they have been read to the end: in memory, or in files whose names begin with `filename`."""
         return self._same(gen_ops.cache_dataset(self._variant, filename, *self._spec))
 
     def prefetch(self, buffer_size: Any) -> "Dataset":

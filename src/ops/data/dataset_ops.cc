@@ -45,6 +45,52 @@ Status ElementShape(ShapeContext& c) {
   return absl::OkStatus();
 }
 
+Status ShardShape(ShapeContext& c) {
+  for (int i = 1; i < c.num_inputs(); ++i) MR_RETURN_IF_ERROR(c.RequireScalar(i));
+  return ElementShape(c);
+}
+
+// A handle and what deletes it.
+Status TwoScalars(ShapeContext& c) {
+  for (int i = 0; i < c.num_inputs(); ++i) MR_RETURN_IF_ERROR(c.RequireScalar(i));
+  for (int i = 0; i < c.num_outputs(); ++i) c.set_output(i, PartialShape::Scalar());
+  return absl::OkStatus();
+}
+
+Status SparseSlicesShape(ShapeContext& c) {
+  MR_ASSIGN_OR_RETURN(const PartialShape indices, c.WithRank(0, 2));
+  MR_ASSIGN_OR_RETURN(const PartialShape values, c.WithRank(1, 1));
+  MR_ASSIGN_OR_RETURN(const PartialShape shape, c.WithRank(2, 1));
+  MR_RETURN_IF_ERROR(c.MergeDim(indices.dim(0), values.dim(0), "as many indices as values").status());
+  MR_RETURN_IF_ERROR(c.MergeDim(indices.dim(1), shape.dim(0), "the rank of indices and of dense_shape").status());
+  return ScalarShape(c);
+}
+
+// Rows of the arguments become rows of the outputs.
+Status MapDefunShape(ShapeContext& c) {
+  MR_ASSIGN_OR_RETURN(const std::vector<PartialShape> shapes, c.Attr<std::vector<PartialShape>>("output_shapes"));
+  if (static_cast<int>(shapes.size()) != c.num_outputs()) {
+    return InvalidArgument(
+        "`output_shapes` must be the same length as `output_types` (", shapes.size(), " vs. ", c.num_outputs(), ")");
+  }
+  int64_t rows = -1;
+  const ArgRange arguments = c.input_arg("arguments");
+  for (int i = arguments.begin; i < arguments.end; ++i) {
+    if (!c.input(i).has_rank()) continue;
+    if (c.input(i).rank() == 0)
+      return InvalidArgument("Arguments must have rank at least 1. Input ", i, " has rank 0.");
+    MR_ASSIGN_OR_RETURN(rows, c.MergeDim(rows, c.input(i).dim(0), "as many rows of each argument"));
+  }
+  for (int i = 0; i < c.num_outputs(); ++i) {
+    const PartialShape& row = shapes[static_cast<size_t>(i)];
+    if (!row.has_rank()) continue;
+    std::vector<int64_t> dims = row.dims();
+    dims.insert(dims.begin(), rows);
+    c.set_output(i, PartialShape::Of(std::move(dims)));
+  }
+  return absl::OkStatus();
+}
+
 Status ReducedShape(ShapeContext& c) {
   MR_RETURN_IF_ERROR(c.RequireScalar(0));
   MR_ASSIGN_OR_RETURN(const std::vector<PartialShape> shapes, c.Attr<std::vector<PartialShape>>("output_shapes"));
@@ -100,6 +146,64 @@ void AddSources(const Declarer& add) {
   }
 }
 
+void AddGenerated(const Declarer& add, OpRegistry& r) {
+  add("SparseTensorSliceDataset(indices:i64, values:Tvalues, dense_shape:i64) -> (handle:var) | Tvalues:type | S",
+      "The slices of a sparse tensor along its first dimension, in whose order its indices are: indices, values and "
+      "dense_shape of each.",
+      SparseSlicesShape);
+  add(absl::StrCat("GeneratorDataset(init_func_other_args:[Tinit_func_args], next_func_other_args:[Tnext_func_args], "
+                   "finalize_func_other_args:[Tfinalize_func_args]) -> (handle:var) | init_func:func; next_func:func; "
+                   "finalize_func:func; Tinit_func_args:list(type)>=0; Tnext_func_args:list(type)>=0; "
+                   "Tfinalize_func_args:list(type)>=0; ",
+                   kOut, " | S"),
+      "What `next_func` returns for the state that `init_func` has returned, until it ends with OutOfRange; then "
+      "`finalize_func` is called, as it is where an iterator goes before.",
+      ScalarShape);  // what functions capture has any shape
+  r.Add(absl::StrCat("MapDefun(arguments:[Targuments], captured_inputs:[Tcaptured]) -> (output:[output_types]) | ",
+                     "Targuments:list(type)>=1; Tcaptured:list(type)>=0=[]; ", kOut,
+                     "; f:func; +max_intra_op_parallelism:int=1"))
+      .Traits({OpTrait::kWaits})
+      .Doc(
+          "What `f` returns for each row of `arguments`, with captured_inputs after it, as the rows of the outputs. "
+          "Rows are computed one after the other, whatever max_intra_op_parallelism says.")
+      .Shape(MapDefunShape)
+      .NoGradient("what a function makes of rows has no derivative here: use tf.map_fn")
+      .NoExample("a test of input pipelines brings functions");
+}
+
+void AddDevices(const Declarer& add) {
+  const std::string out = kOut;
+  add(absl::StrCat("MultiDeviceIterator() -> (handle:res) | devices:list(string)>=1; shared_name:string; "
+                   "container:string; ",
+                   out, " | S"),
+      "An iterator that deals its elements to `devices` in turn.");
+  add(absl::StrCat(
+          "AnonymousMultiDeviceIterator() -> (handle:res, deleter:var) | devices:list(string)>=1; ", out, " | S"),
+      "A MultiDeviceIterator without a name, which lives as long as its handle, and something to give "
+      "DeleteMultiDeviceIterator.",
+      TwoScalars);
+  add("MultiDeviceIteratorInit(dataset:var, multi_device_iterator:res, max_buffer_size:i64) -> (incarnation_id:i64) | "
+      "| S",
+      "Sets an iterator to the beginning of a data set, and gives the number of this pass. Up to max_buffer_size "
+      "elements wait for each device.")
+      .Traits({OpTrait::kWaits});
+  add(absl::StrCat("MultiDeviceIteratorGetNextFromShard(multi_device_iterator:res, shard_num:i32, incarnation_id:i64) "
+                   "-> (components:[output_types]) | ",
+                   out, " | S"),
+      "The next element of the device `shard_num`. OutOfRange at the end; InvalidArgument where incarnation_id is not "
+      "that of the last MultiDeviceIteratorInit.",
+      ShardShape)
+      .Traits({OpTrait::kWaits});
+  add("MultiDeviceIteratorToStringHandle(multi_device_iterator:res) -> (string_handle:str) | | S",
+      "A string that names an iterator in its session.");
+  add("MultiDeviceIteratorFromStringHandle(string_handle:str) -> (multi_device_iterator:res) | "
+      "output_types:list(type)>=0=[]; output_shapes:list(shape)>=0=[] | S",
+      "The iterator that MultiDeviceIteratorToStringHandle has named. InvalidArgument when its elements are not as the "
+      "attributes say.");
+  add("DeleteMultiDeviceIterator(multi_device_iterator:res, iterators:N*res, deleter:var) -> () | N:int>=0 | S",
+      "Says that the iterator is not needed any longer.", NoOutputs);
+}
+
 void AddSequences(const Declarer& add) {
   add.Over("TakeDataset", ", count:i64", "The first `count` elements; all of them when it is negative.");
   add.Over("SkipDataset", ", count:i64", "All but the first `count` elements; none when it is negative.");
@@ -109,9 +213,20 @@ void AddSequences(const Declarer& add) {
            "require_non_empty:bool=false");
   add.Over(
       "ConcatenateDataset", ", another_dataset:var", "The elements of the first data set, then those of the second.");
-  add.Over("CacheDataset", ", filename:str",
-           "Keeps the elements in memory when they have been read to the end, and gives them from there afterwards. "
-           "Unimplemented when `filename` is not empty.");
+  constexpr char kCached[] =
+      "Keeps the elements when they have been read to the end, and gives them from there afterwards: in memory, or, "
+      "where `filename` is not empty, in files whose names begin so. AlreadyExists where another iterator writes "
+      "these.";
+  add.Over("CacheDataset", ", filename:str", kCached);
+  add(absl::StrCat("CacheDatasetV2(input_dataset:var, filename:str, cache:res) -> (handle:var) | ", kOut, " | S"),
+      absl::StrCat(kCached, " Memory is that of `cache`."));
+  add("AnonymousMemoryCache() -> (handle:res, deleter:var) | | S",
+      "Memory for CacheDatasetV2, which lives as long as its handle, and something to give DeleteMemoryCache.",
+      TwoScalars);
+  add("DeleteMemoryCache(handle:res, deleter:var) -> () | | S", "Says that the cache is not needed any longer.",
+      NoOutputs);
+  add(absl::StrCat("FilterByLastComponentDataset(input_dataset:var) -> (output:var) | ", kOut),
+      "The elements whose last component, a bool, is true, without that component.");
   add.Over("OptimizeDataset", ", optimizations:str", "The input. Pipelines are not rewritten.", "",
            absl::StrCat(kOut, "; +optimization_configs:list(string)=[]"));
   add.Over("ModelDataset", "", "The input. Pipelines are not tuned.", "+algorithm:int=0; +cpu_budget:int=0");
@@ -145,6 +260,15 @@ void AddOrders(const Declarer& add) {
       "Draws each element at random from a buffer of `buffer_size`. The seeds decide the order, unless both are 0. "
       "With reshuffle_each_iteration, each iteration has an order of its own.",
       "+reshuffle_each_iteration:bool=true");
+  add(absl::StrCat(
+          "ShuffleDatasetV2(input_dataset:var, buffer_size:i64, seed_generator:res) -> (handle:var) | ", kOut, " | S"),
+      "ShuffleDataset, with an order of its own for each iteration, whose seeds come from `seed_generator`.");
+  add("AnonymousRandomSeedGenerator(seed:i64, seed2:i64) -> (handle:res, deleter:var) | | S",
+      "Seeds for ShuffleDatasetV2, and something to give DeleteRandomSeedGenerator. The two numbers decide which, "
+      "unless both are 0.",
+      TwoScalars);
+  add("DeleteRandomSeedGenerator(handle:res, deleter:var) -> () | | S",
+      "Says that the generator is not needed any longer.", NoOutputs);
   add.Over("ShuffleAndRepeatDataset", ", buffer_size:i64, seed:i64, seed2:i64, count:i64",
            "ShuffleDataset, `count` times over (-1: for ever), where the buffer is filled from the next repetition "
            "while the one before still leaves it. Repetitions do not mix.");
@@ -210,6 +334,16 @@ void AddIterators(const Declarer& add) {
         "The next element. OutOfRange at the end; FailedPrecondition where MakeIterator has not run.", ElementShape)
         .Traits({OpTrait::kWaits});
   }
+  add(absl::StrCat("IteratorGetNextAsOptional(iterator:res) -> (optional:var) | ", out, " | S"),
+      "The next element as an optional, which has no value at the end.")
+      .Traits({OpTrait::kWaits});
+  add("SerializeIterator(resource_handle:res) -> (serialized:var) | | S",
+      "Where an iterator is in its data set: how many elements it has given.");
+  add("DeserializeIterator(resource_handle:res, serialized:var) -> () | | S",
+      "Sets an iterator to where another one was: the elements before are read again and thrown away.", NoOutputs)
+      .Traits({OpTrait::kWaits});
+  add("DatasetToGraph(input_dataset:var) -> (graph:str) | +stateful_whitelist:list(string)>=0=[]",
+      "Unimplemented: a data set is not written as a graph. The GraphDef that makes it can be.");
   add(absl::StrCat("DatasetToSingleElement(dataset:var) -> (components:[output_types]) | ", out, " | S"),
       "The only element of a data set. InvalidArgument when it has none, or several.", ElementShape)
       .Traits({OpTrait::kWaits});
@@ -230,11 +364,13 @@ void AddIterators(const Declarer& add) {
 void RegisterDatasetOps(OpRegistry& r) {
   const Declarer add(r);
   AddSources(add);
+  AddGenerated(add, r);
   AddSequences(add);
   AddBatches(add);
   AddOrders(add);
   AddFunctions(add, r);
   AddIterators(add);
+  AddDevices(add);
 }
 
 }  // namespace millrace

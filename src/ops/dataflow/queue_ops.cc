@@ -133,6 +133,7 @@ void RegisterQueueOps(OpRegistry& r) {
   RegisterStagingOps(r);
   RegisterAccumulatorOps(r);
   RegisterMutexOps(r);
+  RegisterCollectiveOps(r);
 }
 
 }  // namespace millrace

@@ -11,5 +11,6 @@ void RegisterBarrierOps(OpRegistry& registry);
 void RegisterStagingOps(OpRegistry& registry);
 void RegisterAccumulatorOps(OpRegistry& registry);
 void RegisterMutexOps(OpRegistry& registry);
+void RegisterCollectiveOps(OpRegistry& registry);
 
 }  // namespace millrace

@@ -67,6 +67,23 @@ Status StringJoinShape(ShapeContext& c) {
   return absl::OkStatus();
 }
 
+Status VocabularyShape(ShapeContext& c) {
+  MR_RETURN_IF_ERROR(c.RequireScalar(0));
+  MR_RETURN_IF_ERROR(c.RequireScalar(1));
+  MR_ASSIGN_OR_RETURN(const int64_t lines, c.Attr<int64_t>("num_new_vocab"));
+  c.set_output(0, PartialShape::Of({lines}));
+  c.set_output(1, PartialShape::Scalar());
+  return absl::OkStatus();
+}
+
+Status RemappedShape(ShapeContext& c) {
+  MR_RETURN_IF_ERROR(c.RequireScalar(1));
+  MR_ASSIGN_OR_RETURN(const int64_t rows, c.Attr<int64_t>("num_rows"));
+  MR_ASSIGN_OR_RETURN(const int64_t columns, c.Attr<int64_t>("num_cols"));
+  c.set_output(0, PartialShape::Of({rows, columns}));
+  return absl::OkStatus();
+}
+
 }  // namespace
 
 void RegisterIoOps(OpRegistry& r) {
@@ -108,6 +125,27 @@ void RegisterIoOps(OpRegistry& r) {
        "preferred_shard:int=-1 | S")
       .Doc("Reads a part of a tensor from a checkpoint. See Restore and SaveV2.")
       .Shape(RestoreV1Shape)
+      .NotDifferentiable("its values come from a file")
+      .NoExample("it reads files");
+  r.Add(
+       "GenerateVocabRemapping(new_vocab_file:str, old_vocab_file:str) -> (remapping:i64, num_present:i32) | "
+       "new_vocab_offset:int>=0; num_new_vocab:int>=0; old_vocab_size:int>=-1=-1")
+      .Doc(
+          "For num_new_vocab lines of a file, from the line new_vocab_offset on, the numbers of the same lines in an "
+          "older file, of which the first old_vocab_size count (-1: all); -1 for lines that it lacks. And how many it "
+          "has.")
+      .Shape(VocabularyShape)
+      .NotDifferentiable(kStrings)
+      .NoExample("it reads files");
+  r.Add(
+       "LoadAndRemapMatrix(ckpt_path:str, old_tensor_name:str, row_remapping:i64, col_remapping:i64, "
+       "initializing_values:f32) -> (output_matrix:f32) | num_rows:int>=0; num_cols:int>=1; "
+       "max_rows_in_memory:int=-1 | S")
+      .Doc(
+          "A matrix of a checkpoint with other rows and columns: row i is the old row row_remapping[i], and so for "
+          "columns, unless col_remapping is empty. Where one is -1, elements are initializing_values in their order. "
+          "Up to max_rows_in_memory old rows are read at once (-1: all).")
+      .Shape(RemappedShape)
       .NotDifferentiable("its values come from a file")
       .NoExample("it reads files");
   r.Add("ShardedFilespec(basename:str, num_shards:i32) -> (filename:str)")

@@ -2,9 +2,11 @@
 #include "kernels/cpu/data/dataset.h"
 
 #include <algorithm>
+#include <atomic>
 #include <cstring>
 
 #include "kernels/cpu/dataflow/queue_elements.h"
+#include "kernels/cpu/engine/resource_handle.h"
 
 namespace millrace {
 
@@ -180,6 +182,14 @@ StatusOr<int64_t> ScalarInput(const KernelContext& ctx, int i, absl::string_view
   return t.IntScalar();
 }
 
+Status OutputAnonymous(KernelContext& ctx, absl::string_view type_name, RefPtr<Resource> resource) {
+  static std::atomic<int64_t> serial{0};
+  const ResourceName name{
+      ResourceManager::kDefaultContainer, absl::StrCat("_anonymous_", serial.fetch_add(1, std::memory_order_relaxed))};
+  MR_RETURN_IF_ERROR(OutputHandle(ctx, 0, name, type_name, std::move(resource)));
+  return ctx.num_outputs() < 2 ? absl::OkStatus() : ctx.AllocateOutput(1, Shape()).status();
+}
+
 void RegisterDatasetKernels(KernelRegistry& registry) {
   RegisterDatasetSourceKernels(registry);
   RegisterDatasetSequenceKernels(registry);
@@ -188,6 +198,9 @@ void RegisterDatasetKernels(KernelRegistry& registry) {
   RegisterDatasetFunctionKernels(registry);
   RegisterDatasetPrefetchKernels(registry);
   RegisterDatasetIteratorKernels(registry);
+  RegisterDatasetCacheKernels(registry);
+  RegisterDatasetDeviceKernels(registry);
+  RegisterDatasetGeneratorKernels(registry);
 }
 
 }  // namespace millrace

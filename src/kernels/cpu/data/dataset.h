@@ -112,6 +112,9 @@ class FunctionAttr {
 // Inputs of a kernel, checked and fit to outlive the step.
 StatusOr<Element> KeptInputs(const KernelContext& ctx, absl::string_view arg);
 StatusOr<int64_t> ScalarInput(const KernelContext& ctx, int i, absl::string_view what);  // int32, int64
+// Output 0: a handle of a resource that nobody finds by name and that lives as long as its handles. Output 1, where
+// there is one: what the op that deletes it wants to be given.
+Status OutputAnonymous(KernelContext& ctx, absl::string_view type_name, RefPtr<Resource> resource);
 
 void RegisterDatasetKernels(KernelRegistry& registry);  // all of them
 void RegisterDatasetSourceKernels(KernelRegistry& registry);
@@ -121,5 +124,8 @@ void RegisterDatasetShuffleKernels(KernelRegistry& registry);
 void RegisterDatasetFunctionKernels(KernelRegistry& registry);
 void RegisterDatasetPrefetchKernels(KernelRegistry& registry);
 void RegisterDatasetIteratorKernels(KernelRegistry& registry);
+void RegisterDatasetCacheKernels(KernelRegistry& registry);
+void RegisterDatasetDeviceKernels(KernelRegistry& registry);
+void RegisterDatasetGeneratorKernels(KernelRegistry& registry);
 
 }  // namespace millrace

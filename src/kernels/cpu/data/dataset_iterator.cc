@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Iterators as resources, and what reads elements in a step.
-#include <atomic>
-
 #include "absl/strings/str_split.h"
 #include "kernels/cpu/data/dataset.h"
 #include "kernels/cpu/data/dataset_wait.h"
+#include "kernels/cpu/dataflow/optional.h"
 #include "kernels/cpu/engine/resource_handle.h"
 
 namespace millrace {
@@ -22,6 +21,20 @@ Status SpecFromAttrs(const KernelInit& init, ElementSpec* spec) {
   return absl::OkStatus();
 }
 
+// Where an iterator was: how much of which data set it had given.
+class IteratorState final : public VariantValue {
+ public:
+  IteratorState(DatasetRef dataset, int64_t taken) : dataset_(std::move(dataset)), taken_(taken) {}
+  const DatasetRef& dataset() const { return dataset_; }
+  int64_t taken() const { return taken_; }
+  std::string TypeName() const override { return "tensorflow::IteratorStateVariant"; }
+  std::string DebugString() const override { return absl::StrCat("an iterator after ", taken_, " elements"); }
+
+ private:
+  const DatasetRef dataset_;
+  const int64_t taken_;
+};
+
 // Where a program is in a data set. Steps take elements one after the other.
 class IteratorResource final : public Resource {
  public:
@@ -29,21 +42,36 @@ class IteratorResource final : public Resource {
   const ElementSpec& spec() const { return spec_; }
   std::string DebugString() const override { return "an iterator"; }
 
-  Status Start(DataContext& ctx, const DatasetRef& dataset) {
+  // From the element at `skipped` on: those before it are read and thrown away.
+  Status Start(DataContext& ctx, const DatasetRef& dataset, int64_t skipped = 0) {
     MR_RETURN_IF_ERROR(CheckSpec(spec_, dataset->spec()));
     auto made = std::make_shared<Position>();
+    made->dataset = dataset;
     MR_ASSIGN_OR_RETURN(made->iterator, dataset->MakeIterator(ctx));
+    int64_t taken = 0;
+    for (bool found = true; found && taken < skipped; ++taken) {
+      MR_RETURN_IF_ERROR(ctx.KeepGoing());
+      Element unused;
+      MR_ASSIGN_OR_RETURN(found, made->iterator->Next(ctx, &unused));
+    }
+    {
+      absl::MutexLock lock(&made->mu);
+      made->taken = taken;
+    }
     absl::MutexLock lock(&mu_);
     std::swap(position_, made);  // the old one goes outside of the lock
     return absl::OkStatus();
   }
 
+  StatusOr<RefPtr<IteratorState>> State() {
+    const std::shared_ptr<Position> position = Current();
+    if (!position) return FailedPrecondition("the iterator has not been initialized and has no state");
+    absl::MutexLock lock(&position->mu);
+    return MakeRef<IteratorState>(position->dataset, position->taken);
+  }
+
   StatusOr<bool> Next(DataContext& ctx, Element* element) {
-    std::shared_ptr<Position> position;
-    {
-      absl::MutexLock lock(&mu_);
-      position = position_;
-    }
+    const std::shared_ptr<Position> position = Current();
     if (!position) {
       return FailedPrecondition(
           "GetNext() failed because the iterator has not been initialized. Ensure that you have run the initializer "
@@ -59,6 +87,7 @@ class IteratorResource final : public Resource {
     StatusOr<bool> found = position->iterator->Next(ctx, element);
     position->mu.Lock();
     position->busy = false;
+    if (found.ok() && *found) ++position->taken;
     return found;
   }
 
@@ -66,8 +95,14 @@ class IteratorResource final : public Resource {
   struct Position {
     absl::Mutex mu;
     bool busy ABSL_GUARDED_BY(mu) = false;
+    int64_t taken ABSL_GUARDED_BY(mu) = 0;
+    DatasetRef dataset;
     DataIteratorPtr iterator;  // of whoever has set `busy`
   };
+  std::shared_ptr<Position> Current() {
+    absl::MutexLock lock(&mu_);
+    return position_;
+  }
 
   const ElementSpec spec_;
   absl::Mutex mu_;
@@ -89,17 +124,11 @@ class IteratorKernel final : public ResourceKernel<IteratorResource> {
   ElementSpec spec_;
 };
 
-// An iterator that nobody finds by name: it lives as long as its handles.
 class AnonymousKernel final : public Kernel {
  public:
   Status Init(const KernelInit& init) override { return SpecFromAttrs(init, &spec_); }
   Status Compute(KernelContext& ctx) override {
-    static std::atomic<int64_t> serial{0};
-    const ResourceName name{ResourceManager::kDefaultContainer,
-                            absl::StrCat("_anonymous_iterator_", serial.fetch_add(1, std::memory_order_relaxed))};
-    MR_RETURN_IF_ERROR(OutputHandle(ctx, 0, name, kTypeName, RefPtr<Resource>(MakeRef<IteratorResource>(spec_))));
-    if (ctx.num_outputs() < 2) return absl::OkStatus();
-    return ctx.AllocateOutput(1, Shape()).status();
+    return OutputAnonymous(ctx, kTypeName, MakeRef<IteratorResource>(spec_));
   }
 
  private:
@@ -178,9 +207,13 @@ class OneShotKernel final : public AsyncKernel, public UsesFunctions {
   RefPtr<IteratorResource> iterator_ ABSL_GUARDED_BY(mu_);
 };
 
+// The next element, or, as an optional, also that there is none.
 class GetNextKernel final : public AsyncKernel {
  public:
-  Status Init(const KernelInit& init) override { return SpecFromAttrs(init, &spec_); }
+  Status Init(const KernelInit& init) override {
+    as_optional_ = init.op.name == "IteratorGetNextAsOptional";
+    return SpecFromAttrs(init, &spec_);
+  }
   void ComputeAsync(KernelContext& ctx, DoneCallback done) override {
     RunOnWaitingThread(std::move(done), [this, &ctx] { return GetNext(ctx); });
   }
@@ -192,13 +225,38 @@ class GetNextKernel final : public AsyncKernel {
     MR_ASSIGN_OR_RETURN(const RefPtr<IteratorResource> iterator, FindResource<IteratorResource>(ctx, 0));
     Element element;
     MR_ASSIGN_OR_RETURN(const bool found, iterator->Next(data, &element));
-    if (!found) return OutOfRange("End of sequence");
+    if (!found) return as_optional_ ? OutputOptional(ctx, {}) : OutOfRange("End of sequence");
     MR_RETURN_IF_ERROR(CheckElement(spec_, element));
+    if (as_optional_) return OutputOptional(ctx, std::move(element));
     for (size_t i = 0; i < element.size(); ++i) ctx.set_output(static_cast<int>(i), std::move(element[i]));
     return absl::OkStatus();
   }
 
   ElementSpec spec_;
+  bool as_optional_ = false;
+};
+
+Status Serialize(KernelContext& ctx) {
+  MR_ASSIGN_OR_RETURN(const RefPtr<IteratorResource> iterator, FindResource<IteratorResource>(ctx, 0));
+  MR_ASSIGN_OR_RETURN(RefPtr<IteratorState> state, iterator->State());
+  MR_ASSIGN_OR_RETURN(Tensor * out, ctx.AllocateOutput(0, Shape()));
+  *out->mutable_data<Variant>() = Variant(RefPtr<VariantValue>(std::move(state)));
+  return absl::OkStatus();
+}
+
+class DeserializeKernel final : public AsyncKernel {
+ public:
+  void ComputeAsync(KernelContext& ctx, DoneCallback done) override {
+    RunOnWaitingThread(std::move(done), [&ctx]() -> Status {
+      StepCancellation cancellation(ctx);
+      DataContext data{cancellation.get()};
+      MR_ASSIGN_OR_RETURN(const RefPtr<IteratorResource> iterator, FindResource<IteratorResource>(ctx, 0));
+      const Tensor& t = ctx.input(1);
+      const auto* state = t.rank() == 0 ? t.data<Variant>()->As<IteratorState>() : nullptr;
+      if (state == nullptr) return InvalidArgument("serialized holds no state of an iterator: ", t.DebugString());
+      return iterator->Start(data, state->dataset(), state->taken());
+    });
+  }
 };
 
 class SingleElementKernel final : public AsyncKernel {
@@ -274,7 +332,15 @@ void RegisterDatasetIteratorKernels(KernelRegistry& r) {
   for (const char* op : {"AnonymousIterator", "AnonymousIteratorV2"}) r.Add<AnonymousKernel>({.op = op});
   r.Add<MakeIteratorKernel>({.op = "MakeIterator"});
   r.Add<OneShotKernel>({.op = "OneShotIterator"});
-  for (const char* op : {"IteratorGetNext", "IteratorGetNextSync"}) r.Add<GetNextKernel>({.op = op});
+  for (const char* op : {"IteratorGetNext", "IteratorGetNextSync", "IteratorGetNextAsOptional"}) {
+    r.Add<GetNextKernel>({.op = op});
+  }
+  r.AddFn({.op = "SerializeIterator"}, Serialize);
+  r.Add<DeserializeKernel>({.op = "DeserializeIterator"});
+  r.AddFn({.op = "DatasetToGraph"}, [](KernelContext& ctx) -> Status {
+    return Unimplemented(
+        "node '", ctx.node_name(), "': a data set is not written as a graph; write the GraphDef that makes it");
+  });
   r.Add<SingleElementKernel>({.op = "DatasetToSingleElement"});
   r.AddFn({.op = "IteratorToStringHandle"}, ToStringHandle);
   for (const char* op : {"IteratorFromStringHandle", "IteratorFromStringHandleV2"}) {

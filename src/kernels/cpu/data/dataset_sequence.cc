@@ -3,27 +3,10 @@
 // by side.
 #include <functional>
 
-#include "kernels/cpu/data/dataset.h"
+#include "kernels/cpu/data/dataset_derived.h"
 
 namespace millrace {
 namespace {
-
-// A data set whose iterators are made by a function of it.
-template <typename Params>
-class Derived final : public Dataset {
- public:
-  using NewIterator = StatusOr<DataIteratorPtr> (*)(const RefPtr<const Derived>& self, DataContext& ctx);
-  Derived(ElementSpec spec, Params params, NewIterator new_iterator)
-      : Dataset(std::move(spec)), params_(std::move(params)), new_iterator_(new_iterator) {}
-  StatusOr<DataIteratorPtr> MakeIterator(DataContext& ctx) const override {
-    return new_iterator_(RefPtr<const Derived>::Share(this), ctx);
-  }
-  const Params& params() const { return params_; }
-
- private:
-  const Params params_;
-  const NewIterator new_iterator_;
-};
 
 struct Counted {
   DatasetRef input;
@@ -244,69 +227,43 @@ class ManyKernel final : public DatasetKernel {
   bool is_zip_ = false;
 };
 
-// Keeps the elements of the first iteration that comes to the end.
-struct Cache : public RefCounted {
-  absl::Mutex mu;
-  bool complete ABSL_GUARDED_BY(mu) = false;
-  std::vector<Element> elements;  // constant when complete
-  bool IsComplete() {
-    absl::MutexLock lock(&mu);
-    return complete;
-  }
-};
-struct Cached {
+// Elements whose last component, a bool, is true; without it.
+struct Flagged {
   DatasetRef input;
-  RefPtr<Cache> cache;
 };
-using CachedDataset = Derived<Cached>;
-using CachedRef = RefPtr<const CachedDataset>;
+using FlaggedDataset = Derived<Flagged>;
+using FlaggedRef = RefPtr<const FlaggedDataset>;
 
-class CacheIterator final : public DataIterator {
+class FlaggedIterator final : public DataIterator {
  public:
-  CacheIterator(CachedRef dataset, DataIteratorPtr input) : dataset_(std::move(dataset)), input_(std::move(input)) {}
-  static StatusOr<DataIteratorPtr> New(const CachedRef& dataset, DataContext& ctx) {
-    DataIteratorPtr input;
-    if (!dataset->params().cache->IsComplete()) {
-      MR_ASSIGN_OR_RETURN(input, dataset->params().input->MakeIterator(ctx));
-    }
-    return std::make_unique<CacheIterator>(dataset, std::move(input));
+  FlaggedIterator(FlaggedRef dataset, DataIteratorPtr input) : dataset_(std::move(dataset)), input_(std::move(input)) {}
+  static StatusOr<DataIteratorPtr> New(const FlaggedRef& dataset, DataContext& ctx) {
+    MR_ASSIGN_OR_RETURN(DataIteratorPtr input, dataset->params().input->MakeIterator(ctx));
+    return std::make_unique<FlaggedIterator>(dataset, std::move(input));
   }
   StatusOr<bool> Next(DataContext& ctx, Element* element) override {
-    Cache& cache = *dataset_->params().cache;
-    if (!input_) {
-      if (ended_ || at_ >= cache.elements.size()) return false;
-      *element = cache.elements[at_++];
-      return true;
+    while (true) {
+      MR_RETURN_IF_ERROR(ctx.KeepGoing());
+      MR_ASSIGN_OR_RETURN(const bool found, input_->Next(ctx, element));
+      if (!found) return false;
+      if (element->empty() || element->back().dtype() != DType::kBool || element->back().num_elements() != 1) {
+        return InvalidArgument("Last component must be a bool scalar.");
+      }
+      const bool keep = *element->back().data<bool>();
+      element->pop_back();
+      if (keep) return true;
     }
-    MR_ASSIGN_OR_RETURN(const bool found, input_->Next(ctx, element));
-    if (found) {
-      seen_.push_back(*element);
-      return true;
-    }
-    ended_ = true;
-    input_.reset();
-    absl::MutexLock lock(&cache.mu);
-    if (!cache.complete) cache.elements = std::move(seen_);
-    cache.complete = true;
-    return false;
   }
 
  private:
-  const CachedRef dataset_;
-  DataIteratorPtr input_;  // null: the cache is complete
-  std::vector<Element> seen_;
-  size_t at_ = 0;
-  bool ended_ = false;
+  const FlaggedRef dataset_;
+  const DataIteratorPtr input_;
 };
 
-class CacheKernel final : public DatasetKernel {
+class FlaggedKernel final : public DatasetKernel {
   StatusOr<DatasetRef> Make(KernelContext& ctx) override {
     MR_ASSIGN_OR_RETURN(DatasetRef input, DatasetOf(ctx.input(0), "input_dataset"));
-    if (ctx.input(1).rank() != 0) return InvalidArgument("filename must be a scalar");
-    if (!ctx.input(1).data<TString>()->view().empty()) {
-      return Unimplemented("data sets are cached in memory alone; filename must be empty");
-    }
-    return DatasetRef(MakeRef<CachedDataset>(spec(), Cached{std::move(input), MakeRef<Cache>()}, &CacheIterator::New));
+    return DatasetRef(MakeRef<FlaggedDataset>(spec(), Flagged{std::move(input)}, &FlaggedIterator::New));
   }
 };
 
@@ -324,7 +281,7 @@ void RegisterDatasetSequenceKernels(KernelRegistry& r) {
   r.Add<RepeatKernel>({.op = "RepeatDataset"});
   r.Add<ManyKernel>({.op = "ConcatenateDataset"});
   r.Add<ManyKernel>({.op = "ZipDataset"});
-  r.Add<CacheKernel>({.op = "CacheDataset"});
+  r.Add<FlaggedKernel>({.op = "FilterByLastComponentDataset"});
   for (const char* op : {"OptimizeDataset", "ModelDataset"}) r.Add<PassOnKernel>({.op = op});
 }
 

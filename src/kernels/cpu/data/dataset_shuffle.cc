@@ -4,34 +4,47 @@
 #include <random>
 
 #include "kernels/cpu/data/dataset.h"
+#include "kernels/cpu/engine/resource_handle.h"
 #include "kernels/shared/philox.h"
 
 namespace millrace {
 namespace {
 
+struct Seeds {
+  uint64_t first = 0;
+  uint64_t second = 0;
+};
+
+// The seeds of one iteration after the other.
+class SeedGenerator final : public Resource {
+ public:
+  explicit SeedGenerator(const Seeds& seeds) : words_(Philox(seeds.first, seeds.second)) {}
+  Seeds Next() {
+    absl::MutexLock lock(&mu_);
+    const uint64_t first = words_();
+    return {first, words_()};
+  }
+  std::string DebugString() const override { return "a generator of random seeds"; }
+
+ private:
+  absl::Mutex mu_;
+  PhiloxWords words_ ABSL_GUARDED_BY(mu_);
+};
+
 struct Shuffling {
   int64_t buffer_size = 0;
-  uint64_t seed = 0;
-  uint64_t seed2 = 0;
-  bool reshuffle = false;
-  int64_t count = 1;  // repetitions; below 0: for ever
+  Seeds seeds{};
+  RefPtr<SeedGenerator> generator{};  // null: every iteration has these seeds
+  int64_t count = 1;                  // repetitions; below 0: for ever
 };
 
 class ShuffleDataset final : public Dataset {
  public:
   ShuffleDataset(ElementSpec spec, DatasetRef input, const Shuffling& params)
-      : Dataset(std::move(spec)),
-        input_(std::move(input)),
-        params_(params),
-        seeds_(Philox(params.seed, params.seed2)) {}
+      : Dataset(std::move(spec)), input_(std::move(input)), params_(params) {}
   StatusOr<DataIteratorPtr> MakeIterator(DataContext&) const override {
-    uint64_t seed = params_.seed, seed2 = params_.seed2;
-    if (params_.reshuffle) {
-      absl::MutexLock lock(&mu_);
-      seed = seeds_();
-      seed2 = seeds_();
-    }
-    return std::make_unique<Iterator>(RefPtr<const ShuffleDataset>::Share(this), Philox(seed, seed2));
+    const Seeds seeds = params_.generator ? params_.generator->Next() : params_.seeds;
+    return std::make_unique<Iterator>(RefPtr<const ShuffleDataset>::Share(this), Philox(seeds.first, seeds.second));
   }
 
  private:
@@ -110,14 +123,22 @@ class ShuffleDataset final : public Dataset {
 
   const DatasetRef input_;
   const Shuffling params_;
-  mutable absl::Mutex mu_;
-  mutable PhiloxWords seeds_ ABSL_GUARDED_BY(mu_);
 };
+
+// Seeds that are both 0 stand for any.
+StatusOr<Seeds> SeedInputs(const KernelContext& ctx, int first) {
+  MR_ASSIGN_OR_RETURN(const int64_t seed, ScalarInput(ctx, first, "seed"));
+  MR_ASSIGN_OR_RETURN(const int64_t seed2, ScalarInput(ctx, first + 1, "seed2"));
+  if (seed != 0 || seed2 != 0) return Seeds{static_cast<uint64_t>(seed), static_cast<uint64_t>(seed2)};
+  std::random_device entropy;
+  const uint64_t any = entropy();
+  return Seeds{any, entropy()};
+}
 
 class ShuffleKernel final : public DatasetKernel {
   Status Init(const KernelInit& init) override {
     repeats_ = init.op.name == "ShuffleAndRepeatDataset";
-    if (!repeats_) {
+    if (init.op.name == "ShuffleDataset") {
       MR_ASSIGN_OR_RETURN(reshuffle_, init.Attr<bool>("reshuffle_each_iteration"));
     }
     return DatasetKernel::Init(init);
@@ -125,21 +146,17 @@ class ShuffleKernel final : public DatasetKernel {
   StatusOr<DatasetRef> Make(KernelContext& ctx) override {
     MR_ASSIGN_OR_RETURN(DatasetRef input, DatasetOf(ctx.input(0), "input_dataset"));
     Shuffling p;
-    p.reshuffle = reshuffle_;
     MR_ASSIGN_OR_RETURN(p.buffer_size, ScalarInput(ctx, 1, "buffer_size"));
     if (p.buffer_size <= 0) return InvalidArgument("buffer_size must be greater than zero.");
-    MR_ASSIGN_OR_RETURN(const int64_t seed, ScalarInput(ctx, 2, "seed"));
-    MR_ASSIGN_OR_RETURN(const int64_t seed2, ScalarInput(ctx, 3, "seed2"));
-    p.seed = static_cast<uint64_t>(seed);
-    p.seed2 = static_cast<uint64_t>(seed2);
+    if (ctx.input_dtype(2) == DType::kResource) {
+      MR_ASSIGN_OR_RETURN(p.generator, FindResource<SeedGenerator>(ctx, 2));
+    } else {
+      MR_ASSIGN_OR_RETURN(p.seeds, SeedInputs(ctx, 2));
+      if (reshuffle_) p.generator = MakeRef<SeedGenerator>(p.seeds);
+    }
     if (repeats_) {
       MR_ASSIGN_OR_RETURN(p.count, ScalarInput(ctx, 4, "count"));
       if (p.count == 0 || p.count < -1) return InvalidArgument("count must be greater than zero or equal to -1.");
-    }
-    if (p.seed == 0 && p.seed2 == 0) {
-      std::random_device entropy;
-      p.seed = entropy();
-      p.seed2 = entropy();
     }
     return DatasetRef(MakeRef<ShuffleDataset>(spec(), std::move(input), p));
   }
@@ -150,7 +167,15 @@ class ShuffleKernel final : public DatasetKernel {
 }  // namespace
 
 void RegisterDatasetShuffleKernels(KernelRegistry& r) {
-  for (const char* op : {"ShuffleDataset", "ShuffleAndRepeatDataset"}) r.Add<ShuffleKernel>({.op = op});
+  for (const char* op : {"ShuffleDataset", "ShuffleDatasetV2", "ShuffleAndRepeatDataset"}) {
+    r.Add<ShuffleKernel>({.op = op});
+  }
+  r.AddFn({.op = "AnonymousRandomSeedGenerator"}, [](KernelContext& ctx) -> Status {
+    MR_ASSIGN_OR_RETURN(const Seeds seeds, SeedInputs(ctx, 0));
+    return OutputAnonymous(ctx, "tensorflow::data::RandomSeedGenerator", MakeRef<SeedGenerator>(seeds));
+  });
+  // The generator goes with its last handle.
+  r.AddFn({.op = "DeleteRandomSeedGenerator"}, [](KernelContext&) -> Status { return absl::OkStatus(); });
 }
 
 }  // namespace millrace

@@ -97,6 +97,82 @@ class SliceDatasetKernel final : public DatasetKernel {
   }
 };
 
+// The slices of a sparse tensor along its first dimension, each as indices, values and a shape.
+class SparseSliceDataset final : public Dataset {
+ public:
+  // indices in the order of the first dimension.
+  SparseSliceDataset(Tensor indices, Tensor values, Tensor shape)
+      : Dataset(
+            {{DType::kInt64, values.dtype(), DType::kInt64},
+             {PartialShape::Of({-1, shape.dim(0) - 1}), PartialShape::Of({-1}), PartialShape::Of({shape.dim(0) - 1})}}),
+        indices_(std::move(indices)),
+        values_(std::move(values)),
+        shape_(std::move(shape)) {}
+  StatusOr<DataIteratorPtr> MakeIterator(DataContext&) const override {
+    return std::make_unique<Iterator>(RefPtr<const SparseSliceDataset>::Share(this));
+  }
+
+ private:
+  class Iterator final : public DataIterator {
+   public:
+    explicit Iterator(RefPtr<const SparseSliceDataset> d) : dataset_(std::move(d)) {}
+    StatusOr<bool> Next(DataContext&, Element* element) override {
+      const SparseSliceDataset& d = *dataset_;
+      if (slice_ >= d.shape_.data<int64_t>()[0]) return false;
+      const int64_t rank = d.shape_.dim(0), *index = d.indices_.data<int64_t>();
+      int64_t end = at_;
+      while (end < d.values_.dim(0) && index[end * rank] == slice_) ++end;
+      MR_ASSIGN_OR_RETURN(const Shape matrix, Shape::Make({end - at_, rank - 1}));
+      MR_ASSIGN_OR_RETURN(Tensor indices, Tensor::Make(DType::kInt64, matrix));
+      int64_t* to = indices.mutable_data<int64_t>();
+      for (int64_t i = at_; i < end; ++i) to = std::copy_n(index + i * rank + 1, rank - 1, to);
+      MR_ASSIGN_OR_RETURN(Tensor values, d.values_.Rows(at_, end));
+      MR_ASSIGN_OR_RETURN(values, values.Clone());
+      MR_ASSIGN_OR_RETURN(Tensor shape, d.shape_.Rows(1, rank));
+      MR_ASSIGN_OR_RETURN(shape, shape.Clone());
+      *element = {std::move(indices), std::move(values), std::move(shape)};
+      at_ = end;
+      ++slice_;
+      return true;
+    }
+
+   private:
+    const RefPtr<const SparseSliceDataset> dataset_;
+    int64_t slice_ = 0, at_ = 0;
+  };
+  const Tensor indices_, values_, shape_;
+};
+
+class SparseSliceKernel final : public DatasetKernel {
+  Status Init(const KernelInit&) override { return absl::OkStatus(); }
+  StatusOr<DatasetRef> Make(KernelContext& ctx) override {
+    Element parts;
+    for (const char* name : {"indices", "values", "dense_shape"}) {
+      MR_ASSIGN_OR_RETURN(const Element one, KeptInputs(ctx, name));
+      parts.push_back(one[0]);
+    }
+    const Tensor &indices = parts[0], &values = parts[1], &shape = parts[2];
+    if (indices.rank() != 2 || values.rank() != 1 || shape.rank() != 1 || shape.dim(0) < 1 ||
+        indices.dim(0) != values.dim(0) || indices.dim(1) != shape.dim(0)) {
+      return InvalidArgument(
+          "want indices [n, rank], values [n] and a dense_shape [rank] of rank 1 or more; got shapes ",
+          indices.shape().ToString(), ", ", values.shape().ToString(), " and ", shape.shape().ToString());
+    }
+    int64_t before = 0;
+    for (int64_t i = 0; i < values.dim(0); ++i) {
+      const int64_t slice = indices.data<int64_t>()[i * shape.dim(0)];
+      if (slice < 0 || slice >= shape.data<int64_t>()[0]) {
+        return InvalidArgument("indices[", i, ",0] = ", slice, " is not in [0, ", shape.data<int64_t>()[0], ")");
+      }
+      if (slice < before) {
+        return Unimplemented("The SparseTensor must be ordered in the batch dimension; use tf.sparse_reorder first");
+      }
+      before = slice;
+    }
+    return DatasetRef(MakeRef<SparseSliceDataset>(indices, values, shape));
+  }
+};
+
 class RangeDataset final : public Dataset {
  public:
   RangeDataset(ElementSpec spec, int64_t start, int64_t stop, int64_t step)
@@ -250,6 +326,7 @@ void RegisterDatasetSourceKernels(KernelRegistry& r) {
   r.Add<TensorDatasetKernel>({.op = "TensorDataset"});
   r.Add<SliceDatasetKernel>({.op = "TensorSliceDataset"});
   r.Add<RangeDatasetKernel>({.op = "RangeDataset"});
+  r.Add<SparseSliceKernel>({.op = "SparseTensorSliceDataset"});
   for (const char* op : {"TFRecordDataset", "TextLineDataset"}) r.Add<RecordFileKernel>({.op = op});
   for (const char* op : {"FixedLengthRecordDataset", "FixedLengthRecordDatasetV2"}) {
     r.Add<FixedLengthFileKernel>({.op = op});

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "kernels/cpu/dataflow/optional.h"
 #include "kernels/cpu/dataflow/tensor_list.h"
 #include "kernels/cpu/kernel_list.h"
 
@@ -72,24 +73,26 @@ int DepthOf(const Tensor& value) {
   return depth;
 }
 
-Status OutputOptional(KernelContext& ctx, std::vector<Tensor> components, int depth) {
+}  // namespace
+
+Status OutputOptional(KernelContext& ctx, std::vector<Tensor> components) {
+  constexpr int kMaxDepth = 64;
+  int depth = 0;
+  for (const Tensor& t : components) depth = std::max(depth, DepthOf(t));
+  if (depth >= kMaxDepth) return InvalidArgument("optionals are nested more than ", kMaxDepth, " deep");
   MR_ASSIGN_OR_RETURN(Tensor * out, ctx.AllocateOutput(0, Shape()));
-  *out->mutable_data<Variant>() = Variant(RefPtr<VariantValue>(MakeRef<Optional>(std::move(components), depth)));
+  *out->mutable_data<Variant>() = Variant(RefPtr<VariantValue>(MakeRef<Optional>(std::move(components), depth + 1)));
   return absl::OkStatus();
 }
 
-Status OptionalNone(KernelContext& ctx) { return OutputOptional(ctx, {}, 1); }
+namespace {
+
+Status OptionalNone(KernelContext& ctx) { return OutputOptional(ctx, {}); }
 
 Status OptionalFromValue(KernelContext& ctx) {
-  constexpr int kMaxDepth = 64;
   std::vector<Tensor> components;
-  int depth = 0;
-  for (int i = 0; i < ctx.num_inputs(); ++i) {
-    components.push_back(ctx.input(i));
-    depth = std::max(depth, DepthOf(ctx.input(i)));
-  }
-  if (depth >= kMaxDepth) return InvalidArgument("optionals are nested more than ", kMaxDepth, " deep");
-  return OutputOptional(ctx, std::move(components), depth + 1);
+  for (int i = 0; i < ctx.num_inputs(); ++i) components.push_back(ctx.input(i));
+  return OutputOptional(ctx, std::move(components));
 }
 
 StatusOr<const Optional*> OptionalFromInput(const KernelContext& ctx) {

@@ -180,6 +180,7 @@ void RegisterQueueKernels(KernelRegistry& r) {
   RegisterStagingKernels(r);
   RegisterAccumulatorKernels(r);
   RegisterMutexKernels(r);
+  RegisterCollectiveKernels(r);
 }
 
 }  // namespace millrace

@@ -11,5 +11,6 @@ void RegisterBarrierKernels(KernelRegistry& registry);
 void RegisterStagingKernels(KernelRegistry& registry);
 void RegisterAccumulatorKernels(KernelRegistry& registry);
 void RegisterMutexKernels(KernelRegistry& registry);
+void RegisterCollectiveKernels(KernelRegistry& registry);
 
 }  // namespace millrace

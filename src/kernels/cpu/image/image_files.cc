@@ -52,7 +52,8 @@ class DecodeKernel final : public Kernel {
 
   Status Compute(KernelContext& ctx) override {
     MR_ASSIGN_OR_RETURN(const absl::string_view bytes, Contents(ctx));
-    const ImageFormat format = FormatOfImage(bytes);
+    ImageFormat format = FormatOfImage(bytes);
+    if (format == ImageFormat::kUnknown && op_ == "DecodeBmp") format = ImageFormat::kBmp;  // whatever its first bytes
     MR_RETURN_IF_ERROR(CheckFormat(format));
     if (format == ImageFormat::kPng && ctx.output_dtype(0) == DType::kUInt16) {
       return DecodePng(

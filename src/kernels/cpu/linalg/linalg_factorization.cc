@@ -307,8 +307,15 @@ class TriangularSolveKernel : public Kernel {
     MR_ASSIGN_OR_RETURN(Tensor * out, ctx.AllocateOutput(0, shape));
     if (shape.num_elements() == 0) return absl::OkStatus();
     batch.MakeIndices();
-    return WithMatrixType(a.dtype(), [&](auto zero) {
+    return WithMatrixType(a.dtype(), [&](auto zero) -> Status {
       using T = decltype(zero);
+      for (int64_t i = 0; i < a.num_elements(); i += n * n) {
+        for (int64_t d = 0; d < n; ++d) {
+          if (a.data<T>()[i + d * (n + 1)] == T(0)) {
+            return InvalidArgument("Input matrix is not invertible: element ", d, " of its diagonal is 0");
+          }
+        }
+      }
       ForEachMatrix(ctx, batch.count(), n, [&](int64_t i, const KernelContext* inner) {
         const T* from = b.data<T>() + batch.y_of(i) * n * columns;
         T* x = out->mutable_data<T>() + i * n * columns;

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "absl/container/flat_hash_map.h"
+#include "base/checked.h"
 #include "base/stop_scope.h"
 #include "kernels/cpu/nn/ctc.h"
 
@@ -41,10 +42,17 @@ class GreedyKernel final : public Kernel {
  public:
   Status Init(const KernelInit& init) override {
     MR_ASSIGN_OR_RETURN(merge_, init.Attr<bool>("merge_repeated"));
+    if (init.HasAttr("blank_index")) {  // newer graphs may have another blank than the last class
+      MR_ASSIGN_OR_RETURN(blank_, init.Attr<int64_t>("blank_index"));
+    }
     return absl::OkStatus();
   }
   Status Compute(KernelContext& ctx) override {
     MR_ASSIGN_OR_RETURN(const CtcInput in, CheckCtcInput(ctx, 1, /*is_decoder=*/true));
+    int64_t blank = 0;
+    if (!NormalizeIndex(blank_, in.classes, &blank)) {
+      return InvalidArgument("blank_index ", blank_, " is none of ", in.classes, " classes");
+    }
     MR_ASSIGN_OR_RETURN(const Shape column, Shape::Make({in.batch, 1}));
     MR_ASSIGN_OR_RETURN(Tensor * scores, ctx.AllocateOutput(3, column));
     std::vector<std::vector<int64_t>> labels(static_cast<size_t>(in.batch));
@@ -56,7 +64,7 @@ class GreedyKernel final : public Kernel {
           const T* x = ctx.input(0).data<T>() + in.at(t, b);
           const int64_t best = std::max_element(x, x + in.classes) - x;
           sum -= x[best];
-          if (best != in.blank() && !(merge_ && best == before)) labels[static_cast<size_t>(b)].push_back(best);
+          if (best != blank && !(merge_ && best == before)) labels[static_cast<size_t>(b)].push_back(best);
           before = best;
         }
         scores->mutable_data<T>()[b] = sum;
@@ -67,6 +75,7 @@ class GreedyKernel final : public Kernel {
 
  private:
   bool merge_ = false;
+  int64_t blank_ = -1;
 };
 
 // The prefixes of one sequence, as a tree; those of the beam carry log-probabilities.

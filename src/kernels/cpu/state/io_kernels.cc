@@ -6,6 +6,7 @@
 #include "io/checkpoint_reader.h"
 #include "io/v1_writer.h"
 #include "kernels/cpu/kernel_list.h"
+#include "kernels/cpu/state/remap_kernels.h"
 
 namespace millrace {
 namespace {
@@ -205,6 +206,7 @@ void RegisterIoKernels(KernelRegistry& registry) {
   registry.Add<MergeV2CheckpointsKernel>({.op = "MergeV2Checkpoints"});
   registry.AddFn({.op = "ShardedFilename"}, ShardedFilename);
   registry.Add<StringJoinKernel>({.op = "StringJoin"});
+  RegisterRemapKernels(registry);
 }
 
 }  // namespace millrace

@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+// Ops: values that the members of a group exchange.
+#include "op/shape_context.h"
+#include "ops/dataflow/queue_ops.h"
+
+namespace millrace {
+namespace {
+
+Status DeclaredShape(ShapeContext& c) {
+  MR_ASSIGN_OR_RETURN(PartialShape shape, c.Attr<PartialShape>("shape"));
+  c.set_output(0, std::move(shape));
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+void RegisterCollectiveOps(OpRegistry& r) {
+  const char* others = "a group exchanges with others";
+  constexpr char kAttrs[] = "T in HFD|IDX; group_size:int; group_key:int; instance_key:int";
+  constexpr char kOne[] = " Unimplemented for groups of more than one member, until there are clusters.";
+  r.Add(absl::StrCat("CollectiveReduce(input:T) -> (data:T) | ", kAttrs,
+                     "; merge_op in {Min,Max,Mul,Add}; final_op in {Id,Div}; subdiv_offsets:list(int); "
+                     "+wait_for:list(int)=[]; +communication_hint:string=\"auto\" | S"))
+      .Doc(absl::StrCat("The values of all members, combined; with final_op Div divided by their number.", kOne))
+      .Shape(UnchangedShape)
+      .NoGradient(others)
+      .NoExample(others);
+  r.Add(absl::StrCat("CollectiveGather(input:T) -> (data:T) | ", kAttrs,
+                     "; shape:shape; communication_hint:string=\"auto\" | S"))
+      .Doc(absl::StrCat("The values of all members, one after the other.", kOne))
+      .Shape(DeclaredShape)
+      .NoGradient(others)
+      .NoExample(others);
+  r.Add(absl::StrCat("CollectiveBcastSend(input:T) -> (data:T) | ", kAttrs,
+                     "; shape:shape; +communication_hint:string=\"auto\" | S"))
+      .Doc(absl::StrCat("Gives its input to all members.", kOne))
+      .Shape(DeclaredShape)
+      .NoGradient(others)
+      .NoExample(others);
+  r.Add(absl::StrCat(
+            "CollectiveBcastRecv() -> (data:T) | ", kAttrs, "; shape:shape; +communication_hint:string=\"auto\" | S"))
+      .Doc(absl::StrCat("What another member gives by CollectiveBcastSend.", kOne))
+      .Shape(DeclaredShape)
+      .NotDifferentiable("it has no input")
+      .NoExample(others);
+}
+
+}  // namespace millrace

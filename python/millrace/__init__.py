@@ -44,6 +44,8 @@ from millrace.ops.gradients import (AggregationMethod, NoGradient, NotDifferenti
                                     gradients, hessians)
 from millrace.ops.init_ops import *  # noqa: F401,F403
 from millrace.ops.linalg_ops import *  # noqa: F401,F403
+from millrace.ops.logging_ops import print  # noqa: F401
+from millrace.ops.sort_ops import argsort, sort  # noqa: F401
 from millrace.ops.lookup_ops import initialize_all_tables, tables_initializer  # noqa: F401
 from millrace.ops.math_ops import *  # noqa: F401,F403
 from millrace.ops.matrix_ops import *  # noqa: F401,F403

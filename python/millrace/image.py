@@ -17,6 +17,7 @@ from millrace.ops.image_boxes import (combined_non_max_suppression, crop_and_res
                                       non_max_suppression_with_scores, sample_distorted_bounding_box)
 from millrace.ops.image_files import (decode_and_crop_jpeg, decode_bmp, decode_gif, decode_image, decode_jpeg, decode_png,  # noqa: F401
                                       encode_jpeg, encode_png, extract_jpeg_shape, is_jpeg)
+from millrace.ops.image_similarity import ssim, ssim_multiscale  # noqa: F401
 from millrace.ops.random_ops import random_crop  # noqa: F401
 
 

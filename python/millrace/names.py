@@ -179,7 +179,9 @@ function = framework.function
 session_ops = ops.session_ops . ops.gen_ops
 array_ops = ops.array_ops . ops.gen_ops
 math_ops special_math_ops = ops.math_ops ops.matrix_ops ops.derived_ops . ops.gen_ops
-bitwise_ops clip_ops histogram_ops io_ops linalg_ops logging_ops numerics standard_ops = . ops.gen_ops
+bitwise_ops clip_ops histogram_ops io_ops linalg_ops numerics standard_ops = . ops.gen_ops
+logging_ops = ops.logging_ops . ops.gen_ops
+sort_ops = ops.sort_ops
 state_ops = ops.state_ops . ops.gen_ops
 spectral_ops = signal ops.gen_ops
 signal.fft_ops signal.dct_ops signal.mel_ops signal.mfcc_ops signal.reconstruction_ops signal.shape_ops signal.spectral_ops signal.window_ops signal.signal = signal
@@ -278,7 +280,7 @@ learning_rate_decay = train.decay
 checkpoint_state_pb2 = protos.definitions
 summary_io = train
 server_lib device_setter = train.cluster train
-sync_replicas_optimizer = train
+sync_replicas_optimizer = train.sync_replicas_optimizer
 
 [python.util]
 all_util decorator_utils deprecation keyword_args tf_contextlib tf_decorator tf_export tf_inspect tf_should_use = compat.util

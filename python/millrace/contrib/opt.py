@@ -6,6 +6,7 @@ from typing import Any, Callable, List, Optional
 
 import numpy as np
 
+from millrace.contrib.lazy_adam import LazyAdamOptimizer  # noqa: F401
 from millrace.contrib.sign_optimizers import (AddSignOptimizer, PowerSignOptimizer, get_cosine_decay_fn, get_linear_decay_fn,  # noqa: F401
                                               get_restart_decay_fn)
 from millrace.framework.convert import convert_to_tensor

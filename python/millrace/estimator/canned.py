@@ -132,7 +132,7 @@ def _linear_model_fn(features: Any, labels: Any, mode: str, head: _Head, feature
 
 def _no_replicas_in_sync(optimizer: Any) -> None:
     from millrace import train
-    if isinstance(train.SyncReplicasOptimizer, type) and isinstance(optimizer, train.SyncReplicasOptimizer):
+    if isinstance(optimizer, train.SyncReplicasOptimizer):
         raise at_user_line(ValueError("SyncReplicasOptimizer does not support multi optimizers case. Therefore, it is not supported in DNNLinearCombined "
                                       "model. If you want to use this optimizer, please use either DNN or Linear model."))
 

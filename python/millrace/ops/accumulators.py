@@ -36,10 +36,15 @@ class ConditionalAccumulatorBase:
     def set_global_step(self, new_global_step: Any, name: Optional[str] = None) -> Operation:
         """Drops, from now on, gradients of steps before this one."""
         op = gen_ops.resource_accumulator_set_global_step if self._is_resource() else gen_ops.accumulator_set_global_step
-        return op(self._accumulator_ref, convert_to_tensor(new_global_step, dtypes_module.int64), name=name)
+        return op(self._accumulator_ref, _int64(new_global_step), name=name)
 
     def _is_resource(self) -> bool:
         return self._accumulator_ref.dtype == dtypes_module.resource
+
+
+def _int64(value: Any) -> Tensor:
+    """Steps, indices and shapes as accumulators count them, also of those that count in 32 bits."""
+    return gen_ops.cast(value, dtypes_module.int64) if hasattr(value, "dtype") else convert_to_tensor(value, dtypes_module.int64)
 
 
 def _reduction(reduction_type: str) -> str:
@@ -61,7 +66,7 @@ class ConditionalAccumulator(ConditionalAccumulatorBase):
         """Adds a gradient, unless its step is over."""
         grad = convert_to_tensor(grad, self._dtype)
         grad.get_shape().assert_is_compatible_with(self._shape)
-        return gen_ops.resource_accumulator_apply_gradient(self._accumulator_ref, convert_to_tensor(local_step, dtypes_module.int64), grad, name=name)
+        return gen_ops.resource_accumulator_apply_gradient(self._accumulator_ref, _int64(local_step), grad, name=name)
 
     def take_grad(self, num_required: Any, name: Optional[str] = None) -> Tensor:
         """The mean, or sum, of the gradients; waits until there are so many. Begins the next global step."""
@@ -87,8 +92,8 @@ class SparseConditionalAccumulator(ConditionalAccumulatorBase):
         """The same, given its parts."""
         known = grad_shape is not None
         return gen_ops.sparse_accumulator_apply_gradient(
-            self._accumulator_ref, convert_to_tensor(local_step, dtypes_module.int64), convert_to_tensor(grad_indices, dtypes_module.int64),
-            convert_to_tensor(grad_values, self._dtype), convert_to_tensor(grad_shape if known else [], dtypes_module.int64), has_known_shape=known, name=name)
+            self._accumulator_ref, _int64(local_step), _int64(grad_indices),
+            convert_to_tensor(grad_values, self._dtype), _int64(grad_shape if known else []), has_known_shape=known, name=name)
 
     def take_grad(self, num_required: Any, name: Optional[str] = None) -> Sequence[Tensor]:
         """Indices, values and shape of the mean, or sum, of the gradients; waits until there are so many."""

@@ -465,6 +465,18 @@ def gather(params: Any, indices: Any, validate_indices: Optional[bool] = None, n
     return gen_ops.gather_v2(params, indices, axis, name=name)
 
 
+def batch_gather(params: Any, indices: Any, name: Optional[str] = None) -> Tensor:
+    """The elements along the last axis of `indices`, in each of the batches that its other axes number."""
+    with name_scope(name, "BatchGather", [params, indices]):
+        indices, params = convert_to_tensor(indices, name="indices"), convert_to_tensor(params, name="params")
+        rank = indices.get_shape().ndims
+        if rank is None:
+            raise at_user_line(ValueError("batch_gather does not allow indices with unknown shape."))
+        if rank == 0:
+            raise at_user_line(ValueError("batch_gather needs indices with at least one dimension."))
+        return gen_ops.gather_v2(params, indices, rank - 1, batch_dims=rank - 1)  # type: ignore[no-any-return]
+
+
 def boolean_mask(tensor: Any, mask: Any, name: str = "boolean_mask", axis: Optional[int] = None) -> Tensor:
     """The elements where `mask` is true."""
     with name_scope(name, None, [tensor, mask]):

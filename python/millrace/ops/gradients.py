@@ -2,6 +2,7 @@
 """Gradients. The walk and the gradients of ops are the library's; here are Python's ways to ask for them."""
 from __future__ import annotations
 
+import inspect
 from typing import Any, Callable, Dict, List, Optional
 
 import millrace._core as _core
@@ -12,7 +13,7 @@ from millrace.framework.convert import convert_to_tensor
 from millrace.framework.errors import at_user_line
 from millrace.framework.graph import Tensor, get_default_graph, name_scope
 from millrace.ops import array_ops, gen_ops
-from millrace.ops.variables import PartitionedVariable, Variable
+from millrace.ops.variables import PartitionedVariable, Variable, global_variables, local_variables
 
 
 class AggregationMethod:
@@ -178,29 +179,61 @@ NoGradient = NotDifferentiable
 
 
 def custom_gradient(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Decorator: `function(*tensors)` returns (results, a function of their gradients that returns those of the tensors)."""
+    """Decorator: `function(*tensors)` returns (results, a function of their gradients that returns those of the tensors).
+
+    Where the function reads resource variables, the second one takes `variables=` as well, and returns (gradients of the tensors, list of
+    gradients of the variables).
+    """
     def call(*args: Any, **kwargs: Any) -> Any:
         graph = get_default_graph()
         tensors = [convert_to_tensor(a) for a in args]
         inside = [gen_ops.identity(t) for t in tensors]
+        known = len(graph.get_operations())
         results, backward = function(*inside, **kwargs)
-        listed = nest.listed(results)
+        variables = _variables_read(graph, known, {t.op for t in tensors})
+        parameters = inspect.signature(backward).parameters.values()
+        takes_variables = any(p.name == "variables" or p.kind is p.VAR_KEYWORD for p in parameters)
+        if variables and not takes_variables:
+            raise at_user_line(TypeError("If using @custom_gradient with a function that uses variables, then grad_fn must accept a 'variables' keyword "
+                                         "argument."))
+        outputs = [convert_to_tensor(r) for r in nest.listed(results)]
         name = "CustomGradient-%d" % len(graph._functions)
-        while name in _names:
-            name += "_"
-        _names.add(name)
-        graph._functions[name] = backward
-        outputs = [convert_to_tensor(r) for r in listed]
-
-        def gradient(op: Any, *grads: Any) -> Any:
-            return [None] * len(outputs) + nest.listed(backward(*grads[:len(outputs)]))
-
-        RegisterGradient(name)(gradient)
+        graph._functions[name] = (backward, len(outputs), variables)
+        if name not in _custom:
+            _custom.add(name)
+            RegisterGradient(name)(_custom_gradient_of)
         with graph.gradient_override_map({"IdentityN": name}):
-            made = gen_ops.identity_n(outputs + tensors)
+            made = gen_ops.identity_n(outputs + tensors + [v.handle for v in variables])
         made = made[:len(outputs)]
         return made if isinstance(results, (list, tuple)) else made[0]
     return call
 
 
-_names: set[str] = set()
+_custom: set[str] = set()  # the names that are registered; each graph counts its own from 0
+
+
+def _variables_read(graph: Any, known: int, given: Any) -> List[Variable]:
+    """The variables that the operations made since read. TypeError where one is a reference."""
+    made = graph.get_operations()[known:]
+    for op in made:
+        if op.type in ("Variable", "VariableV2"):
+            raise at_user_line(TypeError("All variables used by a function wrapped with @custom_gradient must be `ResourceVariable`s. Ensure that no "
+                                         "`variable_scope` is created with `use_resource=False`."))
+    handles = {t.op: None for op in made if op.type in ("ReadVariableOp", "ResourceGather") for t in op.inputs
+               if t.op.type == "VarHandleOp" and t.op not in given}
+    by_op = {v.op: v for v in [*global_variables(), *local_variables()]}
+    return [by_op[op] for op in handles if op in by_op]
+
+
+def _custom_gradient_of(op: Any, *grads: Any) -> List[Any]:
+    """What the Python function of a node gives; in a graph that was read from a file, where there is none, what the node's own ops give."""
+    entry = op.graph._functions.get(op.get_attr("_gradient_op_type").decode())
+    if entry is None:
+        return list(grads)
+    backward, count, variables = entry
+    if not variables:
+        return [None] * count + nest.listed(backward(*grads[:count]))
+    of_tensors, of_variables = backward(*grads[:count], variables=variables)
+    if len(of_variables) != len(variables):
+        raise at_user_line(ValueError("Must return gradient for each variable from @custom_gradient grad_fn: %d for %d" % (len(of_variables), len(variables))))
+    return [None] * count + nest.listed(of_tensors) + list(of_variables)

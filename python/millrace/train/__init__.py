@@ -24,7 +24,7 @@ from millrace.train.batching import (batch, batch_join, maybe_batch, maybe_batch
 from millrace.train.input import (input_producer, limit_epochs, match_filenames_once, range_input_producer,  # noqa: F401
                                   slice_input_producer, string_input_producer)
 from millrace.train.monitored_session import (ChiefSessionCreator, MonitoredSession, MonitoredTrainingSession, Scaffold,  # noqa: F401
-                                              SessionManager, SingularMonitoredSession, WorkerSessionCreator)
+                                              SessionCreator, SessionManager, SingularMonitoredSession, WorkerSessionCreator)
 from millrace.train.moving_averages import ExponentialMovingAverage  # noqa: F401
 from millrace.train.optimizer import (AdadeltaOptimizer, AdagradOptimizer, AdamOptimizer, FtrlOptimizer,  # noqa: F401
                                       GradientDescentOptimizer, MomentumOptimizer, Optimizer, RMSPropOptimizer)
@@ -33,11 +33,12 @@ from millrace.train.queue_runner import QueueRunner, add_queue_runner, start_que
 from millrace.train.saver import (CheckpointReader, NewCheckpointReader, Saver, checkpoint_exists, export_meta_graph,  # noqa: F401
                                   generate_checkpoint_state_proto, get_checkpoint_state, import_meta_graph, latest_checkpoint,
                                   list_variables, load_checkpoint, load_variable, update_checkpoint_state, write_graph)
+from millrace.train.checkpoint_management import get_checkpoint_mtimes, remove_checkpoint  # noqa: F401
+from millrace.train.sync_replicas_optimizer import SyncReplicasOptimizer  # noqa: F401
 from millrace.train.supervisor import Supervisor  # noqa: F401
 from millrace.train.warm_starting import VocabInfo, warm_start  # noqa: F401
 
 _NOT_PROVIDED = {
-    "SyncReplicasOptimizer": "an ordinary optimizer in one process",
     "Server": "tf.Session in this process",
 }
 

@@ -73,6 +73,8 @@ class QueueRunner:
                     return
         except Exception as error:  # pylint: disable=broad-except
             if coord is not None:
+                if coord.should_stop() and isinstance(error, errors.CancelledError):  # the session was closed while it waited
+                    return
                 if self.failure is None and not coord.should_stop():
                     self.failure = error
                 coord.request_stop(error)

@@ -3,8 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
-#undef HWY_DISABLED_TARGETS
-#define HWY_DISABLED_TARGETS (HWY_SSSE3 | HWY_SSE4)
+#include "kernels/cpu/engine/simd_targets.h"
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kernels/cpu/elementwise/elementwise_tiles_double_functions.cc"
 #include "hwy/foreach_target.h"

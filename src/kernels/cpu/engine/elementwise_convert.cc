@@ -4,8 +4,7 @@
 #include <algorithm>
 #include <complex>
 
-#undef HWY_DISABLED_TARGETS
-#define HWY_DISABLED_TARGETS (HWY_SSSE3 | HWY_SSE4)
+#include "kernels/cpu/engine/simd_targets.h"
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kernels/cpu/engine/elementwise_convert.cc"
 #include "hwy/foreach_target.h"
@@ -49,7 +48,7 @@ void Convert(const void* in_raw, void* out_raw, int64_t n) {
 }
 
 // The processor's own conversions of IEEE halves, where it has them.
-#if HWY_TARGET == HWY_AVX2 || HWY_TARGET == HWY_AVX3
+#if HWY_ARCH_X86 && HWY_TARGET <= HWY_AVX2
 template <>
 void Convert<Half, float>(const void* in_raw, void* out_raw, int64_t n) {
   const uint16_t* in = static_cast<const uint16_t*>(in_raw);

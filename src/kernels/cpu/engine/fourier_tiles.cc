@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Plain loops over q, for the compiler to vectorise.
-#undef HWY_DISABLED_TARGETS
-#define HWY_DISABLED_TARGETS (HWY_SSSE3 | HWY_SSE4)
+#include "kernels/cpu/engine/simd_targets.h"
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kernels/cpu/engine/fourier_tiles.cc"
 #include "hwy/foreach_target.h"

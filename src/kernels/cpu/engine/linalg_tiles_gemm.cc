@@ -8,8 +8,7 @@
 
 #include "tensor/allocator.h"
 
-#undef HWY_DISABLED_TARGETS
-#define HWY_DISABLED_TARGETS (HWY_SSSE3 | HWY_SSE4)
+#include "kernels/cpu/engine/simd_targets.h"
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kernels/cpu/engine/linalg_tiles_gemm.cc"
 #include "hwy/foreach_target.h"

@@ -2,8 +2,7 @@
 // Plain loops over rows, for the compiler to vectorise. Sums run in kLanes lanes.
 #include <algorithm>
 
-#undef HWY_DISABLED_TARGETS
-#define HWY_DISABLED_TARGETS (HWY_SSSE3 | HWY_SSE4)
+#include "kernels/cpu/engine/simd_targets.h"
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kernels/cpu/linalg/linalg_tiles_rows.cc"
 #include "hwy/foreach_target.h"

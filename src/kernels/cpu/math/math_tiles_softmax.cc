@@ -7,8 +7,7 @@
 
 #include "kernels/cpu/math/math_softmax_rows.h"
 
-#undef HWY_DISABLED_TARGETS
-#define HWY_DISABLED_TARGETS (HWY_SSSE3 | HWY_SSE4)
+#include "kernels/cpu/engine/simd_targets.h"
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kernels/cpu/math/math_tiles_softmax.cc"
 #include "hwy/foreach_target.h"

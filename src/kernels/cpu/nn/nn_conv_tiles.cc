@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kernels/cpu/nn/nn_conv_tiles.h"
 
+#include "kernels/cpu/engine/simd_targets.h"
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kernels/cpu/nn/nn_conv_tiles.cc"
 #include "hwy/foreach_target.h"

@@ -3,6 +3,7 @@
 
 #include <type_traits>
 
+#include "kernels/cpu/engine/simd_targets.h"
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kernels/cpu/nn/nn_simd.cc"
 #include "hwy/foreach_target.h"

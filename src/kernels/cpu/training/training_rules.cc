@@ -2,9 +2,9 @@
 // The loops are plain C++ that the compiler vectorises; Highway compiles them once per instruction set.
 #include "kernels/cpu/training/training_rules.h"
 
+#include "kernels/cpu/engine/simd_targets.h"
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kernels/cpu/training/training_rules.cc"
-#define HWY_DISABLED_TARGETS (HWY_SSSE3 | HWY_SSE4 | HWY_AVX3_DL)
 #include <hwy/foreach_target.h>  // IWYU pragma: keep
 #include <hwy/highway.h>
 

@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "kernels/cpu/quantize/quantize_kernels.h"
+#include "kernels/cpu/quantize/quantize_tiles.h"
 
 namespace millrace {
 namespace {
@@ -50,14 +51,14 @@ Status Run(KernelContext& ctx, const Options& o, T low, T high) {
     inverse = high / t_most;
     low = t_least * inverse;
   }
+  if (!o.range_given) {  // all lie inside
+    low = -std::numeric_limits<T>::infinity();
+    high = std::numeric_limits<T>::infinity();
+  }
+  const RoundTripLine<T> line{low, high, scale, inverse, o.half_up};
   const T* x = in.data<T>();
   T* y = out->mutable_data<T>();
-  ctx.ParallelFor(n, 1.5, [&](int64_t begin, int64_t end) {
-    for (int64_t i = begin; i < end; ++i) {
-      const T v = (o.range_given ? std::max(std::min(x[i], high), low) : x[i]) * scale;
-      y[i] = (o.half_up ? std::floor(v + T(0.5)) : std::nearbyint(v)) * inverse;
-    }
-  });
+  ctx.ParallelFor(n, 0.3, [&](int64_t begin, int64_t end) { RoundTrip(line, x + begin, y + begin, end - begin); });
   return absl::OkStatus();
 }
 

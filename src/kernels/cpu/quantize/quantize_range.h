@@ -92,17 +92,21 @@ class FloatToSteps {
  public:
   explicit FloatToSteps(FloatRange r) {
     scale_ = r.max == r.min ? 0 : static_cast<float>((kStepsOf<T> - 1) / static_cast<double>(r.max - r.min));
-    min_scaled_ = r.max == r.min ? r.min : std::round(r.min * scale_);
+    offset_ = (r.max == r.min ? r.min : std::round(r.min * scale_)) - static_cast<float>(kLowestOf<T>);
     low_ = std::max(static_cast<float>(kLowestOf<T>), -2.147483648e+09F);
     high_ = std::min(static_cast<float>(kHighestOf<T>), 2.147483520e+09F);
   }
   T operator()(float v) const {
-    const float q = std::round(v * scale_) - (min_scaled_ - static_cast<float>(kLowestOf<T>));
+    const float q = std::round(v * scale_) - offset_;
     return static_cast<T>(SaturatingCast<int32_t>(std::min(std::max(q, low_), high_)));
   }
+  float scale() const { return scale_; }
+  float offset() const { return offset_; }
+  float low() const { return low_; }
+  float high() const { return high_; }
 
  private:
-  float scale_, min_scaled_, low_, high_;
+  float scale_, offset_, low_, high_;
 };
 template <typename T>
 class StepsToFloat {
@@ -113,6 +117,8 @@ class StepsToFloat {
     first_ = first - static_cast<float>(kLowestOf<T>) * scale_;
   }
   float operator()(T v) const { return first_ + static_cast<float>(v) * scale_; }
+  float scale() const { return scale_; }
+  float first() const { return first_; }
 
  private:
   float scale_, first_;

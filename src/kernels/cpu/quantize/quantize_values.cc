@@ -4,6 +4,7 @@
 #include "kernels/cpu/engine/index_rows.h"
 #include "kernels/cpu/quantize/quantize_kernels.h"
 #include "kernels/cpu/quantize/quantize_range.h"
+#include "kernels/cpu/quantize/quantize_tiles.h"
 
 namespace millrace {
 
@@ -73,35 +74,42 @@ class QuantizeKernel final : public Kernel {
  private:
   template <typename T>
   void Quantize(const KernelContext& ctx, FloatRange* range, Tensor* out) const {
-    FloatRange r = *range;
-    const auto clamped = [](float v, FloatRange in) { return std::max(std::min(v, in.max), in.min); };
-    const auto cast = [](float v) {
-      return static_cast<T>(std::clamp<int64_t>(SaturatingCast<int64_t>(v), kLowestOf<T>, kHighestOf<T>));
-    };
+    const float infinity = std::numeric_limits<float>::infinity();
+    QuantizeLine line{
+        .in_low = range->min,
+        .in_high = range->max,
+        .lowest = static_cast<double>(kLowestOf<T>),
+        .highest = static_cast<double>(kHighestOf<T>)};
+    Rounding rounding = Rounding::kHalfAway;
     if (mode_ == Mode::kMinFirst) {
-      const FloatToSteps<T> steps(r);
-      return Map<float, T>(ctx, ctx.input(0), out, steps);
+      const FloatToSteps<T> steps(*range);
+      line.in_low = -infinity;
+      line.in_high = infinity;
+      line.scale = steps.scale();
+      line.offset = steps.offset();
+      line.lowest = static_cast<double>(steps.low());
+      line.highest = static_cast<double>(steps.high());
+    } else if (mode_ == Mode::kMinCombined) {
+      line.minus = range->min;
+      line.scale = static_cast<float>(
+          static_cast<double>(kHighestOf<T> - kLowestOf<T>) / static_cast<double>(range->max - range->min));
+      line.plus = std::is_signed_v<T> ? -static_cast<float>(kStepsOf<T> / 2) : 0.5F;
+      if (!std::is_signed_v<T>) rounding = Rounding::kDown;
+    } else {
+      const float low = static_cast<float>(kLowestOf<T>), high = static_cast<float>(kHighestOf<T>);
+      const float huge = std::numeric_limits<float>::max();
+      line.scale =
+          std::min(low * range->min > 0 ? low / range->min : huge, high * range->max > 0 ? high / range->max : huge);
+      *range = {low / line.scale, high / line.scale};
+      line.in_low = range->min;
+      line.in_high = range->max;
+      if (to_even_) rounding = Rounding::kHalfEven;
     }
-    if (mode_ == Mode::kMinCombined) {
-      const float scale =
-          static_cast<float>(static_cast<double>(kHighestOf<T> - kLowestOf<T>) / static_cast<double>(r.max - r.min));
-      if constexpr (std::is_signed_v<T>) {
-        const float half = static_cast<float>(kStepsOf<T> / 2);
-        return Map<float, T>(
-            ctx, ctx.input(0), out, [=](float v) { return cast(std::round((clamped(v, r) - r.min) * scale - half)); });
-      }
-      return Map<float, T>(
-          ctx, ctx.input(0), out, [=](float v) { return cast(std::floor((clamped(v, r) - r.min) * scale + 0.5F)); });
-    }
-    const float low = static_cast<float>(kLowestOf<T>), high = static_cast<float>(kHighestOf<T>);
-    const float huge = std::numeric_limits<float>::max();
-    const float scale = std::min(low * r.min > 0 ? low / r.min : huge, high * r.max > 0 ? high / r.max : huge);
-    r = {low / scale, high / scale};
-    *range = r;
-    const bool to_even = to_even_;
-    Map<float, T>(ctx, ctx.input(0), out, [=](float v) {
-      const float q = clamped(v, r) * scale;
-      return cast(to_even ? std::nearbyint(q) : std::round(q));
+    const QuantizeTile quantize = FindQuantize(out->dtype(), rounding);
+    const float* x = ctx.input(0).data<float>();
+    T* y = out->mutable_data<T>();
+    ctx.ParallelFor(out->num_elements(), 0.3, [&](int64_t begin, int64_t end) {
+      quantize(line, x + begin, y + begin, end - begin);
     });
   }
 
@@ -125,14 +133,22 @@ class DequantizeKernel final : public Kernel {
  private:
   template <typename T>
   void Dequantize(const KernelContext& ctx, FloatRange r, Tensor* out) const {
-    if (mode_ == Mode::kMinFirst) return Map<T, float>(ctx, ctx.input(0), out, StepsToFloat<T>(r));
     const float low = static_cast<float>(kLowestOf<T>), high = static_cast<float>(kHighestOf<T>);
-    if (mode_ == Mode::kScaled) {
-      const float scale = low == 0 ? r.max / high : std::max(r.min / low, r.max / high);
-      return Map<T, float>(ctx, ctx.input(0), out, [=](T v) { return static_cast<float>(v) * scale; });
+    DequantizeLine line;
+    if (mode_ == Mode::kMinFirst) {
+      const StepsToFloat<T> steps(r);
+      line = {.scale = steps.scale(), .first = steps.first()};
+    } else if (mode_ == Mode::kScaled) {
+      line.scale = low == 0 ? r.max / high : std::max(r.min / low, r.max / high);
+    } else {
+      line = {.half = low == 0 ? 0 : (high - low + 1) / 2, .scale = (r.max - r.min) / (high - low), .first = r.min};
     }
-    const float scale = (r.max - r.min) / (high - low), half = low == 0 ? 0 : (high - low + 1) / 2;
-    Map<T, float>(ctx, ctx.input(0), out, [=](T v) { return (static_cast<float>(v) + half) * scale + r.min; });
+    const DequantizeTile dequantize = FindDequantize(ctx.input_dtype(0));
+    const T* x = ctx.input(0).data<T>();
+    float* y = out->mutable_data<float>();
+    ctx.ParallelFor(out->num_elements(), 0.3, [&](int64_t begin, int64_t end) {
+      dequantize(line, x + begin, y + begin, end - begin);
+    });
   }
 
   Mode mode_ = Mode::kMinCombined;

@@ -93,43 +93,46 @@ struct OddReciprocals {
   }
 };
 
+// How many terms of the series give results within 1e-10 of themselves in double: for what is rounded to float.
+constexpr int kFloatExpTerms = 9, kFloatLogTerms = 5;
+
 // (e^r - 1 - r) / r^2.
-template <typename T>
+template <int kTerms, typename T>
 inline T ExpTail(T r) {
   constexpr Reciprocals<T> kSeries(false);
-  T p = kSeries.value[FloatTraits<T>::kExpTerms];
+  T p = kSeries.value[kTerms];
 #pragma GCC unroll 24
-  for (int k = FloatTraits<T>::kExpTerms - 1; k >= 2; --k) p = p * r + kSeries.value[k];
+  for (int k = kTerms - 1; k >= 2; --k) p = p * r + kSeries.value[k];
   return p;
 }
 
-template <typename T>
+template <typename T, int kTerms = FloatTraits<T>::kExpTerms>
 inline T Exp(T x) {
   using F = FloatTraits<T>;
   x = x < F::kExpLow ? F::kExpLow : x;
   x = x > F::kExpHigh ? F::kExpHigh : x;
   const T n = (x * static_cast<T>(1.44269504088896340736) + F::kRound) - F::kRound;
   const T r = (x - n * F::kLn2High) - n * F::kLn2Low;
-  const T y = T(1) + (r + r * r * ExpTail(r));
+  const T y = T(1) + (r + r * r * ExpTail<kTerms>(r));
   const T half = n * T(0.5) + F::kRound;
   return y * PowerOfTwo(half) * PowerOfTwo((n - (half - F::kRound)) + F::kRound);
 }
 
-template <typename T>
+template <typename T, int kTerms = FloatTraits<T>::kExpTerms>
 inline T Expm1(T x0) {
   using F = FloatTraits<T>;
   T x = x0 < T(-40) ? T(-40) : x0;
   x = x > F::kExpHigh ? F::kExpHigh : x;
   const T n = (x * static_cast<T>(1.44269504088896340736) + F::kRound) - F::kRound;
   const T r = (x - n * F::kLn2High) - n * F::kLn2Low;
-  const T p = r + r * r * ExpTail(r);
+  const T p = r + r * r * ExpTail<kTerms>(r);
   const T s = PowerOfTwo((n - T(1)) + F::kRound);
   const T y = (s * p + (s - T(0.5))) * T(2);
   return x0 == T(0) ? x0 : y;
 }
 
 // log of a positive finite number.
-template <typename T>
+template <typename T, int kTerms = FloatTraits<T>::kLogTerms>
 inline T LogPositive(T x) {
   using F = FloatTraits<T>;
   using Bits = typename F::Bits;
@@ -144,27 +147,27 @@ inline T LogPositive(T x) {
   const T s = f / (T(2) + f);
   const T z = s * s;
   constexpr OddReciprocals<T> kSeries;
-  T p = kSeries.value[F::kLogTerms];
+  T p = kSeries.value[kTerms];
 #pragma GCC unroll 24
-  for (int i = F::kLogTerms - 1; i >= 1; --i) p = p * z + kSeries.value[i];
+  for (int i = kTerms - 1; i >= 1; --i) p = p * z + kSeries.value[i];
   const T half_square = T(0.5) * f * f;
   return k * F::kLn2High - ((half_square - (s * (half_square + z * p) + k * F::kLn2Low)) - f);
 }
 
-template <typename T>
+template <typename T, int kTerms = FloatTraits<T>::kLogTerms>
 inline T Log(T x) {
   constexpr T kInf = std::numeric_limits<T>::infinity();
-  T y = LogPositive(x);
+  T y = LogPositive<T, kTerms>(x);
   y = x < kInf ? y : x;
   y = x == T(0) ? -kInf : y;
   return x < T(0) ? std::numeric_limits<T>::quiet_NaN() : y;
 }
 
-template <typename T>
+template <typename T, int kTerms = FloatTraits<T>::kLogTerms>
 inline T Log1p(T x) {
   constexpr T kInf = std::numeric_limits<T>::infinity();
   const T u = T(1) + x;
-  T y = LogPositive(u) + (x - (u - T(1))) / u;
+  T y = LogPositive<T, kTerms>(u) + (x - (u - T(1))) / u;
   y = x < kInf ? y : x;
   y = x == T(-1) ? -kInf : y;
   y = x == T(0) ? x : y;

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // CPU kernels: random numbers from Philox streams. Samplers of other distributions are in random_samplers.cc.
-#include "kernels/cpu/random/random.h"
-
 #include "base/env.h"
+#include "kernels/cpu/engine/elementwise_convert.h"
+#include "kernels/cpu/engine/index_arithmetic.h"
+#include "kernels/cpu/random/random.h"
+#include "kernels/cpu/random/random_tiles.h"
 
 namespace millrace {
 
@@ -58,106 +60,142 @@ StatusOr<Philox> StatelessStream(const KernelContext& ctx, int input) {
 
 namespace {
 
-// How a distribution turns 128 bits into a group of numbers. `kVariable` ones read as many words as they need; each
-// group then has a region of the stream of its own.
+// Calls make(start, first, count, numbers) for batches of groups of numbers: `count` of them from group `first` on.
+template <typename T, typename Make>
+void FillGroups(const KernelContext& ctx, const Philox& start, int64_t group, double cost, T* out, int64_t n,
+                const Make& make) {
+  ctx.ParallelFor((n + group - 1) / group, cost, [&](int64_t begin, int64_t end) {
+    T last[4 * kRandomBatch];
+    for (int64_t g = begin; g < end; g += kRandomBatch) {
+      const int64_t count = std::min(kRandomBatch, end - g), room = n - g * group;
+      if (room >= count * group) {
+        make(start, g, count, out + g * group);
+      } else {
+        make(start, g, count, last);
+        std::copy(last, last + room, out + g * group);
+      }
+    }
+  });
+}
+
+// Groups of four floats, which the narrow types round.
+template <typename T, typename Make>
+void FillFloats(const KernelContext& ctx, const Philox& start, double cost, T* out, int64_t n, const Make& make) {
+  if constexpr (std::is_same_v<T, float>) {
+    FillGroups(ctx, start, 4, cost, out, n, make);
+  } else {
+    const ConvertRoute narrow = FindConvert(DType::kFloat, DTypeOf<T>::value);
+    FillGroups(ctx, start, 4, cost, out, n, [&](const Philox& s, int64_t first, int64_t count, T* numbers) {
+      float wide[4 * kRandomBatch];
+      make(s, first, count, wide);
+      narrow.Run(wide, numbers, 4 * count);
+    });
+  }
+}
+
+Philox After(Philox p, uint64_t blocks) {
+  p.Skip(blocks);
+  return p;
+}
+
+// Pairs of doubles: fn(words of a block, two numbers).
+template <typename Fn>
+void FillDoubles(const KernelContext& ctx, const Philox& start, double cost, double* out, int64_t n, const Fn& fn) {
+  FillGroups(ctx, start, 2, cost, out, n, [&](const Philox& s, int64_t first, int64_t count, double* numbers) {
+    uint32_t words[4 * kRandomBatch];
+    RandomWords(After(s, static_cast<uint64_t>(first)), 1, count, words);
+    for (int64_t i = 0; i < count; ++i) fn(words + 4 * i, numbers + 2 * i);
+  });
+}
+
 template <typename T>
 struct Uniform {
-  static constexpr bool kVariable = false;
-  static constexpr int kGroup = std::is_same_v<T, double> ? 2 : 4;
-  static void Make(const Philox::Block& x, T* out) {
+  static void Fill(const KernelContext& ctx, const Philox& start, T* out, int64_t n) {
     if constexpr (std::is_same_v<T, double>) {
-      out[0] = UnitDouble(x[0], x[1]);
-      out[1] = UnitDouble(x[2], x[3]);
+      FillDoubles(ctx, start, 5, out, n, [](const uint32_t* x, double* pair) {
+        pair[0] = UnitDouble(x[0], x[1]);
+        pair[1] = UnitDouble(x[2], x[3]);
+      });
     } else {
-      for (size_t i = 0; i < 4; ++i) {
-        if constexpr (std::is_same_v<T, float>) out[i] = UnitFloat(x[i]);
-        if constexpr (std::is_same_v<T, Half>) out[i] = UnitHalf(x[i]);
-        if constexpr (std::is_same_v<T, BFloat16>) out[i] = UnitBFloat16(x[i]);
-      }
+      constexpr int kBits = std::is_same_v<T, float> ? 23 : std::is_same_v<T, Half> ? 10 : 7;
+      FillFloats(ctx, start, 5, out, n, [](const Philox& s, int64_t first, int64_t count, float* numbers) {
+        RandomFractions(After(s, static_cast<uint64_t>(first)), count, kBits, numbers);
+      });
     }
   }
 };
 
 template <typename T>
 struct Normal {
-  static constexpr bool kVariable = false;
-  static constexpr int kGroup = std::is_same_v<T, double> ? 2 : 4;
-  static void Make(const Philox::Block& x, T* out) {
+  static void Fill(const KernelContext& ctx, const Philox& start, T* out, int64_t n) {
     if constexpr (std::is_same_v<T, double>) {
-      BoxMuller(x[0], x[1], x[2], x[3], &out[0], &out[1]);
+      FillDoubles(ctx, start, 60, out, n, [](const uint32_t* x, double* pair) {
+        BoxMuller(x[0], x[1], x[2], x[3], &pair[0], &pair[1]);
+      });
     } else {
-      for (size_t i = 0; i < 4; i += 2) {
-        float a, b;
-        BoxMuller(x[i], x[i + 1], &a, &b);
-        out[i] = T(a);
-        out[i + 1] = T(b);
-      }
+      FillFloats(ctx, start, 8, out, n, [](const Philox& s, int64_t first, int64_t count, float* numbers) {
+        RandomNormals(After(s, static_cast<uint64_t>(first)), 1, count, numbers);
+      });
     }
   }
 };
 
+// Normal numbers below 2 in size. They take as many words as they need, so that each group has a region of the stream
+// of its own.
 template <typename T>
 struct Truncated {
-  static constexpr bool kVariable = true;
-  static constexpr int kGroup = std::is_same_v<T, double> ? 2 : 4;
-  static void Make(PhiloxWords& words, T* out) {
-    using Wide = std::conditional_t<std::is_same_v<T, double>, double, float>;
-    for (int filled = 0; filled < kGroup;) {
-      Wide pair[2];
-      const uint32_t x0 = words(), x1 = words();
-      if constexpr (std::is_same_v<T, double>) {
-        const uint32_t x2 = words(), x3 = words();
-        BoxMuller(x0, x1, x2, x3, &pair[0], &pair[1]);
-      } else {
-        BoxMuller(x0, x1, &pair[0], &pair[1]);
-      }
-      for (Wide v : pair) {
-        if (std::abs(v) < Wide(2) && filled < kGroup) out[filled++] = T(v);
+  static constexpr uint64_t kSamplesPerOutput = 256;
+  template <typename N>
+  static void Keep(const N* from, int n, N* group, int size, int* filled) {
+    for (int i = 0; i < n && *filled < size; ++i) {
+      if (std::abs(from[i]) < N(2)) group[(*filled)++] = from[i];
+    }
+  }
+  static void FillWide(const Philox& start, double* group) {
+    PhiloxWords words(start);
+    for (int filled = 0; filled < 2;) {
+      double pair[2];
+      const uint32_t x0 = words(), x1 = words(), x2 = words(), x3 = words();
+      BoxMuller(x0, x1, x2, x3, &pair[0], &pair[1]);
+      Keep(pair, 2, group, 2, &filled);
+    }
+  }
+  // Two blocks of each group at once; few want more.
+  static void FillNarrow(const Philox& start, int64_t first, int64_t count, float* numbers) {
+    constexpr uint64_t kApart = kSamplesPerOutput;  // four numbers a group, four words a block
+    const Philox here = After(start, static_cast<uint64_t>(first) * kApart);
+    float normals[2][4 * kRandomBatch];
+    for (uint64_t b = 0; b < 2; ++b) RandomNormals(After(here, b), kApart, count, normals[b]);
+    for (int64_t g = 0; g < count; ++g) {
+      float* group = numbers + 4 * g;
+      int filled = 0;
+      for (const auto& block : normals) Keep(block + 4 * g, 4, group, 4, &filled);
+      for (uint64_t b = 2; filled < 4; ++b) {
+        float more[4];
+        RandomNormals(After(here, static_cast<uint64_t>(g) * kApart + b), 1, 1, more);
+        Keep(more, 4, group, 4, &filled);
       }
     }
   }
-};
-
-template <typename T>
-struct UniformInt {
-  static constexpr bool kVariable = false;
-  static constexpr int kGroup = sizeof(T) == 8 ? 2 : 4;
-};
-
-constexpr uint64_t kSamplesPerOutput = 256;
-
-template <typename D, typename T>
-void Fill(const KernelContext& ctx, const Philox& start, T* out, int64_t n) {
-  constexpr int64_t kGroup = D::kGroup;
-  ctx.ParallelFor((n + kGroup - 1) / kGroup, D::kVariable ? 200.0 : 30.0, [&](int64_t begin, int64_t end) {
-    Philox generator = start;
-    generator.Skip(static_cast<uint64_t>(begin));
-    for (int64_t g = begin; g < end; ++g) {
-      T group[kGroup];
-      if constexpr (D::kVariable) {
-        Philox own = start;
-        own.Skip(static_cast<uint64_t>(g) * kGroup * kSamplesPerOutput / 4);
-        PhiloxWords words(own);
-        D::Make(words, group);
-      } else {
-        D::Make(generator(), group);
-      }
-      const int64_t m = std::min(kGroup, n - g * kGroup);
-      for (int64_t i = 0; i < m; ++i) out[g * kGroup + i] = group[i];
+  static void Fill(const KernelContext& ctx, const Philox& start, T* out, int64_t n) {
+    if constexpr (std::is_same_v<T, double>) {
+      FillGroups(ctx, start, 2, 120, out, n, [](const Philox& s, int64_t first, int64_t count, double* numbers) {
+        for (int64_t g = 0; g < count; ++g) {
+          FillWide(After(s, static_cast<uint64_t>(first + g) * (kSamplesPerOutput / 2)), numbers + 2 * g);
+        }
+      });
+    } else {
+      FillFloats(ctx, start, 30, out, n, &FillNarrow);
     }
-  });
-}
+  }
+};
 
 template <template <typename> class D>
 Status FillOutput(KernelContext& ctx, const Philox& start, Tensor* out) {
   const int64_t n = out->num_elements();
-  switch (out->dtype()) {
-    case DType::kFloat: Fill<D<float>>(ctx, start, out->mutable_data<float>(), n); return absl::OkStatus();
-    case DType::kDouble: Fill<D<double>>(ctx, start, out->mutable_data<double>(), n); return absl::OkStatus();
-    case DType::kHalf: Fill<D<Half>>(ctx, start, out->mutable_data<Half>(), n); return absl::OkStatus();
-    case DType::kBFloat16: Fill<D<BFloat16>>(ctx, start, out->mutable_data<BFloat16>(), n); return absl::OkStatus();
-    default: return Unimplemented("no random numbers of type ", DTypeName(out->dtype()));
-  }
+  const bool known = VisitTypes<float, double, Half, BFloat16>(
+      out->dtype(), [&]<typename T>() { D<T>::Fill(ctx, start, out->mutable_data<T>(), n); });
+  return known ? absl::OkStatus() : Unimplemented("no random numbers of type ", DTypeName(out->dtype()));
 }
 
 template <template <typename> class D>
@@ -214,21 +252,21 @@ class UniformIntKernel : public RandomKernel {
  private:
   template <typename T>
   static void Numbers(const KernelContext& ctx, const Philox& start, int64_t low, uint64_t range, Tensor& t) {
-    constexpr int64_t kGroup = UniformInt<T>::kGroup;
-    T* out = t.mutable_data<T>();
-    const int64_t n = t.num_elements();
-    ctx.ParallelFor((n + kGroup - 1) / kGroup, 30.0, [&](int64_t begin, int64_t end) {
-      Philox generator = start;
-      generator.Skip(static_cast<uint64_t>(begin));
-      for (int64_t g = begin; g < end; ++g) {
-        const Philox::Block x = generator();
-        for (int64_t i = 0; i < std::min(kGroup, n - g * kGroup); ++i) {
-          const size_t k = static_cast<size_t>(i);
-          const uint64_t bits = sizeof(T) == 8 ? uint64_t{x[2 * k]} | uint64_t{x[2 * k + 1]} << 32 : x[k];
-          out[g * kGroup + i] = static_cast<T>(static_cast<uint64_t>(low) + bits % range);
-        }
+    const auto make = [low, range](const Philox& s, int64_t first, int64_t count, T* numbers) {
+      uint32_t words[4 * kRandomBatch];
+      RandomWords(After(s, static_cast<uint64_t>(first)), 1, count, words);
+      constexpr int64_t kWords = sizeof(T) / 4;
+      for (int64_t i = 0; i < 4 * count / kWords; ++i) {
+        const uint32_t* x = words + i * kWords;
+        const uint64_t rest = kWords == 2 ? (uint64_t{x[0]} | uint64_t{x[1]} << 32) % range : Rest(x[0], range);
+        numbers[i] = static_cast<T>(static_cast<uint64_t>(low) + rest);
       }
-    });
+    };
+    FillGroups(ctx, start, sizeof(T) == 8 ? 2 : 4, 12, t.mutable_data<T>(), t.num_elements(), make);
+  }
+  // x % range for a range of at most 2^32: division in 32 bits is several times as fast.
+  static uint64_t Rest(uint32_t x, uint64_t range) {
+    return range > 0xffffffffu ? x : x % static_cast<uint32_t>(range);
   }
 };
 

@@ -6,7 +6,10 @@
 #include <numeric>
 
 #include "base/stop_scope.h"
+#include "kernels/cpu/engine/elementwise_convert.h"
+#include "kernels/cpu/engine/index_arithmetic.h"
 #include "kernels/cpu/random/random.h"
+#include "kernels/cpu/random/random_tiles.h"
 
 namespace millrace {
 namespace {
@@ -84,18 +87,22 @@ class ShuffleKernel : public RandomKernel {
       return absl::OkStatus();
     }
     const int64_t rows = value.dim(0);
+    const int64_t row = value.num_elements() / rows;
+    const Philox words = ReserveBlocks((static_cast<uint64_t>(rows) + 2) / 4);  // a word for each row but the last
+    const size_t bytes = IsPlain(value.dtype()) ? static_cast<size_t>(row) * DTypeSize(value.dtype()) : 0;
+    switch (bytes) {
+      case 1: return ShuffleInPlace<uint8_t>(ctx, words);
+      case 2: return ShuffleInPlace<uint16_t>(ctx, words);
+      case 4: return ShuffleInPlace<uint32_t>(ctx, words);
+      case 8: return ShuffleInPlace<uint64_t>(ctx, words);
+      default: break;
+    }
     std::vector<int64_t> order(static_cast<size_t>(rows));
     std::iota(order.begin(), order.end(), int64_t{0});
-    PhiloxWords words(ReserveBlocks((static_cast<uint64_t>(rows) + 2) / 4));  // a word for each row but the last
+    Permute(words, order.data(), rows);
     StopNowAndThen pause;
-    for (uint64_t i = 0; i + 1 < order.size(); ++i) {  // Fisher and Yates
-      pause();
-      std::swap(order[i], order[i + words() % (order.size() - i)]);
-    }
     MR_ASSIGN_OR_RETURN(Tensor * out, ctx.AllocateOutput(0, value.shape()));
-    const int64_t row = value.num_elements() / rows;
     if (IsPlain(value.dtype())) {
-      const size_t bytes = static_cast<size_t>(row) * DTypeSize(value.dtype());
       const char* from = static_cast<const char*>(value.raw());
       char* to = static_cast<char*>(out->mutable_raw());
       for (int64_t i = 0; i < rows; ++i) {
@@ -114,6 +121,32 @@ class ShuffleKernel : public RandomKernel {
   }
 
  private:
+  // Fisher and Yates: number i changes places with one of those from it on, which a word of the stream chooses.
+  template <typename T>
+  static void Permute(Philox start, T* numbers, int64_t n) {
+    constexpr int64_t kWords = 4 * kRandomBatch;
+    uint32_t words[kWords];
+    for (int64_t begin = 0; begin + 1 < n; begin += kWords) {
+      StopIfAsked();
+      const int64_t count = std::min(kWords, n - 1 - begin);
+      RandomWords(start, 1, (count + 3) / 4, words);
+      start.Skip(kRandomBatch);
+      for (int64_t k = 0; k < count; ++k) {
+        const int64_t i = begin + k, left = n - i;  // division in 32 bits is several times as fast
+        const uint32_t word = words[k];
+        const int64_t by = left >> 32 == 0 ? word % static_cast<uint32_t>(left) : word;
+        std::swap(numbers[i], numbers[i + by]);
+      }
+    }
+  }
+  template <typename T>
+  static Status ShuffleInPlace(KernelContext& ctx, const Philox& words) {
+    const Shape shape = ctx.input(0).shape();
+    MR_ASSIGN_OR_RETURN(Tensor * out, ctx.ForwardOrAllocate({0}, 0, shape));
+    if (out->raw() != ctx.input(0).raw()) std::memcpy(out->mutable_raw(), ctx.input(0).raw(), out->TotalBytes());
+    Permute(words, static_cast<T*>(out->mutable_raw()), shape.dim(0));
+    return absl::OkStatus();
+  }
   template <typename T>
   static void CopyRows(const Tensor& from, const std::vector<int64_t>& order, int64_t row, Tensor& to) {
     T* out = to.mutable_data<T>();
@@ -125,20 +158,10 @@ class ShuffleKernel : public RandomKernel {
 
 // Inverse of the cumulative distribution; classes of infinite or NaN weight get none. Each sample takes two words of
 // the stream, one row after the other, as TensorFlow's do where one thread makes them all.
-void SampleClasses(const Tensor& logits, int64_t b, Philox start, std::vector<double>& cdf, Tensor& out) {
-  const int64_t classes = logits.dim(1), samples = out.dim(1);
-  double top = -HUGE_VAL;
-  for (int64_t c = 0; c < classes; ++c) {
-    const double v = ValueAt(logits, b * classes + c);
-    if (std::isfinite(v)) top = std::max(top, v);
-  }
-  double total = 0;
-  for (int64_t c = 0; c < classes; ++c) {
-    const double v = ValueAt(logits, b * classes + c);
-    if (std::isfinite(v)) total += std::exp(v - top);
-    cdf[static_cast<size_t>(c)] = total;
-  }
-  const uint64_t pairs = static_cast<uint64_t>(b) * static_cast<uint64_t>(samples);  // of words, two in a block
+template <typename T>
+void SampleClasses(const double* cdf, int64_t classes, int64_t first, int64_t samples, Philox start, T* out) {
+  const double total = cdf[classes - 1];
+  const uint64_t pairs = static_cast<uint64_t>(first);  // of words, two in a block
   start.Skip(pairs / 2);
   PhiloxWords words(start);
   for (uint64_t k = 0; k < pairs % 2 * 2; ++k) words();
@@ -146,9 +169,8 @@ void SampleClasses(const Tensor& logits, int64_t b, Philox start, std::vector<do
   for (int64_t s = 0; s < samples; ++s) {
     pause();
     const uint32_t high = words(), low = words();
-    auto it = std::upper_bound(cdf.begin(), cdf.end(), UnitDouble(high, low) * total);
-    if (it == cdf.end()) --it;
-    StoreAt(out, b * samples + s, static_cast<double>(it - cdf.begin()));
+    const double* at = std::upper_bound(cdf, cdf + classes, UnitDouble(high, low) * total);
+    out[s] = static_cast<T>(std::min(at - cdf, classes - 1));
   }
 }
 
@@ -175,9 +197,23 @@ class MultinomialKernel : public RandomKernel {
     MR_ASSIGN_OR_RETURN(Tensor * out, ctx.AllocateOutput(0, shape));
     if (shape.num_elements() == 0) return absl::OkStatus();
     if (!kStateless) start = Reserve(batch * ((samples + 3) / 4 * 4) * 2);
-    ctx.ParallelFor(batch, static_cast<double>(classes * 10 + samples * 60), [&](int64_t begin, int64_t end) {
+    const ConvertRoute widen = FindConvert(logits.dtype(), DType::kDouble);
+    const char* raw = static_cast<const char*>(logits.raw());
+    const auto bytes = static_cast<int64_t>(DTypeSize(logits.dtype()));
+    ctx.ParallelFor(batch, static_cast<double>(classes * 2 + samples * 60), [&](int64_t begin, int64_t end) {
       std::vector<double> cdf(static_cast<size_t>(classes));
-      for (int64_t b = begin; b < end; ++b) SampleClasses(logits, b, start, cdf, *out);
+      double* const row = cdf.data();
+      for (int64_t b = begin; b < end; ++b) {
+        if (widen.steps > 0) {
+          widen.Run(raw + b * classes * bytes, row, classes);
+        } else {
+          std::memcpy(row, raw + b * classes * bytes, static_cast<size_t>(classes * bytes));
+        }
+        CumulateExps(row, classes);
+        VisitTypes<int32_t, int64_t>(out->dtype(), [&]<typename T>() {
+          SampleClasses(row, classes, b * samples, samples, start, out->mutable_data<T>() + b * samples);
+        });
+      }
     });
     return absl::OkStatus();
   }

@@ -93,7 +93,16 @@ Status LinSpace(KernelContext& ctx) {
     const A start = static_cast<A>(*ctx.input(0).data<T>()), stop = static_cast<A>(*ctx.input(1).data<T>());
     const A step = num > 1 ? (stop - start) / static_cast<A>(num - 1) : A{0};
     T* y = out->mutable_data<T>();
-    for (int64_t i = 0; i < num; ++i) y[i] = static_cast<T>(start + step * static_cast<A>(i));
+    ctx.ParallelFor(num, 0.5, [&](int64_t begin, int64_t end) {
+      // Counted in 32 bits where that goes: there are vector conversions from them.
+      constexpr int64_t kMost = std::numeric_limits<int32_t>::max();
+      const int64_t narrow = end <= kMost ? end : begin;
+      const int32_t last = static_cast<int32_t>(std::min(narrow, kMost));
+      for (int32_t i = static_cast<int32_t>(std::min(begin, kMost)); i < last; ++i) {
+        y[i] = static_cast<T>(start + step * static_cast<A>(i));
+      }
+      for (int64_t i = narrow; i < end; ++i) y[i] = static_cast<T>(start + step * static_cast<A>(i));
+    });
     if (num > 1) y[num - 1] = *ctx.input(1).data<T>();
   });
   return absl::OkStatus();

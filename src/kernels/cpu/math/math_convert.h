@@ -3,6 +3,7 @@
 #pragma once
 
 #include <algorithm>
+#include <atomic>
 
 #include "kernel/kernel.h"
 #include "kernels/cpu/engine/elementwise_convert.h"
@@ -18,6 +19,32 @@ inline void ConvertElements(const KernelContext& ctx, DType from, DType to, cons
     route.Run(
         static_cast<const char*>(in) + first * from_bytes, static_cast<char*>(out) + first * to_bytes, last - first);
   });
+}
+
+// Rows of n > 0 narrow floats, block by block: fn(values, count) changes `count` rows in float; `out` may be `in`.
+template <typename Fn>
+Status ForWideRows(const KernelContext& ctx, DType dtype, const void* in, void* out, int64_t rows, int64_t n,
+                   double cost, const Fn& fn) {
+  constexpr int64_t kBlock = 8192;
+  const ConvertRoute widen = FindConvert(dtype, DType::kFloat), narrow = FindConvert(DType::kFloat, dtype);
+  const int64_t row_bytes = n * static_cast<int64_t>(DTypeSize(dtype)), at_once = std::max<int64_t>(1, kBlock / n);
+  std::atomic<bool> exhausted = false;
+  ctx.ParallelFor(rows, cost, [&](int64_t begin, int64_t end) {
+    auto memory = AllocateBuffer(
+        HostAllocator(), static_cast<size_t>(std::min(at_once, end - begin)) * static_cast<size_t>(n) * sizeof(float));
+    if (!memory.ok()) {
+      exhausted = true;
+      return;
+    }
+    float* wide = static_cast<float*>((*memory)->data());
+    for (int64_t r = begin; r < end; r += at_once) {
+      const int64_t count = std::min(at_once, end - r);
+      widen.Run(static_cast<const char*>(in) + r * row_bytes, wide, count * n);
+      fn(wide, count);
+      narrow.Run(wide, static_cast<char*>(out) + r * row_bytes, count * n);
+    }
+  });
+  return exhausted ? ResourceExhausted("no memory for rows of ", n, " floats") : absl::OkStatus();
 }
 
 }  // namespace millrace

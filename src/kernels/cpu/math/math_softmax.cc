@@ -60,16 +60,20 @@ class SoftmaxKernel : public Kernel {
   Status Compute(KernelContext& ctx) override {
     const Shape shape = ctx.input(0).shape();
     if (shape.rank() < 1) return InvalidArgument("logits must have >= 1 dimension, got ", shape.ToString());
-    WideOutput out;
-    MR_RETURN_IF_ERROR(out.Allocate(ctx, 0, shape, {0}));
-    MR_ASSIGN_OR_RETURN(const Tensor x, AsWide(ctx, ctx.input(0)));
+    MR_ASSIGN_OR_RETURN(Tensor * out, ctx.ForwardOrAllocate({0}, 0, shape));
+    const Tensor& x = ctx.input(0);
     if (shape.num_elements() == 0) return absl::OkStatus();
-    if (x.dtype() == DType::kDouble) {
-      Run<double>(ctx, x, out.data());
-    } else {
-      Run<float>(ctx, x, out.data());
+    const int64_t n = shape.dim(shape.rank() - 1), rows = shape.num_elements() / n;
+    if (IsNarrow(x.dtype())) {
+      const auto softmax = kLog ? FloatSoftmaxRows().log_softmax : FloatSoftmaxRows().softmax;
+      return ForWideRows(ctx, x.dtype(), x.raw(), out->mutable_raw(), rows, n, CostOfRow(n),
+                         [&](float* values, int64_t count) { softmax(values, count, n, values); });
     }
-    out.Finish(ctx);
+    if (x.dtype() == DType::kDouble) {
+      Run<double>(ctx, x, out->mutable_raw());
+    } else {
+      Run<float>(ctx, x, out->mutable_raw());
+    }
     return absl::OkStatus();
   }
 

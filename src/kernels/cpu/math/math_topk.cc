@@ -9,6 +9,7 @@
 #include <bit>
 #include <cstring>
 #include <limits>
+#include <type_traits>
 
 #include "base/stop_scope.h"
 #include "kernels/cpu/math/math.h"
@@ -117,6 +118,18 @@ void SelectRow(const T* row, int64_t n, int64_t k, RankOf<T>* buffer) {
   Order<R>(k, [&](auto greater) { std::sort(buffer, buffer + k, greater); });
 }
 
+// The same for k = 1 without a buffer.
+template <typename T>
+RankOf<T> BestOfRow(const T* row, int64_t n) {
+  int64_t at = ArgOfRow<T, true>(row, n);
+  if constexpr (std::is_floating_point_v<T>) {
+    int nan = 0;
+    for (int64_t i = 0; i < n; ++i) nan |= row[i] != row[i];
+    if (nan != 0) at = std::find_if(row, row + n, [](T v) { return v != v; }) - row;
+  }
+  return Ranked(Ordered(row[at]), at);
+}
+
 struct TopKArgs {
   int64_t rows = 0, n = 0, k = 0;
   const void* keys = nullptr;    // what is compared: the input, or its values as float
@@ -146,6 +159,15 @@ void StoreRow(const TopKArgs& a, DType index_type, int64_t row, const R* best) {
 template <typename T>
 Status Run(const KernelContext& ctx, const TopKArgs& a, DType index_type) {
   using R = RankOf<T>;
+  if (a.k == 1) {
+    ctx.ParallelFor(a.rows, 5 + 0.3 * static_cast<double>(a.n), [&](int64_t begin, int64_t end) {
+      for (int64_t r = begin; r < end; ++r) {
+        const R best = BestOfRow(static_cast<const T*>(a.keys) + r * a.n, a.n);
+        StoreRow(a, index_type, r, &best);
+      }
+    });
+    return absl::OkStatus();
+  }
   const size_t bytes = static_cast<size_t>(BufferSize(a.n, a.k)) * sizeof(R);
   std::atomic<bool> exhausted = false;
   ctx.ParallelFor(a.rows, 20 + 1.5 * static_cast<double>(a.n), [&](int64_t begin, int64_t end) {

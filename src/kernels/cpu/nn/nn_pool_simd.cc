@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kernels/cpu/nn/nn_pool_simd.h"
 
+#include "kernels/cpu/engine/simd_targets.h"
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kernels/cpu/nn/nn_pool_simd.cc"
 #include "hwy/foreach_target.h"
@@ -43,12 +44,27 @@ void MaxT(const WindowRun& run, const T* image, T* out) {
   ForRun<T>(run, [&](auto d, int64_t at, size_t to) { hn::StoreU(Largest(d, run, image + at), d, out + to); });
 }
 
+// v / n, correctly rounded but for subnormal results: where multiplication and addition fuse, the remainder of the
+// product with 1 / n says what that lacks. Division takes as long as all the rest.
+template <class D>
+HWY_INLINE hn::Vec<D> Share(D, hn::Vec<D> v, hn::Vec<D> n, hn::Vec<D> inverse) {
+#if HWY_NATIVE_FMA
+  const auto q = hn::Mul(v, inverse);
+  const auto better = hn::MulAdd(hn::NegMulAdd(q, n, v), inverse, q);
+  return hn::IfThenElse(hn::IsFinite(q), better, q);
+#else
+  (void)inverse;
+  return hn::Div(v, n);
+#endif
+}
+
 template <typename T>
 void MeanT(const WindowRun& run, const T* image, T* out) {
+  const T cells = static_cast<T>(run.cells), inverse = T(1) / cells;
   ForRun<T>(run, [&](auto d, int64_t at, size_t to) {
     auto sum = hn::LoadU(d, image + at + run.offsets[0]);
     for (size_t i = 1; i < run.cells; ++i) sum = hn::Add(sum, hn::LoadU(d, image + at + run.offsets[i]));
-    hn::StoreU(hn::Div(sum, hn::Set(d, static_cast<T>(run.cells))), d, out + to);
+    hn::StoreU(Share(d, sum, hn::Set(d, cells), hn::Set(d, inverse)), d, out + to);
   });
 }
 
@@ -86,8 +102,9 @@ void GatherT(const WindowRun& run, const T* image, const T* from, const T* y, T*
 
 template <typename T>
 void SpreadT(const WindowRun& run, T* into, const T* g) {
+  const T cells = static_cast<T>(run.cells), inverse = T(1) / cells;
   ForRun<T>(run, [&](auto d, int64_t at, size_t to) {
-    const auto share = hn::Div(hn::LoadU(d, g + to), hn::Set(d, static_cast<T>(run.cells)));
+    const auto share = Share(d, hn::LoadU(d, g + to), hn::Set(d, cells), hn::Set(d, inverse));
     for (size_t i = 0; i < run.cells; ++i) {
       T* cell = into + at + run.offsets[i];
       hn::StoreU(hn::Add(hn::LoadU(d, cell), share), d, cell);

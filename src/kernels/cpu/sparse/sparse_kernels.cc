@@ -208,12 +208,7 @@ class SparseMatMulKernel final : public Kernel {
                              ", b", adjoint_b_ ? " (adjoint)" : "", " is ", b.shape().ToString());
     }
     MR_ASSIGN_OR_RETURN(const WideIndices indices, WideIndices::Make(ctx, ctx.input(0)));
-    for (int64_t i = 0; i < indices.size(); ++i) {
-      if (!InRange(indices.data()[i], a_shape.dim(static_cast<int>(i & 1)))) {
-        return IndexOutOfRange(
-            "a_indices", ctx.input(0).shape(), i, indices.data()[i], a_shape.dim(static_cast<int>(i & 1)));
-      }
-    }
+    MR_RETURN_IF_ERROR(CheckPlaces(indices.data(), indices.size(), ctx.input(0).shape(), a_shape));
     MR_ASSIGN_OR_RETURN(const Shape shape, Shape::Make({m, n}));
     MR_ASSIGN_OR_RETURN(Tensor * out, ctx.AllocateOutput(0, shape));
     Status status;
@@ -223,21 +218,37 @@ class SparseMatMulKernel final : public Kernel {
   }
 
  private:
-  // to[j] += v * from[j], in blocks of fixed length that become vector code.
-  template <typename Sum, typename T>
-  static void AddProduct(Sum v, const T* __restrict from, int64_t n, Sum* __restrict to) {
-    const auto add = [&](int64_t j) {
+  static Status CheckPlaces(const int64_t* places, int64_t n, const Shape& shape, const Shape& matrix) {
+    const auto rows = static_cast<uint64_t>(matrix.dim(0)), columns = static_cast<uint64_t>(matrix.dim(1));
+    bool outside = false;  // negative numbers are large ones
+    for (int64_t i = 0; i < n; i += 2) {
+      outside |= (static_cast<uint64_t>(places[i]) >= rows) | (static_cast<uint64_t>(places[i + 1]) >= columns);
+    }
+    for (int64_t i = 0; outside && i < n; ++i) {
+      const int64_t limit = matrix.dim(static_cast<int>(i & 1));
+      if (!InRange(places[i], limit)) return IndexOutOfRange("a_indices", shape, i, places[i], limit);
+    }
+    return absl::OkStatus();
+  }
+
+  // to[j] += v * from[j] for j < kCount: a fixed length, which becomes vector code.
+  template <int kCount, typename Sum, typename T>
+  static void AddSome(Sum v, const T* __restrict from, Sum* __restrict to) {
+    for (int j = 0; j < kCount; ++j) {
       if constexpr (std::is_integral_v<T>) {
         to[j] = Combine<RowOp::kAdd>(to[j], Combine<RowOp::kMul>(v, from[j]));
       } else {
         to[j] += v * static_cast<Sum>(from[j]);
       }
-    };
-    int64_t j = 0;
-    for (; j + 16 <= n; j += 16) {
-      for (int64_t k = 0; k < 16; ++k) add(j + k);
     }
-    for (; j < n; ++j) add(j);
+  }
+  template <typename Sum, typename T>
+  static void AddProduct(Sum v, const T* from, int64_t n, Sum* to) {
+    for (; n >= 16; n -= 16, from += 16, to += 16) AddSome<16>(v, from, to);
+    if (n & 8) AddSome<8>(v, from, to), from += 8, to += 8;
+    if (n & 4) AddSome<4>(v, from, to), from += 4, to += 4;
+    if (n & 2) AddSome<2>(v, from, to), from += 2, to += 2;
+    if (n & 1) AddSome<1>(v, from, to);
   }
 
   // Threads take ranges of output rows: each output element is summed in the order of the entries.
@@ -263,14 +274,17 @@ class SparseMatMulKernel final : public Kernel {
     }
     Sum* sums = std::is_same_v<Sum, T> ? out.mutable_data<Sum>() : wide.mutable_data<Sum>();
     std::fill(sums, sums + m * n, Sum{});
-    const auto multiply = [&](const RangeEntries& some) {
-      StopNowAndThen pause;
-      for (int64_t k = 0; k < some.n; ++k) {
-        pause();
-        const int64_t i = some.at(k);
-        const int64_t row = indices[2 * i + (adjoint_a_ ? 1 : 0)], column = indices[2 * i + (adjoint_a_ ? 0 : 1)];
-        AddProduct(
-            static_cast<Sum>(adjoint_a_ ? ConjugateOf(values[i]) : values[i]), dense + column * n, n, sums + row * n);
+    const int of_row = adjoint_a_ ? 1 : 0, of_column = 1 - of_row;
+    const bool conjugate = adjoint_a_;
+    const auto multiply = [=](const RangeEntries& some) {
+      const int64_t stretch = std::max<int64_t>(1, (1 << 16) / (n + 1));
+      for (int64_t begin = 0; begin < some.n; begin += stretch) {
+        StopIfAsked();
+        for (int64_t k = begin; k < std::min(some.n, begin + stretch); ++k) {
+          const int64_t i = some.at(k);
+          const Sum v = static_cast<Sum>(conjugate ? ConjugateOf(values[i]) : values[i]);
+          AddProduct(v, dense + indices[2 * i + of_column] * n, n, sums + indices[2 * i + of_row] * n);
+        }
       }
     };
     const double cost = 3 + 0.2 * static_cast<double>(n);  // of an entry

@@ -4,9 +4,10 @@
 // for attempts (waiting_resource.h): it runs under the lock.
 #pragma once
 
-#include <map>
 #include <string>
+#include <vector>
 
+#include "absl/container/flat_hash_map.h"
 #include "kernels/cpu/engine/waiting_resource.h"
 
 namespace millrace {
@@ -59,7 +60,8 @@ struct SparseGradient {
   Tensor shape;
 };
 
-// The mean of a slice is that of the gradients that had it.
+// The mean of a slice is that of the gradients that had it. Slices lie in the order in which they came first; as long
+// as that is the order of their indices, they are found by it, then by a map.
 class SparseAccumulator final : public Accumulator {
  public:
   using Accumulator::Accumulator;
@@ -69,13 +71,22 @@ class SparseAccumulator final : public Accumulator {
 
  private:
   struct Row {
-    Tensor sum;  // of half gradients in float
+    int64_t index = 0;
     int64_t gradients = 0;
     int64_t last = -1;  // the gradient that it was last in
   };
   Status CheckRows(const Shape& values) const;
+  // The place of a slice in rows_, or -1; `near` is where the one before it was.
+  int64_t Find(int64_t index, int64_t near) const;
+  int64_t Append(int64_t index);
+  Status Reserve(int64_t rows);
+  void Clear();
+
   Shape row_shape_;
-  std::map<int64_t, Row> rows_;
+  std::vector<Row> rows_;
+  Tensor sums_;  // of rows_, and room for more; of half gradients in float
+  bool in_order_ = true;
+  absl::flat_hash_map<int64_t, int64_t> places_;  // unless in_order_
 };
 
 }  // namespace millrace

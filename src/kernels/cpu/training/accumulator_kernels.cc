@@ -2,6 +2,8 @@
 // CPU kernels: accumulators of gradients, dense and sparse. What is stale is dropped; taking waits for as many as asked
 // for, gives their sum or mean, and begins the next global step.
 #include <algorithm>
+#include <cstring>
+#include <numeric>
 #include <type_traits>
 
 #include "kernels/cpu/dataflow/queue_kernels.h"
@@ -143,19 +145,74 @@ Status SparseAccumulator::CheckRows(const Shape& values) const {
   return absl::OkStatus();
 }
 
+int64_t SparseAccumulator::Find(int64_t index, int64_t near) const {
+  const auto n = static_cast<int64_t>(rows_.size());
+  if (near + 1 < n && rows_[static_cast<size_t>(near + 1)].index == index) return near + 1;
+  if (!in_order_) {
+    const auto it = places_.find(index);
+    return it == places_.end() ? -1 : it->second;
+  }
+  const auto before = [](const Row& row, int64_t i) { return row.index < i; };
+  const auto it = std::lower_bound(rows_.begin(), rows_.end(), index, before);
+  return it != rows_.end() && it->index == index ? it - rows_.begin() : -1;
+}
+
+int64_t SparseAccumulator::Append(int64_t index) {
+  const auto place = static_cast<int64_t>(rows_.size());
+  if (in_order_ && place > 0 && rows_.back().index > index) {
+    in_order_ = false;
+    for (int64_t i = 0; i < place; ++i) places_.emplace(rows_[static_cast<size_t>(i)].index, i);
+  }
+  rows_.push_back({.index = index});
+  if (!in_order_) places_.emplace(index, place);
+  return place;
+}
+
+Status SparseAccumulator::Reserve(int64_t rows) {
+  const int64_t room = sums_.IsInitialized() ? sums_.dim(0) : 0;
+  if (rows <= room) return absl::OkStatus();
+  MR_ASSIGN_OR_RETURN(const Shape shape, row_shape_.WithInserted(0, std::max(rows, room + room / 2)));
+  const DType wide = options().dtype == DType::kHalf ? DType::kFloat : options().dtype;
+  MR_ASSIGN_OR_RETURN(Tensor larger, Tensor::Make(wide, shape));
+  if (room > 0) {
+    const size_t bytes = static_cast<size_t>(row_shape_.num_elements()) * DTypeSize(wide);
+    std::memcpy(larger.mutable_raw(), sums_.raw(), rows_.size() * bytes);
+  }
+  sums_ = std::move(larger);
+  return absl::OkStatus();
+}
+
+void SparseAccumulator::Clear() {
+  rows_.clear();
+  places_.clear();
+  in_order_ = true;
+  sums_ = Tensor();
+}
+
 Status SparseAccumulator::Add(const SparseGradient& g) {
-  if (count() == 0) row_shape_ = g.values.shape().WithoutDim(0);
-  const int64_t size = row_shape_.num_elements();
+  if (count() == 0) {
+    Clear();  // of one that failed
+    row_shape_ = g.values.shape().WithoutDim(0);
+  }
+  const int64_t size = row_shape_.num_elements(), n = g.indices.dim(0);
+  const int64_t* indices = g.indices.data<int64_t>();
+  MR_RETURN_IF_ERROR(Reserve(std::max(n, static_cast<int64_t>(rows_.size()))));
   return WithType(options().dtype, [&](auto v) -> Status {
     using T = decltype(v);
-    for (int64_t i = 0; i < g.indices.dim(0); ++i) {
-      Row& row = rows_[g.indices.data<int64_t>()[i]];
-      if (!row.sum.IsInitialized()) {
-        MR_ASSIGN_OR_RETURN(row.sum, Tensor::Zeros(DTypeOf<Wide<T>>::value, row_shape_));
+    const T* values = g.values.data<T>();
+    int64_t place = -1;
+    for (int64_t i = 0; i < n; ++i) {
+      const bool seen = (place = Find(indices[i], place)) >= 0;
+      if (!seen) {
+        MR_RETURN_IF_ERROR(Reserve(static_cast<int64_t>(rows_.size()) + 1));
+        place = Append(indices[i]);
       }
+      Row& row = rows_[static_cast<size_t>(place)];
       if (row.last != count()) ++row.gradients;  // a row that comes twice in one gradient counts once
       row.last = count();
-      AddTo(row.sum.mutable_data<Wide<T>>(), g.values.data<T>() + i * size, size);
+      Wide<T>* sum = sums_.mutable_data<Wide<T>>() + place * size;
+      if (!seen) std::fill(sum, sum + size, Wide<T>(0));
+      AddTo(sum, values + i * size, size);
     }
     return absl::OkStatus();
   });
@@ -166,23 +223,35 @@ StatusOr<SparseGradient> SparseAccumulator::Finish() {
   SparseGradient g;
   MR_ASSIGN_OR_RETURN(g.indices, Tensor::Make(DType::kInt64, Shape::Vector(n)));
   MR_ASSIGN_OR_RETURN(g.shape, Tensor::Make(DType::kInt64, Shape::Vector(row_shape_.rank() + 1)));
-  MR_ASSIGN_OR_RETURN(const Shape shape, row_shape_.WithInserted(0, n));
-  MR_ASSIGN_OR_RETURN(g.values, Tensor::Make(options().dtype, shape));
+  const bool as_they_lie = in_order_ && sums_.IsInitialized() && sums_.dtype() == options().dtype;
+  if (as_they_lie) {
+    MR_ASSIGN_OR_RETURN(g.values, sums_.Rows(0, n));
+  } else {
+    MR_ASSIGN_OR_RETURN(const Shape shape, row_shape_.WithInserted(0, n));
+    MR_ASSIGN_OR_RETURN(g.values, Tensor::Make(options().dtype, shape));
+  }
+  std::vector<int64_t> order(rows_.size());
+  std::iota(order.begin(), order.end(), int64_t{0});
+  const auto row_at = [this](int64_t place) -> const Row& { return rows_[static_cast<size_t>(place)]; };
+  if (!in_order_) {
+    std::sort(order.begin(), order.end(), [&](int64_t a, int64_t b) { return row_at(a).index < row_at(b).index; });
+  }
   const int64_t size = row_shape_.num_elements();
   MR_RETURN_IF_ERROR(WithType(options().dtype, [&](auto v) {
     using T = decltype(v);
-    int64_t i = 0;
-    for (auto& [index, row] : rows_) {
-      g.indices.mutable_data<int64_t>()[i] = index;
-      const int64_t by = options().mean ? std::max<int64_t>(row.gradients, 1) : 1;
-      Divide(row.sum.template data<Wide<T>>(), by, size, g.values.mutable_data<T>() + i * size);
-      ++i;
+    for (int64_t i = 0; i < n; ++i) {
+      const int64_t place = order[static_cast<size_t>(i)];
+      const Row& row = row_at(place);
+      g.indices.mutable_data<int64_t>()[i] = row.index;
+      const int64_t by = options().mean ? row.gradients : 1;
+      if (as_they_lie && by == 1) continue;
+      Divide(sums_.data<Wide<T>>() + place * size, by, size, g.values.mutable_data<T>() + i * size);
     }
     return absl::OkStatus();
   }));
   g.shape.mutable_data<int64_t>()[0] = options().shape.dim(0);  // -1 when it is not known
   for (int d = 0; d < row_shape_.rank(); ++d) g.shape.mutable_data<int64_t>()[d + 1] = row_shape_.dim(d);
-  rows_.clear();
+  Clear();
   return g;
 }
 

@@ -76,6 +76,32 @@ def test_sparse():
             sess.run(accumulator.apply_grad([9], [[1.0]], local_step=1))
 
 
+def test_sparse_slices_in_any_order_and_more_than_once():
+    """Slices come out by their index, each with the mean of the gradients that had it."""
+    rng = np.random.default_rng(3)
+    gradients = []
+    for n, in_order in ((40, True), (60, False), (60, True), (5, False)):
+        indices = rng.integers(0, 50, n)
+        gradients.append((np.sort(indices) if in_order else indices, rng.integers(-9, 9, (n, 3)).astype(np.float32)))
+    accumulator = tf.SparseConditionalAccumulator(tf.float32, shape=[50, 3])
+    applied = [accumulator.apply_grad(i, v, grad_shape=[50, 3]) for i, v in gradients]
+    taken = accumulator.take_indexed_slices_grad(len(gradients))
+    sums, counts = np.zeros((50, 3)), np.zeros(50)
+    for indices, values in gradients:
+        np.add.at(sums, indices, values)
+        counts[np.unique(indices)] += 1
+    with tf.Session() as sess:
+        for _ in range(2):  # an accumulator that has been emptied begins again
+            for apply in applied:
+                sess.run(apply)
+            values, indices = sess.run([taken.values, taken.indices])
+            np.testing.assert_equal(indices, np.flatnonzero(counts))
+            np.testing.assert_allclose(values, (sums / np.maximum(counts, 1)[:, None])[indices], rtol=1e-6)
+            applied = [
+                accumulator.apply_grad(i, v, local_step=1, grad_shape=[50, 3]) for i, v in gradients
+            ]
+
+
 def test_what_makes_no_sense():
     with pytest.raises(ValueError):
         tf.ConditionalAccumulator(tf.float32, reduction_type="MAX")

@@ -99,11 +99,11 @@ inline float Acos(float x0) {
 inline float Sinh(float x) {
   double a = std::abs(static_cast<double>(x));
   a = a > 100.0 ? 100.0 : a;
-  const double e = Expm1(a);
+  const double e = Expm1<double, kFloatExpTerms>(a);
   return std::copysign(static_cast<float>(0.5 * (e + e / (e + 1.0))), x);
 }
 inline float Cosh(float x) {
-  const double e = Exp(std::abs(static_cast<double>(x)));
+  const double e = Exp<double, kFloatExpTerms>(std::abs(static_cast<double>(x)));
   return static_cast<float>(0.5 * e + 0.5 / e);
 }
 
@@ -114,19 +114,21 @@ inline float Asinh(float x0) {
   const double x = static_cast<double>(x0), a = std::abs(x);
   const bool large = a > kSquareIsAll;
   const double u = large ? 1.0 : a;
-  const double y = Log1p(u + u * u / (1.0 + std::sqrt(u * u + 1.0))), far = Log(large ? a : 1.0) + kLn2;
+  const double y = Log1p<double, kFloatLogTerms>(u + u * u / (1.0 + std::sqrt(u * u + 1.0))),
+               far = Log<double, kFloatLogTerms>(large ? a : 1.0) + kLn2;
   return static_cast<float>(std::copysign(large ? far : (a != a ? a : y), x));
 }
 inline float Acosh(float x0) {
   const double x = static_cast<double>(x0);
   const bool large = x > kSquareIsAll;
   const double t = (large ? 2.0 : x) - 1.0;
-  const double y = Log1p(t + std::sqrt(2.0 * t + t * t)), far = Log(large ? x : 1.0) + kLn2;
+  const double y = Log1p<double, kFloatLogTerms>(t + std::sqrt(2.0 * t + t * t)),
+               far = Log<double, kFloatLogTerms>(large ? x : 1.0) + kLn2;
   return static_cast<float>(x >= 1.0 ? (large ? far : y) : std::numeric_limits<double>::quiet_NaN());
 }
 inline float Atanh(float x0) {
   const double x = static_cast<double>(x0), a = std::abs(x);
-  return static_cast<float>(std::copysign(0.5 * Log1p(2.0 * a / (1.0 - a)), x));
+  return static_cast<float>(std::copysign(0.5 * Log1p<double, kFloatLogTerms>(2.0 * a / (1.0 - a)), x));
 }
 
 inline float Erfc(float x0) {
@@ -139,7 +141,7 @@ inline float Erfc(float x0) {
   double a = std::abs(x);
   a = a > 12.0 ? 12.0 : a;  // erfc(12) is below the least float
   const double wide = 1.0 + 2.0 * a, far = a + 3.75, r = 1.0 / (wide * far);
-  const double y = Exp(-a * a) * Polynomial(kCoefficients, (a - 3.75) * wide * r) * (far * r);
+  const double y = Exp<double, kFloatExpTerms>(-a * a) * Polynomial(kCoefficients, (a - 3.75) * wide * r) * (far * r);
   return static_cast<float>(x < 0.0 ? 2.0 - y : y);
 }
 

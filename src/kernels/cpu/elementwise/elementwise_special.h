@@ -21,4 +21,8 @@ double IncompleteBeta(double a, double b, double x);
 // The digamma function. NaN at its poles.
 double Digamma(double x);
 
+// Hurwitz zeta: sum over k >= 0 of (q+k)^-s, by the Euler-Maclaurin formula. NaN where the terms are not real or the
+// sum diverges, and for q below -1e4, where the direct part would not end soon.
+double Zeta(double s, double q);
+
 }  // namespace millrace

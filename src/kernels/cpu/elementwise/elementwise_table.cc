@@ -64,8 +64,10 @@ const TileTable& Tiles() {
     AddDoubleFunctionTiles(*t);
     AddIntegerTiles(*t);
     AddComplexTiles(*t);
+    AddBoolTiles(*t);
     AddObjectTiles(*t);
     AddSpecialTiles(*t);
+    AddSpecialFunctionTiles(*t);
     AddAliases(*t);
     return t;
   }();

@@ -3,8 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
-#undef HWY_DISABLED_TARGETS
-#define HWY_DISABLED_TARGETS (HWY_SSSE3 | HWY_SSE4)
+#include "kernels/cpu/engine/simd_targets.h"
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kernels/cpu/elementwise/elementwise_tiles_float_functions.cc"
 #include "hwy/foreach_target.h"
@@ -53,9 +52,12 @@ MR_FLOAT_OP(ErfcOp, Erfc(a))
 struct Atan2Op {
   static inline float Do(float y, float x) { return Atan2(y, x); }
 };
+// A logarithm that keeps its digits in products with exponents.
+constexpr int kPowerLogTerms = 7;
 // base not 0 and both finite; the double arithmetic gives the float result rounded almost always correctly.
 inline float PowFinite(float a, float b) {
-  const double power = Exp(static_cast<double>(b) * LogPositive(std::abs(static_cast<double>(a))));
+  const double log = LogPositive<double, kPowerLogTerms>(std::abs(static_cast<double>(a)));
+  const double power = Exp<double, kFloatExpTerms>(static_cast<double>(b) * log);
   const float half = b * 0.5f;  // of an odd integer, no integer
   const bool integer = std::floor(b) == b, odd = integer & (std::floor(half) != half);
   const double of_negative = integer ? (odd ? -power : power) : std::numeric_limits<double>::quiet_NaN();

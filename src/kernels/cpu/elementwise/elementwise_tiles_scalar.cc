@@ -11,7 +11,6 @@ namespace HWY_NAMESPACE {
 namespace {
 
 constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
-constexpr double kInf = std::numeric_limits<double>::infinity();
 
 // The reentrant forms: std::lgamma writes a global.
 inline float LogGamma(float x) {
@@ -23,47 +22,10 @@ inline double LogGamma(double x) {
   return ::lgamma_r(x, &sign);
 }
 
-// Hurwitz zeta: sum over k >= 0 of (q+k)^-s, by the Euler-Maclaurin formula. NaN where the terms are not real or the
-// sum diverges, and for q below -1e4, where the direct part would not end soon.
-double ZetaOf(double s, double q) {
-  if (s == 1) return kInf;
-  if (!(s > 1) || std::isnan(q)) return kNan;
-  if (q <= 0) {
-    if (std::floor(q) == q) return kInf;
-    if (std::floor(s) != s || q < -1e4) return kNan;
-  }
-  double sum = 0;
-  double a = q;
-  for (; a < 12; a += 1) sum += std::pow(a, -s);
-  if (std::isinf(a)) return sum;
-  const double power = std::pow(a, -s);
-  sum += power * a / (s - 1) + 0.5 * power;
-  // Bernoulli numbers B_2j / (2j)!.
-  constexpr double kTerms[] = {
-      1.0 / 12,
-      -1.0 / 720,
-      1.0 / 30240,
-      -1.0 / 1209600,
-      1.0 / 47900160,
-      -691.0 / 1307674368000.0,
-      1.0 / 74724249600.0,
-      -3617.0 / 10670622842880000.0};
-  double factor = s * power / a;
-  double k = s + 1;
-  for (double term : kTerms) {
-    const double add = term * factor;
-    sum += add;
-    if (std::abs(add) < std::abs(sum) * 1e-17) break;
-    factor *= k * (k + 1) / (a * a);
-    k += 2;
-  }
-  return sum;
-}
-
 double PolygammaOf(double n, double x) {
   if (!(n >= 0) || std::floor(n) != n) return kNan;
   if (n == 0) return Digamma(x);
-  const double value = std::tgamma(n + 1) * ZetaOf(n + 1, x);
+  const double value = std::tgamma(n + 1) * Zeta(n + 1, x);
   return std::fmod(n, 2) == 0 ? -value : value;
 }
 
@@ -99,7 +61,7 @@ MR_UNARY_OP(DigammaOp, Digamma(a))
 MR_BINARY_OP(Atan2Op, std::atan2(a, b))
 MR_BINARY_OP(PowOp, std::pow(a, b))
 MR_BINARY_OP(ModOp, std::fmod(a, b))
-MR_BINARY_OP(ZetaOp, ZetaOf(a, b))
+MR_BINARY_OP(ZetaOp, Zeta(a, b))
 MR_BINARY_OP(PolygammaOp, PolygammaOf(a, b))
 #undef MR_BINARY_OP
 struct FloorModOp {

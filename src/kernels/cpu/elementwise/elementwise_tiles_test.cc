@@ -220,6 +220,45 @@ TEST(ElementwiseTiles, FloatFunctionsOfTwoAgreeWithTheLibrary) {
   }
 }
 
+// Floats have code of their own, for a range of arguments; what lies outside goes with its block through the double
+// form.
+TEST(ElementwiseTiles, SpecialFunctionsOfFloatAreThoseOfDoubleRounded) {
+  std::mt19937_64 random(11);
+  std::vector<float> a, b;
+  const auto draw = [&](int n, float low_a, float high_a, float low_b, float high_b) {
+    std::uniform_real_distribution<float> of_a(low_a, high_a), of_b(low_b, high_b);
+    for (int i = 0; i < n; ++i) a.push_back(of_a(random)), b.push_back(of_b(random));
+  };
+  draw(5 * 256, 0.02f, 10, 1e-3f, 20);
+  draw(5 * 256, 1.001f, 16, 1e-3f, 100);
+  draw(5 * 256, 20, 1000, 20, 1000);
+  draw(256, 0.01f, 1, 1e-30f, 1e-6f);
+  draw(300, -5, 5, -5, 5);
+  draw(7, 1.5f, 3, 0.5f, 3);
+  const std::vector<double> wide_a(a.begin(), a.end()), wide_b(b.begin(), b.end());
+  const auto n = static_cast<int64_t>(a.size());
+  const auto expect = [&](const char* op, const std::vector<float>& got, const std::vector<double>& want) {
+    for (size_t i = 0; i < got.size(); ++i) {
+      const float rounded = static_cast<float>(want[i]);
+      if (got[i] == rounded || (std::isnan(got[i]) && std::isnan(rounded))) continue;
+      EXPECT_LE(std::fabs(static_cast<Wide>(got[i]) - want[i]), Wide(0.51) * Ulp<float>(want[i]))
+          << op << "(" << a[i] << ", " << b[i] << ") = " << got[i] << ", want " << want[i];
+    }
+  };
+  for (const char* op : {"Zeta", "Igamma", "Igammac"}) {
+    std::vector<float> got(a.size());
+    std::vector<double> want(a.size());
+    RunBinary(ResolveTile(op, DType::kFloat), BinaryForm::kVV, a.data(), b.data(), got.data(), n);
+    RunBinary(ResolveTile(op, DType::kDouble), BinaryForm::kVV, wide_a.data(), wide_b.data(), want.data(), n);
+    expect(op, got, want);
+  }
+  std::vector<float> got(a.size());
+  std::vector<double> want(a.size());
+  RunUnary(ResolveTile("Digamma", DType::kFloat), a.data(), got.data(), n);
+  RunUnary(ResolveTile("Digamma", DType::kDouble), wide_a.data(), want.data(), n);
+  expect("Digamma", got, want);
+}
+
 TEST(ElementwiseTiles, HalvesComputeInFloat) {
   const TileOp op = ResolveTile("Exp", DType::kHalf);
   std::vector<Half> x, y(1 << 16);

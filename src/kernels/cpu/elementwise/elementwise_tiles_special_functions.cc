@@ -1,0 +1,296 @@
+// SPDX-License-Identifier: Apache-2.0
+// f32 tiles of Digamma, Zeta and the incomplete gamma functions: the formulas of elementwise_special.cc and
+// elementwise_tiles_scalar.cc in double, many elements at a time, as far as float needs. Blocks with an element outside
+// the range that these serve go through the scalar functions.
+//
+// Incomplete gamma functions take another number of terms for each element: elements are sorted into those of the
+// series and those of the continued fraction, and lanes of one kind go on until all have settled. The fraction is
+// evaluated by its numerators and denominators (Abramowitz and Stegun 3.10.1), without a division in each step.
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "base/stop_scope.h"
+#include "kernels/cpu/elementwise/elementwise_special.h"
+#include "kernels/cpu/engine/simd_targets.h"
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "kernels/cpu/elementwise/elementwise_tiles_special_functions.cc"
+#include "hwy/foreach_target.h"
+// After foreach_target.h
+#include "kernels/cpu/elementwise/elementwise_math-inl.h"
+#include "kernels/cpu/elementwise/elementwise_tiles-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace millrace {
+namespace HWY_NAMESPACE {
+namespace {
+
+constexpr int64_t kBlock = 256;
+constexpr double kHalfLogTwoPi = 0.91893853320467274178;
+
+// x (x + 1) ... (x + 9), and how the sum of the reciprocals of these ten follows from it.
+struct TenFactors {
+  double product, derivative;
+  explicit TenFactors(double x) : product(x), derivative(1.0) {
+#pragma GCC unroll 9
+    for (int i = 1; i < 10; ++i) {
+      derivative = derivative * (x + i) + product;
+      product = product * (x + i);
+    }
+  }
+};
+
+// Of 0 < x < infinity: ten steps of the recurrence where x is less than 10, then the asymptotic series.
+inline float DigammaPositive(float x0) {
+  const double x = static_cast<double>(x0);
+  const bool near = x < 10.0;
+  const TenFactors ten(near ? x : 1.0);
+  const double y = near ? x + 10.0 : x, inverse = 1.0 / y, z = inverse * inverse;
+  const double tail =
+      z *
+      (1.0 / 12 - z * (1.0 / 120 - z * (1.0 / 252 - z * (1.0 / 240 - z * (1.0 / 132 - z * (691.0 / 32760 - z / 12))))));
+  const double sum = near ? ten.derivative / ten.product : 0.0;
+  return static_cast<float>(LogPositive(y) - 0.5 * inverse - tail - sum);
+}
+
+// log Gamma(x) for 0 < x < 1e6, within about 1e-14.
+inline double LogGammaPositive(double x) {
+  const bool near = x < 10.0;
+  const TenFactors ten(near ? x : 1.0);
+  const double y = near ? x + 10.0 : x, inverse = 1.0 / y, z = inverse * inverse;
+  const double tail =
+      inverse *
+      (1.0 / 12 - z * (1.0 / 360 - z * (1.0 / 1260 - z * (1.0 / 1680 - z * (1.0 / 1188 - z * 691.0 / 360360)))));
+  return (y - 0.5) * LogPositive(y) - y + kHalfLogTwoPi + tail - (near ? LogPositive(ten.product) : 0.0);
+}
+
+// Of 1 < s <= 16 and 0 < q < 1e6: eight terms, then the Euler-Maclaurin formula.
+inline float ZetaNear(float s0, float q0) {
+  const double s = static_cast<double>(s0), q = static_cast<double>(q0);
+  const auto power = [s](double a) { return Exp(-s * LogPositive(a)); };
+  double sum = 0.0;
+#pragma GCC unroll 8
+  for (int k = 0; k < 8; ++k) sum += power(q + k);
+  const double a = q + 8.0, last = power(a), inverse = 1.0 / a, square = inverse * inverse;
+  sum += last * a / (s - 1.0) + 0.5 * last;
+  constexpr double kTerms[] = {
+      // Bernoulli numbers B_2j / (2j)!
+      1.0 / 12,
+      -1.0 / 720,
+      1.0 / 30240,
+      -1.0 / 1209600,
+      1.0 / 47900160,
+      -691.0 / 1307674368000.0,
+      1.0 / 74724249600.0,
+      -3617.0 / 10670622842880000.0};
+  double factor = s * last * inverse;
+#pragma GCC unroll 8
+  for (int j = 0; j < 8; ++j) {
+    sum += kTerms[j] * factor;
+    factor *= (s + (2 * j + 1)) * (s + (2 * j + 2)) * square;
+  }
+  return static_cast<float>(sum);
+}
+
+void RunDigamma(const void* in_raw, void* out_raw, int64_t n) {
+  const float* in = static_cast<const float*>(in_raw);
+  float* out = static_cast<float*>(out_raw);
+  for (int64_t i = 0; i < n; i += kBlock) {
+    const int64_t k = std::min(kBlock, n - i);
+    int other = 0;
+    for (int64_t j = 0; j < k; ++j) {
+      other |= (in[i + j] > 0.0f) & (in[i + j] <= std::numeric_limits<float>::max()) ? 0 : 1;
+    }
+    if (other == 0) {
+#pragma GCC ivdep
+      for (int64_t j = 0; j < k; ++j) out[i + j] = DigammaPositive(in[i + j]);
+    } else {
+      for (int64_t j = 0; j < k; ++j) out[i + j] = static_cast<float>(Digamma(static_cast<double>(in[i + j])));
+    }
+  }
+}
+
+// Functions of pairs: Fast for those where Serves is true, Slow for others.
+struct ZetaFn {
+  static bool Serves(float s, float q) { return (s > 1.0f) & (s <= 16.0f) & (q > 0.0f) & (q < 1e6f); }
+  static float Slow(float s, float q) {
+    return static_cast<float>(Zeta(static_cast<double>(s), static_cast<double>(q)));
+  }
+  static void Fast(const float* s, const float* q, float* out, int64_t n) {
+#pragma GCC ivdep
+    for (int64_t i = 0; i < n; ++i) out[i] = ZetaNear(s[i], q[i]);
+  }
+};
+
+// Lanes of one kind, filled from a block and worked off when they are full.
+constexpr int kLanes = 16;
+struct Lanes {
+  double a[kLanes], x[kLanes], value[kLanes];
+  int64_t place[kLanes];
+  int count = 0;
+};
+constexpr double kSettled = 1e-13;
+constexpr int kSteps = 8;         // between looks at whether all have settled
+constexpr int kMostSteps = 4096;  // far more than the range of Serves wants
+
+// P / factor by its power series.
+void Series(Lanes& lanes) {
+  double term[kLanes], sum[kLanes];
+  for (int l = 0; l < kLanes; ++l) sum[l] = term[l] = 1.0 / lanes.a[l];
+  for (int step = 1; step < kMostSteps; step += kSteps) {
+    for (int k = 0; k < kSteps; ++k) {
+      const double n = step + k;
+      for (int l = 0; l < kLanes; ++l) {
+        term[l] *= lanes.x[l] / (lanes.a[l] + n);
+        sum[l] += term[l];
+      }
+    }
+    int open = 0;
+    for (int l = 0; l < kLanes; ++l) open |= term[l] > sum[l] * kSettled ? 1 : 0;
+    if (open == 0) break;
+  }
+  for (int l = 0; l < kLanes; ++l) lanes.value[l] = sum[l];
+}
+
+// Q / factor by its continued fraction.
+void Fraction(Lanes& lanes) {
+  double p0[kLanes], q0[kLanes], p1[kLanes], q1[kLanes], before[kLanes];  // the last but one and the last
+  for (int l = 0; l < kLanes; ++l) {
+    p0[l] = 0.0;
+    q0[l] = 1.0;
+    p1[l] = 1.0;
+    q1[l] = lanes.x[l] + 1.0 - lanes.a[l];
+    before[l] = 0.0;
+  }
+  for (int step = 1; step < kMostSteps; step += kSteps) {
+    for (int k = 0; k < kSteps; ++k) {
+      const double n = step + k;
+      for (int l = 0; l < kLanes; ++l) {
+        const double an = n * (lanes.a[l] - n), bn = lanes.x[l] + 1.0 - lanes.a[l] + 2.0 * n;
+        const double p = bn * p1[l] + an * p0[l], q = bn * q1[l] + an * q0[l];
+        p0[l] = p1[l];
+        q0[l] = q1[l];
+        p1[l] = p;
+        q1[l] = q;
+      }
+    }
+    int open = 0;
+    for (int l = 0; l < kLanes; ++l) {  // divided by the denominator, so that nothing overflows
+      const double inverse = 1.0 / q1[l], value = p1[l] * inverse;
+      open |= std::abs(value - before[l]) > value * kSettled ? 1 : 0;
+      before[l] = value;
+      p0[l] *= inverse;
+      q0[l] *= inverse;
+      p1[l] = value;
+      q1[l] = 1.0;
+    }
+    if (open == 0) break;
+  }
+  for (int l = 0; l < kLanes; ++l) lanes.value[l] = before[l];
+}
+
+// The lower function P or the upper one Q, which is 1 - P.
+template <bool kUpper>
+struct IncompleteGammaFn {
+  static bool Serves(float a, float x) { return (a >= 0.01f) & (a <= 1000.0f) & (x > 0.0f) & (x <= 1000.0f); }
+  static float Slow(float a0, float x0) {
+    const double a = static_cast<double>(a0), x = static_cast<double>(x0);
+    return static_cast<float>(kUpper ? IncompleteGammaQ(a, x) : IncompleteGammaP(a, x));
+  }
+  template <bool kFraction>
+  static void WorkOff(Lanes& lanes, float* out) {
+    for (int l = lanes.count; l < kLanes; ++l) {  // settle with the others
+      lanes.a[l] = lanes.a[0];
+      lanes.x[l] = lanes.x[0];
+    }
+    kFraction ? Fraction(lanes) : Series(lanes);
+    for (int l = 0; l < kLanes; ++l) {
+      const double factor = Exp(lanes.a[l] * LogPositive(lanes.x[l]) - lanes.x[l] - LogGammaPositive(lanes.a[l]));
+      const double v = factor * lanes.value[l];
+      lanes.value[l] = kFraction == kUpper ? v : 1.0 - v;
+    }
+    for (int l = 0; l < lanes.count; ++l) out[lanes.place[l]] = static_cast<float>(lanes.value[l]);
+    lanes.count = 0;
+  }
+  static void Put(Lanes& lanes, float a, float x, int64_t place) {
+    lanes.a[lanes.count] = static_cast<double>(a);
+    lanes.x[lanes.count] = static_cast<double>(x);
+    lanes.place[lanes.count++] = place;
+  }
+  static void Fast(const float* a, const float* x, float* out, int64_t n) {
+    Lanes series, fraction;
+    StopIfAsked();
+    float results[kBlock];  // out may be a or x
+    for (int64_t i = 0; i < n; ++i) {
+      if (x[i] > 1.0f && x[i] > a[i]) {
+        Put(fraction, a[i], x[i], i);
+        if (fraction.count == kLanes) WorkOff<true>(fraction, results);
+      } else {
+        Put(series, a[i], x[i], i);
+        if (series.count == kLanes) WorkOff<false>(series, results);
+      }
+    }
+    if (fraction.count > 0) WorkOff<true>(fraction, results);
+    if (series.count > 0) WorkOff<false>(series, results);
+    std::copy(results, results + n, out);
+  }
+};
+
+// Steps are 1, or 0 for an operand that is one element.
+template <class Fn, int AStep, int BStep>
+void RunPair(const void* a_raw, const void* b_raw, void* out_raw, int64_t n) {
+  const float* a = static_cast<const float*>(a_raw);
+  const float* b = static_cast<const float*>(b_raw);
+  float* out = static_cast<float*>(out_raw);
+  if (n == 0) return;
+  float a_block[kBlock], b_block[kBlock];
+  std::fill(a_block, a_block + kBlock, a[0]);
+  std::fill(b_block, b_block + kBlock, b[0]);
+  for (int64_t i = 0; i < n; i += kBlock) {
+    const int64_t k = std::min(kBlock, n - i);
+    const float *x = AStep ? a + i : a_block, *y = BStep ? b + i : b_block;
+    int other = 0;
+    for (int64_t j = 0; j < k; ++j) other |= Fn::Serves(x[j], y[j]) ? 0 : 1;
+    if (other == 0) {
+      Fn::Fast(x, y, out + i, k);
+    } else {
+      for (int64_t j = 0; j < k; ++j) out[i + j] = Fn::Slow(x[j], y[j]);
+    }
+  }
+}
+
+template <class Fn>
+void AddPair(TileTable& t, const char* name, float cost) {
+  TileFn f;
+  f.in = f.out = DType::kFloat;
+  f.cost = cost;
+  f.vv = &RunPair<Fn, 1, 1>;
+  f.vs = &RunPair<Fn, 1, 0>;
+  f.sv = &RunPair<Fn, 0, 1>;
+  t.Add(name, f);
+}
+
+void AddTiles(TileTable& t) {
+  TileFn f;
+  f.in = f.out = DType::kFloat;
+  f.cost = 6;
+  f.unary = &RunDigamma;
+  t.Add("Digamma", f);
+  AddPair<ZetaFn>(t, "Zeta", 40);
+  AddPair<IncompleteGammaFn<false>>(t, "Igamma", 60);
+  AddPair<IncompleteGammaFn<true>>(t, "Igammac", 60);
+}
+
+}  // namespace
+}  // namespace HWY_NAMESPACE
+}  // namespace millrace
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace millrace {
+namespace {
+HWY_EXPORT(AddTiles);
+}  // namespace
+void AddSpecialFunctionTiles(TileTable& t) { HWY_DYNAMIC_DISPATCH(AddTiles)(t); }
+}  // namespace millrace
+#endif  // HWY_ONCE

@@ -9,6 +9,8 @@
 #include <cmath>
 #include <cstdint>
 
+#include "tensor/half.h"
+
 namespace millrace {
 
 class Philox {
@@ -74,6 +76,9 @@ class PhiloxWords {
 inline float UnitFloat(uint32_t x) { return std::bit_cast<float>(0x3f800000u | (x & 0x7fffffu)) - 1.0f; }
 inline double UnitDouble(uint32_t high, uint32_t low) {
   return std::bit_cast<double>(uint64_t{1023} << 52 | uint64_t{high & 0xfffffu} << 32 | low) - 1.0;
+}
+inline Half UnitHalf(uint32_t x) {
+  return Half(static_cast<float>(Half::FromBits(static_cast<uint16_t>(15u << 10 | (x & 0x3ffu)))) - 1.0f);
 }
 
 // Two independent standard normal numbers (Box and Muller 1958).

@@ -39,8 +39,4 @@ StatusOr<StridedSlice> ReadStridedSlice(const KernelContext& ctx, int first, con
 // buffer to itself.
 Status WriteStridedSlice(const KernelContext& ctx, const StridedSlice& slice, const Tensor& value, Tensor* target);
 
-// dst[i] += src[i] for a numeric dtype; null for others. For accumulating slabs of memory.
-using AddRunFn = void (*)(void* dst, const void* src, int64_t n);
-AddRunFn AddRunFunction(DType dtype);
-
 }  // namespace millrace

@@ -4,6 +4,7 @@
 
 #include "base/checked.h"
 #include "kernels/cpu/array/array_kernels.h"
+#include "kernels/cpu/elementwise/elementwise_in_place.h"
 #include "kernels/cpu/engine/strided_copy.h"
 
 namespace millrace {
@@ -232,7 +233,8 @@ class MirrorPadKernel : public Kernel {
 
 // from[i] is added to into[i] over a loop nest whose strides are dst (from) and src (into); the innermost dimension is
 // added as a run when both sides are dense there.
-void AddNest(AddRunFn add, DType dtype, void* base, int64_t from, int64_t into, const CopyDims& dims, size_t depth) {
+void AddNest(const InPlaceOp& add, DType dtype, void* base, int64_t from, int64_t into, const CopyDims& dims,
+             size_t depth) {
   const CopyDim& d = dims[depth];
   if (depth + 1 == dims.size()) {
     if (d.dst_stride == 1 && d.src_stride == 1)
@@ -252,8 +254,8 @@ class MirrorPadGradKernel : public Kernel {
   Status Init(const KernelInit& init) override { return ReadMirrorMode(init, &skip_); }
   Status Compute(KernelContext& ctx) override {
     const Tensor& in = ctx.input(0);
-    const AddRunFn add = AddRunFunction(in.dtype());
-    if (add == nullptr) return Unimplemented("MirrorPadGrad of ", DTypeName(in.dtype()));
+    const InPlaceOp add("Add", in.dtype());
+    if (!add) return Unimplemented("MirrorPadGrad of ", DTypeName(in.dtype()));
     MR_ASSIGN_OR_RETURN(Paddings paddings, ReadPaddings(ctx.input(1), in.rank()));
     Ints sizes;
     for (int i = 0; i < in.rank(); ++i) {
@@ -328,8 +330,8 @@ Status Tile(KernelContext& ctx) {
 // Input rows are added, one repetition after the other, to the output row that they repeat.
 Status TileGrad(KernelContext& ctx) {
   const Tensor& in = ctx.input(0);
-  const AddRunFn add = AddRunFunction(in.dtype());
-  if (add == nullptr) return Unimplemented("TileGrad of ", DTypeName(in.dtype()));
+  const InPlaceOp add("Add", in.dtype());
+  if (!add) return Unimplemented("TileGrad of ", DTypeName(in.dtype()));
   MR_ASSIGN_OR_RETURN(Ints multiples, ReadMultiples(ctx));
   Ints sizes;
   for (int i = 0; i < in.rank(); ++i) {

@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <cstring>
 
-#include "kernels/cpu/array/array_kernels.h"
+#include "kernels/cpu/elementwise/elementwise_in_place.h"
 #include "kernels/cpu/engine/strided_copy.h"
 
 namespace millrace {
@@ -262,8 +262,8 @@ Status AddInPlace(Tensor* sum, const Tensor& value, Allocator& allocator) {
     return InvalidArgument("cannot add ", DTypeName(value.dtype()), value.shape().ToString(), " to ",
                            DTypeName(sum->dtype()), sum->shape().ToString());
   }
-  const AddRunFn add = AddRunFunction(sum->dtype());
-  if (add == nullptr) return InvalidArgument("values of ", DTypeName(sum->dtype()), " cannot be added");
+  const InPlaceOp add("Add", sum->dtype());
+  if (!add) return InvalidArgument("values of ", DTypeName(sum->dtype()), " cannot be added");
   if (!sum->OwnsBufferAlone()) {
     MR_ASSIGN_OR_RETURN(*sum, sum->Clone(allocator));
   }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // CPU kernels: variables and their whole-value updates.
+#include "kernels/cpu/elementwise/elementwise_in_place.h"
 #include "kernels/cpu/kernel_list.h"
 #include "tensor/prepared.h"
 
@@ -128,57 +129,22 @@ class AssignKernel : public Kernel {
   bool validate_ = true;
 };
 
-template <typename T, bool kAdd>
-void Accumulate(Tensor& to, const Tensor& by) {
-  T* a = to.mutable_data<T>();
-  const T* b = by.data<T>();
-  const int64_t n = by.num_elements();
-  for (int64_t i = 0; i < n; ++i) {
-    if constexpr (std::is_same_v<T, Half> || std::is_same_v<T, BFloat16>) {
-      const float x = static_cast<float>(a[i]), y = static_cast<float>(b[i]);
-      a[i] = T(kAdd ? x + y : x - y);
-    } else if constexpr (std::is_integral_v<T>) {
-      using U = std::make_unsigned_t<T>;  // wraps
-      a[i] = static_cast<T>(
-          kAdd ? static_cast<U>(a[i]) + static_cast<U>(b[i]) : static_cast<U>(a[i]) - static_cast<U>(b[i]));
-    } else {
-      a[i] = kAdd ? a[i] + b[i] : a[i] - b[i];
-    }
-  }
-}
-
-template <bool kAdd>
-Status AccumulateAny(Tensor& to, const Tensor& by) {
-  switch (to.dtype()) {
-#define MR_CASE(T) \
-  case DTypeOf<T>::value: Accumulate<T, kAdd>(to, by); return absl::OkStatus();
-    MR_CASE(float)
-    MR_CASE(double)
-    MR_CASE(Half)
-    MR_CASE(BFloat16)
-    MR_CASE(int8_t)
-    MR_CASE(int16_t)
-    MR_CASE(int32_t)
-    MR_CASE(int64_t)
-    MR_CASE(uint8_t)
-    MR_CASE(uint16_t)
-    MR_CASE(uint32_t)
-    MR_CASE(uint64_t)
-    MR_CASE(complex64)
-    MR_CASE(complex128)
-#undef MR_CASE
-    default: return Unimplemented("no addition for ", DTypeName(to.dtype()));
-  }
-}
-
 template <bool kAdd>
 Status AddTo(const KernelContext& ctx, Variable& v, const Tensor& by) {
+  const InPlaceOp change(kAdd ? "Add" : "Sub", by.dtype());
+  if (!change) return Unimplemented("no addition for ", DTypeName(by.dtype()));
   return v.Update([&](Tensor* value) -> Status {
     if (value->dtype() != by.dtype() || value->shape() != by.shape()) {
       return InvalidArgument("node '", ctx.node_name(), "' changes a variable of ", DTypeName(value->dtype()),
                              value->shape().ToString(), " by ", DTypeName(by.dtype()), by.shape().ToString());
     }
-    return AccumulateAny<kAdd>(*value, by);
+    char* to = static_cast<char*>(value->mutable_raw());
+    const char* from = static_cast<const char*>(by.raw());
+    const auto bytes = static_cast<int64_t>(DTypeSize(by.dtype()));
+    ctx.ParallelFor(by.num_elements(), change.cost(), [&](int64_t begin, int64_t end) {
+      change(to + begin * bytes, from + begin * bytes, end - begin);
+    });
+    return absl::OkStatus();
   });
 }
 

@@ -259,3 +259,19 @@ def test_members_may_not_be_overridden():
 
     with pytest.raises(ValueError, match="cannot override members of Estimator.*predict"):
         Mine(model_fn)
+
+
+def test_heads_and_more_metrics():
+    head = tf.contrib.estimator.regression_head(loss_fn=lambda labels, logits: tf.abs(labels - logits))
+    made = tf.estimator.LinearEstimator(head, [tf.feature_column.numeric_column("x", shape=[3])], optimizer=tf.train.GradientDescentOptimizer(1e-9))
+    ones = tf.estimator.inputs.numpy_input_fn({"x": X}, np.ones(300, np.float32), shuffle=False)
+    made.train(ones, steps=1)
+    more = tf.estimator.add_metrics(made, lambda labels, predictions: {"worst": tf.metrics.mean(tf.reduce_max(tf.abs(predictions["predictions"][:, 0] - labels)))})
+    results = more.evaluate(ones)
+    assert abs(results["loss"] - 1) < 1e-3 and abs(results["worst"] - 1) < 1e-3  # a mean, of absolute differences
+    with pytest.raises(ValueError, match="not expected args"):
+        tf.estimator.add_metrics(made, lambda other: {})
+    with pytest.raises(NotImplementedError, match="another library's trees"):
+        tf.estimator.BoostedTreesClassifier([])
+    with pytest.raises(ValueError, match="labels shape must be|Mismatched label shape"):
+        head.create_loss({}, "train", tf.zeros([2, 1]), tf.zeros([2, 3]))

@@ -22,12 +22,13 @@ from millrace.framework.graph import Graph, GraphKeys, Tensor, add_to_collection
 from millrace.framework.random_seed import set_random_seed
 from millrace.ops import control_flow_ops
 from millrace.protos import definitions
+from millrace.train.checkpoint_management import latest_checkpoint
 from millrace.train.cluster import replica_device_setter
 from millrace.train.evaluation import _evaluate_once, _StopAfterNEvalsHook
 from millrace.train.global_step import create_global_step, get_global_step
 from millrace.train.hooks import CheckpointSaverHook, CheckpointSaverListener, LoggingTensorHook, NanTensorHook, SessionRunHook, StopAtStepHook
 from millrace.train.monitored_session import ChiefSessionCreator, MonitoredSession, MonitoredTrainingSession, Scaffold
-from millrace.train.saver import NewCheckpointReader, Saver, latest_checkpoint
+from millrace.train.saver import NewCheckpointReader, Saver
 
 _MODEL_FN_ARGUMENTS = {"features", "labels", "mode", "params", "self", "config"}
 _MAY_BE_OVERRIDDEN = {"_call_input_fn", "_create_global_step", "_convert_train_steps_to_hooks", "_convert_eval_steps_to_hooks", "_tf_api_names"}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import json
 import os
-from typing import Any, Dict, Optional, Tuple
+from typing import Any, Callable, Dict, Optional, Tuple
 
 from millrace import tf_logging
 from millrace.framework.errors import at_user_line
@@ -16,7 +16,7 @@ _UNSET = object()
 _BOTH = "`save_checkpoints_steps` and `save_checkpoints_secs` cannot be both set."
 _REPLACEABLE = ("model_dir", "tf_random_seed", "save_summary_steps", "save_checkpoints_steps", "save_checkpoints_secs", "session_config",
                 "keep_checkpoint_max", "keep_checkpoint_every_n_hours", "log_step_count_steps", "device_fn", "session_creation_timeout_secs")
-_CHECKS = {
+_CHECKS: Dict[str, Tuple[Callable[[Any], Any], str]] = {
     "model_dir": (bool, "model_dir should be non-empty"),
     "tf_random_seed": (lambda v: isinstance(v, int), "tf_random_seed must be integer."),
     "save_summary_steps": (lambda v: v >= 0, "save_summary_steps should be >= 0"),
@@ -90,6 +90,8 @@ class RunConfig:
         if save_checkpoints_steps is not None and save_checkpoints_secs is not None:
             raise at_user_line(ValueError(_BOTH))
         self._model_dir: Optional[str] = None
+        self._save_checkpoints_secs: Optional[float] = None
+        self._save_checkpoints_steps: Optional[int] = None
         RunConfig._replace(
             self, model_dir=None if model_dir is None else os.fspath(model_dir), tf_random_seed=tf_random_seed, save_summary_steps=save_summary_steps,
             save_checkpoints_steps=save_checkpoints_steps, save_checkpoints_secs=save_checkpoints_secs, session_config=session_config,

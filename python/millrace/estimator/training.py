@@ -119,12 +119,13 @@ class _StopAtSecsHook(SessionRunHook):
             run_context.request_stop()
 
 
-class _Evaluator:
+class Evaluator:
     """Evaluates each checkpoint once, and exports it."""
 
     def __init__(self, estimator: Estimator, eval_spec: EvalSpec, max_training_steps: Optional[int]) -> None:
         self._estimator, self._spec, self._max_steps = estimator, eval_spec, max_training_steps
-        self._is_final_export_triggered, self._previous, self._last_warning = False, None, 0.0  # type: ignore[var-annotated]
+        self._is_final_export_triggered, self._last_warning = False, 0.0
+        self._previous: Optional[str] = None
         self.exported: List[Any] = []
 
     is_final_export_triggered = property(lambda self: self._is_final_export_triggered, doc="Whether the last step has been exported.")
@@ -161,8 +162,9 @@ class _Evaluator:
 class _NewCheckpointListener(CheckpointSaverListener):
     """Evaluates a checkpoint when it has been written, if the last evaluation is long ago."""
 
-    def __init__(self, evaluator: _Evaluator, seconds: float) -> None:
-        self._evaluator, self._seconds, self._timer = evaluator, seconds, None  # type: ignore[var-annotated]
+    def __init__(self, evaluator: Evaluator, seconds: float) -> None:
+        self._evaluator, self._seconds = evaluator, seconds
+        self._timer: Any = None
 
     def begin(self) -> None:
         """Starts the clock."""
@@ -180,7 +182,7 @@ class _NewCheckpointListener(CheckpointSaverListener):
 class _TrainingExecutor:
     """What each kind of process does."""
 
-    _Evaluator = _Evaluator
+    _Evaluator = Evaluator
 
     def __init__(self, estimator: Any, train_spec: Any, eval_spec: Any) -> None:
         for value, kind, name in ((estimator, Estimator, "estimator"), (train_spec, TrainSpec, "train_spec"), (eval_spec, EvalSpec, "eval_spec")):
@@ -190,8 +192,8 @@ class _TrainingExecutor:
 
     estimator = property(lambda self: self._estimator, doc="What is trained.")
 
-    def _evaluator(self) -> _Evaluator:
-        return _Evaluator(self._estimator, self._eval_spec, self._train_spec.max_steps)
+    def _evaluator(self) -> Evaluator:
+        return Evaluator(self._estimator, self._eval_spec, self._train_spec.max_steps)
 
     def run_chief(self) -> None:
         """Trains, and writes checkpoints."""
@@ -252,8 +254,8 @@ class _TrainingExecutor:
         if not config.cluster_spec or not config.task_type or not config.master or config.task_id is None:
             raise at_user_line(RuntimeError("Could not start server; be sure to specify cluster_spec, task_type, master, and task in RunConfig or set the "
                                             "TF_CONFIG environment variable."))
-        made = train.Server(config.cluster_spec, job_name=config.task_type, task_index=config.task_id,
-                                 config=definitions.ConfigProto(log_device_placement=False), start=False)  # type: ignore[attr-defined]
+        made = train.Server(config.cluster_spec, job_name=config.task_type, task_index=config.task_id,  # type: ignore[attr-defined]
+                            config=definitions.ConfigProto(log_device_placement=False), start=False)  # type: ignore[attr-defined]
         made.start()
         return made
 

@@ -51,7 +51,7 @@ class _DenseColumn(_FeatureColumn):
         raise NotImplementedError("%s._get_dense_tensor" % type(self).__name__)
 
 
-class IdWeightPair(NamedTuple):
+class IdsAndWeights(NamedTuple):
     """Classes of each example, and how much each counts: two SparseTensors of the same places, or None where all count alike."""
 
     id_tensor: SparseTensor
@@ -61,17 +61,17 @@ class IdWeightPair(NamedTuple):
 class _CategoricalColumn(_FeatureColumn):
     """A column of numbers of classes."""
 
-    IdWeightPair = IdWeightPair
+    IdWeightPair = IdsAndWeights
 
     @property
     def _num_buckets(self) -> int:
         """How many classes there are."""
         raise NotImplementedError("%s._num_buckets" % type(self).__name__)
 
-    def _get_sparse_tensors(self, inputs: "_LazyBuilder", weight_collections: Any = None, trainable: Optional[bool] = None) -> IdWeightPair:
+    def _get_sparse_tensors(self, inputs: "_LazyBuilder", weight_collections: Any = None, trainable: Optional[bool] = None) -> IdsAndWeights:
         """The classes of all examples: `inputs` has them, unless a column says otherwise."""
         del weight_collections, trainable
-        return IdWeightPair(inputs.get(self), None)
+        return IdsAndWeights(inputs.get(self), None)
 
 
 class _LazyBuilder:

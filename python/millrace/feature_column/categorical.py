@@ -7,7 +7,7 @@ from typing import Any, Dict, List, Optional, Sequence, Tuple
 
 import numpy as np
 
-from millrace.feature_column.base import IdWeightPair, _CategoricalColumn, _FeatureColumn, _LazyBuilder, is_count, same_kind, sparse_of, words_or_numbers
+from millrace.feature_column.base import IdsAndWeights, _CategoricalColumn, _FeatureColumn, _LazyBuilder, is_count, same_kind, sparse_of, words_or_numbers
 from millrace.framework import dtypes
 from millrace.framework.composite_tensors import SparseTensor, convert_to_tensor_or_sparse_tensor
 from millrace.framework.errors import at_user_line
@@ -159,8 +159,8 @@ class _WeightedCategoricalColumn(_CategoricalColumn):
             weights = SparseTensor(weights.indices, math_ops.cast(weights.values, dtypes.float32), weights.dense_shape)
         return inputs.get(self.categorical_column), weights
 
-    def _get_sparse_tensors(self, inputs: _LazyBuilder, weight_collections: Any = None, trainable: Optional[bool] = None) -> IdWeightPair:
-        return IdWeightPair(*inputs.get(self))
+    def _get_sparse_tensors(self, inputs: _LazyBuilder, weight_collections: Any = None, trainable: Optional[bool] = None) -> IdsAndWeights:
+        return IdsAndWeights(*inputs.get(self))
 
 
 @dataclass(unsafe_hash=True)

@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass
 from typing import Any, Callable, Dict, List, Optional, Sequence, Tuple
 
-from millrace.feature_column.base import IdWeightPair, _CategoricalColumn, _DenseColumn, _LazyBuilder, is_count
+from millrace.feature_column.base import IdsAndWeights, _CategoricalColumn, _DenseColumn, _LazyBuilder, is_count
 from millrace.feature_column.categorical import _WeightedCategoricalColumn
 from millrace.framework import dtypes, nest
 from millrace.framework.composite_tensors import SparseTensor
@@ -82,7 +82,7 @@ class _BucketizedColumn(_DenseColumn, _CategoricalColumn):
     def _get_dense_tensor(self, inputs: _LazyBuilder, weight_collections: Any = None, trainable: Optional[bool] = None) -> Tensor:
         return array_ops.one_hot(math_ops.cast(inputs.get(self), dtypes.int64), len(self.boundaries) + 1, 1.0, 0.0)  # type: ignore[no-any-return]
 
-    def _get_sparse_tensors(self, inputs: _LazyBuilder, weight_collections: Any = None, trainable: Optional[bool] = None) -> IdWeightPair:
+    def _get_sparse_tensors(self, inputs: _LazyBuilder, weight_collections: Any = None, trainable: Optional[bool] = None) -> IdsAndWeights:
         """A class for each range of each of the source's numbers."""
         buckets = inputs.get(self)
         batch, width = array_ops.shape(buckets)[0], self.source_column.shape[0]
@@ -90,7 +90,7 @@ class _BucketizedColumn(_DenseColumn, _CategoricalColumn):
         column = array_ops.tile(math_ops.range(0, width), array_ops.expand_dims(batch, 0))
         classes = array_ops.reshape(buckets, [-1]) + (len(self.boundaries) + 1) * column
         places = math_ops.cast(array_ops.stack([row, column], 1), dtypes.int64)
-        return IdWeightPair(SparseTensor(places, classes, math_ops.cast(array_ops.stack([batch, width]), dtypes.int64)), None)
+        return IdsAndWeights(SparseTensor(places, classes, math_ops.cast(array_ops.stack([batch, width]), dtypes.int64)), None)
 
 
 @dataclass(unsafe_hash=True)

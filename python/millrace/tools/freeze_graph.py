@@ -10,7 +10,8 @@ from millrace.framework.graph import Graph
 from millrace.framework.importer import import_graph_def, without_shapes
 from millrace.framework.session import Session
 from millrace.protos import definitions, text_format
-from millrace.train.saver import NewCheckpointReader, Saver, checkpoint_exists
+from millrace.train.checkpoint_management import checkpoint_exists
+from millrace.train.saver import NewCheckpointReader, Saver
 
 
 def _names(listed: Any) -> Any:

@@ -12,7 +12,8 @@ from millrace.framework.errors import at_user_line
 from millrace.framework.graph import GraphKeys, get_collection
 from millrace.ops.variables import PartitionedVariable, Variable
 from millrace.train import checkpoint_utils
-from millrace.train.saver import NewCheckpointReader, latest_checkpoint
+from millrace.train.checkpoint_management import latest_checkpoint
+from millrace.train.saver import NewCheckpointReader
 
 
 class VocabInfo(NamedTuple):

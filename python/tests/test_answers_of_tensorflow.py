@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Answers and kinds of errors in corners of ops, as TensorFlow gives them."""
+import collections
 import gzip
 
 import numpy as np
@@ -233,3 +234,56 @@ def test_bitmaps_whatever_their_first_bytes_are(sess):
     pixels = bytes([0, 0, 255, 255, 255, 255, 0, 0, 255, 0, 0, 0, 255, 0, 0, 0])
     image = sess.run(tf.image.decode_bmp(head + pixels))
     assert image.tolist() == [[[0, 0, 255], [0, 255, 0]], [[255, 0, 0], [255, 255, 255]]]
+
+
+@pytest.mark.parametrize("ids, message", [
+    ([-1, -1, 0, 0], r"Segment id -1 out of range \[0, 1\)"), ([0, 1, 0, 1], "segment ids are not increasing"),
+    ([0, 1, 2, 0], r"Segment id 1 out of range \[0, 1\)"), ([0, 0, 0, -2], "segment ids must be >= 0"), ([0, 1], "should be the same size")])
+def test_segments_that_are_none(sess, ids, message):
+    with pytest.raises(errors.InvalidArgumentError, match=message):
+        sess.run(tf.segment_sum(np.ones([4, 2], np.float32), ids))
+
+
+def test_places_of_sparse_segments(sess):
+    rows = np.ones([10, 2], np.float32)
+    with pytest.raises(errors.InvalidArgumentError, match=r"indices\[1\] == -1 out of range \[0, 10\)"):
+        sess.run(tf.sparse_segment_sum(rows, [8, -1, 0, 10], [0, 1, 2, 2]))
+    for places, ids, message in (([8, 10], [0, 1], r"Index 10 out of range \[0, 10\)"), ([8, 1], [0, 77], r"Segment id 77 out of range \[0, 10\)")):
+        with pytest.raises(errors.InvalidArgumentError, match=message):
+            sess.run(gen_ops.sparse_segment_mean_grad(rows, places, ids, 10))
+
+
+def test_what_is_refused_while_the_graph_is_built(sess):
+    for build, error, message in ((lambda: tf.fill([2, -1], 7), ValueError, "Fill dimensions must be >= 0"),
+                                  (lambda: tf.clip_by_value(np.ones([2, 3, 1], np.float32), 0.0, [1.0, 2.0]), ValueError, "do not fit"),
+                                  (lambda: tf.sequence_mask([1, 2], [3, 4]), ValueError, "maxlen must be scalar"),
+                                  (lambda: tf.concat(1, 4.2), TypeError, ""),
+                                  (lambda: tf.gather([1, 2], 0, axis=1), ValueError, "Shape must be at least rank 2 but is rank 1"),
+                                  (lambda: tf.data.Iterator.from_structure((tf.int64, tf.float64), [None]), TypeError, "structure")):
+        with pytest.raises(error, match=message):
+            build()
+
+
+def test_gradients_of_nothing_to_learn_from(sess):
+    labels = tf.SparseTensor(np.zeros([0, 2], np.int64), np.zeros(0, np.int32), [5, 5])
+    with pytest.raises(errors.InvalidArgumentError, match="batch_size must not be 0"):
+        sess.run(tf.nn.ctc_loss(labels, np.zeros([1, 0, 2], np.float32), np.zeros(0, np.int32)))
+    inputs = tf.zeros([2, 1, 3])
+    loss = tf.nn.ctc_loss(tf.SparseTensor([[0, 0]], [1], [1, 1]), inputs, [2])
+    with pytest.raises(LookupError, match="explicitly disabled"):
+        tf.gradients(tf.gradients(loss, inputs), inputs)
+
+
+def test_named_tuples_are_one_argument(sess):
+    pair = collections.namedtuple("pair", "a b")
+    pairs = tf.data.Dataset.zip((tf.data.Dataset.range(3), tf.data.Dataset.range(3))).map(pair)
+    following = pairs.map(lambda p: p._replace(b=-p.b)).make_one_shot_iterator().get_next()
+    assert [sess.run(following) for _ in range(3)] == [(i, -i) for i in range(3)]
+
+
+def test_steps_of_accumulators_are_numbers_of_any_type(sess):
+    accumulator, step = tf.ConditionalAccumulator(tf.float32), tf.Variable(3)
+    sess.run(step.initializer)
+    sess.run(accumulator.set_global_step(step + 1))
+    sess.run(accumulator.apply_grad(1.0, local_step=step))
+    assert sess.run(accumulator.num_accumulated()) == 0, "it is late"

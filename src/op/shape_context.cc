@@ -97,7 +97,7 @@ StatusOr<PartialShape> ShapeContext::WithRankAtMost(int i, int rank) const {
 StatusOr<PartialShape> ShapeContext::Merge(const PartialShape& a, const PartialShape& b, absl::string_view what) const {
   auto merged = a.Merge(b);
   if (merged.ok()) return merged;
-  return InvalidArgument(what, " must have equal shapes, but are ", a.ToString(), " and ", b.ToString());
+  return InvalidArgument(what, ": shapes must be equal, but are ", a.ToString(), " and ", b.ToString());
 }
 
 StatusOr<int64_t> ShapeContext::MergeDim(int64_t a, int64_t b, absl::string_view what) const {

@@ -215,7 +215,8 @@ std::function<Status()> Coordinator::KeepGoing(absl::Duration timeout) {
   return [this, timeout, start = Env::Default().MonotonicNanos()]() -> Status {
     MR_RETURN_IF_ERROR(KeepGoingUnlessInterrupted());
     if (absl::Nanoseconds(Env::Default().MonotonicNanos() - start) > timeout)
-      return DeadlineExceeded("the step passed its deadline of ", absl::FormatDuration(timeout));
+      return DeadlineExceeded(
+          "Timed out waiting for notification: the step passed its deadline of ", absl::FormatDuration(timeout));
     absl::MutexLock lock(&mu_);
     return closed_ ? Cancelled("the session was closed") : absl::OkStatus();
   };
@@ -379,7 +380,8 @@ Status Coordinator::RunStep(const StepOptions& options, absl::Span<const Output>
       deadline.emplace(timeout, [&] {
         timed_out.store(true);
         step.Stop(WithoutExceptions([&] {
-          return DeadlineExceeded("the step passed its deadline of ", absl::FormatDuration(timeout));
+          return DeadlineExceeded(
+              "Timed out waiting for notification: the step passed its deadline of ", absl::FormatDuration(timeout));
         }));
       });
     }
@@ -390,7 +392,8 @@ Status Coordinator::RunStep(const StepOptions& options, absl::Span<const Output>
     }
   }
   if (!s.ok() && timed_out.load()) {
-    return DeadlineExceeded("the step passed its deadline of ", absl::FormatDuration(timeout), ": ", s.message());
+    return DeadlineExceeded("Timed out waiting for notification: the step passed its deadline of ",
+                            absl::FormatDuration(timeout), ": ", s.message());
   }
   return s;
 }

@@ -291,7 +291,7 @@ class _Windows(Dataset):
             given = variants if isinstance(self._types, tuple) else variants[0]
             parts = [Dataset(v, t, s) for v, (t, s) in zip(structure.flatten(given), self._inner)]
             packed = structure.pack(self._types, parts)
-            return function(*packed) if isinstance(packed, tuple) else function(packed)
+            return function(*packed) if type(packed) is tuple else function(packed)
         return super()._function(with_datasets, stem, convert)
 
 

@@ -66,7 +66,7 @@ class Function:
             leaves = [gen_ops.placeholder(t, shape=s, name="argument") for t, s in zip(structure.flatten(types), structure.flatten(shapes))]
             arguments = structure.pack(types, list(leaves))
             known = set(graph.get_operations())
-            made = function(*arguments) if isinstance(arguments, tuple) else function(arguments)
+            made = function(*arguments) if type(arguments) is tuple else function(arguments)  # a named tuple is one argument
             self.returned = convert(made)
             results = [gen_ops.identity(r) for r in self._flat(self.returned)]
         placeholders = {leaf.op for leaf in leaves}

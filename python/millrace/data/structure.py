@@ -79,4 +79,6 @@ def dtypes_from(structure: Any) -> Any:
 
 def shapes_from(types: Any, shapes: Any) -> Any:
     """What a program gives as shapes, in the structure of the types."""
+    if shapes is not None and is_nested(types) and not is_nested(shapes):
+        raise at_user_line(TypeError("output_shapes must have the structure of output_types, %r, got %r" % (types, shapes)))
     return pack(types, [TensorShape(s) for s in up_to(types, shapes)])

@@ -242,7 +242,8 @@ def matrix_transpose(a: Any, name: str = "matrix_transpose") -> Tensor:
 
 def concat(*args: Any, **kwargs: Any) -> Tensor:
     """Tensors joined along an axis: concat(values, axis, name), or concat(concat_dim, values, name) as in 0.x."""
-    old = bool(args) and (is_axis(args[0]) or "values" in kwargs or len(args) > 1 and isinstance(args[1], (list, tuple)) and
+    first_is_axis = bool(args) and is_axis(args[0]) and (len(args) < 2 or isinstance(args[1], (list, tuple, Tensor)))
+    old = bool(args) and (first_is_axis or "values" in kwargs or len(args) > 1 and isinstance(args[1], (list, tuple)) and
                           not isinstance(args[0], (list, tuple)))
     given = bind("concat", ("concat_dim", "values", "name") if old else ("values", "axis", "name"), args, kwargs)
     values, axis, concat_dim, name = (given.pop(key, None) for key in ("values", "axis", "concat_dim", "name"))
@@ -565,6 +566,8 @@ def sequence_mask(lengths: Any, maxlen: Any = None, dtype: Any = dtypes.bool_, n
             maxlen = gen_ops.maximum(gen_ops.max(lengths, gen_ops.range(0, rank(lengths), 1)), gen_ops.cast(0, lengths.dtype))
         else:
             maxlen = convert_to_tensor(maxlen)
+        if maxlen.shape.ndims not in (0, None):
+            raise at_user_line(ValueError("maxlen must be scalar for sequence_mask, got shape %s" % maxlen.shape))
         row = gen_ops.range(gen_ops.cast(0, maxlen.dtype), maxlen, gen_ops.cast(1, maxlen.dtype))
         mask = gen_ops.less(row, gen_ops.cast(expand_dims(lengths, -1), maxlen.dtype.base_dtype))
         return mask if dtypes.as_dtype(dtype) == dtypes.bool_ else gen_ops.cast(mask, dtype)

@@ -90,7 +90,7 @@ def _rank_check(x: Any, ranks: Any, holds: Any, compare: Any, what: str, data: A
         if ndims is not None and known is not None:
             if not any(holds(ndims, r) for r in known):
                 raise at_user_line(ValueError("%s. Tensor %s must have rank %s%s. Received rank %d, shape %s" % (
-                    message or "", x.name, what and what + " ", known[0] if len(known) == 1 else tuple(known), ndims, x.get_shape())))
+                    message or "", x.name, what.strip() and what.strip() + " ", known[0] if len(known) == 1 else tuple(known), ndims, x.get_shape())))
             return control_flow_ops.no_op(name="static_checks_determined_all_ok")
         if data is None:
             data = [message or "", ("Tensor %s must have rank %s" % (x.name, what)).rstrip(), *tensors, "Received shape: ", array_ops.shape(x)]

@@ -408,7 +408,11 @@ def clip_by_value(t: Any, clip_value_min: Any, clip_value_max: Any, name: Option
         if isinstance(t, IndexedSlices):
             return IndexedSlices(clip_by_value(t.values, clip_value_min, clip_value_max), t.indices, t.dense_shape)
         t = convert_to_tensor(t, name="t")
-        return gen_ops.maximum(gen_ops.minimum(t, clip_value_max), clip_value_min, name=scope)
+        clipped = gen_ops.maximum(gen_ops.minimum(t, clip_value_max), clip_value_min, name=scope)
+        if not t.shape.is_compatible_with(clipped.shape):
+            raise at_user_line(ValueError("clip_by_value: bounds of shapes %s and %s do not fit a tensor of shape %s" % (
+                convert_to_tensor(clip_value_min).shape, convert_to_tensor(clip_value_max).shape, t.shape)))
+        return clipped
 
 
 def clip_by_norm(t: Any, clip_norm: Any, axes: Any = None, name: Optional[str] = None) -> Any:

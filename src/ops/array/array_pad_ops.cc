@@ -73,6 +73,10 @@ Status TileGradShape(ShapeContext& c) { return TiledShape(c, true); }
 Status FillShape(ShapeContext& c) {
   MR_RETURN_IF_ERROR(c.WithRank(0, 1).status());
   MR_RETURN_IF_ERROR(c.RequireScalar(1));
+  MR_ASSIGN_OR_RETURN(const auto dims, c.ConstantInts(0));
+  for (size_t i = 0; dims && i < dims->size(); ++i) {
+    if ((*dims)[i] < 0) return InvalidArgument("Fill dimensions must be >= 0, but dimension ", i, " is ", (*dims)[i]);
+  }
   MR_ASSIGN_OR_RETURN(PartialShape out, c.InputAsShape(0));
   c.set_output(0, std::move(out));
   return absl::OkStatus();

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Ops: gathering by index, and scattering into fresh tensors.
+#include <limits>
+
 #include "ops/index/index_ops.h"
 
 namespace millrace {
@@ -15,6 +17,10 @@ Status GatherV2Shape(ShapeContext& c) {
   MR_RETURN_IF_ERROR(c.RequireScalar(2));
   MR_ASSIGN_OR_RETURN(std::optional<int64_t> axis, c.ConstantInt(2));
   MR_ASSIGN_OR_RETURN(int64_t batch_dims, c.Attr<int64_t>("batch_dims"));
+  constexpr int64_t kMost = std::numeric_limits<int>::max() - 1;
+  if (axis && *axis >= -kMost && *axis < kMost) {
+    MR_RETURN_IF_ERROR(c.WithRankAtLeast(0, static_cast<int>(*axis < 0 ? -*axis : *axis + 1)).status());
+  }
   MR_ASSIGN_OR_RETURN(PartialShape out, GatherShapeOf(c.input(0), c.input(1), axis, batch_dims));
   c.set_output(0, std::move(out));
   return absl::OkStatus();

@@ -73,7 +73,7 @@ class SqueezeKernel : public Kernel {
       }
       if (in.dim(static_cast<int>(at)) != 1) {
         return InvalidArgument(
-            "Can not squeeze dim[", at, "], expected a dimension of 1, got ", in.dim(static_cast<int>(at)));
+            "Tried to explicitly squeeze dimension ", at, " but dimension was not 1: ", in.dim(static_cast<int>(at)));
       }
       drop[static_cast<size_t>(at)] = true;
     }

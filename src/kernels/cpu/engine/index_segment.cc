@@ -123,13 +123,30 @@ void ReduceTyped(KernelContext& ctx, const SegmentReduction& s) {
   });
 }
 
+// What is wrong with ids that are negative or not sorted, as TensorFlow finds it: it takes the last id for the largest.
+Status BadSegments(const int64_t* ids, int64_t n) {
+  if (ids[n - 1] < 0) return InvalidArgument("segment ids must be >= 0, but segment_ids[", n - 1, "] = ", ids[n - 1]);
+  for (int64_t i = 1; i <= n; ++i) {
+    const int64_t id = ids[i - 1];
+    if (i < n && ids[i] == id) continue;
+    if (i < n && ids[i] < id) {
+      return InvalidArgument("segment ids are not increasing: segment_ids[", i, "] = ", ids[i], " follows ", id);
+    }
+    if (id < 0 || id > ids[n - 1]) {
+      return InvalidArgument("Segment id ", id, " out of range [0, ", ids[n - 1] + 1,
+                             "), possibly because 'segment_ids' input is not sorted.");
+    }
+  }
+  return InvalidArgument("segment_ids are not sorted");
+}
+
 }  // namespace
 
 StatusOr<int64_t> SegmentCount(const WideIndices& w) {
   const int64_t* ids = w.data();
   const int64_t n = w.size();
   if (n == 0) return 0;
-  if (ids[0] < 0) return InvalidArgument("segment_ids[0] = ", ids[0], " is negative");
+  if (ids[0] < 0) return BadSegments(ids, n);
   // Where no id is negative, the top bit of a difference says that ids descend.
   uint64_t bits = 0;
   int64_t at = 1;
@@ -143,10 +160,7 @@ StatusOr<int64_t> SegmentCount(const WideIndices& w) {
   for (; at < n; ++at) step(at);
   const bool descends = bits >> 63;
   for (int64_t i = 1; descends && i < n; ++i) {
-    if (ids[i] < ids[i - 1]) {
-      return InvalidArgument(
-          "segment_ids must be sorted, but segment_ids[", i, "] = ", ids[i], " follows ", ids[i - 1]);
-    }
+    if (ids[i] < ids[i - 1]) return BadSegments(ids, n);
   }
   int64_t count;
   if (!CheckedAdd(ids[n - 1], int64_t{1}, &count)) return InvalidArgument("segment id ", ids[n - 1], " is too large");

@@ -19,14 +19,26 @@ StatusOr<Shape> RowsOfShape(int64_t first, const Shape& rest, int from) {
   return Shape::Make(dims);
 }
 
+// CheckIndices with TensorFlow's words for these ops.
+Status CheckPlaces(const Tensor& t, int64_t limit, absl::string_view what) {
+  if (CheckIndices(what, t, limit).ok()) return absl::OkStatus();
+  MR_ASSIGN_OR_RETURN(const std::vector<int64_t> values, t.IntValues());
+  size_t i = 0;
+  while (i + 1 < values.size() && InRange(values[i], limit)) ++i;
+  if (what == "indices") {
+    return InvalidArgument("indices[", i, "] == ", values[i], " out of range [0, ", limit, ")");
+  }
+  return InvalidArgument(what, " ", values[i], " out of range [0, ", limit, "), at ", i);
+}
+
 template <RowOp op, SegmentFinish finish>
 Status SegmentKernel(KernelContext& ctx) {
   const Tensor& data = ctx.input(0);
   MR_RETURN_IF_ERROR(RequireVector("segment_ids", ctx.input(1)));
   if (data.rank() < 1) return InvalidArgument("data must have at least one dimension, got a scalar");
   if (data.dim(0) != ctx.input(1).num_elements()) {
-    return InvalidArgument(
-        "data has ", data.dim(0), " rows, but there are ", ctx.input(1).num_elements(), " segment ids");
+    return InvalidArgument("segment_ids should be the same size as dimension 0 of data: there are ",
+                           ctx.input(1).num_elements(), " ids and ", data.dim(0), " rows");
   }
   MR_ASSIGN_OR_RETURN(WideIndices ids, WideIndices::Make(ctx, ctx.input(1)));
   MR_ASSIGN_OR_RETURN(int64_t count, SegmentCount(ids));
@@ -54,7 +66,7 @@ Status SparseSegmentKernel(KernelContext& ctx) {
     return InvalidArgument(
         "there are ", ctx.input(1).num_elements(), " indices but ", ctx.input(2).num_elements(), " segment ids");
   }
-  MR_RETURN_IF_ERROR(CheckIndices("indices", ctx.input(1), data.dim(0)));
+  MR_RETURN_IF_ERROR(CheckPlaces(ctx.input(1), data.dim(0), "indices"));
   MR_ASSIGN_OR_RETURN(WideIndices rows, WideIndices::Make(ctx, ctx.input(1)));
   MR_ASSIGN_OR_RETURN(WideIndices ids, WideIndices::Make(ctx, ctx.input(2)));
   MR_ASSIGN_OR_RETURN(int64_t used, SegmentCount(ids));
@@ -156,8 +168,8 @@ Status SparseSegmentGrad(KernelContext& ctx) {
     return InvalidArgument(
         "there are ", ctx.input(1).num_elements(), " indices but ", ctx.input(2).num_elements(), " segment ids");
   }
-  MR_RETURN_IF_ERROR(CheckIndices("indices", ctx.input(1), count));
-  MR_RETURN_IF_ERROR(CheckIndices("segment_ids", ctx.input(2), grad.dim(0)));
+  MR_RETURN_IF_ERROR(CheckPlaces(ctx.input(1), count, "Index"));
+  MR_RETURN_IF_ERROR(CheckPlaces(ctx.input(2), grad.dim(0), "Segment id"));
   MR_ASSIGN_OR_RETURN(WideIndices rows, WideIndices::Make(ctx, ctx.input(1)));
   MR_ASSIGN_OR_RETURN(WideIndices ids, WideIndices::Make(ctx, ctx.input(2)));
   MR_ASSIGN_OR_RETURN(Shape shape, RowsOfShape(count, grad.shape(), 1));

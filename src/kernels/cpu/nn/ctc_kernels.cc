@@ -119,6 +119,7 @@ class LossKernel final : public Kernel {
   }
   Status Compute(KernelContext& ctx) override {
     MR_ASSIGN_OR_RETURN(const CtcInput in, CheckCtcInput(ctx, 3, /*is_decoder=*/false));
+    if (in.batch == 0) return InvalidArgument("batch_size must not be 0");
     MR_ASSIGN_OR_RETURN(const std::vector<std::vector<int64_t>> labels, Labels(ctx, in));
     MR_ASSIGN_OR_RETURN(Tensor * loss, ctx.AllocateOutput(0, Shape::Vector(in.batch)));
     MR_ASSIGN_OR_RETURN(Tensor * gradient, ctx.AllocateOutput(1, ctx.input(0).shape()));

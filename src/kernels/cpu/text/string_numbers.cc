@@ -109,7 +109,8 @@ class AsStringKernel final : public Kernel {
     MR_ASSIGN_OR_RETURN(const bool shortest, init.Attr<bool>("shortest"));
     MR_ASSIGN_OR_RETURN(fill_, init.Attr<std::string>("fill"));
     if (scientific && shortest) return InvalidArgument("Cannot select both scientific and shortest notation");
-    if (fill_.size() > 1 || (!fill_.empty() && absl::string_view("0+- ").find(fill_[0]) == absl::string_view::npos)) {
+    if (fill_.size() > 1) return InvalidArgument("Fill string must be one or fewer characters, got \"", fill_, "\"");
+    if ((!fill_.empty() && absl::string_view("0+- ").find(fill_[0]) == absl::string_view::npos)) {
       return InvalidArgument("fill is \"", fill_, "\", want one of 0, +, - and space, or nothing");
     }
     const DType type = init.input_type(0);

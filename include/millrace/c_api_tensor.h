@@ -111,10 +111,22 @@ typedef enum TF_DataType MR_ENUM_OF_INT {
   TF_RESOURCE = 20,
   TF_VARIANT = 21,
   TF_UINT32 = 22,
-  TF_UINT64 = 23
+  TF_UINT64 = 23,
+  /* Known by name only: what takes such a type is TF_UNIMPLEMENTED, or NULL. */
+  TF_FLOAT8_E5M2 = 24,
+  TF_FLOAT8_E4M3FN = 25,
+  TF_FLOAT8_E4M3FNUZ = 26,
+  TF_FLOAT8_E4M3B11FNUZ = 27,
+  TF_FLOAT8_E5M2FNUZ = 28,
+  TF_INT4 = 29,
+  TF_UINT4 = 30,
+  TF_INT2 = 31,
+  TF_UINT2 = 32,
+  TF_FLOAT4_E2M1FN = 33
 } TF_DataType;
 
-/* Bytes per element; 0 for TF_STRING, TF_RESOURCE, TF_VARIANT and numbers that name no type. */
+/* Bytes per element; 0 for TF_STRING, TF_RESOURCE, TF_VARIANT, types that are not provided and numbers that name none.
+ */
 TF_CAPI_EXPORT size_t TF_DataTypeSize(TF_DataType dt);
 
 /* ---- Tensors ---- */

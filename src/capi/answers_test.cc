@@ -3,6 +3,7 @@
 #include "capi/test_support.h"
 #include "tensorflow/c/c_api.h"
 #include "tensorflow/c/c_api_experimental.h"
+#include "tensorflow/c/kernels.h"
 #include "wire/graph.h"
 
 namespace millrace::capi {
@@ -173,10 +174,89 @@ TEST(AnswersTest, ADeprecatedSessionWantsAGraph) {
 
 TEST(AnswersTest, WhatIsNotThereSaysSo) {
   ScopedStatus s;
-  TF_GraphRemoveFunction(nullptr, "f", s);
-  EXPECT_EQ(s.code(), TF_UNIMPLEMENTED);
-  TF_AddWhileInputHack(nullptr, {nullptr, 0}, nullptr, s);
-  EXPECT_EQ(s.code(), TF_UNIMPLEMENTED);
+  const auto expect = [&](const char* function) {
+    EXPECT_EQ(s.code(), TF_UNIMPLEMENTED) << function;
+    EXPECT_EQ(s.message().rfind(function, 0), 0u) << s.message();
+    TF_SetStatus(s, TF_OK, "");
+  };
+#define EXPECT_UNIMPLEMENTED(function, ...) function(__VA_ARGS__, s), expect(#function)
+  EXPECT_UNIMPLEMENTED(TF_NewServer, nullptr, 0);
+  EXPECT_UNIMPLEMENTED(TF_ServerStart, nullptr);
+  EXPECT_UNIMPLEMENTED(TF_ServerStop, nullptr);
+  EXPECT_UNIMPLEMENTED(TF_ServerJoin, nullptr);
+  EXPECT_UNIMPLEMENTED(TF_RegisterFilesystemPlugin, "plugin.so");
+  EXPECT_UNIMPLEMENTED(TF_AddWhileInputHack, nullptr, {nullptr, 0}, nullptr);
+  EXPECT_UNIMPLEMENTED(TF_SetHandleShapeAndType, nullptr, {nullptr, 0}, nullptr, 0);
+  EXPECT_UNIMPLEMENTED(TF_GraphImportGraphDefWithResultsNoSerialization, nullptr, nullptr, nullptr);
+  EXPECT_UNIMPLEMENTED(TF_DequeueNamedTensor, nullptr, 0);
+  EXPECT_UNIMPLEMENTED(TF_EnqueueNamedTensor, nullptr, 0, nullptr);
+  EXPECT_UNIMPLEMENTED(TF_LoadPluggableDeviceLibrary, "device.so");
+  EXPECT_UNIMPLEMENTED(TF_GraphRemoveFunction, nullptr, "f");
+  EXPECT_UNIMPLEMENTED(TF_GetSerializedFunctionDefLibrary, nullptr, nullptr);
+  EXPECT_UNIMPLEMENTED(TF_GetSerializedConfigProto, nullptr, nullptr);
+  EXPECT_UNIMPLEMENTED(TFE_ContextSetServerDef, nullptr, 0, nullptr, 0);
+  EXPECT_UNIMPLEMENTED(TFE_ContextRemoveFunction, nullptr, "f");
+  EXPECT_UNIMPLEMENTED(TFE_ContextExportRunMetadata, nullptr, nullptr);
+  EXPECT_UNIMPLEMENTED(TFE_GetServerDef, "");
+  EXPECT_UNIMPLEMENTED(TFE_EnableCollectiveOps, nullptr, nullptr, 0);
+#undef EXPECT_UNIMPLEMENTED
+}
+
+TEST(AnswersTest, TypesThatAreKnownByNameOnly) {
+  TestGraph t;
+  ScopedStatus s;
+  for (int type = TF_FLOAT8_E5M2; type <= TF_FLOAT4_E2M1FN; ++type) {
+    const auto dtype = static_cast<TF_DataType>(type);
+    EXPECT_EQ(TF_DataTypeSize(dtype), 0u);
+    EXPECT_EQ(TF_AllocateTensor(dtype, nullptr, 0, 8), nullptr);
+    TF_OperationDescription* d = TF_NewOperation(t.g, "Placeholder", "x");
+    TF_SetAttrType(d, "dtype", dtype);
+    EXPECT_EQ(TF_FinishOperation(d, s), nullptr);
+    EXPECT_EQ(s.code(), TF_UNIMPLEMENTED) << s.message();
+  }
+  TF_OperationDescription* d = TF_NewOperation(t.g, "Placeholder", "x");
+  TF_SetAttrType(d, "dtype", TF_INT4);
+  TF_FinishOperation(d, s);
+  EXPECT_NE(s.message().find("data type int4 is not provided"), std::string::npos) << s.message();
+}
+
+// The value of a constant that was made of `value`, of which `change` made something else afterwards.
+template <typename Change>
+TF_Tensor* ConstantOf(TestGraph& t, TF_Tensor* value, Change&& change) {
+  TF_OperationDescription* d = TF_NewOperation(t.g, "Const", "held");
+  TF_SetAttrType(d, "dtype", TF_TensorType(value));
+  TF_SetAttrTensor(d, "value", value, t.status);
+  EXPECT_TF_OK(t.status.s);
+  change();
+  const TF_Output held = {t.Finish(d), 0};
+  TF_Session* session = TF_NewSession(t.g, nullptr, t.status);
+  TF_Tensor* result = nullptr;
+  TF_SessionRun(session, nullptr, nullptr, nullptr, 0, &held, &result, 1, nullptr, 0, nullptr, t.status);
+  EXPECT_TF_OK(t.status.s);
+  TF_DeleteSession(session, t.status);
+  TF_DeleteTensor(value);
+  return result;
+}
+
+TEST(AnswersTest, AttributesAreCopies) {
+  TestGraph numbers, strings;
+  TF_Tensor* value = FloatTensor({2}, {1, 2});
+  TF_Tensor* held = ConstantOf(numbers, value, [&] { static_cast<float*>(TF_TensorData(value))[0] = 5; });
+  ASSERT_NE(held, nullptr);
+  EXPECT_EQ(Floats(held), (std::vector<float>{1, 2}));
+  TF_DeleteTensor(held);
+  std::string text(100, 'a');
+  value = TF_AllocateTensor(TF_STRING, nullptr, 0, sizeof(TF_TString));
+  TF_StringAssignView(static_cast<TF_TString*>(TF_TensorData(value)), text.data(), text.size());
+  held = ConstantOf(strings, value, [&] { text.assign(100, 'b'); });
+  ASSERT_NE(held, nullptr);
+  const auto* s = static_cast<const TF_TString*>(TF_TensorData(held));
+  EXPECT_EQ(std::string(TF_StringGetDataPointer(s), TF_StringGetSize(s)), std::string(100, 'a'));
+  TF_DeleteTensor(held);
+}
+
+TEST(AnswersTest, ProgramsAndCheckpoints) {
+  ScopedStatus s;
   EXPECT_EQ(TF_NewCheckpointReader("/none/such", s), nullptr);
   EXPECT_NE(s.code(), TF_OK);
   TF_InitMain(nullptr, nullptr, nullptr);

@@ -7,6 +7,7 @@
 #include "millrace/c_api.h"
 #include "tensorflow/c/c_api_experimental.h"
 #include "tensorflow/c/env.h"
+#include "tensorflow/c/kernels.h"
 
 // Another name where the lists changed since a release: a face that is not of this library's build fails to load.
 #define MR_FACE_TABLE MR_FaceTable_0_1
@@ -104,7 +105,7 @@
   X(TFE_OpSetAttrTypeList) X(TFE_OpSetAttrShapeList) X(TFE_OpSetAttrFunctionList) X(TFE_OpGetInputLength) \
   X(TFE_OpGetOutputLength) X(TFE_Execute)
 
-// Of c_api.h for TensorFlow's Python, and of c_api_experimental.h.
+// Of c_api.h for TensorFlow's Python, of c_api_experimental.h, and of kernels.h.
 #define MR_FURTHER_POINTS(X) \
   X(TF_NewOperationLocked) X(TF_FinishOperationLocked) X(TF_SetRequireShapeInferenceFns) X(TF_SetFullType) \
   X(TF_AddWhileInputHack) X(TF_GetHandleShapeAndType) X(TF_SetHandleShapeAndType) \
@@ -116,7 +117,7 @@
   X(TF_CheckpointReaderGetVariableNumDims) X(TF_CheckpointReaderGetTensor) X(TFE_NewTensorHandleFromScalar) \
   X(TF_DequeueNamedTensor) X(TF_EnqueueNamedTensor) X(TF_LoadPluggableDeviceLibrary) \
   X(TF_DeletePluggableDeviceLibraryHandle) X(TF_GraphRemoveFunction) X(TFE_GetServerDef) \
-  X(TFE_EnableCollectiveOps)
+  X(TFE_EnableCollectiveOps) X(TF_GetRendezvous)
 // clang-format on
 
 #ifdef __cplusplus

@@ -175,14 +175,14 @@ TFE_TensorHandle* TFE_NewTensorHandleFromScalar(TF_DataType data_type, void* dat
 }
 
 TF_Tensor* TF_DequeueNamedTensor(TF_Session*, int, TF_Status* status) {
-  Guarded(status, [] { return Unimplemented("TF_DequeueNamedTensor"); });
+  Guarded(status, [] { return Unimplemented("TF_DequeueNamedTensor: run a dequeue op of the graph"); });
   return nullptr;
 }
 void TF_EnqueueNamedTensor(TF_Session*, int, TF_Tensor*, TF_Status* status) {
-  Guarded(status, [] { return Unimplemented("TF_EnqueueNamedTensor"); });
+  Guarded(status, [] { return Unimplemented("TF_EnqueueNamedTensor: run an enqueue op of the graph"); });
 }
 TF_Library* TF_LoadPluggableDeviceLibrary(const char*, TF_Status* status) {
-  Guarded(status, [] { return Unimplemented("TF_LoadPluggableDeviceLibrary"); });
+  Guarded(status, [] { return Unimplemented("TF_LoadPluggableDeviceLibrary: the CPU is the only device"); });
   return nullptr;
 }
 void TF_DeletePluggableDeviceLibraryHandle(TF_Library*) {}

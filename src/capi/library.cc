@@ -16,7 +16,9 @@ struct TF_Library {
 
 namespace {
 
-Status NoServers() { return Unimplemented("this build has no servers; use the local session"); }
+void RefuseServer(const char* function, TF_Status* status) {
+  Guarded(status, [&] { return Unimplemented(function, ": this build has no servers; use the local session"); });
+}
 
 }  // namespace
 
@@ -53,17 +55,17 @@ void TF_RegisterLogListener(void (*listener)(const char*)) {
 }
 
 TF_Server* TF_NewServer(const void*, size_t, TF_Status* status) {
-  Guarded(status, NoServers);
+  RefuseServer("TF_NewServer", status);
   return nullptr;
 }
-void TF_ServerStart(TF_Server*, TF_Status* status) { Guarded(status, NoServers); }
-void TF_ServerStop(TF_Server*, TF_Status* status) { Guarded(status, NoServers); }
-void TF_ServerJoin(TF_Server*, TF_Status* status) { Guarded(status, NoServers); }
+void TF_ServerStart(TF_Server*, TF_Status* status) { RefuseServer("TF_ServerStart", status); }
+void TF_ServerStop(TF_Server*, TF_Status* status) { RefuseServer("TF_ServerStop", status); }
+void TF_ServerJoin(TF_Server*, TF_Status* status) { RefuseServer("TF_ServerJoin", status); }
 const char* TF_ServerTarget(TF_Server*) { return ""; }
 void TF_DeleteServer(TF_Server*) {}
 
 void TF_RegisterFilesystemPlugin(const char*, TF_Status* status) {
-  Guarded(status, [] { return Unimplemented("file system plugins are not provided"); });
+  Guarded(status, [] { return Unimplemented("TF_RegisterFilesystemPlugin: files are the system's"); });
 }
 
 }  // extern "C"

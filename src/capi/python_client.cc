@@ -18,11 +18,11 @@ void TF_SetRequireShapeInferenceFns(TF_Graph*, bool) {}
 void TF_SetFullType(TF_Graph*, TF_Operation*, const TF_Buffer*) {}
 
 void TF_AddWhileInputHack(TF_Graph*, TF_Output, TF_Operation*, TF_Status* status) {
-  Guarded(status, [] { return Unimplemented("TF_AddWhileInputHack"); });
+  Guarded(status, [] { return Unimplemented("TF_AddWhileInputHack: make loops with TF_NewWhile"); });
 }
 TF_Buffer* TF_GetHandleShapeAndType(TF_Graph*, TF_Output) { return nullptr; }
 void TF_SetHandleShapeAndType(TF_Graph*, TF_Output, const void*, size_t, TF_Status* status) {
-  Guarded(status, [] { return Unimplemented("TF_SetHandleShapeAndType"); });
+  Guarded(status, [] { return Unimplemented("TF_SetHandleShapeAndType: shape functions infer it"); });
 }
 TF_ImportGraphDefResults* TF_GraphImportGraphDefWithResultsNoSerialization(
     TF_Graph*, const TF_Buffer*, const TF_ImportGraphDefOptions*, TF_Status* status) {

@@ -97,9 +97,11 @@ StatusOr<PartialShape> ShapeFromBytes(const void* proto, size_t size) {
   return millrace::ShapeFromProto(message);
 }
 
+// A copy: the program may write to its tensor afterwards, and views of strings may end before the graph does.
 StatusOr<Tensor> TensorOf(const TF_Tensor* t) {
   if (t == nullptr) return millrace::capi::NullArgument("value");
-  return millrace::capi::FeedValue(t);
+  MR_ASSIGN_OR_RETURN(const Tensor value, millrace::capi::FeedValue(t));
+  return value.Clone();
 }
 
 }  // namespace

@@ -20,8 +20,27 @@ StatusOr<PartialShape> MakePartialShape(const int64_t* dims, int num_dims) {
   return PartialShape::Make(absl::Span<const int64_t>(dims, static_cast<size_t>(num_dims)));
 }
 
+namespace {
+
+constexpr std::pair<TF_DataType, const char*> kTypesWithoutKernels[] = {
+    {TF_FLOAT8_E5M2, "float8_e5m2"},
+    {TF_FLOAT8_E4M3FN, "float8_e4m3fn"},
+    {TF_FLOAT8_E4M3FNUZ, "float8_e4m3fnuz"},
+    {TF_FLOAT8_E4M3B11FNUZ, "float8_e4m3b11fnuz"},
+    {TF_FLOAT8_E5M2FNUZ, "float8_e5m2fnuz"},
+    {TF_INT4, "int4"},
+    {TF_UINT4, "uint4"},
+    {TF_INT2, "int2"},
+    {TF_UINT2, "uint2"},
+    {TF_FLOAT4_E2M1FN, "float4_e2m1fn"}};
+
+}  // namespace
+
 StatusOr<DType> MakeDType(TF_DataType type) {
   if (auto dtype = DTypeFromNumber(static_cast<int32_t>(type))) return *dtype;
+  for (const auto& [known, name] : kTypesWithoutKernels) {
+    if (type == known) return Unimplemented("data type ", name, " is not provided");
+  }
   return InvalidArgument("there is no data type ", static_cast<int>(type));
 }
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * A program that was written for libtensorflow: it sees <tensorflow/c/c_api.h> and the library it is linked to, in
- * whose form it writes and reads strings. Its argument is how the version begins that it expects.
+ * whose form it writes and reads strings. Its argument is how the version begins that it expects. Built as a shared
+ * library it is the client FaceClient, as a binding's native part is, for processes that hold more (faces.py).
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -48,7 +49,9 @@ static int IsString(const TF_Tensor* t, const char* text, TF_Status* status) {
   return size == strlen(text) && memcmp(data, text, size) == 0;
 }
 
-int main(int argc, char** argv) {
+int FaceClient(const char* version);
+
+int FaceClient(const char* version) {
   TF_Status* status = TF_NewStatus();
   TF_Graph* graph = TF_NewGraph();
   TF_OperationDescription* desc;
@@ -56,7 +59,7 @@ int main(int argc, char** argv) {
   TF_Session* session;
   TF_SessionOptions* options = TF_NewSessionOptions();
   TF_Tensor *constant = NULL, *fed, *result = NULL, *invalid;
-  if (argc < 2 || strncmp(TF_Version(), argv[1], strlen(argv[1])) != 0) Die(TF_Version(), status);
+  if (strncmp(TF_Version(), version, strlen(version)) != 0) Die(TF_Version(), status);
   old_form = TF_Version()[0] == '1';
 
   desc = TF_NewOperation(graph, "Placeholder", "x");
@@ -101,6 +104,11 @@ int main(int argc, char** argv) {
   TF_DeleteSessionOptions(options);
   TF_DeleteGraph(graph);
   TF_DeleteStatus(status);
+  return EXIT_SUCCESS;
+}
+
+int main(int argc, char** argv) {
+  if (argc < 2 || FaceClient(argv[1]) != EXIT_SUCCESS) return EXIT_FAILURE;
   printf("all as expected\n");
   return EXIT_SUCCESS;
 }

@@ -1,12 +1,20 @@
 # SPDX-License-Identifier: Apache-2.0
 """Checks libtensorflow.so.1 and libtensorflow.so.2 beside what else a process may hold.
 
-  faces.py LIBMILLRACE FACE_1 FACE_2 [python] [tensorflow]
+  faces.py LIBMILLRACE FACE_1 FACE_2 CLIENT_1 CLIENT_2 WHAT...
 
-Both have each TF_ and TFE_ function of libmillrace. In one process strings cross both, each in its own form, and the
-Python package of this build (with "python") and TensorFlow (with "tensorflow") go on working.
+WHAT is in the order in which it is loaded: "faces" (both, and the clients linked to them: face_test.c), "python" (the
+package of this build), "tensorflow". Both faces have each TF_ and TFE_ function of libmillrace; strings cross both, each
+in its own form; and all else goes on working, again and again. TensorFlow puts its functions where every library that is
+loaded later finds them: the clients then have to be loaded so that they find those they were linked to (RTLD_DEEPBIND).
+
+  faces.py --preload CLIENT VERSION python|tensorflow
+
+The process is a program linked to a face: its functions are those that everything loaded later finds first. TensorFlow
+has to be loaded so that it finds its own (RTLD_DEEPBIND).
 """
 import ctypes as C
+import os
 import struct
 import subprocess
 import sys
@@ -81,21 +89,51 @@ def tensorflow():
     return lambda: session.run(y, {x: b"ab"}) == b"abab"
 
 
-def main(library, one, two, *beside):
+class Faces:
+    """Both faces by their functions, and the clients linked to them."""
+
+    def __init__(self, one, two, client_1, client_2):
+        self.faces = [Face(one, b"1.", encoded), Face(two, b"2.", small)]
+        mode = os.RTLD_NOW | (os.RTLD_DEEPBIND if "tensorflow" in sys.modules else 0)
+        self.clients = [(C.CDLL(client_1, mode), b"1."), (C.CDLL(client_2, mode), b"2.")]
+
+    def __call__(self):
+        for text in (b"", b"ab", b"eleven char"):
+            for face in self.faces:
+                face.run(text)
+        return all(client.FaceClient(version) == 0 for client, version in self.clients)
+
+
+def program(client, version, other):
+    """This process again, with the client and its face where a linked program has them; then what it does there."""
+    if "FACES_PRELOADED" not in os.environ:
+        os.environ.update(LD_PRELOAD=client, FACES_PRELOADED="1")
+        os.execv(sys.executable, [sys.executable] + sys.argv)
+    everything = C.CDLL(None)
+    assert everything.TF_Version is not None and everything.FaceClient(version.encode()) == 0
+    if other == "tensorflow":
+        sys.setdlopenflags(os.RTLD_NOW | os.RTLD_DEEPBIND)
+    run = {"python": python_package, "tensorflow": tensorflow}[other]()
+    for _ in range(3):
+        assert run() and everything.FaceClient(version.encode()) == 0
+    print("a program linked to the face of %s runs with %s" % (version, other))
+
+
+def main(library, one, two, client_1, client_2, *order):
     want = functions(library)
     for face in (one, two):
         lacks, more = want - functions(face), functions(face) - want
         assert not lacks and not more, "%s lacks %s and has %s more" % (face, sorted(lacks), sorted(more))
-    others = [{"python": python_package, "tensorflow": tensorflow}[name]() for name in beside]
-    faces = [Face(one, b"1.", encoded), Face(two, b"2.", small)]
-    for text in (b"", b"ab", b"eleven char"):
-        for face in faces:
-            face.run(text)
-        assert all(other() for other in others)
+    loaded = []
+    for name in order:
+        loaded.append({"faces": lambda: Faces(one, two, client_1, client_2), "python": python_package,
+                       "tensorflow": tensorflow}[name]())
+        assert all(run() for run in loaded), "after %s was loaded" % name
+    assert all(run() for run in loaded * 3)
     held = {line.split()[-1] for line in open("/proc/self/maps") if "libmillrace.so" in line}
     assert len(held) == 1, "the faces and the package stand on %s" % held
-    print("%d functions; strings cross both faces" % len(want), *beside)
+    print("%d functions; strings cross both faces" % len(want), *order)
 
 
 if __name__ == "__main__":
-    main(*sys.argv[1:])
+    program(*sys.argv[2:]) if sys.argv[1] == "--preload" else main(*sys.argv[1:])

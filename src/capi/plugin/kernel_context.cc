@@ -7,6 +7,7 @@
 #include "capi/plugin/foreign.h"
 #include "capi/plugin/plugin_kernel.h"
 #include "tensor/tensor_proto.h"
+#include "tensorflow/c/kernels.h"
 
 using millrace::DType;
 using millrace::FailedPrecondition;
@@ -52,6 +53,12 @@ Status CheckOutput(const TF_OpKernelContext& c, int index) {
                          "' is a reference to a variable, which kernels of libraries cannot give");
   }
   return absl::OkStatus();
+}
+
+// For functions without a status: the operation fails.
+void FailUnimplemented(TF_OpKernelContext* context, const char* message) {
+  if (context == nullptr) return;
+  millrace::capi::Try(0, [&] { return context->failure.Update(Unimplemented(message)), 0; });
 }
 
 // A tensor that the kernel may write to.
@@ -290,13 +297,15 @@ SP_Stream TF_GetStream(TF_OpKernelContext*, TF_Status* status) {
   return nullptr;
 }
 void TF_IncNumDeferredOps(TF_OpKernelContext* context) {
-  if (context == nullptr) return;
-  millrace::capi::Try(0, [&] {
-    return context->failure.Update(Unimplemented("TF_IncNumDeferredOps is not provided; see TF_NewAsyncKernelBuilder")),
-           0;
-  });
+  FailUnimplemented(context, "TF_IncNumDeferredOps is not provided; see TF_NewAsyncKernelBuilder");
 }
-void TF_DecNumDeferredOps(TF_OpKernelContext* context) { TF_IncNumDeferredOps(context); }
+void TF_DecNumDeferredOps(TF_OpKernelContext* context) {
+  FailUnimplemented(context, "TF_DecNumDeferredOps is not provided; see TF_NewAsyncKernelBuilder");
+}
+TF_RendezvousThunk TF_GetRendezvous(TF_OpKernelContext* ctx) {
+  FailUnimplemented(ctx, "TF_GetRendezvous is not provided; use the ops Send and Recv");
+  return {};
+}
 int TF_GetGraphDefVersion(TF_OpKernelContext*) { return -1; }
 TF_StringView TF_GetOpKernelRequestedInput(TF_OpKernelContext*, size_t) { return {nullptr, 0}; }
 

@@ -7,6 +7,7 @@
 #include <thread>
 
 #include "capi/plugin/test_ops.h"
+#include "tensorflow/c/kernels.h"
 
 namespace millrace::capi {
 namespace {
@@ -152,6 +153,8 @@ TEST(KernelContextTest, FailuresNameTheOperation) {
         return nullptr;
       });
   AddOp("Defers", [](void*, TF_OpKernelContext* ctx) { TF_IncNumDeferredOps(ctx); });
+  AddOp("EndsDeferred", [](void*, TF_OpKernelContext* ctx) { TF_DecNumDeferredOps(ctx); });
+  AddOp("Meets", [](void*, TF_OpKernelContext* ctx) { TF_GetRendezvous(ctx); });
   const struct {
     const char *op, *why;
     TF_Code code;
@@ -160,7 +163,9 @@ TEST(KernelContextTest, FailuresNameTheOperation) {
       {"Throws", "a bad day", TF_INTERNAL},
       {"ThrowsInt", "unknown exception", TF_INTERNAL},
       {"CannotBeMade", "No attr named 'absent'", TF_NOT_FOUND},
-      {"Defers", "TF_IncNumDeferredOps", TF_UNIMPLEMENTED}};
+      {"Defers", "TF_IncNumDeferredOps", TF_UNIMPLEMENTED},
+      {"EndsDeferred", "TF_DecNumDeferredOps", TF_UNIMPLEMENTED},
+      {"Meets", "TF_GetRendezvous", TF_UNIMPLEMENTED}};
   for (const auto& c : cases) {
     TF_Code code = TF_OK;
     const std::string message = RunOp(c.op, {1}, nullptr, &code);

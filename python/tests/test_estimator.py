@@ -275,3 +275,34 @@ def test_heads_and_more_metrics():
         tf.estimator.BoostedTreesClassifier([])
     with pytest.raises(ValueError, match="labels shape must be|Mismatched label shape"):
         head.create_loss({}, "train", tf.zeros([2, 1]), tf.zeros([2, 3]))
+
+
+class Column:
+    def __init__(self, values):
+        self.values, self.index = np.asarray(values), np.arange(len(values))
+
+
+class Table:
+    """What pandas_input_fn needs of a DataFrame."""
+
+    def __init__(self, **columns):
+        self._columns, self.columns = {name: Column(values) for name, values in columns.items()}, list(columns)
+        self.index = next(iter(self._columns.values())).index
+
+    def __contains__(self, name):
+        return name in self._columns
+
+    def __getitem__(self, name):
+        return self._columns[name]
+
+
+def test_tables():
+    table = Table(a=[1, 2, 3], b=[4.0, 5.0, 6.0])
+    with tf.Graph().as_default(), tf.Session() as sess:
+        features, labels = tf.estimator.inputs.pandas_input_fn(table, Column([7, 8, 9]), batch_size=2, shuffle=False)()
+        got = sess.run([features, labels])
+        assert got[0]["b"].tolist() == [4, 5] and got[1].tolist() == [7, 8]
+    with pytest.raises(ValueError, match="Cannot use name a for target column"):
+        tf.estimator.inputs.pandas_input_fn(table, Column([7, 8, 9]), shuffle=False, target_column="a")
+    with pytest.raises(ValueError, match="Index for x and y are mismatched"):
+        tf.estimator.inputs.pandas_input_fn(table, Column([7, 8]), shuffle=False)

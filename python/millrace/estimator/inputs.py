@@ -69,7 +69,13 @@ def numpy_input_fn(x: Any, y: Any = None, batch_size: int = 128, num_epochs: Opt
 
 def pandas_input_fn(x: Any, y: Any = None, batch_size: int = 128, num_epochs: Optional[int] = 1, shuffle: Optional[bool] = None, queue_capacity: int = 1000,
                     num_threads: int = 1, target_column: str = "target") -> Callable[[], Any]:
-    """An input function over a DataFrame, with a Series or DataFrame of labels."""
+    """An input function over a DataFrame, with a Series or DataFrame of labels, which have the same index. A Series is called target_column, which may
+    be no column of x."""
+    if y is not None:
+        if target_column in x:
+            raise at_user_line(ValueError("Cannot use name %s for target column: DataFrame already has a column with that name: %s" % (target_column, x.columns)))
+        if not np.array_equal(x.index, y.index):
+            raise at_user_line(ValueError("Index for x and y are mismatched.\nIndex for x: %s\nIndex for y: %s\n" % (x.index, y.index)))
     features = {name: x[name].values for name in x.columns}
     labels = None if y is None else {name: y[name].values for name in y.columns} if hasattr(y, "columns") else y.values
     return numpy_input_fn(features, labels, batch_size, num_epochs, shuffle)

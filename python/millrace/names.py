@@ -304,6 +304,7 @@ builder_impl = saved_model.builder
 loader_impl = saved_model.loader
 main_op_impl = saved_model.main_op
 signature_def_utils_impl = saved_model.signature_def_utils
+reader = saved_model.utils
 utils_impl = saved_model.utils
 saved_model simple_save = saved_model
 
@@ -323,7 +324,10 @@ data.ops.iterator_ops = data.iterators
 data.ops.readers = data.readers data
 data.util.nest = framework.nest
 tools.freeze_graph tools.inspect_checkpoint = tools.%
+tools.saved_model_cli = tools.%
 tools.strip_unused tools.strip_unused_lib = tools.strip_unused
+tools.optimize_for_inference tools.optimize_for_inference_lib = tools.optimize_for_inference
+tools.saved_model_utils = saved_model.utils
 debug.wrappers debug.wrappers.local_cli_wrapper debug.wrappers.hooks debug.lib debug.lib.debug_data debug.cli = debug
 user_ops.user_ops = ops.gen_ops
 

@@ -2,6 +2,7 @@
 """SavedModels: written by one session, read by another."""
 import os
 
+import numpy as np
 import pytest
 
 import millrace as tf
@@ -76,9 +77,102 @@ def test_signatures():
         text, numbers = tf.placeholder(tf.string, [None]), tf.placeholder(tf.float32, [None])
         assert utils.classification_signature_def(text, None, numbers).outputs[constants.CLASSIFY_OUTPUT_SCORES].name == numbers.name
         assert utils.regression_signature_def(text, numbers).method_name == constants.REGRESS_METHOD_NAME
-        with pytest.raises(ValueError, match="must be strings"):
+        with pytest.raises(ValueError, match="must be a string Tensor"):
             utils.regression_signature_def(numbers, numbers)
         with pytest.raises(ValueError, match="inputs cannot be None or empty"):
             utils.predict_signature_def({}, {"a": text})
         built = utils.build_signature_def({"a": tf.saved_model.utils.build_tensor_info(text)}, None, "mine")
         assert not utils.is_valid_signature(built) and built.inputs["a"].dtype == tf.string.as_datatype_enum
+
+
+def test_sparse_tensors_in_signatures(tmp_path):
+    utils, signatures = tf.saved_model.utils, tf.saved_model.signature_def_utils
+    with tf.Graph().as_default():
+        sparse = tf.sparse_placeholder(tf.float32, name="s")
+        info = utils.build_tensor_info(sparse)
+        assert info.WhichOneof("encoding") == "coo_sparse" and info.coo_sparse.values_tensor_name == sparse.values.name
+        assert utils.get_tensor_from_tensor_info(type(info).FromString(info.SerializeToString())).indices is sparse.indices
+        made = signatures.predict_signature_def({"s": sparse}, {"x": tf.constant([[1.0]])})
+        assert signatures.get_signature_def_output_shapes(made)["x"].as_list() == [1, 1]
+        assert signatures.get_signature_def_input_types(made) == {"s": tf.float32}
+        with pytest.raises(ValueError, match="must be a string Tensor"):
+            signatures.regression_signature_def(tf.constant(1.0), tf.constant(1.0))
+        wrong = signatures.build_signature_def({"other": utils.build_tensor_info(tf.constant("e"))}, made.outputs, "tensorflow/serving/regress")
+        assert not signatures.is_valid_signature(wrong) and signatures.is_valid_signature(made)
+
+
+def test_what_is_wrong_with_a_model(tmp_path):
+    (tmp_path / "bad").mkdir()
+    (tmp_path / "bad" / "saved_model.pb").write_text("invalid content")
+    with tf.Graph().as_default(), tf.Session() as session:
+        with pytest.raises(IOError, match="Cannot parse file .*saved_model.pb"):
+            tf.saved_model.loader.load(session, ["serve"], str(tmp_path / "bad"))
+        builder = tf.saved_model.builder.SavedModelBuilder(str(tmp_path / "made"))
+        signature = tf.saved_model.signature_def_utils.build_signature_def({"x": tf.saved_model.utils.build_tensor_info(tf.constant(1.0))}, {}, "m")
+        signature.inputs["x"].name = ""
+        with pytest.raises(AssertionError, match="must have the name field set"):
+            builder.add_meta_graph_and_variables(session, ["serve"], {"key": signature})
+        tf.add_to_collection("legacy_init_op", tf.no_op())
+        with pytest.raises(AssertionError, match="already contains one or more"):
+            builder.add_meta_graph_and_variables(session, ["serve"], legacy_init_op=tf.no_op())
+
+
+def write_model(folder):
+    """y = 2x + 1, whose weights are variables."""
+    with tf.Graph().as_default(), tf.Session() as session:
+        x = tf.placeholder(tf.float32, [None], name="x")
+        y = tf.add(x * tf.Variable(2.0, name="w"), 1.0, name="y")
+        session.run(tf.global_variables_initializer())
+        tf.saved_model.simple_save(session, folder, {"x": x}, {"y": y})
+
+
+def test_the_command_line(tmp_path, capsys):
+    from millrace.tools import saved_model_cli as cli
+    folder = str(tmp_path / "model")
+    write_model(folder)
+    parser = cli.create_parser()
+    cli.show(parser.parse_args(["show", "--dir", folder, "--all"]))
+    shown = capsys.readouterr().out
+    assert "MetaGraphDef with tag-set: 'serve'" in shown and "inputs['x'] tensor_info:\n    dtype: DT_FLOAT\n    shape: (-1)\n    name: x:0" in shown
+    np.savez(str(tmp_path / "in.npz"), a=np.float32([1.0, 2.0]))
+    common = ["run", "--dir", folder, "--tag_set", "serve", "--signature_def", "serving_default"]
+    cli.run(parser.parse_args(common + ["--inputs", "x=%s[a]" % (tmp_path / "in.npz"), "--outdir", str(tmp_path / "out")]))
+    assert np.load(str(tmp_path / "out" / "y.npy")).tolist() == [3.0, 5.0]
+    with pytest.raises(RuntimeError, match="already exists"):
+        cli.run(parser.parse_args(common + ["--input_exprs", "x=np.ones(3)", "--outdir", str(tmp_path / "out")]))
+    with pytest.raises(ValueError, match="\"z\" is not a valid input key"):
+        cli.run(parser.parse_args(common + ["--input_exprs", "z=1"]))
+
+
+def test_frozen_out_of_a_model(tmp_path):
+    from millrace.tools import freeze_graph
+    write_model(str(tmp_path / "model"))
+    frozen = freeze_graph.freeze_graph("", "", True, "", "y", None, None, "", input_saved_model_dir=str(tmp_path / "model"))
+    assert not {"Variable", "VariableV2"} & {node.op for node in frozen.node}
+    with tf.Graph().as_default(), tf.Session() as session:
+        tf.import_graph_def(frozen, name="")
+        assert session.run("y:0", {"x:0": [4.0]}).tolist() == [9.0]
+
+
+@pytest.mark.parametrize("depthwise", [False, True])
+def test_a_graph_made_quicker(depthwise):
+    """Normalization goes into the filters, and mirrored padding into the convolution; the answers stay."""
+    from millrace.tools import optimize_for_inference as lib
+    rng = np.random.RandomState(1)
+    with tf.Graph().as_default() as graph, tf.Session() as session:
+        image = tf.placeholder(tf.float32, [1, 6, 6, 3], name="image")
+        padded = tf.pad(tf.image.resize_bilinear(image, [8, 8], align_corners=True), [[0, 0], [1, 1], [1, 1], [0, 0]], "REFLECT")
+        filters = tf.constant(rng.randn(3, 3, 3, 2), tf.float32)
+        made = tf.nn.depthwise_conv2d_native(padded, filters, [1, 1, 1, 1], "VALID") if depthwise else tf.nn.conv2d(padded, filters, [1, 1, 1, 1], "VALID")
+        n = 6 if depthwise else 2
+        statistics = [tf.constant(rng.rand(n) + 0.5, tf.float32) for _ in range(4)]
+        tf.identity(tf.nn.fused_batch_norm(made, *statistics, is_training=False)[0], name="out")
+        value = rng.rand(1, 6, 6, 3)
+        expected = session.run("out:0", {image: value})
+        quick = lib.optimize_for_inference(graph.as_graph_def(), ["image"], ["out"], tf.float32.as_datatype_enum)
+    kinds = {node.op for node in quick.node}
+    assert "BiasAdd" in kinds and not any(kind.startswith("FusedBatchNorm") for kind in kinds)
+    assert depthwise or "FusedResizeAndPadConv2D" in kinds and "MirrorPad" not in kinds and "ResizeBilinear" not in kinds
+    with tf.Graph().as_default(), tf.Session() as session:
+        tf.import_graph_def(quick, name="")
+        np.testing.assert_allclose(session.run("out:0", {"image:0": value}), expected, rtol=1e-4, atol=1e-5)

@@ -69,7 +69,7 @@ class Estimator:
             self._config = self._config.replace(model_dir=self._model_dir)
         tf_logging.info("Using config: %s", vars(self._config))
         self._session_config = self._config.session_config or definitions.ConfigProto(allow_soft_placement=True)  # type: ignore[attr-defined]
-        self._device_fn = self._config.device_fn or _placement(self._config)
+        self._device_fn = self._config.device_fn or _get_replica_device_setter(self._config)
         if model_fn is None:
             raise at_user_line(ValueError("model_fn must be provided to Estimator."))
         _check_arguments(model_fn, params)
@@ -107,7 +107,7 @@ class Estimator:
         for name, value in (("steps", steps), ("max_steps", max_steps)):
             if value is not None and value <= 0:
                 raise at_user_line(ValueError("Must specify %s > 0, given: %s" % (name, value)))
-        if max_steps is not None and self._step_of_checkpoint() >= max_steps:
+        if max_steps is not None and _load_global_step_from_checkpoint_dir(self._model_dir) >= max_steps:
             tf_logging.info("Skipping training since max_steps has already saved.")
             return self
         checked = [*_checked_hooks(hooks), *self._convert_train_steps_to_hooks(steps, max_steps)]
@@ -127,10 +127,10 @@ class Estimator:
         with self._graph() as graph, graph.device(self._device_fn):
             step = self._global_step(graph)
             spec = self._spec_of(input_fn, ModeKeys.EVAL)
-            for key in (LOSS_METRIC_KEY, GraphKeys.GLOBAL_STEP):
+            for key, quoted in ((LOSS_METRIC_KEY, "\"loss\""), (GraphKeys.GLOBAL_STEP, "`global_step`")):
                 if key in spec.eval_metric_ops:
-                    raise at_user_line(ValueError("Metric with name \"%s\" is not allowed, because Estimator already defines a default metric with the same "
-                                                  "name." % key))
+                    raise at_user_line(ValueError("Metric with name %s is not allowed, because Estimator already defines a default metric with the same name."
+                                                  % quoted))
             measures = {**spec.eval_metric_ops, LOSS_METRIC_KEY: metrics.mean(spec.loss)}
             values: Dict[str, Any] = {key: value for key, (value, _) in sorted(measures.items())}
             results: Dict[str, Any] = _evaluate_once(
@@ -239,11 +239,6 @@ class Estimator:
             raise at_user_line(ValueError("Could not find trained model in model_dir: %s." % self._model_dir))
         return path
 
-    def _step_of_checkpoint(self) -> int:
-        path = self.latest_checkpoint()
-        reader = NewCheckpointReader(path) if path else None
-        return int(reader.get_tensor(GraphKeys.GLOBAL_STEP)) if reader is not None and reader.has_tensor(GraphKeys.GLOBAL_STEP) else 0
-
     def _graph(self) -> Any:
         """A new graph, as the default one, with the configuration's seed."""
         graph = Graph()
@@ -323,6 +318,13 @@ class Estimator:
         return of_chief
 
 
+def _load_global_step_from_checkpoint_dir(checkpoint_dir: str) -> int:
+    """The step of the newest checkpoint; 0 where there is none, or none that counts steps."""
+    path = latest_checkpoint(checkpoint_dir)
+    reader = NewCheckpointReader(path) if path else None
+    return int(reader.get_tensor(GraphKeys.GLOBAL_STEP)) if reader is not None and reader.has_tensor(GraphKeys.GLOBAL_STEP) else 0
+
+
 # ---- what is given ----
 
 def _checked_hooks(hooks: Any) -> List[SessionRunHook]:
@@ -345,7 +347,7 @@ def _check_arguments(model_fn: Any, params: Any) -> None:
         raise at_user_line(ValueError("model_fn (%s) has following not expected args: %s" % (model_fn, unknown)))
 
 
-def _placement(config: RunConfig) -> Any:
+def _get_replica_device_setter(config: RunConfig) -> Any:
     """Where variables go in a cluster that has processes for them."""
     if not config.num_ps_replicas:
         return None

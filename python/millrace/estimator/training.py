@@ -220,14 +220,14 @@ class _TrainingExecutor:
         while True:
             start = time.time()
             result = evaluator.evaluate_and_export()
-            step = (result or {}).get(GraphKeys.GLOBAL_STEP)
-            if step and last and step >= last:
-                tf_logging.info("Exiting evaluation, global_step=%s >= train max_steps=%s", step, last)
-                return
             rest = self._eval_spec.throttle_secs - (time.time() - start)
             if rest > 0:
                 tf_logging.info("Waiting %f secs before starting next eval run.", rest)
                 time.sleep(rest)
+            step = (result or {}).get(GraphKeys.GLOBAL_STEP)
+            if step and last and step >= last:
+                tf_logging.info("Exiting evaluation, global_step=%s >= train max_steps=%s", step, last)
+                return
 
     def run_ps(self) -> None:
         """Holds variables for others."""

@@ -80,7 +80,8 @@ QueueRunnerDef: 1 queue_name string; 2 enqueue_op_name *string; 3 close_op_name 
 ValuesDef: 1 values *string; 2 external_values map<string,string>
 CondContextDef: 1 context_name string; 2 pred_name string; 3 pivot_name string; 4 branch int32; 5 values_def ValuesDef
 WhileContextDef: 1 context_name string; 2 parallel_iterations int32; 3 back_prop bool; 4 swap_memory bool; 5 pivot_name string; 6 pivot_for_pred_name string; 7 pivot_for_body_name string; 8 loop_exit_names *string; 9 values_def ValuesDef; 10 loop_enter_names *string; 11 maximum_iterations_name string
-TensorInfo: 1 name string@encoding; 2 dtype enum; 3 tensor_shape TensorShapeProto
+TensorInfo: 1 name string@encoding; 2 dtype enum; 3 tensor_shape TensorShapeProto; 4 coo_sparse TensorInfo.CooSparse@encoding
+TensorInfo.CooSparse: 1 values_tensor_name string; 2 indices_tensor_name string; 3 dense_shape_tensor_name string
 SignatureDef: 1 inputs map<string,TensorInfo>; 2 outputs map<string,TensorInfo>; 3 method_name string
 CollectionDef: 1 node_list CollectionDef.NodeList@kind; 2 bytes_list CollectionDef.BytesList@kind; 3 int64_list CollectionDef.Int64List@kind; 4 float_list CollectionDef.FloatList@kind; 5 any_list CollectionDef.AnyList@kind
 CollectionDef.NodeList: 1 value *string
@@ -113,6 +114,28 @@ for _name, _class in _registry.items():  # the outer class may have come later
 
 _DTYPE_NAMES = enums.names_of(enums.DataType)
 message._ENUM_NAMES.update({"type": _DTYPE_NAMES, "dtype": _DTYPE_NAMES})
+
+
+def _pack(self: Message, msg: Message) -> None:
+    """Takes a message, with its type."""
+    self.type_url, self.value = "type.googleapis.com/tensorflow." + type(msg).__name__, msg.SerializeToString()
+
+
+def _is(self: Message, kind: Any) -> bool:
+    """Whether it holds a message of a type."""
+    return str(self.type_url).rpartition("/")[2] == "tensorflow." + str(getattr(kind, "__name__", kind))
+
+
+def _unpack(self: Message, msg: Message) -> bool:
+    """Gives the message that it holds to one of the same type; False, and nothing done, for another."""
+    if not _is(self, type(msg)):
+        return False
+    msg.ParseFromString(self.value)
+    return True
+
+
+for _name, _function in (("Pack", _pack), ("Is", _is), ("Unpack", _unpack)):
+    setattr(_registry["Any"], _name, _function)
 
 
 def _constants(class_name: str, **values: int) -> None:

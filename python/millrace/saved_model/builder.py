@@ -10,10 +10,11 @@ import numpy as np
 from millrace import gfile
 from millrace.framework.tensor_util import constant_value
 from millrace.framework.errors import at_user_line
-from millrace.ops.variables import global_variables
+from millrace.framework.graph import Operation
 from millrace.protos import definitions
 from millrace.saved_model import constants
 from millrace.train import meta_graph
+from millrace.train.saveable import all_saveable_objects
 from millrace.train.saver import Saver
 
 
@@ -35,6 +36,7 @@ class SavedModelBuilder:
         """Adds the session's graph, and writes the values that its variables have there."""
         if self._has_saved_variables:
             raise at_user_line(AssertionError("Graphs and variables has already been added to the model. Please invoke `add_meta_graph()` instead."))
+        _check_signatures(signature_def_map)
         with sess.graph.as_default():
             saver = saver or self._saver()
             folder = os.path.join(self._folder, constants.VARIABLES_DIRECTORY)
@@ -50,6 +52,7 @@ class SavedModelBuilder:
         from millrace.framework.graph import get_default_graph
         if not self._has_saved_variables:
             raise at_user_line(AssertionError("Graphs and variables must be added first: call add_meta_graph_and_variables()."))
+        _check_signatures(signature_def_map)
         self._add(get_default_graph(), tags, signature_def_map, assets_collection, main_op, legacy_init_op, clear_devices, saver or self._saver(),
                   strip_default_attrs)
 
@@ -62,14 +65,13 @@ class SavedModelBuilder:
 
     @staticmethod
     def _saver() -> Saver:
-        return Saver(global_variables(), sharded=True, allow_empty=True)
+        return Saver(all_saveable_objects(), sharded=True, allow_empty=True)
 
     def _add(self, graph: Any, tags: Any, signatures: Any, assets: Any, main_op: Any, legacy_init_op: Any, clear_devices: bool, saver: Any,
              strip_default_attrs: bool) -> None:
-        for key, op in ((constants.MAIN_OP_KEY, main_op), (constants.LEGACY_INIT_OP_KEY, legacy_init_op)):
-            graph.clear_collection(key)
-            if op is not None:
-                graph.add_to_collection(key, op)
+        key, op = (constants.LEGACY_INIT_OP_KEY, legacy_init_op) if main_op is None else (constants.MAIN_OP_KEY, main_op)
+        if op is not None:
+            _add_first_op(graph, key, op)
         made = meta_graph.create_meta_graph_def(graph=graph, saver_def=saver.saver_def, strip_default_attrs=strip_default_attrs)
         made.meta_info_def.tags.extend([tags] if isinstance(tags, str) else tags)
         for node in made.graph_def.node if clear_devices else ():
@@ -85,9 +87,31 @@ class SavedModelBuilder:
             folder = os.path.join(self._folder, constants.ASSETS_DIRECTORY)
             gfile.MakeDirs(folder)
             path = source.decode() if isinstance(source, bytes) else source
-            gfile.Copy(path, os.path.join(folder, os.path.basename(path)), overwrite=True)
+            target = os.path.join(folder, os.path.basename(path))
+            if not gfile.Exists(target):  # of two assets of one name the first stays, as in TensorFlow
+                gfile.Copy(path, target)
             asset = made.asset_file_def.add()
             asset.filename = os.path.basename(path)
             asset.tensor_info.name = tensor.name
             entry = made.collection_def[constants.ASSETS_KEY].any_list.value.add()
-            entry.type_url, entry.value = "type.googleapis.com/tensorflow.AssetFileDef", asset.SerializeToString()
+            entry.Pack(asset)
+
+
+def _add_first_op(graph: Any, key: str, op: Any) -> None:
+    """Notes what runs first when the model has been loaded, in a graph that has no such operation yet."""
+    if not isinstance(op, Operation):
+        raise at_user_line(TypeError("%s needs to be an Operation: %r" % (key, op)))
+    if graph.get_collection(key):
+        raise at_user_line(AssertionError("graph already contains one or more elements under the collection %s." % key))
+    graph.add_to_collection(key, op)
+
+
+def _check_signatures(signatures: Any) -> None:
+    for signature in (signatures or {}).values():
+        for infos in (signature.inputs, signature.outputs):
+            for key in infos:
+                info = infos[key]
+                if not info.WhichOneof("encoding") or info.WhichOneof("encoding") == "name" and not info.name:
+                    raise at_user_line(AssertionError("All TensorInfo protos used in the SignatureDefs must have the name field set: %s" % info))
+                if not info.dtype:
+                    raise at_user_line(AssertionError("All TensorInfo protos used in the SignatureDefs must have the dtype field set: %s" % info))

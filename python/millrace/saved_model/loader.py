@@ -7,6 +7,7 @@ from typing import Any, List, Optional
 
 from millrace.framework.errors import at_user_line
 from millrace.protos import definitions, text_format
+from millrace.protos.message import DecodeError
 from millrace.saved_model import constants
 from millrace.train.saver import import_meta_graph
 
@@ -17,28 +18,35 @@ def maybe_saved_model_directory(export_dir: Any) -> bool:
     return any(os.path.exists(os.path.join(os.fsdecode(export_dir), name)) for name in names)
 
 
-def _read(folder: str) -> Any:
+def parse_saved_model(export_dir: Any) -> Any:
+    """The SavedModel message of a folder, in binary or text form."""
+    folder = os.fsdecode(export_dir)
     binary, text = (os.path.join(folder, name) for name in (constants.SAVED_MODEL_FILENAME_PB, constants.SAVED_MODEL_FILENAME_PBTXT))
-    if os.path.exists(binary):
-        with open(binary, "rb") as file:
-            return definitions.SavedModel.FromString(file.read())
-    if os.path.exists(text):
-        with open(text, encoding="utf-8") as file:
-            return text_format.Parse(file.read(), definitions.SavedModel())
+    for path, read in ((binary, definitions.SavedModel.FromString), (text, lambda data: text_format.Parse(data.decode(), definitions.SavedModel()))):
+        if os.path.exists(path):
+            with open(path, "rb") as file:
+                data = file.read()
+            try:
+                return read(data)
+            except (DecodeError, text_format.ParseError, UnicodeDecodeError) as error:
+                raise at_user_line(IOError("Cannot parse file %s: %s." % (path, error))) from None
     raise at_user_line(IOError("SavedModel file does not exist at: %s/{%s|%s}" % (folder, constants.SAVED_MODEL_FILENAME_PBTXT, constants.SAVED_MODEL_FILENAME_PB)))
 
 
 def _assets(graph: Any) -> List[Any]:
     if constants.ASSETS_KEY not in graph.collection_def:
         return list(graph.asset_file_def)
-    return [definitions.AssetFileDef.FromString(entry.value) for entry in graph.collection_def[constants.ASSETS_KEY].any_list.value]
+    found = [definitions.AssetFileDef() for _ in graph.collection_def[constants.ASSETS_KEY].any_list.value]
+    for asset, entry in zip(found, graph.collection_def[constants.ASSETS_KEY].any_list.value):
+        entry.Unpack(asset)
+    return found
 
 
 def load(sess: Any, tags: Any, export_dir: Any, import_scope: Optional[str] = None, **saver_kwargs: Any) -> Any:
     """Adds the graph with these tags to the session's, restores its variables and runs what it wants run first; its MetaGraphDef."""
     folder = os.fsdecode(export_dir)
     wanted = {tags} if isinstance(tags, str) else set(tags)
-    graphs = _read(folder).meta_graphs
+    graphs = parse_saved_model(folder).meta_graphs
     found = [g for g in graphs if set(g.meta_info_def.tags) == wanted]
     if not found:
         raise at_user_line(RuntimeError("MetaGraphDef associated with tags %s could not be found in SavedModel %s, which has %s" % (

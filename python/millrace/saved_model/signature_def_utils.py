@@ -5,8 +5,10 @@ from __future__ import annotations
 from typing import Any, Dict, Optional
 
 from millrace.framework import dtypes
-from millrace.framework.convert import convert_to_tensor
+from millrace.framework.composite_tensors import convert_to_tensor_or_sparse_tensor
 from millrace.framework.errors import at_user_line
+from millrace.framework.graph import Tensor
+from millrace.framework.tensor_shape import TensorShape
 from millrace.protos import definitions
 from millrace.saved_model import signature_constants as names
 from millrace.saved_model.utils import build_tensor_info
@@ -24,42 +26,99 @@ def build_signature_def(inputs: Optional[Dict[str, Any]] = None, outputs: Option
 
 
 def _infos(tensors: Dict[str, Any]) -> Dict[str, Any]:
-    return {key: build_tensor_info(convert_to_tensor(tensor)) for key, tensor in tensors.items()}
+    return {key: build_tensor_info(convert_to_tensor_or_sparse_tensor(tensor)) for key, tensor in tensors.items()}
 
 
-def _text(tensor: Any, what: str) -> Any:
-    tensor = convert_to_tensor(tensor)
-    if tensor.dtype.base_dtype != dtypes.string:
-        raise at_user_line(ValueError("%s must be strings, not %s" % (what, tensor.dtype.name)))
-    return tensor
+def _of_type(tensor: Any, dtype: Any, what: str) -> Any:
+    """The TensorInfo of a tensor, which has to be dense and of a type."""
+    if not isinstance(tensor, Tensor) or tensor.dtype.base_dtype != dtype:
+        raise at_user_line(ValueError("%s must be a %s Tensor." % (what, "string" if dtype == dtypes.string else "float")))
+    return build_tensor_info(tensor)
 
 
 def predict_signature_def(inputs: Dict[str, Any], outputs: Dict[str, Any]) -> Any:
     """A signature of any inputs and outputs."""
-    if not inputs or not outputs:
-        raise at_user_line(ValueError("Prediction %s cannot be None or empty." % ("outputs" if inputs else "inputs")))
+    for what, given in (("inputs", inputs), ("outputs", outputs)):
+        if not given:
+            raise at_user_line(ValueError("Prediction %s cannot be None or empty." % what))
     return build_signature_def(_infos(inputs), _infos(outputs), names.PREDICT_METHOD_NAME)
 
 
 def regression_signature_def(examples: Any, predictions: Any) -> Any:
     """A signature from serialized examples to numbers."""
-    if convert_to_tensor(predictions).dtype.base_dtype != dtypes.float32:
-        raise at_user_line(ValueError("Regression output tensors must be float32."))
-    return build_signature_def(_infos({names.REGRESS_INPUTS: _text(examples, "Regression inputs")}), _infos({names.REGRESS_OUTPUTS: predictions}),
-                               names.REGRESS_METHOD_NAME)
+    for what, given in (("examples", examples), ("predictions", predictions)):
+        if given is None:
+            raise at_user_line(ValueError("Regression %s cannot be None." % what))
+    return build_signature_def({names.REGRESS_INPUTS: _of_type(examples, dtypes.string, "Regression examples")},
+                               {names.REGRESS_OUTPUTS: _of_type(predictions, dtypes.float32, "Regression output")}, names.REGRESS_METHOD_NAME)
 
 
 def classification_signature_def(examples: Any, classes: Any, scores: Any) -> Any:
     """A signature from serialized examples to classes, scores or both."""
+    if examples is None:
+        raise at_user_line(ValueError("Classification examples cannot be None."))
     if classes is None and scores is None:
         raise at_user_line(ValueError("Classification classes and scores cannot both be None."))
-    outputs = {names.CLASSIFY_OUTPUT_CLASSES: None if classes is None else _text(classes, "Classification classes"),
-               names.CLASSIFY_OUTPUT_SCORES: scores}
-    return build_signature_def(_infos({names.CLASSIFY_INPUTS: _text(examples, "Classification inputs")}),
-                               _infos({key: value for key, value in outputs.items() if value is not None}), names.CLASSIFY_METHOD_NAME)
+    outputs = {}
+    if classes is not None:
+        outputs[names.CLASSIFY_OUTPUT_CLASSES] = _of_type(classes, dtypes.string, "Classification classes")
+    if scores is not None:
+        outputs[names.CLASSIFY_OUTPUT_SCORES] = _of_type(scores, dtypes.float32, "Classification scores")
+    return build_signature_def({names.CLASSIFY_INPUTS: _of_type(examples, dtypes.string, "Classification examples")}, outputs, names.CLASSIFY_METHOD_NAME)
+
+
+# For methods of serving: the inputs and outputs that there may be, with their types. Other inputs and outputs are for predictions.
+_METHODS = {
+    names.CLASSIFY_METHOD_NAME: ({names.CLASSIFY_INPUTS: dtypes.string},
+                                 {names.CLASSIFY_OUTPUT_CLASSES: dtypes.string, names.CLASSIFY_OUTPUT_SCORES: dtypes.float32}),
+    names.REGRESS_METHOD_NAME: ({names.REGRESS_INPUTS: dtypes.string}, {names.REGRESS_OUTPUTS: dtypes.float32}),
+}
 
 
 def is_valid_signature(signature_def: Any) -> bool:
-    """Whether it has inputs, outputs and a method that serving knows."""
-    methods = (names.CLASSIFY_METHOD_NAME, names.PREDICT_METHOD_NAME, names.REGRESS_METHOD_NAME)
-    return bool(signature_def is not None and len(signature_def.inputs) and len(signature_def.outputs) and signature_def.method_name in methods)
+    """Whether it has inputs and outputs as its method of serving wants them."""
+    if signature_def is None or not len(signature_def.inputs) or not len(signature_def.outputs):
+        return False
+    if signature_def.method_name == names.PREDICT_METHOD_NAME:
+        return True
+    if signature_def.method_name not in _METHODS:
+        return False
+    return all(key in allowed and dtypes.as_dtype(infos[key].dtype) == allowed[key]
+               for infos, allowed in zip((signature_def.inputs, signature_def.outputs), _METHODS[signature_def.method_name]) for key in infos)
+
+
+# ---- what a signature says ----
+
+def get_signature_def_by_key(meta_graph_def: Any, signature_def_key: str) -> Any:
+    """A MetaGraphDef's signature of a name."""
+    if signature_def_key not in meta_graph_def.signature_def:
+        raise at_user_line(ValueError("No SignatureDef with key '%s' found in MetaGraphDef." % signature_def_key))
+    return meta_graph_def.signature_def[signature_def_key]
+
+
+def _shapes(infos: Any) -> Dict[str, TensorShape]:
+    return {key: TensorShape(infos[key].tensor_shape) for key in infos}
+
+
+def _types(infos: Any) -> Dict[str, Any]:
+    return {key: dtypes.as_dtype(infos[key].dtype) for key in infos}
+
+
+def get_signature_def_input_shapes(signature: Any) -> Dict[str, TensorShape]:
+    """The shapes of its inputs by name."""
+    return _shapes(signature.inputs)
+
+
+def get_signature_def_output_shapes(signature: Any) -> Dict[str, TensorShape]:
+    """The shapes of its outputs by name."""
+    return _shapes(signature.outputs)
+
+
+def get_signature_def_input_types(signature: Any) -> Dict[str, Any]:
+    """The types of its inputs by name."""
+    return _types(signature.inputs)
+
+
+def get_signature_def_output_types(signature: Any) -> Dict[str, Any]:
+    """The types of its outputs by name."""
+    return _types(signature.outputs)

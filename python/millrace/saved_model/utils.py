@@ -5,21 +5,53 @@ from __future__ import annotations
 from typing import Any, Optional
 
 from millrace.framework import dtypes
+from millrace.framework.composite_tensors import SparseTensor
 from millrace.framework.errors import at_user_line
 from millrace.framework.graph import get_default_graph
+from millrace.framework.library_names import prepend_name_scope
 from millrace.protos import definitions
 
 
 def build_tensor_info(tensor: Any) -> Any:
-    """The TensorInfo of a tensor."""
-    if not hasattr(tensor, "get_shape") or not hasattr(tensor, "name"):
+    """The TensorInfo of a tensor; a SparseTensor's names its three tensors."""
+    if not hasattr(tensor, "get_shape") or not isinstance(tensor, SparseTensor) and not hasattr(tensor, "name"):
         raise at_user_line(TypeError("A TensorInfo needs a tensor of a graph; got %r" % (tensor,)))
-    made = definitions.TensorInfo(name=tensor.name, dtype=dtypes.as_dtype(tensor.dtype).base_dtype.as_datatype_enum)
+    made = definitions.TensorInfo(dtype=dtypes.as_dtype(tensor.dtype).base_dtype.as_datatype_enum)  # type: ignore[attr-defined]
     made.tensor_shape.CopyFrom(tensor.get_shape().as_proto())
+    if isinstance(tensor, SparseTensor):
+        made.coo_sparse.values_tensor_name, made.coo_sparse.indices_tensor_name = tensor.values.name, tensor.indices.name
+        made.coo_sparse.dense_shape_tensor_name = tensor.dense_shape.name
+    else:
+        made.name = tensor.name
     return made
 
 
 def get_tensor_from_tensor_info(tensor_info: Any, graph: Any = None, import_scope: Optional[str] = None) -> Any:
-    """The tensor that a TensorInfo names."""
-    name = "%s/%s" % (import_scope, tensor_info.name) if import_scope else tensor_info.name
-    return (graph or get_default_graph()).get_tensor_by_name(name)
+    """The tensor, or SparseTensor, that a TensorInfo names."""
+    graph = get_default_graph() if graph is None else graph
+    kind = tensor_info.WhichOneof("encoding")
+
+    def find(name: str) -> Any:
+        return graph.get_tensor_by_name(prepend_name_scope(name, import_scope))
+    if kind == "name":
+        return find(tensor_info.name)
+    if kind == "coo_sparse":
+        sparse = tensor_info.coo_sparse
+        return SparseTensor(find(sparse.indices_tensor_name), find(sparse.values_tensor_name), find(sparse.dense_shape_tensor_name))
+    raise at_user_line(ValueError("Invalid TensorInfo.encoding: %s" % kind))
+
+
+def get_meta_graph_def(saved_model_dir: Any, tag_set: str) -> Any:
+    """The MetaGraphDef of a SavedModel that has these tags, which commas separate."""
+    from millrace.saved_model import loader
+    wanted = set(tag_set.split(","))
+    for graph in loader.parse_saved_model(saved_model_dir).meta_graphs:
+        if set(graph.meta_info_def.tags) == wanted:
+            return graph
+    raise at_user_line(RuntimeError("MetaGraphDef associated with tag-set %s could not be found in SavedModel" % tag_set))
+
+
+def get_saved_model_tag_sets(saved_model_dir: Any) -> Any:
+    """The tags of each MetaGraphDef of a SavedModel."""
+    from millrace.saved_model import loader
+    return [list(graph.meta_info_def.tags) for graph in loader.parse_saved_model(saved_model_dir).meta_graphs]

@@ -10,12 +10,18 @@ from millrace.framework.graph import Graph
 from millrace.framework.importer import import_graph_def, without_shapes
 from millrace.framework.session import Session
 from millrace.protos import definitions, text_format
+from millrace.saved_model import loader, tag_constants
+from millrace.saved_model.utils import get_meta_graph_def
 from millrace.train.checkpoint_management import checkpoint_exists
 from millrace.train.saver import NewCheckpointReader, Saver
 
 
 def _names(listed: Any) -> Any:
     return [n for n in listed.replace(" ", "").split(",") if n] if isinstance(listed, str) else list(listed or ())
+
+
+def _tags(tags: Any) -> Any:
+    return tags.split(",") if isinstance(tags, str) else list(tags or [tag_constants.SERVING])
 
 
 def _restore(session: Session, saver_def: Any, checkpoint: str, restore_op_name: str, filename_tensor_name: str) -> None:
@@ -38,21 +44,24 @@ def freeze_graph_with_def_protos(input_graph_def: Any, input_saver_def: Any, inp
                                  variable_names_whitelist: Any = "", variable_names_blacklist: Any = "", input_meta_graph_def: Any = None,
                                  input_saved_model_dir: Any = None, saved_model_tags: Any = None, checkpoint_version: int = 2) -> Any:
     """The frozen GraphDef of a graph and a checkpoint, written to a file when one is named."""
-    if input_saved_model_dir:
-        raise at_user_line(NotImplementedError("freeze_graph of a SavedModel is not provided yet: use tf.saved_model.loader.load, then "
-                                               "tf.graph_util.convert_variables_to_constants."))
-    if not checkpoint_exists(input_checkpoint):
+    del checkpoint_version  # the reader finds out by itself
+    if not input_saved_model_dir and not checkpoint_exists(input_checkpoint):
         raise at_user_line(ValueError("Input checkpoint '%s' doesn't exist!" % input_checkpoint))
     if not output_node_names:
         raise at_user_line(ValueError("You need to supply the name of a node to --output_node_names."))
+    if input_saved_model_dir:
+        input_meta_graph_def = get_meta_graph_def(input_saved_model_dir, ",".join(_tags(saved_model_tags)))
     if input_meta_graph_def is not None:
         input_graph_def = without_shapes(input_meta_graph_def.graph_def)
         input_saver_def = input_saver_def or input_meta_graph_def.saver_def
     for node in input_graph_def.node if clear_devices else ():
         node.device = ""
     with Graph().as_default(), Session() as session:
-        import_graph_def(input_graph_def, name="")
-        _restore(session, input_saver_def, input_checkpoint, restore_op_name, filename_tensor_name)
+        if input_saved_model_dir:
+            loader.load(session, _tags(saved_model_tags), input_saved_model_dir)
+        else:
+            import_graph_def(input_graph_def, name="")
+            _restore(session, input_saver_def, input_checkpoint, restore_op_name, filename_tensor_name)
         if initializer_nodes:
             session.run(_names(initializer_nodes))
         made = graph_util.convert_variables_to_constants(session, input_graph_def, _names(output_node_names), _names(variable_names_whitelist) or None,

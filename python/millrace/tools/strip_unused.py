@@ -31,8 +31,10 @@ def strip_unused(input_graph_def: Any, input_node_names: Any, output_node_names:
         for key in ("_output_shapes", "shape"):
             if key in node.attr:
                 made.attr[key].CopyFrom(node.attr[key])
+        made.attr["shape"].shape.unknown_rank = made.attr["shape"].shape.unknown_rank or "shape" not in node.attr
     result = graph_util.extract_sub_graph(cut, list(output_node_names))
-    result.library.CopyFrom(input_graph_def.library)
+    if input_graph_def.HasField("library"):
+        result.library.CopyFrom(input_graph_def.library)
     return result
 
 

@@ -262,6 +262,7 @@ saver = train.saver
 checkpoint_management = train.checkpoint_management train.saver
 saveable_object = train.saveable
 checkpoint_utils = train.checkpoint_utils
+checkpoint_ops = train.checkpoint_ops
 basic_loops = train.basic_loops
 evaluation = train.evaluation contrib.training_loops
 optimizer = train.optimizer

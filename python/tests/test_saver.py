@@ -216,3 +216,48 @@ def test_slots_and_step_of_a_supervisor(tmp_path):
         assert session.run(supervisor.global_step) == 0
         assert supervisor.global_step is step
     assert os.path.exists(str(tmp_path / "graph.pbtxt"))
+
+
+@pytest.mark.parametrize("use_resource", [False, True])
+def test_a_variable_of_another_begins_with_its_first_value(use_resource):
+    first = tf.Variable([1.0, 2.0], use_resource=use_resource)
+    second = tf.Variable(first * 2.0 + 1.0, use_resource=use_resource, name="second")
+    third = tf.Variable(second, name="third")
+    assert second.op.name == "second" and third.value().name == "third/read:0"
+    with tf.Session() as session:
+        session.run(third.initializer)  # the others have no values
+        assert session.run(third).tolist() == [3.0, 5.0]
+        assert not session.run(tf.is_variable_initialized(first))
+        session.run(first.initializer)
+        session.run(first.assign([5.0, 6.0]))
+        session.run(second.initializer)
+        assert session.run(second).tolist() == [11.0, 13.0]
+
+
+def test_the_assertion_that_variables_have_values():
+    assert tf.assert_variables_initialized() is None
+    v = tf.Variable(1.0, name="v")
+    check = tf.assert_variables_initialized()
+    with tf.Session() as session:
+        with pytest.raises(tf.errors.FailedPreconditionError, match="uninitialized value v"):
+            session.run(check)
+        session.run(v.initializer)
+        session.run(check)
+
+
+def test_rows_of_a_checkpoint_move_with_their_words(tmp_path):
+    from millrace.train import checkpoint_ops
+    tf.Variable([[1.0, 2.0], [3.0, 4.0]], name="w")
+    path = _save(tmp_path / "m")
+    (tmp_path / "old").write_text("a\nb\n")
+    (tmp_path / "new").write_text("b\nc\na\n")
+    begin = checkpoint_ops._load_embedding_initializer(path, "w", 3, 2, str(tmp_path / "old"), str(tmp_path / "new"), num_oov_buckets=1,
+                                                       initializer=lambda shape, **unused: tf.fill(shape, 9.0))
+    with tf.Graph().as_default(), tf.Session() as session:
+        whole = tf.get_variable("e", [4, 2], initializer=begin, partitioner=tf.fixed_size_partitioner(2))
+        session.run(tf.global_variables_initializer())
+        assert session.run(whole.as_tensor()).tolist() == [[3, 4], [9, 9], [1, 2], [9, 9]]
+        with pytest.raises(ValueError, match="2nd dim"):
+            tf.get_variable("f", [4, 3], initializer=begin)
+        with pytest.raises(ValueError, match="must both be specified"):
+            checkpoint_ops._load_and_remap_matrix(path, "w", 0, 2, 2, begin, new_row_vocab_file="x")

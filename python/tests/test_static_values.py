@@ -31,7 +31,7 @@ def test_devices():
     assert tf.DeviceSpec.from_string("/device:MyDevice:1").to_string() == "/device:MyDevice:1" and device.canonical_name("/cpu:0") == "/device:CPU:0"
     with pytest.raises(ValueError, match="Cannot specify multiple device types"):
         device.check_valid("/device:GPU:2/cpu:0")
-    with pytest.raises(ValueError, match="Unknown attribute: 'job:a:b'"):
+    with pytest.raises(ValueError, match="Unknown attribute: 'job' in"):
         device.check_valid("/job:a:b")
 
 

@@ -25,13 +25,13 @@ class DeviceSpec:
         for part in spec.split("/"):
             if part:
                 try:
-                    known = self._take(part.split(":"), spec)
+                    known, why = self._take(part.split(":"), spec), ""
                 except ValueError as error:
                     if "multiple" in str(error):
                         raise
-                    known = False
+                    known, why = False, ": %s" % error
                 if not known:
-                    raise ValueError("Unknown attribute: '%s' in device name '%s'" % (part, spec))
+                    raise ValueError("Unknown attribute: '%s' in device name '%s'%s" % (part.split(":")[0], spec, why))
         return self
 
     def _take(self, pieces: List[str], spec: str) -> bool:

@@ -337,10 +337,9 @@ class Graph(_core.Graph):
         saved = self._take_colocation() if ignore_existing or element is None else None
         roots = [] if element is None else _colocation_roots(self, element)
         device, stack, functions = self._device, self._device_stack, self._has_device_functions
-        if element is not None:
-            for root in roots:
-                self._push_colocation(root)
-            self._device, self._device_stack, self._has_device_functions = element.device, [], False
+        for root in roots:
+            self._push_colocation(root)
+        self._device, self._device_stack, self._has_device_functions = "" if element is None else element.device, [], False
         try:
             yield
         finally:

@@ -102,6 +102,7 @@ class Variable:
 
     _is_resource = False
     _cached: Any = None  # its value on another device
+    _first_value: Any = None  # the initial value, also where the variables that it reads have none
 
     def _build(self, initial_value: Any, validate_shape: bool, name: Optional[str], dtype: Any, expected_shape: Any,
                use_resource: Optional[bool]) -> None:
@@ -119,18 +120,19 @@ class Variable:
             if validate_shape and not static.is_fully_defined():
                 raise at_user_line(ValueError("initial_value must have a shape specified: %s" % self._initial_value))
             base = self._initial_value.dtype.base_dtype
+            first = self._first_value = _of_first_values(self._initial_value)
             if self._is_resource:
                 self._variable = gen_ops.var_handle_op(dtype=base, shape=static, shared_name=op_name,
                                                        container=graph._container, name=scope)
                 self._dtype, self._static_shape = base, static
-                self._initializer_op = gen_ops.assign_variable_op(self._variable, self._initial_value, name="Assign")
+                self._initializer_op = gen_ops.assign_variable_op(self._variable, first, name="Assign")
                 with graph.colocate_with(self._variable.op):
                     self._snapshot = gen_ops.read_variable_op(self._variable, base, name="Read/ReadVariableOp")
                     self._is_initialized_op = gen_ops.var_is_initialized_op(self._variable, name="IsInitialized/VarIsInitializedOp")
             else:
                 self._variable = gen_ops.variable_v2(static, base, container=graph._container, name=scope)
                 with graph.colocate_with(self._variable.op):
-                    self._initializer_op = gen_ops.assign(self._variable, self._initial_value, validate_shape=validate_shape, name="Assign").op
+                    self._initializer_op = gen_ops.assign(self._variable, first, validate_shape=validate_shape, name="Assign").op
                     self._snapshot = gen_ops.identity(self._variable, name="read")
 
     @classmethod
@@ -236,7 +238,7 @@ class Variable:
         """Its value, or its first value where it has none yet."""
         with init_scope():
             from millrace.ops import control_flow_ops
-            return control_flow_ops.cond(is_variable_initialized(self), self.read_value, lambda: self.initial_value)  # type: ignore[no-any-return]
+            return control_flow_ops.cond(is_variable_initialized(self), self.read_value, lambda: self.initial_value if self._first_value is None else self._first_value)  # type: ignore[no-any-return]
 
     def load(self, value: Any, session: Any = None) -> None:
         """Sets its value in a session."""
@@ -326,6 +328,51 @@ class Variable:
         return "<tf.Variable '%s' shape=%s dtype=%s>" % (self.name, self.get_shape(), self.dtype.name)
 
     __str__ = __repr__
+
+
+_VARIABLE_OPS, _ASKS = ("Variable", "VariableV2", "VarHandleOp"), ("IsVariableInitialized", "VarIsInitializedOp")
+_FLOW_OPS = ("Switch", "RefSwitch", "Merge", "RefMerge", "Enter", "RefEnter", "Exit", "RefExit", "NextIteration", "LoopCond")
+_MOST_BEFORE = 1000
+
+
+def _before(value: Tensor) -> Optional[List[Operation]]:
+    """The operations that a value comes from, each behind its inputs. None where control flow is among them, no variable, or very many."""
+    order: List[Operation] = []
+    seen, found, waiting = {value.op}, False, [(value.op, False)]
+    while waiting:
+        op, is_done = waiting.pop()
+        if is_done:
+            order.append(op)
+            continue
+        if op.type in _FLOW_OPS or len(seen) > _MOST_BEFORE:
+            return None
+        found |= op.type in _VARIABLE_OPS
+        waiting.append((op, True))
+        for t in op.inputs if op.type not in _ASKS else ():
+            if t.op not in seen:
+                seen.add(t.op)
+                waiting.append((t.op, False))
+    return order if found else None
+
+
+def _of_first_values(value: Tensor) -> Tensor:
+    """A value that may be taken before the variables which it reads have theirs: it takes their first values then."""
+    order = _before(value)
+    if order is None:
+        return value
+    known = {v.op: v for v in [*global_variables(), *local_variables()]}
+    made: dict[Tensor, Tensor] = {}
+    for op in order:
+        read = op.inputs[0].op if op.type == "ReadVariableOp" else op
+        if read.type in _VARIABLE_OPS:
+            if read in known and (op.type != "VarHandleOp"):
+                made[op.outputs[0]] = known[read].initialized_value()
+            continue
+        if op.type in _ASKS or not any(t in made for t in op.inputs):
+            continue
+        copy = op.graph.create_op(op.type, [made.get(t, t) for t in op.inputs], name="first_" + op.name.rsplit("/", 1)[-1], attrs=dict(op.node_def.attr))
+        made.update(zip(op.outputs, copy.outputs))
+    return made.get(value, value)
 
 
 RefVariable = Variable
@@ -524,8 +571,7 @@ def assert_variables_initialized(var_list: Any = None) -> Any:
         var_list = global_variables() + local_variables()
     if not var_list:
         return None
-    names = report_uninitialized_variables(var_list)
-    return control_flow_ops.Assert(gen_ops.equal(array_ops.size(names), 0), [names])
+    return control_flow_ops.group(*[v.read_value() if isinstance(v, Variable) else array_ops.identity(v) for v in var_list], name="assert_initialized")
 
 
 # ---- functions of TensorFlow's state_ops ----

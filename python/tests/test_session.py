@@ -227,3 +227,28 @@ def test_mistakes_in_a_partial_run_are_said_as_tensorflow_says_them():
             session.partial_run(handle, product, {a: 1, c: 1})
         with pytest.raises(tf.errors.InvalidArgumentError, match="at least one target"):
             session.partial_run_setup([], [a])
+
+
+def test_a_session_is_entered_once_and_a_type_is_registered_once():
+    class Squared:
+        def __init__(self, tensor):
+            self.tensor = tensor * tensor
+
+    with tf.Graph().as_default():
+        session = tf.Session()
+        with pytest.raises(RuntimeError, match="graph is empty"):
+            session.run([])
+        with pytest.raises(RuntimeError, match="not re-entrant"):
+            with session:
+                with session:
+                    pass
+        given = (Squared, lambda s: ([s.tensor], lambda v: v[0]), lambda s, value: [(s.tensor, value)], lambda s: [s.tensor])
+        tf.register_session_run_conversion_functions(*given)
+        with pytest.raises(ValueError, match="already been registered"):
+            tf.register_session_run_conversion_functions(*given)
+        squared = Squared(tf.constant(3.0))
+        twice = squared.tensor * 2.0
+        with tf.Session() as session:
+            assert session.run(squared) == 9.0 and session.run(twice, {squared: 5.0}) == 10.0
+            handle = session.partial_run_setup([twice], [squared])
+            assert session.partial_run(handle, twice, {squared: 4.0}) == 8.0

@@ -91,21 +91,35 @@ class _Fetches:
         return lambda v: v[number]
 
 
-_conversions: List[Tuple[Any, Callable[[Any], Any], Optional[Callable[..., Any]]]] = []
+_conversions: List[Tuple[Any, Callable[[Any], Any], Optional[Callable[..., Any]], Optional[Callable[..., Any]]]] = []
 
 
 def register_session_run_conversion_functions(tensor_type: Any, fetch_function: Any, feed_function: Any = None,
                                               feed_function_for_partial_run: Any = None) -> None:
-    """Makes objects of a type fetchable and feedable: fetch_function(x) -> (tensors, function of their values)."""
-    _conversions.insert(0, (tensor_type, fetch_function, feed_function))
+    """Makes objects of a type fetchable and feedable.
+
+    fetch_function(x) -> (tensors, function of their values); feed_function(x, value) -> [(tensor, value)];
+    feed_function_for_partial_run(x) -> [tensor].
+    """
+    if any(issubclass(known, tensor_type) for known, *_ in _conversions):
+        raise at_user_line(ValueError("%s has already been registered so ignore it." % (tensor_type,)))
+    _conversions.insert(0, (tensor_type, fetch_function, feed_function, feed_function_for_partial_run))
 
 
 def _special_fetch(fetch: Any) -> Optional[Tuple[List[Any], Callable[[List[Any]], Any]]]:
-    for tensor_type, fetch_function, _ in _conversions:
+    for tensor_type, fetch_function, *_ in _conversions:
         if isinstance(fetch, tensor_type) and fetch_function is not None:
             tensors, contract = fetch_function(fetch)
             return tensors, contract
     return None
+
+
+def _fed_tensors(feed: Any) -> List[Any]:
+    """The tensors that are fed for something that a partial run will be fed."""
+    for tensor_type, _, _, feed_function in _conversions:
+        if isinstance(feed, tensor_type) and feed_function is not None:
+            return list(feed_function(feed))
+    return [feed]
 
 
 def _resolve(graph: Graph, fetches: Any, feed_keys: List[Any], session: Callable[[], Any] = lambda: None) -> Tuple[List[Tensor], List[Operation], List[Tuple[int, int]], int, Any]:
@@ -119,6 +133,8 @@ def _resolve(graph: Graph, fetches: Any, feed_keys: List[Any], session: Callable
             raise at_user_line(ValueError("Tensor %s may not be fed." % (key,)))
     wanted = _Fetches(graph, feed_keys, session)
     build = wanted.builder(fetches)
+    if not wanted.tensors and not wanted.targets and not graph.get_operations():
+        raise at_user_line(RuntimeError("The Session graph is empty.  Add operations to the graph before calling run()."))
     shape = _BUILD
     if wanted.has_handles:
         pass
@@ -137,7 +153,7 @@ def _expand_feeds(graph: Graph, feed_dict: Any) -> Dict[Tensor, Any]:
     feeds: Dict[Tensor, Any] = {}
 
     def add(key: Any, value: Any) -> None:
-        for tensor_type, _, feed_function in _conversions:
+        for tensor_type, _, feed_function, _ in _conversions:
             if isinstance(key, tensor_type) and feed_function is not None:
                 for part, part_value in feed_function(key, value):
                     add(part, part_value)
@@ -254,7 +270,7 @@ class BaseSession(_core.Session):
         wanted.builder(fetches)
         if not wanted.tensors and not wanted.targets:
             raise at_user_line(InvalidArgumentError(None, None, "Must specify at least one target to fetch or execute."))
-        keys = [self.graph.as_graph_element(f, allow_tensor=True, allow_operation=False) for f in feeds or []]
+        keys = [self.graph.as_graph_element(t, allow_tensor=True, allow_operation=False) for f in feeds or [] for t in _fed_tensors(f)]
         return self._start_partial(wanted.tensors, wanted.targets, keys)  # type: ignore[no-any-return]
 
     def partial_run(self, handle: str, fetches: Any, feed_dict: Any = None) -> Any:
@@ -341,14 +357,19 @@ class Session(BaseSession):
 
     def __init__(self, target: str = "", graph: Optional[Graph] = None, config: Any = None) -> None:
         super().__init__(target, graph, config)
-        self._depth = 0
+        self._entered = False  # as a context
 
     def __enter__(self) -> "Session":
+        if self._entered:
+            raise at_user_line(RuntimeError("Session context managers are not re-entrant. Use `Session.as_default()` if you want to enter a session "
+                                            "multiple times."))
+        self._entered = True
         _core.push_graph(self.graph)
         _sessions.stack.append(self)
         return self
 
     def __exit__(self, exc_type: Any, exc_value: Any, traceback: Any) -> None:
+        self._entered = False
         _sessions.stack.remove(self)
         _core.pop_graph()
         self.close()

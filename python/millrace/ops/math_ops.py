@@ -254,6 +254,16 @@ def add_n(inputs: Any, name: Optional[str] = None) -> Any:
     return gen_ops.add_n(tensors, name=name)
 
 
+def _as_indexed_slices(x: Any, optimize: bool = True) -> IndexedSlices:
+    """A tensor as slices, all of its rows. `optimize`: the shape is a constant where it is known."""
+    if isinstance(x, IndexedSlices):
+        return x
+    if not isinstance(x, Tensor):
+        raise at_user_line(TypeError("Not a Tensor or IndexedSlices: %s" % type(x)))
+    shape = array_ops.shape(x) if optimize else gen_ops.shape(x)
+    return IndexedSlices(x, range(0, shape[0]), shape)
+
+
 def accumulate_n(inputs: Any, shape: Any = None, tensor_dtype: Any = None, name: Optional[str] = None) -> Tensor:
     """The sum of tensors of one shape and type."""
     inputs = nest.listed(inputs) if not isinstance(inputs, Tensor) else []

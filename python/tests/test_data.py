@@ -446,3 +446,23 @@ def test_generators_of_the_graph():
         session.run(begin)
         assert session.run(ended) == 0 and drain(session, element) == [[7], [8], [9]]
         assert session.run(ended) == 1
+
+
+def test_iterators_in_files(tmp_path):
+    path = str(tmp_path / "iterator")
+    begin, element, iterator = variant_pipeline(tf.data.Dataset.range(6)._as_variant_tensor(), [tf.int64], [[]])
+    save, restore = gen_ops.save_iterator(iterator, path), gen_ops.restore_iterator(iterator, path)
+    words = gen_ops.iterator("words", "", [tf.string], [[]])
+    with tf.Session() as session:
+        session.run(begin)
+        assert [session.run(element)[0] for _ in range(4)] == [0, 1, 2, 3]
+        session.run(save)
+        assert drain(session, element) == [[4], [5]]
+    with tf.Session() as session:
+        with pytest.raises(tf.errors.FailedPreconditionError, match="initializer"):
+            session.run(restore)
+        session.run(begin)
+        session.run(restore)
+        assert drain(session, element) == [[4], [5]]
+        with pytest.raises(tf.errors.InvalidArgumentError, match="other types"):
+            session.run(gen_ops.restore_iterator(words, path))

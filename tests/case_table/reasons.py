@@ -37,7 +37,7 @@ _WITH_ITERATORS = """AnonymousIterator AnonymousIteratorV2 BatchDataset BatchDat
     WindowDataset WrapDatasetVariant ZipDataset AnonymousMemoryCache AnonymousMultiDeviceIterator
     AnonymousRandomSeedGenerator CacheDatasetV2 DatasetToGraph DeleteMemoryCache DeleteMultiDeviceIterator
     DeleteRandomSeedGenerator DeserializeIterator FilterByLastComponentDataset GeneratorDataset
-    IteratorGetNextAsOptional MapDefun MultiDeviceIterator MultiDeviceIteratorFromStringHandle
+    IteratorGetNextAsOptional MapDefun RestoreIterator SaveIterator MultiDeviceIterator MultiDeviceIteratorFromStringHandle
     MultiDeviceIteratorGetNextFromShard MultiDeviceIteratorInit MultiDeviceIteratorToStringHandle SerializeIterator
     ShuffleDatasetV2 SparseTensorSliceDataset"""
 _RECURRENT = """BlockLSTM BlockLSTMV2 BlockLSTMGrad BlockLSTMGradV2 LSTMBlockCell LSTMBlockCellGrad GRUBlockCell

@@ -342,6 +342,13 @@ void AddIterators(const Declarer& add) {
   add("DeserializeIterator(resource_handle:res, serialized:var) -> () | | S",
       "Sets an iterator to where another one was: the elements before are read again and thrown away.", NoOutputs)
       .Traits({OpTrait::kWaits});
+  add("SaveIterator(iterator:res, path:str) -> () | | S", "Writes to files how many elements an iterator has given.",
+      NoOutputs);
+  add("RestoreIterator(iterator:res, path:str) -> () | | S",
+      "Sets an iterator, whose initializer has run, to where the one was that SaveIterator has written: the elements "
+      "before are read again and thrown away.",
+      NoOutputs)
+      .Traits({OpTrait::kWaits});
   add("DatasetToGraph(input_dataset:var) -> (graph:str) | +stateful_whitelist:list(string)>=0=[]",
       "Unimplemented: a data set is not written as a graph. The GraphDef that makes it can be.");
   add(absl::StrCat("DatasetToSingleElement(dataset:var) -> (components:[output_types]) | ", out, " | S"),

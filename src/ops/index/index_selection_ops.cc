@@ -78,8 +78,8 @@ Status ReverseSequenceShape(ShapeContext& c) {
   if (seq == batch) return InvalidArgument("seq_dim and batch_dim are both ", seq);
   const PartialShape& in = c.input(0);
   if (!in.has_rank()) return absl::OkStatus();
-  if (!InRange(seq, in.rank())) return InvalidArgument("seq_dim ", seq, " is not in [0, ", in.rank(), ")");
-  if (!InRange(batch, in.rank())) return InvalidArgument("batch_dim ", batch, " is not in [0, ", in.rank(), ")");
+  if (!InRange(seq, in.rank())) return InvalidArgument("seq_dim must be < input rank: ", seq, " vs. ", in.rank());
+  if (!InRange(batch, in.rank())) return InvalidArgument("batch_dim must be < input rank: ", batch, " vs. ", in.rank());
   std::vector<int64_t> dims = in.dims();
   int64_t& rows = dims[static_cast<size_t>(batch)];
   MR_ASSIGN_OR_RETURN(rows, c.MergeDim(rows, lengths.dim(0), "the number of sequence lengths"));

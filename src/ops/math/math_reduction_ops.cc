@@ -21,7 +21,10 @@ Status ReductionShape(ShapeContext& c) {
   }
   std::vector<bool> reduced(static_cast<size_t>(in.rank()));
   for (const int64_t axis : *axes) {
-    MR_ASSIGN_OR_RETURN(const int i, c.Axis(axis, in.rank()));
+    int64_t i = 0;
+    if (!NormalizeIndex(axis, in.rank(), &i)) {
+      return InvalidArgument("Invalid reduction dimension ", axis, " for an input of rank ", in.rank());
+    }
     reduced[static_cast<size_t>(i)] = true;
   }
   std::vector<int64_t> dims;

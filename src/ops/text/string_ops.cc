@@ -2,6 +2,7 @@
 // Ops: strings and files read whole.
 #include "ops/text/string_ops.h"
 
+#include "base/checked.h"
 #include "graph/gradient.h"
 #include "op/shape_context.h"
 
@@ -27,8 +28,11 @@ Status ReduceJoinShape(ShapeContext& c) {
   if (!axes || !in.has_rank()) return absl::OkStatus();
   std::vector<bool> joined(static_cast<size_t>(in.rank()));
   for (const int64_t a : *axes) {
-    MR_ASSIGN_OR_RETURN(const int axis, c.Axis(a, in.rank()));
-    if (joined[static_cast<size_t>(axis)]) return InvalidArgument("dimension ", axis, " is reduced twice");
+    int64_t axis = 0;
+    if (!NormalizeIndex(a, in.rank(), &axis)) {
+      return InvalidArgument("Invalid reduction dimension ", a, " for an input of rank ", in.rank());
+    }
+    if (joined[static_cast<size_t>(axis)]) return InvalidArgument("Duplicate reduction dimension ", axis);
     joined[static_cast<size_t>(axis)] = true;
   }
   std::vector<int64_t> dims;

@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Iterators as resources, and what reads elements in a step.
+#include <algorithm>
+
 #include "absl/strings/str_split.h"
+#include "io/bundle_reader.h"
+#include "io/bundle_writer.h"
 #include "kernels/cpu/data/dataset.h"
 #include "kernels/cpu/data/dataset_wait.h"
 #include "kernels/cpu/dataflow/optional.h"
@@ -259,6 +263,63 @@ class DeserializeKernel final : public AsyncKernel {
   }
 };
 
+// ---- States in files: the types of the elements, and how many an iterator has given ----
+
+constexpr char kTaken[] = "iterator/taken", kTypes[] = "iterator/types";
+
+StatusOr<std::string> PathInput(const KernelContext& ctx) {
+  if (ctx.input(1).rank() != 0) return InvalidArgument("path must be a scalar");
+  return ctx.input(1).data<TString>()->str();
+}
+
+StatusOr<Tensor> TypesTensor(const std::vector<DType>& types) {
+  std::vector<int32_t> numbers;
+  for (const DType t : types) numbers.push_back(static_cast<int32_t>(t));
+  MR_ASSIGN_OR_RETURN(Tensor out, Tensor::Make(DType::kInt32, Shape::Vector(static_cast<int64_t>(numbers.size()))));
+  std::copy(numbers.begin(), numbers.end(), out.mutable_data<int32_t>());
+  return out;
+}
+
+Status SaveIterator(KernelContext& ctx) {
+  MR_ASSIGN_OR_RETURN(const RefPtr<IteratorResource> iterator, FindResource<IteratorResource>(ctx, 0));
+  MR_ASSIGN_OR_RETURN(const std::string path, PathInput(ctx));
+  MR_ASSIGN_OR_RETURN(const RefPtr<IteratorState> state, iterator->State());
+  MR_ASSIGN_OR_RETURN(const Tensor types, TypesTensor(iterator->spec().types));
+  MR_ASSIGN_OR_RETURN(const std::unique_ptr<BundleWriter> writer, BundleWriter::Open(Env::Default(), path));
+  MR_RETURN_IF_ERROR(writer->Add(kTaken, Tensor::Scalar<int64_t>(state->taken())));
+  MR_RETURN_IF_ERROR(writer->Add(kTypes, types));
+  return writer->Finish();
+}
+
+class RestoreIteratorKernel final : public AsyncKernel {
+ public:
+  void ComputeAsync(KernelContext& ctx, DoneCallback done) override {
+    RunOnWaitingThread(std::move(done), [&ctx]() -> Status {
+      StepCancellation cancellation(ctx);
+      DataContext data{cancellation.get()};
+      MR_ASSIGN_OR_RETURN(const RefPtr<IteratorResource> iterator, FindResource<IteratorResource>(ctx, 0));
+      MR_ASSIGN_OR_RETURN(const std::string path, PathInput(ctx));
+      MR_ASSIGN_OR_RETURN(const std::unique_ptr<BundleReader> reader, BundleReader::Open(Env::Default(), path));
+      MR_ASSIGN_OR_RETURN(const Tensor taken, reader->Read(kTaken));
+      MR_ASSIGN_OR_RETURN(const Tensor types, reader->Read(kTypes));
+      MR_ASSIGN_OR_RETURN(const int64_t count, taken.IntScalar());
+      MR_ASSIGN_OR_RETURN(const std::vector<int64_t> saved, types.IntValues());
+      const std::vector<DType>& own = iterator->spec().types;
+      const auto same = [](int64_t number, DType t) { return number == static_cast<int64_t>(t); };
+      if (!std::equal(saved.begin(), saved.end(), own.begin(), own.end(), same)) {
+        return InvalidArgument("the state in ", path, " is of an iterator with elements of other types");
+      }
+      const StatusOr<RefPtr<IteratorState>> state = iterator->State();
+      if (!state.ok()) {
+        return FailedPrecondition(
+            "a state in a file says how many elements were given, not of which data set: run the ",
+            "initializer of the iterator before it is restored");
+      }
+      return iterator->Start(data, (*state)->dataset(), count);
+    });
+  }
+};
+
 class SingleElementKernel final : public AsyncKernel {
  public:
   Status Init(const KernelInit& init) override { return SpecFromAttrs(init, &spec_); }
@@ -337,6 +398,8 @@ void RegisterDatasetIteratorKernels(KernelRegistry& r) {
   }
   r.AddFn({.op = "SerializeIterator"}, Serialize);
   r.Add<DeserializeKernel>({.op = "DeserializeIterator"});
+  r.AddFn({.op = "SaveIterator"}, SaveIterator);
+  r.Add<RestoreIteratorKernel>({.op = "RestoreIterator"});
   r.AddFn({.op = "DatasetToGraph"}, [](KernelContext& ctx) -> Status {
     return Unimplemented(
         "node '", ctx.node_name(), "': a data set is not written as a graph; write the GraphDef that makes it");

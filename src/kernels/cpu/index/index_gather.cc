@@ -81,7 +81,8 @@ Status GatherAlong(KernelContext& ctx, const Tensor& params, const Tensor& indic
   const int rank = params.rank();
   if (rank < 1) return InvalidArgument("params must have at least one dimension, got a scalar");
   int64_t a, b = batch_dims;
-  if (!NormalizeIndex(axis, rank, &a)) return InvalidArgument("axis ", axis, " is not in [-", rank, ", ", rank, ")");
+  if (!NormalizeIndex(axis, rank, &a))
+    return InvalidArgument("Expected axis in the range [-", rank, ", ", rank, "), but got ", axis);
   if (b < 0) b += indices.rank();
   if (b < 0 || b > indices.rank()) {
     return InvalidArgument("batch_dims ", batch_dims, " is not in [-", indices.rank(), ", ", indices.rank(), "]");

@@ -242,8 +242,8 @@ class ReduceJoinKernel final : public Kernel {
     for (const int64_t a : given) {
       int64_t axis = 0;
       if (!NormalizeIndex(a, input.rank(), &axis))
-        return OutOfRange("dimension ", a, " of an input of rank ", input.rank());
-      if (joined[static_cast<size_t>(axis)]) return InvalidArgument("dimension ", axis, " is reduced twice");
+        return OutOfRange("Invalid reduction dimension ", a, " for an input of rank ", input.rank());
+      if (joined[static_cast<size_t>(axis)]) return InvalidArgument("Duplicate reduction dimension ", axis);
       joined[static_cast<size_t>(axis)] = true;
       axes.push_back(static_cast<int>(axis));
     }

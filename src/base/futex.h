@@ -8,14 +8,16 @@
 
 #include <atomic>
 #include <cstdint>
+#include <ctime>
 
 namespace millrace {
 
 static_assert(sizeof(std::atomic<uint32_t>) == sizeof(uint32_t));
 
-// Sleeps while `word` holds `expected`, until a wake.
-inline void FutexWait(std::atomic<uint32_t>& word, uint32_t expected) {
-  ::syscall(SYS_futex, &word, FUTEX_WAIT_PRIVATE, expected, nullptr, nullptr, 0);
+// Sleeps while `word` holds `expected`, until a wake, or until `nanos` have passed (-1: without limit).
+inline void FutexWait(std::atomic<uint32_t>& word, uint32_t expected, int64_t nanos = -1) {
+  const timespec patience{.tv_sec = nanos / 1'000'000'000, .tv_nsec = nanos % 1'000'000'000};
+  ::syscall(SYS_futex, &word, FUTEX_WAIT_PRIVATE, expected, nanos < 0 ? nullptr : &patience, nullptr, 0);
 }
 
 inline void FutexWake(std::atomic<uint32_t>& word, int waiters) {

@@ -40,6 +40,7 @@
 #include "absl/strings/str_split.h"
 #include "base/env.h"
 #include "base/futex.h"
+#include "base/help_point.h"
 #include "base/logging.h"
 #include "base/signal_state.h"
 #include "base/stop_scope.h"
@@ -73,6 +74,9 @@ int64_t Nanos() {
       .count();
 }
 
+thread_local HelpPoint* work_for = nullptr;
+thread_local HelpMeter* help_meter = nullptr;
+
 enum class SpinEnd { kReady, kTimeout, kDescheduled };
 
 template <typename Ready>
@@ -96,12 +100,18 @@ SpinEnd SpinUntil(Ready ready) {
 
 struct Job {
   Job(absl::FunctionRef<void(int64_t, int64_t)> f, int64_t total, int64_t chunk_size, int helpers)
-      : fn(f), n(total), chunk(chunk_size), num_chunks((total - 1) / chunk_size + 1), helpers_wanted(helpers) {}
+      : fn(f),
+        n(total),
+        chunk(chunk_size),
+        num_chunks((total - 1) / chunk_size + 1),
+        made_for(work_for),
+        helpers_wanted(helpers) {}
 
   const absl::FunctionRef<void(int64_t, int64_t)> fn;
   const int64_t n;
   const int64_t chunk;
   const int64_t num_chunks;
+  HelpPoint* const made_for;
   std::atomic<int64_t> next{0};
   std::atomic<int> helpers_wanted;
   std::atomic<bool> failed{false};
@@ -122,7 +132,7 @@ struct Job {
 
 }  // namespace
 
-struct ThreadPool::Impl {
+struct ThreadPool::Impl final : HelpPoint::Helpable {
   // One ParallelFor in progress. `users` counts the workers inside in steps of 2; bit 0: the caller is parked.
   struct alignas(64) Slot {
     std::atomic<bool> taken{false};
@@ -173,13 +183,23 @@ struct ThreadPool::Impl {
 
   bool HelpOne() {
     const uint64_t open = open_slots.load();
-    if (open == 0) return false;
-    const int index = std::countr_zero(open);
+    return open != 0 && HelpAt(std::countr_zero(open), nullptr);
+  }
+
+  bool HelpWithWorkFor(const HelpPoint& point) override {
+    for (uint64_t open = open_slots.load(); open != 0; open &= open - 1) {
+      if (HelpAt(std::countr_zero(open), &point)) return true;
+    }
+    return false;
+  }
+
+  // `point`: what the job must be made for; null: anything.
+  bool HelpAt(int index, const HelpPoint* point) {
     const uint64_t bit = uint64_t{1} << index;
     Slot& slot = slots[index];
     slot.users.fetch_add(2);
     bool helped = false;
-    if (Job* job = slot.job.load()) {
+    if (Job* job = slot.job.load(); job != nullptr && (point == nullptr || job->made_for == point)) {
       const int wanted = job->helpers_wanted.fetch_sub(1, std::memory_order_relaxed);
       if (wanted <= 1) open_slots.fetch_and(~bit);
       if (wanted >= 1) {
@@ -251,17 +271,56 @@ struct ThreadPool::Impl {
   void RunJob(Job& job, int helpers) {
     Slot* const slot = TakeSlot();
     if (slot == nullptr) return job.RunChunks();
+    HelpMeter* const meter = help_meter;
+    const int64_t start = meter ? Nanos() : 0;
     const uint64_t bit = uint64_t{1} << (slot - slots);
     slot->job.store(&job);
     open_slots.fetch_or(bit);
     Wake(helpers);
+    if (job.made_for) job.made_for->Ask(this);
     job.RunChunks();
     open_slots.fetch_and(~bit);
     slot->job.store(nullptr);
     WaitForUsers(*slot);
     slot->taken.store(false, std::memory_order_release);
+    if (meter) meter->Add((Nanos() - start) * (helpers - std::max(job.helpers_wanted.load(), 0)));
   }
 };
+
+WorkFor::WorkFor(HelpPoint* point) : outer_(std::exchange(work_for, point)) {}
+WorkFor::~WorkFor() { work_for = outer_; }
+
+HelpMeter::HelpMeter() : outer_(std::exchange(help_meter, this)) {}
+HelpMeter::~HelpMeter() { help_meter = outer_; }
+
+// As where workers park: news and work are published first, then a sleeper is looked for; who goes to sleep says so
+// first, then looks again.
+void HelpPoint::Tell() {
+  news_.fetch_add(1);
+  if (sleeps_.load()) FutexWake(news_, 1);
+}
+
+void HelpPoint::Ask(Helpable* pool) {
+  if (pool_.load(std::memory_order_relaxed) != pool) pool_.store(pool);
+  if (sleeps_.load()) Tell();
+}
+
+bool HelpPoint::HelpOnce() const {
+  Helpable* const pool = pool_.load();
+  return pool != nullptr && pool->HelpWithWorkFor(*this);
+}
+
+void HelpPoint::WaitAndHelp(uint32_t seen, int64_t patience_nanos) {
+  bool helped = false;
+  SpinUntil([&] {
+    helped = HelpOnce();
+    return helped || news_.load() != seen;
+  });
+  if (helped || news_.load() != seen) return;
+  sleeps_.store(true);
+  if (!HelpOnce()) FutexWait(news_, seen, patience_nanos);
+  sleeps_.store(false);
+}
 
 ThreadPool::ThreadPool(int parallelism) : impl_(std::make_unique<Impl>()) {
   impl_->parallelism = std::clamp(parallelism, 1, kMaxParallelism);

@@ -11,6 +11,7 @@
 
 #include "absl/synchronization/blocking_counter.h"
 #include "absl/synchronization/notification.h"
+#include "base/help_point.h"
 #include "base/stop_scope.h"
 #include "gtest/gtest.h"
 
@@ -34,6 +35,63 @@ TEST(ThreadPoolTest, ParallelForCoversEveryIndexOnce) {
       }
     }
   }
+}
+
+// Whoever waits at a point takes part in its work, when no worker has time, and in nobody else's.
+TEST(ThreadPoolTest, WhoWaitsHelpsItsOwnWork) {
+  ThreadPool pool(2);
+  absl::Notification release;
+  pool.Schedule([&] { release.WaitForNotification(); });  // the only worker
+  HelpPoint mine, other;
+  std::atomic<bool> over{false};
+  std::thread::id helper;
+  std::thread waits([&] {
+    helper = std::this_thread::get_id();
+    while (!over.load()) {
+      const uint32_t seen = mine.seen();
+      if (!over.load()) mine.WaitAndHelp(seen, -1);
+    }
+  });
+  for (int round = 0; round < 20; ++round) {
+    if (round % 2 == 0) std::this_thread::sleep_for(std::chrono::milliseconds(1));  // it sleeps then
+    const WorkFor scope(&mine);
+    std::atomic<int> there{0};
+    pool.ParallelFor(2, kExpensive, [&](int64_t, int64_t) {
+      there.fetch_add(1);
+      const auto start = std::chrono::steady_clock::now();
+      while (there.load() < 2 && std::chrono::steady_clock::now() - start < std::chrono::seconds(20)) {
+      }
+      EXPECT_EQ(there.load(), 2) << "nobody helped in round " << round;
+    });
+  }
+  std::atomic<int> strangers{0};
+  {
+    const WorkFor scope(&other);
+    for (int round = 0; round < 50; ++round) {
+      pool.ParallelFor(8, kExpensive, [&](int64_t, int64_t) { strangers += std::this_thread::get_id() == helper; });
+    }
+  }
+  EXPECT_EQ(strangers.load(), 0);
+  over.store(true);
+  mine.Tell();
+  waits.join();
+  release.Notify();
+}
+
+TEST(ThreadPoolTest, TheMeterCountsTheTimeOfHelpers) {
+  ThreadPool pool(2);
+  HelpMeter meter;
+  pool.ParallelFor(1, kExpensive, [](int64_t, int64_t) {});
+  EXPECT_EQ(meter.Take(), 0);
+  std::atomic<int> there{0};
+  pool.ParallelFor(2, kExpensive, [&](int64_t, int64_t) {
+    there.fetch_add(1);
+    while (there.load() < 2) {
+    }
+    std::this_thread::sleep_for(std::chrono::milliseconds(2));
+  });
+  EXPECT_GE(meter.Take(), 2'000'000);
+  EXPECT_EQ(meter.Take(), 0);
 }
 
 TEST(ThreadPoolTest, RangesBeyond32Bits) {

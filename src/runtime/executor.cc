@@ -4,7 +4,10 @@
 
 #include <algorithm>
 #include <optional>
+#include <utility>
 
+#include "absl/base/attributes.h"
+#include "base/help_point.h"
 #include "runtime/interrupt.h"
 #include "runtime/node_run.h"
 
@@ -29,16 +32,24 @@ Status RunDeadTransfer(const PlanNode& n, Slot* outputs, StepContext& step, Step
   return ComputeNode(n, inputs.data(), outputs, 0, step, trace);
 }
 
-inline void Release(const Plan& plan, const PlanNode& n, Frame& frame) {
-  const int32_t* const releases = plan.releases();
-  for (int32_t r = n.release_begin; r < n.release_end; ++r) {
-    const int32_t slot = releases[r];
-    if (__builtin_expect(slot >= 0, 1)) {
-      ClearSlot(frame.slots[static_cast<size_t>(slot)]);
-    } else if (frame.readers[static_cast<size_t>(~slot)].fetch_sub(1, std::memory_order_acq_rel) == 1) {
-      ClearSlot(frame.slots[static_cast<size_t>(plan.counted_slots()[static_cast<size_t>(~slot)].slot)]);
-    }
+// One unit less reads a slot that several do.
+ABSL_ATTRIBUTE_NOINLINE void CountDown(const Plan& plan, size_t counter, Frame& frame) {
+  if (frame.readers[counter].fetch_sub(1, std::memory_order_acq_rel) > 1) return;
+  ClearSlot(frame.slots[static_cast<size_t>(plan.counted_slots()[counter].slot)]);
+}
+
+// After a node that may be dead: transfers run even so, and what follows learns it.
+ABSL_ATTRIBUTE_NOINLINE Status TellDeath(const Plan& plan, size_t k, bool dead, Frame& frame, StepContext& step,
+                                         StepTrace* trace) {
+  const PlanNode& n = plan.nodes()[k];
+  const bool is_transfer = plan.links(k).is_transfer;
+  Slot* const outputs = frame.slots.data() + n.output_begin;
+  if (dead && is_transfer) {
+    Status s = RunDeadTransfer(n, outputs, step, trace);
+    if (!s.ok()) return AtNode(s, n);
   }
+  frame.dead[k] = is_transfer ? n.num_outputs == 1 && IsEmpty(*outputs) : dead;
+  return absl::OkStatus();
 }
 
 }  // namespace
@@ -46,6 +57,7 @@ inline void Release(const Plan& plan, const PlanNode& n, Frame& frame) {
 Status RunSegment(const Plan& plan, int begin, int end, Frame& frame, StepContext& step,
                   const ExecutorOptions& options) {
   const std::vector<PlanNode>& nodes = plan.nodes();
+  const int32_t* const releases = plan.releases();
   Slot* const slots = frame.slots.data();
   Interrupt* const interrupt = CurrentInterrupt();
   std::optional<StopScope> own;
@@ -70,17 +82,49 @@ Status RunSegment(const Plan& plan, int begin, int end, Frame& frame, StepContex
       }
       if (n.dereferences) ClearDereferences(plan.links(k).dereferences, slots);
     }
-    if (n.may_be_dead || n.may_leave_dead) {
-      const bool is_transfer = plan.links(k).is_transfer;
-      if (dead && is_transfer) {
-        Status s = RunDeadTransfer(n, slots + n.output_begin, step, options.trace);
-        if (!s.ok()) return AtNode(s, n);
-      }
-      frame.dead[k] = is_transfer ? n.num_outputs == 1 && IsEmpty(slots[n.output_begin]) : dead;
+    if (__builtin_expect(n.may_be_dead, 0)) {
+      MR_RETURN_IF_ERROR(TellDeath(plan, k, dead, frame, step, options.trace));
     }
-    Release(plan, n, frame);
+    for (int32_t r = n.release_begin; r < n.release_end; ++r) {
+      const int32_t slot = releases[r];
+      if (__builtin_expect(slot < 0, 0)) {
+        CountDown(plan, static_cast<size_t>(~slot), frame);
+      } else {
+        ClearSlot(slots[slot]);
+      }
+    }
   }
   return absl::OkStatus();
+}
+
+Status RunMeasured(const Plan& plan, Frame& frame, StepContext& step, const ExecutorOptions& options,
+                   NodeCosts* costs) {
+  costs->wall.resize(plan.nodes().size());
+  costs->work.resize(plan.nodes().size());
+  HelpMeter help;
+  int64_t last = TraceClockNanos();
+  for (size_t k = 0; k < plan.nodes().size(); ++k) {
+    MR_RETURN_IF_ERROR(RunSegment(plan, static_cast<int>(k), static_cast<int>(k) + 1, frame, step, options));
+    const int64_t now = TraceClockNanos();
+    costs->wall[k] = static_cast<double>(now - std::exchange(last, now));
+    costs->work[k] = costs->wall[k] + static_cast<double>(help.Take());
+  }
+  return absl::OkStatus();
+}
+
+Status RunByReadinessHere(const Plan& plan, Frame& frame, StepContext& step, ExecutorOptions options,
+                          bool may_be_interrupted) {
+  Status result;
+  StepThread caller;
+  options.caller = &caller;
+  RunByReadiness(plan, frame, step, options, [&](Status s) {
+    result = std::move(s);
+    caller.Finish();
+  });
+  if (caller.Drive(may_be_interrupted)) return result;
+  step.cancellation->Cancel();
+  caller.Drive(false);
+  return result.ok() ? result : Interrupted();
 }
 
 StatusOr<Tensor> RetvalOf(const Plan& plan, const Frame& frame, int i) {

@@ -21,6 +21,12 @@
 
 namespace millrace {
 
+// By node of a plan, in nanoseconds.
+struct NodeCosts {
+  std::vector<double> wall;  // while it ran
+  std::vector<double> work;  // of all threads
+};
+
 struct ExecutorOptions {
   StepTrace* trace = nullptr;
   bool single_thread = false;    // ready nodes never go to other threads than `caller`'s, when there is one
@@ -43,6 +49,13 @@ inline Status RunInOrder(const Plan& plan, Frame& frame, StepContext& step, cons
 // `done` runs exactly once, on any thread, and throws nothing; plan, frame and step must live until then.
 void RunByReadiness(const Plan& plan, Frame& frame, StepContext& step, const ExecutorOptions& options,
                     absl::AnyInvocable<void(Status) &&> done);
+
+// The same as RunInOrder, and tells what each node cost.
+Status RunMeasured(const Plan& plan, Frame& frame, StepContext& step, const ExecutorOptions& options, NodeCosts* costs);
+
+// RunByReadiness on this thread, which returns when the step is done, and helps; for steps that have no `caller` yet.
+Status RunByReadinessHere(const Plan& plan, Frame& frame, StepContext& step, ExecutorOptions options,
+                          bool may_be_interrupted);
 
 // The value of retval i (a reference gives the variable's value).
 StatusOr<Tensor> RetvalOf(const Plan& plan, const Frame& frame, int i);

@@ -26,7 +26,7 @@ class PlanLayout {
     }
     place_.assign(graph_.nodes.size(), -1);
     first_slot_.assign(graph_.nodes.size(), -1);
-    for (const PlanUnit& u : cut_) {
+    for (const PlanUnit& u : cut_.units) {
       for (const int k : u.nodes) place_[static_cast<size_t>(k)] = num_nodes_++;
     }
     AssignSlots();
@@ -38,7 +38,7 @@ class PlanLayout {
   std::unique_ptr<Plan> LayOut() {
     plan_->nodes_.reserve(static_cast<size_t>(num_nodes_));
     plan_->links_.reserve(static_cast<size_t>(num_nodes_));
-    for (const PlanUnit& u : cut_) AddUnit(u);
+    for (const PlanUnit& u : cut_.units) AddUnit(u);
     LinkUnits();
     FindDead();
     CountReaders();
@@ -59,6 +59,8 @@ class PlanLayout {
   int PlaceOf(int k) const { return place_[static_cast<size_t>(k)]; }
   PlanNode& NodeAt(int place) { return plan_->nodes_[static_cast<size_t>(place)]; }
   PlanNodeLinks& Links(int place) { return plan_->links_[static_cast<size_t>(place)]; }
+  // The first node of the unit that a node is in.
+  int UnitOf(int place) { return FrameAt(Links(place).frame).units[static_cast<size_t>(Links(place).position)]; }
   PlanFrame& FrameAt(int frame) { return plan_->frames_[static_cast<size_t>(frame)]; }
   PlanFrame& Root() { return plan_->frames_.front(); }
   int SlotOf(int k, int output) const { return first_slot_[static_cast<size_t>(k)] + output; }
@@ -103,7 +105,7 @@ class PlanLayout {
     for (const int k : u.nodes) AddNode(k, position, u.is_segment);
     PlanNodeLinks& links = Links(first);
     if (u.is_segment) links.segment_end = static_cast<int>(plan_->nodes_.size());
-    links.expensive = std::any_of(u.nodes.begin(), u.nodes.end(), [this](int k) { return At(k).expensive; });
+    links.pays_a_thread = u.pays_a_thread;
   }
 
   void AddNode(int k, int position, bool in_segment) {
@@ -138,16 +140,21 @@ class PlanLayout {
 
   void LinkUnits() {
     std::vector<int> joined(plan_->nodes_.size(), -1);  // by unit: the segment that it has an edge to
-    for (const PlanUnit& u : cut_) {
+    absl::flat_hash_map<int, std::vector<int>> before;  // by first node of a segment, see PlanCut::order
+    for (const auto& [from, to] : cut_.order) before[UnitOf(PlaceOf(to))].push_back(from);
+    for (const PlanUnit& u : cut_.units) {
       const int first = PlaceOf(u.nodes.front());
+      const int segment = u.is_segment ? first : -1;
       for (const int k : u.nodes) {
         const PlannedNode& n = At(k);
         for (size_t i = 0; i < n.inputs.size(); ++i) {
-          const PlannedNode::Input& in = n.inputs[i];
-          Link(in.node, in.output, k, static_cast<int>(i), u.is_segment ? first : -1, joined);
+          Link(n.inputs[i].node, n.inputs[i].output, k, static_cast<int>(i), segment, joined);
         }
-        for (const int c : n.controls) Link(c, -1, k, -1, u.is_segment ? first : -1, joined);
+        for (const int c : n.controls) Link(c, -1, k, -1, segment, joined);
       }
+      const auto at = before.find(first);
+      if (at == before.end()) continue;
+      for (const int from : at->second) Link(from, -1, u.nodes.front(), -1, segment, joined);
     }
   }
   // `segment`: the first node of the one that `to` is in, or -1.
@@ -159,8 +166,7 @@ class PlanLayout {
       if (merges) links.merge_at_start = input;
       return;
     }
-    const PlanFrame& frame = FrameAt(Links(f).frame);
-    const int from_unit = frame.units[static_cast<size_t>(Links(f).position)];
+    const int from_unit = UnitOf(f);
     if (segment >= 0) {
       int& joins = joined[static_cast<size_t>(from_unit)];
       if (from_unit == segment || joins == segment) return;
@@ -175,7 +181,7 @@ class PlanLayout {
 
   // Deadness spreads from Switches along data and control edges; only a Merge stops it, and perhaps not even that.
   void FindDead() {
-    for (const PlanUnit& u : cut_) {
+    for (const PlanUnit& u : cut_.units) {
       for (const int k : u.nodes) FindDead(k);
     }
   }
@@ -191,7 +197,7 @@ class PlanLayout {
       const bool dies_with_it = NodeAt(from).may_be_dead || At(c).is_transfer || At(c).control == ControlOp::kExit;
       if (dies_with_it && n.control != ControlOp::kMerge) Links(PlaceOf(k)).dead_controls.push_back(from);
     }
-    n.may_be_dead = may_be_dead && n.control != ControlOp::kTrigger;
+    n.may_be_dead = (may_be_dead && n.control != ControlOp::kTrigger) || At(k).is_transfer;
     plan_->has_dead_ |= MayGiveDead(PlaceOf(k));
   }
   bool MayGiveDead(int place) {
@@ -256,7 +262,7 @@ class PlanLayout {
       PlanNode& n = NodeAt(place);
       const PlanNodeLinks& links = Links(place);
       n.release_begin = static_cast<int32_t>(releases.size());
-      const int unit = FrameAt(links.frame).units[static_cast<size_t>(links.position)];
+      const int unit = UnitOf(place);
       for (size_t i = 0; i < links.reads.size(); ++i) {
         if (links.reads[i].is_constant) continue;
         const auto slot = static_cast<size_t>(links.reads[i].slot);
@@ -338,7 +344,7 @@ class PlanLayout {
     for (int place = 0; place < num_nodes_; ++place) {
       PlanNode& n = NodeAt(place);
       PlanNodeLinks& links = Links(place);
-      const int own = FrameAt(links.frame).units[static_cast<size_t>(links.position)];
+      const int own = UnitOf(place);
       if (std::exchange(unit, own) != own) free_blocks.clear();
       if (links.output_frame == 0) {
         place_block(n.output_begin, n.num_outputs);

@@ -47,7 +47,7 @@ struct PlanNode {
   int32_t release_end = 0;
   ControlOp control = ControlOp::kNone;
   bool dereferences = false;    // PlanNodeLinks::dereferences is not empty
-  bool may_be_dead = false;     // downstream of a Switch
+  bool may_be_dead = false;     // downstream of a Switch, or a transfer, whose counterpart may be
   bool may_leave_dead = false;  // its kernel may leave outputs without value: they are dead
   bool may_stop = false;        // its kernel may be left in the middle (base/stop_scope.h)
 };
@@ -71,7 +71,7 @@ struct PlanNodeLinks {
   AsyncKernel* async = nullptr;  // PlanNode::kernel, when it is asynchronous
   int segment_end = 0;           // of the first node of a segment: behind its last
   bool in_segment = false;
-  bool expensive = true;             // of a segment: something in it is
+  bool pays_a_thread = false;        // of a unit: another thread may be asked to run it
   bool is_transfer = false;          // runs even when dead, and tells the other side
   bool enters_constant = false;      // an Enter whose value holds for every iteration
   int frame = 0;                     // the loop that the node runs in, see Plan::frames
@@ -149,6 +149,7 @@ class Plan {
   };
   const std::vector<CountedSlot>& counted_slots() const { return counted_slots_; }
   int counter_of(int slot) const { return counter_of_[static_cast<size_t>(slot)]; }  // -1: is not counted
+  const std::shared_ptr<const PlanGraph>& graph() const { return graph_; }
   // Whether the slot keeps its value when the plan runs again in the same frame.
   bool Lasts(int slot) const { return slot < num_lasting_slots_ || lasting_args_.contains(slot); }
   // One segment is all there is: no readiness to be counted.

@@ -17,6 +17,14 @@ constexpr size_t kMaxSetBytes = size_t{32} << 20;
 bool IsStep(const PlannedNode& n) { return n.kind == PlannedNode::Kind::kStep; }
 bool IsOutsideOfLoops(const PlannedNode& n) { return n.frame == 0 && n.output_frame == 0; }
 
+template <typename Visit>
+void ForEachSource(const PlanGraph& graph, const PlannedNode& n, Visit visit) {
+  for (const PlannedNode::Input& in : n.inputs) {
+    if (!IsBackEdge(graph.nodes[static_cast<size_t>(in.node)].control, n.control)) visit(in.node);
+  }
+  for (const int c : n.controls) visit(c);
+}
+
 // Numbered sets of small integers.
 class Sets {
  public:
@@ -68,7 +76,7 @@ class Sets {
 class WaitCutter {
  public:
   explicit WaitCutter(const PlanGraph& graph)
-      : graph_(graph), waits_for_(graph.nodes.size()), leads_(graph.nodes.size()), unit_(graph.nodes.size(), -1) {}
+      : graph_(graph), waits_for_(graph.nodes.size()), leads_(graph.nodes.size()) {}
 
   PlanCut Cut() {
     FindWaits();
@@ -76,19 +84,11 @@ class WaitCutter {
     for (size_t k = 0; k < graph_.nodes.size(); ++k) {
       if (IsStep(graph_.nodes[k])) Place(static_cast<int>(k));
     }
-    return Sorted();
+    return SortedCut(graph_, {std::move(units_), {}});
   }
 
  private:
   const PlannedNode& At(int k) const { return graph_.nodes[static_cast<size_t>(k)]; }
-
-  template <typename Visit>
-  void ForEachSource(const PlannedNode& n, Visit visit) const {
-    for (const PlannedNode::Input& in : n.inputs) {
-      if (!IsBackEdge(At(in.node).control, n.control)) visit(in.node);
-    }
-    for (const int c : n.controls) visit(c);
-  }
 
   bool MergesDifferentWaits(const PlannedNode& n) const {
     if (n.control != ControlOp::kMerge) return false;
@@ -108,7 +108,7 @@ class WaitCutter {
       const PlannedNode& n = graph_.nodes[k];
       if (!IsStep(n)) continue;
       int& set = waits_for_[k];
-      ForEachSource(n, [&](int from) { set = sets.Union(set, waits_for_[static_cast<size_t>(from)]); });
+      ForEachSource(graph_, n, [&](int from) { set = sets.Union(set, waits_for_[static_cast<size_t>(from)]); });
       const bool waits_here = IsOutsideOfLoops(n) && (n.async != nullptr || MergesDifferentWaits(n));
       by_itself_[k] = waits_here || !IsOutsideOfLoops(n) || set == Sets::kUnknown;
       // A loop is waited for at its Exits.
@@ -121,7 +121,7 @@ class WaitCutter {
     for (size_t k = graph_.nodes.size(); k-- > 0;) {
       const PlannedNode& n = graph_.nodes[k];
       if (!by_itself_[k] && !n.is_transfer && !leads_[k]) continue;
-      ForEachSource(n, [&](int from) { leads_[static_cast<size_t>(from)] = true; });
+      ForEachSource(graph_, n, [&](int from) { leads_[static_cast<size_t>(from)] = true; });
     }
     // Without any node that waits one segment does.
     if (std::none_of(by_itself_.begin(), by_itself_.end(), [](bool b) { return b; })) {
@@ -139,68 +139,86 @@ class WaitCutter {
     if (!by_itself_[at]) unit = segments_.try_emplace({waits_for_[at], leads_[at]}, unit).first->second;
     if (static_cast<size_t>(unit) == units_.size()) units_.push_back({.nodes = {}, .is_segment = !by_itself_[at]});
     units_[static_cast<size_t>(unit)].nodes.push_back(k);
-    unit_[at] = unit;
-  }
-
-  // Sources first; among those that could be next the nodes that wait, which may be under way while others run, then
-  // by the graph's order.
-  PlanCut Sorted() {
-    std::vector<int> pending(units_.size()), last_seen(units_.size(), -1);
-    std::vector<std::vector<int>> followers(units_.size());
-    for (size_t u = 0; u < units_.size(); ++u) {
-      for (const int k : units_[u].nodes) {
-        ForEachSource(At(k), [&](int from) {
-          const int f = unit_[static_cast<size_t>(from)];
-          if (f < 0 || f == static_cast<int>(u) || last_seen[static_cast<size_t>(f)] == static_cast<int>(u)) return;
-          last_seen[static_cast<size_t>(f)] = static_cast<int>(u);
-          followers[static_cast<size_t>(f)].push_back(static_cast<int>(u));
-          ++pending[u];
-        });
-      }
-    }
-    struct Next {
-      bool is_segment;
-      int first, unit;
-      bool operator<(const Next& o) const {
-        return is_segment != o.is_segment ? is_segment > o.is_segment : first > o.first;
-      }
-    };
-    std::priority_queue<Next> next;
-    const auto add = [&](int u) {
-      const PlanUnit& unit = units_[static_cast<size_t>(u)];
-      next.push({unit.is_segment, unit.nodes.front(), u});
-    };
-    for (size_t u = 0; u < units_.size(); ++u) {
-      if (pending[u] == 0) add(static_cast<int>(u));
-    }
-    PlanCut sorted;
-    sorted.reserve(units_.size());
-    while (!next.empty()) {
-      const auto u = static_cast<size_t>(next.top().unit);
-      next.pop();
-      sorted.push_back(std::move(units_[u]));
-      for (const int f : followers[u]) {
-        if (--pending[static_cast<size_t>(f)] == 0) add(f);
-      }
-    }
-    return sorted;
+    units_[static_cast<size_t>(unit)].pays_a_thread |= At(k).expensive;
   }
 
   const PlanGraph& graph_;
   std::vector<int> waits_for_;
   std::vector<bool> leads_;  // to a node that waits, or to a transfer
   std::vector<bool> by_itself_;
-  std::vector<int> unit_;
   absl::flat_hash_map<std::pair<int, bool>, int> segments_;
-  PlanCut units_;
+  std::vector<PlanUnit> units_;
 };
 
 }  // namespace
 
+// By unit: those that wait for it.
+std::vector<std::vector<int>> FollowersOf(const PlanGraph& graph, const PlanCut& cut) {
+  std::vector<int> unit_of(graph.nodes.size(), -1), seen(cut.units.size(), -1);
+  for (size_t u = 0; u < cut.units.size(); ++u) {
+    for (const int k : cut.units[u].nodes) unit_of[static_cast<size_t>(k)] = static_cast<int>(u);
+  }
+  std::vector<std::vector<int>> before(cut.units.size()), followers(cut.units.size());  // `before`: by PlanCut::order
+  for (const auto& [from, to] : cut.order) {
+    before[static_cast<size_t>(unit_of[static_cast<size_t>(to)])].push_back(unit_of[static_cast<size_t>(from)]);
+  }
+  for (size_t u = 0; u < cut.units.size(); ++u) {
+    const auto follow = [&](int from) {
+      if (from < 0 || from == static_cast<int>(u)) return;
+      if (std::exchange(seen[static_cast<size_t>(from)], static_cast<int>(u)) == static_cast<int>(u)) return;
+      followers[static_cast<size_t>(from)].push_back(static_cast<int>(u));
+    };
+    for (const int k : cut.units[u].nodes) {
+      ForEachSource(
+          graph, graph.nodes[static_cast<size_t>(k)], [&](int from) { follow(unit_of[static_cast<size_t>(from)]); });
+    }
+    for (const int from : before[u]) follow(from);
+  }
+  return followers;
+}
+
+// Sources first; among those that could be next the nodes by themselves, which may be under way while others run, then
+// by the graph's order.
+PlanCut SortedCut(const PlanGraph& graph, PlanCut cut) {
+  const std::vector<std::vector<int>> followers = FollowersOf(graph, cut);
+  std::vector<int> pending(cut.units.size());
+  for (const std::vector<int>& list : followers) {
+    for (const int f : list) ++pending[static_cast<size_t>(f)];
+  }
+  struct Next {
+    bool is_segment;
+    int first, unit;
+    bool operator<(const Next& o) const {
+      return is_segment != o.is_segment ? is_segment > o.is_segment : first > o.first;
+    }
+  };
+  std::priority_queue<Next> next;
+  const auto add = [&](size_t u) {
+    next.push({cut.units[u].is_segment, cut.units[u].nodes.front(), static_cast<int>(u)});
+  };
+  for (size_t u = 0; u < cut.units.size(); ++u) {
+    if (pending[u] == 0) add(u);
+  }
+  std::vector<PlanUnit> sorted;
+  sorted.reserve(cut.units.size());
+  while (!next.empty()) {
+    const auto u = static_cast<size_t>(next.top().unit);
+    next.pop();
+    sorted.push_back(std::move(cut.units[u]));
+    for (const int f : followers[u]) {
+      if (--pending[static_cast<size_t>(f)] == 0) add(static_cast<size_t>(f));
+    }
+  }
+  cut.units = std::move(sorted);
+  return cut;
+}
+
 PlanCut CutIntoNodes(const PlanGraph& graph) {
   PlanCut cut;
   for (size_t k = 0; k < graph.nodes.size(); ++k) {
-    if (IsStep(graph.nodes[k])) cut.push_back({.nodes = {static_cast<int>(k)}, .is_segment = false});
+    if (!IsStep(graph.nodes[k])) continue;
+    cut.units.push_back(
+        {.nodes = {static_cast<int>(k)}, .is_segment = false, .pays_a_thread = graph.nodes[k].expensive});
   }
   return cut;
 }

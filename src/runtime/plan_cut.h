@@ -3,18 +3,24 @@
 // are counted for readiness by themselves.
 #pragma once
 
+#include <utility>
 #include <vector>
 
+#include "absl/types/span.h"
 #include "runtime/plan_graph.h"
 
 namespace millrace {
 
 struct PlanUnit {
-  std::vector<int> nodes;   // of the PlanGraph, in an order in which they can run
-  bool is_segment = false;  // else one node, which runs by readiness
+  std::vector<int> nodes;      // of the PlanGraph, in an order in which they can run
+  bool is_segment = false;     // else one node, which runs by readiness
+  bool pays_a_thread = false;  // another thread may be asked to run it
 };
 // All nodes of a step. No unit reads what a later one makes, but for the back edges of loops.
-using PlanCut = std::vector<PlanUnit>;
+struct PlanCut {
+  std::vector<PlanUnit> units;
+  std::vector<std::pair<int, int>> order;  // the unit of the second node, a segment, waits for that of the first
+};
 
 // Every node by itself: each order that the graph allows can happen.
 PlanCut CutIntoNodes(const PlanGraph& graph);
@@ -24,5 +30,20 @@ PlanCut CutIntoNodes(const PlanGraph& graph);
 // same set of those are one segment: when one of them could run, so can the rest. Two, if some of them lead to a node
 // that waits or to a transfer; these run first. So one segment is all there is where nothing waits.
 PlanCut CutByWaits(const PlanGraph& graph);
+
+// Whether two nodes that may cost more than a hand-over between threads are independent of each other, in a graph that
+// is one segment: only then there may be something to gain by CutByCost.
+bool MayHaveWidth(const PlanGraph& graph);
+
+// For several threads, by what each node (of the graph, those of no step too) costs on one of them, in nanoseconds.
+// Only for graphs that are one segment. What changes a state stays in order with all else that uses one.
+PlanCut CutByCost(const PlanGraph& graph, absl::Span<const double> nanos, int threads);
+// What a step would take then.
+double EstimateNanos(const PlanGraph& graph, const PlanCut& cut, absl::Span<const double> nanos, int threads);
+
+// For who makes cuts. By unit: those that wait for it.
+std::vector<std::vector<int>> FollowersOf(const PlanGraph& graph, const PlanCut& cut);
+// With the units in an order in which they can run.
+PlanCut SortedCut(const PlanGraph& graph, PlanCut cut);
 
 }  // namespace millrace

@@ -59,7 +59,7 @@ class PlanCutTest : public ::testing::Test {
   // "[2 3] 0 [1]": segments in brackets.
   std::string Cut() const {
     std::vector<std::string> units;
-    for (const PlanUnit& u : CutByWaits(graph_)) {
+    for (const PlanUnit& u : CutByWaits(graph_).units) {
       const std::string nodes = absl::StrJoin(u.nodes, " ");
       units.push_back(u.is_segment ? absl::StrCat("[", nodes, "]") : nodes);
     }
@@ -145,7 +145,7 @@ TEST_F(PlanCutTest, ManyWaitsCostNoMoreThanTheirLimit) {
   // Each node has a set of its own; with all of them looked into, these would be a gigabyte.
   int last = Add({});
   for (int i = 0; i < 40000; ++i) last = Add({last, Wait()});
-  EXPECT_EQ(CutByWaits(graph_).size(), graph_.nodes.size());
+  EXPECT_EQ(CutByWaits(graph_).units.size(), graph_.nodes.size());
 }
 
 TEST_F(PlanCutTest, RandomCutsKeepOrderAndReadiness) {
@@ -169,7 +169,7 @@ TEST_F(PlanCutTest, RandomCutsKeepOrderAndReadiness) {
     }
     std::vector<int> place(n, -1);
     int next = 0;
-    for (const PlanUnit& u : CutByWaits(graph_)) {
+    for (const PlanUnit& u : CutByWaits(graph_).units) {
       EXPECT_TRUE(u.is_segment || u.nodes.size() == 1);
       for (const int k : u.nodes) {
         EXPECT_EQ(place[static_cast<size_t>(k)], -1) << seed;

@@ -2,6 +2,7 @@
 #include "runtime/plan_graph.h"
 
 #include "absl/container/flat_hash_map.h"
+#include "kernel/random_stream.h"
 #include "runtime/node_run.h"
 #include "runtime/update_order.h"
 
@@ -18,6 +19,21 @@ StatusOr<size_t> IndexOf(const Node& n, size_t limit) {
     return InvalidArgument(n.Describe(), " has index ", index, ", want one in [0, ", limit, ")");
   }
   return static_cast<size_t>(index);
+}
+
+// Streams of random numbers have a state too, but each node its own.
+PlannedNode::StateUse StateUseOf(const Node& n, const Kernel& kernel) {
+  using Use = PlannedNode::StateUse;
+  if (n.op()->stateful && dynamic_cast<const RandomStream*>(&kernel) == nullptr) {
+    return n.Is(OpTrait::kReadsVariable) ? Use::kReads : Use::kChanges;
+  }
+  Use use = Use::kNone;
+  for (int i = 0; i < n.num_inputs(); ++i) {
+    const bool is_handle = IsRef(n.input_type(i)) || n.input_type(i) == DType::kResource;
+    if (is_handle && !n.Is(OpTrait::kPassesOn) && !n.Is(OpTrait::kReadsVariable)) return Use::kChanges;
+    if (is_handle || IsRef(n.input(i).dtype())) use = Use::kReads;
+  }
+  return use;
 }
 
 class GraphReader {
@@ -82,6 +98,7 @@ class GraphReader {
     p->expensive = p->kernel->IsExpensive();
     p->may_stop = p->async == nullptr && ChangesOnlyItsOutputs(n.signature());
     p->control = n.control_op();
+    p->state_use = StateUseOf(n, *p->kernel);
     p->is_transfer = n.Is(OpTrait::kTransfer);
     p->enters_constant = n.IsConstantEnter();
     const bool needs_nothing = n.num_inputs() == 0 && n.control_inputs().empty();

@@ -33,8 +33,11 @@ struct PlannedNode {
   bool enters_constant = false;  // an Enter whose value holds for every iteration
   bool expensive = false;
   bool may_stop = false;  // its kernel may be left in the middle (base/stop_scope.h)
-  int frame = 0;          // the loop that the node runs in
-  int output_frame = 0;   // the loop that its outputs are in
+  // Of what outlives the node: variables, resources, whatever stateful ops have.
+  enum class StateUse : uint8_t { kNone, kReads, kChanges };
+  StateUse state_use = StateUse::kNone;
+  int frame = 0;         // the loop that the node runs in
+  int output_frame = 0;  // the loop that its outputs are in
   NodeInfo info;
   std::shared_ptr<Kernel> kernel;  // of an argument none
   AsyncKernel* async = nullptr;    // `kernel`, when it is asynchronous

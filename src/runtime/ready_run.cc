@@ -13,6 +13,8 @@
 #include <atomic>
 #include <deque>
 
+#include "base/help_point.h"
+#include "base/thread_pool.h"
 #include "runtime/blocked_nodes.h"
 #include "runtime/interrupt.h"
 #include "runtime/loop_state.h"
@@ -119,6 +121,7 @@ class ReadyRun {
   }
 
   void RunUntilEmpty() ABSL_LOCKS_EXCLUDED(mu_) {
+    const WorkFor caller(options_.caller ? options_.caller->help_point() : nullptr);
     Inputs inputs;
     Slot aside;
     Interrupt* const interrupt = CurrentInterrupt();
@@ -164,10 +167,10 @@ class ReadyRun {
     return false;
   }
 
-  // Another worker joins while expensive nodes wait and threads are free.
+  // Another worker joins while units wait that pay for it and threads are free.
   void MaybeAddRunner() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
     if (options_.single_thread || !status_.ok()) return;
-    if (ready_.empty() || !Links(ready_.front().node).expensive) return;
+    if (ready_.empty() || !Links(ready_.front().node).pays_a_thread) return;
     const int width = Pool().parallelism();
     if (runners_ < (options_.inter_op_threads > 0 ? std::min(options_.inter_op_threads, width) : width)) StartRunner();
   }

@@ -10,38 +10,44 @@ namespace millrace {
 void StepThread::Post(Work work) {
   absl::MutexLock lock(&mu_);
   posted_.push_back(std::move(work));
+  help_.Tell();
 }
 
 bool StepThread::TryPost(Work& work) {
   absl::MutexLock lock(&mu_);
   if (!waits_ || HasNews()) return false;
   posted_.push_back(std::move(work));
+  help_.Tell();
   return true;
 }
 
 void StepThread::Finish() {
   absl::MutexLock lock(&mu_);
   finished_ = true;
+  help_.Tell();
 }
 
 bool StepThread::Drive(bool may_be_interrupted) {
-  const auto has_news = [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) { return HasNews(); };
+  Interrupt* const interrupt = may_be_interrupted ? CurrentInterrupt() : nullptr;
+  const int64_t patience = interrupt ? absl::ToInt64Nanoseconds(kInterruptPeriod) : -1;
   absl::MutexLock lock(&mu_);
   for (;;) {
-    waits_ = true;
-    bool news = true;
-    if (may_be_interrupted) {
-      news = AwaitUnlessInterrupted(mu_, absl::Condition(&has_news));
-    } else {
-      mu_.Await(absl::Condition(&has_news));
+    while (!HasNews()) {
+      waits_ = true;
+      const uint32_t seen = help_.seen();
+      mu_.Unlock();
+      help_.WaitAndHelp(seen, patience);
+      const bool stop = interrupt && interrupt->IsDue() && interrupt->Look();
+      mu_.Lock();
+      waits_ = false;
+      if (stop && !HasNews()) return false;
     }
-    waits_ = false;
-    if (!news) return false;
     if (posted_.empty()) return true;
     Work work = std::move(posted_.front());
     posted_.pop_front();
     mu_.Unlock();
     work();
+    work = nullptr;
     mu_.Lock();
   }
 }

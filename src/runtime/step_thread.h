@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The thread that waits for a step, and meanwhile runs what becomes ready in it.
+// The thread that waits for a step, and meanwhile runs what becomes ready in it, or helps kernels of it that other
+// threads run.
 #pragma once
 
 #include <deque>
@@ -7,6 +8,7 @@
 #include "absl/base/thread_annotations.h"
 #include "absl/functional/any_invocable.h"
 #include "absl/synchronization/mutex.h"
+#include "base/help_point.h"
 
 namespace millrace {
 
@@ -23,10 +25,13 @@ class StepThread {
   // Runs what is posted until Finish: true. False when this thread's interrupt says stop before, unless it may not
   // interrupt; then the caller stops the step and drives on.
   bool Drive(bool may_be_interrupted);
+  // For kernels of the step on other threads.
+  HelpPoint* help_point() { return &help_; }
 
  private:
   bool HasNews() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) { return finished_ || !posted_.empty(); }
 
+  HelpPoint help_;  // told under the lock, so that this object is not gone before
   absl::Mutex mu_;
   bool waits_ ABSL_GUARDED_BY(mu_) = false;
   bool finished_ ABSL_GUARDED_BY(mu_) = false;

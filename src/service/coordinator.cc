@@ -386,7 +386,7 @@ Status Coordinator::RunStep(const StepOptions& options, absl::Span<const Output>
       });
     }
     if (compiled->simple && !options_.deterministic) {
-      s = compiled->parts[0].inline_partition->Run(step.context, feed_values, outputs);
+      s = compiled->parts[0].inline_partition->Run(step.context, options.inter_op_threads, feed_values, outputs);
     } else {
       s = RunParts(*compiled, step, options.inter_op_threads, feed_values, outputs);
     }

@@ -5,6 +5,7 @@
 
 #include "runtime/executor.h"
 #include "runtime/node_run.h"
+#include "runtime/plan_width.h"
 #include "service/joint_rendezvous.h"
 #include "service/plan_step.h"
 
@@ -122,21 +123,23 @@ namespace {
 
 class InlinePlan final : public InlinePartition {
  public:
-  explicit InlinePlan(std::shared_ptr<const Plan> plan) : plan_(std::move(plan)) {}
-  Status Run(StepContext& step, absl::Span<const Tensor> args, std::vector<Tensor>* retvals) const override {
-    MR_ASSIGN_OR_RETURN(const HeldFrame frame, plan_->AcquireFrame());
-    MR_RETURN_IF_ERROR(FillArgs(*plan_, args, *frame));
-    MR_RETURN_IF_ERROR(RunInOrder(*plan_, *frame, step, {.trace = step.trace}));
-    return TakeRetvals(*plan_, *frame, retvals);
+  explicit InlinePlan(std::shared_ptr<const Plan> plan) : plan_(std::move(plan)), width_(*plan_) {}
+  Status Run(StepContext& step, int inter_op_threads, absl::Span<const Tensor> args,
+             std::vector<Tensor>* retvals) override {
+    return width_.Run(
+        step, {.trace = step.trace, .inter_op_threads = inter_op_threads},
+        [&](const Plan& plan, Frame& frame) { return FillArgs(plan, args, frame); },
+        [&](const Plan& plan, Frame& frame) { return TakeRetvals(plan, frame, retvals); });
   }
 
  private:
   const std::shared_ptr<const Plan> plan_;
+  PlanWidth width_;
 };
 
 }  // namespace
 
-std::shared_ptr<const InlinePartition> LocalWorker::FindInline(int64_t partition) const {
+std::shared_ptr<InlinePartition> LocalWorker::FindInline(int64_t partition) const {
   StatusOr<std::shared_ptr<const Plan>> plan = Find(partition);
   if (!plan.ok() || !(*plan)->is_one_line()) return nullptr;
   return std::make_shared<InlinePlan>(*std::move(plan));

@@ -27,7 +27,7 @@ class LocalWorker : public Worker {
   std::vector<DeviceInfo> devices() const override;
   StatusOr<int64_t> Register(Partition partition) override;
   void Deregister(int64_t partition) override;
-  std::shared_ptr<const InlinePartition> FindInline(int64_t partition) const override;
+  std::shared_ptr<InlinePartition> FindInline(int64_t partition) const override;
   StatusOr<std::unique_ptr<WorkerStep>> OpenStep(const StepSpec& spec) override;
 
   // For transports: the value of `key`, which a device of this worker sends in that step. Aborted when it is not open.

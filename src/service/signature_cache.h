@@ -15,9 +15,9 @@ namespace millrace {
 struct CompiledPart {
   size_t worker = 0;
   int64_t handle = 0;
-  std::shared_ptr<const InlinePartition> inline_partition;  // null: it may have to wait
-  std::vector<size_t> args;                                 // argument i of the partition is feed args[i] of the client
-  std::vector<size_t> retvals;  // retval i of the partition is fetch retvals[i] of the client
+  std::shared_ptr<InlinePartition> inline_partition;  // null: it may have to wait
+  std::vector<size_t> args;                           // argument i of the partition is feed args[i] of the client
+  std::vector<size_t> retvals;                        // retval i of the partition is fetch retvals[i] of the client
 };
 
 // Its partitions stay registered with the workers, which outlive it, as long as it lives.

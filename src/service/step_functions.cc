@@ -109,14 +109,7 @@ class CompiledFunction final : public StepFunction {
 
   Status Execute(Frame& frame, StepContext& step) const {
     if (plan_->is_one_line()) return RunInOrder(*plan_, frame, step, {});
-    Status result;
-    StepThread caller;
-    RunByReadiness(*plan_, frame, step, {.caller = &caller}, [&](Status s) {
-      result = std::move(s);
-      caller.Finish();
-    });
-    caller.Drive(/*may_be_interrupted=*/false);
-    return result;
+    return RunByReadinessHere(*plan_, frame, step, {}, /*may_be_interrupted=*/false);
   }
 
   const std::string name_;

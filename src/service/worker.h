@@ -55,7 +55,9 @@ class WorkerStep {
 class InlinePartition {
  public:
   virtual ~InlinePartition() = default;
-  virtual Status Run(StepContext& step, absl::Span<const Tensor> args, std::vector<Tensor>* retvals) const = 0;
+  // `inter_op_threads`: that run kernels at once; 0: the pool's width.
+  virtual Status Run(StepContext& step, int inter_op_threads, absl::Span<const Tensor> args,
+                     std::vector<Tensor>* retvals) = 0;
 };
 
 class Worker {
@@ -66,7 +68,7 @@ class Worker {
   virtual StatusOr<int64_t> Register(Partition partition) = 0;
   virtual void Deregister(int64_t partition) = 0;
   // Null when the partition may have to wait, or is elsewhere.
-  virtual std::shared_ptr<const InlinePartition> FindInline(int64_t partition) const = 0;
+  virtual std::shared_ptr<InlinePartition> FindInline(int64_t partition) const = 0;
   // A step must be open on all workers that take part before any partition of it runs.
   virtual StatusOr<std::unique_ptr<WorkerStep>> OpenStep(const StepSpec& spec) = 0;
 };

@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+// Where a thread waits for others and meanwhile helps them with the ParallelFor calls that they make for it.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <utility>
+
+namespace millrace {
+
+// One thread waits; any thread may tell it something. Outlives the WorkFor scopes that name it.
+class HelpPoint {
+ public:
+  // Something that helps, a thread pool.
+  class Helpable {
+   public:
+    // Does a part of the work that is made for `point`; false when there is none.
+    virtual bool HelpWithWorkFor(const HelpPoint& point) = 0;
+
+   protected:
+    ~Helpable() = default;
+  };
+
+  // Ends the present or the next wait that begins with what `seen` returned before.
+  void Tell();
+  uint32_t seen() const { return news_.load(); }
+  // Helps until there is news since `seen`, or until `patience_nanos` have passed (-1: without limit) and nothing is to
+  // be helped with. Spins a little before it sleeps. May return early for no reason.
+  void WaitAndHelp(uint32_t seen, int64_t patience_nanos);
+
+  // For thread pools: there is work for this point.
+  void Ask(Helpable* pool);
+
+ private:
+  bool HelpOnce() const;
+
+  std::atomic<uint32_t> news_{0};
+  std::atomic<bool> sleeps_{false};
+  std::atomic<Helpable*> pool_{nullptr};  // that last had work for it
+};
+
+// While it lives, calls of ParallelFor on this thread are made for `point`; null: for nobody in particular.
+class WorkFor {
+ public:
+  explicit WorkFor(HelpPoint* point);
+  ~WorkFor();
+  WorkFor(const WorkFor&) = delete;
+  WorkFor& operator=(const WorkFor&) = delete;
+
+ private:
+  HelpPoint* const outer_;
+};
+
+// While it lives, measures the time that other threads spend on this thread's ParallelFor calls.
+class HelpMeter {
+ public:
+  HelpMeter();
+  ~HelpMeter();
+  HelpMeter(const HelpMeter&) = delete;
+  HelpMeter& operator=(const HelpMeter&) = delete;
+  // In nanoseconds, since the last call.
+  int64_t Take() { return std::exchange(nanos_, 0); }
+  void Add(int64_t nanos) { nanos_ += nanos; }
+
+ private:
+  HelpMeter* const outer_;
+  int64_t nanos_ = 0;
+};
+
+}  // namespace millrace

@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+// Whether the steps of a plan that is one segment go faster on several threads, and how. Measured, not guessed: in a
+// few early runs it is measured what each node costs; if a cut by these costs promises a tenth of the time, runs in
+// order and runs of the cut plan take turns for a while, and the faster way stays. All of it is repeated now and then,
+// ever more rarely. A plan that has no two expensive nodes independent of each other pays nothing for this.
+//
+// Thread-safe.
+#pragma once
+
+#include <atomic>
+#include <memory>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/functional/function_ref.h"
+#include "absl/synchronization/mutex.h"
+#include "runtime/executor.h"
+#include "runtime/plan.h"
+
+namespace millrace {
+
+class PlanWidth {
+ public:
+  // `plan` is one segment, and outlives this.
+  explicit PlanWidth(const Plan& plan);
+
+  // Runs the plan, or its cut form, with `fill` and `take` before and after, to put arguments into the frame and take
+  // results out of it. `options.inter_op_threads` limits the threads.
+  using UseFrame = absl::FunctionRef<Status(const Plan& plan, Frame& frame)>;
+  Status Run(StepContext& step, const ExecutorOptions& options, UseFrame fill, UseFrame take);
+
+ private:
+  enum class Kind { kAsDecided, kMeasured, kInOrder, kWide };  // the last two: timed
+  struct Choice {
+    Kind kind = Kind::kAsDecided;
+    std::shared_ptr<const Plan> wide;  // null: in order
+    int threads = 1;
+  };
+  Choice Choose(int threads);
+  Status RunOneWay(const Choice& choice, StepContext& step, const ExecutorOptions& options, UseFrame fill,
+                   UseFrame take);
+  void Ended(const Choice& choice, const NodeCosts& costs, int64_t nanos);
+  // *dropped: a plan that is not used any more, to be freed outside of the lock.
+  using Dropped = std::shared_ptr<const Plan>;
+  void UseCosts(const NodeCosts& costs, int threads, Dropped* dropped) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  void Decide(Dropped* dropped) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  void Rest(bool wide, Dropped* dropped) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+
+  const Plan& plan_;
+  const bool may_have_width_;
+  std::atomic<int64_t> runs_{0};
+  std::atomic<int64_t> next_look_{1};  // the run from which on something is measured again; the first one never is
+  std::atomic<bool> is_wide_{false};   // decided
+  absl::Mutex mu_;
+  bool is_busy_ ABSL_GUARDED_BY(mu_) = false;  // a run is being measured or timed: one at a time
+  int measured_ ABSL_GUARDED_BY(mu_) = 0;
+  bool in_trial_ ABSL_GUARDED_BY(mu_) = false;
+  std::vector<double> wall_ ABSL_GUARDED_BY(mu_), work_ ABSL_GUARDED_BY(mu_);  // by node of the graph, smoothed
+  std::shared_ptr<const Plan> wide_ ABSL_GUARDED_BY(mu_);
+  std::vector<int64_t> in_order_nanos_ ABSL_GUARDED_BY(mu_), wide_nanos_ ABSL_GUARDED_BY(mu_);  // of the trial
+};
+
+}  // namespace millrace

@@ -267,6 +267,11 @@ def test_what_is_refused_while_the_graph_is_built(sess):
                                   (lambda: tf.data.Iterator.from_structure((tf.int64, tf.float64), [None]), TypeError, "structure")):
         with pytest.raises(error, match=message):
             build()
+    iterator = tf.data.Iterator.from_structure((tf.int64, tf.int64))
+    counted = tf.data.Dataset.range(3)
+    with pytest.raises(ValueError, match="structure"):
+        iterator.make_initializer(tf.data.Dataset.zip(((counted,), (counted,))))
+    assert iterator.make_initializer(tf.data.Dataset.zip((counted, counted))).type == "MakeIterator"
 
 
 def test_gradients_of_nothing_to_learn_from(sess):

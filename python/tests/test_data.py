@@ -466,3 +466,12 @@ def test_iterators_in_files(tmp_path):
         assert drain(session, element) == [[4], [5]]
         with pytest.raises(tf.errors.InvalidArgumentError, match="other types"):
             session.run(gen_ops.restore_iterator(words, path))
+
+
+def test_arguments_that_are_tensors():
+    data = tf.data.Dataset.from_tensors((tf.placeholder(tf.int32), tf.placeholder(tf.int32)))
+    padded = data.padded_batch(32, (tf.constant([-1], tf.int64), tf.constant([37], tf.int64)))
+    assert [s.as_list() for s in padded.output_shapes] == [[None, None], [None, 37]]
+    seed = tf.placeholder_with_default(np.int64(5), [])
+    shuffled = read(tf.data.Dataset.range(30).shuffle(30, seed))
+    assert sorted(map(int, shuffled)) == list(range(30)) and list(map(int, shuffled)) == list(map(int, read(tf.data.Dataset.range(30).shuffle(30, 5))))

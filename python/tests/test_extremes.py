@@ -95,3 +95,17 @@ def test_sparse(sess, at):
     y = tf.SparseTensor([[0, 0], [0, 1], [0, 2]], np.ones(3, np.float32), [1, 3])
     for got in (tf.sparse_maximum(x, y), tf.sparse_maximum(y, x), tf.sparse_minimum(x, y), tf.sparse_minimum(y, x)):
         assert nans(sess, got.values).tolist() == [i == at for i in range(3)]
+
+
+@pytest.mark.parametrize("channels", [2, 70])
+def test_moments_survive_outliers_and_drift(sess, channels):
+    """One row that is far from all others, where it would do the most harm, and a mean that wanders from block to block."""
+    rows = 40000
+    x = np.random.RandomState(0).randn(rows, channels) + (np.arange(rows) * 8 // rows * 64)[:, None]
+    x[0] += 30000
+    x = x.astype(np.float32)
+    ones, zeros = np.ones(channels, np.float32), np.zeros(channels, np.float32)
+    _, mean, variance = sess.run(tf.nn.fused_batch_norm(x.reshape(1, 200, 200, channels), ones, zeros))
+    wide = x.astype(np.float64)
+    np.testing.assert_allclose(mean, wide.mean(0), rtol=3e-7)
+    np.testing.assert_allclose(variance, wide.var(0, ddof=1), rtol=3e-6)

@@ -15,6 +15,7 @@ from millrace.framework.convert import convert_to_tensor
 from millrace.framework.errors import at_user_line
 from millrace.framework.graph import Tensor, control_dependencies
 from millrace.framework.random_seed import op_seeds
+from millrace.framework.static_values import constant_value
 from millrace.framework.tensor_shape import TensorShape
 from millrace.ops import gen_ops
 
@@ -204,6 +205,9 @@ class Dataset:
         size = _number(batch_size) if drop_remainder is True else None
         wanted, static, values = [], [], []
         for row, value, dtype, shape in zip(rows, given, *self._spec):
+            known = constant_value(row) if isinstance(row, Tensor) else None
+            if known is not None:
+                row = known.tolist()
             if isinstance(row, Tensor):
                 wanted.append(_int64(row))
                 static.append(TensorShape([size]).concatenate(TensorShape([None] * row.shape[0].value if row.shape.ndims == 1 and row.shape[0].value is not None else None)))
@@ -303,6 +307,8 @@ def _common(a: TensorShape, b: TensorShape) -> TensorShape:
 
 def _seeds(seed: Optional[int]) -> Any:
     """Two numbers; 0 and 0 stand for a random order."""
+    if isinstance(seed, Tensor):
+        return _int64(op_seeds(1)[0]), _int64(seed)
     first, second = op_seeds(seed)
     first, second = first or 0, second or 0
     if seed is not None and first == 0 and second == 0:

@@ -52,6 +52,8 @@ class Iterator:
 
     def make_initializer(self, dataset: Any, name: Optional[str] = None) -> Operation:
         """Sets the iterator to the beginning of a data set with elements of the same types."""
+        if structure.mapped(lambda t: None, dataset.output_types) != structure.mapped(lambda t: None, self._types):
+            raise at_user_line(ValueError("Expected elements of the structure %r but got a dataset with %r." % (self._types, dataset.output_types)))
         if structure.flatten(dataset.output_types) != structure.flatten(self._types):
             raise at_user_line(TypeError("Expected output types %r but got dataset with output types %r." % (self._types, dataset.output_types)))
         for mine, given in zip(structure.flatten(self._shapes), structure.flatten(dataset.output_shapes)):

@@ -46,7 +46,7 @@ StatusOr<std::vector<std::string>> MatchingFiles(Env& env, const std::string& pa
   }
   if (files.empty()) {
     return NotFound("Unsuccessful TensorSliceReader constructor: Failed to find any matching files for ", pattern,
-                    ": neither an index file nor a V1 file");
+                    ": no checkpoint, neither an index file nor a V1 file");
   }
   return files;
 }

@@ -115,7 +115,7 @@ def _of_variable(value: Any, slice_spec: str, name: str, wrong: Callable[[Any], 
 def by_name(values: Any) -> Dict[str, Any]:
     """{the name to save under: value} of a list; the parts of one variable come together in a list."""
     found: Dict[str, Any] = {}
-    for value in sorted(values, key=lambda v: str(v.name)):
+    for value in sorted(values, key=lambda v: str(getattr(v, "name", v))):
         info = value._get_save_slice_info() if isinstance(value, Variable) else None
         if isinstance(value, (SaveableObject, PartitionedVariable)):
             name = value.name
@@ -128,7 +128,7 @@ def by_name(values: Any) -> Dict[str, Any]:
             found.setdefault(name, []).append(value)
             continue
         else:
-            _of_variable(value, "", value.op.name if isinstance(value, (Tensor, Variable)) else "", lambda v: "Variable to save is not a Variable: %s" % (v,))
+            _of_variable(value, "", value.op.name if isinstance(value, (Tensor, Variable)) else "", lambda v: "Variable to save is not a Variable: %r" % (v,))
             name = value.op.name if not isinstance(value, Tensor) or value.op.type != "ReadVariableOp" else value.op.inputs[0].op.name
         if name in found:
             raise at_user_line(ValueError("At least two variables have the same name: %s" % name))

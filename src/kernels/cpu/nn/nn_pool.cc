@@ -15,6 +15,7 @@
 #include "kernels/cpu/engine/index_arithmetic.h"
 #include "kernels/cpu/engine/strided_copy.h"
 #include "kernels/cpu/nn/nn_layout.h"
+#include "kernels/cpu/nn/nn_pool_planes_simd.h"
 #include "kernels/cpu/nn/nn_pool_simd.h"
 
 namespace millrace {
@@ -376,7 +377,14 @@ class PoolKernel : public Kernel {
   Status Run(KernelContext& ctx, const WindowAttrs& attrs, const PoolGeometry& g, Tensor* out) const {
     const bool narrow = IsNarrowFloat(out->dtype());
     if (attrs.layout.channels_first() && !narrow && attrs.ksize[Sz(attrs.layout.channel)] == 1) {
-      return WithRealType(out->dtype(), [&](auto zero) { return RunPlanes<decltype(zero)>(ctx, g, out); });
+      return WithRealType(out->dtype(), [&](auto zero) -> Status {
+        using T = decltype(zero);
+        if constexpr (kVector<T>) {
+          if (g.in[0] == 1 && op_ == PoolOp::kMax) return RunInPlace<T>(ctx, g, MaxOfPlane<T>, out);
+          if (g.in[0] == 1 && op_ == PoolOp::kMean) return RunInPlace<T>(ctx, g, MeanOfPlane<T>, out);
+        }
+        return RunPlanes<T>(ctx, g, out);
+      });
     }
     Tensor operand[3];
     for (int i = op_ == PoolOp::kMeanGrad ? 1 : 0; i < std::min(ctx.num_inputs(), 3); ++i) {
@@ -449,6 +457,23 @@ class PoolKernel : public Kernel {
       case PoolOp::kMaxGradGrad: return i == 1 || i == 3 ? results : cells;
       default: return i == 1 ? results : i == 3 ? cells : 0;
     }
+  }
+
+  // Channels first, forward: planes are pooled where they lie.
+  template <typename T>
+  static Status RunInPlace(KernelContext& ctx, const PoolGeometry& g,
+                           void (*pool)(const PlaneAxis&, const PlaneAxis&, const T*, T*, T*), Tensor* out) {
+    const auto axis = [&g](int i) { return PlaneAxis{g.in[i], g.out[i], g.kernel[i], g.stride[i], g.pad[i]}; };
+    const PlaneAxis rows = axis(1), columns = axis(2);
+    const T* const from = ctx.input(0).data<T>();
+    T* const to = out->mutable_data<T>();
+    const int64_t results = rows.out * columns.out;
+    const double cost = 20 + 0.15 * static_cast<double>(g.cells()) + 0.1 * static_cast<double>(results * g.kernel[2]);
+    ctx.ParallelFor(g.batch * g.channels, cost, [&](int64_t begin, int64_t end) {
+      std::vector<T> line(Sz(columns.in));
+      for (int64_t i = begin; i < end; ++i) pool(rows, columns, from + i * g.cells(), line.data(), to + i * results);
+    });
+    return absl::OkStatus();
   }
 
   // Channels first: a block of channels of one image is turned around, pooled

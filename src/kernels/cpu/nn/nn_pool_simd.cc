@@ -26,16 +26,19 @@ HWY_INLINE void ForRun(const WindowRun& run, Fn fn) {
   }
 }
 
-// The processor's maximum may drop a NaN, so that whether there is one is found beside it.
+// The processor's maximum may drop a NaN. A sum does not: where it is a number, so are all cells.
 template <class D, typename T>
 HWY_INLINE hn::Vec<D> Largest(D d, const WindowRun& run, const T* cell) {
   auto best = hn::LoadU(d, cell + run.offsets[0]);
-  auto is_nan = hn::IsNaN(best);
+  auto sum = best;
   for (size_t i = 1; i < run.cells; ++i) {
     const auto here = hn::LoadU(d, cell + run.offsets[i]);
     best = hn::Max(best, here);
-    is_nan = hn::Or(is_nan, hn::IsNaN(here));
+    sum = hn::Add(sum, here);
   }
+  if (HWY_LIKELY(hn::AllFalse(d, hn::IsNaN(sum)))) return best;
+  auto is_nan = hn::IsNaN(hn::LoadU(d, cell + run.offsets[0]));  // or infinities of both signs
+  for (size_t i = 1; i < run.cells; ++i) is_nan = hn::Or(is_nan, hn::IsNaN(hn::LoadU(d, cell + run.offsets[i])));
   return hn::IfThenElse(is_nan, hn::NaN(d), best);
 }
 
@@ -73,11 +76,13 @@ void ScatterT(const WindowRun& run, const T* image, T* into, const T* g) {
   ForRun<T>(run, [&](auto d, int64_t at, size_t to) {
     const auto best = Largest(d, run, image + at);
     const auto by_nan = hn::IsNaN(best);
+    const bool some_nan = !hn::AllFalse(d, by_nan);
     auto left = hn::LoadU(d, g + to);  // what no cell has taken yet
     for (size_t i = 0; i < run.cells; ++i) {
       const int64_t cell = at + run.offsets[i];
       const auto x = hn::LoadU(d, image + cell);
-      const auto here = hn::Or(hn::Eq(x, best), hn::And(by_nan, hn::IsNaN(x)));
+      auto here = hn::Eq(x, best);
+      if (HWY_UNLIKELY(some_nan)) here = hn::Or(here, hn::And(by_nan, hn::IsNaN(x)));
       hn::StoreU(hn::Add(hn::LoadU(d, into + cell), hn::IfThenElseZero(here, left)), d, into + cell);
       left = hn::IfThenZeroElse(here, left);
     }
@@ -89,11 +94,13 @@ void GatherT(const WindowRun& run, const T* image, const T* from, const T* y, T*
   ForRun<T>(run, [&](auto d, int64_t at, size_t to) {
     const auto best = hn::LoadU(d, y + to);
     const auto by_nan = hn::IsNaN(best);
+    const bool some_nan = !hn::AllFalse(d, by_nan);
     auto found = hn::Zero(d);
     for (size_t i = run.cells; i-- > 0;) {
       const int64_t cell = at + run.offsets[i];
       const auto x = hn::LoadU(d, image + cell);
-      const auto here = hn::Or(hn::Eq(x, best), hn::And(by_nan, hn::IsNaN(x)));
+      auto here = hn::Eq(x, best);
+      if (HWY_UNLIKELY(some_nan)) here = hn::Or(here, hn::And(by_nan, hn::IsNaN(x)));
       found = hn::IfThenElse(here, hn::LoadU(d, from + cell), found);
     }
     hn::StoreU(found, d, out + to);

@@ -32,10 +32,16 @@ Status RunDeadTransfer(const PlanNode& n, Slot* outputs, StepContext& step, Step
   return ComputeNode(n, inputs.data(), outputs, 0, step, trace);
 }
 
-// One unit less reads a slot that several do.
-ABSL_ATTRIBUTE_NOINLINE void CountDown(const Plan& plan, size_t counter, Frame& frame) {
-  if (frame.readers[counter].fetch_sub(1, std::memory_order_acq_rel) > 1) return;
-  ClearSlot(frame.slots[static_cast<size_t>(plan.counted_slots()[counter].slot)]);
+inline void Release(const Plan& plan, const PlanNode& n, Frame& frame) {
+  const int32_t* const releases = plan.releases();
+  for (int32_t r = n.release_begin; r < n.release_end; ++r) {
+    const int32_t slot = releases[r];
+    if (__builtin_expect(slot >= 0, 1)) {
+      ClearSlot(frame.slots[static_cast<size_t>(slot)]);
+    } else if (frame.readers[static_cast<size_t>(~slot)].fetch_sub(1, std::memory_order_acq_rel) == 1) {
+      ClearSlot(frame.slots[static_cast<size_t>(plan.counted_slots()[static_cast<size_t>(~slot)].slot)]);
+    }
+  }
 }
 
 // After a node that may be dead: transfers run even so, and what follows learns it.
@@ -57,7 +63,6 @@ ABSL_ATTRIBUTE_NOINLINE Status TellDeath(const Plan& plan, size_t k, bool dead, 
 Status RunSegment(const Plan& plan, int begin, int end, Frame& frame, StepContext& step,
                   const ExecutorOptions& options) {
   const std::vector<PlanNode>& nodes = plan.nodes();
-  const int32_t* const releases = plan.releases();
   Slot* const slots = frame.slots.data();
   Interrupt* const interrupt = CurrentInterrupt();
   std::optional<StopScope> own;
@@ -85,14 +90,7 @@ Status RunSegment(const Plan& plan, int begin, int end, Frame& frame, StepContex
     if (__builtin_expect(n.may_be_dead, 0)) {
       MR_RETURN_IF_ERROR(TellDeath(plan, k, dead, frame, step, options.trace));
     }
-    for (int32_t r = n.release_begin; r < n.release_end; ++r) {
-      const int32_t slot = releases[r];
-      if (__builtin_expect(slot < 0, 0)) {
-        CountDown(plan, static_cast<size_t>(~slot), frame);
-      } else {
-        ClearSlot(slots[slot]);
-      }
-    }
+    Release(plan, n, frame);
   }
   return absl::OkStatus();
 }

@@ -15,6 +15,7 @@ constexpr double kPromised = 0.9;     // of the time in order, for a trial
 constexpr double kKept = 0.95;        // of the time in order, for the decision
 constexpr double kWorthNanos = 40e3;  // less is not looked for
 constexpr int64_t kRestFactor = 8;    // runs until the next look
+constexpr int64_t kShortRest = 2;     // the same after a trial that refuted what was promised, perhaps for others' load
 
 double Median(std::vector<int64_t> v) {
   std::sort(v.begin(), v.end());
@@ -132,9 +133,13 @@ void PlanWidth::Decide(Dropped* dropped) {
 void PlanWidth::Rest(bool wide, Dropped* dropped) {
   is_wide_.store(wide, std::memory_order_relaxed);
   if (!wide) *dropped = std::exchange(wide_, nullptr);
+  const bool refuted = !wide && !wide_nanos_.empty();
+  wide_nanos_.clear();
+  in_order_nanos_.clear();
   measured_ = 0;
   in_trial_ = false;
-  next_look_.store(runs_.load(std::memory_order_relaxed) * kRestFactor, std::memory_order_relaxed);
+  next_look_.store(
+      runs_.load(std::memory_order_relaxed) * (refuted ? kShortRest : kRestFactor), std::memory_order_relaxed);
 }
 
 }  // namespace millrace

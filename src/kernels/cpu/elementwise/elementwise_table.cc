@@ -64,7 +64,6 @@ const TileTable& Tiles() {
     AddDoubleFunctionTiles(*t);
     AddIntegerTiles(*t);
     AddComplexTiles(*t);
-    AddBoolTiles(*t);
     AddObjectTiles(*t);
     AddSpecialTiles(*t);
     AddSpecialFunctionTiles(*t);

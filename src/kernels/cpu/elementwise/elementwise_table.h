@@ -99,8 +99,7 @@ void AddDoubleFunctionTiles(TileTable& t);  // the same in f64
 void AddScalarFunctionTiles(TileTable& t);  // functions of the C library, f32 and f64
 void AddIntegerTiles(TileTable& t);         // division, modulo, powers, shifts, u64
 void AddComplexTiles(TileTable& t);
-void AddBoolTiles(TileTable& t);
-void AddObjectTiles(TileTable& t);           // string
+void AddObjectTiles(TileTable& t);           // bool and string
 void AddSpecialTiles(TileTable& t);          // special functions, bits counted
 void AddSpecialFunctionTiles(TileTable& t);  // those of f32 as vector code
 

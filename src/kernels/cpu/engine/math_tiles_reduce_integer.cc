@@ -30,19 +30,11 @@ struct Numbers<T> {
   static T Highest() { return std::numeric_limits<T>::max(); }
 };
 
-// Of bytes, any but 0 true: Any is whether there is a true one, All whether there is no false one.
-struct Any {
-  using T = uint8_t;
-  using A = uint8_t;
-  using B = uint8_t;
-  static uint8_t Identity() { return 0; }
-  static uint8_t Of(uint8_t v) { return v; }
-  static uint8_t Combine(uint8_t a, uint8_t b) { return a | b; }
+struct Any : Max<uint8_t> {
   static uint8_t Finish(uint8_t a, int64_t) { return a != 0; }
 };
-struct All : Any {
-  static uint8_t Of(uint8_t v) { return v == 0; }
-  static uint8_t Finish(uint8_t a, int64_t) { return a == 0; }
+struct All : Min<uint8_t> {
+  static uint8_t Finish(uint8_t a, int64_t) { return a != 0; }
 };
 
 const Reducer* FindInteger(ReduceKind kind, DType dtype) {

@@ -252,11 +252,13 @@ TEST(ElementwiseTiles, SpecialFunctionsOfFloatAreThoseOfDoubleRounded) {
     RunBinary(ResolveTile(op, DType::kDouble), BinaryForm::kVV, wide_a.data(), wide_b.data(), want.data(), n);
     expect(op, got, want);
   }
-  std::vector<float> got(a.size());
-  std::vector<double> want(a.size());
-  RunUnary(ResolveTile("Digamma", DType::kFloat), a.data(), got.data(), n);
-  RunUnary(ResolveTile("Digamma", DType::kDouble), wide_a.data(), want.data(), n);
-  expect("Digamma", got, want);
+  for (const char* op : {"Digamma", "BesselI0e", "BesselI1e"}) {
+    std::vector<float> got(a.size());
+    std::vector<double> want(a.size());
+    RunUnary(ResolveTile(op, DType::kFloat), a.data(), got.data(), n);
+    RunUnary(ResolveTile(op, DType::kDouble), wide_a.data(), want.data(), n);
+    expect(op, got, want);
+  }
 }
 
 TEST(ElementwiseTiles, HalvesComputeInFloat) {

@@ -208,6 +208,15 @@ def test_noted_shapes_are_taken_over_and_not_kept():
         assert not any("_output_shapes" in node.attr for node in graph.as_graph_def().node)
 
 
+def test_noted_shapes_that_contradict_are_refused():
+    with tf.Graph().as_default() as graph:
+        tf.constant([1.0, 2.0], name="x")
+        noted = graph.as_graph_def(add_shapes=True)
+    noted.node[0].attr["_output_shapes"].list.shape[0].CopyFrom(tf.TensorShape([7]).as_proto())
+    with tf.Graph().as_default(), pytest.raises(ValueError, match="incompatible"):
+        tf.import_graph_def(noted)
+
+
 def test_numbers_of_scopes_go_on_after_a_scope_was_opened_again():
     with tf.Graph().as_default():
         names = []

@@ -21,11 +21,14 @@ def without_shapes(graph_def: Any) -> Any:
 
 
 def _tell_shapes(operation: Optional[Operation], shapes: Any) -> None:
-    """Adds what a GraphDef says of the shapes of an operation's outputs to what is known of them."""
+    """Adds what a GraphDef says of the shapes of an operation's outputs to what is known of them. ValueError where these contradict."""
     outputs = [] if operation is None else operation.outputs
     for tensor, shape in zip(outputs, shapes):
-        if len(outputs) == len(shapes) and not shape.unknown_rank and not tensor.get_shape().is_fully_defined():
-            tensor.set_shape(TensorShape(shape))
+        if len(outputs) == len(shapes) and not shape.unknown_rank:
+            known = tensor.get_shape()
+            known.assert_is_compatible_with(TensorShape(shape))
+            if not known.is_fully_defined():
+                tensor.set_shape(TensorShape(shape))
 
 
 def import_graph_def(graph_def: Any, input_map: Any = None, return_elements: Any = None, name: Optional[str] = None, op_dict: Any = None,

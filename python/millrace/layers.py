@@ -239,7 +239,7 @@ class _Conv(Layer):
         self.rank, self.filters = rank, int(filters) if filters is not None else None
         self.kernel_size, self.strides = _tuple(kernel_size, rank, "kernel_size"), _tuple(strides, rank, "strides")
         self.dilation_rate = _tuple(dilation_rate, rank, "dilation_rate")
-        self.padding, self.data_format = padding.lower(), data_format
+        self.padding, self.data_format = padding.lower(), layers_utils.normalize_data_format(data_format)
         if self.padding not in ("valid", "same", "causal"):
             raise at_user_line(ValueError("The `padding` argument must be one of 'valid', 'same'. Received: %s" % padding))
         self.activation, self.use_bias = _activation(activation), use_bias
@@ -291,11 +291,10 @@ Conv1D, Conv2D, Conv3D = _of_rank(1, "Conv1D"), _of_rank(2, "Conv2D"), _of_rank(
 Convolution1D, Convolution2D, Convolution3D = Conv1D, Conv2D, Conv3D
 
 
-class Conv2DTranspose(_Conv):
-    """The transpose of a 2-D convolution."""
+class _ConvTranspose(_Conv):
+    """The transpose of a convolution."""
 
-    def __init__(self, filters: Any, kernel_size: Any, strides: Any = (1, 1), padding: str = "valid", data_format: str = "channels_last", **kwargs: Any) -> None:
-        super().__init__(2, filters, kernel_size, strides, padding, data_format, **kwargs)
+    _op: Callable[..., Any]
 
     def build(self, input_shape: Any) -> None:
         """Makes kernel and bias."""
@@ -313,16 +312,34 @@ class Conv2DTranspose(_Conv):
     def call(self, inputs: Any, *args: Any, **kwargs: Any) -> Any:
         """Computes the output."""
         static, dynamic = inputs.get_shape().as_list(), array_ops.shape(inputs)
-        axes = (2, 3) if self._first else (1, 2)
+        axes = range(2, self.rank + 2) if self._first else range(1, self.rank + 1)
         sizes = [self._length(static[a] if static[a] is not None else dynamic[a], i) for i, a in enumerate(axes)]
         batch = static[0] if static[0] is not None else dynamic[0]
         shape = [batch, self.filters] + sizes if self._first else [batch] + sizes + [self.filters]
         strides = (1, 1) + self.strides if self._first else (1,) + self.strides + (1,)
-        outputs = nn_ops.conv2d_transpose(inputs, self.kernel, array_ops.stack(shape) if any(isinstance(s, Tensor) for s in shape) else shape,
-                                          strides, self.padding.upper(), "NCHW" if self._first else "NHWC")
+        outputs = self._op(inputs, self.kernel, array_ops.stack(shape) if any(isinstance(s, Tensor) for s in shape) else shape,
+                           strides, self.padding.upper(), layers_utils.convert_data_format(self.data_format, self.rank + 2))
         known = [static[0]] + [self._length(static[a], i) for i, a in enumerate(axes)]
         outputs.set_shape([known[0], self.filters] + known[1:] if self._first else known + [self.filters])
         return self._finish(outputs)
+
+
+class Conv2DTranspose(_ConvTranspose):
+    """The transpose of a 2-D convolution."""
+
+    _op = staticmethod(nn_ops.conv2d_transpose)
+
+    def __init__(self, filters: Any, kernel_size: Any, strides: Any = (1, 1), padding: str = "valid", data_format: str = "channels_last", **kwargs: Any) -> None:
+        super().__init__(2, filters, kernel_size, strides, padding, data_format, **kwargs)
+
+
+class Conv3DTranspose(_ConvTranspose):
+    """The transpose of a 3-D convolution."""
+
+    _op = staticmethod(nn_ops.conv3d_transpose)
+
+    def __init__(self, filters: Any, kernel_size: Any, strides: Any = (1, 1, 1), padding: str = "valid", data_format: str = "channels_last", **kwargs: Any) -> None:
+        super().__init__(3, filters, kernel_size, strides, padding, data_format, **kwargs)
 
 
 class SeparableConv2D(_Conv):
@@ -331,18 +348,21 @@ class SeparableConv2D(_Conv):
     def __init__(self, filters: Any, kernel_size: Any, strides: Any = (1, 1), padding: str = "valid", data_format: str = "channels_last",
                  dilation_rate: Any = (1, 1), depth_multiplier: int = 1, activation: Any = None, use_bias: bool = True, depthwise_initializer: Any = None,
                  pointwise_initializer: Any = None, bias_initializer: Any = init_ops.zeros_initializer(), depthwise_regularizer: Any = None,
-                 pointwise_regularizer: Any = None, **kwargs: Any) -> None:
+                 pointwise_regularizer: Any = None, depthwise_constraint: Any = None, pointwise_constraint: Any = None, **kwargs: Any) -> None:
         super().__init__(2, filters, kernel_size, strides, padding, data_format, dilation_rate, activation, use_bias, None, bias_initializer, **kwargs)
         self.depth_multiplier = depth_multiplier
+        self.depthwise_constraint, self.pointwise_constraint = depthwise_constraint, pointwise_constraint
         self._initializers, self._regularizers = (depthwise_initializer, pointwise_initializer), (depthwise_regularizer, pointwise_regularizer)
 
     def build(self, input_shape: Any) -> None:
         """Makes kernels and bias."""
         channels = self._channels(input_shape)
         self.depthwise_kernel = self.add_variable("depthwise_kernel", self.kernel_size + (channels, self.depth_multiplier),
-                                                  initializer=self._initializers[0], regularizer=self._regularizers[0])
+                                                  initializer=self._initializers[0], regularizer=self._regularizers[0],
+                                                  constraint=self.depthwise_constraint)
         self.pointwise_kernel = self.add_variable("pointwise_kernel", (1, 1, channels * self.depth_multiplier, self.filters),
-                                                  initializer=self._initializers[1], regularizer=self._regularizers[1])
+                                                  initializer=self._initializers[1], regularizer=self._regularizers[1],
+                                                  constraint=self.pointwise_constraint)
         self._make_bias()
         self.built = True
 
@@ -366,14 +386,48 @@ class Dropout(Layer):
 
 
 class Flatten(Layer):
-    """[batch, ...] as [batch, elements]."""
+    """[batch, ...] as [batch, elements], channels last."""
+
+    def __init__(self, data_format: str = "channels_last", **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.data_format = layers_utils.normalize_data_format(data_format)
+        self.input_spec = InputSpec(min_ndim=2)
 
     def call(self, inputs: Any, *args: Any, **kwargs: Any) -> Any:
         """Computes the output."""
-        count = inputs.get_shape()[1:].num_elements() if inputs.get_shape().ndims is not None else None
+        ndims = inputs.get_shape().ndims
+        if self.data_format == "channels_first":
+            if ndims is None:
+                raise at_user_line(ValueError("Flatten with data_format='channels_first' needs inputs of known rank"))
+            inputs = array_ops.transpose(inputs, [0] + list(range(2, ndims)) + [1])
+        count = inputs.get_shape()[1:].num_elements() if ndims is not None else None
         outputs = array_ops.reshape(inputs, [-1, count] if count is not None else array_ops.stack([array_ops.shape(inputs)[0], -1]))
         if count is not None:
             outputs.set_shape([inputs.get_shape()[0], count])
+        return outputs
+
+
+class MaxOut(Layer):
+    """The largest of each group of features along an axis, so that num_units are left (Goodfellow and others 2013)."""
+
+    def __init__(self, num_units: int, axis: int = -1, name: Optional[str] = None, **kwargs: Any) -> None:
+        super().__init__(name=name, **kwargs)
+        self.num_units, self.axis = num_units, axis
+
+    def call(self, inputs: Any, *args: Any, **kwargs: Any) -> Any:
+        """Computes the output."""
+        known = inputs.get_shape()
+        if known.ndims is None or not -known.ndims <= self.axis < known.ndims:
+            raise at_user_line(ValueError("maxout needs inputs of known rank with axis %d, got shape %s" % (self.axis, known)))
+        at = self.axis % known.ndims
+        features = known[at].value
+        if features is None or self.num_units <= 0 or features % self.num_units:
+            raise at_user_line(ValueError("number of features (%s) must be a multiple of num_units (%s)" % (features, self.num_units)))
+        dynamic = array_ops.shape(inputs)
+        sizes = [dim.value if dim.value is not None else dynamic[i] for i, dim in enumerate(known)]
+        groups = sizes[:at] + [self.num_units, features // self.num_units] + sizes[at + 1:]
+        outputs = math_ops.reduce_max(array_ops.reshape(inputs, groups), at + 1)
+        outputs.set_shape(known[:at].concatenate([self.num_units]).concatenate(known[at + 1:]))
         return outputs
 
 
@@ -398,6 +452,7 @@ class BatchNormalization(Layer):
         self.axis, self.momentum, self.epsilon, self.center, self.scale, self.fused = axis, momentum, epsilon, center, scale, fused
         self._initializers = dict(beta=beta_initializer, gamma=gamma_initializer, mean=moving_mean_initializer, variance=moving_variance_initializer)
         self._regularizers = dict(beta=beta_regularizer, gamma=gamma_regularizer)
+        self.beta_constraint, self.gamma_constraint = beta_constraint, gamma_constraint
 
     def build(self, input_shape: Any) -> None:
         """Makes scale, offset and averages."""
@@ -413,8 +468,10 @@ class BatchNormalization(Layer):
         if size is None:
             raise at_user_line(ValueError("Axis %d of input tensor should have a defined dimension but the layer received an input with shape %s." % (axis, shape)))
         wide = dtypes.float32 if self._dtype in (dtypes.float16, dtypes.bfloat16) else self._dtype
-        self.gamma = self.add_variable("gamma", [size], wide, self._initializers["gamma"], self._regularizers["gamma"]) if self.scale else None
-        self.beta = self.add_variable("beta", [size], wide, self._initializers["beta"], self._regularizers["beta"]) if self.center else None
+        self.gamma = self.add_variable("gamma", [size], wide, self._initializers["gamma"], self._regularizers["gamma"],
+                                       constraint=self.gamma_constraint) if self.scale else None
+        self.beta = self.add_variable("beta", [size], wide, self._initializers["beta"], self._regularizers["beta"],
+                                      constraint=self.beta_constraint) if self.center else None
         self.moving_mean = self.add_variable("moving_mean", [size], wide, self._initializers["mean"], trainable=False)
         self.moving_variance = self.add_variable("moving_variance", [size], wide, self._initializers["variance"], trainable=False)
         if self.renorm:
@@ -503,6 +560,7 @@ conv1d = _function(Conv1D, "A convolution of sequences.")
 conv2d = _function(Conv2D, "A convolution of images.")
 conv3d = _function(Conv3D, "A convolution of volumes.")
 conv2d_transpose = _function(Conv2DTranspose, "The transpose of a convolution of images.")
+conv3d_transpose = _function(Conv3DTranspose, "The transpose of a convolution of volumes.")
 separable_conv2d = _function(SeparableConv2D, "A convolution of each channel alone, then a 1x1 convolution.")
 
 
@@ -513,7 +571,12 @@ def dropout(inputs: Any, rate: Any = 0.5, noise_shape: Any = None, seed: Optiona
 
 def flatten(inputs: Any, name: Optional[str] = None, data_format: str = "channels_last") -> Any:
     """[batch, ...] as [batch, elements]."""
-    return Flatten(name=name)(inputs)
+    return Flatten(data_format, name=name)(inputs)
+
+
+def maxout(inputs: Any, num_units: int, axis: int = -1, name: Optional[str] = None) -> Any:
+    """The largest of each group of features along an axis, so that num_units are left."""
+    return MaxOut(num_units, axis, name)(inputs)
 
 
 def batch_normalization(inputs: Any, axis: Any = -1, momentum: float = 0.99, epsilon: float = 1e-3, center: bool = True, scale: bool = True,
@@ -523,9 +586,12 @@ def batch_normalization(inputs: Any, axis: Any = -1, momentum: float = 0.99, eps
                         training: Any = False, trainable: bool = True, name: Optional[str] = None, reuse: Any = None, **kwargs: Any) -> Any:
     """Normalisation by the statistics of the batch while training, by their moving averages otherwise."""
     layer = BatchNormalization(axis, momentum, epsilon, center, scale, beta_initializer, gamma_initializer, moving_mean_initializer,
-                               moving_variance_initializer, beta_regularizer, gamma_regularizer, trainable=trainable, name=name, _scope=name,
-                               _reuse=reuse, **kwargs)
+                               moving_variance_initializer, beta_regularizer, gamma_regularizer, beta_constraint, gamma_constraint, trainable=trainable,
+                               name=name, _scope=name, _reuse=reuse, **kwargs)
     return layer(inputs, training=training)
+
+
+BatchNorm, batch_norm = BatchNormalization, batch_normalization
 
 from millrace.layers_pooling import (AveragePooling1D, AveragePooling2D, AveragePooling3D, MaxPooling1D, MaxPooling2D, MaxPooling3D,  # noqa: E402,F401
                                      average_pooling1d, average_pooling2d, average_pooling3d, max_pooling1d, max_pooling2d, max_pooling3d)

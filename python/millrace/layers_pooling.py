@@ -4,16 +4,15 @@ from __future__ import annotations
 
 from typing import Any, Callable, Optional
 
-from millrace import layers
+from millrace import layers, layers_utils
 from millrace.ops import array_ops, nn_ops
 
 
 class _Pooling(layers.Layer):
     def __init__(self, op: Any, dimensions: int, pool_size: Any, strides: Any, padding: str, data_format: str, name: Optional[str], **kwargs: Any) -> None:
         super().__init__(name=name, **kwargs)
-        self._op, self.padding, self.data_format = op, padding.lower(), data_format
-        self.pool_size = layers._tuple(pool_size, dimensions, "pool_size")
-        self.strides = self.pool_size if strides is None else layers._tuple(strides, dimensions, "strides")
+        self._op, self.padding, self.data_format = op, layers_utils.normalize_padding(padding), layers_utils.normalize_data_format(data_format)
+        self.pool_size, self.strides = layers._tuple(pool_size, dimensions, "pool_size"), layers._tuple(strides, dimensions, "strides")
         self.input_spec = layers.InputSpec(ndim=dimensions + 2)
 
     def call(self, inputs: Any, *args: Any, **kwargs: Any) -> Any:
@@ -35,7 +34,7 @@ class _Pooling1D(_Pooling):
 
 
 def _kind(base: Any, op: Any, dimensions: int, name: str, doc: str) -> Any:
-    def __init__(self: Any, pool_size: Any, strides: Any = None, padding: str = "valid", data_format: str = "channels_last",
+    def __init__(self: Any, pool_size: Any, strides: Any, padding: str = "valid", data_format: str = "channels_last",
                  name: Optional[str] = None, **kwargs: Any) -> None:
         base.__init__(self, op, dimensions, pool_size, strides, padding, data_format, name, **kwargs)
     return type(name, (base,), {"__init__": __init__, "__doc__": doc, "__module__": "millrace.layers"})

@@ -296,7 +296,7 @@ writer.writer writer.writer_cache writer.event_file_writer = summary
 plugin_asset text_summary = summary_plugins
 
 [python.layers]
-core base convolutional layers normalization pooling = layers
+core base convolutional layers maxout normalization pooling = layers
 utils = layers_utils
 
 [python.saved_model]
@@ -390,6 +390,9 @@ learn.datasets.base learn.python.learn.datasets.base = contrib.learn.base
 training.python.training.bucket_ops = contrib.training
 testing.python.framework.fake_summary_writer testing.python.framework.util_test = testing.summaries
 keras.python.keras keras.api.keras = keras
+rnn.python.ops.rnn_cell = contrib.rnn_cells ops.rnn_cell
+rnn.python.ops.core_rnn_cell = ops.rnn_cell
+rnn.python.ops.lstm_ops = contrib.rnn_block_cells
 
 [models.rnn]
 rnn_cell = ops.rnn_cell

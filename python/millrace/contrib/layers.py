@@ -6,6 +6,7 @@ import functools
 from typing import Any, Callable, Dict, List, Optional
 
 import millrace.layers as _layers
+from millrace.layers import maxout  # noqa: F401
 from millrace.contrib import layers_utils
 from millrace.contrib import layers_utils as utils  # noqa: F401
 from millrace.ops.sparse_lookup import safe_embedding_lookup_sparse  # noqa: F401
@@ -120,6 +121,13 @@ def _normalized(outputs: Any, normalizer_fn: Any, normalizer_params: Any, activa
     return activation_fn(outputs) if activation_fn is not None else outputs
 
 
+def _channels(data_format: str, allowed: Any = ("NHWC", "NCHW")) -> str:
+    """Where the channels are, as tf.layers calls it; refuses other formats than those allowed."""
+    if data_format not in allowed:
+        raise at_user_line(ValueError("data_format has to be either %s. Got %r" % (" or ".join(sorted(allowed)), data_format)))
+    return "channels_first" if data_format.startswith("NC") else "channels_last"
+
+
 def _variables_of(layer: Any, collections: Any) -> None:
     for v in layer.weights:
         if v not in get_collection(GraphKeys.MODEL_VARIABLES):
@@ -174,6 +182,8 @@ def convolution2d(inputs: Any, num_outputs: int, kernel_size: Any, stride: Any =
                   weights_regularizer: Any = None, biases_initializer: Any = init_ops.zeros_initializer(), biases_regularizer: Any = None, reuse: Any = None,
                   variables_collections: Any = None, outputs_collections: Any = None, trainable: bool = True, scope: Any = None) -> Any:
     """A convolution along one, two or three dimensions, as the rank of the inputs says."""
+    if data_format not in (None, "NWC", "NCW", "NHWC", "NCHW", "NDHWC", "NCDHW"):
+        raise at_user_line(ValueError("Invalid data_format: %r" % (data_format,)))
     inputs = convert_to_tensor(inputs)
     kind = {3: _layers.Conv1D, 5: _layers.Conv3D}.get(inputs.get_shape().ndims, _layers.Conv2D)
     with variable_scope(scope, "Conv", [inputs], reuse=reuse, custom_getter=_renamed) as sc:
@@ -197,7 +207,7 @@ def convolution2d_transpose(inputs: Any, num_outputs: int, kernel_size: Any, str
                             variables_collections: Any = None, outputs_collections: Any = None, trainable: bool = True, scope: Any = None) -> Any:
     """The transpose of a convolution of images."""
     with variable_scope(scope, "Conv2d_transpose", [inputs], reuse=reuse, custom_getter=_renamed) as sc:
-        layer = _layers.Conv2DTranspose(num_outputs, kernel_size, stride, padding, "channels_first" if data_format == "NCHW" else "channels_last",
+        layer = _layers.Conv2DTranspose(num_outputs, kernel_size, stride, padding, _channels(data_format),
                                         use_bias=normalizer_fn is None and biases_initializer is not None, kernel_initializer=weights_initializer,
                                         bias_initializer=biases_initializer, kernel_regularizer=weights_regularizer, bias_regularizer=biases_regularizer,
                                         trainable=trainable, name=sc.name, _scope=sc, _reuse=reuse)
@@ -220,7 +230,7 @@ def separable_convolution2d(inputs: Any, num_outputs: Any, kernel_size: Any, dep
         inputs = convert_to_tensor(inputs)
         use_bias = normalizer_fn is None and biases_initializer is not None
         if num_outputs is not None:
-            layer = _layers.SeparableConv2D(num_outputs, kernel_size, stride, padding, dilation_rate=rate, depth_multiplier=depth_multiplier, use_bias=use_bias,
+            layer = _layers.SeparableConv2D(num_outputs, kernel_size, stride, padding, _channels(data_format), dilation_rate=rate, depth_multiplier=depth_multiplier, use_bias=use_bias,
                                             depthwise_initializer=weights_initializer, pointwise_initializer=weights_initializer,
                                             depthwise_regularizer=weights_regularizer, pointwise_regularizer=weights_regularizer,
                                             bias_initializer=biases_initializer, trainable=trainable, name=sc.name, _scope=sc, _reuse=reuse)
@@ -229,13 +239,15 @@ def separable_convolution2d(inputs: Any, num_outputs: Any, kernel_size: Any, dep
         else:
             size = _layers._tuple(kernel_size, 2, "kernel_size")
             step = _layers._tuple(stride, 2, "stride")
-            channels = inputs.get_shape()[-1].value
+            first = _channels(data_format) == "channels_first"
+            channels = inputs.get_shape()[1 if first else -1].value
             weights = model_variable("depthwise_weights", size + (channels, depth_multiplier), inputs.dtype.base_dtype, weights_initializer, weights_regularizer,
                                      trainable)
-            outputs = nn_ops.depthwise_conv2d(inputs, weights, (1,) + step + (1,), padding, list(_layers._tuple(rate, 2, "rate")))
+            outputs = nn_ops.depthwise_conv2d(inputs, weights, (1, 1) + step if first else (1,) + step + (1,), padding,
+                                              list(_layers._tuple(rate, 2, "rate")), data_format=data_format)
             if use_bias:
                 biases = model_variable("biases", [channels * depth_multiplier], inputs.dtype.base_dtype, biases_initializer, biases_regularizer, trainable)
-                outputs = nn_ops.bias_add(outputs, biases)
+                outputs = nn_ops.bias_add(outputs, biases, data_format=data_format)
         return _collect(_normalized(outputs, normalizer_fn, normalizer_params, activation_fn), outputs_collections)
 
 
@@ -254,7 +266,7 @@ def batch_norm(inputs: Any, decay: float = 0.999, center: bool = True, scale: bo
     initializers, regularizers = param_initializers or {}, param_regularizers or {}
     inputs = convert_to_tensor(inputs)
     with variable_scope(scope, "BatchNorm", [inputs], reuse=reuse) as sc:
-        layer = _Normalization(axis=1 if data_format == "NCHW" else -1, momentum=decay, epsilon=epsilon, center=center, scale=scale,
+        layer = _Normalization(axis=1 if _channels(data_format) == "channels_first" else -1, momentum=decay, epsilon=epsilon, center=center, scale=scale,
                                beta_initializer=initializers.get("beta", init_ops.zeros_initializer()),
                                gamma_initializer=initializers.get("gamma", init_ops.ones_initializer()),
                                moving_mean_initializer=initializers.get("moving_mean", init_ops.zeros_initializer()),
@@ -304,19 +316,23 @@ def bias_add(inputs: Any, activation_fn: Any = None, initializer: Any = init_ops
     """A bias added along the channels."""
     with variable_scope(scope, "BiasAdd", [inputs], reuse=reuse):
         inputs = convert_to_tensor(inputs)
-        biases = model_variable("biases", [inputs.get_shape()[-1].value], inputs.dtype.base_dtype, initializer, regularizer, trainable)
-        outputs = nn_ops.bias_add(inputs, biases)
+        size = inputs.get_shape()[1 if _channels(data_format) == "channels_first" else -1].value
+        biases = model_variable("biases", [size], inputs.dtype.base_dtype, initializer, regularizer, trainable,
+                                collections=utils.get_variable_collections(variables_collections, "biases"))
+        outputs = nn_ops.bias_add(inputs, biases, data_format=data_format)
         return _collect(activation_fn(outputs) if activation_fn is not None else outputs, outputs_collections)
 
 
 def _pool(op: Any, default: str, dimensions: int = 2) -> Any:
+    names = ("NHWC", "NCHW") if dimensions == 2 else ("NDHWC", "NCDHW")
+
     def pool(inputs: Any, kernel_size: Any, stride: Any = 2, padding: str = "VALID", data_format: Optional[str] = None, outputs_collections: Any = None,
              scope: Any = None) -> Any:
         with name_scope(scope, default, [inputs]) as sc:
             size, step = _layers._tuple(kernel_size, dimensions, "kernel_size"), _layers._tuple(stride, dimensions, "stride")
-            first = data_format is not None and data_format.startswith("NC")
+            first = data_format is not None and _channels(data_format, names) == "channels_first"
             outputs = op(convert_to_tensor(inputs), (1, 1) + size if first else (1,) + size + (1,), (1, 1) + step if first else (1,) + step + (1,),
-                         padding.upper(), data_format or ("NHWC" if dimensions == 2 else "NDHWC"))
+                         padding.upper(), data_format or names[0])
             return _collect(outputs, outputs_collections, sc)
     pool.__name__ = default
     pool.__doc__ = "Pooling of images or volumes."

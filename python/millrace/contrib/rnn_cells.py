@@ -8,8 +8,8 @@ from millrace.framework.errors import at_user_line
 from millrace.framework.graph import Tensor
 from millrace.framework.tensor_shape import TensorShape
 from millrace.ops import array_ops, init_ops, math_ops, matrix_ops, nn_ops, rnn
-from millrace.ops.rnn_cell import LSTMCell, LSTMStateTuple, RNNCell, _depth, _linear
-from millrace.ops.variable_scope import get_variable, variable_scope
+from millrace.ops.rnn_cell import LSTMStateTuple, RNNCell, _depth, _linear
+from millrace.ops.variable_scope import get_variable, get_variable_scope, variable_scope
 
 
 class _Memory(RNNCell):
@@ -137,7 +137,10 @@ class LayerNormBasicLSTMCell(_Memory):
     def call(self, inputs: Any, state: Any) -> Any:
         """(output, next state)."""
         c, h = state
-        parts = array_ops.split(_linear([inputs, h], 4 * self._num_units, not self._normalize), 4, 1)
+        sums = _linear([inputs, h], 4 * self._num_units, False)
+        if not self._normalize:
+            sums = nn_ops.bias_add(sums, get_variable("bias", [4 * self._num_units], sums.dtype.base_dtype))  # of the scope's initializer
+        parts = array_ops.split(sums, 4, 1)
         i, j, f, o = (self._norm(part, scope) for part, scope in zip(parts, ("input", "transform", "forget", "output")))
         g = self._activation(j)
         if not isinstance(self._keep, (int, float)) or self._keep < 1:
@@ -199,6 +202,8 @@ class AttentionCellWrapper(RNNCell):
     def __init__(self, cell: Any, attn_length: int, attn_size: Optional[int] = None, attn_vec_size: Optional[int] = None, input_size: Optional[int] = None,
                  state_is_tuple: bool = True, reuse: Any = None) -> None:
         super().__init__(_reuse=reuse)
+        if not isinstance(cell, RNNCell):
+            raise at_user_line(TypeError("The parameter cell is not RNNCell."))
         if attn_length <= 0:
             raise at_user_line(ValueError("attn_length should be greater than zero, got %s" % attn_length))
         self._cell, self._length, self._size = cell, attn_length, attn_size or cell.output_size
@@ -292,6 +297,41 @@ class Conv2DLSTMCell(ConvLSTMCell):
         super().__init__(conv_ndims=2, name=name, **kwargs)
 
 
+class Conv3DLSTMCell(ConvLSTMCell):
+    """ConvLSTMCell of volumes."""
+
+    def __init__(self, name: str = "conv_3d_lstm_cell", **kwargs: Any) -> None:
+        super().__init__(conv_ndims=3, name=name, **kwargs)
+
+
+class IntersectionRNNCell(RNNCell):
+    """The +RNN of Collins and others (2017): gates between state and candidate, and between inputs and output."""
+
+    def __init__(self, num_units: int, num_in_proj: Optional[int] = None, initializer: Any = None, forget_bias: float = 1.0,
+                 y_activation: Any = nn_ops.relu, reuse: Any = None) -> None:
+        super().__init__(_reuse=reuse)
+        self._num_units, self._num_in_proj, self._initializer = num_units, num_in_proj, initializer
+        self._forget_bias, self._y_activation = forget_bias, y_activation
+
+    state_size = output_size = property(lambda self: self._num_units, doc="The number of units.")
+
+    def call(self, inputs: Any, state: Any) -> Any:
+        """(output, next state)."""
+        n = self._num_units
+        with variable_scope(get_variable_scope(), initializer=self._initializer):
+            if _depth(inputs) != n:
+                if not self._num_in_proj:
+                    raise at_user_line(ValueError("Must have input size == output size for Intersection RNN. To fix, num_in_proj should be set to num_units "
+                                                  "at cell init."))
+                with variable_scope("in_projection"):
+                    inputs = _linear(inputs, n, True)
+            parts = _linear(array_ops.concat([inputs, state], 1), 4 * n, True)
+        forget, candidate, mix, output = array_ops.split(parts, 4, 1)
+        forget, mix = math_ops.sigmoid(forget + self._forget_bias), math_ops.sigmoid(mix + self._forget_bias)
+        new = forget * state + (1.0 - forget) * math_ops.tanh(candidate)
+        return mix * inputs + (1.0 - mix) * self._y_activation(output), new
+
+
 class FusedRNNCellAdaptor:
     """A cell as one that runs a whole sequence [time, batch, depth]."""
 
@@ -303,17 +343,6 @@ class FusedRNNCellAdaptor:
         if self._dynamic or not isinstance(inputs, (list, tuple)):
             return rnn.dynamic_rnn(self._cell, inputs, sequence_length, initial_state, dtype, time_major=True, scope=scope)
         return rnn.static_rnn(self._cell, inputs, initial_state, dtype, sequence_length, scope)
-
-
-class LSTMBlockFusedCell(FusedRNNCellAdaptor):
-    """An LSTM that runs a whole sequence [time, batch, depth]."""
-
-    def __init__(self, num_units: int, forget_bias: float = 1.0, cell_clip: Any = None, use_peephole: bool = False, reuse: Any = None,
-                 name: str = "lstm_fused_cell", dtype: Any = None) -> None:
-        super().__init__(LSTMCell(num_units, forget_bias=forget_bias, cell_clip=cell_clip, use_peepholes=use_peephole, reuse=reuse, name=name), True)
-        self._num_units = num_units
-
-    num_units = property(lambda self: self._num_units, doc="The number of units.")
 
 
 class TimeReversedFusedRNN:

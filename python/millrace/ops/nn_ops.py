@@ -360,6 +360,9 @@ def depthwise_conv2d(input: Any, filter: Any, strides: Any, padding: Any, rate: 
                      data_format: Optional[str] = None) -> Tensor:
     """Each channel convolved with filters of its own."""
     if rate is not None and list(rate) != [1, 1]:
+        if _format(data_format, "NHWC") == "NCHW":
+            last = depthwise_conv2d(gen_ops.transpose(input, [0, 2, 3, 1]), filter, [strides[i] for i in (0, 2, 3, 1)], padding, rate, name)
+            return gen_ops.transpose(last, [0, 3, 1, 2])
         return _dilated(input, rate, padding, lambda x, p: gen_ops.depthwise_conv2d_native(x, filter, strides, p, name=name), _spatial_size(filter))
     return gen_ops.depthwise_conv2d_native(input, filter, strides, padding, data_format=_format(data_format, "NHWC"), name=name)
 

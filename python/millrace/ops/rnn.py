@@ -52,6 +52,8 @@ def static_rnn(cell: Any, inputs: Any, initial_state: Any = None, dtype: Any = N
         lengths = None
         if sequence_length is not None:
             lengths = gen_ops.cast(convert_to_tensor(sequence_length), dtypes.int32)
+            if lengths.get_shape().ndims not in (None, 1):
+                raise at_user_line(ValueError("sequence_length must be a vector of length batch_size, but saw shape: %s" % lengths.get_shape()))
         for time, value in enumerate(inputs):
             if time > 0:
                 varscope.reuse_variables()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import collections
+import contextlib
 import hashlib
 from typing import Any, Callable, List, Optional
 
@@ -113,6 +114,8 @@ class RNNCell:
     variables = weights = property(lambda self: self._own, doc="Its variables.")
     trainable_variables = trainable_weights = property(
         lambda self: self._scope.trainable_variables() if self._scope is not None else [], doc="Its trainable variables.")
+    non_trainable_variables = non_trainable_weights = property(
+        lambda self: [v for v in self._own if v not in self.trainable_variables], doc="The others.")
     losses = updates = property(lambda self: [], doc="None.")
 
     def get_config(self) -> Any:
@@ -299,7 +302,7 @@ class LSTMCell(RNNCell):
         parted = _is_parted(self, state)
         c, h = state if parted else array_ops.split(state, [n, out], 1)
         name = _library_name(self._activation)
-        if name is None:
+        if name is None or 0 in (self._cell_clip, self._proj_clip):  # to the composite, a bound of 0 is none
             new_h, new_c = self._by_hand(inputs, c, h, parameters)
             return new_h, LSTMStateTuple(new_c, new_h) if parted else array_ops.concat([new_c, new_h], 1)
         made = gen_ops.lstm_cell(inputs, [c, h], parameters, n, use_peepholes=bool(self._use_peepholes), cell_clip=float(self._cell_clip or 0.0),
@@ -309,18 +312,19 @@ class LSTMCell(RNNCell):
         return made[0], LSTMStateTuple(new_c, new_h) if parted else array_ops.concat([new_c, new_h], 1)
 
     def _by_hand(self, inputs: Any, c: Any, h: Any, parameters: List[Any]) -> Any:
-        """(output, c) with an activation that the library does not know."""
+        """(output, c) with an activation or bounds that the library does not know."""
+        activation = self._activation or math_ops.tanh
         peepholes = list(parameters[2:5]) if self._use_peepholes else [0.0, 0.0, 0.0]
         sums = nn_ops.bias_add(matrix_ops.matmul(array_ops.concat([inputs, h], 1), parameters[0]), parameters[1])
         i, j, f, o = array_ops.split(sums, 4, 1)
         keep = math_ops.sigmoid(f + self._forget_bias + peepholes[0] * c)
-        new_c = keep * c + math_ops.sigmoid(i + peepholes[1] * c) * self._activation(j)
-        if self._cell_clip:
+        new_c = keep * c + math_ops.sigmoid(i + peepholes[1] * c) * activation(j)
+        if self._cell_clip is not None:
             new_c = math_ops.clip_by_value(new_c, -self._cell_clip, self._cell_clip)
-        new_h = math_ops.sigmoid(o + peepholes[2] * new_c) * self._activation(new_c)
+        new_h = math_ops.sigmoid(o + peepholes[2] * new_c) * activation(new_c)
         if self._num_proj:
             new_h = matrix_ops.matmul(new_h, parameters[-1])
-            if self._proj_clip:
+            if self._proj_clip is not None:
                 new_h = math_ops.clip_by_value(new_h, -self._proj_clip, self._proj_clip)
         return new_h, new_c
 
@@ -584,28 +588,39 @@ class EmbeddingWrapper(_Wrapper):
         return self._cell(nn_ops.embedding_lookup(table, array_ops.reshape(inputs, [-1])), state)
 
 
+_WEIGHTS_VARIABLE_NAME, _BIAS_VARIABLE_NAME = "kernel", "bias"
+
+
+class _Linear:
+    """[args] kernel + bias: makes the variables, and computes for these or other tensors of the same widths."""
+
+    def __init__(self, args: Any, output_size: int, build_bias: bool, bias_initializer: Any = None, kernel_initializer: Any = None) -> None:
+        listed = list(args) if isinstance(args, (list, tuple)) else [] if args is None else [args]
+        if not listed:
+            raise at_user_line(ValueError("`args` must be specified"))
+        shapes = [a.get_shape() for a in listed]
+        if any(shape.ndims not in (None, 2) for shape in shapes):
+            raise at_user_line(ValueError("linear is expecting 2D arguments: %s" % shapes))
+        dtype = listed[0].dtype.base_dtype
+        self._kernel = get_variable(_WEIGHTS_VARIABLE_NAME, [sum(_depth(a) for a in listed), output_size], dtype, kernel_initializer)
+        self._bias = None
+        if build_bias:
+            with variable_scope(get_variable_scope(), auxiliary_name_scope=False) as inner:
+                inner.set_partitioner(None)
+                self._bias = get_variable(_BIAS_VARIABLE_NAME, [output_size], dtype, bias_initializer or init_ops.zeros_initializer(dtype))
+
+    def __call__(self, args: Any) -> Tensor:
+        listed = list(args) if isinstance(args, (list, tuple)) else [args]
+        product = matrix_ops.matmul(listed[0] if len(listed) == 1 else array_ops.concat(listed, 1), self._kernel)
+        return nn_ops.bias_add(product, self._bias) if self._bias is not None else product
+
+
 def _linear(args: Any, output_size: int, bias: bool, bias_initializer: Any = None, kernel_initializer: Any = None, scope: Any = None,
             bias_start: float = 0.0) -> Tensor:
     """[args] kernel + bias."""
-    args = args if isinstance(args, (list, tuple)) else [args]
-    if not args:
-        raise at_user_line(ValueError("`args` must be specified"))
-    width = sum(_depth(a) for a in args)
-    dtype = args[0].dtype.base_dtype
-
-    def make() -> Tensor:
-        kernel = get_variable("kernel", [width, output_size], dtype, kernel_initializer)
-        product = matrix_ops.matmul(args[0] if len(args) == 1 else array_ops.concat(list(args), 1), kernel)
-        if not bias:
-            return product
-        return nn_ops.bias_add(product, get_variable("bias", [output_size], dtype, bias_initializer or init_ops.constant_initializer(bias_start, dtype)))
-
     if isinstance(bias_initializer, (int, float)):
         bias_start, bias_initializer = float(bias_initializer), None
-    if scope is None:
-        return make()
-    with variable_scope(scope):
-        return make()
-
-
-LSTMBlockCell = LSTMCell
+    with contextlib.ExitStack() as inside:
+        if scope is not None:
+            inside.enter_context(variable_scope(scope))
+        return _Linear(args, output_size, bias, bias_initializer or init_ops.constant_initializer(bias_start), kernel_initializer)(args)

@@ -17,6 +17,7 @@
 #define MILLRACE_C_API_H_
 
 #include "millrace/c_api_control_flow.h"
+#include "millrace/c_api_devices.h"
 #include "millrace/c_api_graph.h"
 #include "millrace/c_api_io.h"
 #include "millrace/c_api_kernels.h"

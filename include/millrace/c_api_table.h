@@ -17,6 +17,7 @@
 
 #include "millrace/c_api_callbacks.h"
 #include "millrace/c_api_control_flow.h"
+#include "millrace/c_api_devices.h"
 #include "millrace/c_api_io.h"
 #include "millrace/c_api_kernels.h"
 #include "millrace/c_api_ops.h"
@@ -140,6 +141,11 @@ extern "C" {
 
 /* And one more of c_api_session.h. */
 #define MR_API_COMPILE_FUNCTIONS(X) X(SessionExplain)
+
+/* And those of c_api_devices.h. */
+#define MR_API_DEVICE_FUNCTIONS(X) \
+  X(RegisterDevice) X(DeviceBytesInUse) X(DevicePeakBytesInUse) X(OpKernelContext_BeginLateWork) X(EndLateWork)       \
+  X(OpKernelContext_LockVariables) X(OpKernelContext_ForwardRef)
 /* clang-format on */
 
 /* Rises when an entry changes its meaning, which it should not; new entries only make struct_size grow. */
@@ -174,6 +180,7 @@ typedef struct MR_Api {
 #undef MR_API_ENTRY_
 #define MR_API_ENTRY_(name) __typeof__(&MR_##name) name;
   MR_API_COMPILE_FUNCTIONS(MR_API_ENTRY_)
+  MR_API_DEVICE_FUNCTIONS(MR_API_ENTRY_)
 #undef MR_API_ENTRY_
 } MR_Api;
 

@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "capi/internal.h"
+#include "tensor/memory_space.h"
 #include "tensor/prepared.h"
 #include "tensor/tensor_proto.h"
 
@@ -129,6 +130,7 @@ StatusOr<Tensor> NormalizedBools(const Tensor& t) {
 StatusOr<Tensor> FeedValue(const TF_Tensor* t) {
   if (IsEncoded(t)) return DecodeStrings(*t->encoded);
   const Tensor& tensor = t->tensor;
+  MR_RETURN_IF_ERROR(CheckOnHost(tensor));
   if (t->strings_by_client && tensor.buffer() != nullptr) {
     MR_RETURN_IF_ERROR(CheckStrings(tensor.flat<TString>(), tensor.buffer()->data(), tensor.buffer()->size()));
   }

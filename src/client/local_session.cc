@@ -158,6 +158,7 @@ class LocalSession final : public Session, public Interruptible {
     for (const DeviceInfo& d : ListDevices()) {
       options.passes.devices.push_back(*DeviceName::Parse(d.name));
       options.passes.incarnations.push_back(d.incarnation);
+      options.passes.own_memory.push_back(d.own_memory);
     }
     AskKernels(*kernels, core_->workers.front()->host(), &options.passes);
     options.calls.differentiate = AddDenseGradients;

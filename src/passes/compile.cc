@@ -62,6 +62,10 @@ Status Partitioning(Compilation& c) {
   MR_ASSIGN_OR_RETURN(c.partitions, PartitionGraph(std::move(c.graph), c.env));
   return absl::OkStatus();
 }
+Status CopyBetween(Compilation& c) {
+  for (Partition& p : c.partitions) MR_RETURN_IF_ERROR(CopyBetweenMemories(p, c.env));
+  return absl::OkStatus();
+}
 Status Collapse(Compilation& c) {
   for (Partition& p : c.partitions) MR_RETURN_IF_ERROR(CollapseLoops(p));
   return absl::OkStatus();
@@ -87,6 +91,7 @@ constexpr Stage kStages[] = {
     {"place", false, PlaceNodes},
     {"read_after_updates", false, ReadAfter},
     {"partition", false, Partitioning},
+    {"copy_between_memories", false, CopyBetween},
     {"collapse_loops", true, Collapse},
 };
 

@@ -9,6 +9,7 @@
 
 #include "absl/container/flat_hash_set.h"
 #include "graph/graph.h"
+#include "op/arg_memory.h"
 #include "op/device_name.h"
 #include "passes/loop_region.h"
 
@@ -19,6 +20,10 @@ struct PassEnvironment {
   std::vector<DeviceName> devices;
   // Incarnation per device, for the keys of Send and Recv.
   std::vector<uint64_t> incarnations;
+  // Whether the device has memory of its own, per device; not given: none has.
+  std::vector<bool> own_memory;
+  // Where the arguments of the node lie on a device of that type with memory of its own.
+  std::function<ArgMemory(const Node&, const std::string& device_type)> memory_of;
   // Whether a device type has a kernel for the node.
   std::function<bool(const Node&, const std::string& device_type)> has_kernel;
   // Runs one stateless node on constant inputs; any error means "do not fold".
@@ -44,6 +49,7 @@ Status DropOrderOnlyWork(Graph& graph);
 Status Place(Graph& graph, const PassEnvironment& env, std::vector<std::string>* reasons = nullptr);
 Status ReadAfterUpdates(Graph& graph);  // after placement: on another device than the variable's, a value is read
 StatusOr<std::vector<Partition>> PartitionGraph(std::unique_ptr<Graph> graph, const PassEnvironment& env);
+Status CopyBetweenMemories(Partition& partition, const PassEnvironment& env);
 Status CollapseLoops(Partition& partition);  // loops that wait for nothing and have LoopRegion's form
 
 }  // namespace millrace

@@ -120,6 +120,18 @@ class Placer {
       }
     }
     const char* why = env_.devices.size() == 1 ? "the only device" : "the first that fits and has the kernels";
+    // A variable is in one place in all steps, whatever else is beside it in this one.
+    const bool has_variable = std::any_of(
+        group.members.begin(), group.members.end(), [](const Node* n) { return n->Is(OpTrait::kMakesVariable); });
+    if (!chosen && matching && env_.soft_placement && !has_variable) {
+      for (const DeviceName& device : env_.devices) {
+        if (!HasKernels(group, device)) continue;
+        LogInfo("placement: ", matching->ToString(), " has not all kernels for ", OfTheClient(group).Describe(),
+                "; it goes to ", device.ToString());
+        chosen = &device, why = "by soft placement: what is asked for has not all kernels";
+        break;
+      }
+    }
     // Where no device has all kernels, the plan's compiler says which is missing.
     if (!chosen && matching) chosen = matching, why = "the first that fits; no device has the kernels";
     const Node& first = *group.members.front();

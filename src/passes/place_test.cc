@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "absl/strings/str_join.h"
 #include "passes/pass_testutil.h"
 
 namespace millrace {
@@ -35,6 +36,32 @@ TEST_F(PlaceTest, GoesWhereTheKernelIs) {
   ASSERT_TRUE(Place(*graph_, env_).ok());
   EXPECT_EQ(x->assigned_device(), Device(0));
   EXPECT_EQ(work->assigned_device(), Device(2));
+}
+
+TEST_F(PlaceTest, SoftPlacementTakesAGroupWhereItsKernelsAre) {
+  env_.devices.push_back(*DeviceName::Parse("/job:localhost/replica:0/task:0/device:ACC:0"));
+  env_.has_kernel = [](const Node& n, const std::string& type) {
+    return type == "CPU" || (n.op_name() != "Assign" && n.op_name() != "Join");
+  };
+  Node* v = Add("Variable", "v");
+  v->set_device("/device:ACC:0");
+  Node* x = Add("Work", "x", {Add("Placeholder", "in")->output(0)});
+  x->set_device("/device:ACC:0");
+  Add("Assign", "assign", {v->output(0), x->output(0)});
+  Node* join = Add("Join", "join", {x->output(0), x->output(0)});
+  join->set_device("/device:ACC:0");
+  x->SetAttr("_class", std::vector<std::string>{"loc:@join"});
+  ASSERT_TRUE(Place(*graph_, env_).ok());
+  // Where the plan's compiler says which kernel is missing.
+  EXPECT_EQ(v->assigned_device(), Device(2));
+  EXPECT_EQ(join->assigned_device(), Device(2));
+  env_.soft_placement = true;
+  std::vector<std::string> reasons;
+  ASSERT_TRUE(Place(*graph_, env_, &reasons).ok());
+  EXPECT_EQ(v->assigned_device(), Device(2));  // in all steps, whatever is beside it
+  EXPECT_EQ(join->assigned_device(), Device(0));
+  EXPECT_EQ(x->assigned_device(), Device(0));
+  EXPECT_NE(absl::StrJoin(reasons, "\n").find("what is asked for has not all kernels"), std::string::npos);
 }
 
 TEST_F(PlaceTest, SaysWhatCannotBeMetUnlessPlacementIsSoft) {

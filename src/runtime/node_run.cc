@@ -8,6 +8,7 @@
 #include <thread>
 
 #include "absl/strings/match.h"
+#include "kernel/late_work.h"
 #include "runtime/interrupt.h"
 
 namespace millrace {
@@ -54,12 +55,10 @@ bool StepMustStop(void* data) {
 
 Status AtNode(const Status& s, const PlanNode& n, absl::Span<Slot* const> inputs) noexcept {
   if (absl::StrContains(s.message(), "\n\t [[node ")) return s;  // from a plan within this one
+  const Status named = NamedAfter(*n.info, s);
+  if (inputs.empty()) return named;
   try {
-    std::string text = absl::StrCat(s.message(), "\n\t [[node ", n.info->name, " (", n.info->op->name, ")");
-    if (!n.info->location.empty()) absl::StrAppend(&text, " defined at ", n.info->location);
-    absl::StrAppend(&text, " on ", n.info->device->name(), "]]");
-    if (!inputs.empty()) absl::StrAppend(&text, "\n\t given ", Described(inputs));
-    return Status(s.code(), text);
+    return Status(named.code(), absl::StrCat(named.message(), "\n\t given ", Described(inputs)));
   } catch (const std::bad_alloc&) {
     return s;
   }

@@ -2,6 +2,7 @@
 #include "service/ask_kernels.h"
 
 #include "base/exceptions.h"
+#include "kernel/device_memory.h"
 #include "runtime/interrupt.h"
 #include "runtime/node_run.h"
 
@@ -36,10 +37,20 @@ StatusOr<std::vector<Tensor>> Evaluate(const KernelRegistry& kernels, Device& de
 
 }  // namespace
 
+ArgMemory MemoryOf(const Node& node, absl::string_view device_type) {
+  // What comes in and goes out is in host memory.
+  if (node.Is(OpTrait::kArgument)) return {{}, {true}};
+  if (node.Is(OpTrait::kResult)) return {{true}, {}};
+  if (node.op()) return MemoryOf(*node.op(), node.attrs(), node.signature(), device_type);
+  const auto count = [](size_t n) { return std::vector<bool>(n, false); };  // it has no kernel anyway
+  return {count(node.signature().input_types.size()), count(node.signature().output_types.size())};
+}
+
 void AskKernels(const KernelRegistry& kernels, Device& host, PassEnvironment* env) {
   env->has_kernel = [&kernels](const Node& n, const std::string& type) {
     return n.op() && (kernels.Has(*n.op(), n.attrs(), type) || n.Is(OpTrait::kArgument) || n.Is(OpTrait::kResult));
   };
+  env->memory_of = [](const Node& n, const std::string& type) { return MemoryOf(n, type); };
   env->evaluate = [&kernels, &host](const Node& n, const std::vector<Tensor>& inputs) {
     return Evaluate(kernels, host, n, inputs);
   };

@@ -7,7 +7,10 @@
 
 namespace millrace {
 
-// Sets has_kernel and evaluate. Constants are folded on `host`; both must outlive `env`.
+// Where the arguments of a node lie on a device of that type with memory of its own.
+ArgMemory MemoryOf(const Node& node, absl::string_view device_type);
+
+// Sets has_kernel, memory_of and evaluate. Constants are folded on `host`; both must outlive `env`.
 void AskKernels(const KernelRegistry& kernels, Device& host, PassEnvironment* env);
 
 }  // namespace millrace

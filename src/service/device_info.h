@@ -12,6 +12,7 @@ struct DeviceInfo {
   std::string type;
   int64_t memory_bytes = 0;
   uint64_t incarnation = 0;
+  bool own_memory = false;  // which the host cannot touch
 };
 
 }  // namespace millrace

@@ -3,9 +3,12 @@
 
 #include <functional>
 
+#include "kernel/late_work.h"
 #include "runtime/executor.h"
 #include "runtime/node_run.h"
 #include "runtime/plan_width.h"
+#include "service/ask_kernels.h"
+#include "service/device_kernel.h"
 #include "service/joint_rendezvous.h"
 #include "service/plan_step.h"
 
@@ -14,14 +17,19 @@ namespace millrace {
 LocalWorker::LocalWorker(std::vector<std::unique_ptr<Device>> devices, const KernelRegistry* kernels,
                          bool deterministic, Transport* transport)
     : devices_(std::move(devices)), kernels_(kernels), deterministic_(deterministic), transport_(transport) {
-  for (const auto& d : devices_) device_names_.insert(d->name());
+  for (const auto& d : devices_) {
+    device_names_.insert(d->name());
+    has_remote_device_ |= SpaceOf(*d) != nullptr;
+  }
 }
 
 LocalWorker::~LocalWorker() { call_gate_->Close(); }
 
 std::vector<DeviceInfo> LocalWorker::devices() const {
   std::vector<DeviceInfo> all;
-  for (const auto& d : devices_) all.push_back({d->name(), d->type(), d->memory_limit(), d->incarnation()});
+  for (const auto& d : devices_) {
+    all.push_back({d->name(), d->type(), d->memory_limit(), d->incarnation(), SpaceOf(*d) != nullptr});
+  }
   return all;
 }
 
@@ -88,18 +96,20 @@ StatusOr<int64_t> LocalWorker::Register(Partition partition) {
   options.device = device;
   options.node_by_node = deterministic_;
   options.loops = &partition.loops;
+  MemorySpace* const space = SpaceOf(*device);
   std::shared_ptr<FunctionSource> functions;  // made where a kernel asks for them
   options.make_kernel = [&](const Node& n) -> StatusOr<std::shared_ptr<Kernel>> {
     StatusOr<std::shared_ptr<Kernel>> kernel = MakeKernel(n, *device);
     if (kernel.ok())
       MR_RETURN_IF_ERROR(GiveFunctions(**kernel, *partition.graph, *kernels_, *device, call_gate_, &functions));
     if (!kernel.ok()) return Annotate(kernel.status(), absl::StrCat(n.Describe(), ": "));
+    if (space != nullptr) return WithMemoryChecks(*std::move(kernel), MemoryOf(n, device->type()));
     return kernel;
   };
   MR_ASSIGN_OR_RETURN(std::shared_ptr<const Plan> plan, Plan::Compile(*partition.graph, options));
   absl::MutexLock lock(&mu_);
   const int64_t handle = next_++;
-  plans_.emplace(handle, std::move(plan));
+  plans_.emplace(handle, Registered{std::move(plan), space});
   return handle;
 }
 
@@ -108,11 +118,11 @@ void LocalWorker::Deregister(int64_t partition) {
   absl::MutexLock lock(&mu_);
   auto it = plans_.find(partition);
   if (it == plans_.end()) return;
-  doomed = std::move(it->second);
+  doomed = std::move(it->second.plan);
   plans_.erase(it);
 }
 
-StatusOr<std::shared_ptr<const Plan>> LocalWorker::Find(int64_t partition) const {
+StatusOr<LocalWorker::Registered> LocalWorker::Find(int64_t partition) const {
   absl::ReaderMutexLock lock(&mu_);
   auto it = plans_.find(partition);
   if (it == plans_.end()) return NotFound("graph partition ", partition, " is not registered");
@@ -140,33 +150,58 @@ class InlinePlan final : public InlinePartition {
 }  // namespace
 
 std::shared_ptr<InlinePartition> LocalWorker::FindInline(int64_t partition) const {
-  StatusOr<std::shared_ptr<const Plan>> plan = Find(partition);
-  if (!plan.ok() || !(*plan)->is_one_line()) return nullptr;
-  return std::make_shared<InlinePlan>(*std::move(plan));
+  StatusOr<Registered> found = Find(partition);
+  if (!found.ok() || found->space != nullptr || !found->plan->is_one_line()) return nullptr;
+  return std::make_shared<InlinePlan>(std::move(found->plan));
 }
 
 class LocalWorker::OpenedStep final : public WorkerStep {
   // A partition that runs.
   class InFlight {
    public:
-    InFlight(std::shared_ptr<const Plan> plan, HeldFrame frame, std::vector<Tensor>* retvals)
-        : plan_(std::move(plan)), frame_(std::move(frame)), retvals_(retvals) {}
+    InFlight(Registered partition, HeldFrame frame, std::vector<Tensor>* retvals, LateWork* late)
+        : partition_(std::move(partition)), frame_(std::move(frame)), retvals_(retvals), late_(late) {}
 
-    const Plan& plan() const { return *plan_; }
+    const Plan& plan() const { return *partition_.plan; }
     Frame& frame() const { return *frame_; }
     absl::AnyInvocable<void(Status) &&> done;
 
+    // When the plan has run. What it has queued on a device belongs to the step: that is over when the device has done
+    // it all, also when the step has failed.
     static void End(std::unique_ptr<InFlight> self, Status s) {
-      if (s.ok()) s = WithoutExceptions([&] { return TakeRetvals(*self->plan_, *self->frame_, self->retvals_); });
+      MemorySpace* const space = self->partition_.space;
+      if (space == nullptr) return Finish(std::move(self), std::move(s));
+      InFlight* const flight = self.release();
+      flight->result_ = std::move(s);
+      flight->late_->Begin();
+      space->WhenIdle([flight](const Status& of_device) { flight->late_->End(of_device); });
+      flight->late_->WhenOver([flight](Status late) {
+        // What others report after the device failed follows from it.
+        Status result = late.ok() ? std::move(flight->result_) : std::move(late);
+        Finish(std::unique_ptr<InFlight>(flight), std::move(result));
+      });
+    }
+
+   private:
+    static void Finish(std::unique_ptr<InFlight> self, Status s) {
+      if (s.ok()) s = WithoutExceptions([&] { return self->Take(); });
       absl::AnyInvocable<void(Status) &&> done = std::move(self->done);
       self.reset();  // the step may be over, and the worker gone, when `done` returns
       std::move(done)(std::move(s));
     }
 
-   private:
-    const std::shared_ptr<const Plan> plan_;
+    Status Take() {
+      MR_RETURN_IF_ERROR(TakeRetvals(plan(), frame(), retvals_));
+      if (partition_.space == nullptr) return absl::OkStatus();
+      for (const Tensor& t : *retvals_) MR_RETURN_IF_ERROR(CheckMayLeaveDevice(t));
+      return absl::OkStatus();
+    }
+
+    const Registered partition_;
     const HeldFrame frame_;
     std::vector<Tensor>* const retvals_;
+    LateWork* const late_;
+    Status result_;
   };
 
  public:
@@ -178,7 +213,8 @@ class LocalWorker::OpenedStep final : public WorkerStep {
                  .inter_op_threads = spec.inter_op_threads,
                  .caller = spec.caller},
         rendezvous_(worker->transport_ ? NewJointRendezvous(spec.id, worker->device_names_, worker->transport_)
-                                       : NewLocalRendezvous()) {
+                                       : NewLocalRendezvous()),
+        late_(worker->has_remote_device_ ? MakeRef<LateWork>([this](const Status& why) { Stop(why); }) : nullptr) {
     context_.step_id = spec.id;
     context_.rendezvous = rendezvous_.get();
     context_.cancellation = &cancellation_;
@@ -192,8 +228,9 @@ class LocalWorker::OpenedStep final : public WorkerStep {
     worker_->open_steps_.erase(context_.step_id);
   }
 
-  // Lets other workers ask about this step.
+  // Lets kernels find what they share in this step, and other workers ask about it.
   Status Publish() {
+    if (late_) MR_RETURN_IF_ERROR(LateWork::Attach(late_, resources_));
     if (worker_->transport_ == nullptr) return absl::OkStatus();
     absl::MutexLock lock(&worker_->mu_);
     const bool added = worker_->open_steps_.emplace(context_.step_id, rendezvous_).second;
@@ -209,9 +246,9 @@ class LocalWorker::OpenedStep final : public WorkerStep {
   void RunAsync(const PartitionRun& run, absl::AnyInvocable<void(Status) &&> done) override {
     std::unique_ptr<InFlight> flight;
     Status s = WithoutExceptions([&]() -> Status {
-      MR_ASSIGN_OR_RETURN(std::shared_ptr<const Plan> plan, worker_->Find(run.partition));
-      MR_ASSIGN_OR_RETURN(HeldFrame frame, plan->AcquireFrame());
-      flight = std::make_unique<InFlight>(std::move(plan), std::move(frame), run.retvals);
+      MR_ASSIGN_OR_RETURN(Registered partition, worker_->Find(run.partition));
+      MR_ASSIGN_OR_RETURN(HeldFrame frame, partition.plan->AcquireFrame());
+      flight = std::make_unique<InFlight>(std::move(partition), std::move(frame), run.retvals, late_.get());
       return FillArgs(flight->plan(), run.args, flight->frame());
     });
     if (!s.ok()) {
@@ -239,6 +276,7 @@ class LocalWorker::OpenedStep final : public WorkerStep {
   CancellationManager cancellation_;
   ResourceManager resources_;
   StepContext context_;
+  const RefPtr<LateWork> late_;  // null: the worker's devices have no memory of their own
 };
 
 StatusOr<std::unique_ptr<WorkerStep>> LocalWorker::OpenStep(const StepSpec& spec) {

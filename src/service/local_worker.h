@@ -7,7 +7,7 @@
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/container/flat_hash_set.h"
-#include "kernel/kernel_registry.h"
+#include "kernel/device_memory.h"
 #include "kernel/random_stream.h"
 #include "runtime/plan.h"
 #include "service/step_functions.h"
@@ -45,19 +45,24 @@ class LocalWorker : public Worker {
 
  private:
   class OpenedStep;
-  StatusOr<std::shared_ptr<const Plan>> Find(int64_t partition) const;
+  struct Registered {
+    std::shared_ptr<const Plan> plan;
+    MemorySpace* space = nullptr;  // that of the plan's device; null: it has none of its own
+  };
+  StatusOr<Registered> Find(int64_t partition) const;
   StatusOr<std::shared_ptr<Kernel>> MakeKernel(const Node& node, Device& device);
   Device* FindDevice(const std::string& name) const;
 
   const std::vector<std::unique_ptr<Device>> devices_;
   absl::flat_hash_set<std::string> device_names_;
+  bool has_remote_device_ = false;  // constant
   const KernelRegistry* kernels_;
   const bool deterministic_;
   Transport* const transport_;
   const std::shared_ptr<CallGate> call_gate_ = std::make_shared<CallGate>();
   mutable absl::Mutex mu_;
   int64_t next_ ABSL_GUARDED_BY(mu_) = 1;
-  absl::flat_hash_map<int64_t, std::shared_ptr<const Plan>> plans_ ABSL_GUARDED_BY(mu_);
+  absl::flat_hash_map<int64_t, Registered> plans_ ABSL_GUARDED_BY(mu_);
   std::map<int64_t, RefPtr<Rendezvous>> open_steps_ ABSL_GUARDED_BY(mu_);  // those that others may ask about
   // Kernels of stateful ops, by device and node name: every plan of a session shares them, so that a random op goes on
   // with its sequence whatever is fetched beside it.

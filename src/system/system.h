@@ -9,6 +9,7 @@
 #include "kernel/kernel_registry.h"
 #include "op/op_registry.h"
 #include "ops/composite.h"
+#include "system/device_types.h"
 
 namespace millrace {
 
@@ -25,6 +26,10 @@ class System {
   OpRegistry& ops();
   KernelRegistry& kernels();
   CompositeRegistry& composites();
+
+  // Sessions made later have its devices. AlreadyExists: the type is taken.
+  Status AddDeviceType(DeviceType type);
+  bool HasDeviceType(const std::string& name) const;
 
   // `target` "" or "local" means in this process. The session shares `graph` with the client.
   StatusOr<std::unique_ptr<Session>> NewSession(RefPtr<SharedGraph> graph, const wire::ConfigProto& config,

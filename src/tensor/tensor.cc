@@ -10,6 +10,7 @@
 
 #include "absl/strings/escaping.h"
 #include "base/checked.h"
+#include "tensor/memory_space.h"
 
 namespace millrace {
 namespace {
@@ -67,6 +68,13 @@ constexpr int64_t kFew = 1 << 20;
 
 // A view starts where its elements may: kernels read them with ordinary loads.
 size_t AlignmentOf(DType dtype) { return IsPlain(dtype) ? std::min(DTypeSize(dtype), sizeof(double)) : alignof(void*); }
+
+// What is in a device's memory is cloned there.
+StatusOr<Tensor> CloneIn(MemorySpace& space, const Tensor& t) {
+  MR_ASSIGN_OR_RETURN(Tensor copy, MakeTensorIn(space, t.dtype(), t.shape()));
+  if (t.TotalBytes() > 0) MR_RETURN_IF_ERROR(space.CopyWithin(t.raw(), copy.mutable_raw(), t.TotalBytes()));
+  return copy;
+}
 
 template <typename T>
 void AppendNumbers(const Tensor& t, int64_t count, std::string* out) {
@@ -204,6 +212,7 @@ StatusOr<Tensor> Tensor::FromBuffer(DType dtype, const Shape& shape, RefPtr<Buff
 }
 
 StatusOr<std::vector<int64_t>> Tensor::IntValues() const {
+  MR_RETURN_IF_ERROR(CheckOnHost(*this));
   if (dtype_ == DType::kInt32) {
     const auto values = flat<int32_t>();
     return std::vector<int64_t>(values.begin(), values.end());
@@ -216,6 +225,7 @@ StatusOr<std::vector<int64_t>> Tensor::IntValues() const {
 }
 
 StatusOr<int64_t> Tensor::IntScalar() const {
+  MR_RETURN_IF_ERROR(CheckOnHost(*this));
   if (num_elements() == 1 && dtype_ == DType::kInt32) return *data<int32_t>();
   if (num_elements() == 1 && dtype_ == DType::kInt64) return *data<int64_t>();
   return InvalidArgument("expected one int32 or int64, got ", DTypeName(dtype_), shape_.ToString());
@@ -245,6 +255,7 @@ StatusOr<Tensor> Tensor::Rows(int64_t begin, int64_t end) const {
 
 StatusOr<Tensor> Tensor::Clone(Allocator& allocator) const {
   if (!IsInitialized()) return Tensor();
+  if (MemorySpace* const space = SpaceOf(*this)) return CloneIn(*space, *this);
   MR_ASSIGN_OR_RETURN(Tensor copy, Make(dtype_, shape_, allocator));
   if (dtype_ == DType::kString) {
     CopyElements<TString>(*this, &copy);
@@ -261,6 +272,7 @@ StatusOr<Tensor> Tensor::Clone(Allocator& allocator) const {
 std::string Tensor::DebugString(int max_values) const {
   if (!IsInitialized()) return "uninitialised";
   std::string out = absl::StrCat(DTypeName(dtype_), shape_.ToString());
+  if (const MemorySpace* const space = SpaceOf(*this)) return absl::StrCat(out, " in the memory of ", space->name());
   const int64_t shown = std::min<int64_t>(num_elements(), std::max(max_values, 0));
   AppendValues(*this, shown, &out);
   if (shown < num_elements()) out += " ...";

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "base/checked.h"
+#include "tensor/memory_space.h"
 
 namespace millrace {
 namespace {
@@ -225,6 +226,7 @@ StatusOr<Tensor> TensorFromProto(const wire::TensorProto& proto) {
 
 StatusOr<wire::TensorProto> TensorToProto(const Tensor& tensor) {
   if (!tensor.IsInitialized()) return InvalidArgument("an uninitialised tensor has no TensorProto");
+  MR_RETURN_IF_ERROR(CheckOnHost(tensor));
   wire::TensorProto proto;
   proto.dtype = static_cast<int32_t>(tensor.dtype());
   proto.tensor_shape.Ensure() = ShapeToProto(tensor.shape());

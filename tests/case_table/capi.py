@@ -73,13 +73,19 @@ _SIGNATURES: dict[str, tuple[Any, list[Any]]] = {
     "TF_GraphGetTensorNumDims": (_I, [_P, Output, _P]),
     "TF_GraphGetTensorShape": (None, [_P, Output, _LONGS, _I, _P]),
     "TF_AddGradients": (None, [_P, _OUTS, _I, _OUTS, _I, _OUTS, _P, _OUTS]),
+    "TF_LoadLibrary": (_P, [_S, _P]),
+    "TF_SetDevice": (None, [_P, _S]),
     "TF_NewSessionOptions": (_P, []),
+    "TF_SetConfig": (None, [_P, _S, _N, _P]),
     "TF_DeleteSessionOptions": (None, [_P]),
     "TF_NewSession": (_P, [_P, _P, _P]),
     "TF_CloseSession": (None, [_P, _P]),
     "TF_DeleteSession": (None, [_P, _P]),
     "TF_SessionRun": (None, [_P, _P, _OUTS, _POINTERS, _I, _OUTS, _POINTERS, _I, _POINTERS, _I, _P, _P]),
 }
+
+
+_SOFT_PLACEMENT = b"\x38\x01"  # ConfigProto.allow_soft_placement
 
 
 class Library:
@@ -89,6 +95,13 @@ class Library:
             function = getattr(self.lib, name)
             function.restype, function.argtypes = result, parameters
         self.status = self.lib.TF_NewStatus()
+        self.device = ""  # of all nodes; "": wherever
+
+    def run_on(self, plugin: str, device_type: str) -> None:
+        """From now on nodes ask for a device of a library, and go elsewhere only where it has no kernel."""
+        self.lib.TF_LoadLibrary(plugin.encode(), self.status)
+        self.check()
+        self.device = f"/device:{device_type}:0"
 
     def check(self) -> None:
         code = self.lib.TF_GetCode(self.status)
@@ -162,6 +175,8 @@ class Graph:
         """Adds a node; `attrs` maps a name to its kind, as in OpDef, and its value."""
         self.count += 1
         description = self.lib.TF_NewOperation(self.graph, op.encode(), f"n{self.count}".encode())
+        if self.library.device:
+            self.lib.TF_SetDevice(description, self.library.device.encode())
         for value in inputs:
             if isinstance(value, list):
                 self.lib.TF_AddInputList(description, (Output * len(value))(*value), len(value))
@@ -264,6 +279,8 @@ class Graph:
     ) -> list[tuple[np.ndarray, DType]]:
         if not self.session:
             options = self.lib.TF_NewSessionOptions()
+            if self.library.device:
+                self.lib.TF_SetConfig(options, _SOFT_PLACEMENT, len(_SOFT_PLACEMENT), self.library.status)
             self.session = self.lib.TF_NewSession(self.graph, options, self.library.status)
             self.lib.TF_DeleteSessionOptions(options)
             self.library.check()

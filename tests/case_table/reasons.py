@@ -84,7 +84,7 @@ REASONS: dict[str, str] = {
     "_HostSend": _TRANSFERS,
     "_HostRecv": _TRANSFERS,
     "_Loop": _LOOPS,
-    **dict.fromkeys("_HostCast _ListToArray _ArrayToList".split(), "made by runtimes only; graphs of clients do not have it"),
+    **dict.fromkeys("_HostCast _ListToArray _ArrayToList _CopyToHost _CopyFromHost".split(), "made by runtimes only; graphs of clients do not have it"),
     **dict.fromkeys("PyFunc PyFuncStateless EagerPyFunc".split(), _CLIENTS),
     **dict.fromkeys("StringToHashBucket StringToHashBucketFast StringToHashBucketStrong".split(), _HASHES),
     **dict.fromkeys("Conv3DBackpropInput Conv3DBackpropFilter".split(), _OLDER_VOLUMES),

@@ -124,7 +124,7 @@ void TF_RegisterKernelBuilderWithKernelDef(const char* serialized_kernel_def, co
     auto functions = std::make_shared<const PluginKernelFunctions>(std::move(builder->functions));
     return millrace::Annotate(
         millrace::capi::RegisterKernel(
-            {std::move(builder->spec), millrace::capi::MakePluginKernelFactory(std::move(functions))}),
+            {std::move(builder->spec), millrace::capi::MakePluginKernelFactory(functions), functions->host_memory}),
         prefix);
   });
 }

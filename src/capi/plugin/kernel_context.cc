@@ -68,13 +68,19 @@ TF_Tensor* Writable(Tensor t) {
 }
 
 StatusOr<TF_Tensor*> Allocated(TF_OpKernelContext& c, int index, const Shape& shape) {
+  if (!c.IsOutputOnHost(index)) {
+    millrace::MemorySpace& space = *SpaceOf(c.ctx.device());
+    MR_ASSIGN_OR_RETURN(Tensor remote, MakeTensorIn(space, c.ctx.output_dtype(index), shape));
+    c.ctx.set_output(index, remote);
+    return Writable(std::move(remote));
+  }
   MR_ASSIGN_OR_RETURN(Tensor * out, c.ctx.AllocateOutput(index, shape));
   return Writable(*out);
 }
 
 // Input i as the output, when its memory is free to be taken; else null.
 StatusOr<TF_Tensor*> Forwarded(TF_OpKernelContext& c, int i, int index, const Shape& shape) {
-  if (c.ctx.has_ref_input(i)) return nullptr;
+  if (c.ctx.has_ref_input(i) || c.IsInputOnHost(i) != c.IsOutputOnHost(index)) return nullptr;
   const Tensor& in = c.ctx.input(i);
   if (in.dtype() != c.ctx.output_dtype(index) || in.num_elements() != shape.num_elements()) return nullptr;
   Tensor* out = c.ctx.ForwardOwned(i, index);
@@ -150,6 +156,10 @@ void TF_SetOutput(TF_OpKernelContext* ctx, int i, const TF_Tensor* tensor, TF_St
       return InvalidArgument(
           "output ", i, " of node '", ctx->ctx.node_name(), "' (", ctx->ctx.node().op->name, ") is declared as ",
           millrace::DTypeName(ctx->ctx.output_dtype(i)), ", got ", millrace::DTypeName(got));
+    }
+    if (SpaceOf(tensor->tensor) != nullptr) {
+      ctx->ctx.set_output(i, tensor->tensor);
+      return absl::OkStatus();
     }
     MR_ASSIGN_OR_RETURN(Tensor value, millrace::capi::FeedValue(tensor));
     ctx->ctx.set_output(i, std::move(value));
@@ -229,7 +239,9 @@ TF_Tensor* TF_AllocateTemp(TF_OpKernelContext* context, TF_DataType dtype, const
     }
     MR_ASSIGN_OR_RETURN(const DType type, millrace::capi::MakeDType(dtype));
     MR_ASSIGN_OR_RETURN(const Shape shape, MakeShape(dims, num_dims));
-    MR_ASSIGN_OR_RETURN(Tensor t, context->ctx.AllocateTemp(type, shape));
+    const bool on_host = (attributes != nullptr && attributes->on_host) || !millrace::IsPlain(type);
+    millrace::MemorySpace* const space = on_host ? nullptr : SpaceOf(context->ctx.device());
+    MR_ASSIGN_OR_RETURN(Tensor t, space ? MakeTensorIn(*space, type, shape) : context->ctx.AllocateTemp(type, shape));
     return Writable(std::move(t));
   });
 }
@@ -238,14 +250,14 @@ bool TF_IsHostMemoryInput(TF_OpKernelContext* ctx, int i, TF_Status* status) {
   return GuardedOr<bool>(status, false, [&]() -> StatusOr<bool> {
     MR_CAPI_REQUIRE(ctx);
     if (!IsInput(*ctx, i)) return NoInput();
-    return true;  // every device of this library has host memory
+    return ctx->IsInputOnHost(i);
   });
 }
 bool TF_IsHostMemoryOutput(TF_OpKernelContext* ctx, int i, TF_Status* status) {
   return GuardedOr<bool>(status, false, [&]() -> StatusOr<bool> {
     MR_CAPI_REQUIRE(ctx);
     if (!IsOutput(*ctx, i)) return NoOutput();
-    return true;
+    return ctx->IsOutputOnHost(i);
   });
 }
 
@@ -292,9 +304,12 @@ void TF_GetSerializedFunctionDefLibrary(TF_OpKernelContext*, TF_Buffer*, TF_Stat
 void TF_GetSerializedConfigProto(TF_OpKernelContext*, TF_Buffer*, TF_Status* status) {
   Guarded(status, [] { return Unimplemented("TF_GetSerializedConfigProto is not provided"); });
 }
-SP_Stream TF_GetStream(TF_OpKernelContext*, TF_Status* status) {
-  Guarded(status, [] { return FailedPrecondition("Accessing device stream is not supported for a CPU device."); });
-  return nullptr;
+SP_Stream TF_GetStream(TF_OpKernelContext* ctx, TF_Status* status) {
+  return GuardedOr<SP_Stream>(status, nullptr, [&]() -> StatusOr<SP_Stream> {
+    millrace::MemorySpace* const space = ctx ? SpaceOf(ctx->ctx.device()) : nullptr;
+    if (space == nullptr) return FailedPrecondition("Accessing device stream is not supported for a CPU device.");
+    return static_cast<SP_Stream>(space->native_stream());
+  });
 }
 void TF_IncNumDeferredOps(TF_OpKernelContext* context) {
   FailUnimplemented(context, "TF_IncNumDeferredOps is not provided; see TF_NewAsyncKernelBuilder");

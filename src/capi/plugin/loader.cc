@@ -86,7 +86,8 @@ Status Finish(void* handle, RegistrationScope& scope, wire::OpList* ops) {
   MR_RETURN_IF_ERROR(Initialise(handle));
   Registrations& found = scope.collected();
   MR_RETURN_IF_ERROR(found.error);
-  if (found.ops.empty() && found.kernels.empty() && OwnSymbol(handle, MR_PLUGIN_INIT_SYMBOL) == nullptr) {
+  if (found.ops.empty() && found.kernels.empty() && found.devices.empty() &&
+      OwnSymbol(handle, MR_PLUGIN_INIT_SYMBOL) == nullptr) {
     return InvalidArgument(
         "it registers no op and no kernel with this library, and has no function " MR_PLUGIN_INIT_SYMBOL
         " (libraries of TensorFlow ops in C++ run only in TensorFlow; what had been opened by other means has "

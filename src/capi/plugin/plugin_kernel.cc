@@ -10,8 +10,9 @@
 #include "capi/plugin/foreign.h"
 
 struct TF_AsyncOpKernelDoneCallback {
-  TF_AsyncOpKernelDoneCallback(millrace::KernelContext& ctx, millrace::AsyncKernel::DoneCallback callback)
-      : context(ctx, /*asynchronous=*/true), done(std::move(callback)) {}
+  TF_AsyncOpKernelDoneCallback(millrace::KernelContext& ctx, const millrace::ArgMemory* memory,
+                               millrace::AsyncKernel::DoneCallback callback)
+      : context(ctx, memory, /*asynchronous=*/true), done(std::move(callback)) {}
   TF_OpKernelContext context;
   millrace::AsyncKernel::DoneCallback done;
 };
@@ -76,6 +77,9 @@ class State {
   }
   Status Make(const KernelInit& init) {
     MR_RETURN_IF_ERROR(CheckHostMemory(*f_, init.op));
+    if (SpaceOf(init.device) != nullptr) {
+      memory_ = std::make_unique<ArgMemory>(MemoryOf(init.op, init.attrs, init.signature, init.device.type()));
+    }
     TF_OpKernelConstruction construction{init, {}};
     made_ = true;
     construction.failure.Update(CallForeign([&] {
@@ -84,10 +88,12 @@ class State {
     return construction.failure.Get();
   }
   const PluginKernelFunctions& functions() const { return *f_; }
+  const ArgMemory* memory() const { return memory_.get(); }
   void* get() const { return state_; }
 
  private:
   const std::shared_ptr<const PluginKernelFunctions> f_;
+  std::unique_ptr<const ArgMemory> memory_;
   void* state_ = nullptr;
   bool made_ = false;
 };
@@ -97,7 +103,7 @@ class PluginKernel : public Kernel {
   explicit PluginKernel(std::shared_ptr<const PluginKernelFunctions> f) : state_(std::move(f)) {}
   Status Init(const KernelInit& init) override { return state_.Make(init); }
   Status Compute(KernelContext& ctx) override {
-    TF_OpKernelContext context(ctx, /*asynchronous=*/false);
+    TF_OpKernelContext context(ctx, state_.memory(), /*asynchronous=*/false);
     MR_RETURN_IF_ERROR(CallForeign([&] { state_.functions().compute(state_.get(), &context); }));
     if (context.stopped) throw WorkStopped();
     return context.Finish();
@@ -112,7 +118,7 @@ class AsyncPluginKernel : public AsyncKernel {
   explicit AsyncPluginKernel(std::shared_ptr<const PluginKernelFunctions> f) : state_(std::move(f)) {}
   Status Init(const KernelInit& init) override { return state_.Make(init); }
   void ComputeAsync(KernelContext& ctx, DoneCallback done) override {
-    auto* call = new TF_AsyncOpKernelDoneCallback(ctx, std::move(done));
+    auto* call = new TF_AsyncOpKernelDoneCallback(ctx, state_.memory(), std::move(done));
     {
       LiveCalls& live = Live();
       absl::MutexLock lock(&live.mu);
@@ -171,6 +177,7 @@ millrace::Status TF_OpKernelContext::Finish() {
       return millrace::Internal("Output ", o, " of type ", millrace::DTypeName(out->dtype()),
                                 " does not match declared output type ", millrace::DTypeName(ctx.output_dtype(o)));
     }
+    if (SpaceOf(*out) != nullptr) continue;  // the copy to the host makes bools proper
     const bool strings = out->dtype() == millrace::DType::kString;
     if (!strings && out->dtype() != millrace::DType::kBool) continue;
     const TF_Tensor view{*out, nullptr, strings};

@@ -11,7 +11,7 @@
 #include "absl/base/thread_annotations.h"
 #include "absl/container/inlined_vector.h"
 #include "absl/synchronization/mutex.h"
-#include "kernel/kernel_registry.h"
+#include "kernel/device_memory.h"
 #include "millrace/c_api_kernels.h"
 
 struct TF_KernelBuilder;
@@ -76,16 +76,30 @@ struct TF_OpKernelConstruction {
 };
 
 struct TF_OpKernelContext {
-  TF_OpKernelContext(millrace::KernelContext& context, bool asynchronous) : ctx(context), is_async(asynchronous) {}
+  // `arg_memory`: null where the device works on host memory.
+  TF_OpKernelContext(millrace::KernelContext& context, const millrace::ArgMemory* arg_memory, bool asynchronous)
+      : ctx(context), memory(arg_memory), is_async(asynchronous) {}
+  ~TF_OpKernelContext() { UnlockVariables(); }
+  TF_OpKernelContext(const TF_OpKernelContext&) = delete;
+  TF_OpKernelContext& operator=(const TF_OpKernelContext&) = delete;
 
   // The failure, or that of an output of the wrong type or with malformed strings; makes bools of other bytes than 0
   // and 1 proper.
   millrace::Status Finish();
 
+  bool IsOnHost(const std::vector<bool> millrace::ArgMemory::* args, int i) const {
+    return memory == nullptr || (memory->*args)[static_cast<size_t>(i)];
+  }
+  bool IsInputOnHost(int i) const { return IsOnHost(&millrace::ArgMemory::host_inputs, i); }
+  bool IsOutputOnHost(int o) const { return IsOnHost(&millrace::ArgMemory::host_outputs, o); }
+  void UnlockVariables();
+
   millrace::KernelContext& ctx;
+  const millrace::ArgMemory* const memory;
   const bool is_async;
   millrace::capi::FirstFailure failure;
   bool stopped = false;                                   // a ParallelFor was left
   absl::InlinedVector<std::pair<int, int>, 2> forwarded;  // input, output that has its memory now
   std::shared_ptr<millrace::capi::CancelHook> hook;       // of an asynchronous kernel
+  std::vector<millrace::RefPtr<millrace::Variable>> locked;
 };

@@ -5,6 +5,7 @@
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/synchronization/mutex.h"
+#include "kernel/device_memory.h"
 #include "system/system.h"
 
 namespace millrace::capi {
@@ -60,6 +61,14 @@ Status CheckKernel(const PluginKernelEntry& kernel, const std::vector<PluginKern
   return absl::OkStatus();
 }
 
+Status CheckDevice(const DeviceType& device, const std::vector<DeviceType>& others) {
+  const auto same = [&](const DeviceType& d) { return &d != &device && d.name == device.name; };
+  if (System::Default().HasDeviceType(device.name) || std::any_of(others.begin(), others.end(), same)) {
+    return AlreadyExists("there are devices of type ", device.name, " already");
+  }
+  return absl::OkStatus();
+}
+
 }  // namespace
 
 RegistrationScope::RegistrationScope() : outer_(current_scope) { current_scope = this; }
@@ -91,6 +100,19 @@ Status RegisterKernel(PluginKernelEntry kernel) {
   return s;
 }
 
+Status RegisterDevice(DeviceType device) {
+  if (current_scope == nullptr) {
+    Registrations one;
+    one.devices.push_back(std::move(device));
+    return Publish(std::move(one));
+  }
+  Registrations& collected = current_scope->collected();
+  Status s = CheckDevice(device, collected.devices);
+  collected.error.Update(s);
+  if (s.ok()) collected.devices.push_back(std::move(device));
+  return s;
+}
+
 void UndoIfLoadingFails(std::function<void()> undo) {
   if (current_scope != nullptr) current_scope->collected().undo.push_back(std::move(undo));
 }
@@ -102,10 +124,13 @@ Status Publish(Registrations registrations) {
   absl::MutexLock publishing(&published.publishing);
   for (const PluginOp& op : registrations.ops) MR_RETURN_IF_ERROR(CheckOp(op, registrations.ops));
   for (const PluginKernelEntry& k : registrations.kernels) MR_RETURN_IF_ERROR(CheckKernel(k, registrations.kernels));
-  // Who sees an op sees its functions and kernels.
+  for (const DeviceType& d : registrations.devices) MR_RETURN_IF_ERROR(CheckDevice(d, registrations.devices));
+  // Who sees an op sees its functions and kernels, and who sees a device sees its kernels.
   for (PluginKernelEntry& k : registrations.kernels) {
+    if (k.spec.device != "CPU") SetHostMemory(k.spec, std::move(k.host_memory));
     system.kernels().AddFactory(std::move(k.spec), std::move(k.factory));
   }
+  for (DeviceType& d : registrations.devices) MR_RETURN_IF_ERROR(system.AddDeviceType(std::move(d)));
   for (PluginOp& op : registrations.ops) {
     op.def.shape_fn = &PluginShape;
     if (op.gradient != nullptr) {

@@ -13,6 +13,7 @@
 #include "millrace/c_api_kernels.h"
 #include "millrace/c_api_ops.h"
 #include "op/op_def.h"
+#include "system/device_types.h"
 
 namespace millrace::capi {
 
@@ -29,11 +30,13 @@ struct PluginOp {
 struct PluginKernelEntry {
   KernelSpec spec;
   KernelFactory factory;
+  std::vector<std::string> host_memory;  // arguments
 };
 
 struct Registrations {
   std::vector<PluginOp> ops;
   std::vector<PluginKernelEntry> kernels;
+  std::vector<DeviceType> devices;
   Status error;  // the first registration that was refused
   std::vector<std::function<void()>> undo;
 };
@@ -57,6 +60,7 @@ class RegistrationScope {
 // serves operations which this one serves.
 Status RegisterOp(PluginOp op);
 Status RegisterKernel(PluginKernelEntry kernel);
+Status RegisterDevice(DeviceType device);  // AlreadyExists: the type is taken
 // For what takes effect at once: `undo` is run if the library that this thread loads fails.
 void UndoIfLoadingFails(std::function<void()> undo);
 // All of it, or nothing and an error.

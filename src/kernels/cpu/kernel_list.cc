@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kernels/cpu/kernel_list.h"
 
+#include "kernels/cpu/any_device.h"
 #include "kernels/cpu/audio/audio.h"
 #include "kernels/cpu/data/dataset.h"
 #include "kernels/cpu/data/reader_kernels.h"
@@ -18,6 +19,7 @@
 namespace millrace {
 
 void RegisterCpuKernels(KernelRegistry& registry) {
+  RegisterKernelsOfAnyDevice(registry, "CPU");
   RegisterElementwiseKernels(registry);
   RegisterArrayKernels(registry);
   RegisterIndexKernels(registry);

@@ -53,6 +53,17 @@ void RegisterRuntimeOps(OpRegistry& r) {
   AddSend(r, "_HostSend", "_Send of a tensor that lies in host memory.");
   AddRecv(r, "_Recv", "Waits for the tensor that the matching _Send hands over.");
   AddRecv(r, "_HostRecv", "_Recv into host memory.");
+  r.Add("_CopyToHost(input:T) -> (output:T) | T:type")
+      .Traits({OpTrait::kWaits})
+      .Doc("A tensor of a device with memory of its own in host memory.")
+      .Shape(UnchangedShape)
+      .NoGradient(kTransfer)
+      .NoExample("graphs of clients do not have it");
+  r.Add("_CopyFromHost(input:T) -> (output:T) | T:type")
+      .Doc("A tensor of host memory in the memory of the node's device.")
+      .Shape(UnchangedShape)
+      .NoGradient(kTransfer)
+      .NoExample("graphs of clients do not have it");
   r.Add("_HostCast(x:SrcT) -> (y:DstT) | SrcT:type; DstT:type; Truncate:bool=false")
       .Doc("Cast of a tensor that lies in host memory.")
       .Shape(UnchangedShape)

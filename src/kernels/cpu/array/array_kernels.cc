@@ -2,21 +2,12 @@
 // CPU kernels: shape and movement of data.
 #include "kernels/cpu/array/array_kernels.h"
 
+#include "kernels/cpu/any_device.h"
 #include "kernels/cpu/engine/strided_copy.h"
 #include "kernels/cpu/kernel_list.h"
 
 namespace millrace {
 namespace {
-
-class CheapFnKernel : public Kernel {
- public:
-  explicit CheapFnKernel(KernelRegistry::Fn fn) : fn_(fn) {}
-  Status Compute(KernelContext& ctx) override { return fn_(ctx); }
-  bool IsExpensive() const override { return false; }
-
- private:
-  KernelRegistry::Fn fn_;
-};
 
 // False for a dtype without integers.
 bool ReadInts(const Tensor& t, Ints* out) {

@@ -4,6 +4,7 @@
 #include <complex>
 
 #include "base/checked.h"
+#include "kernels/cpu/any_device.h"
 #include "kernels/cpu/array/array_kernels.h"
 #include "kernels/cpu/engine/strided_copy.h"
 
@@ -261,10 +262,13 @@ Status Roll(KernelContext& ctx) {
 
 }  // namespace
 
+void AddReshapeKernels(AnyDeviceKernels& r) {
+  r.AddCheap("Reshape", {"shape"}, Reshape);
+  r.AddCheap("ExpandDims", {"dim"}, ExpandDims);
+  r.Add<SqueezeKernel>("Squeeze");
+}
+
 void RegisterArrayReshapeKernels(KernelRegistry& r) {
-  AddCheapFn(r, "Reshape", Reshape);
-  AddCheapFn(r, "ExpandDims", ExpandDims);
-  r.Add<SqueezeKernel>({.op = "Squeeze"});
   r.AddFn({.op = "Transpose"}, Transpose);
   r.AddFn({.op = "ConjugateTranspose"}, ConjugateTranspose);
   r.AddFn({.op = "Reverse"}, Reverse);

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// CPU kernels: constants, placeholders, identities and questions about shapes. None of them copies.
+// Kernels: constants, placeholders, identities and questions about shapes. None of them copies.
 #include <cstring>
 #include <limits>
 
 #include "absl/synchronization/mutex.h"
 #include "base/env.h"
+#include "kernels/cpu/any_device.h"
 #include "kernels/cpu/array/array_kernels.h"
 #include "kernels/cpu/engine/strided_copy.h"
 
@@ -16,11 +17,13 @@ class ConstKernel : public Kernel {
  public:
   Status Init(const KernelInit& init) override {
     MR_ASSIGN_OR_RETURN(value_, init.Attr<Tensor>("value"));
+    is_remote_ = SpaceOf(init.device) != nullptr && IsPlain(value_.dtype()) && init.op.name != "HostConst";
     if (value_.dtype() == init.output_type(0)) return absl::OkStatus();
     return InvalidArgument(
         "constant '", init.node_name, "' holds ", DTypeName(value_.dtype()), ", not ", DTypeName(init.output_type(0)));
   }
   Status Compute(KernelContext& ctx) override {
+    if (is_remote_) return GiveRemote(ctx);
     ctx.set_output(0, value_);
     return absl::OkStatus();
   }
@@ -28,7 +31,20 @@ class ConstKernel : public Kernel {
   bool OutputsNeverChange() const override { return true; }
 
  private:
+  // Copied to the device once.
+  Status GiveRemote(KernelContext& ctx) {
+    absl::MutexLock lock(&mu_);
+    if (!remote_.IsInitialized()) {
+      MR_ASSIGN_OR_RETURN(remote_, CopyToDevice(ctx, value_));
+    }
+    ctx.set_output(0, remote_);
+    return absl::OkStatus();
+  }
+
   Tensor value_;
+  bool is_remote_ = false;
+  absl::Mutex mu_;
+  Tensor remote_ ABSL_GUARDED_BY(mu_);
 };
 
 // The first bytes of a file, which are read once.
@@ -173,25 +189,28 @@ Status Rank(KernelContext& ctx) { return SetInts(ctx, 0, Shape(), {ctx.input(0).
 
 }  // namespace
 
-void RegisterArraySourceKernels(KernelRegistry& r) {
-  r.Add<ConstKernel>({.op = "Const"});
-  r.Add<ConstKernel>({.op = "HostConst"});
-  r.Add<ImmutableConstKernel>({.op = "ImmutableConst"});
-  r.Add<PlaceholderKernel>({.op = "Placeholder"});
-  r.Add<PlaceholderKernel>({.op = "PlaceholderV2"});
+void AddSourceKernels(AnyDeviceKernels& r) {
+  r.Add<ConstKernel>("Const");
+  r.Add<ConstKernel>("HostConst", {"output"});
+  r.Add<PlaceholderKernel>("Placeholder");
+  r.Add<PlaceholderKernel>("PlaceholderV2");
   for (const char* op : {"Identity", "IdentityN", "Snapshot", "StopGradient", "PreventGradient",
                          "PlaceholderWithDefault", "GuaranteeConst", "DeepCopy", "DebugGradientIdentity"}) {
-    AddCheapFn(r, op, PassThrough);
+    r.AddCheap(op, {}, PassThrough);
   }
-  AddCheapFn(r, "RefIdentity", PassRef);
-  AddCheapFn(r, "DebugGradientRefIdentity", PassRef);
-  AddCheapFn(r, "NoOp", DoNothing);
-  r.Add<EnsureShapeKernel>({.op = "EnsureShape"});
+  r.AddCheap("RefIdentity", {}, PassRef);
+  r.AddCheap("DebugGradientRefIdentity", {}, PassRef);
+  r.AddCheap("NoOp", {}, DoNothing);
+  r.Add<EnsureShapeKernel>("EnsureShape");
+  r.AddCheap("Shape", {"output"}, ShapeN);
+  r.AddCheap("ShapeN", {"output"}, ShapeN);
+  r.AddCheap("Size", {"output"}, Size);
+  r.AddCheap("Rank", {"output"}, Rank);
+}
+
+void RegisterArraySourceKernels(KernelRegistry& r) {
+  r.Add<ImmutableConstKernel>({.op = "ImmutableConst"});
   AddCheapFn(r, "Bitcast", Bitcast);
-  AddCheapFn(r, "Shape", ShapeN);
-  AddCheapFn(r, "ShapeN", ShapeN);
-  AddCheapFn(r, "Size", Size);
-  AddCheapFn(r, "Rank", Rank);
 }
 
 }  // namespace millrace

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// CPU kernels: what control flow ops do with their values. Which frame and iteration the values then belong to, and
-// what dead values keep from running, is the executor's business.
+// Kernels of any device: what control flow ops do with their values. Which frame and iteration the values then belong
+// to, and what dead values keep from running, is the executor's business.
+#include "kernels/cpu/any_device.h"
 #include "kernels/cpu/array/array_kernels.h"
 
 namespace millrace {
@@ -86,19 +87,20 @@ class AbortKernel : public Kernel {
 
 }  // namespace
 
-void RegisterControlFlowKernels(KernelRegistry& r) {
-  AddCheapFn(r, "Switch", Switch);
-  AddCheapFn(r, "RefSwitch", RefSwitch);
-  AddCheapFn(r, "Merge", [](KernelContext& ctx) { return MergeInputs(ctx, false); });
-  AddCheapFn(r, "RefMerge", [](KernelContext& ctx) { return MergeInputs(ctx, true); });
+void AddControlFlowKernels(AnyDeviceKernels& r) {
+  r.AddCheap("Switch", {"pred"}, Switch);
+  r.AddCheap("RefSwitch", {"pred"}, RefSwitch);
+  r.AddCheap("Merge", {"value_index"}, [](KernelContext& ctx) { return MergeInputs(ctx, false); });
+  r.AddCheap("RefMerge", {"value_index"}, [](KernelContext& ctx) { return MergeInputs(ctx, true); });
   for (const char* op : {"Enter", "Exit", "NextIteration"}) {
-    AddCheapFn(r, op, Pass);
-    AddCheapFn(r, absl::StrCat("Ref", op), PassRef);
+    r.AddCheap(op, {}, Pass);
+    r.AddCheap(absl::StrCat("Ref", op), {}, PassRef);
   }
-  AddCheapFn(r, "LoopCond", LoopCond);
-  AddCheapFn(r, "ControlTrigger", [](KernelContext&) { return absl::OkStatus(); });
-  AddCheapFn(r, "RefSelect", RefSelect);
-  r.Add<AbortKernel>({.op = "Abort"});
+  r.AddCheap("LoopCond", {"input", "output"}, LoopCond);
+  r.AddCheap("ControlTrigger", {}, [](KernelContext&) { return absl::OkStatus(); });
+  r.AddCheap("RefSelect", {"index"}, RefSelect);
 }
+
+void RegisterControlFlowKernels(KernelRegistry& r) { r.Add<AbortKernel>({.op = "Abort"}); }
 
 }  // namespace millrace

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// CPU kernels of what the runtime itself puts into graphs: Send and Recv.
+// Kernels of what the runtime itself puts into graphs: Send and Recv, and copies between memories.
+#include <algorithm>
+
+#include "kernels/cpu/any_device.h"
 #include "kernels/cpu/kernel_list.h"
 
 namespace millrace {
@@ -31,15 +34,20 @@ Status NoRendezvous() { return Internal("Send and Recv need a step with a rendez
 
 class SendKernel : public Kernel {
  public:
-  Status Init(const KernelInit& init) override { return key_.Init(init); }
+  Status Init(const KernelInit& init) override {
+    is_remote_ = SpaceOf(init.device) != nullptr;
+    return key_.Init(init);
+  }
   bool IsExpensive() const override { return false; }
   Status Compute(KernelContext& ctx) override {
     if (!ctx.step().rendezvous) return NoRendezvous();
+    if (is_remote_ && !ctx.is_dead(0)) MR_RETURN_IF_ERROR(CheckMayLeaveDevice(ctx.input(0)));
     return ctx.step().rendezvous->Send(key_.In(ctx.step()), ctx.input(0), ctx.is_dead(0));
   }
 
  private:
   EdgeKey key_;
+  bool is_remote_ = false;
 };
 
 class RecvKernel : public AsyncKernel {
@@ -68,6 +76,33 @@ class RecvKernel : public AsyncKernel {
   DType want_ = DType::kInvalid;
 };
 
+// Waits for what the device has queued, so it is asynchronous.
+class CopyToHostKernel final : public AsyncKernel {
+ public:
+  bool IsExpensive() const override { return false; }
+  void ComputeAsync(KernelContext& ctx, DoneCallback done) override {
+    CopyToHost(ctx.input(0), [&ctx, done = std::move(done)](StatusOr<Tensor> copy) mutable {
+      if (!copy.ok()) return std::move(done)(copy.status());
+      if (copy->dtype() == DType::kBool) {  // a device may write other bytes than 0 and 1
+        auto* const bytes = static_cast<unsigned char*>(copy->mutable_raw());
+        std::transform(bytes, bytes + copy->TotalBytes(), bytes, [](unsigned char b) { return b != 0; });
+      }
+      ctx.set_output(0, *std::move(copy));
+      std::move(done)(absl::OkStatus());
+    });
+  }
+};
+
+class CopyFromHostKernel final : public Kernel {
+ public:
+  bool IsExpensive() const override { return false; }
+  Status Compute(KernelContext& ctx) override {
+    MR_ASSIGN_OR_RETURN(Tensor copy, CopyToDevice(ctx, ctx.input(0)));
+    ctx.set_output(0, std::move(copy));
+    return absl::OkStatus();
+  }
+};
+
 class RelistKernel final : public Kernel {
  public:
   Status Init(const KernelInit& init) override {
@@ -90,11 +125,15 @@ class RelistKernel final : public Kernel {
 
 }  // namespace
 
+void AddTransferKernels(AnyDeviceKernels& r) {
+  // What travels is in host memory.
+  for (const char* op : {"_Send", "_HostSend"}) r.Add<SendKernel>(op, {"tensor"});
+  for (const char* op : {"_Recv", "_HostRecv"}) r.Add<RecvKernel>(op, {"tensor"});
+  r.Add<CopyToHostKernel>("_CopyToHost", {"output"});
+  r.Add<CopyFromHostKernel>("_CopyFromHost", {"input"});
+}
+
 void RegisterRuntimeKernels(KernelRegistry& registry) {
-  registry.Add<SendKernel>({.op = "_Send"});
-  registry.Add<SendKernel>({.op = "_HostSend"});
-  registry.Add<RecvKernel>({.op = "_Recv"});
-  registry.Add<RecvKernel>({.op = "_HostRecv"});
   registry.Add<RelistKernel>({.op = "_ListToArray"});
   registry.Add<RelistKernel>({.op = "_ArrayToList"});
 }

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "kernels/cpu/any_device.h"
 #include "kernels/cpu/elementwise/elementwise.h"
 #include "kernels/cpu/elementwise/elementwise_broadcast.h"
 #include "kernels/cpu/elementwise/elementwise_objects.h"
@@ -131,9 +132,13 @@ Status BroadcastTo(KernelContext& ctx) {
 
 }  // namespace
 
+// Shapes are in host memory on every device.
+void AddShapeArithmeticKernels(AnyDeviceKernels& r) {
+  r.AddFn("BroadcastArgs", {"s0", "s1", "r0"}, &BroadcastArgs);
+  r.AddFn("BroadcastGradientArgs", {"s0", "s1", "r0", "r1"}, &BroadcastGradientArgs);
+}
+
 void RegisterBroadcastKernels(KernelRegistry& r) {
-  r.AddFn({.op = "BroadcastArgs", .types = {{"T", Types("IDX")}}}, &BroadcastArgs);
-  r.AddFn({.op = "BroadcastGradientArgs", .types = {{"T", Types("IDX")}}}, &BroadcastGradientArgs);
   r.AddFn({.op = "BroadcastTo", .types = {{"Tidx", Types("IDX")}}}, &BroadcastTo);
 }
 

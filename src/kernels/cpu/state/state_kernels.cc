@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// CPU kernels: variables and their whole-value updates.
+// Kernels: variables and their whole-value updates.
+#include "kernels/cpu/any_device.h"
 #include "kernels/cpu/elementwise/elementwise_in_place.h"
 #include "kernels/cpu/kernel_list.h"
 #include "tensor/prepared.h"
@@ -16,6 +17,7 @@ class VariableBase : public Kernel {
     if (init.op.name == "Variable" && shape_.has_rank() && shape_.rank() == 0) shape_ = PartialShape::Unknown();
     MR_ASSIGN_OR_RETURN(container_, init.Attr<std::string>("container"));
     MR_ASSIGN_OR_RETURN(name_, init.Attr<std::string>("shared_name"));
+    space_ = IsPlain(dtype_) ? SpaceOf(init.device) : nullptr;
     if (container_.empty()) container_ = ResourceManager::kDefaultContainer;
     // Handles without a shared name all mean the variable named "".
     if (name_.empty() && init.op.name != "VarHandleOp") name_ = init.node_name;
@@ -42,6 +44,7 @@ class VariableBase : public Kernel {
   }
   DType dtype_ = DType::kInvalid;
   PartialShape shape_;
+  MemorySpace* space_ = nullptr;  // of the value; null: host memory
   std::string container_, name_;
 
  private:
@@ -64,7 +67,7 @@ class VariableKernel : public VariableBase {
     MR_ASSIGN_OR_RETURN(RefPtr<Variable> v, VariableBase::Create());
     if (shape_.num_elements() == 0) {
       MR_ASSIGN_OR_RETURN(const Shape shape, shape_.ToShape());
-      MR_ASSIGN_OR_RETURN(Tensor empty, Tensor::Make(dtype_, shape));
+      MR_ASSIGN_OR_RETURN(Tensor empty, space_ ? MakeTensorIn(*space_, dtype_, shape) : Tensor::Make(dtype_, shape));
       v->Assign(std::move(empty));
     }
     return v;
@@ -350,23 +353,26 @@ class DestroyTemporaryVariableKernel : public Kernel {
 
 }  // namespace
 
+void AddVariableKernels(AnyDeviceKernels& r) {
+  r.Add<VariableKernel>("Variable");
+  r.Add<VariableKernel>("VariableV2");
+  r.Add<VarHandleKernel>("VarHandleOp");
+  r.Add<AssignKernel>("Assign");
+  r.Add<AssignResourceKernel>("AssignVariableOp");
+  r.AddFn("ReadVariableOp", {}, ReadResource);
+  r.AddFn("IsVariableInitialized", {"is_initialized"}, IsInitializedRef);
+  r.AddFn("VarIsInitializedOp", {"is_initialized"}, IsInitializedResource);
+  r.AddFn("VariableShape", {"output"}, ShapeOfResource);
+  r.Add<DestroyResourceKernel>("DestroyResourceOp");
+}
+
 void RegisterStateKernels(KernelRegistry& r) {
-  r.Add<VariableKernel>({.op = "Variable"});
-  r.Add<VariableKernel>({.op = "VariableV2"});
-  r.Add<VarHandleKernel>({.op = "VarHandleOp"});
-  r.Add<AssignKernel>({.op = "Assign"});
   r.AddFn({.op = "AssignAdd", .types = {{"T", Types("REAL|CPX")}}}, AssignAddRef<true>);
   r.AddFn({.op = "AssignSub", .types = {{"T", Types("REAL|CPX")}}}, AssignAddRef<false>);
   r.AddFn({.op = "AssignAddVariableOp", .types = {{"dtype", Types("REAL|CPX")}}}, AssignAddResource<true>);
   r.AddFn({.op = "AssignSubVariableOp", .types = {{"dtype", Types("REAL|CPX")}}}, AssignAddResource<false>);
-  r.Add<AssignResourceKernel>({.op = "AssignVariableOp"});
-  r.AddFn({.op = "ReadVariableOp"}, ReadResource);
-  r.AddFn({.op = "IsVariableInitialized"}, IsInitializedRef);
-  r.AddFn({.op = "VarIsInitializedOp"}, IsInitializedResource);
-  r.AddFn({.op = "VariableShape"}, ShapeOfResource);
   r.Add<CountUpToKernel>({.op = "CountUpTo"});
   r.Add<CountUpToKernel>({.op = "ResourceCountUpTo"});
-  r.Add<DestroyResourceKernel>({.op = "DestroyResourceOp"});
   r.Add<TemporaryVariableKernel>({.op = "TemporaryVariable"});
   r.Add<DestroyTemporaryVariableKernel>({.op = "DestroyTemporaryVariable"});
 }

@@ -110,3 +110,113 @@ def test_a_fused_lstm_is_the_lstm(peepholes):
                 wanted = tf.nn.dynamic_rnn(cell, x, lengths, state, time_major=True, scope=tf.get_variable_scope())
                 for a, b in zip(run(got, wanted)[0], run(got, wanted)[1]):
                     np.testing.assert_allclose(a, b, rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("format", ["NHWC", "NCHW"])
+def test_instances_normalised_by_channel(format):
+    x = np.random.RandomState(6).randn(2, 4, 5, 3).astype(np.float32) * 3 + 1
+    wanted = (x - x.mean((1, 2), keepdims=True)) / x.std((1, 2), keepdims=True) * 2 + [1, 2, 3]
+    turn, back = ((0, 3, 1, 2), (0, 2, 3, 1)) if format == "NCHW" else ((0, 1, 2, 3),) * 2
+    with tf.Graph().as_default():
+        made = tf.contrib.layers.instance_norm(x.transpose(turn), data_format=format, variables_collections={"beta": ["offsets"]}, param_initializers={
+            "beta": tf.constant_initializer([1.0, 2.0, 3.0]), "gamma": tf.constant_initializer(2.0)})
+        np.testing.assert_allclose(run(made)[0].transpose(back), wanted, atol=1e-4)
+        assert [v.op.name for v in tf.get_collection("offsets")] == ["InstanceNorm/beta"]
+        with pytest.raises(ValueError, match="undefined rank"):
+            tf.contrib.layers.layer_norm(tf.placeholder(tf.float32))
+        with pytest.raises(ValueError, match="begin_norm_axis"):
+            tf.contrib.layers.layer_norm(tf.ones([2, 3]), begin_norm_axis=2)
+
+
+def test_penalties_of_weights():
+    layers = tf.contrib.layers
+    with tf.Graph().as_default():
+        w = tf.constant([1.0, -2.0])
+        both = layers.l1_l2_regularizer(0.5, 0.1)(w)
+        assert both.op.name == "l1_l2_regularizer" and layers.sum_regularizer([None]) is None
+        only = layers.l1_l2_regularizer(0.0, 0.1)(w)
+        np.testing.assert_allclose(run(both, only), [1.75, 0.25], rtol=1e-6)
+        for make in (layers.l1_regularizer, layers.l2_regularizer, layers.l1_l2_regularizer):
+            for wrong in (-0.1, 1):
+                with pytest.raises(ValueError, match="scale"):
+                    make(wrong)
+        with pytest.raises(ValueError, match="No weights"):
+            layers.apply_regularization(layers.l2_regularizer(0.1))
+        with pytest.raises(ValueError, match="scalar"):
+            layers.apply_regularization(lambda v: v, [w])
+
+
+def test_summaries_of_activations_say_what_share_is_at_the_bounds():
+    with tf.Graph().as_default():
+        made = tf.nn.relu6(tf.constant([-1.0, 2.0, 7.0, 8.0]), name="act")
+        tf.contrib.layers.summarize_activation(made)
+        found = {s.op.name: s for s in tf.get_collection(tf.GraphKeys.SUMMARIES)}
+        assert sorted(found) == ["act/activation", "act/sixes", "act/zeros"]
+        values = [tf.Summary.FromString(text).value[0].simple_value for text in run(found["act/sixes"], found["act/zeros"])]
+        assert values == [0.5, 0.25]
+        assert tf.contrib.layers.summarize_tensor(tf.constant("a")) is None
+        tf.add_to_collection("these", made), tf.add_to_collection("these", tf.constant(1.0, name="other"))
+        assert [s.op.name for s in tf.contrib.layers.summarize_collection("these", "oth")] == ["other_summary"]
+
+
+def test_a_step_of_optimize_loss_and_what_it_refuses():
+    layers = tf.contrib.layers
+    with tf.Graph().as_default():
+        v, step = tf.get_variable("v", initializer=10.0), tf.train.get_or_create_global_step()
+        loss = tf.abs(v * 5.0)
+        train = layers.optimize_loss(loss, step, 0.1, "SGD", gradient_multipliers={v: 2.0}, clip_gradients=4.0)
+        assert [x.op.name for x in tf.global_variables()] == ["v", "global_step", "OptimizeLoss/learning_rate"]
+        names = {s.op.name for s in tf.get_collection(tf.GraphKeys.SUMMARIES)}
+        assert names == {"OptimizeLoss/" + n for n in ("loss", "global_norm/gradient_norm", "global_norm/clipped_gradient_norm")}
+        with tf.Session() as sess:
+            sess.run(tf.global_variables_initializer())
+            sess.run(train)
+            np.testing.assert_allclose(sess.run([v, step]), [9.6, 1], rtol=1e-6)
+        for arguments, error in ((dict(learning_rate=-0.1), "learning_rate"), (dict(learning_rate=1), "Learning rate"), (dict(optimizer="x"), "one of"),
+                                 (dict(optimizer=object()), "Unrecognized"), (dict(optimizer=lambda rate: None), "Unrecognized"),
+                                 (dict(summaries=["x"]), "Summaries"), (dict(loss=[[1.0]]), "scalar"), (dict(learning_rate=None), "None")):
+            with pytest.raises(ValueError, match=error):
+                layers.optimize_loss(**dict(dict(loss=loss, global_step=step, learning_rate=0.1, optimizer="SGD"), **arguments))
+
+
+def test_gradients_clipped_where_their_norm_is_unusual():
+    with tf.Graph().as_default():
+        gradient, v = tf.placeholder(tf.float32, [2]), tf.get_variable("v", [2])
+        rows = tf.IndexedSlices(tf.reshape(gradient, [1, 2]), tf.constant([0]), tf.constant([1, 2]))
+        (dense, _), (sparse, _), (nothing, _) = tf.contrib.layers.adaptive_clipping_fn(decay=0.5, static_max_norm=8.0)([(gradient, v), (rows, v), (None, v)])
+        assert nothing is None
+        with tf.Session() as sess:
+            sess.run(tf.global_variables_initializer())
+            norms = [np.linalg.norm(sess.run([dense, sparse.values], {gradient: [x, 0.0]})[0]) for x in [1.0] * 12 + [100.0]]
+        assert norms[-2] == pytest.approx(1.0, rel=1e-3) and 1.0 < norms[-1] < 8.0
+
+
+def test_symbols_as_rows_of_a_table():
+    layers = tf.contrib.layers
+    with tf.Graph().as_default():
+        table = np.arange(12.0, dtype=np.float32).reshape(4, 3)
+        made = dict(initializer=tf.constant_initializer(table), vocab_size=4, embed_dim=3)
+        ids = [[1, 3], [2, 0], [0, 0]]
+        bags, dense = layers.bow_encoder(ids, **made), layers.bow_encoder(ids, sparse_lookup=False, **made)
+        once = layers.embed_sequence(tf.constant(ids), unique=True, **made)
+        got = run(bags, dense, once)
+        for value, wanted in zip(got, ([table[[1, 3]].mean(0), table[2], table[0]], table[ids].mean(1), table[ids])):
+            np.testing.assert_allclose(value, wanted)
+        assert "Unique" in {op.type for op in tf.get_default_graph().get_operations()}
+        with pytest.raises(TypeError, match="dense"):
+            layers.bow_encoder(tf.SparseTensor([[0, 0]], [1], [1, 1]), 4, 3, sparse_lookup=False)
+
+
+def test_dense_tensors_as_sparse_ones():
+    from millrace.contrib import layers_sparse as sparse_ops
+    with tf.Graph().as_default():
+        texts = sparse_ops.dense_to_sparse_tensor([b"a", b"", b"b"], ignore_value="a")
+        classes = sparse_ops.indicators_to_sparse_ids([[[0, 0, 1, 0], [0, 0, 0, 0]], [[1, 0, 1, 1], [0, 0, 1, 0]]], dtype=tf.int32)
+        ends = sparse_ops.sparse_row_envelope(tf.SparseTensor([[0, 0], [2, 0], [2, 3]], [1, 1, 1], [4, 4]))
+        texts, classes, ends = run(texts, classes, ends)
+        assert texts.values.tolist() == [b"", b"b"] and texts.indices.tolist() == [[1], [2]]
+        assert classes.values.tolist() == [2, 0, 2, 3, 2] and classes.values.dtype == np.int32 and classes.dense_shape.tolist() == [2, 2, 3]
+        assert classes.indices.tolist() == [[0, 0, 0], [1, 0, 0], [1, 0, 1], [1, 0, 2], [1, 1, 0]]
+        assert ends.tolist() == [1, 0, 4, 0]
+        with pytest.raises(ValueError, match="same axis"):
+            sparse_ops.sparse_row_envelope(tf.SparseTensor([[0, 0]], [1], [1, 1]), 1, 1)

@@ -9,6 +9,13 @@ import millrace.layers as _layers
 from millrace.layers import maxout  # noqa: F401
 from millrace.contrib import layers_utils
 from millrace.contrib import layers_utils as utils  # noqa: F401
+from millrace.contrib.layers_encoders import bow_encoder, embed_sequence, embedding_lookup_unique  # noqa: F401
+from millrace.contrib.layers_norms import instance_norm, layer_norm  # noqa: F401
+from millrace.contrib.layers_regularizers import (apply_regularization, l1_l2_regularizer, l1_regularizer, l2_regularizer,  # noqa: F401
+                                                  sum_regularizer)
+from millrace.contrib.layers_summaries import (summarize_activation, summarize_activations, summarize_biases, summarize_collection,  # noqa: F401
+                                               summarize_tensor, summarize_tensors, summarize_variables, summarize_weights)
+from millrace.contrib.layers_training import OPTIMIZER_SUMMARIES, adaptive_clipping_fn, optimize_loss  # noqa: F401
 from millrace.ops.sparse_lookup import safe_embedding_lookup_sparse  # noqa: F401
 from millrace.contrib.feature_columns import (bucketized_column, check_feature_columns, create_feature_spec_for_parsing, crossed_column,  # noqa: F401
                                               embedding_column, infer_real_valued_columns, input_from_feature_columns, one_hot_column,
@@ -42,7 +49,7 @@ def _with_first_names(function: Callable[..., Any]) -> Callable[..., Any]:
     return call
 
 
-# ---- initializers and regularizers ----
+# ---- initializers ----
 
 def xavier_initializer(uniform: bool = True, seed: Optional[int] = None, dtype: Any = dtypes.float32) -> Any:
     """Glorot and Bengio's initializer."""
@@ -55,57 +62,6 @@ xavier_initializer_conv2d = xavier_initializer
 def variance_scaling_initializer(factor: float = 2.0, mode: str = "FAN_IN", uniform: bool = False, seed: Optional[int] = None, dtype: Any = dtypes.float32) -> Any:
     """An initializer scaled by the number of inputs or outputs."""
     return init_ops.VarianceScaling(factor, mode.lower(), "uniform" if uniform else "truncated_normal", seed, dtype)
-
-
-def l1_regularizer(scale: float, scope: Optional[str] = None) -> Callable[..., Any]:
-    """scale sum |w|."""
-    if scale == 0.0:
-        return lambda _: None
-
-    def l1(weights: Any, name: Optional[str] = None) -> Tensor:
-        with name_scope(scope or name, "l1_regularizer", [weights]) as inside:
-            return gen_ops.mul(convert_to_tensor(scale, weights.dtype.base_dtype, "scale"), math_ops.reduce_sum(math_ops.abs(weights)), name=inside)
-    return l1
-
-
-def l2_regularizer(scale: float, scope: Optional[str] = None) -> Callable[..., Any]:
-    """scale / 2 sum w^2."""
-    if not isinstance(scale, Tensor):
-        if isinstance(scale, int) and not isinstance(scale, bool):
-            raise at_user_line(ValueError("scale cannot be an integer: %s" % scale))
-        if scale < 0.0:
-            raise at_user_line(ValueError("Setting a scale less than 0 on a regularizer: %g." % scale))
-        if scale == 0.0:
-            return lambda _: None
-
-    def l2(weights: Any, name: Optional[str] = None) -> Tensor:
-        with name_scope(scope or name, "l2_regularizer", [weights]) as inside:
-            return gen_ops.mul(convert_to_tensor(scale, weights.dtype.base_dtype, "scale"), nn_ops.l2_loss(weights), name=inside)
-    return l2
-
-
-def l1_l2_regularizer(scale_l1: float = 1.0, scale_l2: float = 1.0, scope: Optional[str] = None) -> Callable[..., Any]:
-    """Both."""
-    return sum_regularizer([l1_regularizer(scale_l1), l2_regularizer(scale_l2)], scope)
-
-
-def sum_regularizer(regularizer_list: Any, scope: Optional[str] = None) -> Callable[..., Any]:
-    """The sum of several regularizers."""
-    def total(weights: Any) -> Any:
-        parts = [r(weights) for r in regularizer_list if r is not None]
-        parts = [p for p in parts if p is not None]
-        return gen_ops.add_n(parts) if parts else None
-    return total
-
-
-def apply_regularization(regularizer: Any, weights_list: Any = None) -> Tensor:
-    """The regularizer of all weights, summed."""
-    weights = get_collection(GraphKeys.WEIGHTS) if weights_list is None else weights_list
-    losses = [regularizer(w) for w in weights]
-    losses = [loss for loss in losses if loss is not None]
-    total = gen_ops.add_n(losses) if losses else convert_to_tensor(0.0)
-    add_to_collection(GraphKeys.REGULARIZATION_LOSSES, total)
-    return total
 
 
 # ---- layers ----
@@ -165,14 +121,7 @@ def fully_connected(inputs: Any, num_outputs: int, activation_fn: Any = nn_ops.r
         return _collect(_normalized(outputs, normalizer_fn, normalizer_params, activation_fn), outputs_collections)
 
 
-def linear(inputs: Any, num_outputs: int, activation_fn: Any = None, *args: Any, **kwargs: Any) -> Any:
-    """fully_connected without an activation."""
-    return fully_connected(inputs, num_outputs, activation_fn, *args, **kwargs)
-
-
-def relu(inputs: Any, num_outputs: int, *args: Any, **kwargs: Any) -> Any:
-    """fully_connected with relu."""
-    return fully_connected(inputs, num_outputs, nn_ops.relu, *args, **kwargs)
+linear, relu, relu6, elu = (functools.partial(fully_connected, activation_fn=f) for f in (None, nn_ops.relu, nn_ops.relu6, nn_ops.elu))
 
 
 @add_arg_scope
@@ -265,6 +214,9 @@ def batch_norm(inputs: Any, decay: float = 0.999, center: bool = True, scale: bo
         raise NotImplementedError("batch_norm with batch_weights is not provided: leave it out.")
     initializers, regularizers = param_initializers or {}, param_regularizers or {}
     inputs = convert_to_tensor(inputs)
+    channels = inputs.get_shape()[1 if _channels(data_format) == "channels_first" else -1] if inputs.get_shape().ndims else None
+    if channels is not None and channels.value is None:
+        raise at_user_line(ValueError("Inputs %s has undefined channels dimension" % inputs.name))
     with variable_scope(scope, "BatchNorm", [inputs], reuse=reuse) as sc:
         layer = _Normalization(axis=1 if _channels(data_format) == "channels_first" else -1, momentum=decay, epsilon=epsilon, center=center, scale=scale,
                                beta_initializer=initializers.get("beta", init_ops.zeros_initializer()),
@@ -291,23 +243,6 @@ class _Normalization(_layers.BatchNormalization):
         self._updates.append(updates)
         if self.collection is not None:
             add_to_collections(self.collection, updates)
-
-
-@add_arg_scope
-def layer_norm(inputs: Any, center: bool = True, scale: bool = True, activation_fn: Any = None, reuse: Any = None, variables_collections: Any = None,
-               outputs_collections: Any = None, trainable: bool = True, begin_norm_axis: int = 1, begin_params_axis: int = -1, scope: Any = None) -> Any:
-    """Normalisation of each example over its elements."""
-    with variable_scope(scope, "LayerNorm", [inputs], reuse=reuse):
-        inputs = convert_to_tensor(inputs)
-        shape = inputs.get_shape()
-        ndims = shape.ndims
-        params = shape[begin_params_axis if begin_params_axis >= 0 else ndims + begin_params_axis:]
-        beta = model_variable("beta", params, inputs.dtype.base_dtype, init_ops.zeros_initializer(), trainable=trainable) if center else None
-        gamma = model_variable("gamma", params, inputs.dtype.base_dtype, init_ops.ones_initializer(), trainable=trainable) if scale else None
-        mean, variance = nn_ops.moments(inputs, list(range(begin_norm_axis if begin_norm_axis >= 0 else ndims + begin_norm_axis, ndims)), keep_dims=True)
-        outputs = nn_ops.batch_normalization(inputs, mean, variance, beta, gamma, 1e-12)
-        outputs.set_shape(shape)
-        return _collect(activation_fn(outputs) if activation_fn is not None else outputs, outputs_collections)
 
 
 @add_arg_scope
@@ -378,24 +313,41 @@ def one_hot_encoding(labels: Any, num_classes: int, on_value: float = 1.0, off_v
         return _collect(array_ops.one_hot(labels, num_classes, on_value, off_value), outputs_collections, sc)
 
 
+@add_arg_scope
 def softmax(logits: Any, scope: Any = None) -> Any:
     """softmax over the last axis."""
-    return nn_ops.softmax(logits)
+    logits = convert_to_tensor(logits)
+    with variable_scope(scope, "softmax", [logits]):
+        utils.last_dimension(logits.get_shape(), 2)
+        return nn_ops.softmax(logits)
 
 
+@add_arg_scope
 def unit_norm(inputs: Any, dim: int, epsilon: float = 1e-7, scope: Any = None) -> Any:
     """Scaled to norm one along an axis."""
     inputs = convert_to_tensor(inputs)
-    return inputs / gen_ops.sqrt(epsilon + math_ops.reduce_sum(gen_ops.square(inputs), dim, True))
+    with variable_scope(scope, "UnitNorm", [inputs]):
+        ndims = inputs.get_shape().ndims
+        if ndims is None:
+            raise at_user_line(ValueError("The input rank must be known."))
+        if not 0 <= dim < ndims:
+            raise at_user_line(ValueError("dim must be positive but smaller than the input rank, got %d of %d" % (dim, ndims)))
+        return inputs / gen_ops.sqrt(epsilon + math_ops.reduce_sum(gen_ops.square(inputs), dim, True))
+
+
+def _prefix(scope: Optional[str], layer: Any, default: str) -> str:
+    """What the scopes of repeated layers begin with: the scope that was given, or the name of the layer."""
+    return (scope or getattr(layer, "__name__", None) or getattr(getattr(layer, "func", None), "__name__", default)).rsplit("/", 1)[-1]  # type: ignore[no-any-return]
 
 
 def stack(inputs: Any, layer: Any, stack_args: Any, **kwargs: Any) -> Any:
     """A layer several times, with other arguments each time."""
     scope = kwargs.pop("scope", None)
-    prefix = (scope or "stack").rsplit("/", 1)[-1]
+    if not isinstance(stack_args, (list, tuple)):
+        raise at_user_line(ValueError("stack_args need to be a list or tuple"))
     with variable_scope(scope, "Stack", [inputs]):
         for i, args in enumerate(stack_args):
-            inputs = layer(inputs, *(args if isinstance(args, (list, tuple)) else [args]), scope="%s_%d" % (prefix, i + 1), **kwargs)
+            inputs = layer(inputs, *(args if isinstance(args, (list, tuple)) else [args]), scope="%s_%d" % (_prefix(scope, layer, "stack"), i + 1), **kwargs)
     return inputs
 
 
@@ -403,105 +355,6 @@ def repeat(inputs: Any, repetitions: int, layer: Any, *args: Any, **kwargs: Any)
     """A layer several times, with the same arguments."""
     scope = kwargs.pop("scope", None)
     with variable_scope(scope, "Repeat", [inputs]):
-        prefix = scope or getattr(layer, "__name__", "repeat")
         for i in range(repetitions):
-            inputs = layer(inputs, *args, scope="%s_%d" % (prefix.rsplit("/", 1)[-1], i + 1), **kwargs)
+            inputs = layer(inputs, *args, scope="%s_%d" % (_prefix(scope, layer, "repeat"), i + 1), **kwargs)
     return inputs
-
-
-def embed_sequence(ids: Any, vocab_size: Optional[int] = None, embed_dim: Optional[int] = None, unique: bool = False, initializer: Any = None,
-                   regularizer: Any = None, trainable: bool = True, scope: Any = None, reuse: Any = None) -> Any:
-    """The rows of a table, which it makes, at ids."""
-    if not (reuse or (vocab_size and embed_dim)):
-        raise at_user_line(ValueError("Must specify vocab size and embedding dimension when not reusing."))
-    with variable_scope(scope, "EmbedSequence", [ids], reuse=reuse):
-        table = get_variable("embeddings", [vocab_size, embed_dim], dtypes.float32, initializer, regularizer, trainable)
-        return nn_ops.embedding_lookup(table, ids)
-
-
-OPTIMIZER_SUMMARIES = ["learning_rate", "loss", "gradients", "gradient_norm"]
-
-
-def optimize_loss(loss: Any, global_step: Any, learning_rate: Any, optimizer: Any, gradient_noise_scale: Any = None, gradient_multipliers: Any = None,
-                  clip_gradients: Any = None, learning_rate_decay_fn: Any = None, update_ops: Any = None, variables: Any = None, name: Optional[str] = None,
-                  summaries: Any = None, colocate_gradients_with_ops: bool = False, increment_global_step: bool = True) -> Any:
-    """A tensor of the loss that, when run, does one training step."""
-    from millrace import train
-    from millrace.ops.variables import trainable_variables
-    with variable_scope(name, "OptimizeLoss", [loss, global_step]):
-        if global_step is None:
-            global_step = train.get_global_step()
-        updates = list(get_collection(GraphKeys.UPDATE_OPS)) if update_ops is None else list(update_ops)
-        if updates:
-            loss = control_flow_ops.with_dependencies(updates, loss)
-        rate = None
-        if learning_rate is not None:
-            rate = learning_rate if isinstance(learning_rate, Tensor) else convert_to_tensor(float(learning_rate))
-            if learning_rate_decay_fn is not None:
-                rate = learning_rate_decay_fn(rate, global_step)
-        named: Dict[str, Any] = {"Adagrad": train.AdagradOptimizer, "Adam": train.AdamOptimizer, "Ftrl": train.FtrlOptimizer, "RMSProp": train.RMSPropOptimizer,
-                 "Momentum": lambda learning_rate: train.MomentumOptimizer(learning_rate, 0.9), "SGD": train.GradientDescentOptimizer}
-        if isinstance(optimizer, str):
-            if optimizer not in named:
-                raise at_user_line(ValueError("Optimizer name should be one of [%s], you provided %s." % (", ".join(named), optimizer)))
-            made = named[optimizer](learning_rate=rate)
-        elif isinstance(optimizer, type):
-            made = optimizer(learning_rate=rate)
-        elif callable(optimizer) and not isinstance(optimizer, train.Optimizer):
-            made = optimizer(rate) if rate is not None else optimizer()
-        else:
-            made = optimizer
-        chosen = variables if variables is not None else trainable_variables()
-        pairs = made.compute_gradients(loss, chosen, colocate_gradients_with_ops=colocate_gradients_with_ops)
-        if gradient_multipliers is not None:
-            pairs = [(g * float(gradient_multipliers.get(v, gradient_multipliers.get(v.name, 1.0))) if g is not None else g, v) for g, v in pairs]
-        if gradient_noise_scale is not None:
-            from millrace.ops import random_ops
-            pairs = [(g + random_ops.truncated_normal(array_ops.shape(g)) * gradient_noise_scale if g is not None else g, v) for g, v in pairs]
-        if isinstance(clip_gradients, float):
-            clipped, _ = math_ops.clip_by_global_norm([g for g, _ in pairs], clip_gradients)
-            pairs = list(zip(clipped, [v for _, v in pairs]))
-        elif callable(clip_gradients):
-            pairs = clip_gradients(pairs)
-        elif clip_gradients is not None:
-            raise at_user_line(ValueError("Unknown type %s for clip_gradients" % type(clip_gradients)))
-        if summaries is None or "loss" in summaries:
-            from millrace import summary
-            summary.scalar("loss", loss)
-        update = made.apply_gradients(pairs, global_step if increment_global_step else None, name="train")
-        return control_flow_ops.with_dependencies([update], loss)
-
-
-def summarize_tensor(tensor: Any, tag: Optional[str] = None) -> Any:
-    """A scalar or histogram summary."""
-    from millrace import summary
-    op = summary.scalar if tensor.get_shape().ndims == 0 else summary.histogram
-    return op(tag or tensor.op.name, tensor)
-
-
-def summarize_activation(op: Any) -> Any:
-    """summarize_tensor."""
-    return summarize_tensor(op)
-
-
-def summarize_collection(collection: Any, name_filter: Any = None, summarizer: Any = summarize_tensor) -> List[Any]:
-    """Summaries of a collection."""
-    return [summarizer(t) for t in get_collection(collection, name_filter)]
-
-
-def summarize_tensors(tensors: Any, summarizer: Any = summarize_tensor) -> List[Any]:
-    """Summaries of tensors."""
-    return [summarizer(t) for t in tensors]
-
-
-def _summaries_of(collection: str, doc: str) -> Any:
-    def call(name_filter: Any = None, summarizer: Any = summarize_tensor) -> List[Any]:
-        return summarize_collection(collection, name_filter, summarizer)
-    call.__doc__ = doc
-    return call
-
-
-summarize_activations = _summaries_of(GraphKeys.ACTIVATIONS, "Summaries of the activations.")
-summarize_variables = _summaries_of(GraphKeys.GLOBAL_VARIABLES, "Summaries of the variables.")
-summarize_weights = _summaries_of(GraphKeys.WEIGHTS, "Summaries of the weights.")
-summarize_biases = _summaries_of(GraphKeys.BIASES, "Summaries of the biases.")

@@ -84,7 +84,13 @@ def two_element_tuple(int_or_tuple: Any) -> Tuple[int, int]:
 
 def n_positive_integers(n: int, value: Any) -> Tuple[int, ...]:
     """n numbers above zero, of as many or of one."""
-    values = tuple(int(v) for v in value) if isinstance(value, (list, tuple)) else (int(value),) * n
+    if not isinstance(n, int) or n < 1:
+        raise ValueError("n must be a positive integer, got %r" % (n,))
+    try:
+        listed = value.as_list() if hasattr(value, "as_list") else value
+        values = tuple(int(v) for v in listed) if isinstance(listed, (list, tuple)) else (int(listed),) * n
+    except (TypeError, ValueError):
+        values = ()
     if len(values) != n or min(values) <= 0:
-        raise ValueError("value must be one or %d positive integers, got %r" % (n, value))
+        raise ValueError("value must be one or %d positive integers, got %s" % (n, value))
     return values

@@ -1,0 +1,71 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Normalisations of tf.contrib.layers that keep no averages."""
+from __future__ import annotations
+
+from typing import Any, Optional, Tuple
+
+from millrace.contrib.framework import add_arg_scope, model_variable
+from millrace.contrib.layers_utils import collect_named_outputs, get_variable_collections
+from millrace.framework.convert import convert_to_tensor
+from millrace.framework.errors import at_user_line
+from millrace.ops import array_ops, init_ops, nn_ops
+from millrace.ops.variable_scope import variable_scope
+
+
+def _parameters(inputs: Any, shape: Any, center: bool, scale: bool, initializers: Any, collections: Any, trainable: bool) -> Tuple[Any, Any]:
+    """(beta, gamma), None where it is not wanted."""
+    def make(name: str, initializer: Any) -> Any:
+        return model_variable(name, shape, inputs.dtype.base_dtype, initializers.get(name, initializer), trainable=trainable,
+                              collections=get_variable_collections(collections, name))
+    return make("beta", init_ops.zeros_initializer()) if center else None, make("gamma", init_ops.ones_initializer()) if scale else None
+
+
+def _known(inputs: Any) -> Any:
+    shape = inputs.get_shape()
+    if shape.ndims is None:
+        raise at_user_line(ValueError("Inputs %s has undefined rank." % inputs.name))
+    return shape
+
+
+@add_arg_scope
+def layer_norm(inputs: Any, center: bool = True, scale: bool = True, activation_fn: Any = None, reuse: Any = None, variables_collections: Any = None,
+               outputs_collections: Any = None, trainable: bool = True, begin_norm_axis: int = 1, begin_params_axis: int = -1, scope: Any = None) -> Any:
+    """Normalisation of each example over its elements."""
+    with variable_scope(scope, "LayerNorm", [inputs], reuse=reuse) as sc:
+        inputs = convert_to_tensor(inputs)
+        shape = _known(inputs)
+        first = begin_norm_axis if begin_norm_axis >= 0 else shape.ndims + begin_norm_axis
+        if begin_params_axis >= shape.ndims or not 0 <= first < shape.ndims:
+            raise at_user_line(ValueError("begin_params_axis (%d) and begin_norm_axis (%d) must be < rank(inputs) (%d)"
+                                          % (begin_params_axis, begin_norm_axis, shape.ndims)))
+        sizes = shape[begin_params_axis:]
+        if not sizes.is_fully_defined():
+            raise at_user_line(ValueError("Inputs %s: shape(inputs)[%s:] is not fully defined: %s" % (inputs.name, begin_params_axis, shape)))
+        beta, gamma = _parameters(inputs, sizes, center, scale, {}, variables_collections, trainable)
+        mean, variance = nn_ops.moments(inputs, list(range(first, shape.ndims)), keep_dims=True)
+        outputs = nn_ops.batch_normalization(inputs, mean, variance, beta, gamma, 1e-12)
+        outputs.set_shape(shape)
+        return collect_named_outputs(outputs_collections, sc.name, activation_fn(outputs) if activation_fn is not None else outputs)
+
+
+@add_arg_scope
+def instance_norm(inputs: Any, center: bool = True, scale: bool = True, epsilon: float = 1e-6, activation_fn: Any = None, param_initializers: Any = None,
+                  reuse: Any = None, variables_collections: Any = None, outputs_collections: Any = None, trainable: bool = True, data_format: str = "NHWC",
+                  scope: Optional[Any] = None) -> Any:
+    """Normalisation of each channel of each example over its places (Ulyanov and others 2016)."""
+    inputs = convert_to_tensor(inputs)
+    shape = _known(inputs)
+    if data_format not in ("NHWC", "NCHW"):
+        raise at_user_line(ValueError("data_format has to be either NCHW or NHWC. Got %r" % (data_format,)))
+    with variable_scope(scope, "InstanceNorm", [inputs], reuse=reuse) as sc:
+        axis = 1 if data_format == "NCHW" else shape.ndims - 1
+        size = shape[axis].value
+        if size is None:
+            raise at_user_line(ValueError("Inputs %s has undefined channels dimension %s." % (inputs.name, shape)))
+        beta, gamma = _parameters(inputs, [size], center, scale, param_initializers or {}, variables_collections, trainable)
+        if data_format == "NCHW":
+            spread = [1, size] + [1] * (shape.ndims - 2)
+            beta, gamma = (v if v is None else array_ops.reshape(v, spread) for v in (beta, gamma))
+        mean, variance = nn_ops.moments(inputs, [i for i in range(1, shape.ndims) if i != axis], keep_dims=True)
+        outputs = nn_ops.batch_normalization(inputs, mean, variance, beta, gamma, epsilon, name="instancenorm")
+        return collect_named_outputs(outputs_collections, sc.name, activation_fn(outputs) if activation_fn is not None else outputs)

@@ -220,3 +220,65 @@ def test_dense_tensors_as_sparse_ones():
         assert ends.tolist() == [1, 0, 4, 0]
         with pytest.raises(ValueError, match="same axis"):
             sparse_ops.sparse_row_envelope(tf.SparseTensor([[0, 0]], [1], [1, 1]), 1, 1)
+
+
+def test_every_channel_with_the_same_filter():
+    x = np.random.RandomState(7).randn(2, 4, 5, 3).astype(np.float32)
+    with tf.Graph().as_default():
+        made = tf.contrib.layers.conv2d_in_plane(x, [1, 2], padding="VALID", activation_fn=None, weights_initializer=tf.constant_initializer([1.0, -1.0]),
+                                                 biases_initializer=tf.constant_initializer([1.0, 2.0, 3.0]))
+        np.testing.assert_allclose(run(made)[0], x[:, :, :-1] - x[:, :, 1:] + [1, 2, 3], rtol=1e-5, atol=1e-5)
+        assert [v.op.name for v in tf.trainable_variables()] == ["ConvInPlane/weights", "ConvInPlane/biases"]
+
+
+@pytest.mark.parametrize("format", ["NHWC", "NCHW"])
+def test_where_channels_are_large(format):
+    x = np.random.RandomState(8).randn(2, 4, 5, 3).astype(np.float32) * 4
+    share = np.exp(x / 2) / np.exp(x / 2).sum((1, 2), keepdims=True)
+    rows, columns = np.meshgrid(np.linspace(-1, 1, 4), np.linspace(-1, 1, 5), indexing="ij")
+    wanted = np.stack([(share * at[None, :, :, None]).sum((1, 2)) for at in (rows, columns)], 2).reshape(2, 6)
+    with tf.Graph().as_default():
+        fed = tf.placeholder_with_default(x if format == "NHWC" else x.transpose(0, 3, 1, 2), [None, None, None, 3] if format == "NHWC" else [None, 3, None, None])
+        made = tf.contrib.layers.spatial_softmax(fed, temperature=2.0, data_format=format)
+        assert made.get_shape().as_list() == [None, 6] and not tf.global_variables()
+        np.testing.assert_allclose(run(made)[0], wanted, atol=1e-5)
+        tf.contrib.layers.spatial_softmax(fed, data_format=format)
+        assert [v.op.name for v in tf.trainable_variables()] == ["temperature"]
+
+
+def test_norms_and_gradients_scaled():
+    with tf.Graph().as_default():
+        x = tf.constant([[3.0, 4.0], [0.3, 0.4]])
+        y = tf.contrib.layers.scale_gradient(x, 5.0)
+        moved, same, slope = run(tf.contrib.layers.poincare_normalize(x, epsilon=0.5), y, tf.gradients(y * 2.0, x)[0])
+        np.testing.assert_allclose(moved, [[0.3, 0.4], [0.3, 0.4]], rtol=1e-6)
+        np.testing.assert_array_equal(same, np.float32([[3.0, 4.0], [0.3, 0.4]]))
+        np.testing.assert_allclose(slope, np.full([2, 2], 10.0))
+
+
+def test_layers_of_the_first_versions():
+    layers = tf.contrib.layers
+    with tf.Graph().as_default():
+        x = np.arange(12.0, dtype=np.float32).reshape(2, 2, 3)
+        made = layers.legacy_relu(tf.placeholder_with_default(x, [None, 2, 3]), 2, weight_init=tf.constant_initializer(1.0),
+                                  bias_init=tf.constant_initializer(-10.0), weight_collections=["w"])
+        assert made.get_shape().as_list() == [None, 2, 2] and tf.get_collection(tf.GraphKeys.ACTIVATIONS) == [made]
+        assert [v.op.name for v in tf.get_collection("w")] == ["fully_connected/weights"] and len(tf.global_variables()) == 2
+        np.testing.assert_allclose(run(made)[0], np.maximum(x.sum(2, keepdims=True) - 10, 0) * np.ones(2))
+        for wrong, text in ((tf.placeholder(tf.float32), "dims of x"), (tf.zeros([3]), "rank of x"), (tf.placeholder(tf.float32, [3, None]), "last dimension")):
+            with pytest.raises(ValueError, match=text):
+                layers.legacy_linear(wrong, 2)
+        assert layers.stack(tf.ones([2, 3]), layers.elu, [4, 5]).op.name == "Stack/fully_connected_2/Elu"
+        assert layers.pool(tf.ones([1, 4, 4, 1]), 2, "AVG", stride=2).op.name == "avg_pool"
+
+
+def test_a_cell_whose_dropout_a_variable_says():
+    with tf.Graph().as_default():
+        keep = tf.get_variable("keep", initializer=1.0)
+        cell = tf.nn.rnn_cell.DropoutWrapper(tf.nn.rnn_cell.GRUCell(3), keep, keep, keep)
+        x = tf.ones([2, 3])
+        out, _ = cell(x, tf.zeros([2, 3]))
+        plain, _ = cell.wrapped_cell(x, tf.zeros([2, 3]))
+        got, wanted = run(out, plain)
+        np.testing.assert_allclose(got, wanted)
+        assert cell.wrapped_cell.dtype == tf.float32

@@ -73,7 +73,7 @@ def test_pooling_of_volumes_and_its_gradients(sess):
 def test_layers_of_volumes(sess):
     x = tf.constant(RNG.rand(1, 4, 4, 4, 2).astype(np.float32))
     expected = pooled(sess.run(x), [2] * 3, [2] * 3, "VALID", [1] * 3, np.max)
-    for made in (tf.layers.max_pooling3d(x, 2, 2), tf.layers.MaxPooling3D(2)(x), tf.contrib.layers.max_pool3d(x, 2),
+    for made in (tf.layers.max_pooling3d(x, 2, 2), tf.layers.MaxPooling3D(2, 2)(x), tf.contrib.layers.max_pool3d(x, 2),
                  tf.contrib.layers.pool(x, 2, "MAX", stride=2)):
         np.testing.assert_array_equal(sess.run(made), expected)
     np.testing.assert_allclose(sess.run(tf.layers.average_pooling3d(x, 2, 2)), sess.run(tf.contrib.layers.avg_pool3d(x, 2)))

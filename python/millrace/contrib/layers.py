@@ -15,6 +15,8 @@ from millrace.contrib.layers_regularizers import (apply_regularization, l1_l2_re
                                                   sum_regularizer)
 from millrace.contrib.layers_summaries import (summarize_activation, summarize_activations, summarize_biases, summarize_collection,  # noqa: F401
                                                summarize_tensor, summarize_tensors, summarize_variables, summarize_weights)
+from millrace.contrib.layers_spatial import (_inner_flatten, conv2d_in_plane, convolution2d_in_plane, legacy_fully_connected,  # noqa: F401
+                                             legacy_linear, legacy_relu, poincare_normalize, scale_gradient, spatial_softmax)
 from millrace.contrib.layers_training import OPTIMIZER_SUMMARIES, adaptive_clipping_fn, optimize_loss  # noqa: F401
 from millrace.ops.sparse_lookup import safe_embedding_lookup_sparse  # noqa: F401
 from millrace.contrib.feature_columns import (bucketized_column, check_feature_columns, create_feature_spec_for_parsing, crossed_column,  # noqa: F401
@@ -286,7 +288,7 @@ def pool(inputs: Any, kernel_size: Any, pooling_type: str, padding: str = "VALID
         inputs = convert_to_tensor(inputs)
         dimensions = inputs.get_shape().ndims - 2
         outputs = nn_ops.pool(inputs, _layers._tuple(kernel_size, dimensions, "kernel_size"), pooling_type, padding, dilation_rate, stride,
-                              data_format=data_format)
+                              data_format=data_format, name=sc)
         return _collect(outputs, outputs_collections, sc)
 
 

@@ -47,6 +47,7 @@ class RNNCell:
 
     def __init__(self, trainable: bool = True, name: Optional[str] = None, dtype: Any = None, _reuse: Any = None, **unused: Any) -> None:
         self._reuse, self._name, self._trainable = _reuse, name, trainable
+        self._dtype = None if dtype is None else dtypes.as_dtype(dtype)
         self._scope: Any = None
         self._made: Any = set()  # names of variables that make_variables made, until the first call finds them
         self._making = False
@@ -62,6 +63,8 @@ class RNNCell:
         """The size of the output."""
         raise NotImplementedError("Abstract method")
 
+    dtype = property(lambda self: getattr(self, "_dtype", None), doc="The type of its variables: the first inputs', unless it was given.")
+
     @property
     def _scope_name(self) -> str:
         if getattr(self, "_name", None):
@@ -72,6 +75,9 @@ class RNNCell:
     def __call__(self, inputs: Any, state: Any, scope: Any = None) -> Any:
         if type(self).call is RNNCell.call:
             raise NotImplementedError("A cell needs call(inputs, state)")
+        if getattr(self, "_dtype", None) is None:
+            first = nest.flatten(inputs)[0]
+            self._dtype = first.dtype.base_dtype if isinstance(first, Tensor) else None
         stored = getattr(self, "_scope", None)
         reuse = getattr(self, "_reuse", None)
         if stored is not None and scope is None:
@@ -431,7 +437,7 @@ class DropoutWrapper(RNNCell):
         if dropout_state_filter_visitor is not None and not callable(dropout_state_filter_visitor):
             raise at_user_line(TypeError("dropout_state_filter_visitor must be callable"))
         for name, keep in (("input", input_keep_prob), ("state", state_keep_prob), ("output", output_keep_prob)):
-            known = keep if not isinstance(keep, Tensor) else constant_value(keep)
+            known = keep if isinstance(keep, (int, float)) else constant_value(convert_to_tensor(keep))
             if known is not None and not 0 <= known <= 1:
                 raise at_user_line(ValueError("Parameter %s_keep_prob must be between 0 and 1: %s" % (name, known)))
         self._cell, self._input, self._output, self._state, self._seed = cell, input_keep_prob, output_keep_prob, state_keep_prob, seed
@@ -613,6 +619,24 @@ class _Linear:
         listed = list(args) if isinstance(args, (list, tuple)) else [args]
         product = matrix_ops.matmul(listed[0] if len(listed) == 1 else array_ops.concat(listed, 1), self._kernel)
         return nn_ops.bias_add(product, self._bias) if self._bias is not None else product
+
+
+class _SlimRNNCell(RNNCell):
+    """A function (inputs, state, scope) -> (output, state) as a cell; called with None for both it says the sizes."""
+
+    def __init__(self, cell_fn: Any) -> None:
+        super().__init__()
+        if not callable(cell_fn):
+            raise at_user_line(TypeError("cell_fn %s needs to be callable" % (cell_fn,)))
+        self._function, self._name = cell_fn, getattr(getattr(cell_fn, "func", cell_fn), "__name__", None)
+        output, state = cell_fn(None, None)
+        self._sizes = nest.map_structure(lambda part: part.get_shape()[-1].value, (output, state))
+
+    output_size = property(lambda self: self._sizes[0], doc="The size of the output.")
+    state_size = property(lambda self: self._sizes[1], doc="The sizes of the state.")
+
+    def __call__(self, inputs: Any, state: Any, scope: Any = None) -> Any:
+        return self._function(inputs, state, scope=scope or self._name)
 
 
 def _linear(args: Any, output_size: int, bias: bool, bias_initializer: Any = None, kernel_initializer: Any = None, scope: Any = None,

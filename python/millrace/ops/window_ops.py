@@ -106,16 +106,22 @@ def pool(input: Any, window_shape: Sequence[int], pooling_type: str, padding: st
         raise at_user_line(ValueError("pooling_type AVG with dilation_rate > 1 wants padding VALID: the padding would count."))
     op = ops[pooling_type][count == 3]
 
+    plainly = count == 2 and not holes and data_format in (None, "NHWC")  # one node, of the scope's name
+
     def plain(x: Tensor, how: str) -> Tensor:
         size, step = [1, *window_shape, 1], [1, *steps, 1]
+        if plainly:
+            return op(x, size, step, how, name=scope)
         if count == 1:
             return array_ops.squeeze(op(array_ops.expand_dims(x, 2), [1, window_shape[0], 1, 1], [1, steps[0], 1, 1], how), [2])
         return op(x, size, step, how)
 
     def whole(x: Tensor) -> Tensor:
         return dilated(x, rates, padding, plain, window_shape) if holes else plain(x, padding)
-    with name_scope(name, "%s_pool" % pooling_type.lower(), [input]):
+    with name_scope(name, "%s_pool" % pooling_type.lower(), [input]) as scope:
         input = convert_to_tensor(input)
+        if count == 2 and not holes and data_format == "NCHW":
+            return op(input, [1, 1, *window_shape], [1, 1, *steps], padding, data_format="NCHW", name=scope)
         if data_format is not None and data_format.startswith("NC"):
             return _channels_last(input, count, whole)
         return whole(input)

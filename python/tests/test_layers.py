@@ -282,3 +282,53 @@ def test_a_cell_whose_dropout_a_variable_says():
         got, wanted = run(out, plain)
         np.testing.assert_allclose(got, wanted)
         assert cell.wrapped_cell.dtype == tf.float32
+
+
+def test_heads_of_the_first_versions():
+    targets = tf.contrib.layers
+    logits, labels = np.array([[1.0], [1.0], [-1.0]], np.float32), np.array([1, 0, 1])
+    entropies = np.log1p(np.exp([-1.0, 1.0, 1.0]))
+    with tf.Graph().as_default():
+        features = {"w": tf.constant([[2.0], [5.0], [0.0]])}
+        two, weighted = targets.multi_class_target(2), targets.multi_class_target(2, "label", "w")
+        fed = tf.constant(logits)
+        made = (two.loss(fed, tf.constant(labels), {}), weighted.loss(fed, {"label": tf.constant(labels)}, features),
+                weighted.training_loss(fed, {"label": tf.constant(labels)}, features), two.logits_to_predictions(fed), two.logits_to_predictions(fed, True),
+                targets.multi_class_target(3).loss(tf.constant([[1.0, 0.0, 0.0]]), tf.constant([[2]]), {}),
+                targets.regression_target().loss(tf.constant([[1.0], [3.0]]), tf.constant([0.0, 1.0]), {}),
+                targets.binary_svm_target("l", "w").loss(fed, {"l": tf.constant(labels)}, features))
+        got = run(*made)
+        share = np.array([2.0, 5.0, 0.0])
+        wanted = (entropies.mean(), (entropies * share).sum() / 7, (entropies * share).mean(), [1, 1, 0], None, np.log(2 + np.e), 2.5, (0 * 2 + 2 * 5) / 7)
+        for value, right in zip(got, wanted):
+            right is None or np.testing.assert_allclose(value, right, rtol=1e-5)
+        np.testing.assert_allclose(got[4][:, 1], 1 / (1 + np.exp(-logits[:, 0])), rtol=1e-5)
+        measures = two.get_eval_ops({}, fed, tf.constant(labels[:, None]))
+        with tf.Session() as sess:
+            sess.run([tf.global_variables_initializer(), tf.local_variables_initializer()])
+            sess.run([update for _, update in measures.values()])
+            found = sess.run({name: value for name, (value, _) in measures.items()})
+        assert found["accuracy/threshold_0.500000_mean"] == pytest.approx(1 / 3) and found["loss"] == pytest.approx(entropies.mean())
+        assert found["precision/positive_threshold_0.500000_mean"] == pytest.approx(0.5)
+        with pytest.raises(ValueError, match="n_classes"):
+            targets.multi_class_target(1)
+        with pytest.raises(ValueError, match="probabilities"):
+            two.get_eval_ops({}, fed, tf.constant(labels[:, None]), {("a", "b"): None})
+
+
+def test_combinations_of_features():
+    from millrace.contrib.layers_sparse import sparse_feature_cross
+    layers = tf.contrib.layers
+    with tf.Graph().as_default():
+        inputs = [tf.constant([["batch1-FC%d-F1" % i]]) for i in (1, 2, 3)]
+        texts, hashed = run(sparse_feature_cross(inputs), sparse_feature_cross(inputs, True, hash_key=layers.SPARSE_FEATURE_CROSS_DEFAULT_HASH_KEY))
+        assert texts.values.tolist() == [b"batch1-FC1-F1_X_batch1-FC2-F1_X_batch1-FC3-F1"] and hashed.values.tolist() == [1971693436396284976]
+        with pytest.raises(NotImplementedError, match="hash_key"):
+            sparse_feature_cross(inputs, hashed_output=True)
+
+
+def test_contribs_hinge_losses_are_those_of_the_elements():
+    with tf.Graph().as_default():
+        made = tf.contrib.losses.hinge_loss(tf.constant([[-0.5], [0.2], [3.0]]), tf.constant([[0], [1], [1]]))
+        np.testing.assert_allclose(run(made)[0], [[0.5], [0.8], [0.0]], rtol=1e-6)
+        assert made.op.name == "hinge_loss" and not tf.get_collection(tf.GraphKeys.LOSSES)

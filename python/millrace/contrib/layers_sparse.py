@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""tf.contrib.layers' sparse_ops: dense tensors as sparse ones."""
+"""tf.contrib.layers' sparse_ops: dense tensors as sparse ones, and combinations of features."""
 from __future__ import annotations
 
 from typing import Any, Optional
@@ -10,6 +10,9 @@ from millrace.framework.convert import convert_to_tensor
 from millrace.framework.errors import at_user_line
 from millrace.framework.graph import Tensor, name_scope
 from millrace.ops import array_ops, gen_ops, math_ops
+from millrace.ops.sparse_ops import sparse_cross, sparse_cross_hashed
+
+SPARSE_FEATURE_CROSS_DEFAULT_HASH_KEY = 0xDECAFCAFFE
 
 
 def _ignored(dtype: Any, ignore_value: Any) -> Tensor:
@@ -51,3 +54,14 @@ def sparse_row_envelope(sparse_input: Any, row_axis: int = 0, col_axis: int = 1,
         rows = gen_ops.cast(sparse_input.dense_shape[row_axis], dtypes.int32)
         ends = gen_ops.unsorted_segment_max(sparse_input.indices[:, col_axis] + 1, sparse_input.indices[:, row_axis], rows)
         return gen_ops.maximum(ends, array_ops.zeros_like(ends))
+
+
+def sparse_feature_cross(inputs: Any, hashed_output: bool = False, num_buckets: int = 0, name: Optional[str] = None,
+                         hash_key: Optional[int] = None) -> SparseTensor:
+    """Of each row all combinations of one entry of each input, as texts, or as numbers by the hash of a key."""
+    if not hashed_output:
+        return sparse_cross(inputs, name)
+    if hash_key is None:
+        raise at_user_line(NotImplementedError("sparse_feature_cross has no hash of its first version, whose combinations collide: pass "
+                                               "hash_key=tf.contrib.layers.SPARSE_FEATURE_CROSS_DEFAULT_HASH_KEY."))
+    return sparse_cross_hashed(inputs, num_buckets, hash_key, name)

@@ -9,7 +9,7 @@ from millrace.framework.convert import convert_to_tensor
 from millrace.framework.errors import at_user_line
 from millrace.framework.graph import GraphKeys, name_scope
 from millrace.losses import add_loss, get_losses, get_regularization_losses, get_total_loss  # noqa: F401
-from millrace.ops import array_ops, math_ops
+from millrace.ops import array_ops, gen_ops, math_ops
 from millrace.ops.dialects import bind
 
 # What arguments are called here or were called in 0.x, by what tf.losses calls them.
@@ -46,12 +46,19 @@ _SMOOTHED = ("logits", "onehot_labels", "weights", "label_smoothing", "scope")
 mean_squared_error = sum_of_squares = _swapped(_losses.mean_squared_error, _PLAIN, {})
 absolute_difference = _swapped(_losses.absolute_difference, _PLAIN, {})
 log_loss = log = _swapped(_losses.log_loss, ("predictions", "labels", "weights", "epsilon", "scope"), {})
-hinge_loss = _swapped(_losses.hinge_loss, ("logits", "labels", "scope"), {})
 cosine_distance = _swapped(_losses.cosine_distance, ("predictions", "labels", "axis", "weights", "scope"), {"dim": "axis"})
 softmax_cross_entropy = _swapped(_losses.softmax_cross_entropy, _SMOOTHED, {"labels": "onehot_labels"})
 sigmoid_cross_entropy = _swapped(_losses.sigmoid_cross_entropy, ("logits", "multi_class_labels", "weights", "label_smoothing", "scope"),
                                  {"labels": "multi_class_labels", "onehot_labels": "multi_class_labels"})
 sparse_softmax_cross_entropy = _swapped(_losses.sparse_softmax_cross_entropy, ("logits", "labels", "weights", "scope"), {})
+
+
+def hinge_loss(logits: Any, labels: Any = None, scope: Any = None) -> Any:
+    """max(0, 1 - label logit) of each element, with labels 0 and 1 taken for -1 and 1; not among the losses."""
+    with name_scope(scope, "hinge_loss", [logits, labels]) as inside:
+        logits, labels = convert_to_tensor(logits), math_ops.to_float(labels)
+        logits.get_shape().assert_is_compatible_with(labels.get_shape())
+        return gen_ops.relu(1.0 - (2.0 * labels - 1.0) * logits, name=inside)
 
 
 def mean_pairwise_squared_error(predictions: Any, labels: Any = None, weights: Any = 1.0, scope: Any = None) -> Any:

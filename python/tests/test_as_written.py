@@ -387,7 +387,7 @@ def test_summaries_of_collections(sess):
     tf.add_to_collection(tf.GraphKeys.ACTIVATIONS, tf.constant([1.0, 2.0], name="a/act"))
     tf.add_to_collection(tf.GraphKeys.ACTIVATIONS, tf.constant(3.0, name="b/act"))
     layers = tf.contrib.layers
-    assert [s.op.type for s in layers.summarize_activations()] == ["HistogramSummary", "ScalarSummary"] and len(layers.summarize_activations("b")) == 1
+    assert [s.op.type for s in layers.summarize_activations()] == ["HistogramSummary", "HistogramSummary"] and len(layers.summarize_activations("b")) == 1
     assert len(layers.summarize_tensors([tf.constant(1.0)])) == 1 and layers.summarize_weights() == []
 
 

@@ -332,3 +332,23 @@ def test_contribs_hinge_losses_are_those_of_the_elements():
         made = tf.contrib.losses.hinge_loss(tf.constant([[-0.5], [0.2], [3.0]]), tf.constant([[0], [1], [1]]))
         np.testing.assert_allclose(run(made)[0], [[0.5], [0.8], [0.0]], rtol=1e-6)
         assert made.op.name == "hinge_loss" and not tf.get_collection(tf.GraphKeys.LOSSES)
+
+
+def test_rows_scattered_over_a_vector():
+    layers, key = tf.contrib.layers, 7
+    values = tf.SparseTensor
+    with tf.Graph().as_default():
+        parts = [tf.constant(np.arange(start, stop, dtype=np.float32)) for start, stop in ((0, 34), (34, 67), (67, 100))]
+        rows = layers.scattered_embedding_lookup(parts, tf.constant([["a", "b"], ["b", "c"]]), 4, hash_key=key)
+        whole = layers.scattered_embedding_lookup(tf.constant(np.arange(100, dtype=np.float32)), tf.constant(["a", "b", "c", "6ZxWzWOHxZ"]), 4, hash_key=key)
+        bags = layers.scattered_embedding_lookup_sparse(parts, values([[0, 0], [0, 1], [2, 0]], ["a", "b", "c"], [3, 2]), 4, hash_key=key)
+        sums = layers._sampled_scattered_embedding_lookup_sparse(parts, values([[0, 0], [0, 1], [2, 0]], ["a", "b", "c"], [3, 2]), hash_key=key,
+                                                                 sampled_candidates=tf.constant([[3, 0], [0, 1], [2, 2]]))
+        rows, (a, b, c, empty), bags, sums = run(rows, whole, bags, sums)
+        np.testing.assert_array_equal(rows, [[a, b], [b, c]])
+        np.testing.assert_allclose(bags, [(a + b) / 2, empty, c])
+        np.testing.assert_allclose(sums, [(a + b)[[3, 0]], [0, 0], c[[2, 2]]])
+        assert len({tuple(row) for row in (a, b, c, empty)}) == 4
+        for wrong, text in ((dict(params=[parts[1], parts[0]]), "expected"), (dict(dimension=0), "Dimension"), (dict(params=tf.ones([2, 2])), "vectors")):
+            with pytest.raises(ValueError, match=text):
+                layers.scattered_embedding_lookup(**dict(dict(params=parts, values=tf.constant(["a"]), dimension=3, hash_key=key), **wrong))

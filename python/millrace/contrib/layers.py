@@ -17,6 +17,9 @@ from millrace.contrib.layers_summaries import (summarize_activation, summarize_a
                                                summarize_tensor, summarize_tensors, summarize_variables, summarize_weights)
 from millrace.contrib.layers_spatial import (_inner_flatten, conv2d_in_plane, convolution2d_in_plane, legacy_fully_connected,  # noqa: F401
                                              legacy_linear, legacy_relu, poincare_normalize, scale_gradient, spatial_softmax)
+from millrace.contrib.layers_scattered import (_sampled_scattered_embedding_lookup, _sampled_scattered_embedding_lookup_sparse,  # noqa: F401
+                                               embedding_lookup_sparse_with_distributed_aggregation, scattered_embedding_lookup,
+                                               scattered_embedding_lookup_sparse)
 from millrace.contrib.layers_sparse import SPARSE_FEATURE_CROSS_DEFAULT_HASH_KEY, dense_to_sparse_tensor  # noqa: F401
 from millrace.contrib.layers_targets import binary_svm_target, multi_class_target, regression_target  # noqa: F401
 from millrace.contrib.layers_training import OPTIMIZER_SUMMARIES, adaptive_clipping_fn, optimize_loss  # noqa: F401

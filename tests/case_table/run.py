@@ -13,24 +13,10 @@ With --device the ops that have kernels on that type of device, which a library 
 from __future__ import annotations
 
 import argparse
-import os
-import subprocess
 import sys
 import time
 
-SKIPPED = 77
-DEBIAN = "/usr/bin/python3"
-try:
-    import numpy as np
-except ImportError:
-    if (
-        sys.executable != DEBIAN
-        and os.path.exists(DEBIAN)
-        and not subprocess.call([DEBIAN, "-c", "import numpy"], stderr=subprocess.DEVNULL)
-    ):
-        os.execv(DEBIAN, [DEBIAN, *sys.argv])
-    print("skipped: no Python with NumPy (apt-get install python3-numpy)")
-    sys.exit(SKIPPED)
+from numpy_or_skip import np
 
 import families  # noqa: E402
 import programs  # noqa: E402

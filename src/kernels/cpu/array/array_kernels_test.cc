@@ -5,6 +5,7 @@
 
 #include <numeric>
 
+#include "kernels/cpu/any_device.h"
 #include "kernels/cpu/engine/kernel_runner.h"
 #include "kernels/cpu/kernel_list.h"
 
@@ -15,7 +16,12 @@ constexpr char kMasks[] =
     "; begin_mask:int=0; end_mask:int=0; ellipsis_mask:int=0; new_axis_mask:int=0; shrink_axis_mask:int=0";
 
 StatusOr<std::vector<Tensor>> Compute(absl::string_view schema, AttrMap attrs, std::vector<Tensor> inputs) {
-  static auto* runner = new KernelRunner(RegisterArrayKernels, 2);
+  static auto* runner = new KernelRunner(
+      [](KernelRegistry& r) {
+        RegisterArrayKernels(r);
+        RegisterKernelsOfAnyDevice(r, "CPU");
+      },
+      2);
   return runner->Run(schema, std::move(attrs), std::move(inputs));
 }
 AttrMap F32(AttrMap more = {}) {

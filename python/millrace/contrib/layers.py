@@ -1,4 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
+# mypy: implicit-reexport
 """tf.contrib.layers: layers as functions, with regularizers, normalizers and argument scopes."""
 from __future__ import annotations
 
@@ -344,7 +345,7 @@ def unit_norm(inputs: Any, dim: int, epsilon: float = 1e-7, scope: Any = None) -
 
 def _prefix(scope: Optional[str], layer: Any, default: str) -> str:
     """What the scopes of repeated layers begin with: the scope that was given, or the name of the layer."""
-    return (scope or getattr(layer, "__name__", None) or getattr(getattr(layer, "func", None), "__name__", default)).rsplit("/", 1)[-1]  # type: ignore[no-any-return]
+    return str(scope or getattr(layer, "__name__", None) or getattr(getattr(layer, "func", None), "__name__", default)).rsplit("/", 1)[-1]
 
 
 def stack(inputs: Any, layer: Any, stack_args: Any, **kwargs: Any) -> Any:

@@ -22,14 +22,14 @@ def _parts(params: Any) -> Any:
 
 def _size(parts: Any) -> int:
     """The elements of all parts, which must be split evenly."""
-    sizes = [p.get_shape()[0].value if p.get_shape().ndims == 1 else None for p in parts]
+    sizes: Any = [p.get_shape()[0].value if p.get_shape().ndims == 1 else None for p in parts]
     if None in sizes:
         raise at_user_line(ValueError("params must be vectors of known size, got shapes %s" % [str(p.get_shape()) for p in parts]))
     for i, size in enumerate(sizes):
         wanted = (sum(sizes) - i - 1) // len(parts) + 1
         if size != wanted:
             raise at_user_line(ValueError("Tensor %d in params has size %d, expected %d." % (i, size, wanted)))
-    return sum(sizes)
+    return int(sum(sizes))
 
 
 def _sampled_scattered_embedding_lookup(params: Any, values: Any, dimension: Optional[int] = None, sampled_candidates: Any = None,

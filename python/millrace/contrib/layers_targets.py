@@ -118,7 +118,8 @@ class _MultiClassTargetColumn(_TargetColumn):
             measures = get_default_binary_metrics_for_eval([0.5])
             found.update((name, measure(math_ops.sigmoid(logits), math_ops.to_float(labels))) for name, measure in measures.items())
         chosen: Dict[str, Dict[str, Any]] = {"classes": {}, "probabilities": {}}
-        for key, measure in ({"accuracy": _metrics.streaming_accuracy} if metrics is None else metrics).items():
+        usual = {"accuracy": _metrics.streaming_accuracy}  # type: ignore[attr-defined]
+        for key, measure in (usual if metrics is None else metrics).items():
             name, of = (key, "classes") if isinstance(key, str) else key if isinstance(key, tuple) and len(key) == 2 else (None, None)
             if name is None or of not in chosen:
                 raise at_user_line(ValueError("Ignoring metric %s: its key is neither a name nor (name, 'classes' or 'probabilities')." % (key,)))
@@ -169,8 +170,10 @@ def get_default_binary_metrics_for_eval(thresholds: Any) -> Dict[str, Callable[.
         return _metrics.streaming_mean(predictions, weights=weights)
 
     def accuracy(threshold: float) -> Callable[..., Any]:
-        return lambda predictions, labels, weights=None: _metrics.streaming_accuracy(  # type: ignore[attr-defined]
-            math_ops.to_float(gen_ops.greater_equal(predictions, threshold)), labels, weights=weights)
+        def call(predictions: Any, labels: Any, weights: Any = None) -> Any:
+            above = math_ops.to_float(gen_ops.greater_equal(predictions, threshold))
+            return _metrics.streaming_accuracy(above, labels, weights=weights)  # type: ignore[attr-defined]
+        return call
 
     def at(measure: Any, threshold: float) -> Callable[..., Any]:
         def call(predictions: Any, labels: Any, weights: Any = None) -> Any:

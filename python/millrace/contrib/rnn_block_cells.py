@@ -85,12 +85,12 @@ class LSTMBlockFusedCell:
         kernel = get_variable("kernel", [_depth(x) + n, 4 * n], dtype)
         bias = get_variable("bias", [4 * n], dtype, init_ops.zeros_initializer())
         if self._use_peephole:
-            peepholes = [get_variable(name, [n], dtype) for name in ("w_i_diag", "w_f_diag", "w_o_diag")]
+            wci, wcf, wco = (get_variable(name, [n], dtype) for name in ("w_i_diag", "w_f_diag", "w_o_diag"))
         else:
-            peepholes = [array_ops.zeros([n], dtype)] * 3
+            wci = wcf = wco = array_ops.zeros([n], dtype)
         steps = array_ops.shape(x)[0]
         longest = math_ops.to_int64(steps if lengths is None else math_ops.reduce_max(lengths))
-        made = gen_ops.block_lstm(longest, x, c, h, kernel, *peepholes, bias, forget_bias=float(self._forget_bias),
+        made = gen_ops.block_lstm(longest, x, c, h, kernel, wci, wcf, wco, bias, forget_bias=float(self._forget_bias),
                                   cell_clip=-1.0 if self._cell_clip is None else float(self._cell_clip), use_peephole=bool(self._use_peephole))
         memories, outputs = made[1], made[6]
         if lengths is not None:

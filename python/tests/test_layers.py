@@ -352,3 +352,9 @@ def test_rows_scattered_over_a_vector():
         for wrong, text in ((dict(params=[parts[1], parts[0]]), "expected"), (dict(dimension=0), "Dimension"), (dict(params=tf.ones([2, 2])), "vectors")):
             with pytest.raises(ValueError, match=text):
                 layers.scattered_embedding_lookup(**dict(dict(params=parts, values=tf.constant(["a"]), dimension=3, hash_key=key), **wrong))
+
+
+@pytest.mark.parametrize("arguments, text", [(dict(mode="FAN_all"), "FAN_AVG"), (dict(dtype=tf.int32), "non-floating")])
+def test_initializers_refuse_what_they_cannot_scale(arguments, text):
+    with pytest.raises(TypeError, match=text):
+        tf.contrib.layers.variance_scaling_initializer(**arguments)

@@ -61,7 +61,7 @@ def _with_first_names(function: Callable[..., Any]) -> Callable[..., Any]:
 
 def xavier_initializer(uniform: bool = True, seed: Optional[int] = None, dtype: Any = dtypes.float32) -> Any:
     """Glorot and Bengio's initializer."""
-    return init_ops.VarianceScaling(1.0, "fan_avg", "uniform" if uniform else "truncated_normal", seed, dtype)
+    return variance_scaling_initializer(1.0, "FAN_AVG", uniform, seed, dtype)
 
 
 xavier_initializer_conv2d = xavier_initializer
@@ -69,6 +69,10 @@ xavier_initializer_conv2d = xavier_initializer
 
 def variance_scaling_initializer(factor: float = 2.0, mode: str = "FAN_IN", uniform: bool = False, seed: Optional[int] = None, dtype: Any = dtypes.float32) -> Any:
     """An initializer scaled by the number of inputs or outputs."""
+    if not dtypes.as_dtype(dtype).is_floating:
+        raise at_user_line(TypeError("Cannot create initializer for non-floating point type %s." % dtypes.as_dtype(dtype).name))
+    if mode not in ("FAN_IN", "FAN_OUT", "FAN_AVG"):
+        raise at_user_line(TypeError("Unknown mode %s: it has to be FAN_IN, FAN_OUT or FAN_AVG" % mode))
     return init_ops.VarianceScaling(factor, mode.lower(), "uniform" if uniform else "truncated_normal", seed, dtype)
 
 

@@ -361,6 +361,10 @@ Status GraphImporter::FillAttrs(const wire::NodeDef& node, const OpDef& op, Attr
   }
   std::vector<std::string> unknown;
   MR_RETURN_IF_ERROR(CompleteAttrs(op, attrs, &unknown));
+  // What newer writers add and nothing depends on: names for people, and lists that are empty where they are not used.
+  std::erase_if(unknown, [attrs](const std::string& name) {
+    return name == "debug_name" || attrs->find(name)->second.list_size() == 0;
+  });
   if (!unknown.empty() && logged_ops_.insert(op.name).second) {
     LogInfo("op ", op.name, " (node '", node.name, "') has the unknown attribute '", Clip(unknown[0]), "'",
             unknown.size() > 1 ? absl::StrCat(" and ", unknown.size() - 1, " more") : "", "; kept and ignored");

@@ -210,6 +210,15 @@ TEST(BadInput, K17_CountsFromData) {
   GraphMaker negative;
   negative.I32("x", {4}, {-5}).I32("n", {}, {3}).F32("w", {0}).Op("bad", "Bincount", {"x", "n", "w"});
   Check(negative);
+  GraphMaker negative_in_row;
+  negative_in_row.I32("x", {1, 4}, {-5}).I32("n", {}, {3}).F32("w", {0}).Op("bad", "DenseBincount", {"x", "n", "w"});
+  Check(negative_in_row);
+  GraphMaker cube;
+  cube.I32("x", {1, 1, 1}).I32("n", {}, {3}).F32("w", {0}).Op("bad", "DenseBincount", {"x", "n", "w"});
+  Check(cube);
+  GraphMaker other_weights;
+  other_weights.I32("x", {1, 4}).I32("n", {}, {3}).F32("w", {4}).Op("bad", "DenseBincount", {"x", "n", "w"});
+  Check(other_weights);
 }
 
 TEST(BadInput, K18_StateThatIsNotThere) {

@@ -18,6 +18,7 @@ void RegisterIndexKernels(KernelRegistry& registry) {
   RegisterPartitionKernels(registry);
   RegisterIndexSelectionKernels(registry);
   RegisterRangeKernels(registry);
+  RegisterRaggedKernels(registry);
   RegisterBandKernels(registry);
   RegisterSearchKernels(registry);
   RegisterVolumePatchesKernels(registry);

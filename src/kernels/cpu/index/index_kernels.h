@@ -17,6 +17,7 @@ void RegisterUniqueKernels(KernelRegistry& registry);
 void RegisterPartitionKernels(KernelRegistry& registry);
 void RegisterIndexSelectionKernels(KernelRegistry& registry);
 void RegisterRangeKernels(KernelRegistry& registry);
+void RegisterRaggedKernels(KernelRegistry& registry);
 void RegisterBandKernels(KernelRegistry& registry);
 void RegisterSearchKernels(KernelRegistry& registry);
 void RegisterVolumePatchesKernels(KernelRegistry& registry);

@@ -34,6 +34,9 @@ constexpr char kStitch[] = "DynamicStitch(indices:N*i32, data:N*T) -> (merged:T)
 constexpr char kReverse[] =
     "ReverseSequence(input:T, seq_lengths:Tlen) -> (output:T) | seq_dim:int; batch_dim:int=0; T:type; Tlen in IDX=i64";
 constexpr char kUnique[] = "Unique(x:T) -> (y:T, idx:out_idx) | T:type; out_idx in IDX=i32";
+constexpr char kRagged[] =
+    "RaggedTensorToTensor(shape:i32, values:f32, default_value:f32, partitions:num_row_partition_tensors*i64) -> "
+    "(result:f32) | num_row_partition_tensors:int>=1; row_partition_types:list(string)";
 constexpr char kWhere[] = "Where(input:T) -> (index:i64) | T in NUM|bool=bool";
 
 KernelRunner& Runner(int threads = 1) {
@@ -297,6 +300,41 @@ TEST(Where, ManyBlocksOnAnyNumberOfThreads) {
     row += 3;
   }
   EXPECT_EQ(row - (*r)[0].data<int64_t>(), (*r)[0].num_elements());
+}
+
+TEST(IndexKernels, RaggedRowsAreChecked) {
+  using Names = std::vector<std::string>;
+  const auto run = [](const Names& types, std::vector<Tensor> partitions, const std::vector<int>& shape = {-1, -1},
+                      const Ints& values = {3}, const Ints& filler = {}) {
+    std::vector<Tensor> inputs = {Make<int32_t>({static_cast<int64_t>(shape.size())}, shape)};
+    for (const Ints& dims : {values, filler}) {
+      const auto n = static_cast<size_t>(Shape::Make(dims)->num_elements());
+      inputs.push_back(Make<float>(dims, std::vector<float>(n, 1)));
+    }
+    AttrMap attrs = {
+        {"num_row_partition_tensors", static_cast<int64_t>(partitions.size())}, {"row_partition_types", types}};
+    for (Tensor& p : partitions) inputs.push_back(std::move(p));
+    return Runner().Run(kRagged, std::move(attrs), std::move(inputs)).status().code();
+  };
+  const auto vector = [](const Ints& v) { return Make<int64_t>({static_cast<int64_t>(v.size())}, v); };
+  const auto scalar = [](int64_t v) { return Make<int64_t>({}, {v}); };
+  const Names splits = {"ROW_SPLITS"}, ids = {"FIRST_DIM_SIZE", "VALUE_ROWIDS"};
+  EXPECT_EQ(run(splits, {vector({0, 1, 3})}), absl::StatusCode::kOk);
+  EXPECT_EQ(run(ids, {scalar(2), vector({0, 1, 1})}), absl::StatusCode::kOk);
+  for (const Ints& bad : {Ints{}, Ints{1, 3}, Ints{0, 2}, Ints{0, 4}, Ints{0, 2, 1, 3}, Ints{0, -1, 3}}) {
+    EXPECT_EQ(run(splits, {vector(bad)}), absl::StatusCode::kInvalidArgument);
+  }
+  for (const Ints& bad : {Ints{0, 1}, Ints{0, 1, 2}, Ints{-1, 0, 1}, Ints{1, 0, 1}}) {
+    EXPECT_EQ(run(ids, {scalar(2), vector(bad)}), absl::StatusCode::kInvalidArgument);
+  }
+  EXPECT_EQ(run(ids, {scalar(-1), vector({0, 1, 1})}), absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(run({"VALUE_ROWIDS"}, {vector({0, 1, 1})}), absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(run({"ROW_LENGTHS"}, {vector({1, 2})}), absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(run({}, {vector({0, 3})}), absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(run(splits, {vector({0, 1, 3})}, {-1}), absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(run(splits, {vector({0, 1, 3})}, {-2, 1}), absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(run(splits, {vector({0, 1, 3})}, {-1, -1, 5}, {3, 4}), absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(run(splits, {vector({0, 1, 3})}, {-1, -1, 4}, {3, 4}, {3}), absl::StatusCode::kInvalidArgument);
 }
 
 }  // namespace

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Range, LinSpace, Bincount.
+// Range, LinSpace, Bincount, DenseBincount.
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <string>
 
 #include "base/checked.h"
 #include "base/stop_scope.h"
@@ -108,46 +109,78 @@ Status LinSpace(KernelContext& ctx) {
   return absl::OkStatus();
 }
 
-Status Bincount(KernelContext& ctx) {
-  const Tensor& arr = ctx.input(0);
-  const Tensor& weights = ctx.input(2);
-  MR_RETURN_IF_ERROR(RequireScalar("size", ctx.input(1)));
-  MR_ASSIGN_OR_RETURN(int64_t size, ctx.input(1).IntScalar());
-  if (size < 0) return InvalidArgument("size must not be negative, got ", size);
-  const bool weighted = weights.num_elements() > 0;
-  if (weighted && !(weights.shape() == arr.shape())) {
-    return InvalidArgument("weights have shape ", weights.shape().ToString(), ", arr has ", arr.shape().ToString());
-  }
-  MR_RETURN_IF_ERROR(CheckIndices("arr", arr, int64_t{1} << 31));  // negatives
-  MR_ASSIGN_OR_RETURN(Tensor * out, ctx.AllocateOutput(0, Shape::Vector(size)));
-  ZeroElements(out->dtype(), out->mutable_raw(), 0, size);
-  VisitTypes<int32_t, int64_t, float, double>(out->dtype(), [&]<typename T>() {
-    T* bins = out->mutable_data<T>();
-    const int32_t* a = arr.data<int32_t>();
-    const T* w = weights.data<T>();
-    const int64_t n = arr.num_elements();
-    StopNowAndThen pause;
-    if (weighted) {
-      for (int64_t i = 0; i < n; ++i) {
-        pause();
-        if (a[i] < size) CombineInto<RowOp::kAdd>(bins[a[i]], w[i]);
-      }
+// What the values of one row add to its bins.
+template <typename T, typename Index>
+void CountRow(const Index* values, const T* weights, int64_t n, Index size, bool once, T* bins) {
+  StopNowAndThen pause;
+  for (int64_t i = 0; i < n; ++i) {
+    pause();
+    if (values[i] >= size) continue;
+    if (once) {
+      bins[values[i]] = T{1};
     } else {
-      for (int64_t i = 0; i < n; ++i) {
-        pause();
-        if (a[i] < size) CombineInto<RowOp::kAdd>(bins[a[i]], T{1});
-      }
+      CombineInto<RowOp::kAdd>(bins[values[i]], weights == nullptr ? T{1} : weights[i]);
     }
-  });
-  return absl::OkStatus();
+  }
 }
+
+// Bincount counts all values as one row, DenseBincount those of a matrix by rows; with binary_output bins are 0 or 1.
+class BincountKernel final : public Kernel {
+ public:
+  Status Init(const KernelInit& init) override {
+    values_name_ = init.op.inputs[0].name;
+    by_rows_ = init.op.name == "DenseBincount";
+    if (!by_rows_) return absl::OkStatus();
+    MR_ASSIGN_OR_RETURN(once_, init.Attr<bool>("binary_output"));
+    return absl::OkStatus();
+  }
+  Status Compute(KernelContext& ctx) override {
+    const Tensor& values = ctx.input(0);
+    const Tensor& weights = ctx.input(2);
+    MR_RETURN_IF_ERROR(RequireScalar("size", ctx.input(1)));
+    MR_ASSIGN_OR_RETURN(const int64_t size, ctx.input(1).IntScalar());
+    if (size < 0) return InvalidArgument("size must not be negative, got ", size);
+    if (by_rows_ && values.rank() > 2) {
+      return InvalidArgument("input must be at most a matrix, got shape ", values.shape().ToString());
+    }
+    const bool weighted = weights.num_elements() > 0;
+    if (weighted && !(weights.shape() == values.shape())) {
+      return InvalidArgument(
+          "weights have shape ", weights.shape().ToString(), ", what is counted has ", values.shape().ToString());
+    }
+    const bool wide = values.dtype() == DType::kInt64;
+    MR_RETURN_IF_ERROR(CheckIndices(  // negatives
+        values_name_, values, wide ? std::numeric_limits<int64_t>::max() : int64_t{1} << 31));
+    const bool matrix = by_rows_ && values.rank() == 2;
+    const int64_t rows = matrix ? values.dim(0) : 1, length = matrix ? values.dim(1) : values.num_elements();
+    MR_ASSIGN_OR_RETURN(const Shape shape, matrix ? Shape::Make({rows, size}) : Shape::Make({size}));
+    MR_ASSIGN_OR_RETURN(Tensor * out, ctx.AllocateOutput(0, shape));
+    ZeroElements(out->dtype(), out->mutable_raw(), 0, out->num_elements());
+    VisitTypes<int32_t, int64_t, float, double>(out->dtype(), [&]<typename T>() {
+      VisitTypes<int32_t, int64_t>(values.dtype(), [&]<typename Index>() {
+        ctx.ParallelFor(rows, static_cast<double>(length) * 2, [&](int64_t begin, int64_t end) {
+          for (int64_t r = begin; r < end; ++r) {
+            CountRow<T, Index>(values.data<Index>() + r * length, weighted ? weights.data<T>() + r * length : nullptr,
+                               length, static_cast<Index>(size), once_, out->mutable_data<T>() + r * size);
+          }
+        });
+      });
+    });
+    return absl::OkStatus();
+  }
+
+ private:
+  std::string values_name_;
+  bool by_rows_ = false, once_ = false;
+};
 
 }  // namespace
 
 void RegisterRangeKernels(KernelRegistry& r) {
   r.AddFn({.op = "Range"}, Range);
   r.AddFn({.op = "LinSpace"}, LinSpace);
-  r.AddFn({.op = "Bincount"}, Bincount);
+  r.Add<BincountKernel>({.op = "Bincount"});
+  r.Add<BincountKernel>({.op = "DenseBincount"});
 }
 
 }  // namespace millrace

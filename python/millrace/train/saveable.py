@@ -58,7 +58,9 @@ class VariableSaveable(SaveableObject):
         value = restored_tensors[0]
         if restored_shapes is not None:
             value = array_ops.reshape(value, restored_shapes[0])
-        return gen_ops.assign(self.op, value, validate_shape=restored_shapes is None and self.op.get_shape().is_fully_defined())
+        keeps_shape = restored_shapes is None and self.op.get_shape().is_fully_defined()
+        with self.op.graph.colocate_with(self.op):
+            return gen_ops.assign(self.op, value, validate_shape=keeps_shape)
 
 
 class ResourceVariableSaveable(SaveableObject):

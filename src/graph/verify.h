@@ -7,7 +7,10 @@
 
 namespace millrace {
 
-Status VerifyGraph(const Graph& graph);
+// Of a partition the Switch that ends a loop, or the Exit, may be in another.
+enum class GraphExtent { kWhole, kPartition };
+
+Status VerifyGraph(const Graph& graph, GraphExtent extent = GraphExtent::kWhole);
 // The part about functions: none calls itself, no chain of calls is deeper than the limit.
 Status VerifyFunctions(const Graph& graph);
 

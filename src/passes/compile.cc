@@ -108,7 +108,9 @@ int64_t CountNodes(const Compilation& c) {
 
 Status VerifyAll(const Compilation& c) {
   if (c.graph) return VerifyGraph(*c.graph);
-  for (const Partition& p : c.partitions) MR_RETURN_IF_ERROR(VerifyGraph(*p.graph));
+  for (const Partition& p : c.partitions) {
+    MR_RETURN_IF_ERROR(VerifyGraph(*p.graph, GraphExtent::kPartition));
+  }
   return absl::OkStatus();
 }
 

@@ -328,6 +328,12 @@ TEST(IndexKernels, RaggedRowsAreChecked) {
     EXPECT_EQ(run(ids, {scalar(2), vector(bad)}), absl::StatusCode::kInvalidArgument);
   }
   EXPECT_EQ(run(ids, {scalar(-1), vector({0, 1, 1})}), absl::StatusCode::kInvalidArgument);
+  // Rows and splits of more values than memory has: cut off, or refused, without a walk over them.
+  constexpr int64_t kMany = int64_t{1} << 60;
+  EXPECT_EQ(run(ids, {scalar(kMany), vector({0, 1, kMany - 1})}, {2, 2}), absl::StatusCode::kOk);
+  EXPECT_NE(run(ids, {scalar(kMany), vector({0, 1, 1})}), absl::StatusCode::kOk);
+  const Names nested = {"ROW_SPLITS", "VALUE_ROWIDS"};
+  EXPECT_NE(run(nested, {vector({0, kMany}), vector({0, 1, 1})}, {1, 2, 2}), absl::StatusCode::kOk);
   EXPECT_EQ(run({"VALUE_ROWIDS"}, {vector({0, 1, 1})}), absl::StatusCode::kInvalidArgument);
   EXPECT_EQ(run({"ROW_LENGTHS"}, {vector({1, 2})}), absl::StatusCode::kInvalidArgument);
   EXPECT_EQ(run({}, {vector({0, 3})}), absl::StatusCode::kInvalidArgument);

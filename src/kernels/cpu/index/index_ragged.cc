@@ -53,8 +53,11 @@ struct Partition {
       visit(row, column);
     }
   }
+  // Splits say it themselves: they may be of more values than any tensor has.
   int64_t Width() const {
     int64_t width = 0;
+    for (int64_t i = 1; is_splits && i < size; ++i) width = std::max(width, data[i] - data[i - 1]);
+    if (is_splits) return width;
     ForEach([&width](int64_t, int64_t column) { width = std::max(width, column + 1); });
     return width;
   }
@@ -114,16 +117,17 @@ class RaggedToTensorKernel final : public Kernel {
     MR_RETURN_IF_ERROR(Fill(ctx.input(2), values, run, out));
     if (run == 0) return absl::OkStatus();
 
-    // Where each value of the dimension at hand goes, counted in elements of it; -1: it is cut off.
-    MR_ASSIGN_OR_RETURN(Tensor at, ctx.AllocateTemp(DType::kInt64, Shape::Vector(rows)));
-    for (int64_t i = 0; i < rows; ++i) at.mutable_data<int64_t>()[i] = i < shape.dim(0) ? i : -1;
+    // Where each value of the dimension at hand goes, counted in elements of it; -1: it is cut off. The rows of the
+    // first dimension, which a scalar counts, go where they are.
+    Tensor at;
     for (size_t p = 0; p < partitions.size(); ++p) {
       MR_ASSIGN_OR_RETURN(Tensor next, ctx.AllocateTemp(DType::kInt64, Shape::Vector(partitions[p].num_values())));
-      const int64_t width = shape.dim(static_cast<int>(p) + 1);
-      const int64_t* from = at.data<int64_t>();
+      const int64_t width = shape.dim(static_cast<int>(p) + 1), kept = shape.dim(0);
+      const int64_t* from = p == 0 ? nullptr : at.data<int64_t>();
       int64_t* to = next.mutable_data<int64_t>();
       partitions[p].ForEach([&](int64_t row, int64_t column) {
-        *to++ = from[row] < 0 || column >= width ? -1 : from[row] * width + column;
+        const int64_t to_row = from != nullptr ? from[row] : row < kept ? row : -1;
+        *to++ = to_row < 0 || column >= width ? -1 : to_row * width + column;
       });
       at = std::move(next);
     }

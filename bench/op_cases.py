@@ -8,6 +8,7 @@ case table's oracle is quick enough to give the error in units of the last place
 from __future__ import annotations
 
 import dataclasses
+import zlib
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -244,6 +245,7 @@ add("SparseReduceSum", "100k", lambda d: of(*sparse(d, 1000, 2000, 100_000), int
 add("SparseToDense", "100k", lambda d: of(
     sparse(d, 1000, 2000, 100_000)[0], np.array([1000, 2000]), d.uniform((100_000,)), d.uniform()))
 add("RegexReplace", "20k", lambda d: of(texts(20_000), np.array(b"[0-9]+"), np.array(b"#")))
+add("DecodeCompressed", "8 MB", lambda d: of(np.array([zlib.compress(b"".join(texts(400_000)))], object), compression_type="ZLIB"))
 add("RegexFullMatch", "20k", lambda d: of(texts(20_000), np.array(b"row [0-9]+ .*")))
 same("StringLower StringStrip", "20k", lambda d: of(texts(20_000)))
 add("StringSplit", "20k", lambda d: of(texts(20_000), np.array(b" ")))

@@ -48,7 +48,7 @@ class Deal {
     busy_ = true;
     mu_.Unlock();
     Element element;
-    const StatusOr<bool> found = iterator_->Next(ctx, &element);
+    const StatusOr<bool> found = WithoutExceptions([&] { return iterator_->Next(ctx, &element); });
     mu_.Lock();
     busy_ = false;
     if (found.ok() && !*found) {
@@ -153,9 +153,7 @@ class AnonymousKernel final : public Kernel {
 class InitKernel final : public AsyncKernel {
  public:
   void ComputeAsync(KernelContext& ctx, DoneCallback done) override {
-    RunOnWaitingThread(std::move(done), [&ctx]() -> Status {
-      StepCancellation cancellation(ctx);
-      DataContext data{cancellation.get()};
+    ReadOnWaitingThread(ctx, std::move(done), [&ctx](DataContext& data) -> Status {
       MR_ASSIGN_OR_RETURN(const DatasetRef dataset, DatasetOf(ctx.input(0), "dataset"));
       MR_ASSIGN_OR_RETURN(const RefPtr<MultiDeviceIterator> iterator, FindResource<MultiDeviceIterator>(ctx, 1));
       MR_ASSIGN_OR_RETURN(const int64_t room, ScalarInput(ctx, 2, "max_buffer_size"));
@@ -175,9 +173,7 @@ class NextKernel final : public AsyncKernel {
     return absl::OkStatus();
   }
   void ComputeAsync(KernelContext& ctx, DoneCallback done) override {
-    RunOnWaitingThread(std::move(done), [this, &ctx]() -> Status {
-      StepCancellation cancellation(ctx);
-      DataContext data{cancellation.get()};
+    ReadOnWaitingThread(ctx, std::move(done), [this, &ctx](DataContext& data) -> Status {
       MR_ASSIGN_OR_RETURN(const RefPtr<MultiDeviceIterator> iterator, FindResource<MultiDeviceIterator>(ctx, 0));
       MR_ASSIGN_OR_RETURN(const int64_t shard, ScalarInput(ctx, 1, "shard_num"));
       MR_ASSIGN_OR_RETURN(const int64_t incarnation, ScalarInput(ctx, 2, "incarnation_id"));

@@ -222,13 +222,11 @@ class ReduceKernel final : public AsyncKernel, public UsesFunctions {
   }
   void SetFunctions(std::shared_ptr<FunctionSource> functions) override { function_.SetSource(std::move(functions)); }
   void ComputeAsync(KernelContext& ctx, DoneCallback done) override {
-    RunOnWaitingThread(std::move(done), [this, &ctx] { return Reduce(ctx); });
+    ReadOnWaitingThread(ctx, std::move(done), [this, &ctx](DataContext& data) { return Reduce(ctx, data); });
   }
 
  private:
-  Status Reduce(KernelContext& ctx) {
-    StepCancellation cancellation(ctx);
-    DataContext data{cancellation.get()};
+  Status Reduce(KernelContext& ctx, DataContext& data) {
     MR_ASSIGN_OR_RETURN(const DatasetRef input, DatasetOf(ctx.input(0), "input_dataset"));
     MR_ASSIGN_OR_RETURN(Element state, KeptInputs(ctx, "initial_state"));
     MR_ASSIGN_OR_RETURN(Element captured, KeptInputs(ctx, "other_arguments"));

@@ -107,13 +107,11 @@ class MapDefunKernel final : public AsyncKernel, public UsesFunctions {
   }
   void SetFunctions(std::shared_ptr<FunctionSource> functions) override { function_.SetSource(std::move(functions)); }
   void ComputeAsync(KernelContext& ctx, DoneCallback done) override {
-    RunOnWaitingThread(std::move(done), [this, &ctx] { return Map(ctx); });
+    ReadOnWaitingThread(ctx, std::move(done), [this, &ctx](DataContext& data) { return Map(ctx, data); });
   }
 
  private:
-  Status Map(KernelContext& ctx) {
-    StepCancellation cancellation(ctx);
-    DataContext data{cancellation.get()};
+  Status Map(KernelContext& ctx, DataContext& data) {
     MR_ASSIGN_OR_RETURN(const Element arguments, KeptInputs(ctx, "arguments"));
     MR_ASSIGN_OR_RETURN(Element captured, KeptInputs(ctx, "captured_inputs"));
     for (size_t i = 0; i < arguments.size(); ++i) {

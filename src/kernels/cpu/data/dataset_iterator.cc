@@ -53,10 +53,12 @@ class IteratorResource final : public Resource {
     made->dataset = dataset;
     MR_ASSIGN_OR_RETURN(made->iterator, dataset->MakeIterator(ctx));
     int64_t taken = 0;
-    for (bool found = true; found && taken < skipped; ++taken) {
+    while (taken < skipped) {
       MR_RETURN_IF_ERROR(ctx.KeepGoing());
       Element unused;
-      MR_ASSIGN_OR_RETURN(found, made->iterator->Next(ctx, &unused));
+      MR_ASSIGN_OR_RETURN(const bool found, made->iterator->Next(ctx, &unused));
+      if (!found) break;
+      ++taken;
     }
     {
       absl::MutexLock lock(&made->mu);
@@ -88,7 +90,7 @@ class IteratorResource final : public Resource {
     MR_RETURN_IF_ERROR(ctx.KeepGoing());
     position->busy = true;
     position->mu.Unlock();
-    StatusOr<bool> found = position->iterator->Next(ctx, element);
+    StatusOr<bool> found = WithoutExceptions([&] { return position->iterator->Next(ctx, element); });
     position->mu.Lock();
     position->busy = false;
     if (found.ok() && *found) ++position->taken;
@@ -142,9 +144,7 @@ class AnonymousKernel final : public Kernel {
 class MakeIteratorKernel final : public AsyncKernel {
  public:
   void ComputeAsync(KernelContext& ctx, DoneCallback done) override {
-    RunOnWaitingThread(std::move(done), [&ctx]() -> Status {
-      StepCancellation cancellation(ctx);
-      DataContext data{cancellation.get()};
+    ReadOnWaitingThread(ctx, std::move(done), [&ctx](DataContext& data) -> Status {
       MR_ASSIGN_OR_RETURN(const DatasetRef dataset, DatasetOf(ctx.input(0), "dataset"));
       MR_ASSIGN_OR_RETURN(const RefPtr<IteratorResource> iterator, FindResource<IteratorResource>(ctx, 1));
       return iterator->Start(data, dataset);
@@ -165,9 +165,7 @@ class OneShotKernel final : public AsyncKernel, public UsesFunctions {
     if (!iterator_ && !making_) factory_.SetSource(std::move(functions));
   }
   void ComputeAsync(KernelContext& ctx, DoneCallback done) override {
-    RunOnWaitingThread(std::move(done), [this, &ctx]() -> Status {
-      StepCancellation cancellation(ctx);
-      DataContext data{cancellation.get()};
+    ReadOnWaitingThread(ctx, std::move(done), [this, &ctx](DataContext& data) -> Status {
       MR_ASSIGN_OR_RETURN(RefPtr<IteratorResource> iterator, Find(ctx, data));
       return OutputHandle(ctx, 0, name_, kTypeName, RefPtr<Resource>(std::move(iterator)));
     });
@@ -184,7 +182,7 @@ class OneShotKernel final : public AsyncKernel, public UsesFunctions {
     if (iterator_) return iterator_;
     making_ = true;
     mu_.Unlock();
-    StatusOr<RefPtr<IteratorResource>> made = Make(ctx, data);
+    StatusOr<RefPtr<IteratorResource>> made = WithoutExceptions([&] { return Make(ctx, data); });
     mu_.Lock();
     making_ = false;
     if (made.ok()) iterator_ = *made;
@@ -219,13 +217,11 @@ class GetNextKernel final : public AsyncKernel {
     return SpecFromAttrs(init, &spec_);
   }
   void ComputeAsync(KernelContext& ctx, DoneCallback done) override {
-    RunOnWaitingThread(std::move(done), [this, &ctx] { return GetNext(ctx); });
+    ReadOnWaitingThread(ctx, std::move(done), [this, &ctx](DataContext& data) { return GetNext(ctx, data); });
   }
 
  private:
-  Status GetNext(KernelContext& ctx) const {
-    StepCancellation cancellation(ctx);
-    DataContext data{cancellation.get()};
+  Status GetNext(KernelContext& ctx, DataContext& data) const {
     MR_ASSIGN_OR_RETURN(const RefPtr<IteratorResource> iterator, FindResource<IteratorResource>(ctx, 0));
     Element element;
     MR_ASSIGN_OR_RETURN(const bool found, iterator->Next(data, &element));
@@ -251,9 +247,7 @@ Status Serialize(KernelContext& ctx) {
 class DeserializeKernel final : public AsyncKernel {
  public:
   void ComputeAsync(KernelContext& ctx, DoneCallback done) override {
-    RunOnWaitingThread(std::move(done), [&ctx]() -> Status {
-      StepCancellation cancellation(ctx);
-      DataContext data{cancellation.get()};
+    ReadOnWaitingThread(ctx, std::move(done), [&ctx](DataContext& data) -> Status {
       MR_ASSIGN_OR_RETURN(const RefPtr<IteratorResource> iterator, FindResource<IteratorResource>(ctx, 0));
       const Tensor& t = ctx.input(1);
       const auto* state = t.rank() == 0 ? t.data<Variant>()->As<IteratorState>() : nullptr;
@@ -294,15 +288,14 @@ Status SaveIterator(KernelContext& ctx) {
 class RestoreIteratorKernel final : public AsyncKernel {
  public:
   void ComputeAsync(KernelContext& ctx, DoneCallback done) override {
-    RunOnWaitingThread(std::move(done), [&ctx]() -> Status {
-      StepCancellation cancellation(ctx);
-      DataContext data{cancellation.get()};
+    ReadOnWaitingThread(ctx, std::move(done), [&ctx](DataContext& data) -> Status {
       MR_ASSIGN_OR_RETURN(const RefPtr<IteratorResource> iterator, FindResource<IteratorResource>(ctx, 0));
       MR_ASSIGN_OR_RETURN(const std::string path, PathInput(ctx));
       MR_ASSIGN_OR_RETURN(const std::unique_ptr<BundleReader> reader, BundleReader::Open(Env::Default(), path));
       MR_ASSIGN_OR_RETURN(const Tensor taken, reader->Read(kTaken));
       MR_ASSIGN_OR_RETURN(const Tensor types, reader->Read(kTypes));
       MR_ASSIGN_OR_RETURN(const int64_t count, taken.IntScalar());
+      if (count < 0) return InvalidArgument("the state in ", path, " is of ", count, " elements");
       MR_ASSIGN_OR_RETURN(const std::vector<int64_t> saved, types.IntValues());
       const std::vector<DType>& own = iterator->spec().types;
       const auto same = [](int64_t number, DType t) { return number == static_cast<int64_t>(t); };
@@ -324,13 +317,11 @@ class SingleElementKernel final : public AsyncKernel {
  public:
   Status Init(const KernelInit& init) override { return SpecFromAttrs(init, &spec_); }
   void ComputeAsync(KernelContext& ctx, DoneCallback done) override {
-    RunOnWaitingThread(std::move(done), [this, &ctx] { return Get(ctx); });
+    ReadOnWaitingThread(ctx, std::move(done), [this, &ctx](DataContext& data) { return Get(ctx, data); });
   }
 
  private:
-  Status Get(KernelContext& ctx) const {
-    StepCancellation cancellation(ctx);
-    DataContext data{cancellation.get()};
+  Status Get(KernelContext& ctx, DataContext& data) const {
     MR_ASSIGN_OR_RETURN(const DatasetRef dataset, DatasetOf(ctx.input(0), "dataset"));
     MR_ASSIGN_OR_RETURN(const DataIteratorPtr iterator, dataset->MakeIterator(data));
     Element element, second;

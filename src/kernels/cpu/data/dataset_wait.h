@@ -8,6 +8,7 @@
 #include "base/exceptions.h"
 #include "kernel/client_function.h"
 #include "kernel/kernel.h"
+#include "kernels/cpu/data/dataset.h"
 
 namespace millrace {
 
@@ -48,6 +49,16 @@ void RunOnWaitingThread(AsyncKernel::DoneCallback done, Work work) {
     std::move (*shared_done)(result);
   });
   if (!s.ok()) std::move (*shared_done)(s);
+}
+
+// The same with what reading data sets needs: work(data).
+template <typename Work>
+void ReadOnWaitingThread(const KernelContext& ctx, AsyncKernel::DoneCallback done, Work work) {
+  RunOnWaitingThread(std::move(done), [&ctx, work = std::move(work)]() mutable -> Status {
+    StepCancellation cancellation(ctx);
+    DataContext data{cancellation.get()};
+    return work(data);
+  });
 }
 
 }  // namespace millrace

@@ -17,17 +17,17 @@ from typing import Any
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "tests", "case_table"))
 
-import numpy as np  # noqa: E402
+import numpy as np
 
-import families  # noqa: E402
-import programs  # noqa: E402
-import special  # noqa: E402, F401
-from dtypes import F32, BY_NAME, DType  # noqa: E402
-from op_cases import CASES  # noqa: E402
-from reasons import REASONS  # noqa: E402
-from runner import Flat, Runner, main_attr  # noqa: E402
-from table import Case, Draw, Row, Table  # noqa: E402
-from wire import Kernel, Op  # noqa: E402
+import families
+import programs
+import special  # noqa: F401
+from dtypes import F32, BY_NAME, DType
+from op_cases import CASES
+from reasons import REASONS
+from runner import Flat, Runner, main_attr
+from table import Case, Draw, Row, Table
+from wire import Kernel, Op
 
 SCALED = 1 << 20  # elements of the element-wise rows
 _LOOKED_AT = 40  # cases of a family, for the largest
@@ -138,11 +138,11 @@ class Rows:
             types = self._types(op, row, "float32")
             scaled = self._best(op, row, types, True)
             if scaled is not None:
-                return [OpRow(op, "1M", types, lambda: self._case(op, row, types, True), row, True, True)]
+                return [OpRow(op, "1M", types, lambda row=row, types=types: self._case(op, row, types, True), row, True, True)]
         for row in self.tested.get(op, ()):
             types = self._types(op, row, "float32")
             if self._best(op, row, types, False) is not None:
-                return [OpRow(op, "small", types, lambda: self._case(op, row, types, False), row)]
+                return [OpRow(op, "small", types, lambda row=row, types=types: self._case(op, row, types, False), row)]
         return []
 
     def _cases(self, op: str, row: Row, types: dict[str, DType], size: int) -> Iterator[Case]:

@@ -13,12 +13,12 @@ from typing import Any
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "tests", "case_table"))
 
-import numpy as np  # noqa: E402
+import numpy as np
 
-from capi import Library, Output  # noqa: E402
-from dtypes import DType  # noqa: E402
-from op_rows import Declared, OpRow, Rows  # noqa: E402
-from runner import Built  # noqa: E402
+from capi import Library, Output
+from dtypes import DType
+from op_rows import Declared, OpRow, Rows
+from runner import Built
 
 _KEPT = 1 << 16  # elements of an output that are compared
 

@@ -32,10 +32,10 @@ from typing import Any
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "tests", "case_table"))
 
-from numpy_or_skip import np  # noqa: E402
-from op_rows import Declared, OpRow, Rows  # noqa: E402
-from op_timer import Failed, Worker, open_library  # noqa: E402
-from dtypes import F32, F64, DType, widen  # noqa: E402
+from numpy_or_skip import np
+from op_rows import Declared, OpRow, Rows
+from op_timer import Failed, Worker, open_library
+from dtypes import F32, F64, DType, widen
 
 _SECONDS = 0.004  # of one timing, at least
 _PATIENCE = 120.0

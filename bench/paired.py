@@ -15,10 +15,10 @@ import time
 
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../tests/interop"))
-import numpy as np  # noqa: E402
-import tensorflow as tensorflow  # noqa: E402
+import numpy as np
+import tensorflow as tensorflow
 
-from client import Library, Session  # noqa: E402
+from client import Library, Session
 
 tf = tensorflow.compat.v1
 

@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../tests/case_table"))
-from capi import Graph, Library, Output  # noqa: E402
-from dtypes import BY_NAME, F32, F64, I32, I64, DType, narrow  # noqa: E402
-from nets import RATE, Conv, Lstm, Net, Pool  # noqa: E402
+from capi import Graph, Library, Output
+from dtypes import BY_NAME, F32, F64, I32, I64, DType, narrow
+from nets import RATE, Conv, Lstm, Net, Pool
 
 
 class Builder:

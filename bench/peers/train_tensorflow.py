@@ -9,9 +9,9 @@ from collections.abc import Callable
 import numpy as np
 
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
-import tensorflow  # noqa: E402
+import tensorflow
 
-from nets import RATE, Conv, Lstm, Net, Pool  # noqa: E402
+from nets import RATE, Conv, Lstm, Net, Pool
 
 tf = tensorflow.compat.v1
 

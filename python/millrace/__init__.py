@@ -9,77 +9,77 @@ from typing import List as _List
 
 from millrace.framework import registry as _registry  # isort: skip - first: it tells the extension module the classes
 import millrace._core as _core
-from millrace.framework import errors  # noqa: F401
+from millrace.framework import errors
 from millrace import names as _names
 from millrace.framework import dtypes as _dtypes
 from millrace.framework import missing as _missing
-from millrace.framework.behavior import *  # noqa: F401,F403
-from millrace.framework.composite_tensors import (IndexedSlices, IndexedSlicesValue, SparseTensor, SparseTensorValue,  # noqa: F401
+from millrace.framework.behavior import *  # noqa: F403
+from millrace.framework.composite_tensors import (IndexedSlices, IndexedSlicesValue, SparseTensor, SparseTensorValue,
                                                   convert_to_tensor_or_indexed_slices, convert_to_tensor_or_sparse_tensor)
-from millrace.framework.convert import (constant, convert_to_tensor, register_tensor_conversion_function)  # noqa: F401
-from millrace.framework.device import DeviceSpec  # noqa: F401
-from millrace.framework.dtypes import *  # noqa: F401,F403
-from millrace.framework.dtypes import DType, as_dtype  # noqa: F401
-from millrace.framework.errors import OpError  # noqa: F401
-from millrace.framework.graph import (Graph, GraphKeys, Operation, Tensor, add_to_collection, add_to_collections, colocate_with,  # noqa: F401
+from millrace.framework.convert import (constant, convert_to_tensor, register_tensor_conversion_function)
+from millrace.framework.device import DeviceSpec
+from millrace.framework.dtypes import *  # noqa: F403
+from millrace.framework.dtypes import DType, as_dtype
+from millrace.framework.errors import OpError
+from millrace.framework.graph import (Graph, GraphKeys, Operation, Tensor, add_to_collection, add_to_collections, colocate_with,
                                       container, control_dependencies, device, get_collection, get_collection_ref, get_default_graph,
                                       init_scope, name_scope, op_scope, reset_default_graph)
-from millrace.framework.importer import import_graph_def  # noqa: F401
-from millrace.framework.load_library import load_library, load_op_library  # noqa: F401
-from millrace.framework.random_seed import get_seed, set_random_seed  # noqa: F401
-from millrace.framework.session import (InteractiveSession, Session, get_default_session,  # noqa: F401
+from millrace.framework.importer import import_graph_def
+from millrace.framework.load_library import load_library, load_op_library
+from millrace.framework.random_seed import get_seed, set_random_seed
+from millrace.framework.session import (InteractiveSession, Session, get_default_session,
                                         register_session_run_conversion_functions)
-from millrace.framework.versions import (COMPILER_VERSION, CXX11_ABI_FLAG, GIT_VERSION, GRAPH_DEF_VERSION,  # noqa: F401
+from millrace.framework.versions import (COMPILER_VERSION, CXX11_ABI_FLAG, GIT_VERSION, GRAPH_DEF_VERSION,
                                          GRAPH_DEF_VERSION_MIN_CONSUMER, GRAPH_DEF_VERSION_MIN_PRODUCER, MONOLITHIC_BUILD, VERSION, __version__)
-from millrace.framework.tensor_shape import Dimension, TensorShape, scalar, unknown_shape  # noqa: F401
+from millrace.framework.tensor_shape import Dimension, TensorShape, scalar, unknown_shape
 from millrace.ops import gen_ops as _gen_ops
-from millrace.ops import operators as _operators  # noqa: F401
-from millrace.ops.array_ops import *  # noqa: F401,F403
-from millrace.ops.check_ops import *  # noqa: F401,F403
-from millrace.ops.confusion_matrix import confusion_matrix  # noqa: F401
-from millrace.ops.control_flow_ops import *  # noqa: F401,F403
-from millrace.ops.derived_ops import *  # noqa: F401,F403
-from millrace.ops.functional_ops import *  # noqa: F401,F403
-from millrace.ops.gradients import (AggregationMethod, NoGradient, NotDifferentiable, RegisterGradient, custom_gradient,  # noqa: F401
+from millrace.ops import operators as _operators
+from millrace.ops.array_ops import *  # noqa: F403
+from millrace.ops.check_ops import *  # noqa: F403
+from millrace.ops.confusion_matrix import confusion_matrix
+from millrace.ops.control_flow_ops import *  # noqa: F403
+from millrace.ops.derived_ops import *  # noqa: F403
+from millrace.ops.functional_ops import *  # noqa: F403
+from millrace.ops.gradients import (AggregationMethod, NoGradient, NotDifferentiable, RegisterGradient, custom_gradient,
                                     gradients, hessians)
-from millrace.ops.init_ops import *  # noqa: F401,F403
-from millrace.ops.linalg_ops import *  # noqa: F401,F403
-from millrace.ops.logging_ops import print  # noqa: F401
-from millrace.ops.sort_ops import argsort, sort  # noqa: F401
-from millrace.ops.lookup_ops import initialize_all_tables, tables_initializer  # noqa: F401
-from millrace.ops.math_ops import *  # noqa: F401,F403
-from millrace.ops.matrix_ops import *  # noqa: F401,F403
-from millrace.ops.parsing_ops import *  # noqa: F401,F403
-from millrace.ops.queues import FIFOQueue, PaddingFIFOQueue, PriorityQueue, QueueBase, RandomShuffleQueue  # noqa: F401
-from millrace.ops.accumulators import ConditionalAccumulator, ConditionalAccumulatorBase, SparseConditionalAccumulator  # noqa: F401
-from millrace.ops.staging import StagingArea  # noqa: F401
-from millrace.ops.session_ops import *  # noqa: F401,F403
-from millrace.ops.quantization_ops import *  # noqa: F401,F403
-from millrace.ops.band_ops import *  # noqa: F401,F403
-from millrace.ops.random_ops import *  # noqa: F401,F403
-from millrace.ops.readers import *  # noqa: F401,F403
-from millrace.ops.script_ops import *  # noqa: F401,F403
-from millrace.ops.sparse_math_ops import *  # noqa: F401,F403
-from millrace.ops.sparse_ops import *  # noqa: F401,F403
-from millrace.ops.string_ops import *  # noqa: F401,F403
-from millrace.ops.template import make_template  # noqa: F401
-from millrace.ops.tensor_array_ops import TensorArray  # noqa: F401
-from millrace.ops.partitioned_variables import *  # noqa: F401,F403
-from millrace.ops.variable_scope import (AUTO_REUSE, VariableScope, get_local_variable, get_variable, get_variable_scope,  # noqa: F401
+from millrace.ops.init_ops import *  # noqa: F403
+from millrace.ops.linalg_ops import *  # noqa: F403
+from millrace.ops.logging_ops import print
+from millrace.ops.sort_ops import argsort, sort
+from millrace.ops.lookup_ops import initialize_all_tables, tables_initializer
+from millrace.ops.math_ops import *  # noqa: F403
+from millrace.ops.matrix_ops import *  # noqa: F403
+from millrace.ops.parsing_ops import *  # noqa: F403
+from millrace.ops.queues import FIFOQueue, PaddingFIFOQueue, PriorityQueue, QueueBase, RandomShuffleQueue
+from millrace.ops.accumulators import ConditionalAccumulator, ConditionalAccumulatorBase, SparseConditionalAccumulator
+from millrace.ops.staging import StagingArea
+from millrace.ops.session_ops import *  # noqa: F403
+from millrace.ops.quantization_ops import *  # noqa: F403
+from millrace.ops.band_ops import *  # noqa: F403
+from millrace.ops.random_ops import *  # noqa: F403
+from millrace.ops.readers import *  # noqa: F403
+from millrace.ops.script_ops import *  # noqa: F403
+from millrace.ops.sparse_math_ops import *  # noqa: F403
+from millrace.ops.sparse_ops import *  # noqa: F403
+from millrace.ops.string_ops import *  # noqa: F403
+from millrace.ops.template import make_template
+from millrace.ops.tensor_array_ops import TensorArray
+from millrace.ops.partitioned_variables import *  # noqa: F403
+from millrace.ops.variable_scope import (AUTO_REUSE, VariableScope, get_local_variable, get_variable, get_variable_scope,
                                          no_regularizer, variable_op_scope, variable_scope)
-from millrace.ops.variables import *  # noqa: F401,F403
-from millrace.ops.variables import Variable  # noqa: F401
+from millrace.ops.variables import *  # noqa: F403
+from millrace.ops.variables import Variable
 
 for _name, _value in list(globals().items()):  # modules that came along with a star, such as Python's math
     if isinstance(_value, type(_dtypes)) and not _name.startswith("_") and _value.__name__ != "millrace." + _name and _value is not errors:
         del globals()[_name]
 
-bool = _dtypes.bool_  # noqa: A001 - TensorFlow's name
+bool = _dtypes.bool_
 newaxis = None
 QUANTIZED_DTYPES = _dtypes.QUANTIZED_DTYPES
 for _name in _names.generated():  # ops whose function is the generated one
     globals().setdefault(_name, getattr(_gen_ops, _name))
-inv = reciprocal  # type: ignore[name-defined]  # noqa: F821
+inv = reciprocal  # type: ignore[name-defined]  # noqa: F405
 where_v2 = _gen_ops.select_v2
 
 _missing.fill(globals(), "", {

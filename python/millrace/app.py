@@ -6,7 +6,7 @@ from __future__ import annotations
 import sys
 from typing import Any, Callable, List, Optional
 
-from millrace import flags  # noqa: F401 - tf.app.flags
+from millrace import flags
 
 
 def run(main: Optional[Callable[..., Any]] = None, argv: Optional[List[str]] = None) -> None:

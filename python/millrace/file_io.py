@@ -5,7 +5,7 @@ from typing import Any
 from millrace.gfile import Copy as copy  # noqa: F401
 from millrace.gfile import DeleteRecursively as delete_recursively  # noqa: F401
 from millrace.gfile import Exists as file_exists  # noqa: F401
-from millrace.gfile import GFile as FileIO  # noqa: F401
+from millrace.gfile import GFile as FileIO
 from millrace.gfile import Glob as get_matching_files  # noqa: F401
 from millrace.gfile import IsDirectory as is_directory  # noqa: F401
 from millrace.gfile import ListDirectory as list_directory  # noqa: F401

@@ -184,23 +184,23 @@ def _boolean(text: Any) -> bool:
     raise ValueError("not a boolean")
 
 
-def DEFINE_string(name: Any = None, default: Any = None, help: Any = None, flag_name: Any = None, default_value: Any = None, docstring: Any = None, **unused: Any) -> None:  # noqa: N802
+def DEFINE_string(name: Any = None, default: Any = None, help: Any = None, flag_name: Any = None, default_value: Any = None, docstring: Any = None, **unused: Any) -> None:
     """A flag that is a string."""
     _define(name or flag_name, default if default is not None else default_value, help or docstring, str)
 
 
-def DEFINE_integer(name: Any = None, default: Any = None, help: Any = None, flag_name: Any = None, default_value: Any = None, docstring: Any = None, **unused: Any) -> None:  # noqa: N802
+def DEFINE_integer(name: Any = None, default: Any = None, help: Any = None, flag_name: Any = None, default_value: Any = None, docstring: Any = None, **unused: Any) -> None:
     """A flag that is an integer."""
     _define(name or flag_name, default if default is not None else default_value, help or docstring, lambda t: int(t, 0) if isinstance(t, str) else int(t))
 
 
-def DEFINE_float(name: Any = None, default: Any = None, help: Any = None, flag_name: Any = None, default_value: Any = None, docstring: Any = None, **unused: Any) -> None:  # noqa: N802
+def DEFINE_float(name: Any = None, default: Any = None, help: Any = None, flag_name: Any = None, default_value: Any = None, docstring: Any = None, **unused: Any) -> None:
     """A flag that is a number."""
     value = default if default is not None else default_value
     _define(name or flag_name, float(value) if value is not None else None, help or docstring, float)
 
 
-def DEFINE_boolean(name: Any = None, default: Any = None, help: Any = None, flag_name: Any = None, default_value: Any = None, docstring: Any = None, **unused: Any) -> None:  # noqa: N802
+def DEFINE_boolean(name: Any = None, default: Any = None, help: Any = None, flag_name: Any = None, default_value: Any = None, docstring: Any = None, **unused: Any) -> None:
     """A flag that is true or false."""
     value = default if default is not None else default_value
     kept = value is None or isinstance(value, int) and value not in (0, 1)  # programs have given numbers to flags that are read as numbers
@@ -210,7 +210,7 @@ def DEFINE_boolean(name: Any = None, default: Any = None, help: Any = None, flag
 DEFINE_bool = DEFINE_boolean
 
 
-def DEFINE_enum(name: str, default: Any, enum_values: Any, help: Any = None, **unused: Any) -> None:  # noqa: N802
+def DEFINE_enum(name: str, default: Any, enum_values: Any, help: Any = None, **unused: Any) -> None:
     """A flag that is one of several strings."""
     def parse(text: str) -> str:
         if text not in enum_values:
@@ -219,12 +219,12 @@ def DEFINE_enum(name: str, default: Any, enum_values: Any, help: Any = None, **u
     _define(name, default, help, parse)
 
 
-def DEFINE_list(name: str, default: Any, help: Any = None, **unused: Any) -> None:  # noqa: N802
+def DEFINE_list(name: str, default: Any, help: Any = None, **unused: Any) -> None:
     """A flag that is a list of strings, separated by commas."""
     _define(name, default, help, lambda t: [p.strip() for p in t.split(",")] if isinstance(t, str) and t else list(t or []))
 
 
-def DEFINE_multi_string(name: str, default: Any, help: Any = None, **unused: Any) -> None:  # noqa: N802
+def DEFINE_multi_string(name: str, default: Any, help: Any = None, **unused: Any) -> None:
     """A flag that may be given several times."""
     _define(name, default, help, lambda t: [t] if isinstance(t, str) else list(t))
 

@@ -164,35 +164,35 @@ class GFile:
 FastGFile = Open = GFile
 
 
-def Exists(filename: Any) -> bool:  # noqa: N802
+def Exists(filename: Any) -> bool:
     """Whether a file or folder is there."""
     return os.path.exists(_path(filename))
 
 
-def IsDirectory(dirname: Any) -> bool:  # noqa: N802
+def IsDirectory(dirname: Any) -> bool:
     """Whether it is a folder."""
     return os.path.isdir(_path(dirname))
 
 
-def MakeDirs(dirname: Any, mode: int = 0o755) -> None:  # noqa: N802
+def MakeDirs(dirname: Any, mode: int = 0o755) -> None:
     """Makes a folder and those above it."""
     with _statuses(_path(dirname)):
         os.makedirs(_path(dirname), mode, exist_ok=True)
 
 
-def MkDir(dirname: Any, mode: int = 0o755) -> None:  # noqa: N802
+def MkDir(dirname: Any, mode: int = 0o755) -> None:
     """Makes a folder."""
     with _statuses(_path(dirname)):
         os.mkdir(_path(dirname), mode)
 
 
-def Remove(filename: Any) -> None:  # noqa: N802
+def Remove(filename: Any) -> None:
     """Deletes a file."""
     with _statuses(_path(filename)):
         os.remove(_path(filename))
 
 
-def DeleteRecursively(dirname: Any) -> None:  # noqa: N802
+def DeleteRecursively(dirname: Any) -> None:
     """Deletes a folder and what is in it."""
     path = _path(dirname)
     with _statuses(path):
@@ -207,27 +207,27 @@ def _refuse_existing(path: str, overwrite: bool) -> None:
         raise _error(errors.AlreadyExistsError, "file already exists: %s" % path)
 
 
-def Copy(oldpath: Any, newpath: Any, overwrite: bool = False) -> None:  # noqa: N802
+def Copy(oldpath: Any, newpath: Any, overwrite: bool = False) -> None:
     """Copies a file. AlreadyExistsError where the new one is there, unless overwrite."""
     _refuse_existing(_path(newpath), overwrite)
     with _statuses(_path(oldpath)):
         shutil.copyfile(_path(oldpath), _path(newpath))
 
 
-def Rename(oldname: Any, newname: Any, overwrite: bool = False) -> None:  # noqa: N802
+def Rename(oldname: Any, newname: Any, overwrite: bool = False) -> None:
     """Renames a file. AlreadyExistsError where the new one is there, unless overwrite."""
     _refuse_existing(_path(newname), overwrite)
     with _statuses(_path(oldname)):
         os.replace(_path(oldname), _path(newname))
 
 
-def Glob(filename: Any) -> List[str]:  # noqa: N802
+def Glob(filename: Any) -> List[str]:
     """The files that fit a pattern, or any of several."""
     patterns = filename if isinstance(filename, (list, tuple)) else [filename]
     return [p for pattern in patterns for p in sorted(_glob.glob(_path(pattern)))]
 
 
-def ListDirectory(dirname: Any) -> List[str]:  # noqa: N802
+def ListDirectory(dirname: Any) -> List[str]:
     """The names of what is in a folder."""
     path = _path(dirname)
     if not os.path.isdir(path):
@@ -246,7 +246,7 @@ class FileStatistics:
         self.length, self.mtime_nsec, self.is_directory = length, mtime_nsec, is_directory
 
 
-def Stat(filename: Any) -> FileStatistics:  # noqa: N802
+def Stat(filename: Any) -> FileStatistics:
     """Length and times of a file."""
     path = _path(filename)
     with _statuses(path):
@@ -254,7 +254,7 @@ def Stat(filename: Any) -> FileStatistics:  # noqa: N802
     return FileStatistics(info.st_size, info.st_mtime_ns, os.path.isdir(path))
 
 
-def Walk(top: Any, in_order: bool = True) -> Iterator[Tuple[str, List[str], List[str]]]:  # noqa: N802
+def Walk(top: Any, in_order: bool = True) -> Iterator[Tuple[str, List[str], List[str]]]:
     """(folder, folders in it, files in it) of a folder and those below; those below first unless in_order."""
     return os.walk(_path(top), topdown=in_order)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Optional, Tuple
 
-from millrace.contrib.layers_utils import constant_value  # noqa: F401
+from millrace.contrib.layers_utils import constant_value
 from millrace.framework.errors import at_user_line
 from millrace.ops.control_flow_ops import smart_cond  # noqa: F401
 

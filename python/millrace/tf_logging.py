@@ -94,6 +94,6 @@ def set_verbosity(verbosity: Any) -> None:
     _log().setLevel(verbosity)
 
 
-def TaskLevelStatusMessage(msg: Any) -> None:  # noqa: N802
+def TaskLevelStatusMessage(msg: Any) -> None:
     """Logs at level ERROR."""
     error(msg)

@@ -2,7 +2,6 @@
 """Millrace and TensorFlow in one process, imported in either order. MILLRACE_TF_PYTHON names a Python that has TensorFlow."""
 import os
 import subprocess
-import sys
 
 import pytest
 

@@ -126,7 +126,7 @@ def test_lists_that_python_3_makes_lazily():
             sess.run(step)
             assert sess.run([weights["a"], weights["b"]]) == [0.5, 1.0]
         assert sess.run(tf.gradients(decay, weights.values())) == [1.0, 2.0]
-        assert sess.run(tf.concat(map(lambda i: tf.fill([1], i), range(3)), 0)).tolist() == [0, 1, 2]
+        assert sess.run(tf.concat([tf.fill([1], i) for i in range(3)], 0)).tolist() == [0, 1, 2]
         assert sess.run(tf.add_n(weights.values())) == 1.5
 
 

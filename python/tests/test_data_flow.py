@@ -14,7 +14,7 @@ def test_barriers():
         session.run(barrier.insert_many(0, ["a", "b"], [1.0, 2.0]))
         assert session.run([barrier.ready_size(), barrier.incomplete_size()]) == [0, 2]
         session.run(barrier.insert_many(1, ["b", "a"], [[3.0, 3.0], [4.0, 4.0]]))
-        indices, keys, values = barrier.take_many(2)
+        _, keys, values = barrier.take_many(2)
         assert keys.get_shape().as_list() == [2] and values[1].get_shape().as_list() == [2, 2]
         found = session.run([keys] + values)
         assert dict(zip(found[0], zip(found[1], found[2].tolist()))) == {b"a": (1.0, [4.0, 4.0]), b"b": (2.0, [3.0, 3.0])}

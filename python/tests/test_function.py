@@ -43,7 +43,7 @@ def test_a_gradient_in_python(sess):
 
     # The same ops with another gradient are another function.
     @function.Defun(tf.float32, python_grad_func=lambda op, dy: -dy)
-    def passed(x):  # noqa: F811
+    def passed(x):
         return tf.identity(x)
     assert sess.run(tf.gradients(passed(y), x)[0]).tolist() == [-100, -100]
 

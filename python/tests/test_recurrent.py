@@ -10,7 +10,7 @@ INPUTS = np.cos(np.arange(36.0)).reshape(4, 3, 3)  # [time, batch, width]
 LENGTHS = np.array([1, 4, 2])
 
 
-class Cell(object):
+class Cell:
     """output = state + 1, state = tanh([input, state] KERNEL)."""
 
     state_size = output_size = 2

@@ -233,7 +233,7 @@ def test_beam_search_with_attention():
     mechanism = seq2seq.BahdanauAttention(6, seq2seq.tile_batch(tf.constant(MEMORY), 3), seq2seq.tile_batch(tf.constant(MEMORY_LENGTHS), 3), dtype=tf.float64)
     cell = seq2seq.AttentionWrapper(tf.nn.rnn_cell.BasicRNNCell(5), mechanism, attention_layer_size=4)
     decoder = seq2seq.BeamSearchDecoder(cell, tf.constant(np.eye(4)), [1, 2], 0, cell.zero_state(6, tf.float64), 3)
-    outputs, state, _ = seq2seq.dynamic_decode(decoder, maximum_iterations=5)
+    outputs, _, _ = seq2seq.dynamic_decode(decoder, maximum_iterations=5)
     with tf.Session() as session:
         session.run(tf.global_variables_initializer())
         ids, scores = session.run([outputs.predicted_ids, outputs.beam_search_decoder_output.scores])
@@ -351,10 +351,10 @@ def test_scheduled_feeding_of_embeddings(probability):
             return inputs, inputs
 
     decoder = seq2seq.BasicDecoder(Cell(), helper, tf.zeros([2, 2], tf.float64), output_layer=layer)
-    finished, x, state = decoder.initialize()
+    _, x, state = decoder.initialize()
     for t in range(3):
         fed.append(x)
-        outputs, state, x, finished = decoder.step(tf.constant(t), x, state)
+        outputs, state, x, _ = decoder.step(tf.constant(t), x, state)
         fed.append(outputs.sample_id)
     with tf.Session() as session:
         session.run(tf.global_variables_initializer())

@@ -2,7 +2,6 @@
 """Loops, branches and maps that read variables which they update. MILLRACE_TF_PYTHON names a Python that has TensorFlow."""
 import os
 import subprocess
-import sys
 
 import numpy as np
 import pytest

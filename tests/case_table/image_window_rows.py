@@ -181,7 +181,7 @@ def check_sample(case: Case, got: Sequence[np.ndarray], types: Sequence[DType]) 
     if (rows, columns) == (height, width):
         return
     assert 0 <= top <= height - rows and 0 <= left <= width - columns, "beyond the image"
-    assert 0.5 <= columns / rows * (1 + 1 / columns) and (columns - 1) / rows <= 2, f"a window of {rows} x {columns}"
+    assert columns / rows * (1 + 1 / columns) >= 0.5 and (columns - 1) / rows <= 2, f"a window of {rows} x {columns}"
     assert 0.2 * height * width <= rows * columns <= 0.9 * height * width, f"a window of {rows} x {columns}"
     object_box = (case.inputs[1][0, 0] * [height, width, height, width]).astype(np.float32).astype(int)
     low, high = np.maximum(object_box[:2], [top, left]), np.minimum(object_box[2:], [top + rows, left + columns])

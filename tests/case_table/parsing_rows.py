@@ -216,7 +216,7 @@ def check_batch(case: Case, got: Sequence[np.ndarray], types: Any) -> None:
 
 
 def single_sequences(d: Draw) -> Iterator[Case]:
-    key = lambda k: [np.array(k, object)]  # noqa: E731
+    key = lambda k: [np.array(k, object)]
     for i, s in enumerate(_SEQUENCES):
         keys = [key(k) for k in (*_KEYS.values(), "i")]
         yield Case(

@@ -25,7 +25,7 @@ def nudged(low: Any, high: Any, num_bits: int, narrow_range: bool) -> tuple[np.n
 
 def between_steps(d: Draw, shape: tuple[int, ...], low: Any, high: Any, bits: int, narrow: bool) -> np.ndarray:
     """Values that are not near the middle between two steps, some outside of the range."""
-    first, last, step = nudged(low, high, bits, narrow)
+    first, _, step = nudged(low, high, bits, narrow)
     places = d.rng.integers(-3, 2**bits + 3, shape) + d.rng.uniform(-0.4, 0.4, shape)
     return np.asarray((first + places * step).astype(np.float32), np.float64)
 

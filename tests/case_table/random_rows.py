@@ -67,7 +67,7 @@ def between(d: Draw) -> Iterator[Case]:
 
 
 def within(case: Case, got: Sequence[np.ndarray], types: Sequence[DType]) -> None:
-    shape, mean, deviation, low, high = case.inputs
+    _, mean, deviation, low, high = case.inputs
     for row in range(mean.size) if mean.ndim else (slice(None),):
         m, s, a, b = (float(np.atleast_1d(v)[row if mean.ndim else 0]) for v in (mean, deviation, low, high))
         x = np.linspace(max(a, m - 12 * s), min(b, m + 12 * s), 200001)

@@ -271,7 +271,7 @@ def top_by_attribute(d: Draw) -> Iterator[Case]:
         yield Case(case.inputs[:1], {"k": int(case.inputs[1]), "sorted": True}, gradient=case.gradient)
 
 
-def _top(x: np.ndarray, k: Any, sorted: bool) -> tuple[np.ndarray, np.ndarray]:  # noqa: A002: the attribute's name
+def _top(x: np.ndarray, k: Any, sorted: bool) -> tuple[np.ndarray, np.ndarray]:  # sorted: the attribute's name
     keys = -x if x.dtype.kind != "u" else x.max(initial=0) - x
     order = np.argsort(keys, axis=-1, kind="stable")[..., : int(k)]
     return np.take_along_axis(x, order, -1), order

@@ -18,12 +18,12 @@ import time
 
 from numpy_or_skip import np
 
-import families  # noqa: E402
-import programs  # noqa: E402
-from capi import Library  # noqa: E402
-from reasons import REASONS  # noqa: E402
-from runner import Runner  # noqa: E402
-from table import Table  # noqa: E402
+import families
+import programs
+from capi import Library
+from reasons import REASONS
+from runner import Runner
+from table import Table
 
 
 def missing(runner: Runner, table: Table) -> list[str]:

@@ -370,9 +370,7 @@ def compare(
 ) -> None:
     if stored.shape != expected.shape:
         raise Mismatch(f"{what} has shape {stored.shape}, wanted {expected.shape}")
-    if dtype.kind == "s":
-        same = stored == narrow(expected, dtype)
-    elif not dtype.is_inexact:
+    if dtype.kind == "s" or not dtype.is_inexact:
         same = stored == narrow(expected, dtype)
     else:
         have = widen(stored, dtype)

@@ -11,10 +11,10 @@ import unittest
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 os.environ.setdefault("TF_ENABLE_ONEDNN_OPTS", "0")
 
-import numpy as np  # noqa: E402
-import tensorflow as tf  # noqa: E402
+import numpy as np
+import tensorflow as tf
 
-import client  # noqa: E402
+import client
 
 v1 = tf.compat.v1
 LIBRARY = None

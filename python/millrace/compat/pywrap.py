@@ -25,16 +25,16 @@ class EventsWriter:
         self._name = ""
         self._writer: Any = None
 
-    def InitWithSuffix(self, suffix: Any) -> bool:  # noqa: N802 - TensorFlow's name
+    def InitWithSuffix(self, suffix: Any) -> bool:
         """Sets what the file's name ends in, and makes it."""
         self._suffix = os.fsdecode(suffix)
         return self._open() is not None
 
-    def Init(self) -> bool:  # noqa: N802
+    def Init(self) -> bool:
         """Makes the file."""
         return self._open() is not None
 
-    def FileName(self) -> bytes:  # noqa: N802
+    def FileName(self) -> bytes:
         """The path of the file."""
         self._open()
         return os.fsencode(self._name)
@@ -47,21 +47,21 @@ class EventsWriter:
             self._writer.write(Event(wall_time=now, file_version="brain.Event:2").SerializeToString())
         return self._writer
 
-    def WriteEvent(self, event: Any) -> None:  # noqa: N802
+    def WriteEvent(self, event: Any) -> None:
         """Appends an Event."""
         self._open().write(event.SerializeToString())
 
-    def WriteSerializedEvent(self, event: bytes) -> None:  # noqa: N802
+    def WriteSerializedEvent(self, event: bytes) -> None:
         """Appends an encoded Event."""
         self._open().write(event)
 
-    def Flush(self) -> bool:  # noqa: N802
+    def Flush(self) -> bool:
         """Writes what is still in memory."""
         if self._writer is not None:
             self._writer.flush()
         return True
 
-    def Close(self) -> bool:  # noqa: N802
+    def Close(self) -> bool:
         """Ends the file."""
         if self._writer is not None:
             self._writer.close()

@@ -3,7 +3,7 @@
 """tf.contrib.data: functions for Dataset.apply, and tf.data under its older name."""
 from typing import Any, Callable
 
-from millrace.data import *  # noqa: F401,F403
+from millrace.data import *  # noqa: F403
 from millrace.data import Dataset
 from millrace.data import structure as _structure
 from millrace.data.dataset import _int64, _seeds

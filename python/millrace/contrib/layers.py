@@ -4,12 +4,12 @@
 from __future__ import annotations
 
 import functools
-from typing import Any, Callable, Dict, List, Optional
+from typing import Any, Callable, Optional
 
 import millrace.layers as _layers
 from millrace.layers import maxout  # noqa: F401
 from millrace.contrib import layers_utils
-from millrace.contrib import layers_utils as utils  # noqa: F401
+from millrace.contrib import layers_utils as utils
 from millrace.contrib.layers_encoders import bow_encoder, embed_sequence, embedding_lookup_unique  # noqa: F401
 from millrace.contrib.layers_norms import instance_norm, layer_norm  # noqa: F401
 from millrace.contrib.layers_regularizers import (apply_regularization, l1_l2_regularizer, l1_regularizer, l2_regularizer,  # noqa: F401
@@ -34,9 +34,9 @@ from millrace.contrib.framework import add_arg_scope, model_variable
 from millrace.framework import dtypes
 from millrace.framework.convert import convert_to_tensor
 from millrace.framework.errors import at_user_line
-from millrace.framework.graph import GraphKeys, Tensor, add_to_collection, add_to_collections, get_collection, name_scope
+from millrace.framework.graph import GraphKeys, add_to_collection, add_to_collections, get_collection, name_scope
 from millrace.ops import array_ops, control_flow_ops, gen_ops, init_ops, math_ops, nn_ops
-from millrace.ops.variable_scope import get_variable, get_variable_scope, variable_scope
+from millrace.ops.variable_scope import get_variable_scope, variable_scope
 
 
 # What arguments were called up to 0.8, when layers had no activation unless they were given one.

@@ -8,7 +8,7 @@ from millrace.ops.rnn_cell import (BasicLSTMCell, BasicRNNCell, DeviceWrapper, D
 from millrace.contrib.rnn_cells import (AttentionCellWrapper, Conv1DLSTMCell, Conv2DLSTMCell, Conv3DLSTMCell, ConvLSTMCell, CoupledInputForgetGateLSTMCell,  # noqa: F401
                                         FusedRNNCellAdaptor, HighwayWrapper, IntersectionRNNCell, LayerNormBasicLSTMCell, NASCell, TimeReversedFusedRNN, UGRNNCell)
 from millrace.contrib.rnn_block_cells import LSTMBlockCell, LSTMBlockFusedCell, _block_lstm  # noqa: F401
-from millrace.ops import rnn_cell  # noqa: F401
+from millrace.ops import rnn_cell
 from millrace.ops.rnn import bidirectional_dynamic_rnn, dynamic_rnn, raw_rnn  # noqa: F401
 
 GRUBlockCell = GRUBlockCellV2 = GRUCell

@@ -9,7 +9,7 @@ from millrace.framework import missing as _missing
 from millrace.framework.convert import convert_to_tensor
 from millrace.framework.errors import at_user_line
 from millrace.framework.graph import Tensor, name_scope
-from millrace.ops import array_ops, gen_ops, math_ops, nn_ops
+from millrace.ops import array_ops, math_ops, nn_ops
 from millrace.ops.attention import (AttentionMechanism, AttentionWrapper, AttentionWrapperState, BahdanauAttention,  # noqa: F401
                                     BahdanauMonotonicAttention, LuongAttention, LuongMonotonicAttention, hardmax, monotonic_attention, safe_cumprod)
 from millrace.ops.beam_search import (BeamSearchDecoder, BeamSearchDecoderOutput, BeamSearchDecoderState, FinalBeamSearchDecoderOutput,  # noqa: F401

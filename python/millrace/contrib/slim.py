@@ -16,10 +16,10 @@ import millrace.contrib.slim_evaluation as evaluation  # noqa: F401
 import millrace.contrib.slim_learning as learning  # noqa: F401
 import millrace.contrib.losses as losses  # noqa: F401 - logits before labels, unlike tf.losses
 import millrace.contrib.metrics as metrics  # noqa: F401
-from millrace.contrib.framework import *  # noqa: F401,F403
+from millrace.contrib.framework import *  # noqa: F403
 from millrace.contrib.framework import (add_arg_scope, arg_scope, get_or_create_global_step, get_variables, get_variables_to_restore,  # noqa: F401
                                         model_variable, variable)
-from millrace.contrib.layers import *  # noqa: F401,F403
+from millrace.contrib.layers import *  # noqa: F403
 from millrace.contrib.layers import (avg_pool2d, batch_norm, bias_add, conv2d, conv2d_transpose, dropout, flatten, fully_connected,  # noqa: F401
                                      l1_regularizer, l2_regularizer, layer_norm, max_pool2d, one_hot_encoding, separable_conv2d,
                                      variance_scaling_initializer, xavier_initializer)

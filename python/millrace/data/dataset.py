@@ -272,7 +272,7 @@ class Dataset:
             raise at_user_line(TypeError("The element types for the new state must match the initial state. Expected %s; got %s." % (
                 types[0], structure.types_of(f.returned))))
         made = gen_ops.reduce_dataset(self._variant, structure.flatten(state), f.captured, f.name, structure.flatten(types[0]),
-                                      [s for s in structure.flatten(structure.shapes_of(f.returned))])
+                                      list(structure.flatten(structure.shapes_of(f.returned))))
         return structure.pack(types[0], list(made) if isinstance(made, (list, tuple)) else [made])
 
     def apply(self, transformation_func: Callable[["Dataset"], "Dataset"]) -> "Dataset":

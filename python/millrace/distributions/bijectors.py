@@ -186,7 +186,7 @@ class Invert(Bijector):
     def __init__(self, bijector: Any, validate_args: bool = False, name: Optional[str] = None) -> None:
         self._bijector = bijector
         super().__init__(bijector.event_ndims, bijector.graph_parents, bijector.is_constant_jacobian, validate_args, bijector.dtype,
-                         name or "_".join(["invert", bijector.name]))
+                         name or "invert_" + bijector.name)
 
     bijector = property(lambda self: self._bijector, doc="What it inverts.")
 

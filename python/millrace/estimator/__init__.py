@@ -1,20 +1,20 @@
 # SPDX-License-Identifier: Apache-2.0
 # mypy: implicit-reexport
 """tf.estimator: models with their training loops, checkpoints and input functions."""
-from millrace.estimator import export, inputs  # noqa: F401
-from millrace.estimator.canned import (BaselineClassifier, BaselineEstimator, BaselineRegressor, DNNClassifier, DNNEstimator,  # noqa: F401
+from millrace.estimator import export, inputs
+from millrace.estimator.canned import (BaselineClassifier, BaselineEstimator, BaselineRegressor, DNNClassifier, DNNEstimator,
                                        DNNLinearCombinedClassifier, DNNLinearCombinedEstimator, DNNLinearCombinedRegressor, DNNRegressor,
                                        LinearClassifier, LinearEstimator, LinearRegressor)
-from millrace.estimator.estimator import Estimator  # noqa: F401
-from millrace.estimator.exporter import BestExporter, Exporter, FinalExporter, LatestExporter  # noqa: F401
-from millrace.estimator.extenders import add_metrics  # noqa: F401
-from millrace.estimator.parsing_utils import classifier_parse_example_spec, regressor_parse_example_spec  # noqa: F401
-from millrace.estimator.run_config import RunConfig  # noqa: F401
-from millrace.estimator.spec import EstimatorSpec, ModeKeys  # noqa: F401
-from millrace.estimator.training import EvalSpec, TrainSpec, train_and_evaluate  # noqa: F401
-from millrace.train.warm_starting import VocabInfo, WarmStartSettings  # noqa: F401
+from millrace.estimator.estimator import Estimator
+from millrace.estimator.exporter import BestExporter, Exporter, FinalExporter, LatestExporter
+from millrace.estimator.extenders import add_metrics
+from millrace.estimator.parsing_utils import classifier_parse_example_spec, regressor_parse_example_spec
+from millrace.estimator.run_config import RunConfig
+from millrace.estimator.spec import EstimatorSpec, ModeKeys
+from millrace.estimator.training import EvalSpec, TrainSpec, train_and_evaluate
+from millrace.train.warm_starting import VocabInfo, WarmStartSettings
 from millrace.framework import missing as _missing
-from millrace.train.hooks import (CheckpointSaverHook, CheckpointSaverListener, FeedFnHook, FinalOpsHook, GlobalStepWaiterHook,  # noqa: F401
+from millrace.train.hooks import (CheckpointSaverHook, CheckpointSaverListener, FeedFnHook, FinalOpsHook, GlobalStepWaiterHook,
                                   LoggingTensorHook, NanLossDuringTrainingError, NanTensorHook, ProfilerHook, SecondOrStepTimer, SessionRunArgs,
                                   SessionRunContext, SessionRunHook, SessionRunValues, StepCounterHook, StopAtStepHook, SummarySaverHook)
 

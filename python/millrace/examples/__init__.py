@@ -1,3 +1,3 @@
 # SPDX-License-Identifier: Apache-2.0
 """Modules that TensorFlow carried for its tutorials."""
-from millrace.examples import tutorials  # noqa: F401
+from millrace.examples import tutorials

@@ -5,11 +5,10 @@ from __future__ import annotations
 import collections
 from typing import Any, List, Optional, Tuple
 
-import numpy as np
 
 from millrace.framework import convert, dtypes, session, static_values, tensor_shape
 from millrace.framework.errors import at_user_line
-from millrace.framework.graph import Graph, Operation, Tensor, name_scope
+from millrace.framework.graph import Tensor, name_scope
 from millrace.framework.graph_elements import session_for
 from millrace.ops import gen_ops
 

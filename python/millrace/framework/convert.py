@@ -9,7 +9,7 @@ import numpy as np
 import millrace._core as _core
 from millrace.framework import dtypes, tensor_shape
 from millrace.framework.errors import at_user_line, made_at
-from millrace.framework.graph import Operation, Tensor, get_default_graph
+from millrace.framework.graph import Operation, Tensor
 
 _CONST = _core.Op("Const", "", "output:dtype", "value:n dtype:t")
 _PACK = _core.Op("Pack", "values:N*T", "output:T", "N:i T:t axis:i")

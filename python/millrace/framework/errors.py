@@ -84,7 +84,7 @@ def _make_specific_exception(node_def: Any, op: Any, message: str, error_code: i
     """The exception of a number; UnknownError, with a warning, where no class has it."""
     if error_code in _CLASSES:
         return _CLASSES[error_code](node_def, op, message)  # type: ignore[call-arg]
-    warnings.warn("Unknown error code: %d" % error_code)
+    warnings.warn("Unknown error code: %d" % error_code, stacklevel=2)
     return UnknownError(node_def, op, message, error_code)
 
 
@@ -167,7 +167,7 @@ def raise_error(code: int, message: str, building: bool, graph: Any) -> NoReturn
         message += _inputs_of(op)
     elif not message.endswith("."):  # a sentence is a text of TensorFlow's, and stays as it is
         message = _with_user_line(message)
-    if graph is not None and (code == OUT_OF_RANGE or code == CANCELLED) and not building:
+    if graph is not None and code in (OUT_OF_RANGE, CANCELLED) and not building:
         message += _why_closed(graph)
     if building:
         if code == UNIMPLEMENTED:
@@ -181,7 +181,7 @@ def raise_error(code: int, message: str, building: bool, graph: Any) -> NoReturn
     raise _CLASSES.get(code, UnknownError)(None, op, message)  # type: ignore[call-arg, arg-type]
 
 
-class raise_exception_on_not_ok_status:  # noqa: N801 - TensorFlow's name
+class raise_exception_on_not_ok_status:
     """Kept for programs that import it; statuses are checked already."""
 
     def __enter__(self) -> None:

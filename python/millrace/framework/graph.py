@@ -9,7 +9,6 @@ import threading
 from typing import Any, Callable, Dict, Iterator, List, Optional, Sequence, Union
 
 import millrace._core as _core
-from millrace.framework import dtypes
 from millrace.framework.device import DeviceSpec, merge_device
 from millrace.framework.errors import at_user_line
 from millrace.framework.graph_elements import Operation, Tensor
@@ -472,7 +471,7 @@ def reset_default_graph() -> None:
     _local.graph = Graph()
 
 
-class name_scope:  # noqa: N801 - TensorFlow's name
+class name_scope:
     """A context in which names of ops start with a scope. `values` may hold tensors whose graph is then the default."""
 
     def __init__(self, name: Optional[str], default_name: Optional[str] = None, values: Any = None) -> None:

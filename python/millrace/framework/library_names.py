@@ -117,7 +117,7 @@ def _get_graph_from_inputs(op_input_list: Any, graph: Any = None) -> Any:
     return found if found is not None else _graph.get_default_graph()
 
 
-def _NodeDef(op_type: str, name: str, device: Any = None, attrs: Optional[Dict[str, Any]] = None) -> Any:  # noqa: N802 - TensorFlow's name
+def _NodeDef(op_type: str, name: str, device: Any = None, attrs: Optional[Dict[str, Any]] = None) -> Any:
     """A NodeDef."""
     from millrace.protos import definitions
     made = definitions.NodeDef(op=str(op_type), name=str(name), device=device.to_string() if isinstance(device, DeviceSpec) else device if isinstance(device, str) else "")  # type: ignore[attr-defined]

@@ -13,7 +13,6 @@ from typing import Any, Callable, Dict, List, Optional, Tuple
 import numpy as np
 
 import millrace._core as _core
-from millrace.framework import dtypes
 from millrace.framework.errors import InvalidArgumentError, at_user_line, made_at
 from millrace.framework.graph import Graph, Operation, Tensor, get_default_graph
 

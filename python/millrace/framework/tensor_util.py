@@ -108,7 +108,7 @@ def make_ndarray(tensor: Any) -> np.ndarray:
 MakeNdarray = make_ndarray
 
 
-def ShapeEquals(tensor_proto: Any, shape: Any) -> bool:  # noqa: N802 - TensorFlow's name
+def ShapeEquals(tensor_proto: Any, shape: Any) -> bool:
     """Whether a TensorProto has a shape: sizes, or a TensorShapeProto."""
     if not isinstance(tensor_proto, definitions.TensorProto):  # type: ignore[attr-defined]
         raise TypeError("tensor_proto is not a tensor_pb2.TensorProto object")

@@ -174,7 +174,7 @@ def get_value(x: Any) -> Any:
     return get_session().run(x)
 
 
-def eval(x: Any) -> Any:  # noqa: A001 - TensorFlow's name
+def eval(x: Any) -> Any:
     """The value of a variable or tensor; of a sparse one, dense."""
     return get_session().run(to_dense(x))
 
@@ -315,9 +315,9 @@ def _reduction(op: Any, doc: str) -> Any:
     return reduce
 
 
-mean, sum, max, min, prod = (_reduction(op, "Over axes.") for op in (  # noqa: A001 - TensorFlow's names
+mean, sum, max, min, prod = (_reduction(op, "Over axes.") for op in (
     math_ops.reduce_mean, math_ops.reduce_sum, math_ops.reduce_max, math_ops.reduce_min, math_ops.reduce_prod))
-square, sqrt, exp, log, abs, sign, sin, cos, round = (gen_ops.square, gen_ops.sqrt, gen_ops.exp, gen_ops.log, math_ops.abs, gen_ops.sign,  # noqa: A001
+square, sqrt, exp, log, abs, sign, sin, cos, round = (gen_ops.square, gen_ops.sqrt, gen_ops.exp, gen_ops.log, math_ops.abs, gen_ops.sign,
                                                       gen_ops.sin, gen_ops.cos, math_ops.round)
 softmax, softplus, softsign, sigmoid, tanh = nn_ops.softmax, gen_ops.softplus, gen_ops.softsign, math_ops.sigmoid, math_ops.tanh
 greater_equal, less_equal, in_top_k = gen_ops.greater_equal, gen_ops.less_equal, nn_ops.in_top_k
@@ -341,7 +341,7 @@ def elu(x: Any, alpha: float = 1.0) -> Any:
     """x, or alpha (exp(x) - 1) below zero."""
     made = gen_ops.elu(x)
     return made if alpha == 1.0 else array_ops.where(gen_ops.greater(x, 0.0), made, alpha * made)
-pow, maximum, minimum, equal, not_equal, greater, less = (math_ops.pow, math_ops.maximum, math_ops.minimum, math_ops.equal,  # noqa: A001
+pow, maximum, minimum, equal, not_equal, greater, less = (math_ops.pow, math_ops.maximum, math_ops.minimum, math_ops.equal,
                                                           gen_ops.not_equal, gen_ops.greater, gen_ops.less)
 reshape, shape, expand_dims, transpose, tile, gather, stack = (array_ops.reshape, array_ops.shape, array_ops.expand_dims, array_ops.transpose,
                                                                array_ops.tile, array_ops.gather, array_ops.stack)
@@ -412,12 +412,12 @@ def std(x: Any, axis: Any = None, keepdims: bool = False) -> Any:
     return gen_ops.sqrt(var(x, axis, keepdims))
 
 
-def any(x: Any, axis: Any = None, keepdims: bool = False) -> Any:  # noqa: A001 - TensorFlow's name
+def any(x: Any, axis: Any = None, keepdims: bool = False) -> Any:
     """Whether one is not 0."""
     return math_ops.reduce_any(math_ops.cast(x, dtypes.bool_), axis, keepdims)
 
 
-def all(x: Any, axis: Any = None, keepdims: bool = False) -> Any:  # noqa: A001 - TensorFlow's name
+def all(x: Any, axis: Any = None, keepdims: bool = False) -> Any:
     """Whether none is 0."""
     return math_ops.reduce_all(math_ops.cast(x, dtypes.bool_), axis, keepdims)
 

@@ -202,7 +202,7 @@ def local_conv2d(inputs: Any, kernel: Any, kernel_size: Any, strides: Any, outpu
     """A convolution of images with a kernel of its own at each place, [places, size * channels, filters]."""
     first = layout(data_format) == "channels_first"
     rows, columns = output_shape
-    places, features, filters = kernel.get_shape().as_list()
+    _, features, filters = kernel.get_shape().as_list()
     parts = []
     for i in range(rows):
         for j in range(columns):

@@ -199,7 +199,7 @@ def save_model(model: Any, filepath: str, overwrite: bool = True, include_optimi
                     group.create_dataset(name, data=np.asarray(value))
 
 
-def load_model(filepath: str, custom_objects: Any = None, compile: bool = True) -> Any:  # noqa: A002 - TensorFlow's name
+def load_model(filepath: str, custom_objects: Any = None, compile: bool = True) -> Any:
     """The model that save_model wrote."""
     library = h5py()
     with library.File(filepath, "r") as file, custom_object_scope(custom_objects or {}):

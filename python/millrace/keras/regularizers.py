@@ -44,12 +44,12 @@ class L1L2(Regularizer):
         return {"l1": self.l1, "l2": self.l2}
 
 
-def l1(l: float = 0.01) -> L1L2:  # noqa: E741 - TensorFlow's name
+def l1(l: float = 0.01) -> L1L2:
     """l |w|."""
     return L1L2(l1=l)
 
 
-def l2(l: float = 0.01) -> L1L2:  # noqa: E741 - TensorFlow's name
+def l2(l: float = 0.01) -> L1L2:
     """l w^2."""
     return L1L2(l2=l)
 

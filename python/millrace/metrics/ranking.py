@@ -25,7 +25,7 @@ def _expanded(labels: Any, predictions: Tensor) -> Any:
         labels = convert_to_tensor_or_sparse_tensor(labels)
         if isinstance(labels, SparseTensor):
             rank, wanted = labels.dense_shape.get_shape().as_list()[0] if labels.dense_shape.get_shape().ndims else None, predictions.get_shape().ndims
-            wider = lambda: sparse_math_ops.sparse_reshape(labels, array_ops.concat([labels.dense_shape, [1]], 0))  # noqa: E731
+            wider = lambda: sparse_math_ops.sparse_reshape(labels, array_ops.concat([labels.dense_shape, [1]], 0))
             if rank is not None and wanted is not None:
                 return wider() if wanted == rank + 1 else labels
             return control_flow_ops.cond(gen_ops.equal(array_ops.rank(predictions), array_ops.size(labels.dense_shape) + 1), wider, lambda: SparseTensor(

@@ -427,7 +427,7 @@ def slice_helper(tensor: Any, spec: Any, var: Any = None) -> Tensor:
             begin.append(0), end.append(0), strides.append(1)  # type: ignore[func-returns-value]
             masks["new_axis"] |= 1 << i
         else:
-            if isinstance(s, (float, str)) or isinstance(s, bool):
+            if isinstance(s, (bool, float, str)):
                 raise at_user_line(TypeError("Bad slice index %r of type %s: integers, slices, ellipsis, tf.newaxis and integer tensors "
                                              "are valid indices" % (s, type(s).__name__)))
             begin.append(s)

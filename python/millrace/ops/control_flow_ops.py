@@ -69,20 +69,20 @@ def with_dependencies(dependencies: Any, output_tensor: Any, name: Optional[str]
             return array_ops.identity(convert_to_tensor(output_tensor), scope)
 
 
-def tuple(tensors: Any, name: Optional[str] = None, control_inputs: Any = None) -> List[Any]:  # noqa: A001
+def tuple(tensors: Any, name: Optional[str] = None, control_inputs: Any = None) -> List[Any]:
     """The tensors, each there only after all of them are done."""
     with name_scope(name, "tuple", [t for t in tensors if isinstance(t, Tensor)]):
         gate = group(*([t.op for t in tensors if t is not None] + list(control_inputs or [])))
         return [None if t is None else with_dependencies([gate], t) for t in tensors]
 
 
-def Assert(condition: Any, data: Any, summarize: Optional[int] = None, name: Optional[str] = None) -> Operation:  # noqa: N802
+def Assert(condition: Any, data: Any, summarize: Optional[int] = None, name: Optional[str] = None) -> Operation:
     """An operation that fails with `data` unless the condition is true."""
     with name_scope(name, "Assert", [condition] + [d for d in data if isinstance(d, Tensor)]) as scope:
         return gen_ops._assert(condition, [convert_to_tensor(d) for d in data], summarize=3 if summarize is None else summarize, name=scope)
 
 
-def Print(input_: Any, data: Any, message: Optional[str] = None, first_n: Optional[int] = None, summarize: Optional[int] = None,  # noqa: N802
+def Print(input_: Any, data: Any, message: Optional[str] = None, first_n: Optional[int] = None, summarize: Optional[int] = None,
           name: Optional[str] = None) -> Tensor:
     """The first tensor; prints `data` when it is run."""
     return gen_ops._print(input_, [convert_to_tensor(d) for d in data], message=message or "", first_n=-1 if first_n is None else first_n,

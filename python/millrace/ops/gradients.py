@@ -170,7 +170,7 @@ def registered_gradient(name: str) -> Any:
     return _registered[name]
 
 
-def NotDifferentiable(op_type: str) -> None:  # noqa: N802
+def NotDifferentiable(op_type: str) -> None:
     """States that nothing flows back through an op."""
     RegisterGradient(op_type)(None)
 

@@ -52,7 +52,7 @@ def _stream(output_stream: Any) -> str:
                                   "tf.logging.error, or a path that begins with file://" % (output_stream,)))
 
 
-def print(*inputs: Any, output_stream: Any = None, summarize: int = 3, sep: str = " ", end: str = "\n", name: Optional[str] = None) -> Operation:  # noqa: A001
+def print(*inputs: Any, output_stream: Any = None, summarize: int = 3, sep: str = " ", end: str = "\n", name: Optional[str] = None) -> Operation:
     """An operation that prints values when it runs: tensors, and lists, tuples and dicts that have some, between other text.
 
     output_stream: sys.stderr (the default), sys.stdout, tf.logging.info and its like, or "file://" with a path, to whose end it writes.

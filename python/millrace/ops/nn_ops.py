@@ -2,7 +2,7 @@
 """Neural-network ops: activations, convolution, pooling, normalisation, look-ups, losses of logits."""
 from __future__ import annotations
 
-from typing import Any, List, Optional
+from typing import Any, Optional
 
 import numpy as np
 
@@ -14,9 +14,9 @@ from millrace.framework.graph import Tensor, colocate_with, name_scope
 from millrace.framework.random_seed import op_seeds
 from millrace.ops import array_ops, gen_ops, math_ops, matrix_ops
 from millrace.ops.dialects import either
-from millrace.ops.moments import *  # noqa: F401,F403
+from millrace.ops.moments import *  # noqa: F403
 from millrace.ops.variables import PartitionedVariable
-from millrace.ops.window_ops import *  # noqa: F401,F403
+from millrace.ops.window_ops import *  # noqa: F403
 from millrace.ops.window_ops import dilated as _dilated
 from millrace.ops.window_ops import spatial_size as _spatial_size
 

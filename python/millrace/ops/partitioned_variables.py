@@ -8,7 +8,7 @@ from millrace.framework import dtypes
 from millrace.framework.errors import at_user_line
 from millrace.framework.graph import name_scope
 from millrace.framework.tensor_shape import TensorShape
-from millrace.ops.partitions import (fixed_size_partitioner, min_max_variable_partitioner,  # noqa: F401
+from millrace.ops.partitions import (fixed_size_partitioner, min_max_variable_partitioner,
                                      variable_axis_size_partitioner)
 from millrace.ops.variable_scope import _true_getter, variable_scope
 from millrace.ops.variables import PartitionedVariable, Variable  # noqa: F401

@@ -13,7 +13,7 @@ def _snake(name: str) -> str:
     return gen_ops_name().get(name, "")
 
 
-@functools.lru_cache(maxsize=None)
+@functools.cache
 def gen_ops_name() -> Any:
     """{name of an op: name of its function}."""
     held = {id(value): name[1:] for name, value in vars(gen_ops).items() if name.startswith("_") and name[1:2].isupper()}

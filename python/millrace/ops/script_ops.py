@@ -91,14 +91,14 @@ def _operation(make: Any, function: Any, inputs: Any, types: Any, name: Optional
     return result if listed or not wanted else result[0]
 
 
-def py_func(func: Callable[..., Any], inp: Any, Tout: Any, stateful: bool = True, name: Optional[str] = None) -> Any:  # noqa: N803
+def py_func(func: Callable[..., Any], inp: Any, Tout: Any, stateful: bool = True, name: Optional[str] = None) -> Any:
     """An operation that calls a Python function in each step. The function gets arrays, which are its own to change, and returns
     one array for each type in Tout; it lives as long as the graph, and is in no GraphDef. stateful=False: it depends on its inputs
     alone, so equal calls may become one."""
     return _operation(gen_ops.py_func if stateful else gen_ops.py_func_stateless, func, inp, Tout, name)
 
 
-def numpy_function(func: Callable[..., Any], inp: Any, Tout: Any, stateful: bool = True, name: Optional[str] = None) -> Any:  # noqa: N803
+def numpy_function(func: Callable[..., Any], inp: Any, Tout: Any, stateful: bool = True, name: Optional[str] = None) -> Any:
     """py_func."""
     return py_func(func, inp, Tout, stateful, name)
 
@@ -112,6 +112,6 @@ class _EagerArray(np.ndarray):
         return array if self.ndim else array[()]
 
 
-def py_function(func: Callable[..., Any], inp: Any, Tout: Any, name: Optional[str] = None) -> Any:  # noqa: N803
+def py_function(func: Callable[..., Any], inp: Any, Tout: Any, name: Optional[str] = None) -> Any:
     """py_func whose function gets arrays that have a method numpy(). It has no gradient."""
     return _operation(gen_ops.eager_py_func, func, inp, Tout, name, _EagerArray)

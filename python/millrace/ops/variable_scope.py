@@ -212,7 +212,7 @@ def _true_getter(name: str, shape: Any = None, dtype: Any = dtypes.float32, init
             raise at_user_line(ValueError("Shape of a new variable (%s) must be fully defined, but instead was %s." % (name, static)))
         wanted = dtypes.as_dtype(dtype or dtypes.float32).base_dtype
         make = initializer
-        initial: Any = lambda: _call_initializer(make, static, wanted, partition_info)  # noqa: E731
+        initial: Any = lambda: _call_initializer(make, static, wanted, partition_info)
     else:
         if shape is not None:
             given = convert_to_tensor(initializer).get_shape()
@@ -371,7 +371,7 @@ def _pushed(scope: VariableScope, again: bool) -> Iterator[VariableScope]:
         scopes[:] = [old]
 
 
-class variable_scope:  # noqa: N801 - TensorFlow's name
+class variable_scope:
     """A context in which variables are named below a scope and take its defaults. `name_or_scope` may be a scope to open
     again; None with a default name takes that, made unique."""
 

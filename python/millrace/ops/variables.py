@@ -227,7 +227,7 @@ class Variable:
     def _as_graph_element(self) -> Tensor:
         return self._snapshot
 
-    def _AsTensor(self) -> Tensor:  # noqa: N802 - TensorFlow's name
+    def _AsTensor(self) -> Tensor:
         return self.value()
 
     def eval(self, session: Any = None) -> Any:

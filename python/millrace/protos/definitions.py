@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, Dict, Type
 
 from millrace.protos import enums, message
-from millrace.protos.message import DecodeError, Message
+from millrace.protos.message import Message
 
 _registry: Dict[str, Type[Message]] = {}
 

@@ -14,13 +14,13 @@ class Enum:
         for key, value in values.items():
             self._names.setdefault(value, key)
 
-    def Name(self, number: int) -> str:  # noqa: N802 - protobuf's name
+    def Name(self, number: int) -> str:
         """The name of a number. ValueError when it has none."""
         if number not in self._names:
             raise ValueError("Enum %s has no name defined for value %r" % (self.__name__, number))
         return self._names[number]
 
-    def Value(self, name: str) -> int:  # noqa: N802
+    def Value(self, name: str) -> int:
         """The number of a name. ValueError when there is none."""
         if name not in self._values:
             raise ValueError("Enum %s has no value defined for name %r" % (self.__name__, name))

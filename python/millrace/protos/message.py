@@ -163,7 +163,7 @@ class Repeated(List[Any]):
         return self
 
     def __deepcopy__(self, memo: Any) -> List[Any]:
-        return [v for v in self]
+        return list(self)
 
     def __reduce__(self) -> Any:
         return list, (list(self),)
@@ -191,7 +191,7 @@ class Map(Dict[Any, Any]):
         super().__setitem__(key, self._field.check(value))
         self._owner._touch(self._field)
 
-    def GetEntryClass(self) -> Any:  # noqa: N802 - protobuf's name
+    def GetEntryClass(self) -> Any:
         """The message class of one entry."""
         from millrace.protos import descriptors
         return descriptors.entry_class(self._field)
@@ -519,7 +519,7 @@ class Message:
     def __deepcopy__(self, memo: Any) -> Any:
         return type(self).FromString(self.SerializeToString())
 
-    __copy__ = lambda self: self.__deepcopy__(None)  # noqa: E731
+    __copy__ = lambda self: self.__deepcopy__(None)
 
     def __reduce__(self) -> Any:
         return type(self).FromString, (self.SerializeToString(),)

@@ -12,7 +12,7 @@ _TOKEN = re.compile(r"""\s+|\#[^\n]*|(?P<string>"(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.
 ParseError = DecodeError
 
 
-def MessageToString(message: Any, **unused: Any) -> str:  # noqa: N802 - protobuf's name
+def MessageToString(message: Any, **unused: Any) -> str:
     """The text of a message."""
     return str(message)
 
@@ -33,7 +33,7 @@ def _string(token: str) -> bytes:
     return token[1:-1].encode("utf-8").decode("unicode_escape").encode("latin-1")
 
 
-def Parse(text: Any, message: Any, **unused: Any) -> Any:  # noqa: N802
+def Parse(text: Any, message: Any, **unused: Any) -> Any:
     """Takes over what a text says; the message."""
     tokens = _tokens(text.decode() if isinstance(text, bytes) else text)
     end = _fill(message, tokens, 0)

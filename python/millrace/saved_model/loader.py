@@ -29,8 +29,8 @@ def parse_saved_model(export_dir: Any) -> Any:
             try:
                 return read(data)
             except (DecodeError, text_format.ParseError, UnicodeDecodeError) as error:
-                raise at_user_line(IOError("Cannot parse file %s: %s." % (path, error))) from None
-    raise at_user_line(IOError("SavedModel file does not exist at: %s/{%s|%s}" % (folder, constants.SAVED_MODEL_FILENAME_PBTXT, constants.SAVED_MODEL_FILENAME_PB)))
+                raise at_user_line(OSError("Cannot parse file %s: %s." % (path, error))) from None
+    raise at_user_line(OSError("SavedModel file does not exist at: %s/{%s|%s}" % (folder, constants.SAVED_MODEL_FILENAME_PBTXT, constants.SAVED_MODEL_FILENAME_PB)))
 
 
 def _assets(graph: Any) -> List[Any]:

@@ -10,14 +10,14 @@ import sys
 import tempfile
 import unittest
 from typing import Any, List, Optional, Tuple
-from unittest import *  # noqa: F401,F403
+from unittest import *  # noqa: F403
 
 from millrace.testing.benchmark import Benchmark, run_benchmarks  # noqa: F401
 
 _folder: Optional[str] = None
 
 
-def GetTempDir() -> str:  # noqa: N802
+def GetTempDir() -> str:
     """A folder for the tests of this process, which is deleted at its end."""
     global _folder
     if _folder is None:
@@ -35,7 +35,7 @@ def test_src_dir_path(relative_path: str) -> str:
 test_src_dir_path.__test__ = False  # type: ignore[attr-defined]
 
 
-def StatefulSessionAvailable() -> bool:  # noqa: N802
+def StatefulSessionAvailable() -> bool:
     """Never."""
     return False
 
@@ -46,14 +46,14 @@ class StubOutForTesting:
     def __init__(self) -> None:
         self._kept: List[Tuple[Any, str, bool, Any]] = []
 
-    def Set(self, parent: Any, child_name: str, new_child: Any) -> None:  # noqa: N802
+    def Set(self, parent: Any, child_name: str, new_child: Any) -> None:
         """Replaces an attribute of one object."""
         own = vars(parent) if hasattr(parent, "__dict__") else {}
         old = own[child_name] if child_name in own else getattr(parent, child_name)
         self._kept.append((parent, child_name, child_name in own, old))
         setattr(parent, child_name, new_child)
 
-    def SmartSet(self, obj: Any, attr_name: str, new_attr: Any) -> None:  # noqa: N802
+    def SmartSet(self, obj: Any, attr_name: str, new_attr: Any) -> None:
         """Replaces an attribute where it is defined: of an object without it, in the class that has it."""
         owner = obj
         if not isinstance(obj, type(sys)) and attr_name not in vars(obj):
@@ -63,7 +63,7 @@ class StubOutForTesting:
             raise AttributeError("Attribute not found.")
         self.Set(owner, attr_name, new_attr)
 
-    def CleanUp(self) -> None:  # noqa: N802
+    def CleanUp(self) -> None:
         """Puts all back, the last one first."""
         while self._kept:
             parent, name, own, old = self._kept.pop()

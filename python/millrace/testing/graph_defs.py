@@ -92,7 +92,7 @@ def _node_difference(actual: Any, expected: Any) -> Optional[str]:
     return None
 
 
-def EqualGraphDefWrapper(actual: bytes, expected: bytes) -> str:  # noqa: N802 - TensorFlow's name
+def EqualGraphDefWrapper(actual: bytes, expected: bytes) -> str:
     """Where two encoded GraphDefs differ; "" when they do not."""
     return _graph_difference(definitions.GraphDef.FromString(actual), definitions.GraphDef.FromString(expected)) or ""  # type: ignore[attr-defined]
 

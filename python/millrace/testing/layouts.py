@@ -19,12 +19,12 @@ def _permuted(value: Any, orders: Dict[int, List[int]]) -> Any:
     return [value[axis] for axis in orders[len(value)]]
 
 
-def NHWCToNCHW(input_tensor: Any) -> Any:  # noqa: N802 - TensorFlow's name
+def NHWCToNCHW(input_tensor: Any) -> Any:
     """A tensor, or the list of its sizes, with channels second instead of last."""
     return _permuted(input_tensor, _LAST_TO_FIRST)
 
 
-def NCHWToNHWC(input_tensor: Any) -> Any:  # noqa: N802
+def NCHWToNHWC(input_tensor: Any) -> Any:
     """A tensor, or the list of its sizes, with channels last instead of second."""
     return _permuted(input_tensor, _FIRST_TO_LAST)
 
@@ -33,7 +33,7 @@ def _sizes(value: Any) -> List[Any]:
     return value.get_shape().as_list() if isinstance(value, Tensor) else list(value)
 
 
-def NHWCToNCHW_VECT_C(input_shape_or_tensor: Any) -> Any:  # noqa: N802
+def NHWCToNCHW_VECT_C(input_shape_or_tensor: Any) -> Any:
     """NHWCToNCHW with groups of four channels as a last dimension of their own."""
     sizes = _sizes(input_shape_or_tensor)
     if sizes[-1] % 4 != 0:
@@ -43,7 +43,7 @@ def NHWCToNCHW_VECT_C(input_shape_or_tensor: Any) -> Any:  # noqa: N802
     return _permuted(grouped, _TO_VECT)
 
 
-def NCHW_VECT_CToNHWC(input_shape_or_tensor: Any) -> Any:  # noqa: N802
+def NCHW_VECT_CToNHWC(input_shape_or_tensor: Any) -> Any:
     """What NHWCToNCHW_VECT_C was given."""
     sizes = _sizes(input_shape_or_tensor)
     if sizes[-1] != 4:

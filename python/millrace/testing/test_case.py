@@ -74,7 +74,7 @@ class CheckedThread:
 class TestCase(unittest.TestCase):
     """A test case. Each test starts with an empty default graph whose seed is fixed."""
 
-    def __init__(self, methodName: str = "runTest") -> None:  # noqa: N803 - unittest's name
+    def __init__(self, methodName: str = "runTest") -> None:
         super().__init__(methodName)
         self._threads: List[CheckedThread] = []
         self._tempdir: Optional[str] = None
@@ -148,7 +148,7 @@ class TestCase(unittest.TestCase):
         with self.cached_session() as own:
             return own.run(tensors)
 
-    def checkedThread(self, target: Callable[..., Any], args: Any = None, kwargs: Any = None) -> CheckedThread:  # noqa: N802
+    def checkedThread(self, target: Callable[..., Any], args: Any = None, kwargs: Any = None) -> CheckedThread:
         """A thread whose failure fails the test. It has to be joined."""
         made = CheckedThread(self, target, args, kwargs)
         self._threads.append(made)
@@ -156,24 +156,24 @@ class TestCase(unittest.TestCase):
 
     # ---- numbers ----
 
-    def assertNear(self, f1: Any, f2: Any, err: float, msg: Any = None) -> None:  # noqa: N802
+    def assertNear(self, f1: Any, f2: Any, err: float, msg: Any = None) -> None:
         """Fails unless numbers differ by at most err."""
         self.assertTrue(f1 == f2 or math.fabs(f1 - f2) <= err, "%f != %f +/- %f%s" % (f1, f2, err, "" if msg is None else " (%s)" % msg))
 
-    def assertArrayNear(self, farray1: Any, farray2: Any, err: float, msg: Any = None) -> None:  # noqa: N802
+    def assertArrayNear(self, farray1: Any, farray2: Any, err: float, msg: Any = None) -> None:
         """Fails unless lists have as many numbers, which differ by at most err."""
         self.assertEqual(len(farray1), len(farray2), msg)
         for f1, f2 in zip(farray1, farray2):
             self.assertNear(float(f1), float(f2), err, msg)
 
-    def assertNDArrayNear(self, ndarray1: Any, ndarray2: Any, err: float, msg: Any = None) -> None:  # noqa: N802
+    def assertNDArrayNear(self, ndarray1: Any, ndarray2: Any, err: float, msg: Any = None) -> None:
         """Fails unless the norm of the difference is below err."""
         self.assertTrue(self._NDArrayNear(ndarray1, ndarray2, err), msg)
 
-    def _NDArrayNear(self, ndarray1: Any, ndarray2: Any, err: float) -> bool:  # noqa: N802
+    def _NDArrayNear(self, ndarray1: Any, ndarray2: Any, err: float) -> bool:
         return bool(np.linalg.norm(ndarray1 - ndarray2) < err)
 
-    def _GetNdArray(self, a: Any) -> np.ndarray:  # noqa: N802
+    def _GetNdArray(self, a: Any) -> np.ndarray:
         return _array(a)
 
     def _same_shape(self, a: Any, b: Any, msg: Any) -> Any:
@@ -199,7 +199,7 @@ class TestCase(unittest.TestCase):
         check()
         self.fail(otherwise)
 
-    def assertAllClose(self, a: Any, b: Any, rtol: Any = 1e-6, atol: Any = 1e-6, msg: Any = None) -> None:  # noqa: N802
+    def assertAllClose(self, a: Any, b: Any, rtol: Any = 1e-6, atol: Any = 1e-6, msg: Any = None) -> None:
         """Fails unless |a - b| <= atol + rtol |b|, of arrays, and lists and dicts of them. The tolerances may be arrays."""
         if isinstance(a, dict) != isinstance(b, dict):
             raise ValueError("Can't compare dict to non-dict, %s vs %s. %s" % (a, b, msg or ""))
@@ -222,7 +222,7 @@ class TestCase(unittest.TestCase):
         except ValueError:  # parts of different shapes
             return False
 
-    def assertAllCloseAccordingToType(self, a: Any, b: Any, rtol: Any = 1e-6, atol: Any = 1e-6, float_rtol: float = 1e-6,  # noqa: N802
+    def assertAllCloseAccordingToType(self, a: Any, b: Any, rtol: Any = 1e-6, atol: Any = 1e-6, float_rtol: float = 1e-6,
                                       float_atol: float = 1e-6, half_rtol: float = 1e-3, half_atol: float = 1e-3,
                                       bfloat16_rtol: float = 1e-2, bfloat16_atol: float = 1e-2, msg: Any = None) -> None:
         """assertAllClose with wider tolerances for narrower types."""
@@ -233,7 +233,7 @@ class TestCase(unittest.TestCase):
                 rtol, atol = max(rtol, relative), max(atol, absolute)
         self.assertAllClose(a, b, rtol, atol, msg)
 
-    def assertNotAllClose(self, a: Any, b: Any, **kwargs: Any) -> None:  # noqa: N802
+    def assertNotAllClose(self, a: Any, b: Any, **kwargs: Any) -> None:
         """Fails if assertAllClose does not."""
         try:
             self.assertAllClose(a, b, **kwargs)
@@ -241,7 +241,7 @@ class TestCase(unittest.TestCase):
             return
         raise AssertionError("The two values are close at all elements. %s" % kwargs.get("msg", ""))
 
-    def assertAllEqual(self, a: Any, b: Any, msg: Any = None) -> None:  # noqa: N802
+    def assertAllEqual(self, a: Any, b: Any, msg: Any = None) -> None:
         """Fails unless arrays are equal; NaN equals NaN."""
         a, b = self._same_shape(a, b, msg)
         same = a == b
@@ -251,7 +251,7 @@ class TestCase(unittest.TestCase):
             print("not equal where =", np.where(np.logical_not(same)) if a.ndim else ())
             self._fail_as_numpy(lambda: np.testing.assert_array_equal(a, b, err_msg=str(msg or "")), "Arrays are not equal: %s and %s %s" % (a, b, msg or ""))
 
-    def assertNotAllEqual(self, a: Any, b: Any, msg: Any = None) -> None:  # noqa: N802
+    def assertNotAllEqual(self, a: Any, b: Any, msg: Any = None) -> None:
         """Fails if arrays are equal."""
         try:
             self.assertAllEqual(a, b)
@@ -264,23 +264,23 @@ class TestCase(unittest.TestCase):
         if not np.all(holds(a)):
             self.fail("Some elements are not %s: %s" % (what, a[np.logical_not(holds(a))]))
 
-    def assertAllGreater(self, a: Any, comparison_target: Any) -> None:  # noqa: N802
+    def assertAllGreater(self, a: Any, comparison_target: Any) -> None:
         """Fails unless every element is greater."""
         self._all_elements(a, lambda x: x > comparison_target, "> %s" % (comparison_target,))
 
-    def assertAllGreaterEqual(self, a: Any, comparison_target: Any) -> None:  # noqa: N802
+    def assertAllGreaterEqual(self, a: Any, comparison_target: Any) -> None:
         """Fails unless every element is greater or equal."""
         self._all_elements(a, lambda x: x >= comparison_target, ">= %s" % (comparison_target,))
 
-    def assertAllLess(self, a: Any, comparison_target: Any) -> None:  # noqa: N802
+    def assertAllLess(self, a: Any, comparison_target: Any) -> None:
         """Fails unless every element is less."""
         self._all_elements(a, lambda x: x < comparison_target, "< %s" % (comparison_target,))
 
-    def assertAllLessEqual(self, a: Any, comparison_target: Any) -> None:  # noqa: N802
+    def assertAllLessEqual(self, a: Any, comparison_target: Any) -> None:
         """Fails unless every element is less or equal."""
         self._all_elements(a, lambda x: x <= comparison_target, "<= %s" % (comparison_target,))
 
-    def assertAllInRange(self, target: Any, lower_bound: Any, upper_bound: Any, open_lower_bound: bool = False,  # noqa: N802
+    def assertAllInRange(self, target: Any, lower_bound: Any, upper_bound: Any, open_lower_bound: bool = False,
                          open_upper_bound: bool = False) -> None:
         """Fails unless every element is within bounds, which count as inside unless open."""
         array = self._GetNdArray(target)
@@ -293,17 +293,17 @@ class TestCase(unittest.TestCase):
             raise AssertionError("Element(s) are not in the range %s%s, %s%s: %s" % (
                 "(" if open_lower_bound else "[", lower_bound, upper_bound, ")" if open_upper_bound else "]", array[outside]))
 
-    def assertAllInSet(self, target: Any, expected_set: Any) -> None:  # noqa: N802
+    def assertAllInSet(self, target: Any, expected_set: Any) -> None:
         """Fails unless every element is one of a set."""
         others = np.setdiff1d(self._GetNdArray(target), list(expected_set))
         if np.size(others):
             raise AssertionError("%d unique element(s) are not in the set %s: %s" % (np.size(others), expected_set, others))
 
-    def assertBetween(self, value: Any, minv: Any, maxv: Any, msg: Any = None) -> None:  # noqa: N802
+    def assertBetween(self, value: Any, minv: Any, maxv: Any, msg: Any = None) -> None:
         """Fails unless minv <= value <= maxv."""
         self.assertTrue(minv <= value <= maxv, msg or "%r is not between %r and %r" % (value, minv, maxv))
 
-    def assertShapeEqual(self, np_array: Any, tf_tensor: Any, msg: Any = None) -> None:  # noqa: N802
+    def assertShapeEqual(self, np_array: Any, tf_tensor: Any, msg: Any = None) -> None:
         """Fails unless the shape of a tensor is that of an array."""
         if not isinstance(np_array, (np.ndarray, np.generic)):
             raise TypeError("np_array must be a Numpy ndarray or Numpy scalar")
@@ -311,28 +311,28 @@ class TestCase(unittest.TestCase):
             raise TypeError("tf_tensor must be a Tensor")
         self.assertAllEqual(np_array.shape, tf_tensor.get_shape().as_list(), msg)
 
-    def assertDTypeEqual(self, target: Any, expected_dtype: Any) -> None:  # noqa: N802
+    def assertDTypeEqual(self, target: Any, expected_dtype: Any) -> None:
         """Fails unless the elements are of a type."""
         actual = target.dtype if hasattr(target, "dtype") else self._GetNdArray(target).dtype
         self.assertEqual(np.dtype(getattr(actual, "as_numpy_dtype", actual)), np.dtype(getattr(expected_dtype, "as_numpy_dtype", expected_dtype)))
 
     # ---- others ----
 
-    def assertStartsWith(self, actual: str, expected_start: str, msg: Any = None) -> None:  # noqa: N802
+    def assertStartsWith(self, actual: str, expected_start: str, msg: Any = None) -> None:
         """Fails unless a text begins with another."""
         if not actual.startswith(expected_start):
             self.fail("%r does not start with %r%s" % (actual, expected_start, " : %r" % (msg,) if msg else ""))
 
-    def assertDeviceEqual(self, device1: Any, device2: Any, msg: Any = None) -> None:  # noqa: N802
+    def assertDeviceEqual(self, device1: Any, device2: Any, msg: Any = None) -> None:
         """Fails unless two names mean the same device."""
         one, other = _device.canonical_name(device1), _device.canonical_name(device2)
         self.assertEqual(one, other, "Devices %s and %s are not equal. %s" % (one, other, msg or ""))
 
-    def _AssertProtoEquals(self, a: Any, b: Any, msg: Any = None) -> None:  # noqa: N802
+    def _AssertProtoEquals(self, a: Any, b: Any, msg: Any = None) -> None:
         if not messages.equal(a, b):
             messages.assert_equal(self, a, b, normalize_numbers=True, msg=msg)
 
-    def assertProtoEquals(self, expected_message_maybe_ascii: Any, message: Any, msg: Any = None) -> None:  # noqa: N802
+    def assertProtoEquals(self, expected_message_maybe_ascii: Any, message: Any, msg: Any = None) -> None:
         """Fails unless a message is the expected one, which may be given as text."""
         expected = expected_message_maybe_ascii
         if isinstance(expected, str):
@@ -342,14 +342,14 @@ class TestCase(unittest.TestCase):
             self.fail("Can't compare protos of type %s and %s. %s" % (type(expected), type(message), msg or ""))
         self._AssertProtoEquals(expected, message, msg)
 
-    def assertProtoEqualsVersion(self, expected: str, actual: Any, producer: Optional[int] = None, min_consumer: int = 0, msg: Any = None) -> None:  # noqa: N802
+    def assertProtoEqualsVersion(self, expected: str, actual: Any, producer: Optional[int] = None, min_consumer: int = 0, msg: Any = None) -> None:
         """assertProtoEquals of a GraphDef, given as text without its versions."""
         from millrace import GRAPH_DEF_VERSION
         number = GRAPH_DEF_VERSION if producer is None else producer
         self.assertProtoEquals("versions { producer: %d min_consumer: %d };\n%s" % (number, min_consumer, expected), actual, msg)
 
     @contextlib.contextmanager
-    def assertRaisesWithPredicateMatch(self, exception_type: Any, expected_err_re_or_predicate: Any) -> Iterator[None]:  # noqa: N802
+    def assertRaisesWithPredicateMatch(self, exception_type: Any, expected_err_re_or_predicate: Any) -> Iterator[None]:
         """A context that fails unless it raises an exception that a function accepts, or whose text has a regular expression in it."""
         expected = expected_err_re_or_predicate
         accepts = expected if callable(expected) else lambda error: re.search(expected, _text_of(error))
@@ -361,12 +361,12 @@ class TestCase(unittest.TestCase):
         else:
             self.fail(exception_type.__name__ + " not raised")
 
-    def assertRaisesOpError(self, expected_err_re_or_predicate: Any) -> Any:  # noqa: N802
+    def assertRaisesOpError(self, expected_err_re_or_predicate: Any) -> Any:
         """A context that fails unless a step fails, with a text."""
         return self.assertRaisesWithPredicateMatch(errors.OpError, expected_err_re_or_predicate)
 
-    assertItemsEqual = unittest.TestCase.assertCountEqual  # noqa: N815 - Python 2's name
-    assertRaisesRegexp = unittest.TestCase.assertRaisesRegex  # noqa: N815
+    assertItemsEqual = unittest.TestCase.assertCountEqual
+    assertRaisesRegexp = unittest.TestCase.assertRaisesRegex
 
 
 def _text_of(error: BaseException) -> str:

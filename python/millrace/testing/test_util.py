@@ -40,12 +40,12 @@ def _local_devices() -> Any:
     return device_lib.list_local_devices()
 
 
-def IsGoogleCudaEnabled() -> bool:  # noqa: N802 - TensorFlow's name
+def IsGoogleCudaEnabled() -> bool:
     """Whether GPUs are supported."""
     return bool(gpu_device_name())
 
 
-def CudaSupportsHalfMatMulAndConv() -> bool:  # noqa: N802
+def CudaSupportsHalfMatMulAndConv() -> bool:
     """Whether a GPU multiplies float16."""
     return bool(gpu_device_name())
 
@@ -53,12 +53,12 @@ def CudaSupportsHalfMatMulAndConv() -> bool:  # noqa: N802
 GpuSupportsHalfMatMulAndConv = is_built_with_cuda = CudaSupportsHalfMatMulAndConv
 
 
-def IsMklEnabled() -> bool:  # noqa: N802
+def IsMklEnabled() -> bool:
     """Whether TensorFlow's MKL kernels are used: never."""
     return False
 
 
-def InstallStackTraceHandler() -> None:  # noqa: N802
+def InstallStackTraceHandler() -> None:
     """Python says where a signal has ended it."""
     import faulthandler
     faulthandler.enable()

@@ -112,7 +112,7 @@ def load_inputs_from_input_arg_string(inputs_str: str, input_exprs_str: str) -> 
         if key in feeds:
             warnings.warn("input_key %s has been specified with both --inputs and --input_exprs options. Value in --input_exprs will be used." % key,
                           stacklevel=2)
-        feeds[key] = eval(expression, {"np": np})  # noqa: S307 - what the user of the command line wrote
+        feeds[key] = eval(expression, {"np": np})
     return feeds
 
 

@@ -2,41 +2,41 @@
 # mypy: implicit-reexport
 """tf.train: optimizers, averages, schedules, savers, coordinators."""
 from millrace.framework import missing as _missing
-from millrace.ops.gradients import AggregationMethod  # noqa: F401
-from millrace.ops.variables import Variable as _Variable  # noqa: F401
-from millrace.protos.definitions import (BytesList, ClusterDef, Example, Feature, FeatureList, FeatureLists, Features,  # type: ignore[attr-defined]  # noqa: F401
+from millrace.ops.gradients import AggregationMethod
+from millrace.ops.variables import Variable as _Variable
+from millrace.protos.definitions import (BytesList, ClusterDef, Example, Feature, FeatureList, FeatureLists, Features,  # type: ignore[attr-defined]
                                          FloatList, Int64List, JobDef, SaverDef, SequenceExample, ServerDef)
-from millrace.summary import FileWriter as SummaryWriter  # noqa: F401
-from millrace.summary import FileWriterCache as SummaryWriterCache  # noqa: F401
-from millrace.summary import summary_iterator  # noqa: F401
-from millrace.train.basic_loops import basic_train_loop  # noqa: F401
-from millrace.train.checkpoint_utils import checkpoints_iterator, init_from_checkpoint  # noqa: F401
-from millrace.train.cluster import ClusterSpec, replica_device_setter  # noqa: F401
-from millrace.train.coordinator import Coordinator, LooperThread  # noqa: F401
-from millrace.train.decay import *  # noqa: F401,F403
-from millrace.train.global_step import (assert_global_step, create_global_step, get_global_step,  # noqa: F401
+from millrace.summary import FileWriter as SummaryWriter
+from millrace.summary import FileWriterCache as SummaryWriterCache
+from millrace.summary import summary_iterator
+from millrace.train.basic_loops import basic_train_loop
+from millrace.train.checkpoint_utils import checkpoints_iterator, init_from_checkpoint
+from millrace.train.cluster import ClusterSpec, replica_device_setter
+from millrace.train.coordinator import Coordinator, LooperThread
+from millrace.train.decay import *  # noqa: F403
+from millrace.train.global_step import (assert_global_step, create_global_step, get_global_step,
                                         get_or_create_global_step, global_step)
-from millrace.train.hooks import (CheckpointSaverHook, CheckpointSaverListener, FeedFnHook, FinalOpsHook, GlobalStepWaiterHook,  # noqa: F401
+from millrace.train.hooks import (CheckpointSaverHook, CheckpointSaverListener, FeedFnHook, FinalOpsHook, GlobalStepWaiterHook,
                                   LoggingTensorHook, NanLossDuringTrainingError, NanTensorHook, ProfilerHook, SecondOrStepTimer, SessionRunArgs,
                                   SessionRunContext, SessionRunHook, SessionRunValues, StepCounterHook, StopAtStepHook, SummarySaverHook)
-from millrace.train.batching import (batch, batch_join, maybe_batch, maybe_batch_join, maybe_shuffle_batch,  # noqa: F401
+from millrace.train.batching import (batch, batch_join, maybe_batch, maybe_batch_join, maybe_shuffle_batch,
                                      maybe_shuffle_batch_join, shuffle_batch, shuffle_batch_join)
-from millrace.train.input import (input_producer, limit_epochs, match_filenames_once, range_input_producer,  # noqa: F401
+from millrace.train.input import (input_producer, limit_epochs, match_filenames_once, range_input_producer,
                                   slice_input_producer, string_input_producer)
-from millrace.train.monitored_session import (ChiefSessionCreator, MonitoredSession, MonitoredTrainingSession, Scaffold,  # noqa: F401
+from millrace.train.monitored_session import (ChiefSessionCreator, MonitoredSession, MonitoredTrainingSession, Scaffold,
                                               SessionCreator, SessionManager, SingularMonitoredSession, WorkerSessionCreator)
-from millrace.train.moving_averages import ExponentialMovingAverage  # noqa: F401
-from millrace.train.optimizer import (AdadeltaOptimizer, AdagradOptimizer, AdamOptimizer, FtrlOptimizer,  # noqa: F401
+from millrace.train.moving_averages import ExponentialMovingAverage
+from millrace.train.optimizer import (AdadeltaOptimizer, AdagradOptimizer, AdamOptimizer, FtrlOptimizer,
                                       GradientDescentOptimizer, MomentumOptimizer, Optimizer, RMSPropOptimizer)
-from millrace.train.proximal_optimizers import AdagradDAOptimizer, ProximalAdagradOptimizer, ProximalGradientDescentOptimizer  # noqa: F401
-from millrace.train.queue_runner import QueueRunner, add_queue_runner, start_queue_runners  # noqa: F401
-from millrace.train.saver import (CheckpointReader, NewCheckpointReader, Saver, checkpoint_exists, export_meta_graph,  # noqa: F401
+from millrace.train.proximal_optimizers import AdagradDAOptimizer, ProximalAdagradOptimizer, ProximalGradientDescentOptimizer
+from millrace.train.queue_runner import QueueRunner, add_queue_runner, start_queue_runners
+from millrace.train.saver import (CheckpointReader, NewCheckpointReader, Saver, checkpoint_exists, export_meta_graph,
                                   generate_checkpoint_state_proto, get_checkpoint_state, import_meta_graph, latest_checkpoint,
                                   list_variables, load_checkpoint, load_variable, update_checkpoint_state, write_graph)
-from millrace.train.checkpoint_management import get_checkpoint_mtimes, remove_checkpoint  # noqa: F401
-from millrace.train.sync_replicas_optimizer import SyncReplicasOptimizer  # noqa: F401
-from millrace.train.supervisor import Supervisor  # noqa: F401
-from millrace.train.warm_starting import VocabInfo, warm_start  # noqa: F401
+from millrace.train.checkpoint_management import get_checkpoint_mtimes, remove_checkpoint
+from millrace.train.sync_replicas_optimizer import SyncReplicasOptimizer
+from millrace.train.supervisor import Supervisor
+from millrace.train.warm_starting import VocabInfo, warm_start
 
 _NOT_PROVIDED = {
     "Server": "tf.Session in this process",

@@ -115,7 +115,7 @@ class LoggingTensorHook(SessionRunHook):
             raise ValueError("invalid every_n_iter=%s." % every_n_iter)
         if not isinstance(tensors, dict):
             self._order = [t if isinstance(t, str) else t.name for t in tensors]
-            tensors = {n: t for n, t in zip(self._order, tensors)}
+            tensors = dict(zip(self._order, tensors))
         else:
             self._order = list(tensors)
         self._tensors, self._formatter, self._at_end = tensors, formatter, at_end

@@ -46,7 +46,7 @@ def _registered(names: List[str]) -> Dict[str, Any]:
     for name in names:
         try:
             op = definitions.OpDef.FromString(graph._op_def(name))
-        except Exception:  # noqa: BLE001 - an op of others
+        except Exception:
             continue
         op.summary = op.description = ""
         found[name] = op
@@ -164,7 +164,7 @@ def add_collection_def(meta_graph_def: Any, key: Any, graph: Optional[Graph] = N
         kind, written = _written(key, values, export_scope)
         getattr(meta_graph_def.collection_def[key], kind).value.extend(written)
         getattr(meta_graph_def.collection_def[key], kind).SetInParent()
-    except Exception as error:  # noqa: BLE001 - a collection may hold anything
+    except Exception as error:
         tf_logging.warning("Issue encountered when serializing %s.\nType is unsupported, or the types of the items don't match field type in "
                            "CollectionDef. Note this is a warning and probably safe to ignore.\n%s", key, error)
         if key in meta_graph_def.collection_def:

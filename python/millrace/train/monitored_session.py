@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 import os
-from typing import Any, Dict, List, Optional
+from typing import Any, List, Optional
 
 from millrace.framework import errors
 from millrace.framework.graph import GraphKeys, get_collection, get_default_graph
@@ -237,7 +237,7 @@ class SingularMonitoredSession(_MonitoredSession):
         return self._tf_sess()
 
 
-def MonitoredTrainingSession(master: str = "", is_chief: bool = True, checkpoint_dir: Optional[str] = None, scaffold: Optional[Scaffold] = None,  # noqa: N802
+def MonitoredTrainingSession(master: str = "", is_chief: bool = True, checkpoint_dir: Optional[str] = None, scaffold: Optional[Scaffold] = None,
                              hooks: Any = None, chief_only_hooks: Any = None, save_checkpoint_secs: Any = 600, save_summaries_steps: Any = None,
                              save_summaries_secs: Any = None, config: Any = None, stop_grace_period_secs: float = 120, log_step_count_steps: Optional[int] = 100,
                              max_wait_secs: float = 7200, save_checkpoint_steps: Any = None, summary_dir: Optional[str] = None) -> MonitoredSession:

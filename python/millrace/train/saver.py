@@ -10,10 +10,10 @@ import millrace._core as _core
 from millrace import tf_logging
 from millrace.framework import errors
 from millrace.framework.errors import at_user_line
-from millrace.framework.graph import Graph, GraphKeys, Tensor, add_to_collection, get_collection, get_default_graph
+from millrace.framework.graph import Graph, GraphKeys, Tensor, add_to_collection, get_collection
 from millrace.framework.library_names import prepend_name_scope, strip_name_scope
 from millrace.framework.proto_functions import register_proto_function
-from millrace.ops.variables import Variable, global_variables
+from millrace.ops.variables import Variable
 from millrace.protos import definitions
 from millrace.train import meta_graph
 from millrace.train.checkpoint_management import (checkpoint_exists, generate_checkpoint_state_proto, get_checkpoint_mtimes,  # noqa: F401
@@ -135,14 +135,14 @@ class Saver:
 
     # ---- which checkpoints stay ----
 
-    def _RecordLastCheckpoint(self, latest_save_path: str) -> None:  # noqa: N802 - TensorFlow's name
+    def _RecordLastCheckpoint(self, latest_save_path: str) -> None:
         if not self.saver_def.max_to_keep or self.saver_def.max_to_keep < 0:
             return
         self._last_checkpoints = [c for c in self._last_checkpoints if c[0] != latest_save_path] + [(latest_save_path, time.time())]
         while len(self._last_checkpoints) > self.saver_def.max_to_keep:
             self._checkpoints_to_be_deleted.append(self._last_checkpoints.pop(0))
 
-    def _MaybeDeleteOldCheckpoints(self, meta_graph_suffix: str = "meta") -> None:  # noqa: N802
+    def _MaybeDeleteOldCheckpoints(self, meta_graph_suffix: str = "meta") -> None:
         """Removes the checkpoints that the state file no longer names, but for those that stay for good."""
         while self._checkpoints_to_be_deleted:
             path, written = self._checkpoints_to_be_deleted.pop(0)
@@ -174,10 +174,10 @@ class Saver:
         found = [path for path in checkpoint_paths if checkpoint_exists(path)]
         self.set_last_checkpoints_with_time(list(zip(found, get_checkpoint_mtimes(found))))
 
-    def _CheckpointFilename(self, p: Tuple[str, float]) -> str:  # noqa: N802
+    def _CheckpointFilename(self, p: Tuple[str, float]) -> str:
         return p[0]
 
-    def _MetaGraphFilename(self, checkpoint_filename: str, meta_graph_suffix: str = "meta") -> str:  # noqa: N802
+    def _MetaGraphFilename(self, checkpoint_filename: str, meta_graph_suffix: str = "meta") -> str:
         return meta_graph_filename(checkpoint_filename, meta_graph_suffix)
 
     # ---- messages ----

@@ -2,7 +2,7 @@
 """Sessions around sessions: made anew after a preemption, stopped with a coordinator's threads, with hooks around each step."""
 from __future__ import annotations
 
-from typing import Any, Dict, Optional
+from typing import Any, Dict
 
 from millrace import tf_logging
 from millrace.framework import errors
@@ -90,13 +90,13 @@ class _RecoverableSession(_WrappedSession):
             self._drop()
             self._sess = self._create()
             return False
-        except Exception:  # noqa: BLE001 - what a thread reported comes out of run()
+        except Exception:
             return True
 
     def _drop(self) -> None:
         try:
             self._sess.close()
-        except Exception as error:  # noqa: BLE001 - it is given up in any case
+        except Exception as error:
             tf_logging.info("Closing a preempted session: %s", error)
         self._sess = None
 
@@ -141,7 +141,7 @@ class _CoordinatedSession(_WrappedSession):
         finally:
             try:
                 super().close()
-            except Exception as error:  # noqa: BLE001 - join's exception is the one to see
+            except Exception as error:
                 tf_logging.info("Closing a session: %s", error)
 
     def run(self, *args: Any, **kwargs: Any) -> Any:
@@ -155,7 +155,7 @@ class _CoordinatedSession(_WrappedSession):
                 self._coord.raise_requested_exception()
             except PREEMPTION:
                 raise
-            except Exception:  # noqa: BLE001
+            except Exception:
                 raise error from None
             raise
 

@@ -6,7 +6,7 @@ The table imports nothing but NumPy, so that the TensorFlow wheel can be asked a
 """
 from __future__ import annotations
 
-from typing import Any, Callable, Dict, List, NamedTuple, Optional, Sequence
+from typing import Any, Callable, Dict, List, NamedTuple, Sequence
 
 import numpy as np
 

@@ -244,7 +244,7 @@ def _written(tf: Any, make: Callable[[str], Any]) -> Any:
 
 
 def _writer(tf: Any) -> Any:
-    return getattr(tf.train, "SummaryWriter")
+    return tf.train.SummaryWriter
 
 
 case("summary.FileWriter", [[3, "loss", 1.5], [4, "t", 2.5]], lambda tf: _written(tf, tf.summary.FileWriter), lambda tf: _written(tf, lambda d: tf.summary.FileWriter(d, tf.get_default_graph())),

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from table import A, B, I, ONE_HOT, SOFT, V, case, f32, sigmoid
+from table import A, B, ONE_HOT, SOFT, V, case, f32
 
 
 def after(tf: Any, op: Any, variable: Any) -> Any:

@@ -13,8 +13,8 @@ import pytest
 import millrace as tf
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from evaluate import evaluate, same  # noqa: E402
-from suite import CASES  # noqa: E402
+from evaluate import evaluate, same
+from suite import CASES
 
 _ALL = [pytest.param(c, call, id="%s-%s%d" % (c.name.replace(" ", "_"), kind, i))
         for c in CASES for kind, calls in (("", c.calls), ("old", c.old)) for i, call in enumerate(calls)]

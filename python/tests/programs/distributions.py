@@ -39,7 +39,7 @@ with tf.Session() as sess:
     print(np.round(sess.run([ds.Normal(0.0, 1.0).cdf([-1.0, 0.5]), ds.Uniform().cdf([0.25, 2.0]), ds.Laplace(0.0, 1.0).cdf([-1.0, 0.5])]), 4))
     try:
         ds.kl_divergence(ds.Normal(0.0, 1.0), ds.Uniform())
-    except NotImplementedError as error:
+    except NotImplementedError:
         print("no divergence")
 
 states = tf.placeholder(tf.float32, [None, 3])

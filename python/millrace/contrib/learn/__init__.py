@@ -3,15 +3,15 @@
 """tf.contrib.learn: estimators, data sets and vocabularies."""
 from typing import Any as _Any
 
-from millrace.contrib.learn import datasets, experiment, graph_actions, learn_runner, monitors, preprocessing  # noqa: F401
-from millrace.contrib.learn.canned import (DNNClassifier, DNNLinearCombinedClassifier, DNNLinearCombinedRegressor, DNNRegressor,  # noqa: F401
+from millrace.contrib.learn import datasets, experiment, graph_actions, learn_runner, monitors, preprocessing
+from millrace.contrib.learn.canned import (DNNClassifier, DNNLinearCombinedClassifier, DNNLinearCombinedRegressor, DNNRegressor,
                                            LinearClassifier, LinearRegressor, infer_real_valued_columns_from_input,
                                            infer_real_valued_columns_from_input_fn)
-from millrace.contrib.learn.estimators import BaseEstimator, Estimator, ModelFnOps, SKCompat  # noqa: F401
-from millrace.contrib.learn.experiment import Experiment  # noqa: F401
-from millrace.contrib.learn.graph_actions import run_feeds, run_n  # noqa: F401
-from millrace.contrib.learn.metric_spec import MetricSpec, PredictionKey  # noqa: F401
-from millrace.contrib.learn.run_config import RunConfig  # noqa: F401
+from millrace.contrib.learn.estimators import BaseEstimator, Estimator, ModelFnOps, SKCompat
+from millrace.contrib.learn.experiment import Experiment
+from millrace.contrib.learn.graph_actions import run_feeds, run_n
+from millrace.contrib.learn.metric_spec import MetricSpec, PredictionKey
+from millrace.contrib.learn.run_config import RunConfig
 from millrace.framework import missing as _missing
 
 

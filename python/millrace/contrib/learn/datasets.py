@@ -5,7 +5,7 @@ from typing import Any, Optional
 
 import numpy as np
 
-from millrace.contrib.learn import base  # noqa: F401
+from millrace.contrib.learn import base
 from millrace.examples.tutorials.mnist import input_data as mnist  # noqa: F401
 from millrace.examples.tutorials.mnist.input_data import load_mnist, read_data_sets  # noqa: F401
 from millrace.framework.errors import at_user_line

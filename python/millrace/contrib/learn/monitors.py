@@ -10,22 +10,22 @@ from millrace.train.hooks import CheckpointSaverHook, LoggingTensorHook, NanTens
 from millrace.train.hooks import NanLossDuringTrainingError, StepCounterHook  # noqa: F401
 
 
-def PrintTensor(tensor_names: Any, every_n: int = 100, first_n: int = 1) -> SessionRunHook:  # noqa: N802
+def PrintTensor(tensor_names: Any, every_n: int = 100, first_n: int = 1) -> SessionRunHook:
     """Logs tensors."""
     return LoggingTensorHook(tensor_names, every_n_iter=every_n)
 
 
-def StopAtStep(num_steps: Optional[int] = None, last_step: Optional[int] = None) -> SessionRunHook:  # noqa: N802
+def StopAtStep(num_steps: Optional[int] = None, last_step: Optional[int] = None) -> SessionRunHook:
     """Ends the training."""
     return StopAtStepHook(num_steps, last_step)
 
 
-def NanLoss(loss_tensor: Any, every_n_steps: int = 100, fail_on_nan_loss: bool = True) -> SessionRunHook:  # noqa: N802
+def NanLoss(loss_tensor: Any, every_n_steps: int = 100, fail_on_nan_loss: bool = True) -> SessionRunHook:
     """Ends the training where the loss is no number."""
     return NanTensorHook(loss_tensor, fail_on_nan_loss)
 
 
-def CheckpointSaver(checkpoint_dir: str, save_secs: Optional[float] = None, save_steps: Optional[int] = None, saver: Any = None,  # noqa: N802
+def CheckpointSaver(checkpoint_dir: str, save_secs: Optional[float] = None, save_steps: Optional[int] = None, saver: Any = None,
                     checkpoint_basename: str = "model.ckpt", scaffold: Any = None) -> SessionRunHook:
     """Saves."""
     return CheckpointSaverHook(checkpoint_dir, save_secs, save_steps, saver, checkpoint_basename, scaffold)

@@ -12,7 +12,7 @@ from millrace.train.queue_runner import start_queue_runners
 
 
 @contextlib.contextmanager
-def QueueRunners(session: Any) -> Iterator[None]:  # noqa: N802 - TensorFlow's name
+def QueueRunners(session: Any) -> Iterator[None]:
     """A context in which the queue runners of the session's graph run."""
     if not session.graph.get_collection(GraphKeys.QUEUE_RUNNERS):
         raise at_user_line(ValueError("The graph has no queue runners"))

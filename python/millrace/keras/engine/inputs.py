@@ -38,7 +38,7 @@ class InputLayer(Layer):
         return {"batch_input_shape": self.batch_input_shape, "dtype": self.dtype, "sparse": self.sparse, "name": self.name}
 
 
-def Input(shape: Any = None, batch_shape: Any = None, name: Optional[str] = None, dtype: Any = None, sparse: bool = False,  # noqa: N802
+def Input(shape: Any = None, batch_shape: Any = None, name: Optional[str] = None, dtype: Any = None, sparse: bool = False,
           tensor: Any = None, batch_size: Optional[int] = None, **unused: Any) -> Any:
     """A tensor that a model is fed."""
     if unused:

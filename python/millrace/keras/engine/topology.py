@@ -6,10 +6,10 @@ from __future__ import annotations
 from typing import Any, List
 
 from millrace.keras.engine.base import InputSpec, Layer, Node, is_keras_tensor, listed, one_or_all, shape_tuple  # noqa: F401
-from millrace.keras.engine.network import Network, get_source_inputs  # noqa: F401
+from millrace.keras.engine.network import Network, get_source_inputs
 from millrace.keras.engine.saving import (load_weights_from_hdf5_group, load_weights_from_hdf5_group_by_name,  # noqa: F401
                                           preprocess_weights_for_loading, save_weights_to_hdf5_group)
-from millrace.keras.engine.inputs import Input, InputLayer  # noqa: F401
+from millrace.keras.engine.inputs import Input, InputLayer
 
 Container = Network
 _is_keras_tensor = is_keras_tensor

@@ -144,7 +144,7 @@ def standardize_weights(y: Any, sample_weight: Any = None, class_weight: Any = N
         if len(y.shape) > 2:
             raise at_user_line(ValueError("`class_weight` not supported for 3+ dimensional targets."))
         classes = np.argmax(y, 1) if len(y.shape) == 2 and y.shape[1] > 1 else np.reshape(y, -1)
-        unknown = sorted(set(int(c) for c in classes) - set(class_weight))
+        unknown = sorted({int(c) for c in classes} - set(class_weight))
         if unknown:
             raise at_user_line(ValueError("`class_weight` must contain all classes in the data. The classes %s exist in the data but not in `class_weight`."
                                           % unknown))

@@ -145,7 +145,7 @@ class TrainingLoops:
             held = [[None if a is None else a[at:] for a in part] for part in (inputs, targets, weights)]
             inputs, targets, weights = ([None if a is None else a[:at] for a in part] for part in (inputs, targets, weights))
             self._validation_arrays = held
-            validate = lambda: self._evaluate_arrays(*held, size, None)  # noqa: E731
+            validate = lambda: self._evaluate_arrays(*held, size, None)
         present = [a for a in [*inputs, *targets] if a is not None]
         count = present[0].shape[0] if present else 0
         self._needs_steps(present, steps_per_epoch, "steps_per_epoch")

@@ -3,23 +3,23 @@
 """tf.keras.layers."""
 from typing import Any as _Any
 
-from millrace.keras.engine.base import Layer  # noqa: F401
-from millrace.keras.engine.inputs import Input, InputLayer  # noqa: F401
-from millrace.keras.layers import (advanced_activations, convolutional, convolutional_recurrent, core, embeddings, local, merge, noise,  # noqa: F401
+from millrace.keras.engine.base import Layer
+from millrace.keras.engine.inputs import Input, InputLayer
+from millrace.keras.layers import (advanced_activations, convolutional, convolutional_recurrent, core, embeddings, local, merge, noise,
                                    normalization, pooling, recurrent, wrappers)
-from millrace.keras.layers.advanced_activations import ELU, LeakyReLU, PReLU, ReLU, Softmax, ThresholdedReLU  # noqa: F401
-from millrace.keras.layers.convolutional import *  # noqa: F401,F403
-from millrace.keras.layers.convolutional_recurrent import ConvLSTM2D, ConvLSTM2DCell  # noqa: F401
-from millrace.keras.layers.core import *  # noqa: F401,F403
-from millrace.keras.layers.embeddings import Embedding  # noqa: F401
-from millrace.keras.layers.local import LocallyConnected1D, LocallyConnected2D  # noqa: F401
-from millrace.keras.layers.merge import *  # noqa: F401,F403
-from millrace.keras.layers.noise import AlphaDropout, GaussianDropout, GaussianNoise  # noqa: F401
-from millrace.keras.layers.normalization import BatchNormalization, LayerNormalization  # noqa: F401
-from millrace.keras.layers.pooling import *  # noqa: F401,F403
-from millrace.keras.layers.recurrent import (GRU, LSTM, RNN, GRUCell, LSTMCell, SimpleRNN, SimpleRNNCell, StackedRNNCells)  # noqa: F401
-from millrace.keras.layers.wrappers import Bidirectional, TimeDistributed, Wrapper  # noqa: F401
-from millrace.layer_base import InputSpec  # noqa: F401
+from millrace.keras.layers.advanced_activations import ELU, LeakyReLU, PReLU, ReLU, Softmax, ThresholdedReLU
+from millrace.keras.layers.convolutional import *  # noqa: F403
+from millrace.keras.layers.convolutional_recurrent import ConvLSTM2D, ConvLSTM2DCell
+from millrace.keras.layers.core import *  # noqa: F403
+from millrace.keras.layers.embeddings import Embedding
+from millrace.keras.layers.local import LocallyConnected1D, LocallyConnected2D
+from millrace.keras.layers.merge import *  # noqa: F403
+from millrace.keras.layers.noise import AlphaDropout, GaussianDropout, GaussianNoise
+from millrace.keras.layers.normalization import BatchNormalization, LayerNormalization
+from millrace.keras.layers.pooling import *  # noqa: F403
+from millrace.keras.layers.recurrent import (GRU, LSTM, RNN, GRUCell, LSTMCell, SimpleRNN, SimpleRNNCell, StackedRNNCells)
+from millrace.keras.layers.wrappers import Bidirectional, TimeDistributed, Wrapper
+from millrace.layer_base import InputSpec
 
 
 def serialize(layer: _Any) -> _Any:

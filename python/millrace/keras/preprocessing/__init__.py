@@ -1,4 +1,4 @@
 # SPDX-License-Identifier: Apache-2.0
 # mypy: implicit-reexport
 """tf.keras.preprocessing."""
-from millrace.keras.preprocessing import image, sequence, text  # noqa: F401
+from millrace.keras.preprocessing import image, sequence, text

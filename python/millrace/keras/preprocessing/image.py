@@ -223,7 +223,7 @@ class Iterator:
         self._order, self._at = np.arange(0), 0
 
     def __len__(self) -> int:
-        return -(-self.n // self.batch_size)
+        return (self.n + self.batch_size - 1) // self.batch_size
 
     def on_epoch_end(self) -> None:
         """Nothing to do: each round has an order of its own."""

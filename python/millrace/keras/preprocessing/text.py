@@ -22,7 +22,7 @@ def hashing_trick(text: str, n: int, hash_function: Any = None, filters: str = _
     if hash_function is None:
         hash_function = hash
     elif hash_function == "md5":
-        hash_function = lambda w: int(hashlib.md5(w.encode()).hexdigest(), 16)  # noqa: E731
+        hash_function = lambda w: int(hashlib.md5(w.encode()).hexdigest(), 16)
     return [hash_function(w) % (n - 1) + 1 for w in text_to_word_sequence(text, filters, lower, split)]
 
 

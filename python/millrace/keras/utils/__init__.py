@@ -4,10 +4,10 @@
 from typing import Any as _Any
 
 from millrace.framework import missing as _missing
-from millrace.keras.utils.data_utils import GeneratorEnqueuer, OrderedEnqueuer, Sequence, SequenceEnqueuer, get_file  # noqa: F401
-from millrace.keras.utils.generic_utils import (CustomObjectScope, Progbar, custom_object_scope, deserialize_keras_object,  # noqa: F401
+from millrace.keras.utils.data_utils import GeneratorEnqueuer, OrderedEnqueuer, Sequence, SequenceEnqueuer, get_file
+from millrace.keras.utils.generic_utils import (CustomObjectScope, Progbar, custom_object_scope, deserialize_keras_object,
                                                 get_custom_objects, serialize_keras_object)
-from millrace.keras.utils.np_utils import normalize, to_categorical  # noqa: F401
+from millrace.keras.utils.np_utils import normalize, to_categorical
 
 _missing.fill(globals(), "keras.utils.", {"plot_model": "Model.summary", "multi_gpu_model": "the model itself: there is one device",
                                           "convert_all_kernels_in_model": "weights of TensorFlow"})

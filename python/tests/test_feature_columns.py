@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Columns beyond those of test_estimator.py, and those of tf.contrib.layers."""
+import copy
+
 import numpy as np
 import pytest
 
@@ -118,16 +120,78 @@ def test_columns_of_contrib(sess):
     columns = [age, layers.bucketized_column(age, [30.0, 40.0]), layers.one_hot_column(city), layers.embedding_column(hashed, 3)]
     made = layers.input_from_feature_columns(tensors, columns, weight_collections=["w"], scope="deep")
     got = run(sess, made)
-    assert got.shape == (2, 1 + 3 + 2 + 3) and got[:, :6].tolist() == [[20, 1, 0, 0, 0, 1], [50, 0, 0, 1, 0, 0]]
+    assert got.shape == (2, 3 + 3 + 2 + 1) and got[:, [0, 1, 2, 6, 7, 8]].tolist() == [[1, 0, 0, 0, 1, 20], [0, 0, 1, 0, 0, 50]]  # in the order of keys
     assert [v.op.name for v in tf.get_collection("w")] == ["deep/job_embedding/weights"]
     logits, variables, bias = layers.weighted_sum_from_feature_columns(tensors, [age, city, hashed, layers.crossed_column([city, hashed], 50)], 2, scope="wide")
     assert run(sess, logits).tolist() == [[0, 0], [0, 0]] and bias.op.name == "wide/bias_weight"
-    assert {c.name: v[0].op.name for c, v in variables.items()} == {n: "wide/%s/weights" % n for n in ("age", "city", "job", "city_X_job")}
+    assert {c.name: v[0].op.name for c, v in variables.items()} == {
+        "age": "wide/age/weight", "city": "wide/city/weights", "job": "wide/job/weights", "city_X_job": "wide/city_X_job/weights"}
     tf.assign(variables[hashed][0], tf.ones([100, 2])).eval()
     tf.assign(variables[age][0], [[1.0, 2.0]]).eval()
     assert sess.run(logits).tolist() == [[21, 41], [51, 101]]  # the mean of two jobs is one
     by_columns = {age: tensors["age"]}
     assert sess.run(layers.input_from_feature_columns(by_columns, [age], scope="again")).tolist() == [[20], [50]]
+
+
+def test_columns_of_contrib_know_their_fields():
+    n = layers.real_valued_column("n", 3, default_value=[1, 2, 3], dtype=tf.int32, normalizer=lambda x: x + 1)
+    assert copy.deepcopy(n).default_value == (1, 2, 3) and "normalizer" not in n.key and n.normalizer_fn(1) == 2
+    assert n.config == {"n": tf.FixedLenFeature([3], tf.int32, [1, 2, 3])}
+    with pytest.raises(AttributeError):
+        n.column_name = "m"
+    word = layers.sparse_column_with_keys("w", ["a", "b"])
+    weighted = layers.weighted_sparse_column(word, "share")
+    assert (weighted.name, weighted.length, copy.deepcopy(weighted).sparse_id_column) == ("w_weighted_by_share", 2, word)
+    assert layers.bucketized_column(n, [1.0, 2.0, 2.0]).boundaries == (1.0, 2.0)
+    others = [layers.sparse_column_with_keys(name, ["a", "b"]) for name in "3120"]
+    assert {c.shared_embedding_name for c in layers.shared_embedding_columns(others, 2)} == {"0_1_2_plus_1_others_shared_embedding"}
+    with pytest.raises(ValueError, match="same kind and number of classes"):
+        layers.shared_embedding_columns([word, layers.sparse_column_with_hash_bucket("h", 3)], 2)
+
+
+def test_crossed_columns_of_contrib_hash_the_features(sess):
+    features = {"city": tf.constant([["Rome"], ["Oslo"]]), "job": words(["cook", "poet"], ["cook"])}
+    crossed = layers.crossed_column([layers.sparse_column_with_keys("city", ["Rome"]), layers.sparse_column_with_hash_bucket("job", 3)], 1000)
+    ours = layers.transform_features(features, [crossed])[crossed]
+    core = fc.crossed_column(["city", "job"], 1000)._transform_feature(fc._LazyBuilder(features))
+    assert sess.run(ours).values.tolist() == sess.run(core).values.tolist()
+
+
+def test_numbers_of_classes_of_contrib_begin_again(sess):
+    ids = layers.sparse_column_with_integerized_feature("id", 5, dtype=tf.int32)
+    made = layers.transform_features({"id": tf.constant([7, 4])}, [ids])[ids]
+    assert made.dtype == tf.int32 and sess.run(made).values.tolist() == [2, 4]
+
+
+def test_joint_sums_of_columns_have_one_variable(sess):
+    a, b = layers.sparse_column_with_keys("a", ["x", "y"]), layers.sparse_column_with_keys("b", ["p", "q", "r"])
+    features = {"a": tf.constant([["y"], ["x"]]), "b": tf.constant([["r"], ["p"]])}
+    total, (weights,), bias = layers.joint_weighted_sum_from_feature_columns(features, [b, a], 1)
+    run(sess, total)
+    sess.run([weights.assign([[0.1], [0.2], [0.3], [0.4], [0.5]]), bias.assign([0.1])])
+    np.testing.assert_allclose(sess.run(total), [[0.8], [0.5]], rtol=1e-6)
+    with pytest.raises(AssertionError, match="weighted"):
+        layers.joint_weighted_sum_from_feature_columns({**features, "s": tf.ones([2, 1])}, [layers.weighted_sparse_column(a, "s")], 1)
+
+
+def test_columns_of_contrib_along_sequences(sess):
+    numbers = np.arange(24.0).reshape(2, 3, 4)
+    ids = tf.SparseTensor([[0, 0, 0], [0, 1, 0], [0, 1, 1], [1, 2, 0]], ["a", "b", "a", "b"], [2, 3, 2])
+    columns = [layers.real_valued_column("n"), layers.one_hot_column(layers.sparse_column_with_keys("w", ["a", "b"]))]
+    made = run(sess, layers.sequence_input_from_feature_columns({"n": tf.constant(numbers, tf.float32), "w": ids}, columns))
+    assert made.shape == (2, 3, 6) and made[..., 2:].tolist() == numbers.tolist()
+    assert made[..., :2].tolist() == [[[1, 0], [1, 1], [0, 0]], [[0, 0], [0, 0], [0, 1]]]
+    with pytest.raises(ValueError, match="_BucketizedColumn is not currently supported"):
+        layers.sequence_input_from_feature_columns({}, [layers.bucketized_column(layers.real_valued_column("n"), [1.0])])
+
+
+def test_scattered_and_shared_rows_of_contrib(sess):
+    scattered = layers.scattered_embedding_column("w", 1000, 3, layers.SPARSE_FEATURE_CROSS_DEFAULT_HASH_KEY, initializer=tf.ones_initializer())
+    assert run(sess, layers.input_from_feature_columns({"w": words(["a", "b"], ["a"])}, [scattered])).tolist() == [[1, 1, 1]] * 2
+    a, b = layers.shared_embedding_columns([layers.sparse_column_with_keys(name, ["x", "y"]) for name in "ab"], 2)
+    first = layers.input_from_feature_columns({"a": tf.constant([["x"], ["y"]])}, [a])
+    second = layers.input_from_feature_columns({"b": tf.constant([["x"], ["y"]])}, [b])
+    assert run(sess, tf.reduce_all(tf.equal(first, second)))
 
 
 def test_mistakes_with_columns_of_contrib(sess):
@@ -137,6 +201,10 @@ def test_mistakes_with_columns_of_contrib(sess):
             (lambda: layers.weighted_sum_from_feature_columns({"city": ["Rome"]}, [layers.embedding_column(city, 2)], 1), ValueError, "weighted sum"),
             (lambda: layers.input_from_feature_columns({}, [layers.real_valued_column("n")]), ValueError, "Feature n is not in"),
             (lambda: layers.real_valued_column("n", dimension=0), ValueError, "dimension must be greater than 0"),
+            (lambda: layers.real_valued_column("n", 2, [1.0, "x"]), TypeError, "default_value must be compatible with dtype"),
+            (lambda: layers.real_valued_column("n", 2, [1.0]), ValueError, "The length of default_value must be equal to dimension"),
+            (lambda: layers.bucketized_column("n", [1.0]), TypeError, "source_column must be an instance of _RealValuedColumn"),
+            (lambda: layers.input_from_feature_columns({"n": [1.0]}, {"n": layers.real_valued_column("n")}), ValueError, "found dict"),
             (lambda: layers.sparse_column_with_keys("n", ["a"], combiner="best"), ValueError, "combiner must be one of"),
             (lambda: layers.check_feature_columns([city, city]), ValueError, "Duplicate feature column"),
             (lambda: layers.crossed_column([city, layers.real_valued_column("n")], 5), TypeError, "columns must be a set"),

@@ -26,10 +26,13 @@ from millrace.contrib.layers_targets import binary_svm_target, multi_class_targe
 from millrace.contrib.layers_training import OPTIMIZER_SUMMARIES, adaptive_clipping_fn, optimize_loss  # noqa: F401
 from millrace.ops.sparse_lookup import safe_embedding_lookup_sparse  # noqa: F401
 from millrace.contrib.feature_columns import (bucketized_column, check_feature_columns, create_feature_spec_for_parsing, crossed_column,  # noqa: F401
-                                              embedding_column, infer_real_valued_columns, input_from_feature_columns, one_hot_column,
-                                              parse_feature_columns_from_examples, real_valued_column, shared_embedding_columns,
+                                              embedding_column, infer_real_valued_columns, input_from_feature_columns,
+                                              joint_weighted_sum_from_feature_columns, make_place_holder_tensors_for_base_features, one_hot_column,
+                                              parse_feature_columns_from_examples, parse_feature_columns_from_sequence_examples, real_valued_column,
+                                              scattered_embedding_column, sequence_input_from_feature_columns, shared_embedding_columns,
                                               sparse_column_with_hash_bucket, sparse_column_with_integerized_feature, sparse_column_with_keys,
-                                              sparse_column_with_vocabulary_file, weighted_sparse_column, weighted_sum_from_feature_columns)
+                                              sparse_column_with_vocabulary_file, transform_features, weighted_sparse_column,
+                                              weighted_sum_from_feature_columns)
 from millrace.contrib.framework import add_arg_scope, model_variable
 from millrace.framework import dtypes
 from millrace.framework.convert import convert_to_tensor

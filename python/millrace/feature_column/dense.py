@@ -54,6 +54,25 @@ class _NumericColumn(_DenseColumn):
         return inputs.get(self)  # type: ignore[no-any-return]
 
 
+def classes_of_ranges(buckets: Tensor, width: int, ranges: int) -> SparseTensor:
+    """Numbers of ranges [examples, width] as classes: those of the first number, then those of the second, and so on."""
+    batch = array_ops.shape(buckets)[0]
+    row = array_ops.reshape(array_ops.tile(array_ops.expand_dims(math_ops.range(0, batch), 1), [1, width]), [-1])
+    column = array_ops.tile(math_ops.range(0, width), array_ops.expand_dims(batch, 0))
+    classes = array_ops.reshape(buckets, [-1]) + ranges * column
+    places = math_ops.cast(array_ops.stack([row, column], 1), dtypes.int64)
+    return SparseTensor(places, classes, math_ops.cast(array_ops.stack([batch, width]), dtypes.int64))
+
+
+def indicators(pair: IdsAndWeights, depth: int) -> Tensor:
+    """How often each class is there, or how much it counts, along a new last dimension in place of the ids' last."""
+    if pair.weight_tensor is not None:
+        merged = sparse_merge(pair.id_tensor, pair.weight_tensor, depth)
+        return sparse_tensor_to_dense(sparse_slice(merged, [0, 0], merged.dense_shape))  # without ids of no class, which are -1
+    dense = sparse_tensor_to_dense(pair.id_tensor, default_value=-1)
+    return math_ops.reduce_sum(array_ops.one_hot(dense, depth, 1.0, 0.0), -2)  # type: ignore[no-any-return]
+
+
 @dataclass(unsafe_hash=True)
 class _BucketizedColumn(_DenseColumn, _CategoricalColumn):
     source_column: _NumericColumn
@@ -83,14 +102,7 @@ class _BucketizedColumn(_DenseColumn, _CategoricalColumn):
         return array_ops.one_hot(math_ops.cast(inputs.get(self), dtypes.int64), len(self.boundaries) + 1, 1.0, 0.0)  # type: ignore[no-any-return]
 
     def _get_sparse_tensors(self, inputs: _LazyBuilder, weight_collections: Any = None, trainable: Optional[bool] = None) -> IdsAndWeights:
-        """A class for each range of each of the source's numbers."""
-        buckets = inputs.get(self)
-        batch, width = array_ops.shape(buckets)[0], self.source_column.shape[0]
-        row = array_ops.reshape(array_ops.tile(array_ops.expand_dims(math_ops.range(0, batch), 1), [1, width]), [-1])
-        column = array_ops.tile(math_ops.range(0, width), array_ops.expand_dims(batch, 0))
-        classes = array_ops.reshape(buckets, [-1]) + (len(self.boundaries) + 1) * column
-        places = math_ops.cast(array_ops.stack([row, column], 1), dtypes.int64)
-        return IdsAndWeights(SparseTensor(places, classes, math_ops.cast(array_ops.stack([batch, width]), dtypes.int64)), None)
+        return IdsAndWeights(classes_of_ranges(inputs.get(self), self.source_column.shape[0], len(self.boundaries) + 1), None)
 
 
 @dataclass(unsafe_hash=True)
@@ -111,13 +123,7 @@ class _IndicatorColumn(_DenseColumn):
         return TensorShape([1, self.categorical_column._num_buckets])
 
     def _transform_feature(self, inputs: _LazyBuilder) -> Tensor:
-        """How often each class is there, or how much it counts."""
-        pair, depth = self.categorical_column._get_sparse_tensors(inputs), self.categorical_column._num_buckets
-        if pair.weight_tensor is not None:
-            merged = sparse_merge(pair.id_tensor, pair.weight_tensor, depth)
-            return sparse_tensor_to_dense(sparse_slice(merged, [0, 0], merged.dense_shape))  # without ids of no class, which are -1
-        dense = sparse_tensor_to_dense(pair.id_tensor, default_value=-1)
-        return math_ops.reduce_sum(array_ops.one_hot(dense, depth, 1.0, 0.0), -2)  # type: ignore[no-any-return]
+        return indicators(self.categorical_column._get_sparse_tensors(inputs), self.categorical_column._num_buckets)
 
     def _get_dense_tensor(self, inputs: _LazyBuilder, weight_collections: Any = None, trainable: Optional[bool] = None) -> Tensor:
         return inputs.get(self)  # type: ignore[no-any-return]
@@ -133,8 +139,6 @@ class _EmbeddingColumn(_DenseColumn):
     tensor_name_in_ckpt: Optional[str]
     max_norm: Optional[float]
     trainable: bool
-
-    _variable_name = "embedding_weights"
 
     @property
     def name(self) -> str:
@@ -154,7 +158,7 @@ class _EmbeddingColumn(_DenseColumn):
 
     def _rows(self, weight_collections: Any, trainable: Optional[bool]) -> Any:
         """The variable that has a row for each class."""
-        made = get_variable(self._variable_name, [self.categorical_column._num_buckets, self.dimension], dtypes.float32, self.initializer,
+        made = get_variable("embedding_weights", [self.categorical_column._num_buckets, self.dimension], dtypes.float32, self.initializer,
                             trainable=self.trainable and trainable is not False, collections=weight_collections)
         if self.ckpt_to_load_from is not None:
             from millrace.train import checkpoint_utils
@@ -228,7 +232,7 @@ def _as_tuples(value: Any) -> Any:
     return tuple(_as_tuples(v) for v in value) if nest.is_sequence(value) else value
 
 
-def _default_of(value: Any, shape: Tuple[int, ...], dtype: Any, key: str) -> Any:
+def default_of(value: Any, shape: Tuple[int, ...], dtype: Any, key: str) -> Any:
     """A default as nested tuples of the column's shape; a number stands for all places."""
     if value is None:
         return None
@@ -236,7 +240,7 @@ def _default_of(value: Any, shape: Tuple[int, ...], dtype: Any, key: str) -> Any
     numbers = nest.flatten(value) if nest.is_sequence(value) else [value]
     if nest.is_sequence(value) and not _has_shape(value, shape):
         raise at_user_line(ValueError("The shape of default_value must be equal to given shape. default_value: %s, shape: %s, key: %s" % (value, shape, key)))
-    if all(isinstance(v, int) for v in numbers) or dtype.is_floating and any(isinstance(v, float) for v in numbers):
+    if all(isinstance(v, (int, float) if dtype.is_floating else int) for v in numbers):
         return _as_tuples(value) if nest.is_sequence(value) else _filled(shape, value)
     raise at_user_line(TypeError("default_value must be compatible with dtype. default_value: %s, dtype: %s, key: %s" % (value, dtype, key)))
 
@@ -247,7 +251,7 @@ def numeric_column(key: str, shape: Any = (1,), default_value: Any = None, dtype
     shape, dtype = _shape_of(shape, key), dtypes.as_dtype(dtype)
     if not (dtype.is_integer or dtype.is_floating):
         raise at_user_line(ValueError("dtype must be convertible to float. dtype: %s, key: %s" % (dtype, key)))
-    default_value = _default_of(default_value, shape, dtype, key)
+    default_value = default_of(default_value, shape, dtype, key)
     if normalizer_fn is not None and not callable(normalizer_fn):
         raise at_user_line(TypeError("normalizer_fn must be a callable. Given: %s" % (normalizer_fn,)))
     return _NumericColumn(key, shape, default_value, dtype, normalizer_fn)

@@ -87,6 +87,14 @@ _missing.fill(globals(), "", {
 })
 
 
+def load_ipython_extension(ipython: _Any) -> None:
+    """`%load_ext millrace`: cells that say `import tensorflow as tf` get Millrace, and NumPy the names that it had then."""
+    from millrace.compat import imports, numpy_names, python_names
+    imports.install()
+    numpy_names.install()
+    python_names.install()
+
+
 def __getattr__(name: str) -> _Any:
     if name.startswith("__"):
         raise AttributeError(name)

@@ -42,6 +42,39 @@ def test_unmodified_program(tmp_path):
     assert made.stdout == "42 --flag __main__\n", made.stderr
 
 
+def compat(*arguments, **options):
+    return subprocess.run([sys.executable, "-m", "millrace.compat", *arguments], capture_output=True, text=True, check=False, **options)
+
+
+def test_module_and_code_instead_of_a_program(tmp_path):
+    code = "import tensorflow as tf, sys\nprint(tf.Session().run(tf.constant(6) * 7), sys.argv[1:], __name__)\n"
+    (tmp_path / "told.py").write_text(code)
+    assert compat("-c", code, "--flag").stdout == "42 ['--flag'] __main__\n"
+    assert compat("-m", "told", "-m", "x", cwd=tmp_path).stdout == "42 ['-m', 'x'] __main__\n"
+    assert compat("--numpy-as-is", "-c", "import numpy\nprint(hasattr(numpy, 'bool8'), hasattr(numpy, 'float'))").stdout.startswith("False")
+
+
+def test_options_of_compat():
+    assert compat("--help").stdout.startswith("usage: ") and compat("-h").returncode == 0
+    for wrong in (["--numpy"], [], ["-m"], ["-c"], ["--numpy-as-is"]):
+        made = compat(*wrong)
+        assert made.returncode == 1 and "usage: " in made.stderr, made
+    assert "unknown option --numpy" in compat("--numpy").stderr
+
+
+def test_errors_of_code_and_modules_name_the_users_line(tmp_path):
+    (tmp_path / "wrong.py").write_text("import tensorflow as tf\n\ntf.constant(1) + tf.constant('a')\n")
+    made = compat("-m", "wrong", cwd=tmp_path)
+    assert made.returncode == 1 and "wrong.py:3" in made.stderr and "runpy" not in made.stderr, made.stderr
+    made = compat("-c", "import tensorflow as tf\n1 / 0")
+    assert made.returncode == 1 and made.stderr.endswith("ZeroDivisionError: division by zero\n"), made.stderr
+
+
+def test_notebook_extension():
+    made = run("import millrace\nmillrace.load_ipython_extension(None)\nimport tensorflow as tf\nprint(tf.Session().run(tf.constant(3)))")
+    assert made.stdout == "3\n", made.stderr
+
+
 MODULES = """examples.tutorials.mnist.input_data examples.tutorials.mnist python.framework python.framework.ops contrib contrib.rnn python.platform
 contrib.slim python.training python.ops contrib.learn.python.learn.datasets.mnist contrib.learn.python.learn.datasets.mnist.read_data_sets
 examples.tutorials.mnist.mnist python.training.moving_averages python.platform.gfile contrib.layers python.ops.array_ops
@@ -125,3 +158,11 @@ def test_generated_functions_are_documented():
     for name, function in functions.items():
         assert "->" in function.__doc__ and len(function.__doc__.splitlines()[0]) > 10, name
         assert "\ndef %s(" % name in stub, name
+
+
+def test_digits_of_the_package():
+    from millrace.examples import digits
+    images, labels = digits.load()
+    assert images.shape == (1797, 8, 8) and images.min() == 0 and images.max() == 1 and sorted(set(labels)) == list(range(10))
+    made = subprocess.run([sys.executable, "-m", "millrace.examples.digits", "150"], capture_output=True, text=True, check=False)
+    assert float(made.stdout.splitlines()[-1].split(" %")[0]) > 85, made.stdout + made.stderr

@@ -1,13 +1,23 @@
 # SPDX-License-Identifier: Apache-2.0
-"""python -m millrace.compat [--numpy-as-is] program.py [arguments]: runs a program that says `import tensorflow as tf`."""
+"""python -m millrace.compat program.py [arguments]: runs a program that says `import tensorflow as tf`."""
 from __future__ import annotations
 
 import os
+import runpy
 import sys
 import traceback
 from typing import Any
 
 from millrace.compat import imports
+
+
+USAGE = """usage: python -m millrace.compat [--numpy-as-is] program.py [arguments]
+       python -m millrace.compat [--numpy-as-is] -m module [arguments]
+       python -m millrace.compat [--numpy-as-is] -c code [arguments]
+Runs a program that says `import tensorflow as tf`, unchanged, on Millrace.
+  --numpy-as-is  leave NumPy and Python without what they had when TensorFlow 1.x was current
+  -h, --help     show this
+In a notebook: %load_ext millrace"""
 
 
 def _report(kind: Any, value: Any, trace: Any) -> None:
@@ -22,29 +32,46 @@ def _report(kind: Any, value: Any, trace: Any) -> None:
         "".join(traceback.format_list(frames)), "".join(traceback.format_exception_only(kind, value))))
 
 
+def _run_code(code: Any, name: str) -> None:
+    """Runs compiled code as the module __main__; `name` is its file, if it has one."""
+    module = type(sys)("__main__")
+    module.__dict__.update(__builtins__=__builtins__)
+    if name:
+        module.__dict__["__file__"] = name
+    sys.modules["__main__"] = module
+    exec(code, module.__dict__)
+
+
 def main() -> None:
     """Runs the program that the command line names."""
-    old_names = sys.argv[1:2] != ["--numpy-as-is"]
-    if not old_names:
-        del sys.argv[1]
-    if len(sys.argv) < 2:
-        sys.exit("usage: python -m millrace.compat [--numpy-as-is] program.py [arguments]\n"
-                 "  --numpy-as-is  leave NumPy and Python without what they had when TensorFlow 1.x was current")
-    program = sys.argv[1]
-    sys.argv = sys.argv[1:]
-    sys.path[0] = os.path.dirname(os.path.abspath(program))
+    arguments = sys.argv[1:]
+    old_names = True
+    while arguments[:1] == ["--numpy-as-is"]:
+        old_names = False
+        del arguments[0]
+    if arguments[:1] in (["-h"], ["--help"]):
+        print(USAGE)
+        return
+    form = arguments[0] if arguments[:1] in (["-c"], ["-m"]) else ""
+    given = arguments[1:] if form else arguments
+    if not given or (not form and given[0].startswith("-") and given[0] != "-"):
+        sys.exit("unknown option %s\n%s" % (given[0], USAGE) if given else USAGE)
+    program = given[0]
+    sys.argv = [form or program] + given[1:]
+    sys.path[0] = "" if form == "-c" else os.getcwd() if form == "-m" else os.path.dirname(os.path.abspath(program))
     imports.install()
     if old_names:
         from millrace.compat import numpy_names, python_names
         numpy_names.install()
         python_names.install()
     sys.excepthook = _report
-    with open(program, "rb") as file:
-        code = compile(file.read(), program, "exec")
-    module = type(sys)("__main__")
-    module.__dict__.update(__file__=program, __builtins__=__builtins__)
-    sys.modules["__main__"] = module
-    exec(code, module.__dict__)
+    if form == "-m":
+        runpy.run_module(program, run_name="__main__", alter_sys=True)
+    elif form == "-c":
+        _run_code(compile(program, "<string>", "exec"), "")
+    else:
+        with open(program, "rb") as file:
+            _run_code(compile(file.read(), program, "exec"), program)
 
 
 if __name__ == "__main__":

@@ -73,7 +73,12 @@ SessionLog: 1 status enum; 2 checkpoint_path string; 3 msg string
 TaggedRunMetadata: 1 tag string; 2 run_metadata bytes
 Event: 1 wall_time double; 2 step int64; 3 file_version string@what; 4 graph_def bytes@what; 5 summary Summary@what; 6 log_message LogMessage@what; 7 session_log SessionLog@what; 8 tagged_run_metadata TaggedRunMetadata@what; 9 meta_graph_def bytes@what
 SaverDef: 1 filename_tensor_name string; 2 save_tensor_name string; 3 restore_op_name string; 4 max_to_keep int32; 5 sharded bool; 6 keep_checkpoint_every_n_hours float; 7 version enum
-CheckpointState: 1 model_checkpoint_path string; 2 all_model_checkpoint_paths *string
+CheckpointState: 1 model_checkpoint_path string; 2 all_model_checkpoint_paths *string; 3 all_model_checkpoint_timestamps *double; 4 last_preserved_timestamp double
+TrackableObjectGraph: 1 nodes *TrackableObjectGraph.TrackableObject
+TrackableObjectGraph.TrackableObject: 1 children *TrackableObjectGraph.TrackableObject.ObjectReference; 2 attributes *TrackableObjectGraph.TrackableObject.SerializedTensor; 3 slot_variables *TrackableObjectGraph.TrackableObject.SlotVariableReference
+TrackableObjectGraph.TrackableObject.ObjectReference: 1 node_id int32; 2 local_name string
+TrackableObjectGraph.TrackableObject.SerializedTensor: 1 name string; 2 full_name string; 3 checkpoint_key string; 4 optional_restore bool
+TrackableObjectGraph.TrackableObject.SlotVariableReference: 1 original_variable_node_id int32; 2 slot_name string; 3 slot_variable_node_id int32
 SaveSliceInfoDef: 1 full_name string; 2 full_shape *int64; 3 var_offset *int64; 4 var_shape *int64
 VariableDef: 1 variable_name string; 6 initial_value_name string; 2 initializer_name string; 3 snapshot_name string; 4 save_slice_info_def SaveSliceInfoDef; 5 is_resource bool; 7 trainable bool
 QueueRunnerDef: 1 queue_name string; 2 enqueue_op_name *string; 3 close_op_name string; 4 cancel_op_name string; 5 queue_closed_exception_types *enum

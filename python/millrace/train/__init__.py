@@ -10,6 +10,8 @@ from millrace.summary import FileWriter as SummaryWriter
 from millrace.summary import FileWriterCache as SummaryWriterCache
 from millrace.summary import summary_iterator
 from millrace.train.basic_loops import basic_train_loop
+from millrace.train.checkpoint import Checkpoint
+from millrace.train.checkpoint_manager import CheckpointManager
 from millrace.train.checkpoint_utils import checkpoints_iterator, init_from_checkpoint
 from millrace.train.cluster import ClusterSpec, replica_device_setter
 from millrace.train.coordinator import Coordinator, LooperThread

@@ -5,7 +5,7 @@ from __future__ import annotations
 import glob
 import os
 import re
-from typing import Any, List, Optional
+from typing import Any, Dict, List, Optional
 
 from millrace import gfile, tf_logging
 from millrace.framework.errors import OpError, at_user_line
@@ -92,6 +92,14 @@ def update_checkpoint_state(save_dir: str, model_checkpoint_path: str, all_model
         raise at_user_line(RuntimeError("Save path '%s' conflicts with path used for checkpoint state.  Please use a different save path."
                                         % model_checkpoint_path))
     gfile.atomic_write(file, str(state))
+
+
+def write_checkpoint_state(folder: str, newest: str, written: Dict[str, float], last_preserved: float) -> None:
+    """Writes the state file of a folder, with paths below it and the times of all."""
+    state = definitions.CheckpointState(model_checkpoint_path=os.path.relpath(newest, folder), last_preserved_timestamp=last_preserved,
+                                        all_model_checkpoint_paths=[os.path.relpath(p, folder) for p in written],
+                                        all_model_checkpoint_timestamps=list(written.values()))
+    gfile.atomic_write(os.path.join(folder, "checkpoint"), str(state))
 
 
 def get_checkpoint_state(checkpoint_dir: str, latest_filename: Optional[str] = None) -> Any:

@@ -1,0 +1,369 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Checkpoints of objects: values are named by the way from a root to the object that has them, and the file holds that graph of objects,
+so that programs which make variables in another order, or under other names, read it. The files are TensorFlow's, either way."""
+from __future__ import annotations
+
+import os
+import re
+from collections import deque
+from typing import Any, Dict, Iterator, List, NamedTuple, Optional, Tuple
+
+import numpy as np
+
+from millrace.framework import dtypes, errors
+from millrace.framework.convert import constant
+from millrace.framework.errors import at_user_line
+from millrace.framework.graph import Operation, Tensor, get_default_graph, init_scope
+from millrace.framework.session import get_default_session
+from millrace.layer_base import BaseLayer
+from millrace.ops import array_ops, control_flow_ops
+from millrace.ops.variables import PartitionedVariable, Variable, variables_initializer
+from millrace.protos import definitions
+from millrace.train.checkpoint_management import checkpoint_exists, update_checkpoint_state
+from millrace.train.optimizer import Optimizer
+from millrace.train.saveable import SaveableObject, SaveSpec
+from millrace.train.saver import Saver, load_checkpoint
+
+OBJECT_GRAPH = "_CHECKPOINTABLE_OBJECT_GRAPH"
+_VALUE = "VARIABLE_VALUE"
+
+
+# ---- objects and what is in them ----
+
+def is_trackable(value: Any) -> bool:
+    """Whether an object-based checkpoint can keep a value."""
+    if isinstance(value, (list, tuple)):
+        return all(is_trackable(v) for v in value) and bool(value)
+    if isinstance(value, dict):
+        return all(isinstance(k, str) and is_trackable(v) for k, v in value.items()) and bool(value)
+    return isinstance(value, (Variable, Checkpoint, Optimizer, BaseLayer))
+
+
+def _attributes(value: Any) -> Dict[str, Any]:
+    return {name: v for name, v in vars(value).items() if not name.startswith("_") and is_trackable(v)}
+
+
+def children_of(value: Any) -> Dict[str, Any]:
+    """What is directly in an object, by local names."""
+    if isinstance(value, Variable):
+        return {}
+    if isinstance(value, (list, tuple)):
+        return {str(i): v for i, v in enumerate(value)}
+    if isinstance(value, dict):
+        return dict(value)
+    if isinstance(value, Optimizer):
+        slots = {id(s) for _, _, s in slots_of(value, None)}
+        return {re.sub(r"_\d+$", "", v.op.name.rsplit("/", 1)[-1]): v
+                for v in value._kept.get(get_default_graph(), []) if id(v) not in slots}
+    found: Dict[str, Any] = {}
+    layers = getattr(value, "layers", None)
+    if isinstance(value, BaseLayer) and isinstance(layers, list):  # a model
+        with_weights = [layer for layer in layers if layer.weights]
+        found.update(("layer_with_weights-%d" % i, layer) for i, layer in enumerate(with_weights))
+        found.update(("layer-%d" % i, layer) for i, layer in enumerate(layers))
+    found.update((name, v) for name, v in _attributes(value).items() if name != "layers")
+    return found
+
+
+def slots_of(optimizer: Optimizer, variables: Optional[List[Variable]]) -> Iterator[Tuple[Variable, str, Variable]]:
+    """(variable, slot's name, slot) of those that an optimizer has for some variables, or for all."""
+    if variables is None:
+        graph = get_default_graph()
+        variables = [v for v in graph.get_collection("variables") if isinstance(v, Variable)]
+    for name in optimizer.get_slot_names():
+        for v in variables:
+            slot = optimizer.get_slot(v, name)
+            if slot is not None:
+                yield v, name, slot
+
+
+class _Object(NamedTuple):
+    value: Any
+    path: Tuple[str, ...]
+    children: Dict[str, int]
+
+
+def _escaped(name: str) -> str:
+    return name.replace(".", "..").replace("/", ".S")
+
+
+def _key(path: Tuple[str, ...]) -> str:
+    return "%s/.ATTRIBUTES/%s" % ("/".join(path), _VALUE)
+
+
+class _Tree:
+    """All objects below a root, nearest first, slots of optimizers last, as they are now."""
+
+    def __init__(self, root: Any) -> None:
+        self.objects: List[_Object] = []
+        self.slots: List[Tuple[int, int, str, int]] = []  # numbers of the optimizer and the variable, the slot's name and number
+        self._numbers: Dict[int, int] = {}
+        self._held: List[Any] = []  # keeps what ids are of alive
+        waiting = deque([(root, ())])
+        self._number(root, ())
+        while waiting:
+            value, path = waiting.popleft()
+            mine = self.objects[self._numbers[id(value)]]
+            for name, child in children_of(value).items():
+                if id(child) not in self._numbers:
+                    self._number(child, (*path, _escaped(name)))
+                    waiting.append((child, (*path, _escaped(name))))
+                mine.children[name] = self._numbers[id(child)]
+        self._add_slots()
+
+    def _number(self, value: Any, path: Tuple[str, ...]) -> int:
+        self._numbers[id(value)] = len(self.objects)
+        self._held.append(value)
+        self.objects.append(_Object(value, path, {}))
+        return len(self.objects) - 1
+
+    def _add_slots(self) -> None:
+        variables = [o.value for o in self.objects if isinstance(o.value, Variable)]
+        for number, made in enumerate(list(self.objects)):
+            if not isinstance(made.value, Optimizer):
+                continue
+            for v, name, slot in slots_of(made.value, variables):
+                of = self._numbers[id(v)]
+                path = (*self.objects[of].path, ".OPTIMIZER_SLOT", *made.path, _escaped(name))
+                self.slots.append((number, of, name, self._number(slot, path)))
+
+    def variables(self) -> Dict[str, Variable]:
+        """All variables by their names in a checkpoint."""
+        return {_key(o.path): o.value for o in self.objects if isinstance(o.value, Variable)}
+
+    def as_proto(self) -> Any:
+        """The message that a checkpoint holds."""
+        made = definitions.TrackableObjectGraph()
+        for o in self.objects:
+            node = made.nodes.add()
+            for name, number in o.children.items():
+                node.children.add(node_id=number, local_name=name)
+            if isinstance(o.value, Variable):
+                node.attributes.add(name=_VALUE, full_name=o.value.op.name, checkpoint_key=_key(o.path))
+        for optimizer, of, name, number in self.slots:
+            made.nodes[optimizer].slot_variables.add(original_variable_node_id=of, slot_name=name, slot_variable_node_id=number)
+        return made
+
+
+class _Matched(NamedTuple):
+    variables: Dict[str, Variable]  # by key in the checkpoint
+    not_found: List[str]            # variables of the program that the checkpoint lacks
+    unused: List[str]               # keys of the checkpoint that the program lacks
+
+
+def _match(tree: _Tree, saved: Any) -> _Matched:
+    """What of a checkpoint belongs to which variable: walks both graphs from their roots by local names."""
+    numbers, waiting = {0: 0}, deque([0])  # by the checkpoint's numbers: ours
+    while waiting:
+        theirs = waiting.popleft()
+        mine = tree.objects[numbers[theirs]].children
+        for child in saved.nodes[theirs].children:
+            if child.local_name in mine and child.node_id not in numbers:
+                numbers[child.node_id] = mine[child.local_name]
+                waiting.append(child.node_id)
+    slots = {(optimizer, of, name): number for optimizer, of, name, number in tree.slots}
+    for theirs, mine_number in list(numbers.items()):
+        for slot in saved.nodes[theirs].slot_variables:
+            ours = slots.get((mine_number, numbers.get(slot.original_variable_node_id, -1), slot.slot_name))
+            if ours is not None:
+                numbers[slot.slot_variable_node_id] = ours
+    found: Dict[str, Variable] = {}
+    unused = []
+    for theirs, node in enumerate(saved.nodes):
+        for attribute in node.attributes:
+            value = tree.objects[numbers[theirs]].value if theirs in numbers else None
+            if isinstance(value, Variable) and attribute.name == _VALUE:
+                found[attribute.checkpoint_key] = value
+            else:
+                unused.append(attribute.checkpoint_key)
+    there = {id(v) for v in found.values()}
+    return _Matched(found, [k for k, v in tree.variables().items() if id(v) not in there], unused)
+
+
+# ---- reading and writing ----
+
+def _session(given: Any) -> Any:
+    session = given or get_default_session()
+    if session is None:
+        raise at_user_line(RuntimeError("Checkpoints of objects need a session: pass session=, or make one the default by `with session:`."))
+    return session
+
+
+class _Bytes(SaveableObject):
+    """The graph of objects, which is fed."""
+
+    def __init__(self, value: Tensor) -> None:
+        super().__init__(value, [SaveSpec(value, "", OBJECT_GRAPH, dtype=dtypes.string)], OBJECT_GRAPH)
+
+    def restore(self, restored_tensors: List[Tensor], restored_shapes: Any) -> Operation:
+        """Nothing: objects are not made of it."""
+        return control_flow_ops.no_op()
+
+
+class _Status:
+    """What restore gives: checks of what was found, and the operations that restore.
+
+    Variables that are made after `restore`, and before this runs, take part."""
+
+    def __init__(self, checkpoint: "Checkpoint", path: str, saved: Any) -> None:
+        self._checkpoint, self._path, self._saved = checkpoint, path, saved
+        self._counter = checkpoint.save_counter  # takes part
+
+    def _matched(self) -> _Matched:
+        return _match(_Tree(self._checkpoint), self._saved)
+
+    def assert_consumed(self) -> "_Status":
+        """AssertionError unless the checkpoint's values and the program's variables are the same ones."""
+        made = self._matched()
+        if made.unused:
+            raise at_user_line(AssertionError("Unresolved object in checkpoint %s: %s" % (self._path, made.unused[0])))
+        return self.assert_existing_objects_matched()
+
+    def assert_existing_objects_matched(self) -> "_Status":
+        """AssertionError where a variable of the program is not in the checkpoint."""
+        made = self._matched()
+        missing = [key for key in made.not_found if key != _key(("save_counter",))]  # which files of `write` may lack
+        if missing:
+            raise at_user_line(AssertionError("Object not assigned a value from checkpoint %s: %s" % (self._path, missing[0])))
+        return self
+
+    def assert_nontrivial_match(self) -> "_Status":
+        """AssertionError where nothing but the number of savings is in both."""
+        if not [v for k, v in self._matched().variables.items() if v is not self._counter]:
+            raise at_user_line(AssertionError("Nothing except the root object matched a checkpointed value in %s." % self._path))
+        return self
+
+    def expect_partial(self) -> "_Status":
+        """Says that parts may be left out, which is not warned of here."""
+        return self
+
+    def run_restore_ops(self, session: Any = None) -> None:
+        """Gives the variables their values."""
+        made = self._matched()
+        if made.variables:
+            self._checkpoint._saver(made.variables, False).restore(_session(session), self._path)
+
+    def initialize_or_restore(self, session: Any = None) -> None:
+        """Gives the variables their values, and first ones to those that the checkpoint lacks."""
+        session = _session(session)
+        there = {id(v) for v in self._matched().variables.values()}
+        self._checkpoint._initialize(session, lambda v: id(v) not in there)
+        self.run_restore_ops(session)
+
+
+class _NameBased(_Status):
+    """A checkpoint of a Saver: variables take the values of their names."""
+
+    def _matched(self) -> _Matched:
+        shapes = load_checkpoint(self._path).get_variable_to_shape_map()
+        variables = [v for v in _Tree(self._checkpoint).variables().values() if v is not self._counter]
+        found = {v.op.name: v for v in variables if v.op.name in shapes}
+        return _Matched(found, [v.op.name for v in variables if v.op.name not in found], [k for k in shapes if k not in found])
+
+
+class _Initialization(_Status):
+    """No checkpoint."""
+
+    def _matched(self) -> _Matched:
+        raise at_user_line(AssertionError("No checkpoint specified (save_path=None); nothing is being restored."))
+
+    def run_restore_ops(self, session: Any = None) -> None:
+        """AssertionError: there is nothing to restore."""
+        self._matched()
+
+    def initialize_or_restore(self, session: Any = None) -> None:
+        """Gives the variables their first values."""
+        self._checkpoint._initialize(_session(session), lambda v: True)
+
+
+class Checkpoint:
+    """Objects that are saved together: variables, optimizers, layers, models, lists and dicts of them, and other Checkpoints.
+
+    They are given by name, or set as attributes later. Optimizers are those of tf.train; what those of tf.keras keep is not saved."""
+
+    def __init__(self, **kwargs: Any) -> None:
+        self._save_counter: Optional[Variable] = None
+        self._savers: Dict[Any, Any] = {}
+        for name, value in sorted(kwargs.items()):
+            if isinstance(value, PartitionedVariable):
+                raise at_user_line(NotImplementedError("Checkpoint of the partitioned variable %s is not provided: use tf.train.Saver." % value.name))
+            if not is_trackable(value):
+                raise at_user_line(ValueError("`Checkpoint` was expecting a trackable object (a variable, optimizer, layer, list, dict or Checkpoint), "
+                                              "got %s. If you believe this object should be trackable, use tf.train.Saver." % (value,)))
+            setattr(self, name, value)
+
+    @property
+    def save_counter(self) -> Variable:
+        """How often save was called."""
+        if self._save_counter is None:
+            with init_scope():
+                self._save_counter = Variable(np.int64(0), trainable=False, name="save_counter", collections=[])
+                self.__dict__["save_counter"] = self._save_counter
+        return self._save_counter
+
+    def _initialize(self, session: Any, wanted: Any) -> None:
+        variables = [v for v in _Tree(self).variables().values() if wanted(v)]
+        session.run(variables_initializer(variables))
+
+    def _saver(self, variables: Dict[str, Variable], writes: bool) -> Any:
+        """The Saver of some variables; one that writes has the graph of objects too. Each is made once."""
+        key = (writes, frozenset((k, id(v)) for k, v in variables.items()))
+        if key not in self._savers:
+            with init_scope():
+                named: Dict[str, Any] = dict(variables)
+                graph_of_objects = None
+                if writes:
+                    graph_of_objects = array_ops.placeholder_with_default(constant(b"", dtypes.string), [], name="object_graph")
+                    named[OBJECT_GRAPH] = _Bytes(graph_of_objects)
+                self._savers[key] = Saver(named, max_to_keep=None), graph_of_objects
+        return self._savers[key] if writes else self._savers[key][0]
+
+    def write(self, file_prefix: Any, session: Any = None) -> str:
+        """Writes the values to a file of this name; its path."""
+        session, tree = _session(session), _Tree(self)
+        saver, graph_of_objects = self._saver(tree.variables(), True)
+        folder = os.path.dirname(os.fspath(file_prefix))
+        if folder:
+            os.makedirs(folder, exist_ok=True)
+        feeds = {saver.saver_def.filename_tensor_name: os.fspath(file_prefix), graph_of_objects: tree.as_proto().SerializeToString()}
+        return session.run(saver.saver_def.save_tensor_name, feeds).decode()  # type: ignore[no-any-return]
+
+    def save(self, file_prefix: Any, session: Any = None) -> str:
+        """Counts, writes the values to a file of this name and the count, and notes it as the newest of its folder."""
+        session = _session(session)
+        path = self.write("%s-%d" % (os.fspath(file_prefix), self._count(session)), session)
+        update_checkpoint_state(os.path.dirname(path), path, [path], save_relative_paths=True)
+        return path
+
+    def _count(self, session: Any) -> int:
+        if self._save_counter is None:
+            session.run(self.save_counter.initializer)
+        if not hasattr(self, "_counted"):
+            with init_scope():
+                self._counted = self.save_counter.assign_add(np.int64(1))
+        return int(session.run(self._counted))
+
+    def restore(self, save_path: Optional[str]) -> _Status:
+        """What restores a checkpoint of objects, or one of a Saver, by names. With None: what initializes."""
+        if save_path is None:
+            return _Initialization(self, "", None)
+        path = os.fspath(save_path)
+        if not checkpoint_exists(path):
+            raise at_user_line(errors.NotFoundError(None, None, "%s: there is no such checkpoint" % path))
+        reader = load_checkpoint(path)
+        if not reader.has_tensor(OBJECT_GRAPH):
+            return _NameBased(self, path, None)
+        saved = definitions.TrackableObjectGraph.FromString(np.asarray(reader.get_tensor(OBJECT_GRAPH)).item())
+        _check(path, saved)
+        return _Status(self, path, saved)
+
+    read = restore
+
+
+def _check(path: str, saved: Any) -> None:
+    """ValueError where a graph of objects names one that it does not have."""
+    count = len(saved.nodes)
+    numbers = [c.node_id for n in saved.nodes for c in n.children]
+    numbers += [i for n in saved.nodes for s in n.slot_variables for i in (s.original_variable_node_id, s.slot_variable_node_id)]
+    if not count or any(not 0 <= i < count for i in numbers):
+        raise at_user_line(ValueError("%s: the graph of objects is broken: it has %d objects, and names %s" % (path, count, max(numbers, default=0))))

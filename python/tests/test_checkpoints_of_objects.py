@@ -1,0 +1,170 @@
+# SPDX-License-Identifier: Apache-2.0
+"""tf.train.Checkpoint and CheckpointManager. MILLRACE_TF_PYTHON names a Python that has TensorFlow, which then reads our files and writes others."""
+import os
+import subprocess
+
+import numpy as np
+import pytest
+
+import millrace as tf
+
+PYTHON = os.environ.get("MILLRACE_TF_PYTHON")
+
+
+@pytest.fixture(autouse=True)
+def _graph():
+    with tf.Graph().as_default():
+        yield
+
+
+def trained(first, steps, tf=tf):
+    """A session in which Adam has run, the Checkpoint of its variables, and what to compare; `first` changes names and order."""
+    names = ["w", "b"] if first else ["other_b", "other_w"]
+    made = {n[-1]: tf.Variable(np.float32([1, 2]) if n[-1] == "w" else np.float32(3), name=n) for n in names}
+    optimizer = tf.train.AdamOptimizer(0.1)
+    step = optimizer.minimize(tf.reduce_sum(made["w"] * made["b"]), var_list=[made["w"], made["b"]])
+    checkpoint = tf.train.Checkpoint(inner=tf.train.Checkpoint(w=made["w"]), b=made["b"], optimizer=optimizer, **{"a/list.": [made["w"]]})
+    session = tf.Session()
+    if first:
+        session.run(tf.global_variables_initializer())
+    for _ in range(steps):
+        session.run(step)
+    return session, checkpoint, [made["w"], made["b"]], step
+
+
+def test_values_go_by_objects_and_not_by_names(tmp_path):
+    session, checkpoint, values, step = trained(True, 2)
+    path = checkpoint.save(tmp_path / "at", session)
+    assert path == str(tmp_path / "at-1") and tf.train.latest_checkpoint(tmp_path) == path
+    session.run(step)
+    wanted = session.run(values)
+    keys = set(tf.train.load_checkpoint(path).get_variable_to_shape_map())
+    assert {"b/.ATTRIBUTES/VARIABLE_VALUE", "b/.OPTIMIZER_SLOT/optimizer/m/.ATTRIBUTES/VARIABLE_VALUE", "_CHECKPOINTABLE_OBJECT_GRAPH",
+            "optimizer/beta1_power/.ATTRIBUTES/VARIABLE_VALUE", "save_counter/.ATTRIBUTES/VARIABLE_VALUE"} <= keys
+    with tf.Graph().as_default():
+        session, checkpoint, values, step = trained(False, 0)
+        status = checkpoint.restore(path)
+        status.assert_consumed().initialize_or_restore(session)
+        session.run(step)
+        for got, want in zip(session.run(values), wanted):
+            np.testing.assert_array_equal(got, want)
+        assert checkpoint.save(tmp_path / "at", session) == str(tmp_path / "at-2")
+
+
+def test_variables_that_come_later_take_part(tmp_path):
+    with tf.Session() as session:
+        first = tf.train.Checkpoint(v=tf.Variable(7.0), u=tf.Variable(1.0))
+        session.run(tf.global_variables_initializer())
+        path = first.write(tmp_path / "a" / "x")
+        second = tf.train.Checkpoint()
+        status = second.restore(path)
+        second.v, second.new = tf.Variable(0.0), tf.Variable(5.0)
+        status.initialize_or_restore()
+        assert session.run([second.v, second.new]) == [7.0, 5.0]
+        status.assert_nontrivial_match().expect_partial()
+        with pytest.raises(AssertionError, match="Unresolved object in checkpoint .*: u/.ATTRIBUTES"):
+            status.assert_consumed()
+        with pytest.raises(AssertionError, match="Object not assigned a value .*: new/.ATTRIBUTES"):
+            status.assert_existing_objects_matched()
+        with pytest.raises(AssertionError, match="Nothing except the root"):
+            tf.train.Checkpoint(q=tf.Variable(0.0)).restore(path).assert_nontrivial_match()
+
+
+def test_checkpoints_of_savers_and_none_at_all(tmp_path):
+    with tf.Session() as session:
+        v, w = tf.Variable(7.0, name="v"), tf.Variable(1.0, name="w")
+        session.run(tf.global_variables_initializer())
+        path = tf.train.Saver([v]).save(session, str(tmp_path / "s"))
+        session.run(v.assign(0.0))
+        checkpoint = tf.train.Checkpoint(some=v, other=w)
+        checkpoint.restore(path).run_restore_ops()
+        assert session.run(v) == 7.0
+        session.run([v.assign(0.0), w.assign(0.0)])
+        checkpoint.restore(None).initialize_or_restore()
+        assert session.run([v, w]) == [7.0, 1.0]
+        with pytest.raises(AssertionError, match="No checkpoint specified"):
+            checkpoint.restore(None).assert_consumed()
+
+
+def test_layers_and_models(tmp_path):
+    model = tf.keras.Sequential([tf.keras.layers.Dense(2, input_shape=(3,)), tf.keras.layers.Activation("relu"), tf.keras.layers.Dense(1)])
+    dense = tf.layers.Dense(2)
+    dense(tf.ones([1, 2]))
+    with tf.Session() as session:
+        session.run(tf.global_variables_initializer())
+        path = tf.train.Checkpoint(model=model, dense=dense).save(tmp_path / "m")
+        assert set(tf.train.load_checkpoint(path).get_variable_to_shape_map()) == {"_CHECKPOINTABLE_OBJECT_GRAPH"} | {
+            n + "/.ATTRIBUTES/VARIABLE_VALUE" for n in ("model/layer_with_weights-0/kernel", "model/layer_with_weights-0/bias", "save_counter",
+                                                        "model/layer_with_weights-1/kernel", "model/layer_with_weights-1/bias", "dense/kernel", "dense/bias")}
+
+
+def test_mistakes(tmp_path):
+    checkpoint = tf.train.Checkpoint(v=tf.Variable(1.0))
+    with pytest.raises(ValueError, match="expecting a trackable object"):
+        tf.train.Checkpoint(x=3)
+    with pytest.raises(RuntimeError, match="need a session"):
+        checkpoint.save(tmp_path / "x")
+    with pytest.raises(tf.errors.NotFoundError, match="there is no such checkpoint"):
+        checkpoint.restore(tmp_path / "x")
+    with pytest.raises(ValueError, match="max_to_keep"):
+        tf.train.CheckpointManager(checkpoint, tmp_path, 0)
+    broken = tf.constant(b"\x0a\x04\x0a\x02\x08\x09")  # one object that has number 9 inside
+    with tf.Session() as session:
+        session.run(tf.raw_ops.SaveV2(prefix=str(tmp_path / "b"), tensor_names=["_CHECKPOINTABLE_OBJECT_GRAPH"], shape_and_slices=[""], tensors=[broken]))
+    with pytest.raises(ValueError, match="the graph of objects is broken: it has 1 objects, and names 9"):
+        checkpoint.restore(tmp_path / "b")
+
+
+def test_manager_keeps_the_last_ones(tmp_path, monkeypatch):
+    now = [1000.0]
+    monkeypatch.setattr("time.time", lambda: now[0])
+    checkpoint = tf.train.Checkpoint(v=tf.Variable(1.0))
+    manager = tf.train.CheckpointManager(checkpoint, tmp_path, 2, keep_checkpoint_every_n_hours=1)
+    with tf.Session() as session:
+        assert manager.restore_or_initialize() is None
+        for i in range(4):
+            now[0] += 2000.0
+            assert manager.save() == str(tmp_path / ("ckpt-%d" % (i + 1)))
+        there = [n for n in range(1, 5) if tf.train.checkpoint_exists(str(tmp_path / ("ckpt-%d" % n)))]
+        assert there == [2, 3, 4] and manager.checkpoints == [str(tmp_path / "ckpt-3"), str(tmp_path / "ckpt-4")]  # 2 is over an hour after the first
+        again = tf.train.CheckpointManager(checkpoint, tmp_path, 2)
+        assert again.checkpoints == manager.checkpoints and again.latest_checkpoint == tf.train.latest_checkpoint(tmp_path)
+        session.run(checkpoint.v.assign(9.0))
+        assert again.restore_or_initialize() == again.latest_checkpoint and session.run(checkpoint.v) == 1.0
+        assert manager.save(checkpoint_number=77).endswith("ckpt-77")
+
+
+OTHER = """
+import os, sys
+os.environ["TF_CPP_MIN_LOG_LEVEL"] = "3"
+import numpy as np
+import tensorflow.compat.v1 as tf
+tf.disable_v2_behavior()
+w, b = tf.Variable(np.float32([1, 2]), name="u"), tf.Variable(np.float32(3), name="v")
+optimizer = tf.train.AdamOptimizer(0.1)
+step = optimizer.minimize(tf.reduce_sum(w * b))
+checkpoint = tf.train.Checkpoint(inner=tf.train.Checkpoint(w=w), b=b, optimizer=optimizer, **{"a/list.": [w]})
+session = tf.Session()
+with session.as_default():
+    status = checkpoint.restore(sys.argv[1])
+    status.assert_consumed()
+    status.initialize_or_restore(session)
+    session.run(step)
+    print(checkpoint.save(sys.argv[2]), *session.run(w), session.run(b))
+"""
+
+
+@pytest.mark.skipif(not PYTHON, reason="MILLRACE_TF_PYTHON names no Python with TensorFlow")
+def test_tensorflow_goes_on_from_ours_and_we_from_its(tmp_path):
+    session, checkpoint, values, step = trained(True, 2)
+    path = checkpoint.save(tmp_path / "ours", session)
+    done = subprocess.run([PYTHON, "-c", OTHER, path, str(tmp_path / "theirs")], capture_output=True, text=True, timeout=250)
+    assert done.returncode == 0, done.stderr[-3000:]
+    theirs, *numbers = done.stdout.split()
+    session.run(step)
+    np.testing.assert_allclose([float(n) for n in numbers], np.hstack(session.run(values)), rtol=1e-6)
+    with tf.Graph().as_default():
+        session, checkpoint, values, _ = trained(False, 0)
+        checkpoint.restore(theirs).assert_consumed().run_restore_ops(session)
+        np.testing.assert_allclose([float(n) for n in numbers], np.hstack(session.run(values)), rtol=1e-6)
+        assert session.run(checkpoint.save_counter) == 2

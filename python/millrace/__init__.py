@@ -62,6 +62,7 @@ from millrace.ops.script_ops import *  # noqa: F403
 from millrace.ops.sparse_math_ops import *  # noqa: F403
 from millrace.ops.sparse_ops import *  # noqa: F403
 from millrace.ops.string_ops import *  # noqa: F403
+from millrace.ops.tensor_scatter import *  # noqa: F403
 from millrace.ops.template import make_template
 from millrace.ops.tensor_array_ops import TensorArray
 from millrace.ops.partitioned_variables import *  # noqa: F403
@@ -100,8 +101,8 @@ def __getattr__(name: str) -> _Any:
         raise AttributeError(name)
     try:
         value = _names.find(name)
-    except AttributeError:
-        if name in _names.TABLE:
+    except AttributeError as error:
+        if name in _names.TABLE or isinstance(error, NotImplementedError):
             raise
         raise errors.at_user_line(AttributeError("module 'millrace' has no attribute %r. If TensorFlow 1.x has it, it is not provided yet; "
                                                  "python/README.md says how to add it." % name)) from None

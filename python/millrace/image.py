@@ -6,6 +6,7 @@ from typing import Any, Optional
 
 import numpy as np
 
+from millrace.framework import not_provided as _not_provided
 from millrace.framework import dtypes
 from millrace.framework.convert import convert_to_tensor
 from millrace.framework.static_values import constant_value
@@ -18,6 +19,7 @@ from millrace.ops.image_boxes import (combined_non_max_suppression, crop_and_res
 from millrace.ops.image_files import (decode_and_crop_jpeg, decode_bmp, decode_gif, decode_image, decode_jpeg, decode_png,  # noqa: F401
                                       encode_jpeg, encode_png, extract_jpeg_shape, is_jpeg)
 from millrace.ops.image_similarity import ssim, ssim_multiscale  # noqa: F401
+from millrace.ops.tensor_scatter import sobel_edges  # noqa: F401
 from millrace.ops.random_ops import random_crop  # noqa: F401
 
 
@@ -470,3 +472,5 @@ def image_gradients(image: Any) -> Any:
         raise at_user_line(ValueError("image_gradients expects a 4D tensor [batch_size, h, w, d], not %s." % image.get_shape()))
     down, right = image[:, 1:] - image[:, :-1], image[:, :, 1:] - image[:, :, :-1]
     return (_like(gen_ops.pad(down, [[0, 0], [0, 1], [0, 0], [0, 0]]), image), _like(gen_ops.pad(right, [[0, 0], [0, 0], [0, 1], [0, 0]]), image))
+
+__getattr__ = _not_provided.getter("image")

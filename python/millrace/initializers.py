@@ -10,3 +10,5 @@ from millrace.ops.init_ops import (constant_initializer as constant, glorot_norm
 from millrace.ops.variables import global_variables_initializer as global_variables  # noqa: F401
 from millrace.ops.variables import local_variables_initializer as local_variables  # noqa: F401
 from millrace.ops.variables import variables_initializer as variables  # noqa: F401
+from millrace.keras.initializers import he_normal, he_uniform, lecun_normal, lecun_uniform  # noqa: F401
+from millrace.ops.lookup_ops import tables_initializer  # noqa: F401

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # mypy: implicit-reexport
 """tf.linalg."""
+from millrace.framework import not_provided as _not_provided
 from millrace.ops.array_ops import matrix_transpose, matrix_transpose as transpose  # noqa: F401
 from millrace.ops.derived_ops import matvec  # noqa: F401
 from millrace.ops.gen_ops import cholesky, cross, lu  # noqa: F401
@@ -16,3 +17,6 @@ from millrace.ops.linalg_ops import matrix_solve_ls as lstsq, self_adjoint_eig a
 from millrace.ops.math_ops import global_norm  # noqa: F401
 from millrace.ops.matrix_ops import einsum, eye, matmul, norm, tensordot, trace  # noqa: F401
 from millrace.ops.nn_ops import l2_normalize  # noqa: F401
+from millrace.ops.lu_ops import lu_matrix_inverse, lu_reconstruct, lu_solve, matrix_rank, normalize, pinv  # noqa: F401
+
+__getattr__ = _not_provided.getter("linalg")

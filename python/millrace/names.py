@@ -12,6 +12,8 @@ import importlib
 import types
 from typing import Any, Dict, List, Optional
 
+from millrace.framework import not_provided
+
 _TEXT = """
 []
 app compat contrib data examples feature_column flags gfile graph_util image initializers keras layers linalg losses metrics nn python_io = %
@@ -20,7 +22,7 @@ raw_ops = ops.raw_ops
 logging = tf_logging
 user_ops = ops.gen_ops
 models = @
-math random io sparse dtypes debugging bitwise queue manip strings version spectral quantization = @
+math random io sparse dtypes debugging bitwise queue manip strings version spectral quantization nest = @
 scalar_summary = summary:scalar_summary
 histogram_summary = summary:histogram_summary
 image_summary = summary:image_summary
@@ -62,12 +64,15 @@ igamma igammac betainc unravel_index guarantee_const timestamp fingerprint
 : unsorted_segment_sqrt_n unsorted_segment_sum xdivy xlogy zero_fraction=nn.zero_fraction zeta
 : igamma igammac betainc bessel_i0=ops.derived_ops.bessel_i0 bessel_i1=ops.derived_ops.bessel_i1 bessel_i0e=ops.gen_ops.bessel_i0e
 : bessel_i1e=ops.gen_ops.bessel_i1e cumulative_logsumexp=ops.band_ops.cumulative_logsumexp nextafter=ops.gen_ops.next_after
+: multiply_no_nan=ops.tensor_scatter.multiply_no_nan reciprocal_no_nan=ops.tensor_scatter.reciprocal_no_nan
+: reduce_euclidean_norm=ops.tensor_scatter.reduce_euclidean_norm
 
 [random]
 : all_candidate_sampler=nn.all_candidate_sampler categorical=multinomial multinomial gamma=random_gamma get_seed
 : log_uniform_candidate_sampler=nn.log_uniform_candidate_sampler fixed_unigram_candidate_sampler=nn.fixed_unigram_candidate_sampler
 : learned_unigram_candidate_sampler=nn.learned_unigram_candidate_sampler uniform_candidate_sampler=nn.uniform_candidate_sampler
 : normal=random_normal poisson=random_poisson set_random_seed shuffle=random_shuffle
+: stateless_categorical=ops.tensor_scatter.stateless_categorical stateless_multinomial=ops.tensor_scatter.stateless_categorical
 : stateless_normal=stateless_random_normal stateless_truncated_normal stateless_uniform=stateless_random_uniform truncated_normal
 : uniform=random_uniform
 
@@ -80,7 +85,7 @@ gfile = gfile_names
 : decode_png=image.decode_png decode_raw encode_base64 encode_jpeg=image.encode_jpeg encode_png=image.encode_png
 : extract_jpeg_shape=image.extract_jpeg_shape match_filenames_once=train.match_filenames_once matching_files parse_example
 : parse_single_example parse_single_sequence_example parse_tensor read_file serialize_many_sparse serialize_sparse
-: serialize_tensor deserialize_many_sparse
+: serialize_tensor deserialize_many_sparse is_jpeg=ops.tensor_scatter.is_jpeg
 : tf_record_iterator=python_io.tf_record_iterator write_file write_graph=train.write_graph
 
 [sparse]
@@ -91,7 +96,8 @@ gfile = gfile_names
 : reorder=sparse_reorder reset_shape=sparse_reset_shape reshape=sparse_reshape retain=sparse_retain segment_mean=sparse_segment_mean
 : segment_sqrt_n=sparse_segment_sqrt_n segment_sum=sparse_segment_sum slice=sparse_slice softmax=sparse_softmax
 : sparse_dense_matmul=sparse_tensor_dense_matmul split=sparse_split to_dense=sparse_tensor_to_dense to_indicator=sparse_to_indicator
-: transpose=sparse_transpose
+: transpose=sparse_transpose eye=ops.tensor_scatter.sparse_eye from_dense=ops.tensor_scatter.sparse_from_dense
+: SparseConditionalAccumulator
 
 [dtypes]
 : DType QUANTIZED_DTYPES as_dtype as_string bfloat16 bool cast complex complex128 complex64 double float16 float32 float64 half int16
@@ -117,10 +123,15 @@ gfile = gfile_names
 [queue]
 : FIFOQueue PaddingFIFOQueue PriorityQueue QueueBase RandomShuffleQueue
 
+[nest]
+: assert_same_structure=framework.nest.assert_same_structure flatten=framework.nest.flatten is_nested=framework.nest.is_sequence
+: map_structure=framework.nest.map_structure pack_sequence_as=framework.nest.pack_sequence_as
+
 [quantization]
 : dequantize fake_quant_with_min_max_args fake_quant_with_min_max_args_gradient fake_quant_with_min_max_vars
 : fake_quant_with_min_max_vars_gradient fake_quant_with_min_max_vars_per_channel fake_quant_with_min_max_vars_per_channel_gradient
 : quantize quantized_concat quantize_and_dequantize=ops.quantization_ops.quantize_and_dequantize
+: quantize_and_dequantize_v2=ops.gen_ops.quantize_and_dequantize_v2
 
 [manip]
 : batch_to_space_nd gather_nd reshape reverse roll scatter_nd space_to_batch_nd tile
@@ -472,7 +483,7 @@ class Joined(types.ModuleType):
                 return getattr(part, name)
             except AttributeError:
                 pass
-        raise AttributeError("tf.%s is not provided by Millrace" % inner)
+        raise _absent(inner)
 
     def __setattr__(self, name: str, value: Any) -> None:
         if name.startswith("__") or not self._parts:
@@ -496,6 +507,10 @@ class Joined(types.ModuleType):
         return sorted(set(under(self._path)).union(*(dir(part) for part in self._parts)))
 
 
+def _absent(path: str) -> AttributeError:
+    return not_provided.error(path) or AttributeError("tf.%s is not provided by Millrace" % path)
+
+
 def _module(name: str) -> Any:
     return importlib.import_module("millrace" if name == "." else "millrace." + name)
 
@@ -510,7 +525,7 @@ def find(path: str) -> Any:
 def _resolve(path: str) -> Any:
     target = TABLE.get(path, "@" if path in _PACKAGES else None)
     if target is None:
-        raise AttributeError("tf.%s is not provided by Millrace" % path)
+        raise _absent(path)
     if target == "@":
         names = path.split(".")
         inside = names[0] == "contrib" and names[2:3] == ["python"]  # where contrib's packages gather the names of their modules

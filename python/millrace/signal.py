@@ -8,6 +8,7 @@ from typing import Any, Callable, List, Optional
 
 import numpy as np
 
+from millrace.framework import not_provided as _not_provided
 from millrace.framework import dtypes
 from millrace.framework.convert import constant, convert_to_tensor
 from millrace.framework.errors import at_user_line
@@ -361,3 +362,5 @@ def mfccs_from_log_mel_spectrograms(log_mel_spectrograms: Any, name: Optional[st
             raise at_user_line(ValueError("num_mel_bins must be positive. Got: 0"))
         count = math_ops.cast(array_ops.shape(spectra)[-1] if bins is None else bins, dtypes.float32)
         return dct(spectra) * gen_ops.rsqrt(2.0 * count)
+
+__getattr__ = _not_provided.getter("signal")

@@ -8,6 +8,7 @@ import time
 from typing import Any, Dict, Optional, Set
 
 import millrace._core as _core
+from millrace.framework import not_provided as _not_provided
 from millrace.framework.convert import convert_to_tensor
 from millrace.framework.graph import Graph, GraphKeys, Tensor, add_to_collections, get_collection, get_default_graph, name_scope
 from millrace.ops import gen_ops
@@ -273,4 +274,4 @@ def summary_iterator(path: str) -> Any:
     for record in tf_record_iterator(path):
         yield Event.FromString(record)
 
-
+__getattr__ = _not_provided.getter("summary")

@@ -2,6 +2,7 @@
 """The switches between the behaviours of TensorFlow 1 and 2: here it is always that of 1, with graphs and sessions."""
 from __future__ import annotations
 
+import logging
 from typing import Any
 
 from millrace.framework.errors import at_user_line
@@ -32,6 +33,24 @@ def _refused(name: str) -> Any:
 
 enable_eager_execution = _refused("enable_eager_execution")
 enable_v2_behavior = _refused("enable_v2_behavior")
+enable_control_flow_v2 = _refused("enable_control_flow_v2")
+enable_tensor_equality = _refused("enable_tensor_equality")
+enable_v2_tensorshape = _refused("enable_v2_tensorshape")
+
+
+def control_flow_v2_enabled() -> bool:
+    """False."""
+    return False
+
+
+def executing_eagerly_outside_functions() -> bool:
+    """False."""
+    return False
+
+
+def get_logger() -> logging.Logger:
+    """The logger that tf.logging writes to."""
+    return logging.getLogger("tensorflow")
 
 
 def executing_eagerly() -> bool:
@@ -39,5 +58,6 @@ def executing_eagerly() -> bool:
     return False
 
 
-__all__ = ["disable_control_flow_v2", "disable_eager_execution", "disable_tensor_equality", "disable_v2_behavior",
+__all__ = ["control_flow_v2_enabled", "enable_control_flow_v2", "enable_tensor_equality", "enable_v2_tensorshape",
+           "executing_eagerly_outside_functions", "get_logger", "disable_control_flow_v2", "disable_eager_execution", "disable_tensor_equality", "disable_v2_behavior",
            "disable_v2_tensorshape", "enable_eager_execution", "enable_v2_behavior", "executing_eagerly"]

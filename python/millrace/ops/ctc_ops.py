@@ -7,10 +7,11 @@ from typing import Any, List, Optional, Tuple
 from millrace.framework import dtypes
 from millrace.framework.composite_tensors import SparseTensor
 from millrace.framework.convert import convert_to_tensor
-from millrace.framework.graph import Tensor
+from millrace.framework.errors import at_user_line
+from millrace.framework.graph import Tensor, name_scope
 from millrace.ops import array_ops, gen_ops, math_ops
 
-__all__ = ["ctc_loss", "ctc_greedy_decoder", "ctc_beam_search_decoder"]
+__all__ = ["ctc_loss", "ctc_greedy_decoder", "ctc_beam_search_decoder", "ctc_beam_search_decoder_v2", "ctc_loss_v2", "collapse_repeated", "ctc_unique_labels"]
 
 
 def ctc_loss(labels: Any = None, inputs: Any = None, sequence_length: Any = None, preprocess_collapse_repeated: bool = False,
@@ -43,3 +44,62 @@ def ctc_beam_search_decoder(inputs: Any, sequence_length: Any, beam_width: int =
     indices, values, shapes, score = gen_ops.ctc_beam_search_decoder(
         inputs, math_ops.cast(sequence_length, dtypes.int32), beam_width=beam_width, top_paths=top_paths, merge_repeated=merge_repeated, name=name)
     return [SparseTensor(i, v, s) for i, v, s in zip(indices, values, shapes)], score
+
+
+def ctc_beam_search_decoder_v2(inputs: Any, sequence_length: Any, beam_width: int = 100, top_paths: int = 1) -> Tuple[List[SparseTensor], Tensor]:
+    """ctc_beam_search_decoder that keeps repeated labels."""
+    return ctc_beam_search_decoder(inputs, sequence_length, beam_width, top_paths, merge_repeated=False)
+
+
+def _labels_to_sparse(labels: Any, label_length: Any) -> SparseTensor:
+    labels = convert_to_tensor(labels)
+    there = array_ops.where(array_ops.sequence_mask(label_length, array_ops.shape(labels)[1]))
+    return SparseTensor(there, gen_ops.gather_nd(labels, there), array_ops.shape(labels, out_type=dtypes.int64))
+
+
+def ctc_loss_v2(labels: Any, logits: Any, label_length: Any, logit_length: Any, logits_time_major: bool = True, unique: Any = None,
+                blank_index: Optional[int] = None, name: Optional[str] = None) -> Tensor:
+    """ctc_loss with any number for the blank: of dense labels 0, unless another is given. `unique` makes it no faster here."""
+    del unique
+    logits = convert_to_tensor(logits, name="logits")
+    classes = logits.get_shape()[2].value
+    if isinstance(labels, SparseTensor):
+        if blank_index is None:
+            raise at_user_line(ValueError("blank_index must be given when using SparseTensor labels."))
+    else:
+        labels, blank_index = _labels_to_sparse(labels, label_length), blank_index or 0
+    if classes is None:
+        raise at_user_line(ValueError("ctc_loss_v2 must know the number of classes, got logits of shape %s" % logits.get_shape()))
+    blank = blank_index + classes if blank_index < 0 else blank_index
+    with name_scope(name, "ctc_loss", [logits]):
+        if blank != classes - 1:  # where the op has it
+            logits = array_ops.concat([logits[:, :, :blank], logits[:, :, blank + 1:], logits[:, :, blank:blank + 1]], 2)
+            lower = math_ops.cast(gen_ops.greater(labels.values, math_ops.cast(blank, labels.dtype)), labels.dtype)
+            labels = SparseTensor(labels.indices, labels.values - lower, labels.dense_shape)
+        return ctc_loss(labels, logits, logit_length, time_major=logits_time_major)
+
+
+def collapse_repeated(labels: Any, seq_length: Any, name: Optional[str] = None) -> Tuple[Tensor, Tensor]:
+    """(labels [batch, time] with runs of one label as one, filled up with 0; their new lengths)."""
+    with name_scope(name, "collapse_repeated_labels", [labels, seq_length]):
+        labels = convert_to_tensor(labels, name="labels")
+        width = array_ops.shape(labels)[1]
+        changes = array_ops.concat([array_ops.ones_like(labels[:, :1], dtypes.bool), gen_ops.not_equal(labels[:, 1:], labels[:, :-1])], 1)
+        kept = gen_ops.logical_and(changes, array_ops.sequence_mask(seq_length, width))
+        lengths = math_ops.reduce_sum(math_ops.cast(kept, dtypes.int32), 1)
+        longest = math_ops.reduce_max(lengths)
+        places = array_ops.where(array_ops.sequence_mask(lengths, longest))
+        shape = array_ops.stack([array_ops.shape(labels, out_type=dtypes.int64)[0], math_ops.cast(longest, dtypes.int64)])
+        return gen_ops.scatter_nd(places, array_ops.boolean_mask(labels, kept), shape), math_ops.cast(lengths, convert_to_tensor(seq_length).dtype)
+
+
+def ctc_unique_labels(labels: Any, name: Optional[str] = None) -> Tuple[Tensor, Tensor]:
+    """(for each row of labels its distinct ones, in order, filled up with 0; for each label its place among them)."""
+    from millrace.ops.functional_ops import map_fn
+    with name_scope(name, "ctc_unique_labels", [labels]):
+        labels = convert_to_tensor(labels, name="labels")
+
+        def of_row(row: Tensor) -> Any:
+            distinct, places = gen_ops.unique(row)
+            return array_ops.pad(distinct, [[0, array_ops.shape(row)[0] - array_ops.shape(distinct)[0]]]), places
+        return map_fn(of_row, labels, dtype=(labels.dtype, dtypes.int32))  # type: ignore[no-any-return]

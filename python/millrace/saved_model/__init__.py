@@ -4,6 +4,10 @@
 from typing import Any as _Any
 from typing import Dict as _Dict
 
+from millrace.framework import not_provided as _not_provided
+from millrace.saved_model.constants import *  # noqa: F403
+from millrace.saved_model.signature_constants import *  # noqa: F403
+from millrace.saved_model.tag_constants import *  # noqa: F403
 from millrace.saved_model import builder, constants, loader, main_op, signature_constants, signature_def_utils, tag_constants, utils
 from millrace.saved_model.builder import SavedModelBuilder as Builder
 from millrace.saved_model.loader import load, maybe_saved_model_directory
@@ -19,3 +23,5 @@ def simple_save(session: _Any, export_dir: _Any, inputs: _Dict[str, _Any], outpu
     made.add_meta_graph_and_variables(session, [tag_constants.SERVING], legacy_init_op=legacy_init_op, clear_devices=True, signature_def_map={
         signature_constants.DEFAULT_SERVING_SIGNATURE_DEF_KEY: predict_signature_def(inputs, outputs)})
     made.save()
+
+__getattr__ = _not_provided.getter("saved_model")

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # mypy: implicit-reexport
 """tf.train: optimizers, averages, schedules, savers, coordinators."""
+from millrace.framework import not_provided as _not_provided
 from millrace.framework import missing as _missing
 from millrace.ops.gradients import AggregationMethod
 from millrace.ops.variables import Variable as _Variable
@@ -45,3 +46,5 @@ _NOT_PROVIDED = {
 }
 
 _missing.fill(globals(), "train.", _NOT_PROVIDED)
+
+__getattr__ = _not_provided.getter("train")

@@ -77,3 +77,56 @@ def piecewise_constant(x: Any, boundaries: Any, values: Any, name: Optional[str]
         listed = array_ops.stack([convert_to_tensor(v) for v in values])
         passed = math_ops.cast(gen_ops.greater(x, math_ops.cast(array_ops.stack([convert_to_tensor(b) for b in boundaries]), x.dtype.base_dtype)), dtypes.int32)
         return gen_ops.gather(listed, math_ops.reduce_sum(passed), name=scope)
+
+
+piecewise_constant_decay = piecewise_constant
+
+
+def cosine_decay_restarts(learning_rate: Any, global_step: Any, first_decay_steps: Any, t_mul: float = 2.0, m_mul: float = 1.0, alpha: float = 0.0,
+                          name: Optional[str] = None) -> Tensor:
+    """Half cosines that begin again, each t_mul times as long and m_mul times as high as the one before (Loshchilov and Hutter, SGDR)."""
+    with name_scope(name, "SGDRDecay", [learning_rate, global_step]) as scope:
+        rate = convert_to_tensor(learning_rate, name="initial_learning_rate")
+        dtype = rate.dtype.base_dtype
+        done = math_ops.cast(global_step, dtype) / math_ops.cast(first_decay_steps, dtype)
+        times, higher, low = (math_ops.cast(v, dtype) for v in (t_mul, m_mul, alpha))
+        restarts = math_ops.cast(gen_ops.floor(done), dtype)
+        if t_mul == 1.0:
+            done = done - restarts
+        else:
+            restarts = gen_ops.floor(gen_ops.log(1.0 - done * (1.0 - times)) / gen_ops.log(times))
+            done = (done - (1.0 - times ** restarts) / (1.0 - times)) / times ** restarts
+        wave = 0.5 * higher ** restarts * (1.0 + gen_ops.cos(math.pi * done))
+        return gen_ops.mul(rate, (1 - low) * wave + low, name=scope)
+
+
+def _linear_cosine(rate: Tensor, global_step: Any, decay_steps: Any, num_periods: float, alpha: float, beta: float, noise: Any, scope: str) -> Tensor:
+    dtype = rate.dtype.base_dtype
+    steps = math_ops.cast(decay_steps, dtype)
+    step = gen_ops.minimum(math_ops.cast(global_step, dtype), steps)
+    left = (steps - step) / steps
+    if noise is not None:
+        left = left + noise(step)
+    wave = 0.5 * (1.0 + gen_ops.cos(math.pi * (2.0 * num_periods * (step / steps))))
+    return gen_ops.mul(rate, (alpha + left) * wave + beta, name=scope)
+
+
+def linear_cosine_decay(learning_rate: Any, global_step: Any, decay_steps: Any, num_periods: float = 0.5, alpha: float = 0.0, beta: float = 0.001,
+                        name: Optional[str] = None) -> Tensor:
+    """A line down to zero times a cosine of num_periods periods, between alpha and beta (Bello and others, 2017)."""
+    with name_scope(name, "LinearCosineDecay", [learning_rate, global_step]) as scope:
+        rate = convert_to_tensor(learning_rate, name="initial_learning_rate")
+        return _linear_cosine(rate, global_step, decay_steps, num_periods, alpha, beta, None, scope)
+
+
+def noisy_linear_cosine_decay(learning_rate: Any, global_step: Any, decay_steps: Any, initial_variance: float = 1.0, variance_decay: float = 0.55,
+                              num_periods: float = 0.5, alpha: float = 0.0, beta: float = 0.001, name: Optional[str] = None) -> Tensor:
+    """linear_cosine_decay whose line has noise of a variance that falls."""
+    from millrace.ops import random_ops
+    with name_scope(name, "NoisyLinearCosineDecay", [learning_rate, global_step]) as scope:
+        rate = convert_to_tensor(learning_rate, name="initial_learning_rate")
+
+        def noise(step: Any) -> Any:
+            deviation = gen_ops.sqrt(initial_variance / (1.0 + step) ** variance_decay)
+            return deviation * random_ops.random_normal([], dtype=rate.dtype.base_dtype)
+        return _linear_cosine(rate, global_step, decay_steps, num_periods, alpha, beta, noise, scope)

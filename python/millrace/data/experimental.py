@@ -1,0 +1,162 @@
+# SPDX-License-Identifier: Apache-2.0
+# mypy: implicit-reexport
+"""tf.data.experimental: functions for Dataset.apply, data sets of tables and of random numbers, elements that may be absent."""
+from __future__ import annotations
+
+from typing import Any, Callable, Dict, List
+from typing import Optional as _Optional
+
+from millrace.framework import not_provided as _not_provided
+from millrace.contrib.data import enumerate_dataset, get_single_element, map_and_batch, parallel_interleave, shuffle_and_repeat, unbatch  # noqa: F401
+from millrace.data import structure
+from millrace.data.dataset import Dataset
+from millrace.data.iterators import Iterator, shape_lists
+from millrace.data.readers import TextLineDataset, TFRecordDataset
+from millrace.framework import dtypes
+from millrace.framework.convert import convert_to_tensor
+from millrace.framework.errors import at_user_line
+from millrace.framework.graph import Tensor
+from millrace.ops import array_ops, gen_ops, parsing_ops, random_ops
+
+AUTOTUNE = -1
+INFINITE_CARDINALITY, UNKNOWN_CARDINALITY = -1, -2
+_Transformation = Callable[[Dataset], Dataset]
+
+
+def Counter(start: Any = 0, step: Any = 1, dtype: Any = dtypes.int64) -> Dataset:
+    """start, start + step, and so on, without end."""
+    from millrace.ops import math_ops
+    kind = dtypes.as_dtype(dtype)
+    step = int(step)
+    if step == 0:
+        raise at_user_line(ValueError("Counter needs a step other than 0."))
+    counted = Dataset.range(int(start), 2 ** 63 - 1 if step > 0 else -2 ** 63, step)
+    return counted if kind == dtypes.int64 else counted.map(lambda x: math_ops.cast(x, kind))
+
+
+class RandomDataset(Dataset):
+    """Random integers from 0 to 2^32 - 1, without end; with a seed always the same ones."""
+
+    def __init__(self, seed: _Optional[int] = None) -> None:
+        made = Dataset.from_tensors(0).repeat().map(lambda _: random_ops.random_uniform([], 0, 2 ** 32, dtypes.int64, seed))
+        super().__init__(made._variant, made.output_types, made.output_shapes)
+
+
+class CsvDataset(Dataset):
+    """The lines of files of values that commas separate, as tuples. A quoted value ends on its line."""
+
+    def __init__(self, filenames: Any, record_defaults: Any, compression_type: Any = None, buffer_size: Any = None, header: bool = False,
+                 field_delim: str = ",", use_quote_delim: bool = True, na_value: str = "", select_cols: Any = None) -> None:
+        defaults = [convert_to_tensor([], d) if isinstance(d, dtypes.DType) else d for d in record_defaults]
+
+        def of_file(name: Any) -> Dataset:
+            lines = TextLineDataset(name, compression_type, buffer_size)
+            return lines.skip(1) if header else lines
+        lines = Dataset.from_tensor_slices(array_ops.reshape(convert_to_tensor(filenames, dtypes.string), [-1])).flat_map(of_file)
+        made = lines.map(lambda line: tuple(parsing_ops.decode_csv(line, defaults, field_delim, use_quote_delim, na_value=na_value, select_cols=select_cols)))
+        super().__init__(made._variant, made.output_types, made.output_shapes)
+
+
+def parse_example_dataset(features: Dict[str, Any], num_parallel_calls: Any = 1) -> _Transformation:
+    """Batches of serialized Example messages as dicts of tensors."""
+    return lambda dataset: dataset.map(lambda data: parsing_ops.parse_example(data, features), num_parallel_calls=num_parallel_calls)
+
+
+def make_batched_features_dataset(file_pattern: Any, batch_size: int, features: Dict[str, Any], reader: Any = TFRecordDataset, label_key: _Optional[str] = None,
+                                  reader_args: Any = None, num_epochs: _Optional[int] = None, shuffle: bool = True, shuffle_buffer_size: int = 10000,
+                                  shuffle_seed: _Optional[int] = None, prefetch_buffer_size: int = AUTOTUNE, reader_num_threads: int = 1,
+                                  parser_num_threads: int = 2, sloppy_ordering: bool = False, drop_final_batch: bool = False) -> Dataset:
+    """Example messages of files, shuffled, repeated, in batches, as dicts of tensors; (the dict, the label) with a label_key."""
+    del sloppy_ordering  # the order is kept
+    files = Dataset.list_files(file_pattern, shuffle=shuffle, seed=shuffle_seed)
+    records = files.interleave(lambda name: reader(name, *(reader_args or ())), reader_num_threads)
+    if records.output_types == (dtypes.string, dtypes.string):
+        records = records.map(lambda _, value: value)
+    if shuffle:
+        records = records.apply(shuffle_and_repeat(shuffle_buffer_size, num_epochs, shuffle_seed))
+    elif num_epochs != 1:
+        records = records.repeat(num_epochs)
+    batches = records.batch(batch_size, drop_remainder=drop_final_batch or num_epochs is None).apply(parse_example_dataset(features, parser_num_threads))
+    if label_key:
+        if label_key not in features:
+            raise at_user_line(ValueError("The `label_key` provided (%r) must be one of the `features` keys." % label_key))
+        batches = batches.map(lambda made: ({k: v for k, v in made.items() if k != label_key}, made[label_key]))
+    return batches.prefetch(prefetch_buffer_size)
+
+
+# ---- elements that may be absent ----
+
+class Optional:
+    """An element, or none."""
+
+    def __init__(self, variant: Tensor, types: Any, shapes: Any) -> None:
+        self._variant, self._types, self._shapes = variant, types, shapes
+
+    @staticmethod
+    def from_value(value: Any) -> "Optional":
+        """An element."""
+        tensors = structure.tensors(value)
+        return Optional(gen_ops.optional_from_value(structure.flatten(tensors)), structure.types_of(tensors), structure.shapes_of(tensors))
+
+    @staticmethod
+    def none_from_structure(output_types: Any, output_shapes: Any = None) -> "Optional":
+        """No element, of these types and shapes."""
+        types = structure.dtypes_from(output_types)
+        return Optional(gen_ops.optional_none(), types, structure.shapes_from(types, output_shapes))
+
+    def has_value(self, name: _Optional[str] = None) -> Tensor:
+        """Whether there is one."""
+        return gen_ops.optional_has_value(self._variant, name=name)  # type: ignore[no-any-return]
+
+    def get_value(self, name: _Optional[str] = None) -> Any:
+        """The element; running it is an error where there is none."""
+        made = gen_ops.optional_get_value(self._variant, structure.flatten(self._types), shape_lists(self._shapes), name=name)
+        return structure.pack(self._types, list(made) if isinstance(made, (list, tuple)) else [made])
+
+    output_types = property(lambda self: self._types, doc="The types of the element's components.")
+    output_shapes = property(lambda self: self._shapes, doc="The shapes of the element's components.")
+
+
+def get_next_as_optional(iterator: Iterator) -> Optional:
+    """The next element, or none at the end."""
+    made = gen_ops.iterator_get_next_as_optional(iterator._iterator_resource, structure.flatten(iterator.output_types), shape_lists(iterator.output_shapes))
+    return Optional(made, iterator.output_types, iterator.output_shapes)
+
+
+def make_csv_dataset(file_pattern: Any, batch_size: int, column_names: Any = None, column_defaults: Any = None, label_name: _Optional[str] = None,
+                     select_columns: Any = None, field_delim: str = ",", use_quote_delim: bool = True, na_value: str = "", header: bool = True,
+                     num_epochs: _Optional[int] = None, shuffle: bool = True, shuffle_buffer_size: int = 10000, shuffle_seed: _Optional[int] = None,
+                     prefetch_buffer_size: int = AUTOTUNE, num_parallel_reads: int = 1) -> Dataset:
+    """Batches of lines of files as dicts of columns; (the dict, the label) with a label_name. Types come from column_defaults."""
+    if column_defaults is None:
+        raise at_user_line(NotImplementedError("make_csv_dataset does not guess types: pass column_defaults, a type or a default for each column."))
+    from millrace import gfile
+    files = sorted(f for p in (file_pattern if isinstance(file_pattern, (list, tuple)) else [file_pattern]) for f in gfile.Glob(p))
+    if not files:
+        raise at_user_line(ValueError("No files match `file_pattern` %s." % (file_pattern,)))
+    if column_names is None:
+        if not header:
+            raise at_user_line(ValueError("Cannot infer column names without a header line."))
+        with gfile.GFile(files[0], "r") as opened:
+            column_names = [name.strip('"') for name in opened.readline().rstrip("\r\n").split(field_delim)]
+    columns: List[int] = list(range(len(column_names)))
+    if select_columns is not None:
+        columns = sorted(c if isinstance(c, int) else column_names.index(c) for c in select_columns)
+    names = [column_names[c] for c in columns]
+    defaults = list(column_defaults) if len(column_defaults) == len(names) else [column_defaults[c] for c in columns]
+    if label_name is not None and label_name not in names:
+        raise at_user_line(ValueError("`label_name` provided must be one of the columns."))
+    del num_parallel_reads  # files are read one after the other, in order
+    rows: Any = CsvDataset(files, defaults, header=header, field_delim=field_delim, use_quote_delim=use_quote_delim, na_value=na_value,
+                           select_cols=None if select_columns is None else columns)
+    if shuffle:
+        rows = rows.apply(shuffle_and_repeat(shuffle_buffer_size, num_epochs, shuffle_seed))
+    elif num_epochs != 1:
+        rows = rows.repeat(num_epochs)
+
+    def named(*values: Any) -> Any:
+        made = dict(zip(names, values))
+        return made if label_name is None else (made, made.pop(label_name))
+    return rows.batch(batch_size, drop_remainder=num_epochs is None).map(named).prefetch(prefetch_buffer_size)
+
+__getattr__ = _not_provided.getter("data.experimental")

@@ -1,0 +1,162 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Tensors with other values at some places, repeated elements, and what else came with TensorFlow 1.14 and 1.15."""
+from __future__ import annotations
+
+from typing import Any, Callable, Optional
+
+from millrace.framework import dtypes
+from millrace.framework.composite_tensors import SparseTensor
+from millrace.framework.convert import convert_to_tensor
+from millrace.framework.errors import at_user_line
+from millrace.framework.graph import Tensor, name_scope
+from millrace.framework.tensor_shape import Dimension
+from millrace.ops import array_ops, control_flow_ops, gen_ops, math_ops, state_ops
+from millrace.ops.gradients import custom_gradient
+
+__all__ = ["batch_scatter_update", "dimension_at_index", "dimension_value", "grad_pass_through", "no_gradient", "repeat", "switch_case",
+           "tensor_scatter_add", "tensor_scatter_nd_add", "tensor_scatter_nd_sub", "tensor_scatter_nd_update", "tensor_scatter_sub",
+           "tensor_scatter_update", "to_complex128", "to_complex64"]
+
+tensor_scatter_update = tensor_scatter_nd_update = gen_ops.tensor_scatter_update
+tensor_scatter_add = tensor_scatter_nd_add = gen_ops.tensor_scatter_add
+tensor_scatter_sub = tensor_scatter_nd_sub = gen_ops.tensor_scatter_sub
+
+
+def batch_scatter_update(ref: Any, indices: Any, updates: Any, use_locking: bool = True, name: Optional[str] = None) -> Any:
+    """Sets elements of a variable: indices [batch..., n] say which along the dimension behind the batch's."""
+    with name_scope(name, "batch_scatter_update"):
+        indices = math_ops.cast(convert_to_tensor(indices), dtypes.int32)
+        shape, count = array_ops.shape(indices), indices.get_shape().ndims
+        if count is None:
+            raise at_user_line(ValueError("indices of batch_scatter_update must have a known rank"))
+        places = []
+        for axis in range(count - 1):  # where in the batch each index stands
+            along = array_ops.reshape(math_ops.range(shape[axis]), [-1 if i == axis else 1 for i in range(count)])
+            places.append(gen_ops.broadcast_to(along, shape))
+        full = array_ops.stack([*places, indices], -1)
+        return state_ops.variables.scatter_nd_update(ref, full, updates, use_locking=use_locking)
+
+
+def repeat(input: Any, repeats: Any, axis: Optional[int] = None, name: Optional[str] = None) -> Tensor:
+    """Each element along an axis (of the flat tensor, without one) `repeats` times: one number, or one for each."""
+    with name_scope(name, "repeat", [input, repeats]):
+        input, repeats = convert_to_tensor(input), math_ops.cast(convert_to_tensor(repeats), dtypes.int32)
+        if axis is None:
+            input, axis = array_ops.reshape(input, [-1]), 0
+        size = array_ops.shape(input)[axis]
+        counts = gen_ops.broadcast_to(array_ops.reshape(repeats, [-1]), array_ops.reshape(size, [1]))
+        which = array_ops.where(array_ops.sequence_mask(counts))[:, 0]
+        return array_ops.gather(input, which, axis=axis)  # type: ignore[no-any-return]
+
+
+def switch_case(branch_index: Any, branch_fns: Any, default: Optional[Callable[[], Any]] = None, name: str = "switch_case") -> Any:
+    """What the function of a number gives; of other numbers the default's, or the last one's."""
+    pairs = list(branch_fns.items()) if isinstance(branch_fns, dict) else list(branch_fns)
+    pairs = [p if isinstance(p, tuple) else (i, p) for i, p in enumerate(pairs)]
+    if not pairs or any(not callable(f) for _, f in pairs):
+        raise at_user_line(TypeError("branch_fns must be a list or dict of functions, got %s" % (branch_fns,)))
+    pairs.sort(key=lambda p: int(p[0]))
+    with name_scope(name, "switch_case"):
+        index = convert_to_tensor(branch_index, dtypes.int32)
+        return control_flow_ops.case([(gen_ops.equal(index, int(i)), f) for i, f in pairs], default or pairs[-1][1], exclusive=True)
+
+
+def grad_pass_through(f: Callable[..., Any]) -> Callable[..., Any]:
+    """A function whose gradient is that of the identity."""
+    @custom_gradient
+    def call(*args: Any, **kwargs: Any) -> Any:
+        def grad(*given: Any) -> Any:
+            return given[0] if len(given) == 1 else given
+        return f(*args, **kwargs), grad
+    return call  # type: ignore[no-any-return]
+
+
+def dimension_value(dimension: Any) -> Any:
+    """A Dimension as a number, or None."""
+    return dimension.value if isinstance(dimension, Dimension) else dimension
+
+
+def dimension_at_index(shape: Any, index: int) -> Dimension:
+    """A dimension of a shape, one of no known size where the rank is not known."""
+    return Dimension(None) if shape.ndims is None else shape.dims[index]  # type: ignore[no-any-return]
+
+
+def to_complex64(x: Any, name: str = "ToComplex64") -> Tensor:
+    """As complex64."""
+    return math_ops.cast(x, dtypes.complex64, name=name)  # type: ignore[no-any-return]
+
+
+def to_complex128(x: Any, name: str = "ToComplex128") -> Tensor:
+    """As complex128."""
+    return math_ops.cast(x, dtypes.complex128, name=name)  # type: ignore[no-any-return]
+
+
+def no_gradient(op_type: str) -> None:
+    """Says that ops of a type have no gradient."""
+    from millrace.ops.gradients import NoGradient
+    NoGradient(op_type)
+
+
+# ---- names of namespaces ----
+
+def multiply_no_nan(x: Any, y: Any, name: Optional[str] = None) -> Tensor:
+    """x y; 0 where y is 0, whatever x is."""
+    return gen_ops.mul_no_nan(x, y, name=name)  # type: ignore[no-any-return]
+
+
+def reciprocal_no_nan(x: Any, name: Optional[str] = None) -> Tensor:
+    """1 / x; 0 where x is 0."""
+    with name_scope(name, "reciprocal_no_nan", [x]) as scope:
+        x = convert_to_tensor(x)
+        return gen_ops.div_no_nan(array_ops.ones_like(x), x, name=scope)  # type: ignore[no-any-return]
+
+
+def reduce_euclidean_norm(input_tensor: Any, axis: Any = None, keepdims: bool = False, name: Optional[str] = None) -> Tensor:
+    """The root of the sum of squares along axes."""
+    with name_scope(name, "reduce_euclidean_norm", [input_tensor]) as scope:
+        x = convert_to_tensor(input_tensor)
+        axis = math_ops.range(array_ops.rank(x)) if axis is None else axis
+        return gen_ops.euclidean_norm(x, axis, keep_dims=bool(keepdims), name=scope)  # type: ignore[no-any-return]
+
+
+def sparse_from_dense(tensor: Any, name: Optional[str] = None) -> SparseTensor:
+    """The elements other than zero."""
+    with name_scope(name, "dense_to_sparse", [tensor]):
+        tensor = convert_to_tensor(tensor)
+        places = array_ops.where(gen_ops.not_equal(tensor, array_ops.zeros_like(tensor)))
+        return SparseTensor(places, gen_ops.gather_nd(tensor, places), array_ops.shape(tensor, out_type=dtypes.int64))
+
+
+def sparse_eye(num_rows: Any, num_columns: Any = None, dtype: Any = dtypes.float32, name: Optional[str] = None) -> SparseTensor:
+    """Ones along the diagonal."""
+    with name_scope(name, "eye", [num_rows, num_columns]):
+        rows = math_ops.cast(num_rows, dtypes.int64)
+        columns = rows if num_columns is None else math_ops.cast(num_columns, dtypes.int64)
+        along = math_ops.range(gen_ops.minimum(rows, columns))
+        return SparseTensor(array_ops.stack([along, along], 1), array_ops.ones_like(along, dtypes.as_dtype(dtype)), array_ops.stack([rows, columns]))
+
+
+def is_jpeg(contents: Any, name: Optional[str] = None) -> Tensor:
+    """Whether bytes begin as a JPEG file does."""
+    with name_scope(name, "is_jpeg", [contents]) as scope:
+        return gen_ops.equal(gen_ops.substr(contents, 0, 3), b"\xff\xd8\xff", name=scope)  # type: ignore[no-any-return]
+
+
+def sobel_edges(image: Any) -> Tensor:
+    """How images [batch, height, width, channels] change down and to the right, by Sobel's filters: one more dimension of two."""
+    from millrace.ops import nn_ops
+    image = convert_to_tensor(image)
+    channels = array_ops.shape(image)[3]
+    down = convert_to_tensor([[-1.0, -2.0, -1.0], [0.0, 0.0, 0.0], [1.0, 2.0, 1.0]])
+    filters = array_ops.stack([down, array_ops.transpose(down)], 2)
+    filters = math_ops.cast(gen_ops.tile(array_ops.expand_dims(filters, 2), array_ops.stack([1, 1, channels, 1])), image.dtype.base_dtype)
+    filters.set_shape([3, 3, image.get_shape()[3], 2])
+    made = nn_ops.depthwise_conv2d(gen_ops.mirror_pad(image, [[0, 0], [1, 1], [1, 1], [0, 0]], mode="REFLECT"), filters, [1, 1, 1, 1], "VALID")
+    made = array_ops.reshape(made, array_ops.concat([array_ops.shape(image), [2]], 0))
+    made.set_shape(image.get_shape().concatenate([2]))
+    return made  # type: ignore[no-any-return]
+
+
+def stateless_categorical(logits: Any, num_samples: Any, seed: Any, output_dtype: Any = dtypes.int64, name: Optional[str] = None) -> Tensor:
+    """Classes drawn by unnormalized log-probabilities [batch, classes], the same ones for the same seed of two integers."""
+    return gen_ops.stateless_multinomial(logits, num_samples, seed, output_dtype=output_dtype, name=name)  # type: ignore[no-any-return]

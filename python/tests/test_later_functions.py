@@ -1,0 +1,141 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Functions of TensorFlow 1.13 to 1.15: pools by rank, factors, scattered tensors, schedules, tf.data.experimental; and names that are not there."""
+import numpy as np
+import pytest
+
+import millrace as tf
+from millrace.framework import not_provided
+
+
+@pytest.fixture
+def sess():
+    with tf.Graph().as_default(), tf.Session() as session:
+        yield session
+
+
+def test_pools_of_any_rank(sess):
+    x = np.random.RandomState(0).randn(2, 6, 3).astype(np.float32)
+    windows = x.reshape(2, 3, 2, 3)
+    np.testing.assert_allclose(sess.run(tf.nn.avg_pool1d(x, 2, 2, "VALID")), windows.mean(2), rtol=1e-6)
+    np.testing.assert_array_equal(sess.run(tf.nn.max_pool1d(x.transpose(0, 2, 1), [2], [2], "VALID", "NCW")), windows.max(2).transpose(0, 2, 1))
+    image = x.reshape(2, 6, 3, 1)
+    np.testing.assert_array_equal(sess.run(tf.nn.max_pool_v2(image, [2, 3], [2, 3], "VALID")), image.reshape(2, 3, 2, 1, 3, 1).max((2, 4)))
+    np.testing.assert_array_equal(sess.run(tf.nn.avg_pool_v2(image, 2, 1, "SAME")), sess.run(tf.nn.avg_pool2d(image, [1, 2, 2, 1], [1, 1, 1, 1], "SAME")))
+    with pytest.raises(ValueError, match="ksize should be of length 1, 2 or 4"):
+        tf.nn.avg_pool_v2(image, [1, 2, 3], 1, "SAME")
+
+
+def test_transposed_convolutions_by_rank(sess):
+    x, f = np.random.RandomState(1).randn(2, 4, 3), np.random.RandomState(2).randn(3, 5, 3)
+    made = sess.run(tf.nn.conv1d_transpose(tf.constant(x), tf.constant(f), [2, 8, 5], 2))
+    wanted = sess.run(tf.nn.conv2d_transpose(tf.constant(x[:, None]), tf.constant(f[None]), [2, 1, 8, 5], [1, 1, 2, 1]))[:, 0]
+    np.testing.assert_allclose(made, wanted)
+    np.testing.assert_allclose(sess.run(tf.nn.conv_transpose(tf.constant(x), tf.constant(f), [2, 8, 5], 2)), wanted)
+
+
+def test_factors_and_ranks(sess):
+    a = np.random.RandomState(3).randn(2, 4, 4)
+    lu, p = tf.linalg.lu(a)
+    rhs = np.random.RandomState(4).randn(2, 4, 3)
+    np.testing.assert_allclose(sess.run(tf.linalg.lu_solve(lu, p, rhs)), np.linalg.solve(a, rhs), rtol=1e-8)
+    np.testing.assert_allclose(sess.run(tf.linalg.lu_reconstruct(lu, p)), a, rtol=1e-10)
+    np.testing.assert_allclose(sess.run(tf.linalg.lu_matrix_inverse(lu, p)), np.linalg.inv(a), rtol=1e-8)
+    one, order = tf.linalg.lu(a[0])
+    np.testing.assert_allclose(sess.run(tf.linalg.lu_reconstruct(one, order)), a[0], rtol=1e-10)
+    low = np.random.RandomState(5).randn(5, 2) @ np.random.RandomState(6).randn(2, 4)
+    np.testing.assert_allclose(sess.run(tf.linalg.pinv(low)), np.linalg.pinv(low), atol=1e-10)
+    assert sess.run([tf.linalg.matrix_rank(low), tf.linalg.matrix_rank(np.eye(3)), tf.linalg.matrix_rank(low, tol=1e3)]) == [2, 3, 0]
+    unit, size = sess.run(tf.linalg.normalize(tf.constant([[3.0, 4.0]]), axis=1))
+    assert unit.tolist() == [[np.float32(0.6), np.float32(0.8)]] and size.tolist() == [[5.0]]
+
+
+def test_scattered_tensors_and_repeats(sess):
+    x = tf.zeros([4], tf.int32)
+    assert sess.run(tf.tensor_scatter_nd_update(x, [[1], [3]], [5, 6])).tolist() == [0, 5, 0, 6]
+    assert sess.run(tf.tensor_scatter_sub(tf.tensor_scatter_add(x, [[1], [1]], [2, 3]), [[0]], [1])).tolist() == [-1, 5, 0, 0]
+    for values, counts, axis in (([[1, 2], [3, 4]], 2, None), ([[1, 2], [3, 4]], [1, 3], 1), ([[1, 2], [3, 4]], [0, 2], 0), ([7], 3, 0)):
+        assert sess.run(tf.repeat(values, counts, axis)).tolist() == np.repeat(values, counts, axis).tolist()
+    v = tf.Variable(np.zeros([2, 3], np.int32))
+    sess.run(v.initializer)
+    assert sess.run(tf.batch_scatter_update(v, [[0, 2], [1, 0]], [[1, 2], [3, 4]])).tolist() == [[1, 0, 2], [4, 3, 0]]
+    index = tf.placeholder(tf.int32, [])
+    chosen = tf.switch_case(index, [lambda: tf.constant(10), lambda: tf.constant(20)])
+    assert [sess.run(chosen, {index: i}) for i in (0, 1, 9)] == [10, 20, 20]
+    y = tf.constant([1.4, 2.6])
+    assert sess.run(tf.gradients(tf.grad_pass_through(tf.round)(y) * 3.0, y)[0]).tolist() == [3.0, 3.0]
+
+
+def test_no_nan_and_sparse(sess):
+    assert sess.run(tf.math.multiply_no_nan([np.nan, 2.0], [0.0, 3.0])).tolist() == [0, 6] and sess.run(tf.math.reciprocal_no_nan([0.0, 4.0])).tolist() == [0, 0.25]
+    assert sess.run(tf.math.reduce_euclidean_norm(tf.constant([[3.0, 4.0], [0.0, 5.0]]), 1)).tolist() == [5, 5]
+    dense = np.array([[0, 2], [3, 0]])
+    made = sess.run(tf.sparse.from_dense(dense))
+    assert made.indices.tolist() == [[0, 1], [1, 0]] and made.values.tolist() == [2, 3]
+    assert sess.run(tf.sparse_tensor_to_dense(tf.sparse.eye(2, 3))).tolist() == np.eye(2, 3).tolist()
+    assert sess.run(tf.io.is_jpeg([b"\xff\xd8\xff\xe0", b"GIF89a"])).tolist() == [True, False]
+    edges = sess.run(tf.image.sobel_edges(tf.constant(np.arange(12.0).reshape(1, 3, 4, 1))))
+    assert edges.shape == (1, 3, 4, 1, 2) and edges[0, 1, 1, 0].tolist() == [32, 8]
+
+
+def test_ctc_with_another_blank(sess):
+    logits = np.random.RandomState(7).randn(5, 2, 4).astype(np.float32)
+    labels = np.array([[1, 2], [3, 0]])
+    made = sess.run(tf.nn.ctc_loss_v2(labels, logits, [2, 1], [5, 4], blank_index=0))
+    moved = tf.SparseTensor([[0, 0], [0, 1], [1, 0]], [0, 1, 2], [2, 2])  # the same with the blank last
+    np.testing.assert_allclose(made, sess.run(tf.nn.ctc_loss(moved, np.roll(logits, -1, 2), [5, 4])), rtol=1e-5)
+    rows, lengths = sess.run(tf.nn.collapse_repeated([[1, 1, 2, 2, 1], [3, 3, 3, 0, 0]], [5, 3]))
+    assert rows.tolist() == [[1, 2, 1], [3, 0, 0]] and lengths.tolist() == [3, 1]
+    distinct, places = sess.run(tf.nn.ctc_unique_labels([[3, 4, 4, 3]]))
+    assert distinct.tolist() == [[3, 4, 0, 0]] and places.tolist() == [[0, 1, 1, 0]]
+
+
+def test_schedules(sess):
+    at = lambda schedule, step, **more: float(sess.run(schedule(1.0, step, 10, **more)))
+    assert at(tf.train.cosine_decay_restarts, 0) == 1 and at(tf.train.cosine_decay_restarts, 10, m_mul=0.5) == pytest.approx(0.5)
+    assert at(tf.train.cosine_decay_restarts, 20) == pytest.approx(0.5, abs=1e-6)  # half of the second, which takes twenty
+    assert at(tf.train.cosine_decay_restarts, 15, t_mul=1.0) == pytest.approx(0.5, abs=1e-6)
+    assert at(tf.train.linear_cosine_decay, 5, alpha=0.25, beta=0.0) == pytest.approx(0.75 * 0.5)
+    assert at(tf.train.noisy_linear_cosine_decay, 5, initial_variance=0.0, beta=0.0) == pytest.approx(0.25)
+    assert sess.run(tf.train.piecewise_constant_decay(tf.constant(3), [2, 4], [1.0, 2.0, 3.0])) == 2.0
+
+
+def test_data_experimental(sess, tmp_path):
+    x = tf.data.experimental
+
+    def elements(dataset, count=None):
+        got, following = [], tf.data.make_one_shot_iterator(dataset).get_next()
+        while count is None or len(got) < count:
+            try:
+                got.append(sess.run(following))
+            except tf.errors.OutOfRangeError:
+                break
+        return got
+    assert elements(x.Counter(3, 2), 3) == [3, 5, 7] and elements(x.Counter(step=-1), 2) == [0, -1]
+    assert elements(x.RandomDataset(5), 3) == elements(x.RandomDataset(5), 3) and len(set(elements(x.RandomDataset(5), 3))) == 3
+    path = tmp_path / "a.csv"
+    path.write_text("n,name,share\n1,\"a,b\",0.5\n2,c,\n")
+    assert elements(x.CsvDataset(str(path), [tf.int32, tf.string, 9.0], header=True)) == [(1, b"a,b", 0.5), (2, b"c", 9.0)]
+    rows, labels = elements(x.make_csv_dataset(str(path), 2, column_defaults=[0, "", 7.0], label_name="n", num_epochs=1, shuffle=False))[0]
+    assert sorted(rows) == ["name", "share"] and labels.tolist() == [1, 2] and rows["share"].tolist() == [0.5, 7.0]
+    with pytest.raises(NotImplementedError, match="pass column_defaults"):
+        x.make_csv_dataset(str(path), 2)
+    iterator = tf.data.make_one_shot_iterator(tf.data.Dataset.range(1))
+    one = x.get_next_as_optional(iterator)
+    assert sess.run([one.has_value(), one.get_value()]) == [True, 0] and not sess.run(one.has_value())
+    assert sess.run(x.Optional.from_value((1, [2.0])).get_value())[0] == 1 and not sess.run(x.Optional.none_from_structure(tf.int32, []).has_value())
+    features = {"n": tf.FixedLenFeature([], tf.int64)}
+    with tf.python_io.TFRecordWriter(str(tmp_path / "r")) as writer:
+        for i in range(3):
+            writer.write(tf.train.Example(features=tf.train.Features(feature={"n": tf.train.Feature(int64_list=tf.train.Int64List(value=[i]))})).SerializeToString())
+    made = x.make_batched_features_dataset(str(tmp_path / "r"), 2, features, num_epochs=1, shuffle=False)
+    assert [e["n"].tolist() for e in elements(made)] == [[0, 1], [2]]
+
+
+@pytest.mark.parametrize("path", sorted(not_provided.TABLE))
+def test_what_is_not_provided_says_what_to_use(path):
+    value = tf
+    with pytest.raises(NotImplementedError, match="is not provided: use .*test_later_functions.py") as caught:
+        for name in path.split("."):
+            value = getattr(value, name)
+    assert isinstance(caught.value, AttributeError)
+    assert path.split(".")[0] not in dir(tf) or path.split(".")[-1] not in dir(value)

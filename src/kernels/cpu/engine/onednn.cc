@@ -11,6 +11,7 @@
 #include "absl/synchronization/mutex.h"
 #include "dnnl.hpp"
 #include "kernels/cpu/engine/onednn_scope.h"
+#include "kernels/cpu/engine/onednn_versions.h"
 
 namespace millrace::onednn {
 namespace {
@@ -121,28 +122,6 @@ class Layout {
   dnnl::reorder reorder_;
 };
 
-// All that tells one layout from another, as bytes.
-void AppendLayout(const Desc& desc, std::string* to) {
-  const auto append = [to](const auto& v) { to->append(reinterpret_cast<const char*>(&v), sizeof(v)); };
-  const dnnl_memory_desc_t& d = desc.data;
-  append(d.ndims);
-  append(d.data_type);
-  append(d.format_kind);
-  append(d.offset0);
-  append(d.extra.flags);
-  const dnnl_blocking_desc_t& b = d.format_desc.blocking;
-  for (int i = 0; i < d.ndims; ++i) {
-    append(d.dims[i]);
-    append(d.padded_dims[i]);
-    append(d.padded_offsets[i]);
-    append(b.strides[i]);
-  }
-  for (int i = 0; i < b.inner_nblks; ++i) {
-    append(b.inner_blks[i]);
-    append(b.inner_idxs[i]);
-  }
-}
-
 size_t Aligned(size_t bytes) { return (bytes + 63) / 64 * 64; }
 
 }  // namespace
@@ -189,20 +168,20 @@ StatusOr<std::shared_ptr<const Conv>> Conv::Create(const ConvKey& k) {
     constexpr auto kDirect = dnnl::algorithm::convolution_direct;
     dnnl::primitive_attr attr;
     attr.set_scratchpad_mode(dnnl::scratchpad_mode::user);
-    const dnnl::convolution_forward::primitive_desc forward(
-        {dnnl::prop_kind::forward_training, kDirect, m.src, any, m.dst, strides, dilation, before, after}, attr,
-        Engine());
+    const auto forward = DescribeForward<dnnl::convolution_forward>(
+        Engine(), attr, dnnl::prop_kind::forward_training, kDirect, m.src, any, m.dst, strides, dilation, before,
+        after);
     if (k.kind == ConvKind::kForward) {
       built = m.Adopt(forward, forward.weights_desc());
       if (built.ok()) m.primitive = dnnl::convolution_forward(forward);
     } else if (k.kind == ConvKind::kBackwardData) {
-      const dnnl::convolution_backward_data::primitive_desc pd(
-          {kDirect, m.src, any, m.dst, strides, dilation, before, after}, attr, Engine(), forward);
+      const auto pd = DescribeBackward<dnnl::convolution_backward_data>(
+          Engine(), attr, forward, kDirect, m.src, any, m.dst, strides, dilation, before, after);
       built = m.Adopt(pd, pd.weights_desc());
       if (built.ok()) m.primitive = dnnl::convolution_backward_data(pd);
     } else {
-      const dnnl::convolution_backward_weights::primitive_desc pd(
-          {kDirect, m.src, any_sum, m.dst, strides, dilation, before, after}, attr, Engine(), forward);
+      const auto pd = DescribeBackward<dnnl::convolution_backward_weights>(
+          Engine(), attr, forward, kDirect, m.src, any_sum, m.dst, strides, dilation, before, after);
       built = m.Adopt(pd, pd.diff_weights_desc());
       m.src = pd.src_desc();
       m.dst = pd.diff_dst_desc();

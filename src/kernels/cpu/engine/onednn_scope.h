@@ -2,14 +2,19 @@
 // What must hold on a thread while it is inside oneDNN.
 #pragma once
 
-#include <omp.h>
 #include <signal.h>
 
 #include "base/signal_state.h"
+#include "oneapi/dnnl/dnnl_types.h"
+
+#if DNNL_CPU_THREADING_RUNTIME == DNNL_RUNTIME_OMP
+#include <omp.h>
+#endif
 
 namespace millrace::onednn {
 
-// oneDNN runs on this thread alone while one of these lives.
+// oneDNN runs on this thread alone while one of these lives. One that was built without threads does so anyway.
+#if DNNL_CPU_THREADING_RUNTIME == DNNL_RUNTIME_OMP
 class OneThread {
  public:
   OneThread() : before_(omp_get_max_threads()) {
@@ -24,6 +29,13 @@ class OneThread {
  private:
   const int before_;
 };
+#elif DNNL_CPU_THREADING_RUNTIME == DNNL_RUNTIME_SEQ
+struct OneThread {
+  OneThread() {}  // NOLINT: one that is declared and not named again is used
+};
+#else
+#error "oneDNN wants the OpenMP runtime, or none (DNNL_CPU_RUNTIME=SEQ)"
+#endif
 
 // Signals for this thread wait while one of these lives. oneDNN's generated matrix products, up to version 3.11, keep
 // the stack pointer in memory from the heap when the inner dimension is long; a handler that ran then would write its

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Plans of segments, and plans cut for several threads: random graphs give the same bits on one thread in a seeded
-// order, on one in the plan's, on two and on eight, with queues, transfers and branches in between; states change in
-// the plan's order; a step that fails or is stopped leaves the next one as it was.
+// order, on one in the plan's, on two and on eight, with queues, transfers, branches and loops in between; states
+// change in the plan's order; a step that fails or is stopped leaves the next one as it was.
 #include <gtest/gtest.h>
 
 #include <cstring>
@@ -9,6 +9,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "client/variables.h"
+#include "graph/control_flow.h"
 #include "system/system.h"
 
 namespace millrace {
@@ -93,6 +94,7 @@ class RandomGraph {
         return b.Op("Merge", {std::vector<Output>{b.Neg(s->output(0)), b.Op("Tanh", {s->output(1)})}});
       }
       case 4: return waits_ ? ThroughQueue(b, Any()) : b.Op("Tanh", {Any()});
+      case 5: return waits_ ? Loop(b, Any(), Any(), Any()) : b.Op("Tanh", {Any()});
       default: return b.Op("Tanh", {b.MatMul(Any(), Any())});
     }
   }
@@ -102,6 +104,22 @@ class RandomGraph {
     Node* put = b.OpNode("QueueEnqueueV2", {queue, v}, {{"Tcomponents", types}});
     const Output taken = b.WithControl({put}).Op("QueueDequeueV2", {queue}, {{"component_types", types}});
     return b.Reshape(taken, b.Op("Shape", {v}));
+  }
+
+  // Its bodies wait for a queue between nodes that do not, and some nodes wait for the counter alone.
+  static Output Loop(const GraphBuilder& b, Output start, Output x, Output y) {
+    const auto goes_on = [](const GraphBuilder& s, const std::vector<Output>& v) -> StatusOr<std::vector<Output>> {
+      return std::vector<Output>{s.Op("Less", {v[0], s.Scalar<int32_t>(5)})};
+    };
+    const auto body = [&](const GraphBuilder& s, const std::vector<Output>& v) -> StatusOr<std::vector<Output>> {
+      const Output scale = s.Cast(v[0], DType::kFloat);
+      const Output early = s.Op("Tanh", {s.Mul(s.Op("Tanh", {s.MatMul(x, y)}), scale)});
+      const Output taken = ThroughQueue(s, s.Op("Tanh", {s.Add(v[1], x)}));
+      return std::vector<Output>{s.Add(v[0], s.Scalar<int32_t>(1)), s.Op("Tanh", {s.Add(s.Mul(taken, y), early)})};
+    };
+    const auto results = WhileLoop(b, {b.Scalar<int32_t>(0), start}, goes_on, body);
+    EXPECT_TRUE(results.ok()) << results.status();
+    return results.ok() ? (*results)[1] : Output();
   }
 
   const GraphBuilder b_;

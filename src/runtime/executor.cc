@@ -16,12 +16,14 @@ namespace {
 
 // Whatever feeds a node of a segment has run, so an empty slot is a dead value. A Merge is dead when all its inputs
 // are; every other node when anything that it waits for is.
-bool IsDead(const PlanNode& n, const PlanNodeLinks& links, const Frame& frame) {
-  const auto is_dead = [&](const PlanInput& in) { return IsEmpty(frame.slots[static_cast<size_t>(in.slot)]); };
+bool IsDead(const Plan& plan, const PlanNode& n, const PlanNodeLinks& links, const Frame& frame) {
+  const auto is_dead = [&](const PlanInput& in) {
+    return IsEmpty((in.is_constant ? frame.constants : frame.slots.data())[in.slot]);
+  };
   if (n.control == ControlOp::kMerge) return std::all_of(links.reads.begin(), links.reads.end(), is_dead);
   return std::any_of(links.reads.begin(), links.reads.end(), is_dead) ||
          std::any_of(links.dead_controls.begin(), links.dead_controls.end(), [&](int from) {
-           return frame.dead[static_cast<size_t>(from)] != 0;
+           return frame.dead[static_cast<size_t>(plan.nodes()[static_cast<size_t>(from)].dead_at)] != 0;
          });
 }
 
@@ -39,7 +41,7 @@ inline void Release(const Plan& plan, const PlanNode& n, Frame& frame) {
     if (__builtin_expect(slot >= 0, 1)) {
       ClearSlot(frame.slots[static_cast<size_t>(slot)]);
     } else if (frame.readers[static_cast<size_t>(~slot)].fetch_sub(1, std::memory_order_acq_rel) == 1) {
-      ClearSlot(frame.slots[static_cast<size_t>(plan.counted_slots()[static_cast<size_t>(~slot)].slot)]);
+      ClearSlot(frame.slots[static_cast<size_t>(frame.layout->counted_slots[static_cast<size_t>(~slot)].slot)]);
     }
   }
 }
@@ -54,7 +56,7 @@ ABSL_ATTRIBUTE_NOINLINE Status TellDeath(const Plan& plan, size_t k, bool dead, 
     Status s = RunDeadTransfer(n, outputs, step, trace);
     if (!s.ok()) return AtNode(s, n);
   }
-  frame.dead[k] = is_transfer ? n.num_outputs == 1 && IsEmpty(*outputs) : dead;
+  frame.dead[static_cast<size_t>(n.dead_at)] = is_transfer ? n.num_outputs == 1 && IsEmpty(*outputs) : dead;
   return absl::OkStatus();
 }
 
@@ -74,10 +76,10 @@ Status RunSegment(const Plan& plan, int begin, int end, Frame& frame, StepContex
       return Cancelled("the step was cancelled");
     }
     if (__builtin_expect(interrupt && interrupt->IsDue(), 0) && interrupt->Look()) return Interrupted();
-    const bool dead = n.may_be_dead && IsDead(n, plan.links(k), frame);
+    const bool dead = n.may_be_dead && IsDead(plan, n, plan.links(k), frame);
     if (!dead) {
       if (n.dereferences) {
-        Status s = LoadDereferences(*n.info, plan.links(k).dereferences, slots, nullptr);
+        Status s = LoadDereferences(*n.info, plan.links(k).dereferences, slots, frame.constants);
         if (!s.ok()) return AtNode(s, n);
       }
       Status s =

@@ -26,15 +26,17 @@ struct NodeState {
 
 struct Iteration {
   LoopRun* run = nullptr;
+  int frame = 0;
   int64_t number = 0;
-  int64_t serial = 0;     // in the order of their beginning, over all loops of the step
-  int64_t live = 0;       // units queued or running, and loops under way that were entered from here
-  Slot* slots = nullptr;  // those of the step's Frame, or own_slots
-  std::vector<Slot> own_slots;
-  std::vector<int32_t> readers;                   // of slots; those of the step's Frame have counters there
+  int64_t serial = 0;       // in the order of their beginning, over all loops of the step
+  int64_t live = 0;         // units queued or running, and loops under way that were entered from here
+  Frame* values = nullptr;  // the step's, or `own`
+  Frame own;
   std::vector<NodeState> nodes;                   // by unit
   std::map<int, std::unique_ptr<LoopRun>> loops;  // under way, entered from here, by frame
   StepContext step;                               // with the frame and iteration of this one
+
+  Slot& slot(int i) const { return values->slots[static_cast<size_t>(i)]; }
 
   Iteration();
   ~Iteration();

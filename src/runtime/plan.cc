@@ -41,10 +41,13 @@ class PlanLayout {
     for (const PlanUnit& u : cut_.units) AddUnit(u);
     LinkUnits();
     FindDead();
+    FindKept();
     CountReaders();
     FindReleases();
-    ReuseSlots();
-    DescribeFrames();
+    for (size_t f = 0; f < plan_->frames_.size(); ++f) ReuseSlots(static_cast<int>(f));
+    for (PlanFrame& f : plan_->frames_) {
+      for (const int unit : f.units) f.pending.push_back(Links(unit).num_pending);
+    }
     const auto& units = Root().units;
     plan_->is_one_line_ = num_nodes_ == 0 || (units.size() == 1 && Links(units.front()).segment_end == num_nodes_);
     return std::move(plan_);
@@ -54,6 +57,12 @@ class PlanLayout {
   static constexpr int kNobody = -1;
   static constexpr int kSeveral = -2;
   static constexpr int kKept = -3;  // by who runs the plan, or by the frame
+
+  // By slot of a frame.
+  struct SlotReaders {
+    std::vector<int> only;  // the unit that reads it, or kNobody, kSeveral, kKept
+    std::vector<int32_t> count;
+  };
 
   const PlannedNode& At(int k) const { return graph_.nodes[static_cast<size_t>(k)]; }
   int PlaceOf(int k) const { return place_[static_cast<size_t>(k)]; }
@@ -120,7 +129,8 @@ class PlanLayout {
     links.output_frame = n.output_frame;
     links.position = position;
     PlanFrame& frame = FrameAt(n.frame);
-    p.input_begin = static_cast<int32_t>(plan_->input_slots_.size());
+    p.input_begin = static_cast<int32_t>(frame.inputs.size());
+    p.dead_at = FrameAt(n.output_frame).num_dead++;
     for (size_t i = 0; i < n.inputs.size(); ++i) {
       int slot = SlotOf(n.inputs[i].node, n.inputs[i].output);
       const bool is_constant = At(n.inputs[i].node).enters_constant;
@@ -130,7 +140,7 @@ class PlanLayout {
             {slot, frame.num_slots, static_cast<int>(i), is_constant, At(n.inputs[i].node).info.name});
         slot = frame.num_slots++;
       }
-      if (n.frame == 0) plan_->input_slots_.push_back(slot);
+      frame.inputs.push_back({slot, is_constant && !n.inputs[i].dereferences});
     }
     p.dereferences = !links.dereferences.empty();
     if (n.control == ControlOp::kEnter) ++FrameAt(n.output_frame).num_enters;
@@ -184,6 +194,10 @@ class PlanLayout {
     for (const PlanUnit& u : cut_.units) {
       for (const int k : u.nodes) FindDead(k);
     }
+    bool any = false;
+    for (int place = 0; place < num_nodes_; ++place) any |= MayGiveDead(place);
+    if (any) return;
+    for (PlanFrame& f : plan_->frames_) f.num_dead = 0;
   }
   void FindDead(int k) {
     PlanNode& n = NodeAt(PlaceOf(k));
@@ -198,7 +212,6 @@ class PlanLayout {
       if (dies_with_it && n.control != ControlOp::kMerge) Links(PlaceOf(k)).dead_controls.push_back(from);
     }
     n.may_be_dead = (may_be_dead && n.control != ControlOp::kTrigger) || At(k).is_transfer;
-    plan_->has_dead_ |= MayGiveDead(PlaceOf(k));
   }
   bool MayGiveDead(int place) {
     if (place < 0) return false;
@@ -211,75 +224,88 @@ class PlanLayout {
     return NodeAt(place).control == ControlOp::kMerge && !Links(place).in_segment;
   }
 
-  void CountReaders() {
-    for (PlanFrame& f : plan_->frames_) f.slot_readers.assign(static_cast<size_t>(f.num_slots), 0);
-    only_reader_.assign(static_cast<size_t>(Root().num_slots), kNobody);
-    for (size_t f = 1; f < plan_->frames_.size(); ++f) {
-      for (const int place : plan_->frames_[f].units) {
-        for (const PlanInput& in : Links(place).reads) {
-          if (!in.is_constant) ++plan_->frames_[f].slot_readers[static_cast<size_t>(in.slot)];
-        }
-      }
+  // By who runs the plan.
+  void FindKept() {
+    for (const PlanFrame& f : plan_->frames_) {
+      readers_.push_back({.only = std::vector<int>(static_cast<size_t>(f.num_slots), kNobody),
+                          .count = std::vector<int32_t>(static_cast<size_t>(f.num_slots), 0)});
     }
-    std::vector<int> seen(only_reader_.size(), -1);
-    for (const int unit : Root().units) {
-      const int end = std::max(Links(unit).segment_end, unit + 1);
-      for (int place = unit; place < end; ++place) {
-        for (const PlanInput& in : Links(place).reads) {
-          const auto slot = static_cast<size_t>(in.slot);
-          if (DropsItsInputsItself(place)) {
-            only_reader_[slot] = kSeveral;
-          } else if (std::exchange(seen[slot], unit) != unit) {
-            only_reader_[slot] = only_reader_[slot] == kNobody ? unit : kSeveral;
-          } else {
-            continue;
-          }
-          ++Root().slot_readers[slot];
-        }
-      }
-    }
-    counter_of_.assign(only_reader_.size(), -1);
-    std::vector<bool> is_kept(only_reader_.size(), false);
-    const auto keep = [&](int slot) { is_kept[static_cast<size_t>(slot)] = true; };
+    const auto keep = [&](int slot) { readers_.front().only[static_cast<size_t>(slot)] = kKept; };
     for (const int slot : plan_->retval_slots_) keep(slot);
     for (const int slot : plan_->lasting_args_) keep(slot);
     for (int slot = 0; slot < plan_->num_lasting_slots_; ++slot) keep(slot);
-    for (size_t slot = 0; slot < only_reader_.size(); ++slot) {
-      if (is_kept[slot]) {
-        only_reader_[slot] = kKept;
-      } else if (only_reader_[slot] == kSeveral) {
-        counter_of_[slot] = static_cast<int32_t>(plan_->counted_slots_.size());
-        plan_->counted_slots_.push_back({static_cast<int32_t>(slot), Root().slot_readers[slot]});
+  }
+
+  void CountReaders() {
+    for (size_t f = 0; f < plan_->frames_.size(); ++f) {
+      PlanFrame& frame = plan_->frames_[f];
+      CountReaders(frame, readers_[f]);
+      frame.counter_of.assign(static_cast<size_t>(frame.num_slots), -1);
+      for (size_t slot = 0; slot < readers_[f].only.size(); ++slot) {
+        if (readers_[f].only[slot] != kSeveral) continue;
+        frame.counter_of[slot] = static_cast<int32_t>(frame.counted_slots.size());
+        frame.counted_slots.push_back({static_cast<int32_t>(slot), readers_[f].count[slot]});
       }
     }
+    for (int place = 0; place < num_nodes_; ++place) {
+      if (NodeAt(place).num_outputs == 1) Links(place).is_read = FateOf(place, 0) != kNobody;
+    }
+  }
+  // A unit counts once, a Merge by itself for each of its inputs.
+  void CountReaders(const PlanFrame& frame, SlotReaders& readers) {
+    std::vector<int> seen(readers.only.size(), -1);
+    for (const int unit : frame.units) {
+      const int end = std::max(Links(unit).segment_end, unit + 1);
+      for (int place = unit; place < end; ++place) {
+        for (const PlanInput& in : Links(place).reads) {
+          if (in.is_constant) continue;
+          const auto slot = static_cast<size_t>(in.slot);
+          int& only = readers.only[slot];
+          const bool drops_it_itself = DropsItsInputsItself(place);
+          if (!drops_it_itself && std::exchange(seen[slot], unit) == unit) continue;
+          if (only != kKept) only = only == kNobody && !drops_it_itself ? unit : kSeveral;
+          ++readers.count[slot];
+        }
+      }
+    }
+  }
+  // Who reads output `o` of the node: a unit, or kNobody, kSeveral, kKept.
+  int FateOf(int place, int o) {
+    if (Links(place).enters_constant) return kKept;
+    const auto frame = static_cast<size_t>(Links(place).output_frame);
+    return readers_[frame].only[static_cast<size_t>(NodeAt(place).output_begin + o)];
   }
 
   // From behind, so that the first reader met in a unit is its last.
   void FindReleases() {
     std::vector<int32_t>& releases = plan_->releases_;
-    std::vector<int> seen(only_reader_.size(), -1);
+    std::vector<std::vector<int>> seen;
+    for (const SlotReaders& r : readers_) seen.emplace_back(r.only.size(), -1);
     for (int place = num_nodes_ - 1; place >= 0; --place) {
       PlanNode& n = NodeAt(place);
       const PlanNodeLinks& links = Links(place);
       n.release_begin = static_cast<int32_t>(releases.size());
       const int unit = UnitOf(place);
+      const SlotReaders& readers = readers_[static_cast<size_t>(links.frame)];
       for (size_t i = 0; i < links.reads.size(); ++i) {
         if (links.reads[i].is_constant) continue;
         const auto slot = static_cast<size_t>(links.reads[i].slot);
+        const int only = readers.only[slot];
+        if (only == kKept) continue;
         bool dies = false;
-        if (links.frame != 0 || DropsItsInputsItself(place)) {
-          dies = FrameAt(links.frame).slot_readers[slot] == 1 && (links.frame != 0 || only_reader_[slot] != kKept);
-        } else if (only_reader_[slot] != kKept && std::exchange(seen[slot], unit) != unit) {
-          dies = only_reader_[slot] == unit;
-          releases.push_back(dies ? static_cast<int32_t>(slot) : ~counter_of_[slot]);
+        if (DropsItsInputsItself(place)) {
+          dies = readers.count[slot] == 1;
+        } else if (std::exchange(seen[static_cast<size_t>(links.frame)][slot], unit) != unit) {
+          dies = only == unit;
+          releases.push_back(dies ? static_cast<int32_t>(slot) : ~FrameAt(links.frame).counter_of[slot]);
         }
         const auto same = [&](const PlanInput& in) { return !in.is_constant && in.slot == links.reads[i].slot; };
         if (i >= 64 || std::count_if(links.reads.begin(), links.reads.end(), same) != 1) continue;
         n.dies |= uint64_t{dies} << i;
       }
-      for (int o = 0; links.output_frame == 0 && o < n.num_outputs; ++o) {
-        const auto slot = static_cast<size_t>(n.output_begin + o);
-        if (only_reader_[slot] == kNobody) releases.push_back(static_cast<int32_t>(slot));
+      for (int o = 0; links.output_frame == links.frame && n.control != ControlOp::kNextIteration && o < n.num_outputs;
+           ++o) {
+        if (FateOf(place, o) == kNobody) releases.push_back(n.output_begin + o);
       }
       n.release_end = static_cast<int32_t>(releases.size());
       // The share of a dereferenced value is the node's own; the buffer is the variable's, so no node finds itself
@@ -297,13 +323,14 @@ class PlanLayout {
 
   // Gives the nodes of a segment slots that earlier nodes of it have done with, so that the frame stays small enough
   // for the first cache. A node's outputs stand side by side, so blocks of equal length are reused, by the unit that
-  // cleared all of one.
-  void ReuseSlots() {
-    const auto old_slots = static_cast<size_t>(Root().num_slots);
+  // cleared all of one. What comes from another frame or iteration has slots of its own.
+  void ReuseSlots(int f) {
+    PlanFrame& frame = FrameAt(f);
+    const auto old_slots = static_cast<size_t>(frame.num_slots);
     std::vector<int> renamed(old_slots, -1), block_of(old_slots, -1);
     absl::flat_hash_map<int, std::vector<int>> free_blocks;  // by length; of the unit
     std::vector<int> live, length, cleared_by;               // by first slot of a block
-    int count = plan_->num_lasting_slots_;
+    int count = f == 0 ? plan_->num_lasting_slots_ : 0;
     for (int slot = 0; slot < count; ++slot) renamed[static_cast<size_t>(slot)] = slot;
     const auto fresh = [&](int n) {
       const int first = count;
@@ -339,26 +366,37 @@ class PlanLayout {
         free_blocks[length[first]].push_back(static_cast<int>(first));
       }
     };
-    for (const int slot : plan_->arg_slots_) place_block(slot, 1);
+    const auto place_outputs = [&](PlanNode& n) {
+      place_block(n.output_begin, n.num_outputs);
+      if (n.num_outputs > 0) rename(n.output_begin);
+    };
+    if (f == 0) {
+      for (const int slot : plan_->arg_slots_) place_block(slot, 1);
+    } else {
+      for (int place = 0; place < num_nodes_; ++place) {
+        const bool comes_in = Links(place).output_frame == f && !Links(place).enters_constant &&
+                              (Links(place).frame != f || NodeAt(place).control == ControlOp::kNextIteration);
+        if (comes_in) place_outputs(NodeAt(place));
+      }
+    }
     int unit = -1;
     for (int place = 0; place < num_nodes_; ++place) {
       PlanNode& n = NodeAt(place);
       PlanNodeLinks& links = Links(place);
       const int own = UnitOf(place);
       if (std::exchange(unit, own) != own) free_blocks.clear();
-      if (links.output_frame == 0) {
-        place_block(n.output_begin, n.num_outputs);
-        if (n.num_outputs > 0) rename(n.output_begin);
+      const bool is_own = links.frame == f && n.control != ControlOp::kNextIteration;
+      if (links.output_frame == f && (is_own || f == 0)) place_outputs(n);
+      if (links.frame != f) continue;
+      for (Dereference& d : links.dereferences) {
+        place_block(d.temp, 1);
+        rename(d.temp);
+        if (!d.from_constant) rename(d.source);
       }
-      if (links.frame == 0) {
-        for (Dereference& d : links.dereferences) {
-          place_block(d.temp, 1);
-          rename(d.temp);
-          rename(d.source);
-        }
-        for (PlanInput& in : links.reads) rename(in.slot);
-        for (const Dereference& d : links.dereferences) free_blocks[1].push_back(d.temp);
+      for (PlanInput& in : links.reads) {
+        if (!in.is_constant) rename(in.slot);
       }
+      for (const Dereference& d : links.dereferences) free_blocks[1].push_back(d.temp);
       for (int32_t r = n.release_begin; r < n.release_end; ++r) {
         int32_t& slot = plan_->releases_[static_cast<size_t>(r)];
         if (slot < 0) continue;
@@ -366,35 +404,31 @@ class PlanLayout {
         rename(slot);
       }
     }
-    for (int& slot : plan_->input_slots_) rename(slot);
-    for (int& slot : plan_->arg_slots_) rename(slot);
-    for (int& slot : plan_->retval_slots_) rename(slot);
-    absl::flat_hash_set<int> lasting;
-    for (int slot : plan_->lasting_args_) lasting.insert(renamed[static_cast<size_t>(slot)]);
-    plan_->lasting_args_ = std::move(lasting);
-    plan_->counter_of_.assign(static_cast<size_t>(count), -1);
-    for (size_t i = 0; i < plan_->counted_slots_.size(); ++i) {
-      rename(plan_->counted_slots_[i].slot);
-      plan_->counter_of_[static_cast<size_t>(plan_->counted_slots_[i].slot)] = static_cast<int32_t>(i);
+    for (PlanInput& in : frame.inputs) {
+      if (!in.is_constant) rename(in.slot);
     }
-    Root().num_slots = count;
-  }
-
-  void DescribeFrames() {
-    for (PlanFrame& f : plan_->frames_) {
-      for (const int unit : f.units) f.pending.push_back(Links(unit).num_pending);
+    if (f == 0) {
+      for (int& slot : plan_->arg_slots_) rename(slot);
+      for (int& slot : plan_->retval_slots_) rename(slot);
+      absl::flat_hash_set<int> lasting;
+      for (int slot : plan_->lasting_args_) lasting.insert(renamed[static_cast<size_t>(slot)]);
+      plan_->lasting_args_ = std::move(lasting);
     }
-    Root().slot_readers.clear();  // see counted slots
+    frame.counter_of.assign(static_cast<size_t>(count), -1);
+    for (size_t i = 0; i < frame.counted_slots.size(); ++i) {
+      rename(frame.counted_slots[i].slot);
+      frame.counter_of[static_cast<size_t>(frame.counted_slots[i].slot)] = static_cast<int32_t>(i);
+    }
+    frame.num_slots = count;
   }
 
   const PlanGraph& graph_;
   const PlanCut& cut_;
   std::unique_ptr<Plan> plan_{new Plan()};
   int num_nodes_ = 0;
-  std::vector<int> place_;        // of a node of the graph in the plan; -1: it is no node of a step
-  std::vector<int> first_slot_;   // by node of the graph
-  std::vector<int> only_reader_;  // by slot outside of loops: the unit, or kNobody, kSeveral, kKept
-  std::vector<int> counter_of_;   // by slot outside of loops, before they are renamed
+  std::vector<int> place_;            // of a node of the graph in the plan; -1: it is no node of a step
+  std::vector<int> first_slot_;       // by node of the graph
+  std::vector<SlotReaders> readers_;  // by frame, before slots are renamed
 };
 
 std::unique_ptr<Plan> Plan::LayOut(std::shared_ptr<const PlanGraph> graph, const PlanCut& cut,
@@ -435,13 +469,25 @@ StatusOr<HeldFrame> Plan::AcquireFrame() const {
   return HeldFrame(made.release(), {this});
 }
 
+void Frame::SetUp(const PlanFrame& frame, Slot* loop_constants) {
+  if (layout == &frame && constants == loop_constants) return;
+  if (layout != &frame) {
+    slots.resize(static_cast<size_t>(frame.num_slots));
+    dead.resize(static_cast<size_t>(frame.num_dead));
+    if (!frame.counted_slots.empty()) readers.reset(new std::atomic<int32_t>[frame.counted_slots.size()]);
+  }
+  inputs.clear();
+  inputs.reserve(frame.inputs.size());
+  for (const PlanInput& in : frame.inputs) {
+    inputs.push_back((in.is_constant ? loop_constants : slots.data()) + in.slot);
+  }
+  layout = &frame;
+  constants = loop_constants;
+}
+
 StatusOr<std::unique_ptr<Frame>> Plan::MakeFrame() const {
   auto frame = std::make_unique<Frame>();
-  frame->slots.resize(static_cast<size_t>(frames_.front().num_slots));
-  if (has_dead_) frame->dead.resize(nodes_.size());
-  frame->inputs.reserve(input_slots_.size());
-  if (!counted_slots_.empty()) frame->readers.reset(new std::atomic<int32_t>[counted_slots_.size()]);
-  for (int slot : input_slots_) frame->inputs.push_back(&frame->slots[static_cast<size_t>(slot)]);
+  frame->SetUp(frames_.front(), nullptr);
   StepContext outside_steps;
   for (const PlanNode& n : once_) {
     Status s = ComputeNode(n, nullptr, frame->slots.data() + n.output_begin, 0, outside_steps, nullptr);

@@ -7,8 +7,9 @@
 // by name in a step. A Plan is immutable and shared by concurrent steps; what changes in a step lives in a Frame, of
 // which the plan keeps a few for reuse.
 //
-// A slot outside of loops that only one unit reads is cleared by the last reader, and may then be used again by the
-// same unit. One that several units read is counted: each unit's last reader counts down.
+// Values lie in slots, those of a loop in slots of each of its iterations. A slot that only one unit reads is cleared
+// by the last reader, and may then be used again by the same unit. One that several units read is counted: each unit's
+// last reader counts down.
 #pragma once
 
 #include <atomic>
@@ -40,11 +41,12 @@ struct PlanNode {
   Kernel* kernel = nullptr;
   const NodeInfo* info = nullptr;
   uint64_t dies = 0;         // inputs whose slot dies here
-  int32_t input_begin = 0;   // into Frame::inputs; outside of loops
-  int32_t output_begin = 0;  // into the slots
+  int32_t input_begin = 0;   // into Frame::inputs
+  int32_t output_begin = 0;  // into Frame::slots; of an Enter, Exit and NextIteration into those of another frame
   int32_t num_outputs = 0;
-  int32_t release_begin = 0;  // into Plan::releases; outside of loops
+  int32_t release_begin = 0;  // into Plan::releases
   int32_t release_end = 0;
+  int32_t dead_at = 0;  // in Frame::dead of the frame that its outputs are in
   ControlOp control = ControlOp::kNone;
   bool dereferences = false;    // PlanNodeLinks::dereferences is not empty
   bool may_be_dead = false;     // downstream of a Switch, or a transfer, whose counterpart may be
@@ -76,6 +78,7 @@ struct PlanNodeLinks {
   bool enters_constant = false;      // an Enter whose value holds for every iteration
   int frame = 0;                     // the loop that the node runs in, see Plan::frames
   int output_frame = 0;              // the loop that its outputs are in
+  bool is_read = false;              // of a node of one output: it is read or kept
   int position = 0;                  // of its unit in PlanFrame::units
   int num_pending = 0;               // of a unit: edges that it waits for; of a merge by itself only the control edges
   int num_data = 0;                  // incoming data edges
@@ -94,17 +97,33 @@ struct PlanFrame {
   int num_slots = 0;
   int num_constants = 0;
   int num_enters = 0;
-  std::vector<int> units;             // their first nodes
-  std::vector<int32_t> pending;       // per unit: PlanNodeLinks::num_pending
-  std::vector<int32_t> slot_readers;  // per slot; in frame 0 a unit counts once, and who keeps it too
+  int num_dead = 0;               // nodes whose outputs are in it; 0 in plans without dead values
+  std::vector<int> units;         // their first nodes
+  std::vector<int32_t> pending;   // per unit: PlanNodeLinks::num_pending
+  std::vector<PlanInput> inputs;  // of its nodes, one after the other
+  struct CountedSlot {
+    int32_t slot = 0;
+    int32_t readers = 0;  // units
+  };
+  std::vector<CountedSlot> counted_slots;
+  std::vector<int32_t> counter_of;  // by slot; -1: it is not counted
 };
 
-// What a step changes.
+// What a step changes: outside of loops, or in one iteration of a loop.
 struct Frame {
+  const PlanFrame* layout = nullptr;
+  const Slot* constants = nullptr;  // of the loop
   std::vector<Slot> slots;
-  std::vector<Slot*> inputs;                        // of all nodes outside of loops, one after the other
-  std::vector<uint8_t> dead;                        // per node outside of loops; only in plans with dead values
+  std::vector<Slot*> inputs;                        // of all nodes, one after the other
+  std::vector<uint8_t> dead;                        // per node; only in plans with dead values
   std::unique_ptr<std::atomic<int32_t>[]> readers;  // left of each counted slot
+
+  void SetUp(const PlanFrame& frame, Slot* loop_constants);
+  void StartCounting() {
+    for (size_t i = 0; i < layout->counted_slots.size(); ++i) {
+      readers[i].store(layout->counted_slots[i].readers, std::memory_order_relaxed);
+    }
+  }
 };
 
 class Plan;
@@ -134,7 +153,7 @@ class Plan {
 
   const std::vector<PlanNode>& nodes() const { return nodes_; }
   const PlanNodeLinks& links(size_t node) const { return links_[node]; }
-  // Slots to clear after a node, and ~i for a reader less of counted slot i.
+  // Slots of its frame to clear after a node, and ~i for a reader less of counted slot i.
   const int32_t* releases() const { return releases_.data(); }
   int num_args() const { return static_cast<int>(arg_slots_.size()); }
   int num_retvals() const { return static_cast<int>(retval_slots_.size()); }
@@ -143,12 +162,6 @@ class Plan {
   int retval_slot(int i) const { return retval_slots_[static_cast<size_t>(i)]; }
   const std::string& retval_source(int i) const { return graph_->results[static_cast<size_t>(i)].source; }
   const std::vector<PlanFrame>& frames() const { return frames_; }
-  struct CountedSlot {
-    int32_t slot = 0;
-    int32_t readers = 0;  // units
-  };
-  const std::vector<CountedSlot>& counted_slots() const { return counted_slots_; }
-  int counter_of(int slot) const { return counter_of_[static_cast<size_t>(slot)]; }  // -1: is not counted
   const std::shared_ptr<const PlanGraph>& graph() const { return graph_; }
   // Whether the slot keeps its value when the plan runs again in the same frame.
   bool Lasts(int slot) const { return slot < num_lasting_slots_ || lasting_args_.contains(slot); }
@@ -169,12 +182,8 @@ class Plan {
   std::vector<int32_t> releases_;
   std::vector<PlanNode> once_;  // run when a frame is made; their outputs have the first slots
   int num_lasting_slots_ = 0;
-  std::vector<int> input_slots_;
   std::vector<PlanFrame> frames_;
   std::vector<int> arg_slots_, retval_slots_;
-  std::vector<CountedSlot> counted_slots_;
-  std::vector<int32_t> counter_of_;  // by slot outside of loops
-  bool has_dead_ = false;
   bool is_one_line_ = false;
   absl::flat_hash_set<int> lasting_args_;             // slots
   mutable std::atomic<Frame*> spare_frame_{nullptr};  // of the last step; owned

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <queue>
+#include <tuple>
 
 #include "absl/container/flat_hash_map.h"
 
@@ -15,7 +16,8 @@ namespace {
 constexpr size_t kMaxSetBytes = size_t{32} << 20;
 
 bool IsStep(const PlannedNode& n) { return n.kind == PlannedNode::Kind::kStep; }
-bool IsOutsideOfLoops(const PlannedNode& n) { return n.frame == 0 && n.output_frame == 0; }
+// Its outputs are in another iteration or loop.
+bool GoesElsewhere(const PlannedNode& n) { return n.frame != n.output_frame || n.control == ControlOp::kNextIteration; }
 
 template <typename Visit>
 void ForEachSource(const PlanGraph& graph, const PlannedNode& n, Visit visit) {
@@ -90,6 +92,13 @@ class WaitCutter {
  private:
   const PlannedNode& At(int k) const { return graph_.nodes[static_cast<size_t>(k)]; }
 
+  // Of a loop: goes on with what enters it, or with what comes from the iteration before.
+  bool IsHead(const PlannedNode& n) const {
+    return std::any_of(n.inputs.begin(), n.inputs.end(), [&](const PlannedNode::Input& in) {
+      return IsBackEdge(At(in.node).control, n.control);
+    });
+  }
+
   bool MergesDifferentWaits(const PlannedNode& n) const {
     if (n.control != ControlOp::kMerge) return false;
     return std::any_of(n.inputs.begin(), n.inputs.end(), [&](const PlannedNode::Input& in) {
@@ -109,18 +118,39 @@ class WaitCutter {
       if (!IsStep(n)) continue;
       int& set = waits_for_[k];
       ForEachSource(graph_, n, [&](int from) { set = sets.Union(set, waits_for_[static_cast<size_t>(from)]); });
-      const bool waits_here = IsOutsideOfLoops(n) && (n.async != nullptr || MergesDifferentWaits(n));
-      by_itself_[k] = waits_here || !IsOutsideOfLoops(n) || set == Sets::kUnknown;
-      // A loop is waited for at its Exits.
-      const bool leaves_loop = n.frame != 0 && n.output_frame == 0;
-      if (waits_here || leaves_loop) set = sets.With(set, waits++);
+      const bool waits_here = n.async != nullptr || IsHead(n) || MergesDifferentWaits(n);
+      by_itself_[k] = waits_here || GoesElsewhere(n) || set == Sets::kUnknown;
+      // A loop is waited for at its Exits. What enters one is there when it is there outside.
+      const bool ends_something = n.control == ControlOp::kExit || n.control == ControlOp::kNextIteration;
+      if (waits_here || ends_something) set = sets.With(set, waits++);
+    }
+  }
+
+  // What decides whether a loop goes on, over all iterations: the sooner it is known, the more of them overlap.
+  void FindWhatLeadsToDecisions() {
+    std::vector<int> open;
+    const auto add = [&](int k) {
+      if (leads_[static_cast<size_t>(k)] || At(k).control == ControlOp::kEnter) return;
+      leads_[static_cast<size_t>(k)] = true;
+      open.push_back(k);
+    };
+    for (size_t k = 0; k < graph_.nodes.size(); ++k) {
+      if (graph_.nodes[k].control == ControlOp::kLoopCond && graph_.nodes[k].frame != 0) add(static_cast<int>(k));
+    }
+    while (!open.empty()) {
+      const PlannedNode& n = At(open.back());
+      open.pop_back();
+      for (const PlannedNode::Input& in : n.inputs) add(in.node);
+      for (const int c : n.controls) add(c);
     }
   }
 
   void FindWhatLeadsToWaits() {
+    FindWhatLeadsToDecisions();
     for (size_t k = graph_.nodes.size(); k-- > 0;) {
       const PlannedNode& n = graph_.nodes[k];
-      if (!by_itself_[k] && !n.is_transfer && !leads_[k]) continue;
+      const bool waits = by_itself_[k] && n.control != ControlOp::kNextIteration && n.control != ControlOp::kExit;
+      if (!waits && !n.is_transfer && !leads_[k]) continue;
       ForEachSource(graph_, n, [&](int from) { leads_[static_cast<size_t>(from)] = true; });
     }
     // Without any node that waits one segment does.
@@ -136,7 +166,7 @@ class WaitCutter {
   void Place(int k) {
     const auto at = static_cast<size_t>(k);
     int unit = static_cast<int>(units_.size());
-    if (!by_itself_[at]) unit = segments_.try_emplace({waits_for_[at], leads_[at]}, unit).first->second;
+    if (!by_itself_[at]) unit = segments_.try_emplace({At(k).frame, waits_for_[at], leads_[at]}, unit).first->second;
     if (static_cast<size_t>(unit) == units_.size()) units_.push_back({.nodes = {}, .is_segment = !by_itself_[at]});
     units_[static_cast<size_t>(unit)].nodes.push_back(k);
     units_[static_cast<size_t>(unit)].pays_a_thread |= At(k).expensive;
@@ -144,9 +174,9 @@ class WaitCutter {
 
   const PlanGraph& graph_;
   std::vector<int> waits_for_;
-  std::vector<bool> leads_;  // to a node that waits, or to a transfer
+  std::vector<bool> leads_;  // to a node that waits, a transfer, or what decides whether a loop goes on
   std::vector<bool> by_itself_;
-  absl::flat_hash_map<std::pair<int, bool>, int> segments_;
+  absl::flat_hash_map<std::tuple<int, int, bool>, int> segments_;
   std::vector<PlanUnit> units_;
 };
 

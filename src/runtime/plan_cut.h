@@ -25,10 +25,11 @@ struct PlanCut {
 // Every node by itself: each order that the graph allows can happen.
 PlanCut CutIntoNodes(const PlanGraph& graph);
 
-// By what nodes wait for. By themselves are nodes that wait (asynchronous kernels), nodes of loops, and each Merge
-// whose inputs do not wait for the same, since it goes on with the first that comes. All other nodes that depend on the
-// same set of those are one segment: when one of them could run, so can the rest. Two, if some of them lead to a node
-// that waits or to a transfer; these run first. So one segment is all there is where nothing waits.
+// By what nodes wait for. By themselves are nodes that wait (asynchronous kernels), those that lead into a loop, out of
+// it or to its next iteration, and each Merge whose inputs do not wait for the same, since it goes on with the first
+// that comes. All other nodes of one loop, or outside of all, that depend on the same set of those are one segment:
+// when one of them could run, so can the rest. Two, if some of them lead to a node that waits, to a transfer, or to
+// what decides whether the loop goes on; these run first. So one segment is all there is where nothing waits.
 PlanCut CutByWaits(const PlanGraph& graph);
 
 // Whether two nodes that may cost more than a hand-over between threads are independent of each other, in a graph that

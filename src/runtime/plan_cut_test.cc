@@ -128,17 +128,40 @@ TEST_F(PlanCutTest, AMergeOfEqualWaitsIsPartOfItsSegment) {
   EXPECT_EQ(Cut(), "0 [1 2 3 4]");
 }
 
-TEST_F(PlanCutTest, NodesOfLoopsStandByThemselves) {
+// A loop over a counter and a sum: what decides runs by itself, what waits is waited for alone.
+TEST_F(PlanCutTest, BodiesOfLoopsAreSegments) {
   graph_.frames.resize(2);
-  const int a = Add({}), enter = Control(ControlOp::kEnter, {a}, 0, 1);
-  const int merge = Control(ControlOp::kMerge, {enter}, 1, 1);
-  const int s = Control(ControlOp::kSwitch, {merge}, 1, 1);
-  const int exit = Control(ControlOp::kExit, {s}, 1, 0);
-  const int next = Control(ControlOp::kNextIteration, {s}, 1, 1);
-  graph_.nodes[static_cast<size_t>(merge)].inputs.push_back({next, 0, false});
-  Add({Add({exit})});
-  Add({a});
-  EXPECT_EQ(Cut(), "[0] 1 2 3 4 5 [6 7] [8]");
+  const auto inside = [&](int k) {
+    graph_.nodes[static_cast<size_t>(k)].frame = graph_.nodes[static_cast<size_t>(k)].output_frame = 1;
+    return k;
+  };
+  const int zero = Add({}), limit = Control(ControlOp::kEnter, {zero}, 0, 1);  // 0 1
+  graph_.nodes[static_cast<size_t>(limit)].enters_constant = true;
+  const int i = Control(ControlOp::kMerge, {Control(ControlOp::kEnter, {zero}, 0, 1)}, 1, 1);    // 2 3
+  const int sum = Control(ControlOp::kMerge, {Control(ControlOp::kEnter, {zero}, 0, 1)}, 1, 1);  // 4 5
+  const int more = Control(ControlOp::kLoopCond, {inside(Add({i, limit}))}, 1, 1);               // 6 7
+  const int this_i = Control(ControlOp::kSwitch, {i, more}, 1, 1);                               // 8
+  const int this_sum = Control(ControlOp::kSwitch, {sum, more}, 1, 1);                           // 9
+  const int next_i = Control(ControlOp::kNextIteration, {inside(Add({this_i}))}, 1, 1);          // 10 11
+  const int square = inside(Add({inside(Add({this_i}))}));                                       // 12 13
+  const int wait = inside(Wait({this_i}));                                                       // 14
+  const int added = inside(Add({inside(Add({this_sum, square})), wait}));                        // 15 16
+  const int next_sum = Control(ControlOp::kNextIteration, {added}, 1, 1);                        // 17
+  graph_.nodes[static_cast<size_t>(i)].inputs.push_back({next_i, 0, false});
+  graph_.nodes[static_cast<size_t>(sum)].inputs.push_back({next_sum, 0, false});
+  Add({Control(ControlOp::kExit, {this_sum}, 1, 0)});  // 18 19
+  EXPECT_EQ(Cut(), "[0] 1 2 3 4 5 [6 7 8 10] 11 14 [12 13] [9 15] 18 [16] 17 [19]");
+}
+
+TEST_F(PlanCutTest, WhatEntersALoopBehindAWaitIsNotWaitedForBefore) {
+  graph_.frames.resize(2);
+  const int early = Control(ControlOp::kEnter, {Add({})}, 0, 1), late = Control(ControlOp::kEnter, {Wait()}, 0, 1);
+  for (const int k : {early, late}) graph_.nodes[static_cast<size_t>(k)].enters_constant = true;
+  const int a = Add({early}), b = Add({early, late}), c = Add({late}), d = Add({a});
+  for (const int k : {a, b, c, d}) {
+    graph_.nodes[static_cast<size_t>(k)].frame = graph_.nodes[static_cast<size_t>(k)].output_frame = 1;
+  }
+  EXPECT_EQ(Cut(), "2 3 [0] 1 [4 7] [5 6]");
 }
 
 TEST_F(PlanCutTest, ManyWaitsCostNoMoreThanTheirLimit) {

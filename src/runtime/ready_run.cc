@@ -35,13 +35,15 @@ uint64_t FrameId(uint64_t parent, int64_t iteration, absl::string_view name) {
 class ReadyRun {
  public:
   ReadyRun(const Plan& plan, Frame& frame, StepContext& step, const ExecutorOptions& options)
-      : plan_(plan), frame_(frame), step_(step), options_(options), random_(options.order_seed) {
+      : plan_(plan),
+        frame_(frame),
+        step_(step),
+        options_(options),
+        spare_(plan.frames().size()),
+        random_(options.order_seed) {
     absl::MutexLock lock(&mu_);
-    for (size_t i = 0; i < plan_.counted_slots().size(); ++i) {
-      frame_.readers[i].store(plan_.counted_slots()[i].readers, std::memory_order_relaxed);
-    }
     Prepare(root_, 0, nullptr);
-    Iteration& it = Begin(root_, frame_.slots.data());
+    Iteration& it = Begin(root_, &frame);
     for (size_t u = 0; u < it.nodes.size(); ++u) {
       const int unit = root_.frame->units[u];
       NodeState& state = it.nodes[u];
@@ -78,13 +80,21 @@ class ReadyRun {
       iterations.swap(other.iterations);
       runs.swap(other.runs);
     }
+    // Iterations stay, without their values, to be used again.
     void Free() {
       slots.clear();
-      iterations.clear();
       runs.clear();
+      for (const auto& it : iterations) {
+        for (Slot& s : it->own.slots) ClearSlot(s);
+      }
     }
   };
   Garbage TakeGarbage() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) { return std::exchange(garbage_, {}); }
+  void Keep(std::vector<std::unique_ptr<Iteration>>& cleared) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
+    for (; !cleared.empty(); cleared.pop_back()) {
+      spare_[static_cast<size_t>(cleared.back()->frame)].push_back(std::move(cleared.back()));
+    }
+  }
   void Clear(Slot& s) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
     if (!IsEmpty(s)) garbage_.slots.push_back(std::exchange(s, {}));
   }
@@ -138,6 +148,7 @@ class ReadyRun {
           MaybeAddRunner();
         } while (Skip(item));
         empty ? static_cast<void>(--runners_) : FindInputs(item, &inputs);
+        Keep(garbage.iterations);
         garbage.Swap(garbage_);  // keeps the memory of both lists
       });
       if (!found || empty) continue;
@@ -211,17 +222,10 @@ class ReadyRun {
     if (links.in_segment) return;
     const NodeState& state = State(*item.iteration, item.node);
     const bool merge = Node(item.node).control == ControlOp::kMerge;
+    Slot* const* const all = item.iteration->values->inputs.data() + Node(item.node).input_begin;
     for (size_t i = 0; i < links.reads.size(); ++i) {
-      const PlanInput& in = links.reads[i];
-      if (merge ? static_cast<int>(i) != state.merge_input : state.is_dead) {
-        inputs->push_back(&nothing_);
-      } else {
-        inputs->push_back(in.is_constant ? &item.iteration->run->constants[static_cast<size_t>(in.slot)]
-                                         : &item.iteration->slots[in.slot]);
-      }
-    }
-    for (const Dereference& d : links.dereferences) {
-      (*inputs)[static_cast<size_t>(d.input)] = &item.iteration->slots[d.temp];
+      const bool is_read = merge ? static_cast<int>(i) == state.merge_input : !state.is_dead;
+      inputs->push_back(is_read ? all[i] : &nothing_);
     }
   }
 
@@ -229,7 +233,7 @@ class ReadyRun {
   Slot* OutputsOf(const Ready& item, Slot* aside) {
     const ControlOp op = Node(item.node).control;
     const bool elsewhere = op == ControlOp::kEnter || op == ControlOp::kExit || op == ControlOp::kNextIteration;
-    return elsewhere ? aside : item.iteration->slots + Node(item.node).output_begin;
+    return elsewhere ? aside : &item.iteration->slot(Node(item.node).output_begin);
   }
 
   // False when it failed or goes on without this thread.
@@ -237,13 +241,14 @@ class ReadyRun {
     const PlanNode& n = Node(item.node);
     const PlanNodeLinks& links = Links(item.node);
     if (links.in_segment) {
-      Status s = RunSegment(plan_, item.node, links.segment_end, frame_, step_, options_);
+      Status s =
+          RunSegment(plan_, item.node, links.segment_end, *item.iteration->values, item.iteration->step, options_);
       return s.ok() || Fail(s);
     }
     if (step_.cancellation && step_.cancellation->IsCancelled()) return Fail(Cancelled("the step was cancelled"));
     if (n.dereferences) {
-      Status s =
-          LoadDereferences(*n.info, links.dereferences, item.iteration->slots, item.iteration->run->constants.data());
+      Frame& values = *item.iteration->values;
+      Status s = LoadDereferences(*n.info, links.dereferences, values.slots.data(), values.constants);
       if (!s.ok()) return Fail(AtNode(s, n));
     }
     if (links.async) return RunAsync(item, inputs);
@@ -262,7 +267,7 @@ class ReadyRun {
           item_(item),
           inputs_(inputs),
           start_(run.options_.trace ? TraceClockNanos() : 0),
-          context_(*run.Node(item.node).info, inputs_.data(), item.iteration->slots + run.Node(item.node).output_begin,
+          context_(*run.Node(item.node).info, inputs_.data(), &item.iteration->slot(run.Node(item.node).output_begin),
                    run.Node(item.node).dies, item.iteration->step) {}
     KernelContext& context() { return context_; }
     void End(Status s) {
@@ -321,7 +326,7 @@ class ReadyRun {
 
   void EndAsync(const Ready& item, int64_t start, Status s) ABSL_LOCKS_EXCLUDED(mu_) {
     const PlanNode& n = Node(item.node);
-    const Slot* outputs = item.iteration->slots + n.output_begin;
+    const Slot* outputs = &item.iteration->slot(n.output_begin);
     if (s.ok()) s = CheckOutputs(n, outputs);
     if (s.ok()) {
       if (options_.trace) RecordNode(*options_.trace, n, outputs, start);
@@ -348,82 +353,70 @@ class ReadyRun {
     NodeState& state = State(it, item.node);
     state.is_done = true;
     if (links.in_segment) {
-      SpreadOutside(it, item.node);
+      SpreadFrom(it, item.node);
       return DropFrom(it);
     }
-    ClearDereferences(links.dereferences, it.slots);
-    const bool merge = n.control == ControlOp::kMerge;
-    for (size_t i = 0; i < links.reads.size() && (merge || !IsOutside(it)); ++i) {
-      if (links.reads[i].is_constant || (merge && static_cast<int>(i) != state.merge_input)) continue;
-      DropReader(it, links.reads[i].slot);
-    }
+    ClearDereferences(links.dereferences, it.values->slots.data());
+    if (n.control == ControlOp::kMerge && state.merge_input >= 0) DropInput(it, links, state.merge_input);
     const bool is_dead = state.is_dead && !links.is_transfer && n.control != ControlOp::kTrigger;
     switch (n.control) {
-      case ControlOp::kEnter:
-        Enter(it, item.node, aside, is_dead);
-        if (IsOutside(it)) ReleaseOutside(item.node);
-        break;
+      case ControlOp::kEnter: Enter(it, item.node, aside, is_dead); break;
       case ControlOp::kExit: Exit(it, item.node, aside, is_dead); break;
       case ControlOp::kNextIteration:
         if (!is_dead) Advance(*it.run, it.number + 1, item.node, std::move(*aside));
         break;
       default: Spread(it, item.node, is_dead); break;
     }
+    Release(it, item.node);
     DropFrom(it);
   }
 
-  void DropReader(Iteration& it, int slot) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
-    if (!IsOutside(it)) {
-      if (--it.readers[static_cast<size_t>(slot)] == 0) Clear(it.slots[slot]);
-    } else if (const int counter = plan_.counter_of(slot); counter >= 0) {
-      CountDown(counter);
-    }
+  // A Merge by itself has done with one of its inputs.
+  void DropInput(Iteration& it, const PlanNodeLinks& merge, int input) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
+    const PlanInput& in = merge.reads[static_cast<size_t>(input)];
+    if (in.is_constant) return;
+    const int counter = it.run->frame->counter_of[static_cast<size_t>(in.slot)];
+    if (counter >= 0) CountDown(it, counter);
   }
   // Segments count too, without the lock.
-  void CountDown(int counter) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
+  void CountDown(Iteration& it, int counter) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
     const auto c = static_cast<size_t>(counter);
-    if (frame_.readers[c].fetch_sub(1, std::memory_order_acq_rel) > 1) return;
-    Clear(frame_.slots[static_cast<size_t>(plan_.counted_slots()[c].slot)]);
+    if (it.values->readers[c].fetch_sub(1, std::memory_order_acq_rel) > 1) return;
+    Clear(it.slot(it.run->frame->counted_slots[c].slot));
   }
-
-  // Outside of loops. The dead ones of a segment know it themselves.
-  void SpreadOutside(Iteration& it, int unit) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
-    for (const PlanEdge& e : Links(unit).successors) {
-      const bool dead = e.output >= 0 ? IsEmpty(frame_.slots[static_cast<size_t>(Node(e.from).output_begin + e.output)])
-                                      : !frame_.dead.empty() && frame_.dead[static_cast<size_t>(e.from)] != 0;
-      Arrive(it, e, dead, false);
-    }
-  }
-  void ReleaseOutside(int k) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
+  // What a node by itself reads, and what nobody reads of its outputs.
+  void Release(Iteration& it, int k) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
     const PlanNode& n = Node(k);
     for (int32_t r = n.release_begin; r < n.release_end; ++r) {
       const int32_t slot = plan_.releases()[r];
-      slot < 0 ? CountDown(~slot) : Clear(frame_.slots[static_cast<size_t>(slot)]);
+      slot < 0 ? CountDown(it, ~slot) : Clear(it.slot(slot));
     }
   }
 
-  // Tells the successors of `k`, all in iteration `it`, that its outputs are there.
+  // Tells those that wait for a unit. Whether its nodes are dead stands in the frame.
+  void SpreadFrom(Iteration& it, int unit, bool is_enter = false) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
+    const Frame& values = *it.values;
+    for (const PlanEdge& e : Links(unit).successors) {
+      const PlanNode& from = Node(e.from);
+      bool dead = !values.dead.empty() && values.dead[static_cast<size_t>(from.dead_at)] != 0;
+      if (!dead && e.output >= 0 && !Links(e.from).enters_constant)
+        dead = IsEmpty(it.slot(from.output_begin + e.output));
+      Arrive(it, e, dead, is_enter);
+    }
+  }
+  // The outputs of `k`, a node by itself, are there: in iteration `it`.
   void Spread(Iteration& it, int k, bool is_dead) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
     const PlanNode& n = Node(k);
-    const PlanNodeLinks& links = Links(k);
-    const bool constant = links.enters_constant;
     // Who waits for a receive alone dies with what was received: a control edge of the other side.
-    if (links.is_transfer && n.num_outputs == 1) is_dead = IsEmpty(it.slots[n.output_begin]);
-    if (IsOutside(it)) {
-      if (!frame_.dead.empty()) frame_.dead[static_cast<size_t>(k)] = is_dead;
-      SpreadOutside(it, k);
-      return ReleaseOutside(k);
-    }
-    for (const PlanEdge& e : links.successors) {
-      bool dead = is_dead;
-      if (!dead && e.output >= 0 && n.may_leave_dead) dead = IsEmpty(it.slots[n.output_begin + e.output]);
-      Arrive(it, e, dead, n.control == ControlOp::kEnter);
-    }
-    if (constant) return;
-    for (int o = 0; o < n.num_outputs; ++o) {
-      const int slot = n.output_begin + o;
-      if (it.readers[static_cast<size_t>(slot)] == 0) Clear(it.slots[slot]);
-    }
+    if (Links(k).is_transfer && n.num_outputs == 1) is_dead = IsEmpty(it.slot(n.output_begin));
+    if (!it.values->dead.empty()) it.values->dead[static_cast<size_t>(n.dead_at)] = is_dead;
+    SpreadFrom(it, k, n.control == ControlOp::kEnter);
+  }
+  // `value` comes from another iteration or frame; none is dead.
+  void Deliver(Iteration& it, int k, Slot* value) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
+    if (value != nullptr) it.slot(Node(k).output_begin) = std::move(*value);
+    Spread(it, k, value == nullptr);
+    if (!Links(k).is_read) Clear(it.slot(Node(k).output_begin));
   }
 
   void Arrive(Iteration& it, const PlanEdge& e, bool is_dead, bool from_enter) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
@@ -441,9 +434,7 @@ class ReadyRun {
       // Nothing follows a dead value around a loop: the back edge stays silent.
       state.is_dead = state.merge_input < 0 && (from_enter || state.dead_data == links.num_data);
     } else if (state.merge_input >= 0 || state.is_ready) {
-      if (!links.reads[static_cast<size_t>(e.input)].is_constant) {
-        DropReader(it, links.reads[static_cast<size_t>(e.input)].slot);  // too late
-      }
+      DropInput(it, links, e.input);  // too late
     } else {
       state.merge_input = e.input;
       state.is_dead = false;
@@ -474,20 +465,21 @@ class ReadyRun {
   }
 
   // The next iteration. What is constant in the loop is there at once.
-  Iteration& Begin(LoopRun& run, Slot* slots) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
+  Iteration& Begin(LoopRun& run, Frame* values) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
     const PlanFrame& frame = *run.frame;
     const int64_t number = run.iterations.empty() ? next_number_of_empty_ : run.iterations.back()->number + 1;
-    Iteration& it = *run.iterations.emplace_back(std::make_unique<Iteration>());
+    std::vector<std::unique_ptr<Iteration>>& spare = spare_[static_cast<size_t>(run.frame_index)];
+    if (spare.empty()) spare.push_back(std::make_unique<Iteration>());
+    Iteration& it = *run.iterations.emplace_back(std::move(spare.back()));
+    spare.pop_back();
     it.run = &run;
+    it.frame = run.frame_index;
     it.number = number;
     it.serial = next_serial_++;
-    if (slots == nullptr) {
-      it.own_slots.resize(static_cast<size_t>(frame.num_slots));
-      slots = it.own_slots.data();
-    }
-    it.slots = slots;
-    it.readers = frame.slot_readers;
-    it.nodes.resize(frame.units.size());
+    it.values = values != nullptr ? values : &it.own;
+    it.values->SetUp(frame, run.constants.data());
+    it.values->StartCounting();
+    it.nodes.assign(frame.units.size(), {});
     for (size_t u = 0; u < frame.units.size(); ++u) it.nodes[u].pending = frame.pending[u];
     it.step = step_;
     it.step.frame = run.id;
@@ -500,15 +492,12 @@ class ReadyRun {
     const PlanNodeLinks& links = Links(k);
     LoopRun& run = RunOf(links.output_frame, from);
     --run.enters_missing;
-    const auto slot = static_cast<size_t>(Node(k).output_begin);
     if (links.enters_constant) {
-      if (!is_dead) run.constants[slot] = std::move(*value);
+      if (!is_dead) run.constants[static_cast<size_t>(Node(k).output_begin)] = std::move(*value);
       run.arrived.push_back({k, is_dead});
       for (const auto& it : run.iterations) Spread(*it, k, is_dead);
     } else {
-      Iteration& first = *run.iterations.front();
-      if (!is_dead) first.slots[slot] = std::move(*value);
-      Spread(first, k, is_dead);
+      Deliver(*run.iterations.front(), k, is_dead ? nullptr : value);
     }
     MaybeEnd(run);
   }
@@ -522,8 +511,7 @@ class ReadyRun {
     }
     run.live_exits.push_back(k);
     std::erase(run.dead_exits, k);
-    run.parent->slots[Node(k).output_begin] = std::move(*value);
-    Spread(*run.parent, k, false);
+    Deliver(*run.parent, k, value);
   }
 
   // Value of NextIteration k, for iteration `number`.
@@ -536,8 +524,7 @@ class ReadyRun {
       }
       to = &Begin(run, nullptr);
     }
-    to->slots[Node(k).output_begin] = std::move(value);
-    Spread(*to, k, false);
+    Deliver(*to, k, &value);
   }
 
   // ---- Ends ----
@@ -560,8 +547,7 @@ class ReadyRun {
       Iteration& it = Begin(run, nullptr);
       next_number_of_empty_ = 0;
       for (LoopRun::WaitingValue& w : waiting) {
-        it.slots[Node(w.node).output_begin] = std::move(w.value);
-        Spread(it, w.node, false);
+        Deliver(it, w.node, &w.value);
       }
     }
     if (!run.iterations.empty()) return;
@@ -604,7 +590,6 @@ class ReadyRun {
     std::move(done)(s);
   }
 
-  bool IsOutside(const Iteration& it) const { return it.run->parent == nullptr; }
   bool MergesByItself(int k) const { return Node(k).control == ControlOp::kMerge && !Links(k).in_segment; }
   // Of the unit that node `k` is in.
   NodeState& State(Iteration& it, int k) const { return it.nodes[static_cast<size_t>(Links(k).position)]; }
@@ -626,6 +611,7 @@ class ReadyRun {
   int64_t next_serial_ ABSL_GUARDED_BY(mu_) = 0;
   int64_t next_number_of_empty_ ABSL_GUARDED_BY(mu_) = 0;
   Garbage garbage_ ABSL_GUARDED_BY(mu_);
+  std::vector<std::vector<std::unique_ptr<Iteration>>> spare_ ABSL_GUARDED_BY(mu_);  // by frame
   Status status_ ABSL_GUARDED_BY(mu_);
   uint64_t random_ ABSL_GUARDED_BY(mu_);
 };

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The n-th allocation of a step fails, in every conditional and loop of the suite, with one thread and with eight: the
-// step ends with a status, and the session's next step is as if nothing had been. n takes every value, in steps of many
-// allocations about 300 (every one with MILLRACE_EVERY_ALLOCATION in the environment).
+// The n-th allocation of a step fails, in every conditional and loop of the suite and of a data set, with one thread
+// and with eight: the step ends with a status, and the session's next step is as if nothing had been. n takes every
+// value, in steps of many allocations about 300 (every one with MILLRACE_EVERY_ALLOCATION in the environment).
 #include <gtest/gtest.h>
 
 #include <cstdlib>
@@ -29,8 +29,30 @@ class TestDevice final : public Device {
   ResourceManager resources_;
 };
 
+// Elements of a data set, which a thread of its own reads.
+Status TakeBatch(const GraphBuilder& b, FlowStep* step) {
+  const AttrMap numbers = {{"output_types", std::vector<DType>{DType::kInt64}},
+                           {"output_shapes", std::vector<PartialShape>{PartialShape::UnknownOfRank(1)}}};
+  const AttrMap scalars = {{"output_types", std::vector<DType>{DType::kInt64}},
+                           {"output_shapes", std::vector<PartialShape>{PartialShape::Scalar()}}};
+  AttrMap named = numbers;
+  named.emplace("shared_name", "");
+  named.emplace("container", "");
+  const Output zero = b.Scalar<int64_t>(0), six = b.Scalar<int64_t>(6), one = b.Scalar<int64_t>(1);
+  const auto op = [&b](absl::string_view name, std::vector<Arg> inputs, const AttrMap& attrs) {
+    return Output{b.OpNode(name, std::move(inputs), attrs), 0};
+  };
+  const Output range = op("RangeDataset", {zero, six, one}, scalars);
+  const Output batches = op("BatchDataset", {range, b.Scalar<int64_t>(3)}, numbers);
+  const Output iterator = op("Iterator", {}, named);
+  step->init.push_back(b.OpNode("MakeIterator", std::vector<Arg>{batches, iterator}, AttrMap()));
+  step->Expect(op("IteratorGetNext", {iterator}, numbers), Tensor::Vector<int64_t>({0, 1, 2}));
+  return b.status();
+}
+
 std::vector<const FlowGraph*> AllGraphs() {
-  std::vector<const FlowGraph*> all;
+  static const FlowGraph batches = {"BatchOfDataset", TakeBatch};
+  std::vector<const FlowGraph*> all = {&batches};
   for (const FlowGraph& g : FlowGraphs()) all.push_back(&g);
   for (const FlowGraph& g : FlowGradientGraphs()) all.push_back(&g);
   return all;
@@ -80,7 +102,9 @@ class FailingMemoryTest : public ::testing::TestWithParam<const FlowGraph*> {
       random = random * 6364136223846793005u + 1442695040888963407u;
       n->set_device(devices == 1 ? "" : absl::StrCat("/device:CPU:", (random >> 33) % static_cast<uint64_t>(devices)));
       for (const Output& in : n->inputs()) {
-        if (IsRef(in.dtype())) n->set_device(in.node->device());
+        // What names something of a device stays on it.
+        if (IsRef(in.dtype()) || in.dtype() == DType::kResource || in.dtype() == DType::kVariant)
+          n->set_device(in.node->device());
       }
     }
   }

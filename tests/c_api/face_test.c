@@ -30,8 +30,8 @@ static TF_Tensor* MakeString(const char* text, TF_Status* status) {
     TF_StringEncode(text, length, bytes + 8, encoded, status);
     Check("TF_StringEncode", status);
   } else {
-    TF_StringInit((TF_TString*)TF_TensorData(t));
-    TF_StringCopy((TF_TString*)TF_TensorData(t), text, length);
+    TF_TString_Init((TF_TString*)TF_TensorData(t));
+    TF_TString_Copy((TF_TString*)TF_TensorData(t), text, length);
   }
   return t;
 }
@@ -43,8 +43,8 @@ static int IsString(const TF_Tensor* t, const char* text, TF_Status* status) {
     TF_StringDecode((const char*)TF_TensorData(t) + 8, TF_TensorByteSize(t) - 8, &data, &size, status);
     Check("TF_StringDecode", status);
   } else {
-    data = TF_StringGetDataPointer((const TF_TString*)TF_TensorData(t));
-    size = TF_StringGetSize((const TF_TString*)TF_TensorData(t));
+    data = TF_TString_GetDataPointer((const TF_TString*)TF_TensorData(t));
+    size = TF_TString_GetSize((const TF_TString*)TF_TensorData(t));
   }
   return size == strlen(text) && memcmp(data, text, size) == 0;
 }

@@ -227,7 +227,7 @@ void AddSign(const T* s, const RuleFlags&, T* const* v, const T* __restrict g, i
   }
 }
 
-// The exponent is one of three, of g and m of one sign, of different signs, and where one is 0.
+// The exponent is one of three: of g and m of one sign, of different signs, and where one is 0.
 template <typename T>
 void PowerSign(const T* s, const RuleFlags&, T* const* v, const T* __restrict g, int64_t n) {
   const T lr = s[0], exponent = s[1] * s[2], beta = s[3];
@@ -237,7 +237,7 @@ void PowerSign(const T* s, const RuleFlags&, T* const* v, const T* __restrict g,
   for (int64_t i = 0; i < n; ++i) {
     m[i] = m[i] * beta + g[i] * (T(1) - beta);
     const T sign = SignOf(g[i]) * SignOf(m[i]);
-    const T factor = sign > T(0) ? up : sign < T(0) ? down : T(1) + sign;
+    const T of_others = sign < T(0) ? down : T(1) + sign, factor = sign > T(0) ? up : of_others;
     var[i] -= lr * factor * g[i];
   }
 }
@@ -246,19 +246,15 @@ void PowerSign(const T* s, const RuleFlags&, T* const* v, const T* __restrict g,
 template <typename T>
 T Shrunk(T x, T l1) {
   const T left = std::abs(x) - l1;
-  return left > T(0) ? SignOf(x) * left : left <= T(0) ? T(0) : left;
+  return (left <= T(0)) | (x == T(0)) ? T(0) : std::copysign(left, x);  // of NaN NaN
 }
 
 template <typename T>
 void ProximalGradientDescent(const T* s, const RuleFlags&, T* const* v, const T* __restrict g, int64_t n) {
-  const T alpha = s[0], l1 = s[1], l2 = s[2];
+  const T alpha = s[0], l1 = s[1] > T(0) ? alpha * s[1] : T(0), l2 = s[2];
   T* __restrict var = v[0];
   const T scale = T(1) + alpha * l2;
-  if (l1 > T(0)) {
-    for (int64_t i = 0; i < n; ++i) var[i] = Shrunk(var[i] - g[i] * alpha, alpha * l1) / scale;
-  } else {
-    for (int64_t i = 0; i < n; ++i) var[i] = (var[i] - g[i] * alpha) / scale;
-  }
+  for (int64_t i = 0; i < n; ++i) var[i] = Shrunk(var[i] - g[i] * alpha, l1) / scale;
 }
 
 template <typename T>
@@ -268,22 +264,21 @@ void ProximalAdagrad(const T* s, const RuleFlags&, T* const* v, const T* __restr
   T* __restrict accum = v[1];
   for (int64_t i = 0; i < n; ++i) {
     accum[i] += g[i] * g[i];
-    const T rate = lr / std::sqrt(accum[i]), moved = var[i] - g[i] * rate;
-    var[i] = (l1 > T(0) ? Shrunk(moved, rate * l1) : moved) / (T(1) + l2 * rate);
+    const T rate = lr / std::sqrt(accum[i]);  // may be infinite
+    var[i] = Shrunk(var[i] - g[i] * rate, l1 > T(0) ? rate * l1 : T(0)) / (T(1) + l2 * rate);
   }
 }
 
 template <typename T>
 void AdagradDa(const T* s, const RuleFlags&, T* const* v, const T* __restrict g, int64_t n) {
-  const T lr = s[0], l1 = s[1], l2 = s[2], steps = s[3];
+  const T lr = s[0], l2 = s[2], steps = s[3], l1 = s[1] > T(0) ? s[1] * steps : T(0);
   T* __restrict var = v[0];
   T* __restrict sum = v[1];
   T* __restrict squares = v[2];
   for (int64_t i = 0; i < n; ++i) {
     sum[i] += g[i];
     squares[i] += g[i] * g[i];
-    const T pull = l1 > T(0) ? Shrunk(sum[i], l1 * steps) : sum[i];
-    var[i] = -lr * pull / (l2 * steps * lr + std::sqrt(squares[i]));
+    var[i] = -lr * Shrunk(sum[i], l1) / (l2 * steps * lr + std::sqrt(squares[i]));
   }
 }
 

@@ -241,26 +241,25 @@ class ApproximateEqualKernel final : public Kernel {
                              y.shape().ToString());
     }
     MR_ASSIGN_OR_RETURN(Tensor * out, ctx.AllocateOutput(0, x.shape()));
-    if (x.dtype() == DType::kFloat) {
-      Compare<float>(ctx, x, y, *out);
-    } else {
-      Compare<double>(ctx, x, y, *out);
-    }
+    const TileFn &subtract = *Tiles().Find("Sub", x.dtype()), &magnitude = *Tiles().Find("Abs", x.dtype()),
+                 &compare = *Tiles().Find("LessEqual", x.dtype());
+    const double wide = static_cast<double>(tolerance_);
+    const void* const tolerance = x.dtype() == DType::kFloat ? static_cast<const void*>(&tolerance_) : &wide;
+    const auto size = static_cast<int64_t>(DTypeSize(x.dtype()));
+    ForSmallBlocks(ctx, x.num_elements(), 0.5, [&](int64_t begin, int64_t end) {
+      alignas(64) char off[kConvertTile * sizeof(double)];
+      for (int64_t i = begin; i < end; i += kConvertTile) {
+        const int64_t n = std::min(kConvertTile, end - i);
+        subtract.vv(x.data<char>() + i * size, y.data<char>() + i * size, off, n);
+        magnitude.unary(off, off, n);
+        compare.vs(off, tolerance, out->mutable_data<char>() + i, n);
+      }
+    });
     return absl::OkStatus();
   }
   bool IsExpensive() const override { return false; }
 
  private:
-  template <typename T>
-  void Compare(KernelContext& ctx, const Tensor& x, const Tensor& y, Tensor& out) const {
-    const T* a = x.data<T>();
-    const T* b = y.data<T>();
-    uint8_t* o = out.mutable_data<uint8_t>();
-    const T tolerance = static_cast<T>(tolerance_);
-    ForSmallBlocks(ctx, x.num_elements(), 0.5, [&](int64_t begin, int64_t end) {
-      for (int64_t i = begin; i < end; ++i) o[i] = std::abs(a[i] - b[i]) <= tolerance;
-    });
-  }
   float tolerance_ = 0;
 };
 

@@ -256,20 +256,10 @@ double Zeta(double s, double q) {
   if (std::isinf(a)) return sum;
   const double power = std::pow(a, -s);
   sum += power * a / (s - 1) + 0.5 * power;
-  // Bernoulli numbers B_2j / (2j)!.
-  constexpr double kTerms[] = {
-      1.0 / 12,
-      -1.0 / 720,
-      1.0 / 30240,
-      -1.0 / 1209600,
-      1.0 / 47900160,
-      -691.0 / 1307674368000.0,
-      1.0 / 74724249600.0,
-      -3617.0 / 10670622842880000.0};
   double factor = s * power / a;
   double k = s + 1;
-  for (double term : kTerms) {
-    const double add = term * factor;
+  for (const double weight : kEulerMaclaurin) {
+    const double add = weight * factor;
     sum += add;
     if (std::abs(add) < std::abs(sum) * 1e-17) break;
     factor *= k * (k + 1) / (a * a);

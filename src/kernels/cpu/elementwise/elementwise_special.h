@@ -4,6 +4,17 @@
 
 namespace millrace {
 
+// B_2j / (2j)! from j = 1 on, with the Bernoulli numbers B: the weights of the Euler-Maclaurin formula.
+inline constexpr double kEulerMaclaurin[] = {
+    1.0 / 12,
+    -1.0 / 720,
+    1.0 / 30240,
+    -1.0 / 1209600,
+    1.0 / 47900160,
+    -691.0 / 1307674368000.0,
+    1.0 / 74724249600.0,
+    -3617.0 / 10670622842880000.0};
+
 // Modified Bessel functions of the first kind, scaled: exp(-|x|) I_0(x) and exp(-|x|) I_1(x).
 double BesselI0Scaled(double x);
 double BesselI1Scaled(double x);

@@ -64,6 +64,7 @@ const TileTable& Tiles() {
     AddDoubleFunctionTiles(*t);
     AddIntegerTiles(*t);
     AddComplexTiles(*t);
+    AddBoolTiles(*t);
     AddObjectTiles(*t);
     AddSpecialTiles(*t);
     AddSpecialFunctionTiles(*t);

@@ -97,10 +97,11 @@ void AddUnaryTiles(TileTable& t);           // f32 f64 i32 i64: no transcendenta
 void AddFloatFunctionTiles(TileTable& t);   // f32 exp, log, tanh, sin, ... and activations
 void AddDoubleFunctionTiles(TileTable& t);  // the same in f64
 void AddScalarFunctionTiles(TileTable& t);  // functions of the C library, f32 and f64
-void AddIntegerTiles(TileTable& t);         // division, modulo, powers, shifts, u64
+void AddIntegerTiles(TileTable& t);         // division, modulo, powers, shifts, bits counted, u64
 void AddComplexTiles(TileTable& t);
-void AddObjectTiles(TileTable& t);           // bool and string
-void AddSpecialTiles(TileTable& t);          // special functions, bits counted
+void AddBoolTiles(TileTable& t);
+void AddObjectTiles(TileTable& t);           // string
+void AddSpecialTiles(TileTable& t);          // special functions
 void AddSpecialFunctionTiles(TileTable& t);  // those of f32 as vector code
 
 }  // namespace millrace

@@ -1,12 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
-// Integer tiles without vector instructions, and u64 where its order differs from that of i64. Narrower types compute
-// in these, except for shifts, whose limits depend on the width.
+// Tiles of integers alone, and u64 where its order differs from that of i64. Narrower types compute in these, except
+// for shifts and counts of bits, which depend on the width.
 #include <algorithm>
 #include <type_traits>
 
 #include "base/checked.h"
+
+#include "kernels/cpu/engine/simd_targets.h"
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "kernels/cpu/elementwise/elementwise_tiles_integer.cc"
+#include "hwy/foreach_target.h"
+// After foreach_target.h
 #include "kernels/cpu/elementwise/elementwise_tiles-inl.h"
 
+HWY_BEFORE_NAMESPACE();
 namespace millrace {
 namespace HWY_NAMESPACE {
 namespace {
@@ -103,6 +110,21 @@ struct RightShiftOp {
   }
 };
 
+// In pairs, fours and bytes of bits: steps that vectors have.
+struct PopulationCountOp {
+  template <typename T>
+  static inline uint8_t Do(T a) {
+    using U = std::make_unsigned_t<T>;
+    constexpr U kAll = static_cast<U>(~U{0}), kBytes = kAll / 255;  // 0x0101...
+    constexpr U kPairs = kAll / 3, kFours = kAll / 5, kNibbles = kAll / 17;
+    U v = static_cast<U>(a);
+    v = static_cast<U>(v - (static_cast<U>(v >> 1) & kPairs));
+    v = static_cast<U>((v & kFours) + (static_cast<U>(v >> 2) & kFours));
+    v = static_cast<U>(static_cast<U>(v + static_cast<U>(v >> 4)) & kNibbles);
+    return static_cast<uint8_t>(static_cast<U>(v * kBytes) >> (8 * sizeof(U) - 8));
+  }
+};
+
 #define MR_BINARY_OP(Name, R, expr) \
   struct Name {                     \
     template <typename T>           \
@@ -133,30 +155,20 @@ void AddDivision(TileTable& t) {
   AddBinary<TruncateModOp, T>(t, "Mod", 8, &HasNoZero<T>);
   AddBinary<FloorModOp, T>(t, "FloorMod", 10, &HasNoZero<T>);
 }
-template <typename T>
-void AddShifts(TileTable& t) {
-  AddBinary<LeftShiftOp, T>(t, "LeftShift");
-  AddBinary<RightShiftOp, T>(t, "RightShift");
+template <typename... Ts>
+void AddForEachWidth(TileTable& t) {
+  (AddBinary<LeftShiftOp, Ts>(t, "LeftShift"), ...);
+  (AddBinary<RightShiftOp, Ts>(t, "RightShift"), ...);
+  (AddUnary<PopulationCountOp, Ts, uint8_t>(t, "PopulationCount"), ...);
 }
 
-}  // namespace
-}  // namespace HWY_NAMESPACE
-
-void AddIntegerTiles(TileTable& t) {
-  using namespace HWY_NAMESPACE;  // NOLINT
+void AddTiles(TileTable& t) {
   AddDivision<int32_t>(t);
   AddDivision<int64_t>(t);
   AddDivision<uint64_t>(t);
   AddBinary<PowOp, int32_t>(t, "Pow", 10, &HasNoNegative<int32_t>);
   AddBinary<PowOp, int64_t>(t, "Pow", 10, &HasNoNegative<int64_t>);
-  AddShifts<int8_t>(t);
-  AddShifts<int16_t>(t);
-  AddShifts<int32_t>(t);
-  AddShifts<int64_t>(t);
-  AddShifts<uint8_t>(t);
-  AddShifts<uint16_t>(t);
-  AddShifts<uint32_t>(t);
-  AddShifts<uint64_t>(t);
+  AddForEachWidth<int8_t, int16_t, int32_t, int64_t, uint8_t, uint16_t, uint32_t, uint64_t>(t);
   AddBinary<MaximumOp, uint64_t>(t, "Maximum");
   AddBinary<MinimumOp, uint64_t>(t, "Minimum");
   AddBinary<LessOp, uint64_t, bool>(t, "Less");
@@ -179,4 +191,16 @@ void AddIntegerTiles(TileTable& t) {
   }
 }
 
+}  // namespace
+}  // namespace HWY_NAMESPACE
 }  // namespace millrace
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace millrace {
+namespace {
+HWY_EXPORT(AddTiles);
+}  // namespace
+void AddIntegerTiles(TileTable& t) { HWY_DYNAMIC_DISPATCH(AddTiles)(t); }
+}  // namespace millrace
+#endif  // HWY_ONCE

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tiles on bool (any byte but 0 is true) and string.
+// Tiles on strings.
 #include "absl/strings/str_cat.h"
 #include "kernels/cpu/elementwise/elementwise_tiles-inl.h"
 #include "tensor/tstring.h"
@@ -7,32 +7,6 @@
 namespace millrace {
 namespace HWY_NAMESPACE {
 namespace {
-
-#define MR_BOOL_OP(Name, expr)                                   \
-  struct Name {                                                  \
-    static inline bool Do(uint8_t a, uint8_t b) { return expr; } \
-  };
-MR_BOOL_OP(AndOp, (a != 0) & (b != 0))
-MR_BOOL_OP(OrOp, (a | b) != 0)
-MR_BOOL_OP(SameOp, (a != 0) == (b != 0))
-MR_BOOL_OP(DifferentOp, (a != 0) != (b != 0))
-#undef MR_BOOL_OP
-struct NotOp {
-  static inline bool Do(uint8_t a) { return a == 0; }
-};
-
-void Not(const void* a, void* out, int64_t n) { UnaryLoop<NotOp, uint8_t, bool>::Run(a, out, n); }
-
-template <class Op>
-void AddBool(TileTable& t, const char* name) {
-  using L = BinaryLoop<Op, uint8_t, bool>;
-  TileFn fn;
-  fn.in = fn.out = DType::kBool;
-  fn.vv = &L::VV;
-  fn.vs = &L::VS;
-  fn.sv = &L::SV;
-  t.Add(name, fn);
-}
 
 // Strings are objects: out is never in place.
 template <int AStep, int BStep>
@@ -66,15 +40,6 @@ TileFn StringCompare() {
 
 void AddObjectTiles(TileTable& t) {
   using namespace HWY_NAMESPACE;  // NOLINT
-  AddBool<AndOp>(t, "LogicalAnd");
-  AddBool<OrOp>(t, "LogicalOr");
-  AddBool<SameOp>(t, "Equal");
-  AddBool<DifferentOp>(t, "NotEqual");
-  TileFn fn;
-  fn.in = fn.out = DType::kBool;
-  fn.unary = &Not;
-  t.Add("LogicalNot", fn);
-
   t.Add("Equal", StringCompare<true>());
   t.Add("NotEqual", StringCompare<false>());
   TileFn add;

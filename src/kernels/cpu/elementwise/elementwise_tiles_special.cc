@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tiles of special functions, of bits counted, and of neighbouring floats.
-#include <bit>
+// Tiles of special functions and of neighbouring floats.
 #include <cmath>
 
 #include "kernels/cpu/elementwise/elementwise_special.h"
@@ -35,13 +34,6 @@ struct NextAfterOp {
   }
 };
 
-struct PopulationCountOp {
-  template <typename T>
-  static inline uint8_t Do(T a) {
-    return static_cast<uint8_t>(std::popcount(static_cast<std::make_unsigned_t<T>>(a)));
-  }
-};
-
 // Truncated towards zero; what has no angle is the smallest number, as in conversions.
 struct IntegerAcosOp {
   template <typename T>
@@ -51,11 +43,6 @@ struct IntegerAcosOp {
                : std::numeric_limits<T>::min();
   }
 };
-
-template <typename... Ts>
-void AddPopulationCounts(TileTable& t) {
-  (AddUnary<PopulationCountOp, Ts, uint8_t>(t, "PopulationCount", 1), ...);
-}
 
 }  // namespace
 }  // namespace HWY_NAMESPACE
@@ -72,7 +59,6 @@ void AddSpecialTiles(TileTable& t) {
   AddBinary<NextAfterOp, double>(t, "NextAfter", 5);
   AddUnary<IntegerAcosOp, int32_t>(t, "Acos", 3);
   AddUnary<IntegerAcosOp, int64_t>(t, "Acos", 3);
-  AddPopulationCounts<int8_t, int16_t, int32_t, int64_t, uint8_t, uint16_t, uint32_t, uint64_t>(t);
 }
 
 }  // namespace millrace

@@ -73,20 +73,10 @@ inline float ZetaNear(float s0, float q0) {
   for (int k = 0; k < 8; ++k) sum += power(q + k);
   const double a = q + 8.0, last = power(a), inverse = 1.0 / a, square = inverse * inverse;
   sum += last * a / (s - 1.0) + 0.5 * last;
-  constexpr double kTerms[] = {
-      // Bernoulli numbers B_2j / (2j)!
-      1.0 / 12,
-      -1.0 / 720,
-      1.0 / 30240,
-      -1.0 / 1209600,
-      1.0 / 47900160,
-      -691.0 / 1307674368000.0,
-      1.0 / 74724249600.0,
-      -3617.0 / 10670622842880000.0};
   double factor = s * last * inverse;
 #pragma GCC unroll 8
   for (int j = 0; j < 8; ++j) {
-    sum += kTerms[j] * factor;
+    sum += kEulerMaclaurin[j] * factor;
     factor *= (s + (2 * j + 1)) * (s + (2 * j + 2)) * square;
   }
   return static_cast<float>(sum);

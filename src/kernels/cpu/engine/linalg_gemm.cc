@@ -259,6 +259,7 @@ void SerialGemm(DType dtype, const GemmArgs& g) {
     (void)BFloat16Gemm(g);  // HasBFloat16Gemm has seen it work
     return;
   }
+  if (dtype == DType::kFloat && IsSmallGemm(g)) return SmallGemm(g);
   if (IsTinyGemm(g)) {
     switch (dtype) {
       case DType::kFloat: return TinyGemm<float>(g);
@@ -268,7 +269,6 @@ void SerialGemm(DType dtype, const GemmArgs& g) {
     }
   }
   if (dtype != DType::kFloat) return TiledGemm(dtype, g);
-  if (IsSmallGemm(g)) return SmallGemm(g);
   if (!FloatGemm(g)) PlainFloatGemm(g);
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Blocks of C stay in registers: kRows rows by two vectors. B is read by rows; where it is transposed it is first
-// written out by rows.
+// Blocks of C stay in registers: a few rows by two vectors, of which the last may be a part (where the processor can
+// load and store parts). B is read by rows; where it is transposed it is first written out by rows.
 #include "kernels/cpu/engine/linalg_small_simd.h"
 
 #include <algorithm>
@@ -27,44 +27,61 @@ struct Operands {
   GemmMode mode;
 };
 
-template <class D, class V>
-HWY_INLINE void Store(D d, V sum, GemmMode mode, float* c) {
-  if (mode == GemmMode::kAdd) sum = hn::Add(hn::LoadU(d, c), sum);
-  if (mode == GemmMode::kSubtract) sum = hn::Sub(hn::LoadU(d, c), sum);
-  hn::StoreU(sum, d, c);
+// A vector of B's columns, or the first of it.
+template <class D>
+struct Whole {
+  using V = hn::Vec<D>;
+  static HWY_INLINE V Load(D d, const float* p) { return hn::LoadU(d, p); }
+  static HWY_INLINE void Store(D d, V v, float* p) { hn::StoreU(v, d, p); }
+};
+template <class D>
+struct Part {
+  using V = hn::Vec<D>;
+  hn::Mask<D> mask;
+  HWY_INLINE V Load(D d, const float* p) const { return hn::MaskedLoad(mask, d, p); }
+  HWY_INLINE void Store(D d, V v, float* p) const { hn::BlendedStore(v, mask, d, p); }
+};
+
+template <class D, class Columns, class V>
+HWY_INLINE void Store(D d, const Columns& columns, V sum, GemmMode mode, float* c) {
+  if (mode == GemmMode::kAdd) sum = hn::Add(columns.Load(d, c), sum);
+  if (mode == GemmMode::kSubtract) sum = hn::Sub(columns.Load(d, c), sum);
+  columns.Store(d, sum, c);
 }
 
-// `Rows` rows by one or two vectors of C.
-template <int Rows, bool kTwo, class D>
-HWY_INLINE void Block(D d, const Operands& o, int64_t row, int64_t column) {
-  const int64_t second = column + static_cast<int64_t>(hn::Lanes(d));
+// `Rows` rows by one vector of C, `last`, or a whole one and `last` behind it.
+template <int Rows, bool kTwo, class D, class Last>
+HWY_INLINE void Block(D d, const Operands& o, const Last& last, int64_t row, int64_t column) {
+  const Whole<D> whole;
+  const int64_t second = column + (kTwo ? static_cast<int64_t>(hn::Lanes(d)) : 0);
   hn::Vec<D> left[Rows], right[Rows];
 #pragma GCC unroll 8
   for (int r = 0; r < Rows; ++r) left[r] = right[r] = hn::Zero(d);
   const float* a = o.a + row * o.a_row;
   for (int64_t p = 0; p < o.k; ++p) {
-    const auto b0 = hn::LoadU(d, o.b + p * o.ldb + column);
-    const auto b1 = kTwo ? hn::LoadU(d, o.b + p * o.ldb + second) : b0;
+    const auto b1 = last.Load(d, o.b + p * o.ldb + second);
+    const auto b0 = kTwo ? whole.Load(d, o.b + p * o.ldb + column) : b1;
 #pragma GCC unroll 8
     for (int r = 0; r < Rows; ++r) {
       const auto v = hn::Set(d, a[p * o.a_step + r * o.a_row]);
-      left[r] = hn::MulAdd(v, b0, left[r]);
-      if (kTwo) right[r] = hn::MulAdd(v, b1, right[r]);
+      right[r] = hn::MulAdd(v, b1, right[r]);
+      if (kTwo) left[r] = hn::MulAdd(v, b0, left[r]);
     }
   }
 #pragma GCC unroll 8
   for (int r = 0; r < Rows; ++r) {
-    Store(d, left[r], o.mode, o.c + (row + r) * o.ldc + column);
-    if (kTwo) Store(d, right[r], o.mode, o.c + (row + r) * o.ldc + second);
+    float* const c = o.c + (row + r) * o.ldc;
+    if (kTwo) Store(d, whole, left[r], o.mode, c + column);
+    Store(d, last, right[r], o.mode, c + second);
   }
 }
 
-template <bool kTwo, class D>
-HWY_INLINE void Columns(D d, const Operands& o, int64_t m, int64_t column) {
+template <bool kTwo, class D, class Last>
+HWY_INLINE void Columns(D d, const Operands& o, const Last& last, int64_t m, int64_t column) {
   int64_t row = 0;
-  for (; row + 6 <= m; row += 6) Block<6, kTwo>(d, o, row, column);
-  for (; row + 2 <= m; row += 2) Block<2, kTwo>(d, o, row, column);
-  if (row < m) Block<1, kTwo>(d, o, row, column);
+  for (; row + 6 <= m; row += 6) Block<6, kTwo>(d, o, last, row, column);
+  for (; row + 2 <= m; row += 2) Block<2, kTwo>(d, o, last, row, column);
+  if (row < m) Block<1, kTwo>(d, o, last, row, column);
 }
 
 void Run(const GemmArgs& g) {
@@ -89,15 +106,24 @@ void Run(const GemmArgs& g) {
   const hn::ScalableTag<float> d;
   const auto lanes = static_cast<int64_t>(hn::Lanes(d));
   int64_t column = 0;
-  for (; column + 2 * lanes <= g.n; column += 2 * lanes) Columns<true>(d, o, g.m, column);
+  const Whole<decltype(d)> whole;
+  for (; column + 2 * lanes <= g.n; column += 2 * lanes) Columns<true>(d, o, whole, g.m, column);
+#if HWY_ARCH_X86 && HWY_TARGET <= HWY_AVX2
+  const int64_t rest = g.n - column;
+  const Part<decltype(d)> part{hn::FirstN(d, static_cast<size_t>(rest > lanes ? rest - lanes : rest))};
+  if (rest > lanes) {
+    Columns<true>(d, o, part, g.m, column);
+  } else if (rest > 0) {
+    Columns<false>(d, o, part, g.m, column);
+  }
+#else
   if (column + lanes <= g.n) {
-    Columns<false>(d, o, g.m, column);
+    Columns<false>(d, o, whole, g.m, column);
     column += lanes;
   }
-  const hn::CappedTag<float, 4> four;
-  const auto few = static_cast<int64_t>(hn::Lanes(four));
-  for (; column + few <= g.n; column += few) Columns<false>(four, o, g.m, column);
-  for (; column < g.n; ++column) Columns<false>(hn::CappedTag<float, 1>(), o, g.m, column);
+  const hn::CappedTag<float, 1> one;
+  for (; column < g.n; ++column) Columns<false>(one, o, Whole<decltype(one)>(), g.m, column);
+#endif
 }
 
 }  // namespace

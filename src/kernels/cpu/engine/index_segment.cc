@@ -5,9 +5,11 @@
 
 #include <algorithm>
 #include <cmath>
+#include <memory>
 #include <vector>
 
 #include "base/checked.h"
+#include "kernels/cpu/engine/math_reducer.h"
 
 namespace millrace {
 namespace {
@@ -31,6 +33,15 @@ void FinishRow(SegmentFinish finish, int64_t count, T* acc, int64_t n) {
 // Long columns of numbers: independent lanes are faster and lose fewer digits than one running sum.
 template <typename A, typename T>
 A SumColumn(const T* p, int64_t n) {
+  if constexpr (std::is_same_v<A, T> && std::is_floating_point_v<T>) {
+    static const std::shared_ptr<const Reducer> sum = FindReducer(ReduceKind::kSum, DTypeOf<T>::value);
+    alignas(16) char acc[kReduceAccumulatorBytes];
+    T result;
+    sum->Init(acc, 1);
+    sum->Inner(p, 1, n, acc);
+    sum->Finish(acc, 1, n, &result);
+    return result;
+  }
   constexpr int64_t kLanes = 16;
   A lanes[kLanes] = {};
   int64_t i = 0;
@@ -45,16 +56,16 @@ A SumColumn(const T* p, int64_t n) {
 }
 
 template <RowOp op, typename T>
-class Reducer {
+class SegmentReducer {
  public:
   using A = Accumulator<T>;
-  explicit Reducer(const SegmentReduction& s)
+  explicit SegmentReducer(const SegmentReduction& s)
       : s_(s), data_(static_cast<const T*>(s.data)), out_(static_cast<T*>(s.out)) {}
 
   // Segments that begin in members [begin, end), columns [c0, c1).
   void Run(int64_t begin, int64_t end, int64_t c0, int64_t c1) const {
     std::vector<A> wide(std::is_same_v<A, T> ? 0 : static_cast<size_t>(c1 - c0));
-    while (begin < end && begin > 0 && s_.ids[begin] == s_.ids[begin - 1]) ++begin;
+    if (begin > 0 && s_.ids[begin] == s_.ids[begin - 1]) begin = EndOfSegment(begin);
     for (int64_t i = begin; i < end;) {
       const int64_t id = s_.ids[i];
       const int64_t stop = EndOfSegment(i);
@@ -75,9 +86,13 @@ class Reducer {
   int64_t EndOfSegment(int64_t i) const {
     const int64_t id = s_.ids[i];
     int64_t step = 1;
-    while (i + step < s_.n && s_.ids[i + step] == id) step *= 2;
-    const int64_t* end = s_.ids + std::min(i + step, s_.n);
-    return std::upper_bound(s_.ids + i + step / 2, end, id) - s_.ids;
+    while (i + step < s_.ids.size() && s_.ids[i + step] == id) step *= 2;
+    int64_t inside = i + step / 2, outside = std::min(i + step, s_.ids.size());
+    while (outside - inside > 1) {
+      const int64_t middle = inside + (outside - inside) / 2;
+      (s_.ids[middle] == id ? inside : outside) = middle;
+    }
+    return outside;
   }
 
   const T* Row(int64_t i, int64_t c0) const { return data_ + (s_.rows ? s_.rows[i] : i) * s_.width + c0; }
@@ -109,22 +124,35 @@ class Reducer {
 
 template <RowOp op, typename T>
 void ReduceTyped(KernelContext& ctx, const SegmentReduction& s) {
-  const Reducer<op, T> reducer(s);
+  const SegmentReducer<op, T> reducer(s);
   if (s.width >= 512) {
     constexpr int64_t kColumns = 256;
     const int64_t blocks = (s.width + kColumns - 1) / kColumns;
-    ctx.ParallelFor(blocks, static_cast<double>(s.n) * 60, [&](int64_t begin, int64_t end) {
-      reducer.Run(0, s.n, begin * kColumns, std::min(s.width, end * kColumns));
+    ctx.ParallelFor(blocks, static_cast<double>(s.ids.size()) * 60, [&](int64_t begin, int64_t end) {
+      reducer.Run(0, s.ids.size(), begin * kColumns, std::min(s.width, end * kColumns));
     });
     return;
   }
-  ctx.ParallelFor(s.n, 2.0 + 0.4 * static_cast<double>(s.width), [&](int64_t begin, int64_t end) {
+  ctx.ParallelFor(s.ids.size(), 2.0 + 0.4 * static_cast<double>(s.width), [&](int64_t begin, int64_t end) {
     reducer.Run(begin, end, 0, s.width);
   });
 }
 
+template <typename Index>
+bool AnyDescends(const Index* ids, int64_t n) {
+  constexpr int64_t kBlock = 64;
+  unsigned found = 0;
+  int64_t i = 1;
+  for (; i + kBlock <= n && found == 0; i += kBlock) {
+    for (int64_t k = 0; k < kBlock; ++k) found |= static_cast<unsigned>(ids[i + k] < ids[i + k - 1]);
+  }
+  for (; i < n; ++i) found |= static_cast<unsigned>(ids[i] < ids[i - 1]);
+  return found != 0;
+}
+
 // What is wrong with ids that are negative or not sorted, as TensorFlow finds it: it takes the last id for the largest.
-Status BadSegments(const int64_t* ids, int64_t n) {
+Status BadSegments(const SegmentIds& ids) {
+  const int64_t n = ids.size();
   if (ids[n - 1] < 0) return InvalidArgument("segment ids must be >= 0, but segment_ids[", n - 1, "] = ", ids[n - 1]);
   for (int64_t i = 1; i <= n; ++i) {
     const int64_t id = ids[i - 1];
@@ -142,33 +170,20 @@ Status BadSegments(const int64_t* ids, int64_t n) {
 
 }  // namespace
 
-StatusOr<int64_t> SegmentCount(const WideIndices& w) {
-  const int64_t* ids = w.data();
-  const int64_t n = w.size();
-  if (n == 0) return 0;
-  if (ids[0] < 0) return BadSegments(ids, n);
-  // Where no id is negative, the top bit of a difference says that ids descend.
-  uint64_t bits = 0;
-  int64_t at = 1;
-  auto step = [&](int64_t i) {
-    const uint64_t v = static_cast<uint64_t>(ids[i]);
-    bits |= v | (v - static_cast<uint64_t>(ids[i - 1]));
-  };
-  for (; at + 16 <= n; at += 16) {
-    for (int64_t k = 0; k < 16; ++k) step(at + k);
-  }
-  for (; at < n; ++at) step(at);
-  const bool descends = bits >> 63;
-  for (int64_t i = 1; descends && i < n; ++i) {
-    if (ids[i] < ids[i - 1]) return BadSegments(ids, n);
-  }
+bool SegmentIds::Descend() const { return narrow_ ? AnyDescends(narrow_, size_) : AnyDescends(wide_, size_); }
+
+StatusOr<int64_t> SegmentCount(const SegmentIds& ids) {
+  if (ids.size() == 0) return 0;
+  if (ids[0] < 0 || ids.Descend()) return BadSegments(ids);
   int64_t count;
-  if (!CheckedAdd(ids[n - 1], int64_t{1}, &count)) return InvalidArgument("segment id ", ids[n - 1], " is too large");
+  if (!CheckedAdd(ids[ids.size() - 1], int64_t{1}, &count)) {
+    return InvalidArgument("segment id ", ids[ids.size() - 1], " is too large");
+  }
   return count;
 }
 
 Status ReduceSegments(KernelContext& ctx, const SegmentReduction& s) {
-  if (s.n == 0 || s.width == 0) return absl::OkStatus();
+  if (s.ids.size() == 0 || s.width == 0) return absl::OkStatus();
   bool known = false;
   switch (s.op) {
     case RowOp::kAdd:

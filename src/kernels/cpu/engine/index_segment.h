@@ -8,6 +8,24 @@
 
 namespace millrace {
 
+// Segment ids, int32 or int64, of a tensor that outlives this.
+class SegmentIds {
+ public:
+  explicit SegmentIds(const Tensor& ids)
+      : narrow_(ids.dtype() == DType::kInt32 ? ids.data<int32_t>() : nullptr),
+        wide_(ids.dtype() == DType::kInt64 ? ids.data<int64_t>() : nullptr),
+        size_(ids.num_elements()) {}
+  int64_t size() const { return size_; }
+  int64_t operator[](int64_t i) const { return narrow_ ? narrow_[i] : wide_[i]; }
+  // Whether an id is less than the one before it.
+  bool Descend() const;
+
+ private:
+  const int32_t* narrow_;
+  const int64_t* wide_;
+  int64_t size_;
+};
+
 enum class SegmentFinish : uint8_t { kNone, kMean, kSqrtN };
 
 struct SegmentReduction {
@@ -16,14 +34,13 @@ struct SegmentReduction {
   DType dtype = DType::kInvalid;
   const void* data = nullptr;
   const int64_t* rows = nullptr;  // member i is this row of data; null: row i
-  const int64_t* ids = nullptr;   // sorted, not negative
-  int64_t n = 0;
+  SegmentIds ids;                 // sorted, not negative
   int64_t width = 0;
-  void* out = nullptr;  // ids[n-1] + 1 rows, those of absent ids zero (one for products)
+  void* out = nullptr;  // the last id + 1 rows, those of absent ids zero (one for products)
 };
 
 // InvalidArgument unless ids are sorted and not negative; gives the number of segments.
-StatusOr<int64_t> SegmentCount(const WideIndices& ids);
+StatusOr<int64_t> SegmentCount(const SegmentIds& ids);
 Status ReduceSegments(KernelContext& ctx, const SegmentReduction& s);
 
 }  // namespace millrace

@@ -40,20 +40,18 @@ Status SegmentKernel(KernelContext& ctx) {
     return InvalidArgument("segment_ids should be the same size as dimension 0 of data: there are ",
                            ctx.input(1).num_elements(), " ids and ", data.dim(0), " rows");
   }
-  MR_ASSIGN_OR_RETURN(WideIndices ids, WideIndices::Make(ctx, ctx.input(1)));
+  const SegmentIds ids(ctx.input(1));
   MR_ASSIGN_OR_RETURN(int64_t count, SegmentCount(ids));
   MR_ASSIGN_OR_RETURN(Shape shape, RowsOfShape(count, data.shape(), 1));
   MR_ASSIGN_OR_RETURN(Tensor * out, ctx.AllocateOutput(0, shape));
   return ReduceSegments(
-      ctx,
-      {.op = op,
-       .finish = finish,
-       .dtype = data.dtype(),
-       .data = data.raw(),
-       .ids = ids.data(),
-       .n = ids.size(),
-       .width = DimProduct(data.shape(), 1, data.rank()),
-       .out = out->mutable_raw()});
+      ctx, {.op = op,
+            .finish = finish,
+            .dtype = data.dtype(),
+            .data = data.raw(),
+            .ids = ids,
+            .width = DimProduct(data.shape(), 1, data.rank()),
+            .out = out->mutable_raw()});
 }
 
 template <SegmentFinish finish>
@@ -68,7 +66,7 @@ Status SparseSegmentKernel(KernelContext& ctx) {
   }
   MR_RETURN_IF_ERROR(CheckPlaces(ctx.input(1), data.dim(0), "indices"));
   MR_ASSIGN_OR_RETURN(WideIndices rows, WideIndices::Make(ctx, ctx.input(1)));
-  MR_ASSIGN_OR_RETURN(WideIndices ids, WideIndices::Make(ctx, ctx.input(2)));
+  const SegmentIds ids(ctx.input(2));
   MR_ASSIGN_OR_RETURN(int64_t used, SegmentCount(ids));
   int64_t count = used;
   if (ctx.num_inputs() > 3) {
@@ -87,8 +85,7 @@ Status SparseSegmentKernel(KernelContext& ctx) {
        .dtype = data.dtype(),
        .data = data.raw(),
        .rows = rows.data(),
-       .ids = ids.data(),
-       .n = ids.size(),
+       .ids = ids,
        .width = width,
        .out = out->mutable_raw()});
 }

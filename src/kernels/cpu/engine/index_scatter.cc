@@ -57,7 +57,7 @@ void ScatterPart(D* dst, const RowScatter& s, const Part& p) {
 template <typename F>
 Status ForParts(KernelContext& ctx, const RowScatter& s, const F& run) {
   const RangeEntries all{nullptr, 0, s.n};
-  const int64_t threads = std::min<int64_t>(ctx.device().thread_pool().parallelism(), s.n * s.width / 16384);
+  const int64_t threads = std::min<int64_t>(ThreadsOf(ctx), s.n * s.width / 16384);
   constexpr int64_t kNarrow = 16;  // sorting costs what adding so few elements does
   if (threads <= 1 || s.width < kNarrow) {
     run(Part{all, 0, s.width});

@@ -36,7 +36,7 @@ StatusOr<RowRanges> RowRanges::Make(KernelContext& ctx, const int64_t* rows, int
     }
     return r;
   }
-  const int64_t chunks = ctx.device().thread_pool().parallelism(), chunk = (n + chunks - 1) / chunks;
+  const int64_t chunks = ThreadsOf(ctx), chunk = (n + chunks - 1) / chunks;
   MR_ASSIGN_OR_RETURN(r.order_, ctx.AllocateTemp(DType::kUInt32, Shape::Vector(n)));
   uint32_t* order = r.order_.mutable_data<uint32_t>();
   // place[c * count + range]: how many entries of chunk c belong to the range, then where its next one goes.

@@ -11,6 +11,12 @@
 
 namespace millrace {
 
+// How many threads the step may have: what rows are grouped for is not worth it on one.
+inline int ThreadsOf(const KernelContext& ctx) {
+  const int pool = ctx.device().thread_pool().parallelism(), most = ctx.step().max_threads;
+  return most > 0 && most < pool ? most : pool;
+}
+
 // The entries of one range, ascending: at(0) .. at(n - 1).
 struct RangeEntries {
   const uint32_t* order = nullptr;  // null: from `first` on, one after another

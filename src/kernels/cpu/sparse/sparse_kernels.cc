@@ -231,6 +231,9 @@ class SparseMatMulKernel final : public Kernel {
     return absl::OkStatus();
   }
 
+  template <typename T>
+  using SumOf = Accumulator<T>;
+
   // to[j] += v * from[j] for j < kCount: a fixed length, which becomes vector code.
   template <int kCount, typename Sum, typename T>
   static void AddSome(Sum v, const T* __restrict from, Sum* __restrict to) {
@@ -251,10 +254,59 @@ class SparseMatMulKernel final : public Kernel {
     if (n & 1) AddSome<1>(v, from, to);
   }
 
+  // One product: the places of entries and which of a place's two numbers is the row, values, rows of n numbers.
+  template <typename T>
+  struct Product {
+    const int64_t* indices;
+    int of_row;
+    const T* values;
+    const T* dense;
+    int64_t n;
+    SumOf<T>* sums;
+
+    int64_t row(int64_t i) const { return indices[2 * i + of_row]; }
+    const T* from(int64_t i) const { return dense + indices[2 * i + 1 - of_row] * n; }
+    SumOf<T> value(int64_t i) const { return static_cast<SumOf<T>>(of_row == 1 ? ConjugateOf(values[i]) : values[i]); }
+  };
+
+  template <typename T>
+  static void AddEntries(const Product<T>& p, const RangeEntries& some, int64_t begin, int64_t end) {
+    for (int64_t k = begin; k < end; ++k) {
+      const int64_t i = some.at(k);
+      AddProduct(p.value(i), p.from(i), p.n, p.sums + p.row(i) * p.n);
+    }
+  }
+  // Narrow rows: their sums stay in registers while entries of one row follow each other.
+  template <int kWidth, typename T>
+  static void AddNarrow(const Product<T>& p, const RangeEntries& some, int64_t begin, int64_t end) {
+    SumOf<T> row[kWidth] = {};
+    SumOf<T>* to = nullptr;
+    for (int64_t k = begin; k < end; ++k) {
+      const int64_t i = some.at(k);
+      SumOf<T>* const next = p.sums + p.row(i) * kWidth;
+      if (next != to) {
+        if (to != nullptr) std::copy(row, row + kWidth, to);
+        to = next;
+        std::copy(to, to + kWidth, row);
+      }
+      AddSome<kWidth>(p.value(i), p.from(i), row);
+    }
+    if (to != nullptr) std::copy(row, row + kWidth, to);
+  }
+  template <typename T>
+  using AddFn = void (*)(const Product<T>&, const RangeEntries&, int64_t begin, int64_t end);
+  template <typename T>
+  static AddFn<T> AdderFor(int64_t n) {
+    static constexpr AddFn<T> kNarrow[] = {
+        AddNarrow<1, T>, AddNarrow<2, T>, AddNarrow<3, T>, AddNarrow<4, T>,
+        AddNarrow<5, T>, AddNarrow<6, T>, AddNarrow<7, T>, AddNarrow<8, T>};
+    return n >= 1 && n <= 8 ? kNarrow[n - 1] : AddEntries<T>;
+  }
+
   // Threads take ranges of output rows: each output element is summed in the order of the entries.
   template <typename T>
   Status Multiply(KernelContext& ctx, const int64_t* indices, Tensor& out) const {
-    using Sum = Accumulator<T>;
+    using Sum = SumOf<T>;
     const Tensor& b = ctx.input(3);
     const int64_t entries = ctx.input(1).num_elements(), m = out.dim(0), n = out.dim(1);
     const T* values = ctx.input(1).data<T>();
@@ -274,27 +326,23 @@ class SparseMatMulKernel final : public Kernel {
     }
     Sum* sums = std::is_same_v<Sum, T> ? out.mutable_data<Sum>() : wide.mutable_data<Sum>();
     std::fill(sums, sums + m * n, Sum{});
-    const int of_row = adjoint_a_ ? 1 : 0, of_column = 1 - of_row;
-    const bool conjugate = adjoint_a_;
-    const auto multiply = [=](const RangeEntries& some) {
+    const Product<T> product{indices, adjoint_a_ ? 1 : 0, values, dense, n, sums};
+    const AddFn<T> add = AdderFor<T>(n);
+    const auto multiply = [&](const RangeEntries& some) {
       const int64_t stretch = std::max<int64_t>(1, (1 << 16) / (n + 1));
       for (int64_t begin = 0; begin < some.n; begin += stretch) {
         StopIfAsked();
-        for (int64_t k = begin; k < std::min(some.n, begin + stretch); ++k) {
-          const int64_t i = some.at(k);
-          const Sum v = static_cast<Sum>(conjugate ? ConjugateOf(values[i]) : values[i]);
-          AddProduct(v, dense + indices[2 * i + of_column] * n, n, sums + indices[2 * i + of_row] * n);
-        }
+        add(product, some, begin, std::min(some.n, begin + stretch));
       }
     };
     const double cost = 3 + 0.2 * static_cast<double>(n);  // of an entry
     constexpr double kWorthSorting = 200e3;
-    const int threads = ctx.device().thread_pool().parallelism();
+    const int threads = ThreadsOf(ctx);
     if (threads == 1 || static_cast<double>(entries) * cost < kWorthSorting || entries > RowRanges::kMostEntries) {
       multiply(RangeEntries{nullptr, 0, entries});
     } else {
       MR_ASSIGN_OR_RETURN(
-          const RowRanges ranges, RowRanges::Make(ctx, indices + (adjoint_a_ ? 1 : 0), 2, entries, m, 8 * threads));
+          const RowRanges ranges, RowRanges::Make(ctx, indices + product.of_row, 2, entries, m, 8 * threads));
       const double per_range = cost * static_cast<double>(entries) / static_cast<double>(ranges.size());
       ctx.ParallelFor(ranges.size(), per_range, [&](int64_t begin, int64_t end) {
         for (int64_t r = begin; r < end; ++r) multiply(ranges[r]);

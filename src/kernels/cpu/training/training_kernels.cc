@@ -229,7 +229,7 @@ class ApplyKernel : public Kernel {
     };
     const double cost = 10 + static_cast<double>(row_size);  // of a row
     constexpr double kWorthSorting = 100e3;
-    const int threads = ctx.device().thread_pool().parallelism();
+    const int threads = ThreadsOf(ctx);
     if (threads == 1 || static_cast<double>(n) * cost < kWorthSorting || n > RowRanges::kMostEntries) {
       update(RangeEntries{nullptr, 0, n});
       return absl::OkStatus();

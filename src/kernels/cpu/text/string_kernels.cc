@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// CPU kernels: parts of strings, strings joined, base64, files.
+// CPU kernels: parts of strings, strings joined, files.
 #include <algorithm>
 #include <limits>
 
@@ -291,78 +291,6 @@ class ReduceJoinKernel final : public Kernel {
   std::string separator_;
 };
 
-constexpr char kAlphabet[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
-
-class EncodeKernel final : public Kernel {
- public:
-  Status Init(const KernelInit& init) override {
-    MR_ASSIGN_OR_RETURN(pad_, init.Attr<bool>("pad"));
-    return absl::OkStatus();
-  }
-  Status Compute(KernelContext& ctx) override {
-    MR_ASSIGN_OR_RETURN(Tensor * out, ctx.AllocateOutput(0, ctx.input(0).shape()));
-    StopNowAndThen pause;
-    for (int64_t i = 0; i < out->num_elements(); ++i) {
-      pause();
-      out->mutable_data<TString>()[i] = Encode(ctx.input(0).data<TString>()[i]);
-    }
-    return absl::OkStatus();
-  }
-
- private:
-  std::string Encode(absl::string_view s) const {
-    std::string text;
-    for (size_t i = 0; i < s.size(); i += 3) {
-      uint32_t bits = 0;
-      for (size_t k = 0; k < 3; ++k) bits = bits << 8 | (i + k < s.size() ? static_cast<unsigned char>(s[i + k]) : 0u);
-      const size_t digits = std::min<size_t>(s.size() - i, 3) + 1;
-      for (size_t k = 0; k < 4; ++k) {
-        if (k < digits) {
-          text += kAlphabet[bits >> (18 - 6 * k) & 63];
-        } else if (pad_) {
-          text += '=';
-        }
-      }
-    }
-    return text;
-  }
-  bool pad_ = false;
-};
-
-Status DecodeOne(absl::string_view s, std::string* out) {
-  if (s.size() % 4 == 0) {
-    for (int k = 0; k < 2 && !s.empty() && s.back() == '='; ++k) s.remove_suffix(1);
-  }
-  if (s.size() % 4 == 1)
-    return InvalidArgument("base64 text of ", s.size(), " characters: no text has 1 modulo 4 of them");
-  uint32_t bits = 0;
-  size_t have = 0;
-  for (const char c : s) {
-    const size_t digit = absl::string_view(kAlphabet).find(c);
-    if (digit == absl::string_view::npos)
-      return InvalidArgument("'", absl::string_view(&c, 1), "' is no digit of web-safe base64");
-    bits = bits << 6 | static_cast<uint32_t>(digit);
-    have += 6;
-    if (have >= 8) {
-      have -= 8;
-      out->push_back(static_cast<char>(bits >> have & 255));
-    }
-  }
-  return absl::OkStatus();
-}
-
-Status DecodeBase64(KernelContext& ctx) {
-  MR_ASSIGN_OR_RETURN(Tensor * out, ctx.AllocateOutput(0, ctx.input(0).shape()));
-  StopNowAndThen pause;
-  for (int64_t i = 0; i < out->num_elements(); ++i) {
-    pause();
-    std::string text;
-    MR_RETURN_IF_ERROR(DecodeOne(ctx.input(0).data<TString>()[i], &text));
-    out->mutable_data<TString>()[i] = text;
-  }
-  return absl::OkStatus();
-}
-
 Status RequireName(const KernelContext& ctx, int i, absl::string_view what) {
   if (ctx.input(i).rank() == 0) return absl::OkStatus();
   return InvalidArgument(what, " must be a scalar, got shape ", ctx.input(i).shape().ToString());
@@ -412,11 +340,10 @@ void RegisterStringKernels(KernelRegistry& registry) {
   registry.Add<SplitKernel>({.op = "StringSplit"});
   registry.Add<SplitV2Kernel>({.op = "StringSplitV2"});
   registry.Add<ReduceJoinKernel>({.op = "ReduceJoin"});
-  registry.Add<EncodeKernel>({.op = "EncodeBase64"});
-  registry.AddFn({.op = "DecodeBase64"}, DecodeBase64);
   registry.AddFn({.op = "ReadFile"}, ReadFile);
   registry.AddFn({.op = "MatchingFiles"}, MatchingFiles);
   registry.AddFn({.op = "WriteFile"}, WriteFile);
+  RegisterBase64Kernels(registry);
   RegisterStringNumberKernels(registry);
   RegisterStringHashKernels(registry);
 }

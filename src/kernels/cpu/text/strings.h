@@ -6,7 +6,8 @@
 
 namespace millrace {
 
-void RegisterStringKernels(KernelRegistry& registry);        // all of it
+void RegisterStringKernels(KernelRegistry& registry);  // all of it
+void RegisterBase64Kernels(KernelRegistry& registry);
 void RegisterStringNumberKernels(KernelRegistry& registry);  // between strings and numbers
 void RegisterStringHashKernels(KernelRegistry& registry);    // strings as numbers of buckets
 

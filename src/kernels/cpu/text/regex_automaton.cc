@@ -11,7 +11,7 @@ namespace millrace {
 RegexAutomaton::RegexAutomaton(const RegexProgram& program, bool whole)
     : program_(program), whole_(whole), seen_(program.steps.size(), false) {
   states_.emplace_back();  // kDead
-  states_[kDead].next.fill(kDead);
+  next_.assign(kAscii, kDead);
   index_[{}] = kDead;
 }
 
@@ -67,7 +67,6 @@ int32_t RegexAutomaton::StateOf(std::vector<int32_t> steps, bool begins) {
   if (const auto it = index_.find(steps); it != index_.end() && !begins) return it->second;
   if (states_.size() >= kMostStates) return kFull;
   State state;
-  state.next.fill(kUnknown);
   state.matches = std::any_of(steps.begin(), steps.end(), is_match);
   std::vector<int32_t> at_end;
   for (const int32_t at : steps) {
@@ -81,6 +80,7 @@ int32_t RegexAutomaton::StateOf(std::vector<int32_t> steps, bool begins) {
   const auto number = static_cast<int32_t>(states_.size());
   state.steps = steps;
   states_.push_back(std::move(state));
+  next_.resize(next_.size() + kAscii, kUnknown);
   if (!begins) index_[std::move(steps)] = number;
   return number;
 }
@@ -108,24 +108,49 @@ int32_t RegexAutomaton::After(int32_t state, bool valid, uint32_t code) {
   return StateOf(std::move(steps), false);
 }
 
+int32_t RegexAutomaton::FollowKnown(int32_t state, absl::string_view text, size_t* at) const {
+  const int32_t* const table = next_.data();
+  size_t i = *at;
+  for (; i < text.size(); ++i) {
+    const auto byte = static_cast<unsigned char>(text[i]);
+    if (byte >= kAscii) break;
+    const int32_t next = table[state * kAscii + byte];
+    if (next <= kDead) break;
+    state = next;
+  }
+  *at = i;
+  return state;
+}
+
 inline int32_t RegexAutomaton::Next(int32_t state, absl::string_view text, size_t at, size_t* size) {
   const auto byte = static_cast<unsigned char>(text[at]);
-  if (byte < 128) {
+  if (byte < kAscii) {
     *size = 1;
-    const int32_t known = states_[static_cast<size_t>(state)].next[byte];
-    if (known >= 0) return known;
+    const auto place = static_cast<size_t>(state * kAscii + byte);
+    if (next_[place] != kUnknown) return next_[place];
     const int32_t next = After(state, true, byte);
-    states_[static_cast<size_t>(state)].next[byte] = next == kFull ? kUnknown : next;
+    if (next != kFull) next_[place] = next;
     return next;
   }
   const Utf8Char c = FirstUtf8Char(text.substr(at));
   *size = c.valid ? c.size : 1;
-  return state == kDead ? kDead : After(state, c.valid, c.code);
+  if (state == kDead) return kDead;
+  constexpr uint64_t kNoCode = 0xffffffff;
+  const uint64_t key = static_cast<uint64_t>(state) << 32 | (c.valid ? c.code : kNoCode);
+  if (const auto it = next_other_.find(key); it != next_other_.end()) return it->second;
+  const int32_t next = After(state, c.valid, c.code);
+  if (next_other_.size() >= kMostOthers) next_other_.clear();
+  if (next != kFull) next_other_[key] = next;
+  return next;
 }
 
 RegexAutomaton::Verdict RegexAutomaton::Whole(absl::string_view text) {
   int32_t state = Start(true);
-  for (size_t at = 0, size = 0; at < text.size() && state > kDead; at += size) state = Next(state, text, at, &size);
+  for (size_t at = 0, size = 0; at < text.size() && state > kDead; at += size) {
+    size = 0;
+    state = FollowKnown(state, text, &at);
+    if (at < text.size()) state = Next(state, text, at, &size);
+  }
   if (state == kFull) return Verdict::kTooLarge;
   return state != kDead && states_[static_cast<size_t>(state)].matches_at_end ? Verdict::kYes : Verdict::kNo;
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A deterministic automaton of a pattern, made state by state as texts ask for it: a state is the list of steps at
 // which the machine's threads stand, in the order of their preference. One look-up per ASCII character; other
-// characters are decoded and go through the list. Not thread-safe.
+// characters are decoded and looked up by state and code. Not thread-safe.
 #pragma once
 
 #include <array>
@@ -31,17 +31,19 @@ class RegexAutomaton {
 
  private:
   static constexpr int32_t kDead = 0, kUnknown = -1, kFull = -2;
-  static constexpr size_t kMostStates = 1000;
+  static constexpr size_t kMostStates = 1000, kMostOthers = 1 << 16;
+  static constexpr int32_t kAscii = 128;
 
   struct State {
     std::vector<int32_t> steps;
     bool matches = false, matches_at_end = false;
-    std::array<int32_t, 128> next;
   };
 
   void Follow(int32_t first, bool begins, bool ends, std::vector<int32_t>* to);
   int32_t StateOf(std::vector<int32_t> steps, bool begins);
   int32_t Start(bool begins);
+  // Follows ASCII characters from *at on as far as states are known and live. Returns the state in which *at is read.
+  int32_t FollowKnown(int32_t state, absl::string_view text, size_t* at) const;
   // The state after a character; `code` is that of a valid one.
   int32_t After(int32_t state, bool valid, uint32_t code);
   int32_t Next(int32_t state, absl::string_view text, size_t at, size_t* size);
@@ -50,6 +52,8 @@ class RegexAutomaton {
   const RegexProgram& program_;
   const bool whole_;
   std::vector<State> states_;
+  std::vector<int32_t> next_;                          // after ASCII character c in state s: at s * kAscii + c
+  absl::flat_hash_map<uint64_t, int32_t> next_other_;  // after others: by state and code
   absl::flat_hash_map<std::vector<int32_t>, int32_t> index_;
   int32_t starts_[2] = {kUnknown, kUnknown};
   std::vector<bool> seen_;

@@ -26,11 +26,16 @@ void DeleteViews(void*, size_t, void* views) { delete static_cast<Views*>(views)
 // where a load would end the process. Where the system does not let us ask, every place counts as readable.
 class Readable {
  public:
+  Readable() { asked_.fill(UINTPTR_MAX); }
   // False when a byte in [p, p + size) is known not to be there.
   bool Add(const char* p, size_t size) {
     const uintptr_t first = reinterpret_cast<uintptr_t>(p);
     if (size > UINTPTR_MAX - first) return false;
     for (uintptr_t at = first; at < first + size; at = (at / kPage + 1) * kPage) {
+      const uintptr_t page = at / kPage;
+      uintptr_t& asked = asked_[page % asked_.size()];
+      if (asked == page) continue;
+      asked = page;
       places_[count_++] = {reinterpret_cast<void*>(at), 1};
       if (count_ == places_.size() && !Ask()) return false;
     }
@@ -50,6 +55,7 @@ class Readable {
   std::array<iovec, 256> places_;
   std::array<char, 256> bytes_;
   size_t count_ = 0;
+  std::array<uintptr_t, 256> asked_;  // pages asked for of late: many strings lie in one
 };
 
 Status Malformed(int64_t element, absl::string_view why) {

@@ -6,6 +6,8 @@
 #include <cstring>
 #include <limits>
 #include <random>
+#include <string>
+#include <vector>
 
 #include <gtest/gtest.h>
 
@@ -113,6 +115,21 @@ TEST(EncodedStringsTest, ChecksTStrings) {
     EXPECT_EQ(check().ok(), c.ok) << &c - cases;
   }
   set(0, 0, 0);
+}
+
+TEST(EncodedStringsTest, ChecksEachOfManyThatShareAPage) {
+  const std::string text(100, 't');
+  std::vector<TString> strings(1000);
+  for (TString& s : strings) s.AssignView(text);
+  const auto check = [&] {
+    return CheckStrings(absl::MakeSpan(strings), strings.data(), strings.size() * sizeof(TString));
+  };
+  EXPECT_TRUE(check().ok());
+  for (const size_t bad : {size_t{0}, size_t{500}, strings.size() - 1}) {
+    strings[bad].AssignView(absl::string_view(reinterpret_cast<const char*>(8), 4));
+    EXPECT_FALSE(check().ok()) << bad;
+    strings[bad].AssignView(text);
+  }
 }
 
 }  // namespace

@@ -4,7 +4,8 @@
 #include <cmath>
 #include <limits>
 
-#include "kernels/cpu/nn/nn_columns.h"
+#include "kernels/cpu/engine/index_rows.h"
+#include "kernels/cpu/nn/nn_channels.h"
 #include "kernels/cpu/nn/nn_norm.h"
 #include "kernels/cpu/nn/nn_simd.h"
 
@@ -43,6 +44,14 @@ Status CheckImage(const Tensor& t, const ImageLayout& layout, absl::string_view 
   return InvalidArgument(name, " must have rank ", layout.rank, ", got shape ", t.shape().ToString());
 }
 
+size_t Sz(int64_t v) { return static_cast<size_t>(v); }
+
+ChannelView ViewOf(const Tensor& image, const ImageLayout& layout) {
+  const int64_t channels = image.dim(layout.channel);
+  if (!layout.channels_first()) return ChannelView(DimProduct(image.shape(), 0, layout.channel), channels, 1);
+  return ChannelView(image.dim(0), channels, DimProduct(image.shape(), layout.channel + 1, image.rank()));
+}
+
 class FusedBatchNormKernel : public Kernel {
  public:
   Status Init(const KernelInit& init) override { return attrs_.Read(init); }
@@ -59,32 +68,18 @@ class FusedBatchNormKernel : public Kernel {
       if (!uses_given && t.num_elements() == 0) continue;
       MR_RETURN_IF_ERROR(CheckChannelVector(t, channels, i == 3 ? "mean" : "variance"));
     }
-    const int64_t rows = channels > 0 ? image.num_elements() / channels : 0;
-    const ColumnView view(rows, channels);
-    const bool turned = attrs_.layout.channels_first();
-    Tensor copy;  // only where needed: another holder of x's buffer would keep y from taking it over
-    if (turned) {
-      MR_ASSIGN_OR_RETURN(copy, ToChannelsLast(ctx, image, attrs_.layout));
-    }
-    const Tensor& x = turned ? copy : image;
+    const ChannelView view = ViewOf(image, attrs_.layout);
     Vector mean, variance;
-    MR_RETURN_IF_ERROR(Moments(ctx, view, x, &mean, &variance));
-    MR_RETURN_IF_ERROR(WriteStatistics(ctx, rows, mean, variance));
-    MR_ASSIGN_OR_RETURN(Tensor* const out,
-                        turned ? ctx.AllocateOutput(0, image.shape()) : ctx.ForwardOrAllocate({0}, 0, image.shape()));
-    if (out->num_elements() == 0) return absl::OkStatus();
-    Tensor y = *out;
-    if (turned) {
-      MR_ASSIGN_OR_RETURN(y, ctx.AllocateTemp(x.dtype(), x.shape()));
-    }
-    Apply(ctx, view, x, mean, variance, &y);
-    if (turned) FromChannelsLast(ctx, y, attrs_.layout, out);
+    MR_RETURN_IF_ERROR(Moments(ctx, view, image, &mean, &variance));
+    MR_RETURN_IF_ERROR(WriteStatistics(ctx, view.rows(), mean, variance));
+    MR_ASSIGN_OR_RETURN(Tensor* const out, ctx.ForwardOrAllocate({0}, 0, image.shape()));
+    if (out->num_elements() > 0) Apply(ctx, view, image, mean, variance, out);
     return absl::OkStatus();
   }
 
  private:
   // The mean and the biased variance that x is normalised by.
-  Status Moments(KernelContext& ctx, const ColumnView& view, const Tensor& x, Vector* mean, Vector* variance) const {
+  Status Moments(KernelContext& ctx, const ChannelView& view, const Tensor& x, Vector* mean, Vector* variance) const {
     const size_t channels = static_cast<size_t>(view.channels());
     if (view.rows() == 0) {
       mean->assign(channels, std::numeric_limits<float>::quiet_NaN());
@@ -137,7 +132,7 @@ class FusedBatchNormKernel : public Kernel {
     return absl::OkStatus();
   }
 
-  void Apply(KernelContext& ctx, const ColumnView& view, const Tensor& x, const Vector& mean, const Vector& variance,
+  void Apply(KernelContext& ctx, const ChannelView& view, const Tensor& x, const Vector& mean, const Vector& variance,
              Tensor* y) const {
     const float* scale = ctx.input(1).data<float>();
     Vector factor(mean.size());
@@ -147,11 +142,11 @@ class FusedBatchNormKernel : public Kernel {
     }
     const Vector m = view.Widen(mean.data()), a = view.Widen(factor.data());
     const Vector b = view.Widen(ctx.input(2).data<float>());
-    view.ForBlocks(ctx, 0.3, [&](int64_t offset, size_t rows, size_t cols) {
-      const float* from = ReadBlock(x, offset, rows * cols, 0);
-      float* to = WriteBuffer(y, offset, rows * cols, 1);
-      ScaleShift(from, rows, cols, m.data(), a.data(), b.data(), to);
-      FinishWrite(y, offset, rows * cols, to);
+    view.ForBlocks(ctx, 0.3, [&](const ChannelBlock& block) {
+      const float* from = ReadBlock(x, block.offset, block.size(), 0);
+      float* to = WriteBuffer(y, block.offset, block.size(), 1);
+      ScaleShift(from, block.rows, block.cols, &m[Sz(block.at)], &a[Sz(block.at)], &b[Sz(block.at)], to);
+      FinishWrite(y, block.offset, block.size(), to);
     });
   }
 
@@ -175,36 +170,22 @@ class FusedBatchNormGradKernel : public Kernel {
       MR_RETURN_IF_ERROR(CheckChannelVector(ctx.input(i), channels, i == 2 ? "scale" : "a reserve space"));
     }
     for (int i = 3; i < 5; ++i) MR_RETURN_IF_ERROR(ctx.AllocateOutput(i, Shape::Vector(0)).status());
-    const bool turned = attrs_.layout.channels_first();
-    Tensor copies[2];
-    if (turned) {
-      MR_ASSIGN_OR_RETURN(copies[0], ToChannelsLast(ctx, backprop, attrs_.layout));
-      MR_ASSIGN_OR_RETURN(copies[1], ToChannelsLast(ctx, image, attrs_.layout));
-    }
-    const Tensor& g = turned ? copies[0] : backprop;
-    const Tensor& x = turned ? copies[1] : image;
-    const ColumnView view(channels > 0 ? image.num_elements() / channels : 0, channels);
+    const ChannelView view = ViewOf(image, attrs_.layout);
     Coefficients k;
-    MR_RETURN_IF_ERROR(Reduce(ctx, view, g, x, &k));
-    MR_ASSIGN_OR_RETURN(
-        Tensor* const out,
-        turned ? ctx.AllocateOutput(0, image.shape()) : ctx.ForwardOrAllocate({0, 1}, 0, image.shape()));
+    MR_RETURN_IF_ERROR(Reduce(ctx, view, backprop, image, &k));
+    MR_ASSIGN_OR_RETURN(Tensor* const out, ctx.ForwardOrAllocate({0, 1}, 0, image.shape()));
     if (out->num_elements() == 0) return absl::OkStatus();
-    Tensor dx = *out;
-    if (turned) {
-      MR_ASSIGN_OR_RETURN(dx, ctx.AllocateTemp(x.dtype(), x.shape()));
-    }
     const Vector m = view.Widen(ctx.input(3).data<float>());
     const Vector ka = view.Widen(k.gradient.data()), kb = view.Widen(k.centred.data()),
                  kc = view.Widen(k.mean_g.data());
-    view.ForBlocks(ctx, 0.4, [&](int64_t offset, size_t rows, size_t cols) {
-      const float* gp = ReadBlock(g, offset, rows * cols, 0);
-      const float* xp = ReadBlock(x, offset, rows * cols, 1);
-      float* to = WriteBuffer(&dx, offset, rows * cols, 2);
-      Combine(gp, xp, rows, cols, m.data(), ka.data(), kb.data(), kc.data(), to);
-      FinishWrite(&dx, offset, rows * cols, to);
+    view.ForBlocks(ctx, 0.4, [&](const ChannelBlock& block) {
+      const size_t n = block.size(), at = Sz(block.at);
+      const float* gp = ReadBlock(backprop, block.offset, n, 0);
+      const float* xp = ReadBlock(image, block.offset, n, 1);
+      float* to = WriteBuffer(out, block.offset, n, 2);
+      Combine(gp, xp, block.rows, block.cols, &m[at], &ka[at], &kb[at], &kc[at], to);
+      FinishWrite(out, block.offset, n, to);
     });
-    if (turned) FromChannelsLast(ctx, dx, attrs_.layout, out);
     return absl::OkStatus();
   }
 
@@ -214,7 +195,7 @@ class FusedBatchNormGradKernel : public Kernel {
     Vector gradient, centred, mean_g;
   };
 
-  Status Reduce(KernelContext& ctx, const ColumnView& view, const Tensor& g, const Tensor& x, Coefficients* k) const {
+  Status Reduce(KernelContext& ctx, const ChannelView& view, const Tensor& g, const Tensor& x, Coefficients* k) const {
     const size_t channels = static_cast<size_t>(view.channels());
     const float* scale = ctx.input(2).data<float>();
     const float* variance = ctx.input(4).data<float>();
@@ -222,9 +203,10 @@ class FusedBatchNormGradKernel : public Kernel {
     std::vector<double> sum, dot;
     MR_RETURN_IF_ERROR(view.Reduce(
         ctx, 0.2,
-        [&](int64_t offset, size_t rows, size_t cols, float* s, float* d) {
-          const float* gp = ReadBlock(g, offset, rows * cols, 0);
-          AddDots(gp, ReadBlock(x, offset, rows * cols, 1), rows, cols, mean.data(), s, d);
+        [&](const ChannelBlock& block, float* s, float* d) {
+          const float* gp = ReadBlock(g, block.offset, block.size(), 0);
+          const float* xp = ReadBlock(x, block.offset, block.size(), 1);
+          AddDots(gp, xp, block.rows, block.cols, &mean[Sz(block.at)], s, d);
         },
         &sum, &dot));
     MR_ASSIGN_OR_RETURN(Tensor* const dscale, ctx.AllocateOutput(1, Shape::Vector(view.channels())));

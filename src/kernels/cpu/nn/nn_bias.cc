@@ -8,7 +8,7 @@
 
 #include "kernels/cpu/engine/math_reducer.h"
 #include "kernels/cpu/engine/strided_copy.h"
-#include "kernels/cpu/nn/nn_columns.h"
+#include "kernels/cpu/nn/nn_channels.h"
 #include "kernels/cpu/nn/nn_norm.h"
 #include "kernels/cpu/nn/nn_simd.h"
 
@@ -88,26 +88,13 @@ class BiasAddKernel : public Kernel {
   static Status AddFloat(KernelContext& ctx, const BiasShape& s, const Tensor& value, const Tensor& bias, Tensor* out) {
     MR_ASSIGN_OR_RETURN(const Tensor wide, Widened(ctx, bias));
     const float* b = wide.data<float>();
-    if (s.inner == 1) {
-      const ColumnView view(s.outer, s.channels);
-      const std::vector<float> repeated = view.Widen(b);
-      view.ForBlocks(ctx, 0.2, [&](int64_t offset, size_t rows, size_t cols) {
-        const float* from = ReadBlock(value, offset, rows * cols, 0);
-        float* to = WriteBuffer(out, offset, rows * cols, 1);
-        ShiftRows(from, rows, cols, repeated.data(), to);
-        FinishWrite(out, offset, rows * cols, to);
-      });
-      return absl::OkStatus();
-    }
-    ctx.ParallelFor(s.outer * s.channels, 0.2 * static_cast<double>(s.inner), [&](int64_t begin, int64_t end) {
-      for (int64_t u = begin; u < end; ++u) {
-        const size_t n = static_cast<size_t>(s.inner);
-        const float* from = ReadBlock(value, u * s.inner, n, 0);
-        float* to = WriteBuffer(out, u * s.inner, n, 1);
-        const float shift = b[u % s.channels];
-        for (size_t i = 0; i < n; ++i) to[i] = from[i] + shift;
-        FinishWrite(out, u * s.inner, n, to);
-      }
+    const ChannelView view(s.outer, s.channels, s.inner);
+    const std::vector<float> repeated = view.Widen(b);
+    view.ForBlocks(ctx, 0.2, [&](const ChannelBlock& block) {
+      const float* from = ReadBlock(value, block.offset, block.size(), 0);
+      float* to = WriteBuffer(out, block.offset, block.size(), 1);
+      ShiftRows(from, block.rows, block.cols, &repeated[static_cast<size_t>(block.at)], to);
+      FinishWrite(out, block.offset, block.size(), to);
     });
     return absl::OkStatus();
   }
@@ -149,11 +136,11 @@ class BiasAddGradKernel : public Kernel {
     if (s.inner != 1) return SumPlanes(ctx, s, value, out);
     std::vector<double> sum, unused;
     MR_RETURN_IF_ERROR(
-        ColumnView(s.outer, s.channels)
+        ChannelView(s.outer, s.channels, 1)
             .Reduce(
                 ctx, 0.15,
-                [&](int64_t offset, size_t rows, size_t cols, float* to, float*) {
-                  AddRows(ReadBlock(value, offset, rows * cols, 0), rows, cols, to);
+                [&](const ChannelBlock& block, float* to, float*) {
+                  AddRows(ReadBlock(value, block.offset, block.size(), 0), block.rows, block.cols, to);
                 },
                 &sum, &unused));
     std::vector<float> narrow(sum.begin(), sum.end());

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "kernels/cpu/nn/nn_columns.h"
+#include "kernels/cpu/nn/nn_channels.h"
 #include "kernels/cpu/nn/nn_lrn_simd.h"
 #include "kernels/cpu/nn/nn_norm.h"
 #include "kernels/cpu/nn/nn_simd.h"

@@ -11,6 +11,9 @@
 #endif
 // clang-format on
 
+#include <limits>
+#include <type_traits>
+
 #include "hwy/highway.h"
 #include "kernels/cpu/engine/math_reducer.h"
 
@@ -31,12 +34,15 @@ inline B CombineTree(B* v, int n) {
 // All elements of one run. `B` is the type that lanes accumulate in for a stretch.
 template <class P, typename B, int kBytes>
 inline B ReduceRun(const typename P::T* in, int64_t n) {
-  constexpr int kLanes = static_cast<int>(kBytes / sizeof(B));
+  constexpr int kLanes = static_cast<int>(kBytes / sizeof(B)), kFew = kLanes < 16 ? kLanes : 16;
   B lanes[kLanes];
   for (int l = 0; l < kLanes; ++l) lanes[l] = B(P::Identity());
   int64_t i = 0;
   for (; i + kLanes <= n; i += kLanes) {
     for (int l = 0; l < kLanes; ++l) lanes[l] = P::Combine(lanes[l], B(P::Of(in[i + l])));
+  }
+  for (; i + kFew <= n; i += kFew) {
+    for (int l = 0; l < kFew; ++l) lanes[l] = P::Combine(lanes[l], B(P::Of(in[i + l])));
   }
   for (int l = 0; i < n; ++i, ++l) lanes[l] = P::Combine(lanes[l], B(P::Of(in[i])));
   return CombineTree<P, B>(lanes, kLanes);
@@ -66,14 +72,19 @@ class ReducerOf : public Reducer {
       }
       return;
     }
-    constexpr int64_t kStretch = 2048;
+    // As many lanes as keep a processor's adders busy; bytes take fewer, as combining the lanes takes its time.
+    constexpr int kBytes = sizeof(B) == 1 ? 64 : 256;
+    // What lanes gather in a narrower type is short.
+    constexpr int64_t kStretch = std::is_same_v<A, B> ? std::numeric_limits<int64_t>::max() : 2048;
     if (n < 128) {
       for (int64_t r = 0; r < rows; ++r) a[r] = P::Combine(a[r], A(ReduceRun<P, B, 32>(in + r * n, n)));
       return;
     }
     for (int64_t r = 0; r < rows; ++r) {
-      for (int64_t i = 0; i < n; i += kStretch) {
-        a[r] = P::Combine(a[r], A(ReduceRun<P, B, 256>(in + r * n + i, n - i < kStretch ? n - i : kStretch)));
+      for (int64_t i = 0; i < n;) {
+        const int64_t run = n - i < kStretch ? n - i : kStretch;
+        a[r] = P::Combine(a[r], A(ReduceRun<P, B, kBytes>(in + r * n + i, run)));
+        i += run;
       }
     }
   }

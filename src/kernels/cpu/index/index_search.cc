@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // LowerBound, UpperBound, Bucketize, HistogramFixedWidth, UnravelIndex.
 #include <algorithm>
+#include <atomic>
 #include <cmath>
 #include <limits>
 
+#include "absl/synchronization/mutex.h"
 #include "base/checked.h"
 #include "base/stop_scope.h"
 #include "kernels/cpu/engine/index_arithmetic.h"
@@ -92,6 +94,8 @@ class BucketizeKernel final : public Kernel {
   std::vector<float> boundaries_;
 };
 
+constexpr int64_t kHistogramPart = 1 << 16, kHistogramBlock = 512;  // values
+
 // Values outside the range count in the first and the last bin.
 template <typename T, typename I>
 Status Histogram(KernelContext& ctx, int64_t bins) {
@@ -103,22 +107,37 @@ Status Histogram(KernelContext& ctx, int64_t bins) {
   }
   MR_ASSIGN_OR_RETURN(Tensor * out, ctx.AllocateOutput(0, Shape::Vector(bins)));
   ZeroElements(out->dtype(), out->mutable_raw(), 0, bins);
-  const double step = (static_cast<double>(high) - static_cast<double>(low)) / static_cast<double>(bins);
-  const double last = static_cast<double>(bins - 1);
+  const double lowest = static_cast<double>(low), last = static_cast<double>(bins - 1);
+  const double step = (static_cast<double>(high) - lowest) / static_cast<double>(bins);
   const T* x = values.data<T>();
   I* count = out->mutable_data<I>();
-  StopNowAndThen pause;
-  for (int64_t i = 0; i < values.num_elements(); ++i) {
-    pause();
-    const auto v = Wide(x[i]);
-    if constexpr (std::is_floating_point_v<decltype(+v)>) {
-      if (std::isnan(v)) return InvalidArgument("Histogram values must not contain NaN");
+  std::atomic<bool> nan = false;
+  absl::Mutex mu;
+  // A thread counts for itself; bins that are many beside the values are worth one thread at most.
+  const int64_t n = values.num_elements(), parts = std::clamp<int64_t>(n / (8 * bins + 1), 1, n / kHistogramPart + 1);
+  const int64_t part = (n + parts - 1) / parts;
+  ctx.ParallelFor(parts, 2.0 * static_cast<double>(part), [&](int64_t begin, int64_t end) {
+    std::vector<I> own(static_cast<size_t>(parts == 1 ? 0 : bins));
+    I* const mine = parts == 1 ? count : own.data();
+    double at[kHistogramBlock];
+    for (int64_t i = begin * part; i < std::min(n, end * part); i += kHistogramBlock) {
+      StopIfAsked();
+      const int64_t size = std::min(kHistogramBlock, std::min(n, end * part) - i);
+      unsigned bad = 0;
+      for (int64_t k = 0; k < size; ++k) {
+        const double v = static_cast<double>(Wide(x[i + k])), above = v - lowest;
+        const double bin = (above > 0 ? above : 0) / step;
+        bad |= static_cast<unsigned>(v != v);
+        at[k] = bin < last ? bin : last;
+      }
+      if (bad != 0) nan = true;
+      for (int64_t k = 0; k < size; ++k) ++mine[static_cast<int64_t>(at[k])];
     }
-    const double above = v > low ? static_cast<double>(v) - static_cast<double>(low) : 0;
-    const double at = std::min(above / step, last);
-    ++count[at >= 0 ? static_cast<int64_t>(at) : 0];
-  }
-  return absl::OkStatus();
+    if (parts == 1) return;
+    const absl::MutexLock lock(&mu);
+    for (int64_t k = 0; k < bins; ++k) count[k] = static_cast<I>(count[k] + mine[k]);
+  });
+  return nan ? InvalidArgument("Histogram values must not contain NaN") : absl::OkStatus();
 }
 
 Status HistogramFixedWidth(KernelContext& ctx) {

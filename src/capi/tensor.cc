@@ -106,15 +106,18 @@ bool IsOpaque(const Tensor& t) { return t.dtype() == DType::kResource || t.dtype
 
 // True when a byte is neither 0 nor 1.
 bool HasStrangeBool(const unsigned char* bytes, size_t size) {
-  uint64_t seen = 0;
+  constexpr size_t kWords = 8;  // side by side, as vectors
+  uint64_t seen[kWords] = {};
   size_t i = 0;
-  for (; i + 8 <= size; i += 8) {
-    uint64_t word;
-    std::memcpy(&word, bytes + i, sizeof(word));
-    seen |= word;
+  for (; i + sizeof(seen) <= size; i += sizeof(seen)) {
+    uint64_t words[kWords];
+    std::memcpy(words, bytes + i, sizeof(words));
+    for (size_t k = 0; k < kWords; ++k) seen[k] |= words[k];
   }
-  for (; i < size; ++i) seen |= bytes[i];
-  return (seen & 0xfefefefefefefefeu) != 0;
+  uint64_t all = 0;
+  for (; i < size; ++i) all |= bytes[i];
+  for (const uint64_t word : seen) all |= word;
+  return (all & 0xfefefefefefefefeu) != 0;
 }
 
 StatusOr<Tensor> NormalizedBools(const Tensor& t) {

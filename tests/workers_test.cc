@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Steps over two workers and whatever transport lies between them: what crosses it, and what happens when it is slow or
-// the other side fails.
+// Steps of masters over two workers: what crosses between them, what happens when it is slow or the other side fails,
+// what sessions share, and what is left of them.
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <thread>
 
 #include "absl/synchronization/notification.h"
@@ -11,8 +12,9 @@
 #include "graph/control_flow.h"
 #include "kernels/cpu/kernel_list.h"
 #include "service/coordinator.h"
-#include "service/in_process_transport.h"
-#include "service/local_worker.h"
+#include "service/forwarding_worker.h"
+#include "service/local_directory.h"
+#include "service/worker.h"
 #include "system/system.h"
 
 namespace millrace {
@@ -20,26 +22,28 @@ namespace {
 
 constexpr char kFar[] = "/task:1";
 
-// Counts what is asked for, and can keep the answers back.
-class WatchedTransport : public InProcessTransport {
+// Counts what other workers ask this one for, and can keep the answers back.
+class WatchedWorker final : public ForwardingWorker {
  public:
-  void RecvAsync(absl::string_view device, int64_t step_id, absl::string_view key,
-                 Rendezvous::DoneCallback done) override {
+  using ForwardingWorker::ForwardingWorker;
+  void RecvTensor(const CallOptions& call, RecvTensorRequest request, Reply<RecvTensorResponse> reply) override {
     ++asked_;
-    InProcessTransport::RecvAsync(
-        device, step_id, key, [this, done = std::move(done)](const Status& s, Tensor value, bool is_dead) mutable {
+    ForwardingWorker::RecvTensor(
+        call, std::move(request), [this, reply = std::move(reply)](StatusOr<RecvTensorResponse> response) mutable {
           {
             absl::MutexLock lock(&mu_);
             if (holding_) {
-              held_.push_back([s, value = std::move(value), is_dead, done = std::move(done)]() mutable {
-                std::move(done)(s, std::move(value), is_dead);
+              held_.push_back([response = std::move(response), reply = std::move(reply)]() mutable {
+                std::move(reply)(std::move(response));
               });
               return;
             }
           }
-          std::move(done)(s, std::move(value), is_dead);
+          std::move(reply)(std::move(response));
         });
   }
+  // A step of one partition goes by messages here.
+  std::shared_ptr<InlinePartition> FindInline(const SessionRef&, int64_t) override { return nullptr; }
   int asked() const { return asked_.load(); }
   void Hold() {
     absl::MutexLock lock(&mu_);
@@ -64,27 +68,48 @@ class WatchedTransport : public InProcessTransport {
   std::vector<absl::AnyInvocable<void()>> held_ ABSL_GUARDED_BY(mu_);
 };
 
+std::string TaskName(int task) { return absl::StrCat("/job:localhost/replica:0/task:", task); }
+
 class WorkersTest : public ::testing::Test {
  protected:
   WorkersTest() {
+    for (int task = 0; task < 2; ++task) {
+      watched_.push_back(std::make_unique<WatchedWorker>(TaskName(task)));
+      directory_.Add(watched_.back().get());
+      StartWorker(task);
+    }
+    coordinator_ = NewCoordinator(1);
+  }
+  ~WorkersTest() override { coordinator_.reset(); }
+
+  // Again: as a process that has been restarted.
+  void StartWorker(int task) {
+    const auto t = static_cast<size_t>(task);
+    std::vector<std::unique_ptr<Device>> devices;
+    devices.push_back(NewCpuDevice({.job = "localhost", .replica = 0, .task = task, .type = "CPU", .id = 0},
+                                   Env::Default().Random64(), ProcessThreadPool()));
+    workers_.resize(std::max(workers_.size(), t + 1));
+    watched_[t]->Forward(nullptr);
+    workers_[t] = std::make_unique<Worker>(
+        std::move(devices), &System::Default().kernels(), &directory_, Env::Default().Random64());
+    watched_[t]->Forward(workers_[t].get());
+  }
+  std::unique_ptr<Coordinator> NewCoordinator(uint64_t session) {
     const KernelRegistry& kernels = System::Default().kernels();
     CoordinatorOptions options;
-    std::vector<Worker*> all;
-    for (int task = 0; task < 2; ++task) {
-      std::vector<std::unique_ptr<Device>> devices;
-      devices.push_back(NewCpuDevice({.job = "localhost", .replica = 0, .task = task, .type = "CPU", .id = 0},
-                                     Env::Default().Random64(), ProcessThreadPool()));
-      options.passes.devices.push_back(devices[0]->parsed_name());
-      options.passes.incarnations.push_back(devices[0]->incarnation());
-      workers_.push_back(std::make_unique<LocalWorker>(std::move(devices), &kernels, false, &transport_));
-      transport_.Add(workers_.back().get());
-      all.push_back(workers_.back().get());
-    }
     options.passes.has_kernel = [&kernels](const Node& n, const std::string& type) {
       return n.op() && (kernels.Has(*n.op(), n.attrs(), type) || n.op_name() == "_Arg" || n.op_name() == "_Retval");
     };
-    coordinator_ = std::make_unique<Coordinator>(graph_, std::move(all), std::move(options));
+    std::vector<WorkerInterface*> all;
+    for (const auto& w : watched_) all.push_back(w.get());
+    return std::make_unique<Coordinator>(graph_, std::move(all), session, std::move(options));
   }
+  int Asked() const { return watched_[0]->asked() + watched_[1]->asked(); }
+  void Hold() {
+    for (const auto& w : watched_) w->Hold();
+  }
+  size_t Release() { return watched_[0]->Release() + watched_[1]->Release(); }
+
   template <typename Fn>
   void Build(Fn fn) {
     const GraphLock lock(&graph_->mu);
@@ -99,9 +124,15 @@ class WorkersTest : public ::testing::Test {
     return out[0];
   }
 
+  static Status RunTarget(Coordinator& coordinator, Node* target) {
+    std::vector<Tensor> none;
+    return coordinator.Run({.timeout = absl::Seconds(20)}, {}, {}, {}, {&target, 1}, &none);
+  }
+
   RefPtr<SharedGraph> graph_ = MakeRef<SharedGraph>(&System::Default().ops());
-  WatchedTransport transport_;
-  std::vector<std::unique_ptr<LocalWorker>> workers_;
+  LocalDirectory directory_;
+  std::vector<std::unique_ptr<WatchedWorker>> watched_;
+  std::vector<std::unique_ptr<Worker>> workers_;
   std::unique_ptr<Coordinator> coordinator_;
 };
 
@@ -130,11 +161,11 @@ TEST_F(WorkersTest, AnIterationSendsOnePredicateAndItsValues) {
   Build([&](const GraphBuilder& b) { loop.Build(b); });
   std::vector<int> asked;
   for (const int count : {0, 5, 10, 30}) {
-    const int before = transport_.asked();
+    const int before = Asked();
     const StatusOr<Tensor> out = Run(loop.count, Tensor::Scalar<int32_t>(count), loop.result);
     ASSERT_TRUE(out.ok()) << out.status();
     EXPECT_EQ(*out->data<float>(), std::ldexp(1.0f, count));
-    asked.push_back(transport_.asked() - before);
+    asked.push_back(Asked() - before);
   }
   // The value there, the value back, the predicate; the constant in the body waits for what the predicate says.
   EXPECT_EQ(asked[2] - asked[1], 5 * 3);
@@ -161,10 +192,10 @@ TEST_F(WorkersTest, AFailureOnOneWorkerEndsTheStepOnTheOther) {
 TEST_F(WorkersTest, ADeadlineEndsTheWaitForASlowTransport) {
   FarLoop loop;
   Build([&](const GraphBuilder& b) { loop.Build(b); });
-  transport_.Hold();
+  Hold();
   const Status s = Run(loop.count, Tensor::Scalar<int32_t>(3), loop.result, absl::Milliseconds(30)).status();
   EXPECT_EQ(s.code(), absl::StatusCode::kDeadlineExceeded) << s;
-  EXPECT_GT(transport_.Release(), 0u);
+  EXPECT_GT(Release(), 0u);
   const StatusOr<Tensor> again = Run(loop.count, Tensor::Scalar<int32_t>(3), loop.result);
   ASSERT_TRUE(again.ok()) << again.status();
   EXPECT_EQ(*again->data<float>(), 8.0f);
@@ -173,14 +204,14 @@ TEST_F(WorkersTest, ADeadlineEndsTheWaitForASlowTransport) {
 TEST_F(WorkersTest, ClosingEndsAStepThatWaitsForAnotherWorker) {
   FarLoop loop;
   Build([&](const GraphBuilder& b) { loop.Build(b); });
-  transport_.Hold();
+  Hold();
   Status s;
   std::thread runner([&] { s = Run(loop.count, Tensor::Scalar<int32_t>(3), loop.result).status(); });
-  while (transport_.asked() == 0) std::this_thread::yield();
+  while (Asked() == 0) std::this_thread::yield();
   EXPECT_TRUE(coordinator_->Close(absl::Seconds(10)).ok());
   runner.join();
   EXPECT_EQ(s.code(), absl::StatusCode::kCancelled) << s;
-  transport_.Release();
+  Release();
 }
 
 TEST_F(WorkersTest, PartialRunsCrossWorkers) {
@@ -205,35 +236,171 @@ TEST_F(WorkersTest, PartialRunsCrossWorkers) {
   EXPECT_EQ(*out[0].data<float>(), 7.0f);
 }
 
-TEST_F(WorkersTest, VariablesStayWithTheirWorker) {
-  Output value, nothing;
+// v on the far worker, 5 at first; `value` is v times what is fed.
+struct FarVariable {
+  Output factor, value;
   Node* init = nullptr;
-  Build([&](const GraphBuilder& b) {
-    nothing = b.Op("Placeholder", {}, {{"dtype", DType::kFloat}});
+  Node* add_one = nullptr;
+  void Build(const GraphBuilder& b) {
+    factor = b.Op("Placeholder", {}, {{"dtype", DType::kFloat}});
     const GraphBuilder far = b.WithDevice(kFar);
-    const Output v = far.Op("VariableV2", {}, {{"shape", PartialShape(Shape())}, {"dtype", DType::kFloat}});
+    const Output v =
+        far.WithName("v").Op("VariableV2", {}, {{"shape", PartialShape(Shape())}, {"dtype", DType::kFloat}});
     init = far.OpNode("Assign", {v, b.Scalar(5.0f)});
-    value = b.Mul(far.Identity(v), nothing);
-  });
-  std::vector<Tensor> none;
-  ASSERT_TRUE(coordinator_->Run({}, {}, {}, {}, std::vector<Node*>{init}, &none).ok());
-  const StatusOr<Tensor> out = Run(nothing, Tensor::Scalar(3.0f), value);
+    add_one = far.OpNode("AssignAdd", {v, b.Scalar(1.0f)});
+    value = b.Mul(far.Identity(v), factor);
+  }
+};
+
+TEST_F(WorkersTest, VariablesStayWithTheirWorker) {
+  FarVariable v;
+  Build([&](const GraphBuilder& b) { v.Build(b); });
+  ASSERT_TRUE(RunTarget(*coordinator_, v.init).ok());
+  const StatusOr<Tensor> out = Run(v.factor, Tensor::Scalar(3.0f), v.value);
   ASSERT_TRUE(out.ok()) << out.status();
   EXPECT_EQ(*out->data<float>(), 15.0f);
 }
 
-TEST_F(WorkersTest, ATransportSaysWhatItCannotReach) {
-  const std::string near = workers_[0]->devices()[0].name;
-  for (const auto& [device, code] :
-       {std::pair<std::string, absl::StatusCode>(
-            "/job:x/replica:0/task:7/device:CPU:0", absl::StatusCode::kUnavailable),
-        std::pair<std::string, absl::StatusCode>(near, absl::StatusCode::kAborted)}) {
-    Status s;
-    transport_.RecvAsync(device, 1234, Rendezvous::Key(device, 1, near, "edge", 0, 0),
-                         [&](const Status& answer, Tensor, bool) { s = answer; });
-    EXPECT_EQ(s.code(), code) << s;
-    EXPECT_NE(s.message().find("edge"), absl::string_view::npos) << s;
+// White paper 4.7: containers are the worker's, not the session's.
+TEST_F(WorkersTest, SessionsOfAWorkerShareItsVariablesUntilAReset) {
+  FarVariable v;
+  Build([&](const GraphBuilder& b) { v.Build(b); });
+  ASSERT_TRUE(RunTarget(*coordinator_, v.init).ok());
+  std::unique_ptr<Coordinator> second = NewCoordinator(2);
+  ASSERT_TRUE(RunTarget(*second, v.add_one).ok());
+  const auto value = [&](Coordinator& c) -> StatusOr<float> {
+    std::vector<Tensor> out;
+    MR_RETURN_IF_ERROR(c.Run({}, {&v.factor, 1}, std::vector<Tensor>{Tensor::Scalar(2.0f)}, {&v.value, 1}, {}, &out));
+    return *out[0].data<float>();
+  };
+  EXPECT_EQ(*value(*coordinator_), 12.0f);
+  coordinator_.reset();
+  EXPECT_EQ(*value(*second), 12.0f) << "the state has gone with the session that made it";
+
+  bool is_reset = false;
+  workers_[1]->Reset({}, {}, [&](const StatusOr<ResetResponse>& r) { is_reset = r.ok(); });
+  EXPECT_TRUE(is_reset);
+  const Status closed = value(*second).status();
+  EXPECT_TRUE(absl::IsCancelled(closed)) << closed;
+  second.reset();
+  coordinator_ = NewCoordinator(3);
+  const Status no_value = value(*coordinator_).status();
+  EXPECT_TRUE(absl::IsFailedPrecondition(no_value)) << no_value;
+  bool is_gone = false;
+  workers_[1]->GetStatus(
+      {}, {}, [&](const StatusOr<GetStatusResponse>& r) { is_gone = r.ok() && r->num_sessions == 1; });
+  EXPECT_TRUE(is_gone) << "sessions that their masters have deleted are still there";
+}
+
+// Steps of two masters have the same numbers, at the same time, and other values.
+TEST_F(WorkersTest, MastersWithTheSameCountersDoNotMeet) {
+  FarLoop loop;
+  Build([&](const GraphBuilder& b) { loop.Build(b); });
+  const std::unique_ptr<Coordinator> second = NewCoordinator(2);
+  std::vector<std::thread> threads;
+  for (Coordinator* c : {coordinator_.get(), second.get()}) {
+    threads.emplace_back([&loop, c, other = c == second.get()] {
+      for (int i = 0; i < 30; ++i) {
+        std::vector<Tensor> out;
+        const int count = other ? 7 : i % 5;
+        const Status s = c->Run({.timeout = absl::Seconds(20)}, {&loop.count, 1},
+                                std::vector<Tensor>{Tensor::Scalar<int32_t>(count)}, {&loop.result, 1}, {}, &out);
+        ASSERT_TRUE(s.ok()) << s;
+        ASSERT_EQ(*out[0].data<float>(), std::ldexp(1.0f, count));
+      }
+    });
   }
+  for (std::thread& t : threads) t.join();
+}
+
+// The state of a restarted worker is gone, which the client is told once; then the session goes on.
+TEST_F(WorkersTest, ARestartedWorkerRefusesWhatWasForTheOneBefore) {
+  FarVariable v;
+  Build([&](const GraphBuilder& b) { v.Build(b); });
+  ASSERT_TRUE(RunTarget(*coordinator_, v.init).ok());
+  ASSERT_TRUE(Run(v.factor, Tensor::Scalar(3.0f), v.value).ok());
+  StartWorker(1);
+  const Status refused = Run(v.factor, Tensor::Scalar(3.0f), v.value).status();
+  EXPECT_TRUE(absl::IsAborted(refused)) << refused;
+  EXPECT_NE(refused.message().find("was restarted"), absl::string_view::npos) << refused;
+  EXPECT_NE(refused.message().find(TaskName(1)), absl::string_view::npos) << refused;
+  const Status no_value = Run(v.factor, Tensor::Scalar(3.0f), v.value).status();
+  EXPECT_TRUE(absl::IsFailedPrecondition(no_value)) << no_value;
+  ASSERT_TRUE(RunTarget(*coordinator_, v.init).ok());
+  const StatusOr<Tensor> out = Run(v.factor, Tensor::Scalar(3.0f), v.value);
+  ASSERT_TRUE(out.ok()) << out.status();
+  EXPECT_EQ(*out->data<float>(), 15.0f);
+}
+
+TEST_F(WorkersTest, StepsThatNobodyWaitsForEndToo) {
+  FarLoop loop;
+  Build([&](const GraphBuilder& b) { loop.Build(b); });
+  constexpr int kSteps = 20;
+  std::vector<absl::Notification> over(kSteps);
+  std::vector<StatusOr<std::vector<Tensor>>> results(kSteps, std::vector<Tensor>());
+  for (int i = 0; i < kSteps; ++i) {
+    coordinator_->RunAsync(
+        {}, {{loop.count}, {loop.result}, {}}, {Tensor::Scalar<int32_t>(i)},
+        [&, i](StatusOr<std::vector<Tensor>> result) {
+          results[static_cast<size_t>(i)] = std::move(result);
+          over[static_cast<size_t>(i)].Notify();
+        });
+  }
+  for (int i = 0; i < kSteps; ++i) {
+    over[static_cast<size_t>(i)].WaitForNotification();
+    const auto& result = results[static_cast<size_t>(i)];
+    ASSERT_TRUE(result.ok()) << result.status();
+    EXPECT_EQ(*(*result)[0].data<float>(), std::ldexp(1.0f, i));
+  }
+  // What is under way when the session is closed ends at once.
+  Hold();
+  absl::Notification stopped;
+  Status why;
+  coordinator_->RunAsync(
+      {}, {{loop.count}, {loop.result}, {}}, {Tensor::Scalar<int32_t>(3)},
+      [&](const StatusOr<std::vector<Tensor>>& result) {
+        why = result.status();
+        stopped.Notify();
+      });
+  EXPECT_TRUE(coordinator_->Close(absl::Seconds(10)).ok());
+  stopped.WaitForNotification();
+  EXPECT_TRUE(absl::IsCancelled(why)) << why;
+  Release();
+}
+
+TEST_F(WorkersTest, WhatIsAskedOfAStepThatIsOverIsRefused) {
+  ASSERT_TRUE(coordinator_->Connect().ok());
+  CreateWorkerSessionResponse here;
+  workers_[0]->CreateSession({}, {1, false}, [&](StatusOr<CreateWorkerSessionResponse> r) { here = *std::move(r); });
+  const SessionRef session{1, here.incarnation};
+  Status s;
+  const auto recv = [&](const SessionRef& from, int64_t step) {
+    s = Internal("no answer");
+    workers_[0]->RecvTensor(
+        {}, {{from, step}, {7, 0, 0}}, [&](const StatusOr<RecvTensorResponse>& r) { s = r.status(); });
+    return s.code();
+  };
+  EXPECT_EQ(recv({1, here.incarnation + 1}, 1), absl::StatusCode::kAborted) << s;
+  EXPECT_EQ(recv({99, here.incarnation}, 1), absl::StatusCode::kAborted) << s;
+  EXPECT_EQ(recv(session, 4), absl::StatusCode::kInternal) << "step 4 may begin later: " << s;
+  workers_[0]->CleanUpSteps({}, {session, {5, {}}}, [](const StatusOr<CleanUpStepsResponse>&) {});
+  EXPECT_EQ(s.code(), absl::StatusCode::kAborted) << s;
+  EXPECT_EQ(recv(session, 4), absl::StatusCode::kAborted) << s;
+  EXPECT_NE(s.message().find("edge 7"), absl::string_view::npos) << s;
+}
+
+// An abort overtakes the message that begins the step.
+TEST_F(WorkersTest, AStepThatWasAbortedBeforeItCameDoesNotRun) {
+  CreateWorkerSessionResponse here;
+  workers_[0]->CreateSession({}, {1, false}, [&](StatusOr<CreateWorkerSessionResponse> r) { here = *std::move(r); });
+  const StepRef step{{1, here.incarnation}, 3};
+  workers_[0]->AbortStep({}, {step, DeadlineExceeded("too late")}, [](const StatusOr<AbortStepResponse>&) {});
+  RunStepRequest request;
+  request.step = step;
+  Status s;
+  workers_[0]->RunStep(
+      {}, std::move(request), [&](const StatusOr<RunStepResponse>& r) { s = r.ok() ? r->status : r.status(); });
+  EXPECT_TRUE(absl::IsDeadlineExceeded(s)) << s;
 }
 
 }  // namespace

@@ -14,7 +14,8 @@
 #include "client/random_state.h"
 #include "service/ask_kernels.h"
 #include "service/coordinator.h"
-#include "service/in_process_transport.h"
+#include "service/local_directory.h"
+#include "service/worker.h"
 #include "tensor/prepared.h"
 #include "tensor/tensor_proto.h"
 
@@ -109,25 +110,28 @@ void AddMemory(const AllocatorStats& before, int64_t start_nanos, wire::StepStat
 
 // A session's own: kept by the session, and by who resets it.
 struct SessionCore {
-  SessionCore(std::unique_ptr<ThreadPool> own_pool, std::vector<DeviceList> lists, const KernelRegistry* kernels,
-              bool deterministic)
+  SessionCore(std::unique_ptr<ThreadPool> own_pool, std::vector<DeviceList> lists, const KernelRegistry* kernels)
       : pool(std::move(own_pool)) {
-    Transport* const between = lists.size() > 1 ? &transport : nullptr;
+    WorkerDirectory* const peers = lists.size() > 1 ? &directory : nullptr;
     for (DeviceList& devices : lists) {
-      workers.push_back(std::make_unique<LocalWorker>(std::move(devices), kernels, deterministic, between));
-      transport.Add(workers.back().get());
+      workers.push_back(std::make_unique<Worker>(std::move(devices), kernels, peers, Env::Default().Random64()));
+      directory.Add(workers.back().get());
     }
   }
   ~SessionCore() {
     coordinator.reset();
-    for (const auto& w : workers) w->ClearResources("");
+    ResetWorkers({});
     workers.clear();
     DropUnusedPreparedForms();  // of the variables and constants that went with it
   }
+  // Drops what is in these containers, all when empty, once nothing runs any more.
+  void ResetWorkers(const std::vector<std::string>& containers) {
+    for (const auto& w : workers) w->Reset({}, {containers}, [](const StatusOr<ResetResponse>&) {});
+  }
 
   const std::unique_ptr<ThreadPool> pool;  // null: the devices use the process's
-  InProcessTransport transport;
-  std::vector<std::unique_ptr<LocalWorker>> workers;
+  LocalDirectory directory;
+  std::vector<std::unique_ptr<Worker>> workers;
   std::unique_ptr<Coordinator> coordinator;
 };
 
@@ -145,29 +149,26 @@ class LocalSession final : public Session, public Interruptible {
   LocalSession(RefPtr<SharedGraph> graph, const wire::ConfigProto& config, CoordinatorOptions options,
                std::vector<DeviceList> workers, const KernelRegistry* kernels, const Determinism& determinism,
                std::unique_ptr<ThreadPool> pool)
-      : core_(std::make_shared<SessionCore>(std::move(pool), std::move(workers), kernels, determinism.on)),
+      : core_(std::make_shared<SessionCore>(std::move(pool), std::move(workers), kernels)),
         inter_op_threads_(InterOpThreads(config)) {
     options.inter_op_threads = inter_op_threads_.front();
-    options.pool = core_->pool.get();
     options.deterministic = determinism.on;
     options.order_seed = determinism.order_seed;
     if (determinism.on) {
       options.max_threads = 1;
       options.passes.switched_off.insert("collapse_loops");  // every order of a loop's nodes
     }
-    for (const DeviceInfo& d : ListDevices()) {
-      options.passes.devices.push_back(*DeviceName::Parse(d.name));
-      options.passes.incarnations.push_back(d.incarnation);
-      options.passes.own_memory.push_back(d.own_memory);
-    }
     AskKernels(*kernels, core_->workers.front()->host(), &options.passes);
     options.calls.differentiate = AddDenseGradients;
-    std::vector<Worker*> all;
+    std::vector<WorkerInterface*> all;
     for (const auto& w : core_->workers) all.push_back(w.get());
-    core_->coordinator = std::make_unique<Coordinator>(std::move(graph), std::move(all), std::move(options));
+    core_->coordinator =
+        std::make_unique<Coordinator>(std::move(graph), std::move(all), Env::Default().Random64(), std::move(options));
     absl::MutexLock lock(&LiveSessions::Get().mu);
     LiveSessions::Get().all.emplace(core_.get(), core_);
   }
+  // Once, before all else.
+  Status Connect() { return core_->coordinator->Connect(); }
 
   ~LocalSession() override {
     {
@@ -216,13 +217,7 @@ class LocalSession final : public Session, public Interruptible {
   }
   Status ReleasePartialRun(const std::string& handle) override { return core_->coordinator->ReleasePartialRun(handle); }
 
-  std::vector<DeviceInfo> ListDevices() const override {
-    std::vector<DeviceInfo> list;
-    for (const auto& w : core_->workers) {
-      for (DeviceInfo& d : w->devices()) list.push_back(std::move(d));
-    }
-    return list;
-  }
+  std::vector<DeviceInfo> ListDevices() const override { return core_->coordinator->ListDevices(); }
 
   StatusOr<std::string> Explain(absl::Span<const Output> feeds, absl::Span<const Output> fetches,
                                 absl::Span<Node* const> targets) override {
@@ -230,14 +225,12 @@ class LocalSession final : public Session, public Interruptible {
         {{feeds.begin(), feeds.end()}, {fetches.begin(), fetches.end()}, {targets.begin(), targets.end()}});
   }
   StatusOr<std::string> RandomState() const override {
-    RandomPositions positions;
-    for (const auto& w : core_->workers) w->GetRandomPositions(&positions);
+    MR_ASSIGN_OR_RETURN(const RandomPositions positions, core_->coordinator->GetRandomPositions());
     return EncodeRandomPositions(positions);
   }
   Status SetRandomState(absl::string_view state) override {
     MR_ASSIGN_OR_RETURN(const RandomPositions positions, DecodeRandomPositions(state));
-    for (const auto& w : core_->workers) w->SetRandomPositions(positions);
-    return absl::OkStatus();
+    return core_->coordinator->SetRandomPositions(positions);
   }
 
   void SetInterruptCheck(const InterruptCheck& check) override { core_->coordinator->SetInterruptCheck(check); }
@@ -293,17 +286,22 @@ StatusOr<std::unique_ptr<Session>> NewLocalSession(
     RefPtr<SharedGraph> graph, const wire::ConfigProto& config, std::vector<DeviceList> workers,
     const KernelRegistry* kernels, const Determinism& determinism, std::unique_ptr<ThreadPool> pool) {
   if (workers.empty()) return InvalidArgument("a session needs at least one worker");
-  std::set<std::string> names;
+  std::set<std::string> names, tasks;
   for (const DeviceList& devices : workers) {
     if (devices.empty()) return InvalidArgument("a worker needs at least one device");
+    if (!tasks.insert(TaskOf(devices.front()->parsed_name())).second) {
+      return InvalidArgument("two workers are task ", TaskOf(devices.front()->parsed_name()));
+    }
     for (const auto& d : devices) {
       if (!names.insert(d->name()).second) return InvalidArgument("two devices are called ", d->name());
     }
   }
   MR_RETURN_IF_ERROR(CheckConfig(config));
   MR_ASSIGN_OR_RETURN(CoordinatorOptions options, OptionsFrom(config));
-  return std::unique_ptr<Session>(std::make_unique<LocalSession>(
-      std::move(graph), config, std::move(options), std::move(workers), kernels, determinism, std::move(pool)));
+  auto session = std::make_unique<LocalSession>(
+      std::move(graph), config, std::move(options), std::move(workers), kernels, determinism, std::move(pool));
+  MR_RETURN_IF_ERROR(session->Connect());
+  return std::unique_ptr<Session>(std::move(session));
 }
 
 Status ResetLocalSessions(const std::vector<std::string>& containers) {
@@ -316,12 +314,7 @@ Status ResetLocalSessions(const std::vector<std::string>& containers) {
   }
   Status first;
   for (const auto& core : live) first.Update(core->coordinator->Close(kClosePatience));
-  for (const auto& core : live) {
-    for (const auto& w : core->workers) {
-      if (containers.empty()) w->ClearResources("");
-      for (const std::string& c : containers) w->ClearResources(c);
-    }
-  }
+  for (const auto& core : live) core->ResetWorkers(containers);
   return first;
 }
 

@@ -1,15 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// Compilation and full steps. Partial runs are in coordinator_partial.cc.
+// Full steps, and the calls of a session. Compilation is in coordinator_compile.cc, partial runs in
+// coordinator_partial.cc.
 #include "service/coordinator.h"
 
 #include <algorithm>
 #include <optional>
-#include <thread>
 
 #include "absl/cleanup/cleanup.h"
 #include "base/env.h"
 #include "base/exceptions.h"
-#include "base/thread_pool.h"
 #include "runtime/node_run.h"
 #include "service/call_in_flight.h"
 
@@ -35,245 +34,98 @@ struct Coordinator::StepInFlight : CallInFlight {
   JointStep joint;
 };
 
-// A signature that a thread compiles. Guarded by mu_ but for what is constant.
-struct Coordinator::Compilation {
-  const RunSignature signature;
-  const bool through_rendezvous;
-  const std::thread::id thread;
-  bool done = false;
-  StatusOr<CompiledPtr> result = CompiledPtr();
-};
-
-// The partitions of a step while they run. From Start until Wait returns true they refer to it, so nothing between the
-// two throws.
-class Coordinator::PartsInFlight {
- public:
-  PartsInFlight(const Compiled& compiled, JointStep& joint)
-      : args(compiled.parts.size()), compiled_(compiled), joint_(joint), retvals_(args.size()), left_(args.size()) {}
-
-  std::vector<std::vector<Tensor>> args;  // by partition
-  StepThread caller;
-
-  void Start(ThreadPool& pool, bool one_after_the_other) {
-    const size_t n = args.size();
-    size_t p = 1;
-    const Status s = WithoutExceptions([&] {
-      for (; p < n && !one_after_the_other; ++p) pool.Schedule([this, p] { StartPart(p); });
-      return absl::OkStatus();
-    });
-    if (!s.ok()) {
-      for (; p < n; ++p) End(s);
-    }
-    for (p = 0; p < n && (p == 0 || one_after_the_other); ++p) StartPart(p);
-  }
-
-  // Helps until all have ended: true. When this thread's interrupt says stop before that: false.
-  bool Wait(bool may_be_interrupted) { return caller.Drive(may_be_interrupted); }
-
-  Status Take(std::vector<Tensor>* outputs) {
-    absl::MutexLock lock(&mu_);
-    MR_RETURN_IF_ERROR(first_);
-    for (size_t p = 0; p < retvals_.size(); ++p) {
-      const std::vector<size_t>& fetches = compiled_.parts[p].retvals;
-      for (size_t i = 0; i < fetches.size(); ++i) (*outputs)[fetches[i]] = std::move(retvals_[p][i]);
-    }
-    return absl::OkStatus();
-  }
-
- private:
-  void StartPart(size_t p) {
-    const CompiledPart& part = compiled_.parts[p];
-    joint_.On(part.worker).RunAsync({part.handle, args[p], &retvals_[p]}, [this](Status s) { End(std::move(s)); });
-  }
-
-  void End(Status s) {
-    if (!s.ok()) {
-      {
-        absl::MutexLock lock(&mu_);
-        // What others report after the first failure follows from it.
-        if (first_.ok() || (absl::IsCancelled(first_) && !absl::IsCancelled(s))) first_ = s;
-      }
-      joint_.Stop(s);
-    }
-    {
-      absl::MutexLock lock(&mu_);
-      if (--left_ > 0) return;
-    }
-    caller.Finish();
-  }
-
-  const Compiled& compiled_;
-  JointStep& joint_;
-  std::vector<std::vector<Tensor>> retvals_;
-  absl::Mutex mu_;
-  size_t left_ ABSL_GUARDED_BY(mu_);
-  Status first_ ABSL_GUARDED_BY(mu_);
-};
-
-Coordinator::Coordinator(RefPtr<SharedGraph> graph, std::vector<Worker*> workers, CoordinatorOptions options)
+Coordinator::Coordinator(RefPtr<SharedGraph> graph, std::vector<WorkerInterface*> workers, uint64_t session,
+                         CoordinatorOptions options)
     : graph_(std::move(graph)),
-      workers_(std::move(workers)),
       options_(std::move(options)),
-      client_(workers_.front()->devices().front()),
-      cache_(options_.max_cached_nodes) {
-  for (size_t w = 0; w < workers_.size(); ++w) {
-    for (const DeviceInfo& d : workers_[w]->devices()) worker_of_device_[d.name] = w;
-  }
-}
+      workers_(std::move(workers), session, options_.deterministic),
+      cache_(options_.max_cached_nodes) {}
 
 Coordinator::~Coordinator() {
   Close(absl::InfiniteDuration()).IgnoreError();
   std::unique_ptr<Ticks> ticks;
+  std::vector<CompiledPtr> compiled;
+  std::vector<std::shared_ptr<PartialStep>> partial;
   {
     absl::MutexLock lock(&mu_);
     ticks.swap(ticks_);
+    compiled = cache_.Clear();
+    partial.swap(late_partial_);
   }
   ticks.reset();  // it looks at what is destroyed next
+  partial.clear();
+  compiled.clear();
+  workers_.Delete();
 }
 
 namespace {
 
-// Numbers the partition's _Arg and _Retval nodes from 0 and records which feed or fetch each is.
-Status RenumberArguments(Graph& graph, CompiledPart* part) {
-  // Only part of the client's arguments may be in this partition: number those from 0 in the client's order.
-  std::vector<std::pair<int64_t, Node*>> args, retvals;
-  for (Node* n : graph.nodes()) {
-    if (!n->Is(OpTrait::kArgument) && !n->Is(OpTrait::kResult)) continue;
-    MR_ASSIGN_OR_RETURN(const int64_t index, n->Attr<int64_t>("index"));
-    (n->Is(OpTrait::kArgument) ? args : retvals).emplace_back(index, n);
+// Waits for the reply to one message, which must come.
+template <typename Response>
+class Waiting {
+ public:
+  Reply<Response> reply() {
+    return [this](StatusOr<Response> response) {
+      absl::MutexLock lock(&mu_);
+      response_ = std::move(response);
+      is_there_ = true;
+    };
   }
-  for (auto [list, map] : {std::pair(&args, &part->args), std::pair(&retvals, &part->retvals)}) {
-    std::sort(list->begin(), list->end());
-    for (size_t i = 0; i < list->size(); ++i) {
-      map->push_back(static_cast<size_t>((*list)[i].first));
-      (*list)[i].second->SetAttr("index", static_cast<int64_t>(i));
-    }
+  StatusOr<Response> Wait() {
+    absl::MutexLock lock(&mu_);
+    mu_.Await(absl::Condition(&is_there_));
+    return std::move(response_);
   }
-  return absl::OkStatus();
-}
+
+ private:
+  absl::Mutex mu_;
+  bool is_there_ ABSL_GUARDED_BY(mu_) = false;
+  StatusOr<Response> response_ ABSL_GUARDED_BY(mu_) = Response{};
+};
 
 }  // namespace
 
-Status Coordinator::LendGraphTo(absl::FunctionRef<Status(const Graph&)> use,
-                                const std::function<Status()>& keep_going) {
-  MR_RETURN_IF_ERROR(graph_->mu.LockWhile(keep_going));
-  const absl::Cleanup unlock = [this] { graph_->mu.Unlock(); };
-  // What a construction that may still fail has added must not be remembered.
-  if (graph_->mu.ClaimedHere()) {
-    return FailedPrecondition("the graph cannot run while a conditional or loop is being built in it");
-  }
-  return use(graph_->graph);
-}
-
-StatusOr<std::string> Coordinator::Explain(const RunSignature& signature) {
-  PruneOptions prune;
-  prune.calls.keep_going = KeepGoing(absl::InfiniteDuration());
-  prune.calls.differentiate = options_.calls.differentiate;
-  CompileReport report;
-  const auto lend = [&](absl::FunctionRef<Status(const Graph&)> use) {
-    return LendGraphTo(use, prune.calls.keep_going);
-  };
-  MR_ASSIGN_OR_RETURN(
-      const std::vector<Partition> partitions, CompileGraph(lend, signature, prune, options_.passes, &report));
-  return ReportText(report, partitions);
-}
-
-StatusOr<CompiledPtr> Coordinator::Compile(const RunSignature& signature, PruneOptions prune) {
-  prune.calls.differentiate = options_.calls.differentiate;
-  auto compiled = std::make_shared<Compiled>(workers_);
-  const auto lend = [&](absl::FunctionRef<Status(const Graph&)> use) {
-    const auto use_and_look = [&](const Graph& graph) {
-      if (prune.through_rendezvous) compiled->feeds_needed = FeedsNeededBy(signature.feeds, signature.fetches);
-      return use(graph);
-    };
-    return LendGraphTo(use_and_look, prune.calls.keep_going);
-  };
-  MR_ASSIGN_OR_RETURN(std::vector<Partition> partitions, CompileGraph(lend, signature, prune, options_.passes));
-  for (Partition& partition : partitions) {
-    CompiledPart part;
-    const auto owner = worker_of_device_.find(partition.device);
-    if (owner == worker_of_device_.end()) {
-      return Internal("a partition was placed on ", partition.device, ", which no worker has");
-    }
-    part.worker = owner->second;
-    Worker& worker = *workers_[part.worker];
-    MR_RETURN_IF_ERROR(RenumberArguments(*partition.graph, &part));
-    compiled->num_nodes += static_cast<int64_t>(partition.graph->nodes().size());
-    compiled->parts.reserve(partitions.size());  // what is registered must find its place
-    MR_ASSIGN_OR_RETURN(part.handle, worker.Register(std::move(partition)));
-    part.inline_partition = worker.FindInline(part.handle);
-    compiled->takes_part[part.worker] = true;
-    compiled->parts.push_back(std::move(part));
-  }
-  compiled->simple = compiled->parts.size() == 1 && compiled->parts[0].inline_partition;
-  compiled->signature = signature;
-  compiled->through_rendezvous = prune.through_rendezvous;
-  return CompiledPtr(std::move(compiled));
-}
-
-std::function<Status()> Coordinator::KeepGoing(absl::Duration timeout) {
-  return [this, timeout, start = Env::Default().MonotonicNanos()]() -> Status {
-    MR_RETURN_IF_ERROR(KeepGoingUnlessInterrupted());
-    if (absl::Nanoseconds(Env::Default().MonotonicNanos() - start) > timeout)
-      return DeadlineExceeded(
-          "Timed out waiting for notification: the step passed its deadline of ", absl::FormatDuration(timeout));
-    absl::MutexLock lock(&mu_);
-    return closed_ ? Cancelled("the session was closed") : absl::OkStatus();
-  };
-}
-
-StatusOr<CompiledPtr> Coordinator::FindOrCompile(const RunSignatureView& view, absl::Duration timeout) {
-  PruneOptions prune;
-  prune.calls.keep_going = KeepGoing(timeout);
-  prune.through_rendezvous = view.through_rendezvous;
-  prune.client_device = client_.name;
-  prune.client_incarnation = client_.incarnation;
-  auto mine = std::make_shared<Compilation>(Compilation{
-      .signature = {{view.feeds.begin(), view.feeds.end()},
-                    {view.fetches.begin(), view.fetches.end()},
-                    {view.targets.begin(), view.targets.end()}},
-      .through_rendezvous = view.through_rendezvous,
-      .thread = std::this_thread::get_id()});
-  {
-    absl::MutexLock lock(&mu_);
-    for (;;) {
-      if (CompiledPtr found = cache_.Find(view)) return found;
-      const auto at = compiling_.find(view);
-      if (at == compiling_.end()) break;
-      const std::shared_ptr<Compilation> other = at->second;
-      // The client may have come back here out of an interrupt check of its own compilation.
-      if (other->thread == mine->thread) return Compile(mine->signature, std::move(prune));
-      while (!AwaitFor(mu_, absl::Condition(&other->done), kInterruptPeriod)) {
-        mu_.Unlock();
-        const Status s = WithoutExceptions(prune.calls.keep_going);
-        mu_.Lock();
-        MR_RETURN_IF_ERROR(s);
-      }
-      // What ended the other's step need not end this one.
-      const Status& s = other->result.status();
-      if (s.ok() || !(absl::IsCancelled(s) || absl::IsDeadlineExceeded(s) || absl::IsResourceExhausted(s))) {
-        return other->result;
-      }
-    }
-    compiling_.emplace(RunSignatureView::Of(mine->signature, mine->through_rendezvous), mine);
-  }
-  return CompileAndKeep(view, std::move(mine), std::move(prune));
-}
-
-StatusOr<CompiledPtr> Coordinator::CompileAndKeep(const RunSignatureView& view, std::shared_ptr<Compilation> mine,
-                                                  PruneOptions prune) {
-  StatusOr<CompiledPtr> result = WithoutExceptions([&] { return Compile(mine->signature, std::move(prune)); });
-  std::vector<CompiledPtr> dropped;  // freed outside the lock
-  absl::MutexLock lock(&mu_);
-  compiling_.erase(view);
-  const Status kept = WithoutExceptions([&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
-    if (result.ok()) dropped = cache_.Insert(*result);
-    return absl::OkStatus();
+Status Coordinator::Connect() {
+  struct Nothing {};
+  Waiting<Nothing> waiting;
+  workers_.Connect({}, [reply = waiting.reply()](Status s) mutable {
+    s.ok() ? std::move(reply)(Nothing{}) : std::move(reply)(std::move(s));
   });
-  if (!kept.ok()) result = kept;
-  mine->result = result;
-  mine->done = true;
-  return result;
+  return waiting.Wait().status();
+}
+
+std::vector<DeviceInfo> Coordinator::ListDevices() const {
+  std::vector<DeviceInfo> all;
+  if (const WorkerViewPtr view = workers_.view()) {
+    for (const WorkerView::Of& w : view->workers) all.insert(all.end(), w.devices.begin(), w.devices.end());
+  }
+  return all;
+}
+
+StatusOr<RandomPositions> Coordinator::GetRandomPositions() {
+  MR_RETURN_IF_ERROR(Connect());
+  const WorkerViewPtr view = workers_.view();
+  if (!view) return Aborted("a worker has lost its session");
+  RandomPositions all;
+  for (const WorkerView::Of& w : view->workers) {
+    Waiting<GetRandomPositionsResponse> waiting;
+    w.worker->GetRandomPositions({}, {w.session}, waiting.reply());
+    MR_ASSIGN_OR_RETURN(GetRandomPositionsResponse response, waiting.Wait());
+    all.merge(response.positions);
+  }
+  return all;
+}
+
+Status Coordinator::SetRandomPositions(const RandomPositions& positions) {
+  MR_RETURN_IF_ERROR(Connect());
+  const WorkerViewPtr view = workers_.view();
+  if (!view) return Aborted("a worker has lost its session");
+  for (const WorkerView::Of& w : view->workers) {
+    Waiting<SetRandomPositionsResponse> waiting;
+    w.worker->SetRandomPositions({}, {w.session, positions}, waiting.reply());
+    MR_RETURN_IF_ERROR(waiting.Wait().status());
+  }
+  return absl::OkStatus();
 }
 
 Status Coordinator::Enter(CallInFlight* call) {
@@ -291,12 +143,23 @@ Status Coordinator::Enter(CallInFlight* call) {
 }
 
 void Coordinator::Leave(CallInFlight* call) {
+  std::shared_ptr<CallInFlight> held;  // let go outside of the lock
   absl::MutexLock lock(&mu_);
   if (!call->entered) return;
-  if (call->is_being_stopped)
+  if (call->is_being_stopped) {
+    if (call->self) {
+      call->leaves_when_stopped = true;
+      return;
+    }
     mu_.Await(absl::Condition(+[](bool* stopping) { return !*stopping; }, &call->is_being_stopped));
+  }
+  held = Unlink(call);
+}
+
+std::shared_ptr<Coordinator::CallInFlight> Coordinator::Unlink(CallInFlight* call) {
   (call->previous ? call->previous->next : running_) = call->next;
   if (call->next) call->next->previous = call->previous;
+  return std::move(call->self);
 }
 
 bool Coordinator::Tick() {
@@ -304,41 +167,95 @@ bool Coordinator::Tick() {
   for (CallInFlight* step = running_; step; step = step->next) {
     if (step->interrupt) step->interrupt->MakeDue();
   }
-  const int64_t steps = next_step_.load(std::memory_order_relaxed);
+  const int64_t steps = next_inline_step_.load(std::memory_order_relaxed);
   idle_ticks_ = running_ == nullptr && steps == ticked_step_ ? idle_ticks_ + 1 : 0;
   ticked_step_ = steps;
   ticking_ = idle_ticks_ < absl::Seconds(1) / kInterruptPeriod;
   return ticking_;
 }
 
-StepSpec Coordinator::SpecOf(int64_t id, int inter_op_threads, StepTrace* trace) const {
-  StepSpec spec{
-      .id = id,
-      .max_threads = options_.max_threads,
-      .inter_op_threads = inter_op_threads,
-      .trace = trace,
-      .deterministic = options_.deterministic,
-      .order_seed = options_.order_seed};
-  // Each step of a session draws an order of its own; the n-th step of a session with this seed always the same.
-  if (spec.order_seed != 0) spec.order_seed += static_cast<uint64_t>(id) * 0x9e3779b97f4a7c15u;
-  return spec;
+std::vector<JointStep::Part> Coordinator::BeginStep(const Compiled& compiled, const StepOptions& options,
+                                                    absl::Span<const Tensor> feed_values, int64_t* id) {
+  std::vector<JointStep::Part> messages;
+  const auto add_message = [&](const WorkerView::Of& w) {
+    JointStep::Part& message = messages.emplace_back();
+    message.worker = w.worker;
+    message.request.step.session = w.session;
+    message.request.max_threads = options_.max_threads;
+    message.request.inter_op_threads = options.inter_op_threads;
+    message.request.trace = options.trace != nullptr;
+    message.request.deterministic = options_.deterministic;
+  };
+  if (compiled.through_rendezvous) add_message(compiled.view->workers.front());  // where the client is
+  for (const CompiledPart& part : compiled.parts) {
+    const WorkerView::Of& w = compiled.view->workers[part.worker];
+    if (messages.empty() || messages.back().worker != w.worker) add_message(w);
+    RunStepRequest::Part& wanted = messages.back().request.parts.emplace_back();
+    wanted.handle = part.handle;
+    for (size_t i : part.args) wanted.args.push_back(feed_values[i]);
+  }
+  {
+    absl::MutexLock lock(&mu_);
+    *id = step_ids_.Begin();
+  }
+  for (JointStep::Part& message : messages) {
+    RunStepRequest& request = message.request;
+    request.step.step = *id;
+    request.is_alone = messages.size() == 1 && !compiled.through_rendezvous;
+    // Each step of a session draws an order of its own; the n-th step of a session with this seed always the same.
+    if (options_.order_seed != 0)
+      request.order_seed = options_.order_seed + static_cast<uint64_t>(*id) * 0x9e3779b97f4a7c15u;
+  }
+  return messages;
 }
 
-Status Coordinator::RunParts(const Compiled& compiled, StepInFlight& step, int inter_op_threads,
-                             absl::Span<const Tensor> feed_values, std::vector<Tensor>* outputs) {
-  PartsInFlight parts(compiled, step.joint);
-  StepSpec spec = SpecOf(step.context.step_id, inter_op_threads, step.context.trace);
-  spec.caller = &parts.caller;
-  MR_RETURN_IF_ERROR(step.joint.Open(workers_, compiled.takes_part, spec));
-  for (size_t p = 0; p < parts.args.size(); ++p) {
-    for (size_t i : compiled.parts[p].args) parts.args[p].push_back(feed_values[i]);
+StepHorizon Coordinator::EndId(int64_t id) {
+  absl::MutexLock lock(&mu_);
+  step_ids_.End(id);
+  return step_ids_.horizon();
+}
+
+Status Coordinator::EndStep(const Compiled& compiled, JointStep& step, int64_t id, const StepOptions& options, Status s,
+                            std::vector<Tensor>* outputs) {
+  step.CleanUp(EndId(id));
+  auto part = compiled.parts.begin();
+  for (JointStep::Part& message : step.parts()) {
+    for (const WorkerView::Of& w : compiled.view->workers) {
+      if (w.worker == message.worker) NoteRefusal(w, message.refusal);
+    }
+    if (options.trace) {
+      for (NodeTrace& t : message.response.trace) options.trace->Add(std::move(t));
+    }
+    const size_t n = message.response.retvals.size();
+    for (size_t i = 0; s.ok() && i < n; ++i, ++part) {
+      std::vector<Tensor>& retvals = message.response.retvals[i];
+      if (part == compiled.parts.end() || retvals.size() != part->retvals.size()) {
+        return Internal("worker ", message.worker->task(), " has answered for other partitions than those asked for");
+      }
+      for (size_t r = 0; r < retvals.size(); ++r) (*outputs)[part->retvals[r]] = std::move(retvals[r]);
+    }
   }
-  parts.Start(options_.pool ? *options_.pool : ProcessThreadPool(), spec.single_thread());
-  if (!parts.Wait(CurrentInterrupt() != nullptr)) {
+  return s;
+}
+
+Status Coordinator::RunJointly(const Compiled& compiled, StepInFlight& step, const StepOptions& options,
+                               absl::Span<const Tensor> feed_values, std::vector<Tensor>* outputs) {
+  int64_t id = 0;
+  std::vector<JointStep::Part> messages = BeginStep(compiled, options, feed_values, &id);
+  StepThread caller;
+  CallOptions call;
+  call.caller = &caller;
+  call.runs_here = true;
+  Status result;
+  step.joint.Start(std::move(messages), call, [&](Status s) {
+    result = std::move(s);
+    caller.Finish();
+  });
+  if (!caller.Drive(CurrentInterrupt() != nullptr)) {
     step.Stop(Interrupted());
-    parts.Wait(false);
+    caller.Drive(false);
   }
-  return parts.Take(outputs);
+  return EndStep(compiled, step.joint, id, options, std::move(result), outputs);
 }
 
 Status Coordinator::Run(const StepOptions& options, absl::Span<const Output> feeds,
@@ -357,7 +274,7 @@ Status Coordinator::RunStep(const StepOptions& options, absl::Span<const Output>
     MR_RETURN_IF_ERROR(CheckFeed(feeds[i], feed_values[i]));
   }
   outputs->resize(fetches.size());
-  StepInFlight step(next_step_.fetch_add(1, std::memory_order_relaxed), options_.max_threads, options.trace);
+  StepInFlight step(next_inline_step_.fetch_add(1, std::memory_order_relaxed), options_.max_threads, options.trace);
   std::optional<Interrupt> interrupt;
   if (interrupt_check_.check) step.interrupt = &interrupt.emplace(interrupt_check_);
   const InterruptScope scope(step.interrupt);
@@ -388,7 +305,7 @@ Status Coordinator::RunStep(const StepOptions& options, absl::Span<const Output>
     if (compiled->simple && !options_.deterministic) {
       s = compiled->parts[0].inline_partition->Run(step.context, options.inter_op_threads, feed_values, outputs);
     } else {
-      s = RunParts(*compiled, step, options.inter_op_threads, feed_values, outputs);
+      s = RunJointly(*compiled, step, options, feed_values, outputs);
     }
   }
   if (!s.ok() && timed_out.load()) {
@@ -415,19 +332,28 @@ Status Coordinator::Close(absl::Duration patience) {
   const auto left = [&] { return patience - absl::Nanoseconds(Env::Default().MonotonicNanos() - start); };
   const Status why = Cancelled("the session was closed");
   std::map<std::string, std::shared_ptr<PartialStep>> partial;
+  std::vector<std::shared_ptr<CallInFlight>> gone;
   {
     absl::MutexLock lock(&mu_);
     closed_ = true;
     partial.swap(partial_);
-    for (CallInFlight* call = running_; call; call = call->next) {
-      if (std::exchange(call->is_being_stopped, true)) continue;  // another thread closes the session too
+    for (CallInFlight* call = running_; call;) {
+      if (std::exchange(call->is_being_stopped, true)) {  // another thread closes the session too
+        call = call->next;
+        continue;
+      }
       // Outside of the lock, since callbacks run. The call does not leave before this is over.
       mu_.Unlock();
       call->Stop(why);
       mu_.Lock();
       call->is_being_stopped = false;
+      CallInFlight* const next = call->next;
+      if (call->leaves_when_stopped) gone.push_back(Unlink(call));
+      call = next;
     }
   }
+  CancelCompilations();
+  gone.clear();
   for (auto& [handle, step] : partial) step->Stop(why);
   std::vector<std::shared_ptr<PartialStep>> late;
   for (auto& [handle, step] : partial) {
@@ -440,10 +366,11 @@ Status Coordinator::Close(absl::Duration patience) {
   auto idle = [this, own = CurrentInterrupt()]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
     const CallInFlight* call = running_;
     while (call && own && call->interrupt == own) call = call->next;
-    return call == nullptr;
+    return call == nullptr && !CompilesElsewhere();
   };
   if (!AwaitFor(mu_, absl::Condition(&idle), left())) {
     for (const CallInFlight* call = running_; call; call = call->next) ++still;
+    still = std::max<size_t>(still, 1);
   }
   if (still == 0) return absl::OkStatus();
   return DeadlineExceeded(still, " steps did not end within ", absl::FormatDuration(patience));

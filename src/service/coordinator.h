@@ -1,8 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// Coordinator: turns what a client asks for into partitions, registers them with workers once, and runs steps.
+// Coordinator: the master of a session. Turns what a client asks for into partitions, registers them with workers once,
+// and runs steps.
 //
 // Thread-safe; steps may run concurrently. The full run signature is the key of the cache. On a hit a step costs one
-// call per worker that takes part. Partial runs are in coordinator_partial.cc.
+// message per worker that takes part, or none if it is a single partition on a worker of this process. A worker that
+// says that it does not know the session (it was restarted) gets it anew before the next step that is compiled: the
+// step that met it fails with Aborted, since the state of that worker is gone.
+//
+// Compilation is in coordinator_compile.cc, partial runs are in coordinator_partial.cc.
 #pragma once
 
 #include <atomic>
@@ -10,25 +15,25 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <thread>
 #include <vector>
 
-#include "absl/container/flat_hash_map.h"
-#include "base/thread_pool.h"
 #include "graph/shared_graph.h"
 #include "passes/compile.h"
 #include "runtime/interrupt.h"
 #include "service/deadline.h"
+#include "service/edge_numbers.h"
 #include "service/partial_run.h"
 #include "service/signature_cache.h"
 
 namespace millrace {
 
 struct CoordinatorOptions {
-  PassEnvironment passes;  // devices and callbacks of the workers
+  // Devices are what the workers say that they have.
+  PassEnvironment passes;
   ExpandOptions calls;
-  int max_threads = 0;         // within a kernel; 0: the pool's width
-  int inter_op_threads = 0;    // of partial runs, see StepOptions
-  ThreadPool* pool = nullptr;  // runs partitions beside the caller; outlives the coordinator; null: the process's
+  int max_threads = 0;       // within a kernel; 0: the pool's width
+  int inter_op_threads = 0;  // of partial runs, see StepOptions
   absl::Duration default_timeout = absl::InfiniteDuration();
   bool deterministic = false;
   uint64_t order_seed = 0;
@@ -38,19 +43,30 @@ struct CoordinatorOptions {
 
 struct StepOptions {
   absl::Duration timeout = absl::InfiniteDuration();
-  StepTrace* trace = nullptr;
-  int inter_op_threads = 0;  // that run kernels at once on a worker; 0: the pool's width
+  StepTrace* trace = nullptr;  // lives until the step is over
+  int inter_op_threads = 0;    // that run kernels at once on a worker; 0: the pool's width
 };
 
 class Coordinator {
  public:
-  // The workers own the devices of options.passes, one or more each; the first is the client's own. They must outlive
-  // the coordinator.
-  Coordinator(RefPtr<SharedGraph> graph, std::vector<Worker*> workers, CoordinatorOptions options);
+  // `session` is the number under which the workers, which outlive the coordinator, know the session: no other master
+  // has the same. The first worker's first device is the client's own.
+  Coordinator(RefPtr<SharedGraph> graph, std::vector<WorkerInterface*> workers, uint64_t session,
+              CoordinatorOptions options);
+  // Closes it. Every message of it has been answered then, but for those that end the session on the workers.
   ~Coordinator();
 
+  // Makes the session known to all workers that do not know it. Steps do that too.
+  Status Connect();
+  // Of all workers; none before the first Connect.
+  std::vector<DeviceInfo> ListDevices() const;
+
+  // The caller's thread helps while it waits.
   Status Run(const StepOptions& options, absl::Span<const Output> feeds, absl::Span<const Tensor> feed_values,
              absl::Span<const Output> fetches, absl::Span<Node* const> targets, std::vector<Tensor>* outputs);
+  // The same without a thread that waits: always by messages. `done` gets the fetches.
+  void RunAsync(const StepOptions& options, RunSignature signature, std::vector<Tensor> feed_values,
+                Reply<std::vector<Tensor>> done);
 
   StatusOr<std::string> PartialRunSetup(RunSignature signature);
   Status PartialRun(const std::string& handle, absl::Span<const Output> feeds, absl::Span<const Tensor> feed_values,
@@ -60,6 +76,9 @@ class Coordinator {
 
   // What compilation makes of a signature: stages, partitions, places. Compiles it, and keeps nothing.
   StatusOr<std::string> Explain(const RunSignature& signature);
+
+  StatusOr<RandomPositions> GetRandomPositions();
+  Status SetRandomPositions(const RandomPositions& positions);
 
   // Before the first step.
   void SetInterruptCheck(const InterruptCheck& check) { interrupt_check_ = check; }
@@ -72,47 +91,77 @@ class Coordinator {
  private:
   struct CallInFlight;
   struct StepInFlight;
+  class AsyncRun;
   struct PartialCall;
-  class PartsInFlight;
   struct Compilation;
+  struct Registration;
+  using CompiledReply = absl::AnyInvocable<void(StatusOr<CompiledPtr>) &&>;
 
-  StatusOr<CompiledPtr> Compile(const RunSignature& signature, PruneOptions prune);
+  // ---- Compilation ----
+
   // Lends the graph, which is locked meanwhile.
   Status LendGraphTo(absl::FunctionRef<Status(const Graph&)> use, const std::function<Status()>& keep_going);
   // Asked while a signature is compiled: an error ends the work.
   std::function<Status()> KeepGoing(absl::Duration timeout);
+  PassEnvironment EnvironmentOf(const WorkerView& view) const;
+  // From the cache, or compiled now: once, however many ask for the same. The first waits, also for messages.
+  StatusOr<CompiledPtr> FindOrCompile(const RunSignatureView& signature, absl::Duration timeout);
+  void FindOrCompileAsync(const RunSignatureView& signature, std::function<Status()> keep_going, CompiledReply done);
+  void Joined(const Compilation& compilation, bool was_first, std::function<Status()> keep_going, CompiledReply done);
+  // What is being compiled for this signature; made when there is nothing: then *is_new, and the caller must call
+  // Compile.
+  std::shared_ptr<Compilation> JoinCompilation(const RunSignatureView& signature, bool* is_new)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  void Compile(std::shared_ptr<Compilation> mine, const std::function<Status()>& keep_going);
+  Status CompileAndRegister(const std::shared_ptr<Compilation>& mine, const std::function<Status()>& keep_going);
+  void Registered(Registration& registration, size_t worker, StatusOr<RegisterPartitionsResponse> response);
+  void EndCompilation(Compilation& mine, StatusOr<CompiledPtr> result);
+  void CancelCompilations();
+  bool CompilesElsewhere() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);  // on other threads than this
+  // `worker` has refused a message: if it does not know the session any more, nothing that was compiled is of use.
+  void NoteRefusal(const WorkerView::Of& worker, const Status& refusal);
+
+  // ---- Calls in flight ----
+
   // Counts `call` as in flight until it leaves, so that Close stops it and waits for it. Cancelled when it is closed.
   Status Enter(CallInFlight* call) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void Leave(CallInFlight* call);  // also when it has not entered
+  // Returns what holds the call, to be let go outside of the lock.
+  std::shared_ptr<CallInFlight> Unlink(CallInFlight* call) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void LeavePartial(PartialCall* call);
-  // From the cache, or compiled now: by one thread, however many ask for the same.
-  StatusOr<CompiledPtr> FindOrCompile(const RunSignatureView& signature, absl::Duration timeout);
-  StatusOr<CompiledPtr> CompileAndKeep(const RunSignatureView& signature, std::shared_ptr<Compilation> mine,
-                                       PruneOptions prune);
-  StepSpec SpecOf(int64_t id, int inter_op_threads, StepTrace* trace) const;
+  bool Tick();
+
+  // ---- Steps ----
+
   Status RunStep(const StepOptions& options, absl::Span<const Output> feeds, absl::Span<const Tensor> feed_values,
                  absl::Span<const Output> fetches, absl::Span<Node* const> targets, std::vector<Tensor>* outputs);
-  Status RunParts(const Compiled& compiled, StepInFlight& step, int inter_op_threads,
-                  absl::Span<const Tensor> feed_values, std::vector<Tensor>* outputs);
+  Status RunJointly(const Compiled& compiled, StepInFlight& step, const StepOptions& options,
+                    absl::Span<const Tensor> feed_values, std::vector<Tensor>* outputs);
+  // The messages of a step, which begins with this and ends with EndStep or EndId.
+  std::vector<JointStep::Part> BeginStep(const Compiled& compiled, const StepOptions& options,
+                                         absl::Span<const Tensor> feed_values, int64_t* id);
+  StepHorizon EndId(int64_t id);
+  Status EndStep(const Compiled& compiled, JointStep& step, int64_t id, const StepOptions& options, Status s,
+                 std::vector<Tensor>* outputs);
+
   StatusOr<std::string> StartPartialRun(const RunSignature& signature);
   Status GoOnWithPartialRun(const std::string& handle, absl::Span<const Output> feeds,
                             absl::Span<const Tensor> feed_values, absl::Span<const Output> fetches,
                             std::vector<Tensor>* outputs);
-  bool Tick();
 
   const RefPtr<SharedGraph> graph_;
-  const std::vector<Worker*> workers_;
-  absl::flat_hash_map<std::string, size_t> worker_of_device_;  // constant
   const CoordinatorOptions options_;
-  const DeviceInfo client_;  // the device that stands for the client in partial runs
+  WorkerGroup workers_;
   InterruptCheck interrupt_check_;
-  std::atomic<int64_t> next_step_{1};
+  std::atomic<int64_t> next_inline_step_{1};
 
-  absl::Mutex mu_;
+  mutable absl::Mutex mu_;
   bool closed_ ABSL_GUARDED_BY(mu_) = false;
   CallInFlight* running_ ABSL_GUARDED_BY(mu_) = nullptr;  // the first of those in flight
+  StepIds step_ids_ ABSL_GUARDED_BY(mu_);
   SignatureCache cache_ ABSL_GUARDED_BY(mu_);
   BySignature<std::shared_ptr<Compilation>> compiling_ ABSL_GUARDED_BY(mu_);
+  std::vector<std::shared_ptr<Compilation>> all_compiling_ ABSL_GUARDED_BY(mu_);  // also those that nobody may join
   std::map<std::string, std::shared_ptr<PartialStep>> partial_ ABSL_GUARDED_BY(mu_);
   size_t partial_starting_ ABSL_GUARDED_BY(mu_) = 0;
   // Those that did not end in time when the session was closed.

@@ -73,8 +73,11 @@ StatusOr<std::string> Coordinator::StartPartialRun(const RunSignature& signature
   };
   MR_ASSIGN_OR_RETURN(
       CompiledPtr compiled, FindOrCompile(RunSignatureView::Of(signature, true), options_.default_timeout));
-  const int64_t id = next_step_.fetch_add(1, std::memory_order_relaxed);
-  auto step = std::make_shared<PartialStep>(std::move(compiled), client_);
+  int64_t id = 0;
+  StepOptions options;
+  options.inter_op_threads = options_.inter_op_threads;
+  std::vector<JointStep::Part> messages = BeginStep(*compiled, options, {}, &id);
+  auto step = std::make_shared<PartialStep>(std::move(compiled), [this, id] { return EndId(id); });
   {
     absl::MutexLock lock(&mu_);
     if (closed_) return Cancelled("the session is closed");
@@ -83,7 +86,7 @@ StatusOr<std::string> Coordinator::StartPartialRun(const RunSignature& signature
   {
     // What waits for nobody runs here.
     const StepDeadline deadline(options_.default_timeout, *step);
-    MR_RETURN_IF_ERROR(step->Start(SpecOf(id, options_.inter_op_threads, nullptr)));
+    step->Start(std::move(messages));
   }
   std::string handle = absl::StrCat("partial_run_", id);
   absl::MutexLock lock(&mu_);

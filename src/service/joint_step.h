@@ -1,34 +1,48 @@
 // SPDX-License-Identifier: Apache-2.0
-// A step on all workers that take part in it.
+// A step on all workers that take part in it, as its master sees it.
 #pragma once
 
-#include <memory>
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
 #include "absl/synchronization/mutex.h"
-#include "service/worker.h"
+#include "service/worker_interface.h"
 
 namespace millrace {
 
-// Thread-safe. Destroyed when all partitions are done.
+// Thread-safe. REQUIRES: once started, it lives until `done` runs, and as long as Stop is being called.
 class JointStep {
  public:
-  // Opens the step on `workers[i]` for each i that takes part; the first to fail closes it everywhere.
-  Status Open(absl::Span<Worker* const> workers, const std::vector<bool>& takes_part, const StepSpec& spec);
-  WorkerStep& On(size_t worker) const { return *parts_[worker]; }
-  // The first call stops it on every worker, also when it is not open yet; later ones do nothing.
+  // The part of one worker.
+  struct Part {
+    WorkerInterface* worker = nullptr;
+    RunStepRequest request;
+    // Once the step is done.
+    Status refusal;  // of the message
+    RunStepResponse response;
+  };
+
+  // Sends one message to each worker; `done` runs once all have answered, with the first failure. `call` is of the
+  // caller, which may work for the first of `parts`, or in turn for all if the step has but one thread.
+  void Start(std::vector<Part> parts, const CallOptions& call, absl::AnyInvocable<void(Status) &&> done);
+  // The first call stops it on every worker, also before it is started; later ones do nothing.
   void Stop(const Status& why);
-  Status stopped() const {
-    absl::MutexLock lock(&mu_);
-    return stopped_;
-  }
+  // Once it is done: tells the workers which steps are over, unless they know it by themselves.
+  void CleanUp(const StepHorizon& horizon);
+
+  std::vector<Part>& parts() { return parts_; }
+  Status stopped() const;
 
  private:
-  std::vector<std::unique_ptr<WorkerStep>> parts_;  // by worker; null: takes no part; constant once open
+  void Answer(size_t p, StatusOr<RunStepResponse> response);
+
+  std::vector<Part> parts_;
+  absl::AnyInvocable<void(Status) &&> done_;
   mutable absl::Mutex mu_;
-  bool open_ ABSL_GUARDED_BY(mu_) = false;
   Status stopped_ ABSL_GUARDED_BY(mu_);
+  Status first_ ABSL_GUARDED_BY(mu_);  // failure
+  bool was_aborted_ ABSL_GUARDED_BY(mu_) = false;
+  size_t left_ ABSL_GUARDED_BY(mu_) = 0;
 };
 
 }  // namespace millrace

@@ -8,35 +8,31 @@
 
 namespace millrace {
 
-PartialStep::PartialStep(CompiledPtr compiled, DeviceInfo client)
+PartialStep::PartialStep(CompiledPtr compiled, std::function<StepHorizon()> end)
     : compiled_(std::move(compiled)),
-      client_(std::move(client)),
-      retvals_(compiled_->parts.size()),
+      end_(std::move(end)),
       fed_(compiled_->signature.feeds.size()),
       fetched_(compiled_->signature.fetches.size()) {}
 
-Status PartialStep::Start(const StepSpec& spec) {
-  std::vector<bool> takes_part = compiled_->takes_part;
-  takes_part[0] = true;  // the client does
-  MR_RETURN_IF_ERROR(step_.Open(compiled_->workers, takes_part, spec));
+void PartialStep::Start(std::vector<JointStep::Part> messages) {
+  for (const JointStep::Part& m : messages) {
+    if (m.worker == compiled_->view->workers.front().worker) ref_ = m.request.step;
+  }
   {
     absl::MutexLock lock(&mu_);
-    parts_left_ = compiled_->parts.size();
+    runs_ = true;
   }
-  for (size_t p = 0; p < compiled_->parts.size(); ++p) {
-    const CompiledPart& part = compiled_->parts[p];
-    step_.On(part.worker).RunAsync({part.handle, {}, &retvals_[p]}, [this](Status s) {
-      if (!s.ok()) step_.Stop(s);
-      absl::MutexLock lock(&mu_);
-      if (status_.ok()) status_ = s;
-      --parts_left_;
-    });
-  }
-  return absl::OkStatus();
+  CallOptions call;
+  call.runs_here = true;
+  step_.Start(std::move(messages), call, [this](Status s) {
+    absl::MutexLock lock(&mu_);
+    status_ = std::move(s);
+    runs_ = false;
+  });
 }
 
 Status PartialStep::Wait() {
-  const auto done = [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) { return parts_left_ == 0; };
+  const auto done = [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) { return !runs_; };
   absl::MutexLock lock(&mu_);
   if (!AwaitUnlessInterrupted(mu_, absl::Condition(&done))) {
     mu_.Unlock();
@@ -48,7 +44,7 @@ Status PartialStep::Wait() {
 }
 
 bool PartialStep::WaitFor(absl::Duration patience) const {
-  const auto done = [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) { return parts_left_ == 0; };
+  const auto done = [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) { return !runs_; };
   absl::MutexLock lock(&mu_);
   return AwaitFor(mu_, absl::Condition(&done), patience);
 }
@@ -56,10 +52,10 @@ bool PartialStep::WaitFor(absl::Duration patience) const {
 PartialStep::~PartialStep() {
   step_.Stop(Cancelled("the partial run was released"));
   WaitFor(absl::InfiniteDuration());
-}
-
-std::string PartialStep::KeyOf(const char* what, Output o) const {
-  return Rendezvous::Key(client_.name, client_.incarnation, client_.name, ClientTensorName(what, o), 0, 0);
+  WithoutExceptions([&] {
+    step_.CleanUp(end_());
+    return absl::OkStatus();
+  }).IgnoreError();
 }
 
 bool PartialStep::Over() const {
@@ -102,56 +98,59 @@ Status PartialStep::Claim(absl::Span<const Output> feeds, absl::Span<const Outpu
   return absl::OkStatus();
 }
 
-// What has been asked for. Lives until the last answer, which may come after an exception here.
+// What has been asked for. Lives until the answer, which may come after an exception here.
 struct PartialStep::Fetching {
   absl::Mutex mu;
-  size_t left ABSL_GUARDED_BY(mu) = 0;
-  Status first ABSL_GUARDED_BY(mu);
-  std::vector<Tensor> values ABSL_GUARDED_BY(mu);
-
-  void Answer(size_t i, Output fetch, Status s, Tensor value, bool is_dead) {
-    if (s.ok() && (is_dead || !value.IsInitialized())) {
-      s = WithoutExceptions([&] {
-        return InvalidArgument("The tensor returned for ", fetch.ToString(),
-                               " was not valid: it is dead, it lies on a branch that was not taken");
-      });
-    }
-    absl::MutexLock lock(&mu);
-    if (first.ok()) first = std::move(s);
-    values[i] = std::move(value);
-    --left;
-  }
+  bool is_there ABSL_GUARDED_BY(mu) = false;
+  StatusOr<ExchangeTensorsResponse> response ABSL_GUARDED_BY(mu) = ExchangeTensorsResponse{};
 };
+
+ExchangeTensorsRequest PartialStep::RequestFor(absl::Span<const Output> feeds, absl::Span<const Tensor> values,
+                                               absl::Span<const Output> fetches) const {
+  const RunSignature& signature = compiled_->signature;
+  const auto edge_of = [](const std::vector<Output>& all, const std::vector<int64_t>& edges, Output o) {
+    return edges[static_cast<size_t>(std::find(all.begin(), all.end(), o) - all.begin())];
+  };
+  ExchangeTensorsRequest request{.step = ref_, .feeds = {}, .fetches = {}};
+  for (size_t i = 0; i < feeds.size(); ++i) {
+    const int64_t edge = edge_of(signature.feeds, compiled_->feed_edges, feeds[i]);
+    if (edge >= 0) request.feeds.push_back({edge, values[i]});
+  }
+  for (Output o : fetches) request.fetches.push_back(edge_of(signature.fetches, compiled_->fetch_edges, o));
+  return request;
+}
 
 Status PartialStep::Exchange(absl::Span<const Output> feeds, absl::Span<const Tensor> values,
                              absl::Span<const Output> fetches, std::vector<Tensor>* outputs) {
-  Rendezvous& rendezvous = step_.On(0).rendezvous();
-  for (size_t i = 0; i < feeds.size(); ++i) {
-    MR_RETURN_IF_ERROR(rendezvous.Send(KeyOf("feed", feeds[i]), values[i], false));
-  }
   const auto fetching = std::make_shared<Fetching>();
-  {
-    absl::MutexLock lock(&fetching->mu);
-    fetching->left = fetches.size();
-    fetching->values.resize(fetches.size());
-  }
-  for (size_t i = 0; i < fetches.size(); ++i) {
-    rendezvous.RecvAsync(
-        KeyOf("fetch", fetches[i]), [fetching, i, fetch = fetches[i]](const Status& s, Tensor value, bool is_dead) {
-          fetching->Answer(i, fetch, s, std::move(value), is_dead);
-        });
-  }
+  WorkerInterface& worker = *compiled_->view->workers.front().worker;
+  worker.ExchangeTensors(
+      {}, RequestFor(feeds, values, fetches), [fetching](StatusOr<ExchangeTensorsResponse> response) {
+        absl::MutexLock lock(&fetching->mu);
+        fetching->response = std::move(response);
+        fetching->is_there = true;
+      });
   absl::Mutex& mu = fetching->mu;
-  const auto done = [&fetching]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(fetching->mu) { return fetching->left == 0; };
   absl::MutexLock lock(&mu);
-  if (!AwaitUnlessInterrupted(mu, absl::Condition(&done))) {
+  if (!AwaitUnlessInterrupted(mu, absl::Condition(&fetching->is_there))) {
     mu.Unlock();
     Stop(Cancelled("the step was interrupted"));
     mu.Lock();
-    mu.Await(absl::Condition(&done));
+    mu.Await(absl::Condition(&fetching->is_there));
   }
-  MR_RETURN_IF_ERROR(fetching->first);
-  *outputs = std::move(fetching->values);
+  MR_RETURN_IF_ERROR(fetching->response.status());
+  std::vector<ReceivedTensor>& received = fetching->response->fetches;
+  if (received.size() != fetches.size()) {
+    return Internal("worker ", worker.task(), " gave ", received.size(), " tensors, want ", fetches.size());
+  }
+  outputs->clear();
+  for (size_t i = 0; i < received.size(); ++i) {
+    if (received[i].is_dead || !received[i].value.IsInitialized()) {
+      return InvalidArgument("The tensor returned for ", fetches[i].ToString(),
+                             " was not valid: it is dead, it lies on a branch that was not taken");
+    }
+    outputs->push_back(std::move(received[i].value));
+  }
   return absl::OkStatus();
 }
 

@@ -2,6 +2,7 @@
 // A step whose feeds and fetches come in several calls.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -14,15 +15,15 @@ namespace millrace {
 // Existence and dtype.
 Status CheckFeed(const Output& o, const Tensor& value);
 
-// Thread-safe. Every value crosses the rendezvous of the first worker, whose first device, `client`, stands for the
-// client.
+// Thread-safe. Every value crosses the rendezvous of the first worker, whose first device stands for the client.
 class PartialStep {
  public:
-  PartialStep(CompiledPtr compiled, DeviceInfo client);
+  // `end` is called when it is over, and says which steps are.
+  PartialStep(CompiledPtr compiled, std::function<StepHorizon()> end);
   ~PartialStep();  // stops what still runs, and waits for it
 
-  // Once, before all else; it then runs in the background.
-  Status Start(const StepSpec& spec);
+  // Once, before all else; it then runs in the background. One of the messages is for the first worker.
+  void Start(std::vector<JointStep::Part> messages);
 
   // Gives feeds, waits for fetches. InvalidArgument that leaves the step as it was: an unknown name, one used before, a
   // fetch whose feeds are not there. Any other error is the step's end.
@@ -36,17 +37,18 @@ class PartialStep {
 
  private:
   struct Fetching;
-  std::string KeyOf(const char* what, Output o) const;
+  ExchangeTensorsRequest RequestFor(absl::Span<const Output> feeds, absl::Span<const Tensor> values,
+                                    absl::Span<const Output> fetches) const;
   Status Claim(absl::Span<const Output> feeds, absl::Span<const Output> fetches);
   Status Exchange(absl::Span<const Output> feeds, absl::Span<const Tensor> values, absl::Span<const Output> fetches,
                   std::vector<Tensor>* outputs);
 
   const CompiledPtr compiled_;
-  const DeviceInfo client_;
+  const std::function<StepHorizon()> end_;
   JointStep step_;
-  std::vector<std::vector<Tensor>> retvals_;
+  StepRef ref_;  // on the first worker
   mutable absl::Mutex mu_;
-  size_t parts_left_ ABSL_GUARDED_BY(mu_) = 0;
+  bool runs_ ABSL_GUARDED_BY(mu_) = false;
   Status status_ ABSL_GUARDED_BY(mu_);
   std::vector<bool> fed_ ABSL_GUARDED_BY(mu_);
   std::vector<bool> fetched_ ABSL_GUARDED_BY(mu_);

@@ -1,10 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "service/signature_cache.h"
 
+#include "base/exceptions.h"
+
 namespace millrace {
 
 Compiled::~Compiled() {
-  for (const CompiledPart& part : parts) workers[part.worker]->Deregister(part.handle);
+  // Best effort: a worker that cannot be told forgets them with the session.
+  WithoutExceptions([&] {
+    for (size_t w = 0; view && w < view->workers.size(); ++w) {
+      DeregisterPartitionsRequest request{view->workers[w].session, {}};
+      for (const CompiledPart& part : parts) {
+        if (part.worker == w) request.handles.push_back(part.handle);
+      }
+      if (request.handles.empty()) continue;
+      view->workers[w].worker->DeregisterPartitions(
+          {}, std::move(request), [](const StatusOr<DeregisterPartitionsResponse>&) {});
+    }
+    return absl::OkStatus();
+  }).IgnoreError();
 }
 
 // A plan without nodes takes room too.
@@ -34,6 +48,14 @@ std::vector<CompiledPtr> SignatureCache::Insert(CompiledPtr compiled) {
     places_.erase(KeyOf(*by_use_.back()));
     by_use_.pop_back();
   }
+  return dropped;
+}
+
+std::vector<CompiledPtr> SignatureCache::Clear() {
+  std::vector<CompiledPtr> dropped(by_use_.begin(), by_use_.end());
+  places_.clear();
+  by_use_.clear();
+  num_nodes_ = 0;
   return dropped;
 }
 

@@ -8,31 +8,31 @@
 #include <vector>
 
 #include "passes/prune.h"
-#include "service/worker.h"
+#include "service/worker_group.h"
 
 namespace millrace {
 
 struct CompiledPart {
-  size_t worker = 0;
+  size_t worker = 0;  // of the view
   int64_t handle = 0;
-  std::shared_ptr<InlinePartition> inline_partition;  // null: it may have to wait
+  std::shared_ptr<InlinePartition> inline_partition;  // null: it goes by messages
   std::vector<size_t> args;                           // argument i of the partition is feed args[i] of the client
   std::vector<size_t> retvals;                        // retval i of the partition is fetch retvals[i] of the client
 };
 
 // Its partitions stay registered with the workers, which outlive it, as long as it lives.
 struct Compiled {
-  explicit Compiled(std::vector<Worker*> all) : workers(std::move(all)), takes_part(workers.size()) {}
+  explicit Compiled(WorkerViewPtr workers) : view(std::move(workers)) {}
   ~Compiled();
   Compiled(const Compiled&) = delete;
   Compiled& operator=(const Compiled&) = delete;
 
-  const std::vector<Worker*> workers;
+  const WorkerViewPtr view;
   RunSignature signature;
-  bool through_rendezvous = false;  // for partial runs
-  std::vector<CompiledPart> parts;
-  std::vector<bool> takes_part;                 // by worker
-  std::vector<std::vector<bool>> feeds_needed;  // of partial runs: by fetch, by feed
+  bool through_rendezvous = false;               // for partial runs
+  std::vector<CompiledPart> parts;               // by worker
+  std::vector<std::vector<bool>> feeds_needed;   // of partial runs: by fetch, by feed
+  std::vector<int64_t> feed_edges, fetch_edges;  // of partial runs; -1: nothing needs the feed
   int64_t num_nodes = 0;
   bool simple = false;  // one partition that runs inline, arguments and retvals in the client's order
 };
@@ -71,6 +71,8 @@ class SignatureCache {
   CompiledPtr Find(const RunSignatureView& signature);
   // REQUIRES: its signature is not here. Returns what it dropped, to be freed where no lock is held.
   std::vector<CompiledPtr> Insert(CompiledPtr compiled);
+  // Drops all.
+  std::vector<CompiledPtr> Clear();
 
  private:
   static int64_t Weight(const Compiled& c);

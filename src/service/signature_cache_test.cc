@@ -7,7 +7,7 @@ namespace millrace {
 namespace {
 
 CompiledPtr Make(int fetch, int64_t num_nodes, bool through_rendezvous = false) {
-  auto c = std::make_shared<Compiled>(std::vector<Worker*>());
+  auto c = std::make_shared<Compiled>(nullptr);
   c->signature.fetches = {Output{nullptr, fetch}};
   c->through_rendezvous = through_rendezvous;
   c->num_nodes = num_nodes;
@@ -34,6 +34,9 @@ TEST(SignatureCacheTest, DropsWhatWasUsedLongestAgoByItsNodes) {
   EXPECT_EQ(cache.Insert(Make(3, 5000)).size(), 3u);  // the newest stays whatever it weighs
   EXPECT_NE(find(3), nullptr);
   EXPECT_EQ(find(0), nullptr);
+  EXPECT_EQ(cache.Clear().size(), 1u);
+  EXPECT_EQ(find(3), nullptr);
+  EXPECT_TRUE(cache.Insert(Make(3, 1000)).empty());
 }
 
 }  // namespace

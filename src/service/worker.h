@@ -1,76 +1,59 @@
 // SPDX-License-Identifier: Apache-2.0
-// Worker: owns devices and the state on them, compiles partitions to plans, and runs them when told.
-//
-// The coordinator speaks to every worker through this interface, whether it lives in this process or elsewhere.
+// Worker: what a task of a cluster is to masters and other workers. One per process (a local session has one of its
+// own, which dies with it). It owns devices, and the containers on them with all state that outlives steps and
+// sessions, and a WorkerSession for each master that has made one.
 #pragma once
 
-#include <memory>
-#include <string>
-#include <vector>
+#include <map>
 
-#include "absl/functional/any_invocable.h"
-#include "absl/types/span.h"
-#include "kernel/kernel.h"
-#include "kernel/rendezvous.h"
-#include "passes/pipeline.h"
-#include "runtime/step_thread.h"
-#include "runtime/trace.h"
-#include "service/device_info.h"
+#include "service/worker_session.h"
 
 namespace millrace {
 
-// What a worker must know of a step.
-struct StepSpec {
-  int64_t id = 0;
-  int max_threads = 0;         // within a kernel; 0: the pool's width
-  int inter_op_threads = 0;    // that run kernels at once on a worker; 0: the pool's width
-  StepTrace* trace = nullptr;  // lives until the step is closed
-  bool deterministic = false;  // one thread, ready nodes in a seeded order
-  uint64_t order_seed = 0;
-  StepThread* caller = nullptr;  // for workers in the caller's process; lives until the step is closed
-
-  bool single_thread() const { return deterministic || inter_op_threads == 1; }
-};
-
-// One partition of one step.
-struct PartitionRun {
-  int64_t partition = 0;          // as Register returned it
-  absl::Span<const Tensor> args;  // in the order of the partition's _Arg indices
-  std::vector<Tensor>* retvals = nullptr;
-};
-
-// A step on one worker, open from construction to destruction; every partition must be done before that.
-class WorkerStep {
+class Worker final : public WorkerInterface {
  public:
-  virtual ~WorkerStep() = default;
-  // `done` runs exactly once, on any thread, whatever goes wrong; it throws nothing, nor does this.
-  virtual void RunAsync(const PartitionRun& run, absl::AnyInvocable<void(Status) &&> done) = 0;
-  // Stops it from outside: kernels between nodes, waiting receives at once.
-  virtual void Stop(const Status& why) = 0;
-  // Where the client of a partial run leaves feeds and takes fetches.
-  virtual Rendezvous& rendezvous() = 0;
-};
+  // As of WorkerEnv. `incarnation` tells this worker from the one that had its name before a restart.
+  Worker(std::vector<std::unique_ptr<Device>> devices, const KernelRegistry* kernels, WorkerDirectory* peers,
+         uint64_t incarnation);
+  // Stops what runs and waits for it. REQUIRES: no call but RunStep is under way, and none comes any more.
+  ~Worker() override;
 
-// A partition that waits for nobody. Runs without a look-up, also after the worker has dropped it.
-class InlinePartition {
- public:
-  virtual ~InlinePartition() = default;
-  // `inter_op_threads`: that run kernels at once; 0: the pool's width.
-  virtual Status Run(StepContext& step, int inter_op_threads, absl::Span<const Tensor> args,
-                     std::vector<Tensor>* retvals) = 0;
-};
+  const std::string& task() const override { return env_.task; }
+  Device& host() { return *env_.devices.front(); }
 
-class Worker {
- public:
-  virtual ~Worker() = default;
-  virtual std::vector<DeviceInfo> devices() const = 0;
-  // Compiles; errors name the node.
-  virtual StatusOr<int64_t> Register(Partition partition) = 0;
-  virtual void Deregister(int64_t partition) = 0;
-  // Null when the partition may have to wait, or is elsewhere.
-  virtual std::shared_ptr<InlinePartition> FindInline(int64_t partition) const = 0;
-  // A step must be open on all workers that take part before any partition of it runs.
-  virtual StatusOr<std::unique_ptr<WorkerStep>> OpenStep(const StepSpec& spec) = 0;
+  void CreateSession(const CallOptions& call, CreateWorkerSessionRequest request,
+                     Reply<CreateWorkerSessionResponse> reply) override;
+  void DeleteSession(const CallOptions& call, DeleteWorkerSessionRequest request,
+                     Reply<DeleteWorkerSessionResponse> reply) override;
+  void RegisterPartitions(const CallOptions& call, RegisterPartitionsRequest request,
+                          Reply<RegisterPartitionsResponse> reply) override;
+  void DeregisterPartitions(const CallOptions& call, DeregisterPartitionsRequest request,
+                            Reply<DeregisterPartitionsResponse> reply) override;
+  void RunStep(const CallOptions& call, RunStepRequest request, Reply<RunStepResponse> reply) override;
+  void AbortStep(const CallOptions& call, AbortStepRequest request, Reply<AbortStepResponse> reply) override;
+  void CleanUpSteps(const CallOptions& call, CleanUpStepsRequest request, Reply<CleanUpStepsResponse> reply) override;
+  void ExchangeTensors(const CallOptions& call, ExchangeTensorsRequest request,
+                       Reply<ExchangeTensorsResponse> reply) override;
+  void RecvTensor(const CallOptions& call, RecvTensorRequest request, Reply<RecvTensorResponse> reply) override;
+  void GetStatus(const CallOptions& call, GetStatusRequest request, Reply<GetStatusResponse> reply) override;
+  void Reset(const CallOptions& call, ResetRequest request, Reply<ResetResponse> reply) override;
+  void GetRandomPositions(const CallOptions& call, GetRandomPositionsRequest request,
+                          Reply<GetRandomPositionsResponse> reply) override;
+  void SetRandomPositions(const CallOptions& call, SetRandomPositionsRequest request,
+                          Reply<SetRandomPositionsResponse> reply) override;
+  std::shared_ptr<InlinePartition> FindInline(const SessionRef& session, int64_t handle) override;
+
+ private:
+  using SessionPtr = std::shared_ptr<WorkerSession>;
+  StatusOr<SessionPtr> Find(const SessionRef& ref) const;
+  // The step, made when this is the first message to name it; `runs`: it counts as running.
+  StatusOr<std::shared_ptr<WorkerStep>> FindStep(const StepRef& ref, bool runs) const;
+  void ClearContainers(const std::vector<std::string>& containers);
+
+  const uint64_t incarnation_;
+  WorkerEnv env_;
+  mutable absl::Mutex mu_;
+  std::map<uint64_t, SessionPtr> sessions_ ABSL_GUARDED_BY(mu_);  // closed ones too, until their masters delete them
 };
 
 }  // namespace millrace

@@ -2,32 +2,29 @@
 // Kernels of what the runtime itself puts into graphs: Send and Recv, and copies between memories.
 #include <algorithm>
 
+#include "kernel/edge_key.h"
 #include "kernels/cpu/any_device.h"
 #include "kernels/cpu/kernel_list.h"
 
 namespace millrace {
 namespace {
 
-// The rendezvous key of an edge; within a loop each iteration has its own.
-class EdgeKey {
+// The rendezvous keys of an edge; within a loop each iteration has its own.
+class EdgeKeys {
  public:
   Status Init(const KernelInit& init) {
-    MR_ASSIGN_OR_RETURN(from_, init.Attr<std::string>("send_device"));
-    MR_ASSIGN_OR_RETURN(to_, init.Attr<std::string>("recv_device"));
-    MR_ASSIGN_OR_RETURN(name_, init.Attr<std::string>("tensor_name"));
-    MR_ASSIGN_OR_RETURN(const int64_t incarnation, init.Attr<int64_t>("send_device_incarnation"));
-    incarnation_ = static_cast<uint64_t>(incarnation);
-    outside_loops_ = Rendezvous::Key(from_, incarnation_, to_, name_, 0, 0);
+    MR_ASSIGN_OR_RETURN(edge_, init.Attr<int64_t>(kEdgeAttr));
+    outside_loops_ = EdgeKey{edge_}.ToString();
     return absl::OkStatus();
   }
   std::string In(const StepContext& step) const {
     if (step.frame == 0 && step.iteration == 0) return outside_loops_;
-    return Rendezvous::Key(from_, incarnation_, to_, name_, step.frame, step.iteration);
+    return EdgeKey{edge_, step.frame, step.iteration}.ToString();
   }
 
  private:
-  std::string from_, to_, name_, outside_loops_;
-  uint64_t incarnation_ = 0;
+  int64_t edge_ = 0;
+  std::string outside_loops_;
 };
 
 Status NoRendezvous() { return Internal("Send and Recv need a step with a rendezvous"); }
@@ -36,17 +33,17 @@ class SendKernel : public Kernel {
  public:
   Status Init(const KernelInit& init) override {
     is_remote_ = SpaceOf(init.device) != nullptr;
-    return key_.Init(init);
+    return keys_.Init(init);
   }
   bool IsExpensive() const override { return false; }
   Status Compute(KernelContext& ctx) override {
     if (!ctx.step().rendezvous) return NoRendezvous();
     if (is_remote_ && !ctx.is_dead(0)) MR_RETURN_IF_ERROR(CheckMayLeaveDevice(ctx.input(0)));
-    return ctx.step().rendezvous->Send(key_.In(ctx.step()), ctx.input(0), ctx.is_dead(0));
+    return ctx.step().rendezvous->Send(keys_.In(ctx.step()), ctx.input(0), ctx.is_dead(0));
   }
 
  private:
-  EdgeKey key_;
+  EdgeKeys keys_;
   bool is_remote_ = false;
 };
 
@@ -54,13 +51,13 @@ class RecvKernel : public AsyncKernel {
  public:
   Status Init(const KernelInit& init) override {
     want_ = init.output_type(0);
-    return key_.Init(init);
+    return keys_.Init(init);
   }
   bool IsExpensive() const override { return false; }
   void ComputeAsync(KernelContext& ctx, DoneCallback done) override {
     if (!ctx.step().rendezvous) return std::move(done)(NoRendezvous());
     ctx.step().rendezvous->RecvAsync(
-        key_.In(ctx.step()),
+        keys_.In(ctx.step()),
         [&ctx, want = want_, done = std::move(done)](const Status& s, Tensor value, bool is_dead) mutable {
           if (!s.ok() || is_dead) return std::move(done)(s);
           if (value.dtype() != want) {
@@ -72,7 +69,7 @@ class RecvKernel : public AsyncKernel {
   }
 
  private:
-  EdgeKey key_;
+  EdgeKeys keys_;
   DType want_ = DType::kInvalid;
 };
 

@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which steps of a session are over. The master numbers its steps and tells workers where they stand; messages may
+// come in any order, and what comes late for a step that is over must find nothing.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <set>
+#include <vector>
+
+namespace millrace {
+
+// Steps before `next` are over, but for those that are live.
+struct StepHorizon {
+  int64_t next = 0;
+  std::vector<int64_t> live;  // ascending
+
+  bool IsOver(int64_t step) const { return step < next && !std::binary_search(live.begin(), live.end(), step); }
+  // Of two horizons of one session. Between two steps' beginnings, steps only end.
+  bool IsOlderThan(const StepHorizon& other) const {
+    return next != other.next ? next < other.next : live.size() > other.live.size();
+  }
+};
+
+// The steps that a master has begun. External synchronization required.
+class StepIds {
+ public:
+  int64_t Begin() {
+    live_.insert(live_.end(), next_);
+    return next_++;
+  }
+  void End(int64_t step) { live_.erase(step); }
+  StepHorizon horizon() const { return {next_, {live_.begin(), live_.end()}}; }
+
+ private:
+  int64_t next_ = 1;
+  std::set<int64_t> live_;
+};
+
+}  // namespace millrace

@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "service/step_table.h"
+
+#include <gtest/gtest.h>
+
+#include "kernel/kernel_registry.h"
+#include "service/worker_session.h"
+
+namespace millrace {
+namespace {
+
+class TestDevice final : public Device {
+ public:
+  TestDevice() : Device({.job = "x", .replica = 0, .task = 1, .type = "CPU", .id = 0}, 1, HostAllocator()) {}
+  ThreadPool& thread_pool() override { return ProcessThreadPool(); }
+  int64_t memory_limit() const override { return 0; }
+  ResourceManager& resources() override { return resources_; }
+
+ private:
+  ResourceManager resources_;
+};
+
+std::vector<std::unique_ptr<Device>> OneDevice() {
+  std::vector<std::unique_ptr<Device>> devices;
+  devices.push_back(std::make_unique<TestDevice>());
+  return devices;
+}
+
+class StepTableTest : public ::testing::Test {
+ protected:
+  StepTable::StepPtr Make() {
+    ++made_;
+    return std::make_shared<WorkerStep>(session_, made_);
+  }
+  absl::StatusCode Find(int64_t step) {
+    return table_.FindOrMake(step, [&] { return Make(); }).status().code();
+  }
+  absl::StatusCode Begin(int64_t step) {
+    return table_.Begin(step, [&] { return Make(); }).status().code();
+  }
+
+  const KernelRegistry kernels_;
+  WorkerEnv env_{OneDevice(), &kernels_, nullptr};
+  std::shared_ptr<WorkerSession> session_ = std::make_shared<WorkerSession>(env_, 1, false);
+  StepTable table_;
+  int made_ = 0;
+};
+
+constexpr absl::StatusCode kOk = absl::StatusCode::kOk;
+
+TEST_F(StepTableTest, AnyMessageMayBeTheFirst) {
+  EXPECT_EQ(Find(3), kOk);
+  EXPECT_EQ(Begin(3), kOk);
+  EXPECT_EQ(made_, 1);
+  EXPECT_TRUE(table_.End(3, /*is_over=*/true).empty());
+  EXPECT_EQ(table_.size(), 0u);
+}
+
+TEST_F(StepTableTest, WhatIsOverIsForgottenAndNotMadeAgain) {
+  for (int64_t step : {1, 2, 3, 7}) EXPECT_EQ(Find(step), kOk);
+  EXPECT_EQ(table_.Drop({5, {2}}).size(), 2u);
+  EXPECT_EQ(Find(1), absl::StatusCode::kAborted);
+  EXPECT_EQ(Find(2), kOk);
+  EXPECT_EQ(Find(4), absl::StatusCode::kAborted) << "it was over before anything was heard of it";
+  EXPECT_EQ(Find(7), kOk);
+  // What was said before, and comes now.
+  EXPECT_TRUE(table_.Drop({4, {}}).empty());
+  EXPECT_EQ(Find(2), kOk);
+  EXPECT_TRUE(table_.Drop({5, {2, 4}}).empty());
+  EXPECT_EQ(Find(4), absl::StatusCode::kAborted);
+  EXPECT_EQ(table_.Drop({5, {}}).size(), 1u);
+  EXPECT_EQ(table_.size(), 1u);
+}
+
+TEST_F(StepTableTest, CloseRefusesAndWhoeverEndsTheLastStepTellsThoseThatWait) {
+  EXPECT_EQ(Begin(1), kOk);
+  EXPECT_EQ(Begin(2), kOk);
+  EXPECT_EQ(Find(3), kOk);
+  EXPECT_EQ(table_.Close(Cancelled("enough")).size(), 3u);
+  EXPECT_TRUE(table_.Close(Internal("again")).empty());
+  EXPECT_EQ(Find(1), absl::StatusCode::kCancelled);
+  EXPECT_EQ(Begin(9), absl::StatusCode::kCancelled);
+  bool idle = false;
+  table_.WhenIdle([&] { idle = true; });
+  EXPECT_TRUE(table_.End(2, true).empty());
+  StepTable::Callbacks callbacks = table_.End(1, false);
+  ASSERT_EQ(callbacks.size(), 1u);
+  EXPECT_FALSE(idle);
+  std::move(callbacks[0])();
+  EXPECT_TRUE(idle);
+  idle = false;
+  table_.WhenIdle([&] { idle = true; });
+  EXPECT_TRUE(idle);
+}
+
+TEST(StepHorizonTest, ANumberIsOverOnceItsStepHasEnded) {
+  StepIds ids;
+  const int64_t a = ids.Begin(), b = ids.Begin();
+  const StepHorizon before = ids.horizon();
+  EXPECT_FALSE(before.IsOver(a) || before.IsOver(b) || before.IsOver(b + 1));
+  ids.End(a);
+  const StepHorizon after = ids.horizon();
+  EXPECT_TRUE(after.IsOver(a));
+  EXPECT_FALSE(after.IsOver(b));
+  EXPECT_TRUE(before.IsOlderThan(after));
+  EXPECT_FALSE(after.IsOlderThan(before) || after.IsOlderThan(after));
+  EXPECT_EQ(ids.Begin(), b + 1);
+  EXPECT_TRUE(after.IsOlderThan(ids.horizon()));
+}
+
+}  // namespace
+}  // namespace millrace

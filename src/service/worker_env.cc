@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "service/worker_env.h"
+
+#include <algorithm>
+
+#include "kernel/device_memory.h"
+
+namespace millrace {
+
+std::string TaskOf(const DeviceName& device) {
+  return DeviceName{.job = device.job, .replica = device.replica, .task = device.task}.ToString();
+}
+
+WorkerEnv::WorkerEnv(std::vector<std::unique_ptr<Device>> all, const KernelRegistry* registry, WorkerDirectory* others)
+    : devices(std::move(all)),
+      kernels(registry),
+      peers(others),
+      task(TaskOf(devices.front()->parsed_name())),
+      has_own_memory(
+          std::any_of(devices.begin(), devices.end(), [](const auto& d) { return SpaceOf(*d) != nullptr; })) {}
+
+WorkerEnv::~WorkerEnv() {
+  absl::MutexLock lock(&mu_);
+  mu_.Await(absl::Condition(+[](int64_t* holds) { return *holds == 0; }, &holds_));
+}
+
+WorkerEnv::Hold::Hold(WorkerEnv& env) : env_(env) {
+  absl::MutexLock lock(&env_.mu_);
+  ++env_.holds_;
+}
+
+WorkerEnv::Hold::~Hold() {
+  absl::MutexLock lock(&env_.mu_);
+  --env_.holds_;
+}
+
+Device* WorkerEnv::FindDevice(absl::string_view name) const {
+  for (const auto& d : devices) {
+    if (d->name() == name) return d.get();
+  }
+  return nullptr;
+}
+
+std::vector<DeviceInfo> WorkerEnv::DeviceInfos() const {
+  std::vector<DeviceInfo> all;
+  for (const auto& d : devices) {
+    all.push_back({d->name(), d->type(), d->memory_limit(), d->incarnation(), SpaceOf(*d) != nullptr});
+  }
+  return all;
+}
+
+}  // namespace millrace

@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+// A worker as its callers see it: masters, and other workers. It may be in this process or elsewhere.
+#pragma once
+
+#include <memory>
+
+#include "absl/functional/any_invocable.h"
+#include "kernel/cancellation.h"
+#include "runtime/step_thread.h"
+#include "service/worker_messages.h"
+
+namespace millrace {
+
+// Of one call; no part of the message.
+struct CallOptions {
+  absl::Duration timeout = absl::InfiniteDuration();
+  CancellationManager* cancellation = nullptr;  // may be null; lives until the reply
+  // For a worker in the caller's process, others do not look at them: the thread that waits for the step and helps to
+  // run it, which lives until the reply; and whether it may work on the calling thread before the call returns.
+  StepThread* caller = nullptr;
+  bool runs_here = false;
+};
+
+// Runs exactly once, whatever goes wrong: on any thread, perhaps before the call returns, never under a lock.
+template <typename Response>
+using Reply = absl::AnyInvocable<void(StatusOr<Response>) &&>;
+
+// A partition that waits for nobody. Runs without a look-up, also after the worker has dropped it.
+class InlinePartition {
+ public:
+  virtual ~InlinePartition() = default;
+  // `inter_op_threads`: that run kernels at once; 0: the pool's width.
+  virtual Status Run(StepContext& step, int inter_op_threads, absl::Span<const Tensor> args,
+                     std::vector<Tensor>* retvals) = 0;
+};
+
+// May be called concurrently. No call waits for its answer, none throws. An error of the call says that the message was
+// not obeyed: Aborted when session or incarnation are not those of the worker, Cancelled when the session was closed,
+// DeadlineExceeded, Unavailable. What is said in worker_messages.h is not repeated here.
+class WorkerInterface {
+ public:
+  virtual ~WorkerInterface() = default;
+  // "/job:<name>/replica:<n>/task:<n>"
+  virtual const std::string& task() const = 0;
+
+  virtual void CreateSession(const CallOptions& call, CreateWorkerSessionRequest request,
+                             Reply<CreateWorkerSessionResponse> reply) = 0;
+  virtual void DeleteSession(const CallOptions& call, DeleteWorkerSessionRequest request,
+                             Reply<DeleteWorkerSessionResponse> reply) = 0;
+  // Compiles them; errors name nodes.
+  virtual void RegisterPartitions(const CallOptions& call, RegisterPartitionsRequest request,
+                                  Reply<RegisterPartitionsResponse> reply) = 0;
+  virtual void DeregisterPartitions(const CallOptions& call, DeregisterPartitionsRequest request,
+                                    Reply<DeregisterPartitionsResponse> reply) = 0;
+  virtual void RunStep(const CallOptions& call, RunStepRequest request, Reply<RunStepResponse> reply) = 0;
+  virtual void AbortStep(const CallOptions& call, AbortStepRequest request, Reply<AbortStepResponse> reply) = 0;
+  virtual void CleanUpSteps(const CallOptions& call, CleanUpStepsRequest request,
+                            Reply<CleanUpStepsResponse> reply) = 0;
+  virtual void ExchangeTensors(const CallOptions& call, ExchangeTensorsRequest request,
+                               Reply<ExchangeTensorsResponse> reply) = 0;
+  virtual void RecvTensor(const CallOptions& call, RecvTensorRequest request, Reply<RecvTensorResponse> reply) = 0;
+  virtual void GetStatus(const CallOptions& call, GetStatusRequest request, Reply<GetStatusResponse> reply) = 0;
+  virtual void Reset(const CallOptions& call, ResetRequest request, Reply<ResetResponse> reply) = 0;
+  virtual void GetRandomPositions(const CallOptions& call, GetRandomPositionsRequest request,
+                                  Reply<GetRandomPositionsResponse> reply) = 0;
+  virtual void SetRandomPositions(const CallOptions& call, SetRandomPositionsRequest request,
+                                  Reply<SetRandomPositionsResponse> reply) = 0;
+
+  // The shortcut of a worker in the caller's process, which spares steps of one partition all messages. Null: it must
+  // go by messages.
+  virtual std::shared_ptr<InlinePartition> FindInline(const SessionRef& session, int64_t handle) = 0;
+};
+
+// Finds the workers of a cluster. May be called concurrently.
+class WorkerDirectory {
+ public:
+  virtual ~WorkerDirectory() = default;
+  // Null: there is none. It lives as long as the directory.
+  virtual WorkerInterface* Find(absl::string_view task) = 0;
+};
+
+}  // namespace millrace

@@ -1,0 +1,160 @@
+// SPDX-License-Identifier: Apache-2.0
+// What masters and workers say to each other. Messages are values: none refers to anything of the side that sent it, so
+// the same structs travel by call within a process, and as bytes between two.
+//
+// A session is known by a number that its master has drawn at random, and a worker by the incarnation that it drew when
+// it began: a message for an earlier incarnation, or from an unknown session, is refused with Aborted. Steps are
+// numbered by their master, within its session.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "kernel/edge_key.h"
+#include "kernel/random_stream.h"
+#include "passes/pipeline.h"
+#include "runtime/trace.h"
+#include "service/device_info.h"
+#include "service/step_horizon.h"
+
+namespace millrace {
+
+// A session on a worker.
+struct SessionRef {
+  uint64_t session = 0;
+  uint64_t incarnation = 0;  // of the worker
+  bool operator==(const SessionRef&) const = default;
+};
+struct StepRef {
+  SessionRef session;
+  int64_t step = 0;
+};
+
+// Again for a session that is there: changes nothing.
+struct CreateWorkerSessionRequest {
+  uint64_t session = 0;
+  bool node_by_node = false;  // every node runs by readiness, so that each order can be chosen by a seed
+};
+struct CreateWorkerSessionResponse {
+  uint64_t incarnation = 0;
+  std::vector<DeviceInfo> devices;
+};
+// Stops its steps; answered when they have ended. The state in containers stays.
+struct DeleteWorkerSessionRequest {
+  SessionRef session;
+};
+struct DeleteWorkerSessionResponse {};
+
+// A partition, with what it receives from other workers.
+struct PartitionToRegister {
+  Partition partition;
+  struct Source {
+    int64_t edge = 0;
+    std::string task;
+    uint64_t incarnation = 0;
+  };
+  std::vector<Source> sources;
+};
+// All or none.
+struct RegisterPartitionsRequest {
+  SessionRef session;
+  std::vector<PartitionToRegister> partitions;
+};
+struct RegisterPartitionsResponse {
+  std::vector<int64_t> handles;  // in the order of the partitions
+};
+struct DeregisterPartitionsRequest {
+  SessionRef session;
+  std::vector<int64_t> handles;
+};
+struct DeregisterPartitionsResponse {};
+
+// All that a worker must know of a step: one message a step. It carries feeds, the answer fetches.
+struct RunStepRequest {
+  StepRef step;
+  struct Part {
+    int64_t handle = 0;
+    std::vector<Tensor> args;  // in the order of the partition's _Arg indices
+  };
+  std::vector<Part> parts;
+  bool is_alone = false;     // no other worker takes part: the step is over with the answer, unless it was aborted
+  int max_threads = 0;       // within a kernel; 0: the pool's width
+  int inter_op_threads = 0;  // that run kernels at once; 0: the pool's width
+  bool trace = false;
+  bool deterministic = false;  // one thread, ready nodes in a seeded order
+  uint64_t order_seed = 0;
+
+  bool single_thread() const { return deterministic || inter_op_threads == 1; }
+};
+struct RunStepResponse {
+  Status status;                             // how the step ended here
+  std::vector<std::vector<Tensor>> retvals;  // by part; of those that have ended well
+  std::vector<NodeTrace> trace;
+};
+// Stops it, also when its RunStep is still on the way.
+struct AbortStepRequest {
+  StepRef step;
+  Status why;
+};
+struct AbortStepResponse {};
+// Drops what the session's steps that are over hold.
+struct CleanUpStepsRequest {
+  SessionRef session;
+  StepHorizon horizon;
+};
+struct CleanUpStepsResponse {};
+
+// What a client of a partial run gives and wants. Answered when all fetches are there.
+struct ExchangeTensorsRequest {
+  StepRef step;
+  struct Feed {
+    int64_t edge = 0;
+    Tensor value;
+  };
+  std::vector<Feed> feeds;
+  std::vector<int64_t> fetches;  // edges
+};
+struct ReceivedTensor {
+  Tensor value;
+  bool is_dead = false;
+};
+struct ExchangeTensorsResponse {
+  std::vector<ReceivedTensor> fetches;
+};
+
+// From one worker to another: the value that it has sent, or will send, in this step.
+struct RecvTensorRequest {
+  StepRef step;
+  EdgeKey key;
+};
+struct RecvTensorResponse {
+  ReceivedTensor tensor;
+};
+
+struct GetStatusRequest {};
+struct GetStatusResponse {
+  std::string task;
+  uint64_t incarnation = 0;
+  std::vector<DeviceInfo> devices;
+  int64_t num_sessions = 0;
+};
+// Closes all sessions of the worker, then drops what is in these containers (all when empty).
+struct ResetRequest {
+  std::vector<std::string> containers;
+};
+struct ResetResponse {};
+
+// Where the session's random ops are in their streams, by names of nodes.
+struct GetRandomPositionsRequest {
+  SessionRef session;
+};
+struct GetRandomPositionsResponse {
+  RandomPositions positions;
+};
+struct SetRandomPositionsRequest {
+  SessionRef session;
+  RandomPositions positions;
+};
+struct SetRandomPositionsResponse {};
+
+}  // namespace millrace

@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "service/worker_session.h"
+
+#include "service/ask_kernels.h"
+#include "service/device_kernel.h"
+
+namespace millrace {
+
+WorkerSession::WorkerSession(WorkerEnv& env, uint64_t id, bool node_by_node)
+    : hold_(env), env_(env), id_(id), node_by_node_(node_by_node) {}
+
+WorkerSession::~WorkerSession() { call_gate_->Close(); }
+
+void WorkerSession::Close(const Status& why) {
+  is_closed_->store(true);
+  for (const auto& step : steps_.Close(why)) step->Abort(why);
+  call_gate_->cancellation().Cancel();
+  std::map<int64_t, RegisteredPartition> doomed;  // freed outside of the lock
+  absl::MutexLock lock(&mu_);
+  doomed.swap(partitions_);
+}
+
+StatusOr<std::shared_ptr<Kernel>> WorkerSession::MakeKernel(const Node& node, Device& device) {
+  const KernelInit init{*node.op(), node.name(), node.attrs(), node.signature(), device};
+  const bool shared = node.op()->stateful && !node.Is(OpTrait::kInternal);
+  if (!shared) {
+    MR_ASSIGN_OR_RETURN(std::unique_ptr<Kernel> kernel, env_.kernels->Create(init));
+    return std::shared_ptr<Kernel>(std::move(kernel));
+  }
+  absl::MutexLock lock(&mu_);
+  std::shared_ptr<Kernel>& kernel = stateful_[{device.name(), node.name()}];
+  if (!kernel) {
+    MR_ASSIGN_OR_RETURN(kernel, env_.kernels->Create(init));
+    const auto waiting = waiting_positions_.find(node.name());
+    auto* stream = dynamic_cast<RandomStream*>(kernel.get());
+    if (stream != nullptr && waiting != waiting_positions_.end()) {
+      stream->set_position(waiting->second);
+      waiting_positions_.erase(waiting);
+    }
+  }
+  return kernel;
+}
+
+StatusOr<RegisteredPartition> WorkerSession::Compile(const PartitionToRegister& wanted,
+                                                     const CancellationManager* cancellation) {
+  const Partition& partition = wanted.partition;
+  Device* const device = env_.FindDevice(partition.device);
+  if (!device) return NotFound("device ", partition.device, " is not one of worker ", env_.task);
+  Plan::Options options;
+  options.device = device;
+  options.node_by_node = node_by_node_;
+  options.loops = &partition.loops;
+  RegisteredPartition registered{.space = SpaceOf(*device)};
+  std::shared_ptr<FunctionSource> functions;  // made where a kernel asks for them
+  options.make_kernel = [&](const Node& n) -> StatusOr<std::shared_ptr<Kernel>> {
+    if (cancellation && cancellation->IsCancelled()) return Cancelled("the registration of partitions was cancelled");
+    StatusOr<std::shared_ptr<Kernel>> kernel = MakeKernel(n, *device);
+    if (kernel.ok())
+      MR_RETURN_IF_ERROR(GiveFunctions(**kernel, *partition.graph, *env_.kernels, *device, call_gate_, &functions));
+    if (!kernel.ok()) return Annotate(kernel.status(), absl::StrCat(n.Describe(), ": "));
+    if (registered.space != nullptr) return WithMemoryChecks(*std::move(kernel), MemoryOf(n, device->type()));
+    return kernel;
+  };
+  MR_ASSIGN_OR_RETURN(registered.plan, Plan::Compile(*partition.graph, options));
+  if (!wanted.sources.empty()) {
+    auto sources = std::make_shared<std::map<int64_t, EdgeSource>>();
+    for (const PartitionToRegister::Source& from : wanted.sources) {
+      WorkerInterface* const worker = env_.peers ? env_.peers->Find(from.task) : nullptr;
+      if (!worker) {
+        return Unavailable("worker ", env_.task, " knows no worker ", from.task, ", which is to send edge ", from.edge);
+      }
+      sources->emplace(from.edge, EdgeSource{worker, from.incarnation});
+    }
+    registered.sources = std::move(sources);
+  }
+  return registered;
+}
+
+StatusOr<std::vector<int64_t>> WorkerSession::Register(
+    std::vector<PartitionToRegister> partitions, const CancellationManager* cancellation) {
+  std::vector<RegisteredPartition> compiled;
+  for (const PartitionToRegister& p : partitions) {
+    MR_ASSIGN_OR_RETURN(compiled.emplace_back(), Compile(p, cancellation));
+  }
+  std::vector<int64_t> handles;
+  handles.reserve(compiled.size());
+  std::map<int64_t, RegisteredPartition> added;
+  absl::MutexLock lock(&mu_);
+  MR_RETURN_IF_ERROR(steps_.closed());
+  for (RegisteredPartition& p : compiled) {
+    handles.push_back(next_ + static_cast<int64_t>(added.size()));
+    added.emplace(handles.back(), std::move(p));
+  }
+  next_ += static_cast<int64_t>(added.size());
+  partitions_.merge(added);  // throws nothing
+  return handles;
+}
+
+void WorkerSession::Deregister(absl::Span<const int64_t> handles) {
+  for (const int64_t handle : handles) {
+    RegisteredPartition doomed;  // freed outside of the lock, once its last step is over
+    absl::MutexLock lock(&mu_);
+    auto it = partitions_.find(handle);
+    if (it == partitions_.end()) continue;
+    doomed = std::move(it->second);
+    partitions_.erase(it);
+  }
+}
+
+StatusOr<RegisteredPartition> WorkerSession::Find(int64_t handle) const {
+  absl::ReaderMutexLock lock(&mu_);
+  auto it = partitions_.find(handle);
+  if (it == partitions_.end()) return NotFound("graph partition ", handle, " is not registered");
+  return it->second;
+}
+
+void WorkerSession::GetRandomPositions(RandomPositions* positions) const {
+  absl::MutexLock lock(&mu_);
+  positions->insert(waiting_positions_.begin(), waiting_positions_.end());
+  for (const auto& [key, kernel] : stateful_) {
+    if (const auto* stream = dynamic_cast<const RandomStream*>(kernel.get())) {
+      (*positions)[key.second] = stream->position();
+    }
+  }
+}
+
+void WorkerSession::SetRandomPositions(const RandomPositions& positions) {
+  absl::MutexLock lock(&mu_);
+  waiting_positions_ = positions;
+  for (const auto& [key, kernel] : stateful_) {
+    const auto at = positions.find(key.second);
+    auto* stream = dynamic_cast<RandomStream*>(kernel.get());
+    if (stream == nullptr || at == positions.end()) continue;
+    stream->set_position(at->second);
+    waiting_positions_.erase(key.second);
+  }
+}
+
+}  // namespace millrace

@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+// WorkerSession: what one master has on a worker: partitions, the kernels of its stateful ops, the positions of its
+// random streams, its open steps. Variables and other resources are not here: they are in containers on the worker's
+// devices, which all sessions share. Thread-safe.
+#pragma once
+
+#include <atomic>
+#include <map>
+#include <memory>
+
+#include "kernel/random_stream.h"
+#include "service/step_functions.h"
+#include "service/step_table.h"
+#include "service/worker_env.h"
+#include "service/worker_step.h"
+
+namespace millrace {
+
+class WorkerSession {
+ public:
+  // `env` outlives it. `node_by_node`: every node runs by readiness.
+  WorkerSession(WorkerEnv& env, uint64_t id, bool node_by_node);
+  ~WorkerSession();
+
+  uint64_t id() const { return id_; }
+  WorkerEnv& env() const { return env_; }
+  StepTable& steps() { return steps_; }
+
+  // All or none. `cancellation` (may be null) gives up between two kernels.
+  StatusOr<std::vector<int64_t>> Register(std::vector<PartitionToRegister> partitions,
+                                          const CancellationManager* cancellation);
+  void Deregister(absl::Span<const int64_t> handles);
+  StatusOr<RegisteredPartition> Find(int64_t handle) const;
+
+  // Set by Close.
+  std::shared_ptr<const std::atomic<bool>> is_closed() const { return is_closed_; }
+
+  // Stops steps and calls of functions, and refuses later ones with `why`. Steps may still be ending when it returns
+  // (see StepTable::WhenIdle).
+  void Close(const Status& why);
+
+  // Adds where the streams of random ops are.
+  void GetRandomPositions(RandomPositions* positions) const;
+  // Puts streams there, also those of ops that have not run yet.
+  void SetRandomPositions(const RandomPositions& positions);
+
+ private:
+  StatusOr<RegisteredPartition> Compile(const PartitionToRegister& wanted, const CancellationManager* cancellation);
+  StatusOr<std::shared_ptr<Kernel>> MakeKernel(const Node& node, Device& device);
+
+  const WorkerEnv::Hold hold_;  // released last
+  WorkerEnv& env_;
+  const uint64_t id_;
+  const bool node_by_node_;
+  const std::shared_ptr<CallGate> call_gate_ = std::make_shared<CallGate>();
+  const std::shared_ptr<std::atomic<bool>> is_closed_ = std::make_shared<std::atomic<bool>>(false);
+  StepTable steps_;
+  mutable absl::Mutex mu_;
+  int64_t next_ ABSL_GUARDED_BY(mu_) = 1;
+  std::map<int64_t, RegisteredPartition> partitions_ ABSL_GUARDED_BY(mu_);
+  // Kernels of stateful ops, by device and node name: every plan of a session shares them, so that a random op goes on
+  // with its sequence whatever is fetched beside it.
+  std::map<std::pair<std::string, std::string>, std::shared_ptr<Kernel>> stateful_ ABSL_GUARDED_BY(mu_);
+  RandomPositions waiting_positions_ ABSL_GUARDED_BY(mu_);  // for kernels that are not made yet
+};
+
+}  // namespace millrace

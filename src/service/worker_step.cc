@@ -1,0 +1,168 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "service/worker_step.h"
+
+#include "base/exceptions.h"
+#include "runtime/node_run.h"
+#include "service/plan_step.h"
+#include "service/worker_session.h"
+
+namespace millrace {
+
+WorkerStep::WorkerStep(std::shared_ptr<WorkerSession> session, int64_t id)
+    : session_(std::move(session)),
+      id_(id),
+      here_(NewLocalRendezvous()),
+      rendezvous_(session_->env().peers
+                      ? NewStepRendezvous(here_, session_->id(), id, [this](int64_t edge) { return SourceOf(edge); })
+                      : here_),
+      late_(session_->env().has_own_memory ? MakeRef<LateWork>([this](const Status& why) { Abort(why); }) : nullptr) {}
+
+WorkerStep::~WorkerStep() = default;
+
+const EdgeSource* WorkerStep::SourceOf(int64_t edge) const {
+  for (const Part& part : parts_) {
+    if (!part.partition.sources) continue;
+    const auto it = part.partition.sources->find(edge);
+    if (it != part.partition.sources->end()) return &it->second;
+  }
+  return nullptr;
+}
+
+void WorkerStep::Abort(const Status& why) {
+  {
+    absl::MutexLock lock(&mu_);
+    if (!aborted_.ok()) return;
+    aborted_ = why;
+  }
+  cancellation_.Cancel();
+  rendezvous_->Abort(why);
+}
+
+Status WorkerStep::Prepare(const CallOptions& call, RunStepRequest& request) {
+  context_.step_id = id_;
+  context_.rendezvous = rendezvous_.get();
+  context_.cancellation = &cancellation_;
+  context_.step_resources = &resources_;
+  context_.max_threads = request.max_threads;
+  context_.trace = request.trace ? &trace_ : nullptr;
+  options_ = {.trace = context_.trace,
+              .single_thread = request.single_thread(),
+              .order_seed = request.deterministic ? request.order_seed : 0,
+              .inter_op_threads = request.inter_op_threads,
+              .caller = call.caller};
+  if (late_) MR_RETURN_IF_ERROR(LateWork::Attach(late_, resources_));
+  response_.retvals.resize(request.parts.size());
+  parts_.reserve(request.parts.size());
+  for (const RunStepRequest::Part& wanted : request.parts) {
+    MR_ASSIGN_OR_RETURN(RegisteredPartition partition, session_->Find(wanted.handle));
+    MR_ASSIGN_OR_RETURN(HeldFrame frame, partition.plan->AcquireFrame());
+    MR_RETURN_IF_ERROR(FillArgs(*partition.plan, wanted.args, *frame));
+    parts_.push_back({std::move(partition), std::move(frame), absl::OkStatus()});
+  }
+  request.parts.clear();  // the frames hold the arguments, and give them back early
+  return absl::OkStatus();
+}
+
+void WorkerStep::Run(std::shared_ptr<WorkerStep> self, const CallOptions& call, RunStepRequest request,
+                     Reply<RunStepResponse> reply) {
+  WorkerStep& step = *self;
+  if (!step.Claim()) return std::move(reply)(AlreadyExists("step ", step.id_, " runs already on this worker"));
+  step.is_alone_ = request.is_alone;
+  step.reply_ = std::move(reply);
+  step.self_ = std::move(self);
+  Status s = WithoutExceptions([&] { return step.Prepare(call, request); });
+  {
+    absl::MutexLock lock(&step.mu_);
+    if (s.ok()) s = step.aborted_;
+    step.response_.status = s;
+    step.left_ = step.parts_.size();
+  }
+  if (!s.ok() || step.parts_.empty()) return step.Finish();
+  if (call.runs_here) return step.StartParts();
+  s = WithoutExceptions([&] {
+    step.session_->env().pool().Schedule([&step] { step.StartParts(); });
+    return absl::OkStatus();
+  });
+  if (s.ok()) return;
+  for (size_t p = 0, n = step.parts_.size(); p < n; ++p) step.EndPart(p, s);
+}
+
+bool WorkerStep::Claim() {
+  absl::MutexLock lock(&mu_);
+  return !std::exchange(has_run_, true);
+}
+
+// Nothing here throws, and the step may be gone when the last partition has been started.
+void WorkerStep::StartParts() {
+  const size_t n = parts_.size(), here = options_.single_thread ? n : 1;
+  size_t scheduled = here;
+  const Status s = WithoutExceptions([&] {
+    for (; scheduled < n; ++scheduled) {
+      session_->env().pool().Schedule([this, p = scheduled] { StartPart(p); });
+    }
+    return absl::OkStatus();
+  });
+  for (size_t p = scheduled; p < n; ++p) EndPart(p, s);
+  for (size_t p = 0; p < here; ++p) StartPart(p);
+}
+
+void WorkerStep::StartPart(size_t p) {
+  Part& part = parts_[p];
+  const Plan& plan = *part.partition.plan;
+  if (!plan.is_one_line()) {
+    return RunByReadiness(plan, *part.frame, context_, options_, [this, p](Status s) { EndPart(p, std::move(s)); });
+  }
+  EndPart(p, WithoutExceptions([&] { return RunInOrder(plan, *part.frame, context_, options_); }));
+}
+
+// What a partition has queued on a device belongs to the step: that is over when the device has done it all, also when
+// the step has failed.
+void WorkerStep::EndPart(size_t p, Status s) {
+  if (!s.ok()) Abort(s);  // others must not wait for what this partition would have sent
+  MemorySpace* const space = parts_[p].partition.space;
+  if (space == nullptr) return FinishPart(p, std::move(s));
+  parts_[p].result = std::move(s);
+  late_->Begin();
+  space->WhenIdle([this](const Status& of_device) { late_->End(of_device); });
+  late_->WhenOver([this, p](Status late) {
+    // What others report after the device failed follows from it.
+    FinishPart(p, late.ok() ? std::move(parts_[p].result) : std::move(late));
+  });
+}
+
+Status WorkerStep::TakeResults(size_t p) {
+  const Part& part = parts_[p];
+  std::vector<Tensor>& retvals = response_.retvals[p];
+  MR_RETURN_IF_ERROR(TakeRetvals(*part.partition.plan, *part.frame, &retvals));
+  if (part.partition.space == nullptr) return absl::OkStatus();
+  for (const Tensor& t : retvals) MR_RETURN_IF_ERROR(CheckMayLeaveDevice(t));
+  return absl::OkStatus();
+}
+
+void WorkerStep::FinishPart(size_t p, Status s) {
+  if (s.ok()) s = WithoutExceptions([&] { return TakeResults(p); });
+  parts_[p].frame.reset();
+  if (!s.ok()) Abort(s);
+  {
+    absl::MutexLock lock(&mu_);
+    // What others report after the first failure follows from it.
+    Status& first = response_.status;
+    if (first.ok() || (absl::IsCancelled(first) && !absl::IsCancelled(s) && !s.ok())) first = std::move(s);
+    if (--left_ > 0) return;
+  }
+  Finish();
+}
+
+void WorkerStep::Finish() {
+  parts_.clear();
+  RunStepResponse response = std::move(response_);
+  response.trace = trace_.Take();
+  Reply<RunStepResponse> reply = std::move(reply_);
+  std::shared_ptr<WorkerStep> self = std::move(self_);
+  StepTable::Callbacks idle = session_->steps().End(id_, is_alone_);
+  self.reset();  // when the master has its answer it may end the session, and the worker with it
+  std::move(reply)(std::move(response));
+  for (auto& callback : idle) std::move(callback)();
+}
+
+}  // namespace millrace

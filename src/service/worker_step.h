@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+// A step on one worker: what its partitions share, and how they run.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "kernel/device_memory.h"
+#include "kernel/late_work.h"
+#include "runtime/executor.h"
+#include "service/step_rendezvous.h"
+
+namespace millrace {
+
+class WorkerSession;
+
+// A partition that is registered. What a step has found lives as long as the step.
+struct RegisteredPartition {
+  std::shared_ptr<const Plan> plan;
+  MemorySpace* space = nullptr;  // that of the plan's device; null: it has none of its own
+  std::shared_ptr<const std::map<int64_t, EdgeSource>> sources;  // of what comes from other workers
+};
+
+// Made when the first message names it, which need not be RunStep. Thread-safe.
+class WorkerStep {
+ public:
+  WorkerStep(std::shared_ptr<WorkerSession> session, int64_t id);
+  ~WorkerStep();
+
+  // Once. The step lives until it has ended, whoever lets go of it.
+  static void Run(std::shared_ptr<WorkerStep> self, const CallOptions& call, RunStepRequest request,
+                  Reply<RunStepResponse> reply);
+  // Stops it from outside: kernels between nodes, waiting receives at once. The first reason counts.
+  void Abort(const Status& why);
+  // What devices of this worker send, for others: other workers, the client of a partial run.
+  Rendezvous& sent_here() { return *here_; }
+
+ private:
+  struct Part {
+    RegisteredPartition partition;
+    HeldFrame frame;
+    Status result;  // while the device still works
+  };
+
+  bool Claim();  // false: it has run
+  Status Prepare(const CallOptions& call, RunStepRequest& request);
+  void StartParts();
+  void StartPart(size_t p);
+  void EndPart(size_t p, Status s);
+  void FinishPart(size_t p, Status s);
+  Status TakeResults(size_t p);
+  void Finish();
+  const EdgeSource* SourceOf(int64_t edge) const;
+
+  const std::shared_ptr<WorkerSession> session_;
+  const int64_t id_;
+  const RefPtr<Rendezvous> here_;
+  const RefPtr<Rendezvous> rendezvous_;  // of the kernels
+  CancellationManager cancellation_;
+  ResourceManager resources_;
+  const RefPtr<LateWork> late_;  // null: the worker's devices have no memory of their own
+  // Set by Run, constant while partitions run.
+  StepContext context_;
+  ExecutorOptions options_;
+  StepTrace trace_;
+  bool is_alone_ = false;
+  std::vector<Part> parts_;
+  Reply<RunStepResponse> reply_;
+  std::shared_ptr<WorkerStep> self_;
+
+  absl::Mutex mu_;
+  bool has_run_ ABSL_GUARDED_BY(mu_) = false;
+  Status aborted_ ABSL_GUARDED_BY(mu_);
+  size_t left_ ABSL_GUARDED_BY(mu_) = 0;
+  RunStepResponse response_;  // each part its own retvals; the rest guarded by mu_
+};
+
+}  // namespace millrace

@@ -38,6 +38,27 @@ class _FeatureColumn:
         raise NotImplementedError("%s._transform_feature" % type(self).__name__)
 
 
+class OfOneFeature(_FeatureColumn):
+    """A column of one feature, whose name it has."""
+
+    key: str
+
+    @property
+    def name(self) -> str:
+        """The feature's name."""
+        return self.key
+
+
+class OfClasses(_FeatureColumn):
+    """A column that is made of one of classes, and needs its features."""
+
+    categorical_column: Any
+
+    @property
+    def _parse_example_spec(self) -> Dict[str, Any]:
+        return self.categorical_column._parse_example_spec  # type: ignore[no-any-return]
+
+
 class _DenseColumn(_FeatureColumn):
     """A column that is numbers."""
 

@@ -7,7 +7,7 @@ from typing import Any, Dict, List, Optional, Sequence, Tuple
 
 import numpy as np
 
-from millrace.feature_column.base import IdsAndWeights, _CategoricalColumn, _FeatureColumn, _LazyBuilder, is_count, same_kind, sparse_of, words_or_numbers
+from millrace.feature_column.base import IdsAndWeights, OfOneFeature, _CategoricalColumn, _FeatureColumn, _LazyBuilder, is_count, same_kind, sparse_of, words_or_numbers
 from millrace.framework import dtypes
 from millrace.framework.composite_tensors import SparseTensor, convert_to_tensor_or_sparse_tensor
 from millrace.framework.errors import at_user_line
@@ -16,14 +16,8 @@ from millrace.ops import array_ops, check_ops, gen_ops, lookup_ops, math_ops, pa
 from millrace.ops.sparse_ops import sparse_cross_hashed
 
 
-class _OfOneFeature(_CategoricalColumn):
-    key: str
+class _OfOneFeature(OfOneFeature, _CategoricalColumn):
     dtype: Any
-
-    @property
-    def name(self) -> str:
-        """The feature's name."""
-        return self.key
 
     @property
     def _parse_example_spec(self) -> Dict[str, Any]:

@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass
 from typing import Any, Callable, Dict, List, Optional, Sequence, Tuple
 
-from millrace.feature_column.base import IdsAndWeights, _CategoricalColumn, _DenseColumn, _LazyBuilder, is_count
+from millrace.feature_column.base import IdsAndWeights, OfClasses, OfOneFeature, _CategoricalColumn, _DenseColumn, _LazyBuilder, is_count
 from millrace.feature_column.categorical import _WeightedCategoricalColumn
 from millrace.framework import dtypes, nest
 from millrace.framework.composite_tensors import SparseTensor
@@ -21,17 +21,12 @@ from millrace.ops.variable_scope import get_variable
 
 
 @dataclass(unsafe_hash=True)
-class _NumericColumn(_DenseColumn):
+class _NumericColumn(OfOneFeature, _DenseColumn):
     key: str
     shape: Tuple[int, ...]
     default_value: Any
     dtype: Any
     normalizer_fn: Any
-
-    @property
-    def name(self) -> str:
-        """The feature's name."""
-        return self.key
 
     @property
     def _parse_example_spec(self) -> Dict[str, Any]:
@@ -106,17 +101,13 @@ class _BucketizedColumn(_DenseColumn, _CategoricalColumn):
 
 
 @dataclass(unsafe_hash=True)
-class _IndicatorColumn(_DenseColumn):
+class _IndicatorColumn(OfClasses, _DenseColumn):
     categorical_column: Any
 
     @property
     def name(self) -> str:
         """That of the classes, as indicator."""
         return "%s_indicator" % self.categorical_column.name
-
-    @property
-    def _parse_example_spec(self) -> Dict[str, Any]:
-        return self.categorical_column._parse_example_spec  # type: ignore[no-any-return]
 
     @property
     def _variable_shape(self) -> TensorShape:
@@ -130,7 +121,7 @@ class _IndicatorColumn(_DenseColumn):
 
 
 @dataclass(unsafe_hash=True)
-class _EmbeddingColumn(_DenseColumn):
+class _EmbeddingColumn(OfClasses, _DenseColumn):
     categorical_column: Any
     dimension: int
     combiner: str
@@ -144,10 +135,6 @@ class _EmbeddingColumn(_DenseColumn):
     def name(self) -> str:
         """That of the classes, as embedding."""
         return "%s_embedding" % self.categorical_column.name
-
-    @property
-    def _parse_example_spec(self) -> Dict[str, Any]:
-        return self.categorical_column._parse_example_spec  # type: ignore[no-any-return]
 
     @property
     def _variable_shape(self) -> TensorShape:

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import collections
-from typing import Any, Callable, Optional
+from typing import Any, Optional
 
 from millrace.framework import dtypes, nest, tensor_shape
 from millrace.framework.convert import convert_to_tensor
 from millrace.framework.errors import at_user_line
 from millrace.framework.graph import Tensor, name_scope
 from millrace.ops import array_ops, control_flow_ops, functional_ops, gen_ops, math_ops, nn_ops
-from millrace.ops.decoders import Decoder
+from millrace.ops.decoders import Decoder, start_and_end
 from millrace.ops.tensor_array_ops import TensorArray
 
 __all__ = ["BeamSearchDecoder", "BeamSearchDecoderOutput", "BeamSearchDecoderState", "FinalBeamSearchDecoderOutput", "gather_tree", "tile_batch"]
@@ -89,12 +89,7 @@ class BeamSearchDecoder(Decoder):
             raise at_user_line(NotImplementedError("TensorArrays in the state are not sorted by hypotheses: leave alignment_history away, or set "
                                                    "reorder_tensor_arrays=False."))
         self._cell, self._layer, self._penalty, self._width = cell, output_layer, length_penalty_weight, beam_width
-        self._embed: Callable[[Any], Any] = embedding if callable(embedding) else lambda ids: nn_ops.embedding_lookup(embedding, ids)
-        self._tokens, self._end = convert_to_tensor(start_tokens, dtypes.int32), convert_to_tensor(end_token, dtypes.int32)
-        if self._tokens.get_shape().ndims != 1:
-            raise at_user_line(ValueError("start_tokens must be a vector"))
-        if self._end.get_shape().ndims != 0:
-            raise at_user_line(ValueError("end_token must be a scalar"))
+        self._embed, self._tokens, self._end = start_and_end(embedding, start_tokens, end_token)
         self._batch, self._static_batch = array_ops.size(self._tokens), self._tokens.get_shape()[0].value
         self._start = self._embed(gen_ops.tile(array_ops.expand_dims(self._tokens, 1), [1, beam_width]))
         self._initial = nest.map_structure(self._split, initial_state)

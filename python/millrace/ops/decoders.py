@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import collections
-from typing import Any, Callable, List, Optional
+from typing import Any, Callable, List, Optional, Tuple
 
 from millrace.framework import dtypes, nest, tensor_shape
 from millrace.framework.convert import convert_to_tensor
@@ -220,16 +220,22 @@ class InferenceHelper(Helper):
         return self._end(sample_ids), sample_ids if self._next is None else self._next(sample_ids), state
 
 
+def start_and_end(embedding: Any, start_tokens: Any, end_token: Any) -> Tuple[Callable[[Any], Any], Tensor, Tensor]:
+    """(the function that embeds tokens, start tokens as a vector, the end token as a scalar)."""
+    embed: Callable[[Any], Any] = embedding if callable(embedding) else lambda ids: nn_ops.embedding_lookup(embedding, ids)
+    tokens, end = convert_to_tensor(start_tokens, dtypes.int32), convert_to_tensor(end_token, dtypes.int32)
+    if tokens.get_shape().ndims != 1:
+        raise at_user_line(ValueError("start_tokens must be a vector"))
+    if end.get_shape().ndims != 0:
+        raise at_user_line(ValueError("end_token must be a scalar"))
+    return embed, tokens, end
+
+
 class GreedyEmbeddingHelper(Helper):
     """Feeds back the embedding of what the outputs find most likely, from start tokens to the end token."""
 
     def __init__(self, embedding: Any, start_tokens: Any, end_token: Any) -> None:
-        self._embed: Callable[[Any], Any] = embedding if callable(embedding) else lambda ids: nn_ops.embedding_lookup(embedding, ids)
-        self._tokens, self._end = convert_to_tensor(start_tokens, dtypes.int32), convert_to_tensor(end_token, dtypes.int32)
-        if self._tokens.get_shape().ndims != 1:
-            raise at_user_line(ValueError("start_tokens must be a vector"))
-        if self._end.get_shape().ndims != 0:
-            raise at_user_line(ValueError("end_token must be a scalar"))
+        self._embed, self._tokens, self._end = start_and_end(embedding, start_tokens, end_token)
         self._start = self._embed(self._tokens)
         self._batch_size = array_ops.size(self._tokens)
 

@@ -2,14 +2,15 @@
 """Residual networks with what normalises before the convolutions (He and others, 2016)."""
 from __future__ import annotations
 
-from typing import Any, Sequence, Tuple
+import functools
+from typing import Any, Tuple
 
 from millrace.contrib.framework import add_arg_scope, arg_scope
 from millrace.contrib.layers import batch_norm, conv2d, max_pool2d
 from millrace.contrib.layers_utils import collect_named_outputs, last_dimension
 from millrace.contrib.slim_nets import resnet_utils
 from millrace.contrib.slim_nets.resnet_utils import resnet_arg_scope  # noqa: F401
-from millrace.contrib.slim_nets.resnet_whole import build, make_block
+from millrace.contrib.slim_nets.resnet_whole import build, make_block, network_of
 from millrace.ops import nn_ops
 from millrace.ops.variable_scope import variable_scope
 
@@ -47,17 +48,7 @@ def resnet_v2(inputs: Any, blocks: Any, num_classes: Any = None, is_training: An
                  lambda net: batch_norm(net, activation_fn=nn_ops.relu, scope="postnorm"), spatial_squeeze, reuse, scope, "resnet_v2", bottleneck)
 
 
-def _of(name: str, counts: Sequence[int]) -> Any:
-    def network(inputs: Any, num_classes: Any = None, is_training: Any = None, global_pool: bool = True, output_stride: Any = None,
-                reuse: Any = None, scope: Any = name, spatial_squeeze: bool = False) -> Tuple[Any, Any]:
-        strides = (2, 2, 2, 1)
-        blocks = [resnet_v2_block("block%d" % i, 32 << i, count, stride) for i, (count, stride) in enumerate(zip(counts, strides), 1)]
-        return resnet_v2(inputs, blocks, num_classes, is_training, global_pool, output_stride, True, reuse, scope, spatial_squeeze)
-    network.__name__, network.__doc__ = name, "The network of %d layers." % (3 * sum(counts) + 2)
-    setattr(network, "default_image_size", 224)
-    return network
-
-
+_of = functools.partial(network_of, resnet_v2, resnet_v2_block)
 resnet_v2_50, resnet_v2_101 = _of("resnet_v2_50", (3, 4, 6, 3)), _of("resnet_v2_101", (3, 4, 23, 3))
 resnet_v2_152, resnet_v2_200 = _of("resnet_v2_152", (3, 8, 36, 3)), _of("resnet_v2_200", (3, 24, 36, 3))
 setattr(resnet_v2, "default_image_size", 224)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from typing import Any, Callable, Optional, Tuple
+from typing import Any, Callable, Optional, Sequence, Tuple
 
 from millrace.contrib.framework import arg_scope
 from millrace.contrib.layers import batch_norm, conv2d
@@ -46,3 +46,14 @@ def build(inputs: Any, blocks: Any, num_classes: Any, is_training: Any, global_p
         if num_classes:
             points["predictions"] = nn_ops.softmax(net, name="predictions")
         return net, points
+
+
+def network_of(model: Any, block: Any, name: str, counts: Sequence[int]) -> Any:
+    """The function that builds a model of blocks with so many units each."""
+    def network(inputs: Any, num_classes: Any = None, is_training: Any = None, global_pool: bool = True, output_stride: Any = None,
+                reuse: Any = None, scope: Any = name, spatial_squeeze: bool = False) -> Tuple[Any, Any]:
+        blocks = [block("block%d" % i, 32 << i, count, stride) for i, (count, stride) in enumerate(zip(counts, (2, 2, 2, 1)), 1)]
+        return model(inputs, blocks, num_classes, is_training, global_pool, output_stride, True, reuse, scope, spatial_squeeze)  # type: ignore[no-any-return]
+    network.__name__, network.__doc__ = name, "The network of %d layers." % (3 * sum(counts) + 2)
+    setattr(network, "default_image_size", 224)
+    return network

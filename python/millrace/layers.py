@@ -472,12 +472,21 @@ class BatchNormalization(Layer):
                                        constraint=self.gamma_constraint) if self.scale else None
         self.beta = self.add_variable("beta", [size], wide, self._initializers["beta"], self._regularizers["beta"],
                                       constraint=self.beta_constraint) if self.center else None
-        self.moving_mean = self.add_variable("moving_mean", [size], wide, self._initializers["mean"], trainable=False)
-        self.moving_variance = self.add_variable("moving_variance", [size], wide, self._initializers["variance"], trainable=False)
-        if self.renorm:
-            self.renorm_mean = self.add_variable("renorm_mean", [size], wide, self._initializers["mean"], trainable=False)
-            self.renorm_stddev = self.add_variable("renorm_stddev", [size], wide, self._initializers["variance"], trainable=False)
+        scope = get_variable_scope()
+        partitioner = scope.partitioner
+        scope.set_partitioner(None)  # averages stay whole
+        try:
+            self._add_averages([size], wide)
+        finally:
+            scope.set_partitioner(partitioner)
         self.built = True
+
+    def _add_averages(self, shape: Any, dtype: Any) -> None:
+        def average(name: str, first: str) -> Any:
+            return self.add_variable(name, shape, dtype, self._initializers[first], trainable=False)
+        self.moving_mean, self.moving_variance = average("moving_mean", "mean"), average("moving_variance", "variance")
+        if self.renorm:
+            self.renorm_mean, self.renorm_stddev = average("renorm_mean", "mean"), average("renorm_stddev", "variance")
 
     def call(self, inputs: Any, training: Any = False, *args: Any, **kwargs: Any) -> Any:
         """Computes the output."""

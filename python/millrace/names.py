@@ -404,7 +404,7 @@ learn.datasets.base learn.python.learn.datasets.base = contrib.learn.base
 training.python.training.bucket_ops = contrib.training
 testing.python.framework.fake_summary_writer testing.python.framework.util_test = testing.summaries
 keras.python.keras keras.api.keras = keras
-rnn.python.ops.rnn_cell = contrib.rnn_cells ops.rnn_cell
+rnn.python.ops.rnn_cell = contrib.rnn_cells contrib.rnn_timed_cells ops.rnn_cell
 rnn.python.ops.core_rnn_cell = ops.rnn_cell
 rnn.python.ops.lstm_ops = contrib.rnn_block_cells
 

@@ -11,7 +11,7 @@ from millrace.layers import maxout  # noqa: F401
 from millrace.contrib import layers_utils
 from millrace.contrib import layers_utils as utils
 from millrace.contrib.layers_encoders import bow_encoder, embed_sequence, embedding_lookup_unique  # noqa: F401
-from millrace.contrib.layers_norms import instance_norm, layer_norm  # noqa: F401
+from millrace.contrib.layers_norms import gdn, instance_norm, layer_norm  # noqa: F401
 from millrace.contrib.layers_regularizers import (apply_regularization, l1_l2_regularizer, l1_regularizer, l2_regularizer,  # noqa: F401
                                                   sum_regularizer)
 from millrace.contrib.layers_summaries import (summarize_activation, summarize_activations, summarize_biases, summarize_collection,  # noqa: F401
@@ -37,9 +37,10 @@ from millrace.contrib.framework import add_arg_scope, model_variable
 from millrace.framework import dtypes
 from millrace.framework.convert import convert_to_tensor
 from millrace.framework.errors import at_user_line
-from millrace.framework.graph import GraphKeys, add_to_collection, add_to_collections, get_collection, name_scope
+from millrace.framework.graph import GraphKeys, add_to_collection, add_to_collections, control_dependencies, get_collection, name_scope
 from millrace.ops import array_ops, control_flow_ops, gen_ops, init_ops, math_ops, nn_ops
 from millrace.ops.variable_scope import get_variable_scope, variable_scope
+from millrace.ops.variables import PartitionedVariable
 
 
 # What arguments were called up to 0.8, when layers had no activation unless they were given one.
@@ -76,7 +77,14 @@ def variance_scaling_initializer(factor: float = 2.0, mode: str = "FAN_IN", unif
         raise at_user_line(TypeError("Cannot create initializer for non-floating point type %s." % dtypes.as_dtype(dtype).name))
     if mode not in ("FAN_IN", "FAN_OUT", "FAN_AVG"):
         raise at_user_line(TypeError("Unknown mode %s: it has to be FAN_IN, FAN_OUT or FAN_AVG" % mode))
-    return init_ops.VarianceScaling(factor, mode.lower(), "uniform" if uniform else "truncated_normal", seed, dtype)
+    return _Scaling(factor, mode.lower(), "uniform" if uniform else "truncated_normal", seed, dtype)
+
+
+class _Scaling(init_ops.VarianceScaling):
+    def __call__(self, shape: Any, dtype: Any = None, partition_info: Any = None) -> Any:
+        if dtype is not None and not dtypes.as_dtype(dtype).is_floating:
+            raise at_user_line(TypeError("Cannot create initializer for non-floating point type %s." % dtypes.as_dtype(dtype).name))
+        return super().__call__(shape, dtype, partition_info)
 
 
 # ---- layers ----
@@ -100,10 +108,11 @@ def _channels(data_format: str, allowed: Any = ("NHWC", "NCHW")) -> str:
 
 
 def _variables_of(layer: Any, collections: Any) -> None:
-    for v in layer.weights:
+    for v in (part for w in layer.weights for part in (w if isinstance(w, PartitionedVariable) else [w])):
         if v not in get_collection(GraphKeys.MODEL_VARIABLES):
             add_to_collection(GraphKeys.MODEL_VARIABLES, v)
-        name = v.op.name.rsplit("/", 1)[-1]
+        info = v._get_save_slice_info()
+        name = (info.full_name if info is not None else v.op.name).rsplit("/", 1)[-1]
         kind = "weights" if name.endswith("weights") else name
         chosen = collections.get(kind) if isinstance(collections, dict) else collections
         if chosen:
@@ -240,7 +249,7 @@ def batch_norm(inputs: Any, decay: float = 0.999, center: bool = True, scale: bo
                                moving_variance_initializer=initializers.get("moving_variance", init_ops.ones_initializer()),
                                beta_regularizer=regularizers.get("beta"), gamma_regularizer=regularizers.get("gamma"), fused=fused, renorm=renorm,
                                trainable=trainable, name=sc.name, _scope=sc, _reuse=reuse)
-        layer.collection = updates_collections
+        layer.collection, layer.zero_debias = updates_collections, zero_debias_moving_mean
         outputs = layer(inputs, training=is_training)
         _variables_of(layer, variables_collections)
         if updates_collections is None and layer.updates:
@@ -252,6 +261,29 @@ class _Normalization(_layers.BatchNormalization):
     """Its updates go to a collection of the caller's choice."""
 
     collection: Any = GraphKeys.UPDATE_OPS
+    zero_debias = False
+
+    def _update_averages(self, training: Any, mean: Any, variance: Any, averages: Any = None, momentum: Any = None) -> None:
+        if not self.zero_debias or averages is not None or training is False:
+            super()._update_averages(training, mean, variance, averages, momentum)
+            return
+        now = 1.0 if isinstance(training, (bool, int)) else math_ops.cast(training, self.moving_mean.dtype.base_dtype)  # 0: nothing changes
+        for average, value in ((self.moving_mean, mean), (self.moving_variance, variance)):
+            rate, value = now * (1.0 - self.momentum), math_ops.cast(value, average.dtype.base_dtype)
+            with name_scope("AssignMovingAvg"):
+                self.add_update(average.assign(self._debiased(average, value, rate, now)) if average is self.moving_mean else
+                                average.assign_sub((average - value) * rate))
+
+    def _debiased(self, average: Any, value: Any, rate: Any, now: Any) -> Any:
+        """The average of values alone: what it began with does not count."""
+        dtype = average.dtype.base_dtype
+        with variable_scope(average.op.name):
+            biased, steps = (model_variable(name, shape=shape, dtype=dtype, initializer=init_ops.zeros_initializer(), trainable=False)
+                             for name, shape in (("biased", average.get_shape()), ("local_step", [])))
+        with control_dependencies([biased.assign_sub((biased - value) * rate), steps.assign_add(now)]):
+            count = steps.read_value()
+            share, began = 1.0 - gen_ops.pow(math_ops.cast(self.momentum, dtype), count), math_ops.cast(gen_ops.greater(count, 0.0), dtype)
+            return gen_ops.div_no_nan(biased.read_value(), share) * began + average.read_value() * (1.0 - began)
 
     def add_update(self, updates: Any, inputs: Any = None) -> None:
         """Adds operations that are to be run with each training step."""

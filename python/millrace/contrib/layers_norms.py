@@ -4,12 +4,16 @@ from __future__ import annotations
 
 from typing import Any, Optional, Tuple
 
+import numpy as np
+
 from millrace.contrib.framework import add_arg_scope, model_variable
 from millrace.contrib.layers_utils import collect_named_outputs, get_variable_collections
 from millrace.framework.convert import convert_to_tensor
 from millrace.framework.errors import at_user_line
-from millrace.ops import array_ops, init_ops, nn_ops
-from millrace.ops.variable_scope import variable_scope
+from millrace.framework.graph import GraphKeys, add_to_collection
+from millrace.ops import array_ops, gen_ops, init_ops, matrix_ops, nn_ops
+from millrace.ops.gradients import custom_gradient
+from millrace.ops.variable_scope import get_variable, variable_scope
 
 
 def _parameters(inputs: Any, shape: Any, center: bool, scale: bool, initializers: Any, collections: Any, trainable: bool) -> Tuple[Any, Any]:
@@ -69,3 +73,45 @@ def instance_norm(inputs: Any, center: bool = True, scale: bool = True, epsilon:
         mean, variance = nn_ops.moments(inputs, [i for i in range(1, shape.ndims) if i != axis], keep_dims=True)
         outputs = nn_ops.batch_normalization(inputs, mean, variance, beta, gamma, epsilon, name="instancenorm")
         return collect_named_outputs(outputs_collections, sc.name, activation_fn(outputs) if activation_fn is not None else outputs)
+
+
+@custom_gradient
+def _at_least(value: Any, bound: Any) -> Any:
+    """max(value, bound), whose gradient also passes where it would raise the value."""
+    def gradient(dy: Any) -> Any:
+        passes = gen_ops.logical_or(gen_ops.greater_equal(value, bound), gen_ops.less(dy, array_ops.zeros_like(dy)))
+        return array_ops.where(passes, dy, array_ops.zeros_like(dy)), None
+    return gen_ops.maximum(value, bound), gradient
+
+
+def gdn(inputs: Any, inverse: bool = False, beta_min: float = 1e-6, gamma_init: float = 0.1, reparam_offset: float = 2 ** -18,
+        data_format: str = "channels_last", activity_regularizer: Any = None, trainable: bool = True, name: Optional[str] = None, reuse: Any = None) -> Any:
+    """Each channel divided by (or, for the inverse, times) the root of beta plus the squares of all channels times gamma (Balle and others, 2015)."""
+    if data_format not in ("channels_last", "channels_first"):
+        raise at_user_line(ValueError("Unknown data format: %s" % (data_format,)))
+    inputs = convert_to_tensor(inputs)
+    shape, last = inputs.get_shape(), data_format == "channels_last"
+    if shape.ndims not in (3, 4, 5):
+        raise at_user_line(ValueError("gdn takes inputs of rank 3, 4 or 5, got %s" % shape))
+    channels = shape[-1 if last else 1].value
+    if channels is None:
+        raise at_user_line(ValueError("The channel dimension of the inputs to `GDN` must be defined, got %s" % shape))
+    pedestal = reparam_offset ** 2
+    with variable_scope(name, "gdn", [inputs], reuse=reuse):
+        dtype = inputs.dtype.base_dtype
+
+        def parameter(of: str, sizes: Any, first: Any, smallest: float) -> Any:
+            made = get_variable("reparam_" + of, sizes, dtype, lambda *_, **__: array_ops.identity(np.sqrt(first + pedestal).astype(dtype.as_numpy_dtype)),
+                                trainable=trainable)
+            return gen_ops.square(_at_least(made, convert_to_tensor(smallest, dtype))) - pedestal
+        beta = parameter("beta", [channels], np.ones(channels), (beta_min + pedestal) ** 0.5)
+        gamma = parameter("gamma", [channels, channels], gamma_init * np.eye(channels), reparam_offset)
+        order = [0, *range(2, shape.ndims), 1]
+        squares = gen_ops.square(inputs if last else array_ops.transpose(inputs, order))
+        norm = matrix_ops.tensordot(squares, gamma, [[shape.ndims - 1], [0]]) + beta
+        norm = norm if last else array_ops.transpose(norm, [0, shape.ndims - 1, *range(1, shape.ndims - 1)])
+        outputs = inputs * (gen_ops.sqrt(norm) if inverse else gen_ops.rsqrt(norm))
+        outputs.set_shape(shape)
+        if activity_regularizer is not None:
+            add_to_collection(GraphKeys.REGULARIZATION_LOSSES, activity_regularizer(outputs))
+        return outputs

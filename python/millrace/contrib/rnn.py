@@ -7,6 +7,7 @@ from millrace.ops.rnn_cell import (BasicLSTMCell, BasicRNNCell, DeviceWrapper, D
                                    OutputProjectionWrapper, ResidualWrapper, RNNCell, _linear)
 from millrace.contrib.rnn_cells import (AttentionCellWrapper, Conv1DLSTMCell, Conv2DLSTMCell, Conv3DLSTMCell, ConvLSTMCell, CoupledInputForgetGateLSTMCell,  # noqa: F401
                                         FusedRNNCellAdaptor, HighwayWrapper, IntersectionRNNCell, LayerNormBasicLSTMCell, NASCell, TimeReversedFusedRNN, UGRNNCell)
+from millrace.contrib.rnn_timed_cells import GLSTMCell, PhasedLSTMCell, TimeFreqLSTMCell  # noqa: F401
 from millrace.contrib.rnn_block_cells import LSTMBlockCell, LSTMBlockFusedCell, _block_lstm  # noqa: F401
 from millrace.ops import rnn_cell
 from millrace.ops.rnn import bidirectional_dynamic_rnn, dynamic_rnn, raw_rnn  # noqa: F401

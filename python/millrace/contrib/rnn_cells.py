@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Optional, Tuple
 
+from millrace.framework import nest
 from millrace.framework.errors import at_user_line
 from millrace.framework.graph import Tensor
 from millrace.framework.tensor_shape import TensorShape
@@ -206,6 +207,8 @@ class AttentionCellWrapper(RNNCell):
             raise at_user_line(TypeError("The parameter cell is not RNNCell."))
         if attn_length <= 0:
             raise at_user_line(ValueError("attn_length should be greater than zero, got %s" % attn_length))
+        if not state_is_tuple and nest.is_sequence(cell.state_size):
+            raise at_user_line(ValueError("Cell returns tuple of states, but the flag state_is_tuple is not set. State size is: %s" % (cell.state_size,)))
         self._cell, self._length, self._size = cell, attn_length, attn_size or cell.output_size
         self._vector, self._input_size, self._state_is_tuple = attn_vec_size or self._size, input_size, state_is_tuple
 

@@ -10,7 +10,7 @@ from millrace.framework.convert import convert_to_tensor
 from millrace.framework.errors import at_user_line
 from millrace.framework.graph import Tensor, name_scope
 from millrace.framework.tensor_shape import Dimension
-from millrace.ops import array_ops, control_flow_ops, gen_ops, math_ops, state_ops
+from millrace.ops import array_ops, control_flow_ops, gen_ops, math_ops, variables
 from millrace.ops.gradients import custom_gradient
 
 __all__ = ["batch_scatter_update", "dimension_at_index", "dimension_value", "grad_pass_through", "no_gradient", "repeat", "switch_case",
@@ -34,7 +34,7 @@ def batch_scatter_update(ref: Any, indices: Any, updates: Any, use_locking: bool
             along = array_ops.reshape(math_ops.range(shape[axis]), [-1 if i == axis else 1 for i in range(count)])
             places.append(gen_ops.broadcast_to(along, shape))
         full = array_ops.stack([*places, indices], -1)
-        return state_ops.variables.scatter_nd_update(ref, full, updates, use_locking=use_locking)
+        return variables.scatter_nd_update(ref, full, updates, use_locking=use_locking)
 
 
 def repeat(input: Any, repeats: Any, axis: Optional[int] = None, name: Optional[str] = None) -> Tensor:

@@ -6,7 +6,7 @@ from __future__ import annotations
 import os
 import re
 from collections import deque
-from typing import Any, Dict, Iterator, List, NamedTuple, Optional, Tuple
+from typing import Any, Deque, Dict, Iterator, List, NamedTuple, Optional, Tuple
 
 import numpy as np
 
@@ -99,7 +99,7 @@ class _Tree:
         self.slots: List[Tuple[int, int, str, int]] = []  # numbers of the optimizer and the variable, the slot's name and number
         self._numbers: Dict[int, int] = {}
         self._held: List[Any] = []  # keeps what ids are of alive
-        waiting = deque([(root, ())])
+        waiting: Deque[Tuple[Any, Tuple[str, ...]]] = deque([(root, ())])
         self._number(root, ())
         while waiting:
             value, path = waiting.popleft()

@@ -176,7 +176,7 @@ def _create_sequence_feature_spec_for_parsing(sequence_feature_columns: Any, all
 
 def make_place_holder_tensors_for_base_features(feature_columns: Any) -> Dict[str, Any]:
     """A placeholder for each feature that columns are of."""
-    made = {}
+    made: Dict[str, Any] = {}
     for key, feature in create_feature_spec_for_parsing(feature_columns).items():
         if isinstance(feature, parsing_ops.FixedLenFeature):
             made[key] = array_ops.placeholder(feature.dtype, [None, *feature.shape], name="Placeholder_%s" % key)
@@ -212,6 +212,6 @@ def infer_real_valued_columns(features: Any) -> List[_RealValuedColumn]:
         dtype = tensor.dtype.base_dtype
         if not (dtype.is_integer or dtype.is_floating):
             raise at_user_line(ValueError("Features of columns of numbers must be integer or floating. Tensor %s has type %s" % (tensor.name, dtype.name)))
-        shape = tensor.get_shape().as_list()
+        shape: Any = tensor.get_shape().as_list()
         made.append(real_valued_column(name, dimension=shape[1] if len(shape) > 1 else 1, dtype=dtype))
     return made

@@ -203,7 +203,7 @@ class _CrossedColumn(_Classes):
 def ids_and_weights(column: Any, input_tensor: Any, rank: int) -> IdsAndWeights:
     """The classes in a column's values and how much each counts, in tensors of this rank."""
     made, counts = column.id_tensor(input_tensor), column.weight_tensor(input_tensor)
-    return IdsAndWeights(*(t if t is None else of_rank(t, rank, column.name) for t in (made, counts)))
+    return IdsAndWeights(of_rank(made, rank, column.name), None if counts is None else of_rank(counts, rank, column.name))
 
 
 def as_rows(value: SparseTensor) -> SparseTensor:

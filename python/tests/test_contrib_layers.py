@@ -1,0 +1,86 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Layers of tf.contrib.layers and cells of tf.contrib.rnn, by values."""
+import numpy as np
+import pytest
+
+import millrace as tf
+
+layers = tf.contrib.layers
+
+
+@pytest.fixture
+def sess():
+    with tf.Graph().as_default(), tf.Session() as session:
+        yield session
+
+
+def test_averages_of_values_alone(sess):
+    x = np.random.RandomState(0).rand(10, 2, 2, 3)
+    training = tf.placeholder(tf.bool, [])
+    made = [layers.batch_norm(tf.constant(x, tf.float32), decay=0.1, updates_collections=None, zero_debias_moving_mean=True, is_training=is_training,
+                              scope=scope) for scope, is_training in (("fixed", True), ("fed", training))]
+    means = [v for v in tf.global_variables() if v.op.name.endswith("moving_mean")]
+    sess.run(tf.global_variables_initializer())
+    sess.run(made[1], {training: False})
+    assert sess.run(means[1]).tolist() == [0, 0, 0]
+    for _ in range(2):
+        sess.run(made, {training: True})
+        for value in sess.run(means):
+            np.testing.assert_allclose(value, x.mean((0, 1, 2)), rtol=1e-5)  # from the first step on
+    assert len(tf.contrib.framework.get_model_variables()) == 2 * 5 and sess.run([v for v in tf.global_variables() if v.op.name.endswith("local_step")]) == [2, 2]
+
+
+def test_averages_stay_whole_under_a_partitioner(sess):
+    with tf.variable_scope("p", partitioner=tf.fixed_size_partitioner(2)):
+        layers.batch_norm(tf.ones([2, 4]), scale=True, scope="n")
+    shapes = {v.op.name: v.shape.as_list() for v in tf.contrib.framework.get_model_variables()}
+    assert shapes["p/n/moving_mean"] == [4] and shapes["p/n/gamma/part_0"] == [2]
+
+
+@pytest.mark.parametrize("inverse", [False, True])
+def test_gdn(sess, inverse):
+    x = np.random.RandomState(1).rand(1, 2, 3, 4).astype(np.float32)
+    made = layers.gdn(tf.constant(x), inverse=inverse)
+    first = layers.gdn(tf.constant(x.transpose(0, 3, 1, 2)), inverse=inverse, data_format="channels_first", name="first")
+    sess.run(tf.global_variables_initializer())
+    root = np.sqrt(1 + 0.1 * x ** 2)
+    np.testing.assert_allclose(sess.run(made), x * root if inverse else x / root, rtol=1e-5)
+    np.testing.assert_allclose(sess.run(first).transpose(0, 2, 3, 1), sess.run(made), rtol=1e-5)
+    beta = next(v for v in tf.trainable_variables() if v.op.name == "gdn/reparam_beta")
+    assert np.isfinite(sess.run(tf.gradients(tf.reduce_sum(made), beta)[0])).all()
+    with pytest.raises(ValueError, match="data format"):
+        layers.gdn(tf.constant(x), data_format="NHWC")
+
+
+def test_grouped_units_are_cells_of_their_own(sess):
+    with tf.variable_scope("root", initializer=tf.constant_initializer(0.5)):
+        x = tf.ones([2, 4])
+        grouped, narrow = tf.contrib.rnn.GLSTMCell(4, number_of_groups=2), tf.nn.rnn_cell.LSTMCell(2)
+        h, _ = grouped(x, grouped.zero_state(2, tf.float32))
+        one, _ = narrow(x[:, :2], narrow.zero_state(2, tf.float32))
+    sess.run(tf.global_variables_initializer())
+    np.testing.assert_allclose(sess.run(h), np.tile(sess.run(one), 2), rtol=1e-5)
+    with pytest.raises(ValueError, match="divisible"):
+        tf.contrib.rnn.GLSTMCell(4, number_of_groups=3)
+
+
+def test_units_that_open_by_a_clock(sess):
+    cell = tf.contrib.rnn.PhasedLSTMCell(3, ratio_on=0.5)
+    time = tf.placeholder(tf.float64, [2, 1])
+    state = cell.zero_state(2, tf.float32)
+    _, (c, _) = cell((time, tf.ones([2, 4])), state)
+    period, phase = (next(v for v in tf.global_variables() if v.op.name.endswith(n)) for n in ("period", "phase"))
+    sess.run(tf.global_variables_initializer())
+    sess.run([period.assign([10.0] * 3), phase.assign([0.0] * 3)])
+    full, closed, half = (sess.run(c, {time: [[t]] * 2}) for t in (2.5, 9.0, 1.25))
+    np.testing.assert_allclose(half, full / 2, rtol=1e-5)  # on its way up
+    np.testing.assert_allclose(closed, full * 0.001 * 0.9, rtol=1e-4)  # what leaks
+
+
+def test_cells_along_frequencies(sess):
+    cell = tf.contrib.rnn.TimeFreqLSTMCell(2, feature_size=2, frequency_skip=1)
+    output, state = cell(tf.ones([3, 4]), tf.zeros([3, 2 * 2 * 3]))
+    sess.run(tf.global_variables_initializer())
+    made, kept = sess.run([output, state])
+    assert made.shape == (3, 6) and kept.shape == (3, 12)
+    np.testing.assert_array_equal(kept.reshape(3, 3, 2, 2)[:, :, 1].reshape(3, 6), made)  # c and h of each window

@@ -49,6 +49,30 @@ def test_factors_and_ranks(sess):
     assert unit.tolist() == [[np.float32(0.6), np.float32(0.8)]] and size.tolist() == [[5.0]]
 
 
+def test_linear_operators(sess):
+    a, b = np.random.RandomState(8).randn(3, 3), np.random.RandomState(9).randn(2, 2, 3)
+    full, batch = tf.linalg.LinearOperatorFullMatrix(a), tf.linalg.LinearOperatorFullMatrix(b)
+    axis = np.array([1.0, 2.0, 2.0])
+    c, r = np.array([1.0, 2.0, 3.0]), np.array([1.0, 5.0, 6.0])
+    u = np.random.RandomState(10).randn(3, 2)
+    low = tf.linalg.LinearOperatorLowRankUpdate(full, u, [2.0, 3.0])
+    for made, wanted in ((tf.linalg.LinearOperatorComposition([batch, full]), b @ a), (full.H, a.T), (full.inverse(), np.linalg.inv(a)),
+                         (tf.linalg.LinearOperatorKronecker([full, tf.linalg.LinearOperatorFullMatrix(b[0])]), np.kron(a, b[0])),
+                         (tf.linalg.LinearOperatorZeros(2, 3, [4]), np.zeros([4, 2, 3])), (low, a + u @ np.diag([2.0, 3.0]) @ u.T),
+                         (tf.linalg.LinearOperatorScaledIdentity(2, [3.0, 4.0]), np.stack([3 * np.eye(2), 4 * np.eye(2)])),
+                         (tf.linalg.LinearOperatorHouseholder(axis), np.eye(3) - 2 * np.outer(axis, axis) / 9),
+                         (tf.linalg.LinearOperatorToeplitz(c, r), [[1, 5, 6], [2, 1, 5], [3, 2, 1]]),
+                         (tf.linalg.LinearOperatorBlockDiag([full, tf.linalg.LinearOperatorFullMatrix(b[0])]),
+                          np.block([[a, np.zeros([3, 3])], [np.zeros([2, 3]), b[0]]])),
+                         (tf.linalg.LinearOperatorCirculant(np.fft.fft(c), tf.float64), [[1, 3, 2], [2, 1, 3], [3, 2, 1]])):
+        np.testing.assert_allclose(sess.run(made.to_dense()), wanted, rtol=1e-6, atol=1e-9)
+    spectrum, x = np.random.RandomState(11).randn(2, 3), np.random.RandomState(12).randn(6)
+    circulant = tf.linalg.LinearOperatorCirculant2D(spectrum, tf.complex128)
+    np.testing.assert_allclose(sess.run(circulant.matvec(x.astype(complex))), np.fft.ifft2(spectrum * np.fft.fft2(x.reshape(2, 3))).ravel(), atol=1e-12)
+    np.testing.assert_allclose(sess.run(full.solvevec(c)), np.linalg.solve(a, c))
+    np.testing.assert_allclose(sess.run(full.inverse().solve(a)), a @ a)
+
+
 def test_scattered_tensors_and_repeats(sess):
     x = tf.zeros([4], tf.int32)
     assert sess.run(tf.tensor_scatter_nd_update(x, [[1], [3]], [5, 6])).tolist() == [0, 5, 0, 6]

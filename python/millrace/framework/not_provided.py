@@ -102,12 +102,8 @@ nn: scale_regularization_loss compute_average_loss
     a sum that is divided by the size of the batch
 nn: approx_max_k approx_min_k silu experimental
     tf.nn.top_k, tf.nn.swish
-linalg: LinearOperator LinearOperatorAdjoint LinearOperatorBlockDiag LinearOperatorCirculant LinearOperatorCirculant2D LinearOperatorCirculant3D
-    tf.linalg.LinearOperatorFullMatrix
-linalg: LinearOperatorComposition LinearOperatorHouseholder LinearOperatorInversion LinearOperatorKronecker LinearOperatorLowRankUpdate
-    tf.linalg.LinearOperatorFullMatrix
-linalg: LinearOperatorScaledIdentity LinearOperatorToeplitz LinearOperatorZeros LinearOperatorPermutation LinearOperatorBlockLowerTriangular LinearOperatorTridiag eigh_tridiagonal experimental
-    tf.linalg.LinearOperatorFullMatrix
+linalg: LinearOperatorPermutation LinearOperatorTridiag LinearOperatorBlockLowerTriangular eigh_tridiagonal experimental
+    what TensorFlow 1.x has: this came with 2.x
 math: special approx_max_k approx_min_k erfinv erfcinv ndtri sobol_sample xlog1py
     what TensorFlow 1.x has: these came with 2.x
 signal: mdct inverse_mdct kaiser_window kaiser_bessel_derived_window vorbis_window fftnd ifftnd irfftnd rfftnd

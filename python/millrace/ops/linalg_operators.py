@@ -42,6 +42,26 @@ class LinearOperator:
         """What the matrices times x give rhs."""
         return gen_ops.matrix_solve(self.to_dense(), rhs, adjoint=adjoint)
 
+    def solvevec(self, rhs: Any, adjoint: bool = False) -> Tensor:
+        """solve for vectors."""
+        return array_ops.squeeze(self.solve(array_ops.expand_dims(rhs, -1), adjoint), [-1])
+
+    def adjoint(self, name: str = "adjoint") -> "LinearOperator":
+        """The adjoint operator."""
+        from millrace.ops.linalg_composed_operators import LinearOperatorAdjoint
+        return LinearOperatorAdjoint(self, name)
+
+    H = property(lambda self: self.adjoint(), doc="The adjoint operator.")
+
+    def inverse(self, name: str = "inverse") -> "LinearOperator":
+        """The inverse operator."""
+        from millrace.ops.linalg_composed_operators import LinearOperatorInversion
+        return LinearOperatorInversion(self, name)
+
+    batch_shape = property(lambda self: self.shape[:-2], doc="How many matrices there are.")
+    range_dimension = property(lambda self: self.shape[-2], doc="The number of rows.")
+    domain_dimension = property(lambda self: self.shape[-1], doc="The number of columns.")
+
     def determinant(self) -> Tensor:
         """The determinants."""
         return gen_ops.matrix_determinant(self.to_dense())

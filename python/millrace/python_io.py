@@ -23,7 +23,7 @@ def _crc32c(data: bytes) -> int:
     return crc ^ 0xFFFFFFFF
 
 
-def _masked(data: bytes) -> int:
+def masked_crc(data: bytes) -> int:
     crc = _crc32c(data)
     return ((crc >> 15 | crc << 17) + 0xA282EAD8) & 0xFFFFFFFF
 
@@ -65,7 +65,7 @@ class TFRecordWriter:
         """Appends a record."""
         record = record.encode() if isinstance(record, str) else bytes(record)
         length = struct.pack("<Q", len(record))
-        data = length + struct.pack("<I", _masked(length)) + record + struct.pack("<I", _masked(record))
+        data = length + struct.pack("<I", masked_crc(length)) + record + struct.pack("<I", masked_crc(record))
         self._file.write(self._zlib.compress(data) if self._zlib else data)
 
     def flush(self) -> None:
@@ -105,12 +105,12 @@ def tf_record_iterator(path: str, options: Any = None) -> Iterator[bytes]:
             head = file.read(12)
             if not head:
                 return
-            if len(head) < 12 or struct.unpack("<I", head[8:])[0] != _masked(head[:8]):
+            if len(head) < 12 or struct.unpack("<I", head[8:])[0] != masked_crc(head[:8]):
                 raise errors.DataLossError(None, None, "corrupted record in " + path)  # type: ignore[call-arg, arg-type]
             size = struct.unpack("<Q", head[:8])[0]
             body = file.read(size + 4)
             if len(body) < size + 4:
                 raise errors.DataLossError(None, None, "truncated record in " + path)  # type: ignore[call-arg, arg-type]
-            if size < 1 << 16 and struct.unpack("<I", body[size:])[0] != _masked(body[:size]):
+            if size < 1 << 16 and struct.unpack("<I", body[size:])[0] != masked_crc(body[:size]):
                 raise errors.DataLossError(None, None, "corrupted record in " + path)  # type: ignore[call-arg, arg-type]
             yield body[:size]

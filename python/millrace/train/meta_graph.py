@@ -40,7 +40,7 @@ def ops_used_by_graph_def(graph_def: Any) -> List[str]:
     return sorted(found)
 
 
-def _registered(names: List[str]) -> Dict[str, Any]:
+def registered_ops(names: List[str]) -> Dict[str, Any]:
     """The OpDefs of those names that are registered, without documentation."""
     graph, found = Graph(), {}
     for name in names:
@@ -56,7 +56,7 @@ def _registered(names: List[str]) -> Dict[str, Any]:
 def stripped_op_list_for_graph(graph_def: Any) -> Any:
     """The OpDefs of the ops that a graph uses, its functions' among them, by name and without documentation. RuntimeError where one is not known."""
     used = ops_used_by_graph_def(graph_def)
-    known = _registered(used)
+    known = registered_ops(used)
     for name in used:
         if name not in known:
             raise RuntimeError("Op %s is used by the graph, but is not registered" % name)
@@ -67,7 +67,7 @@ def strip_graph_default_valued_attrs(meta_graph_def: Any) -> None:
     """Takes the attributes out of the nodes that have the values which their ops give them anyway, for readers with older ops."""
     graph_def = meta_graph_def.graph_def
     functions = {f.signature.name for f in graph_def.library.function}
-    ops = _registered(ops_used_by_graph_def(graph_def))
+    ops = registered_ops(ops_used_by_graph_def(graph_def))
     for nodes in [graph_def.node] + [f.node_def for f in graph_def.library.function]:
         for node in nodes:
             if node.op in functions or node.op not in ops:

@@ -1,0 +1,51 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The program `millrace` (also `python -m millrace`): looks at, runs, converts and compares graphs, models, checkpoints and record files.
+
+Answers go to standard output, as text or with --json as one JSON value; what went wrong and how far long work has come go to standard error. Exit
+status: 0, 1 when `diff` finds a difference, 2 when the command line or its input is wrong.
+"""
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import sys
+from typing import Any, List, Optional
+
+from millrace.cli import compare, convert, doctor, inspect, run
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="millrace", description="Looks at, runs, converts and compares graphs, models, checkpoints and record files.")
+    commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
+    for module in (inspect, run, convert, compare, doctor):
+        module.add_to(commands)
+    for command in {id(c): c for c in commands.choices.values()}.values():
+        command.add_argument("--json", action="store_true", help="answer with one JSON value, for programs")
+    return parser
+
+
+def main(arguments: Optional[List[str]] = None) -> int:
+    """Runs a command line (that of the process when it is not given); the exit status."""
+    given = _parser().parse_args(arguments)
+    try:
+        answer = given.command(given)
+        print(json.dumps(answer.facts, indent=2, default=str) if given.json else answer.text)
+        sys.stdout.flush()
+        return int(answer.status)
+    except BrokenPipeError:  # whoever read has seen enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+    except KeyboardInterrupt:
+        return 130
+    except Exception as error:
+        if os.environ.get("MILLRACE_TRACEBACK"):
+            raise
+        print("millrace: %s" % _told(error), file=sys.stderr)
+        return 2
+
+
+def _told(error: Any) -> str:
+    if isinstance(error, OSError) and error.strerror:
+        return "%s: %s" % (error.filename, error.strerror)
+    return str(getattr(error, "message", "") or error or type(error).__name__)

@@ -1,0 +1,92 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`millrace diff`: how two checkpoints or two graphs differ."""
+from __future__ import annotations
+
+from typing import Any, Dict, List
+
+import numpy as np
+
+from millrace.cli import sources
+from millrace.cli.answers import Answer, each, sections, shape, table
+
+
+def add_to(commands: Any) -> None:
+    """The command's arguments."""
+    parser = commands.add_parser("diff", help="how two checkpoints, safetensors files or graphs differ",
+                                 description="Compares tensors by name, or nodes by name. Exit status 1 when something differs.")
+    parser.add_argument("path", metavar="FIRST")
+    parser.add_argument("other", metavar="SECOND")
+    parser.add_argument("--tolerance", type=float, default=0.0, metavar="X", help="numbers that differ by at most X are the same (0: only equal ones)")
+    parser.add_argument("--tags", default="", help="of SavedModels: which graph, as serve or serve,gpu")
+    parser.set_defaults(command=_diff)
+
+
+def _diff(given: Any) -> Answer:
+    first, second = sources.open_source(given.path), sources.open_source(given.other)
+    named = ("checkpoint", "safetensors", "array")
+    if (first.kind in named) != (second.kind in named):
+        raise ValueError("%s is %s, %s is %s: both must hold tensors, or both a graph" % (first.path, first.kind, second.path, second.kind))
+    if first.kind in named:
+        return _tensors(sources.Values(first), sources.Values(second), given.tolerance)
+    return _graphs(sources.graph_of(first, given.tags), sources.graph_of(second, given.tags))
+
+
+def _answer(facts: Dict[str, Any], same: int, what: str, head: Any, rows: List[Any]) -> Answer:
+    differ = facts["only_first"] or facts["only_second"] or rows
+    lists = ["only in the %s\n%s" % (side, table([(n,) for n in facts["only_" + side]], indent="  ")) for side in ("first", "second") if facts["only_" + side]]
+    return Answer({**facts, "same": same}, sections(*lists, table(rows, head) if rows else "", "%d %s are the same%s" % (
+        same, what, "" if differ else ": no difference")), 1 if differ else 0)
+
+
+def _tensors(first: sources.Values, second: sources.Values, tolerance: float) -> Answer:
+    both = sorted(set(first.names) & set(second.names))
+    differing = [d for d in (_difference(n, first[n], second[n], tolerance) for n in each(both, "comparing", "tensors")) if d]
+    facts = {"only_first": sorted(set(first.names) - set(second.names)), "only_second": sorted(set(second.names) - set(first.names)), "differing": differing}
+    rows = [(d["name"], d["what"], d.get("elements", ""), "%.6g" % d["greatest"] if "greatest" in d else "") for d in differing]
+    return _answer(facts, len(both) - len(differing), "tensors", ("tensor", "difference", "elements", "greatest"), rows)
+
+
+def _difference(name: str, a: Any, b: Any, tolerance: float) -> Dict[str, Any]:
+    if a.shape != b.shape:
+        return {"name": name, "what": "shape %s, %s" % (shape(a.shape), shape(b.shape))}
+    if a.dtype != b.dtype:
+        return {"name": name, "what": "type %s, %s" % (a.dtype, b.dtype)}
+    if a.dtype.kind not in "fiubc" and a.dtype.name != "bfloat16":
+        unequal = int((a != b).sum())
+        return {"name": name, "what": "values", "elements": unequal} if unequal else {}
+    wide = np.complex128 if a.dtype.kind == "c" else np.float64
+    x, y = a.astype(wide), b.astype(wide)
+    same = (a == b) | (np.isnan(x) & np.isnan(y))
+    with np.errstate(invalid="ignore"):
+        gap = np.abs(x - y)
+    unequal = ~same & ~(gap <= tolerance)
+    if not unequal.any():
+        return {}
+    return {"name": name, "what": "values", "elements": int(unequal.sum()), "greatest": float(np.nanmax(np.where(unequal, gap, 0)))}
+
+
+def _graphs(first: Any, second: Any) -> Answer:
+    a, b = ({n.name: n for n in g.node} for g in (first, second))
+    both = sorted(set(a) & set(b))
+    rows = [(name, field, x, y) for name in both for field, x, y in _node_differences(a[name], b[name])]
+    facts = {"only_first": sorted(set(a) - set(b)), "only_second": sorted(set(b) - set(a)),
+             "differing": [{"node": n, "field": f, "first": x, "second": y} for n, f, x, y in rows]}
+    same = len(both) - len({r[0] for r in rows})
+    return _answer(facts, same, "nodes", ("node", "field", "first", "second"), [(n, f, _short(x), _short(y)) for n, f, x, y in rows])
+
+
+def _short(text: str) -> str:
+    text = " ".join(text.split())
+    return text if len(text) <= 60 else text[:57] + "..."
+
+
+def _node_differences(a: Any, b: Any) -> Any:
+    for field in ("op", "device"):
+        if getattr(a, field) != getattr(b, field):
+            yield field, getattr(a, field), getattr(b, field)
+    if list(a.input) != list(b.input):
+        yield "inputs", " ".join(a.input), " ".join(b.input)
+    for key in sorted(set(a.attr) | set(b.attr)):
+        x, y = (str(n.attr[key]) if key in n.attr else "" for n in (a, b))
+        if x != y:
+            yield key, x, y

@@ -1,0 +1,109 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`millrace doctor`: what this machine and installation have, and what is wrong with them."""
+from __future__ import annotations
+
+import importlib.util
+import os
+import platform
+import sys
+import time
+from typing import Any, Dict, List, Tuple
+
+import numpy as np
+
+from millrace.cli.answers import Answer, sections, size, table
+
+_SETTINGS: Dict[str, str] = {  # environment variable, what it wants
+    "MILLRACE_NUM_THREADS": "a number from 1 on",
+    "MILLRACE_MIN_LOG_LEVEL": "0 (all) to 3 (errors)",
+    "MILLRACE_MEMORY_LIMIT_BYTES": "a number of bytes",
+    "MILLRACE_PREPARED_LIMIT_BYTES": "a number of bytes",
+    "MILLRACE_GUARD_ALLOCATIONS": "1 for a page that faults behind every tensor (for tests)",
+    "MILLRACE_SWITCHED_OFF_STAGES": "names of compiler stages, with commas",
+    "MILLRACE_TRACEBACK": "1 for tracebacks of this program",
+}
+_NUMBERS = ("MILLRACE_NUM_THREADS", "MILLRACE_MIN_LOG_LEVEL", "MILLRACE_MEMORY_LIMIT_BYTES", "MILLRACE_PREPARED_LIMIT_BYTES")
+
+
+def add_to(commands: Any) -> None:
+    """The command's arguments."""
+    parser = commands.add_parser("doctor", help="what this machine and installation have, and what is wrong",
+                                 description="Looks at the machine, the installation and the settings, and runs a small product. Exit status 1 when something is wrong.")
+    parser.set_defaults(command=_doctor)
+
+
+def _doctor(given: Any) -> Answer:
+    del given
+    facts: Dict[str, Any] = {}
+    wrong: List[str] = []
+    for look in (_machine, _installation, _settings, _product):
+        found, faults = look()
+        facts.update(found)
+        wrong += faults
+    text = sections(table([(k.replace("_", " "), v) for k, v in facts.items() if not isinstance(v, dict)]),
+                    "settings\n" + table(list(facts["settings"].items()), indent="  ") if facts["settings"] else "",
+                    "wrong\n" + "\n".join("  " + w for w in wrong) if wrong else "nothing is wrong")
+    return Answer({**facts, "wrong": wrong}, text, 1 if wrong else 0)
+
+
+def _machine() -> Tuple[Dict[str, Any], List[str]]:
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    facts: Dict[str, Any] = {"system": "%s %s" % (platform.system(), platform.release()), "processor": platform.machine(), "cores": cores}
+    wrong: List[str] = []
+    try:
+        with open("/proc/meminfo") as file:
+            memory = {line.split(":")[0]: int(line.split()[1]) * 1024 for line in file if len(line.split()) > 2}
+        facts["memory"] = "%s, %s available" % (size(memory["MemTotal"]), size(memory["MemAvailable"]))
+        if memory["MemAvailable"] < 512 << 20:
+            wrong.append("only %s of memory are available" % size(memory["MemAvailable"]))
+        with open("/proc/cpuinfo") as file:
+            flags = next((line.split(":")[1].split() for line in file if line.startswith("flags")), [])
+        facts["vectors"] = ", ".join(f for f in ("sse4_2", "avx", "avx2", "fma", "avx512f", "avx512_bf16", "amx_tile") if f in flags) or "none known"
+        if flags and "sse4_2" not in flags:
+            wrong.append("the processor has no SSE 4.2: most kernels run without vectors")
+    except (OSError, KeyError, ValueError):
+        facts["memory"] = "unknown"
+    return facts, wrong
+
+
+def _installation() -> Tuple[Dict[str, Any], List[str]]:
+    import millrace
+    from millrace.framework.registry import PACKAGE_PATH
+    facts = {"TensorFlow's_version_here": millrace.__version__, "package": PACKAGE_PATH, "python": platform.python_version(), "numpy": np.__version__}
+    beside = [name for name in ("tensorflow", "torch", "jax") if importlib.util.find_spec(name) is not None]
+    facts["installed_beside"] = ", ".join(beside) or "none of tensorflow, torch, jax"
+    wrong = []
+    if sys.version_info < (3, 9):
+        wrong.append("Python is older than 3.9")
+    return facts, wrong
+
+
+def _settings() -> Tuple[Dict[str, Any], List[str]]:
+    import difflib
+    found = {name: value for name, value in sorted(os.environ.items()) if name.startswith("MILLRACE_")}
+    wrong = []
+    for name, value in found.items():
+        if name not in _SETTINGS:
+            near = difflib.get_close_matches(name, _SETTINGS, n=1)
+            wrong.append("%s is no setting%s" % (name, "; did you mean %s?" % near[0] if near else ""))
+        elif name in _NUMBERS and not (value.isdigit() and (name != "MILLRACE_NUM_THREADS" or int(value) > 0)):
+            wrong.append("%s is '%s', want %s" % (name, value, _SETTINGS[name]))
+    return {"settings": found}, wrong
+
+
+def _product() -> Tuple[Dict[str, Any], List[str]]:
+    import millrace as tf
+    side = 512
+    value = np.random.RandomState(0).standard_normal((side, side)).astype(np.float32)
+    with tf.Graph().as_default(), tf.Session() as session:
+        x = tf.placeholder(tf.float32, [side, side])
+        y = tf.matmul(x, x)
+        times = []
+        for _ in range(5):
+            start = time.perf_counter()
+            made = session.run(y, {x: value})
+            times.append(time.perf_counter() - start)
+        devices = ", ".join(d.name for d in session.list_devices())
+    error = float(np.abs(made - value.astype(np.float64) @ value).max())
+    facts = {"devices": devices, "product_of_512": "%.1f GFLOP/s" % (2 * side**3 / min(times) / 1e9)}
+    return facts, ["a product of matrices is wrong by %g" % error] if not error < 1e-3 else []

@@ -1,0 +1,151 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`millrace run`, `trace` and `explain`: one step of a graph or SavedModel on arrays from files."""
+from __future__ import annotations
+
+import os
+import statistics
+import time
+from typing import Any, Dict, List, NamedTuple, Tuple
+
+import numpy as np
+
+from millrace.cli import sources
+from millrace.cli.answers import Answer, each, sections, shape, table
+from millrace.framework.graph import Graph
+from millrace.framework.importer import import_graph_def
+from millrace.framework.session import Session
+from millrace.protos import definitions
+from millrace.saved_model import loader
+
+
+def add_to(commands: Any) -> None:
+    """The commands' arguments."""
+    run = _command(commands, "run", _run, "runs a graph or SavedModel on .npy feeds",
+                   "Runs a model: prints what it answers and how long that took.")
+    run.add_argument("--out", metavar="DIR", help="write each output as DIR/NAME.npy")
+    run.add_argument("--repeat", type=int, default=1, metavar="N", help="run N times and give the least, median and greatest time")
+    trace = _command(commands, "trace", _trace, "runs it once more with a trace: which op took how long",
+                     "Runs a model twice, traces the second step, and lists the ops that took longest.")
+    trace.add_argument("--out", metavar="FILE", help="write the trace for chrome://tracing or Perfetto")
+    _command(commands, "explain", _explain, "what the compiler makes of a step, and where each node would run",
+             "Compiles a step without running it: stages and their times, partitions, places and why.")
+
+
+def _command(commands: Any, name: str, function: Any, summary: str, description: str) -> Any:
+    parser = commands.add_parser(name, help=summary, description=description)
+    parser.add_argument("path", help="a GraphDef, a MetaGraphDef or a SavedModel's folder")
+    parser.add_argument("--tags", default="", help="of a SavedModel: which graph, as serve or serve,gpu")
+    parser.add_argument("--signature", default="serving_default", help="of a SavedModel, unless --fetch names tensors")
+    parser.add_argument("--feed", action="append", default=[], metavar="NAME=FILE", help=".npy file (or FILE.npz:ARRAY) for an input of the signature or a tensor")
+    parser.add_argument("--fetch", action="append", default=[], metavar="NAME", help="a tensor or operation; may be repeated")
+    parser.set_defaults(command=function)
+    return parser
+
+
+class _Step(NamedTuple):
+    fetches: Dict[str, str]  # what it is called here, its tensor or operation
+    feeds: Dict[str, Any]    # by tensor
+
+
+def _open(given: Any, session: Any) -> _Step:
+    source = sources.open_source(given.path)
+    meta = sources.meta_graph_of(source, given.tags)
+    if source.kind == "saved_model" and os.path.isdir(source.path):
+        loader.load(session, sorted(meta.meta_info_def.tags), source.path)
+    else:
+        import_graph_def(meta.graph_def, name="")
+    signature = None
+    if not given.fetch:
+        if given.signature not in meta.signature_def:
+            known = [s for s in sorted(meta.signature_def) if not s.startswith("__")]
+            raise ValueError("%s has no signature '%s'%s: say with --fetch what to compute" % (
+                source.path, given.signature, "; it has %s" % ", ".join(known) if known else ""))
+        signature = meta.signature_def[given.signature]
+    fetches = {name: info.name for name, info in sorted(signature.outputs.items())} if signature else {f: f for f in given.fetch}
+    feeds = {}
+    for text in given.feed:
+        name, value = _feed(text)
+        if signature is not None and name not in signature.inputs and ":" not in name:
+            raise ValueError("signature '%s' has no input '%s'; it has %s" % (given.signature, name, ", ".join(sorted(signature.inputs))))
+        tensor = signature.inputs[name].name if signature is not None and name in signature.inputs else name if ":" in name else name + ":0"
+        feeds[tensor] = value
+    missing = sorted(set(signature.inputs) - {t.partition("=")[0] for t in given.feed}) if signature is not None else []
+    if missing and given.command is not _explain:
+        raise ValueError("signature '%s' wants a --feed for: %s" % (given.signature, ", ".join(
+            "%s (%s)" % (m, signature.inputs[m].name) for m in missing)))  # type: ignore[union-attr]
+    if given.command is _explain and signature is not None:
+        feeds.update({signature.inputs[m].name: None for m in missing})
+    return _Step(fetches, feeds)
+
+
+def _feed(text: str) -> Tuple[str, Any]:
+    name, _, path = text.partition("=")
+    if not name or not path:
+        raise ValueError("--feed is '%s', want NAME=FILE" % text)
+    path, _, member = path.partition(":") if ".npz:" in path else (path, "", "")
+    loaded = np.load(path, allow_pickle=False)
+    if isinstance(loaded, np.ndarray):
+        return name, loaded
+    names = list(loaded)
+    if not member and len(names) != 1:
+        raise ValueError("%s holds %s: say which as %s:ARRAY" % (path, ", ".join(names), path))
+    if member and member not in names:
+        raise ValueError("%s has no array '%s'; it holds %s" % (path, member, ", ".join(names)))
+    return name, loaded[member or names[0]]
+
+
+def _run(given: Any) -> Answer:
+    if given.repeat < 1:
+        raise ValueError("--repeat is %d, want at least 1" % given.repeat)
+    with Graph().as_default(), Session() as session:
+        step = _open(given, session)
+        times: List[float] = []
+        for _ in each(range(given.repeat), "running", "steps"):
+            start = time.perf_counter()
+            values = session.run(list(step.fetches.values()), step.feeds)
+            times.append(time.perf_counter() - start)
+    answers = {name: np.asarray(v) for name, v in zip(step.fetches, values) if v is not None}
+    if given.out:
+        os.makedirs(given.out, exist_ok=True)
+        for name, value in answers.items():
+            np.save(os.path.join(given.out, "".join(c if c.isalnum() or c in "-_." else "_" for c in name) + ".npy"), value, allow_pickle=False)
+    facts = {"outputs": {n: {"dtype": str(v.dtype), "shape": list(v.shape), "value": v.tolist() if v.size <= 100 else None} for n, v in answers.items()},
+             "seconds": {"first": times[0], "least": min(times), "median": statistics.median(times), "greatest": max(times), "runs": len(times)}}
+    took = "%.3f ms" % (times[0] * 1e3)
+    if len(times) > 1:
+        took += " for the first of %d steps; of all: %.3f to %.3f ms, median %.3f ms" % (
+            len(times), min(times) * 1e3, max(times) * 1e3, statistics.median(times) * 1e3)
+    shown = ["%s  %s %s\n%s" % (n, v.dtype, shape(v.shape), np.array2string(v, threshold=50)) for n, v in answers.items()]
+    return Answer(facts, sections(*shown, took))
+
+
+def _trace(given: Any) -> Answer:
+    from millrace.timeline import Timeline
+    metadata = definitions.RunMetadata()  # type: ignore[attr-defined]
+    options = definitions.RunOptions(trace_level=3)  # type: ignore[attr-defined]
+    with Graph().as_default(), Session() as session:
+        step = _open(given, session)
+        session.run(list(step.fetches.values()), step.feeds)  # compiles
+        start = time.perf_counter()
+        session.run(list(step.fetches.values()), step.feeds, options=options, run_metadata=metadata)
+        seconds = time.perf_counter() - start
+    if given.out:
+        with open(given.out, "w") as file:
+            file.write(Timeline(metadata.step_stats).generate_chrome_trace_format())
+    by_op: Dict[str, List[int]] = {}
+    nodes = [n for d in metadata.step_stats.dev_stats for n in d.node_stats]
+    for node in nodes:
+        label = node.timeline_label
+        op = label.split(" = ")[1].split("(")[0] if " = " in label else node.node_name
+        by_op.setdefault(op, []).append(node.all_end_rel_micros)
+    ops = sorted(((op, len(t), sum(t)) for op, t in by_op.items()), key=lambda row: -row[2])
+    facts = {"seconds": seconds, "nodes": len(nodes), "ops": [{"op": o, "nodes": n, "micros": t} for o, n, t in ops], "trace": given.out}
+    text = "%d nodes in %.3f ms%s" % (len(nodes), seconds * 1e3, ", trace in %s" % given.out if given.out else "")
+    return Answer(facts, sections(text, table([(o, n, t) for o, n, t in ops[:30]], ("op", "nodes", "us"))))
+
+
+def _explain(given: Any) -> Answer:
+    with Graph().as_default(), Session() as session:
+        step = _open(given, session)
+        text = session.explain(list(step.fetches.values()), list(step.feeds))
+    return Answer({"text": text}, text.rstrip("\n"))

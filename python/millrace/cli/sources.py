@@ -1,0 +1,167 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a path holds: files are known by what is in them, their names only help where that does not decide."""
+from __future__ import annotations
+
+import glob
+import os
+import re
+import struct
+from typing import Any, Dict, Iterator, List, NamedTuple, Tuple
+
+import numpy as np
+
+import millrace._core as _core
+from millrace.protos import definitions, text_format
+from millrace.protos.message import DecodeError
+from millrace.python_io import masked_crc
+from millrace.saved_model import loader
+from millrace.train import safetensors
+from millrace.train.checkpoint_management import latest_checkpoint
+
+_TABLE_MAGIC = struct.pack("<Q", 0xdb4775248b80fb57)  # at the end of a checkpoint's table, as in LevelDB's tables
+
+
+class Source(NamedTuple):
+    """A path, and what it holds."""
+    kind: str  # graph, meta_graph, saved_model, checkpoint, safetensors, events, records, array
+    path: str
+
+
+def open_source(path: str) -> Source:
+    """Finds out what is there. A folder is a SavedModel, or stands for its newest checkpoint; a checkpoint is named by its prefix or by one of its files."""
+    if os.path.isdir(path):
+        return _of_folder(path)
+    prefix = re.sub(r"\.(index|data-\d{5}-of-\d{5})$", "", path)
+    if os.path.exists(prefix + ".index"):
+        return Source("checkpoint", prefix)
+    if glob.glob(path + "-?????-of-?????"):
+        return Source("checkpoint", path)
+    if not os.path.exists(path):
+        raise FileNotFoundError(2, "no such file, folder or checkpoint", path)
+    return Source(_kind_of_file(path), path)
+
+
+def _of_folder(path: str) -> Source:
+    if loader.maybe_saved_model_directory(path):
+        return Source("saved_model", path)
+    newest = latest_checkpoint(path)
+    if newest:
+        return Source("checkpoint", newest)
+    events = sorted(glob.glob(os.path.join(path, "*.tfevents.*")))
+    if events:
+        return Source("events", events[-1])
+    raise ValueError("%s holds no SavedModel (saved_model.pb), no checkpoint (a file 'checkpoint' that names one) and no event file" % path)
+
+
+def _kind_of_file(path: str) -> str:
+    length = os.path.getsize(path)
+    with open(path, "rb") as file:
+        head = file.read(64)
+        file.seek(max(0, length - 8))
+        tail = file.read(8)
+    if head[:6] == b"\x93NUMPY" or (head[:4] == b"PK\x03\x04" and path.endswith(".npz")):
+        return "array"
+    if tail == _TABLE_MAGIC:
+        return "checkpoint"
+    if path.endswith(".safetensors"):
+        return "safetensors"
+    if _begins_as_records(head):
+        return "events" if b"brain.Event:" in head else "records"
+    if length > 1 << 31:
+        raise ValueError("%s is no checkpoint, record file or array, and larger than any graph (2 GiB)" % path)
+    with open(path, "rb") as file:
+        return _message_of(path, file.read())[0]
+
+
+def _begins_as_records(head: bytes) -> bool:
+    return len(head) >= 12 and struct.unpack("<I", head[8:12])[0] == masked_crc(head[:8])
+
+
+def _message_of(path: str, data: bytes) -> Tuple[str, Any]:
+    forms = (("graph", definitions.GraphDef), ("meta_graph", definitions.MetaGraphDef), ("saved_model", definitions.SavedModel))  # type: ignore[attr-defined]
+    reasons = []
+    for kind, message in forms:
+        try:
+            made = message.FromString(data)
+        except DecodeError as error:
+            reasons.append("%s: %s" % (kind, error))
+            continue
+        if _is_whole(kind, made):
+            return kind, made
+    try:
+        text = data.decode()
+    except UnicodeDecodeError:
+        raise ValueError("%s is none of: graph, meta graph, SavedModel, checkpoint, event file, record file, safetensors, array%s"
+                         % (path, " (%s)" % reasons[0] if reasons else "")) from None
+    for kind, message in forms:
+        try:
+            made = text_format.Parse(text, message())
+        except (text_format.ParseError, ValueError) as error:
+            reasons.append(str(error))
+            continue
+        if _is_whole(kind, made):
+            return kind, made
+    raise ValueError("%s is a text, but no graph: %s" % (path, reasons[-1] if reasons else "it has no node"))
+
+
+def _is_whole(kind: str, message: Any) -> bool:
+    if kind == "graph":
+        return len(message.node) > 0 and all(n.name and n.op for n in message.node)
+    if kind == "meta_graph":
+        return _is_whole("graph", message.graph_def)
+    return any(_is_whole("meta_graph", m) for m in message.meta_graphs)
+
+
+def meta_graph_of(source: Source, tags: str = "") -> Any:
+    """The MetaGraphDef of a model; of a SavedModel the one with these tags ("serve,gpu"), which need not be said when there is one."""
+    if source.kind == "saved_model":
+        saved = (loader.parse_saved_model(source.path) if os.path.isdir(source.path) else _read(source.path)).meta_graphs
+        by_tags = {",".join(sorted(m.meta_info_def.tags)): m for m in saved}
+        wanted = ",".join(sorted(tags.split(","))) if tags else "serve" if "serve" in by_tags else next(iter(by_tags), "")
+        if wanted not in by_tags or (not tags and wanted != "serve" and len(by_tags) > 1):
+            raise ValueError("%s has graphs with the tags %s: say which with --tags" % (source.path, "; ".join(sorted(by_tags)) or "(none)"))
+        return by_tags[wanted]
+    if source.kind == "meta_graph":
+        return _read(source.path)
+    if source.kind == "graph":
+        return definitions.MetaGraphDef(graph_def=_read(source.path))  # type: ignore[attr-defined]
+    raise ValueError("%s is %s; a graph or a SavedModel is wanted" % (source.path, source.kind))
+
+
+def graph_of(source: Source, tags: str = "") -> Any:
+    """The GraphDef of a graph or model."""
+    return meta_graph_of(source, tags).graph_def
+
+
+def _read(path: str) -> Any:
+    with open(path, "rb") as file:
+        return _message_of(path, file.read())[1]
+
+
+class Values:
+    """The named arrays of a checkpoint, safetensors file or array file, read one by one."""
+
+    def __init__(self, source: Source) -> None:
+        self.source = source
+        if source.kind == "checkpoint":
+            reader = _core.CheckpointReader(source.path)
+            self._read = reader.read
+            self.names: List[str] = sorted(reader.names())
+        elif source.kind == "safetensors":
+            file = safetensors.SafetensorsFile(source.path)
+            self._read, self.names = file.read, sorted(file.names())
+        elif source.kind == "array":
+            loaded = np.load(source.path, allow_pickle=False)
+            arrays: Dict[str, Any] = {"array": loaded} if isinstance(loaded, np.ndarray) else loaded  # type: ignore[assignment]
+            self._read, self.names = arrays.__getitem__, sorted(arrays)
+        else:
+            raise ValueError("%s is %s; a checkpoint, safetensors file or array is wanted" % (source.path, source.kind))
+
+    def __getitem__(self, name: str) -> Any:
+        value = self._read(name)
+        return np.asarray(value, dtype=object) if isinstance(value, (bytes, str)) else np.asarray(value)
+
+    def items(self) -> Iterator[Tuple[str, Any]]:
+        """Names and arrays."""
+        for name in self.names:
+            yield name, self[name]

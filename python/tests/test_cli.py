@@ -1,0 +1,178 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The program `millrace`."""
+import json
+import os
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+import millrace as tf
+from millrace import cli
+from millrace.train import safetensors
+
+
+def _run(capsys, *arguments):
+    status = cli.main([str(a) for a in arguments])
+    captured = capsys.readouterr()
+    return status, captured.out, captured.err
+
+
+def _facts(capsys, *arguments):
+    status, out, err = _run(capsys, *arguments, "--json")
+    assert status in (0, 1), err
+    return json.loads(out)
+
+
+@pytest.fixture
+def model(tmp_path):
+    """A SavedModel of y = x w + b, its checkpoint and its graph."""
+    with tf.Graph().as_default() as graph, tf.Session() as session:
+        x = tf.placeholder(tf.float32, [None, 3], name="x")
+        w = tf.get_variable("w", initializer=np.arange(6, dtype=np.float32).reshape(3, 2))
+        b = tf.get_variable("b", initializer=np.array([1, -1], np.float32))
+        y = tf.add(tf.matmul(x, w), b, name="y")
+        session.run(tf.global_variables_initializer())
+        tf.saved_model.simple_save(session, str(tmp_path / "model"), {"x": x}, {"y": y})
+        tf.train.Saver().save(session, str(tmp_path / "train" / "a.ckpt"), global_step=7)
+        tf.train.write_graph(graph, str(tmp_path), "graph.pb", as_text=False)
+        tf.train.write_graph(graph, str(tmp_path), "graph.pbtxt")
+    np.save(tmp_path / "x.npy", np.ones([2, 3], np.float32))
+    return tmp_path
+
+
+def test_a_model_is_known_by_what_is_in_it(capsys, model):
+    facts = _facts(capsys, "inspect", model / "model")
+    assert facts["kind"] == "saved_model" and facts["tags"] == ["serve"] and facts["unknown_ops"] == []
+    assert facts["signatures"]["serving_default"]["inputs"]["x"] == {"tensor": "x:0", "dtype": "float32", "shape": [None, 3]}
+    assert [(v["name"], v["bytes"]) for v in facts["variables"]] == [("w", 24), ("b", 8)]
+    for name in ("graph.pb", "graph.pbtxt"):
+        assert _facts(capsys, "inspect", model / name)["kind"] == "graph"
+    status, out, _ = _run(capsys, "inspect", model / "model", "--all")
+    assert status == 0 and "[?, 3]" in out and "MatMul" in out
+
+
+def test_a_checkpoint_by_folder_prefix_or_file(capsys, model):
+    for path in ("train", "train/a.ckpt-7", "train/a.ckpt-7.index", "train/a.ckpt-7.data-00000-of-00001"):
+        facts = _facts(capsys, "inspect", model / path)
+        assert facts["kind"] == "checkpoint" and [t["name"] for t in facts["tensors"]] == ["b", "w"]
+    assert _facts(capsys, "inspect", model / "train", "--values", "b")["value"] == [1.0, -1.0]
+    status, _, err = _run(capsys, "inspect", model / "train", "--values", "bb")
+    assert status == 2 and "nearest names: b" in err
+
+
+def test_a_model_runs_on_arrays(capsys, model):
+    facts = _facts(capsys, "run", model / "model", "--feed", "x=%s" % (model / "x.npy"), "--out", model / "out", "--repeat", 3)
+    assert facts["outputs"]["y"]["value"] == [[7.0, 8.0]] * 2 and facts["seconds"]["runs"] == 3
+    assert np.load(model / "out" / "y.npy").tolist() == [[7.0, 8.0]] * 2
+    status, _, err = _run(capsys, "run", model / "model")
+    assert status == 2 and "wants a --feed for: x (x:0)" in err
+    status, _, err = _run(capsys, "run", model / "model", "--feed", "z=%s" % (model / "x.npy"))
+    assert status == 2 and "no input 'z'; it has x" in err
+
+
+def test_a_step_is_traced_and_explained(capsys, model):
+    feed = "x=%s" % (model / "x.npy")
+    facts = _facts(capsys, "trace", model / "model", "--feed", feed, "--out", model / "trace.json")
+    assert "MatMul" in [o["op"] for o in facts["ops"]]
+    assert any(e["name"] == "MatMul" for e in json.loads((model / "trace.json").read_text())["traceEvents"])
+    status, out, _ = _run(capsys, "explain", model / "model")
+    assert status == 0 and "prune" in out
+
+
+def test_checkpoints_become_safetensors_and_come_back(capsys, model):
+    assert _facts(capsys, "convert", model / "train", model / "a.safetensors")["tensors"] == 2
+    for form, target in (("checkpoint", "back"), ("checkpoint-v1", "old")):
+        assert _facts(capsys, "convert", model / "a.safetensors", model / target, "--to", form)["tensors"] == 2
+        assert _facts(capsys, "diff", model / "train", model / target)["same"] == 2
+    status, _, err = _run(capsys, "convert", model / "train", model / "a.safetensors")
+    assert status == 2 and "--overwrite" in err
+    status, _, err = _run(capsys, "convert", model / "graph.pb", model / "a.onnx")
+    assert status == 2 and "ONNX is not written yet" in err
+
+
+def test_a_model_is_frozen(capsys, model):
+    _facts(capsys, "convert", model / "model", model / "frozen.pbtxt", "--freeze")
+    facts = _facts(capsys, "run", model / "frozen.pbtxt", "--feed", "x=%s" % (model / "x.npy"), "--fetch", "y:0")
+    assert facts["outputs"]["y:0"]["value"] == [[7.0, 8.0]] * 2
+    assert _facts(capsys, "inspect", model / "frozen.pbtxt")["variables"] == []
+
+
+def test_differences_are_an_exit_status(capsys, model):
+    first = {"same": np.ones(3), "near": np.array([1.0, np.nan]), "shape": np.ones(2), "type": np.ones(2), "gone": np.ones(1)}
+    second = {"same": np.ones(3), "near": np.array([1.001, np.nan]), "shape": np.ones(3), "type": np.ones(2, np.float32), "new": np.ones(1)}
+    for name, arrays in (("a", first), ("b", second)):
+        safetensors.save(arrays, model / (name + ".safetensors"))
+    paths = (model / "a.safetensors", model / "b.safetensors")
+    assert _run(capsys, "diff", *paths)[0] == 1
+    facts = _facts(capsys, "diff", *paths)
+    assert facts["only_first"] == ["gone"] and facts["only_second"] == ["new"] and facts["same"] == 1
+    assert {d["name"]: d.get("greatest") for d in facts["differing"]} == {"near": pytest.approx(0.001), "shape": None, "type": None}
+    assert "near" not in [d["name"] for d in _facts(capsys, "diff", *paths, "--tolerance", 0.01)["differing"]]
+    assert _run(capsys, "diff", model / "train", model / "train")[0] == 0
+    assert _run(capsys, "diff", model / "graph.pb", model / "graph.pbtxt")[0] == 0
+    status, _, err = _run(capsys, "diff", model / "graph.pb", model / "train")
+    assert status == 2 and "both must hold tensors, or both a graph" in err
+
+
+def test_records_and_events(capsys, tmp_path):
+    with tf.python_io.TFRecordWriter(str(tmp_path / "r")) as writer:
+        for i in range(3):
+            writer.write(tf.train.Example(features=tf.train.Features(feature={
+                "n": tf.train.Feature(int64_list=tf.train.Int64List(value=[i] * i)),
+                "s": tf.train.Feature(bytes_list=tf.train.BytesList(value=[b"x"]))})).SerializeToString())
+    facts = _facts(capsys, "inspect", tmp_path / "r")
+    assert facts["records"] == 3 and facts["features"]["n"] == {"type": ["int64"], "values": [0, 1, 2], "examples": 3}
+    writer = tf.summary.FileWriter(str(tmp_path / "logs"))
+    for step in range(4):
+        writer.add_summary(tf.Summary(value=[tf.Summary.Value(tag="loss", simple_value=1.0 / (step + 1))]), step)
+    writer.close()
+    facts = _facts(capsys, "inspect", tmp_path / "logs")
+    assert facts["tags"] == [{"tag": "loss", "kind": "simple_value", "count": 4, "first_step": 0, "last_step": 3, "last": 0.25}]
+    data = (tmp_path / "r").read_bytes()
+    (tmp_path / "r").write_bytes(data[:-3])
+    status, _, err = _run(capsys, "inspect", tmp_path / "r")
+    assert status == 2 and "truncated record" in err
+
+
+def test_what_is_no_model_is_refused_in_one_line(capsys, tmp_path):
+    (tmp_path / "noise").write_bytes(os.urandom(1000))
+    (tmp_path / "text").write_text("hello { world")
+    (tmp_path / "empty").write_bytes(b"")
+    (tmp_path / "folder").mkdir()
+    for name in ("noise", "text", "empty", "folder", "absent"):
+        status, out, err = _run(capsys, "inspect", tmp_path / name)
+        assert status == 2 and not out and err.count("\n") == 1 and str(tmp_path / name) in err, (name, err)
+
+
+@pytest.mark.parametrize("header", [
+    b"", b"[]", b"{", b"\xff", b'{"a": 1}', b'{"a": {"dtype": "F32", "shape": [2], "data_offsets": [0, 4]}}',
+    b'{"a": {"dtype": "F32", "shape": [-1], "data_offsets": [0, 4]}}', b'{"a": {"dtype": "F32", "shape": [4611686018427387904, 4], "data_offsets": [0, 0]}}',
+    b'{"a": {"dtype": "F8", "shape": [4], "data_offsets": [0, 4]}}', b'{"a": {"dtype": "F32", "shape": [25], "data_offsets": [0, 100]}}',
+    b'{"a": {"dtype": "F32", "shape": [true], "data_offsets": [0, 4]}}', b'{"a": {"shape": [1], "data_offsets": [0, 4]}}'])
+def test_damaged_safetensors_are_refused(tmp_path, header):
+    path = tmp_path / "a.safetensors"
+    path.write_bytes(len(header).to_bytes(8, "little") + header + bytes(8))
+    with pytest.raises(ValueError, match="safetensors"):
+        safetensors.load(path)
+
+
+def test_safetensors_of_every_type(tmp_path):
+    arrays = {t: np.arange(6).astype(t).reshape(2, 3) for t in ("f8", "f4", "f2", "i8", "i4", "i2", "i1", "u8", "u4", "u2", "u1", "?", ">f4")}
+    arrays.update(none=np.zeros([0, 4]), scalar=np.float32(3))
+    safetensors.save(arrays, tmp_path / "a", {"made": "here"})
+    assert safetensors.SafetensorsFile(tmp_path / "a").metadata == {"made": "here"}
+    for name, value in safetensors.load(tmp_path / "a").items():
+        assert value.shape == np.shape(arrays[name]) and np.array_equal(value, arrays[name])
+    with pytest.raises(TypeError, match="'s' has type"):
+        safetensors.save({"s": np.array(["x"])}, tmp_path / "b")
+    assert os.listdir(tmp_path) == ["a"]
+
+
+def test_the_doctor_knows_the_settings():
+    environment = {**os.environ, "MILLRACE_NUM_THREAD": "2", "MILLRACE_MIN_LOG_LEVEL": "loud", "PYTHONPATH": os.pathsep.join(sys.path)}
+    done = subprocess.run([sys.executable, "-m", "millrace", "doctor"], env=environment, capture_output=True, text=True)
+    assert done.returncode == 1, done.stderr
+    assert "MILLRACE_NUM_THREAD is no setting; did you mean MILLRACE_NUM_THREADS?" in done.stdout
+    assert "MILLRACE_MIN_LOG_LEVEL is 'loud'" in done.stdout and "GFLOP/s" in done.stdout

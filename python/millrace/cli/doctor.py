@@ -72,7 +72,7 @@ def _installation() -> Tuple[Dict[str, Any], List[str]]:
     facts = {"TensorFlow's_version_here": millrace.__version__, "package": PACKAGE_PATH, "python": platform.python_version(), "numpy": np.__version__}
     beside = [name for name in ("tensorflow", "torch", "jax") if importlib.util.find_spec(name) is not None]
     facts["installed_beside"] = ", ".join(beside) or "none of tensorflow, torch, jax"
-    wrong = []
+    wrong: List[str] = []
     if sys.version_info < (3, 9):
         wrong.append("Python is older than 3.9")
     return facts, wrong

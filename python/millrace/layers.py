@@ -1,4 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
+# mypy: implicit-reexport
 """tf.layers: layers that make their own variables, as classes and as functions."""
 from __future__ import annotations
 
@@ -41,7 +42,7 @@ class Layer(BaseLayer):
         self._given_name, self._dtype, self._activity_regularizer = name, None if dtype is None else dtypes.as_dtype(dtype), activity_regularizer
         self._reuse, self._scope = _reuse, None
         self._default_name = _snake(type(self).__name__)
-        self._name = unique_name(self._default_name) if name is None and _scope is None else None
+        self._name: Any = unique_name(self._default_name) if name is None and _scope is None else None
         if input_shape is not None or batch_input_shape is not None:
             self.batch_input_shape = tuple(batch_input_shape) if batch_input_shape is not None else (batch_size, *input_shape)
         if _scope is not None:
@@ -163,7 +164,7 @@ class Layer(BaseLayer):
     def compute_output_shape(self, input_shape: Any) -> Any:
         """The shapes of the outputs for shapes of inputs: a layer made the same way is called in a graph of its own."""
         many = isinstance(input_shape, list) and bool(input_shape) and isinstance(input_shape[0], (tuple, list, TensorShape))
-        args, kwargs = self._made_with
+        args, kwargs = self._made_with  # type: ignore[attr-defined]
         with Graph().as_default():
             inputs = [array_ops.placeholder(self._dtype or dtypes.float32, TensorShape(s)) for s in (input_shape if many else [input_shape])]
             outputs = type(self)(*args, **kwargs)(inputs if many else inputs[0])

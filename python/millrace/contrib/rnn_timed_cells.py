@@ -88,9 +88,9 @@ class GLSTMCell(RNNCell):
             def gate(number: int, name: str) -> Tensor:
                 bias = get_variable("bias_" + name, [self._num_units], inputs.dtype.base_dtype, init_ops.constant_initializer(0.0))
                 return nn_ops.bias_add(array_ops.concat([p[number] for p in parts], 1), bias)  # type: ignore[no-any-return]
-            i, j, f, o = (gate(number, name) for number, name in enumerate("ijfo"))
-            new_c = gen_ops.sigmoid(f + self._forget_bias) * c + gen_ops.sigmoid(i) * gen_ops.tanh(j)
-            new_h = gen_ops.sigmoid(o) * self._activation(new_c)
+            take, fresh, keep, show = (gate(number, name) for number, name in enumerate("ijfo"))
+            new_c = gen_ops.sigmoid(keep + self._forget_bias) * c + gen_ops.sigmoid(take) * gen_ops.tanh(fresh)
+            new_h = gen_ops.sigmoid(show) * self._activation(new_c)
             if self._num_proj is not None:
                 with variable_scope("projection"):
                     new_h = _linear(new_h, self._num_proj, False)
@@ -126,7 +126,7 @@ class TimeFreqLSTMCell(RNNCell):
         bias = get_variable("B", [4 * units], dtype, init_ops.zeros_initializer())
         peep = [get_variable("W_%s_diag" % name, [units], dtype, self._initializer) for name in "FIO"] if self._peepholes else None
         below = array_ops.zeros([array_ops.shape(inputs)[0], units], dtype)
-        states, outputs = [], []
+        states, outputs = [], []  # type: ignore[var-annotated]
         for k, window in enumerate(windows):
             c, m = state[:, 2 * k * units:(2 * k + 1) * units], state[:, (2 * k + 1) * units:(2 * k + 2) * units]
             gates = nn_ops.bias_add(matrix_ops.matmul(array_ops.concat([window, m, below], 1), weights), bias)

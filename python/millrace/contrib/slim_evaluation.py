@@ -1,4 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
+# mypy: implicit-reexport
 """tf.contrib.slim.evaluation: running an evaluation on checkpoints as they appear."""
 from __future__ import annotations
 

@@ -178,12 +178,12 @@ class Identity(Bijector):
     def _forward(self, x: Any) -> Any:
         return x
 
-    _inverse = _forward
+    _inverse = _forward  # type: ignore[assignment]
 
     def _forward_log_det_jacobian(self, x: Any) -> Any:
         return convert_to_tensor(0.0, x.dtype.base_dtype)
 
-    _inverse_log_det_jacobian = _forward_log_det_jacobian
+    _inverse_log_det_jacobian = _forward_log_det_jacobian  # type: ignore[assignment]
 
 
 class ConditionalBijector(Bijector):

@@ -1,4 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
+# mypy: implicit-reexport
 """Helpers of distributions."""
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
+# mypy: implicit-reexport
 """What an exported model takes, and the folders that exports go to."""
 from __future__ import annotations
 

@@ -131,7 +131,7 @@ def switch(condition: Any, then_expression: Any, else_expression: Any) -> Any:
     """One of two tensors, by a condition: a scalar, or one for each entry."""
     condition = math_ops.cast(condition, dtypes.bool_)
     if ndim(condition) == 0:
-        return control_flow_ops.cond(condition, *[e if callable(e) else (lambda e=e: array_ops.identity(e)) for e in (then_expression, else_expression)])
+        return control_flow_ops.cond(condition, *[e if callable(e) else (lambda e=e: array_ops.identity(e)) for e in (then_expression, else_expression)])  # type: ignore[arg-type]
     x, y = (convert_to_tensor(e() if callable(e) else e) for e in (then_expression, else_expression))
     if (ndim(condition) or 0) < (ndim(x) or 0):
         wide = array_ops.reshape(condition, array_ops.concat([shape(condition), [1] * (ndim(x) - ndim(condition))], 0))
@@ -483,7 +483,7 @@ def normalize_batch_in_training(x: Any, gamma: Any, beta: Any, reduction_axes: A
     wide = [None if v is None else v if axes == list(range(ndim(x)))[:-1] else array_ops.reshape(v, [s if s == 1 else x.get_shape().as_list()[i] for i, s in
                                                                                                 enumerate(size)])
             for v in (mean_, variance, beta, gamma)]
-    return nn_ops.batch_normalization(x, *wide, epsilon), mean_, variance
+    return nn_ops.batch_normalization(x, *wide, epsilon), mean_, variance  # type: ignore[arg-type, call-arg]
 
 
 def batch_normalization(x: Any, mean: Any, var: Any, beta: Any, gamma: Any, epsilon: float = 1e-3) -> Any:

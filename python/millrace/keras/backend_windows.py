@@ -119,7 +119,7 @@ def _pool(x: Any, pool_size: Any, strides: Any, padding: str, data_format: Any, 
         wide = _pool(array_ops.expand_dims(x, axis), [size[0], 1], [step[0], 1], padding, data_format, pool_mode, 2)
         return array_ops.squeeze(wide, [axis])
     op = {("max", 2): nn_ops.max_pool, ("avg", 2): nn_ops.avg_pool, ("max", 3): nn_ops.max_pool3d, ("avg", 3): nn_ops.avg_pool3d}[pool_mode, n]  # type: ignore[attr-defined]
-    return op(x, [1, 1, *size] if first else [1, *size, 1], [1, 1, *step] if first else [1, *step, 1], mode, data_format=_FORMATS[n][first])
+    return op(x, [1, 1, *size] if first else [1, *size, 1], [1, 1, *step] if first else [1, *step, 1], mode, data_format=_FORMATS[n][first])  # type: ignore[operator]
 
 
 def pool1d(x: Any, pool_size: Any, strides: Any = None, padding: str = "valid", data_format: Any = None, pool_mode: str = "max") -> Any:

@@ -1,4 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
+# mypy: implicit-reexport
 """tf.keras.models: Sequential, and models in files."""
 from __future__ import annotations
 

@@ -27,7 +27,7 @@ def _expanded(labels: Any, predictions: Tensor) -> Any:
             rank, wanted = labels.dense_shape.get_shape().as_list()[0] if labels.dense_shape.get_shape().ndims else None, predictions.get_shape().ndims
             wider = lambda: sparse_math_ops.sparse_reshape(labels, array_ops.concat([labels.dense_shape, [1]], 0))
             if rank is not None and wanted is not None:
-                return wider() if wanted == rank + 1 else labels
+                return wider() if wanted == rank + 1 else labels  # type: ignore[no-untyped-call]
             return control_flow_ops.cond(gen_ops.equal(array_ops.rank(predictions), array_ops.size(labels.dense_shape) + 1), wider, lambda: SparseTensor(
                 array_ops.identity(labels.indices), array_ops.identity(labels.values), array_ops.identity(labels.dense_shape)))
         given, wanted = labels.get_shape().ndims, predictions.get_shape().ndims
@@ -124,7 +124,7 @@ def _repeated(labels: Any, k: int) -> Any:
         ones = array_ops.ones_like(array_ops.shape(labels))
         return array_ops.tile(wide, array_ops.concat([ones[:-1], [k], ones[-1:]], 0))
     shape = labels.dense_shape
-    wide = sparse_math_ops.sparse_reshape(labels, array_ops.concat([shape[:-1], [1], shape[-1:]], 0))
+    wide = sparse_math_ops.sparse_reshape(labels, array_ops.concat([shape[:-1], [1], shape[-1:]], 0))  # type: ignore[assignment]
     rank = labels.dense_shape.get_shape().as_list()[0]
     return wide if k == 1 else sparse_math_ops.sparse_concat(-2 if rank is None else rank - 1, [wide] * k)
 

@@ -129,7 +129,7 @@ def _confusion_count(name: str, of_labels: bool, of_predictions: bool, doc: str)
         with variable_scope(name, metric.__name__, [predictions, labels, weights]):
             p, y, weights = _truth(labels, predictions, weights)
             flags = gen_ops.logical_and(y if of_labels else gen_ops.logical_not(y), p if of_predictions else gen_ops.logical_not(p))
-            return done(*_counted(flags, weights), metrics_collections, updates_collections)
+            return done(*_counted(flags, weights), metrics_collections, updates_collections)  # type: ignore[call-arg]
 
     metric.__name__, metric.__doc__ = name, doc
     return metric

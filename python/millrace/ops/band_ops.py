@@ -93,7 +93,7 @@ def tridiagonal_matmul(diagonals: Any, rhs: Any, diagonals_format: str = "compac
     """Products of matrices of three diagonals with matrices."""
     with name_scope(name, "tridiagonal_matmul", [rhs]):
         rhs = convert_to_tensor(rhs)
-        return gen_ops.tridiagonal_mat_mul(*_three_rows(diagonals, diagonals_format, rhs.dtype), rhs)  # type: ignore[no-any-return]
+        return gen_ops.tridiagonal_mat_mul(*_three_rows(diagonals, diagonals_format, rhs.dtype), rhs)  # type: ignore[call-arg, no-any-return]
 
 
 def tridiagonal_solve(diagonals: Any, rhs: Any, diagonals_format: str = "compact", transpose_rhs: bool = False, conjugate_rhs: bool = False,
@@ -102,7 +102,7 @@ def tridiagonal_solve(diagonals: Any, rhs: Any, diagonals_format: str = "compact
     with name_scope(name, "tridiagonal_solve", [rhs]):
         rhs = convert_to_tensor(rhs)
         rows = array_ops.concat(_three_rows(diagonals, diagonals_format, rhs.dtype), -2)
-        vector = rhs.get_shape().ndims is not None and rhs.get_shape().ndims == rows.get_shape().ndims - 1
+        vector = rhs.get_shape().ndims is not None and rhs.get_shape().ndims == rows.get_shape().ndims - 1  # type: ignore[operator]
         if vector:
             rhs = array_ops.expand_dims(rhs, -1)
         elif transpose_rhs:

@@ -58,7 +58,7 @@ def non_max_suppression_with_scores(boxes: Any, scores: Any, max_output_size: An
                                     soft_nms_sigma: Any = 0.0, name: Optional[str] = None) -> Any:
     """The boxes that stay, and their scores, which fall softly where soft_nms_sigma is above 0."""
     with name_scope(name, "non_max_suppression_with_scores"):
-        chosen, kept, _ = gen_ops.non_max_suppression_v5(boxes, scores, max_output_size, *(convert_to_tensor(v, dtypes.float32) for v in (
+        chosen, kept, _ = gen_ops.non_max_suppression_v5(boxes, scores, max_output_size, *(convert_to_tensor(v, dtypes.float32) for v in (  # type: ignore[arg-type, misc]
             iou_threshold, score_threshold, soft_nms_sigma)), pad_to_max_output_size=False)
     return chosen, kept
 

@@ -24,7 +24,7 @@ def _as_float(img: Any, max_val: Any) -> Tuple[Tensor, Tensor]:
 
 def _checked(first: Tensor, second: Tensor) -> None:
     for image in (first, second):
-        if image.get_shape().ndims is not None and image.get_shape().ndims < 3:
+        if image.get_shape().ndims is not None and image.get_shape().ndims < 3:  # type: ignore[operator]
             raise at_user_line(ValueError("images must have height, width and channels, got shape %s" % image.get_shape()))
     if not first.get_shape()[-3:].is_compatible_with(second.get_shape()[-3:]):
         raise at_user_line(ValueError("images of one shape are needed, got %s and %s" % (first.get_shape(), second.get_shape())))

@@ -207,7 +207,7 @@ class Identity(Initializer):
         if len(whole) != 2:
             raise at_user_line(ValueError("Identity matrix initializer can only be used for 2D matrices."))
         dtype = self.dtype if dtype is None else dtypes.as_dtype(dtype)
-        matrix = self.gain * np.eye(*whole)
+        matrix = self.gain * np.eye(whole[0], whole[1])
         if partition_info is not None:
             rows, columns = (slice(o, o + n) for o, n in zip(partition_info.var_offset, _dims(shape)))
             matrix = matrix[rows, columns]

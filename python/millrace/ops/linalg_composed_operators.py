@@ -75,7 +75,8 @@ class LinearOperatorBlockDiag(LinearOperator):
         self.operators = _listed(operators)
         blocks = [o.to_dense() for o in self.operators]
         width = sum(array_ops.shape(b)[-1] for b in blocks)
-        rows, at = [], 0
+        rows: List[Tensor] = []
+        at: Any = 0
         for block in blocks:
             size, rank = array_ops.shape(block), array_ops.rank(block)
             padding = array_ops.concat([array_ops.zeros([rank - 1, 2], dtypes.int32), array_ops.reshape(array_ops.stack([at, width - at - size[-1]]), [1, 2])], 0)
@@ -139,7 +140,7 @@ class _Circulant(LinearOperator):
 
     def __init__(self, spectrum: Any, input_output_dtype: Any = dtypes.complex64, name: Optional[str] = None, **unused: Any) -> None:
         self.spectrum = convert_to_tensor(spectrum)
-        sizes = self.spectrum.get_shape().as_list()[-self._dimensions:]
+        sizes: Any = self.spectrum.get_shape().as_list()[-self._dimensions:]
         if len(sizes) < self._dimensions or None in sizes:
             raise at_user_line(ValueError("The last %d sizes of the spectrum must be known, got shape %s" % (self._dimensions, self.spectrum.get_shape())))
         out = dtypes.as_dtype(input_output_dtype)

@@ -145,7 +145,7 @@ def _kind_of(item: Any) -> str:
         return "int64_list"
     if isinstance(item, float):
         return "float_list"
-    return "any_list" if isinstance(item, definitions.Any) else "node_list"
+    return "any_list" if isinstance(item, definitions.Any) else "node_list"  # type: ignore[attr-defined]
 
 
 def add_collection_def(meta_graph_def: Any, key: Any, graph: Optional[Graph] = None, export_scope: Optional[str] = None, exclude_nodes: Any = None,
@@ -161,7 +161,7 @@ def add_collection_def(meta_graph_def: Any, key: Any, graph: Optional[Graph] = N
     if not values:
         return
     try:
-        kind, written = _written(key, values, export_scope)
+        kind, written = _written(key, values, export_scope)  # type: ignore[arg-type]
         getattr(meta_graph_def.collection_def[key], kind).value.extend(written)
         getattr(meta_graph_def.collection_def[key], kind).SetInParent()
     except Exception as error:

@@ -1,4 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
+# mypy: implicit-reexport
 """Sessions that initialise or restore themselves, and call hooks around each step."""
 from __future__ import annotations
 

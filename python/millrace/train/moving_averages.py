@@ -54,7 +54,7 @@ def weighted_moving_average(value: Any, decay: Any, weight: Any, truediv: bool =
             variable = get_variable(what, shape=update.get_shape(), dtype=update.dtype.base_dtype, initializer=init_ops.zeros_initializer(),
                                     trainable=False, collections=collections)
             kept.append(assign_moving_average(variable, update, decay, zero_debias=False))
-        return (math_ops.truediv if truediv else math_ops.div)(*kept, name=scope.name)  # type: ignore[no-any-return]
+        return (math_ops.truediv if truediv else math_ops.div)(*kept, name=scope.name)  # type: ignore[arg-type, misc, no-any-return]
 
 
 class ExponentialMovingAverage:

@@ -60,7 +60,7 @@ class VariableSaveable(SaveableObject):
             value = array_ops.reshape(value, restored_shapes[0])
         keeps_shape = restored_shapes is None and self.op.get_shape().is_fully_defined()
         with self.op.graph.colocate_with(self.op):
-            return gen_ops.assign(self.op, value, validate_shape=keeps_shape)
+            return gen_ops.assign(self.op, value, validate_shape=keeps_shape)  # type: ignore[return-value]
 
 
 class ResourceVariableSaveable(SaveableObject):

@@ -1,4 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
+# mypy: implicit-reexport
 """Checkpoints: saving and restoring variables, and graphs with their collections."""
 from __future__ import annotations
 

@@ -26,11 +26,14 @@ def _host(device: Optional[str]) -> str:
     return spec.to_string()
 
 
+_Saveable = SaveableObject
+
+
 class BaseSaverBuilder:
     """Builds the operations of a saver. A subclass may state save_op and restore_op in other ways."""
 
     SaveSpec = SaveSpec
-    SaveableObject = SaveableObject
+    SaveableObject = SaveableObject  # a name of TensorFlow's; types below say _Saveable
     VariableSaveable = saveable_objects.VariableSaveable
     ResourceVariableSaveable = saveable_objects.ResourceVariableSaveable
 
@@ -39,18 +42,18 @@ class BaseSaverBuilder:
             raise at_user_line(RuntimeError("Unexpected write_version: %s" % (write_version,)))
         self._write_version = write_version
 
-    def save_op(self, filename_tensor: Any, saveables: List[SaveableObject]) -> Operation:
+    def save_op(self, filename_tensor: Any, saveables: List[_Saveable]) -> Operation:
         """An operation that writes the tensors of objects to a file."""
         specs = [spec for saveable in saveables for spec in saveable.specs]
         write = gen_ops.save_slices if self._write_version == V1 else gen_ops.save_v2
         return write(filename_tensor, [s.name for s in specs], [s.slice_spec for s in specs], [s.tensor for s in specs])  # type: ignore[no-any-return]
 
-    def restore_op(self, filename_tensor: Any, saveable: SaveableObject, preferred_shard: int) -> List[Tensor]:
+    def restore_op(self, filename_tensor: Any, saveable: _Saveable, preferred_shard: int) -> List[Tensor]:
         """The tensors of an object, read from a file. `preferred_shard` is for subclasses: the formats here find a shard by its index."""
         del preferred_shard
         return [gen_ops.restore_v2(filename_tensor, [s.name], [s.slice_spec], [s.dtype.base_dtype])[0] for s in saveable.specs]
 
-    def bulk_restore(self, filename_tensor: Any, saveables: List[SaveableObject], preferred_shard: int, restore_sequentially: bool) -> List[Tensor]:
+    def bulk_restore(self, filename_tensor: Any, saveables: List[_Saveable], preferred_shard: int, restore_sequentially: bool) -> List[Tensor]:
         """The tensors of all objects, read from a file one object at a time, or in order when `restore_sequentially`."""
         found: List[Tensor] = []
         for saveable in saveables:
@@ -65,7 +68,7 @@ class BaseSaverBuilder:
 
     # ---- saving ----
 
-    def _save_all(self, filename: Any, saveables: List[SaveableObject]) -> Tensor:
+    def _save_all(self, filename: Any, saveables: List[_Saveable]) -> Tensor:
         save = self.save_op(filename, saveables)
         with get_default_graph().colocate_with(filename.op):
             return control_flow_ops.with_dependencies([save], filename)  # type: ignore[no-any-return]
@@ -88,7 +91,7 @@ class BaseSaverBuilder:
 
     # ---- restoring ----
 
-    def _restore_all(self, filename: Any, saveables: List[SaveableObject], sequentially: bool, reshape: bool, shard: int = -1,
+    def _restore_all(self, filename: Any, saveables: List[_Saveable], sequentially: bool, reshape: bool, shard: int = -1,
                      name: str = "restore_all") -> Operation:
         tensors = self.bulk_restore(filename, saveables, shard, sequentially)
         assigned: List[Any] = []
@@ -109,8 +112,8 @@ class BaseSaverBuilder:
                 shards.append(self._restore_all(filename, saveables, sequentially, reshape, shard, "restore_shard"))
         return control_flow_ops.group(*shards, name="restore_all")
 
-    def _by_device(self, saveables: List[SaveableObject]) -> _PerDevice:
-        found: Dict[str, List[SaveableObject]] = {}
+    def _by_device(self, saveables: List[_Saveable]) -> _PerDevice:
+        found: Dict[str, List[_Saveable]] = {}
         for saveable in saveables:
             devices = {canonical_name(spec.device) for spec in saveable.specs}
             if len(devices) != 1:
@@ -140,7 +143,7 @@ class BaseSaverBuilder:
 class BulkSaverBuilder(BaseSaverBuilder):
     """A builder whose restoring operations read all objects at once, unless they are to be read in order."""
 
-    def bulk_restore(self, filename_tensor: Any, saveables: List[SaveableObject], preferred_shard: int, restore_sequentially: bool) -> List[Tensor]:
+    def bulk_restore(self, filename_tensor: Any, saveables: List[_Saveable], preferred_shard: int, restore_sequentially: bool) -> List[Tensor]:
         if restore_sequentially:
             return super().bulk_restore(filename_tensor, saveables, preferred_shard, restore_sequentially)
         specs = [spec for saveable in saveables for spec in saveable.specs]

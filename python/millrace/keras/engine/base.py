@@ -1,4 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
+# mypy: implicit-reexport
 """The base of the layers of tf.keras."""
 from __future__ import annotations
 

@@ -188,8 +188,8 @@ class Network(Layer):
             training = K.phase_requests() > asked or any(getattr(x, "_uses_learning_phase", False) for x in tensors)
             for i, (t, x) in enumerate(zip(node.output_tensors, made)):
                 if isinstance(x, Tensor) and not any(x is given for given in tensors):
-                    x._uses_learning_phase = training
-                    x._keras_mask = after[i] if i < len(after) else None
+                    x._uses_learning_phase = training  # type: ignore[attr-defined]
+                    x._keras_mask = after[i] if i < len(after) else None  # type: ignore[attr-defined]
                 known[id(t)] = (x, after[i] if i < len(after) else None)
         return [known[id(t)][0] for t in self.outputs], [known[id(t)][1] for t in self.outputs]
 

@@ -175,7 +175,7 @@ class Model(TrainingLoops, SavedWeights, Network):
         masks = listed(self.compute_mask(self.inputs, None)) or [None] * len(outputs)
         per_output, weighted = _collect(self._given_metrics, names, "metrics"), _collect(self._given_weighted, names, "metrics")
         self.loss_functions, self.sample_weight_modes = functions, modes
-        self.targets, self.sample_weights, self._feed_targets, self._feed_outputs = [], [], [], []
+        self.targets, self.sample_weights, self._feed_targets, self._feed_outputs = [], [], [], []  # type: ignore[var-annotated]
         self._feed_weights: List[Any] = []
         self._feed_names: List[str] = []
         parts, total = [], None
@@ -184,7 +184,7 @@ class Model(TrainingLoops, SavedWeights, Network):
             for i, (y, name, function, share, mode) in enumerate(zip(outputs, names, functions, shares, modes)):
                 if function is None:
                     self.targets.append(None)
-                    self.sample_weights.append(None)
+                    self.sample_weights.append(None)  # type: ignore[arg-type]
                     continue
                 rank, integers = K.ndim(y) or 1, function is losses.sparse_categorical_crossentropy
                 target = targets[i]
@@ -215,12 +215,12 @@ class Model(TrainingLoops, SavedWeights, Network):
         if total is None:
             raise at_user_line(ValueError("The model cannot be compiled because it has no loss to optimize."))
         self.total_loss = total
-        self.metrics = []
+        self.metrics = []  # type: ignore[var-annotated]
         with name_scope("metrics"):
             for i, name in enumerate(names):
                 if functions[i] is None:
                     continue
-                for metric, weights in [(m, None) for m in per_output[i]] + [(m, self.sample_weights[i]) for m in weighted[i]]:
+                for metric, weights in [(m, None) for m in per_output[i]] + [(m, self.sample_weights[i]) for m in weighted[i]]:  # type: ignore[assignment]
                     self._add_metric(metric, i, name, functions[i], masks[i] if i < len(masks) else None, weights)
         self._measures = [self.total_loss, *self._measures]
         self._functions = {k: v for k, v in self._functions.items() if k == "saver"}

@@ -2,7 +2,7 @@
 """Activations with settings or weights."""
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Tuple
 
 from millrace.framework.tensor_shape import TensorShape
 from millrace.keras import activations
@@ -14,7 +14,7 @@ from millrace.ops import gen_ops, math_ops, nn_ops
 class LeakyReLU(SettingsLayer):
     """max(alpha x, x)."""
 
-    settings = ("alpha",)
+    settings: Tuple[str, ...] = ("alpha",)
     supports_masking = True
 
     def __init__(self, alpha: float = 0.3, **kwargs: Any) -> None:
@@ -29,7 +29,7 @@ class LeakyReLU(SettingsLayer):
 class PReLU(SettingsLayer):
     """x, or alpha x below zero, with an alpha that is learned for each place."""
 
-    settings = ("alpha_initializer", "alpha_regularizer", "alpha_constraint", "shared_axes")
+    settings: Tuple[str, ...] = ("alpha_initializer", "alpha_regularizer", "alpha_constraint", "shared_axes")
     supports_masking = True
 
     def __init__(self, alpha_initializer: Any = "zeros", alpha_regularizer: Any = None, alpha_constraint: Any = None, shared_axes: Any = None,
@@ -44,7 +44,7 @@ class PReLU(SettingsLayer):
         for axis in self.shared_axes or []:
             sizes[axis - 1] = 1
         self.alpha = self.add_weight("alpha", sizes, None, self.alpha_initializer, self.alpha_regularizer, True, self.alpha_constraint)
-        self.input_spec = InputSpec(ndim=len(sizes) + 1, axes={i + 1: n for i, n in enumerate(sizes) if i + 1 not in (self.shared_axes or [])})
+        self.input_spec = InputSpec(ndim=len(sizes) + 1, axes={i + 1: n for i, n in enumerate(sizes) if i + 1 not in (self.shared_axes or [])})  # type: ignore[misc]
         self.built = True
 
     def call(self, inputs: Any) -> Any:  # type: ignore[override]
@@ -55,7 +55,7 @@ class PReLU(SettingsLayer):
 class ELU(SettingsLayer):
     """x, or alpha (exp(x) - 1) below zero."""
 
-    settings = ("alpha",)
+    settings: Tuple[str, ...] = ("alpha",)
     supports_masking = True
 
     def __init__(self, alpha: float = 1.0, **kwargs: Any) -> None:
@@ -70,7 +70,7 @@ class ELU(SettingsLayer):
 class ThresholdedReLU(SettingsLayer):
     """x above a threshold, else 0."""
 
-    settings = ("theta",)
+    settings: Tuple[str, ...] = ("theta",)
     supports_masking = True
 
     def __init__(self, theta: float = 1.0, **kwargs: Any) -> None:
@@ -85,7 +85,7 @@ class ThresholdedReLU(SettingsLayer):
 class ReLU(SettingsLayer):
     """max(x, 0), with a slope below and a largest value."""
 
-    settings = ("max_value", "negative_slope", "threshold")
+    settings: Tuple[str, ...] = ("max_value", "negative_slope", "threshold")
     supports_masking = True
 
     def __init__(self, max_value: Any = None, negative_slope: float = 0.0, threshold: float = 0.0, **kwargs: Any) -> None:
@@ -100,7 +100,7 @@ class ReLU(SettingsLayer):
 class Softmax(SettingsLayer):
     """softmax over an axis."""
 
-    settings = ("axis",)
+    settings: Tuple[str, ...] = ("axis",)
     supports_masking = True
 
     def __init__(self, axis: int = -1, **kwargs: Any) -> None:

@@ -2,7 +2,7 @@
 """Convolutions."""
 from __future__ import annotations
 
-from typing import Any, List, Optional
+from typing import Any, List, Optional, Tuple
 
 from millrace.framework.errors import at_user_line
 from millrace.framework.tensor_shape import TensorShape
@@ -18,7 +18,7 @@ _KERNEL = ("filters", "kernel_size", "strides", "padding", "data_format", "dilat
 class _Conv(SettingsLayer):
     """What convolutions have in common."""
 
-    settings = _KERNEL
+    settings: Tuple[str, ...] = _KERNEL
     rank = 2
 
     def __init__(self, filters: int, kernel_size: Any, strides: Any = 1, padding: str = "valid", data_format: Optional[str] = None, dilation_rate: Any = 1,
@@ -94,7 +94,7 @@ class Conv3D(_Conv):
 class Conv2DTranspose(_Conv):
     """The transpose of a convolution of images."""
 
-    settings = tuple(n for n in _KERNEL if n != "dilation_rate")
+    settings: Tuple[str, ...] = tuple(n for n in _KERNEL if n != "dilation_rate")
 
     def __init__(self, filters: int, kernel_size: Any, strides: Any = 1, padding: str = "valid", data_format: Any = None, activation: Any = None, *args: Any,
                  **kwargs: Any) -> None:
@@ -123,7 +123,7 @@ class Conv3DTranspose(Conv2DTranspose):
 class DepthwiseConv2D(_Conv):
     """A convolution of each channel alone."""
 
-    settings = ("kernel_size", "strides", "padding", "depth_multiplier", "data_format", "activation", "use_bias", "depthwise_initializer", "bias_initializer",
+    settings: Tuple[str, ...] = ("kernel_size", "strides", "padding", "depth_multiplier", "data_format", "activation", "use_bias", "depthwise_initializer", "bias_initializer",
                 "depthwise_regularizer", "bias_regularizer", "activity_regularizer", "depthwise_constraint", "bias_constraint")
 
     def __init__(self, kernel_size: Any, strides: Any = 1, padding: str = "valid", depth_multiplier: int = 1, data_format: Any = None, activation: Any = None,
@@ -151,7 +151,7 @@ class DepthwiseConv2D(_Conv):
 class SeparableConv2D(_Conv):
     """A convolution of each channel alone, then a 1x1 convolution."""
 
-    settings = ("filters", "kernel_size", "strides", "padding", "data_format", "dilation_rate", "depth_multiplier", "activation", "use_bias",
+    settings: Tuple[str, ...] = ("filters", "kernel_size", "strides", "padding", "data_format", "dilation_rate", "depth_multiplier", "activation", "use_bias",
                 "depthwise_initializer", "pointwise_initializer", "bias_initializer", "depthwise_regularizer", "pointwise_regularizer", "bias_regularizer",
                 "activity_regularizer", "depthwise_constraint", "pointwise_constraint", "bias_constraint")
 
@@ -186,7 +186,7 @@ class SeparableConv2D(_Conv):
             left = (self.kernel_size[0] - 1) * self.dilation_rate[0]
             x, padding = array_ops.pad(x, [[0, 0], [0, 0], [left, 0]] if self._first else [[0, 0], [left, 0], [0, 0]]), "valid"
         kernels = [array_ops.expand_dims(k.value(), 0) for k in (self.depthwise_kernel, self.pointwise_kernel)]
-        made = K.separable_conv2d(array_ops.expand_dims(x, axis), *kernels, self.strides * 2, padding, self.data_format, (1, *self.dilation_rate))
+        made = K.separable_conv2d(array_ops.expand_dims(x, axis), *kernels, self.strides * 2, padding, self.data_format, (1, *self.dilation_rate))  # type: ignore[arg-type, call-arg]
         return array_ops.squeeze(made, [axis])
 
 

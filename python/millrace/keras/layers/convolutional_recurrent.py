@@ -18,7 +18,7 @@ from millrace.ops import array_ops
 class ConvLSTM2DCell(LSTMCell):
     """A step of a long short-term memory of images."""
 
-    settings = ("filters", "kernel_size", "strides", "padding", "data_format", "dilation_rate",
+    settings: Tuple[str, ...] = ("filters", "kernel_size", "strides", "padding", "data_format", "dilation_rate",
                 *(n for n in LSTMCell.settings if n not in ("units", "implementation")))
 
     def __init__(self, filters: int, kernel_size: Any, strides: Any = (1, 1), padding: str = "valid", data_format: Any = None, dilation_rate: Any = (1, 1),

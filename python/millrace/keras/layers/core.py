@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import marshal
 import types
-from typing import Any, Dict, Optional
+from typing import Any, Dict, Optional, Tuple
 
 import numpy as np
 
@@ -22,7 +22,7 @@ from millrace.ops import array_ops, gen_ops, math_ops, nn_ops
 class Masking(SettingsLayer):
     """Leaves out the steps of which all entries have a value."""
 
-    settings = ("mask_value",)
+    settings: Tuple[str, ...] = ("mask_value",)
     supports_masking = True
 
     def __init__(self, mask_value: float = 0.0, **kwargs: Any) -> None:
@@ -46,7 +46,7 @@ class Masking(SettingsLayer):
 class Dropout(SettingsLayer):
     """While training, elements set to zero."""
 
-    settings = ("rate", "noise_shape", "seed")
+    settings: Tuple[str, ...] = ("rate", "noise_shape", "seed")
     supports_masking = True
 
     def __init__(self, rate: float = 0.5, noise_shape: Any = None, seed: Optional[int] = None, **kwargs: Any) -> None:
@@ -69,7 +69,7 @@ class Dropout(SettingsLayer):
 class SpatialDropout1D(Dropout):
     """While training, whole channels of sequences set to zero."""
 
-    settings = ("rate",)
+    settings: Tuple[str, ...] = ("rate",)
     rank = 1
 
     def __init__(self, rate: float = 0.5, data_format: Any = None, **kwargs: Any) -> None:
@@ -88,21 +88,21 @@ class SpatialDropout1D(Dropout):
 class SpatialDropout2D(SpatialDropout1D):
     """While training, whole channels of images set to zero."""
 
-    settings = ("rate", "data_format")
+    settings: Tuple[str, ...] = ("rate", "data_format")
     rank = 2
 
 
 class SpatialDropout3D(SpatialDropout1D):
     """While training, whole channels of volumes set to zero."""
 
-    settings = ("rate", "data_format")
+    settings: Tuple[str, ...] = ("rate", "data_format")
     rank = 3
 
 
 class Activation(SettingsLayer):
     """An activation."""
 
-    settings = ("activation",)
+    settings: Tuple[str, ...] = ("activation",)
     supports_masking = True
 
     def __init__(self, activation: Any, **kwargs: Any) -> None:
@@ -117,7 +117,7 @@ class Activation(SettingsLayer):
 class Reshape(SettingsLayer):
     """Another shape of each example."""
 
-    settings = ("target_shape",)
+    settings: Tuple[str, ...] = ("target_shape",)
 
     def __init__(self, target_shape: Any, **kwargs: Any) -> None:
         super().__init__(**kwargs)
@@ -151,7 +151,7 @@ class Reshape(SettingsLayer):
 class Permute(SettingsLayer):
     """Axes of each example in another order, counted from 1."""
 
-    settings = ("dims",)
+    settings: Tuple[str, ...] = ("dims",)
 
     def __init__(self, dims: Any, **kwargs: Any) -> None:
         super().__init__(**kwargs)
@@ -166,7 +166,7 @@ class Permute(SettingsLayer):
 class Flatten(SettingsLayer):
     """[batch, ...] as [batch, elements]."""
 
-    settings = ("data_format",)
+    settings: Tuple[str, ...] = ("data_format",)
 
     def __init__(self, data_format: Any = None, **kwargs: Any) -> None:
         super().__init__(**kwargs)
@@ -187,7 +187,7 @@ class Flatten(SettingsLayer):
 class RepeatVector(SettingsLayer):
     """Each vector n times."""
 
-    settings = ("n",)
+    settings: Tuple[str, ...] = ("n",)
 
     def __init__(self, n: int, **kwargs: Any) -> None:
         super().__init__(**kwargs)
@@ -268,7 +268,7 @@ _KNOWN: Dict[str, Any] = {}
 class Dense(SettingsLayer):
     """activation(inputs kernel + bias)."""
 
-    settings = ("units", "activation", "use_bias", "kernel_initializer", "bias_initializer", "kernel_regularizer", "bias_regularizer", "activity_regularizer",
+    settings: Tuple[str, ...] = ("units", "activation", "use_bias", "kernel_initializer", "bias_initializer", "kernel_regularizer", "bias_regularizer", "activity_regularizer",
                 "kernel_constraint", "bias_constraint")
     supports_masking = True
 
@@ -314,7 +314,7 @@ class Dense(SettingsLayer):
 class ActivityRegularization(SettingsLayer):
     """What goes in; its size is added to the loss."""
 
-    settings = ("l1", "l2")
+    settings: Tuple[str, ...] = ("l1", "l2")
     supports_masking = True
 
     def __init__(self, l1: float = 0.0, l2: float = 0.0, **kwargs: Any) -> None:

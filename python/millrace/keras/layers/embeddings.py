@@ -2,7 +2,7 @@
 """Rows of a table at numbers."""
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Tuple
 
 from millrace.framework import dtypes
 from millrace.framework.errors import at_user_line
@@ -15,7 +15,7 @@ from millrace.ops import gen_ops, math_ops, nn_ops
 class Embedding(SettingsLayer):
     """The rows of a table at numbers."""
 
-    settings = ("input_dim", "output_dim", "embeddings_initializer", "embeddings_regularizer", "activity_regularizer", "embeddings_constraint", "mask_zero",
+    settings: Tuple[str, ...] = ("input_dim", "output_dim", "embeddings_initializer", "embeddings_regularizer", "activity_regularizer", "embeddings_constraint", "mask_zero",
                 "input_length")
 
     def __init__(self, input_dim: int, output_dim: int, embeddings_initializer: Any = "uniform", embeddings_regularizer: Any = None,

@@ -2,7 +2,7 @@
 """Convolutions with a kernel of its own at each place."""
 from __future__ import annotations
 
-from typing import Any, List
+from typing import Any, List, Tuple
 
 from millrace.framework.errors import at_user_line
 from millrace.framework.tensor_shape import TensorShape
@@ -15,7 +15,7 @@ from millrace.layers_utils import conv_output_length
 class LocallyConnected2D(_Conv):
     """A convolution of images with a kernel of its own at each place."""
 
-    settings = tuple(n for n in _Conv.settings if n != "dilation_rate")
+    settings: Tuple[str, ...] = tuple(n for n in _Conv.settings if n != "dilation_rate")
 
     def __init__(self, filters: int, kernel_size: Any, strides: Any = 1, padding: str = "valid", data_format: Any = None, activation: Any = None, *args: Any,
                  **kwargs: Any) -> None:

@@ -2,7 +2,7 @@
 """Several tensors as one."""
 from __future__ import annotations
 
-from typing import Any, List
+from typing import Any, List, Tuple
 
 from millrace.framework import dtypes
 from millrace.framework.errors import at_user_line
@@ -92,7 +92,7 @@ Minimum, minimum = _folding("Minimum", "The smallest of tensors.", gen_ops.minim
 class Concatenate(_Merge):
     """Tensors joined along an axis."""
 
-    settings = ("axis",)
+    settings: Tuple[str, ...] = ("axis",)
 
     def __init__(self, axis: int = -1, **kwargs: Any) -> None:
         super().__init__(**kwargs)
@@ -129,7 +129,7 @@ class Concatenate(_Merge):
 class Dot(_Merge):
     """The inner product of two tensors along an axis of each."""
 
-    settings = ("axes", "normalize")
+    settings: Tuple[str, ...] = ("axes", "normalize")
     most = 2
 
     def __init__(self, axes: Any, normalize: bool = False, **kwargs: Any) -> None:

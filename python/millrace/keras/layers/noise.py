@@ -2,7 +2,7 @@
 """Noise while training."""
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Tuple
 
 import numpy as np
 
@@ -14,7 +14,7 @@ from millrace.ops import array_ops, gen_ops, math_ops
 class GaussianNoise(SettingsLayer):
     """Noise added."""
 
-    settings = ("stddev",)
+    settings: Tuple[str, ...] = ("stddev",)
     supports_masking = True
 
     def __init__(self, stddev: float = 0.1, **kwargs: Any) -> None:
@@ -29,7 +29,7 @@ class GaussianNoise(SettingsLayer):
 class GaussianDropout(SettingsLayer):
     """Multiplied by normal numbers around 1."""
 
-    settings = ("rate",)
+    settings: Tuple[str, ...] = ("rate",)
     supports_masking = True
 
     def __init__(self, rate: float = 0.5, **kwargs: Any) -> None:
@@ -47,7 +47,7 @@ class GaussianDropout(SettingsLayer):
 class AlphaDropout(SettingsLayer):
     """Elements set to what selu gives far below zero, so that means and variances stay."""
 
-    settings = ("rate",)
+    settings: Tuple[str, ...] = ("rate",)
     supports_masking = True
 
     def __init__(self, rate: float = 0.5, noise_shape: Any = None, seed: Any = None, **kwargs: Any) -> None:

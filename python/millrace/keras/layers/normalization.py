@@ -2,7 +2,7 @@
 """Normalisation by statistics of batches or of examples."""
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Tuple
 
 from millrace.framework.errors import at_user_line
 from millrace.framework.tensor_shape import TensorShape
@@ -15,7 +15,7 @@ from millrace.ops import array_ops, gen_ops, math_ops, nn_ops
 class BatchNormalization(SettingsLayer):
     """Normalisation by the statistics of the batch while training, by their moving averages otherwise."""
 
-    settings = ("axis", "momentum", "epsilon", "center", "scale", "beta_initializer", "gamma_initializer", "moving_mean_initializer",
+    settings: Tuple[str, ...] = ("axis", "momentum", "epsilon", "center", "scale", "beta_initializer", "gamma_initializer", "moving_mean_initializer",
                 "moving_variance_initializer", "beta_regularizer", "gamma_regularizer", "beta_constraint", "gamma_constraint")
     supports_masking = True
 
@@ -62,7 +62,7 @@ class BatchNormalization(SettingsLayer):
 class LayerNormalization(SettingsLayer):
     """Each example normalised by its own mean and variance along axes."""
 
-    settings = ("axis", "epsilon", "center", "scale", "beta_initializer", "gamma_initializer", "beta_regularizer", "gamma_regularizer", "beta_constraint",
+    settings: Tuple[str, ...] = ("axis", "epsilon", "center", "scale", "beta_initializer", "gamma_initializer", "beta_regularizer", "gamma_regularizer", "beta_constraint",
                 "gamma_constraint")
     supports_masking = True
 

@@ -49,7 +49,7 @@ class _GlobalPooling(SettingsLayer):
 
 def _kind(base: Any, name: str, rank: int, mode: str) -> Any:
     doc = "The %s values of %s." % ("largest" if mode == "max" else "mean", "windows" if base is _Pooling else "all steps or places")
-    settings = base.settings if rank > 1 else tuple(n for n in base.settings if n != "data_format")
+    settings: Tuple[str, ...] = base.settings if rank > 1 else tuple(n for n in base.settings if n != "data_format")
     return type(name, (base,), {"rank": rank, "mode": mode, "settings": settings, "__doc__": doc, "__module__": __name__})
 
 

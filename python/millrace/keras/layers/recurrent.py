@@ -103,7 +103,7 @@ class SimpleRNNCell(_Cell):
 
 
 class _GatedCell(_Cell):
-    settings = (*_CELL, "recurrent_activation", "implementation")
+    settings: Tuple[str, ...] = (*_CELL, "recurrent_activation", "implementation")
 
     def __init__(self, units: int, activation: Any = "tanh", recurrent_activation: Any = "hard_sigmoid", *args: Any, implementation: int = 1, **kwargs: Any) -> None:
         super().__init__(units, activation, *args, **kwargs)
@@ -129,7 +129,7 @@ class GRUCell(_GatedCell):
 class LSTMCell(_GatedCell):
     """Long short-term memory."""
 
-    settings = (*_GatedCell.settings, "unit_forget_bias")
+    settings: Tuple[str, ...] = (*_GatedCell.settings, "unit_forget_bias")
     gates, states = 4, 2
 
     def __init__(self, units: int, activation: Any = "tanh", recurrent_activation: Any = "hard_sigmoid", use_bias: bool = True,

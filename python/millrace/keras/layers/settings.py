@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
+# mypy: implicit-reexport
 """Layers whose settings are listed once: set by name, and given back by get_config."""
 from __future__ import annotations
 
-from typing import Any, Dict, Tuple
+from typing import TYPE_CHECKING, Any, Dict, Tuple
 
 from millrace.keras import activations, constraints, initializers, regularizers
 from millrace.keras.engine.base import Layer
@@ -20,6 +21,9 @@ class SettingsLayer(Layer):
     """A layer with the attributes that `settings` names; those of initializers and the like are understood by name."""
 
     settings: Tuple[str, ...] = ()
+
+    if TYPE_CHECKING:
+        def __getattr__(self, name: str) -> Any: ...  # those of `settings`
 
     def _set(self, **values: Any) -> None:
         for name, value in values.items():

@@ -60,7 +60,7 @@ class ZeroPadding2D(_Bordered):
 class ZeroPadding1D(ZeroPadding2D):
     """Zeros before and after sequences."""
 
-    settings = ("padding",)
+    settings: Tuple[str, ...] = ("padding",)
     rank = 1
 
 
@@ -90,7 +90,7 @@ class Cropping2D(_Bordered):
 class Cropping1D(Cropping2D):
     """Sequences without their ends."""
 
-    settings = ("cropping",)
+    settings: Tuple[str, ...] = ("cropping",)
     rank = 1
 
     def __init__(self, cropping: Any = (1, 1), **kwargs: Any) -> None:
@@ -140,7 +140,7 @@ class UpSampling2D(SettingsLayer):
 class UpSampling1D(UpSampling2D):
     """Each step several times."""
 
-    settings = ("size",)
+    settings: Tuple[str, ...] = ("size",)
     rank = 1
 
     def __init__(self, size: int = 2, **kwargs: Any) -> None:

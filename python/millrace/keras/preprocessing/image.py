@@ -129,7 +129,7 @@ class ImageDataGenerator:
         self.rescale, self.preprocessing_function = rescale, preprocessing_function
         self.channel_axis, self.row_axis, self.col_axis = (1, 2, 3) if self.data_format == "channels_first" else (3, 1, 2)
         if np.isscalar(zoom_range):
-            self.zoom_range: Any = [1 - zoom_range, 1 + zoom_range]
+            self.zoom_range: Any = [1 - zoom_range, 1 + zoom_range]  # type: ignore[operator]
         elif len(zoom_range) == 2:
             self.zoom_range = list(zoom_range)
         else:

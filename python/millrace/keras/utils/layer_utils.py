@@ -15,7 +15,7 @@ def count_params(weights: Any) -> int:
 def print_summary(model: Any, line_length: Optional[int] = None, positions: Any = None, print_fn: Any = None) -> None:
     """Prints the layers of a model: name and class, shape, parameters; what feeds them where that is not the layer before."""
     show = print_fn or print
-    nodes = getattr(model, "_network_nodes", set())
+    nodes: Any = getattr(model, "_network_nodes", set())
     branched = any(len([n for n in layer._inbound_nodes if id(n) in nodes]) > 1 or any(len(n.inbound_layers) > 1 for n in layer._inbound_nodes if id(n) in nodes)
                    for layer in model.layers)
     width = line_length or (98 if branched else 65)

@@ -64,7 +64,7 @@ class Coordinator {
   // The caller's thread helps while it waits.
   Status Run(const StepOptions& options, absl::Span<const Output> feeds, absl::Span<const Tensor> feed_values,
              absl::Span<const Output> fetches, absl::Span<Node* const> targets, std::vector<Tensor>* outputs);
-  // The same without a thread that waits: always by messages. `done` gets the fetches.
+  // The same without a thread that waits: always by messages. `done` gets the fetches. Unimplemented: with a deadline.
   void RunAsync(const StepOptions& options, RunSignature signature, std::vector<Tensor> feed_values,
                 Reply<std::vector<Tensor>> done);
 

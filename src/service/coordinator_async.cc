@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Steps that nobody waits for.
+#include <algorithm>
+
 #include "base/exceptions.h"
 #include "service/call_in_flight.h"
 
@@ -49,6 +51,9 @@ class Coordinator::AsyncRun final : public CallInFlight {
   }
 
   Status Check() const {
+    if (std::min(options_.timeout, coordinator_.options_.default_timeout) < absl::InfiniteDuration()) {
+      return Unimplemented("a step that no thread waits for cannot have a deadline");
+    }
     if (signature_.feeds.size() != feed_values_.size()) {
       return InvalidArgument(signature_.feeds.size(), " feeds, but ", feed_values_.size(), " values");
     }

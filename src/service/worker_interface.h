@@ -11,10 +11,10 @@
 
 namespace millrace {
 
-// Of one call; no part of the message.
+// Of one call; no part of the message. What a step has under way is ended by AbortStep.
 struct CallOptions {
-  absl::Duration timeout = absl::InfiniteDuration();
-  CancellationManager* cancellation = nullptr;  // may be null; lives until the reply
+  // May be null; lives until the reply. Gives up what registers partitions, and what is under way to another process.
+  CancellationManager* cancellation = nullptr;
   // For a worker in the caller's process, others do not look at them: the thread that waits for the step and helps to
   // run it, which lives until the reply; and whether it may work on the calling thread before the call returns.
   StepThread* caller = nullptr;
@@ -35,8 +35,8 @@ class InlinePartition {
 };
 
 // May be called concurrently. No call waits for its answer, none throws. An error of the call says that the message was
-// not obeyed: Aborted when session or incarnation are not those of the worker, Cancelled when the session was closed,
-// DeadlineExceeded, Unavailable. What is said in worker_messages.h is not repeated here.
+// not obeyed: Aborted when session or incarnation are not those of the worker, Cancelled when the session was closed or
+// the call given up, Unavailable. What is said in worker_messages.h is not repeated here.
 class WorkerInterface {
  public:
   virtual ~WorkerInterface() = default;

@@ -112,4 +112,4 @@ def __getattr__(name: str) -> _Any:
 
 
 def __dir__() -> _List[str]:
-    return sorted({n for n in globals() if not n.startswith("_") or n in ("__version__", "__file__")}.union(_names.under("")))
+    return sorted({n for n in _missing.there(globals()) if not n.startswith("_") or n in ("__version__", "__file__")}.union(_names.under("")))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any, List, Set
 
+from millrace.framework import not_provided as _not_provided
 from millrace.protos import definitions
 
 
@@ -102,3 +103,5 @@ def must_run_on_cpu(node: Any, pin_variables_on_cpu: bool = False) -> bool:
     """Whether a node has to be on a CPU."""
     op = getattr(node, "op", None)
     return pin_variables_on_cpu and op in ("Variable", "VariableV2")
+
+__getattr__ = _not_provided.getter("graph_util")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from typing import List
 
+from millrace.framework import not_provided as _not_provided
 from millrace.framework.versions import CXX11_ABI_FLAG, MONOLITHIC_BUILD  # noqa: F401
 
 _FOLDER = os.path.dirname(os.path.abspath(__file__))
@@ -28,3 +29,5 @@ def get_compile_flags() -> List[str]:
 def get_link_flags() -> List[str]:
     """What a linker is told."""
     return ["-L%s" % get_lib(), "-lmillrace"]
+
+__getattr__ = _not_provided.getter("sysconfig")

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 # mypy: implicit-reexport
 """tf.test: test cases. python/millrace/testing holds what it is made of."""
-from typing import Any
+from typing import Any, List
 from unittest import mock  # noqa: F401
 
+from millrace.framework import missing as _missing
 from millrace.framework import not_provided as _not_provided
 from millrace.protos.definitions import ConfigProto  # type: ignore[attr-defined]
 from millrace.testing.benchmark import Benchmark  # noqa: F401
@@ -34,3 +35,7 @@ def benchmark_config() -> Any:
 is_built_with_gpu_support = is_built_with_cuda
 
 __getattr__ = _not_provided.getter("test")
+
+
+def __dir__() -> List[str]:
+    return _missing.there(globals())

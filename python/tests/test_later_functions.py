@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import millrace as tf
-from millrace.framework import not_provided
+from millrace.framework import missing, not_provided
 
 
 @pytest.fixture
@@ -153,6 +153,13 @@ def test_data_experimental(sess, tmp_path):
             writer.write(tf.train.Example(features=tf.train.Features(feature={"n": tf.train.Feature(int64_list=tf.train.Int64List(value=[i]))})).SerializeToString())
     made = x.make_batched_features_dataset(str(tmp_path / "r"), 2, features, num_epochs=1, shuffle=False)
     assert [e["n"].tolist() for e in elements(made)] == [[0, 1], [2]]
+
+
+def test_dir_leaves_out_what_only_says_what_to_use():
+    for module in (tf, tf.train, tf.keras, tf.estimator, tf.test, tf.feature_column):
+        assert not [name for name in dir(module) if isinstance(getattr(module, name), missing.Missing)]
+    with pytest.raises(NotImplementedError, match="tf.Session in this process"):
+        tf.train.Server({})
 
 
 @pytest.mark.parametrize("path", sorted(not_provided.TABLE))

@@ -2,7 +2,7 @@
 """Names of TensorFlow that are not provided yet: they say so, and what to use instead, when they are called."""
 from __future__ import annotations
 
-from typing import Any, Dict
+from typing import Any, Dict, List
 
 from millrace.framework.errors import at_user_line
 
@@ -29,7 +29,13 @@ class Missing:
 
 
 def fill(namespace: Dict[str, Any], prefix: str, table: Dict[str, str]) -> None:
-    """Puts a Missing into a module for each name that it does not have."""
+    """Puts a Missing into a module for each name that it does not have. dir leaves them out."""
     for name, instead in table.items():
         if name not in namespace:
             namespace[name] = Missing(prefix + name, instead)
+    namespace.setdefault("__dir__", lambda: there(namespace))
+
+
+def there(namespace: Dict[str, Any]) -> List[str]:
+    """The names of a module that are not Missing."""
+    return sorted(name for name, value in namespace.items() if not isinstance(value, Missing))

@@ -136,6 +136,12 @@ test: disable_with_predicate is_cpu_target_available with_eager_op_as_function e
     tf.test.TestCase in one process
 summary: all_v2_summary_ops initialize SummaryDescription TaggedRunMetadata
     tf.summary.FileWriter and tf.summary.merge_all
+graph_util: import_graph_def
+    tf.import_graph_def
+sysconfig: get_build_info CXX_VERSION
+    tf.version
+saved_model: DEBUG_DIRECTORY DEBUG_INFO_FILENAME_PB
+    what TensorFlow 1.x has: this came with 2.x
 sparse: bincount
     tf.bincount
 """

@@ -106,17 +106,20 @@ bool IsOpaque(const Tensor& t) { return t.dtype() == DType::kResource || t.dtype
 
 // True when a byte is neither 0 nor 1.
 bool HasStrangeBool(const unsigned char* bytes, size_t size) {
-  constexpr size_t kWords = 8;  // side by side, as vectors
-  uint64_t seen[kWords] = {};
+  typedef uint64_t Words __attribute__((vector_size(16)));
+  Words seen[4] = {};
   size_t i = 0;
   for (; i + sizeof(seen) <= size; i += sizeof(seen)) {
-    uint64_t words[kWords];
-    std::memcpy(words, bytes + i, sizeof(words));
-    for (size_t k = 0; k < kWords; ++k) seen[k] |= words[k];
+#pragma GCC unroll 4
+    for (size_t k = 0; k < 4; ++k) {
+      Words here;
+      std::memcpy(&here, bytes + i + k * sizeof(here), sizeof(here));
+      seen[k] |= here;
+    }
   }
   uint64_t all = 0;
   for (; i < size; ++i) all |= bytes[i];
-  for (const uint64_t word : seen) all |= word;
+  for (const Words& words : seen) all |= words[0] | words[1];
   return (all & 0xfefefefefefefefeu) != 0;
 }
 

@@ -127,6 +127,17 @@ void FakeQuantChannels(const FakeQuantRanges& ranges, int64_t channels, const fl
   }
 }
 
+constexpr int64_t kLanes = 16, kGradBlock = 512;
+
+// sums[l] += v[i] for i = l, l + kLanes, ...
+inline void AddLanes(const float* v, int64_t n, double* sums) {
+  int64_t i = 0;
+  for (; i + kLanes <= n; i += kLanes) {
+    for (int64_t l = 0; l < kLanes; ++l) sums[l] += static_cast<double>(v[i + l]);
+  }
+  for (int64_t l = 0; i < n; ++i, ++l) sums[l] += static_cast<double>(v[i]);
+}
+
 void GradAll(const FakeQuantRange& range, const float* g, const float* x, float* y, int64_t n, double* below,
              double* above) {
   const FakeQuantRange r = range;
@@ -134,18 +145,16 @@ void GradAll(const FakeQuantRange& range, const float* g, const float* x, float*
 #pragma GCC ivdep
   for (int64_t i = 0; i < n; ++i) y[i] = empty | ((x[i] >= r.low) & (x[i] <= r.high)) ? g[i] : 0.0f;
   if (below == nullptr || empty) return;
-  constexpr int64_t kLanes = 16;
+  float under[kGradBlock], over[kGradBlock];
   double low[kLanes] = {}, high[kLanes] = {};
-  int64_t i = 0;
-  for (; i + kLanes <= n; i += kLanes) {
-    for (int64_t l = 0; l < kLanes; ++l) {
-      low[l] += static_cast<double>(x[i + l] < r.low ? g[i + l] : 0.0f);
-      high[l] += static_cast<double>(x[i + l] > r.high ? g[i + l] : 0.0f);
+  for (int64_t at = 0; at < n; at += kGradBlock) {
+    const int64_t m = n - at < kGradBlock ? n - at : kGradBlock;
+    for (int64_t i = 0; i < m; ++i) {
+      under[i] = x[at + i] < r.low ? g[at + i] : 0.0f;
+      over[i] = x[at + i] > r.high ? g[at + i] : 0.0f;
     }
-  }
-  for (int64_t l = 0; i < n; ++i, ++l) {
-    low[l] += static_cast<double>(x[i] < r.low ? g[i] : 0.0f);
-    high[l] += static_cast<double>(x[i] > r.high ? g[i] : 0.0f);
+    AddLanes(under, m, low);
+    AddLanes(over, m, high);
   }
   for (int64_t l = 0; l < kLanes; ++l) {
     *below += low[l];
@@ -162,10 +171,18 @@ void GradChannels(const FakeQuantRanges& ranges, int64_t channels, const float* 
       y[c] = (r.live[c] == 0) | ((x[c] >= r.low[c]) & (x[c] <= r.high[c])) ? g[c] : 0.0f;
     }
     if (below == nullptr) continue;
+    for (int64_t at = 0; at < channels; at += kGradBlock) {
+      const int64_t m = channels - at < kGradBlock ? channels - at : kGradBlock;
+      float under[kGradBlock], over[kGradBlock];
+      for (int64_t c = 0; c < m; ++c) {
+        const bool live = r.live[at + c] != 0;
+        under[c] = live & (x[at + c] < r.low[at + c]) ? g[at + c] : 0.0f;
+        over[c] = live & (x[at + c] > r.high[at + c]) ? g[at + c] : 0.0f;
+      }
 #pragma GCC ivdep
-    for (int64_t c = 0; c < channels; ++c) {
-      below[c] += static_cast<double>((r.live[c] != 0) & (x[c] < r.low[c]) ? g[c] : 0.0f);
-      above[c] += static_cast<double>((r.live[c] != 0) & (x[c] > r.high[c]) ? g[c] : 0.0f);
+      for (int64_t c = 0; c < m; ++c) below[at + c] += static_cast<double>(under[c]);
+#pragma GCC ivdep
+      for (int64_t c = 0; c < m; ++c) above[at + c] += static_cast<double>(over[c]);
     }
   }
 }

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Plain loops over q, for the compiler to vectorise.
+// Plain loops over q, for the compiler to vectorise. Signals are turned by squares in registers.
+#include <cstring>
+#include <utility>
+
 #include "kernels/cpu/engine/simd_targets.h"
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kernels/cpu/engine/fourier_tiles.cc"
@@ -183,6 +186,159 @@ void Run(const FourierPass<T>& f) {
   }
 }
 
+// A square of values: interleaving row i with row i + kSide / 2, log2(kSide) times, transposes it.
+template <typename T, int kBytes>
+struct Square {
+  static constexpr int kSide = kBytes / static_cast<int>(sizeof(T));
+  typedef T Row __attribute__((vector_size(kBytes)));
+  Row rows[kSide];
+
+  template <size_t... I>
+  static void Interleave(Row a, Row b, Row* low, Row* high, std::index_sequence<I...>) {
+    *low = __builtin_shufflevector(a, b, (static_cast<int>(I) % 2 * kSide + static_cast<int>(I) / 2)...);
+    *high = __builtin_shufflevector(a, b, (static_cast<int>(I) % 2 * kSide + (kSide + static_cast<int>(I)) / 2)...);
+  }
+  void Transpose() {
+#pragma GCC unroll 4
+    for (int round = 1; round < kSide; round *= 2) {
+      Row turned[kSide];
+#pragma GCC unroll 8
+      for (int i = 0; i < kSide / 2; ++i) {
+        Interleave(rows[i], rows[i + kSide / 2], &turned[2 * i], &turned[2 * i + 1], std::make_index_sequence<kSide>());
+      }
+#pragma GCC unroll 16
+      for (int i = 0; i < kSide; ++i) rows[i] = turned[i];
+    }
+  }
+};
+
+// Numbers of signals that lie along the memory, by squares of kBytes a side, from lane `l` on. Returns the first lane
+// that is left.
+template <typename T, int kBytes>
+int64_t GatherSquares(const SignalLayout& s, const T* values, int64_t l, int64_t n, T* re, T* im) {
+  constexpr int kSide = Square<T, kBytes>::kSide;
+  for (; l + kSide <= s.lanes; l += kSide) {
+    for (int64_t k = 0; k < n; k += kSide / 2) {
+      Square<T, kBytes> square;
+#pragma GCC unroll 16
+      for (int i = 0; i < kSide; ++i) std::memcpy(&square.rows[i], values + s.at[l + i] + 2 * k, kBytes);
+      square.Transpose();
+#pragma GCC unroll 8
+      for (int i = 0; i < kSide / 2; ++i) {
+        std::memcpy(re + (k + i) * s.lanes + l, &square.rows[2 * i], kBytes);
+        std::memcpy(im + (k + i) * s.lanes + l, &square.rows[2 * i + 1], kBytes);
+      }
+    }
+  }
+  return l;
+}
+template <typename T, int kBytes>
+int64_t ScatterSquares(const SignalLayout& s, const T* re, const T* im, T scale, int64_t l, int64_t n, T* values) {
+  constexpr int kSide = Square<T, kBytes>::kSide;
+  for (; l + kSide <= s.lanes; l += kSide) {
+    for (int64_t k = 0; k < n; k += kSide / 2) {
+      Square<T, kBytes> square;
+#pragma GCC unroll 8
+      for (int i = 0; i < kSide / 2; ++i) {
+        std::memcpy(&square.rows[2 * i], re + (k + i) * s.lanes + l, kBytes);
+        std::memcpy(&square.rows[2 * i + 1], im + (k + i) * s.lanes + l, kBytes);
+      }
+      square.Transpose();
+#pragma GCC unroll 16
+      for (int i = 0; i < kSide; ++i) {
+        const auto row = square.rows[i] * scale;
+        std::memcpy(values + s.at[l + i] + 2 * k, &row, kBytes);
+      }
+    }
+  }
+  return l;
+}
+
+#if HWY_TARGET <= HWY_AVX3
+constexpr int kWidest = 64;
+#elif HWY_TARGET <= HWY_AVX2
+constexpr int kWidest = 32;
+#else
+constexpr int kWidest = 16;
+#endif
+
+// Whether the lanes' numbers of one k lie side by side.
+bool SideBySide(const SignalLayout& s) {
+  for (int64_t l = 1; l < s.lanes; ++l) {
+    if (s.at[l] != s.at[0] + 2 * l) return false;
+  }
+  return true;
+}
+
+template <typename T>
+void GatherOf(const SignalLayout& s, const T* values, T* re, T* im) {
+  if (s.lanes > 1 && SideBySide(s)) {
+    for (int64_t k = 0; k < s.n; ++k) {
+      const T* from = values + s.at[0] + k * s.stride;
+#pragma GCC ivdep
+      for (int64_t l = 0; l < s.lanes; ++l) {
+        re[k * s.lanes + l] = from[2 * l];
+        im[k * s.lanes + l] = from[2 * l + 1];
+      }
+    }
+    return;
+  }
+  const auto one_by_one = [&](int64_t lane, int64_t begin) {
+    for (int64_t k = begin; k < s.n; ++k) {
+      re[k * s.lanes + lane] = values[s.at[lane] + k * s.stride];
+      im[k * s.lanes + lane] = values[s.at[lane] + k * s.stride + 1];
+    }
+  };
+  int64_t l = 0;
+  if (s.stride == 2) {
+    const int64_t n = s.n - s.n % (kWidest / static_cast<int64_t>(sizeof(T)) / 2);
+    l = GatherSquares<T, kWidest>(s, values, l, n, re, im);
+    if constexpr (kWidest > 32) l = GatherSquares<T, 32>(s, values, l, n, re, im);
+    if constexpr (kWidest > 16) l = GatherSquares<T, 16>(s, values, l, n, re, im);
+    for (int64_t done = 0; done < l; ++done) one_by_one(done, n);
+  }
+  for (; l < s.lanes; ++l) one_by_one(l, 0);
+}
+
+template <typename T>
+void ScatterOf(const SignalLayout& s, const T* re, const T* im, T scale, T* values) {
+  if (s.lanes > 1 && SideBySide(s)) {
+    for (int64_t k = 0; k < s.n; ++k) {
+      T* to = values + s.at[0] + k * s.stride;
+#pragma GCC ivdep
+      for (int64_t l = 0; l < s.lanes; ++l) {
+        to[2 * l] = re[k * s.lanes + l] * scale;
+        to[2 * l + 1] = im[k * s.lanes + l] * scale;
+      }
+    }
+    return;
+  }
+  const auto one_by_one = [&](int64_t lane, int64_t begin) {
+    for (int64_t k = begin; k < s.n; ++k) {
+      values[s.at[lane] + k * s.stride] = re[k * s.lanes + lane] * scale;
+      values[s.at[lane] + k * s.stride + 1] = im[k * s.lanes + lane] * scale;
+    }
+  };
+  int64_t l = 0;
+  if (s.stride == 2) {
+    const int64_t n = s.n - s.n % (kWidest / static_cast<int64_t>(sizeof(T)) / 2);
+    l = ScatterSquares<T, kWidest>(s, re, im, scale, l, n, values);
+    if constexpr (kWidest > 32) l = ScatterSquares<T, 32>(s, re, im, scale, l, n, values);
+    if constexpr (kWidest > 16) l = ScatterSquares<T, 16>(s, re, im, scale, l, n, values);
+    for (int64_t done = 0; done < l; ++done) one_by_one(done, n);
+  }
+  for (; l < s.lanes; ++l) one_by_one(l, 0);
+}
+
+void GatherFloat(const SignalLayout& s, const float* values, float* re, float* im) { GatherOf(s, values, re, im); }
+void GatherDouble(const SignalLayout& s, const double* values, double* re, double* im) { GatherOf(s, values, re, im); }
+void ScatterFloat(const SignalLayout& s, const float* re, const float* im, float scale, float* values) {
+  ScatterOf(s, re, im, scale, values);
+}
+void ScatterDouble(const SignalLayout& s, const double* re, const double* im, double scale, double* values) {
+  ScatterOf(s, re, im, scale, values);
+}
+
 void RunFloat(const FourierPass<float>& f) { f.count > 1 ? Run<true>(f) : Run<false>(f); }
 void RunDouble(const FourierPass<double>& f) { f.count > 1 ? Run<true>(f) : Run<false>(f); }
 
@@ -196,9 +352,25 @@ namespace millrace {
 
 HWY_EXPORT(RunFloat);
 HWY_EXPORT(RunDouble);
+HWY_EXPORT(GatherFloat);
+HWY_EXPORT(GatherDouble);
+HWY_EXPORT(ScatterFloat);
+HWY_EXPORT(ScatterDouble);
 
 void RunFourierPass(const FourierPass<float>& pass) { HWY_DYNAMIC_DISPATCH(RunFloat)(pass); }
 void RunFourierPass(const FourierPass<double>& pass) { HWY_DYNAMIC_DISPATCH(RunDouble)(pass); }
+void GatherNumbers(const SignalLayout& s, const float* values, float* re, float* im) {
+  HWY_DYNAMIC_DISPATCH(GatherFloat)(s, values, re, im);
+}
+void GatherNumbers(const SignalLayout& s, const double* values, double* re, double* im) {
+  HWY_DYNAMIC_DISPATCH(GatherDouble)(s, values, re, im);
+}
+void ScatterNumbers(const SignalLayout& s, const float* re, const float* im, float scale, float* values) {
+  HWY_DYNAMIC_DISPATCH(ScatterFloat)(s, re, im, scale, values);
+}
+void ScatterNumbers(const SignalLayout& s, const double* re, const double* im, double scale, double* values) {
+  HWY_DYNAMIC_DISPATCH(ScatterDouble)(s, re, im, scale, values);
+}
 
 }  // namespace millrace
 #endif

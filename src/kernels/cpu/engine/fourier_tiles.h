@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // One pass of a Fourier transform that sorts itself (Stockham's): real and imaginary parts lie apart, and `step`
-// numbers that are treated alike lie side by side, so that every inner loop is a run of vectors.
+// numbers that are treated alike lie side by side, so that every inner loop is a run of vectors. And how signals get
+// there.
 #pragma once
 
 #include <cstdint>
@@ -24,6 +25,18 @@ struct FourierPass {
 
 void RunFourierPass(const FourierPass<float>& pass);
 void RunFourierPass(const FourierPass<double>& pass);
+
+// Signals to transform, and where their numbers go. Number k of signal l, a pair of parts, lies at values[at[l] +
+// k * stride]; its parts lie at [k * lanes + l] of two arrays.
+struct SignalLayout {
+  const int64_t* at;
+  int64_t stride, lanes, n;
+};
+void GatherNumbers(const SignalLayout& layout, const float* values, float* re, float* im);
+void GatherNumbers(const SignalLayout& layout, const double* values, double* re, double* im);
+// Back, times `scale`.
+void ScatterNumbers(const SignalLayout& layout, const float* re, const float* im, float scale, float* values);
+void ScatterNumbers(const SignalLayout& layout, const double* re, const double* im, double scale, double* values);
 
 inline constexpr int64_t kMaxFourierRadix = 13;  // 2, 3, 4, 5, 7, 11 and 13
 

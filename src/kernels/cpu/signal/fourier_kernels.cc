@@ -7,6 +7,7 @@
 #include "absl/strings/match.h"
 #include "absl/synchronization/mutex.h"
 #include "kernels/cpu/engine/fourier.h"
+#include "kernels/cpu/engine/fourier_tiles.h"
 #include "kernels/cpu/engine/index_rows.h"
 #include "kernels/cpu/signal/signal.h"
 
@@ -74,15 +75,16 @@ class SignalPlaces {
 // How many signals to transform side by side: all of a vector where the cache allows.
 template <typename T>
 int64_t LanesFor(int64_t n, int64_t signals) {
-  constexpr int64_t kCache = 1 << 17, kMost = 64 / sizeof(T);
+  constexpr int64_t kCache = 1 << 19, kMost = 64 / sizeof(T);
   const int64_t fit = kCache / (4 * static_cast<int64_t>(sizeof(T)) * n);
   return std::clamp<int64_t>(fit, 1, std::min(kMost, std::max<int64_t>(1, signals)));
 }
 
-// Calls work(first, lanes, places of lanes in `from`, in `to`, scratch) for groups of signals, in parallel.
+// Calls work(lanes, places of lanes in `from`, in `to`, scratch) for groups of signals, in parallel. Places count the
+// values of numbers, of which a number has as many as `from_values` and `to_values` say.
 template <typename T, typename Work>
-void ForSignals(const KernelContext& ctx, int64_t n, const SignalPlaces& from, const SignalPlaces& to,
-                const Work& work) {
+void ForSignals(const KernelContext& ctx, int64_t n, const SignalPlaces& from, int64_t from_values,
+                const SignalPlaces& to, int64_t to_values, const Work& work) {
   const int64_t lanes = LanesFor<T>(n, to.count());
   const int64_t groups = (to.count() + lanes - 1) / lanes;
   const double cost = static_cast<double>(n * lanes) * (2 + std::log2(static_cast<double>(n)) / 4);
@@ -92,48 +94,21 @@ void ForSignals(const KernelContext& ctx, int64_t n, const SignalPlaces& from, c
     for (int64_t g = begin; g < end; ++g) {
       const int64_t now = std::min(lanes, to.count() - g * lanes);
       for (int64_t l = 0; l < now; ++l) {
-        from_at[static_cast<size_t>(l)] = from(g * lanes + l);
-        to_at[static_cast<size_t>(l)] = to(g * lanes + l);
+        from_at[static_cast<size_t>(l)] = from_values * from(g * lanes + l);
+        to_at[static_cast<size_t>(l)] = to_values * to(g * lanes + l);
       }
       work(now, from_at.data(), to_at.data(), scratch);
     }
   });
 }
 
-// Calls move(k, l) for all numbers k < n of all lanes l, so that both sides stay in the cache: signals that lie along
-// the memory are turned in blocks.
-template <typename Move>
-inline void ForNumbers(int64_t n, int64_t lanes, int64_t stride, const Move& move) {
-  if (stride != 1) {
-    for (int64_t k = 0; k < n; ++k) {
-      for (int64_t l = 0; l < lanes; ++l) move(k, l);
-    }
-    return;
-  }
-  constexpr int64_t kBlock = 16;
-  for (int64_t from = 0; from < n; from += kBlock) {
-    const int64_t to = std::min(n, from + kBlock);
-    for (int64_t l = 0; l < lanes; ++l) {
-      for (int64_t k = from; k < to; ++k) move(k, l);
-    }
-  }
-}
-
 template <typename T>
-void Gather(const std::complex<T>* x, const int64_t* at, int64_t stride, int64_t lanes, int64_t n, SplitNumbers<T> to) {
-  ForNumbers(n, lanes, stride, [&](int64_t k, int64_t l) {
-    const std::complex<T> z = x[at[l] + k * stride];
-    to.re[k * lanes + l] = z.real();
-    to.im[k * lanes + l] = z.imag();
-  });
+const T* ValuesOf(const std::complex<T>* x) {
+  return reinterpret_cast<const T*>(x);
 }
-
 template <typename T>
-void Scatter(SplitNumbers<T> from, T scale, int64_t lanes, int64_t n, const int64_t* at, int64_t stride,
-             std::complex<T>* x) {
-  ForNumbers(n, lanes, stride, [&](int64_t k, int64_t l) {
-    x[at[l] + k * stride] = {from.re[k * lanes + l] * scale, from.im[k * lanes + l] * scale};
-  });
+T* ValuesOf(std::complex<T>* x) {
+  return reinterpret_cast<T*>(x);
 }
 
 template <typename T>
@@ -163,13 +138,13 @@ class FourierKernel : public Kernel {
     const int64_t n = plan->size();
     const SignalPlaces from(x_shape, y_shape.dims(), axis), to(y_shape, y_shape.dims(), axis);
     const T scale = inverse_ ? InverseOf<T>(n) : T(1);
-    ForSignals<T>(
-        ctx, n, from, to, [&](int64_t lanes, const int64_t* from_at, const int64_t* to_at, FourierScratch<T>& scratch) {
-          const SplitNumbers<T> data = scratch.Numbers(n * lanes);
-          Gather(x, from_at, from.stride(), lanes, n, data);
-          const SplitNumbers<T> out = plan->Run(data, lanes, scratch, inverse_);
-          Scatter(out, scale, lanes, n, to_at, to.stride(), y);
-        });
+    ForSignals<T>(ctx, n, from, 2, to, 2,
+                  [&](int64_t lanes, const int64_t* from_at, const int64_t* to_at, FourierScratch<T>& scratch) {
+                    const SplitNumbers<T> data = scratch.Numbers(n * lanes);
+                    GatherNumbers({from_at, 2 * from.stride(), lanes, n}, ValuesOf(x), data.re, data.im);
+                    const SplitNumbers<T> out = plan->Run(data, lanes, scratch, inverse_);
+                    ScatterNumbers({to_at, 2 * to.stride(), lanes, n}, out.re, out.im, scale, ValuesOf(y));
+                  });
   }
 
   int rank_ = 1;
@@ -239,14 +214,17 @@ class RealFourierKernel final : public FourierKernel {
     auto* y = out.mutable_data<complex64>();
     const auto work = [&](int64_t lanes, const int64_t* from_at, const int64_t* to_at, FourierScratch<float>& scratch) {
       const SplitNumbers<float> data = scratch.Numbers(plan->scratch_size() * lanes);
-      const bool packed = plan->packed();
-      ForNumbers(n, lanes, 1, [&](int64_t k, int64_t l) {
-        const int64_t place = packed ? k / 2 : k;
-        (packed && k % 2 != 0 ? data.im : data.re)[place * lanes + l] = x[from_at[l] + k];
-      });
-      Scatter(plan->Forward(data, lanes, scratch), 1.0F, lanes, plan->bins(), to_at, 1, y);
+      if (plan->packed()) {
+        GatherNumbers({from_at, 2, lanes, n / 2}, x, data.re, data.im);
+      } else {
+        for (int64_t l = 0; l < lanes; ++l) {
+          for (int64_t k = 0; k < n; ++k) data.re[k * lanes + l] = x[from_at[l] + k];
+        }
+      }
+      const SplitNumbers<float> bins = plan->Forward(data, lanes, scratch);
+      ScatterNumbers({to_at, 2, lanes, plan->bins()}, bins.re, bins.im, 1.0F, ValuesOf(y));
     };
-    ForSignals<float>(ctx, n, from, to, work);
+    ForSignals<float>(ctx, n, from, 1, to, 2, work);
     for (int axis = last - 1; axis > last - rank_; --axis) {
       TransformAxis(ctx, plans_, y, out.shape(), y, out.shape(), axis);
     }
@@ -274,15 +252,17 @@ class RealFourierKernel final : public FourierKernel {
     const auto scale = InverseOf<float>(n);
     const auto work = [&](int64_t lanes, const int64_t* from_at, const int64_t* to_at, FourierScratch<float>& scratch) {
       const SplitNumbers<float> data = scratch.Numbers(plan->scratch_size() * lanes);
-      Gather(x, from_at, 1, lanes, plan->bins(), data);
+      GatherNumbers({from_at, 2, lanes, plan->bins()}, ValuesOf(x), data.re, data.im);
       const SplitNumbers<float> signal = plan->Backward(data, lanes, scratch);
-      const bool packed = plan->packed();
-      ForNumbers(n, lanes, 1, [&](int64_t k, int64_t l) {
-        const int64_t place = packed ? k / 2 : k;
-        y[to_at[l] + k] = (packed && k % 2 != 0 ? signal.im : signal.re)[place * lanes + l] * scale;
-      });
+      if (plan->packed()) {
+        ScatterNumbers({to_at, 2, lanes, n / 2}, signal.re, signal.im, scale, y);
+      } else {
+        for (int64_t l = 0; l < lanes; ++l) {
+          for (int64_t k = 0; k < n; ++k) y[to_at[l] + k] = signal.re[k * lanes + l] * scale;
+        }
+      }
     };
-    ForSignals<float>(ctx, n, from, to, work);
+    ForSignals<float>(ctx, n, from, 2, to, 1, work);
     return absl::OkStatus();
   }
 

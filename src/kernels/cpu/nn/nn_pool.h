@@ -5,7 +5,8 @@
 
 namespace millrace {
 
-void RegisterPoolKernels(KernelRegistry& registry);
+void RegisterPoolKernels(KernelRegistry& registry);        // of windows
+void RegisterArgmaxPoolKernels(KernelRegistry& registry);  // called by RegisterPoolKernels
 void RegisterDilationKernels(KernelRegistry& registry);
 void RegisterFractionalPoolKernels(KernelRegistry& registry);
 void RegisterFormatKernels(KernelRegistry& registry);  // and NthElement

@@ -22,8 +22,18 @@ typename Primitive::primitive_desc DescribeBackward(const dnnl::engine& engine, 
 }
 
 // All that tells one layout from another, as bytes.
-inline void AppendLayout(dnnl::memory::desc desc, std::string* to) {
-  for (const auto byte : desc.get_blob()) to->push_back(static_cast<char>(byte));
+inline void AppendLayout(const dnnl::memory::desc& desc, std::string* to) {
+  const auto append = [to](int64_t v) { to->append(reinterpret_cast<const char*>(&v), sizeof(v)); };
+  append(desc.get_ndims());
+  append(static_cast<int64_t>(desc.get_data_type()));
+  append(static_cast<int64_t>(desc.get_format_kind()));
+  append(desc.get_submemory_offset());
+  for (const dnnl::memory::dims& sizes :
+       {desc.get_dims(), desc.get_padded_dims(), desc.get_padded_offsets(), desc.get_strides(), desc.get_inner_blks(),
+        desc.get_inner_idxs()}) {
+    append(static_cast<int64_t>(sizes.size()));
+    for (const int64_t size : sizes) append(size);
+  }
 }
 
 #else

@@ -3,10 +3,16 @@
 include(GNUInstallDirs)
 include(CMakePackageConfigHelpers)
 
-foreach(target millrace millrace_static)
+set(libraries millrace)
+set(packages millrace tensorflow tensorflow-1)
+if(NOT MILLRACE_PORTABLE)  # the static library is linked with those of the machine
+  list(APPEND libraries millrace_static)
+  list(APPEND packages millrace-static)
+endif()
+foreach(target IN LISTS libraries)
   target_compile_features(${target} INTERFACE cxx_std_20)
 endforeach()
-install(TARGETS millrace millrace_static EXPORT millrace_targets
+install(TARGETS ${libraries} EXPORT millrace_targets
         LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR}
         INCLUDES DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
 install(TARGETS tensorflow_1 tensorflow_2 LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
@@ -41,7 +47,7 @@ get_target_property(libraries millrace_static INTERFACE_LINK_LIBRARIES)
 list(FILTER libraries INCLUDE REGEX "^absl::")
 list(TRANSFORM libraries REPLACE "^absl::" "absl_")
 list(JOIN libraries ", " MILLRACE_PC_REQUIRES)
-foreach(name millrace millrace-static tensorflow tensorflow-1)
+foreach(name IN LISTS packages)
   configure_file(cmake/${name}.pc.in ${PROJECT_BINARY_DIR}/${name}.pc @ONLY)
   install(FILES ${PROJECT_BINARY_DIR}/${name}.pc DESTINATION ${pkgconfig_folder})
 endforeach()

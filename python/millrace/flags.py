@@ -231,10 +231,10 @@ def DEFINE_multi_string(name: str, default: Any, help: Any = None, **unused: Any
 
 def mark_flag_as_required(flag_name: str, flag_values: Any = None) -> None:
     """Makes it an error not to give a flag."""
-    FLAGS._required.append(flag_name)
+    (FLAGS if flag_values is None else flag_values)._required.append(flag_name)
 
 
 def mark_flags_as_required(flag_names: Any, flag_values: Any = None) -> None:
     """mark_flag_as_required of several."""
     for name in flag_names:
-        mark_flag_as_required(name)
+        mark_flag_as_required(name, flag_values)

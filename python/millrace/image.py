@@ -272,11 +272,16 @@ def central_crop(image: Any, central_fraction: float) -> Tensor:
 
 def total_variation(images: Any, name: Optional[str] = None) -> Tensor:
     """The sum of differences of neighbouring pixels."""
-    images = convert_to_tensor(images)
-    if images.get_shape().ndims == 3:
-        return math_ops.reduce_sum(math_ops.abs(images[1:] - images[:-1])) + math_ops.reduce_sum(math_ops.abs(images[:, 1:] - images[:, :-1]))  # type: ignore[no-any-return]
-    return (math_ops.reduce_sum(math_ops.abs(images[:, 1:] - images[:, :-1]), [1, 2, 3]) +  # type: ignore[no-any-return]
-            math_ops.reduce_sum(math_ops.abs(images[:, :, 1:] - images[:, :, :-1]), [1, 2, 3]))
+    with name_scope(name, "total_variation"):
+        images = convert_to_tensor(images)
+        rank = images.get_shape().ndims
+        if rank == 3:
+            down, right, axes = images[1:] - images[:-1], images[:, 1:] - images[:, :-1], None
+        elif rank == 4:
+            down, right, axes = images[:, 1:] - images[:, :-1], images[:, :, 1:] - images[:, :, :-1], [1, 2, 3]
+        else:
+            raise at_user_line(ValueError("'images' must be either 3 or 4-dimensional."))
+        return math_ops.reduce_sum(math_ops.abs(down), axes) + math_ops.reduce_sum(math_ops.abs(right), axes)  # type: ignore[no-any-return]
 
 
 def resize_bilinear(images: Any, size: Any, align_corners: bool = False, name: Optional[str] = None, half_pixel_centers: bool = False) -> Tensor:

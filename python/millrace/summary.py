@@ -119,6 +119,7 @@ class FileWriter:
 
     def __init__(self, logdir: Any, graph: Any = None, max_queue: int = 10, flush_secs: float = 120, graph_def: Any = None,
                  filename_suffix: Optional[str] = None, session: Any = None) -> None:
+        del max_queue, session  # records go to the file at once; what a session runs is not written by it
         self._logdir = os.fspath(logdir).decode() if isinstance(os.fspath(logdir), bytes) else os.fspath(logdir)
         self._suffix = filename_suffix or ""
         self._flush_secs, self._last_flush = flush_secs, time.time()

@@ -140,6 +140,7 @@ class Graph {
 
   std::string name_stack;  // without '/' at the end
   std::string device;      // of the innermost device(), merged
+  std::string container;   // where ops that keep something keep it, unless their attribute says
   bool has_device_functions = false;
   bool finalized = false;
   std::vector<ControlScope> control;

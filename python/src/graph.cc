@@ -250,6 +250,7 @@ void DefineGraphType(nb::module_& m) {
       .def(nb::init<>())
       .def_rw("_name_stack", &Graph::name_stack)
       .def_rw("_device", &Graph::device)
+      .def_rw("_container", &Graph::container)
       .def_rw("_has_device_functions", &Graph::has_device_functions)
       .def_rw("_finalized", &Graph::finalized)
       .def_rw("_gradient_overrides", &Graph::gradient_overrides)

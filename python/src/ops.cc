@@ -129,7 +129,13 @@ class Call {
       name_ = graph_->OperationName(op.name_);
     } else {
       Py_ssize_t size = 0;
-      const char* text = PyUnicode_Check(name.ptr()) ? PyUnicode_AsUTF8AndSize(name.ptr(), &size) : nullptr;
+      const char* text = nullptr;
+      if (PyUnicode_Check(name.ptr())) {
+        text = PyUnicode_AsUTF8AndSize(name.ptr(), &size);
+      } else if (PyBytes_Check(name.ptr())) {
+        text = PyBytes_AS_STRING(name.ptr());
+        size = PyBytes_GET_SIZE(name.ptr());
+      }
       if (text == nullptr) {
         PyErr_Clear();
         RaiseTypeError("The name of an operation must be a string, got " + ShortRepr(name));
@@ -307,7 +313,13 @@ class Call {
       all.insert(all.end(), values_[i].begin(), values_[i].end());
     }
     for (size_t i = 0; i < op_.attrs_.size(); ++i) {
-      SetAttr(desc_, op_.name_, op_.attrs_[i], PyTuple_GetItem(attrs_.ptr(), static_cast<Py_ssize_t>(i)));
+      const nb::handle value = PyTuple_GetItem(attrs_.ptr(), static_cast<Py_ssize_t>(i));
+      if (!graph_->container.empty() && op_.attrs_[i].name == "container" &&
+          (value.is_none() || PyObject_Not(value.ptr()) == 1)) {
+        Api().SetAttrString(desc_, "container", graph_->container.data(), graph_->container.size());
+      } else {
+        SetAttr(desc_, op_.name_, op_.attrs_[i], value);
+      }
     }
     if (!graph_->control.empty()) {
       for (TF_Operation* input : graph_->ControlInputs(all)) Api().AddControlInput(desc_, input);

@@ -305,7 +305,7 @@ def test_benchmarks(sess, capsys):
 
     made = Adding().benchmark_add()
     assert made["iters"] == 4 and 0 < made["wall_time"] < 60 and made["extras"]["wall_time_max"] >= made["wall_time"] and made["throughput"] > 0
-    assert "entry {name: add, iters: 4, wall_time: " in capsys.readouterr().out
+    assert 'entry {\n  name: "Adding.add"\n  iters: 4\n  wall_time: ' in capsys.readouterr().out
     assert tf.test.Benchmark.is_abstract() and not Adding.is_abstract()
 
 
@@ -319,7 +319,7 @@ class Some(tf.test.Benchmark):
         raise SystemExit("not asked for")
 tf.test.main(["program", "--benchmarks=Some.*One"])
 """)
-    assert (made.returncode, made.stdout) == (0, "entry {name: Some, iters: 1, wall_time: 0.5}\n"), made.stderr
+    assert (made.returncode, made.stdout) == (0, 'entry {\n  name: "Some.benchmarkOne"\n  iters: 1\n  wall_time: 0.5\n}\n\n'), made.stderr
 
 
 def test_the_debugger_says_what_to_use():

@@ -159,3 +159,36 @@ def test_parameters_and_copies():
         assert spread.sample(tf.constant([3])).get_shape().as_list() == [3, None, 2] and spread.batch_shape.as_list() == [None, 2]
         assert sess.run(spread.sample(3), {unknown: np.zeros([4, 2])}).shape == (3, 4, 2)
         assert sess.run(spread.batch_shape_tensor(), {unknown: np.zeros([4, 2])}).tolist() == [4, 2]
+
+
+def test_validated_arguments_are_checked_in_the_step():
+    bad = [(tf.distributions.Bernoulli(probs=[0.5], validate_args=True), [2], "cannot exceed 1"),
+           (tf.distributions.Multinomial(4.0, probs=[0.5, 0.5], validate_args=True), [1.0, 2.0], "must sum to `self.total_count`"),
+           (tf.distributions.DirichletMultinomial(4.0, [1.0, 1.0], validate_args=True), [-1.0, 5.0], "must be non-negative"),
+           (tf.distributions.Dirichlet([1.0, 1.0], validate_args=True), [0.5, 0.6], "must sum to `1`")]
+    with tf.Session() as session:
+        for distribution, value, message in bad:
+            with pytest.raises(tf.errors.InvalidArgumentError, match=message):
+                session.run(distribution.prob(value))
+        with pytest.raises(tf.errors.InvalidArgumentError, match="x < y"):
+            session.run(tf.distributions.Dirichlet([0.5, 2.0], allow_nan_stats=False).mode())
+        with pytest.raises(tf.errors.InvalidArgumentError, match="greater than 1"):
+            session.run(tf.distributions.Bernoulli(probs=tf.placeholder_with_default([1.5], [1]), validate_args=True).mean())
+
+
+def test_dirichlet_multinomials_moments_are_those_of_their_samples():
+    made = tf.distributions.DirichletMultinomial(5.0, [1.0, 2.0, 3.0])
+    with tf.Session() as session:
+        samples, mean, covariance, variance = session.run([made.sample(20000, seed=3), made.mean(), made.covariance(), made.variance()])
+    np.testing.assert_array_equal(samples.sum(-1), 5)
+    np.testing.assert_allclose(samples.mean(0), mean, atol=0.05)
+    np.testing.assert_allclose(np.cov(samples.T), covariance, atol=0.1)
+    np.testing.assert_allclose(np.diag(covariance), variance, rtol=1e-6)
+
+
+def test_a_categoricals_cdf_leaves_out_the_value_itself():
+    made = tf.distributions.Categorical(probs=[[0.2, 0.1, 0.7], [0.3, 0.45, 0.25]])
+    with tf.Session() as session:
+        np.testing.assert_allclose(session.run(made.cdf([[0, 0], [1, 1], [2, 2]])), [[0, 0], [0.2, 0.3], [0.3, 0.75]], rtol=1e-6)
+        assert session.run([made.event_size, tf.distributions.Normal.param_shapes([4, 2])["loc"][0]]) == [3, 4]
+    assert tf.distributions.Normal.param_static_shapes([4, 2])["scale"].as_list() == [4, 2]

@@ -60,7 +60,7 @@ def test_a_file_that_is_not_as_wanted(tmp_path, vocabulary):
             (lambda: lookup.index_table_from_file(str(tmp_path / "none.txt")), tf.errors.NotFoundError, "none.txt"),
             (lambda: lookup.index_table_from_file(vocabulary, vocab_size=9), tf.errors.InvalidArgumentError, "expected 9 but got 3"),
             (lambda: lookup.HashTable(lookup.TextFileInitializer(vocabulary, tf.string, 0, tf.int64, 1), -1), tf.errors.InvalidArgumentError,
-             "vocabulary.txt, line 1: has 1 columns")):
+             "vocabulary.txt, line 1: Invalid number of columns: has 1")):
         with tf.Graph().as_default():
             build()
             with tf.Session() as session, pytest.raises(error, match=message):

@@ -51,7 +51,7 @@ def test_features_that_cannot_be(features, message):
     (b"\xff\xfe", "Could not parse example input .Name: second"),
     (example(image=b"")[:-1], "Could not parse example input"),
     (tf.train.Example(features=tf.train.Features(feature={"image": tf.train.Feature(float_list=tf.train.FloatList(value=[1.0]))})).SerializeToString(),
-     "Key: image, Index: 1. Data types don't match. Expected type: string, Actual type: float"),
+     "Key: image, Index: 1.  Data types don't match. Expected type: string  Feature is: float_list"),
 ])
 def test_examples_that_do_not_fit(serialized, message):
     with tf.Graph().as_default(), tf.Session() as session:

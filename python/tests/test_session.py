@@ -252,3 +252,41 @@ def test_a_session_is_entered_once_and_a_type_is_registered_once():
             assert session.run(squared) == 9.0 and session.run(twice, {squared: 5.0}) == 10.0
             handle = session.partial_run_setup([twice], [squared])
             assert session.partial_run(handle, twice, {squared: 4.0}) == 8.0
+
+
+def test_targets_that_are_none():
+    with pytest.raises(tf.errors.NotFoundError, match="No session factory"):
+        tf.Session("nowhere")
+    with pytest.raises(tf.errors.UnimplementedError, match="grpc"):
+        tf.Session("grpc://localhost:1")
+
+
+def test_default_sessions_are_left_in_order():
+    with tf.Graph().as_default():
+        outer, inner = tf.Session().as_default(), tf.Session().as_default()
+        outer.__enter__(), inner.__enter__()
+        with pytest.raises(AssertionError, match="Nesting violated"):
+            outer.__exit__(None, None, None)
+        inner.__exit__(None, None, None)
+        outer.__exit__(None, None, None)
+        assert tf.get_default_session() is None
+
+
+def test_numbers_too_large_for_what_they_are_fed_to():
+    with tf.Graph().as_default(), tf.Session() as session:
+        with pytest.raises(TypeError, match="is not compatible with Tensor type"):
+            session.run(tf.constant(1.0), {tf.constant(1): 2 ** 63 - 1})
+
+
+def test_shapes_in_the_graph_def_where_they_are_asked_for():
+    with tf.Graph().as_default():
+        tf.constant([[1, 2]], name=b"bytes")
+        session = tf.Session(config=tf.ConfigProto(graph_options=tf.GraphOptions(infer_shapes=True)))
+        assert session.graph_def.node[0].name == "bytes" and "_output_shapes" in session.graph_def.node[0].attr
+        assert "_output_shapes" not in tf.Session().graph_def.node[0].attr
+
+
+def test_queues_live_in_the_container_of_their_scope():
+    with tf.Graph().as_default(), tf.container("place"):
+        assert tf.FIFOQueue(1, tf.float32).queue_ref.op.get_attr("container") == b"place"
+        assert tf.Variable(1.0).op.get_attr("container") == b"place"

@@ -7,6 +7,9 @@
 #include <optional>
 #include <set>
 
+#include "absl/container/flat_hash_set.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "absl/time/clock.h"
 #include "autodiff/gradients.h"
@@ -52,7 +55,34 @@ StatusOr<CoordinatorOptions> OptionsFrom(const wire::ConfigProto& config) {
   return o;
 }
 
-void FillStepStats(std::vector<NodeTrace> nodes, wire::StepStats* stats) {
+// Entries for what was fetched without running: constants, and what was folded into some.
+void AddUnrun(absl::Span<const Output> feeds, absl::Span<const Output> fetches, absl::Span<const Tensor> values,
+              const std::string& device, std::vector<NodeTrace>* nodes) {
+  absl::flat_hash_set<std::string> ran;
+  for (const NodeTrace& t : *nodes) ran.insert(t.node);
+  for (size_t i = 0; i < fetches.size() && i < values.size(); ++i) {
+    const Output fetch = fetches[i];
+    if (std::find(feeds.begin(), feeds.end(), fetch) != feeds.end() || !ran.insert(fetch.node->name()).second) continue;
+    NodeTrace& t = nodes->emplace_back();
+    t.node = fetch.node->name();
+    t.op = fetch.node->op_name();
+    t.device = device;
+    t.start_nanos = t.end_nanos = TraceClockNanos();
+    t.outputs.push_back({values[i].dtype(), values[i].shape(), static_cast<int64_t>(values[i].TotalBytes())});
+  }
+}
+
+// "node = Op(inputs)", the inputs of a node of the client's graph.
+std::string TimelineLabel(const Graph& graph, const NodeTrace& t) {
+  const Node* node = graph.Find(t.node);
+  std::vector<std::string> inputs;
+  if (node != nullptr && node->op_name() == t.op) {
+    for (const Output& input : node->inputs()) inputs.push_back(input.node->name());
+  }
+  return absl::StrCat(t.node, " = ", t.op, "(", absl::StrJoin(inputs, ", "), ")");
+}
+
+void FillStepStats(const Graph& graph, std::vector<NodeTrace> nodes, wire::StepStats* stats) {
   std::map<std::string, wire::DeviceStepStats> devices;
   // Event times are micros since the epoch; the trace has the monotonic clock.
   const int64_t offset_micros = absl::ToUnixMicros(absl::Now()) - TraceClockNanos() / 1000;
@@ -60,7 +90,7 @@ void FillStepStats(std::vector<NodeTrace> nodes, wire::StepStats* stats) {
     wire::DeviceStepStats& d = devices[t.device];
     wire::NodeExecStats n;
     n.node_name = t.node;
-    n.timeline_label = absl::StrCat(t.node, " = ", t.op);
+    n.timeline_label = TimelineLabel(graph, t);
     n.all_start_micros = t.start_nanos / 1000 + offset_micros;
     n.op_start_rel_micros = 0;
     n.op_end_rel_micros = n.all_end_rel_micros = (t.end_nanos - t.start_nanos) / 1000;
@@ -74,6 +104,7 @@ void FillStepStats(std::vector<NodeTrace> nodes, wire::StepStats* stats) {
       desc.dtype = static_cast<int32_t>(t.outputs[i].dtype);
       desc.shape.Ensure() = ShapeToProto(t.outputs[i].shape);
       desc.allocation_description.Ensure().requested_bytes = t.outputs[i].bytes;
+      desc.allocation_description.Ensure().allocator_name = HostAllocator().name();
       n.output.push_back(std::move(out));
     }
     d.node_stats.push_back(std::move(n));
@@ -149,7 +180,8 @@ class LocalSession final : public Session, public Interruptible {
   LocalSession(RefPtr<SharedGraph> graph, const wire::ConfigProto& config, CoordinatorOptions options,
                std::vector<DeviceList> workers, const KernelRegistry* kernels, const Determinism& determinism,
                std::unique_ptr<ThreadPool> pool)
-      : core_(std::make_shared<SessionCore>(std::move(pool), std::move(workers), kernels)),
+      : graph_(graph),
+        core_(std::make_shared<SessionCore>(std::move(pool), std::move(workers), kernels)),
         inter_op_threads_(InterOpThreads(config)) {
     options.inter_op_threads = inter_op_threads_.front();
     options.deterministic = determinism.on;
@@ -200,7 +232,12 @@ class LocalSession final : public Session, public Interruptible {
     const Status s = core_->coordinator->Run(step, feeds, feed_values, fetches, targets, outputs);
     if (step.trace && !absl::IsCancelled(s)) {
       wire::StepStats& stats = metadata->step_stats.Ensure();
-      FillStepStats(trace->Take(), &stats);
+      std::vector<NodeTrace> nodes = trace->Take();
+      if (s.ok()) AddUnrun(feeds, fetches, *outputs, core_->coordinator->ListDevices().front().name, &nodes);
+      {
+        const GraphReaderLock lock(&graph_->mu);
+        FillStepStats(graph_->graph, std::move(nodes), &stats);
+      }
       AddMemory(before, start_nanos, &stats);
     }
     return s;
@@ -260,6 +297,7 @@ class LocalSession final : public Session, public Interruptible {
     return absl::OkStatus();
   }
 
+  const RefPtr<SharedGraph> graph_;
   const std::shared_ptr<SessionCore> core_;
   const std::vector<int> inter_op_threads_;  // by RunOptions.inter_op_thread_pool
 };

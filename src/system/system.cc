@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "absl/strings/match.h"
 #include "absl/synchronization/mutex.h"
 #include "base/env.h"
 #include "base/logging.h"
@@ -68,6 +69,9 @@ CompositeRegistry& System::composites() { return impl_->composites; }
 StatusOr<std::unique_ptr<Session>> System::NewSession(RefPtr<SharedGraph> graph, const wire::ConfigProto& config,
                                                       const std::string& target, const Determinism& determinism) {
   if (!target.empty() && target != "local") {
+    if (!absl::StrContains(target, "://")) {
+      return NotFound("No session factory registered for the given session options: {target: \"", target, "\"}");
+    }
     return Unimplemented("session target '", target, "': only sessions in this process exist (\"\" or \"local\")");
   }
   constexpr int kMaxDevices = 64;

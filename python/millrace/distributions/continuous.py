@@ -12,6 +12,7 @@ from millrace.distributions import special_math
 from millrace.distributions.distribution import (FULLY_REPARAMETERIZED, NOT_REPARAMETERIZED, Distribution, RegisterKL, checked, float_parameters,
                                                  joined)
 from millrace.framework.dtypes import as_dtype
+from millrace.framework.convert import convert_to_tensor
 from millrace.framework.errors import at_user_line
 from millrace.framework.graph import Tensor, name_scope
 from millrace.ops import array_ops, check_ops, control_flow_ops, gen_ops, math_ops, random_ops
@@ -58,16 +59,18 @@ class _Scalar(Distribution):
             return value
         return value * array_ops.ones(self.batch_shape_tensor(), self.dtype)
 
-    def _or_nan(self, condition: Any, value: Tensor, what: str) -> Tensor:
-        """A statistic that only some parameters have: NaN for the others, or an error in the step where NaN is not allowed."""
+    def _or_nan(self, least: float, parameter: Tensor, value: Tensor, what: str) -> Tensor:
+        """A statistic that only parameters above a number have: NaN for the others, or an error in the step where NaN is not allowed."""
         if self.allow_nan_stats:
-            return array_ops.where(condition, value, gen_ops.fill(array_ops.shape(value), np.array(np.nan, self.dtype.as_numpy_dtype)))
-        check = control_flow_ops.Assert(math_ops.reduce_all(condition), ["%s is not defined" % what])
+            return array_ops.where(gen_ops.greater(parameter, least), value, gen_ops.fill(array_ops.shape(value), np.array(np.nan, self.dtype.as_numpy_dtype)))
+        check = check_ops.assert_less(convert_to_tensor(least, self.dtype), parameter, message="%s is not defined" % what)
         return checked(value, True, lambda _: check)
 
 
 class Normal(_Scalar):
     """The normal distribution."""
+
+    _shape_parameters = ("loc", "scale")
 
     def __init__(self, loc: Any = None, scale: Any = None, validate_args: bool = False, allow_nan_stats: bool = True, name: str = "Normal",
                  **old_names: Any) -> None:
@@ -134,6 +137,8 @@ def _normal_normal(a: Normal, b: Normal) -> Tensor:
 class Uniform(_Scalar):
     """Evenly distributed from low to before high."""
 
+    _shape_parameters = ("low", "high")
+
     def __init__(self, low: Any = None, high: Any = None, validate_args: bool = False, allow_nan_stats: bool = True, name: str = "Uniform",
                  **old_names: Any) -> None:
         low, high = renamed(old_names, low=("a", 0.0 if low is None and "a" not in old_names else low),
@@ -148,7 +153,8 @@ class Uniform(_Scalar):
 
     def range(self, name: str = "range") -> Tensor:
         """high - low."""
-        return self._high - self._low
+        with name_scope(name):
+            return self._high - self._low
 
     def _sample_n(self, n: Any, seed: Optional[int] = None) -> Tensor:
         return self._low + self.range() * random_ops.random_uniform(self._drawn(n), dtype=self.dtype, seed=seed)
@@ -215,7 +221,7 @@ class Gamma(_Scalar):
         return gen_ops.sqrt(self._concentration) / self._rate
 
     def _mode(self) -> Tensor:
-        return self._or_nan(gen_ops.greater(self._wide(self._concentration), 1.0), (self._concentration - 1.0) / self._rate, "mode of Gamma")
+        return self._or_nan(1.0, self._wide(self._concentration), (self._concentration - 1.0) / self._rate, "mode of Gamma")
 
 
 @RegisterKL(Gamma, Gamma)
@@ -283,11 +289,11 @@ class InverseGamma(Gamma):
 
     def _mean(self) -> Tensor:
         a = self._wide(self._concentration)
-        return self._or_nan(gen_ops.greater(a, 1.0), self._rate / (a - 1.0), "mean of InverseGamma")
+        return self._or_nan(1.0, a, self._rate / (a - 1.0), "mean of InverseGamma")
 
     def _variance(self) -> Tensor:
         a = self._wide(self._concentration)
-        return self._or_nan(gen_ops.greater(a, 2.0), gen_ops.square(self._rate / (a - 1.0)) / (a - 2.0), "variance of InverseGamma")
+        return self._or_nan(2.0, a, gen_ops.square(self._rate / (a - 1.0)) / (a - 2.0), "variance of InverseGamma")
 
     def _stddev(self) -> Tensor:
         return gen_ops.sqrt(self._variance())
@@ -343,7 +349,7 @@ class Beta(_Scalar):
 
     def _mode(self) -> Tensor:
         a, b = self._wide(self._a), self._wide(self._b)
-        return self._or_nan(gen_ops.logical_and(gen_ops.greater(a, 1.0), gen_ops.greater(b, 1.0)), (a - 1.0) / (a + b - 2.0), "mode of Beta")
+        return self._or_nan(1.0, gen_ops.minimum(a, b), (a - 1.0) / (a + b - 2.0), "mode of Beta")
 
 
 @RegisterKL(Beta, Beta)
@@ -389,14 +395,14 @@ class StudentT(_Scalar):
                 half * (gen_ops.digamma(half) - gen_ops.digamma(0.5 * df)))
 
     def _mean(self) -> Tensor:
-        return self._or_nan(gen_ops.greater(self._wide(self._df), 1.0), self._wide(self._loc), "mean of StudentT")
+        return self._or_nan(1.0, self._wide(self._df), self._wide(self._loc), "mean of StudentT")
 
     def _variance(self) -> Tensor:
         df = self._wide(self._df)
         square = gen_ops.square(self._scale) * array_ops.ones_like(df)
         infinite = gen_ops.fill(array_ops.shape(df), np.array(np.inf, self.dtype.as_numpy_dtype))
         value = array_ops.where(gen_ops.greater(df, 2.0), square * df / array_ops.where(gen_ops.greater(df, 2.0), df - 2.0, array_ops.ones_like(df)), infinite)
-        return self._or_nan(gen_ops.greater(df, 1.0), value, "variance of StudentT")
+        return self._or_nan(1.0, df, value, "variance of StudentT")
 
     def _mode(self) -> Tensor:
         return array_ops.identity(self._loc)
@@ -426,6 +432,8 @@ class _LocScale(_Scalar):
 
 class Laplace(_LocScale):
     """The double exponential distribution."""
+
+    _shape_parameters = ("loc", "scale")
 
     def _sample_n(self, n: Any, seed: Optional[int] = None) -> Tensor:
         after = np.nextafter(as_dtype(self.dtype).as_numpy_dtype(-1.0), as_dtype(self.dtype).as_numpy_dtype(0.0))
@@ -458,6 +466,8 @@ class Laplace(_LocScale):
 class Logistic(_LocScale):
     """The logistic distribution."""
 
+    _shape_parameters = ("loc", "scale")
+
     def _sample_n(self, n: Any, seed: Optional[int] = None) -> Tensor:
         u = self._uniform(n, np.finfo(self.dtype.as_numpy_dtype).tiny, seed)
         return self._loc + self._scale * (gen_ops.log(u) - gen_ops.log1p(-u))
@@ -481,6 +491,8 @@ class Logistic(_LocScale):
 
 class Gumbel(_LocScale):
     """The distribution of the largest of many."""
+
+    _shape_parameters = ("loc", "scale")
 
     def _sample_n(self, n: Any, seed: Optional[int] = None) -> Tensor:
         u = self._uniform(n, np.finfo(self.dtype.as_numpy_dtype).tiny, seed)

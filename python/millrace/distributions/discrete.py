@@ -6,7 +6,9 @@ from typing import Any, Optional, Tuple
 
 from millrace.distributions.continuous import renamed
 from millrace.distributions.distribution import FULLY_REPARAMETERIZED, NOT_REPARAMETERIZED, Distribution, RegisterKL, checked, float_parameters, joined
+from millrace.distributions.util import embed_check_integer_casting_closed, embed_check_nonnegative_integer_form, get_logits_and_probs
 from millrace.framework import dtypes
+from millrace.framework.convert import convert_to_tensor
 from millrace.framework.errors import at_user_line
 from millrace.framework.graph import Tensor, name_scope
 from millrace.framework.tensor_shape import TensorShape
@@ -14,15 +16,15 @@ from millrace.ops import array_ops, check_ops, gen_ops, math_ops, nn_ops, random
 from millrace.framework.random_seed import op_seeds
 
 
-def _logits_and_probs(logits: Any, probs: Any, classes: bool) -> Tuple[Tensor, Tensor]:
+def _logits_and_probs(logits: Any, probs: Any, classes: bool, validate: bool) -> Tuple[Tensor, Tensor]:
     """Both forms of the one that was given."""
     if (logits is None) == (probs is None):
         raise at_user_line(ValueError("Must pass probs or logits, but not both." if logits is not None else "Must pass probs or logits."))
     if probs is None:
         (logits,) = float_parameters(logits)
-        return logits, nn_ops.softmax(logits) if classes else gen_ops.sigmoid(logits)
-    (probs,) = float_parameters(probs)
-    return (gen_ops.log(probs) if classes else gen_ops.log(probs) - gen_ops.log1p(-probs)), probs
+    else:
+        (probs,) = float_parameters(probs)
+    return get_logits_and_probs(logits, probs, classes, validate)
 
 
 class _Numbers(Distribution):
@@ -47,7 +49,7 @@ class Bernoulli(_Numbers):
         if "p" in old_names:
             (probs,) = renamed(old_names, probs=("p", probs))
         with name_scope(name, values=[logits, probs]) as scope:
-            self._logits, self._probs = _logits_and_probs(logits, probs, False)
+            self._logits, self._probs = _logits_and_probs(logits, probs, False, validate_args)
         super().__init__(self._logits, dtype, scope, validate_args, allow_nan_stats)
 
     logits = property(lambda self: self._logits)
@@ -59,6 +61,8 @@ class Bernoulli(_Numbers):
         return gen_ops.cast(gen_ops.less(uniform, self._probs), self.dtype)
 
     def _log_prob(self, event: Tensor) -> Tensor:
+        if self.validate_args:
+            event = embed_check_integer_casting_closed(event, dtypes.bool_)
         event = gen_ops.cast(event, self._logits.dtype.base_dtype)
         event, logits = event + array_ops.zeros_like(self._logits), self._logits + array_ops.zeros_like(event)
         return -nn_ops.sigmoid_cross_entropy_with_logits(labels=event, logits=logits)
@@ -95,7 +99,7 @@ class _Classes(Distribution):
 
     def __init__(self, logits: Any, probs: Any, dtype: Any, scope: str, validate_args: bool, allow_nan_stats: bool,
                  kind: Any = NOT_REPARAMETERIZED) -> None:
-        self._logits, self._probs = _logits_and_probs(logits, probs, True)
+        self._logits, self._probs = _logits_and_probs(logits, probs, True, validate_args)
         super().__init__(dtype or self._logits.dtype.base_dtype, kind, validate_args, allow_nan_stats, graph_parents=[self._logits], name=scope)
 
     logits = property(lambda self: self._logits)
@@ -103,8 +107,8 @@ class _Classes(Distribution):
 
     @property
     def event_size(self) -> Any:
-        """The number of classes."""
-        return _class_count(self._logits)
+        """The number of classes, as a tensor."""
+        return convert_to_tensor(_class_count(self._logits), dtypes.int32)
 
     num_classes = event_size
 
@@ -146,20 +150,32 @@ class Categorical(_Classes):
     def _sample_n(self, n: Any, seed: Optional[int] = None) -> Tensor:
         return gen_ops.cast(self._drawn_classes(n, seed), self.dtype)
 
-    def _log_prob(self, k: Tensor) -> Tensor:
+    def _together(self, k: Tensor, of_classes: Tensor) -> Tuple[Tensor, Tensor]:
+        """Events as whole numbers, and numbers of each class, both for all of the batch and of the events."""
+        if self.validate_args:
+            k = embed_check_integer_casting_closed(k, dtypes.int32)
         k = k if k.dtype.base_dtype.is_integer else gen_ops.cast(k, dtypes.int32)
         static = self.batch_shape
         if k.get_shape().is_fully_defined() and static.is_fully_defined() and k.get_shape().as_list() == static.as_list():
-            logits = self._logits
-        else:
-            shape = gen_ops.broadcast_args(array_ops.shape(k), self.batch_shape_tensor())
-            merged = array_ops.broadcast_static_shape(k.get_shape(), static)
-            logits = self._logits * array_ops.ones(joined(shape, _class_count(self._logits)), self._logits.dtype.base_dtype)
-            k = k * array_ops.ones(shape, k.dtype.base_dtype)
-            if merged.ndims is not None:
-                k.set_shape(merged)
-                logits.set_shape(merged.concatenate(_last(self._logits.get_shape())))
+            return k, of_classes
+        shape = gen_ops.broadcast_args(array_ops.shape(k), self.batch_shape_tensor())
+        merged = array_ops.broadcast_static_shape(k.get_shape(), static)
+        of_classes = of_classes * array_ops.ones(joined(shape, _class_count(self._logits)), self._logits.dtype.base_dtype)
+        k = k * array_ops.ones(shape, k.dtype.base_dtype)
+        if merged.ndims is not None:
+            k.set_shape(merged)
+            of_classes.set_shape(merged.concatenate(_last(self._logits.get_shape())))
+        return k, of_classes
+
+    def _log_prob(self, k: Tensor) -> Tensor:
+        k, logits = self._together(k, self._logits)
         return -nn_ops.sparse_softmax_cross_entropy_with_logits(labels=k, logits=logits)
+
+    def _cdf(self, k: Tensor) -> Tensor:
+        """The probability of the classes below k, without k itself, as in TensorFlow."""
+        k, probs = self._together(k, self._probs)
+        below = array_ops.sequence_mask(k, _class_count(self._logits))
+        return math_ops.reduce_sum(array_ops.where(below, probs, array_ops.zeros_like(probs)), axis=-1)
 
     def _entropy(self) -> Tensor:
         return self._class_entropy()
@@ -208,6 +224,13 @@ def _classes_classes(a: Any, b: Any) -> Tensor:
     return math_ops.reduce_sum(nn_ops.softmax(a.logits) * difference, axis=-1)
 
 
+def checked_counts(counts: Tensor, total: Tensor, what: str) -> Tensor:
+    """Numbers of draws of each class, behind checks that they are such and that there are `total` in all."""
+    counts = embed_check_nonnegative_integer_form(counts)
+    return checked(counts, True, lambda c: check_ops.assert_equal(
+        total, math_ops.reduce_sum(c, -1), message="%s must sum to `self.total_count`" % what))
+
+
 class Multinomial(_Classes):
     """How often each class comes in a number of draws."""
 
@@ -219,6 +242,8 @@ class Multinomial(_Classes):
         with name_scope(name, values=[total_count, logits, probs]) as scope:
             super().__init__(logits, probs, None, scope, validate_args, allow_nan_stats)
             (self._total,) = float_parameters(total_count, dtype=self.dtype)
+            if validate_args:
+                self._total = embed_check_nonnegative_integer_form(self._total)
 
     total_count = n = property(lambda self: self._total)
 
@@ -237,6 +262,8 @@ class Multinomial(_Classes):
         return math_ops.reduce_sum(array_ops.one_hot(drawn, _class_count(self._logits), dtype=self.dtype), axis=1)
 
     def _log_prob(self, counts: Tensor) -> Tensor:
+        if self.validate_args:
+            counts = checked_counts(counts, self._total, "counts")
         ways = gen_ops.lgamma(1.0 + self._total) - math_ops.reduce_sum(gen_ops.lgamma(1.0 + counts), axis=-1)
         return math_ops.reduce_sum(counts * nn_ops.log_softmax(self._logits), axis=-1) + ways
 
@@ -292,7 +319,7 @@ class Binomial(_Numbers):
     def __init__(self, total_count: Any, logits: Any = None, probs: Any = None, validate_args: bool = False, allow_nan_stats: bool = True,
                  name: str = "Binomial") -> None:
         with name_scope(name, values=[total_count, logits, probs]) as scope:
-            self._logits, self._probs = _logits_and_probs(logits, probs, False)
+            self._logits, self._probs = _logits_and_probs(logits, probs, False, validate_args)
             (self._total,) = float_parameters(total_count, dtype=self._logits.dtype.base_dtype)
         super().__init__(self._logits, self._logits.dtype, scope, validate_args, allow_nan_stats)
 
@@ -323,7 +350,7 @@ class Geometric(_Numbers):
 
     def __init__(self, logits: Any = None, probs: Any = None, validate_args: bool = False, allow_nan_stats: bool = True, name: str = "Geometric") -> None:
         with name_scope(name, values=[logits, probs]) as scope:
-            self._logits, self._probs = _logits_and_probs(logits, probs, False)
+            self._logits, self._probs = _logits_and_probs(logits, probs, False, validate_args)
         super().__init__(self._probs, self._probs.dtype, scope, validate_args, allow_nan_stats)
 
     logits = property(lambda self: self._logits)
@@ -355,7 +382,7 @@ class RelaxedBernoulli(_Numbers):
     def __init__(self, temperature: Any, logits: Any = None, probs: Any = None, validate_args: bool = False, allow_nan_stats: bool = True,
                  name: str = "RelaxedBernoulli") -> None:
         with name_scope(name, values=[temperature, logits, probs]) as scope:
-            self._logits, self._probs = _logits_and_probs(logits, probs, False)
+            self._logits, self._probs = _logits_and_probs(logits, probs, False, validate_args)
             (self._temperature,) = float_parameters(temperature, dtype=self._logits.dtype.base_dtype)
         super().__init__(self._logits, self._logits.dtype, scope, validate_args, allow_nan_stats, FULLY_REPARAMETERIZED)
 

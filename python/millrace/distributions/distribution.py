@@ -158,11 +158,33 @@ class Distribution:
 
     def is_scalar_event(self, name: str = "is_scalar_event") -> Tensor:
         """Whether an event is one number."""
-        return gen_ops.equal(array_ops.size(self.event_shape_tensor()), 0)
+        with name_scope(name):
+            return gen_ops.equal(array_ops.size(self.event_shape_tensor()), 0)
 
     def is_scalar_batch(self, name: str = "is_scalar_batch") -> Tensor:
         """Whether there is one distribution."""
-        return gen_ops.equal(array_ops.size(self.batch_shape_tensor()), 0)
+        with name_scope(name):
+            return gen_ops.equal(array_ops.size(self.batch_shape_tensor()), 0)
+
+    _shape_parameters: Tuple[str, ...] = ()  # those that have the shape of a sample
+
+    @classmethod
+    def param_shapes(cls, sample_shape: Any, name: str = "DistributionParamShapes") -> Dict[str, Tensor]:
+        """The shapes of parameters for which a sample has a shape, by name."""
+        with name_scope(name):
+            shape = convert_to_tensor(sample_shape, dtypes.int32)
+            if not cls._shape_parameters:
+                raise at_user_line(NotImplementedError("param_shapes of %s is not provided" % cls.__name__))
+            return {parameter: shape for parameter in cls._shape_parameters}
+
+    @classmethod
+    def param_static_shapes(cls, sample_shape: Any) -> Dict[str, TensorShape]:
+        """The shapes of parameters for which a sample has a shape that is known, by name."""
+        given = constant_value(sample_shape) if isinstance(sample_shape, Tensor) else sample_shape
+        if given is None or isinstance(given, TensorShape) and not given.is_fully_defined():
+            raise at_user_line(ValueError("TensorShape sample_shape must be fully defined"))
+        shape = TensorShape(given)
+        return {parameter: shape for parameter in cls.param_shapes(shape.as_list())}
 
     @contextlib.contextmanager
     def _scope(self, name: str) -> Iterator[None]:

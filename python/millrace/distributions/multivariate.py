@@ -8,9 +8,11 @@ from typing import Any, Optional, Sequence, Tuple
 import numpy as np
 
 from millrace.distributions.continuous import renamed
-from millrace.distributions.discrete import Categorical
+from millrace.distributions.discrete import Categorical, checked_counts
 from millrace.distributions.distribution import (FULLY_REPARAMETERIZED, NOT_REPARAMETERIZED, Distribution, RegisterKL, checked, float_parameters,
                                                  joined, kl_divergence)
+from millrace.distributions.util import assert_close, embed_check_nonnegative_integer_form, gen_new_seed
+from millrace.framework import dtypes
 from millrace.framework.errors import at_user_line
 from millrace.framework.graph import Tensor, name_scope
 from millrace.framework.tensor_shape import TensorShape
@@ -240,6 +242,8 @@ class Dirichlet(_Vectors):
         return drawn / math_ops.reduce_sum(drawn, axis=-1, keepdims=True)
 
     def _log_prob(self, x: Tensor) -> Tensor:
+        x = checked(x, self.validate_args, lambda v: check_ops.assert_positive(v, message="samples must be positive"), lambda v: assert_close(
+            array_ops.ones([], self.dtype), _sum(v), message="sample last-dimension must sum to `1`"))
         return _sum(gen_ops.xlogy(self._concentration - 1.0, x)) - _log_beta(self._concentration)
 
     def _entropy(self) -> Tensor:
@@ -262,6 +266,9 @@ class Dirichlet(_Vectors):
     def _mode(self) -> Tensor:
         size = math_ops.cast(array_ops.shape(self._concentration)[-1], self.dtype)
         mode = (self._concentration - 1.0) / _row(self.total_concentration - size)
+        if not self.allow_nan_stats:
+            return checked(mode, True, lambda _: check_ops.assert_less(array_ops.ones([], self.dtype), self._concentration,
+                                                                       message="mode of Dirichlet is not defined where a concentration is <= 1"))
         inside = math_ops.reduce_all(gen_ops.greater(self._concentration, 1.0), axis=-1, keepdims=True)
         nan = gen_ops.fill(array_ops.shape(mode), np.array(np.nan, self.dtype.as_numpy_dtype))
         return array_ops.where(gen_ops.logical_and(inside, gen_ops.equal(mode, mode)), mode, nan)
@@ -282,19 +289,49 @@ class DirichletMultinomial(_Vectors):
         with name_scope(name, values=[total_count, concentration]) as scope:
             (self._concentration,) = float_parameters(concentration)
             (self._total,) = float_parameters(total_count, dtype=self._concentration.dtype.base_dtype)
-        self._vectors = (_row(self._total), self._concentration)
+            if validate_args:
+                self._total = embed_check_nonnegative_integer_form(self._total)
+                self._concentration = checked(self._concentration, True, check_ops.assert_positive)
+        rank = self._total.get_shape().ndims  # a total may have the classes' dimension, of size 1
+        self._draws = self._total if rank and rank == self._concentration.get_shape().ndims else _row(self._total)
+        self._vectors = (self._draws, self._concentration)
         super().__init__(self._concentration.dtype, NOT_REPARAMETERIZED, validate_args, allow_nan_stats, graph_parents=self._vectors, name=scope)
 
     total_count = property(lambda self: self._total)
     concentration = property(lambda self: self._concentration)
     total_concentration = property(lambda self: _sum(self._concentration))
 
+    def _sample_n(self, n: Any, seed: Optional[int] = None) -> Tensor:
+        if self._total.get_shape().ndims != 0:
+            raise at_user_line(NotImplementedError("Sample only supported for scalar number of draws."))
+        classes = array_ops.shape(self._concentration)[-1]
+        shares = random_ops.random_gamma(array_ops.reshape(n, [1]), self._concentration, dtype=self.dtype, seed=seed)
+        logits = array_ops.reshape(gen_ops.log(shares), array_ops.stack([-1, classes]))
+        drawn = random_ops.multinomial(logits, gen_ops.cast(self._total, dtypes.int32), gen_new_seed(seed, "dirichlet_multinomial"))
+        counts = math_ops.reduce_sum(array_ops.one_hot(drawn, classes, dtype=self.dtype), axis=-2)
+        return array_ops.reshape(counts, joined(n, self.batch_shape_tensor(), classes))
+
     def _log_prob(self, counts: Tensor) -> Tensor:
+        if self.validate_args:
+            counts = checked_counts(counts, self._total, "counts last-dimension")
         ways = gen_ops.lgamma(1.0 + self._total) - _sum(gen_ops.lgamma(1.0 + counts))
         return _log_beta(self._concentration + counts) - _log_beta(self._concentration) + ways
 
     def _mean(self) -> Tensor:
-        return _row(self._total) * self._concentration / _row(self.total_concentration)
+        return self._draws * self._concentration / _row(self.total_concentration)
+
+    def _spread(self) -> Tensor:
+        """How many times a multinomial's the variances are."""
+        total = _row(self.total_concentration)
+        return (self._draws + total) / (1.0 + total)
+
+    def _variance(self) -> Tensor:
+        return self._mean() * (1.0 - self._concentration / _row(self.total_concentration)) * self._spread()
+
+    def _covariance(self) -> Tensor:
+        shares = self._concentration / _row(self.total_concentration)
+        outer = _row(self._mean() * self._spread()) * array_ops.expand_dims(shares, -2)
+        return gen_ops.matrix_set_diag(-outer, self._variance())
 
 
 class Mixture(Distribution):

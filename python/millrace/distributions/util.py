@@ -102,12 +102,16 @@ def get_logits_and_probs(logits: Any = None, probs: Any = None, multidimensional
 
 def _largest_whole(dtype: Any) -> int:
     """The largest whole number up to which all whole numbers are of the type."""
+    if dtype == dtypes.bool_:
+        return 1
     if dtype.is_floating:
         return int(2 ** (np.finfo(dtype.as_numpy_dtype).nmant + 1))
     return int(np.iinfo(dtype.as_numpy_dtype).max)
 
 
 def _smallest_whole(dtype: Any) -> int:
+    if dtype == dtypes.bool_:
+        return 0
     return -_largest_whole(dtype) if dtype.is_floating else int(np.iinfo(dtype.as_numpy_dtype).min)
 
 
@@ -143,10 +147,12 @@ def embed_check_integer_casting_closed(x: Any, target_dtype: Any, assert_nonnega
         x, target = convert_to_tensor(x, name="x"), dtypes.as_dtype(target_dtype)
         source = x.dtype.base_dtype
         for dtype, what in ((source, "%s.dtype must be integer- or floating-type." % x.op.name), (target, "target_dtype must be integer- or floating-type.")):
-            if not (dtype.is_integer or dtype.is_floating):
+            if not (dtype.is_integer or dtype.is_floating or dtype == dtypes.bool_):
                 raise at_user_line(TypeError(what))
-        if not (source.is_integer or target.is_integer):
+        if source.is_floating and target.is_floating:
             raise at_user_line(TypeError("At least one of %s.dtype (%s) and target_dtype (%s) must be integer-type." % (x.op.name, source.name, target.name)))
+        if source == dtypes.bool_:
+            return x
         checks = []
         if assert_nonnegative:
             checks.append(check_ops.assert_non_negative(x, message="Elements must be non-negative."))

@@ -6,7 +6,7 @@ from __future__ import annotations
 import contextlib
 import re
 import threading
-from typing import Any, Callable, Dict, Iterator, List, Optional, Sequence, Union
+from typing import Any, Callable, Dict, Iterator, List, Optional, Sequence, Tuple, Union
 
 import millrace._core as _core
 from millrace.framework.device import DeviceSpec, merge_device
@@ -70,12 +70,12 @@ class Graph(_core.Graph):
         self._device_stack: List[Union[str, DeviceFunction]] = []
         self._seed: Optional[int] = None
         self._last_seed = 0
-        self._container = ""
         self._lock = threading.RLock()
         self._unfeedable: set[Any] = set()
         self._unfetchable: set[Any] = set()
         self._functions: Dict[str, Any] = {}
         self._py_functions: List[Any] = []  # that its operations call
+        self._flow_marks: List[Tuple[int, Any]] = []  # (number of operations before, the innermost branch or loop from there on)
 
     # ---- what is in it ----
 
@@ -199,16 +199,23 @@ class Graph(_core.Graph):
         self._unfeedable.add(tensor)
 
     def is_feedable(self, tensor: Tensor) -> bool:
-        """Whether the tensor may be fed."""
-        return tensor not in self._unfeedable
+        """Whether the tensor may be fed: not inside of a loop."""
+        if tensor in self._unfeedable:
+            return False
+        context = tensor.op._get_control_flow_context() if self._flow_marks else None
+        return context is None or context.GetWhileContext() is None or tensor.op.type in ("Exit", "RefExit")
 
     def prevent_fetching(self, op: Operation) -> None:
         """Makes fetching the operation an error."""
         self._unfetchable.add(op)
 
     def is_fetchable(self, tensor_or_op: Any) -> bool:
-        """Whether it may be fetched."""
-        return (tensor_or_op.op if isinstance(tensor_or_op, Tensor) else tensor_or_op) not in self._unfetchable
+        """Whether it may be fetched: not inside of a branch or a loop."""
+        op = tensor_or_op.op if isinstance(tensor_or_op, Tensor) else tensor_or_op
+        if op in self._unfetchable:
+            return False
+        context = op._get_control_flow_context() if self._flow_marks else None
+        return context is None or op.type in ("Exit", "RefExit") and context.outer_context is None
 
     def create_op(self, op_type: str, inputs: Sequence[Any], dtypes: Any = None, input_types: Any = None,
                   name: Optional[str] = None, attrs: Optional[Dict[str, Any]] = None, op_def: Any = None,
@@ -328,6 +335,36 @@ class Graph(_core.Graph):
         return _ControlDependencies(self, control_inputs)
 
     @contextlib.contextmanager
+    def _original_op(self, op: Operation) -> Iterator[None]:
+        """A context in which operations are made on behalf of another one (Operation._original_op)."""
+        before = self._last_id
+        try:
+            yield
+        finally:
+            originals = self.__dict__.setdefault("_originals", {})
+            for made in self.get_operations()[before:]:
+                originals.setdefault(made.name, op)
+
+    def _get_control_flow_context(self) -> Any:
+        """The branch or loop that is built at the moment (ops.control_flow_contexts), or None."""
+        return self._flow_marks[-1][1] if self._flow_marks else None
+
+    def _set_control_flow_context(self, context: Any, after: Optional[int] = None) -> None:
+        """Makes a branch or loop the innermost one, of the operations after a number of them."""
+        after = self._last_id if after is None else after
+        while self._flow_marks and self._flow_marks[-1][0] >= after:
+            self._flow_marks.pop()
+        if context is not self._get_control_flow_context():
+            self._flow_marks.append((after, context))
+
+    def _operations_by_context(self) -> Dict[Any, List[Operation]]:
+        """The operations of each branch and loop."""
+        found: Dict[Any, List[Operation]] = {}
+        for op in self.get_operations():
+            found.setdefault(op._get_control_flow_context(), []).append(op)
+        return found
+
+    @contextlib.contextmanager
     def colocate_with(self, op: Any, ignore_existing: bool = False) -> Iterator[None]:
         """A context in which ops are placed where `op` is."""
         element = getattr(op, "op", op)
@@ -431,10 +468,12 @@ class _ControlDependencies:
                 self._operations.append(operation)
         self._name = ""
         self._flow: Any = None
+        self._context: Any = None
 
     def __enter__(self) -> "_ControlDependencies":
         if self._clears:  # leaves the conditional or the loop, too
-            self._flow = self._graph._suspend_flow()
+            self._flow, self._context = self._graph._suspend_flow(), self._graph._get_control_flow_context()
+            self._graph._set_control_flow_context(None)
         self._graph._push_control(self._operations, self._clears)
         return self
 
@@ -442,6 +481,7 @@ class _ControlDependencies:
         self._graph._pop_control()
         if self._clears:
             self._graph._resume_flow(self._flow)
+            self._graph._set_control_flow_context(self._context)
 
 
 # ---- the default graph ----

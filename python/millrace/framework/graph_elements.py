@@ -2,6 +2,7 @@
 """Tensor and Operation, the elements of a graph."""
 from __future__ import annotations
 
+import bisect
 from typing import TYPE_CHECKING, Any, Iterator, List, Optional, Tuple
 
 import millrace._core as _core
@@ -118,9 +119,28 @@ class Operation(_core.Operation):
         """Its number in the order of making, from 1."""
         known = self.graph.__dict__.setdefault("_operation_ids", {})
         if self.name not in known:
-            for i, operation in enumerate(self.graph.get_operations()[len(known):], len(known) + 1):
+            operations = self.graph.get_operations()
+            if known and (len(known) > len(operations) or known.get(operations[len(known) - 1].name) != len(known)):
+                known.clear()  # a construction was taken back
+            for i, operation in enumerate(operations[len(known):], len(known) + 1):
                 known[operation.name] = i
         return known[self.name]  # type: ignore[no-any-return]
+
+    def _get_control_flow_context(self) -> Any:
+        """The branch or loop that it lies in (ops.control_flow_contexts), or None."""
+        chosen = self.graph.__dict__.get("_chosen_contexts", {})
+        if self.name in chosen:
+            return chosen[self.name]
+        marks = self.graph._flow_marks
+        if not marks:
+            return None
+        place = bisect.bisect_left([start for start, _ in marks], self._id)
+        context = marks[place - 1][1] if place else None
+        return None if context is None else context._owner(self)
+
+    def _set_control_flow_context(self, context: Any) -> None:
+        """Makes it tell of another context; where it runs stays as it is."""
+        self.graph.__dict__.setdefault("_chosen_contexts", {})[self.name] = context
 
     @property
     def _input_types(self) -> List[Any]:

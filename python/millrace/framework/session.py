@@ -13,6 +13,7 @@ from typing import Any, Callable, Dict, List, Optional, Tuple
 import numpy as np
 
 import millrace._core as _core
+from millrace.framework.device import canonical_name
 from millrace.framework.errors import InvalidArgumentError, at_user_line, made_at
 from millrace.framework.graph import Graph, Operation, Tensor, get_default_graph
 
@@ -187,6 +188,9 @@ def _feed_error(feed_dict: Any, error: Exception) -> Optional[Exception]:
             return type(error)("%s%s" % (error, made_at(tensor)))
         try:
             np.asarray(value, tensor.dtype.as_numpy_dtype)
+        except OverflowError:
+            return TypeError("Type of feed value %s with type %s is not compatible with Tensor type %s. Try explicitly setting the type of the feed tensor "
+                             "to a larger type (e.g. int64)." % (value, type(value), tensor.dtype.as_numpy_dtype))
         except (TypeError, ValueError) as reason:
             return type(error)("Cannot feed a value of type %s for Tensor '%s' of dtype %s and shape '%s'%s: %s" % (
                 type(value).__name__, tensor.name, tensor.dtype.name, tensor.get_shape(), made_at(tensor), reason))
@@ -223,8 +227,8 @@ class BaseSession(_core.Session):
 
     @property
     def graph_def(self) -> Any:
-        """The graph as a GraphDef message."""
-        return self.graph.as_graph_def()
+        """The graph as a GraphDef message, with the shapes that are known where the session's options ask for them."""
+        return self.graph.as_graph_def(add_shapes=self._config is not None and self._config.graph_options.infer_shapes)
 
     def run(self, fetches: Any, feed_dict: Any = None, options: Any = None, run_metadata: Any = None) -> Any:
         """Runs one step and returns the values of `fetches`, in the same structure.
@@ -242,7 +246,7 @@ class BaseSession(_core.Session):
                              None if run_metadata is None else run_metadata.ParseFromString)
         except _NeedsExpansion:
             pass
-        except (TypeError, ValueError) as error:
+        except (TypeError, ValueError, OverflowError) as error:
             if feed_dict is None or isinstance(feed_dict, dict):
                 better = _feed_error(feed_dict, error)
                 if better is None:
@@ -319,7 +323,7 @@ class BaseSession(_core.Session):
 
 class _DeviceAttributes:
     def __init__(self, name: str, device_type: str, memory_limit_bytes: int) -> None:
-        self.name, self.device_type, self.memory_limit_bytes = name, device_type, memory_limit_bytes
+        self.name, self.device_type, self.memory_limit_bytes = canonical_name(name), device_type, memory_limit_bytes
 
     def __repr__(self) -> str:
         return "_DeviceAttributes(%s, %s, %d)" % (self.name, self.device_type, self.memory_limit_bytes)
@@ -342,7 +346,17 @@ class _DefaultSession:
         return self._session
 
     def __exit__(self, *unused: Any) -> None:
-        _sessions.stack.remove(self._session)
+        _leave(self._session)
+
+
+def _leave(session: BaseSession) -> None:
+    """Ends a session's turn as the default one: the innermost one's, but for sessions for shells."""
+    stack = _sessions.stack
+    inner = [s for s in stack[len(stack) - stack[::-1].index(session):] if not isinstance(s, InteractiveSession)] if session in stack else []
+    if inner:
+        raise at_user_line(AssertionError("Nesting violated for default stack of %s objects" % type(inner[-1]).__name__))
+    if session in stack:
+        del stack[len(stack) - 1 - stack[::-1].index(session)]
 
 
 def get_default_session() -> Optional[BaseSession]:
@@ -369,13 +383,14 @@ class Session(BaseSession):
 
     def __exit__(self, exc_type: Any, exc_value: Any, traceback: Any) -> None:
         self._entered = False
-        _sessions.stack.remove(self)
+        _leave(self)
         _core.pop_graph()
         self.close()
 
     @staticmethod
     def reset(target: str, containers: Any = None, config: Any = None) -> None:
         """Closes the sessions of a target, and drops what lives in their containers: variables, queues. All containers when none is named."""
+        del config  # it says how to reach a target, and says of this process nothing
         if isinstance(containers, (str, bytes)):
             raise TypeError("containers must be a list of names, not %r" % (containers,))
         names = [c.decode() if isinstance(c, bytes) else str(c) for c in containers or []]

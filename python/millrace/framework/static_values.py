@@ -56,10 +56,10 @@ def _concat(tensor: Tensor) -> Optional[np.ndarray]:
 
 
 def _pack(tensor: Tensor, partial: bool) -> Any:
-    values = [_known(x) for x in tensor.op.inputs]
+    values = [_known(x, partial) for x in tensor.op.inputs]
     if not values or tensor.op.get_attr("axis") != 0 or all(v is None for v in values):
         return None
-    if any(v is None for v in values):
+    if any(v is None or isinstance(v, list) for v in values):
         return values if partial else None
     return np.array(values)
 

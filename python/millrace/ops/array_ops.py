@@ -8,7 +8,7 @@ from typing import Any, List, Optional
 import numpy as np
 
 from millrace.framework import common_shapes, dtypes, nest, tensor_shape
-from millrace.framework.composite_tensors import IndexedSlices, SparseTensor
+from millrace.framework.composite_tensors import IndexedSlices, SparseTensor, SparseTensorValue
 from millrace.framework.convert import constant, convert_to_tensor, shape_tensor
 from millrace.framework.errors import at_user_line
 from millrace.framework.graph import Tensor, name_scope
@@ -23,6 +23,8 @@ newaxis = None
 
 def placeholder(dtype: Any, shape: Any = None, name: Optional[str] = None) -> Tensor:
     """A tensor that is fed."""
+    if isinstance(shape, (list, tuple)) and any(isinstance(d, (int, np.integer)) and d < 0 for d in shape):
+        raise at_user_line(ValueError("Dimensions of a placeholder must be >= 0, or None where they are not known: %s" % (shape,)))
     return gen_ops.placeholder(dtype, shape, name=name)
 
 
@@ -132,8 +134,8 @@ def one_hot(indices: Any, depth: Any, on_value: Any = None, off_value: Any = Non
 
 def shape(input: Any, name: Optional[str] = None, out_type: Any = dtypes.int32) -> Tensor:
     """The shape of a tensor, as a tensor."""
-    if isinstance(input, SparseTensor):
-        return gen_ops.cast(input.dense_shape, out_type, name=name)
+    if isinstance(input, (SparseTensor, SparseTensorValue)):
+        return gen_ops.cast(convert_to_tensor(input.dense_shape), out_type, name=name)
     with name_scope(name, "Shape", [input]) as scope:
         input = convert_to_tensor(input)
         static = input.get_shape()
@@ -170,8 +172,8 @@ def shape_n(input: Any, out_type: Any = dtypes.int32, name: Optional[str] = None
 
 def size(input: Any, name: Optional[str] = None, out_type: Any = dtypes.int32) -> Tensor:
     """The number of elements of a tensor."""
-    if isinstance(input, SparseTensor):
-        return gen_ops.prod(gen_ops.cast(input.dense_shape, out_type), 0, name=name)
+    if isinstance(input, (SparseTensor, SparseTensorValue)):
+        return gen_ops.prod(gen_ops.cast(convert_to_tensor(input.dense_shape), out_type), 0, name=name)
     with name_scope(name, "Size", [input]) as scope:
         input = convert_to_tensor(input)
         count = input.get_shape().num_elements()
@@ -180,7 +182,7 @@ def size(input: Any, name: Optional[str] = None, out_type: Any = dtypes.int32) -
 
 def rank(input: Any, name: Optional[str] = None) -> Tensor:
     """The number of dimensions of a tensor."""
-    if isinstance(input, SparseTensor):
+    if isinstance(input, (SparseTensor, SparseTensorValue)):
         return size(input.dense_shape, name)
     with name_scope(name, "Rank", [input]) as scope:
         input = convert_to_tensor(input)
@@ -343,11 +345,18 @@ def pad(tensor: Any, paddings: Any, mode: str = "CONSTANT", name: Optional[str] 
     mode = str(mode).upper()
     if mode == "CONSTANT":
         if not isinstance(constant_values, Tensor) and not np.any(constant_values):
-            return gen_ops.pad(tensor, paddings, name=name)
-        return gen_ops.pad_v2(tensor, paddings, constant_values, name=name)
-    if mode not in ("REFLECT", "SYMMETRIC"):
+            made = gen_ops.pad(tensor, paddings, name=name)
+        else:
+            made = gen_ops.pad_v2(tensor, paddings, constant_values, name=name)
+    elif mode in ("REFLECT", "SYMMETRIC"):
+        made = gen_ops.mirror_pad(tensor, paddings, mode, name=name)
+    else:
         raise at_user_line(ValueError("Unknown padding mode: %s" % mode))
-    return gen_ops.mirror_pad(tensor, paddings, mode, name=name)
+    sizes, known = made.op.inputs[0].get_shape(), constant_value(made.op.inputs[1], partial=True)
+    if not made.get_shape().is_fully_defined() and sizes.ndims is not None and known is not None:  # the borders of some axes are known
+        made.set_shape([None if size is None or pair is None or any(p is None for p in pair) else size + sum(int(p) for p in pair)
+                        for size, pair in zip(sizes.as_list(), known)])
+    return made  # type: ignore[no-any-return]
 
 
 def reverse(tensor: Any, axis: Any = None, name: Optional[str] = None, dims: Any = None) -> Tensor:
@@ -393,12 +402,19 @@ def slice(input_: Any = None, begin: Any = None, size: Any = None, name: Optiona
 def strided_slice(input_: Any, begin: Any, end: Any, strides: Any = None, begin_mask: int = 0, end_mask: int = 0,
                   ellipsis_mask: int = 0, new_axis_mask: int = 0, shrink_axis_mask: int = 0, var: Any = None,
                   name: Optional[str] = None) -> Tensor:
-    """Every strides[i]-th element from begin[i] to before end[i]."""
+    """Every strides[i]-th element from begin[i] to before end[i]. `assign(value)` of the result changes the variable `var` there."""
     if strides is None:
         strides = ones_like(begin)
-    return gen_ops.strided_slice(input_, begin, end, strides, begin_mask=begin_mask, end_mask=end_mask,
-                                 ellipsis_mask=ellipsis_mask, new_axis_mask=new_axis_mask,
-                                 shrink_axis_mask=shrink_axis_mask, name=name)
+    masks = dict(begin_mask=begin_mask, end_mask=end_mask, ellipsis_mask=ellipsis_mask, new_axis_mask=new_axis_mask, shrink_axis_mask=shrink_axis_mask)
+    made = gen_ops.strided_slice(input_, begin, end, strides, **masks, name=name)
+
+    def assign(value: Any, name: Optional[str] = None) -> Tensor:
+        if var is None:
+            raise at_user_line(ValueError("Sliced assignment is only supported for variables"))
+        return var._assign_slice(begin, end, strides, value, masks, name)
+
+    made.assign = assign
+    return made  # type: ignore[no-any-return]
 
 
 def slice_helper(tensor: Any, spec: Any, var: Any = None) -> Tensor:
@@ -443,9 +459,8 @@ def slice_helper(tensor: Any, spec: Any, var: Any = None) -> Tensor:
         else:
             packed = [np.zeros(0, np.int32) for _ in (0, 1, 2)]
         packed = [p if isinstance(p, Tensor) else constant(p, name=n) for p, n in zip(packed, ("stack", "stack_1", "stack_2"))]
-        return gen_ops.strided_slice(tensor, packed[0], packed[1], packed[2], begin_mask=masks["begin"],
-                                     end_mask=masks["end"], ellipsis_mask=masks["ellipsis"],
-                                     new_axis_mask=masks["new_axis"], shrink_axis_mask=masks["shrink"], name=scope)
+        return strided_slice(tensor, packed[0], packed[1], packed[2], masks["begin"], masks["end"], masks["ellipsis"],
+                             masks["new_axis"], masks["shrink"], var, scope)
 
 
 def _index_vector(values: List[Any]) -> Any:
@@ -460,9 +475,9 @@ def _index_vector(values: List[Any]) -> Any:
 def gather(params: Any, indices: Any, validate_indices: Optional[bool] = None, name: Optional[str] = None, axis: Any = 0) -> Tensor:
     """The slices of `params` at `indices` along an axis."""
     if isinstance(axis, int) and axis == 0:
-        if hasattr(params, "sparse_read"):
+        if hasattr(params, "sparse_read"):  # an index out of range is an error in any case
             return params.sparse_read(indices, name)  # type: ignore[no-any-return]
-        return gen_ops.gather(params, indices, validate_indices=True, name=name)
+        return gen_ops.gather(params, indices, validate_indices=validate_indices is not False, name=name)
     return gen_ops.gather_v2(params, indices, axis, name=name)
 
 

@@ -20,7 +20,8 @@ __all__ = ["assert_equal", "assert_greater", "assert_greater_equal", "assert_int
 
 
 def _comparison(name: str, op: Any, check: Any, sign: str) -> Any:
-    def function(x: Any, y: Any, data: Any = None, summarize: Optional[int] = None, message: Optional[str] = None, name: Optional[str] = None) -> Any:
+    def function(x: Any, y: Any, data: Any = None, summarize: Optional[int] = None, message: Optional[str] = None, name: Optional[str] = None,
+                 against: str = "y") -> Any:
         with name_scope(name, default, [x, y]):
             x = convert_to_tensor(x, name="x")
             y = convert_to_tensor(y, x.dtype.base_dtype, "y")
@@ -28,10 +29,11 @@ def _comparison(name: str, op: Any, check: Any, sign: str) -> Any:
             known = constant_value(x), constant_value(y)
             if known[0] is not None and known[1] is not None and not np.all(check(*known)):
                 from millrace.framework import errors
-                raise errors.InvalidArgumentError(None, None, "%sCondition x %s y did not hold: x = %s, y = %s"  # type: ignore[call-arg, arg-type]
-                                                  % (message + ": " if message else "", sign, known[0], known[1]))
+                raise errors.InvalidArgumentError(None, None, "%sCondition x %s %s did not hold: x = %s, y = %s"  # type: ignore[call-arg, arg-type]
+                                                  % (message + ": " if message else "", sign, against, known[0], known[1]))
             if data is None:
-                data = [message or "", "Condition x %s y did not hold element-wise:" % sign, "x (%s) = " % x.name, x, "y (%s) = " % y.name, y]
+                data = [message or "", "Condition x %s %s did not hold element-wise:" % (sign, against), "x (%s) = " % x.name, x]
+                data += ["y (%s) = " % y.name, y] if against == "y" else []
             return control_flow_ops.Assert(math_ops.reduce_all(op(x, y)), data, summarize)
 
     default = name
@@ -50,22 +52,22 @@ assert_greater_equal = _comparison("assert_greater_equal", gen_ops.greater_equal
 
 def assert_positive(x: Any, data: Any = None, summarize: Optional[int] = None, message: Optional[str] = None, name: Optional[str] = None) -> Any:
     """An operation that fails unless x > 0 everywhere."""
-    return assert_greater(x, 0, data, summarize, message, name or "assert_positive")
+    return assert_greater(x, 0, data, summarize, message, name or "assert_positive", "0")
 
 
 def assert_negative(x: Any, data: Any = None, summarize: Optional[int] = None, message: Optional[str] = None, name: Optional[str] = None) -> Any:
     """An operation that fails unless x < 0 everywhere."""
-    return assert_less(x, 0, data, summarize, message, name or "assert_negative")
+    return assert_less(x, 0, data, summarize, message, name or "assert_negative", "0")
 
 
 def assert_non_negative(x: Any, data: Any = None, summarize: Optional[int] = None, message: Optional[str] = None, name: Optional[str] = None) -> Any:
     """An operation that fails unless x >= 0 everywhere."""
-    return assert_greater_equal(x, 0, data, summarize, message, name or "assert_non_negative")
+    return assert_greater_equal(x, 0, data, summarize, message, name or "assert_non_negative", "0")
 
 
 def assert_non_positive(x: Any, data: Any = None, summarize: Optional[int] = None, message: Optional[str] = None, name: Optional[str] = None) -> Any:
     """An operation that fails unless x <= 0 everywhere."""
-    return assert_less_equal(x, 0, data, summarize, message, name or "assert_non_positive")
+    return assert_less_equal(x, 0, data, summarize, message, name or "assert_non_positive", "0")
 
 
 def _wanted_ranks(ranks: Any) -> Any:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import builtins
-from typing import Any, List, Optional
+import contextlib
+from typing import Any, Dict, List, Optional
 
 import numpy as np
 
@@ -13,9 +14,10 @@ from millrace.framework.composite_tensors import IndexedSlices, SparseTensor
 from millrace.framework.convert import convert_to_tensor
 from millrace.framework.static_values import constant_value
 from millrace.framework.errors import at_user_line
-from millrace.framework.graph import Operation, Tensor, get_default_graph, name_scope
+from millrace.framework.graph import GraphKeys, Operation, Tensor, get_default_graph, name_scope
 from millrace.framework.tensor_shape import shape_list
 from millrace.ops import array_ops, gen_ops
+from millrace.ops.control_flow_contexts import BuiltBranches, CondContext, ControlFlowContext, WhileContext  # noqa: F401
 from millrace.ops.tensor_array_ops import TensorArray
 
 
@@ -53,8 +55,19 @@ def group(*inputs: Any, **kwargs: Any) -> Operation:
 
     collect(inputs)
     graph = flat[0].graph if flat else get_default_graph()
-    with graph.as_default(), name_scope(name, "group_deps") as scope, graph.control_dependencies(flat):
-        return no_op(scope)
+    by_device: Dict[str, List[Operation]] = {}
+    for operation in flat:
+        by_device.setdefault(operation.device, []).append(operation)
+
+    def after(operations: List[Operation], device: str, name: Optional[str] = None) -> Operation:
+        with graph.control_dependencies(operations), graph.device(device) if device else contextlib.nullcontext():
+            return no_op(name)
+
+    with graph.as_default(), name_scope(name, "group_deps") as scope:
+        if len(by_device) < 2:
+            return after(flat, flat[0].device if flat else "", scope)
+        gates = [after(by_device[device], device) for device in sorted(by_device)]  # one for each device, so that one signal crosses
+        return after(gates, "", scope)
 
 
 def with_dependencies(dependencies: Any, output_tensor: Any, name: Optional[str] = None) -> Any:
@@ -98,6 +111,9 @@ def add_check_numerics_ops() -> Operation:
     """An operation that checks every floating-point tensor of the graph for infinities and NaNs."""
     checks: List[Tensor] = []
     for op in get_default_graph().get_operations():
+        if op.type in ("Switch", "RefSwitch", "Merge", "RefMerge", "Enter", "RefEnter"):
+            raise at_user_line(ValueError("`tf.add_check_numerics_ops() is not compatible with TensorFlow control flow operations such as "
+                                          "`tf.cond()` or `tf.while_loop()`."))
         for output in op.outputs:
             if output.dtype in (dtypes.float16, dtypes.float32, dtypes.float64):
                 with get_default_graph().control_dependencies(checks[-1:]):
@@ -120,6 +136,9 @@ def smart_cond(pred: Any, true_fn: Any, false_fn: Any, name: Optional[str] = Non
 def cond(pred: Any, true_fn: Any = None, false_fn: Any = None, strict: bool = False, name: Optional[str] = None, fn1: Any = None,
          fn2: Any = None) -> Any:
     """What true_fn or false_fn makes, as the condition says; both must make the same structure."""
+    for new, old, what in ((true_fn, fn1, "true_fn"), (false_fn, fn2, "false_fn")):
+        if new is not None and old is not None:
+            raise at_user_line(TypeError("cond(): %s and %s may not be set simultaneously." % (what, "fn1" if what == "true_fn" else "fn2")))
     true_fn, false_fn = (fn1 if true_fn is None else true_fn), (fn2 if false_fn is None else false_fn)
     for fn, what in ((true_fn, "true_fn"), (false_fn, "false_fn")):
         if not callable(fn):
@@ -128,24 +147,56 @@ def cond(pred: Any, true_fn: Any = None, false_fn: Any = None, strict: bool = Fa
         raise at_user_line(TypeError("pred must not be a Python bool"))
     pred = convert_to_tensor(pred, name="pred")
     made: List[Any] = []
+    contexts = BuiltBranches(pred.graph)
 
-    def branch(fn: Any) -> Any:
+    def branch(fn: Any, what: str) -> Any:
         def build(unused: Any) -> List[Any]:
+            contexts.begin()
             result = fn()
             if result is None:
-                result = no_op()
+                raise at_user_line(ValueError("%s must have a return value." % what))
+            if not strict and isinstance(result, (list, builtins.tuple)) and len(result) == 1:
+                result = result[0]
             made.append(result)
-            return [v if isinstance(v, Operation) else _leaf(v) for v in _flat(result)]
+            leaves = [v if isinstance(v, Operation) else _leaf(v) for v in _flat(result)]
+            for i in _row_numbers(result):
+                leaves[i] = gen_ops.cast(leaves[i], dtypes.int64) if leaves[i].dtype.base_dtype == dtypes.int32 else leaves[i]
+            if len(made) == 2:
+                _check_same_results(*made)
+            return leaves
         return build
 
-    values = _core.cond(pred.graph, pred.graph.unique_name(name or "cond"), pred, branch(true_fn), branch(false_fn))
-    first, second = made[0], made[1]
-    if len(_flat(first)) != len(_flat(second)):
-        raise at_user_line(ValueError("true_fn and false_fn must return the same number of outputs: %r and %r" % (first, second)))
-    structure = first
-    if isinstance(structure, (list, builtins.tuple)) and len(structure) == 1 and not strict and not hasattr(structure, "_fields"):
-        return _packed(structure, values)[0]
-    return _packed(structure, values)
+    try:
+        values = _core.cond(pred.graph, pred.graph.unique_name(name or "cond"), pred, branch(true_fn, "true_fn"), branch(false_fn, "false_fn"))
+    except BaseException:
+        contexts.undo()
+        raise
+    contexts.end(values)
+    return _packed(made[0], values)
+
+
+def _check_same_results(first: Any, second: Any) -> None:
+    """Raises unless two branches return the same structure of the same kinds and types."""
+    try:
+        nest.assert_same_structure(first, second)
+    except TypeError as error:
+        raise at_user_line(TypeError("Incompatible return types of true_fn and false_fn: %s" % error)) from None
+    except ValueError as error:
+        raise at_user_line(ValueError("Incompatible return values of true_fn and false_fn: %s" % error)) from None
+    for one, other in zip(nest.flatten(first), nest.flatten(second)):
+        kinds = [next((k for k in (TensorArray, SparseTensor, IndexedSlices) if isinstance(v, k)), None) for v in (one, other)]
+        if kinds[0] is not kinds[1] or len(_pieces(one)) != len(_pieces(other)):
+            raise at_user_line(TypeError("true_fn and false_fn must return the same kinds of values: %r and %r" % (one, other)))
+
+
+def _row_numbers(structure: Any) -> List[int]:
+    """Which tensors of a structure are the indices of IndexedSlices. Branches return them as int64, whatever they are in each."""
+    found, at = [], 0
+    for leaf in nest.flatten(structure):
+        if isinstance(leaf, IndexedSlices):
+            found.append(at + 1)
+        at += len(_pieces(leaf))
+    return found
 
 
 def _flat(value: Any) -> List[Any]:
@@ -268,10 +319,17 @@ def while_loop(cond: Any, body: Any, loop_vars: Any, shape_invariants: Any = Non
     start = [v if isinstance(v, Tensor) else convert_to_tensor(v) for v in _flat(structure)]
     latest: List[Any] = [structure]
 
+    graph = start[0].graph if start else get_default_graph()
+    limit = None if maximum_iterations is None else convert_to_tensor(maximum_iterations)
+    with graph.as_default():
+        context = WhileContext(limit, parallel_iterations, back_prop, bool(swap_memory))
+
     def condition(values: List[Any]) -> List[Any]:
+        context._condition_begins(values)
         return [convert_to_tensor(cond(*_packed(structure, values)))]
 
     def step(values: List[Any]) -> List[Any]:
+        context._body_begins(values)
         given = _packed(structure, values)
         result = body(*given)
         if len(structure) == 1 and not (isinstance(result, (list, builtins.tuple)) and not hasattr(result, "_fields") and len(result) == 1):
@@ -283,11 +341,16 @@ def while_loop(cond: Any, body: Any, loop_vars: Any, shape_invariants: Any = Non
         latest[0] = result
         return [convert_to_tensor(v, start[i].dtype.base_dtype if not isinstance(v, Tensor) else None) for i, v in enumerate(flat)]
 
-    graph = start[0].graph if start else get_default_graph()
-    scope = graph.unique_name(name or "while")
-    limit = None if maximum_iterations is None else convert_to_tensor(maximum_iterations)
-    values = _core.while_loop(graph, scope, start, condition, step, parallel_iterations, not back_prop, bool(swap_memory), limit,
-                              _invariants(shape_invariants, structure))
+    around = graph._get_control_flow_context()
+    graph._set_control_flow_context(context)
+    try:
+        values = _core.while_loop(graph, graph.unique_name(name or "while"), start, condition, step, parallel_iterations, not back_prop,
+                                  bool(swap_memory), limit, _invariants(shape_invariants, structure))
+    finally:
+        graph._set_control_flow_context(around)
+    context._loop_exits = values
+    if around is None:
+        graph.add_to_collection(GraphKeys.WHILE_CONTEXT, context)
     packed = _packed(latest[0] if len(_flat(latest[0])) == len(values) and _same_kind(latest[0], structure) else structure, values)
     if len(packed) == 1 and not return_same_structure:
         return packed[0]
@@ -314,21 +377,95 @@ def _invariants(shapes: Any, structure: Any) -> Any:
     made: List[Any] = []
     for leaf, shape in zip(leaves, given):
         if _is_composite(leaf):
-            made.extend([None] * len(_pieces(leaf)))
+            made.extend(_composite_invariants(leaf, shape))
             continue
         dims = shape_list(shape)
         made.append(-1 if dims is None else dims)
     return made
 
 
+def _composite_invariants(value: Any, shape: Any) -> List[Any]:
+    """The invariants of what a value is made of. That of a SparseTensor is the shape of its dense_shape, that of IndexedSlices of the values."""
+    dims = None if shape is None or isinstance(value, TensorArray) else shape_list(shape)
+    if dims is None:
+        return [None] * len(_pieces(value))
+    part = value.dense_shape if isinstance(value, SparseTensor) else value.values
+    if not part.get_shape().is_compatible_with(shape):
+        raise at_user_line(ValueError("The shape invariant specified for %s is not compatible with the initial shape of the loop variable. "
+                                      "It enters the loop with shape %s, but the specified shape invariant is %s." % (part.name, part.get_shape(), shape)))
+    if isinstance(value, SparseTensor):
+        return [[-1, dims[0]], [-1], dims]
+    return [dims, dims[:1]] + ([[len(dims)]] if value.dense_shape is not None else [])
+
+
+def _mapped(op: Any, data: Any, name: Optional[str]) -> Any:
+    """op(tensor, name) of a tensor, or of the parts of IndexedSlices or a SparseTensor."""
+    if isinstance(data, (IndexedSlices, SparseTensor)):
+        parts = {p: getattr(data, p) for p in ("values", "indices", "dense_shape")}
+        return type(data)(**{p: None if t is None else op(t, name if p == "values" else p) for p, t in parts.items()})
+    return op(data._ref() if hasattr(data, "_ref") and not isinstance(data, Tensor) else convert_to_tensor(data), name)
+
+
+def _is_reference(data: Any) -> bool:
+    return isinstance(data, Tensor) and data.dtype._is_ref_dtype
+
+
+def _Identity(data: Any, name: Optional[str] = None) -> Any:  # noqa: N802
+    return _mapped(lambda t, n: (gen_ops.ref_identity if _is_reference(t) else gen_ops.identity)(t, name=n), data, name)
+
+
+def _Enter(data: Any, frame_name: str, is_constant: bool = False, parallel_iterations: int = 10, use_ref: bool = True,  # noqa: N802
+           use_input_shape: bool = True, name: Optional[str] = None) -> Any:
+    del use_input_shape  # of TensorFlow's own shape inference
+    return _mapped(lambda t, n: (gen_ops.ref_enter if use_ref and _is_reference(t) else gen_ops.enter)(
+        t, frame_name, is_constant=is_constant, parallel_iterations=parallel_iterations, name=n), data, name)
+
+
+def exit(data: Any, name: Optional[str] = None) -> Any:  # noqa: A001 - TensorFlow's name
+    """The value behind a loop of what lies in it."""
+    return _mapped(lambda t, n: (gen_ops.ref_exit if _is_reference(t) else gen_ops.exit)(t, name=n), data, name)
+
+
+def _NextIteration(data: Any, name: Optional[str] = None) -> Any:  # noqa: N802
+    return _mapped(lambda t, n: (gen_ops.ref_next_iteration if _is_reference(t) else gen_ops.next_iteration)(t, name=n), data, name)
+
+
+def _SwitchRefOrTensor(data: Any, pred: Any, name: str = "Switch") -> Any:  # noqa: N802
+    return gen_ops.ref_switch(data, pred, name=name) if _is_reference(data) else switch(data, pred, name=name)
+
+
 def switch(data: Any, pred: Any, dtype: Any = None, name: Optional[str] = None) -> Any:
     """(output when pred is false, output when it is true): one of them is dead, and so is what depends on it, up to a merge."""
-    return gen_ops.switch(convert_to_tensor(data, dtype), pred, name=name)
+    if not isinstance(data, IndexedSlices):
+        return gen_ops.switch(convert_to_tensor(data, dtype), pred, name=name)
+    with name_scope(name, "Switch", [data.values]) as scope:
+        parts = [gen_ops.switch(data.values, pred, name=scope), gen_ops.switch(data.indices, pred, name="indices")]
+        if data.dense_shape is not None:
+            parts.append(gen_ops.switch(data.dense_shape, pred, name="dense_shape"))
+    return IndexedSlices(*[p[0] for p in parts]), IndexedSlices(*[p[1] for p in parts])
 
 
 def merge(inputs: Any, name: Optional[str] = None) -> Any:
     """(the input that is not dead, its number)."""
-    return gen_ops.merge([convert_to_tensor(i) for i in inputs], name=name)
+    if any(i is None for i in inputs):
+        raise at_user_line(ValueError("At least one of the merge inputs is None: %s" % inputs))
+    if not any(isinstance(i, (IndexedSlices, SparseTensor)) for i in inputs):
+        return gen_ops.merge([convert_to_tensor(i) for i in inputs], name=name)
+    kind = type(inputs[0])
+    if not all(isinstance(i, kind) and len(_pieces(i)) == len(_pieces(inputs[0])) for i in inputs):
+        raise at_user_line(TypeError("the inputs of merge must be of one kind: %s" % (inputs,)))
+    with name_scope(name, "Merge") as scope:
+        number = None
+        merged = {}
+        for part in ("values", "indices", "dense_shape"):
+            given = [getattr(i, part) for i in inputs]
+            if given[0] is None:
+                continue
+            if part == "indices" and any(t.dtype == dtypes.int64 for t in given):
+                given = [gen_ops.cast(t, dtypes.int64) if t.dtype != dtypes.int64 else t for t in given]
+            merged[part], chosen = gen_ops.merge(given, name=scope if part == "values" else part)
+            number = chosen if number is None else number
+    return kind(**merged), number
 
 
 def set_shapes_for_outputs(op: Any) -> None:

@@ -8,8 +8,10 @@ import millrace._core as _core
 from millrace.framework import dtypes, nest
 from millrace.framework.convert import convert_to_tensor
 from millrace.framework.errors import at_user_line
+from millrace.framework.graph import Tensor
+from millrace.ops.control_flow_contexts import WhileContext
 
-from millrace.ops.gen_ops import symbolic_gradient as _symbolic_gradient  # noqa: F401 - TensorFlow's name for it
+from millrace.ops.gen_ops import remote_call, symbolic_gradient as _symbolic_gradient  # noqa: F401 - TensorFlow's names
 
 __all__ = ["map_fn", "foldl", "foldr", "scan"]
 
@@ -18,9 +20,13 @@ def _tensors(structure: Any) -> List[Any]:
     return [convert_to_tensor(v) for v in nest.flatten(structure)]
 
 
-def _called(fn: Any, structures: Any, made: List[Any]) -> Any:
-    """fn with the leaves in the structures that it takes; the leaves of what it returns."""
+def _called(fn: Any, structures: Any, made: List[Any], wanted: Any = None, types: Any = None) -> Any:
+    """fn with the leaves in the structures that it takes; the leaves of what it returns, which has the structure `wanted`."""
     def build(values: List[Any]) -> List[Any]:
+        with WhileContext():
+            return call(values)
+
+    def call(values: List[Any]) -> List[Any]:
         rest, arguments = list(values), []
         for structure in structures:
             count = len(nest.flatten(structure))
@@ -28,7 +34,10 @@ def _called(fn: Any, structures: Any, made: List[Any]) -> Any:
             rest = rest[count:]
         result = fn(*arguments)
         made[:] = [result]
-        return _tensors(result)
+        if types is None:
+            return _tensors(result)
+        nest.assert_same_structure(wanted, result)
+        return [v if isinstance(v, Tensor) else convert_to_tensor(v, t) for v, t in zip(nest.flatten(result), types)]
     return build
 
 
@@ -39,11 +48,13 @@ def map_fn(fn: Any, elems: Any, dtype: Any = None, parallel_iterations: int = 10
         raise at_user_line(TypeError("fn must be callable."))
     elements = _tensors(elems)
     types = [] if dtype is None else [dtypes.dtype_number(t) for t in nest.flatten(dtype)]
+    del infer_shape  # results of one shape are stacked in any case
     made: List[Any] = []
     graph = elements[0].graph
-    values = _core.map_fn(graph, graph.unique_name(name or "map"), elements, types, _called(fn, [elems], made), parallel_iterations,
-                          not back_prop, swap_memory)
     structure = dtype if dtype is not None else elems
+    values = _core.map_fn(graph, graph.unique_name(name or "map"), elements, types,
+                          _called(fn, [elems], made, structure, types or [e.dtype.base_dtype for e in elements]), parallel_iterations,
+                          not back_prop, swap_memory)
     return nest.pack_sequence_as(structure, values)
 
 
@@ -75,4 +86,5 @@ def foldr(fn: Any, elems: Any, initializer: Any = None, parallel_iterations: int
 def scan(fn: Any, elems: Any, initializer: Any = None, parallel_iterations: int = 10, back_prop: bool = True, swap_memory: bool = False,
          infer_shape: bool = True, reverse: bool = False, name: Optional[str] = None) -> Any:
     """fn(accumulator, element) from the first element to the last; all accumulators, stacked."""
+    del infer_shape  # accumulators of one shape are stacked in any case
     return _folded("scan", fn, elems, initializer, parallel_iterations, back_prop, swap_memory, name, reverse)

@@ -114,11 +114,12 @@ class UniformUnitScaling(Initializer):
     """Evenly distributed, scaled so that the size of what flows through stays the same."""
 
     def __init__(self, factor: float = 1.0, seed: Optional[int] = None, dtype: Any = dtypes.float32, full_shape: Any = None) -> None:
-        self.factor, self.seed, self.dtype = factor, seed, _floating(dtype)
+        self.factor, self.seed, self.dtype, self.full_shape = factor, seed, _floating(dtype), full_shape
 
     def __call__(self, shape: Any, dtype: Any = None, partition_info: Any = None) -> Tensor:
         size = 1.0
-        for dim in _dims(partition_info.full_shape if partition_info is not None else shape)[:-1]:
+        whole = self.full_shape if self.full_shape is not None else partition_info.full_shape if partition_info is not None else shape
+        for dim in _dims(whole)[:-1]:
             size *= float(dim)
         limit = math.sqrt(3 / max(size, 1.0)) * self.factor
         return random_ops.random_uniform(shape, -limit, limit, self.dtype if dtype is None else dtype, self.seed)

@@ -253,8 +253,6 @@ class IdTableWithHashBuckets(LookupInterface):
             raise at_user_line(TypeError("Invalid key_dtype, expected integer or string, got %s." % key_dtype))
         if not isinstance(hasher_spec, HasherSpec):
             raise at_user_line(TypeError("hasher_spec must be of type HasherSpec, got %s" % type(hasher_spec)))
-        if hasher_spec.hasher not in ("fasthash", "stronghash"):
-            raise at_user_line(ValueError("hasher_spec has an unknown hash function: %s." % hasher_spec.hasher))
         self._table, self._num_oov_buckets, self._hasher_spec = table, num_oov_buckets, hasher_spec
         with name_scope(name, "string_to_index") as scope:
             super().__init__(key_dtype, dtypes.int64, scope)
@@ -281,6 +279,8 @@ class IdTableWithHashBuckets(LookupInterface):
         text = keys if keys.dtype.base_dtype == dtypes.string else string_ops.as_string(keys)
         if self._hasher_spec.hasher == "fasthash":
             return gen_ops.string_to_hash_bucket_fast(text, self._num_oov_buckets, name="hash_bucket")  # type: ignore[no-any-return]
+        if self._hasher_spec.hasher != "stronghash":
+            raise at_user_line(ValueError("hasher_spec has an unknown hash function: %s." % self._hasher_spec.hasher))
         return gen_ops.string_to_hash_bucket_strong(text, self._num_oov_buckets, list(self._hasher_spec.key), name="hash_bucket")  # type: ignore[no-any-return]
 
     def lookup(self, keys: Any, name: Optional[str] = None) -> Any:

@@ -14,7 +14,8 @@ __all__ = ["moments", "normalize_moments", "sufficient_statistics", "weighted_mo
 
 
 def moments(x: Any, axes: Any, shift: Any = None, name: Optional[str] = None, keep_dims: Any = None, keepdims: Any = None) -> Any:
-    """(mean, variance) over axes."""
+    """(mean, variance) over axes. The variance is computed from the mean, and needs no `shift`."""
+    del shift
     keep = bool(either("keepdims", keepdims, "keep_dims", keep_dims, False))
     with name_scope(name, "moments", [x, axes]):
         y = convert_to_tensor(x)
@@ -31,12 +32,13 @@ def moments(x: Any, axes: Any, shift: Any = None, name: Optional[str] = None, ke
 def weighted_moments(x: Any, axes: Any, frequency_weights: Any, name: Optional[str] = None, keep_dims: Any = None, keepdims: Any = None) -> Any:
     """(mean, variance) over axes, of weighted values."""
     keep = bool(either("keepdims", keepdims, "keep_dims", keep_dims, False))
-    x = convert_to_tensor(x)
-    w = math_ops.cast(convert_to_tensor(frequency_weights), x.dtype.base_dtype)
-    total = math_ops.reduce_sum(w + array_ops.zeros_like(x), axes, True)
-    mean = math_ops.reduce_sum(w * x, axes, True) / total
-    variance = math_ops.reduce_sum(w * gen_ops.squared_difference(x, mean), axes, True) / total
-    return (mean, variance) if keep else (array_ops.squeeze(mean, axes), array_ops.squeeze(variance, axes))
+    with name_scope(name, "weighted_moments"):
+        x = convert_to_tensor(x)
+        w = math_ops.cast(convert_to_tensor(frequency_weights), x.dtype.base_dtype)
+        total = math_ops.reduce_sum(w + array_ops.zeros_like(x), axes, True)
+        mean = math_ops.reduce_sum(w * x, axes, True) / total
+        variance = math_ops.reduce_sum(w * gen_ops.squared_difference(x, mean), axes, True) / total
+        return (mean, variance) if keep else (array_ops.squeeze(mean, axes), array_ops.squeeze(variance, axes))
 
 
 def sufficient_statistics(x: Any, axes: Any, shift: Any = None, keep_dims: Any = None, name: Optional[str] = None, keepdims: Any = None) -> Tuple[Any, ...]:

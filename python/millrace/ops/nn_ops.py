@@ -310,7 +310,8 @@ def conv2d(input: Any, filter: Any = None, strides: Any = None, padding: Any = N
     """A 2-D convolution of images [batch, height, width, channels] with a filter [height, width, in, out]."""
     filter = either("filter", filter, "filters", filters)
     layout = _format(data_format, "NHWC")
-    return gen_ops.conv2d(input, filter, _window(strides, layout), padding, data_format=layout, dilations=_window(dilations, layout), name=name)
+    return gen_ops.conv2d(input, filter, _window(strides, layout), padding, use_cudnn_on_gpu=use_cudnn_on_gpu is not False, data_format=layout,
+                          dilations=_window(dilations, layout), name=name)
 
 
 def conv3d(input: Any, filter: Any, strides: Any, padding: Any, data_format: Optional[str] = None, dilations: Any = (1, 1, 1, 1, 1),
@@ -328,7 +329,7 @@ def conv1d(value: Any = None, filters: Any = None, stride: Any = None, padding: 
         step = stride if isinstance(stride, int) else stride[0] if len(stride) == 1 else stride[spatial]
         x = array_ops.expand_dims(value if input is None else input, spatial)
         result = gen_ops.conv2d(x, array_ops.expand_dims(filters, 0), [1, 1, 1, step] if channels_first else [1, 1, step, 1], padding,
-                                data_format="NCHW" if channels_first else "NHWC")
+                                use_cudnn_on_gpu=use_cudnn_on_gpu is not False, data_format="NCHW" if channels_first else "NHWC")
         return array_ops.squeeze(result, [spatial])
 
 
@@ -485,7 +486,7 @@ def embedding_lookup(params: Any, ids: Any, partition_strategy: str = "mod", nam
         if len(params) == 1:
             table = params[0] if hasattr(params[0], "graph") else convert_to_tensor(params[0])
             with colocate_with(table):
-                rows = array_ops.gather(table, ids, name=scope if max_norm is None else None)
+                rows = array_ops.gather(table, ids, validate_indices, name=scope if max_norm is None else None)
             return rows if max_norm is None else _clip_rows(rows, ids, max_norm)
         ids = convert_to_tensor(ids)
         flat = array_ops.reshape(ids, [-1])
@@ -494,9 +495,15 @@ def embedding_lookup(params: Any, ids: Any, partition_strategy: str = "mod", nam
         if partition_strategy == "mod":
             table, row = gen_ops.floor_mod(flat, count), gen_ops.floor_div(flat, count)
         elif partition_strategy == "div":
-            sizes = [convert_to_tensor(p).get_shape()[0].value for p in params]
-            total = sum(sizes)  # type: ignore[arg-type]
-            each, extras = total // count, total % count
+            tables = [convert_to_tensor(p) for p in params]
+            sizes = [t.get_shape()[0].value if t.get_shape().ndims is not None else None for t in tables]
+            if None in sizes:
+                total = gen_ops.add_n([math_ops.cast(size if size is not None else array_ops.shape(t)[0], flat.dtype)
+                                       for size, t in zip(sizes, tables)])
+                each, extras = gen_ops.floor_div(total, count), gen_ops.floor_mod(total, count)
+            else:
+                total = sum(sizes)  # type: ignore[arg-type]
+                each, extras = total // count, total % count
             table = gen_ops.maximum(gen_ops.floor_div(flat, each + 1), gen_ops.floor_div(flat - extras, each))
             in_first = gen_ops.less(table, math_ops.cast(extras, flat.dtype))
             row = gen_ops.select(in_first, gen_ops.floor_mod(flat, each + 1), gen_ops.floor_mod(flat - extras, each))

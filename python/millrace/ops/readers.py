@@ -105,6 +105,7 @@ class LMDBReader(ReaderBase):
     """Would give the pairs of LMDB databases; its steps fail, since nothing reads them yet."""
 
     def __init__(self, name: Optional[str] = None, options: Any = None) -> None:
+        del options  # TensorFlow has none either
         super().__init__(gen_ops.lmdb_reader(name=name))
 
 

@@ -6,7 +6,6 @@ from typing import Any, Optional
 
 from millrace.framework import dtypes, tensor_shape
 from millrace.framework.convert import convert_to_tensor
-from millrace.framework.graph import get_default_graph
 from millrace.ops import gen_ops
 from millrace.ops.variables import Variable
 
@@ -46,5 +45,4 @@ def shape_safe_assign_variable_handle(handle: Any, shape: Any, value: Any, name:
 def eager_safe_variable_handle(shape: Any, dtype: Any, shared_name: str, name: Optional[str], graph_mode: bool = True) -> Any:
     """The handle of a variable of the default graph."""
     del graph_mode
-    return gen_ops.var_handle_op(dtype=dtypes.as_dtype(dtype), shape=shape, shared_name=shared_name,
-                                 container=get_default_graph()._container, name=name)
+    return gen_ops.var_handle_op(dtype=dtypes.as_dtype(dtype), shape=shape, shared_name=shared_name, name=name)

@@ -17,6 +17,7 @@ class TensorArray:
     def __init__(self, dtype: Any, size: Any = None, dynamic_size: Any = None, clear_after_read: Any = None, tensor_array_name: Any = None,
                  handle: Any = None, flow: Any = None, infer_shape: bool = True, element_shape: Any = None,
                  colocate_with_first_write_call: bool = True, name: Optional[str] = None) -> None:
+        del colocate_with_first_write_call  # the placer keeps it where its operations are
         self._dtype = dtypes.as_dtype(dtype).base_dtype
         self._infer_shape = infer_shape
         self._element_shape = tensor_shape.as_shape(element_shape)

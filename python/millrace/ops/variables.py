@@ -93,7 +93,7 @@ class Variable:
         if trainable and GraphKeys.TRAINABLE_VARIABLES not in collections:
             collections.append(GraphKeys.TRAINABLE_VARIABLES)
         with init_scope():
-            self._build(initial_value, validate_shape, name, dtype, expected_shape, use_resource)
+            self._build(initial_value, validate_shape, name, dtype, expected_shape, use_resource, shape)
         if caching_device is not None:
             with get_default_graph().colocate_with(None, True), get_default_graph().device(caching_device), get_default_graph().control_dependencies(None):
                 self._cached = array_ops.identity(self._snapshot if self._is_resource else self._variable, self.op.name + "/cached")
@@ -105,7 +105,7 @@ class Variable:
     _first_value: Any = None  # the initial value, also where the variables that it reads have none
 
     def _build(self, initial_value: Any, validate_shape: bool, name: Optional[str], dtype: Any, expected_shape: Any,
-               use_resource: Optional[bool]) -> None:
+               use_resource: Optional[bool], shape: Any) -> None:
         graph = get_default_graph()
         made_by_function = callable(initial_value) and not isinstance(initial_value, Variable)
         with name_scope(name, "Variable", [] if made_by_function else [initial_value]) as scope:
@@ -119,18 +119,22 @@ class Variable:
             static = self._initial_value.get_shape() if validate_shape else tensor_shape.unknown_shape()
             if validate_shape and not static.is_fully_defined():
                 raise at_user_line(ValueError("initial_value must have a shape specified: %s" % self._initial_value))
+            if shape is not None:  # that of all values that it may take
+                static = tensor_shape.as_shape(shape)
+                if not static.is_compatible_with(self._initial_value.get_shape()):
+                    raise at_user_line(ValueError("The initial value's shape (%s) is not compatible with the explicitly supplied `shape` argument (%s)."
+                                                  % (self._initial_value.get_shape(), static)))
             base = self._initial_value.dtype.base_dtype
             first = self._first_value = _of_first_values(self._initial_value)
             if self._is_resource:
-                self._variable = gen_ops.var_handle_op(dtype=base, shape=static, shared_name=op_name,
-                                                       container=graph._container, name=scope)
+                self._variable = gen_ops.var_handle_op(dtype=base, shape=static, shared_name=op_name, name=scope)
                 self._dtype, self._static_shape = base, static
                 self._initializer_op = gen_ops.assign_variable_op(self._variable, first, name="Assign")
                 with graph.colocate_with(self._variable.op):
                     self._snapshot = gen_ops.read_variable_op(self._variable, base, name="Read/ReadVariableOp")
                     self._is_initialized_op = gen_ops.var_is_initialized_op(self._variable, name="IsInitialized/VarIsInitializedOp")
             else:
-                self._variable = gen_ops.variable_v2(static, base, container=graph._container, name=scope)
+                self._variable = gen_ops.variable_v2(static, base, name=scope)
                 with graph.colocate_with(self._variable.op):
                     self._initializer_op = gen_ops.assign(self._variable, first, validate_shape=validate_shape, name="Assign").op
                     self._snapshot = gen_ops.identity(self._variable, name="read")
@@ -254,6 +258,13 @@ class Variable:
             return self._after(gen_ops.assign_variable_op(self._variable, convert_to_tensor(value, self._dtype), name=name), read_value)
         result = gen_ops.assign(self._variable, value, use_locking=use_locking, name=name)
         return result if read_value else result.op
+
+    def _assign_slice(self, begin: Any, end: Any, strides: Any, value: Any, masks: Any, name: Optional[str]) -> Any:
+        """An operation that sets a part of it; its output is the new value of the whole."""
+        value = convert_to_tensor(value, self.dtype.base_dtype)
+        if self._is_resource:
+            return self._after(gen_ops.resource_strided_slice_assign(self._variable, begin, end, strides, value, **masks, name=name), True)
+        return gen_ops.strided_slice_assign(self._variable, begin, end, strides, value, **masks, name=name)
 
     def assign_add(self, delta: Any, use_locking: bool = False, name: Optional[str] = None, read_value: bool = True) -> Any:
         """An operation that adds to it."""
@@ -380,7 +391,7 @@ operators.forward_to_tensor(Variable)
 
 
 def _slice_var(variable: Variable, spec: Any) -> Tensor:
-    return array_ops.slice_helper(variable.value(), spec)
+    return array_ops.slice_helper(variable.value(), spec, variable)
 
 
 setattr(Variable, "__getitem__", _slice_var)
@@ -581,6 +592,8 @@ def _update(method: str, op: Callable[..., Any], second: str) -> Any:
         if isinstance(ref, Variable) and ref._is_resource:
             kwargs.pop("validate_shape", None)
             return getattr(ref, method)(*args, **kwargs)
+        if method == "assign" and isinstance(ref, Tensor) and "assign" in vars(ref):  # a part of a variable
+            return ref.assign(args[0] if args else kwargs["value"], kwargs.get("name"))
         if len(args) > 1 and method != "assign":
             kwargs["use_locking"] = args[1]
             args = args[:1]

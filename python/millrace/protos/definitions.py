@@ -12,7 +12,8 @@ _registry: Dict[str, Type[Message]] = {}
 _TABLES = """
 TensorShapeProto: 2 dim *TensorShapeProto.Dim; 3 unknown_rank bool
 TensorShapeProto.Dim: 1 size int64; 2 name string
-TensorProto: 1 dtype enum; 2 tensor_shape TensorShapeProto; 3 version_number int32; 4 tensor_content bytes; 13 half_val *int32; 5 float_val *float; 6 double_val *double; 7 int_val *int32; 8 string_val *bytes; 9 scomplex_val *float; 10 int64_val *int64; 11 bool_val *bool; 12 dcomplex_val *double; 16 uint32_val *uint32; 17 uint64_val *uint64
+TensorProto: 1 dtype enum; 2 tensor_shape TensorShapeProto; 3 version_number int32; 4 tensor_content bytes; 13 half_val *int32; 5 float_val *float; 6 double_val *double; 7 int_val *int32; 8 string_val *bytes; 9 scomplex_val *float; 10 int64_val *int64; 11 bool_val *bool; 12 dcomplex_val *double; 15 variant_val *VariantTensorDataProto; 16 uint32_val *uint32; 17 uint64_val *uint64
+VariantTensorDataProto: 1 type_name string; 2 metadata bytes; 3 tensors *TensorProto
 NameAttrList: 1 name string; 2 attr map<string,AttrValue>
 AttrValue: 2 s bytes@value; 3 i int64@value; 4 f float@value; 5 b bool@value; 6 type enum@value; 7 shape TensorShapeProto@value; 8 tensor TensorProto@value; 1 list AttrValue.ListValue@value; 10 func NameAttrList@value; 9 placeholder string@value
 AttrValue.ListValue: 2 s *bytes; 3 i *int64; 4 f *float; 5 b *bool; 6 type *enum; 7 shape *TensorShapeProto; 8 tensor *TensorProto; 9 func *NameAttrList
@@ -83,8 +84,9 @@ SaveSliceInfoDef: 1 full_name string; 2 full_shape *int64; 3 var_offset *int64; 
 VariableDef: 1 variable_name string; 6 initial_value_name string; 2 initializer_name string; 3 snapshot_name string; 4 save_slice_info_def SaveSliceInfoDef; 5 is_resource bool; 7 trainable bool
 QueueRunnerDef: 1 queue_name string; 2 enqueue_op_name *string; 3 close_op_name string; 4 cancel_op_name string; 5 queue_closed_exception_types *enum
 ValuesDef: 1 values *string; 2 external_values map<string,string>
-CondContextDef: 1 context_name string; 2 pred_name string; 3 pivot_name string; 4 branch int32; 5 values_def ValuesDef
-WhileContextDef: 1 context_name string; 2 parallel_iterations int32; 3 back_prop bool; 4 swap_memory bool; 5 pivot_name string; 6 pivot_for_pred_name string; 7 pivot_for_body_name string; 8 loop_exit_names *string; 9 values_def ValuesDef; 10 loop_enter_names *string; 11 maximum_iterations_name string
+CondContextDef: 1 context_name string; 2 pred_name string; 3 pivot_name string; 4 branch int32; 5 values_def ValuesDef; 6 nested_contexts *ControlFlowContextDef
+WhileContextDef: 1 context_name string; 2 parallel_iterations int32; 3 back_prop bool; 4 swap_memory bool; 5 pivot_name string; 6 pivot_for_pred_name string; 7 pivot_for_body_name string; 8 loop_exit_names *string; 9 values_def ValuesDef; 10 loop_enter_names *string; 11 maximum_iterations_name string; 12 nested_contexts *ControlFlowContextDef
+ControlFlowContextDef: 1 cond_ctxt CondContextDef@ctxt; 2 while_ctxt WhileContextDef@ctxt
 TensorInfo: 1 name string@encoding; 2 dtype enum; 3 tensor_shape TensorShapeProto; 4 coo_sparse TensorInfo.CooSparse@encoding
 TensorInfo.CooSparse: 1 values_tensor_name string; 2 indices_tensor_name string; 3 dense_shape_tensor_name string
 SignatureDef: 1 inputs map<string,TensorInfo>; 2 outputs map<string,TensorInfo>; 3 method_name string
@@ -99,6 +101,10 @@ AssetFileDef: 1 tensor_info TensorInfo; 2 filename string
 MetaGraphDef: 1 meta_info_def MetaGraphDef.MetaInfoDef; 2 graph_def GraphDef; 3 saver_def SaverDef; 4 collection_def map<string,CollectionDef>; 5 signature_def map<string,SignatureDef>; 6 asset_file_def *AssetFileDef
 MetaGraphDef.MetaInfoDef: 1 meta_graph_version string; 2 stripped_op_list OpList; 3 any_info Any; 4 tags *string; 5 tensorflow_version string; 6 tensorflow_git_version string; 7 stripped_default_attrs bool
 SavedModel: 1 saved_model_schema_version int64; 2 meta_graphs *MetaGraphDef
+EntryValue: 1 double_value double@kind; 2 string_value string@kind
+MetricEntry: 1 name string; 2 value double
+BenchmarkEntry: 1 name string; 2 iters int64; 3 cpu_time double; 4 wall_time double; 5 throughput double; 6 extras map<string,EntryValue>; 7 metrics *MetricEntry
+BenchmarkEntries: 1 entry *BenchmarkEntry
 DeviceAttributes: 1 name string; 2 device_type string; 4 memory_limit int64; 6 incarnation fixed64; 7 physical_device_desc string
 """
 

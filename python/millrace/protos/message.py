@@ -361,7 +361,8 @@ class Message:
         self._touch()
 
     def SerializeToString(self, deterministic: bool = False) -> bytes:
-        """The message in protobuf's binary form."""
+        """The message in protobuf's binary form. Entries of maps are in the order of their keys, asked for or not."""
+        del deterministic
         out = bytearray()
         for field, value in self.ListFields():
             tag = field.number << 3

@@ -2,23 +2,40 @@
 """tf.test.Benchmark: programs that time operations."""
 from __future__ import annotations
 
+import inspect
+import os
 import re
-import sys
 import time
-from typing import Any, Dict, Optional
+from typing import Any, Dict, List, Optional
 
 import numpy as np
+
+TEST_REPORTER_TEST_ENV = "TEST_REPORT_FILE_PREFIX"  # where it is set, each report is written to a file of this prefix
+
+GLOBAL_BENCHMARK_REGISTRY: "set[type]" = set()  # the subclasses that have benchmarks
 
 
 class Benchmark:
     """Base of benchmarks: methods whose names start with benchmark are run by tf.test.main(["--benchmarks=..."])."""
 
+    def __init_subclass__(cls, **keywords: Any) -> None:
+        super().__init_subclass__(**keywords)
+        if not cls.is_abstract():
+            GLOBAL_BENCHMARK_REGISTRY.add(cls)
+
+    @classmethod
+    def is_abstract(cls) -> bool:
+        """Whether it only serves as a base."""
+        return not any(n.startswith("benchmark") for n in dir(cls))
+
+    def _get_name(self, overwrite_name: Optional[str]) -> str:
+        """Class.method of the benchmark that runs, or Class.overwrite_name."""
+        method = next((f.function for f in inspect.stack() if f.function.startswith("benchmark") and f.frame.f_locals.get("self") is self), None)
+        return "%s.%s" % (type(self).__name__, overwrite_name or method or "benchmark")
+
     def run_op_benchmark(self, sess: Any, op_or_tensor: Any, feed_dict: Any = None, burn_iters: int = 2, min_iters: int = 10, store_trace: bool = False,
                          store_memory_usage: bool = True, name: Optional[str] = None, extras: Any = None, mbs: float = 0) -> Dict[str, Any]:
-        """Runs an operation some times; the times it took are reported and returned. Traces and memory are not recorded."""
-        del store_memory_usage  # TensorFlow adds figures of its allocators
-        if store_trace:
-            raise NotImplementedError("tf.test.Benchmark.run_op_benchmark(store_trace=True) is not provided yet: use tf.RunMetadata.")
+        """Runs an operation some times; the times it took are reported and returned, with a trace and figures of memory if wanted."""
         for _ in range(burn_iters):
             sess.run(op_or_tensor, feed_dict)
         times = []
@@ -27,21 +44,32 @@ class Benchmark:
             sess.run(op_or_tensor, feed_dict)
             times.append(time.perf_counter() - start)
         median = float(np.median(times))
-        made: Dict[str, Any] = {"iters": min_iters, "wall_time": median, "extras": {**(extras or {}), **_spread(times, median, mbs)}, "name": name}
-        self.report_benchmark(iters=min_iters, wall_time=median, extras=made["extras"], name=name)
-        made["throughput"] = mbs / median
-        return made
+        found = {**(extras or {}), **_traced(sess, op_or_tensor, feed_dict, store_trace, store_memory_usage), **_spread(times, median, mbs)}
+        self.report_benchmark(iters=min_iters, wall_time=median, extras=found, name=name)
+        return {"iters": min_iters, "wall_time": median, "extras": found, "name": self._get_name(name), "throughput": mbs / median}
 
     def report_benchmark(self, iters: Optional[int] = None, cpu_time: Optional[float] = None, wall_time: Optional[float] = None,
                          throughput: Optional[float] = None, extras: Any = None, name: Optional[str] = None) -> None:
-        """Prints what a benchmark found."""
-        fields = {"name": name or type(self).__name__, "iters": iters, "cpu_time": cpu_time, "wall_time": wall_time, "throughput": throughput, **(extras or {})}
-        print("entry {%s}" % ", ".join("%s: %s" % item for item in fields.items() if item[1] is not None))
-
-    @classmethod
-    def is_abstract(cls) -> bool:
-        """Whether it only serves as a base."""
-        return not any(n.startswith("benchmark") for n in dir(cls))
+        """Prints what a benchmark found, and writes a BenchmarkEntries message where TEST_REPORTER_TEST_ENV asks for it."""
+        from millrace.protos.definitions import BenchmarkEntries  # type: ignore[attr-defined]
+        entries = BenchmarkEntries()
+        entry = entries.entry.add(name=self._get_name(name))
+        for field, value in (("iters", iters), ("cpu_time", cpu_time), ("wall_time", wall_time), ("throughput", throughput)):
+            if value is not None:
+                setattr(entry, field, value)
+        for key, value in (extras or {}).items():
+            if isinstance(value, (int, float, np.number)):
+                entry.extras[key].double_value = float(value)
+            else:
+                entry.extras[key].string_value = str(value)
+        prefix = os.environ.get(TEST_REPORTER_TEST_ENV)
+        if prefix:
+            path = prefix + entry.name.replace("/", "__")
+            if os.path.exists(path):
+                raise OSError("File already exists: %s" % path)
+            with open(path, "wb") as file:
+                file.write(entries.SerializeToString())
+        print(str(entries))
 
     def evaluate(self, tensors: Any) -> Any:
         """The values of tensors."""
@@ -53,15 +81,33 @@ class Benchmark:
             return own.run(tensors)
 
 
-def _spread(times: Any, median: float, megabytes: float) -> Dict[str, float]:
+def _traced(sess: Any, op_or_tensor: Any, feed_dict: Any, trace: bool, memory: bool) -> Dict[str, Any]:
+    """What a traced step adds to a report."""
+    if not (trace or memory):
+        return {}
+    from millrace.protos.definitions import RunMetadata, RunOptions  # type: ignore[attr-defined]
+    from millrace.timeline import Timeline
+    metadata = RunMetadata()
+    sess.run(op_or_tensor, feed_dict, options=RunOptions(trace_level=RunOptions.FULL_TRACE), run_metadata=metadata)
+    analysis = Timeline(metadata.step_stats, sess.graph).analyze_step_stats(show_memory=False)
+    made: Dict[str, Any] = {"full_trace_chrome_format": analysis.chrome_trace.format_to_string()} if trace else {}
+    if memory:
+        made.update(("allocator_maximum_num_bytes_" + allocator, most.num_bytes) for allocator, most in analysis.allocator_maximums.items())
+    return made
+
+
+def _spread(times: List[float], median: float, megabytes: float) -> Dict[str, float]:
     made = {"wall_time_mean": float(np.mean(times)), "wall_time_stdev": float(np.std(times)), "wall_time_min": min(times), "wall_time_max": max(times)}
     return {**made, "throughput_mb_s": megabytes / median} if megabytes else made
 
 
 def run_benchmarks(pattern: str) -> None:
-    """Runs the benchmarks of the program whose names, Class.method, fit a pattern."""
-    module = sys.modules["__main__"]
-    for kind in [k for k in vars(module).values() if isinstance(k, type) and issubclass(k, Benchmark) and not k.is_abstract()]:
+    """Runs the registered benchmarks whose names, module.Class.method, fit a regular expression."""
+    fits = re.compile(".*" if pattern in ("all", ".") else pattern)
+    for kind in sorted(GLOBAL_BENCHMARK_REGISTRY, key=lambda k: k.__name__):
         for method in sorted(n for n in dir(kind) if n.startswith("benchmark")):
-            if pattern in ("all", ".") or re.search(pattern, "%s.%s" % (kind.__name__, method)):
+            if fits.search("%s.%s.%s" % (kind.__module__, kind.__name__, method)):
                 getattr(kind(), method)()
+
+
+_run_benchmarks = run_benchmarks

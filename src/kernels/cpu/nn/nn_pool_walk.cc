@@ -19,14 +19,13 @@ Status MakePoolGeometry(const WindowAttrs& attrs, const Shape& input, bool depth
     if (!depth || layout.rank != 4 || attrs.ksize[Sz(first)] != 1 || attrs.ksize[Sz(first + 1)] != 1 ||
         attrs.strides[Sz(first)] != 1 || attrs.strides[Sz(first + 1)] != 1) {
       return Unimplemented(
-          "pooling works over rows and columns, or "
-          "(MaxPool) over channels alone");
+          "pooling works over rows and columns, or (MaxPool) over channels: "
+          "exactly one of pooling across depth and pooling across width and height");
     }
     if (attrs.strides[channel] != k || g->channels % k != 0) {
       return Unimplemented(
-          "pooling over channels wants a window that is its "
-          "own stride and divides the ",
-          g->channels, " channels");
+          "Depthwise max pooling requires the depth window to equal the depth stride and to evenly divide the ",
+          g->channels, " channels; the window is ", k, ", the stride ", attrs.strides[channel]);
     }
     out[channel] = g->channels / k;
   }

@@ -81,6 +81,7 @@ class KeyCursor {
 struct Place {
   std::string key;
   const Tensor* names = nullptr;  // of the rows; null or empty: none
+  bool list = false;              // of one sequence: its cells are rows
   std::string Of(int64_t row) const;
 };
 

@@ -20,7 +20,7 @@ wire::FeatureKind KindOf(DType dtype) {
 
 const char* KindName(wire::FeatureKind kind) {
   switch (kind) {
-    case wire::FeatureKind::kBytes: return "string";
+    case wire::FeatureKind::kBytes: return "bytes";
     case wire::FeatureKind::kFloat: return "float";
     case wire::FeatureKind::kInt64: return "int64";
     default: return "nothing";
@@ -61,9 +61,16 @@ std::string CellShape(const DenseSpec& spec) {
 }
 
 Status WrongCount(const Cell& cell, const DenseSpec& spec, const Place& place, int64_t row) {
+  const absl::string_view type = spec.dtype == DType::kString ? "bytes" : DTypeName(spec.dtype);
+  if (spec.variable) {
+    return InvalidArgument(
+        "Name: ", place.Of(row), ", Key: ", place.key, ", Index: ", row, ".  Number of ", type,
+        " values is not a multiple of stride length. Values size: ", cell.feature.count,
+        " but output shape: ", CellShape(spec));
+  }
   return InvalidArgument(
-      "Name: ", place.Of(row), ", Key: ", place.key, ", Index: ", row, ". Number of ", DTypeName(spec.dtype),
-      " values != expected. Values size: ", cell.feature.count, " but output shape: ", CellShape(spec));
+      "Name: ", place.Of(row), ", Key: ", place.key, ", Index: ", row, ".  Number of ", type,
+      " values != expected.  Values size: ", cell.feature.count, " but output shape: ", CellShape(spec));
 }
 
 bool HasValue(const Cell& cell) { return cell.feature.kind != wire::FeatureKind::kNone; }
@@ -142,9 +149,16 @@ std::string Place::Of(int64_t row) const {
 
 Status CheckKind(const Cell& cell, DType dtype, const Place& place, int64_t row) {
   if (cell.feature.kind == KindOf(dtype)) return absl::OkStatus();
+  if (place.list) {
+    return InvalidArgument(
+        "Name: ", place.Of(0), ", Feature list: ", place.key, ", Index: ", row,
+        ".  Data types don't match. Expected type: ", DTypeName(dtype), "  Feature is: ", KindName(cell.feature.kind),
+        "_list");
+  }
   return InvalidArgument(
       "Name: ", place.Of(row), ", Key: ", place.key, ", Index: ", row,
-      ". Data types don't match. Expected type: ", DTypeName(dtype), ", Actual type: ", KindName(cell.feature.kind));
+      ".  Data types don't match. Expected type: ", DTypeName(dtype), "  Feature is: ", KindName(cell.feature.kind),
+      "_list");
 }
 
 void CopyValues(const Cell& cell, Tensor& to, int64_t at) {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "absl/strings/escaping.h"
 #include "io/compression.h"
 #include "kernels/cpu/parsing/parsing.h"
 #include "tensor/tensor_proto.h"
@@ -17,7 +18,9 @@ Status ParseTensor(KernelContext& ctx) {
   }
   wire::TensorProto proto;
   if (const Status s = wire::Decode(serialized.data<TString>()->view(), &proto); !s.ok()) {
-    return InvalidArgument("Could not parse `serialized` as TensorProto: ", s.message());
+    constexpr size_t kShown = 100;
+    return InvalidArgument("Could not parse `serialized` as TensorProto: '",
+                           absl::CHexEscape(serialized.data<TString>()->view().substr(0, kShown)), "': ", s.message());
   }
   StatusOr<Tensor> tensor = TensorFromProto(proto);
   if (!tensor.ok()) {

@@ -160,16 +160,16 @@ Status CheckList(const ListColumn& list, const DenseSpec& spec, const Place& pla
     if (list.present[i] || may_be_missing) continue;
     return InvalidArgument(
         "Name: ", place.Of(static_cast<int64_t>(i)), ", Feature list '", place.key,
-        "' is required but could not be found. Did you mean to include it in "
-        "feature_list_dense_missing_assumed_empty?");
+        "' is required but could not be found.  Did you mean to include it in "
+        "feature_list_dense_missing_assumed_empty or feature_list_dense_defaults?");
   }
   for (size_t i = 0; i < list.cells.size(); ++i) {
-    MR_RETURN_IF_ERROR(CheckKind(list.cells[i], spec.dtype, place, 0));
+    MR_RETURN_IF_ERROR(CheckKind(list.cells[i], spec.dtype, place, static_cast<int64_t>(i)));
     if (list.cells[i].feature.count != spec.elements) {
       return InvalidArgument(
-          "Name: ", place.Of(0), ", Key: ", place.key, ", Index: ", i, ". Number of ", DTypeName(spec.dtype),
-          " values != expected. values size: ", list.cells[i].feature.count, " but output shape has ", spec.elements,
-          " elements");
+          "Name: ", place.Of(0), ", Key: ", place.key, ", Index: ", i, ".  Number of ", DTypeName(spec.dtype),
+          " values != expected.  values size: ", list.cells[i].feature.count,
+          " but output shape: ", PartialShape::Of(spec.dims).ToString());
     }
   }
   return absl::OkStatus();
@@ -211,12 +211,12 @@ Status WriteOne(KernelContext& ctx, const Wanted& w, const Types& types, const S
     MR_RETURN_IF_ERROR(WriteDenseCell(ctx, dense[k], column[0], place, at.context_dense + static_cast<int>(k)));
   }
   for (size_t k = 0; k < w.list_sparse.size(); ++k) {
-    MR_RETURN_IF_ERROR(WriteSparse(ctx, types.list_sparse[k], s.list(k).cells, Place{w.list_sparse[k], &names},
+    MR_RETURN_IF_ERROR(WriteSparse(ctx, types.list_sparse[k], s.list(k).cells, Place{w.list_sparse[k], &names, true},
                                    Sparse(at.list_sparse, k, w.list_sparse.size())));
   }
   for (size_t k = 0; k < w.list_dense.size(); ++k) {
     const ListColumn& list = s.list(w.list_sparse.size() + k);
-    const Place place{w.list_dense[k], &names};
+    const Place place{w.list_dense[k], &names, true};
     MR_RETURN_IF_ERROR(CheckList(list, types.list_dense[k], place, w.may_be_missing.contains(w.list_dense[k])));
     MR_RETURN_IF_ERROR(WriteDense(ctx, types.list_dense[k], list.cells, place, at.list_dense + static_cast<int>(k)));
   }
@@ -269,12 +269,12 @@ Status WriteBatch(KernelContext& ctx, const Wanted& w, const Types& types, const
   }
   for (size_t k = 0; k < w.list_sparse.size(); ++k) {
     MR_RETURN_IF_ERROR(WriteSparseLists(
-        ctx, types.list_sparse[k], s.list(k).cells, s.list(k).offsets, Place{w.list_sparse[k], &names},
+        ctx, types.list_sparse[k], s.list(k).cells, s.list(k).offsets, Place{w.list_sparse[k], &names, true},
         Sparse(at.list_sparse, k, w.list_sparse.size())));
   }
   for (size_t k = 0; k < w.list_dense.size(); ++k) {
     const ListColumn& list = s.list(w.list_sparse.size() + k);
-    const Place place{w.list_dense[k], &names};
+    const Place place{w.list_dense[k], &names, true};
     MR_RETURN_IF_ERROR(CheckList(list, types.list_dense[k], place, w.may_be_missing.contains(w.list_dense[k])));
     MR_RETURN_IF_ERROR(WriteLists(ctx, types.list_dense[k], list, at.list_dense + static_cast<int>(k)));
   }

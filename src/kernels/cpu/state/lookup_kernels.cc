@@ -145,6 +145,7 @@ Status Initialize(KernelContext& ctx) {
   if (ctx.input(1).rank() != 1) {
     return InvalidArgument("Keys must be a vector, but received shape ", ctx.input(1).shape().ToString());
   }
+  if (ctx.input(1).num_elements() == 0) return InvalidArgument("keys and values cannot be empty tensors.");
   MR_RETURN_IF_ERROR(CheckPairs(ctx, *table));
   return table->Initialize(ctx.input(1), ctx.input(2));
 }

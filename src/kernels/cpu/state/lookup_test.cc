@@ -147,7 +147,7 @@ TEST_F(TextFile, SaysWhereALineIsWrong) {
   EXPECT_EQ(Read("a,1\nb,x\n", columns, DType::kString, DType::kInt64).message(),
             path_ + ", line 2: \"x\" is not a valid int64");
   EXPECT_EQ(Read("a,1\nb\n", columns, DType::kString, DType::kInt64).message(),
-            path_ + ", line 2: has 1 columns, needed is column 1 (from 0)");
+            path_ + ", line 2: Invalid number of columns: has 1, needed is column 1 (from 0)");
 }
 
 TEST_F(TextFile, TakesWhatIsThere) {

@@ -51,7 +51,9 @@ class LineReader {
       fields_ = absl::StrSplit(line, columns_.delimiter);
       const int64_t last = std::max(columns_.key, columns_.value);
       if (last >= static_cast<int64_t>(fields_.size())) {
-        return Bad(number, absl::StrCat("has ", fields_.size(), " columns, needed is column ", last, " (from 0)"));
+        return Bad(
+            number,
+            absl::StrCat("Invalid number of columns: has ", fields_.size(), ", needed is column ", last, " (from 0)"));
       }
     }
     MR_RETURN_IF_ERROR(Column(columns_.key, line, number, keys));

@@ -8,10 +8,12 @@
 //
 // A body node without inputs waits for a pivot, which is live exactly when the body runs.
 #include <algorithm>
+#include <optional>
 
 #include "absl/container/flat_hash_map.h"
 #include "graph/function_call.h"
 #include "graph/inline_calls.h"
+#include "graph/recursion.h"
 
 namespace millrace {
 namespace {
@@ -100,9 +102,10 @@ class Expander {
   // The body of `f`; `role` is the attribute that names it, `results` what it must return.
   StatusOr<Body> Instantiate(const FuncAttr& f, const char* role, absl::string_view scope, std::vector<Output> inputs,
                              const std::vector<Node*>& wait_for, absl::Span<const DType> results, std::string device) {
+    const std::string who = absl::StrCat("function '", f.name, "'", *role ? absl::StrCat(" (", role, ")") : "");
+    if (IsRecursive(f.name)) return CallAtRunTime(f, who, scope, inputs, wait_for, results, device);
     CallSpec spec{f.name, f.attrs, std::move(inputs), wait_for, absl::StrCat(prefix_, scope), std::move(device)};
     auto body = InstantiateFunction(spec, graph_);
-    const std::string who = absl::StrCat("function '", f.name, "'", *role ? absl::StrCat(" (", role, ")") : "");
     if (!body.ok()) return Annotate(body.status(), absl::StrCat(who, ": "));
     if (body->outputs.size() != results.size()) {
       return InvalidArgument(who, " returns ", body->outputs.size(), " values, wanted ", results.size());
@@ -113,6 +116,39 @@ class Expander {
       return InvalidArgument(who, " returns ", DTypeName(got), " as value ", i, ", wanted ", DTypeName(results[i]));
     }
     return Body{std::move(body->outputs), std::move(body->control_outputs)};
+  }
+
+  bool IsRecursive(const std::string& function) {
+    if (options_.recursive != nullptr) return options_.recursive->contains(function);
+    if (!found_recursive_) found_recursive_ = RecursiveFunctions(*graph_);
+    return found_recursive_->contains(function);
+  }
+
+  // A node that calls `f` when it is reached: expansion of a function that calls itself would not end.
+  StatusOr<Body> CallAtRunTime(const FuncAttr& f, const std::string& who, absl::string_view scope,
+                               const std::vector<Output>& inputs, const std::vector<Node*>& wait_for,
+                               absl::Span<const DType> results, const std::string& device) {
+    const auto& signature = *graph_->FindFunction(f.name)->signature;
+    std::vector<DType> taken, given(results.begin(), results.end());
+    for (const Output& in : inputs) taken.push_back(BaseType(in.dtype()));
+    for (size_t i = 0; i < given.size(); ++i) {
+      if (given[i] == DType::kInvalid && i < signature.output_arg.size()) {
+        given[i] = static_cast<DType>(signature.output_arg[i].type);
+      }
+      if (given[i] == DType::kInvalid) return InvalidArgument(who, ": the type of its result ", i, " is not known");
+    }
+    Node* call =
+        b_.ScopeExact(absl::StrCat(prefix_, scope))
+            .WithDevice(device)
+            .WithControl(wait_for)
+            .WithName("call")
+            .OpNode("StatefulPartitionedCall", {Arg(inputs)},
+                    {{"Tin", taken}, {"Tout", given}, {"f", f}, {kCalledAtRunTime, true}});
+    MR_RETURN_IF_ERROR(b_.status());
+    Body body;
+    for (int i = 0; i < call->num_outputs(); ++i) body.outputs.push_back(call->output(i));
+    body.effects = {call};
+    return body;
   }
 
   Status Plain(const FuncAttr& f, std::vector<Output> inputs, const std::string& device) {
@@ -457,6 +493,7 @@ class Expander {
   GraphBuilder once_;  // for what has no inputs, outside of branches and bodies
   std::vector<Output> outputs_;
   std::vector<Node*> over_;  // who waits for the call waits for these
+  std::optional<absl::flat_hash_set<std::string>> found_recursive_;
   bool only_turns_ = false;  // the loop has no variable but one of ours
 };
 
@@ -483,7 +520,7 @@ StatusOr<Expansion> Expand(Node* call, const std::string& prefix, bool for_input
 bool IsCall(const Graph& graph, const Node& n) {
   // A copy into a graph that lacks the library has lost the signature.
   if (n.op() == nullptr || n.op()->schema.empty()) return graph.FindFunction(n.op_name()) != nullptr;
-  return FormOf(n.op_name()) != Form::kNone;
+  return FormOf(n.op_name()) != Form::kNone && !n.attrs().contains(kCalledAtRunTime);
 }
 
 std::vector<const FuncAttr*> FunctionsOf(const Node& call) {

@@ -286,7 +286,7 @@ TEST_F(ImportTest, CallsFunctions) {
   EXPECT_TRUE(VerifyGraph(graph_).ok());
 }
 
-TEST_F(ImportTest, VerifierRefusesRecursion) {
+TEST_F(ImportTest, VerifierBoundsChainsOfCallsAndTakesRecursion) {
   const auto function = [](absl::string_view name, absl::string_view callee) {
     return absl::StrCat("function { signature { name: '", name, "' } node_def { name: 'c' op: '", callee, "' } } ");
   };
@@ -295,8 +295,8 @@ TEST_F(ImportTest, VerifierRefusesRecursion) {
     EXPECT_TRUE(ImportGraphDef(Parse(absl::StrCat("library { ", library, "}")), {}, &g).ok());
     return VerifyGraph(g);
   };
-  EXPECT_TRUE(absl::StrContains(verify(function("F", "F")).message(), "calls itself"));
-  EXPECT_TRUE(absl::StrContains(verify(function("A", "B") + function("B", "A")).message(), "calls itself"));
+  EXPECT_TRUE(verify(function("F", "F")).ok());
+  EXPECT_TRUE(verify(function("A", "B") + function("B", "A")).ok());
   std::string chain;
   for (int i = 0; i < 3000; ++i) chain += function(absl::StrCat("F", i), absl::StrCat("F", i + 1));
   EXPECT_TRUE(absl::StrContains(verify(chain).message(), "deep"));

@@ -7,6 +7,7 @@
 
 #include "absl/container/flat_hash_map.h"
 #include "graph/control_depth.h"
+#include "graph/recursion.h"
 #include "graph/verify.h"
 
 namespace millrace {
@@ -40,7 +41,9 @@ double BytesOf(const wire::TensorProto& t) {
 // Sizes, found without expanding. The depth of the recursion is bounded by VerifyFunctions.
 class ExpandedSizes {
  public:
-  explicit ExpandedSizes(const Graph& library) : library_(library) {}
+  explicit ExpandedSizes(const Graph& library) : library_(library) {
+    for (const std::string& name : RecursiveFunctions(library)) known_[name] = {1, 0};  // called, not expanded
+  }
 
   Size Of(const Node& call) {
     Size size = OfFunction(call.op_name());
@@ -67,7 +70,7 @@ class ExpandedSizes {
   }
 
   const Graph& library_;
-  absl::flat_hash_map<absl::string_view, Size> known_;
+  absl::flat_hash_map<std::string, Size> known_;
 };
 
 Status TooManyNodes() { return ResourceExhausted("function calls expand to more than ", kMaxInlinedNodes, " nodes"); }
@@ -75,7 +78,9 @@ Status TooManyNodes() { return ResourceExhausted("function calls expand to more 
 class Inliner {
  public:
   Inliner(const Graph& library, Graph* graph, const ExpandOptions& options)
-      : library_(library), graph_(graph), options_(options) {}
+      : library_(library), graph_(graph), options_(options) {
+    options_.recursive = &recursive_;
+  }
 
   Status Run() {
     AddCalls(0, -1);
@@ -86,6 +91,7 @@ class Inliner {
       for (const wire::GradientDef& g : library_.gradient_defs()) MR_RETURN_IF_ERROR(graph_->AddGradientDef(g));
     }
     if (calls_.empty()) return absl::OkStatus();
+    recursive_ = RecursiveFunctions(library_);
     std::vector<Node*> calls;
     for (const Item& item : calls_) calls.push_back(item.call);
     MR_RETURN_IF_ERROR(CheckExpandedSize(library_, calls));
@@ -218,7 +224,8 @@ class Inliner {
 
   const Graph& library_;
   Graph* graph_;
-  const ExpandOptions& options_;
+  ExpandOptions options_;
+  absl::flat_hash_set<std::string> recursive_;
   std::vector<Item> calls_;
   std::vector<bool> inside_;  // nodes of the client's conditionals and loops
   int first_new_ = 0;

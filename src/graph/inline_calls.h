@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 // Calls by expansion. A call is a node whose op is a function of the library, or one that takes functions as
 // attributes: PartitionedCall and its kin, If, Case, While, For, SymbolicGradient. It is replaced by the nodes of the
-// bodies, inside of Switch and Merge, or of a loop, where the op says so; what is left are primitives.
+// bodies, inside of Switch and Merge, or of a loop, where the op says so; what is left are primitives, and calls of
+// functions that call themselves, which run when they are reached (graph/recursion.h).
 #pragma once
 
 #include <functional>
 #include <string>
 #include <vector>
 
+#include "absl/container/flat_hash_set.h"
 #include "absl/types/span.h"
 #include "graph/graph_builder.h"
 
@@ -19,8 +21,9 @@ using Differentiate =
                                                 const std::vector<Output>& xs, const std::vector<Output>& dys)>;
 
 struct ExpandOptions {
-  Differentiate differentiate;         // for SymbolicGradient; none: Unimplemented
-  std::function<Status()> keep_going;  // asked now and then; an error ends the work
+  Differentiate differentiate;                                  // for SymbolicGradient; none: Unimplemented
+  std::function<Status()> keep_going;                           // asked now and then; an error ends the work
+  const absl::flat_hash_set<std::string>* recursive = nullptr;  // RecursiveFunctions, found anew where null
 };
 
 bool IsCall(const Graph& graph, const Node& n);
@@ -41,8 +44,7 @@ StatusOr<Expansion> ExpandCall(Node* call, const std::string& prefix, bool wait_
 Status CheckExpandedSize(const Graph& library, absl::Span<Node* const> calls);
 
 // Expands every call in `graph`, calls within bodies too, with the functions of `library` (which may be `graph`
-// itself). Body nodes that nothing needs are left out. InvalidArgument when functions call each other without end;
-// ResourceExhausted when the calls become too many nodes.
+// itself). Body nodes that nothing needs are left out. ResourceExhausted when the calls become too many nodes.
 Status InlineCalls(const Graph& library, Graph* graph, const ExpandOptions& options = {});
 
 }  // namespace millrace

@@ -271,7 +271,7 @@ TEST_F(FormsTest, RefusesGradientsWithoutAWayToTakeThem) {
   EXPECT_TRUE(absl::StrContains(Error(), "gradients cannot be taken here"));
 }
 
-TEST_F(FormsTest, RefusesRecursion) {
+TEST_F(FormsTest, RecursionStaysACall) {
   Import(absl::StrCat(
       "library {",
       Function("Again", {"x:f"}, {"y:f=c:output:0"},
@@ -279,8 +279,14 @@ TEST_F(FormsTest, RefusesRecursion) {
                         " attr { key: 'f' value { func { name: 'Again' } } } attr { key: 'Tin' value { list { type: "
                         "DT_FLOAT } } } attr { key: 'Tout' value { list { type: DT_FLOAT } } }")),
       "}"));
-  b_.OpNode("Again", {x_});
-  EXPECT_TRUE(absl::StrContains(Error(), "Again -> Again"));
+  const Output called = b_.OpNode("Again", {x_})->output(0);
+  const Output after = b_.Identity(called);
+  Inline();
+  ASSERT_EQ(Count("StatefulPartitionedCall"), 1);
+  const Node* call = after.node->input(0).node;
+  EXPECT_EQ(call->op_name(), "StatefulPartitionedCall");
+  EXPECT_EQ(call->input(0), x_);
+  EXPECT_EQ(call->Attr<FuncAttr>("f")->name, "Again");
 }
 
 // Recursion that no signature shows: the function to call is an attribute.

@@ -92,6 +92,8 @@ inline const OpRegistry& TestOps() {
     r->Add("FloorDiv(x:T, y:T) -> (z:T) | T in NUM").Shape(BroadcastShape);
     r->Add("Assert(condition:bool, data:[T]) -> () | T:list(type)>=1; summarize:int=3 | S");
     r->Add("PartitionedCall(args:[Tin]) -> (output:[Tout]) | Tin:list(type)>=0; Tout:list(type)>=0; f:func");
+    r->Add(
+        "StatefulPartitionedCall(args:[Tin]) -> (output:[Tout]) | Tin:list(type)>=0; Tout:list(type)>=0; f:func | S");
     r->Add("RemoteCall(target:str, args:[Tin]) -> (output:[Tout]) | Tin:list(type)>=1; Tout:list(type)>=1; f:func | S");
     r->Add(
         "If(cond:Tcond, input:[Tin]) -> (output:[Tout]) | Tcond:type; Tin:list(type)>=0; Tout:list(type)>=0; "

@@ -5,6 +5,7 @@
 
 #include "absl/container/flat_hash_map.h"
 #include "graph/frame_tree.h"
+#include "graph/recursion.h"
 
 namespace millrace {
 namespace {
@@ -104,27 +105,6 @@ class LoopVerifier {
   std::vector<bool> conditional_;  // by id: whether it runs depends on a Switch
 };
 
-// Names of the functions that a body calls or passes on.
-void CollectCalls(const Graph& graph, const wire::AttrValue& attr, std::vector<absl::string_view>* out) {
-  const auto add = [&](const wire::NameAttrList& f) {
-    if (graph.FindFunction(f.name) != nullptr) out->push_back(f.name);
-  };
-  if (attr.kind == wire::AttrValue::Kind::kFunc && attr.func) add(*attr.func);
-  if (attr.kind == wire::AttrValue::Kind::kList && attr.list) {
-    for (const auto& f : attr.list->func) add(f);
-  }
-}
-std::vector<absl::string_view> CallsOf(const Graph& graph, const wire::FunctionDef& def) {
-  std::vector<absl::string_view> out;
-  for (const wire::NodeDef& n : def.node_def) {
-    if (const auto* f = graph.FindFunction(n.op)) out.push_back(f->signature->name);
-    for (const auto& [name, attr] : n.attr) CollectCalls(graph, attr, &out);
-  }
-  std::sort(out.begin(), out.end());
-  out.erase(std::unique(out.begin(), out.end()), out.end());
-  return out;
-}
-
 }  // namespace
 
 // Depth-first over the call graph with a stack of our own: no recursion, no chain deeper than the limit.
@@ -135,7 +115,7 @@ Status VerifyFunctions(const Graph& graph) {
     size_t next = 0;
     int height = 1;
   };
-  absl::flat_hash_map<absl::string_view, int> height;  // 0: on the stack
+  absl::flat_hash_map<absl::string_view, int> height;  // 0: on the stack, and so, found again, a recursion
   for (const wire::FunctionDef* root : graph.Functions()) {
     if (height.contains(root->signature->name)) continue;
     std::vector<Visit> stack;
@@ -161,14 +141,6 @@ Status VerifyFunctions(const Graph& graph) {
       auto it = height.find(callee);
       if (it == height.end()) {
         push(*graph.FindFunction(callee));
-      } else if (it->second == 0) {
-        std::string chain;
-        for (const Visit& v : stack) {
-          if (!chain.empty() || v.name == callee) absl::StrAppend(&chain, v.name, " -> ");
-        }
-        if (chain.size() > 1000) chain = chain.substr(0, 1000) + " ... -> ";
-        return InvalidArgument("function '", callee, "' calls itself: ", chain, callee,
-                               "; recursion is not supported, not even where a branch may end it");
       } else {
         top.height = std::max(top.height, it->second + 1);
       }

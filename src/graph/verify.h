@@ -11,7 +11,7 @@ namespace millrace {
 enum class GraphExtent { kWhole, kPartition };
 
 Status VerifyGraph(const Graph& graph, GraphExtent extent = GraphExtent::kWhole);
-// The part about functions: none calls itself, no chain of calls is deeper than the limit.
+// The part about functions: no chain of calls is deeper than the limit, unless it comes back to where it was.
 Status VerifyFunctions(const Graph& graph);
 
 }  // namespace millrace

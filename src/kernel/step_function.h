@@ -27,6 +27,9 @@ class FunctionSource {
   virtual ~FunctionSource() = default;
   // NotFound when there is none of that name; InvalidArgument when it does not take `arg_types`, or its body is broken.
   virtual StatusOr<RefPtr<StepFunction>> Compile(const FuncAttr& function, const std::vector<DType>& arg_types) = 0;
+  // Compile, but one function for all who ask for it, so that its kernels' state is theirs together: what functions
+  // that call themselves are made of. Kept as long as the source; hold the result for the time of a call only.
+  virtual StatusOr<RefPtr<StepFunction>> Shared(const FuncAttr& function, const std::vector<DType>& arg_types) = 0;
 };
 
 // What a kernel is, besides, that runs functions: told where they are before it computes.

@@ -3,6 +3,9 @@
 // graph of a step is.
 #include "service/step_functions.h"
 
+#include <cstdlib>
+
+#include "absl/container/flat_hash_map.h"
 #include "base/exceptions.h"
 #include "graph/function_call.h"
 #include "graph/verify.h"
@@ -39,17 +42,37 @@ namespace {
 // Calls within calls, each on the stack of the one around it.
 class Depth {
  public:
-  static constexpr int kMax = 16;
-  Depth() { ++depth_; }
-  ~Depth() { --depth_; }
+  static constexpr int kMaxOfDatasets = 16, kMaxOfRecursion = 1000;
+  static constexpr ptrdiff_t kMaxStack = 3 << 20;  // of the eight MiB that threads have
+
+  explicit Depth(bool is_recursive) : counter_(is_recursive ? recursion_ : datasets_) {
+    if (recursion_ + datasets_ == 0) bottom_ = reinterpret_cast<const char*>(this);
+    ++counter_;
+  }
+  ~Depth() { --counter_; }
   Depth(const Depth&) = delete;
   Depth& operator=(const Depth&) = delete;
-  bool TooDeep() const { return depth_ > kMax; }
+
+  Status Check(const std::string& name) const {
+    if (datasets_ > kMaxOfDatasets) {
+      return ResourceExhausted("function '", name, "' is called within ", kMaxOfDatasets, " others by data sets");
+    }
+    const ptrdiff_t stack = std::abs(bottom_ - reinterpret_cast<const char*>(this));
+    if (recursion_ <= kMaxOfRecursion && stack <= kMaxStack) return absl::OkStatus();
+    return ResourceExhausted(
+        "function '", name, "' calls itself too deep: ", recursion_ - 1,
+        " calls of functions that call themselves are under way, the limit is ", kMaxOfRecursion, " or ",
+        kMaxStack >> 20, " MiB of stack");
+  }
 
  private:
-  static thread_local int depth_;
+  int& counter_;
+  static thread_local int datasets_, recursion_;
+  static thread_local const char* bottom_;
 };
-constinit thread_local int Depth::depth_ = 0;
+constinit thread_local int Depth::datasets_ = 0;
+constinit thread_local int Depth::recursion_ = 0;
+constinit thread_local const char* Depth::bottom_ = nullptr;
 
 // The call's own cancellation: it ends when one of those outside does, and errors of the call stay in it.
 class CallScope {
@@ -75,15 +98,13 @@ class CallScope {
 
 class CompiledFunction final : public StepFunction {
  public:
-  CompiledFunction(std::string name, std::unique_ptr<Plan> plan, std::shared_ptr<CallGate> gate)
-      : name_(std::move(name)), plan_(std::move(plan)), gate_(std::move(gate)) {}
+  CompiledFunction(std::string name, std::unique_ptr<Plan> plan, std::shared_ptr<CallGate> gate, bool is_recursive)
+      : name_(std::move(name)), plan_(std::move(plan)), gate_(std::move(gate)), is_recursive_(is_recursive) {}
 
   Status Run(absl::Span<const Tensor> args, CancellationManager& cancellation,
              std::vector<Tensor>* results) const override {
-    const Depth depth;
-    if (depth.TooDeep()) {
-      return ResourceExhausted("function '", name_, "' is called within ", Depth::kMax, " others by data sets");
-    }
+    const Depth depth(is_recursive_);
+    MR_RETURN_IF_ERROR(depth.Check(name_));
     if (!gate_->Enter()) return Cancelled("function '", name_, "' belongs to a session that has ended");
     const Status s = WithoutExceptions([&] { return RunInside(args, cancellation, results); });
     gate_->Leave();
@@ -115,6 +136,27 @@ class CompiledFunction final : public StepFunction {
   const std::string name_;
   const std::unique_ptr<Plan> plan_;
   const std::shared_ptr<CallGate> gate_;
+  const bool is_recursive_;
+};
+
+// What kernels of shared functions have of their source, which owns them.
+class WeakSource final : public FunctionSource {
+ public:
+  explicit WeakSource(std::weak_ptr<FunctionSource> source) : source_(std::move(source)) {}
+  StatusOr<RefPtr<StepFunction>> Compile(const FuncAttr& f, const std::vector<DType>& arg_types) override {
+    const std::shared_ptr<FunctionSource> source = source_.lock();
+    return source ? source->Compile(f, arg_types) : Gone(f);
+  }
+  StatusOr<RefPtr<StepFunction>> Shared(const FuncAttr& f, const std::vector<DType>& arg_types) override {
+    const std::shared_ptr<FunctionSource> source = source_.lock();
+    return source ? source->Shared(f, arg_types) : Gone(f);
+  }
+
+ private:
+  static StatusOr<RefPtr<StepFunction>> Gone(const FuncAttr& f) {
+    return Cancelled("function '", f.name, "' belongs to a step that has ended");
+  }
+  const std::weak_ptr<FunctionSource> source_;
 };
 
 class LibraryFunctions final : public FunctionSource, public std::enable_shared_from_this<LibraryFunctions> {
@@ -129,13 +171,32 @@ class LibraryFunctions final : public FunctionSource, public std::enable_shared_
   }
 
   StatusOr<RefPtr<StepFunction>> Compile(const FuncAttr& f, const std::vector<DType>& arg_types) override {
-    StatusOr<std::unique_ptr<Plan>> plan = CompilePlan(f, arg_types);
-    if (!plan.ok()) return Annotate(plan.status(), absl::StrCat("function '", f.name, "': "));
-    return RefPtr<StepFunction>(MakeRef<CompiledFunction>(f.name, *std::move(plan), gate_));
+    return Make(f, arg_types, shared_from_this(), false);
+  }
+
+  StatusOr<RefPtr<StepFunction>> Shared(const FuncAttr& f, const std::vector<DType>& arg_types) override {
+    absl::MutexLock lock(&mu_);
+    std::vector<SharedFunction>& known = shared_[f.name];
+    for (const SharedFunction& s : known) {
+      if (s.arg_types == arg_types && AttrValue(s.called).Equals(AttrValue(f))) return s.function;
+    }
+    MR_ASSIGN_OR_RETURN(
+        RefPtr<StepFunction> made, Make(f, arg_types, std::make_shared<WeakSource>(weak_from_this()), true));
+    known.push_back({f, arg_types, made});
+    return made;
   }
 
  private:
-  StatusOr<std::unique_ptr<Plan>> CompilePlan(const FuncAttr& f, const std::vector<DType>& arg_types) {
+  // `source`: what its kernels get.
+  StatusOr<RefPtr<StepFunction>> Make(const FuncAttr& f, const std::vector<DType>& arg_types,
+                                      const std::shared_ptr<FunctionSource>& source, bool is_recursive) const {
+    StatusOr<std::unique_ptr<Plan>> plan = CompilePlan(f, arg_types, source);
+    if (!plan.ok()) return Annotate(plan.status(), absl::StrCat("function '", f.name, "': "));
+    return RefPtr<StepFunction>(MakeRef<CompiledFunction>(f.name, *std::move(plan), gate_, is_recursive));
+  }
+
+  StatusOr<std::unique_ptr<Plan>> CompilePlan(const FuncAttr& f, const std::vector<DType>& arg_types,
+                                              const std::shared_ptr<FunctionSource>& source) const {
     Graph graph(&library_.registry());
     for (const wire::FunctionDef* def : library_.Functions()) MR_RETURN_IF_ERROR(graph.AddFunction(*def));
     for (const wire::GradientDef& g : library_.gradient_defs()) MR_RETURN_IF_ERROR(graph.AddGradientDef(g));
@@ -155,7 +216,7 @@ class LibraryFunctions final : public FunctionSource, public std::enable_shared_
     const auto lend = [&](absl::FunctionRef<Status(const Graph&)> use) { return use(graph); };
     MR_ASSIGN_OR_RETURN(const std::vector<Partition> parts, CompileGraph(lend, signature, {}, Environment()));
     if (parts.size() != 1) return Internal("it became ", parts.size(), " partitions");
-    return MakePlan(parts.front());
+    return MakePlan(parts.front(), source);
   }
 
   PassEnvironment Environment() const {
@@ -167,24 +228,33 @@ class LibraryFunctions final : public FunctionSource, public std::enable_shared_
     return env;
   }
 
-  StatusOr<std::unique_ptr<Plan>> MakePlan(const Partition& partition) {
+  StatusOr<std::unique_ptr<Plan>> MakePlan(const Partition& partition,
+                                           const std::shared_ptr<FunctionSource>& source) const {
     Plan::Options options;
     options.device = &device_;
     options.loops = &partition.loops;
-    options.make_kernel = [this](const Node& n) -> StatusOr<std::shared_ptr<Kernel>> {
+    options.make_kernel = [this, &source](const Node& n) -> StatusOr<std::shared_ptr<Kernel>> {
       const KernelInit init{*n.op(), n.name(), n.attrs(), n.signature(), device_};
       StatusOr<std::unique_ptr<Kernel>> kernel = kernels_.Create(init);
       if (!kernel.ok()) return Annotate(kernel.status(), absl::StrCat(n.Describe(), ": "));
-      if (auto* user = dynamic_cast<UsesFunctions*>(kernel->get())) user->SetFunctions(shared_from_this());
+      if (auto* user = dynamic_cast<UsesFunctions*>(kernel->get())) user->SetFunctions(source);
       return std::shared_ptr<Kernel>(*std::move(kernel));
     };
     return Plan::Compile(*partition.graph, options);
   }
 
+  struct SharedFunction {
+    FuncAttr called;
+    std::vector<DType> arg_types;
+    RefPtr<StepFunction> function;
+  };
+
   Graph library_;  // of functions alone
   const KernelRegistry& kernels_;
   Device& device_;
   const std::shared_ptr<CallGate> gate_;
+  absl::Mutex mu_;
+  absl::flat_hash_map<std::string, std::vector<SharedFunction>> shared_ ABSL_GUARDED_BY(mu_);  // by name
 };
 
 }  // namespace

@@ -311,6 +311,30 @@ class _DefinedFunction:
         return getattr(self._real(), name)
 
 
+class Declare:
+    """A function by its name, of which the program tells later what it does: how functions call themselves and each other.
+
+    `inputs` and `outputs` are pairs of a name and a type. Calls run when they are reached, and have no gradient."""
+
+    def __init__(self, func_name: str, inputs: Any, outputs: Any) -> None:
+        self.name = func_name
+        self.declared_input_types = [dtypes.as_dtype(t) for _, t in inputs]
+        self._types = [dtypes.as_dtype(t) for _, t in outputs]
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """A node that calls it: its result, several in a list, or the operation where it has none."""
+        from millrace.ops import gen_ops
+        name = kwargs.pop("name", self.name)
+        if kwargs:
+            raise at_user_line(ValueError("Unknown keyword arguments: %s" % sorted(kwargs)))
+        if len(args) != len(self.declared_input_types):
+            raise at_user_line(ValueError("Expected number of arguments: %d, received: %d" % (len(self.declared_input_types), len(args))))
+        given = [convert_to_tensor(a, t) for a, t in zip(args, self.declared_input_types)]
+        made = gen_ops.stateful_partitioned_call(given, Tout=self._types, f=self.name, name=name)
+        listed = list(made) if isinstance(made, (list, tuple)) else [made]
+        return listed[0] if len(listed) == 1 else listed
+
+
 # ---- functions of messages ----
 
 def _from_definition(fdef: Any, grad_func: Any = None) -> _Function:

@@ -20,7 +20,7 @@ def gen_ops_name() -> Any:
     made = {}
     for name, function in vars(gen_ops).items():
         code = getattr(function, "__code__", None)
-        if code is not None and not name.startswith("_"):
+        if code is not None and not name[:2].lstrip("_").isupper():  # _if and its like have names that Python has
             for used in code.co_names:
                 if used.startswith("_") and id(vars(gen_ops).get(used)) in held:
                     made[used[1:]] = name

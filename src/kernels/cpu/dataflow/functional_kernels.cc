@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "kernels/cpu/dataflow/call_kernels.h"
 #include "kernels/cpu/dataflow/optional.h"
 #include "kernels/cpu/dataflow/tensor_list.h"
 #include "kernels/cpu/kernel_list.h"
@@ -166,6 +167,7 @@ class FakeParamKernel : public Kernel {
 
 void RegisterFunctionalKernels(KernelRegistry& registry) {
   registry.Add<FakeParamKernel>({.op = "FakeParam"});
+  RegisterCallKernels(registry);
   registry.AddFn({.op = "ToBool"}, ToBool);
   registry.AddFn({.op = "OptionalNone"}, OptionalNone);
   registry.AddFn({.op = "OptionalFromValue"}, OptionalFromValue);

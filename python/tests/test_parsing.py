@@ -143,3 +143,16 @@ def test_lists_of_keys_as_in_old_programs():
         tf.parse_single_example(example, keys=["a"])
     with pytest.raises(ValueError, match="for each key"):
         tf.parse_single_example(example, dense_keys=["a"])
+
+
+@pytest.mark.parametrize("feature, spec, message", [
+    (tf.train.Feature(float_list=tf.train.FloatList(value=[1.0])), tf.FixedLenFeature([3], tf.float32),
+     "Name: row, Key: a, Index: 0.  Number of float values != expected.  Values size: 1 but output shape: .3."),
+    (tf.train.Feature(bytes_list=tf.train.BytesList(value=[b"x"])), tf.FixedLenSequenceFeature([2], tf.string, allow_missing=True),
+     "Name: row, Key: a, Index: 0.  Number of bytes values is not a multiple of stride length."),
+])
+def test_cells_of_a_wrong_size_say_so(feature, spec, message):
+    serialized = tf.train.Example(features=tf.train.Features(feature={"a": feature})).SerializeToString()
+    with tf.Graph().as_default(), tf.Session() as session:
+        with pytest.raises(tf.errors.InvalidArgumentError, match=message):
+            session.run(tf.parse_example([serialized], {"a": spec}, example_names=["row"]))

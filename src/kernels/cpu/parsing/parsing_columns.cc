@@ -61,7 +61,7 @@ std::string CellShape(const DenseSpec& spec) {
 }
 
 Status WrongCount(const Cell& cell, const DenseSpec& spec, const Place& place, int64_t row) {
-  const absl::string_view type = spec.dtype == DType::kString ? "bytes" : DTypeName(spec.dtype);
+  const std::string type = spec.dtype == DType::kString ? "bytes" : DTypeName(spec.dtype);
   if (spec.variable) {
     return InvalidArgument(
         "Name: ", place.Of(row), ", Key: ", place.key, ", Index: ", row, ".  Number of ", type,

@@ -15,7 +15,7 @@ from millrace.framework.dtypes import as_dtype
 from millrace.framework.convert import convert_to_tensor
 from millrace.framework.errors import at_user_line
 from millrace.framework.graph import Tensor, name_scope
-from millrace.ops import array_ops, check_ops, control_flow_ops, gen_ops, math_ops, random_ops
+from millrace.ops import array_ops, check_ops, gen_ops, random_ops
 
 
 def renamed(old_names: Any, **values: Any) -> Tuple[Any, ...]:

@@ -58,13 +58,13 @@ class ControlFlowContext:
         """None: the library keeps what gradients need."""
         return None
 
-    def Enter(self) -> None:  # noqa: N802 - TensorFlow's names
+    def Enter(self) -> None:
         """Makes it the innermost context of the default graph."""
         graph = get_default_graph()
         self._before = graph._get_control_flow_context()
         graph._set_control_flow_context(self)
 
-    def Exit(self) -> None:  # noqa: N802
+    def Exit(self) -> None:
         """Ends Enter."""
         get_default_graph()._set_control_flow_context(self._before)
 
@@ -75,26 +75,26 @@ class ControlFlowContext:
     def __exit__(self, *unused: Any) -> None:
         self.Exit()
 
-    def IsCondContext(self) -> bool:  # noqa: N802
+    def IsCondContext(self) -> bool:
         """Whether it is a branch."""
         return isinstance(self, CondContext)
 
-    def IsWhileContext(self) -> bool:  # noqa: N802
+    def IsWhileContext(self) -> bool:
         """Whether it is a loop."""
         return isinstance(self, WhileContext)
 
-    def IsXLAContext(self) -> bool:  # noqa: N802
+    def IsXLAContext(self) -> bool:
         """False."""
         return False
 
-    def GetWhileContext(self) -> "Optional[ControlFlowContext]":  # noqa: N802
+    def GetWhileContext(self) -> "Optional[ControlFlowContext]":
         """The innermost loop that it is or lies in."""
         context: Optional[ControlFlowContext] = self
         while context is not None and not context.IsWhileContext():
             context = context._outer_context
         return context
 
-    def GetControlPivot(self) -> Any:  # noqa: N802
+    def GetControlPivot(self) -> Any:
         """What operations inside wait for that wait for nothing else, or None."""
         return None
 
@@ -186,7 +186,7 @@ class CondContext(ControlFlowContext):
         """1 of the branch for true, else 0."""
         return self._branch
 
-    def GetControlPivot(self) -> Any:  # noqa: N802
+    def GetControlPivot(self) -> Any:
         """The pivot."""
         return self._pivot
 
@@ -289,7 +289,7 @@ class WhileContext(ControlFlowContext):
         """What its variables leave by."""
         return self._loop_exits
 
-    def GetControlPivot(self) -> Any:  # noqa: N802
+    def GetControlPivot(self) -> Any:
         """What operations of the body wait for; of the condition, while that is built."""
         return self._pivot_for_pred if self._pivot_for_body is None else self._pivot_for_body
 

@@ -410,27 +410,27 @@ def _is_reference(data: Any) -> bool:
     return isinstance(data, Tensor) and data.dtype._is_ref_dtype
 
 
-def _Identity(data: Any, name: Optional[str] = None) -> Any:  # noqa: N802
+def _Identity(data: Any, name: Optional[str] = None) -> Any:
     return _mapped(lambda t, n: (gen_ops.ref_identity if _is_reference(t) else gen_ops.identity)(t, name=n), data, name)
 
 
-def _Enter(data: Any, frame_name: str, is_constant: bool = False, parallel_iterations: int = 10, use_ref: bool = True,  # noqa: N802
+def _Enter(data: Any, frame_name: str, is_constant: bool = False, parallel_iterations: int = 10, use_ref: bool = True,
            use_input_shape: bool = True, name: Optional[str] = None) -> Any:
     del use_input_shape  # of TensorFlow's own shape inference
     return _mapped(lambda t, n: (gen_ops.ref_enter if use_ref and _is_reference(t) else gen_ops.enter)(
         t, frame_name, is_constant=is_constant, parallel_iterations=parallel_iterations, name=n), data, name)
 
 
-def exit(data: Any, name: Optional[str] = None) -> Any:  # noqa: A001 - TensorFlow's name
+def exit(data: Any, name: Optional[str] = None) -> Any:
     """The value behind a loop of what lies in it."""
     return _mapped(lambda t, n: (gen_ops.ref_exit if _is_reference(t) else gen_ops.exit)(t, name=n), data, name)
 
 
-def _NextIteration(data: Any, name: Optional[str] = None) -> Any:  # noqa: N802
+def _NextIteration(data: Any, name: Optional[str] = None) -> Any:
     return _mapped(lambda t, n: (gen_ops.ref_next_iteration if _is_reference(t) else gen_ops.next_iteration)(t, name=n), data, name)
 
 
-def _SwitchRefOrTensor(data: Any, pred: Any, name: str = "Switch") -> Any:  # noqa: N802
+def _SwitchRefOrTensor(data: Any, pred: Any, name: str = "Switch") -> Any:
     return gen_ops.ref_switch(data, pred, name=name) if _is_reference(data) else switch(data, pred, name=name)
 
 

@@ -406,6 +406,7 @@ testing.python.framework.fake_summary_writer testing.python.framework.util_test 
 keras.python.keras keras.api.keras = keras
 rnn.python.ops.rnn_cell = contrib.rnn_cells contrib.rnn_timed_cells ops.rnn_cell
 rnn.python.ops.core_rnn_cell = ops.rnn_cell
+seq2seq.python.ops.beam_search_decoder = ops.beam_search contrib.seq2seq
 rnn.python.ops.lstm_ops = contrib.rnn_block_cells
 
 [models.rnn]

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import millrace as tf
+from millrace.ops import beam_search
 
 seq2seq = tf.contrib.seq2seq
 MEMORY = np.sin(np.arange(24.0)).reshape(2, 4, 3)  # [batch, steps, depth]
@@ -372,15 +373,13 @@ def test_scheduled_feeding_of_embeddings(probability):
 
 
 def test_beam_search_prefers_what_reads_all_of_the_memory():
-    def scores(weight, read, finished):
-        decoder = seq2seq.BeamSearchDecoder.__new__(seq2seq.BeamSearchDecoder)
-        decoder._coverage, decoder._dtype = weight, tf.float64
+    def penalty(read, finished):
         with tf.Session() as session:
-            return session.run(decoder._penalty_of_gaps(tf.constant(read), tf.constant(finished)))
+            return session.run(beam_search._penalty_of_gaps(tf.constant(read), tf.constant(finished)))
     read = np.array([[[0.5, 2.0, 0.25], [0.0, 0.5, 1.0]], [[0.5, 0.5, 0.0], [0.1, 0.2, 0.3]]])
     finished = np.array([[True, True], [False, True]])
-    want = 0.3 * np.log(np.minimum(np.where(read == 0, 1, read), 1)).sum(-1) * finished
-    np.testing.assert_allclose(scores(0.3, read, finished), want, rtol=1e-12)
+    want = np.log(np.minimum(np.where(read == 0, 1, read), 1)).sum(-1) * finished
+    np.testing.assert_allclose(penalty(read, finished), want, rtol=1e-12)
     memory, lengths = seq2seq.tile_batch(tf.constant(MEMORY), 3), seq2seq.tile_batch(tf.constant(MEMORY_LENGTHS), 3)
     mechanism = seq2seq.LuongAttention(5, memory, lengths)
     cell = seq2seq.AttentionWrapper(tf.nn.rnn_cell.BasicRNNCell(5), mechanism, attention_layer_size=4)
@@ -398,3 +397,14 @@ def test_beam_search_prefers_what_reads_all_of_the_memory():
     ended_before = final.finished & (final.lengths < best.shape[1])
     want = final.log_probs + ended_before * 0.5 * np.log(np.minimum(np.where(read == 0, 1, read), 1)).sum(-1)
     np.testing.assert_allclose(best[:, -1], want, rtol=1e-9)
+
+
+def test_steps_of_beam_search_by_themselves():
+    state = beam_search.BeamSearchDecoderState(tf.zeros([1, 2]), tf.constant([[-1.0, -2.0]]), tf.constant([[False, True]]), tf.constant([[2, 1]], tf.int64))
+    logits = tf.constant([[[0.0, 1.0, 5.0], [9.0, 9.0, 9.0]]])
+    output, following = beam_search._beam_search_step(3, logits, state.cell_state, state, tf.constant(1), 2, 0, 0.0)
+    masked = beam_search._mask_probs(logits, 0, tf.constant([[0.0, 1.0]]))
+    with tf.Session() as session:
+        ids, parents, lengths, finished, kept = session.run([output.predicted_ids, output.parent_ids, following.lengths, following.finished, masked])
+    assert ids.tolist() == [[2, 0]] and parents.tolist() == [[0, 1]] and lengths.tolist() == [[3, 1]] and finished.tolist() == [[False, True]]
+    assert kept[0, 0].tolist() == [0, 1, 5] and kept[0, 1].tolist() == [0, np.finfo(np.float32).min, np.finfo(np.float32).min]

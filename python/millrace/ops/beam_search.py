@@ -42,7 +42,8 @@ def _of_beams(values: Any, beams: Any) -> Any:
     starts = array_ops.expand_dims(gen_ops.range(0, shape[0], 1) * shape[1], 1)
     flat = array_ops.reshape(values, array_ops.concat([[-1], shape[2:]], 0))
     made = array_ops.gather(flat, beams + starts)
-    made.set_shape(values.get_shape())
+    if values.get_shape().ndims is not None and beams.get_shape().ndims is not None:
+        made.set_shape(tensor_shape.TensorShape([values.get_shape()[0].value, beams.get_shape()[1].value]).concatenate(values.get_shape()[2:]))
     return made
 
 
@@ -79,6 +80,61 @@ def _mean(values: Any) -> Any:
     return values[0] if len(values) == 1 else gen_ops.add_n(values) / float(len(values))
 
 
+def _counts(weight: Any) -> bool:
+    return isinstance(weight, Tensor) or weight != 0
+
+
+def _mask_probs(probs: Any, eos_token: Any, finished: Any) -> Any:
+    """Log-probabilities [batch, beams, classes]; of hypotheses that are finished the end token is free, and nothing else follows."""
+    classes, dtype = probs.get_shape()[-1].value or array_ops.shape(probs)[-1], probs.dtype
+    is_end = array_ops.one_hot(eos_token, classes, on_value=True, off_value=False, dtype=dtypes.bool_)
+    free = gen_ops.select_v2(is_end, convert_to_tensor(0.0, dtype), convert_to_tensor(dtype.min, dtype))
+    return gen_ops.select_v2(array_ops.expand_dims(gen_ops.cast(finished, dtypes.bool_), 2), free, probs)
+
+
+def _beam_search_step(time: Any, logits: Any, next_cell_state: Any, beam_state: Any, batch_size: Any, beam_width: int, end_token: Any,
+                      length_penalty_weight: Any, coverage_penalty_weight: Any = 0.0) -> Any:
+    """(output, next state): the best continuations of all hypotheses of an example."""
+    del time
+    dtype, over = logits.dtype, array_ops.expand_dims(beam_state.finished, 2)
+    classes = logits.get_shape()[-1].value or array_ops.shape(logits)[-1]
+    total = array_ops.expand_dims(beam_state.log_probs, 2) + _mask_probs(nn_ops.log_softmax(logits), end_token, beam_state.finished)
+    is_end = array_ops.one_hot(end_token, classes, on_value=True, off_value=False, dtype=dtypes.bool_)
+    grows = gen_ops.cast(gen_ops.logical_not(gen_ops.logical_or(over, is_end)), dtypes.int64)
+    scores, read = _scores(total, array_ops.expand_dims(beam_state.lengths, 2) + grows, length_penalty_weight), ()
+    if _counts(coverage_penalty_weight):
+        goes_on = gen_ops.cast(gen_ops.logical_not(over), dtype)
+        read = beam_state.accumulated_attention_probs + _alignments_of(next_cell_state) * goes_on
+        gaps = _penalty_of_gaps(read, beam_state.finished) * convert_to_tensor(coverage_penalty_weight, dtype)
+        scores = scores + array_ops.expand_dims(gaps, 2)
+    flat_shape = array_ops.stack([batch_size, -1])
+    best, places = nn_ops.top_k(array_ops.reshape(scores, flat_shape), beam_width)
+    words, beams = gen_ops.floor_mod(places, classes), gen_ops.floor_div(places, classes)
+    probs = _of_beams(array_ops.reshape(total, flat_shape), places)
+    for made in (best, words, beams, probs):
+        made.set_shape(beam_state.log_probs.get_shape())
+    was_over = _of_beams(beam_state.finished, beams)
+    lengths = _of_beams(beam_state.lengths, beams) + gen_ops.cast(gen_ops.logical_not(was_over), dtypes.int64)
+    kept = nest.map_structure(lambda s: s if isinstance(s, TensorArray) or s.get_shape().ndims == 0 else _of_beams(s, beams), next_cell_state)
+    return (BeamSearchDecoderOutput(best, words, beams),
+            BeamSearchDecoderState(kept, probs, gen_ops.logical_or(was_over, gen_ops.equal(words, end_token)), lengths,
+                                   _of_beams(read, beams) if _counts(coverage_penalty_weight) else ()))
+
+
+def _penalty_of_gaps(read: Any, finished: Any) -> Any:
+    """For finished hypotheses: what they did not read of the memory, by Wu et al. 2016. Steps that none reads are beyond the memory's length."""
+    ones = array_ops.ones_like(read)
+    share = gen_ops.minimum(gen_ops.select(gen_ops.equal(read, array_ops.zeros_like(read)), ones, read), ones)
+    return math_ops.reduce_sum(gen_ops.log(share), [2]) * gen_ops.cast(finished, read.dtype)
+
+
+def _scores(log_probs: Any, lengths: Any, weight: Any) -> Any:
+    """Divided by the penalty of Wu et al. 2016: ((5 + length) / 6) ** weight."""
+    if not _counts(weight):
+        return log_probs
+    return log_probs / gen_ops.pow((gen_ops.cast(lengths, log_probs.dtype) + 5.0) / 6.0, convert_to_tensor(weight, log_probs.dtype))
+
+
 class BeamSearchDecoder(Decoder):
     """Keeps the beam_width most likely beginnings of each example. The initial state is that of the cell for batch * beam_width examples (tile_batch)."""
 
@@ -94,12 +150,8 @@ class BeamSearchDecoder(Decoder):
         self._start = self._embed(gen_ops.tile(array_ops.expand_dims(self._tokens, 1), [1, beam_width]))
         self._initial = nest.map_structure(self._split, initial_state)
         self._dtype = nest.flatten(initial_state)[0].dtype
-        if self._covers and _alignments_of(initial_state) is None:
+        if _counts(self._coverage) and _alignments_of(initial_state) is None:
             raise at_user_line(ValueError("coverage_penalty_weight needs a cell that is an AttentionWrapper, so that its state tells what was read"))
-
-    @property
-    def _covers(self) -> bool:
-        return isinstance(self._coverage, Tensor) or self._coverage != 0
 
     batch_size = property(lambda self: self._batch, doc="The number of examples.")
     tracks_own_finished = property(lambda self: True, doc="Hypotheses change places.")
@@ -141,7 +193,7 @@ class BeamSearchDecoder(Decoder):
                                       off_value=convert_to_tensor(-float("inf"), self._dtype), dtype=self._dtype)
         for made in (finished, log_probs):
             made.set_shape([self._static_batch, self._width])
-        read = array_ops.zeros_like(_alignments_of(self._initial)) if self._covers else ()
+        read = array_ops.zeros_like(_alignments_of(self._initial)) if _counts(self._coverage) else ()
         return finished, self._start, BeamSearchDecoderState(self._initial, log_probs, finished, array_ops.zeros_like(finished, dtypes.int64), read)
 
     def step(self, time: Any, inputs: Any, state: Any, name: Optional[str] = None) -> Any:
@@ -151,49 +203,13 @@ class BeamSearchDecoder(Decoder):
             logits = self._split(outputs)
             if self._layer is not None:
                 logits = self._layer(logits)
-            output, following = self._search(logits, nest.map_structure(self._split, cell_state), state)
+            output, following = _beam_search_step(time, logits, nest.map_structure(self._split, cell_state), state, self._batch, self._width, self._end,
+                                                  self._penalty, self._coverage)
+            for made in (*output, following.log_probs):
+                made.set_shape([self._static_batch, self._width])
             inputs = control_flow_ops.cond(math_ops.reduce_all(following.finished), lambda: self._start, lambda: self._embed(output.predicted_ids))
             inputs.set_shape(self._start.get_shape())
             return output, following, inputs, following.finished
-
-    def _search(self, logits: Any, cell_state: Any, state: Any) -> Any:
-        """The best continuations of all hypotheses of an example. One that is finished goes on with the end token for free."""
-        classes = logits.get_shape()[-1].value or array_ops.shape(logits)[-1]
-        log_probs, over = nn_ops.log_softmax(logits), array_ops.expand_dims(state.finished, 2)
-        is_end = array_ops.one_hot(self._end, classes, on_value=True, off_value=False, dtype=dtypes.bool_)
-        free = gen_ops.select_v2(is_end, convert_to_tensor(0.0, self._dtype), convert_to_tensor(self._dtype.min, self._dtype))
-        total = array_ops.expand_dims(state.log_probs, 2) + gen_ops.select_v2(over, free, log_probs)
-        grows = gen_ops.cast(gen_ops.logical_not(gen_ops.logical_or(over, is_end)), dtypes.int64)
-        scores, read = self._scores(total, array_ops.expand_dims(state.lengths, 2) + grows), ()
-        if self._covers:
-            goes_on = gen_ops.cast(gen_ops.logical_not(over), self._dtype)
-            read = state.accumulated_attention_probs + _alignments_of(cell_state) * goes_on
-            scores = scores + array_ops.expand_dims(self._penalty_of_gaps(read, state.finished), 2)
-        flat_shape = array_ops.stack([self._batch, -1])
-        best, places = nn_ops.top_k(array_ops.reshape(scores, flat_shape), self._width)
-        words, beams = gen_ops.floor_mod(places, classes), gen_ops.floor_div(places, classes)
-        probs = _of_beams(array_ops.reshape(total, flat_shape), places)
-        for made in (best, words, beams, probs):
-            made.set_shape([self._static_batch, self._width])
-        was_over = _of_beams(state.finished, beams)
-        lengths = _of_beams(state.lengths, beams) + gen_ops.cast(gen_ops.logical_not(was_over), dtypes.int64)
-        kept = nest.map_structure(lambda s: s if isinstance(s, TensorArray) or s.get_shape().ndims == 0 else _of_beams(s, beams), cell_state)
-        return (BeamSearchDecoderOutput(best, words, beams),
-                BeamSearchDecoderState(kept, probs, gen_ops.logical_or(was_over, gen_ops.equal(words, self._end)), lengths,
-                                       _of_beams(read, beams) if self._covers else ()))
-
-    def _penalty_of_gaps(self, read: Any, finished: Any) -> Any:
-        """For finished hypotheses: what they did not read of the memory, by Wu et al. 2016. Steps that none reads are beyond the memory's length."""
-        ones = array_ops.ones_like(read)
-        share = gen_ops.minimum(gen_ops.select(gen_ops.equal(read, array_ops.zeros_like(read)), ones, read), ones)
-        gaps = math_ops.reduce_sum(gen_ops.log(share), [2])
-        return gaps * gen_ops.cast(finished, self._dtype) * convert_to_tensor(self._coverage, self._dtype)
-
-    def _scores(self, log_probs: Any, lengths: Any) -> Any:
-        """Divided by the penalty of Wu et al. 2016: ((5 + length) / 6) ** weight."""
-        if not isinstance(self._penalty, Tensor) and self._penalty == 0:
-            return log_probs
-        return log_probs / gen_ops.pow((gen_ops.cast(lengths, self._dtype) + 5.0) / 6.0, convert_to_tensor(self._penalty, self._dtype))
 
     def finalize(self, outputs: Any, final_state: Any, sequence_lengths: Any) -> Any:
         """The hypotheses from beginning to end, the best first."""

@@ -97,7 +97,7 @@ struct BesselSeries {
 template <int kOrder>
 struct BesselOp {
   static inline float Do(float x0) {
-    constexpr BesselSeries<kOrder> kSeries;
+    static constexpr BesselSeries<kOrder> kSeries;
     const double x = std::abs(static_cast<double>(x0));
     const bool is_near = x <= 20.0;
     const double v = is_near ? x : 20.0, q = v * v * 0.25;

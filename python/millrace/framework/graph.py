@@ -410,7 +410,7 @@ class Graph(_core.Graph):
     @contextlib.contextmanager
     def container(self, container_name: str) -> Iterator[str]:
         """A context in which variables and queues live in a container of that name."""
-        old, self._container = self._container, container_name
+        old, self._container = self._container, container_name  # type: ignore[has-type]
         try:
             yield container_name
         finally:

@@ -413,7 +413,7 @@ def strided_slice(input_: Any, begin: Any, end: Any, strides: Any = None, begin_
             raise at_user_line(ValueError("Sliced assignment is only supported for variables"))
         return var._assign_slice(begin, end, strides, value, masks, name)
 
-    made.assign = assign
+    made.assign = assign  # type: ignore[attr-defined]
     return made  # type: ignore[no-any-return]
 
 

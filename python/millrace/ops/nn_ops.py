@@ -502,7 +502,7 @@ def embedding_lookup(params: Any, ids: Any, partition_strategy: str = "mod", nam
                                        for size, t in zip(sizes, tables)])
                 each, extras = gen_ops.floor_div(total, count), gen_ops.floor_mod(total, count)
             else:
-                total = sum(sizes)  # type: ignore[arg-type]
+                total = sum(sizes)  # type: ignore[arg-type, assignment]
                 each, extras = total // count, total % count
             table = gen_ops.maximum(gen_ops.floor_div(flat, each + 1), gen_ops.floor_div(flat - extras, each))
             in_first = gen_ops.less(table, math_ops.cast(extras, flat.dtype))

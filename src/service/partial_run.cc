@@ -130,13 +130,12 @@ Status PartialStep::Exchange(absl::Span<const Output> feeds, absl::Span<const Te
         fetching->response = std::move(response);
         fetching->is_there = true;
       });
-  absl::Mutex& mu = fetching->mu;
-  absl::MutexLock lock(&mu);
-  if (!AwaitUnlessInterrupted(mu, absl::Condition(&fetching->is_there))) {
-    mu.Unlock();
+  absl::MutexLock lock(&fetching->mu);
+  if (!AwaitUnlessInterrupted(fetching->mu, absl::Condition(&fetching->is_there))) {
+    fetching->mu.Unlock();
     Stop(Cancelled("the step was interrupted"));
-    mu.Lock();
-    mu.Await(absl::Condition(&fetching->is_there));
+    fetching->mu.Lock();
+    fetching->mu.Await(absl::Condition(&fetching->is_there));
   }
   MR_RETURN_IF_ERROR(fetching->response.status());
   std::vector<ReceivedTensor>& received = fetching->response->fetches;

@@ -14,6 +14,7 @@
 #include "absl/time/clock.h"
 #include "autodiff/gradients.h"
 #include "client/interruptible.h"
+#include "client/placement_periods.h"
 #include "client/random_state.h"
 #include "service/ask_kernels.h"
 #include "service/coordinator.h"
@@ -41,6 +42,9 @@ StatusOr<CoordinatorOptions> OptionsFrom(const wire::ConfigProto& config) {
   if (config.operation_timeout_in_ms > 0) o.default_timeout = absl::Milliseconds(config.operation_timeout_in_ms);
   o.passes.soft_placement = config.allow_soft_placement;
   o.passes.log_placement = config.log_device_placement;
+  o.passes.placement = std::make_shared<PlacementState>();
+  o.passes.place_by_cost = config.placement_period > 0;
+  o.passes.place_pruned_graph = config.graph_options && config.graph_options->place_pruned_graph;
   if (config.graph_options && config.graph_options->optimizer_options) {
     const wire::OptimizerOptions& opt = *config.graph_options->optimizer_options;
     if (opt.opt_level < 0) {
@@ -182,7 +186,9 @@ class LocalSession final : public Session, public Interruptible {
                std::unique_ptr<ThreadPool> pool)
       : graph_(graph),
         core_(std::make_shared<SessionCore>(std::move(pool), std::move(workers), kernels)),
-        inter_op_threads_(InterOpThreads(config)) {
+        inter_op_threads_(InterOpThreads(config)),
+        placement_(options.passes.placement),
+        periods_(config.placement_period) {
     options.inter_op_threads = inter_op_threads_.front();
     options.deterministic = determinism.on;
     options.order_seed = determinism.order_seed;
@@ -221,18 +227,23 @@ class LocalSession final : public Session, public Interruptible {
             ? InterOpThreadsOf(options->inter_op_thread_pool)
             : inter_op_threads_.front();
     if (options && options->timeout_in_ms > 0) step.timeout = absl::Milliseconds(options->timeout_in_ms);
+    const PlacementPeriods::Turn turn = periods_.Next();
+    if (turn == PlacementPeriods::Turn::kPlace) core_->coordinator->ForgetCompiled();
+    const bool is_asked_for = options && metadata && options->trace_level > wire::RunOptions::kNoTrace;
     std::optional<StepTrace> trace;
-    if (options && metadata && options->trace_level > wire::RunOptions::kNoTrace) step.trace = &trace.emplace();
+    if (is_asked_for || turn == PlacementPeriods::Turn::kMeasure) step.trace = &trace.emplace();
     AllocatorStats before;
-    if (step.trace) {
+    if (is_asked_for) {
       HostAllocator().ResetPeak();
       before = HostAllocator().Stats();
     }
     const int64_t start_nanos = TraceClockNanos();
     const Status s = core_->coordinator->Run(step, feeds, feed_values, fetches, targets, outputs);
-    if (step.trace && !absl::IsCancelled(s)) {
+    if (!step.trace || absl::IsCancelled(s)) return s;
+    std::vector<NodeTrace> nodes = trace->Take();
+    if (turn == PlacementPeriods::Turn::kMeasure) KeepCosts(nodes, *placement_);
+    if (is_asked_for) {
       wire::StepStats& stats = metadata->step_stats.Ensure();
-      std::vector<NodeTrace> nodes = trace->Take();
       if (s.ok()) AddUnrun(feeds, fetches, *outputs, core_->coordinator->ListDevices().front().name, &nodes);
       {
         const GraphReaderLock lock(&graph_->mu);
@@ -300,6 +311,8 @@ class LocalSession final : public Session, public Interruptible {
   const RefPtr<SharedGraph> graph_;
   const std::shared_ptr<SessionCore> core_;
   const std::vector<int> inter_op_threads_;  // by RunOptions.inter_op_thread_pool
+  const std::shared_ptr<PlacementState> placement_;
+  PlacementPeriods periods_;
 };
 
 Status CheckThreads(absl::string_view option, int32_t least, int32_t threads) {
@@ -312,6 +325,9 @@ Status CheckThreads(absl::string_view option, int32_t least, int32_t threads) {
 Status CheckConfig(const wire::ConfigProto& config) {
   MR_RETURN_IF_ERROR(CheckThreads("intra_op_parallelism_threads", 0, config.intra_op_parallelism_threads));
   MR_RETURN_IF_ERROR(CheckThreads("inter_op_parallelism_threads", -1, config.inter_op_parallelism_threads));
+  if (config.placement_period < 0) {
+    return InvalidArgument("placement_period is ", config.placement_period, ", want 0 (never) or a number of steps");
+  }
   for (const wire::ThreadPoolOptionProto& pool : config.session_inter_op_thread_pool) {
     MR_RETURN_IF_ERROR(CheckThreads("session_inter_op_thread_pool.num_threads", 0, pool.num_threads));
   }

@@ -8,6 +8,7 @@
 #include "base/env.h"
 #include "base/logging.h"
 #include "graph/verify.h"
+#include "passes/placement_state.h"
 
 namespace millrace {
 namespace {
@@ -24,15 +25,38 @@ struct Compilation {
   const PruneOptions& options;
   const PassEnvironment& env;
   CompileReport& report;
-  std::unique_ptr<Graph> graph;       // until it is partitioned
-  std::vector<Partition> partitions;  // from then on
+  std::unique_ptr<Graph> whole;           // what placement of state looks at
+  std::unique_ptr<Graph> graph;           // until it is partitioned
+  std::vector<Partition> partitions;      // from then on
 };
 
+// Where there is one device, what goes to it is known before folding and merging take the client's names away.
+bool HasChoice(const PassEnvironment& env) { return env.devices.size() > 1; }
+
+// Variables lie where they are best for all steps, also those that have not been asked for.
+bool WantsWholeGraph(const PassEnvironment& env, const Graph& source) {
+  if (!env.place_by_cost || env.place_pruned_graph || !env.placement || !HasChoice(env)) return false;
+  return std::any_of(source.nodes().begin(), source.nodes().end(), [&](const Node* n) {
+    return n->Is(OpTrait::kMakesVariable) && env.placement->PinOf(n->name()).empty();
+  });
+}
 Status Prune(Compilation& c) {
   return c.lend([&](const Graph& source) -> Status {
     MR_ASSIGN_OR_RETURN(c.graph, PruneForRun(source, c.signature, c.options));
+    if (!WantsWholeGraph(c.env, source)) return absl::OkStatus();
+    RunSignature all;
+    for (Node* n : source.nodes()) {
+      if (n->consumers().empty() && n->control_outputs().empty()) all.targets.push_back(n);
+    }
+    MR_ASSIGN_OR_RETURN(c.whole, PruneForRun(source, all));
     return absl::OkStatus();
   });
+}
+Status PlaceState(Compilation& c) {
+  if (!c.whole) return absl::OkStatus();
+  const std::unique_ptr<Graph> whole = std::move(c.whole);
+  MR_RETURN_IF_ERROR(InlineCalls(*whole, whole.get(), c.options.calls));
+  return Place(*whole, c.env);
 }
 Status ExpandCalls(Compilation& c) { return InlineCalls(*c.graph, c.graph.get(), c.options.calls); }
 Status Verify(Compilation& c) { return VerifyGraph(*c.graph); }
@@ -41,8 +65,6 @@ Status Fold(Compilation& c) { return c.env.evaluate ? FoldConstants(*c.graph, c.
 Status Simplify(Compilation& c) { return SimplifyArithmetic(*c.graph); }
 Status DropOrderOnly(Compilation& c) { return DropOrderOnlyWork(*c.graph); }
 
-// Where there is one device, what goes to it is known before folding and merging take the client's names away.
-bool HasChoice(const PassEnvironment& env) { return env.devices.size() > 1; }
 void LogPlacement(const PassEnvironment& env, const Node& n, const std::string& device) {
   if (env.log_placement) LogInfo(n.name(), ": (", n.op_name(), "): ", device);
 }
@@ -80,6 +102,7 @@ struct Stage {
 // Merging comes before folding too: equal nodes fold once, which spares memory when they are large.
 constexpr Stage kStages[] = {
     {"prune", false, Prune},
+    {"place_state", true, PlaceState},
     {"expand_calls", false, ExpandCalls},
     {"verify", false, Verify},
     {"log_placement", false, LogTheOnlyPlacement},
@@ -121,7 +144,15 @@ StatusOr<std::vector<Partition>> CompileGraph(
     CompileReport* report) {
   if (env.devices.empty()) return Internal("there is no device to run on");
   CompileReport unread;
-  Compilation c{lend, signature, options, env, report != nullptr ? *report : unread, nullptr, {}};
+  Compilation c{
+      .lend = lend,
+      .signature = signature,
+      .options = options,
+      .env = env,
+      .report = report != nullptr ? *report : unread,
+      .whole = nullptr,
+      .graph = nullptr,
+      .partitions = {}};
   for (const Stage& stage : kStages) {
     StageReport told{stage.name, !stage.is_optional || !env.switched_off.contains(stage.name)};
     const int64_t start = Env::Default().MonotonicNanos();

@@ -15,6 +15,8 @@
 
 namespace millrace {
 
+class PlacementState;
+
 struct PassEnvironment {
   // Devices in order of preference; the first is the client's own.
   std::vector<DeviceName> devices;
@@ -30,8 +32,12 @@ struct PassEnvironment {
   std::function<StatusOr<std::vector<Tensor>>(const Node&, const std::vector<Tensor>& inputs)> evaluate;
   absl::flat_hash_set<std::string> switched_off;  // stages, by the names of compile.cc
   int64_t max_folded_bytes = 10 << 20;
-  bool soft_placement = false;  // a constraint that cannot be met is dropped, with a log line
+  std::vector<int64_t> memory_limits;  // bytes, per device; 0, or not given: none
+  bool soft_placement = false;         // a constraint that cannot be met is dropped, with a log line
   bool log_placement = false;
+  bool place_by_cost = false;       // by simulated execution, instead of the first device that fits
+  bool place_pruned_graph = false;  // state lies where the first step that meets it is best, not the whole graph
+  std::shared_ptr<PlacementState> placement;  // of the session; null: each compilation is by itself
 };
 
 struct Partition {

@@ -1,183 +1,139 @@
 // SPDX-License-Identifier: Apache-2.0
-// Placement (white paper 3.2.1, 4.3): nodes that must be together form groups (union-find over colocation attributes,
-// reference edges and resource handles); a group goes to the first device that satisfies every member's constraint and
-// has every member's kernel. Choosing among several by simulated execution has its place here.
+// Placement (white paper 3.2.1, 4.3): nodes that must be together form groups; a group may go to each device that
+// satisfies every member's constraint and has every member's kernel. Of several it goes to the first, or, where it is
+// asked for, to the one that simulated execution chooses.
 #include <algorithm>
-#include <map>
 
-#include "absl/container/flat_hash_map.h"
-#include "absl/strings/strip.h"
 #include "base/logging.h"
-#include "passes/pipeline.h"
+#include "passes/placement_groups.h"
+#include "passes/placement_state.h"
 
 namespace millrace {
 namespace {
 
-class Groups {
- public:
-  explicit Groups(size_t n) : parent_(n) {
-    for (size_t i = 0; i < n; ++i) parent_[i] = i;
-  }
-  size_t Find(size_t i) {
-    while (parent_[i] != i) i = parent_[i] = parent_[parent_[i]];
-    return i;
-  }
-  void Join(size_t a, size_t b) {
-    a = Find(a), b = Find(b);
-    if (a != b) parent_[std::max(a, b)] = std::min(a, b);  // the earliest node leads
-  }
-
- private:
-  std::vector<size_t> parent_;
-};
-
-struct Group {
-  DeviceName constraint;
-  std::vector<Node*> members;
-};
-
 class Placer {
  public:
   Placer(Graph& graph, const PassEnvironment& env, std::vector<std::string>* reasons)
-      : graph_(graph), env_(env), reasons_(reasons), groups_(graph.nodes().size()) {}
+      : graph_(graph), env_(env), reasons_(reasons) {}
 
   Status Place() {
-    JoinColocated();
-    std::map<size_t, Group> groups;  // in the order of the graph, so that the same fault is told each time
-    for (size_t i = 0; i < graph_.nodes().size(); ++i) {
-      Node* n = graph_.nodes()[i];
-      Group& group = groups[groups_.Find(i)];
-      group.members.push_back(n);
-      MR_RETURN_IF_ERROR(Constrain(group, *n));
-    }
-    for (auto& [leader, group] : groups) MR_RETURN_IF_ERROR(Assign(group));
+    MR_ASSIGN_OR_RETURN(PlacementGroups all, GroupForPlacement(graph_, env_));
+    for (PlacementGroup& group : all.groups) MR_RETURN_IF_ERROR(FindDevices(group));
+    if (env_.place_by_cost) MR_RETURN_IF_ERROR(ChooseBySimulation(graph_, env_, &all));
+    for (const PlacementGroup& group : all.groups) Assign(group);
     return absl::OkStatus();
   }
 
  private:
-  void JoinColocated() {
-    absl::flat_hash_map<std::string, size_t> by_name;
-    absl::flat_hash_map<const Node*, size_t> position;
-    for (size_t i = 0; i < graph_.nodes().size(); ++i) {
-      position[graph_.nodes()[i]] = i;
-      by_name.emplace(graph_.nodes()[i]->name(), i);
-    }
-    for (size_t i = 0; i < graph_.nodes().size(); ++i) {
-      const Node* n = graph_.nodes()[i];
-      if (auto loc = n->Attr<std::vector<std::string>>("_class"); loc.ok()) {
-        for (absl::string_view name : *loc) {
-          if (!absl::ConsumePrefix(&name, "loc:@")) continue;
-          // A group may be named after a node that this run does not need.
-          groups_.Join(i, by_name.emplace(std::string(name), i).first->second);
-        }
-      }
-      for (int k = 0; k < n->num_inputs(); ++k) {
-        const Output in = n->input(k);
-        if (in && (IsRef(n->input_type(k)) || n->input_type(k) == DType::kResource)) {
-          groups_.Join(i, position.at(in.node));
-        }
-      }
-    }
-  }
-
-  Status Constrain(Group& group, const Node& n) {
-    if (n.device().empty()) return absl::OkStatus();
-    MR_ASSIGN_OR_RETURN(const DeviceName wanted, DeviceName::Parse(n.device()));
-    StatusOr<DeviceName> merged = group.constraint.Merge(wanted);
-    if (merged.ok()) {
-      group.constraint = *merged;
-      return absl::OkStatus();
-    }
-    if (env_.soft_placement) {
-      LogInfo("placement: ", n.Describe(), " cannot be on ", n.device(), " beside ", group.members.front()->name(),
-              "; its own wish is dropped");
-      return absl::OkStatus();
-    }
-    return InvalidArgument("Cannot assign a device for ", n.Describe(), ": it must be with '",
-                           group.members.front()->name(), "', and ", merged.status().message());
-  }
-
-  bool HasKernels(const Group& group, const DeviceName& device) const {
-    return std::all_of(
-        group.members.begin(), group.members.end(), [&](const Node* n) { return env_.has_kernel(*n, device.type); });
+  bool HasKernels(const PlacementGroup& group, size_t device) const {
+    return std::all_of(group.members.begin(), group.members.end(), [&](const Node* n) {
+      return env_.has_kernel(*n, env_.devices[device].type);
+    });
   }
 
   // A member that the client knows: what a fetch returns rather than the fetch.
-  static const Node& OfTheClient(const Group& group) {
+  static const Node& OfTheClient(const PlacementGroup& group) {
     const Node* first = group.members.front();
     return first->Is(OpTrait::kResult) && first->input(0) ? *first->input(0).node : *first;
   }
 
-  Status Assign(Group& group) {
-    const DeviceName* chosen = nullptr;
-    const DeviceName* matching = nullptr;
-    for (const DeviceName& device : env_.devices) {
-      if (!group.constraint.Matches(device)) continue;
-      if (!matching) matching = &device;
-      if (HasKernels(group, device)) {
-        chosen = &device;
-        break;
-      }
-    }
-    const char* why = env_.devices.size() == 1 ? "the only device" : "the first that fits and has the kernels";
-    // A variable is in one place in all steps, whatever else is beside it in this one.
-    const bool has_variable = std::any_of(
-        group.members.begin(), group.members.end(), [](const Node* n) { return n->Is(OpTrait::kMakesVariable); });
-    if (!chosen && matching && env_.soft_placement && !has_variable) {
-      for (const DeviceName& device : env_.devices) {
-        if (!HasKernels(group, device)) continue;
-        LogInfo("placement: ", matching->ToString(), " has not all kernels for ", OfTheClient(group).Describe(),
-                "; it goes to ", device.ToString());
-        chosen = &device, why = "by soft placement: what is asked for has not all kernels";
-        break;
-      }
-    }
-    // Where no device has all kernels, the plan's compiler says which is missing.
-    if (!chosen && matching) chosen = matching, why = "the first that fits; no device has the kernels";
-    const Node& first = *group.members.front();
-    // A value that is fed or fetched is the caller's: it needs no device of its own.
-    if (!chosen && group.members.size() == 1 && (first.Is(OpTrait::kArgument) || first.Is(OpTrait::kResult)))
-      chosen = &env_.devices.front(), why = "the client's";
-    if (!chosen && env_.soft_placement) {
-      LogInfo("placement: no device matches ", group.constraint.ToString(), " for ", OfTheClient(group).Describe(),
-              "; it goes to ", env_.devices.front().ToString());
-      chosen = &env_.devices.front(), why = "by soft placement: no device is as asked for";
-    }
-    if (!chosen) {
-      std::string have;
-      for (const DeviceName& d : env_.devices) absl::StrAppend(&have, " ", d.ToString());
-      return InvalidArgument(
-          "Cannot assign a device for ", OfTheClient(group).Describe(), ": no device matches '",
-          group.constraint.ToString(), "'; there are:", have,
-          "; with allow_soft_placement in the ConfigProto it would run on one of these");
-    }
-    const std::string name = chosen->ToString();
-    for (Node* n : group.members) {
-      n->set_assigned_device(name);
-      if (reasons_ != nullptr) reasons_->push_back(Reason(group, *n, name, why));
-    }
-    return absl::OkStatus();
+  // Once for each type of op.
+  template <typename... Text>
+  void LogSoft(const PlacementGroup& group, absl::string_view kind, const Text&... text) const {
+    if (env_.placement && !env_.placement->IsNews(absl::StrCat(OfTheClient(group).op_name(), kind))) return;
+    LogInfo("placement: ", text...);
   }
 
-  static std::string Reason(const Group& group, const Node& n, const std::string& device, const char* why) {
-    std::string line = absl::StrCat(n.name(), " (", n.op_name(), ") is on ", device, ": ", why);
-    const std::string wanted = group.constraint.ToString();
-    if (!wanted.empty()) absl::StrAppend(&line, ", of '", wanted, "'");
-    if (group.members.size() > 1) {
-      absl::StrAppend(&line, ", with ", group.members.size() - 1, " more beside ", group.members.front()->name());
+  Status FindDevices(PlacementGroup& group) const {
+    std::vector<size_t> matching;
+    for (size_t d = 0; d < env_.devices.size(); ++d) {
+      if (group.constraint.Matches(env_.devices[d])) matching.push_back(d);
     }
-    return line;
+    const bool first_does = !env_.place_by_cost && reasons_ == nullptr;
+    for (const size_t d : matching) {
+      if (HasKernels(group, d)) group.devices.push_back(d);
+      if (first_does && !group.devices.empty()) break;
+    }
+    const std::string wanted = group.constraint.ToString();
+    const bool is_asked_for = group.asker != nullptr && !wanted.empty();
+    if (!group.devices.empty()) {
+      if (env_.devices.size() == 1) {
+        group.why = "the only device";
+      } else if (group.devices.size() > 1) {
+        group.why = absl::StrCat("the first of ", group.devices.size(), " that fit");
+      } else if (matching.size() > 1) {
+        group.why = "the only device with the kernels";
+      } else if (group.pinned != nullptr) {
+        group.why = absl::StrCat("the state of ", group.pinned->name(), " is there");
+      } else {
+        group.why = "asked for";
+      }
+      if (is_asked_for) absl::StrAppend(&group.why, ", of '", wanted, "'");
+      return absl::OkStatus();
+    }
+    // A variable is in one place in all steps, whatever else is beside it in this one.
+    if (!matching.empty() && env_.soft_placement && !group.makes_variable) {
+      for (size_t d = 0; d < env_.devices.size() && group.devices.empty(); ++d) {
+        if (HasKernels(group, d)) group.devices = {d};
+      }
+      if (!group.devices.empty()) {
+        const DeviceName& to = env_.devices[group.devices.front()];
+        LogSoft(group, " has no kernel", env_.devices[matching.front()].ToString(), " has not all kernels for ",
+                OfTheClient(group).Describe(), "; it goes to ", to.ToString());
+        group.why = "by soft placement: what is asked for has not all kernels";
+        return absl::OkStatus();
+      }
+    }
+    if (!matching.empty()) {
+      // The plan's compiler says which kernel is missing.
+      group.devices = {matching.front()};
+      group.why = "the first that fits; no device has the kernels";
+      return absl::OkStatus();
+    }
+    // A value that is fed or fetched is the caller's: it needs no device of its own.
+    const Node& first = *group.members.front();
+    group.devices = {0};
+    if (group.members.size() == 1 && (first.Is(OpTrait::kArgument) || first.Is(OpTrait::kResult))) {
+      group.why = "the client's";
+      return absl::OkStatus();
+    }
+    if (env_.soft_placement) {
+      LogSoft(group, " has no device", "no device matches ", wanted, " for ", OfTheClient(group).Describe(),
+              "; it goes to ", env_.devices.front().ToString());
+      group.why = "by soft placement: no device is as asked for";
+      return absl::OkStatus();
+    }
+    std::string have;
+    for (const DeviceName& d : env_.devices) absl::StrAppend(&have, " ", d.ToString());
+    return InvalidArgument(
+        "Cannot assign a device for ", OfTheClient(group).Describe(), ": no device matches '", wanted,
+        "'; there are:", have, "; with allow_soft_placement in the ConfigProto it would run on one of these");
+  }
+
+  void Assign(const PlacementGroup& group) {
+    const std::string device = env_.devices[group.devices.front()].ToString();
+    const Node* const leader = group.asker != nullptr ? group.asker : group.members.front();
+    for (Node* n : group.members) {
+      n->set_assigned_device(device);
+      const bool keeps_state = n->op() != nullptr && n->op()->stateful && !n->Is(OpTrait::kInternal);
+      if (env_.place_by_cost && env_.placement && keeps_state) env_.placement->Pin(n->name(), device);
+      if (reasons_ == nullptr) continue;
+      std::string line = absl::StrCat(n->name(), " (", n->op_name(), ") is on ", device, ": ");
+      if (n != leader) absl::StrAppend(&line, "colocated with ", leader->name(), ", ");
+      reasons_->push_back(absl::StrCat(line, group.why));
+    }
   }
 
   Graph& graph_;
   const PassEnvironment& env_;
   std::vector<std::string>* const reasons_;
-  Groups groups_;
 };
 
 }  // namespace
 
 Status Place(Graph& graph, const PassEnvironment& env, std::vector<std::string>* reasons) {
+  if (!env.place_by_cost || !env.placement) return Placer(graph, env, reasons).Place();
+  absl::MutexLock lock(&env.placement->placing());
   return Placer(graph, env, reasons).Place();
 }
 

@@ -25,7 +25,7 @@ TEST_F(PlaceTest, KeepsTogetherWhatSharesAVariableOrAClass) {
       reasons.begin(), reasons.end(), [](const std::string& r) { return r.starts_with("assign (Assign) is on"); });
   ASSERT_NE(of_assign, reasons.end());
   EXPECT_NE(of_assign->find("CPU:1"), of_assign->npos) << *of_assign;
-  EXPECT_NE(of_assign->find("more beside v"), of_assign->npos) << *of_assign;
+  EXPECT_NE(of_assign->find("colocated with v, asked for"), of_assign->npos) << *of_assign;
 }
 
 TEST_F(PlaceTest, GoesWhereTheKernelIs) {

@@ -80,6 +80,9 @@ class Coordinator {
   StatusOr<RandomPositions> GetRandomPositions();
   Status SetRandomPositions(const RandomPositions& positions);
 
+  // Steps that begin from now on are compiled anew.
+  void ForgetCompiled();
+
   // Before the first step.
   void SetInterruptCheck(const InterruptCheck& check) { interrupt_check_ = check; }
 

@@ -95,6 +95,7 @@ PassEnvironment Coordinator::EnvironmentOf(const WorkerView& view) const {
       env.devices.push_back(DeviceName::Parse(d.name).value_or(DeviceName()));
       env.incarnations.push_back(d.incarnation);
       env.own_memory.push_back(d.own_memory);
+      env.memory_limits.push_back(d.memory_bytes);
     }
   }
   return env;
@@ -351,6 +352,12 @@ bool Coordinator::CompilesElsewhere() const {
 
 void Coordinator::NoteRefusal(const WorkerView::Of& worker, const Status& refusal) {
   if (!absl::IsAborted(refusal) || !workers_.Forget(worker.worker, worker.session)) return;
+  std::vector<CompiledPtr> dropped;  // freed outside the lock
+  absl::MutexLock lock(&mu_);
+  dropped = cache_.Clear();
+}
+
+void Coordinator::ForgetCompiled() {
   std::vector<CompiledPtr> dropped;  // freed outside the lock
   absl::MutexLock lock(&mu_);
   dropped = cache_.Clear();

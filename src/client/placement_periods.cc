@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "client/placement_periods.h"
+
+#include "absl/strings/match.h"
+#include "op/device_name.h"
+
+namespace millrace {
+namespace {
+
+constexpr int64_t kMeasuredSteps = 3;
+
+}  // namespace
+
+PlacementPeriods::Turn PlacementPeriods::Next() {
+  int64_t end = end_.load(std::memory_order_relaxed);
+  if (end <= 0) return Turn::kNone;
+  const int64_t step = steps_.fetch_add(1, std::memory_order_relaxed);
+  if (step >= end) {
+    return end_.compare_exchange_strong(end, 2 * step) ? Turn::kPlace : Turn::kNone;
+  }
+  return step + kMeasuredSteps >= end ? Turn::kMeasure : Turn::kNone;
+}
+
+void KeepCosts(const std::vector<NodeTrace>& nodes, PlacementState& state) {
+  for (const NodeTrace& n : nodes) {
+    if (absl::StartsWith(n.node, "_")) continue;  // what compilation has added
+    const StatusOr<DeviceName> device = DeviceName::Parse(n.device);
+    if (!device.ok()) continue;
+    PlacementState::Cost cost{.nanos = static_cast<double>(n.end_nanos - n.start_nanos), .output_bytes = {}};
+    for (const NodeTrace::OutputTrace& o : n.outputs) cost.output_bytes.push_back(o.bytes);
+    state.AddCost(n.node, device->type, cost);
+  }
+}
+
+}  // namespace millrace

@@ -22,6 +22,7 @@
 #include "service/worker.h"
 #include "tensor/prepared.h"
 #include "tensor/tensor_proto.h"
+#include "wire/rewriter_config.h"
 
 namespace millrace {
 namespace {
@@ -29,6 +30,28 @@ namespace {
 constexpr absl::Duration kClosePatience = absl::Seconds(10);
 
 constexpr char kSwitchedOff[] = "MILLRACE_SWITCHED_OFF_STAGES";
+
+Status TakeGraphOptions(const wire::GraphOptions& options, PassEnvironment* env) {
+  env->place_pruned_graph = options.place_pruned_graph;
+  env->schedule_recvs = options.enable_recv_scheduling;
+  env->bfloat16_between_tasks = options.enable_bfloat16_sendrecv;
+  wire::RewriteOptions rewrites;
+  MR_RETURN_IF_ERROR(Annotate(wire::Decode(options.unknown_fields.bytes(), &rewrites), "GraphOptions: "));
+  if (!rewrites.rewrite_options) return absl::OkStatus();
+  using Rewriter = wire::RewriterConfig;
+  const int32_t kind = rewrites.rewrite_options->memory_optimization;
+  if (kind < Rewriter::kDefaultMemOpt || kind > Rewriter::kSchedulingHeuristics) {
+    return InvalidArgument("RewriterConfig.memory_optimization is ", kind, ", want 0 to 6");
+  }
+  MemoryOptions& memory = env->memory;
+  memory.reorder = kind != Rewriter::kNoMemOpt;
+  memory.recompute_by_cost = kind == Rewriter::kHeuristics || kind == Rewriter::kRecomputationHeuristics;
+  memory.swap_by_cost = kind == Rewriter::kHeuristics || kind == Rewriter::kSwappingHeuristics;
+  memory.by_hand = kind == Rewriter::kManual || memory.recompute_by_cost || memory.swap_by_cost;
+  const std::string& scope = rewrites.rewrite_options->memory_optimizer_target_node_name_scope;
+  if (!scope.empty()) memory.gradients = scope;
+  return absl::OkStatus();
+}
 
 StatusOr<CoordinatorOptions> OptionsFrom(const wire::ConfigProto& config) {
   CoordinatorOptions o;
@@ -44,7 +67,7 @@ StatusOr<CoordinatorOptions> OptionsFrom(const wire::ConfigProto& config) {
   o.passes.log_placement = config.log_device_placement;
   o.passes.placement = std::make_shared<PlacementState>();
   o.passes.place_by_cost = config.placement_period > 0;
-  o.passes.place_pruned_graph = config.graph_options && config.graph_options->place_pruned_graph;
+  if (config.graph_options) MR_RETURN_IF_ERROR(TakeGraphOptions(*config.graph_options, &o.passes));
   if (config.graph_options && config.graph_options->optimizer_options) {
     const wire::OptimizerOptions& opt = *config.graph_options->optimizer_options;
     if (opt.opt_level < 0) {

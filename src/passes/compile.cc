@@ -25,6 +25,7 @@ struct Compilation {
   const PruneOptions& options;
   const PassEnvironment& env;
   CompileReport& report;
+  std::vector<std::string>* const notes;  // of the report; null: nobody reads it
   std::unique_ptr<Graph> whole;           // what placement of state looks at
   std::unique_ptr<Graph> graph;           // until it is partitioned
   std::vector<Partition> partitions;      // from then on
@@ -74,7 +75,7 @@ Status LogTheOnlyPlacement(Compilation& c) {
   return absl::OkStatus();
 }
 Status PlaceNodes(Compilation& c) {
-  MR_RETURN_IF_ERROR(Place(*c.graph, c.env, &c.report.placement));
+  MR_RETURN_IF_ERROR(Place(*c.graph, c.env, c.notes != nullptr ? &c.report.placement : nullptr));
   if (!HasChoice(c.env)) return absl::OkStatus();
   for (const Node* n : c.graph->nodes()) LogPlacement(c.env, *n, n->assigned_device());
   return absl::OkStatus();
@@ -90,6 +91,14 @@ Status CopyBetween(Compilation& c) {
 }
 Status Collapse(Compilation& c) {
   for (Partition& p : c.partitions) MR_RETURN_IF_ERROR(CollapseLoops(p));
+  return absl::OkStatus();
+}
+
+Status RecomputeForGradients(Compilation& c) { return Recompute(*c.graph, c.env, c.notes); }
+Status Swap(Compilation& c) { return SwapToHost(c.partitions, c.env, c.notes); }
+Status DelayRecvs(Compilation& c) { return ScheduleRecvs(c.partitions, c.env, c.notes); }
+Status Order(Compilation& c) {
+  for (Partition& p : c.partitions) MR_RETURN_IF_ERROR(OrderByMemory(p, c.env, c.notes));
   return absl::OkStatus();
 }
 
@@ -111,11 +120,15 @@ constexpr Stage kStages[] = {
     {"simplify_arithmetic", true, Simplify},
     {"merge_common_subexpressions", true, Merge},
     {"drop_order_only_work", true, DropOrderOnly},
+    {"recompute", true, RecomputeForGradients},
     {"place", false, PlaceNodes},
     {"read_after_updates", false, ReadAfter},
     {"partition", false, Partitioning},
     {"copy_between_memories", false, CopyBetween},
+    {"swap_to_host", true, Swap},
     {"collapse_loops", true, Collapse},
+    {"schedule_recvs", true, DelayRecvs},
+    {"order_by_memory", true, Order},
 };
 
 int64_t CountNodes(const Compilation& c) {
@@ -150,6 +163,7 @@ StatusOr<std::vector<Partition>> CompileGraph(
       .options = options,
       .env = env,
       .report = report != nullptr ? *report : unread,
+      .notes = report != nullptr ? &report->notes : nullptr,
       .whole = nullptr,
       .graph = nullptr,
       .partitions = {}};
@@ -197,6 +211,7 @@ std::string ReportText(const CompileReport& report, const std::vector<Partition>
                       " nodes an iteration, ", loop.predicate->nodes().size(), " for its condition\n");
     }
   }
+  if (!report.notes.empty()) absl::StrAppend(&text, "\n", absl::StrJoin(report.notes, "\n"), "\n");
   if (!report.placement.empty()) absl::StrAppend(&text, "\n", absl::StrJoin(report.placement, "\n"), "\n");
   return text;
 }

@@ -23,6 +23,7 @@ struct StageReport {
 struct CompileReport {
   std::vector<StageReport> stages;
   std::vector<std::string> placement;  // a line for each node, with the reason
+  std::vector<std::string> notes;      // what stages did about transfers and memory
 };
 // A table of the stages, the partitions, and where nodes lie.
 std::string ReportText(const CompileReport& report, const std::vector<Partition>& partitions);

@@ -199,13 +199,49 @@ class Partitioner {
       MR_ASSIGN_OR_RETURN(Node * enter, AddNode(device, "Enter", "enter", {outside}, std::move(attrs)));
       here = enter->output(0);
     } else {
-      // A reference cannot travel; its value does.
-      MR_ASSIGN_OR_RETURN(here, AddPair({copies_.at(o.node), o.index}, BaseType(o.dtype()), o.ToString(), from, device,
-                                        tree_.OutputsIn(o.node)));
+      MR_ASSIGN_OR_RETURN(here, Transfer(o, device));
     }
     here.node->set_shape(0, o.shape());
     received_[key] = here;
     return here;
+  }
+
+  // The upper half of the bits of a float, and zeros in place of the rest (white paper 5.5). The node says whether its
+  // outputs may travel so, or else the session, where they leave their task.
+  StatusOr<bool> LosesBits(Output o, const std::string& device) const {
+    if (BaseType(o.dtype()) != DType::kFloat) return false;
+    if (o.node->attrs().contains("_bfloat16_sendrecv")) {
+      const StatusOr<bool> says = o.node->Attr<bool>("_bfloat16_sendrecv");
+      return says.ok() ? says : Annotate(says.status(), absl::StrCat(o.node->Describe(), ": "));
+    }
+    if (!env_.bfloat16_between_tasks) return false;
+    MR_ASSIGN_OR_RETURN(DeviceName from, DeviceName::Parse(o.node->assigned_device()));
+    MR_ASSIGN_OR_RETURN(DeviceName to, DeviceName::Parse(device));
+    from.type = to.type = "";
+    from.id = to.id = -1;
+    return from != to;
+  }
+
+  StatusOr<Output> Transfer(Output o, const std::string& device) {
+    const std::string& from = o.node->assigned_device();
+    const int frame = tree_.OutputsIn(o.node);
+    Output value{copies_.at(o.node), o.index};
+    // A reference cannot travel; its value does.
+    const DType type = BaseType(o.dtype());
+    MR_ASSIGN_OR_RETURN(const bool loses_bits, LosesBits(o, device));
+    if (!loses_bits) return AddPair(value, type, o.ToString(), from, device, frame);
+    MR_ASSIGN_OR_RETURN(value, Convert(from, "narrow", value, type, DType::kBFloat16));
+    MR_ASSIGN_OR_RETURN(value, AddPair(value, DType::kBFloat16, o.ToString(), from, device, frame));
+    value.node->set_shape(0, o.shape());
+    return Convert(device, "widen", value, DType::kBFloat16, type);
+  }
+  StatusOr<Output> Convert(const std::string& device, const char* name, Output value, DType from, DType to) {
+    AttrMap attrs;
+    attrs["SrcT"] = from;
+    attrs["DstT"] = to;
+    attrs["Truncate"] = true;
+    MR_ASSIGN_OR_RETURN(Node * node, AddNode(device, "_HostCast", name, {value}, std::move(attrs)));
+    return node->output(0);
   }
 
   // Whether that `n` has run says no more than that the predicate was true, which the control loops know: it passes on

@@ -7,6 +7,13 @@ namespace {
 
 class PartitionTest : public PassTest {
  protected:
+  PartitionTest() {
+    registry_.Add("_HostCast(x:SrcT) -> (y:DstT) | SrcT:type; DstT:type; Truncate:bool=false").Shape([](ShapeContext&) {
+      return absl::OkStatus();
+    });
+    registry_.Add("Count() -> (n:i32)").Shape([](ShapeContext&) { return absl::OkStatus(); });
+    registry_.Add("UseCount(n:i32) -> ()").Shape([](ShapeContext&) { return absl::OkStatus(); });
+  }
   std::vector<Partition> Partitioned() {
     EXPECT_TRUE(Place(*graph_, env_).ok());
     auto parts = PartitionGraph(std::move(graph_), env_);
@@ -64,6 +71,61 @@ TEST_F(PartitionTest, AReferenceCrossesAsAValue) {
   const std::vector<Partition> parts = Partitioned();
   ASSERT_EQ(parts.size(), 2u);
   EXPECT_EQ(parts[1].graph->Find("work")->input(0).dtype(), DType::kFloat);
+}
+
+// Where the session asks for it, floats that leave their task travel as the upper half of their bits.
+TEST_F(PartitionTest, FloatsLoseBitsBetweenTasksWhenAsked) {
+  const auto other = *DeviceName::Parse("/job:localhost/replica:0/task:1/device:CPU:0");
+  for (const bool asked : {false, true}) {
+    graph_ = std::make_unique<Graph>(&registry_);
+    env_.devices.resize(2);
+    env_.devices.push_back(other);
+    env_.bfloat16_between_tasks = asked;
+    Node* x = On(0, Add("Placeholder", "x"));
+    x->set_device("/task:0/device:CPU:0");
+    Node* n = Add("Count", "n");
+    n->set_device("/task:0/device:CPU:0");
+    for (const char* name : {"far", "far_too"}) Add("Work", name, {x->output(0)})->set_device("/task:1");
+    Add("UseCount", "use", {n->output(0)})->set_device("/task:1");
+    Add("Work", "near", {x->output(0)})->set_device("/task:0/device:CPU:1");
+    const std::vector<Partition> parts = Partitioned();
+    ASSERT_EQ(parts.size(), 3u);
+    const Graph& from = *parts[0].graph;
+    const Graph& near = *parts[1].graph;
+    const Graph& far = *parts[2].graph;
+    EXPECT_EQ(Count(from, "_HostCast"), asked ? 1 : 0);
+    EXPECT_EQ(Count(far, "_HostCast"), asked ? 1 : 0);
+    EXPECT_EQ(Count(near, "_HostCast"), 0);
+    EXPECT_EQ(Count(far, "_Recv"), 2);  // one for each tensor, however many read it
+    EXPECT_EQ(far.Find("far")->input(0), far.Find("far_too")->input(0));
+    EXPECT_EQ(far.Find("use")->input(0).node->op_name(), "_Recv");
+    if (!asked) continue;
+    const Node& widen = *far.Find("far")->input(0).node;
+    EXPECT_EQ(widen.output_type(0), DType::kFloat);
+    EXPECT_EQ(widen.input(0).node->output_type(0), DType::kBFloat16);
+    EXPECT_EQ(widen.input(0).node->op_name(), "_Recv");
+  }
+}
+
+TEST_F(PartitionTest, ANodeMaySayWhetherItsOutputsLoseBits) {
+  Node* lossy = On(0, Add("Placeholder", "lossy", {}, {}, {{"_bfloat16_sendrecv", true}}));
+  Node* exact = On(0, Add("Placeholder", "exact"));
+  On(1, Add("Join", "join", {lossy->output(0), exact->output(0)}));
+  const std::vector<Partition> parts = Partitioned();
+  ASSERT_EQ(parts.size(), 2u);
+  EXPECT_EQ(parts[1].graph->Find("join")->input(0).node->op_name(), "_HostCast");
+  EXPECT_EQ(parts[1].graph->Find("join")->input(1).node->op_name(), "_Recv");
+}
+
+TEST_F(PartitionTest, ANodeMayKeepItsBits) {
+  env_.devices[1] = *DeviceName::Parse("/job:localhost/replica:0/task:1/device:CPU:0");
+  env_.bfloat16_between_tasks = true;
+  Node* x = Add("Placeholder", "x", {}, {}, {{"_bfloat16_sendrecv", false}});
+  x->set_device("/task:0");
+  Add("Work", "far", {x->output(0)})->set_device("/task:1");
+  const std::vector<Partition> parts = Partitioned();
+  ASSERT_EQ(parts.size(), 2u);
+  EXPECT_EQ(Count(*parts[0].graph, "_HostCast"), 0);
 }
 
 }  // namespace

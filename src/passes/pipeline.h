@@ -17,6 +17,15 @@ namespace millrace {
 
 class PlacementState;
 
+// What is done so that a step needs less memory (white paper 4.1). Every value stays what it is.
+struct MemoryOptions {
+  bool reorder = true;                   // nodes run in an order that needs less, where it is worth it
+  bool by_hand = false;                  // nodes marked `_recompute_hint`, inputs named by `_swap_to_host`
+  bool recompute_by_cost = false;        // cheap nodes whose outputs would be kept for gradients
+  bool swap_by_cost = false;             // where a device's memory would not do
+  std::string gradients = "gradients/";  // the name scope of the nodes for which values are computed twice
+};
+
 struct PassEnvironment {
   // Devices in order of preference; the first is the client's own.
   std::vector<DeviceName> devices;
@@ -38,6 +47,9 @@ struct PassEnvironment {
   bool place_by_cost = false;       // by simulated execution, instead of the first device that fits
   bool place_pruned_graph = false;  // state lies where the first step that meets it is best, not the whole graph
   std::shared_ptr<PlacementState> placement;  // of the session; null: each compilation is by itself
+  bool schedule_recvs = false;                // as late as the critical path allows
+  bool bfloat16_between_tasks = false;        // floats travel as bfloat16
+  MemoryOptions memory;
 };
 
 struct Partition {
@@ -46,7 +58,7 @@ struct Partition {
   CollapsedLoops loops;  // what the `_Loop` nodes of the graph, and of loops around them, do
 };
 
-// Each takes a verified graph and leaves one.
+// Each takes a verified graph and leaves one. `notes`: gets a line for each thing that was done.
 Status FoldConstants(Graph& graph, const PassEnvironment& env);
 Status SimplifyArithmetic(Graph& graph);
 Status MergeCommonSubexpressions(Graph& graph);
@@ -57,5 +69,9 @@ Status ReadAfterUpdates(Graph& graph);  // after placement: on another device th
 StatusOr<std::vector<Partition>> PartitionGraph(std::unique_ptr<Graph> graph, const PassEnvironment& env);
 Status CopyBetweenMemories(Partition& partition, const PassEnvironment& env);
 Status CollapseLoops(Partition& partition);  // loops that wait for nothing and have LoopRegion's form
+Status Recompute(Graph& graph, const PassEnvironment& env, std::vector<std::string>* notes);  // after merging
+Status SwapToHost(std::vector<Partition>& partitions, const PassEnvironment& env, std::vector<std::string>* notes);
+Status ScheduleRecvs(std::vector<Partition>& partitions, const PassEnvironment& env, std::vector<std::string>* notes);
+Status OrderByMemory(Partition& partition, const PassEnvironment& env, std::vector<std::string>* notes);
 
 }  // namespace millrace

@@ -137,6 +137,16 @@ constexpr EnumValue kEndiannessValues[] = {
     {1, "BIG"},
 };
 
+constexpr EnumValue kMemOptTypeValues[] = {
+    {0, "DEFAULT_MEM_OPT"},
+    {1, "NO_MEM_OPT"},
+    {2, "MANUAL"},
+    {3, "HEURISTICS"},
+    {4, "SWAPPING_HEURISTICS"},
+    {5, "RECOMPUTATION_HEURISTICS"},
+    {6, "SCHEDULING_HEURISTICS"},
+};
+
 constexpr EnumValue kOptimizerLevelValues[] = {
     {0, "L1"},
     {-1, "L0"},
@@ -168,6 +178,7 @@ constinit const EnumInfo kSessionStatusEnum = {"SessionLog.SessionStatus", kSess
 constinit const EnumInfo kLogLevelEnum = {"LogMessage.Level", kLogLevelValues};
 constinit const EnumInfo kDataClassEnum = {"DataClass", kDataClassValues};
 constinit const EnumInfo kEndiannessEnum = {"BundleHeaderProto.Endianness", kEndiannessValues};
+constinit const EnumInfo kMemOptTypeEnum = {"RewriterConfig.MemOptType", kMemOptTypeValues};
 constinit const EnumInfo kOptimizerLevelEnum = {"OptimizerOptions.Level", kOptimizerLevelValues};
 constinit const EnumInfo kGlobalJitLevelEnum = {"OptimizerOptions.GlobalJitLevel", kGlobalJitLevelValues};
 constinit const EnumInfo kTraceLevelEnum = {"RunOptions.TraceLevel", kTraceLevelValues};

@@ -33,7 +33,7 @@ ragged:
 : vectorized_map
     tf.map_fn
 : recompute_grad
-    tf.custom_gradient
+    tf.contrib.layers.recompute_grad
 : load_file_system_library
     tf.load_op_library, and files of this machine
 : CXX_VERSION

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kernels/cpu/any_device.h"
 
+#include "kernels/cpu/elementwise/elementwise_host_cast.h"
+
 namespace millrace {
 namespace {
 
@@ -38,6 +40,7 @@ void RegisterKernelsOfAnyDevice(KernelRegistry& registry, const std::string& dev
   AddControlFlowKernels(r);
   AddVariableKernels(r);
   AddTransferKernels(r);
+  AddHostCastKernels(r);
   AddShapeArithmeticKernels(r);
 }
 

@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "kernels/cpu/elementwise/elementwise.h"
+#include "kernels/cpu/elementwise/elementwise_host_cast.h"
 
 namespace millrace {
 namespace {
@@ -98,9 +99,8 @@ class CastKernel final : public Kernel {
 
 }  // namespace
 
-void RegisterCastKernels(KernelRegistry& r) {
-  r.Add<CastKernel>({.op = "Cast"});
-  r.Add<CastKernel>({.op = "_HostCast"});
-}
+void RegisterCastKernels(KernelRegistry& r) { r.Add<CastKernel>({.op = "Cast"}); }
+
+void AddHostCastKernels(AnyDeviceKernels& r) { r.Add<CastKernel>("_HostCast", {"x", "y"}); }
 
 }  // namespace millrace

@@ -160,14 +160,21 @@ ConvertTile Step(DType from, DType to) {
   return nullptr;
 }
 
-void TruncateF(const float* in, float* out, int64_t n, int bits) {
-  const uint32_t mask = ~((uint32_t{1} << bits) - 1);
-  for (int64_t i = 0; i < n; ++i) out[i] = std::bit_cast<float>(std::bit_cast<uint32_t>(in[i]) & mask);
+// A NaN whose upper bits alone would be an infinity gets the quiet bit.
+template <typename Float, typename Bits, int kMantissa>
+void Truncate(const Float* in, Float* out, int64_t n, int bits) {
+  const Bits mask = static_cast<Bits>(~((Bits{1} << bits) - 1));
+  constexpr Bits kQuiet = Bits{1} << (kMantissa - 1);
+  constexpr Bits kUnsigned = static_cast<Bits>(~Bits{0}) >> 1;
+  constexpr Bits kInfinity = (kUnsigned >> kMantissa) << kMantissa;
+  for (int64_t i = 0; i < n; ++i) {
+    const Bits value = std::bit_cast<Bits>(in[i]);
+    const Bits quiet = (value & kUnsigned) > kInfinity ? kQuiet : 0;
+    out[i] = std::bit_cast<Float>(static_cast<Bits>((value | quiet) & mask));
+  }
 }
-void TruncateD(const double* in, double* out, int64_t n, int bits) {
-  const uint64_t mask = ~((uint64_t{1} << bits) - 1);
-  for (int64_t i = 0; i < n; ++i) out[i] = std::bit_cast<double>(std::bit_cast<uint64_t>(in[i]) & mask);
-}
+void TruncateF(const float* in, float* out, int64_t n, int bits) { Truncate<float, uint32_t, 23>(in, out, n, bits); }
+void TruncateD(const double* in, double* out, int64_t n, int bits) { Truncate<double, uint64_t, 52>(in, out, n, bits); }
 
 }  // namespace
 }  // namespace HWY_NAMESPACE

@@ -29,7 +29,7 @@ struct ConvertRoute {
 // found is false when there is no conversion (strings, handles, ...).
 ConvertRoute FindConvert(DType from, DType to);
 
-// Clears the low `bits` of each element's mantissa, for casts that truncate instead of round.
+// Clears the low `bits` of each element's mantissa, for casts that truncate instead of round. A NaN stays one.
 void TruncateFloats(const float* in, float* out, int64_t n, int bits);
 void TruncateDoubles(const double* in, double* out, int64_t n, int bits);
 

@@ -76,5 +76,46 @@ TEST(ElementwiseConvert, LongRunsGoThroughTiles) {
   for (size_t i = 0; i < in.size(); ++i) ASSERT_EQ(out[i].bits, Half(static_cast<float>(in[i])).bits);
 }
 
+// The upper half of a float's bits, whatever they are, and zeros behind.
+TEST(ElementwiseConvert, TruncationKeepsTheUpperBits) {
+  const auto truncated = [](uint32_t bits) {
+    const float in = std::bit_cast<float>(bits);
+    float out = 0;
+    TruncateFloats(&in, &out, 1, 16);
+    return std::bit_cast<uint32_t>(out);
+  };
+  for (uint64_t bits = 0; bits < (uint64_t{1} << 32); bits += 65521) {  // a prime
+    const auto b = static_cast<uint32_t>(bits);
+    const float f = std::bit_cast<float>(b);
+    if (std::isnan(f)) {
+      EXPECT_TRUE(std::isnan(std::bit_cast<float>(truncated(b)))) << b;
+      EXPECT_EQ(truncated(b) & 0x8000ffffu, b & 0x80000000u) << b;
+    } else {
+      ASSERT_EQ(truncated(b), b & 0xffff0000u) << b;
+      if (std::isnormal(f)) EXPECT_LT(std::abs(1 - std::bit_cast<float>(truncated(b)) / f), 1.0f / 128) << f;
+    }
+  }
+  for (const uint32_t nan : {0x7f800001u, 0xff800001u, 0x7f80ffffu, 0x7fffffffu}) {
+    EXPECT_TRUE(std::isnan(std::bit_cast<float>(truncated(nan)))) << nan;
+    EXPECT_EQ(truncated(nan) >> 31, nan >> 31);
+  }
+  EXPECT_EQ(truncated(0x7f800000u), 0x7f800000u);  // infinity
+  EXPECT_EQ(truncated(0x0000ffffu), 0u);
+  // The same bits as a bfloat16, and back.
+  std::vector<float> in, cut(1000);
+  for (int i = 0; i < 1000; ++i) in.push_back(std::bit_cast<float>(0x3f800000u + static_cast<uint32_t>(i) * 7919));
+  TruncateFloats(in.data(), cut.data(), 1000, 16);
+  const ConvertRoute narrow = FindConvert(DType::kFloat, DType::kBFloat16);
+  const ConvertRoute widen = FindConvert(DType::kBFloat16, DType::kFloat);
+  std::vector<uint16_t> half(1000);
+  std::vector<float> back(1000);
+  narrow.Run(cut.data(), half.data(), 1000);
+  widen.Run(half.data(), back.data(), 1000);
+  for (size_t i = 0; i < 1000; ++i) {
+    EXPECT_EQ(half[i], std::bit_cast<uint32_t>(in[i]) >> 16);
+    EXPECT_EQ(std::bit_cast<uint32_t>(back[i]), std::bit_cast<uint32_t>(in[i]) & 0xffff0000u);
+  }
+}
+
 }  // namespace
 }  // namespace millrace

@@ -4,10 +4,11 @@
 #include <list>
 #include <new>
 #include <string>
+#include <unordered_map>
 #include <utility>
 
 #include "absl/base/thread_annotations.h"
-#include "absl/container/flat_hash_map.h"
+#include "absl/hash/hash.h"
 #include "absl/synchronization/mutex.h"
 #include "dnnl.hpp"
 #include "kernels/cpu/engine/onednn_scope.h"
@@ -250,10 +251,11 @@ class Cache {
     return true;
   }
   void Insert(const ConvKey& key, const Value& value) {
+    std::list<std::pair<ConvKey, Value>> fresh;
+    fresh.emplace_front(key, value);
     absl::MutexLock lock(&mu_);
-    if (index_.contains(key)) return;
-    order_.emplace_front(key, value);
-    index_[key] = order_.begin();
+    if (!index_.emplace(key, fresh.begin()).second) return;
+    order_.splice(order_.begin(), fresh);
     if (order_.size() > kLimit) {
       index_.erase(order_.back().first);
       order_.pop_back();
@@ -264,7 +266,9 @@ class Cache {
   static constexpr size_t kLimit = 1024;
   absl::Mutex mu_;
   std::list<std::pair<ConvKey, Value>> order_ ABSL_GUARDED_BY(mu_);
-  absl::flat_hash_map<ConvKey, std::list<std::pair<ConvKey, Value>>::iterator> index_ ABSL_GUARDED_BY(mu_);
+  // Of the standard library: Abseil's map is broken when it cannot grow.
+  std::unordered_map<ConvKey, std::list<std::pair<ConvKey, Value>>::iterator, absl::Hash<ConvKey>> index_
+      ABSL_GUARDED_BY(mu_);
 };
 
 Cache& ConvCache() {

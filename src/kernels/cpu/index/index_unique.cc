@@ -11,12 +11,11 @@
 #include <limits>
 #include <vector>
 
-#include "absl/container/flat_hash_map.h"
-#include "absl/container/flat_hash_set.h"
 #include "base/checked.h"
 #include "base/stop_scope.h"
 #include "kernels/cpu/engine/index_arithmetic.h"
 #include "kernels/cpu/engine/index_rows.h"
+#include "kernels/cpu/engine/key_map.h"
 #include "kernels/cpu/index/index_kernels.h"
 
 namespace millrace {
@@ -30,7 +29,8 @@ class KeyMaker {
     if (t.dtype() == DType::kString) {
       for (const TString& s : t.flat<TString>()) {
         pause_();
-        keys->push_back(strings_.emplace(s.view(), strings_.size()).first->second);
+        const int64_t number = strings_.Insert(s.view(), static_cast<int64_t>(strings_.size())).first;
+        keys->push_back(static_cast<uint64_t>(number));
       }
       return absl::OkStatus();
     }
@@ -55,7 +55,7 @@ class KeyMaker {
   }
   uint64_t nans_ = 0;
   StopNowAndThen pause_;
-  absl::flat_hash_map<absl::string_view, uint64_t> strings_;
+  KeyMap<absl::string_view> strings_;
 };
 
 // The first slice of each distinct value, and for each slice the number of its value.
@@ -67,13 +67,13 @@ struct Groups {
 Groups GroupScalars(const std::vector<uint64_t>& keys) {
   Groups g;
   g.group.resize(keys.size());
-  absl::flat_hash_map<uint64_t, int64_t> seen;
+  KeyMap<uint64_t> seen;
   StopNowAndThen pause;
   for (size_t i = 0; i < keys.size(); ++i) {
     pause();
-    auto [it, fresh] = seen.emplace(keys[i], static_cast<int64_t>(g.first.size()));
+    const auto [group, fresh] = seen.Insert(keys[i], static_cast<int64_t>(g.first.size()));
     if (fresh) g.first.push_back(static_cast<int64_t>(i));
-    g.group[i] = it->second;
+    g.group[i] = group;
   }
   return g;
 }
@@ -90,14 +90,14 @@ Groups GroupSlices(const std::vector<uint64_t>& keys, int64_t outer, int64_t n, 
   Groups g;
   g.group.resize(static_cast<size_t>(n));
   const size_t bytes = static_cast<size_t>(outer * inner) * sizeof(uint64_t);
-  absl::flat_hash_map<absl::string_view, int64_t> seen;
+  KeyMap<absl::string_view> seen;
   StopNowAndThen pause;
   for (int64_t i = 0; i < n; ++i) {
     pause();
     const absl::string_view row(reinterpret_cast<const char*>(rows.data() + i * outer * inner), bytes);
-    auto [it, fresh] = seen.emplace(row, static_cast<int64_t>(g.first.size()));
+    const auto [group, fresh] = seen.Insert(row, static_cast<int64_t>(g.first.size()));
     if (fresh) g.first.push_back(i);
-    g.group[static_cast<size_t>(i)] = it->second;
+    g.group[static_cast<size_t>(i)] = group;
   }
   return g;
 }
@@ -184,15 +184,15 @@ Status ListDiff(KernelContext& ctx) {
   MR_RETURN_IF_ERROR(maker.Append(y, &y_keys));
   MR_RETURN_IF_ERROR(maker.Append(x, &x_keys));
   StopNowAndThen pause;
-  absl::flat_hash_set<uint64_t> excluded;
+  KeyMap<uint64_t> excluded;
   for (const uint64_t key : y_keys) {
     pause();
-    excluded.insert(key);
+    excluded.Insert(key, 0);
   }
   std::vector<int64_t> kept;
   for (size_t i = 0; i < x_keys.size(); ++i) {
     pause();
-    if (!excluded.contains(x_keys[i])) kept.push_back(static_cast<int64_t>(i));
+    if (!excluded.Contains(x_keys[i])) kept.push_back(static_cast<int64_t>(i));
   }
   MR_ASSIGN_OR_RETURN(Tensor * out, ctx.AllocateOutput(0, Shape::Vector(static_cast<int64_t>(kept.size()))));
   const RunCopier copier(x.dtype(), 1);

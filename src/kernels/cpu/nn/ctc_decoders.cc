@@ -5,9 +5,9 @@
 #include <cmath>
 #include <utility>
 
-#include "absl/container/flat_hash_map.h"
 #include "base/checked.h"
 #include "base/stop_scope.h"
+#include "kernels/cpu/engine/key_map.h"
 #include "kernels/cpu/nn/ctc.h"
 
 namespace millrace {
@@ -149,9 +149,9 @@ class PrefixBeam {
   // What leads from a prefix to the same one with `label` behind it: a repetition needs a blank between.
   static double Extended(const Node& n, int64_t label) { return n.label == label ? n.now.blank : n.now.total(); }
   int64_t Child(int64_t id, int64_t label) {
-    const auto [it, is_new] = children_.try_emplace({id, label}, static_cast<int64_t>(nodes_.size()));
+    const auto [child, is_new] = children_.Insert({id, label}, static_cast<int64_t>(nodes_.size()));
     if (is_new) nodes_.push_back({id, label, {}, {}, false});
-    return it->second;
+    return child;
   }
   // Drops what cannot stay in the beam; returns the score to beat.
   double Worst(std::vector<std::pair<double, int64_t>>& candidates) const {
@@ -177,7 +177,7 @@ class PrefixBeam {
   size_t width_;
   std::vector<Node> nodes_;
   std::vector<int64_t> beam_;
-  absl::flat_hash_map<std::pair<int64_t, int64_t>, int64_t> children_;
+  KeyMap<std::pair<int64_t, int64_t>> children_;
 };
 
 template <typename T>

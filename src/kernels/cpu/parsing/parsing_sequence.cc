@@ -2,8 +2,9 @@
 // Kernels of ParseSequenceExample and ParseSingleSequenceExample. The context of a sequence is like an example; of a
 // feature list each step is a row.
 #include <algorithm>
+#include <set>
+#include <string>
 
-#include "absl/container/flat_hash_set.h"
 #include "kernels/cpu/parsing/parsing.h"
 
 namespace millrace {
@@ -17,8 +18,8 @@ using parsing::SparseOutputs;
 // Which features are wanted, and as what. Columns are counted from 0 in each of the four groups.
 struct Wanted {
   std::vector<std::string> context_sparse, context_dense, list_sparse, list_dense;
-  absl::flat_hash_set<std::string> may_be_missing;  // dense lists that count as empty then
-  parsing::KeyIndex context, lists;                 // sparse ones first
+  std::set<std::string> may_be_missing;  // dense lists that count as empty then
+  parsing::KeyIndex context, lists;      // sparse ones first
 
   void MakeIndex() {
     int64_t column = 0;

@@ -5,12 +5,11 @@
 #include <limits>
 #include <numeric>
 
-#include "absl/container/flat_hash_map.h"
-#include "absl/container/flat_hash_set.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_split.h"
 #include "base/checked.h"
 #include "base/env.h"
+#include "kernels/cpu/engine/key_map.h"
 #include "kernels/cpu/kernel_list.h"
 #include "kernels/cpu/random/random.h"
 
@@ -118,10 +117,10 @@ class UnigramSampler {
   }
 
  private:
-  using Sums = absl::flat_hash_map<int64_t, int64_t>;
+  using Sums = KeyMap<int64_t>;
   static int64_t Added(const Sums& sums, int64_t i) {
-    const auto it = sums.find(i);
-    return it == sums.end() ? 0 : it->second;
+    const int64_t* sum = sums.Find(i);
+    return sum == nullptr ? 0 : *sum;
   }
   int64_t range_ = 1;
   int64_t total_ = 1;
@@ -282,15 +281,14 @@ class SamplerKernel final : public RandomKernel {
       for (int64_t& k : out) k = sampler_.Draw(words);
       return num_sampled_;
     }
-    absl::flat_hash_set<int64_t> seen;
-    seen.reserve(out.size());
+    KeyMap<int64_t> seen;
     int64_t tries = 0;
     for (size_t i = 0; i < out.size();) {
       if ((++tries & 0xfffff) == 0 && ctx.step().cancellation != nullptr && ctx.step().cancellation->IsCancelled()) {
         return absl::CancelledError("the step was cancelled while classes were drawn");
       }
       const int64_t k = sampler_.Draw(words);
-      if (seen.insert(k).second) out[i++] = k;
+      if (seen.Insert(k, 0).second) out[i++] = k;
     }
     return tries;
   }
@@ -324,16 +322,15 @@ class AccidentalHitsKernel final : public Kernel {
     if (sampled.rank() != 1)
       return InvalidArgument("sampled_candidates must be a vector, got shape ", sampled.shape().ToString());
     if (classes.dim(0) > std::numeric_limits<int32_t>::max()) return InvalidArgument("too many rows: ", classes.dim(0));
-    absl::flat_hash_map<int64_t, int64_t> place;
-    place.reserve(static_cast<size_t>(sampled.num_elements()));
+    KeyMap<int64_t> place;
     for (int64_t i = 0; i < sampled.num_elements(); ++i) place[sampled.data<int64_t>()[i]] = i;
     std::vector<int32_t> rows;
     std::vector<int64_t> places;
     for (int64_t i = 0; i < classes.num_elements(); ++i) {
-      const auto it = place.find(classes.data<int64_t>()[i]);
-      if (it == place.end()) continue;
+      const int64_t* found = place.Find(classes.data<int64_t>()[i]);
+      if (found == nullptr) continue;
       rows.push_back(static_cast<int32_t>(i / num_true_));
-      places.push_back(it->second);
+      places.push_back(*found);
     }
     const Shape shape = Shape::Vector(static_cast<int64_t>(rows.size()));
     MR_ASSIGN_OR_RETURN(Tensor * out_rows, ctx.AllocateOutput(0, shape));

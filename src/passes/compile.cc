@@ -2,6 +2,7 @@
 #include "passes/compile.h"
 
 #include <algorithm>
+#include <cstdlib>
 
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
@@ -13,11 +14,15 @@
 namespace millrace {
 namespace {
 
+// Debug builds do, and processes with MILLRACE_VERIFY_GRAPHS in the environment.
+bool VerifiesBetweenStages() {
 #ifdef NDEBUG
-constexpr bool kVerifyBetweenStages = false;
+  static const bool asked = std::getenv("MILLRACE_VERIFY_GRAPHS") != nullptr;
+  return asked;
 #else
-constexpr bool kVerifyBetweenStages = true;
+  return true;
 #endif
+}
 
 struct Compilation {
   LendGraph lend;
@@ -173,7 +178,7 @@ StatusOr<std::vector<Partition>> CompileGraph(
     if (told.ran) {
       if (options.calls.keep_going) MR_RETURN_IF_ERROR(options.calls.keep_going());
       MR_RETURN_IF_ERROR(stage.run(c));
-      if (kVerifyBetweenStages) {
+      if (VerifiesBetweenStages()) {
         MR_RETURN_IF_ERROR(Annotate(VerifyAll(c), absl::StrCat("after the stage ", stage.name, ": ")));
       }
     }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The compiler: the only road from a client's graph, or a function, to the partitions that workers run. Its stages
 // stand in one table (compile.cc), in order; each has a name by which it is reported, and switched off where that keeps
-// the meaning. In debug builds graphs are verified after each.
+// the meaning. In debug builds, and where MILLRACE_VERIFY_GRAPHS is in the environment, graphs are verified after each.
 #pragma once
 
 #include <string>

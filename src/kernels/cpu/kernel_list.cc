@@ -7,6 +7,7 @@
 #include "kernels/cpu/data/reader_kernels.h"
 #include "kernels/cpu/dataflow/client_function_kernels.h"
 #include "kernels/cpu/dataflow/queue_kernels.h"
+#include "kernels/cpu/engine/instruction_sets.h"
 #include "kernels/cpu/image/image.h"
 #include "kernels/cpu/parsing/parsing.h"
 #include "kernels/cpu/quantize/quantize_kernels.h"
@@ -19,6 +20,7 @@
 namespace millrace {
 
 void RegisterCpuKernels(KernelRegistry& registry) {
+  LimitInstructionSets();
   RegisterKernelsOfAnyDevice(registry, "CPU");
   RegisterElementwiseKernels(registry);
   RegisterArrayKernels(registry);

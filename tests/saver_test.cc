@@ -72,7 +72,7 @@ class SaverTest : public testing::Test {
 };
 
 TEST_F(SaverTest, SavesAndRestores) {
-  auto saver = Saver::Create(graph_, {});
+  auto saver = Saver::Create(Env::Default(), graph_, {});
   ASSERT_TRUE(saver.ok()) << saver.status();
   Init();
   const std::string before = Values(*session_);
@@ -90,7 +90,7 @@ TEST_F(SaverTest, SavesAndRestores) {
 }
 
 TEST_F(SaverTest, NodesHaveTensorFlowsNames) {
-  auto saver = Saver::Create(graph_, {});
+  auto saver = Saver::Create(Env::Default(), graph_, {});
   ASSERT_TRUE(saver.ok());
   millrace::GraphLock lock(&graph_->mu);
   for (const char* name :
@@ -107,7 +107,7 @@ TEST_F(SaverTest, NodesHaveTensorFlowsNames) {
 TEST_F(SaverTest, KeepsTheNewest) {
   SaverOptions options;
   options.max_to_keep = 2;
-  auto saver = Saver::Create(graph_, {}, options);
+  auto saver = Saver::Create(Env::Default(), graph_, {}, options);
   ASSERT_TRUE(saver.ok());
   Init();
   for (int step = 0; step < 4; ++step) ASSERT_TRUE((*saver)->Save(*session_, Path("m"), step).ok());
@@ -124,7 +124,7 @@ TEST_F(SaverTest, KeepsTheNewest) {
 TEST_F(SaverTest, KeepsOneWhenOneIsAskedFor) {
   SaverOptions options;
   options.max_to_keep = 1;
-  auto saver = Saver::Create(graph_, {}, options);
+  auto saver = Saver::Create(Env::Default(), graph_, {}, options);
   ASSERT_TRUE(saver.ok());
   Init();
   for (int step = 0; step < 3; ++step) ASSERT_TRUE((*saver)->Save(*session_, Path("m"), step).ok());
@@ -137,7 +137,7 @@ TEST_F(SaverTest, KeepsOneEveryFewHoursForGood) {
   SaverOptions options;
   options.max_to_keep = 2;
   options.keep_every_hours = 1;
-  auto saver = Saver::Create(graph_, {}, options);
+  auto saver = Saver::Create(Env::Default(), graph_, {}, options);
   ASSERT_TRUE(saver.ok()) << saver.status();
   EXPECT_EQ((*saver)->def().keep_checkpoint_every_n_hours, 1);
   Init();
@@ -161,11 +161,11 @@ TEST_F(SaverTest, KeepsOneEveryFewHoursForGood) {
   }
   EXPECT_EQ(there, (std::vector<std::string>{"m-1.index", "m-3.index", "m-4.index", "m-5.index"}));
   EXPECT_FALSE((*saver)->KeepEvery(-1).ok());
-  EXPECT_EQ((*Saver::FromDef(graph_, (*saver)->def()))->def().keep_checkpoint_every_n_hours, 1);
+  EXPECT_EQ((*Saver::FromDef(Env::Default(), graph_, (*saver)->def()))->def().keep_checkpoint_every_n_hours, 1);
 }
 
 TEST_F(SaverTest, PartsUnderOneName) {
-  auto saver = Saver::Create(graph_, {{"whole", w_.ref.node, "4 0,2"}});
+  auto saver = Saver::Create(Env::Default(), graph_, {{"whole", w_.ref.node, "4 0,2"}});
   ASSERT_TRUE(saver.ok()) << saver.status();
   Init();
   ASSERT_TRUE((*saver)->Save(*session_, Path("m"), -1, false).ok());
@@ -178,16 +178,16 @@ TEST_F(SaverTest, PartsUnderOneName) {
 }
 
 TEST_F(SaverTest, UsesTheOpsOfAnImportedGraph) {
-  auto saver = Saver::Create(graph_, {});
+  auto saver = Saver::Create(Env::Default(), graph_, {});
   ASSERT_TRUE(saver.ok());
-  auto again = Saver::FromDef(graph_, (*saver)->def());
+  auto again = Saver::FromDef(Env::Default(), graph_, (*saver)->def());
   ASSERT_TRUE(again.ok()) << again.status();
   Init();
   ASSERT_TRUE((*again)->Save(*session_, Path("m")).ok());
   ASSERT_TRUE((*again)->Restore(*session_, Path("m")).ok());
   wire::SaverDef bad = (*saver)->def();
   bad.save_tensor_name = "nothing:0";
-  EXPECT_TRUE(absl::IsNotFound(Saver::FromDef(graph_, bad).status()));
+  EXPECT_TRUE(absl::IsNotFound(Saver::FromDef(Env::Default(), graph_, bad).status()));
 }
 
 TEST_F(SaverTest, WrongUseLeavesTheGraphAlone) {
@@ -196,18 +196,19 @@ TEST_F(SaverTest, WrongUseLeavesTheGraphAlone) {
     millrace::GraphLock lock(&graph_->mu);
     before = static_cast<int>(graph_->graph.nodes().size());
   }
-  EXPECT_TRUE(absl::IsInvalidArgument(Saver::Create(graph_, {{"x", nullptr, ""}}).status()));
-  EXPECT_TRUE(absl::IsInvalidArgument(Saver::Create(graph_, {{"x", w_.read.node, ""}}).status()));
-  EXPECT_TRUE(absl::IsInvalidArgument(Saver::Create(graph_, {{"", w_.ref.node, ""}}).status()));
-  EXPECT_TRUE(absl::IsInvalidArgument(Saver::Create(graph_, {{"x", w_.ref.node, ""}, {"x", r_, ""}}).status()));
+  EXPECT_TRUE(absl::IsInvalidArgument(Saver::Create(Env::Default(), graph_, {{"x", nullptr, ""}}).status()));
+  EXPECT_TRUE(absl::IsInvalidArgument(Saver::Create(Env::Default(), graph_, {{"x", w_.read.node, ""}}).status()));
+  EXPECT_TRUE(absl::IsInvalidArgument(Saver::Create(Env::Default(), graph_, {{"", w_.ref.node, ""}}).status()));
+  EXPECT_TRUE(
+      absl::IsInvalidArgument(Saver::Create(Env::Default(), graph_, {{"x", w_.ref.node, ""}, {"x", r_, ""}}).status()));
   auto empty = MakeRef<SharedGraph>(&System::Default().ops());
-  EXPECT_TRUE(absl::IsInvalidArgument(Saver::Create(empty, {}).status()));
+  EXPECT_TRUE(absl::IsInvalidArgument(Saver::Create(Env::Default(), empty, {}).status()));
   millrace::GraphLock lock(&graph_->mu);
   EXPECT_EQ(static_cast<int>(graph_->graph.nodes().size()), before);
 }
 
 TEST_F(SaverTest, SavingBeforeInitialisationFails) {
-  auto saver = Saver::Create(graph_, {});
+  auto saver = Saver::Create(Env::Default(), graph_, {});
   ASSERT_TRUE(saver.ok());
   EXPECT_TRUE(absl::IsFailedPrecondition((*saver)->Save(*session_, Path("m")).status()));
   EXPECT_TRUE(Env::Default().ListDir(folder_)->empty());

@@ -5,7 +5,8 @@
   tools/tidy.py [ROOT]
 
 Every #include in src/ obeys src/layers.txt; every file states its licence; headers have #pragma once; src/ holds no
-CHECK, assert or abort; nothing is named util, misc or common. Files that are too long are warned about. Prints
+CHECK, assert or abort; threads, clocks, sockets and the default Env are named in base/ alone; nothing is named util,
+misc or common. Files that are too long are warned about. Prints
 path:line: message, and exits with 1 when an error was found.
 """
 
@@ -19,6 +20,18 @@ LICENSED = (".h", ".cc", ".c", ".cu", ".py", ".pyi", ".cmake", ".sh", "CMakeList
 BAD_STEMS = re.compile(r"(^|_)(utils?|misc|common)$")
 INCLUDE = re.compile(r'^\s*#\s*include\s*"([^"]+)"')
 FATAL = re.compile(r"(?<![\w.>])(?:std::)?(CHECK(?:_[A-Z]+)?|DCHECK(?:_[A-Z]+)?|assert|abort)\s*\(")
+# What Env stands for, so that a simulated world can take its place.
+OUTSIDE = re.compile(
+    r"std::j?thread\b|std::this_thread::(?:sleep|get_id)\w*|\bpthread_create\b|\b(?:steady|system|high_resolution)_clock\b"
+    r"|\b(?:clock_gettime|gettimeofday|nanosleep)\b|\babsl::(?:Now|SleepFor|GetCurrentTimeNanos)\b"
+    r"|\b(?:Await|Wait|LockWhen|WaitForNotification)With(?:Timeout|Deadline)\b|(?<![\w.>])::socket\("
+)
+DEFAULT_ENV = re.compile(r"\bEnv::Default\b")
+CHOOSE_THE_ENV = ("system", "capi")  # the folders that say which Env a process has
+OUTSIDE_ALLOWED = {
+    "src/capi/env.cc",  # TF_StartThread: the caller's thread, with the stack that it wants
+    "src/graph/shared_graph.cc",  # asks now and then whether to go on waiting for a client that builds a loop
+}
 SKIPPED_FOLDERS = {"build", "third_party", "__pycache__"}
 
 
@@ -99,6 +112,7 @@ class Tidy:
             self.check_includes(path, lines)
             if not path.endswith("_test.cc"):
                 self.check_fatal(path, text)
+                self.check_outside(path, own_folder=self.layers.folder_of(os.path.relpath(path, "src")), text=text)
 
     def check_header(self, path, lines):
         public = path.startswith("include" + os.sep)  # C compilers read some of these, and users copy them
@@ -133,6 +147,17 @@ class Tidy:
             match = FATAL.search(line)
             if match:
                 self.error(path, line_number, f"{match.group(1)}() ends the process: return a Status")
+
+    def check_outside(self, path, own_folder, text):
+        if own_folder == "base":
+            return
+        patterns = [] if path in OUTSIDE_ALLOWED else [OUTSIDE]
+        if (own_folder or "").split("/")[0] not in CHOOSE_THE_ENV:
+            patterns.append(DEFAULT_ENV)
+        for line_number, line in enumerate(without_comments_and_strings(text).split("\n"), 1):
+            for match in (p.search(line) for p in patterns):
+                if match:
+                    self.error(path, line_number, f"{match.group()}: ask an Env (base/env.h) instead")
 
     def run(self):
         for path in self.files():

@@ -8,6 +8,13 @@
 
 namespace millrace {
 
+Env::TimerId Env::ScheduleAfter(absl::Duration after, absl::AnyInvocable<void() &&> fn) {
+  return StartTimer(after, [fn = std::move(fn), called = false]() mutable {
+    if (!std::exchange(called, true)) std::move(fn)();  // again when it threw
+    return false;
+  });
+}
+
 std::string JoinPath(absl::string_view a, absl::string_view b) {
   if (a.empty()) return std::string(b);
   if (b.empty()) return std::string(a);

@@ -3,6 +3,9 @@
 
 #include <sys/stat.h>
 
+#include <new>
+
+#include "absl/synchronization/notification.h"
 #include "gtest/gtest.h"
 
 namespace millrace {
@@ -127,6 +130,75 @@ TEST_F(EnvTest, ClockAndRandomness) {
   EXPECT_GE(env_.MonotonicNanos(), before);
   EXPECT_NE(env_.Random64(), env_.Random64());
   EXPECT_GT(env_.Now(), absl::FromUnixSeconds(1'500'000'000));
+}
+
+TEST_F(EnvTest, WorkRunsOnOtherThreads) {
+  absl::Notification scheduled, started;
+  env_.Schedule([&] { scheduled.Notify(); });
+  EXPECT_TRUE(env_.StartThread([&] {
+                    scheduled.WaitForNotification();
+                    started.Notify();
+                  })
+                  .ok());
+  started.WaitForNotification();
+}
+
+TEST_F(EnvTest, TimersRunOnceOrUntilTheyAreStopped) {
+  absl::Mutex mu;
+  int once = 0, often = 0;
+  const auto is_done = [&] { return once == 1 && often >= 3; };
+  const int64_t start = env_.MonotonicNanos();
+  env_.ScheduleAfter(absl::Milliseconds(20), [&] {
+    absl::MutexLock lock(&mu);
+    ++once;
+  });
+  const Env::TimerId never = env_.ScheduleAfter(absl::Hours(1), [&] { ADD_FAILURE(); });
+  const Env::TimerId timer = env_.StartTimer(absl::Milliseconds(5), [&] {
+    absl::MutexLock lock(&mu);
+    ++often;
+    return true;
+  });
+  {
+    absl::MutexLock lock(&mu);
+    EXPECT_TRUE(env_.Await(mu, absl::Condition(&is_done)));
+  }
+  EXPECT_GE(env_.MonotonicNanos() - start, 20'000'000);
+  env_.StopTimer(timer);
+  env_.StopTimer(never);
+  const int before = often;  // nobody writes it any more
+  const bool nothing = false;
+  absl::MutexLock lock(&mu);
+  EXPECT_FALSE(env_.Await(mu, absl::Condition(&nothing), absl::Milliseconds(20)));
+  EXPECT_EQ(often, before);
+}
+
+TEST_F(EnvTest, ATimerStopsItself) {
+  absl::Notification stopped;
+  Env::TimerId own = 0;
+  absl::Mutex mu;
+  mu.Lock();
+  own = env_.StartTimer(absl::ZeroDuration(), [&] {
+    absl::MutexLock lock(&mu);
+    env_.StopTimer(own);
+    stopped.Notify();  // twice would end the process
+    return true;
+  });
+  mu.Unlock();
+  stopped.WaitForNotification();
+  env_.StopTimer(own);
+}
+
+TEST_F(EnvTest, WhatATimerThrowsEndsNothing) {
+  absl::Notification again;
+  int calls = 0;
+  const Env::TimerId timer = env_.StartTimer(absl::ZeroDuration(), [&] {
+    if (++calls == 1) throw std::bad_alloc();
+    again.Notify();
+    return false;
+  });
+  again.WaitForNotification();
+  env_.StopTimer(timer);
+  EXPECT_EQ(calls, 2);
 }
 
 }  // namespace

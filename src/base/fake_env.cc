@@ -115,7 +115,7 @@ class FakeEnv::Reader final : public RandomAccessFile {
   const uint64_t size_;
 };
 
-FakeEnv::FakeEnv(uint64_t seed) : folders_({"", "/"}), random_(seed) {}
+FakeEnv::FakeEnv(uint64_t seed) : folders_({"", "/"}), random_(seed), scheduler_(seed) {}
 
 Status FakeEnv::BeginRead() const {
   return crash_at_ && operations_ > *crash_at_ ? Unavailable("the simulated machine has crashed") : absl::OkStatus();
@@ -184,17 +184,52 @@ int64_t FakeEnv::operations() const {
   return operations_;
 }
 
-void FakeEnv::AdvanceClock(absl::Duration by) {
+void FakeEnv::AdvanceClock(absl::Duration by) { scheduler_.Advance(absl::ToInt64Nanoseconds(by)); }
+
+void FakeEnv::SetWallClock(absl::Time now) {
   const absl::MutexLock lock(&mu_);
-  now_ += by;
+  start_ = now - absl::Nanoseconds(scheduler_.now());
+}
+
+void FakeEnv::RunFor(absl::Duration time) {
+  scheduler_.Wait([] { return false; }, absl::ToInt64Nanoseconds(time));
 }
 
 absl::Time FakeEnv::Now() {
   const absl::MutexLock lock(&mu_);
-  return now_;
+  return start_ + absl::Nanoseconds(scheduler_.now());
 }
 
-int64_t FakeEnv::MonotonicNanos() { return absl::ToUnixNanos(Now()); }
+int64_t FakeEnv::MonotonicNanos() { return scheduler_.now(); }
+
+void FakeEnv::Schedule(absl::AnyInvocable<void() &&> fn) { ScheduleAfter(absl::ZeroDuration(), std::move(fn)); }
+
+Status FakeEnv::StartThread(absl::AnyInvocable<void() &&> fn) { return scheduler_.StartThread(std::move(fn)); }
+
+Env::TimerId FakeEnv::StartTimer(absl::Duration period, absl::AnyInvocable<bool()> fn) {
+  return scheduler_.AddEvent(absl::ToInt64Nanoseconds(period), std::move(fn));
+}
+
+void FakeEnv::StopTimer(TimerId id) { scheduler_.RemoveEvent(id); }
+
+bool FakeEnv::Await(absl::Mutex& mu, const absl::Condition& condition,
+                    absl::Duration patience) ABSL_NO_THREAD_SAFETY_ANALYSIS {
+  if (condition.Eval()) return true;
+  mu.Unlock();
+  const auto holds = [&]() ABSL_NO_THREAD_SAFETY_ANALYSIS {
+    if (!mu.TryLock()) return false;
+    const bool result = condition.Eval();
+    mu.Unlock();
+    return result;
+  };
+  scheduler_.Wait(holds, patience == absl::InfiniteDuration() ? -1 : absl::ToInt64Nanoseconds(patience));
+  mu.Lock();
+  return condition.Eval();
+}
+
+void FakeEnv::WaitWhile(std::atomic<uint32_t>& word, uint32_t seen, int64_t nanos) {
+  scheduler_.Wait([&] { return word.load() != seen; }, nanos);
+}
 
 uint64_t FakeEnv::Random64() {
   const absl::MutexLock lock(&mu_);

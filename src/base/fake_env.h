@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// A simulated world for tests: files in memory that know what a power loss leaves of them, a clock that moves when
-// told, and reproducible randomness. Thread-safe.
+// A simulated world for tests: files in memory that know what a power loss leaves of them, and time, threads and
+// randomness that are functions of a seed (sim_scheduler.h). Thread-safe.
+//
+// What is scheduled, timed or started happens while the test's thread waits: in RunUntil, RunFor, Await or WaitWhile.
 //
 // Durable are the bytes of a file at its last Sync, and the entries of a folder (created, renamed, deleted files) at
 // its last SyncDir. Folders themselves are durable at once. Everything else may or may not survive, each piece for
@@ -19,8 +21,10 @@
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
+#include "absl/functional/function_ref.h"
 #include "absl/synchronization/mutex.h"
 #include "base/env.h"
+#include "base/sim_scheduler.h"
 
 namespace millrace {
 
@@ -43,11 +47,30 @@ class FakeEnv final : public Env {
   // Operations that changed something since the start: opening for writing, Append, Sync, Close, rename, delete,
   // SyncDir.
   int64_t operations() const;
+  // Both clocks move, and nothing happens.
   void AdvanceClock(absl::Duration by);
+  // Only the clock on the wall jumps.
+  void SetWallClock(absl::Time now);
+
+  // Lets things happen until `done` holds, or nothing can happen any more: whether it holds.
+  bool RunUntil(absl::FunctionRef<bool()> done) { return scheduler_.Wait(done, -1); }
+  // Lets that much time pass.
+  void RunFor(absl::Duration time);
+  // Of all that has happened, and in which order: the same for runs that were the same.
+  uint64_t history() const { return scheduler_.history(); }
 
   absl::Time Now() override;
   int64_t MonotonicNanos() override;
   uint64_t Random64() override;
+  void Schedule(absl::AnyInvocable<void() &&> fn) override;
+  Status StartThread(absl::AnyInvocable<void() &&> fn) override;
+  TimerId StartTimer(absl::Duration period, absl::AnyInvocable<bool()> fn) override;
+  void StopTimer(TimerId id) override;
+  bool Await(absl::Mutex& mu, const absl::Condition& condition,
+             absl::Duration patience = absl::InfiniteDuration()) override;
+  void WaitWhile(std::atomic<uint32_t>& word, uint32_t seen, int64_t nanos) override;
+  void WakeOne(std::atomic<uint32_t>&) override {}  // whoever waits is asked after everything that happens
+  bool IsSimulated() const override { return true; }
   StatusOr<std::unique_ptr<WritableFile>> NewWritableFile(const std::string& path) override;
   StatusOr<std::unique_ptr<WritableFile>> NewAppendableFile(const std::string& path) override;
   StatusOr<std::unique_ptr<RandomAccessFile>> NewRandomAccessFile(const std::string& path) override;
@@ -95,8 +118,9 @@ class FakeEnv final : public Env {
   std::optional<int64_t> crash_at_ ABSL_GUARDED_BY(mu_);
   std::optional<int64_t> fail_at_ ABSL_GUARDED_BY(mu_);
   Status failure_ ABSL_GUARDED_BY(mu_);
-  absl::Time now_ ABSL_GUARDED_BY(mu_) = absl::FromUnixSeconds(1'000'000'000);
+  absl::Time start_ ABSL_GUARDED_BY(mu_) = absl::FromUnixSeconds(1'000'000'000);  // on the wall, when the world began
   uint64_t random_ ABSL_GUARDED_BY(mu_);
+  SimScheduler scheduler_;
 };
 
 }  // namespace millrace

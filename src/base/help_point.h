@@ -8,9 +8,13 @@
 
 namespace millrace {
 
+class Env;
+
 // One thread waits; any thread may tell it something. Outlives the WorkFor scopes that name it.
 class HelpPoint {
  public:
+  explicit HelpPoint(Env& env) : env_(env) {}
+
   // Something that helps, a thread pool.
   class Helpable {
    public:
@@ -34,6 +38,7 @@ class HelpPoint {
  private:
   bool HelpOnce() const;
 
+  Env& env_;
   std::atomic<uint32_t> news_{0};
   std::atomic<bool> sleeps_{false};
   std::atomic<Helpable*> pool_{nullptr};  // that last had work for it

@@ -15,6 +15,10 @@
 
 #include "absl/time/clock.h"
 #include "base/env.h"
+#include "base/futex.h"
+#include "base/thread_pool.h"
+#include "base/timer_thread.h"
+#include "base/waiting_threads.h"
 
 namespace millrace {
 namespace {
@@ -182,6 +186,28 @@ class PosixEnv final : public Env {
     std::random_device device;
     return (uint64_t{device()} << 32) | device();
   }
+
+  void Schedule(absl::AnyInvocable<void() &&> fn) override { ProcessThreadPool().Schedule(std::move(fn)); }
+  Status StartThread(absl::AnyInvocable<void() &&> fn) override { return WaitingThreads::Get().Run(std::move(fn)); }
+  TimerId StartTimer(absl::Duration period, absl::AnyInvocable<bool()> fn) override {
+    return TimerThread::Get().Add(period, std::move(fn));
+  }
+  void StopTimer(TimerId id) override { TimerThread::Get().Remove(id); }
+
+  bool Await(absl::Mutex& mu, const absl::Condition& condition, absl::Duration patience) override {
+    if (patience == absl::InfiniteDuration()) {
+      mu.Await(condition);
+      return true;
+    }
+    // A look now and then, since Abseil may wait by the clock on the wall.
+    for (const int64_t start = MonotonicNanos();;) {
+      const absl::Duration left = patience - absl::Nanoseconds(MonotonicNanos() - start);
+      if (mu.AwaitWithTimeout(condition, std::clamp(left, absl::ZeroDuration(), absl::Seconds(1)))) return true;
+      if (left <= absl::ZeroDuration()) return false;
+    }
+  }
+  void WaitWhile(std::atomic<uint32_t>& word, uint32_t seen, int64_t nanos) override { FutexWait(word, seen, nanos); }
+  void WakeOne(std::atomic<uint32_t>& word) override { FutexWake(word, 1); }
 
   StatusOr<std::unique_ptr<WritableFile>> NewWritableFile(const std::string& path) override {
     return OpenForWriting(path, O_WRONLY | O_CREAT | O_TRUNC);

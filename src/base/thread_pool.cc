@@ -25,7 +25,6 @@
 #include <algorithm>
 #include <atomic>
 #include <bit>
-#include <chrono>
 #include <cmath>
 #include <cstdlib>
 #include <deque>
@@ -42,8 +41,10 @@
 #include "base/futex.h"
 #include "base/help_point.h"
 #include "base/logging.h"
+#include "base/pool_env.h"
 #include "base/signal_state.h"
 #include "base/stop_scope.h"
+#include "base/stopwatch.h"
 
 namespace millrace {
 namespace {
@@ -69,10 +70,9 @@ void Pause() {
 #endif
 }
 
-int64_t Nanos() {
-  return std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now().time_since_epoch())
-      .count();
-}
+// Of the pool that this thread makes next; null: that of the process.
+thread_local Env* next_world = nullptr;
+constinit std::atomic<Env& (*)(const ThreadPool&)> env_of_pool{nullptr};  // there is a pool when it is asked for
 
 thread_local HelpPoint* work_for = nullptr;
 thread_local HelpMeter* help_meter = nullptr;
@@ -82,7 +82,7 @@ enum class SpinEnd { kReady, kTimeout, kDescheduled };
 template <typename Ready>
 SpinEnd SpinUntil(Ready ready) {
   if (ready()) return SpinEnd::kReady;
-  const int64_t start = Nanos();
+  const int64_t start = RealNanos();
   for (int64_t last = start;;) {
     for (int i = 0; i < kPausesPerLook; ++i) {
       Pause();
@@ -91,7 +91,7 @@ SpinEnd SpinUntil(Ready ready) {
     // Where more threads than cores run, the one waited for may need this core.
     ::sched_yield();
     if (ready()) return SpinEnd::kReady;
-    const int64_t now = Nanos();
+    const int64_t now = RealNanos();
     if (now - last > kDescheduledNanos) return SpinEnd::kDescheduled;
     if (now - start > kSpinNanos) return SpinEnd::kTimeout;
     last = now;
@@ -140,6 +140,12 @@ struct ThreadPool::Impl final : HelpPoint::Helpable {
     std::atomic<uint32_t> users{0};
   };
 
+  explicit Impl(Env* world) : env(world ? *world : Env::Default()), has_threads(world == nullptr) {
+    env_of_pool.store([](const ThreadPool& pool) -> Env& { return pool.impl_->env; });
+  }
+
+  Env& env;
+  const bool has_threads;
   int parallelism = 1;
   std::vector<std::thread> workers;
   Slot slots[kNumSlots];
@@ -221,7 +227,7 @@ struct ThreadPool::Impl final : HelpPoint::Helpable {
 
   // Returns when there may be work; changes the credit by how long that took.
   void WaitForWork(int* credit) {
-    const int64_t start = Nanos();
+    const int64_t start = RealNanos();
     int64_t limit = kSpinNanos;
     if (*credit > 0) {
       spinning.fetch_add(1);
@@ -233,7 +239,7 @@ struct ThreadPool::Impl final : HelpPoint::Helpable {
       Park();
       limit = kShortParkNanos;
     }
-    *credit = Nanos() - start < limit ? std::min(*credit + 2, kMaxCredit) : std::max(*credit - 1, 0);
+    *credit = RealNanos() - start < limit ? std::min(*credit + 2, kMaxCredit) : std::max(*credit - 1, 0);
   }
 
   void WorkerMain() {
@@ -272,7 +278,7 @@ struct ThreadPool::Impl final : HelpPoint::Helpable {
     Slot* const slot = TakeSlot();
     if (slot == nullptr) return job.RunChunks();
     HelpMeter* const meter = help_meter;
-    const int64_t start = meter ? Nanos() : 0;
+    const int64_t start = meter ? RealNanos() : 0;
     const uint64_t bit = uint64_t{1} << (slot - slots);
     slot->job.store(&job);
     open_slots.fetch_or(bit);
@@ -283,7 +289,7 @@ struct ThreadPool::Impl final : HelpPoint::Helpable {
     slot->job.store(nullptr);
     WaitForUsers(*slot);
     slot->taken.store(false, std::memory_order_release);
-    if (meter) meter->Add((Nanos() - start) * (helpers - std::max(job.helpers_wanted.load(), 0)));
+    if (meter) meter->Add((RealNanos() - start) * (helpers - std::max(job.helpers_wanted.load(), 0)));
   }
 };
 
@@ -297,7 +303,7 @@ HelpMeter::~HelpMeter() { help_meter = outer_; }
 // first, then looks again.
 void HelpPoint::Tell() {
   news_.fetch_add(1);
-  if (sleeps_.load()) FutexWake(news_, 1);
+  if (sleeps_.load()) env_.WakeOne(news_);
 }
 
 void HelpPoint::Ask(Helpable* pool) {
@@ -312,17 +318,20 @@ bool HelpPoint::HelpOnce() const {
 
 void HelpPoint::WaitAndHelp(uint32_t seen, int64_t patience_nanos) {
   bool helped = false;
-  SpinUntil([&] {
-    helped = HelpOnce();
-    return helped || news_.load() != seen;
-  });
+  if (!env_.IsSimulated()) {
+    SpinUntil([&] {
+      helped = HelpOnce();
+      return helped || news_.load() != seen;
+    });
+  }
   if (helped || news_.load() != seen) return;
   sleeps_.store(true);
-  if (!HelpOnce()) FutexWait(news_, seen, patience_nanos);
+  if (!HelpOnce()) env_.WaitWhile(news_, seen, patience_nanos);
   sleeps_.store(false);
 }
 
-ThreadPool::ThreadPool(int parallelism) : impl_(std::make_unique<Impl>()) {
+ThreadPool::ThreadPool(int parallelism) : impl_(std::make_unique<Impl>(std::exchange(next_world, nullptr))) {
+  if (!impl_->has_threads) return;
   impl_->parallelism = std::clamp(parallelism, 1, kMaxParallelism);
   const int wanted = std::max(impl_->parallelism - 1, 1);
   impl_->workers.reserve(static_cast<size_t>(wanted));
@@ -336,6 +345,13 @@ ThreadPool::ThreadPool(int parallelism) : impl_(std::make_unique<Impl>()) {
   }
 }
 
+Env& EnvOf(const ThreadPool& pool) { return env_of_pool.load()(pool); }
+
+std::unique_ptr<ThreadPool> NewThreadPool(Env& env) {
+  next_world = &env;
+  return std::make_unique<ThreadPool>(1);
+}
+
 ThreadPool::~ThreadPool() {
   impl_->stopping.store(true);
   impl_->wake_epoch.fetch_add(1);
@@ -346,6 +362,7 @@ ThreadPool::~ThreadPool() {
 int ThreadPool::parallelism() const { return impl_->parallelism; }
 
 void ThreadPool::Schedule(absl::AnyInvocable<void() &&> fn) {
+  if (!impl_->has_threads) return impl_->env.Schedule(std::move(fn));
   if (impl_->workers.empty()) return std::move(fn)();
   {
     const std::lock_guard<std::mutex> lock(impl_->mu);
@@ -372,10 +389,10 @@ class StoppablePieces {
         stopped_.store(true, std::memory_order_relaxed);
         throw WorkStopped();
       }
-      const int64_t units = std::min(piece, end - begin), start = Nanos();
+      const int64_t units = std::min(piece, end - begin), start = RealNanos();
       fn_(begin, begin + units);
       begin += units;
-      const int64_t took = Nanos() - start;
+      const int64_t took = RealNanos() - start;
       if (took < kShortNanos) piece = std::min(piece, int64_t{1} << 60) * 2;
       if (took > kLongNanos) piece = std::max<int64_t>(piece / 2, 1);
     }

@@ -11,6 +11,7 @@
 
 #include "absl/synchronization/blocking_counter.h"
 #include "absl/synchronization/notification.h"
+#include "base/env.h"
 #include "base/help_point.h"
 #include "base/stop_scope.h"
 #include "gtest/gtest.h"
@@ -42,7 +43,7 @@ TEST(ThreadPoolTest, WhoWaitsHelpsItsOwnWork) {
   ThreadPool pool(2);
   absl::Notification release;
   pool.Schedule([&] { release.WaitForNotification(); });  // the only worker
-  HelpPoint mine, other;
+  HelpPoint mine(Env::Default()), other(Env::Default());
   std::atomic<bool> over{false};
   std::thread::id helper;
   std::thread waits([&] {

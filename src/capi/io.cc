@@ -73,7 +73,8 @@ MR_Saver* MR_SaverCreate(TF_Graph* graph, const TF_Output* variables, const char
       v.key = keys != nullptr && keys[i] != nullptr ? keys[i] : v.variable->name();
     }
     MR_ASSIGN_OR_RETURN(
-        std::unique_ptr<Saver> saver, Saver::Create(graph->shared, std::move(saved), KeepingNewest(max_to_keep)));
+        std::unique_ptr<Saver> saver,
+        Saver::Create(millrace::Env::Default(), graph->shared, std::move(saved), KeepingNewest(max_to_keep)));
     return new MR_Saver{std::move(saver)};
   });
 }
@@ -83,7 +84,8 @@ MR_Saver* MR_SaverFromDef(TF_Graph* graph, const void* saver_def, size_t size, i
     MR_CAPI_REQUIRE(graph);
     millrace::wire::SaverDef def;
     MR_RETURN_IF_ERROR(DecodeBytes(saver_def, size, "saver_def", &def));
-    MR_ASSIGN_OR_RETURN(std::unique_ptr<Saver> saver, Saver::FromDef(graph->shared, def, KeepingNewest(max_to_keep)));
+    MR_ASSIGN_OR_RETURN(std::unique_ptr<Saver> saver,
+                        Saver::FromDef(millrace::Env::Default(), graph->shared, def, KeepingNewest(max_to_keep)));
     return new MR_Saver{std::move(saver)};
   });
 }

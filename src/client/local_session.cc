@@ -11,11 +11,12 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
-#include "absl/time/clock.h"
 #include "autodiff/gradients.h"
+#include "base/stopwatch.h"
 #include "client/interruptible.h"
 #include "client/placement_periods.h"
 #include "client/random_state.h"
+#include "kernel/device_env.h"
 #include "service/ask_kernels.h"
 #include "service/coordinator.h"
 #include "service/local_directory.h"
@@ -94,7 +95,7 @@ void AddUnrun(absl::Span<const Output> feeds, absl::Span<const Output> fetches, 
     t.node = fetch.node->name();
     t.op = fetch.node->op_name();
     t.device = device;
-    t.start_nanos = t.end_nanos = TraceClockNanos();
+    t.start_nanos = t.end_nanos = RealNanos();
     t.outputs.push_back({values[i].dtype(), values[i].shape(), static_cast<int64_t>(values[i].TotalBytes())});
   }
 }
@@ -109,10 +110,10 @@ std::string TimelineLabel(const Graph& graph, const NodeTrace& t) {
   return absl::StrCat(t.node, " = ", t.op, "(", absl::StrJoin(inputs, ", "), ")");
 }
 
-void FillStepStats(const Graph& graph, std::vector<NodeTrace> nodes, wire::StepStats* stats) {
+void FillStepStats(const Graph& graph, std::vector<NodeTrace> nodes, absl::Time now, wire::StepStats* stats) {
   std::map<std::string, wire::DeviceStepStats> devices;
   // Event times are micros since the epoch; the trace has the monotonic clock.
-  const int64_t offset_micros = absl::ToUnixMicros(absl::Now()) - TraceClockNanos() / 1000;
+  const int64_t offset_micros = absl::ToUnixMicros(now) - RealNanos() / 1000;
   for (NodeTrace& t : nodes) {
     wire::DeviceStepStats& d = devices[t.device];
     wire::NodeExecStats n;
@@ -144,11 +145,11 @@ void FillStepStats(const Graph& graph, std::vector<NodeTrace> nodes, wire::StepS
 
 // What the step did to the host's memory, in TensorFlow's entry for what is no node: at most so much more in use than
 // at the start, and so much more at the end. Other steps of the process at the same time count too.
-void AddMemory(const AllocatorStats& before, int64_t start_nanos, wire::StepStats* stats) {
+void AddMemory(const AllocatorStats& before, int64_t start_nanos, absl::Time now, wire::StepStats* stats) {
   const AllocatorStats after = HostAllocator().Stats();
   if (stats->dev_stats.empty()) return;
-  const int64_t end_nanos = TraceClockNanos();
-  const int64_t start_epoch_nanos = absl::ToUnixNanos(absl::Now()) - (end_nanos - start_nanos);
+  const int64_t end_nanos = RealNanos();
+  const int64_t start_epoch_nanos = absl::ToUnixNanos(now) - (end_nanos - start_nanos);
   wire::NodeExecStats n;
   n.node_name = "_SOURCE";
   n.timeline_label = "_SOURCE = NoOp";
@@ -169,10 +170,10 @@ void AddMemory(const AllocatorStats& before, int64_t start_nanos, wire::StepStat
 // A session's own: kept by the session, and by who resets it.
 struct SessionCore {
   SessionCore(std::unique_ptr<ThreadPool> own_pool, std::vector<DeviceList> lists, const KernelRegistry* kernels)
-      : pool(std::move(own_pool)) {
+      : pool(std::move(own_pool)), env(EnvOf(*lists.front().front())) {
     WorkerDirectory* const peers = lists.size() > 1 ? &directory : nullptr;
     for (DeviceList& devices : lists) {
-      workers.push_back(std::make_unique<Worker>(std::move(devices), kernels, peers, Env::Default().Random64()));
+      workers.push_back(std::make_unique<Worker>(std::move(devices), kernels, peers, env.Random64()));
       directory.Add(workers.back().get());
     }
   }
@@ -188,6 +189,7 @@ struct SessionCore {
   }
 
   const std::unique_ptr<ThreadPool> pool;  // null: the devices use the process's
+  Env& env;                                // that of the devices
   LocalDirectory directory;
   std::vector<std::unique_ptr<Worker>> workers;
   std::unique_ptr<Coordinator> coordinator;
@@ -212,6 +214,7 @@ class LocalSession final : public Session, public Interruptible {
         inter_op_threads_(InterOpThreads(config)),
         placement_(options.passes.placement),
         periods_(config.placement_period) {
+    options.env = &core_->env;
     options.inter_op_threads = inter_op_threads_.front();
     options.deterministic = determinism.on;
     options.order_seed = determinism.order_seed;
@@ -224,7 +227,7 @@ class LocalSession final : public Session, public Interruptible {
     std::vector<WorkerInterface*> all;
     for (const auto& w : core_->workers) all.push_back(w.get());
     core_->coordinator =
-        std::make_unique<Coordinator>(std::move(graph), std::move(all), Env::Default().Random64(), std::move(options));
+        std::make_unique<Coordinator>(std::move(graph), std::move(all), core_->env.Random64(), std::move(options));
     absl::MutexLock lock(&LiveSessions::Get().mu);
     LiveSessions::Get().all.emplace(core_.get(), core_);
   }
@@ -260,7 +263,7 @@ class LocalSession final : public Session, public Interruptible {
       HostAllocator().ResetPeak();
       before = HostAllocator().Stats();
     }
-    const int64_t start_nanos = TraceClockNanos();
+    const int64_t start_nanos = RealNanos();
     const Status s = core_->coordinator->Run(step, feeds, feed_values, fetches, targets, outputs);
     if (!step.trace || absl::IsCancelled(s)) return s;
     std::vector<NodeTrace> nodes = trace->Take();
@@ -268,11 +271,12 @@ class LocalSession final : public Session, public Interruptible {
     if (is_asked_for) {
       wire::StepStats& stats = metadata->step_stats.Ensure();
       if (s.ok()) AddUnrun(feeds, fetches, *outputs, core_->coordinator->ListDevices().front().name, &nodes);
+      const absl::Time now = core_->env.Now();
       {
         const GraphReaderLock lock(&graph_->mu);
-        FillStepStats(graph_->graph, std::move(nodes), &stats);
+        FillStepStats(graph_->graph, std::move(nodes), now, &stats);
       }
-      AddMemory(before, start_nanos, &stats);
+      AddMemory(before, start_nanos, now, &stats);
     }
     return s;
   }

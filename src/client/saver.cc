@@ -160,14 +160,12 @@ StatusOr<Output> FindOutput(const Graph& graph, const std::string& name) {
 
 }  // namespace
 
-Saver::Saver(RefPtr<SharedGraph> graph, const SaverOptions& options)
-    : graph_(std::move(graph)),
-      env_(options.env != nullptr ? *options.env : Env::Default()),
-      max_to_keep_(std::max(options.max_to_keep, 0)) {}
+Saver::Saver(Env& env, RefPtr<SharedGraph> graph, const SaverOptions& options)
+    : graph_(std::move(graph)), env_(env), max_to_keep_(std::max(options.max_to_keep, 0)) {}
 
-StatusOr<std::unique_ptr<Saver>> Saver::Create(RefPtr<SharedGraph> graph, std::vector<SavedVariable> variables,
-                                               SaverOptions options) {
-  std::unique_ptr<Saver> saver(new Saver(graph, options));
+StatusOr<std::unique_ptr<Saver>> Saver::Create(Env& env, RefPtr<SharedGraph> graph,
+                                               std::vector<SavedVariable> variables, SaverOptions options) {
+  std::unique_ptr<Saver> saver(new Saver(env, graph, options));
   MR_RETURN_IF_ERROR(saver->KeepEvery(options.keep_every_hours));
   GraphLock lock(&graph->mu);
   if (variables.empty()) {
@@ -189,9 +187,9 @@ StatusOr<std::unique_ptr<Saver>> Saver::Create(RefPtr<SharedGraph> graph, std::v
   return saver;
 }
 
-StatusOr<std::unique_ptr<Saver>> Saver::FromDef(RefPtr<SharedGraph> graph, const wire::SaverDef& def,
+StatusOr<std::unique_ptr<Saver>> Saver::FromDef(Env& env, RefPtr<SharedGraph> graph, const wire::SaverDef& def,
                                                 SaverOptions options) {
-  std::unique_ptr<Saver> saver(new Saver(graph, options));
+  std::unique_ptr<Saver> saver(new Saver(env, graph, options));
   const double of_def = static_cast<double>(def.keep_checkpoint_every_n_hours);
   MR_RETURN_IF_ERROR(saver->KeepEvery(of_def > 0 ? of_def : options.keep_every_hours));
   GraphLock lock(&graph->mu);
@@ -204,9 +202,8 @@ StatusOr<std::unique_ptr<Saver>> Saver::FromDef(RefPtr<SharedGraph> graph, const
 
 StatusOr<std::unique_ptr<Saver>> Saver::On(RefPtr<SharedGraph> graph) const {
   SaverOptions options;
-  options.env = &env_;
   options.max_to_keep = max_to_keep_;
-  MR_ASSIGN_OR_RETURN(std::unique_ptr<Saver> other, FromDef(std::move(graph), def(), options));
+  MR_ASSIGN_OR_RETURN(std::unique_ptr<Saver> other, FromDef(env_, std::move(graph), def(), options));
   other->GoOnFrom(*this);
   return other;
 }

@@ -31,17 +31,17 @@ struct SaverOptions {
   // Of those that would be deleted, one for every so many hours stays for good, counted from when the saver was made.
   double keep_every_hours = kNeverKeepEvery;
   std::string scope = "save";
-  Env* env = nullptr;  // null: the default one; it must see the files that the session's ops write
 };
 
 class Saver {
  public:
   // Adds the ops for `variables`; an empty list means all variables of the graph, under their names. On error the graph
-  // is as before. InvalidArgument: no variable, a node that is none, a key twice.
-  static StatusOr<std::unique_ptr<Saver>> Create(RefPtr<SharedGraph> graph, std::vector<SavedVariable> variables,
-                                                 SaverOptions options = {});
+  // is as before. InvalidArgument: no variable, a node that is none, a key twice. `env` is that of the session's
+  // devices.
+  static StatusOr<std::unique_ptr<Saver>> Create(Env& env, RefPtr<SharedGraph> graph,
+                                                 std::vector<SavedVariable> variables, SaverOptions options = {});
   // Uses ops that the graph has already, as an imported MetaGraphDef names them.
-  static StatusOr<std::unique_ptr<Saver>> FromDef(RefPtr<SharedGraph> graph, const wire::SaverDef& def,
+  static StatusOr<std::unique_ptr<Saver>> FromDef(Env& env, RefPtr<SharedGraph> graph, const wire::SaverDef& def,
                                                   SaverOptions options = {});
   // The same saver on another graph that has its ops under the same names. NotFound: that graph lacks one.
   StatusOr<std::unique_ptr<Saver>> On(RefPtr<SharedGraph> graph) const;
@@ -69,7 +69,7 @@ class Saver {
   wire::SaverDef def() const;
 
  private:
-  Saver(RefPtr<SharedGraph> graph, const SaverOptions& options);
+  Saver(Env& env, RefPtr<SharedGraph> graph, const SaverOptions& options);
   Status WriteMetaGraph(const std::string& prefix);
   Status KeepNewest(const std::string& prefix);
   bool StaysForGood(const Checkpoint& checkpoint);

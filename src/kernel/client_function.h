@@ -10,7 +10,6 @@
 #include <string>
 #include <vector>
 
-#include "absl/functional/any_invocable.h"
 #include "tensor/tensor.h"
 
 namespace millrace {
@@ -27,9 +26,5 @@ Status RegisterClientFunction(const std::string& token, std::shared_ptr<ClientFu
 // Calls that run keep the function until they return.
 void UnregisterClientFunction(const std::string& token);
 std::shared_ptr<ClientFunction> FindClientFunction(const std::string& token);
-
-// Runs `call` on a thread of its own, one that has become idle if there is one. ResourceExhausted when there can be no
-// further thread.
-Status RunOnClientThread(absl::AnyInvocable<void() &&> call);
 
 }  // namespace millrace

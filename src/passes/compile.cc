@@ -6,8 +6,8 @@
 
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
-#include "base/env.h"
 #include "base/logging.h"
+#include "base/stopwatch.h"
 #include "graph/verify.h"
 #include "passes/placement_state.h"
 
@@ -174,7 +174,7 @@ StatusOr<std::vector<Partition>> CompileGraph(
       .partitions = {}};
   for (const Stage& stage : kStages) {
     StageReport told{stage.name, !stage.is_optional || !env.switched_off.contains(stage.name)};
-    const int64_t start = Env::Default().MonotonicNanos();
+    const int64_t start = RealNanos();
     if (told.ran) {
       if (options.calls.keep_going) MR_RETURN_IF_ERROR(options.calls.keep_going());
       MR_RETURN_IF_ERROR(stage.run(c));
@@ -183,7 +183,7 @@ StatusOr<std::vector<Partition>> CompileGraph(
       }
     }
     if (report == nullptr) continue;
-    told.nanos = Env::Default().MonotonicNanos() - start;
+    told.nanos = RealNanos() - start;
     told.nodes = CountNodes(c);
     report->stages.push_back(std::move(told));
   }

@@ -8,6 +8,7 @@
 
 #include "absl/base/attributes.h"
 #include "base/help_point.h"
+#include "kernel/device_env.h"
 #include "runtime/interrupt.h"
 #include "runtime/node_run.h"
 
@@ -102,10 +103,10 @@ Status RunMeasured(const Plan& plan, Frame& frame, StepContext& step, const Exec
   costs->wall.resize(plan.nodes().size());
   costs->work.resize(plan.nodes().size());
   HelpMeter help;
-  int64_t last = TraceClockNanos();
+  int64_t last = RealNanos();
   for (size_t k = 0; k < plan.nodes().size(); ++k) {
     MR_RETURN_IF_ERROR(RunSegment(plan, static_cast<int>(k), static_cast<int>(k) + 1, frame, step, options));
-    const int64_t now = TraceClockNanos();
+    const int64_t now = RealNanos();
     costs->wall[k] = static_cast<double>(now - std::exchange(last, now));
     costs->work[k] = costs->wall[k] + static_cast<double>(help.Take());
   }
@@ -115,7 +116,7 @@ Status RunMeasured(const Plan& plan, Frame& frame, StepContext& step, const Exec
 Status RunByReadinessHere(const Plan& plan, Frame& frame, StepContext& step, ExecutorOptions options,
                           bool may_be_interrupted) {
   Status result;
-  StepThread caller;
+  StepThread caller(EnvOf(*plan.nodes().front().info->device));
   options.caller = &caller;
   RunByReadiness(plan, frame, step, options, [&](Status s) {
     result = std::move(s);

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/interrupt.h"
 
-#include <algorithm>
 #include <utility>
 
 namespace millrace {
@@ -21,28 +20,16 @@ Status KeepGoingUnlessInterrupted() {
   return absl::OkStatus();
 }
 
-bool AwaitUnlessInterrupted(absl::Mutex& mu, const absl::Condition& condition) {
+bool AwaitUnlessInterrupted(Env& env, absl::Mutex& mu, const absl::Condition& condition) {
   Interrupt* const interrupt = current;
-  if (interrupt == nullptr) {
-    mu.Await(condition);
-    return true;
-  }
-  while (!mu.AwaitWithTimeout(condition, kInterruptPeriod)) {
+  if (interrupt == nullptr) return env.Await(mu, condition);
+  while (!env.Await(mu, condition, kInterruptPeriod)) {
     mu.Unlock();
     const bool stop = interrupt->Look();
     mu.Lock();
     if (stop) return condition.Eval();
   }
   return true;
-}
-
-bool AwaitFor(absl::Mutex& mu, const absl::Condition& condition, absl::Duration patience) {
-  // A look now and then, since Abseil waits by the clock on the wall.
-  for (const int64_t start = Env::Default().MonotonicNanos();;) {
-    const absl::Duration left = patience - absl::Nanoseconds(Env::Default().MonotonicNanos() - start);
-    if (mu.AwaitWithTimeout(condition, std::clamp(left, absl::ZeroDuration(), absl::Seconds(1)))) return true;
-    if (left <= absl::ZeroDuration()) return false;
-  }
 }
 
 }  // namespace millrace

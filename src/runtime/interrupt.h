@@ -6,8 +6,6 @@
 
 #include <atomic>
 
-#include "absl/synchronization/mutex.h"
-#include "absl/time/time.h"
 #include "base/env.h"
 #include "base/status.h"
 
@@ -23,7 +21,7 @@ struct InterruptCheck {
 // Of one step. Only the thread that asked for the step uses it, except for MakeDue.
 class Interrupt {
  public:
-  explicit Interrupt(const InterruptCheck& check) : check_(check) {}
+  Interrupt(const InterruptCheck& check, Env& env) : check_(check), env_(env) {}
   void MakeDue() { due_.store(true, std::memory_order_relaxed); }
   bool IsDue() const { return due_.load(std::memory_order_relaxed); }
   // True when the step must stop; then it stays so.
@@ -35,7 +33,7 @@ class Interrupt {
   }
   // Look for who has no clock: while a step is being prepared.
   bool LookNowAndThen() {
-    const int64_t now = Env::Default().MonotonicNanos();
+    const int64_t now = env_.MonotonicNanos();
     if (looked_ != 0 && now - looked_ < absl::ToInt64Nanoseconds(kInterruptPeriod)) return stop_;
     looked_ = now;
     return Look();
@@ -43,6 +41,7 @@ class Interrupt {
 
  private:
   const InterruptCheck check_;
+  Env& env_;
   std::atomic<bool> due_{false};
   bool stop_ = false;
   int64_t looked_ = 0;  // 0: never
@@ -68,8 +67,6 @@ Status KeepGoingUnlessInterrupted();
 
 // Waits for a condition on what `mu`, which the caller holds, guards. True when it holds; false when this thread's
 // interrupt says stop before.
-bool AwaitUnlessInterrupted(absl::Mutex& mu, const absl::Condition& condition);
-// The same until `patience` has passed on the monotonic clock; nothing interrupts it.
-bool AwaitFor(absl::Mutex& mu, const absl::Condition& condition, absl::Duration patience);
+bool AwaitUnlessInterrupted(Env& env, absl::Mutex& mu, const absl::Condition& condition);
 
 }  // namespace millrace

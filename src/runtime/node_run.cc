@@ -2,22 +2,14 @@
 #include "runtime/node_run.h"
 
 #include <algorithm>
-#include <ctime>
-#include <functional>
 #include <new>
-#include <thread>
 
 #include "absl/strings/match.h"
+#include "base/current_thread.h"
 #include "kernel/late_work.h"
 #include "runtime/interrupt.h"
 
 namespace millrace {
-
-int64_t TraceClockNanos() {
-  timespec t;
-  clock_gettime(CLOCK_MONOTONIC, &t);
-  return int64_t{t.tv_sec} * 1'000'000'000 + t.tv_nsec;
-}
 
 namespace {
 
@@ -91,8 +83,8 @@ void RecordNode(StepTrace& trace, const PlanNode& n, const Slot* outputs, int64_
         .op = n.info->op->name,
         .device = n.info->device->name(),
         .start_nanos = start_nanos,
-        .end_nanos = TraceClockNanos(),
-        .thread = static_cast<uint32_t>(std::hash<std::thread::id>()(std::this_thread::get_id())),
+        .end_nanos = RealNanos(),
+        .thread = CurrentThread(),
         .outputs = {}};
     for (int o = 0; o < n.num_outputs; ++o) {
       const Tensor& v = outputs[o].tensor;

@@ -4,6 +4,8 @@
 
 #include "base/exceptions.h"
 #include "base/stop_scope.h"
+#include "base/stopwatch.h"
+#include "kernel/cancellation.h"
 #include "kernel/tensor_access.h"
 #include "runtime/executor.h"
 
@@ -52,7 +54,7 @@ inline void ClearSlot(Slot& s) {
 __attribute__((always_inline)) inline Status ComputeNode(
     const PlanNode& n, Slot* const* inputs, Slot* outputs, uint64_t dies, StepContext& step, StepTrace* trace) {
   KernelContext ctx(*n.info, inputs, outputs, dies, step);
-  const int64_t start = trace ? TraceClockNanos() : 0;
+  const int64_t start = trace ? RealNanos() : 0;
   try {
     MR_RETURN_IF_ERROR(n.kernel->Compute(ctx));
   } catch (...) {

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "base/exceptions.h"
+#include "base/stopwatch.h"
 #include "runtime/trace.h"
 
 namespace millrace {
@@ -52,9 +53,9 @@ Status PlanWidth::RunOneWay(const Choice& choice, StepContext& step, const Execu
     return s.ok() ? take(plan, *frame) : s;
   };
   if (choice.kind == Kind::kAsDecided) return run();
-  const int64_t start = TraceClockNanos();
+  const int64_t start = RealNanos();
   const Status s = WithoutExceptions(run);
-  Ended(choice, costs, s.ok() ? TraceClockNanos() - start : -1);
+  Ended(choice, costs, s.ok() ? RealNanos() - start : -1);
   return s;
 }
 

@@ -266,7 +266,7 @@ class ReadyRun {
         : run_(run),
           item_(item),
           inputs_(inputs),
-          start_(run.options_.trace ? TraceClockNanos() : 0),
+          start_(run.options_.trace ? RealNanos() : 0),
           context_(*run.Node(item.node).info, inputs_.data(), &item.iteration->slot(run.Node(item.node).output_begin),
                    run.Node(item.node).dies, item.iteration->step) {}
     KernelContext& context() { return context_; }

@@ -3,9 +3,12 @@
 
 #include <utility>
 
+#include "base/pool_env.h"
 #include "runtime/interrupt.h"
 
 namespace millrace {
+
+StepThread::StepThread() : help_(EnvOf(ProcessThreadPool())) {}
 
 void StepThread::Post(Work work) {
   absl::MutexLock lock(&mu_);

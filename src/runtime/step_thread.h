@@ -15,6 +15,8 @@ namespace millrace {
 // Post, TryPost and Finish may be called concurrently, from any thread; Drive on one thread at a time.
 class StepThread {
  public:
+  StepThread();  // of the process
+  explicit StepThread(Env& env) : help_(env) {}
   using Work = absl::AnyInvocable<void()>;
   // Runs `work` on the thread that drives, in the order of posting.
   void Post(Work work);

@@ -11,14 +11,11 @@
 
 namespace millrace {
 
-// The monotonic clock of traces.
-int64_t TraceClockNanos();
-
 struct NodeTrace {
   std::string node;
   std::string op;
   std::string device;
-  int64_t start_nanos = 0;  // monotonic clock
+  int64_t start_nanos = 0;  // as RealNanos says
   int64_t end_nanos = 0;
   uint32_t thread = 0;
   struct OutputTrace {

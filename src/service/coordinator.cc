@@ -7,7 +7,6 @@
 #include <optional>
 
 #include "absl/cleanup/cleanup.h"
-#include "base/env.h"
 #include "base/exceptions.h"
 #include "runtime/node_run.h"
 #include "service/call_in_flight.h"
@@ -131,7 +130,7 @@ Status Coordinator::SetRandomPositions(const RandomPositions& positions) {
 Status Coordinator::Enter(CallInFlight* call) {
   if (closed_) return Cancelled("the session is closed");
   if (call->interrupt && !ticking_) {
-    ticks_ = std::make_unique<Ticks>(kInterruptPeriod, [this] { return Tick(); });
+    ticks_ = std::make_unique<Ticks>(env(), kInterruptPeriod, [this] { return Tick(); });
     ticking_ = true;
     idle_ticks_ = 0;
   }
@@ -242,7 +241,7 @@ Status Coordinator::RunJointly(const Compiled& compiled, StepInFlight& step, con
                                absl::Span<const Tensor> feed_values, std::vector<Tensor>* outputs) {
   int64_t id = 0;
   std::vector<JointStep::Part> messages = BeginStep(compiled, options, feed_values, &id);
-  StepThread caller;
+  StepThread caller(env());
   CallOptions call;
   call.caller = &caller;
   call.runs_here = true;
@@ -276,7 +275,7 @@ Status Coordinator::RunStep(const StepOptions& options, absl::Span<const Output>
   outputs->resize(fetches.size());
   StepInFlight step(next_inline_step_.fetch_add(1, std::memory_order_relaxed), options_.max_threads, options.trace);
   std::optional<Interrupt> interrupt;
-  if (interrupt_check_.check) step.interrupt = &interrupt.emplace(interrupt_check_);
+  if (interrupt_check_.check) step.interrupt = &interrupt.emplace(interrupt_check_, env());
   const InterruptScope scope(step.interrupt);
   const absl::Duration timeout = std::min(options.timeout, options_.default_timeout);
   const absl::Cleanup leave = [&] { Leave(&step); };
@@ -294,7 +293,7 @@ Status Coordinator::RunStep(const StepOptions& options, absl::Span<const Output>
   {
     std::optional<Deadline> deadline;
     if (timeout < absl::InfiniteDuration()) {
-      deadline.emplace(timeout, [&] {
+      deadline.emplace(env(), timeout, [&] {
         timed_out.store(true);
         step.Stop(WithoutExceptions([&] {
           return DeadlineExceeded(
@@ -328,8 +327,8 @@ Status CheckFeed(const Output& o, const Tensor& value) {
 }
 
 Status Coordinator::Close(absl::Duration patience) {
-  const int64_t start = Env::Default().MonotonicNanos();
-  const auto left = [&] { return patience - absl::Nanoseconds(Env::Default().MonotonicNanos() - start); };
+  const int64_t start = env().MonotonicNanos();
+  const auto left = [&] { return patience - absl::Nanoseconds(env().MonotonicNanos() - start); };
   const Status why = Cancelled("the session was closed");
   std::map<std::string, std::shared_ptr<PartialStep>> partial;
   std::vector<std::shared_ptr<CallInFlight>> gone;
@@ -368,7 +367,7 @@ Status Coordinator::Close(absl::Duration patience) {
     while (call && own && call->interrupt == own) call = call->next;
     return call == nullptr && !CompilesElsewhere();
   };
-  if (!AwaitFor(mu_, absl::Condition(&idle), left())) {
+  if (!env().Await(mu_, absl::Condition(&idle), left())) {
     for (const CallInFlight* call = running_; call; call = call->next) ++still;
     still = std::max<size_t>(still, 1);
   }

@@ -15,13 +15,13 @@
 #include <map>
 #include <memory>
 #include <string>
-#include <thread>
 #include <vector>
 
+#include "base/deadline.h"
+#include "base/pool_env.h"
 #include "graph/shared_graph.h"
 #include "passes/compile.h"
 #include "runtime/interrupt.h"
-#include "service/deadline.h"
 #include "service/edge_numbers.h"
 #include "service/partial_run.h"
 #include "service/signature_cache.h"
@@ -34,6 +34,7 @@ struct CoordinatorOptions {
   ExpandOptions calls;
   int max_threads = 0;       // within a kernel; 0: the pool's width
   int inter_op_threads = 0;  // of partial runs, see StepOptions
+  Env* env = nullptr;        // of deadlines and waits; outlives the coordinator; null: the process's
   absl::Duration default_timeout = absl::InfiniteDuration();
   bool deterministic = false;
   uint64_t order_seed = 0;
@@ -133,6 +134,7 @@ class Coordinator {
   std::shared_ptr<CallInFlight> Unlink(CallInFlight* call) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void LeavePartial(PartialCall* call);
   bool Tick();
+  Env& env() const { return options_.env ? *options_.env : EnvOf(ProcessThreadPool()); }
 
   // ---- Steps ----
 

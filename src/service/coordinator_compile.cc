@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "absl/cleanup/cleanup.h"
-#include "base/env.h"
+#include "base/current_thread.h"
 #include "base/exceptions.h"
 #include "service/coordinator.h"
 
@@ -21,7 +21,7 @@ struct Coordinator::Compilation {
   const RunSignature signature;
   const bool through_rendezvous;
   const bool may_be_joined;
-  const std::thread::id thread = std::this_thread::get_id();
+  const uint32_t thread = CurrentThread();
   CancellationManager cancellation;  // of messages to workers
   bool done = false;
   StatusOr<CompiledPtr> result = CompiledPtr();
@@ -78,9 +78,9 @@ Status Coordinator::LendGraphTo(absl::FunctionRef<Status(const Graph&)> use,
 }
 
 std::function<Status()> Coordinator::KeepGoing(absl::Duration timeout) {
-  return [this, timeout, start = Env::Default().MonotonicNanos()]() -> Status {
+  return [this, timeout, start = env().MonotonicNanos()]() -> Status {
     MR_RETURN_IF_ERROR(KeepGoingUnlessInterrupted());
-    if (absl::Nanoseconds(Env::Default().MonotonicNanos() - start) > timeout)
+    if (absl::Nanoseconds(env().MonotonicNanos() - start) > timeout)
       return DeadlineExceeded(
           "Timed out waiting for notification: the step passed its deadline of ", absl::FormatDuration(timeout));
     absl::MutexLock lock(&mu_);
@@ -120,7 +120,7 @@ StatusOr<std::string> Coordinator::Explain(const RunSignature& signature) {
 std::shared_ptr<Coordinator::Compilation> Coordinator::JoinCompilation(const RunSignatureView& view, bool* is_new) {
   const auto at = compiling_.find(view);
   // The client may have come back here out of an interrupt check of its own compilation: nobody else may join this one.
-  const bool is_nested = at != compiling_.end() && at->second->thread == std::this_thread::get_id();
+  const bool is_nested = at != compiling_.end() && at->second->thread == CurrentThread();
   *is_new = at == compiling_.end() || is_nested;
   if (!*is_new) return at->second;
   auto mine = std::make_shared<Compilation>(view, !is_nested);
@@ -142,7 +142,7 @@ StatusOr<CompiledPtr> Coordinator::FindOrCompile(const RunSignatureView& view, a
       Compile(compilation, keep_going);
       mu_.Lock();
     }
-    while (!AwaitFor(mu_, absl::Condition(&compilation->done), kInterruptPeriod)) {
+    while (!env().Await(mu_, absl::Condition(&compilation->done), kInterruptPeriod)) {
       mu_.Unlock();
       const Status s = WithoutExceptions(keep_going);
       if (!s.ok() && is_new) compilation->cancellation.Cancel();
@@ -345,9 +345,8 @@ void Coordinator::CancelCompilations() {
 }
 
 bool Coordinator::CompilesElsewhere() const {
-  return std::any_of(all_compiling_.begin(), all_compiling_.end(), [](const auto& c) {
-    return c->thread != std::this_thread::get_id();
-  });
+  return std::any_of(
+      all_compiling_.begin(), all_compiling_.end(), [](const auto& c) { return c->thread != CurrentThread(); });
 }
 
 void Coordinator::NoteRefusal(const WorkerView::Of& worker, const Status& refusal) {

@@ -19,19 +19,14 @@ struct Coordinator::PartialCall : CallInFlight {
 
 namespace {
 
-class StepDeadline {
+class StepDeadline : public Deadline {
  public:
-  StepDeadline(absl::Duration timeout, PartialStep& step) {
-    if (timeout == absl::InfiniteDuration()) return;
-    deadline_.emplace(timeout, [&step, timeout] {
-      step.Stop(WithoutExceptions([&] {
-        return DeadlineExceeded("the partial run passed its deadline of ", absl::FormatDuration(timeout));
-      }));
-    });
-  }
-
- private:
-  std::optional<Deadline> deadline_;
+  StepDeadline(Env& env, absl::Duration timeout, PartialStep& step)
+      : Deadline(env, timeout, [&step, timeout] {
+          step.Stop(WithoutExceptions([&] {
+            return DeadlineExceeded("the partial run passed its deadline of ", absl::FormatDuration(timeout));
+          }));
+        }) {}
 };
 
 }  // namespace
@@ -55,7 +50,7 @@ StatusOr<std::string> Coordinator::PartialRunSetup(RunSignature signature) {
 StatusOr<std::string> Coordinator::StartPartialRun(const RunSignature& signature) {
   std::optional<Interrupt> interrupt;
   PartialCall call;
-  if (interrupt_check_.check) call.interrupt = &interrupt.emplace(interrupt_check_);
+  if (interrupt_check_.check) call.interrupt = &interrupt.emplace(interrupt_check_, env());
   const InterruptScope scope(call.interrupt);
   const absl::Cleanup leave = [&] { LeavePartial(&call); };
   {
@@ -77,7 +72,7 @@ StatusOr<std::string> Coordinator::StartPartialRun(const RunSignature& signature
   StepOptions options;
   options.inter_op_threads = options_.inter_op_threads;
   std::vector<JointStep::Part> messages = BeginStep(*compiled, options, {}, &id);
-  auto step = std::make_shared<PartialStep>(std::move(compiled), [this, id] { return EndId(id); });
+  auto step = std::make_shared<PartialStep>(std::move(compiled), env(), [this, id] { return EndId(id); });
   {
     absl::MutexLock lock(&mu_);
     if (closed_) return Cancelled("the session is closed");
@@ -85,7 +80,7 @@ StatusOr<std::string> Coordinator::StartPartialRun(const RunSignature& signature
   }
   {
     // What waits for nobody runs here.
-    const StepDeadline deadline(options_.default_timeout, *step);
+    const StepDeadline deadline(env(), options_.default_timeout, *step);
     step->Start(std::move(messages));
   }
   std::string handle = absl::StrCat("partial_run_", id);
@@ -106,7 +101,7 @@ Status Coordinator::GoOnWithPartialRun(
     absl::Span<const Output> fetches, std::vector<Tensor>* outputs) {
   std::optional<Interrupt> interrupt;
   PartialCall call;
-  if (interrupt_check_.check) call.interrupt = &interrupt.emplace(interrupt_check_);
+  if (interrupt_check_.check) call.interrupt = &interrupt.emplace(interrupt_check_, env());
   const InterruptScope scope(call.interrupt);
   const absl::Cleanup leave = [&] { LeavePartial(&call); };
   {
@@ -119,7 +114,7 @@ Status Coordinator::GoOnWithPartialRun(
   PartialStep& step = *call.step;
   Status s;
   {
-    const StepDeadline deadline(options_.default_timeout, step);
+    const StepDeadline deadline(env(), options_.default_timeout, step);
     s = step.Advance(feeds, feed_values, fetches, outputs);
     if (s.ok() && step.Over()) s = step.Wait();
   }

@@ -8,8 +8,9 @@
 
 namespace millrace {
 
-PartialStep::PartialStep(CompiledPtr compiled, std::function<StepHorizon()> end)
+PartialStep::PartialStep(CompiledPtr compiled, Env& env, std::function<StepHorizon()> end)
     : compiled_(std::move(compiled)),
+      env_(env),
       end_(std::move(end)),
       fed_(compiled_->signature.feeds.size()),
       fetched_(compiled_->signature.fetches.size()) {}
@@ -34,11 +35,11 @@ void PartialStep::Start(std::vector<JointStep::Part> messages) {
 Status PartialStep::Wait() {
   const auto done = [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) { return !runs_; };
   absl::MutexLock lock(&mu_);
-  if (!AwaitUnlessInterrupted(mu_, absl::Condition(&done))) {
+  if (!AwaitUnlessInterrupted(env_, mu_, absl::Condition(&done))) {
     mu_.Unlock();
     Stop(Cancelled("the step was interrupted"));
     mu_.Lock();
-    mu_.Await(absl::Condition(&done));
+    env_.Await(mu_, absl::Condition(&done));
   }
   return status_;
 }
@@ -46,7 +47,7 @@ Status PartialStep::Wait() {
 bool PartialStep::WaitFor(absl::Duration patience) const {
   const auto done = [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) { return !runs_; };
   absl::MutexLock lock(&mu_);
-  return AwaitFor(mu_, absl::Condition(&done), patience);
+  return env_.Await(mu_, absl::Condition(&done), patience);
 }
 
 PartialStep::~PartialStep() {
@@ -131,11 +132,11 @@ Status PartialStep::Exchange(absl::Span<const Output> feeds, absl::Span<const Te
         fetching->is_there = true;
       });
   absl::MutexLock lock(&fetching->mu);
-  if (!AwaitUnlessInterrupted(fetching->mu, absl::Condition(&fetching->is_there))) {
+  if (!AwaitUnlessInterrupted(env_, fetching->mu, absl::Condition(&fetching->is_there))) {
     fetching->mu.Unlock();
     Stop(Cancelled("the step was interrupted"));
     fetching->mu.Lock();
-    fetching->mu.Await(absl::Condition(&fetching->is_there));
+    env_.Await(fetching->mu, absl::Condition(&fetching->is_there));
   }
   MR_RETURN_IF_ERROR(fetching->response.status());
   std::vector<ReceivedTensor>& received = fetching->response->fetches;

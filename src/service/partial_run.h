@@ -19,7 +19,7 @@ Status CheckFeed(const Output& o, const Tensor& value);
 class PartialStep {
  public:
   // `end` is called when it is over, and says which steps are.
-  PartialStep(CompiledPtr compiled, std::function<StepHorizon()> end);
+  PartialStep(CompiledPtr compiled, Env& env, std::function<StepHorizon()> end);
   ~PartialStep();  // stops what still runs, and waits for it
 
   // Once, before all else; it then runs in the background. One of the messages is for the first worker.
@@ -44,6 +44,7 @@ class PartialStep {
                   std::vector<Tensor>* outputs);
 
   const CompiledPtr compiled_;
+  Env& env_;
   const std::function<StepHorizon()> end_;
   JointStep step_;
   StepRef ref_;  // on the first worker

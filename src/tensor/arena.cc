@@ -12,8 +12,9 @@
 
 #include <algorithm>
 #include <bit>
-#include <chrono>
 #include <utility>
+
+#include "base/stopwatch.h"
 
 namespace millrace {
 namespace {
@@ -26,14 +27,9 @@ constexpr uint32_t kFreesPerClock = 64;
 constexpr int kLooksInOwnBin = 32;
 constexpr int kLooksInNextBin = 8;
 
-int64_t Nanos() {
-  return std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now().time_since_epoch())
-      .count();
-}
-
 }  // namespace
 
-Arena::Arena() : window_start_(Nanos()) {}
+Arena::Arena() : window_start_(RealNanos()) {}
 
 // 16 bins of one granule each, then 8 per power of two.
 size_t Arena::BinOf(size_t size) {
@@ -215,7 +211,7 @@ void Arena::PurgeTo(size_t target) {
 }
 
 void Arena::PurgeIdle() {
-  const int64_t now = Nanos();
+  const int64_t now = RealNanos();
   if (now - window_start_ < kWindowNanos) return;
   const size_t target = FreeTarget();
   if (lowest_free_ > target) PurgeTo(free_resident_ - (lowest_free_ - target));

@@ -6,10 +6,11 @@
 
 #include <map>
 #include <memory>
-#include <thread>
 
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
+#include "base/current_thread.h"
+#include "base/env.h"
 #include "capi/internal.h"
 #include "capi/plugin/foreign.h"
 #include "capi/plugin/registration.h"
@@ -22,7 +23,7 @@ constexpr absl::Duration kPatience = absl::Seconds(60);  // with another thread 
 
 struct Loaded {
   bool done = false;
-  std::thread::id loader;
+  uint32_t loader = 0;
   Status status;
   wire::OpList ops;
 };
@@ -110,13 +111,13 @@ StatusOr<bool> Claim(void* handle, std::shared_ptr<Loaded>* entry) {
   const bool is_first = known == nullptr;
   if (is_first) {
     known = std::make_shared<Loaded>();
-    known->loader = std::this_thread::get_id();
+    known->loader = CurrentThread();
   }
   *entry = known;
   if (is_first || known->done) return is_first;
-  if (known->loader == std::this_thread::get_id()) return FailedPrecondition("it is being loaded by itself");
+  if (known->loader == CurrentThread()) return FailedPrecondition("it is being loaded by itself");
   Loaded* const wanted = known.get();
-  if (!libraries.mu.AwaitWithTimeout(absl::Condition(&wanted->done), kPatience)) {
+  if (!Env::Default().Await(libraries.mu, absl::Condition(&wanted->done), kPatience)) {
     return DeadlineExceeded("another thread has been loading it for ", absl::FormatDuration(kPatience));
   }
   return false;

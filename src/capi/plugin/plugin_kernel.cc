@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "absl/container/flat_hash_set.h"
+#include "base/current_thread.h"
 #include "base/stop_scope.h"
 #include "capi/internal.h"
 #include "capi/plugin/foreign.h"
@@ -139,7 +140,7 @@ void CancelHook::Run() {
     absl::MutexLock lock(&mu_);
     if (ended_) return;
     running_ = true;
-    runner_ = std::this_thread::get_id();
+    runner_ = CurrentThread();
   }
   CallForeign([&] { callback_(data_); }).IgnoreError();  // the kernel still has to end its operation
   absl::MutexLock lock(&mu_);
@@ -154,7 +155,7 @@ void CancelHook::SetToken(CancellationManager::Token token) {
 CancellationManager::Token CancelHook::End() {
   absl::MutexLock lock(&mu_);
   ended_ = true;
-  if (running_ && runner_ == std::this_thread::get_id()) return CancellationManager::kInvalid;
+  if (running_ && runner_ == CurrentThread()) return CancellationManager::kInvalid;
   mu_.Await(absl::Condition(+[](bool* running) { return !*running; }, &running_));
   return token_;
 }

@@ -4,13 +4,13 @@
 
 #include <memory>
 #include <string>
-#include <thread>
 #include <utility>
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
 #include "absl/container/inlined_vector.h"
 #include "absl/synchronization/mutex.h"
+#include "kernel/cancellation.h"
 #include "kernel/device_memory.h"
 #include "millrace/c_api_kernels.h"
 
@@ -52,7 +52,7 @@ class CancelHook {
   absl::Mutex mu_;
   bool ended_ ABSL_GUARDED_BY(mu_) = false;
   bool running_ ABSL_GUARDED_BY(mu_) = false;
-  std::thread::id runner_ ABSL_GUARDED_BY(mu_);
+  uint32_t runner_ ABSL_GUARDED_BY(mu_) = 0;
   CancellationManager::Token token_ ABSL_GUARDED_BY(mu_) = CancellationManager::kInvalid;
 };
 

@@ -5,6 +5,7 @@
 
 #include "absl/synchronization/mutex.h"
 #include "base/env.h"
+#include "kernel/device_env.h"
 #include "kernels/cpu/any_device.h"
 #include "kernels/cpu/array/array_kernels.h"
 #include "kernels/cpu/engine/strided_copy.h"
@@ -61,7 +62,7 @@ class ImmutableConstKernel : public Kernel {
   Status Compute(KernelContext& ctx) override {
     absl::MutexLock lock(&mu_);
     if (!value_.IsInitialized()) {
-      MR_ASSIGN_OR_RETURN(const std::string bytes, Env::Default().ReadFile(path_));
+      MR_ASSIGN_OR_RETURN(const std::string bytes, EnvOf(ctx.device()).ReadFile(path_));
       const size_t size = DTypeSize(dtype_);
       if (bytes.size() / size < static_cast<size_t>(shape_.num_elements())) {
         return ResourceExhausted(

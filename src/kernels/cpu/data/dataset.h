@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/env.h"
 #include "kernel/kernel_registry.h"
 #include "kernel/step_function.h"
 
@@ -20,6 +21,7 @@ using Element = std::vector<Tensor>;
 
 struct DataContext {
   CancellationManager& cancellation;
+  Env& env;
   Status KeepGoing() const {
     return cancellation.IsCancelled() ? Cancelled("the iterator was cancelled") : absl::OkStatus();
   }

@@ -94,9 +94,8 @@ std::string IndexFile(const std::string& prefix) { return absl::StrCat(prefix, "
 
 class FileReader final : public DataIterator {
  public:
-  static StatusOr<DataIteratorPtr> New(const CachedRef& dataset) {
-    MR_ASSIGN_OR_RETURN(
-        std::unique_ptr<BundleReader> reader, BundleReader::Open(Env::Default(), dataset->params().prefix));
+  static StatusOr<DataIteratorPtr> New(Env& env, const CachedRef& dataset) {
+    MR_ASSIGN_OR_RETURN(std::unique_ptr<BundleReader> reader, BundleReader::Open(env, dataset->params().prefix));
     const size_t components = dataset->spec().types.size(), tensors = reader->Names().size();
     if (tensors % components != 0) {
       return DataLoss("cache ", dataset->params().prefix, " holds ", tensors, " tensors, which are no elements of ",
@@ -129,7 +128,8 @@ class FileReader final : public DataIterator {
 // Writes what it passes on. An iterator that goes before it has come to the end leaves nothing.
 class FileWriter final : public DataIterator {
  public:
-  FileWriter(CachedRef dataset, DataIteratorPtr input) : dataset_(std::move(dataset)), input_(std::move(input)) {}
+  FileWriter(Env& env, CachedRef dataset, DataIteratorPtr input)
+      : env_(env), dataset_(std::move(dataset)), input_(std::move(input)) {}
   ~FileWriter() override { Unlock().IgnoreError(); }
 
   StatusOr<bool> Next(DataContext& ctx, Element* element) override {
@@ -155,28 +155,28 @@ class FileWriter final : public DataIterator {
   std::string LockFile() const { return absl::StrCat(prefix(), ".lockfile"); }
 
   Status Lock() {
-    Env& env = Env::Default();
-    if (env.FileExists(IndexFile(prefix()))) {
+    if (env_.FileExists(IndexFile(prefix()))) {
       return AlreadyExists("cache ", prefix(), " has been completed by another iterator; initialize this one again");
     }
-    if (env.FileExists(LockFile())) {
+    if (env_.FileExists(LockFile())) {
       return AlreadyExists(
           "There appears to be a concurrent caching iterator running: ", LockFile(),
           " exists. Where nothing else uses this cache, delete that file and initialize the iterator "
           "again.");
     }
-    MR_RETURN_IF_ERROR(WriteFileAtomically(env, LockFile(), "an iterator writes this cache\n"));
+    MR_RETURN_IF_ERROR(WriteFileAtomically(env_, LockFile(), "an iterator writes this cache\n"));
     locked_ = true;
-    MR_ASSIGN_OR_RETURN(writer_, BundleWriter::Open(env, prefix()));
+    MR_ASSIGN_OR_RETURN(writer_, BundleWriter::Open(env_, prefix()));
     return absl::OkStatus();
   }
   Status Unlock() {
     if (!locked_) return absl::OkStatus();
     locked_ = false;
     writer_.reset();
-    return Env::Default().DeleteFile(LockFile());
+    return env_.DeleteFile(LockFile());
   }
 
+  Env& env_;
   const CachedRef dataset_;
   DataIteratorPtr input_;  // null: it has ended
   std::unique_ptr<BundleWriter> writer_;
@@ -188,12 +188,12 @@ StatusOr<DataIteratorPtr> NewCacheIterator(const CachedRef& dataset, DataContext
   const Cached& p = dataset->params();
   if (p.memory) {
     if (p.memory->IsComplete()) return std::make_unique<MemoryReader>(dataset);
-  } else if (Env::Default().FileExists(IndexFile(p.prefix))) {
-    return FileReader::New(dataset);
+  } else if (ctx.env.FileExists(IndexFile(p.prefix))) {
+    return FileReader::New(ctx.env, dataset);
   }
   MR_ASSIGN_OR_RETURN(DataIteratorPtr input, p.input->MakeIterator(ctx));
   if (p.memory) return std::make_unique<MemoryWriter>(dataset, std::move(input));
-  return std::make_unique<FileWriter>(dataset, std::move(input));
+  return std::make_unique<FileWriter>(ctx.env, dataset, std::move(input));
 }
 
 // CacheDataset has a cache of its own, CacheDatasetV2 that of a resource.

@@ -30,7 +30,7 @@ class Deal {
         return ctx.cancellation.IsCancelled() || !own.empty() || ended_ ||
                (!busy_ && (turn_ == shard || dealt_[turn_].size() < room_));
       };
-      mu_.Await(absl::Condition(&ready));
+      ctx.env.Await(mu_, absl::Condition(&ready));
       MR_RETURN_IF_ERROR(ctx.KeepGoing());
       if (own.empty() && !ended_) ReadOne(ctx);
     }

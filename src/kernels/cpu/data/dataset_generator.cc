@@ -24,17 +24,17 @@ class GeneratorDataset final : public Dataset {
  public:
   GeneratorDataset(ElementSpec spec, Generator generator)
       : Dataset(std::move(spec)), generator_(std::move(generator)) {}
-  StatusOr<DataIteratorPtr> MakeIterator(DataContext&) const override {
-    return std::make_unique<Iterator>(RefPtr<const GeneratorDataset>::Share(this));
+  StatusOr<DataIteratorPtr> MakeIterator(DataContext& ctx) const override {
+    return std::make_unique<Iterator>(ctx.env, RefPtr<const GeneratorDataset>::Share(this));
   }
 
  private:
   class Iterator final : public DataIterator {
    public:
-    explicit Iterator(RefPtr<const GeneratorDataset> d) : dataset_(std::move(d)) {}
+    Iterator(Env& env, RefPtr<const GeneratorDataset> d) : env_(env), dataset_(std::move(d)) {}
     ~Iterator() override {
       CancellationManager never;
-      DataContext ctx{never};
+      DataContext ctx{never, env_};
       Finish(ctx).IgnoreError();
     }
     StatusOr<bool> Next(DataContext& ctx, Element* element) override {
@@ -62,6 +62,7 @@ class GeneratorDataset final : public Dataset {
       return Call(*dataset_->generator_.last, dataset_->generator_.last_captured, state_, ctx, &unused);
     }
 
+    Env& env_;
     const RefPtr<const GeneratorDataset> dataset_;
     Element state_;
     bool begun_ = false, finished_ = false;

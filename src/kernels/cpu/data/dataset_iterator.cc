@@ -5,6 +5,7 @@
 #include "absl/strings/str_split.h"
 #include "io/bundle_reader.h"
 #include "io/bundle_writer.h"
+#include "kernel/device_env.h"
 #include "kernels/cpu/data/dataset.h"
 #include "kernels/cpu/data/dataset_wait.h"
 #include "kernels/cpu/dataflow/optional.h"
@@ -86,7 +87,7 @@ class IteratorResource final : public Resource {
     const WakeOnCancel wake(ctx.cancellation, position->mu);
     absl::MutexLock lock(&position->mu);
     const auto ready = [&] { return !position->busy || ctx.cancellation.IsCancelled(); };
-    position->mu.Await(absl::Condition(&ready));
+    ctx.env.Await(position->mu, absl::Condition(&ready));
     MR_RETURN_IF_ERROR(ctx.KeepGoing());
     position->busy = true;
     position->mu.Unlock();
@@ -177,7 +178,7 @@ class OneShotKernel final : public AsyncKernel, public UsesFunctions {
     const WakeOnCancel wake(data.cancellation, mu_);
     absl::MutexLock lock(&mu_);
     const auto ready = [&] { return !making_ || data.cancellation.IsCancelled(); };
-    mu_.Await(absl::Condition(&ready));
+    data.env.Await(mu_, absl::Condition(&ready));
     MR_RETURN_IF_ERROR(data.KeepGoing());
     if (iterator_) return iterator_;
     making_ = true;
@@ -279,7 +280,7 @@ Status SaveIterator(KernelContext& ctx) {
   MR_ASSIGN_OR_RETURN(const std::string path, PathInput(ctx));
   MR_ASSIGN_OR_RETURN(const RefPtr<IteratorState> state, iterator->State());
   MR_ASSIGN_OR_RETURN(const Tensor types, TypesTensor(iterator->spec().types));
-  MR_ASSIGN_OR_RETURN(const std::unique_ptr<BundleWriter> writer, BundleWriter::Open(Env::Default(), path));
+  MR_ASSIGN_OR_RETURN(const std::unique_ptr<BundleWriter> writer, BundleWriter::Open(EnvOf(ctx.device()), path));
   MR_RETURN_IF_ERROR(writer->Add(kTaken, Tensor::Scalar<int64_t>(state->taken())));
   MR_RETURN_IF_ERROR(writer->Add(kTypes, types));
   return writer->Finish();
@@ -291,7 +292,7 @@ class RestoreIteratorKernel final : public AsyncKernel {
     ReadOnWaitingThread(ctx, std::move(done), [&ctx](DataContext& data) -> Status {
       MR_ASSIGN_OR_RETURN(const RefPtr<IteratorResource> iterator, FindResource<IteratorResource>(ctx, 0));
       MR_ASSIGN_OR_RETURN(const std::string path, PathInput(ctx));
-      MR_ASSIGN_OR_RETURN(const std::unique_ptr<BundleReader> reader, BundleReader::Open(Env::Default(), path));
+      MR_ASSIGN_OR_RETURN(const std::unique_ptr<BundleReader> reader, BundleReader::Open(EnvOf(ctx.device()), path));
       MR_ASSIGN_OR_RETURN(const Tensor taken, reader->Read(kTaken));
       MR_ASSIGN_OR_RETURN(const Tensor types, reader->Read(kTypes));
       MR_ASSIGN_OR_RETURN(const int64_t count, taken.IntScalar());

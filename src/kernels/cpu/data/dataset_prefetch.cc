@@ -17,13 +17,13 @@ constexpr int64_t kMaxCalls = 256;
 // Fills a buffer on one thread, from the first call of Next until the end.
 class PrefetchIterator final : public DataIterator {
  public:
-  PrefetchIterator(DatasetRef dataset, DataIteratorPtr input, size_t limit)
-      : dataset_(std::move(dataset)), input_(std::move(input)), limit_(limit) {}
+  PrefetchIterator(Env& env, DatasetRef dataset, DataIteratorPtr input, size_t limit)
+      : env_(env), dataset_(std::move(dataset)), input_(std::move(input)), limit_(limit) {}
   ~PrefetchIterator() override {
     stop_.Cancel();
     absl::MutexLock lock(&mu_);
     stopped_ = true;
-    mu_.Await(absl::Condition(+[](bool* running) { return !*running; }, &running_));
+    env_.Await(mu_, absl::Condition(+[](bool* running) { return !*running; }, &running_));
   }
 
   StatusOr<bool> Next(DataContext& ctx, Element* element) override {
@@ -31,7 +31,7 @@ class PrefetchIterator final : public DataIterator {
     absl::MutexLock lock(&mu_);
     if (!started_) {
       started_ = running_ = true;
-      if (Status s = RunOnClientThread([this] { Produce(); }); !s.ok()) {
+      if (Status s = env_.StartThread([this] { Produce(); }); !s.ok()) {
         started_ = running_ = false;
         return s;
       }
@@ -39,7 +39,7 @@ class PrefetchIterator final : public DataIterator {
     const auto ready = [&]() ABSL_SHARED_LOCKS_REQUIRED(mu_) {
       return !buffer_.empty() || ended_ || ctx.cancellation.IsCancelled();
     };
-    mu_.Await(absl::Condition(&ready));
+    env_.Await(mu_, absl::Condition(&ready));
     if (buffer_.empty()) {
       MR_RETURN_IF_ERROR(ctx.KeepGoing());
       MR_RETURN_IF_ERROR(broken_);
@@ -54,11 +54,11 @@ class PrefetchIterator final : public DataIterator {
 
  private:
   void Produce() {
-    DataContext ctx{stop_};
+    DataContext ctx{stop_, env_};
     const auto wanted = [this]() ABSL_SHARED_LOCKS_REQUIRED(mu_) { return buffer_.size() < limit_ || stopped_; };
     absl::MutexLock lock(&mu_);
     while (true) {
-      mu_.Await(absl::Condition(&wanted));
+      env_.Await(mu_, absl::Condition(&wanted));
       if (stopped_) break;
       mu_.Unlock();
       Element element;
@@ -80,6 +80,7 @@ class PrefetchIterator final : public DataIterator {
     Element element;
   };
 
+  Env& env_;
   const DatasetRef dataset_;
   const DataIteratorPtr input_;
   const size_t limit_;
@@ -100,7 +101,8 @@ class PrefetchDataset final : public Dataset {
   StatusOr<DataIteratorPtr> MakeIterator(DataContext& ctx) const override {
     MR_ASSIGN_OR_RETURN(DataIteratorPtr input, input_->MakeIterator(ctx));
     if (size_ == 0) return input;
-    return std::make_unique<PrefetchIterator>(DatasetRef::Share(this), std::move(input), static_cast<size_t>(size_));
+    return std::make_unique<PrefetchIterator>(
+        ctx.env, DatasetRef::Share(this), std::move(input), static_cast<size_t>(size_));
   }
 
  private:
@@ -132,7 +134,7 @@ class ParallelMapDataset final : public Dataset {
       : Dataset(std::move(spec)), mapping_(std::move(mapping)) {}
   StatusOr<DataIteratorPtr> MakeIterator(DataContext& ctx) const override {
     MR_ASSIGN_OR_RETURN(DataIteratorPtr input, mapping_.input->MakeIterator(ctx));
-    return std::make_unique<Iterator>(RefPtr<const ParallelMapDataset>::Share(this), std::move(input));
+    return std::make_unique<Iterator>(ctx.env, RefPtr<const ParallelMapDataset>::Share(this), std::move(input));
   }
 
  private:
@@ -144,12 +146,12 @@ class ParallelMapDataset final : public Dataset {
 
   class Iterator final : public DataIterator {
    public:
-    Iterator(RefPtr<const ParallelMapDataset> d, DataIteratorPtr input)
-        : dataset_(std::move(d)), input_(std::move(input)) {}
+    Iterator(Env& env, RefPtr<const ParallelMapDataset> d, DataIteratorPtr input)
+        : env_(env), dataset_(std::move(d)), input_(std::move(input)) {}
     ~Iterator() override {
       stop_.Cancel();
       absl::MutexLock lock(&mu_);
-      mu_.Await(absl::Condition(+[](size_t* running) { return *running == 0; }, &running_));
+      env_.Await(mu_, absl::Condition(+[](size_t* running) { return *running == 0; }, &running_));
     }
 
     StatusOr<bool> Next(DataContext& ctx, Element* element) override {
@@ -174,7 +176,7 @@ class ParallelMapDataset final : public Dataset {
         const WakeOnCancel wake(ctx.cancellation, mu_);
         absl::MutexLock lock(&mu_);
         const auto ready = [&] { return first->over || ctx.cancellation.IsCancelled(); };
-        mu_.Await(absl::Condition(&ready));
+        env_.Await(mu_, absl::Condition(&ready));
         if (!first->over) return Cancelled("the iterator was cancelled");
       }
       calls_.pop_front();
@@ -195,8 +197,8 @@ class ParallelMapDataset final : public Dataset {
         absl::MutexLock lock(&mu_);
         ++running_;
       }
-      const Status s = RunOnClientThread([this, call, args = std::move(args)]() mutable {
-        DataContext ctx{stop_};
+      const Status s = env_.StartThread([this, call, args = std::move(args)]() mutable {
+        DataContext ctx{stop_, env_};
         Element results;
         const Status status =
             WithoutExceptions([&] { return dataset_->mapping_.function.Run(ctx, std::move(args), &results); });
@@ -215,6 +217,7 @@ class ParallelMapDataset final : public Dataset {
       return s;
     }
 
+    Env& env_;
     const RefPtr<const ParallelMapDataset> dataset_;
     DataIteratorPtr input_;  // null: it has ended
     CancellationManager stop_;

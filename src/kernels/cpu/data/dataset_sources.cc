@@ -240,7 +240,7 @@ class FileDataset final : public Dataset {
         MR_RETURN_IF_ERROR(ctx.KeepGoing());
         if (!open_) {
           // A file that cannot be opened is tried again by the next call, as in TensorFlow.
-          MR_RETURN_IF_ERROR(format_->Open(dataset_->paths_[file_]));
+          MR_RETURN_IF_ERROR(format_->Open(ctx.env, dataset_->paths_[file_]));
           open_ = true;
         }
         const StatusOr<RecordFormat::Found> found = format_->Next(&record);

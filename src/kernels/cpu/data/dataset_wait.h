@@ -5,8 +5,10 @@
 #include <utility>
 
 #include "absl/synchronization/mutex.h"
+#include "base/env.h"
 #include "base/exceptions.h"
-#include "kernel/client_function.h"
+#include "kernel/cancellation.h"
+#include "kernel/device_env.h"
 #include "kernel/kernel.h"
 #include "kernels/cpu/data/dataset.h"
 
@@ -42,9 +44,9 @@ class WakeOnCancel {
 
 // Runs `work` on a thread that may wait, then `done` with what it returns.
 template <typename Work>
-void RunOnWaitingThread(AsyncKernel::DoneCallback done, Work work) {
+void RunOnWaitingThread(Env& env, AsyncKernel::DoneCallback done, Work work) {
   auto shared_done = std::make_shared<AsyncKernel::DoneCallback>(std::move(done));
-  const Status s = RunOnClientThread([shared_done, work = std::move(work)]() mutable {
+  const Status s = env.StartThread([shared_done, work = std::move(work)]() mutable {
     const Status result = WithoutExceptions(work);
     std::move (*shared_done)(result);
   });
@@ -54,9 +56,9 @@ void RunOnWaitingThread(AsyncKernel::DoneCallback done, Work work) {
 // The same with what reading data sets needs: work(data).
 template <typename Work>
 void ReadOnWaitingThread(const KernelContext& ctx, AsyncKernel::DoneCallback done, Work work) {
-  RunOnWaitingThread(std::move(done), [&ctx, work = std::move(work)]() mutable -> Status {
+  RunOnWaitingThread(EnvOf(ctx.device()), std::move(done), [&ctx, work = std::move(work)]() mutable -> Status {
     StepCancellation cancellation(ctx);
-    DataContext data{cancellation.get()};
+    DataContext data{cancellation.get(), EnvOf(ctx.device())};
     return work(data);
   });
 }

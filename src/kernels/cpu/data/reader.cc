@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <atomic>
 
+#include "kernel/device_env.h"
 #include "wire/reader_state.h"
 
 namespace millrace {
@@ -72,21 +73,21 @@ void Reader::Serve(RequestPtr request) {
       answer->element = std::move(element);
       if (answer->state.exchange(Answer::kAnswered, std::memory_order_acq_rel) == Answer::kNone) return;
       request->pool->Schedule([this, request, answer] {
-        if (const Status started = StartWork(answer->status, answer->element); !started.ok()) {
+        if (const Status started = StartWork(EnvOf(*request->pool), answer->status, answer->element); !started.ok()) {
           return End(request, started);
         }
         Serve(request);
       });
     });
     if (answer->state.exchange(Answer::kLeft, std::memory_order_acq_rel) == Answer::kNone) return;
-    if (const Status started = StartWork(answer->status, answer->element); !started.ok()) {
+    if (const Status started = StartWork(EnvOf(*request->pool), answer->status, answer->element); !started.ok()) {
       return End(std::move(request), started);
     }
   }
   End(std::move(request), std::move(status));
 }
 
-Status Reader::StartWork(const Status& dequeued, const Queue::Element& element) {
+Status Reader::StartWork(Env& env, const Status& dequeued, const Queue::Element& element) {
   MR_RETURN_IF_ERROR(dequeued);
   if (element.size() != 1) return InvalidArgument("Expected single component queue, got ", element.size());
   if (element[0].dtype() != DType::kString || element[0].num_elements() != 1) {
@@ -95,7 +96,7 @@ Status Reader::StartWork(const Status& dequeued, const Queue::Element& element) 
   }
   absl::MutexLock lock(&mu_);
   work_ = element[0].data<TString>()->str();
-  MR_RETURN_IF_ERROR(format_->Open(work_));
+  MR_RETURN_IF_ERROR(format_->Open(env, work_));
   ++started_;
   return absl::OkStatus();
 }

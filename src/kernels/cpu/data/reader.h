@@ -11,7 +11,9 @@
 #include <string>
 #include <vector>
 
+#include "base/env.h"
 #include "io/compression.h"
+#include "kernel/cancellation.h"
 #include "kernels/cpu/dataflow/queue.h"
 #include "kernels/cpu/engine/resource_handle.h"
 
@@ -31,7 +33,7 @@ class RecordFormat {
     kLast,     // a record, and it is known that no other follows
     kNothing,  // the end of the file
   };
-  virtual Status Open(const std::string& path) = 0;
+  virtual Status Open(Env& env, const std::string& path) = 0;
   virtual StatusOr<Found> Next(Record* record) = 0;
   virtual void Close() = 0;
 };
@@ -79,7 +81,7 @@ class Reader final : public Resource {
   void Serve(RequestPtr request);
   // True when the request has ended with *status, false when it needs another file.
   bool ReadSome(Request& request, Status* status);
-  Status StartWork(const Status& dequeued, const Queue::Element& element);
+  Status StartWork(Env& env, const Status& dequeued, const Queue::Element& element);
   void End(RequestPtr request, Status status);
   void Cancel(const RequestPtr& request);
   void ResetLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);

@@ -46,14 +46,14 @@ class ByteWindow {
   bool ended_ = false;
 };
 
-StatusOr<std::unique_ptr<ByteWindow>> OpenWindow(const std::string& path, Compression compression) {
-  MR_ASSIGN_OR_RETURN(std::unique_ptr<RandomAccessFile> file, Env::Default().NewRandomAccessFile(path));
+StatusOr<std::unique_ptr<ByteWindow>> OpenWindow(Env& env, const std::string& path, Compression compression) {
+  MR_ASSIGN_OR_RETURN(std::unique_ptr<RandomAccessFile> file, env.NewRandomAccessFile(path));
   return std::make_unique<ByteWindow>(NewByteSource(std::move(file), compression));
 }
 
 class IdentityFormat final : public RecordFormat {
  public:
-  Status Open(const std::string& path) override {
+  Status Open(Env&, const std::string& path) override {
     path_ = path;
     return absl::OkStatus();
   }
@@ -70,8 +70,8 @@ class IdentityFormat final : public RecordFormat {
 class WholeFileFormat final : public RecordFormat {
  public:
   // A file that cannot be read is passed over, as with other formats.
-  Status Open(const std::string& path) override {
-    MR_ASSIGN_OR_RETURN(contents_, Env::Default().ReadFile(path));
+  Status Open(Env& env, const std::string& path) override {
+    MR_ASSIGN_OR_RETURN(contents_, env.ReadFile(path));
     path_ = path;
     return absl::OkStatus();
   }
@@ -91,8 +91,8 @@ class TextLineFormat final : public RecordFormat {
  public:
   TextLineFormat(int64_t skip_lines, Compression compression) : skip_lines_(skip_lines), compression_(compression) {}
 
-  Status Open(const std::string& path) override {
-    MR_ASSIGN_OR_RETURN(window_, OpenWindow(path, compression_));
+  Status Open(Env& env, const std::string& path) override {
+    MR_ASSIGN_OR_RETURN(window_, OpenWindow(env, path, compression_));
     path_ = path;
     line_number_ = 0;
     std::string skipped;
@@ -144,17 +144,17 @@ class FixedLengthFormat final : public RecordFormat {
         only_whole_(lengths.only_whole),
         compression_(compression) {}
 
-  Status Open(const std::string& path) override {
+  Status Open(Env& env, const std::string& path) override {
     path_ = path;
     number_ = 0;
     if (only_whole_ && compression_ == Compression::kNone) {
-      MR_ASSIGN_OR_RETURN(const uint64_t size, Env::Default().FileSize(path));
+      MR_ASSIGN_OR_RETURN(const uint64_t size, env.FileSize(path));
       if (size < header_ || size - header_ < footer_ || (size - header_ - footer_) % record_ != 0) {
         return InvalidArgument("file ", path, " has ", size, " bytes, which is not a header of ", header_,
                                " bytes, records of ", record_, " and a footer of ", footer_);
       }
     }
-    MR_ASSIGN_OR_RETURN(window_, OpenWindow(path, compression_));
+    MR_ASSIGN_OR_RETURN(window_, OpenWindow(env, path, compression_));
     return window_->Skip(header_);
   }
   StatusOr<Found> Next(Record* record) override {
@@ -184,9 +184,9 @@ class TfRecordFormat final : public RecordFormat {
  public:
   explicit TfRecordFormat(Compression compression) : compression_(compression) {}
 
-  Status Open(const std::string& path) override {
+  Status Open(Env& env, const std::string& path) override {
     path_ = path;
-    MR_ASSIGN_OR_RETURN(reader_, RecordReader::Open(Env::Default(), path, compression_));
+    MR_ASSIGN_OR_RETURN(reader_, RecordReader::Open(env, path, compression_));
     return absl::OkStatus();
   }
   StatusOr<Found> Next(Record* record) override {

@@ -7,6 +7,8 @@
 #include "base/env.h"
 #include "io/glob.h"
 #include "io/record.h"
+#include "kernel/cancellation.h"
+#include "kernel/device_env.h"
 #include "kernels/cpu/data/reader_kernels.h"
 
 namespace millrace {
@@ -23,8 +25,8 @@ class ShuffledRecords {
     int64_t buffer = 0;
     Compression compression = Compression::kNone;
   };
-  explicit ShuffledRecords(Options options)
-      : options_(std::move(options)), random_(static_cast<uint64_t>(options_.seed)) {}
+  ShuffledRecords(Env& env, Options options)
+      : env_(env), options_(std::move(options)), random_(static_cast<uint64_t>(options_.seed)) {}
 
   Status Next(std::string* record) {
     MR_RETURN_IF_ERROR(Fill());
@@ -42,7 +44,7 @@ class ShuffledRecords {
  private:
   Status StartEpoch() {
     if (files_.empty()) {
-      files_ = MatchFiles(Env::Default(), options_.pattern);
+      files_ = MatchFiles(env_, options_.pattern);
       if (files_.empty()) return NotFound("Found no files at ", options_.pattern);
     }
     std::shuffle(files_.begin(), files_.end(), random_);
@@ -58,7 +60,7 @@ class ShuffledRecords {
     while (static_cast<int64_t>(buffer_.size()) < options_.buffer) {
       if (!reader_) {
         if (next_file_ >= files_.size()) return absl::OkStatus();
-        MR_ASSIGN_OR_RETURN(reader_, RecordReader::Open(Env::Default(), files_[next_file_++], options_.compression));
+        MR_ASSIGN_OR_RETURN(reader_, RecordReader::Open(env_, files_[next_file_++], options_.compression));
       }
       std::string record;
       const StatusOr<bool> found = reader_->Read(&record);
@@ -69,6 +71,7 @@ class ShuffledRecords {
     return absl::OkStatus();
   }
 
+  Env& env_;
   const Options options_;
   std::mt19937_64 random_;
   std::vector<std::string> files_;
@@ -95,7 +98,7 @@ class RecordInputKernel final : public Kernel {
     }
     options.shift = static_cast<double>(shift);
     absl::MutexLock lock(&mu_);
-    records_ = std::make_unique<ShuffledRecords>(std::move(options));
+    records_ = std::make_unique<ShuffledRecords>(EnvOf(init.device), std::move(options));
     return absl::OkStatus();
   }
   Status Compute(KernelContext& ctx) override {

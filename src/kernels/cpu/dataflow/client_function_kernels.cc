@@ -5,7 +5,9 @@
 
 #include <atomic>
 
+#include "kernel/cancellation.h"
 #include "kernel/client_function.h"
+#include "kernel/device_env.h"
 #include "kernel/kernel.h"
 
 namespace millrace {
@@ -34,7 +36,7 @@ class ClientCall {
       if (call->registration_ == CancellationManager::kInvalid) call->Cancel();
       if (call->ended_.load()) return;
     }
-    const Status s = RunOnClientThread([call] { call->Run(); });
+    const Status s = EnvOf(call->ctx_.device()).StartThread([call] { call->Run(); });
     if (!s.ok()) call->End(s, {});
   }
 

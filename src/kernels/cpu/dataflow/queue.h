@@ -18,6 +18,7 @@
 
 #include "absl/container/inlined_vector.h"
 #include "kernel/kernel.h"
+#include "kernels/shared/philox.h"
 
 namespace millrace {
 
@@ -108,9 +109,8 @@ class Queue : public Resource {
 StatusOr<RefPtr<Queue>> NewFifoQueue(Queue::Options options);
 // The same; components' shapes may be unknown in part, and stacking pads with zeros.
 StatusOr<RefPtr<Queue>> NewPaddingFifoQueue(Queue::Options options);
-// In an order drawn by the seeds (both 0: by chance), among at least min_after_dequeue + 1 elements while it is open.
-StatusOr<RefPtr<Queue>> NewRandomShuffleQueue(Queue::Options options, int64_t min_after_dequeue, int64_t seed,
-                                              int64_t seed2);
+// In an order that `random` draws, among at least min_after_dequeue + 1 elements while it is open.
+StatusOr<RefPtr<Queue>> NewRandomShuffleQueue(Queue::Options options, int64_t min_after_dequeue, const Philox& random);
 // The smallest first component first, equals in the order of arrival. `options` tells of the other components.
 StatusOr<RefPtr<Queue>> NewPriorityQueue(Queue::Options options);
 

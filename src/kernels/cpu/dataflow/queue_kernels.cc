@@ -3,6 +3,7 @@
 #include "kernels/cpu/dataflow/queue_kernels.h"
 
 #include "absl/strings/strip.h"
+#include "kernel/device_env.h"
 #include "kernels/cpu/dataflow/queue.h"
 #include "kernels/cpu/engine/resource_handle.h"
 
@@ -28,17 +29,21 @@ class QueueKernel final : public ResourceKernel<Queue> {
 
  private:
   absl::string_view TypeName() const override { return kind_; }
-  StatusOr<RefPtr<Queue>> Make(KernelContext&) override { return Declared(); }
+  StatusOr<RefPtr<Queue>> Make(KernelContext& ctx) override {
+    Env& env = EnvOf(ctx.device());
+    return Declared(seed_ == 0 && seed2_ == 0 ? Philox(env.Random64(), env.Random64()) : Seeded());
+  }
   Status Verify(const Queue& queue) const override {
-    MR_ASSIGN_OR_RETURN(const RefPtr<Queue> declared, Declared());
+    MR_ASSIGN_OR_RETURN(const RefPtr<Queue> declared, Declared(Seeded()));
     return queue.Matches(*declared);
   }
-  StatusOr<RefPtr<Queue>> Declared() const {
+  StatusOr<RefPtr<Queue>> Declared(const Philox& random) const {
     if (kind_ == "FIFOQueue") return NewFifoQueue(options_);
     if (kind_ == "PaddingFIFOQueue") return NewPaddingFifoQueue(options_);
     if (kind_ == "PriorityQueue") return NewPriorityQueue(options_);
-    return NewRandomShuffleQueue(options_, min_after_dequeue_, seed_, seed2_);
+    return NewRandomShuffleQueue(options_, min_after_dequeue_, random);
   }
+  Philox Seeded() const { return Philox(static_cast<uint64_t>(seed_), static_cast<uint64_t>(seed2_)); }
 
   std::string kind_;
   Queue::Options options_;

@@ -125,8 +125,7 @@ StatusOr<RefPtr<Queue>> NewPaddingFifoQueue(Queue::Options options) {
   return RefPtr<Queue>(MakeRef<FifoQueue>(std::move(options)));
 }
 
-StatusOr<RefPtr<Queue>> NewRandomShuffleQueue(Queue::Options options, int64_t min_after_dequeue, int64_t seed,
-                                              int64_t seed2) {
+StatusOr<RefPtr<Queue>> NewRandomShuffleQueue(Queue::Options options, int64_t min_after_dequeue, const Philox& random) {
   options.kind = "RandomShuffleQueue";
   MR_RETURN_IF_ERROR(CheckOptions(&options, false));
   if (min_after_dequeue < 0) {
@@ -135,12 +134,7 @@ StatusOr<RefPtr<Queue>> NewRandomShuffleQueue(Queue::Options options, int64_t mi
   if (min_after_dequeue >= options.capacity) {
     return InvalidArgument("min_after_dequeue must be < capacity: ", min_after_dequeue, " vs. ", options.capacity);
   }
-  uint64_t key = static_cast<uint64_t>(seed), counter = static_cast<uint64_t>(seed2);
-  if (seed == 0 && seed2 == 0) {
-    key = Env::Default().Random64();
-    counter = Env::Default().Random64();
-  }
-  return RefPtr<Queue>(MakeRef<RandomShuffleQueue>(std::move(options), min_after_dequeue, Philox(key, counter)));
+  return RefPtr<Queue>(MakeRef<RandomShuffleQueue>(std::move(options), min_after_dequeue, random));
 }
 
 StatusOr<RefPtr<Queue>> NewPriorityQueue(Queue::Options options) {

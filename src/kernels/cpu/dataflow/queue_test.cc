@@ -209,7 +209,7 @@ TEST(Queue, PaddingFillsWithZeros) {
 // The order that TensorFlow draws from these seeds.
 TEST(Queue, ShufflingIsDrawnBySeeds) {
   Queue::Options o = Scalars();
-  const RefPtr<Queue> q = *NewRandomShuffleQueue(o, 0, 3, 9);
+  const RefPtr<Queue> q = *NewRandomShuffleQueue(o, 0, Philox(3, 9));
   for (int64_t v = 0; v < 20; ++v) Enqueue(*q, v);
   EXPECT_EQ(DequeueMany(*q, 7)->values(), (Values{2, 5, 1, 19, 15, 9, 6}));
   EXPECT_EQ(Dequeue(*q)->values(), Values{11});
@@ -217,7 +217,7 @@ TEST(Queue, ShufflingIsDrawnBySeeds) {
 }
 
 TEST(Queue, ShufflingKeepsElementsUntilItIsClosed) {
-  const RefPtr<Queue> q = *NewRandomShuffleQueue(Scalars(5), 2, 0, 0);
+  const RefPtr<Queue> q = *NewRandomShuffleQueue(Scalars(5), 2, Philox(7, 0));
   EnqueueMany(*q, {1, 2, 3});
   EXPECT_TRUE(Ended(Dequeue(*q)));
   const CallPtr waits = DequeueMany(*q, 2);
@@ -227,8 +227,8 @@ TEST(Queue, ShufflingKeepsElementsUntilItIsClosed) {
   Close(*q);
   EXPECT_TRUE(Ended(waits));
   EXPECT_EQ(q->Size(), 1);
-  EXPECT_FALSE(NewRandomShuffleQueue(Scalars(5), 5, 0, 0).ok());
-  EXPECT_FALSE(NewRandomShuffleQueue(Scalars(5), -1, 0, 0).ok());
+  EXPECT_FALSE(NewRandomShuffleQueue(Scalars(5), 5, Philox(0, 0)).ok());
+  EXPECT_FALSE(NewRandomShuffleQueue(Scalars(5), -1, Philox(0, 0)).ok());
 }
 
 TEST(Queue, PrioritiesComeFirst) {
@@ -286,7 +286,8 @@ TEST(Queue, ManyThreadsLoseAndDoubleNothing) {
   constexpr int kProducers = 3, kConsumers = 3;
   constexpr int64_t kEach = 1500;
   for (const int kind : {0, 1}) {
-    const RefPtr<Queue> q = kind == 0 ? *NewFifoQueue(Scalars(16)) : *NewRandomShuffleQueue(Scalars(32), 8, 1, 2);
+    const RefPtr<Queue> q =
+        kind == 0 ? *NewFifoQueue(Scalars(16)) : *NewRandomShuffleQueue(Scalars(32), 8, Philox(1, 2));
     std::vector<std::atomic<int>> seen(kProducers * kEach);
     std::atomic<int> producing{kProducers};
     const auto wait = [](const CallPtr& call, CancellationManager& step, std::minstd_rand& random) {

@@ -6,6 +6,7 @@
 #include <limits>
 
 #include "base/env.h"
+#include "kernel/device_env.h"
 #include "kernels/cpu/engine/index_arithmetic.h"
 #include "kernels/cpu/image/image.h"
 #include "kernels/shared/philox.h"
@@ -137,7 +138,7 @@ class GlimpseKernel final : public Kernel {
     MR_ASSIGN_OR_RETURN(Tensor * out, ctx.AllocateOutput(0, shape));
     if (shape.num_elements() == 0) return absl::OkStatus();
     const Canvas whole{images.dim(1), images.dim(2), images.dim(3)}, glimpse{height, width, images.dim(3)};
-    PhiloxWords words(Philox(noise_ == Noise::kZero ? 0 : Env::Default().Random64(), 0));
+    PhiloxWords words(Philox(noise_ == Noise::kZero ? 0 : EnvOf(ctx.device()).Random64(), 0));
     for (int64_t b = 0; b < images.dim(0); ++b) {
       const float* at = offsets.data<float>() + 2 * b;
       Look(images.data<float>() + b * whole.size(), whole, Start(at[0], whole.height, height),

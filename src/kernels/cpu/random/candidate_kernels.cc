@@ -9,6 +9,8 @@
 #include "absl/strings/str_split.h"
 #include "base/checked.h"
 #include "base/env.h"
+#include "kernel/cancellation.h"
+#include "kernel/device_env.h"
 #include "kernels/cpu/engine/key_map.h"
 #include "kernels/cpu/kernel_list.h"
 #include "kernels/cpu/random/random.h"
@@ -143,7 +145,7 @@ class FixedUnigramSampler {
     if (shard_ >= shards_) return InvalidArgument("shard is ", shard_, ", want less than num_shards, ", shards_);
     if (reserved < 0 || reserved > range)
       return InvalidArgument("num_reserved_ids is ", reserved, ", want 0 to range_max, ", range);
-    if (!file.empty()) MR_RETURN_IF_ERROR(ReadCounts(file, &counts));
+    if (!file.empty()) MR_RETURN_IF_ERROR(ReadCounts(EnvOf(init.device), file, &counts));
     constexpr int64_t kMaxClasses = int64_t{1} << 27;
     if (reserved > kMaxClasses)
       return ResourceExhausted("num_reserved_ids is ", reserved, ", want at most ", kMaxClasses);
@@ -169,8 +171,8 @@ class FixedUnigramSampler {
   Status Learn(absl::Span<const int64_t>) { return absl::OkStatus(); }
 
  private:
-  static Status ReadCounts(const std::string& path, std::vector<float>* counts) {
-    MR_ASSIGN_OR_RETURN(const std::string text, Env::Default().ReadFile(path));
+  static Status ReadCounts(Env& env, const std::string& path, std::vector<float>* counts) {
+    MR_ASSIGN_OR_RETURN(const std::string text, env.ReadFile(path));
     for (const absl::string_view line : absl::StrSplit(text, '\n')) {
       if (line.empty()) continue;
       const size_t comma = line.rfind(',');

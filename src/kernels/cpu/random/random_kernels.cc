@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // CPU kernels: random numbers from Philox streams. Samplers of other distributions are in random_samplers.cc.
 #include "base/env.h"
+#include "kernel/device_env.h"
 #include "kernels/cpu/engine/elementwise_convert.h"
 #include "kernels/cpu/engine/index_arithmetic.h"
 #include "kernels/cpu/random/random.h"
@@ -12,7 +13,8 @@ Status RandomKernel::Init(const KernelInit& init) {
   MR_ASSIGN_OR_RETURN(const int64_t seed, init.Attr<int64_t>("seed"));
   MR_ASSIGN_OR_RETURN(const int64_t seed2, init.Attr<int64_t>("seed2"));
   absl::MutexLock lock(&mu_);
-  generator_ = seed == 0 && seed2 == 0 ? Philox(Env::Default().Random64(), Env::Default().Random64())
+  Env& env = EnvOf(init.device);
+  generator_ = seed == 0 && seed2 == 0 ? Philox(env.Random64(), env.Random64())
                                        : Philox(static_cast<uint64_t>(seed), static_cast<uint64_t>(seed2));
   return absl::OkStatus();
 }

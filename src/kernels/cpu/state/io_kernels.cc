@@ -5,6 +5,7 @@
 #include "io/bundle_writer.h"
 #include "io/checkpoint_reader.h"
 #include "io/v1_writer.h"
+#include "kernel/device_env.h"
 #include "kernels/cpu/kernel_list.h"
 #include "kernels/cpu/state/remap_kernels.h"
 
@@ -30,7 +31,7 @@ Status SaveV2(KernelContext& ctx) {
   MR_ASSIGN_OR_RETURN(const std::string prefix, OneString(ctx, 0, "prefix"));
   MR_ASSIGN_OR_RETURN(const auto names, Strings(ctx, 1, n, "tensor_names"));
   MR_ASSIGN_OR_RETURN(const auto slices, Strings(ctx, 2, n, "shape_and_slices"));
-  MR_ASSIGN_OR_RETURN(const std::unique_ptr<BundleWriter> writer, BundleWriter::Open(Env::Default(), prefix));
+  MR_ASSIGN_OR_RETURN(const std::unique_ptr<BundleWriter> writer, BundleWriter::Open(EnvOf(ctx.device()), prefix));
   for (int i = 0; i < n; ++i) {
     const auto k = static_cast<size_t>(i);
     const Tensor& tensor = ctx.input(3 + i);
@@ -65,7 +66,7 @@ Status RestoreV2(KernelContext& ctx) {
   MR_ASSIGN_OR_RETURN(const std::string prefix, OneString(ctx, 0, "prefix"));
   MR_ASSIGN_OR_RETURN(const auto names, Strings(ctx, 1, n, "tensor_names"));
   MR_ASSIGN_OR_RETURN(const auto slices, Strings(ctx, 2, n, "shape_and_slices"));
-  MR_ASSIGN_OR_RETURN(const std::unique_ptr<CheckpointReader> reader, OpenCheckpoint(Env::Default(), prefix));
+  MR_ASSIGN_OR_RETURN(const std::unique_ptr<CheckpointReader> reader, OpenCheckpoint(EnvOf(ctx.device()), prefix));
   for (int i = 0; i < n; ++i) {
     const auto k = static_cast<size_t>(i);
     MR_ASSIGN_OR_RETURN(Tensor value, RestoreOne(*reader, names[k].str(), slices[k], ctx.output_dtype(i)));
@@ -85,7 +86,7 @@ Status SaveV1(KernelContext& ctx) {
   if (kSlices) {
     MR_ASSIGN_OR_RETURN(slices, Strings(ctx, 2, n, "shapes_and_slices"));
   }
-  V1Writer writer(Env::Default(), path);
+  V1Writer writer(EnvOf(ctx.device()), path);
   for (int i = 0; i < n; ++i) {
     const auto k = static_cast<size_t>(i);
     const Tensor& tensor = ctx.input(kFirst + i);
@@ -107,7 +108,7 @@ Status RestoreV1(KernelContext& ctx) {
   if (kSlice) {
     MR_ASSIGN_OR_RETURN(slice, OneString(ctx, 2, "shape_and_slice"));
   }
-  MR_ASSIGN_OR_RETURN(const std::unique_ptr<CheckpointReader> reader, OpenCheckpoint(Env::Default(), pattern));
+  MR_ASSIGN_OR_RETURN(const std::unique_ptr<CheckpointReader> reader, OpenCheckpoint(EnvOf(ctx.device()), pattern));
   MR_ASSIGN_OR_RETURN(Tensor value, RestoreOne(*reader, name, slice, ctx.output_dtype(0)));
   ctx.set_output(0, std::move(value));
   return absl::OkStatus();
@@ -125,7 +126,7 @@ class MergeV2CheckpointsKernel final : public Kernel {
     if (ctx.input(0).num_elements() == 0) return InvalidArgument("checkpoint_prefixes must name at least one file");
     std::vector<std::string> prefixes;
     for (const TString& s : ctx.input(0).flat<TString>()) prefixes.push_back(s.str());
-    return MergeBundles(Env::Default(), prefixes, destination, delete_old_);
+    return MergeBundles(EnvOf(ctx.device()), prefixes, destination, delete_old_);
   }
 
  private:

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // CPU kernels: lookup tables.
+#include "kernel/device_env.h"
 #include "kernels/cpu/engine/index_rows.h"
 #include "kernels/cpu/state/lookup.h"
 #include "kernels/cpu/state/lookup_table.h"
@@ -179,7 +180,7 @@ class InitializeFromFileKernel final : public Kernel {
     MR_RETURN_IF_ERROR(RequireScalar("filename", ctx.input(1)));
     const std::string path = ctx.input(1).data<TString>()->str();
     Tensor keys, values;
-    MR_RETURN_IF_ERROR(ReadTableFile(path, columns_, table->types(), &keys, &values));
+    MR_RETURN_IF_ERROR(ReadTableFile(EnvOf(ctx.device()), path, columns_, table->types(), &keys, &values));
     return Annotate(table->Initialize(keys, values), absl::StrCat(path, ": "));
   }
 

@@ -7,6 +7,7 @@
 #include <memory>
 #include <string>
 
+#include "base/env.h"
 #include "kernels/cpu/engine/resource_handle.h"
 
 namespace millrace {
@@ -82,7 +83,7 @@ struct TextFileColumns {
   char delimiter = '\t';
 };
 // InvalidArgument names file and line.
-Status ReadTableFile(const std::string& path, const TextFileColumns& columns, const TableTypes& types, Tensor* keys,
-                     Tensor* values);
+Status ReadTableFile(Env& env, const std::string& path, const TextFileColumns& columns, const TableTypes& types,
+                     Tensor* keys, Tensor* values);
 
 }  // namespace millrace

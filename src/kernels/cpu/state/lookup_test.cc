@@ -129,7 +129,7 @@ class TextFile : public ::testing::Test {
   Status Read(absl::string_view contents, TextFileColumns columns, DType key, DType value) {
     const auto file = *Env::Default().NewWritableFile(path_);
     EXPECT_TRUE(file->Append(contents).ok() && file->Close().ok());
-    return ReadTableFile(path_, columns, {.key = key, .value = value}, &keys_, &values_);
+    return ReadTableFile(Env::Default(), path_, columns, {.key = key, .value = value}, &keys_, &values_);
   }
   ~TextFile() override { (void)Env::Default().DeleteFile(path_); }
 

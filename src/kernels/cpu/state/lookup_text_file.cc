@@ -81,11 +81,11 @@ class LineReader {
 
 }  // namespace
 
-Status ReadTableFile(const std::string& path, const TextFileColumns& columns, const TableTypes& types, Tensor* keys,
-                     Tensor* values) {
+Status ReadTableFile(Env& env, const std::string& path, const TextFileColumns& columns, const TableTypes& types,
+                     Tensor* keys, Tensor* values) {
   MR_RETURN_IF_ERROR(CheckColumn("key", columns.key, types.key));
   MR_RETURN_IF_ERROR(CheckColumn("value", columns.value, types.value));
-  MR_ASSIGN_OR_RETURN(const std::string text, Env::Default().ReadFile(path));
+  MR_ASSIGN_OR_RETURN(const std::string text, env.ReadFile(path));
   std::vector<absl::string_view> lines = absl::StrSplit(text, '\n');
   for (size_t i = 0; i + 1 < lines.size(); ++i) lines[i] = absl::StripSuffix(lines[i], "\r");
   if (lines.back().empty()) lines.pop_back();

@@ -9,6 +9,7 @@
 #include "base/env.h"
 #include "base/stop_scope.h"
 #include "io/checkpoint_reader.h"
+#include "kernel/device_env.h"
 
 namespace millrace {
 namespace {
@@ -20,8 +21,8 @@ StatusOr<std::string> ScalarString(const KernelContext& ctx, int i, absl::string
   return t.data<TString>()->str();
 }
 
-StatusOr<std::vector<std::string>> LinesOf(const std::string& path) {
-  MR_ASSIGN_OR_RETURN(const std::string text, Env::Default().ReadFile(path));
+StatusOr<std::vector<std::string>> LinesOf(Env& env, const std::string& path) {
+  MR_ASSIGN_OR_RETURN(const std::string text, env.ReadFile(path));
   std::vector<std::string> lines = absl::StrSplit(text, '\n');
   if (lines.back().empty()) lines.pop_back();
   for (std::string& line : lines) {
@@ -41,8 +42,8 @@ class VocabularyKernel final : public Kernel {
   Status Compute(KernelContext& ctx) override {
     MR_ASSIGN_OR_RETURN(const std::string new_path, ScalarString(ctx, 0, "new_vocab_file"));
     MR_ASSIGN_OR_RETURN(const std::string old_path, ScalarString(ctx, 1, "old_vocab_file"));
-    MR_ASSIGN_OR_RETURN(const std::vector<std::string> fresh, LinesOf(new_path));
-    MR_ASSIGN_OR_RETURN(std::vector<std::string> old, LinesOf(old_path));
+    MR_ASSIGN_OR_RETURN(const std::vector<std::string> fresh, LinesOf(EnvOf(ctx.device()), new_path));
+    MR_ASSIGN_OR_RETURN(std::vector<std::string> old, LinesOf(EnvOf(ctx.device()), old_path));
     const auto lines = static_cast<int64_t>(fresh.size());
     if (count_ > lines || first_ > lines - count_) {
       return InvalidArgument("file ", new_path, " has ", lines, " lines, wanted are ", count_, " from line ", first_);
@@ -113,7 +114,7 @@ class RemapKernel final : public Kernel {
     if (ctx.input(0).num_elements() != 1) return InvalidArgument("ckpt_path must name one checkpoint");
     MR_ASSIGN_OR_RETURN(const std::string name, ScalarString(ctx, 1, "old_tensor_name"));
     MR_ASSIGN_OR_RETURN(const std::unique_ptr<CheckpointReader> reader,
-                        OpenCheckpoint(Env::Default(), ctx.input(0).data<TString>()->str()));
+                        OpenCheckpoint(EnvOf(ctx.device()), ctx.input(0).data<TString>()->str()));
     MR_ASSIGN_OR_RETURN(const CheckpointReader::Info info, reader->Lookup(name));
     if (info.dtype != DType::kFloat || info.shape.rank() != 2) {
       return InvalidArgument("Tensor ", name, " is ", DTypeName(info.dtype), info.shape.ToString(),

@@ -7,6 +7,7 @@
 #include "absl/strings/strip.h"
 #include "base/env.h"
 #include "base/logging.h"
+#include "kernel/device_env.h"
 #include "kernels/cpu/engine/tensor_text.h"
 #include "kernels/cpu/summary/summary.h"
 
@@ -87,7 +88,7 @@ class PrintV2Kernel final : public Kernel {
     const std::string text = absl::StrCat(ctx.input(0).data<TString>()->view(), end_);
     absl::string_view path = stream_;
     if (absl::ConsumePrefix(&path, "file://")) {
-      MR_ASSIGN_OR_RETURN(const auto file, Env::Default().NewAppendableFile(std::string(path)));
+      MR_ASSIGN_OR_RETURN(const auto file, EnvOf(ctx.device()).NewAppendableFile(std::string(path)));
       MR_RETURN_IF_ERROR(file->Append(text));
       return file->Close();
     }
@@ -111,7 +112,7 @@ class PrintV2Kernel final : public Kernel {
 
 Status Timestamp(KernelContext& ctx) {
   MR_ASSIGN_OR_RETURN(Tensor * out, ctx.AllocateOutput(0, Shape()));
-  *out->mutable_data<double>() = absl::ToDoubleSeconds(Env::Default().Now() - absl::UnixEpoch());
+  *out->mutable_data<double>() = absl::ToDoubleSeconds(EnvOf(ctx.device()).Now() - absl::UnixEpoch());
   return absl::OkStatus();
 }
 

@@ -8,6 +8,7 @@
 #include "base/env.h"
 #include "base/stop_scope.h"
 #include "io/glob.h"
+#include "kernel/device_env.h"
 #include "kernels/cpu/text/strings.h"
 
 namespace millrace {
@@ -303,7 +304,7 @@ Status MatchingFiles(KernelContext& ctx) {
   }
   std::vector<std::string> found;
   for (const TString& pattern : patterns.flat<TString>()) {
-    const std::vector<std::string> more = MatchFiles(Env::Default(), pattern);
+    const std::vector<std::string> more = MatchFiles(EnvOf(ctx.device()), pattern);
     found.insert(found.end(), more.begin(), more.end());
   }
   std::sort(found.begin(), found.end());
@@ -314,7 +315,7 @@ Status MatchingFiles(KernelContext& ctx) {
 
 Status ReadFile(KernelContext& ctx) {
   MR_RETURN_IF_ERROR(RequireName(ctx, 0, "filename"));
-  MR_ASSIGN_OR_RETURN(const std::string contents, Env::Default().ReadFile(ctx.input(0).data<TString>()->str()));
+  MR_ASSIGN_OR_RETURN(const std::string contents, EnvOf(ctx.device()).ReadFile(ctx.input(0).data<TString>()->str()));
   MR_ASSIGN_OR_RETURN(Tensor * out, ctx.AllocateOutput(0, Shape()));
   *out->mutable_data<TString>() = contents;
   return absl::OkStatus();
@@ -325,9 +326,9 @@ Status WriteFile(KernelContext& ctx) {
   MR_RETURN_IF_ERROR(RequireName(ctx, 1, "contents"));
   const std::string path = ctx.input(0).data<TString>()->str();
   if (const size_t slash = path.rfind('/'); slash != std::string::npos && slash > 0) {
-    MR_RETURN_IF_ERROR(Env::Default().CreateDirs(path.substr(0, slash)));
+    MR_RETURN_IF_ERROR(EnvOf(ctx.device()).CreateDirs(path.substr(0, slash)));
   }
-  MR_ASSIGN_OR_RETURN(const auto file, Env::Default().NewWritableFile(path));
+  MR_ASSIGN_OR_RETURN(const auto file, EnvOf(ctx.device()).NewWritableFile(path));
   MR_RETURN_IF_ERROR(file->Append(ctx.input(1).data<TString>()->view()));
   return file->Close();
 }

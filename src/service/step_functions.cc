@@ -32,7 +32,7 @@ void CallGate::Close() {
     absl::MutexLock lock(&mu_);
     closed_ = true;
   }
-  cancellation_.Cancel();
+  session_.Stop(Cancelled("the session was closed"));
   absl::MutexLock lock(&mu_);
   mu_.Await(absl::Condition(+[](int* running) { return *running == 0; }, &running_));
 }
@@ -74,28 +74,6 @@ constinit thread_local int Depth::datasets_ = 0;
 constinit thread_local int Depth::recursion_ = 0;
 constinit thread_local const char* Depth::bottom_ = nullptr;
 
-// The call's own cancellation: it ends when one of those outside does, and errors of the call stay in it.
-class CallScope {
- public:
-  CallScope(CancellationManager& caller, CancellationManager& worker) : outer_{&caller, &worker} {
-    for (size_t i = 0; i < 2; ++i) {
-      tokens_[i] = outer_[i]->Register([this] { inner_.Cancel(); });
-      if (tokens_[i] == CancellationManager::kInvalid) inner_.Cancel();
-    }
-  }
-  ~CallScope() {
-    for (size_t i = 0; i < 2; ++i) {
-      if (tokens_[i] != CancellationManager::kInvalid) outer_[i]->Deregister(tokens_[i]);
-    }
-  }
-  CancellationManager& cancellation() { return inner_; }
-
- private:
-  CancellationManager inner_;
-  CancellationManager* const outer_[2];
-  CancellationManager::Token tokens_[2];
-};
-
 class CompiledFunction final : public StepFunction {
  public:
   CompiledFunction(std::string name, std::unique_ptr<Plan> plan, std::shared_ptr<CallGate> gate, bool is_recursive)
@@ -114,13 +92,13 @@ class CompiledFunction final : public StepFunction {
  private:
   Status RunInside(absl::Span<const Tensor> args, CancellationManager& cancellation,
                    std::vector<Tensor>* results) const {
-    CallScope scope(cancellation, gate_->cancellation());
-    if (scope.cancellation().IsCancelled()) return Cancelled("function '", name_, "' was cancelled");
+    StopNode call(gate_->session(), cancellation);  // errors of the call stay in it
+    if (call.IsCancelled()) return Annotate(call.reason(), absl::StrCat("function '", name_, "': "));
     const RefPtr<Rendezvous> rendezvous = NewLocalRendezvous();
     ResourceManager resources;
     StepContext step;
     step.rendezvous = rendezvous.get();
-    step.cancellation = &scope.cancellation();
+    step.cancellation = &call;
     step.step_resources = &resources;
     MR_ASSIGN_OR_RETURN(const HeldFrame frame, plan_->AcquireFrame());
     MR_RETURN_IF_ERROR(FillArgs(*plan_, args, *frame));

@@ -8,6 +8,7 @@
 #include "graph/graph.h"
 #include "kernel/kernel_registry.h"
 #include "kernel/step_function.h"
+#include "kernel/stop_node.h"
 
 namespace millrace {
 
@@ -20,10 +21,10 @@ class CallGate {
   void Leave();
   // Cancels what runs, waits for it, and lets nobody in any longer.
   void Close();
-  CancellationManager& cancellation() { return cancellation_; }
+  StopNode& session() { return session_; }
 
  private:
-  CancellationManager cancellation_;
+  StopNode session_;
   absl::Mutex mu_;
   bool closed_ ABSL_GUARDED_BY(mu_) = false;
   int running_ ABSL_GUARDED_BY(mu_) = 0;

@@ -14,7 +14,7 @@ WorkerSession::~WorkerSession() { call_gate_->Close(); }
 void WorkerSession::Close(const Status& why) {
   is_closed_->store(true);
   for (const auto& step : steps_.Close(why)) step->Abort(why);
-  call_gate_->cancellation().Cancel();
+  call_gate_->session().Stop(why);
   std::map<int64_t, RegisteredPartition> doomed;  // freed outside of the lock
   absl::MutexLock lock(&mu_);
   doomed.swap(partitions_);

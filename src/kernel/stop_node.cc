@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "kernel/stop_node.h"
+
+#include <utility>
+
+namespace millrace {
+
+StopNode::StopNode(StopNode& session, CancellationManager& caller) {
+  above_.reserve(2);  // what is registered must find its place
+  const auto follow = [this](CancellationManager& above, auto why) {
+    const auto stop = [this, why] { Stop(why()); };
+    const Token token = above.Register(stop);
+    token == kInvalid ? stop() : static_cast<void>(above_.emplace_back(&above, token));
+  };
+  follow(session, [&session] { return session.reason(); });
+  follow(caller, [] { return Cancelled("the step was cancelled"); });
+}
+
+StopNode::~StopNode() {
+  for (const auto& [above, token] : above_) above->Deregister(token);
+}
+
+void StopNode::Stop(const Status& why) {
+  {
+    absl::MutexLock lock(&mu_);
+    if (!reason_.ok()) return;
+    reason_ = why;
+  }
+  Cancel();
+}
+
+Status StopNode::reason() const {
+  absl::MutexLock lock(&mu_);
+  return reason_;
+}
+
+}  // namespace millrace

@@ -118,7 +118,8 @@ class FakeEnv final : public Env {
   std::optional<int64_t> crash_at_ ABSL_GUARDED_BY(mu_);
   std::optional<int64_t> fail_at_ ABSL_GUARDED_BY(mu_);
   Status failure_ ABSL_GUARDED_BY(mu_);
-  absl::Time start_ ABSL_GUARDED_BY(mu_) = absl::FromUnixSeconds(1'000'000'000);  // on the wall, when the world began
+  // On the wall when the monotonic clock says 0. It says a second when the world begins, and the wall 1'000'000'000 s.
+  absl::Time start_ ABSL_GUARDED_BY(mu_) = absl::FromUnixSeconds(999'999'999);
   uint64_t random_ ABSL_GUARDED_BY(mu_);
   SimScheduler scheduler_;
 };

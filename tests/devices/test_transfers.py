@@ -87,8 +87,8 @@ def test_values_that_are_read_late_come_late():
     assert float(estimates.group(2)) < 0.5 * float(estimates.group(1)), text
     assert "with late ones" not in plain
     assert hashes == plain_hashes and len(hashes) == 1
-    # How many lie there without it depends on who is faster, the sender or the reader: two to all 40.
-    assert peak < 8 * VALUE.nbytes and peak <= plain_peak, (peak, plain_peak)
+    # How many of the 40 lie there without it depends on who is faster, the sender or the reader.
+    assert peak < 8 * VALUE.nbytes, (peak, plain_peak)
 
 
 def test_marked_values_wait_on_the_host():

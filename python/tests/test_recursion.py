@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Functions that call themselves: they run when they are reached, and end by a branch, a limit or a deadline."""
+import threading
+
 import pytest
 
 import millrace as tf
@@ -99,3 +101,30 @@ def test_a_gradient_is_refused(sess):
     assert sess.run(y) == 8.0
     with pytest.raises((NotImplementedError, LookupError, tf.errors.UnimplementedError, ValueError), match="Power|PartitionedCall"):
         sess.run(tf.gradients(y, v))
+
+
+def test_steps_go_on_while_others_of_the_same_call_are_compiled(sess):
+    n = tf.placeholder(tf.int64, [])
+    y = factorial()(n)
+    others = [y + i for i in range(60)]
+    sess.run(y, {n: 3})
+    wrong, done = [], threading.Event()
+
+    def again():
+        try:
+            while not done.is_set():
+                value = sess.run(y, {n: 15})
+                if value != 1307674368000:
+                    wrong.append(value)
+        except tf.errors.OpError as error:
+            wrong.append(error)
+    threads = [threading.Thread(target=again) for _ in range(3)]
+    for t in threads:
+        t.start()
+    try:
+        assert [sess.run(o, {n: 4}) for o in others] == [24 + i for i in range(60)]
+    finally:
+        done.set()
+        for t in threads:
+            t.join()
+    assert wrong == []

@@ -222,7 +222,8 @@ bool FakeEnv::Await(absl::Mutex& mu, const absl::Condition& condition,
     mu.Unlock();
     return result;
   };
-  scheduler_.Wait(holds, patience == absl::InfiniteDuration() ? -1 : absl::ToInt64Nanoseconds(patience));
+  scheduler_.Wait(
+      holds, patience == absl::InfiniteDuration() ? -1 : std::max<int64_t>(absl::ToInt64Nanoseconds(patience), 0));
   mu.Lock();
   return condition.Eval();
 }

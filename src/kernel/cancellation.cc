@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kernel/cancellation.h"
 
+#include "base/exceptions.h"
+
 namespace millrace {
 
 CancellationManager::~CancellationManager() = default;
@@ -13,7 +15,13 @@ void CancellationManager::Cancel() {
     callbacks.swap(callbacks_);
     running_ = true;
   }
-  for (auto& [token, callback] : callbacks) callback();
+  for (auto& [token, callback] : callbacks) {
+    // Whoever could not be told for want of memory stops at its next look; the others are told all the same.
+    WithoutExceptions([&callback = callback] {
+      callback();
+      return absl::OkStatus();
+    }).IgnoreError();
+  }
   absl::MutexLock lock(&mu_);
   running_ = false;
 }

@@ -5,7 +5,8 @@
 
 namespace millrace {
 
-StopNode::StopNode(StopNode& session, CancellationManager& caller) {
+// Delegates, so that a throw here unregisters.
+StopNode::StopNode(StopNode& session, CancellationManager& caller) : StopNode() {
   above_.reserve(2);  // what is registered must find its place
   const auto follow = [this](CancellationManager& above, auto why) {
     const auto stop = [this, why] { Stop(why()); };

@@ -234,6 +234,7 @@ Status Coordinator::EndStep(const Compiled& compiled, JointStep& step, int64_t i
       for (size_t r = 0; r < retvals.size(); ++r) (*outputs)[part->retvals[r]] = std::move(retvals[r]);
     }
   }
+  if (s.ok() && part != compiled.parts.end()) return Internal("a worker has answered for too few partitions");
   return s;
 }
 

@@ -172,6 +172,7 @@ struct Exchange {
 
 void Worker::ExchangeTensors(const CallOptions&, ExchangeTensorsRequest request, Reply<ExchangeTensorsResponse> reply) {
   std::shared_ptr<Exchange> exchange;
+  size_t asked = 0;
   const Status s = WithoutExceptions([&]() -> Status {
     MR_ASSIGN_OR_RETURN(const std::shared_ptr<WorkerStep> step, FindStep(request.step, /*runs=*/false));
     for (ExchangeTensorsRequest::Feed& feed : request.feeds) {
@@ -184,15 +185,16 @@ void Worker::ExchangeTensors(const CallOptions&, ExchangeTensorsRequest request,
       exchange->response.fetches.resize(request.fetches.size());
       exchange->reply = std::move(reply);
     }
-    for (size_t i = 0; i < request.fetches.size(); ++i) {
-      const std::string key = EdgeKey{request.fetches[i]}.ToString();
-      step->sent_here().RecvAsync(key, [exchange, i](const Status& got, Tensor value, bool is_dead) {
+    for (; asked < request.fetches.size(); ++asked) {
+      const std::string key = EdgeKey{request.fetches[asked]}.ToString();
+      step->sent_here().RecvAsync(key, [exchange, i = asked](const Status& got, Tensor value, bool is_dead) {
         exchange->Answer(got, i, {std::move(value), is_dead});
       });
     }
     return absl::OkStatus();
   });
   if (!exchange) return std::move(reply)(s);
+  for (; asked < request.fetches.size(); ++asked) exchange->Answer(s, asked, {});
   exchange->Answer(s, request.fetches.size(), {});
 }
 

@@ -20,17 +20,21 @@ void WorkerSession::Close(const Status& why) {
   doomed.swap(partitions_);
 }
 
-StatusOr<std::shared_ptr<Kernel>> WorkerSession::MakeKernel(const Node& node, Device& device) {
+StatusOr<std::shared_ptr<Kernel>> WorkerSession::MakeKernel(
+    const Node& node, Device& device, absl::FunctionRef<Status(Kernel&)> prepare) {
   const KernelInit init{*node.op(), node.name(), node.attrs(), node.signature(), device};
   const bool shared = node.op()->stateful && !node.Is(OpTrait::kInternal);
   if (!shared) {
     MR_ASSIGN_OR_RETURN(std::unique_ptr<Kernel> kernel, env_.kernels->Create(init));
+    MR_RETURN_IF_ERROR(prepare(*kernel));
     return std::shared_ptr<Kernel>(std::move(kernel));
   }
   absl::MutexLock lock(&mu_);
   std::shared_ptr<Kernel>& kernel = stateful_[{device.name(), node.name()}];
   if (!kernel) {
-    MR_ASSIGN_OR_RETURN(kernel, env_.kernels->Create(init));
+    MR_ASSIGN_OR_RETURN(std::unique_ptr<Kernel> made, env_.kernels->Create(init));
+    MR_RETURN_IF_ERROR(prepare(*made));
+    kernel = std::move(made);
     const auto waiting = waiting_positions_.find(node.name());
     auto* stream = dynamic_cast<RandomStream*>(kernel.get());
     if (stream != nullptr && waiting != waiting_positions_.end()) {
@@ -54,9 +58,9 @@ StatusOr<RegisteredPartition> WorkerSession::Compile(const PartitionToRegister& 
   std::shared_ptr<FunctionSource> functions;  // made where a kernel asks for them
   options.make_kernel = [&](const Node& n) -> StatusOr<std::shared_ptr<Kernel>> {
     if (cancellation && cancellation->IsCancelled()) return Cancelled("the registration of partitions was cancelled");
-    StatusOr<std::shared_ptr<Kernel>> kernel = MakeKernel(n, *device);
-    if (kernel.ok())
-      MR_RETURN_IF_ERROR(GiveFunctions(**kernel, *partition.graph, *env_.kernels, *device, call_gate_, &functions));
+    StatusOr<std::shared_ptr<Kernel>> kernel = MakeKernel(n, *device, [&](Kernel& made) {
+      return GiveFunctions(made, *partition.graph, *env_.kernels, *device, call_gate_, &functions);
+    });
     if (!kernel.ok()) return Annotate(kernel.status(), absl::StrCat(n.Describe(), ": "));
     if (registered.space != nullptr) return WithMemoryChecks(*std::move(kernel), MemoryOf(n, device->type()));
     return kernel;

@@ -8,6 +8,7 @@
 #include <map>
 #include <memory>
 
+#include "absl/functional/function_ref.h"
 #include "kernel/random_stream.h"
 #include "service/step_functions.h"
 #include "service/step_table.h"
@@ -46,7 +47,9 @@ class WorkerSession {
 
  private:
   StatusOr<RegisteredPartition> Compile(const PartitionToRegister& wanted, const CancellationManager* cancellation);
-  StatusOr<std::shared_ptr<Kernel>> MakeKernel(const Node& node, Device& device);
+  // `prepare` is called with a kernel that is new, before anybody else can find it.
+  StatusOr<std::shared_ptr<Kernel>> MakeKernel(const Node& node, Device& device,
+                                               absl::FunctionRef<Status(Kernel&)> prepare);
 
   const WorkerEnv::Hold hold_;  // released last
   WorkerEnv& env_;

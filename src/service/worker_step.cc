@@ -66,7 +66,12 @@ Status WorkerStep::Prepare(const CallOptions& call, RunStepRequest& request) {
 void WorkerStep::Run(std::shared_ptr<WorkerStep> self, const CallOptions& call, RunStepRequest request,
                      Reply<RunStepResponse> reply) {
   WorkerStep& step = *self;
-  if (!step.Claim()) return std::move(reply)(AlreadyExists("step ", step.id_, " runs already on this worker"));
+  if (!step.Claim()) {
+    StepTable::Callbacks idle = step.session_->steps().End(step.id_, /*is_over=*/false);
+    std::move(reply)(AlreadyExists("step ", step.id_, " runs already on this worker"));
+    for (auto& callback : idle) std::move(callback)();
+    return;
+  }
   step.is_alone_ = request.is_alone;
   step.reply_ = std::move(reply);
   step.self_ = std::move(self);

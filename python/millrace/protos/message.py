@@ -9,6 +9,7 @@ _VARINT, _FIXED64, _BYTES, _FIXED32 = 0, 1, 2, 5
 _WIRE = {"double": _FIXED64, "fixed64": _FIXED64, "sfixed64": _FIXED64, "float": _FIXED32, "fixed32": _FIXED32,
          "string": _BYTES, "bytes": _BYTES}
 _FORMAT = {"double": "<d", "float": "<f", "fixed64": "<Q", "fixed32": "<I", "sfixed64": "<q"}
+_DEPTH = 100  # of messages within messages, as in protobuf
 _DEFAULT: Dict[str, Any] = {"double": 0.0, "float": 0.0, "string": "", "bytes": b"", "bool": False}
 
 
@@ -97,14 +98,21 @@ class Field:
         if self.wire == _VARINT:
             _put_varint(out, int(value))
         elif self.wire == _BYTES:
-            raw = value.encode("utf-8") if self.kind == "string" else value
+            raw = value.encode("utf-8", "surrogateescape") if self.kind == "string" else value
             _put_varint(out, len(raw))
             out += raw
         else:
             out += struct.pack(_FORMAT[self.kind], value)
 
-    def decode(self, data: memoryview, at: int, wire: int) -> Tuple[Any, int]:
-        """Reads a value; the place after it."""
+    def holds(self, wire: int) -> bool:
+        """Whether such a value belongs to the field: others are kept as unknown ones, as protobuf does."""
+        if self.message is not None or self.key_kind:
+            return wire == _BYTES
+        return wire == self.wire or wire == _BYTES and self.repeated
+
+    def decode(self, data: memoryview, at: int) -> Tuple[Any, int]:
+        """Reads a scalar value; the place after it."""
+        wire = self.wire
         if wire == _VARINT:
             value, at = _get_varint(data, at)
             if self.kind == "bool":
@@ -113,11 +121,8 @@ class Field:
                 value -= 1 << 64
             return value, at
         if wire == _BYTES:
-            size, at = _get_varint(data, at)
-            if at + size > len(data):
-                raise DecodeError("Error parsing message: truncated")
-            raw = bytes(data[at:at + size])
-            return (raw.decode("utf-8", "surrogateescape") if self.kind == "string" else raw), at + size
+            part, at = _part(data, at)
+            return (str(part, "utf-8", "surrogateescape") if self.kind == "string" else bytes(part)), at
         size = 8 if wire == _FIXED64 else 4
         if at + size > len(data):
             raise DecodeError("Error parsing message: truncated")
@@ -425,14 +430,16 @@ class Message:
         return made
 
     def MergeFromString(self, data: Any) -> int:
-        """Takes over what the bytes encode."""
+        """Takes over what the bytes encode. DecodeError when they encode no message."""
         if isinstance(data, str):
             data = data.encode("latin-1")
         view = memoryview(data)
-        self._merge(view)
+        self._merge(view, _DEPTH)
         return len(view)
 
-    def _merge(self, data: memoryview) -> None:
+    def _merge(self, data: memoryview, depth: int) -> None:
+        if depth < 0:
+            raise DecodeError("Error parsing message: more than %d messages within each other" % _DEPTH)
         at, end = 0, len(data)
         object.__setattr__(self, "_present", True)
         values = self._values
@@ -441,12 +448,12 @@ class Message:
             tag, at = _get_varint(data, at)
             wire = tag & 7
             field = self._numbers.get(tag >> 3)
-            if field is None or wire not in (_VARINT, _FIXED64, _BYTES, _FIXED32):
+            if field is None or not field.holds(wire):
                 at = _skip(data, at, wire)
                 object.__setattr__(self, "_unknown", self._unknown + bytes(data[start:at]))
                 continue
-            if wire != _BYTES or field.message is None and not field.key_kind and not (field.repeated and field.wire != _BYTES):
-                value, at = field.decode(data, at, wire)
+            if field.message is None and not field.key_kind and wire == field.wire:
+                value, at = field.decode(data, at)
                 if field.repeated:
                     list.append(getattr(self, field.name), value)
                 else:
@@ -454,55 +461,51 @@ class Message:
                         self._touch(field)
                     values[field.name] = value
                 continue
-            size, at = _get_varint(data, at)
-            if at + size > end:
-                raise DecodeError("Error parsing message: truncated")
-            part, at = data[at:at + size], at + size
+            part, at = _part(data, at)
             if field.key_kind:
-                self._merge_entry(field, part)
+                self._merge_entry(field, part, depth)
             elif field.message is None:
                 self._merge_packed(field, part)
             elif field.repeated:
                 item = field.message()
-                item._merge(part)
+                item._merge(part, depth - 1)
                 list.append(getattr(self, field.name), item)
             else:
                 item = getattr(self, field.name)
                 if field.oneof:
                     self._touch(field)
                     values[field.name] = item
-                item._merge(part)
+                item._merge(part, depth - 1)
 
     def _merge_packed(self, field: Field, part: memoryview) -> None:
         target = getattr(self, field.name)
         if field.kind in _FORMAT:
             size = struct.calcsize(_FORMAT[field.kind])
-            list.extend(target, struct.unpack("<%d%s" % (len(part) // size, _FORMAT[field.kind][1]), part[:len(part) // size * size]))
+            if len(part) % size:
+                raise DecodeError("Error parsing message: %s has %d bytes, which are no whole number of %s" % (field.name, len(part), field.kind))
+            list.extend(target, struct.unpack("<%d%s" % (len(part) // size, _FORMAT[field.kind][1]), part))
             return
         at = 0
         while at < len(part):
-            value, at = field.decode(part, at, _VARINT)
+            value, at = field.decode(part, at)
             list.append(target, value)
 
-    def _merge_entry(self, field: Field, part: memoryview) -> None:
+    def _merge_entry(self, field: Field, part: memoryview, depth: int) -> None:
         key_field = Field(1, "key", field.key_kind, False, "", "")
-        key, at, raw, scalar = key_field.default(), 0, None, field.default()
+        key, at, item, scalar = key_field.default(), 0, field.message() if field.message is not None else None, field.default()
         while at < len(part):
             tag, at = _get_varint(part, at)
-            if tag >> 3 == 1:
-                key, at = key_field.decode(part, at, tag & 7)
-            elif field.message is not None:
-                size, at = _get_varint(part, at)
-                raw, at = part[at:at + size], at + size
+            number, wire = tag >> 3, tag & 7
+            if number == 1 and wire == key_field.wire:
+                key, at = key_field.decode(part, at)
+            elif number == 2 and item is not None and wire == _BYTES:
+                raw, at = _part(part, at)
+                item._merge(raw, depth - 2)
+            elif number == 2 and item is None and wire == field.wire:
+                scalar, at = field.decode(part, at)
             else:
-                scalar, at = field.decode(part, at, tag & 7)
-        target = getattr(self, field.name)
-        if field.message is None:
-            dict.__setitem__(target, key, scalar)
-            return
-        item = field.message()
-        item._merge(raw if raw is not None else memoryview(b""))
-        dict.__setitem__(target, key, item)
+                at = _skip(part, at, wire)
+        dict.__setitem__(getattr(self, field.name), key, scalar if item is None else item)
 
     def __eq__(self, other: object) -> bool:
         return type(self) is type(other) and self.SerializeToString() == other.SerializeToString()  # type: ignore[attr-defined]
@@ -526,13 +529,20 @@ class Message:
         return type(self).FromString, (self.SerializeToString(),)
 
 
+def _part(data: memoryview, at: int) -> Tuple[memoryview, int]:
+    """Bytes that follow their length; the place after them."""
+    size, at = _get_varint(data, at)
+    if at + size > len(data):
+        raise DecodeError("Error parsing message: truncated")
+    return data[at:at + size], at + size
+
+
 def _skip(data: memoryview, at: int, wire: int) -> int:
     if wire == _VARINT:
         return _get_varint(data, at)[1]
     if wire == _BYTES:
-        size, at = _get_varint(data, at)
-        at += size
-    elif wire in (_FIXED64, _FIXED32):
+        return _part(data, at)[1]
+    if wire in (_FIXED64, _FIXED32):
         at += 8 if wire == _FIXED64 else 4
     else:
         raise DecodeError("Error parsing message: wrong wire type %d" % wire)

@@ -1,0 +1,126 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Bytes from anywhere become a message or a DecodeError, and what a message cannot hold is kept as protobuf keeps it."""
+import random
+
+import pytest
+
+from millrace.protos import definitions, text_format
+from millrace.protos.message import DecodeError
+
+_FORMS = [definitions.GraphDef, definitions.MetaGraphDef, definitions.SavedModel, definitions.ConfigProto, definitions.Event, definitions.Example]
+
+
+def _graph():
+    graph = definitions.GraphDef()
+    node = graph.node.add(name="n", op="Const", input=["a", "^b"])
+    node.attr["dtype"].type = 1
+    node.attr["shape"].list.i.extend([1, -2, 1 << 40])
+    node.attr["value"].tensor.tensor_content = b"\0\1\2"
+    node.attr["value"].tensor.float_val.extend([0.5, 2.0])
+    node.attr["f"].func.name = "g"
+    return graph
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_noise_is_a_message_or_a_decode_error(seed):
+    draw = random.Random(seed)
+    parsed = 0
+    for _ in range(4000):
+        data = draw.randbytes(draw.choice([2, 5, 10, 20, 100]))
+        if draw.random() < 0.6:
+            data = bytes([draw.choice([10, 18, 26, 34]), draw.choice([1, 3, 8, len(data)])]) + data
+        for form in _FORMS:
+            try:
+                made = form.FromString(data)
+            except DecodeError:
+                continue
+            parsed += 1
+            assert form.FromString(made.SerializeToString()) == made
+            str(made)
+    assert parsed > 1000
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_a_graph_with_changed_bytes(seed):
+    draw, data = random.Random(seed), _graph().SerializeToString()
+    for _ in range(4000):
+        changed = bytearray(data)
+        for _ in range(draw.choice([1, 1, 2, 5])):
+            changed[draw.randrange(len(data))] = draw.randrange(256)
+        try:
+            made = definitions.GraphDef.FromString(bytes(changed))
+        except DecodeError:
+            continue
+        assert definitions.GraphDef.FromString(made.SerializeToString()) == made
+
+
+@pytest.mark.parametrize("data", [
+    b"\x08\x05",          # node (a message) as a number
+    b"\x0d\0\0\0\0",      # node as four bytes
+    b"\x22\x02\x08\x01",  # versions.producer is right: a control that shows what is parsed
+    b"\x0a\x02\x08\x01",  # a node whose name is a number
+    b"\x0a\x04\x2a\x02\x08\x01",  # a node with an attribute whose key is a number
+])
+def test_another_wire_type_is_kept_as_unknown(data):
+    made = definitions.GraphDef.FromString(data)
+    assert [n.name for n in made.node] in ([], [""]) and made.versions.producer == (1 if data[0] == 0x22 else 0)
+    if data[0] != 0x0a or data[2] != 0x2a:
+        assert made.SerializeToString() == data
+
+
+def test_packed_values_that_do_not_fill_a_number():
+    with pytest.raises(DecodeError, match="float_val has 5 bytes"):
+        definitions.TensorProto.FromString(b"\x2a\x05\0\0\0\0\0")
+
+
+def test_messages_within_messages_are_limited():
+    value = b""
+    for _ in range(200):  # StructuredValue is not needed: AttrValue.func.attr["x"].func ... nests as deep as one likes
+        entry = b"\x0a\x01x\x12" + _length(value) + value
+        func = b"\x12" + _length(entry) + entry
+        value = b"\x52" + _length(func) + func
+    with pytest.raises(DecodeError, match="more than 100 messages"):
+        definitions.AttrValue.FromString(value)
+
+
+def _length(data):
+    out, n = bytearray(), len(data)
+    while n > 127:
+        out.append(n & 127 | 128)
+        n >>= 7
+    out.append(n)
+    return bytes(out)
+
+
+def test_text_from_anywhere():
+    draw, text = random.Random(0), text_format.MessageToString(_graph())
+    for _ in range(3000):
+        changed = list(text)
+        for _ in range(draw.choice([1, 2, 4])):
+            changed[draw.randrange(len(changed))] = draw.choice('{}:"\\<>[]09-\nax\0')
+        try:
+            text_format.Parse("".join(changed), definitions.GraphDef())
+        except (text_format.ParseError, ValueError):
+            pass
+    with pytest.raises((text_format.ParseError, ValueError)):
+        text_format.Parse("node { attr { value { func { " * 400, definitions.GraphDef())
+
+
+@pytest.mark.parametrize("text, said", [
+    ("node {", "ends within"), ("node", "ends within"), ("node { name: }", "wanted a value of name"), ("\n\nnod: 3", "line 3: message GraphDef has no field"),
+    ("versions { producer: x }", "line 1: producer: invalid literal"), ("node { name: n }", "wanted a string"), ("node { >", "wanted }"), ("}", "unexpected"),
+    ("node { attr { key: 'a' val: 3 } }", "a key and a value"), ("library { function { signature { is_stateful: maybe } } }", "true or false"),
+    ("node: 3", "wanted {"), (b"\xff", "not UTF-8"), ("node { name: '\\x' }", "no escape"),
+])
+def test_what_is_wrong_with_a_text(text, said):
+    with pytest.raises(text_format.ParseError, match=said):
+        text_format.Parse(text, definitions.GraphDef())
+
+
+def test_forms_of_text():
+    made = text_format.Parse('''# a comment
+        node: [{ name: "a" 'b', op: "Const"; attr < key: "x" value { list { i: [1, -2, 0x10] f: [1.5f, -inf, nan] b: true } } > }, { name: "c" }]
+        versions { producer: 3 }''', definitions.GraphDef())
+    assert [n.name for n in made.node] == ["ab", "c"] and list(made.node[0].attr["x"].list.i) == [1, -2, 16] and made.versions.producer == 3
+    assert text_format.Parse(r's: "\xe9\351\u00e9\n\\"', definitions.AttrValue()).s == b"\xe9\xe9\xc3\xa9\n\\"
+    assert text_format.Parse(text_format.MessageToString(_graph()), definitions.GraphDef()) == _graph()

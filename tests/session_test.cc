@@ -285,8 +285,30 @@ TEST_F(SessionTest, TracesNameNodesAndTimes) {
   ASSERT_TRUE(Run({}, {y}, {}, &options, &metadata).ok());
   ASSERT_TRUE(metadata.step_stats);
   ASSERT_EQ(metadata.step_stats->dev_stats.size(), 1u);
+  const wire::DeviceStepStats& device = metadata.step_stats->dev_stats[0];
+  ASSERT_GE(device.node_stats.size(), 4u);
+  const wire::NodeExecStats &whole = device.node_stats.front(), &sink = device.node_stats.back();
+  EXPECT_EQ(whole.timeline_label, "_SOURCE = NoOp");
+  EXPECT_EQ(sink.timeline_label, "_SINK = NoOp(squared)");
+  int64_t made_at = 0;
   bool found = false;
-  for (const auto& n : metadata.step_stats->dev_stats[0].node_stats) found |= n.node_name == "squared";
+  for (const wire::NodeExecStats& n : device.node_stats) {
+    EXPECT_GE(n.all_start_nanos, whole.all_start_nanos);
+    EXPECT_LE(n.all_start_nanos + n.all_end_rel_nanos, whole.all_start_nanos + whole.all_end_rel_nanos);
+    EXPECT_LE(n.scheduled_nanos, n.all_start_nanos);
+    if (n.timeline_label.find("= RandomUniform(") != std::string::npos) {
+      made_at = n.all_start_nanos + n.all_end_rel_nanos;
+      ASSERT_EQ(n.memory.size(), 1u);
+      EXPECT_EQ(n.memory[0].total_bytes, 400);
+    }
+    if (n.node_name != "squared") continue;
+    found = true;
+    EXPECT_EQ(n.timeline_label.substr(0, 17), "squared = Square(");
+    EXPECT_NE(n.timeline_label, "squared = Square()");  // it says what it waited for
+    EXPECT_EQ(n.scheduled_nanos, made_at);              // when that was there
+    EXPECT_TRUE(n.memory.empty());                      // it writes into its input's memory
+    EXPECT_TRUE(device.thread_names.contains(n.thread_id));
+  }
   EXPECT_TRUE(found);
 }
 

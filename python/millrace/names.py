@@ -17,7 +17,7 @@ from millrace.framework import not_provided
 _TEXT = """
 []
 app compat contrib data examples feature_column flags gfile graph_util image initializers keras layers linalg losses metrics nn python_io = %
-resource_loader saved_model sets summary test train estimator distributions python sysconfig lookup audio signal = %
+resource_loader saved_model sets summary test train estimator distributions python sysconfig lookup audio signal profiler = %
 raw_ops = ops.raw_ops
 logging = tf_logging
 user_ops = ops.gen_ops

@@ -8,11 +8,11 @@ import re
 from typing import Any, Dict, List, Optional, Tuple
 
 from millrace.framework.errors import at_user_line
+from millrace.profiler.steps import read_label
 
 AllocationMaximum = collections.namedtuple("AllocationMaximum", ("timestamp", "num_bytes", "tensors"))
 StepStatsAnalysis = collections.namedtuple("StepStatsAnalysis", ("chrome_trace", "allocator_maximums"))
 
-_LABEL = re.compile(r"^(?P<name>.*?) = (?P<op>\w+)(?:\((?P<inputs>.*)\))?$")  # node = Op(input, ^control)
 _TRANSFER = re.compile(r"^\[.*?\] (?P<edge>\S+) from (?P<source>\S+) to (?P<target>\S+)$")
 
 
@@ -31,6 +31,10 @@ class _ChromeTraceFormatter:
     def process(self, pid: int, name: str) -> None:
         """Names a row of the viewer."""
         self._processes.append({"name": "process_name", "ph": "M", "pid": pid, "args": {"name": name}})
+
+    def thread(self, pid: int, tid: int, name: str) -> None:
+        """Names a thread of a row."""
+        self._processes.append({"name": "thread_name", "ph": "M", "pid": pid, "tid": tid, "args": {"name": name}})
 
     def event(self, phase: str, category: str, name: str, pid: int, tid: int, timestamp: int, **more: Any) -> None:
         """Adds an event."""
@@ -62,13 +66,13 @@ class Timeline:
 
     def _read(self, node: Any) -> Tuple[str, str, List[str]]:
         """(name, op, names of inputs) of a node's statistics."""
-        label = _LABEL.match(node.timeline_label)
+        label = read_label(node.timeline_label)
         if label is not None:
-            inputs = [i for i in (label.group("inputs") or "").split(", ") if i]
+            inputs = label.inputs
             if not inputs and self._graph is not None:
-                made = self._graph._find(label.group("name"))
+                made = self._graph._find(label.name)
                 inputs = [t.op.name for t in made.inputs] if made is not None else []
-            return label.group("name"), label.group("op"), inputs
+            return label.name, label.op, inputs
         transfer = _TRANSFER.match(node.timeline_label)
         if transfer is not None:
             return transfer.group("edge"), "RecvTensor", []
@@ -79,9 +83,13 @@ class Timeline:
         made: Dict[str, _Output] = {}
         for pid, device in enumerate(self._stats.dev_stats):
             trace.process(pid, device.device + " Compute")
+            for tid, thread in sorted(device.thread_names.items()):
+                trace.thread(pid, tid, thread)
             for node in device.node_stats:
                 name, op, inputs = self._read(node)
                 arguments = {"name": name, "op": op, **{"input%d" % i: given for i, given in enumerate(inputs)}}
+                if node.scheduled_micros:
+                    arguments["waited_us"] = node.all_start_micros - node.scheduled_micros
                 duration = max(node.op_end_rel_micros, node.all_end_rel_micros, 1)
                 trace.event("X", "Op", op, pid, node.thread_id, node.all_start_micros, dur=duration, args=arguments)
                 sizes = [(_allocator(o.tensor_description.allocation_description.allocator_name), o.tensor_description.allocation_description.requested_bytes)

@@ -7,22 +7,20 @@
 #include <optional>
 #include <set>
 
-#include "absl/container/flat_hash_set.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "autodiff/gradients.h"
-#include "base/stopwatch.h"
 #include "client/interruptible.h"
 #include "client/placement_periods.h"
 #include "client/random_state.h"
+#include "client/step_stats.h"
+#include "client/trace_files.h"
 #include "kernel/device_env.h"
 #include "service/ask_kernels.h"
 #include "service/coordinator.h"
 #include "service/local_directory.h"
 #include "service/worker.h"
 #include "tensor/prepared.h"
-#include "tensor/tensor_proto.h"
 #include "wire/rewriter_config.h"
 
 namespace millrace {
@@ -83,90 +81,6 @@ StatusOr<CoordinatorOptions> OptionsFrom(const wire::ConfigProto& config) {
   return o;
 }
 
-// Entries for what was fetched without running: constants, and what was folded into some.
-void AddUnrun(absl::Span<const Output> feeds, absl::Span<const Output> fetches, absl::Span<const Tensor> values,
-              const std::string& device, std::vector<NodeTrace>* nodes) {
-  absl::flat_hash_set<std::string> ran;
-  for (const NodeTrace& t : *nodes) ran.insert(t.node);
-  for (size_t i = 0; i < fetches.size() && i < values.size(); ++i) {
-    const Output fetch = fetches[i];
-    if (std::find(feeds.begin(), feeds.end(), fetch) != feeds.end() || !ran.insert(fetch.node->name()).second) continue;
-    NodeTrace& t = nodes->emplace_back();
-    t.node = fetch.node->name();
-    t.op = fetch.node->op_name();
-    t.device = device;
-    t.start_nanos = t.end_nanos = RealNanos();
-    t.outputs.push_back({values[i].dtype(), values[i].shape(), static_cast<int64_t>(values[i].TotalBytes())});
-  }
-}
-
-// "node = Op(inputs)", the inputs of a node of the client's graph.
-std::string TimelineLabel(const Graph& graph, const NodeTrace& t) {
-  const Node* node = graph.Find(t.node);
-  std::vector<std::string> inputs;
-  if (node != nullptr && node->op_name() == t.op) {
-    for (const Output& input : node->inputs()) inputs.push_back(input.node->name());
-  }
-  return absl::StrCat(t.node, " = ", t.op, "(", absl::StrJoin(inputs, ", "), ")");
-}
-
-void FillStepStats(const Graph& graph, std::vector<NodeTrace> nodes, absl::Time now, wire::StepStats* stats) {
-  std::map<std::string, wire::DeviceStepStats> devices;
-  // Event times are micros since the epoch; the trace has the monotonic clock.
-  const int64_t offset_micros = absl::ToUnixMicros(now) - RealNanos() / 1000;
-  for (NodeTrace& t : nodes) {
-    wire::DeviceStepStats& d = devices[t.device];
-    wire::NodeExecStats n;
-    n.node_name = t.node;
-    n.timeline_label = TimelineLabel(graph, t);
-    n.all_start_micros = t.start_nanos / 1000 + offset_micros;
-    n.op_start_rel_micros = 0;
-    n.op_end_rel_micros = n.all_end_rel_micros = (t.end_nanos - t.start_nanos) / 1000;
-    n.all_start_nanos = t.start_nanos + offset_micros * 1000;
-    n.op_end_rel_nanos = n.all_end_rel_nanos = t.end_nanos - t.start_nanos;
-    n.thread_id = t.thread;
-    for (size_t i = 0; i < t.outputs.size(); ++i) {
-      wire::NodeOutput out;
-      out.slot = static_cast<int32_t>(i);
-      wire::TensorDescription& desc = out.tensor_description.Ensure();
-      desc.dtype = static_cast<int32_t>(t.outputs[i].dtype);
-      desc.shape.Ensure() = ShapeToProto(t.outputs[i].shape);
-      desc.allocation_description.Ensure().requested_bytes = t.outputs[i].bytes;
-      desc.allocation_description.Ensure().allocator_name = HostAllocator().name();
-      n.output.push_back(std::move(out));
-    }
-    d.node_stats.push_back(std::move(n));
-  }
-  for (auto& [name, d] : devices) {
-    d.device = name;
-    stats->dev_stats.push_back(std::move(d));
-  }
-}
-
-// What the step did to the host's memory, in TensorFlow's entry for what is no node: at most so much more in use than
-// at the start, and so much more at the end. Other steps of the process at the same time count too.
-void AddMemory(const AllocatorStats& before, int64_t start_nanos, absl::Time now, wire::StepStats* stats) {
-  const AllocatorStats after = HostAllocator().Stats();
-  if (stats->dev_stats.empty()) return;
-  const int64_t end_nanos = RealNanos();
-  const int64_t start_epoch_nanos = absl::ToUnixNanos(now) - (end_nanos - start_nanos);
-  wire::NodeExecStats n;
-  n.node_name = "_SOURCE";
-  n.timeline_label = "_SOURCE = NoOp";
-  n.all_start_nanos = start_epoch_nanos;
-  n.all_start_micros = start_epoch_nanos / 1000;
-  n.op_end_rel_nanos = n.all_end_rel_nanos = end_nanos - start_nanos;
-  n.op_end_rel_micros = n.all_end_rel_micros = n.all_end_rel_nanos / 1000;
-  wire::AllocatorMemoryUsed& memory = n.memory.emplace_back();
-  memory.allocator_name = HostAllocator().name();
-  memory.peak_bytes = std::max<int64_t>(0, after.peak_bytes_in_use - before.bytes_in_use);
-  memory.total_bytes = memory.peak_bytes;
-  memory.live_bytes = after.bytes_in_use - before.bytes_in_use;
-  memory.allocator_bytes_in_use = after.bytes_in_use;
-  std::vector<wire::NodeExecStats>& nodes = stats->dev_stats[0].node_stats;
-  nodes.insert(nodes.begin(), std::move(n));
-}
-
 // A session's own: kept by the session, and by who resets it.
 struct SessionCore {
   SessionCore(std::unique_ptr<ThreadPool> own_pool, std::vector<DeviceList> lists, const KernelRegistry* kernels)
@@ -208,12 +122,13 @@ class LocalSession final : public Session, public Interruptible {
  public:
   LocalSession(RefPtr<SharedGraph> graph, const wire::ConfigProto& config, CoordinatorOptions options,
                std::vector<DeviceList> workers, const KernelRegistry* kernels, const Determinism& determinism,
-               std::unique_ptr<ThreadPool> pool)
+               std::unique_ptr<ThreadPool> pool, TraceFiles trace_files)
       : graph_(graph),
         core_(std::make_shared<SessionCore>(std::move(pool), std::move(workers), kernels)),
         inter_op_threads_(InterOpThreads(config)),
         placement_(options.passes.placement),
-        periods_(config.placement_period) {
+        periods_(config.placement_period),
+        trace_files_(std::move(trace_files)) {
     options.env = &core_->env;
     options.inter_op_threads = inter_op_threads_.front();
     options.deterministic = determinism.on;
@@ -256,28 +171,22 @@ class LocalSession final : public Session, public Interruptible {
     const PlacementPeriods::Turn turn = periods_.Next();
     if (turn == PlacementPeriods::Turn::kPlace) core_->coordinator->ForgetCompiled();
     const bool is_asked_for = options && metadata && options->trace_level > wire::RunOptions::kNoTrace;
+    const int64_t written_as = trace_files_.is_on() ? trace_files_.Next() : -1;
     std::optional<StepTrace> trace;
-    if (is_asked_for || turn == PlacementPeriods::Turn::kMeasure) step.trace = &trace.emplace();
-    AllocatorStats before;
-    if (is_asked_for) {
-      HostAllocator().ResetPeak();
-      before = HostAllocator().Stats();
-    }
-    const int64_t start_nanos = RealNanos();
+    std::optional<StepMeasure> measure;
+    if (is_asked_for || written_as >= 0) measure.emplace();
+    if (measure || turn == PlacementPeriods::Turn::kMeasure) step.trace = &trace.emplace();
     const Status s = core_->coordinator->Run(step, feeds, feed_values, fetches, targets, outputs);
+    if (measure) measure->Stop();
     if (!step.trace || absl::IsCancelled(s)) return s;
     std::vector<NodeTrace> nodes = trace->Take();
     if (turn == PlacementPeriods::Turn::kMeasure) KeepCosts(nodes, *placement_);
-    if (is_asked_for) {
-      wire::StepStats& stats = metadata->step_stats.Ensure();
-      if (s.ok()) AddUnrun(feeds, fetches, *outputs, core_->coordinator->ListDevices().front().name, &nodes);
-      const absl::Time now = core_->env.Now();
-      {
-        const GraphReaderLock lock(&graph_->mu);
-        FillStepStats(graph_->graph, std::move(nodes), now, &stats);
-      }
-      AddMemory(before, start_nanos, now, &stats);
-    }
+    if (!measure) return s;
+    wire::RunMetadata traced;
+    if (s.ok()) AddUnrun(feeds, fetches, *outputs, core_->coordinator->ListDevices().front().name, &nodes);
+    measure->Fill(std::move(nodes), fetches, core_->env.Now(), &traced.step_stats.Ensure());
+    if (written_as >= 0 && s.ok()) trace_files_.Write(core_->env, written_as, traced);
+    if (is_asked_for) metadata->step_stats = std::move(traced.step_stats);
     return s;
   }
 
@@ -340,6 +249,7 @@ class LocalSession final : public Session, public Interruptible {
   const std::vector<int> inter_op_threads_;  // by RunOptions.inter_op_thread_pool
   const std::shared_ptr<PlacementState> placement_;
   PlacementPeriods periods_;
+  TraceFiles trace_files_;
 };
 
 Status CheckThreads(absl::string_view option, int32_t least, int32_t threads) {
@@ -379,8 +289,10 @@ StatusOr<std::unique_ptr<Session>> NewLocalSession(
   }
   MR_RETURN_IF_ERROR(CheckConfig(config));
   MR_ASSIGN_OR_RETURN(CoordinatorOptions options, OptionsFrom(config));
+  MR_ASSIGN_OR_RETURN(TraceFiles trace_files, TraceFiles::FromEnvironment());
   auto session = std::make_unique<LocalSession>(
-      std::move(graph), config, std::move(options), std::move(workers), kernels, determinism, std::move(pool));
+      std::move(graph), config, std::move(options), std::move(workers), kernels, determinism, std::move(pool),
+      std::move(trace_files));
   MR_RETURN_IF_ERROR(session->Connect());
   return std::unique_ptr<Session>(std::move(session));
 }

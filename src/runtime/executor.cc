@@ -8,6 +8,7 @@
 
 #include "absl/base/attributes.h"
 #include "base/help_point.h"
+#include "base/stopwatch.h"
 #include "kernel/device_env.h"
 #include "runtime/interrupt.h"
 #include "runtime/node_run.h"

@@ -43,6 +43,7 @@ Status RunSegment(const Plan& plan, int begin, int end, Frame& frame, StepContex
 // `frame` holds the arguments in its slots. Returns when the step is done; retvals stand in their slots. Only for plans
 // that are one segment.
 inline Status RunInOrder(const Plan& plan, Frame& frame, StepContext& step, const ExecutorOptions& options) {
+  if (__builtin_expect(options.trace != nullptr, 0)) options.trace->Watch(plan.graph());
   return RunSegment(plan, 0, static_cast<int>(plan.nodes().size()), frame, step, options);
 }
 

@@ -5,7 +5,8 @@
 #include <new>
 
 #include "absl/strings/match.h"
-#include "base/current_thread.h"
+#include "base/help_point.h"
+#include "base/stopwatch.h"
 #include "kernel/late_work.h"
 #include "runtime/interrupt.h"
 
@@ -76,26 +77,14 @@ void ClearDereferences(const std::vector<Dereference>& list, Slot* slots) {
 
 Status NoValue(int output) { return Internal("kernel gave output ", output, " no value"); }
 
-void RecordNode(StepTrace& trace, const PlanNode& n, const Slot* outputs, int64_t start_nanos) noexcept {
-  try {
-    NodeTrace t{
-        .node = n.info->name,
-        .op = n.info->op->name,
-        .device = n.info->device->name(),
-        .start_nanos = start_nanos,
-        .end_nanos = RealNanos(),
-        .thread = CurrentThread(),
-        .outputs = {}};
-    for (int o = 0; o < n.num_outputs; ++o) {
-      const Tensor& v = outputs[o].tensor;
-      if (v.IsInitialized()) {
-        t.outputs.push_back({v.dtype(), v.shape(), static_cast<int64_t>(v.TotalBytes())});
-      }
-    }
-    trace.Add(std::move(t));
-  } catch (const std::bad_alloc&) {
-    // The step goes on without the entry.
-  }
+Status ComputeTraced(const PlanNode& n, Slot* const* inputs, Slot* outputs, uint64_t dies, StepContext& step,
+                     StepTrace& trace) {
+  HelpMeter help;
+  const int64_t start = RealNanos();
+  MR_RETURN_IF_ERROR(ComputeNode(n, inputs, outputs, dies, step));
+  trace.Record({.node = n.info, .start_nanos = start, .helped_nanos = help.Take()},
+               {outputs, static_cast<size_t>(n.num_outputs)});
+  return absl::OkStatus();
 }
 
 }  // namespace millrace

@@ -4,7 +4,6 @@
 
 #include "base/exceptions.h"
 #include "base/stop_scope.h"
-#include "base/stopwatch.h"
 #include "kernel/cancellation.h"
 #include "kernel/tensor_access.h"
 #include "runtime/executor.h"
@@ -38,8 +37,6 @@ inline Status CheckOutputs(const PlanNode& n, const Slot* out) {
   return absl::OkStatus();
 }
 
-void RecordNode(StepTrace& trace, const PlanNode& n, const Slot* outputs, int64_t start_nanos) noexcept;
-
 // A tensor that was moved from still looks alive; here it does not.
 inline void MoveTensor(Tensor& from, Tensor* to) {
   *to = std::move(from);
@@ -52,17 +49,21 @@ inline void ClearSlot(Slot& s) {
 
 // Runs a synchronous kernel, with everything above. What it throws comes back as a status.
 __attribute__((always_inline)) inline Status ComputeNode(
-    const PlanNode& n, Slot* const* inputs, Slot* outputs, uint64_t dies, StepContext& step, StepTrace* trace) {
+    const PlanNode& n, Slot* const* inputs, Slot* outputs, uint64_t dies, StepContext& step) {
   KernelContext ctx(*n.info, inputs, outputs, dies, step);
-  const int64_t start = trace ? RealNanos() : 0;
   try {
     MR_RETURN_IF_ERROR(n.kernel->Compute(ctx));
   } catch (...) {
     return StatusFromException();
   }
-  MR_RETURN_IF_ERROR(CheckOutputs(n, outputs));
-  if (trace) RecordNode(*trace, n, outputs, start);
-  return absl::OkStatus();
+  return CheckOutputs(n, outputs);
+}
+Status ComputeTraced(const PlanNode& n, Slot* const* inputs, Slot* outputs, uint64_t dies, StepContext& step,
+                     StepTrace& trace);
+__attribute__((always_inline)) inline Status ComputeNode(
+    const PlanNode& n, Slot* const* inputs, Slot* outputs, uint64_t dies, StepContext& step, StepTrace* trace) {
+  if (__builtin_expect(trace != nullptr, 0)) return ComputeTraced(n, inputs, outputs, dies, step, *trace);
+  return ComputeNode(n, inputs, outputs, dies, step);
 }
 
 }  // namespace millrace

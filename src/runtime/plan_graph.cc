@@ -2,6 +2,7 @@
 #include "runtime/plan_graph.h"
 
 #include "absl/container/flat_hash_map.h"
+#include "kernel/edge_key.h"
 #include "kernel/random_stream.h"
 #include "runtime/node_run.h"
 #include "runtime/update_order.h"
@@ -100,6 +101,7 @@ class GraphReader {
     p->control = n.control_op();
     p->state_use = StateUseOf(n, *p->kernel);
     p->is_transfer = n.Is(OpTrait::kTransfer);
+    if (p->is_transfer) p->edge = n.Attr<int64_t>(kEdgeAttr).value_or(-1);
     p->enters_constant = n.IsConstantEnter();
     const bool needs_nothing = n.num_inputs() == 0 && n.control_inputs().empty();
     if (needs_nothing && p->kernel->OutputsNeverChange()) p->kind = PlannedNode::Kind::kOnce;

@@ -38,6 +38,7 @@ struct PlannedNode {
   StateUse state_use = StateUse::kNone;
   int frame = 0;         // the loop that the node runs in
   int output_frame = 0;  // the loop that its outputs are in
+  int64_t edge = -1;     // of a transfer: its number, which both sides have; -1: none
   NodeInfo info;
   std::shared_ptr<Kernel> kernel;  // of an argument none
   AsyncKernel* async = nullptr;    // `kernel`, when it is asynchronous

@@ -5,7 +5,6 @@
 
 #include "base/exceptions.h"
 #include "base/stopwatch.h"
-#include "runtime/trace.h"
 
 namespace millrace {
 namespace {
@@ -28,10 +27,10 @@ double Median(std::vector<int64_t> v) {
 PlanWidth::PlanWidth(const Plan& plan) : plan_(plan), may_have_width_(MayHaveWidth(*plan.graph())) {}
 
 Status PlanWidth::Run(StepContext& step, const ExecutorOptions& options, UseFrame fill, UseFrame take) {
-  if (may_have_width_ && options.inter_op_threads != 1 && options.trace == nullptr) {
+  if (may_have_width_ && options.inter_op_threads != 1) {
     const int width = plan_.nodes().front().info->device->thread_pool().parallelism();
     const int threads = options.inter_op_threads > 0 ? std::min(options.inter_op_threads, width) : width;
-    if (threads > 1) return RunOneWay(Choose(threads), step, options, fill, take);
+    if (threads > 1) return RunOneWay(Choose(threads, options.trace != nullptr), step, options, fill, take);
   }
   MR_ASSIGN_OR_RETURN(const HeldFrame frame, plan_.AcquireFrame());
   MR_RETURN_IF_ERROR(fill(plan_, *frame));
@@ -59,13 +58,13 @@ Status PlanWidth::RunOneWay(const Choice& choice, StepContext& step, const Execu
   return s;
 }
 
-PlanWidth::Choice PlanWidth::Choose(int threads) {
+PlanWidth::Choice PlanWidth::Choose(int threads, bool is_traced) {
   const int64_t run = runs_.fetch_add(1, std::memory_order_relaxed);
   const bool wide = is_wide_.load(std::memory_order_relaxed);
   if (run < next_look_.load(std::memory_order_relaxed) && !wide) return {};
   absl::MutexLock lock(&mu_);
   Choice as_decided{.kind = Kind::kAsDecided, .wide = wide ? wide_ : nullptr, .threads = threads};
-  if (run < next_look_.load(std::memory_order_relaxed) || is_busy_) return as_decided;
+  if (is_traced || run < next_look_.load(std::memory_order_relaxed) || is_busy_) return as_decided;
   is_busy_ = true;
   if (!in_trial_) return {.kind = Kind::kMeasured, .wide = nullptr, .threads = threads};
   if (in_order_nanos_.size() <= wide_nanos_.size()) {

@@ -36,7 +36,7 @@ class PlanWidth {
     std::shared_ptr<const Plan> wide;  // null: in order
     int threads = 1;
   };
-  Choice Choose(int threads);
+  Choice Choose(int threads, bool is_traced);  // a traced run shows what is decided, and is not measured
   Status RunOneWay(const Choice& choice, StepContext& step, const ExecutorOptions& options, UseFrame fill,
                    UseFrame take);
   void Ended(const Choice& choice, const NodeCosts& costs, int64_t nanos);

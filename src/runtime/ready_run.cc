@@ -14,6 +14,7 @@
 #include <deque>
 
 #include "base/help_point.h"
+#include "base/stopwatch.h"
 #include "base/thread_pool.h"
 #include "runtime/blocked_nodes.h"
 #include "runtime/interrupt.h"
@@ -41,6 +42,7 @@ class ReadyRun {
         options_(options),
         spare_(plan.frames().size()),
         random_(options.order_seed) {
+    if (options.trace) options.trace->Watch(plan.graph());
     absl::MutexLock lock(&mu_);
     Prepare(root_, 0, nullptr);
     Iteration& it = Begin(root_, &frame);
@@ -266,13 +268,14 @@ class ReadyRun {
         : run_(run),
           item_(item),
           inputs_(inputs),
+          thread_(run.options_.trace ? run.options_.trace->NoteThread() : 0),
           start_(run.options_.trace ? RealNanos() : 0),
           context_(*run.Node(item.node).info, inputs_.data(), &item.iteration->slot(run.Node(item.node).output_begin),
                    run.Node(item.node).dies, item.iteration->step) {}
     KernelContext& context() { return context_; }
     void End(Status s) {
       ended_ = true;
-      run_.EndAsync(item_, start_, std::move(s));
+      run_.EndAsync(item_, {run_.Node(item_.node).info, start_, 0, thread_, true}, std::move(s));
     }
     void LetGo() {
       if (holders_.fetch_sub(1, std::memory_order_acq_rel) > 1) return;
@@ -284,6 +287,7 @@ class ReadyRun {
     ReadyRun& run_;
     const Ready item_;
     const Inputs inputs_;
+    const uint32_t thread_;
     const int64_t start_;
     KernelContext context_;
     std::atomic<int> holders_{2};
@@ -324,12 +328,12 @@ class ReadyRun {
     return false;
   }
 
-  void EndAsync(const Ready& item, int64_t start, Status s) ABSL_LOCKS_EXCLUDED(mu_) {
+  void EndAsync(const Ready& item, const StepTrace::Run& traced, Status s) ABSL_LOCKS_EXCLUDED(mu_) {
     const PlanNode& n = Node(item.node);
     const Slot* outputs = &item.iteration->slot(n.output_begin);
     if (s.ok()) s = CheckOutputs(n, outputs);
     if (s.ok()) {
-      if (options_.trace) RecordNode(*options_.trace, n, outputs, start);
+      if (options_.trace) options_.trace->Record(traced, {outputs, static_cast<size_t>(n.num_outputs)});
       Garbage garbage;
       UnderLock([&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
         if (status_.ok()) Complete(item, nullptr);

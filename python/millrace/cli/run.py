@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`millrace run`, `trace` and `explain`: one step of a graph or SavedModel on arrays from files."""
+"""`millrace run` and `explain`: one step of a graph or SavedModel on arrays from files."""
 from __future__ import annotations
 
 import os
@@ -10,30 +10,28 @@ from typing import Any, Dict, List, NamedTuple, Tuple
 import numpy as np
 
 from millrace.cli import sources
-from millrace.cli.answers import Answer, each, sections, shape, table
+from millrace.cli.answers import Answer, each, sections, shape
 from millrace.framework.graph import Graph
 from millrace.framework.importer import import_graph_def
 from millrace.framework.session import Session
-from millrace.protos import definitions
 from millrace.saved_model import loader
 
 
 def add_to(commands: Any) -> None:
     """The commands' arguments."""
-    run = _command(commands, "run", _run, "runs a graph or SavedModel on .npy feeds",
+    run = step_command(commands, "run", _run, "runs a graph or SavedModel on .npy feeds",
                    "Runs a model: prints what it answers and how long that took.")
     run.add_argument("--out", metavar="DIR", help="write each output as DIR/NAME.npy")
     run.add_argument("--repeat", type=int, default=1, metavar="N", help="run N times and give the least, median and greatest time")
-    trace = _command(commands, "trace", _trace, "runs it once more with a trace: which op took how long",
-                     "Runs a model twice, traces the second step, and lists the ops that took longest.")
-    trace.add_argument("--out", metavar="FILE", help="write the trace for chrome://tracing or Perfetto")
-    _command(commands, "explain", _explain, "what the compiler makes of a step, and where each node would run",
+    step_command(commands, "explain", _explain, "what the compiler makes of a step, and where each node would run",
              "Compiles a step without running it: stages and their times, partitions, places and why.")
 
 
-def _command(commands: Any, name: str, function: Any, summary: str, description: str) -> Any:
+def step_command(commands: Any, name: str, function: Any, summary: str, description: str,
+                 path: str = "a GraphDef, a MetaGraphDef or a SavedModel's folder") -> Any:
+    """A command about a step of a model, with the arguments that say which."""
     parser = commands.add_parser(name, help=summary, description=description)
-    parser.add_argument("path", help="a GraphDef, a MetaGraphDef or a SavedModel's folder")
+    parser.add_argument("path", help=path)
     parser.add_argument("--tags", default="", help="of a SavedModel: which graph, as serve or serve,gpu")
     parser.add_argument("--signature", default="serving_default", help="of a SavedModel, unless --fetch names tensors")
     parser.add_argument("--feed", action="append", default=[], metavar="NAME=FILE", help=".npy file (or FILE.npz:ARRAY) for an input of the signature or a tensor")
@@ -47,7 +45,8 @@ class _Step(NamedTuple):
     feeds: Dict[str, Any]    # by tensor
 
 
-def _open(given: Any, session: Any) -> _Step:
+def open_step(given: Any, session: Any) -> _Step:
+    """The model in the session, and what is fed and fetched."""
     source = sources.open_source(given.path)
     meta = sources.meta_graph_of(source, given.tags)
     if source.kind == "saved_model" and os.path.isdir(source.path):
@@ -98,7 +97,7 @@ def _run(given: Any) -> Answer:
     if given.repeat < 1:
         raise ValueError("--repeat is %d, want at least 1" % given.repeat)
     with Graph().as_default(), Session() as session:
-        step = _open(given, session)
+        step = open_step(given, session)
         times: List[float] = []
         for _ in each(range(given.repeat), "running", "steps"):
             start = time.perf_counter()
@@ -119,33 +118,8 @@ def _run(given: Any) -> Answer:
     return Answer(facts, sections(*shown, took))
 
 
-def _trace(given: Any) -> Answer:
-    from millrace.timeline import Timeline
-    metadata = definitions.RunMetadata()  # type: ignore[attr-defined]
-    options = definitions.RunOptions(trace_level=3)  # type: ignore[attr-defined]
-    with Graph().as_default(), Session() as session:
-        step = _open(given, session)
-        session.run(list(step.fetches.values()), step.feeds)  # compiles
-        start = time.perf_counter()
-        session.run(list(step.fetches.values()), step.feeds, options=options, run_metadata=metadata)
-        seconds = time.perf_counter() - start
-    if given.out:
-        with open(given.out, "w") as file:
-            file.write(Timeline(metadata.step_stats).generate_chrome_trace_format())
-    by_op: Dict[str, List[int]] = {}
-    nodes = [n for d in metadata.step_stats.dev_stats for n in d.node_stats]
-    for node in nodes:
-        label = node.timeline_label
-        op = label.split(" = ")[1].split("(")[0] if " = " in label else node.node_name
-        by_op.setdefault(op, []).append(node.all_end_rel_micros)
-    ops = sorted(((op, len(t), sum(t)) for op, t in by_op.items()), key=lambda row: -row[2])
-    facts = {"seconds": seconds, "nodes": len(nodes), "ops": [{"op": o, "nodes": n, "micros": t} for o, n, t in ops], "trace": given.out}
-    text = "%d nodes in %.3f ms%s" % (len(nodes), seconds * 1e3, ", trace in %s" % given.out if given.out else "")
-    return Answer(facts, sections(text, table([(o, n, t) for o, n, t in ops[:30]], ("op", "nodes", "us"))))
-
-
 def _explain(given: Any) -> Answer:
     with Graph().as_default(), Session() as session:
-        step = _open(given, session)
+        step = open_step(given, session)
         text = session.explain(list(step.fetches.values()), list(step.feeds))
     return Answer({"text": text}, text.rstrip("\n"))

@@ -60,8 +60,8 @@ mixed_precision:
     tf.cast, and a loss that is scaled by hand
 experimental:
     what TensorFlow 1.x has
-profiler:
-    tf.RunMetadata with tf.python.client.timeline
+profiler: AdviceProto GraphNodeProto MultiGraphNodeProto OpLogProto ProfileOptionBuilder Profiler advise profile write_op_log
+    tf.profiler.record and tf.profiler.Trace
 types:
     tf.Tensor and tf.Variable
 train: DynamicLossScale FixedLossScale LossScale MixedPrecisionLossScaleOptimizer experimental

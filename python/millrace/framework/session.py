@@ -197,6 +197,9 @@ def _feed_error(feed_dict: Any, error: Exception) -> Optional[Exception]:
     return None
 
 
+recorders: List[Any] = []  # of steps, see profiler.record
+
+
 class BaseSession(_core.Session):
     """What Session and InteractiveSession have in common."""
 
@@ -238,6 +241,24 @@ class BaseSession(_core.Session):
         """
         if self._dead_handles:
             self._drop_dead_handles()
+        if recorders:
+            return self._run_recorded(fetches, feed_dict, options, run_metadata)
+        return self._run_once(fetches, feed_dict, options, run_metadata)
+
+    def _run_recorded(self, fetches: Any, feed_dict: Any, options: Any, run_metadata: Any) -> Any:
+        wanted = [(recorder, number) for recorder in recorders for number in (recorder.begin(self),) if number >= 0]
+        if not wanted:
+            return self._run_once(fetches, feed_dict, options, run_metadata)
+        from millrace.protos import definitions
+        options = definitions.RunOptions() if options is None else options.__class__.FromString(options.SerializeToString())  # type: ignore[attr-defined]
+        options.trace_level = options.FULL_TRACE
+        run_metadata = definitions.RunMetadata() if run_metadata is None else run_metadata  # type: ignore[attr-defined]
+        values = self._run_once(fetches, feed_dict, options, run_metadata)
+        for recorder, number in wanted:
+            recorder.end(number, run_metadata)
+        return values
+
+    def _run_once(self, fetches: Any, feed_dict: Any, options: Any, run_metadata: Any) -> Any:
         try:
             if options is None and run_metadata is None:
                 return self._run(fetches, feed_dict, self._resolver, None, None)
@@ -254,7 +275,7 @@ class BaseSession(_core.Session):
                 raise better from None
             if isinstance(error, ValueError):
                 raise
-        return self.run(fetches, _expand_feeds(self.graph, feed_dict), options, run_metadata)
+        return self._run_once(fetches, _expand_feeds(self.graph, feed_dict), options, run_metadata)
 
     def _drop_dead_handles(self) -> None:
         from millrace.ops.session_ops import delete_session_tensor

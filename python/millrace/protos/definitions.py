@@ -45,12 +45,14 @@ ConfigProto: 1 device_count map<string,int32>; 2 intra_op_parallelism_threads in
 DebugTensorWatch: 1 node_name string; 2 output_slot int32; 3 debug_ops *string; 4 debug_urls *string; 5 tolerate_debug_op_creation_failures bool
 DebugOptions: 4 debug_tensor_watch_opts *DebugTensorWatch; 10 global_step int64
 RunOptions: 1 trace_level enum; 2 timeout_in_ms int64; 3 inter_op_thread_pool int32; 5 output_partition_graphs bool; 6 debug_options DebugOptions; 7 report_tensor_allocations_upon_oom bool
-AllocationDescription: 1 requested_bytes int64; 2 allocated_bytes int64; 3 allocator_name string; 6 ptr uint64
+AllocationDescription: 1 requested_bytes int64; 2 allocated_bytes int64; 3 allocator_name string; 4 allocation_id int64; 5 has_single_reference bool; 6 ptr uint64
 TensorDescription: 1 dtype enum; 2 shape TensorShapeProto; 4 allocation_description AllocationDescription
-AllocatorMemoryUsed: 1 allocator_name string; 2 total_bytes int64; 3 peak_bytes int64; 4 live_bytes int64
+AllocationRecord: 1 alloc_micros int64; 2 alloc_bytes int64
+AllocatorMemoryUsed: 1 allocator_name string; 2 total_bytes int64; 3 peak_bytes int64; 4 live_bytes int64; 5 allocator_bytes_in_use int64; 6 allocation_records *AllocationRecord
+MemoryStats: 1 temp_memory_size int64; 2 device_temp_memory_size int64; 3 persistent_memory_size int64; 4 device_persistent_memory_size int64; 5 persistent_tensor_alloc_ids *int64; 6 device_persistent_tensor_alloc_ids *int64
 NodeOutput: 1 slot int32; 3 tensor_description TensorDescription
-NodeExecStats: 1 node_name string; 2 all_start_micros int64; 3 op_start_rel_micros int64; 4 op_end_rel_micros int64; 5 all_end_rel_micros int64; 6 memory *AllocatorMemoryUsed; 7 output *NodeOutput; 8 timeline_label string; 9 scheduled_micros int64; 10 thread_id uint32
-DeviceStepStats: 1 device string; 2 node_stats *NodeExecStats
+NodeExecStats: 1 node_name string; 2 all_start_micros int64; 3 op_start_rel_micros int64; 4 op_end_rel_micros int64; 5 all_end_rel_micros int64; 6 memory *AllocatorMemoryUsed; 7 output *NodeOutput; 8 timeline_label string; 9 scheduled_micros int64; 10 thread_id uint32; 11 referenced_tensor *AllocationDescription; 12 memory_stats MemoryStats; 13 all_start_nanos int64; 14 op_start_rel_nanos int64; 15 op_end_rel_nanos int64; 16 all_end_rel_nanos int64; 17 scheduled_nanos int64
+DeviceStepStats: 1 device string; 2 node_stats *NodeExecStats; 3 thread_names map<uint32,string>
 StepStats: 1 dev_stats *DeviceStepStats
 RunMetadata: 1 step_stats StepStats; 3 partition_graphs *GraphDef
 BytesList: 1 value *bytes

@@ -1,0 +1,346 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A traced step, and what can be said of it: why ops waited, the critical path, idle threads, memory.
+
+Times are nanoseconds from the step's beginning. What the fields of StepStats mean here: src/client/step_stats.h.
+"""
+from __future__ import annotations
+
+import bisect
+import itertools
+import re
+from typing import Any, Dict, Iterable, List, NamedTuple, Optional, Tuple
+
+_LABEL = re.compile(r"^(?P<name>.*?) = (?P<op>[^\s(]+)(?:\((?P<inputs>.*?)\))?(?: \[helpers (?P<helped>\d+) us\])?$")
+_SHORT = 1000  # a delay below it is nobody's fault
+
+
+class Label(NamedTuple):
+    """A timeline_label's parts."""
+    name: str
+    op: str
+    inputs: List[str]  # "^name" for an order alone
+    helped: int        # what other threads did of the op's work, in nanoseconds
+
+
+def read_label(text: str) -> Optional[Label]:
+    """The parts of "node = Op(input, ^control) [helpers N us]"; None when it has another form."""
+    found = _LABEL.match(text)
+    if found is None:
+        return None
+    inputs = [i for i in (found.group("inputs") or "").split(", ") if i]
+    return Label(found.group("name"), found.group("op"), inputs, 1000 * int(found.group("helped") or 0))
+
+
+class Run:
+    """One run of an op."""
+
+    def __init__(self, number: int, label: Label, device: str, thread: int, start: int, free: int, end: int, ready: int, outputs: List[Any]) -> None:
+        self.number, self.name, self.op, self.device, self.thread = number, label.name, label.op, device, thread
+        self.start, self.end, self.helped = start, end, label.helped
+        self.free = free    # when its thread could do something else: before `end` when the op waits by itself
+        self.ready = min(ready, start)
+        self.outputs = [_Output.read(o) for o in outputs]
+        self.input_names = label.inputs
+        self.inputs: List["Run"] = []
+        self.readers: List["Run"] = []
+        self.wait = ""      # why it began later than it could
+
+    @property
+    def is_asynchronous(self) -> bool:
+        """Whether it waits without a thread: a Recv, a queue."""
+        return self.free < self.end
+
+    @property
+    def delay(self) -> int:
+        """From when all it waits for was there to its beginning."""
+        return self.start - self.ready
+
+    @property
+    def made(self) -> int:
+        """The bytes that it allocated for its outputs."""
+        return sum(o.made for o in self.outputs)
+
+    def __repr__(self) -> str:
+        return "<%s '%s' from %.1f us for %.1f us>" % (self.op, self.name, self.start / 1e3, (self.end - self.start) / 1e3)
+
+
+class _Output(NamedTuple):
+    held: int    # bytes
+    made: int    # those that no input had
+    buffer: int  # the same number: the same memory
+
+    @staticmethod
+    def read(message: Any) -> "_Output":
+        allocation = message.tensor_description.allocation_description
+        return _Output(allocation.requested_bytes, allocation.allocated_bytes, allocation.ptr)
+
+
+class Idle(NamedTuple):
+    """A time in which a thread ran no op."""
+    thread: int
+    start: int
+    end: int
+    why: str
+    what: str  # the op that the reason is about, or ""
+
+
+class Held(NamedTuple):
+    """A piece of memory that an op allocated."""
+    run: Run
+    size: int
+    start: int
+    end: int  # when the last that reads it had ended
+
+
+class Step:
+    """One step from its StepStats (or the RunMetadata around it)."""
+
+    def __init__(self, stats: Any, name: str = "step") -> None:
+        stats = getattr(stats, "step_stats", stats)
+        self.name = name
+        self.threads: Dict[int, str] = {}
+        self.devices: List[str] = []
+        self.runs: List[Run] = []
+        self.fetched: List[str] = []
+        self.memory_peak = self.memory_growth = 0  # of the host, as the allocator counted
+        whole: Optional[Tuple[int, int]] = None
+        entries: List[Tuple[str, Any, Label]] = []
+        for device in stats.dev_stats:
+            self.devices.append(device.device)
+            self.threads.update({int(k): v for k, v in device.thread_names.items()})
+            for node in device.node_stats:
+                label = read_label(node.timeline_label) or Label(node.node_name, node.node_name, [], 0)
+                if label.name == "_SOURCE":
+                    whole = _start(node), _start(node) + _length(node, "all_end_rel")
+                    if node.memory:
+                        self.memory_peak, self.memory_growth = node.memory[0].peak_bytes, node.memory[0].live_bytes
+                elif label.name == "_SINK":
+                    self.fetched = label.inputs
+                else:
+                    entries.append((device.device, node, label))
+        entries.sort(key=lambda e: _start(e[1]))
+        ends = [_start(n) + _length(n, "all_end_rel") for _, n, _ in entries]
+        self.start = whole[0] if whole else min((_start(n) for _, n, _ in entries), default=0)
+        self.length = (whole[1] if whole else max(ends, default=0)) - self.start
+        for device_name, node, label in entries:
+            start, length = _start(node) - self.start, _length(node, "all_end_rel")
+            ready = (node.scheduled_nanos or 1000 * node.scheduled_micros or _start(node)) - self.start
+            self.runs.append(Run(len(self.runs), label, device_name, node.thread_id, start, start + _length(node, "op_end_rel"), start + length,
+                                 ready, list(node.output)))
+        self._connect()
+        self._by_thread = self._threads()
+        for run in self.runs:
+            run.wait = self._why(run)
+
+    # ---- how it hangs together ----
+
+    def _connect(self) -> None:
+        """A node of a loop has several runs: who reads it had the last that was over."""
+        runs: Dict[str, List[Run]] = {}
+        for run in self.runs:
+            runs.setdefault(run.name, []).append(run)
+        starts = {name: [r.start for r in of] for name, of in runs.items()}  # ascending
+        ends = {name: [r.end for r in of] for name, of in runs.items()}      # a node's runs do not overtake each other
+        for run in self.runs:
+            for name in run.input_names:
+                name = name.lstrip("^")
+                if name not in runs:
+                    continue  # a constant, a feed, a variable: nothing ran for it
+                # A Recv is under way before its Send begins, and may end before it does.
+                at = (bisect.bisect_right(starts[name], run.end) if run.is_asynchronous else bisect.bisect_right(ends[name], run.start)) - 1
+                if at >= 0 and runs[name][at] is not run:
+                    run.inputs.append(runs[name][at])
+                    runs[name][at].readers.append(run)
+
+    def _threads(self) -> Dict[int, List[Run]]:
+        """What each thread ran, in order."""
+        by_thread: Dict[int, List[Run]] = {}
+        for run in self.runs:
+            if run.thread and not run.is_asynchronous:
+                by_thread.setdefault(run.thread, []).append(run)
+        return by_thread
+
+    def _busy(self, thread: int, start: int, end: int) -> List[Tuple[int, Run]]:
+        """(nanoseconds, run) of what a thread did in a time."""
+        runs = self._by_thread.get(thread, [])
+        found = []
+        for run in itertools.islice(runs, _first(runs, start), None):
+            if run.start >= end:
+                break
+            shared = min(run.free, end) - max(run.start, start)
+            if shared > 0:
+                found.append((shared, run))
+        return found
+
+    def _why(self, run: Run) -> str:
+        if run.delay < _SHORT:
+            return ""
+        busy = self._busy(run.thread, run.ready, run.start)
+        if 2 * sum(t for t, _ in busy) >= run.delay:
+            longest = max(busy, key=lambda b: b[0])[1]
+            return "its thread ran %s%s" % (longest.name, " and %d more" % (len(busy) - 1) if len(busy) > 1 else "")
+        last = max(run.inputs, key=lambda r: r.end, default=None)
+        if last is not None and last.thread and last.thread != run.thread:
+            return "handed over to another thread by %s" % last.name
+        return "no thread was free or awake for it"
+
+    # ---- the critical path ----
+
+    def critical_path(self) -> List[Run]:
+        """What the end of the step waited for, first to last: of each op the input that came last, or what its thread ran before it."""
+        before: Dict[int, Run] = {}
+        for runs in self._by_thread.values():
+            for earlier, later in zip(runs, runs[1:]):
+                before[later.number] = earlier
+        path: List[Run] = []
+        run = max(self.runs, key=lambda r: r.end, default=None)
+        seen = set()
+        while run is not None and run.number not in seen:
+            seen.add(run.number)
+            path.append(run)
+            candidates = list(run.inputs)
+            if run.number in before:
+                candidates.append(before[run.number])
+            run = max((c for c in candidates if c.number not in seen), key=lambda r: r.end, default=None)
+        return path[::-1]
+
+    def longest_chain(self) -> int:
+        """The time of the longest chain of ops that need each other: what no number of threads can shorten."""
+        chains: List[int] = []
+        for run in self.runs:  # in the order of their starts
+            own = run.end - run.start if not run.is_asynchronous else 0
+            chains.append(own + max((chains[i.number] for i in run.inputs if i.number < run.number), default=0))
+        return max(chains, default=0)
+
+    def on_path(self, path: List[Run]) -> List[Tuple[Run, int, int]]:
+        """(run, nanoseconds of it that count, gap before it): sums to the path's end."""
+        rows, at = [], 0
+        for run in path:
+            start = max(run.start, at) if run.end > at else at
+            rows.append((run, max(run.end - start, 0), max(start - at, 0)))
+            at = max(at, run.end)
+        return rows
+
+    # ---- idle threads ----
+
+    def idle(self) -> List[Idle]:
+        """The times in which threads ran no op, and why."""
+        helped = [r for r in self.runs if r.helped]
+        first = min((r.start for r in self.runs), default=0)
+        last = max((r.end for r in self.runs), default=0)
+        found: List[Idle] = []
+
+        def add(thread: int, start: int, end: int, why: str, what: str = "") -> None:
+            if end - start >= _SHORT:
+                found.append(Idle(thread, start, end, why, what))
+
+        def no_op(thread: int, start: int, end: int, why: str, what: str = "") -> None:
+            """Meanwhile it may have taken parts of the work of ops of other threads."""
+            if end - start < _SHORT:
+                return
+            for run in helped:
+                if run.thread != thread and run.start < end and run.end > start:
+                    add(thread, start, max(start, run.start), why, what)
+                    add(thread, max(start, run.start), min(end, run.end), "may have helped", run.name)
+                    start = min(end, run.end)
+            add(thread, start, end, why, what)
+
+        for thread, runs in self._by_thread.items():
+            add(thread, 0, first, "before the first op: feeds, and of a new step its compilation")
+            at = first
+            for run in runs:
+                if run.start > at:
+                    ready = min(max(run.ready, at), run.start)
+                    blamed = max(run.inputs, key=lambda r: r.end, default=None)
+                    if blamed is None:
+                        no_op(thread, at, ready, "nothing was ready")
+                    elif blamed.is_asynchronous:
+                        no_op(thread, at, ready, "waited for a value on its way", blamed.name)
+                    else:
+                        no_op(thread, at, ready, "nothing was ready: waited for", blamed.name)
+                    no_op(thread, ready, run.start, "between ops: hand-over, release of memory", run.name)
+                at = max(at, run.free)
+            no_op(thread, at, max(last, at), "no more work for it")
+            add(thread, max(last, at), self.length, "after the last op: fetches")
+        return found
+
+    # ---- memory ----
+
+    def memory(self) -> List[Held]:
+        """What ops allocated for outputs, and until when it was read. Buffers that pass from op to op are one piece."""
+        pieces: List[Held] = []
+        of_run: Dict[int, Dict[int, int]] = {}  # run, buffer: the piece
+        fetched = set(self.fetched)
+        for run in self.runs:
+            mine = of_run.setdefault(run.number, {})
+            known = {b: p for given in run.inputs for b, p in of_run.get(given.number, {}).items()}
+            for output in run.outputs:
+                if output.made:
+                    mine[output.buffer] = len(pieces)
+                    pieces.append(Held(run, output.made, run.start, run.end))
+                elif output.buffer in known:
+                    mine[output.buffer] = known[output.buffer]
+            is_kept = run.name in fetched or not run.readers
+            end = self.length if is_kept else max(r.end for r in run.readers)
+            for piece in mine.values():
+                pieces[piece] = pieces[piece]._replace(end=max(pieces[piece].end, end))
+        return pieces
+
+    def memory_over_time(self, pieces: Optional[List[Held]] = None) -> List[Tuple[int, int]]:
+        """(nanoseconds, bytes held from then on)."""
+        changes: Dict[int, int] = {}
+        for piece in self.memory() if pieces is None else pieces:
+            changes[piece.start] = changes.get(piece.start, 0) + piece.size
+            changes[piece.end] = changes.get(piece.end, 0) - piece.size
+        line, total = [(0, 0)], 0
+        for when in sorted(changes):
+            total += changes[when]
+            line.append((when, total))
+        return line
+
+    def peak(self) -> Tuple[int, int, List[Held]]:
+        """(when, bytes, who held them, the largest first)."""
+        pieces = self.memory()
+        when, most = max(self.memory_over_time(pieces), key=lambda p: p[1])
+        return when, most, sorted((p for p in pieces if p.start <= when < p.end), key=lambda p: -p.size)
+
+
+class OfOp(NamedTuple):
+    """Sums over runs."""
+    op: str
+    runs: int
+    nanos: int   # that threads spent on it
+    helped: int  # that other threads spent on it
+    waited: int  # asynchronously
+    delay: int   # before it
+    made: int    # bytes
+
+
+def by(runs: Iterable[Run], key: str) -> List[OfOp]:
+    """Sums by "op" or "name" of runs, the longest first."""
+    sums: Dict[str, List[int]] = {}
+    for run in runs:
+        of = sums.setdefault(getattr(run, key), [0] * 6)
+        for i, value in enumerate((1, run.free - run.start, run.helped, run.end - run.free, run.delay, run.made)):
+            of[i] += value
+    return sorted((OfOp(name, *of) for name, of in sums.items()), key=lambda o: -(o.nanos + o.helped))
+
+
+def _start(node: Any) -> int:
+    return int(node.all_start_nanos or 1000 * node.all_start_micros)
+
+
+def _length(node: Any, field: str) -> int:
+    return int(getattr(node, field + "_nanos") or 1000 * getattr(node, field + "_micros"))
+
+
+def _first(runs: List[Run], start: int) -> int:
+    """The last run of a thread that begins at `start` or earlier."""
+    low, high = 0, len(runs)
+    while low < high:
+        middle = (low + high) // 2
+        if runs[middle].start <= start:
+            low = middle + 1
+        else:
+            high = middle
+    return max(low - 1, 0)

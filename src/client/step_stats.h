@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a traced step did, in the messages that TensorFlow's tools read.
+#pragma once
+
+#include <vector>
+
+#include "absl/time/time.h"
+#include "base/status.h"
+#include "graph/graph.h"
+#include "runtime/trace.h"
+#include "tensor/allocator.h"
+#include "wire/step_stats.h"
+
+namespace millrace {
+
+// Measures one step, from its making to Stop.
+class StepMeasure {
+ public:
+  StepMeasure();
+  void Stop();
+
+  // After Stop; it is `now`. Entries of nodes:
+  //   all_start      when the kernel began; the other times count from here
+  //   scheduled      when the last of what it waits for had ended, in the clock of all_start; when it waits for nothing
+  //                  that ran: when the first op of the step began
+  //   op_end_rel     when its thread was free again; all_end_rel: when its outputs were there
+  //   timeline_label "node = Op(inputs)": the nodes of the compiled step that it waited for, "^node" for an order
+  //   alone;
+  //                  a Recv waits for its Send. Then " [helpers N us]" when other threads took parts of its work
+  //   memory         the bytes of outputs that nothing else had yet
+  // Of the first device `_SOURCE` is the step as a whole (memory: of the host, by how much it grew; other steps of the
+  // process count too), and `_SINK` waits for what was fetched.
+  void Fill(std::vector<NodeTrace> nodes, absl::Span<const Output> fetches, absl::Time now,
+            wire::StepStats* stats) const;
+
+ private:
+  AllocatorStats before_, after_;
+  int64_t start_nanos_ = 0, end_nanos_ = 0;
+};
+
+// Entries for what was fetched without running: constants, and what was folded into some.
+void AddUnrun(absl::Span<const Output> feeds, absl::Span<const Output> fetches, absl::Span<const Tensor> values,
+              const std::string& device, std::vector<NodeTrace>* nodes);
+
+}  // namespace millrace

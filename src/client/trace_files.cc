@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "client/trace_files.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdlib>
+
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_format.h"
+#include "absl/strings/str_split.h"
+#include "base/logging.h"
+
+namespace millrace {
+namespace {
+
+constexpr char kFolder[] = "MILLRACE_TRACE", kSteps[] = "MILLRACE_TRACE_STEPS", kUsualSteps[] = "0-49";
+
+StatusOr<std::vector<std::pair<int64_t, int64_t>>> ReadSteps(absl::string_view text) {
+  std::vector<std::pair<int64_t, int64_t>> steps;
+  for (absl::string_view part : absl::StrSplit(text, ',')) {
+    const std::vector<absl::string_view> ends = absl::StrSplit(part, '-');
+    int64_t from = 0, to = 0;
+    if (ends.size() > 2 || !absl::SimpleAtoi(ends.front(), &from) || !absl::SimpleAtoi(ends.back(), &to) || from < 0 ||
+        to < from) {
+      return InvalidArgument(kSteps, ": '", part, "' is no step and no range of steps, want such as 0-9,100");
+    }
+    steps.emplace_back(from, to);
+  }
+  return steps;
+}
+
+Status WriteWhole(Env& env, const std::string& path, absl::string_view data) {
+  MR_ASSIGN_OR_RETURN(const std::unique_ptr<WritableFile> file, env.NewWritableFile(path));
+  MR_RETURN_IF_ERROR(file->Append(data));
+  return file->Close();
+}
+
+}  // namespace
+
+StatusOr<TraceFiles> TraceFiles::FromEnvironment() {
+  static std::atomic<int64_t> sessions{0};
+  TraceFiles files;
+  const char* const folder = std::getenv(kFolder);
+  if (folder == nullptr || *folder == '\0') return files;
+  const char* const steps = std::getenv(kSteps);
+  MR_ASSIGN_OR_RETURN(files.steps_, ReadSteps(steps == nullptr ? kUsualSteps : steps));
+  files.folder_ = folder;
+  files.session_ = sessions++;
+  return files;
+}
+
+int64_t TraceFiles::Next() {
+  const int64_t step = next_.fetch_add(1, std::memory_order_relaxed);
+  const bool is_wanted =
+      std::any_of(steps_.begin(), steps_.end(), [&](const auto& s) { return s.first <= step && step <= s.second; });
+  return is_wanted ? step : -1;
+}
+
+void TraceFiles::Write(Env& env, int64_t step, const wire::RunMetadata& metadata) const {
+  const std::string path = absl::StrFormat("%s/trace-%d-%d-%06d.pb", folder_, ::getpid(), session_, step);
+  Status s = env.CreateDirs(folder_);
+  if (s.ok()) s = WriteWhole(env, path, wire::Encode(metadata));
+  if (!s.ok()) LogWarning("the trace of a step is not written: ", s.message());
+}
+
+}  // namespace millrace

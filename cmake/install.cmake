@@ -15,6 +15,9 @@ endforeach()
 install(TARGETS ${libraries} EXPORT millrace_targets
         LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR}
         INCLUDES DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
+if(TARGET millrace_grpc)  # found there by the library itself: nobody links it
+  install(TARGETS millrace_grpc LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
+endif()
 install(TARGETS tensorflow_1 tensorflow_2 LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
 # What -ltensorflow means is the program's choice: without one, today's form.
 foreach(link libtensorflow.so=libtensorflow.so.2 libtensorflow_framework.so=libtensorflow.so.2

@@ -5,7 +5,7 @@
   tools/tidy.py [ROOT]
 
 Every #include in src/ obeys src/layers.txt; every file states its licence; headers have #pragma once; src/ holds no
-CHECK, assert or abort; threads, clocks, sockets and the default Env are named in base/ alone; nothing is named util,
+CHECK, assert or abort; gRPC is named by its transport alone; threads, clocks, sockets and the default Env are named in base/ alone; nothing is named util,
 misc or common. Files that are too long are warned about. Prints
 path:line: message, and exits with 1 when an error was found.
 """
@@ -19,6 +19,8 @@ LICENCE = "SPDX-License-Identifier: Apache-2.0"
 LICENSED = (".h", ".cc", ".c", ".cu", ".py", ".pyi", ".cmake", ".sh", "CMakeLists.txt")
 BAD_STEMS = re.compile(r"(^|_)(utils?|misc|common)$")
 INCLUDE = re.compile(r'^\s*#\s*include\s*"([^"]+)"')
+GRPC_INCLUDE = re.compile(r'^\s*#\s*include\s*[<"]grpc(?:pp)?/')
+GRPC_FOLDER = os.path.join("src", "cluster", "grpc")
 FATAL = re.compile(r"(?<![\w.>])(?:std::)?(CHECK(?:_[A-Z]+)?|DCHECK(?:_[A-Z]+)?|assert|abort)\s*\(")
 # What Env stands for, so that a simulated world can take its place.
 OUTSIDE = re.compile(
@@ -108,6 +110,8 @@ class Tidy:
             self.check_header(path, lines)
         if len(lines) - 1 > MAX_LINES:
             self.warn(path, MAX_LINES, f"{len(lines) - 1} lines: split the file by meaning")
+        if path.endswith((".h", ".cc", ".c")) and os.path.dirname(path) != GRPC_FOLDER:
+            self.check_grpc(path, lines)
         if path.startswith("src" + os.sep) and path.endswith((".h", ".cc")):
             self.check_includes(path, lines)
             if not path.endswith("_test.cc"):
@@ -140,6 +144,11 @@ class Tidy:
                     self.error(path, line_number, f"only capi includes the public header {target}")
             elif target.startswith("..") or os.path.exists(os.path.join(self.root, os.path.dirname(path), target)):
                 self.error(path, line_number, f'write the path of "{target}" from src/')
+
+    def check_grpc(self, path, lines):
+        for line_number, line in enumerate(lines, 1):
+            if GRPC_INCLUDE.match(line):
+                self.error(path, line_number, f"only {GRPC_FOLDER} includes gRPC's headers")
 
     def check_fatal(self, path, text):
         code = without_comments_and_strings(text)

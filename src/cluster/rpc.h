@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "absl/functional/any_invocable.h"
 #include "absl/strings/cord.h"
@@ -42,6 +43,7 @@ struct RpcContext {
   std::string peer;                                   // who calls, for logs and errors
   absl::Duration timeout = absl::InfiniteDuration();  // that the caller has left
   CancellationManager* cancellation = nullptr;  // never null; cancelled when the caller gives up; lives until the reply
+  std::vector<std::string> peer_names;  // in the certificate that the caller has shown: alternative names, common name
 };
 
 // What a server does with calls. May be called concurrently, on threads of the transport: must not wait.

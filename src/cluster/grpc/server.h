@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <memory>
+
+#include "base/env.h"
+#include "cluster/rpc.h"
+#include "cluster/rpc_options.h"
+
+namespace millrace::grpc_transport {
+
+// Not to be destroyed by its own handler.
+StatusOr<std::unique_ptr<RpcServer>> NewServer(Env& env, const RpcServerOptions& server_options,
+                                               const RpcTransportOptions& options, RpcHandler* handler);
+
+}  // namespace millrace::grpc_transport

@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+// The transport, and the function by which it leaves this library.
+#include "absl/strings/string_view.h"
+#include "cluster/grpc/channel.h"
+#include "cluster/grpc/credentials.h"
+#include "cluster/grpc/poller.h"
+#include "cluster/grpc/server.h"
+#include "cluster/transport_library.h"
+
+namespace millrace::grpc_transport {
+namespace {
+
+class GrpcTransport final : public RpcTransport {
+ public:
+  GrpcTransport(Env& env, const RpcTransportOptions& options) : env_(env), options_(options) {}
+
+  StatusOr<std::unique_ptr<RpcServer>> Listen(const RpcServerOptions& options, RpcHandler* handler) override {
+    return NewServer(env_, options, options_, handler);
+  }
+
+  StatusOr<std::unique_ptr<RpcChannel>> Connect(const std::string& address) override {
+    absl::MutexLock lock(&mu_);
+    if (poller_ == nullptr) {
+      auto poller = std::make_unique<Poller>(env_, std::make_unique<grpc::CompletionQueue>());
+      MR_RETURN_IF_ERROR(poller->Start(options_.completion_threads));
+      poller_ = std::move(poller);
+    }
+    return NewChannel(env_, *poller_, address, options_);
+  }
+
+ private:
+  Env& env_;
+  const RpcTransportOptions options_;
+  absl::Mutex mu_;
+  std::unique_ptr<Poller> poller_ ABSL_GUARDED_BY(mu_);  // of all channels
+};
+
+}  // namespace
+}  // namespace millrace::grpc_transport
+
+extern "C" __attribute__((visibility("default"))) const char* MR_NewGrpcTransport(
+    const char* version, millrace::Env* env, const millrace::RpcTransportOptions* options,
+    millrace::RpcTransport** transport, millrace::Status* status) {
+  using namespace millrace;  // NOLINT: the function is outside of every namespace
+  if (absl::string_view(version) != kTransportLibraryVersion) return kTransportLibraryVersion;
+  *status = grpc_transport::CheckCredentials(*options);
+  if (status->ok()) *transport = new grpc_transport::GrpcTransport(*env, *options);
+  return kTransportLibraryVersion;
+}

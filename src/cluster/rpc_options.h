@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a process says of itself when it makes a transport: who it is, whom it trusts, how soon a silent peer is dead.
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "absl/time/time.h"
+
+namespace millrace {
+
+// Texts in PEM form. Both sides show a certificate that the authority has signed, or there is no connection (TLS 1.2 or
+// newer).
+struct RpcCredentials {
+  std::string authority;    // the CA's certificate
+  std::string certificate;  // ours; the CA's intermediate ones may follow
+  std::string key;          // ours
+};
+
+struct RpcTransportOptions {
+  std::optional<RpcCredentials> credentials;  // nothing: neither encrypted nor authenticated
+  std::string server_name;                    // that a server's certificate must have, instead of its host's name
+  bool allow_insecure_remote = false;         // whether to listen without credentials where other hosts can reach
+  // A peer that answers no ping for `keepalive_timeout` is dead: its calls end as Unavailable.
+  absl::Duration keepalive_interval = absl::Seconds(1);
+  absl::Duration keepalive_timeout = absl::Seconds(10);
+  int completion_threads = 0;  // of a server, and of all channels together; 0: by the number of processors
+};
+
+}  // namespace millrace

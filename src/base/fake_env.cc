@@ -5,6 +5,8 @@
 #include <cstring>
 #include <utility>
 
+#include "base/this_world.h"
+
 namespace millrace {
 namespace {
 
@@ -115,7 +117,11 @@ class FakeEnv::Reader final : public RandomAccessFile {
   const uint64_t size_;
 };
 
-FakeEnv::FakeEnv(uint64_t seed) : folders_({"", "/"}), random_(seed), scheduler_(seed) {}
+FakeEnv::FakeEnv(uint64_t seed) : folders_({"", "/"}), random_(seed), scheduler_(seed) { EnterWorld(this); }
+
+FakeEnv::~FakeEnv() {
+  if (Env* const world = EnterWorld(nullptr); world != this) EnterWorld(world);
+}
 
 Status FakeEnv::BeginRead() const {
   return crash_at_ && operations_ > *crash_at_ ? Unavailable("the simulated machine has crashed") : absl::OkStatus();
@@ -204,10 +210,18 @@ int64_t FakeEnv::MonotonicNanos() { return scheduler_.now(); }
 
 void FakeEnv::Schedule(absl::AnyInvocable<void() &&> fn) { ScheduleAfter(absl::ZeroDuration(), std::move(fn)); }
 
-Status FakeEnv::StartThread(absl::AnyInvocable<void() &&> fn) { return scheduler_.StartThread(std::move(fn)); }
+Status FakeEnv::StartThread(absl::AnyInvocable<void() &&> fn) {
+  return scheduler_.StartThread([this, fn = std::move(fn)]() mutable {
+    EnterWorld(this);
+    std::move(fn)();
+  });
+}
 
 Env::TimerId FakeEnv::StartTimer(absl::Duration period, absl::AnyInvocable<bool()> fn) {
-  return scheduler_.AddEvent(absl::ToInt64Nanoseconds(period), std::move(fn));
+  return scheduler_.AddEvent(absl::ToInt64Nanoseconds(period), [this, fn = std::move(fn)]() mutable {
+    EnterWorld(this);
+    return fn();
+  });
 }
 
 void FakeEnv::StopTimer(TimerId id) { scheduler_.RemoveEvent(id); }

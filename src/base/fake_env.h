@@ -30,7 +30,8 @@ namespace millrace {
 
 class FakeEnv final : public Env {
  public:
-  explicit FakeEnv(uint64_t seed = 1);
+  explicit FakeEnv(uint64_t seed = 1);  // the world of this thread too (base/this_world.h)
+  ~FakeEnv() override;
 
   // What is left after a power loss of all that was not durable.
   enum class Survival {

@@ -33,8 +33,9 @@ uint64_t Mix(uint64_t z) {
 
 }  // namespace
 
-// Who runs holds the baton: a waiter that was let go on, or whoever called its way in. The thread of events holds it in
-// between.
+// Who runs holds the baton: a waiter that was let go on, or whoever called its way in. The thread that runs events
+// holds it in between. An event that waits keeps its thread, like everybody who waits; another runs events from then
+// on.
 struct SimScheduler::Impl {
   struct Event {
     int64_t id = 0;
@@ -45,11 +46,12 @@ struct SimScheduler::Impl {
 
   struct Waiter {
     Waiter(absl::FunctionRef<bool()> r, int64_t until, uint64_t number, bool outside)
-        : ready(r), deadline(until), serial(number), is_outside(outside) {}
+        : ready(r), deadline(until), serial(number), is_outside(outside), thread(std::this_thread::get_id()) {}
     const absl::FunctionRef<bool()> ready;
     const int64_t deadline;  // kNever: none
     const uint64_t serial;
     const bool is_outside;
+    const std::thread::id thread;
     bool may_go = false;
     std::condition_variable wake;
   };
@@ -64,13 +66,18 @@ struct SimScheduler::Impl {
   uint64_t next_serial = 0;
   Events events;
   std::map<int64_t, Events::iterator> by_id;  // of the events that wait
-  int64_t running_id = 0;                     // of the event that runs
-  bool again = false;                         // that one has not been removed
-  std::vector<Waiter*> waiters;               // in the order of their coming
+  struct Running {
+    std::thread::id thread;
+    bool again = true;  // it has not been removed
+  };
+  std::map<int64_t, Running> running;  // the event that runs, and those that wait within
+  std::vector<Waiter*> waiters;        // in the order of their coming
   std::condition_variable events_wake;
   bool events_may_run = false, stopping = false;
-  std::thread event_thread;  // from the first wait on
-  int64_t threads = 0;       // of StartThread, that have not ended
+  std::thread::id runner;               // of the thread that runs events, from the first wait on
+  std::vector<std::thread::id> spares;  // whose event waited, and has ended
+  std::vector<std::thread> event_threads;
+  int64_t threads = 0;  // of StartThread, that have not ended
   std::vector<std::thread> started;
 
   uint64_t Draw() { return Mix(random += 0x9e3779b97f4a7c15u); }
@@ -93,7 +100,7 @@ struct SimScheduler::Impl {
 
   void LetEventsRun() {
     events_may_run = true;
-    events_wake.notify_one();
+    events_wake.notify_all();
   }
 
   // Those that may go on now. Asks outside of the lock: conditions take locks of their own.
@@ -120,8 +127,7 @@ struct SimScheduler::Impl {
     Event& event = node.mapped();
     by_id.erase(event.id);
     Remember(static_cast<uint64_t>(event.id));
-    const int64_t outer = std::exchange(running_id, event.id);
-    const bool outer_again = std::exchange(again, true);
+    running[event.id].thread = std::this_thread::get_id();
     lock.unlock();
     bool once_more = false;
     try {
@@ -130,67 +136,89 @@ struct SimScheduler::Impl {
       LogError("an event threw: ", e.what());
       once_more = event.period > 0;
     }
-    if (!once_more) event.fn = nullptr;
     lock.lock();
-    if (once_more && again) Insert(now + std::max<int64_t>(event.period, 1), std::move(event));
-    running_id = outer;
-    again = outer_again;
-    if (event.fn != nullptr) {
+    const auto self = running.find(event.id);
+    once_more &= self->second.again;
+    if (once_more) {
+      Insert(now + std::max<int64_t>(event.period, 1), std::move(event));
+    } else {
       lock.unlock();
       event.fn = nullptr;
       lock.lock();
     }
+    running.erase(self);
   }
 
-  // On the thread of events: until `own`, of an event that waits, goes on; null: until the end.
-  void Run(std::unique_lock<std::mutex>& lock, const Waiter* own) {
-    while (!stopping) {
-      if (!events_may_run) {
-        events_wake.wait(lock, [this] { return events_may_run || stopping; });
-        continue;
-      }
-      const std::vector<Waiter*> able = AskWaiters(lock);
-      const bool due = !events.empty() && events.begin()->first.first <= now;
-      if (const size_t n = able.size() + (due ? 1 : 0); n > 0) {
-        const size_t pick = n == 1 ? 0 : static_cast<size_t>(Draw() % n);
-        if (pick == able.size()) {
-          RunFirst(lock);
-          continue;
-        }
-        Let(able[pick]);
-        if (able[pick] == own) return;
-        events_may_run = false;
-      } else if (!Pass()) {
-        // The end of all things. Nobody but the outside can say what that means.
-        const auto outside = std::find_if(waiters.begin(), waiters.end(), [](Waiter* w) { return w->is_outside; });
-        if (outside != waiters.end()) Let(*outside);
-        events_may_run = false;
-      }
+  // Lets something happen. REQUIRES: this thread is the one that runs events, and they may run.
+  void Next(std::unique_lock<std::mutex>& lock) {
+    const std::vector<Waiter*> able = AskWaiters(lock);
+    const bool due = !events.empty() && events.begin()->first.first <= now;
+    if (const size_t n = able.size() + (due ? 1 : 0); n > 0) {
+      const size_t pick = n == 1 ? 0 : static_cast<size_t>(Draw() % n);
+      if (pick == able.size()) return RunFirst(lock);
+      events_may_run = false;
+      Let(able[pick]);
+    } else if (!Pass()) {
+      // The end of all things. Nobody but the outside can say what that means.
+      events_may_run = false;
+      const auto outside = std::find_if(waiters.begin(), waiters.end(), [](Waiter* w) { return w->is_outside; });
+      if (outside != waiters.end()) Let(*outside);
     }
   }
 
-  void StartEvents() {
-    event_thread = std::thread([this] {
-      inside = this;
-      std::unique_lock<std::mutex> lock(mu);
-      Run(lock, nullptr);
-    });
+  void RunEvents() {
+    inside = this;
+    const std::thread::id me = std::this_thread::get_id();
+    std::unique_lock<std::mutex> lock(mu);
+    for (;;) {
+      events_wake.wait(lock, [&] { return stopping || (runner == me && events_may_run); });
+      if (stopping) return;
+      Next(lock);
+      if (runner == me) continue;
+      spares.push_back(me);  // its event has waited: another has taken over
+      LetEventsRun();
+    }
+  }
+
+  // Another thread than this runs events from now on.
+  void HandOver() {
+    if (spares.empty()) {
+      runner = event_threads.emplace_back([this] { RunEvents(); }).get_id();
+    } else {
+      runner = spares.back();
+      spares.pop_back();
+    }
   }
 
   bool Wait(absl::FunctionRef<bool()> ready, int64_t nanos) {
     std::unique_lock<std::mutex> lock(mu);
-    Waiter waiter(ready, nanos < 0 ? kNever : now + std::min(nanos, kLongest), next_serial++, inside != this);
-    waiters.push_back(&waiter);
-    if (std::this_thread::get_id() == event_thread.get_id()) {
-      Run(lock, &waiter);
-      if (!waiter.may_go) std::erase(waiters, &waiter);
-    } else {
-      if (!event_thread.joinable()) StartEvents();
+    if (!stopping) {
+      Waiter waiter(ready, nanos < 0 ? kNever : now + std::min(nanos, kLongest), next_serial++, inside != this);
+      if (runner == std::thread::id() || runner == std::this_thread::get_id()) HandOver();
+      waiters.push_back(&waiter);
       LetEventsRun();
       waiter.wake.wait(lock, [&] { return waiter.may_go; });
     }
     lock.unlock();
     return ready();
+  }
+
+  // Events that still wait come to their ends, one after the other.
+  void Stop() {
+    {
+      const std::lock_guard<std::mutex> lock(mu);
+      stopping = true;
+      events_wake.notify_all();
+    }
+    for (std::thread& thread : event_threads) {
+      {
+        const std::lock_guard<std::mutex> lock(mu);
+        const auto at =
+            std::find_if(waiters.begin(), waiters.end(), [&](const Waiter* w) { return w->thread == thread.get_id(); });
+        if (at != waiters.end()) Let(*at);
+      }
+      thread.join();
+    }
   }
 };
 
@@ -198,12 +226,7 @@ SimScheduler::SimScheduler(uint64_t seed) : impl_(std::make_shared<Impl>(seed)) 
 
 SimScheduler::~SimScheduler() {
   Wait([this] { return impl_->threads == 0; }, -1);
-  {
-    const std::lock_guard<std::mutex> lock(impl_->mu);
-    impl_->stopping = true;
-    impl_->events_wake.notify_one();
-  }
-  if (impl_->event_thread.joinable()) impl_->event_thread.join();
+  impl_->Stop();
   if (impl_->threads > 0) LogError("a simulated world ends with ", impl_->threads, " threads that wait in it");
   for (std::thread& thread : impl_->started) impl_->threads > 0 ? thread.detach() : thread.join();
   impl_->by_id.clear();
@@ -235,12 +258,23 @@ int64_t SimScheduler::AddEvent(int64_t delay, absl::AnyInvocable<bool()> fn) {
 
 void SimScheduler::RemoveEvent(int64_t id) {
   Impl::Events::node_type doomed;  // destroyed outside of the lock
-  const std::lock_guard<std::mutex> lock(impl_->mu);
-  if (impl_->running_id == id) impl_->again = false;
-  const auto at = impl_->by_id.find(id);
-  if (at == impl_->by_id.end()) return;
-  doomed = impl_->events.extract(at->second);
-  impl_->by_id.erase(at);
+  {
+    const std::lock_guard<std::mutex> lock(impl_->mu);
+    if (const auto at = impl_->by_id.find(id); at != impl_->by_id.end()) {
+      doomed = impl_->events.extract(at->second);
+      impl_->by_id.erase(at);
+      return;
+    }
+    const auto running = impl_->running.find(id);
+    if (running == impl_->running.end()) return;
+    running->second.again = false;
+    if (running->second.thread == std::this_thread::get_id()) return;
+  }
+  const auto is_over = [&] {
+    const std::lock_guard<std::mutex> lock(impl_->mu);
+    return impl_->running.count(id) == 0;
+  };
+  Wait(is_over, -1);
 }
 
 Status SimScheduler::StartThread(absl::AnyInvocable<void() &&> fn) {

@@ -4,8 +4,8 @@
 // the present instant. One thread runs at a time, and goes on until it waits here or ends, so a run is a function of
 // the seed.
 //
-// Events run on a thread of the scheduler's; those of StartThread have one each. One thread comes from outside, the
-// test's: the world stands still until that one waits.
+// Events run on threads of the scheduler's, of which there are as many as events wait at once; those of StartThread
+// have one each. One thread comes from outside, the test's: the world stands still until that one waits.
 #pragma once
 
 #include <cstdint>
@@ -32,6 +32,7 @@ class SimScheduler {
 
   // After `delay` nanoseconds, and again after each further delay while it returns true. The result names it.
   int64_t AddEvent(int64_t delay, absl::AnyInvocable<bool()> fn);
+  // After return it does not run, unless it is what calls this: waits for one that runs.
   void RemoveEvent(int64_t id);
   Status StartThread(absl::AnyInvocable<void() &&> fn);
 

@@ -8,6 +8,7 @@
 
 #include "base/fake_env.h"
 #include "base/pool_env.h"
+#include "base/this_world.h"
 #include "gtest/gtest.h"
 
 namespace millrace {
@@ -161,6 +162,72 @@ TEST(SimSchedulerTest, EventsMayWaitForOthers) {
   });
   EXPECT_TRUE(env.RunUntil([&] { return order.size() == 3; }));
   EXPECT_EQ(order, (std::vector<int>{1, 2, 3}));
+}
+
+// Those that wait may go on in any order: none stands on another's stack.
+TEST(SimSchedulerTest, EventsThatWaitDoNotWaitForEachOther) {
+  for (uint64_t seed = 0; seed < 10; ++seed) {
+    FakeEnv env(seed);
+    std::atomic<uint32_t> words[3] = {0, 0, 0};
+    std::vector<int> order;
+    for (int i = 0; i < 3; ++i) {
+      env.ScheduleAfter(i * kSecond, [&, i] {
+        env.WaitWhile(words[i], 0, -1);
+        order.push_back(i);
+      });
+      env.ScheduleAfter((10 + i) * kSecond, [&, i] { words[i] = 1; });
+    }
+    EXPECT_TRUE(env.RunUntil([&] { return order.size() == 3; }));
+    EXPECT_EQ(order, (std::vector<int>{0, 1, 2}));
+    // Threads that waited are used again, and what waits at the end of the world ends with it.
+    bool ended = false;
+    {
+      FakeEnv last(seed);
+      last.Schedule([&] {
+        last.RunUntil([] { return false; });
+        ended = true;
+      });
+      last.RunFor(kSecond);
+      EXPECT_FALSE(ended);
+    }
+    EXPECT_TRUE(ended);
+  }
+}
+
+TEST(SimSchedulerTest, StoppingATimerWaitsForWhatItCalls) {
+  FakeEnv env;
+  int begun = 0, ended = 0;
+  const auto timer = env.StartTimer(kSecond, [&] {
+    ++begun;
+    env.RunFor(10 * kSecond);
+    ++ended;
+    return true;
+  });
+  env.RunFor(2 * kSecond);
+  EXPECT_EQ(begun, 1);
+  EXPECT_EQ(ended, 0);
+  env.StopTimer(timer);
+  EXPECT_EQ(ended, 1);
+  env.RunFor(20 * kSecond);
+  EXPECT_EQ(begun, 1);
+}
+
+// Locks that know no Env wait in the world that their thread is in.
+TEST(SimSchedulerTest, ThreadsKnowTheirWorld) {
+  FakeEnv env;
+  absl::Mutex mu;
+  bool flag = false;
+  int64_t waited = 0;
+  const auto wait = [&] {
+    absl::MutexLock lock(&mu);
+    EXPECT_TRUE(AwaitInThisWorld(mu, absl::Condition(&flag)));
+    ++waited;
+  };
+  EXPECT_TRUE(env.StartThread(wait).ok());
+  env.Schedule(wait);
+  env.ScheduleAfter(3600 * kSecond, [&] { flag = true; });
+  wait();
+  EXPECT_TRUE(env.RunUntil([&] { return waited == 3; }));
 }
 
 TEST(SimSchedulerTest, APoolOfASimulatedWorldHasNoThreads) {

@@ -2,6 +2,7 @@
 #include "kernel/cancellation.h"
 
 #include "base/exceptions.h"
+#include "base/this_world.h"
 
 namespace millrace {
 
@@ -37,7 +38,7 @@ CancellationManager::Token CancellationManager::Register(absl::AnyInvocable<void
 bool CancellationManager::Deregister(Token token) {
   absl::MutexLock lock(&mu_);
   if (callbacks_.erase(token) != 0) return true;
-  mu_.Await(absl::Condition(+[](bool* running) { return !*running; }, &running_));
+  AwaitInThisWorld(mu_, absl::Condition(+[](bool* running) { return !*running; }, &running_));
   return false;
 }
 

@@ -3,6 +3,8 @@
 
 #include <utility>
 
+#include "absl/strings/match.h"
+
 namespace millrace {
 
 // Delegates, so that a throw here unregisters.
@@ -33,6 +35,17 @@ void StopNode::Stop(const Status& why) {
 Status StopNode::reason() const {
   absl::MutexLock lock(&mu_);
   return reason_;
+}
+
+Status CausedBy(const Status& cause, const Status& consequence) {
+  if (cause.code() == consequence.code() && absl::StrContains(consequence.message(), cause.message())) {
+    return consequence;
+  }
+  try {
+    return Status(cause.code(), absl::StrCat(cause.message(), ": ", consequence.message()));
+  } catch (...) {  // for want of memory
+    return cause;
+  }
 }
 
 }  // namespace millrace

@@ -32,4 +32,7 @@ class StopNode final : public CancellationManager {
   Status reason_ ABSL_GUARDED_BY(mu_);
 };
 
+// `consequence` under its cause: that one's code, and both messages where the cause says something else.
+Status CausedBy(const Status& cause, const Status& consequence);
+
 }  // namespace millrace

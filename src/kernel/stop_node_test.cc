@@ -55,6 +55,11 @@ TEST(StopNodeTest, AChildStopsNobodyElse) {
   EXPECT_FALSE(step.IsCancelled());
 }
 
+TEST(StopNodeTest, ACauseGivesTheCodeAndIsSaidOnce) {
+  EXPECT_EQ(CausedBy(DeadlineExceeded("late"), Cancelled("taking")), DeadlineExceeded("late: taking"));
+  EXPECT_EQ(CausedBy(DeadlineExceeded("late"), DeadlineExceeded("late: taking")), DeadlineExceeded("late: taking"));
+}
+
 TEST(StopNodeTest, ChildrenMayEndWhileTheSessionStops) {
   for (int round = 0; round < 200; ++round) {
     StopNode session;

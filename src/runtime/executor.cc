@@ -126,7 +126,7 @@ Status RunByReadinessHere(const Plan& plan, Frame& frame, StepContext& step, Exe
   if (caller.Drive(may_be_interrupted)) return result;
   step.cancellation->Cancel();
   caller.Drive(false);
-  return result.ok() ? result : Interrupted();
+  return absl::IsCancelled(result) ? Interrupted() : result;  // or what failed before
 }
 
 StatusOr<Tensor> RetvalOf(const Plan& plan, const Frame& frame, int i) {

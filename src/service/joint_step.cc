@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "service/joint_step.h"
 
+#include "kernel/stop_node.h"
+
 namespace millrace {
 
 void JointStep::Start(std::vector<Part> parts, const CallOptions& call, absl::AnyInvocable<void(Status) &&> done) {
@@ -39,18 +41,18 @@ void JointStep::Answer(size_t p, StatusOr<RunStepResponse> response) {
   }
   Status s = response.ok() ? parts_[p].response.status : parts_[p].refusal;
   bool others = false;
-  {
+  if (!s.ok()) {
     absl::MutexLock lock(&mu_);
-    // What others report after the first failure follows from it.
-    if (first_.ok() || (absl::IsCancelled(first_) && !absl::IsCancelled(s) && !s.ok())) first_ = s;
-    others = left_ > 1;
-    if (!others && !s.ok() && stopped_.ok()) stopped_ = s;
+    others = stopped_.ok() && left_ > 1;
+    was_aborted_ |= others;
+    if (stopped_.ok()) stopped_ = s;
+    if (result_.ok()) result_ = CausedBy(stopped_, s);
   }
-  if (!s.ok() && others) Stop(s);
+  if (others) AbortAll(s);
   {
     absl::MutexLock lock(&mu_);
     if (--left_ > 0) return;
-    s = first_;
+    s = result_;
   }
   auto done = std::move(done_);  // which may hold this object
   std::move(done)(std::move(s));
@@ -64,6 +66,10 @@ void JointStep::Stop(const Status& why) {
     if (left_ == 0) return;  // it has not begun, or is over
     was_aborted_ = true;
   }
+  AbortAll(why);
+}
+
+void JointStep::AbortAll(const Status& why) {
   for (const Part& part : parts_) {
     part.worker->AbortStep({}, {part.request.step, why}, [](const StatusOr<AbortStepResponse>&) {});
   }

@@ -22,7 +22,8 @@ class JointStep {
     RunStepResponse response;
   };
 
-  // Sends one message to each worker; `done` runs once all have answered, with the first failure. `call` is of the
+  // Sends one message to each worker; `done` runs once all have answered. Its failure has the first cause: what
+  // stopped it, or who failed first. `call` is of the
   // caller, which may work for the first of `parts`, or in turn for all if the step has but one thread.
   void Start(std::vector<Part> parts, const CallOptions& call, absl::AnyInvocable<void(Status) &&> done);
   // The first call stops it on every worker, also before it is started; later ones do nothing.
@@ -31,16 +32,18 @@ class JointStep {
   void CleanUp(const StepHorizon& horizon);
 
   std::vector<Part>& parts() { return parts_; }
+  // The first cause: what it was stopped with, or the first failure. OK: neither.
   Status stopped() const;
 
  private:
   void Answer(size_t p, StatusOr<RunStepResponse> response);
+  void AbortAll(const Status& why);
 
   std::vector<Part> parts_;
   absl::AnyInvocable<void(Status) &&> done_;
   mutable absl::Mutex mu_;
   Status stopped_ ABSL_GUARDED_BY(mu_);
-  Status first_ ABSL_GUARDED_BY(mu_);  // failure
+  Status result_ ABSL_GUARDED_BY(mu_);
   bool was_aborted_ ABSL_GUARDED_BY(mu_) = false;
   size_t left_ ABSL_GUARDED_BY(mu_) = 0;
 };

@@ -84,11 +84,23 @@ TEST_F(JointStepTest, TheFirstFailureStopsTheOthersAndIsTheResult) {
   EXPECT_TRUE(absl::IsNotFound(result_)) << result_;
 }
 
-TEST_F(JointStepTest, AFailureIsTheCauseOfACancellationThatCameBefore) {
+// Whatever it is: causes are kept, not guessed.
+TEST_F(JointStepTest, ACancellationThatCameFirstIsTheCause) {
   Start(2);
-  workers_[0].Answer(Cancelled("by whom?"));
-  workers_[1].Answer(NotFound("cause"));
-  EXPECT_TRUE(absl::IsNotFound(result_)) << result_;
+  workers_[0].Answer(Cancelled("cause"));
+  EXPECT_TRUE(absl::IsCancelled(workers_[1].aborted));
+  workers_[1].Answer(NotFound("follows from it"));
+  EXPECT_TRUE(absl::IsCancelled(result_)) << result_;
+}
+
+TEST_F(JointStepTest, WhatStoppedItIsTheCauseOfWhatWorkersSay) {
+  Start(2);
+  step_.Stop(DeadlineExceeded("late"));
+  workers_[0].Answer(Cancelled("taking was cancelled"));
+  step_.Stop(Cancelled("later"));
+  workers_[1].Answer(NotFound("follows from it"));
+  EXPECT_EQ(result_, DeadlineExceeded("late: taking was cancelled"));
+  EXPECT_TRUE(absl::IsDeadlineExceeded(workers_[1].aborted));
 }
 
 TEST_F(JointStepTest, StoppedBeforeItBeginsItSendsNothing) {

@@ -2,11 +2,28 @@
 #include "service/worker_step.h"
 
 #include "base/exceptions.h"
+#include "kernel/stop_node.h"
 #include "runtime/node_run.h"
 #include "service/plan_step.h"
 #include "service/worker_session.h"
 
 namespace millrace {
+
+// A partition that fails aborts the rendezvous before it cancels the step, and says why.
+class WorkerStep::ForKernels final : public Rendezvous {
+ public:
+  explicit ForKernels(WorkerStep& step) : step_(step) {}
+  Status Send(absl::string_view key, Tensor value, bool is_dead) override {
+    return step_.rendezvous_->Send(key, std::move(value), is_dead);
+  }
+  void RecvAsync(absl::string_view key, DoneCallback done) override {
+    step_.rendezvous_->RecvAsync(key, std::move(done));
+  }
+  void Abort(const Status& why) override { step_.Abort(why); }
+
+ private:
+  WorkerStep& step_;
+};
 
 WorkerStep::WorkerStep(std::shared_ptr<WorkerSession> session, int64_t id)
     : session_(std::move(session)),
@@ -15,6 +32,7 @@ WorkerStep::WorkerStep(std::shared_ptr<WorkerSession> session, int64_t id)
       rendezvous_(session_->env().peers
                       ? NewStepRendezvous(here_, session_->id(), id, [this](int64_t edge) { return SourceOf(edge); })
                       : here_),
+      for_kernels_(MakeRef<ForKernels>(*this)),
       late_(session_->env().has_own_memory ? MakeRef<LateWork>([this](const Status& why) { Abort(why); }) : nullptr) {}
 
 WorkerStep::~WorkerStep() = default;
@@ -31,8 +49,8 @@ const EdgeSource* WorkerStep::SourceOf(int64_t edge) const {
 void WorkerStep::Abort(const Status& why) {
   {
     absl::MutexLock lock(&mu_);
-    if (!aborted_.ok()) return;
-    aborted_ = why;
+    if (!cause_.ok()) return;
+    cause_ = why;
   }
   cancellation_.Cancel();
   rendezvous_->Abort(why);
@@ -40,7 +58,7 @@ void WorkerStep::Abort(const Status& why) {
 
 Status WorkerStep::Prepare(const CallOptions& call, RunStepRequest& request) {
   context_.step_id = id_;
-  context_.rendezvous = rendezvous_.get();
+  context_.rendezvous = for_kernels_.get();
   context_.cancellation = &cancellation_;
   context_.step_resources = &resources_;
   context_.max_threads = request.max_threads;
@@ -78,7 +96,7 @@ void WorkerStep::Run(std::shared_ptr<WorkerStep> self, const CallOptions& call, 
   Status s = WithoutExceptions([&] { return step.Prepare(call, request); });
   {
     absl::MutexLock lock(&step.mu_);
-    if (s.ok()) s = step.aborted_;
+    if (s.ok()) s = step.cause_;
     step.response_.status = s;
     step.left_ = step.parts_.size();
   }
@@ -130,8 +148,7 @@ void WorkerStep::EndPart(size_t p, Status s) {
   late_->Begin();
   space->WhenIdle([this](const Status& of_device) { late_->End(of_device); });
   late_->WhenOver([this, p](Status late) {
-    // What others report after the device failed follows from it.
-    FinishPart(p, late.ok() ? std::move(parts_[p].result) : std::move(late));
+    FinishPart(p, parts_[p].result.ok() ? std::move(late) : std::move(parts_[p].result));
   });
 }
 
@@ -150,9 +167,8 @@ void WorkerStep::FinishPart(size_t p, Status s) {
   if (!s.ok()) Abort(s);
   {
     absl::MutexLock lock(&mu_);
-    // What others report after the first failure follows from it.
-    Status& first = response_.status;
-    if (first.ok() || (absl::IsCancelled(first) && !absl::IsCancelled(s) && !s.ok())) first = std::move(s);
+    // The cause itself rather than what another partition says of it.
+    if (!s.ok() && (response_.status.ok() || s == cause_)) response_.status = CausedBy(cause_, s);
     if (--left_ > 0) return;
   }
   Finish();

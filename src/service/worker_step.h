@@ -42,6 +42,7 @@ class WorkerStep {
     Status result;  // while the device still works
   };
 
+  class ForKernels;
   bool Claim();  // false: it has run
   Status Prepare(const CallOptions& call, RunStepRequest& request);
   void StartParts();
@@ -55,7 +56,8 @@ class WorkerStep {
   const std::shared_ptr<WorkerSession> session_;
   const int64_t id_;
   const RefPtr<Rendezvous> here_;
-  const RefPtr<Rendezvous> rendezvous_;  // of the kernels
+  const RefPtr<Rendezvous> rendezvous_;   // with what comes from other workers
+  const RefPtr<Rendezvous> for_kernels_;  // the same; what they abort it with stops the step
   CancellationManager cancellation_;
   ResourceManager resources_;
   const RefPtr<LateWork> late_;  // null: the worker's devices have no memory of their own
@@ -70,7 +72,7 @@ class WorkerStep {
 
   absl::Mutex mu_;
   bool has_run_ ABSL_GUARDED_BY(mu_) = false;
-  Status aborted_ ABSL_GUARDED_BY(mu_);
+  Status cause_ ABSL_GUARDED_BY(mu_);  // the first reason to stop, of whatever fails from then on
   size_t left_ ABSL_GUARDED_BY(mu_) = 0;
   RunStepResponse response_;  // each part its own retvals; the rest guarded by mu_
 };

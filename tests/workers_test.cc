@@ -7,6 +7,7 @@
 #include <thread>
 
 #include "absl/synchronization/notification.h"
+#include "absl/time/clock.h"
 #include "base/env.h"
 #include "device/cpu/cpu_device.h"
 #include "graph/control_flow.h"
@@ -42,6 +43,26 @@ class WatchedWorker final : public ForwardingWorker {
           std::move(reply)(std::move(response));
         });
   }
+  void RegisterPartitions(const CallOptions& call, RegisterPartitionsRequest request,
+                          Reply<RegisterPartitionsResponse> reply) override {
+    if (!holds_registrations_.load())
+      return ForwardingWorker::RegisterPartitions(call, std::move(request), std::move(reply));
+    ForwardingWorker::RegisterPartitions(
+        call, std::move(request),
+        [this, reply = std::move(reply)](StatusOr<RegisterPartitionsResponse> response) mutable {
+          absl::MutexLock lock(&mu_);
+          held_.push_back([response = std::move(response), reply = std::move(reply)]() mutable {
+            std::move(reply)(std::move(response));
+          });
+        });
+  }
+  void DeregisterPartitions(const CallOptions& call, DeregisterPartitionsRequest request,
+                            Reply<DeregisterPartitionsResponse> reply) override {
+    deregistered_ += static_cast<int>(request.handles.size());
+    ForwardingWorker::DeregisterPartitions(call, std::move(request), std::move(reply));
+  }
+  void HoldRegistrations(bool hold) { holds_registrations_.store(hold); }
+  int deregistered() const { return deregistered_.load(); }
   // A step of one partition goes by messages here.
   std::shared_ptr<InlinePartition> FindInline(const SessionRef&, int64_t) override { return nullptr; }
   int asked() const { return asked_.load(); }
@@ -49,12 +70,12 @@ class WatchedWorker final : public ForwardingWorker {
     absl::MutexLock lock(&mu_);
     holding_ = true;
   }
-  // Answers what was kept back. Returns how much that was.
-  size_t Release() {
+  // Answers what was kept back, and keeps back what comes later if it `goes_on`. Returns how much that was.
+  size_t Release(bool goes_on = false) {
     std::vector<absl::AnyInvocable<void()>> held;
     {
       absl::MutexLock lock(&mu_);
-      holding_ = false;
+      holding_ = goes_on;
       held.swap(held_);
     }
     for (auto& answer : held) answer();
@@ -62,7 +83,8 @@ class WatchedWorker final : public ForwardingWorker {
   }
 
  private:
-  std::atomic<int> asked_{0};
+  std::atomic<int> asked_{0}, deregistered_{0};
+  std::atomic<bool> holds_registrations_{false};
   absl::Mutex mu_;
   bool holding_ ABSL_GUARDED_BY(mu_) = false;
   std::vector<absl::AnyInvocable<void()>> held_ ABSL_GUARDED_BY(mu_);
@@ -366,6 +388,164 @@ TEST_F(WorkersTest, StepsThatNobodyWaitsForEndToo) {
   stopped.WaitForNotification();
   EXPECT_TRUE(absl::IsCancelled(why)) << why;
   Release();
+}
+
+// `done` is the last of a step: what it is called from needs the coordinator no more.
+TEST_F(WorkersTest, TheEndOfAStepMayBeTheEndOfItsCoordinator) {
+  FarLoop loop;
+  Output bad;
+  Build([&](const GraphBuilder& b) {
+    loop.Build(b);
+    bad = b.WithDevice("/task:7").Identity(loop.count);
+  });
+  for (const Output fetch : {loop.result, bad}) {
+    for (int round = 0; round < 20; ++round) {
+      absl::Notification over;
+      Status result;
+      std::unique_ptr<Coordinator> mine = NewCoordinator(static_cast<uint64_t>(100 + round));
+      mine->RunAsync(
+          {}, {{loop.count}, {fetch}, {}}, {Tensor::Scalar<int32_t>(3)}, [&](const StatusOr<std::vector<Tensor>>& r) {
+            result = r.status();
+            mine.reset();
+            over.Notify();
+          });
+      over.WaitForNotification();
+      EXPECT_EQ(result.ok(), fetch == loop.result) << result;
+    }
+  }
+}
+
+// Others that wait for the same plan are stopped with the coordinator then.
+TEST_F(WorkersTest, OneOfManyStepsEndsTheCoordinator) {
+  Output x, bad;
+  Build([&](const GraphBuilder& b) {
+    x = b.Op("Placeholder", {}, {{"dtype", DType::kFloat}});
+    bad = b.WithDevice("/task:7").Identity(x);
+  });
+  constexpr int kSteps = 8;
+  for (int round = 0; round < 20; ++round) {
+    std::atomic<int> ended{0};
+    std::unique_ptr<Coordinator> mine = NewCoordinator(static_cast<uint64_t>(200 + round));
+    {
+      const GraphLock hold(&graph_->mu);  // nothing is compiled meanwhile
+      std::vector<std::thread> threads;
+      std::atomic<int> begun{0};
+      for (int i = 0; i < kSteps; ++i) {
+        threads.emplace_back([&] {
+          ++begun;
+          mine->RunAsync({}, {{x}, {bad}, {}}, {Tensor::Scalar(1.0f)}, [&](const StatusOr<std::vector<Tensor>>& r) {
+            EXPECT_FALSE(r.ok());
+            if (++ended == kSteps) mine.reset();
+          });
+        });
+      }
+      while (begun < kSteps) std::this_thread::yield();
+      graph_->mu.Unlock();
+      for (std::thread& t : threads) t.join();
+      graph_->mu.Lock();
+    }
+    EXPECT_EQ(ended, kSteps);
+    EXPECT_EQ(mine, nullptr);
+  }
+}
+
+// A step that is stopped while its plan comes is begun by nobody, and ended by one.
+TEST_F(WorkersTest, StepsAndTheEndOfTheirSessionMeetAnywhere) {
+  FarLoop loop;
+  Build([&](const GraphBuilder& b) { loop.Build(b); });
+  for (int round = 0; round < 100; ++round) {
+    constexpr int kSteps = 6;
+    std::atomic<int> ended{0};
+    const std::unique_ptr<Coordinator> mine = NewCoordinator(static_cast<uint64_t>(300 + round));
+    std::thread steps([&] {
+      for (int i = 0; i < kSteps; ++i) {
+        mine->RunAsync({}, {{loop.count}, {loop.result}, {}}, {Tensor::Scalar<int32_t>(i)},
+                       [&](const StatusOr<std::vector<Tensor>>& r) {
+                         EXPECT_TRUE(r.ok() || absl::IsCancelled(r.status())) << r.status();
+                         ++ended;
+                       });
+      }
+    });
+    std::this_thread::sleep_for(std::chrono::microseconds(round * 20));
+    EXPECT_TRUE(mine->Close(absl::Seconds(20)).ok());
+    steps.join();
+    while (ended < kSteps) std::this_thread::yield();
+  }
+}
+
+// A worker that has registered partitions says so too late: nobody waits for it, and nothing stays registered.
+TEST_F(WorkersTest, WhatIsRegisteredTooLateIsDeregistered) {
+  FarLoop loop;
+  Build([&](const GraphBuilder& b) { loop.Build(b); });
+  watched_[1]->HoldRegistrations(true);
+  const Status late = Run(loop.count, Tensor::Scalar<int32_t>(3), loop.result, absl::Milliseconds(30)).status();
+  EXPECT_TRUE(absl::IsDeadlineExceeded(late)) << late;
+  Status stopped;
+  absl::Notification over;
+  std::unique_ptr<Coordinator> other = NewCoordinator(2);
+  other->RunAsync(
+      {}, {{loop.count}, {loop.result}, {}}, {Tensor::Scalar<int32_t>(3)}, [&](const StatusOr<std::vector<Tensor>>& r) {
+        stopped = r.status();
+        over.Notify();
+      });
+  other.reset();  // on the thread that began to compile, which the answer would find gone
+  EXPECT_TRUE(over.HasBeenNotified());
+  EXPECT_TRUE(absl::IsCancelled(stopped)) << stopped;
+  watched_[1]->HoldRegistrations(false);
+  EXPECT_EQ(watched_[0]->deregistered() + watched_[1]->deregistered(), 0);
+  EXPECT_EQ(Release(), 2u);
+  EXPECT_EQ(watched_[0]->deregistered(), 2);
+  EXPECT_EQ(watched_[1]->deregistered(), 2);
+  const StatusOr<Tensor> again = Run(loop.count, Tensor::Scalar<int32_t>(3), loop.result);
+  ASSERT_TRUE(again.ok()) << again.status();
+  EXPECT_EQ(*again->data<float>(), 8.0f);
+}
+
+// One deadline for a call: what compilation took is not given again.
+TEST_F(WorkersTest, ADeadlineCountsFromTheCall) {
+  FarLoop loop;
+  Build([&](const GraphBuilder& b) { loop.Build(b); });
+  watched_[1]->HoldRegistrations(true);
+  Hold();
+  std::thread answer([&] {
+    std::this_thread::sleep_for(std::chrono::milliseconds(800));
+    watched_[1]->HoldRegistrations(false);
+    watched_[1]->Release(/*goes_on=*/true);
+  });
+  const absl::Time start = absl::Now();
+  const Status s = Run(loop.count, Tensor::Scalar<int32_t>(3), loop.result, absl::Milliseconds(1000)).status();
+  EXPECT_TRUE(absl::IsDeadlineExceeded(s)) << s;
+  EXPECT_LT(absl::Now() - start, absl::Milliseconds(1700));
+  answer.join();
+  Release();
+}
+
+TEST_F(WorkersTest, ARestartIsNoticedByWhateverMeetsIt) {
+  FarVariable v;
+  Build([&](const GraphBuilder& b) { v.Build(b); });
+  ASSERT_TRUE(RunTarget(*coordinator_, v.init).ok());
+  StartWorker(1);
+  Status refused = coordinator_->GetRandomPositions().status();
+  EXPECT_TRUE(absl::IsAborted(refused)) << refused;
+  EXPECT_TRUE(coordinator_->GetRandomPositions().ok());
+  StartWorker(1);
+  refused = coordinator_->SetRandomPositions({});
+  EXPECT_TRUE(absl::IsAborted(refused)) << refused;
+  EXPECT_TRUE(coordinator_->SetRandomPositions({}).ok());
+  // Of partial runs.
+  const std::vector<Output> feeds = {v.factor}, fetches = {v.value};
+  const auto partial = [&]() -> Status {
+    MR_ASSIGN_OR_RETURN(const std::string handle, coordinator_->PartialRunSetup({feeds, fetches, {}}));
+    std::vector<Tensor> out;
+    return coordinator_->PartialRun(handle, feeds, std::vector<Tensor>{Tensor::Scalar(2.0f)}, fetches, &out);
+  };
+  ASSERT_TRUE(RunTarget(*coordinator_, v.init).ok());
+  EXPECT_TRUE(partial().ok());
+  StartWorker(1);
+  refused = partial();
+  EXPECT_TRUE(absl::IsAborted(refused)) << refused;
+  const Status no_value = partial();
+  EXPECT_TRUE(absl::IsFailedPrecondition(no_value)) << no_value;
 }
 
 TEST_F(WorkersTest, WhatIsAskedOfAStepThatIsOverIsRefused) {

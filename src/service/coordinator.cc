@@ -4,10 +4,12 @@
 #include "service/coordinator.h"
 
 #include <algorithm>
+#include <iterator>
 #include <optional>
 
 #include "absl/cleanup/cleanup.h"
 #include "base/exceptions.h"
+#include "kernel/stop_node.h"
 #include "runtime/node_run.h"
 #include "service/call_in_flight.h"
 
@@ -23,8 +25,8 @@ struct Coordinator::StepInFlight : CallInFlight {
     context.trace = trace;
   }
   void Stop(const Status& why) override {
+    joint.Stop(why);  // keeps the reason
     cancellation.Cancel();
-    joint.Stop(why);
   }
 
   StepContext context;
@@ -43,8 +45,8 @@ Coordinator::Coordinator(RefPtr<SharedGraph> graph, std::vector<WorkerInterface*
 Coordinator::~Coordinator() {
   Close(absl::InfiniteDuration()).IgnoreError();
   std::unique_ptr<Ticks> ticks;
-  std::vector<CompiledPtr> compiled;
-  std::vector<std::shared_ptr<PartialStep>> partial;
+  std::list<CompiledPtr> compiled;
+  std::map<std::string, std::shared_ptr<PartialStep>> partial;
   {
     absl::MutexLock lock(&mu_);
     ticks.swap(ticks_);
@@ -57,40 +59,31 @@ Coordinator::~Coordinator() {
   workers_.Delete();
 }
 
-namespace {
-
-// Waits for the reply to one message, which must come.
-template <typename Response>
-class Waiting {
- public:
-  Reply<Response> reply() {
-    return [this](StatusOr<Response> response) {
-      absl::MutexLock lock(&mu_);
-      response_ = std::move(response);
-      is_there_ = true;
-    };
+Coordinator::MessageCall::MessageCall(Coordinator& coordinator)
+    : coordinator_(coordinator), keep_going_(coordinator.KeepGoing(coordinator.options_.default_timeout)) {
+  if (coordinator.interrupt_check_.check) {
+    interrupt = &own_interrupt_.emplace(coordinator.interrupt_check_, coordinator.env());
   }
-  StatusOr<Response> Wait() {
-    absl::MutexLock lock(&mu_);
-    mu_.Await(absl::Condition(&is_there_));
-    return std::move(response_);
-  }
+  scope_.emplace(interrupt);
+}
 
- private:
-  absl::Mutex mu_;
-  bool is_there_ ABSL_GUARDED_BY(mu_) = false;
-  StatusOr<Response> response_ ABSL_GUARDED_BY(mu_) = Response{};
-};
-
-}  // namespace
+Status Coordinator::MessageCall::Begin() {
+  absl::MutexLock lock(&coordinator_.mu_);
+  return coordinator_.Enter(this);
+}
 
 Status Coordinator::Connect() {
-  struct Nothing {};
-  Waiting<Nothing> waiting;
-  workers_.Connect({}, [reply = waiting.reply()](Status s) mutable {
-    s.ok() ? std::move(reply)(Nothing{}) : std::move(reply)(std::move(s));
+  return WithoutExceptions([&]() -> Status {
+    MessageCall call(*this);
+    MR_RETURN_IF_ERROR(call.Begin());
+    return ConnectWithin(call).status();
   });
-  return waiting.Wait().status();
+}
+
+StatusOr<WorkerViewPtr> Coordinator::ConnectWithin(MessageCall& call) {
+  MessageCall::Answer<WorkerViewPtr> answer(call);
+  workers_.Connect(nullptr, answer.reply());
+  return answer.Wait();
 }
 
 std::vector<DeviceInfo> Coordinator::ListDevices() const {
@@ -102,29 +95,37 @@ std::vector<DeviceInfo> Coordinator::ListDevices() const {
 }
 
 StatusOr<RandomPositions> Coordinator::GetRandomPositions() {
-  MR_RETURN_IF_ERROR(Connect());
-  const WorkerViewPtr view = workers_.view();
-  if (!view) return Aborted("a worker has lost its session");
-  RandomPositions all;
-  for (const WorkerView::Of& w : view->workers) {
-    Waiting<GetRandomPositionsResponse> waiting;
-    w.worker->GetRandomPositions({}, {w.session}, waiting.reply());
-    MR_ASSIGN_OR_RETURN(GetRandomPositionsResponse response, waiting.Wait());
-    all.merge(response.positions);
-  }
-  return all;
+  return WithoutExceptions([&]() -> StatusOr<RandomPositions> {
+    MessageCall call(*this);
+    MR_RETURN_IF_ERROR(call.Begin());
+    MR_ASSIGN_OR_RETURN(const WorkerViewPtr view, ConnectWithin(call));
+    RandomPositions all;
+    for (const WorkerView::Of& w : view->workers) {
+      MessageCall::Answer<GetRandomPositionsResponse> answer(call);
+      w.worker->GetRandomPositions({}, {w.session}, answer.reply());
+      StatusOr<GetRandomPositionsResponse> response = answer.Wait();
+      NoteRefusal(w, response.status());
+      MR_RETURN_IF_ERROR(response.status());
+      all.merge(response->positions);
+    }
+    return all;
+  });
 }
 
 Status Coordinator::SetRandomPositions(const RandomPositions& positions) {
-  MR_RETURN_IF_ERROR(Connect());
-  const WorkerViewPtr view = workers_.view();
-  if (!view) return Aborted("a worker has lost its session");
-  for (const WorkerView::Of& w : view->workers) {
-    Waiting<SetRandomPositionsResponse> waiting;
-    w.worker->SetRandomPositions({}, {w.session, positions}, waiting.reply());
-    MR_RETURN_IF_ERROR(waiting.Wait().status());
-  }
-  return absl::OkStatus();
+  return WithoutExceptions([&]() -> Status {
+    MessageCall call(*this);
+    MR_RETURN_IF_ERROR(call.Begin());
+    MR_ASSIGN_OR_RETURN(const WorkerViewPtr view, ConnectWithin(call));
+    for (const WorkerView::Of& w : view->workers) {
+      MessageCall::Answer<SetRandomPositionsResponse> answer(call);
+      w.worker->SetRandomPositions({}, {w.session, positions}, answer.reply());
+      const Status s = answer.Wait().status();
+      NoteRefusal(w, s);
+      MR_RETURN_IF_ERROR(s);
+    }
+    return absl::OkStatus();
+  });
 }
 
 Status Coordinator::Enter(CallInFlight* call) {
@@ -150,9 +151,13 @@ void Coordinator::Leave(CallInFlight* call) {
       call->leaves_when_stopped = true;
       return;
     }
-    mu_.Await(absl::Condition(+[](bool* stopping) { return !*stopping; }, &call->is_being_stopped));
+    AwaitStopped(call);
   }
   held = Unlink(call);
+}
+
+void Coordinator::AwaitStopped(CallInFlight* call) {
+  env().Await(mu_, absl::Condition(+[](bool* stopping) { return !*stopping; }, &call->is_being_stopped));
 }
 
 std::shared_ptr<Coordinator::CallInFlight> Coordinator::Unlink(CallInFlight* call) {
@@ -240,8 +245,8 @@ Status Coordinator::EndStep(const Compiled& compiled, JointStep& step, int64_t i
 
 Status Coordinator::RunJointly(const Compiled& compiled, StepInFlight& step, const StepOptions& options,
                                absl::Span<const Tensor> feed_values, std::vector<Tensor>* outputs) {
-  int64_t id = 0;
-  std::vector<JointStep::Part> messages = BeginStep(compiled, options, feed_values, &id);
+  OpenId id(*this);
+  std::vector<JointStep::Part> messages = BeginStep(compiled, options, feed_values, &id.id);
   StepThread caller(env());
   CallOptions call;
   call.caller = &caller;
@@ -255,7 +260,14 @@ Status Coordinator::RunJointly(const Compiled& compiled, StepInFlight& step, con
     step.Stop(Interrupted());
     caller.Drive(false);
   }
-  return EndStep(compiled, step.joint, id, options, std::move(result), outputs);
+  return EndStep(compiled, step.joint, id.Release(), options, std::move(result), outputs);
+}
+
+Status Coordinator::PastDeadline(absl::Duration timeout) {
+  return WithoutExceptions([&] {
+    return DeadlineExceeded(
+        "Timed out waiting for notification: the step passed its deadline of ", absl::FormatDuration(timeout));
+  });
 }
 
 Status Coordinator::Run(const StepOptions& options, absl::Span<const Output> feeds,
@@ -280,6 +292,11 @@ Status Coordinator::RunStep(const StepOptions& options, absl::Span<const Output>
   const InterruptScope scope(step.interrupt);
   const absl::Duration timeout = std::min(options.timeout, options_.default_timeout);
   const absl::Cleanup leave = [&] { Leave(&step); };
+  // One for all of the call, compilation included.
+  std::optional<Deadline> deadline;
+  if (timeout < absl::InfiniteDuration()) {
+    deadline.emplace(env(), timeout, [&] { step.Stop(PastDeadline(timeout)); });
+  }
   CompiledPtr compiled;
   {
     absl::MutexLock lock(&mu_);
@@ -287,32 +304,12 @@ Status Coordinator::RunStep(const StepOptions& options, absl::Span<const Output>
     compiled = cache_.Find({feeds, fetches, targets});
   }
   if (!compiled) {
-    MR_ASSIGN_OR_RETURN(compiled, FindOrCompile({feeds, fetches, targets}, timeout));
+    MR_ASSIGN_OR_RETURN(compiled, AwaitCompiled({feeds, fetches, targets}, KeepGoing(timeout)));
   }
-  Status s;
-  std::atomic<bool> timed_out{false};
-  {
-    std::optional<Deadline> deadline;
-    if (timeout < absl::InfiniteDuration()) {
-      deadline.emplace(env(), timeout, [&] {
-        timed_out.store(true);
-        step.Stop(WithoutExceptions([&] {
-          return DeadlineExceeded(
-              "Timed out waiting for notification: the step passed its deadline of ", absl::FormatDuration(timeout));
-        }));
-      });
-    }
-    if (compiled->simple && !options_.deterministic) {
-      s = compiled->parts[0].inline_partition->Run(step.context, options.inter_op_threads, feed_values, outputs);
-    } else {
-      s = RunJointly(*compiled, step, options, feed_values, outputs);
-    }
-  }
-  if (!s.ok() && timed_out.load()) {
-    return DeadlineExceeded("Timed out waiting for notification: the step passed its deadline of ",
-                            absl::FormatDuration(timeout), ": ", s.message());
-  }
-  return s;
+  if (!compiled->simple || options_.deterministic) return RunJointly(*compiled, step, options, feed_values, outputs);
+  Status s = compiled->parts[0].inline_partition->Run(step.context, options.inter_op_threads, feed_values, outputs);
+  const Status stopped = step.joint.stopped();
+  return s.ok() || stopped.ok() ? s : CausedBy(stopped, s);
 }
 
 Status CheckFeed(const Output& o, const Tensor& value) {
@@ -330,9 +327,9 @@ Status CheckFeed(const Output& o, const Tensor& value) {
 Status Coordinator::Close(absl::Duration patience) {
   const int64_t start = env().MonotonicNanos();
   const auto left = [&] { return patience - absl::Nanoseconds(env().MonotonicNanos() - start); };
-  const Status why = Cancelled("the session was closed");
+  const Status why = WithoutExceptions([] { return Cancelled("the session was closed"); });
   std::map<std::string, std::shared_ptr<PartialStep>> partial;
-  std::vector<std::shared_ptr<CallInFlight>> gone;
+  std::shared_ptr<CallInFlight> to_answer;
   {
     absl::MutexLock lock(&mu_);
     closed_ = true;
@@ -348,32 +345,41 @@ Status Coordinator::Close(absl::Duration patience) {
       mu_.Lock();
       call->is_being_stopped = false;
       CallInFlight* const next = call->next;
-      if (call->leaves_when_stopped) gone.push_back(Unlink(call));
+      if (call->leaves_when_stopped) {
+        std::shared_ptr<CallInFlight> held = Unlink(call);
+        held->next_to_answer = std::exchange(to_answer, held);
+      }
       call = next;
     }
   }
   CancelCompilations();
-  gone.clear();
   for (auto& [handle, step] : partial) step->Stop(why);
-  std::vector<std::shared_ptr<PartialStep>> late;
-  for (auto& [handle, step] : partial) {
-    if (!step->WaitFor(left())) late.push_back(std::move(step));
+  for (auto at = partial.begin(); at != partial.end();) {
+    at = at->second->WaitFor(left()) ? partial.erase(at) : std::next(at);
   }
-  size_t still = late.size();
-  partial.clear();
-  absl::MutexLock lock(&mu_);
-  late_partial_.insert(late_partial_.end(), std::make_move_iterator(late.begin()), std::make_move_iterator(late.end()));
-  auto idle = [this, own = CurrentInterrupt()]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
-    const CallInFlight* call = running_;
-    while (call && own && call->interrupt == own) call = call->next;
-    return call == nullptr && !CompilesElsewhere();
-  };
-  if (!env().Await(mu_, absl::Condition(&idle), left())) {
-    for (const CallInFlight* call = running_; call; call = call->next) ++still;
-    still = std::max<size_t>(still, 1);
+  size_t still = partial.size();
+  {
+    absl::MutexLock lock(&mu_);
+    late_partial_.merge(partial);
+    auto idle = [this, own = CurrentInterrupt()]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
+      const CallInFlight* call = running_;
+      while (call && own && call->interrupt == own) call = call->next;
+      return call == nullptr && !CompilesElsewhere();
+    };
+    if (!env().Await(mu_, absl::Condition(&idle), left())) {
+      for (const CallInFlight* call = running_; call; call = call->next) ++still;
+      still = std::max<size_t>(still, 1);
+    }
+  }
+  // Answers may be the end of this object.
+  while (to_answer) {
+    to_answer->Answer();
+    to_answer = std::exchange(to_answer->next_to_answer, nullptr);
   }
   if (still == 0) return absl::OkStatus();
-  return DeadlineExceeded(still, " steps did not end within ", absl::FormatDuration(patience));
+  return WithoutExceptions([&] {
+    return DeadlineExceeded(still, " steps did not end within ", absl::FormatDuration(patience));
+  });
 }
 
 }  // namespace millrace

@@ -65,7 +65,9 @@ class Coordinator {
   // The caller's thread helps while it waits.
   Status Run(const StepOptions& options, absl::Span<const Output> feeds, absl::Span<const Tensor> feed_values,
              absl::Span<const Output> fetches, absl::Span<Node* const> targets, std::vector<Tensor>* outputs);
-  // The same without a thread that waits: always by messages. `done` gets the fetches. Unimplemented: with a deadline.
+  // The same without a thread that waits: always by messages. `done` gets the fetches, on any thread, perhaps before
+  // the call returns. It runs last, under no lock: it may call the coordinator, close or destroy it. (Called by Close,
+  // it may not destroy what is being closed.) Unimplemented: with a deadline.
   void RunAsync(const StepOptions& options, RunSignature signature, std::vector<Tensor> feed_values,
                 Reply<std::vector<Tensor>> done);
 
@@ -88,18 +90,21 @@ class Coordinator {
   void SetInterruptCheck(const InterruptCheck& check) { interrupt_check_ = check; }
 
   // Cancels what runs, partial runs and compilation included, waits for it (at most `patience`), refuses what comes
-  // later. Runs no callback under a lock. A step of this thread, which an interrupt check left to come here, is not
-  // waited for.
+  // later. Runs no callback under a lock. A step or compilation further up on this stack, which an interrupt check left
+  // to come here, is not waited for.
   Status Close(absl::Duration patience);
 
  private:
   struct CallInFlight;
   struct StepInFlight;
+  class MessageCall;
   class AsyncRun;
   struct PartialCall;
   struct Compilation;
   struct Registration;
-  using CompiledReply = absl::AnyInvocable<void(StatusOr<CompiledPtr>) &&>;
+  // `is_own`: of the compilation that was begun for this; the failure of another's is final unless MayTryAgain says so.
+  // Called when the compilation has left the coordinator, which may be gone.
+  using CompiledReply = absl::AnyInvocable<void(const StatusOr<CompiledPtr>&, bool is_own) &&>;
 
   // ---- Compilation ----
 
@@ -108,20 +113,26 @@ class Coordinator {
   // Asked while a signature is compiled: an error ends the work.
   std::function<Status()> KeepGoing(absl::Duration timeout);
   PassEnvironment EnvironmentOf(const WorkerView& view) const;
-  // From the cache, or compiled now: once, however many ask for the same. The first waits, also for messages.
-  StatusOr<CompiledPtr> FindOrCompile(const RunSignatureView& signature, absl::Duration timeout);
-  void FindOrCompileAsync(const RunSignatureView& signature, std::function<Status()> keep_going, CompiledReply done);
-  void Joined(const Compilation& compilation, bool was_first, std::function<Status()> keep_going, CompiledReply done);
-  // What is being compiled for this signature; made when there is nothing: then *is_new, and the caller must call
-  // Compile.
-  std::shared_ptr<Compilation> JoinCompilation(const RunSignatureView& signature, bool* is_new)
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  void Compile(std::shared_ptr<Compilation> mine, const std::function<Status()>& keep_going);
-  Status CompileAndRegister(const std::shared_ptr<Compilation>& mine, const std::function<Status()>& keep_going);
+  // From the cache; else what compiles it, which will call `done`: once, however many ask for the same. When is_new,
+  // the caller must call Compile.
+  struct Lookup {
+    CompiledPtr found;
+    std::shared_ptr<Compilation> compilation;
+    bool is_new = false;
+  };
+  Lookup LookUp(const RunSignatureView& signature, CompiledReply done) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  static bool MayTryAgain(const Status& s);
+  StatusOr<CompiledPtr> AwaitCompiled(const RunSignatureView& signature, const std::function<Status()>& keep_going);
+  void Compile(const std::shared_ptr<Compilation>& mine, const std::function<Status()>& keep_going);
+  Status CompileAndRegister(const std::shared_ptr<Compilation>& mine, const WorkerViewPtr& view,
+                            const std::function<Status()>& keep_going);
+  Status Register(const std::shared_ptr<Compilation>& mine, std::shared_ptr<Compiled> compiled,
+                  std::vector<PartitionToRegister> partitions);
   void Registered(Registration& registration, size_t worker, StatusOr<RegisterPartitionsResponse> response);
-  void EndCompilation(Compilation& mine, StatusOr<CompiledPtr> result);
+  // The compilation has left the coordinator when callbacks run.
+  void EndCompilation(const std::shared_ptr<Compilation>& mine, StatusOr<CompiledPtr> result);
   void CancelCompilations();
-  bool CompilesElsewhere() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);  // on other threads than this
+  bool CompilesElsewhere() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);  // than further up on this stack
   // `worker` has refused a message: if it does not know the session any more, nothing that was compiled is of use.
   void NoteRefusal(const WorkerView::Of& worker, const Status& refusal);
 
@@ -129,11 +140,14 @@ class Coordinator {
 
   // Counts `call` as in flight until it leaves, so that Close stops it and waits for it. Cancelled when it is closed.
   Status Enter(CallInFlight* call) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  void Leave(CallInFlight* call);  // also when it has not entered
+  void Leave(CallInFlight* call);                                            // also when it has not entered
+  void AwaitStopped(CallInFlight* call) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);  // until nobody stops it
   // Returns what holds the call, to be let go outside of the lock.
   std::shared_ptr<CallInFlight> Unlink(CallInFlight* call) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void LeavePartial(PartialCall* call);
   bool Tick();
+  StatusOr<WorkerViewPtr> ConnectWithin(MessageCall& call);
+  static Status PastDeadline(absl::Duration timeout);
   Env& env() const { return options_.env ? *options_.env : EnvOf(ProcessThreadPool()); }
 
   // ---- Steps ----
@@ -146,6 +160,7 @@ class Coordinator {
   std::vector<JointStep::Part> BeginStep(const Compiled& compiled, const StepOptions& options,
                                          absl::Span<const Tensor> feed_values, int64_t* id);
   StepHorizon EndId(int64_t id);
+  class OpenId;
   Status EndStep(const Compiled& compiled, JointStep& step, int64_t id, const StepOptions& options, Status s,
                  std::vector<Tensor>* outputs);
 
@@ -166,11 +181,12 @@ class Coordinator {
   StepIds step_ids_ ABSL_GUARDED_BY(mu_);
   SignatureCache cache_ ABSL_GUARDED_BY(mu_);
   BySignature<std::shared_ptr<Compilation>> compiling_ ABSL_GUARDED_BY(mu_);
-  std::vector<std::shared_ptr<Compilation>> all_compiling_ ABSL_GUARDED_BY(mu_);  // also those that nobody may join
+  // Those too that nobody may join. The coordinator lives as long as they are here.
+  std::vector<std::shared_ptr<Compilation>> all_compiling_ ABSL_GUARDED_BY(mu_);
   std::map<std::string, std::shared_ptr<PartialStep>> partial_ ABSL_GUARDED_BY(mu_);
   size_t partial_starting_ ABSL_GUARDED_BY(mu_) = 0;
   // Those that did not end in time when the session was closed.
-  std::vector<std::shared_ptr<PartialStep>> late_partial_ ABSL_GUARDED_BY(mu_);
+  std::map<std::string, std::shared_ptr<PartialStep>> late_partial_ ABSL_GUARDED_BY(mu_);
   // The clock of the interrupt checks: it runs from a step on until a second has passed without one.
   bool ticking_ ABSL_GUARDED_BY(mu_) = false;
   int64_t ticked_step_ ABSL_GUARDED_BY(mu_) = 0;

@@ -7,6 +7,7 @@
 
 namespace millrace {
 
+// One thread at a time works on it, as its phase says: who passes it from one phase to the next does what follows.
 class Coordinator::AsyncRun final : public CallInFlight {
  public:
   AsyncRun(Coordinator& coordinator, const StepOptions& options, RunSignature signature,
@@ -18,36 +19,43 @@ class Coordinator::AsyncRun final : public CallInFlight {
         done_(std::move(done)) {}
 
   static void Start(const std::shared_ptr<AsyncRun>& run) {
-    const Status s = WithoutExceptions([&]() -> Status {
-      MR_RETURN_IF_ERROR(run->Check());
-      Coordinator& c = run->coordinator_;
-      {
-        absl::MutexLock lock(&c.mu_);
-        MR_RETURN_IF_ERROR(c.Enter(run.get()));
-        run->self = run;
-      }
-      const absl::Duration timeout = std::min(run->options_.timeout, c.options_.default_timeout);
-      c.FindOrCompileAsync(RunSignatureView::Of(run->signature_, false), c.KeepGoing(timeout),
-                           [run](StatusOr<CompiledPtr> compiled) { StartStep(run, std::move(compiled)); });
-      return absl::OkStatus();
-    });
-    if (!s.ok()) run->Stop(s);
+    const Status s = WithoutExceptions([&] { return run->Check(); });
+    s.ok() ? FindPlan(run) : run->Finish(s);
   }
 
+  // Ends it only while it waits; otherwise leaves word for who works on it.
   void Stop(const Status& why) override {
-    if (Pass(Phase::kCompiling, Phase::kOver)) return Finish(why);
-    joint_.Stop(why);
+    {
+      absl::MutexLock lock(&mu_);
+      if (stopped_.ok()) stopped_ = why;
+      if (phase_ == Phase::kWorking || phase_ == Phase::kOver) return;
+      ends_by_stop_ = phase_ == Phase::kWaiting;
+      if (ends_by_stop_) phase_ = Phase::kOver;
+    }
+    ends_by_stop_ ? coordinator_.Leave(this) : joint_.Stop(why);
+  }
+  void Answer() override {
+    if (ends_by_stop_) std::exchange(done_, nullptr)(stopped());
   }
 
  private:
-  enum class Phase { kCompiling, kRunning, kOver };
+  enum class Phase {
+    kWorking,  // a thread is about to do something about it
+    kWaiting,  // for a compilation
+    kRunning,  // on the workers
+    kOver
+  };
 
-  // False when it was not in phase `from`.
+  // Whether it goes from one phase to the next. Stopped, it is over.
   bool Pass(Phase from, Phase to) {
     absl::MutexLock lock(&mu_);
     if (phase_ != from) return false;
-    phase_ = to;
-    return true;
+    phase_ = stopped_.ok() ? to : Phase::kOver;
+    return phase_ == to;
+  }
+  Status stopped() {
+    absl::MutexLock lock(&mu_);
+    return stopped_;
   }
 
   Status Check() const {
@@ -63,20 +71,58 @@ class Coordinator::AsyncRun final : public CallInFlight {
     return absl::OkStatus();
   }
 
-  static void StartStep(const std::shared_ptr<AsyncRun>& run, StatusOr<CompiledPtr> compiled) {
-    if (!compiled.ok()) return run->Stop(compiled.status());
+  // While it works: begins the step, or waits for its plan.
+  static void FindPlan(const std::shared_ptr<AsyncRun>& run) {
+    Coordinator& c = run->coordinator_;
+    Lookup at;
+    std::function<Status()> keep_going;
+    bool goes_on = true;
+    const Status s = WithoutExceptions([&]() -> Status {
+      keep_going = c.KeepGoing(absl::InfiniteDuration());
+      CompiledReply reply = [run](const StatusOr<CompiledPtr>& plan, bool is_own) { UsePlan(run, plan, is_own); };
+      absl::MutexLock lock(&c.mu_);
+      if (!run->entered) {
+        MR_RETURN_IF_ERROR(c.Enter(run.get()));
+        run->self = run;
+      }
+      at = c.LookUp(RunSignatureView::Of(run->signature_, false), std::move(reply));
+      if (!at.found) goes_on = run->Pass(Phase::kWorking, Phase::kWaiting);
+      return absl::OkStatus();
+    });
+    if (!s.ok()) return run->Finish(s);
+    if (at.found) return StartStep(run, std::move(at.found));
+    if (at.is_new) c.Compile(at.compilation, keep_going);
+    if (!goes_on) run->Finish(run->stopped());
+  }
+
+  static void UsePlan(const std::shared_ptr<AsyncRun>& run, const StatusOr<CompiledPtr>& plan, bool is_own) {
+    if (!run->Pass(Phase::kWaiting, Phase::kWorking)) return;  // the coordinator may be gone
+    if (plan.ok()) return StartStep(run, *plan);
+    if (is_own || !MayTryAgain(plan.status())) return run->Finish(plan.status());
+    // Not here: others may stand further up on this stack for the same reason.
+    const Status s = WithoutExceptions([&] {
+      run->coordinator_.env().Schedule([run] { FindPlan(run); });
+      return absl::OkStatus();
+    });
+    if (!s.ok()) run->Finish(s);
+  }
+
+  static void StartStep(const std::shared_ptr<AsyncRun>& run, CompiledPtr compiled) {
     std::vector<JointStep::Part> messages;
     const Status s = WithoutExceptions([&] {
       run->outputs_.resize(run->signature_.fetches.size());
-      messages = run->coordinator_.BeginStep(**compiled, run->options_, run->feed_values_, &run->id_);
+      messages = run->coordinator_.BeginStep(*compiled, run->options_, run->feed_values_, &run->id_);
       return absl::OkStatus();
     });
-    if (!s.ok()) return run->Stop(s);
-    run->compiled_ = *std::move(compiled);
+    if (!s.ok()) return run->Finish(s);
+    run->compiled_ = std::move(compiled);
     run->feed_values_.clear();
-    if (!run->Pass(Phase::kCompiling, Phase::kRunning)) {  // it was stopped
-      run->coordinator_.EndId(run->id_);
-      return;
+    if (!run->Pass(Phase::kWorking, Phase::kRunning)) {
+      {
+        OpenId ends(run->coordinator_);
+        ends.id = run->id_;
+      }
+      return run->Finish(run->stopped());
     }
     run->joint_.Start(std::move(messages), {}, [run](Status result) { run->EndStep(std::move(result)); });
   }
@@ -88,6 +134,7 @@ class Coordinator::AsyncRun final : public CallInFlight {
     s.ok() ? Finish(std::move(outputs_)) : Finish(std::move(s));
   }
 
+  // By who works on it, or when it has run.
   void Finish(StatusOr<std::vector<Tensor>> result) {
     Reply<std::vector<Tensor>> done = std::move(done_);
     compiled_ = nullptr;
@@ -103,14 +150,21 @@ class Coordinator::AsyncRun final : public CallInFlight {
   CompiledPtr compiled_;
   int64_t id_ = 0;
   JointStep joint_;
+  bool ends_by_stop_ = false;  // of the thread that stops it
   absl::Mutex mu_;
-  Phase phase_ ABSL_GUARDED_BY(mu_) = Phase::kCompiling;
+  Phase phase_ ABSL_GUARDED_BY(mu_) = Phase::kWorking;
+  Status stopped_ ABSL_GUARDED_BY(mu_);
 };
 
 void Coordinator::RunAsync(const StepOptions& options, RunSignature signature, std::vector<Tensor> feed_values,
                            Reply<std::vector<Tensor>> done) {
-  AsyncRun::Start(
-      std::make_shared<AsyncRun>(*this, options, std::move(signature), std::move(feed_values), std::move(done)));
+  std::shared_ptr<AsyncRun> run;
+  const Status s = WithoutExceptions([&] {
+    run = std::make_shared<AsyncRun>(
+        *this, options, std::move(signature), std::move(feed_values), std::exchange(done, nullptr));
+    return absl::OkStatus();
+  });
+  s.ok() ? AsyncRun::Start(run) : std::move(done)(s);
 }
 
 }  // namespace millrace

@@ -3,42 +3,67 @@
 #include <algorithm>
 
 #include "absl/cleanup/cleanup.h"
-#include "base/current_thread.h"
 #include "base/exceptions.h"
-#include "service/coordinator.h"
+#include "service/call_in_flight.h"
 
 namespace millrace {
 
 // A signature that is compiled. Guarded by mu_ but for what is constant.
 struct Coordinator::Compilation {
-  Compilation(const RunSignatureView& v, bool others_may_join)
+  explicit Compilation(const RunSignatureView& v)
       : signature{{v.feeds.begin(), v.feeds.end()},
                   {v.fetches.begin(), v.fetches.end()},
                   {v.targets.begin(), v.targets.end()}},
-        through_rendezvous(v.through_rendezvous),
-        may_be_joined(others_may_join) {}
+        through_rendezvous(v.through_rendezvous) {}
+  RunSignatureView key() const { return RunSignatureView::Of(signature, through_rendezvous); }
 
   const RunSignature signature;
   const bool through_rendezvous;
-  const bool may_be_joined;
-  const uint32_t thread = CurrentThread();
-  CancellationManager cancellation;  // of messages to workers
-  bool done = false;
-  StatusOr<CompiledPtr> result = CompiledPtr();
-  std::vector<absl::AnyInvocable<void() &&>> when_done;
+  CancellationManager cancellation;
+  std::vector<CompiledReply> when_done;
 };
 
-// While partitions are registered. Guarded by its lock but for what is constant.
+// While partitions are registered. Given up, it lives until the last answer, for what was registered must be
+// deregistered. Guarded by its lock but for what is constant.
 struct Coordinator::Registration {
   std::shared_ptr<Compilation> compilation;
-  std::shared_ptr<Compiled> compiled;
   std::vector<std::vector<CompiledPart>> wanted;  // by worker, without handles
   absl::Mutex mu;
+  std::shared_ptr<Compiled> compiled ABSL_GUARDED_BY(mu);
   size_t left ABSL_GUARDED_BY(mu) = 0;
-  Status first ABSL_GUARDED_BY(mu);
+  bool is_over ABSL_GUARDED_BY(mu) = false;          // ended, or given up
+  std::vector<Status> failures ABSL_GUARDED_BY(mu);  // by worker
+  Status first ABSL_GUARDED_BY(mu);                  // of these
 };
 
 namespace {
+
+// The compilations further up on this stack: their client may have come back here out of an interrupt check.
+class CompilingHere {
+ public:
+  explicit CompilingHere(const void* compilation)
+      : compilation_(compilation), outer_(std::exchange(innermost_, this)) {}
+  ~CompilingHere() { innermost_ = outer_; }
+  CompilingHere(const CompilingHere&) = delete;
+  CompilingHere& operator=(const CompilingHere&) = delete;
+
+  static bool Has(const void* compilation) {
+    const CompilingHere* at = innermost_;
+    while (at != nullptr && at->compilation_ != compilation) at = at->outer_;
+    return at != nullptr;
+  }
+
+ private:
+  static constinit thread_local const CompilingHere* innermost_;
+  const void* const compilation_;
+  const CompilingHere* const outer_;
+};
+constinit thread_local const CompilingHere* CompilingHere::innermost_ = nullptr;
+
+// Of a compilation that is cancelled, by the client that began it or with the session.
+Status GivenUp() {
+  return WithoutExceptions([] { return Cancelled("the compilation of the step was given up"); });
+}
 
 // Numbers the partition's _Arg and _Retval nodes from 0 and records which feed or fetch each is.
 Status RenumberArguments(Graph& graph, CompiledPart* part) {
@@ -59,12 +84,12 @@ Status RenumberArguments(Graph& graph, CompiledPart* part) {
   return absl::OkStatus();
 }
 
+}  // namespace
+
 // What ended another's step need not end this one.
-bool MayTryAgain(const Status& s) {
+bool Coordinator::MayTryAgain(const Status& s) {
   return absl::IsCancelled(s) || absl::IsDeadlineExceeded(s) || absl::IsResourceExhausted(s);
 }
-
-}  // namespace
 
 Status Coordinator::LendGraphTo(absl::FunctionRef<Status(const Graph&)> use,
                                 const std::function<Status()>& keep_going) {
@@ -80,9 +105,7 @@ Status Coordinator::LendGraphTo(absl::FunctionRef<Status(const Graph&)> use,
 std::function<Status()> Coordinator::KeepGoing(absl::Duration timeout) {
   return [this, timeout, start = env().MonotonicNanos()]() -> Status {
     MR_RETURN_IF_ERROR(KeepGoingUnlessInterrupted());
-    if (absl::Nanoseconds(env().MonotonicNanos() - start) > timeout)
-      return DeadlineExceeded(
-          "Timed out waiting for notification: the step passed its deadline of ", absl::FormatDuration(timeout));
+    if (absl::Nanoseconds(env().MonotonicNanos() - start) > timeout) return PastDeadline(timeout);
     absl::MutexLock lock(&mu_);
     return closed_ ? Cancelled("the session was closed") : absl::OkStatus();
   };
@@ -102,110 +125,79 @@ PassEnvironment Coordinator::EnvironmentOf(const WorkerView& view) const {
 }
 
 StatusOr<std::string> Coordinator::Explain(const RunSignature& signature) {
-  MR_RETURN_IF_ERROR(Connect());
-  const WorkerViewPtr view = workers_.view();
-  if (!view) return Aborted("a worker has lost its session");
-  PruneOptions prune;
-  prune.calls.keep_going = KeepGoing(absl::InfiniteDuration());
-  prune.calls.differentiate = options_.calls.differentiate;
-  CompileReport report;
-  const auto lend = [&](absl::FunctionRef<Status(const Graph&)> use) {
-    return LendGraphTo(use, prune.calls.keep_going);
-  };
-  MR_ASSIGN_OR_RETURN(
-      const std::vector<Partition> partitions, CompileGraph(lend, signature, prune, EnvironmentOf(*view), &report));
-  return ReportText(report, partitions);
+  return WithoutExceptions([&]() -> StatusOr<std::string> {
+    MessageCall call(*this);
+    MR_RETURN_IF_ERROR(call.Begin());
+    MR_ASSIGN_OR_RETURN(const WorkerViewPtr view, ConnectWithin(call));
+    PruneOptions prune;
+    prune.calls.keep_going = KeepGoing(absl::InfiniteDuration());
+    prune.calls.differentiate = options_.calls.differentiate;
+    CompileReport report;
+    const auto lend = [&](absl::FunctionRef<Status(const Graph&)> use) {
+      return LendGraphTo(use, prune.calls.keep_going);
+    };
+    MR_ASSIGN_OR_RETURN(
+        const std::vector<Partition> partitions, CompileGraph(lend, signature, prune, EnvironmentOf(*view), &report));
+    return ReportText(report, partitions);
+  });
 }
 
-std::shared_ptr<Coordinator::Compilation> Coordinator::JoinCompilation(const RunSignatureView& view, bool* is_new) {
+Coordinator::Lookup Coordinator::LookUp(const RunSignatureView& view, CompiledReply done) {
+  Lookup result;
+  result.found = cache_.Find(view);
+  if (result.found) return result;
   const auto at = compiling_.find(view);
-  // The client may have come back here out of an interrupt check of its own compilation: nobody else may join this one.
-  const bool is_nested = at != compiling_.end() && at->second->thread == CurrentThread();
-  *is_new = at == compiling_.end() || is_nested;
-  if (!*is_new) return at->second;
-  auto mine = std::make_shared<Compilation>(view, !is_nested);
+  // Nobody can wait here for what is compiled further up on this stack.
+  const bool is_nested = at != compiling_.end() && CompilingHere::Has(at->second.get());
+  if (at != compiling_.end() && !is_nested) {
+    at->second->when_done.push_back(std::move(done));
+    result.compilation = at->second;
+    return result;
+  }
+  result.compilation = std::make_shared<Compilation>(view);
+  result.compilation->when_done.push_back(std::move(done));
   all_compiling_.reserve(all_compiling_.size() + 1);
-  if (!is_nested) compiling_.emplace(RunSignatureView::Of(mine->signature, mine->through_rendezvous), mine);
-  all_compiling_.push_back(mine);
-  return mine;
+  if (!is_nested) compiling_.emplace(result.compilation->key(), result.compilation);
+  all_compiling_.push_back(result.compilation);
+  result.is_new = true;
+  return result;
 }
 
-StatusOr<CompiledPtr> Coordinator::FindOrCompile(const RunSignatureView& view, absl::Duration timeout) {
-  const std::function<Status()> keep_going = KeepGoing(timeout);
-  absl::MutexLock lock(&mu_);
+StatusOr<CompiledPtr> Coordinator::AwaitCompiled(const RunSignatureView& view,
+                                                 const std::function<Status()>& keep_going) {
   for (;;) {
-    if (CompiledPtr found = cache_.Find(view)) return found;
-    bool is_new = false;
-    const std::shared_ptr<Compilation> compilation = JoinCompilation(view, &is_new);
-    if (is_new) {
-      mu_.Unlock();
-      Compile(compilation, keep_going);
-      mu_.Lock();
+    const auto answer = std::make_shared<Awaited<CompiledPtr>>();
+    Lookup at;
+    {
+      absl::MutexLock lock(&mu_);
+      at = LookUp(view, [answer](const StatusOr<CompiledPtr>& result, bool) { answer->Give(result); });
     }
-    while (!env().Await(mu_, absl::Condition(&compilation->done), kInterruptPeriod)) {
-      mu_.Unlock();
-      const Status s = WithoutExceptions(keep_going);
-      if (!s.ok() && is_new) compilation->cancellation.Cancel();
-      mu_.Lock();
-      MR_RETURN_IF_ERROR(s);
-    }
-    if (is_new || !MayTryAgain(compilation->result.status())) return compilation->result;
+    if (at.found) return std::move(at.found);
+    if (at.is_new) Compile(at.compilation, keep_going);
+    Status why;
+    StatusOr<CompiledPtr> result = answer->Wait(env(), kInterruptPeriod, [&] { return why = keep_going(); });
+    if (at.is_new && !why.ok()) at.compilation->cancellation.Cancel();
+    if (result.ok() || at.is_new || !why.ok() || !MayTryAgain(result.status())) return result;
   }
 }
 
-void Coordinator::FindOrCompileAsync(const RunSignatureView& view, std::function<Status()> keep_going,
-                                     CompiledReply done) {
-  CompiledPtr found;
-  bool is_new = false;
-  std::shared_ptr<Compilation> compilation;
-  absl::Cleanup give_up = [&] {  // when it throws
-    if (is_new) EndCompilation(*compilation, ResourceExhausted("out of memory"));
-  };
-  {
-    absl::MutexLock lock(&mu_);
-    found = cache_.Find(view);
-    if (!found) {
-      compilation = JoinCompilation(view, &is_new);
-      compilation->when_done.reserve(compilation->when_done.size() + 1);
-      compilation->when_done.push_back([this, compilation, is_new, keep_going, done = std::move(done)]() mutable {
-        Joined(*compilation, is_new, std::move(keep_going), std::move(done));
-      });
-    }
-  }
-  std::move(give_up).Cancel();
-  if (found) return std::move(done)(std::move(found));
-  if (is_new) Compile(std::move(compilation), keep_going);
-}
-
-void Coordinator::Joined(const Compilation& compilation, bool was_first, std::function<Status()> keep_going,
-                         CompiledReply done) {
-  StatusOr<CompiledPtr> result = CompiledPtr();
-  {
-    absl::MutexLock lock(&mu_);
-    result = compilation.result;
-  }
-  if (was_first || !MayTryAgain(result.status())) return std::move(done)(std::move(result));
-  const RunSignatureView same = RunSignatureView::Of(compilation.signature, compilation.through_rendezvous);
-  FindOrCompileAsync(same, std::move(keep_going), std::move(done));
-}
-
-void Coordinator::Compile(std::shared_ptr<Compilation> mine, const std::function<Status()>& keep_going) {
-  CallOptions call;
-  call.cancellation = &mine->cancellation;
+void Coordinator::Compile(const std::shared_ptr<Compilation>& mine, const std::function<Status()>& keep_going) {
+  const CompilingHere here(mine.get());
   const Status s = WithoutExceptions([&] {
-    workers_.Connect(call, [this, mine, keep_going](Status connected) {
-      if (connected.ok()) connected = WithoutExceptions([&] { return CompileAndRegister(mine, keep_going); });
-      if (!connected.ok()) EndCompilation(*mine, connected);
+    workers_.Connect(&mine->cancellation, [this, mine, keep_going](const StatusOr<WorkerViewPtr>& connected) {
+      const CompilingHere also_here(mine.get());
+      Status begun = connected.status();
+      if (begun.ok()) begun = WithoutExceptions([&] { return CompileAndRegister(mine, *connected, keep_going); });
+      if (!begun.ok()) EndCompilation(mine, begun);
     });
     return absl::OkStatus();
   });
-  if (!s.ok()) EndCompilation(*mine, s);
+  if (!s.ok()) EndCompilation(mine, s);
 }
 
-Status Coordinator::CompileAndRegister(const std::shared_ptr<Compilation>& mine,
+// OK: it goes on, or is over.
+Status Coordinator::CompileAndRegister(const std::shared_ptr<Compilation>& mine, const WorkerViewPtr& view,
                                        const std::function<Status()>& keep_going) {
-  const WorkerViewPtr view = workers_.view();
-  if (!view) return Aborted("a worker has lost its session");
   const RunSignature& signature = mine->signature;
   auto compiled = std::make_shared<Compiled>(view);
   compiled->signature = signature;
@@ -246,118 +238,154 @@ Status Coordinator::CompileAndRegister(const std::shared_ptr<Compilation>& mine,
     }
   }
 
+  return Register(mine, std::move(compiled), std::move(wanted));
+}
+
+Status Coordinator::Register(const std::shared_ptr<Compilation>& mine, std::shared_ptr<Compiled> compiled,
+                             std::vector<PartitionToRegister> partitions) {
+  const WorkerViewPtr view = compiled->view;
+  const size_t n = view->workers.size();
   const auto registration = std::make_shared<Registration>();
   registration->compilation = mine;
-  registration->compiled = compiled;
-  registration->wanted.resize(view->workers.size());
-  std::vector<RegisterPartitionsRequest> requests(view->workers.size());
-  for (PartitionToRegister& p : wanted) {
+  registration->wanted.resize(n);
+  std::vector<RegisterPartitionsRequest> requests(n);
+  for (PartitionToRegister& p : partitions) {
     CompiledPart part;
     part.worker = view->worker_of_device.at(p.partition.device);
     MR_RETURN_IF_ERROR(RenumberArguments(*p.partition.graph, &part));
     compiled->num_nodes += static_cast<int64_t>(p.partition.graph->nodes().size());
+    requests[part.worker].session = view->workers[part.worker].session;
     requests[part.worker].partitions.push_back(std::move(p));
     registration->wanted[part.worker].push_back(std::move(part));
   }
-  compiled->parts.reserve(wanted.size());  // what is registered must find its place
+  compiled->parts.reserve(partitions.size());  // what is registered must find its place
+  std::vector<std::pair<size_t, Reply<RegisterPartitionsResponse>>> asked;
+  for (size_t w = 0; w < n; ++w) {
+    if (requests[w].partitions.empty()) continue;
+    asked.emplace_back(w, [this, registration, w](StatusOr<RegisterPartitionsResponse> response) {
+      Registered(*registration, w, std::move(response));
+    });
+  }
   {
     absl::MutexLock lock(&registration->mu);
-    registration->left = 1;  // this function
-    for (const RegisterPartitionsRequest& r : requests) registration->left += !r.partitions.empty();
+    registration->compiled = std::move(compiled);
+    registration->left = asked.size() + 1;  // this function
+    registration->failures.resize(n);
   }
+  const auto token = mine->cancellation.Register([this, weak = std::weak_ptr(registration)] {
+    const std::shared_ptr<Registration> given_up = weak.lock();
+    if (!given_up) return;
+    {
+      absl::MutexLock lock(&given_up->mu);
+      if (std::exchange(given_up->is_over, true)) return;
+    }
+    EndCompilation(given_up->compilation, GivenUp());
+  });
+  if (token == CancellationManager::kInvalid) return GivenUp();
+  // From here on nothing throws. The answers name what must be deregistered, so none is given up.
   CallOptions call;
-  call.cancellation = &mine->cancellation;
-  for (size_t w = 0; w < requests.size(); ++w) {
-    if (requests[w].partitions.empty()) continue;
-    requests[w].session = view->workers[w].session;
-    view->workers[w].worker->RegisterPartitions(
-        call, std::move(requests[w]), [this, registration, w](StatusOr<RegisterPartitionsResponse> response) {
-          Registered(*registration, w, std::move(response));
-        });
+  call.stop_compiling = &mine->cancellation;
+  for (auto& [w, reply] : asked) {
+    view->workers[w].worker->RegisterPartitions(call, std::move(requests[w]), std::move(reply));
   }
-  Registered(*registration, requests.size(), RegisterPartitionsResponse{});
+  Registered(*registration, n, RegisterPartitionsResponse{});
   return absl::OkStatus();
 }
 
-void Coordinator::Registered(Registration& registration, size_t w, StatusOr<RegisterPartitionsResponse> response) {
-  Compiled& compiled = *registration.compiled;
-  if (w < registration.wanted.size()) {
-    const WorkerView::Of& worker = compiled.view->workers[w];
-    std::vector<CompiledPart>& parts = registration.wanted[w];
-    if (response.ok() && response->handles.size() != parts.size()) {
-      response = Internal(
-          "worker ", worker.worker->task(), " gave ", response->handles.size(), " handles, want ", parts.size());
-    }
-    NoteRefusal(worker, response.status());
-    for (size_t i = 0; response.ok() && i < parts.size(); ++i) {
-      parts[i].handle = response->handles[i];
-      parts[i].inline_partition = worker.worker->FindInline(worker.session, parts[i].handle);
-    }
-    absl::MutexLock lock(&registration.mu);
-    if (registration.first.ok()) registration.first = response.status();
-    for (size_t i = 0; response.ok() && i < parts.size(); ++i) compiled.parts.push_back(std::move(parts[i]));
-  }
+// `this` is there as long as the registration is not over. `w`: the number of workers for who has sent the messages.
+void Coordinator::Registered(Registration& r, size_t w, StatusOr<RegisterPartitionsResponse> response) {
+  std::shared_ptr<Compiled> compiled;
   Status s;
   {
-    absl::MutexLock lock(&registration.mu);
-    if (--registration.left > 0) return;
-    s = registration.first;
+    absl::MutexLock lock(&r.mu);
+    if (w < r.wanted.size()) {
+      std::vector<CompiledPart>& parts = r.wanted[w];
+      if (response.ok() && response->handles.size() != parts.size()) {
+        response = WithoutExceptions([&] {
+          return Internal("worker ", r.compiled->view->workers[w].worker->task(), " gave ", response->handles.size(),
+                          " handles, want ", parts.size());
+        });
+      }
+      r.failures[w] = response.status();
+      if (r.first.ok()) r.first = response.status();
+      for (size_t i = 0; response.ok() && i < parts.size(); ++i) {
+        parts[i].handle = response->handles[i];
+        r.compiled->parts.push_back(std::move(parts[i]));
+      }
+    }
+    if (--r.left > 0 || std::exchange(r.is_over, true)) return;
+    compiled = std::move(r.compiled);
+    s = r.first;
   }
-  std::stable_sort(compiled.parts.begin(), compiled.parts.end(), [](const CompiledPart& a, const CompiledPart& b) {
-    return a.worker < b.worker;
+  for (size_t of = 0; of < r.wanted.size(); ++of) NoteRefusal(compiled->view->workers[of], r.failures[of]);
+  std::sort(compiled->parts.begin(), compiled->parts.end(), [](const CompiledPart& a, const CompiledPart& b) {
+    return std::pair(a.worker, a.handle) < std::pair(b.worker, b.handle);
   });
-  compiled.simple = compiled.parts.size() == 1 && compiled.parts[0].inline_partition;
-  const CompiledPtr result = std::move(registration.compiled);
-  EndCompilation(*registration.compilation, s.ok() ? StatusOr<CompiledPtr>(result) : s);
+  if (s.ok() && compiled->parts.size() == 1) {
+    CompiledPart& part = compiled->parts.front();
+    const WorkerView::Of& of = compiled->view->workers[part.worker];
+    s = WithoutExceptions([&] {
+      part.inline_partition = of.worker->FindInline(of.session, part.handle);
+      return absl::OkStatus();
+    });
+    compiled->simple = part.inline_partition != nullptr;
+  }
+  EndCompilation(r.compilation, s.ok() ? StatusOr<CompiledPtr>(std::move(compiled)) : StatusOr<CompiledPtr>(s));
 }
 
-void Coordinator::EndCompilation(Compilation& mine, StatusOr<CompiledPtr> result) {
+void Coordinator::EndCompilation(const std::shared_ptr<Compilation>& compilation, StatusOr<CompiledPtr> result) {
+  const std::shared_ptr<Compilation> mine = compilation;
   std::vector<CompiledPtr> dropped;  // freed outside the lock
-  std::vector<absl::AnyInvocable<void() &&>> when_done;
+  std::vector<CompiledReply> when_done;
   {
     absl::MutexLock lock(&mu_);
-    if (mine.may_be_joined) compiling_.erase(RunSignatureView::Of(mine.signature, mine.through_rendezvous));
+    const auto own = compiling_.find(mine->key());
+    const bool is_joined = own != compiling_.end() && own->second == mine;
+    if (is_joined) compiling_.erase(own);
     const Status kept = WithoutExceptions([&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
       // A worker may have lost its session meanwhile, or a nested call of the client have compiled the same.
       const bool is_current = result.ok() && (*result)->view == workers_.view();
-      if (is_current && cache_.Find(RunSignatureView::Of(mine.signature, mine.through_rendezvous)) == nullptr) {
-        dropped = cache_.Insert(*result);
-      }
+      if (is_current && cache_.Find(mine->key()) == nullptr) dropped = cache_.Insert(*result);
       return absl::OkStatus();
     });
-    mine.result = kept.ok() ? std::move(result) : kept;
-    mine.done = true;
-    when_done.swap(mine.when_done);
+    if (!kept.ok()) result = kept;
+    when_done.swap(mine->when_done);
+    std::erase(all_compiling_, mine);
   }
-  for (auto& callback : when_done) std::move(callback)();
+  // Nothing of the coordinator from here on.
   dropped.clear();
-  absl::MutexLock lock(&mu_);
-  std::erase_if(all_compiling_, [&](const auto& c) { return c.get() == &mine; });
+  bool is_own = true;  // the first has begun it
+  for (CompiledReply& done : when_done) std::move(done)(result, std::exchange(is_own, false));
 }
 
 void Coordinator::CancelCompilations() {
-  std::vector<std::shared_ptr<Compilation>> all;
-  {
-    absl::MutexLock lock(&mu_);
-    all = all_compiling_;
+  for (;;) {
+    std::shared_ptr<Compilation> next;
+    {
+      absl::MutexLock lock(&mu_);
+      const auto at = std::find_if(
+          all_compiling_.begin(), all_compiling_.end(), [](const auto& c) { return !c->cancellation.IsCancelled(); });
+      if (at == all_compiling_.end()) return;
+      next = *at;
+    }
+    next->cancellation.Cancel();
   }
-  for (const auto& c : all) c->cancellation.Cancel();
 }
 
 bool Coordinator::CompilesElsewhere() const {
   return std::any_of(
-      all_compiling_.begin(), all_compiling_.end(), [](const auto& c) { return c->thread != CurrentThread(); });
+      all_compiling_.begin(), all_compiling_.end(), [](const auto& c) { return !CompilingHere::Has(c.get()); });
 }
 
 void Coordinator::NoteRefusal(const WorkerView::Of& worker, const Status& refusal) {
   if (!absl::IsAborted(refusal) || !workers_.Forget(worker.worker, worker.session)) return;
-  std::vector<CompiledPtr> dropped;  // freed outside the lock
+  std::list<CompiledPtr> dropped;  // freed outside the lock
   absl::MutexLock lock(&mu_);
   dropped = cache_.Clear();
 }
 
 void Coordinator::ForgetCompiled() {
-  std::vector<CompiledPtr> dropped;  // freed outside the lock
+  std::list<CompiledPtr> dropped;  // freed outside the lock
   absl::MutexLock lock(&mu_);
   dropped = cache_.Clear();
 }

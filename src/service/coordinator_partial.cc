@@ -21,8 +21,8 @@ namespace {
 
 class StepDeadline : public Deadline {
  public:
-  StepDeadline(Env& env, absl::Duration timeout, PartialStep& step)
-      : Deadline(env, timeout, [&step, timeout] {
+  StepDeadline(Env& env, absl::Duration left, absl::Duration timeout, PartialStep& step)
+      : Deadline(env, left, [&step, timeout] {
           step.Stop(WithoutExceptions([&] {
             return DeadlineExceeded("the partial run passed its deadline of ", absl::FormatDuration(timeout));
           }));
@@ -36,7 +36,7 @@ void Coordinator::LeavePartial(PartialCall* call) {
   std::shared_ptr<PartialStep> step;
   {
     absl::MutexLock lock(&mu_);
-    mu_.Await(absl::Condition(+[](bool* stopping) { return !*stopping; }, &call->is_being_stopped));
+    AwaitStopped(call);
     step = std::move(call->step);
   }
   step.reset();
@@ -66,13 +66,20 @@ StatusOr<std::string> Coordinator::StartPartialRun(const RunSignature& signature
     absl::MutexLock lock(&mu_);
     --partial_starting_;
   };
+  const int64_t begun = env().MonotonicNanos();
   MR_ASSIGN_OR_RETURN(
-      CompiledPtr compiled, FindOrCompile(RunSignatureView::Of(signature, true), options_.default_timeout));
-  int64_t id = 0;
+      CompiledPtr compiled, AwaitCompiled(RunSignatureView::Of(signature, true), KeepGoing(options_.default_timeout)));
+  const absl::Duration left = options_.default_timeout - absl::Nanoseconds(env().MonotonicNanos() - begun);
   StepOptions options;
   options.inter_op_threads = options_.inter_op_threads;
-  std::vector<JointStep::Part> messages = BeginStep(*compiled, options, {}, &id);
-  auto step = std::make_shared<PartialStep>(std::move(compiled), env(), [this, id] { return EndId(id); });
+  OpenId open(*this);
+  std::vector<JointStep::Part> messages = BeginStep(*compiled, options, {}, &open.id);
+  const int64_t id = open.id;
+  auto step = std::make_shared<PartialStep>(
+      std::move(compiled), env(),
+      PartialStep::Master{[this, id] { return EndId(id); },
+                          [this](const WorkerView::Of& w, const Status& refusal) { NoteRefusal(w, refusal); }});
+  open.Release();
   {
     absl::MutexLock lock(&mu_);
     if (closed_) return Cancelled("the session is closed");
@@ -80,7 +87,7 @@ StatusOr<std::string> Coordinator::StartPartialRun(const RunSignature& signature
   }
   {
     // What waits for nobody runs here.
-    const StepDeadline deadline(env(), options_.default_timeout, *step);
+    const StepDeadline deadline(env(), left, options_.default_timeout, *step);
     step->Start(std::move(messages));
   }
   std::string handle = absl::StrCat("partial_run_", id);
@@ -114,7 +121,7 @@ Status Coordinator::GoOnWithPartialRun(
   PartialStep& step = *call.step;
   Status s;
   {
-    const StepDeadline deadline(env(), options_.default_timeout, step);
+    const StepDeadline deadline(env(), options_.default_timeout, options_.default_timeout, step);
     s = step.Advance(feeds, feed_values, fetches, outputs);
     if (s.ok() && step.Over()) s = step.Wait();
   }
@@ -123,15 +130,17 @@ Status Coordinator::GoOnWithPartialRun(
 }
 
 Status Coordinator::ReleasePartialRun(const std::string& handle) {
-  std::shared_ptr<PartialStep> step;  // may be destroyed here, which waits: after the lock is gone
+  PartialCall call;
+  const absl::Cleanup leave = [&] { LeavePartial(&call); };
   {
     absl::MutexLock lock(&mu_);
-    auto it = partial_.find(handle);
+    const auto it = partial_.find(handle);  // none once the session is closed
     if (it == partial_.end()) return absl::OkStatus();
-    step = std::move(it->second);
+    MR_RETURN_IF_ERROR(Enter(&call));
+    call.step = std::move(it->second);
     partial_.erase(it);
   }
-  step->Stop(Cancelled("the partial run was released"));
+  call.step->Stop(WithoutExceptions([] { return Cancelled("the partial run was released"); }));
   return absl::OkStatus();
 }
 

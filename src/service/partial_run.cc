@@ -8,10 +8,10 @@
 
 namespace millrace {
 
-PartialStep::PartialStep(CompiledPtr compiled, Env& env, std::function<StepHorizon()> end)
+PartialStep::PartialStep(CompiledPtr compiled, Env& env, Master master)
     : compiled_(std::move(compiled)),
       env_(env),
-      end_(std::move(end)),
+      master_(std::move(master)),
       fed_(compiled_->signature.feeds.size()),
       fetched_(compiled_->signature.fetches.size()) {}
 
@@ -26,6 +26,11 @@ void PartialStep::Start(std::vector<JointStep::Part> messages) {
   CallOptions call;
   call.runs_here = true;
   step_.Start(std::move(messages), call, [this](Status s) {
+    for (const JointStep::Part& m : step_.parts()) {
+      for (const WorkerView::Of& w : compiled_->view->workers) {
+        if (w.worker == m.worker) master_.refused(w, m.refusal);
+      }
+    }
     absl::MutexLock lock(&mu_);
     status_ = std::move(s);
     runs_ = false;
@@ -54,7 +59,7 @@ PartialStep::~PartialStep() {
   step_.Stop(Cancelled("the partial run was released"));
   WaitFor(absl::InfiniteDuration());
   WithoutExceptions([&] {
-    step_.CleanUp(end_());
+    step_.CleanUp(master_.end());
     return absl::OkStatus();
   }).IgnoreError();
 }
@@ -131,15 +136,23 @@ Status PartialStep::Exchange(absl::Span<const Output> feeds, absl::Span<const Te
         fetching->response = std::move(response);
         fetching->is_there = true;
       });
-  absl::MutexLock lock(&fetching->mu);
-  if (!AwaitUnlessInterrupted(env_, fetching->mu, absl::Condition(&fetching->is_there))) {
-    fetching->mu.Unlock();
-    Stop(Cancelled("the step was interrupted"));
-    fetching->mu.Lock();
-    env_.Await(fetching->mu, absl::Condition(&fetching->is_there));
+  StatusOr<ExchangeTensorsResponse> response = ExchangeTensorsResponse{};
+  {
+    absl::MutexLock lock(&fetching->mu);
+    if (!AwaitUnlessInterrupted(env_, fetching->mu, absl::Condition(&fetching->is_there))) {
+      fetching->mu.Unlock();
+      Stop(Cancelled("the step was interrupted"));
+      fetching->mu.Lock();
+      env_.Await(fetching->mu, absl::Condition(&fetching->is_there));
+    }
+    response = std::move(fetching->response);
   }
-  MR_RETURN_IF_ERROR(fetching->response.status());
-  std::vector<ReceivedTensor>& received = fetching->response->fetches;
+  if (!response.ok()) {
+    // An answer of a step that goes on is about the message, and not what the step has ended with.
+    if (step_.stopped().ok()) master_.refused(compiled_->view->workers.front(), response.status());
+    return response.status();
+  }
+  std::vector<ReceivedTensor>& received = response->fetches;
   if (received.size() != fetches.size()) {
     return Internal("worker ", worker.task(), " gave ", received.size(), " tensors, want ", fetches.size());
   }

@@ -18,8 +18,12 @@ Status CheckFeed(const Output& o, const Tensor& value);
 // Thread-safe. Every value crosses the rendezvous of the first worker, whose first device stands for the client.
 class PartialStep {
  public:
-  // `end` is called when it is over, and says which steps are.
-  PartialStep(CompiledPtr compiled, Env& env, std::function<StepHorizon()> end);
+  // What it tells its master, which outlives it.
+  struct Master {
+    std::function<StepHorizon()> end;                                              // it is over; says which steps are
+    std::function<void(const WorkerView::Of& worker, const Status& why)> refused;  // a message was
+  };
+  PartialStep(CompiledPtr compiled, Env& env, Master master);
   ~PartialStep();  // stops what still runs, and waits for it
 
   // Once, before all else; it then runs in the background. One of the messages is for the first worker.
@@ -45,7 +49,7 @@ class PartialStep {
 
   const CompiledPtr compiled_;
   Env& env_;
-  const std::function<StepHorizon()> end_;
+  const Master master_;
   JointStep step_;
   StepRef ref_;  // on the first worker
   mutable absl::Mutex mu_;

@@ -51,12 +51,10 @@ std::vector<CompiledPtr> SignatureCache::Insert(CompiledPtr compiled) {
   return dropped;
 }
 
-std::vector<CompiledPtr> SignatureCache::Clear() {
-  std::vector<CompiledPtr> dropped(by_use_.begin(), by_use_.end());
+std::list<CompiledPtr> SignatureCache::Clear() {
   places_.clear();
-  by_use_.clear();
   num_nodes_ = 0;
-  return dropped;
+  return std::exchange(by_use_, {});
 }
 
 }  // namespace millrace

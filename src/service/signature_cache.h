@@ -71,8 +71,8 @@ class SignatureCache {
   CompiledPtr Find(const RunSignatureView& signature);
   // REQUIRES: its signature is not here. Returns what it dropped, to be freed where no lock is held.
   std::vector<CompiledPtr> Insert(CompiledPtr compiled);
-  // Drops all.
-  std::vector<CompiledPtr> Clear();
+  // Drops all, without a throw.
+  std::list<CompiledPtr> Clear();
 
  private:
   static int64_t Weight(const Compiled& c);

@@ -95,7 +95,7 @@ void Worker::RegisterPartitions(const CallOptions& call, RegisterPartitionsReque
   Answer(std::move(reply), [&]() -> StatusOr<RegisterPartitionsResponse> {
     MR_ASSIGN_OR_RETURN(const SessionPtr session, Find(request.session));
     MR_ASSIGN_OR_RETURN(
-        std::vector<int64_t> handles, session->Register(std::move(request.partitions), call.cancellation));
+        std::vector<int64_t> handles, session->Register(std::move(request.partitions), call.stop_compiling));
     return RegisterPartitionsResponse{std::move(handles)};
   });
 }

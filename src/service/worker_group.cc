@@ -1,90 +1,174 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "service/worker_group.h"
 
+#include <set>
 #include <utility>
 
 #include "base/exceptions.h"
 
 namespace millrace {
+namespace {
 
-WorkerGroup::WorkerGroup(std::vector<WorkerInterface*> workers, uint64_t session, bool node_by_node)
-    : workers_(std::move(workers)), session_(session), node_by_node_(node_by_node), known_(workers_.size()) {}
+// The same worker twice would run each step's message twice.
+Status CheckDistinct(const std::vector<WorkerInterface*>& workers) {
+  std::set<absl::string_view> tasks;
+  for (const WorkerInterface* w : workers) {
+    if (!tasks.insert(w->task()).second) return InvalidArgument("worker ", w->task(), " is given twice");
+  }
+  return workers.empty() ? InvalidArgument("there are no workers") : absl::OkStatus();
+}
 
-struct WorkerGroup::Connecting {
-  std::vector<size_t> asked;
-  std::vector<StatusOr<CreateWorkerSessionResponse>> responses;  // of those
+Status GivenUp() {
+  return WithoutExceptions([] { return Cancelled("nobody waits for the workers' sessions any more"); });
+}
+
+void DeleteSession(WorkerInterface& worker, const SessionRef& session) {
+  worker.DeleteSession({}, {session}, [](const StatusOr<DeleteWorkerSessionResponse>&) {});
+}
+
+}  // namespace
+
+struct WorkerGroup::State {
+  State(std::vector<WorkerInterface*> all, uint64_t id, bool by_node)
+      : workers(std::move(all)),
+        session(id),
+        node_by_node(by_node),
+        checked(CheckDistinct(workers)),
+        known(workers.size()) {}
+
+  Status Keep(size_t w, StatusOr<CreateWorkerSessionResponse> response);
+  StatusOr<WorkerViewPtr> MakeView();
+
+  const std::vector<WorkerInterface*> workers;
+  const uint64_t session;
+  const bool node_by_node;
+  const Status checked;
   absl::Mutex mu;
-  size_t left ABSL_GUARDED_BY(mu) = 0;
-  absl::AnyInvocable<void(Status) &&> done;
+  bool is_deleted ABSL_GUARDED_BY(mu) = false;
+  std::vector<WorkerView::Of> known ABSL_GUARDED_BY(mu);  // without devices: the worker has no session
+  WorkerViewPtr view ABSL_GUARDED_BY(mu);
 };
 
-void WorkerGroup::Connect(const CallOptions& call, absl::AnyInvocable<void(Status) &&> done) {
-  const auto connecting = std::make_shared<Connecting>();
-  {
-    absl::MutexLock lock(&mu_);
-    for (size_t w = 0; w < workers_.size(); ++w) {
-      if (known_[w].devices.empty()) connecting->asked.push_back(w);
+// What the workers have answered to one Connect.
+struct WorkerGroup::Connecting {
+  explicit Connecting(std::shared_ptr<State> of) : state(std::move(of)) {}
+  void Answer(size_t w, StatusOr<CreateWorkerSessionResponse> response) {
+    Status s = WithoutExceptions([&] { return state->Keep(w, std::move(response)); });
+    {
+      absl::MutexLock lock(&mu);
+      if (first.ok()) first = std::move(s);
+      if (--left > 0) return;
+      s = first;
     }
+    Finish(s.ok() ? WithoutExceptions([&] { return state->MakeView(); }) : StatusOr<WorkerViewPtr>(std::move(s)));
   }
-  if (connecting->asked.empty()) return std::move(done)(absl::OkStatus());
-  const size_t n = connecting->asked.size();
-  connecting->responses.resize(n, CreateWorkerSessionResponse{});
-  connecting->done = std::move(done);
+  void Finish(StatusOr<WorkerViewPtr> result) {
+    Connected once;
+    {
+      absl::MutexLock lock(&mu);
+      once = std::exchange(done, nullptr);
+    }
+    if (once) std::move(once)(std::move(result));
+  }
+
+  const std::shared_ptr<State> state;
+  absl::Mutex mu;
+  size_t left ABSL_GUARDED_BY(mu) = 0;
+  Status first ABSL_GUARDED_BY(mu);    // failure
+  Connected done ABSL_GUARDED_BY(mu);  // null once it has run
+};
+
+WorkerGroup::WorkerGroup(std::vector<WorkerInterface*> workers, uint64_t session, bool node_by_node)
+    : state_(std::make_shared<State>(std::move(workers), session, node_by_node)) {}
+
+void WorkerGroup::Connect(CancellationManager* cancellation, Connected done) {
+  State& state = *state_;
+  if (!state.checked.ok()) return std::move(done)(state.checked);
+  std::shared_ptr<Connecting> connecting;
+  std::vector<std::pair<size_t, Reply<CreateWorkerSessionResponse>>> asked;
+  const Status s = WithoutExceptions([&]() -> Status {
+    connecting = std::make_shared<Connecting>(state_);
+    absl::MutexLock lock(&state.mu);
+    if (state.is_deleted) return Cancelled("the session is closed");
+    for (size_t w = 0; w < state.workers.size(); ++w) {
+      if (!state.known[w].devices.empty()) continue;
+      asked.emplace_back(w, [connecting, w](StatusOr<CreateWorkerSessionResponse> response) {
+        connecting->Answer(w, std::move(response));
+      });
+    }
+    return absl::OkStatus();
+  });
+  if (!s.ok()) return std::move(done)(s);
+  if (asked.empty()) return std::move(done)(WithoutExceptions([&] { return state.MakeView(); }));
   {
     absl::MutexLock lock(&connecting->mu);
-    connecting->left = n;
+    connecting->left = asked.size();
+    connecting->done = std::move(done);
   }
-  for (size_t i = 0; i < n; ++i) {
-    workers_[connecting->asked[i]]->CreateSession(
-        call, {session_, node_by_node_}, [this, connecting, i](StatusOr<CreateWorkerSessionResponse> response) {
-          {
-            absl::MutexLock lock(&connecting->mu);
-            connecting->responses[i] = std::move(response);
-            if (--connecting->left > 0) return;
-          }
-          const Status s = WithoutExceptions([&] { return Keep(connecting->responses, connecting->asked); });
-          std::move(connecting->done)(s);
-        });
+  if (cancellation != nullptr) {
+    const auto give_up = [weak = std::weak_ptr(connecting)] {
+      if (const auto c = weak.lock()) c->Finish(GivenUp());
+    };
+    StatusOr<CancellationManager::Token> token =
+        WithoutExceptions([&] { return StatusOr<CancellationManager::Token>(cancellation->Register(give_up)); });
+    if (!token.ok() || *token == CancellationManager::kInvalid) {
+      return connecting->Finish(token.ok() ? GivenUp() : token.status());
+    }
+  }
+  // The answer tells which session there is: it is not given up, even when nobody waits for it any more.
+  for (auto& [w, reply] : asked) {
+    state.workers[w]->CreateSession({}, {state.session, state.node_by_node}, std::move(reply));
   }
 }
 
-Status WorkerGroup::Keep(std::vector<StatusOr<CreateWorkerSessionResponse>>& responses,
-                         const std::vector<size_t>& asked) {
-  for (size_t i = 0; i < asked.size(); ++i) {
-    if (!responses[i].ok())
-      return Annotate(responses[i].status(), absl::StrCat("worker ", workers_[asked[i]]->task(), ": "));
-    if (responses[i]->devices.empty()) return Internal("worker ", workers_[asked[i]]->task(), " has no devices");
+Status WorkerGroup::State::Keep(size_t w, StatusOr<CreateWorkerSessionResponse> response) {
+  WorkerInterface& worker = *workers[w];
+  if (!response.ok()) return Annotate(response.status(), absl::StrCat("worker ", worker.task(), ": "));
+  const SessionRef made{session, response->incarnation};
+  if (response->devices.empty()) {
+    DeleteSession(worker, made);
+    return Internal("worker ", worker.task(), " has no devices");
   }
-  absl::MutexLock lock(&mu_);
-  for (size_t i = 0; i < asked.size(); ++i) {
-    const size_t w = asked[i];
-    known_[w] = {workers_[w], {session_, responses[i]->incarnation}, std::move(responses[i]->devices)};
+  {
+    absl::MutexLock lock(&mu);
+    if (!is_deleted) {
+      known[w] = {&worker, made, std::move(response->devices)};
+      return absl::OkStatus();
+    }
   }
-  auto view = std::make_shared<WorkerView>();
-  view->workers = known_;
-  for (size_t w = 0; w < known_.size(); ++w) {
-    if (known_[w].devices.empty()) return Aborted("worker ", workers_[w]->task(), " has lost its session again");
-    for (const DeviceInfo& d : known_[w].devices) {
-      if (view->worker_of_device.emplace(d.name, w).second) continue;
+  DeleteSession(worker, made);
+  return Cancelled("the session is closed");
+}
+
+StatusOr<WorkerViewPtr> WorkerGroup::State::MakeView() {
+  absl::MutexLock lock(&mu);
+  if (is_deleted) return Cancelled("the session is closed");
+  if (view) return view;
+  auto made = std::make_shared<WorkerView>();
+  made->workers = known;
+  for (size_t w = 0; w < known.size(); ++w) {
+    if (known[w].devices.empty()) return Aborted("worker ", workers[w]->task(), " has lost its session again");
+    for (const DeviceInfo& d : known[w].devices) {
+      if (made->worker_of_device.emplace(d.name, w).second) continue;
       return InvalidArgument("two workers have device ", d.name);
     }
   }
-  view_ = std::move(view);
-  return absl::OkStatus();
+  view = std::move(made);
+  return view;
 }
 
 WorkerViewPtr WorkerGroup::view() const {
-  absl::MutexLock lock(&mu_);
-  return view_;
+  absl::MutexLock lock(&state_->mu);
+  return state_->view;
 }
 
 bool WorkerGroup::Forget(WorkerInterface* worker, const SessionRef& session) {
   WorkerViewPtr dropped;
-  absl::MutexLock lock(&mu_);
-  for (WorkerView::Of& k : known_) {
+  absl::MutexLock lock(&state_->mu);
+  for (WorkerView::Of& k : state_->known) {
     if (k.worker != worker || k.session != session || k.devices.empty()) continue;
     k.devices.clear();
-    dropped = std::exchange(view_, nullptr);
+    dropped = std::exchange(state_->view, nullptr);
     return true;
   }
   return false;
@@ -92,14 +176,15 @@ bool WorkerGroup::Forget(WorkerInterface* worker, const SessionRef& session) {
 
 void WorkerGroup::Delete() {
   std::vector<WorkerView::Of> known;
+  WorkerViewPtr dropped;
   {
-    absl::MutexLock lock(&mu_);
-    known = std::exchange(known_, std::vector<WorkerView::Of>(workers_.size()));
-    view_ = nullptr;
+    absl::MutexLock lock(&state_->mu);
+    state_->is_deleted = true;
+    known.swap(state_->known);
+    dropped = std::exchange(state_->view, nullptr);
   }
   for (const WorkerView::Of& k : known) {
-    if (k.devices.empty()) continue;
-    k.worker->DeleteSession({}, {k.session}, [](const StatusOr<DeleteWorkerSessionResponse>&) {});
+    if (!k.devices.empty()) DeleteSession(*k.worker, k.session);
   }
 }
 

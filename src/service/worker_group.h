@@ -23,31 +23,29 @@ struct WorkerView {
 };
 using WorkerViewPtr = std::shared_ptr<const WorkerView>;
 
-// Thread-safe. Outlives its calls.
+// Thread-safe. Answers of workers may come when it is gone: a session that is made too late is deleted.
 class WorkerGroup {
  public:
-  // `session`: the number under which workers know it. The workers outlive the group.
+  // `session`: the number under which workers know it. The workers outlive the group and all answers.
   WorkerGroup(std::vector<WorkerInterface*> workers, uint64_t session, bool node_by_node);
+  ~WorkerGroup() { Delete(); }
 
-  // Creates the session on each worker that has none, and asks what devices it has.
-  void Connect(const CallOptions& call, absl::AnyInvocable<void(Status) &&> done);
+  // Creates the session on each worker that has none, and asks what devices it has. A worker that fails is named; what
+  // the others have made is kept for the next time. `done` runs once, without a wait when `cancellation` (may be null)
+  // is cancelled.
+  using Connected = absl::AnyInvocable<void(StatusOr<WorkerViewPtr>) &&>;
+  void Connect(CancellationManager* cancellation, Connected done);
   // Null until all workers have a session.
   WorkerViewPtr view() const;
   // Forgets a session that its worker does not know any more. False: it was forgotten before.
   bool Forget(WorkerInterface* worker, const SessionRef& session);
-  // Ends the session on all workers, and waits for no answer.
+  // Ends the session on all workers, and waits for no answer. What comes later is refused.
   void Delete();
 
  private:
+  struct State;
   struct Connecting;
-  Status Keep(std::vector<StatusOr<CreateWorkerSessionResponse>>& responses, const std::vector<size_t>& asked);
-
-  const std::vector<WorkerInterface*> workers_;
-  const uint64_t session_;
-  const bool node_by_node_;
-  mutable absl::Mutex mu_;
-  std::vector<WorkerView::Of> known_ ABSL_GUARDED_BY(mu_);  // without devices: the worker has no session
-  WorkerViewPtr view_ ABSL_GUARDED_BY(mu_);
+  const std::shared_ptr<State> state_;
 };
 
 }  // namespace millrace

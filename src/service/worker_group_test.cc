@@ -16,7 +16,14 @@ class CountingWorker final : public ForwardingWorker {
                      Reply<CreateWorkerSessionResponse> reply) override {
     ++created;
     session = request.session;
+    if (holds) {
+      held = std::move(reply);
+      return;
+    }
     if (!failure.ok()) return std::move(reply)(failure);
+    Answer(std::move(reply));
+  }
+  void Answer(Reply<CreateWorkerSessionResponse> reply) {
     std::move(reply)(CreateWorkerSessionResponse{incarnation, {{.name = device_, .type = "CPU"}}});
   }
   void DeleteSession(const CallOptions&, DeleteWorkerSessionRequest request,
@@ -26,6 +33,8 @@ class CountingWorker final : public ForwardingWorker {
   }
 
   Status failure;
+  bool holds = false;
+  Reply<CreateWorkerSessionResponse> held;
   uint64_t incarnation = 1, session = 0, deleted = 0;
   int created = 0;
 
@@ -37,35 +46,36 @@ class WorkerGroupTest : public ::testing::Test {
  protected:
   Status Connect() {
     Status result = Internal("no answer");
-    group_.Connect({}, [&](Status s) { result = std::move(s); });
+    group_->Connect(nullptr, [&](const StatusOr<WorkerViewPtr>& view) { result = view.status(); });
     return result;
   }
 
   CountingWorker a_{"/job:x/replica:0/task:0", "/job:x/replica:0/task:0/device:CPU:0"};
   CountingWorker b_{"/job:x/replica:0/task:1", "/job:x/replica:0/task:1/device:CPU:0"};
-  WorkerGroup group_{{&a_, &b_}, 17, false};
+  std::unique_ptr<WorkerGroup> group_ =
+      std::make_unique<WorkerGroup>(std::vector<WorkerInterface*>{&a_, &b_}, 17, false);
 };
 
 TEST_F(WorkerGroupTest, ConnectsOnceAndAgainWhereASessionWasLost) {
-  EXPECT_EQ(group_.view(), nullptr);
+  EXPECT_EQ(group_->view(), nullptr);
   ASSERT_TRUE(Connect().ok());
   ASSERT_TRUE(Connect().ok());
   EXPECT_EQ(a_.created, 1);
   EXPECT_EQ(b_.session, 17u);
-  const WorkerViewPtr view = group_.view();
+  const WorkerViewPtr view = group_->view();
   ASSERT_NE(view, nullptr);
   EXPECT_EQ(view->worker_of_device.at("/job:x/replica:0/task:1/device:CPU:0"), 1u);
 
   b_.incarnation = 2;
-  EXPECT_TRUE(group_.Forget(&b_, view->workers[1].session));
-  EXPECT_FALSE(group_.Forget(&b_, view->workers[1].session)) << "it is known already";
-  EXPECT_EQ(group_.view(), nullptr);
+  EXPECT_TRUE(group_->Forget(&b_, view->workers[1].session));
+  EXPECT_FALSE(group_->Forget(&b_, view->workers[1].session)) << "it is known already";
+  EXPECT_EQ(group_->view(), nullptr);
   ASSERT_TRUE(Connect().ok());
   EXPECT_EQ(a_.created, 1);
   EXPECT_EQ(b_.created, 2);
-  EXPECT_EQ(group_.view()->workers[1].session, (SessionRef{17, 2}));
-  EXPECT_FALSE(group_.Forget(&b_, view->workers[1].session)) << "what is refused was for the worker before";
-  group_.Delete();
+  EXPECT_EQ(group_->view()->workers[1].session, (SessionRef{17, 2}));
+  EXPECT_FALSE(group_->Forget(&b_, view->workers[1].session)) << "what is refused was for the worker before";
+  group_->Delete();
   EXPECT_EQ(a_.deleted, 17u);
   EXPECT_EQ(b_.deleted, 17u);
 }
@@ -75,18 +85,65 @@ TEST_F(WorkerGroupTest, AWorkerThatCannotBeReachedIsNamedAndAskedAgain) {
   const Status s = Connect();
   EXPECT_TRUE(absl::IsUnavailable(s)) << s;
   EXPECT_NE(s.message().find("task:1"), absl::string_view::npos) << s;
-  EXPECT_EQ(group_.view(), nullptr);
+  EXPECT_EQ(group_->view(), nullptr);
   b_.failure = absl::OkStatus();
   EXPECT_TRUE(Connect().ok());
-  EXPECT_NE(group_.view(), nullptr);
+  EXPECT_NE(group_->view(), nullptr);
+  EXPECT_EQ(a_.created, 1) << "what the other has made is kept";
+}
+
+TEST_F(WorkerGroupTest, ASessionThatWasMadeBesideAFailureIsDeleted) {
+  b_.failure = Unavailable("nobody there");
+  EXPECT_FALSE(Connect().ok());
+  group_.reset();
+  EXPECT_EQ(a_.deleted, 17u);
+  EXPECT_EQ(b_.deleted, 0u);
+}
+
+TEST_F(WorkerGroupTest, WhoGivesUpLosesNoSession) {
+  b_.holds = true;
+  CancellationManager cancellation;
+  int answers = 0;
+  Status result;
+  group_->Connect(&cancellation, [&](const StatusOr<WorkerViewPtr>& view) {
+    ++answers;
+    result = view.status();
+  });
+  EXPECT_EQ(answers, 0);
+  cancellation.Cancel();
+  EXPECT_TRUE(absl::IsCancelled(result)) << result;
+  b_.Answer(std::move(b_.held));
+  EXPECT_EQ(answers, 1);
+  EXPECT_TRUE(Connect().ok());
+  EXPECT_EQ(b_.created, 1) << "the late answer was forgotten";
+}
+
+TEST_F(WorkerGroupTest, ASessionThatComesWhenTheGroupIsGoneIsDeleted) {
+  b_.holds = true;
+  CancellationManager cancellation;
+  group_->Connect(&cancellation, [](const StatusOr<WorkerViewPtr>&) {});
+  cancellation.Cancel();
+  group_.reset();
+  EXPECT_EQ(a_.deleted, 17u);
+  EXPECT_EQ(b_.deleted, 0u);
+  b_.Answer(std::move(b_.held));
+  EXPECT_EQ(b_.deleted, 17u);
 }
 
 TEST(WorkerGroupOfTwinsTest, TwoWorkersCannotHaveTheSameDevice) {
   CountingWorker a("/job:x/replica:0/task:0", "d"), b("/job:x/replica:0/task:1", "d");
   WorkerGroup group({&a, &b}, 1, false);
   Status result;
-  group.Connect({}, [&](Status s) { result = std::move(s); });
+  const auto connect = [&](WorkerGroup& of) {
+    of.Connect(nullptr, [&](const StatusOr<WorkerViewPtr>& view) { result = view.status(); });
+  };
+  connect(group);
   EXPECT_TRUE(absl::IsInvalidArgument(result)) << result;
+  WorkerGroup twice({&a, &a}, 2, false);
+  result = absl::OkStatus();
+  connect(twice);
+  EXPECT_TRUE(absl::IsInvalidArgument(result)) << result;
+  EXPECT_EQ(a.created, 1) << "asked although nothing can come of it";
 }
 
 }  // namespace

@@ -13,12 +13,15 @@ namespace millrace {
 
 // Of one call; no part of the message. What a step has under way is ended by AbortStep.
 struct CallOptions {
-  // May be null; lives until the reply. Gives up what registers partitions, and what is under way to another process.
+  // May be null; lives until the reply. Gives up what is under way to another process.
   CancellationManager* cancellation = nullptr;
   // For a worker in the caller's process, others do not look at them: the thread that waits for the step and helps to
-  // run it, which lives until the reply; and whether it may work on the calling thread before the call returns.
+  // run it, which lives until the reply; whether it may work on the calling thread before the call returns; and what
+  // ends the registration of partitions between two kernels, as `cancellation` but that the reply tells what became of
+  // it.
   StepThread* caller = nullptr;
   bool runs_here = false;
+  const CancellationManager* stop_compiling = nullptr;
 };
 
 // Runs exactly once, whatever goes wrong: on any thread, perhaps before the call returns, never under a lock.

@@ -42,6 +42,7 @@ Status TakeGraphOptions(const wire::GraphOptions& options, PassEnvironment* env)
   if (kind < Rewriter::kDefaultMemOpt || kind > Rewriter::kSchedulingHeuristics) {
     return InvalidArgument("RewriterConfig.memory_optimization is ", kind, ", want 0 to 6");
   }
+  if (rewrites.rewrite_options->remapping == Rewriter::kOff) env->switched_off.insert("fuse");
   MemoryOptions& memory = env->memory;
   memory.reorder = kind != Rewriter::kNoMemOpt;
   memory.recompute_by_cost = kind == Rewriter::kHeuristics || kind == Rewriter::kRecomputationHeuristics;
@@ -70,7 +71,7 @@ StatusOr<CoordinatorOptions> OptionsFrom(const wire::ConfigProto& config) {
   if (config.graph_options && config.graph_options->optimizer_options) {
     const wire::OptimizerOptions& opt = *config.graph_options->optimizer_options;
     if (opt.opt_level < 0) {
-      o.passes.switched_off.insert({"simplify_arithmetic", "drop_order_only_work"});
+      o.passes.switched_off.insert({"simplify_arithmetic", "drop_order_only_work", "fuse"});
       if (!opt.do_constant_folding) o.passes.switched_off.insert({"merge_before_folding", "fold_constants"});
       if (!opt.do_common_subexpression_elimination) {
         o.passes.switched_off.insert({"merge_before_folding", "merge_common_subexpressions"});

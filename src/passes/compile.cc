@@ -94,6 +94,10 @@ Status CopyBetween(Compilation& c) {
   for (Partition& p : c.partitions) MR_RETURN_IF_ERROR(CopyBetweenMemories(p, c.env));
   return absl::OkStatus();
 }
+Status FuseAll(Compilation& c) {
+  for (Partition& p : c.partitions) MR_RETURN_IF_ERROR(Fuse(p, c.env, c.notes));
+  return absl::OkStatus();
+}
 Status Collapse(Compilation& c) {
   for (Partition& p : c.partitions) MR_RETURN_IF_ERROR(CollapseLoops(p));
   return absl::OkStatus();
@@ -130,6 +134,7 @@ constexpr Stage kStages[] = {
     {"read_after_updates", false, ReadAfter},
     {"partition", false, Partitioning},
     {"copy_between_memories", false, CopyBetween},
+    {"fuse", true, FuseAll},
     {"swap_to_host", true, Swap},
     {"collapse_loops", true, Collapse},
     {"schedule_recvs", true, DelayRecvs},

@@ -68,6 +68,7 @@ Status Place(Graph& graph, const PassEnvironment& env, std::vector<std::string>*
 Status ReadAfterUpdates(Graph& graph);  // after placement: on another device than the variable's, a value is read
 StatusOr<std::vector<Partition>> PartitionGraph(std::unique_ptr<Graph> graph, const PassEnvironment& env);
 Status CopyBetweenMemories(Partition& partition, const PassEnvironment& env);
+Status Fuse(Partition& partition, const PassEnvironment& env, std::vector<std::string>* notes);
 Status CollapseLoops(Partition& partition);  // loops that wait for nothing and have LoopRegion's form
 Status Recompute(Graph& graph, const PassEnvironment& env, std::vector<std::string>* notes);  // after merging
 Status SwapToHost(std::vector<Partition>& partitions, const PassEnvironment& env, std::vector<std::string>* notes);

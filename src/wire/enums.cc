@@ -147,6 +147,8 @@ constexpr EnumValue kMemOptTypeValues[] = {
     {6, "SCHEDULING_HEURISTICS"},
 };
 
+constexpr EnumValue kToggleValues[] = {{0, "DEFAULT"}, {1, "ON"}, {2, "OFF"}, {3, "AGGRESSIVE"}};
+
 constexpr EnumValue kOptimizerLevelValues[] = {
     {0, "L1"},
     {-1, "L0"},
@@ -179,6 +181,7 @@ constinit const EnumInfo kLogLevelEnum = {"LogMessage.Level", kLogLevelValues};
 constinit const EnumInfo kDataClassEnum = {"DataClass", kDataClassValues};
 constinit const EnumInfo kEndiannessEnum = {"BundleHeaderProto.Endianness", kEndiannessValues};
 constinit const EnumInfo kMemOptTypeEnum = {"RewriterConfig.MemOptType", kMemOptTypeValues};
+constinit const EnumInfo kToggleEnum = {"RewriterConfig.Toggle", kToggleValues};
 constinit const EnumInfo kOptimizerLevelEnum = {"OptimizerOptions.Level", kOptimizerLevelValues};
 constinit const EnumInfo kGlobalJitLevelEnum = {"OptimizerOptions.GlobalJitLevel", kGlobalJitLevelValues};
 constinit const EnumInfo kTraceLevelEnum = {"RunOptions.TraceLevel", kTraceLevelValues};

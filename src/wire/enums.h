@@ -17,6 +17,7 @@ extern const EnumInfo kLogLevelEnum;
 extern const EnumInfo kDataClassEnum;
 extern const EnumInfo kEndiannessEnum;
 extern const EnumInfo kMemOptTypeEnum;
+extern const EnumInfo kToggleEnum;
 extern const EnumInfo kOptimizerLevelEnum;
 extern const EnumInfo kGlobalJitLevelEnum;
 extern const EnumInfo kTraceLevelEnum;

@@ -10,6 +10,7 @@ const MessageInfo& RewriterConfig::Info() {
   static const MessageInfo& info =
       Table<RewriterConfig>("RewriterConfig")
           .Enum(4, "memory_optimization", &RewriterConfig::memory_optimization, kMemOptTypeEnum)
+          .Enum(14, "remapping", &RewriterConfig::remapping, kToggleEnum)
           .Field(6, "memory_optimizer_target_node_name_scope", &RewriterConfig::memory_optimizer_target_node_name_scope)
           .Build();
   return info;

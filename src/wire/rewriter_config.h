@@ -22,7 +22,10 @@ struct RewriterConfig {
     kSchedulingHeuristics = 6,
   };
 
+  enum Toggle : int32_t { kDefault = 0, kOn = 1, kOff = 2, kAggressive = 3 };
+
   int32_t memory_optimization = 0;
+  int32_t remapping = kDefault;
   std::string memory_optimizer_target_node_name_scope;
   UnknownFields unknown_fields;
 

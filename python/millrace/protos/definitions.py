@@ -32,7 +32,7 @@ ThreadPoolOptionProto: 1 num_threads int32; 2 global_name string
 GPUOptions: 1 per_process_gpu_memory_fraction double; 4 allow_growth bool; 2 allocator_type string; 3 deferred_deletion_bytes int64; 5 visible_device_list string; 6 polling_active_delay_usecs int32; 7 polling_inactive_delay_msecs int32; 8 force_gpu_compatible bool; 9 experimental GPUOptions.Experimental
 GPUOptions.Experimental: 2 use_unified_memory bool
 OptimizerOptions: 1 do_common_subexpression_elimination bool; 2 do_constant_folding bool; 6 max_folded_constant_in_bytes int64; 4 do_function_inlining bool; 3 opt_level enum; 5 global_jit_level enum
-RewriterConfig: 1 layout_optimizer enum; 3 constant_folding enum; 4 memory_optimization enum; 6 memory_optimizer_target_node_name_scope string; 7 arithmetic_optimization enum; 8 dependency_optimization enum; 2 disable_model_pruning bool; 19 disable_meta_optimizer bool; 100 optimizers *string
+RewriterConfig: 1 layout_optimizer enum; 3 constant_folding enum; 4 memory_optimization enum; 6 memory_optimizer_target_node_name_scope string; 7 arithmetic_optimization enum; 8 dependency_optimization enum; 14 remapping enum; 2 disable_model_pruning bool; 19 disable_meta_optimizer bool; 100 optimizers *string
 GraphOptions: 2 enable_recv_scheduling bool; 3 optimizer_options OptimizerOptions; 4 build_cost_model int64; 9 build_cost_model_after int64; 5 infer_shapes bool; 6 place_pruned_graph bool; 7 enable_bfloat16_sendrecv bool; 8 timeline_step int32; 10 rewrite_options RewriterConfig
 RPCOptions: 1 use_rpc_for_inprocess_master bool
 ProjectorConfig: 1 model_checkpoint_path string; 2 embeddings *EmbeddingInfo; 3 model_checkpoint_dir string

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Ops: convolutions and their two gradients. Each trio is closed under differentiation: the gradients of one member are
 // the two others.
+#include <algorithm>
+
+#include "absl/strings/match.h"
 #include "ops/nn/nn_ops.h"
 
 namespace millrace {
@@ -26,7 +29,7 @@ struct ConvShape {
   }
 };
 
-bool IsDepthwise(const ShapeContext& c) { return c.op().name.rfind("Depthwise", 0) == 0; }
+bool IsDepthwise(const ShapeContext& c) { return absl::StrContains(c.op().name, "Depthwise"); }
 
 PartialShape WithRankOr(const PartialShape& s, int rank) {
   return s.has_rank() ? s : PartialShape::UnknownOfRank(rank);
@@ -76,6 +79,14 @@ Status ConvShapeFn(ShapeContext& c) {
   MR_ASSIGN_OR_RETURN(s.filter, c.WithRank(1, s.attrs.layout.rank));
   MR_ASSIGN_OR_RETURN(PartialShape out, ConvOutput(s));
   c.set_output(0, std::move(out));
+  return absl::OkStatus();
+}
+
+// A sum that follows may still broadcast what the convolution gives.
+Status FusedShape(ShapeContext& c) {
+  MR_RETURN_IF_ERROR(ConvShapeFn(c));
+  MR_ASSIGN_OR_RETURN(const auto ops, c.Attr<std::vector<std::string>>("fused_ops"));
+  if (std::find(ops.begin(), ops.end(), "Add") != ops.end()) c.set_output(0, PartialShape());
   return absl::OkStatus();
 }
 
@@ -347,6 +358,23 @@ void RegisterDepthwise(OpRegistry& r) {
       .Example("f32[2,5,4,3]~, i32[4]{3 3 3 2}, f32[2,5,4,6]~ | strides=[1,1,1,1]; padding=\"SAME\"");
 }
 
+// What the stage `fuse` makes. The attributes are TensorFlow's, but for the names of the nodes that it stands for.
+void RegisterFused(OpRegistry& r) {
+  constexpr char kFused[] =
+      "; num_args:int>=0; fused_ops:list(string)=[]; epsilon:float=0.0001; fused_names:list(string)=[]";
+  const auto add = [&](const char* op, const char* attrs) {
+    r.Add(absl::StrCat(op, "(input:T, filter:T, args:num_args*T) -> (output:T) | T in f32; ", attrs, kFused))
+        .Doc(
+            "A convolution and, in this order, some of BiasAdd, FusedBatchNorm by given moments (args scale, offset, "
+            "mean, variance), Add, and Relu or Relu6: `fused_ops`, whose other inputs are args.")
+        .Shape(FusedShape)
+        .NoGradient("gradients are taken of the ops that it stands for")
+        .NoExample("graphs of clients do not have it");
+  };
+  add("_FusedConv2D", MR_CONV2D_ATTRS);
+  add("_FusedDepthwiseConv2dNative", MR_DEPTHWISE_ATTRS);
+}
+
 }  // namespace
 
 void RegisterConvOps(OpRegistry& registry) {
@@ -354,6 +382,7 @@ void RegisterConvOps(OpRegistry& registry) {
   RegisterConv3D(registry);
   RegisterFusedConv2D(registry);
   RegisterDepthwise(registry);
+  RegisterFused(registry);
 }
 
 }  // namespace millrace

@@ -34,6 +34,8 @@ struct ConvGeometry {
   }
 };
 
+struct ConvEpilogue;
+
 // The pass reads two of the three and writes the third: output, input or filter.
 struct ConvOperands {
   void* input = nullptr;
@@ -41,6 +43,9 @@ struct ConvOperands {
   void* output = nullptr;
   // The input that `filter` is the value of, if it is one as it stands: packed forms of it may be kept.
   const Tensor* filter_value = nullptr;
+  // Of a forward pass over float32: what is done to the output while it is near; null: nothing. With a residual, which
+  // may be the memory of the output, the convolution itself goes elsewhere first.
+  const ConvEpilogue* epilogue = nullptr;
 };
 
 // Direct convolution by our own loops, for T = float, double, int32_t. Any geometry.
@@ -52,5 +57,7 @@ Status DirectConv(KernelContext& ctx, ConvPass pass, const ConvGeometry& g, cons
 Status OneDnnConv(KernelContext& ctx, ConvPass pass, const ConvGeometry& g, const ConvOperands& v, bool bf16);
 
 void RegisterConvKernels(KernelRegistry& registry);
+void RegisterPaddedConvKernels(KernelRegistry& registry);  // nn_conv_padded.cc
+void RegisterFusedConvKernels(KernelRegistry& registry);   // nn_conv_fused.cc
 
 }  // namespace millrace

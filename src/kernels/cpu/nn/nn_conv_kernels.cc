@@ -6,17 +6,11 @@
 
 #include "base/checked.h"
 #include "kernels/cpu/engine/linalg_gemm.h"
-#include "kernels/cpu/nn/nn_conv.h"
-#include "kernels/cpu/nn/nn_layout.h"
+#include "kernels/cpu/nn/nn_conv_epilogue.h"
+#include "kernels/cpu/nn/nn_conv_kernel.h"
 
 namespace millrace {
 namespace {
-
-struct ConvShapes {
-  Shape input;  // in the op's own layout
-  Shape filter;
-  Shape output;
-};
 
 // The sizes in a vector; of the older ops, which are given the tensor itself,
 // its shape.
@@ -132,9 +126,30 @@ void RunPlanes(KernelContext& ctx, DType type, ConvPass pass, const ConvGeometry
   BatchGemm(&ctx, type, b);
 }
 
+Status RunPass(KernelContext& ctx, DType type, ConvPass pass, const ConvGeometry& given, const ConvOperands& v);
+
+// All of the convolution, and then all of what follows it.
+Status RunBefore(const ConvEpilogue& epilogue, KernelContext& ctx, DType type, const ConvGeometry& g, ConvOperands v) {
+  const int64_t pixels = g.batch * g.out_pixels();
+  float* const result = static_cast<float*>(v.output);
+  Tensor beside;
+  if (epilogue.residual != nullptr) {  // may be where the result goes
+    MR_ASSIGN_OR_RETURN(beside, ctx.AllocateTemp(type, Shape::Vector(pixels * g.out_channels)));
+    v.output = beside.mutable_raw();
+  }
+  v.epilogue = nullptr;
+  MR_RETURN_IF_ERROR(RunPass(ctx, type, ConvPass::kForward, g, v));
+  ctx.ParallelFor(pixels, static_cast<double>(g.out_channels) * 0.3, [&](int64_t begin, int64_t end) {
+    const float* from = static_cast<const float*>(v.output) + begin * g.out_channels;
+    FinishConv(epilogue, {from, g.out_channels, begin, end - begin, 0, g.out_channels}, result);
+  });
+  return absl::OkStatus();
+}
+
 Status RunPass(KernelContext& ctx, DType type, ConvPass pass, const ConvGeometry& given, const ConvOperands& v) {
   const ConvGeometry g = FoldCoveredAxes(given);
   if (g.in_pixels() == 1 && g.taps() == 1 && g.out_pixels() == 1 && g.groups == 1 && type != DType::kBFloat16) {
+    if (v.epilogue != nullptr) return RunBefore(*v.epilogue, ctx, type, g, v);
     RunProduct(ctx, type, pass, g, v);
     return absl::OkStatus();
   }
@@ -142,6 +157,7 @@ Status RunPass(KernelContext& ctx, DType type, ConvPass pass, const ConvGeometry
   if (type == DType::kInt32) return DirectConv<int32_t>(ctx, pass, g, v);
   const Status s = OneDnnConv(ctx, pass, g, v, type == DType::kBFloat16);
   if (type == DType::kBFloat16 || !absl::IsUnimplemented(s)) return s;
+  if (v.epilogue != nullptr) return RunBefore(*v.epilogue, ctx, type, g, v);
   return DirectConv<float>(ctx, pass, g, v);
 }
 
@@ -193,285 +209,143 @@ Status RunMultiplied(KernelContext& ctx, DType type, ConvPass pass, ConvGeometry
   return absl::OkStatus();
 }
 
-class ConvKernel : public Kernel {
- public:
-  ConvKernel(ConvPass pass, bool depthwise) : pass_(pass), depthwise_(depthwise) {}
-
-  Status Init(const KernelInit& init) override {
-    const bool volumetric = init.op.name.rfind("Conv3D", 0) == 0;
-    MR_ASSIGN_OR_RETURN(attrs_, ReadWindowAttrs(init, volumetric ? "NDHWC" : "NHWC",
-                                                /*spatial_only=*/true));
-    return absl::OkStatus();
-  }
-
-  Status Compute(KernelContext& ctx) override {
-    ConvShapes shapes;
-    ConvGeometry g;
-    MR_RETURN_IF_ERROR(ReadShapes(ctx, &shapes, &g));
-    const Shape& result =
-        pass_ == ConvPass::kForward ? shapes.output
-        : pass_ == ConvPass::kBackwardInput
-            ? shapes.input
-            : shapes.filter;
-    MR_ASSIGN_OR_RETURN(Tensor* const out, ctx.AllocateOutput(0, result));
-    if (out->num_elements() == 0) return absl::OkStatus();
-    if (shapes.input.num_elements() == 0 || shapes.filter.num_elements() == 0 || shapes.output.num_elements() == 0) {
-      std::memset(out->mutable_raw(), 0, out->TotalBytes());
-      return absl::OkStatus();
-    }
-    return Run(ctx, g, out);
-  }
-
- private:
-  Status ReadShapes(KernelContext& ctx, ConvShapes* shapes, ConvGeometry* g) const {
-    if (pass_ == ConvPass::kForward) {
-      shapes->input = ctx.input(0).shape();
-      shapes->filter = ctx.input(1).shape();
-      return MakeGeometry(attrs_, depthwise_, shapes, g);
-    }
-    const Shape& backprop = ctx.input(2).shape();
-    if (pass_ == ConvPass::kBackwardInput) {
-      shapes->filter = ctx.input(1).shape();
-      MR_ASSIGN_OR_RETURN(shapes->input, InputSizes(ctx.input(0), shapes->filter, backprop));
-    } else {
-      shapes->input = ctx.input(0).shape();
-      MR_ASSIGN_OR_RETURN(shapes->filter, ShapeFromTensor(ctx.input(1), "filter_sizes"));
-    }
-    MR_RETURN_IF_ERROR(MakeGeometry(attrs_, depthwise_, shapes, g));
-    if (!(shapes->output == backprop)) {
-      return InvalidArgument(
-          "out_backprop has shape ", backprop.ToString(), ", but the convolution of ", shapes->input.ToString(), " by ",
-          shapes->filter.ToString(), " gives ", shapes->output.ToString());
-    }
-    return absl::OkStatus();
-  }
-
-  // input_sizes is the whole shape, or for images rows and columns alone.
-  StatusOr<Shape> InputSizes(const Tensor& sizes, const Shape& filter, const Shape& backprop) const {
-    const ImageLayout& layout = attrs_.layout;
-    if (sizes.rank() != 1 || sizes.num_elements() != 2 || layout.rank != 4) {
-      return ShapeFromTensor(sizes, "input_sizes");
-    }
-    if (filter.rank() != 4 || backprop.rank() != 4) return InvalidArgument("filter and out_backprop must have rank 4");
-    MR_ASSIGN_OR_RETURN(const std::vector<int64_t> given, sizes.IntValues());
-    std::vector<int64_t> dims(4, backprop.dim(0));
-    dims[static_cast<size_t>(layout.first_spatial)] = given[0];
-    dims[static_cast<size_t>(layout.first_spatial + 1)] = given[1];
-    dims[static_cast<size_t>(layout.channel)] = filter.dim(2);
-    return Shape::Make(absl::MakeConstSpan(dims));
-  }
-
-  // Half is computed in float32; bfloat16 too where oneDNN has no code for it.
-  Status Run(KernelContext& ctx, const ConvGeometry& g, Tensor* out) const {
-    const bool multiplied = depthwise_ && g.in_channels > 1 && g.out_channels > g.in_channels;
-    if (out->dtype() == DType::kBFloat16 && !multiplied) {
-      const Status s = RunAs(ctx, g, DType::kBFloat16, false, out);
-      if (!absl::IsUnimplemented(s)) return s;
-    }
-    return RunAs(ctx, g, IsNarrowFloat(out->dtype()) ? DType::kFloat : out->dtype(), multiplied, out);
-  }
-
-  Status RunAs(KernelContext& ctx, const ConvGeometry& g, DType type, bool multiplied, Tensor* out) const {
-    const bool narrow = type != out->dtype();
-    if (!narrow && (type == DType::kFloat || type == DType::kDouble) && attrs_.layout.channels_first() &&
-        pass_ != ConvPass::kBackwardFilter && IsPointwise(g) && g.in_pixels() > 1) {
-      RunPlanes(ctx, type, pass_, g, ctx.input(1).raw(), ctx.input(pass_ == ConvPass::kForward ? 0 : 2).raw(),
-                out->mutable_raw());
-      return absl::OkStatus();
-    }
-    const bool turned = pass_ != ConvPass::kBackwardFilter && attrs_.layout.channels_first();
-    // Where the result is computed: in place, or beside when it must be
-    // transposed or narrowed.
-    Tensor result = *out;
-    if (narrow || turned) {
-      Shape shape = out->shape();
-      if (turned) {
-        MR_ASSIGN_OR_RETURN(shape, ChannelsLastShape(shape, attrs_.layout));
-      }
-      MR_ASSIGN_OR_RETURN(result, ctx.AllocateTemp(type, shape));
-    }
-    Tensor input, filter, output;
-    if (pass_ != ConvPass::kBackwardInput) {
-      MR_ASSIGN_OR_RETURN(input, Operand(ctx, 0, true, narrow));
-    }
-    if (pass_ != ConvPass::kBackwardFilter) {
-      MR_ASSIGN_OR_RETURN(filter, Operand(ctx, 1, false, narrow));
-    }
-    if (pass_ != ConvPass::kForward) {
-      MR_ASSIGN_OR_RETURN(output, Operand(ctx, 2, true, narrow));
-    }
-    ConvOperands v;
-    v.input = pass_ == ConvPass::kBackwardInput ? result.mutable_raw() : input.mutable_raw();
-    v.filter = pass_ == ConvPass::kBackwardFilter ? result.mutable_raw() : filter.mutable_raw();
-    v.output = pass_ == ConvPass::kForward ? result.mutable_raw() : output.mutable_raw();
-    if (pass_ != ConvPass::kBackwardFilter && !narrow) v.filter_value = &filter;
-    MR_RETURN_IF_ERROR(multiplied ? RunMultiplied(ctx, type, pass_, g, v) : RunPass(ctx, type, pass_, g, v));
-    return Deliver(ctx, std::move(result), turned, narrow, out);
-  }
-
-  StatusOr<Tensor> Operand(KernelContext& ctx, int i, bool image, bool widen) const {
-    Tensor t = ctx.input(i);
-    if (image) {
-      MR_ASSIGN_OR_RETURN(t, ToChannelsLast(ctx, t, attrs_.layout));
-    }
-    if (!widen) return t;
-    return Widened(ctx, t);
-  }
-
-  Status Deliver(KernelContext& ctx, Tensor result, bool turned, bool narrow, Tensor* out) const {
-    if (narrow && !turned) {
-      NarrowInto(ctx, result, out);
-      return absl::OkStatus();
-    }
-    if (narrow) {
-      MR_ASSIGN_OR_RETURN(Tensor small, ctx.AllocateTemp(out->dtype(), result.shape()));
-      NarrowInto(ctx, result, &small);
-      result = std::move(small);
-    }
-    if (turned) FromChannelsLast(ctx, result, attrs_.layout, out);
-    return absl::OkStatus();
-  }
-
-  const ConvPass pass_;
-  const bool depthwise_;
-  WindowAttrs attrs_;
-};
-
-// Where each place of an axis that was resized and then mirrored at its ends
-// takes its value: between two cells.
-struct MirroredPlace {
-  int64_t below, above;
-  float part;  // of the one above
-};
-
-// Conv2D of an image that is resized (bilinearly) and padded on the way.
-class FusedConvKernel final : public Kernel {
- public:
-  Status Init(const KernelInit& init) override {
-    MR_ASSIGN_OR_RETURN(const std::string mode, init.Attr<std::string>("mode"));
-    skip_ = mode == "REFLECT" ? 1 : 0;
-    resizes_ = init.HasAttr("resize_align_corners");
-    if (resizes_) {
-      MR_ASSIGN_OR_RETURN(align_corners_, init.Attr<bool>("resize_align_corners"));
-    }
-    MR_ASSIGN_OR_RETURN(const std::vector<int64_t> strides, init.Attr<std::vector<int64_t>>("strides"));
-    if (strides.size() != 4)
-      return InvalidArgument("Sliding window strides field must specify 4 dimensions, got ", strides.size());
-    node_.signature.input_types = {init.output_type(0), init.output_type(0)};
-    node_.signature.output_types = {init.output_type(0)};
-    node_.name = init.node_name;
-    node_.op = &init.op;
-    node_.device = &init.device;
-    return conv_.Init(init);
-  }
-
-  Status Compute(KernelContext& ctx) override {
-    const Tensor& in = ctx.input(0);
-    if (in.rank() != 4) return InvalidArgument("input must be 4-dimensional, got ", in.shape().ToString());
-    int64_t size[2] = {in.dim(1), in.dim(2)};
-    if (resizes_) MR_RETURN_IF_ERROR(ReadSize(ctx.input(1), in, size));
-    std::vector<MirroredPlace> axes[2];
-    MR_RETURN_IF_ERROR(ReadPaddings(ctx.input(resizes_ ? 2 : 1), in, size, axes));
-    MR_ASSIGN_OR_RETURN(const Shape shape, Shape::Make({in.dim(0), static_cast<int64_t>(axes[0].size()),
-                                                        static_cast<int64_t>(axes[1].size()), in.dim(3)}));
-    Slot padded, filter, result;
-    MR_ASSIGN_OR_RETURN(padded.tensor, ctx.AllocateTemp(in.dtype(), shape));
-    if (shape.num_elements() > 0) {
-      switch (in.dtype()) {
-        case DType::kHalf: Fill<Half, float>(ctx, axes, padded.tensor); break;
-        case DType::kBFloat16: Fill<BFloat16, float>(ctx, axes, padded.tensor); break;
-        case DType::kFloat: Fill<float, float>(ctx, axes, padded.tensor); break;
-        case DType::kDouble: Fill<double, double>(ctx, axes, padded.tensor); break;
-        default: return Unimplemented("no images of ", DTypeName(in.dtype()));
-      }
-    }
-    filter.tensor = ctx.input(resizes_ ? 3 : 2);
-    Slot* const inputs[] = {&padded, &filter};
-    KernelContext inner(node_, inputs, &result, 0, ctx.step());
-    MR_RETURN_IF_ERROR(conv_.Compute(inner));
-    ctx.set_output(0, std::move(result.tensor));
-    return absl::OkStatus();
-  }
-
- private:
-  static Status ReadSize(const Tensor& t, const Tensor& in, int64_t* size) {
-    if (t.rank() != 1 || t.dim(0) != 2)
-      return InvalidArgument("size must be two numbers, got shape ", t.shape().ToString());
-    for (int k : {0, 1}) {
-      size[k] = t.data<int32_t>()[k];
-      if (size[k] < 1 || in.dim(k + 1) < 1) {
-        return InvalidArgument("cannot resize ", in.shape().ToString(), " to ", size[k], " pixels");
-      }
-    }
-    return absl::OkStatus();
-  }
-
-  Status ReadPaddings(const Tensor& t, const Tensor& in, const int64_t* size, std::vector<MirroredPlace>* axes) const {
-    if (t.rank() != 2 || t.dim(0) != 4 || t.dim(1) != 2) {
-      return InvalidArgument(
-          "paddings must be a matrix with 2 columns and a "
-          "row a dimension, got ",
-          t.shape().ToString());
-    }
-    const int32_t* p = t.data<int32_t>();
-    if (p[0] != 0 || p[1] != 0 || p[6] != 0 || p[7] != 0) {
-      return Unimplemented("Fused mirror padding only supports spatial padding");
-    }
-    for (int k : {0, 1}) {
-      const int64_t before = p[2 * k + 2], after = p[2 * k + 3], most = size[k] - skip_;
-      if (before < 0 || after < 0 || before > most || after > most) {
-        return InvalidArgument(
-            "paddings ", before, " and ", after, " of ", size[k], " pixels must be in [0, ", most, "]");
-      }
-      const int64_t cells = in.dim(k + 1);
-      const bool corners = align_corners_ && size[k] > 1;
-      const float scale = corners ? static_cast<float>(cells - 1) / static_cast<float>(size[k] - 1)
-                                  : static_cast<float>(cells) / static_cast<float>(size[k]);
-      for (int64_t i = -before; i < size[k] + after; ++i) {
-        const int64_t at = i < 0 ? -i - 1 + skip_ : i < size[k] ? i : 2 * size[k] - 1 - skip_ - i;
-        if (!resizes_) {
-          axes[k].push_back({at, at, 0});
-          continue;
-        }
-        const float place = static_cast<float>(at) * scale;
-        const int64_t below = std::min(static_cast<int64_t>(place), cells - 1);
-        axes[k].push_back({below, std::min(below + 1, cells - 1), place - static_cast<float>(below)});
-      }
-    }
-    return absl::OkStatus();
-  }
-
-  template <typename T, typename Wide>
-  static void Fill(const KernelContext& ctx, const std::vector<MirroredPlace>* axes, Tensor& to) {
-    const Tensor& in = ctx.input(0);
-    const int64_t channels = in.dim(3), line = in.dim(2) * channels, rows = to.dim(1);
-    ctx.ParallelFor(in.dim(0) * rows, 4 * static_cast<double>(to.dim(2) * channels), [&](int64_t begin, int64_t end) {
-      for (int64_t r = begin; r < end; ++r) {
-        const MirroredPlace& y = axes[0][static_cast<size_t>(r % rows)];
-        const T* image = in.data<T>() + r / rows * in.dim(1) * line;
-        T* out = to.mutable_data<T>() + r * to.dim(2) * channels;
-        for (const MirroredPlace& x : axes[1]) {
-          for (int64_t c = 0; c < channels; ++c) {
-            const auto cell = [&](int64_t row, int64_t column) {
-              return static_cast<Wide>(image[row * line + column * channels + c]);
-            };
-            const Wide part = static_cast<Wide>(x.part);
-            const Wide top = cell(y.below, x.below) + (cell(y.below, x.above) - cell(y.below, x.below)) * part;
-            const Wide bottom = cell(y.above, x.below) + (cell(y.above, x.above) - cell(y.above, x.below)) * part;
-            *out++ = static_cast<T>(top + (bottom - top) * static_cast<Wide>(y.part));
-          }
-        }
-      }
-    });
-  }
-
-  ConvKernel conv_{ConvPass::kForward, false};
-  NodeInfo node_;  // of the convolution
-  int64_t skip_ = 0;
-  bool resizes_ = false, align_corners_ = false;
-};
-
 }  // namespace
+
+Status ConvKernel::Init(const KernelInit& init) {
+  const bool volumetric = init.op.name.rfind("Conv3D", 0) == 0;
+  MR_ASSIGN_OR_RETURN(attrs_, ReadWindowAttrs(init, volumetric ? "NDHWC" : "NHWC",
+                                              /*spatial_only=*/true));
+  return absl::OkStatus();
+}
+
+Status ConvKernel::Compute(KernelContext& ctx) {
+  ConvShapes shapes;
+  ConvGeometry g;
+  MR_RETURN_IF_ERROR(ReadShapes(ctx, &shapes, &g));
+  const Shape& result =
+      pass_ == ConvPass::kForward ? shapes.output
+      : pass_ == ConvPass::kBackwardInput
+          ? shapes.input
+          : shapes.filter;
+  MR_ASSIGN_OR_RETURN(Tensor* const out, ctx.AllocateOutput(0, result));
+  if (out->num_elements() == 0) return absl::OkStatus();
+  if (shapes.input.num_elements() == 0 || shapes.filter.num_elements() == 0 || shapes.output.num_elements() == 0) {
+    std::memset(out->mutable_raw(), 0, out->TotalBytes());
+    return absl::OkStatus();
+  }
+  return Run(ctx, g, nullptr, out);
+}
+
+Status ConvKernel::ReadShapes(KernelContext& ctx, ConvShapes* shapes, ConvGeometry* g) const {
+  if (pass_ == ConvPass::kForward) {
+    shapes->input = ctx.input(0).shape();
+    shapes->filter = ctx.input(1).shape();
+    return MakeGeometry(attrs_, depthwise_, shapes, g);
+  }
+  const Shape& backprop = ctx.input(2).shape();
+  if (pass_ == ConvPass::kBackwardInput) {
+    shapes->filter = ctx.input(1).shape();
+    MR_ASSIGN_OR_RETURN(shapes->input, InputSizes(ctx.input(0), shapes->filter, backprop));
+  } else {
+    shapes->input = ctx.input(0).shape();
+    MR_ASSIGN_OR_RETURN(shapes->filter, ShapeFromTensor(ctx.input(1), "filter_sizes"));
+  }
+  MR_RETURN_IF_ERROR(MakeGeometry(attrs_, depthwise_, shapes, g));
+  if (!(shapes->output == backprop)) {
+    return InvalidArgument(
+        "out_backprop has shape ", backprop.ToString(), ", but the convolution of ", shapes->input.ToString(), " by ",
+        shapes->filter.ToString(), " gives ", shapes->output.ToString());
+  }
+  return absl::OkStatus();
+}
+
+// input_sizes is the whole shape, or for images rows and columns alone.
+StatusOr<Shape> ConvKernel::InputSizes(const Tensor& sizes, const Shape& filter, const Shape& backprop) const {
+  const ImageLayout& layout = attrs_.layout;
+  if (sizes.rank() != 1 || sizes.num_elements() != 2 || layout.rank != 4) {
+    return ShapeFromTensor(sizes, "input_sizes");
+  }
+  if (filter.rank() != 4 || backprop.rank() != 4) return InvalidArgument("filter and out_backprop must have rank 4");
+  MR_ASSIGN_OR_RETURN(const std::vector<int64_t> given, sizes.IntValues());
+  std::vector<int64_t> dims(4, backprop.dim(0));
+  dims[static_cast<size_t>(layout.first_spatial)] = given[0];
+  dims[static_cast<size_t>(layout.first_spatial + 1)] = given[1];
+  dims[static_cast<size_t>(layout.channel)] = filter.dim(2);
+  return Shape::Make(absl::MakeConstSpan(dims));
+}
+
+// Half is computed in float32; bfloat16 too where oneDNN has no code for it.
+Status ConvKernel::Run(KernelContext& ctx, const ConvGeometry& g, const ConvEpilogue* epilogue, Tensor* out) const {
+  const bool multiplied = depthwise_ && g.in_channels > 1 && g.out_channels > g.in_channels;
+  if (out->dtype() == DType::kBFloat16 && !multiplied) {
+    const Status s = RunAs(ctx, g, DType::kBFloat16, false, nullptr, out);
+    if (!absl::IsUnimplemented(s)) return s;
+  }
+  return RunAs(ctx, g, IsNarrowFloat(out->dtype()) ? DType::kFloat : out->dtype(), multiplied, epilogue, out);
+}
+
+Status ConvKernel::RunAs(KernelContext& ctx, const ConvGeometry& g, DType type, bool multiplied,
+                         const ConvEpilogue* epilogue, Tensor* out) const {
+  const bool narrow = type != out->dtype();
+  if (!narrow && (type == DType::kFloat || type == DType::kDouble) && attrs_.layout.channels_first() &&
+      pass_ != ConvPass::kBackwardFilter && IsPointwise(g) && g.in_pixels() > 1) {
+    RunPlanes(ctx, type, pass_, g, ctx.input(1).raw(), ctx.input(pass_ == ConvPass::kForward ? 0 : 2).raw(),
+              out->mutable_raw());
+    return absl::OkStatus();
+  }
+  const bool turned = pass_ != ConvPass::kBackwardFilter && attrs_.layout.channels_first();
+  // Where the result is computed: in place, or beside when it must be
+  // transposed or narrowed.
+  Tensor result = *out;
+  if (narrow || turned) {
+    Shape shape = out->shape();
+    if (turned) {
+      MR_ASSIGN_OR_RETURN(shape, ChannelsLastShape(shape, attrs_.layout));
+    }
+    MR_ASSIGN_OR_RETURN(result, ctx.AllocateTemp(type, shape));
+  }
+  Tensor input, filter, output;
+  if (pass_ != ConvPass::kBackwardInput) {
+    MR_ASSIGN_OR_RETURN(input, Operand(ctx, 0, true, narrow));
+  }
+  if (pass_ != ConvPass::kBackwardFilter) {
+    MR_ASSIGN_OR_RETURN(filter, Operand(ctx, 1, false, narrow));
+  }
+  if (pass_ != ConvPass::kForward) {
+    MR_ASSIGN_OR_RETURN(output, Operand(ctx, 2, true, narrow));
+  }
+  ConvOperands v;
+  v.input = pass_ == ConvPass::kBackwardInput ? result.mutable_raw() : input.mutable_raw();
+  v.filter = pass_ == ConvPass::kBackwardFilter ? result.mutable_raw() : filter.mutable_raw();
+  v.output = pass_ == ConvPass::kForward ? result.mutable_raw() : output.mutable_raw();
+  if (pass_ != ConvPass::kBackwardFilter && !narrow) v.filter_value = &filter;
+  v.epilogue = epilogue;
+  MR_RETURN_IF_ERROR(multiplied ? RunMultiplied(ctx, type, pass_, g, v) : RunPass(ctx, type, pass_, g, v));
+  return Deliver(ctx, std::move(result), turned, narrow, out);
+}
+
+StatusOr<Tensor> ConvKernel::Operand(KernelContext& ctx, int i, bool image, bool widen) const {
+  Tensor t = ctx.input(i);
+  if (image) {
+    MR_ASSIGN_OR_RETURN(t, ToChannelsLast(ctx, t, attrs_.layout));
+  }
+  if (!widen) return t;
+  return Widened(ctx, t);
+}
+
+Status ConvKernel::Deliver(KernelContext& ctx, Tensor result, bool turned, bool narrow, Tensor* out) const {
+  if (narrow && !turned) {
+    NarrowInto(ctx, result, out);
+    return absl::OkStatus();
+  }
+  if (narrow) {
+    MR_ASSIGN_OR_RETURN(Tensor small, ctx.AllocateTemp(out->dtype(), result.shape()));
+    NarrowInto(ctx, result, &small);
+    result = std::move(small);
+  }
+  if (turned) FromChannelsLast(ctx, result, attrs_.layout, out);
+  return absl::OkStatus();
+}
 
 void RegisterConvKernels(KernelRegistry& r) {
   const auto add = [&r](const char* op, const char* types, ConvPass pass, bool depthwise = false) {
@@ -486,12 +360,12 @@ void RegisterConvKernels(KernelRegistry& r) {
   add("Conv3DBackpropInputV2", "FLT", ConvPass::kBackwardInput);
   add("Conv3DBackpropInput", "HFD", ConvPass::kBackwardInput);
   add("Conv3DBackpropFilter", "HFD", ConvPass::kBackwardFilter);
-  r.Add<FusedConvKernel>({.op = "FusedPadConv2D"});
-  r.Add<FusedConvKernel>({.op = "FusedResizeAndPadConv2D"});
   add("Conv3DBackpropFilterV2", "FLT", ConvPass::kBackwardFilter);
   add("DepthwiseConv2dNative", "FLT", ConvPass::kForward, true);
   add("DepthwiseConv2dNativeBackpropInput", "FLT", ConvPass::kBackwardInput, true);
   add("DepthwiseConv2dNativeBackpropFilter", "FLT", ConvPass::kBackwardFilter, true);
+  RegisterPaddedConvKernels(r);
+  RegisterFusedConvKernels(r);
 }
 
 }  // namespace millrace

@@ -17,6 +17,7 @@
 #include "absl/synchronization/mutex.h"
 #include "kernels/cpu/engine/onednn.h"
 #include "kernels/cpu/nn/nn_conv.h"
+#include "kernels/cpu/nn/nn_conv_epilogue.h"
 #include "kernels/cpu/nn/nn_simd.h"
 #include "tensor/prepared.h"
 
@@ -254,9 +255,10 @@ int64_t ChannelParts(const ConvGeometry& g, size_t slices) {
 }
 
 // Runs the `slices` of `whole`, a pass of one kind; in_offset goes with src, out_offset with dst. Of a forward pass,
-// each may be run in parts, which make some of the output channels each.
+// each may be run in parts, which make some of the output channels each, and each part is finished by the epilogue.
 Status RunSlices(KernelContext& ctx, ConvKind kind, bool bf16, const ConvGeometry& whole,
-                 const std::vector<Slice>& slices, void* src, const Filter& filter, void* dst) {
+                 const std::vector<Slice>& slices, void* src, const Filter& filter, void* dst,
+                 const ConvEpilogue* epilogue = nullptr) {
   const int64_t parts = kind == ConvKind::kForward ? ChannelParts(whole, slices.size()) : 1;
   const int64_t channels = whole.out_channels / parts;  // of a part
   const size_t element = bf16 ? 2 : 4;
@@ -285,7 +287,8 @@ Status RunSlices(KernelContext& ctx, ConvKind kind, bool bf16, const ConvGeometr
     scratch_bytes = std::max(scratch_bytes, (convs[i]->scratch_bytes() + 63) / 64 * 64);
     pixels = std::max(pixels, slices[i].g.batch * slices[i].g.out_pixels());
   }
-  const size_t result_bytes = parts > 1 ? static_cast<size_t>(pixels * channels) * element : 0;
+  const bool beside = parts > 1 || (epilogue != nullptr && epilogue->residual != nullptr);  // before it goes to dst
+  const size_t result_bytes = beside ? static_cast<size_t>(pixels * channels) * element : 0;
   const auto n = static_cast<int64_t>(slices.size());
   const double cost = slices[0].g.flops() / static_cast<double>(parts) / kFlopsPerNanosecond;
   FirstError error;
@@ -299,12 +302,20 @@ Status RunSlices(KernelContext& ctx, ConvKind kind, bool bf16, const ConvGeometr
       const Slice& s = slices[at];
       const char* const taps = static_cast<const char*>(weights[at].first) + part * weights[at].stride;
       char* const to = static_cast<char*>(At(dst, s.out_offset, bf16));
-      error.Set(convs[at]->Run(
-          At(src, s.in_offset, bf16), const_cast<char*>(taps), parts > 1 ? result : to, (*scratch)->data()));
-      if (parts == 1) continue;
-      const size_t bytes = static_cast<size_t>(channels) * element, pixel = bytes * static_cast<size_t>(parts);
-      const auto count = static_cast<size_t>(s.g.batch * s.g.out_pixels());
-      for (size_t p = 0; p < count; ++p) std::memcpy(to + p * pixel + part * bytes, result + p * bytes, bytes);
+      const Status ran =
+          convs[at]->Run(At(src, s.in_offset, bf16), const_cast<char*>(taps), beside ? result : to, (*scratch)->data());
+      if (!ran.ok()) return error.Set(ran);
+      const int64_t count = s.g.batch * s.g.out_pixels();
+      if (epilogue != nullptr) {
+        const float* const made = reinterpret_cast<const float*>(beside ? result : to);
+        const int64_t pixel = s.out_offset / whole.out_channels, channel = static_cast<int64_t>(part) * channels;
+        FinishConv(*epilogue, {made, channels, pixel, count, channel, channels}, static_cast<float*>(dst));
+      } else if (parts > 1) {
+        const size_t bytes = static_cast<size_t>(channels) * element, pixel = bytes * static_cast<size_t>(parts);
+        for (size_t p = 0; p < static_cast<size_t>(count); ++p) {
+          std::memcpy(to + p * pixel + part * bytes, result + p * bytes, bytes);
+        }
+      }
     }
   });
   return error.Take();
@@ -415,7 +426,8 @@ Status BackwardFilter(KernelContext& ctx, const ConvGeometry& g, const ConvOpera
 Status Dispatch(KernelContext& ctx, ConvPass pass, const ConvGeometry& g, const ConvOperands& v, bool bf16) {
   if (pass == ConvPass::kBackwardInput) return BackwardInput(ctx, g, v, bf16);
   if (pass == ConvPass::kBackwardFilter) return BackwardFilter(ctx, g, v, bf16);
-  return RunSlices(ctx, ConvKind::kForward, bf16, g, SliceForward(g), v.input, {v.filter, v.filter_value}, v.output);
+  return RunSlices(
+      ctx, ConvKind::kForward, bf16, g, SliceForward(g), v.input, {v.filter, v.filter_value}, v.output, v.epilogue);
 }
 
 }  // namespace

@@ -33,6 +33,7 @@ from millrace.train.optimizer import (AdadeltaOptimizer, AdagradOptimizer, AdamO
                                       GradientDescentOptimizer, MomentumOptimizer, Optimizer, RMSPropOptimizer)
 from millrace.train.proximal_optimizers import AdagradDAOptimizer, ProximalAdagradOptimizer, ProximalGradientDescentOptimizer
 from millrace.train.queue_runner import QueueRunner, add_queue_runner, start_queue_runners
+from millrace.train.best_checkpoints import best_checkpoint
 from millrace.train.saver import (CheckpointReader, NewCheckpointReader, Saver, checkpoint_exists, export_meta_graph,
                                   generate_checkpoint_state_proto, get_checkpoint_state, import_meta_graph, latest_checkpoint,
                                   list_variables, load_checkpoint, load_variable, update_checkpoint_state, write_graph)

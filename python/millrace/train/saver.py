@@ -11,15 +11,18 @@ import millrace._core as _core
 from millrace import tf_logging
 from millrace.framework import errors
 from millrace.framework.errors import at_user_line
-from millrace.framework.graph import Graph, GraphKeys, Tensor, add_to_collection, get_collection
+from millrace.framework.graph import Graph, GraphKeys, Tensor, add_to_collection, get_collection, get_default_graph
 from millrace.framework.library_names import prepend_name_scope, strip_name_scope
 from millrace.framework.proto_functions import register_proto_function
 from millrace.ops.variables import Variable
 from millrace.protos import definitions
 from millrace.train import meta_graph
+from millrace.train.background_save import BackgroundSaver
+from millrace.train.best_checkpoints import BETTER, BestCheckpoints
 from millrace.train.checkpoint_management import (checkpoint_exists, generate_checkpoint_state_proto, get_checkpoint_mtimes,  # noqa: F401
                                                   get_checkpoint_state, latest_checkpoint, meta_graph_filename, remove_checkpoint,
                                                   update_checkpoint_state)
+from millrace.train.mismatch import Mismatch, compare, wanted_by
 from millrace.train.saveable import all_saveable_objects
 from millrace.train.saver_builder import BaseSaverBuilder, BulkSaverBuilder, V1, V2  # noqa: F401
 
@@ -32,18 +35,24 @@ class Saver:
     `var_list`: variables, tables and SaveableObjects, or a dict of them by the names to save them under; all of the graph when None.
     `max_to_keep`: how many checkpoints stay (None and 0: all); one that is written `keep_checkpoint_every_n_hours` after the last such
     stays for good. `sharded`: a file for each device. `reshape`: values take the variables' shapes. `write_version`: of SaverDef.
+    `asynchronous`: save returns when the values are read, and a thread writes them; `wait` ends when they are on disk. `keep_best`: so many
+    checkpoints with the best score that `save` was given stay too; which is better says `best_is`, 'greatest' or 'least'.
     """
 
     def __init__(self, var_list: Any = None, reshape: bool = False, sharded: bool = False, max_to_keep: Optional[int] = 5,
                  keep_checkpoint_every_n_hours: float = 10000.0, name: Optional[str] = None, restore_sequentially: bool = False,
                  saver_def: Any = None, builder: Any = None, defer_build: bool = False, allow_empty: bool = False,
-                 write_version: int = V2, pad_step_number: bool = False, save_relative_paths: bool = False, filename: Any = None) -> None:
+                 write_version: int = V2, pad_step_number: bool = False, save_relative_paths: bool = False, filename: Any = None,
+                 asynchronous: bool = False, keep_best: int = 0, best_is: str = "greatest") -> None:
         if defer_build and var_list:
             raise at_user_line(ValueError("If `var_list` is provided then build cannot be deferred. Either set defer_build=False or var_list=None."))
         self._var_list, self._reshape, self._sharded, self._max_to_keep = var_list, reshape, sharded, max_to_keep
         self._keep_checkpoint_every_n_hours, self._name, self._restore_sequentially = keep_checkpoint_every_n_hours, name, restore_sequentially
         self.saver_def, self._builder, self._is_built, self._allow_empty, self._is_empty = saver_def, builder, False, allow_empty, False
         self._write_version, self._pad_step_number, self._save_relative_paths, self._filename = write_version, pad_step_number, save_relative_paths, filename
+        if best_is not in BETTER or keep_best < 0:
+            raise at_user_line(ValueError("keep_best is %r and best_is %r, want a number from 0 on, and 'greatest' or 'least'" % (keep_best, best_is)))
+        self._background, self._keep_best, self._best_is = BackgroundSaver() if asynchronous else None, keep_best, best_is
         self._last_checkpoints: List[Tuple[str, float]] = []
         self._checkpoints_to_be_deleted: List[Tuple[str, float]] = []
         if saver_def is not None:
@@ -87,11 +96,17 @@ class Saver:
     # ---- saving and restoring ----
 
     def save(self, sess: Any, save_path: str, global_step: Any = None, latest_filename: Optional[str] = None, meta_graph_suffix: str = "meta",
-             write_meta_graph: bool = True, write_state: bool = True, strip_default_attrs: bool = False) -> Optional[str]:
-        """Writes a checkpoint; its path, or None when there is nothing to save. With a global_step that is part of the name."""
+             write_meta_graph: bool = True, write_state: bool = True, strip_default_attrs: bool = False,
+             score: Optional[float] = None) -> Optional[str]:
+        """Writes a checkpoint; its path, or None when there is nothing to save. With a global_step that is part of the name.
+
+        Of an asynchronous saver the checkpoint is whole later, see `wait`; what went wrong with the one before is raised here.
+        """
         if not self._is_built:
             raise at_user_line(RuntimeError("`build()` should be called before save if defer_build==True"))
         latest_filename = latest_filename or "checkpoint"
+        if score is not None and not (self._keep_best and write_state):
+            raise at_user_line(ValueError("a score wants a Saver with keep_best, and write_state"))
         if os.path.split(latest_filename)[0]:
             raise at_user_line(ValueError("'latest_filename' must not contain path components"))
         path = os.fspath(save_path)
@@ -102,23 +117,38 @@ class Saver:
             raise at_user_line(ValueError("'latest_filename' collides with 'save_path': '%s' and '%s'" % (latest_filename, path)))
         session, written = _raw(sess), None
         if not self._is_empty:
-            written = self._write(session, path, latest_filename, meta_graph_suffix, write_state)
+            written = self._write(session, path, latest_filename, meta_graph_suffix, write_state, score)
         if write_meta_graph:
             with session.graph.as_default():
                 self.export_meta_graph(meta_graph_filename(path, meta_graph_suffix), strip_default_attrs=strip_default_attrs)
         return written
 
-    def _write(self, session: Any, path: str, latest_filename: str, meta_graph_suffix: str, write_state: bool) -> str:
+    def wait(self) -> None:
+        """Returns when the checkpoint that an asynchronous save began is on disk; raises what went wrong."""
+        if self._background is not None:
+            self._background.wait()
+
+    def _write(self, session: Any, path: str, latest_filename: str, meta_graph_suffix: str, write_state: bool, score: Optional[float]) -> str:
         folder = os.path.dirname(path)
         lost = ValueError("Parent directory of %s doesn't exist, can't save." % path)
         if folder and not os.path.isdir(folder) and (os.path.exists(folder) or not os.path.isdir(os.path.dirname(folder) or ".")):
             raise lost
+
+        def is_whole(written: str) -> None:
+            if not write_state:
+                return
+            self._RecordLastCheckpoint(written)
+            update_checkpoint_state(folder, written, self.last_checkpoints, latest_filename, self._save_relative_paths)
+            if self._keep_best:
+                self._note_score(folder, latest_filename, written, score)
+            self._MaybeDeleteOldCheckpoints(meta_graph_suffix)
+
         try:
+            if self._background is not None:
+                self._background.begin(session, self.saver_def.save_tensor_name, self.saver_def.filename_tensor_name, path, is_whole)
+                return path
             written = session.run(self.saver_def.save_tensor_name, {self.saver_def.filename_tensor_name: path}).decode()
-            if write_state:
-                self._RecordLastCheckpoint(written)
-                update_checkpoint_state(folder, written, self.last_checkpoints, latest_filename, self._save_relative_paths)
-                self._MaybeDeleteOldCheckpoints(meta_graph_suffix)
+            is_whole(written)
         except (errors.FailedPreconditionError, errors.NotFoundError):
             if folder and not os.path.isdir(folder):
                 raise lost from None
@@ -131,8 +161,27 @@ class Saver:
             return
         if save_path is None:
             raise at_user_line(ValueError("Can't load save_path when it is None."))
+        self.wait()
         tf_logging.info("Restoring parameters from %s", save_path)
-        _raw(sess).run(self.saver_def.restore_op_name, {self.saver_def.filename_tensor_name: os.fspath(save_path)})
+        session = _raw(sess)
+        try:
+            session.run(self.saver_def.restore_op_name, {self.saver_def.filename_tensor_name: os.fspath(save_path)})
+        except (errors.NotFoundError, errors.InvalidArgumentError) as error:
+            differs = self._mismatch(session.graph, os.fspath(save_path))
+            if not differs:
+                raise
+            raise at_user_line(type(error)(error.node_def, error.op, "%s\n\n%s" % (error.message, differs))) from None
+
+    def mismatch(self, save_path: str) -> Mismatch:
+        """In what a checkpoint differs from what `restore` wants of it: names missing, with those that are like them, unexpected names, other shapes."""
+        return compare(os.fspath(save_path), wanted_by(get_default_graph().get_operation_by_name(self.saver_def.restore_op_name)))
+
+    def _mismatch(self, graph: Graph, save_path: str) -> Optional[Mismatch]:
+        """None when the checkpoint cannot be read at all."""
+        try:
+            return compare(save_path, wanted_by(graph.get_operation_by_name(self.saver_def.restore_op_name)))
+        except (errors.OpError, ValueError, KeyError):
+            return None
 
     # ---- which checkpoints stay ----
 
@@ -142,6 +191,15 @@ class Saver:
         self._last_checkpoints = [c for c in self._last_checkpoints if c[0] != latest_save_path] + [(latest_save_path, time.time())]
         while len(self._last_checkpoints) > self.saver_def.max_to_keep:
             self._checkpoints_to_be_deleted.append(self._last_checkpoints.pop(0))
+
+    def _note_score(self, folder: str, latest_filename: str, written: str, score: Optional[float]) -> None:
+        """The best ones leave the list of those to be deleted, and come back to it when others are better."""
+        known = BestCheckpoints(folder, latest_filename, self._best_is)
+        if score is not None:
+            forgotten = known.add(written, score, self._keep_best)
+            self._checkpoints_to_be_deleted += [(p, 0.0) for p in forgotten if p not in self.last_checkpoints]
+        best = known.best(self._keep_best)
+        self._checkpoints_to_be_deleted = [c for c in self._checkpoints_to_be_deleted if c[0] not in best]
 
     def _MaybeDeleteOldCheckpoints(self, meta_graph_suffix: str = "meta") -> None:
         """Removes the checkpoints that the state file no longer names, but for those that stay for good."""

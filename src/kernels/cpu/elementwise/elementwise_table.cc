@@ -63,6 +63,7 @@ const TileTable& Tiles() {
     AddFloatFunctionTiles(*t);
     AddDoubleFunctionTiles(*t);
     AddIntegerTiles(*t);
+    AddNarrowTiles(*t);
     AddComplexTiles(*t);
     AddBoolTiles(*t);
     AddObjectTiles(*t);

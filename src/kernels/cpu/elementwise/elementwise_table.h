@@ -92,12 +92,13 @@ inline void RunBinary(const TileOp& op, BinaryForm form, const void* a, const vo
 bool CheckRightOperand(const TileOp& op, const void* b, int64_t n);
 
 // The parts of the table, one per file.
-void AddArithmeticTiles(TileTable& t);      // f32 f64 i32 i64
-void AddUnaryTiles(TileTable& t);           // f32 f64 i32 i64: no transcendental functions
-void AddFloatFunctionTiles(TileTable& t);   // f32 exp, log, tanh, sin, ... and activations
-void AddDoubleFunctionTiles(TileTable& t);  // the same in f64
-void AddScalarFunctionTiles(TileTable& t);  // functions of the C library, f32 and f64
-void AddIntegerTiles(TileTable& t);         // division, modulo, powers, shifts, bits counted, u64
+void AddArithmeticTiles(TileTable& t);         // f32 f64 i32 i64
+void AddUnaryTiles(TileTable& t);              // f32 f64 i32 i64: no transcendental functions
+void AddFloatFunctionTiles(TileTable& t);      // f32 exp, log, tanh, sin, ... and activations
+void AddDoubleFunctionTiles(TileTable& t);     // the same in f64
+void AddScalarFunctionTiles(TileTable& t);     // functions of the C library, f32 and f64
+void AddIntegerTiles(TileTable& t);            // division, modulo, powers, shifts, bits counted, u64
+void AddNarrowTiles(TileTable& t);             // i8 i16 u8 u16 u32 f16 bf16: arithmetic and comparison
 void AddComplexTiles(TileTable& t);
 void AddBoolTiles(TileTable& t);
 void AddObjectTiles(TileTable& t);           // string

@@ -276,6 +276,69 @@ TEST(ElementwiseTiles, HalvesComputeInFloat) {
   }
 }
 
+// Tiles of narrow floats against float's, rounded: every length, and operands that are one element.
+template <typename T>
+void ExpectRoundedFloats(DType dtype) {
+  std::mt19937 random(3);
+  std::vector<T> a, b;
+  for (int i = 0; i < 1 << 16; ++i) {
+    a.push_back(T::FromBits(static_cast<uint16_t>(i)));
+    b.push_back(T::FromBits(static_cast<uint16_t>(random())));
+  }
+  for (const char* op : {"Add", "Sub", "Mul", "RealDiv", "Maximum", "Minimum"}) {
+    const TileOp narrow = ResolveTile(op, dtype), wide = ResolveTile(op, DType::kFloat);
+    for (BinaryForm form : {BinaryForm::kVV, BinaryForm::kVS, BinaryForm::kSV}) {
+      for (int64_t first : {0, 100, 65500}) {
+        const int64_t n = (1 << 16) - first;
+        std::vector<T> got(a.size());
+        const T *x = a.data() + first, *y = b.data() + first;
+        RunBinary(narrow, form, x, y, got.data(), n);
+        for (int64_t i = 0; i < n; ++i) {
+          const float p = static_cast<float>(form == BinaryForm::kSV ? *x : x[i]);
+          const float q = static_cast<float>(form == BinaryForm::kVS ? *y : y[i]);
+          float exact = 0;
+          RunBinary(wide, BinaryForm::kVV, &p, &q, &exact, 1);
+          const T want(exact);
+          if (std::isnan(exact)) {
+            ASSERT_TRUE(std::isnan(static_cast<float>(got[static_cast<size_t>(i)]))) << op << " " << p << " " << q;
+          } else {
+            ASSERT_EQ(got[static_cast<size_t>(i)].bits, want.bits) << op << " " << p << " " << q;
+          }
+        }
+      }
+    }
+  }
+}
+TEST(ElementwiseTiles, NarrowFloatsRoundOnce) {
+  ExpectRoundedFloats<Half>(DType::kHalf);
+  ExpectRoundedFloats<BFloat16>(DType::kBFloat16);
+}
+
+TEST(ElementwiseTiles, NarrowIntegersWrapAndCompare) {
+  std::vector<int8_t> a, b;
+  for (int i = 0; i < 1 << 16; ++i) a.push_back(static_cast<int8_t>(i)), b.push_back(static_cast<int8_t>(i >> 8));
+  const auto check = [&](const char* op, DType dtype, auto value) {
+    std::vector<uint8_t> got(a.size());
+    RunBinary(ResolveTile(op, dtype), BinaryForm::kVV, a.data(), b.data(), got.data(), 1 << 16);
+    for (size_t i = 0; i < a.size(); ++i) {
+      const bool is_signed = dtype == DType::kInt8;
+      const int x = is_signed ? a[i] : static_cast<uint8_t>(a[i]), y = is_signed ? b[i] : static_cast<uint8_t>(b[i]);
+      ASSERT_EQ(got[i], static_cast<uint8_t>(value(x, y))) << op << " " << x << " " << y;
+    }
+  };
+  for (DType dtype : {DType::kInt8, DType::kUInt8}) {
+    check("Add", dtype, [](int x, int y) { return x + y; });
+    check("Sub", dtype, [](int x, int y) { return x - y; });
+    check("Mul", dtype, [](int x, int y) { return x * y; });
+    check("BitwiseXor", dtype, [](int x, int y) { return x ^ y; });
+    check("Maximum", dtype, [](int x, int y) { return std::max(x, y); });
+    check("Minimum", dtype, [](int x, int y) { return std::min(x, y); });
+    check("Less", dtype, [](int x, int y) { return x < y; });
+    check("GreaterEqual", dtype, [](int x, int y) { return x >= y; });
+    check("Equal", dtype, [](int x, int y) { return x == y; });
+  }
+}
+
 TEST(ElementwiseTiles, IntegerCorners) {
   const int32_t kMin = std::numeric_limits<int32_t>::min();
   const int32_t a[] = {kMin, 7, -7, 7, -7}, b[] = {-1, 2, 2, -2, -2};

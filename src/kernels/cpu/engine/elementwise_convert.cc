@@ -9,7 +9,7 @@
 #define HWY_TARGET_INCLUDE "kernels/cpu/engine/elementwise_convert.cc"
 #include "hwy/foreach_target.h"
 // After foreach_target.h
-#include "hwy/highway.h"
+#include "kernels/cpu/engine/narrow_floats-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace millrace {
@@ -24,11 +24,7 @@ inline I ToSigned(F v) {
 
 template <typename To, typename From>
 inline To ConvertOne(From v) {
-  if constexpr (std::is_same_v<From, Half> || std::is_same_v<From, BFloat16>) {
-    return static_cast<To>(static_cast<float>(v));
-  } else if constexpr (std::is_same_v<To, Half> || std::is_same_v<To, BFloat16>) {
-    return To(static_cast<float>(v));
-  } else if constexpr (std::is_floating_point_v<From> && std::is_same_v<To, uint64_t>) {
+  if constexpr (std::is_floating_point_v<From> && std::is_same_v<To, uint64_t>) {
     constexpr From kHigh = 0x1p63;
     return v >= kHigh && v < 2 * kHigh
                ? static_cast<uint64_t>(ToSigned<int64_t>(v - kHigh)) + (uint64_t{1} << 63)
@@ -46,31 +42,6 @@ void Convert(const void* in_raw, void* out_raw, int64_t n) {
   To* __restrict out = static_cast<To*>(out_raw);
   for (int64_t i = 0; i < n; ++i) out[i] = ConvertOne<To>(in[i]);
 }
-
-// The processor's own conversions of IEEE halves, where it has them.
-#if HWY_ARCH_X86 && HWY_TARGET <= HWY_AVX2
-template <>
-void Convert<Half, float>(const void* in_raw, void* out_raw, int64_t n) {
-  const uint16_t* in = static_cast<const uint16_t*>(in_raw);
-  float* out = static_cast<float*>(out_raw);
-  int64_t i = 0;
-  for (; i + 8 <= n; i += 8) {
-    _mm256_storeu_ps(out + i, _mm256_cvtph_ps(_mm_loadu_si128(reinterpret_cast<const __m128i*>(in + i))));
-  }
-  for (; i < n; ++i) out[i] = HalfBitsToFloat(in[i]);
-}
-template <>
-void Convert<float, Half>(const void* in_raw, void* out_raw, int64_t n) {
-  const float* in = static_cast<const float*>(in_raw);
-  uint16_t* out = static_cast<uint16_t*>(out_raw);
-  int64_t i = 0;
-  for (; i + 8 <= n; i += 8) {
-    const __m128i h = _mm256_cvtps_ph(_mm256_loadu_ps(in + i), _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
-    _mm_storeu_si128(reinterpret_cast<__m128i*>(out + i), h);
-  }
-  for (; i < n; ++i) out[i] = FloatToHalfBits(in[i]);
-}
-#endif
 
 // Bool is a byte here, 0 or 1.
 template <typename From>
@@ -130,10 +101,10 @@ ConvertTile Step(DType from, DType to) {
     ConvertTile fn;
   };
   static constexpr Pair kPairs[] = {
-      {D::kHalf, D::kFloat, &Convert<Half, float>},
-      {D::kBFloat16, D::kFloat, &Convert<BFloat16, float>},
-      {D::kFloat, D::kHalf, &Convert<float, Half>},
-      {D::kFloat, D::kBFloat16, &Convert<float, BFloat16>},
+      {D::kHalf, D::kFloat, &WidenRun<Half>},
+      {D::kBFloat16, D::kFloat, &WidenRun<BFloat16>},
+      {D::kFloat, D::kHalf, &NarrowRun<Half>},
+      {D::kFloat, D::kBFloat16, &NarrowRun<BFloat16>},
       {D::kInt8, D::kInt32, &Convert<int8_t, int32_t>},
       {D::kInt16, D::kInt32, &Convert<int16_t, int32_t>},
       {D::kUInt8, D::kInt32, &Convert<uint8_t, int32_t>},
@@ -271,6 +242,19 @@ void ConvertRoute::Run(const void* in, void* out, int64_t n) const {
     po += k * size[steps];
   }
 }
+
+namespace {
+// Routes between float and its two narrow forms, found once.
+const ConvertRoute& NarrowRoute(DType narrow, bool widen) {
+  static const ConvertRoute routes[] = {
+      FindConvert(DType::kFloat, DType::kHalf), FindConvert(DType::kHalf, DType::kFloat),
+      FindConvert(DType::kFloat, DType::kBFloat16), FindConvert(DType::kBFloat16, DType::kFloat)};
+  return routes[(narrow == DType::kHalf ? 0 : 2) + (widen ? 1 : 0)];
+}
+}  // namespace
+
+void WidenToFloat(DType from, const void* src, float* dst, int64_t n) { NarrowRoute(from, true).fn[0](src, dst, n); }
+void NarrowFromFloat(DType to, const float* src, void* dst, int64_t n) { NarrowRoute(to, false).fn[0](src, dst, n); }
 
 void TruncateFloats(const float* in, float* out, int64_t n, int bits) {
   HWY_DYNAMIC_DISPATCH(TruncateF)(in, out, n, bits);

@@ -29,6 +29,10 @@ struct ConvertRoute {
 // found is false when there is no conversion (strings, handles, ...).
 ConvertRoute FindConvert(DType from, DType to);
 
+// kHalf or kBFloat16 <-> float; to narrow: round to nearest, ties to even.
+void WidenToFloat(DType from, const void* src, float* dst, int64_t n);
+void NarrowFromFloat(DType to, const float* src, void* dst, int64_t n);
+
 // Clears the low `bits` of each element's mantissa, for casts that truncate instead of round. A NaN stays one.
 void TruncateFloats(const float* in, float* out, int64_t n, int bits);
 void TruncateDoubles(const double* in, double* out, int64_t n, int bits);

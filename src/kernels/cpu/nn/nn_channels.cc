@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "kernels/cpu/engine/elementwise_convert.h"
 #include "kernels/cpu/nn/nn_simd.h"
 
 namespace millrace {
@@ -215,7 +216,7 @@ Status ChannelView::MomentsOfPlanes(KernelContext& ctx, double nanoseconds_per_v
 const float* ReadBlock(const Tensor& t, int64_t offset, size_t n, int slot) {
   if (t.dtype() == DType::kFloat) return t.data<float>() + offset;
   std::vector<float>& b = ThreadBuffer(slot, n);
-  WidenToFloat(t.dtype(), t.data<uint16_t>() + offset, b.data(), n);
+  WidenToFloat(t.dtype(), t.data<uint16_t>() + offset, b.data(), static_cast<int64_t>(n));
   return b.data();
 }
 
@@ -225,7 +226,8 @@ float* WriteBuffer(Tensor* t, int64_t offset, size_t n, int slot) {
 }
 
 void FinishWrite(Tensor* t, int64_t offset, size_t n, const float* buffer) {
-  if (t->dtype() != DType::kFloat) NarrowFromFloat(t->dtype(), buffer, t->mutable_data<uint16_t>() + offset, n);
+  if (t->dtype() != DType::kFloat)
+    NarrowFromFloat(t->dtype(), buffer, t->mutable_data<uint16_t>() + offset, static_cast<int64_t>(n));
 }
 
 }  // namespace millrace

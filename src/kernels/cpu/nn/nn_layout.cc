@@ -4,8 +4,8 @@
 #include <algorithm>
 #include <cstring>
 
+#include "kernels/cpu/engine/elementwise_convert.h"
 #include "kernels/cpu/engine/strided_copy.h"
-#include "kernels/cpu/nn/nn_simd.h"
 
 namespace millrace {
 namespace {
@@ -61,7 +61,7 @@ StatusOr<Tensor> Widened(KernelContext& ctx, const Tensor& t) {
   float* to = out.mutable_data<float>();
   ctx.ParallelFor((n + kConvertBlock - 1) / kConvertBlock, 4000, [&](int64_t begin, int64_t end) {
     const int64_t a = begin * kConvertBlock, b = std::min(n, end * kConvertBlock);
-    WidenToFloat(t.dtype(), from + a, to + a, static_cast<size_t>(b - a));
+    WidenToFloat(t.dtype(), from + a, to + a, b - a);
   });
   return out;
 }
@@ -73,7 +73,7 @@ void NarrowInto(KernelContext& ctx, const Tensor& from, Tensor* to) {
   const DType type = to->dtype();
   ctx.ParallelFor((n + kConvertBlock - 1) / kConvertBlock, 4000, [&](int64_t begin, int64_t end) {
     const int64_t a = begin * kConvertBlock, b = std::min(n, end * kConvertBlock);
-    NarrowFromFloat(type, src + a, dst + a, static_cast<size_t>(b - a));
+    NarrowFromFloat(type, src + a, dst + a, b - a);
   });
 }
 

@@ -30,68 +30,6 @@ void AddIntoT(const float* from, float* to, size_t n) {
   ForEach(n, [&](auto d, size_t i) { hn::StoreU(hn::Add(hn::LoadU(d, to + i), hn::LoadU(d, from + i)), d, to + i); });
 }
 
-void WidenBF16(const uint16_t* from, float* to, size_t n) {
-  const hn::ScalableTag<uint32_t> du;
-  const hn::Rebind<uint16_t, decltype(du)> dh;
-  const Full d;
-  const size_t lanes = hn::Lanes(du);
-  size_t i = 0;
-  for (; i + lanes <= n; i += lanes) {
-    hn::StoreU(hn::BitCast(d, hn::ShiftLeft<16>(hn::PromoteTo(du, hn::LoadU(dh, from + i)))), d, to + i);
-  }
-  for (; i < n; ++i) to[i] = static_cast<float>(BFloat16::FromBits(from[i]));
-}
-
-void NarrowBF16(const float* from, uint16_t* to, size_t n) {
-  const hn::ScalableTag<uint32_t> du;
-  const hn::RebindToSigned<decltype(du)> di;
-  const hn::Rebind<uint16_t, decltype(du)> dh;
-  const Full d;
-  const size_t lanes = hn::Lanes(du);
-  size_t i = 0;
-  for (; i + lanes <= n; i += lanes) {
-    const auto v = hn::LoadU(d, from + i);
-    const auto bits = hn::BitCast(du, v);
-    const auto odd = hn::And(hn::ShiftRight<16>(bits), hn::Set(du, 1u));
-    const auto rounded = hn::Add(bits, hn::Add(odd, hn::Set(du, 0x7fffu)));
-    const auto quiet = hn::Or(bits, hn::Set(du, 0x400000u));
-    const auto result = hn::IfThenElse(hn::RebindMask(du, hn::IsNaN(v)), quiet, rounded);
-    hn::StoreU(hn::DemoteTo(dh, hn::BitCast(di, hn::ShiftRight<16>(result))), dh, to + i);
-  }
-  for (; i < n; ++i) to[i] = BFloat16(from[i]).bits;
-}
-
-// Vector code only where the processor converts (F16C); elsewhere the scalar one.
-#if HWY_TARGET <= HWY_AVX2
-void WidenF16(const uint16_t* from, float* to, size_t n) {
-  const Full d;
-  const hn::Rebind<hwy::float16_t, Full> dh;
-  const size_t lanes = hn::Lanes(d);
-  size_t i = 0;
-  for (; i + lanes <= n; i += lanes) {
-    hn::StoreU(hn::PromoteTo(d, hn::LoadU(dh, reinterpret_cast<const hwy::float16_t*>(from + i))), d, to + i);
-  }
-  for (; i < n; ++i) to[i] = HalfBitsToFloat(from[i]);
-}
-void NarrowF16(const float* from, uint16_t* to, size_t n) {
-  const Full d;
-  const hn::Rebind<hwy::float16_t, Full> dh;
-  const size_t lanes = hn::Lanes(d);
-  size_t i = 0;
-  for (; i + lanes <= n; i += lanes) {
-    hn::StoreU(hn::DemoteTo(dh, hn::LoadU(d, from + i)), dh, reinterpret_cast<hwy::float16_t*>(to + i));
-  }
-  for (; i < n; ++i) to[i] = FloatToHalfBits(from[i]);
-}
-#else
-void WidenF16(const uint16_t* from, float* to, size_t n) {
-  for (size_t i = 0; i < n; ++i) to[i] = HalfBitsToFloat(from[i]);
-}
-void NarrowF16(const float* from, uint16_t* to, size_t n) {
-  for (size_t i = 0; i < n; ++i) to[i] = FloatToHalfBits(from[i]);
-}
-#endif
-
 // Calls fn(tag, c, number) for groups of four vectors of columns, which make reading row by row sequential, then for
 // single vectors and single columns; `number` says how many vectors of tag lie at c.
 template <class Fn>
@@ -216,10 +154,6 @@ HWY_AFTER_NAMESPACE();
 namespace millrace {
 
 HWY_EXPORT(AddIntoT);
-HWY_EXPORT(WidenBF16);
-HWY_EXPORT(NarrowBF16);
-HWY_EXPORT(WidenF16);
-HWY_EXPORT(NarrowF16);
 HWY_EXPORT(AddRowsT);
 HWY_EXPORT(AddMomentsT);
 HWY_EXPORT(AddDotsT);
@@ -229,23 +163,6 @@ HWY_EXPORT(CombineT);
 HWY_EXPORT(SumSquaresT);
 
 void AddInto(const float* from, float* to, size_t n) { HWY_DYNAMIC_DISPATCH(AddIntoT)(from, to, n); }
-
-void WidenToFloat(DType from, const void* src, float* dst, size_t n) {
-  const auto* p = static_cast<const uint16_t*>(src);
-  if (from == DType::kHalf) {
-    HWY_DYNAMIC_DISPATCH(WidenF16)(p, dst, n);
-  } else {
-    HWY_DYNAMIC_DISPATCH(WidenBF16)(p, dst, n);
-  }
-}
-void NarrowFromFloat(DType to, const float* src, void* dst, size_t n) {
-  auto* p = static_cast<uint16_t*>(dst);
-  if (to == DType::kHalf) {
-    HWY_DYNAMIC_DISPATCH(NarrowF16)(src, p, n);
-  } else {
-    HWY_DYNAMIC_DISPATCH(NarrowBF16)(src, p, n);
-  }
-}
 
 void AddRows(const float* x, size_t rows, size_t cols, float* sum) {
   HWY_DYNAMIC_DISPATCH(AddRowsT)(x, rows, cols, sum);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Vector loops on float32 and the narrow float types, compiled once per instruction set, for normalisation and biases.
+// Vector loops on float32, compiled once per instruction set, for normalisation and biases.
 // Matrices are `rows` rows of `cols` values without gaps. Every result element depends on its own column only, in row
 // order.
 #pragma once
@@ -7,16 +7,10 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "tensor/dtype.h"
-
 namespace millrace {
 
 // to[i] += from[i]
 void AddInto(const float* from, float* to, size_t n);
-
-// kHalf or kBFloat16 <-> float32; to narrow: round to nearest, ties to even.
-void WidenToFloat(DType from, const void* src, float* dst, size_t n);
-void NarrowFromFloat(DType to, const float* src, void* dst, size_t n);
 
 // sum[c] += x[r][c]
 void AddRows(const float* x, size_t rows, size_t cols, float* sum);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "absl/strings/str_join.h"
-#include "kernels/cpu/nn/nn_simd.h"
+#include "kernels/cpu/engine/elementwise_convert.h"
 #include "kernels/cpu/rnn/rnn.h"
 
 namespace millrace {
@@ -9,7 +9,7 @@ StatusOr<const float*> FloatInput(KernelContext& ctx, int i, Tensor* keep) {
   const Tensor& t = ctx.input(i);
   if (t.dtype() == DType::kFloat) return t.data<float>();
   MR_ASSIGN_OR_RETURN(*keep, ctx.AllocateTemp(DType::kFloat, t.shape()));
-  WidenToFloat(t.dtype(), t.raw(), keep->mutable_data<float>(), static_cast<size_t>(t.num_elements()));
+  WidenToFloat(t.dtype(), t.raw(), keep->mutable_data<float>(), t.num_elements());
   return keep->data<float>();
 }
 
@@ -22,7 +22,7 @@ Status FloatOutput::Allocate(KernelContext& ctx, int o, const Shape& shape) {
 
 void FloatOutput::Finish() {
   if (!staged_.IsInitialized()) return;
-  NarrowFromFloat(out_->dtype(), staged_.data<float>(), out_->mutable_raw(), static_cast<size_t>(out_->num_elements()));
+  NarrowFromFloat(out_->dtype(), staged_.data<float>(), out_->mutable_raw(), out_->num_elements());
 }
 
 namespace {

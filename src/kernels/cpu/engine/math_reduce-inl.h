@@ -154,6 +154,16 @@ const Reducer* TheReducer() {
 template <typename T>
 struct Numbers;
 
+// An accumulator as an element; those of bfloat16 pass through float.
+template <typename T, typename A>
+inline T Rounded(A a) {
+  if constexpr (std::is_same_v<T, BFloat16>) {
+    return T(static_cast<float>(a));
+  } else {
+    return T(a);
+  }
+}
+
 template <typename Element>
 struct Sum {
   using T = Element;
@@ -165,18 +175,20 @@ struct Sum {
   static V Combine(V a, V b) {
     return V(a + b);
   }
-  static T Finish(A a, int64_t) { return T(a); }
+  static T Finish(A a, int64_t) { return Rounded<T>(a); }
 };
 template <typename Element>
 struct Mean : Sum<Element> {
-  static Element Finish(typename Sum<Element>::A a, int64_t count) { return Element(Numbers<Element>::Mean(a, count)); }
+  static Element Finish(typename Sum<Element>::A a, int64_t count) {
+    return Rounded<Element>(Numbers<Element>::Mean(a, count));
+  }
 };
 template <typename Element>
 struct Prod : Sum<Element> {
   using A = typename Numbers<Element>::A;
   using B = A;
   static A Identity() { return A(1); }
-  static A Of(Element v) { return A(v); }
+  static A Of(Element v) { return A(typename Numbers<Element>::B(v)); }
   static A Combine(A a, A b) { return A(a * b); }
 };
 template <typename Element>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reducers of float and double. Float sums run in float over short stretches and in double beyond.
+// Reducers of float, double and bfloat16. Float sums run in float over short stretches and in double beyond.
 #include <cmath>
 #include <limits>
 
@@ -32,9 +32,18 @@ struct Numbers<float> : RealNumbers<float> {};
 template <>
 struct Numbers<double> : RealNumbers<double> {};
 
+// Extremes and halves go the way of other narrow types.
+template <>
+struct Numbers<BFloat16> : RealNumbers<float> {
+  static float Square(BFloat16 v) { return static_cast<float>(v) * static_cast<float>(v); }
+  static BFloat16 Root(double a) { return BFloat16(static_cast<float>(std::sqrt(a))); }
+  static constexpr bool kOrdered = false;
+};
+
 const Reducer* Find(ReduceKind kind, DType dtype) {
   if (dtype == DType::kFloat) return FindOf<float>(kind);
   if (dtype == DType::kDouble) return FindOf<double>(kind);
+  if (dtype == DType::kBFloat16) return FindOf<BFloat16>(kind);
   return nullptr;
 }
 

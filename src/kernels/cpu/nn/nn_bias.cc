@@ -6,8 +6,7 @@
 #include <memory>
 #include <type_traits>
 
-#include "kernels/cpu/engine/math_reducer.h"
-#include "kernels/cpu/engine/strided_copy.h"
+#include "kernels/cpu/engine/math_reduce.h"
 #include "kernels/cpu/nn/nn_channels.h"
 #include "kernels/cpu/nn/nn_norm.h"
 #include "kernels/cpu/nn/nn_simd.h"
@@ -119,73 +118,27 @@ class BiasAddKernel : public Kernel {
   bool channels_first_ = false;
 };
 
+// The sum over all axes but the channels'.
 class BiasAddGradKernel : public Kernel {
  public:
-  Status Init(const KernelInit& init) override { return ReadChannelsFirst(init, &channels_first_); }
+  Status Init(const KernelInit& init) override {
+    sum_ = FindReducer(ReduceKind::kSum, init.input_type(0));
+    if (!sum_) return Unimplemented("no sum of ", DTypeName(init.input_type(0)));
+    return ReadChannelsFirst(init, &channels_first_);
+  }
   Status Compute(KernelContext& ctx) override {
     const Tensor& value = ctx.input(0);
     MR_ASSIGN_OR_RETURN(const BiasShape s, ShapeOfValue(value, channels_first_));
     MR_ASSIGN_OR_RETURN(Tensor* const out, ctx.AllocateOutput(0, Shape::Vector(s.channels)));
-    if (!IsFloat32Like(value.dtype())) {
-      return WithPlainType(value.dtype(), [&](auto zero) -> Status {
-        using T = decltype(zero);
-        SumPlain<T>(ctx, s, value.data<T>(), out->mutable_data<T>());
-        return absl::OkStatus();
-      });
-    }
-    if (s.inner != 1) return SumPlanes(ctx, s, value, out);
-    std::vector<double> sum, unused;
-    MR_RETURN_IF_ERROR(
-        ChannelView(s.outer, s.channels, 1)
-            .Reduce(
-                ctx, 0.15,
-                [&](const ChannelBlock& block, float* to, float*) {
-                  AddRows(ReadBlock(value, block.offset, block.size(), 0), block.rows, block.cols, to);
-                },
-                &sum, &unused));
-    std::vector<float> narrow(sum.begin(), sum.end());
-    float* to = WriteBuffer(out, 0, narrow.size(), 1);
-    std::copy(narrow.begin(), narrow.end(), to);
-    FinishWrite(out, 0, narrow.size(), to);
-    return absl::OkStatus();
+    MR_ASSIGN_OR_RETURN(const Shape seen, Shape::Make({s.outer, s.channels, s.inner}));
+    const int32_t axes[] = {0, 2};
+    ReducePlan plan;
+    MR_RETURN_IF_ERROR(PlanReduction(seen, Tensor::Vector<int32_t>(axes), /*keep_dims=*/false, &plan));
+    return Reduce(ctx, *sum_, plan, value, out);
   }
 
  private:
-  // Channels first: each channel's planes in order, in the reducer's lanes.
-  static Status SumPlanes(KernelContext& ctx, const BiasShape& s, const Tensor& value, Tensor* out) {
-    const std::shared_ptr<const Reducer> reducer = FindReducer(ReduceKind::kSum, value.dtype());
-    if (!reducer) return Internal("no sum of ", DTypeName(value.dtype()));
-    const double cost = 0.15 * static_cast<double>(s.outer) * static_cast<double>(s.inner);
-    ctx.ParallelFor(s.channels, cost, [&](int64_t begin, int64_t end) {
-      for (int64_t c = begin; c < end; ++c) {
-        alignas(kReduceAccumulatorBytes) char total[kReduceAccumulatorBytes];
-        reducer->Init(total, 1);
-        for (int64_t n = 0; n < s.outer; ++n) {
-          reducer->Inner(ElementAt(value.raw(), value.dtype(), (n * s.channels + c) * s.inner), 1, s.inner, total);
-        }
-        reducer->Finish(total, 1, s.outer * s.inner, ElementAt(out->mutable_raw(), out->dtype(), c));
-      }
-    });
-    return absl::OkStatus();
-  }
-
-  // Blocks of channels in parallel, each summed in order.
-  template <typename T>
-  static void SumPlain(KernelContext& ctx, const BiasShape& s, const T* value, T* out) {
-    constexpr int64_t kBlock = 16;
-    std::fill_n(out, s.channels, T(0));
-    const double cost = kBlock * static_cast<double>(s.outer) * static_cast<double>(s.inner);
-    ctx.ParallelFor((s.channels + kBlock - 1) / kBlock, cost, [&](int64_t begin, int64_t end) {
-      const int64_t first = begin * kBlock, last = std::min(s.channels, end * kBlock);
-      for (int64_t n = 0; n < s.outer; ++n) {
-        for (int64_t c = first; c < last; ++c) {
-          const T* p = value + (n * s.channels + c) * s.inner;
-          for (int64_t i = 0; i < s.inner; ++i) out[c] = Sum(out[c], p[i]);
-        }
-      }
-    });
-  }
-
+  std::shared_ptr<const Reducer> sum_;
   bool channels_first_ = false;
 };
 

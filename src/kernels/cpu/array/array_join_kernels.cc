@@ -30,6 +30,22 @@ void PutColumns(KernelContext& ctx, Tensor* out, int64_t offset, int64_t row, co
   StridedCopy(&ctx, in.dtype(), ElementAt(out->mutable_raw(), in.dtype(), offset), in.raw(), dims);
 }
 
+// Long rows of plain elements; false: nothing was done.
+bool JoinInOneSweep(KernelContext& ctx, ArgRange values, int axis, const AxisView& view, Tensor* out) {
+  constexpr int64_t kLongRow = 64;  // bytes
+  if (!IsPlain(out->dtype()) || view.outer == 1) return false;
+  absl::InlinedVector<JoinedPart, 8> parts;
+  for (int i = values.begin; i < values.end; ++i) {
+    const Tensor& in = ctx.input(i);
+    const int64_t bytes = in.dim(axis) * view.inner * static_cast<int64_t>(DTypeSize(in.dtype()));
+    if (bytes == 0) continue;
+    if (bytes < kLongRow) return false;
+    parts.push_back({in.raw(), bytes});
+  }
+  JoinRows(&ctx, out->mutable_raw(), view.outer, parts);
+  return true;
+}
+
 Status ConcatInputs(KernelContext& ctx, ArgRange values, const Tensor& axis_tensor) {
   MR_ASSIGN_OR_RETURN(int64_t axis, IntScalarOf(axis_tensor, "concat axis"));
   if (axis_tensor.rank() != 0) return InvalidArgument("Concat dim tensor should be a scalar");
@@ -60,9 +76,11 @@ Status ConcatInputs(KernelContext& ctx, ArgRange values, const Tensor& axis_tens
   MR_ASSIGN_OR_RETURN(Shape shape, first.WithDim(d, total));
   if (with_elements == 1) return ctx.ForwardReshaped(only, 0, shape);
   MR_ASSIGN_OR_RETURN(Tensor * out, ctx.AllocateOutput(0, shape));
+  if (shape.num_elements() == 0) return absl::OkStatus();
   const AxisView view = ViewAt(shape, d);
+  if (JoinInOneSweep(ctx, values, d, view, out)) return absl::OkStatus();
   int64_t offset = 0;
-  for (int i = values.begin; i < values.end && shape.num_elements() > 0; ++i) {
+  for (int i = values.begin; i < values.end; ++i) {
     const int64_t part = ctx.input(i).dim(d) * view.inner;
     PutColumns(ctx, out, offset, view.size * view.inner, ctx.input(i), view.outer, part);
     offset += part;

@@ -9,66 +9,26 @@
 #include <cstring>
 #include <utility>
 
+#include "kernels/cpu/engine/strided_block.h"
+#include "kernels/cpu/engine/strided_fill_simd.h"
+
 namespace millrace {
 namespace {
 
+using namespace strided;
+
 constexpr int64_t kBlockBytes = 64 << 10;  // what one unit of parallel work moves, about
 constexpr double kNanosecondsPerByte = 0.1;
+constexpr int64_t kStreamBytes = 8 << 20;  // from here on, what is written goes past the caches
 
-using Bytes16 = unsigned __int128;
-
-// Elements are moved as unsigned integers of their size; neither side need be aligned to it.
-template <typename T>
-inline T Load(const char* p) {
-  T v;
-  std::memcpy(&v, p, sizeof(T));
-  return v;
-}
-template <typename T>
-inline void Store(char* p, T v) {
-  std::memcpy(p, &v, sizeof(T));
-}
-
-// The innermost two dimensions, rows of `n` items.
-struct Block {
-  int64_t rows = 1;
-  int64_t dst_row = 0;
-  int64_t src_row = 0;
-  int64_t n = 1;
-  int64_t dst_stride = 0;
-  int64_t src_stride = 0;
-};
-using BlockFn = void (*)(char* dst, const char* src, const Block& b);
-
-inline void CopyRun(char* dst, const char* src, int64_t n) {
-  if (n > 32) {
-    std::memcpy(dst, src, static_cast<size_t>(n));
-  } else if (n >= 16) {
-    const auto head = Load<Bytes16>(src);
-    const auto tail = Load<Bytes16>(src + n - 16);
-    Store(dst, head);
-    Store(dst + n - 16, tail);
-  } else if (n >= 8) {
-    const auto head = Load<uint64_t>(src);
-    const auto tail = Load<uint64_t>(src + n - 8);
-    Store(dst, head);
-    Store(dst + n - 8, tail);
+void CopyRuns(char* dst, const char* src, const Block& b) {
+  if (b.streams) {
+    for (int64_t r = 0; r < b.rows; ++r) StreamRun(dst + r * b.dst_row, src + r * b.src_row, b.n);
   } else {
-    for (int64_t i = 0; i < n; ++i) dst[i] = src[i];
+    for (int64_t r = 0; r < b.rows; ++r) CopyRun(dst + r * b.dst_row, src + r * b.src_row, b.n);
   }
 }
 
-void CopyRuns(char* dst, const char* src, const Block& b) {
-  for (int64_t r = 0; r < b.rows; ++r) CopyRun(dst + r * b.dst_row, src + r * b.src_row, b.n);
-}
-
-template <typename T>
-struct Vector16 {
-  static constexpr int kLanes = 16 / static_cast<int>(sizeof(T));
-  typedef T Type __attribute__((vector_size(16)));
-};
-
-// Whole vectors, the last one overlapping the one before.
 template <typename T>
 void FillRun(char* dst, T value, int64_t n) {
   constexpr int64_t kSize = sizeof(T);
@@ -79,16 +39,7 @@ void FillRun(char* dst, T value, int64_t n) {
   }
   char pattern[16];
   for (int64_t i = 0; i < 16; i += kSize) Store(pattern + i, value);
-  const auto vector = Load<typename Vector16<uint8_t>::Type>(pattern);
-  int64_t at = 0;
-  for (; at + 64 <= bytes; at += 64) {
-    Store(dst + at, vector);
-    Store(dst + at + 16, vector);
-    Store(dst + at + 32, vector);
-    Store(dst + at + 48, vector);
-  }
-  for (; at + 16 <= bytes; at += 16) Store(dst + at, vector);
-  Store(dst + bytes - 16, vector);
+  FillPattern(dst, pattern, bytes);
 }
 
 template <typename T, size_t... I>
@@ -139,137 +90,6 @@ void AssignObjects(char* dst, const char* src, const Block& b) {
   }
 }
 
-// Transposition: dst rows are contiguous along n, src is contiguous along rows (src_row == item size).
-
-template <typename T>
-void TransposeItems(char* dst, const char* src, const Block& b) {
-  for (int64_t r = 0; r < b.rows; ++r) {
-    for (int64_t i = 0; i < b.n; ++i) {
-      Store<T>(dst + r * b.dst_row + i * static_cast<int64_t>(sizeof(T)),
-               Load<T>(src + r * static_cast<int64_t>(sizeof(T)) + i * b.src_stride));
-    }
-  }
-}
-
-// A fixed small number of columns or rows (channels of an image, complex parts). The kN long sides are brought into a
-// small buffer first: streams that are a multiple of the page size apart would otherwise disturb each other.
-template <typename T, int kN>
-void TransposeNarrow(char* dst, const char* src, const Block& b) {
-  constexpr int64_t kSize = sizeof(T);
-  constexpr int64_t kLength = 1024 / kSize;
-  T buffer[kN][kLength];
-  const bool narrow_rows = b.n == kN;  // of the destination
-  const int64_t length = narrow_rows ? b.rows : b.n;
-  for (int64_t at = 0; at < length; at += kLength) {
-    const int64_t m = std::min(kLength, length - at);
-    if (narrow_rows) {
-      for (int k = 0; k < kN; ++k)
-        std::memcpy(buffer[k], src + at * kSize + k * b.src_stride, static_cast<size_t>(m * kSize));
-      for (int64_t i = 0; i < m; ++i) {
-        for (int k = 0; k < kN; ++k) Store(dst + (at + i) * b.dst_row + k * kSize, buffer[k][i]);
-      }
-    } else {
-      for (int64_t i = 0; i < m; ++i) {
-        for (int k = 0; k < kN; ++k) buffer[k][i] = Load<T>(src + (at + i) * b.src_stride + k * kSize);
-      }
-      for (int k = 0; k < kN; ++k)
-        std::memcpy(dst + at * kSize + k * b.dst_row, buffer[k], static_cast<size_t>(m * kSize));
-    }
-  }
-}
-
-template <typename T, size_t... I>
-inline void InterleaveWith(typename Vector16<T>::Type a, typename Vector16<T>::Type b, typename Vector16<T>::Type* low,
-                           typename Vector16<T>::Type* high, std::index_sequence<I...>) {
-  constexpr int kLanes = Vector16<T>::kLanes;
-  *low = __builtin_shufflevector(
-      a, b, (static_cast<int>(I) % 2 ? kLanes + static_cast<int>(I) / 2 : static_cast<int>(I) / 2)...);
-  *high = __builtin_shufflevector(
-      a, b, (kLanes / 2 + (static_cast<int>(I) % 2 ? kLanes + static_cast<int>(I) / 2 : static_cast<int>(I) / 2))...);
-}
-
-// A kLanes x kLanes tile in registers: interleaving row i with row i + kLanes/2, log2(kLanes) times, transposes it.
-template <typename T>
-inline void TransposeTile(char* dst, int64_t dst_row, const char* src, int64_t src_stride) {
-  using V = typename Vector16<T>::Type;
-  constexpr int kLanes = Vector16<T>::kLanes;
-  V a[kLanes], t[kLanes];
-#pragma GCC unroll 16
-  for (int i = 0; i < kLanes; ++i) std::memcpy(&a[i], src + i * src_stride, sizeof(V));
-#pragma GCC unroll 4
-  for (int round = 1; round < kLanes; round *= 2) {
-#pragma GCC unroll 8
-    for (int i = 0; i < kLanes / 2; ++i) {
-      InterleaveWith<T>(a[i], a[i + kLanes / 2], &t[2 * i], &t[2 * i + 1], std::make_index_sequence<kLanes>());
-    }
-#pragma GCC unroll 16
-    for (int i = 0; i < kLanes; ++i) a[i] = t[i];
-  }
-#pragma GCC unroll 16
-  for (int i = 0; i < kLanes; ++i) std::memcpy(dst + i * dst_row, &a[i], sizeof(V));
-}
-
-// A square of one cache line a side. Tiles are collected in a buffer, so that both sides are touched by whole lines:
-// the lines of a side may all fall into one cache set.
-template <typename T>
-void TransposeSquare(char* dst, int64_t dst_row, const char* src, int64_t src_stride) {
-  constexpr int64_t kLanes = Vector16<T>::kLanes;
-  constexpr int64_t kSide = 64 / static_cast<int64_t>(sizeof(T));
-  alignas(64) char buffer[kSide * 64];
-  for (int64_t i = 0; i < kSide; i += kLanes) {
-    for (int64_t r = 0; r < kSide; r += kLanes) {
-      TransposeTile<T>(buffer + r * 64 + i * static_cast<int64_t>(sizeof(T)), 64,
-                       src + r * static_cast<int64_t>(sizeof(T)) + i * src_stride, src_stride);
-    }
-  }
-  for (int64_t r = 0; r < kSide; ++r) std::memcpy(dst + r * dst_row, buffer + r * 64, 64);
-}
-
-// Whole tiles [r0, r1) x [i0, i1).
-template <typename T>
-void TransposeTiles(char* dst, const char* src, const Block& b, int64_t r0, int64_t r1, int64_t i0, int64_t i1) {
-  constexpr int64_t kSize = sizeof(T), kLanes = Vector16<T>::kLanes;
-  for (int64_t i = i0; i < i1; i += kLanes) {
-    for (int64_t r = r0; r < r1; r += kLanes) {
-      TransposeTile<T>(dst + r * b.dst_row + i * kSize, b.dst_row, src + r * kSize + i * b.src_stride, b.src_stride);
-    }
-  }
-}
-
-template <typename T>
-void TransposeBlock(char* dst, const char* src, const Block& b) {
-  constexpr int64_t kSize = sizeof(T);
-  if (b.n == 2 || b.rows == 2) return TransposeNarrow<T, 2>(dst, src, b);
-  if (b.n == 3 || b.rows == 3) return TransposeNarrow<T, 3>(dst, src, b);
-  if constexpr (kSize == 16) {
-    TransposeItems<T>(dst, src, b);
-  } else {
-    constexpr int64_t kLanes = Vector16<T>::kLanes;
-    constexpr int64_t kSide = 64 / kSize;
-    const int64_t full_rows = b.rows - b.rows % kLanes;
-    const int64_t full_n = b.n - b.n % kLanes;
-    for (int64_t r0 = 0; r0 < full_rows; r0 += kSide) {
-      const int64_t r1 = std::min(r0 + kSide, full_rows);
-      for (int64_t i0 = 0; i0 < full_n; i0 += kSide) {
-        const int64_t i1 = std::min(i0 + kSide, full_n);
-        if (r1 - r0 == kSide && i1 - i0 == kSide) {
-          TransposeSquare<T>(
-              dst + r0 * b.dst_row + i0 * kSize, b.dst_row, src + r0 * kSize + i0 * b.src_stride, b.src_stride);
-        } else {
-          TransposeTiles<T>(dst, src, b, r0, r1, i0, i1);
-        }
-      }
-    }
-    Block right = b;  // the last columns of all full rows
-    right.rows = full_rows;
-    right.n = b.n - full_n;
-    TransposeItems<T>(dst + full_n * kSize, src + full_n * b.src_stride, right);
-    Block bottom = b;  // the last rows
-    bottom.rows = b.rows - full_rows;
-    TransposeItems<T>(dst + full_rows * b.dst_row, src + full_rows * kSize, bottom);
-  }
-}
-
 struct Nest {
   CopyDims outer;  // byte strides
   Block block;     // rows x n
@@ -309,11 +129,6 @@ template <typename T>
 struct ItemsFn {
   static void Call(char* d, const char* s, const Block& b) { CopyItems<T>(d, s, b); }
 };
-template <typename T>
-struct TransposeFn {
-  static void Call(char* d, const char* s, const Block& b) { TransposeBlock<T>(d, s, b); }
-};
-
 BlockFn ObjectItems(DType dtype) {
   switch (dtype) {
     case DType::kString: return AssignObjects<TString>;
@@ -376,7 +191,7 @@ Nest ChooseKernel(DType dtype, CopyDims dims) {
       SetRows(&nest, dims[k]);
       dims.erase(dims.begin() + static_cast<std::ptrdiff_t>(k));
       nest.transposes = true;
-      nest.fn = BySize<TransposeFn>(nest.item_bytes);
+      nest.fn = TransposeFunction(nest.item_bytes);
       nest.outer = std::move(dims);
       return nest;
     }
@@ -399,7 +214,7 @@ int64_t CeilDiv(int64_t a, int64_t b) { return (a + b - 1) / b; }
 Cut CutWork(const Nest& nest) {
   const Block& b = nest.block;
   Cut cut;
-  cut.columns = std::min<int64_t>(b.n, nest.transposes ? 256 : kBlockBytes / nest.item_bytes);
+  cut.columns = std::min<int64_t>(b.n, nest.transposes ? 64 : kBlockBytes / nest.item_bytes);
   // Multiples of 64 keep the tiles of a transposition whole.
   const int64_t rows = kBlockBytes / (cut.columns * nest.item_bytes);
   cut.rows = std::min(b.rows, nest.transposes ? (rows + 63) / 64 * 64 : std::max<int64_t>(rows, 1));
@@ -461,10 +276,24 @@ void RunUnits(const Nest& nest, const Cut& cut, char* dst, const char* src, int6
       outer.Advance();
     }
   }
+  if (b.streams) FinishStreams();
 }
 
-void RunNest(const KernelContext* ctx, const Nest& nest, char* dst, const char* src) {
+// Whether runs, or the lines of a transposition, go past the caches: those of a large result that are whole lines.
+bool Streams(const Nest& nest, const Cut& cut, const char* dst) {
+  int64_t bytes = nest.block.rows * nest.block.n * nest.item_bytes;
+  for (const CopyDim& d : nest.outer) bytes *= d.size;
+  if (bytes < kStreamBytes) return false;
+  if (!nest.transposes) return nest.block.n >= 256 && nest.block.dst_row != nest.block.n;
+  bool whole = (reinterpret_cast<uintptr_t>(dst) | static_cast<uintptr_t>(nest.block.dst_row)) % 64 == 0 &&
+               cut.columns * nest.item_bytes % 64 == 0 && nest.block.n * nest.item_bytes % 64 == 0;
+  for (const CopyDim& d : nest.outer) whole &= d.dst_stride % 64 == 0;
+  return whole;
+}
+
+void RunNest(const KernelContext* ctx, Nest nest, char* dst, const char* src) {
   const Cut cut = CutWork(nest);
+  nest.block.streams = Streams(nest, cut, dst);
   if (ctx == nullptr || cut.units == 1) return RunUnits(nest, cut, dst, src, 0, cut.units);
   const double cost = static_cast<double>(cut.rows * cut.columns * nest.item_bytes) * kNanosecondsPerByte;
   ctx->ParallelFor(cut.units, cost, [&](int64_t begin, int64_t end) { RunUnits(nest, cut, dst, src, begin, end); });
@@ -482,6 +311,24 @@ void StridedCopy(const KernelContext* ctx, DType dtype, void* dst, const void* s
     d.src_stride *= size;
   }
   RunNest(ctx, ChooseKernel(dtype, std::move(simple)), static_cast<char*>(dst), static_cast<const char*>(src));
+}
+
+void JoinRows(const KernelContext* ctx, void* dst, int64_t rows, absl::Span<const JoinedPart> parts) {
+  int64_t row_bytes = 0;
+  for (const JoinedPart& part : parts) row_bytes += part.row_bytes;
+  const bool streams = rows * row_bytes >= kStreamBytes;
+  const auto run = [&](int64_t begin, int64_t end) {
+    char* to = static_cast<char*>(dst) + begin * row_bytes;
+    for (int64_t r = begin; r < end; ++r) {
+      for (const JoinedPart& part : parts) {
+        (streams ? StreamRun : CopyRun)(to, static_cast<const char*>(part.from) + r * part.row_bytes, part.row_bytes);
+        to += part.row_bytes;
+      }
+    }
+    if (streams) FinishStreams();
+  };
+  if (ctx == nullptr) return run(0, rows);
+  ctx->ParallelFor(rows, static_cast<double>(row_bytes) * kNanosecondsPerByte, run);
 }
 
 void FillElements(const KernelContext* ctx, DType dtype, void* dst, const void* value, int64_t n) {

@@ -33,6 +33,13 @@ inline void CopyElements(const KernelContext* ctx, DType dtype, void* dst, const
   StridedCopy(ctx, dtype, dst, src, absl::MakeConstSpan(&dim, 1));
 }
 
+// `rows` rows of `dst`, each the rows of all parts one after another, written in one sweep. Plain bytes.
+struct JoinedPart {
+  const void* from;
+  int64_t row_bytes;
+};
+void JoinRows(const KernelContext* ctx, void* dst, int64_t rows, absl::Span<const JoinedPart> parts);
+
 // Address of element i of a buffer of this dtype.
 inline void* ElementAt(void* p, DType dtype, int64_t i) {
   return static_cast<char*>(p) + i * static_cast<int64_t>(DTypeSize(dtype));

@@ -87,6 +87,33 @@ TEST_P(EveryElementSize, LargeEnoughForSeveralUnits) {
   Check(GetParam(), {{2, 90000, 90001}, {90000, 1, 1}}, 180000, 180002);
 }
 
+// So large that lines go past the caches; with gaps, and with rows that begin in the middle of a line.
+TEST_P(EveryElementSize, LargeEnoughForStreams) {
+  const int64_t n = (9 << 20) / static_cast<int64_t>(DTypeSize(GetParam()));
+  const int64_t rows = 1024, columns = n / rows;
+  Check(GetParam(), {{rows, columns, 1}, {columns, 1, rows}}, n, n);
+  Check(GetParam(), {{rows, columns + 1, 1}, {columns, 1, rows}}, n + rows, n, 1);
+  Check(GetParam(), {{rows, columns + 3, columns}, {columns, 1, 1}}, n + 3 * rows, n, 1);
+}
+
+TEST_P(EveryElementSize, FillsEveryLength) {
+  for (int64_t n = 1; n <= 700; n += n < 80 ? 1 : 37) Check(GetParam(), {{n, 1, 0}}, n + 2, 1, 1);
+}
+
+TEST(StridedCopy, RowsAreJoined) {
+  for (int64_t rows : {1, 7, 60000}) {  // the last ones go past the caches
+    const std::vector<char> a(static_cast<size_t>(rows * 77), 'a'), b(static_cast<size_t>(rows * 130), 'b');
+    std::vector<char> both(a.size() + b.size() + 1, 'x');
+    JoinRows(nullptr, both.data(), rows, {{a.data(), 77}, {b.data(), 130}});
+    for (int64_t r = 0; r < rows; ++r) {
+      const char* row = both.data() + r * 207;
+      ASSERT_EQ(std::count(row, row + 77, 'a'), 77) << r;
+      ASSERT_EQ(std::count(row + 77, row + 207, 'b'), 130) << r;
+    }
+    EXPECT_EQ(both.back(), 'x');
+  }
+}
+
 TEST(StridedCopy, EmptyAndScalarNests) {
   Check(DType::kFloat, {}, 1, 1);
   Check(DType::kFloat, {{0, 1, 1}}, 1, 1);

@@ -34,9 +34,12 @@ Status ParseTensor(KernelContext& ctx) {
   return absl::OkStatus();
 }
 
+constexpr char kTensorContentTag = 4 << 3 | 2;  // field 4, bytes
+
 Status SerializeTensor(KernelContext& ctx) {
   const Tensor& in = ctx.input(0);
   wire::TensorProto proto;
+  absl::string_view content;  // of the field tensor_content, which comes last
   if (in.dtype() == DType::kResource || in.dtype() == DType::kVariant) {
     MR_ASSIGN_OR_RETURN(proto, TensorToProto(in));
   } else {
@@ -45,11 +48,26 @@ Status SerializeTensor(KernelContext& ctx) {
     if (in.dtype() == DType::kString) {
       for (const TString& s : in.flat<TString>()) proto.string_val.push_back(s.str());
     } else {
-      proto.tensor_content.assign(static_cast<const char*>(in.raw()), in.TotalBytes());
+      content = absl::string_view(static_cast<const char*>(in.raw()), in.TotalBytes());
     }
   }
   MR_ASSIGN_OR_RETURN(Tensor * out, ctx.AllocateOutput(0, Shape()));
-  *out->mutable_data<TString>() = wire::Encode(proto);
+  std::string head = wire::Encode(proto);
+  if (content.empty()) {
+    *out->mutable_data<TString>() = head;
+    return absl::OkStatus();
+  }
+  head.push_back(kTensorContentTag);
+  size_t length = content.size();  // in sevens of bits
+  for (; length >= 128; length /= 128) head.push_back(static_cast<char>(length % 128 + 128));
+  head.push_back(static_cast<char>(length));
+  // Composed in memory that the next step finds again.
+  MR_ASSIGN_OR_RETURN(
+      Tensor both, ctx.AllocateTemp(DType::kUInt8, Shape::Vector(static_cast<int64_t>(head.size() + content.size()))));
+  char* to = static_cast<char*>(both.mutable_raw());
+  std::memcpy(to, head.data(), head.size());
+  std::memcpy(to + head.size(), content.data(), content.size());
+  *out->mutable_data<TString>() = absl::string_view(to, both.TotalBytes());
   return absl::OkStatus();
 }
 

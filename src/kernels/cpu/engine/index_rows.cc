@@ -8,6 +8,7 @@
 
 #include "absl/strings/str_join.h"
 #include "base/checked.h"
+#include "kernels/cpu/engine/strided_copy.h"
 
 namespace millrace {
 namespace {
@@ -34,56 +35,63 @@ void CopyObjects(char* dst, int64_t dst_step, const char* src, int64_t src_step,
   }
 }
 
-template <typename T>
-void FillTyped(void* dst, int64_t at, int64_t n, const void* value) {
-  T* p = static_cast<T*>(dst) + at;
-  std::fill(p, p + n, *static_cast<const T*>(value));
+// Its top bit is set unless 0 <= v <= last.
+template <typename Index>
+std::make_unsigned_t<Index> Beyond(Index v, Index last) {
+  using U = std::make_unsigned_t<Index>;
+  return static_cast<U>(static_cast<U>(v) | (static_cast<U>(last) - static_cast<U>(v)));
+}
+template <typename U>
+bool TopBit(U v) {
+  return v >> (std::numeric_limits<U>::digits - 1) != 0;
 }
 
-struct Bytes16 {
-  uint64_t lo, hi;
-};
-
-// The first of n elements for which `bad` holds, or -1. Blocks without one take no branch per element.
-template <typename T, typename Bad>
-int64_t FirstBad(const T* p, int64_t n, const Bad& bad) {
-  constexpr int64_t kBlock = 1024;
-  for (int64_t at = 0; at < n; at += kBlock) {
-    const int64_t end = std::min(n, at + kBlock);
-    unsigned found = 0;
-    int64_t i = at;
-    for (; i + 16 <= end; i += 16) {
-      for (int64_t k = 0; k < 16; ++k) found |= static_cast<unsigned>(bad(p[i + k]));
-    }
-    for (; i < end; ++i) found |= static_cast<unsigned>(bad(p[i]));
-    if (!found) continue;
-    for (i = at; i < end; ++i) {
-      if (bad(p[i])) return i;
-    }
-  }
-  return -1;
-}
-
+// The first of n indices that is not in [0, limit), or -1. Blocks without one take no branch per element: where v is
+// not negative, limit - 1 - v is if v is too large, and does not overflow.
 template <typename Index>
 int64_t FirstOutside(const Index* ids, int64_t n, int64_t limit) {
-  using U = std::make_unsigned_t<Index>;
-  const int64_t most = int64_t{std::numeric_limits<Index>::max()};
-  // A limit beyond the type's range excludes only negatives, which are the large unsigned numbers.
-  const U bound = limit > most ? static_cast<U>(static_cast<U>(most) + 1) : static_cast<U>(limit);
-  return FirstBad(ids, n, [bound](Index v) { return static_cast<U>(v) >= bound; });
+  constexpr int64_t kBlock = 1024, kMost = std::numeric_limits<Index>::max();
+  const Index last = static_cast<Index>(std::min(limit - 1, kMost));
+  for (int64_t at = 0; at < n; at += kBlock) {
+    const int64_t end = std::min(n, at + kBlock);
+    std::make_unsigned_t<Index> seen[16] = {};
+    int64_t i = at;
+    for (; i + 16 <= end; i += 16) {
+      for (int64_t k = 0; k < 16; ++k) seen[k] |= Beyond(ids[i + k], last);
+    }
+    for (; i < end; ++i) seen[0] |= Beyond(ids[i], last);
+    for (int k = 1; k < 16; ++k) seen[0] |= seen[k];
+    if (!TopBit(seen[0])) continue;
+    i = at;
+    while (InRange(int64_t{ids[i]}, limit)) ++i;
+    return i;
+  }
+  return -1;
 }
 
 template <typename Index>
 int64_t FirstNotBelow(const Index* ids, int64_t n, int64_t limit) {
   if (limit > int64_t{std::numeric_limits<Index>::max()}) return -1;
   const Index bound = static_cast<Index>(limit);
-  return FirstBad(ids, n, [bound](Index v) { return v >= bound; });
+  constexpr int64_t kBlock = 1024;
+  for (int64_t at = 0; at < n; at += kBlock) {
+    const int64_t end = std::min(n, at + kBlock);
+    unsigned found = 0;
+    for (int64_t i = at; i < end; ++i) found |= static_cast<unsigned>(ids[i] >= bound);
+    for (int64_t i = at; found != 0 && i < end; ++i) {
+      if (ids[i] >= bound) return i;
+    }
+  }
+  return -1;
 }
 
 }  // namespace
 
 RunCopier::RunCopier(DType dtype, int64_t run)
-    : size_(static_cast<int64_t>(DTypeSize(dtype))), count_(static_cast<size_t>(run)) {
+    : size_(static_cast<int64_t>(DTypeSize(dtype))),
+      count_(static_cast<size_t>(run)),
+      run_(run),
+      plain_(IsPlain(dtype)) {
   if (dtype == DType::kString) {
     copy_ = CopyObjects<TString>;
     cost_ = 20.0 * static_cast<double>(run);
@@ -110,6 +118,46 @@ RunCopier::RunCopier(DType dtype, int64_t run)
   }
 }
 
+namespace {
+
+struct Bytes16 {
+  uint64_t lo, hi;
+};
+
+// Calls fn(T()) with a type of `bytes` bytes; false where there is none.
+template <typename Fn>
+bool WithBytes(size_t bytes, const Fn& fn) {
+  switch (bytes) {
+    case 1: return fn(uint8_t()), true;
+    case 2: return fn(uint16_t()), true;
+    case 4: return fn(uint32_t()), true;
+    case 8: return fn(uint64_t()), true;
+    case 16: return fn(Bytes16()), true;
+    default: return false;
+  }
+}
+
+}  // namespace
+
+void RunCopier::Gather(void* dst, const void* src, const int64_t* from, int64_t n) const {
+  const bool done = plain_ && WithBytes(count_, [&](auto zero) {
+                      auto* to = static_cast<decltype(zero)*>(dst);
+                      const auto* p = static_cast<const decltype(zero)*>(src);
+                      for (int64_t i = 0; i < n; ++i) to[i] = p[from[i]];
+                    });
+  const int64_t run = run_;
+  for (int64_t i = 0; !done && i < n; ++i) CopyOne(dst, i * run, src, from[i] * run);
+}
+void RunCopier::Scatter(void* dst, const int64_t* to, const void* src, int64_t src_stride, int64_t n) const {
+  const bool done = plain_ && WithBytes(count_, [&](auto zero) {
+                      auto* p = static_cast<decltype(zero)*>(dst);
+                      const auto* from = static_cast<const decltype(zero)*>(src);
+                      for (int64_t i = 0; i < n; ++i) p[to[i]] = from[i * src_stride];
+                    });
+  const int64_t run = run_;
+  for (int64_t i = 0; !done && i < n; ++i) CopyOne(dst, to[i] * run, src, i * src_stride * run);
+}
+
 void ZeroElements(DType dtype, void* dst, int64_t at, int64_t n) {
   if (!IsPlain(dtype) || n <= 0) return;
   const size_t size = DTypeSize(dtype);
@@ -117,16 +165,7 @@ void ZeroElements(DType dtype, void* dst, int64_t at, int64_t n) {
 }
 
 void FillElements(DType dtype, void* dst, int64_t at, int64_t n, const void* value) {
-  if (dtype == DType::kString) return FillTyped<TString>(dst, at, n, value);
-  if (dtype == DType::kResource) return FillTyped<ResourceHandle>(dst, at, n, value);
-  if (dtype == DType::kVariant) return FillTyped<Variant>(dst, at, n, value);
-  switch (DTypeSize(dtype)) {
-    case 1: return FillTyped<uint8_t>(dst, at, n, value);
-    case 2: return FillTyped<uint16_t>(dst, at, n, value);
-    case 4: return FillTyped<uint32_t>(dst, at, n, value);
-    case 8: return FillTyped<uint64_t>(dst, at, n, value);
-    default: return FillTyped<Bytes16>(dst, at, n, value);
-  }
+  if (n > 0) RunFunctions(dtype).fill(ElementAt(dst, dtype, at), value, n);
 }
 
 int64_t DimProduct(const Shape& s, int from, int to) {
@@ -206,30 +245,40 @@ StatusOr<WideIndices> WideIndices::Make(KernelContext& ctx, const Tensor& indice
 
 namespace {
 
+// Slice numbers of n coordinates of kDepth (0: `depth`) parts; false if a part is out of its range.
+template <int kDepth, typename Index>
+bool Flatten(const Index* ids, int64_t n, int depth, const int64_t* dims, int64_t* out) {
+  const int parts = kDepth > 0 ? kDepth : depth;
+  uint64_t seen = 0;
+  for (int64_t i = 0; i < n; ++i, ids += parts) {
+    uint64_t number = 0;
+    for (int d = 0; d < parts; ++d) {
+      const int64_t v = int64_t{ids[d]};
+      seen |= Beyond(v, dims[d] - 1);
+      number = number * static_cast<uint64_t>(dims[d]) + static_cast<uint64_t>(v);
+    }
+    out[i] = static_cast<int64_t>(number);
+  }
+  return !TopBit(seen);
+}
+
 // Writes slice numbers; returns the flat position of the first bad coordinate, or -1.
 template <typename Index>
 int64_t FlattenCoordinates(KernelContext& ctx, const Index* ids, int64_t n, int depth, const int64_t* dims,
                            int64_t* out) {
-  std::atomic<int64_t> bad{std::numeric_limits<int64_t>::max()};
+  const auto flatten =
+      depth == 1   ? Flatten<1, Index>
+      : depth == 2 ? Flatten<2, Index>
+      : depth == 3 ? Flatten<3, Index>
+                   : Flatten<0, Index>;
+  std::atomic<bool> bad = false;
   ctx.ParallelFor(n, 1.0 + depth, [&](int64_t begin, int64_t end) {
-    for (int64_t i = begin; i < end; ++i) {
-      int64_t number = 0;
-      for (int d = 0; d < depth; ++d) {
-        const int64_t v = static_cast<int64_t>(ids[i * depth + d]);
-        if (!InRange(v, dims[d])) {
-          const int64_t at = i * depth + d;
-          int64_t seen = bad.load(std::memory_order_relaxed);
-          while (at < seen && !bad.compare_exchange_weak(seen, at)) {
-          }
-          return;
-        }
-        number = number * dims[d] + v;
-      }
-      out[i] = number;
-    }
+    if (!flatten(ids + begin * depth, end - begin, depth, dims, out + begin)) bad = true;
   });
-  const int64_t at = bad.load();
-  return at == std::numeric_limits<int64_t>::max() ? -1 : at;
+  if (!bad) return -1;
+  int64_t at = 0;
+  while (InRange(int64_t{ids[at]}, dims[at % depth])) ++at;
+  return at;
 }
 
 }  // namespace

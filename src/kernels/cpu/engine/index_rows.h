@@ -22,6 +22,9 @@ class RunCopier {
   void CopyOne(void* dst, int64_t dst_at, const void* src, int64_t src_at) const {
     Copy(dst, dst_at, 0, src, src_at, 0, 1);
   }
+  // dst[i] = src[from[i]] and dst[to[i]] = src[i * src_stride], in runs, for i in [0, n), in order.
+  void Gather(void* dst, const void* src, const int64_t* from, int64_t n) const;
+  void Scatter(void* dst, const int64_t* to, const void* src, int64_t src_stride, int64_t n) const;
   // About nanoseconds per run.
   double cost() const { return cost_; }
 
@@ -30,6 +33,8 @@ class RunCopier {
   Fn copy_;
   int64_t size_;  // bytes per element
   size_t count_;  // bytes (plain) or elements per run
+  int64_t run_;   // elements
+  bool plain_;
   double cost_;
 };
 

@@ -108,8 +108,16 @@ Status AssignRows(KernelContext& ctx, const RowScatter& s) {
   return ForParts(ctx, s, [&](const Part& p) {
     const RunCopier part(s.dtype, p.col_end - p.col_begin);
     StopNowAndThen pause;
+    constexpr int64_t kAhead = 8, kLine = 64, kMostLines = 8;
+    const auto size = static_cast<int64_t>(DTypeSize(s.dtype));
+    const int64_t bytes = std::min((p.col_end - p.col_begin) * size, kMostLines * kLine);
     for (int64_t i = 0; i < p.entries.n; ++i) {
       pause();
+      if (i + kAhead < p.entries.n) {
+        const int64_t next = std::max<int64_t>(s.rows[p.entries.at(i + kAhead)], 0);
+        const char* to = static_cast<const char*>(s.dst) + (next * s.width + p.col_begin) * size;
+        for (int64_t k = 0; k < bytes; k += kLine) __builtin_prefetch(to + k, 1);
+      }
       const int64_t u = p.entries.at(i), row = s.rows[u];
       if (row < 0) continue;
       if (s.one_update) {

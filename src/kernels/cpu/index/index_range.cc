@@ -4,11 +4,13 @@
 #include <cmath>
 #include <limits>
 #include <string>
+#include <type_traits>
 
 #include "base/checked.h"
 #include "base/stop_scope.h"
 #include "kernels/cpu/engine/index_arithmetic.h"
 #include "kernels/cpu/engine/index_rows.h"
+#include "kernels/cpu/engine/strided_fill_simd.h"
 #include "kernels/cpu/index/index_kernels.h"
 
 namespace millrace {
@@ -99,6 +101,9 @@ Status LinSpace(KernelContext& ctx) {
       constexpr int64_t kMost = std::numeric_limits<int32_t>::max();
       const int64_t narrow = end <= kMost ? end : begin;
       const int32_t last = static_cast<int32_t>(std::min(narrow, kMost));
+      if constexpr (std::is_same_v<T, float>) {
+        if (narrow == end) return FillRamp(start, step, static_cast<int32_t>(begin), y + begin, end - begin);
+      }
       for (int32_t i = static_cast<int32_t>(std::min(begin, kMost)); i < last; ++i) {
         y[i] = static_cast<T>(start + step * static_cast<A>(i));
       }
@@ -109,19 +114,53 @@ Status LinSpace(KernelContext& ctx) {
   return absl::OkStatus();
 }
 
-// What the values of one row add to its bins.
+// What some values add to the bins.
+template <bool kWeighted, typename T, typename Index>
+void CountSome(const Index* values, const T* weights, int64_t n, Index size, T* bins) {
+  for (int64_t i = 0; i < n; ++i) {
+    if (values[i] < size) CombineInto<RowOp::kAdd>(bins[values[i]], kWeighted ? weights[i] : T{1});
+  }
+}
 template <typename T, typename Index>
 void CountRow(const Index* values, const T* weights, int64_t n, Index size, bool once, T* bins) {
-  StopNowAndThen pause;
-  for (int64_t i = 0; i < n; ++i) {
-    pause();
-    if (values[i] >= size) continue;
+  constexpr int64_t kBlock = 4096;
+  for (int64_t i = 0; i < n; i += kBlock) {
+    StopIfAsked();
+    const int64_t m = std::min(kBlock, n - i);
     if (once) {
-      bins[values[i]] = T{1};
+      for (int64_t k = i; k < i + m; ++k) {
+        if (values[k] < size) bins[values[k]] = T{1};
+      }
+    } else if (weights == nullptr) {
+      CountSome<false, T, Index>(values + i, nullptr, m, size, bins);
     } else {
-      CombineInto<RowOp::kAdd>(bins[values[i]], weights == nullptr ? T{1} : weights[i]);
+      CountSome<true, T, Index>(values + i, weights + i, m, size, bins);
     }
   }
+}
+
+// One long row: parts of it, cut by its length alone, count for themselves.
+template <typename T, typename Index>
+Status CountInParts(KernelContext& ctx, const Index* values, const T* weights, int64_t n, Index size, T* bins) {
+  constexpr int64_t kPart = 128 << 10, kMostParts = 64;
+  const int64_t bin_count = int64_t{size};
+  const int64_t parts = std::clamp<int64_t>(n / (8 * bin_count + 1), 1, std::min(n / kPart + 1, kMostParts));
+  const int64_t part = (n + parts - 1) / parts;
+  MR_ASSIGN_OR_RETURN(const Shape shape, Shape::Make({parts - 1, bin_count}));
+  MR_ASSIGN_OR_RETURN(Tensor others, ctx.AllocateTemp(DTypeOf<T>::value, shape));
+  ZeroElements(others.dtype(), others.mutable_raw(), 0, others.num_elements());
+  T* const rest = parts > 1 ? others.mutable_data<T>() : nullptr;
+  ctx.ParallelFor(parts, 1.5 * static_cast<double>(part), [&](int64_t begin, int64_t end) {
+    for (int64_t p = begin; p < end; ++p) {
+      const int64_t first = p * part, count = std::min(part, n - first);
+      CountRow<T, Index>(values + first, weights == nullptr ? nullptr : weights + first, count, size, /*once=*/false,
+                         p == 0 ? bins : rest + (p - 1) * bin_count);
+    }
+  });
+  for (int64_t p = 0; p + 1 < parts; ++p) {
+    for (int64_t k = 0; k < bin_count; ++k) CombineInto<RowOp::kAdd>(bins[k], rest[p * bin_count + k]);
+  }
+  return absl::OkStatus();
 }
 
 // Bincount counts all values as one row, DenseBincount those of a matrix by rows; with binary_output bins are 0 or 1.
@@ -156,8 +195,14 @@ class BincountKernel final : public Kernel {
     MR_ASSIGN_OR_RETURN(const Shape shape, matrix ? Shape::Make({rows, size}) : Shape::Make({size}));
     MR_ASSIGN_OR_RETURN(Tensor * out, ctx.AllocateOutput(0, shape));
     ZeroElements(out->dtype(), out->mutable_raw(), 0, out->num_elements());
+    Status status;
     VisitTypes<int32_t, int64_t, float, double>(out->dtype(), [&]<typename T>() {
       VisitTypes<int32_t, int64_t>(values.dtype(), [&]<typename Index>() {
+        if (!matrix && !once_) {
+          status = CountInParts<T, Index>(ctx, values.data<Index>(), weighted ? weights.data<T>() : nullptr, length,
+                                          static_cast<Index>(size), out->mutable_data<T>());
+          return;
+        }
         ctx.ParallelFor(rows, static_cast<double>(length) * 2, [&](int64_t begin, int64_t end) {
           for (int64_t r = begin; r < end; ++r) {
             CountRow<T, Index>(values.data<Index>() + r * length, weighted ? weights.data<T>() + r * length : nullptr,
@@ -166,7 +211,7 @@ class BincountKernel final : public Kernel {
         });
       });
     });
-    return absl::OkStatus();
+    return status;
   }
 
  private:

@@ -119,7 +119,7 @@ Status Histogram(KernelContext& ctx, int64_t bins) {
   ctx.ParallelFor(parts, 2.0 * static_cast<double>(part), [&](int64_t begin, int64_t end) {
     std::vector<I> own(static_cast<size_t>(parts == 1 ? 0 : bins));
     I* const mine = parts == 1 ? count : own.data();
-    double at[kHistogramBlock];
+    int32_t at[kHistogramBlock];
     for (int64_t i = begin * part; i < std::min(n, end * part); i += kHistogramBlock) {
       StopIfAsked();
       const int64_t size = std::min(kHistogramBlock, std::min(n, end * part) - i);
@@ -128,10 +128,10 @@ Status Histogram(KernelContext& ctx, int64_t bins) {
         const double v = static_cast<double>(Wide(x[i + k])), above = v - lowest;
         const double bin = (above > 0 ? above : 0) / step;
         bad |= static_cast<unsigned>(v != v);
-        at[k] = bin < last ? bin : last;
+        at[k] = static_cast<int32_t>(bin < last ? bin : last);
       }
       if (bad != 0) nan = true;
-      for (int64_t k = 0; k < size; ++k) ++mine[static_cast<int64_t>(at[k])];
+      for (int64_t k = 0; k < size; ++k) ++mine[at[k]];
     }
     if (parts == 1) return;
     const absl::MutexLock lock(&mu);

@@ -36,19 +36,32 @@ StatusOr<Shape> DenseShapeOf(const SparseArg& s) {
 }
 
 Status CheckInside(const SparseArg& s, absl::string_view name) {
-  for (int64_t i = 0; i < s.n; ++i) {
-    for (int64_t d = 0; d < s.rank; ++d) {
-      const int64_t v = s.at(i)[d], limit = s.dims()[d];
-      if (v < 0 || v >= limit) return IndexOutOfRange(name, s.indices->shape(), i * s.rank + d, v, limit);
+  const int64_t* const dims = s.dims();
+  const int64_t* const indices = s.at(0);
+  // No branch per element: where v is not negative, limit - 1 - v is if v is too large, and does not overflow.
+  uint64_t seen = 0;
+  const int64_t rank = s.rank;
+  const int64_t* p = indices;
+  for (int64_t d = 0; d < rank; ++d) seen |= static_cast<uint64_t>(dims[d]);
+  for (int64_t i = 0; i < s.n; ++i, p += rank) {
+    for (int64_t d = 0; d < rank; ++d) {
+      const uint64_t v = static_cast<uint64_t>(p[d]);
+      seen |= v | (static_cast<uint64_t>(dims[d]) - 1 - v);
     }
   }
-  return absl::OkStatus();
+  if (static_cast<int64_t>(seen) >= 0) return absl::OkStatus();
+  for (int64_t i = 0; i < s.n * rank; ++i) {
+    const int64_t v = indices[i], limit = dims[i % rank];
+    if (v < 0 || v >= limit) return IndexOutOfRange(name, s.indices->shape(), i, v, limit);
+  }
+  return absl::OkStatus();  // a dimension is negative, and there is no index
 }
 
 Status CheckOrdered(const SparseArg& s, absl::string_view name) {
   MR_RETURN_IF_ERROR(CheckInside(s, name));
-  for (int64_t i = 1; i < s.n; ++i) {
-    const int order = CompareIndices(s.at(i - 1), s.at(i), s.rank);
+  const int64_t* p = s.at(0);
+  for (int64_t i = 1; i < s.n; ++i, p += s.rank) {
+    const int order = CompareIndices(p, p + s.rank, s.rank);
     if (order >= 0) {
       return InvalidArgument(
           name, "[", i, "] is ", order == 0 ? "repeated" : "out of order; sort the elements with SparseReorder");
@@ -67,7 +80,10 @@ int CompareIndices(const int64_t* a, const int64_t* b, int64_t rank) {
 std::vector<int64_t> RowMajorOrder(const SparseArg& s, int64_t columns) {
   std::vector<int64_t> order(static_cast<size_t>(s.n));
   std::iota(order.begin(), order.end(), int64_t{0});
-  const auto before = [&](int64_t a, int64_t b) { return CompareIndices(s.at(a), s.at(b), columns) < 0; };
+  const int64_t *const indices = s.at(0), rank = s.rank;
+  const auto before = [=](int64_t a, int64_t b) {
+    return CompareIndices(indices + a * rank, indices + b * rank, columns) < 0;
+  };
   if (!std::is_sorted(order.begin(), order.end(), before)) std::stable_sort(order.begin(), order.end(), before);
   return order;
 }
@@ -75,8 +91,7 @@ std::vector<int64_t> RowMajorOrder(const SparseArg& s, int64_t columns) {
 Status GatherValues(KernelContext& ctx, int o, const Tensor& values, const std::vector<int64_t>& from) {
   const int64_t n = static_cast<int64_t>(from.size());
   MR_ASSIGN_OR_RETURN(Tensor * out, ctx.AllocateOutput(o, Shape::Vector(n)));
-  const RunCopier copier(values.dtype(), 1);
-  for (int64_t i = 0; i < n; ++i) copier.CopyOne(out->mutable_raw(), i, values.raw(), from[static_cast<size_t>(i)]);
+  RunCopier(values.dtype(), 1).Gather(out->mutable_raw(), values.raw(), from.data(), n);
   return absl::OkStatus();
 }
 

@@ -64,8 +64,7 @@ class SparseToDenseKernel final : public Kernel {
     }
     MR_ASSIGN_OR_RETURN(Tensor * out, ctx.AllocateOutput(0, shape));
     FillElements(out->dtype(), out->mutable_raw(), 0, shape.num_elements(), fill.raw());
-    const RunCopier copier(out->dtype(), 1);
-    for (int64_t i = 0; i < n; ++i) copier.CopyOne(out->mutable_raw(), at[i], values.raw(), values.rank() == 0 ? 0 : i);
+    RunCopier(out->dtype(), 1).Scatter(out->mutable_raw(), at, values.raw(), values.rank() == 0 ? 0 : 1, n);
     return absl::OkStatus();
   }
 
@@ -269,9 +268,20 @@ class SparseMatMulKernel final : public Kernel {
     SumOf<T> value(int64_t i) const { return static_cast<SumOf<T>>(of_row == 1 ? ConjugateOf(values[i]) : values[i]); }
   };
 
+  // Asks for the rows of an entry that comes soon: one of them may lie anywhere.
+  template <typename T>
+  static void Prefetch(const Product<T>& p, const RangeEntries& some, int64_t k, int64_t end) {
+    constexpr int64_t kAhead = 12;
+    if (k + kAhead >= end) return;
+    const int64_t i = some.at(k + kAhead);
+    __builtin_prefetch(p.from(i));
+    __builtin_prefetch(p.sums + p.row(i) * p.n, 1);
+  }
+
   template <typename T>
   static void AddEntries(const Product<T>& p, const RangeEntries& some, int64_t begin, int64_t end) {
     for (int64_t k = begin; k < end; ++k) {
+      Prefetch(p, some, k, end);
       const int64_t i = some.at(k);
       AddProduct(p.value(i), p.from(i), p.n, p.sums + p.row(i) * p.n);
     }
@@ -282,6 +292,7 @@ class SparseMatMulKernel final : public Kernel {
     SumOf<T> row[kWidth] = {};
     SumOf<T>* to = nullptr;
     for (int64_t k = begin; k < end; ++k) {
+      Prefetch(p, some, k, end);
       const int64_t i = some.at(k);
       SumOf<T>* const next = p.sums + p.row(i) * kWidth;
       if (next != to) {

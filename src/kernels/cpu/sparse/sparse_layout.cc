@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // CPU kernels: sparse tensors joined, taken apart and reshaped.
 #include <algorithm>
+#include <limits>
 
 #include "base/checked.h"
 #include "kernels/cpu/engine/index_rows.h"
@@ -133,15 +134,26 @@ Status Reshape(KernelContext& ctx) {
   const int64_t rank = static_cast<int64_t>(dims.size());
   MR_ASSIGN_OR_RETURN(const Shape made, Shape::Make({from.n, rank}));
   MR_ASSIGN_OR_RETURN(Tensor * out, ctx.AllocateOutput(0, made));
-  int64_t* to = out->mutable_data<int64_t>();
-  for (int64_t i = 0; i < from.n; ++i, to += rank) {
-    int64_t flat = 0;
-    for (int64_t d = 0; d < from.rank; ++d) flat = flat * from.dims()[d] + from.at(i)[d];
-    for (int64_t d = rank - 1; d >= 0; --d) {
-      to[d] = flat % dims[static_cast<size_t>(d)];  // not 0: there is an element
-      flat /= dims[static_cast<size_t>(d)];
+  const bool narrow = dense.num_elements() <= std::numeric_limits<uint32_t>::max();
+  const auto convert = [&]<typename U>(U, int64_t begin, int64_t end) {
+    const std::vector<U> old_dims(from.dims(), from.dims() + from.rank), new_dims(dims.begin(), dims.end());
+    const int64_t* at = from.at(begin);
+    int64_t* to = out->mutable_data<int64_t>() + begin * rank;
+    for (int64_t i = begin; i < end; ++i, at += from.rank, to += rank) {
+      U flat = 0;
+      for (size_t d = 0; d < old_dims.size(); ++d) flat = flat * old_dims[d] + static_cast<U>(at[d]);
+      for (size_t d = new_dims.size() - 1; d > 0; --d) {
+        const U rest = flat / new_dims[d];  // not by 0: there is an element
+        to[d] = static_cast<int64_t>(flat - rest * new_dims[d]);
+        flat = rest;
+      }
+      to[0] = static_cast<int64_t>(flat);
     }
-  }
+  };
+  if (rank == 0) return absl::OkStatus();
+  ctx.ParallelFor(from.n, 3.0 * static_cast<double>(rank), [&](int64_t begin, int64_t end) {
+    narrow ? convert(uint32_t{}, begin, end) : convert(uint64_t{}, begin, end);
+  });
   return absl::OkStatus();
 }
 

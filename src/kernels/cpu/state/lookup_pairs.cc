@@ -133,12 +133,14 @@ class Pairs final : public TablePairs {
   void Find(const Tensor& keys, const Tensor& defaults, int64_t begin, int64_t end, Tensor* values) const override {
     const bool plain = IsPlain(types_.value) && width_ == 1;
     if (plain && DTypeSize(types_.value) == 8) {
-      FindBlocks(keys.data<K>(), defaults, begin, end, CopyAs<uint64_t>(values));
+      FindNumbers<uint64_t>(keys.data<K>(), defaults, begin, end, values);
     } else if (plain && DTypeSize(types_.value) == 4) {
-      FindBlocks(keys.data<K>(), defaults, begin, end, CopyAs<uint32_t>(values));
+      FindNumbers<uint32_t>(keys.data<K>(), defaults, begin, end, values);
     } else {
-      FindBlocks(keys.data<K>(), defaults, begin, end, [&](int64_t at, const Tensor& from, int64_t from_at) {
-        copier_.CopyOne(values->mutable_raw(), at, from.raw(), from_at);
+      const int64_t default_step = defaults.num_elements() == width_ ? 0 : width_;
+      FindBlocks(keys.data<K>(), begin, end, [&](int64_t i, int64_t row) {
+        copier_.CopyOne(values->mutable_raw(), i * width_, (row < 0 ? defaults : values_).raw(),
+                        row < 0 ? i * default_step : row * width_);
       });
     }
   }
@@ -177,17 +179,20 @@ class Pairs final : public TablePairs {
     }
   }
   template <typename E>
-  static auto CopyAs(Tensor* values) {
-    return [to = values->mutable_data<E>()](int64_t at, const Tensor& from, int64_t from_at) {
-      to[at] = from.data<E>()[from_at];
-    };
+  void FindNumbers(const K* keys, const Tensor& defaults, int64_t begin, int64_t end, Tensor* values) const {
+    E* const to = values->mutable_data<E>();
+    const E *const found = values_.IsInitialized() ? values_.data<E>() : nullptr, *const other = defaults.data<E>();
+    const int64_t default_step = defaults.num_elements() == 1 ? 0 : 1;
+    FindBlocks(
+        keys, begin, end, [=](int64_t i, int64_t row) { to[i] = row < 0 ? other[i * default_step] : found[row]; });
   }
 
-  // First all the slots of a block are asked for, then the keys and values, then they are looked at.
+  // Calls copy(i, row of key i or -1). First all the slots of a block are asked for, then the keys and values, then
+  // they are looked at.
   template <typename Copy>
-  void FindBlocks(const K* keys, const Tensor& defaults, int64_t begin, int64_t end, const Copy& copy) const {
+  void FindBlocks(const K* keys, int64_t begin, int64_t end, const Copy& copy) const {
     constexpr int64_t kBlock = 32;
-    const int64_t default_step = defaults.num_elements() == width_ ? 0 : width_;
+    const char* const values = values_.IsInitialized() ? static_cast<const char*>(values_.raw()) : nullptr;
     const auto row_bytes = static_cast<size_t>(width_) * DTypeSize(types_.value);
     uint64_t hashes[kBlock];
     int64_t rows[kBlock];
@@ -198,15 +203,14 @@ class Pairs final : public TablePairs {
         rows[i] = rows_.Guess(hashes[i]);
         const size_t row = rows[i] < 0 ? 0 : static_cast<size_t>(rows[i]);
         __builtin_prefetch(keys_.data() + row);
-        __builtin_prefetch(values_.template data<char>() + row * row_bytes);
+        if (values != nullptr) __builtin_prefetch(values + row * row_bytes);
       }
       for (int64_t i = 0; i < n; ++i) {
         int64_t row = rows[i];
         if (row == RowIndex::kUnsure || (row >= 0 && !(keys_[static_cast<size_t>(row)] == keys[block + i]))) {
           row = RowOf(keys[block + i], hashes[i]);
         }
-        const Tensor& from = row < 0 ? defaults : values_;
-        copy((block + i) * width_, from, row < 0 ? (block + i) * default_step : row * width_);
+        copy(block + i, row);
       }
     }
   }

@@ -5,19 +5,14 @@
 // in the middle of its box. What lies outside the image has the extrapolation value, and no derivative.
 #include <algorithm>
 #include <cmath>
+#include <type_traits>
 
 #include "kernels/cpu/engine/index_arithmetic.h"
 #include "kernels/cpu/image/image.h"
+#include "kernels/cpu/image/image_simd.h"
 
 namespace millrace {
 namespace {
-
-// Where a pixel of the crop lies along one axis.
-struct Place {
-  bool inside = false;
-  int64_t below = 0, above = 0, nearest = 0;
-  float part = 0;  // of the way from below to above
-};
 
 // One axis of a box, over an image and a crop of these sizes.
 struct Axis {
@@ -89,15 +84,28 @@ struct Corners {
   }
 };
 
+// Rows [begin, end) of a crop.
 template <typename T>
-void CropOne(const T* image, const Sizes& s, const float* box, bool bilinear, float outside, float* crop) {
+void CropRows(const T* image, const Sizes& s, const float* box, bool bilinear, float outside, int64_t begin,
+              int64_t end, float* crop) {
   const std::vector<Place> columns = PlacesOf(Columns(s, box));
   const Axis rows = Rows(s, box);
-  for (int64_t i = 0; i < s.crop_height; ++i, crop += s.crop_row()) {
+  for (int64_t i = begin; i < end; ++i) {
     const Place y = rows.At(i);
-    float* out = crop;
+    float* out = crop + i * s.crop_row();
+    if (!y.inside) {
+      std::fill_n(out, s.crop_row(), outside);
+      continue;
+    }
+    if constexpr (std::is_same_v<T, float>) {
+      if (bilinear) {
+        BlendPixels(image + y.below * s.image_row(), image + y.above * s.image_row(), y.part, columns.data(),
+                    columns.size(), static_cast<size_t>(s.depth), outside, out);
+        continue;
+      }
+    }
     for (const Place& x : columns) {
-      if (!y.inside || !x.inside) {
+      if (!x.inside) {
         std::fill_n(out, s.depth, outside);
       } else if (bilinear) {
         Corners<T>(image, s, y, x).Blend(y.part, x.part, s.depth, out);
@@ -136,33 +144,46 @@ void BoxGradient(const T* image, const Sizes& s, const float* box, const float* 
   for (int k = 0; k < 4; ++k) out[k] = static_cast<float>(sums[k]);
 }
 
-// What a pixel of the crop gives to the pixels that it was made of.
+// What the pixels of a crop's row give to one row of the image.
 template <typename T>
-void Spread(T* image, const Sizes& s, const Place& y, const Place& x, bool bilinear, const float* grad) {
-  const auto add = [&](int64_t row, int64_t column, float weight) {
-    T* to = image + row * s.image_row() + column * s.depth;
-    for (int64_t d = 0; d < s.depth; ++d) to[d] += static_cast<T>(weight * grad[d]);
-  };
-  if (!bilinear) return add(y.nearest, x.nearest, 1);
-  add(y.below, x.below, (1 - y.part) * (1 - x.part));
-  add(y.below, x.above, (1 - y.part) * x.part);
-  add(y.above, x.below, y.part * (1 - x.part));
-  add(y.above, x.above, y.part * x.part);
+void SpreadRow(const float* from, float weight, const std::vector<Place>& columns, int64_t depth, bool bilinear,
+               T* row) {
+  if constexpr (std::is_same_v<T, float>) {
+    SpreadPixels(from, weight, columns.data(), columns.size(), static_cast<size_t>(depth), bilinear, row);
+  } else {
+    const auto add = [&](int64_t column, float w) {
+      for (int64_t d = 0; d < depth; ++d) row[column * depth + d] += static_cast<T>(w * from[d]);
+    };
+    for (const Place& x : columns) {
+      if (x.inside && bilinear) {
+        add(x.below, weight * (1 - x.part));
+        add(x.above, weight * x.part);
+      } else if (x.inside) {
+        add(x.nearest, weight);
+      }
+      from += depth;
+    }
+  }
 }
 
+// What a crop gives to rows [begin, end) of its image, which stand at `to`.
 template <typename T>
-void ImageGradient(const Sizes& s, const float* box, bool bilinear, const float* grad, T* image) {
+void ImageGradient(const Sizes& s, const float* box, bool bilinear, const float* grad, int64_t begin, int64_t end,
+                   T* to) {
   const std::vector<Place> columns = PlacesOf(Columns(s, box));
   const Axis rows = Rows(s, box);
-  for (int64_t i = 0; i < s.crop_height; ++i) {
+  for (int64_t i = 0; i < s.crop_height; ++i, grad += s.crop_row()) {
     const Place y = rows.At(i);
-    if (!y.inside) {
-      grad += s.crop_row();
-      continue;
-    }
-    for (const Place& x : columns) {
-      if (x.inside) Spread(image, s, y, x, bilinear, grad);
-      grad += s.depth;
+    if (!y.inside) continue;
+    const auto give = [&](int64_t row, float weight) {
+      if (row < begin || row >= end) return;
+      SpreadRow(grad, weight, columns, s.depth, bilinear, to + (row - begin) * s.image_row());
+    };
+    if (bilinear) {
+      give(y.below, 1 - y.part);
+      give(y.above, y.part);
+    } else {
+      give(y.nearest, 1);
     }
   }
 }
@@ -213,6 +234,7 @@ void VisitImageTypes(DType dtype, F&& f) {
 }
 
 constexpr double kPixelCost = 10;
+constexpr double kValueCost = 0.5;  // of a crop
 
 class CropAndResizeKernel final : public Kernel {
  public:
@@ -235,10 +257,12 @@ class CropAndResizeKernel final : public Kernel {
     MR_ASSIGN_OR_RETURN(Tensor * out, ctx.AllocateOutput(0, shape));
     if (shape.num_elements() == 0) return absl::OkStatus();
     VisitImageTypes(images.dtype(), [&]<typename T>() {
-      ctx.ParallelFor(s.boxes, kPixelCost * static_cast<double>(s.crop()), [&](int64_t begin, int64_t end) {
-        for (int64_t b = begin; b < end; ++b) {
-          CropOne(images.data<T>() + numbers.data<int32_t>()[b] * s.image(), s, boxes.data<float>() + 4 * b, bilinear_,
-                  outside_, out->mutable_data<float>() + b * s.crop());
+      const int64_t rows = s.crop_height;
+      ctx.ParallelFor(s.boxes * rows, kValueCost * static_cast<double>(s.crop_row()), [&](int64_t begin, int64_t end) {
+        for (int64_t b = begin / rows; b * rows < end; ++b) {
+          CropRows(images.data<T>() + numbers.data<int32_t>()[b] * s.image(), s, boxes.data<float>() + 4 * b, bilinear_,
+                   outside_, std::max(begin - b * rows, int64_t{0}), std::min(end - b * rows, rows),
+                   out->mutable_data<float>() + b * s.crop());
         }
       });
     });
@@ -299,10 +323,15 @@ class ImageGradientKernel final : public Kernel {
     MR_ASSIGN_OR_RETURN(const Shape shape, Shape::Make({s.batch, s.height, s.width, s.depth}));
     MR_ASSIGN_OR_RETURN(Tensor * out, ctx.AllocateOutput(0, shape));
     VisitTypes<float, double, Half>(out->dtype(), [&]<typename T>() {
-      ctx.ParallelFor(s.batch, kPixelCost * static_cast<double>(s.image()), [&](int64_t begin, int64_t end) {
-        for (int64_t b = begin; b < end; ++b) {
-          Fill(s, b, boxes.data<float>(), numbers.data<int32_t>(), grads.data<float>(),
-               out->mutable_data<T>() + b * s.image());
+      // A task looks at the boxes of its image and adds what they give to its own rows.
+      const int64_t bands = std::min<int64_t>(s.height, 8), band = (s.height + bands - 1) / bands;
+      const double cost = 0.2 * static_cast<double>(s.image()) +
+                          static_cast<double>(s.boxes * s.crop()) / static_cast<double>(std::max<int64_t>(s.batch, 1));
+      ctx.ParallelFor(s.batch * bands, cost / static_cast<double>(bands), [&](int64_t begin, int64_t end) {
+        for (int64_t u = begin; u < end; ++u) {
+          const int64_t b = u / bands, first = std::min(u % bands * band, s.height);
+          Fill(s, b, boxes.data<float>(), numbers.data<int32_t>(), grads.data<float>(), first,
+               std::min(first + band, s.height), out->mutable_data<T>() + b * s.image());
         }
       });
     });
@@ -310,22 +339,25 @@ class ImageGradientKernel final : public Kernel {
   }
 
  private:
-  // Image b, boxes in order. Halves are summed as floats.
+  // Rows [begin, end) of image b, boxes in order. Halves are summed as floats.
   template <typename T>
-  void Fill(const Sizes& s, int64_t b, const float* boxes, const int32_t* numbers, const float* grads, T* image) const {
+  void Fill(const Sizes& s, int64_t b, const float* boxes, const int32_t* numbers, const float* grads, int64_t begin,
+            int64_t end, T* image) const {
     using Sum = Accumulator<T>;
-    std::vector<Sum> wide(kIsHalf<T> ? static_cast<size_t>(s.image()) : 0);
+    T* const own = image + begin * s.image_row();
+    const int64_t count = (end - begin) * s.image_row();
+    std::vector<Sum> wide(kIsHalf<T> ? static_cast<size_t>(count) : 0);
     Sum* sum = nullptr;
     if constexpr (kIsHalf<T>) {
       sum = wide.data();
     } else {
-      sum = image;
-      std::fill_n(image, s.image(), T{});
+      sum = own;
+      std::fill_n(own, count, T{});
     }
     for (int64_t k = 0; k < s.boxes; ++k) {
-      if (numbers[k] == b) ImageGradient(s, boxes + 4 * k, bilinear_, grads + k * s.crop(), sum);
+      if (numbers[k] == b) ImageGradient(s, boxes + 4 * k, bilinear_, grads + k * s.crop(), begin, end, sum);
     }
-    if constexpr (kIsHalf<T>) std::transform(wide.begin(), wide.end(), image, [](float v) { return T(v); });
+    if constexpr (kIsHalf<T>) std::transform(wide.begin(), wide.end(), own, [](float v) { return T(v); });
   }
   bool bilinear_ = true;
 };

@@ -56,6 +56,18 @@ void MixFewChannels(const float* line, const Tap* taps, const size_t* first, siz
   }
 }
 
+// to = a * from_a + b * from_b
+HWY_INLINE void MixTwo(const float* from_a, float a, const float* from_b, float b, size_t n, float* to) {
+  const hn::ScalableTag<float> d;
+  const auto wa = hn::Set(d, a), wb = hn::Set(d, b);
+  const size_t lanes = hn::Lanes(d);
+  size_t i = 0;
+  for (; i + lanes <= n; i += lanes) {
+    hn::StoreU(hn::MulAdd(wb, hn::LoadU(d, from_b + i), hn::Mul(wa, hn::LoadU(d, from_a + i))), d, to + i);
+  }
+  for (; i < n; ++i) to[i] = a * from_a[i] + b * from_b[i];
+}
+
 void MixPixelsT(const float* line, const Tap* taps, const size_t* first, size_t pixels, size_t channels, float* to) {
   if (hn::Lanes(hn::CappedTag<float, 4>()) == 4 && channels <= 4) {
     return MixFewChannels(line, taps, first, pixels, channels, to);
@@ -65,14 +77,56 @@ void MixPixelsT(const float* line, const Tap* taps, const size_t* first, size_t 
     if (first[x] == first[x + 1]) std::fill_n(pixel, channels, 0.0f);
     if (first[x] + 2 == first[x + 1]) {
       const Tap* two = taps + first[x];
-      const float* pixels_of[] = {
-          line + static_cast<size_t>(two[0].at) * channels, line + static_cast<size_t>(two[1].at) * channels};
-      MixLinesT(pixels_of, two, 2, channels, pixel);
+      MixTwo(line + static_cast<size_t>(two[0].at) * channels, two[0].weight,
+             line + static_cast<size_t>(two[1].at) * channels, two[1].weight, channels, pixel);
       continue;
     }
     for (size_t t = first[x]; t < first[x + 1]; ++t) {
       AddWeighted(line + static_cast<size_t>(taps[t].at) * channels, taps[t].weight, channels, t == first[x], pixel);
     }
+  }
+}
+
+void BlendPixelsT(const float* top, const float* bottom, float part, const Place* places, size_t pixels,
+                  size_t channels, float outside, float* to) {
+  const hn::ScalableTag<float> d;
+  const size_t lanes = hn::Lanes(d);
+  const auto y = hn::Set(d, part);
+  for (size_t k = 0; k < pixels; ++k, to += channels) {
+    const Place& p = places[k];
+    if (!p.inside) {
+      std::fill_n(to, channels, outside);
+      continue;
+    }
+    const size_t below = static_cast<size_t>(p.below) * channels, above = static_cast<size_t>(p.above) * channels;
+    const float *top_left = top + below, *top_right = top + above;
+    const float *bottom_left = bottom + below, *bottom_right = bottom + above;
+    const auto blend = [&](auto dd, auto vx, auto vy, size_t i) HWY_ATTR {
+      const auto tl = hn::LoadU(dd, top_left + i), bl = hn::LoadU(dd, bottom_left + i);
+      const auto upper = hn::MulAdd(hn::Sub(hn::LoadU(dd, top_right + i), tl), vx, tl);
+      const auto lower = hn::MulAdd(hn::Sub(hn::LoadU(dd, bottom_right + i), bl), vx, bl);
+      hn::StoreU(hn::MulAdd(hn::Sub(lower, upper), vy, upper), dd, to + i);
+    };
+    const auto x = hn::Set(d, p.part);
+    size_t i = 0;
+    for (; i + lanes <= channels; i += lanes) blend(d, x, y, i);
+    const hn::CappedTag<float, 1> one;
+    const auto one_x = hn::Set(one, p.part), one_y = hn::Set(one, part);
+    for (; i < channels; ++i) blend(one, one_x, one_y, i);
+  }
+}
+
+void SpreadPixelsT(const float* from, float weight, const Place* places, size_t pixels, size_t channels, bool bilinear,
+                   float* row) {
+  for (size_t k = 0; k < pixels; ++k, from += channels) {
+    const Place& p = places[k];
+    if (!p.inside) continue;
+    if (!bilinear) {
+      AddWeighted(from, weight, channels, /*first=*/false, row + static_cast<size_t>(p.nearest) * channels);
+      continue;
+    }
+    AddWeighted(from, weight * (1 - p.part), channels, /*first=*/false, row + static_cast<size_t>(p.below) * channels);
+    AddWeighted(from, weight * p.part, channels, /*first=*/false, row + static_cast<size_t>(p.above) * channels);
   }
 }
 
@@ -195,6 +249,8 @@ namespace millrace {
 
 HWY_EXPORT(MixLinesT);
 HWY_EXPORT(MixPixelsT);
+HWY_EXPORT(BlendPixelsT);
+HWY_EXPORT(SpreadPixelsT);
 HWY_EXPORT(HsvToRgbT);
 HWY_EXPORT(RgbToHsvT);
 HWY_EXPORT(ShiftHueT);
@@ -207,6 +263,14 @@ void MixLines(const float* const* lines, const Tap* taps, size_t num_taps, size_
 }
 void MixPixels(const float* line, const Tap* taps, const size_t* first, size_t pixels, size_t channels, float* to) {
   HWY_DYNAMIC_DISPATCH(MixPixelsT)(line, taps, first, pixels, channels, to);
+}
+void BlendPixels(const float* top, const float* bottom, float part, const Place* places, size_t pixels, size_t channels,
+                 float outside, float* to) {
+  HWY_DYNAMIC_DISPATCH(BlendPixelsT)(top, bottom, part, places, pixels, channels, outside, to);
+}
+void SpreadPixels(const float* from, float weight, const Place* places, size_t pixels, size_t channels, bool bilinear,
+                  float* row) {
+  HWY_DYNAMIC_DISPATCH(SpreadPixelsT)(from, weight, places, pixels, channels, bilinear, row);
 }
 void HsvToRgb(const float* from, size_t colours, float* to) { HWY_DYNAMIC_DISPATCH(HsvToRgbT)(from, colours, to); }
 void RgbToHsv(const float* from, size_t colours, float* to) { HWY_DYNAMIC_DISPATCH(RgbToHsvT)(from, colours, to); }

@@ -21,6 +21,19 @@ void MixLines(const float* const* lines, const Tap* taps, size_t num_taps, size_
 inline constexpr size_t kPixelSlack = 3;
 void MixPixels(const float* line, const Tap* taps, const size_t* first, size_t pixels, size_t channels, float* to);
 
+// Where a pixel of a crop lies along one axis of the image.
+struct Place {
+  bool inside = false;
+  int64_t below = 0, above = 0, nearest = 0;
+  float part = 0;  // of the way from below to above
+};
+// Pixels between those of two rows of an image, `part` of the way from `top` to `bottom`; `outside` where a place is.
+void BlendPixels(const float* top, const float* bottom, float part, const Place* places, size_t pixels, size_t channels,
+                 float outside, float* to);
+// Adds what `pixels` of a crop give to one row of an image, each to its two neighbours or to the nearest.
+void SpreadPixels(const float* from, float weight, const Place* places, size_t pixels, size_t channels, bool bilinear,
+                  float* row);
+
 // Colours of three values each, from `from` to `to`, which may be the same.
 void HsvToRgb(const float* from, size_t colours, float* to);
 // The hue moved by `turn` of a whole turn, and the saturation scaled and held to [0, 1].

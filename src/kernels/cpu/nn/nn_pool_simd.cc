@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kernels/cpu/nn/nn_pool_simd.h"
 
+#include <algorithm>
+
 #include "kernels/cpu/engine/simd_targets.h"
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kernels/cpu/nn/nn_pool_simd.cc"
@@ -61,8 +63,49 @@ HWY_INLINE hn::Vec<D> Share(D, hn::Vec<D> v, hn::Vec<D> n, hn::Vec<D> inverse) {
 #endif
 }
 
+// Windows of many cells, each read as it lies: sums are kept in the result, some channels at a time.
+template <typename T>
+void MeanOfManyCells(const WindowRun& run, const T* image, T* out) {
+  constexpr size_t kChannels = 4096 / sizeof(T);
+  const hn::ScalableTag<T> d;
+  const size_t lanes = hn::Lanes(d);
+  const T cells = static_cast<T>(run.cells), inverse = T(1) / cells;
+  const auto for_all = [&](size_t n, auto fn) HWY_ATTR {
+    size_t c = 0;
+    for (; c + lanes <= n; c += lanes) fn(d, c);
+    for (; c < n; ++c) fn(hn::CappedTag<T, 1>(), c);
+  };
+  for (size_t w = 0; w < run.windows; ++w) {
+    for (size_t first = 0; first < run.channels; first += kChannels) {
+      const size_t n = std::min(kChannels, run.channels - first);
+      const T* from = image + static_cast<int64_t>(w) * run.step + first;
+      T* to = out + w * run.channels_stride + first;
+      std::copy_n(from + run.offsets[0], n, to);
+      size_t i = 1;
+      for (; i + 2 <= run.cells; i += 2) {
+        const T *a = from + run.offsets[i], *b = from + run.offsets[i + 1];
+        for_all(n, [&](auto dd, size_t c) HWY_ATTR {
+          const auto sum = hn::Add(hn::LoadU(dd, to + c), hn::LoadU(dd, a + c));
+          hn::StoreU(hn::Add(sum, hn::LoadU(dd, b + c)), dd, to + c);
+        });
+      }
+      for (; i < run.cells; ++i) {
+        const T* a = from + run.offsets[i];
+        for_all(n, [&](auto dd, size_t c) HWY_ATTR {
+          hn::StoreU(hn::Add(hn::LoadU(dd, to + c), hn::LoadU(dd, a + c)), dd, to + c);
+        });
+      }
+      for_all(n, [&](auto dd, size_t c) HWY_ATTR {
+        hn::StoreU(Share(dd, hn::LoadU(dd, to + c), hn::Set(dd, cells), hn::Set(dd, inverse)), dd, to + c);
+      });
+    }
+  }
+}
+
 template <typename T>
 void MeanT(const WindowRun& run, const T* image, T* out) {
+  constexpr size_t kManyCells = 16, kWide = 128;  // bytes of the channels
+  if (run.cells >= kManyCells && run.channels * sizeof(T) >= kWide) return MeanOfManyCells<T>(run, image, out);
   const T cells = static_cast<T>(run.cells), inverse = T(1) / cells;
   ForRun<T>(run, [&](auto d, int64_t at, size_t to) {
     auto sum = hn::LoadU(d, image + at + run.offsets[0]);

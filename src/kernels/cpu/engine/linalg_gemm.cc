@@ -216,6 +216,13 @@ GemmTiling TileGemm(int64_t m, int64_t n, int64_t k) {
   GemmTiling t;
   t.rows = std::min<int64_t>(m, 512);
   t.columns = std::min<int64_t>(n, 1024);
+  if (m == 1) {  // the matrix is read from memory: long stretches of its rows
+    t.columns = std::min<int64_t>(n, 2048);
+    t.down = 1;
+    t.across = CeilDiv(n, t.columns);
+    t.flops = 2.0 * static_cast<double>(t.columns) * static_cast<double>(k);
+    if (t.flops < kMostOfATile) return t;
+  }
   for (;;) {
     t.down = CeilDiv(m, t.rows);
     t.across = CeilDiv(n, t.columns);
@@ -260,6 +267,7 @@ void SerialGemm(DType dtype, const GemmArgs& g) {
     return;
   }
   if (dtype == DType::kFloat && IsSmallGemm(g)) return SmallGemm(g);
+  if (dtype == DType::kFloat && IsRowGemm(g)) return RowGemm(g);
   if (IsTinyGemm(g)) {
     switch (dtype) {
       case DType::kFloat: return TinyGemm<float>(g);

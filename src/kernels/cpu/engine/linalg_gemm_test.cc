@@ -85,8 +85,8 @@ TYPED_TEST_SUITE(GemmTest, GemmTypes);
 TYPED_TEST(GemmTest, EqualsTheDefinition) {
   using T = TypeParam;
   const int64_t shapes[][3] = {
-      {1, 1, 1}, {1, 17, 5}, {13, 1, 9}, {12, 16, 256}, {25, 33, 300}, {130, 70, 40}, {3, 4, 0},
-      {6, 6, 6}, {5, 7, 3},  {1, 12, 9}, {7, 24, 8},    {8, 29, 17},   {4, 63, 5}};
+      {1, 1, 1}, {1, 17, 5}, {13, 1, 9}, {12, 16, 256}, {25, 33, 300}, {130, 70, 40}, {3, 4, 0},    {6, 6, 6},
+      {5, 7, 3}, {1, 12, 9}, {7, 24, 8}, {8, 29, 17},   {4, 63, 5},    {1, 5000, 19}, {1, 37, 1000}};
   for (const auto& [m, n, k] : shapes) {
     for (int flags = 0; flags < 12; ++flags) {
       const bool ta = flags & 1, tb = flags & 2;

@@ -126,6 +126,52 @@ void Run(const GemmArgs& g) {
 #endif
 }
 
+// Columns [0, n) of one row of C.
+void RowPart(const Operands& o, int64_t n) {
+  constexpr int64_t kMost = 4096;
+  constexpr int kRows = 8;  // of B at once
+  HWY_ALIGN float sums[kMost];
+  const hn::ScalableTag<float> d;
+  const auto lanes = static_cast<int64_t>(hn::Lanes(d));
+  for (int64_t first = 0; first < n; first += kMost) {
+    const int64_t m = std::min(kMost, n - first);
+    std::fill_n(sums, m, 0.0f);
+    int64_t p = 0;
+    for (; p + kRows <= o.k; p += kRows) {
+      const float* const b = o.b + p * o.ldb + first;
+      float a[kRows];
+      for (int r = 0; r < kRows; ++r) a[r] = o.a[(p + r) * o.a_step];
+      const auto add = [&](auto dd, int64_t c) HWY_ATTR {
+        auto even = hn::Mul(hn::Set(dd, a[0]), hn::LoadU(dd, b + c));
+        auto odd = hn::Mul(hn::Set(dd, a[1]), hn::LoadU(dd, b + o.ldb + c));
+#pragma GCC unroll 8
+        for (int r = 2; r < kRows; r += 2) {
+          even = hn::MulAdd(hn::Set(dd, a[r]), hn::LoadU(dd, b + r * o.ldb + c), even);
+          odd = hn::MulAdd(hn::Set(dd, a[r + 1]), hn::LoadU(dd, b + (r + 1) * o.ldb + c), odd);
+        }
+        hn::StoreU(hn::Add(hn::LoadU(dd, sums + c), hn::Add(even, odd)), dd, sums + c);
+      };
+      int64_t c = 0;
+      for (; c + lanes <= m; c += lanes) add(d, c);
+      for (; c < m; ++c) add(hn::CappedTag<float, 1>(), c);
+    }
+    for (; p < o.k; ++p) {
+      const float a = o.a[p * o.a_step];
+      const float* const b = o.b + p * o.ldb + first;
+      for (int64_t c = 0; c < m; ++c) sums[c] += a * b[c];
+    }
+    float* const to = o.c + first;
+    for (int64_t c = 0; c < m; ++c) {
+      to[c] = o.mode == GemmMode::kSet ? sums[c] : o.mode == GemmMode::kAdd ? to[c] + sums[c] : to[c] - sums[c];
+    }
+  }
+}
+void RunRow(const GemmArgs& g) {
+  RowPart({static_cast<const float*>(g.a), 0, g.transpose_a ? g.lda : 1, static_cast<const float*>(g.b), g.ldb,
+           static_cast<float*>(g.c), g.ldc, g.k, g.mode},
+          g.n);
+}
+
 }  // namespace
 }  // namespace HWY_NAMESPACE
 }  // namespace millrace
@@ -141,6 +187,11 @@ bool IsSmallGemm(const GemmArgs& g) {
   return g.n >= 4 && g.m <= 64 && g.n <= 64 && g.k <= 256 && g.m * g.n * g.k <= kMostWork &&
          (!g.transpose_b || g.n * g.k <= kMostOfTurned);
 }
+HWY_EXPORT(RunRow);
+
+bool IsRowGemm(const GemmArgs& g) { return g.m == 1 && !g.transpose_b && g.n >= 16; }
+void RowGemm(const GemmArgs& g) { HWY_DYNAMIC_DISPATCH(RunRow)(g); }
+
 void SmallGemm(const GemmArgs& g) { HWY_DYNAMIC_DISPATCH(Run)(g); }
 
 }  // namespace millrace

@@ -12,4 +12,9 @@ bool IsSmallGemm(const GemmArgs& args);
 // Sums run over k in order, with one rounding a step where the processor can.
 void SmallGemm(const GemmArgs& args);
 
+// Whether RowGemm is for this product: a vector by a matrix, which is read once and as it lies.
+bool IsRowGemm(const GemmArgs& args);
+// Sums run over k in order, eight products at a time.
+void RowGemm(const GemmArgs& args);
+
 }  // namespace millrace

@@ -84,10 +84,29 @@ void SubtractProduct(const KernelContext* ctx, View<T> a, View<T> b, int64_t m, 
   }
 }
 
-// X becomes A^-1 X with A n x n triangular, X n x m. `lower` is about A as the view shows it.
+// Where recursion halves n rows: both parts whole leaves, but for the last one.
+inline constexpr int64_t kLeaf = 8;
+inline int64_t HalfOf(int64_t n) { return (n / 2 + kLeaf - 1) / kLeaf * kLeaf; }
+
+// X becomes A^-1 X with A n x n triangular, X n x m. `lower` is about A as the view shows it. By halves, so that nearly
+// all is products.
 template <typename T>
 void SolveTriangle(const KernelContext* ctx, View<T> a, bool lower, bool unit, int64_t n, T* x, int64_t ldx,
                    int64_t m) {
+  if (n > kLeaf) {
+    const int64_t half = HalfOf(n);
+    T* const rest = x + half * ldx;
+    if (lower) {
+      SolveTriangle(ctx, a, lower, unit, half, x, ldx, m);
+      SubtractProduct(ctx, a.At(half, 0), View<T>{x, ldx}, n - half, m, half, rest, ldx);
+      SolveTriangle(ctx, a.At(half, half), lower, unit, n - half, rest, ldx, m);
+    } else {
+      SolveTriangle(ctx, a.At(half, half), lower, unit, n - half, rest, ldx, m);
+      SubtractProduct(ctx, a.At(0, half), View<T>{rest, ldx}, half, m, n - half, x, ldx);
+      SolveTriangle(ctx, a, lower, unit, half, x, ldx, m);
+    }
+    return;
+  }
   auto solve_row = [&](int64_t i, int64_t begin, int64_t end) {
     T* row = x + i * ldx;
     for (int64_t p = begin; p < end; ++p) {
@@ -99,51 +118,62 @@ void SolveTriangle(const KernelContext* ctx, View<T> a, bool lower, bool unit, i
     const T diagonal = a(i, i);
     for (int64_t j = 0; j < m; ++j) row[j] /= diagonal;
   };
-  const int64_t blocks = (n + kBlock - 1) / kBlock;
-  for (int64_t b = 0; b < blocks; ++b) {
-    const int64_t begin = (lower ? b : blocks - 1 - b) * kBlock, end = std::min(begin + kBlock, n);
-    if (lower) {
-      SubtractProduct(ctx, a.At(begin, 0), View<T>{x, ldx}, end - begin, m, begin, x + begin * ldx, ldx);
-      for (int64_t i = begin; i < end; ++i) solve_row(i, begin, i);
-    } else {
-      SubtractProduct(
-          ctx, a.At(begin, end), View<T>{x + end * ldx, ldx}, end - begin, m, n - end, x + begin * ldx, ldx);
-      for (int64_t i = end; i-- > begin;) solve_row(i, i + 1, end);
+  if (lower) {
+    for (int64_t i = 0; i < n; ++i) solve_row(i, 0, i);
+  } else {
+    for (int64_t i = n; i-- > 0;) solve_row(i, i + 1, n);
+  }
+}
+
+// X becomes X L^-H with L n x n lower triangular, X m x n; both have rows of `stride`.
+template <typename T>
+void SolveAdjointFromRight(const KernelContext* ctx, const T* l, int64_t n, T* x, int64_t m, int64_t stride) {
+  if (n > kLeaf) {
+    const int64_t half = HalfOf(n);
+    SolveAdjointFromRight(ctx, l, half, x, m, stride);
+    SubtractProduct(
+        ctx, View<T>{x, stride}, View<T>{l + half * stride, stride, true}, m, n - half, half, x + half, stride);
+    return SolveAdjointFromRight(ctx, l + half * stride + half, n - half, x + half, m, stride);
+  }
+  for (T* row = x; m > 0; --m, row += stride) {
+    for (int64_t j = 0; j < n; ++j) {
+      T v = row[j];
+      for (int64_t p = 0; p < j; ++p) v -= Times(row[p], Conj(l[j * stride + p]));
+      row[j] = v / std::real(l[j * stride + j]);
     }
   }
 }
 
-// The lower triangle of `a` becomes its Cholesky factor; false when it is not positive definite.
+// The lower triangle of `a`, n x n with rows of `stride`, becomes its Cholesky factor; false when it is not positive
+// definite. The upper one may change.
 template <typename T>
-bool Cholesky(const KernelContext* ctx, T* a, int64_t n) {
+bool CholeskyPart(const KernelContext* ctx, T* a, int64_t n, int64_t stride) {
+  if (n > kLeaf) {
+    const int64_t half = HalfOf(n);
+    T *const below = a + half * stride, *const rest = below + half;
+    if (!CholeskyPart(ctx, a, half, stride)) return false;
+    SolveAdjointFromRight(ctx, a, half, below, n - half, stride);
+    SubtractProduct(ctx, View<T>{below, stride}, View<T>{below, stride, true}, n - half, n - half, half, rest, stride);
+    return CholeskyPart(ctx, rest, n - half, stride);
+  }
   using Real = decltype(std::abs(T()));
-  for (int64_t begin = 0; begin < n; begin += kBlock) {
-    const int64_t end = std::min(begin + kBlock, n);
-    const View<T> done{a + begin * n, n}, done_adjoint{a + begin * n, n, true};
-    SubtractProduct(ctx, done, done_adjoint, end - begin, end - begin, begin, a + begin * n + begin, n);
-    for (int64_t j = begin; j < end; ++j) {
-      Real pivot = std::real(a[j * n + j]);
-      for (int64_t p = begin; p < j; ++p) pivot -= std::norm(a[j * n + p]);
-      if (!(pivot > 0)) return false;
-      pivot = std::sqrt(pivot);
-      a[j * n + j] = pivot;
-      for (int64_t i = j + 1; i < end; ++i) {
-        T v = a[i * n + j];
-        for (int64_t p = begin; p < j; ++p) v -= Times(a[i * n + p], Conj(a[j * n + p]));
-        a[i * n + j] = v / pivot;
-      }
-    }
-    // The rows below: X with X L^H = what is left of them.
-    SubtractProduct(ctx, View<T>{a + end * n, n}, done_adjoint, n - end, end - begin, begin, a + end * n + begin, n);
-    for (int64_t i = end; i < n; ++i) {
-      for (int64_t j = begin; j < end; ++j) {
-        T v = a[i * n + j];
-        for (int64_t p = begin; p < j; ++p) v -= Times(a[i * n + p], Conj(a[j * n + p]));
-        a[i * n + j] = v / std::real(a[j * n + j]);
-      }
+  for (int64_t j = 0; j < n; ++j) {
+    Real pivot = std::real(a[j * stride + j]);
+    for (int64_t p = 0; p < j; ++p) pivot -= std::norm(a[j * stride + p]);
+    if (!(pivot > 0)) return false;
+    pivot = std::sqrt(pivot);
+    a[j * stride + j] = pivot;
+    for (int64_t i = j + 1; i < n; ++i) {
+      T v = a[i * stride + j];
+      for (int64_t p = 0; p < j; ++p) v -= Times(a[i * stride + p], Conj(a[j * stride + p]));
+      a[i * stride + j] = v / pivot;
     }
   }
   return true;
+}
+template <typename T>
+bool Cholesky(const KernelContext* ctx, T* a, int64_t n) {
+  return CholeskyPart(ctx, a, n, n);
 }
 
 // `a` becomes L (unit diagonal, below) and U (above) with rows exchanged: step i swapped rows i and pivots[i]. False

@@ -47,13 +47,23 @@ void CholeskyGradient(const KernelContext* ctx, const T* l, const T* grad, int64
   const dense::View<T> adjoint{l, n, true};
   // Only the lower triangles of L, G and the product count.
   std::fill(out, out + n * n, T(0));
-  for (int64_t p = 0; p < n; ++p) {
-    for (int64_t i = 0; i <= p; ++i) {
-      const T v = l[p * n + i];
-      for (int64_t j = 0; j <= i; ++j) out[i * n + j] += v * grad[p * n + j];
+  // Some rows of L and G at a time, in front of whose triangles all elements count: their share of -L^T G.
+  for (int64_t begin = 0; begin < n; begin += dense::kBlock) {
+    const int64_t end = std::min(begin + dense::kBlock, n);
+    dense::SubtractProduct(ctx, dense::View<T>{l + begin * n, n, true}, dense::View<T>{grad + begin * n, n}, begin,
+                           begin, end - begin, out, n);
+    for (int64_t p = begin; p < end; ++p) {
+      for (int64_t i = begin; i <= p; ++i) {
+        const T v = l[p * n + i];
+        for (int64_t j = 0; j <= i; ++j) out[i * n + j] -= v * grad[p * n + j];
+      }
     }
   }
-  for (int64_t i = 0; i < n; ++i) out[i * n + i] *= T(0.5);
+  for (int64_t i = 0; i < n; ++i) {
+    for (int64_t j = 0; j < i; ++j) out[i * n + j] = -out[i * n + j];
+    out[i * n + i] *= T(-0.5);
+    std::fill(out + i * n + i + 1, out + (i + 1) * n, T(0));
+  }
   dense::SolveTriangle(ctx, adjoint, false, false, n, out, n, n);
   dense::CopyMatrix(out, n, true, work);
   dense::SolveTriangle(ctx, adjoint, false, false, n, work, n, n);

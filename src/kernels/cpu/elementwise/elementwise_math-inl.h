@@ -177,9 +177,14 @@ inline T Log1p(T x) {
 // From e = exp(2|x|) - 1: e / (e + 2), or 1 - 2 / (e + 2) where that loses nothing.
 template <typename T>
 inline T Tanh(T x) {
+  using F = FloatTraits<T>;
   const T a = std::abs(x);
-  const T e = Expm1(T(2) * a);
   const bool large = a > T(0.5);
+  const T y = a > T(20) ? T(40) : T(2) * a;  // there tanh is 1
+  const T n = (y * static_cast<T>(1.44269504088896340736) + F::kRound) - F::kRound;
+  const T r = (y - n * F::kLn2High) - n * F::kLn2Low;
+  const T s = PowerOfTwo(n + F::kRound);
+  const T e = s * (r + r * r * ExpTail<F::kExpTerms>(r)) + (s - T(1));
   const T q = (large ? T(2) : e) / (e + T(2));
   return std::copysign(large ? T(1) - q : q, x);
 }

@@ -47,9 +47,17 @@ class AddNKernel final : public Kernel {
     char* o = out->mutable_data<char>();
     ForSmallBlocks(ctx, first.num_elements(), 0.3 * count, [&](int64_t begin, int64_t end) {
       const int64_t at = begin * size;
+      // Each operand is on its way while the one before is added: they are read by turns, in short runs.
+      const auto fetch = [&](int i) {
+        if (i >= count) return;
+        const char* p = ctx.input(i).data<char>() + at;
+        for (int64_t k = 0; k < (end - begin) * size; k += 64) __builtin_prefetch(p + k);
+      };
+      fetch(2);
       RunBinary(
           add_, BinaryForm::kVV, ctx.input(0).data<char>() + at, ctx.input(1).data<char>() + at, o + at, end - begin);
       for (int i = 2; i < count; ++i) {
+        fetch(i + 1);
         RunBinary(add_, BinaryForm::kVV, o + at, ctx.input(i).data<char>() + at, o + at, end - begin);
       }
     });

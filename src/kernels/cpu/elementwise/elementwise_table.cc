@@ -61,6 +61,7 @@ const TileTable& Tiles() {
     AddArithmeticTiles(*t);
     AddUnaryTiles(*t);
     AddFloatFunctionTiles(*t);
+    AddPiecewiseFunctionTiles(*t);
     AddDoubleFunctionTiles(*t);
     AddIntegerTiles(*t);
     AddNarrowTiles(*t);

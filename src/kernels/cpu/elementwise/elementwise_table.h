@@ -95,6 +95,7 @@ bool CheckRightOperand(const TileOp& op, const void* b, int64_t n);
 void AddArithmeticTiles(TileTable& t);         // f32 f64 i32 i64
 void AddUnaryTiles(TileTable& t);              // f32 f64 i32 i64: no transcendental functions
 void AddFloatFunctionTiles(TileTable& t);      // f32 exp, log, tanh, sin, ... and activations
+void AddPiecewiseFunctionTiles(TileTable& t);  // f32 erf, asin, atan2, ... for AVX-512, instead of those
 void AddDoubleFunctionTiles(TileTable& t);     // the same in f64
 void AddScalarFunctionTiles(TileTable& t);     // functions of the C library, f32 and f64
 void AddIntegerTiles(TileTable& t);            // division, modulo, powers, shifts, bits counted, u64

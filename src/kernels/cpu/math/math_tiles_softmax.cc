@@ -32,8 +32,12 @@ struct Rows {
     for (; i + kLanes <= n; i += kLanes) {
       for (int l = 0; l < kLanes; ++l) lanes[l] = x[i + l] > lanes[l] ? x[i + l] : lanes[l];
     }
-    for (int l = 0; i < n; ++i, ++l) lanes[l] = std::max(lanes[l], x[i]);
-    return *std::max_element(lanes, lanes + kLanes);
+    for (int l = 0; i < n; ++i, ++l) lanes[l] = x[i] > lanes[l] ? x[i] : lanes[l];
+#pragma GCC unroll 8
+    for (int half = kLanes / 2; half > 0; half /= 2) {
+      for (int l = 0; l < half; ++l) lanes[l] = lanes[l + half] > lanes[l] ? lanes[l + half] : lanes[l];
+    }
+    return lanes[0];
   }
 
   // Sum of at most kStretch elements of f(i).
@@ -59,9 +63,7 @@ struct Rows {
       const int64_t m = std::min(kStretch, n - i);
       const T* in = x + i;
       T* e = out + i;
-#pragma GCC ivdep
-      for (int64_t j = 0; j < m; ++j) e[j] = Exp(in[j] - max);
-      sum += StretchSum(m, [e](int64_t j) { return e[j]; });
+      sum += StretchSum(m, [=](int64_t j) { return e[j] = Exp(in[j] - max); });
     }
     return sum;
   }

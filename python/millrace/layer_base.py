@@ -157,6 +157,10 @@ class BaseLayer:
         self._inbound_nodes: List[Node] = []
         self._outbound_nodes: List[Node] = []
 
+    def __repr__(self) -> str:
+        shapes = ", ".join(str(w.get_shape()) for w in self._trainable_weights + self._non_trainable_weights)
+        return "<%s '%s'%s>" % (type(self).__name__, getattr(self, "name", ""), ", weights %s" % shapes if shapes else "" if self.built else ", not built yet")
+
     # ---- losses and updates ----
 
     @property

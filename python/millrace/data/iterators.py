@@ -25,6 +25,9 @@ class Iterator:
         self._iterator_resource, self._initializer = iterator_resource, initializer
         self._types, self._shapes = output_types, output_shapes
 
+    def __repr__(self) -> str:
+        return "<Iterator shapes: %s, types: %s>" % (self._shapes, self._types)
+
     @staticmethod
     def from_structure(output_types: Any, output_shapes: Any = None, shared_name: Optional[str] = None, output_classes: Any = None) -> "Iterator":
         """An iterator over no data set yet: run what make_initializer(dataset) gives."""

@@ -35,6 +35,8 @@ class IndexedSlices:
         return "IndexedSlices(indices=%s, values=%s%s)" % (
             self._indices, self._values, ", dense_shape=%s" % self._dense_shape if self._dense_shape is not None else "")
 
+    __repr__ = __str__
+
 
 IndexedSlicesValue = collections.namedtuple("IndexedSlicesValue", ["values", "indices", "dense_shape"])
 
@@ -95,6 +97,11 @@ class SparseTensor:
 
     def __str__(self) -> str:
         return "SparseTensor(indices=%s, values=%s, dense_shape=%s)" % (self._indices, self._values, self._dense_shape)
+
+    def __repr__(self) -> str:
+        stored = self._values.get_shape().as_list()
+        return "<tf.SparseTensor '%s' shape=%s dtype=%s, %s stored>" % (
+            self._values.op.name, self.get_shape(), self.dtype.name, stored[0] if stored and stored[0] is not None else "?")
 
 
 def _fetch_sparse(sparse: SparseTensor) -> Tuple[List[Tensor], Any]:

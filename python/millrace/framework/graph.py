@@ -416,6 +416,10 @@ class Graph(_core.Graph):
         finally:
             self._container = old
 
+    def __repr__(self) -> str:
+        ops = self.get_operations()
+        return "<tf.Graph of %d operations%s>" % (len(ops), ", the last '%s'" % ops[-1].name if ops else "")
+
     def _repr_html_(self) -> str:
         counts: Dict[str, int] = {}
         for op in self.get_operations():

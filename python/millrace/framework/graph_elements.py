@@ -91,8 +91,12 @@ class Tensor(_core.Tensor):
 
     def _repr_html_(self) -> str:
         import html
-        return "<code>%s</code> %s %s <small>%s %s</small>" % (
-            self.name, self.dtype.name, self.get_shape(), self.op.type, html.escape(self.op._location))
+        import numpy as np
+        from millrace.framework.static_values import constant_value
+        known = constant_value(self) if self.op.type == "Const" else None
+        value = "" if known is None else "<pre>%s</pre>" % html.escape(np.array2string(known, threshold=50, edgeitems=3))
+        return "<code>%s</code> %s %s <small>%s %s</small>%s" % (
+            html.escape(self.name), self.dtype.name, self.get_shape(), self.op.type, html.escape(self.op._location), value)
 
 
 class Operation(_core.Operation):

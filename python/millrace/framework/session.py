@@ -222,6 +222,16 @@ class BaseSession(_core.Session):
         self._resolver = lambda fetches, keys: _resolve(graph, fetches, keys, this)
         self._dead_handles: List[str] = []  # of tensors that nobody can ask for any more
         self._partial: Dict[str, Any] = {}
+        self._is_closed = False
+
+    def __repr__(self) -> str:
+        state = ", closed" if self._is_closed else ""
+        return "<tf.%s of %r%s%s>" % (type(self).__name__, self._graph_object, " on '%s'" % self._target if self._target else "", state)
+
+    def _repr_html_(self) -> str:
+        import html
+        devices = "" if self._is_closed else " on %s" % ", ".join(html.escape(d.name) for d in self.list_devices())
+        return "<b>%s</b>%s%s<br>%s" % (type(self).__name__, devices, " (closed)" if self._is_closed else "", self._graph_object._repr_html_())
 
     @property
     def sess_str(self) -> str:
@@ -335,6 +345,7 @@ class BaseSession(_core.Session):
 
     def close(self) -> None:
         """Ends the session: steps that run are cancelled, later ones fail."""
+        self._is_closed = True
         self._close()
 
     def as_default(self) -> Any:

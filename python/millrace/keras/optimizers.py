@@ -29,6 +29,9 @@ class Optimizer:
         self._variables: Dict[str, Any] = {}
         self._graph: Any = None
 
+    def __repr__(self) -> str:
+        return "<%s %s>" % (type(self).__name__, " ".join("%s=%g" % (k, v) for k, v in self._given.items()))
+
     def _number(self, name: str) -> Any:
         from millrace.framework.graph import get_default_graph
         graph = get_default_graph()

@@ -22,7 +22,11 @@ newaxis = None
 # ---- placeholders and simple sources ----
 
 def placeholder(dtype: Any, shape: Any = None, name: Optional[str] = None) -> Tensor:
-    """A tensor that is fed."""
+    """A tensor that is fed.
+
+    Shapes: `shape`; None: any, and a None in it: any size.
+    Raises: InvalidArgumentError when a step needs it and it is not fed; ValueError when a value of another shape is fed.
+    """
     if isinstance(shape, (list, tuple)) and any(isinstance(d, (int, np.integer)) and d < 0 for d in shape):
         raise at_user_line(ValueError("Dimensions of a placeholder must be >= 0, or None where they are not known: %s" % (shape,)))
     return gen_ops.placeholder(dtype, shape, name=name)
@@ -109,7 +113,11 @@ def fill(dims: Any, value: Any, name: Optional[str] = None) -> Tensor:
 
 def one_hot(indices: Any, depth: Any, on_value: Any = None, off_value: Any = None, axis: Optional[int] = None,
             dtype: Any = None, name: Optional[str] = None) -> Tensor:
-    """on_value at the place that each index says along a new axis, off_value elsewhere."""
+    """on_value at the place that each index says along a new axis, off_value elsewhere.
+
+    Shapes: indices [i...] -> [i..., depth], or with the new axis elsewhere.
+    Raises: ValueError when the axis is out of range; an index out of range gives off_value everywhere.
+    """
     if dtype is None:
         known = [v.dtype for v in (on_value, off_value) if hasattr(v, "dtype")]
         if len({t.base_dtype if isinstance(t, dtypes.DType) else dtypes.as_dtype(t) for t in known}) > 1:
@@ -191,7 +199,11 @@ def rank(input: Any, name: Optional[str] = None) -> Tensor:
 
 
 def reshape(tensor: Any, shape: Any, name: Optional[str] = None) -> Tensor:
-    """The same elements in another shape; one size may be -1."""
+    """The same elements in another shape; one size may be -1.
+
+    Shapes: tensor [...], shape [k] -> the sizes in `shape`, with -1 for what is left.
+    Raises: ValueError when the numbers of elements differ; InvalidArgumentError when that shows in the step alone.
+    """
     return gen_ops.reshape(tensor, shape, name=name)
 
 
@@ -211,7 +223,11 @@ def squeeze(input: Any, axis: Any = None, name: Optional[str] = None, squeeze_di
 
 
 def transpose(a: Any, perm: Any = None, name: str = "transpose", conjugate: bool = False) -> Tensor:
-    """Axes in another order: reversed unless `perm` says."""
+    """Axes in another order: reversed unless `perm` says.
+
+    Shapes: a [s0, s1, ...] -> [s[perm[0]], s[perm[1]], ...].
+    Raises: ValueError when perm has another length than the rank, or is no permutation.
+    """
     op = gen_ops.conjugate_transpose if conjugate else gen_ops.transpose
     with name_scope(name, "transpose", [a]) as scope:
         if perm is None:
@@ -243,7 +259,11 @@ def matrix_transpose(a: Any, name: str = "matrix_transpose") -> Tensor:
 # ---- joining and splitting ----
 
 def concat(*args: Any, **kwargs: Any) -> Tensor:
-    """Tensors joined along an axis: concat(values, axis, name), or concat(concat_dim, values, name) as in 0.x."""
+    """Tensors joined along an axis: concat(values, axis, name), or concat(concat_dim, values, name) as in 0.x.
+
+    Shapes: values of one rank, equal but for the axis, which adds up.
+    Raises: ValueError when other sizes differ or the axis is out of range; TypeError when the types differ.
+    """
     first_is_axis = bool(args) and is_axis(args[0]) and (len(args) < 2 or isinstance(args[1], (list, tuple, Tensor)))
     old = bool(args) and (first_is_axis or "values" in kwargs or len(args) > 1 and isinstance(args[1], (list, tuple)) and
                           not isinstance(args[0], (list, tuple)))
@@ -267,7 +287,11 @@ concat_v2 = concat
 
 
 def stack(values: Any, axis: int = 0, name: str = "stack") -> Tensor:
-    """Tensors joined along a new axis."""
+    """Tensors joined along a new axis.
+
+    Shapes: n values [s...] -> [n, s...], or with n at `axis`.
+    Raises: ValueError when the shapes differ or the axis is out of range.
+    """
     if axis == 0 and not isinstance(values, Tensor):
         try:
             return convert_to_tensor(values, name=name) if not _any_tensor(values) else gen_ops.pack(list(values), axis=0, name=name)
@@ -313,7 +337,11 @@ def unpack(value: Any, num: Optional[int] = None, name: str = "unpack", axis: in
 
 
 def split(*args: Any, **kwargs: Any) -> List[Tensor]:
-    """Pieces along an axis: split(value, num_or_size_splits, axis, num, name), or split(split_dim, num_split, value, name) as in 0.x."""
+    """Pieces along an axis: split(value, num_or_size_splits, axis, num, name), or split(split_dim, num_split, value, name) as in 0.x.
+
+    Shapes: value [..., n, ...] -> pieces [..., n / num, ...], or of the sizes that are given.
+    Raises: ValueError when n is no multiple of num, or the sizes do not add up to n.
+    """
     old = bool(args) and is_axis(args[0]) and ("value" in kwargs or len(args) > 2 and not is_axis(args[2]))
     new_names, old_names = ("value", "num_or_size_splits", "axis", "num", "name"), ("split_dim", "num_split", "value", "name")
     given = bind("split", old_names if old else new_names, args, kwargs)
@@ -473,7 +501,11 @@ def _index_vector(values: List[Any]) -> Any:
 
 
 def gather(params: Any, indices: Any, validate_indices: Optional[bool] = None, name: Optional[str] = None, axis: Any = 0) -> Tensor:
-    """The slices of `params` at `indices` along an axis."""
+    """The slices of `params` at `indices` along an axis.
+
+    Shapes: params [a..., n, b...], indices [i...] -> [a..., i..., b...].
+    Raises: InvalidArgumentError in the step when an index is not in [0, n).
+    """
     if isinstance(axis, int) and axis == 0:
         if hasattr(params, "sparse_read"):  # an index out of range is an error in any case
             return params.sparse_read(indices, name)  # type: ignore[no-any-return]

@@ -135,7 +135,11 @@ def smart_cond(pred: Any, true_fn: Any, false_fn: Any, name: Optional[str] = Non
 
 def cond(pred: Any, true_fn: Any = None, false_fn: Any = None, strict: bool = False, name: Optional[str] = None, fn1: Any = None,
          fn2: Any = None) -> Any:
-    """What true_fn or false_fn makes, as the condition says; both must make the same structure."""
+    """What true_fn or false_fn makes, as the condition says; both must make the same structure.
+
+    Shapes: pred [] of bool; the shapes of both branches, where they differ unknown.
+    Raises: TypeError when a branch is no function or pred a Python bool; ValueError when the structures or types differ.
+    """
     for new, old, what in ((true_fn, fn1, "true_fn"), (false_fn, fn2, "false_fn")):
         if new is not None and old is not None:
             raise at_user_line(TypeError("cond(): %s and %s may not be set simultaneously." % (what, "fn1" if what == "true_fn" else "fn2")))
@@ -306,7 +310,11 @@ def _after(operations: List[Operation], value: Any) -> Any:
 
 def while_loop(cond: Any, body: Any, loop_vars: Any, shape_invariants: Any = None, parallel_iterations: int = 10, back_prop: bool = True,
                swap_memory: bool = False, name: Optional[str] = None, maximum_iterations: Any = None, return_same_structure: bool = False) -> Any:
-    """Repeats body while cond is true; the last values of the variables. Shapes stay as they begin unless shape_invariants says."""
+    """Repeats body while cond is true; the last values of the variables. Shapes stay as they begin unless shape_invariants says.
+
+    Shapes: cond gives [] of bool; body gives as many values as it takes, of their types.
+    Raises: ValueError when a shape or the number of values changes; TypeError when cond or body is no function.
+    """
     if not callable(cond) or not callable(body):
         raise at_user_line(TypeError("cond and body must be callable."))
     if not loop_vars:

@@ -42,6 +42,9 @@ class LookupInterface:
         self._key_dtype, self._value_dtype = dtypes.as_dtype(key_dtype), dtypes.as_dtype(value_dtype)
         self._name = (name or "").rstrip("/").rsplit("/", 1)[-1]
 
+    def __repr__(self) -> str:
+        return "<tf.%s '%s' from %s to %s>" % (type(self).__name__, self._name, self._key_dtype.name, self._value_dtype.name)
+
     @property
     def key_dtype(self) -> Any:
         """The type of keys."""

@@ -21,7 +21,11 @@ __all__ = ["matmul", "batch_matmul", "tensordot", "einsum", "norm", "trace", "ey
 
 def matmul(a: Any, b: Any, transpose_a: bool = False, transpose_b: bool = False, adjoint_a: bool = False,
            adjoint_b: bool = False, a_is_sparse: bool = False, b_is_sparse: bool = False, name: Optional[str] = None) -> Tensor:
-    """The matrix product; of the last two axes when there are more, the others broadcast. a_is_sparse, b_is_sparse are hints."""
+    """The matrix product; of the last two axes when there are more, the others broadcast. a_is_sparse, b_is_sparse are hints.
+
+    Shapes: a [..., n, k], b [..., k, m] -> [..., n, m]; transpose_a and transpose_b swap the last two axes of an input first.
+    Raises: ValueError when the inner sizes or the types differ, or an input has less than two axes.
+    """
     with name_scope(name, "MatMul", [a, b]) as scope:
         if transpose_a and adjoint_a:
             raise at_user_line(ValueError("Only one of transpose_a and adjoint_a can be True."))

@@ -107,7 +107,11 @@ def _along_last(logits: Any, op: Any, axis: Any, name: Optional[str]) -> Tensor:
 
 def softmax_cross_entropy_with_logits(_sentinel: Any = None, labels: Any = None, logits: Any = None, dim: int = -1,
                                       name: Optional[str] = None, axis: Any = None, targets: Any = None) -> Tensor:
-    """The cross entropy of class probabilities; nothing flows back into the labels. By position: logits, labels (0.x)."""
+    """The cross entropy of class probabilities; nothing flows back into the labels. By position: logits, labels (0.x).
+
+    Shapes: labels and logits [b..., classes] -> [b...].
+    Raises: ValueError when their shapes differ.
+    """
     if _sentinel is not None and isinstance(logits, int):  # 0.12: (logits, labels, dim, name)
         dim, name, logits = logits, name if dim == -1 else dim, None  # type: ignore[assignment]
     logits, name = _third_is_name(_sentinel, logits, name)
@@ -166,7 +170,11 @@ def _softmax_cross_entropy(labels: Any, logits: Any, axis: int, name: Optional[s
 
 
 def sparse_softmax_cross_entropy_with_logits(_sentinel: Any = None, labels: Any = None, logits: Any = None, name: Optional[str] = None) -> Tensor:
-    """The cross entropy of class numbers. By position: logits, labels (0.x)."""
+    """The cross entropy of class numbers. By position: logits, labels (0.x).
+
+    Shapes: labels [b...] of integers, logits [b..., classes] -> [b...].
+    Raises: ValueError when the ranks do not fit; InvalidArgumentError in the step when a label is not in [0, classes).
+    """
     logits, name = _third_is_name(_sentinel, logits, name)
     logits, labels = _logits_and_labels(_sentinel, labels, logits, None)
     with name_scope(name, "SparseSoftmaxCrossEntropyWithLogits", [labels, logits]) as scope:
@@ -242,7 +250,11 @@ def log_poisson_loss(targets: Any, log_input: Any, compute_full_loss: bool = Fal
 # ---- linear layers ----
 
 def bias_add(value: Any, bias: Any, data_format: Optional[str] = None, name: Optional[str] = None) -> Tensor:
-    """A vector added along the channels."""
+    """A vector added along the channels.
+
+    Shapes: value [b, ..., channels] (or [b, channels, ...] with data_format NCHW), bias [channels] -> the shape of value.
+    Raises: ValueError when the sizes differ or the bias is no vector.
+    """
     return gen_ops.bias_add(value, bias, data_format="NCHW" if data_format and data_format.startswith("NC") and data_format[-1] != "C" else "NHWC",
                             name="BiasAdd" if name is None else name)
 
@@ -307,7 +319,11 @@ def _window(sizes: Any, data_format: str) -> Any:
 
 def conv2d(input: Any, filter: Any = None, strides: Any = None, padding: Any = None, use_cudnn_on_gpu: bool = True,
            data_format: Optional[str] = None, dilations: Any = (1, 1, 1, 1), name: Optional[str] = None, filters: Any = None) -> Tensor:
-    """A 2-D convolution of images [batch, height, width, channels] with a filter [height, width, in, out]."""
+    """A 2-D convolution of images [batch, height, width, channels] with a filter [height, width, in, out].
+
+    Shapes: input [b, h, w, in], filter [fh, fw, in, out] -> [b, h', w', out]; SAME: h' = ceil(h / stride), VALID: ceil((h - fh + 1) / stride).
+    Raises: ValueError when the input is not of rank 4, the channels are not the filter's, or the padding is neither SAME, VALID nor a list.
+    """
     filter = either("filter", filter, "filters", filters)
     layout = _format(data_format, "NHWC")
     return gen_ops.conv2d(input, filter, _window(strides, layout), padding, use_cudnn_on_gpu=use_cudnn_on_gpu is not False, data_format=layout,
@@ -475,7 +491,11 @@ def in_top_k(predictions: Any, targets: Any, k: Any, name: Optional[str] = None)
 
 def embedding_lookup(params: Any, ids: Any, partition_strategy: str = "mod", name: Optional[str] = None, validate_indices: bool = True,
                      max_norm: Any = None) -> Tensor:
-    """The rows of tables at ids. Several tables are one, split by `partition_strategy` (mod or div)."""
+    """The rows of tables at ids. Several tables are one, split by `partition_strategy` (mod or div).
+
+    Shapes: params [rows, d...], ids [i...] -> [i..., d...].
+    Raises: InvalidArgumentError in the step when an id is no row; ValueError when there is no table.
+    """
     if isinstance(params, PartitionedVariable):
         params, partition_strategy = list(params), "div"
     if not isinstance(params, (list, tuple)):

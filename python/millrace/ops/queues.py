@@ -79,6 +79,10 @@ class QueueBase:
         self._queue_ref = queue_ref
         self._name = queue_ref.op.name.rsplit("/", 1)[-1]
 
+    def __repr__(self) -> str:
+        parts = ["%s%s" % (dtype.name, "" if shape.ndims is None else " %s" % shape) for dtype, shape in zip(self._dtypes, self._shapes)]
+        return "<tf.%s '%s' of (%s)>" % (type(self).__name__, self.name, ", ".join(parts))
+
     queue_ref = property(lambda self: self._queue_ref, doc="The handle.")
     name = property(lambda self: self._queue_ref.op.name, doc="The name of the operation.")
     dtypes = property(lambda self: self._dtypes, doc="The types of the components.")

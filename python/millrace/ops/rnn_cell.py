@@ -53,6 +53,12 @@ class RNNCell:
         self._making = False
         self.built = False
 
+    def __repr__(self) -> str:
+        try:
+            return "<%s, state %s, output %s>" % (type(self).__name__, self.state_size, self.output_size)
+        except (NotImplementedError, AttributeError, ValueError):
+            return "<%s>" % type(self).__name__
+
     @property
     def state_size(self) -> Any:
         """The sizes of the state, in its structure."""

@@ -35,6 +35,9 @@ class TensorArray:
                                            identical_element_shapes=infer_shape, tensor_array_name=tensor_array_name or "", name=scope)
             self._handle, self._flow = made[0], made[1]
 
+    def __repr__(self) -> str:
+        return "<tf.TensorArray dtype=%s, element shape %s>" % (self._dtype.name, self._element_shape)
+
     dtype = property(lambda self: self._dtype, doc="The type of its elements.")
     handle = property(lambda self: self._handle, doc="Its resource.")
     flow = property(lambda self: self._flow, doc="The tensor that later operations wait for.")

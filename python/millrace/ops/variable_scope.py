@@ -76,6 +76,9 @@ class VariableScope:
         self._caching_device, self._partitioner, self._custom_getter = caching_device, partitioner, custom_getter
         self._name_scope, self._dtype, self._use_resource, self._constraint = name_scope, dtypes.as_dtype(dtype), use_resource, constraint
 
+    def __repr__(self) -> str:
+        return "<VariableScope '%s'%s>" % (self._name, ", reuse" if self._reuse else "")
+
     name = property(lambda self: self._name, doc="The names of its variables start with this.")
     original_name_scope = property(lambda self: self._name_scope, doc="The name scope that was made with it.")
     reuse = property(lambda self: self._reuse, doc="Whether get_variable finds variables instead of making them.")

@@ -340,6 +340,12 @@ class Variable:
 
     __str__ = __repr__
 
+    def _repr_html_(self) -> str:
+        import html
+        return "<code>%s</code> %s %s <small>%s%s</small>" % (
+            html.escape(self.name), self.dtype.base_dtype.name, self.get_shape(), "trainable variable " if self.trainable else "variable ",
+            html.escape(self.op._location))
+
 
 _VARIABLE_OPS, _ASKS = ("Variable", "VariableV2", "VarHandleOp"), ("IsVariableInitialized", "VarIsInitializedOp")
 _FLOW_OPS = ("Switch", "RefSwitch", "Merge", "RefMerge", "Enter", "RefEnter", "Exit", "RefExit", "NextIteration", "LoopCond")
@@ -417,6 +423,9 @@ class PartitionedVariable:
                 whole, [v._get_save_slice_info().full_shape for v in variable_list])))
         self._name, self._shape, self._dtype, self._partitions = name, whole, dtypes.as_dtype(dtype), list(partitions)
         self._list = sorted(variable_list, key=lambda v: list(v._get_save_slice_info().var_offset))
+
+    def __repr__(self) -> str:
+        return "<tf.PartitionedVariable '%s' shape=%s dtype=%s, in %d parts>" % (self._name, self._shape, self._dtype.name, len(self._list))
 
     name = property(lambda self: self._name, doc="The name of the whole.")
     dtype = property(lambda self: self._dtype, doc="The type of its elements.")

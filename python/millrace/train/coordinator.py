@@ -23,6 +23,10 @@ class Coordinator:
         self._joined = False
         self._registered_threads: Set[threading.Thread] = set()
 
+    def __repr__(self) -> str:
+        state = "asked to stop" + (" by %s" % self._exception[0].__name__ if self._exception else "") if self._stop.is_set() else "running"
+        return "<Coordinator, %s, %d threads>" % (state, len(self._registered_threads))
+
     def request_stop(self, ex: Any = None) -> None:
         """Asks all threads to stop; with an exception, join() raises it unless it means a clean end."""
         with self._lock:

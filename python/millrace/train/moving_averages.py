@@ -64,6 +64,9 @@ class ExponentialMovingAverage:
         self._decay, self._num_updates, self._zero_debias, self._name = decay, num_updates, zero_debias, name
         self._averages: Dict[Any, Variable] = {}
 
+    def __repr__(self) -> str:
+        return "<ExponentialMovingAverage '%s', decay %s, of %d>" % (self._name, getattr(self._decay, "name", self._decay), len(self._averages))
+
     @property
     def name(self) -> str:
         """Its name, which is part of the names of its variables."""

@@ -34,6 +34,10 @@ class Optimizer:
         self._kept: Dict[Any, List[Variable]] = {}  # by graph: the variables that it made
         self._slots: Dict[str, Dict[Any, Any]] = {}  # of subclasses written in Python
 
+    def __repr__(self) -> str:
+        hyper = self._hyper() if type(self)._hyper is not Optimizer._hyper else {}
+        return "<%s '%s'%s>" % (type(self).__name__, self._name, "".join(", %s=%s" % (k, getattr(v, "name", v)) for k, v in hyper.items() if not callable(v)))
+
     def get_name(self) -> str:
         """Its name."""
         return self._name

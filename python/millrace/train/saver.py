@@ -61,6 +61,12 @@ class Saver:
         if not defer_build:
             self.build()
 
+    def __repr__(self) -> str:
+        if not self._is_built:
+            return "<Saver, not built yet>"
+        what = "nothing" if self._is_empty else "%d objects" % len(self._var_list) if self._var_list is not None else "'%s'" % self.saver_def.save_tensor_name
+        return "<Saver of %s, keeps %s%s>" % (what, self._max_to_keep or "all", ", newest %s" % self.last_checkpoints[-1] if self._last_checkpoints else "")
+
     def build(self) -> None:
         """Adds its ops to the graph."""
         if self._is_built:

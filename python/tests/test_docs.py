@@ -1,0 +1,105 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The pages of docs/ are true: their programs run, their commands exist, their links lead somewhere, and every setting is told."""
+import glob
+import os
+import re
+import shutil
+import subprocess
+import sys
+
+import pytest
+
+import millrace as tf
+from millrace import cli
+from millrace.cli import doctor
+
+ROOT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..")
+DOCS = os.path.join(ROOT, "docs")
+PAGES = sorted(glob.glob(os.path.join(DOCS, "*.md")))
+READMES = [os.path.join(ROOT, p) for p in ("README.md", "CONTRIBUTING.md", "python/README.md", "src/README.md")]
+
+# What a page takes for granted.
+_BEFORE = {
+    "placement.md": "import millrace as tf\n",
+    "traces.md": "import millrace as tf\ndef train():\n  with tf.Graph().as_default(), tf.Session() as s:\n    x = tf.random_uniform([3]) * 2.0\n    for _ in range(25): s.run(x)\n",
+    "checkpoints.md": "import millrace as tf\nv = tf.get_variable('v', [2])\ntrain = v.assign_add([1.0, 1.0])\naccuracy = 0.5\nsession = tf.Session()\n"
+                      "session.run(tf.global_variables_initializer())\nimport os; os.mkdir('run')\n",
+    "onnx.md": "import millrace\nimport millrace.onnx\nimport millrace as tf\nwith tf.Graph().as_default() as g:\n  tf.nn.relu(tf.placeholder(tf.float32, [2], name='x'), name='y')\n"
+               "graph_def = g.as_graph_def()\n",
+}
+
+
+def _text(path):
+    with open(path, encoding="utf-8") as file:
+        return file.read()
+
+
+def _blocks(path, language):
+    return re.findall(r"^```%s\n(.*?)^```$" % language, _text(path), re.M | re.S)
+
+
+def _pages_with(language):
+    return [pytest.param(p, id=os.path.basename(p)) for p in PAGES if _blocks(p, language) and os.path.basename(p) not in ("custom_ops.md", "devices.md")]
+
+
+@pytest.mark.parametrize("page", _pages_with("python"))
+def test_python_of_a_page_runs(page, tmp_path):
+    program = _BEFORE.get(os.path.basename(page), "") + "\n".join(_blocks(page, "python"))
+    ran = subprocess.run([sys.executable, "-c", program], cwd=tmp_path, capture_output=True, text=True, timeout=300)
+    assert ran.returncode == 0, ran.stderr
+
+
+@pytest.mark.parametrize("page", _pages_with("cpp"))
+def test_cpp_of_a_page_runs(page, tmp_path):
+    library = os.path.realpath(os.path.join(tf.sysconfig.get_lib(), "libmillrace.so"))
+    includes = [os.path.join(ROOT, "include"), os.path.join(os.path.dirname(library), "..", "include")]
+    compiler = shutil.which("c++")
+    if compiler is None or not os.path.exists(os.path.join(includes[1], "millrace", "ops.h")):
+        pytest.skip("skipped: no compiler or no build folder")
+    for i, block in enumerate(b for b in _blocks(page, "cpp") if "int main" in b):
+        source, program = str(tmp_path / ("p%d.cc" % i)), str(tmp_path / ("p%d" % i))
+        with open(source, "w") as file:
+            file.write(block)
+        subprocess.run([compiler, "-std=c++20", "-Wall", source, "-o", program, *("-I" + d for d in includes), "-L" + os.path.dirname(library), "-lmillrace",
+                        "-Wl,-rpath," + os.path.dirname(library)], check=True, timeout=300)
+        assert subprocess.run([program], cwd=tmp_path, timeout=100).returncode == 0
+
+
+@pytest.mark.parametrize("page", [pytest.param(p, id=os.path.relpath(p, ROOT)) for p in PAGES + READMES])
+def test_links_lead_somewhere(page):
+    for target in re.findall(r"\]\(([^)\s]+)\)", _text(page)):
+        if re.match(r"[a-z]+:", target):
+            continue
+        path, _, anchor = target.partition("#")
+        file = os.path.normpath(os.path.join(os.path.dirname(page), path)) if path else page
+        assert os.path.exists(file), "%s: %s" % (page, target)
+        if anchor:
+            headings = [re.sub(r"[^\w\- ]", "", h.lower()).strip().replace(" ", "-") for h in re.findall(r"^#+ (.*)$", _text(file), re.M)]
+            assert anchor in headings, "%s: %s" % (page, target)
+
+
+def test_commands_of_pages_exist(capsys):
+    used = {m for p in PAGES + READMES for b in re.findall(r"^```\n(.*?)^```$", _text(p), re.M | re.S) for m in re.findall(r"^millrace (\w+)", b, re.M)}
+    used |= {m for p in PAGES for m in re.findall(r"`millrace ([a-z]+)", _text(p))}
+    assert {"trace", "convert", "inspect", "doctor"} <= used
+    for command in sorted(used):
+        with pytest.raises(SystemExit) as end:
+            cli.main([command, "--help"])
+        assert end.value.code == 0 and "usage" in capsys.readouterr().out
+
+
+def test_every_setting_is_told():
+    source = "".join(_text(p) for folder in ("src", "python/millrace") for end in ("cc", "py") for p in glob.glob(os.path.join(ROOT, folder, "**", "*." + end), recursive=True)
+                     if not p.endswith(("_test.cc", "gen_ops.py")))
+    read = set(re.findall(r"(?:getenv|environ\.get|environ\[)\(?\"(MILLRACE_\w+)\"", source)) | set(re.findall(r"= \"(MILLRACE_[A-Z_]+)\"", source))
+    told = set(re.findall(r"`(MILLRACE_\w+)`", _text(os.path.join(DOCS, "running.md"))))
+    assert {"MILLRACE_NUM_THREADS", "MILLRACE_TRACE", "MILLRACE_SWITCHED_OFF_STAGES"} <= read
+    assert read - told == set() and read - set(doctor._SETTINGS) == set()
+    assert told - set(doctor._SETTINGS) == set()
+
+
+def test_the_site_has_every_page():
+    nav = set(re.findall(r": (\w+\.md)$", _text(os.path.join(ROOT, "mkdocs.yml")), re.M))
+    assert nav == {os.path.basename(p) for p in PAGES}
+    start = _text(os.path.join(DOCS, "index.md"))
+    assert all("(%s" % page in start for page in nav - {"index.md"})

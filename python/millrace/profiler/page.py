@@ -65,13 +65,15 @@ function load(i){
     lanes.push({y,group:device});y+=GROUP;
     const threads=[...new Set(here.filter(k=>runs[k][FREE]>=runs[k][END]).map(k=>runs[k][THREAD]))].sort((a,b)=>a-b);
     for(const t of threads){lanes.push({y,label:step.threads[t]||(t?"thread "+t:"no thread"),runs:here.filter(k=>runs[k][THREAD]===t&&runs[k][FREE]>=runs[k][END])});y+=LANE}
+    const helped=here.filter(k=>runs[k][HELPED]>=1000);
+    if(helped.length){lanes.push({y,label:"other threads help",runs:helped,pale:true,shadow:true});y+=LANE-6}
     const rows=[];
     for(const k of here.filter(k=>runs[k][FREE]<runs[k][END])){let row=rows.find(r=>r.end<=runs[k][START]);
       if(!row){if(rows.length<6){row={end:0,runs:[]};rows.push(row)}else row=rows.reduce((a,b)=>a.end<b.end?a:b)}
       row.runs.push(k);row.end=Math.max(row.end,runs[k][END])}
     rows.forEach((r,i)=>{lanes.push({y,label:i?"":"waits by itself",runs:r.runs,pale:true});y+=LANE-6});
   });
-  lanes.forEach(l=>{if(l.runs)l.runs.forEach(k=>runs[k].lane=l)});
+  lanes.forEach(l=>{if(l.runs&&!l.shadow)l.runs.forEach(k=>runs[k].lane=l)});
   height=y+8+MEMORY;view=[0,Math.max(step.length,1)];
   figures();tables();draw();detail();bars();
 }
@@ -84,7 +86,7 @@ function figures(){
 }
 function tables(){
   const L=step.length,N_=["","n"];
-  const head=[["op","op"],["runs","n"],["time","n"],["of the step","n"],["",""],["helpers","n"],["waited by itself","n"],["queued before","n"]];
+  const head=[["op","op"],["runs","n"],["time","n"],["of the step","n"],["",""],["helpers","n"],["off threads","n"],["queued","n"]];
   const row=o=>[opCell(o[0]),o[1],time(o[2]),percent(o[2],L),share(o[2],L),o[3]?time(o[3]):"",o[4]?time(o[4]):"",time(o[5])];
   $("ops").innerHTML=table(head,step.ops.map(row));
   const head2=[["node","name"],["op","op"],["time","n"],["of the step","n"],["made","n"]];
@@ -126,7 +128,7 @@ function draw(){
       if(wide<1){const at=Math.floor(x);if(at===edge&&fill===edgeColour&&!($("path").checked&&onPath.has(k)))continue;edge=at;edgeColour=fill}
       g.fillStyle=fill;g.fillRect(x,l.y,Math.max(wide,.8),high);
       if(wide>4){g.strokeStyle="rgba(31,35,40,.18)";g.lineWidth=1;g.strokeRect(x+.5,l.y+.5,wide-1,high-1)}
-      if($("path").checked&&onPath.has(k)){g.fillStyle="#c4302b";g.fillRect(x,l.y+high-2.5,Math.max(wide,1.2),2.5)}
+      if($("path").checked&&onPath.has(k)&&!l.shadow){g.fillStyle="#c4302b";g.fillRect(x,l.y+high-2.5,Math.max(wide,1.2),2.5)}
       if(wide>26){g.fillStyle="#1f2328";const text=N[r[OP]]+(wide>170?"  "+N[r[NAME]]:"");let s=text;if(g.measureText(s).width>wide-6){const fit=Math.floor((wide-6)/6.2);s=text.slice(0,fit)}g.fillText(s,Math.max(x,LEFT)+4,l.y+high/2-(l.pale?0:.5))}
     }
     g.restore();

@@ -77,6 +77,36 @@ def test_restore_waits_for_what_is_being_written(tmp_path):
         assert session.run(v).sum() == 300000
 
 
+def test_a_closed_session_leaves_whole_checkpoints(tmp_path):
+    v = tf.get_variable("v", [500000], initializer=tf.ones_initializer())
+    saver = tf.train.Saver(asynchronous=True)
+    with _begun() as session:
+        path = saver.save(session, str(tmp_path / "a"))
+    assert tf.train.latest_checkpoint(str(tmp_path)) == path and tf.train.load_variable(path, "v").sum() == 500000
+    os.mkdir(tmp_path / "b.index")
+    session = _begun()
+    saver.save(session, str(tmp_path / "b"))
+    with pytest.raises(tf.errors.OpError):
+        session.close()
+    with pytest.raises((RuntimeError, tf.errors.OpError)):
+        session.run(v)
+
+
+def test_hooks_save_in_the_background(tmp_path):
+    step = tf.train.get_or_create_global_step()
+    v = tf.get_variable("v", [100000], initializer=tf.zeros_initializer())
+    train = tf.group(v.assign_add(tf.ones([100000])), step.assign_add(1))
+    saver = tf.train.Saver(asynchronous=True, max_to_keep=None)
+    hook = tf.train.CheckpointSaverHook(str(tmp_path), save_steps=3, saver=saver)
+    with tf.train.MonitoredTrainingSession(hooks=[hook, tf.train.StopAtStepHook(last_step=10)]) as session:
+        while not session.should_stop():
+            session.run(train)
+    newest = tf.train.latest_checkpoint(str(tmp_path))
+    assert newest.endswith("-10")
+    for number in (1, 4, 7, 10):
+        assert (tf.train.load_variable(str(tmp_path / ("model.ckpt-%d" % number)), "v") == number).all()
+
+
 _PROGRAM = """
 import sys, millrace as tf
 v = [tf.get_variable("v%d" % i, [200, 50], initializer=tf.zeros_initializer()) for i in range(5)]

@@ -223,6 +223,7 @@ class BaseSession(_core.Session):
         self._dead_handles: List[str] = []  # of tensors that nobody can ask for any more
         self._partial: Dict[str, Any] = {}
         self._is_closed = False
+        self._writers: List[Any] = []  # of checkpoints, in the background: they run steps of this session
 
     def __repr__(self) -> str:
         state = ", closed" if self._is_closed else ""
@@ -344,9 +345,14 @@ class BaseSession(_core.Session):
         self._set_random_state(state)
 
     def close(self) -> None:
-        """Ends the session: steps that run are cancelled, later ones fail."""
+        """Ends the session: steps that run are cancelled, later ones fail. Checkpoints that are being written are whole then."""
         self._is_closed = True
-        self._close()
+        writers, self._writers = self._writers, []
+        try:
+            for writer in writers:
+                writer.wait()
+        finally:
+            self._close()
 
     def as_default(self) -> Any:
         """A context in which eval() and run() use this session."""

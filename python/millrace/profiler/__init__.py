@@ -14,7 +14,7 @@ import glob
 import json
 import os
 import threading
-from typing import Any, Container, Iterator, List, Optional, Sequence, Union
+from typing import Any, Container, Iterator, List, Optional, Sequence, Set, Union
 
 from millrace.framework import session as _sessions
 from millrace.profiler import report as _report
@@ -87,12 +87,17 @@ class Trace:
         """JSON for Perfetto and chrome://tracing."""
         from millrace.timeline import Timeline
         events: List[Any] = []
+        named: Set[Any] = set()
         for step, m in enumerate(self._metadata):
             made = json.loads(Timeline(m.step_stats).generate_chrome_trace_format(show_memory=True))["traceEvents"]
             for event in made:
                 if "id" in event:
                     event["id"] = "%d.%d" % (step, event["id"])
-            events += made if step == 0 else [e for e in made if e["ph"] != "M" or e not in events]
+            for event in made:
+                row = (event["name"], event["pid"], event.get("tid")) if event["ph"] == "M" else None
+                if row is None or row not in named:  # rows of the viewer are named once
+                    events.append(event)
+                    named.add(row)
         return json.dumps({"traceEvents": events}, separators=(",", ":"))
 
     def save(self, path: Union[str, "os.PathLike[str]"], title: str = "Steps of Millrace") -> None:

@@ -62,6 +62,8 @@ class BackgroundSaver:
             finally:
                 feeds.clear()
 
+        if self not in session._writers:
+            session._writers.append(self)
         self._thread = threading.Thread(target=write, name="checkpoint")  # no daemon: the process ends when it is whole
         self._thread.start()
 

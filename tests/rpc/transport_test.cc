@@ -381,7 +381,7 @@ TEST_P(Transport, HasThreadsOnlyWhileItIsUsed) {
   EXPECT_LE(after, 4) << "the process's pool and threads that it keeps for others; " << other.line();
 }
 
-INSTANTIATE_TEST_SUITE_P(All, Transport, testing::Values("grpc"), [](const auto& value) {
+INSTANTIATE_TEST_SUITE_P(All, Transport, testing::ValuesIn(kTransports), [](const auto& value) {
   return std::string(value.param);
 });
 

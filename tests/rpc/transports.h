@@ -2,22 +2,34 @@
 // The transports that the same tests run over.
 #pragma once
 
+#include <unistd.h>
+
+#include <atomic>
 #include <memory>
 #include <string>
 
+#include "cluster/shm/shm_transport.h"
 #include "cluster/transport_loader.h"
 
 namespace millrace {
 
+inline constexpr const char* kTransports[] = {
+#ifdef MR_TEST_GRPC  // from the build
+    "grpc",
+#endif
+    "shm"};
+
 inline StatusOr<std::unique_ptr<RpcTransport>> NewTransport(
     const std::string& name, Env& env, const RpcTransportOptions& options = {}) {
   if (name == "grpc") return NewGrpcTransport(env, options);
+  if (name == "shm") return NewShmTransport(env, options);
   return InvalidArgument("no transport '", name, "'");
 }
 
 // That a server of the transport can listen at.
 inline std::string FreeAddress(const std::string& name) {
-  static_cast<void>(name);
+  static std::atomic<int> last{0};
+  if (name == "shm") return absl::StrCat("unix:/tmp/millrace_test_", getpid(), "_", ++last, ".socket");
   return "127.0.0.1:0";
 }
 

@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+// One end of a connection: frames there and back, long payloads in shared memory, pings.
+#pragma once
+
+#include <deque>
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/strings/cord.h"
+#include "absl/synchronization/mutex.h"
+#include "absl/time/time.h"
+#include "base/status.h"
+#include "cluster/shm/frame.h"
+#include "cluster/shm/loop.h"
+#include "cluster/shm/segment_pool.h"
+
+namespace millrace::shm {
+
+struct Frame {
+  FrameType type = FrameType::kPing;
+  uint64_t id = 0;
+  int32_t code = 0;
+  absl::Duration timeout = absl::InfiniteDuration();
+  std::string method;
+  absl::Cord payload;
+};
+
+// Thread-safe.
+class Connection final : public Loop::Watcher, public std::enable_shared_from_this<Connection> {
+ public:
+  struct Pings {
+    absl::Duration interval, timeout;
+  };
+  // Both run on the loop's thread; `closed` once, after which nothing comes any more.
+  struct Users {
+    std::function<void(Frame)> received;
+    std::function<void(const Status&)> closed;
+  };
+  // `socket` is connected and does not block. The loop outlives the connection.
+  static StatusOr<std::shared_ptr<Connection>> Start(Loop& loop, Descriptor socket, const Pings& pings, Users users);
+
+  // Copies a long payload into shared memory. Frames arrive in their order. Unavailable when the connection is closed.
+  Status Send(const Frame& frame);
+  // From now on it sends nothing, and calls nobody but those who are running. `closed` is not called.
+  void Close();
+
+  void OnReady(uint32_t events) override;
+
+ private:
+  struct Packet {
+    std::string bytes;
+    std::shared_ptr<Segment> segment;  // whose descriptor goes with it; may be null
+  };
+  Connection(Loop& loop, Descriptor socket, const Pings& pings, Users users);
+  Status Place(const absl::Cord& payload, FrameHeader* header, std::string* behind, std::shared_ptr<Segment>* fresh);
+  Status Enqueue(Packet packet) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  bool TrySend(const Packet& packet, bool* would_block) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  void Flush();
+  bool ReceiveOne(Status* why);
+  Status Take(absl::string_view packet, Descriptor descriptor);
+  StatusOr<absl::Cord> Payload(const FrameHeader& header, absl::string_view rest, Descriptor descriptor);
+  void Break(const Status& why);
+  void Tick();
+  void Released(uint64_t segment);
+
+  Loop& loop_;
+  const Descriptor socket_;
+  const Pings pings_;
+  absl::Mutex mu_;
+  bool open_ ABSL_GUARDED_BY(mu_) = true;
+  Users users_ ABSL_GUARDED_BY(mu_);
+  Loop::Key key_ ABSL_GUARDED_BY(mu_) = 0;
+  Loop::Timer timer_ ABSL_GUARDED_BY(mu_) = {};
+  std::deque<Packet> waiting_ ABSL_GUARDED_BY(mu_);  // until the socket takes them
+  SegmentPool pool_ ABSL_GUARDED_BY(mu_);
+  int64_t heard_ ABSL_GUARDED_BY(mu_);
+  // The loop's thread alone.
+  std::map<uint64_t, std::shared_ptr<Segment>> mapped_;
+  std::string buffer_ = std::string(kMaxFrame, '\0');
+};
+
+}  // namespace millrace::shm

@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+// Memory that two processes see. It has no name: it is gone when the last of them lets go, however that happens.
+#pragma once
+
+#include <sys/types.h>
+
+#include <cstdint>
+#include <memory>
+
+#include "absl/strings/cord.h"
+#include "absl/strings/string_view.h"
+#include "base/status.h"
+#include "cluster/shm/descriptor.h"
+
+namespace millrace::shm {
+
+class Segment {
+ public:
+  // To be written. All of it is there (or ResourceExhausted), and nobody can make it shorter, sealed as it is.
+  static StatusOr<std::unique_ptr<Segment>> Create(size_t capacity);
+  // Of another process, to be read. InvalidArgument unless it has `capacity` bytes and keeps them.
+  static StatusOr<std::unique_ptr<Segment>> Map(Descriptor memory, size_t capacity);
+  ~Segment();
+  Segment(const Segment&) = delete;
+  Segment& operator=(const Segment&) = delete;
+
+  void Write(const absl::Cord& bytes);  // at its start
+  absl::string_view bytes() const { return {data_, capacity_}; }
+  size_t capacity() const { return capacity_; }
+  int descriptor() const { return memory_.get(); }
+
+ private:
+  Segment(Descriptor memory, char* data, size_t capacity)
+      : memory_(std::move(memory)), data_(data), capacity_(capacity) {}
+
+  Descriptor memory_;  // of one that is written
+  char* const data_;
+  const size_t capacity_;
+};
+
+}  // namespace millrace::shm

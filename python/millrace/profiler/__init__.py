@@ -16,12 +16,15 @@ import os
 import threading
 from typing import Any, Container, Iterator, List, Optional, Sequence, Set, Union
 
+from millrace.framework import not_provided as _not_provided
 from millrace.framework import session as _sessions
 from millrace.profiler import report as _report
 from millrace.profiler.steps import Held, Idle, OfOp, Run, Step, by
 from millrace.protos import definitions
 
 __all__ = ["Held", "Idle", "OfOp", "Run", "Step", "Trace", "by", "record"]
+
+__getattr__ = _not_provided.getter("profiler")
 
 
 class Trace:

@@ -548,6 +548,57 @@ TEST_F(WorkersTest, ARestartIsNoticedByWhateverMeetsIt) {
   EXPECT_TRUE(absl::IsFailedPrecondition(no_value)) << no_value;
 }
 
+// It is no message, but ends with its session on the worker like one: what waits for the end of steps waits for it.
+TEST_F(WorkersTest, AStepThatRunsInlineIsStoppedAndAwaited) {
+  Output limit, sum;
+  Build([&](const GraphBuilder& b) {
+    limit = b.Op("Placeholder", {}, {{"dtype", DType::kFloat}});
+    const auto below = [&](const GraphBuilder& in, const std::vector<Output>& v) -> StatusOr<std::vector<Output>> {
+      return std::vector<Output>{in.Op("Less", {v[0], limit})};
+    };
+    const auto body = [](const GraphBuilder& in, const std::vector<Output>& v) -> StatusOr<std::vector<Output>> {
+      return std::vector<Output>{in.Mul(v[0], in.Scalar(1.0f))};
+    };
+    StatusOr<std::vector<Output>> out = WhileLoop(b, std::vector<Output>{b.Scalar(0.0f)}, below, body);
+    ASSERT_TRUE(out.ok()) << out.status();
+    sum = (*out)[0];
+  });
+  std::vector<std::unique_ptr<Device>> devices;
+  devices.push_back(
+      NewCpuDevice({.job = "localhost", .replica = 0, .task = 0, .type = "CPU", .id = 0}, 1, ProcessThreadPool()));
+  const auto worker = std::make_unique<Worker>(std::move(devices), &System::Default().kernels(), nullptr, 1);
+  const KernelRegistry& kernels = System::Default().kernels();
+  CoordinatorOptions options;
+  options.passes.has_kernel = [&kernels](const Node& n, const std::string& type) {
+    return n.op() && (kernels.Has(*n.op(), n.attrs(), type) || n.op_name() == "_Arg" || n.op_name() == "_Retval");
+  };
+  Coordinator master(graph_, {worker.get()}, 5, options);
+  const std::vector<Output> feeds = {limit}, fetches = {sum};
+  std::vector<Tensor> out;
+  const std::vector<Tensor> none = {Tensor::Scalar(0.0f)}, endless = {Tensor::Scalar(1.0f)};
+  ASSERT_TRUE(master.Run({}, feeds, none, fetches, {}, &out).ok());
+  Status s;
+  std::atomic<bool> is_over{false};
+  std::thread runner([&] {
+    std::vector<Tensor> never;
+    s = master.Run({}, feeds, endless, fetches, {}, &never);
+    is_over = true;
+  });
+  std::this_thread::sleep_for(std::chrono::milliseconds(30));
+  EXPECT_FALSE(is_over);
+  absl::Notification is_reset;
+  worker->Reset({}, {}, [&](const StatusOr<ResetResponse>& r) {
+    EXPECT_TRUE(r.ok());
+    is_reset.Notify();
+  });
+  is_reset.WaitForNotification();
+  runner.join();
+  EXPECT_TRUE(absl::IsCancelled(s)) << s;
+  EXPECT_NE(s.message().find("were reset"), absl::string_view::npos) << s;
+  const Status refused = master.Run({}, feeds, none, fetches, {}, &out);
+  EXPECT_TRUE(absl::IsCancelled(refused)) << refused;
+}
+
 TEST_F(WorkersTest, WhatIsAskedOfAStepThatIsOverIsRefused) {
   ASSERT_TRUE(coordinator_->Connect().ok());
   CreateWorkerSessionResponse here;

@@ -30,6 +30,7 @@
 #include <deque>
 #include <exception>
 #include <mutex>
+#include <stdexcept>
 #include <system_error>
 #include <thread>
 #include <utility>
@@ -363,7 +364,11 @@ int ThreadPool::parallelism() const { return impl_->parallelism; }
 
 void ThreadPool::Schedule(absl::AnyInvocable<void() &&> fn) {
   if (!impl_->has_threads) return impl_->env.Schedule(std::move(fn));
-  if (impl_->workers.empty()) return std::move(fn)();
+  if (impl_->workers.empty()) {  // there was no memory for any; never here, where the caller may hold locks
+    const Status s = impl_->env.StartThread(std::move(fn));
+    if (!s.ok()) throw std::runtime_error(std::string(s.message()));
+    return;
+  }
   {
     const std::lock_guard<std::mutex> lock(impl_->mu);
     impl_->queue.push_back(std::move(fn));

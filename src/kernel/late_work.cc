@@ -47,6 +47,11 @@ void LateWork::End(const Status& s) {
   for (auto& done : over) std::move(done)(failure);
 }
 
+void LateWork::Reserve(size_t calls) {
+  absl::MutexLock lock(&mu_);
+  over_.reserve(calls);
+}
+
 void LateWork::WhenOver(absl::AnyInvocable<void(Status) &&> done) {
   Status failure;
   {

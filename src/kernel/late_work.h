@@ -25,6 +25,8 @@ class LateWork : public Resource {
   void Begin();
   // Once for each Begin. `s` names the node.
   void End(const Status& s);
+  // That many calls of WhenOver will not throw.
+  void Reserve(size_t calls);
   // `done` runs, with the first failure, as soon as nothing is under way; perhaps before the call returns.
   void WhenOver(absl::AnyInvocable<void(Status) &&> done);
 

@@ -55,7 +55,7 @@ class PlanWidth {
   bool is_busy_ ABSL_GUARDED_BY(mu_) = false;  // a run is being measured or timed: one at a time
   int measured_ ABSL_GUARDED_BY(mu_) = 0;
   bool in_trial_ ABSL_GUARDED_BY(mu_) = false;
-  std::vector<double> wall_ ABSL_GUARDED_BY(mu_), work_ ABSL_GUARDED_BY(mu_);  // by node of the graph, smoothed
+  std::vector<double> wall_ ABSL_GUARDED_BY(mu_), work_ ABSL_GUARDED_BY(mu_);  // by node of the graph: the least yet
   std::shared_ptr<const Plan> wide_ ABSL_GUARDED_BY(mu_);
   std::vector<int64_t> in_order_nanos_ ABSL_GUARDED_BY(mu_), wide_nanos_ ABSL_GUARDED_BY(mu_);  // of the trial
 };

@@ -308,8 +308,9 @@ Status Coordinator::RunStep(const StepOptions& options, absl::Span<const Output>
   }
   if (!compiled->simple || options_.deterministic) return RunJointly(*compiled, step, options, feed_values, outputs);
   Status s = compiled->parts[0].inline_partition->Run(step.context, options.inter_op_threads, feed_values, outputs);
+  if (s.ok()) return s;
   const Status stopped = step.joint.stopped();
-  return s.ok() || stopped.ok() ? s : CausedBy(stopped, s);
+  return stopped.ok() ? s : CausedBy(stopped, s);
 }
 
 Status CheckFeed(const Output& o, const Tensor& value) {

@@ -4,8 +4,8 @@
 //
 // Thread-safe; steps may run concurrently. The full run signature is the key of the cache. On a hit a step costs one
 // message per worker that takes part, or none if it is a single partition on a worker of this process. A worker that
-// says that it does not know the session (it was restarted) gets it anew before the next step that is compiled: the
-// step that met it fails with Aborted, since the state of that worker is gone.
+// says that it does not know the session (it was restarted) gets it anew before the next call that needs it, and all is
+// compiled again: the call that met it fails with Aborted, since the state of that worker is gone.
 //
 // Compilation is in coordinator_compile.cc, partial runs are in coordinator_partial.cc.
 #pragma once
@@ -54,7 +54,7 @@ class Coordinator {
   // has the same. The first worker's first device is the client's own.
   Coordinator(RefPtr<SharedGraph> graph, std::vector<WorkerInterface*> workers, uint64_t session,
               CoordinatorOptions options);
-  // Closes it. Every message of it has been answered then, but for those that end the session on the workers.
+  // Closes it. Steps have ended then; answers that nobody waits for may come later, to what they own.
   ~Coordinator();
 
   // Makes the session known to all workers that do not know it. Steps do that too.

@@ -11,14 +11,14 @@ namespace millrace {
 class Coordinator::AsyncRun final : public CallInFlight {
  public:
   AsyncRun(Coordinator& coordinator, const StepOptions& options, RunSignature signature,
-           std::vector<Tensor> feed_values, Reply<std::vector<Tensor>> done)
+           std::vector<Tensor> feed_values)
       : coordinator_(coordinator),
         options_(options),
         signature_(std::move(signature)),
-        feed_values_(std::move(feed_values)),
-        done_(std::move(done)) {}
+        feed_values_(std::move(feed_values)) {}
 
-  static void Start(const std::shared_ptr<AsyncRun>& run) {
+  static void Start(const std::shared_ptr<AsyncRun>& run, Reply<std::vector<Tensor>> done) {
+    run->done_ = std::move(done);
     const Status s = WithoutExceptions([&] { return run->Check(); });
     s.ok() ? FindPlan(run) : run->Finish(s);
   }
@@ -160,11 +160,10 @@ void Coordinator::RunAsync(const StepOptions& options, RunSignature signature, s
                            Reply<std::vector<Tensor>> done) {
   std::shared_ptr<AsyncRun> run;
   const Status s = WithoutExceptions([&] {
-    run = std::make_shared<AsyncRun>(
-        *this, options, std::move(signature), std::move(feed_values), std::exchange(done, nullptr));
+    run = std::make_shared<AsyncRun>(*this, options, std::move(signature), std::move(feed_values));
     return absl::OkStatus();
   });
-  s.ok() ? AsyncRun::Start(run) : std::move(done)(s);
+  s.ok() ? AsyncRun::Start(run, std::move(done)) : std::move(done)(s);
 }
 
 }  // namespace millrace

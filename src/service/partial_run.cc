@@ -56,7 +56,7 @@ bool PartialStep::WaitFor(absl::Duration patience) const {
 }
 
 PartialStep::~PartialStep() {
-  step_.Stop(Cancelled("the partial run was released"));
+  step_.Stop(WithoutExceptions([] { return Cancelled("the partial run was released"); }));
   WaitFor(absl::InfiniteDuration());
   WithoutExceptions([&] {
     step_.CleanUp(master_.end());

@@ -32,9 +32,9 @@ void CallGate::Close() {
     absl::MutexLock lock(&mu_);
     closed_ = true;
   }
-  session_.Stop(Cancelled("the session was closed"));
+  session_.Stop(WithoutExceptions([] { return Cancelled("the session was closed"); }));
   absl::MutexLock lock(&mu_);
-  mu_.Await(absl::Condition(+[](int* running) { return *running == 0; }, &running_));
+  env_.Await(mu_, absl::Condition(+[](int* running) { return *running == 0; }, &running_));
 }
 
 namespace {

@@ -5,6 +5,7 @@
 #include <memory>
 
 #include "absl/synchronization/mutex.h"
+#include "base/env.h"
 #include "graph/graph.h"
 #include "kernel/kernel_registry.h"
 #include "kernel/step_function.h"
@@ -16,6 +17,7 @@ namespace millrace {
 // threads call functions, may outlive its session. Thread-safe.
 class CallGate {
  public:
+  explicit CallGate(Env& env) : env_(env) {}
   // False when it is closed. Who has entered must leave.
   bool Enter();
   void Leave();
@@ -24,6 +26,7 @@ class CallGate {
   StopNode& session() { return session_; }
 
  private:
+  Env& env_;
   StopNode session_;
   absl::Mutex mu_;
   bool closed_ ABSL_GUARDED_BY(mu_) = false;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "service/step_table.h"
 
+#include <iterator>
 #include <utility>
 
 namespace millrace {
@@ -26,6 +27,11 @@ StatusOr<StepTable::StepPtr> StepTable::Begin(int64_t step, absl::FunctionRef<St
   return found;
 }
 
+void StepTable::BeginInline() {
+  absl::MutexLock lock(&mu_);
+  ++running_;
+}
+
 StepTable::Callbacks StepTable::End(int64_t step, bool is_over) {
   StepPtr ended;  // freed outside of the lock
   Callbacks idle;
@@ -38,29 +44,23 @@ StepTable::Callbacks StepTable::End(int64_t step, bool is_over) {
   return idle;
 }
 
-std::vector<StepTable::StepPtr> StepTable::Drop(StepHorizon horizon) {
-  std::vector<StepPtr> over;
+StepTable::Steps StepTable::Drop(StepHorizon horizon) {
+  Steps over;
   absl::MutexLock lock(&mu_);
   if (!horizon_.IsOlderThan(horizon)) return over;
   horizon_ = std::move(horizon);
   for (auto at = open_.begin(); at != open_.end() && at->first < horizon_.next;) {
-    if (!horizon_.IsOver(at->first)) {
-      ++at;
-      continue;
-    }
-    over.push_back(std::move(at->second));
-    at = open_.erase(at);
+    const auto next = std::next(at);
+    if (horizon_.IsOver(at->first)) over.insert(open_.extract(at));
+    at = next;
   }
   return over;
 }
 
-std::vector<StepTable::StepPtr> StepTable::Close(const Status& why) {
-  std::vector<StepPtr> open;
+StepTable::Steps StepTable::Close(const Status& why) {
   absl::MutexLock lock(&mu_);
   if (closed_.ok()) closed_ = why;
-  for (auto& [id, step] : open_) open.push_back(std::move(step));
-  open_.clear();
-  return open;
+  return std::exchange(open_, {});
 }
 
 Status StepTable::closed() const {
@@ -68,15 +68,12 @@ Status StepTable::closed() const {
   return closed_;
 }
 
-void StepTable::WhenIdle(absl::AnyInvocable<void() &&> callback) {
-  {
-    absl::MutexLock lock(&mu_);
-    if (running_ > 0) {
-      when_idle_.push_back(std::move(callback));
-      return;
-    }
-  }
-  std::move(callback)();
+StepTable::Callbacks StepTable::WhenIdle(absl::AnyInvocable<void() &&> callback) {
+  Callbacks idle;
+  absl::MutexLock lock(&mu_);
+  when_idle_.push_back(std::move(callback));
+  if (running_ == 0) idle.swap(when_idle_);
+  return idle;
 }
 
 size_t StepTable::size() const {

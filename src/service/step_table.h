@@ -26,16 +26,19 @@ class StepTable {
   StatusOr<StepPtr> FindOrMake(int64_t step, absl::FunctionRef<StepPtr()> make);
   // The same for who will run it: it counts as running until End.
   StatusOr<StepPtr> Begin(int64_t step, absl::FunctionRef<StepPtr()> make);
+  // A step that is in no table runs too, until End.
+  void BeginInline();
   // It has run here. `is_over`: everywhere. Returns what waited for the last one to end, to be called by who holds
   // nothing of the session any more.
   [[nodiscard]] Callbacks End(int64_t step, bool is_over);
+  using Steps = std::map<int64_t, StepPtr>;
   // Forgets what is over. Returns it, to be aborted and freed where no lock is held.
-  [[nodiscard]] std::vector<StepPtr> Drop(StepHorizon horizon);
+  [[nodiscard]] Steps Drop(StepHorizon horizon);
   // Refuses all that comes later. Returns what is open, to be aborted. The first call counts.
-  [[nodiscard]] std::vector<StepPtr> Close(const Status& why);
+  [[nodiscard]] Steps Close(const Status& why);
   Status closed() const;
-  // `callback` is called when nothing runs: by who ends the last one, or now.
-  void WhenIdle(absl::AnyInvocable<void() &&> callback);
+  // `callback` is called when nothing runs: by who ends the last one. What is idle now is returned, as End does.
+  [[nodiscard]] Callbacks WhenIdle(absl::AnyInvocable<void() &&> callback);
   size_t size() const;
 
  private:
@@ -43,7 +46,7 @@ class StepTable {
 
   mutable absl::Mutex mu_;
   Status closed_ ABSL_GUARDED_BY(mu_);
-  std::map<int64_t, StepPtr> open_ ABSL_GUARDED_BY(mu_);
+  Steps open_ ABSL_GUARDED_BY(mu_);
   StepHorizon horizon_ ABSL_GUARDED_BY(mu_);
   int64_t running_ ABSL_GUARDED_BY(mu_) = 0;
   Callbacks when_idle_ ABSL_GUARDED_BY(mu_);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "service/worker.h"
 
-#include <atomic>
+#include <utility>
 
 #include "absl/strings/str_format.h"
 #include "base/exceptions.h"
@@ -15,6 +15,18 @@ template <typename Response, typename Work>
 void Answer(Reply<Response> reply, Work work) {
   StatusOr<Response> response = WithoutExceptions([&]() -> StatusOr<Response> { return work(); });
   std::move(reply)(std::move(response));
+}
+
+// For who answers later, in a callback that may not come to be for want of memory: then the first who answers does.
+template <typename Response>
+std::shared_ptr<Reply<Response>> Share(Reply<Response>& reply) {
+  auto held = std::make_shared<Reply<Response>>();
+  *held = std::move(reply);
+  return held;
+}
+template <typename Response>
+void AnswerOnce(Reply<Response>& reply, StatusOr<Response> response) {
+  if (Reply<Response> once = std::exchange(reply, nullptr)) std::move(once)(std::move(response));
 }
 
 std::string Hex(uint64_t n) { return absl::StrFormat("%016x", n); }
@@ -31,7 +43,8 @@ Worker::~Worker() {
     absl::MutexLock lock(&mu_);
     sessions.swap(sessions_);
   }
-  for (const auto& [id, session] : sessions) session->Close(Cancelled("worker ", task(), " ends"));
+  const Status why = WithoutExceptions([&] { return Cancelled("worker ", task(), " ends"); });
+  for (const auto& [id, session] : sessions) session->Close(why);
   sessions.clear();
 }
 
@@ -76,18 +89,31 @@ void Worker::CreateSession(const CallOptions&, CreateWorkerSessionRequest reques
 
 void Worker::DeleteSession(const CallOptions&, DeleteWorkerSessionRequest request,
                            Reply<DeleteWorkerSessionResponse> reply) {
-  SessionPtr session;
-  if (request.session.incarnation == incarnation_) {
-    absl::MutexLock lock(&mu_);
-    const auto at = sessions_.find(request.session.session);
-    if (at != sessions_.end()) {
-      session = std::move(at->second);
-      sessions_.erase(at);
+  std::shared_ptr<Reply<DeleteWorkerSessionResponse>> held;
+  StepTable::Callbacks idle;
+  const Status s = WithoutExceptions([&] {
+    held = Share(reply);
+    const auto answer = [held] {
+      AnswerOnce(*held, StatusOr<DeleteWorkerSessionResponse>(DeleteWorkerSessionResponse{}));
+    };
+    SessionPtr session;
+    if (request.session.incarnation == incarnation_) {
+      absl::MutexLock lock(&mu_);
+      const auto at = sessions_.find(request.session.session);
+      if (at != sessions_.end()) session = at->second;
     }
-  }
-  if (!session) return std::move(reply)(DeleteWorkerSessionResponse{});  // it is gone, which is what was asked for
-  session->Close(Cancelled("the session was deleted on worker ", task()));
-  session->steps().WhenIdle([reply = std::move(reply)]() mutable { std::move(reply)(DeleteWorkerSessionResponse{}); });
+    if (!session) {  // it is gone, which is what was asked for
+      idle.emplace_back(answer);
+      return absl::OkStatus();
+    }
+    session->Close(Cancelled("the session was deleted on worker ", task()));
+    idle = session->steps().WhenIdle(answer);
+    absl::MutexLock lock(&mu_);
+    sessions_.erase(request.session.session);
+    return absl::OkStatus();
+  });
+  if (!s.ok()) return AnswerOnce(held ? *held : reply, StatusOr<DeleteWorkerSessionResponse>(s));
+  for (auto& callback : idle) std::move(callback)();
 }
 
 void Worker::RegisterPartitions(const CallOptions& call, RegisterPartitionsRequest request,
@@ -126,21 +152,25 @@ void Worker::AbortStep(const CallOptions&, AbortStepRequest request, Reply<Abort
 void Worker::CleanUpSteps(const CallOptions&, CleanUpStepsRequest request, Reply<CleanUpStepsResponse> reply) {
   Answer(std::move(reply), [&]() -> StatusOr<CleanUpStepsResponse> {
     MR_ASSIGN_OR_RETURN(const SessionPtr session, Find(request.session));
-    for (const auto& step : session->steps().Drop(std::move(request.horizon))) step->Abort(Aborted("the step is over"));
+    const Status over = Aborted("the step is over");
+    for (const auto& [id, step] : session->steps().Drop(std::move(request.horizon))) step->Abort(over);
     return CleanUpStepsResponse{};
   });
 }
 
 void Worker::RecvTensor(const CallOptions&, RecvTensorRequest request, Reply<RecvTensorResponse> reply) {
-  const StatusOr<std::shared_ptr<WorkerStep>> step = FindStep(request.step, /*runs=*/false);
-  if (!step.ok()) {
-    return std::move(reply)(Annotate(step.status(), absl::StrCat("edge ", request.key.edge, " is not sent: ")));
-  }
-  (*step)->sent_here().RecvAsync(
-      request.key.ToString(), [reply = std::move(reply)](const Status& s, Tensor value, bool is_dead) mutable {
-        if (!s.ok()) return std::move(reply)(s);
-        std::move(reply)(RecvTensorResponse{{std::move(value), is_dead}});
-      });
+  std::shared_ptr<Reply<RecvTensorResponse>> held;
+  const Status s = WithoutExceptions([&]() -> Status {
+    const StatusOr<std::shared_ptr<WorkerStep>> step = FindStep(request.step, /*runs=*/false);
+    if (!step.ok()) return Annotate(step.status(), absl::StrCat("edge ", request.key.edge, " is not sent: "));
+    held = Share(reply);
+    (*step)->sent_here().RecvAsync(request.key.ToString(), [held](const Status& received, Tensor value, bool is_dead) {
+      AnswerOnce(*held, received.ok() ? RecvTensorResponse{{std::move(value), is_dead}}
+                                      : StatusOr<RecvTensorResponse>(received));
+    });
+    return absl::OkStatus();
+  });
+  if (!s.ok()) AnswerOnce(held ? *held : reply, StatusOr<RecvTensorResponse>(s));
 }
 
 namespace {
@@ -178,13 +208,14 @@ void Worker::ExchangeTensors(const CallOptions&, ExchangeTensorsRequest request,
     for (ExchangeTensorsRequest::Feed& feed : request.feeds) {
       MR_RETURN_IF_ERROR(step->sent_here().Send(EdgeKey{feed.edge}.ToString(), std::move(feed.value), false));
     }
-    exchange = std::make_shared<Exchange>();
+    const auto made = std::make_shared<Exchange>();
     {
-      absl::MutexLock lock(&exchange->mu);
-      exchange->left = request.fetches.size() + 1;  // this function too
-      exchange->response.fetches.resize(request.fetches.size());
-      exchange->reply = std::move(reply);
+      absl::MutexLock lock(&made->mu);
+      made->response.fetches.resize(request.fetches.size());
+      made->left = request.fetches.size() + 1;  // this function too
+      made->reply = std::move(reply);
     }
+    exchange = made;
     for (; asked < request.fetches.size(); ++asked) {
       const std::string key = EdgeKey{request.fetches[asked]}.ToString();
       step->sent_here().RecvAsync(key, [exchange, i = asked](const Status& got, Tensor value, bool is_dead) {
@@ -215,32 +246,57 @@ void Worker::ClearContainers(const std::vector<std::string>& containers) {
 void Worker::Reset(const CallOptions&, ResetRequest request, Reply<ResetResponse> reply) {
   // Answered by the last session whose steps have ended.
   struct Resetting {
-    std::atomic<size_t> left{1};  // this function
-    Worker* worker;
+    Worker* worker = nullptr;
     ResetRequest request;
     Reply<ResetResponse> reply;
-    void Next() {
-      if (left.fetch_sub(1) > 1) return;
-      worker->ClearContainers(request.containers);
-      std::move(reply)(ResetResponse{});
+    absl::Mutex mu;
+    size_t left ABSL_GUARDED_BY(mu) = 1;  // this function
+    Status failure ABSL_GUARDED_BY(mu);
+    void Begin() {
+      absl::MutexLock lock(&mu);
+      ++left;
+    }
+    void End(Status s) {
+      {
+        absl::MutexLock lock(&mu);
+        if (failure.ok()) failure = std::move(s);
+        if (--left > 0) return;
+        s = failure;
+      }
+      millrace::Answer(std::move(reply), [&]() -> StatusOr<ResetResponse> {
+        MR_RETURN_IF_ERROR(s);
+        worker->ClearContainers(request.containers);
+        return ResetResponse{};
+      });
     }
   };
   std::vector<SessionPtr> sessions;
-  {
+  std::shared_ptr<Resetting> resetting;
+  Status why;
+  const Status s = WithoutExceptions([&] {
+    resetting = std::make_shared<Resetting>();
+    why = Cancelled("the session was closed: the containers of worker ", task(), " were reset");
     absl::MutexLock lock(&mu_);
     for (const auto& [id, session] : sessions_) sessions.push_back(session);
-  }
-  auto resetting = std::make_shared<Resetting>();
+    return absl::OkStatus();
+  });
+  if (!s.ok()) return std::move(reply)(s);
   resetting->worker = this;
   resetting->request = std::move(request);
   resetting->reply = std::move(reply);
-  for (const SessionPtr& session : sessions) {
-    session->Close(Cancelled("the session was closed: the containers of worker ", task(), " were reset"));
-    resetting->left.fetch_add(1);
-    session->steps().WhenIdle([resetting] { resetting->Next(); });
+  for (SessionPtr& session : sessions) {
+    resetting->Begin();
+    StepTable::Callbacks idle;
+    Status closed = WithoutExceptions([&] {
+      session->Close(why);
+      idle = session->steps().WhenIdle([resetting] { resetting->End(absl::OkStatus()); });
+      return absl::OkStatus();
+    });
+    session = nullptr;
+    if (!closed.ok()) resetting->End(std::move(closed));
+    for (auto& callback : idle) std::move(callback)();
   }
-  sessions.clear();
-  resetting->Next();
+  resetting->End(absl::OkStatus());
 }
 
 void Worker::GetRandomPositions(const CallOptions&, GetRandomPositionsRequest request,
@@ -267,7 +323,7 @@ std::shared_ptr<InlinePartition> Worker::FindInline(const SessionRef& ref, int64
   if (!session.ok()) return nullptr;
   StatusOr<RegisteredPartition> found = (*session)->Find(handle);
   if (!found.ok() || found->space != nullptr || !found->plan->is_one_line()) return nullptr;
-  return NewInlinePlan(std::move(found->plan), (*session)->is_closed());
+  return NewInlinePlan(std::move(found->plan), (*session)->inline_steps());
 }
 
 }  // namespace millrace

@@ -37,9 +37,10 @@ class InlinePartition {
                      std::vector<Tensor>* retvals) = 0;
 };
 
-// May be called concurrently. No call waits for its answer, none throws. An error of the call says that the message was
-// not obeyed: Aborted when session or incarnation are not those of the worker, Cancelled when the session was closed or
-// the call given up, Unavailable. What is said in worker_messages.h is not repeated here.
+// May be called concurrently. No call waits for its answer, none throws; a worker of this process may do its work,
+// which takes long when it registers partitions, before the call returns. An error of the call says that the message
+// was not obeyed: Aborted when session or incarnation are not those of the worker, Cancelled when the session was
+// closed or the call given up, Unavailable. What is said in worker_messages.h is not repeated here.
 class WorkerInterface {
  public:
   virtual ~WorkerInterface() = default;

@@ -39,7 +39,7 @@ struct CreateWorkerSessionResponse {
   uint64_t incarnation = 0;
   std::vector<DeviceInfo> devices;
 };
-// Stops its steps; answered when they have ended. The state in containers stays.
+// Stops its steps, those that run inline too; answered when they have ended. The state in containers stays.
 struct DeleteWorkerSessionRequest {
   SessionRef session;
 };
@@ -138,7 +138,7 @@ struct GetStatusResponse {
   std::vector<DeviceInfo> devices;
   int64_t num_sessions = 0;
 };
-// Closes all sessions of the worker, then drops what is in these containers (all when empty).
+// Closes all sessions of the worker; once their steps have ended it drops what is in these containers (all when empty).
 struct ResetRequest {
   std::vector<std::string> containers;
 };

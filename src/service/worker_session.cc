@@ -1,19 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "service/worker_session.h"
 
+#include "base/pool_env.h"
 #include "service/ask_kernels.h"
 #include "service/device_kernel.h"
 
 namespace millrace {
 
 WorkerSession::WorkerSession(WorkerEnv& env, uint64_t id, bool node_by_node)
-    : hold_(env), env_(env), id_(id), node_by_node_(node_by_node) {}
+    : hold_(env),
+      env_(env),
+      id_(id),
+      node_by_node_(node_by_node),
+      call_gate_(std::make_shared<CallGate>(EnvOf(env.pool()))),
+      inline_steps_(std::make_shared<InlineSteps>(EnvOf(env.pool()))) {}
 
 WorkerSession::~WorkerSession() { call_gate_->Close(); }
 
 void WorkerSession::Close(const Status& why) {
-  is_closed_->store(true);
-  for (const auto& step : steps_.Close(why)) step->Abort(why);
+  for (const auto& [id, step] : steps_.Close(why)) step->Abort(why);
+  inline_steps_->Close(why, steps_, shared_from_this());
   call_gate_->session().Stop(why);
   std::map<int64_t, RegisteredPartition> doomed;  // freed outside of the lock
   absl::MutexLock lock(&mu_);
@@ -29,20 +35,24 @@ StatusOr<std::shared_ptr<Kernel>> WorkerSession::MakeKernel(
     MR_RETURN_IF_ERROR(prepare(*kernel));
     return std::shared_ptr<Kernel>(std::move(kernel));
   }
-  absl::MutexLock lock(&mu_);
-  std::shared_ptr<Kernel>& kernel = stateful_[{device.name(), node.name()}];
-  if (!kernel) {
-    MR_ASSIGN_OR_RETURN(std::unique_ptr<Kernel> made, env_.kernels->Create(init));
-    MR_RETURN_IF_ERROR(prepare(*made));
-    kernel = std::move(made);
-    const auto waiting = waiting_positions_.find(node.name());
-    auto* stream = dynamic_cast<RandomStream*>(kernel.get());
-    if (stream != nullptr && waiting != waiting_positions_.end()) {
-      stream->set_position(waiting->second);
-      waiting_positions_.erase(waiting);
-    }
+  const std::pair<std::string, std::string> key(device.name(), node.name());
+  {
+    absl::MutexLock lock(&mu_);
+    const auto at = stateful_.find(key);
+    if (at != stateful_.end()) return at->second;
   }
-  return kernel;
+  // Made outside of the lock, perhaps by several at once: the first that is kept is everybody's.
+  MR_ASSIGN_OR_RETURN(std::shared_ptr<Kernel> made, env_.kernels->Create(init));
+  MR_RETURN_IF_ERROR(prepare(*made));
+  absl::MutexLock lock(&mu_);
+  const auto [at, is_new] = stateful_.emplace(key, made);
+  auto* stream = dynamic_cast<RandomStream*>(made.get());
+  if (const auto waiting = waiting_positions_.find(node.name());
+      is_new && stream != nullptr && waiting != waiting_positions_.end()) {
+    stream->set_position(waiting->second);
+    waiting_positions_.erase(waiting);
+  }
+  return at->second;
 }
 
 StatusOr<RegisteredPartition> WorkerSession::Compile(const PartitionToRegister& wanted,

@@ -4,12 +4,12 @@
 // devices, which all sessions share. Thread-safe.
 #pragma once
 
-#include <atomic>
 #include <map>
 #include <memory>
 
 #include "absl/functional/function_ref.h"
 #include "kernel/random_stream.h"
+#include "service/inline_steps.h"
 #include "service/step_functions.h"
 #include "service/step_table.h"
 #include "service/worker_env.h"
@@ -17,7 +17,7 @@
 
 namespace millrace {
 
-class WorkerSession {
+class WorkerSession : public std::enable_shared_from_this<WorkerSession> {
  public:
   // `env` outlives it. `node_by_node`: every node runs by readiness.
   WorkerSession(WorkerEnv& env, uint64_t id, bool node_by_node);
@@ -33,8 +33,7 @@ class WorkerSession {
   void Deregister(absl::Span<const int64_t> handles);
   StatusOr<RegisteredPartition> Find(int64_t handle) const;
 
-  // Set by Close.
-  std::shared_ptr<const std::atomic<bool>> is_closed() const { return is_closed_; }
+  const std::shared_ptr<InlineSteps>& inline_steps() const { return inline_steps_; }
 
   // Stops steps and calls of functions, and refuses later ones with `why`. Steps may still be ending when it returns
   // (see StepTable::WhenIdle).
@@ -55,8 +54,8 @@ class WorkerSession {
   WorkerEnv& env_;
   const uint64_t id_;
   const bool node_by_node_;
-  const std::shared_ptr<CallGate> call_gate_ = std::make_shared<CallGate>();
-  const std::shared_ptr<std::atomic<bool>> is_closed_ = std::make_shared<std::atomic<bool>>(false);
+  const std::shared_ptr<CallGate> call_gate_;
+  const std::shared_ptr<InlineSteps> inline_steps_;
   StepTable steps_;
   mutable absl::Mutex mu_;
   int64_t next_ ABSL_GUARDED_BY(mu_) = 1;

@@ -68,7 +68,10 @@ Status WorkerStep::Prepare(const CallOptions& call, RunStepRequest& request) {
               .order_seed = request.deterministic ? request.order_seed : 0,
               .inter_op_threads = request.inter_op_threads,
               .caller = call.caller};
-  if (late_) MR_RETURN_IF_ERROR(LateWork::Attach(late_, resources_));
+  if (late_) {
+    MR_RETURN_IF_ERROR(LateWork::Attach(late_, resources_));
+    late_->Reserve(request.parts.size());
+  }
   response_.retvals.resize(request.parts.size());
   parts_.reserve(request.parts.size());
   for (const RunStepRequest::Part& wanted : request.parts) {
@@ -86,7 +89,8 @@ void WorkerStep::Run(std::shared_ptr<WorkerStep> self, const CallOptions& call, 
   WorkerStep& step = *self;
   if (!step.Claim()) {
     StepTable::Callbacks idle = step.session_->steps().End(step.id_, /*is_over=*/false);
-    std::move(reply)(AlreadyExists("step ", step.id_, " runs already on this worker"));
+    std::move(reply)(
+        WithoutExceptions([&] { return AlreadyExists("step ", step.id_, " runs already on this worker"); }));
     for (auto& callback : idle) std::move(callback)();
     return;
   }
@@ -146,7 +150,11 @@ void WorkerStep::EndPart(size_t p, Status s) {
   if (space == nullptr) return FinishPart(p, std::move(s));
   parts_[p].result = std::move(s);
   late_->Begin();
-  space->WhenIdle([this](const Status& of_device) { late_->End(of_device); });
+  const Status asked = WithoutExceptions([&] {
+    space->WhenIdle([this](const Status& of_device) { late_->End(of_device); });
+    return absl::OkStatus();
+  });
+  if (!asked.ok()) late_->End(asked);
   late_->WhenOver([this, p](Status late) {
     FinishPart(p, parts_[p].result.ok() ? std::move(late) : std::move(parts_[p].result));
   });

@@ -5,8 +5,8 @@
   tools/tidy.py [ROOT]
 
 Every #include in src/ obeys src/layers.txt; every file states its licence; headers have #pragma once; src/ holds no
-CHECK, assert or abort; gRPC is named by its transport alone; threads, clocks, sockets and the default Env are named in base/ alone; nothing is named util,
-misc or common. Files that are too long are warned about. Prints
+CHECK, assert or abort; gRPC is named by its transport alone; threads, clocks, waits, sockets and the default Env are
+named in base/ alone; nothing is named util, misc or common. Files that are too long are warned about. Prints
 path:line: message, and exits with 1 when an error was found.
 """
 
@@ -27,12 +27,20 @@ OUTSIDE = re.compile(
     r"std::j?thread\b|std::this_thread::(?:sleep|get_id)\w*|\bpthread_create\b|\b(?:steady|system|high_resolution)_clock\b"
     r"|\b(?:clock_gettime|gettimeofday|nanosleep)\b|\babsl::(?:Now|SleepFor|GetCurrentTimeNanos)\b"
     r"|\b(?:Await|Wait|LockWhen|WaitForNotification)With(?:Timeout|Deadline)\b|(?<![\w.>])::socket\("
+    r"|\bmu\w*(?:\.|->)(?:Reader)?(?:Await|LockWhen)\b|\bCondVar\b|\bcondition_variable\b"
+    r"|\babsl::(?:Notification|BlockingCounter|Barrier)\b|\bstd::(?:future|promise|latch|barrier|\w*semaphore)\b"
 )
+# Waits of what has no Env: base/this_world.h.
+WITHOUT_ENV = re.compile(r"\bAwaitInThisWorld\b")
+WITHOUT_ENV_ALLOWED = {
+    "src/capi/plugin/plugin_kernel.cc",
+    "src/graph/shared_graph.cc",
+    "src/kernel/cancellation.cc",
+}
 DEFAULT_ENV = re.compile(r"\bEnv::Default\b")
 CHOOSE_THE_ENV = ("system", "capi")  # the folders that say which Env a process has
 OUTSIDE_ALLOWED = {
     "src/capi/env.cc",  # TF_StartThread: the caller's thread, with the stack that it wants
-    "src/graph/shared_graph.cc",  # asks now and then whether to go on waiting for a client that builds a loop
 }
 SKIPPED_FOLDERS = {"build", "third_party", "__pycache__"}
 
@@ -161,6 +169,8 @@ class Tidy:
         if own_folder == "base":
             return
         patterns = [] if path in OUTSIDE_ALLOWED else [OUTSIDE]
+        if path not in WITHOUT_ENV_ALLOWED:
+            patterns.append(WITHOUT_ENV)
         if (own_folder or "").split("/")[0] not in CHOOSE_THE_ENV:
             patterns.append(DEFAULT_ENV)
         for line_number, line in enumerate(without_comments_and_strings(text).split("\n"), 1):

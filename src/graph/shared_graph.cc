@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "graph/shared_graph.h"
 
+#include "base/this_world.h"
+
 namespace millrace {
 
 namespace {
@@ -13,27 +15,29 @@ const void* Me() {
 
 }  // namespace
 
+bool GraphMutex::AwaitRelease(absl::Duration patience) {
+  const auto is_free = [this, me = Me()] {  // another thread may ask
+    const void* claimant = claimant_.load(std::memory_order_relaxed);
+    return claimant == nullptr || claimant == me;
+  };
+  return AwaitInThisWorld(mu_, absl::Condition(&is_free), patience);
+}
+
 void GraphMutex::Lock() {
   mu_.Lock();
-  while (ClaimedElsewhere()) released_.Wait(&mu_);
+  while (!AwaitRelease(absl::InfiniteDuration())) {
+  }
 }
 
 Status GraphMutex::LockWhile(absl::FunctionRef<Status()> keep_going) {
   constexpr absl::Duration kPatience = absl::Milliseconds(10);  // between questions
-  mu_.Lock();
-  while (ClaimedElsewhere()) {
-    released_.WaitWithTimeout(&mu_, kPatience);
-    if (Status s = keep_going(); !s.ok()) {
-      mu_.Unlock();
-      return Annotate(s, "while another thread builds a conditional or loop in the graph: ");
-    }
+  for (;;) {
+    mu_.Lock();
+    if (AwaitRelease(kPatience)) return absl::OkStatus();
+    mu_.Unlock();
+    Status s = keep_going();
+    if (!s.ok()) return Annotate(s, "while another thread builds a conditional or loop in the graph: ");
   }
-  return absl::OkStatus();
-}
-
-bool GraphMutex::ClaimedElsewhere() const {
-  const void* claimant = claimant_.load(std::memory_order_relaxed);
-  return claimant != nullptr && claimant != Me();
 }
 
 void GraphMutex::Claim() {
@@ -44,7 +48,6 @@ void GraphMutex::Claim() {
 void GraphMutex::ReleaseClaim() {
   if (--claims_ > 0) return;
   claimant_.store(nullptr, std::memory_order_relaxed);
-  released_.SignalAll();
 }
 
 bool GraphMutex::ClaimedHere() const { return claimant_.load(std::memory_order_relaxed) == Me(); }

@@ -21,8 +21,8 @@ namespace millrace {
 class ABSL_LOCKABLE GraphMutex {
  public:
   void Lock() ABSL_EXCLUSIVE_LOCK_FUNCTION();
-  // Locks, or gives up when `keep_going` says why (it is asked while another thread's claim lasts); then it is not
-  // locked.
+  // Locks, or gives up when `keep_going` says why (it is asked, without the lock, while another thread's claim lasts);
+  // then it is not locked.
   Status LockWhile(absl::FunctionRef<Status()> keep_going) ABSL_NO_THREAD_SAFETY_ANALYSIS;
   void Unlock() ABSL_UNLOCK_FUNCTION() { mu_.Unlock(); }
   void ReaderLock() ABSL_SHARED_LOCK_FUNCTION() { mu_.ReaderLock(); }
@@ -35,10 +35,10 @@ class ABSL_LOCKABLE GraphMutex {
   bool ClaimedHere() const;
 
  private:
-  bool ClaimedElsewhere() const;
+  // With the lock held, which is lost and taken again: whether no other thread claims it, within `patience`.
+  bool AwaitRelease(absl::Duration patience);
 
   absl::Mutex mu_;
-  absl::CondVar released_;
   std::atomic<const void*> claimant_{nullptr};  // written with mu_ held
   int claims_ = 0;
 };

@@ -5,8 +5,8 @@
 #include <map>
 
 #include "absl/synchronization/mutex.h"
-#include "absl/synchronization/notification.h"
 #include "base/exceptions.h"
+#include "kernel/device_env.h"
 #include "kernel/late_work.h"
 
 namespace millrace {
@@ -97,13 +97,18 @@ StatusOr<Tensor> CopyToDevice(const KernelContext& ctx, const Tensor& value) {
         });
     return copy;
   }
-  absl::Notification over;
+  absl::Mutex mu;
+  bool is_over = false;
   Status result;
   space->CopyFromHost(value.raw(), copy.mutable_raw(), bytes, [&](Status s) {
+    absl::MutexLock lock(&mu);
     result = std::move(s);
-    over.Notify();
+    is_over = true;
   });
-  over.WaitForNotification();
+  {
+    absl::MutexLock lock(&mu);
+    EnvOf(ctx.device()).Await(mu, absl::Condition(&is_over));
+  }
   MR_RETURN_IF_ERROR(result);
   return copy;
 }

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "base/pool_env.h"
 #include "kernel/device_memory.h"
 
 namespace millrace {
@@ -21,7 +22,7 @@ WorkerEnv::WorkerEnv(std::vector<std::unique_ptr<Device>> all, const KernelRegis
 
 WorkerEnv::~WorkerEnv() {
   absl::MutexLock lock(&mu_);
-  mu_.Await(absl::Condition(+[](int64_t* holds) { return *holds == 0; }, &holds_));
+  EnvOf(pool()).Await(mu_, absl::Condition(+[](int64_t* holds) { return *holds == 0; }, &holds_));
 }
 
 WorkerEnv::Hold::Hold(WorkerEnv& env) : env_(env) {

@@ -7,6 +7,7 @@
 #include "absl/container/flat_hash_set.h"
 #include "base/current_thread.h"
 #include "base/stop_scope.h"
+#include "base/this_world.h"
 #include "capi/internal.h"
 #include "capi/plugin/foreign.h"
 
@@ -156,7 +157,7 @@ CancellationManager::Token CancelHook::End() {
   absl::MutexLock lock(&mu_);
   ended_ = true;
   if (running_ && runner_ == CurrentThread()) return CancellationManager::kInvalid;
-  mu_.Await(absl::Condition(+[](bool* running) { return !*running; }, &running_));
+  AwaitInThisWorld(mu_, absl::Condition(+[](bool* running) { return !*running; }, &running_));
   return token_;
 }
 

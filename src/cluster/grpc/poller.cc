@@ -43,7 +43,7 @@ Poller::~Poller() {
   if (running_ == 0) {
     while (queue_->Next(&tag, &ok)) static_cast<Completion*>(tag)->Run(ok);
   }
-  mu_.Await(absl::Condition(+[](int* running) { return *running == 0; }, &running_));
+  env_.Await(mu_, absl::Condition(+[](int* running) { return *running == 0; }, &running_));
 }
 
 void Poller::Serve() {

@@ -150,7 +150,7 @@ class GrpcServer final : public RpcServer {
       server_->Shutdown(gpr_now(GPR_CLOCK_MONOTONIC));  // breaks all connections: calls get to know by Over()
       absl::MutexLock lock(&mu_);
       closing_ = true;
-      mu_.Await(absl::Condition(+[](int64_t* calls) { return *calls == 0; }, &calls_));
+      env_.Await(mu_, absl::Condition(+[](int64_t* calls) { return *calls == 0; }, &calls_));
     }
     poller_.reset();
   }

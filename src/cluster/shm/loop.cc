@@ -48,7 +48,7 @@ Loop::~Loop() {
   }
   Wake();
   absl::MutexLock lock(&mu_);
-  mu_.Await(absl::Condition(+[](bool* running) { return !*running; }, &running_));
+  env_.Await(mu_, absl::Condition(+[](bool* running) { return !*running; }, &running_));
 }
 
 void Loop::Wake() {

@@ -83,7 +83,9 @@ class ShmServer final : public RpcServer, public Loop::Watcher {
     for (const auto& client : clients) client->CancelAll();
     {
       absl::MutexLock lock(&mu_);
-      mu_.Await(absl::Condition(+[](int64_t* calls) { return *calls == 0; }, &calls_));
+      if (loop_ != nullptr) {
+        loop_->env().Await(mu_, absl::Condition(+[](int64_t* calls) { return *calls == 0; }, &calls_));
+      }
       clients.insert(clients_.begin(), clients_.end());
       clients_.clear();
     }

@@ -58,8 +58,12 @@ class WideningReducer : public Reducer {
     const int64_t rows_per_tile = std::max<int64_t>(kTileBytes / (wide_->element_bytes() * columns), 1);
     for (int64_t r = 0; r < rows; r += rows_per_tile) {
       const int64_t count = std::min(rows_per_tile, rows - r);
-      for (int64_t i = 0; i < count; ++i) {
-        widen_.Run(p + (r + i) * stride * bytes_, tile + i * columns * wide_->element_bytes(), columns);
+      if (stride == columns) {
+        widen_.Run(p + r * stride * bytes_, tile, count * columns);
+      } else {
+        for (int64_t i = 0; i < count; ++i) {
+          widen_.Run(p + (r + i) * stride * bytes_, tile + i * columns * wide_->element_bytes(), columns);
+        }
       }
       wide_->Outer(tile, count, columns, columns, acc);
     }

@@ -25,7 +25,7 @@ inline void ConvertElements(const KernelContext& ctx, DType from, DType to, cons
 template <typename Fn>
 Status ForWideRows(const KernelContext& ctx, DType dtype, const void* in, void* out, int64_t rows, int64_t n,
                    double cost, const Fn& fn) {
-  constexpr int64_t kBlock = 8192;
+  constexpr int64_t kBlock = 4096;
   const ConvertRoute widen = FindConvert(dtype, DType::kFloat), narrow = FindConvert(DType::kFloat, dtype);
   const int64_t row_bytes = n * static_cast<int64_t>(DTypeSize(dtype)), at_once = std::max<int64_t>(1, kBlock / n);
   std::atomic<bool> exhausted = false;

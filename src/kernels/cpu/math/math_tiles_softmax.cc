@@ -21,11 +21,72 @@ namespace {
 
 constexpr int64_t kStretch = 2048;
 
+#if HWY_TARGET == HWY_AVX3
+// *out = exp(x - max) and its sum, and the greatest of a row, for floats: as the loops below, but that the processor
+// multiplies by powers of two, down to denormals, and masks the last elements.
+inline __m512 ExpOfDifference(__m512 x, __m512 max) {
+  using F = FloatTraits<float>;
+  const __m512 d = _mm512_max_ps(_mm512_set1_ps(F::kExpLow), _mm512_sub_ps(x, max));  // in this order NaN stays
+  const __m512 n = _mm512_roundscale_ps(
+      _mm512_mul_ps(d, _mm512_set1_ps(1.44269504f)), _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
+  const __m512 r = _mm512_fnmadd_ps(n, _mm512_set1_ps(F::kLn2Low), _mm512_fnmadd_ps(n, _mm512_set1_ps(F::kLn2High), d));
+  constexpr Reciprocals<float> kSeries(false);
+  __m512 p = _mm512_set1_ps(kSeries.value[F::kExpTerms]);
+#pragma GCC unroll 8
+  for (int k = F::kExpTerms - 1; k >= 2; --k) p = _mm512_fmadd_ps(p, r, _mm512_set1_ps(kSeries.value[k]));
+  const __m512 y = _mm512_add_ps(_mm512_set1_ps(1.0f), _mm512_fmadd_ps(_mm512_mul_ps(r, r), p, r));
+  return _mm512_scalef_ps(y, n);
+}
+inline __mmask16 FirstOf16(int64_t n) { return static_cast<__mmask16>(n >= 16 ? 0xffff : (1 << n) - 1); }
+
+inline float MaxOfFloats(const float* x, int64_t n) {
+  __m512 a = _mm512_set1_ps(-std::numeric_limits<float>::infinity()), b = a;
+  int64_t i = 0;
+  for (; i + 32 <= n; i += 32) {
+    a = _mm512_max_ps(_mm512_loadu_ps(x + i), a);
+    b = _mm512_max_ps(_mm512_loadu_ps(x + i + 16), b);
+  }
+  for (; i < n; i += 16) {
+    const __mmask16 mask = FirstOf16(n - i);
+    a = _mm512_mask_max_ps(a, mask, _mm512_maskz_loadu_ps(mask, x + i), a);
+  }
+  return _mm512_reduce_max_ps(_mm512_max_ps(a, b));
+}
+
+inline double ExpsOfFloats(const float* x, float max, int64_t n, float* out) {
+  const __m512 m = _mm512_set1_ps(max);
+  double sum = 0;
+  for (int64_t first = 0; first < n; first += kStretch) {
+    const int64_t end = std::min(first + kStretch, n);
+    __m512 a = _mm512_setzero_ps(), b = a;
+    int64_t i = first;
+    for (; i + 32 <= end; i += 32) {
+      const __m512 e = ExpOfDifference(_mm512_loadu_ps(x + i), m), f = ExpOfDifference(_mm512_loadu_ps(x + i + 16), m);
+      _mm512_storeu_ps(out + i, e);
+      _mm512_storeu_ps(out + i + 16, f);
+      a = _mm512_add_ps(a, e);
+      b = _mm512_add_ps(b, f);
+    }
+    for (; i < end; i += 16) {
+      const __mmask16 mask = FirstOf16(end - i);
+      const __m512 e = ExpOfDifference(_mm512_maskz_loadu_ps(mask, x + i), m);
+      _mm512_mask_storeu_ps(out + i, mask, e);
+      a = _mm512_mask_add_ps(a, mask, a, e);
+    }
+    sum += static_cast<double>(_mm512_reduce_add_ps(_mm512_add_ps(a, b)));
+  }
+  return sum;
+}
+#endif
+
 template <typename T>
 struct Rows {
   static constexpr int kLanes = static_cast<int>(128 / sizeof(T));
 
   static T Max(const T* x, int64_t n) {
+#if HWY_TARGET == HWY_AVX3
+    if constexpr (sizeof(T) == sizeof(float)) return MaxOfFloats(x, n);
+#endif
     T lanes[kLanes];
     for (int l = 0; l < kLanes; ++l) lanes[l] = -std::numeric_limits<T>::infinity();
     int64_t i = 0;
@@ -58,6 +119,9 @@ struct Rows {
 
   // *out = exp(x - max); returns the sum.
   static double Exps(const T* x, T max, int64_t n, T* out) {
+#if HWY_TARGET == HWY_AVX3
+    if constexpr (sizeof(T) == sizeof(float)) return ExpsOfFloats(x, max, n, out);
+#endif
     double sum = 0;
     for (int64_t i = 0; i < n; i += kStretch) {
       const int64_t m = std::min(kStretch, n - i);
@@ -71,6 +135,8 @@ struct Rows {
   // Short rows: kAtOnce of them side by side, so that all loops run over rows.
   static constexpr int kAtOnce = static_cast<int>(64 / sizeof(T));
   static constexpr int64_t kShort = 64;
+  // Up to which length that pays: less where the last elements can be masked.
+  static constexpr int64_t kShortPays = HWY_TARGET == HWY_AVX3 && sizeof(T) == sizeof(float) ? 12 : kShort;
   struct Block {
     T at[kShort][kAtOnce];
   };
@@ -128,7 +194,7 @@ struct Rows {
   template <bool kLog>
   static void AllRows(const T* x, int64_t rows, int64_t n, T* out) {
     int64_t r = 0;
-    if (n <= kShort) {
+    if (n <= kShortPays) {
       for (; r + kAtOnce <= rows; r += kAtOnce) ShortRows<kLog>(x + r * n, n, out + r * n);
     }
     for (; r < rows; ++r) (kLog ? LogSoftmaxRow : SoftmaxRow)(x + r * n, n, out + r * n);

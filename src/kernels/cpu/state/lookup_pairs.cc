@@ -115,17 +115,16 @@ class Pairs final : public TablePairs {
   int64_t size() const override { return static_cast<int64_t>(keys_.size()); }
 
   Status Put(const Tensor& keys, const Tensor& values, OtherValue mode) override {
-    for (int64_t i = 0; i < keys.num_elements(); ++i) {
-      const K& key = keys.data<K>()[i];
-      int64_t row = RowOf(key);
-      if (row < 0) {
-        MR_ASSIGN_OR_RETURN(row, AddRow(key));
-      } else if (mode == OtherValue::kRefuse &&
-                 !SameElements(types_.value, values_, row * width_, values, i * width_, width_)) {
-        return FailedPrecondition("HashTable has different value for same key: key ", KeyText(key), " (number ", i,
-                                  " of those given) has two values");
+    constexpr int64_t kBlock = 32;
+    uint64_t hashes[kBlock];
+    const int64_t n = keys.num_elements();
+    for (int64_t block = 0; block < n; block += kBlock) {
+      const int64_t size = std::min(kBlock, n - block);
+      const K* const some = keys.data<K>() + block;
+      for (int64_t i = 0; i < size; ++i) rows_.Prefetch(hashes[i] = HashOf(some[i]));
+      for (int64_t i = 0; i < size; ++i) {
+        MR_RETURN_IF_ERROR(PutOne(some[i], hashes[i], values, block + i, mode));
       }
-      copier_.CopyOne(values_.mutable_raw(), row * width_, values.raw(), i * width_);
     }
     return absl::OkStatus();
   }
@@ -220,14 +219,28 @@ class Pairs final : public TablePairs {
     return rows_.Find(hash, [&](uint32_t row) { return keys_[row] == key; });
   }
 
+  // The pair of `key` and value `i`.
+  Status PutOne(const K& key, uint64_t hash, const Tensor& values, int64_t i, OtherValue mode) {
+    int64_t row = RowOf(key, hash);
+    if (row < 0) {
+      MR_ASSIGN_OR_RETURN(row, AddRow(key, hash));
+    } else if (mode == OtherValue::kRefuse &&
+               !SameElements(types_.value, values_, row * width_, values, i * width_, width_)) {
+      return FailedPrecondition("HashTable has different value for same key: key ", KeyText(key), " (number ", i,
+                                " of those given) has two values");
+    }
+    copier_.CopyOne(values_.mutable_raw(), row * width_, values.raw(), i * width_);
+    return absl::OkStatus();
+  }
+
   // All memory first, so that running out of it leaves the table as it was.
-  StatusOr<int64_t> AddRow(const K& key) {
+  StatusOr<int64_t> AddRow(const K& key, uint64_t hash) {
     const int64_t row = size();
     if (row > static_cast<int64_t>(RowIndex::kMaxRow)) return ResourceExhausted("a table has at most 2^32 - 2 pairs");
     MR_RETURN_IF_ERROR(ReserveValues(row + 1));
     rows_.Reserve(keys_.size(), [&](uint32_t r) { return HashOf(keys_[r]); });
     keys_.push_back(key);
-    rows_.Add(HashOf(key), row);
+    rows_.Add(hash, row);
     return row;
   }
 

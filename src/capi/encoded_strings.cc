@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "capi/encoded_strings.h"
 
+#include <sys/mman.h>
 #include <sys/uio.h>
 #include <unistd.h>
 
@@ -31,6 +32,7 @@ class Readable {
   bool Add(const char* p, size_t size) {
     const uintptr_t first = reinterpret_cast<uintptr_t>(p);
     if (size > UINTPTR_MAX - first) return false;
+    if (size >= kLong && size <= kTooLong && AllThere(first, size)) return true;
     for (uintptr_t at = first; at < first + size; at = (at / kPage + 1) * kPage) {
       const uintptr_t page = at / kPage;
       uintptr_t& asked = asked_[page % asked_.size()];
@@ -51,7 +53,19 @@ class Readable {
   }
 
  private:
+  // Long ranges at once, where the system has that; false says nothing.
+  static bool AllThere(uintptr_t first, size_t size) {
+#ifdef MADV_POPULATE_READ
+    const uintptr_t begin = first / kPage * kPage;
+    return madvise(reinterpret_cast<void*>(begin), first + size - begin, MADV_POPULATE_READ) == 0;
+#else
+    static_cast<void>(first + size);
+    return false;
+#endif
+  }
+
   static constexpr uintptr_t kPage = 4096;  // at most that of the machine
+  static constexpr size_t kLong = 4 * kPage, kTooLong = size_t{256} << 20;
   std::array<iovec, 256> places_;
   std::array<char, 256> bytes_;
   size_t count_ = 0;

@@ -10,6 +10,8 @@
 #include <vector>
 
 #include <gtest/gtest.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 namespace millrace::capi {
 namespace {
@@ -130,6 +132,25 @@ TEST(EncodedStringsTest, ChecksEachOfManyThatShareAPage) {
     EXPECT_FALSE(check().ok()) << bad;
     strings[bad].AssignView(text);
   }
+}
+
+TEST(EncodedStringsTest, ChecksLongStringsForHoles) {
+  const size_t page = static_cast<size_t>(sysconf(_SC_PAGESIZE)), size = 32 * page;
+  void* const memory = mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  ASSERT_NE(memory, MAP_FAILED);
+  char* const begin = static_cast<char*>(memory);
+  TString s;
+  s.AssignView(absl::string_view(begin + 100, size - 200));
+  const auto check = [&] { return CheckStrings(absl::MakeSpan(&s, 1), &s, sizeof(s)).ok(); };
+  EXPECT_TRUE(check());
+  ASSERT_EQ(mprotect(begin + 7 * page, page, PROT_NONE), 0);
+  EXPECT_FALSE(check());
+  ASSERT_EQ(mprotect(begin + 7 * page, page, PROT_READ), 0);
+  EXPECT_TRUE(check());
+  ASSERT_EQ(munmap(begin + 31 * page, page), 0);
+  EXPECT_FALSE(check());
+  ASSERT_EQ(munmap(begin, 31 * page), 0);
+  s.Clear();
 }
 
 }  // namespace

@@ -52,7 +52,7 @@ function table(head,rows,click){
   const make=b=>`<table><tr>${cells(head.map(h=>h[0]),"th")}</tr>${b}</table>`;
   return rows.length?make(shown)+(rest.length?`<details><summary>${rest.length} more</summary>${make(rest.join(""))}</details>`:""):"<p class=note>none</p>";
 }
-const share=(a,b)=>`<span class="share" style="width:${Math.max(1,Math.round(90*a/Math.max(b,1)))}px"></span>`;
+const share=(a,b)=>`<span class="share" style="width:${Math.max(1,Math.round(50*a/Math.max(b,1)))}px"></span>`;
 const opCell=o=>`<span class="swatch" style="background:${colour(o)}"></span>${esc(o)}`;
 
 function load(i){

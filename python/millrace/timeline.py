@@ -49,9 +49,11 @@ class _ChromeTraceFormatter:
 class _Output:
     """A tensor that a node of the step made: where, when, and until when it is read."""
 
-    def __init__(self, name: str, number: int, pid: int, tid: int, made: int, allocator: str, num_bytes: int) -> None:
+    def __init__(self, name: str, number: int, pid: int, tid: int, made: int, allocator: str, num_bytes: int, passed_on: int = 0) -> None:
         self.name, self.number, self.pid, self.tid, self.made = name, number, pid, tid, made
         self.allocator, self.num_bytes, self.last_read = allocator, num_bytes, made
+        self.passed_on = passed_on  # the address of what it had from another node and gave on as it was; 0: it made something
+        self.address = passed_on
 
 
 class Timeline:
@@ -95,7 +97,11 @@ class Timeline:
                 sizes = [(_allocator(o.tensor_description.allocation_description.allocator_name), o.tensor_description.allocation_description.requested_bytes)
                          for o in node.output]
                 allocator = sizes[0][0] if sizes else ""
-                made[name] = _Output(name, len(made), pid, node.thread_id, node.all_start_micros + duration, allocator, sum(s for _, s in sizes))
+                made[name] = tensor = _Output(name, len(made), pid, node.thread_id, node.all_start_micros + duration, allocator, sum(s for _, s in sizes))
+                given = [o.tensor_description.allocation_description for o in node.output]
+                if len(given) == 1:
+                    tensor.address = given[0].ptr
+                    tensor.passed_on = 0 if given[0].allocated_bytes else given[0].ptr
         return made
 
     def _connect(self, trace: _ChromeTraceFormatter, made: Dict[str, _Output], show_dataflow: bool) -> None:
@@ -113,10 +119,19 @@ class Timeline:
                         flows += 1
 
     def _memory(self, trace: Optional[_ChromeTraceFormatter], made: Dict[str, _Output]) -> Dict[str, AllocationMaximum]:
-        """The most that each allocator held at once of what the nodes made."""
+        """The most that each allocator held at once of what the nodes made. What a node passes on is still its maker's."""
         changes: Dict[str, List[Tuple[int, int, _Output]]] = {}
+        owners: Dict[int, _Output] = {}  # by address
+        passed = set()
+        for tensor in sorted(made.values(), key=lambda t: t.made):
+            owner = owners.get(tensor.passed_on) if tensor.passed_on else None
+            if owner is None:
+                owners[tensor.address] = tensor
+            else:
+                owner.last_read = max(owner.last_read, tensor.last_read)
+                passed.add(tensor.name)
         for tensor in made.values():
-            if tensor.allocator:
+            if tensor.allocator and tensor.name not in passed:
                 changes.setdefault(tensor.allocator, []).extend([(tensor.made, 1, tensor), (tensor.last_read + 1, -1, tensor)])
         maximums: Dict[str, AllocationMaximum] = {}
         for pid, allocator in enumerate(sorted(changes), len(self._stats.dev_stats)):

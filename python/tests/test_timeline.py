@@ -44,6 +44,17 @@ def test_arrows_lead_between_threads():
     assert [(e["ph"], e["name"], e["tid"], e["ts"]) for e in events if e["ph"] in "st"] == [("s", "a", 0, 5), ("t", "a", 1, 10)]
 
 
+def test_what_is_sent_is_held_by_its_maker():
+    with tf.Graph().as_default():
+        with tf.device("/cpu:0"):
+            a = tf.Variable([1.0] * 10, name="a")
+        with tf.device("/cpu:1"):
+            c = a * 2.0 + a
+        stats = traced(c, device_count={"CPU": 2})
+    most = timeline.Timeline(stats).analyze_step_stats().allocator_maximums["cpu"]
+    assert "a/read" in most.tensors and not any(name.startswith("_recv") for name in most.tensors) and most.num_bytes >= 80
+
+
 def test_a_constant_has_an_entry():
     with tf.Graph().as_default():
         stats = traced(tf.constant([1.0, 2.0], name="c"))

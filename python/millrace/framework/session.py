@@ -254,39 +254,44 @@ class BaseSession(_core.Session):
             self._drop_dead_handles()
         if recorders:
             return self._run_recorded(fetches, feed_dict, options, run_metadata)
-        return self._run_once(fetches, feed_dict, options, run_metadata)
-
-    def _run_recorded(self, fetches: Any, feed_dict: Any, options: Any, run_metadata: Any) -> Any:
-        wanted = [(recorder, number) for recorder in recorders for number in (recorder.begin(self),) if number >= 0]
-        if not wanted:
-            return self._run_once(fetches, feed_dict, options, run_metadata)
-        from millrace.protos import definitions
-        options = definitions.RunOptions() if options is None else options.__class__.FromString(options.SerializeToString())  # type: ignore[attr-defined]
-        options.trace_level = options.FULL_TRACE
-        run_metadata = definitions.RunMetadata() if run_metadata is None else run_metadata  # type: ignore[attr-defined]
-        values = self._run_once(fetches, feed_dict, options, run_metadata)
-        for recorder, number in wanted:
-            recorder.end(number, run_metadata)
-        return values
-
-    def _run_once(self, fetches: Any, feed_dict: Any, options: Any, run_metadata: Any) -> Any:
         try:
             if options is None and run_metadata is None:
                 return self._run(fetches, feed_dict, self._resolver, None, None)
-            return self._run(fetches, feed_dict, self._resolver,
-                             None if options is None else options.SerializeToString(),
-                             None if run_metadata is None else run_metadata.ParseFromString)
-        except _NeedsExpansion:
-            pass
-        except (TypeError, ValueError, OverflowError) as error:
+            return self._run_with(fetches, feed_dict, options, run_metadata)
+        except (_NeedsExpansion, TypeError, ValueError, OverflowError) as error:
+            feeds = self._feeds_after(error, feed_dict)
+        return self._run_with(fetches, feeds, options, run_metadata)
+
+    def _run_with(self, fetches: Any, feed_dict: Any, options: Any, run_metadata: Any) -> Any:
+        return self._run(fetches, feed_dict, self._resolver, None if options is None else options.SerializeToString(),
+                         None if run_metadata is None else run_metadata.ParseFromString)
+
+    def _feeds_after(self, error: Exception, feed_dict: Any) -> Any:
+        """What to feed after `error`: tensors alone, where the keys are not. Raises the error, or one that says more, when that is not it."""
+        if not isinstance(error, _NeedsExpansion):
             if feed_dict is None or isinstance(feed_dict, dict):
                 better = _feed_error(feed_dict, error)
                 if better is None:
-                    raise
+                    raise error
                 raise better from None
             if isinstance(error, ValueError):
-                raise
-        return self._run_once(fetches, _expand_feeds(self.graph, feed_dict), options, run_metadata)
+                raise error
+        return _expand_feeds(self.graph, feed_dict)
+
+    def _run_recorded(self, fetches: Any, feed_dict: Any, options: Any, run_metadata: Any) -> Any:
+        wanted = [(recorder, number) for recorder in recorders for number in (recorder.begin(self),) if number >= 0]
+        if wanted:
+            from millrace.protos import definitions
+            options = definitions.RunOptions() if options is None else options.__class__.FromString(options.SerializeToString())  # type: ignore[attr-defined]
+            options.trace_level = options.FULL_TRACE
+            run_metadata = definitions.RunMetadata() if run_metadata is None else run_metadata  # type: ignore[attr-defined]
+        try:
+            values = self._run_with(fetches, feed_dict, options, run_metadata)
+        except (_NeedsExpansion, TypeError, ValueError, OverflowError) as error:
+            values = self._run_with(fetches, self._feeds_after(error, feed_dict), options, run_metadata)
+        for recorder, number in wanted:
+            recorder.end(number, run_metadata)
+        return values
 
     def _drop_dead_handles(self) -> None:
         from millrace.ops.session_ops import delete_session_tensor

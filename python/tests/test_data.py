@@ -228,7 +228,7 @@ def test_training_from_a_pipeline():
     features, labels = np.random.RandomState(0).rand(64, 2).astype(np.float32), np.ones([64, 1], np.float32)
     dataset = tf.data.Dataset.from_tensor_slices((features, labels)).shuffle(64).repeat(5).batch(16).prefetch(1)
     x, y = dataset.make_one_shot_iterator().get_next()
-    loss = tf.losses.mean_squared_error(y, tf.layers.dense(x, 1))
+    loss = tf.losses.mean_squared_error(y, tf.layers.dense(x, 1, kernel_initializer=tf.zeros_initializer()))
     train, losses = tf.train.GradientDescentOptimizer(0.1).minimize(loss), []
     with tf.Session() as session:
         session.run(tf.global_variables_initializer())

@@ -279,16 +279,22 @@ void RunUnits(const Nest& nest, const Cut& cut, char* dst, const char* src, int6
   if (b.streams) FinishStreams();
 }
 
-// Whether runs, or the lines of a transposition, go past the caches: those of a large result that are whole lines.
+// Whether runs of these bytes go past the caches: long ones, and those that are whole lines; what others leave of lines
+// costs more than that saves.
+bool RunStreams(int64_t bytes, bool at_lines) {
+  constexpr int64_t kLong = 768, kShortest = 128;
+  return bytes >= kLong || (at_lines && bytes >= kShortest && bytes % 64 == 0);
+}
+
+// Whether runs, or the lines of a transposition, go past the caches: those of a large result.
 bool Streams(const Nest& nest, const Cut& cut, const char* dst) {
   int64_t bytes = nest.block.rows * nest.block.n * nest.item_bytes;
   for (const CopyDim& d : nest.outer) bytes *= d.size;
   if (bytes < kStreamBytes) return false;
-  if (!nest.transposes) return nest.block.n >= 256 && nest.block.dst_row != nest.block.n;
-  bool whole = (reinterpret_cast<uintptr_t>(dst) | static_cast<uintptr_t>(nest.block.dst_row)) % 64 == 0 &&
-               cut.columns * nest.item_bytes % 64 == 0 && nest.block.n * nest.item_bytes % 64 == 0;
-  for (const CopyDim& d : nest.outer) whole &= d.dst_stride % 64 == 0;
-  return whole;
+  bool at_lines = (reinterpret_cast<uintptr_t>(dst) | static_cast<uintptr_t>(nest.block.dst_row)) % 64 == 0;
+  for (const CopyDim& d : nest.outer) at_lines &= d.dst_stride % 64 == 0;
+  if (!nest.transposes) return nest.block.dst_row != nest.block.n && RunStreams(nest.block.n, at_lines);
+  return at_lines && cut.columns * nest.item_bytes % 64 == 0 && nest.block.n * nest.item_bytes % 64 == 0;
 }
 
 void RunNest(const KernelContext* ctx, Nest nest, char* dst, const char* src) {
@@ -316,7 +322,9 @@ void StridedCopy(const KernelContext* ctx, DType dtype, void* dst, const void* s
 void JoinRows(const KernelContext* ctx, void* dst, int64_t rows, absl::Span<const JoinedPart> parts) {
   int64_t row_bytes = 0;
   for (const JoinedPart& part : parts) row_bytes += part.row_bytes;
-  const bool streams = rows * row_bytes >= kStreamBytes;
+  bool streams = rows * row_bytes >= kStreamBytes;
+  const bool at_lines = (reinterpret_cast<uintptr_t>(dst) | static_cast<uintptr_t>(row_bytes)) % 64 == 0;
+  for (const JoinedPart& part : parts) streams &= RunStreams(part.row_bytes, at_lines && part.row_bytes % 64 == 0);
   const auto run = [&](int64_t begin, int64_t end) {
     char* to = static_cast<char*>(dst) + begin * row_bytes;
     for (int64_t r = begin; r < end; ++r) {

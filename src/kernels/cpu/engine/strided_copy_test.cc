@@ -101,16 +101,23 @@ TEST_P(EveryElementSize, FillsEveryLength) {
 }
 
 TEST(StridedCopy, RowsAreJoined) {
-  for (int64_t rows : {1, 7, 60000}) {  // the last ones go past the caches
-    const std::vector<char> a(static_cast<size_t>(rows * 77), 'a'), b(static_cast<size_t>(rows * 130), 'b');
-    std::vector<char> both(a.size() + b.size() + 1, 'x');
-    JoinRows(nullptr, both.data(), rows, {{a.data(), 77}, {b.data(), 130}});
-    for (int64_t r = 0; r < rows; ++r) {
-      const char* row = both.data() + r * 207;
-      ASSERT_EQ(std::count(row, row + 77, 'a'), 77) << r;
-      ASSERT_EQ(std::count(row + 77, row + 207, 'b'), 130) << r;
+  const int64_t widths[][2] = {{77, 130}, {128, 192}, {800, 1500}};  // the last two go past the caches if they are many
+  for (const auto& [left, right] : widths) {
+    for (int64_t rows : {int64_t{1}, int64_t{7}, (9 << 20) / (left + right)}) {
+      const std::vector<char> a(static_cast<size_t>(rows * left), 'a'), b(static_cast<size_t>(rows * right), 'b');
+      for (const int64_t offset : {0, 1}) {
+        std::vector<char> memory(a.size() + b.size() + 66, 'x');
+        char* const begin =
+            memory.data() + offset + static_cast<int64_t>(-reinterpret_cast<uintptr_t>(memory.data()) % 64);
+        JoinRows(nullptr, begin, rows, {{a.data(), left}, {b.data(), right}});
+        for (int64_t r = 0; r < rows; ++r) {
+          const char* row = begin + r * (left + right);
+          ASSERT_EQ(std::count(row, row + left, 'a'), left) << r;
+          ASSERT_EQ(std::count(row + left, row + left + right, 'b'), right) << r;
+        }
+        EXPECT_EQ(begin[rows * (left + right)], 'x');
+      }
     }
-    EXPECT_EQ(both.back(), 'x');
   }
 }
 

@@ -22,6 +22,9 @@ struct ImportOptions {
   std::vector<std::string> return_nodes;
   std::string default_device;
   bool validate_colocation = true;
+  // A graph that this system has compiled: what is internal to the runtime, and what has been removed since, is let in,
+  // and nodes have whatever names programs gave them.
+  bool is_compiled = false;
 };
 struct ImportResult {
   std::vector<Output> return_outputs;

@@ -199,7 +199,7 @@ Status GraphImporter::IndexNames() {
     if (name.size() + prefix_.size() > graph_->limits_.max_name) {
       return InvalidArgument("node name of ", name.size(), " bytes exceeds the limit of ", graph_->limits_.max_name);
     }
-    if (!IsNodeName(name, false)) {
+    if (!IsNodeName(name, options_.is_compiled) && !(options_.is_compiled && IsProgramNodeName(name))) {
       return InvalidArgument("Node '", Clip(name), "': Node name contains invalid characters");
     }
     if (!index_.emplace(name, i).second) return InvalidArgument("Node '", name, "' is not unique");
@@ -429,10 +429,10 @@ Status GraphImporter::AddOne(int i) {
   }
   const OpDef* op = graph_->FindOp(def.op);
   if (def.op.empty() || def.op.size() > 1000) return InvalidArgument("Node '", def.name, "': bad op name");
-  if (def.op[0] == '_' && graph_->FindFunction(def.op) == nullptr) {
+  if (def.op[0] == '_' && !options_.is_compiled && graph_->FindFunction(def.op) == nullptr) {
     return InvalidArgument("Node '", def.name, "': op '", def.op, "' is internal to the runtime");
   }
-  if (op != nullptr && op->deprecation_version > 0 && producer_ >= op->deprecation_version) {
+  if (op != nullptr && !options_.is_compiled && op->deprecation_version > 0 && producer_ >= op->deprecation_version) {
     return Unimplemented("Node '", def.name, "': Op ", op->name, " is not available in GraphDef version ", producer_,
                          ". It has been removed in version ", op->deprecation_version, ". ", op->deprecation_reason);
   }

@@ -6,7 +6,7 @@
 #include <atomic>
 #include <string>
 
-#include "service/worker_interface.h"
+#include "service/worker_methods.h"
 
 namespace millrace {
 
@@ -24,19 +24,7 @@ class ForwardingWorker : public WorkerInterface {
     if (to == nullptr) return std::move(reply)(Unavailable("there is no worker ", task_)); \
     to->Method(call, std::move(request), std::move(reply));                                \
   }
-  MR_FORWARD(CreateSession, CreateWorkerSessionRequest, CreateWorkerSessionResponse)
-  MR_FORWARD(DeleteSession, DeleteWorkerSessionRequest, DeleteWorkerSessionResponse)
-  MR_FORWARD(RegisterPartitions, RegisterPartitionsRequest, RegisterPartitionsResponse)
-  MR_FORWARD(DeregisterPartitions, DeregisterPartitionsRequest, DeregisterPartitionsResponse)
-  MR_FORWARD(RunStep, RunStepRequest, RunStepResponse)
-  MR_FORWARD(AbortStep, AbortStepRequest, AbortStepResponse)
-  MR_FORWARD(CleanUpSteps, CleanUpStepsRequest, CleanUpStepsResponse)
-  MR_FORWARD(ExchangeTensors, ExchangeTensorsRequest, ExchangeTensorsResponse)
-  MR_FORWARD(RecvTensor, RecvTensorRequest, RecvTensorResponse)
-  MR_FORWARD(GetStatus, GetStatusRequest, GetStatusResponse)
-  MR_FORWARD(Reset, ResetRequest, ResetResponse)
-  MR_FORWARD(GetRandomPositions, GetRandomPositionsRequest, GetRandomPositionsResponse)
-  MR_FORWARD(SetRandomPositions, SetRandomPositionsRequest, SetRandomPositionsResponse)
+  MR_WORKER_METHODS(MR_FORWARD)
 #undef MR_FORWARD
 
   std::shared_ptr<InlinePartition> FindInline(const SessionRef& session, int64_t handle) override {

@@ -4,6 +4,7 @@
 #include <optional>
 
 #include "service/copy_message.h"
+#include "service/worker_methods.h"
 
 namespace millrace {
 
@@ -16,19 +17,7 @@ class SimulatedNetwork::StubWorker final : public WorkerInterface {
   void Method(const CallOptions& call, Request request, Reply<Response> reply) override { \
     Send(call, std::move(request), std::move(reply), &WorkerInterface::Method);           \
   }
-  MR_SEND(CreateSession, CreateWorkerSessionRequest, CreateWorkerSessionResponse)
-  MR_SEND(DeleteSession, DeleteWorkerSessionRequest, DeleteWorkerSessionResponse)
-  MR_SEND(RegisterPartitions, RegisterPartitionsRequest, RegisterPartitionsResponse)
-  MR_SEND(DeregisterPartitions, DeregisterPartitionsRequest, DeregisterPartitionsResponse)
-  MR_SEND(RunStep, RunStepRequest, RunStepResponse)
-  MR_SEND(AbortStep, AbortStepRequest, AbortStepResponse)
-  MR_SEND(CleanUpSteps, CleanUpStepsRequest, CleanUpStepsResponse)
-  MR_SEND(ExchangeTensors, ExchangeTensorsRequest, ExchangeTensorsResponse)
-  MR_SEND(RecvTensor, RecvTensorRequest, RecvTensorResponse)
-  MR_SEND(GetStatus, GetStatusRequest, GetStatusResponse)
-  MR_SEND(Reset, ResetRequest, ResetResponse)
-  MR_SEND(GetRandomPositions, GetRandomPositionsRequest, GetRandomPositionsResponse)
-  MR_SEND(SetRandomPositions, SetRandomPositionsRequest, SetRandomPositionsResponse)
+  MR_WORKER_METHODS(MR_SEND)
 #undef MR_SEND
 
   std::shared_ptr<InlinePartition> FindInline(const SessionRef&, int64_t) override { return nullptr; }

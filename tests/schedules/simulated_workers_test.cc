@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Two masters and three workers in one thread: messages take times that a seed draws, overtake each other, and arrive
-// as copies. Every seed gives the bits of a local session, on any placement, and when workers die, the next step that
-// ends well does. MILLRACE_SIMULATIONS says how many seeds of each graph are run (default 12).
+// as copies, by call or as bytes. Every seed gives the bits of a local session, on any placement, and when workers die,
+// the next step that ends well does. MILLRACE_SIMULATIONS says how many seeds of each graph are run (default 12).
 #include <gtest/gtest.h>
 
 #include <cstdlib>
@@ -11,6 +11,9 @@
 
 #include "base/env.h"
 #include "client/local_session.h"
+#include "cluster/loopback_transport.h"
+#include "cluster/remote_worker.h"
+#include "cluster/worker_service.h"
 #include "control_flow_graphs.h"
 #include "device/cpu/cpu_device.h"
 #include "graph/control_flow.h"
@@ -79,8 +82,9 @@ struct Program {
 // Time, the network, the workers; one thread.
 class World {
  public:
-  explicit World(uint64_t seed)
-      : network_(seed, absl::Milliseconds(10), [this](absl::Duration delay, absl::AnyInvocable<void() &&> fn) {
+  World(uint64_t seed, bool as_bytes)
+      : as_bytes_(as_bytes),
+        network_(seed, absl::Milliseconds(10), [this](absl::Duration delay, absl::AnyInvocable<void() &&> fn) {
           events_.emplace(now_ + absl::ToInt64Nanoseconds(delay), std::move(fn));
         }) {
     thread_.Finish();  // so that Drive runs what was posted and comes back
@@ -99,11 +103,18 @@ class World {
     devices.push_back(NewDevice(task));
     workers_[task] = std::make_unique<Worker>(
         std::move(devices), &System::Default().kernels(), network_.directory(), Env::Default().Random64());
-    network_.Attach(workers_[task].get(), &thread_);
+    if (!as_bytes_) return network_.Attach(workers_[task].get(), &thread_);
+    services_[task] = std::make_unique<WorkerService>(workers_[task].get(), &System::Default().ops(), &thread_);
+    servers_[task] = *transport_.Listen({.address = absl::StrCat("host:", 100 + task)}, services_[task].get());
+    if (!remote_[task]) {
+      remote_[task] = std::make_unique<RemoteWorker>(TaskName(task), servers_[task]->address(), &channels_);
+    }
+    network_.Attach(remote_[task].get(), &thread_);
   }
   void StopWorker(int task) {
     network_.Detach(workers_[task]->task());
     workers_[task].reset();
+    servers_[task].reset();
   }
 
   // Lets the next thing happen. False: nothing is left to happen.
@@ -134,13 +145,23 @@ class World {
   int64_t now() const { return now_; }
   int64_t num_events() const { return num_events_; }
   int64_t num_messages() const { return network_.num_messages(); }
+  int64_t num_bytes() const { return transport_.num_bytes(); }
 
  private:
   const std::unique_ptr<Device> client_device_ = NewDevice(99);
   int64_t now_ = 0, num_events_ = 0;
   std::multimap<int64_t, absl::AnyInvocable<void() &&>> events_;
   StepThread thread_;
+  const bool as_bytes_;
   SimulatedNetwork network_;
+  // Between the network and the workers, when messages are bytes.
+  LoopbackTransport transport_{nullptr};
+  Channels channels_{[this]() -> StatusOr<std::unique_ptr<RpcTransport>> {
+    return std::unique_ptr<RpcTransport>(std::make_unique<LoopbackTransport>(transport_));
+  }};
+  std::unique_ptr<RemoteWorker> remote_[kWorkers];
+  std::unique_ptr<WorkerService> services_[kWorkers];
+  std::unique_ptr<RpcServer> servers_[kWorkers];
   std::unique_ptr<Worker> workers_[kWorkers];
 };
 
@@ -170,16 +191,18 @@ struct Steps {
   }
 };
 
-class SimulatedWorkersTest : public ::testing::TestWithParam<const FlowGraph*> {
+class SimulatedWorkersTest : public ::testing::TestWithParam<std::tuple<const FlowGraph*, bool>> {
  protected:
   void SetUp() override {
-    Status s = mine_.Build(*GetParam());
+    Status s = mine_.Build(*std::get<0>(GetParam()));
     ASSERT_TRUE(s.ok()) << s;
     // State is the workers' and not the sessions', so the second master runs a graph without.
     s = other_.Build(FlowGraphs()[2]);
     ASSERT_TRUE(s.ok()) << s;
     ASSERT_TRUE(other_.step.init.empty());
   }
+
+  static bool as_bytes() { return std::get<1>(GetParam()); }
 
   // What happened, in numbers.
   struct History {
@@ -189,7 +212,7 @@ class SimulatedWorkersTest : public ::testing::TestWithParam<const FlowGraph*> {
   History RunBoth(uint64_t seed) {
     mine_.Scatter(seed);
     other_.Scatter(seed + 1000);
-    World world(seed);
+    World world(seed, as_bytes());
     const uint64_t order_seed = seed % 2 == 0 ? seed : 0;
     const std::unique_ptr<Coordinator> masters[] = {
         world.NewMaster(mine_, 1, order_seed), world.NewMaster(other_, 2, order_seed)};
@@ -208,6 +231,7 @@ class SimulatedWorkersTest : public ::testing::TestWithParam<const FlowGraph*> {
     EXPECT_EQ(steps.left + other_steps.left, 0) << "nothing can happen any more, and steps have not ended";
     steps.ExpectReference(mine_);
     other_steps.ExpectReference(other_);
+    EXPECT_EQ(world.num_bytes() > 10'000, as_bytes());
     return {world.now(), world.num_events(), world.num_messages()};
   }
 
@@ -230,7 +254,7 @@ TEST_P(SimulatedWorkersTest, StepsEndWhenAWorkerDiesAndTheSessionGoesOn) {
     SCOPED_TRACE(absl::StrCat("seed ", seed));
     mine_.Scatter(seed);
     std::mt19937_64 random(seed);
-    World world(seed);
+    World world(seed, as_bytes());
     const std::unique_ptr<Coordinator> master = world.NewMaster(mine_, 1, 0);
     Steps first;
     for (int i = 0; i < 3; ++i) first.Begin(*master, mine_);
@@ -271,9 +295,11 @@ std::vector<const FlowGraph*> AllGraphs() {
   return all;
 }
 
-INSTANTIATE_TEST_SUITE_P(, SimulatedWorkersTest, ::testing::ValuesIn(AllGraphs()), [](const auto& param) {
-  return param.param->name;
-});
+INSTANTIATE_TEST_SUITE_P(
+    , SimulatedWorkersTest, ::testing::Combine(::testing::ValuesIn(AllGraphs()), ::testing::Bool()),
+    [](const auto& param) {
+      return std::get<0>(param.param)->name + (std::get<1>(param.param) ? "AsBytes" : "ByCall");
+    });
 
 }  // namespace
 }  // namespace millrace

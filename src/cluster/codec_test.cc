@@ -1,0 +1,213 @@
+// SPDX-License-Identifier: Apache-2.0
+// Messages as bytes: what comes back is what was sent, nothing large is copied on its way out, and bytes that are no
+// message are refused, whatever they are.
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <random>
+
+#include "cluster/master_codec.h"
+#include "cluster/worker_codec.h"
+#include "tensor/handles.h"
+
+namespace millrace {
+namespace {
+
+bool Same(const Tensor& a, const Tensor& b) {
+  if (a.dtype() != b.dtype() || a.shape() != b.shape()) return false;
+  if (a.dtype() == DType::kString) return a.flat<TString>() == b.flat<TString>();
+  return a.TotalBytes() == 0 || std::memcmp(a.raw(), b.raw(), a.TotalBytes()) == 0;
+}
+
+Tensor Filled(DType dtype, const Shape& shape) {
+  Tensor t = *Tensor::Make(dtype, shape);
+  auto* bytes = static_cast<unsigned char*>(t.mutable_raw());
+  for (size_t i = 0; i < t.TotalBytes(); ++i)
+    bytes[i] = static_cast<unsigned char>(dtype == DType::kBool ? i % 2 : i * 7 + 3);
+  return t;
+}
+
+Tensor Strings() {
+  std::string with_zero("a\0b", 3);
+  return Tensor::Vector<TString>({TString(""), TString(with_zero), TString(std::string(100'000, 'x'))});
+}
+
+template <typename Message>
+Message Sent(Message message) {
+  StatusOr<absl::Cord> frame = EncodeMessage(message);
+  EXPECT_TRUE(frame.ok()) << frame.status();
+  Message back;
+  if (frame.ok()) {
+    const Status s = DecodeMessage(*frame, nullptr, &back);
+    EXPECT_TRUE(s.ok()) << s;
+  }
+  return back;
+}
+
+RunStepRequest BigRequest() {
+  RunStepRequest m;
+  m.step = {{0xfedcba9876543210u, 7}, 123};
+  m.parts.resize(3);
+  m.parts[0].handle = -5;
+  for (DType d : PlainTypes()) {
+    m.parts[0].args.push_back(Filled(d, *Shape::Make({3, 5})));
+    m.parts[0].args.push_back(Filled(d, Shape()));
+    m.parts[0].args.push_back(Filled(d, *Shape::Make({4, 0, 2})));
+    m.parts[0].args.push_back(Filled(d, *Shape::Make({1031})));
+  }
+  m.parts[2].handle = 9;
+  m.parts[2].args = {Strings(), Tensor()};
+  m.is_alone = true;
+  m.max_threads = -1;
+  m.order_seed = ~uint64_t{0};
+  return m;
+}
+
+TEST(CodecTest, AStepComesBack) {
+  const RunStepRequest m = BigRequest(), back = Sent(m);
+  EXPECT_EQ(back.step.session, m.step.session);
+  EXPECT_EQ(back.step.step, 123);
+  ASSERT_EQ(back.parts.size(), 3u);
+  EXPECT_EQ(back.parts[0].handle, -5);
+  EXPECT_TRUE(back.parts[1].args.empty());
+  for (size_t p : {0u, 2u}) {
+    ASSERT_EQ(back.parts[p].args.size(), m.parts[p].args.size());
+    for (size_t i = 0; i < m.parts[p].args.size(); ++i) {
+      EXPECT_TRUE(Same(back.parts[p].args[i], m.parts[p].args[i])) << m.parts[p].args[i].DebugString();
+    }
+  }
+  EXPECT_TRUE(back.is_alone);
+  EXPECT_FALSE(back.trace);
+  EXPECT_EQ(back.max_threads, -1);
+  EXPECT_EQ(back.order_seed, ~uint64_t{0});
+}
+
+TEST(CodecTest, AnAnswerComesBackWithItsFirstCause) {
+  RunStepResponse m;
+  m.status = InvalidArgument("node 'x' (MatMul): [2,3] and [4,5] do not fit");
+  m.retvals = {{}, {Tensor::Scalar(1.5f), Tensor::Scalar<int64_t>(-3)}};
+  NodeTrace& t = m.trace.emplace_back();
+  t.node = "x";
+  t.start_nanos = 17;
+  t.edge = 0;
+  t.outputs.push_back({DType::kFloat, *Shape::Make({2, 3}), 24, 77, true});
+  m.trace.emplace_back();
+  const RunStepResponse back = Sent(m);
+  EXPECT_EQ(back.status, m.status);
+  ASSERT_EQ(back.retvals.size(), 2u);
+  EXPECT_TRUE(back.retvals[0].empty());
+  EXPECT_TRUE(Same(back.retvals[1][1], m.retvals[1][1]));
+  ASSERT_EQ(back.trace.size(), 2u);
+  EXPECT_EQ(back.trace[0].edge, 0);
+  EXPECT_EQ(back.trace[1].edge, -1);
+  EXPECT_EQ(back.trace[0].outputs[0].shape, *Shape::Make({2, 3}));
+  EXPECT_TRUE(back.trace[0].outputs[0].is_shared);
+}
+
+TEST(CodecTest, TheOtherMessagesComeBack) {
+  EXPECT_EQ(Sent(AbortStepRequest{{{1, 2}, 3}, Unavailable("worker died")}).why, Unavailable("worker died"));
+  EXPECT_EQ(Sent(RecvTensorRequest{{{1, 2}, 3}, {0, 5, 6}}).key, (EdgeKey{0, 5, 6}));
+  EXPECT_TRUE(Sent(RecvTensorResponse{{Tensor(), true}}).tensor.is_dead);
+  EXPECT_EQ(Sent(CleanUpStepsRequest{{1, 2}, {9, {0, 4}}}).horizon.live, (std::vector<int64_t>{0, 4}));
+  RandomPositions positions;
+  positions["r"] = {1, 2, 3, 4, 5, 0xffffffff};
+  EXPECT_EQ(Sent(SetRandomPositionsRequest{{1, 2}, positions}).positions, positions);
+  const CreateWorkerSessionResponse devices =
+      Sent(CreateWorkerSessionResponse{3, {{"/job:a/replica:0/task:0/device:CPU:0", "CPU", 1 << 20, 9, true}}});
+  EXPECT_EQ(devices.devices.at(0).memory_bytes, 1 << 20);
+  EXPECT_TRUE(devices.devices.at(0).own_memory);
+  RunSessionStepRequest step;
+  step.signature = {{"a:0"}, {"b:1", ""}, {"t"}};
+  step.options.timeout_in_ms = 5;
+  EXPECT_EQ(Sent(step).signature, step.signature);
+  EXPECT_EQ(Sent(step).options.timeout_in_ms, 5);
+}
+
+TEST(CodecTest, LargeTensorsAreNotCopiedOnTheirWayOut) {
+  const Tensor big = Filled(DType::kFloat, *Shape::Make({1 << 16}));
+  const StatusOr<absl::Cord> frame = EncodeMessage(RecvTensorResponse{{big, false}});
+  ASSERT_TRUE(frame.ok());
+  bool is_shared = false;
+  for (absl::string_view chunk : frame->Chunks()) is_shared |= chunk.data() == big.raw();
+  EXPECT_TRUE(is_shared);
+  RecvTensorResponse back;
+  ASSERT_TRUE(DecodeMessage(*frame, nullptr, &back).ok());
+  EXPECT_TRUE(Same(back.tensor.value, big));
+  EXPECT_NE(back.tensor.value.raw(), big.raw());
+  EXPECT_TRUE(back.tensor.value.OwnsBufferAlone());
+  EXPECT_EQ(reinterpret_cast<uintptr_t>(back.tensor.value.raw()) % Allocator::kAlignment, 0u);
+}
+
+TEST(CodecTest, ResourcesAndVariantsStay) {
+  for (DType d : {DType::kResource, DType::kVariant}) {
+    const StatusOr<absl::Cord> frame = EncodeMessage(RecvTensorResponse{{*Tensor::Make(d, Shape()), false}});
+    EXPECT_TRUE(absl::IsUnimplemented(frame.status()));
+    EXPECT_NE(frame.status().message().find(DTypeName(d)), std::string::npos) << frame.status();
+  }
+}
+
+// Reads any bytes as that message; only that it comes back matters, and that an error says so.
+template <typename Message>
+void Read(const std::string& bytes) {
+  Message m;
+  const Status s = DecodeMessage(absl::Cord(bytes), nullptr, &m);
+  if (!s.ok()) {
+    EXPECT_FALSE(s.message().empty());
+  }
+}
+
+template <typename Message>
+void ReadChanged(const Message& message, uint64_t seed) {
+  std::string good;
+  absl::CopyCordToString(*EncodeMessage(Message(message)), &good);
+  std::mt19937_64 random(seed);
+  for (int i = 0; i < 2000; ++i) {
+    std::string bad = good;
+    const size_t header = std::min<size_t>(bad.size(), 400);
+    for (uint64_t n = 1 + random() % 4; n > 0 && header > 0; --n) {
+      bad[random() % header] = static_cast<char>(random());
+    }
+    if (random() % 4 == 0) bad.resize(random() % (bad.size() + 1));
+    Read<Message>(bad);
+  }
+}
+
+TEST(CodecTest, ChangedBytesAreReadOrRefused) {
+  ReadChanged(BigRequest(), 1);
+  RunStepResponse response;
+  response.retvals = {{Strings(), Tensor::Scalar(true)}};
+  response.trace.emplace_back().outputs.push_back({DType::kFloat, *Shape::Make({2, 3}), 24, 0, false});
+  ReadChanged(response, 2);
+  ReadChanged(SetRandomPositionsRequest{{1, 2}, {{"r", {1, 2, 3, 4, 5, 6}}}}, 3);
+  ReadChanged(CleanUpStepsRequest{{1, 2}, {9, {0, 4}}}, 4);
+  RunSessionStepRequest step;
+  step.signature = {{"a:0"}, {"b:1"}, {"t"}};
+  step.feed_values = {Strings()};
+  ReadChanged(step, 5);
+  Read<RunStepRequest>("");
+  Read<RunStepRequest>(std::string(8, '\xff'));
+}
+
+TEST(CodecTest, OneByteDoesNotStandForTwo) {
+  // Two tensors that both say that they are the same megabyte.
+  RunStepRequest m;
+  m.parts.resize(1);
+  m.parts[0].args = {Filled(DType::kUInt8, *Shape::Make({1 << 20})), Filled(DType::kUInt8, *Shape::Make({1 << 20}))};
+  std::string bytes;
+  absl::CopyCordToString(*EncodeMessage(m), &bytes);
+  bytes.resize(bytes.size() - (1 << 20));
+  RunStepRequest back;
+  EXPECT_TRUE(absl::IsInvalidArgument(DecodeMessage(absl::Cord(bytes), nullptr, &back)));
+}
+
+TEST(CodecTest, AListTakesMemoryInProportionToItsBytes) {
+  std::string header(4 << 20, '\0');
+  for (size_t i = 0; i < header.size(); i += 2) header[i] = (3 << 3) | 2;  // empty entries of the trace
+  std::string bytes;
+  for (size_t i = 0; i < 8; ++i) bytes.push_back(static_cast<char>(header.size() >> (8 * i)));
+  RunStepResponse back;
+  EXPECT_TRUE(absl::IsResourceExhausted(DecodeMessage(absl::Cord(bytes + header), nullptr, &back)));
+}
+
+}  // namespace
+}  // namespace millrace

@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cluster/remote_worker.h"
+
+#include "base/exceptions.h"
+#include "base/pool_env.h"
+#include "cluster/worker_codec.h"
+
+namespace millrace {
+namespace {
+
+// What does not wait for a graph to run is answered soon, or never.
+constexpr absl::Duration kControlTimeout = absl::Seconds(30);
+constexpr absl::Duration kCompileTimeout = absl::Minutes(10);
+
+template <typename Request>
+constexpr absl::Duration TimeoutOf() {
+  if constexpr (std::is_same_v<Request, RunStepRequest> || std::is_same_v<Request, RecvTensorRequest> ||
+                std::is_same_v<Request, ExchangeTensorsRequest>) {
+    return absl::InfiniteDuration();  // an abort ends the step, and these with it
+  } else if constexpr (std::is_same_v<Request, RegisterPartitionsRequest>) {
+    return kCompileTimeout;
+  } else {
+    return kControlTimeout;
+  }
+}
+
+}  // namespace
+
+RemoteWorker::RemoteWorker(std::string task, std::string address, Channels* channels)
+    : task_(std::move(task)), address_(std::move(address)), channels_(channels) {}
+
+RemoteWorker::~RemoteWorker() {
+  std::set<std::shared_ptr<CallUnderWay>> all;
+  {
+    absl::MutexLock lock(&mu_);
+    all = under_way_;
+  }
+  for (const auto& call : all) call->cancellation.Cancel();
+  const auto none = [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) { return under_way_.empty(); };
+  absl::MutexLock lock(&mu_);
+  EnvOf(ProcessThreadPool()).Await(mu_, absl::Condition(&none));
+}
+
+std::shared_ptr<RemoteWorker::CallUnderWay> RemoteWorker::Begin(CancellationManager* of_caller) {
+  auto call = std::make_shared<CallUnderWay>();
+  if (of_caller != nullptr) {  // which is gone, or does not care, once there is a reply
+    const auto token = of_caller->Register([weak = std::weak_ptr(call)] {
+      if (const auto c = weak.lock()) c->cancellation.Cancel();
+    });
+    if (token == CancellationManager::kInvalid) call->cancellation.Cancel();
+  }
+  absl::MutexLock lock(&mu_);
+  under_way_.insert(call);
+  return call;
+}
+
+void RemoteWorker::End(const std::shared_ptr<CallUnderWay>& call) {
+  absl::MutexLock lock(&mu_);
+  under_way_.erase(call);
+}
+
+Status RemoteWorker::Annotated(const Status& s) const {
+  return Annotate(s, absl::StrCat("task ", task_, " at ", address_, ": "));
+}
+
+template <typename Request, typename Response>
+void RemoteWorker::Send(const char* method, absl::Duration timeout, const CallOptions& options, Request request,
+                        Reply<Response> reply) {
+  RpcChannel* channel = nullptr;
+  absl::Cord frame;
+  std::shared_ptr<CallUnderWay> call;
+  const Status s = WithoutExceptions([&]() -> Status {
+    MR_ASSIGN_OR_RETURN(channel, channels_->Get(address_));
+    MR_ASSIGN_OR_RETURN(frame, EncodeMessage(request));
+    call = Begin(options.cancellation);
+    return absl::OkStatus();
+  });
+  // Without a transport there is a way only when the task comes to this process.
+  if (absl::IsUnimplemented(s) && channel == nullptr) return std::move(reply)(Annotated(Unavailable(s.message())));
+  if (!s.ok()) return std::move(reply)(Annotated(s));
+  channel->Call(method, {timeout, &call->cancellation}, std::move(frame),
+                [this, call, reply = std::move(reply)](StatusOr<absl::Cord> answer) mutable {
+                  Response response;
+                  Status got = answer.status();
+                  if (got.ok()) {
+                    got = WithoutExceptions([&] { return DecodeMessage(*answer, nullptr, &response); });
+                  }
+                  got.ok() ? std::move(reply)(std::move(response)) : std::move(reply)(Annotated(got));
+                  End(call);
+                });
+}
+
+#define MR_DEFINE(Method, Request, Response)                                                   \
+  void RemoteWorker::Method(const CallOptions& call, Request request, Reply<Response> reply) { \
+    Send("Worker." #Method, TimeoutOf<Request>(), call, std::move(request), std::move(reply)); \
+  }
+MR_WORKER_METHODS(MR_DEFINE)
+#undef MR_DEFINE
+
+}  // namespace millrace

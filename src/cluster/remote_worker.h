@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+// A worker in another process, as messages over a channel.
+#pragma once
+
+#include <memory>
+#include <set>
+#include <string>
+
+#include "cluster/channels.h"
+#include "service/worker_methods.h"
+
+namespace millrace {
+
+class RemoteWorker final : public WorkerInterface {
+ public:
+  // Connects with its first call. `channels` outlives it.
+  RemoteWorker(std::string task, std::string address, Channels* channels);
+  // Gives up the calls under way, and returns when they have been replied to.
+  ~RemoteWorker() override;
+  const std::string& task() const override { return task_; }
+
+#define MR_DECLARE(Method, Request, Response) \
+  void Method(const CallOptions& call, Request request, Reply<Response> reply) override;
+  MR_WORKER_METHODS(MR_DECLARE)
+#undef MR_DECLARE
+
+  std::shared_ptr<InlinePartition> FindInline(const SessionRef&, int64_t) override { return nullptr; }
+
+ private:
+  template <typename Request, typename Response>
+  void Send(const char* method, absl::Duration timeout, const CallOptions& call, Request request,
+            Reply<Response> reply);
+
+  // A call under way: given up by its caller, or by the end of this.
+  struct CallUnderWay {
+    CancellationManager cancellation;
+  };
+  std::shared_ptr<CallUnderWay> Begin(CancellationManager* of_caller);
+  void End(const std::shared_ptr<CallUnderWay>& call);
+  Status Annotated(const Status& s) const;
+
+  const std::string task_, address_;
+  Channels* const channels_;
+  absl::Mutex mu_;
+  std::set<std::shared_ptr<CallUnderWay>> under_way_ ABSL_GUARDED_BY(mu_);
+};
+
+}  // namespace millrace

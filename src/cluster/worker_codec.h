@@ -1,0 +1,250 @@
+// SPDX-License-Identifier: Apache-2.0
+// The fields of worker_messages.h (see wire_codec.h). Their numbers are never used again for something else.
+#pragma once
+
+#include "cluster/common_codec.h"
+#include "service/worker_messages.h"
+
+namespace millrace {
+
+template <typename V>
+void VisitFields(V& v, SessionRef& m) {
+  v(1, m.session);
+  v(2, m.incarnation);
+}
+template <typename V>
+void VisitFields(V& v, StepRef& m) {
+  v(1, m.session);
+  v(2, m.step);
+}
+
+template <typename V>
+void VisitFields(V& v, CreateWorkerSessionRequest& m) {
+  v(1, m.session);
+  v(2, m.node_by_node);
+}
+template <typename V>
+void VisitFields(V& v, CreateWorkerSessionResponse& m) {
+  v(1, m.incarnation);
+  v(2, m.devices);
+}
+template <typename V>
+void VisitFields(V& v, DeleteWorkerSessionRequest& m) {
+  v(1, m.session);
+}
+template <typename V>
+void VisitFields(V&, DeleteWorkerSessionResponse&) {}
+
+template <typename V>
+void VisitFields(V& v, LoopValue& m) {
+  v(1, m.kind);
+  v(2, m.index);
+}
+// A graph is bytes.
+void VisitGraph(WireEncoder& v, uint32_t number, std::unique_ptr<Graph>& graph);
+void VisitGraph(WireDecoder& v, uint32_t number, std::unique_ptr<Graph>& graph);
+template <typename V>
+void VisitFields(V& v, CollapsedLoop& m) {
+  v(1, m.name);
+  v(2, m.num_variables);
+  VisitGraph(v, 3, m.predicate);
+  VisitGraph(v, 4, m.body);
+  v(5, m.predicate_args);
+  v(6, m.body_args);
+  v(7, m.results);
+}
+template <typename V>
+void VisitFields(V& v, Partition& m) {
+  v(1, m.device);
+  VisitGraph(v, 2, m.graph);
+  v(3, m.loops);
+}
+template <typename V>
+void VisitFields(V& v, PartitionToRegister::Source& m) {
+  v(1, m.edge);
+  v(2, m.task);
+  v(3, m.incarnation);
+}
+template <typename V>
+void VisitFields(V& v, PartitionToRegister& m) {
+  v(1, m.partition);
+  v(2, m.sources);
+}
+template <typename V>
+void VisitFields(V& v, RegisterPartitionsRequest& m) {
+  v(1, m.session);
+  v(2, m.partitions);
+}
+template <typename V>
+void VisitFields(V& v, RegisterPartitionsResponse& m) {
+  v(1, m.handles);
+}
+template <typename V>
+void VisitFields(V& v, DeregisterPartitionsRequest& m) {
+  v(1, m.session);
+  v(2, m.handles);
+}
+template <typename V>
+void VisitFields(V&, DeregisterPartitionsResponse&) {}
+
+template <typename V>
+void VisitFields(V& v, RunStepRequest::Part& m) {
+  v(1, m.handle);
+  v(2, m.args);
+}
+template <typename V>
+void VisitFields(V& v, RunStepRequest& m) {
+  v(1, m.step);
+  v(2, m.parts);
+  v(3, m.is_alone);
+  v(4, m.max_threads);
+  v(5, m.inter_op_threads);
+  v(6, m.trace);
+  v(7, m.deterministic);
+  v(8, m.order_seed);
+}
+// The results of a partition.
+struct PartRetvals {
+  std::vector<Tensor> values;
+};
+template <typename V>
+void VisitFields(V& v, PartRetvals& m) {
+  v(1, m.values);
+}
+template <typename V>
+void VisitFields(V& v, NodeTrace::OutputTrace& m) {
+  std::vector<int64_t> dims(m.shape.dims().begin(), m.shape.dims().end());
+  v(1, m.dtype);  // also one that is none: it is only told
+  v(2, dims);
+  v(3, m.bytes);
+  v(4, m.buffer);
+  v(5, m.is_shared);
+  if constexpr (std::is_same_v<V, WireDecoder>) {
+    if (!v.IsAt(2)) return;
+    StatusOr<Shape> shape = Shape::Make(absl::MakeConstSpan(dims));
+    if (!shape.ok()) return v.Fail(shape.status());
+    m.shape = *std::move(shape);
+  }
+}
+template <typename V>
+void VisitFields(V& v, NodeTrace& m) {
+  v(1, m.node);
+  v(2, m.op);
+  v(3, m.device);
+  v(4, m.start_nanos);
+  v(5, m.end_nanos);
+  v(6, m.thread);
+  v(7, m.outputs);
+  v(8, m.thread_name);
+  v(9, m.inputs);
+  uint64_t edge = static_cast<uint64_t>(m.edge) + 1;  // 0: none
+  v(10, edge);
+  m.edge = static_cast<int64_t>(edge - 1);
+  v(11, m.helped_nanos);
+  v(12, m.is_asynchronous);
+}
+void VisitRetvals(WireEncoder& v, uint32_t number, std::vector<std::vector<Tensor>>& retvals);
+void VisitRetvals(WireDecoder& v, uint32_t number, std::vector<std::vector<Tensor>>& retvals);
+template <typename V>
+void VisitFields(V& v, RunStepResponse& m) {
+  v(1, m.status);
+  VisitRetvals(v, 2, m.retvals);
+  v(3, m.trace);
+}
+
+template <typename V>
+void VisitFields(V& v, AbortStepRequest& m) {
+  v(1, m.step);
+  v(2, m.why);
+}
+template <typename V>
+void VisitFields(V&, AbortStepResponse&) {}
+template <typename V>
+void VisitFields(V& v, StepHorizon& m) {
+  v(1, m.next);
+  v(2, m.live);
+}
+template <typename V>
+void VisitFields(V& v, CleanUpStepsRequest& m) {
+  v(1, m.session);
+  v(2, m.horizon);
+}
+template <typename V>
+void VisitFields(V&, CleanUpStepsResponse&) {}
+
+template <typename V>
+void VisitFields(V& v, ExchangeTensorsRequest::Feed& m) {
+  v(1, m.edge);
+  v(2, m.value);
+}
+template <typename V>
+void VisitFields(V& v, ExchangeTensorsRequest& m) {
+  v(1, m.step);
+  v(2, m.feeds);
+  v(3, m.fetches);
+}
+template <typename V>
+void VisitFields(V& v, ReceivedTensor& m) {
+  v(1, m.value);
+  v(2, m.is_dead);
+}
+template <typename V>
+void VisitFields(V& v, ExchangeTensorsResponse& m) {
+  v(1, m.fetches);
+}
+template <typename V>
+void VisitFields(V& v, EdgeKey& m) {
+  v(1, m.edge);
+  v(2, m.frame);
+  v(3, m.iteration);
+}
+template <typename V>
+void VisitFields(V& v, RecvTensorRequest& m) {
+  v(1, m.step);
+  v(2, m.key);
+}
+template <typename V>
+void VisitFields(V& v, RecvTensorResponse& m) {
+  v(1, m.tensor);
+}
+
+template <typename V>
+void VisitFields(V&, GetStatusRequest&) {}
+template <typename V>
+void VisitFields(V& v, GetStatusResponse& m) {
+  v(1, m.task);
+  v(2, m.incarnation);
+  v(3, m.devices);
+  v(4, m.num_sessions);
+}
+template <typename V>
+void VisitFields(V& v, ResetRequest& m) {
+  v(1, m.containers);
+}
+template <typename V>
+void VisitFields(V&, ResetResponse&) {}
+
+template <typename V>
+void VisitFields(V& v, GetRandomPositionsRequest& m) {
+  v(1, m.session);
+}
+template <typename V>
+void VisitFields(V& v, GetRandomPositionsResponse& m) {
+  VisitPositions(v, 1, m.positions);
+}
+template <typename V>
+void VisitFields(V& v, SetRandomPositionsRequest& m) {
+  v(1, m.session);
+  VisitPositions(v, 2, m.positions);
+}
+template <typename V>
+void VisitFields(V&, SetRandomPositionsResponse&) {}
+
+// Whether a message that was read makes sense, as far as nobody else looks.
+Status CheckMessage(const RegisterPartitionsRequest& m);
+template <typename Message>
+Status CheckMessage(const Message&) {
+  return absl::OkStatus();
+}
+
+}  // namespace millrace

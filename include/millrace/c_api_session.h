@@ -154,13 +154,18 @@ TF_CAPI_EXPORT void TF_ApiDefMapPut(TF_ApiDefMap* api_def_map, const char* text,
 TF_CAPI_EXPORT TF_Buffer* TF_ApiDefMapGet(TF_ApiDefMap* api_def_map, const char* name, size_t name_len,
                                           TF_Status* status);
 
-/* ---- Not provided yet: each reports TF_UNIMPLEMENTED ---- */
+/* ---- Servers: a task of a cluster in this process (docs/cluster.md) ---- */
 
+/* `proto` is a ServerDef. Nobody is answered before TF_ServerStart. */
 TF_CAPI_EXPORT TF_Server* TF_NewServer(const void* proto, size_t proto_len, TF_Status* status);
 TF_CAPI_EXPORT void TF_ServerStart(TF_Server* server, TF_Status* status);
+/* Ends what runs, and drops the state of the task. */
 TF_CAPI_EXPORT void TF_ServerStop(TF_Server* server, TF_Status* status);
+/* Returns when the server is stopped; at once if it was not started. */
 TF_CAPI_EXPORT void TF_ServerJoin(TF_Server* server, TF_Status* status);
+/* "grpc://host:port", for TF_SetTarget; lives as long as the server. */
 TF_CAPI_EXPORT const char* TF_ServerTarget(TF_Server* server);
+/* Stops it first. */
 TF_CAPI_EXPORT void TF_DeleteServer(TF_Server* server);
 TF_CAPI_EXPORT void TF_RegisterFilesystemPlugin(const char* plugin_filename, TF_Status* status);
 

@@ -291,7 +291,7 @@ supervisor = train.supervisor
 learning_rate_decay = train.decay
 checkpoint_state_pb2 = protos.definitions
 summary_io = train
-server_lib device_setter = train.cluster train
+server_lib device_setter = train.cluster train.server train
 sync_replicas_optimizer = train.sync_replicas_optimizer
 
 [python.util]

@@ -279,5 +279,6 @@ void DefineControlFlow(nb::module_& m);
 void DefineOldNumpy(nb::module_& m);
 void DefineCallbacks(nb::module_& m);
 void DefineLibraries(nb::module_& m);
+void DefineServer(nb::module_& m);
 
 }  // namespace millrace::python

@@ -16,4 +16,5 @@ NB_MODULE(_core, m) {
   DefineOldNumpy(m);
   DefineCallbacks(m);
   DefineLibraries(m);
+  DefineServer(m);
 }

@@ -325,7 +325,11 @@ class Call {
       for (TF_Operation* input : graph_->ControlInputs(all)) Api().AddControlInput(desc_, input);
     }
     for (TF_Operation* with : graph_->colocation) Api().ColocateWith(desc_, with);
-    if (!graph_->device.empty()) Api().SetDevice(desc_, graph_->device.c_str());
+    if (TF_Operation* const referred = Referred()) {
+      if (const char* device = Api().OperationDevice(referred); *device != '\0') Api().SetDevice(desc_, device);
+    } else if (!graph_->device.empty()) {
+      Api().SetDevice(desc_, graph_->device.c_str());
+    }
     const auto override_attr = [&](const std::vector<std::pair<std::string, std::string>>& by_type, const char* attr) {
       const auto last =
           std::find_if(by_type.rbegin(), by_type.rend(), [&](const auto& o) { return o.first == op_.name_; });
@@ -335,6 +339,14 @@ class Call {
     override_attr(graph_->kernel_labels, "_kernel");
     const Location where = UserLocation();
     if (!where.file.empty()) Api().SetLocation(desc_, where.file.c_str(), where.line);
+  }
+
+  // What an argument refers to, or null: the op lies there, whatever device is in force.
+  TF_Operation* Referred() const {
+    for (size_t i = 0; i < op_.inputs_.size(); ++i) {
+      if (op_.inputs_[i].is_ref && !values_[i].empty()) return values_[i][0].oper;
+    }
+    return nullptr;
   }
 
   // A TypeError when an input has a type that the op does not take.
@@ -382,7 +394,7 @@ class Call {
     if (!status.ok()) RaiseBuildError(status);
     graph_->NoteMade(made);
     nb::object operation = graph_->Wrap(graph_object_, made);
-    if (!graph_->colocation.empty() || graph_->has_device_functions) {
+    if ((!graph_->colocation.empty() || graph_->has_device_functions) && Referred() == nullptr) {
       graph_object_.attr("_place")(operation);
     }
     const int n = Api().OperationNumOutputs(made);

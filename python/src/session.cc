@@ -221,13 +221,14 @@ class Session {
     return Results(plan, fetched, values);
   }
 
-  static void Reset(const std::string& target, const std::vector<std::string>& containers) {
+  static void Reset(const std::string& target, const std::vector<std::string>& containers, nb::bytes config) {
     std::vector<const char*> names;
     for (const std::string& c : containers) names.push_back(c.c_str());
     TF_SessionOptions* options = Api().NewSessionOptions();
     CallStatus status;
     Api().SetTarget(options, target.c_str());
-    {
+    Api().SetConfig(options, config.c_str(), config.size(), status);
+    if (status.ok()) {
       const GilRelease release;  // steps that end may need it
       Api().Reset(options, names.data(), static_cast<int>(names.size()), status);
     }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Sessions that own their graph and speak of tensors by name, as in TensorFlow 0.x.
-#include "absl/container/flat_hash_set.h"
 #include "capi/internal.h"
+#include "graph/extend_graph.h"
 #include "system/system.h"
 
 using millrace::Graph;
@@ -52,25 +52,6 @@ Status CollectNames(TF_DeprecatedSession& session, const char** input_names, int
   return FindAll(session.shared->graph, input_names, ninputs, output_names, noutputs, target_names, ntargets, step);
 }
 
-// Lets the inputs of new nodes mean nodes that are in the graph already.
-Status MapOldInputs(const millrace::wire::GraphDef& def, const Graph& graph, millrace::ImportOptions* options) {
-  absl::flat_hash_set<absl::string_view> added;
-  for (const auto& node : def.node) added.insert(node.name);
-  for (const auto& node : def.node) {
-    for (const std::string& input : node.input) {
-      MR_ASSIGN_OR_RETURN(const millrace::TensorName name, millrace::ParseTensorName(input));
-      Node* old = added.contains(name.node) ? nullptr : graph.Find(name.node);
-      if (old == nullptr) continue;
-      if (name.port < 0) {
-        options->control_map.insert_or_assign(absl::StrCat("^", name.node), old);
-      } else if (name.port < old->num_outputs()) {
-        options->input_map.insert_or_assign(absl::StrCat(name.node, ":", name.port), Output{old, name.port});
-      }
-    }
-  }
-  return absl::OkStatus();
-}
-
 void ClearTensors(TF_Tensor** values, int count) {
   for (int i = 0; values != nullptr && i < count; ++i) values[i] = nullptr;
 }
@@ -106,13 +87,12 @@ void TF_DeleteDeprecatedSession(TF_DeprecatedSession* session, TF_Status* status
 
 void TF_Reset(const TF_SessionOptions* opt, const char** containers, int ncontainers, TF_Status* status) {
   Guarded(status, [&]() -> Status {
-    if (opt != nullptr && !opt->target.empty() && opt->target != "local") {
-      return millrace::Unimplemented("TF_Reset of target '", opt->target, "'");
-    }
     std::vector<std::string> names;
     MR_RETURN_IF_ERROR(LookUp(containers, ncontainers, "containers", &names,
                               [](const char* name) -> StatusOr<std::string> { return std::string(name); }));
-    return millrace::System::Default().Reset(names);
+    static const TF_SessionOptions& defaults = *new TF_SessionOptions();
+    const TF_SessionOptions& options = opt ? *opt : defaults;
+    return millrace::System::Default().Reset(names, options.config, options.target);
   });
 }
 
@@ -122,9 +102,7 @@ void TF_ExtendGraph(TF_DeprecatedSession* session, const void* proto, size_t pro
     millrace::wire::GraphDef def;
     MR_RETURN_IF_ERROR(millrace::capi::DecodeBytes(proto, proto_len, "GraphDef", &def));
     millrace::GraphLock lock(&session->shared->mu);
-    millrace::ImportOptions options;
-    MR_RETURN_IF_ERROR(MapOldInputs(def, session->shared->graph, &options));
-    MR_RETURN_IF_ERROR(millrace::ImportGraphDef(def, options, &session->shared->graph).status());
+    MR_RETURN_IF_ERROR(millrace::ExtendGraph(def, &session->shared->graph));
     session->has_graph = true;
     return absl::OkStatus();
   });

@@ -134,9 +134,8 @@ TFE_Context* TFE_NewContext(const TFE_ContextOptions* opts, TF_Status* status) {
     context->shared = millrace::MakeRef<millrace::SharedGraph>(&millrace::System::Default().ops());
     context->policy = opts->policy;
     MR_ASSIGN_OR_RETURN(context->session, millrace::System::Default().NewSession(context->shared, opts->config));
-    for (millrace::DeviceInfo& device : context->session->ListDevices()) {
-      context->devices.push_back(std::move(device.name));
-    }
+    MR_ASSIGN_OR_RETURN(std::vector<millrace::DeviceInfo> devices, context->session->ListDevices());
+    for (millrace::DeviceInfo& device : devices) context->devices.push_back(std::move(device.name));
     if (context->devices.empty()) return millrace::Internal("the context has no devices");
     return context.release();
   });

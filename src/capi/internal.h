@@ -186,6 +186,6 @@ StatusOr<Output> FindOutput(const Graph& graph, absl::string_view name);
 
 StatusOr<std::vector<Output>> MakeOutputs(const TF_Output* outputs, int count, const char* what);
 
-StatusOr<TF_DeviceList*> MakeDeviceList(const Session& session);
+StatusOr<TF_DeviceList*> MakeDeviceList(Session& session);
 
 }  // namespace millrace::capi

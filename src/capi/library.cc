@@ -14,14 +14,6 @@ struct TF_Library {
   std::string op_list;  // an encoded OpList
 };
 
-namespace {
-
-void RefuseServer(const char* function, TF_Status* status) {
-  Guarded(status, [&] { return Unimplemented(function, ": this build has no servers; use the local session"); });
-}
-
-}  // namespace
-
 extern "C" {
 
 TF_Library* TF_LoadLibrary(const char* library_filename, TF_Status* status) {
@@ -53,16 +45,6 @@ void TF_RegisterLogListener(void (*listener)(const char*)) {
     return 0;
   });
 }
-
-TF_Server* TF_NewServer(const void*, size_t, TF_Status* status) {
-  RefuseServer("TF_NewServer", status);
-  return nullptr;
-}
-void TF_ServerStart(TF_Server*, TF_Status* status) { RefuseServer("TF_ServerStart", status); }
-void TF_ServerStop(TF_Server*, TF_Status* status) { RefuseServer("TF_ServerStop", status); }
-void TF_ServerJoin(TF_Server*, TF_Status* status) { RefuseServer("TF_ServerJoin", status); }
-const char* TF_ServerTarget(TF_Server*) { return ""; }
-void TF_DeleteServer(TF_Server*) {}
 
 void TF_RegisterFilesystemPlugin(const char*, TF_Status* status) {
   Guarded(status, [] { return Unimplemented("TF_RegisterFilesystemPlugin: files are the system's"); });

@@ -127,7 +127,10 @@ StatusOr<Output> FindOutput(const Graph& graph, absl::string_view name) {
   return Output{node, parsed.port};
 }
 
-StatusOr<TF_DeviceList*> MakeDeviceList(const Session& session) { return new TF_DeviceList{session.ListDevices()}; }
+StatusOr<TF_DeviceList*> MakeDeviceList(Session& session) {
+  MR_ASSIGN_OR_RETURN(std::vector<DeviceInfo> devices, session.ListDevices());
+  return new TF_DeviceList{std::move(devices)};
+}
 
 namespace {
 

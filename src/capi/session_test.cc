@@ -262,10 +262,16 @@ TEST(SavedModelTest, SaysWhatIsMissing) {
   TF_DeleteGraph(g);
 }
 
-TEST(NotProvidedTest, SaysSo) {
+TEST(ServerTest, ADefinitionWithoutAProtocolIsRefused) {
   ScopedStatus st;
   EXPECT_EQ(TF_NewServer("", 0, st), nullptr);
-  EXPECT_EQ(st.code(), TF_UNIMPLEMENTED);
+  EXPECT_EQ(st.code(), TF_NOT_FOUND) << st.message();
+  EXPECT_EQ(TF_NewServer("x", 1, st), nullptr);
+  EXPECT_EQ(st.code(), TF_INVALID_ARGUMENT) << "no ServerDef";
+  TF_ServerStart(nullptr, st);
+  EXPECT_EQ(st.code(), TF_INVALID_ARGUMENT);
+  EXPECT_STREQ(TF_ServerTarget(nullptr), "");
+  TF_DeleteServer(nullptr);
 }
 
 }  // namespace

@@ -48,11 +48,11 @@ class Session {
   virtual StatusOr<std::string> Explain(absl::Span<const Output> feeds, absl::Span<const Output> fetches,
                                         absl::Span<Node* const> targets) = 0;
 
-  virtual std::vector<DeviceInfo> ListDevices() const = 0;
+  virtual StatusOr<std::vector<DeviceInfo>> ListDevices() = 0;
   // Where the session's random ops are in their streams, as a text; and putting them there, in this session or another
   // one of the same graph, which then draws the same numbers. Ops that the text does not name stay where they are.
   // Between steps.
-  virtual StatusOr<std::string> RandomState() const = 0;
+  virtual StatusOr<std::string> RandomState() = 0;
   virtual Status SetRandomState(absl::string_view state) = 0;
 
   // Cancels steps in flight; later calls fail with Cancelled. Idempotent.

@@ -88,6 +88,7 @@ GraphBuilder GraphBuilder::ColocateWith(Node* node) const {
   } else {
     b.colocate_ = {absl::StrCat("loc:@", node->name())};
   }
+  b.device_ = node->device();
   return b;
 }
 GraphBuilder GraphBuilder::At(absl::string_view file_line) const {

@@ -288,7 +288,8 @@ Status Coordinator::RunStep(const StepOptions& options, absl::Span<const Output>
   outputs->resize(fetches.size());
   StepInFlight step(next_inline_step_.fetch_add(1, std::memory_order_relaxed), options_.max_threads, options.trace);
   std::optional<Interrupt> interrupt;
-  if (interrupt_check_.check) step.interrupt = &interrupt.emplace(interrupt_check_, env());
+  const InterruptCheck& check = options.interrupt ? *options.interrupt : interrupt_check_;
+  if (check.check) step.interrupt = &interrupt.emplace(check, env());
   const InterruptScope scope(step.interrupt);
   const absl::Duration timeout = std::min(options.timeout, options_.default_timeout);
   const absl::Cleanup leave = [&] { Leave(&step); };
@@ -297,6 +298,14 @@ Status Coordinator::RunStep(const StepOptions& options, absl::Span<const Output>
   if (timeout < absl::InfiniteDuration()) {
     deadline.emplace(env(), timeout, [&] { step.Stop(PastDeadline(timeout)); });
   }
+  CancellationManager::Token token = CancellationManager::kInvalid;
+  if (options.cancellation) {
+    token = options.cancellation->Register([&step] { step.Stop(Cancelled("the call was cancelled")); });
+    if (token == CancellationManager::kInvalid) return Cancelled("the call was cancelled");
+  }
+  const absl::Cleanup forget = [&] {
+    if (token != CancellationManager::kInvalid) options.cancellation->Deregister(token);
+  };
   CompiledPtr compiled;
   {
     absl::MutexLock lock(&mu_);

@@ -46,6 +46,9 @@ struct StepOptions {
   absl::Duration timeout = absl::InfiniteDuration();
   StepTrace* trace = nullptr;  // lives until the step is over
   int inter_op_threads = 0;    // that run kernels at once on a worker; 0: the pool's width
+  // Of Run alone. May be null, and live until it returns: stops the step; replaces the session's.
+  CancellationManager* cancellation = nullptr;
+  const InterruptCheck* interrupt = nullptr;
 };
 
 class Coordinator {

@@ -2,28 +2,64 @@
 #include "system/system.h"
 
 #include <algorithm>
+#include <cstdlib>
 
 #include "absl/strings/match.h"
 #include "absl/synchronization/mutex.h"
+#include "autodiff/gradients.h"
 #include "base/env.h"
 #include "base/logging.h"
 #include "client/local_session.h"
+#include "client/remote_session.h"
+#include "cluster/server.h"
+#include "cluster/transport_loader.h"
 #include "device/cpu/cpu_device.h"
 #include "kernels/cpu/any_device.h"
 #include "kernels/cpu/kernel_list.h"
 #include "ops/op_list.h"
 
 namespace millrace {
+namespace {
+
+bool IsLocal(const std::string& target) { return target.empty() || target == "local"; }
+
+Status CheckRemote(const std::string& target) {
+  if (absl::StartsWith(target, "grpc://")) return absl::OkStatus();
+  return NotFound("No session factory registered for the given session options: {target: \"", target, "\"}");
+}
+
+// Other hosts reach servers of this process only if the environment says that nobody is kept out.
+StatusOr<std::unique_ptr<RpcTransport>> MakeTransport() {
+  const char* const remote = std::getenv("MILLRACE_ALLOW_INSECURE_REMOTE");
+  RpcTransportOptions options;
+  options.allow_insecure_remote = remote != nullptr && absl::string_view(remote) == "1";
+  return NewGrpcTransport(Env::Default(), options);
+}
+
+}  // namespace
 
 struct System::Impl {
   OpRegistry ops;
   KernelRegistry kernels;
   CompositeRegistry composites;
+  Channels channels{MakeTransport};
   mutable absl::Mutex mu;
   std::vector<DeviceType> device_types ABSL_GUARDED_BY(mu);  // beside the CPU
 
-  // As many as there are, or as the configuration wants at most.
-  Status AddDevices(const wire::ConfigProto& config, ThreadPool& pool, DeviceList* devices) const {
+  // CPUs, one if the configuration does not say, and of other types as many as there are, or as it wants at most.
+  StatusOr<DeviceList> MakeDevices(const DeviceName& task, const wire::ConfigProto& config, ThreadPool& pool) const {
+    constexpr int kMaxDevices = 64;
+    int cpus = 1;
+    if (auto it = config.device_count.find("CPU"); it != config.device_count.end()) cpus = it->second;
+    if (cpus < 1 || cpus > kMaxDevices) {
+      return InvalidArgument("device_count of CPU is ", cpus, ", want 1 to ", kMaxDevices);
+    }
+    DeviceList devices;
+    DeviceName name = task;
+    name.type = "CPU";
+    for (name.id = 0; name.id < cpus; ++name.id) {
+      devices.push_back(NewCpuDevice(name, Env::Default().Random64(), pool));
+    }
     std::vector<DeviceType> types;
     {
       absl::MutexLock lock(&mu);
@@ -35,12 +71,12 @@ struct System::Impl {
         count = std::min(count, it->second);
       }
       for (int i = 0; i < count; ++i) {
-        MR_ASSIGN_OR_RETURN(devices->emplace_back(),
-                            type.make({.job = "localhost", .replica = 0, .task = 0, .type = type.name, .id = i},
-                                      Env::Default().Random64(), i, pool));
+        name.type = type.name;
+        name.id = i;
+        MR_ASSIGN_OR_RETURN(devices.emplace_back(), type.make(name, Env::Default().Random64(), i, pool));
       }
     }
-    return absl::OkStatus();
+    return devices;
   }
 };
 
@@ -68,28 +104,18 @@ CompositeRegistry& System::composites() { return impl_->composites; }
 
 StatusOr<std::unique_ptr<Session>> System::NewSession(RefPtr<SharedGraph> graph, const wire::ConfigProto& config,
                                                       const std::string& target, const Determinism& determinism) {
-  if (!target.empty() && target != "local") {
-    if (!absl::StrContains(target, "://")) {
-      return NotFound("No session factory registered for the given session options: {target: \"", target, "\"}");
-    }
-    return Unimplemented("session target '", target, "': only sessions in this process exist (\"\" or \"local\")");
-  }
-  constexpr int kMaxDevices = 64;
-  int cpus = 1;
-  if (auto it = config.device_count.find("CPU"); it != config.device_count.end()) cpus = it->second;
-  if (cpus < 1 || cpus > kMaxDevices) {
-    return InvalidArgument("device_count of CPU is ", cpus, ", want 1 to ", kMaxDevices);
+  if (!IsLocal(target)) {
+    MR_RETURN_IF_ERROR(CheckRemote(target));
+    if (determinism.on) return Unimplemented("deterministic mode in a session of target '", target, "'");
+    return NewRemoteSession(std::move(graph), config, target, &impl_->channels);
   }
   std::unique_ptr<ThreadPool> own_pool;
   if (config.use_per_session_threads) {
     own_pool = std::make_unique<ThreadPool>(ProcessThreadPool().parallelism());
   }
+  const DeviceName task{.job = "localhost", .replica = 0, .task = 0, .type = "", .id = -1};
   std::vector<DeviceList> workers(1);
-  for (int i = 0; i < cpus; ++i) {
-    workers[0].push_back(NewCpuDevice({.job = "localhost", .replica = 0, .task = 0, .type = "CPU", .id = i},
-                                      Env::Default().Random64(), own_pool ? *own_pool : ProcessThreadPool()));
-  }
-  MR_RETURN_IF_ERROR(impl_->AddDevices(config, own_pool ? *own_pool : ProcessThreadPool(), &workers[0]));
+  MR_ASSIGN_OR_RETURN(workers[0], impl_->MakeDevices(task, config, own_pool ? *own_pool : ProcessThreadPool()));
   return NewLocalSession(
       std::move(graph), config, std::move(workers), &impl_->kernels, determinism, std::move(own_pool));
 }
@@ -108,6 +134,24 @@ Status System::AddDeviceType(DeviceType type) {
   return absl::OkStatus();
 }
 
-Status System::Reset(const std::vector<std::string>& containers) { return ResetLocalSessions(containers); }
+Status System::Reset(const std::vector<std::string>& containers, const wire::ConfigProto& config,
+                     const std::string& target) {
+  if (IsLocal(target)) return ResetLocalSessions(containers);
+  MR_RETURN_IF_ERROR(CheckRemote(target));
+  return ResetRemote(target, config, containers, &impl_->channels);
+}
+
+StatusOr<std::unique_ptr<Server>> System::NewServer(const wire::ServerDef& def) {
+  ServerParts parts;
+  parts.make_devices = [this](const DeviceName& task, const wire::ConfigProto& config) {
+    return impl_->MakeDevices(task, config, ProcessThreadPool());
+  };
+  parts.channels = &impl_->channels;
+  parts.master.env = &Env::Default();
+  parts.master.ops = &impl_->ops;
+  parts.master.kernels = &impl_->kernels;
+  parts.master.differentiate = AddDenseGradients;
+  return Server::New(def, parts);
+}
 
 }  // namespace millrace

@@ -13,6 +13,8 @@
 
 namespace millrace {
 
+class Server;
+
 class System {
  public:
   // The process's system, built on first use (about a millisecond) and never destroyed.
@@ -31,11 +33,16 @@ class System {
   Status AddDeviceType(DeviceType type);
   bool HasDeviceType(const std::string& name) const;
 
-  // `target` "" or "local" means in this process. The session shares `graph` with the client.
+  // `target` "" or "local" means in this process, "grpc://host:port" a server. The session shares `graph` with the
+  // client.
   StatusOr<std::unique_ptr<Session>> NewSession(RefPtr<SharedGraph> graph, const wire::ConfigProto& config,
                                                 const std::string& target = "", const Determinism& determinism = {});
-  // Drops the variables and other resources of these containers in all local devices (all containers when empty).
-  Status Reset(const std::vector<std::string>& containers);
+  // Drops the variables and other resources of these containers in all local devices, or those of the target's cluster
+  // (all containers when empty).
+  Status Reset(const std::vector<std::string>& containers, const wire::ConfigProto& config = {},
+               const std::string& target = "");
+  // A server of this process (cluster/server.h), which has to be started.
+  StatusOr<std::unique_ptr<Server>> NewServer(const wire::ServerDef& def);
 
  private:
   struct Impl;

@@ -24,6 +24,7 @@ _SETTINGS: Dict[str, str] = {  # environment variable, what it wants
     "MILLRACE_MAX_ISA": "sse2, sse4 or avx2: kernels as lesser machines have them",
     "MILLRACE_TRACE": "a folder for traces of steps",
     "MILLRACE_TRACE_STEPS": "which steps of each session are traced, such as 0-9,100",
+    "MILLRACE_ALLOW_INSECURE_REMOTE": "1 for servers that other hosts may use, without encryption or passwords",
     "MILLRACE_TRACEBACK": "1 for tracebacks of this program",
 }
 _NUMBERS = ("MILLRACE_NUM_THREADS", "MILLRACE_MIN_LOG_LEVEL", "MILLRACE_MEMORY_LIMIT_BYTES", "MILLRACE_PREPARED_LIMIT_BYTES")

@@ -315,6 +315,10 @@ class Graph(_core.Graph):
             self._device, self._device_stack, self._has_device_functions = old_device, old_stack, old_flag
 
     def _apply_device_functions(self, op: Operation) -> None:
+        mate = next((root for root in _colocation_roots(self, op) if root is not op and root.device), None)
+        if mate is not None:  # an optimizer's update lies with its variable, whatever functions say
+            op._set_device(mate.device)
+            return
         device = op.device
         for given in reversed(self._device_stack):
             if callable(given):

@@ -433,11 +433,10 @@ class Session(BaseSession):
     @staticmethod
     def reset(target: str, containers: Any = None, config: Any = None) -> None:
         """Closes the sessions of a target, and drops what lives in their containers: variables, queues. All containers when none is named."""
-        del config  # it says how to reach a target, and says of this process nothing
         if isinstance(containers, (str, bytes)):
             raise TypeError("containers must be a list of names, not %r" % (containers,))
         names = [c.decode() if isinstance(c, bytes) else str(c) for c in containers or []]
-        BaseSession._reset(target or "", names)
+        BaseSession._reset(target or "", names, config.SerializeToString() if config is not None else b"")
 
 
 class InteractiveSession(BaseSession):

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """A traced step, and what can be said of it: why ops waited, the critical path, idle threads, memory.
 
-Times are nanoseconds from the step's beginning. What the fields of StepStats mean here: src/client/step_stats.h.
+Times are nanoseconds from the step's beginning. What the fields of StepStats mean here: src/service/step_stats.h.
 """
 from __future__ import annotations
 

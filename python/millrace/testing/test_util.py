@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import functools
 import gc
+import socket
 from typing import Any, Callable
 
-from millrace.framework import missing as _missing
 from millrace.framework.graph import Graph, get_default_graph
 from millrace.framework.graph import device as _device
 from millrace.testing.graph_defs import assert_equal_graph_def, assert_meta_graph_protos_equal, assert_ops_in_graph  # noqa: F401
@@ -19,7 +19,20 @@ from millrace.testing.test_case import CheckedThread, TestCase  # noqa: F401
 
 TensorFlowTestCase = TestCase
 
-_missing.fill(globals(), "test.", {"create_local_cluster": "tf.Session in this process"})
+
+def create_local_cluster(num_workers: int, num_ps: int, protocol: str = "grpc", worker_config: Any = None, ps_config: Any = None) -> Any:
+    """Starts the servers of jobs "worker" and "ps" in this process; (workers, ps)."""
+    from millrace.train.server import Server
+    jobs = {job: ["localhost:%d" % _unused_port() for _ in range(n)] for job, n in (("worker", num_workers), ("ps", num_ps)) if n}
+    made = {job: [Server(jobs, job_name=job, task_index=i, protocol=protocol, config=config) for i in range(len(jobs.get(job, ())))]
+            for job, config in (("worker", worker_config), ("ps", ps_config))}
+    return made["worker"], made["ps"]
+
+
+def _unused_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("localhost", 0))
+        return int(probe.getsockname()[1])
 
 
 # ---- the machine ----

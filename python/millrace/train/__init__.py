@@ -2,7 +2,6 @@
 # mypy: implicit-reexport
 """tf.train: optimizers, averages, schedules, savers, coordinators."""
 from millrace.framework import not_provided as _not_provided
-from millrace.framework import missing as _missing
 from millrace.ops.gradients import AggregationMethod
 from millrace.ops.variables import Variable as _Variable
 from millrace.protos.definitions import (BytesList, ClusterDef, Example, Feature, FeatureList, FeatureLists, Features,  # type: ignore[attr-defined]
@@ -38,14 +37,9 @@ from millrace.train.saver import (CheckpointReader, NewCheckpointReader, Saver, 
                                   generate_checkpoint_state_proto, get_checkpoint_state, import_meta_graph, latest_checkpoint,
                                   list_variables, load_checkpoint, load_variable, update_checkpoint_state, write_graph)
 from millrace.train.checkpoint_management import get_checkpoint_mtimes, remove_checkpoint
+from millrace.train.server import Server
 from millrace.train.sync_replicas_optimizer import SyncReplicasOptimizer
 from millrace.train.supervisor import Supervisor
 from millrace.train.warm_starting import VocabInfo, warm_start
-
-_NOT_PROVIDED = {
-    "Server": "tf.Session in this process",
-}
-
-_missing.fill(globals(), "train.", _NOT_PROVIDED)
 
 __getattr__ = _not_provided.getter("train")

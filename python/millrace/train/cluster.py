@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which tasks a cluster has, and on which of them operations are placed. Servers are not provided."""
+"""Which tasks a cluster has, and on which of them operations are placed."""
 from __future__ import annotations
 
 from typing import Any, Callable, Dict, List, Optional

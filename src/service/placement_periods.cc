@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "client/placement_periods.h"
+#include "service/placement_periods.h"
 
 #include "absl/strings/match.h"
 #include "op/device_name.h"

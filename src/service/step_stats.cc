@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "client/step_stats.h"
+#include "service/step_stats.h"
 
 #include <algorithm>
 #include <map>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "client/placement_periods.h"
+#include "service/placement_periods.h"
 
 #include <gtest/gtest.h>
 

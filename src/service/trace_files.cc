@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "client/trace_files.h"
+#include "service/trace_files.h"
 
 #include <unistd.h>
 

@@ -1,0 +1,91 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Servers: a task of a cluster in this process, with a master for clients and a worker with devices."""
+from __future__ import annotations
+
+import threading
+from typing import Any, List, Optional
+
+import millrace._core as _core
+from millrace.framework.errors import at_user_line
+from millrace.protos.definitions import ServerDef  # type: ignore[attr-defined]
+from millrace.train.cluster import ClusterSpec
+
+
+_started: List[Any] = []  # until they are stopped: sessions of their targets may be all that the program keeps
+
+
+def _only(what: str, choices: Any) -> Any:
+    if len(choices) != 1:
+        raise at_user_line(ValueError("Must specify an explicit `%s`." % what))
+    return choices[0]
+
+
+def _server_def(given: Any, job_name: Optional[str], task_index: Optional[int], protocol: Optional[str], config: Any) -> Any:
+    made = ServerDef()
+    if isinstance(given, ServerDef):
+        made.CopyFrom(given)
+        if job_name is not None:
+            made.job_name = job_name
+        if task_index is not None:
+            made.task_index = task_index
+        if protocol is not None:
+            made.protocol = protocol
+    else:
+        cluster = ClusterSpec(given)
+        made.job_name = job_name if job_name is not None else _only("job_name", cluster.jobs)
+        made.task_index = task_index if task_index is not None else _only("task_index", cluster.task_indices(made.job_name))
+        made.protocol = protocol if protocol is not None else "grpc"
+        made.cluster.CopyFrom(cluster.as_cluster_def())
+    if not made.job_name or not made.protocol:
+        raise at_user_line(ValueError("The ServerDef must have a job_name and a protocol."))
+    if config is not None:
+        made.default_session_config.CopyFrom(config)
+    return made
+
+
+class Server:
+    """A task of a cluster, which lives until it is stopped or the process ends: sessions of its target, in this process or others, run on the devices of the cluster's tasks.
+
+    server_or_cluster_def is a ServerDef, a ClusterDef, a ClusterSpec or what makes one.
+    """
+
+    def __init__(self, server_or_cluster_def: Any, job_name: Optional[str] = None, task_index: Optional[int] = None,
+                 protocol: Optional[str] = None, config: Any = None, start: bool = True) -> None:
+        self._def = _server_def(server_or_cluster_def, job_name, task_index, protocol, config)
+        self._server = _core.Server(self._def.SerializeToString())
+        if start:
+            self.start()
+
+    def start(self) -> None:
+        """Answers clients and other tasks from now on."""
+        self._server.start()
+        if self._server not in _started:
+            _started.append(self._server)
+
+    def join(self) -> None:
+        """Waits until the server ends, which it does not by itself; Ctrl-C ends the waiting."""
+        waiting = threading.Thread(target=self._server.join, daemon=True)
+        waiting.start()
+        while waiting.is_alive():
+            waiting.join(timeout=1)
+
+    def stop(self) -> None:
+        """Ends what runs here, and drops the state of the task; join returns then. It cannot start again."""
+        self._server.stop()
+        if self._server in _started:
+            _started.remove(self._server)
+
+    @property
+    def server_def(self) -> Any:
+        """The ServerDef that it was made from."""
+        return self._def
+
+    @property
+    def target(self) -> str:
+        """What sessions take as their target to reach it: "grpc://host:port"."""
+        return str(self._server.target)
+
+    @staticmethod
+    def create_local_server(config: Any = None, start: bool = True) -> "Server":
+        """A server of this process alone, a cluster of one task."""
+        return Server({"local": ["localhost:0"]}, protocol="grpc", config=config, start=start)

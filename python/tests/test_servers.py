@@ -1,0 +1,174 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Servers: tasks of clusters, in this process and in others."""
+import os
+import re
+import signal
+import subprocess
+import sys
+import threading
+import time
+
+import numpy as np
+import pytest
+
+import millrace as tf
+from millrace.cli import serve
+from millrace.testing.test_util import _unused_port, create_local_cluster
+
+_HAS_GRPC = os.path.exists(os.path.join(os.path.dirname(os.path.abspath(tf.__file__)), "libmillrace_grpc.so")) or any(
+    os.path.exists(os.path.join(d, "libmillrace_grpc.so"))
+    for d in (os.path.dirname(os.path.realpath(os.environ.get("MILLRACE_LIBRARY", "") or "/")),
+              os.path.realpath(os.path.join(os.path.dirname(os.path.abspath(tf.__file__)), "..", "..", "lib"))))
+
+
+def test_a_local_server_runs_steps():
+    server = tf.train.Server.create_local_server()
+    assert re.fullmatch(r"grpc://localhost:\d+", server.target)
+    assert server.server_def.job_name == "local" and server.server_def.protocol == "grpc"
+    with tf.Graph().as_default(), tf.Session(server.target) as session:
+        x = tf.placeholder(tf.float32, [2])
+        y = x * 2
+        assert session.run(y, {x: [1, 2]}).tolist() == [2, 4]
+        z = y + 1  # the graph grows after the first step
+        assert session.run(z, {x: [1, 2]}).tolist() == [3, 5]
+        assert [d.name for d in session.list_devices()] == ["/job:local/replica:0/task:0/device:CPU:0"]
+
+
+def test_variables_live_on_parameter_servers():
+    workers, servers = create_local_cluster(num_workers=2, num_ps=2)
+    with tf.Graph().as_default():
+        with tf.device(tf.train.replica_device_setter(cluster=workers[0].server_def.cluster)):
+            a, b = tf.Variable(1.0, name="a"), tf.Variable(np.ones([3, 2], np.float32), name="b")
+            total = tf.reduce_sum(b) * a
+            step = tf.train.GradientDescentOptimizer(0.5).minimize(total)
+        assert a.device == "/job:ps/task:0" and b.device == "/job:ps/task:1"
+        with tf.Session(workers[0].target) as first, tf.Session(workers[1].target) as second:
+            first.run(tf.global_variables_initializer())
+            first.run(step)
+            assert second.run(a) == 1.0 - 0.5 * 6
+            options, metadata = tf.RunOptions(trace_level=tf.RunOptions.FULL_TRACE), tf.RunMetadata()
+            second.run(step, options=options, run_metadata=metadata)
+            ran = {d.device for d in metadata.step_stats.dev_stats}
+            assert {"/job:ps/replica:0/task:%d/device:CPU:0" % i for i in range(2)} <= ran
+        with tf.Session(servers[0].target) as third:  # a new session, the same state
+            assert third.run(a) != 1.0
+        tf.Session.reset(servers[0].target)
+        with tf.Session(servers[0].target) as fourth, pytest.raises(tf.errors.FailedPreconditionError):
+            fourth.run(a)
+
+
+def test_definitions():
+    with pytest.raises(ValueError, match="job_name"):
+        tf.train.Server({"a": ["localhost:0"], "b": ["localhost:0"]})
+    with pytest.raises(ValueError, match="task_index"):
+        tf.train.Server({"a": ["localhost:0", "localhost:0"]})
+    with pytest.raises(tf.errors.InvalidArgumentError, match="port"):
+        tf.train.Server({"local": ["localhost"]})
+    server = tf.train.Server.create_local_server(start=False)
+    with pytest.raises(tf.errors.UnknownError, match="Could not start gRPC server"):
+        tf.train.Server({"other": [server.target[len("grpc://"):]]})
+    config = tf.ConfigProto(device_count={"CPU": 3})
+    with tf.Session(tf.train.Server.create_local_server(config=config).target) as session:
+        assert len(session.list_devices()) == 3
+    with pytest.raises(tf.errors.NotFoundError):
+        tf.Session("nonexistent", graph=tf.Graph())
+
+
+def test_partial_runs_deadlines_and_closing():
+    server = tf.train.Server.create_local_server()
+    with tf.Graph().as_default(), tf.Session(server.target) as session:
+        a, b = tf.placeholder(tf.float32, []), tf.placeholder(tf.float32, [])
+        first = a * 2
+        second = first + b
+        handle = session.partial_run_setup([first, second], [a, b])
+        assert session.partial_run(handle, first, {a: 3}) == 6
+        assert session.partial_run(handle, second, {b: 1}) == 7
+        blocked = tf.FIFOQueue(1, [tf.float32]).dequeue()
+        with pytest.raises(tf.errors.DeadlineExceededError):
+            session.run(blocked, options=tf.RunOptions(timeout_in_ms=50))
+        seen = []
+
+        def wait():
+            with pytest.raises(tf.errors.CancelledError, match="Session::Close") as caught:
+                session.run(blocked)
+            seen.append(caught)
+        waiting = threading.Thread(target=wait)
+        waiting.start()
+        time.sleep(0.2)
+        session.close()
+        waiting.join(timeout=10)
+        assert seen
+
+
+@pytest.mark.parametrize("flags, config, want", [
+    (["--cluster", "ps=a:1;worker=b:2,c:3", "--job", "worker", "--task", "1"], "", ({"ps": ["a:1"], "worker": ["b:2", "c:3"]}, "worker", 1)),
+    (["--cluster", '{"ps": ["a:1"]}', "--task", "0"], "", ({"ps": ["a:1"]}, "ps", 0)),
+    ([], '{"cluster": {"ps": ["a:1"], "chief": ["b:2"]}, "task": {"type": "ps", "index": "0"}}', ({"ps": ["a:1"], "chief": ["b:2"]}, "ps", 0)),
+    ([], '{"sparseCluster": {"worker": {"3": "w:1"}, "ps": ["p:2"]}, "task": {"type": "worker", "index": 3}}',
+     ({"worker": {3: "w:1"}, "ps": ["p:2"]}, "worker", 3)),
+])
+def test_who_this_task_is(flags, config, want, monkeypatch):
+    monkeypatch.setenv("TF_CONFIG", config)
+    assert serve._who(_arguments(flags)) == want
+
+
+@pytest.mark.parametrize("flags, told", [([], "--cluster"), (["--cluster", ""], "no tasks"), (["--cluster", "a=b:1;c=d:2"], "--job"), (["--cluster", "a=b:1"], "--task")])
+def test_who_nobody_is(flags, told, monkeypatch):
+    monkeypatch.delenv("TF_CONFIG", raising=False)
+    with pytest.raises(ValueError, match=told):
+        serve._who(_arguments(flags))
+
+
+def _arguments(flags):
+    from millrace import cli
+    return cli._parser().parse_args(["serve", *flags])
+
+
+def _start(cluster, job, task):
+    made = subprocess.Popen([sys.executable, "-m", "millrace", "serve", "--cluster", cluster, "--job", job, "--task", str(task)],
+                            stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    assert "listens at" in made.stdout.readline(), made.stderr.read()
+    return made
+
+
+@pytest.mark.skipif(not _HAS_GRPC, reason="libmillrace_grpc.so is not built")
+def test_processes_train_together_and_one_dies():
+    ports = [_unused_port() for _ in range(4)]
+    cluster = "ps=localhost:%d,localhost:%d;worker=localhost:%d,localhost:%d" % tuple(ports)
+    tasks = {(job, i): _start(cluster, job, i) for job in ("ps", "worker") for i in range(2)}
+    try:
+        with tf.Graph().as_default():
+            with tf.device(tf.train.replica_device_setter(ps_tasks=2)):
+                w, b = tf.Variable(np.zeros([3, 1], np.float32)), tf.Variable(0.0)
+                x, y = tf.placeholder(tf.float32, [None, 3]), tf.placeholder(tf.float32, [None, 1])
+                loss = tf.reduce_mean(tf.square(tf.matmul(x, w) + b - y))
+                step = tf.train.GradientDescentOptimizer(0.1).minimize(loss)
+            init = tf.global_variables_initializer()
+            data = np.random.RandomState(0).randn(64, 3).astype(np.float32)
+            feed = {x: data, y: data @ np.array([[1], [-2], [3]], np.float32) + 0.5}
+            sessions = [tf.Session("grpc://localhost:%d" % p, config=tf.ConfigProto(device_filters=["/job:ps", "/job:worker/task:%d" % i]))
+                        for i, p in enumerate(ports[2:])]
+            sessions[0].run(init)
+
+            def train(session):
+                for _ in range(60):
+                    session.run(step, feed)
+            threads = [threading.Thread(target=train, args=(s,)) for s in sessions]
+            for thread in threads:
+                thread.start()
+            for thread in threads:
+                thread.join(timeout=60)
+            assert sessions[1].run(loss, feed) < 0.01
+            tasks["ps", 1].kill()
+            began = time.time()
+            with pytest.raises((tf.errors.UnavailableError, tf.errors.AbortedError), match="/job:ps/replica:0/task:1"):
+                sessions[0].run(step, feed)
+            assert time.time() - began < 15
+            for session in sessions:
+                session.close()
+        tasks["worker", 1].send_signal(signal.SIGTERM)
+        assert tasks["worker", 1].wait(timeout=20) == 143
+    finally:
+        for task in tasks.values():
+            task.kill()
+            task.wait()

@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+// Servers of this process.
+#include "cluster/server.h"
+
+#include "capi/internal.h"
+#include "system/system.h"
+
+using millrace::Status;
+using millrace::StatusOr;
+using millrace::capi::Guarded;
+using millrace::capi::GuardedOr;
+
+struct TF_Server {
+  std::unique_ptr<millrace::Server> server;
+};
+
+extern "C" {
+
+TF_Server* TF_NewServer(const void* proto, size_t proto_len, TF_Status* status) {
+  return GuardedOr<TF_Server*>(status, nullptr, [&]() -> StatusOr<TF_Server*> {
+    millrace::wire::ServerDef def;
+    MR_RETURN_IF_ERROR(millrace::capi::DecodeBytes(proto, proto_len, "ServerDef", &def));
+    MR_ASSIGN_OR_RETURN(std::unique_ptr<millrace::Server> server, millrace::System::Default().NewServer(def));
+    return new TF_Server{std::move(server)};
+  });
+}
+
+void TF_ServerStart(TF_Server* server, TF_Status* status) {
+  Guarded(status, [&]() -> Status {
+    MR_CAPI_REQUIRE(server);
+    return server->server->Start();
+  });
+}
+
+void TF_ServerStop(TF_Server* server, TF_Status* status) {
+  Guarded(status, [&]() -> Status {
+    MR_CAPI_REQUIRE(server);
+    return server->server->Stop();
+  });
+}
+
+void TF_ServerJoin(TF_Server* server, TF_Status* status) {
+  Guarded(status, [&]() -> Status {
+    MR_CAPI_REQUIRE(server);
+    return server->server->Join();
+  });
+}
+
+const char* TF_ServerTarget(TF_Server* server) { return server ? server->server->target().c_str() : ""; }
+
+void TF_DeleteServer(TF_Server* server) { delete server; }
+
+}  // extern "C"

@@ -1,0 +1,368 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cluster/master.h"
+
+#include <algorithm>
+#include <optional>
+
+#include "absl/strings/str_format.h"
+#include "base/exceptions.h"
+#include "base/logging.h"
+#include "cluster/wait_for_replies.h"
+#include "graph/extend_graph.h"
+#include "kernel/resource_manager.h"
+#include "op/device_name.h"
+#include "service/ask_kernels.h"
+#include "service/session_config.h"
+
+namespace millrace {
+namespace {
+
+struct ResolvedStep {
+  std::vector<Output> feeds, fetches;
+  std::vector<Node*> targets;
+};
+
+StatusOr<Output> FindTensor(const Graph& graph, const std::string& text, const char* what) {
+  MR_ASSIGN_OR_RETURN(const TensorName name, ParseTensorName(text));
+  Node* const node = name.port < 0 ? nullptr : graph.Find(name.node);
+  if (node == nullptr) return NotFound(what, " ", text, ": there is no such tensor in the session's graph");
+  if (name.port >= node->num_outputs()) {
+    return InvalidArgument(what, " ", text, ": node '", node->name(), "' has ", node->num_outputs(), " outputs");
+  }
+  return Output{node, name.port};
+}
+
+StatusOr<ResolvedStep> Resolve(SharedGraph& shared, const StepSignature& signature) {
+  ResolvedStep step;
+  const GraphReaderLock lock(&shared.mu);
+  for (const std::string& name : signature.feeds) {
+    MR_ASSIGN_OR_RETURN(step.feeds.emplace_back(), FindTensor(shared.graph, name, "feed"));
+  }
+  for (const std::string& name : signature.fetches) {
+    MR_ASSIGN_OR_RETURN(step.fetches.emplace_back(), FindTensor(shared.graph, name, "fetch"));
+  }
+  for (const std::string& name : signature.targets) {
+    Node* const node = shared.graph.Find(name);
+    if (node == nullptr) return NotFound("target ", name, ": there is no such node in the session's graph");
+    step.targets.push_back(node);
+  }
+  return step;
+}
+
+// Whether a filter, "/job:ps" or "/job:worker/task:0", names the task.
+StatusOr<bool> Matches(const std::string& filter, const std::string& task) {
+  MR_ASSIGN_OR_RETURN(const DeviceName wanted, DeviceName::Parse(filter));
+  MR_ASSIGN_OR_RETURN(const DeviceName full, DeviceName::Parse(task));
+  DeviceName of_task = wanted;
+  of_task.type.clear();
+  of_task.id = -1;
+  return of_task.Matches(full);
+}
+
+// Containers as a worker knows them: in a cluster, what has no container is in one that is called as the task's job.
+std::vector<std::string> OnWorker(std::vector<std::string> containers, const WorkerInterface& worker) {
+  const StatusOr<DeviceName> task = DeviceName::Parse(worker.task());
+  if (task.ok() && std::find(containers.begin(), containers.end(), task->job) != containers.end()) {
+    containers.push_back(ResourceManager::kDefaultContainer);
+  }
+  return containers;
+}
+
+absl::Duration TimeoutOf(const MasterCall& call, const wire::ConfigProto& config) {
+  const bool is_set = config.operation_timeout_in_ms > 0;
+  return std::min(call.timeout, is_set ? absl::Milliseconds(config.operation_timeout_in_ms) : absl::InfiniteDuration());
+}
+
+}  // namespace
+
+// A session that is open.
+struct Master::Open {
+  Open(RefPtr<SharedGraph> graph, const wire::ConfigProto& config, std::vector<WorkerInterface*> workers, uint64_t id,
+       CoordinatorOptions options, TraceFiles trace_files)
+      : session(std::move(graph), config, std::move(workers), id, std::move(options), std::move(trace_files)) {}
+
+  // What a client is told whose step was ended by the end of its session, or else `s`.
+  Status Told(const Status& s) const ABSL_LOCKS_EXCLUDED(mu) {
+    absl::MutexLock lock(&mu);
+    return absl::IsCancelled(s) && !closed.ok() ? closed : s;
+  }
+
+  MasterSession session;
+  absl::Mutex extending;
+  mutable absl::Mutex mu;
+  int64_t version ABSL_GUARDED_BY(extending) = 0;
+  Status closed ABSL_GUARDED_BY(mu);  // not OK: it was closed
+  int64_t next_callable ABSL_GUARDED_BY(mu) = 1;
+  std::map<int64_t, std::shared_ptr<const ResolvedStep>> callables ABSL_GUARDED_BY(mu);
+};
+
+Master::Master(std::vector<WorkerInterface*> workers, MasterOptions options)
+    : workers_(std::move(workers)), options_(std::move(options)) {}
+
+Master::~Master() { Shutdown(); }
+
+void Master::Shutdown() {
+  {
+    absl::MutexLock lock(&mu_);
+    is_down_ = true;
+  }
+  CloseAll(Unavailable("the server was stopped")).IgnoreError();
+}
+
+Status Master::CloseAll(const Status& why) {
+  std::map<std::string, OpenPtr> sessions;
+  {
+    absl::MutexLock lock(&mu_);
+    sessions.swap(sessions_);
+  }
+  Status first;
+  for (auto& [handle, open] : sessions) {
+    {
+      absl::MutexLock lock(&open->mu);
+      open->closed = why;
+    }
+    first.Update(open->session.coordinator().Close(options_.close_patience));
+  }
+  return first;
+}
+
+StatusOr<Master::OpenPtr> Master::Find(const std::string& session) {
+  absl::MutexLock lock(&mu_);
+  if (is_down_) return Unavailable("the server was stopped");
+  const auto at = sessions_.find(session);
+  if (at != sessions_.end()) return at->second;
+  return Aborted("Session ", session, " is not found. It was closed, or the server was restarted.");
+}
+
+StatusOr<std::vector<WorkerInterface*>> Master::WorkersFor(const std::vector<std::string>& device_filters) const {
+  if (device_filters.empty()) return workers_;
+  std::vector<WorkerInterface*> chosen = {workers_.front()};
+  for (WorkerInterface* w : absl::MakeConstSpan(workers_).subspan(1)) {
+    bool is_wanted = false;
+    for (const std::string& filter : device_filters) {
+      MR_ASSIGN_OR_RETURN(const bool matches, Matches(filter, w->task()));
+      is_wanted |= matches;
+    }
+    if (is_wanted) chosen.push_back(w);
+  }
+  return chosen;
+}
+
+StatusOr<CreateSessionResponse> Master::CreateSession(const MasterCall& call, CreateSessionRequest request) {
+  const wire::ConfigProto& config = request.config;
+  if (config.isolate_session_state) {
+    return Unimplemented("isolate_session_state: the sessions of a server share the state of its cluster's tasks");
+  }
+  if (config.cluster_def && !config.cluster_def->job.empty()) {
+    return Unimplemented("ConfigProto.cluster_def: a session has the tasks of its server's cluster");
+  }
+  MR_ASSIGN_OR_RETURN(CoordinatorOptions options, OptionsFrom(config));
+  MR_ASSIGN_OR_RETURN(TraceFiles trace_files, TraceFiles::FromEnvironment());
+  options.env = options_.env;
+  options.calls.differentiate = options_.differentiate;
+  AskKernels(*options_.kernels, *options_.host, &options.passes);
+  MR_ASSIGN_OR_RETURN(std::vector<WorkerInterface*> workers, WorkersFor(config.device_filters));
+  auto graph = MakeRef<SharedGraph>(options_.ops);
+  {
+    const GraphLock lock(&graph->mu);
+    MR_RETURN_IF_ERROR(ExtendGraph(request.graph, &graph->graph));
+  }
+  request.graph = {};
+  const auto open = std::make_shared<Open>(
+      std::move(graph), config, std::move(workers), options_.env->Random64(), std::move(options),
+      std::move(trace_files));
+  MR_RETURN_IF_ERROR(Connect(call, open->session, config));
+  CreateSessionResponse response;
+  response.session = absl::StrFormat("%016x%016x", options_.env->Random64(), options_.env->Random64());
+  absl::MutexLock lock(&mu_);
+  if (is_down_) return Unavailable("the server was stopped");
+  if (sessions_.size() >= options_.max_sessions) {
+    return ResourceExhausted("the master has ", sessions_.size(), " open sessions; close some, or reset it");
+  }
+  sessions_.emplace(response.session, open);
+  return response;
+}
+
+Status Master::Connect(const MasterCall& call, MasterSession& session, const wire::ConfigProto& config) {
+  Env& env = *options_.env;
+  std::optional<Interrupt> interrupt;
+  if (call.interrupt) interrupt.emplace(*call.interrupt, env);
+  const InterruptScope scope(interrupt ? &*interrupt : nullptr);
+  const int64_t start = env.MonotonicNanos();
+  const absl::Duration timeout = TimeoutOf(call, config);
+  absl::Duration pause = absl::Milliseconds(20), told = absl::Seconds(10);
+  for (;;) {
+    const Status s = session.coordinator().Connect();
+    if (!absl::IsUnavailable(s)) return s;
+    MR_RETURN_IF_ERROR(KeepGoingUnlessInterrupted());
+    if (call.cancellation && call.cancellation->IsCancelled()) return Cancelled("the call was cancelled");
+    const absl::Duration waited = absl::Nanoseconds(env.MonotonicNanos() - start);
+    if (waited >= timeout)
+      return DeadlineExceeded("CreateSession waited ", absl::FormatDuration(waited), ": ", s.message());
+    if (waited >= options_.connect_patience) return s;
+    if (waited >= told) {
+      LogWarning("CreateSession still waiting: ", s.message());
+      told += absl::Seconds(10);
+    }
+    absl::MutexLock lock(&mu_);
+    if (env.Await(mu_, absl::Condition(&is_down_), std::min(pause, timeout - waited))) {
+      return Unavailable("the server was stopped");
+    }
+    pause = std::min(2 * pause, absl::Duration(absl::Seconds(1)));
+  }
+}
+
+StatusOr<ExtendSessionResponse> Master::ExtendSession(const MasterCall&, ExtendSessionRequest request) {
+  MR_ASSIGN_OR_RETURN(const OpenPtr open, Find(request.session));
+  absl::MutexLock extending(&open->extending);
+  if (request.graph_version != open->version) {
+    return Aborted("the session's graph has version ", open->version, ", the extension is for ", request.graph_version,
+                   ": another client has extended it");
+  }
+  SharedGraph& shared = open->session.graph();
+  const GraphLock lock(&shared.mu);
+  MR_RETURN_IF_ERROR(ExtendGraph(request.graph, &shared.graph));
+  return ExtendSessionResponse{++open->version};
+}
+
+StatusOr<RunSessionStepResponse> Master::RunStep(const MasterCall& call, RunSessionStepRequest request) {
+  MR_ASSIGN_OR_RETURN(const OpenPtr open, Find(request.session));
+  MR_ASSIGN_OR_RETURN(const ResolvedStep step, Resolve(open->session.graph(), request.signature));
+  RunSessionStepResponse response;
+  if (!request.partial_run.empty()) {
+    if (!step.targets.empty()) return InvalidArgument("a partial run gets its targets when it is set up");
+    response.status = open->session.coordinator().PartialRun(
+        request.partial_run, step.feeds, request.feed_values, step.fetches, &response.fetches);
+  } else {
+    response.status = open->session.Run(
+        {call.cancellation, call.interrupt}, request.has_options ? &request.options : nullptr, step.feeds,
+        request.feed_values, step.fetches, step.targets, &response.fetches,
+        request.wants_metadata ? &response.metadata : nullptr);
+  }
+  response.status = open->Told(response.status);
+  if (!response.status.ok()) response.fetches.clear();
+  return response;
+}
+
+StatusOr<SetUpPartialRunResponse> Master::SetUpPartialRun(const MasterCall&, SetUpPartialRunRequest request) {
+  MR_ASSIGN_OR_RETURN(const OpenPtr open, Find(request.session));
+  MR_ASSIGN_OR_RETURN(ResolvedStep step, Resolve(open->session.graph(), request.signature));
+  StatusOr<std::string> handle = open->session.coordinator().PartialRunSetup(
+      {std::move(step.feeds), std::move(step.fetches), std::move(step.targets)});
+  if (!handle.ok()) return open->Told(handle.status());
+  return SetUpPartialRunResponse{*std::move(handle)};
+}
+
+StatusOr<ReleasePartialRunResponse> Master::ReleasePartialRun(const MasterCall&, ReleasePartialRunRequest request) {
+  MR_ASSIGN_OR_RETURN(const OpenPtr open, Find(request.session));
+  MR_RETURN_IF_ERROR(open->session.coordinator().ReleasePartialRun(request.partial_run));
+  return ReleasePartialRunResponse{};
+}
+
+StatusOr<MakeCallableResponse> Master::MakeCallable(const MasterCall&, MakeCallableRequest request) {
+  constexpr size_t kMostCallables = 100'000;
+  MR_ASSIGN_OR_RETURN(const OpenPtr open, Find(request.session));
+  MR_ASSIGN_OR_RETURN(ResolvedStep step, Resolve(open->session.graph(), request.signature));
+  auto callable = std::make_shared<const ResolvedStep>(std::move(step));
+  absl::MutexLock lock(&open->mu);
+  if (open->callables.size() >= kMostCallables) {
+    return ResourceExhausted("the session has ", open->callables.size(), " callables; release some");
+  }
+  open->callables.emplace(open->next_callable, std::move(callable));
+  return MakeCallableResponse{open->next_callable++};
+}
+
+StatusOr<RunCallableResponse> Master::RunCallable(const MasterCall& call, RunCallableRequest request) {
+  MR_ASSIGN_OR_RETURN(const OpenPtr open, Find(request.session));
+  std::shared_ptr<const ResolvedStep> step;
+  {
+    absl::MutexLock lock(&open->mu);
+    const auto at = open->callables.find(request.callable);
+    if (at == open->callables.end()) return InvalidArgument("the session has no callable ", request.callable);
+    step = at->second;
+  }
+  RunCallableResponse response;
+  const Status s = open->session.Run({call.cancellation, call.interrupt}, nullptr, step->feeds, request.feed_values,
+                                     step->fetches, step->targets, &response.fetches, nullptr);
+  if (!s.ok()) return open->Told(s);
+  return response;
+}
+
+StatusOr<ReleaseCallableResponse> Master::ReleaseCallable(const MasterCall&, ReleaseCallableRequest request) {
+  MR_ASSIGN_OR_RETURN(const OpenPtr open, Find(request.session));
+  absl::MutexLock lock(&open->mu);
+  open->callables.erase(request.callable);
+  return ReleaseCallableResponse{};
+}
+
+StatusOr<CloseSessionResponse> Master::CloseSession(const MasterCall&, CloseSessionRequest request) {
+  OpenPtr open;
+  {
+    absl::MutexLock lock(&mu_);
+    const auto at = sessions_.find(request.session);
+    if (at == sessions_.end()) return CloseSessionResponse{};  // it is closed, which is what was asked for
+    open = std::move(at->second);
+    sessions_.erase(at);
+  }
+  {
+    absl::MutexLock lock(&open->mu);
+    open->closed = Cancelled("Step was cancelled by an explicit call to `Session::Close()`.");
+  }
+  MR_RETURN_IF_ERROR(open->session.coordinator().Close(options_.close_patience));
+  return CloseSessionResponse{};
+}
+
+StatusOr<ListDevicesResponse> Master::ListDevices(const MasterCall& call, ListDevicesRequest request) {
+  ListDevicesResponse response;
+  if (!request.session.empty()) {
+    MR_ASSIGN_OR_RETURN(const OpenPtr open, Find(request.session));
+    response.devices = open->session.coordinator().ListDevices();
+    return response;
+  }
+  Replies<GetStatusResponse> replies(workers_.size());
+  for (size_t i = 0; i < workers_.size(); ++i) workers_[i]->GetStatus({}, {}, replies.For(i));
+  const auto answers = replies.Wait(*options_.env, call.timeout);
+  MR_RETURN_IF_ERROR(answers.front().status());
+  for (const StatusOr<GetStatusResponse>& r : answers) {
+    if (!r.ok()) continue;  // it is not there
+    response.devices.insert(response.devices.end(), r->devices.begin(), r->devices.end());
+  }
+  return response;
+}
+
+StatusOr<ResetMasterResponse> Master::Reset(const MasterCall& call, ResetMasterRequest request) {
+  MR_ASSIGN_OR_RETURN(const std::vector<WorkerInterface*> workers, WorkersFor(request.device_filters));
+  Status first = CloseAll(Aborted("the session was closed: the server was reset"));
+  Replies<ResetResponse> replies(workers.size());
+  for (size_t i = 0; i < workers.size(); ++i)
+    workers[i]->Reset({}, {OnWorker(request.containers, *workers[i])}, replies.For(i));
+  const auto answers = replies.Wait(*options_.env, call.timeout);
+  for (size_t i = 0; i < workers.size(); ++i) {
+    first.Update(Annotate(answers[i].status(), absl::StrCat("worker ", workers[i]->task(), ": ")));
+  }
+  if (!first.ok()) return first;
+  return ResetMasterResponse{};
+}
+
+StatusOr<ExplainStepResponse> Master::ExplainStep(const MasterCall&, ExplainStepRequest request) {
+  MR_ASSIGN_OR_RETURN(const OpenPtr open, Find(request.session));
+  MR_ASSIGN_OR_RETURN(ResolvedStep step, Resolve(open->session.graph(), request.signature));
+  MR_ASSIGN_OR_RETURN(
+      std::string text,
+      open->session.coordinator().Explain({std::move(step.feeds), std::move(step.fetches), std::move(step.targets)}));
+  return ExplainStepResponse{std::move(text)};
+}
+
+StatusOr<GetSessionRandomResponse> Master::GetSessionRandom(const MasterCall&, GetSessionRandomRequest request) {
+  MR_ASSIGN_OR_RETURN(const OpenPtr open, Find(request.session));
+  MR_ASSIGN_OR_RETURN(RandomPositions positions, open->session.coordinator().GetRandomPositions());
+  return GetSessionRandomResponse{std::move(positions)};
+}
+
+StatusOr<SetSessionRandomResponse> Master::SetSessionRandom(const MasterCall&, SetSessionRandomRequest request) {
+  MR_ASSIGN_OR_RETURN(const OpenPtr open, Find(request.session));
+  MR_RETURN_IF_ERROR(open->session.coordinator().SetRandomPositions(request.positions));
+  return SetSessionRandomResponse{};
+}
+
+}  // namespace millrace

@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+// Master: what a server is to clients. It has sessions, each over the workers of all tasks of the cluster that its
+// configuration's filters leave, its own task first. State is the workers', so that sessions share it.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "cluster/master_interface.h"
+#include "kernel/kernel_registry.h"
+#include "service/master_session.h"
+
+namespace millrace {
+
+struct MasterOptions {
+  Env* env = nullptr;
+  const OpRegistry* ops = nullptr;
+  const KernelRegistry* kernels = nullptr;
+  Device* host = nullptr;  // where constants are folded
+  Differentiate differentiate;
+  size_t max_sessions = 1000;
+  absl::Duration connect_patience = absl::Minutes(10);  // of a new session, for workers that are not there yet
+  absl::Duration close_patience = absl::Seconds(10);
+};
+
+class Master final : public MasterInterface {
+ public:
+  // The workers are those of all tasks, the master's own first. They outlive it, as does what `options` points to.
+  Master(std::vector<WorkerInterface*> workers, MasterOptions options);
+  // Closes its sessions. REQUIRES: no call is under way.
+  ~Master() override;
+
+#define MR_DECLARE(Method, Request, Response) \
+  StatusOr<Response> Method(const MasterCall& call, Request request) override;
+  MR_MASTER_METHODS(MR_DECLARE)
+#undef MR_DECLARE
+
+  // Closes its sessions, so that calls come back, and refuses new ones.
+  void Shutdown();
+
+ private:
+  struct Open;
+  using OpenPtr = std::shared_ptr<Open>;
+  StatusOr<OpenPtr> Find(const std::string& session);
+  Status Connect(const MasterCall& call, MasterSession& session, const wire::ConfigProto& config);
+  Status CloseAll(const Status& why);
+  StatusOr<std::vector<WorkerInterface*>> WorkersFor(const std::vector<std::string>& device_filters) const;
+
+  const std::vector<WorkerInterface*> workers_;
+  const MasterOptions options_;
+  absl::Mutex mu_;
+  bool is_down_ ABSL_GUARDED_BY(mu_) = false;
+  std::map<std::string, OpenPtr> sessions_ ABSL_GUARDED_BY(mu_);
+};
+
+}  // namespace millrace

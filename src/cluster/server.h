@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+// Server: what a process that is a task of a cluster has: a Worker with the task's devices, a Master for clients, and
+// an address. Where no transport can be loaded, those of other processes cannot reach it. Thread-safe.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "cluster/channels.h"
+#include "cluster/local_servers.h"
+#include "cluster/master.h"
+#include "cluster/task_directory.h"
+#include "service/worker.h"
+
+namespace millrace {
+
+// What a server is made of.
+struct ServerParts {
+  // The task's devices; their names begin with `task`, which has job, replica and task.
+  std::function<StatusOr<std::vector<std::unique_ptr<Device>>>(const DeviceName& task, const wire::ConfigProto& config)>
+      make_devices;
+  MasterOptions master;          // without `host`
+  Channels* channels = nullptr;  // outlives the server
+  bool all_by_messages = false;  // also to tasks of this process
+};
+
+class Server {
+ public:
+  // Takes the task's address; nobody is answered before Start. InvalidArgument for a definition that makes no sense,
+  // NotFound for a protocol other than "grpc", Unknown when the address is taken.
+  static StatusOr<std::unique_ptr<Server>> New(const wire::ServerDef& def, const ServerParts& parts);
+  // Stops it.
+  ~Server();
+
+  // FailedPrecondition once it was stopped or, before its start, joined.
+  Status Start();
+  // Ends its sessions, and those of other masters on its worker, and drops all state. Idempotent.
+  Status Stop();
+  // Returns when it is stopped; at once if it was not started, and then it cannot be any more.
+  Status Join();
+  const std::string& target() const { return target_; }  // "grpc://host:port", with the port that was got
+
+ private:
+  enum class State : uint8_t { kNew, kStarted, kStopping, kStopped };
+  class Handler;
+  Server();
+  Status TakeAddress(const LocalServer& mine, Channels* channels);
+  Status Build(const wire::ServerDef& def, const ServerParts& parts);
+
+  Env* env_ = nullptr;
+  HostPort address_;
+  std::string target_;
+  std::unique_ptr<TaskDirectory> tasks_;
+  std::unique_ptr<Worker> worker_;
+  std::unique_ptr<Master> master_;
+  std::unique_ptr<Handler> handler_;
+  std::unique_ptr<RpcServer> rpc_;  // null: there is no transport
+  bool has_address_ = false;
+  absl::Mutex mu_;
+  State state_ ABSL_GUARDED_BY(mu_) = State::kNew;
+  bool may_start_ ABSL_GUARDED_BY(mu_) = true;
+};
+
+}  // namespace millrace

@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "service/master_session.h"
+
+#include <optional>
+
+#include "service/session_config.h"
+#include "service/step_stats.h"
+
+namespace millrace {
+namespace {
+
+CoordinatorOptions WithThreads(CoordinatorOptions options, int inter_op_threads) {
+  options.inter_op_threads = inter_op_threads;
+  return options;
+}
+
+}  // namespace
+
+MasterSession::MasterSession(RefPtr<SharedGraph> graph, const wire::ConfigProto& config,
+                             std::vector<WorkerInterface*> workers, uint64_t id, CoordinatorOptions options,
+                             TraceFiles trace_files)
+    : graph_(graph),
+      env_(*options.env),
+      inter_op_threads_(InterOpThreads(config)),
+      placement_(options.passes.placement),
+      periods_(config.placement_period),
+      trace_files_(std::move(trace_files)),
+      coordinator_(
+          std::move(graph), std::move(workers), id, WithThreads(std::move(options), inter_op_threads_.front())) {}
+
+StatusOr<StepOptions> MasterSession::OptionsOf(const wire::RunOptions& options) const {
+  const int32_t pool = options.inter_op_thread_pool;
+  if (pool < -1 || pool >= static_cast<int32_t>(inter_op_threads_.size())) {
+    return InvalidArgument("Invalid inter_op_thread_pool: ", pool, "; the session has ", inter_op_threads_.size());
+  }
+  if (options.debug_options && !options.debug_options->debug_tensor_watch_opts.empty()) {
+    return Unimplemented("RunOptions.debug_options.debug_tensor_watch_opts: tensors of a step are not watched");
+  }
+  StepOptions step;
+  step.inter_op_threads = pool < 0 ? 1 : inter_op_threads_[static_cast<size_t>(pool)];  // -1: the caller's thread alone
+  if (options.timeout_in_ms > 0) step.timeout = absl::Milliseconds(options.timeout_in_ms);
+  return step;
+}
+
+Status MasterSession::Run(const Call& call, const wire::RunOptions* options, absl::Span<const Output> feeds,
+                          absl::Span<const Tensor> feed_values, absl::Span<const Output> fetches,
+                          absl::Span<Node* const> targets, std::vector<Tensor>* outputs, wire::RunMetadata* metadata) {
+  StepOptions step;
+  step.inter_op_threads = inter_op_threads_.front();
+  if (options) {
+    MR_ASSIGN_OR_RETURN(step, OptionsOf(*options));
+  }
+  step.cancellation = call.cancellation;
+  step.interrupt = call.interrupt;
+  const PlacementPeriods::Turn turn = periods_.Next();
+  if (turn == PlacementPeriods::Turn::kPlace) coordinator_.ForgetCompiled();
+  const bool is_asked_for = options && metadata && options->trace_level > wire::RunOptions::kNoTrace;
+  const int64_t written_as = trace_files_.is_on() ? trace_files_.Next() : -1;
+  std::optional<StepTrace> trace;
+  std::optional<StepMeasure> measure;
+  if (is_asked_for || written_as >= 0) measure.emplace();
+  if (measure || turn == PlacementPeriods::Turn::kMeasure) step.trace = &trace.emplace();
+  const Status s = coordinator_.Run(step, feeds, feed_values, fetches, targets, outputs);
+  if (measure) measure->Stop();
+  if (!step.trace || absl::IsCancelled(s)) return s;
+  std::vector<NodeTrace> nodes = trace->Take();
+  if (turn == PlacementPeriods::Turn::kMeasure) KeepCosts(nodes, *placement_);
+  if (!measure) return s;
+  wire::RunMetadata traced;
+  if (s.ok()) AddUnrun(feeds, fetches, *outputs, coordinator_.ListDevices().front().name, &nodes);
+  measure->Fill(std::move(nodes), fetches, env_.Now(), &traced.step_stats.Ensure());
+  if (written_as >= 0 && s.ok()) trace_files_.Write(env_, written_as, traced);
+  if (is_asked_for) metadata->step_stats = std::move(traced.step_stats);
+  return s;
+}
+
+}  // namespace millrace

@@ -1,0 +1,322 @@
+// SPDX-License-Identifier: Apache-2.0
+// Servers of one process, which their clients and each other reach by call, or by messages that really are bytes.
+#include <gtest/gtest.h>
+
+#include <thread>
+
+#include "absl/strings/match.h"
+#include "absl/synchronization/notification.h"
+#include "autodiff/gradients.h"
+#include "base/env.h"
+#include "client/remote_session.h"
+#include "cluster/loopback_transport.h"
+#include "cluster/server.h"
+#include "device/cpu/cpu_device.h"
+#include "graph/graph_builder.h"
+#include "system/system.h"
+
+namespace millrace {
+namespace {
+
+constexpr char kPs[] = "/job:ps/task:0", kWorker[] = "/job:worker/task:0";
+
+wire::ClusterDef TwoTasks() {
+  wire::ClusterDef def;
+  for (const auto& [job, address] : {std::pair("ps", "localhost:11"), std::pair("worker", "localhost:12")}) {
+    wire::JobDef& j = def.job.emplace_back();
+    j.name = job;
+    j.tasks[0] = address;
+  }
+  return def;
+}
+
+float ValueOf(const StatusOr<std::vector<Tensor>>& got) {
+  if (!got.ok() || got->empty()) return -1e9f;
+  return got->front().ScalarValue<float>().value_or(-1e9f);
+}
+
+// A client with a graph of its own.
+struct Client {
+  RefPtr<SharedGraph> graph = MakeRef<SharedGraph>(&System::Default().ops());
+  std::unique_ptr<Session> session;
+
+  template <typename Build>
+  auto Add(Build build) {
+    const GraphLock lock(&graph->mu);
+    const GraphBuilder b(&graph->graph);
+    auto built = build(b);
+    EXPECT_TRUE(b.status().ok()) << b.status();
+    return built;
+  }
+  StatusOr<std::vector<Tensor>> Run(std::vector<Output> fetches, std::vector<Node*> targets = {},
+                                    std::vector<Output> feeds = {}, std::vector<Tensor> values = {},
+                                    const wire::RunOptions* options = nullptr, wire::RunMetadata* metadata = nullptr) {
+    std::vector<Tensor> outputs;
+    MR_RETURN_IF_ERROR(session->Run(options, feeds, values, fetches, targets, &outputs, metadata));
+    return outputs;
+  }
+};
+
+// Whether all goes by messages.
+class ServersTest : public ::testing::TestWithParam<bool> {
+ protected:
+  ServersTest()
+      : channels_([this]() -> StatusOr<std::unique_ptr<RpcTransport>> {
+          if (!GetParam()) return Unimplemented("there is no transport here");
+          return std::unique_ptr<RpcTransport>(std::make_unique<LoopbackTransport>(network_));
+        }) {}
+
+  StatusOr<std::unique_ptr<Server>> NewServer(const wire::ServerDef& def) {
+    ServerParts parts;
+    parts.make_devices = [](const DeviceName& task, const wire::ConfigProto&) {
+      DeviceName name = task;
+      name.type = "CPU";
+      name.id = 0;
+      std::vector<std::unique_ptr<Device>> devices;
+      devices.push_back(NewCpuDevice(name, Env::Default().Random64(), ProcessThreadPool()));
+      return StatusOr<std::vector<std::unique_ptr<Device>>>(std::move(devices));
+    };
+    parts.master.env = &Env::Default();
+    parts.master.ops = &System::Default().ops();
+    parts.master.kernels = &System::Default().kernels();
+    parts.master.differentiate = AddDenseGradients;
+    parts.channels = &channels_;
+    parts.all_by_messages = GetParam();
+    return Server::New(def, parts);
+  }
+  std::unique_ptr<Server> Started(const std::string& job, const wire::ClusterDef& cluster = TwoTasks()) {
+    wire::ServerDef def;
+    def.cluster.Ensure() = cluster;
+    def.job_name = job;
+    def.protocol = "grpc";
+    StatusOr<std::unique_ptr<Server>> server = NewServer(def);
+    EXPECT_TRUE(server.ok()) << server.status();
+    if (!server.ok()) return nullptr;
+    EXPECT_TRUE((*server)->Start().ok());
+    return *std::move(server);
+  }
+  Client NewClient(const std::string& target, wire::ConfigProto config = {}) {
+    config.rpc_options.Ensure().use_rpc_for_inprocess_master = GetParam();
+    Client client;
+    client.session = *NewRemoteSession(client.graph, config, target, &channels_);
+    return client;
+  }
+  static Output Variable(const GraphBuilder& b, const char* name, const char* device) {
+    return b.WithName(name).WithDevice(device).Op(
+        "VariableV2", {}, {{"shape", PartialShape::Scalar()}, {"dtype", DType::kFloat}});
+  }
+
+  LoopbackTransport network_{&Env::Default()};
+  Channels channels_;
+};
+
+TEST_P(ServersTest, AStepRunsOnTheTasksThatItNames) {
+  const auto ps = Started("ps"), worker = Started("worker");
+  Client client = NewClient(worker->target());
+  Output sum, fed;
+  client.Add([&](const GraphBuilder& b) {
+    fed = b.Op("Placeholder", {}, {{"dtype", DType::kFloat}});
+    sum = b.WithDevice(kPs).Add(b.WithDevice(kWorker).Mul(fed, fed), b.Scalar(1.0f));
+    return 0;
+  });
+  wire::RunOptions options;
+  options.trace_level = wire::RunOptions::kFullTrace;
+  wire::RunMetadata metadata;
+  EXPECT_EQ(ValueOf(client.Run({sum}, {}, {fed}, {Tensor::Scalar(3.0f)}, &options, &metadata)), 10.0f);
+  ASSERT_TRUE(metadata.step_stats);
+  std::vector<std::string> devices;
+  for (const auto& d : metadata.step_stats->dev_stats) devices.push_back(d.device);
+  EXPECT_EQ(
+      devices,
+      (std::vector<std::string>{"/job:ps/replica:0/task:0/device:CPU:0", "/job:worker/replica:0/task:0/device:CPU:0"}));
+  EXPECT_EQ(network_.num_bytes() > 0, GetParam());
+  const auto listed = client.session->ListDevices();
+  ASSERT_TRUE(listed.ok());
+  ASSERT_EQ(listed->size(), 2u);
+  EXPECT_EQ(listed->front().name, "/job:worker/replica:0/task:0/device:CPU:0") << "the own task comes first";
+}
+
+TEST_P(ServersTest, SessionsShareVariablesAndOutliveTheirClients) {
+  const auto ps = Started("ps"), worker = Started("worker");
+  const auto build = [](const GraphBuilder& b) {
+    const Output v = Variable(b, "v", kPs);
+    Node* const init = b.OpNode("Assign", {v, b.Scalar(5.0f)});
+    return std::pair(b.Op("AssignAdd", {v, b.Scalar(2.0f)}), init);
+  };
+  {
+    Client first = NewClient(worker->target());
+    const auto [add, init] = first.Add(build);
+    ASSERT_TRUE(first.Run({}, {init}).ok());
+    EXPECT_EQ(ValueOf(first.Run({add})), 7.0f);
+  }
+  Client second = NewClient(ps->target());
+  const auto [add, init] = second.Add(build);
+  EXPECT_EQ(ValueOf(second.Run({add})), 9.0f);
+  EXPECT_TRUE(ResetRemote(worker->target(), {}, {"other"}, &channels_).ok());
+  EXPECT_FALSE(second.Run({add}).ok()) << "the session is gone";
+  Client third = NewClient(ps->target());
+  const auto again = third.Add(build).first;
+  EXPECT_EQ(ValueOf(third.Run({again})), 11.0f) << "another container was reset";
+  EXPECT_TRUE(ResetRemote(worker->target(), {}, {}, &channels_).ok());
+  Client fourth = NewClient(ps->target());
+  EXPECT_TRUE(absl::IsFailedPrecondition(fourth.Run({fourth.Add(build).first}).status()));
+}
+
+TEST_P(ServersTest, TheGraphIsExtendedWhenItHasGrown) {
+  const auto ps = Started("ps"), worker = Started("worker");
+  Client client = NewClient(worker->target());
+  Output y = client.Add([](const GraphBuilder& b) { return b.Identity(b.Scalar(1.0f)); });
+  for (int i = 0; i < 3; ++i) {
+    EXPECT_EQ(ValueOf(client.Run({y})), static_cast<float>(1 << i));
+    y = client.Add([&](const GraphBuilder& b) { return b.WithDevice(i == 1 ? kPs : kWorker).Add(y, y); });
+  }
+}
+
+TEST_P(ServersTest, AStepEndsAtItsDeadlineAndWithItsSession) {
+  const auto ps = Started("ps"), worker = Started("worker");
+  Client client = NewClient(worker->target());
+  const Output taken = client.Add([](const GraphBuilder& b) {
+    const std::vector<DType> types = {DType::kFloat};
+    const Output queue = b.WithDevice(kPs).Op("FIFOQueueV2", {}, {{"component_types", types}});
+    return b.WithDevice(kPs).Op("QueueDequeueV2", {queue}, {{"component_types", types}});
+  });
+  wire::RunOptions options;
+  options.timeout_in_ms = 50;
+  EXPECT_TRUE(absl::IsDeadlineExceeded(client.Run({taken}, {}, {}, {}, &options).status()));
+  absl::Notification begun;
+  Status s;
+  std::thread waiting([&] {
+    begun.Notify();
+    s = client.Run({taken}).status();
+  });
+  begun.WaitForNotification();
+  absl::SleepFor(absl::Milliseconds(50));
+  EXPECT_TRUE(client.session->Close().ok());
+  waiting.join();
+  EXPECT_TRUE(absl::IsCancelled(s)) << s;
+  EXPECT_TRUE(absl::IsCancelled(client.Run({taken}).status()));
+}
+
+TEST_P(ServersTest, PartialRunsGoOverTasks) {
+  const auto ps = Started("ps"), worker = Started("worker");
+  Client client = NewClient(worker->target());
+  Output a, b2, first, second;
+  client.Add([&](const GraphBuilder& b) {
+    a = b.WithName("a").Op("Placeholder", {}, {{"dtype", DType::kFloat}});
+    b2 = b.WithName("b").Op("Placeholder", {}, {{"dtype", DType::kFloat}});
+    first = b.WithDevice(kPs).Mul(a, b.Scalar(2.0f));
+    second = b.WithDevice(kWorker).Add(first, b2);
+    return 0;
+  });
+  const Output feeds[] = {a, b2}, fetches[] = {first, second};
+  const auto handle = client.session->PartialRunSetup(feeds, fetches, {});
+  ASSERT_TRUE(handle.ok()) << handle.status();
+  std::vector<Tensor> got;
+  const Tensor three = Tensor::Scalar(3.0f), one = Tensor::Scalar(1.0f);
+  ASSERT_TRUE(client.session->PartialRun(*handle, {&a, 1}, {&three, 1}, {&first, 1}, &got).ok());
+  EXPECT_EQ(*got[0].ScalarValue<float>(), 6.0f);
+  ASSERT_TRUE(client.session->PartialRun(*handle, {&b2, 1}, {&one, 1}, {&second, 1}, &got).ok());
+  EXPECT_EQ(*got[0].ScalarValue<float>(), 7.0f);
+}
+
+TEST_P(ServersTest, ErrorsNameTheirNodeAndTask) {
+  const auto ps = Started("ps"), worker = Started("worker");
+  Client client = NewClient(worker->target());
+  const Output v = client.Add([](const GraphBuilder& b) { return b.Identity(Variable(b, "missing", kPs)); });
+  const Status s = client.Run({v}).status();
+  EXPECT_TRUE(absl::IsFailedPrecondition(s)) << s;
+  EXPECT_TRUE(absl::StrContains(s.message(), "missing")) << s;
+  Client nowhere = NewClient(worker->target());
+  const Output x =
+      nowhere.Add([](const GraphBuilder& b) { return b.WithDevice("/job:ps/task:7").Identity(b.Scalar(1.0f)); });
+  EXPECT_TRUE(absl::StrContains(nowhere.Run({x}).status().message(), "task:7"));
+}
+
+TEST_P(ServersTest, ANewSessionWaitsForTasksNoLongerThanItMay) {
+  const auto worker = Started("worker");
+  wire::ConfigProto config;
+  config.operation_timeout_in_ms = 100;
+  Client client = NewClient(worker->target(), config);
+  const Output x = client.Add([](const GraphBuilder& b) { return b.Scalar(4.0f); });
+  const Status s = client.Run({x}).status();
+  EXPECT_TRUE(absl::IsDeadlineExceeded(s)) << s;
+  EXPECT_TRUE(absl::StrContains(s.message(), "/job:ps/replica:0/task:0")) << s;
+  // A task that its filters leave out is not waited for.
+  config.device_filters = {"/job:worker"};
+  Client alone = NewClient(worker->target(), config);
+  EXPECT_EQ(ValueOf(alone.Run({alone.Add([](const GraphBuilder& b) { return b.Scalar(4.0f); })})), 4.0f);
+  // One that comes later is found.
+  config = {};
+  Client patient = NewClient(worker->target(), config);
+  const Output y = patient.Add([](const GraphBuilder& b) { return b.WithDevice(kPs).Identity(b.Scalar(6.0f)); });
+  std::unique_ptr<Server> ps;
+  std::thread late([&] {
+    absl::SleepFor(absl::Milliseconds(100));
+    ps = Started("ps");
+  });
+  EXPECT_EQ(ValueOf(patient.Run({y})), 6.0f);
+  late.join();
+}
+
+TEST_P(ServersTest, StoppingATaskEndsTheStepsThatNeedIt) {
+  auto ps = Started("ps");
+  const auto worker = Started("worker");
+  Client client = NewClient(worker->target());
+  const Output taken = client.Add([](const GraphBuilder& b) {
+    const std::vector<DType> types = {DType::kFloat};
+    const Output queue = b.WithDevice(kPs).Op("FIFOQueueV2", {}, {{"component_types", types}});
+    return b.WithDevice(kWorker).Identity(
+        b.WithDevice(kPs).Op("QueueDequeueV2", {queue}, {{"component_types", types}}));
+  });
+  absl::Notification begun;
+  Status s;
+  std::thread waiting([&] {
+    begun.Notify();
+    s = client.Run({taken}).status();
+  });
+  begun.WaitForNotification();
+  absl::SleepFor(absl::Milliseconds(100));
+  std::thread joined([&] { EXPECT_TRUE(ps->Join().ok()); });
+  EXPECT_TRUE(ps->Stop().ok());
+  waiting.join();
+  joined.join();
+  EXPECT_FALSE(s.ok());
+  EXPECT_TRUE(absl::IsFailedPrecondition(ps->Start()));
+  ps.reset();
+  ps = Started("ps");  // it comes again, and the session goes on after the first error
+  const Output x = client.Add([](const GraphBuilder& b) { return b.WithDevice(kPs).Identity(b.Scalar(2.0f)); });
+  float got = ValueOf(client.Run({x}));
+  if (got != 2.0f) got = ValueOf(client.Run({x}));
+  EXPECT_EQ(got, 2.0f);
+}
+
+TEST_P(ServersTest, BadDefinitionsAreRefused) {
+  wire::ServerDef def;
+  def.protocol = "grpc";
+  def.job_name = "ps";
+  EXPECT_TRUE(absl::IsInvalidArgument(NewServer(def).status())) << "no tasks";
+  def.cluster.Ensure() = TwoTasks();
+  def.task_index = 3;
+  EXPECT_TRUE(absl::IsInvalidArgument(NewServer(def).status())) << "no such task";
+  def.task_index = 0;
+  def.protocol = "carrier pigeon";
+  EXPECT_TRUE(absl::IsNotFound(NewServer(def).status()));
+  def.protocol = "grpc";
+  for (const char* address : {"localhost", "localhost:x", "localhost:70000", ":11", "a b:11", ""}) {
+    def.cluster->job[0].tasks[0] = address;
+    EXPECT_TRUE(absl::IsInvalidArgument(NewServer(def).status())) << address;
+  }
+  def.cluster->job[0].tasks[0] = "localhost:11";
+  def.cluster->job[0].name = "a b";
+  EXPECT_TRUE(absl::IsInvalidArgument(NewServer(def).status()));
+  const auto ps = Started("ps");
+  def.cluster.Ensure() = TwoTasks();
+  EXPECT_TRUE(absl::IsUnknown(NewServer(def).status())) << "the address is taken";
+}
+
+INSTANTIATE_TEST_SUITE_P(, ServersTest, ::testing::Bool(), [](const auto& param) {
+  return param.param ? "ByMessages" : "ByCall";
+});
+
+}  // namespace
+}  // namespace millrace

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Transports that lie in libraries of their own, which are loaded when the first one is wanted. Thread-safe.
+// The transports of a process. Thread-safe.
 #pragma once
 
 #include <memory>
@@ -14,5 +14,11 @@ namespace millrace {
 // gRPC, from libmillrace_grpc.so: beside the library that holds this function, or else where the dynamic linker looks.
 // It starts threads with its first channel or server. Unimplemented where it cannot be loaded. `env` outlives it.
 StatusOr<std::unique_ptr<RpcTransport>> NewGrpcTransport(Env& env, const RpcTransportOptions& options = {});
+
+// By gRPC, and through shared memory (shm_transport.h) where that goes, without being asked for: a server at a loopback
+// "host:port" is to be found at "unix:@millrace-USER-PORT" too, and a call to such an address goes there when somebody
+// answers; that costs a system call where nobody does. With credentials it is always gRPC, since roles are read from
+// certificates. "unix:PATH" is shared memory alone. `env` outlives it.
+StatusOr<std::unique_ptr<RpcTransport>> NewRpcTransport(Env& env, const RpcTransportOptions& options = {});
 
 }  // namespace millrace

@@ -147,6 +147,44 @@ TEST(GrpcReach, WithoutCredentialsIsLoopbackOnly) {
   EXPECT_TRUE((*transport)->Listen({.address = "0.0.0.0:0"}, &handler).ok());
 }
 
+std::string Peer(RpcTransport& transport, const std::string& address) {
+  auto channel = transport.Connect(address);
+  const auto got = CallAndWait(**channel, "Peer", {});
+  return got.ok() ? std::string(*got) : got.status().ToString();
+}
+
+TEST(LocalFirst, GoesThroughSharedMemoryWhereThatGoes) {
+  EchoHandler handler(Env::Default());
+  auto both = NewRpcTransport(Env::Default());
+  auto plain = NewGrpcTransport(Env::Default());
+  for (const char* address : {"127.0.0.1:0", "localhost:0"}) {
+    auto server = (*both)->Listen({.address = address}, &handler);
+    ASSERT_TRUE(server.ok()) << server.status();
+    EXPECT_TRUE(absl::StartsWith(Peer(**both, (*server)->address()), "unix:pid "));
+    EXPECT_TRUE(absl::StartsWith(Peer(**plain, (*server)->address()), "ipv"));
+  }
+  auto server = (*plain)->Listen({.address = "127.0.0.1:0"}, &handler);
+  auto channel = (*both)->Connect((*server)->address());
+  EXPECT_TRUE(CallAndWait(**channel, "Echo", {}).ok());
+  EXPECT_TRUE(absl::StartsWith(Peer(**both, (*server)->address()), "ipv4:"));
+  const std::string address = (*server)->address();
+  server->reset();
+  server = (*both)->Listen({.address = address}, &handler);  // the channel finds the better way when it is there
+  ASSERT_TRUE(server.ok()) << server.status();
+  const auto got = CallAndWait(**channel, "Peer", {});
+  ASSERT_TRUE(got.ok()) << got.status();
+  EXPECT_TRUE(absl::StartsWith(std::string(*got), "unix:pid "));
+}
+
+TEST_F(Certificates, AreReadFromConnectionsOfGrpcAlone) {
+  RpcTransportOptions options;
+  options.credentials = RpcCredentials{Read("ours.pem"), Read("server.pem"), Read("server.key")};
+  auto both = NewRpcTransport(Env::Default(), options);
+  auto server = (*both)->Listen({.address = "127.0.0.1:0"}, &handler_);
+  ASSERT_TRUE(server.ok()) << server.status();
+  EXPECT_TRUE(absl::StartsWith(Peer(**both, (*server)->address()), "server.test at ipv4:"));
+}
+
 // Sends what is no call, and waits until the server hangs up, or a moment.
 void Send(const std::string& address, const std::string& bytes) {
   const int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);

@@ -69,7 +69,7 @@ int CountThreads(const std::string& name, const std::string& address) {
     during = Threads();
     printf("%d %d %d", before, created, during);
   }
-  for (int i = 0; i < 500 && Threads() > before; ++i) absl::SleepFor(absl::Milliseconds(10));
+  for (int i = 0; i < 2000 && Threads() > before; ++i) absl::SleepFor(absl::Milliseconds(10));
   printf(" %d\n", Threads());
   return 0;
 }

@@ -378,7 +378,7 @@ TEST_P(Transport, HasThreadsOnlyWhileItIsUsed) {
   EXPECT_EQ(before, 1);
   EXPECT_EQ(created, 1);
   EXPECT_LE(during, 16);
-  EXPECT_LE(after, 4) << "the process's pool and threads that it keeps for others; " << other.line();
+  EXPECT_EQ(after, 1) << other.line();  // the process keeps idle threads for 10 s
 }
 
 INSTANTIATE_TEST_SUITE_P(All, Transport, testing::ValuesIn(kTransports), [](const auto& value) {

@@ -15,13 +15,14 @@ namespace millrace {
 
 inline constexpr const char* kTransports[] = {
 #ifdef MR_TEST_GRPC  // from the build
-    "grpc",
+    "grpc", "local",
 #endif
     "shm"};
 
 inline StatusOr<std::unique_ptr<RpcTransport>> NewTransport(
     const std::string& name, Env& env, const RpcTransportOptions& options = {}) {
   if (name == "grpc") return NewGrpcTransport(env, options);
+  if (name == "local") return NewRpcTransport(env, options);
   if (name == "shm") return NewShmTransport(env, options);
   return InvalidArgument("no transport '", name, "'");
 }

@@ -5,6 +5,7 @@
 #include <sys/stat.h>
 #include <sys/un.h>
 
+#include <cstddef>
 #include <cstring>
 
 #include "absl/strings/strip.h"
@@ -14,11 +15,21 @@ namespace {
 
 constexpr int kBacklog = 1024;
 
-sockaddr_un NameOf(const std::string& path) {
+struct Name {
   sockaddr_un name{};
-  name.sun_family = AF_UNIX;
-  memcpy(name.sun_path, path.data(), path.size());
-  return name;
+  socklen_t size = sizeof(sockaddr_un);
+  const sockaddr* get() const { return reinterpret_cast<const sockaddr*>(&name); }
+};
+
+Name NameOf(const std::string& path) {
+  Name made;
+  made.name.sun_family = AF_UNIX;
+  memcpy(made.name.sun_path, path.data(), path.size());
+  if (!HasFile(path)) {  // Linux's form: a first byte of 0, and the length counts
+    made.name.sun_path[0] = '\0';
+    made.size = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + path.size());
+  }
+  return made;
 }
 
 StatusOr<Descriptor> NewSocket() {
@@ -43,8 +54,8 @@ StatusOr<std::string> PathOf(const std::string& address) {
 
 StatusOr<Descriptor> ConnectTo(const std::string& path) {
   MR_ASSIGN_OR_RETURN(Descriptor made, NewSocket());
-  const sockaddr_un name = NameOf(path);
-  if (connect(made.get(), reinterpret_cast<const sockaddr*>(&name), sizeof(name)) != 0) {
+  const Name name = NameOf(path);
+  if (connect(made.get(), name.get(), name.size) != 0) {
     return SystemError(absl::StatusCode::kUnavailable, absl::StrCat("cannot connect to unix:", path));
   }
   MR_RETURN_IF_ERROR(CheckPeer(made).status());
@@ -53,8 +64,8 @@ StatusOr<Descriptor> ConnectTo(const std::string& path) {
 
 StatusOr<Descriptor> ListenAt(const std::string& path) {
   MR_ASSIGN_OR_RETURN(Descriptor made, NewSocket());
-  const sockaddr_un name = NameOf(path);
-  const auto bind_it = [&] { return bind(made.get(), reinterpret_cast<const sockaddr*>(&name), sizeof(name)) == 0; };
+  const Name name = NameOf(path);
+  const auto bind_it = [&] { return bind(made.get(), name.get(), name.size) == 0; };
   if (!bind_it()) {
     struct stat info{};
     const bool is_dead = errno == EADDRINUSE && stat(path.c_str(), &info) == 0 && S_ISSOCK(info.st_mode) &&
@@ -64,7 +75,7 @@ StatusOr<Descriptor> ListenAt(const std::string& path) {
     }
   }
   // Before it listens nobody can connect.
-  if (chmod(path.c_str(), S_IRUSR | S_IWUSR) != 0 || listen(made.get(), kBacklog) != 0) {
+  if ((HasFile(path) && chmod(path.c_str(), S_IRUSR | S_IWUSR) != 0) || listen(made.get(), kBacklog) != 0) {
     return SystemError(absl::StatusCode::kUnavailable, absl::StrCat("cannot listen at unix:", path));
   }
   return made;

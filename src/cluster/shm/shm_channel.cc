@@ -239,10 +239,14 @@ void State::Stop() {
   loop.env().Await(mu, absl::Condition(&wanted, &Wanted::Holds));
 }
 
-class ShmChannel final : public RpcChannel {
+class Channel final : public ShmChannel {
  public:
-  explicit ShmChannel(std::shared_ptr<State> state) : state_(std::move(state)) {}
-  ~ShmChannel() override { state_->Stop(); }
+  explicit Channel(std::shared_ptr<State> state) : state_(std::move(state)) {}
+  ~Channel() override { state_->Stop(); }
+  bool IsReachable() override {
+    absl::MutexLock lock(&state_->mu);
+    return state_->Connected().ok();
+  }
   void Call(absl::string_view method, const RpcOptions& options, absl::Cord request, RpcReply reply) override {
     state_->Start(method, options, std::move(request), std::move(reply));
   }
@@ -253,10 +257,10 @@ class ShmChannel final : public RpcChannel {
 
 }  // namespace
 
-StatusOr<std::unique_ptr<RpcChannel>> NewShmChannel(Loop& loop, const std::string& address,
+StatusOr<std::unique_ptr<ShmChannel>> NewShmChannel(Loop& loop, const std::string& address,
                                                     const RpcTransportOptions& options) {
   MR_ASSIGN_OR_RETURN(std::string path, PathOf(address));
-  return std::make_unique<ShmChannel>(std::make_shared<State>(
+  return std::make_unique<Channel>(std::make_shared<State>(
       loop, address, std::move(path), Connection::Pings{options.keepalive_interval, options.keepalive_timeout}));
 }
 

@@ -4,32 +4,23 @@
 #include "cluster/shm/loop.h"
 
 namespace millrace {
-namespace {
 
-class ShmTransport final : public RpcTransport {
- public:
-  ShmTransport(Env& env, const RpcTransportOptions& options) : env_(env), options_(options) {}
+ShmTransport::ShmTransport(Env& env, const RpcTransportOptions& options) : env_(env), options_(options) {}
+ShmTransport::~ShmTransport() = default;
 
-  StatusOr<std::unique_ptr<RpcServer>> Listen(const RpcServerOptions& options, RpcHandler* handler) override {
-    return shm::NewShmServer(env_, options, options_, handler);
+StatusOr<std::unique_ptr<RpcServer>> ShmTransport::Listen(const RpcServerOptions& options, RpcHandler* handler) {
+  return shm::NewShmServer(env_, options, options_, handler);
+}
+
+StatusOr<std::unique_ptr<RpcChannel>> ShmTransport::Connect(const std::string& address) { return ConnectShm(address); }
+
+StatusOr<std::unique_ptr<ShmChannel>> ShmTransport::ConnectShm(const std::string& address) {
+  absl::MutexLock lock(&mu_);
+  if (loop_ == nullptr) {
+    MR_ASSIGN_OR_RETURN(loop_, shm::Loop::New(env_));
   }
-
-  StatusOr<std::unique_ptr<RpcChannel>> Connect(const std::string& address) override {
-    absl::MutexLock lock(&mu_);
-    if (loop_ == nullptr) {
-      MR_ASSIGN_OR_RETURN(loop_, shm::Loop::New(env_));
-    }
-    return shm::NewShmChannel(*loop_, address, options_);
-  }
-
- private:
-  Env& env_;
-  const RpcTransportOptions options_;
-  absl::Mutex mu_;
-  std::unique_ptr<shm::Loop> loop_ ABSL_GUARDED_BY(mu_);  // of all channels
-};
-
-}  // namespace
+  return shm::NewShmChannel(*loop_, address, options_);
+}
 
 std::unique_ptr<RpcTransport> NewShmTransport(Env& env, const RpcTransportOptions& options) {
   return std::make_unique<ShmTransport>(env, options);

@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <unistd.h>
+
+#include <string>
+
+#include "absl/strings/match.h"
+#include "cluster/shm/shm_transport.h"
+#include "cluster/transport_loader.h"
+
+namespace millrace {
+namespace {
+
+bool IsLoopback(absl::string_view address) {
+  return absl::StartsWith(address, "localhost:") || absl::StartsWith(address, "127.0.0.1:") ||
+         absl::StartsWith(address, "[::1]:");
+}
+
+// Where a server at this loopback "host:port" is to be found through shared memory.
+std::string LocalName(absl::string_view address) {
+  return absl::StrCat("unix:@millrace-", geteuid(), "-", address.substr(address.rfind(':') + 1));
+}
+
+class TwoServers final : public RpcServer {
+ public:
+  TwoServers(std::unique_ptr<RpcServer> everywhere, std::unique_ptr<RpcServer> here)
+      : everywhere_(std::move(everywhere)), here_(std::move(here)) {}
+  std::string address() const override { return everywhere_->address(); }
+
+ private:
+  const std::unique_ptr<RpcServer> everywhere_, here_;
+};
+
+class TwoChannels final : public RpcChannel {
+ public:
+  TwoChannels(std::unique_ptr<RpcChannel> everywhere, std::unique_ptr<ShmChannel> here)
+      : everywhere_(std::move(everywhere)), here_(std::move(here)) {}
+  void Call(absl::string_view method, const RpcOptions& options, absl::Cord request, RpcReply reply) override {
+    RpcChannel& way = here_->IsReachable() ? *here_ : *everywhere_;
+    way.Call(method, options, std::move(request), std::move(reply));
+  }
+
+ private:
+  const std::unique_ptr<RpcChannel> everywhere_;
+  const std::unique_ptr<ShmChannel> here_;
+};
+
+class LocalFirstTransport final : public RpcTransport {
+ public:
+  LocalFirstTransport(Env& env, const RpcTransportOptions& options, std::unique_ptr<RpcTransport> grpc)
+      : everywhere_(std::move(grpc)), here_(env, options), may_be_local_(!options.credentials.has_value()) {}
+
+  StatusOr<std::unique_ptr<RpcServer>> Listen(const RpcServerOptions& options, RpcHandler* handler) override {
+    if (absl::StartsWith(options.address, "unix:")) return here_.Listen(options, handler);
+    MR_ASSIGN_OR_RETURN(std::unique_ptr<RpcServer> everywhere, everywhere_->Listen(options, handler));
+    if (!may_be_local_ || !IsLoopback(options.address)) return everywhere;
+    RpcServerOptions local = options;
+    local.address = LocalName(everywhere->address());
+    MR_ASSIGN_OR_RETURN(std::unique_ptr<RpcServer> here, here_.Listen(local, handler));
+    return std::make_unique<TwoServers>(std::move(everywhere), std::move(here));
+  }
+
+  StatusOr<std::unique_ptr<RpcChannel>> Connect(const std::string& address) override {
+    if (absl::StartsWith(address, "unix:")) return here_.Connect(address);
+    MR_ASSIGN_OR_RETURN(std::unique_ptr<RpcChannel> everywhere, everywhere_->Connect(address));
+    if (!may_be_local_ || !IsLoopback(address)) return everywhere;
+    MR_ASSIGN_OR_RETURN(std::unique_ptr<ShmChannel> here, here_.ConnectShm(LocalName(address)));
+    return std::make_unique<TwoChannels>(std::move(everywhere), std::move(here));
+  }
+
+ private:
+  const std::unique_ptr<RpcTransport> everywhere_;
+  ShmTransport here_;
+  const bool may_be_local_;
+};
+
+}  // namespace
+
+StatusOr<std::unique_ptr<RpcTransport>> NewRpcTransport(Env& env, const RpcTransportOptions& options) {
+  MR_ASSIGN_OR_RETURN(std::unique_ptr<RpcTransport> grpc, NewGrpcTransport(env, options));
+  return std::make_unique<LocalFirstTransport>(env, options, std::move(grpc));
+}
+
+}  // namespace millrace

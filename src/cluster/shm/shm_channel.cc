@@ -248,7 +248,8 @@ class Channel final : public ShmChannel {
     return state_->Connected().ok();
   }
   void Call(absl::string_view method, const RpcOptions& options, absl::Cord request, RpcReply reply) override {
-    state_->Start(method, options, std::move(request), std::move(reply));
+    const std::shared_ptr<State> state = state_;  // the reply may come, and destroy the channel, before Start() ends
+    state->Start(method, options, std::move(request), std::move(reply));
   }
 
  private:

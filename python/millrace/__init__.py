@@ -11,6 +11,7 @@ from millrace.framework import registry as _registry  # isort: skip - first: it 
 import millrace._core as _core
 from millrace.framework import errors
 from millrace import names as _names
+from millrace.framework import dispatch as _dispatch
 from millrace.framework import dtypes as _dtypes
 from millrace.framework import missing as _missing
 from millrace.framework.behavior import *  # noqa: F403
@@ -80,6 +81,7 @@ newaxis = None
 QUANTIZED_DTYPES = _dtypes.QUANTIZED_DTYPES
 for _name in _names.generated():  # ops whose function is the generated one
     globals().setdefault(_name, getattr(_gen_ops, _name))
+_dispatch.install(globals(), _dispatch.NAMES)
 inv = reciprocal  # type: ignore[name-defined]  # noqa: F405
 where_v2 = _gen_ops.select_v2
 

@@ -16,6 +16,8 @@ from millrace.ops import array_ops, control_flow_ops, dialects, gen_ops, math_op
 from millrace.ops.image_boxes import (combined_non_max_suppression, crop_and_resize, draw_bounding_boxes, extract_glimpse,  # noqa: F401
                                       non_max_suppression, non_max_suppression_overlaps, non_max_suppression_padded,
                                       non_max_suppression_with_scores, sample_distorted_bounding_box)
+from millrace.ops.image_crops import axes as _axes, check_target as _check_target, size as _size
+from millrace.ops.image_crops import central_crop, crop_to_bounding_box, pad_to_bounding_box, resize_image_with_crop_or_pad  # noqa: F401
 from millrace.ops.image_files import (decode_and_crop_jpeg, decode_bmp, decode_gif, decode_image, decode_jpeg, decode_png,  # noqa: F401
                                       encode_jpeg, encode_png, extract_jpeg_shape, is_jpeg)
 from millrace.ops.image_similarity import ssim, ssim_multiscale  # noqa: F401
@@ -27,14 +29,6 @@ class ResizeMethod:
     """How pixels between others are made."""
 
     BILINEAR, NEAREST_NEIGHBOR, BICUBIC, AREA = 0, 1, 2, 3
-
-
-def _axes(image: Tensor) -> Any:
-    """The axes of height and width."""
-    ndims = image.get_shape().ndims
-    if ndims not in (3, 4, None):
-        raise at_user_line(ValueError("'image' must have either 3 or 4 dimensions, got shape %s." % image.get_shape()))
-    return (1, 2) if ndims == 4 else (0, 1)
 
 
 def flip_left_right(image: Any) -> Tensor:
@@ -189,87 +183,6 @@ def per_image_standardization(image: Any) -> Tensor:
 per_image_whitening = per_image_standardization
 
 
-def _size(image: Tensor, axis: int) -> Any:
-    static = image.get_shape()[axis].value
-    return static if static is not None else array_ops.shape(image)[axis]
-
-
-def crop_to_bounding_box(image: Any, offset_height: Any, offset_width: Any, target_height: Any, target_width: Any) -> Tensor:
-    """The block of a size at a place."""
-    image = convert_to_tensor(image)
-    _check_target(target_height, target_width)
-    batched = image.get_shape().ndims == 4
-    begin = [offset_height, offset_width, 0]
-    size = [target_height, target_width, -1]
-    made = gen_ops.slice(image, _vector([0] + begin if batched else begin), _vector([-1] + size if batched else size))
-    shape = [v if isinstance(v, (int, np.integer)) else None for v in (target_height, target_width)]
-    static = image.get_shape()
-    made.set_shape(([static[0]] if batched else []) + shape + [static[-1] if static.ndims else None])
-    return made
-
-
-def _check_target(height: Any, width: Any) -> None:
-    for name, size in (("target_height", height), ("target_width", width)):
-        if isinstance(size, (int, np.integer)) and size <= 0:
-            raise at_user_line(ValueError("%s must be > 0." % name))
-
-
-def _vector(values: Any) -> Any:
-    if any(isinstance(v, Tensor) for v in values):
-        return array_ops.stack([math_ops.cast(v, dtypes.int32) for v in values])
-    return [int(v) for v in values]
-
-
-def pad_to_bounding_box(image: Any, offset_height: Any, offset_width: Any, target_height: Any, target_width: Any) -> Tensor:
-    """Zeros around, so that the image is at a place of a larger one."""
-    image = convert_to_tensor(image)
-    batched = image.get_shape().ndims == 4
-    h, w = _axes(image)
-    after_h, after_w = target_height - offset_height - _size(image, h), target_width - offset_width - _size(image, w)
-    pads = [[offset_height, after_h], [offset_width, after_w], [0, 0]]
-    if batched:
-        pads.insert(0, [0, 0])
-    flat = _vector([v for pair in pads for v in pair])
-    paddings = array_ops.reshape(flat, [-1, 2]) if isinstance(flat, Tensor) else np.array(flat, np.int32).reshape(-1, 2)
-    made = gen_ops.pad(image, paddings)
-    shape = [v if isinstance(v, (int, np.integer)) else None for v in (target_height, target_width)]
-    static = image.get_shape()
-    made.set_shape(([static[0]] if batched else []) + shape + [static[-1] if static.ndims else None])
-    return made
-
-
-def resize_image_with_crop_or_pad(image: Any, target_height: Any, target_width: Any) -> Tensor:
-    """Cropped or padded around the centre to a size."""
-    image = convert_to_tensor(image)
-    _check_target(target_height, target_width)
-    h, w = _axes(image)
-    height, width = _size(image, h), _size(image, w)
-
-    def smaller(a: Any, b: Any) -> Any:
-        return min(a, b) if not isinstance(a, Tensor) and not isinstance(b, Tensor) else gen_ops.minimum(a, b)
-
-    def positive(a: Any) -> Any:
-        return max(a, 0) if not isinstance(a, Tensor) else gen_ops.maximum(a, 0)
-
-    dh, dw = target_height - height, target_width - width
-    cropped = crop_to_bounding_box(image, positive(-dh // 2), positive(-dw // 2), smaller(target_height, height), smaller(target_width, width))
-    return pad_to_bounding_box(cropped, positive(dh // 2), positive(dw // 2), target_height, target_width)
-
-
-def central_crop(image: Any, central_fraction: float) -> Tensor:
-    """The middle part."""
-    if not 0.0 < central_fraction <= 1.0:
-        raise at_user_line(ValueError("central_fraction must be within (0, 1]"))
-    image = convert_to_tensor(image)
-    if central_fraction == 1.0:
-        return image
-    h, w = _axes(image)
-    height, width = _size(image, h), _size(image, w)
-    dynamic = [math_ops.cast((1 - central_fraction) / 2 * math_ops.cast(v, dtypes.float32), dtypes.int32) if isinstance(v, Tensor) else None for v in (height, width)]
-    start = [int((v - v * central_fraction) / 2) if d is None else d for d, v in zip(dynamic, (height, width))]
-    return crop_to_bounding_box(image, start[0], start[1], height - 2 * start[0], width - 2 * start[1])
-
-
 def total_variation(images: Any, name: Optional[str] = None) -> Tensor:
     """The sum of differences of neighbouring pixels."""
     with name_scope(name, "total_variation"):
@@ -331,7 +244,12 @@ def resize_images(images: Any, size: Any, *args: Any, **kwargs: Any) -> Tensor:
             have = math_ops.cast(array_ops.shape(batch)[1:3], dtypes.float32)
             ratio = math_ops.reduce_min(math_ops.cast(size, dtypes.float32) / have)
             size = math_ops.cast(gen_ops.round(have * ratio), dtypes.int32)
-        wanted = constant_value(convert_to_tensor(size, name="size"))
+        size = convert_to_tensor(size, name="size")
+        if size.dtype.base_dtype not in (dtypes.int32, dtypes.int64):
+            raise at_user_line(ValueError("'size' must be integers, got %s" % size.dtype.name))
+        if size.get_shape().ndims is not None and size.get_shape().as_list() not in ([2], [None]):
+            raise at_user_line(ValueError("'size' must be a 1-D Tensor of 2 elements: new_height, new_width"))
+        wanted = constant_value(size)
         if wanted is not None and wanted.shape == (2,) and list(wanted) == [d.value for d in batch.get_shape()[1:3]]:
             return images
         if method not in _RESIZERS:

@@ -454,6 +454,7 @@ class BatchNormalization(Layer):
         self._initializers = dict(beta=beta_initializer, gamma=gamma_initializer, mean=moving_mean_initializer, variance=moving_variance_initializer)
         self._regularizers = dict(beta=beta_regularizer, gamma=gamma_regularizer)
         self.beta_constraint, self.gamma_constraint = beta_constraint, gamma_constraint
+        self._bessels_correction_test_only = True  # False: fused layers too keep the variance of the batch itself
 
     def build(self, input_shape: Any) -> None:
         """Makes scale, offset and averages."""
@@ -516,6 +517,9 @@ class BatchNormalization(Layer):
         outputs, mean, variance = smart_cond(
             training, lambda: nn_ops.fused_batch_norm(inputs, gamma, beta, epsilon=self.epsilon, data_format=layout),
             lambda: nn_ops.fused_batch_norm(inputs, gamma, beta, self.moving_mean, self.moving_variance, self.epsilon, layout, False))
+        if not self._bessels_correction_test_only:
+            samples = math_ops.cast(array_ops.size(inputs) // array_ops.size(variance), variance.dtype)
+            variance = variance * (samples - 1.0) / samples
         self._update_averages(training, mean, variance)
         return outputs
 

@@ -33,6 +33,10 @@ HistogramProto AttrValue MetaGraphDef TensorInfo SessionLog LogMessage NameAttrL
 make_tensor_proto make_ndarray MakeNdarray = framework.tensor_util:
 get_static_value = framework.tensor_util:constant_value
 is_tensor = framework.tensor_util:is_tensor
+RaggedTensor = ops.ragged.tensor:RaggedTensor
+ragged = @
+TypeSpec TensorSpec SparseTensorSpec IndexedSlicesSpec OptionalSpec TensorArraySpec RaggedTensorSpec type_spec_from_value = framework.type_spec:
+VariableAggregation VariableSynchronization UnconnectedGradients = framework.replication:
 
 [:generated]
 acos acosh asin asinh atan atan2 atanh approximate_equal batch_to_space batch_to_space_nd bitcast broadcast_to ceil
@@ -50,6 +54,13 @@ bitwise_and bitwise_or bitwise_xor invert left_shift right_shift
 fft fft2d fft3d ifft ifft2d ifft3d batch_fft batch_fft2d batch_fft3d batch_ifft batch_ifft2d batch_ifft3d
 
 igamma igammac betainc unravel_index guarantee_const timestamp fingerprint
+
+[ragged]
+constant placeholder constant_value range = ops.ragged.functions:
+RaggedTensorValue = ops.ragged.value:RaggedTensorValue
+map_flat_values = ops.ragged.maths:map_flat_values
+boolean_mask stack stack_dynamic_partitions = ops.ragged.arrays:
+row_splits_to_segment_ids segment_ids_to_row_splits = ops.ragged.segments:
 
 [math]
 : abs accumulate_n acos acosh add add_n angle argmax argmin asin asinh atan atan2 atanh
@@ -175,6 +186,8 @@ framework_lib = .
 
 
 
+tensor_spec type_spec = framework.type_spec
+
 [python.client]
 session = framework.session
 graph_util = graph_util
@@ -188,14 +201,22 @@ function = framework.function
 
 [python.ops]
 session_ops = ops.session_ops . ops.gen_ops
-array_ops = ops.array_ops . ops.gen_ops
-math_ops special_math_ops = ops.math_ops ops.matrix_ops ops.derived_ops . ops.gen_ops
+array_ops = . ops.array_ops ops.gen_ops
+math_ops special_math_ops = . ops.math_ops ops.matrix_ops ops.derived_ops ops.gen_ops
 bitwise_ops clip_ops histogram_ops io_ops linalg_ops numerics standard_ops = . ops.gen_ops
 logging_ops = ops.logging_ops . ops.gen_ops
 sort_ops = ops.sort_ops
 state_ops = ops.state_ops . ops.gen_ops
 spectral_ops = signal ops.gen_ops
 signal.fft_ops signal.dct_ops signal.mel_ops signal.mfcc_ops signal.reconstruction_ops signal.shape_ops signal.spectral_ops signal.window_ops signal.signal = signal
+ragged.ragged_tensor = ops.ragged.tensor ops.ragged.value
+ragged.ragged_tensor_value = ops.ragged.value
+ragged.ragged_factory_ops ragged.ragged_math_ops = ops.ragged.functions .
+ragged.ragged_array_ops ragged.ragged_concat_ops ragged.ragged_gather_ops ragged.ragged_where_op ragged.ragged_squeeze_op = ops.ragged.arrays ops.ragged.handlers .
+ragged.ragged_functional_ops ragged.ragged_map_ops = ops.ragged.maths
+ragged.ragged_getitem = ops.ragged.getitem
+ragged.ragged_conversion_ops = ops.ragged.conversions
+ragged.segment_id_ops = ops.ragged.segments
 confusion_matrix = ops.confusion_matrix
 weights_broadcast_ops = ops.weights_broadcast
 array_grad control_flow_grad data_flow_grad image_grad linalg_grad math_grad nn_grad sparse_grad spectral_grad state_grad tensor_array_grad = .
@@ -435,7 +456,7 @@ def _rows() -> Dict[str, str]:
                 new, _, old = entry.partition("=")
                 found[prefix + new] = ":" + (old or new)
         elif prefix == ":generated.":
-            found.update((name, "ops.gen_ops:" + name) for name in line.split())
+            found.update((name, ":" + name) for name in line.split())  # the package has them (__init__.py)
         elif line:
             names, _, target = line.partition(" = ")
             for name in names.split():
@@ -549,7 +570,8 @@ def under(prefix: str) -> List[str]:
 
 def generated() -> List[str]:
     """The names of the package whose functions are generated ones."""
-    return [name for name, target in TABLE.items() if target.startswith("ops.gen_ops:")]
+    start = _TEXT.index("[:generated]") + len("[:generated]")
+    return _TEXT[start:_TEXT.index("[", start)].split()
 
 
 def module(path: str) -> Optional[types.ModuleType]:

@@ -55,6 +55,7 @@ class CrfForwardRnnCell(rnn_cell.RNNCell):
 
     def __call__(self, inputs: Any, state: Any, scope: Any = None) -> Any:
         """(new state, new state)."""
+        del scope  # there are no variables
         new = inputs + math_ops.reduce_logsumexp(array_ops.expand_dims(state, 2) + self._transition_params, axis=1)
         return new, new
 

@@ -22,6 +22,8 @@ class KMeans:
     def __init__(self, inputs: Any, num_clusters: int, initial_clusters: Any = RANDOM_INIT, distance_metric: str = SQUARED_EUCLIDEAN_DISTANCE,
                  use_mini_batch: bool = False, mini_batch_steps_per_iteration: int = 1, random_seed: int = 0, kmeans_plus_plus_num_retries: int = 2,
                  kmc2_chain_length: int = 200) -> None:
+        del kmeans_plus_plus_num_retries  # how often points are drawn
+        del kmc2_chain_length  # how points are drawn
         if use_mini_batch and mini_batch_steps_per_iteration != 1:
             raise at_user_line(NotImplementedError("KMeans moves its centres at every step: leave mini_batch_steps_per_iteration at 1."))
         if distance_metric not in (SQUARED_EUCLIDEAN_DISTANCE, COSINE_DISTANCE):

@@ -8,6 +8,7 @@ import functools
 import re
 from typing import Any, Callable, Dict, Iterator, List, Optional
 
+from millrace.framework import arguments
 from millrace import audio as audio_ops  # noqa: F401
 from millrace.framework.errors import at_user_line
 from millrace.framework.graph import GraphKeys, get_collection
@@ -123,6 +124,7 @@ def get_variables_to_restore(include: Any = None, exclude: Any = None) -> List[A
 
 def assign_from_checkpoint_fn(model_path: str, var_list: Any, ignore_missing_vars: bool = False, reshape_variables: bool = False) -> Any:
     """A function of a session that gives variables the values of a checkpoint."""
+    arguments.only(False, reshape_variables=reshape_variables)
     from millrace.train.saver import CheckpointReader, Saver
     if not isinstance(var_list, dict):
         var_list = {v.op.name: v for v in var_list}

@@ -35,7 +35,7 @@ from millrace.contrib.feature_columns import (bucketized_column, check_feature_c
                                               sparse_column_with_vocabulary_file, transform_features, weighted_sparse_column,
                                               weighted_sum_from_feature_columns)
 from millrace.contrib.framework import add_arg_scope, model_variable
-from millrace.framework import dtypes
+from millrace.framework import arguments, dtypes
 from millrace.framework.convert import convert_to_tensor
 from millrace.framework.errors import at_user_line
 from millrace.framework.graph import GraphKeys, add_to_collection, add_to_collections, control_dependencies, get_collection, name_scope
@@ -235,6 +235,9 @@ def batch_norm(inputs: Any, decay: float = 0.999, center: bool = True, scale: bo
                batch_weights: Any = None, fused: Any = None, data_format: str = "NHWC", zero_debias_moving_mean: bool = False, scope: Any = None,
                renorm: bool = False, renorm_clipping: Any = None, renorm_decay: float = 0.99, adjustment: Any = None) -> Any:
     """Normalisation by the statistics of the batch while training, by their moving averages otherwise."""
+    arguments.only(0.99, renorm_decay=renorm_decay)
+    arguments.only(None, renorm_clipping=renorm_clipping)
+    arguments.only(None, adjustment=adjustment)
     if batch_weights is not None:
         raise NotImplementedError("batch_norm with batch_weights is not provided: leave it out.")
     initializers, regularizers = param_initializers or {}, param_regularizers or {}

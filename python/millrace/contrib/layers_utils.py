@@ -47,6 +47,7 @@ def convert_collection_to_dict(collection: Any, clear_collection: bool = False) 
 
 def constant_value(value_or_tensor_or_var: Any, dtype: Any = None) -> Any:
     """The value where it is known before a step, else None."""
+    del dtype  # that of the predicate
     if value_or_tensor_or_var is None:
         raise ValueError("value_or_tensor_or_var cannot be None")
     if isinstance(value_or_tensor_or_var, (bool, int, float, str)):

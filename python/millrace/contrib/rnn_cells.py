@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Optional, Tuple
 
-from millrace.framework import nest
+from millrace.framework import arguments, nest
 from millrace.framework.errors import at_user_line
 from millrace.framework.graph import Tensor
 from millrace.framework.tensor_shape import TensorShape
@@ -39,6 +39,8 @@ class CoupledInputForgetGateLSTMCell(_Memory):
     def __init__(self, num_units: int, use_peepholes: bool = False, initializer: Any = None, num_proj: Optional[int] = None, proj_clip: Any = None,
                  num_unit_shards: int = 1, num_proj_shards: int = 1, forget_bias: float = 1.0, state_is_tuple: bool = True,
                  activation: Any = math_ops.tanh, reuse: Any = None, layer_norm: bool = False, norm_gain: float = 1.0, norm_shift: float = 0.0) -> None:
+        arguments.only(1, num_unit_shards=num_unit_shards or 1)
+        arguments.only(1, num_proj_shards=num_proj_shards or 1)
         super().__init__(_reuse=reuse)
         self._num_units, self._peepholes, self._initializer, self._num_proj = num_units, use_peepholes, initializer, num_proj
         self._proj_clip, self._forget_bias, self._state_is_tuple, self._activation = proj_clip, forget_bias, state_is_tuple, activation
@@ -128,6 +130,7 @@ class LayerNormBasicLSTMCell(_Memory):
     def __init__(self, num_units: int, forget_bias: float = 1.0, input_size: Any = None, activation: Any = math_ops.tanh, layer_norm: bool = True,
                  norm_gain: float = 1.0, norm_shift: float = 0.0, dropout_keep_prob: Any = 1.0, dropout_prob_seed: Optional[int] = None,
                  reuse: Any = None) -> None:
+        arguments.deprecated(input_size=input_size)
         super().__init__(_reuse=reuse)
         self._num_units, self._forget_bias, self._activation, self._normalize = num_units, forget_bias, activation, layer_norm
         self._gain, self._shift, self._keep, self._seed = norm_gain, norm_shift, dropout_keep_prob, dropout_prob_seed
@@ -254,6 +257,7 @@ class ConvLSTMCell(_Memory):
 
     def __init__(self, conv_ndims: int, input_shape: Any, output_channels: int, kernel_shape: Any, use_bias: bool = True, skip_connection: bool = False,
                  forget_bias: float = 1.0, initializers: Any = None, name: str = "conv_lstm_cell") -> None:
+        arguments.only(None, initializers=initializers)
         super().__init__(name=name)
         if conv_ndims != len(input_shape) - 1:
             raise at_user_line(ValueError("Invalid input_shape %s for conv_ndims=%d." % (input_shape, conv_ndims)))

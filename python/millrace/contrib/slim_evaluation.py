@@ -6,6 +6,7 @@ from __future__ import annotations
 import collections.abc
 from typing import Any, Optional
 
+from millrace.framework import arguments
 from millrace import summary, tf_logging
 from millrace.framework.graph import GraphKeys, get_collection
 from millrace.framework.session import Session
@@ -48,6 +49,7 @@ def evaluate_once(master: str, checkpoint_path: str, logdir: Optional[str], num_
                   summary_op: Any = _DEFAULT, summary_op_feed_dict: Any = None, variables_to_restore: Any = None, session_config: Any = None,
                   hooks: Any = None) -> Any:
     """The value of final_op after eval_op has run num_evals times on a checkpoint's variables."""
+    arguments.only(None, hooks=hooks)
     if summary_op is not None and isinstance(summary_op, int) and summary_op == _DEFAULT:
         summary_op = summary.merge_all()
     step = get_global_step() or get_or_create_global_step()
@@ -77,6 +79,7 @@ def evaluation_loop(master: str, checkpoint_dir: str, logdir: Optional[str], num
                     eval_interval_secs: float = 60, max_number_of_evaluations: Optional[int] = None, session_config: Any = None,
                     timeout: Optional[float] = None, timeout_fn: Any = None, hooks: Any = None) -> Any:
     """evaluate_once of each checkpoint as it appears; the last value of final_op."""
+    arguments.only(None, init_fn=init_fn)
     value, count = None, 0
     for path in checkpoints_iterator(checkpoint_dir, eval_interval_secs, timeout, timeout_fn):
         value = evaluate_once(master, path, logdir, num_evals, initial_op, initial_op_feed_dict, eval_op, eval_op_feed_dict, final_op, final_op_feed_dict,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Callable, Dict, List, Optional, Tuple
 
+from millrace.framework import arguments
 from millrace import tf_logging
 from millrace.framework.composite_tensors import IndexedSlices
 from millrace.framework.graph import GraphKeys, Operation, control_dependencies, get_collection, get_default_graph
@@ -93,6 +94,9 @@ def train(train_op: Any, logdir: Optional[str], train_step_fn: Any = train_step,
           summary_writer: Any = Supervisor.USE_DEFAULT, startup_delay_steps: int = 0, saver: Any = None, save_interval_secs: float = 600,
           sync_optimizer: Any = None, session_config: Any = None, session_wrapper: Any = None, trace_every_n_steps: Any = None) -> Any:
     """Runs the training operation until a step function says stop; returns the last loss."""
+    arguments.only(None, trace_every_n_steps=trace_every_n_steps)
+    arguments.only(None, sync_optimizer=sync_optimizer)
+    del startup_delay_steps  # one worker: nobody is waited for
     if train_op is None:
         raise ValueError("train_op cannot be None.")
     graph = graph or (train_op.graph if not isinstance(train_op, Operation) else get_default_graph())

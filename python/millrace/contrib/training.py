@@ -6,6 +6,7 @@ from __future__ import annotations
 import json
 from typing import Any, Dict, List
 
+from millrace.framework import arguments
 from millrace.contrib.slim_evaluation import checkpoints_iterator, wait_for_new_checkpoint  # noqa: F401
 from millrace.contrib.slim_learning import clip_gradient_norms, multiply_gradients  # noqa: F401
 from millrace.contrib.training_inputs import bucket, bucket_by_sequence_length  # noqa: F401
@@ -20,6 +21,8 @@ class HParams:
     _names: List[str]
 
     def __init__(self, hparam_def: Any = None, model_structure: Any = None, **kwargs: Any) -> None:
+        arguments.only(None, model_structure=model_structure)
+        arguments.only(None, hparam_def=hparam_def)
         self.__dict__["_names"] = []
         for name, value in kwargs.items():
             self.add_hparam(name, value)

@@ -18,6 +18,8 @@ INFINITE_CARDINALITY, UNKNOWN_CARDINALITY = -1, -2
 
 
 def _later(name: str) -> Any:
+    if name == "DatasetSpec":
+        return importlib.import_module("millrace.framework.type_spec").DatasetSpec
     if name == "experimental":
         return importlib.import_module("millrace.data.experimental")
     raise AttributeError("module 'millrace.data' has no attribute %r" % name)

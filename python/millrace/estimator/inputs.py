@@ -47,6 +47,8 @@ def _batches(arrays: List[np.ndarray], batch_size: int, num_epochs: Optional[int
 def numpy_input_fn(x: Any, y: Any = None, batch_size: int = 128, num_epochs: Optional[int] = 1, shuffle: Optional[bool] = None,
                    queue_capacity: int = 1000, num_threads: int = 1) -> Callable[[], Any]:
     """An input function over an array, or a dict of arrays by the features' names, and labels."""
+    del queue_capacity  # batches are made as they are asked for
+    del num_threads  # batches are made as they are asked for
     if not isinstance(shuffle, bool):
         raise at_user_line(ValueError("shuffle must be provided and explicitly set as boolean (it is recommended to set it as True for training); got %s" % shuffle))
     features: Dict[Any, np.ndarray] = {k: np.asarray(v) for k, v in (x if isinstance(x, dict) else {None: x}).items()}
@@ -71,6 +73,8 @@ def pandas_input_fn(x: Any, y: Any = None, batch_size: int = 128, num_epochs: Op
                     num_threads: int = 1, target_column: str = "target") -> Callable[[], Any]:
     """An input function over a DataFrame, with a Series or DataFrame of labels, which have the same index. A Series is called target_column, which may
     be no column of x."""
+    del queue_capacity  # batches are made as they are asked for
+    del num_threads  # batches are made as they are asked for
     if y is not None:
         if target_column in x:
             raise at_user_line(ValueError("Cannot use name %s for target column: DataFrame already has a column with that name: %s" % (target_column, x.columns)))

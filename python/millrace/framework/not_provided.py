@@ -16,13 +16,11 @@ class NotProvidedError(NotImplementedError, AttributeError):
 _TEXT = """
 : GradientTape function wrap_function
     tf.gradients, and functions that build graphs: there is no eager execution
-: RaggedTensor RaggedTensorSpec ragged_fill_empty_rows
+: ragged_fill_empty_rows
     tf.SparseTensor, or dense tensors with lengths
-ragged:
-    tf.SparseTensor, or dense tensors with lengths
-: TensorSpec TypeSpec SparseTensorSpec IndexedSlicesSpec OptionalSpec TensorArraySpec RaggedTensorSpec type_spec_from_value UnconnectedGradients
-    types and shapes as they are (gradients of what is not connected are None)
-: VariableAggregation VariableSynchronization variable_creator_scope
+ragged: cross cross_hashed
+    tf.sparse.cross of to_sparse()
+: variable_creator_scope
     tf.get_variable and the custom_getter of tf.variable_scope: there is one replica
 : CriticalSection
     tf.raw_ops.MutexV2 and tf.raw_ops.MutexLock, or tf.control_dependencies
@@ -94,7 +92,7 @@ data.experimental: prefetch_to_device copy_to_device
     Dataset.prefetch
 data.experimental: cardinality assert_cardinality snapshot from_variant to_variant make_saveable_from_iterator service
     tf.raw_ops
-data: Options DatasetSpec NumpyIterator ThreadingOptions
+data: Options NumpyIterator ThreadingOptions
     data sets without options: threads are chosen by measurement
 nn: atrous_conv2d_transpose with_space_to_batch
     tf.nn.conv2d_transpose, tf.nn.convolution with dilation_rate

@@ -218,6 +218,7 @@ def rnn(step_function: Any, inputs: Any, initial_states: Any, go_backwards: bool
         input_length: Optional[int] = None, output_like: Any = None) -> Tuple[Any, Any, List[Any]]:
     """(last output, outputs, last states) of a function (input, states) -> (output, states) over the steps, [batch, steps, ...]. Steps that a mask
     leaves out repeat the output before and keep the states."""
+    del input_length  # that of the inputs
     inputs = convert_to_tensor(inputs)
     rank = inputs.get_shape().ndims
     if rank < 3:

@@ -50,6 +50,7 @@ class CallbackList:
     """Several callbacks as one."""
 
     def __init__(self, callbacks: Any = None, queue_length: int = 10) -> None:
+        del queue_length  # no times are averaged
         self.callbacks: List[Any] = list(callbacks or [])
 
     def append(self, callback: Any) -> None:

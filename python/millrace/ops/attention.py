@@ -7,7 +7,7 @@ from typing import Any, Callable, List, Optional
 
 import numpy as np
 
-from millrace.framework import dtypes, nest, tensor_shape
+from millrace.framework import arguments, dtypes, nest, tensor_shape
 from millrace.framework.convert import convert_to_tensor
 from millrace.framework.errors import at_user_line
 from millrace.framework.graph import Tensor, name_scope
@@ -99,6 +99,7 @@ class BahdanauAttention(_Mechanism):
 
     def __init__(self, num_units: int, memory: Any, memory_sequence_length: Any = None, normalize: bool = False, probability_fn: Any = None,
                  score_mask_value: Any = None, dtype: Any = None, name: str = "BahdanauAttention", custom_key_value_fn: Any = None) -> None:
+        arguments.only(None, custom_key_value_fn=custom_key_value_fn)
         query_layer = Dense(num_units, name="query_layer", use_bias=False, dtype=dtype or dtypes.float32)
         super().__init__(num_units, memory, memory_sequence_length, probability_fn, score_mask_value, query_layer, name)
         self._normalize = normalize
@@ -123,6 +124,8 @@ class LuongAttention(_Mechanism):
 
     def __init__(self, num_units: int, memory: Any, memory_sequence_length: Any = None, scale: bool = False, probability_fn: Any = None,
                  score_mask_value: Any = None, dtype: Any = None, name: str = "LuongAttention", custom_key_value_fn: Any = None) -> None:
+        arguments.only(None, dtype=dtype)
+        arguments.only(None, custom_key_value_fn=custom_key_value_fn)
         super().__init__(num_units, memory, memory_sequence_length, probability_fn, score_mask_value, None, name)
         self._scale = scale
 
@@ -210,6 +213,7 @@ class BahdanauMonotonicAttention(_Monotonic, BahdanauAttention):
     def __init__(self, num_units: int, memory: Any, memory_sequence_length: Any = None, normalize: bool = False, score_mask_value: Any = None,
                  sigmoid_noise: float = 0.0, sigmoid_noise_seed: Optional[int] = None, score_bias_init: float = 0.0, mode: str = "parallel",
                  dtype: Any = None, name: str = "BahdanauMonotonicAttention", custom_key_value_fn: Any = None) -> None:
+        arguments.only(None, custom_key_value_fn=custom_key_value_fn)
         BahdanauAttention.__init__(self, num_units, memory, memory_sequence_length, normalize, None, score_mask_value, dtype, name)
         self._set(sigmoid_noise, sigmoid_noise_seed, score_bias_init, mode)
 
@@ -222,6 +226,7 @@ class LuongMonotonicAttention(_Monotonic, LuongAttention):
     def __init__(self, num_units: int, memory: Any, memory_sequence_length: Any = None, scale: bool = False, score_mask_value: Any = None,
                  sigmoid_noise: float = 0.0, sigmoid_noise_seed: Optional[int] = None, score_bias_init: float = 0.0, mode: str = "parallel",
                  dtype: Any = None, name: str = "LuongMonotonicAttention", custom_key_value_fn: Any = None) -> None:
+        arguments.only(None, custom_key_value_fn=custom_key_value_fn)
         LuongAttention.__init__(self, num_units, memory, memory_sequence_length, scale, None, score_mask_value, dtype, name)
         self._set(sigmoid_noise, sigmoid_noise_seed, score_bias_init, mode)
 

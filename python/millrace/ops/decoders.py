@@ -22,9 +22,18 @@ class Helper:
     """Where the inputs of a decoder come from: initialize() -> (finished, inputs), sample(time, outputs, state) -> sample_ids,
     next_inputs(time, outputs, state, sample_ids) -> (finished, next inputs, next state); batch_size, sample_ids_shape, sample_ids_dtype."""
 
-    initialize: Any
-    sample: Any
-    next_inputs: Any
+    def initialize(self, name: Optional[str] = None) -> Any:
+        """(finished, inputs)."""
+        raise NotImplementedError
+
+    def sample(self, time: Any, outputs: Any, state: Any, name: Optional[str] = None) -> Any:
+        """The samples of outputs."""
+        raise NotImplementedError
+
+    def next_inputs(self, time: Any, outputs: Any, state: Any, sample_ids: Any, name: Optional[str] = None) -> Any:
+        """(finished, inputs, state) of the next step."""
+        raise NotImplementedError
+
     sample_ids_shape = property(lambda self: tensor_shape.TensorShape([]), doc="The shape of an example's sample.")
     sample_ids_dtype = property(lambda self: dtypes.int32, doc="The type of samples.")
 

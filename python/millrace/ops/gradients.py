@@ -39,8 +39,20 @@ def _gradient(value: Any) -> Any:
 
 
 def gradients(ys: Any, xs: Any, grad_ys: Any = None, name: str = "gradients", colocate_gradients_with_ops: bool = False,
-              gate_gradients: bool = False, aggregation_method: Optional[int] = None, stop_gradients: Any = None) -> List[Any]:
-    """The gradients of the sum of ys with respect to each x: tensors, IndexedSlices, or None where ys do not depend on it."""
+              gate_gradients: bool = False, aggregation_method: Optional[int] = None, stop_gradients: Any = None, unconnected_gradients: Any = None) -> List[Any]:
+    """The gradients of the sum of ys with respect to each x: tensors, IndexedSlices, or None (unconnected_gradients: zeros) where ys do not
+    depend on it."""
+    kind = getattr(unconnected_gradients, "value", unconnected_gradients) or "none"
+    if kind not in ("none", "zero"):
+        raise at_user_line(ValueError("Unknown value for unconnected_gradients: %r" % (unconnected_gradients,)))
+    made = _gradients(ys, xs, grad_ys, name, colocate_gradients_with_ops, gate_gradients, aggregation_method, stop_gradients)
+    if kind == "none":
+        return made
+    return [array_ops.zeros_like(convert_to_tensor(x)) if g is None else g for g, x in zip(made, nest.listed(xs))]
+
+
+def _gradients(ys: Any, xs: Any, grad_ys: Any, name: str, colocate_gradients_with_ops: bool, gate_gradients: bool, aggregation_method: Optional[int],
+               stop_gradients: Any) -> List[Any]:
     ys, xs = nest.listed(ys), nest.listed(xs)
     flat = [v for x in xs for v in (x._get_variable_list() if isinstance(x, PartitionedVariable) else [x])]
     targets = [y.values if isinstance(y, IndexedSlices) else convert_to_tensor(y) for y in ys]

@@ -7,7 +7,7 @@ import contextlib
 import hashlib
 from typing import Any, Callable, List, Optional
 
-from millrace.framework import dtypes, nest, tensor_shape
+from millrace.framework import arguments, dtypes, nest, tensor_shape
 from millrace.framework.convert import convert_to_tensor
 from millrace.framework.static_values import constant_value
 from millrace.framework.errors import at_user_line
@@ -184,7 +184,8 @@ class BasicRNNCell(RNNCell):
 
     def __init__(self, num_units: int, activation: Any = None, reuse: Any = None, name: Optional[str] = None, dtype: Any = None, input_size: Any = None,
                  **unused: Any) -> None:
-        super().__init__(_reuse=reuse, name=name)
+        arguments.deprecated(input_size=input_size)
+        super().__init__(_reuse=reuse, name=name, dtype=dtype)
         self._num_units, self._activation = int(num_units), activation
 
     state_size = output_size = property(lambda self: self._num_units, doc="The number of units.")
@@ -209,7 +210,8 @@ class GRUCell(RNNCell):
 
     def __init__(self, num_units: int, activation: Any = None, reuse: Any = None, kernel_initializer: Any = None, bias_initializer: Any = None,
                  name: Optional[str] = None, dtype: Any = None, input_size: Any = None, **unused: Any) -> None:
-        super().__init__(_reuse=reuse, name=name)
+        arguments.deprecated(input_size=input_size)
+        super().__init__(_reuse=reuse, name=name, dtype=dtype)
         self._num_units, self._activation = int(num_units), activation
         self._kernel_initializer, self._bias_initializer = kernel_initializer, bias_initializer
 
@@ -244,9 +246,10 @@ class BasicLSTMCell(RNNCell):
 
     def __init__(self, num_units: int, forget_bias: float = 1.0, state_is_tuple: bool = True, activation: Any = None, reuse: Any = None,
                  name: Optional[str] = None, dtype: Any = None, input_size: Any = None, **unused: Any) -> None:
+        arguments.deprecated(input_size=input_size)
         if callable(state_is_tuple) or state_is_tuple is None:  # 0.x: (num_units, forget_bias, input_size, state_is_tuple)
             state_is_tuple = True
-        super().__init__(_reuse=reuse, name=name)
+        super().__init__(_reuse=reuse, name=name, dtype=dtype)
         self._num_units, self._forget_bias, self._state_is_tuple, self._activation = int(num_units), forget_bias, state_is_tuple, activation
 
     @property
@@ -283,7 +286,10 @@ class LSTMCell(RNNCell):
     def __init__(self, num_units: int, use_peepholes: bool = False, cell_clip: Any = None, initializer: Any = None, num_proj: Optional[int] = None,
                  proj_clip: Any = None, num_unit_shards: Any = None, num_proj_shards: Any = None, forget_bias: float = 1.0, state_is_tuple: bool = True,
                  activation: Any = None, reuse: Any = None, name: Optional[str] = None, dtype: Any = None, input_size: Any = None, **unused: Any) -> None:
-        super().__init__(_reuse=reuse, name=name)
+        arguments.only(1, num_unit_shards=num_unit_shards or 1)
+        arguments.only(1, num_proj_shards=num_proj_shards or 1)
+        arguments.deprecated(input_size=input_size)
+        super().__init__(_reuse=reuse, name=name, dtype=dtype)
         self._num_units, self._use_peepholes, self._cell_clip, self._initializer = int(num_units), use_peepholes, cell_clip, initializer
         self._num_proj, self._proj_clip, self._forget_bias = num_proj, proj_clip, forget_bias
         self._state_is_tuple, self._activation = state_is_tuple, activation
@@ -561,6 +567,7 @@ class OutputProjectionWrapper(_Wrapper):
 
     def __init__(self, cell: Any, output_size: int, activation: Any = None, reuse: Any = None) -> None:
         super().__init__(cell)
+        self._reuse = reuse
         self._size, self._activation = output_size, activation
 
     output_size = property(lambda self: self._size, doc="The size of the projection.")
@@ -576,7 +583,9 @@ class InputProjectionWrapper(_Wrapper):
     """A cell with a linear layer on its inputs."""
 
     def __init__(self, cell: Any, num_proj: int, activation: Any = None, input_size: Any = None, reuse: Any = None) -> None:
+        arguments.deprecated(input_size=input_size)
         super().__init__(cell)
+        self._reuse = reuse
         self._size, self._activation = num_proj, activation
 
     def call(self, inputs: Any, state: Any) -> Any:
@@ -590,6 +599,7 @@ class EmbeddingWrapper(_Wrapper):
 
     def __init__(self, cell: Any, embedding_classes: int, embedding_size: int, initializer: Any = None, reuse: Any = None) -> None:
         super().__init__(cell)
+        self._reuse = reuse
         self._classes, self._size, self._initializer = embedding_classes, embedding_size, initializer
 
     def call(self, inputs: Any, state: Any) -> Any:

@@ -8,7 +8,7 @@ from millrace.framework import dtypes
 from millrace.framework.composite_tensors import SparseTensor, convert_to_tensor_or_sparse_tensor
 from millrace.framework.convert import convert_to_tensor
 from millrace.framework.errors import at_user_line
-from millrace.framework.graph import Tensor, name_scope
+from millrace.framework.graph import Operation, Tensor, colocate_with, name_scope
 from millrace.ops import array_ops, gen_ops, math_ops
 
 __all__ = ["sparse_to_dense", "sparse_tensor_to_dense", "sparse_tensor_dense_matmul", "sparse_reorder", "sparse_retain", "sparse_to_indicator",
@@ -34,6 +34,41 @@ def sparse_to_dense(sparse_indices: Any, output_shape: Any, sparse_values: Any, 
         default_value = ""
     return gen_ops.sparse_to_dense(indices, shape, values, convert_to_tensor(default_value, values.dtype.base_dtype),  # type: ignore[no-any-return]
                                    validate_indices=validate_indices, name=name)
+
+
+def add_sparse_to_tensors_map(sp_input: Any, container: Optional[str] = None, shared_name: Optional[str] = None,
+                              name: Optional[str] = None) -> Tensor:
+    """Keeps a sparse tensor in a map of the session; its number there, for take_many_sparse_from_tensors_map."""
+    sp_input = _sparse(sp_input)
+    return gen_ops.add_sparse_to_tensors_map(sp_input.indices, sp_input.values, sp_input.dense_shape,  # type: ignore[no-any-return]
+                                             container=container or "", shared_name=shared_name or "", name=name)
+
+
+def add_many_sparse_to_tensors_map(sp_input: Any, container: Optional[str] = None, shared_name: Optional[str] = None,
+                                   name: Optional[str] = None) -> Tensor:
+    """Keeps each row of a sparse tensor; their numbers, a vector."""
+    sp_input = _sparse(sp_input)
+    return gen_ops.add_many_sparse_to_tensors_map(sp_input.indices, sp_input.values, sp_input.dense_shape,  # type: ignore[no-any-return]
+                                                  container=container or "", shared_name=shared_name or "", name=name)
+
+
+def take_many_sparse_from_tensors_map(sparse_map_op: Any, sparse_handles: Any, rank: Optional[int] = None, name: Optional[str] = None) -> SparseTensor:
+    """The sparse tensors of these numbers, one below the other, out of the map of the operation that kept them."""
+    if not isinstance(sparse_map_op, Operation):
+        raise at_user_line(TypeError("sparse_map_op be an Operation"))
+    if sparse_map_op.type not in ("AddSparseToTensorsMap", "AddManySparseToTensorsMap"):
+        raise at_user_line(TypeError("sparse_map_op must be one of AddSparseToTensorsMap or AddSparseToTensorsMap. Instead, found `%s`." % sparse_map_op.type))
+    with colocate_with(sparse_map_op):
+        shared_name = sparse_map_op.get_attr("shared_name") or sparse_map_op.name
+        indices, values, shape = gen_ops.take_many_sparse_from_tensors_map(
+            sparse_handles, dtype=sparse_map_op.get_attr("T"), container=sparse_map_op.get_attr("container"), shared_name=shared_name, name=name)
+    indices.set_shape([None, rank])
+    shape.set_shape([rank])
+    return SparseTensor(indices, values, shape)
+
+
+_add_sparse_to_tensors_map, _add_many_sparse_to_tensors_map = add_sparse_to_tensors_map, add_many_sparse_to_tensors_map
+_take_many_sparse_from_tensors_map = take_many_sparse_from_tensors_map
 
 
 def sparse_tensor_to_dense(sp_input: Any, default_value: Any = None, validate_indices: bool = True, name: Optional[str] = None) -> Tensor:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Optional
 
-from millrace.framework import dtypes
+from millrace.framework import dispatch, dtypes
 from millrace.framework.composite_tensors import SparseTensor
 from millrace.framework.convert import convert_to_tensor
 from millrace.framework.graph import Operation, Tensor
@@ -143,3 +143,6 @@ def unicode_transcode(input: Any, input_encoding: str, output_encoding: str, err
 def unsorted_segment_join(inputs: Any, segment_ids: Any, num_segments: Any, separator: str = "", name: Optional[str] = None) -> Tensor:
     """The strings of each segment, joined."""
     return gen_ops.unsorted_segment_join(convert_to_tensor(inputs, dtypes.string), segment_ids, num_segments, separator=separator, name=name)  # type: ignore[no-any-return]
+
+
+dispatch.install(globals(), ["string_lower", "string_upper", "regex_full_match"])

@@ -8,7 +8,7 @@ import enum
 import functools
 from typing import Any, Callable, Dict, Iterator, List, Optional
 
-from millrace.framework import dtypes, tensor_shape
+from millrace.framework import dtypes, replication, tensor_shape
 from millrace.framework.convert import convert_to_tensor
 from millrace.framework.errors import at_user_line
 from millrace.framework.graph import (GraphKeys, Tensor, add_to_collection, get_collection,
@@ -344,6 +344,7 @@ def get_variable(name: str, shape: Any = None, dtype: Any = None, initializer: A
                  validate_shape: bool = True, use_resource: Optional[bool] = None, custom_getter: Any = None,
                  constraint: Any = None, synchronization: Any = None, aggregation: Any = None) -> Any:
     """The variable of a name in the current variable scope: found when the scope reuses, made otherwise."""
+    trainable = replication.trainable(trainable, synchronization, aggregation)
     return get_variable_scope().get_variable(
         _store(), name, shape, dtype, initializer, regularizer, None, True if trainable is None else trainable, collections,
         caching_device, partitioner, validate_shape, use_resource, custom_getter, constraint)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, Dict, List, Optional, Tuple
 
 import millrace._core as _core
-from millrace.framework import dtypes, nest
+from millrace.framework import arguments, dtypes, nest
 from millrace.framework.composite_tensors import IndexedSlices
 from millrace.framework.convert import convert_to_tensor
 from millrace.framework.errors import at_user_line
@@ -345,6 +345,8 @@ class FtrlOptimizer(Optimizer):
                  l1_regularization_strength: float = 0.0, l2_regularization_strength: float = 0.0, use_locking: bool = False,
                  name: str = "Ftrl", accum_name: Optional[str] = None, linear_name: Optional[str] = None,
                  l2_shrinkage_regularization_strength: float = 0.0) -> None:
+        arguments.only(None, linear_name=linear_name)
+        arguments.only(None, accum_name=accum_name)
         super().__init__(use_locking, name)
         if initial_accumulator_value < 0.0:
             raise at_user_line(ValueError("initial_accumulator_value %f needs to be positive or zero" % initial_accumulator_value))

@@ -155,8 +155,8 @@ Status SplitShape(ShapeContext& c) {
     int64_t& size = dims[static_cast<size_t>(at)];
     if (size >= 0) {
       if (c.num_outputs() == 0 || size % c.num_outputs() != 0) {
-        return InvalidArgument(
-            "Dimension ", at, " of size ", size, " does not divide into ", c.num_outputs(), " equal parts");
+        return InvalidArgument("Number of ways to split should evenly divide the split dimension, but dimension ", at,
+                               " of size ", size, " does not divide into ", c.num_outputs(), " parts");
       }
       size /= c.num_outputs();
     }

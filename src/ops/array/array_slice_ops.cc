@@ -8,7 +8,7 @@ namespace {
 
 // One dimension of Slice; -1 stands for what is not known. `size` is as written: -1 means up to the end.
 StatusOr<int64_t> SlicedDim(int i, int64_t dim, std::optional<int64_t> begin, int64_t size) {
-  if (begin && (*begin < 0 || (dim >= 0 && *begin > dim))) {
+  if (begin && dim >= 0 && (*begin < 0 || *begin > dim)) {
     return InvalidArgument("Expected begin[", i, "] in [0, ", dim, "], but got ", *begin);
   }
   if (size < -1) return InvalidArgument("Expected size[", i, "] >= -1, but got ", size);

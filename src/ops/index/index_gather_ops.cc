@@ -37,8 +37,7 @@ Status CheckUpdates(ShapeContext& c, const PartialShape& target, int i, int u) {
   if (c.input(i).has_rank() && c.input(i).rank() < 1) {
     return InvalidArgument("indices must have at least one dimension");
   }
-  MR_ASSIGN_OR_RETURN(PartialShape want, GatherNdShapeOf(target, c.input(i)));
-  return c.Merge(c.input(u), want, "the shape of the updates").status();
+  return CheckSliceUpdates(target, c.input(i), c.input(u));
 }
 
 Status ScatterNdShape(ShapeContext& c) {

@@ -2,6 +2,7 @@
 // Ops: gather, scatter, segments, blocks.
 #include "ops/index/index_ops.h"
 
+#include "absl/algorithm/container.h"
 #include "ops/op_list.h"
 
 namespace millrace {
@@ -22,6 +23,34 @@ StatusOr<PartialShape> GatherNdShapeOf(const PartialShape& params, const Partial
     return InvalidArgument("indices of depth ", depth, " address a tensor of rank ", params.rank());
   }
   return JoinDims({DimRange(indices, 0, ir - 1), DimRange(params, static_cast<int>(depth), params.rank())});
+}
+
+Status CheckSliceUpdates(const PartialShape& target, const PartialShape& indices, const PartialShape& updates) {
+  MR_ASSIGN_OR_RETURN(const PartialShape want, GatherNdShapeOf(target, indices));
+  if (target.has_rank() && absl::c_linear_search(target.dims(), 0) && indices.IsFullyDefined() &&
+      !absl::c_linear_search(indices.dims(), 0)) {
+    return InvalidArgument("Indices and updates specified for empty output shape ", target.ToString());
+  }
+  if (!indices.has_rank() || !updates.has_rank()) return absl::OkStatus();
+  const int outer = indices.rank() - 1;
+  const auto fits = [](absl::Span<const int64_t> a, absl::Span<const int64_t> b) {
+    return absl::c_equal(a, b, [](int64_t x, int64_t y) { return x < 0 || y < 0 || x == y; });
+  };
+  const absl::Span<const int64_t> at = indices.dims(), given = updates.dims();
+  if (updates.rank() < outer || !fits(at.first(static_cast<size_t>(outer)), given.first(static_cast<size_t>(outer)))) {
+    return InvalidArgument("The outer ", outer, " dimensions of indices.shape=", indices.ToString(),
+                           " must match the outer ", outer, " dimensions of updates.shape=", updates.ToString());
+  }
+  if (!want.has_rank()) return absl::OkStatus();
+  const int inner = want.rank() - outer;
+  if (updates.rank() != want.rank() ||
+      !fits(
+          absl::MakeConstSpan(want.dims()).last(static_cast<size_t>(inner)), given.last(static_cast<size_t>(inner)))) {
+    return InvalidArgument(
+        "The inner ", inner, " dimensions of input.shape=", target.ToString(), " must match the inner ",
+        updates.rank() - outer, " dimensions of updates.shape=", updates.ToString());
+  }
+  return absl::OkStatus();
 }
 
 StatusOr<PartialShape> GatherShapeOf(const PartialShape& params, const PartialShape& indices,

@@ -25,6 +25,9 @@ inline std::vector<int64_t> DimRange(const PartialShape& s, int from, int to) {
 PartialShape JoinDims(std::initializer_list<std::vector<int64_t>> pieces);
 // Shape of GatherNd's output, or of the updates that fit into `params` at `indices`; unknown where it must be.
 StatusOr<PartialShape> GatherNdShapeOf(const PartialShape& params, const PartialShape& indices);
+// InvalidArgument unless updates of shape `updates` fit into `target` at `indices`: indices.shape[:-1] +
+// target.shape[depth:].
+Status CheckSliceUpdates(const PartialShape& target, const PartialShape& indices, const PartialShape& updates);
 // Shape of a gather along `axis` (unknown: nullopt) below `batch_dims` common dimensions.
 StatusOr<PartialShape> GatherShapeOf(const PartialShape& params, const PartialShape& indices,
                                      std::optional<int64_t> axis, int64_t batch_dims);

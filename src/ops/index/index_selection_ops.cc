@@ -75,7 +75,6 @@ Status ReverseSequenceShape(ShapeContext& c) {
   MR_ASSIGN_OR_RETURN(PartialShape lengths, c.WithRank(1, 1));
   MR_ASSIGN_OR_RETURN(int64_t seq, c.Attr<int64_t>("seq_dim"));
   MR_ASSIGN_OR_RETURN(int64_t batch, c.Attr<int64_t>("batch_dim"));
-  if (seq == batch) return InvalidArgument("seq_dim and batch_dim are both ", seq);
   const PartialShape& in = c.input(0);
   if (!in.has_rank()) return absl::OkStatus();
   if (!InRange(seq, in.rank())) return InvalidArgument("seq_dim must be < input rank: ", seq, " vs. ", in.rank());

@@ -28,7 +28,7 @@ Status TopKShapeOf(ShapeContext& c, int64_t k) {
   if (!in.has_rank()) return absl::OkStatus();
   std::vector<int64_t> dims = in.dims();
   if (k >= 0 && dims.back() >= 0 && dims.back() < k) {
-    return InvalidArgument("input must have at least k = ", k, " columns, got shape ", in.ToString());
+    return InvalidArgument("input must have last dimension >= k = ", k, " but is ", dims.back());
   }
   dims.back() = k;
   c.set_output(0, PartialShape::Of(dims));

@@ -30,8 +30,8 @@ Status CrossEntropyShape(ShapeContext& c) {
   bool incompatible = false;
   const PartialShape both = BroadcastPartial(c.input(0), c.input(1), &incompatible);
   if (incompatible || (both.has_rank() && both.rank() != 2)) {
-    return InvalidArgument(
-        "logits and labels must broadcast to a matrix, got ", c.input(0).ToString(), " and ", c.input(1).ToString());
+    return InvalidArgument("logits and labels must be rank 2 once they are broadcast, got ", c.input(0).ToString(),
+                           " and ", c.input(1).ToString());
   }
   c.set_output(0, PartialShape::Of({both.has_rank() ? both.dim(0) : -1}));
   c.set_output(1, both.has_rank() ? both : PartialShape::UnknownOfRank(2));

@@ -40,9 +40,9 @@ Status AddGradShape(ShapeContext& c) {
 }
 
 Status ExtremeShape(ShapeContext& c) {
-  int64_t rank = -1;
-  MR_RETURN_IF_ERROR(BothShape(c, &rank));
-  c.set_output(0, PartialShape::Of({-1, rank}));
+  MR_ASSIGN_OR_RETURN(const auto a, SparseInput(c, 0));
+  MR_RETURN_IF_ERROR(SparseInput(c, 3).status());  // a step compares the ranks, as in TensorFlow
+  c.set_output(0, PartialShape::Of({-1, a.second}));
   c.set_output(1, PartialShape::Of({-1}));
   return absl::OkStatus();
 }

@@ -28,12 +28,7 @@ namespace {
 
 Status SparseToDenseShape(ShapeContext& c) {
   MR_ASSIGN_OR_RETURN(const PartialShape indices, c.WithRankAtMost(0, 2));
-  MR_ASSIGN_OR_RETURN(const PartialShape values, c.WithRankAtMost(2, 1));
-  MR_RETURN_IF_ERROR(c.WithRank(1, 1).status());
-  MR_RETURN_IF_ERROR(c.RequireScalar(3));
-  if (indices.rank() > 0 && values.rank() == 1) {
-    MR_RETURN_IF_ERROR(c.MergeDim(indices.dim(0), values.dim(0), "as many indices as values").status());
-  }
+  MR_RETURN_IF_ERROR(c.WithRank(1, 1).status());  // a step checks the values, as in TensorFlow
   MR_ASSIGN_OR_RETURN(PartialShape shape, c.InputAsShape(1));
   if (indices.rank() == 2 && indices.has_dim(1) && shape.has_rank() && shape.rank() != indices.dim(1)) {
     return InvalidArgument("indices of shape ", indices.ToString(), " do not fit the output shape ", shape.ToString());

@@ -34,10 +34,7 @@ Status OperationShape(ShapeContext& c) {
 
 Status SizeShape(ShapeContext& c) {
   MR_RETURN_IF_ERROR(SparseInput(c, 0).status());
-  MR_ASSIGN_OR_RETURN(const PartialShape shape, c.InputAsShape(2));
-  if (!shape.has_rank() || shape.rank() == 0) return absl::OkStatus();
-  c.set_output(0, PartialShape::Of(std::vector<int64_t>(shape.dims().begin(), shape.dims().end() - 1)));
-  return absl::OkStatus();
+  return UnknownShape(c);
 }
 
 Status CrossShape(ShapeContext& c) {

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Ops: checkpoints, and the strings that name them.
+#include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_split.h"
 #include "op/shape_context.h"
 #include "ops/op_list.h"
 
@@ -20,7 +23,34 @@ Status CheckNames(ShapeContext& c, int64_t n) {
 
 Status SaveShape(ShapeContext& c) { return CheckNames(c, c.num_inputs() - 3); }
 
-Status RestoreShape(ShapeContext& c) { return CheckNames(c, c.num_outputs()); }
+// The shape of the part that "3 4 0,1:-" names; unknown where all of a tensor is read. What cannot be read is for the
+// step to say.
+PartialShape PartOf(absl::string_view shape_and_slice) {
+  const std::pair<absl::string_view, absl::string_view> cut =
+      absl::StrContains(shape_and_slice, ' ')
+          ? std::make_pair(shape_and_slice.substr(0, shape_and_slice.rfind(' ')),
+                           shape_and_slice.substr(shape_and_slice.rfind(' ') + 1))
+          : std::make_pair(absl::string_view(), absl::string_view());
+  const std::vector<absl::string_view> sizes = absl::StrSplit(cut.first, ' ', absl::SkipEmpty());
+  const std::vector<absl::string_view> parts = absl::StrSplit(cut.second, ':', absl::SkipEmpty());
+  if (sizes.empty() || sizes.size() != parts.size()) return PartialShape::Unknown();
+  std::vector<int64_t> dims(sizes.size());
+  for (size_t i = 0; i < sizes.size(); ++i) {
+    const absl::string_view length = parts[i] == "-" ? sizes[i] : parts[i].substr(parts[i].find(',') + 1);
+    if (!absl::SimpleAtoi(length, &dims[i]) || dims[i] < 0) return PartialShape::Unknown();
+  }
+  return PartialShape::Of(std::move(dims));
+}
+
+Status RestoreShape(ShapeContext& c) {
+  MR_RETURN_IF_ERROR(CheckNames(c, c.num_outputs()));
+  const Tensor* slices = c.constant(2);
+  if (slices == nullptr || slices->dtype() != DType::kString) return UnknownShape(c);
+  for (int i = 0; i < c.num_outputs() && i < slices->num_elements(); ++i) {
+    c.set_output(i, PartOf(slices->data<TString>()[i].view()));
+  }
+  return absl::OkStatus();
+}
 
 // A name, then names of n tensors, and as many slices.
 Status SaveV1Shape(ShapeContext& c) {
@@ -35,7 +65,10 @@ Status SaveV1Shape(ShapeContext& c) {
 
 Status RestoreV1Shape(ShapeContext& c) {
   for (int i = 0; i < c.num_inputs(); ++i) MR_RETURN_IF_ERROR(c.RequireScalar(i));
-  return UnknownShape(c);
+  const Tensor* slice = c.num_inputs() > 2 ? c.constant(2) : nullptr;
+  if (slice == nullptr || slice->dtype() != DType::kString || slice->rank() != 0) return UnknownShape(c);
+  c.set_output(0, PartOf(slice->data<TString>()->view()));
+  return absl::OkStatus();
 }
 
 Status FilespecShape(ShapeContext& c) {

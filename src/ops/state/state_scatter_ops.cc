@@ -24,8 +24,7 @@ Status CheckRowUpdates(ShapeContext& c, const PartialShape& variable) {
 }
 
 Status CheckNdUpdates(ShapeContext& c, const PartialShape& variable) {
-  MR_ASSIGN_OR_RETURN(PartialShape want, GatherNdShapeOf(variable, c.input(1)));
-  return c.Merge(c.input(2), want, "the shape of the updates").status();
+  return CheckSliceUpdates(variable, c.input(1), c.input(2));
 }
 
 Status RefScatterShape(ShapeContext& c) {

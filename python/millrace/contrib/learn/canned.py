@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 from typing import Any, Dict, Iterable, Optional
 
+from millrace.framework import arguments
 from millrace import losses
 from millrace.contrib.learn.estimators import BaseEstimator, ModelFnOps, as_array
 from millrace.contrib.learn.metric_spec import PredictionKey
@@ -167,6 +168,8 @@ class DNNClassifier(_Classifier):
                  optimizer: Any = None, activation_fn: Any = nn_ops.relu, dropout: Optional[float] = None, gradient_clip_norm: Optional[float] = None,
                  enable_centered_bias: bool = False, config: Any = None, feature_engineering_fn: Any = None, embedding_lr_multipliers: Any = None,
                  input_layer_min_slice_size: Any = None, label_keys: Any = None) -> None:
+        del input_layer_min_slice_size  # partitions are those of the variable scope
+        arguments.only(None, embedding_lr_multipliers=embedding_lr_multipliers)
         super().__init__(_classes(n_classes, weight_column_name, label_keys, enable_centered_bias),
                          model_dir=model_dir, config=config, feature_engineering_fn=feature_engineering_fn,
                          **_deep(hidden_units, feature_columns, activation_fn, dropout, optimizer, gradient_clip_norm))
@@ -179,6 +182,8 @@ class DNNRegressor(_Regressor):
                  activation_fn: Any = nn_ops.relu, dropout: Optional[float] = None, gradient_clip_norm: Optional[float] = None,
                  enable_centered_bias: bool = False, config: Any = None, feature_engineering_fn: Any = None, label_dimension: int = 1,
                  embedding_lr_multipliers: Any = None, input_layer_min_slice_size: Any = None) -> None:
+        del input_layer_min_slice_size  # partitions are those of the variable scope
+        arguments.only(None, embedding_lr_multipliers=embedding_lr_multipliers)
         super().__init__(_numbers(label_dimension, weight_column_name, enable_centered_bias),
                          model_dir=model_dir, config=config, feature_engineering_fn=feature_engineering_fn,
                          **_deep(hidden_units, feature_columns, activation_fn, dropout, optimizer, gradient_clip_norm))
@@ -193,6 +198,9 @@ class DNNLinearCombinedClassifier(_Classifier):
                  gradient_clip_norm: Optional[float] = None, enable_centered_bias: bool = False, config: Any = None, feature_engineering_fn: Any = None,
                  embedding_lr_multipliers: Any = None, input_layer_min_slice_size: Any = None, label_keys: Any = None,
                  fix_global_step_increment_bug: bool = True) -> None:
+        del input_layer_min_slice_size  # partitions are those of the variable scope
+        del fix_global_step_increment_bug  # the step grows by one
+        arguments.only(None, embedding_lr_multipliers=embedding_lr_multipliers)
         super().__init__(_classes(n_classes, weight_column_name, label_keys, enable_centered_bias), model_dir=model_dir, config=config,
                          feature_engineering_fn=feature_engineering_fn, **_both(linear_feature_columns, linear_optimizer, dnn_feature_columns, dnn_optimizer,
                                                                                 dnn_hidden_units, dnn_activation_fn, dnn_dropout, gradient_clip_norm))
@@ -207,6 +215,9 @@ class DNNLinearCombinedRegressor(_Regressor):
                  gradient_clip_norm: Optional[float] = None, enable_centered_bias: bool = False, label_dimension: int = 1, config: Any = None,
                  feature_engineering_fn: Any = None, embedding_lr_multipliers: Any = None, input_layer_min_slice_size: Any = None,
                  fix_global_step_increment_bug: bool = True) -> None:
+        del input_layer_min_slice_size  # partitions are those of the variable scope
+        del fix_global_step_increment_bug  # the step grows by one
+        arguments.only(None, embedding_lr_multipliers=embedding_lr_multipliers)
         super().__init__(_numbers(label_dimension, weight_column_name, enable_centered_bias), model_dir=model_dir, config=config,
                          feature_engineering_fn=feature_engineering_fn, **_both(linear_feature_columns, linear_optimizer, dnn_feature_columns, dnn_optimizer,
                                                                                 dnn_hidden_units, dnn_activation_fn, dnn_dropout, gradient_clip_norm))

@@ -5,6 +5,7 @@ from typing import Any, Optional
 
 import numpy as np
 
+from millrace.framework import arguments
 from millrace.contrib.learn import base
 from millrace.examples.tutorials.mnist import input_data as mnist  # noqa: F401
 from millrace.examples.tutorials.mnist.input_data import load_mnist, read_data_sets  # noqa: F401
@@ -28,6 +29,8 @@ DATASETS = {"iris": load_iris, "mnist": load_mnist}
 
 def load_dataset(name: str, size: str = "small", test_with_fake_data: bool = False) -> Any:
     """A data set by name."""
+    arguments.only(False, test_with_fake_data=test_with_fake_data)
+    arguments.only('small', size=size)
     if name in ("boston", "dbpedia"):
         raise at_user_line(NotImplementedError("load_dataset(%r) is not provided: read the data with learn.datasets.base.load_csv_with_header." % name))
     if name not in DATASETS:

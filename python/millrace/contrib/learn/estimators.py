@@ -7,6 +7,7 @@ from typing import Any, Callable, Dict, Iterator, List, NamedTuple, Optional
 
 import numpy as np
 
+from millrace.framework import arguments
 from millrace import estimator as _estimator
 from millrace.contrib.learn.metric_spec import as_metric_ops
 from millrace.estimator.spec import EstimatorSpec, ModeKeys
@@ -147,6 +148,8 @@ class BaseEstimator:
                  metrics: Any = None, name: Optional[str] = None, checkpoint_path: Optional[str] = None, hooks: Any = None,
                  log_progress: bool = True) -> Dict[str, Any]:
         """The loss and metrics over `steps` batches, or all. Of an input that never ends one batch is taken."""
+        del log_progress  # it is logged
+        arguments.only(None, feed_fn=feed_fn)
         self._metrics = dict(metrics or {})
         source = self._input(x, y, input_fn, batch_size, 1, False)
         if steps is None:
@@ -194,6 +197,7 @@ class BaseEstimator:
     def export_savedmodel(self, export_dir_base: str, serving_input_fn: Callable[[], Any], default_output_alternative_key: Any = None,
                           assets_extra: Any = None, as_text: bool = False, checkpoint_path: Optional[str] = None) -> bytes:
         """Writes the model for serving into a folder named after the time; its path."""
+        arguments.only(None, default_output_alternative_key=default_output_alternative_key)
         def receiver() -> Any:
             made = serving_input_fn()
             if hasattr(made, "receiver_tensors"):

@@ -14,6 +14,8 @@ class Experiment:
                  train_steps: Optional[int] = None, eval_steps: Optional[int] = 100, train_monitors: Any = None, eval_hooks: Any = None,
                  local_eval_frequency: Any = None, eval_delay_secs: float = 120, continuous_eval_throttle_secs: float = 60,
                  min_eval_frequency: Optional[int] = None, **unused: Any) -> None:
+        del eval_delay_secs  # evaluation follows training at once
+        del continuous_eval_throttle_secs  # evaluation follows training at once
         if eval_metrics is not None and not hasattr(estimator, "fit"):
             raise at_user_line(ValueError("`eval_metrics` must be `None` with `tf.estimator.Estimator`"))
         self._estimator, self._train_input, self._eval_input, self._metrics = estimator, train_input_fn, eval_input_fn, eval_metrics
@@ -26,6 +28,7 @@ class Experiment:
 
     def train(self, delay_secs: Any = None) -> Any:
         """Trains up to train_steps."""
+        del delay_secs  # one process: nobody is waited for
         return self._train(self._train_steps)
 
     def _train(self, max_steps: Optional[int]) -> Any:
@@ -35,6 +38,7 @@ class Experiment:
 
     def evaluate(self, delay_secs: Any = None, name: Optional[str] = None) -> Any:
         """The metrics."""
+        del delay_secs  # one process: nobody is waited for
         if hasattr(self._estimator, "fit"):
             return self._estimator.evaluate(input_fn=self._eval_input, steps=self._eval_steps, metrics=self._metrics, name=name, hooks=self._eval_hooks)
         return self._estimator.evaluate(self._eval_input, steps=self._eval_steps, hooks=self._eval_hooks, name=name)

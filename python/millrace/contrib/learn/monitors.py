@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from typing import Any, Dict, Optional
 
+from millrace.framework import arguments
 from millrace import tf_logging
 from millrace.train.hooks import CheckpointSaverHook, LoggingTensorHook, NanTensorHook, SessionRunHook, StopAtStepHook
 from millrace.train.hooks import NanLossDuringTrainingError, StepCounterHook  # noqa: F401
@@ -12,6 +13,7 @@ from millrace.train.hooks import NanLossDuringTrainingError, StepCounterHook  # 
 
 def PrintTensor(tensor_names: Any, every_n: int = 100, first_n: int = 1) -> SessionRunHook:
     """Logs tensors."""
+    arguments.only(1, first_n=first_n)
     return LoggingTensorHook(tensor_names, every_n_iter=every_n)
 
 
@@ -22,6 +24,7 @@ def StopAtStep(num_steps: Optional[int] = None, last_step: Optional[int] = None)
 
 def NanLoss(loss_tensor: Any, every_n_steps: int = 100, fail_on_nan_loss: bool = True) -> SessionRunHook:
     """Ends the training where the loss is no number."""
+    del every_n_steps  # every step is looked at
     return NanTensorHook(loss_tensor, fail_on_nan_loss)
 
 
@@ -38,6 +41,7 @@ class ValidationMonitor(SessionRunHook):
                  every_n_steps: int = 100, metrics: Any = None, hooks: Any = None, early_stopping_rounds: Optional[int] = None,
                  early_stopping_metric: str = "loss", early_stopping_metric_minimize: bool = True, name: Optional[str] = None,
                  check_interval_secs: float = 5) -> None:
+        del check_interval_secs  # checkpoints are looked at each time
         self._given: Dict[str, Any] = {"x": x, "y": y, "input_fn": input_fn, "batch_size": batch_size, "steps": eval_steps, "metrics": metrics,
                                        "hooks": hooks, "name": name or "validation"}
         self._every, self._rounds, self._metric, self._less = every_n_steps, early_stopping_rounds, early_stopping_metric, early_stopping_metric_minimize

@@ -21,6 +21,7 @@ class CategoricalVocabulary:
     """Numbers of words; 0 is for unknown ones."""
 
     def __init__(self, unknown_token: str = "<UNK>", support_reverse: bool = True) -> None:
+        del support_reverse  # both directions are kept
         self._unknown, self._mapping, self._reverse, self._freq, self._frozen = unknown_token, {unknown_token: 0}, [unknown_token], {}, False
 
     _mapping: Dict[str, int]

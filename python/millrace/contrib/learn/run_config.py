@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Optional
 
+from millrace.framework import arguments
 from millrace.estimator import run_config
 
 
@@ -14,6 +15,8 @@ class RunConfig(run_config.RunConfig):
                  tf_random_seed: Optional[int] = None, save_summary_steps: int = 100, save_checkpoints_secs: Any = run_config._UNSET,
                  save_checkpoints_steps: Any = run_config._UNSET, keep_checkpoint_max: int = 5, keep_checkpoint_every_n_hours: float = 10000,
                  log_step_count_steps: int = 100, evaluation_master: str = "", model_dir: Optional[str] = None, session_config: Any = None, **unused: Any) -> None:
+        arguments.only("", master=master or "")
+        arguments.only("", evaluation_master=evaluation_master or "")
         if session_config is None:
             from millrace.protos.definitions import ConfigProto  # type: ignore[attr-defined]
             session_config = ConfigProto(log_device_placement=log_device_placement, inter_op_parallelism_threads=num_cores,

@@ -6,7 +6,7 @@ import abc
 from typing import Any, Dict, List, Optional, Sequence
 
 from millrace.contrib.slim_data.data_decoder import DataDecoder
-from millrace.framework import composite_tensors, dtypes
+from millrace.framework import arguments, composite_tensors, dtypes
 from millrace.framework.errors import at_user_line
 from millrace.ops import array_ops, control_flow_ops, functional_ops, gen_ops, image_files, math_ops, sparse_math_ops, sparse_ops
 from millrace.ops.parsing_ops import FixedLenFeature, parse_single_example
@@ -119,6 +119,7 @@ class Image(ItemHandler):
 
     def __init__(self, image_key: Optional[str] = None, format_key: Optional[str] = None, shape: Any = None, channels: Optional[int] = 3,
                  dtype: Any = dtypes.uint8, repeated: bool = False, dct_method: str = "") -> None:
+        arguments.only('', dct_method=dct_method)
         self._image_key, self._format_key = image_key or "image/encoded", format_key or "image/format"
         super().__init__([self._image_key, self._format_key])
         self._shape, self._channels, self._dtype, self._repeated = shape, channels, dtypes.as_dtype(dtype), repeated

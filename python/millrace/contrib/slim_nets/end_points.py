@@ -64,6 +64,7 @@ def fully_convolutional(net: Any, num_classes: int, width: Any, size: Any, initi
 
 def sequential(body: Callable[..., Any], inputs: Any, scope: Any, default: str, num_classes: int, squeeze: bool) -> Tuple[Any, Any]:
     """A network whose end points are the outputs of its layers: body(inputs) up to the layer fc8."""
+    del num_classes  # end points are named alike for any number
     with variable_scope(scope, default, [inputs]) as sc:
         collection = sc.name + OUTPUTS
         with arg_scope([convolution2d, fully_connected, max_pool2d], outputs_collections=collection):

@@ -186,6 +186,7 @@ class TrainingLoops:
     def evaluate(self: Any, x: Any = None, y: Any = None, batch_size: Optional[int] = None, verbose: int = 1, sample_weight: Any = None,
                  steps: Optional[int] = None) -> Any:
         """The loss and metrics of arrays, a data set or tensors."""
+        del verbose  # no progress is drawn
         if _is_stream(x):
             return self.evaluate_generator(x, steps)
         size = batch_size or 32
@@ -194,6 +195,7 @@ class TrainingLoops:
 
     def predict(self: Any, x: Any = None, batch_size: Optional[int] = None, verbose: int = 0, steps: Optional[int] = None) -> Any:
         """The outputs for arrays, a data set or tensors."""
+        del verbose  # no progress is drawn
         if _is_stream(x):
             return self.predict_generator(x, steps)
         size = batch_size or 32
@@ -279,6 +281,9 @@ class TrainingLoops:
                       validation_data: Any = None, validation_steps: Optional[int] = None, class_weight: Any = None, max_queue_size: int = 10,
                       workers: int = 1, use_multiprocessing: bool = False, shuffle: bool = True, initial_epoch: int = 0, **legacy: Any) -> Any:
         """Trains on what a generator, a Sequence or a data set gives; batches are taken one by one."""
+        del workers  # batches come one by one
+        del use_multiprocessing  # threads, as docs/compatibility.md says
+        del max_queue_size  # batches are made as they are asked for
         epochs = legacy.pop("nb_epoch", epochs)
         unknown = set(legacy) - {"max_q_size", "pickle_safe", "nb_val_samples", "samples_per_epoch", "nb_worker"}
         if unknown:
@@ -308,6 +313,9 @@ class TrainingLoops:
     def evaluate_generator(self: Any, generator: Any, steps: Optional[int] = None, max_queue_size: int = 10, workers: int = 1,
                            use_multiprocessing: bool = False, **legacy: Any) -> Any:
         """The loss and metrics of what a generator gives."""
+        del workers  # batches come one by one
+        del use_multiprocessing  # threads, as docs/compatibility.md says
+        del max_queue_size  # batches are made as they are asked for
         sums = _Sums()
         for item in self._stream(generator)(steps):
             x, y, weights = self._standardize_user_data(*self._taken_apart(item))
@@ -317,6 +325,10 @@ class TrainingLoops:
     def predict_generator(self: Any, generator: Any, steps: Optional[int] = None, max_queue_size: int = 10, workers: int = 1,
                           use_multiprocessing: bool = False, verbose: int = 0, **legacy: Any) -> Any:
         """The outputs for what a generator gives; of tuples the first part is taken."""
+        del workers  # batches come one by one
+        del verbose  # no progress is drawn
+        del use_multiprocessing  # threads, as docs/compatibility.md says
+        del max_queue_size  # batches are made as they are asked for
         made = []
         for item in self._stream(generator)(steps):
             made.append(listed(self.predict_on_batch(item[0] if isinstance(item, tuple) else item)))

@@ -30,6 +30,7 @@ class Embedding(SettingsLayer):
 
     def build(self, input_shape: Any) -> None:
         """Makes the table."""
+        del input_shape  # it changes nothing
         self.embeddings = self.add_weight("embeddings", [self.input_dim, self.output_dim], None, self.embeddings_initializer, self.embeddings_regularizer, True,
                                           self.embeddings_constraint)
         self.built = True

@@ -92,6 +92,7 @@ class TimeDistributed(Wrapper):
 
     def call(self, inputs: Any, training: Any = None, mask: Any = None) -> Any:  # type: ignore[override]
         """Computes the outputs."""
+        del mask  # the layer within sees one time step
         static, dynamic = inputs.get_shape().as_list(), array_ops.shape(inputs)
         flat = array_ops.reshape(inputs, array_ops.concat([[-1], dynamic[2:]], 0))
         flat.set_shape([None, *static[2:]])

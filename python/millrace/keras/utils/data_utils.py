@@ -156,6 +156,7 @@ class GeneratorEnqueuer(SequenceEnqueuer):
     """Makes the batches of a generator ahead."""
 
     def __init__(self, generator: Any, use_multiprocessing: bool = False, wait_time: float = 0.05, random_seed: Any = None) -> None:
+        del random_seed  # threads share the state of NumPy
         super().__init__(use_multiprocessing, wait_time)
         self._generator, self._lock = iter(generator), threading.Lock()
 

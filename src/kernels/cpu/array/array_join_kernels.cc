@@ -48,7 +48,9 @@ bool JoinInOneSweep(KernelContext& ctx, ArgRange values, int axis, const AxisVie
 
 Status ConcatInputs(KernelContext& ctx, ArgRange values, const Tensor& axis_tensor) {
   MR_ASSIGN_OR_RETURN(int64_t axis, IntScalarOf(axis_tensor, "concat axis"));
-  if (axis_tensor.rank() != 0) return InvalidArgument("Concat dim tensor should be a scalar");
+  if (axis_tensor.rank() != 0)
+    return InvalidArgument(
+        "ConcatOp : axis tensor should be a scalar integer, got shape ", axis_tensor.shape().ToString());
   const Shape& first = ctx.input(values.begin).shape();
   int64_t at;
   if (!NormalizeIndex(axis, first.rank(), &at)) {
@@ -61,7 +63,11 @@ Status ConcatInputs(KernelContext& ctx, ArgRange values, const Tensor& axis_tens
   int with_elements = 0;
   for (int i = values.begin; i < values.end; ++i) {
     const Shape& s = ctx.input(i).shape();
-    bool fits = s.rank() == first.rank();
+    if (s.rank() != first.rank()) {
+      return InvalidArgument("ConcatOp : Ranks of all input tensors should match: shape[0] = ", first.ToString(),
+                             " vs. shape[", i - values.begin, "] = ", s.ToString());
+    }
+    bool fits = true;
     for (int k = 0; fits && k < s.rank(); ++k) fits = k == d || s.dim(k) == first.dim(k);
     if (!fits) {
       return InvalidArgument("ConcatOp : Dimensions of inputs should match: shape[0] = ", first.ToString(),

@@ -289,6 +289,9 @@ class MirrorPadGradKernel : public Kernel {
 
 StatusOr<Ints> ReadMultiples(const KernelContext& ctx) {
   const int rank = ctx.input(0).rank();
+  if (ctx.input(1).rank() != 1) {
+    return InvalidArgument("Expected multiples to be 1-D, but got shape ", ctx.input(1).shape().ToString());
+  }
   MR_ASSIGN_OR_RETURN(Ints multiples, IntVectorOf(ctx.input(1), "multiples"));
   if (multiples.size() != static_cast<size_t>(rank)) {
     return InvalidArgument(

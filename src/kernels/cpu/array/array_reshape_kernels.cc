@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <complex>
 
+#include "absl/algorithm/container.h"
+#include "absl/strings/str_join.h"
 #include "base/checked.h"
 #include "kernels/cpu/any_device.h"
 #include "kernels/cpu/array/array_kernels.h"
@@ -30,6 +32,9 @@ Status InferSize(const Shape& in, absl::Span<const int64_t> sizes, int64_t* open
 
 Status Reshape(KernelContext& ctx) {
   const Tensor& in = ctx.input(0);
+  if (ctx.input(1).rank() != 1) {
+    return InvalidArgument("sizes input must be 1-D, not shape ", ctx.input(1).shape().ToString());
+  }
   MR_ASSIGN_OR_RETURN(Ints sizes, IntVectorOf(ctx.input(1), "shape"));
   int64_t* open = nullptr;
   for (int64_t& s : sizes) {
@@ -97,6 +102,13 @@ struct Permutation {
   Shape shape;
   bool keeps_order = true;  // dimensions larger than 1 stay in order, so no element moves
 };
+// The error of a perm that has one dimension twice, and so lacks another.
+Status MissingFrom(const Ints& perm, int rank) {
+  int64_t missing = 0;
+  while (missing < rank && absl::c_linear_search(perm, missing)) ++missing;
+  return InvalidArgument(missing, " is missing from {", absl::StrJoin(perm, ","), "}.");
+}
+
 StatusOr<Permutation> ReadPermutation(const KernelContext& ctx) {
   const Shape& in = ctx.input(0).shape();
   Permutation p;
@@ -112,7 +124,7 @@ StatusOr<Permutation> ReadPermutation(const KernelContext& ctx) {
     if (!NormalizeIndex(from, in.rank(), &from)) {
       return InvalidArgument(from, " is out of range [", -in.rank(), " .. ", in.rank(), ")");
     }
-    if (seen[static_cast<size_t>(from)]) return InvalidArgument(from, " is twice in perm");
+    if (seen[static_cast<size_t>(from)]) return MissingFrom(p.perm, in.rank());
     seen[static_cast<size_t>(from)] = true;
     dims.push_back(in.dim(static_cast<int>(from)));
     if (dims.back() == 1) continue;

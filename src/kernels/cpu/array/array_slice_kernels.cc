@@ -65,6 +65,11 @@ Status TakeSlice(KernelContext& ctx, const StridedSlice& slice, const Shape& sha
 
 Status Slice(KernelContext& ctx) {
   const Shape& in = ctx.input(0).shape();
+  if (ctx.input(1).rank() != 1 || ctx.input(2).rank() != 1) {
+    return InvalidArgument(
+        "Expected begin and size arguments to be 1-D tensors of size ", in.rank(), ", but got shapes ",
+        ctx.input(1).shape().ToString(), " and ", ctx.input(2).shape().ToString(), " instead.");
+  }
   MR_ASSIGN_OR_RETURN(Ints begin, IntVectorOf(ctx.input(1), "begin"));
   MR_ASSIGN_OR_RETURN(Ints size, IntVectorOf(ctx.input(2), "size"));
   if (begin.size() != static_cast<size_t>(in.rank()) || size.size() != begin.size()) {

@@ -307,8 +307,9 @@ StatusOr<SliceUpdates> CheckSliceUpdates(KernelContext& ctx, const Tensor& given
                                          const Shape& target) {
   if (given.rank() < 1) return InvalidArgument("indices must have at least one dimension, got a scalar");
   if (target.num_elements() == 0 && (given.num_elements() > 0 || updates.num_elements() > 0)) {
-    return InvalidArgument("a tensor of shape ", target.ToString(), " has no place for updates of shape ",
-                           updates.shape().ToString(), " at indices of shape ", given.shape().ToString());
+    return InvalidArgument(
+        "Indices and updates specified for empty output: of shape ", target.ToString(), ", updates of shape ",
+        updates.shape().ToString(), ", indices of shape ", given.shape().ToString());
   }
   Tensor indices = given;
   if (given.rank() == 1) {

@@ -101,7 +101,9 @@ class DecodeKernel final : public Kernel {
 
   template <typename T>
   StatusOr<T*> Output(KernelContext& ctx, int64_t frames, const ImageSize& size) const {
-    if (!gives_frames_ && frames != 1) return InvalidArgument(op_, " of a GIF of several frames: use DecodeGif");
+    if (!gives_frames_ && frames != 1) {
+      return InvalidArgument("Got ", frames, " frames, but ", op_, " gives one: use DecodeGif for animated GIF files");
+    }
     MR_ASSIGN_OR_RETURN(const Shape shape, gives_frames_ ? Shape::Make({frames, size.height, size.width, size.channels})
                                                          : Shape::Make({size.height, size.width, size.channels}));
     MR_ASSIGN_OR_RETURN(Tensor * out, ctx.AllocateOutput(0, shape));

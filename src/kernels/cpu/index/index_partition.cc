@@ -144,7 +144,7 @@ class ReverseSequenceKernel : public Kernel {
     const Tensor& in = ctx.input(0);
     const Tensor& lengths = ctx.input(1);
     const int rank = in.rank();
-    if (seq_ == batch_) return InvalidArgument("seq_dim and batch_dim are both ", seq_);
+    if (seq_ == batch_) return InvalidArgument("batch_dim == seq_dim == ", seq_);
     if (!InRange(seq_, rank)) return InvalidArgument("seq_dim ", seq_, " is not in [0, ", rank, ")");
     if (!InRange(batch_, rank)) return InvalidArgument("batch_dim ", batch_, " is not in [0, ", rank, ")");
     MR_RETURN_IF_ERROR(RequireVector("seq_lengths", lengths));

@@ -110,7 +110,9 @@ template <RowOp op>
 Status UnsortedSegment(KernelContext& ctx) {
   const Tensor& data = ctx.input(0);
   const Tensor& ids = ctx.input(1);
-  MR_RETURN_IF_ERROR(RequireScalar("num_segments", ctx.input(2)));
+  if (ctx.input(2).rank() != 0) {
+    return InvalidArgument("num_segments should be a scalar, not shape ", ctx.input(2).shape().ToString());
+  }
   MR_ASSIGN_OR_RETURN(int64_t count, ctx.input(2).IntScalar());
   if (count < 0) return InvalidArgument("num_segments must not be negative, got ", count);
   bool leads = ids.rank() <= data.rank();

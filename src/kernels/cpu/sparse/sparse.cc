@@ -22,7 +22,7 @@ StatusOr<SparseArg> SparseArgOf(const KernelContext& ctx, int indices, int value
 }
 
 Status CheckSameShape(const SparseArg& a, const SparseArg& b) {
-  if (a.rank != b.rank) return InvalidArgument("Ranks of the operands differ: ", a.rank, " and ", b.rank);
+  if (a.rank != b.rank) return InvalidArgument("Operands do not have the same ranks: ", a.rank, " and ", b.rank);
   for (int64_t d = 0; d < a.rank; ++d) {
     if (a.dims()[d] != b.dims()[d]) {
       return InvalidArgument("Operands' shapes do not match: dimension ", d, " is ", a.dims()[d], " and ", b.dims()[d]);

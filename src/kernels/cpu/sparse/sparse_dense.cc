@@ -81,7 +81,9 @@ Status DenseAdd(KernelContext& ctx) {
         "the sparse operand is not broadcast and must have the dense one's shape ", b.shape().ToString());
   }
   if (dims.empty()) return InvalidArgument("a sparse tensor to add must have a dimension");
-  MR_ASSIGN_OR_RETURN(const Tensor places, SliceNumbers(ctx, indices, b.shape()));
+  auto numbers = SliceNumbers(ctx, indices, b.shape());
+  if (!numbers.ok()) return Annotate(numbers.status(), "Sparse tensor has an invalid index: ");
+  const Tensor places = std::move(*numbers);
   Tensor sum = ctx.TakeInput(3);
   if (!sum.IsInitialized()) {
     MR_ASSIGN_OR_RETURN(Tensor * out, ctx.AllocateOutput(0, ctx.input(3).shape()));

@@ -4,6 +4,7 @@
 #include <complex>
 #include <numeric>
 
+#include "absl/strings/str_join.h"
 #include "base/stop_scope.h"
 #include "kernel/kernel_registry.h"
 #include "kernels/cpu/engine/index_arithmetic.h"
@@ -29,6 +30,27 @@ Status CheckSparse(const KernelContext& ctx, int first, absl::string_view name) 
                          ", ", values.ToString(), " and ", shape.ToString());
 }
 
+// "[1,10]": row i of a matrix of indices.
+StatusOr<std::string> RowText(const Tensor& matrix, int64_t i) {
+  MR_ASSIGN_OR_RETURN(const std::vector<int64_t> all, matrix.IntValues());
+  const auto depth = static_cast<size_t>(matrix.dim(1));
+  return absl::StrCat(
+      "[", absl::StrJoin(absl::MakeConstSpan(all).subspan(static_cast<size_t>(i) * depth, depth), ","), "]");
+}
+
+// What is wrong with the first row that lies outside of `shape`; `otherwise` where none does.
+Status OutOfBounds(const Tensor& matrix, const Shape& shape, const Status& otherwise) {
+  MR_ASSIGN_OR_RETURN(const std::vector<int64_t> all, matrix.IntValues());
+  for (size_t i = 0; i < all.size(); ++i) {
+    const auto depth = static_cast<size_t>(matrix.dim(1));
+    if (InRange(all[i], shape.dim(static_cast<int>(i % depth)))) continue;
+    MR_ASSIGN_OR_RETURN(const std::string row, RowText(matrix, static_cast<int64_t>(i / depth)));
+    return InvalidArgument(
+        "indices[", i / depth, "] = ", row, " is out of bounds: need 0 <= index < ", shape.ToString());
+  }
+  return otherwise;
+}
+
 class SparseToDenseKernel final : public Kernel {
  public:
   Status Init(const KernelInit& init) override {
@@ -39,8 +61,12 @@ class SparseToDenseKernel final : public Kernel {
     const Tensor &indices = ctx.input(0), &values = ctx.input(2), &fill = ctx.input(3);
     if (indices.rank() > 2)
       return InvalidArgument("indices must be a matrix, a vector or a scalar, got shape ", indices.shape().ToString());
-    MR_RETURN_IF_ERROR(RequireVector("output_shape", ctx.input(1)));
-    if (fill.rank() != 0) return InvalidArgument("default_value must be a scalar, got shape ", fill.shape().ToString());
+    if (ctx.input(1).rank() != 1) {
+      return InvalidArgument("output_shape should be a vector, got shape ", ctx.input(1).shape().ToString());
+    }
+    if (fill.rank() != 0) {
+      return InvalidArgument("default_value should be a scalar, got shape ", fill.shape().ToString());
+    }
     const int64_t n = indices.rank() == 0 ? 1 : indices.dim(0), depth = indices.rank() == 2 ? indices.dim(1) : 1;
     if (depth != ctx.input(1).dim(0)) {
       return InvalidArgument(
@@ -48,17 +74,19 @@ class SparseToDenseKernel final : public Kernel {
     }
     if (values.rank() > 1 || (values.rank() == 1 && values.dim(0) != n)) {
       return InvalidArgument(
-          "sparse_values must be a scalar or a vector of ", n, ", got shape ", values.shape().ToString());
+          "sparse_values has incorrect shape ", values.shape().ToString(), ", should be [] or [", n, "]");
     }
     MR_ASSIGN_OR_RETURN(const std::vector<int64_t> dims, ctx.input(1).IntValues());
     MR_ASSIGN_OR_RETURN(const Shape shape, Shape::Make(dims));
     MR_ASSIGN_OR_RETURN(const Shape matrix, Shape::Make({n, depth}));
     MR_ASSIGN_OR_RETURN(const Tensor coordinates, indices.Reshaped(matrix));
-    MR_ASSIGN_OR_RETURN(const Tensor places, SliceNumbers(ctx, coordinates, shape));
-    const int64_t* at = places.data<int64_t>();
+    auto places = SliceNumbers(ctx, coordinates, shape);
+    if (!places.ok()) return OutOfBounds(coordinates, shape, places.status());
+    const int64_t* at = places->data<int64_t>();
     for (int64_t i = 1; validate_ && i < n; ++i) {
       if (at[i] <= at[i - 1]) {
-        return InvalidArgument("indices[", i, "] is ", at[i] == at[i - 1] ? "repeated" : "out of order",
+        MR_ASSIGN_OR_RETURN(const std::string row, RowText(coordinates, i));
+        return InvalidArgument("indices[", i, "] = ", row, " is ", at[i] == at[i - 1] ? "repeated" : "out of order",
                                "; sort and merge them, or pass validate_indices=False");
       }
     }
@@ -207,7 +235,7 @@ class SparseMatMulKernel final : public Kernel {
                              ", b", adjoint_b_ ? " (adjoint)" : "", " is ", b.shape().ToString());
     }
     MR_ASSIGN_OR_RETURN(const WideIndices indices, WideIndices::Make(ctx, ctx.input(0)));
-    MR_RETURN_IF_ERROR(CheckPlaces(indices.data(), indices.size(), ctx.input(0).shape(), a_shape));
+    MR_RETURN_IF_ERROR(CheckPlaces(indices.data(), indices.size(), ctx.input(0).shape(), a_shape, adjoint_a_));
     MR_ASSIGN_OR_RETURN(const Shape shape, Shape::Make({m, n}));
     MR_ASSIGN_OR_RETURN(Tensor * out, ctx.AllocateOutput(0, shape));
     Status status;
@@ -217,7 +245,7 @@ class SparseMatMulKernel final : public Kernel {
   }
 
  private:
-  static Status CheckPlaces(const int64_t* places, int64_t n, const Shape& shape, const Shape& matrix) {
+  static Status CheckPlaces(const int64_t* places, int64_t n, const Shape& shape, const Shape& matrix, bool adjoint) {
     const auto rows = static_cast<uint64_t>(matrix.dim(0)), columns = static_cast<uint64_t>(matrix.dim(1));
     bool outside = false;  // negative numbers are large ones
     for (int64_t i = 0; i < n; i += 2) {
@@ -225,7 +253,10 @@ class SparseMatMulKernel final : public Kernel {
     }
     for (int64_t i = 0; outside && i < n; ++i) {
       const int64_t limit = matrix.dim(static_cast<int>(i & 1));
-      if (!InRange(places[i], limit)) return IndexOutOfRange("a_indices", shape, i, places[i], limit);
+      if (InRange(places[i], limit)) continue;
+      const int64_t row = i / 2;
+      return InvalidArgument(((i & 1) != 0) != adjoint ? "k (" : "m (", places[i], ") from index[", row, ",", i & 1,
+                             "] out of bounds (>=", limit, "): a_indices of shape ", shape.ToString());
     }
     return absl::OkStatus();
   }

@@ -95,7 +95,7 @@ StatusOr<std::vector<int64_t>> FullShape(const Tensor& wanted, int64_t elements)
   int64_t* unknown = nullptr;
   for (int64_t& d : dims) {
     if (d == -1) {
-      if (unknown != nullptr) return InvalidArgument("only one output dimension may be -1");
+      if (unknown != nullptr) return InvalidArgument("only one output shape size may be -1");
       unknown = &d;
       continue;
     }
@@ -111,7 +111,9 @@ StatusOr<std::vector<int64_t>> FullShape(const Tensor& wanted, int64_t elements)
   }
   if (known != elements) {
     return InvalidArgument(
-        "Input to reshape is a tensor with ", elements, " dense values, but the requested shape has ", known);
+        "Input to reshape is a tensor with ", elements, " dense values, but the requested shape ",
+        unknown != nullptr ? "requires a multiple of " : "has ",
+        unknown != nullptr ? known / std::max<int64_t>(*unknown, 1) : known);
   }
   return dims;
 }

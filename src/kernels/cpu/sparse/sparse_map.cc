@@ -153,10 +153,11 @@ class TakeManyKernel final : public MapKernel {
     MR_ASSIGN_OR_RETURN(const std::vector<Sparse> taken, map->Take(handles.data<int64_t>(), n));
     std::vector<int64_t> dims = taken[0].dims;
     int64_t elements = 0;
-    for (const Sparse& s : taken) {
+    for (size_t i = 0; i < taken.size(); ++i) {
+      const Sparse& s = taken[i];
       if (s.dims.size() != dims.size()) {
-        return InvalidArgument(
-            "Inconsistent rank across SparseTensors: ", dims.size(), " and ", s.dims.size(), " dimensions");
+        return InvalidArgument("Inconsistent rank across SparseTensors: rank prior to SparseTensor[", i,
+                               "] was: ", dims.size(), " but rank of SparseTensor[", i, "] is: ", s.dims.size());
       }
       if (s.values.dtype() != ctx.output_dtype(1)) {
         return InvalidArgument("Requested SparseTensor of type ", DTypeName(ctx.output_dtype(1)),

@@ -101,7 +101,7 @@ StatusOr<Parts> Read(const KernelContext& ctx, int64_t at) {
   }
   if (values.dtype() != ctx.output_dtype(1)) {
     return InvalidArgument("Requested SparseTensor of type ", DTypeName(ctx.output_dtype(1)), " but SparseTensor[", at,
-                           "] has type ", DTypeName(values.dtype()));
+                           "].values.dtype() == ", DTypeName(values.dtype()));
   }
   if (indices.rank() != 2 || values.rank() != 1 || shape.rank() != 1 || indices.dim(0) != values.dim(0) ||
       indices.dim(1) != shape.dim(0)) {
@@ -136,8 +136,8 @@ Status Deserialize(KernelContext& ctx) {
     const absl::Span<const int64_t> own = parts[2].flat<int64_t>();
     if (i == 0) dims.assign(own.begin(), own.end());
     if (own.size() != dims.size()) {
-      return InvalidArgument("Inconsistent shape across SparseTensors: rank prior to SparseTensor[", i, "] was ",
-                             dims.size(), " but it has rank ", own.size());
+      return InvalidArgument("Inconsistent shape across SparseTensors: rank prior to SparseTensor[", i,
+                             "] was: ", dims.size() - 1, " but rank of SparseTensor[", i, "] is: ", own.size() - 1);
     }
     for (size_t d = 0; d < own.size(); ++d) dims[d] = std::max(dims[d], own[d]);
     n += parts[1].num_elements();

@@ -135,7 +135,7 @@ class MergeV2CheckpointsKernel final : public Kernel {
 
 Status ShardedFilename(KernelContext& ctx) {
   for (int i = 0; i < 3; ++i) {
-    if (ctx.input(i).rank() != 0) return InvalidArgument("basename, shard and num_shards must be scalars");
+    if (ctx.input(i).rank() != 0) return InvalidArgument("each of basename, shard and num_shards must be a scalar");
   }
   MR_ASSIGN_OR_RETURN(const std::string base, OneString(ctx, 0, "basename"));
   MR_ASSIGN_OR_RETURN(Tensor * out, ctx.AllocateOutput(0, Shape()));
@@ -146,7 +146,7 @@ Status ShardedFilename(KernelContext& ctx) {
 
 Status ShardedFilespec(KernelContext& ctx) {
   if (ctx.input(0).rank() != 0 || ctx.input(1).rank() != 0) {
-    return InvalidArgument("basename and num_shards must be scalars");
+    return InvalidArgument("each of basename and num_shards must be a scalar");
   }
   MR_ASSIGN_OR_RETURN(const std::string base, OneString(ctx, 0, "basename"));
   MR_ASSIGN_OR_RETURN(Tensor * out, ctx.AllocateOutput(0, Shape()));

@@ -97,7 +97,8 @@ Status StringToNumber(KernelContext& ctx) {
     });
   });
   if (bad == out->num_elements()) return absl::OkStatus();
-  return InvalidArgument("\"", texts[bad].view().substr(0, 80), "\" is no ", DTypeName(out->dtype()));
+  return InvalidArgument("StringToNumberOp could not correctly convert string: ", texts[bad].view().substr(0, 80),
+                         " is no ", DTypeName(out->dtype()));
 }
 
 class AsStringKernel final : public Kernel {

@@ -98,13 +98,15 @@ StatusOr<Tensor> DenseAccumulator::Finish() {
 // ---- Sparse ----
 
 Status SparseAccumulator::Check(const SparseGradient& g, bool has_known_shape) const {
-  if (g.indices.rank() != 1 || g.shape.rank() != 1 || g.values.rank() == 0) {
-    return InvalidArgument(
-        "want vectors of indices and shape, and values of rank 1 or more; got shapes ", g.indices.shape().ToString(),
-        ", ", g.shape.shape().ToString(), ", ", g.values.shape().ToString());
+  if (g.indices.rank() != 1) {
+    return InvalidArgument("Input indices should be vector but received shape: ", g.indices.shape().ToString());
   }
+  if (g.shape.rank() != 1) {
+    return InvalidArgument("Input shape should be vector but received shape: ", g.shape.shape().ToString());
+  }
+  if (g.values.rank() == 0) return InvalidArgument("Values cannot be 0-dimensional.");
   if (g.indices.dim(0) != g.values.dim(0)) {
-    return InvalidArgument("there are ", g.indices.dim(0), " indices, but ", g.values.dim(0), " values");
+    return InvalidArgument("Expected ", g.indices.dim(0), " non-empty input values, got ", g.values.dim(0));
   }
   const PartialShape& want = options().shape;
   if (has_known_shape && want.has_rank()) {
@@ -118,10 +120,13 @@ Status SparseAccumulator::Check(const SparseGradient& g, bool has_known_shape) c
       }
     }
   }
-  for (const int64_t i : g.indices.flat<int64_t>()) {
-    if (i < 0 || (want.has_dim(0) && i >= want.dim(0))) {
-      return InvalidArgument("Shape mismatch: index ", i, " of a slice exceeds limits of shape ", want.ToString());
+  for (int64_t at = 0; const int64_t i : g.indices.flat<int64_t>()) {
+    if (i < 0) return InvalidArgument("Shape mismatch: index of slice ", at, " is negative: ", i);
+    if (want.has_dim(0) && i >= want.dim(0)) {
+      return InvalidArgument(
+          "Shape mismatch: index of slice ", at, " exceeded limits of shape; index is ", i, " exceeded ", want.dim(0));
     }
+    ++at;
   }
   return CheckRows(g.values.shape());
 }
@@ -129,8 +134,13 @@ Status SparseAccumulator::Check(const SparseGradient& g, bool has_known_shape) c
 Status SparseAccumulator::CheckRows(const Shape& values) const {
   if (count() > 0) {
     if (values.WithoutDim(0) == row_shape_) return absl::OkStatus();
+    if (values.rank() != row_shape_.rank() + 1) {
+      return InvalidArgument("Shape mismatch: expected values rank ", row_shape_.rank() + 1, ", got ", values.rank());
+    }
+    int d = 0;
+    while (values.dim(d + 1) == row_shape_.dim(d)) ++d;
     return InvalidArgument(
-        "Shape mismatch: expected slices of ", row_shape_.ToString(), ", got values of ", values.ToString());
+        "Shape mismatch: expected values dim ", d + 1, " to be ", row_shape_.dim(d), ", got ", values.dim(d + 1));
   }
   const PartialShape& want = options().shape;
   if (want.has_rank() && want.rank() > values.rank()) {

@@ -9,7 +9,7 @@ from typing import Any, Optional
 
 import numpy as np
 
-from millrace.framework import dtypes
+from millrace.framework import arguments, dtypes
 
 Datasets = collections.namedtuple("Datasets", ["train", "validation", "test"])
 _FILES = ("train-images-idx3-ubyte.gz", "train-labels-idx1-ubyte.gz", "t10k-images-idx3-ubyte.gz", "t10k-labels-idx1-ubyte.gz")
@@ -97,6 +97,7 @@ class DataSet:
 
 def maybe_download(filename: str, work_directory: str, source_url: str = "") -> str:
     """The path of a file that is there already; nothing is downloaded."""
+    arguments.only('', source_url=source_url)
     path = os.path.join(work_directory, filename)
     if not os.path.exists(path):
         raise FileNotFoundError("%s is missing: put the data set's files there (nothing is downloaded)" % path)
@@ -106,6 +107,7 @@ def maybe_download(filename: str, work_directory: str, source_url: str = "") -> 
 def read_data_sets(train_dir: str, fake_data: bool = False, one_hot: bool = False, dtype: Any = dtypes.float32, reshape: bool = True,
                    validation_size: int = 5000, seed: Optional[int] = None, source_url: str = "", num_classes: int = 10) -> Datasets:
     """Training, validation and test data of the four files in a folder."""
+    arguments.only('', source_url=source_url)
     if fake_data:
         def fake() -> DataSet:
             return DataSet([], [], fake_data=True, one_hot=one_hot, dtype=dtype, seed=seed)

@@ -1,0 +1,136 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Indices and slices of ragged tensors."""
+from __future__ import annotations
+
+from typing import Any, List
+
+from millrace.framework.convert import convert_to_tensor
+from millrace.framework.errors import at_user_line
+from millrace.framework.graph import Tensor, name_scope
+from millrace.ops import array_ops, gen_ops, math_ops
+from millrace.ops.ragged import segments
+from millrace.ops.ragged.tensor import RaggedTensor
+
+_ALL = slice(None)
+
+
+def ragged_getitem(ragged: RaggedTensor, key: Any) -> Any:
+    """ragged[key]: numbers and slices of rows, slices within them, newaxis and the ellipsis. A number within rows of different lengths
+    is a ValueError."""
+    with name_scope(None, "RaggedGetItem", [ragged.flat_values]):
+        keys = list(key) if isinstance(key, (list, tuple)) else [key]
+        return _rows(ragged, _without_ellipsis(ragged, keys))
+
+
+def _without_ellipsis(ragged: RaggedTensor, keys: List[Any]) -> List[Any]:
+    count = sum(1 for k in keys if k is Ellipsis)
+    if count == 0:
+        return keys
+    if count > 1:
+        raise at_user_line(ValueError("Only one ellipsis is allowed in an index, got %r" % (keys,)))
+    rank = ragged.shape.ndims
+    if rank is None:
+        raise at_user_line(ValueError("Ellipsis not supported for unknown shape RaggedTensors"))
+    used = sum(1 for k in keys if k is not Ellipsis and k is not None)
+    if used > rank:
+        raise at_user_line(ValueError("Too many indices for RaggedTensor: %d for rank %d" % (used, rank)))
+    at = next(i for i, k in enumerate(keys) if k is Ellipsis)
+    return keys[:at] + [_ALL] * (rank - used) + keys[at + 1:]
+
+
+def _rows(ragged: Any, keys: List[Any]) -> Any:
+    """The keys, the first of which chooses rows."""
+    if not keys:
+        return ragged
+    if isinstance(ragged, Tensor):
+        return ragged[tuple(keys)]
+    first, rest = keys[0], keys[1:]
+    if first is None:
+        inner = _rows(ragged, rest)
+        rows = inner.nrows() if isinstance(inner, RaggedTensor) else None
+        if rows is None:
+            return array_ops.expand_dims(inner, 0)
+        return RaggedTensor._of(inner, array_ops.stack([array_ops.zeros_like(rows), rows]))
+    if isinstance(first, slice):
+        return _columns(_sliced(ragged, first), rest)
+    if isinstance(first, Tensor) and first.get_shape().ndims not in (0, None):
+        raise at_user_line(TypeError("Unsupported index: %r" % (first,)))
+    if not isinstance(first, (int, Tensor)) and not hasattr(first, "__index__"):
+        raise at_user_line(TypeError("Unsupported index: %r" % (first,)))
+    splits = ragged.row_splits
+    if isinstance(first, int):
+        begin, end = splits[:-1][first], splits[1:][first]
+    else:
+        begin, end = array_ops.gather(splits[:-1], _counted(first, splits)), array_ops.gather(splits[1:], _counted(first, splits))
+    return _rows(ragged.values[begin:end], rest)
+
+
+def _counted(index: Any, splits: Tensor) -> Tensor:
+    """An index from the front, also for one from the end."""
+    index = math_ops.cast(index, splits.dtype.base_dtype)
+    return array_ops.where(index < convert_to_tensor(0, index.dtype), index + segments.count_of(splits), index)
+
+
+def _sliced(ragged: RaggedTensor, rows: slice) -> RaggedTensor:
+    if rows == _ALL:
+        return ragged
+    starts, limits = ragged.row_splits[:-1][rows], ragged.row_splits[1:][rows]
+    return _pieces(ragged, starts, limits)
+
+
+def _pieces(ragged: RaggedTensor, starts: Tensor, limits: Tensor) -> RaggedTensor:
+    """The values from each start up to each limit as rows."""
+    from millrace.ops.ragged import arrays
+    lengths = limits - starts
+    splits = segments.lengths_to_splits(lengths)
+    return RaggedTensor._of(arrays.gather(ragged.values, segments.ranges(starts, lengths)), splits)
+
+
+def _columns(ragged: RaggedTensor, keys: List[Any]) -> Any:
+    """The keys, the first of which is of the second dimension."""
+    if not keys:
+        return ragged
+    first, rest = keys[0], keys[1:]
+    if first is None:
+        inner = _columns(ragged, rest)
+        rows = inner.nrows() if isinstance(inner, RaggedTensor) else array_ops.shape(inner, out_type=ragged.row_splits.dtype.base_dtype)[0]
+        return RaggedTensor._of(inner, math_ops.range(rows + 1))
+    if not isinstance(first, slice):
+        raise at_user_line(ValueError("Cannot index into an inner ragged dimension."))
+    cut = ragged if first == _ALL else _cut(ragged, first)
+    if not rest:
+        return cut
+    if isinstance(cut.values, RaggedTensor):
+        return cut.with_values(_columns(cut.values, rest))
+    return cut.with_values(cut.values[(_ALL, *rest)])
+
+
+def _cut(ragged: RaggedTensor, columns: slice) -> RaggedTensor:
+    """A slice of each row."""
+    kind = ragged.row_splits.dtype.base_dtype
+    lengths = ragged.row_lengths()
+    zero = array_ops.zeros_like(lengths)
+    step = 1 if columns.step is None else columns.step
+    if not isinstance(step, int) or step == 0:
+        raise at_user_line(ValueError("the step of a slice of ragged rows must be a number other than 0, got %r" % (step,)))
+
+    def bound(value: Any, otherwise: Tensor, low: Tensor, high: Tensor) -> Tensor:
+        if value is None:
+            return otherwise
+        at = math_ops.cast(value, kind) + zero
+        at = array_ops.where(at < zero, at + lengths, at)
+        return gen_ops.minimum(gen_ops.maximum(at, low), high)  # type: ignore[no-any-return]
+
+    if step > 0:
+        begin, end = bound(columns.start, zero, zero, lengths), bound(columns.stop, lengths, zero, lengths)
+        count = gen_ops.maximum(end - begin, zero) if step == 1 else gen_ops.floor_div(gen_ops.maximum(end - begin, zero) + (step - 1), convert_to_tensor(step, kind))
+    else:
+        begin, end = bound(columns.start, lengths - 1, zero - 1, lengths - 1), bound(columns.stop, zero - 1, zero - 1, lengths - 1)
+        count = gen_ops.floor_div(gen_ops.maximum(begin - end, zero) + (-step - 1), convert_to_tensor(-step, kind))
+    if step == 1:
+        return _pieces(ragged, ragged.row_starts() + begin, ragged.row_starts() + begin + count)
+    from millrace.ops.ragged import arrays
+    splits = segments.lengths_to_splits(count)
+    rows = segments.row_splits_to_segment_ids(splits)
+    at = array_ops.gather(ragged.row_starts() + begin, rows) + segments.positions(splits, rows) * convert_to_tensor(step, kind)
+    return RaggedTensor._of(arrays.gather(ragged.values, at), splits)

@@ -1,0 +1,76 @@
+# SPDX-License-Identifier: Apache-2.0
+"""tf.TensorSpec and its kin, and the names of what there is one of: replicas."""
+import copy
+import pickle
+
+import numpy as np
+import pytest
+
+import millrace as tf
+from millrace.framework.type_spec import BoundedTensorSpec
+
+
+@pytest.fixture(autouse=True)
+def _graph():
+    with tf.Graph().as_default():
+        yield
+
+
+def test_tensor_specs():
+    spec = tf.TensorSpec([None, 3], tf.float32, "x")
+    assert spec.shape.as_list() == [None, 3] and spec.dtype == tf.float32 and spec.name == "x" and spec.value_type is tf.Tensor
+    assert spec == tf.TensorSpec([None, 3], tf.float32, "x") and hash(spec) == hash(tf.TensorSpec([None, 3], tf.float32, "x"))
+    assert spec != tf.TensorSpec([None, 3], tf.float32) and spec != tf.TensorSpec([2, 3], tf.float32, "x") and spec != tf.TensorSpec(None, tf.float32, "x")
+    assert pickle.loads(pickle.dumps(spec)) == spec == copy.copy(spec)
+    assert spec.is_compatible_with(tf.zeros([2, 3])) and not spec.is_compatible_with(tf.zeros([3, 2])) and not spec.is_compatible_with(tf.zeros([2, 3], tf.int32))
+    assert spec.is_compatible_with(tf.TensorSpec(None)) and spec.is_compatible_with(np.zeros([5, 3], np.float32))
+    assert tf.TensorSpec.from_tensor(tf.zeros([2], name="z")) == tf.TensorSpec([2], tf.float32, "z")
+    assert tf.TensorSpec([2, 3]).most_specific_compatible_type(tf.TensorSpec([4, 3])) == tf.TensorSpec([None, 3])
+    with pytest.raises(ValueError, match="No TypeSpec is compatible"):
+        tf.TensorSpec([2]).most_specific_compatible_type(tf.TensorSpec([2], tf.int32))
+
+
+def test_bounds():
+    spec = BoundedTensorSpec([2, 2], tf.int32, 0, [1, 5])
+    assert spec == BoundedTensorSpec([2, 2], tf.int32, 0, [1, 5]) != BoundedTensorSpec([2, 2], tf.int32, 0, [1, 6])
+    assert BoundedTensorSpec.from_spec(tf.TensorSpec([], tf.uint8)).maximum == 255
+    with pytest.raises(ValueError):
+        BoundedTensorSpec([2], tf.int32, [0, 0, 0], 1)
+    with pytest.raises(ValueError):
+        spec.minimum[...] = 3
+
+
+def test_specs_of_values():
+    sparse = tf.SparseTensor([[0, 1]], [1.0], [2, 3])
+    assert tf.type_spec_from_value(sparse) == tf.SparseTensorSpec([2, 3], tf.float32)
+    slices = tf.IndexedSlices(tf.zeros([2, 4]), tf.constant([0, 1]), tf.constant([5, 4]))
+    assert tf.type_spec_from_value(slices) == tf.IndexedSlicesSpec([5, 4], tf.float32, tf.int32, tf.int32, [2])
+    ragged = tf.ragged.constant([[1], [2, 3]])
+    assert tf.type_spec_from_value(ragged) == tf.RaggedTensorSpec([2, None], tf.int32, 1)
+    assert tf.RaggedTensorSpec([2, None], tf.int32).value_type is tf.RaggedTensor
+    assert tf.type_spec_from_value([1, 2]) == tf.TensorSpec([2], tf.int32)
+    with pytest.raises(TypeError, match="TypeSpec"):
+        tf.type_spec_from_value(object())
+    with pytest.raises(ValueError, match="ragged_rank"):
+        tf.RaggedTensorSpec([2], tf.int32, 1)
+
+
+def test_gradients_of_what_is_not_connected():
+    x, other = tf.constant([1.0, 2.0]), tf.constant([[1.0], [3.0]])
+    assert tf.gradients(x * x, [x, other])[1] is None
+    with tf.Session() as session:
+        made = session.run(tf.gradients(x * x, [x, other], unconnected_gradients=tf.UnconnectedGradients.ZERO))
+        np.testing.assert_array_equal(made[0], [2, 4])
+        np.testing.assert_array_equal(made[1], [[0], [0]])
+    with pytest.raises(ValueError, match="unconnected_gradients"):
+        tf.gradients(x, x, unconnected_gradients="one")
+
+
+def test_names_of_replicas():
+    assert tf.VariableAggregation.ONLY_FIRST_REPLICA.value == 3 and tf.VariableSynchronization.AUTO.value == 0
+    v = tf.get_variable("v", [2], synchronization=tf.VariableSynchronization.ON_READ, aggregation=tf.VariableAggregation.MEAN)
+    assert v not in tf.trainable_variables() and v in tf.global_variables()
+    with pytest.raises(ValueError, match="ON_READ"):
+        tf.get_variable("w", [2], trainable=True, synchronization=tf.VariableSynchronization.ON_READ)
+    with pytest.raises(ValueError, match="aggregation"):
+        tf.get_variable("w", [2], aggregation="mean")

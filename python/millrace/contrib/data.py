@@ -9,7 +9,11 @@ from millrace.data import structure as _structure
 from millrace.data.dataset import _int64, _seeds
 from millrace.ops import gen_ops as _gen_ops
 
+from millrace.data.grouping import (bucket_by_sequence_length, choose_from_datasets, group_by_window, ignore_errors, rejection_resample,  # noqa: F401
+                                    sample_from_datasets, scan, unique)
+
 _Transformation = Callable[[Dataset], Dataset]
+AUTOTUNE = -1
 
 
 def batch_and_drop_remainder(batch_size: Any) -> _Transformation:

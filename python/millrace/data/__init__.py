@@ -18,6 +18,8 @@ INFINITE_CARDINALITY, UNKNOWN_CARDINALITY = -1, -2
 
 
 def _later(name: str) -> Any:
+    if name == "Options":
+        return importlib.import_module("millrace.data.options").Options
     if name == "DatasetSpec":
         return importlib.import_module("millrace.framework.type_spec").DatasetSpec
     if name == "experimental":

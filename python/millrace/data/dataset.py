@@ -9,6 +9,7 @@ import numpy as np
 from millrace.data import structure
 from millrace.data.functions import Function, factory
 from millrace.data.iterators import Iterator
+from millrace.data.options import Options
 from millrace.framework import dtypes
 from millrace.framework.composite_tensors import SparseTensor
 from millrace.framework.convert import convert_to_tensor
@@ -17,6 +18,7 @@ from millrace.framework.graph import Tensor, control_dependencies
 from millrace.framework.random_seed import op_seeds
 from millrace.framework.static_values import constant_value
 from millrace.framework.tensor_shape import TensorShape
+from millrace.framework.type_spec import TensorSpec
 from millrace.ops import gen_ops
 
 
@@ -44,10 +46,28 @@ class Dataset:
 
     def __init__(self, variant: Tensor, output_types: Any, output_shapes: Any) -> None:
         self._variant, self._types, self._shapes = variant, output_types, output_shapes
+        self._options = Options()
 
     output_types = property(lambda self: self._types, doc="The types of an element's components.")
     output_shapes = property(lambda self: self._shapes, doc="The shapes of an element's components.")
     output_classes = property(lambda self: structure.mapped(lambda t: Tensor, self._types), doc="tf.Tensor for each component.")
+
+    @property
+    def element_spec(self) -> Any:
+        """The type spec of each component of an element."""
+        return structure.pack(self._types, [TensorSpec(s, t) for t, s in zip(*self._spec)])
+
+    def options(self) -> Options:
+        """What `with_options` has given."""
+        return self._options
+
+    def with_options(self, options: Options) -> "Dataset":
+        """The same elements; the options are kept beside them."""
+        if not isinstance(options, Options):
+            raise at_user_line(TypeError("with_options takes tf.data.Options, got %r" % (options,)))
+        made = self._same(self._variant)
+        made._options = self._options.merge(options)  # type: ignore[assignment]
+        return made
 
     def __repr__(self) -> str:
         return "<Dataset shapes: %s, types: %s>" % (self._shapes, self._types)

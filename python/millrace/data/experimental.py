@@ -10,12 +10,17 @@ from millrace.framework import not_provided as _not_provided
 from millrace.contrib.data import enumerate_dataset, get_single_element, map_and_batch, parallel_interleave, shuffle_and_repeat, unbatch  # noqa: F401
 from millrace.data import structure
 from millrace.data.dataset import Dataset
+from millrace.data.grouping import (bucket_by_sequence_length, choose_from_datasets, group_by_window, ignore_errors,  # noqa: F401
+                                    rejection_resample, sample_from_datasets, scan, take_while, unique)
 from millrace.data.iterators import Iterator, shape_lists
+from millrace.data.options import DistributeOptions, OptimizationOptions, ThreadingOptions  # noqa: F401
 from millrace.data.readers import TextLineDataset, TFRecordDataset
 from millrace.framework import dtypes
 from millrace.framework.convert import convert_to_tensor
+from millrace.framework.device import DeviceSpec
 from millrace.framework.errors import at_user_line
 from millrace.framework.graph import Tensor
+from millrace.framework.type_spec import DatasetSpec, OptionalSpec, RaggedTensorSpec, SparseTensorSpec, TensorArraySpec, TensorSpec, TypeSpec
 from millrace.ops import array_ops, gen_ops, parsing_ops, random_ops
 
 AUTOTUNE = -1
@@ -82,6 +87,52 @@ def make_batched_features_dataset(file_pattern: Any, batch_size: int, features: 
             raise at_user_line(ValueError("The `label_key` provided (%r) must be one of the `features` keys." % label_key))
         batches = batches.map(lambda made: ({k: v for k, v in made.items() if k != label_key}, made[label_key]))
     return batches.prefetch(prefetch_buffer_size)
+
+
+def prefetch_to_device(device: Any, buffer_size: Any = None) -> _Transformation:
+    """prefetch: CPU devices share their memory. Others are refused."""
+    return copy_to_device(device, buffer_size=buffer_size)
+
+
+def copy_to_device(target_device: Any, source_device: Any = "/cpu:0", buffer_size: Any = 0) -> _Transformation:
+    """The data set as it is: CPU devices share their memory. Others are refused."""
+    for device in (target_device, source_device):
+        kind = DeviceSpec.from_string(str(device)).device_type
+        if kind not in (None, "CPU"):
+            raise at_user_line(NotImplementedError("data sets are on CPU devices, not on %r" % (device,)))
+    return lambda dataset: dataset if buffer_size == 0 else dataset.prefetch(buffer_size)
+
+
+# ---- what elements are ----
+
+def get_structure(dataset_or_iterator: Any) -> Any:
+    """The type specs of the elements."""
+    if not hasattr(dataset_or_iterator, "element_spec"):
+        raise at_user_line(TypeError("`dataset_or_iterator` must be a Dataset or Iterator object, but got %s." % type(dataset_or_iterator).__name__))
+    return dataset_or_iterator.element_spec
+
+
+def TensorStructure(dtype: Any, shape: Any) -> TensorSpec:
+    """tf.TensorSpec by its older name."""
+    return TensorSpec(shape, dtype)
+
+
+def SparseTensorStructure(dtype: Any, shape: Any) -> SparseTensorSpec:
+    """tf.SparseTensorSpec by its older name."""
+    return SparseTensorSpec(shape, dtype)
+
+
+def RaggedTensorStructure(dtype: Any, shape: Any, ragged_rank: int) -> RaggedTensorSpec:
+    """tf.RaggedTensorSpec by its older name."""
+    return RaggedTensorSpec(shape, dtype, ragged_rank)
+
+
+def TensorArrayStructure(dtype: Any, element_shape: Any, dynamic_size: bool, infer_shape: bool) -> TensorArraySpec:
+    """TensorArraySpec by its older name."""
+    return TensorArraySpec(element_shape, dtype, dynamic_size, infer_shape)
+
+
+Structure, DatasetStructure, OptionalStructure = TypeSpec, DatasetSpec, OptionalSpec
 
 
 # ---- elements that may be absent ----

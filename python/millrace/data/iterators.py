@@ -9,6 +9,7 @@ from millrace.framework.convert import convert_to_tensor
 from millrace.framework.dtypes import string
 from millrace.framework.errors import at_user_line
 from millrace.framework.graph import Operation, Tensor
+from millrace.framework.type_spec import TensorSpec
 from millrace.ops import gen_ops
 
 
@@ -27,6 +28,11 @@ class Iterator:
 
     def __repr__(self) -> str:
         return "<Iterator shapes: %s, types: %s>" % (self._shapes, self._types)
+
+    @property
+    def element_spec(self) -> Any:
+        """The type spec of each component of an element."""
+        return structure.pack(self._types, [TensorSpec(s, t) for t, s in zip(structure.flatten(self._types), shape_lists(self._shapes))])
 
     @staticmethod
     def from_structure(output_types: Any, output_shapes: Any = None, shared_name: Optional[str] = None, output_classes: Any = None) -> "Iterator":

@@ -72,27 +72,21 @@ train: do_quantize_training_on_graphdef
     tf.quantization.fake_quant_with_min_max_vars in the graph
 data.experimental: CsvDatasetV2 SqlDataset TFRecordWriter
     tf.python_io, and tf.data.Dataset.from_generator
-data.experimental: bucket_by_sequence_length group_by_window group_by_reducer dense_to_sparse_batch dense_to_ragged_batch
+data.experimental: group_by_reducer dense_to_sparse_batch dense_to_ragged_batch
     padded_batch, or tf.train.shuffle_batch and tf.contrib.training.bucket_by_sequence_length
-data.experimental: choose_from_datasets sample_from_datasets rejection_resample
-    Dataset.zip with tf.where, or Dataset.from_generator
-data.experimental: scan take_while unique ignore_errors
-    Dataset.from_generator, or Dataset.filter
-data.experimental: OptimizationOptions ThreadingOptions DistributeOptions AutoShardPolicy StatsOptions StatsAggregator bytes_produced_stats latency_stats
+data.experimental: AutoShardPolicy StatsOptions StatsAggregator bytes_produced_stats latency_stats
     data sets without options: threads are chosen by measurement
-data.experimental: Structure TensorStructure SparseTensorStructure TensorArrayStructure OptionalStructure DatasetStructure NestedStructure Reducer get_structure
+data.experimental: NestedStructure Reducer
     output_types and output_shapes of data sets
-data.experimental: AutotuneAlgorithm AutotuneOptions DatasetInitializer ExternalStatePolicy RaggedTensorStructure SHARD_HINT ServiceOptions distributed_save
+data.experimental: AutotuneAlgorithm AutotuneOptions DatasetInitializer ExternalStatePolicy SHARD_HINT ServiceOptions distributed_save
     what TensorFlow 1.x has: this came with 2.x
 data.experimental: enable_debug_mode from_list get_model_proto index_table_from_dataset pad_to_cardinality table_from_dataset
     what TensorFlow 1.x has: this came with 2.x
 data.experimental: map_and_batch_with_legacy_function
     tf.data.experimental.map_and_batch
-data.experimental: prefetch_to_device copy_to_device
-    Dataset.prefetch
 data.experimental: cardinality assert_cardinality snapshot from_variant to_variant make_saveable_from_iterator service
     tf.raw_ops
-data: Options NumpyIterator ThreadingOptions
+data: NumpyIterator ThreadingOptions
     data sets without options: threads are chosen by measurement
 nn: atrous_conv2d_transpose with_space_to_batch
     tf.nn.conv2d_transpose, tf.nn.convolution with dilation_rate

@@ -28,6 +28,11 @@ Status DatasetShape(ShapeContext& c) {
   return ScalarShape(c);
 }
 
+Status GroupsShape(ShapeContext& c) {
+  MR_RETURN_IF_ERROR(c.RequireScalar(0));
+  return ScalarShape(c);
+}
+
 Status FilesShape(ShapeContext& c) {
   MR_RETURN_IF_ERROR(c.WithRankAtMost(0, 1).status());
   for (int i = 1; i < c.num_inputs(); ++i) MR_RETURN_IF_ERROR(c.RequireScalar(i));
@@ -277,6 +282,35 @@ void AddOrders(const Declarer& add) {
            absl::StrCat(kOut, "; +slack_period:int=0; +legacy_autotune:bool=true"));
 }
 
+// What keeps something from one element to the next.
+void AddStateful(const Declarer& add) {
+  add.Over(
+      "ScanDataset", ", initial_state:[Tstate], other_arguments:[Targuments]",
+      "For each element, with the state before it, `f` returns the next state and then the element of the result.", "",
+      absl::StrCat("f:func; Tstate:list(type)>=1; Targuments:list(type)>=0; ", kOut,
+                   "; +preserve_cardinality:bool=false; +use_default_device:bool=true"));
+  add.Over("TakeWhileDataset", ", other_arguments:[Targuments]",
+           "The elements before the first of which `predicate` says false.", "",
+           absl::StrCat("predicate:func; Targuments:list(type)>=0; ", kOut));
+  add.Over("UniqueDataset", "", "The elements, scalars of int32, int64 or string, that have not been before.");
+  add.Over("IgnoreErrorsDataset", "", "The elements, without those that cannot be made.", "+log_warning:bool=false");
+  add(absl::StrCat(
+          "DirectedInterleaveDataset(selector_input_dataset:var, data_input_datasets:N*var) -> (handle:var) | ", kOut,
+          "; N:int>=1; +stop_on_empty_dataset:bool=false"),
+      "For each number of selector_input_dataset the next element of the data set of that number; numbers of those "
+      "that "
+      "have ended are passed over.");
+  add(absl::StrCat(
+          "GroupByWindowDataset(input_dataset:var, key_func_other_arguments:[Tkey_func_other_arguments], ",
+          "reduce_func_other_arguments:[Treduce_func_other_arguments], ",
+          "window_size_func_other_arguments:[Twindow_size_func_other_arguments]) -> (handle:var) | key_func:func; ",
+          "reduce_func:func; window_size_func:func; Tkey_func_other_arguments:list(type)>=0; ",
+          "Treduce_func_other_arguments:list(type)>=0; Twindow_size_func_other_arguments:list(type)>=0; ", kOut),
+      "Elements are put together by the number that key_func gives; window_size_func(key) of them, and what is left at "
+      "the end, become what reduce_func(key, data set of them) gives, a data set.",
+      GroupsShape);
+}
+
 void AddFunctions(const Declarer& add, OpRegistry& r) {
   constexpr char kCaptured[] = ", other_arguments:[Targuments]";
   const std::string f = absl::StrCat("f:func; Targuments:list(type)>=0; ", kOut);
@@ -376,6 +410,7 @@ void RegisterDatasetOps(OpRegistry& r) {
   AddBatches(add);
   AddOrders(add);
   AddFunctions(add, r);
+  AddStateful(add);
   AddIterators(add);
   AddDevices(add);
 }

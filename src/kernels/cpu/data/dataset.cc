@@ -217,6 +217,7 @@ void RegisterDatasetKernels(KernelRegistry& registry) {
   RegisterDatasetCacheKernels(registry);
   RegisterDatasetDeviceKernels(registry);
   RegisterDatasetGeneratorKernels(registry);
+  RegisterDatasetStatefulKernels(registry);
 }
 
 }  // namespace millrace

@@ -129,5 +129,6 @@ void RegisterDatasetIteratorKernels(KernelRegistry& registry);
 void RegisterDatasetCacheKernels(KernelRegistry& registry);
 void RegisterDatasetDeviceKernels(KernelRegistry& registry);
 void RegisterDatasetGeneratorKernels(KernelRegistry& registry);
+void RegisterDatasetStatefulKernels(KernelRegistry& registry);
 
 }  // namespace millrace

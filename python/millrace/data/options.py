@@ -1,0 +1,70 @@
+# SPDX-License-Identifier: Apache-2.0
+"""tf.data.Options: hints, which change no element. There is no tuning here that they could switch off."""
+from __future__ import annotations
+
+from typing import Any, Dict
+
+from millrace.framework.errors import at_user_line
+
+
+class _Hints:
+    """Attributes of fixed names; others are an AttributeError."""
+
+    _names: Dict[str, Any] = {}
+
+    def __init__(self) -> None:
+        object.__setattr__(self, "_given", {})
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("_") or name not in self._names:
+            raise AttributeError("%s has no attribute %r" % (type(self).__name__, name))
+        made = self._names[name]
+        return self._given.setdefault(name, made()) if callable(made) else self._given.get(name, made)
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if name not in self._names:
+            raise at_user_line(AttributeError("Cannot set the property %s on %s." % (name, type(self).__name__)))
+        if value is not None and name in ("experimental_stats",):
+            raise at_user_line(NotImplementedError("Options.%s: no statistics of data sets are kept" % name))
+        self._given[name] = value
+
+    def merge(self, other: "_Hints") -> "_Hints":
+        """These, with those that the other has been given."""
+        made = type(self)()
+        made._given.update(self._given)
+        made._given.update(other._given)
+        return made
+
+    def __eq__(self, other: Any) -> bool:
+        return type(self) is type(other) and self._given == other._given
+
+    __hash__ = None  # type: ignore[assignment]
+
+
+class OptimizationOptions(_Hints):
+    """Which rewritings of pipelines are wanted; none are made."""
+
+    _names = dict.fromkeys(["apply_default_optimizations", "autotune", "autotune_algorithm", "autotune_buffers", "autotune_cpu_budget", "filter_fusion",
+                            "filter_with_random_uniform_fusion", "hoist_random_uniform", "map_and_batch_fusion", "map_and_filter_fusion", "map_fusion",
+                            "map_parallelization", "map_vectorization", "noop_elimination", "parallel_batch", "shuffle_and_repeat_fusion"])
+
+
+class ThreadingOptions(_Hints):
+    """How many threads data sets have; they take what the session has."""
+
+    _names = dict.fromkeys(["max_intra_op_parallelism", "private_threadpool_size"])
+
+
+class DistributeOptions(_Hints):
+    """How data sets are shared among workers."""
+
+    _names = dict.fromkeys(["auto_shard", "auto_shard_policy", "num_devices", "make_stateless"])
+
+
+class Options(_Hints):
+    """What `Dataset.with_options` takes."""
+
+    _names = {**dict.fromkeys(["experimental_autotune", "experimental_deterministic", "experimental_numa_aware", "experimental_slack", "experimental_stats",
+                               "experimental_stateful_whitelist", "experimental_external_state_policy", "deterministic", "autotune"]),
+              "experimental_optimization": OptimizationOptions, "experimental_threading": ThreadingOptions, "experimental_distribute": DistributeOptions,
+              "threading": ThreadingOptions}

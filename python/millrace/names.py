@@ -121,9 +121,11 @@ gfile = gfile_names
 : is_finite is_inf is_nan is_non_decreasing is_numeric_tensor is_strictly_increasing
 
 [strings]
+split ngrams unicode_decode unicode_decode_with_offsets unicode_encode unicode_split unicode_split_with_offsets = ops.ragged.strings:
+bytes_split = ops.ragged.strings:string_bytes_split
 : as_string join=string_join length=string_length reduce_join regex_full_match=ops.string_ops.regex_full_match regex_replace
 : unicode_transcode=ops.string_ops.unicode_transcode unsorted_segment_join=ops.string_ops.unsorted_segment_join
-: split=string_split substr to_hash_bucket=string_to_hash_bucket to_hash_bucket_fast=string_to_hash_bucket_fast
+: substr to_hash_bucket=string_to_hash_bucket to_hash_bucket_fast=string_to_hash_bucket_fast
 : to_hash_bucket_strong=string_to_hash_bucket_strong to_number=string_to_number
 : lower=ops.string_ops.string_lower upper=ops.string_ops.string_upper strip=string_strip format=ops.string_ops.string_format
 : unicode_script=ops.string_ops.unicode_script
@@ -214,6 +216,7 @@ ragged.ragged_tensor_value = ops.ragged.value
 ragged.ragged_factory_ops ragged.ragged_math_ops = ops.ragged.functions .
 ragged.ragged_array_ops ragged.ragged_concat_ops ragged.ragged_gather_ops ragged.ragged_where_op ragged.ragged_squeeze_op = ops.ragged.arrays ops.ragged.handlers .
 ragged.ragged_functional_ops ragged.ragged_map_ops = ops.ragged.maths
+ragged.ragged_string_ops = ops.ragged.strings ops.string_ops
 ragged.ragged_getitem = ops.ragged.getitem
 ragged.ragged_conversion_ops = ops.ragged.conversions
 ragged.segment_id_ops = ops.ragged.segments

@@ -168,3 +168,33 @@ def test_tensorflow_goes_on_from_ours_and_we_from_its(tmp_path):
         checkpoint.restore(theirs).assert_consumed().run_restore_ops(session)
         np.testing.assert_allclose([float(n) for n in numbers], np.hstack(session.run(values)), rtol=1e-6)
         assert session.run(checkpoint.save_counter) == 2
+
+
+@pytest.mark.parametrize("name, slots", [("Adam", 2), ("RMSprop", 1), ("SGD", 1), ("Adadelta", 2)])
+def test_optimizers_of_keras_go_on_where_they_were(name, slots, tmp_path):
+    x, y = np.random.RandomState(0).rand(16, 3).astype(np.float32), np.ones([16, 1], np.float32)
+
+    def trained(restore):
+        with tf.Graph().as_default(), tf.Session().as_default() as session:
+            tf.keras.backend.set_session(session)
+            model = tf.keras.Sequential([tf.keras.layers.Dense(1, input_shape=(3,))])
+            optimizer = getattr(tf.keras.optimizers, name)(lr=0.05, **({"momentum": 0.9} if name == "SGD" else {}))
+            model.compile(optimizer, "mse")
+            model.train_on_batch(x, y)
+            checkpoint = tf.train.Checkpoint(model=model, optimizer=optimizer)
+            if restore:
+                status = checkpoint.restore(str(tmp_path / "c-1"))
+                status.assert_consumed().run_restore_ops(session)
+            else:
+                for _ in range(4):
+                    model.train_on_batch(x, y)
+                checkpoint.save(str(tmp_path / "c"), session)
+                keys = [key for key, _ in tf.train.list_variables(str(tmp_path / "c-1"))]
+                assert "optimizer/iter/.ATTRIBUTES/VARIABLE_VALUE" in keys and sum(".OPTIMIZER_SLOT" in key for key in keys) == 2 * slots
+            assert session.run(optimizer.iterations) == 5
+            return [model.train_on_batch(x, y) for _ in range(3)], model.get_weights()
+
+    (first, before), (second, after) = trained(False), trained(True)
+    np.testing.assert_allclose(first, second, rtol=1e-5)
+    for a, b in zip(before, after):
+        np.testing.assert_allclose(a, b, rtol=1e-5)

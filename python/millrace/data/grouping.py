@@ -165,14 +165,14 @@ def sample_from_datasets(datasets: Any, weights: Any = None, seed: Optional[int]
     if not parts:
         raise at_user_line(ValueError("`datasets` must not be empty."))
     if isinstance(weights, Dataset):
-        logits = weights.map(lambda *w: math_ops.log(math_ops.cast(w if len(w) > 1 else w[0], dtypes.float32)))
+        logits = weights.map(lambda *w: gen_ops.log(math_ops.cast(w if len(w) > 1 else w[0], dtypes.float32)))
     else:
         weights = [1.0 / len(parts)] * len(parts) if weights is None else weights
         if not isinstance(weights, Tensor):
             if len(weights) != len(parts):
                 raise at_user_line(ValueError("`weights` must be a vector of length `len(datasets)`."))
             weights = np.asarray(weights, np.float32)
-        logits = Dataset.from_tensors(math_ops.log(convert_to_tensor(weights, dtypes.float32))).repeat()
+        logits = Dataset.from_tensors(gen_ops.log(convert_to_tensor(weights, dtypes.float32))).repeat()
     choice = logits.map(lambda row: random_ops.multinomial(array_ops.expand_dims(row, 0), 1, seed=seed)[0, 0])
     return choose_from_datasets(parts, choice, stop_on_empty_dataset)
 

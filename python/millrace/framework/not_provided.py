@@ -104,8 +104,6 @@ random: stateless_parameterized_truncated_normal
     tf.random.stateless_truncated_normal
 random: Generator Algorithm create_rng_state get_global_generator set_global_generator experimental fold_in split stateless_gamma stateless_poisson stateless_binomial
     tf.random.stateless_uniform and tf.random.stateless_normal
-strings: bytes_split ngrams unicode_decode unicode_decode_with_offsets unicode_encode unicode_split unicode_split_with_offsets
-    tf.raw_ops.UnicodeDecode and tf.raw_ops.UnicodeEncode, which have row splits
 io: decode_proto encode_proto
     tf.py_func with the protobuf package
 io: parse_sequence_example RaggedFeature

@@ -27,6 +27,7 @@ class Optimizer:
         self._given, self.initial_decay, self.clipnorm, self.clipvalue = {"lr": float(lr), "decay": float(decay)}, decay, clipnorm, clipvalue
         self.weights: List[Any] = []
         self._variables: Dict[str, Any] = {}
+        self._slots: Dict[Any, List[Any]] = {}
         self._graph: Any = None
 
     def __repr__(self) -> str:
@@ -36,7 +37,7 @@ class Optimizer:
         from millrace.framework.graph import get_default_graph
         graph = get_default_graph()
         if self._graph is not graph:
-            self._variables, self.weights, self._graph = {}, [], graph
+            self._variables, self._slots, self.weights, self._graph = {}, {}, [], graph
         if name not in self._variables:
             self._variables[name] = Variable(np.float32(self._given.get(name, 0.0)), trainable=False, name="%s/%s" % (type(self).__name__, name))
         return self._variables[name]
@@ -46,11 +47,30 @@ class Optimizer:
     decay = property(lambda self: self._number("decay"), doc="How it falls with the steps.")
     iterations = property(lambda self: self._number("iterations"), doc="How many steps have been.")
 
+    slot_names: Any = ()  # what a subclass keeps for each parameter, in the order in which _update asks for it
+
     def _slot(self, parameter: Any) -> Any:
+        kept = self._slots.setdefault(parameter, [])
         made = Variable(array_ops.zeros(parameter.get_shape().as_list(), parameter.dtype.base_dtype), trainable=False,
                         name="training/%s/%s" % (type(self).__name__, parameter.op.name))
         self.weights.append(made)
+        kept.append(made)
         return made
+
+    def get_slot_names(self) -> List[str]:
+        """The names of what it keeps for each parameter."""
+        return list(self.slot_names)
+
+    def get_slot(self, var: Any, name: str) -> Any:
+        """What it keeps for a parameter under a name; None before the first step was built."""
+        kept = self._slots.get(var, [])
+        at = list(self.slot_names).index(name)
+        return kept[at] if at < len(kept) else None
+
+    def numbers(self) -> Dict[str, Any]:
+        """The variables of its rate, its decay and its steps by the names that checkpoints have."""
+        names = {"lr": "learning_rate", "decay": "decay", "iterations": "iter"}
+        return {names[name]: v for name, v in self._variables.items() if name in names}
 
     def get_gradients(self, loss: Any, params: Any) -> List[Any]:
         """The gradients, clipped."""
@@ -70,6 +90,7 @@ class Optimizer:
             raise at_user_line(ValueError("None of the weights has a gradient."))
         rate = self.lr.value() / (1.0 + self.decay * self.iterations) if self.initial_decay else self.lr.value()
         self._rate, self._step = rate, self.iterations + 1.0
+        self._slots.clear()
         made = [op for p, g in pairs for op in self._update(p, g)]
         from millrace.framework.graph import control_dependencies
         with control_dependencies(made):
@@ -116,6 +137,7 @@ class Optimizer:
 class SGD(Optimizer):
     """Steps down the gradient, with momentum."""
 
+    slot_names = ("momentum",)
     settings = ("momentum", "nesterov")
 
     def __init__(self, lr: float = 0.01, momentum: float = 0.0, decay: float = 0.0, nesterov: bool = False, **kwargs: Any) -> None:
@@ -132,6 +154,7 @@ class SGD(Optimizer):
 class RMSprop(Optimizer):
     """Gradients divided by the root of their mean square."""
 
+    slot_names = ("rms",)
     settings = ("rho", "epsilon")
 
     def __init__(self, lr: float = 0.001, rho: float = 0.9, epsilon: Optional[float] = None, decay: float = 0.0, **kwargs: Any) -> None:
@@ -147,6 +170,7 @@ class RMSprop(Optimizer):
 class Adagrad(Optimizer):
     """Gradients divided by the root of the sum of their squares."""
 
+    slot_names = ("accumulator",)
     settings = ("epsilon",)
 
     def __init__(self, lr: float = 0.01, epsilon: Optional[float] = None, decay: float = 0.0, **kwargs: Any) -> None:
@@ -162,6 +186,7 @@ class Adagrad(Optimizer):
 class Adadelta(Optimizer):
     """Steps scaled by those before."""
 
+    slot_names = ("accum_grad", "accum_var")
     settings = ("rho", "epsilon")
 
     def __init__(self, lr: float = 1.0, rho: float = 0.95, epsilon: Optional[float] = None, decay: float = 0.0, **kwargs: Any) -> None:
@@ -178,6 +203,7 @@ class Adadelta(Optimizer):
 class Adam(Optimizer):
     """Moving averages of gradients and of their squares."""
 
+    slot_names = ("m", "v", "vhat")
     settings = ("beta_1", "beta_2", "epsilon", "amsgrad")
 
     def __init__(self, lr: float = 0.001, beta_1: float = 0.9, beta_2: float = 0.999, epsilon: Optional[float] = None, decay: float = 0.0,
@@ -201,6 +227,7 @@ class Adam(Optimizer):
 class Adamax(Optimizer):
     """Adam with the largest gradient in place of the mean square."""
 
+    slot_names = ("m", "v")
     settings = ("beta_1", "beta_2", "epsilon")
 
     def __init__(self, lr: float = 0.002, beta_1: float = 0.9, beta_2: float = 0.999, epsilon: Optional[float] = None, decay: float = 0.0, **kwargs: Any) -> None:
@@ -218,6 +245,7 @@ class Adamax(Optimizer):
 class Nadam(Optimizer):
     """Adam with Nesterov's momentum (Dozat 2016)."""
 
+    slot_names = ("m", "v")
     settings = ("beta_1", "beta_2", "epsilon", "schedule_decay")
 
     def __init__(self, lr: float = 0.002, beta_1: float = 0.9, beta_2: float = 0.999, epsilon: Optional[float] = None, schedule_decay: float = 0.004,

@@ -109,7 +109,7 @@ class TrainingHelper(Helper):
         """What the outputs find most likely."""
         return gen_ops.cast(math_ops.argmax(outputs, -1), dtypes.int32)
 
-    def next_inputs(self, time: Any, outputs: Any, state: Any, name: Optional[str] = None, **unused: Any) -> Any:
+    def next_inputs(self, time: Any, outputs: Any, state: Any, name: Optional[str] = None, **unused: Any) -> Any:  # type: ignore[override]
         """(finished, next inputs, state)."""
         after = time + 1
         finished = gen_ops.greater_equal(gen_ops.cast(after, self._lengths.dtype), self._lengths)

@@ -6,6 +6,8 @@ from typing import Any, Optional
 
 from millrace.framework import dtypes
 from millrace.framework.composite_tensors import SparseTensor
+from millrace.framework.convert import convert_to_tensor
+from millrace.framework.errors import at_user_line
 from millrace.framework.graph import Tensor, name_scope
 from millrace.ops import array_ops, gen_ops, math_ops, nn_ops
 from millrace.ops.variables import PartitionedVariable
@@ -16,6 +18,10 @@ def _kept(sparse: Any, keep: Any) -> Any:
     return SparseTensor(array_ops.gather(sparse.indices, places), array_ops.gather(sparse.values, places), sparse.dense_shape)
 
 
+def _type_of(table: Any) -> Any:
+    return dtypes.as_dtype(table.dtype).base_dtype if hasattr(table, "dtype") else convert_to_tensor(table).dtype.base_dtype
+
+
 def safe_embedding_lookup_sparse(embedding_weights: Any, sparse_ids: Any, sparse_weights: Any = None, combiner: Optional[str] = None,
                                  default_id: Optional[int] = None, name: Optional[str] = None, partition_strategy: str = "div",
                                  max_norm: Any = None) -> Tensor:
@@ -23,6 +29,9 @@ def safe_embedding_lookup_sparse(embedding_weights: Any, sparse_ids: Any, sparse
     gives zeros, or what default_id names."""
     combiner = combiner or "mean"
     tables = list(embedding_weights) if isinstance(embedding_weights, (list, tuple, PartitionedVariable)) else [embedding_weights]
+    kinds = {_type_of(t) for t in tables} | ({sparse_weights.dtype.base_dtype} if sparse_weights is not None else set())
+    if len(kinds) > 1:
+        raise at_user_line(ValueError("embedding_weights and sparse_weights must be of one type, got %s" % sorted(k.name for k in kinds)))
     with name_scope(name, "embedding_lookup", [sparse_ids.values]) as scope:
         shape = sparse_ids.dense_shape
         lead = array_ops.slice(shape, [0], [array_ops.size(shape) - 1])
@@ -41,7 +50,8 @@ def safe_embedding_lookup_sparse(embedding_weights: Any, sparse_ids: Any, sparse
         ids = _kept(ids, keep)
         rows = math_ops.cast(count, dtypes.int32)
         segments = math_ops.cast(ids.indices[:, 0], dtypes.int32)
-        found = nn_ops.embedding_lookup(tables, ids.values, partition_strategy, max_norm=max_norm)
+        different, places = gen_ops.unique(ids.values)  # each row is read once, and its gradient is one row
+        found = array_ops.gather(nn_ops.embedding_lookup(tables, different, partition_strategy, max_norm=max_norm), places)
         share = array_ops.ones_like(ids.values, dtypes.float32) if weights is None else math_ops.cast(weights.values, dtypes.float32)
         share = array_ops.expand_dims(math_ops.cast(share, found.dtype.base_dtype), 1)
         total = gen_ops.unsorted_segment_sum(found * share, segments, rows)

@@ -7,7 +7,8 @@ from typing import Any, Optional
 from millrace.framework import dispatch, dtypes
 from millrace.framework.composite_tensors import SparseTensor
 from millrace.framework.convert import convert_to_tensor
-from millrace.framework.graph import Operation, Tensor
+from millrace.framework.errors import at_user_line
+from millrace.framework.graph import Operation, Tensor, name_scope
 from millrace.ops import gen_ops, math_ops
 from millrace.ops.dialects import either
 
@@ -26,9 +27,18 @@ def string_join(inputs: Any, separator: str = "", name: Optional[str] = None) ->
     return gen_ops.string_join([convert_to_tensor(i, dtypes.string) for i in inputs], separator=separator, name=name)  # type: ignore[no-any-return]
 
 
-def string_split(source: Any, delimiter: Any = " ", skip_empty: bool = True) -> SparseTensor:
-    """The parts of strings between delimiters, as a sparse matrix."""
-    return SparseTensor(*gen_ops.string_split(convert_to_tensor(source, dtypes.string), convert_to_tensor(delimiter, dtypes.string), skip_empty=skip_empty))
+def string_split(source: Any, delimiter: Any = " ", skip_empty: bool = True, sep: Any = None, result_type: str = "SparseTensor",
+                 name: Optional[str] = None) -> Any:
+    """The parts of strings between delimiters, as a sparse matrix, or ragged with result_type="RaggedTensor"."""
+    if result_type not in ("SparseTensor", "RaggedTensor"):
+        raise at_user_line(ValueError("result_type must be 'RaggedTensor' or 'SparseTensor'."))
+    with name_scope(name, "StringSplit", [source]):
+        made = SparseTensor(*gen_ops.string_split(convert_to_tensor(source, dtypes.string), convert_to_tensor(delimiter if sep is None else sep, dtypes.string),
+                                                  skip_empty=skip_empty))
+        if result_type == "SparseTensor":
+            return made
+        from millrace.ops.ragged.tensor import RaggedTensor
+        return RaggedTensor.from_value_rowids(made.values, made.indices[:, 0], made.dense_shape[0], validate=False)
 
 
 def string_to_number(string_tensor: Any, out_type: Any = dtypes.float32, name: Optional[str] = None) -> Tensor:

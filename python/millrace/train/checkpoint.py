@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import os
 import re
+import sys
 from collections import deque
 from typing import Any, Deque, Dict, Iterator, List, NamedTuple, Optional, Tuple
 
@@ -36,7 +37,13 @@ def is_trackable(value: Any) -> bool:
         return all(is_trackable(v) for v in value) and bool(value)
     if isinstance(value, dict):
         return all(isinstance(k, str) and is_trackable(v) for k, v in value.items()) and bool(value)
-    return isinstance(value, (Variable, Checkpoint, Optimizer, BaseLayer))
+    return isinstance(value, (Variable, Checkpoint, Optimizer, BaseLayer)) or _is_of_keras(value)
+
+
+def _is_of_keras(value: Any) -> bool:
+    """Whether it is an optimizer of tf.keras."""
+    module = sys.modules.get("millrace.keras.optimizers")
+    return module is not None and isinstance(value, module.Optimizer)
 
 
 def _attributes(value: Any) -> Dict[str, Any]:
@@ -51,6 +58,8 @@ def children_of(value: Any) -> Dict[str, Any]:
         return {str(i): v for i, v in enumerate(value)}
     if isinstance(value, dict):
         return dict(value)
+    if _is_of_keras(value):
+        return value.numbers()  # type: ignore[no-any-return]
     if isinstance(value, Optimizer):
         slots = {id(s) for _, _, s in slots_of(value, None)}
         return {re.sub(r"_\d+$", "", v.op.name.rsplit("/", 1)[-1]): v
@@ -65,7 +74,7 @@ def children_of(value: Any) -> Dict[str, Any]:
     return found
 
 
-def slots_of(optimizer: Optimizer, variables: Optional[List[Variable]]) -> Iterator[Tuple[Variable, str, Variable]]:
+def slots_of(optimizer: Any, variables: Optional[List[Variable]]) -> Iterator[Tuple[Variable, str, Variable]]:
     """(variable, slot's name, slot) of those that an optimizer has for some variables, or for all."""
     if variables is None:
         graph = get_default_graph()
@@ -120,7 +129,7 @@ class _Tree:
     def _add_slots(self) -> None:
         variables = [o.value for o in self.objects if isinstance(o.value, Variable)]
         for number, made in enumerate(list(self.objects)):
-            if not isinstance(made.value, Optimizer):
+            if not isinstance(made.value, Optimizer) and not _is_of_keras(made.value):
                 continue
             for v, name, slot in slots_of(made.value, variables):
                 of = self._numbers[id(v)]
@@ -279,7 +288,8 @@ class _Initialization(_Status):
 class Checkpoint:
     """Objects that are saved together: variables, optimizers, layers, models, lists and dicts of them, and other Checkpoints.
 
-    They are given by name, or set as attributes later. Optimizers are those of tf.train; what those of tf.keras keep is not saved."""
+    They are given by name, or set as attributes later. Of optimizers of
+    tf.keras it keeps rate, decay, steps and slots, once the first training step has been built."""
 
     def __init__(self, **kwargs: Any) -> None:
         self._save_counter: Optional[Variable] = None

@@ -10,7 +10,7 @@ from millrace.ops import array_ops, gen_ops, math_ops
 from millrace.ops.ragged import arrays, maths
 from millrace.ops.ragged.tensor import RaggedTensor, convert_to_tensor_or_ragged
 
-_REDUCTIONS = {
+_REDUCTIONS: Dict[str, Any] = {
     "reduce_sum": (math_ops.reduce_sum, gen_ops.unsorted_segment_sum), "reduce_prod": (math_ops.reduce_prod, gen_ops.unsorted_segment_prod),
     "reduce_min": (math_ops.reduce_min, gen_ops.unsorted_segment_min), "reduce_max": (math_ops.reduce_max, gen_ops.unsorted_segment_max),
     "reduce_mean": (math_ops.reduce_mean, maths.segment_mean), "reduce_any": (math_ops.reduce_any, maths.segment_any),

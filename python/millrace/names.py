@@ -162,6 +162,7 @@ data deprecated distributions estimator factorization framework keras layers lea
 crf lookup opt signal staging tensorboard = %
 
 [python.framework]
+op_def_library = framework.op_def_library
 ops = . framework.graph framework.graph_elements framework.composite_tensors framework.convert framework.proto_functions framework.library_names ops.gradients
 constant_op = . framework.convert
 common_shapes = framework.common_shapes .
@@ -407,6 +408,14 @@ layers.python.layers.target_column = contrib.layers_targets
 layers.python.layers.utils layers.utils slim.utils = contrib.layers_utils
 layers.python.layers.feature_column layers.python.layers.feature_column_ops layers.feature_column = contrib.feature_columns
 slim.python.slim = contrib.slim
+framework.python.ops framework.python.ops.variables framework.python.ops.arg_scope framework.python.framework.checkpoint_utils = contrib.framework
+training.python.training training.python.training.hparam training.python.training.evaluation training.python.training.training = contrib.training
+data.python.ops data.python.ops.batching data.python.ops.interleave_ops data.python.ops.grouping data.python.ops.shuffle_ops = contrib.data
+learn.python.learn.estimators.estimator learn.python.learn.estimators.model_fn learn.python.learn.estimators.run_config = contrib.learn
+learn.python.learn.monitored_session learn.monitored_session = train
+layers.initializers layers.regularizers = contrib.layers
+losses.metric_learning losses.python.metric_learning losses.python.metric_learning.metric_loss_ops = contrib.metric_learning
+graph_editor = contrib.graph_editor
 slim.learning slim.python.slim.learning = contrib.slim_learning
 slim.evaluation slim.python.slim.evaluation = contrib.slim_evaluation
 slim.model_analyzer slim.python.slim.model_analyzer = contrib.slim_model_analyzer

@@ -82,6 +82,8 @@ class Coordinator {
 
   // What compilation makes of a signature: stages, partitions, places. Compiles it, and keeps nothing.
   StatusOr<std::string> Explain(const RunSignature& signature);
+  // The graphs that run on the devices for a signature, which is compiled for this.
+  StatusOr<std::vector<wire::GraphDef>> PartitionGraphs(const RunSignature& signature);
 
   StatusOr<RandomPositions> GetRandomPositions();
   Status SetRandomPositions(const RandomPositions& positions);
@@ -112,6 +114,7 @@ class Coordinator {
   // ---- Compilation ----
 
   // Lends the graph, which is locked meanwhile.
+  StatusOr<std::vector<Partition>> CompileAside(const RunSignature& signature, CompileReport* report);
   Status LendGraphTo(absl::FunctionRef<Status(const Graph&)> use, const std::function<Status()>& keep_going);
   // Asked while a signature is compiled: an error ends the work.
   std::function<Status()> KeepGoing(absl::Duration timeout);

@@ -4,6 +4,7 @@
 
 #include "absl/cleanup/cleanup.h"
 #include "base/exceptions.h"
+#include "graph/graph_def.h"
 #include "service/call_in_flight.h"
 
 namespace millrace {
@@ -124,21 +125,36 @@ PassEnvironment Coordinator::EnvironmentOf(const WorkerView& view) const {
   return env;
 }
 
+StatusOr<std::vector<Partition>> Coordinator::CompileAside(const RunSignature& signature, CompileReport* report) {
+  MessageCall call(*this);
+  MR_RETURN_IF_ERROR(call.Begin());
+  MR_ASSIGN_OR_RETURN(const WorkerViewPtr view, ConnectWithin(call));
+  PruneOptions prune;
+  prune.calls.keep_going = KeepGoing(absl::InfiniteDuration());
+  prune.calls.differentiate = options_.calls.differentiate;
+  const auto lend = [&](absl::FunctionRef<Status(const Graph&)> use) {
+    return LendGraphTo(use, prune.calls.keep_going);
+  };
+  return CompileGraph(lend, signature, prune, EnvironmentOf(*view), report);
+}
+
 StatusOr<std::string> Coordinator::Explain(const RunSignature& signature) {
   return WithoutExceptions([&]() -> StatusOr<std::string> {
-    MessageCall call(*this);
-    MR_RETURN_IF_ERROR(call.Begin());
-    MR_ASSIGN_OR_RETURN(const WorkerViewPtr view, ConnectWithin(call));
-    PruneOptions prune;
-    prune.calls.keep_going = KeepGoing(absl::InfiniteDuration());
-    prune.calls.differentiate = options_.calls.differentiate;
     CompileReport report;
-    const auto lend = [&](absl::FunctionRef<Status(const Graph&)> use) {
-      return LendGraphTo(use, prune.calls.keep_going);
-    };
-    MR_ASSIGN_OR_RETURN(
-        const std::vector<Partition> partitions, CompileGraph(lend, signature, prune, EnvironmentOf(*view), &report));
+    MR_ASSIGN_OR_RETURN(const std::vector<Partition> partitions, CompileAside(signature, &report));
     return ReportText(report, partitions);
+  });
+}
+
+StatusOr<std::vector<wire::GraphDef>> Coordinator::PartitionGraphs(const RunSignature& signature) {
+  return WithoutExceptions([&]() -> StatusOr<std::vector<wire::GraphDef>> {
+    MR_ASSIGN_OR_RETURN(const std::vector<Partition> partitions, CompileAside(signature, nullptr));
+    std::vector<wire::GraphDef> graphs;
+    for (const Partition& p : partitions) {
+      MR_ASSIGN_OR_RETURN(wire::GraphDef graph, GraphToProto(*p.graph));
+      graphs.push_back(std::move(graph));
+    }
+    return graphs;
   });
 }
 

@@ -50,6 +50,12 @@ Status MasterSession::Run(const Call& call, const wire::RunOptions* options, abs
   if (options) {
     MR_ASSIGN_OR_RETURN(step, OptionsOf(*options));
   }
+  if (options && options->output_partition_graphs && metadata) {
+    MR_ASSIGN_OR_RETURN(
+        metadata->partition_graphs,
+        coordinator_.PartitionGraphs(
+            {{feeds.begin(), feeds.end()}, {fetches.begin(), fetches.end()}, {targets.begin(), targets.end()}}));
+  }
   step.cancellation = call.cancellation;
   step.interrupt = call.interrupt;
   const PlacementPeriods::Turn turn = periods_.Next();

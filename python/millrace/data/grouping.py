@@ -172,6 +172,10 @@ def sample_from_datasets(datasets: Any, weights: Any = None, seed: Optional[int]
             if len(weights) != len(parts):
                 raise at_user_line(ValueError("`weights` must be a vector of length `len(datasets)`."))
             weights = np.asarray(weights, np.float32)
+            parts = [p for p, w in zip(parts, weights) if w > 0]  # nobody waits for the end of one that is never chosen
+            weights = weights[weights > 0]
+            if not parts:
+                raise at_user_line(ValueError("one of the `weights` must be above 0"))
         logits = Dataset.from_tensors(gen_ops.log(convert_to_tensor(weights, dtypes.float32))).repeat()
     choice = logits.map(lambda row: random_ops.multinomial(array_ops.expand_dims(row, 0), 1, seed=seed)[0, 0])
     return choose_from_datasets(parts, choice, stop_on_empty_dataset)

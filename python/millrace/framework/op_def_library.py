@@ -1,0 +1,25 @@
+# SPDX-License-Identifier: Apache-2.0
+"""OpDefLibrary: operations by the names of their types, as the wrappers of user libraries of 1.x made them."""
+from __future__ import annotations
+
+from typing import Any, Optional
+
+from millrace.ops import raw_ops
+
+
+class OpDefLibrary:
+    """Makes operations of any type that is registered."""
+
+    def add_op_list(self, op_list: Any) -> None:
+        """Nothing: types are those that are registered."""
+        del op_list
+
+    add_op = add_op_list
+
+    def apply_op(self, op_type_name: str, name: Optional[str] = None, **keywords: Any) -> Any:
+        """The outputs of a new operation; inputs and attributes by their names."""
+        return getattr(raw_ops, op_type_name)(name=name, **keywords)
+
+
+_op_def_lib = OpDefLibrary()
+apply_op = _op_def_lib.apply_op

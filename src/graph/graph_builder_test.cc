@@ -18,9 +18,10 @@ TEST(GraphBuilderTest, NamesScopesAndPlaces) {
   EXPECT_EQ(layer.Identity(x).node->name(), "layer/Identity_1");
   EXPECT_EQ(b.Scope("layer").scope(), "layer_1");
   EXPECT_EQ(b.ScopeExact("layer").WithName("y").Identity(x).node->name(), "layer/y");
+  x.node->set_device("/gpu:1");
   Node* n = layer.WithControl({x.node}).ColocateWith(x.node).WithName("z").OpNode("NoOp", {});
   ASSERT_NE(n, nullptr);
-  EXPECT_EQ(n->device(), "/cpu:0");
+  EXPECT_EQ(n->device(), "/gpu:1");  // of the node that it is beside, as in TensorFlow
   EXPECT_EQ(n->location(), "model.py:7");
   EXPECT_EQ(n->control_inputs(), std::vector<Node*>{x.node});
   EXPECT_EQ(*n->Attr<std::vector<std::string>>("_class"), std::vector<std::string>{"loc:@x"});

@@ -33,7 +33,7 @@ StatusOr<std::unique_ptr<RpcTransport>> MakeTransport() {
   const char* const remote = std::getenv("MILLRACE_ALLOW_INSECURE_REMOTE");
   RpcTransportOptions options;
   options.allow_insecure_remote = remote != nullptr && absl::string_view(remote) == "1";
-  return NewGrpcTransport(Env::Default(), options);
+  return NewRpcTransport(Env::Default(), options);
 }
 
 }  // namespace

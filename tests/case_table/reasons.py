@@ -34,6 +34,7 @@ _WITH_ITERATORS = """AnonymousIterator AnonymousIteratorV2 BatchDataset BatchDat
     PaddedBatchDatasetV2 ParallelInterleaveDatasetV2 ParallelMapDataset PrefetchDataset RangeDataset
     ReduceDataset RepeatDataset ShardDataset ShuffleAndRepeatDataset ShuffleDataset SkipDataset
     TFRecordDataset TakeDataset TensorDataset TensorSliceDataset TextLineDataset UnwrapDatasetVariant
+    DirectedInterleaveDataset GroupByWindowDataset IgnoreErrorsDataset ScanDataset TakeWhileDataset UniqueDataset
     WindowDataset WrapDatasetVariant ZipDataset AnonymousMemoryCache AnonymousMultiDeviceIterator
     AnonymousRandomSeedGenerator CacheDatasetV2 DatasetToGraph DeleteMemoryCache DeleteMultiDeviceIterator
     DeleteRandomSeedGenerator DeserializeIterator FilterByLastComponentDataset GeneratorDataset

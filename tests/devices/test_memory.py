@@ -158,7 +158,12 @@ def test_variables_and_their_updates_are_together():
     with tf.device(ACC):
         v = tf.Variable([1.0, 2.0], name="v")
     with tf.device("/cpu:0"):
-        doubled = tf.assign(v, v.value() * 2.0)  # its own wish cannot be met
+        doubled = tf.assign(v, v.value() * 2.0)  # takes a reference: it is where the variable is
+    assert doubled.device == v.device
+    with tf.Session() as session:
+        session.run(v.initializer)
+        assert session.run(doubled).tolist() == [2, 4]
+    doubled.op._set_device("/cpu:0")  # a wish that cannot be met
     with pytest.raises(tf.errors.InvalidArgumentError, match="it must be with 'v'"), tf.Session() as session:
         session.run(doubled)
     with tf.Session(config=SOFT) as session:

@@ -182,8 +182,8 @@ def test_reset_closes_sessions_and_drops_their_variables():
     with tf.Session() as other:
         with pytest.raises(tf.errors.FailedPreconditionError):
             other.run(v)
-    with pytest.raises(tf.errors.UnimplementedError):
-        tf.Session.reset("grpc://somewhere:2222")
+    with pytest.raises((tf.errors.DeadlineExceededError, tf.errors.UnavailableError), match="localhost:1"):
+        tf.Session.reset("grpc://localhost:1", config=tf.ConfigProto(operation_timeout_in_ms=300))
     with pytest.raises(TypeError):
         tf.Session.reset("", "a string")
 
@@ -257,8 +257,11 @@ def test_a_session_is_entered_once_and_a_type_is_registered_once():
 def test_targets_that_are_none():
     with pytest.raises(tf.errors.NotFoundError, match="No session factory"):
         tf.Session("nowhere")
-    with pytest.raises(tf.errors.UnimplementedError, match="grpc"):
-        tf.Session("grpc://localhost:1")
+    with pytest.raises(tf.errors.InvalidArgumentError, match="localhost"):
+        tf.Session("grpc://localhost")  # without a port
+    with tf.Session("grpc://localhost:1", config=tf.ConfigProto(operation_timeout_in_ms=300)) as session:
+        with pytest.raises((tf.errors.DeadlineExceededError, tf.errors.UnavailableError), match="localhost:1"):
+            session.run(tf.constant(1))
 
 
 def test_default_sessions_are_left_in_order():

@@ -48,7 +48,7 @@ row("a padding that there is not", VALUE, ["Conv2D", "FULL", "SAME", "VALID"], l
 row("a bias of another size", VALUE, ["BiasAdd", "3 and 4", "[2,3]", "[4]"], lambda: tf.nn.bias_add(x(2, 3), tf.ones([4])))
 row("a permutation of another length", VALUE, ["Transpose", "size 2", "size 3"], lambda: tf.transpose(x(2, 3), [0, 1, 2]))
 row("squeezing what is not one", VALUE, ["Squeeze", "expected a dimension of 1, got 3"], lambda: tf.squeeze(x(2, 3), [1]))
-row("a split that leaves a rest", VALUE, ["Split", "size 3", "2 equal parts"], lambda: tf.split(x(2, 3), 2, 1))
+row("a split that leaves a rest", VALUE, ["Split", "size 3", "divide into 2 parts"], lambda: tf.split(x(2, 3), 2, 1))
 row("an axis that there is not", VALUE, ["ArgMax", "axis 2", "[-2, 2)", "[2,3]"], lambda: tf.argmax(x(2, 3), 2))
 row("an index out of bounds", VALUE, ["StridedSlice", "index 2", "[2,3]"], lambda: x(2, 3)[2])
 row("more indices than dimensions", VALUE, ["StridedSlice", "only 2 dims", "[2,3]"], lambda: x(2, 3)[0, 0, 0])

@@ -84,9 +84,11 @@ class ServersTest : public ::testing::TestWithParam<bool> {
     parts.all_by_messages = GetParam();
     return Server::New(def, parts);
   }
-  std::unique_ptr<Server> Started(const std::string& job, const wire::ClusterDef& cluster = TwoTasks()) {
+  std::unique_ptr<Server> Started(const std::string& job, const wire::ClusterDef& cluster = TwoTasks(),
+                                  const wire::ConfigProto& config = {}) {
     wire::ServerDef def;
     def.cluster.Ensure() = cluster;
+    def.default_session_config.Ensure() = config;
     def.job_name = job;
     def.protocol = "grpc";
     StatusOr<std::unique_ptr<Server>> server = NewServer(def);
@@ -195,6 +197,34 @@ TEST_P(ServersTest, AStepEndsAtItsDeadlineAndWithItsSession) {
   waiting.join();
   EXPECT_TRUE(absl::IsCancelled(s)) << s;
   EXPECT_TRUE(absl::IsCancelled(client.Run({taken}).status()));
+}
+
+TEST_P(ServersTest, ASessionHasTheConfigurationOfItsServerWhereItHasNone) {
+  wire::ConfigProto config;
+  config.operation_timeout_in_ms = 100;
+  config.device_filters = {"/job:ps"};
+  const auto ps = Started("ps", TwoTasks(), config);  // the worker never comes
+  const auto blocked = [](const GraphBuilder& b) {
+    const std::vector<DType> types = {DType::kFloat};
+    return b.Op(
+        "QueueDequeueV2", {b.Op("FIFOQueueV2", {}, {{"component_types", types}})}, {{"component_types", types}});
+  };
+  Client client = NewClient(ps->target());
+  const Output taken = client.Add(blocked);
+  EXPECT_TRUE(absl::IsDeadlineExceeded(client.Run({taken}).status()));
+  EXPECT_EQ(client.session->ListDevices()->size(), 1u);
+  // A step's own deadline counts, even a later one.
+  wire::RunOptions options;
+  options.timeout_in_ms = 600;
+  const absl::Time start = absl::Now();
+  EXPECT_TRUE(absl::IsDeadlineExceeded(client.Run({taken}, {}, {}, {}, &options).status()));
+  EXPECT_GE(absl::Now() - start, absl::Milliseconds(550));
+  // So does a session's own list, which is not joined with the server's.
+  wire::ConfigProto own;
+  own.device_filters = {"/job:worker"};
+  Client other = NewClient(ps->target(), own);
+  const Status s = other.Run({other.Add(blocked)}).status();
+  EXPECT_TRUE(absl::StrContains(s.message(), "/job:worker/replica:0/task:0")) << s;
 }
 
 TEST_P(ServersTest, PartialRunsGoOverTasks) {

@@ -218,9 +218,7 @@ class RemoteSession final : public Session, public Interruptible {
   Status RunStep(RunSessionStepRequest request, size_t num_fetches, std::vector<Tensor>* outputs,
                  wire::RunMetadata* metadata) {
     MasterCall call = NewCall();
-    if (request.options.timeout_in_ms > 0) {
-      call.timeout = std::min(call.timeout, absl::Milliseconds(request.options.timeout_in_ms) + kGrace);
-    }
+    if (request.options.timeout_in_ms > 0) call.timeout = absl::Milliseconds(request.options.timeout_in_ms) + kGrace;
     MR_ASSIGN_OR_RETURN(
         RunSessionStepResponse response, master_.Call(&MasterInterface::RunStep, call, std::move(request)));
     if (metadata) *metadata = std::move(response.metadata);

@@ -149,7 +149,7 @@ StatusOr<std::vector<WorkerInterface*>> Master::WorkersFor(const std::vector<std
 }
 
 StatusOr<CreateSessionResponse> Master::CreateSession(const MasterCall& call, CreateSessionRequest request) {
-  const wire::ConfigProto& config = request.config;
+  const wire::ConfigProto config = WithDefaults(request.config, options_.default_config);
   if (config.isolate_session_state) {
     return Unimplemented("isolate_session_state: the sessions of a server share the state of its cluster's tasks");
   }

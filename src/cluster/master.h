@@ -20,6 +20,7 @@ struct MasterOptions {
   const KernelRegistry* kernels = nullptr;
   Device* host = nullptr;  // where constants are folded
   Differentiate differentiate;
+  wire::ConfigProto default_config;  // for what the configuration of a session leaves unset
   size_t max_sessions = 1000;
   absl::Duration connect_patience = absl::Minutes(10);  // of a new session, for workers that are not there yet
   absl::Duration close_patience = absl::Seconds(10);

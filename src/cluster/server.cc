@@ -71,6 +71,7 @@ Status Server::Build(const wire::ServerDef& def, const ServerParts& parts) {
   tasks_->SetOwn(worker_.get());
   MasterOptions options = parts.master;
   options.host = &worker_->host();
+  options.default_config = config;
   master_ = std::make_unique<Master>(tasks_->All(), std::move(options));
 
   handler_ = std::make_unique<Handler>(master_.get(), worker_.get(), parts.master);

@@ -20,7 +20,7 @@ struct ServerParts {
   // The task's devices; their names begin with `task`, which has job, replica and task.
   std::function<StatusOr<std::vector<std::unique_ptr<Device>>>(const DeviceName& task, const wire::ConfigProto& config)>
       make_devices;
-  MasterOptions master;          // without `host`
+  MasterOptions master;          // without `host` and `default_config`
   Channels* channels = nullptr;  // outlives the server
   bool all_by_messages = false;  // also to tasks of this process
 };

@@ -291,7 +291,8 @@ Status Coordinator::RunStep(const StepOptions& options, absl::Span<const Output>
   const InterruptCheck& check = options.interrupt ? *options.interrupt : interrupt_check_;
   if (check.check) step.interrupt = &interrupt.emplace(check, env());
   const InterruptScope scope(step.interrupt);
-  const absl::Duration timeout = std::min(options.timeout, options_.default_timeout);
+  const bool has_own_timeout = options.timeout < absl::InfiniteDuration();
+  const absl::Duration timeout = has_own_timeout ? options.timeout : options_.default_timeout;
   const absl::Cleanup leave = [&] { Leave(&step); };
   // One for all of the call, compilation included.
   std::optional<Deadline> deadline;

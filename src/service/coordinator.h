@@ -35,7 +35,7 @@ struct CoordinatorOptions {
   int max_threads = 0;       // within a kernel; 0: the pool's width
   int inter_op_threads = 0;  // of partial runs, see StepOptions
   Env* env = nullptr;        // of deadlines and waits; outlives the coordinator; null: the process's
-  absl::Duration default_timeout = absl::InfiniteDuration();
+  absl::Duration default_timeout = absl::InfiniteDuration();  // of steps that have none of their own
   bool deterministic = false;
   uint64_t order_seed = 0;
   int64_t max_cached_nodes = 1'000'000;  // of all plans that are kept for the next step with their signature

@@ -86,6 +86,15 @@ StatusOr<CoordinatorOptions> OptionsFrom(const wire::ConfigProto& config) {
   return o;
 }
 
+wire::ConfigProto WithDefaults(const wire::ConfigProto& config, const wire::ConfigProto& defaults) {
+  wire::ConfigProto merged = defaults;
+  if (!config.device_filters.empty()) merged.device_filters.clear();
+  if (!config.session_inter_op_thread_pool.empty()) merged.session_inter_op_thread_pool.clear();
+  // What follows in the binary form replaces or is merged into what came before.
+  const std::string both = wire::Encode(merged) + wire::Encode(config);
+  return wire::Decode(both, &merged).ok() ? merged : config;
+}
+
 std::vector<int> InterOpThreads(const wire::ConfigProto& config) {
   const int width = config.inter_op_parallelism_threads < 0 ? 1 : config.inter_op_parallelism_threads;
   std::vector<int> threads;

@@ -13,6 +13,9 @@ namespace millrace {
 // not the configuration's.
 StatusOr<CoordinatorOptions> OptionsFrom(const wire::ConfigProto& config);
 
+// `config` with what it leaves unset as `defaults` have it. Lists are not joined: its own count, if it has any.
+wire::ConfigProto WithDefaults(const wire::ConfigProto& config, const wire::ConfigProto& defaults);
+
 // How many threads run kernels at once, by RunOptions.inter_op_thread_pool; never empty.
 std::vector<int> InterOpThreads(const wire::ConfigProto& config);
 

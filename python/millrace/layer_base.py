@@ -9,8 +9,9 @@ import numpy as np
 
 from millrace.framework import dtypes
 from millrace.framework.errors import at_user_line
-from millrace.framework.graph import Graph, Operation, Tensor, get_default_graph
+from millrace.framework.graph import Graph, Operation, Tensor, get_default_graph, name_scope
 from millrace.framework.tensor_shape import TensorShape
+from millrace.module import Submodules
 
 
 def listed(value: Any) -> List[Any]:
@@ -137,7 +138,7 @@ def reachable_from(sources: List[Any], wanted: List[Any]) -> List[bool]:
     return found
 
 
-class BaseLayer:
+class BaseLayer(Submodules):
     """Calls, weights and losses of a layer; subclasses say how variables are named and what a call does around call()."""
 
     input_spec: Any = None
@@ -146,6 +147,8 @@ class BaseLayer:
     _name: str = ""
     trainable = True
     built = False
+    dynamic = False  # its call makes operations
+    activity_regularizer: Any = None
 
     def _start(self, trainable: bool) -> None:
         self.trainable, self.built = bool(trainable), False
@@ -153,6 +156,7 @@ class BaseLayer:
         self._non_trainable_weights: List[Any] = []
         self._losses: List[Any] = []
         self._updates: List[Any] = []
+        self._added_metrics: List[Any] = []  # pairs of a metric and what it gives with a batch
         self._conditions: Dict[int, Any] = {}  # by id of a loss or update: the inputs that it is for
         self._inbound_nodes: List[Node] = []
         self._outbound_nodes: List[Node] = []
@@ -204,6 +208,30 @@ class BaseLayer:
     def get_updates_for(self, inputs: Any) -> List[Any]:
         """The updates added for some inputs; for None those that depend on none."""
         return self._of(self._updates, inputs)
+
+    # ---- metrics ----
+
+    @property
+    def metrics(self) -> List[Any]:
+        """The metrics that add_metric was given."""
+        return list(dict.fromkeys(metric for metric, _ in self._added_metrics))
+
+    def add_metric(self, value: Any, aggregation: Optional[str] = None, name: Optional[str] = None) -> None:
+        """Adds a tensor that models count over batches: its mean, with aggregation "mean"; without, what calling a tf.keras.metrics.Metric gave."""
+        from millrace.keras.metric_base import Mean
+        if aggregation not in (None, "mean"):
+            raise at_user_line(ValueError("We currently support only `mean` sample-wise metric aggregation. You provided aggregation=`%s`" % aggregation))
+        metric = getattr(value, "_metric_obj", None)
+        if metric is None and aggregation is None:
+            raise at_user_line(ValueError("Using the result of calling a `Metric` object when calling `add_metric`, or aggregation='mean', is what add_metric "
+                                          "takes, got %s" % (value,)))
+        if metric is None:
+            if name is None:
+                raise at_user_line(ValueError("Please provide a name for your metric like `self.add_metric(tf.reduce_sum(inputs), name='mean_activation', "
+                                              "aggregation='mean')`"))
+            metric = next((m for m in self.metrics if m.name == name), None) or Mean(name)
+            value = metric(value)
+        self._added_metrics.append((metric, value))
 
     # ---- weights ----
 
@@ -297,6 +325,16 @@ class BaseLayer:
             shapes = [x.get_shape() for x in listed(made)]
         return shapes if isinstance(made, (list, tuple)) else shapes[0]
 
+    def compute_output_signature(self, input_signature: Any) -> Any:
+        """The TensorSpecs of the outputs for TensorSpecs of inputs."""
+        from millrace.framework.type_spec import TensorSpec
+        given = listed(input_signature)
+        shapes = self.compute_output_shape([s.shape for s in given] if isinstance(input_signature, list) else input_signature.shape)
+        kind = dtypes.as_dtype(getattr(self, "dtype", None) or given[0].dtype)
+        if isinstance(shapes, list) and (not shapes or isinstance(shapes[0], (tuple, list, TensorShape))):
+            return [TensorSpec(TensorShape(s), kind) for s in shapes]
+        return TensorSpec(TensorShape(shapes), kind)
+
     def _dtype_of_inputs(self) -> Any:
         return getattr(self, "dtype", None) or dtypes.float32
 
@@ -385,6 +423,11 @@ class BaseLayer:
     output_mask = property(lambda self: self._only("output_masks", "output mask"), doc="The masks of its outputs.")
     inbound_nodes = property(lambda self: self._inbound_nodes, doc="Its calls.")
     outbound_nodes = property(lambda self: self._outbound_nodes, doc="The calls of others with its outputs.")
+
+    @property
+    def name_scope(self) -> Any:
+        """The scope that is named after it, to be entered by `with`."""
+        return name_scope(self.name + "/")
 
     @property
     def graph(self) -> Any:

@@ -37,6 +37,7 @@ RaggedTensor = ops.ragged.tensor:RaggedTensor
 ragged = @
 TypeSpec TensorSpec SparseTensorSpec IndexedSlicesSpec OptionalSpec TensorArraySpec RaggedTensorSpec type_spec_from_value = framework.type_spec:
 VariableAggregation VariableSynchronization UnconnectedGradients = framework.replication:
+Module = module:Module
 
 [:generated]
 acos acosh asin asinh atan atan2 atanh approximate_equal batch_to_space batch_to_space_nd bitcast broadcast_to ceil

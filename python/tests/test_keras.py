@@ -74,10 +74,10 @@ def test_optimizers(name, arguments, expected):
 def test_losses():
     y, p = np.array([[0.0, 1.0, 0.0]], "f"), np.array([[0.2, 0.7, 0.1]], "f")
     d = p - y
-    expected = {"mse": np.mean(d ** 2), "mae": np.mean(abs(d)), "hinge": np.mean(np.maximum(1 - y * p, 0)), "categorical_crossentropy": -np.log(0.7),
+    expected = {"mse": np.mean(d ** 2), "mae": np.mean(abs(d)), "hinge": np.mean(np.maximum(1 - (2 * y - 1) * p, 0)), "categorical_crossentropy": -np.log(0.7),
                 "binary_crossentropy": -np.mean(y * np.log(p) + (1 - y) * np.log(1 - p)), "logcosh": np.mean(np.log(np.cosh(d))),
                 "poisson": np.mean(p - y * np.log(p)), "cosine_proximity": -0.7 / np.linalg.norm(p), "categorical_accuracy": 1, "binary_accuracy": 1,
-                "msle": np.mean((np.log(y + 1) - np.log(p + 1)) ** 2), "squared_hinge": np.mean(np.maximum(1 - y * p, 0) ** 2)}
+                "msle": np.mean((np.log(y + 1) - np.log(p + 1)) ** 2), "squared_hinge": np.mean(np.maximum(1 - (2 * y - 1) * p, 0) ** 2)}
     for name, value in expected.items():
         made = K.get_value((keras.metrics if "accuracy" in name else keras.losses).get(name)(tf.constant(y), tf.constant(p)))
         np.testing.assert_allclose(np.ravel(made), [value], rtol=1e-4, err_msg=name)

@@ -26,8 +26,6 @@ ragged: cross cross_hashed
     tf.raw_ops.MutexV2 and tf.raw_ops.MutexLock, or tf.control_dependencies
 : NoneTensorSpec ragged_fill_empty_rows_grad tensor_scatter_nd_max tensor_scatter_nd_min
     what TensorFlow 1.x has: this came with 2.x
-: Module
-    tf.variable_scope and tf.layers.Layer
 : vectorized_map
     tf.map_fn
 : recompute_grad

@@ -3,7 +3,7 @@
 """tf.keras: models of layers, trained on arrays and data sets."""
 from millrace import keras_datasets as datasets
 from millrace.framework import missing as _missing
-from millrace.keras import (activations, backend, callbacks, constraints, engine, estimator, initializers, layers, losses, metrics,
+from millrace.keras import (activations, backend, callbacks, constraints, engine, estimator, experimental, initializers, layers, losses, metrics,
                             models, optimizers, preprocessing, regularizers, utils)
 from millrace.keras.engine import Input
 from millrace.keras.models import Model, Sequential

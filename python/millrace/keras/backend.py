@@ -54,13 +54,14 @@ def set_session(session: Any) -> None:
 def initialize(session: Any) -> None:
     """Gives new variables their first values."""
     known = session.graph.__dict__.setdefault("_keras_known", set())
-    new = [v for v in session.graph.get_collection("variables") if (session, v) not in known] if session.graph is not None else []
+    there = [*session.graph.get_collection("variables"), *session.graph.__dict__.get("_keras_metric_variables", [])] if session.graph is not None else []
+    new = [v for v in there if (session, v) not in known]
     if not new:
         return
     from millrace.ops.variables import is_variable_initialized
     with session.graph.as_default():
-        there = session.run([is_variable_initialized(v) for v in new])
-        session.run(variables_initializer([v for v, done in zip(new, there) if not done]))
+        done = session.run([is_variable_initialized(v) for v in new])
+        session.run(variables_initializer([v for v, ready in zip(new, done) if not ready]))
     known.update((session, v) for v in new)
 
 

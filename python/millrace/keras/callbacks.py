@@ -45,6 +45,38 @@ class Callback:
     def on_batch_end(self, batch: int, logs: Any = None) -> None:
         """After a step."""
 
+    def on_train_batch_begin(self, batch: int, logs: Any = None) -> None:
+        """Before a step."""
+        self.on_batch_begin(batch, logs)
+
+    def on_train_batch_end(self, batch: int, logs: Any = None) -> None:
+        """After a step."""
+        self.on_batch_end(batch, logs)
+
+    def on_test_begin(self, logs: Any = None) -> None:
+        """Before an evaluation, that of a training too."""
+
+    def on_test_end(self, logs: Any = None) -> None:
+        """After an evaluation."""
+
+    def on_test_batch_begin(self, batch: int, logs: Any = None) -> None:
+        """Before a batch of an evaluation."""
+
+    def on_test_batch_end(self, batch: int, logs: Any = None) -> None:
+        """After a batch of an evaluation."""
+
+    def on_predict_begin(self, logs: Any = None) -> None:
+        """Before a prediction."""
+
+    def on_predict_end(self, logs: Any = None) -> None:
+        """After a prediction."""
+
+    def on_predict_batch_begin(self, batch: int, logs: Any = None) -> None:
+        """Before a batch of a prediction."""
+
+    def on_predict_batch_end(self, batch: int, logs: Any = None) -> None:
+        """After a batch of a prediction."""
+
 
 class CallbackList:
     """Several callbacks as one."""

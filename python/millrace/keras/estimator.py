@@ -7,7 +7,7 @@ from typing import Any, Dict, List, Optional
 
 from millrace.framework.convert import convert_to_tensor
 from millrace.framework.errors import at_user_line
-from millrace.framework.graph import Graph, control_dependencies
+from millrace.framework.graph import Graph, GraphKeys, add_to_collection, control_dependencies
 from millrace.framework.session import Session
 from millrace.keras import backend as K
 from millrace.keras import models
@@ -75,13 +75,16 @@ def _model_fn(recipe: _Recipe) -> Any:
         measures: Dict[str, Any] = {}
         if mode == estimator.ModeKeys.EVAL:
             names = {"acc": "accuracy"}
-            for name, value in list(zip(model.metrics_names, model._measures))[1:]:
+            for at, (name, value) in list(enumerate(zip(model.metrics_names, model._measures)))[1:]:
                 start, _, end = name.rpartition("_")
                 if len(recipe.output_names) > 1 and start in recipe.output_names and end != "loss":
                     name = "%s_%s" % (names.get(end, end), start)
                 else:
                     name = names.get(name, name)
-                measures[name] = metrics.mean(value)
+                counted = model._counting.get(at)
+                measures[name] = metrics.mean(value) if counted is None else (counted.result(), value)
+                for variable in [] if counted is None else counted.variables:
+                    add_to_collection(GraphKeys.LOCAL_VARIABLES, variable)
             given = [m for m in listed(recipe.metrics) if isinstance(m, str)] if not isinstance(recipe.metrics, dict) else []
             measures.update((m, measures[_long(m)]) for m in given if m not in measures and _long(m) in measures)
         return estimator.EstimatorSpec(mode, predictions=predictions, loss=model.total_loss, train_op=train_op, eval_metric_ops=measures or None,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Callable, Dict
 
+from millrace.framework.convert import convert_to_tensor
 from millrace.framework.errors import at_user_line
 from millrace.keras import backend as K
 from millrace.keras.utils.generic_utils import deserialize_keras_object
@@ -31,13 +32,21 @@ def mean_squared_logarithmic_error(y_true: Any, y_pred: Any) -> Any:
         math_ops.maximum(y_true, K.epsilon()) + 1.0)), -1)
 
 
+def _signed(y_true: Any) -> Any:
+    """Labels of -1 and 1, also where all of them are 0 or 1."""
+    both = gen_ops.logical_or(gen_ops.equal(y_true, 0.0), gen_ops.equal(y_true, 1.0))
+    return y_true + math_ops.cast(math_ops.reduce_all(both), y_true.dtype.base_dtype) * (y_true - 1.0)
+
+
 def hinge(y_true: Any, y_pred: Any) -> Any:
-    """max(1 - y p, 0)."""
+    """max(1 - y p, 0); labels of 0 and 1 count as -1 and 1."""
+    y_true = _signed(math_ops.cast(y_true, convert_to_tensor(y_pred).dtype.base_dtype))
     return math_ops.reduce_mean(math_ops.maximum(1.0 - y_true * y_pred, 0.0), -1)
 
 
 def squared_hinge(y_true: Any, y_pred: Any) -> Any:
     """Its square."""
+    y_true = _signed(math_ops.cast(y_true, convert_to_tensor(y_pred).dtype.base_dtype))
     return math_ops.reduce_mean(gen_ops.square(math_ops.maximum(1.0 - y_true * y_pred, 0.0)), -1)
 
 

@@ -12,7 +12,7 @@ import numpy as np
 
 from millrace.framework.errors import at_user_line
 from millrace.keras import backend as K
-from millrace.keras import optimizers
+from millrace.keras import metrics, optimizers
 from millrace.keras.engine.base import listed
 from millrace.keras.engine.inputs import Input, InputLayer
 from millrace.keras.engine.saving import as_json, h5py, load_weights_from_hdf5_group, save_weights_to_hdf5_group
@@ -174,7 +174,7 @@ def _training_config(model: Any) -> Dict[str, Any]:
             return {k: named(v) for k, v in value.items()}
         if isinstance(value, (list, tuple)):
             return [named(v) for v in value]
-        return getattr(value, "__name__", value)
+        return metrics.serialize(value) if isinstance(value, metrics.Metric) else getattr(value, "__name__", value)
 
     return {"optimizer_config": {"class_name": type(model.optimizer).__name__, "config": model.optimizer.get_config()}, "loss": named(model.loss),
             "metrics": named(model._given_metrics), "sample_weight_mode": model.sample_weight_mode, "loss_weights": model.loss_weights}
@@ -215,6 +215,8 @@ def load_model(filepath: str, custom_objects: Any = None, compile: bool = True) 
             objects = custom_objects or {}
 
             def real(value: Any) -> Any:
+                if isinstance(value, dict) and set(value) == {"class_name", "config"}:
+                    return value  # a metric with settings
                 if isinstance(value, dict):
                     return {k: real(v) for k, v in value.items()}
                 return [real(v) for v in value] if isinstance(value, list) else objects.get(value, value) if isinstance(value, str) else value

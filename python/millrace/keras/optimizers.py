@@ -6,28 +6,38 @@ from typing import Any, Dict, List, Optional
 
 import numpy as np
 
+from millrace.framework import dtypes
 from millrace.framework.convert import convert_to_tensor
 from millrace.framework.errors import at_user_line
-from millrace.ops import array_ops, gen_ops, math_ops
+from millrace.framework.graph import control_dependencies
+from millrace.ops import array_ops, control_flow_ops, gen_ops, math_ops
 from millrace.ops.gradients import gradients
 from millrace.ops.variables import Variable
 from millrace.keras import backend as K
+from millrace.keras import initializers
+from millrace.keras import schedules  # noqa: F401
+from millrace.keras.schedules import LearningRateSchedule
+from millrace.keras.schedules import deserialize as deserialize_schedule, serialize as serialize_schedule
 from millrace.keras.utils.generic_utils import deserialize_keras_object, serialize_keras_object
 
 
 class Optimizer:
     """Base: _update(parameter, gradient) gives the operations of a step."""
 
-    def __init__(self, lr: float, decay: float = 0.0, clipnorm: Optional[float] = None, clipvalue: Optional[float] = None, **unused: Any) -> None:
+    def __init__(self, lr: Any, decay: float = 0.0, clipnorm: Optional[float] = None, clipvalue: Optional[float] = None, name: Optional[str] = None,
+                 **unused: Any) -> None:
         if unused:
             raise at_user_line(TypeError("Unexpected keyword argument passed to optimizer: %s" % sorted(unused)[0]))
         for name, value in (("clipnorm", clipnorm), ("clipvalue", clipvalue)):
             if value is not None and value < 0:
                 raise at_user_line(ValueError("%s must not be negative, got %s" % (name, value)))
+        self._name, self._schedule = name or type(self).__name__, lr if isinstance(lr, LearningRateSchedule) else None
+        lr = 0.0 if self._schedule is not None else lr
         self._given, self.initial_decay, self.clipnorm, self.clipvalue = {"lr": float(lr), "decay": float(decay)}, decay, clipnorm, clipvalue
         self.weights: List[Any] = []
         self._variables: Dict[str, Any] = {}
         self._slots: Dict[Any, List[Any]] = {}
+        self._named_slots: Dict[Any, Any] = {}
         self._graph: Any = None
 
     def __repr__(self) -> str:
@@ -42,16 +52,16 @@ class Optimizer:
             self._variables[name] = Variable(np.float32(self._given.get(name, 0.0)), trainable=False, name="%s/%s" % (type(self).__name__, name))
         return self._variables[name]
 
-    lr = property(lambda self: self._number("lr"), doc="The learning rate.")
+    lr = property(lambda self: self._schedule or self._number("lr"), doc="The learning rate: a variable, or the schedule that it was given.")
     learning_rate = lr
     decay = property(lambda self: self._number("decay"), doc="How it falls with the steps.")
     iterations = property(lambda self: self._number("iterations"), doc="How many steps have been.")
 
     slot_names: Any = ()  # what a subclass keeps for each parameter, in the order in which _update asks for it
 
-    def _slot(self, parameter: Any) -> Any:
+    def _slot(self, parameter: Any, start: float = 0.0) -> Any:
         kept = self._slots.setdefault(parameter, [])
-        made = Variable(array_ops.zeros(parameter.get_shape().as_list(), parameter.dtype.base_dtype), trainable=False,
+        made = Variable(array_ops.fill(parameter.get_shape().as_list(), math_ops.cast(start, parameter.dtype.base_dtype)), trainable=False,
                         name="training/%s/%s" % (type(self).__name__, parameter.op.name))
         self.weights.append(made)
         kept.append(made)
@@ -63,6 +73,8 @@ class Optimizer:
 
     def get_slot(self, var: Any, name: str) -> Any:
         """What it keeps for a parameter under a name; None before the first step was built."""
+        if (var, name) in self._named_slots:
+            return self._named_slots[var, name]
         kept = self._slots.get(var, [])
         at = list(self.slot_names).index(name)
         return kept[at] if at < len(kept) else None
@@ -85,16 +97,47 @@ class Optimizer:
 
     def get_updates(self, loss: Any, params: Any) -> List[Any]:
         """The operations of a step."""
-        pairs = [(p, g) for p, g in zip(params, self.get_gradients(loss, params)) if g is not None]
-        if not pairs and params:
+        return self._steps([(p, g) for p, g in zip(params, self.get_gradients(loss, params)) if g is not None], bool(params))
+
+    def _steps(self, pairs: List[Any], wanted: bool = True) -> List[Any]:
+        if not pairs and wanted:
             raise at_user_line(ValueError("None of the weights has a gradient."))
-        rate = self.lr.value() / (1.0 + self.decay * self.iterations) if self.initial_decay else self.lr.value()
-        self._rate, self._step = rate, self.iterations + 1.0
+        rate = self._schedule(self.iterations) if self._schedule is not None else self.lr.value()
+        self._rate = rate / (1.0 + self.decay * self.iterations) if self.initial_decay else rate
+        self._step = self.iterations + 1.0
         self._slots.clear()
         made = [op for p, g in pairs for op in self._update(p, g)]
-        from millrace.framework.graph import control_dependencies
         with control_dependencies(made):
             return [*made, self.iterations.assign_add(1.0)]
+
+    def apply_gradients(self, grads_and_vars: Any, name: Optional[str] = None) -> Any:
+        """An operation that changes variables by (gradient, variable) pairs."""
+        pairs = [(v, convert_to_tensor(g)) for g, v in grads_and_vars if g is not None]
+        return control_flow_ops.group(*[getattr(op, "op", op) for op in self._steps(pairs)], name=name or self._name)
+
+    def minimize(self, loss: Any, var_list: Any, grad_loss: Any = None, name: Optional[str] = None) -> Any:
+        """An operation that changes variables so that a loss, or what a function gives, gets less."""
+        loss, var_list = (value() if callable(value) else value for value in (loss, var_list))
+        if grad_loss is not None:
+            loss = loss * grad_loss
+        return self.apply_gradients(zip(self.get_gradients(loss, list(var_list)), list(var_list)), name)
+
+    def variables(self) -> List[Any]:
+        """The variables that it keeps."""
+        return list(self.weights)
+
+    def add_weight(self, name: str, shape: Any, dtype: Any = None, initializer: Any = "zeros", trainable: bool = False) -> Any:
+        """Makes a variable of the optimizer."""
+        start = initializers.get(initializer)
+        made = Variable(lambda: start(list(shape), dtype=dtypes.as_dtype(dtype or K.floatx())), trainable=trainable, name="%s/%s" % (self._name, name))
+        self.weights.append(made)
+        return made
+
+    def add_slot(self, var: Any, slot_name: str, initializer: Any = "zeros") -> Any:
+        """A variable for a parameter, in its shape; that of a name is made once."""
+        if (var, slot_name) not in self._named_slots:
+            self._named_slots[var, slot_name] = self.add_weight("%s/%s" % (var.op.name, slot_name), var.get_shape().as_list(), var.dtype.base_dtype, initializer)
+        return self._named_slots[var, slot_name]
 
     def _assign(self, parameter: Any, value: Any) -> Any:
         constraint = getattr(parameter, "constraint", None)
@@ -107,7 +150,7 @@ class Optimizer:
 
     def get_config(self) -> Dict[str, Any]:
         """Its settings, as they are now."""
-        made: Dict[str, Any] = {name: float(K.get_value(self._variables[name])) if name in self._variables else value for name, value in self._given.items()}
+        made: Dict[str, Any] = {name: serialize_schedule(self._schedule) if name == "lr" and self._schedule is not None else float(K.get_value(self._variables[name])) if name in self._variables else value for name, value in self._given.items()}
         made.update({name: getattr(self, name) for name in self.settings})
         made.update({name: getattr(self, name) for name in ("clipnorm", "clipvalue") if getattr(self, name) is not None})
         return made
@@ -115,6 +158,8 @@ class Optimizer:
     @classmethod
     def from_config(cls, config: Dict[str, Any]) -> Any:
         """An optimizer of what get_config gave."""
+        if isinstance(config.get("lr"), dict):
+            config = {**config, "lr": deserialize_schedule(config["lr"])}
         return cls(**config)
 
     def get_weights(self) -> List[Any]:
@@ -254,8 +299,7 @@ class Nadam(Optimizer):
         self._given.pop("decay")
         self.beta_1, self.beta_2, self.epsilon, self.schedule_decay = beta_1, beta_2, K.epsilon() if epsilon is None else epsilon, schedule_decay
 
-    def get_updates(self, loss: Any, params: Any) -> List[Any]:
-        """The operations of a step."""
+    def _steps(self, pairs: List[Any], wanted: bool = True) -> List[Any]:
         step = self.iterations + 1.0
 
         def momentum(at: Any) -> Any:
@@ -265,7 +309,7 @@ class Nadam(Optimizer):
         self.weights.append(product)
         self._now, self._next = momentum(step), momentum(step + 1.0)
         self._product = product * self._now
-        return [product.assign(self._product), *super().get_updates(loss, params)]
+        return [product.assign(self._product), *super()._steps(pairs, wanted)]
 
     def _update(self, p: Any, g: Any) -> List[Any]:
         first, second = self._slot(p), self._slot(p)
@@ -277,6 +321,43 @@ class Nadam(Optimizer):
         return [first.assign(m), second.assign(v), self._assign(p, p - self._rate * mean / (gen_ops.sqrt(spread) + self.epsilon))]
 
 
+class Ftrl(Optimizer):
+    """Follow the regularized leader (McMahan 2013), with shrinkage."""
+
+    slot_names = ("accumulator", "linear")
+    settings = ("learning_rate_power", "initial_accumulator_value", "l1_regularization_strength", "l2_regularization_strength",
+                "l2_shrinkage_regularization_strength")
+
+    def __init__(self, learning_rate: Any = 0.001, learning_rate_power: float = -0.5, initial_accumulator_value: float = 0.1,
+                 l1_regularization_strength: float = 0.0, l2_regularization_strength: float = 0.0, name: str = "Ftrl",
+                 l2_shrinkage_regularization_strength: float = 0.0, **kwargs: Any) -> None:
+        super().__init__(kwargs.pop("lr", learning_rate), kwargs.pop("decay", 0.0), name=name, **kwargs)
+        for what, value, most in (("learning_rate_power", learning_rate_power, 0.0),):
+            if value > most:
+                raise at_user_line(ValueError("%s %f needs to be less than or equal to zero" % (what, value)))
+        for what, value in (("initial_accumulator_value", initial_accumulator_value), ("l1_regularization_strength", l1_regularization_strength),
+                            ("l2_regularization_strength", l2_regularization_strength),
+                            ("l2_shrinkage_regularization_strength", l2_shrinkage_regularization_strength)):
+            if value < 0:
+                raise at_user_line(ValueError("%s %f needs to be positive or zero" % (what, value)))
+        self.learning_rate_power, self.initial_accumulator_value = learning_rate_power, initial_accumulator_value
+        self.l1_regularization_strength, self.l2_regularization_strength = l1_regularization_strength, l2_regularization_strength
+        self.l2_shrinkage_regularization_strength = l2_shrinkage_regularization_strength
+
+    def _update(self, p: Any, g: Any) -> List[Any]:
+        squares, linear = self._slot(p, self.initial_accumulator_value), self._slot(p)
+        total = squares + gen_ops.square(g)
+        rate, power = self._rate, -self.learning_rate_power
+        share = (math_ops.pow(total, power) - math_ops.pow(squares, power)) / rate
+        kept = linear + g + 2 * self.l2_shrinkage_regularization_strength * p - share * p
+        l1 = self.l1_regularization_strength
+        over = gen_ops.sign(kept) * l1 - kept
+        made = over / (math_ops.pow(total, power) / rate + 2 * self.l2_regularization_strength)
+        with control_dependencies([made]):  # the step is made of the values before it
+            value = array_ops.where(math_ops.abs(kept) > l1, made, array_ops.zeros_like(made))
+            return [squares.assign(total), linear.assign(kept), self._assign(p, value)]
+
+
 class TFOptimizer(Optimizer):
     """An optimizer of tf.train."""
 
@@ -284,9 +365,9 @@ class TFOptimizer(Optimizer):
         super().__init__(0.0)
         self.optimizer = optimizer
 
-    def apply_gradients(self, grads: Any) -> Any:
+    def apply_gradients(self, grads_and_vars: Any, name: Optional[str] = None) -> Any:
         """An operation that changes variables by gradients."""
-        return self.optimizer.apply_gradients(grads)
+        return self.optimizer.apply_gradients(grads_and_vars, name=name)
 
     def get_grads(self, loss: Any, params: Any) -> Any:
         """[(gradient, variable), ...]."""
@@ -321,7 +402,7 @@ def _unknown(what: str) -> Any:
 
 
 adam, sgd, rmsprop, adagrad, adadelta, adamax, nadam = Adam, SGD, RMSprop, Adagrad, Adadelta, Adamax, Nadam
-_NAMES: Dict[str, Any] = {kind.__name__.lower(): kind for kind in (SGD, RMSprop, Adagrad, Adadelta, Adam, Adamax, Nadam, TFOptimizer)}
+_NAMES: Dict[str, Any] = {kind.__name__.lower(): kind for kind in (SGD, RMSprop, Adagrad, Adadelta, Adam, Adamax, Nadam, Ftrl, TFOptimizer)}
 
 
 def serialize(optimizer: Any) -> Any:

@@ -35,6 +35,7 @@ class Layer(BaseLayer):
     """Base of layers: build(shape) makes weights by add_weight, call(inputs) computes."""
 
     uses_learning_phase = False
+    dtype: Any = None
 
     def __init__(self, trainable: bool = True, name: Optional[str] = None, dtype: Any = None, activity_regularizer: Any = None, input_shape: Any = None,
                  batch_input_shape: Any = None, batch_size: Optional[int] = None, input_dim: Optional[int] = None, input_length: Optional[int] = None,

@@ -215,17 +215,37 @@ class Model(TrainingLoops, SavedWeights, Network):
         if total is None:
             raise at_user_line(ValueError("The model cannot be compiled because it has no loss to optimize."))
         self.total_loss = total
-        self.metrics = []  # type: ignore[var-annotated]
+        self._chosen_metrics: List[Any] = []
+        self._counting: Dict[int, Any] = {}  # metrics that count themselves, by their place among the measures
         with name_scope("metrics"):
             for i, name in enumerate(names):
                 if functions[i] is None:
                     continue
                 for metric, weights in [(m, None) for m in per_output[i]] + [(m, self.sample_weights[i]) for m in weighted[i]]:  # type: ignore[assignment]
-                    self._add_metric(metric, i, name, functions[i], masks[i] if i < len(masks) else None, weights)
+                    self._measure(metric, i, name, functions[i], masks[i] if i < len(masks) else None, weights)
+            for metric, value in self._pairs_of_layers():
+                self._counting[len(self._measures) + 1] = metric
+                self.metrics_names.append(metric.name)
+                self._measures.append(value)
         self._measures = [self.total_loss, *self._measures]
         self._functions = {k: v for k, v in self._functions.items() if k == "saver"}
 
-    def _add_metric(self, metric: Any, i: int, name: str, loss: Any, mask: Any, weights: Any) -> None:
+    def _pairs_of_layers(self) -> List[Any]:
+        return [pair for part in (self, *self.submodules) for pair in getattr(part, "_added_metrics", [])]
+
+    @property
+    def metrics(self) -> List[Any]:
+        """The metrics that it was compiled with, and those that layers have added."""
+        return [*getattr(self, "_chosen_metrics", []), *dict.fromkeys(metric for metric, _ in self._pairs_of_layers())]
+
+    def reset_metrics(self) -> None:
+        """Lets metrics that count over batches start again."""
+        if getattr(self, "_counting", None):
+            K.get_session()  # they have first values
+            for metric in self._counting.values():
+                metric.reset_states()
+
+    def _measure(self, metric: Any, i: int, name: str, loss: Any, mask: Any, weights: Any) -> None:
         if metric in ("accuracy", "acc", "crossentropy", "ce"):
             accuracy = metric in ("accuracy", "acc")
             function = _accuracy_for(loss, shape_tuple(self.outputs[i])) if accuracy else \
@@ -234,6 +254,9 @@ class Model(TrainingLoops, SavedWeights, Network):
             label = "acc" if accuracy else "crossentropy"
         else:
             function = metrics_module.get(metric)
+            if isinstance(function, metrics_module.Metric):
+                self._count_over_batches(function, i, name, mask, weights)
+                return
             label = metric if isinstance(metric, str) else getattr(metric, "__name__", type(metric).__name__)
             label = getattr(function, "__name__", label) if isinstance(metric, str) and metric in ("mse", "mae", "mape", "msle") else label
         with name_scope(label):
@@ -242,9 +265,20 @@ class Model(TrainingLoops, SavedWeights, Network):
             else:
                 label = "weighted_" + label
                 value = _weighted_masked_objective(function)(self.targets[i], self.outputs[i], weights, mask)
-        self.metrics.append(metric)
+        self._chosen_metrics.append(metric)
         self.metrics_names.append(label if len(self.output_names) == 1 else "%s_%s" % (name, label))
         self._measures.append(value)
+
+    def _count_over_batches(self, metric: Any, i: int, name: str, mask: Any, weights: Any) -> None:
+        """Adds a metric that counts over batches itself."""
+        if mask is not None:
+            mask = math_ops.cast(mask, self.outputs[i].dtype.base_dtype)
+            weights = mask if weights is None else mask * (weights if K.ndim(weights) == K.ndim(mask) else array_ops.expand_dims(weights, -1))
+        label = metric.name if len(self.output_names) == 1 else "%s_%s" % (name, metric.name)
+        self._chosen_metrics.append(metric)
+        self._counting[len(self._measures) + 1] = metric  # the loss comes before all
+        self.metrics_names.append(label)
+        self._measures.append(metric(self.targets[i], self.outputs[i], sample_weight=weights))
 
     def _operations(self) -> Any:
         """What a training step runs."""
@@ -316,15 +350,19 @@ class Model(TrainingLoops, SavedWeights, Network):
     def _extra_updates(self) -> List[Any]:
         return self.state_updates if self.stateful else []
 
-    def train_on_batch(self, x: Any, y: Any = None, sample_weight: Any = None, class_weight: Any = None) -> Any:
-        """A step with arrays; the loss and metrics."""
+    def train_on_batch(self, x: Any, y: Any = None, sample_weight: Any = None, class_weight: Any = None, reset_metrics: bool = True) -> Any:
+        """A step with arrays; the loss and metrics, of this batch unless reset_metrics is False."""
+        if reset_metrics:
+            self.reset_metrics()
         x, y, weights = self._standardize_user_data(x, y, sample_weight, class_weight, check_batch_axis=True)
         operations = self._operations()
         values = K.get_session().run([self._measures, operations], self._feeds(x, y, weights, True))[0]
         return one_or_all([v.item() if hasattr(v, "item") and np.ndim(v) == 0 else v for v in values])
 
-    def test_on_batch(self, x: Any, y: Any = None, sample_weight: Any = None) -> Any:
-        """The loss and metrics of arrays."""
+    def test_on_batch(self, x: Any, y: Any = None, sample_weight: Any = None, reset_metrics: bool = True) -> Any:
+        """The loss and metrics of arrays, of this batch unless reset_metrics is False."""
+        if reset_metrics:
+            self.reset_metrics()
         x, y, weights = self._standardize_user_data(x, y, sample_weight, check_batch_axis=True)
         values = K.get_session().run([self._measures, self._extra_updates()], self._feeds(x, y, weights))[0]
         return one_or_all([v.item() if hasattr(v, "item") and np.ndim(v) == 0 else v for v in values])

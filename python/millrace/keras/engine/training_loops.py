@@ -27,21 +27,23 @@ def _rows(array: Any, at: Any) -> Any:
 
 
 class _Sums:
-    """Means of measures over batches, by their numbers of examples."""
+    """Means of measures over batches, by their numbers of examples; of those that count themselves the last value."""
 
-    def __init__(self) -> None:
+    def __init__(self, counted: Any = ()) -> None:
         self.total: Any = None
-        self.seen = 0
+        self.last: Dict[int, float] = {}
+        self.counted, self.seen = counted, 0
 
     def add(self, values: Any, size: int) -> None:
         """Counts a batch."""
         values = np.array([float(v) for v in values])
+        self.last.update((i, float(values[i])) for i in self.counted)
         self.total = values * size if self.total is None else self.total + values * size
         self.seen += size
 
     def means(self) -> List[float]:
         """The means so far."""
-        return [] if self.total is None else [float(v) for v in self.total / max(1, self.seen)]
+        return [] if self.total is None else [self.last.get(i, float(v)) for i, v in enumerate(self.total / max(1, self.seen))]
 
 
 def _loss_or_all(means: List[float]) -> Any:
@@ -56,6 +58,11 @@ class TrainingLoops:
         fetch = [self._measures, self._operations() if training else self._extra_updates()]
         return K.get_session().run(fetch, self._feeds(x, y, weights, training))[0]
 
+    def _new_sums(self: Any) -> _Sums:
+        """What measures are gathered in from the start; metrics that count themselves start again."""
+        self.reset_metrics()
+        return _Sums(self._counting)
+
     def _watchers(self: Any, callbacks: Any, epochs: int, size: Any, steps: Any, verbose: int, samples: Any, validate: bool) -> List[Any]:
         self.history = callback_module.History()
         watchers = [callback_module.BaseLogger(), *([callback_module.ProgbarLogger("samples" if samples is not None else "steps")] if verbose else []),
@@ -67,6 +74,7 @@ class TrainingLoops:
         for w in watchers:
             w.set_model(owner)
             w.set_params(parameters)
+        self._watching = watchers
         return watchers
 
     def _loop(self: Any, batches: Callable[[], Iterator[Any]], epochs: int, verbose: int, callbacks: Any, validate: Any, first: int, size: Any, steps: Any,
@@ -82,17 +90,17 @@ class TrainingLoops:
                 layer.reset_states()
             for w in watchers:
                 w.on_epoch_begin(epoch, {})
-            sums = _Sums()
+            sums = self._new_sums()
             for i, (x, y, weights) in enumerate(batches()):
                 count = next((len(a) for a in [*x, *y] if a is not None), 1)
                 logs: Dict[str, Any] = {"batch": i, "size": count}
                 for w in watchers:
-                    w.on_batch_begin(i, logs)
+                    w.on_train_batch_begin(i, logs)
                 values = self._run_step(x, y, weights, True)
                 sums.add(values, count)
                 logs.update(zip(self.metrics_names, values))
                 for w in watchers:
-                    w.on_batch_end(i, logs)
+                    w.on_train_batch_end(i, logs)
                 if self.stop_training:
                     break
             epoch_logs = dict(zip(self.metrics_names, sums.means()))
@@ -104,7 +112,31 @@ class TrainingLoops:
                 break
         for w in watchers:
             w.on_train_end({})
+        self._watching = []
         return self.history
+
+    def _told(self: Any, kind: str, items: Any) -> Iterator[Any]:
+        """Batches of an evaluation ("test") or prediction ("predict"), with what callbacks are told before and after each."""
+        def tell(what: str, *args: Any) -> None:
+            for w in getattr(self, "_watching", []):
+                getattr(w, "on_%s_%s" % (kind, what))(*args)
+
+        tell("begin", {})
+        for i, item in enumerate(items):
+            tell("batch_begin", i, {"batch": i})
+            yield item
+            tell("batch_end", i, {"batch": i})
+        tell("end", {})
+
+    def _watched_by(self: Any, callbacks: Any, run: Callable[[], Any]) -> Any:
+        """Runs with callbacks other than those of a training."""
+        self._watching = listed(callbacks)
+        for w in self._watching:
+            w.set_model(self)
+        try:
+            return run()
+        finally:
+            self._watching = []
 
     # ---- arrays ----
 
@@ -172,32 +204,33 @@ class TrainingLoops:
         return lambda: self._evaluate_arrays(x, y, weights, size, steps)
 
     def _evaluate_arrays(self: Any, x: Any, y: Any, weights: Any, size: int, steps: Any) -> List[float]:
-        sums = _Sums()
+        sums = self._new_sums()
         present = [a for a in [*x, *y] if a is not None]
         self._needs_steps(present, steps, "steps")
-        if steps or not present:
-            for _ in range(steps or 1):
-                sums.add(self._run_step(x, y, weights, False), 1)
-            return sums.means()
-        for part in self._array_batches(x, y, weights, size, np.arange(present[0].shape[0])):
-            sums.add(self._run_step(*part, False), next(len(a) for a in [*part[0], *part[1]] if a is not None))
+        whole = bool(steps) or not present  # tensors give other values each time
+        parts = [(x, y, weights)] * (steps or 1) if whole else self._array_batches(x, y, weights, size, np.arange(present[0].shape[0]))
+        for part in self._told("test", parts):
+            sums.add(self._run_step(*part, False), 1 if whole else next(len(a) for a in [*part[0], *part[1]] if a is not None))
         return sums.means()
 
     def evaluate(self: Any, x: Any = None, y: Any = None, batch_size: Optional[int] = None, verbose: int = 1, sample_weight: Any = None,
-                 steps: Optional[int] = None) -> Any:
+                 steps: Optional[int] = None, callbacks: Any = None) -> Any:
         """The loss and metrics of arrays, a data set or tensors."""
         del verbose  # no progress is drawn
         if _is_stream(x):
-            return self.evaluate_generator(x, steps)
+            return self._watched_by(callbacks, lambda: self.evaluate_generator(x, steps))
         size = batch_size or 32
         x, y, weights = self._standardize_user_data(x, y, sample_weight, None, False, size)
-        return _loss_or_all(self._evaluate_arrays(x, y, weights, size, steps))
+        return _loss_or_all(self._watched_by(callbacks, lambda: self._evaluate_arrays(x, y, weights, size, steps)))
 
-    def predict(self: Any, x: Any = None, batch_size: Optional[int] = None, verbose: int = 0, steps: Optional[int] = None) -> Any:
+    def predict(self: Any, x: Any = None, batch_size: Optional[int] = None, verbose: int = 0, steps: Optional[int] = None, callbacks: Any = None) -> Any:
         """The outputs for arrays, a data set or tensors."""
         del verbose  # no progress is drawn
         if _is_stream(x):
-            return self.predict_generator(x, steps)
+            return self._watched_by(callbacks, lambda: self.predict_generator(x, steps))
+        return self._watched_by(callbacks, lambda: self._predict_arrays(x, batch_size, steps))
+
+    def _predict_arrays(self: Any, x: Any, batch_size: Optional[int], steps: Optional[int]) -> Any:
         size = batch_size or 32
         self._build_for(x)
         inputs = data.standardize_input_data(x if self._feed_input_names else None, self._feed_input_names, self._feed_input_shapes, False, "input")
@@ -210,9 +243,10 @@ class TrainingLoops:
         self._needs_steps(present, steps, "steps")
         fetch, session = [self.outputs, self._extra_updates()], K.get_session()
         if steps or not present:
-            made = [session.run(fetch, self._feeds(inputs))[0] for _ in range(steps or 1)]
+            parts: Any = [inputs] * (steps or 1)
         else:
-            made = [session.run(fetch, self._feeds([_rows(a, slice(i, i + size)) for a in inputs]))[0] for i in range(0, max(present[0].shape[0], 1), size)]
+            parts = ([_rows(a, slice(i, i + size)) for a in inputs] for i in range(0, max(present[0].shape[0], 1), size))
+        made = [session.run(fetch, self._feeds(part))[0] for part in self._told("predict", parts)]
         return one_or_all([np.concatenate([m[k] for m in made]) for k in range(len(self.outputs))])
 
     # ---- what gives batches ----
@@ -316,8 +350,8 @@ class TrainingLoops:
         del workers  # batches come one by one
         del use_multiprocessing  # threads, as docs/compatibility.md says
         del max_queue_size  # batches are made as they are asked for
-        sums = _Sums()
-        for item in self._stream(generator)(steps):
+        sums = self._new_sums()
+        for item in self._told("test", self._stream(generator)(steps)):
             x, y, weights = self._standardize_user_data(*self._taken_apart(item))
             sums.add(self._run_step(x, y, weights, False), next((len(a) for a in [*x, *y] if a is not None), 1))
         return _loss_or_all(sums.means())
@@ -330,6 +364,6 @@ class TrainingLoops:
         del use_multiprocessing  # threads, as docs/compatibility.md says
         del max_queue_size  # batches are made as they are asked for
         made = []
-        for item in self._stream(generator)(steps):
+        for item in self._told("predict", self._stream(generator)(steps)):
             made.append(listed(self.predict_on_batch(item[0] if isinstance(item, tuple) else item)))
         return one_or_all([np.concatenate([m[k] for m in made]) for k in range(len(made[0]))])

@@ -9,10 +9,10 @@
 #include "autodiff/gradients.h"
 #include "base/env.h"
 #include "client/remote_session.h"
-#include "cluster/loopback_transport.h"
 #include "cluster/server.h"
 #include "device/cpu/cpu_device.h"
 #include "graph/graph_builder.h"
+#include "simulation/sim_network.h"
 #include "system/system.h"
 
 namespace millrace {
@@ -61,9 +61,9 @@ struct Client {
 class ServersTest : public ::testing::TestWithParam<bool> {
  protected:
   ServersTest()
-      : channels_([this]() -> StatusOr<std::unique_ptr<RpcTransport>> {
+      : channels_(Env::Default(), [this]() -> StatusOr<std::unique_ptr<RpcTransport>> {
           if (!GetParam()) return Unimplemented("there is no transport here");
-          return std::unique_ptr<RpcTransport>(std::make_unique<LoopbackTransport>(network_));
+          return network_.NewTransport("here", Env::Default());
         }) {}
 
   StatusOr<std::unique_ptr<Server>> NewServer(const wire::ServerDef& def) {
@@ -108,7 +108,7 @@ class ServersTest : public ::testing::TestWithParam<bool> {
         "VariableV2", {}, {{"shape", PartialShape::Scalar()}, {"dtype", DType::kFloat}});
   }
 
-  LoopbackTransport network_{&Env::Default()};
+  SimNetwork network_{Env::Default(), 1};
   Channels channels_;
 };
 

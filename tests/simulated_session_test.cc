@@ -4,11 +4,11 @@
 
 #include <set>
 
-#include "base/fake_env.h"
 #include "base/pool_env.h"
 #include "base/stopwatch.h"
 #include "client/local_session.h"
 #include "device/cpu/cpu_device.h"
+#include "simulation/fake_env.h"
 #include "system/system.h"
 
 namespace millrace {

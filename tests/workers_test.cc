@@ -13,9 +13,9 @@
 #include "graph/control_flow.h"
 #include "kernels/cpu/kernel_list.h"
 #include "service/coordinator.h"
-#include "service/forwarding_worker.h"
 #include "service/local_directory.h"
 #include "service/worker.h"
+#include "simulation/forwarding_worker.h"
 #include "system/system.h"
 
 namespace millrace {

@@ -150,6 +150,9 @@ class Tidy:
             elif os.path.exists(os.path.join(self.root, "include", target)):
                 if own != "capi":
                     self.error(path, line_number, f"only capi includes the public header {target}")
+            elif target.startswith("simulation/"):
+                if not path.endswith("_test.cc"):
+                    self.error(path, line_number, f"{target} is of tests/simulation, which is for tests alone")
             elif target.startswith("..") or os.path.exists(os.path.join(self.root, os.path.dirname(path), target)):
                 self.error(path, line_number, f'write the path of "{target}" from src/')
 

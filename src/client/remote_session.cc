@@ -7,7 +7,6 @@
 #include "absl/cleanup/cleanup.h"
 #include "absl/strings/strip.h"
 #include "base/logging.h"
-#include "base/pool_env.h"
 #include "client/interruptible.h"
 #include "client/random_state.h"
 #include "cluster/local_servers.h"
@@ -29,8 +28,6 @@ StatusOr<HostPort> ParseTarget(const std::string& target) {
   }
   return ParseHostPort(std::string(address));
 }
-
-Env& ProcessEnv() { return EnvOf(ProcessThreadPool()); }
 
 absl::Duration TimeoutOf(const wire::ConfigProto& config) {
   return config.operation_timeout_in_ms > 0
@@ -58,15 +55,17 @@ class MasterAt {
     }
     StatusOr<RpcChannel*> channel = channels_->Get(address_.ToString());
     if (!channel.ok()) return Annotated(channel.status());
-    RemoteMaster master(*channel, &ProcessEnv());
+    RemoteMaster master(*channel, &channels_->env());
     StatusOr<Response> response = (master.*method)(call, std::move(request));
     if (absl::IsUnavailable(response.status())) return Annotated(response.status());
     return response;
   }
 
+  Env& env() const { return channels_->env(); }
+
   // Until the master can be reached.
   Status Await(const MasterCall& call) const {
-    Env& env = ProcessEnv();
+    Env& env = channels_->env();
     const int64_t start = env.MonotonicNanos();
     std::optional<Interrupt> interrupt;
     if (call.interrupt) interrupt.emplace(*call.interrupt, env);
@@ -244,7 +243,7 @@ class RemoteSession final : public Session, public Interruptible {
     {
       absl::MutexLock lock(&mu_);
       MR_RETURN_IF_ERROR(CheckOpen());
-      ProcessEnv().Await(mu_, absl::Condition(+[](bool* sending) { return !*sending; }, &is_sending_));
+      master_.env().Await(mu_, absl::Condition(+[](bool* sending) { return !*sending; }, &is_sending_));
       MR_RETURN_IF_ERROR(CheckOpen());
       is_sending_ = true;
     }

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cluster/local_servers.h"
 
-#include "base/pool_env.h"
-
 namespace millrace {
 
 struct LocalServers::Entry {
@@ -67,13 +65,12 @@ void LocalServers::Withdraw(const HostPort& address) {
   }
 }
 
-void LocalServers::Remove(const HostPort& address) {
+void LocalServers::Remove(const HostPort& address, Env& env) {
   const std::shared_ptr<Entry> entry = At(address);
   if (!entry) return;
   {
     absl::MutexLock lock(&entry->mu);
-    EnvOf(ProcessThreadPool())
-        .Await(entry->mu, absl::Condition(+[](int64_t* holds) { return *holds == 0; }, &entry->holds));
+    env.Await(entry->mu, absl::Condition(+[](int64_t* holds) { return *holds == 0; }, &entry->holds));
   }
   absl::MutexLock lock(&mu_);
   entries_.erase(AddressKey(address));

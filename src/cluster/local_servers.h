@@ -9,6 +9,7 @@
 
 #include "absl/base/thread_annotations.h"
 #include "absl/synchronization/mutex.h"
+#include "base/env.h"
 #include "cluster/cluster_spec.h"
 #include "cluster/master_interface.h"
 #include "service/worker_interface.h"
@@ -51,8 +52,8 @@ class LocalServers {
   void Open(const HostPort& address);
   // Nobody finds it any more.
   void Withdraw(const HostPort& address);
-  // Returns when nobody holds it. REQUIRES: withdrawn.
-  void Remove(const HostPort& address);
+  // Waits in `env` until nobody holds it. REQUIRES: withdrawn.
+  void Remove(const HostPort& address, Env& env);
   // False when there is none.
   Hold Find(const HostPort& address);
 

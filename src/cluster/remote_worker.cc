@@ -2,7 +2,6 @@
 #include "cluster/remote_worker.h"
 
 #include "base/exceptions.h"
-#include "base/pool_env.h"
 #include "cluster/worker_codec.h"
 
 namespace millrace {
@@ -38,7 +37,7 @@ RemoteWorker::~RemoteWorker() {
   for (const auto& call : all) call->cancellation.Cancel();
   const auto none = [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) { return under_way_.empty(); };
   absl::MutexLock lock(&mu_);
-  EnvOf(ProcessThreadPool()).Await(mu_, absl::Condition(&none));
+  channels_->env().Await(mu_, absl::Condition(&none));
 }
 
 std::shared_ptr<RemoteWorker::CallUnderWay> RemoteWorker::Begin(CancellationManager* of_caller) {

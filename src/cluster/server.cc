@@ -150,7 +150,7 @@ Status Server::Stop() {
     worker_->Reset({}, {}, reset.For(0));
     s = reset.Wait(*env_, kStopPatience).front().status();
     rpc_.reset();
-    LocalServers::Get().Remove(address_);
+    LocalServers::Get().Remove(address_, *env_);
   }
   absl::MutexLock lock(&mu_);
   state_ = State::kStopped;

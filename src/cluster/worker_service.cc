@@ -18,8 +18,6 @@ void WorkerService::Answer(void (WorkerInterface::*method)(const CallOptions&, R
   if (!s.ok()) return std::move(reply)(Annotate(s, absl::StrCat("a message from ", context.peer, ": ")));
   CallOptions call;
   call.cancellation = context.cancellation;
-  call.caller = thread_;
-  call.runs_here = thread_ != nullptr;
   (worker_->*method)(call, std::move(request), [reply = std::move(reply)](StatusOr<Response> response) mutable {
     if (!response.ok()) return std::move(reply)(response.status());
     std::move(reply)(WithoutExceptions([&] { return EncodeMessage(*response); }));
@@ -27,7 +25,7 @@ void WorkerService::Answer(void (WorkerInterface::*method)(const CallOptions&, R
 }
 
 void WorkerService::Handle(absl::string_view method, const RpcContext& context, absl::Cord request, RpcReply reply) {
-  if (method == "Worker.RegisterPartitions" && env_ != nullptr) {
+  if (method == "Worker.RegisterPartitions") {
     const auto shared = std::make_shared<RpcReply>(std::move(reply));
     const Status started = env_->StartThread([this, context, request = std::move(request), shared] {
       Answer<RegisterPartitionsRequest, RegisterPartitionsResponse>(

@@ -13,9 +13,6 @@ class WorkerService final : public RpcHandler {
  public:
   // All outlive it. Partitions are compiled on threads of `env`.
   WorkerService(WorkerInterface* worker, const OpRegistry* ops, Env* env) : worker_(worker), ops_(ops), env_(env) {}
-  // For tests in one thread: steps that continue after a wait do so on `thread`.
-  WorkerService(WorkerInterface* worker, const OpRegistry* ops, StepThread* thread)
-      : worker_(worker), ops_(ops), thread_(thread) {}
   // Methods are "Worker.<name>".
   void Handle(absl::string_view method, const RpcContext& context, absl::Cord request, RpcReply reply) override;
 
@@ -26,8 +23,7 @@ class WorkerService final : public RpcHandler {
 
   WorkerInterface* const worker_;
   const OpRegistry* const ops_;
-  Env* const env_ = nullptr;
-  StepThread* const thread_ = nullptr;
+  Env* const env_;
 };
 
 }  // namespace millrace

@@ -4,12 +4,12 @@
 #include <map>
 
 #include "absl/strings/match.h"
-#include "base/fake_env.h"
 #include "io/bundle_reader.h"
 #include "io/bundle_writer.h"
 #include "io/checkpoint_state.h"
 #include "io/crc32c.h"
 #include "io/table.h"
+#include "simulation/fake_env.h"
 #include "tensor/tensor_proto.h"
 
 namespace millrace {

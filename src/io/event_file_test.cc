@@ -7,8 +7,8 @@
 
 #include "absl/strings/escaping.h"
 #include "absl/strings/match.h"
-#include "base/fake_env.h"
 #include "io/histogram.h"
+#include "simulation/fake_env.h"
 
 namespace millrace {
 namespace {

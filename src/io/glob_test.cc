@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "io/glob.h"
 
-#include "base/fake_env.h"
 #include "gtest/gtest.h"
+#include "simulation/fake_env.h"
 
 namespace millrace {
 namespace {

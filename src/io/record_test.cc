@@ -4,8 +4,8 @@
 #include <gtest/gtest.h>
 
 #include "absl/strings/escaping.h"
-#include "base/fake_env.h"
 #include "io/crc32c.h"
+#include "simulation/fake_env.h"
 
 namespace millrace {
 namespace {

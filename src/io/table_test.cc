@@ -7,10 +7,10 @@
 #include <map>
 
 #include "absl/strings/str_format.h"
-#include "base/fake_env.h"
 #include "io/coding.h"
 #include "io/crc32c.h"
 #include "io/tensor_slice.h"
+#include "simulation/fake_env.h"
 
 namespace millrace {
 namespace {

@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-#include "service/forwarding_worker.h"
+#include "simulation/forwarding_worker.h"
 
 namespace millrace {
 namespace {

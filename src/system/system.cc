@@ -42,7 +42,7 @@ struct System::Impl {
   OpRegistry ops;
   KernelRegistry kernels;
   CompositeRegistry composites;
-  Channels channels{MakeTransport};
+  Channels channels{Env::Default(), MakeTransport};
   mutable absl::Mutex mu;
   std::vector<DeviceType> device_types ABSL_GUARDED_BY(mu);  // beside the CPU
 

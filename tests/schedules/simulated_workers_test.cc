@@ -1,17 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// Two masters and three workers in one thread: messages take times that a seed draws, overtake each other, and arrive
-// as copies, by call or as bytes. Every seed gives the bits of a local session, on any placement, and when workers die,
-// the next step that ends well does. MILLRACE_SIMULATIONS says how many seeds of each graph are run (default 12).
+// Two masters and three workers in a simulated world: messages take times that a seed draws, and overtake each other.
+// Every seed gives the bits of a local session, on any placement, and when workers die, the next step that ends well
+// does. MILLRACE_SIMULATIONS says how many seeds of each graph are run (default 12).
 #include <gtest/gtest.h>
 
 #include <cstdlib>
 #include <cstring>
-#include <map>
 #include <random>
 
-#include "base/env.h"
+#include "base/pool_env.h"
 #include "client/local_session.h"
-#include "cluster/loopback_transport.h"
 #include "cluster/remote_worker.h"
 #include "cluster/worker_service.h"
 #include "control_flow_graphs.h"
@@ -19,8 +17,10 @@
 #include "graph/control_flow.h"
 #include "service/ask_kernels.h"
 #include "service/coordinator.h"
-#include "service/simulated_network.h"
+#include "service/local_directory.h"
 #include "service/worker.h"
+#include "simulation/fake_env.h"
+#include "simulation/sim_network.h"
 #include "system/system.h"
 
 namespace millrace {
@@ -38,9 +38,9 @@ bool SameBits(const Tensor& a, const Tensor& b) {
          (a.TotalBytes() == 0 || std::memcmp(a.raw(), b.raw(), a.TotalBytes()) == 0);
 }
 
-std::unique_ptr<Device> NewDevice(int task) {
-  return NewCpuDevice({.job = "localhost", .replica = 0, .task = task, .type = "CPU", .id = 0},
-                      Env::Default().Random64(), ProcessThreadPool());
+std::unique_ptr<Device> NewDevice(int task, ThreadPool& pool = ProcessThreadPool()) {
+  return NewCpuDevice(
+      {.job = "localhost", .replica = 0, .task = task, .type = "CPU", .id = 0}, EnvOf(pool).Random64(), pool);
 }
 
 // A graph, with what a local session makes of it.
@@ -79,90 +79,76 @@ struct Program {
   }
 };
 
-// Time, the network, the workers; one thread.
+// Time, the network, the workers.
 class World {
  public:
-  World(uint64_t seed, bool as_bytes)
-      : as_bytes_(as_bytes),
-        network_(seed, absl::Milliseconds(10), [this](absl::Duration delay, absl::AnyInvocable<void() &&> fn) {
-          events_.emplace(now_ + absl::ToInt64Nanoseconds(delay), std::move(fn));
-        }) {
-    thread_.Finish();  // so that Drive runs what was posted and comes back
-    for (int task = 0; task < kWorkers; ++task) StartWorker(task);
+  explicit World(uint64_t seed) : env_(seed), network_(env_, seed) {
+    network_.SetWeather({.min_delay = absl::ZeroDuration(), .max_delay = absl::Milliseconds(10)});
+    for (int task = 0; task < kWorkers; ++task) {
+      remote_[task] = std::make_unique<RemoteWorker>(TaskName(task), AddressOf(task), &channels_);
+      directory_.Add(remote_[task].get());
+      StartWorker(task);
+    }
   }
   ~World() {
-    while (Next()) {
-    }
     for (int task = 0; task < kWorkers; ++task) StopWorker(task);
-    while (Next()) {
-    }
   }
 
   void StartWorker(int task) {
     std::vector<std::unique_ptr<Device>> devices;
-    devices.push_back(NewDevice(task));
-    workers_[task] = std::make_unique<Worker>(
-        std::move(devices), &System::Default().kernels(), network_.directory(), Env::Default().Random64());
-    if (!as_bytes_) return network_.Attach(workers_[task].get(), &thread_);
-    services_[task] = std::make_unique<WorkerService>(workers_[task].get(), &System::Default().ops(), &thread_);
-    servers_[task] = *transport_.Listen({.address = absl::StrCat("host:", 100 + task)}, services_[task].get());
-    if (!remote_[task]) {
-      remote_[task] = std::make_unique<RemoteWorker>(TaskName(task), servers_[task]->address(), &channels_);
-    }
-    network_.Attach(remote_[task].get(), &thread_);
+    devices.push_back(NewDevice(task, *pool_));
+    workers_[task] =
+        std::make_unique<Worker>(std::move(devices), &System::Default().kernels(), &directory_, env_.Random64());
+    services_[task] = std::make_unique<WorkerService>(workers_[task].get(), &System::Default().ops(), &env_);
+    transports_[task] = network_.NewTransport(TaskName(task), env_);
+    servers_[task] = *transports_[task]->Listen({.address = AddressOf(task)}, services_[task].get());
   }
+  // Nothing of it is heard any more.
   void StopWorker(int task) {
-    network_.Detach(workers_[task]->task());
-    workers_[task].reset();
+    network_.Kill(TaskName(task));
+    bool is_idle = false;
+    workers_[task]->Reset({}, {}, [&is_idle](const StatusOr<ResetResponse>&) { is_idle = true; });
+    EXPECT_TRUE(env_.RunUntil([&is_idle] { return is_idle; }));
     servers_[task].reset();
+    services_[task].reset();
+    workers_[task].reset();
   }
 
-  // Lets the next thing happen. False: nothing is left to happen.
-  bool Next() {
-    if (events_.empty()) return false;
-    auto event = events_.extract(events_.begin());
-    now_ = event.key();
-    std::move(event.mapped())();
-    thread_.Drive(/*may_be_interrupted=*/false);
-    ++num_events_;
-    return true;
-  }
+  FakeEnv& env() { return env_; }
 
   std::unique_ptr<Coordinator> NewMaster(const Program& program, uint64_t session, uint64_t order_seed) {
     CoordinatorOptions options;
     options.passes.soft_placement = true;
+    options.env = &env_;
     options.max_threads = 1;
     options.inter_op_threads = 1;
     options.deterministic = order_seed != 0;
     options.order_seed = order_seed;
     AskKernels(System::Default().kernels(), *client_device_, &options.passes);
     std::vector<WorkerInterface*> all;
-    for (int task = 0; task < kWorkers; ++task) all.push_back(network_.Stub(TaskName(task)));
+    for (const auto& w : remote_) all.push_back(w.get());
     return std::make_unique<Coordinator>(program.graph, std::move(all), session, std::move(options));
   }
-  static std::string TaskName(int task) { return absl::StrCat("/job:localhost/replica:0/task:", task); }
 
-  int64_t now() const { return now_; }
-  int64_t num_events() const { return num_events_; }
-  int64_t num_messages() const { return network_.num_messages(); }
-  int64_t num_bytes() const { return transport_.num_bytes(); }
+  int64_t num_calls() const { return network_.num_calls(); }
 
  private:
-  const std::unique_ptr<Device> client_device_ = NewDevice(99);
-  int64_t now_ = 0, num_events_ = 0;
-  std::multimap<int64_t, absl::AnyInvocable<void() &&>> events_;
-  StepThread thread_;
-  const bool as_bytes_;
-  SimulatedNetwork network_;
-  // Between the network and the workers, when messages are bytes.
-  LoopbackTransport transport_{nullptr};
-  Channels channels_{[this]() -> StatusOr<std::unique_ptr<RpcTransport>> {
-    return std::unique_ptr<RpcTransport>(std::make_unique<LoopbackTransport>(transport_));
-  }};
+  static std::string TaskName(int task) { return absl::StrCat("/job:localhost/replica:0/task:", task); }
+  static std::string AddressOf(int task) { return absl::StrCat("host:", 100 + task); }
+
+  FakeEnv env_;
+  const std::unique_ptr<ThreadPool> pool_ = NewThreadPool(env_);
+  const std::unique_ptr<Device> client_device_ = NewDevice(99, *pool_);
+  SimNetwork network_;
+  Channels channels_{env_, [this] {
+                       return StatusOr<std::unique_ptr<RpcTransport>>(network_.NewTransport("masters and peers", env_));
+                     }};
   std::unique_ptr<RemoteWorker> remote_[kWorkers];
-  std::unique_ptr<WorkerService> services_[kWorkers];
-  std::unique_ptr<RpcServer> servers_[kWorkers];
+  LocalDirectory directory_;
   std::unique_ptr<Worker> workers_[kWorkers];
+  std::unique_ptr<WorkerService> services_[kWorkers];
+  std::unique_ptr<RpcTransport> transports_[kWorkers];
+  std::unique_ptr<RpcServer> servers_[kWorkers];
 };
 
 // One master's steps.
@@ -191,10 +177,10 @@ struct Steps {
   }
 };
 
-class SimulatedWorkersTest : public ::testing::TestWithParam<std::tuple<const FlowGraph*, bool>> {
+class SimulatedWorkersTest : public ::testing::TestWithParam<const FlowGraph*> {
  protected:
   void SetUp() override {
-    Status s = mine_.Build(*std::get<0>(GetParam()));
+    Status s = mine_.Build(*GetParam());
     ASSERT_TRUE(s.ok()) << s;
     // State is the workers' and not the sessions', so the second master runs a graph without.
     s = other_.Build(FlowGraphs()[2]);
@@ -202,37 +188,33 @@ class SimulatedWorkersTest : public ::testing::TestWithParam<std::tuple<const Fl
     ASSERT_TRUE(other_.step.init.empty());
   }
 
-  static bool as_bytes() { return std::get<1>(GetParam()); }
-
   // What happened, in numbers.
   struct History {
-    int64_t now, num_events, num_messages;
+    uint64_t events;
+    int64_t now, num_calls;
     bool operator==(const History&) const = default;
   };
   History RunBoth(uint64_t seed) {
     mine_.Scatter(seed);
     other_.Scatter(seed + 1000);
-    World world(seed, as_bytes());
+    World world(seed);
     const uint64_t order_seed = seed % 2 == 0 ? seed : 0;
     const std::unique_ptr<Coordinator> masters[] = {
         world.NewMaster(mine_, 1, order_seed), world.NewMaster(other_, 2, order_seed)};
     Steps init, steps, other_steps;
     if (!mine_.step.init.empty()) {
       init.Begin(*masters[0], {{}, {}, mine_.step.init}, {});
-      while (init.left > 0 && world.Next()) {
-      }
-      EXPECT_TRUE(init.left == 0 && init.results[0].ok()) << init.results[0].status();
+      EXPECT_TRUE(world.env().RunUntil([&] { return init.left == 0; }) && init.results[0].ok())
+          << init.results[0].status();
     }
     const int rounds = mine_.step.init.empty() ? 3 : 1;
     for (int i = 0; i < rounds; ++i) steps.Begin(*masters[0], mine_);
     for (int i = 0; i < 3; ++i) other_steps.Begin(*masters[1], other_);
-    while (steps.left + other_steps.left > 0 && world.Next()) {
-    }
-    EXPECT_EQ(steps.left + other_steps.left, 0) << "nothing can happen any more, and steps have not ended";
+    EXPECT_TRUE(world.env().RunUntil([&] { return steps.left + other_steps.left == 0; }))
+        << "nothing can happen any more, and steps have not ended";
     steps.ExpectReference(mine_);
     other_steps.ExpectReference(other_);
-    EXPECT_EQ(world.num_bytes() > 10'000, as_bytes());
-    return {world.now(), world.num_events(), world.num_messages()};
+    return {world.env().history(), world.env().MonotonicNanos(), world.num_calls()};
   }
 
   Program mine_, other_;
@@ -242,7 +224,7 @@ TEST_P(SimulatedWorkersTest, TwoMastersAndThreeWorkersGiveTheBitsOfALocalSession
   for (uint64_t seed = 1; seed <= Simulations() && !HasFailure(); ++seed) {
     SCOPED_TRACE(absl::StrCat("seed ", seed));
     const History history = RunBoth(seed);
-    EXPECT_GT(history.num_messages, 20);
+    EXPECT_GT(history.num_calls, 20);
     if (seed > 2) continue;
     EXPECT_TRUE(history == RunBoth(seed)) << "the same seed gave another history";
   }
@@ -254,20 +236,16 @@ TEST_P(SimulatedWorkersTest, StepsEndWhenAWorkerDiesAndTheSessionGoesOn) {
     SCOPED_TRACE(absl::StrCat("seed ", seed));
     mine_.Scatter(seed);
     std::mt19937_64 random(seed);
-    World world(seed, as_bytes());
+    World world(seed);
     const std::unique_ptr<Coordinator> master = world.NewMaster(mine_, 1, 0);
     Steps first;
     for (int i = 0; i < 3; ++i) first.Begin(*master, mine_);
-    for (uint64_t n = random() % 100; n > 0 && world.Next(); --n) {
-    }
+    world.env().RunFor(absl::Microseconds(random() % 100'000));
     const int task = static_cast<int>(random() % kWorkers);
     world.StopWorker(task);
-    for (uint64_t n = random() % 10; n > 0 && world.Next(); --n) {
-    }
+    world.env().RunFor(absl::Microseconds(random() % 10'000));
     world.StartWorker(task);
-    while (first.left > 0 && world.Next()) {
-    }
-    ASSERT_EQ(first.left, 0) << "steps wait for a worker that is gone";
+    ASSERT_TRUE(world.env().RunUntil([&] { return first.left == 0; })) << "steps wait for a worker that is gone";
     for (const auto& r : first.results) {
       if (r.ok()) continue;
       const Status& s = r.status();
@@ -277,9 +255,7 @@ TEST_P(SimulatedWorkersTest, StepsEndWhenAWorkerDiesAndTheSessionGoesOn) {
     for (int attempt = 0; attempt < 4 && !is_well; ++attempt) {
       Steps again;
       again.Begin(*master, mine_);
-      while (again.left > 0 && world.Next()) {
-      }
-      ASSERT_EQ(again.left, 0);
+      ASSERT_TRUE(world.env().RunUntil([&] { return again.left == 0; }));
       is_well = again.results[0].ok();
       if (is_well) again.ExpectReference(mine_);
     }
@@ -295,11 +271,9 @@ std::vector<const FlowGraph*> AllGraphs() {
   return all;
 }
 
-INSTANTIATE_TEST_SUITE_P(
-    , SimulatedWorkersTest, ::testing::Combine(::testing::ValuesIn(AllGraphs()), ::testing::Bool()),
-    [](const auto& param) {
-      return std::get<0>(param.param)->name + (std::get<1>(param.param) ? "AsBytes" : "ByCall");
-    });
+INSTANTIATE_TEST_SUITE_P(, SimulatedWorkersTest, ::testing::ValuesIn(AllGraphs()), [](const auto& graph) {
+  return graph.param->name;
+});
 
 }  // namespace
 }  // namespace millrace

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "base/sim_scheduler.h"
+#include "simulation/sim_scheduler.h"
 
 #include <algorithm>
 #include <condition_variable>

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "base/sim_scheduler.h"
+#include "simulation/sim_scheduler.h"
 
 #include <deque>
 #include <set>
 #include <string>
 #include <vector>
 
-#include "base/fake_env.h"
 #include "base/pool_env.h"
 #include "base/this_world.h"
 #include "gtest/gtest.h"
+#include "simulation/fake_env.h"
 
 namespace millrace {
 namespace {

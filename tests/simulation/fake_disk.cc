@@ -1,22 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "base/fake_env.h"
+#include "simulation/fake_disk.h"
 
 #include <algorithm>
 #include <cstring>
 #include <utility>
 
-#include "base/this_world.h"
-
 namespace millrace {
-namespace {
 
-// SplitMix64 (Steele, Lea, Flood 2014).
 uint64_t NextRandom(uint64_t* state) {
   uint64_t z = *state += 0x9e3779b97f4a7c15u;
   z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
   z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
   return z ^ (z >> 31);
 }
+
+namespace {
 
 // One name per file: "a//b/" is "a/b"; the working folder is "".
 std::string Normalized(absl::string_view path) {
@@ -48,60 +46,63 @@ std::string Torn(const std::string& durable, const std::string& content, uint64_
 
 }  // namespace
 
-class FakeEnv::Writer final : public WritableFile {
+class FakeDisk::Writer final : public WritableFile {
  public:
-  Writer(FakeEnv* env, FilePtr file, int64_t generation) : env_(env), file_(std::move(file)), generation_(generation) {}
+  Writer(FakeDisk* disk, FilePtr file, int64_t generation)
+      : disk_(disk), file_(std::move(file)), generation_(generation) {}
 
   Status Append(absl::string_view data) override {
-    const absl::MutexLock lock(&env_->mu_);
+    disk_->Prepare();
+    const absl::MutexLock lock(&disk_->mu_);
     MR_RETURN_IF_ERROR(Begin());
     file_->content.append(data.data(), data.size());
     return absl::OkStatus();
   }
   Status Flush() override {
-    const absl::MutexLock lock(&env_->mu_);
+    const absl::MutexLock lock(&disk_->mu_);
     return CheckUsable();
   }
   Status Sync() override {
-    const absl::MutexLock lock(&env_->mu_);
+    disk_->Prepare();
+    const absl::MutexLock lock(&disk_->mu_);
     MR_RETURN_IF_ERROR(Begin());
-    file_->durable = file_->content;
+    if (!disk_->lies_) file_->durable = file_->content;
     return absl::OkStatus();
   }
   Status Close() override {
-    const absl::MutexLock lock(&env_->mu_);
+    const absl::MutexLock lock(&disk_->mu_);
     if (closed_) return absl::OkStatus();
     closed_ = true;
     MR_RETURN_IF_ERROR(failure_);
-    return env_->BeginChange();
+    return disk_->BeginChange();
   }
 
  private:
-  Status CheckUsable() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(env_->mu_) {
-    if (generation_ != env_->generation_) return FailedPrecondition("the file was opened before the restart");
+  Status CheckUsable() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(disk_->mu_) {
+    if (generation_ != disk_->generation_) return FailedPrecondition("the file was opened before the restart");
     if (closed_) return FailedPrecondition("the file is closed");
     return failure_;
   }
   // Like a real file, it stays failed.
-  Status Begin() ABSL_EXCLUSIVE_LOCKS_REQUIRED(env_->mu_) {
+  Status Begin() ABSL_EXCLUSIVE_LOCKS_REQUIRED(disk_->mu_) {
     MR_RETURN_IF_ERROR(CheckUsable());
-    return failure_ = env_->BeginChange();
+    return failure_ = disk_->BeginChange();
   }
 
-  FakeEnv* const env_;
+  FakeDisk* const disk_;
   const FilePtr file_;
   const int64_t generation_;
   bool closed_ = false;
   Status failure_;
 };
 
-class FakeEnv::Reader final : public RandomAccessFile {
+class FakeDisk::Reader final : public RandomAccessFile {
  public:
-  Reader(FakeEnv* env, FilePtr file) : env_(env), file_(std::move(file)), size_(file_->content.size()) {}
+  Reader(FakeDisk* disk, FilePtr file) : disk_(disk), file_(std::move(file)), size_(file_->content.size()) {}
 
   Status Read(uint64_t offset, size_t n, char* out) const override {
-    const absl::MutexLock lock(&env_->mu_);
-    MR_RETURN_IF_ERROR(env_->BeginRead());
+    const absl::MutexLock lock(&disk_->mu_);
+    MR_RETURN_IF_ERROR(disk_->BeginRead());
     const uint64_t size = file_->content.size();
     if (offset > size || n > size - offset) {
       return OutOfRange("read of ", n, " bytes at ", offset, " goes past the end (", size, " bytes)");
@@ -112,49 +113,43 @@ class FakeEnv::Reader final : public RandomAccessFile {
   uint64_t size() const override { return size_; }
 
  private:
-  FakeEnv* const env_;
+  FakeDisk* const disk_;
   const FilePtr file_;
   const uint64_t size_;
 };
 
-FakeEnv::FakeEnv(uint64_t seed) : folders_({"", "/"}), random_(seed), scheduler_(seed) { EnterWorld(this); }
-
-FakeEnv::~FakeEnv() {
-  if (Env* const world = EnterWorld(nullptr); world != this) EnterWorld(world);
-}
-
-Status FakeEnv::BeginRead() const {
+Status FakeDisk::BeginRead() const {
   return crash_at_ && operations_ > *crash_at_ ? Unavailable("the simulated machine has crashed") : absl::OkStatus();
 }
 
-Status FakeEnv::BeginChange() {
+Status FakeDisk::BeginChange() {
   const int64_t n = operations_++;
   if (fail_at_ && n == *fail_at_) return failure_;
   return crash_at_ && n >= *crash_at_ ? Unavailable("the simulated machine has crashed") : absl::OkStatus();
 }
 
-void FakeEnv::CrashAfter(int64_t n) {
+void FakeDisk::CrashAfter(int64_t n) {
   const absl::MutexLock lock(&mu_);
   crash_at_ = operations_ + n;
 }
 
-void FakeEnv::FailOnce(int64_t n, Status status) {
+void FakeDisk::FailOnce(int64_t n, Status status) {
   const absl::MutexLock lock(&mu_);
   fail_at_ = operations_ + n;
   failure_ = std::move(status);
 }
 
-void FakeEnv::Apply(const Change& change, Entries* entries) {
+void FakeDisk::Apply(const Change& change, Entries* entries) {
   if (!change.removed.empty()) entries->erase(change.removed);
   if (!change.path.empty()) (*entries)[change.path] = change.file;
 }
 
-void FakeEnv::Record(Change change) {
+void FakeDisk::Record(Change change) {
   Apply(change, &entries_);
   changes_.push_back(std::move(change));
 }
 
-void FakeEnv::Restart(Survival survival, uint64_t seed) {
+void FakeDisk::Restart(Survival survival, uint64_t seed) {
   const absl::MutexLock lock(&mu_);
   uint64_t random = seed;
   for (const Change& change : changes_) {
@@ -185,73 +180,17 @@ void FakeEnv::Restart(Survival survival, uint64_t seed) {
   ++generation_;
 }
 
-int64_t FakeEnv::operations() const {
+void FakeDisk::SetLies(bool lies) {
+  const absl::MutexLock lock(&mu_);
+  lies_ = lies;
+}
+
+int64_t FakeDisk::operations() const {
   const absl::MutexLock lock(&mu_);
   return operations_;
 }
 
-void FakeEnv::AdvanceClock(absl::Duration by) { scheduler_.Advance(absl::ToInt64Nanoseconds(by)); }
-
-void FakeEnv::SetWallClock(absl::Time now) {
-  const absl::MutexLock lock(&mu_);
-  start_ = now - absl::Nanoseconds(scheduler_.now());
-}
-
-void FakeEnv::RunFor(absl::Duration time) {
-  scheduler_.Wait([] { return false; }, absl::ToInt64Nanoseconds(time));
-}
-
-absl::Time FakeEnv::Now() {
-  const absl::MutexLock lock(&mu_);
-  return start_ + absl::Nanoseconds(scheduler_.now());
-}
-
-int64_t FakeEnv::MonotonicNanos() { return scheduler_.now(); }
-
-void FakeEnv::Schedule(absl::AnyInvocable<void() &&> fn) { ScheduleAfter(absl::ZeroDuration(), std::move(fn)); }
-
-Status FakeEnv::StartThread(absl::AnyInvocable<void() &&> fn) {
-  return scheduler_.StartThread([this, fn = std::move(fn)]() mutable {
-    EnterWorld(this);
-    std::move(fn)();
-  });
-}
-
-Env::TimerId FakeEnv::StartTimer(absl::Duration period, absl::AnyInvocable<bool()> fn) {
-  return scheduler_.AddEvent(absl::ToInt64Nanoseconds(period), [this, fn = std::move(fn)]() mutable {
-    EnterWorld(this);
-    return fn();
-  });
-}
-
-void FakeEnv::StopTimer(TimerId id) { scheduler_.RemoveEvent(id); }
-
-bool FakeEnv::Await(absl::Mutex& mu, const absl::Condition& condition,
-                    absl::Duration patience) ABSL_NO_THREAD_SAFETY_ANALYSIS {
-  if (condition.Eval()) return true;
-  mu.Unlock();
-  const auto holds = [&]() ABSL_NO_THREAD_SAFETY_ANALYSIS {
-    if (!mu.TryLock()) return false;
-    const bool result = condition.Eval();
-    mu.Unlock();
-    return result;
-  };
-  scheduler_.Wait(
-      holds, patience == absl::InfiniteDuration() ? -1 : std::max<int64_t>(absl::ToInt64Nanoseconds(patience), 0));
-  mu.Lock();
-  return condition.Eval();
-}
-
-void FakeEnv::WaitWhile(std::atomic<uint32_t>& word, uint32_t seen, int64_t nanos) {
-  scheduler_.Wait([&] { return word.load() != seen; }, nanos);
-}
-
-uint64_t FakeEnv::Random64() {
-  const absl::MutexLock lock(&mu_);
-  return NextRandom(&random_);
-}
-
-StatusOr<FakeEnv::FilePtr> FakeEnv::Find(const std::string& path) {
+StatusOr<FakeDisk::FilePtr> FakeDisk::Find(const std::string& path) {
   MR_RETURN_IF_ERROR(BeginRead());
   const std::string name = Normalized(path);
   const auto found = entries_.find(name);
@@ -260,13 +199,14 @@ StatusOr<FakeEnv::FilePtr> FakeEnv::Find(const std::string& path) {
   return NotFound("no file ", path);
 }
 
-Status FakeEnv::CheckParent(const std::string& path) {
+Status FakeDisk::CheckParent(const std::string& path) {
   if (path.empty()) return InvalidArgument("empty path");
   if (folders_.count(path) != 0) return FailedPrecondition(path, " is a folder");
   return folders_.count(ParentOf(path)) != 0 ? absl::OkStatus() : NotFound("no folder for ", path);
 }
 
-StatusOr<std::unique_ptr<WritableFile>> FakeEnv::OpenForWriting(const std::string& path, bool truncate) {
+StatusOr<std::unique_ptr<WritableFile>> FakeDisk::OpenForWriting(const std::string& path, bool truncate) {
+  Prepare();
   const absl::MutexLock lock(&mu_);
   const std::string name = Normalized(path);
   MR_RETURN_IF_ERROR(CheckParent(name));
@@ -283,20 +223,13 @@ StatusOr<std::unique_ptr<WritableFile>> FakeEnv::OpenForWriting(const std::strin
   return std::make_unique<Writer>(this, std::move(file), generation_);
 }
 
-StatusOr<std::unique_ptr<WritableFile>> FakeEnv::NewWritableFile(const std::string& path) {
-  return OpenForWriting(path, true);
-}
-StatusOr<std::unique_ptr<WritableFile>> FakeEnv::NewAppendableFile(const std::string& path) {
-  return OpenForWriting(path, false);
-}
-
-StatusOr<std::unique_ptr<RandomAccessFile>> FakeEnv::NewRandomAccessFile(const std::string& path) {
+StatusOr<std::unique_ptr<RandomAccessFile>> FakeDisk::NewRandomAccessFile(const std::string& path) {
   const absl::MutexLock lock(&mu_);
   MR_ASSIGN_OR_RETURN(FilePtr file, Find(path));
   return std::make_unique<Reader>(this, std::move(file));
 }
 
-StatusOr<std::string> FakeEnv::ReadFile(const std::string& path, uint64_t max_bytes) {
+StatusOr<std::string> FakeDisk::ReadFile(const std::string& path, uint64_t max_bytes) {
   const absl::MutexLock lock(&mu_);
   MR_ASSIGN_OR_RETURN(const FilePtr file, Find(path));
   if (file->content.size() > max_bytes)
@@ -304,7 +237,8 @@ StatusOr<std::string> FakeEnv::ReadFile(const std::string& path, uint64_t max_by
   return file->content;
 }
 
-Status FakeEnv::RenameFile(const std::string& from, const std::string& to) {
+Status FakeDisk::RenameFile(const std::string& from, const std::string& to) {
+  Prepare();
   const absl::MutexLock lock(&mu_);
   MR_ASSIGN_OR_RETURN(FilePtr file, Find(from));
   const std::string target = Normalized(to);
@@ -314,7 +248,8 @@ Status FakeEnv::RenameFile(const std::string& from, const std::string& to) {
   return absl::OkStatus();
 }
 
-Status FakeEnv::DeleteFile(const std::string& path) {
+Status FakeDisk::DeleteFile(const std::string& path) {
+  Prepare();
   const absl::MutexLock lock(&mu_);
   MR_RETURN_IF_ERROR(Find(path).status());
   MR_RETURN_IF_ERROR(BeginChange());
@@ -322,7 +257,7 @@ Status FakeEnv::DeleteFile(const std::string& path) {
   return absl::OkStatus();
 }
 
-Status FakeEnv::DeleteDir(const std::string& path) {
+Status FakeDisk::DeleteDir(const std::string& path) {
   const std::string folder = Normalized(path);
   MR_ASSIGN_OR_RETURN(const std::vector<std::string> names, ListDir(path));
   const absl::MutexLock lock(&mu_);
@@ -332,7 +267,7 @@ Status FakeEnv::DeleteDir(const std::string& path) {
   return absl::OkStatus();
 }
 
-Status FakeEnv::CreateDirs(const std::string& path) {
+Status FakeDisk::CreateDirs(const std::string& path) {
   const absl::MutexLock lock(&mu_);
   MR_RETURN_IF_ERROR(BeginChange());
   for (std::string folder = Normalized(path); folders_.count(folder) == 0; folder = ParentOf(folder)) {
@@ -342,11 +277,13 @@ Status FakeEnv::CreateDirs(const std::string& path) {
   return absl::OkStatus();
 }
 
-Status FakeEnv::SyncDir(const std::string& path) {
+Status FakeDisk::SyncDir(const std::string& path) {
+  Prepare();
   const absl::MutexLock lock(&mu_);
   const std::string folder = Normalized(path);
   if (folders_.count(folder) == 0) return NotFound("no folder ", path);
   MR_RETURN_IF_ERROR(BeginChange());
+  if (lies_) return absl::OkStatus();
   const auto is_here = [&](const Change& change) {
     return ParentOf(change.path.empty() ? change.removed : change.path) == folder;
   };
@@ -357,18 +294,18 @@ Status FakeEnv::SyncDir(const std::string& path) {
   return absl::OkStatus();
 }
 
-bool FakeEnv::FileExists(const std::string& path) {
+bool FakeDisk::FileExists(const std::string& path) {
   const absl::MutexLock lock(&mu_);
   return folders_.count(Normalized(path)) != 0 || Find(path).ok();
 }
 
-StatusOr<uint64_t> FakeEnv::FileSize(const std::string& path) {
+StatusOr<uint64_t> FakeDisk::FileSize(const std::string& path) {
   const absl::MutexLock lock(&mu_);
   MR_ASSIGN_OR_RETURN(const FilePtr file, Find(path));
   return file->content.size();
 }
 
-StatusOr<std::vector<std::string>> FakeEnv::ListDir(const std::string& path) {
+StatusOr<std::vector<std::string>> FakeDisk::ListDir(const std::string& path) {
   const absl::MutexLock lock(&mu_);
   MR_RETURN_IF_ERROR(BeginRead());
   const std::string folder = Normalized(path);

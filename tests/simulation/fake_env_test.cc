@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "base/fake_env.h"
+#include "simulation/fake_env.h"
 
 #include <functional>
 #include <set>

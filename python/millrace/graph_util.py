@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, List, Set
 
 from millrace.framework import not_provided as _not_provided
+from millrace.framework.importer import import_graph_def  # noqa: F401
 from millrace.protos import definitions
 
 

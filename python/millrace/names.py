@@ -16,7 +16,7 @@ from millrace.framework import not_provided
 
 _TEXT = """
 []
-app compat contrib data examples feature_column flags gfile graph_util image initializers keras layers linalg losses metrics nn python_io = %
+app compat contrib data examples feature_column flags gfile graph_util image initializers keras layers linalg losses metrics nn python_io config = %
 resource_loader saved_model sets summary test train estimator distributions python sysconfig lookup audio signal profiler = %
 raw_ops = ops.raw_ops
 logging = tf_logging
@@ -38,6 +38,11 @@ ragged = @
 TypeSpec TensorSpec SparseTensorSpec IndexedSlicesSpec OptionalSpec TensorArraySpec RaggedTensorSpec type_spec_from_value = framework.type_spec:
 VariableAggregation VariableSynchronization UnconnectedGradients = framework.replication:
 Module = module:Module
+CriticalSection = ops.critical_section:CriticalSection
+variable_creator_scope = ops.variables:variable_creator_scope
+ctc_loss_v2 = ops.ctc_ops:ctc_loss_v2
+recompute_grad = contrib.layers_memory:recompute_grad
+vectorized_map = ops.functional_ops:vectorized_map
 
 [:generated]
 acos acosh asin asinh atan atan2 atanh approximate_equal batch_to_space batch_to_space_nd bitcast broadcast_to ceil
@@ -118,7 +123,8 @@ gfile = gfile_names
 [debugging]
 : Assert assert_all_finite=verify_tensor_all_finite assert_equal assert_greater assert_greater_equal assert_integer assert_less
 : assert_less_equal assert_near assert_negative assert_non_negative assert_non_positive assert_none_equal assert_positive
-: assert_proper_iterable assert_rank assert_rank_at_least assert_rank_in assert_same_float_dtype assert_scalar assert_type check_numerics
+: assert_proper_iterable assert_rank assert_rank_at_least assert_rank_in assert_same_float_dtype assert_scalar assert_shapes=ops.check_ops.assert_shapes assert_type check_numerics
+: get_log_device_placement=config.get_log_device_placement set_log_device_placement=config.set_log_device_placement
 : is_finite is_inf is_nan is_non_decreasing is_numeric_tensor is_strictly_increasing
 
 [strings]

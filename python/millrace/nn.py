@@ -4,6 +4,7 @@
 from typing import Any as _Any
 
 from millrace.framework import not_provided as _not_provided
+from millrace.ops.batch_losses import *  # noqa: F403
 from millrace.ops.candidate_sampling import *  # noqa: F403
 from millrace.ops.ctc_ops import *  # noqa: F403
 from millrace.ops.candidate_sampling import (all_candidate_sampler, compute_accidental_hits, fixed_unigram_candidate_sampler, log_uniform_candidate_sampler,  # noqa: F401

@@ -2,9 +2,11 @@
 """tf.compat: strings of both Pythons. `python -m millrace.compat program.py` runs a program that imports tensorflow."""
 from __future__ import annotations
 
+import contextlib as _contextlib
+import datetime as _datetime
 import numbers as _numbers
 import os as _os
-from typing import Any
+from typing import Any, Iterator
 
 import numpy as _np
 
@@ -46,8 +48,29 @@ real_types = (_numbers.Real, _np.integer, _np.floating)
 complex_types = (_numbers.Complex, _np.number)
 
 
+_horizon = [_datetime.date(2019, 10, 16)]  # when 1.15 was released
+
+
+def forward_compatible(year: int, month: int, day: int) -> bool:
+    """Whether graphs may use what TensorFlow had on a day: it is before that of 1.15, or of forward_compatibility_horizon."""
+    return _horizon[-1] > _datetime.date(year, month, day)
+
+
+@_contextlib.contextmanager
+def forward_compatibility_horizon(year: int, month: int, day: int) -> Iterator[None]:
+    """A context in which forward_compatible compares with another day."""
+    _horizon.append(_datetime.date(year, month, day))
+    try:
+        yield
+    finally:
+        _horizon.pop()
+
+
 def __getattr__(name: str) -> Any:
     if name == "v1":
         import millrace
         return millrace
+    if name in ("dimension_at_index", "dimension_value"):
+        import millrace
+        return getattr(millrace, name)
     raise AttributeError("module 'millrace.compat' has no attribute %r" % name)

@@ -20,16 +20,8 @@ _TEXT = """
     tf.SparseTensor, or dense tensors with lengths
 ragged: cross cross_hashed
     tf.sparse.cross of to_sparse()
-: variable_creator_scope
-    tf.get_variable and the custom_getter of tf.variable_scope: there is one replica
-: CriticalSection
-    tf.raw_ops.MutexV2 and tf.raw_ops.MutexLock, or tf.control_dependencies
 : NoneTensorSpec ragged_fill_empty_rows_grad tensor_scatter_nd_max tensor_scatter_nd_min
     what TensorFlow 1.x has: this came with 2.x
-: vectorized_map
-    tf.map_fn
-: recompute_grad
-    tf.contrib.layers.recompute_grad
 : load_file_system_library
     tf.load_op_library, and files of this machine
 : CXX_VERSION
@@ -50,8 +42,6 @@ xla:
     sessions as they are: graphs are compiled by the session
 mlir:
     tf.GraphDef
-config:
-    tf.ConfigProto
 mixed_precision:
     tf.cast, and a loss that is scaled by hand
 experimental:
@@ -86,10 +76,6 @@ data.experimental: cardinality assert_cardinality snapshot from_variant to_varia
     tf.raw_ops
 data: NumpyIterator ThreadingOptions
     data sets without options: threads are chosen by measurement
-nn: atrous_conv2d_transpose with_space_to_batch
-    tf.nn.conv2d_transpose, tf.nn.convolution with dilation_rate
-nn: scale_regularization_loss compute_average_loss
-    a sum that is divided by the size of the batch
 nn: approx_max_k approx_min_k silu experimental
     tf.nn.top_k, tf.nn.swish
 linalg: LinearOperatorPermutation LinearOperatorTridiag LinearOperatorBlockLowerTriangular eigh_tridiagonal experimental
@@ -110,22 +96,16 @@ io: decode_webp decode_jxl
     tf.io.decode_image
 image: decode_webp decode_jxl generate_bounding_box_proposals
     tf.image.decode_image, tf.image.non_max_suppression
-debugging: assert_shapes
-    tf.debugging.assert_equal of tf.shape
 debugging: disable_traceback_filtering enable_traceback_filtering is_traceback_filtering_enabled
     what TensorFlow 1.x has: this came with 2.x
 debugging: enable_check_numerics disable_check_numerics experimental
     tf.add_check_numerics_ops
-debugging: get_log_device_placement set_log_device_placement
-    tf.ConfigProto(log_device_placement=True)
 saved_model: save load_v2 Asset SaveOptions experimental main_op_with_restore
     tf.saved_model.Builder, tf.saved_model.load and tf.saved_model.simple_save
 test: disable_with_predicate is_cpu_target_available with_eager_op_as_function experimental
     tf.test.TestCase in one process
 summary: all_v2_summary_ops initialize SummaryDescription TaggedRunMetadata
     tf.summary.FileWriter and tf.summary.merge_all
-graph_util: import_graph_def
-    tf.import_graph_def
 sysconfig: get_build_info CXX_VERSION
     tf.version
 saved_model: DEBUG_DIRECTORY DEBUG_INFO_FILENAME_PB

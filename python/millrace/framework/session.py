@@ -7,6 +7,7 @@ the first time.
 from __future__ import annotations
 
 import threading
+import sys
 import weakref
 from typing import Any, Callable, Dict, List, Optional, Tuple
 
@@ -214,6 +215,8 @@ class BaseSession(_core.Session):
             target_name = target.decode()
         else:
             raise at_user_line(TypeError("target must be a string, but got %s" % type(target).__name__))
+        if config is None and "millrace.config" in sys.modules:  # tf.config may have set something
+            config = sys.modules["millrace.config"].default_config()
         if config is not None and not hasattr(config, "SerializeToString"):
             raise at_user_line(TypeError("config must be a tf.ConfigProto, but got %s" % type(config).__name__))
         super().__init__(graph, target_name, b"" if config is None else config.SerializeToString())

@@ -2,11 +2,11 @@
 """Assertions about tensors."""
 from __future__ import annotations
 
-from typing import Any, Optional
+from typing import Any, Dict, List, Optional
 
 import numpy as np
 
-from millrace.framework import common_shapes, dtypes
+from millrace.framework import common_shapes, dtypes, tensor_shape
 from millrace.framework.composite_tensors import SparseTensor
 from millrace.framework.convert import convert_to_tensor
 from millrace.framework.errors import at_user_line
@@ -16,7 +16,7 @@ from millrace.ops import array_ops, control_flow_ops, gen_ops, math_ops
 
 __all__ = ["assert_equal", "assert_greater", "assert_greater_equal", "assert_integer", "assert_less", "assert_less_equal", "assert_negative",
            "assert_non_negative", "assert_non_positive", "assert_none_equal", "assert_positive", "assert_rank", "assert_rank_at_least",
-           "assert_rank_in", "assert_proper_iterable", "assert_type", "assert_scalar", "is_non_decreasing", "is_strictly_increasing", "is_numeric_tensor"]
+           "assert_rank_in", "assert_proper_iterable", "assert_type", "assert_scalar", "assert_shapes", "is_non_decreasing", "is_strictly_increasing", "is_numeric_tensor"]
 
 
 def _comparison(name: str, op: Any, check: Any, sign: str) -> Any:
@@ -175,3 +175,54 @@ def is_strictly_increasing(x: Any, name: Optional[str] = None) -> Any:
 def is_numeric_tensor(tensor: Any) -> bool:
     """Whether it is a tensor of numbers."""
     return hasattr(tensor, "dtype") and (tensor.dtype.is_floating or tensor.dtype.is_integer or tensor.dtype.is_complex)
+
+
+def _size_of(symbol: Any) -> Optional[int]:
+    """The size that an entry of a shape says; None for one that stands for any, or for one that others share."""
+    try:
+        return int(symbol)
+    except (TypeError, ValueError):
+        return None
+
+
+def assert_shapes(shapes: Any, data: Any = None, summarize: Optional[int] = None, message: Optional[str] = None, name: Optional[str] = None) -> Any:
+    """An operation that fails unless tensors have the shapes of (tensor, shape) pairs. Entries are sizes, names of sizes that are the same
+    wherever they stand, or None and "." for any; a shape that begins with ... or "*" is of the last dimensions. A scalar has the shape (1,) too."""
+    start = message + ". " if message else ""
+    with name_scope(name, "assert_shapes"):
+        pairs = [(convert_to_tensor(x), list(s)) for x, s in (shapes.items() if isinstance(shapes, dict) else shapes) if s is not None]
+        checks: List[Any] = []
+        known: Dict[Any, Any] = {}
+        for x, symbols in pairs:
+            rest = bool(symbols) and (symbols[0] is Ellipsis or symbols[0] == "*")
+            symbols = symbols[1:] if rest else symbols or [1]
+            if any(s is Ellipsis or s == "*" for s in symbols):
+                raise at_user_line(ValueError("%sTensor %s: only the first entry of a shape may stand for several dimensions, got %s" % (start, x.name, symbols)))
+            shape, rank = x.get_shape(), x.get_shape().ndims
+            if rank == 0:
+                shape, rank = tensor_shape.TensorShape([1]), 1
+            if rank is not None and (rank < len(symbols) if rest else rank != len(symbols)):
+                raise at_user_line(ValueError("%sTensor %s must have rank %s%d. Received rank %d, shape %s" % (
+                    start, x.name, "at least " if rest else "", len(symbols), rank, x.get_shape())))
+            given = data if data is not None else [start + "Shape of %s is not %s:" % (x.name, symbols), array_ops.shape(x)]
+            if rank is None:
+                wanted = array_ops.rank(x) >= len(symbols) if rest else gen_ops.equal(gen_ops.maximum(array_ops.rank(x), 1), len(symbols))
+                checks.append(control_flow_ops.Assert(wanted, given, summarize))
+            for i, symbol in enumerate(symbols):
+                if symbol is None or symbol == ".":
+                    continue
+                at = i - len(symbols)
+                size = _size_of(symbol)
+                found = shape.as_list()[at] if rank is not None else None
+                with get_default_graph().control_dependencies(list(checks)):
+                    dynamic = array_ops.concat([array_ops.ones([len(symbols)], dtypes.int32), array_ops.shape(x)], 0)[at] if found is None else found
+                want = known.setdefault(symbol, dynamic) if size is None else size
+                if isinstance(want, int) and isinstance(dynamic, int):
+                    if want != dynamic:
+                        raise at_user_line(ValueError("%sTensor %s dimension %d must have size %d. Received size %d, shape %s" % (
+                            start, x.name, at, want, dynamic, x.get_shape())))
+                elif want is not dynamic:
+                    checks.append(control_flow_ops.Assert(gen_ops.equal(dynamic, want), given, summarize))
+                    if isinstance(dynamic, int):
+                        known[symbol] = dynamic
+        return control_flow_ops.group(*checks) if checks else control_flow_ops.no_op(name="static_checks_determined_all_ok")

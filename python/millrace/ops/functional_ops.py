@@ -8,7 +8,7 @@ import millrace._core as _core
 from millrace.framework import dtypes, nest
 from millrace.framework.convert import convert_to_tensor
 from millrace.framework.errors import at_user_line
-from millrace.framework.graph import Tensor
+from millrace.framework.graph import Tensor, get_default_graph
 from millrace.ops.control_flow_contexts import WhileContext
 
 from millrace.ops.gen_ops import remote_call, symbolic_gradient as _symbolic_gradient  # noqa: F401 - TensorFlow's names
@@ -56,6 +56,17 @@ def map_fn(fn: Any, elems: Any, dtype: Any = None, parallel_iterations: int = 10
                           _called(fn, [elems], made, structure, types or [e.dtype.base_dtype for e in elements]), parallel_iterations,
                           not back_prop, swap_memory)
     return nest.pack_sequence_as(structure, values)
+
+
+def vectorized_map(fn: Any, elems: Any) -> Any:
+    """fn of each element, stacked, in the structure of what fn returns. It is called once more, on the first element, which tells its types."""
+    if not callable(fn):
+        raise at_user_line(TypeError("fn must be callable."))
+    with get_default_graph().name_scope("vectorized_map"):
+        first = nest.pack_sequence_as(elems, [e[0] for e in _tensors(elems)])
+        made = fn(first)
+        types = nest.pack_sequence_as(made, [convert_to_tensor(m).dtype.base_dtype for m in nest.flatten(made)])
+        return map_fn(fn, elems, types)
 
 
 def _folded(kind: str, fn: Any, elems: Any, initializer: Any, parallel_iterations: int, back_prop: bool, swap_memory: bool, name: Optional[str],

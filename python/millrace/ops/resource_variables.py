@@ -7,10 +7,10 @@ from typing import Any, Optional
 from millrace.framework import dtypes, tensor_shape
 from millrace.framework.convert import convert_to_tensor
 from millrace.ops import gen_ops
-from millrace.ops.variables import Variable
+from millrace.ops.variables import Variable, _ByCreators
 
 
-class _KnowsResources(type):
+class _KnowsResources(_ByCreators):
     def __instancecheck__(cls, instance: Any) -> bool:
         return isinstance(instance, Variable) and instance._is_resource
 

@@ -2,7 +2,10 @@
 """Variables: tensors that keep their value from step to step."""
 from __future__ import annotations
 
-from typing import Any, Callable, List, Optional
+import contextlib
+import functools
+import inspect
+from typing import Any, Callable, Iterator, List, Optional
 
 import numpy as np
 
@@ -35,7 +38,35 @@ def resource_variables_enabled() -> bool:
     return _resources_by_default
 
 
-class Variable:
+class _ByCreators(type):
+    """Lets the functions of variable_creator_scope make variables."""
+
+    def __call__(cls, *args: Any, **kwargs: Any) -> Any:
+        creators = get_default_graph().__dict__.get("_variable_creators")
+        make: Any = super().__call__
+        if not creators or kwargs.get("variable_def") is not None:
+            return make(*args, **kwargs)
+        given = inspect.signature(cls.__init__).bind(None, *args, **kwargs)  # type: ignore[misc]
+        given.apply_defaults()
+        for creator in creators:  # the innermost scope is asked first, and calls the others
+            make = functools.partial(creator, make)
+        return make(**dict(list(given.arguments.items())[1:]))
+
+
+@contextlib.contextmanager
+def variable_creator_scope(variable_creator: Callable[..., Any]) -> Iterator[None]:
+    """A context in which variable_creator(next_creator, **kwargs) makes the variables: it calls next_creator with arguments of tf.Variable, or
+    returns something else."""
+    graph = get_default_graph()
+    outer = graph.__dict__.get("_variable_creators", [])
+    graph.__dict__["_variable_creators"] = [*outer, variable_creator]
+    try:
+        yield
+    finally:
+        graph.__dict__["_variable_creators"] = outer
+
+
+class Variable(metaclass=_ByCreators):
     """A variable. Its value is `initial_value` after its `initializer` has run."""
 
     _snapshot: Any

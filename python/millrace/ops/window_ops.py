@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from typing import Any, Callable, List, Optional, Sequence
 
+import numpy as np
+
 from millrace.framework import dtypes
 from millrace.framework.convert import convert_to_tensor
 from millrace.framework.errors import at_user_line
 from millrace.framework.graph import Tensor, name_scope
+from millrace.framework.static_values import constant_value
 from millrace.ops import array_ops, gen_ops
 
-__all__ = ["convolution", "max_pool3d", "avg_pool3d", "pool"]
+__all__ = ["convolution", "max_pool3d", "avg_pool3d", "pool", "with_space_to_batch", "atrous_conv2d_transpose"]
 
 
 def spatial_size(filters: Any) -> List[int]:
@@ -125,3 +128,48 @@ def pool(input: Any, window_shape: Sequence[int], pooling_type: str, padding: st
         if data_format is not None and data_format.startswith("NC"):
             return _channels_last(input, count, whole)
         return whole(input)
+
+
+def with_space_to_batch(input: Any, dilation_rate: Any, padding: str, op: Any, filter_shape: Any = None, spatial_dims: Any = None,
+                        data_format: Optional[str] = None) -> Tensor:
+    """op(input, number of dimensions, padding) over every dilation_rate-th element: batches of them are made, and put together again."""
+    input = convert_to_tensor(input)
+    rates = [int(r) for r in np.ravel(constant_value(convert_to_tensor(dilation_rate)))]
+    first = data_format is not None and data_format.startswith("NC")
+    dims = list(spatial_dims) if spatial_dims is not None else list(range(2 if first else 1, len(rates) + (2 if first else 1)))
+    if any(b <= a for a, b in zip(dims, dims[1:])) or dims[0] < 1:
+        raise at_user_line(ValueError("spatial_dims must be a monotonically increasing sequence of positive integers, got %s" % dims))
+    if padding not in ("SAME", "VALID"):
+        raise at_user_line(ValueError("Invalid padding method %r" % (padding,)))
+    if all(r == 1 for r in rates):
+        return op(input, len(rates), padding)  # type: ignore[no-any-return]
+    base = None
+    if padding == "SAME":
+        if filter_shape is None:
+            raise at_user_line(ValueError("filter_shape must be specified for SAME padding"))
+        sizes = np.ravel(constant_value(convert_to_tensor(filter_shape)))[:len(rates)]
+        more = (sizes - 1) * np.array(rates)
+        base = np.stack([more // 2, more - more // 2], 1)
+    paddings, crops = array_ops.required_space_to_batch_paddings(gen_ops.gather(array_ops.shape(input), dims), rates, base)
+    blocks, places = np.ones(dims[-1], np.int32), [d - 1 for d in dims]
+    blocks[places] = rates
+    rows = [places.index(i) if i in places else None for i in range(dims[-1])]
+    wide, narrow = (array_ops.stack([t[r] if r is not None else [0, 0] for r in rows]) for t in (paddings, crops))
+    return gen_ops.batch_to_space_nd(op(gen_ops.space_to_batch_nd(input, blocks, wide), len(rates), "VALID"), blocks, narrow)
+
+
+def atrous_conv2d_transpose(value: Any, filters: Any, output_shape: Any, rate: int, padding: str, name: Optional[str] = None) -> Tensor:
+    """The transpose (gradient) of atrous_conv2d; filters [height, width, out, in]."""
+    value, filters = convert_to_tensor(value), convert_to_tensor(filters)
+    if rate < 1:
+        raise at_user_line(ValueError("rate %d cannot be less than one" % rate))
+    if not value.get_shape()[3].is_compatible_with(filters.get_shape()[3]):
+        raise at_user_line(ValueError("value's input channels does not match filters' input channels, %s != %s" % (value.get_shape()[3], filters.get_shape()[3])))
+    if padding not in ("SAME", "VALID"):
+        raise at_user_line(ValueError("padding must be either VALID or SAME: %s" % (padding,)))
+    with name_scope(name, "atrous_conv2d_transpose", [value, filters, output_shape]) as scope:
+        result = gen_ops.conv2d_backprop_input(convert_to_tensor(output_shape, dtypes.int32), filters, value, [1, 1, 1, 1], padding,
+                                               dilations=[1, rate, rate, 1], name=scope)
+        if isinstance(output_shape, (list, tuple)):
+            result.set_shape([d if isinstance(d, int) else None for d in output_shape])
+        return result

@@ -1,0 +1,163 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What came with TensorFlow 1.9 to 1.15 around variables and sessions: critical sections, creators of variables, tf.config; and functions beside them."""
+import threading
+
+import numpy as np
+import pytest
+
+import millrace as tf
+
+
+@pytest.fixture(autouse=True)
+def _graph():
+    with tf.Graph().as_default():
+        yield
+
+
+def _counter():
+    v = tf.get_variable("v", initializer=0.0, use_resource=True)
+
+    def count():
+        value = v.read_value()
+        with tf.control_dependencies([value]):
+            with tf.control_dependencies([v.assign_add(1)]):
+                return tf.identity(value)
+    return v, count
+
+
+def test_one_at_a_time():
+    section = tf.CriticalSection()
+    v, count = _counter()
+    both = [section.execute(count), section.execute(count)]
+    with tf.Session() as session:
+        session.run(v.initializer)
+        seen = []
+        threads = [threading.Thread(target=lambda: seen.extend(x for _ in range(50) for x in session.run(both))) for _ in range(4)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert sorted(seen) == list(range(400))  # no number twice
+
+
+def test_sections_nest_results_and_wait_for_what_they_take():
+    section = tf.CriticalSection(shared_name="s")
+    v, count = _counter()
+    first = section.execute(count)
+    second = section.execute(lambda: {"a": first + 1.0, "b": (v.assign_add(2.0), None)})
+    nothing = section.execute(lambda: None)
+    with tf.Session() as session:
+        session.run(v.initializer)
+        made = session.run({"a": second["a"], "b": second["b"][0]})
+        assert second["b"][1] is None and made == {"a": 1.0, "b": 3.0}
+        session.run(nothing)
+
+
+def test_sections_refuse():
+    section = tf.CriticalSection()
+    _, count = _counter()
+    name = section.execute(count).name
+    with pytest.raises(ValueError, match="would wait for it for ever"):
+        section.execute(lambda: tf.get_default_graph().get_tensor_by_name(name) + 1)
+    with pytest.raises(ValueError, match="already running"):
+        section.execute(lambda: section.execute(count))
+    with pytest.raises(ValueError, match="exclusive resource access"):
+        tf.CriticalSection().execute(count)
+
+
+def test_creators_make_variables():
+    asked = []
+
+    def frozen(next_creator, **kwargs):
+        asked.append(("frozen", kwargs["name"]))
+        return next_creator(**dict(kwargs, trainable=False))
+
+    def resource(next_creator, **kwargs):
+        asked.append(("resource", kwargs["name"]))
+        return next_creator(**dict(kwargs, use_resource=True))
+
+    with tf.variable_creator_scope(resource), tf.variable_creator_scope(frozen):
+        a, b = tf.Variable(1.0, name="a"), tf.get_variable("b", [2])
+    c = tf.Variable(1.0)
+    assert asked == [("frozen", "a"), ("resource", "a"), ("frozen", "b"), ("resource", "b")]
+    assert not a.trainable and not b.trainable and c.trainable and tf.trainable_variables() == [c]
+    assert a.handle.dtype == tf.resource and isinstance(b, tf.Variable)
+    with tf.variable_creator_scope(lambda next_creator, **kwargs: "mine"):
+        assert tf.Variable(1.0) == "mine"
+
+
+@pytest.mark.parametrize("padding", ["SAME", "VALID"])
+def test_convolutions_with_holes(padding):
+    state = np.random.RandomState(0)
+    x, k = tf.constant(state.rand(2, 7, 6, 3)), tf.constant(state.rand(3, 2, 3, 4))
+    y = tf.nn.atrous_conv2d(x, k, 2, padding)
+    dy = tf.constant(state.rand(*y.shape.as_list()))
+    back = tf.nn.atrous_conv2d_transpose(dy, k, [2, 7, 6, 3], 2, padding)
+    parts = tf.nn.with_space_to_batch(x, [2, 2], padding, lambda z, n, p: tf.nn.conv2d(z, k, [1, 1, 1, 1], p), filter_shape=[3, 2])
+    with tf.Session() as session:
+        got = session.run([back, tf.gradients(y, x, dy)[0], parts, y])
+    np.testing.assert_allclose(got[0], got[1])
+    np.testing.assert_allclose(got[2], got[3])
+    assert back.shape.as_list() == [2, 7, 6, 3]
+    with pytest.raises(ValueError, match="monotonically"):
+        tf.nn.with_space_to_batch(x, [2, 2], "VALID", None, spatial_dims=[2, 1])
+
+
+def test_shapes_are_compared():
+    free = tf.placeholder(tf.float32)
+    good = tf.debugging.assert_shapes({tf.ones([3, 2]): ("N", "Q"), free: ("N", None), tf.constant(1.0): (), tf.ones([7, 3, 2]): (..., "N", 2)})
+    with tf.Session() as session:
+        session.run(good, {free: np.ones((3, 5))})
+        for wrong in (np.ones((4, 5)), np.ones(3)):
+            with pytest.raises(tf.errors.InvalidArgumentError, match="Shape of Placeholder"):
+                session.run(good, {free: wrong})
+    with pytest.raises(ValueError, match="must have size 3. Received size 2"):
+        tf.debugging.assert_shapes([(tf.ones([3, 2]), ("N", "Q")), (tf.ones([2, 4]), ("N", "D"))])
+    with pytest.raises(ValueError, match="must have rank at least 2"):
+        tf.debugging.assert_shapes([(tf.ones([3]), ("*", "N", "Q"))])
+
+
+def test_small_functions():
+    with tf.Session() as session:
+        doubled, whole = session.run(tf.vectorized_map(lambda t: (t * 2, tf.cast(t, tf.int32)), tf.constant([1.5, 2.5])))
+        assert doubled.tolist() == [3, 5] and whole.tolist() == [1, 2]
+        assert session.run(tf.nn.compute_average_loss([1.0, 2, 3], [1.0, 0, 2])) == pytest.approx(7 / 3)
+        assert session.run(tf.nn.compute_average_loss([1.0, 2, 3], global_batch_size=6)) == 1
+        assert session.run(tf.nn.scale_regularization_loss([1.0, 2])) == 3
+    assert tf.compat.dimension_value(tf.Dimension(3)) == 3 and tf.compat.dimension_at_index(tf.TensorShape([2]), 0) == 2
+    assert tf.compat.forward_compatible(2018, 1, 1) and not tf.compat.forward_compatible(2030, 1, 1)
+    with tf.compat.forward_compatibility_horizon(2030, 1, 2):
+        assert tf.compat.forward_compatible(2030, 1, 1)
+    assert tf.graph_util.import_graph_def is tf.import_graph_def
+
+
+@pytest.fixture
+def settings():
+    before = dict(tf.config._state)
+    yield tf.config
+    tf.config._state.update(before, config=None)
+
+
+def test_settings_are_those_of_sessions_that_have_none(settings):
+    settings.threading.set_inter_op_parallelism_threads(1)
+    settings.threading.set_intra_op_parallelism_threads(2)
+    settings.set_soft_device_placement(True)
+    tf.debugging.set_log_device_placement(False)
+    settings.optimizer.set_experimental_options({"remapping": False, "disable_meta_optimizer": True})
+    cpu, = settings.experimental.list_physical_devices("CPU")
+    settings.experimental.set_virtual_device_configuration(cpu, [settings.experimental.VirtualDeviceConfiguration()] * 3)
+    assert settings.threading.get_intra_op_parallelism_threads() == 2 and settings.get_soft_device_placement()
+    assert settings.optimizer.get_experimental_options() == {"remapping": False, "disable_meta_optimizer": True}
+    with tf.Session() as session:
+        assert [d.name for d in session.list_devices()] == settings.experimental_list_devices() and len(session.list_devices()) == 3
+        assert session._config.inter_op_parallelism_threads == 1
+    with tf.Session(config=tf.ConfigProto()) as session:
+        assert len(session.list_devices()) == 1
+    with pytest.raises(ValueError, match="memory limit"):
+        settings.experimental.set_virtual_device_configuration(cpu, [settings.experimental.VirtualDeviceConfiguration(100)])
+    with pytest.raises(ValueError, match="no optimizer"):
+        settings.optimizer.set_experimental_options({"nothing": True})
+    with pytest.raises(NotImplementedError, match="no XLA"):
+        settings.optimizer.set_jit(True)
+    with pytest.raises(ValueError, match="Unrecognized device"):
+        settings.experimental.get_memory_growth("GPU:0")

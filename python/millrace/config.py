@@ -151,6 +151,7 @@ def get_memory_growth(device: Any) -> bool:
 
 def set_memory_growth(device: Any, enable: bool) -> None:
     """Of GPUs: there are none."""
+    del enable  # devices of other kinds refuse either
     get_memory_growth(device)
 
 

@@ -374,6 +374,37 @@ class SeparableConv2D(_Conv):
                                                     list(self.dilation_rate), data_format="NCHW" if self._first else "NHWC"))
 
 
+class SeparableConv1D(_Conv):
+    """A convolution of each channel of a sequence alone, then one of a single step."""
+
+    def __init__(self, filters: Any, kernel_size: Any, strides: Any = 1, padding: str = "valid", data_format: str = "channels_last", dilation_rate: Any = 1,
+                 depth_multiplier: int = 1, activation: Any = None, use_bias: bool = True, depthwise_initializer: Any = None,
+                 pointwise_initializer: Any = None, bias_initializer: Any = init_ops.zeros_initializer(), depthwise_regularizer: Any = None,
+                 pointwise_regularizer: Any = None, depthwise_constraint: Any = None, pointwise_constraint: Any = None, **kwargs: Any) -> None:
+        super().__init__(1, filters, kernel_size, strides, padding, data_format, dilation_rate, activation, use_bias, None, bias_initializer, **kwargs)
+        self.depth_multiplier = depth_multiplier
+        self._settings = ((depthwise_initializer, depthwise_regularizer, depthwise_constraint), (pointwise_initializer, pointwise_regularizer, pointwise_constraint))
+
+    def build(self, input_shape: Any) -> None:
+        """Makes kernels and bias."""
+        channels = self._channels(input_shape)
+        shapes = (self.kernel_size + (channels, self.depth_multiplier), (1, channels * self.depth_multiplier, self.filters))
+        self.depthwise_kernel, self.pointwise_kernel = (
+            self.add_variable(name, shape, initializer=start, regularizer=penalty, constraint=constraint)
+            for name, shape, (start, penalty, constraint) in zip(("depthwise_kernel", "pointwise_kernel"), shapes, self._settings))
+        self._make_bias()
+        self.built = True
+
+    def call(self, inputs: Any, *args: Any, **kwargs: Any) -> Any:
+        """Computes the output: that of images one pixel high."""
+        axis = 2 if self._first else 1
+        strides = (1, 1) + self.strides * 2 if self._first else (1,) + self.strides * 2 + (1,)
+        made = nn_ops.separable_conv2d(array_ops.expand_dims(inputs, axis), array_ops.expand_dims(self.depthwise_kernel, 0),
+                                       array_ops.expand_dims(self.pointwise_kernel, 0), strides, self.padding.upper(), [1, *self.dilation_rate],
+                                       data_format="NCHW" if self._first else "NHWC")
+        return self._finish(array_ops.squeeze(made, [axis]))
+
+
 class Dropout(Layer):
     """While training, elements set to zero with probability `rate`, and others scaled up."""
 
@@ -575,6 +606,7 @@ conv2d = _function(Conv2D, "A convolution of images.")
 conv3d = _function(Conv3D, "A convolution of volumes.")
 conv2d_transpose = _function(Conv2DTranspose, "The transpose of a convolution of images.")
 conv3d_transpose = _function(Conv3DTranspose, "The transpose of a convolution of volumes.")
+separable_conv1d = _function(SeparableConv1D, "A convolution of each channel of a sequence alone, then one of a single step.")
 separable_conv2d = _function(SeparableConv2D, "A convolution of each channel alone, then a 1x1 convolution.")
 
 

@@ -165,7 +165,7 @@ bytes_split = ops.ragged.strings:string_bytes_split
 : VERSION GIT_VERSION COMPILER_VERSION GRAPH_DEF_VERSION GRAPH_DEF_VERSION_MIN_CONSUMER GRAPH_DEF_VERSION_MIN_PRODUCER
 
 [contrib]
-data deprecated distributions estimator factorization framework keras layers learn legacy_seq2seq linalg losses metrics rnn seq2seq slim training util = %
+data deprecated distributions estimator factorization feature_column framework keras layers learn legacy_seq2seq linalg losses metrics rnn seq2seq slim training util = %
 crf lookup opt signal staging tensorboard = %
 
 [python.framework]

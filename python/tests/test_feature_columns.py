@@ -238,7 +238,7 @@ def test_columns_say_what_is_wrong():
             (lambda: fc.linear_model({"n": [1.0, 2.0], "m": [1.0]}, [number, fc.numeric_column("m")]), ValueError, "of each feature must be same"),
             (lambda: fc.linear_model({"n": 1.0}, [number]), ValueError, "cannot have rank 0"),
             (lambda: fc.linear_model({"n": words(["1"])}, [number]), ValueError, "SparseTensor is not supported"),
-            (lambda: fc.sequence_numeric_column("n"), NotImplementedError, "parse_single_sequence_example")):
+            (lambda: fc.sequence_numeric_column("n", dtype=tf.string), ValueError, "convertible to float")):
         with tf.Graph().as_default(), pytest.raises(error, match="(?s)" + message + ".*test_feature_columns.py"):
             call()
 

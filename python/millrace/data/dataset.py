@@ -282,6 +282,17 @@ class Dataset:
         inner: Dataset = f.returned
         return inner._same(gen_ops.interleave_dataset(self._variant, f.captured, _int64(cycle_length), _int64(block_length), f.name, *inner._spec))
 
+    filter_with_legacy_function, map_with_legacy_function = filter, map  # functions are graphs in any case
+
+    def enumerate(self, start: Any = 0) -> "Dataset":
+        """(number, element) pairs, from `start` on."""
+        first = int(start)
+        return Dataset.zip((Dataset.range(first, 2 ** 63 - 1), self))
+
+    def unbatch(self) -> "Dataset":
+        """The rows of the elements, as elements."""
+        return self.flat_map(lambda *parts: Dataset.from_tensor_slices(parts if isinstance(self._types, tuple) else parts[0]))
+
     def reduce(self, initial_state: Any, reduce_func: Callable[..., Any]) -> Any:
         """The last state = reduce_func(state, element), from initial_state."""
         state = structure.tensors(initial_state)

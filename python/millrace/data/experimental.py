@@ -13,7 +13,9 @@ from millrace.data.dataset import Dataset
 from millrace.data.grouping import (bucket_by_sequence_length, choose_from_datasets, group_by_window, ignore_errors,  # noqa: F401
                                     rejection_resample, sample_from_datasets, scan, take_while, unique)
 from millrace.data.iterators import Iterator, shape_lists
-from millrace.data.options import DistributeOptions, OptimizationOptions, ThreadingOptions  # noqa: F401
+from millrace.data.cardinality import INFINITE as INFINITE_CARDINALITY, UNKNOWN as UNKNOWN_CARDINALITY, count_of as _count_of  # noqa: F401
+from millrace.data.options import DistributeOptions, MapVectorizationOptions, OptimizationOptions, ThreadingOptions  # noqa: F401
+from millrace.data.reading import CheckpointInputPipelineHook, SqlDataset, TFRecordWriter, make_saveable_from_iterator  # noqa: F401
 from millrace.data.readers import TextLineDataset, TFRecordDataset
 from millrace.framework import dtypes
 from millrace.framework.convert import convert_to_tensor
@@ -24,7 +26,7 @@ from millrace.framework.type_spec import DatasetSpec, OptionalSpec, RaggedTensor
 from millrace.ops import array_ops, gen_ops, parsing_ops, random_ops
 
 AUTOTUNE = -1
-INFINITE_CARDINALITY, UNKNOWN_CARDINALITY = -1, -2
+map_and_batch_with_legacy_function = map_and_batch
 _Transformation = Callable[[Dataset], Dataset]
 
 
@@ -101,6 +103,41 @@ def copy_to_device(target_device: Any, source_device: Any = "/cpu:0", buffer_siz
         if kind not in (None, "CPU"):
             raise at_user_line(NotImplementedError("data sets are on CPU devices, not on %r" % (device,)))
     return lambda dataset: dataset if buffer_size == 0 else dataset.prefetch(buffer_size)
+
+
+class Reducer:
+    """A state of the elements of a key: init_func(key) begins it, reduce_func(state, element) goes on, finalize_func(state) is the result."""
+
+    def __init__(self, init_func: Any, reduce_func: Any, finalize_func: Any) -> None:
+        self.init_func, self.reduce_func, self.finalize_func = init_func, reduce_func, finalize_func
+
+
+def group_by_reducer(key_func: Any, reducer: Reducer) -> _Transformation:
+    """The result of a reducer for each key_func(element)."""
+    if not isinstance(reducer, Reducer):
+        raise at_user_line(ValueError("`reducer` must be an instance of Reducer."))
+
+    def whole(key: Any, window: Dataset) -> Dataset:
+        state = window.reduce(reducer.init_func(key), reducer.reduce_func)
+        return Dataset.from_tensors(structure.tensors(reducer.finalize_func(*state) if type(state) is tuple else reducer.finalize_func(state)))
+    return group_by_window(key_func, whole, 2 ** 63 - 1)
+
+
+def cardinality(dataset: Dataset) -> Tensor:
+    """How many elements a data set has; INFINITE_CARDINALITY, or UNKNOWN_CARDINALITY where only reading it would tell."""
+    return _count_of(dataset._variant.op)
+
+
+def to_variant(dataset: Dataset) -> Tensor:
+    """The tensor that is a data set."""
+    return dataset._variant
+
+
+def from_variant(variant: Any, structure: Any) -> Dataset:
+    """The data set of such a tensor, with elements of these type specs."""
+    from millrace.framework import nest
+    specs = nest.flatten(structure)
+    return Dataset(variant, nest.pack_sequence_as(structure, [s.dtype for s in specs]), nest.pack_sequence_as(structure, [s.shape for s in specs]))
 
 
 # ---- what elements are ----

@@ -11,9 +11,6 @@ from millrace.feature_column.dense import (_BucketizedColumn, _EmbeddingColumn, 
                                            _SharedEmbeddingColumn, bucketized_column, embedding_column, indicator_column, numeric_column,
                                            shared_embedding_columns)
 from millrace.feature_column.models import _transform_features, input_layer, linear_model, make_parse_example_spec
-from millrace.framework import missing as _missing
-
-_missing.fill(globals(), "feature_column.", {
-    name: "tf.parse_single_sequence_example and tf.nn.embedding_lookup" for name in (
-        "sequence_categorical_column_with_hash_bucket", "sequence_categorical_column_with_identity", "sequence_categorical_column_with_vocabulary_file",
-        "sequence_categorical_column_with_vocabulary_list", "sequence_numeric_column")})
+from millrace.feature_column.sequence import (sequence_categorical_column_with_hash_bucket, sequence_categorical_column_with_identity,
+                                              sequence_categorical_column_with_vocabulary_file, sequence_categorical_column_with_vocabulary_list,
+                                              sequence_numeric_column)

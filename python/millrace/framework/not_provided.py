@@ -50,29 +50,27 @@ profiler: AdviceProto GraphNodeProto MultiGraphNodeProto OpLogProto ProfileOptio
     tf.profiler.record and tf.profiler.Trace
 types:
     tf.Tensor and tf.Variable
-train: DynamicLossScale FixedLossScale LossScale MixedPrecisionLossScaleOptimizer experimental
-    a loss that is scaled by hand
+train.experimental: PythonState auto_mixed_precision_scope disable_mixed_precision_graph_rewrite enable_mixed_precision_graph_rewrite
+    tf.train.experimental.MixedPrecisionLossScaleOptimizer, and tf.cast in the model: no graph is rewritten
 train: sdca_fprint sdca_optimizer sdca_shrink_l1
     tf.train.FtrlOptimizer, or tf.train.ProximalGradientDescentOptimizer
 train: CheckpointOptions
     tf.train.Checkpoint without options
 train: do_quantize_training_on_graphdef
     tf.quantization.fake_quant_with_min_max_vars in the graph
-data.experimental: CsvDatasetV2 SqlDataset TFRecordWriter
-    tf.python_io, and tf.data.Dataset.from_generator
-data.experimental: group_by_reducer dense_to_sparse_batch dense_to_ragged_batch
+data.experimental: CsvDatasetV2
+    tf.data.experimental.CsvDataset
+data.experimental: dense_to_sparse_batch dense_to_ragged_batch
     padded_batch, or tf.train.shuffle_batch and tf.contrib.training.bucket_by_sequence_length
 data.experimental: AutoShardPolicy StatsOptions StatsAggregator bytes_produced_stats latency_stats
     data sets without options: threads are chosen by measurement
-data.experimental: NestedStructure Reducer
+data.experimental: NestedStructure
     output_types and output_shapes of data sets
 data.experimental: AutotuneAlgorithm AutotuneOptions DatasetInitializer ExternalStatePolicy SHARD_HINT ServiceOptions distributed_save
     what TensorFlow 1.x has: this came with 2.x
 data.experimental: enable_debug_mode from_list get_model_proto index_table_from_dataset pad_to_cardinality table_from_dataset
     what TensorFlow 1.x has: this came with 2.x
-data.experimental: map_and_batch_with_legacy_function
-    tf.data.experimental.map_and_batch
-data.experimental: cardinality assert_cardinality snapshot from_variant to_variant make_saveable_from_iterator service
+data.experimental: assert_cardinality snapshot service
     tf.raw_ops
 data: NumpyIterator ThreadingOptions
     data sets without options: threads are chosen by measurement

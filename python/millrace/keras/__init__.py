@@ -4,8 +4,8 @@
 from millrace import keras_datasets as datasets
 from millrace.framework import missing as _missing
 from millrace.keras import (activations, backend, callbacks, constraints, engine, estimator, experimental, initializers, layers, losses, metrics,
-                            models, optimizers, preprocessing, regularizers, utils)
+                            models, optimizers, preprocessing, regularizers, utils, wrappers)
 from millrace.keras.engine import Input
 from millrace.keras.models import Model, Sequential
 
-_missing.fill(globals(), "keras.", {"applications": "tf.contrib.slim.nets", "wrappers": "tf.keras.Model"})
+_missing.fill(globals(), "keras.", {"applications": "tf.contrib.slim.nets"})

@@ -4,7 +4,8 @@
 from __future__ import annotations
 
 import builtins
-from typing import Any, Dict, List, Optional
+import contextlib
+from typing import Any, Dict, Iterator, List, Optional
 
 import numpy as np
 
@@ -12,6 +13,7 @@ from millrace.framework import dtypes
 from millrace.framework.composite_tensors import SparseTensor, SparseTensorValue
 from millrace.framework.convert import constant as _constant
 from millrace.framework.convert import convert_to_tensor
+from millrace.framework.errors import at_user_line
 from millrace.framework.graph import Tensor, get_default_graph, name_scope, reset_default_graph  # noqa: F401
 from millrace.framework.session import Session, get_default_session
 from millrace.keras.backend_windows import (bias_add, conv1d, conv2d, conv2d_transpose, conv3d, conv3d_transpose, depthwise_conv2d,  # noqa: F401
@@ -101,6 +103,29 @@ def learning_phase() -> Any:
     if not isinstance(state["phase"], (bool, int)):
         state["requests"] = state.get("requests", 0) + 1
     return state["phase"]
+
+
+@contextlib.contextmanager
+def learning_phase_scope(value: int) -> Iterator[None]:
+    """A context in which models train (1) or do not (0)."""
+    if value not in (0, 1):
+        raise at_user_line(ValueError("Expected learning phase to be 0 or 1."))
+    state = get_default_graph().__dict__.setdefault("_keras", {"phase": None, "names": {}})
+    before = state["phase"]
+    set_learning_phase(value)
+    try:
+        yield
+    finally:
+        state["phase"] = before
+
+
+def arange(start: Any, stop: Any = None, step: Any = 1, dtype: str = "int32") -> Tensor:
+    """The numbers from start (0 where only one bound is given) up to stop; none where stop is not above."""
+    if stop is None:
+        start, stop = 0, start
+    if isinstance(start, int) and isinstance(stop, int) and step > 0 and stop < start:
+        stop = start
+    return math_ops.cast(gen_ops.range(start, stop, step), dtype)  # type: ignore[no-any-return]
 
 
 def set_learning_phase(value: Any) -> None:

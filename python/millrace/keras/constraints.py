@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from typing import Any, Dict
 
+import numpy as np
+
+from millrace.framework.convert import convert_to_tensor
 from millrace.framework.errors import at_user_line
 from millrace.keras import backend as K
 from millrace.keras.utils.generic_utils import deserialize_keras_object, serialize_keras_object
@@ -77,7 +80,22 @@ class MinMaxNorm(Constraint):
         return {"min_value": self.min_value, "max_value": self.max_value, "rate": self.rate, "axis": self.axis}
 
 
-max_norm, non_neg, unit_norm, min_max_norm = MaxNorm, NonNeg, UnitNorm, MinMaxNorm
+class RadialConstraint(Constraint):
+    """Square kernels [size, size, in, out] of one value for each ring around the middle: those along the diagonal below the middle."""
+
+    def __call__(self, w: Any) -> Any:
+        shape = convert_to_tensor(w).get_shape()
+        if shape.ndims != 4:
+            raise at_user_line(ValueError("The weight tensor must be of rank 4, but is of shape: %s" % shape))
+        size = shape[0].value
+        half, odd = size // 2, size % 2
+        apart = np.abs(np.arange(size) - (size - 1) / 2)
+        ring = np.floor(np.maximum(apart[:, None], apart[None, :])).astype(int)
+        of_ring = np.array([half - 1] + [half + r - odd for r in range(1, half + 1)])  # the middle, then TensorFlow's choice for each ring
+        return gen_ops.gather_nd(w, np.repeat(of_ring[ring][..., None], 2, -1).astype(np.int32))
+
+
+max_norm, non_neg, unit_norm, min_max_norm, radial_constraint = MaxNorm, NonNeg, UnitNorm, MinMaxNorm, RadialConstraint
 
 
 def serialize(constraint: Any) -> Any:

@@ -1,6 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 # mypy: implicit-reexport
 """tf.train: optimizers, averages, schedules, savers, coordinators."""
+import importlib as _importlib
+from typing import Any as _Any
+
 from millrace.framework import not_provided as _not_provided
 from millrace.ops.gradients import AggregationMethod
 from millrace.ops.variables import Variable as _Variable
@@ -42,4 +45,10 @@ from millrace.train.sync_replicas_optimizer import SyncReplicasOptimizer
 from millrace.train.supervisor import Supervisor
 from millrace.train.warm_starting import VocabInfo, warm_start
 
-__getattr__ = _not_provided.getter("train")
+def _later(name: str) -> _Any:
+    if name == "experimental":
+        return _importlib.import_module("millrace.train.experimental")
+    raise AttributeError("module 'millrace.train' has no attribute %r" % name)
+
+
+__getattr__ = _not_provided.getter("train", _later)

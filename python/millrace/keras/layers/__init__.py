@@ -8,6 +8,8 @@ from millrace.keras.engine.inputs import Input, InputLayer
 from millrace.keras.layers import (advanced_activations, convolutional, convolutional_recurrent, core, embeddings, local, merge, noise,
                                    normalization, pooling, recurrent, wrappers)
 from millrace.keras.layers.advanced_activations import ELU, LeakyReLU, PReLU, ReLU, Softmax, ThresholdedReLU
+from millrace.keras.layers.attention import AdditiveAttention, Attention
+from millrace.keras.layers.columns import DenseFeatures
 from millrace.keras.layers.convolutional import *  # noqa: F403
 from millrace.keras.layers.convolutional_recurrent import ConvLSTM2D, ConvLSTM2DCell
 from millrace.keras.layers.core import *  # noqa: F403
@@ -17,7 +19,7 @@ from millrace.keras.layers.merge import *  # noqa: F403
 from millrace.keras.layers.noise import AlphaDropout, GaussianDropout, GaussianNoise
 from millrace.keras.layers.normalization import BatchNormalization, LayerNormalization
 from millrace.keras.layers.pooling import *  # noqa: F403
-from millrace.keras.layers.recurrent import (GRU, LSTM, RNN, GRUCell, LSTMCell, SimpleRNN, SimpleRNNCell, StackedRNNCells)
+from millrace.keras.layers.recurrent import (GRU, LSTM, RNN, AbstractRNNCell, GRUCell, LSTMCell, SimpleRNN, SimpleRNNCell, StackedRNNCells)
 from millrace.keras.layers.wrappers import Bidirectional, TimeDistributed, Wrapper
 from millrace.layer_base import InputSpec
 

@@ -9,7 +9,7 @@ import numpy as np
 from millrace.framework.errors import at_user_line
 from millrace.framework.tensor_shape import TensorShape
 from millrace.keras import backend as K
-from millrace.keras.engine.base import arguments_of, is_keras_tensor, listed
+from millrace.keras.engine.base import Layer, arguments_of, is_keras_tensor, listed
 from millrace.keras.layers.settings import InputSpec, SettingsLayer
 from millrace.keras.utils.generic_utils import has_arg
 from millrace.layer_base import shape_tuple
@@ -154,6 +154,49 @@ class LSTMCell(_GatedCell):
         cell = self.recurrent_activation(f) * c + self.recurrent_activation(i) * self.activation(g)
         made = self.recurrent_activation(o) * self.activation(cell)
         return made, [made, cell]
+
+
+class PeepholeLSTMCell(LSTMCell):
+    """An LSTM whose gates see the cell too: input and forget gate that of the step before, the output gate the new one."""
+
+    def build(self, input_shape: Any) -> None:
+        """Makes kernels, bias and the weights of the cell in the gates."""
+        super().build(input_shape)
+        self.peepholes = [self.add_weight("%s_gate_peephole_weights" % gate, [self.units], None, self.kernel_initializer) for gate in ("input", "forget", "output")]
+
+    def advance(self, projected: Any, states: Any) -> Tuple[Any, List[Any]]:
+        """(output, new states)."""
+        h, c = states
+        i, f, g, o = array_ops.split(projected + K.dot(self._before(h), self.recurrent_kernel), 4, 1)
+        into, forget, out = self.peepholes
+        cell = self.recurrent_activation(f + forget * c) * c + self.recurrent_activation(i + into * c) * self.activation(g)
+        made = self.recurrent_activation(o + out * cell) * self.activation(cell)
+        return made, [made, cell]
+
+
+class AbstractRNNCell(Layer):
+    """Base of cells that programs write for tf.keras.layers.RNN: call(inputs, states) gives (output, new states)."""
+
+    @property
+    def state_size(self) -> Any:
+        """The sizes of its states."""
+        raise NotImplementedError("Abstract method")
+
+    @property
+    def output_size(self) -> Any:
+        """The size of its output."""
+        raise NotImplementedError("Abstract method")
+
+    def call(self, inputs: Any, states: Any) -> Any:  # type: ignore[override]
+        """(output, new states)."""
+        raise NotImplementedError("Abstract method")
+
+    def get_initial_state(self, inputs: Any = None, batch_size: Any = None, dtype: Any = None) -> Any:
+        """Zeros."""
+        batch = array_ops.shape(inputs)[0] if inputs is not None else batch_size
+        kind = dtype or inputs.dtype.base_dtype
+        made = [array_ops.zeros(array_ops.stack([batch, size]), kind) for size in listed(self.state_size)]
+        return made if isinstance(self.state_size, (list, tuple)) else made[0]
 
 
 class StackedRNNCells(SettingsLayer):

@@ -14,6 +14,9 @@ _missing.fill(globals(), "keras.utils.", {"plot_model": "Model.summary", "multi_
 
 
 def __getattr__(name: str) -> _Any:
+    if name == "get_source_inputs":  # networks need these utilities first
+        from millrace.keras.engine.network import get_source_inputs
+        return get_source_inputs
     if name in ("HDF5Matrix", "io_utils"):  # what reads files is loaded when it is used
         import importlib
         module = importlib.import_module("millrace.keras.utils.io_utils")

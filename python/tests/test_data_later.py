@@ -1,0 +1,119 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What tf.data has of TensorFlow 1.13 to 1.15: sizes, reducers, databases, record files, positions of iterators in checkpoints."""
+import sqlite3
+
+import numpy as np
+import pytest
+
+import millrace as tf
+
+Dataset, experimental = tf.data.Dataset, tf.data.experimental
+
+
+@pytest.fixture(autouse=True)
+def session():
+    with tf.Graph().as_default(), tf.Session() as session:
+        yield session
+
+
+def elements(session, dataset):
+    iterator = dataset.make_initializable_iterator()
+    following, found = iterator.get_next(), []
+    session.run(iterator.initializer)
+    while True:
+        try:
+            found.append(session.run(following))
+        except tf.errors.OutOfRangeError:
+            return found
+
+
+def test_sizes(session):
+    ten = Dataset.range(10)
+    known = [(ten, 10), (ten.repeat(3), 30), (ten.take(4), 4), (ten.take(-1), 10), (ten.skip(3), 7), (ten.skip(30), 0), (ten.batch(3), 4),
+             (ten.batch(3, drop_remainder=True), 3), (ten.concatenate(ten), 20), (ten.shard(3, 0), 4), (ten.shard(3, 1), 3), (Dataset.range(10, 0, -3), 4),
+             (ten.map(lambda x: x + 1).shuffle(3).prefetch(1).cache(), 10), (ten.repeat(0), 0), (Dataset.from_tensor_slices([1, 2, 3]).padded_batch(2, []), 2),
+             (Dataset.zip((ten, ten.repeat())), 10), (Dataset.from_tensors(1), 1)]
+    for dataset, count in known:
+        assert len(elements(session, dataset)) == count
+    others = [(ten.repeat(), -1), (ten.repeat().repeat(2), -1), (ten.repeat().take(4), 4), (ten.filter(lambda x: x > 3), -2), (ten.concatenate(ten.repeat()), -1),
+              (ten.filter(lambda x: x > 3).repeat(), -2), (ten.repeat().batch(2), -1), (ten.repeat().repeat(0), 0)]
+    asked = [experimental.cardinality(d) for d, _ in known + others]
+    assert session.run(asked) == [c for _, c in known + others]
+    assert (experimental.INFINITE_CARDINALITY, experimental.UNKNOWN_CARDINALITY) == (-1, -2)
+
+
+def test_pairs_rows_and_reducers(session):
+    assert elements(session, Dataset.range(3).enumerate(5)) == [(5, 0), (6, 1), (7, 2)]
+    assert elements(session, Dataset.from_tensors([1, 2, 3]).unbatch()) == [1, 2, 3]
+    rows = elements(session, Dataset.from_tensors({"a": [[1, 2], [3, 4]], "b": [5, 6]}).unbatch())
+    assert [(r["a"].tolist(), r["b"]) for r in rows] == [([1, 2], 5), ([3, 4], 6)]
+    pairs = elements(session, Dataset.from_tensors(([1, 2], [5, 6])).unbatch())
+    assert pairs == [(1, 5), (2, 6)]
+    count = experimental.Reducer(lambda key: (np.int64(0), key), lambda state, x: (state[0] + x, state[1]), lambda total, key: (key, total))
+    assert sorted(elements(session, Dataset.range(10).apply(experimental.group_by_reducer(lambda x: x % 3, count)))) == [(0, 18), (1, 12), (2, 15)]
+    again = experimental.from_variant(experimental.to_variant(Dataset.range(2)), experimental.get_structure(Dataset.range(2)))
+    assert elements(session, again) == [0, 1]
+    with pytest.raises(ValueError, match="instance of Reducer"):
+        experimental.group_by_reducer(None, None)
+
+
+def test_rows_of_a_database(session, tmp_path):
+    path = str(tmp_path / "x.db")
+    with sqlite3.connect(path) as database:
+        database.execute("create table t(a int, b text, c real)")
+        database.executemany("insert into t values(?, ?, ?)", [(1, "x", 0.5), (2, None, 1.5)])
+    query = tf.placeholder(tf.string, [])
+    rows = experimental.SqlDataset("sqlite", path, query, (tf.int32, tf.string, tf.float64))
+    iterator = rows.make_initializable_iterator()
+    following = iterator.get_next()
+    session.run(iterator.initializer, {query: "select * from t order by a"})
+    assert [session.run(following) for _ in range(2)] == [(1, b"x", 0.5), (2, b"", 1.5)]
+    with pytest.raises(tf.errors.OutOfRangeError):
+        session.run(following)
+    session.run(iterator.initializer, {query: "select a from t"})
+    with pytest.raises(tf.errors.OpError, match="gives 1 columns, output_types has 3"):
+        session.run(following)
+    session.run(iterator.initializer, {query: "delete from t"})
+    with pytest.raises(tf.errors.OpError, match="readonly"):
+        session.run(following)
+
+
+@pytest.mark.parametrize("compression", ["", "GZIP"])
+def test_data_sets_become_record_files(session, tmp_path, compression):
+    path = str(tmp_path / "x")
+    write = experimental.TFRecordWriter(path, compression).write(Dataset.from_tensor_slices(["a", "bb", ""]))
+    for _ in range(2):
+        session.run(write)
+        assert elements(session, tf.data.TFRecordDataset(path, compression)) == [b"a", b"bb", b""]
+    with pytest.raises(TypeError, match="scalar `DT_STRING`"):
+        experimental.TFRecordWriter(path).write(Dataset.range(3))
+
+
+def test_positions_in_checkpoints(session, tmp_path):
+    iterator = Dataset.range(10).make_initializable_iterator()
+    following = iterator.get_next()
+    saver = tf.train.Saver([experimental.make_saveable_from_iterator(iterator)])
+    session.run(iterator.initializer)
+    assert [session.run(following) for _ in range(2)] == [0, 1]
+    path = saver.save(session, str(tmp_path / "x"), write_meta_graph=False)
+    assert [session.run(following) for _ in range(2)] == [2, 3]
+    saver.restore(session, path)
+    assert session.run(following) == 2
+    with tf.Session() as other:
+        other.run(iterator.initializer)
+        saver.restore(other, path)
+        assert other.run(following) == 2
+
+
+def test_estimators_go_on_where_their_input_was(tmp_path):
+    seen = []
+
+    def model_fn(features, labels, mode):
+        loss = tf.py_func(lambda x: (seen.append(int(x)), np.float32(0))[1], [features], tf.float32)
+        loss.set_shape([])
+        return tf.estimator.EstimatorSpec(mode, loss=loss, train_op=tf.group(loss, tf.train.get_global_step().assign_add(1)))
+
+    for _ in range(2):
+        estimator = tf.estimator.Estimator(model_fn, str(tmp_path))
+        estimator.train(lambda: Dataset.range(100), hooks=[experimental.CheckpointInputPipelineHook(estimator)], steps=4)
+    assert seen == list(range(8))

@@ -43,6 +43,7 @@ variable_creator_scope = ops.variables:variable_creator_scope
 ctc_loss_v2 = ops.ctc_ops:ctc_loss_v2
 recompute_grad = contrib.layers_memory:recompute_grad
 vectorized_map = ops.functional_ops:vectorized_map
+distribute = @
 
 [:generated]
 acos acosh asin asinh atan atan2 atanh approximate_equal batch_to_space batch_to_space_nd bitcast broadcast_to ceil
@@ -60,6 +61,9 @@ bitwise_and bitwise_or bitwise_xor invert left_shift right_shift
 fft fft2d fft3d ifft ifft2d ifft3d batch_fft batch_fft2d batch_fft3d batch_ifft batch_ifft2d batch_ifft3d
 
 igamma igammac betainc unravel_index guarantee_const timestamp fingerprint
+
+[distribute]
+cluster_resolver = launch.resolvers
 
 [ragged]
 constant placeholder constant_value range = ops.ragged.functions:
@@ -167,6 +171,7 @@ bytes_split = ops.ragged.strings:string_bytes_split
 [contrib]
 data deprecated distributions estimator factorization feature_column framework keras layers learn legacy_seq2seq linalg losses metrics rnn seq2seq slim training util = %
 crf lookup opt signal staging tensorboard = %
+cluster_resolver = launch.resolvers
 
 [python.framework]
 op_def_library = framework.op_def_library

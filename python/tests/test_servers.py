@@ -12,7 +12,6 @@ import numpy as np
 import pytest
 
 import millrace as tf
-from millrace.cli import serve
 from millrace.testing.test_util import _unused_port, create_local_cluster
 
 _HAS_GRPC = os.path.exists(os.path.join(os.path.dirname(os.path.abspath(tf.__file__)), "libmillrace_grpc.so")) or any(
@@ -98,30 +97,6 @@ def test_partial_runs_deadlines_and_closing():
         session.close()
         waiting.join(timeout=10)
         assert seen
-
-
-@pytest.mark.parametrize("flags, config, want", [
-    (["--cluster", "ps=a:1;worker=b:2,c:3", "--job", "worker", "--task", "1"], "", ({"ps": ["a:1"], "worker": ["b:2", "c:3"]}, "worker", 1)),
-    (["--cluster", '{"ps": ["a:1"]}', "--task", "0"], "", ({"ps": ["a:1"]}, "ps", 0)),
-    ([], '{"cluster": {"ps": ["a:1"], "chief": ["b:2"]}, "task": {"type": "ps", "index": "0"}}', ({"ps": ["a:1"], "chief": ["b:2"]}, "ps", 0)),
-    ([], '{"sparseCluster": {"worker": {"3": "w:1"}, "ps": ["p:2"]}, "task": {"type": "worker", "index": 3}}',
-     ({"worker": {3: "w:1"}, "ps": ["p:2"]}, "worker", 3)),
-])
-def test_who_this_task_is(flags, config, want, monkeypatch):
-    monkeypatch.setenv("TF_CONFIG", config)
-    assert serve._who(_arguments(flags)) == want
-
-
-@pytest.mark.parametrize("flags, told", [([], "--cluster"), (["--cluster", ""], "no tasks"), (["--cluster", "a=b:1;c=d:2"], "--job"), (["--cluster", "a=b:1"], "--task")])
-def test_who_nobody_is(flags, told, monkeypatch):
-    monkeypatch.delenv("TF_CONFIG", raising=False)
-    with pytest.raises(ValueError, match=told):
-        serve._who(_arguments(flags))
-
-
-def _arguments(flags):
-    from millrace import cli
-    return cli._parser().parse_args(["serve", *flags])
 
 
 def _start(cluster, job, task):

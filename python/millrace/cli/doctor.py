@@ -12,6 +12,7 @@ from typing import Any, Dict, List, Tuple
 import numpy as np
 
 from millrace.cli.answers import Answer, sections, size, table
+from millrace.launch import identity
 
 _SETTINGS: Dict[str, str] = {  # environment variable, what it wants
     "MILLRACE_NUM_THREADS": "a number from 1 on",
@@ -25,6 +26,12 @@ _SETTINGS: Dict[str, str] = {  # environment variable, what it wants
     "MILLRACE_TRACE": "a folder for traces of steps",
     "MILLRACE_TRACE_STEPS": "which steps of each session are traced, such as 0-9,100",
     "MILLRACE_ALLOW_INSECURE_REMOTE": "1 for servers that other hosts may use, without encryption or passwords",
+    "MILLRACE_JOBS": "jobs and numbers of tasks, such as ps=2,worker=3",
+    "MILLRACE_JOB": "the job of this process, where its scheduler numbers within jobs",
+    "MILLRACE_HOSTS": "hosts of tasks: a list, or a pattern with {job} and {i}",
+    "MILLRACE_HOSTFILE": "a host file of MPI",
+    "MILLRACE_SUBDOMAIN": "the domain of the pods of an indexed Job",
+    "MILLRACE_PORT": "the first port of tasks on a host",
     "MILLRACE_TRACEBACK": "1 for tracebacks of this program",
 }
 _NUMBERS = ("MILLRACE_NUM_THREADS", "MILLRACE_MIN_LOG_LEVEL", "MILLRACE_MEMORY_LIMIT_BYTES", "MILLRACE_PREPARED_LIMIT_BYTES")
@@ -34,11 +41,13 @@ def add_to(commands: Any) -> None:
     """The command's arguments."""
     parser = commands.add_parser("doctor", help="what this machine and installation have, and what is wrong",
                                  description="Looks at the machine, the installation and the settings, and runs a small product. Exit status 1 when something is wrong.")
+    parser.add_argument("--cluster", action="store_true", help="instead: which task of which cluster a process started here would be, and what says so")
     parser.set_defaults(command=_doctor)
 
 
 def _doctor(given: Any) -> Answer:
-    del given
+    if given.cluster:
+        return _cluster()
     facts: Dict[str, Any] = {}
     wrong: List[str] = []
     for look in (_machine, _installation, _settings, _product):
@@ -49,6 +58,16 @@ def _doctor(given: Any) -> Answer:
                     "settings\n" + table(list(facts["settings"].items()), indent="  ") if facts["settings"] else "",
                     "wrong\n" + "\n".join("  " + w for w in wrong) if wrong else "nothing is wrong")
     return Answer({**facts, "wrong": wrong}, text, 1 if wrong else 0)
+
+
+def _cluster() -> Answer:
+    me = identity.who_am_i()
+    facts = {"source": me.source, "job": me.job, "task": me.task, "address": me.address, "cluster": me.cluster}
+    if me.is_alone:
+        return Answer(facts, "one process: the environment names no cluster")
+    rows = [("/job:%s/task:%d" % (job, i), address, "this process" if (job, i) == (me.job, me.task) else "")
+            for job, tasks in sorted(me.cluster.items()) for i, address in sorted(tasks.items())]
+    return Answer(facts, sections("/job:%s/task:%s, says %s" % (me.job, me.task, me.source), table(rows)))
 
 
 def _machine() -> Tuple[Dict[str, Any], List[str]]:

@@ -2,20 +2,20 @@
 """`millrace serve`: one task of a cluster, until a signal ends it."""
 from __future__ import annotations
 
-import json
 import os
 import signal
 import threading
-from typing import Any, Dict, List, Tuple
+from typing import Any, List
 
 from millrace.cli.answers import Answer
+from millrace.launch import identity
 
 
 def add_to(commands: Any) -> None:
     """The command's arguments."""
     parser = commands.add_parser(
         "serve", help="be a task of a cluster", description="Runs the server of one task until SIGTERM or SIGINT ends it (exit status 143 or 130). Who it is say the "
-        "arguments, or else TF_CONFIG. One line says where it listens.")
+        "arguments, or the environment of a scheduler. One line says where it listens.")
     parser.add_argument("--cluster", help="the tasks of all jobs: ps=host:port;worker=host:port,host:port, or the same as JSON: {\"ps\": [\"host:port\"], ...}")
     parser.add_argument("--job", help="the job of this task")
     parser.add_argument("--task", type=int, help="the number of this task in its job")
@@ -25,48 +25,11 @@ def add_to(commands: Any) -> None:
     parser.set_defaults(command=_serve)
 
 
-def _jobs(text: str) -> Dict[str, Any]:
-    if text.lstrip().startswith("{"):
-        jobs = json.loads(text)
-    else:
-        parts = [part.partition("=") for part in text.split(";") if part]
-        jobs = {job.strip(): [a.strip() for a in addresses.split(",") if a.strip()] for job, _, addresses in parts}
-    if not jobs or not all(jobs.values()):
-        raise ValueError("--cluster has no tasks, want such as ps=host:port;worker=host:port,host:port")
-    return dict(jobs)
-
-
-def _who(given: Any) -> Tuple[Dict[str, Any], str, int]:
-    """The cluster, and the job and number of this task."""
-    told: Dict[str, Any] = {}
-    if given.cluster is None:
-        told = json.loads(os.environ.get("TF_CONFIG") or "{}")
-        if not isinstance(told, dict):
-            raise ValueError("TF_CONFIG must be a JSON object")
-    jobs = _jobs(given.cluster) if given.cluster is not None else _of_tf_config(told)
-    if not jobs:
-        raise ValueError("which tasks has the cluster? Give --cluster, --job and --task, or TF_CONFIG")
-    task = told.get("task") or {}
-    job = given.job if given.job is not None else task.get("type") or (next(iter(jobs)) if len(jobs) == 1 else None)
-    index = given.task if given.task is not None else task.get("index")
-    if job is None:
-        raise ValueError("which job is this? Give --job: %s" % ", ".join(sorted(jobs)))
-    if index is None:
-        raise ValueError("which task of job %s is this? Give --task" % job)
-    return jobs, str(job), int(index)
-
-
-def _of_tf_config(told: Dict[str, Any]) -> Dict[str, Any]:
-    """The cluster; of a sparse one, where each process knows its own address and those of parameter servers, tasks by number."""
-    sparse = told.get("sparseCluster") or {}
-    jobs: Dict[str, Any] = dict(told.get("cluster") or {})
-    for job, tasks in sparse.items():
-        jobs[job] = {int(i): a for i, a in tasks.items()} if isinstance(tasks, dict) else tasks
-    return jobs
-
-
 def _serve(given: Any) -> Answer:
-    jobs, job, task = _who(given)
+    me = identity.who_am_i(given.cluster, given.job, given.task)
+    if me.is_alone:
+        raise ValueError("which tasks has the cluster? Give --cluster, --job and --task, or TF_CONFIG")
+    job, task = me.job, me.task
     if given.allow_insecure_remote:
         os.environ["MILLRACE_ALLOW_INSECURE_REMOTE"] = "1"
     from millrace.train.server import Server
@@ -80,7 +43,7 @@ def _serve(given: Any) -> Answer:
         woken.set()
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, end)
-    server = Server(jobs, job_name=job, task_index=task)
+    server = Server(me.jobs(), job_name=job, task_index=task)
     print("/job:%s/task:%d listens at %s" % (job, task, server.target), flush=True)
     while not woken.wait(timeout=1):
         pass

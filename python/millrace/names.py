@@ -170,7 +170,7 @@ bytes_split = ops.ragged.strings:string_bytes_split
 
 [contrib]
 data deprecated distributions estimator factorization feature_column framework keras layers learn legacy_seq2seq linalg losses metrics rnn seq2seq slim training util = %
-crf lookup opt signal staging tensorboard = %
+crf lookup opt signal staging tensorboard tfprof = %
 cluster_resolver = launch.resolvers
 
 [python.framework]

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # mypy: implicit-reexport
 """tf.estimator: models with their training loops, checkpoints and input functions."""
-from millrace.estimator import export, inputs
+from millrace.estimator import experimental, export, inputs
 from millrace.estimator.canned import (BaselineClassifier, BaselineEstimator, BaselineRegressor, DNNClassifier, DNNEstimator,
                                        DNNLinearCombinedClassifier, DNNLinearCombinedEstimator, DNNLinearCombinedRegressor, DNNRegressor,
                                        LinearClassifier, LinearEstimator, LinearRegressor)

@@ -46,8 +46,6 @@ mixed_precision:
     tf.cast, and a loss that is scaled by hand
 experimental:
     what TensorFlow 1.x has
-profiler: AdviceProto GraphNodeProto MultiGraphNodeProto OpLogProto ProfileOptionBuilder Profiler advise profile write_op_log
-    tf.profiler.record and tf.profiler.Trace
 types:
     tf.Tensor and tf.Variable
 train.experimental: PythonState auto_mixed_precision_scope disable_mixed_precision_graph_rewrite enable_mixed_precision_graph_rewrite

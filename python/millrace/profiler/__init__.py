@@ -11,6 +11,7 @@ Of a program that is not to be touched: MILLRACE_TRACE=DIR in its environment, t
 from __future__ import annotations
 
 import glob
+import importlib
 import json
 import os
 import threading
@@ -22,9 +23,19 @@ from millrace.profiler import report as _report
 from millrace.profiler.steps import Held, Idle, OfOp, Run, Step, by
 from millrace.protos import definitions
 
-__all__ = ["Held", "Idle", "OfOp", "Run", "Step", "Trace", "by", "record"]
+__all__ = ["AdviceProto", "GraphNodeProto", "MultiGraphNodeProto", "OpLogProto", "ProfileOptionBuilder", "Profiler", "advise", "profile", "write_op_log", "Held", "Idle", "OfOp", "Run", "Step", "Trace", "by", "record"]
 
-__getattr__ = _not_provided.getter("profiler")
+
+
+def _later(name: str) -> Any:
+    if name in ("ProfileOptionBuilder", "Profiler", "advise", "profile", "write_op_log"):  # looks at graphs, which traces do not need
+        return getattr(importlib.import_module("millrace.profiler.model_analyzer"), name)
+    if name in ("AdviceProto", "GraphNodeProto", "MultiGraphNodeProto", "OpLogProto"):
+        return getattr(definitions, name)
+    raise AttributeError("module 'millrace.profiler' has no attribute %r" % name)
+
+
+__getattr__ = _not_provided.getter("profiler", _later)
 
 
 class Trace:

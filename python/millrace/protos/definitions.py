@@ -73,6 +73,15 @@ Summary.Audio: 1 sample_rate float; 2 num_channels int64; 3 length_frames int64;
 Summary.Value: 7 node_name string; 1 tag string; 9 metadata SummaryMetadata; 2 simple_value float@value; 3 obsolete_old_style_histogram bytes@value; 4 image Summary.Image@value; 5 histo HistogramProto@value; 6 audio Summary.Audio@value; 8 tensor TensorProto@value
 LogMessage: 1 level enum; 2 message string
 SessionLog: 1 status enum; 2 checkpoint_path string; 3 msg string
+GraphNodeProto: 1 name string; 15 tensor_value TFProfTensorProto; 21 run_count int64; 2 exec_micros int64; 17 accelerator_exec_micros int64; 18 cpu_exec_micros int64; 3 requested_bytes int64; 24 peak_bytes int64; 25 residual_bytes int64; 26 output_bytes int64; 4 parameters int64; 13 float_ops int64; 10 devices *string; 23 total_definition_count int64; 22 total_run_count int64; 6 total_exec_micros int64; 19 total_accelerator_exec_micros int64; 20 total_cpu_exec_micros int64; 7 total_requested_bytes int64; 27 total_peak_bytes int64; 28 total_residual_bytes int64; 29 total_output_bytes int64; 8 total_parameters int64; 14 total_float_ops int64; 11 shapes *TensorShapeProto; 16 input_shapes map<int32,TensorShapeProto>; 12 children *GraphNodeProto
+MultiGraphNodeProto: 1 name string; 2 exec_micros int64; 12 accelerator_exec_micros int64; 13 cpu_exec_micros int64; 3 requested_bytes int64; 16 peak_bytes int64; 17 residual_bytes int64; 18 output_bytes int64; 4 parameters int64; 5 float_ops int64; 6 total_exec_micros int64; 14 total_accelerator_exec_micros int64; 15 total_cpu_exec_micros int64; 7 total_requested_bytes int64; 19 total_peak_bytes int64; 20 total_residual_bytes int64; 21 total_output_bytes int64; 8 total_parameters int64; 9 total_float_ops int64; 10 graph_nodes *GraphNodeProto; 11 children *MultiGraphNodeProto
+TFProfTensorProto: 1 dtype enum; 2 value_double *double; 3 value_int64 *int64; 4 value_str *string
+AdviceProto: 1 checkers map<string,AdviceProto.Checker>
+AdviceProto.Checker: 2 reports *string
+OpLogProto: 1 log_entries *OpLogEntry; 2 id_to_string map<int64,string>
+OpLogEntry: 1 name string; 2 float_ops int64; 3 types *string; 4 code_def CodeDef
+CodeDef: 1 traces *CodeDef.Trace
+CodeDef.Trace: 6 file_id int64; 2 lineno int32; 7 function_id int64; 8 line_id int64; 5 func_start_line int32
 TaggedRunMetadata: 1 tag string; 2 run_metadata bytes
 Event: 1 wall_time double; 2 step int64; 3 file_version string@what; 4 graph_def bytes@what; 5 summary Summary@what; 6 log_message LogMessage@what; 7 session_log SessionLog@what; 8 tagged_run_metadata TaggedRunMetadata@what; 9 meta_graph_def bytes@what
 SaverDef: 1 filename_tensor_name string; 2 save_tensor_name string; 3 restore_op_name string; 4 max_to_keep int32; 5 sharded bool; 6 keep_checkpoint_every_n_hours float; 7 version enum

@@ -12,13 +12,13 @@ import os
 import sys
 from typing import Any, List, Optional
 
-from millrace.cli import compare, convert, doctor, inspect, run, serve, trace
+from millrace.cli import compare, convert, doctor, inspect, launch, run, serve, trace
 
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="millrace", description="Looks at, runs, converts and compares graphs, models, checkpoints and record files.")
     commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
-    for module in (inspect, run, trace, convert, compare, serve, doctor):
+    for module in (inspect, run, trace, convert, compare, serve, launch, doctor):
         module.add_to(commands)
     for command in {id(c): c for c in commands.choices.values()}.values():
         command.add_argument("--json", action="store_true", help="answer with one JSON value, for programs")
@@ -30,7 +30,8 @@ def main(arguments: Optional[List[str]] = None) -> int:
     given = _parser().parse_args(arguments)
     try:
         answer = given.command(given)
-        print(json.dumps(answer.facts, indent=2, default=str) if given.json else answer.text)
+        if given.json or answer.text:
+            print(json.dumps(answer.facts, indent=2, default=str) if given.json else answer.text)
         sys.stdout.flush()
         return int(answer.status)
     except BrokenPipeError:  # whoever read has seen enough

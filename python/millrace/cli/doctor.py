@@ -26,6 +26,7 @@ _SETTINGS: Dict[str, str] = {  # environment variable, what it wants
     "MILLRACE_TRACE": "a folder for traces of steps",
     "MILLRACE_TRACE_STEPS": "which steps of each session are traced, such as 0-9,100",
     "MILLRACE_ALLOW_INSECURE_REMOTE": "1 for servers that other hosts may use, without encryption or passwords",
+    "MILLRACE_DRAIN_SECONDS": "how long a process may take to end after SIGTERM (25)",
     "MILLRACE_JOBS": "jobs and numbers of tasks, such as ps=2,worker=3",
     "MILLRACE_JOB": "the job of this process, where its scheduler numbers within jobs",
     "MILLRACE_HOSTS": "hosts of tasks: a list, or a pattern with {job} and {i}",

@@ -5,10 +5,10 @@ from __future__ import annotations
 import os
 import signal
 import threading
-from typing import Any, List
+from typing import Any
 
 from millrace.cli.answers import Answer
-from millrace.launch import identity
+from millrace.launch import contract, identity
 
 
 def add_to(commands: Any) -> None:
@@ -33,20 +33,12 @@ def _serve(given: Any) -> Answer:
     if given.allow_insecure_remote:
         os.environ["MILLRACE_ALLOW_INSECURE_REMOTE"] = "1"
     from millrace.train.server import Server
-    ended: List[int] = []
     woken = threading.Event()
-
-    def end(number: int, _: Any) -> None:
-        if ended:  # once more: now
-            os._exit(128 + number)
-        ended.append(number)
-        woken.set()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, end)
+    signals = contract.Signals(lambda _: woken.set(), stops=(signal.SIGTERM, signal.SIGINT))
     server = Server(me.jobs(), job_name=job, task_index=task)
     print("/job:%s/task:%d listens at %s" % (job, task, server.target), flush=True)
     while not woken.wait(timeout=1):
         pass
     server.stop()
-    facts = {"job": job, "task": task, "target": server.target, "signal": signal.Signals(ended[0]).name}
-    return Answer(facts, "/job:%s/task:%d was ended by %s" % (job, task, facts["signal"]), 128 + ended[0])
+    facts = {"job": job, "task": task, "target": server.target, "signal": signal.Signals(signals.received or signal.SIGTERM).name}
+    return Answer(facts, "/job:%s/task:%d was ended by %s" % (job, task, facts["signal"]), signals.exit_code)

@@ -234,6 +234,13 @@ class CheckpointSaverHook(SessionRunHook):
                 self._timer.update_last_triggered_step(step)
                 self._save(run_context.session, step)
 
+    def save_now(self, session: Any) -> None:
+        """Saves, whatever the time, unless this step is saved."""
+        step = int(session.run(self._step))
+        if step != self._timer.last_triggered_step():
+            self._timer.update_last_triggered_step(step)
+            self._save(session, step)
+
     def _save(self, session: Any, step: int) -> None:
         logging.info("Saving checkpoints for %d into %s.", step, self._path)
         for listener in self._listeners:

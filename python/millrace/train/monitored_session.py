@@ -17,6 +17,7 @@ from millrace.train.saver import _get_saver_or_default
 from millrace.train.session_manager import SessionManager
 from millrace.train.hooks import (CheckpointSaverHook, SessionRunArgs, SessionRunContext, SessionRunHook, SessionRunValues,  # noqa: F401
                                   StepCounterHook, SummarySaverHook)
+from millrace.train.signals import SignalHook
 from millrace.train.wrapped_sessions import (_CoordinatedSession, _HookedSession, _RecoverableSession, _WrappedSession,  # noqa: F401
                                              PREEMPTION as _PREEMPTION_ERRORS)
 
@@ -203,6 +204,9 @@ class _MonitoredSession:
             try:
                 self._sess.close()
             finally:
+                for hook in self._hooks:
+                    if isinstance(hook, SignalHook):
+                        hook.release()
                 self._sess = self._coordinated_creator.tf_sess = self._coordinated_creator.coord = None
                 if not self._graph_was_finalized:
                     graph._unsafe_unfinalize()
@@ -246,7 +250,7 @@ def MonitoredTrainingSession(master: str = "", is_chief: bool = True, checkpoint
     scaffold = scaffold or Scaffold()
     every: List[Any] = list(hooks or [])
     if not is_chief:
-        return MonitoredSession(WorkerSessionCreator(scaffold, master, config, max_wait_secs), every, stop_grace_period_secs)
+        return MonitoredSession(WorkerSessionCreator(scaffold, master, config, max_wait_secs), [*every, SignalHook(every)], stop_grace_period_secs)
     every += list(chief_only_hooks or [])
     if checkpoint_dir:
         os.makedirs(checkpoint_dir, exist_ok=True)
@@ -262,6 +266,6 @@ def MonitoredTrainingSession(master: str = "", is_chief: bool = True, checkpoint
             if save_checkpoint_secs and save_checkpoint_secs > 0 or save_checkpoint_steps:
                 every.append(CheckpointSaverHook(checkpoint_dir, None if save_checkpoint_steps else save_checkpoint_secs, save_checkpoint_steps or None,
                                                  scaffold=scaffold))
-    return MonitoredSession(ChiefSessionCreator(scaffold, master, config, checkpoint_dir), every, stop_grace_period_secs)
+    return MonitoredSession(ChiefSessionCreator(scaffold, master, config, checkpoint_dir), [*every, SignalHook(every)], stop_grace_period_secs)
 
 

@@ -7,6 +7,7 @@ from typing import Any, List, Optional
 
 import millrace._core as _core
 from millrace.framework.errors import at_user_line
+from millrace.launch.contract import tell_lost_peers
 from millrace.protos.definitions import ServerDef  # type: ignore[attr-defined]
 from millrace.train.cluster import ClusterSpec
 
@@ -59,6 +60,7 @@ class Server:
     def start(self) -> None:
         """Answers clients and other tasks from now on."""
         self._server.start()
+        tell_lost_peers()
         if self._server not in _started:
             _started.append(self._server)
 

@@ -18,6 +18,7 @@ from millrace.train.coordinator import Coordinator, LooperThread
 from millrace.train.global_step import global_step as global_step_value
 from millrace.train.saver import Saver, write_graph
 from millrace.train.session_manager import SessionManager
+from millrace.train.signals import SupervisedSignals
 
 
 class Supervisor:
@@ -215,9 +216,10 @@ class Supervisor:
     def managed_session(self, master: str = "", config: Any = None, start_standard_services: bool = True,
                         close_summary_writer: bool = True) -> Iterator[Any]:
         """A context with a session; at its end threads stop, and what they raised is raised. OutOfRangeError ends it quietly."""
-        session = None
+        session, signals, leave = None, None, None
         try:
             session = self.prepare_or_wait_for_session(master, config, start_standard_services=start_standard_services)
+            signals = SupervisedSignals(self, session)
             with session.as_default():
                 yield session
         except Exception as error:  # pylint: disable=broad-except
@@ -226,8 +228,12 @@ class Supervisor:
             try:
                 self.stop(close_summary_writer=close_summary_writer, ignore_live_threads=True)
             finally:
+                if signals is not None:
+                    leave = signals.end()
                 if session is not None:
                     session.close()
+        if leave is not None:
+            leave()
 
 
 class SVSummaryThread(LooperThread):

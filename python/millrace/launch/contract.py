@@ -1,0 +1,116 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How processes of a cluster end: exit codes that schedulers understand, and signals.
+
+0 done; 1 the program's error; 2 bad configuration; 130 and 143 interrupted (SIGINT, SIGTERM) after a clean drain; 138 lost a peer: start me again.
+"""
+from __future__ import annotations
+
+import atexit
+import os
+import signal
+import sys
+import threading
+from typing import Any, Callable, Dict, List, Optional
+
+DONE, USER_ERROR, BAD_CONFIGURATION, LOST_PEER = 0, 1, 2, 138
+_DRAIN_SECONDS = 25.0
+
+
+def drain_seconds() -> float:
+    """How long a process may take to end after a signal: MILLRACE_DRAIN_SECONDS, or 25. ValueError when that is no number from 0 on."""
+    text = os.environ.get("MILLRACE_DRAIN_SECONDS", "")
+    try:
+        seconds = float(text) if text else _DRAIN_SECONDS
+    except ValueError:
+        seconds = -1.0
+    if not 0 <= seconds < 1e6:
+        raise ValueError("MILLRACE_DRAIN_SECONDS is '%s', want seconds from 0 on" % text[:100])
+    return seconds
+
+
+def exit_code_of(error: BaseException) -> int:
+    """The exit code of a program that this error has ended."""
+    from millrace.framework import errors
+    if isinstance(error, SystemExit):
+        return error.code if isinstance(error.code, int) else DONE if error.code is None else USER_ERROR
+    if isinstance(error, KeyboardInterrupt):
+        return 128 + signal.SIGINT
+    return LOST_PEER if isinstance(error, (errors.UnavailableError, errors.AbortedError)) else USER_ERROR
+
+
+_hook_before: List[Any] = []
+
+
+def tell_lost_peers() -> None:
+    """From now on a program that ends because a task of its cluster is gone has exit code 138, not 1."""
+    if _hook_before:
+        return
+    _hook_before.append(sys.excepthook)
+
+    def hook(kind: Any, error: Any, trace: Any) -> None:
+        _hook_before[0](kind, error, trace)
+        if exit_code_of(error) == LOST_PEER:
+            atexit.register(_leave, LOST_PEER)  # the last to be registered is the first to be called, so it calls the others
+    sys.excepthook = hook
+
+
+def _leave(code: int) -> None:
+    atexit.unregister(_leave)
+    try:
+        atexit._run_exitfuncs()
+    finally:
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(code)
+
+
+class Signals:
+    """SIGTERM and others asked for, while this is held: the first calls a function, a second one ends the process at once, and so does the end of the drain.
+
+    Only the main thread can have signals, and only those are taken that nobody else handles; elsewhere nothing happens. The functions run between two
+    lines of the main thread: they must not take long.
+    """
+
+    def __init__(self, on_stop: Callable[[int], None], on_checkpoint: Optional[Callable[[], None]] = None, stops: Any = (signal.SIGTERM,)) -> None:
+        self._on_stop, self._on_checkpoint = on_stop, on_checkpoint
+        self._before: Dict[int, Any] = {}
+        self.received: Optional[int] = None
+        if threading.current_thread() is not threading.main_thread():
+            return
+        for number in stops:
+            self._take(number, self._stop)
+        if on_checkpoint is not None:
+            self._take(signal.SIGUSR1, lambda *_: on_checkpoint())
+
+    def _take(self, number: int, handler: Any) -> None:
+        before = signal.getsignal(number)
+        if before in (signal.SIG_DFL, signal.default_int_handler):
+            self._before[number] = before
+            signal.signal(number, handler)
+
+    def _stop(self, number: int, _: Any) -> None:
+        if self.received is not None:
+            os._exit(128 + number)
+        self.received = number
+        timer = threading.Timer(drain_seconds(), self._give_up)
+        timer.daemon = True
+        timer.start()
+        self._on_stop(number)
+
+    def _give_up(self) -> None:
+        if self.received is not None:
+            sys.stderr.write("millrace: %s came %g s ago, and the process has not ended: it ends now\n" % (signal.Signals(self.received).name, drain_seconds()))
+            sys.stderr.flush()
+            os._exit(128 + self.received)
+
+    @property
+    def exit_code(self) -> int:
+        """Of a process that has been told to stop and has done so."""
+        return 128 + (self.received or signal.SIGTERM)
+
+    def release(self) -> None:
+        """Gives the signals back to whom they were. A process that was told to stop keeps them: it is about to end."""
+        if self.received is None and threading.current_thread() is threading.main_thread():
+            for number, before in self._before.items():
+                signal.signal(number, before)
+            self._before.clear()

@@ -1,0 +1,216 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Clusters of processes on this host: `millrace launch`, and how programs end: signals and exit codes."""
+import glob
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+
+import millrace as tf
+from millrace.launch import contract
+from test_servers import _HAS_GRPC
+
+needs_grpc = pytest.mark.skipif(not _HAS_GRPC, reason="skipped: libmillrace_grpc.so is not built")
+
+
+def _environ(**settings):
+    kept = {k: v for k, v in os.environ.items() if not k.startswith(("MILLRACE_TLS", "MILLRACE_ALLOW", "TF_CONFIG"))}
+    return {**kept, **{k: str(v) for k, v in settings.items()}}
+
+
+def _run(*arguments, environ=None, timeout=60):
+    return subprocess.run([sys.executable, *arguments], capture_output=True, text=True, env=environ or _environ(), timeout=timeout)
+
+
+def _program(tmp_path, text):
+    path = tmp_path / "program.py"
+    path.write_text(text)
+    return str(path)
+
+
+def _launch(*arguments, **kwargs):
+    return _run("-m", "millrace", "launch", *arguments, timeout=240, **kwargs)
+
+
+def _alive(marker):
+    """Processes whose environment or command line has the marker."""
+    found = []
+    for path in glob.glob("/proc/[0-9]*/environ"):
+        try:
+            if marker.encode() in open(path, "rb").read():
+                with open(path.replace("environ", "stat")) as file:
+                    if file.read().rpartition(")")[2].split()[0] != "Z":
+                        found.append(int(path.split("/")[2]))
+        except OSError:
+            pass
+    return [p for p in found if p != os.getpid()]
+
+
+def _until(what, seconds=30):
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        if what():
+            return True
+        time.sleep(0.05)
+    return False
+
+
+@needs_grpc
+def test_parameter_servers_may_be_those_of_the_launcher():
+    text = "import os, json, time; t = json.loads(os.environ['TF_CONFIG']); assert t['task']['type'] == 'worker'; print('done')"
+    done = _launch("-n", "2", "--ps", "1", "--serve-ps", "--", sys.executable, "-c", text, environ=_environ(MILLRACE_DRAIN_SECONDS=5))
+    assert done.returncode == 0 and done.stdout.count("done\n") == 2, done.stdout + done.stderr
+
+
+def test_the_first_failure_ends_all(tmp_path):
+    marker = "MARK=%s" % tmp_path
+    program = _program(tmp_path, """
+import json, os, subprocess, sys, time
+task = json.loads(os.environ["TF_CONFIG"])["task"]
+print("there", end="", flush=True)
+if task["index"] == 1:
+    time.sleep(0.5)
+    sys.exit(7)
+subprocess.Popen(["sleep", "600"])
+time.sleep(600)
+""")
+    began = time.monotonic()
+    done = _launch("-n", "3", program, environ=_environ(MARK=tmp_path))
+    assert done.returncode == 7 and "/job:worker/task:1 ended with exit status 7" in done.stderr
+    assert done.stdout.count("] there\n") == 3 and time.monotonic() - began < 30
+    assert _until(lambda: not _alive(marker)), "left behind"
+    done = _launch("-n", "1", "--", "sh", "-c", "kill -SEGV $$")
+    assert done.returncode == 128 + signal.SIGSEGV
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGKILL])
+def test_nobody_is_left_when_the_launcher_goes(tmp_path, number):
+    program = _program(tmp_path, "import subprocess, time\nsubprocess.Popen(['sleep', '600'])\nprint('there', flush=True)\ntime.sleep(600)\n")
+    process = subprocess.Popen([sys.executable, "-m", "millrace", "launch", "-n", "2", program], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                               text=True, env=_environ(MARK=tmp_path))
+    assert process.stdout.readline() + process.stdout.readline()
+    process.send_signal(number)
+    code = process.wait(timeout=60)
+    assert code == (-9 if number == signal.SIGKILL else 128 + number)
+    assert _until(lambda: not _alive("MARK=%s" % tmp_path)), "left behind"
+    process.stdout.close()
+    process.stderr.close()
+
+
+@pytest.mark.parametrize("arguments, told", [(["-n", "0", "x.py"], "want 1 to 1000"), (["-n", "1"], "which program"), (["-n", "1", "/nowhere/x.py"], "no such file")])
+def test_bad_command_lines(arguments, told):
+    done = _launch(*arguments)
+    assert done.returncode == 2 and told in done.stderr
+
+
+_TRAINING = """
+import sys, time
+import millrace as tf
+step = tf.train.get_or_create_global_step()
+train = tf.assign_add(step, 1)
+folder, kind = sys.argv[1:]
+if kind == "monitored":
+    with tf.train.MonitoredTrainingSession(checkpoint_dir=folder, save_checkpoint_secs=100000) as s:
+        while not s.should_stop():
+            print(s.run(train), flush=True)
+            time.sleep(0.02)
+else:
+    sv = tf.train.Supervisor(logdir=folder, save_model_secs=100000)
+    with sv.managed_session() as s:
+        while not sv.should_stop():
+            print(s.run(train), flush=True)
+            time.sleep(0.02)
+print("the end")
+"""
+
+
+@pytest.mark.parametrize("kind", ["monitored", "supervised"])
+def test_signals_of_training_programs(tmp_path, kind):
+    program, folder = _program(tmp_path, _TRAINING), str(tmp_path / "logs")
+    process = subprocess.Popen([sys.executable, program, folder, kind], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=_environ())
+    for _ in range(5):
+        assert process.stdout.readline(), process.stderr.read()
+    before = tf.train.latest_checkpoint(folder) if os.path.isdir(folder) else None
+    process.send_signal(signal.SIGUSR1)
+    assert _until(lambda: tf.train.latest_checkpoint(folder) not in (None, before)), "SIGUSR1 saved nothing"
+    saved = tf.train.latest_checkpoint(folder)
+    assert process.stdout.readline() and process.poll() is None
+    process.send_signal(signal.SIGTERM)
+    out, err = process.communicate(timeout=60)
+    assert process.returncode == 143, err
+    assert "the end" not in out
+    last = tf.train.latest_checkpoint(folder)
+    assert last != saved
+    value = int(tf.train.load_checkpoint(folder).get_tensor("global_step"))
+    if kind == "monitored":
+        assert value == int([line for line in out.split() if line.isdigit()][-1]) or value == int(out.split()[-1]) + 1
+
+
+def test_signals_are_given_back(tmp_path):
+    before = signal.getsignal(signal.SIGTERM), signal.getsignal(signal.SIGUSR1)
+    with tf.Graph().as_default():
+        step = tf.train.get_or_create_global_step()
+        with tf.train.MonitoredTrainingSession(checkpoint_dir=str(tmp_path)) as session:
+            session.run(step)
+            assert signal.getsignal(signal.SIGTERM) != before[0]
+    assert (signal.getsignal(signal.SIGTERM), signal.getsignal(signal.SIGUSR1)) == before
+
+
+def test_a_second_signal_ends_at_once():
+    code = """
+import signal, sys, time
+from millrace.launch import contract
+signals = contract.Signals(lambda n: print("draining", flush=True))
+print("there", flush=True)
+while True:
+    time.sleep(0.05)
+"""
+    process = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True, env=_environ())
+    assert process.stdout.readline() == "there\n"
+    process.send_signal(signal.SIGTERM)
+    assert process.stdout.readline() == "draining\n" and process.poll() is None
+    process.send_signal(signal.SIGTERM)
+    assert process.wait(timeout=10) == 143
+    process = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=_environ(MILLRACE_DRAIN_SECONDS=0.2))
+    assert process.stdout.readline() == "there\n"
+    process.send_signal(signal.SIGTERM)
+    assert process.wait(timeout=10) == 143 and "SIGTERM came 0.2 s ago" in process.stderr.read()
+
+
+def test_exit_codes():
+    assert contract.exit_code_of(tf.errors.UnavailableError(None, None, "x")) == 138 == contract.exit_code_of(tf.errors.AbortedError(None, None, "x"))
+    assert contract.exit_code_of(ValueError()) == 1 and contract.exit_code_of(KeyboardInterrupt()) == 130
+    assert [contract.exit_code_of(SystemExit(c)) for c in (None, 0, 3, "text")] == [0, 0, 3, 1]
+    code = """
+import atexit, millrace as tf
+server = tf.train.Server.create_local_server()
+atexit.register(lambda: print("cleaned up"))
+raise %s
+"""
+    done = _run("-c", code % "tf.errors.UnavailableError(None, None, 'worker /job:ps/task:1 is gone')")
+    assert done.returncode == 138 and "is gone" in done.stderr and done.stdout == "cleaned up\n"
+    done = _run("-c", code % "ValueError('mine')")
+    assert done.returncode == 1 and done.stdout == "cleaned up\n"
+
+
+@needs_grpc
+def test_parameter_servers_end_when_workers_are_done(tmp_path):
+    program = _program(tmp_path, """
+import millrace as tf
+from millrace.launch import done, who_am_i
+me = who_am_i()
+server = tf.train.Server(me.jobs(), job_name=me.job, task_index=me.task)
+if me.job == "ps":
+    done.serve_until_done(server, me)
+    print("ended")
+else:
+    done.tell_done(server, me)
+    if me.task == 0:  # the launcher ends parameter servers when workers have ended: this one waits until they have
+        import time
+        time.sleep(8)
+""")
+    finished = _launch("-n", "2", "--ps", "2", program)
+    assert finished.returncode == 0 and sorted(finished.stdout.split("\n")) == ["", "[ps/0] ended", "[ps/1] ended"], finished.stdout + finished.stderr

@@ -2,6 +2,7 @@
 // Tiles of integers alone, and u64 where its order differs from that of i64. Narrower types compute in these, except
 // for shifts and counts of bits, which depend on the width.
 #include <algorithm>
+#include <limits>
 #include <type_traits>
 
 #include "base/checked.h"
@@ -33,27 +34,40 @@ bool HasNoNegative(const void* b_in, int64_t n) {
   return !(bits < 0);
 }
 
-// Zero divisors are refused before; here they give zero.
+// Zero divisors are refused before; here they give zero. The quotient of two int32 in double, truncated, is the exact
+// one, and vectors have that division; the only one outside the type is that of its minimum by -1, which wraps.
 struct TruncateDivOp {
   template <typename T>
   static inline T Do(T a, T b) {
-    T q = 0;
-    return CheckedDiv(a, b, &q) ? q : T(0);
+    if constexpr (std::is_same_v<T, int32_t>) {
+      const double divisor = b == 0 ? std::numeric_limits<double>::infinity() : static_cast<double>(b);
+      const double q = static_cast<double>(a) / divisor;
+      return q > std::numeric_limits<int32_t>::max() ? a : static_cast<int32_t>(q);
+    } else {
+      T q = 0;
+      return CheckedDiv(a, b, &q) ? q : T(0);
+    }
   }
 };
 struct TruncateModOp {
   template <typename T>
   static inline T Do(T a, T b) {
-    T r = 0;
-    return CheckedMod(a, b, &r) ? r : T(0);
+    if constexpr (std::is_same_v<T, int32_t>) {
+      const auto product = static_cast<uint32_t>(TruncateDivOp::Do(a, b)) * static_cast<uint32_t>(b);
+      return b == 0 ? 0 : static_cast<int32_t>(static_cast<uint32_t>(a) - product);
+    } else {
+      T r = 0;
+      return CheckedMod(a, b, &r) ? r : T(0);
+    }
   }
 };
 struct FloorDivOp {
   template <typename T>
   static inline T Do(T a, T b) {
-    T q = TruncateDivOp::Do(a, b);
+    const T q = TruncateDivOp::Do(a, b);
     if constexpr (std::is_signed_v<T>) {
-      if ((a < 0) != (b < 0) && TruncateModOp::Do(a, b) != 0) q -= 1;
+      const bool rounded_up = ((a ^ b) < 0) & (TruncateModOp::Do(a, b) != 0);
+      return rounded_up ? static_cast<T>(q - 1) : q;
     }
     return q;
   }
@@ -61,9 +75,10 @@ struct FloorDivOp {
 struct FloorModOp {
   template <typename T>
   static inline T Do(T a, T b) {
-    T r = TruncateModOp::Do(a, b);
+    const T r = TruncateModOp::Do(a, b);
     if constexpr (std::is_signed_v<T>) {
-      if (r != 0 && (r < 0) != (b < 0)) r += b;
+      const bool other_sign = (r != 0) & ((r ^ b) < 0);
+      return other_sign ? static_cast<T>(r + b) : r;
     }
     return r;
   }
@@ -150,10 +165,11 @@ struct Relu6Op {
 
 template <typename T>
 void AddDivision(TileTable& t) {
-  AddBinary<TruncateDivOp, T>(t, "TruncateDiv", 8, &HasNoZero<T>);
-  AddBinary<FloorDivOp, T>(t, "FloorDiv", 10, &HasNoZero<T>);
-  AddBinary<TruncateModOp, T>(t, "Mod", 8, &HasNoZero<T>);
-  AddBinary<FloorModOp, T>(t, "FloorMod", 10, &HasNoZero<T>);
+  constexpr float kCost = sizeof(T) == 4 ? 2 : 8;
+  AddBinary<TruncateDivOp, T>(t, "TruncateDiv", kCost, &HasNoZero<T>);
+  AddBinary<FloorDivOp, T>(t, "FloorDiv", kCost, &HasNoZero<T>);
+  AddBinary<TruncateModOp, T>(t, "Mod", kCost, &HasNoZero<T>);
+  AddBinary<FloorModOp, T>(t, "FloorMod", kCost, &HasNoZero<T>);
 }
 template <typename... Ts>
 void AddForEachWidth(TileTable& t) {

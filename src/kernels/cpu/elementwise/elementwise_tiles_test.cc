@@ -365,6 +365,28 @@ TEST(ElementwiseTiles, IntegerCorners) {
   EXPECT_TRUE(CheckRightOperand(ResolveTile("Mod", DType::kInt32), zeros, 1));
 }
 
+TEST(ElementwiseTiles, QuotientsOfInt32AreThoseOfTheProcessor) {
+  std::mt19937 random(17);
+  std::vector<int32_t> a, b;
+  const auto number = [&] { return static_cast<int32_t>(random() >> (random() % 32)) * (random() % 2 == 0 ? 1 : -1); };
+  constexpr int32_t kMin = std::numeric_limits<int32_t>::min(), kMax = std::numeric_limits<int32_t>::max();
+  for (int32_t x : {kMin, kMin + 1, -2, -1, 0, 1, 2, kMax - 1, kMax}) {
+    for (int32_t y : {kMin, kMin + 1, -2, -1, 1, 2, kMax - 1, kMax}) a.push_back(x), b.push_back(y);
+  }
+  for (int i = 0; i < 100003; ++i) a.push_back(number()), b.push_back(std::max(1, std::abs(number() / 2)));
+  for (size_t i = 1; i < b.size(); i += 3) b[i] = -std::max(b[i], -kMax);
+  const auto n = static_cast<int64_t>(a.size());
+  for (const char* op : {"TruncateDiv", "Mod", "FloorDiv", "FloorMod"}) {
+    std::vector<int32_t> got(a.size());
+    std::vector<int64_t> wide_a(a.begin(), a.end()), wide_b(b.begin(), b.end()), want(a.size());
+    RunBinary(ResolveTile(op, DType::kInt32), BinaryForm::kVV, a.data(), b.data(), got.data(), n);
+    RunBinary(ResolveTile(op, DType::kInt64), BinaryForm::kVV, wide_a.data(), wide_b.data(), want.data(), n);
+    for (size_t i = 0; i < a.size(); ++i) {
+      ASSERT_EQ(got[i], static_cast<int32_t>(want[i])) << op << "(" << a[i] << ", " << b[i] << ")";
+    }
+  }
+}
+
 TEST(ElementwiseTiles, EveryOpInPlaceEqualsOutOfPlace) {
   std::mt19937_64 random(5);
   std::uniform_real_distribution<float> value(0.1f, 3);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // CPU kernels: numbers and sizes of dimensions in another order of them, and the n-th smallest element.
 #include <algorithm>
+#include <bit>
 
 #include "kernels/cpu/engine/index_arithmetic.h"
 #include "kernels/cpu/engine/index_rows.h"
@@ -98,13 +99,12 @@ class NthElementKernel final : public Kernel {
     if (reverse_) n = columns - 1 - n;
     MR_ASSIGN_OR_RETURN(Tensor * out, ctx.AllocateOutput(0, in.shape().WithoutDim(in.rank() - 1)));
     const bool known = VisitRealTypes(in.dtype(), [&]<typename T>() {
-      ctx.ParallelFor(out->num_elements(), 10 * static_cast<double>(columns), [&](int64_t begin, int64_t end) {
-        std::vector<Accumulator<T>> row(static_cast<size_t>(columns));
+      constexpr double kNanosPerElement = 4;
+      const double cost = kNanosPerElement * static_cast<double>(columns);
+      ctx.ParallelFor(out->num_elements(), cost, [&](int64_t begin, int64_t end) {
+        std::vector<Accumulator<T>> row;
         for (int64_t r = begin; r < end; ++r) {
-          const T* from = in.data<T>() + r * columns;
-          for (int64_t k = 0; k < columns; ++k) row[static_cast<size_t>(k)] = static_cast<Accumulator<T>>(from[k]);
-          std::nth_element(row.begin(), row.begin() + n, row.end(), Before<Accumulator<T>>);
-          out->mutable_data<T>()[r] = static_cast<T>(row[static_cast<size_t>(n)]);
+          out->mutable_data<T>()[r] = static_cast<T>(Nth(in.data<T>() + r * columns, columns, n, &row));
         }
       });
     });
@@ -118,6 +118,40 @@ class NthElementKernel final : public Kernel {
       if (b != b) return a == a;
     }
     return a < b;
+  }
+  // Ascending as Before: the highest bits of a float as an ordered number.
+  static constexpr int kBucketBits = 11;
+  static size_t Bucket(float v) {
+    const uint32_t bits = std::bit_cast<uint32_t>(v);
+    if (v != v) return (size_t{1} << kBucketBits) - 1;
+    const uint32_t ordered = bits ^ (bits >> 31 != 0 ? ~uint32_t{0} : uint32_t{1} << 31);
+    return ordered >> (32 - kBucketBits);
+  }
+  // The element of rank n of a row. Of floats all but those with the highest bits of that one are counted away.
+  template <typename T>
+  static Accumulator<T> Nth(const T* from, int64_t columns, int64_t n, std::vector<Accumulator<T>>* rest) {
+    using A = Accumulator<T>;
+    constexpr int64_t kWorthBuckets = 1000;
+    rest->clear();
+    if (std::is_same_v<A, float> && columns >= kWorthBuckets) {
+      uint32_t count[1 << kBucketBits] = {};
+      for (int64_t k = 0; k < columns; ++k) ++count[Bucket(static_cast<float>(static_cast<A>(from[k])))];
+      size_t bucket = 0;
+      for (; n >= int64_t{count[bucket]}; ++bucket) n -= count[bucket];
+      rest->resize(static_cast<size_t>(columns));
+      size_t kept = 0;
+      for (int64_t k = 0; k < columns; ++k) {
+        const A v = static_cast<A>(from[k]);
+        (*rest)[kept] = v;
+        kept += Bucket(static_cast<float>(v)) == bucket;
+      }
+      rest->resize(kept);
+    } else {
+      rest->reserve(static_cast<size_t>(columns));
+      for (int64_t k = 0; k < columns; ++k) rest->push_back(static_cast<A>(from[k]));
+    }
+    std::nth_element(rest->begin(), rest->begin() + n, rest->end(), Before<A>);
+    return (*rest)[static_cast<size_t>(n)];
   }
   bool reverse_ = false;
 };

@@ -2,6 +2,9 @@
 #include "kernels/cpu/sparse/sparse.h"
 
 #include <algorithm>
+#include <array>
+#include <bit>
+#include <limits>
 #include <numeric>
 
 #include "base/checked.h"
@@ -77,6 +80,58 @@ int CompareIndices(const int64_t* a, const int64_t* b, int64_t rank) {
   return 0;
 }
 
+namespace {
+
+// An element and its index as one number, in the order of indices.
+struct Keyed {
+  uint64_t key;
+  int64_t element;
+};
+
+// Keys of the first `columns` of the indices, and how many of their bits count; 0 bits: they do not fit a number.
+int KeysOf(const SparseArg& s, int64_t columns, std::vector<Keyed>* keys) {
+  std::vector<int64_t> least(static_cast<size_t>(columns), std::numeric_limits<int64_t>::max());
+  std::vector<int64_t> most(static_cast<size_t>(columns), std::numeric_limits<int64_t>::min());
+  for (int64_t i = 0; i < s.n; ++i) {
+    for (size_t d = 0; d < least.size(); ++d) {
+      least[d] = std::min(least[d], s.at(i)[d]);
+      most[d] = std::max(most[d], s.at(i)[d]);
+    }
+  }
+  int bits = 0;
+  std::vector<int> shift(least.size());
+  for (size_t d = least.size(); d-- > 0;) {
+    shift[d] = bits;
+    bits += static_cast<int>(std::bit_width(static_cast<uint64_t>(most[d]) - static_cast<uint64_t>(least[d])));
+    if (bits > 63) return 0;
+  }
+  keys->resize(static_cast<size_t>(s.n));
+  for (int64_t i = 0; i < s.n; ++i) {
+    uint64_t key = 0;
+    for (size_t d = 0; d < least.size(); ++d) {
+      key |= (static_cast<uint64_t>(s.at(i)[d]) - static_cast<uint64_t>(least[d])) << shift[d];
+    }
+    (*keys)[static_cast<size_t>(i)] = {key, i};
+  }
+  return bits;
+}
+
+// By digits of the keys, the lowest first.
+void SortByDigits(int bits, std::vector<Keyed>* keys) {
+  constexpr int kDigit = 11;
+  std::vector<Keyed> other(keys->size());
+  for (int at = 0; at < bits; at += kDigit) {
+    const auto digit = [at](const Keyed& k) { return (k.key >> at) & ((1u << kDigit) - 1); };
+    std::array<size_t, 1 << kDigit> place{};
+    for (const Keyed& k : *keys) ++place[digit(k)];
+    std::exclusive_scan(place.begin(), place.end(), place.begin(), size_t{0});
+    for (const Keyed& k : *keys) other[place[digit(k)]++] = k;
+    keys->swap(other);
+  }
+}
+
+}  // namespace
+
 std::vector<int64_t> RowMajorOrder(const SparseArg& s, int64_t columns) {
   std::vector<int64_t> order(static_cast<size_t>(s.n));
   std::iota(order.begin(), order.end(), int64_t{0});
@@ -84,7 +139,16 @@ std::vector<int64_t> RowMajorOrder(const SparseArg& s, int64_t columns) {
   const auto before = [=](int64_t a, int64_t b) {
     return CompareIndices(indices + a * rank, indices + b * rank, columns) < 0;
   };
-  if (!std::is_sorted(order.begin(), order.end(), before)) std::stable_sort(order.begin(), order.end(), before);
+  if (std::is_sorted(order.begin(), order.end(), before)) return order;
+  constexpr int64_t kWorthDigits = 1024;
+  std::vector<Keyed> keys;
+  const int bits = s.n < kWorthDigits ? 0 : KeysOf(s, columns, &keys);
+  if (bits == 0) {
+    std::stable_sort(order.begin(), order.end(), before);
+    return order;
+  }
+  SortByDigits(bits, &keys);
+  std::transform(keys.begin(), keys.end(), order.begin(), [](const Keyed& k) { return k.element; });
   return order;
 }
 

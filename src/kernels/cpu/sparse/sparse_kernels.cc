@@ -402,30 +402,17 @@ class SparseMatMulKernel final : public Kernel {
 Status Reorder(KernelContext& ctx) {
   MR_RETURN_IF_ERROR(CheckSparse(ctx, 0, "the input"));
   const Tensor& indices = ctx.input(0);
-  const int64_t n = indices.dim(0), rank = indices.dim(1);
-  const int64_t* p = indices.data<int64_t>();
-  const auto before = [&](int64_t a, int64_t b) {
-    return std::lexicographical_compare(p + a * rank, p + (a + 1) * rank, p + b * rank, p + (b + 1) * rank);
-  };
-  bool sorted = true;
-  for (int64_t i = 1; sorted && i < n; ++i) sorted = !before(i, i - 1);
-  if (sorted) {
+  const SparseArg s{.values = &ctx.input(1), .indices = &indices, .n = indices.dim(0), .rank = indices.dim(1)};
+  const std::vector<int64_t> order = RowMajorOrder(s, s.rank);
+  if (std::is_sorted(order.begin(), order.end())) {
     ctx.Forward(0, 0);
     ctx.Forward(1, 1);
     return absl::OkStatus();
   }
-  std::vector<int64_t> order(static_cast<size_t>(n));
-  std::iota(order.begin(), order.end(), int64_t{0});
-  std::stable_sort(order.begin(), order.end(), before);
   MR_ASSIGN_OR_RETURN(Tensor * places, ctx.AllocateOutput(0, indices.shape()));
-  MR_ASSIGN_OR_RETURN(Tensor * values, ctx.AllocateOutput(1, ctx.input(1).shape()));
-  const RunCopier copier(values->dtype(), 1);
-  for (int64_t i = 0; i < n; ++i) {
-    const int64_t from = order[static_cast<size_t>(i)];
-    std::copy(p + from * rank, p + (from + 1) * rank, places->mutable_data<int64_t>() + i * rank);
-    copier.CopyOne(values->mutable_raw(), i, ctx.input(1).raw(), from);
-  }
-  return absl::OkStatus();
+  int64_t* to = places->mutable_data<int64_t>();
+  for (const int64_t i : order) to = std::copy(s.at(i), s.at(i) + s.rank, to);
+  return GatherValues(ctx, 1, *s.values, order);
 }
 
 }  // namespace

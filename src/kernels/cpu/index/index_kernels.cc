@@ -21,6 +21,7 @@ void RegisterIndexKernels(KernelRegistry& registry) {
   RegisterRaggedKernels(registry);
   RegisterBandKernels(registry);
   RegisterSearchKernels(registry);
+  RegisterHistogramKernels(registry);
   RegisterVolumePatchesKernels(registry);
 }
 

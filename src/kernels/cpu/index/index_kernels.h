@@ -20,6 +20,7 @@ void RegisterRangeKernels(KernelRegistry& registry);
 void RegisterRaggedKernels(KernelRegistry& registry);
 void RegisterBandKernels(KernelRegistry& registry);
 void RegisterSearchKernels(KernelRegistry& registry);
+void RegisterHistogramKernels(KernelRegistry& registry);
 void RegisterVolumePatchesKernels(KernelRegistry& registry);
 
 }  // namespace millrace

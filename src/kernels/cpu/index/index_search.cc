@@ -1,13 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// LowerBound, UpperBound, Bucketize, HistogramFixedWidth, UnravelIndex.
+// LowerBound, UpperBound, Bucketize, UnravelIndex.
 #include <algorithm>
-#include <atomic>
 #include <cmath>
 #include <limits>
 
-#include "absl/synchronization/mutex.h"
 #include "base/checked.h"
-#include "base/stop_scope.h"
 #include "kernels/cpu/engine/index_arithmetic.h"
 #include "kernels/cpu/engine/index_rows.h"
 #include "kernels/cpu/index/index_kernels.h"
@@ -94,66 +91,6 @@ class BucketizeKernel final : public Kernel {
   std::vector<float> boundaries_;
 };
 
-constexpr int64_t kHistogramPart = 1 << 16, kHistogramBlock = 512;  // values
-
-// Values outside the range count in the first and the last bin.
-template <typename T, typename I>
-Status Histogram(KernelContext& ctx, int64_t bins) {
-  const Tensor& values = ctx.input(0);
-  const auto low = Wide(ctx.input(1).data<T>()[0]), high = Wide(ctx.input(1).data<T>()[1]);
-  if (!(low < high)) {
-    return InvalidArgument(
-        "value_range should satisfy value_range[0] < value_range[1], but got '[", low, ", ", high, "]'");
-  }
-  MR_ASSIGN_OR_RETURN(Tensor * out, ctx.AllocateOutput(0, Shape::Vector(bins)));
-  ZeroElements(out->dtype(), out->mutable_raw(), 0, bins);
-  const double lowest = static_cast<double>(low), last = static_cast<double>(bins - 1);
-  const double step = (static_cast<double>(high) - lowest) / static_cast<double>(bins);
-  const T* x = values.data<T>();
-  I* count = out->mutable_data<I>();
-  std::atomic<bool> nan = false;
-  absl::Mutex mu;
-  // A thread counts for itself; bins that are many beside the values are worth one thread at most.
-  const int64_t n = values.num_elements(), parts = std::clamp<int64_t>(n / (8 * bins + 1), 1, n / kHistogramPart + 1);
-  const int64_t part = (n + parts - 1) / parts;
-  ctx.ParallelFor(parts, 2.0 * static_cast<double>(part), [&](int64_t begin, int64_t end) {
-    std::vector<I> own(static_cast<size_t>(parts == 1 ? 0 : bins));
-    I* const mine = parts == 1 ? count : own.data();
-    int32_t at[kHistogramBlock];
-    for (int64_t i = begin * part; i < std::min(n, end * part); i += kHistogramBlock) {
-      StopIfAsked();
-      const int64_t size = std::min(kHistogramBlock, std::min(n, end * part) - i);
-      unsigned bad = 0;
-      for (int64_t k = 0; k < size; ++k) {
-        const double v = static_cast<double>(Wide(x[i + k])), above = v - lowest;
-        const double bin = (above > 0 ? above : 0) / step;
-        bad |= static_cast<unsigned>(v != v);
-        at[k] = static_cast<int32_t>(bin < last ? bin : last);
-      }
-      if (bad != 0) nan = true;
-      for (int64_t k = 0; k < size; ++k) ++mine[at[k]];
-    }
-    if (parts == 1) return;
-    const absl::MutexLock lock(&mu);
-    for (int64_t k = 0; k < bins; ++k) count[k] = static_cast<I>(count[k] + mine[k]);
-  });
-  return nan ? InvalidArgument("Histogram values must not contain NaN") : absl::OkStatus();
-}
-
-Status HistogramFixedWidth(KernelContext& ctx) {
-  const Tensor& range = ctx.input(1);
-  if (range.rank() != 1) return InvalidArgument("value_range should be a vector.");
-  if (range.num_elements() != 2) return InvalidArgument("value_range should be a vector of 2 elements.");
-  if (ctx.input(2).rank() != 0) return InvalidArgument("nbins should be a scalar.");
-  const int64_t bins = *ctx.input(2).data<int32_t>();
-  if (bins <= 0) return InvalidArgument("nbins should be a positive number, but got '", bins, "'");
-  Status status;
-  VisitRealTypes(ctx.input(0).dtype(), [&]<typename T>() {
-    VisitTypes<int32_t, int64_t>(ctx.output_dtype(0), [&]<typename I>() { status = Histogram<T, I>(ctx, bins); });
-  });
-  return status;
-}
-
 template <typename T>
 Status Unravel(KernelContext& ctx) {
   const Tensor& indices = ctx.input(0);
@@ -205,7 +142,6 @@ void RegisterSearchKernels(KernelRegistry& r) {
   r.AddFn({.op = "LowerBound", .types = {{"T", Types("REAL")}}}, Bound<false>);
   r.AddFn({.op = "UpperBound", .types = {{"T", Types("REAL")}}}, Bound<true>);
   r.Add<BucketizeKernel>({.op = "Bucketize", .types = {{"T", Types("FD|IDX")}}});
-  r.AddFn({.op = "HistogramFixedWidth"}, HistogramFixedWidth);
   r.AddFn({.op = "UnravelIndex"}, UnravelIndex);
 }
 

@@ -5,6 +5,13 @@
 namespace millrace {
 namespace {
 
+void FindIn(const TablePairs& pairs, const Tensor& keys, const Tensor& defaults, LookupTable::ParallelFor parallel,
+            Tensor* values) {
+  constexpr double kNanosPerKey = 40;
+  parallel(keys.num_elements(), kNanosPerKey,
+           [&](int64_t begin, int64_t end) { pairs.Find(keys, defaults, begin, end, values); });
+}
+
 // Pairs are made aside and shown when they are complete: who reads them needs no lock.
 class HashTable final : public LookupTable {
  public:
@@ -17,9 +24,7 @@ class HashTable final : public LookupTable {
   Status Find(const Tensor& keys, const Tensor& defaults, ParallelFor parallel, Tensor* values) const override {
     const TablePairs* pairs = shown_.load(std::memory_order_acquire);
     if (!pairs) return NotInitialized();
-    constexpr double kNanosPerKey = 40;
-    parallel(keys.num_elements(), kNanosPerKey,
-             [&](int64_t begin, int64_t end) { pairs->Find(keys, defaults, begin, end, values); });
+    FindIn(*pairs, keys, defaults, parallel, values);
     return absl::OkStatus();
   }
   Status Insert(const Tensor&, const Tensor&) override {
@@ -64,9 +69,9 @@ class MutableHashTable final : public LookupTable {
     absl::ReaderMutexLock lock(&mu_);
     return pairs_->size();
   }
-  Status Find(const Tensor& keys, const Tensor& defaults, ParallelFor, Tensor* values) const override {
+  Status Find(const Tensor& keys, const Tensor& defaults, ParallelFor parallel, Tensor* values) const override {
     absl::ReaderMutexLock lock(&mu_);
-    pairs_->Find(keys, defaults, 0, keys.num_elements(), values);
+    FindIn(*pairs_, keys, defaults, parallel, values);
     return absl::OkStatus();
   }
   Status Insert(const Tensor& keys, const Tensor& values) override {

@@ -53,6 +53,20 @@ TEST(MutableTable, ManyRowsComeAndGo) {
   }
 }
 
+TEST(MutableTable, IsReadInParts) {
+  const auto table = *NewMutableHashTable(LongTypes());
+  std::vector<int64_t> numbers(1000);
+  for (size_t i = 0; i < numbers.size(); ++i) numbers[i] = static_cast<int64_t>(i) * 3;
+  const Tensor keys = Tensor::Vector<int64_t>(numbers);
+  ASSERT_TRUE(table->Insert(keys, keys).ok());
+  Tensor values = *Tensor::Make(DType::kInt64, keys.shape());
+  const auto in_parts = [](int64_t n, double, absl::FunctionRef<void(int64_t, int64_t)> fn) {
+    fn(n / 3, n), fn(0, n / 3);
+  };
+  ASSERT_TRUE(table->Find(keys, Tensor::Scalar<int64_t>(-1), in_parts, &values).ok());
+  EXPECT_EQ(Values(values), numbers);
+}
+
 TEST(MutableTable, IsReadWhileItIsWritten) {
   const auto table = *NewMutableHashTable(LongTypes());
   std::vector<std::thread> threads;

@@ -70,7 +70,12 @@ Status DenseAccumulator::Add(const Tensor& gradient) {
   return WithType(options().dtype, [&](auto v) -> Status {
     using T = decltype(v);
     if (count() == 0) {
-      MR_ASSIGN_OR_RETURN(sum_, Tensor::Zeros(DTypeOf<Wide<T>>::value, gradient.shape()));
+      MR_ASSIGN_OR_RETURN(sum_, Tensor::Make(DTypeOf<Wide<T>>::value, gradient.shape()));
+      const T* first = gradient.data<T>();
+      std::transform(first, first + sum_.num_elements(), sum_.mutable_data<Wide<T>>(), [](T x) {
+        return static_cast<Wide<T>>(x);
+      });
+      return absl::OkStatus();
     }
     AddTo(sum_.mutable_data<Wide<T>>(), gradient.data<T>(), sum_.num_elements());
     return absl::OkStatus();

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Diag, DiagPart, MatrixDiag, MatrixDiagPart, MatrixSetDiag, MatrixBandPart: strided copies by element size.
 #include <algorithm>
+#include <cstring>
 
 #include "base/checked.h"
 #include "kernels/cpu/engine/index_rows.h"
@@ -89,7 +90,16 @@ Status MatrixDiagPart(KernelContext& ctx) {
 StatusOr<Tensor> Writable(KernelContext& ctx) {
   Tensor out = ctx.TakeInput(0);
   if (out.IsInitialized()) return out;
-  return ctx.input(0).Clone(ctx.device().allocator());
+  const Tensor& in = ctx.input(0);
+  if (!IsPlain(in.dtype())) return in.Clone(ctx.device().allocator());
+  MR_ASSIGN_OR_RETURN(out, ctx.AllocateTemp(in.dtype(), in.shape()));
+  constexpr double kNanosPerByte = 0.1;
+  const auto size = static_cast<int64_t>(DTypeSize(in.dtype()));
+  ctx.ParallelFor(in.num_elements(), kNanosPerByte * static_cast<double>(size), [&](int64_t begin, int64_t end) {
+    std::memcpy(static_cast<char*>(out.mutable_raw()) + begin * size, static_cast<const char*>(in.raw()) + begin * size,
+                static_cast<size_t>((end - begin) * size));
+  });
+  return out;
 }
 
 Status MatrixSetDiag(KernelContext& ctx) {

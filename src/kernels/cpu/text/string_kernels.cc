@@ -4,6 +4,7 @@
 #include <limits>
 
 #include "absl/strings/ascii.h"
+#include "absl/synchronization/mutex.h"
 #include "base/checked.h"
 #include "base/env.h"
 #include "base/stop_scope.h"
@@ -43,11 +44,14 @@ class UnitKernel : public Kernel {
 class LengthKernel final : public UnitKernel {
  public:
   Status Compute(KernelContext& ctx) override {
+    constexpr int64_t kMost = std::numeric_limits<int32_t>::max();
     MR_ASSIGN_OR_RETURN(Tensor * out, ctx.AllocateOutput(0, ctx.input(0).shape()));
-    for (int64_t i = 0; i < out->num_elements(); ++i) {
-      const int64_t n = Length(ctx.input(0).data<TString>()[i]);
-      out->mutable_data<int32_t>()[i] = static_cast<int32_t>(std::min<int64_t>(n, std::numeric_limits<int32_t>::max()));
-    }
+    ctx.ParallelFor(out->num_elements(), characters_ ? 15 : 2, [&](int64_t begin, int64_t end) {
+      for (int64_t i = begin; i < end; ++i) {
+        const int64_t n = Length(ctx.input(0).data<TString>()[i]);
+        out->mutable_data<int32_t>()[i] = static_cast<int32_t>(std::min(n, kMost));
+      }
+    });
     return absl::OkStatus();
   }
 };
@@ -89,15 +93,26 @@ class SubstrKernel final : public UnitKernel {
     MR_ASSIGN_OR_RETURN(const Shape shape, BroadcastShapes(input.shape(), ctx.input(1).shape()));
     MR_ASSIGN_OR_RETURN(Tensor * out, ctx.AllocateOutput(0, shape));
     const BroadcastIndex of_string(input.shape(), shape), of_pos(ctx.input(1).shape(), shape);
-    StopNowAndThen pause;
-    for (int64_t i = 0; i < shape.num_elements(); ++i) {
-      pause();
-      const absl::string_view s = input.data<TString>()[of_string(i)].view();
-      const size_t p = static_cast<size_t>(of_pos(i));
-      MR_ASSIGN_OR_RETURN(const absl::string_view part, Part(s, pos[p], len[p]));
-      out->mutable_data<TString>()[i] = part;
-    }
-    return absl::OkStatus();
+    absl::Mutex mu;
+    int64_t first_bad = shape.num_elements();
+    Status status;  // of the first that is refused
+    ctx.ParallelFor(shape.num_elements(), 25, [&](int64_t begin, int64_t end) {
+      StopNowAndThen pause;
+      for (int64_t i = begin; i < end; ++i) {
+        pause();
+        const absl::string_view s = input.data<TString>()[of_string(i)].view();
+        const size_t p = static_cast<size_t>(of_pos(i));
+        const StatusOr<absl::string_view> part = Part(s, pos[p], len[p]);
+        if (part.ok()) {
+          out->mutable_data<TString>()[i] = *part;
+          continue;
+        }
+        const absl::MutexLock lock(&mu);
+        if (i < first_bad) first_bad = i, status = part.status();
+        return;
+      }
+    });
+    return status;
   }
 
  private:
@@ -261,16 +276,21 @@ class ReduceJoinKernel final : public Kernel {
     MR_ASSIGN_OR_RETURN(const Shape shape, Shape::Make(dims));
     MR_ASSIGN_OR_RETURN(Tensor * out, ctx.AllocateOutput(0, shape));
     const std::vector<int64_t> inner = Offsets(input.shape(), axes, steps), outer = Offsets(input.shape(), kept, steps);
-    StopNowAndThen pause;
-    for (size_t o = 0; o < outer.size(); ++o) {
+    constexpr double kNanosPerPart = 20;
+    const double cost = kNanosPerPart * (1 + static_cast<double>(inner.size()));
+    ctx.ParallelFor(static_cast<int64_t>(outer.size()), cost, [&](int64_t begin, int64_t end) {
+      StopNowAndThen pause;
       std::string text;
-      for (size_t i = 0; i < inner.size(); ++i) {
-        pause();
-        if (i > 0) text += separator_;
-        absl::StrAppend(&text, input.data<TString>()[outer[o] + inner[i]].view());
+      for (size_t o = static_cast<size_t>(begin); o < static_cast<size_t>(end); ++o) {
+        text.clear();
+        for (size_t i = 0; i < inner.size(); ++i) {
+          pause();
+          if (i > 0) text += separator_;
+          absl::StrAppend(&text, input.data<TString>()[outer[o] + inner[i]].view());
+        }
+        out->mutable_data<TString>()[o] = text;
       }
-      out->mutable_data<TString>()[o] = text;
-    }
+    });
     return absl::OkStatus();
   }
 

@@ -170,7 +170,16 @@ bytes_split = ops.ragged.strings:string_bytes_split
 
 [contrib]
 data deprecated distributions estimator factorization feature_column framework keras layers learn legacy_seq2seq linalg losses metrics rnn seq2seq slim training util = %
-crf lookup opt signal staging tensorboard tfprof = %
+crf lookup opt signal staging tensorboard tfprof nn image all_reduce gan summary = %
+nccl = contrib.all_reduce
+layers.summaries = contrib.layers_summaries
+learn.estimators = contrib.learn
+learn.python.learn.utils learn.python.learn.utils.input_fn_utils learn.python.learn.utils.saved_model_export_utils = contrib.learn.io
+learn.python.learn.ops = contrib.learn.ops
+image.python.ops image.python.ops.image_ops image.python.ops.distort_image_ops = contrib.image
+all_reduce.python.all_reduce = contrib.all_reduce
+saved_model saved_model.python.saved_model saved_model.python.saved_model.reader = saved_model.utils
+saved_model.python.saved_model.signature_def_utils = saved_model.signature_def_utils
 cluster_resolver = launch.resolvers
 
 [python.framework]

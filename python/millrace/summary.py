@@ -275,4 +275,13 @@ def summary_iterator(path: str) -> Any:
     for record in tf_record_iterator(path):
         yield Event.FromString(record)
 
-__getattr__ = _not_provided.getter("summary")
+def _later(name: str) -> Any:
+    if name in ("all_v2_summary_ops", "initialize"):
+        from millrace.contrib import summary as later
+        return later.all_summary_ops if name == "all_v2_summary_ops" else later.initialize
+    if name in ("SummaryDescription", "TaggedRunMetadata"):
+        return getattr(_definitions, name)
+    raise AttributeError("module 'millrace.summary' has no attribute %r" % name)
+
+
+__getattr__ = _not_provided.getter("summary", _later)

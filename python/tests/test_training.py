@@ -223,3 +223,18 @@ def test_checkpoints_of_the_first_format(tmp_path):
         assert session.run(gen_ops.sharded_filespec("base", 4)) == b"base-?????-of-00004"
         with pytest.raises((ValueError, tf.OpError)):
             session.run(gen_ops.restore(path, "none", tf.float32))
+
+
+@pytest.mark.parametrize("use_resource", [False, True])
+def test_averages_are_of_the_values_behind_a_step(use_resource):
+    with tf.Graph().as_default(), tf.Session() as session:
+        v = tf.get_variable("v", initializer=1.0, use_resource=use_resource)
+        averages = tf.train.ExponentialMovingAverage(0.5)
+        with tf.control_dependencies([tf.train.GradientDescentOptimizer(1.0).minimize(v)]):
+            both = averages.apply([v])
+        session.run(tf.global_variables_initializer())
+        found = []
+        for _ in range(3):
+            session.run(both)
+            found.append(session.run(averages.average(v)))
+    assert found == [0.5, -0.25, -1.125]

@@ -7,7 +7,10 @@ import functools
 import inspect
 from inspect import (currentframe, getcallargs, getdoc, getfile, getmembers, getmodule, getmro, getsource, isclass, isfunction,  # noqa: F401
                      isgenerator, ismethod, ismodule, isroutine, signature, stack)
-from typing import Any, Callable
+import collections
+import re
+import sys
+from typing import Any, Callable, Dict, List, Optional
 
 contextmanager = contextlib.contextmanager
 getfullargspec = getargspec = inspect.getfullargspec
@@ -46,3 +49,32 @@ def make_decorator(target: Any, decorator_func: Any, decorator_name: Any = None,
 def unwrap(maybe_tf_decorator: Any) -> Any:
     """([], the function behind decorators)."""
     return [], inspect.unwrap(maybe_tf_decorator)
+
+
+ArgSpec = collections.namedtuple("ArgSpec", ["args", "varargs", "keywords", "defaults"])
+_taken_out: Dict[Any, Any] = {}
+
+
+def make_all(module_name: str, doc_string_modules: Any = None) -> List[str]:
+    """The names of a module that its documentation mentions as @@name, or that of others."""
+    texts = [m.__doc__ or "" for m in (doc_string_modules or [sys.modules[module_name]])]
+    mentioned = {m.group(1) for text in texts for m in re.finditer(r"^\s*@@([a-zA-Z0-9_]+)\s*$", text, re.MULTILINE)}
+    return [name for name, _ in inspect.getmembers(sys.modules[module_name]) if name in mentioned]
+
+
+def remove_undocumented(module_name: str, allowed_exception_list: Optional[List[str]] = None, doc_string_modules: Any = None) -> None:
+    """Takes the names out of a module that are neither documented nor in the list; reveal_undocumented gives them back."""
+    kept = {"__file__", "__builtins__", "__path__", "__doc__", "__name__", "__package__", "__spec__", "__loader__", "__cached__", "__all__",
+            *(allowed_exception_list or []), *make_all(module_name, doc_string_modules)}
+    module = sys.modules[module_name]
+    for name in [n for n in vars(module) if n not in kept and not n.startswith("__")]:
+        _taken_out["%s.%s" % (module_name, name)] = (module, getattr(module, name))
+        delattr(module, name)
+
+
+def reveal_undocumented(symbol_name: str, target_module: Any = None) -> None:
+    """Puts a name back that remove_undocumented took out."""
+    if symbol_name not in _taken_out:
+        raise LookupError("Symbol %s is not a hidden symbol" % symbol_name)
+    module, value = _taken_out[symbol_name]
+    setattr(target_module or module, symbol_name.rsplit(".", 1)[-1], value)

@@ -11,9 +11,10 @@ from typing import Any, Callable, Dict, Iterator, List, Optional
 from millrace.framework import arguments
 from millrace import audio as audio_ops  # noqa: F401
 from millrace.framework.errors import at_user_line
-from millrace.framework.graph import GraphKeys, get_collection
+from millrace.framework.graph import GraphKeys, add_to_collection, get_collection
 from millrace.ops.variable_scope import get_variable
 from millrace.train.global_step import assert_global_step, create_global_step, get_global_step, get_or_create_global_step  # noqa: F401
+from millrace.train.checkpoint_utils import init_from_checkpoint  # noqa: F401
 from millrace.train.saver import list_variables, load_checkpoint, load_variable  # noqa: F401
 
 _stack: List[Dict[str, Dict[str, Any]]] = [{}]
@@ -78,6 +79,18 @@ def model_variable(name: str, *args: Any, **kwargs: Any) -> Any:
     """A variable that is part of the model."""
     collections = list(kwargs.pop("collections", None) or []) + [GraphKeys.GLOBAL_VARIABLES, GraphKeys.MODEL_VARIABLES]
     return variable(name, *args, **dict(kwargs, collections=collections))
+
+
+def add_model_variable(var: Any) -> None:
+    """Puts a variable into the collection of the model's."""
+    if var not in get_collection(GraphKeys.MODEL_VARIABLES):
+        add_to_collection(GraphKeys.MODEL_VARIABLES, var)
+
+
+def local_variable(initial_value: Any, validate_shape: bool = True, name: Optional[str] = None, use_resource: Optional[bool] = None) -> Any:
+    """A variable of this process, which checkpoints leave out."""
+    from millrace.ops.variables import Variable
+    return Variable(initial_value, trainable=False, collections=[GraphKeys.LOCAL_VARIABLES], validate_shape=validate_shape, name=name, use_resource=use_resource)
 
 
 def get_variables(scope: Any = None, suffix: Optional[str] = None, collection: str = GraphKeys.GLOBAL_VARIABLES) -> List[Any]:

@@ -333,4 +333,5 @@ def make_placeholder_from_tensor(t: Tensor, scope: Optional[str] = None, prefix:
         return raw_ops.Placeholder(dtype=t.dtype.base_dtype, shape=t.get_shape(), name=placeholder_name(t, scope, prefix))  # type: ignore[no-any-return]
 
 
+reroute_a2b_ts = reroute_ts
 reroute = types.SimpleNamespace(add_control_inputs=add_control_inputs, reroute_ts=reroute_ts, swap_ts=swap_ts)

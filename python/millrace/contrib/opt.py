@@ -12,9 +12,13 @@ from millrace.contrib.sign_optimizers import (AddSignOptimizer, PowerSignOptimiz
 from millrace.framework.convert import convert_to_tensor
 from millrace.framework.errors import at_user_line
 from millrace.framework.session import get_default_session
-from millrace.ops import array_ops
+from millrace.framework.graph import control_dependencies
+from millrace.ops import array_ops, control_flow_ops
 from millrace.ops.gradients import gradients
-from millrace.ops.variables import trainable_variables
+from millrace.ops.variables import global_variables, trainable_variables
+from millrace.train.moving_averages import ExponentialMovingAverage
+from millrace.train.optimizer import Optimizer
+from millrace.train.saver import Saver
 
 
 class ExternalOptimizerInterface:
@@ -96,3 +100,45 @@ class ScipyOptimizerInterface(ExternalOptimizerInterface):
         made = scipy.optimize.minimize(lambda x: tuple(loss_grad_func(x)), initial_val, jac=True, method=method, bounds=packed_bounds,
                                        constraints=constraints, callback=step_callback, **kwargs)
         return made.x
+
+
+class MovingAverageOptimizer(Optimizer):
+    """Another optimizer that averages the variables after each step; swapping_saver saves the averages in their place."""
+
+    def __init__(self, opt: Any, average_decay: float = 0.9999, num_updates: Any = None, sequential_update: bool = True) -> None:
+        super().__init__(False, "MovingAverage")
+        self._optimizer, self._sequential = opt, sequential_update
+        self._ema = ExponentialMovingAverage(average_decay, num_updates=num_updates)
+        self._variables: Any = None
+
+    def compute_gradients(self, *args: Any, **kwargs: Any) -> Any:
+        """The optimizer's."""
+        return self._optimizer.compute_gradients(*args, **kwargs)
+
+    def apply_gradients(self, grads_and_vars: Any, global_step: Any = None, name: Optional[str] = None) -> Any:
+        """An operation that makes a step and averages; with sequential_update one after the other."""
+        pairs = list(grads_and_vars)
+        self._variables = [v for g, v in pairs if g is not None]
+        step = self._optimizer.apply_gradients(pairs, global_step, name)
+        with control_dependencies([step] if self._sequential else []):
+            averaged = self._ema.apply(self._variables)
+        return control_flow_ops.group(step, averaged)
+
+    def swapping_saver(self, var_list: Any = None, name: str = "swapping_saver", **kwargs: Any) -> Any:
+        """A Saver that writes averages under the names of their variables, and the variables under those of the averages."""
+        if self._variables is None:
+            raise at_user_line(RuntimeError("Must call apply_gradients or minimize before creating the swapping_saver"))
+        chosen = global_variables() if var_list is None else var_list
+        by_name = dict(chosen) if isinstance(chosen, dict) else {v.op.name: v for v in chosen}
+        swapped = dict(by_name)
+        for v in self._variables:
+            average = self._ema.average(v)
+            names = {id(value): key for key, value in by_name.items()}
+            if id(v) not in names or id(average) not in names:
+                raise at_user_line(ValueError("Variable %s to swap is not part of variables to save. This breaks MovingAverageOptimizer." % v.op.name))
+            swapped[names[id(v)]], swapped[names[id(average)]] = average, v
+        return Saver(swapped, name=name, **kwargs)
+
+    def get_slot(self, var: Any, name: str) -> Any:
+        """The optimizer's."""
+        return self._optimizer.get_slot(var, name)

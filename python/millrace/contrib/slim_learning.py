@@ -11,6 +11,7 @@ from millrace.framework.graph import GraphKeys, Operation, control_dependencies,
 from millrace.ops import array_ops, control_flow_ops, math_ops
 from millrace.ops.variables import trainable_variables
 from millrace.train.global_step import get_or_create_global_step
+from millrace.train import saver as tf_saver  # noqa: F401 - programs take it from here
 from millrace.train.supervisor import Supervisor
 
 _USE_GLOBAL_STEP = 0

@@ -4,9 +4,11 @@
 from __future__ import annotations
 
 import json
+import random
 from typing import Any, Dict, List
 
 from millrace.framework import arguments
+from millrace.framework.errors import at_user_line
 from millrace.contrib.slim_evaluation import checkpoints_iterator, wait_for_new_checkpoint  # noqa: F401
 from millrace.contrib.slim_learning import clip_gradient_norms, multiply_gradients  # noqa: F401
 from millrace.contrib.training_inputs import bucket, bucket_by_sequence_length  # noqa: F401
@@ -97,3 +99,36 @@ class HParams:
         return str(sorted(self.values().items()))
 
     __repr__ = __str__
+
+
+# ---- where variables go ----
+
+def byte_size_load_fn(op: Any) -> int:
+    """The bytes of a variable."""
+    elements = op.outputs[0].get_shape().num_elements()
+    if elements is None:
+        raise at_user_line(ValueError("byte_size_load_fn needs variables of known shapes, %s has not" % op.name))
+    return int(op.outputs[0].dtype.base_dtype.size * elements)
+
+
+class GreedyLoadBalancingStrategy:
+    """For replica_device_setter: the task with the least load so far, load_fn(op) of each variable."""
+
+    def __init__(self, num_tasks: int, load_fn: Any) -> None:
+        self._loads, self._load_fn = [0.0] * num_tasks, load_fn
+
+    def __call__(self, op: Any) -> int:
+        task = min(range(len(self._loads)), key=lambda i: self._loads[i])
+        self._loads[task] += self._load_fn(op)
+        return task
+
+
+class RandomStrategy:
+    """For replica_device_setter: any task, the same ones for the same seed."""
+
+    def __init__(self, num_ps_tasks: int, seed: int = 0) -> None:
+        self._random, self._count = random.Random(seed), num_ps_tasks
+
+    def __call__(self, op: Any) -> int:
+        del op  # all are alike
+        return self._random.randrange(self._count)

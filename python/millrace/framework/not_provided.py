@@ -100,8 +100,6 @@ saved_model: save load_v2 Asset SaveOptions experimental main_op_with_restore
     tf.saved_model.Builder, tf.saved_model.load and tf.saved_model.simple_save
 test: disable_with_predicate is_cpu_target_available with_eager_op_as_function experimental
     tf.test.TestCase in one process
-summary: all_v2_summary_ops initialize SummaryDescription TaggedRunMetadata
-    tf.summary.FileWriter and tf.summary.merge_all
 sysconfig: get_build_info CXX_VERSION
     tf.version
 saved_model: DEBUG_DIRECTORY DEBUG_INFO_FILENAME_PB

@@ -82,6 +82,7 @@ OpLogProto: 1 log_entries *OpLogEntry; 2 id_to_string map<int64,string>
 OpLogEntry: 1 name string; 2 float_ops int64; 3 types *string; 4 code_def CodeDef
 CodeDef: 1 traces *CodeDef.Trace
 CodeDef.Trace: 6 file_id int64; 2 lineno int32; 7 function_id int64; 8 line_id int64; 5 func_start_line int32
+SummaryDescription: 1 type_hint string
 TaggedRunMetadata: 1 tag string; 2 run_metadata bytes
 Event: 1 wall_time double; 2 step int64; 3 file_version string@what; 4 graph_def bytes@what; 5 summary Summary@what; 6 log_message LogMessage@what; 7 session_log SessionLog@what; 8 tagged_run_metadata TaggedRunMetadata@what; 9 meta_graph_def bytes@what
 SaverDef: 1 filename_tensor_name string; 2 save_tensor_name string; 3 restore_op_name string; 4 max_to_keep int32; 5 sharded bool; 6 keep_checkpoint_every_n_hours float; 7 version enum

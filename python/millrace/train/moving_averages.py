@@ -90,7 +90,9 @@ class ExponentialMovingAverage:
             if self._num_updates is not None:
                 count = math_ops.cast(self._num_updates, dtypes.float32, name="num_updates")
                 decay = gen_ops.minimum(decay, (1.0 + count) / (10.0 + count))
-            updates = [assign_moving_average(self._averages[var], var, decay, zero_debias=var in debiased) for var in var_list]
+            # A variable is read here, after what the context waits for: averages of a training step are of the values behind it.
+            values = [var.read_value() if isinstance(var, Variable) else var for var in var_list]
+            updates = [assign_moving_average(self._averages[var], value, decay, zero_debias=var in debiased) for var, value in zip(var_list, values)]
             return control_flow_ops.group(*updates, name=scope)
 
     def _make(self, var: Any) -> Variable:

@@ -117,3 +117,70 @@ class VocabularyProcessor:
 class _Plain(pickle.Unpickler):
     def find_class(self, module: str, name: str) -> Any:
         raise pickle.UnpicklingError("a vocabulary file holds plain values only")
+
+
+class ByteProcessor:
+    """Texts as rows of their bytes, cut or filled with zeros to one length."""
+
+    def __init__(self, max_document_length: int) -> None:
+        self.max_document_length = max_document_length
+
+    def fit(self, x: Any) -> "ByteProcessor":
+        """Learns nothing."""
+        del x  # bytes are what they are
+        return self
+
+    def fit_transform(self, x: Any) -> Iterator[Any]:
+        """The rows."""
+        return self.fit(x).transform(x)
+
+    def reverse(self, x: Any) -> Iterator[str]:
+        """The texts of rows."""
+        for row in x:
+            yield bytes(bytearray(int(b) for b in row if b)).decode("utf-8", "ignore")
+
+    def transform(self, x: Any) -> Iterator[Any]:
+        """The rows."""
+        for text in x:
+            data = (text.encode("utf-8") if isinstance(text, str) else bytes(text))[:self.max_document_length]
+            row = np.zeros(self.max_document_length, np.uint8)
+            row[:len(data)] = np.frombuffer(data, np.uint8)
+            yield row
+
+
+class CategoricalProcessor:
+    """Rows of words as rows of numbers, with a vocabulary for each column, or one for all with share=True."""
+
+    def __init__(self, min_frequency: int = 0, share: bool = False, vocabularies: Optional[List[Any]] = None) -> None:
+        self.min_frequency, self.share, self.vocabularies_ = min_frequency, share, vocabularies
+
+    def freeze(self, freeze: bool = True) -> None:
+        """No new words from here on."""
+        for vocabulary in self.vocabularies_ or []:
+            vocabulary.freeze(freeze)
+
+    def fit(self, x: Any, unused_y: Any = None) -> "CategoricalProcessor":
+        """Learns the words."""
+        rows = [list(row) for row in np.asarray(x, object)]
+        if self.vocabularies_ is None:
+            count = len(rows[0]) if rows else 0
+            self.vocabularies_ = [CategoricalVocabulary()] * count if self.share else [CategoricalVocabulary() for _ in range(count)]
+        for row in rows:
+            for vocabulary, value in zip(self.vocabularies_, row):
+                if not isinstance(value, float) or value == value:  # NaN is no word
+                    vocabulary.add(value)
+        if self.min_frequency > 0:
+            for vocabulary in self.vocabularies_:
+                vocabulary.trim(self.min_frequency)
+        self.freeze()
+        return self
+
+    def fit_transform(self, x: Any, unused_y: Any = None) -> Any:
+        """Learns the words, and gives their numbers."""
+        return self.fit(x).transform(x)
+
+    def transform(self, x: Any) -> Iterator[Any]:
+        """The numbers of the words."""
+        self.freeze()
+        for row in np.asarray(x, object):
+            yield np.array([v.get(value) for v, value in zip(self.vocabularies_ or [], row)], np.int64)

@@ -57,3 +57,9 @@ def skipgrams(sequence: Any, vocabulary_size: int, window_size: int = 4, negativ
         draw.shuffle(both)
         couples, labels = [c for c, _ in both], [v for _, v in both]
     return couples, labels
+
+
+def _remove_long_seq(maxlen: int, seq: Any, label: Any) -> Any:
+    """The sequences shorter than maxlen, and their labels."""
+    kept = [(s, y) for s, y in zip(seq, label) if len(s) < maxlen]
+    return [s for s, _ in kept], [y for _, y in kept]

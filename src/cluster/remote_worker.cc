@@ -28,10 +28,13 @@ constexpr absl::Duration TimeoutOf() {
 RemoteWorker::RemoteWorker(std::string task, std::string address, Channels* channels)
     : task_(std::move(task)), address_(std::move(address)), channels_(channels) {}
 
-RemoteWorker::~RemoteWorker() {
+RemoteWorker::~RemoteWorker() { Close(); }
+
+void RemoteWorker::Close() {
   std::set<std::shared_ptr<CallUnderWay>> all;
   {
     absl::MutexLock lock(&mu_);
+    is_closed_ = true;
     all = under_way_;
   }
   for (const auto& call : all) call->cancellation.Cancel();
@@ -49,6 +52,7 @@ std::shared_ptr<RemoteWorker::CallUnderWay> RemoteWorker::Begin(CancellationMana
     if (token == CancellationManager::kInvalid) call->cancellation.Cancel();
   }
   absl::MutexLock lock(&mu_);
+  if (is_closed_) return nullptr;
   under_way_.insert(call);
   return call;
 }
@@ -72,7 +76,7 @@ void RemoteWorker::Send(const char* method, absl::Duration timeout, const CallOp
     MR_ASSIGN_OR_RETURN(channel, channels_->Get(address_));
     MR_ASSIGN_OR_RETURN(frame, EncodeMessage(request));
     call = Begin(options.cancellation);
-    return absl::OkStatus();
+    return call ? absl::OkStatus() : Unavailable("this process has done with it");
   });
   // Without a transport there is a way only when the task comes to this process.
   if (absl::IsUnimplemented(s) && channel == nullptr) return std::move(reply)(Annotated(Unavailable(s.message())));

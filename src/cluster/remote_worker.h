@@ -15,8 +15,10 @@ class RemoteWorker final : public WorkerInterface {
  public:
   // Connects with its first call. `channels` outlives it.
   RemoteWorker(std::string task, std::string address, Channels* channels);
-  // Gives up the calls under way, and returns when they have been replied to.
   ~RemoteWorker() override;
+  // Gives up the calls under way, refuses others, and returns when all have been replied to. What comes of a reply may
+  // call other workers: who destroys several closes all of them first.
+  void Close();
   const std::string& task() const override { return task_; }
 
 #define MR_DECLARE(Method, Request, Response) \
@@ -35,13 +37,14 @@ class RemoteWorker final : public WorkerInterface {
   struct CallUnderWay {
     CancellationManager cancellation;
   };
-  std::shared_ptr<CallUnderWay> Begin(CancellationManager* of_caller);
+  std::shared_ptr<CallUnderWay> Begin(CancellationManager* of_caller);  // null: it is closed
   void End(const std::shared_ptr<CallUnderWay>& call);
   Status Annotated(const Status& s) const;
 
   const std::string task_, address_;
   Channels* const channels_;
   absl::Mutex mu_;
+  bool is_closed_ ABSL_GUARDED_BY(mu_) = false;
   std::set<std::shared_ptr<CallUnderWay>> under_way_ ABSL_GUARDED_BY(mu_);
 };
 

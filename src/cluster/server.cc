@@ -117,6 +117,7 @@ Server::~Server() {
   rpc_.reset();
   handler_.reset();
   master_.reset();
+  if (tasks_) tasks_->Close();
   worker_.reset();
   if (tasks_) DropUnusedPreparedForms();  // of what went with the worker
 }

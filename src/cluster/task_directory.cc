@@ -15,6 +15,7 @@ class TaskDirectory::TaskWorker final : public WorkerInterface {
         all_by_messages_(all_by_messages),
         remote_(task_, address.ToString(), channels) {}
   const std::string& task() const override { return task_; }
+  void Close() { remote_.Close(); }
 
 #define MR_PASS_ON(Method, Request, Response)                                                                    \
   void Method(const CallOptions& call, Request request, Reply<Response> reply) override {                        \
@@ -50,7 +51,11 @@ TaskDirectory::TaskDirectory(const ClusterSpec& cluster, const std::string& own_
   }
 }
 
-TaskDirectory::~TaskDirectory() = default;
+TaskDirectory::~TaskDirectory() { Close(); }
+
+void TaskDirectory::Close() {
+  for (const auto& w : others_) w->Close();
+}
 
 WorkerInterface* TaskDirectory::Find(absl::string_view task) {
   if (task == own_task_) return own_;

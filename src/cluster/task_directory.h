@@ -21,6 +21,8 @@ class TaskDirectory final : public WorkerDirectory {
 
   // Before the first call of another method.
   void SetOwn(WorkerInterface* worker) { own_ = worker; }
+  // Gives up all calls to other tasks, whose replies may need any of the workers, and refuses others.
+  void Close();
   WorkerInterface* Find(absl::string_view task) override;
   // Of all tasks, the own first.
   std::vector<WorkerInterface*> All() const;

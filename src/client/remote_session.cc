@@ -12,6 +12,7 @@
 #include "cluster/local_servers.h"
 #include "cluster/remote_master.h"
 #include "graph/graph_def.h"
+#include "service/step_horizon.h"
 
 namespace millrace {
 namespace {
@@ -214,10 +215,31 @@ class RemoteSession final : public Session, public Interruptible {
     return call;
   }
 
+  // Gives a call its number, which is in use as long as somebody waits for the call.
+  class NumberedCall {
+   public:
+    NumberedCall(RemoteSession& session, RunSessionStepRequest* request) : session_(session) {
+      absl::MutexLock lock(&session_.mu_);
+      request->oldest_call = session_.calls_.oldest();
+      request->call = number_ = session_.calls_.Begin();
+    }
+    ~NumberedCall() {
+      absl::MutexLock lock(&session_.mu_);
+      session_.calls_.End(number_);
+    }
+    NumberedCall(const NumberedCall&) = delete;
+    NumberedCall& operator=(const NumberedCall&) = delete;
+
+   private:
+    RemoteSession& session_;
+    int64_t number_ = 0;
+  };
+
   Status RunStep(RunSessionStepRequest request, size_t num_fetches, std::vector<Tensor>* outputs,
                  wire::RunMetadata* metadata) {
     MasterCall call = NewCall();
     if (request.options.timeout_in_ms > 0) call.timeout = absl::Milliseconds(request.options.timeout_in_ms) + kGrace;
+    const NumberedCall number(*this, &request);
     MR_ASSIGN_OR_RETURN(
         RunSessionStepResponse response, master_.Call(&MasterInterface::RunStep, call, std::move(request)));
     if (metadata) *metadata = std::move(response.metadata);
@@ -350,6 +372,7 @@ class RemoteSession final : public Session, public Interruptible {
   bool is_closed_ ABSL_GUARDED_BY(mu_) = false;
   bool is_sending_ ABSL_GUARDED_BY(mu_) = false;  // a thread makes the session, or extends its graph
   std::string session_ ABSL_GUARDED_BY(mu_);      // empty: not made yet
+  StepIds calls_ ABSL_GUARDED_BY(mu_);            // steps that are under way
   // Of who sends.
   int64_t version_ = 0;
   int sent_nodes_ = 0;

@@ -7,6 +7,7 @@
 #include "absl/strings/str_format.h"
 #include "base/exceptions.h"
 #include "base/logging.h"
+#include "cluster/once_only.h"
 #include "cluster/wait_for_replies.h"
 #include "graph/extend_graph.h"
 #include "kernel/resource_manager.h"
@@ -87,11 +88,18 @@ struct Master::Open {
     return absl::IsCancelled(s) && !closed.ok() ? closed : s;
   }
 
+  Status Admit(const RunSessionStepRequest& request) ABSL_LOCKS_EXCLUDED(mu) {
+    absl::MutexLock lock(&mu);
+    if (request.call <= 0 || calls.Admit(request.call, request.oldest_call)) return absl::OkStatus();
+    return AlreadyExists("call ", request.call, " has come before");
+  }
+
   MasterSession session;
   absl::Mutex extending;
   mutable absl::Mutex mu;
   int64_t version ABSL_GUARDED_BY(extending) = 0;
   Status closed ABSL_GUARDED_BY(mu);  // not OK: it was closed
+  OnceOnly calls ABSL_GUARDED_BY(mu);
   int64_t next_callable ABSL_GUARDED_BY(mu) = 1;
   std::map<int64_t, std::shared_ptr<const ResolvedStep>> callables ABSL_GUARDED_BY(mu);
 };
@@ -227,6 +235,7 @@ StatusOr<ExtendSessionResponse> Master::ExtendSession(const MasterCall&, ExtendS
 
 StatusOr<RunSessionStepResponse> Master::RunStep(const MasterCall& call, RunSessionStepRequest request) {
   MR_ASSIGN_OR_RETURN(const OpenPtr open, Find(request.session));
+  MR_RETURN_IF_ERROR(open->Admit(request));
   MR_ASSIGN_OR_RETURN(const ResolvedStep step, Resolve(open->session.graph(), request.signature));
   RunSessionStepResponse response;
   if (!request.partial_run.empty()) {

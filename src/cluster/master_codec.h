@@ -43,6 +43,8 @@ void VisitFields(V& v, RunSessionStepRequest& m) {
   v(5, m.has_options);
   v(6, m.options);
   v(7, m.wants_metadata);
+  v(8, m.call);
+  v(9, m.oldest_call);
 }
 template <typename V>
 void VisitFields(V& v, RunSessionStepResponse& m) {

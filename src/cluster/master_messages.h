@@ -51,6 +51,10 @@ struct RunSessionStepRequest {
   bool has_options = false;
   wire::RunOptions options;
   bool wants_metadata = false;
+  // Numbers of calls within the client's session, from 1: this one's, and the first that the client still waits for. A
+  // call that comes again is refused with AlreadyExists. 0: it has no number.
+  int64_t call = 0;
+  int64_t oldest_call = 0;
 };
 struct RunSessionStepResponse {
   Status status;                // how the step ended

@@ -30,6 +30,8 @@ class StepIds {
     return next_++;
   }
   void End(int64_t step) { live_.erase(step); }
+  // The first that has not ended, or the next to begin.
+  int64_t oldest() const { return live_.empty() ? next_ : *live_.begin(); }
   StepHorizon horizon() const { return {next_, {live_.begin(), live_.end()}}; }
 
  private:

@@ -19,13 +19,15 @@ class SimHost final : public EnvOnDisk {
   // While it is paused nothing happens on it: threads stay where they wait, events wait.
   void SetPaused(bool is_paused) { is_paused_ = is_paused; }
   bool is_paused() const { return is_paused_; }
+  // When the machine has died its clock is an hour ahead, so that what still runs gives up.
+  void SetDead(bool is_dead) { is_dead_ = is_dead; }
   // What changes something on the disk takes up to that long.
   void SetDiskDelay(absl::Duration longest) { disk_delay_ = longest; }
   // Lets that much time pass for the calling thread.
   void Sleep(absl::Duration time);
 
   absl::Time Now() override { return world_.Now(); }
-  int64_t MonotonicNanos() override { return world_.MonotonicNanos(); }
+  int64_t MonotonicNanos() override { return world_.MonotonicNanos() + (is_dead_ ? kAfterDeath : 0); }
   uint64_t Random64() override { return world_.Random64(); }
   void Schedule(absl::AnyInvocable<void() &&> fn) override;
   Status StartThread(absl::AnyInvocable<void() &&> fn) override;
@@ -36,13 +38,14 @@ class SimHost final : public EnvOnDisk {
   void WaitWhile(std::atomic<uint32_t>& word, uint32_t seen, int64_t nanos) override;
 
  private:
+  static constexpr int64_t kAfterDeath = 3'600'000'000'000;
   // Returns when it is not paused.
   void Gate();
 
   FakeEnv& world_;
   const std::string name_;
   uint64_t random_;
-  bool is_paused_ = false;
+  bool is_paused_ = false, is_dead_ = false;
   absl::Duration disk_delay_;
 };
 

@@ -43,6 +43,7 @@ struct Call {
   std::shared_ptr<ChannelCalls> channel;
   std::optional<RpcReply> reply;
   std::vector<std::shared_ptr<Serving>> servings;
+  bool has_arrived = false;  // what arrives later is a copy
 };
 using CallPtr = std::shared_ptr<Call>;
 
@@ -131,23 +132,27 @@ struct SimNetwork::State : std::enable_shared_from_this<State> {
     const auto at = machine_of.find(call->address);
     call->to = at == machine_of.end() ? call->address : at->second;
     const int copies = Happens(weather.twice) ? 2 : 1;
+    int lost = 0;
     for (int copy = 0; copy < copies; ++copy) {
       const std::optional<absl::Duration> way = Way(call->from, call->to);
       if (!way) {
-        if (copy == 0) Break(call, absl::StrCat("the connection to ", call->to, " broke"));
+        ++lost;
         continue;
       }
       const auto found = listeners.find(call->address);
       Env& there = found == listeners.end() ? env : *found->second->env;
-      After(there, *way, [self = shared_from_this(), call, request, copy] { self->Deliver(call, request, copy > 0); });
+      After(there, *way, [self = shared_from_this(), call, request] { self->Deliver(call, request); });
     }
+    if (lost == copies) Break(call, absl::StrCat("the connection to ", call->to, " broke"));
   }
 
-  void Deliver(const CallPtr& call, const absl::Cord& request, bool is_copy) ABSL_LOCKS_EXCLUDED(mu) {
+  void Deliver(const CallPtr& call, const absl::Cord& request) ABSL_LOCKS_EXCLUDED(mu) {
     std::shared_ptr<Listener> listener;
     const auto serving = std::make_shared<Serving>();
+    bool is_copy = false;
     {
       absl::MutexLock lock(&mu);
+      is_copy = std::exchange(call->has_arrived, true);
       const auto at = listeners.find(call->address);
       if (at != listeners.end() && at->second->is_open) listener = at->second;
       if (listener) {

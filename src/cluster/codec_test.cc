@@ -90,6 +90,12 @@ TEST(CodecTest, AnAnswerComesBackWithItsFirstCause) {
   t.node = "x";
   t.start_nanos = 17;
   t.edge = 0;
+  t.end_nanos = 40;
+  t.thread = 3;
+  t.thread_name = "pool 3";
+  t.inputs = {"a", "^b"};
+  t.helped_nanos = 12;
+  t.is_asynchronous = true;
   t.outputs.push_back({DType::kFloat, *Shape::Make({2, 3}), 24, 77, true});
   m.trace.emplace_back();
   const RunStepResponse back = Sent(m);
@@ -100,6 +106,14 @@ TEST(CodecTest, AnAnswerComesBackWithItsFirstCause) {
   ASSERT_EQ(back.trace.size(), 2u);
   EXPECT_EQ(back.trace[0].edge, 0);
   EXPECT_EQ(back.trace[1].edge, -1);
+  EXPECT_EQ(back.trace[0].end_nanos, 40);
+  EXPECT_EQ(back.trace[0].thread, 3u);
+  EXPECT_EQ(back.trace[0].thread_name, "pool 3");
+  EXPECT_EQ(back.trace[0].inputs, (std::vector<std::string>{"a", "^b"}));
+  EXPECT_EQ(back.trace[0].helped_nanos, 12);
+  EXPECT_TRUE(back.trace[0].is_asynchronous);
+  EXPECT_FALSE(back.trace[1].is_asynchronous);
+  EXPECT_EQ(back.trace[0].outputs[0].buffer, 77u);
   EXPECT_EQ(back.trace[0].outputs[0].shape, *Shape::Make({2, 3}));
   EXPECT_TRUE(back.trace[0].outputs[0].is_shared);
 }

@@ -18,6 +18,7 @@ void WorkerService::Answer(void (WorkerInterface::*method)(const CallOptions&, R
   if (!s.ok()) return std::move(reply)(Annotate(s, absl::StrCat("a message from ", context.peer, ": ")));
   CallOptions call;
   call.cancellation = context.cancellation;
+  call.stop_compiling = context.cancellation;
   (worker_->*method)(call, std::move(request), [reply = std::move(reply)](StatusOr<Response> response) mutable {
     if (!response.ok()) return std::move(reply)(response.status());
     std::move(reply)(WithoutExceptions([&] { return EncodeMessage(*response); }));

@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "service/step_rendezvous.h"
+
+#include <gtest/gtest.h>
+
+#include "kernel/edge_key.h"
+#include "simulation/forwarding_worker.h"
+
+namespace millrace {
+namespace {
+
+// Keeps the answers back.
+class FarWorker final : public ForwardingWorker {
+ public:
+  FarWorker() : ForwardingWorker("/job:x/replica:0/task:1") {}
+  void RecvTensor(const CallOptions& call, RecvTensorRequest request, Reply<RecvTensorResponse> reply) override {
+    cancellation = call.cancellation;
+    asked = std::move(request);
+    answer = std::move(reply);
+  }
+  CancellationManager* cancellation = nullptr;
+  RecvTensorRequest asked;
+  Reply<RecvTensorResponse> answer;
+};
+
+class StepRendezvousTest : public ::testing::Test {
+ protected:
+  // Of the value over that edge; Unavailable until it is there.
+  struct Received {
+    Status status = Unavailable("not yet");
+    Tensor value;
+    bool is_dead = false;
+    int times = 0;
+  };
+  void Recv(const EdgeKey& key, Received& to) {
+    rendezvous_->RecvAsync(key.ToString(), [&to](const Status& s, Tensor value, bool is_dead) {
+      to.status = s;
+      to.value = std::move(value);
+      to.is_dead = is_dead;
+      ++to.times;
+    });
+  }
+
+  static constexpr int64_t kFarEdge = 5, kNearEdge = 6;
+  FarWorker far_;
+  EdgeSource source_{&far_, 9};
+  const RefPtr<Rendezvous> here_ = NewLocalRendezvous();
+  const RefPtr<Rendezvous> rendezvous_ =
+      NewStepRendezvous(here_, 17, 3, [this](int64_t edge) { return edge == kFarEdge ? &source_ : nullptr; });
+};
+
+TEST_F(StepRendezvousTest, WhatIsSentHereWaitsHereForAnybody) {
+  Received own;
+  Recv({kNearEdge}, own);
+  EXPECT_TRUE(rendezvous_->Send(EdgeKey{kNearEdge}.ToString(), Tensor::Scalar(4.0f), false).ok());
+  EXPECT_TRUE(own.status.ok()) << own.status;
+  EXPECT_TRUE(rendezvous_->Send(EdgeKey{8}.ToString(), Tensor::Scalar(2.0f), true).ok());
+  Received others;
+  here_->RecvAsync(EdgeKey{8}.ToString(), [&](const Status& s, Tensor, bool is_dead) {
+    others.status = s;
+    others.is_dead = is_dead;
+  });
+  EXPECT_TRUE(others.status.ok() && others.is_dead);
+  EXPECT_FALSE(far_.answer) << "nothing of this is the other worker's";
+}
+
+TEST_F(StepRendezvousTest, AnEdgeWithASourceIsAskedForThere) {
+  Received got;
+  Recv({kFarEdge, 2, 1}, got);
+  EXPECT_EQ(far_.asked.key, (EdgeKey{kFarEdge, 2, 1}));
+  EXPECT_EQ(far_.asked.step.session.session, 17u);
+  EXPECT_EQ(far_.asked.step.session.incarnation, 9u);
+  EXPECT_EQ(far_.asked.step.step, 3);
+  EXPECT_EQ(got.times, 0);
+  std::move(far_.answer)(RecvTensorResponse{{Tensor::Scalar(1.5f), false}});
+  ASSERT_TRUE(got.status.ok()) << got.status;
+  EXPECT_EQ(*got.value.ScalarValue<float>(), 1.5f);
+}
+
+TEST_F(StepRendezvousTest, AbortAnswersAtOnceAndLateAnswersFindNobody) {
+  Received far, near, late;
+  Recv({kFarEdge}, far);
+  Recv({kNearEdge}, near);
+  rendezvous_->Abort(DeadlineExceeded("first"));
+  rendezvous_->Abort(Cancelled("second"));
+  EXPECT_EQ(far.status, DeadlineExceeded("first"));
+  EXPECT_EQ(near.status, DeadlineExceeded("first"));
+  ASSERT_NE(far_.cancellation, nullptr);
+  EXPECT_TRUE(far_.cancellation->IsCancelled());
+  std::move(far_.answer)(RecvTensorResponse{{Tensor::Scalar(1.5f), false}});
+  EXPECT_EQ(far.times, 1);
+  Recv({kFarEdge}, late);
+  EXPECT_EQ(late.status, DeadlineExceeded("first"));
+  EXPECT_EQ(here_->Send(EdgeKey{8}.ToString(), Tensor(), false), DeadlineExceeded("first"));
+}
+
+TEST_F(StepRendezvousTest, AKeyThatIsNoneIsRefused) {
+  Received got;
+  rendezvous_->RecvAsync("nonsense", [&](const Status& s, Tensor, bool) { got.status = s; });
+  EXPECT_TRUE(absl::IsInvalidArgument(got.status)) << got.status;
+}
+
+}  // namespace
+}  // namespace millrace

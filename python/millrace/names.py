@@ -230,6 +230,7 @@ math_ops special_math_ops = . ops.math_ops ops.matrix_ops ops.derived_ops ops.ge
 bitwise_ops clip_ops histogram_ops io_ops linalg_ops numerics standard_ops = . ops.gen_ops
 logging_ops = ops.logging_ops . ops.gen_ops
 sort_ops = ops.sort_ops
+collective_ops = ops.collective_ops
 state_ops = ops.state_ops . ops.gen_ops
 spectral_ops = signal ops.gen_ops
 signal.fft_ops signal.dct_ops signal.mel_ops signal.mfcc_ops signal.reconstruction_ops signal.shape_ops signal.spectral_ops signal.window_ops signal.signal = signal

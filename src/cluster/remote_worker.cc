@@ -14,8 +14,9 @@ constexpr absl::Duration kCompileTimeout = absl::Minutes(10);
 template <typename Request>
 constexpr absl::Duration TimeoutOf() {
   if constexpr (std::is_same_v<Request, RunStepRequest> || std::is_same_v<Request, RecvTensorRequest> ||
-                std::is_same_v<Request, ExchangeTensorsRequest>) {
-    return absl::InfiniteDuration();  // an abort ends the step, and these with it
+                std::is_same_v<Request, ExchangeTensorsRequest> || std::is_same_v<Request, JoinCollectiveRequest> ||
+                std::is_same_v<Request, RecvCollectiveRequest>) {
+    return absl::InfiniteDuration();  // an abort ends the step or the round, and these with it
   } else if constexpr (std::is_same_v<Request, RegisterPartitionsRequest>) {
     return kCompileTimeout;
   } else {

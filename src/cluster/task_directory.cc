@@ -43,7 +43,10 @@ class TaskDirectory::TaskWorker final : public WorkerInterface {
 
 TaskDirectory::TaskDirectory(const ClusterSpec& cluster, const std::string& own_task, Channels* channels,
                              bool all_by_messages)
-    : own_task_(own_task) {
+    : own_task_(own_task), leader_(cluster.tasks().front().name()) {
+  for (const char* job : {"worker", "master", "chief"}) {
+    if (const ClusterTask* t = cluster.Find(job, 0)) leader_ = t->name();
+  }
   for (const ClusterTask& t : cluster.tasks()) {
     if (t.name() == own_task) continue;
     const HostPort address = ParseHostPort(t.address).value_or(HostPort());  // the cluster has been checked

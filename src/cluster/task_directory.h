@@ -24,12 +24,15 @@ class TaskDirectory final : public WorkerDirectory {
   // Gives up all calls to other tasks, whose replies may need any of the workers, and refuses others.
   void Close();
   WorkerInterface* Find(absl::string_view task) override;
+  // Task 0 of the first job of: chief, master, worker, any.
+  std::string CollectiveLeader() const override { return leader_; }
   // Of all tasks, the own first.
   std::vector<WorkerInterface*> All() const;
 
  private:
   class TaskWorker;
   const std::string own_task_;
+  std::string leader_;
   WorkerInterface* own_ = nullptr;
   std::vector<std::unique_ptr<TaskWorker>> others_;
 };

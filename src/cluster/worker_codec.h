@@ -3,6 +3,7 @@
 #pragma once
 
 #include "cluster/common_codec.h"
+#include "service/collective_messages.h"
 #include "service/worker_messages.h"
 
 namespace millrace {
@@ -239,6 +240,53 @@ void VisitFields(V& v, SetRandomPositionsRequest& m) {
 }
 template <typename V>
 void VisitFields(V&, SetRandomPositionsResponse&) {}
+
+template <typename V>
+void VisitFields(V& v, JoinCollectiveRequest& m) {
+  v(1, m.member);
+  v(2, m.device);
+  v(3, m.incarnation);
+  v(4, m.session);
+  v(5, m.step);
+  v(6, m.group_key);
+  v(7, m.instance_key);
+  v(8, m.iteration);
+  v(9, m.group_size);
+  v(10, m.claim);
+  v(11, m.has_source);
+  v(12, m.is_source);
+  v(13, m.dims);
+  v(14, m.timeout_millis);
+}
+template <typename V>
+void VisitFields(V& v, CollectiveMember& m) {
+  v(1, m.device);
+  v(2, m.incarnation);
+}
+template <typename V>
+void VisitFields(V& v, JoinCollectiveResponse& m) {
+  v(1, m.round);
+  v(2, m.members);
+  v(3, m.source);
+  v(4, m.dims);
+}
+template <typename V>
+void VisitFields(V& v, RecvCollectiveRequest& m) {
+  v(1, m.round);
+  v(2, m.incarnation);
+  v(3, m.piece);
+}
+template <typename V>
+void VisitFields(V& v, RecvCollectiveResponse& m) {
+  v(1, m.value);
+}
+template <typename V>
+void VisitFields(V& v, AbortCollectiveRequest& m) {
+  v(1, m.id);
+  v(2, m.why);
+}
+template <typename V>
+void VisitFields(V&, AbortCollectiveResponse&) {}
 
 // Whether a message that was read makes sense, as far as nobody else looks.
 Status CheckMessage(const RegisterPartitionsRequest& m);

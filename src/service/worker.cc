@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_format.h"
 #include "base/exceptions.h"
+#include "service/collectives.h"
 #include "service/inline_plan.h"
 
 namespace millrace {
@@ -35,7 +36,9 @@ std::string Hex(uint64_t n) { return absl::StrFormat("%016x", n); }
 
 Worker::Worker(std::vector<std::unique_ptr<Device>> devices, const KernelRegistry* kernels, WorkerDirectory* peers,
                uint64_t incarnation)
-    : incarnation_(incarnation), env_(std::move(devices), kernels, peers) {}
+    : incarnation_(incarnation), env_(std::move(devices), kernels, peers) {
+  env_.collectives = std::make_shared<Collectives>(env_, incarnation);
+}
 
 Worker::~Worker() {
   std::map<uint64_t, SessionPtr> sessions;
@@ -45,6 +48,7 @@ Worker::~Worker() {
   }
   const Status why = WithoutExceptions([&] { return Cancelled("worker ", task(), " ends"); });
   for (const auto& [id, session] : sessions) session->Close(why);
+  env_.collectives->Close(why);
   sessions.clear();
 }
 
@@ -315,6 +319,23 @@ void Worker::SetRandomPositions(const CallOptions&, SetRandomPositionsRequest re
     MR_ASSIGN_OR_RETURN(const SessionPtr session, Find(request.session));
     session->SetRandomPositions(request.positions);
     return SetRandomPositionsResponse{};
+  });
+}
+
+void Worker::JoinCollective(const CallOptions& call, JoinCollectiveRequest request,
+                            Reply<JoinCollectiveResponse> reply) {
+  env_.collectives->Join(call, std::move(request), std::move(reply));
+}
+
+void Worker::RecvCollective(const CallOptions& call, RecvCollectiveRequest request,
+                            Reply<RecvCollectiveResponse> reply) {
+  env_.collectives->Recv(call, request, std::move(reply));
+}
+
+void Worker::AbortCollective(const CallOptions&, AbortCollectiveRequest request, Reply<AbortCollectiveResponse> reply) {
+  Answer(std::move(reply), [&]() -> StatusOr<AbortCollectiveResponse> {
+    env_.collectives->Abort(request);
+    return AbortCollectiveResponse{};
   });
 }
 

@@ -41,6 +41,12 @@ class Worker final : public WorkerInterface {
                           Reply<GetRandomPositionsResponse> reply) override;
   void SetRandomPositions(const CallOptions& call, SetRandomPositionsRequest request,
                           Reply<SetRandomPositionsResponse> reply) override;
+  void JoinCollective(const CallOptions& call, JoinCollectiveRequest request,
+                      Reply<JoinCollectiveResponse> reply) override;
+  void RecvCollective(const CallOptions& call, RecvCollectiveRequest request,
+                      Reply<RecvCollectiveResponse> reply) override;
+  void AbortCollective(const CallOptions& call, AbortCollectiveRequest request,
+                       Reply<AbortCollectiveResponse> reply) override;
   std::shared_ptr<InlinePartition> FindInline(const SessionRef& session, int64_t handle) override;
 
  private:

@@ -12,6 +12,8 @@
 
 namespace millrace {
 
+class Collectives;
+
 // Constant but for the count of who uses it.
 class WorkerEnv {
  public:
@@ -30,7 +32,8 @@ class WorkerEnv {
   const KernelRegistry* const kernels;
   WorkerDirectory* const peers;
   const std::string task;
-  const bool has_own_memory;  // some device has memory of its own
+  const bool has_own_memory;                 // some device has memory of its own
+  std::shared_ptr<Collectives> collectives;  // set by the worker, before anybody asks
 
   // Who must be gone before the devices.
   class Hold {

@@ -7,6 +7,7 @@
 #include "absl/functional/any_invocable.h"
 #include "kernel/cancellation.h"
 #include "runtime/step_thread.h"
+#include "service/collective_messages.h"
 #include "service/worker_messages.h"
 
 namespace millrace {
@@ -69,6 +70,13 @@ class WorkerInterface {
                                   Reply<GetRandomPositionsResponse> reply) = 0;
   virtual void SetRandomPositions(const CallOptions& call, SetRandomPositionsRequest request,
                                   Reply<SetRandomPositionsResponse> reply) = 0;
+  // See collective_messages.h. A join lasts until all members are there, one has failed, or time is over.
+  virtual void JoinCollective(const CallOptions& call, JoinCollectiveRequest request,
+                              Reply<JoinCollectiveResponse> reply) = 0;
+  virtual void RecvCollective(const CallOptions& call, RecvCollectiveRequest request,
+                              Reply<RecvCollectiveResponse> reply) = 0;
+  virtual void AbortCollective(const CallOptions& call, AbortCollectiveRequest request,
+                               Reply<AbortCollectiveResponse> reply) = 0;
 
   // The shortcut of a worker in the caller's process, which spares steps of one partition all messages. Null: it must
   // go by messages.
@@ -81,6 +89,8 @@ class WorkerDirectory {
   virtual ~WorkerDirectory() = default;
   // Null: there is none. It lives as long as the directory.
   virtual WorkerInterface* Find(absl::string_view task) = 0;
+  // The task where the members of collective ops meet, the same for all workers; empty: each worker is alone.
+  virtual std::string CollectiveLeader() const { return ""; }
 };
 
 }  // namespace millrace

@@ -18,4 +18,7 @@
   X(GetStatus, GetStatusRequest, GetStatusResponse)                                  \
   X(Reset, ResetRequest, ResetResponse)                                              \
   X(GetRandomPositions, GetRandomPositionsRequest, GetRandomPositionsResponse)       \
-  X(SetRandomPositions, SetRandomPositionsRequest, SetRandomPositionsResponse)
+  X(SetRandomPositions, SetRandomPositionsRequest, SetRandomPositionsResponse)       \
+  X(JoinCollective, JoinCollectiveRequest, JoinCollectiveResponse)                   \
+  X(RecvCollective, RecvCollectiveRequest, RecvCollectiveResponse)                   \
+  X(AbortCollective, AbortCollectiveRequest, AbortCollectiveResponse)

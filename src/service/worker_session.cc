@@ -3,6 +3,7 @@
 
 #include "base/pool_env.h"
 #include "service/ask_kernels.h"
+#include "service/collectives.h"
 #include "service/device_kernel.h"
 
 namespace millrace {
@@ -69,6 +70,7 @@ StatusOr<RegisteredPartition> WorkerSession::Compile(const PartitionToRegister& 
   options.make_kernel = [&](const Node& n) -> StatusOr<std::shared_ptr<Kernel>> {
     if (cancellation && cancellation->IsCancelled()) return Cancelled("the registration of partitions was cancelled");
     StatusOr<std::shared_ptr<Kernel>> kernel = MakeKernel(n, *device, [&](Kernel& made) {
+      if (auto* user = dynamic_cast<CollectiveUser*>(&made)) user->SetExecutor(env_.collectives, id_);
       return GiveFunctions(made, *partition.graph, *env_.kernels, *device, call_gate_, &functions);
     });
     if (!kernel.ok()) return Annotate(kernel.status(), absl::StrCat(n.Describe(), ": "));

@@ -115,7 +115,7 @@ TEST_F(BadState, I02_StatesThatAreNone) {
 
 TEST_F(BadState, C01_GroupsOfCollectives) {
   for (const int64_t size : {int64_t{0}, int64_t{-1}, INT64_MIN, int64_t{2}, INT64_MAX}) {
-    const Codes codes = size < 1 ? kInvalid : Codes{StatusCode::kUnimplemented};
+    const Codes codes = size == 2 ? Codes{StatusCode::kDeadlineExceeded} : kInvalid;
     for (const char* op : {"CollectiveGather", "CollectiveBcastSend"}) {
       GraphMaker g;
       g.F32("x", {2}, {1});
@@ -124,6 +124,7 @@ TEST_F(BadState, C01_GroupsOfCollectives) {
              {"group_size", Int(size)},
              {"group_key", Int(1)},
              {"instance_key", Int(1)},
+             {"timeout_seconds", Float(0.02f)},
              {"shape", ShapeOf({2})}});
       Check(g, codes);
     }
@@ -134,8 +135,21 @@ TEST_F(BadState, C01_GroupsOfCollectives) {
          {"group_size", Int(size)},
          {"group_key", Int(1)},
          {"instance_key", Int(1)},
+         {"timeout_seconds", Float(0.02f)},
          {"shape", ShapeOf({2})}});
     Check(receive, codes);
+  }
+  for (const float seconds : {-1.0f, NAN, INFINITY}) {
+    GraphMaker g;
+    g.F32("x", {2}, {1});
+    g.Raw("bad", "CollectiveGather", {"x"},
+          {{"T", kF32},
+           {"group_size", Int(2)},
+           {"group_key", Int(1)},
+           {"instance_key", Int(1)},
+           {"timeout_seconds", Float(seconds)},
+           {"shape", ShapeOf({2})}});
+    Check(g);
   }
   GraphMaker alone, narrow, merged;
   alone.Raw(

@@ -1,39 +1,166 @@
 // SPDX-License-Identifier: Apache-2.0
-// CPU kernels: collectives, of groups that have one member.
+// CPU kernels: collectives. What they do is done elsewhere (kernel/collective.h); here is the arithmetic.
+#include "kernel/collective.h"
+
+#include <algorithm>
+
 #include "kernels/cpu/dataflow/queue_kernels.h"
+#include "tensor/half.h"
 
 namespace millrace {
 namespace {
 
-// What a group of one makes of its only value is that value.
-class CollectiveKernel final : public Kernel {
+constexpr absl::Duration kDefaultTimeout = absl::Minutes(10);
+
+// Arithmetic of halves is that of floats, rounded.
+template <typename T>
+struct Computed {
+  using type = T;
+};
+template <>
+struct Computed<Half> {
+  using type = float;
+};
+
+template <typename T, typename Op>
+void Merge(void* into, const void* left, const void* right, int64_t n) {
+  auto* out = static_cast<T*>(into);
+  const auto* a = static_cast<const T*>(left);
+  const auto* b = static_cast<const T*>(right);
+  using C = typename Computed<T>::type;
+  for (int64_t i = 0; i < n; ++i) out[i] = static_cast<T>(Op()(static_cast<C>(a[i]), static_cast<C>(b[i])));
+}
+// Integers overflow as they do in other kernels: modulo 2^bits.
+struct Add {
+  template <typename C>
+  C operator()(C a, C b) const {
+    if constexpr (std::is_integral_v<C>) {
+      using U = std::make_unsigned_t<C>;
+      return static_cast<C>(static_cast<U>(a) + static_cast<U>(b));
+    } else {
+      return a + b;
+    }
+  }
+};
+struct Mul {
+  template <typename C>
+  C operator()(C a, C b) const {
+    if constexpr (std::is_integral_v<C>) {
+      using U = std::make_unsigned_t<C>;
+      return static_cast<C>(static_cast<U>(a) * static_cast<U>(b));
+    } else {
+      return a * b;
+    }
+  }
+};
+// A value that is no number stays.
+struct Min {
+  template <typename C>
+  C operator()(C a, C b) const {
+    return a < b || a != a ? a : b;
+  }
+};
+struct Max {
+  template <typename C>
+  C operator()(C a, C b) const {
+    return a > b || a != a ? a : b;
+  }
+};
+
+template <typename T>
+void Divide(void* values, int64_t n, int64_t group_size) {
+  using C = typename Computed<T>::type;
+  auto* v = static_cast<T*>(values);
+  for (int64_t i = 0; i < n; ++i) v[i] = static_cast<T>(static_cast<C>(v[i]) / static_cast<C>(group_size));
+}
+
+template <typename T>
+void SetArithmetic(const std::string& merge_op, const std::string& final_op, CollectiveCall* call) {
+  call->merge =
+      merge_op == "Add"   ? Merge<T, Add>
+      : merge_op == "Mul" ? Merge<T, Mul>
+      : merge_op == "Min" ? Merge<T, Min>
+                          : Merge<T, Max>;
+  call->finish = final_op == "Div" ? Divide<T> : nullptr;
+}
+
+class CollectiveKernel final : public AsyncKernel, public CollectiveUser {
  public:
   Status Init(const KernelInit& init) override {
-    MR_ASSIGN_OR_RETURN(const int64_t size, init.Attr<int64_t>("group_size"));
-    if (size < 1) return InvalidArgument("group_size must be positive, got ", size);
-    if (init.op.name == "CollectiveBcastRecv" && size == 1) {
-      return InvalidArgument("a group of one member has nobody who sends to it");
+    call_.device = init.device.name();
+    call_.allocator = &init.device.allocator();
+    MR_ASSIGN_OR_RETURN(call_.dtype, init.Attr<DType>("T"));
+    MR_ASSIGN_OR_RETURN(call_.group_size, init.Attr<int64_t>("group_size"));
+    MR_ASSIGN_OR_RETURN(call_.group_key, init.Attr<int64_t>("group_key"));
+    MR_ASSIGN_OR_RETURN(call_.instance_key, init.Attr<int64_t>("instance_key"));
+    MR_ASSIGN_OR_RETURN(const float seconds, init.Attr<float>("timeout_seconds"));
+    if (call_.group_size < 1) return InvalidArgument("group_size must be positive, got ", call_.group_size);
+    if (!(seconds >= 0 && seconds < 1e9f)) {
+      return InvalidArgument("timeout_seconds must be in [0, 1e9), got ", seconds);
     }
-    if (size > 1) {
-      return Unimplemented("a group of ", size, " members needs a cluster, which is not provided yet: in one process, ",
-                           "combine the values by ops such as AddN and Concat");
-    }
+    call_.timeout = seconds == 0 ? kDefaultTimeout : absl::Seconds(seconds);
     if (init.HasAttr("shape")) {
-      MR_ASSIGN_OR_RETURN(shape_, init.Attr<PartialShape>("shape"));
+      MR_ASSIGN_OR_RETURN(call_.wanted, init.Attr<PartialShape>("shape"));
+    }
+    if (init.op.name == "CollectiveReduce") return InitReduction(init);
+    call_.kind = init.op.name == "CollectiveGather" ? CollectiveKind::kGather : CollectiveKind::kBroadcast;
+    if (init.num_inputs() == 0 && call_.group_size == 1) {
+      return InvalidArgument("a group of one member has nobody who sends to it");
     }
     return absl::OkStatus();
   }
-  Status Compute(KernelContext& ctx) override {
-    if (!shape_.IsCompatibleWith(ctx.input(0).shape())) {
+
+  void SetExecutor(std::shared_ptr<CollectiveExecutor> executor, uint64_t session) override {
+    executor_ = std::move(executor);
+    call_.session = session;
+  }
+
+  void ComputeAsync(KernelContext& ctx, DoneCallback done) override {
+    if (call_.group_size == 1) return std::move(done)(Alone(ctx));
+    if (!executor_) {
+      return std::move(done)(
+          Unimplemented("a group of ", call_.group_size, " members within a function that a kernel calls"));
+    }
+    CollectiveCall call = call_;
+    call.step = ctx.step().step_id;
+    call.iteration = ctx.step().iteration;
+    call.cancellation = ctx.step().cancellation;
+    if (ctx.num_inputs() > 0) call.input = ctx.input(0);
+    executor_->Run(std::move(call), [&ctx, done = std::move(done)](StatusOr<Tensor> result) mutable {
+      if (result.ok()) ctx.set_output(0, *std::move(result));
+      std::move(done)(result.status());
+    });
+  }
+
+ private:
+  Status InitReduction(const KernelInit& init) {
+    MR_ASSIGN_OR_RETURN(const std::string merge_op, init.Attr<std::string>("merge_op"));
+    MR_ASSIGN_OR_RETURN(const std::string final_op, init.Attr<std::string>("final_op"));
+    call_.kind = CollectiveKind::kReduce;
+    call_.combination = absl::StrCat(merge_op, ", ", final_op);
+    switch (call_.dtype) {
+      case DType::kHalf: SetArithmetic<Half>(merge_op, final_op, &call_); break;
+      case DType::kFloat: SetArithmetic<float>(merge_op, final_op, &call_); break;
+      case DType::kDouble: SetArithmetic<double>(merge_op, final_op, &call_); break;
+      case DType::kInt32: SetArithmetic<int32_t>(merge_op, final_op, &call_); break;
+      case DType::kInt64: SetArithmetic<int64_t>(merge_op, final_op, &call_); break;
+      default: return Unimplemented("a reduction of ", DTypeName(call_.dtype), " values");
+    }
+    return absl::OkStatus();
+  }
+
+  // What a group of one makes of its only value is that value.
+  Status Alone(KernelContext& ctx) const {
+    if (!call_.wanted.IsCompatibleWith(ctx.input(0).shape())) {
       return InvalidArgument(
-          "shape is ", shape_.ToString(), ", the value of the only member ", ctx.input(0).shape().ToString());
+          "shape is ", call_.wanted.ToString(), ", the value of the only member ", ctx.input(0).shape().ToString());
     }
     ctx.Forward(0, 0);
     return absl::OkStatus();
   }
 
- private:
-  PartialShape shape_;
+  CollectiveCall call_;  // what all steps have in common
+  std::shared_ptr<CollectiveExecutor> executor_;
 };
 
 }  // namespace

@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the leader does: it gathers the members of groups. Nothing is kept of a round once it has begun but who the
+// members of a group were, to say next time who is missing.
+#pragma once
+
+#include <deque>
+#include <map>
+#include <memory>
+#include <set>
+#include <tuple>
+#include <vector>
+
+#include "absl/synchronization/mutex.h"
+#include "base/env.h"
+#include "service/worker_interface.h"
+
+namespace millrace {
+
+// By job, task, type and number.
+Status SortByRank(std::vector<CollectiveMember>* members);
+
+// Thread-safe.
+class CollectiveGroups : public std::enable_shared_from_this<CollectiveGroups> {
+ public:
+  explicit CollectiveGroups(Env& env) : env_(env) {}
+
+  // Answers all members when the last has come. InvalidArgument for all when two contradict each other, naming both;
+  // DeadlineExceeded when one has waited for as long as it wants, naming who is there and who is not; Aborted when one
+  // has left. `cancellation` (may be null) says that the member is gone.
+  void Join(JoinCollectiveRequest request, CancellationManager* cancellation, Reply<JoinCollectiveResponse> reply);
+  // The group that waits for more than this member fails with `why`. False: there is no such member.
+  bool Leave(uint64_t member, const Status& why);
+  // Fails what waits, and what comes.
+  void Close(const Status& why);
+
+ private:
+  using Key = std::tuple<int64_t, int64_t, int64_t>;  // group, instance, iteration
+  struct Waiting {
+    JoinCollectiveRequest request;
+    Reply<JoinCollectiveResponse> reply;
+  };
+  struct Gathering {
+    std::vector<Waiting> members;
+    std::vector<Env::TimerId> timers;
+  };
+  static StatusOr<JoinCollectiveResponse> Complete(const Gathering& all, uint64_t round);
+  Status Enter(JoinCollectiveRequest& request, Gathering* failed) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  void TimeOut(uint64_t member);
+  std::string Missing(const Gathering& g) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  Gathering Take(const Key& key) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  void Answer(Gathering gathering, const StatusOr<JoinCollectiveResponse>& answer);
+  const Key* Find(uint64_t member) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+
+  Env& env_;
+  absl::Mutex mu_;
+  Status closed_ ABSL_GUARDED_BY(mu_);
+  std::map<Key, Gathering> gatherings_ ABSL_GUARDED_BY(mu_);
+  std::map<int64_t, std::set<std::string>> known_ ABSL_GUARDED_BY(mu_);      // devices of groups that were complete
+  std::deque<std::pair<uint64_t, Status>> left_early_ ABSL_GUARDED_BY(mu_);  // before they came; the latest only
+};
+
+}  // namespace millrace

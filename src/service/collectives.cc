@@ -1,0 +1,309 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "service/collectives.h"
+
+#include <algorithm>
+#include <atomic>
+
+#include "absl/strings/str_join.h"
+#include "base/exceptions.h"
+#include "base/pool_env.h"
+
+namespace millrace {
+namespace {
+
+constexpr absl::Duration kRoundPatience = absl::Minutes(10);  // nobody computes in a round
+constexpr absl::Duration kLeaderPatience = absl::Seconds(5);  // beyond the time that the leader gives a member
+constexpr size_t kMaxRounds = 10'000;
+constexpr size_t kMaxFailedEarly = 1'000;
+
+// A reply that several may want to give: the first does.
+template <typename Response>
+class FirstReply {
+ public:
+  explicit FirstReply(Reply<Response> reply) : reply_(std::move(reply)) {}
+  void operator()(StatusOr<Response> response) {
+    if (!is_given_.exchange(true)) std::move(reply_)(std::move(response));
+  }
+
+ private:
+  std::atomic<bool> is_given_{false};
+  Reply<Response> reply_;
+};
+
+std::string ClaimOf(const CollectiveCall& c) {
+  const char* const what =
+      c.kind == CollectiveKind::kReduce ? "CollectiveReduce"
+      : c.kind == CollectiveKind::kGather
+          ? "CollectiveGather"
+          : "CollectiveBcast";
+  std::string claim = absl::StrCat(what, "(", DTypeName(c.dtype));
+  if (c.kind != CollectiveKind::kBroadcast) absl::StrAppend(&claim, c.input.shape().ToString());
+  if (!c.combination.empty()) absl::StrAppend(&claim, ", ", c.combination);
+  return absl::StrCat(claim, ") in a group of ", c.group_size);
+}
+
+}  // namespace
+
+// A call of a kernel, from its beginning until `done`, which is called by the first of: the result, a failure, a
+// cancellation, the end of time.
+class Collectives::Member : public std::enable_shared_from_this<Member> {
+ public:
+  Member(std::shared_ptr<Collectives> owner, CollectiveCall call, Done done)
+      : owner_(std::move(owner)), id_(owner_->world_.Random64()), call_(std::move(call)), done_(std::move(done)) {}
+
+  void Run() {
+    const std::weak_ptr<Member> weak = weak_from_this();
+    CancellationManager* const cancellation = call_.cancellation;
+    if (cancellation != nullptr) {
+      const std::string& device = call_.device;
+      const auto token = cancellation->Register([weak, device] {
+        if (const auto self = weak.lock()) self->GiveUp(Cancelled("member ", device, " was cancelled"));
+      });
+      if (token == CancellationManager::kInvalid) return End(Cancelled("member ", device, " was cancelled"));
+    }
+    if (call_.timeout < absl::InfiniteDuration()) {
+      const Env::TimerId timer = owner_->world_.ScheduleAfter(call_.timeout + kLeaderPatience, [weak] {
+        const auto self = weak.lock();
+        if (self) self->owner_->world_.Schedule([self] { self->GiveUp(self->TooLate()); });
+      });
+      absl::MutexLock lock(&mu_);
+      timer_ = timer;
+      has_timer_ = true;
+    }
+    Join();
+  }
+
+ private:
+  void Join() {
+    JoinCollectiveRequest request;
+    request.member = id_;
+    request.device = call_.device;
+    request.incarnation = owner_->incarnation_;
+    request.session = call_.session;
+    request.step = call_.step;
+    request.group_key = call_.group_key;
+    request.instance_key = call_.instance_key;
+    request.iteration = call_.iteration;
+    request.group_size = call_.group_size;
+    request.claim = ClaimOf(call_);
+    request.has_source = call_.kind == CollectiveKind::kBroadcast;
+    request.is_source = request.has_source && call_.input.IsInitialized();
+    if (request.is_source) {
+      const absl::Span<const int64_t> dims = call_.input.shape().dims();
+      request.dims.assign(dims.begin(), dims.end());
+    }
+    request.timeout_millis = absl::ToInt64Milliseconds(call_.timeout);
+    Reply<JoinCollectiveResponse> reply = [self = shared_from_this()](StatusOr<JoinCollectiveResponse> told) {
+      self->Joined(std::move(told));
+    };
+    WorkerInterface* const leader = owner_->Leader();
+    if (leader == nullptr) return owner_->groups_->Join(std::move(request), nullptr, std::move(reply));
+    leader->JoinCollective({}, std::move(request), std::move(reply));
+  }
+
+  void Joined(StatusOr<JoinCollectiveResponse> told) {
+    if (!told.ok()) return End(told.status());
+    const StatusOr<std::shared_ptr<CollectiveRound>> round = owner_->FindOrMake(told->round);
+    if (!round.ok()) return End(round.status());
+    {
+      absl::MutexLock lock(&mu_);
+      round_ = *round;
+    }
+    (*round)->Add(call_, *told, [self = shared_from_this()](StatusOr<Tensor> r) { self->End(std::move(r)); });
+    Status gave_up;
+    {
+      absl::MutexLock lock(&mu_);
+      gave_up = gave_up_;
+    }
+    if (!gave_up.ok()) (*round)->Fail(gave_up, true);
+  }
+
+  Status TooLate() const {
+    return DeadlineExceeded(
+        "group ", call_.group_key, ", instance ", call_.instance_key, " of collective ops: after ",
+        absl::FormatDuration(call_.timeout), " ", call_.device,
+        " had no answer from the leader, or not all that its group is to send");
+  }
+
+  // Ends the call, and the group with it.
+  void GiveUp(const Status& why) {
+    std::shared_ptr<CollectiveRound> round;
+    {
+      absl::MutexLock lock(&mu_);
+      if (is_over_ || !gave_up_.ok()) return;
+      gave_up_ = why;
+      round = round_;
+    }
+    if (round) {
+      round->Fail(why, true);
+    } else if (WorkerInterface* const leader = owner_->Leader()) {
+      const Status told = absl::IsCancelled(why) ? Aborted(why.message()) : why;
+      leader->AbortCollective({}, {id_, told}, [](const StatusOr<AbortCollectiveResponse>&) {});
+    } else {
+      owner_->groups_->Leave(id_, absl::IsCancelled(why) ? Aborted(why.message()) : why);
+    }
+    End(why);
+  }
+
+  void End(StatusOr<Tensor> result) {
+    Done done;
+    bool has_timer = false;
+    {
+      absl::MutexLock lock(&mu_);
+      if (is_over_) return;
+      is_over_ = true;
+      has_timer = has_timer_;
+      done = std::move(done_);
+    }
+    if (has_timer) owner_->world_.StopTimer(timer_);
+    std::move(done)(std::move(result));
+  }
+
+  const std::shared_ptr<Collectives> owner_;
+  const uint64_t id_;
+  const CollectiveCall call_;
+  absl::Mutex mu_;
+  bool is_over_ ABSL_GUARDED_BY(mu_) = false;
+  bool has_timer_ ABSL_GUARDED_BY(mu_) = false;
+  Env::TimerId timer_ = 0;
+  Status gave_up_ ABSL_GUARDED_BY(mu_);
+  std::shared_ptr<CollectiveRound> round_ ABSL_GUARDED_BY(mu_);
+  Done done_ ABSL_GUARDED_BY(mu_);
+};
+
+Collectives::Collectives(WorkerEnv& env, uint64_t incarnation)
+    : task_(env.task),
+      peers_(env.peers),
+      pool_(env.pool()),
+      world_(EnvOf(env.pool())),
+      incarnation_(incarnation),
+      groups_(std::make_shared<CollectiveGroups>(world_)),
+      gate_(world_) {}
+
+void Collectives::Close(const Status& why) {
+  std::map<uint64_t, RoundHere> rounds;
+  {
+    absl::MutexLock lock(&mu_);
+    closed_ = why;
+    rounds = rounds_;
+  }
+  groups_->Close(why);
+  for (const auto& [id, here] : rounds) here.round->Fail(why, true);
+  for (const auto& [id, here] : rounds) Forget(id);  // also those that wait for neighbours only
+  gate_.Close();
+}
+
+bool Collectives::Schedule(std::function<void()> work) {
+  if (!gate_.Enter()) return false;
+  pool_.Schedule([self = shared_from_this(), work = std::move(work)]() mutable {
+    work();
+    work = nullptr;
+    self->gate_.Leave();
+  });
+  return true;
+}
+
+WorkerInterface* Collectives::Leader() const {
+  const std::string leader = peers_ ? peers_->CollectiveLeader() : "";
+  return leader.empty() || leader == task_ ? nullptr : peers_->Find(leader);
+}
+
+void Collectives::Run(CollectiveCall call, Done done) {
+  std::make_shared<Member>(shared_from_this(), std::move(call), std::move(done))->Run();
+}
+
+std::shared_ptr<CollectiveRound> Collectives::Find(uint64_t round) {
+  absl::MutexLock lock(&mu_);
+  const auto at = rounds_.find(round);
+  return at == rounds_.end() ? nullptr : at->second.round;
+}
+
+StatusOr<std::shared_ptr<CollectiveRound>> Collectives::FindOrMake(uint64_t id) {
+  if (auto round = Find(id)) return round;
+  const std::weak_ptr<Collectives> weak = weak_from_this();
+  const Env::TimerId timer = world_.ScheduleAfter(kRoundPatience, [weak, id] {
+    const auto self = weak.lock();
+    const auto round = self ? self->Find(id) : nullptr;
+    if (round == nullptr) return;
+    self->world_.Schedule([self, round, id] {
+      round->Fail(
+          DeadlineExceeded("a round of collective ops was not over after ", absl::FormatDuration(kRoundPatience)),
+          true);
+      self->Forget(id);
+    });
+  });
+  Status refused;
+  std::shared_ptr<CollectiveRound> found;
+  bool is_new = false;
+  {
+    absl::MutexLock lock(&mu_);
+    const auto failed =
+        std::find_if(failed_early_.begin(), failed_early_.end(), [&](const auto& f) { return f.first == id; });
+    if (!closed_.ok()) {
+      refused = closed_;
+    } else if (failed != failed_early_.end()) {
+      refused = failed->second;
+    } else if (rounds_.size() >= kMaxRounds) {
+      refused = ResourceExhausted(kMaxRounds, " rounds of collective ops are under way already");
+    } else {
+      RoundHere& here = rounds_[id];
+      if (!here.round) {
+        here = {std::make_shared<CollectiveRound>(shared_from_this(), id), timer};
+        is_new = true;
+      }
+      found = here.round;
+    }
+  }
+  if (!is_new) world_.StopTimer(timer);
+  if (!refused.ok()) return refused;
+  return found;
+}
+
+void Collectives::Forget(uint64_t round) {
+  RoundHere here;
+  {
+    absl::MutexLock lock(&mu_);
+    const auto at = rounds_.find(round);
+    if (at == rounds_.end()) return;
+    here = std::move(at->second);
+    rounds_.erase(at);
+    // Who asks for it later is told that it is over.
+    failed_early_.emplace_back(round, Aborted("the round of collective ops is over"));
+    if (failed_early_.size() > kMaxFailedEarly) failed_early_.pop_front();
+  }
+  world_.StopTimer(here.timer);
+}
+
+void Collectives::Join(const CallOptions& call, JoinCollectiveRequest request, Reply<JoinCollectiveResponse> reply) {
+  groups_->Join(std::move(request), call.cancellation, std::move(reply));
+}
+
+void Collectives::Recv(const CallOptions& call, const RecvCollectiveRequest& request,
+                       Reply<RecvCollectiveResponse> reply) {
+  if (request.incarnation != incarnation_) {
+    return std::move(reply)(Aborted("worker ", task_, " was restarted since the round of collective ops began"));
+  }
+  const StatusOr<std::shared_ptr<CollectiveRound>> round = FindOrMake(request.round);
+  if (!round.ok()) return std::move(reply)(round.status());
+  const auto first = std::make_shared<FirstReply<RecvCollectiveResponse>>(std::move(reply));
+  if (call.cancellation != nullptr) {
+    const auto gone = [weak = std::weak_ptr(first)] {
+      if (const auto r = weak.lock()) (*r)(Cancelled("the caller gave up"));
+    };
+    if (call.cancellation->Register(gone) == CancellationManager::kInvalid) return gone();
+  }
+  (*round)->Recv(request.piece, [first](const Status& s, Tensor value, bool) {
+    (*first)(s.ok() ? StatusOr<RecvCollectiveResponse>(RecvCollectiveResponse{std::move(value)}) : s);
+  });
+}
+
+void Collectives::Abort(const AbortCollectiveRequest& request) {
+  const Status why = request.why.ok() ? Aborted("a member has left") : request.why;
+  if (const auto round = Find(request.id)) return round->Fail(why, false);
+  if (groups_->Leave(request.id, why)) return;
+  absl::MutexLock lock(&mu_);
+  failed_early_.emplace_back(request.id, why);
+  if (failed_early_.size() > kMaxFailedEarly) failed_early_.pop_front();
+}
+
+}  // namespace millrace

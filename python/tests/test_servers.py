@@ -56,6 +56,28 @@ def test_variables_live_on_parameter_servers():
             fourth.run(a)
 
 
+def test_the_global_step_is_counted_where_it_lies():
+    workers, _ = create_local_cluster(num_workers=1, num_ps=2)
+    with tf.Graph().as_default():
+        with tf.device(tf.train.replica_device_setter(ps_tasks=2, worker_device="/job:worker/task:0")):
+            w = tf.get_variable("w", [3], initializer=tf.ones_initializer())
+            steps = tf.get_variable("steps", [], tf.int64, initializer=tf.zeros_initializer(), trainable=False)
+            train = tf.train.GradientDescentOptimizer(0.1).minimize(tf.reduce_sum(w * w), global_step=steps)
+        assert train.device == steps.device == "/job:ps/task:1"
+        with tf.Session(workers[0].target) as session:
+            session.run(tf.global_variables_initializer())
+            for _ in range(3):
+                session.run(train)
+            assert session.run(steps) == 3
+    with tf.Graph().as_default(), tf.Session() as session:
+        w = tf.get_variable("w", [3], initializer=tf.ones_initializer(), use_resource=True)
+        steps = tf.get_variable("steps", [], tf.int64, initializer=tf.zeros_initializer(), trainable=False, use_resource=True)
+        train = tf.train.GradientDescentOptimizer(0.1).minimize(tf.reduce_sum(w * w), global_step=steps)
+        session.run(tf.global_variables_initializer())
+        session.run(train)
+        assert session.run(steps) == 1
+
+
 def test_definitions():
     with pytest.raises(ValueError, match="job_name"):
         tf.train.Server({"a": ["localhost:0"], "b": ["localhost:0"]})

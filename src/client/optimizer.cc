@@ -149,15 +149,18 @@ class Updater {
   // As TensorFlow names them: the node that does all is called like the optimizer.
   StatusOr<Node*> Finish(const std::vector<Node*>& updates) {
     const absl::string_view base = request_.name;
-    const GraphBuilder outer = root_.WithControl(updates);
     NodeSpec spec;
     spec.name = root_.scope().empty() ? std::string(base) : absl::StrCat(root_.scope(), "/", base);
     spec.control_inputs = updates;
     if (request_.global_step) {
-      const Output one = b_.WithControl(updates).WithName("value").ScalarOf(BaseType(request_.global_step.dtype()), 1);
-      MR_RETURN_IF_ERROR(b_.status());
-      spec.op = IsRef(request_.global_step.dtype()) ? "AssignAdd" : "AssignAddVariableOp";
-      spec.inputs = {request_.global_step, one};
+      MR_ASSIGN_OR_RETURN(const Target counter, TargetOf(request_.global_step));
+      const GraphBuilder at = b_.ColocateWith(counter.ref.node).WithControl(updates);
+      const Output one = at.WithName("value").ScalarOf(counter.dtype, 1);
+      MR_RETURN_IF_ERROR(at.status());
+      MR_ASSIGN_OR_RETURN(const auto group, one.node->Attr<std::vector<std::string>>("_class"));
+      spec.attrs.emplace("_class", AttrValue(group));
+      spec.op = counter.is_resource ? "AssignAddVariableOp" : "AssignAdd";
+      spec.inputs = {counter.ref, one};
     } else {
       spec.op = "NoOp";
     }

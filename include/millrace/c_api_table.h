@@ -146,6 +146,9 @@ extern "C" {
 #define MR_API_DEVICE_FUNCTIONS(X) \
   X(RegisterDevice) X(DeviceBytesInUse) X(DevicePeakBytesInUse) X(OpKernelContext_BeginLateWork) X(EndLateWork)       \
   X(OpKernelContext_LockVariables) X(OpKernelContext_ForwardRef)
+
+/* And those of c_api_training.h that came last. */
+#define MR_API_SOLVER_FUNCTIONS(X) X(LbfgsNew) X(LbfgsDelete) X(LbfgsTell) X(LbfgsReason)
 /* clang-format on */
 
 /* Rises when an entry changes its meaning, which it should not; new entries only make struct_size grow. */
@@ -181,6 +184,7 @@ typedef struct MR_Api {
 #define MR_API_ENTRY_(name) __typeof__(&MR_##name) name;
   MR_API_COMPILE_FUNCTIONS(MR_API_ENTRY_)
   MR_API_DEVICE_FUNCTIONS(MR_API_ENTRY_)
+  MR_API_SOLVER_FUNCTIONS(MR_API_ENTRY_)
 #undef MR_API_ENTRY_
 } MR_Api;
 

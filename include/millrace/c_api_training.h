@@ -101,6 +101,47 @@ TF_CAPI_EXPORT TF_Operation* MR_OptimizerApply(
 /* The slot of a variable; oper NULL when there is none yet. */
 TF_CAPI_EXPORT TF_Output MR_OptimizerSlot(const MR_Optimizer* optimizer, TF_Output var, int slot);
 
+/* L-BFGS with line search, for who has the vectors: it is told scalars and says what to do with vectors, wherever they
+ * lie. Those are a point x, the gradient g there, a direction d, and a basis of 2m+1 vectors: m steps s, m changes of
+ * the gradient y (all zero at first), and g. May be used by one thread at a time. */
+typedef struct MR_Lbfgs MR_Lbfgs;
+typedef struct MR_LbfgsOptions {
+  int history; /* m; 10 is usual */
+  int max_iterations;
+  int max_tries;             /* of one line search */
+  double gradient_tolerance; /* done when no |element| of g is larger */
+  double loss_tolerance;     /* done when a step gains no more than this, times max(|loss|, 1) */
+} MR_LbfgsOptions;
+typedef enum MR_LbfgsRequest {
+  /* d = sum of coefficients[i] * basis[i]; then as MR_LBFGS_TRY */
+  MR_LBFGS_TURN = 0,
+  /* tell 2 numbers: the loss at x + step * d, and the gradient there times d */
+  MR_LBFGS_TRY = 1,
+  /* y[slot] = gradient there - g, s[slot] = step * d, x += step * d, g = gradient there; tell the largest |element| of
+   * g, and the products of s[slot], y[slot] and g with each vector of the basis */
+  MR_LBFGS_ACCEPT = 2,
+  /* x is the answer */
+  MR_LBFGS_DONE = 3
+} MR_LbfgsRequest;
+typedef struct MR_LbfgsMove {
+  MR_LbfgsRequest request;
+  double step;
+  int slot;
+  int iterations;
+  double loss; /* at x */
+  unsigned char converged;
+} MR_LbfgsMove;
+/* TF_INVALID_ARGUMENT for options that make no sense. */
+TF_CAPI_EXPORT MR_Lbfgs* MR_LbfgsNew(const MR_LbfgsOptions* options, TF_Status* status);
+TF_CAPI_EXPORT void MR_LbfgsDelete(MR_Lbfgs* lbfgs);
+/* What it asked for; first of all the loss, the largest |element| of the gradient, and the gradient times itself.
+ * `coefficients` has room for 2m+1 numbers, or is NULL. TF_INVALID_ARGUMENT for another number of values, and for a
+ * start that is not finite. */
+TF_CAPI_EXPORT void MR_LbfgsTell(MR_Lbfgs* lbfgs, const double* values, int num_values, MR_LbfgsMove* move,
+                                 double* coefficients, TF_Status* status);
+/* Why it is done, until it is deleted. */
+TF_CAPI_EXPORT const char* MR_LbfgsReason(const MR_Lbfgs* lbfgs);
+
 #ifdef __cplusplus
 }
 #endif

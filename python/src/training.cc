@@ -168,6 +168,39 @@ class Optimizer {
   MR_Optimizer* optimizer_ = nullptr;
 };
 
+class Lbfgs {
+ public:
+  explicit Lbfgs(const MR_LbfgsOptions& options) {
+    CallStatus status;
+    lbfgs_ = Api().LbfgsNew(&options, status);
+    status.RaiseIfError();
+    coefficients.resize(2 * static_cast<size_t>(options.history) + 1);
+  }
+  ~Lbfgs() { Api().LbfgsDelete(lbfgs_); }
+  Lbfgs(const Lbfgs&) = delete;
+  Lbfgs& operator=(const Lbfgs&) = delete;
+
+  std::string Tell(const std::vector<double>& values) {
+    CallStatus status;
+    Api().LbfgsTell(lbfgs_, values.data(), static_cast<int>(values.size()), &move, coefficients.data(), status);
+    status.RaiseIfError();
+    switch (move.request) {
+      case MR_LBFGS_TURN: return "turn";
+      case MR_LBFGS_TRY: return "try";
+      case MR_LBFGS_ACCEPT: return "accept";
+      case MR_LBFGS_DONE: break;
+    }
+    return "done";
+  }
+  std::string Reason() const { return Api().LbfgsReason(lbfgs_); }
+
+  std::vector<double> coefficients;
+  MR_LbfgsMove move{};
+
+ private:
+  MR_Lbfgs* lbfgs_ = nullptr;
+};
+
 }  // namespace
 
 void DefineTraining(nb::module_& m) {
@@ -185,6 +218,23 @@ void DefineTraining(nb::module_& m) {
            nb::arg("use_nesterov"), nb::arg("use_locking"), nb::arg("vars"), nb::arg("gradients"),
            nb::arg("global_step").none())
       .def("slot", &Optimizer::Slot);
+  nb::class_<Lbfgs>(m, "Lbfgs")
+      .def(
+          "__init__",
+          [](Lbfgs* self, int history, int max_iterations, int max_tries, double gradient_tolerance,
+             double loss_tolerance) {
+            new (self) Lbfgs({history, max_iterations, max_tries, gradient_tolerance, loss_tolerance});
+          },
+          nb::arg("history"), nb::arg("max_iterations"), nb::arg("max_tries"), nb::arg("gradient_tolerance"),
+          nb::arg("loss_tolerance"))
+      .def("tell", &Lbfgs::Tell)
+      .def_prop_ro("coefficients", [](const Lbfgs& l) { return l.coefficients; })
+      .def_prop_ro("step", [](const Lbfgs& l) { return l.move.step; })
+      .def_prop_ro("slot", [](const Lbfgs& l) { return l.move.slot; })
+      .def_prop_ro("iterations", [](const Lbfgs& l) { return l.move.iterations; })
+      .def_prop_ro("loss", [](const Lbfgs& l) { return l.move.loss; })
+      .def_prop_ro("converged", [](const Lbfgs& l) { return l.move.converged != 0; })
+      .def_prop_ro("reason", &Lbfgs::Reason);
 }
 
 }  // namespace millrace::python

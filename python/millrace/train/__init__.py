@@ -18,6 +18,7 @@ from millrace.train.checkpoint_manager import CheckpointManager
 from millrace.train.checkpoint_utils import checkpoints_iterator, init_from_checkpoint
 from millrace.train.cluster import ClusterSpec, replica_device_setter
 from millrace.train.coordinator import Coordinator, LooperThread
+from millrace.train.downpour import DownpourOptimizer
 from millrace.train.decay import *  # noqa: F403
 from millrace.train.global_step import (assert_global_step, create_global_step, get_global_step,
                                         get_or_create_global_step, global_step)
@@ -28,6 +29,7 @@ from millrace.train.batching import (batch, batch_join, maybe_batch, maybe_batch
                                      maybe_shuffle_batch_join, shuffle_batch, shuffle_batch_join)
 from millrace.train.input import (input_producer, limit_epochs, match_filenames_once, range_input_producer,
                                   slice_input_producer, string_input_producer)
+from millrace.train.lbfgs import LBFGSOptimizer
 from millrace.train.monitored_session import (ChiefSessionCreator, MonitoredSession, MonitoredTrainingSession, Scaffold,
                                               SessionCreator, SessionManager, SingularMonitoredSession, WorkerSessionCreator)
 from millrace.train.moving_averages import ExponentialMovingAverage
@@ -36,6 +38,7 @@ from millrace.train.optimizer import (AdadeltaOptimizer, AdagradOptimizer, AdamO
 from millrace.train.proximal_optimizers import AdagradDAOptimizer, ProximalAdagradOptimizer, ProximalGradientDescentOptimizer
 from millrace.train.queue_runner import QueueRunner, add_queue_runner, start_queue_runners
 from millrace.train.best_checkpoints import best_checkpoint
+from millrace.train.sandblaster import SandblasterOptimizer
 from millrace.train.saver import (CheckpointReader, NewCheckpointReader, Saver, checkpoint_exists, export_meta_graph,
                                   generate_checkpoint_state_proto, get_checkpoint_state, import_meta_graph, latest_checkpoint,
                                   list_variables, load_checkpoint, load_variable, update_checkpoint_state, write_graph)

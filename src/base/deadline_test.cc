@@ -5,7 +5,7 @@
 
 #include <atomic>
 
-#include "base/fake_env.h"
+#include "simulation/fake_env.h"
 
 namespace millrace {
 namespace {

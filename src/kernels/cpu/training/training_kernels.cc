@@ -31,7 +31,7 @@ class VariableLocks {
   std::vector<Variable*> locked_;
 };
 
-// Half types are computed in float, a tile at a time.
+// Half types in float, a tile at a time, where they have no code of their own.
 template <typename H>
 void RunTiles(RuleFn<float> fn, const float* scalars, const RuleFlags& flags, H* const* vars, int num_vars,
               const H* grad, int64_t n) {
@@ -136,12 +136,12 @@ class ApplyKernel : public Kernel {
     MR_RETURN_IF_ERROR(CheckGradient(ctx, values[0]->shape()));
     if (sparse_ && rule_ == "Ftrl") MR_RETURN_IF_ERROR(CheckFtrl(ctx));
     switch (dtype) {
-      case DType::kFloat: return Run<float, float>(ctx, values);
-      case DType::kDouble: return Run<double, double>(ctx, values);
-      case DType::kHalf: return Run<Half, float>(ctx, values);
-      case DType::kBFloat16: return Run<BFloat16, float>(ctx, values);
-      case DType::kComplex64: return Run<complex64, complex64>(ctx, values);
-      case DType::kComplex128: return Run<complex128, complex128>(ctx, values);
+      case DType::kFloat: return Run<float>(ctx, values);
+      case DType::kDouble: return Run<double>(ctx, values);
+      case DType::kHalf: return Run<Half>(ctx, values);
+      case DType::kBFloat16: return Run<BFloat16>(ctx, values);
+      case DType::kComplex64: return Run<complex64>(ctx, values);
+      case DType::kComplex128: return Run<complex128>(ctx, values);
       default: return Unimplemented("no update of ", DTypeName(dtype), " variables");
     }
   }
@@ -180,10 +180,12 @@ class ApplyKernel : public Kernel {
                            indices.dim(0), " indices");
   }
 
-  template <typename T, typename Compute>
+  template <typename T>
   Status Run(KernelContext& ctx, Tensor* const* values) const {
-    const RuleFn<Compute> fn = FindRule<Compute>(rule_);
-    if (!fn) return Unimplemented("rule ", rule_, " is not defined for ", DTypeName(DTypeOf<T>::value));
+    using Compute = RuleCompute<T>;
+    const RuleFn<T> fn = FindRule<T>(rule_);
+    const RuleFn<Compute> in_compute = std::is_same_v<T, Compute> || fn ? nullptr : FindRule<Compute>(rule_);
+    if (!fn && !in_compute) return Unimplemented("rule ", rule_, " is not defined for ", DTypeName(DTypeOf<T>::value));
     Compute scalars[kMaxRuleScalars] = {};
     for (size_t i = 0; i < scalars_.size(); ++i) {
       const Tensor& scalar = ctx.input(scalars_[i]);
@@ -197,10 +199,9 @@ class ApplyKernel : public Kernel {
     auto run = [&](int64_t to, int64_t from, int64_t n) {
       T* at[kMaxRuleVariables] = {};
       for (int i = 0; i < num_vars_; ++i) at[i] = vars[i] + to;
-      if constexpr (std::is_same_v<T, Compute>) {
-        fn(scalars, flags_, at, grad + from, n);
-      } else {
-        RunTiles<T>(fn, scalars, flags_, at, num_vars_, grad + from, n);
+      if (fn) return fn(scalars, flags_, at, grad + from, n);
+      if constexpr (!std::is_same_v<T, Compute>) {
+        RunTiles<T>(in_compute, scalars, flags_, at, num_vars_, grad + from, n);
       }
     };
     if (!sparse_) {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The loops are plain C++ that the compiler vectorises; Highway compiles them once per instruction set.
+// The loops are plain C++ that the compiler vectorises, but for narrow floats; Highway compiles them once per
+// instruction set.
 #include "kernels/cpu/training/training_rules.h"
 
 #include "kernels/cpu/engine/simd_targets.h"
@@ -8,110 +9,230 @@
 #include <hwy/foreach_target.h>  // IWYU pragma: keep
 #include <hwy/highway.h>
 
+#include <algorithm>
 #include <cmath>
 #include <complex>
+#include <type_traits>
+#include <utility>
+
+#include "kernels/cpu/engine/narrow_floats-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace millrace {
 namespace HWY_NAMESPACE {
 
 template <typename T>
-void GradientDescent(const T* s, const RuleFlags&, T* const* v, const T* __restrict g, int64_t n) {
-  const T alpha = s[0];
-  T* __restrict var = v[0];
-  for (int64_t i = 0; i < n; ++i) var[i] -= alpha * g[i];
-}
-
-template <typename T>
-void Momentum(const T* s, const RuleFlags& f, T* const* v, const T* __restrict g, int64_t n) {
-  const T lr = s[0], momentum = s[1];
-  T* __restrict var = v[0];
-  T* __restrict accum = v[1];
-  if (f.use_nesterov) {
-    for (int64_t i = 0; i < n; ++i) {
-      accum[i] = accum[i] * momentum + g[i];
-      var[i] -= g[i] * lr + accum[i] * momentum * lr;
-    }
+HWY_INLINE T Root(T x) {
+  if constexpr (requires { hwy::HWY_NAMESPACE::Vec<WideTag>{x}; } && !std::is_same_v<T, float>) {
+    return hwy::HWY_NAMESPACE::Sqrt(hwy::HWY_NAMESPACE::Vec<WideTag>{x}).raw;
   } else {
-    for (int64_t i = 0; i < n; ++i) {
-      accum[i] = accum[i] * momentum + g[i];
-      var[i] -= accum[i] * lr;
-    }
+    return std::sqrt(x);
   }
 }
 
-template <typename T>
-void Adagrad(const T* s, const RuleFlags& f, T* const* v, const T* __restrict g, int64_t n) {
-  const T lr = s[0];
-  T* __restrict var = v[0];
-  T* __restrict accum = v[1];
-  if (f.update_slots) {
-    for (int64_t i = 0; i < n; ++i) {
-      accum[i] += g[i] * g[i];
-      var[i] -= g[i] * lr / std::sqrt(accum[i]);
+// Rules that only calculate: S is the type of the scalars, V that of elements, S or a vector of floats. `v` are an
+// element of the variable and of its slots, `g` is one of the gradient. `set` is the flag of the rule as a type, so
+// that loops have no branch.
+template <typename S>
+struct GradientDescent {
+  static constexpr int kVariables = 1;
+  static constexpr bool flag = false;
+  const S alpha;
+  GradientDescent(const S* s, const RuleFlags&) : alpha(s[0]) {}
+  template <typename V>
+  HWY_INLINE void operator()(V* v, V g, auto) const {
+    v[0] -= alpha * g;
+  }
+};
+
+template <typename S>
+struct Momentum {
+  static constexpr int kVariables = 2;
+  const S lr, momentum;
+  const bool flag;  // Nesterov's
+  Momentum(const S* s, const RuleFlags& f) : lr(s[0]), momentum(s[1]), flag(f.use_nesterov) {}
+  template <typename V>
+  HWY_INLINE void operator()(V* v, V g, auto set) const {
+    v[1] = v[1] * momentum + g;
+    if constexpr (set) {
+      v[0] -= g * lr + v[1] * momentum * lr;
+    } else {
+      v[0] -= v[1] * lr;
     }
+  }
+};
+
+template <typename S>
+struct KerasMomentum {
+  static constexpr int kVariables = 2;
+  const S lr, momentum;
+  const bool flag;  // Nesterov's
+  KerasMomentum(const S* s, const RuleFlags& f) : lr(s[0]), momentum(s[1]), flag(f.use_nesterov) {}
+  template <typename V>
+  HWY_INLINE void operator()(V* v, V g, auto set) const {
+    v[1] = v[1] * momentum - g * lr;
+    if constexpr (set) {
+      v[0] += v[1] * momentum - g * lr;
+    } else {
+      v[0] += v[1];
+    }
+  }
+};
+
+template <typename S>
+struct Adagrad {
+  static constexpr int kVariables = 2;
+  const S lr;
+  const bool flag;  // whether slots change
+  Adagrad(const S* s, const RuleFlags& f) : lr(s[0]), flag(f.update_slots) {}
+  template <typename V>
+  HWY_INLINE void operator()(V* v, V g, auto set) const {
+    if constexpr (set) v[1] += g * g;
+    v[0] -= g * lr / Root(v[1]);
+  }
+};
+
+template <typename S>
+struct AdagradV2 {
+  static constexpr int kVariables = 2;
+  const S lr, epsilon;
+  const bool flag;  // whether slots change
+  AdagradV2(const S* s, const RuleFlags& f) : lr(s[0]), epsilon(s[1]), flag(f.update_slots) {}
+  template <typename V>
+  HWY_INLINE void operator()(V* v, V g, auto set) const {
+    if constexpr (set) v[1] += g * g;
+    v[0] -= g * lr / (Root(v[1]) + epsilon);
+  }
+};
+
+template <typename S>
+struct Adadelta {
+  static constexpr int kVariables = 3;
+  static constexpr bool flag = false;
+  const S lr, rho, epsilon;
+  Adadelta(const S* s, const RuleFlags&) : lr(s[0]), rho(s[1]), epsilon(s[2]) {}
+  template <typename V>
+  HWY_INLINE void operator()(V* v, V g, auto) const {
+    v[1] = v[1] * rho + g * g * (S(1) - rho);
+    const V update = Root(v[2] + epsilon) / Root(v[1] + epsilon) * g;
+    v[0] -= update * lr;
+    v[2] = v[2] * rho + update * update * (S(1) - rho);
+  }
+};
+
+// With Nesterov momentum the step looks ahead along m; otherwise from_m and from_g reduce to m itself.
+template <typename S>
+struct Adam {
+  static constexpr int kVariables = 3;
+  static constexpr bool flag = false;
+  const S alpha, beta1, beta2, epsilon, from_m, from_g;
+  Adam(const S* s, const RuleFlags& f)
+      : alpha(s[2] * std::sqrt(S(1) - s[1]) / (S(1) - s[0])),
+        beta1(s[3]),
+        beta2(s[4]),
+        epsilon(s[5]),
+        from_m(f.use_nesterov ? beta1 : S(1)),
+        from_g(f.use_nesterov ? S(1) - beta1 : S(0)) {}
+  template <typename V>
+  HWY_INLINE void operator()(V* v, V g, auto) const {
+    v[1] += (g - v[1]) * (S(1) - beta1);
+    v[2] += (g * g - v[2]) * (S(1) - beta2);
+    v[0] -= (v[1] * from_m + g * from_g) * alpha / (Root(v[2]) + epsilon);
+  }
+};
+
+template <typename S>
+struct RmsProp {
+  static constexpr int kVariables = 3;
+  static constexpr bool flag = false;
+  const S lr, rho, momentum, epsilon;
+  RmsProp(const S* s, const RuleFlags&) : lr(s[0]), rho(s[1]), momentum(s[2]), epsilon(s[3]) {}
+  template <typename V>
+  HWY_INLINE void operator()(V* v, V g, auto) const {
+    v[1] += (g * g - v[1]) * (S(1) - rho);
+    v[2] = v[2] * momentum + g * lr / Root(v[1] + epsilon);
+    v[0] -= v[2];
+  }
+};
+
+// Slots: the mean of gradients, of their squares, the momentum.
+template <typename S>
+struct CenteredRmsProp {
+  static constexpr int kVariables = 4;
+  static constexpr bool flag = false;
+  const S lr, rho, momentum, epsilon;
+  CenteredRmsProp(const S* s, const RuleFlags&) : lr(s[0]), rho(s[1]), momentum(s[2]), epsilon(s[3]) {}
+  template <typename V>
+  HWY_INLINE void operator()(V* v, V g, auto) const {
+    v[2] += (g * g - v[2]) * (S(1) - rho);
+    v[1] += (g - v[1]) * (S(1) - rho);
+    v[3] = v[3] * momentum + g * lr / Root(v[2] - v[1] * v[1] + epsilon);
+    v[0] -= v[3];
+  }
+};
+
+// Calls run(std::bool_constant) with the rule's flag.
+template <class Rule, typename Run>
+HWY_INLINE void WithFlag(const Rule& rule, const Run& run) {
+  if (rule.flag) {
+    run(std::true_type());
   } else {
-    for (int64_t i = 0; i < n; ++i) var[i] -= g[i] * lr / std::sqrt(accum[i]);
+    run(std::false_type());
   }
 }
 
-template <typename T>
-void Adadelta(const T* s, const RuleFlags&, T* const* v, const T* __restrict g, int64_t n) {
-  const T lr = s[0], rho = s[1], epsilon = s[2];
-  T* __restrict var = v[0];
-  T* __restrict accum = v[1];
-  T* __restrict accum_update = v[2];
-  for (int64_t i = 0; i < n; ++i) {
-    accum[i] = accum[i] * rho + g[i] * g[i] * (T(1) - rho);
-    const T update = std::sqrt(accum_update[i] + epsilon) / std::sqrt(accum[i] + epsilon) * g[i];
-    var[i] -= update * lr;
-    accum_update[i] = accum_update[i] * rho + update * update * (T(1) - rho);
-  }
+// A rule that calculates, over elements of its own type. A pointer for each variable, and no loop over them: so the
+// compiler makes vector code of it.
+template <class Rule, typename T, class Flag, size_t... K>
+HWY_INLINE void EachOf(const Rule& rule, T* const* v, const T* __restrict g, int64_t n, Flag flag,
+                       std::index_sequence<K...>) {
+  const auto run = [&](auto* __restrict... at) HWY_ATTR {
+#pragma GCC ivdep
+    for (int64_t i = 0; i < n; ++i) {
+      T value[] = {at[i]...};
+      rule(value, g[i], flag);
+      ((at[i] = value[K]), ...);
+    }
+  };
+  run(v[K]...);
+}
+template <class Rule, typename T>
+void Each(const T* s, const RuleFlags& f, T* const* v, const T* g, int64_t n) {
+  const Rule rule(s, f);
+  WithFlag(
+      rule, [&](auto flag) HWY_ATTR { EachOf(rule, v, g, n, flag, std::make_index_sequence<Rule::kVariables>()); });
 }
 
-template <typename T>
-void Adam(const T* s, const RuleFlags& f, T* const* v, const T* __restrict g, int64_t n) {
-  const T beta1_power = s[0], beta2_power = s[1], lr = s[2], beta1 = s[3], beta2 = s[4], epsilon = s[5];
-  const T alpha = lr * std::sqrt(T(1) - beta2_power) / (T(1) - beta1_power);
-  T* __restrict var = v[0];
-  T* __restrict m = v[1];
-  T* __restrict s2 = v[2];
-  // With Nesterov momentum the step looks ahead along m; otherwise these reduce to m itself.
-  const T from_m = f.use_nesterov ? beta1 : T(1);
-  const T from_g = f.use_nesterov ? T(1) - beta1 : T(0);
-  for (int64_t i = 0; i < n; ++i) {
-    m[i] += (g[i] - m[i]) * (T(1) - beta1);
-    s2[i] += (g[i] * g[i] - s2[i]) * (T(1) - beta2);
-    var[i] -= (m[i] * from_m + g[i] * from_g) * alpha / (std::sqrt(s2[i]) + epsilon);
+// The same over narrow floats, in vectors of floats; the last one is filled up.
+template <class Rule, typename H, class Flag>
+HWY_INLINE void NarrowStep(const Rule& rule, H* const* at, const H* g, Flag flag) {
+  const WideTag d;
+  using V = decltype(hwy::HWY_NAMESPACE::Vec<WideTag>::raw);
+  V value[Rule::kVariables];
+  for (int k = 0; k < Rule::kVariables; ++k) value[k] = LoadWide(d, at[k]).raw;
+  rule(value, LoadWide(d, g).raw, flag);
+  for (int k = 0; k < Rule::kVariables; ++k) {
+    StoreNarrow(hwy::HWY_NAMESPACE::Vec<WideTag>{value[k]}, d, at[k]);
   }
 }
-
-template <typename T>
-void RmsProp(const T* s, const RuleFlags&, T* const* v, const T* __restrict g, int64_t n) {
-  const T lr = s[0], rho = s[1], momentum = s[2], epsilon = s[3];
-  T* __restrict var = v[0];
-  T* __restrict ms = v[1];
-  T* __restrict mom = v[2];
-  for (int64_t i = 0; i < n; ++i) {
-    ms[i] += (g[i] * g[i] - ms[i]) * (T(1) - rho);
-    mom[i] = mom[i] * momentum + g[i] * lr / std::sqrt(ms[i] + epsilon);
-    var[i] -= mom[i];
-  }
-}
-
-template <typename T>
-void CenteredRmsProp(const T* s, const RuleFlags&, T* const* v, const T* __restrict g, int64_t n) {
-  const T lr = s[0], rho = s[1], momentum = s[2], epsilon = s[3];
-  T* __restrict var = v[0];
-  T* __restrict mg = v[1];
-  T* __restrict ms = v[2];
-  T* __restrict mom = v[3];
-  for (int64_t i = 0; i < n; ++i) {
-    ms[i] += (g[i] * g[i] - ms[i]) * (T(1) - rho);
-    mg[i] += (g[i] - mg[i]) * (T(1) - rho);
-    mom[i] = mom[i] * momentum + g[i] * lr / std::sqrt(ms[i] - mg[i] * mg[i] + epsilon);
-    var[i] -= mom[i];
-  }
+template <class Rule, typename H>
+void EachNarrow(const float* s, const RuleFlags& f, H* const* v, const H* g, int64_t n) {
+  constexpr int64_t kLanes = hwy::HWY_NAMESPACE::MaxLanes(WideTag());
+  const Rule rule(s, f);
+  WithFlag(rule, [&](auto flag) HWY_ATTR {
+    H* at[Rule::kVariables];
+    int64_t i = 0;
+    for (; i + kLanes <= n; i += kLanes) {
+      for (int k = 0; k < Rule::kVariables; ++k) at[k] = v[k] + i;
+      NarrowStep(rule, at, g + i, flag);
+    }
+    if (i == n) return;
+    H rest[Rule::kVariables + 1][kLanes] = {};
+    for (int k = 0; k < Rule::kVariables; ++k) std::copy(v[k] + i, v[k] + n, at[k] = rest[k]);
+    std::copy(g + i, g + n, rest[Rule::kVariables]);
+    NarrowStep(rule, at, rest[Rule::kVariables], flag);
+    for (int k = 0; k < Rule::kVariables; ++k) std::copy(rest[k], rest[k] + (n - i), v[k] + i);
+  });
 }
 
 template <typename T>
@@ -160,39 +281,6 @@ void Ftrl(const T* s, const RuleFlags&, T* const* v, const T* __restrict g, int6
 template <typename T>
 void FtrlV2(const T* s, const RuleFlags&, T* const* v, const T* __restrict g, int64_t n) {
   FtrlStep(s[0], s[1], s[2], s[3], s[4], v, g, n);
-}
-
-template <typename T>
-void AdagradV2(const T* s, const RuleFlags& f, T* const* v, const T* __restrict g, int64_t n) {
-  const T lr = s[0], epsilon = s[1];
-  T* __restrict var = v[0];
-  T* __restrict accum = v[1];
-  if (f.update_slots) {
-    for (int64_t i = 0; i < n; ++i) {
-      accum[i] += g[i] * g[i];
-      var[i] -= g[i] * lr / (std::sqrt(accum[i]) + epsilon);
-    }
-  } else {
-    for (int64_t i = 0; i < n; ++i) var[i] -= g[i] * lr / (std::sqrt(accum[i]) + epsilon);
-  }
-}
-
-template <typename T>
-void KerasMomentum(const T* s, const RuleFlags& f, T* const* v, const T* __restrict g, int64_t n) {
-  const T lr = s[0], momentum = s[1];
-  T* __restrict var = v[0];
-  T* __restrict accum = v[1];
-  if (f.use_nesterov) {
-    for (int64_t i = 0; i < n; ++i) {
-      accum[i] = accum[i] * momentum - g[i] * lr;
-      var[i] += accum[i] * momentum - g[i] * lr;
-    }
-  } else {
-    for (int64_t i = 0; i < n; ++i) {
-      accum[i] = accum[i] * momentum - g[i] * lr;
-      var[i] += accum[i];
-    }
-  }
 }
 
 template <typename T>
@@ -282,17 +370,25 @@ void AdagradDa(const T* s, const RuleFlags&, T* const* v, const T* __restrict g,
   }
 }
 
+// What `use` gives for the rule of this name, if it is one that calculates.
+template <typename S, typename Use>
+auto FindCalculating(const std::string& name, const Use& use) -> decltype(use.template operator()<Adam<S>>()) {
+  if (name == "GradientDescent") return use.template operator()<GradientDescent<S>>();
+  if (name == "Momentum") return use.template operator()<Momentum<S>>();
+  if (name == "Adagrad") return use.template operator()<Adagrad<S>>();
+  if (name == "Adadelta") return use.template operator()<Adadelta<S>>();
+  if (name == "Adam") return use.template operator()<Adam<S>>();
+  if (name == "RMSProp") return use.template operator()<RmsProp<S>>();
+  if (name == "CenteredRMSProp") return use.template operator()<CenteredRmsProp<S>>();
+  if (name == "AdagradV2") return use.template operator()<AdagradV2<S>>();
+  if (name == "KerasMomentum") return use.template operator()<KerasMomentum<S>>();
+  return nullptr;
+}
+
 template <typename T>
 RuleFn<T> Find(const std::string& name) {
-  if (name == "GradientDescent") return GradientDescent<T>;
-  if (name == "Momentum") return Momentum<T>;
-  if (name == "Adagrad") return Adagrad<T>;
-  if (name == "Adadelta") return Adadelta<T>;
-  if (name == "Adam") return Adam<T>;
-  if (name == "RMSProp") return RmsProp<T>;
-  if (name == "CenteredRMSProp") return CenteredRmsProp<T>;
-  if (name == "AdagradV2") return AdagradV2<T>;
-  if (name == "KerasMomentum") return KerasMomentum<T>;
+  const auto each = []<class Rule>() -> RuleFn<T> { return Each<Rule, T>; };
+  if (const RuleFn<T> fn = FindCalculating<T>(name, each)) return fn;
   if constexpr (std::is_floating_point_v<T>) {
     if (name == "AdaMax") return AdaMax<T>;
     if (name == "Ftrl") return Ftrl<T>;
@@ -306,9 +402,19 @@ RuleFn<T> Find(const std::string& name) {
   }
   return nullptr;
 }
+template <typename H>
+RuleFn<H> FindNarrow(const std::string& name) {
+  if constexpr (kConvertsInVectors<H>) {
+    return FindCalculating<float>(name, []<class Rule>() -> RuleFn<H> { return EachNarrow<Rule, H>; });
+  } else {
+    return nullptr;
+  }
+}
 
 RuleFn<float> FindFloat(const std::string& name) { return Find<float>(name); }
 RuleFn<double> FindDouble(const std::string& name) { return Find<double>(name); }
+RuleFn<Half> FindHalf(const std::string& name) { return FindNarrow<Half>(name); }
+RuleFn<BFloat16> FindBFloat16(const std::string& name) { return FindNarrow<BFloat16>(name); }
 #if HWY_TARGET == HWY_STATIC_TARGET
 RuleFn<complex64> FindComplex64(const std::string& name) { return Find<complex64>(name); }
 RuleFn<complex128> FindComplex128(const std::string& name) { return Find<complex128>(name); }
@@ -323,6 +429,8 @@ namespace millrace {
 
 HWY_EXPORT(FindFloat);
 HWY_EXPORT(FindDouble);
+HWY_EXPORT(FindHalf);
+HWY_EXPORT(FindBFloat16);
 
 template <>
 RuleFn<float> FindRule<float>(const std::string& name) {
@@ -331,6 +439,14 @@ RuleFn<float> FindRule<float>(const std::string& name) {
 template <>
 RuleFn<double> FindRule<double>(const std::string& name) {
   return HWY_DYNAMIC_DISPATCH(FindDouble)(name);
+}
+template <>
+RuleFn<Half> FindRule<Half>(const std::string& name) {
+  return HWY_DYNAMIC_DISPATCH(FindHalf)(name);
+}
+template <>
+RuleFn<BFloat16> FindRule<BFloat16>(const std::string& name) {
+  return HWY_DYNAMIC_DISPATCH(FindBFloat16)(name);
 }
 template <>
 RuleFn<complex64> FindRule<complex64>(const std::string& name) {

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <string>
+#include <type_traits>
 
 #include "tensor/dtype.h"
 
@@ -17,11 +18,17 @@ struct RuleFlags {
 inline constexpr int kMaxRuleVariables = 4;  // var and up to three slots
 inline constexpr int kMaxRuleScalars = 6;
 
-// T is float, double, complex64 or complex128. `vars[0]` is the variable, then its slots.
+// What a rule computes in: narrow floats in float.
 template <typename T>
-using RuleFn = void (*)(const T* scalars, const RuleFlags& flags, T* const* vars, const T* grad, int64_t n);
+using RuleCompute = std::conditional_t<std::is_same_v<T, Half> || std::is_same_v<T, BFloat16>, float, T>;
 
-// The rule named as in "ApplyAdam" ("Adam"), or null: unknown, or not defined for complex numbers.
+// T is float, double, complex64, complex128, Half or BFloat16. `vars[0]` is the variable, then its slots.
+template <typename T>
+using RuleFn = void (*)(const RuleCompute<T>* scalars, const RuleFlags& flags, T* const* vars, const T* grad,
+                        int64_t n);
+
+// The rule named as in "ApplyAdam" ("Adam"), or null: unknown, not defined for complex numbers, or without vector code
+// for narrow floats, which then go through float.
 template <typename T>
 RuleFn<T> FindRule(const std::string& name);
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Convolutions that take in what follows them give the same bits as the ops one by one."""
+"""Convolutions and products that take in what follows them give the same bits as the ops one by one."""
 import numpy as np
 import pytest
 
@@ -126,3 +126,76 @@ def test_training_takes_in_the_bias():
     w, b = tf.Variable(draw.randn(3, 3, 3, 6).astype(np.float32)), tf.Variable(draw.randn(6).astype(np.float32))
     loss = tf.reduce_sum(tf.square(tf.nn.relu(tf.nn.bias_add(tf.nn.conv2d(x, w, [1, 1, 1, 1], "SAME"), b))))
     _both(tf.gradients(loss, [w])[0], None, 1)
+
+
+@pytest.mark.parametrize("m, k, n", [(1, 1, 1), (1, 300, 40), (3, 5, 7), (33, 64, 48), (128, 96, 200), (700, 40, 1100), (2, 0, 3), (0, 3, 3)])
+@pytest.mark.parametrize("transposed", [(False, False), (True, True)])
+@pytest.mark.parametrize("parts", ["b", "br", "r6", "s", "bs6", "bvr", "c"])
+def test_products(m, k, n, transposed, parts):
+    draw = np.random.RandomState(6)
+    a = tf.placeholder(tf.float32, [None, None])
+    b = tf.Variable(draw.randn(*((n, k) if transposed[1] else (k, n))).astype(np.float32))
+    residual = tf.placeholder(tf.float32, [None, None])
+    y = tf.matmul(a, b, transpose_a=transposed[0], transpose_b=transposed[1])
+    for part in parts:
+        if part == "b":
+            y = tf.nn.bias_add(y, tf.constant(draw.randn(n).astype(np.float32)))
+        if part == "s":
+            y = residual + y
+        if part == "v":
+            y += tf.constant(draw.randn(1, n).astype(np.float32))
+        if part == "c":
+            y += 0.1
+        if part == "r":
+            y = tf.nn.relu(y)
+        if part == "6":
+            y = tf.nn.relu6(y)
+    value = draw.randn(*((k, m) if transposed[0] else (m, k))).astype(np.float32)
+    if value.size > 40:
+        value[0, 0] = np.nan
+    got = _both(y, {a: value, residual: draw.randn(m, n).astype(np.float32)}, 1)
+    assert np.isnan(got).any() == (value.size > 40)
+    _both(y * y, {a: value, residual: draw.randn(m, n).astype(np.float32)}, 1)
+
+
+@pytest.mark.parametrize("other", [(), (1,), (5,), (1, 5), (4, 1), (3, 4, 5), (1, 1, 5), (1, 1, 1)])
+def test_sums_of_products_that_broadcast(other):
+    draw = np.random.RandomState(7)
+    x = tf.placeholder(tf.float32, None)
+    y = tf.matmul(tf.constant(draw.randn(4, 6).astype(np.float32)), tf.Variable(draw.randn(6, 5).astype(np.float32)))
+    got = _both(tf.nn.relu(y + x), {x: np.float32(draw.standard_normal(other))}, 1)
+    assert got.shape == np.broadcast_shapes((4, 5), other)
+
+
+def test_a_sum_of_two_products_and_what_is_added_to_itself():
+    draw = np.random.RandomState(8)
+    a, b = (tf.Variable(draw.randn(9, 9).astype(np.float32)) for _ in range(2))
+    _both(tf.nn.relu(tf.matmul(a, b) + tf.matmul(b, a)), None, 1)
+    twice = tf.matmul(a, b)
+    _both(twice + twice, None, 0)
+
+
+def test_a_product_does_not_wait_for_what_is_added_later():
+    a, queue = tf.constant(np.ones((2, 2), np.float32)), tf.FIFOQueue(1, [tf.float32], [[2, 2]])
+    later = queue.dequeue()
+    with tf.Session() as session:
+        assert " too, as " not in session.explain([tf.matmul(a, a, name="early") + later])
+        assert " too, as " in session.explain([tf.matmul(later, a) + later])
+
+
+def test_training_of_layers():
+    draw = np.random.RandomState(9)
+    x = tf.constant(draw.randn(8, 12).astype(np.float32))
+    w, b = tf.Variable(draw.randn(12, 6).astype(np.float32)), tf.Variable(draw.randn(6).astype(np.float32))
+    loss = tf.reduce_sum(tf.square(tf.nn.relu(tf.nn.bias_add(tf.matmul(x, w), b))))
+    _both(tf.gradients(loss, [w])[0], None, 1)
+
+
+def test_errors_of_products_say_what_was_wrong():
+    a, b = tf.placeholder(tf.float32, [None, None]), tf.placeholder(tf.float32, None)
+    y = tf.nn.relu(tf.nn.bias_add(tf.matmul(a, tf.ones([3, 2]), name="first"), b), name="last")
+    with tf.Session() as session:
+        with pytest.raises(tf.errors.InvalidArgumentError, match=r"(?s)bias must have shape \[2\], got \[5\].*first"):
+            session.run(y, {a: np.ones((4, 3)), b: np.ones(5)})
+        with pytest.raises(tf.errors.InvalidArgumentError, match="Matrix size-incompatible"):
+            session.run(y, {a: np.ones((4, 4)), b: np.ones(2)})

@@ -87,7 +87,7 @@ def _train(devices=2, steps=6, **recorded):
     with tf.Graph().as_default():
         with tf.device("/cpu:0"):
             x = tf.placeholder(tf.float32, [None, 30], name="x")
-            h = tf.nn.relu(tf.matmul(x, tf.get_variable("w", [30, 20])), name="h")
+            h = tf.tanh(tf.matmul(x, tf.get_variable("w", [30, 20])), name="h")
         with tf.device("/cpu:%d" % (devices - 1)):
             loss = tf.reduce_mean(tf.square(tf.matmul(h, tf.get_variable("v", [20, 10]), name="y")), name="loss")
         train = tf.train.GradientDescentOptimizer(0.1).minimize(loss)

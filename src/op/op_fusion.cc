@@ -16,6 +16,7 @@ struct Row {
 constexpr Row kRows[] = {
     {"Conv2D", FusionPart::kConvolution, ""},
     {"DepthwiseConv2dNative", FusionPart::kConvolution, ""},
+    {"MatMul", FusionPart::kProduct, ""},
     {"BiasAdd", FusionPart::kBias, "BiasAdd"},
     {"FusedBatchNorm", FusionPart::kNormalization, "FusedBatchNorm"},
     {"FusedBatchNormV2", FusionPart::kNormalization, "FusedBatchNorm"},

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which ops a convolution can do on the way: what one kernel may stand for.
+// Which ops a convolution or a product can do on the way: what one kernel may stand for.
 #pragma once
 
 #include "absl/strings/string_view.h"
@@ -9,6 +9,7 @@ namespace millrace {
 enum class FusionPart : uint8_t {
   kNone,
   kConvolution,    // what the others follow, with a fused form `_Fused<op>`
+  kProduct,        // likewise, of two matrices
   kBias,           // of the channels of input 0
   kNormalization,  // of input 0, by moments that are given
   kAddition,       // of two values

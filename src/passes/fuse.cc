@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// A convolution and what follows it at once (a bias or a normalisation by given moments, a sum, an activation) become
-// one node, whose kernel does all of it while the convolution's output is in the cache.
+// A convolution or a product of matrices and what follows it at once (a bias or a normalisation by given moments, a
+// sum, an activation) become one node, whose kernel does all of it while what was made is in the cache.
 //
 // What is between has no other reader and nobody waits for it. No input is a reference: what it would read could
 // change until the fused node runs, which is later than the convolution would.
 #include <algorithm>
 #include <map>
 
+#include "absl/container/flat_hash_set.h"
 #include "absl/strings/str_join.h"
 #include "op/op_fusion.h"
 #include "passes/pipeline.h"
@@ -39,6 +40,9 @@ bool Fits(const Node& n, FusionPart part) {
   }
 }
 
+// What the others follow.
+bool IsHead(const Node& n) { return Fits(n, FusionPart::kConvolution) || Fits(n, FusionPart::kProduct); }
+
 class Fuser {
  public:
   Fuser(Partition& partition, const PassEnvironment& env, std::vector<std::string>* notes)
@@ -48,36 +52,63 @@ class Fuser {
   }
 
   Status Run() {
-    std::vector<Node*> convolutions;
+    FindWhatWaits();
+    std::vector<Node*> heads;
     for (Node* n : graph_.nodes()) {
-      if (Fits(*n, FusionPart::kConvolution)) convolutions.push_back(n);
+      if (IsHead(*n)) heads.push_back(n);
     }
     // Of two that are added, the later one takes in the sum: the other is there by then.
-    std::reverse(convolutions.begin(), convolutions.end());
-    for (Node* conv : convolutions) {
-      const std::vector<Node*> followers = Followers(*conv);
-      if (!followers.empty()) MR_RETURN_IF_ERROR(Replace(conv, followers));
+    std::reverse(heads.begin(), heads.end());
+    for (Node* head : heads) {
+      const std::vector<Node*> followers = Followers(*head);
+      if (!followers.empty()) MR_RETURN_IF_ERROR(Replace(head, followers));
     }
     return absl::OkStatus();
   }
 
  private:
+  void FindWhatWaits() {
+    std::vector<const Node*> open;
+    const auto add = [&](const Node* n) {
+      if (waits_.insert(n).second) open.push_back(n);
+    };
+    for (const Node* n : graph_.nodes()) {
+      if (n->Is(OpTrait::kWaits)) add(n);
+    }
+    while (!open.empty()) {
+      const Node* const n = open.back();
+      open.pop_back();
+      for (const auto& reader : n->consumers()) add(reader.node);
+      for (const Node* after : n->control_outputs()) add(after);
+    }
+  }
+  // What else than `last` it reads, or is run after, may be there later than what the head needs.
+  bool WouldWait(const Node& head, const Node& last, const Node& next) const {
+    if (waits_.contains(&head)) return false;
+    const auto waits = [&](const Node* n) { return n != &last && waits_.contains(n); };
+    return std::any_of(next.inputs().begin(), next.inputs().end(), [&](Output in) { return waits(in.node); }) ||
+           std::any_of(next.control_inputs().begin(), next.control_inputs().end(), waits);
+  }
+
   // The only reader of n, if nobody waits for n and the reader is on the same device.
   static Node* OnlyReader(const Node& n) {
     if (n.consumers().size() != 1 || !n.control_outputs().empty()) return nullptr;
     Node* const reader = n.consumers().front().node;
     return reader->assigned_device() == n.assigned_device() ? reader : nullptr;
   }
-  static std::vector<Node*> Followers(const Node& conv) {
+  std::vector<Node*> Followers(const Node& head) const {
     std::vector<Node*> followers;
-    const Node* last = &conv;
+    const Node* last = &head;
+    const bool of_images = FusionPartOf(head.op_name()) == FusionPart::kConvolution;
     for (FusionPart part :
          {FusionPart::kBias, FusionPart::kNormalization, FusionPart::kAddition, FusionPart::kActivation}) {
+      if (part == FusionPart::kNormalization && !of_images) continue;
       Node* const next = OnlyReader(*last);
       if (next == nullptr) break;
       // Where it is added to itself, it has two readers.
       const bool either = part == FusionPart::kAddition;
       if (!Fits(*next, part) || (!either && next->input(0).node != last)) continue;
+      if (WouldWait(head, *last, *next)) break;
       followers.push_back(next);
       last = next;
     }
@@ -98,18 +129,18 @@ class Fuser {
   }
 
   // The fused node takes the place and the name of the last.
-  Status Replace(Node* conv, const std::vector<Node*>& followers) {
+  Status Replace(Node* head, const std::vector<Node*>& followers) {
     Node* const last = followers.back();
     NodeSpec spec;
     spec.name = last->name();
-    spec.op = absl::StrCat("_Fused", conv->op_name());
-    spec.inputs = conv->inputs();
-    spec.control_inputs = conv->control_inputs();
-    spec.attrs = conv->attrs();
-    spec.device = conv->device();
-    spec.location = conv->location();
-    std::vector<std::string> ops, names{conv->name()};
-    const Node* before = conv;
+    spec.op = absl::StrCat("_Fused", head->op_name());
+    spec.inputs = head->inputs();
+    spec.control_inputs = head->control_inputs();
+    spec.attrs = head->attrs();
+    spec.device = head->device();
+    spec.location = head->location();
+    std::vector<std::string> ops, names{head->name()};
+    const Node* before = head;
     for (const Node* n : followers) {
       ops.emplace_back(FusedName(n->op_name()));
       names.push_back(n->name());
@@ -123,23 +154,28 @@ class Fuser {
     spec.attrs["num_args"] = static_cast<int64_t>(spec.inputs.size() - 2);
     spec.attrs["fused_ops"] = ops;
     spec.attrs["fused_names"] = names;
-    MR_ASSIGN_OR_RETURN(const bool can_run, CanRun(spec, conv->assigned_device()));
+    MR_ASSIGN_OR_RETURN(const bool can_run, CanRun(spec, head->assigned_device()));
     if (!can_run) return absl::OkStatus();
     if (notes_ != nullptr) {
       notes_->push_back(absl::StrCat(
-          conv->name(), " (", conv->op_name(), ") does ", absl::StrJoin(ops, ", "), " too, as ", spec.name));
+          head->name(), " (", head->op_name(), ") does ", absl::StrJoin(ops, ", "), " too, as ", spec.name));
     }
     const PartialShape shape = last->shape(0);
     const std::vector<Node*> waiting = last->control_outputs();
-    MR_RETURN_IF_ERROR(graph_.ReplaceUses(last->output(0), conv->output(0)));  // until the name is free
+    MR_RETURN_IF_ERROR(graph_.ReplaceUses(last->output(0), head->output(0)));  // until the name is free
     for (Node* to : waiting) graph_.RemoveControlEdge(last, to);
-    for (auto n = followers.rbegin(); n != followers.rend(); ++n) graph_.RemoveNode(*n);
+    for (auto n = followers.rbegin(); n != followers.rend(); ++n) {
+      waits_.erase(*n);
+      graph_.RemoveNode(*n);
+    }
     MR_ASSIGN_OR_RETURN(Node * fused, graph_.AddNode(std::move(spec)));
-    fused->set_assigned_device(conv->assigned_device());
+    fused->set_assigned_device(head->assigned_device());
     fused->set_shape(0, shape);
-    MR_RETURN_IF_ERROR(graph_.ReplaceUses(conv->output(0), fused->output(0)));
+    MR_RETURN_IF_ERROR(graph_.ReplaceUses(head->output(0), fused->output(0)));
     for (Node* to : waiting) graph_.AddControlEdge(fused, to);
-    graph_.RemoveNode(conv);
+    if (waits_.contains(head)) waits_.insert(fused);
+    waits_.erase(head);
+    graph_.RemoveNode(head);
     return absl::OkStatus();
   }
 
@@ -147,7 +183,8 @@ class Fuser {
   const PassEnvironment& env_;
   std::vector<std::string>* const notes_;
   std::string device_type_;
-  std::map<std::string, bool> can_run_;  // by op
+  absl::flat_hash_set<const Node*> waits_;  // what waits, and what depends on it
+  std::map<std::string, bool> can_run_;     // by op
 };
 
 }  // namespace

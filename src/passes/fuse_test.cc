@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "absl/strings/match.h"
 #include "absl/strings/str_join.h"
 #include "passes/pass_testutil.h"
 
@@ -14,6 +15,9 @@ class FuseTest : public PassTest {
           "_FusedConv2D(input:f32, filter:f32, args:num_args*f32) -> (output:f32) | data_format:string=\"NHWC\"; "
           "num_args:int>=0; fused_ops:list(string)=[]; epsilon:float=0.0001; fused_names:list(string)=[]",
           "DepthwiseConv2dNative(input:f32, filter:f32) -> (output:f32) | data_format:string=\"NHWC\"",
+          "MatMul(a:f32, b:f32) -> (product:f32)",
+          "_FusedMatMul(a:f32, b:f32, args:num_args*f32) -> (product:f32) | num_args:int>=0; "
+          "fused_ops:list(string)=[]; epsilon:float=0.0001; fused_names:list(string)=[]",
           "BiasAdd(value:f32, bias:f32) -> (output:f32) | data_format:string=\"NHWC\"",
           "FusedBatchNorm(x:f32, scale:f32, offset:f32, mean:f32, variance:f32) -> (y:f32, m:f32) | "
           "data_format:string=\"NHWC\"; is_training:bool=true; epsilon:float=0.5",
@@ -37,7 +41,7 @@ class FuseTest : public PassTest {
     graph_ = std::move(p.graph);
     std::vector<std::string> found;
     for (const Node* n : graph_->nodes()) {
-      if (n->op_name() != "_FusedConv2D") continue;
+      if (!absl::StartsWith(n->op_name(), "_Fused")) continue;
       const auto ops = n->Attr<std::vector<std::string>>("fused_ops");
       found.push_back(absl::StrCat(n->name(), ":", ops.ok() ? absl::StrJoin(*ops, "+") : ops.status().ToString()));
     }
@@ -128,6 +132,30 @@ TEST_F(FuseTest, AnotherLayoutAndAnotherDeviceStay) {
   conv2->set_assigned_device("/device:CPU:1");
   Read(Add("Relu", "relu", {conv2->output(0)}));
   EXPECT_EQ(Fused(), Strings{});
+}
+
+TEST_F(FuseTest, Products) {
+  Node* product = Add("MatMul", "product", {in_[0], in_[1]});
+  Node* bias = Add("BiasAdd", "bias", {product->output(0), in_[2]});
+  Node* sum = Add("Add", "sum", {bias->output(0), in_[3]});
+  Read(Add("Relu", "relu", {sum->output(0)}));
+  EXPECT_EQ(Fused(), Strings{"relu:BiasAdd+Add+Relu"});
+  EXPECT_EQ(graph_->Find("relu")->op_name(), "_FusedMatMul");
+}
+
+TEST_F(FuseTest, ProductsAreNoImages) {
+  Read(Norm("norm", Add("MatMul", "product", {in_[0], in_[1]})));
+  EXPECT_EQ(Fused(), Strings{});
+}
+
+TEST_F(FuseTest, NobodyWaitsWhoDidNot) {
+  registry_.Add("Wait() -> (x:f32)").Traits({OpTrait::kWaits}).Shape([](ShapeContext&) { return absl::OkStatus(); });
+  const Output late = Add("Relu", "late", {Add("Wait", "wait")->output(0)})->output(0);
+  Node* early = Add("BiasAdd", "bias", {Conv("early")->output(0), in_[2]});
+  Read(Add("Add", "sum", {early->output(0), late}));
+  Node* both = Add("Conv2D", "both", {late, in_[1]});
+  Read(Add("Add", "sum2", {both->output(0), late}));
+  EXPECT_EQ(Fused(), (Strings{"sum2:Add", "bias:BiasAdd"}));
 }
 
 TEST_F(FuseTest, WithoutAKernelOrAnOp) {

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Products of matrices and of stacks of matrices.
+#include <algorithm>
+
 #include "ops/linalg/linalg_ops.h"
 
 namespace millrace {
@@ -23,6 +25,14 @@ Status MatMulShape(ShapeContext& c) {
   if (!b.has_rank()) b = PartialShape::UnknownOfRank(2);
   MR_RETURN_IF_ERROR(c.MergeDim(Columns(a, ta), Rows(b, tb), "inner dimension").status());
   c.set_output(0, PartialShape::Of({Rows(a, ta), Columns(b, tb)}));
+  return absl::OkStatus();
+}
+
+// A sum that follows may still broadcast the product.
+Status FusedMatMulShape(ShapeContext& c) {
+  MR_RETURN_IF_ERROR(MatMulShape(c));
+  MR_ASSIGN_OR_RETURN(const auto ops, c.Attr<std::vector<std::string>>("fused_ops"));
+  if (std::find(ops.begin(), ops.end(), "Add") != ops.end()) c.set_output(0, PartialShape());
   return absl::OkStatus();
 }
 
@@ -176,6 +186,18 @@ void RegisterMatMulOps(OpRegistry& registry) {
       .Gradient(MatMulGrad)
       .Example("f32[2,3]~, f32[3,4]~")
       .Example("f64[3,2]~, f64[4,3]~ | transpose_a=true; transpose_b=true");
+  // What the stage `fuse` makes, as _FusedConv2D.
+  registry
+      .Add(
+          "_FusedMatMul(a:T, b:T, args:num_args*T) -> (product:T) | transpose_a:bool=false; transpose_b:bool=false; T "
+          "in "
+          "f32; num_args:int>=0; fused_ops:list(string)=[]; epsilon:float=0.0001; fused_names:list(string)=[]")
+      .Doc(
+          "MatMul and, in this order, some of BiasAdd, Add, and Relu or Relu6: `fused_ops`, whose other inputs are "
+          "args.")
+      .Shape(FusedMatMulShape)
+      .NoGradient("gradients are taken of the ops that it stands for")
+      .NoExample("graphs of clients do not have it");
   constexpr char kBatch[] = "(x:T, y:T) -> (output:T) | T in FC|IDX|i16; adj_x:bool=false; adj_y:bool=false";
   registry.Add(absl::StrCat("BatchMatMul", kBatch))
       .Doc(

@@ -123,6 +123,13 @@ void RunTile(DType dtype, const GemmArgs& g, const GemmTiling& t, int64_t tile) 
   SerialGemm(dtype, TileOf(dtype, g, t, tile));
 }
 
+void Finish(const GemmArgs& g, const GemmTiling& t, int64_t tile, const Epilogue& epilogue, float* finished) {
+  const int64_t row = tile / t.across * t.rows, column = tile % t.across * t.columns;
+  const float* const from = static_cast<const float*>(g.c) + row * g.ldc + column;
+  ApplyEpilogue(
+      epilogue, {from, g.ldc, row, std::min(t.rows, g.m - row), column, std::min(t.columns, g.n - column)}, finished);
+}
+
 bool IsTinyGemm(const GemmArgs& g) {
   constexpr int64_t kTiny = 256;
   return g.m * g.n <= kTiny && g.m * g.n * g.k <= kTiny;
@@ -302,7 +309,7 @@ void BatchGemm(const KernelContext* ctx, DType dtype, const GemmBatch& batch) {
   ctx->ParallelFor(units, 200 + tiling.flops * nanos_per_flop, run);
 }
 
-void Gemm(const KernelContext* ctx, DType dtype, const GemmArgs& args) {
+void Gemm(const KernelContext* ctx, DType dtype, const GemmArgs& args, const Epilogue* epilogue, float* finished) {
   if (args.m == 0 || args.n == 0) return;
   const GemmTiling tiling = TileGemm(args.m, args.n, args.k);
   const int64_t tiles = tiling.down * tiling.across;
@@ -310,6 +317,7 @@ void Gemm(const KernelContext* ctx, DType dtype, const GemmArgs& args) {
   auto run = [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i) {
       if (!packed.RunTile(i)) RunTile(dtype, args, tiling, i);
+      if (epilogue != nullptr) Finish(args, tiling, i, *epilogue, finished);
     }
   };
   if (!ctx || tiles == 1) return run(0, tiles);

@@ -7,6 +7,7 @@
 #include <cstdint>
 
 #include "kernel/kernel.h"
+#include "kernels/cpu/engine/epilogue.h"
 
 namespace millrace {
 
@@ -34,8 +35,11 @@ bool HasBFloat16Gemm();
 // float, double, int32, int64 and perhaps bfloat16, on the calling thread.
 void SerialGemm(DType dtype, const GemmArgs& args);
 
-// The same on the threads of `ctx` (null: this one).
-void Gemm(const KernelContext* ctx, DType dtype, const GemmArgs& args);
+// The same on the threads of `ctx` (null: this one). Of float products that are not added to C: each tile, when it is
+// there, is finished by the epilogue (null: none) into `finished`, whose rows are not padded; its channels are the
+// columns.
+void Gemm(const KernelContext* ctx, DType dtype, const GemmArgs& args, const Epilogue* epilogue = nullptr,
+          float* finished = nullptr);
 
 // `count` products of the same shape; product i takes matrix a_index[i] of A (at a_index[i] * a_size elements),
 // likewise of B, into the i-th m * n elements of C, whose rows are not padded.

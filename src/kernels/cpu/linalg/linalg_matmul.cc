@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Kernels of MatMul, BatchMatMul and BatchMatMulV2.
 #include "kernels/cpu/engine/elementwise_convert.h"
+#include "kernels/cpu/engine/fused_ops.h"
 #include "kernels/cpu/linalg/linalg.h"
 #include "kernels/cpu/linalg/linalg_batch.h"
 #include "kernels/cpu/linalg/linalg_products.h"
@@ -16,6 +17,16 @@ class MatMulKernel : public Kernel {
     return absl::OkStatus();
   }
   Status Compute(KernelContext& ctx) override {
+    MR_ASSIGN_OR_RETURN(Products p, Operands(ctx));
+    MR_ASSIGN_OR_RETURN(const Shape shape, Shape::Make({p.m, p.n}));
+    MR_ASSIGN_OR_RETURN(Tensor * out, ctx.AllocateOutput(0, shape));
+    p.result = out->mutable_raw();
+    return MultiplyMatrices(ctx, ctx.input_dtype(0), p);
+  }
+
+ protected:
+  // Inputs 0 and 1.
+  StatusOr<Products> Operands(const KernelContext& ctx) const {
     const Tensor& a = ctx.input(0);
     const Tensor& b = ctx.input(1);
     if (a.rank() != 2) return InvalidArgument("In[0] is not a matrix. Instead it has shape ", a.shape().ToString());
@@ -30,17 +41,39 @@ class MatMulKernel : public Kernel {
       return InvalidArgument(
           "Matrix size-incompatible: In[0]: ", a.shape().ToString(), ", In[1]: ", b.shape().ToString());
     }
-    MR_ASSIGN_OR_RETURN(const Shape shape, Shape::Make({p.m, p.n}));
-    MR_ASSIGN_OR_RETURN(Tensor * out, ctx.AllocateOutput(0, shape));
     p.x = a.raw();
     p.y = b.raw();
     p.y_value = &b;
-    p.result = out->mutable_raw();
-    return MultiplyMatrices(ctx, ctx.input_dtype(0), p);
+    return p;
   }
 
  private:
   bool transpose_a_ = false, transpose_b_ = false;
+};
+
+// With the cheap ops that follow, as the stage `fuse` puts them together.
+class FusedMatMulKernel final : public MatMulKernel {
+ public:
+  Status Init(const KernelInit& init) override {
+    MR_RETURN_IF_ERROR(MatMulKernel::Init(init));
+    return fused_.Init(init);
+  }
+  Status Compute(KernelContext& ctx) override {
+    MR_ASSIGN_OR_RETURN(Products p, Operands(ctx));
+    MR_ASSIGN_OR_RETURN(const Shape shape, Shape::Make({p.m, p.n}));
+    return fused_.Run(ctx, shape, [&](const Epilogue& epilogue, Tensor* out) -> Status {
+      Tensor beside;  // the residual may be where the result goes
+      if (epilogue.residual != nullptr) {
+        MR_ASSIGN_OR_RETURN(beside, ctx.AllocateTemp(DType::kFloat, shape));
+      }
+      p.result = epilogue.residual != nullptr ? beside.mutable_raw() : out->mutable_raw();
+      MultiplyFloats(ctx, p, epilogue, out->mutable_data<float>());
+      return absl::OkStatus();
+    });
+  }
+
+ private:
+  FusedOps fused_;
 };
 
 // A dense product: what is said of zeros in the operands is a hint.
@@ -155,6 +188,7 @@ class BatchMatMulKernel : public Kernel {
 void RegisterMatMulKernels(KernelRegistry& registry) {
   const std::vector<DType> types = Types("FC|IDX|i16");
   registry.Add<MatMulKernel>({.op = "MatMul", .types = {{"T", types}}});
+  registry.Add<FusedMatMulKernel>({.op = "_FusedMatMul", .types = {{"T", Types("f32")}}});
   registry.Add<BatchMatMulKernel<false>>({.op = "BatchMatMul", .types = {{"T", types}}});
   registry.Add<BatchMatMulKernel<true>>({.op = "BatchMatMulV2", .types = {{"T", types}}});
   registry.Add<SparseMatMulKernel>(

@@ -112,6 +112,10 @@ Status Complex(KernelContext& ctx, const Products& p) {
 
 }  // namespace
 
+void MultiplyFloats(KernelContext& ctx, const Products& p, const Epilogue& epilogue, float* finished) {
+  Gemm(&ctx, DType::kFloat, BatchOf(p).args, &epilogue, finished);
+}
+
 Status MultiplyMatrices(KernelContext& ctx, DType dtype, const Products& p) {
   if (p.count == 0 || p.m == 0 || p.n == 0) return absl::OkStatus();
   switch (dtype) {

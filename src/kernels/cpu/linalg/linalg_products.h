@@ -4,6 +4,7 @@
 #pragma once
 
 #include "kernel/kernel.h"
+#include "kernels/cpu/engine/epilogue.h"
 
 namespace millrace {
 
@@ -23,5 +24,8 @@ struct Products {
 
 // f16 bf16 f32 f64 i16 i32 i64 c64 c128.
 Status MultiplyMatrices(KernelContext& ctx, DType dtype, const Products& p);
+
+// One product of f32, finished by the epilogue into `finished`, which may be the result.
+void MultiplyFloats(KernelContext& ctx, const Products& p, const Epilogue& epilogue, float* finished);
 
 }  // namespace millrace

@@ -5,6 +5,7 @@
 
 #include <array>
 #include <cstdint>
+#include <vector>
 
 #include "kernel/kernel_registry.h"
 #include "tensor/window.h"
@@ -34,7 +35,7 @@ struct ConvGeometry {
   }
 };
 
-struct ConvEpilogue;
+struct Epilogue;
 
 // The pass reads two of the three and writes the third: output, input or filter.
 struct ConvOperands {
@@ -45,7 +46,7 @@ struct ConvOperands {
   const Tensor* filter_value = nullptr;
   // Of a forward pass over float32: what is done to the output while it is near; null: nothing. With a residual, which
   // may be the memory of the output, the convolution itself goes elsewhere first.
-  const ConvEpilogue* epilogue = nullptr;
+  const Epilogue* epilogue = nullptr;
 };
 
 // Direct convolution by our own loops, for T = float, double, int32_t. Any geometry.
@@ -55,6 +56,10 @@ Status DirectConv(KernelContext& ctx, ConvPass pass, const ConvGeometry& g, cons
 // float32, or bfloat16 with float32 sums, by oneDNN; Unimplemented where it has no fast code (nothing was written
 // then). Results depend on the geometry only, never on threads.
 Status OneDnnConv(KernelContext& ctx, ConvPass pass, const ConvGeometry& g, const ConvOperands& v, bool bf16);
+
+// What OneDnnConv gives to threads: the operations of each part, in the order in which they are taken. Of the filter's
+// gradient without the sum of the parts.
+std::vector<double> OneDnnConvParts(ConvPass pass, const ConvGeometry& g);
 
 void RegisterConvKernels(KernelRegistry& registry);
 void RegisterPaddedConvKernels(KernelRegistry& registry);  // nn_conv_padded.cc

@@ -26,12 +26,12 @@ class ConvKernel : public Kernel {
   Status ReadShapes(KernelContext& ctx, ConvShapes* shapes, ConvGeometry* g) const;
   // The pass, into `out`, which is not empty; of a forward pass over float32 images with their channels last, all that
   // `epilogue` (null: nothing) does too.
-  Status Run(KernelContext& ctx, const ConvGeometry& g, const ConvEpilogue* epilogue, Tensor* out) const;
+  Status Run(KernelContext& ctx, const ConvGeometry& g, const Epilogue* epilogue, Tensor* out) const;
   const WindowAttrs& attrs() const { return attrs_; }
 
  private:
   StatusOr<Shape> InputSizes(const Tensor& sizes, const Shape& filter, const Shape& backprop) const;
-  Status RunAs(KernelContext& ctx, const ConvGeometry& g, DType type, bool multiplied, const ConvEpilogue* epilogue,
+  Status RunAs(KernelContext& ctx, const ConvGeometry& g, DType type, bool multiplied, const Epilogue* epilogue,
                Tensor* out) const;
   StatusOr<Tensor> Operand(KernelContext& ctx, int i, bool image, bool widen) const;
   Status Deliver(KernelContext& ctx, Tensor result, bool turned, bool narrow, Tensor* out) const;

@@ -5,8 +5,8 @@
 #include <cstring>
 
 #include "base/checked.h"
+#include "kernels/cpu/engine/epilogue.h"
 #include "kernels/cpu/engine/linalg_gemm.h"
-#include "kernels/cpu/nn/nn_conv_epilogue.h"
 #include "kernels/cpu/nn/nn_conv_kernel.h"
 
 namespace millrace {
@@ -129,7 +129,7 @@ void RunPlanes(KernelContext& ctx, DType type, ConvPass pass, const ConvGeometry
 Status RunPass(KernelContext& ctx, DType type, ConvPass pass, const ConvGeometry& given, const ConvOperands& v);
 
 // All of the convolution, and then all of what follows it.
-Status RunBefore(const ConvEpilogue& epilogue, KernelContext& ctx, DType type, const ConvGeometry& g, ConvOperands v) {
+Status RunBefore(const Epilogue& epilogue, KernelContext& ctx, DType type, const ConvGeometry& g, ConvOperands v) {
   const int64_t pixels = g.batch * g.out_pixels();
   float* const result = static_cast<float*>(v.output);
   Tensor beside;
@@ -141,7 +141,7 @@ Status RunBefore(const ConvEpilogue& epilogue, KernelContext& ctx, DType type, c
   MR_RETURN_IF_ERROR(RunPass(ctx, type, ConvPass::kForward, g, v));
   ctx.ParallelFor(pixels, static_cast<double>(g.out_channels) * 0.3, [&](int64_t begin, int64_t end) {
     const float* from = static_cast<const float*>(v.output) + begin * g.out_channels;
-    FinishConv(epilogue, {from, g.out_channels, begin, end - begin, 0, g.out_channels}, result);
+    ApplyEpilogue(epilogue, {from, g.out_channels, begin, end - begin, 0, g.out_channels}, result);
   });
   return absl::OkStatus();
 }
@@ -275,7 +275,7 @@ StatusOr<Shape> ConvKernel::InputSizes(const Tensor& sizes, const Shape& filter,
 }
 
 // Half is computed in float32; bfloat16 too where oneDNN has no code for it.
-Status ConvKernel::Run(KernelContext& ctx, const ConvGeometry& g, const ConvEpilogue* epilogue, Tensor* out) const {
+Status ConvKernel::Run(KernelContext& ctx, const ConvGeometry& g, const Epilogue* epilogue, Tensor* out) const {
   const bool multiplied = depthwise_ && g.in_channels > 1 && g.out_channels > g.in_channels;
   if (out->dtype() == DType::kBFloat16 && !multiplied) {
     const Status s = RunAs(ctx, g, DType::kBFloat16, false, nullptr, out);
@@ -285,7 +285,7 @@ Status ConvKernel::Run(KernelContext& ctx, const ConvGeometry& g, const ConvEpil
 }
 
 Status ConvKernel::RunAs(KernelContext& ctx, const ConvGeometry& g, DType type, bool multiplied,
-                         const ConvEpilogue* epilogue, Tensor* out) const {
+                         const Epilogue* epilogue, Tensor* out) const {
   const bool narrow = type != out->dtype();
   if (!narrow && (type == DType::kFloat || type == DType::kDouble) && attrs_.layout.channels_first() &&
       pass_ != ConvPass::kBackwardFilter && IsPointwise(g) && g.in_pixels() > 1) {

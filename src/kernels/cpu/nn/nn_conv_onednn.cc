@@ -15,9 +15,9 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/mutex.h"
+#include "kernels/cpu/engine/epilogue.h"
 #include "kernels/cpu/engine/onednn.h"
 #include "kernels/cpu/nn/nn_conv.h"
-#include "kernels/cpu/nn/nn_conv_epilogue.h"
 #include "kernels/cpu/nn/nn_simd.h"
 #include "tensor/prepared.h"
 
@@ -258,7 +258,7 @@ int64_t ChannelParts(const ConvGeometry& g, size_t slices) {
 // each may be run in parts, which make some of the output channels each, and each part is finished by the epilogue.
 Status RunSlices(KernelContext& ctx, ConvKind kind, bool bf16, const ConvGeometry& whole,
                  const std::vector<Slice>& slices, void* src, const Filter& filter, void* dst,
-                 const ConvEpilogue* epilogue = nullptr) {
+                 const Epilogue* epilogue = nullptr) {
   const int64_t parts = kind == ConvKind::kForward ? ChannelParts(whole, slices.size()) : 1;
   const int64_t channels = whole.out_channels / parts;  // of a part
   const size_t element = bf16 ? 2 : 4;
@@ -309,7 +309,7 @@ Status RunSlices(KernelContext& ctx, ConvKind kind, bool bf16, const ConvGeometr
       if (epilogue != nullptr) {
         const float* const made = reinterpret_cast<const float*>(beside ? result : to);
         const int64_t pixel = s.out_offset / whole.out_channels, channel = static_cast<int64_t>(part) * channels;
-        FinishConv(*epilogue, {made, channels, pixel, count, channel, channels}, static_cast<float*>(dst));
+        ApplyEpilogue(*epilogue, {made, channels, pixel, count, channel, channels}, static_cast<float*>(dst));
       } else if (parts > 1) {
         const size_t bytes = static_cast<size_t>(channels) * element, pixel = bytes * static_cast<size_t>(parts);
         for (size_t p = 0; p < static_cast<size_t>(count); ++p) {
@@ -337,9 +337,12 @@ ConvGeometry TurnedAround(const ConvGeometry& g) {
   return t;
 }
 
+// Whether oneDNN's forward code serves, which is the faster one.
+bool RunsTurned(const ConvGeometry& g) { return UnitStride(g) && !g.depthwise() && Ordinary(TurnedAround(g)); }
+
 Status BackwardInput(KernelContext& ctx, const ConvGeometry& g, const ConvOperands& v, bool bf16) {
   const ConvGeometry t = TurnedAround(g);
-  if (!UnitStride(g) || g.depthwise() || !Ordinary(t)) {
+  if (!RunsTurned(g)) {
     // Cells that no window covers still get their zeros from the primitive.
     return RunSlices(ctx, ConvKind::kBackwardData, bf16, g, SliceImages(g, WantedSlices(g)), v.input,
                      {v.filter, v.filter_value}, v.output);
@@ -437,6 +440,20 @@ Status OneDnnConv(KernelContext& ctx, ConvPass pass, const ConvGeometry& g, cons
   constexpr double kTinyFlops = 2e3;
   if (!Ordinary(g) || g.flops() < kTinyFlops) return Unimplemented("left to the direct loops");
   return Dispatch(ctx, pass, g, v, bf16);
+}
+
+std::vector<double> OneDnnConvParts(ConvPass pass, const ConvGeometry& g) {
+  const bool forward = pass == ConvPass::kForward || (pass == ConvPass::kBackwardInput && RunsTurned(g));
+  const ConvGeometry whole = forward && pass == ConvPass::kBackwardInput ? TurnedAround(g) : g;
+  const std::vector<Slice> slices =
+      forward ? SliceForward(whole)
+              : SliceImages(whole, pass == ConvPass::kBackwardFilter ? FilterChunks(g) : WantedSlices(g));
+  const int64_t channel_parts = forward ? ChannelParts(whole, slices.size()) : 1;
+  std::vector<double> parts;
+  for (int64_t p = 0; p < channel_parts; ++p) {
+    for (const Slice& s : slices) parts.push_back(s.g.flops() / static_cast<double>(channel_parts));
+  }
+  return parts;
 }
 
 }  // namespace millrace

@@ -300,3 +300,15 @@ def test_a_closed_barrier_gives_the_small_batch_that_is_ready():
         assert list(session.run(taken[1])) == [b"c"]
         with pytest.raises(tf.errors.OutOfRangeError):
             session.run(taken[1])
+
+
+def test_shared_shuffles_have_one_seed(sess):
+    with pytest.raises(tf.errors.InvalidArgumentError, match="has random seeds"):
+        for seed in (12, 21):
+            sess.run(tf.RandomShuffleQueue(10, 5, tf.float32, seed=seed, shared_name="shuffled").size())
+
+
+def test_a_shuffle_without_seeds_shares_any(sess):
+    first = tf.RandomShuffleQueue(10, 5, tf.float32, seed=12, shared_name="shuffled")
+    second = tf.RandomShuffleQueue(10, 5, tf.float32, shared_name="shuffled")
+    assert sess.run([first.size(), second.size()]) == [0, 0]

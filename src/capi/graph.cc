@@ -204,8 +204,8 @@ void TF_UpdateEdge(TF_Graph* graph, TF_Output new_src, TF_Input dst, TF_Status* 
     millrace::GraphLock lock(&graph->shared->mu);
     Node* node = AsNode(dst.oper);
     if (dst.index < 0 || dst.index >= node->num_inputs()) {
-      return InvalidArgument(
-          "operation '", node->name(), "' has ", node->num_inputs(), " inputs, no input ", dst.index);
+      return millrace::OutOfRange("Node '", node->name(), "' (type: '", node->op_name(),
+                                  "', num of inputs: ", node->num_inputs(), ") does not have input ", dst.index);
     }
     graph->shared->graph.ForgetExpansion(node);
     return graph->shared->graph.SetInput(node, dst.index, AsOutput(new_src));

@@ -94,8 +94,9 @@ class Decoder {
     window_ = how_.window.value_or(ImageWindow{0, 0, info_.output_height, info_.output_width});
     if (!IsWithin(window_, info_.output_height, info_.output_width)) {
       return InvalidArgument(
-          "crop_window [", window_.top, ", ", window_.left, ", ", window_.height, ", ", window_.width,
-          "] is not within the image of ", info_.output_height, " x ", info_.output_width, " pixels");
+          "Invalid JPEG data or crop window: crop_window [", window_.top, ", ", window_.left, ", ", window_.height,
+          ", ", window_.width, "] is not within the image of ", info_.output_height, " x ", info_.output_width,
+          " pixels");
     }
     MR_RETURN_IF_ERROR(errors_.Try([&] { Start(); }));
     const ImageSize size{window_.height, window_.width, channels_};

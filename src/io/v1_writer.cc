@@ -88,7 +88,10 @@ Status V1Writer::Add(const std::string& name, const Shape& full, const TensorSli
   saved.data->data.Ensure() = std::move(values);
   std::string bytes = wire::Encode(saved);
   constexpr size_t kMaxBytes = size_t{1} << 31;
-  if (bytes.size() >= kMaxBytes) return InvalidArgument(name, " is too large for a checkpoint of format V1");
+  if (bytes.size() >= kMaxBytes) {
+    return InvalidArgument(
+        "Tensor slice is too large to serialize: ", name, " has ", bytes.size(), " bytes in format V1");
+  }
   if (!parts_.emplace(SliceKey(name, slice), std::move(bytes)).second) {
     return InvalidArgument("slice ", slice.ToString(), " of ", name, " is saved twice");
   }

@@ -19,6 +19,8 @@ class StepFunction : public RefCounted {
   // does not touch it.
   virtual Status Run(absl::Span<const Tensor> args, CancellationManager& cancellation,
                      std::vector<Tensor>* results) const = 0;
+  // Whether what a call gives may depend on the calls before it: its kernels remember something, as random ops do.
+  virtual bool KeepsState() const = 0;
 };
 
 // The functions that the nodes of a partition can name. Thread-safe.
@@ -30,6 +32,8 @@ class FunctionSource {
   // Compile, but one function for all who ask for it, so that its kernels' state is theirs together: what functions
   // that call themselves are made of. Kept as long as the source; hold the result for the time of a call only.
   virtual StatusOr<RefPtr<StepFunction>> Shared(const FuncAttr& function, const std::vector<DType>& arg_types) = 0;
+  // Whether who asks is part of a function itself, and not of a step.
+  virtual bool IsInsideFunction() const { return false; }
 };
 
 // What a kernel is, besides, that runs functions: told where they are before it computes.

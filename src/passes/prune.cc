@@ -185,7 +185,10 @@ class Pruner {
         }
       }
     }
-    if (copied != wanted) return InvalidArgument("the graph has a cycle that is no loop: ", FirstBlocked(pending));
+    if (copied != wanted) {
+      return InvalidArgument(
+          "Graph is invalid, contains a cycle with ", wanted - copied, " nodes, including: ", FirstBlocked(pending));
+    }
     return absl::OkStatus();
   }
 

@@ -76,8 +76,15 @@ constinit thread_local const char* Depth::bottom_ = nullptr;
 
 class CompiledFunction final : public StepFunction {
  public:
-  CompiledFunction(std::string name, std::unique_ptr<Plan> plan, std::shared_ptr<CallGate> gate, bool is_recursive)
-      : name_(std::move(name)), plan_(std::move(plan)), gate_(std::move(gate)), is_recursive_(is_recursive) {}
+  CompiledFunction(std::string name, std::unique_ptr<Plan> plan, std::shared_ptr<CallGate> gate, bool is_recursive,
+                   bool keeps_state)
+      : name_(std::move(name)),
+        plan_(std::move(plan)),
+        gate_(std::move(gate)),
+        is_recursive_(is_recursive),
+        keeps_state_(keeps_state) {}
+
+  bool KeepsState() const override { return keeps_state_; }
 
   Status Run(absl::Span<const Tensor> args, CancellationManager& cancellation,
              std::vector<Tensor>* results) const override {
@@ -114,7 +121,23 @@ class CompiledFunction final : public StepFunction {
   const std::string name_;
   const std::unique_ptr<Plan> plan_;
   const std::shared_ptr<CallGate> gate_;
-  const bool is_recursive_;
+  const bool is_recursive_, keeps_state_;
+};
+
+// What kernels of functions have of the source that made them.
+class InnerSource final : public FunctionSource {
+ public:
+  explicit InnerSource(std::shared_ptr<FunctionSource> source) : source_(std::move(source)) {}
+  StatusOr<RefPtr<StepFunction>> Compile(const FuncAttr& f, const std::vector<DType>& arg_types) override {
+    return source_->Compile(f, arg_types);
+  }
+  StatusOr<RefPtr<StepFunction>> Shared(const FuncAttr& f, const std::vector<DType>& arg_types) override {
+    return source_->Shared(f, arg_types);
+  }
+  bool IsInsideFunction() const override { return true; }
+
+ private:
+  const std::shared_ptr<FunctionSource> source_;
 };
 
 // What kernels of shared functions have of their source, which owns them.
@@ -129,6 +152,7 @@ class WeakSource final : public FunctionSource {
     const std::shared_ptr<FunctionSource> source = source_.lock();
     return source ? source->Shared(f, arg_types) : Gone(f);
   }
+  bool IsInsideFunction() const override { return true; }
 
  private:
   static StatusOr<RefPtr<StepFunction>> Gone(const FuncAttr& f) {
@@ -149,7 +173,7 @@ class LibraryFunctions final : public FunctionSource, public std::enable_shared_
   }
 
   StatusOr<RefPtr<StepFunction>> Compile(const FuncAttr& f, const std::vector<DType>& arg_types) override {
-    return Make(f, arg_types, shared_from_this(), false);
+    return Make(f, arg_types, std::make_shared<InnerSource>(shared_from_this()), false);
   }
 
   StatusOr<RefPtr<StepFunction>> Shared(const FuncAttr& f, const std::vector<DType>& arg_types) override {
@@ -168,13 +192,14 @@ class LibraryFunctions final : public FunctionSource, public std::enable_shared_
   // `source`: what its kernels get.
   StatusOr<RefPtr<StepFunction>> Make(const FuncAttr& f, const std::vector<DType>& arg_types,
                                       const std::shared_ptr<FunctionSource>& source, bool is_recursive) const {
-    StatusOr<std::unique_ptr<Plan>> plan = CompilePlan(f, arg_types, source);
+    bool keeps_state = false;
+    StatusOr<std::unique_ptr<Plan>> plan = CompilePlan(f, arg_types, source, &keeps_state);
     if (!plan.ok()) return Annotate(plan.status(), absl::StrCat("function '", f.name, "': "));
-    return RefPtr<StepFunction>(MakeRef<CompiledFunction>(f.name, *std::move(plan), gate_, is_recursive));
+    return RefPtr<StepFunction>(MakeRef<CompiledFunction>(f.name, *std::move(plan), gate_, is_recursive, keeps_state));
   }
 
   StatusOr<std::unique_ptr<Plan>> CompilePlan(const FuncAttr& f, const std::vector<DType>& arg_types,
-                                              const std::shared_ptr<FunctionSource>& source) const {
+                                              const std::shared_ptr<FunctionSource>& source, bool* keeps_state) const {
     Graph graph(&library_.registry());
     for (const wire::FunctionDef* def : library_.Functions()) MR_RETURN_IF_ERROR(graph.AddFunction(*def));
     for (const wire::GradientDef& g : library_.gradient_defs()) MR_RETURN_IF_ERROR(graph.AddGradientDef(g));
@@ -194,6 +219,7 @@ class LibraryFunctions final : public FunctionSource, public std::enable_shared_
     const auto lend = [&](absl::FunctionRef<Status(const Graph&)> use) { return use(graph); };
     MR_ASSIGN_OR_RETURN(const std::vector<Partition> parts, CompileGraph(lend, signature, {}, Environment()));
     if (parts.size() != 1) return Internal("it became ", parts.size(), " partitions");
+    for (const Node* n : parts.front().graph->nodes()) *keeps_state |= n->op()->stateful || NamesFunctions(*n);
     return MakePlan(parts.front(), source);
   }
 
@@ -219,6 +245,14 @@ class LibraryFunctions final : public FunctionSource, public std::enable_shared_
       return std::shared_ptr<Kernel>(*std::move(kernel));
     };
     return Plan::Compile(*partition.graph, options);
+  }
+
+  // Whose kernels may remember something.
+  static bool NamesFunctions(const Node& n) {
+    for (const auto& [name, value] : n.attrs()) {
+      if (value.get<FuncAttr>() != nullptr || value.get<std::vector<FuncAttr>>() != nullptr) return true;
+    }
+    return false;
   }
 
   struct SharedFunction {

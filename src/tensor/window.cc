@@ -117,8 +117,8 @@ StatusOr<WindowExtent> ComputeWindowStrict(int64_t input, int64_t kernel, int64_
   if (padding != Padding::kSame) {
     MR_ASSIGN_OR_RETURN(const int64_t window, EffectiveWindow(kernel, dilation));
     if (input + w.pad_before + w.pad_after < window) {
-      return InvalidArgument(
-          "window of ", window, " does not fit into input ", input, " with padding ", w.pad_before, "+", w.pad_after);
+      return InvalidArgument("Negative dimension size: a window of ", window, " does not fit into input ", input,
+                             " with padding ", w.pad_before, "+", w.pad_after);
     }
   }
   return w;

@@ -51,6 +51,10 @@ Status TiledShape(ShapeContext& c, bool divide) {
   if (rank < 0) return absl::OkStatus();
   if (rank > kMaxRank) return InvalidArgument("rank ", rank, " exceeds the limit of ", kMaxRank);
   MR_ASSIGN_OR_RETURN(auto multiples, c.ConstantInts(1));
+  if (!multiples) {  // some of them may be known
+    MR_ASSIGN_OR_RETURN(const PartialShape partly, c.InputAsShape(1));
+    if (partly.has_rank()) multiples = partly.dims();
+  }
   std::vector<int64_t> dims(static_cast<size_t>(rank), -1);
   for (size_t i = 0; multiples && c.input(0).has_rank() && i < dims.size(); ++i) {
     const int64_t m = (*multiples)[i], dim = c.input(0).dim(static_cast<int>(i));

@@ -41,7 +41,10 @@ Status ReshapeShape(ShapeContext& c) {
   if (known->unknown == 0) {
     if (known->product != count) return mismatch();
   } else if (known->unknown == 1 && known->product > 0) {
-    if (count % known->product != 0) return mismatch();
+    if (count % known->product != 0) {
+      return InvalidArgument("Cannot reshape to ", out.ToString(), ": the ", count,
+                             " elements of the input must be evenly divisible by ", known->product);
+    }
     std::vector<int64_t> dims = out.dims();
     *std::find(dims.begin(), dims.end(), -1) = count / known->product;
     out = PartialShape::Of(std::move(dims));

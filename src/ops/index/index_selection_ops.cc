@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Ops: sets, selections, partitions, ranges.
 #include <algorithm>
+#include <cmath>
 
 #include "base/checked.h"
 #include "ops/index/index_ops.h"
@@ -171,10 +172,29 @@ Status RaggedToTensorShape(ShapeContext& c) {
   return absl::OkStatus();
 }
 
+// As the kernel counts; what it refuses has no shape yet.
+Status FloatRangeShape(ShapeContext& c) {
+  double values[3];
+  for (int i = 0; i < 3; ++i) {
+    const Tensor* t = c.constant(i);
+    if (t == nullptr) return absl::OkStatus();
+    if (t->dtype() == DType::kFloat) {
+      values[i] = static_cast<double>(*t->data<float>());
+    } else if (t->dtype() == DType::kDouble) {
+      values[i] = *t->data<double>();
+    } else {
+      return absl::OkStatus();
+    }
+  }
+  const double count = std::ceil((values[1] - values[0]) / values[2]);
+  if (count >= 0 && count < 0x1p62) c.set_output(0, PartialShape::Of({static_cast<int64_t>(count)}));
+  return absl::OkStatus();
+}
+
 Status RangeShape(ShapeContext& c) {
   for (int i = 0; i < 3; ++i) MR_RETURN_IF_ERROR(c.RequireScalar(i));
   c.set_output(0, PartialShape::UnknownOfRank(1));
-  if (c.input_dtype(0) != DType::kInt32 && c.input_dtype(0) != DType::kInt64) return absl::OkStatus();
+  if (c.input_dtype(0) != DType::kInt32 && c.input_dtype(0) != DType::kInt64) return FloatRangeShape(c);
   MR_ASSIGN_OR_RETURN(std::optional<int64_t> start, c.ConstantInt(0));
   MR_ASSIGN_OR_RETURN(std::optional<int64_t> limit, c.ConstantInt(1));
   MR_ASSIGN_OR_RETURN(std::optional<int64_t> delta, c.ConstantInt(2));

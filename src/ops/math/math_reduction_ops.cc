@@ -9,6 +9,7 @@ namespace {
 
 Status ReductionShape(ShapeContext& c) {
   MR_ASSIGN_OR_RETURN(const bool keep_dims, c.Attr<bool>("keep_dims"));
+  MR_RETURN_IF_ERROR(c.WithRankAtMost(1, 1).status());
   const PartialShape& in = c.input(0);
   if (!in.has_rank()) {
     if (!keep_dims && c.input(1).has_rank() && c.input(1).num_elements() == 0) c.set_output(0, in);

@@ -175,7 +175,9 @@ StatusOr<CapturedFunction> FunctionAttr::Bind(const std::vector<DType>& arg_type
   std::vector<DType> types = arg_types;
   for (const Tensor& t : captured) types.push_back(t.dtype());
   absl::MutexLock lock(&mu_);
-  if (!compiled_ || compiled_for_ != types) {
+  // A data set that is made again begins with functions that remember nothing, as does every step that makes one.
+  const bool is_used = compiled_ && compiled_->KeepsState() && !source_->IsInsideFunction();
+  if (!compiled_ || compiled_for_ != types || is_used) {
     MR_ASSIGN_OR_RETURN(compiled_, source_->Compile(attr_, types));
     compiled_for_ = std::move(types);
   }

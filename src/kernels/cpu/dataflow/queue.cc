@@ -58,6 +58,10 @@ Status Queue::Matches(const Queue& declared) const {
     return InvalidArgument(
         shared, "component shapes ", shapes(options_), " but requested component shapes were ", shapes(want));
   }
+  if (want.seeds != std::array<int64_t, 2>{0, 0} && options_.seeds != want.seeds) {  // without seeds any will do
+    return InvalidArgument(shared, "random seeds (", absl::StrJoin(options_.seeds, ", "),
+                           ") but requested seeds were (", absl::StrJoin(want.seeds, ", "), ")");
+  }
   return absl::OkStatus();
 }
 

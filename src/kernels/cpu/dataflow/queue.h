@@ -10,6 +10,7 @@
 // for the rest; when it ends without all of it, what it took goes back to where it was.
 #pragma once
 
+#include <array>
 #include <deque>
 #include <limits>
 #include <memory>
@@ -35,6 +36,7 @@ class Queue : public Resource {
     std::vector<DType> types;
     std::vector<PartialShape> shapes;  // one per component, or none: any
     int64_t capacity = kUnbounded;
+    std::array<int64_t, 2> seeds = {0, 0};  // of a RandomShuffleQueue, as its node has them
   };
 
   const Options& options() const { return options_; }

@@ -21,8 +21,8 @@ class QueueKernel final : public ResourceKernel<Queue> {
     MR_ASSIGN_OR_RETURN(options_.capacity, init.Attr<int64_t>("capacity"));
     if (kind_ == "RandomShuffleQueue") {
       MR_ASSIGN_OR_RETURN(min_after_dequeue_, init.Attr<int64_t>("min_after_dequeue"));
-      MR_ASSIGN_OR_RETURN(seed_, init.Attr<int64_t>("seed"));
-      MR_ASSIGN_OR_RETURN(seed2_, init.Attr<int64_t>("seed2"));
+      MR_ASSIGN_OR_RETURN(options_.seeds[0], init.Attr<int64_t>("seed"));
+      MR_ASSIGN_OR_RETURN(options_.seeds[1], init.Attr<int64_t>("seed2"));
     }
     return absl::OkStatus();
   }
@@ -31,7 +31,8 @@ class QueueKernel final : public ResourceKernel<Queue> {
   absl::string_view TypeName() const override { return kind_; }
   StatusOr<RefPtr<Queue>> Make(KernelContext& ctx) override {
     Env& env = EnvOf(ctx.device());
-    return Declared(seed_ == 0 && seed2_ == 0 ? Philox(env.Random64(), env.Random64()) : Seeded());
+    const bool unseeded = options_.seeds == std::array<int64_t, 2>{0, 0};
+    return Declared(unseeded ? Philox(env.Random64(), env.Random64()) : Seeded());
   }
   Status Verify(const Queue& queue) const override {
     MR_ASSIGN_OR_RETURN(const RefPtr<Queue> declared, Declared(Seeded()));
@@ -43,11 +44,13 @@ class QueueKernel final : public ResourceKernel<Queue> {
     if (kind_ == "PriorityQueue") return NewPriorityQueue(options_);
     return NewRandomShuffleQueue(options_, min_after_dequeue_, random);
   }
-  Philox Seeded() const { return Philox(static_cast<uint64_t>(seed_), static_cast<uint64_t>(seed2_)); }
+  Philox Seeded() const {
+    return Philox(static_cast<uint64_t>(options_.seeds[0]), static_cast<uint64_t>(options_.seeds[1]));
+  }
 
   std::string kind_;
   Queue::Options options_;
-  int64_t min_after_dequeue_ = 0, seed_ = 0, seed2_ = 0;
+  int64_t min_after_dequeue_ = 0;
 };
 
 // A handle of the first form for a queue that has one of the second.

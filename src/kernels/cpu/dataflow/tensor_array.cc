@@ -54,7 +54,7 @@ StatusOr<int64_t> TensorArray::SizeForWrite(int64_t size, bool mark) {
   int64_t now = elements_.size();
   if (options_.dynamic_size) now = std::max(now, size);
   if (now > kMaxSize) return ResourceExhausted("TensorArray ", name(), " is limited to ", kMaxSize, " elements");
-  if (mark) joined_size_ = now;
+  if (mark && !is_gradient_) joined_size_ = now;  // a gradient is joined as what it is the gradient of was split
   return now;
 }
 

@@ -111,7 +111,7 @@ Status CloseArray(KernelContext& ctx) {
 
 Status CheckElementType(const KernelContext& ctx, const TensorArray& array, DType wanted) {
   if (array.dtype() == wanted) return absl::OkStatus();
-  return InvalidArgument("TensorArray dtype is ", DTypeName(array.dtype()), " but op requested dtype ",
+  return InvalidArgument("TensorArray dtype is ", DTypeName(array.dtype()), " but Op requested dtype ",
                          DTypeName(wanted), " at node '", ctx.node_name(), "'");
 }
 

@@ -96,7 +96,7 @@ class PoolKernel : public Kernel {
 
   Status Init(const KernelInit& init) override {
     MR_ASSIGN_OR_RETURN(attrs_, ReadWindowAttrs(init, format_, /*spatial_only=*/false));
-    return absl::OkStatus();
+    return sizes_input_ >= 0 ? absl::OkStatus() : CheckPoolAttrs(attrs_);
   }
 
   Status Compute(KernelContext& ctx) override {

@@ -3,13 +3,18 @@
 
 namespace millrace::pooling {
 
+Status CheckPoolAttrs(const WindowAttrs& attrs) {
+  if (attrs.ksize[0] == 1 && attrs.strides[0] == 1) return absl::OkStatus();
+  return Unimplemented("Pooling is not yet supported on the batch dimension.");
+}
+
 Status MakePoolGeometry(const WindowAttrs& attrs, const Shape& input, bool depth, PoolGeometry* g, Shape* pooled) {
   const ImageLayout& layout = attrs.layout;
   if (input.rank() != layout.rank) {
     return InvalidArgument("pooling wants a tensor of rank ", layout.rank, ", got shape ", input.ToString());
   }
   const size_t channel = Sz(layout.channel);
-  if (attrs.ksize[0] != 1 || attrs.strides[0] != 1) return Unimplemented("pooling over the batch is not supported");
+  MR_RETURN_IF_ERROR(CheckPoolAttrs(attrs));
   std::vector<int64_t> out(input.dims().begin(), input.dims().end());
   g->batch = input.dim(0);
   g->channels = input.dim(layout.channel);

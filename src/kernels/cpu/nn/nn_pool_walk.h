@@ -28,6 +28,8 @@ struct PoolGeometry {
   int64_t rows() const { return out[0] * out[1]; }  // of results, in all planes
 };
 
+// Unimplemented for windows and strides over the batch.
+Status CheckPoolAttrs(const WindowAttrs& attrs);
 // Geometry and the op's output shape. `depth`: pooling over channels alone is allowed.
 Status MakePoolGeometry(const WindowAttrs& attrs, const Shape& input, bool depth, PoolGeometry* g, Shape* pooled);
 

@@ -42,7 +42,7 @@ class KeyedBucketKernel final : public Kernel {
  public:
   Status Init(const KernelInit& init) override {
     MR_ASSIGN_OR_RETURN(const std::vector<int64_t> key, init.Attr<std::vector<int64_t>>("key"));
-    if (key.size() != 2) return InvalidArgument("key must have 2 elements, got ", key.size());
+    if (key.size() != 2) return InvalidArgument("Key must have 2 elements, got ", key.size());
     key_ = {static_cast<uint64_t>(key[0]), static_cast<uint64_t>(key[1])};
     return ReadBuckets(init, &buckets_);
   }

@@ -4,6 +4,7 @@
 
 Names of TensorFlow 0.x are there too. python/README.md says which module holds what.
 """
+from typing import TYPE_CHECKING
 from typing import Any as _Any
 from typing import List as _List
 
@@ -72,6 +73,18 @@ from millrace.ops.variable_scope import (AUTO_REUSE, VariableScope, get_local_va
 from millrace.ops.variables import *  # noqa: F403
 from millrace.ops.variables import Variable
 
+if TYPE_CHECKING:  # at run time __getattr__ finds them when they are first named
+    from millrace import (app, audio, contrib, data, distributions, estimator, examples, feature_column, flags, gfile, graph_util, image, initializers, keras, layers,
+                          linalg, losses, metrics, nn, profiler, python_io, resource_loader, saved_model, sets, signal, summary, sysconfig, test, train)
+    from millrace import tf_logging as logging
+    from millrace.ops.gen_ops import (acos, asin, atan, ceil, check_numerics, cos, diag, dynamic_partition, dynamic_stitch, exp, expm1, floor,
+                                      gather_nd, greater, greater_equal, is_finite, is_inf, is_nan, less, less_equal, lgamma, log, log1p, logical_and,
+                                      logical_not, logical_or, matrix_inverse, reciprocal, rint, rsqrt, scatter_nd, segment_sum, sin,
+                                      squared_difference, stop_gradient, tan, unsorted_segment_sum)
+    from millrace.protos.message import Message
+    ConfigProto = Event = GPUOptions = GraphDef = GraphOptions = MetaGraphDef = NodeDef = RunMetadata = RunOptions = Summary = Message
+del TYPE_CHECKING
+
 for _name, _value in list(globals().items()):  # modules that came along with a star, such as Python's math
     if isinstance(_value, type(_dtypes)) and not _name.startswith("_") and _value.__name__ != "millrace." + _name and _value is not errors:
         del globals()[_name]
@@ -82,7 +95,7 @@ QUANTIZED_DTYPES = _dtypes.QUANTIZED_DTYPES
 for _name in _names.generated():  # ops whose function is the generated one
     globals().setdefault(_name, getattr(_gen_ops, _name))
 _dispatch.install(globals(), _dispatch.NAMES)
-inv = reciprocal  # type: ignore[name-defined]  # noqa: F405
+inv = reciprocal  # type: ignore[name-defined]
 where_v2 = _gen_ops.select_v2
 
 _missing.fill(globals(), "", {

@@ -44,7 +44,8 @@ def flip_up_down(image: Any) -> Tensor:
 
 
 def _like(result: Tensor, image: Tensor) -> Tensor:
-    result.set_shape(image.get_shape())
+    """Of the image's shape; an image of unknown rank is one, not a batch."""
+    result.set_shape(image.get_shape() if image.get_shape().ndims is not None else [None, None, None])
     return result
 
 
@@ -69,9 +70,13 @@ def rot90(image: Any, k: Any = 1, name: Optional[str] = None) -> Tensor:
                  lambda: gen_ops.reverse_v2(_exchanged(image), [columns])]
         number = constant_value(convert_to_tensor(k, dtypes.int32))
         if number is not None:
-            return array_ops.identity(turns[int(number) % 4](), scope)  # type: ignore[no-any-return, no-untyped-call]
-        part = gen_ops.floor_mod(k, 4)
-        return control_flow_ops.case([(gen_ops.equal(part, i), turns[i]) for i in (1, 2, 3)], turns[0], exclusive=True, name=scope)  # type: ignore[no-any-return]
+            made = array_ops.identity(turns[int(number) % 4](), scope)  # type: ignore[no-untyped-call]
+        else:
+            part = gen_ops.floor_mod(k, 4)
+            made = control_flow_ops.case([(gen_ops.equal(part, i), turns[i]) for i in (1, 2, 3)], turns[0], exclusive=True, name=scope)
+        if image.get_shape().ndims is None:
+            made.set_shape([None, None, None])
+        return made  # type: ignore[no-any-return]
 
 
 def _maybe(image: Any, axis: int, seed: Optional[int], name: str) -> Tensor:
@@ -244,7 +249,10 @@ def resize_images(images: Any, size: Any, *args: Any, **kwargs: Any) -> Tensor:
             have = math_ops.cast(array_ops.shape(batch)[1:3], dtypes.float32)
             ratio = math_ops.reduce_min(math_ops.cast(size, dtypes.float32) / have)
             size = math_ops.cast(gen_ops.round(have * ratio), dtypes.int32)
-        size = convert_to_tensor(size, name="size")
+        try:
+            size = convert_to_tensor(size, name="size")
+        except TypeError as error:
+            raise at_user_line(ValueError("'size' must be two integers: %s" % error)) from None
         if size.dtype.base_dtype not in (dtypes.int32, dtypes.int64):
             raise at_user_line(ValueError("'size' must be integers, got %s" % size.dtype.name))
         if size.get_shape().ndims is not None and size.get_shape().as_list() not in ([2], [None]):

@@ -30,12 +30,12 @@ def snake(name: str) -> str:
     return "private" + made if made.startswith("_") else made
 
 
-def unique_name(stem: str) -> str:
-    """stem, stem_1 and so on, in the default graph."""
+def unique_name(stem: str, first: int = 0) -> str:
+    """stem, stem_1 and so on, in the default graph; `first` is 1 where the first one has its number too."""
     names = get_default_graph().__dict__.setdefault("_keras", {"phase": None, "names": {}})["names"]
     count = names.get(stem, 0)
     names[stem] = count + 1
-    return stem if count == 0 else "%s_%d" % (stem, count)
+    return "%s_%d" % (stem, count + first) if count + first else stem
 
 
 def shape_tuple(x: Any) -> Any:

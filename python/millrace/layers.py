@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import contextlib
 import copy
-from typing import Any, Callable, Dict, List, Optional
+from typing import TYPE_CHECKING, Any, Callable, Dict, List, Optional
 
 import numpy as np
 
@@ -22,6 +22,17 @@ from millrace.ops import array_ops, gen_ops, init_ops, math_ops, matrix_ops, nn_
 from millrace.ops.control_flow_ops import smart_cond
 from millrace.ops.variable_scope import VariableScope, get_variable, get_variable_scope, variable_scope
 from millrace.ops.variables import PartitionedVariable, Variable
+
+if TYPE_CHECKING:
+    from typing import Protocol
+
+    from typing_extensions import ParamSpec
+    _Parameters = ParamSpec("_Parameters")
+
+    class _Function(Protocol[_Parameters]):
+        """A function that makes a layer and calls it: with what the layer takes, and `reuse`."""
+
+        def __call__(self, inputs: Any, *args: _Parameters.args, **kwargs: _Parameters.kwargs) -> Tensor: ...
 
 
 class Layer(BaseLayer):
@@ -42,7 +53,7 @@ class Layer(BaseLayer):
         self._given_name, self._dtype, self._activity_regularizer = name, None if dtype is None else dtypes.as_dtype(dtype), activity_regularizer
         self._reuse, self._scope = _reuse, None
         self._default_name = _snake(type(self).__name__)
-        self._name: Any = unique_name(self._default_name) if name is None and _scope is None else None
+        self._name: Any = unique_name(self._default_name, 1) if name is None and _scope is None else None
         if input_shape is not None or batch_input_shape is not None:
             self.batch_input_shape = tuple(batch_input_shape) if batch_input_shape is not None else (batch_size, *input_shape)
         if _scope is not None:
@@ -592,12 +603,12 @@ class BatchNormalization(Layer):
 
 # ---- functions ----
 
-def _function(make: Any, doc: str) -> Any:
+def _function(make: Callable[_Parameters, Layer], doc: str) -> _Function[_Parameters]:
     def call(inputs: Any, *args: Any, name: Optional[str] = None, reuse: Any = None, **kwargs: Any) -> Any:
-        layer = make(*args, name=name, _scope=name, _reuse=reuse, **kwargs)
+        layer = make(*args, name=name, _scope=name, _reuse=reuse, **kwargs)  # type: ignore[call-arg, arg-type]
         return layer(inputs)
     call.__doc__ = doc
-    return call
+    return call  # type: ignore[return-value]
 
 
 dense = _function(Dense, "activation(inputs kernel + bias).")

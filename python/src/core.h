@@ -145,10 +145,11 @@ class Graph {
   bool finalized = false;
   std::vector<ControlScope> control;
   std::vector<TF_Operation*> colocation;
-  std::vector<std::pair<std::string, std::string>> gradient_overrides;
+  std::vector<std::pair<std::string, std::string>> gradient_overrides;  // by op type, the last one counts
   bool captures = false;  // the body of a function: tensors of other graphs become arguments, by its Python object's
-                          // _capture  // by op type, the last one counts
+                          // _capture
   std::vector<std::pair<std::string, std::string>> kernel_labels;
+  std::vector<std::pair<std::string, nb::bytes>> scoped_attrs;  // AttrValue messages that every new node gets
   std::unordered_map<TF_Operation*, nb::object> operations;
 
   size_t count() const { return position_; }  // operations noted so far

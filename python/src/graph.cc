@@ -256,6 +256,7 @@ void DefineGraphType(nb::module_& m) {
       .def_rw("_gradient_overrides", &Graph::gradient_overrides)
       .def_rw("_captures", &Graph::captures)
       .def_rw("_kernel_labels", &Graph::kernel_labels)
+      .def_rw("_scoped_attrs", &Graph::scoped_attrs)
       .def(
           "unique_name",
           [](Graph& g, const std::string& name, bool mark_as_used) {
@@ -373,8 +374,13 @@ void DefineOperationType(nb::module_& m) {
       .def("_update_input",
            [](nb::handle self, int index, nb::handle tensor) {
              auto* op = nb::inst_ptr<Operation>(self);
+             if (nb::inst_ptr<Tensor>(tensor)->operation.is_none() ||
+                 !nb::inst_ptr<Operation>(nb::inst_ptr<Tensor>(tensor)->operation)->graph.is(op->graph)) {
+               throw nb::value_error("the new input and the operation must be from the same graph");
+             }
              CallStatus status;
              Api().UpdateEdge(GraphOf(op->graph).get(), OutputOf(tensor), {op->oper, index}, status);
+             if (status.code() == TF_OUT_OF_RANGE) status.RaiseIfError();
              status.RaiseBuildError();
            })
       .def("_node_def",
@@ -391,7 +397,8 @@ void DefineOperationType(nb::module_& m) {
         Api().OperationGetAttrValueProto(op.oper, name.c_str(), buffer, status);
         if (!status.ok()) {
           throw nb::value_error(
-              (std::string("No attribute '") + name + "' in operation '" + Api().OperationName(op.oper) + "'").c_str());
+              (std::string("No attr named '") + name + "' in operation '" + Api().OperationName(op.oper) + "'")
+                  .c_str());
         }
         return buffer.bytes();
       });

@@ -37,6 +37,15 @@ std::vector<std::string> Words(const std::string& text) {
   throw std::runtime_error(AtUserLine("Graph is finalized and cannot be modified: '" + op + "' cannot be added."));
 }
 
+// The attributes that the graph's scopes give to every node.
+void SetScopedAttrs(const Graph& graph, TF_OperationDescription* desc) {
+  for (const auto& [name, encoded] : graph.scoped_attrs) {
+    CallStatus status;
+    Api().SetAttrValueProto(desc, name.c_str(), encoded.data(), encoded.size(), status);
+    status.RaiseBuildError();
+  }
+}
+
 std::string TypeName(int type) {
   return nb::cast<std::string>(nb::borrow(PyList_GetItem(registry().dtypes.ptr(), type)).attr("name"));
 }
@@ -337,6 +346,7 @@ class Call {
     };
     override_attr(graph_->gradient_overrides, "_gradient_op_type");
     override_attr(graph_->kernel_labels, "_kernel");
+    SetScopedAttrs(*graph_, desc_);
     const Location where = UserLocation();
     if (!where.file.empty()) Api().SetLocation(desc_, where.file.c_str(), where.line);
   }
@@ -485,6 +495,7 @@ nb::object MakeNode(nb::handle graph_object, const std::string& op, const std::s
     const nb::bytes encoded = nb::cast<nb::bytes>(value);
     Api().SetAttrValueProto(desc, nb::cast<std::string>(key).c_str(), encoded.data(), encoded.size(), status);
   }
+  SetScopedAttrs(graph, desc);
   for (TF_Operation* input : graph.ControlInputs(all)) Api().AddControlInput(desc, input);
   if (!graph.device.empty()) Api().SetDevice(desc, graph.device.c_str());
   const Location where = UserLocation();

@@ -475,3 +475,19 @@ def test_arguments_that_are_tensors():
     seed = tf.placeholder_with_default(np.int64(5), [])
     shuffled = read(tf.data.Dataset.range(30).shuffle(30, seed))
     assert sorted(map(int, shuffled)) == list(range(30)) and list(map(int, shuffled)) == list(map(int, read(tf.data.Dataset.range(30).shuffle(30, 5))))
+
+
+def test_random_numbers_begin_again_with_the_iterator():
+    with tf.Graph().as_default(), tf.Session() as session:
+        numbers = tf.data.Dataset.range(4).map(lambda _: tf.random_uniform((), seed=11))
+        nested = tf.data.Dataset.range(2).flat_map(lambda _: tf.data.Dataset.range(2).map(lambda _: tf.random_uniform((), seed=11)))
+        for data in (numbers, numbers.repeat(2), nested):
+            iterator = data.make_initializable_iterator()
+            element, found = iterator.get_next(), []
+            for _ in range(2):
+                session.run(iterator.initializer)
+                found.append([])
+                with pytest.raises(tf.errors.OutOfRangeError):
+                    while True:
+                        found[-1].append(session.run(element))
+            assert found[0] == found[1] and len(set(found[0])) == len(found[0]), "within one iteration they go on"

@@ -190,3 +190,20 @@ def test_variables_of_a_function_lie_in_the_scope_where_it_is_called():
         with tf.variable_scope("here"):
             outer(tf.zeros([2]))
         assert [v.op.name for v in tf.global_variables()] == ["here/w", "here/v"]
+
+
+def test_functions_of_a_graph_that_a_function_imports():
+    @function.Defun(tf.float32, func_name="Doubled")
+    def doubled(x):
+        return x * 2.0
+
+    with tf.Graph().as_default() as graph:
+        doubled(tf.constant(3.0, name="three"), name="six")
+    definition = graph.as_graph_def()
+
+    @function.Defun()
+    def imported():
+        return tf.import_graph_def(definition, return_elements=["six:0"])[0]
+
+    with tf.Graph().as_default(), tf.Session() as session:
+        assert session.run(imported()) == 6.0

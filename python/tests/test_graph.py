@@ -6,6 +6,12 @@ import pytest
 import millrace as tf
 
 
+@pytest.fixture
+def sess():
+    with tf.Session() as session:
+        yield session
+
+
 def test_names_are_unique_and_scoped():
     assert [tf.constant(1).name for _ in range(3)] == ["Const:0", "Const_1:0", "Const_2:0"]
     with tf.name_scope("a") as scope:
@@ -237,3 +243,42 @@ def test_what_is_no_function_is_refused(use_resource):
             tf.Variable(1.0, constraint=3, use_resource=use_resource)
         with pytest.raises(ValueError, match="custom_getter .* not callable"):
             tf.get_variable("v", [], custom_getter=3)
+
+
+def test_attributes_of_a_scope():
+    def marked(text):
+        made = tf.AttrValue()
+        made.s = text
+        return made
+
+    def seen():
+        op = tf.no_op()
+        return [op.get_attr(n) if n in op.node_def.attr else None for n in ("_A", "_B")]
+
+    graph = tf.get_default_graph()
+    with graph._attr_scope({"_A": marked(b"foo")}):
+        assert seen() == [b"foo", None]
+        with graph._attr_scope({"_A": None, "_B": marked(b"bar")}):
+            assert seen() == [None, b"bar"]
+        assert seen() == [b"foo", None]
+    assert seen() == [None, None]
+
+
+def test_inputs_are_changed_within_a_graph():
+    with tf.Graph().as_default():
+        elsewhere = tf.constant(1)
+    total = tf.constant(2) + tf.constant(3)
+    with pytest.raises(ValueError, match="must be from the same graph"):
+        total.op._update_input(0, elsewhere)
+    with pytest.raises(tf.errors.OutOfRangeError, match="does not have input 2"):
+        total.op._update_input(2, total)
+    with pytest.raises(ValueError, match="No attr named '_class'"):
+        total.op.get_attr("_class")
+
+
+def test_a_cycle_is_refused(sess):
+    x, y = tf.constant(1), tf.constant(2)
+    y.op._add_control_input(x.op)
+    x.op._add_control_input(y.op)
+    with pytest.raises(tf.errors.InvalidArgumentError, match="contains a cycle with 2 nodes"):
+        sess.run(x)

@@ -323,8 +323,13 @@ def test_combinations_of_features():
         inputs = [tf.constant([["batch1-FC%d-F1" % i]]) for i in (1, 2, 3)]
         texts, hashed = run(sparse_feature_cross(inputs), sparse_feature_cross(inputs, True, hash_key=layers.SPARSE_FEATURE_CROSS_DEFAULT_HASH_KEY))
         assert texts.values.tolist() == [b"batch1-FC1-F1_X_batch1-FC2-F1_X_batch1-FC3-F1"] and hashed.values.tolist() == [1971693436396284976]
-        with pytest.raises(NotImplementedError, match="hash_key"):
-            sparse_feature_cross(inputs, hashed_output=True)
+        first = run(sparse_feature_cross(inputs, hashed_output=True), sparse_feature_cross(inputs, True, 100))  # TensorFlow 1.4's
+        assert [s.values.tolist() for s in first] == [[3735511728867393167], [74]]
+        many = [tf.SparseTensor([[0, 0], [0, 1], [1, 0]], ["a", "b", "c"], [2, 2]), tf.constant([[1, 2], [3, 4]])]
+        one, all_of = run(sparse_feature_cross([tf.constant([["b"]]), tf.constant([[2]])], True, 2 ** 62), sparse_feature_cross(many, True, 2 ** 62))
+        assert all_of.indices.tolist() == [[0, 0], [0, 1], [0, 2], [0, 3], [1, 0], [1, 1]] and all_of.values[3] == one.values[0]
+        with pytest.raises(ValueError, match="num_buckets"):
+            sparse_feature_cross(inputs, True, 2 ** 62 + 1)
 
 
 def test_contribs_hinge_losses_are_those_of_the_elements():

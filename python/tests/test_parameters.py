@@ -83,7 +83,7 @@ def test_what_is_not_provided_is_refused():
     import millrace as tf
     from millrace.contrib import layers, training
     for make in [lambda: training.HParams(model_structure="x"), lambda: layers.batch_norm(tf.zeros([2, 3]), renorm_decay=0.5),
-                 lambda: tf.train.FtrlOptimizer(0.1, accum_name="a"), lambda: tf.nn.rnn_cell.LSTMCell(3, num_unit_shards=2)]:
+                 lambda: tf.train.FtrlOptimizer(0.1, accum_name="a"), lambda: tf.contrib.rnn.CoupledInputForgetGateLSTMCell(3, num_unit_shards=2)]:
         with pytest.raises(NotImplementedError, match="is not provided: leave it out"):
             make()
     assert tf.nn.rnn_cell.LSTMCell(3, num_unit_shards=1, dtype=tf.float64).dtype == tf.float64

@@ -10,6 +10,12 @@ INPUTS = np.cos(np.arange(36.0)).reshape(4, 3, 3)  # [time, batch, width]
 LENGTHS = np.array([1, 4, 2])
 
 
+@pytest.fixture
+def sess():
+    with tf.Session() as session:
+        yield session
+
+
 class Cell:
     """output = state + 1, state = tanh([input, state] KERNEL)."""
 
@@ -246,3 +252,55 @@ def test_names_are_those_of_tensorflow(cell, inside, states):
                  "rnn/while/TensorArrayWrite/TensorArrayWriteV3", "rnn/while/add_1/y", "rnn/TensorArrayStack/range", "rnn/transpose",
                  "rnn/TensorArrayStack/TensorArrayGatherV3", "rnn/%sZeroState/zeros" % cell):
         assert name in names, name
+
+
+def test_weights_in_parts_compute_the_same():
+    x = np.random.RandomState(0).randn(2, 3, 5)
+
+    def outputs(**shards):
+        with tf.Graph().as_default(), tf.Session() as session:
+            cell = tf.nn.rnn_cell.LSTMCell(4, num_proj=3, initializer=tf.constant_initializer(0.1), **shards)
+            made = tf.nn.dynamic_rnn(cell, tf.constant(x), dtype=tf.float64)[0]
+            session.run(tf.global_variables_initializer())
+            return session.run(made), [v.op.name for v in tf.trainable_variables()]
+
+    whole, _ = outputs()
+    parts, names = outputs(num_unit_shards=2, num_proj_shards=3)
+    np.testing.assert_allclose(parts, whole, rtol=1e-12)
+    assert names == ["rnn/lstm_cell/kernel/part_0", "rnn/lstm_cell/kernel/part_1", "rnn/lstm_cell/bias"] + [
+        "rnn/lstm_cell/projection/kernel/part_%d" % i for i in range(3)]
+
+
+def test_cells_that_are_told_of_tuples_take_no_tensor():
+    cells = [tf.nn.rnn_cell.GRUCell(2) for _ in range(2)]
+    with pytest.raises(ValueError, match="Expected state to be a tuple"):
+        tf.nn.rnn_cell.MultiRNNCell(cells, state_is_tuple=True)(tf.zeros([1, 2]), tf.zeros([1, 4]))
+
+
+def test_lists_of_tensors_know_their_shapes(sess):
+    array = tf.TensorArray(tf.float32, 0, dynamic_size=True).split([[1.0, -1.0], [2.0, -2.0]], [1, 1])
+    assert array.read(0).shape == [1, 2]
+    with pytest.raises(ValueError, match="Inconsistent shapes"):
+        array.write(2, [1.0])
+    with pytest.raises(ValueError, match="Inconsistent shapes"):
+        tf.TensorArray(tf.float32, 2).unstack([[1.0, 2.0]]).write(1, 3.0)
+    tf.TensorArray(tf.float32, 2, infer_shape=False).unstack([[1.0, 2.0]]).write(1, 3.0)
+
+
+def test_gradients_of_a_list_that_grew_after_it_was_split(sess):
+    x = tf.constant([1.0, 2.0, 3.0])
+    joined = tf.TensorArray(tf.float32, 3, dynamic_size=True).split(x, [1, 1, 1]).write(3, [4.0]).concat()
+    assert sess.run(joined).tolist() == [1, 2, 3, 4] and sess.run(tf.gradients(joined * [1.0, 2.0, 3.0, 4.0], x)[0]).tolist() == [1, 2, 3]
+
+
+def test_a_list_lies_with_what_is_first_written_to_it():
+    def devices(**how):
+        with tf.Graph().as_default():
+            with tf.device("/job:worker/task:0/cpu:0"):
+                array = tf.TensorArray(tf.float32, 2, **how)
+            with tf.device("/job:worker/task:1/cpu:0"):
+                array = array.write(0, 1.0)
+            return [array.handle.device, array.flow.device]
+
+    assert devices() == ["", "/job:worker/task:1/device:CPU:0"]
+    assert devices(colocate_with_first_write_call=False) == ["/job:worker/task:0/device:CPU:0"] * 2

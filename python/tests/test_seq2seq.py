@@ -408,3 +408,25 @@ def test_steps_of_beam_search_by_themselves():
         ids, parents, lengths, finished, kept = session.run([output.predicted_ids, output.parent_ids, following.lengths, following.finished, masked])
     assert ids.tolist() == [[2, 0]] and parents.tolist() == [[0, 1]] and lengths.tolist() == [[3, 1]] and finished.tolist() == [[False, True]]
     assert kept[0, 0].tolist() == [0, 1, 5] and kept[0, 1].tolist() == [0, np.finfo(np.float32).min, np.finfo(np.float32).min]
+
+
+def test_hypotheses_of_their_own_lengths():
+    ids = np.array([[[1, 2]], [[3, 4]], [[5, 6]]], np.int32)
+    parents = np.array([[[0, 0]], [[1, 0]], [[1, 0]]], np.int32)
+    with tf.Session() as session:
+        made = session.run(seq2seq.gather_tree(ids, parents, sequence_length=[[3, 2]]))
+        assert made[:, 0].tolist() == [[1, 1], [4, 4], [5, -1]]
+        assert session.run(seq2seq.gather_tree(ids, parents, [3], end_token=9))[:, 0].tolist() == [[1, 2], [4, 3], [5, 6]]
+    with pytest.raises(TypeError, match="end_token"):
+        seq2seq.gather_tree(ids, parents, [3])
+
+
+def test_parents_that_are_no_beams():
+    ids = np.ones([3, 2, 2], np.int32)
+    parents = np.zeros([3, 2, 2], np.int32)
+    parents[0], parents[1, 1, 0] = 7, -1  # those of the first time lead nowhere
+    with tf.Session() as session:
+        with pytest.raises(tf.errors.InvalidArgumentError, match=r"parent id -1 at \(batch, time, beam\) == \(1, 0, 0\)"):
+            session.run(seq2seq.gather_tree(ids, parents, [3, 3], end_token=9))
+        parents[1, 1, 0] = 1
+        session.run(seq2seq.gather_tree(ids, parents, [3, 3], end_token=9))

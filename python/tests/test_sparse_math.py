@@ -65,7 +65,7 @@ def test_layout(sess):
     assert lists(made) == ([[0, 1], [1, 0], [2, 0], [2, 1]], [1, 7, -2, 3], [3, 2]) and empty.tolist() == [False, True, False]
     assert lists(sess.run(tf.sparse_reset_shape(a, [4, 2])))[2] == [4, 2]
     assert lists(sess.run(tf.sparse_reset_shape(tf.SparseTensor([[1, 0]], [1.0], [9, 9]))))[2] == [2, 1]
-    with pytest.raises(ValueError, match="smaller"):
+    with pytest.raises(ValueError, match="should have dimension sizes"):
         tf.sparse_reset_shape(a, [1, 2])
 
 
@@ -132,3 +132,41 @@ def test_crosses(sess):
     assert cross(sess, True)[1].tolist() == [
         7396822908972873503, 2537939148748978020, 3248668351502657753, 3473357846889177329, 5191662671732153421, 6002692673006318242]
     assert cross(sess, True, 10)[1].tolist() == [0, 0, 0, 9, 8, 9]
+
+
+def test_what_is_known_of_shapes():
+    s = tf.SparseTensor([[0, 1], [2, 0]], [1.0, 2.0], [3, 4])
+    assert tf.sparse_add(s, s).get_shape() == [3, 4]
+    assert tf.sparse_reshape(s, [2, -1]).get_shape() == [2, 6] and tf.sparse_reshape(s, [2, 3, 2]).get_shape() == [2, 3, 2]
+    for shape in ([5, 2], [5, -1], [-1, -1]):
+        with pytest.raises(ValueError, match="Cannot reshape|only one|at most one"):
+            tf.sparse_reshape(s, shape)
+
+
+def test_arguments_of_sparse_split_must_be_there():
+    s = tf.SparseTensor([[0, 1]], [1.0], [2, 4])
+    for given, missing in (({}, "sp_input"), ({"sp_input": s}, "num_split"), ({"sp_input": s, "num_split": 2}, "axis")):
+        with pytest.raises(ValueError, match=missing + " is required"):
+            tf.sparse_split(**given)
+
+
+def test_integers_divided_by_a_dense_tensor(sess):
+    s = tf.SparseTensor([[0, 1], [1, 0]], [3, 8], [2, 2])
+    made = sess.run(s / tf.constant([[2, 2], [3, 3]]))
+    assert made.values.dtype == np.float64 and made.values.tolist() == [1.5, 8 / 3]
+
+
+def test_sparse_merge_of_values(sess):
+    ids = tf.SparseTensorValue([[0, 0], [1, 0]], [2, 1], [2, 1])
+    merged = sess.run(tf.sparse_merge(ids, tf.SparseTensorValue([[0, 0], [1, 0]], [0.5, 1.5], [2, 1]), 4))
+    assert lists(merged) == ([[0, 2], [1, 1]], [0.5, 1.5], [2, 4])
+
+
+def test_a_new_shape_is_checked_in_the_step(sess):
+    s = tf.SparseTensor([[0, 1]], [1.0], [2, 3])
+    new = tf.placeholder(tf.int64)
+    made = tf.sparse_reset_shape(s, new)
+    assert sess.run(made, {new: [2, 5]}).dense_shape.tolist() == [2, 5]
+    for shape in ([2, 2], [2], [2, 3, 1]):
+        with pytest.raises(tf.errors.InvalidArgumentError):
+            sess.run(made, {new: shape})

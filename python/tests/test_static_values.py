@@ -7,6 +7,12 @@ import millrace as tf
 from millrace.framework import device, static_values, tensor_util
 
 
+@pytest.fixture
+def sess():
+    with tf.Session() as session:
+        yield session
+
+
 def test_shapes_with_unknown_sizes_equal_nothing_else():
     known, unknown = tf.TensorShape([3, 4]), tf.TensorShape([None, 3])
     assert known == [3, 4] and known != [4, 3] and known != "34" and not known == "34" and known == ["3", "4"]
@@ -223,3 +229,36 @@ def test_graphs_cut_down_to_what_is_needed():
     for names, error in ((["b:0"], ValueError), (["no"], KeyError)):
         with pytest.raises(error):
             strip_unused.strip_unused(graph.as_graph_def(), names, ["out"], 1)
+
+
+def test_shapes_that_numbers_tell():
+    assert tf.range(1.0, 2.0, 0.25).shape == [4] and tf.range(5, 0, -1).shape == [5] and tf.range(5.0, 0.0, -2.0).shape == [3]
+    assert tf.range(0.0, 0.0, 1.0).shape == [0] and tf.range(tf.placeholder(tf.float32, [])).shape.as_list() == [None]
+    assert tf.tile(tf.ones([1, 2]), [tf.placeholder(tf.int32, []), 7]).shape.as_list() == [None, 14]
+    with pytest.raises(ValueError, match="at most rank 1"):
+        tf.reduce_sum(tf.placeholder(tf.float32), [[1], [2]])
+    with pytest.raises(ValueError, match="evenly divisible by 7"):
+        tf.reshape(tf.ones([2, 3]), [7, -1])
+
+
+def test_dimensions_are_not_divided_into_fractions():
+    assert (tf.Dimension(8) / 2).value == 4 and tf.Dimension(9) / 2.0 == 4.5
+    with pytest.raises(TypeError, match="//"):
+        tf.Dimension(None) / 2
+
+
+def test_arrays_by_protocol_keep_their_type():
+    class Column:
+        def __init__(self, values):
+            self.values = np.array(values)
+
+        def __array__(self, dtype=None, copy=None):
+            return np.asarray(self.values, dtype)
+
+    assert tf.constant(Column([1, 2])).dtype == tf.int64 and tf.constant(Column([1.5])).dtype == tf.float64
+    assert tf.constant([1, 2]).dtype == tf.int32 and tf.constant([1.5]).dtype == tf.float32
+
+
+def test_an_axis_may_be_named_twice(sess):
+    x = tf.constant([[1, 2, 3], [4, 5, 6]])
+    assert sess.run(tf.reduce_sum(x, (0, -2))).tolist() == [5, 7, 9] and sess.run(tf.reduce_sum(x, [1, 1, 0])) == 21

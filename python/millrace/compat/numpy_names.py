@@ -7,6 +7,7 @@ different lengths as an array of objects, methods of arrays, arrays of one eleme
 from __future__ import annotations
 
 import ctypes
+import functools
 import gc
 from typing import Any, Callable, Dict
 
@@ -41,6 +42,18 @@ def _tolerant(make: Callable[..., Any]) -> Callable[..., Any]:
 
     array.__name__, array.__doc__, array.__wrapped__ = make.__name__, make.__doc__, make  # type: ignore[attr-defined]
     return array
+
+
+def _of_ragged(reduce: Callable[..., Any]) -> Callable[..., Any]:
+    """Of rows of different lengths, lists are compared and added."""
+    def reduced(a: Any, *args: Any, **kwargs: Any) -> Any:
+        try:
+            return reduce(a, *args, **kwargs)
+        except ValueError as error:
+            if "inhomogeneous" not in str(error):
+                raise
+            return reduce(np.array(a, dtype=object), *args, **kwargs)
+    return functools.wraps(reduce)(reduced)
 
 
 def _fromstring(original: Callable[..., Any]) -> Callable[..., Any]:
@@ -93,13 +106,17 @@ def install() -> None:
         for name, value in _names().items():
             if not hasattr(np, name):
                 setattr(np, name, value)
+        if not hasattr(np.testing, "utils"):
+            np.testing.utils = np.testing  # type: ignore[attr-defined]
         np.random.random_integers = _random_integers  # type: ignore[assignment]
     major, minor = (int(part) for part in np.__version__.split(".")[:2])
     if major >= 2:
         np.set_printoptions(legacy="1.25")  # a number in a list prints as 0.5, not np.float32(0.5)
     if (major, minor) >= (1, 24):
         np.array, np.asarray = _tolerant(np.array), _tolerant(np.asarray)  # type: ignore[assignment]
+        for name in ("max", "min", "amax", "amin", "sum"):
+            setattr(np, name, _of_ragged(getattr(np, name)))
     if (major, minor) >= (2, 1):
         np.fromstring, np.reshape = _fromstring(np.fromstring), _reshape(np.reshape)  # type: ignore[assignment]
-    _core.convert_arrays_of_one_element()
+    _core.restore_old_numpy()
     _add_methods()

@@ -58,7 +58,7 @@ def _dnn_logit_fn_builder(units: Union[int, Sequence[int]], hidden_units: Sequen
 
     def output(net: Any, size: int, name: str) -> Any:
         with variable_scope(name, values=(net,)) as scope:
-            made = layers.dense(net, size, kernel_initializer=init_ops.glorot_uniform_initializer(), name=scope)
+            made = layers.dense(net, size, kernel_initializer=init_ops.glorot_uniform_initializer(), name=scope)  # type: ignore[arg-type]
         _add_layer_summary(made, scope.name)
         return made
 
@@ -68,7 +68,7 @@ def _dnn_logit_fn_builder(units: Union[int, Sequence[int]], hidden_units: Sequen
             net = feature_column.input_layer(features, feature_columns)
         for i, size in enumerate(hidden_units):
             with variable_scope("hiddenlayer_%d" % i, values=(net,)) as scope:
-                net = layers.dense(net, size, activation_fn, kernel_initializer=init_ops.glorot_uniform_initializer(), name=scope)
+                net = layers.dense(net, size, activation_fn, kernel_initializer=init_ops.glorot_uniform_initializer(), name=scope)  # type: ignore[arg-type]
                 if dropout is not None and training:
                     net = layers.dropout(net, dropout, training=True)
                 if batch_norm:

@@ -250,11 +250,11 @@ class _TrainingExecutor:
                 return result, evaluator.exported
 
     def _start_std_server(self, config: Any) -> Any:
-        from millrace import train
+        from millrace.train import server
         if not config.cluster_spec or not config.task_type or not config.master or config.task_id is None:
             raise at_user_line(RuntimeError("Could not start server; be sure to specify cluster_spec, task_type, master, and task in RunConfig or set the "
                                             "TF_CONFIG environment variable."))
-        made = train.Server(config.cluster_spec, job_name=config.task_type, task_index=config.task_id,  # type: ignore[attr-defined]
+        made = server.Server(config.cluster_spec, job_name=config.task_type, task_index=config.task_id,
                             config=definitions.ConfigProto(log_device_placement=False), start=False)  # type: ignore[attr-defined]
         made.start()
         return made

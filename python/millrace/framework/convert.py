@@ -71,9 +71,10 @@ def _array_of(value: Any, dtype: Optional[dtypes.DType], exact: bool = False) ->
         hint = "In a shape, say -1 or tf.shape(x)[0] instead of None." if None in array else "Consider casting elements to a supported type."
         raise at_user_line(TypeError("Failed to convert object of type %s to Tensor. Contents: %.80r. %s" % (type(value), value, hint)))
     if dtype is None:
-        if array.dtype == np.float64 and not _has_arrays(value):
+        is_array = hasattr(value, "__array__") or _has_arrays(value)  # its elements have a type of their own
+        if array.dtype == np.float64 and not is_array:
             return array.astype(np.float32)
-        if array.dtype == np.int64 and not _has_arrays(value):
+        if array.dtype == np.int64 and not is_array:
             narrow = array.astype(np.int32)
             return narrow if np.array_equal(narrow, array) else array
         if array.dtype == np.complex128:

@@ -412,6 +412,17 @@ class Graph(_core.Graph):
             self._kernel_labels = old
 
     @contextlib.contextmanager
+    def _attr_scope(self, attr_map: Dict[str, Any]) -> Iterator[None]:
+        """A context in which new nodes get attributes: AttrValue messages by name, or None for one that is not to be set."""
+        old = self._scoped_attrs
+        found = {**dict(old), **{name: None if value is None else value.SerializeToString() for name, value in attr_map.items()}}
+        self._scoped_attrs = [(name, value) for name, value in found.items() if value is not None]
+        try:
+            yield
+        finally:
+            self._scoped_attrs = old
+
+    @contextlib.contextmanager
     def container(self, container_name: str) -> Iterator[str]:
         """A context in which variables and queues live in a container of that name."""
         old, self._container = self._container, container_name  # type: ignore[has-type]

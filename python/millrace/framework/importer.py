@@ -63,6 +63,10 @@ def import_graph_def(graph_def: Any, input_map: Any = None, return_elements: Any
     known = len(graph.get_operations()) if graph._device_stack else 0
     shapes = {node.name: node.attr["_output_shapes"].list.shape for node in graph_def.node if "_output_shapes" in node.attr}
     made = graph._import(without_shapes(graph_def).SerializeToString() if shapes else graph_def.SerializeToString(), prefix, mapped, return_elements or [])
+    if graph._captures and graph_def.library.function:  # the body of a function: who calls it needs these too
+        from millrace.framework.function import _from_library
+        for function in _from_library(graph_def.library):
+            graph.__dict__.setdefault("_defined_functions", {}).setdefault(function.name, function)
     for name, listed in shapes.items():
         _tell_shapes(graph._find(prefix + "/" + name if prefix else name), listed)
     if graph._device_stack:  # operations without a device have got theirs

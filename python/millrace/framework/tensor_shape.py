@@ -84,12 +84,12 @@ class Dimension:
         return self // other
 
     def __truediv__(self, other: Any) -> Any:
-        if isinstance(other, float) and self._value is not None:
-            return self._value / other
-        return self // other
+        if self._value is None:
+            raise at_user_line(TypeError("unsupported operand type(s) for /: 'Dimension(None)' and '%s', please use // instead" % type(other).__name__))
+        return self._value / other if isinstance(other, float) else self // other
 
     def __rtruediv__(self, other: Any) -> Any:
-        return as_dimension(other) // self
+        return as_dimension(other) / self
 
     def __mod__(self, other: Any) -> "Dimension":
         return self._arithmetic(other, lambda a, b: a % b)

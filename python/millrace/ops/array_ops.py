@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import builtins
 from typing import Any, List, Optional
+from typing import overload as _overload
 
 import numpy as np
 
@@ -15,6 +16,7 @@ from millrace.framework.graph import Tensor, name_scope
 from millrace.framework.static_values import constant_value
 from millrace.ops import gen_ops
 from millrace.ops.dialects import bind, either, is_axis, refuse
+from millrace.ops.dialects import shown_as as _shown_as
 
 newaxis = None
 
@@ -258,6 +260,15 @@ def matrix_transpose(a: Any, name: str = "matrix_transpose") -> Tensor:
 
 # ---- joining and splitting ----
 
+@_overload
+def concat(values: Any, axis: Any, name: Optional[str] = None) -> Tensor: ...
+
+
+@_overload
+def concat(concat_dim: int, values: Any, name: Optional[str] = None) -> Tensor: ...
+
+
+@_shown_as(lambda values, axis, name=None: None)
 def concat(*args: Any, **kwargs: Any) -> Tensor:
     """Tensors joined along an axis: concat(values, axis, name), or concat(concat_dim, values, name) as in 0.x.
 
@@ -336,6 +347,15 @@ def unpack(value: Any, num: Optional[int] = None, name: str = "unpack", axis: in
     return unstack(value, num, axis, name)
 
 
+@_overload
+def split(value: Any, num_or_size_splits: Any, axis: Any = 0, num: Optional[int] = None, name: Optional[str] = None) -> List[Tensor]: ...
+
+
+@_overload
+def split(split_dim: int, num_split: int, value: Any, name: Optional[str] = None) -> List[Tensor]: ...
+
+
+@_shown_as(lambda value, num_or_size_splits, axis=0, num=None, name=None: None)
 def split(*args: Any, **kwargs: Any) -> List[Tensor]:
     """Pieces along an axis: split(value, num_or_size_splits, axis, num, name), or split(split_dim, num_split, value, name) as in 0.x.
 

@@ -2,9 +2,12 @@
 """Arguments that have had two names or two places in the history of the interface."""
 from __future__ import annotations
 
-from typing import Any, Dict, Sequence
+from typing import Any, Callable, Dict, Sequence, TypeVar
 
 from millrace.framework.errors import at_user_line
+
+
+_F = TypeVar("_F", bound=Callable[..., Any])
 
 
 def either(new_name: str, new: Any, old_name: str, old: Any, default: Any = None) -> Any:
@@ -30,6 +33,14 @@ def bind(function: str, names: Sequence[str], args: Sequence[Any], keywords: Dic
             raise at_user_line(TypeError("%s() got multiple values for argument '%s'" % (function, key)))
     found.update(keywords)
     return found
+
+
+def shown_as(signature: Callable[..., Any]) -> Callable[[_F], _F]:
+    """A decorator that gives a function of several dialects the signature that help and inspect show: that of today's."""
+    def decorate(function: _F) -> _F:
+        function.__wrapped__ = signature  # type: ignore[attr-defined]
+        return function
+    return decorate
 
 
 def refuse(keywords: Dict[str, Any], function: str) -> None:

@@ -11,9 +11,18 @@ from millrace.framework.errors import at_user_line
 from millrace.framework.graph import Tensor, get_default_graph
 from millrace.ops.control_flow_contexts import WhileContext
 
-from millrace.ops.gen_ops import remote_call, symbolic_gradient as _symbolic_gradient  # noqa: F401 - TensorFlow's names
+from millrace.ops import gen_ops
+from millrace.ops.gen_ops import symbolic_gradient as _symbolic_gradient  # noqa: F401 - TensorFlow's name
 
 __all__ = ["map_fn", "foldl", "foldr", "scan"]
+
+
+def remote_call(target: Any, args: Any, Tout: Any, f: Any, name: Optional[str] = None) -> Any:
+    """What a function (a Defun, or its name) returns for `args`, computed on the device `target`, a constant."""
+    if not isinstance(f, str):
+        f.add_to_graph(get_default_graph())
+        f = f.name
+    return gen_ops.remote_call(target, args, Tout, f, name=name)
 
 
 def _tensors(structure: Any) -> List[Any]:

@@ -46,7 +46,7 @@ class _Meta(type):
 
 
 class Zeros(Initializer, metaclass=_Meta):
-    """Zeros."""
+    """Makes zeros of a shape."""
 
     def __init__(self, dtype: Any = dtypes.float32) -> None:
         self.dtype = dtypes.as_dtype(dtype)
@@ -56,7 +56,7 @@ class Zeros(Initializer, metaclass=_Meta):
 
 
 class Ones(Initializer, metaclass=_Meta):
-    """Ones."""
+    """Makes ones of a shape."""
 
     def __init__(self, dtype: Any = dtypes.float32) -> None:
         self.dtype = dtypes.as_dtype(dtype)

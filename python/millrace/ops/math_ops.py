@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import builtins
 from typing import Any, List, Optional
+from typing import Protocol as _Protocol
 
 import numpy as np
 
@@ -31,12 +32,23 @@ def subtract(x: Any, y: Any, name: Optional[str] = None) -> Tensor:
 
 def multiply(x: Any, y: Any, name: Optional[str] = None) -> Any:
     """x * y, element by element."""
-    if isinstance(x, IndexedSlices):
-        return IndexedSlices(gen_ops.mul(x.values, y, name=name), x.indices, x.dense_shape)
     return gen_ops.mul(x, y, name=name)
 
 
-def _of_elements(op: Any, what: str, default: str) -> Any:
+class _OfElements(_Protocol):
+    """A function of each element."""
+
+    def __call__(self, x: Any, name: Optional[str] = None) -> Any: ...
+
+
+class _Reduction(_Protocol):
+    """A function of the elements along axes."""
+
+    def __call__(self, input_tensor: Any, axis: Any = None, keep_dims: Optional[bool] = None, name: Optional[str] = None,
+                 reduction_indices: Any = None, keepdims: Optional[bool] = None) -> Tensor: ...
+
+
+def _of_elements(op: Any, what: str, default: str) -> _OfElements:
     """A function of each element, which of a SparseTensor takes those that are stored: it is 0 at 0."""
     def function(x: Any, name: Optional[str] = None) -> Any:
         if isinstance(x, SparseTensor):
@@ -48,16 +60,16 @@ def _of_elements(op: Any, what: str, default: str) -> Any:
     return function
 
 
-negative = _of_elements(gen_ops.neg, "-x.", "Neg")
+negative = _of_elements(gen_ops.neg, "-x of each element.", "Neg")
 sign = _of_elements(gen_ops.sign, "-1, 0 or 1; of a complex number its direction.", "Sign")
-square = _of_elements(gen_ops.square, "x * x.", "Square")
+square = _of_elements(gen_ops.square, "x * x of each element.", "Square")
 sqrt = _of_elements(gen_ops.sqrt, "The square root.", "Sqrt")
 erf = _of_elements(gen_ops.erf, "The error function.", "Erf")
 sub, mul, neg = subtract, multiply, negative
 
 
 def abs(x: Any, name: Optional[str] = None) -> Any:
-    """|x|."""
+    """|x| of each element; the absolute value of complex numbers is real."""
     if isinstance(x, SparseTensor):
         with name_scope(name, "Abs", [x.values]) as scope:
             return SparseTensor(x.indices, abs(x.values, scope), x.dense_shape)
@@ -332,9 +344,12 @@ def arg_min(input: Any, dimension: Any, output_type: Any = dtypes.int64, name: O
 # ---- reductions ----
 
 def _axes(x: Tensor, axis: Any) -> Any:
-    if axis is not None:
-        return axis
     ndims = x.get_shape().ndims
+    if axis is not None:
+        is_list = isinstance(axis, (list, tuple)) and len(axis) > 1 and all(isinstance(a, int) for a in axis)
+        if is_list and ndims and len({a % ndims for a in axis}) < len(axis) and all(-ndims <= a < ndims for a in axis):
+            return sorted({a % ndims for a in axis})  # TensorFlow 1.x takes an axis that is named twice
+        return axis
     if ndims is not None:
         return constant(np.arange(ndims, dtype=np.int32))
     return gen_ops.range(0, array_ops.rank(x), 1)
@@ -354,7 +369,7 @@ def reduced_shape(input_shape: Any, axes: Any) -> Any:
     return gen_ops.dynamic_stitch([gen_ops.range(0, rank, 1), axes], [shape, array_ops.fill(array_ops.shape(axes), 1)])
 
 
-def _reduction(op: Any, what: str, dtype: Any = None) -> Any:
+def _reduction(op: Any, what: str, dtype: Any = None) -> _Reduction:
     def reduce(input_tensor: Any, axis: Any = None, keep_dims: Any = None, name: Optional[str] = None,
                reduction_indices: Any = None, keepdims: Any = None) -> Tensor:
         axis = either("axis", axis, "reduction_indices", reduction_indices)

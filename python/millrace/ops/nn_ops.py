@@ -9,7 +9,7 @@ import numpy as np
 from millrace.framework import dtypes, tensor_shape
 from millrace.framework.convert import convert_to_tensor
 from millrace.framework.static_values import constant_value
-from millrace.framework.errors import at_user_line
+from millrace.framework.errors import InvalidArgumentError, at_user_line
 from millrace.framework.graph import Tensor, colocate_with, name_scope
 from millrace.framework.random_seed import op_seeds
 from millrace.ops import array_ops, gen_ops, math_ops, matrix_ops
@@ -24,7 +24,7 @@ from millrace.ops.window_ops import spatial_size as _spatial_size
 # ---- activations ----
 
 def relu(features: Any, name: Optional[str] = None) -> Tensor:
-    """max(x, 0)."""
+    """max(x, 0) of each element."""
     return gen_ops.relu(features, name=name)
 
 
@@ -97,7 +97,7 @@ def _along_last(logits: Any, op: Any, axis: Any, name: Optional[str]) -> Tensor:
     if ndims is None or axis in (-1, ndims - 1):
         return op(logits, name=name)  # type: ignore[no-any-return]
     if not -ndims <= axis < ndims:
-        raise at_user_line(ValueError("dim (%d) is out of the input's %d dimensions" % (axis, ndims)))
+        raise at_user_line(InvalidArgumentError(None, None, "dim (%d) is out of the input's %d dimensions" % (axis, ndims)))
     order = list(range(ndims))
     order[axis], order[-1] = order[-1], order[axis]
     return array_ops.transpose(op(array_ops.transpose(logits, order)), order, name or "softmax")
@@ -226,6 +226,8 @@ def weighted_cross_entropy_with_logits(targets: Any, logits: Any, pos_weight: An
     with name_scope(name, "logistic_loss", [logits, targets]) as scope:
         logits = convert_to_tensor(logits)
         targets = convert_to_tensor(targets, logits.dtype.base_dtype)
+        if not logits.get_shape().is_compatible_with(targets.get_shape()):
+            raise at_user_line(ValueError("logits and targets must have the same shape (%s vs %s)" % (logits.get_shape(), targets.get_shape())))
         weight = 1 + (pos_weight - 1) * targets
         return gen_ops.add((1 - targets) * logits, weight * (gen_ops.log1p(gen_ops.exp(-math_ops.abs(logits))) + gen_ops.relu(-logits)), name=scope)
 

@@ -110,7 +110,7 @@ class _Wanted:
         if shape.ndims is None or shape.ndims and shape[0].value is None:
             raise at_user_line(ValueError("First dimension of shape for feature %s unknown. Consider using FixedLenSequenceFeature." % key))
         if not shape.is_fully_defined():
-            raise at_user_line(ValueError("All dimensions of shape for feature %s need to be known but received %s." % (key, shape)))
+            raise at_user_line(ValueError("All dimensions of shape for feature %s need to be known but received %s." % (key, tuple(shape.as_list()))))
         if isinstance(feature, FixedLenSequenceFeature):
             if not feature.allow_missing:
                 raise at_user_line(ValueError("Unsupported: FixedLenSequenceFeature requires allow_missing to be True."))

@@ -34,6 +34,8 @@ class ReaderBase:
 
     def _queue(self, queue: Any) -> Tensor:
         handle: Tensor = getattr(queue, "queue_ref", queue)
+        if handle.dtype.base_dtype == dtypes.resource and self._reader_ref.dtype.base_dtype == dtypes.string:
+            return gen_ops.fake_queue(handle)  # for a reader of the first form
         if handle.dtype.base_dtype != self._reader_ref.dtype.base_dtype:
             raise at_user_line(TypeError("the handle of the queue is %s, that of the reader %s" % (handle.dtype, self._reader_ref.dtype)))
         return handle

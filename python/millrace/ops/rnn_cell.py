@@ -13,6 +13,7 @@ from millrace.framework.static_values import constant_value
 from millrace.framework.errors import at_user_line
 from millrace.framework.graph import Tensor, name_scope
 from millrace.ops import array_ops, gen_ops, init_ops, math_ops, matrix_ops, nn_ops, random_ops
+from millrace.ops.partitions import fixed_size_partitioner
 from millrace.ops.tensor_array_ops import TensorArray
 from millrace.ops.variable_scope import get_variable, get_variable_scope, variable_scope
 
@@ -107,8 +108,10 @@ class RNNCell:
         with name_scope(type(self).__name__ + "ZeroState"):
             return nest.pack_sequence_as(self.state_size, [_zeros(s, batch_size, dtype) for s in _flat_sizes(self.state_size)])
 
-    def _variable(self, name: str, shape: Any, dtype: Any, initializer: Any = None) -> Any:
-        """get_variable, which finds what make_variables made."""
+    def _variable(self, name: str, shape: Any, dtype: Any, initializer: Any = None, shards: int = 1) -> Any:
+        """get_variable, which finds what make_variables made; of several parts along the first axis, the whole."""
+        partitioner = fixed_size_partitioner(shards) if shards > 1 else None
+        whole = convert_to_tensor if shards > 1 else (lambda variable: variable)
         scope = get_variable_scope()
         full = scope.name + "/" + name
         if self.__dict__.get("_making"):
@@ -116,8 +119,8 @@ class RNNCell:
         elif full in self.__dict__.get("_made", ()):
             self._made.discard(full)
             with variable_scope(scope, reuse=True, auxiliary_name_scope=False):
-                return get_variable(name, shape, dtype, initializer)
-        return get_variable(name, shape, dtype, initializer)
+                return whole(get_variable(name, shape, dtype, initializer, partitioner=partitioner))
+        return whole(get_variable(name, shape, dtype, initializer, partitioner=partitioner))
 
     @property
     def _own(self) -> Any:
@@ -286,13 +289,12 @@ class LSTMCell(RNNCell):
     def __init__(self, num_units: int, use_peepholes: bool = False, cell_clip: Any = None, initializer: Any = None, num_proj: Optional[int] = None,
                  proj_clip: Any = None, num_unit_shards: Any = None, num_proj_shards: Any = None, forget_bias: float = 1.0, state_is_tuple: bool = True,
                  activation: Any = None, reuse: Any = None, name: Optional[str] = None, dtype: Any = None, input_size: Any = None, **unused: Any) -> None:
-        arguments.only(1, num_unit_shards=num_unit_shards or 1)
-        arguments.only(1, num_proj_shards=num_proj_shards or 1)
         arguments.deprecated(input_size=input_size)
         super().__init__(_reuse=reuse, name=name, dtype=dtype)
         self._num_units, self._use_peepholes, self._cell_clip, self._initializer = int(num_units), use_peepholes, cell_clip, initializer
         self._num_proj, self._proj_clip, self._forget_bias = num_proj, proj_clip, forget_bias
         self._state_is_tuple, self._activation = state_is_tuple, activation
+        self._kernel_shards, self._projection_shards = num_unit_shards or 1, num_proj_shards or 1
 
     @property
     def state_size(self) -> Any:
@@ -304,13 +306,13 @@ class LSTMCell(RNNCell):
 
     def _parameters(self, depth: int, dtype: Any) -> List[Any]:
         n, out = self._num_units, self._num_proj or self._num_units
-        parameters = [self._variable("kernel", [depth + out, 4 * n], dtype, self._initializer),
+        parameters = [self._variable("kernel", [depth + out, 4 * n], dtype, self._initializer, self._kernel_shards),
                       self._variable("bias", [4 * n], dtype, init_ops.zeros_initializer())]
         if self._use_peepholes:
             parameters += [self._variable(w, [n], dtype, self._initializer) for w in ("w_f_diag", "w_i_diag", "w_o_diag")]
         if self._num_proj:
             with variable_scope("projection", auxiliary_name_scope=False):
-                parameters.append(self._variable("kernel", [n, self._num_proj], dtype, self._initializer))
+                parameters.append(self._variable("kernel", [n, self._num_proj], dtype, self._initializer, self._projection_shards))
         return parameters
 
     def call(self, inputs: Any, state: Any) -> Any:
@@ -350,13 +352,14 @@ class LSTMCell(RNNCell):
 class MultiRNNCell(RNNCell):
     """Cells on top of each other."""
 
-    def __init__(self, cells: Any, state_is_tuple: bool = True) -> None:
+    def __init__(self, cells: Any, state_is_tuple: Optional[bool] = None) -> None:
         super().__init__()
         if not cells:
             raise at_user_line(ValueError("Must specify at least one cell for MultiRNNCell."))
         if not isinstance(cells, (list, tuple)):
             raise at_user_line(TypeError("cells must be a list or tuple, but saw: %s." % (cells,)))
-        self._cells, self._state_is_tuple = list(cells), state_is_tuple
+        self._cells, self._state_is_tuple = list(cells), state_is_tuple is not False
+        self._takes_one_tensor = state_is_tuple is None  # as up to TensorFlow 0.10, where nothing was said
 
     @property
     def state_size(self) -> Any:
@@ -376,7 +379,8 @@ class MultiRNNCell(RNNCell):
 
     def call(self, inputs: Any, state: Any) -> Any:
         """(output, next state)."""
-        states, at, parted = [], 0, _is_parted(self, state)
+        states, at = [], 0
+        parted = _is_parted(self, state) if self._takes_one_tensor else self._state_is_tuple
         for i, cell in enumerate(self._cells):
             with variable_scope("cell_%d" % i):
                 if parted:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any, List, Optional, Tuple
 
+import numpy as np
+
 from millrace.framework import dtypes
 from millrace.framework.composite_tensors import SparseTensor, convert_to_tensor_or_sparse_tensor
 from millrace.framework.convert import convert_to_tensor
@@ -11,7 +13,7 @@ from millrace.framework.static_values import constant_value
 from millrace.framework.errors import at_user_line
 from millrace.framework.graph import Tensor, control_dependencies, name_scope
 from millrace.ops import array_ops, gen_ops, math_ops
-from millrace.ops.control_flow_ops import Assert
+from millrace.ops.check_ops import assert_equal, assert_less_equal
 from millrace.ops.dialects import bind, either, refuse
 
 __all__ = ["deserialize_many_sparse", "serialize_many_sparse", "serialize_sparse", "sparse_add", "sparse_concat", "sparse_expand_dims",
@@ -45,7 +47,9 @@ def sparse_add(a: Any, b: Any, threshold: Any = None, thresh: Any = None) -> Any
         raise at_user_line(TypeError("At least one input should be SparseTensor; do you mean to use tf.add()?"))
     if isinstance(a, SparseTensor) and isinstance(b, SparseTensor):
         real = a.values.dtype.base_dtype.real_dtype
-        return SparseTensor(*gen_ops.sparse_add(*_parts(a), *_parts(b), convert_to_tensor(threshold, real)))
+        indices, values, shape = gen_ops.sparse_add(*_parts(a), *_parts(b), convert_to_tensor(threshold, real))
+        known = a.get_shape().merge_with(b.get_shape())
+        return SparseTensor(indices, values, known.as_list() if known.is_fully_defined() else shape)
     sparse, dense = (a, b) if isinstance(a, SparseTensor) else (b, a)
     return gen_ops.sparse_tensor_dense_add(*_parts(sparse), dense)
 
@@ -78,7 +82,21 @@ def sparse_reshape(sp_input: Any, shape: Any, name: Optional[str] = None) -> Spa
         sparse = _sparse(sp_input)
         wanted = math_ops.cast(convert_to_tensor(shape, None, "shape", dtypes.int64), dtypes.int64)
         indices, full = gen_ops.sparse_reshape(sparse.indices, sparse.dense_shape, wanted, name=scope)
-        return SparseTensor(indices, sparse.values, full)
+        return SparseTensor(indices, sparse.values, _reshaped(sparse, constant_value(wanted)) or full)
+
+
+def _reshaped(sparse: SparseTensor, wanted: Any) -> Optional[List[int]]:
+    """The sizes of a sparse tensor in another shape, where they are known. ValueError when it cannot have that shape."""
+    count = sparse.get_shape().num_elements()
+    if wanted is None or count is None:
+        return None
+    sizes = [int(size) for size in wanted]
+    others = int(np.prod([size for size in sizes if size != -1], dtype=np.int64))
+    if sizes.count(-1) == 1 and others > 0 and count % others == 0:
+        sizes[sizes.index(-1)] = count // others
+    elif -1 in sizes or others != count:
+        raise at_user_line(ValueError("Cannot reshape a tensor with %d elements to shape %s" % (count, sizes)))
+    return sizes
 
 
 def sparse_expand_dims(sp_input: Any, axis: Any = None, name: Optional[str] = None) -> SparseTensor:
@@ -124,8 +142,15 @@ def sparse_split(*args: Any, **kwargs: Any) -> List[SparseTensor]:
     """Parts along an axis; the first ones are greater by one where it does not divide: sparse_split(sp_input, num_split, axis)."""
     given = bind("sparse_split", ("split_dim", "num_split", "sp_input", "name") if args and isinstance(args[0], int) else
                  ("sp_input", "num_split", "axis", "name"), args, kwargs)
+    if args and not isinstance(given.get("sp_input"), SparseTensor):
+        raise at_user_line(ValueError("Keyword arguments are required for this function."))
+    if given.get("axis", given.get("split_dim")) is None and "num_split" in given and "sp_input" in given:
+        raise at_user_line(ValueError("sparse_split: axis is required"))
+    for needed in ("sp_input", "num_split"):
+        if needed not in given:
+            raise at_user_line(ValueError("sparse_split: %s is required" % needed))
     sparse, count, name = _sparse(given.pop("sp_input")), int(given.pop("num_split")), given.pop("name", None)
-    axis = either("axis", given.pop("axis", None), "split_dim", given.pop("split_dim", None), 0)
+    axis = either("axis", given.pop("axis", None), "split_dim", given.pop("split_dim", None))
     refuse(given, "sparse_split")
     with name_scope(name, "SparseSplit") as scope:
         made = gen_ops.sparse_split(math_ops.cast(axis, dtypes.int64), *_parts(sparse), num_split=count, name=scope)
@@ -176,9 +201,9 @@ def sparse_reset_shape(sp_input: Any, new_shape: Any = None) -> SparseTensor:
         if len(have) != len(want):
             raise at_user_line(ValueError("new_shape has rank %d, but the SparseTensor has rank %d" % (len(want), len(have))))
         if (want < have).any():
-            raise at_user_line(ValueError("new_shape %s is smaller than the SparseTensor's shape %s" % (want.tolist(), have.tolist())))
-    largest = gen_ops.maximum(wanted, sparse.dense_shape)
-    check = Assert(math_ops.reduce_all(gen_ops.equal(largest, wanted)), ["new_shape is smaller than the shape", sparse.dense_shape, wanted])
+            raise at_user_line(ValueError("new_shape %s should have dimension sizes >= those of the SparseTensor, %s" % (want.tolist(), have.tolist())))
+    with control_dependencies([assert_equal(array_ops.size(wanted), array_ops.size(sparse.dense_shape), message="new_shape has another rank")]):
+        check = assert_less_equal(sparse.dense_shape, wanted, message="new_shape is smaller than the shape")
     with control_dependencies([check]):
         return SparseTensor(array_ops.identity(sparse.indices), array_ops.identity(sparse.values), array_ops.identity(wanted))
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, Optional
 
 from millrace.framework import dtypes
-from millrace.framework.composite_tensors import SparseTensor, convert_to_tensor_or_sparse_tensor
+from millrace.framework.composite_tensors import SparseTensor, SparseTensorValue, convert_to_tensor_or_sparse_tensor
 from millrace.framework.convert import convert_to_tensor
 from millrace.framework.errors import at_user_line
 from millrace.framework.graph import Operation, Tensor, colocate_with, name_scope
@@ -136,10 +136,11 @@ def edit_distance(hypothesis: Any, truth: Any, normalize: bool = True, name: str
 
 def sparse_merge(sp_ids: Any, sp_values: Any, vocab_size: Any, name: Optional[str] = None, already_sorted: bool = False) -> SparseTensor:
     """Sparse values at the places that sparse ids say: the last index of each is its id, below vocab_size."""
-    ids = list(sp_ids) if isinstance(sp_ids, (list, tuple)) and not isinstance(sp_ids, SparseTensor) else [sp_ids]
+    ids = list(sp_ids) if isinstance(sp_ids, (list, tuple)) and not isinstance(sp_ids, SparseTensorValue) else [sp_ids]
     sizes = list(vocab_size) if isinstance(vocab_size, (list, tuple)) else [vocab_size]
     if len(ids) != len(sizes):
         raise at_user_line(ValueError("sp_ids and vocab_size have to have equal lengths."))
+    ids, sp_values = [_sparse(i) for i in ids], _sparse(sp_values)
     with name_scope(name, "SparseMerge", [sp_values]):
         columns = [array_ops.expand_dims(gen_ops.cast(i.values, DstT=dtypes.int64), 1) for i in ids]
         indices = array_ops.concat([ids[0].indices[:, :-1], *columns], 1)
@@ -207,7 +208,10 @@ def _with_dense(op: Any, name: str) -> Any:
     return operate
 
 
-for _method, _op, _scope in (("__mul__", gen_ops.mul, "mul"), ("__rmul__", gen_ops.mul, "mul"), ("__truediv__", gen_ops.real_div, "truediv"),
+sparse_dense_cwise_add = _with_dense(gen_ops.add, "add")
+sparse_dense_cwise_add.__doc__ = "The stored elements of a SparseTensor plus those of a dense one, which is broadcast, at their places."
+
+for _method, _op, _scope in (("__mul__", gen_ops.mul, "mul"), ("__rmul__", gen_ops.mul, "mul"), ("__truediv__", math_ops.truediv, "truediv"),
                              ("__div__", gen_ops.div, "div")):
     setattr(SparseTensor, _method, _with_dense(_op, _scope))
 SparseTensor.__array_priority__ = 100  # type: ignore[attr-defined]

@@ -2,13 +2,22 @@
 """TensorArray: a list of tensors inside a step, written and read by position."""
 from __future__ import annotations
 
-from typing import Any, Optional
+import contextlib
+from typing import Any, Iterator, List, Optional
 
 from millrace.framework import dtypes, tensor_shape
 from millrace.framework.convert import convert_to_tensor
 from millrace.framework.errors import at_user_line
-from millrace.framework.graph import Operation, Tensor, colocate_with, name_scope
+from millrace.framework.graph import Operation, Tensor, colocate_with, device, name_scope
+from millrace.framework.static_values import constant_value
 from millrace.ops import array_ops, gen_ops, math_ops
+
+
+@contextlib.contextmanager
+def _nowhere() -> Iterator[None]:
+    """A context without the devices and the colocation around it."""
+    with colocate_with(None, True), device(None):
+        yield
 
 
 class TensorArray:
@@ -17,10 +26,10 @@ class TensorArray:
     def __init__(self, dtype: Any, size: Any = None, dynamic_size: Any = None, clear_after_read: Any = None, tensor_array_name: Any = None,
                  handle: Any = None, flow: Any = None, infer_shape: bool = True, element_shape: Any = None,
                  colocate_with_first_write_call: bool = True, name: Optional[str] = None) -> None:
-        del colocate_with_first_write_call  # the placer keeps it where its operations are
         self._dtype = dtypes.as_dtype(dtype).base_dtype
         self._infer_shape = infer_shape
-        self._element_shape = tensor_shape.as_shape(element_shape)
+        self._known = [tensor_shape.as_shape(element_shape)]  # the shape of its elements, for all objects of the list
+        self._beside: Optional[List[Any]] = [] if colocate_with_first_write_call else None  # what it lies with: the first value written
         self._dynamic_size = bool(dynamic_size)
         self._size: Optional[Tensor] = None
         if handle is not None:
@@ -30,9 +39,10 @@ class TensorArray:
             raise at_user_line(ValueError("Size must be provided if handle is not provided"))
         with name_scope(name, "TensorArray", [size]) as scope:
             self._size = convert_to_tensor(size, dtypes.int32, "size")
-            made = gen_ops.tensor_array_v3(self._size, self._dtype, element_shape=self._element_shape,
-                                           dynamic_size=self._dynamic_size, clear_after_read=clear_after_read is not False,
-                                           identical_element_shapes=infer_shape, tensor_array_name=tensor_array_name or "", name=scope)
+            with _nowhere() if colocate_with_first_write_call else contextlib.nullcontext():
+                made = gen_ops.tensor_array_v3(self._size, self._dtype, element_shape=self._element_shape,
+                                               dynamic_size=self._dynamic_size, clear_after_read=clear_after_read is not False,
+                                               identical_element_shapes=infer_shape, tensor_array_name=tensor_array_name or "", name=scope)
             self._handle, self._flow = made[0], made[1]
 
     def __repr__(self) -> str:
@@ -41,16 +51,29 @@ class TensorArray:
     dtype = property(lambda self: self._dtype, doc="The type of its elements.")
     handle = property(lambda self: self._handle, doc="Its resource.")
     flow = property(lambda self: self._flow, doc="The tensor that later operations wait for.")
+    _element_shape = property(lambda self: self._known[0])
     element_shape = property(lambda self: self._element_shape, doc="What is known of the shape of its elements.")
     dynamic_size = property(lambda self: self._dynamic_size, doc="Whether it may grow.")
 
     def _with_flow(self, flow: Tensor, shape: Any = None) -> "TensorArray":
         made = TensorArray(self._dtype, handle=self._handle, flow=flow, infer_shape=self._infer_shape, element_shape=self._element_shape)
-        made._dynamic_size, made._size = self._dynamic_size, self._size
+        made._dynamic_size, made._size, made._known, made._beside = self._dynamic_size, self._size, self._known, self._beside
         if shape is not None and self._infer_shape:
-            made._element_shape = self._element_shape.merge_with(shape) if self._element_shape.is_compatible_with(shape) else self._element_shape
-            self._element_shape = made._element_shape
+            if not self._element_shape.is_compatible_with(shape):
+                raise at_user_line(ValueError("Inconsistent shapes: saw %s but expected %s (and infer_shape=True)" % (shape, self._element_shape)))
+            self._known[0] = self._element_shape.merge_with(shape)
         return made
+
+    def _with_first(self, value: Tensor) -> Any:
+        """A context in which nodes lie with the first value that was written; this one, where there was none."""
+        if self._beside is None:
+            return colocate_with(self._handle)
+        if not self._beside:
+            self._beside.append(value)
+        return colocate_with(self._beside[0])
+
+    def mark_used(self) -> None:
+        """Nothing: TensorFlow warns of lists that nobody uses."""
 
     def _shaped(self, value: Tensor, leading: int = 0) -> Tensor:
         if self._element_shape.ndims is not None:
@@ -74,12 +97,13 @@ class TensorArray:
 
     def read(self, index: Any, name: Optional[str] = None) -> Tensor:
         """The element at a position."""
-        return self._shaped(gen_ops.tensor_array_read_v3(self._handle, index, self._flow, self._dtype, name=name))
+        with colocate_with(self._handle):
+            return self._shaped(gen_ops.tensor_array_read_v3(self._handle, index, self._flow, self._dtype, name=name))
 
     def write(self, index: Any, value: Any, name: Optional[str] = None) -> "TensorArray":
         """The list with an element at a position."""
         value = convert_to_tensor(value, self._dtype, "value") if not isinstance(value, Tensor) else value
-        with name_scope(name, "TensorArrayWrite", [self._handle, index, value]):
+        with name_scope(name, "TensorArrayWrite", [self._handle, index, value]), self._with_first(value):
             return self._with_flow(gen_ops.tensor_array_write_v3(self._handle, index, value, self._flow), value.get_shape())
 
     def stack(self, name: Optional[str] = None) -> Tensor:
@@ -91,13 +115,15 @@ class TensorArray:
 
     def gather(self, indices: Any, name: Optional[str] = None) -> Tensor:
         """The elements at some positions as one tensor."""
-        value = gen_ops.tensor_array_gather_v3(self._handle, indices, self._flow, self._dtype, element_shape=self._element_shape, name=name)
+        with colocate_with(self._handle):
+            value = gen_ops.tensor_array_gather_v3(self._handle, indices, self._flow, self._dtype, element_shape=self._element_shape, name=name)
         return self._shaped(value, 1)
 
     def concat(self, name: Optional[str] = None) -> Tensor:
         """All elements joined along the first axis."""
         rest = self._element_shape[1:] if self._element_shape.ndims is not None else None
-        value = gen_ops.tensor_array_concat_v3(self._handle, self._flow, self._dtype, element_shape_except0=rest, name=name)[0]
+        with colocate_with(self._handle):
+            value = gen_ops.tensor_array_concat_v3(self._handle, self._flow, self._dtype, element_shape_except0=rest, name=name)[0]
         if rest is not None:
             value.set_shape(tensor_shape.TensorShape([None]).concatenate(rest))
         return value  # type: ignore[no-any-return]
@@ -114,20 +140,27 @@ class TensorArray:
         """The list with the slices of a tensor at some positions."""
         value = convert_to_tensor(value, self._dtype) if not isinstance(value, Tensor) else value
         shape = value.get_shape()
-        with name_scope(name, "TensorArrayScatter", [self._handle, value, indices]):
+        with name_scope(name, "TensorArrayScatter", [self._handle, value, indices]), self._with_first(value):
             return self._with_flow(gen_ops.tensor_array_scatter_v3(self._handle, indices, value, self._flow),
                                    shape[1:] if shape.ndims is not None else None)
 
     def split(self, value: Any, lengths: Any, name: Optional[str] = None) -> "TensorArray":
         """The list with pieces of a tensor as its elements."""
         with name_scope(name, "TensorArraySplit", [self._handle, value, lengths]):
-            return self._with_flow(gen_ops.tensor_array_split_v3(self._handle, value, math_int64(lengths), self._flow))
+            value = convert_to_tensor(value, self._dtype) if not isinstance(value, Tensor) else value
+            lengths = math_int64(lengths)
+            known, shape = constant_value(lengths), None
+            if known is not None and known.size and known.min() == known.max() and value.get_shape().ndims is not None:
+                shape = tensor_shape.TensorShape([int(known.flat[0])]).concatenate(value.get_shape()[1:])
+            with self._with_first(value):
+                return self._with_flow(gen_ops.tensor_array_split_v3(self._handle, value, lengths, self._flow), shape)
 
     def size(self, name: Optional[str] = None) -> Tensor:
         """The number of elements."""
         if self._size is not None and not self._dynamic_size:
             return self._size
-        return gen_ops.tensor_array_size_v3(self._handle, self._flow, name=name)
+        with colocate_with(self._handle):
+            return gen_ops.tensor_array_size_v3(self._handle, self._flow, name=name)  # type: ignore[no-any-return]
 
     def close(self, name: Optional[str] = None) -> Operation:
         """An operation that drops the list."""

@@ -41,6 +41,11 @@ def resource_variables_enabled() -> bool:
 class _ByCreators(type):
     """Lets the functions of variable_creator_scope make variables."""
 
+    @property
+    def __signature__(cls) -> inspect.Signature:  # what help shows
+        made = inspect.signature(cls.__init__)  # type: ignore[misc]
+        return made.replace(parameters=list(made.parameters.values())[1:])
+
     def __call__(cls, *args: Any, **kwargs: Any) -> Any:
         creators = get_default_graph().__dict__.get("_variable_creators")
         make: Any = super().__call__
@@ -64,6 +69,14 @@ def variable_creator_scope(variable_creator: Callable[..., Any]) -> Iterator[Non
         yield
     finally:
         graph.__dict__["_variable_creators"] = outer
+
+
+def _beside(op_name: str) -> Any:
+    """The attributes of nodes that are placed with a node which may not be there yet."""
+    from millrace.protos import definitions
+    made = definitions.AttrValue()
+    made.list.s.append(b"loc:@" + op_name.encode())
+    return {"_class": made}
 
 
 class Variable(metaclass=_ByCreators):
@@ -123,6 +136,9 @@ class Variable(metaclass=_ByCreators):
         collections = list(collections)
         if trainable and GraphKeys.TRAINABLE_VARIABLES not in collections:
             collections.append(GraphKeys.TRAINABLE_VARIABLES)
+        if isinstance(initial_value, Tensor) and initial_value.op._get_control_flow_context() is not None:
+            raise at_user_line(ValueError("Initializer for variable %s is from inside a control-flow construct, such as a loop or conditional. "
+                                          "When creating a variable inside a loop or conditional, use a lambda as the initializer." % (name or "Variable")))
         with init_scope():
             self._build(initial_value, validate_shape, name, dtype, expected_shape, use_resource, shape)
         if caching_device is not None:
@@ -143,7 +159,7 @@ class Variable(metaclass=_ByCreators):
             op_name = scope[:-1]
             self._is_resource = resource_variables_enabled() if use_resource is None else bool(use_resource)
             if made_by_function:
-                with graph.name_scope("Initializer"):
+                with graph.name_scope("Initializer"), graph._attr_scope(_beside(op_name)):
                     self._initial_value = convert_to_tensor(initial_value(), dtype, "initial_value")
             else:
                 self._initial_value = convert_to_tensor(initial_value, dtype, "initial_value")
@@ -160,8 +176,8 @@ class Variable(metaclass=_ByCreators):
             if self._is_resource:
                 self._variable = gen_ops.var_handle_op(dtype=base, shape=static, shared_name=op_name, name=scope)
                 self._dtype, self._static_shape = base, static
-                self._initializer_op = gen_ops.assign_variable_op(self._variable, first, name="Assign")
                 with graph.colocate_with(self._variable.op):
+                    self._initializer_op = gen_ops.assign_variable_op(self._variable, first, name="Assign")
                     self._snapshot = gen_ops.read_variable_op(self._variable, base, name="Read/ReadVariableOp")
                     self._is_initialized_op = gen_ops.var_is_initialized_op(self._variable, name="IsInitialized/VarIsInitializedOp")
             else:
@@ -627,32 +643,32 @@ def assert_variables_initialized(var_list: Any = None) -> Any:
 
 # ---- functions of TensorFlow's state_ops ----
 
-def _update(method: str, op: Callable[..., Any], second: str) -> Any:
-    def function(ref: Any, *args: Any, **kwargs: Any) -> Any:
-        if isinstance(ref, Variable) and ref._is_resource:
-            kwargs.pop("validate_shape", None)
-            return getattr(ref, method)(*args, **kwargs)
-        if method == "assign" and isinstance(ref, Tensor) and "assign" in vars(ref):  # a part of a variable
-            return ref.assign(args[0] if args else kwargs["value"], kwargs.get("name"))
-        if len(args) > 1 and method != "assign":
-            kwargs["use_locking"] = args[1]
-            args = args[:1]
-        elif len(args) > 1:
-            kwargs.update(zip(("validate_shape", "use_locking", "name"), args[1:]))
-            args = args[:1]
-        if not args and second not in kwargs:
-            raise at_user_line(TypeError("%s() needs the variable and the %s" % (method, second)))
-        value = args[0] if args else kwargs.pop(second)
-        return op(ref, value, **{k: v for k, v in kwargs.items() if v is not None})
-
-    function.__name__ = method
-    function.__doc__ = "Variable.%s as a function." % method
-    return function
+def assign(ref: Any, value: Any, validate_shape: Optional[bool] = None, use_locking: Optional[bool] = None, name: Optional[str] = None) -> Any:
+    """Sets a variable, or a part of one (v[1:3]), to a value; the variable after that."""
+    if isinstance(ref, Variable) and ref._is_resource:
+        return ref.assign(value, name=name)
+    if isinstance(ref, Tensor) and "assign" in vars(ref):  # a part of a variable
+        return ref.assign(value, name)
+    given = {"validate_shape": validate_shape, "use_locking": use_locking}
+    return gen_ops.assign(ref, value, name=name, **{k: v for k, v in given.items() if v is not None})
 
 
-assign = _update("assign", gen_ops.assign, "value")
-assign_add = _update("assign_add", gen_ops.assign_add, "value")
-assign_sub = _update("assign_sub", gen_ops.assign_sub, "value")
+def _changed(method: str, op: Callable[..., Any], ref: Any, value: Any, use_locking: Optional[bool], name: Optional[str]) -> Any:
+    if isinstance(ref, Variable) and ref._is_resource:
+        return getattr(ref, method)(value, name=name)
+    if isinstance(ref, Tensor) and not ref.dtype._is_ref_dtype:
+        raise at_user_line(AttributeError("%s is no variable: 'Tensor' object has no attribute '%s'" % (ref, method)))
+    return op(ref, value, name=name, **({} if use_locking is None else {"use_locking": use_locking}))
+
+
+def assign_add(ref: Any, value: Any, use_locking: Optional[bool] = None, name: Optional[str] = None) -> Any:
+    """Adds a value to a variable; the variable after that."""
+    return _changed("assign_add", gen_ops.assign_add, ref, value, use_locking, name)
+
+
+def assign_sub(ref: Any, value: Any, use_locking: Optional[bool] = None, name: Optional[str] = None) -> Any:
+    """Takes a value from a variable; the variable after that."""
+    return _changed("assign_sub", gen_ops.assign_sub, ref, value, use_locking, name)
 
 
 def _scatter(name: str) -> Any:

@@ -2,13 +2,19 @@
 # mypy: implicit-reexport
 """tf.train: optimizers, averages, schedules, savers, coordinators."""
 import importlib as _importlib
+from typing import TYPE_CHECKING
 from typing import Any as _Any
 
 from millrace.framework import not_provided as _not_provided
 from millrace.ops.gradients import AggregationMethod
 from millrace.ops.variables import Variable as _Variable
-from millrace.protos.definitions import (BytesList, ClusterDef, Example, Feature, FeatureList, FeatureLists, Features,  # type: ignore[attr-defined]
-                                         FloatList, Int64List, JobDef, SaverDef, SequenceExample, ServerDef)
+if TYPE_CHECKING:
+    from millrace.protos.message import Message
+    BytesList = ClusterDef = Example = Feature = FeatureList = FeatureLists = Features = FloatList = Int64List = JobDef = Message
+    SaverDef = SequenceExample = ServerDef = Message
+else:
+    from millrace.protos.definitions import (BytesList, ClusterDef, Example, Feature, FeatureList, FeatureLists, Features, FloatList, Int64List,
+                                             JobDef, SaverDef, SequenceExample, ServerDef)
 from millrace.summary import FileWriter as SummaryWriter
 from millrace.summary import FileWriterCache as SummaryWriterCache
 from millrace.summary import summary_iterator
@@ -48,6 +54,7 @@ from millrace.train.sync_replicas_optimizer import SyncReplicasOptimizer
 from millrace.train.supervisor import Supervisor
 from millrace.train.warm_starting import VocabInfo, warm_start
 
+
 def _later(name: str) -> _Any:
     if name == "experimental":
         return _importlib.import_module("millrace.train.experimental")
@@ -55,3 +62,4 @@ def _later(name: str) -> _Any:
 
 
 __getattr__ = _not_provided.getter("train", _later)
+del TYPE_CHECKING

@@ -302,7 +302,7 @@ class AdadeltaOptimizer(Optimizer):
 
 
 class AdamOptimizer(Optimizer):
-    """Adam."""
+    """Adam (Kingma and Ba, 2014): steps scaled by running means of the gradient and of its square."""
 
     _rule = "Adam"
     _slot_names = ("m", "v")
@@ -322,7 +322,7 @@ class AdamOptimizer(Optimizer):
 
 
 class RMSPropOptimizer(Optimizer):
-    """RMSProp."""
+    """RMSProp (Tieleman and Hinton, 2012): steps divided by a running root mean square of the gradient."""
 
     def __init__(self, learning_rate: Any, decay: Any = 0.9, momentum: Any = 0.0, epsilon: Any = 1e-10, use_locking: bool = False,
                  centered: bool = False, name: str = "RMSProp") -> None:

@@ -42,6 +42,8 @@ _ROWS = [
     ("Slurm", _SLURM, {}, "SLURM_*", "worker", 3, {"worker": {0: "n08:12007", 1: "n08:12008", 2: "n09:12007", 3: "n09:12008"}}),
     ("Slurm with jobs", {**_SLURM, "MILLRACE_JOBS": "ps=1,worker=3"}, {}, "SLURM_*", "worker", 2,
      {"ps": {0: "n08:12007"}, "worker": {0: "n08:12008", 1: "n09:12007", 2: "n09:12008"}}),
+    ("Slurm with other names", {**_SLURM, "MILLRACE_HOSTS": "n[08-09].ib"}, {}, "SLURM_*", "worker", 3,
+     {"worker": {0: "n08.ib:12007", 1: "n08.ib:12008", 2: "n09.ib:12007", 3: "n09.ib:12008"}}),
     ("Open MPI below Slurm", {**_SLURM, **_OMPI}, {}, "OMPI_*/PMI_*", "worker", 1, {"worker": {i: "localhost:%d" % (12000 + i) for i in range(3)}}),
     ("Open MPI", _OMPI, {}, "OMPI_*/PMI_*", "worker", 1, {"worker": {i: "localhost:%d" % (12000 + i) for i in range(3)}}),
     ("Hydra", {"PMI_RANK": "0", "PMI_SIZE": "2", "MPI_LOCALNRANKS": "2", "MILLRACE_PORT": "5"}, {}, "OMPI_*/PMI_*", "worker", 0,

@@ -2,6 +2,8 @@
 """Clusters of processes on this host: `millrace launch`, and how programs end: signals and exit codes."""
 import glob
 import os
+import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -23,6 +25,9 @@ def _environ(**settings):
 
 def _run(*arguments, environ=None, timeout=60):
     return subprocess.run([sys.executable, *arguments], capture_output=True, text=True, env=environ or _environ(), timeout=timeout)
+
+
+_TRAIN = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "examples", "cluster", "train.py")
 
 
 def _program(tmp_path, text):
@@ -56,6 +61,17 @@ def _until(what, seconds=30):
             return True
         time.sleep(0.05)
     return False
+
+
+@needs_grpc
+def test_two_parameter_servers_and_three_workers(tmp_path):
+    done = _launch("-n", "3", "--ps", "2", _TRAIN, "--steps", "200", "--logdir", str(tmp_path / "line"))
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert {int(m) for m in re.findall(r"^\[worker/(\d)\] task \1 of worker", done.stdout, re.M)} == {0, 1, 2}
+    assert "all tasks are done" in done.stderr
+    again = _launch("-n", "1", _TRAIN, "--steps", "205", "--logdir", str(tmp_path / "line"))  # from the checkpoint, on another cluster
+    loss = re.search(r"loss (\S+) at step 20\d\b", again.stdout)
+    assert again.returncode == 0 and loss and float(loss.group(1)) < 1e-6, again.stdout + again.stderr
 
 
 @needs_grpc
@@ -214,3 +230,58 @@ else:
 """)
     finished = _launch("-n", "2", "--ps", "2", program)
     assert finished.returncode == 0 and sorted(finished.stdout.split("\n")) == ["", "[ps/0] ended", "[ps/1] ended"], finished.stdout + finished.stderr
+
+
+@needs_grpc
+@pytest.mark.skipif(shutil.which("mpirun") is None, reason="skipped: Open MPI is not installed")
+def test_open_mpi(tmp_path):
+    root = ["--allow-run-as-root"] if os.geteuid() == 0 else []
+    done = subprocess.run(["mpirun", *root, "--oversubscribe", "-n", "4", "-x", "MILLRACE_JOBS", sys.executable, _TRAIN, "--steps", "100", "--logdir", str(tmp_path)],
+                          capture_output=True, text=True, timeout=240, env=_environ(MILLRACE_JOBS="ps=1,worker=3"))
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert done.stdout.count("of worker") == 3
+
+
+@needs_grpc
+@pytest.mark.skipif(shutil.which("srun") is None or shutil.which("sinfo") is None or subprocess.run(["sinfo"], capture_output=True).returncode != 0,
+                    reason="skipped: no Slurm runs here")
+def test_slurm(tmp_path):
+    done = subprocess.run(["srun", "--ntasks=4", "--overcommit", "--kill-on-bad-exit=1", sys.executable, _TRAIN, "--steps", "100", "--logdir", str(tmp_path)],
+                          capture_output=True, text=True, timeout=240, env=_environ(MILLRACE_JOBS="ps=1,worker=3", MILLRACE_HOSTS="localhost"))
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert done.stdout.count("of worker") == 3
+
+
+def _ray_train(folder, dies):
+    """What a worker of Ray does: a step a call, once with a death in it."""
+    import millrace as tf
+    from millrace.launch import who_am_i
+    me = who_am_i()
+    server = tf.train.Server(me.jobs(), job_name=me.job, task_index=me.task)
+    if dies and me.task == 1 and not os.path.exists(os.path.join(folder, "died")):
+        open(os.path.join(folder, "died"), "w").close()
+        os._exit(9)
+    with tf.Graph().as_default(), tf.device("/job:ps/task:0"):
+        count = tf.Variable(0, name="count")
+        with tf.Session(server.target, config=tf.ConfigProto(device_filters=["/job:ps", "/job:worker/task:%d" % me.task])) as session:
+            if me.task == 0:
+                session.run(count.initializer)
+            while session.run(tf.report_uninitialized_variables()).size:
+                time.sleep(0.05)
+            session.run(tf.assign_add(count, 1))
+    return me.task, me.source
+
+
+@needs_grpc
+@pytest.mark.parametrize("dies", [False, True])
+def test_ray(tmp_path, dies):
+    ray = pytest.importorskip("ray", reason="skipped: the package ray is not installed")
+    from millrace.launch import ray as on_ray
+    ray.cloudpickle.register_pickle_by_value(sys.modules[__name__])  # actors do not find tests
+    ray.init(num_cpus=4, include_dashboard=False, log_to_driver=False, ignore_reinit_error=True)
+    try:
+        assert on_ray.run(_ray_train, workers=2, ps=1, args=(str(tmp_path), dies)) == [(0, "TF_CONFIG"), (1, "TF_CONFIG")]
+        with pytest.raises(RuntimeError, match=r"started 1 times.*worker/task:\d died"):
+            on_ray.run(os._exit, workers=1, args=(3,), max_restarts=0)
+    finally:
+        ray.shutdown()

@@ -340,7 +340,8 @@ def _of_slurm(environ: Environment, job: Optional[str]) -> _Found:
     if own and rank < size and placed[rank] != own:
         raise ValueError("SLURM_PROCID %d is on %s, where tasks filled node after node it would be on %s: use srun --distribution=block" % (rank, own, placed[rank]))
     number = _number(environ, "SLURM_JOB_ID", "SLURM_JOBID", most=10**18, otherwise=0)
-    return _spread(environ, _jobs_of(environ, size), _Ranks(rank, placed, 12000 + number % 20000), "SLURM_*", job)
+    jobs = _jobs_of(environ, size)
+    return _spread(environ, jobs, _Ranks(rank, _given_hosts(environ, jobs) or placed, 12000 + number % 20000), "SLURM_*", job)
 
 
 def _of_mpi(environ: Environment, job: Optional[str]) -> _Found:

@@ -98,10 +98,6 @@ _dispatch.install(globals(), _dispatch.NAMES)
 inv = reciprocal  # type: ignore[name-defined]
 where_v2 = _gen_ops.select_v2
 
-_missing.fill(globals(), "", {
-    "ReplicaDeviceSetter": "tf.device",
-})
-
 
 def load_ipython_extension(ipython: _Any) -> None:
     """`%load_ext millrace`: cells that say `import tensorflow as tf` get Millrace, and NumPy the names that it had then."""

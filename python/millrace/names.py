@@ -41,6 +41,8 @@ Module = module:Module
 CriticalSection = ops.critical_section:CriticalSection
 variable_creator_scope = ops.variables:variable_creator_scope
 ctc_loss_v2 = ops.ctc_ops:ctc_loss_v2
+pywrap_tensorflow = compat.pywrap
+ReplicaDeviceSetter = train.cluster:replica_device_setter
 recompute_grad = contrib.layers_memory:recompute_grad
 vectorized_map = ops.functional_ops:vectorized_map
 distribute = @
@@ -105,7 +107,7 @@ gfile = gfile_names
 : decode_compressed decode_csv decode_gif=image.decode_gif decode_image=image.decode_image decode_jpeg=image.decode_jpeg decode_json_example
 : decode_png=image.decode_png decode_raw encode_base64 encode_jpeg=image.encode_jpeg encode_png=image.encode_png
 : extract_jpeg_shape=image.extract_jpeg_shape match_filenames_once=train.match_filenames_once matching_files parse_example
-: parse_single_example parse_single_sequence_example parse_tensor read_file serialize_many_sparse serialize_sparse
+: parse_single_example parse_sequence_example=ops.parsing_ops.parse_sequence_example parse_single_sequence_example parse_tensor read_file serialize_many_sparse serialize_sparse
 : serialize_tensor deserialize_many_sparse is_jpeg=ops.tensor_scatter.is_jpeg
 : tf_record_iterator=python_io.tf_record_iterator write_file write_graph=train.write_graph
 
@@ -571,6 +573,14 @@ def _module(name: str) -> Any:
     return importlib.import_module("millrace" if name == "." else "millrace." + name)
 
 
+def _telling(path: str, module: Any) -> Any:
+    """A public module, which says of names that it lacks what to use instead."""
+    own = vars(module).get("__getattr__")
+    if not path.startswith("python") and isinstance(module, types.ModuleType) and module.__name__ != "millrace" and not hasattr(own, "tells"):
+        module.__getattr__ = not_provided.getter(path, own)  # type: ignore[method-assign]
+    return module
+
+
 def find(path: str) -> Any:
     """What a path below `tensorflow` means: an object, a module, or several as one. AttributeError when it is not provided."""
     if path not in _found:
@@ -593,7 +603,7 @@ def _resolve(path: str) -> Any:
             value = getattr(value, part)
         return value
     parts = [_module(name) for name in target.split()]
-    return parts[0] if target == path or len(parts) == 1 and path not in _PACKAGES else Joined(path, parts)
+    return _telling(path, parts[0]) if target == path or len(parts) == 1 and path not in _PACKAGES else Joined(path, parts)
 
 
 def under(prefix: str) -> List[str]:

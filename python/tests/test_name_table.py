@@ -83,3 +83,27 @@ def test_raw_ops_take_names():
 def test_packages_of_contrib_gather_the_names_of_their_modules():
     from millrace.contrib import framework
     assert names.find("contrib.framework.python.ops").arg_scope is framework.arg_scope
+
+
+def test_what_is_absent_says_what_to_use():
+    from millrace.framework import not_provided
+    rows = [path for path in not_provided.TABLE if path not in names._PACKAGES]  # of some packages a part is there
+    for path in [*rows, "contrib.tpu.TPUEstimator", "contrib.layers.no_such_layer", "contrib.no_such_package", "raw_ops.TPUReplicatedInput",
+                 "keras.layers.CuDNNLSTM", "estimator.tpu.TPUConfig"]:
+        owner = tf
+        with pytest.raises(NotImplementedError, match="is not provided"):
+            for part in path.split("."):
+                there, missing = dir(owner), part
+                owner = getattr(owner, part)
+        assert missing not in there and not hasattr(owner, missing), path
+
+
+@pytest.mark.parametrize("space", ["", "nn", "train", "data", "data.experimental", "keras", "keras.layers", "keras.metrics", "keras.optimizers", "keras.experimental",
+                                   "keras.utils", "estimator", "estimator.experimental", "feature_column", "image", "linalg", "random", "strings", "sparse",
+                                   "summary", "saved_model", "profiler", "config", "contrib.learn", "contrib.gan", "contrib.layers", "contrib.training"])
+def test_lists_tell_the_truth(space):
+    owner = tf
+    for part in filter(None, space.split(".")):
+        owner = getattr(owner, part)
+    for name in dir(owner):
+        assert name.startswith("_") or hasattr(owner, name), "%s.%s" % (space, name)

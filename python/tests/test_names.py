@@ -13,7 +13,7 @@ HERE = os.path.dirname(__file__)
 ROOT = os.path.join(HERE, "..", "..")
 TIERS = os.path.join(ROOT, "..", "shared", "spec", "api-tiers.csv")
 # What a name may wait for: rows of the table in docs/compatibility.md. Nothing else that programs use may be missing.
-REASONS = {"names of 0.x", "image codecs"}
+REASONS = {"image codecs"}
 
 
 def names():

@@ -14,6 +14,7 @@ from millrace.estimator.spec import EstimatorSpec, ModeKeys
 from millrace.estimator.training import EvalSpec, TrainSpec, train_and_evaluate
 from millrace.train.warm_starting import VocabInfo, WarmStartSettings
 from millrace.framework import missing as _missing
+from millrace.framework import not_provided as _not_provided
 from millrace.train.hooks import (CheckpointSaverHook, CheckpointSaverListener, FeedFnHook, FinalOpsHook, GlobalStepWaiterHook,
                                   LoggingTensorHook, NanLossDuringTrainingError, NanTensorHook, ProfilerHook, SecondOrStepTimer, SessionRunArgs,
                                   SessionRunContext, SessionRunHook, SessionRunValues, StepCounterHook, StopAtStepHook, SummarySaverHook)
@@ -22,3 +23,5 @@ _missing.fill(globals(), "estimator.", {
     **{name: "tf.contrib.estimator's heads" for name in ("Head", "BinaryClassHead", "MultiClassHead", "RegressionHead")},
     **{name: "tf.contrib.estimator's heads with a loss_fn" for name in ("MultiHead", "MultiLabelHead", "LogisticRegressionHead", "PoissonRegressionHead")},
     **{name: "DNNClassifier, DNNRegressor or another library's trees" for name in ("BoostedTreesClassifier", "BoostedTreesRegressor", "BoostedTreesEstimator")}})
+
+__getattr__ = _not_provided.getter("estimator")

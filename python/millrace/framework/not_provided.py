@@ -3,7 +3,7 @@
 asks for one gets an error that is an AttributeError and a NotImplementedError."""
 from __future__ import annotations
 
-from typing import Any, Callable, Dict, Optional
+from typing import Any, Callable, Dict, List, Optional
 
 from millrace.framework.errors import at_user_line
 
@@ -70,6 +70,34 @@ data.experimental: enable_debug_mode from_list get_model_proto index_table_from_
     what TensorFlow 1.x has: this came with 2.x
 data.experimental: assert_cardinality snapshot service
     tf.raw_ops
+estimator: tpu
+    tf.estimator.Estimator: there are no TPUs
+estimator.experimental: KMeans
+    tf.contrib.factorization, or an estimator of your own model_fn
+estimator.experimental: LinearSDCA
+    tf.estimator.LinearEstimator
+keras: mixed_precision
+    tf.train.experimental.MixedPrecisionLossScaleOptimizer, and layers with a dtype
+keras: applications
+    tf.contrib.slim.nets
+keras.layers: CuDNNGRU CuDNNLSTM
+    tf.keras.layers.GRU and tf.keras.layers.LSTM: cuDNN needs GPUs
+keras.experimental: WideDeepModel
+    tf.estimator.DNNLinearCombinedClassifier, or a Model of both
+keras.experimental: export_saved_model load_from_saved_model
+    Model.save and tf.keras.models.load_model, or tf.saved_model.simple_save
+keras.utils: model_to_dot plot_model
+    Model.summary
+keras.utils: multi_gpu_model
+    the model itself: there are no GPUs
+keras.utils: convert_all_kernels_in_model
+    weights of TensorFlow
+layers: experimental
+    tf.keras.layers, whose variables have such names
+config: experimental_connect_to_cluster experimental_connect_to_host
+    tf.train.Server and sessions with its target
+config: experimental_run_functions_eagerly
+    graphs and sessions: there is no eager execution
 data: NumpyIterator ThreadingOptions
     data sets without options: threads are chosen by measurement
 nn: approx_max_k approx_min_k silu experimental
@@ -86,8 +114,8 @@ random: Generator Algorithm create_rng_state get_global_generator set_global_gen
     tf.random.stateless_uniform and tf.random.stateless_normal
 io: decode_proto encode_proto
     tf.py_func with the protobuf package
-io: parse_sequence_example RaggedFeature
-    tf.io.parse_single_sequence_example
+io: RaggedFeature
+    tf.io.VarLenFeature
 io: decode_webp decode_jxl
     tf.io.decode_image
 image: decode_webp decode_jxl generate_bounding_box_proposals
@@ -96,7 +124,7 @@ debugging: disable_traceback_filtering enable_traceback_filtering is_traceback_f
     what TensorFlow 1.x has: this came with 2.x
 debugging: enable_check_numerics disable_check_numerics experimental
     tf.add_check_numerics_ops
-saved_model: save load_v2 Asset SaveOptions experimental main_op_with_restore
+saved_model: save load_v2 Asset SaveOptions experimental
     tf.saved_model.Builder, tf.saved_model.load and tf.saved_model.simple_save
 test: disable_with_predicate is_cpu_target_available with_eager_op_as_function experimental
     tf.test.TestCase in one process
@@ -107,6 +135,20 @@ saved_model: DEBUG_DIRECTORY DEBUG_INFO_FILENAME_PB
 sparse: bincount
     tf.bincount
 """
+
+
+# Packages of tf.contrib: what has taken their place.
+_CONTRIB = {
+    "tpu": "tf.train and tf.estimator: there are no TPUs", "tensorrt": "sessions as they are: there is no TensorRT",
+    "compiler": "sessions as they are: they compile their graphs, and there is no XLA", "cudnn_rnn": "tf.nn.rnn_cell and tf.nn.dynamic_rnn: cuDNN needs GPUs",
+    "distribute": "tf.train.Server and tf.train.SyncReplicasOptimizer", "eager": "graphs and sessions: there is no eager execution",
+    "boosted_trees": "tf.estimator.DNNClassifier, or another library's trees", "tensor_forest": "tf.estimator.DNNClassifier, or another library's trees",
+    "cloud": "files of this machine", "bigtable": "tf.data", "memory_stats": "tf.RunMetadata and tf.profiler", "stat_summarizer": "tf.RunMetadata and tf.profiler",
+    "session_bundle": "tf.saved_model", "linear_optimizer": "tf.train.FtrlOptimizer", "solvers": "tf.linalg", "bayesflow": "tf.distributions",
+    "kfac": "tf.train.AdamOptimizer", "timeseries": "tf.estimator with a model_fn of its own", "lite": "tf.saved_model", "autograph": "tf.cond and tf.while_loop",
+    "ffmpeg": "tf.audio, for WAV files", "quantize": "tf.quantization.fake_quant_with_min_max_vars", "predictor": "tf.saved_model.loader",
+    "rate": "tf.metrics", "checkpoint": "tf.train.Checkpoint", "copy_graph": "tf.import_graph_def", "input_pipeline": "tf.data", "integrate": "tf.while_loop"}
+_USE = "what of tf.contrib is there (dir(tf.contrib) lists it), or a public name of tf"
 
 
 def _rows() -> Dict[str, str]:
@@ -129,19 +171,32 @@ def error(path: str) -> Optional[NotProvidedError]:
     parts = path.split(".")
     for n in range(1, len(parts) + 1):
         instead = TABLE.get(".".join(parts[:n]))
+        if instead is None and n == len(parts):
+            instead = _inside(parts)
         if instead is not None:
             return at_user_line(NotProvidedError("tf.%s is not provided: use %s." % (path, instead)))
     return None
 
 
+def _inside(parts: List[str]) -> Optional[str]:
+    """What to use in place of anything absent below contrib, python and core."""
+    if parts[0] == "contrib":
+        return _CONTRIB.get(parts[1], _USE) if len(parts) > 1 else None
+    return "the public name below tf, where there is one" if parts[0] in ("python", "core") and len(parts) > 1 else None
+
+
 def getter(space: str, otherwise: Optional[Callable[[str], Any]] = None) -> Callable[[str], Any]:
-    """A module's __getattr__: names of the table say what to use instead; others are those of `otherwise`, or none."""
+    """A module's __getattr__: names that `otherwise` does not have say what to use instead where the table knows them."""
     def get(name: str) -> Any:
-        if not name.startswith("_"):
-            lacking = error("%s.%s" % (space, name))
-            if lacking is not None:
-                raise lacking
         if otherwise is not None:
-            return otherwise(name)
-        raise AttributeError("module 'millrace.%s' has no attribute %r" % (space, name))
+            try:
+                return otherwise(name)
+            except AttributeError as lacking:
+                if name.startswith("_"):
+                    raise
+                raise error("%s.%s" % (space, name)) or lacking from None
+        known = None if name.startswith("_") else error("%s.%s" % (space, name))
+        raise known or AttributeError("module 'millrace.%s' has no attribute %r" % (space, name))
+
+    get.tells = True  # type: ignore[attr-defined]
     return get

@@ -3,6 +3,7 @@
 """tf.keras.experimental: schedules that tf.keras.optimizers.schedules does not list, linear models, columns of sequences."""
 from typing import Any, Optional
 
+from millrace.framework import not_provided as _not_provided
 from millrace.keras import activations
 from millrace.keras.layers.columns import SequenceFeatures  # noqa: F401
 from millrace.keras.layers.core import Dense
@@ -36,3 +37,6 @@ class LinearModel(Model):
 def terminate_keras_multiprocessing_pools(grace_period: float = 0.1, use_sigkill: bool = False) -> None:
     """Does nothing: batches are made by threads, which end with their models."""
     del grace_period, use_sigkill
+
+
+__getattr__ = _not_provided.getter("keras.experimental")

@@ -201,13 +201,10 @@ def parse_single_example(serialized: Any, features: Any = None, name: Optional[s
             sparse_types=wanted.sparse_types, dense_shapes=wanted.dense_shapes, name=name or "ParseSingleExample"))
 
 
-def parse_single_sequence_example(serialized: Any, context_features: Any = None, sequence_features: Any = None, example_name: Any = None,
-                                  name: Optional[str] = None) -> Tuple[Dict[str, Any], Dict[str, Any]]:
-    """The features of one serialized SequenceExample message: those of its context, and its lists with a dimension for the steps."""
-    if not (context_features or sequence_features):
-        raise at_user_line(ValueError("Missing features."))
+def _of_sequences(context_features: Any, sequence_features: Any) -> Tuple[_Wanted, _Wanted, List[str]]:
+    """The features of contexts and of lists, and the lists that may be missing."""
     context = _Wanted(context_features, (VarLenFeature, FixedLenFeature), "Context")
-    missing = []
+    missing: List[str] = []
     steps = {}
     for key, feature in (sequence_features or {}).items():
         if isinstance(feature, FixedLenSequenceFeature):
@@ -219,6 +216,15 @@ def parse_single_sequence_example(serialized: Any, context_features: Any = None,
             raise at_user_line(ValueError("Sequence feature '%s' is %r, want one of VarLenFeature, FixedLenSequenceFeature" % (key, feature)))
         steps[key] = feature
     lists = _Wanted(steps, (VarLenFeature, FixedLenFeature), "Sequence")
+    return context, lists, missing
+
+
+def parse_single_sequence_example(serialized: Any, context_features: Any = None, sequence_features: Any = None, example_name: Any = None,
+                                  name: Optional[str] = None) -> Tuple[Dict[str, Any], Dict[str, Any]]:
+    """The features of one serialized SequenceExample message: those of its context, and its lists with a dimension for the steps."""
+    if not (context_features or sequence_features):
+        raise at_user_line(ValueError("Missing features."))
+    context, lists, missing = _of_sequences(context_features, sequence_features)
     with name_scope(name, "ParseSingleSequenceExample", [serialized, example_name]):
         outputs = gen_ops.parse_single_sequence_example(
             serialized, constant(np.array(sorted(missing), np.object_), dtypes.string), context.sparse_keys, context.dense_keys, lists.sparse_keys,
@@ -226,6 +232,23 @@ def parse_single_sequence_example(serialized: Any, context_features: Any = None,
             feature_list_dense_types=lists.dense_types, context_dense_shapes=context.dense_shapes, feature_list_sparse_types=lists.sparse_types,
             feature_list_dense_shapes=lists.dense_shapes, name=name or "ParseSingleSequenceExample")
         return context.named(outputs[:4]), lists.named(outputs[4:])
+
+
+def parse_sequence_example(serialized: Any, context_features: Any = None, sequence_features: Any = None, example_names: Any = None,
+                           name: Optional[str] = None) -> Tuple[Dict[str, Any], Dict[str, Any], Dict[str, Tensor]]:
+    """Features of a batch of serialized SequenceExample messages: those of the contexts, the lists padded to the longest, and their lengths."""
+    if not (context_features or sequence_features):
+        raise at_user_line(ValueError("Missing features."))
+    context, lists, missing = _of_sequences(context_features, sequence_features)
+    with name_scope(name, "ParseSequenceExample", [serialized, example_names]):
+        outputs = gen_ops.parse_sequence_example(
+            serialized, constant(np.array([], np.object_), dtypes.string) if example_names is None else example_names, context.defaults(),
+            feature_list_dense_missing_assumed_empty=sorted(missing), context_sparse_keys=context.sparse_keys, context_dense_keys=context.dense_keys,
+            feature_list_sparse_keys=lists.sparse_keys, feature_list_dense_keys=lists.dense_keys, Ncontext_sparse=len(context.sparse_keys),
+            Ncontext_dense=len(context.dense_keys), Nfeature_list_sparse=len(lists.sparse_keys), Nfeature_list_dense=len(lists.dense_keys),
+            context_sparse_types=context.sparse_types, feature_list_dense_types=lists.dense_types, context_dense_shapes=context.dense_shapes,
+            feature_list_sparse_types=lists.sparse_types, feature_list_dense_shapes=lists.dense_shapes, name=name or "ParseSequenceExample")
+        return context.named(outputs[:4]), lists.named(outputs[4:8]), dict(zip(lists.dense_keys, _listed(outputs[8])))
 
 
 def decode_csv(records: Any, record_defaults: Any, field_delim: str = ",", use_quote_delim: bool = True, name: Optional[str] = None,

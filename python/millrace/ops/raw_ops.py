@@ -5,6 +5,8 @@ from __future__ import annotations
 import functools
 from typing import Any, Callable, List
 
+from millrace.framework.errors import at_user_line
+from millrace.framework.not_provided import NotProvidedError
 from millrace.ops import gen_ops
 
 
@@ -38,8 +40,10 @@ def _by_name(function: Callable[..., Any], name: str) -> Callable[..., Any]:
 
 def __getattr__(name: str) -> Any:
     found = _snake(name)
+    if name.startswith("__"):
+        raise AttributeError(name)
     if not found:
-        raise AttributeError("tf.raw_ops.%s is not provided by Millrace" % name)
+        raise at_user_line(NotProvidedError("tf.raw_ops.%s is not provided: dir(tf.raw_ops) lists the ops that are, and tf.load_op_library adds others." % name))
     made = globals()[name] = _by_name(getattr(gen_ops, found), name)
     return made
 

@@ -135,6 +135,24 @@ for _name, _class in _registry.items():  # the outer class may have come later
         if _field.message is not None:
             _field.wire = 2
 
+
+
+class _Entry:
+    """The message class of a map's entries, as an attribute of the class with the map."""
+
+    def __init__(self, field: Any) -> None:
+        self._field = field
+
+    def __get__(self, instance: Any, owner: Any) -> Any:
+        from millrace.protos import descriptors
+        return descriptors.entry_class(self._field)
+
+
+for _class in _registry.values():
+    for _field in _class._fields.values():
+        if _field.key_kind:
+            setattr(_class, "".join(word.capitalize() for word in _field.name.split("_")) + "Entry", _Entry(_field))
+
 _DTYPE_NAMES = enums.names_of(enums.DataType)
 message._ENUM_NAMES.update({"type": _DTYPE_NAMES, "dtype": _DTYPE_NAMES})
 

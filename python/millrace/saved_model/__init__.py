@@ -12,6 +12,7 @@ from millrace.saved_model import builder, constants, loader, main_op, signature_
 from millrace.saved_model.builder import SavedModelBuilder as Builder
 from millrace.saved_model.loader import load, maybe_saved_model_directory
 from millrace.saved_model.loader import maybe_saved_model_directory as contains_saved_model
+from millrace.saved_model.main_op import main_op_with_restore
 from millrace.saved_model.signature_def_utils import (build_signature_def, classification_signature_def, is_valid_signature,
                                                      predict_signature_def, regression_signature_def)
 from millrace.saved_model.utils import build_tensor_info, get_tensor_from_tensor_info

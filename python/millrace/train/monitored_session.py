@@ -18,6 +18,7 @@ from millrace.train.session_manager import SessionManager
 from millrace.train.hooks import (CheckpointSaverHook, SessionRunArgs, SessionRunContext, SessionRunHook, SessionRunValues,  # noqa: F401
                                   StepCounterHook, SummarySaverHook)
 from millrace.train.signals import SignalHook
+from millrace.train.wrapped_sessions import StepContext as _StepContext
 from millrace.train.wrapped_sessions import (_CoordinatedSession, _HookedSession, _RecoverableSession, _WrappedSession,  # noqa: F401
                                              PREEMPTION as _PREEMPTION_ERRORS)
 
@@ -148,6 +149,8 @@ class _CoordinatedSessionCreator:
 
 class _MonitoredSession:
     """A session with hooks. As a context it closes itself; OutOfRangeError ends it quietly."""
+
+    StepContext = _StepContext
 
     def __init__(self, session_creator: Any, hooks: Any, should_recover: bool, stop_grace_period_secs: float = 120) -> None:
         self._graph_was_finalized = get_default_graph().finalized

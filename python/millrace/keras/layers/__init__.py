@@ -3,6 +3,7 @@
 """tf.keras.layers."""
 from typing import Any as _Any
 
+from millrace.framework import not_provided as _not_provided
 from millrace.keras.engine.base import Layer
 from millrace.keras.engine.inputs import Input, InputLayer
 from millrace.keras.layers import (advanced_activations, convolutional, convolutional_recurrent, core, embeddings, local, merge, noise,
@@ -37,3 +38,6 @@ def deserialize(config: _Any, custom_objects: _Any = None) -> _Any:
     names = {**{n: v for n, v in vars(_plain).items() if isinstance(v, type)}, **globals(), "Model": models.Model, "Network": models.Model,
              "Sequential": models.Sequential}
     return deserialize_keras_object(config, names, custom_objects, "layer")
+
+
+__getattr__ = _not_provided.getter("keras.layers")

@@ -36,14 +36,14 @@ struct Counts {
 double Seconds() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
 
 void Tell(uint64_t seed, const char* what, size_t lines) {
-  const auto outcome = millrace::RunSimulation(seed, /*write_trace=*/true);
+  const auto outcome = millrace::RunSimulation(seed, {.write_trace = true});
   std::fprintf(stderr, "seed %llu: %s\n", static_cast<unsigned long long>(seed), what);
   const size_t n = outcome.trace.size();
   for (size_t i = n > lines ? n - lines : 0; i < n; ++i) std::fprintf(stderr, "  %s\n", outcome.trace[i].c_str());
 }
 
 void Run(uint64_t seed, Counts& counts, bool trace) {
-  const auto outcome = millrace::RunSimulation(seed, false);
+  const auto outcome = millrace::RunSimulation(seed);
   ++counts.clusters;
   counts.crashes += outcome.num_crashes;
   counts.faults += outcome.num_faults;
@@ -54,7 +54,7 @@ void Run(uint64_t seed, Counts& counts, bool trace) {
   counts.calls += outcome.num_calls;
   std::string failed;
   for (const std::string& f : outcome.failures) failed += f + "\n";
-  if (seed % 20 == 0 && millrace::RunSimulation(seed, false).history != outcome.history)
+  if (seed % 20 == 0 && millrace::RunSimulation(seed).history != outcome.history)
     failed += "it is not the same again\n";
   if (!failed.empty()) ++counts.failed;
   if (!failed.empty() || trace) Tell(seed, failed.c_str(), trace ? SIZE_MAX : 60);

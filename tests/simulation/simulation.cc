@@ -121,12 +121,12 @@ class Nemesis {
 
 }  // namespace
 
-SimulationOutcome RunSimulation(uint64_t seed, bool write_trace) {
+SimulationOutcome RunSimulation(uint64_t seed, const SimulationOptions& options) {
   SimulationOutcome outcome;
   uint64_t random = seed * 0x2545f4914f6cdd1du + 1;
   const auto below = [&](uint64_t n) { return NextRandom(&random) % n; };
   SimCluster cluster(seed, 1 + static_cast<int>(below(2)), 1 + static_cast<int>(below(3)));
-  if (write_trace) cluster.WriteTrace();
+  if (options.write_trace) cluster.WriteTrace();
   TrainingPlan plan;
   plan.num_steps = 4 + static_cast<int>(below(8));
   plan.save_every = 1 + static_cast<int>(below(4));
@@ -142,6 +142,7 @@ SimulationOutcome RunSimulation(uint64_t seed, bool write_trace) {
     return outcome;
   }
   training->SetPrograms();
+  for (const auto& task : cluster.tasks()) task->host().disk().SetLies(options.forgets_fsync);
   FakeEnv& world = cluster.world();
   bool is_over = false, faults_are_over = false, is_down = false;
   Nemesis nemesis(cluster, below(uint64_t{1} << 62), outcome);

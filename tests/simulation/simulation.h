@@ -20,7 +20,13 @@ struct SimulationOutcome {
   std::vector<std::string> trace;  // if it was asked for
 };
 
-// Aside from the first call, which makes what all share, the same for the same seed, whatever has run before.
-SimulationOutcome RunSimulation(uint64_t seed, bool write_trace);
+struct SimulationOptions {
+  bool write_trace = false;
+  // A planted bug, which must be found: fsync does nothing, and nobody knows.
+  bool forgets_fsync = false;
+};
+
+// The same for the same seed, whatever has run before.
+SimulationOutcome RunSimulation(uint64_t seed, const SimulationOptions& options = {});
 
 }  // namespace millrace

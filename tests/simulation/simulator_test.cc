@@ -5,6 +5,7 @@
 
 #include <cstdlib>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_join.h"
 #include "base/stopwatch.h"
 #include "simulation/simulation.h"
@@ -21,7 +22,7 @@ uint64_t FromEnvironment(const char* name, uint64_t otherwise) {
 
 std::string TraceOf(uint64_t seed) {
   constexpr size_t kLines = 200;
-  const std::vector<std::string> trace = RunSimulation(seed, /*write_trace=*/true).trace;
+  const std::vector<std::string> trace = RunSimulation(seed, {.write_trace = true}).trace;
   const size_t skipped = trace.size() > kLines ? trace.size() - kLines : 0;
   return absl::StrJoin(trace.begin() + static_cast<std::ptrdiff_t>(skipped), trace.end(), "\n");
 }
@@ -34,7 +35,7 @@ TEST(SimulatorTest, EveryTrainingEndsAsIfNothingHadBeen) {
   uint64_t n = 0;
   for (; n < most && RealNanos() - start < kMostNanos; ++n) {
     const uint64_t seed = first + n;
-    const SimulationOutcome outcome = RunSimulation(seed, false);
+    const SimulationOutcome outcome = RunSimulation(seed);
     ASSERT_TRUE(outcome.failures.empty())
         << "seed " << seed << ": " << absl::StrJoin(outcome.failures, "; ") << "\n"
         << TraceOf(seed);
@@ -42,7 +43,7 @@ TEST(SimulatorTest, EveryTrainingEndsAsIfNothingHadBeen) {
     restores += outcome.num_restores;
     errors += outcome.num_errors;
     if (seed % 20 == 0) {
-      ASSERT_EQ(RunSimulation(seed, false).history, outcome.history) << "seed " << seed << " is not the same again";
+      ASSERT_EQ(RunSimulation(seed).history, outcome.history) << "seed " << seed << " is not the same again";
     }
   }
   RecordProperty("clusters", static_cast<int>(n));
@@ -52,6 +53,17 @@ TEST(SimulatorTest, EveryTrainingEndsAsIfNothingHadBeen) {
   EXPECT_GT(crashes, 0);
   EXPECT_GT(restores, 0);
   EXPECT_GT(errors, 0);
+}
+
+// A simulator that finds no bug that is there is worth nothing.
+TEST(SimulatorTest, AForgottenFsyncIsFound) {
+  bool is_found = false;
+  for (uint64_t seed = 1; seed <= 1000 && !is_found; ++seed) {
+    const SimulationOutcome outcome = RunSimulation(seed, {.forgets_fsync = true});
+    for (const std::string& f : outcome.failures)
+      is_found |= absl::StrContains(f, "saved") || absl::StrContains(f, "no fault explains");
+  }
+  EXPECT_TRUE(is_found);
 }
 
 }  // namespace

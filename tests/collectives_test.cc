@@ -132,6 +132,13 @@ class CollectivesTest : public ::testing::Test {
     return calls;
   }
 
+  // Each member's client is another.
+  static std::vector<CollectiveCall> AllOfSessions() {
+    std::vector<CollectiveCall> calls = All(CollectiveKind::kReduce, 10);
+    for (size_t i = 0; i < calls.size(); ++i) calls[i].session = i + 1;
+    return calls;
+  }
+
   Directory directory_;
   std::vector<std::unique_ptr<Task>> tasks_;
 };
@@ -224,6 +231,35 @@ TEST_F(CollectivesTest, NobodyWaitsForWhoIsMissing) {
     EXPECT_TRUE(absl::StrContains(r.status().message(), "3 of 8 members are there: ")) << r.status();
     EXPECT_TRUE(absl::StrContains(r.status().message(), "task:1/device:CPU:0")) << r.status();
   }
+}
+
+TEST_F(CollectivesTest, WhoComesLateToAGroupThatHasFailedIsToldOnce) {
+  for (const StatusOr<Tensor>& r : RunAll(AllOfSessions(), 0)) ASSERT_TRUE(r.ok()) << r.status();
+  CancellationManager cancellation;
+  std::vector<CollectiveCall> calls = AllOfSessions();
+  const CollectiveCall late = calls.back();
+  calls.resize(2);
+  calls[1].cancellation = &cancellation;
+  std::thread canceller([&] {
+    absl::SleepFor(absl::Milliseconds(50));
+    cancellation.Cancel();
+  });
+  for (const StatusOr<Tensor>& r : RunAll(std::move(calls), 0)) EXPECT_FALSE(r.ok());
+  canceller.join();
+  StatusOr<Tensor> told = Internal("no answer");
+  tasks_.back()->collectives->Run(late, [&](StatusOr<Tensor> r) { told = std::move(r); });
+  EXPECT_TRUE(absl::IsAborted(told.status())) << told.status();
+  EXPECT_TRUE(absl::StrContains(told.status().message(), "was cancelled")) << told.status();
+  // Then all try again; the others, which have not come yet, are told too, once.
+  std::vector<CollectiveCall> rest = AllOfSessions();
+  rest.erase(rest.begin(), rest.begin() + 2);
+  rest.pop_back();
+  for (CollectiveCall& c : rest) {
+    StatusOr<Tensor> result = Internal("no answer");
+    tasks_[static_cast<size_t>(c.session - 1) / kDevices]->collectives->Run(c, [&](StatusOr<Tensor> r) { result = r; });
+    EXPECT_TRUE(absl::IsAborted(result.status())) << result.status();
+  }
+  for (const StatusOr<Tensor>& r : RunAll(AllOfSessions(), 0)) EXPECT_TRUE(r.ok()) << r.status();
 }
 
 TEST_F(CollectivesTest, MessagesThatMakeNoSenseAreRefused) {

@@ -63,6 +63,52 @@ RunStepRequest BigRequest() {
   return m;
 }
 
+TEST(CodecTest, MessagesOfCollectivesComeBack) {
+  const JoinCollectiveRequest m{
+      .member = ~uint64_t{0},
+      .device = "/job:w/replica:0/task:1/device:CPU:0",
+      .incarnation = 3,
+      .session = 4,
+      .step = -5,
+      .group_key = -6,
+      .instance_key = 7,
+      .iteration = 8,
+      .group_size = 9,
+      .claim = "sum",
+      .has_source = true,
+      .is_source = true,
+      .dims = {2, 0, 3},
+      .timeout_millis = 10};
+  const JoinCollectiveRequest back = Sent(m);
+  EXPECT_EQ(back.member, m.member);
+  EXPECT_EQ(back.device, m.device);
+  EXPECT_EQ(back.incarnation, 3u);
+  EXPECT_EQ(back.session, 4u);
+  EXPECT_EQ(back.step, -5);
+  EXPECT_EQ(back.group_key, -6);
+  EXPECT_EQ(back.instance_key, 7);
+  EXPECT_EQ(back.iteration, 8);
+  EXPECT_EQ(back.group_size, 9);
+  EXPECT_EQ(back.claim, "sum");
+  EXPECT_TRUE(back.has_source && back.is_source);
+  EXPECT_EQ(back.dims, m.dims);
+  EXPECT_EQ(back.timeout_millis, 10);
+  const JoinCollectiveResponse told = Sent(JoinCollectiveResponse{11, {{"a", 1}, {"b", 2}}, 1, {0}});
+  EXPECT_EQ(told.round, 11u);
+  EXPECT_EQ(told.members, (std::vector<CollectiveMember>{{"a", 1}, {"b", 2}}));
+  EXPECT_EQ(told.source, 1);
+  EXPECT_EQ(told.dims, std::vector<int64_t>{0});
+  const RecvCollectiveRequest asked = Sent(RecvCollectiveRequest{12, 13, "whole 1"});
+  EXPECT_EQ(asked.round, 12u);
+  EXPECT_EQ(asked.incarnation, 13u);
+  EXPECT_EQ(asked.piece, "whole 1");
+  const Tensor piece = Filled(DType::kFloat, *Shape::Make({5000}));
+  EXPECT_TRUE(Same(Sent(RecvCollectiveResponse{piece}).value, piece));
+  const AbortCollectiveRequest aborted = Sent(AbortCollectiveRequest{14, Unavailable("gone")});
+  EXPECT_EQ(aborted.id, 14u);
+  EXPECT_EQ(aborted.why, Unavailable("gone"));
+}
+
 TEST(CodecTest, AStepComesBack) {
   const RunStepRequest m = BigRequest(), back = Sent(m);
   EXPECT_EQ(back.step.session, m.step.session);

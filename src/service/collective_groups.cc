@@ -13,6 +13,7 @@ namespace {
 constexpr int64_t kMaxGroupSize = 1 << 16;
 constexpr size_t kMaxGatherings = 10'000;
 constexpr size_t kMaxLeftEarly = 1'000;
+constexpr absl::Duration kFailureIsNews = absl::Seconds(30);
 
 std::string Title(const JoinCollectiveRequest& m) {
   return absl::StrCat("group ", m.group_key, ", instance ", m.instance_key, " of collective ops: ");
@@ -49,6 +50,20 @@ CollectiveGroups::Gathering CollectiveGroups::Take(const Key& key) {
   return taken;
 }
 
+void CollectiveGroups::RememberFailure(const Key& key, const Gathering& failed, const Status& why) {
+  const auto known = known_.find(std::get<0>(key));
+  if (known == known_.end() || untold_.size() + known->second.size() > kMaxGatherings) return;
+  Untold untold{why, {}, env_.MonotonicNanos()};
+  std::set<std::string> told;
+  for (const Waiting& w : failed.members) {
+    told.insert(w.request.device);
+    untold.sessions.insert(w.request.session);
+  }
+  for (const std::string& device : known->second) {
+    if (!told.contains(device)) untold_.insert_or_assign({key, device}, untold);
+  }
+}
+
 void CollectiveGroups::Answer(Gathering gathering, const StatusOr<JoinCollectiveResponse>& answer) {
   for (const Env::TimerId id : gathering.timers) env_.StopTimer(id);
   for (Waiting& w : gathering.members) std::move(w.reply)(answer);
@@ -80,10 +95,15 @@ StatusOr<JoinCollectiveResponse> CollectiveGroups::Complete(const Gathering& all
 
 // Checks the newcomer against who is there. An error is the newcomer's, and that of *failed, who waited in vain.
 Status CollectiveGroups::Enter(JoinCollectiveRequest& request, Gathering* failed) {
-  const Key key(request.group_key, request.instance_key, request.iteration);
+  const Key key = KeyOf(request);
   const auto early = std::find_if(
       left_early_.begin(), left_early_.end(), [&](const auto& gone) { return gone.first == request.member; });
   if (early != left_early_.end()) return early->second;
+  if (const auto untold = untold_.extract({key, request.device}); !untold.empty()) {
+    const Untold& failure = untold.mapped();
+    const bool is_news = env_.MonotonicNanos() - failure.nanos < absl::ToInt64Nanoseconds(kFailureIsNews);
+    if (is_news && !failure.sessions.contains(request.session)) return failure.why;
+  }
   const auto at = gatherings_.find(key);
   if (at == gatherings_.end()) {
     if (gatherings_.size() >= kMaxGatherings) {
@@ -135,7 +155,13 @@ void CollectiveGroups::Join(JoinCollectiveRequest request, CancellationManager* 
   if (!valid.ok()) return std::move(reply)(valid);
   const uint64_t member = request.member;
   const absl::Duration timeout = absl::Milliseconds(std::clamp<int64_t>(request.timeout_millis, 1, int64_t{1} << 40));
-  const std::string device = request.device;
+  const std::weak_ptr<CollectiveGroups> weak = weak_from_this();
+  if (cancellation != nullptr) {  // which may be gone with the reply
+    const auto token = cancellation->Register([weak, member, device = request.device] {
+      if (const auto self = weak.lock()) self->Leave(member, Unavailable("member ", device, " is gone"));
+    });
+    if (token == CancellationManager::kInvalid) return std::move(reply)(Cancelled("the caller gave up"));
+  }
   Gathering ended;
   StatusOr<JoinCollectiveResponse> answer = JoinCollectiveResponse();
   bool waits = false;
@@ -147,7 +173,7 @@ void CollectiveGroups::Join(JoinCollectiveRequest request, CancellationManager* 
       ended.members.push_back({std::move(request), std::move(reply)});
       answer = s;
     } else {
-      const Key key(request.group_key, request.instance_key, request.iteration);
+      const Key key = KeyOf(request);
       Gathering& g = gatherings_[key];
       const auto size = static_cast<size_t>(request.group_size);
       g.members.push_back({std::move(request), std::move(reply)});
@@ -158,6 +184,7 @@ void CollectiveGroups::Join(JoinCollectiveRequest request, CancellationManager* 
         if (answer.ok()) {
           std::set<std::string>& known = known_[ended.members.front().request.group_key];
           known.clear();
+          for (const Waiting& w : ended.members) untold_.erase({key, w.request.device});
           for (const CollectiveMember& m : answer->members) known.insert(m.device);
           if (known_.size() > kMaxGatherings) known_.erase(known_.begin());
         }
@@ -165,7 +192,6 @@ void CollectiveGroups::Join(JoinCollectiveRequest request, CancellationManager* 
     }
   }
   if (!waits) return Answer(std::move(ended), answer);
-  const std::weak_ptr<CollectiveGroups> weak = weak_from_this();
   const Env::TimerId timer = env_.ScheduleAfter(timeout, [weak, member] {
     if (const auto self = weak.lock()) self->env_.Schedule([self, member] { self->TimeOut(member); });
   });
@@ -177,12 +203,7 @@ void CollectiveGroups::Join(JoinCollectiveRequest request, CancellationManager* 
       is_there = true;
     }
   }
-  if (!is_there) return env_.StopTimer(timer);
-  if (cancellation == nullptr) return;
-  const auto gone = [weak, member, device] {
-    if (const auto self = weak.lock()) self->Leave(member, Unavailable("member ", device, " is gone"));
-  };
-  if (cancellation->Register(gone) == CancellationManager::kInvalid) gone();
+  if (!is_there) env_.StopTimer(timer);
 }
 
 std::string CollectiveGroups::Missing(const Gathering& g) const {
@@ -219,6 +240,7 @@ void CollectiveGroups::TimeOut(uint64_t member) {
 
 bool CollectiveGroups::Leave(uint64_t member, const Status& why) {
   Gathering ended;
+  Status told;
   {
     absl::MutexLock lock(&mu_);
     const Key* const key = Find(member);
@@ -228,9 +250,10 @@ bool CollectiveGroups::Leave(uint64_t member, const Status& why) {
       return false;
     }
     ended = Take(Key(*key));
+    told = Annotate(why, Title(ended.members.front().request));
+    RememberFailure(KeyOf(ended.members.front().request), ended, told);
   }
-  const std::string title = Title(ended.members.front().request);
-  Answer(std::move(ended), Annotate(why, title));
+  Answer(std::move(ended), told);
   return true;
 }
 

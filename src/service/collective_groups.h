@@ -26,7 +26,8 @@ class CollectiveGroups : public std::enable_shared_from_this<CollectiveGroups> {
 
   // Answers all members when the last has come. InvalidArgument for all when two contradict each other, naming both;
   // DeadlineExceeded when one has waited for as long as it wants, naming who is there and who is not; Aborted when one
-  // has left. `cancellation` (may be null) says that the member is gone.
+  // has left. `cancellation` (may be null) says that the member is gone. Who comes to a group only after it has failed,
+  // as another session's member of it, is told so too, once: it would wait for members that have given up.
   void Join(JoinCollectiveRequest request, CancellationManager* cancellation, Reply<JoinCollectiveResponse> reply);
   // The group that waits for more than this member fails with `why`. False: there is no such member.
   bool Leave(uint64_t member, const Status& why);
@@ -35,6 +36,7 @@ class CollectiveGroups : public std::enable_shared_from_this<CollectiveGroups> {
 
  private:
   using Key = std::tuple<int64_t, int64_t, int64_t>;  // group, instance, iteration
+  static Key KeyOf(const JoinCollectiveRequest& m) { return {m.group_key, m.instance_key, m.iteration}; }
   struct Waiting {
     JoinCollectiveRequest request;
     Reply<JoinCollectiveResponse> reply;
@@ -43,11 +45,17 @@ class CollectiveGroups : public std::enable_shared_from_this<CollectiveGroups> {
     std::vector<Waiting> members;
     std::vector<Env::TimerId> timers;
   };
+  struct Untold {
+    Status why;
+    std::set<uint64_t> sessions;  // that have been told
+    int64_t nanos = 0;            // when it failed
+  };
   static StatusOr<JoinCollectiveResponse> Complete(const Gathering& all, uint64_t round);
   Status Enter(JoinCollectiveRequest& request, Gathering* failed) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void TimeOut(uint64_t member);
   std::string Missing(const Gathering& g) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   Gathering Take(const Key& key) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  void RememberFailure(const Key& key, const Gathering& failed, const Status& why) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void Answer(Gathering gathering, const StatusOr<JoinCollectiveResponse>& answer);
   const Key* Find(uint64_t member) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
 
@@ -55,7 +63,9 @@ class CollectiveGroups : public std::enable_shared_from_this<CollectiveGroups> {
   absl::Mutex mu_;
   Status closed_ ABSL_GUARDED_BY(mu_);
   std::map<Key, Gathering> gatherings_ ABSL_GUARDED_BY(mu_);
-  std::map<int64_t, std::set<std::string>> known_ ABSL_GUARDED_BY(mu_);      // devices of groups that were complete
+  std::map<int64_t, std::set<std::string>> known_ ABSL_GUARDED_BY(mu_);  // devices of groups that were complete
+  // What members of complete groups are still to be told, by instance and device.
+  std::map<std::pair<Key, std::string>, Untold> untold_ ABSL_GUARDED_BY(mu_);
   std::deque<std::pair<uint64_t, Status>> left_early_ ABSL_GUARDED_BY(mu_);  // before they came; the latest only
 };
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Callable, Dict, List, Optional
 
 import numpy as np
 
+from millrace.framework import not_provided as _not_provided
 from millrace.framework import dtypes
 from millrace.framework.convert import convert_to_tensor
 from millrace.framework.errors import at_user_line
@@ -654,8 +655,11 @@ from millrace.layers_pooling import (AveragePooling1D, AveragePooling2D, Average
                                      average_pooling1d, average_pooling2d, average_pooling3d, max_pooling1d, max_pooling2d, max_pooling3d)
 
 
-def __getattr__(name: str) -> Any:  # what connects layers is tf.keras's
+def _later(name: str) -> Any:  # what connects layers is tf.keras's
     if name in ("Input", "InputLayer", "Network"):
         from millrace.keras.engine import topology
         return getattr(topology, name)
     raise AttributeError("module 'millrace.layers' has no attribute %r" % name)
+
+
+__getattr__ = _not_provided.getter("layers", _later)

@@ -132,7 +132,7 @@ def test_scores_of_images(tmp_path):
     state = np.random.RandomState(0)
     a, b = state.randn(50, 3), state.randn(60, 3) * 2 + 1
     s, t = np.cov(a.T), np.cov(b.T)
-    values, vectors = np.linalg.eig(s @ t)
+    values, _vectors = np.linalg.eig(s @ t)
     distance = ((a.mean(0) - b.mean(0)) ** 2).sum() + np.trace(s + t) - 2 * np.sqrt(values.real).sum()
     p = np.exp(a) / np.exp(a).sum(1, keepdims=True)
     score = np.exp((p * (np.log(p) - np.log(p.mean(0)))).sum(1).mean())
@@ -194,7 +194,7 @@ def test_summaries_that_write_themselves(tmp_path):
 
 def test_images_turned_and_moved():
     image = np.arange(12.0).reshape(3, 4)
-    I = contrib.image  # noqa: E741
+    I = contrib.image
     with tf.Session() as session:
         square = np.arange(9.0).reshape(3, 3)
         for kind in ("NEAREST", "BILINEAR"):

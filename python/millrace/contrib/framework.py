@@ -8,6 +8,7 @@ import functools
 import re
 from typing import Any, Callable, Dict, Iterator, List, Optional
 
+from millrace.framework import not_provided as _not_provided
 from millrace.framework import arguments
 from millrace import audio as audio_ops  # noqa: F401
 from millrace.framework.errors import at_user_line
@@ -203,7 +204,10 @@ def nest_module() -> Any:
     return module
 
 
-def __getattr__(name: str) -> Any:
+def _later(name: str) -> Any:
     if name == "nest":
         return nest_module()
     raise AttributeError("tf.contrib.framework.%s is not provided by Millrace" % name)
+
+
+__getattr__ = _not_provided.getter("contrib.framework", _later)

@@ -6,6 +6,7 @@ from __future__ import annotations
 import functools
 from typing import Any, Callable, Optional
 
+from millrace.framework import not_provided as _not_provided
 import millrace.layers as _layers
 from millrace.layers import maxout  # noqa: F401
 from millrace.contrib import layers_utils
@@ -409,3 +410,6 @@ def repeat(inputs: Any, repetitions: int, layer: Any, *args: Any, **kwargs: Any)
         for i in range(repetitions):
             inputs = layer(inputs, *args, scope="%s_%d" % (_prefix(scope, layer, "repeat"), i + 1), **kwargs)
     return inputs
+
+
+__getattr__ = _not_provided.getter("contrib.layers")

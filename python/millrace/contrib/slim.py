@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # mypy: implicit-reexport
 """tf.contrib.slim: the names of contrib.layers and contrib.framework in one place."""
+from millrace.framework import not_provided as _not_provided
 import millrace.contrib.layers as layers  # noqa: F401
 import millrace.contrib.layers_utils as utils  # noqa: F401
 import millrace.contrib.slim_data.data_decoder as data_decoder  # noqa: F401
@@ -32,8 +33,11 @@ def get_model_variables(scope=None, suffix=None):  # type: ignore[no-untyped-def
     return framework.get_model_variables(scope, suffix)
 
 
-def __getattr__(name):  # type: ignore[no-untyped-def]
+def _later(name):  # type: ignore[no-untyped-def]
     if name == "nets":
         from millrace.contrib import slim_nets
         return slim_nets
     raise AttributeError("tf.contrib.slim.%s is not provided by Millrace" % name)
+
+
+__getattr__ = _not_provided.getter("contrib.slim", _later)

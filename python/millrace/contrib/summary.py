@@ -255,7 +255,7 @@ def summary_writer_initializer_op() -> List[Operation]:
     return get_default_graph().get_collection(_INITIALIZERS)
 
 
-def initialize(graph: Any = None, session: Any = None) -> None:  # noqa: F811 - TensorFlow's name
+def initialize(graph: Any = None, session: Any = None) -> None:
     """Makes the files, and writes a graph where one is given; needs a default writer."""
     if _state()["writer"] is None:
         raise at_user_line(RuntimeError("No default tf.contrib.summary.SummaryWriter found"))

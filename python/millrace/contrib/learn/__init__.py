@@ -3,6 +3,7 @@
 """tf.contrib.learn: estimators, data sets and vocabularies."""
 from typing import Any as _Any
 
+from millrace.framework import not_provided as _not_provided
 from millrace.contrib.learn import datasets, experiment, graph_actions, io, learn_runner, monitors, ops, preprocessing
 from millrace.contrib.learn.canned import (DNNClassifier, DNNLinearCombinedClassifier, DNNLinearCombinedRegressor, DNNRegressor,
                                            LinearClassifier, LinearRegressor, infer_real_valued_columns_from_input,
@@ -41,8 +42,11 @@ _missing.fill(globals(), "contrib.learn.", {n: "tf.estimator" for n in (
     "multi_class_head", "regression_head")})
 
 
-def __getattr__(name: str) -> _Any:
+def _later(name: str) -> _Any:
     if name == "python":  # the folder that TensorFlow's own modules lay in
         from millrace import names
         return names.find("contrib.learn.python")
     raise AttributeError("tf.contrib.learn.%s is not provided by Millrace" % name)
+
+
+__getattr__ = _not_provided.getter("contrib.learn", _later)

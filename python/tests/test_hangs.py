@@ -1,0 +1,139 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The museum: what other systems' clusters hang in. Each ends here, in time, and says why."""
+import threading
+import time
+
+import pytest
+
+import millrace as tf
+from millrace.testing.test_util import _unused_port, create_local_cluster
+
+
+@pytest.fixture(autouse=True)
+def no_graph_of_others():
+    with tf.Graph().as_default():
+        yield
+
+
+class _Within:
+    """Fails when the block takes longer than that many seconds."""
+
+    def __init__(self, seconds):
+        self.seconds = seconds
+
+    def __enter__(self):
+        self.began = time.monotonic()
+
+    def __exit__(self, *_):
+        took = time.monotonic() - self.began
+        assert took < self.seconds, "took %.1f s" % took
+
+
+def _in_thread(work):
+    """Starts it; what it raises is in the list that comes back beside the thread."""
+    raised = []
+
+    def run():
+        try:
+            work()
+        except Exception as e:  # pylint: disable=broad-except
+            raised.append(e)
+    thread = threading.Thread(target=run, daemon=True)
+    thread.start()
+    return thread, raised
+
+
+def test_a_session_with_a_task_that_is_not_there_names_it_and_honours_its_timeout():
+    cluster = {"worker": ["localhost:%d" % _unused_port()], "ps": ["localhost:%d" % _unused_port()]}
+    server = tf.train.Server(cluster, job_name="worker", task_index=0)
+    session = tf.Session(server.target, config=tf.ConfigProto(operation_timeout_in_ms=300))
+    with _Within(3), pytest.raises(tf.errors.DeadlineExceededError, match="/job:ps/replica:0/task:0"):
+        session.run(tf.constant(1))
+    with _Within(1):
+        session.close()
+    server.stop()
+
+
+def test_joining_a_parameter_server_ends_when_it_is_stopped():
+    server = tf.train.Server.create_local_server()
+    thread, raised = _in_thread(server.join)
+    time.sleep(0.1)
+    assert thread.is_alive()
+    server.stop()
+    thread.join(timeout=5)
+    assert not thread.is_alive() and not raised
+
+
+def test_a_session_closes_when_the_workers_left_first():
+    workers, servers = create_local_cluster(num_workers=2, num_ps=1)
+    with tf.device("/job:ps/task:0"):
+        v = tf.Variable(1.0)
+    with tf.device("/job:worker/task:1"):
+        y = v * 2
+    session = tf.Session(workers[0].target)
+    session.run(v.initializer)
+    assert session.run(y) == 2
+    workers[1].stop()
+    servers[0].stop()
+    with _Within(5):
+        session.close()
+        workers[0].stop()
+
+
+def test_steps_that_time_out_hold_nothing_that_later_ones_need(tmp_path):
+    server = tf.train.Server.create_local_server()
+    queue = tf.FIFOQueue(1, [tf.float32])
+    taken, put = queue.dequeue(), queue.enqueue(3.0)
+    v = tf.Variable(1.0)
+    saver = tf.train.Saver()
+    with tf.Session(server.target) as session:
+        session.run(v.initializer)
+        for _ in range(40):
+            with pytest.raises(tf.errors.DeadlineExceededError):
+                session.run(taken, options=tf.RunOptions(timeout_in_ms=5))
+        with _Within(10):
+            saver.save(session, str(tmp_path / "model"))
+        session.run(put)
+        assert session.run(taken) == 3
+
+
+def test_steps_that_wait_hold_no_thread_that_others_need():
+    server = tf.train.Server.create_local_server()
+    queue = tf.FIFOQueue(100, [tf.float32])
+    taken, put, x = queue.dequeue(), queue.enqueue(1.0), tf.reduce_sum(tf.random_normal([50]))
+    with tf.Session(server.target) as session:
+        threads = [_in_thread(lambda: session.run(taken)) for _ in range(32)]
+        time.sleep(0.2)
+        with _Within(10):
+            for _ in range(20):
+                session.run(x)
+            for _ in threads:
+                session.run(put)
+            for thread, raised in threads:
+                thread.join(timeout=10)
+                assert not thread.is_alive() and not raised
+
+
+def test_a_stop_frees_those_who_enqueue():
+    server = tf.train.Server.create_local_server()
+    queue = tf.FIFOQueue(1, [tf.float32])
+    runner = tf.train.QueueRunner(queue, [queue.enqueue(1.0)] * 3)
+    with tf.Session(server.target) as session:
+        coordinator = tf.train.Coordinator()
+        threads = runner.create_threads(session, coord=coordinator, start=True)
+        time.sleep(0.2)  # the queue is full, and all wait
+        with _Within(10):
+            coordinator.request_stop()
+            coordinator.join(threads, stop_grace_period_secs=8)
+
+
+def test_a_failure_on_one_task_ends_what_waits_on_another():
+    workers, _ = create_local_cluster(num_workers=2, num_ps=1)
+    with tf.device("/job:worker/task:0"):
+        index = tf.placeholder(tf.int32, [])
+        bad = tf.gather(tf.constant([1.0, 2.0]), index, name="out_of_range")
+    with tf.device("/job:worker/task:1"):
+        waits = tf.FIFOQueue(1, [tf.float32]).dequeue() + bad
+    with tf.Session(workers[0].target) as session:
+        with _Within(10), pytest.raises(tf.errors.OpError, match="out_of_range"):
+            session.run(waits, {index: 9})

@@ -41,6 +41,7 @@
 #include "base/env.h"
 #include "base/futex.h"
 #include "base/help_point.h"
+#include "base/limited_env.h"
 #include "base/logging.h"
 #include "base/pool_env.h"
 #include "base/signal_state.h"
@@ -71,8 +72,12 @@ void Pause() {
 #endif
 }
 
-// Of the pool that this thread makes next; null: that of the process.
-thread_local Env* next_world = nullptr;
+// Of the pool that this thread makes next; without an Env: that of the process.
+struct World {
+  Env* env = nullptr;
+  bool has_threads = true;
+};
+thread_local World next_world;
 constinit std::atomic<Env& (*)(const ThreadPool&)> env_of_pool{nullptr};  // there is a pool when it is asked for
 
 thread_local HelpPoint* work_for = nullptr;
@@ -141,7 +146,7 @@ struct ThreadPool::Impl final : HelpPoint::Helpable {
     std::atomic<uint32_t> users{0};
   };
 
-  explicit Impl(Env* world) : env(world ? *world : Env::Default()), has_threads(world == nullptr) {
+  explicit Impl(World world) : env(world.env ? *world.env : Env::Default()), has_threads(world.has_threads) {
     env_of_pool.store([](const ThreadPool& pool) -> Env& { return pool.impl_->env; });
   }
 
@@ -331,7 +336,7 @@ void HelpPoint::WaitAndHelp(uint32_t seen, int64_t patience_nanos) {
   sleeps_.store(false);
 }
 
-ThreadPool::ThreadPool(int parallelism) : impl_(std::make_unique<Impl>(std::exchange(next_world, nullptr))) {
+ThreadPool::ThreadPool(int parallelism) : impl_(std::make_unique<Impl>(std::exchange(next_world, World()))) {
   if (!impl_->has_threads) return;
   impl_->parallelism = std::clamp(parallelism, 1, kMaxParallelism);
   const int wanted = std::max(impl_->parallelism - 1, 1);
@@ -349,8 +354,13 @@ ThreadPool::ThreadPool(int parallelism) : impl_(std::make_unique<Impl>(std::exch
 Env& EnvOf(const ThreadPool& pool) { return env_of_pool.load()(pool); }
 
 std::unique_ptr<ThreadPool> NewThreadPool(Env& env) {
-  next_world = &env;
+  next_world = {&env, false};
   return std::make_unique<ThreadPool>(1);
+}
+
+std::unique_ptr<ThreadPool> NewThreadPool(Env& env, int parallelism) {
+  next_world = {&env, true};
+  return std::make_unique<ThreadPool>(parallelism);
 }
 
 ThreadPool::~ThreadPool() {

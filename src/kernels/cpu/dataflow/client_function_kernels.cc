@@ -5,6 +5,7 @@
 
 #include <atomic>
 
+#include "base/limited_env.h"
 #include "kernel/cancellation.h"
 #include "kernel/client_function.h"
 #include "kernel/device_env.h"
@@ -95,7 +96,7 @@ class ClientFunctionKernel : public AsyncKernel {
  public:
   Status Init(const KernelInit& init) override {
     MR_ASSIGN_OR_RETURN(token_, init.Attr<std::string>("token"));
-    return absl::OkStatus();
+    return CheckMayCallClientFunctions(EnvOf(init.device));
   }
   void ComputeAsync(KernelContext& ctx, DoneCallback done) override {
     std::shared_ptr<ClientFunction> function = FindClientFunction(token_);

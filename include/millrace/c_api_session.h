@@ -167,6 +167,10 @@ TF_CAPI_EXPORT void TF_ServerJoin(TF_Server* server, TF_Status* status);
 TF_CAPI_EXPORT const char* TF_ServerTarget(TF_Server* server);
 /* Stops it first. */
 TF_CAPI_EXPORT void TF_DeleteServer(TF_Server* server);
+/* What a server tells of itself, one JSON object: tasks, steps, bytes, who waits (docs/cluster.md). */
+TF_CAPI_EXPORT void MR_ServerStatus(TF_Server* server, TF_Buffer* json, TF_Status* status);
+/* The same of the server at "grpc://host:port". */
+TF_CAPI_EXPORT void MR_TargetStatus(const char* target, int64_t timeout_ms, TF_Buffer* json, TF_Status* status);
 TF_CAPI_EXPORT void TF_RegisterFilesystemPlugin(const char* plugin_filename, TF_Status* status);
 
 /* ---- Logging ---- */

@@ -149,6 +149,9 @@ extern "C" {
 
 /* And those of c_api_training.h that came last. */
 #define MR_API_SOLVER_FUNCTIONS(X) X(LbfgsNew) X(LbfgsDelete) X(LbfgsTell) X(LbfgsReason)
+
+/* And those of servers, of c_api_session.h. */
+#define MR_API_SERVER_FUNCTIONS(X) X(ServerStatus) X(TargetStatus)
 /* clang-format on */
 
 /* Rises when an entry changes its meaning, which it should not; new entries only make struct_size grow. */
@@ -185,6 +188,7 @@ typedef struct MR_Api {
   MR_API_COMPILE_FUNCTIONS(MR_API_ENTRY_)
   MR_API_DEVICE_FUNCTIONS(MR_API_ENTRY_)
   MR_API_SOLVER_FUNCTIONS(MR_API_ENTRY_)
+  MR_API_SERVER_FUNCTIONS(MR_API_ENTRY_)
 #undef MR_API_ENTRY_
 } MR_Api;
 

@@ -5,6 +5,25 @@
 namespace millrace::python {
 namespace {
 
+// What `fill(buffer, status)` writes.
+template <typename Fill>
+nb::bytes Filled(Fill fill) {
+  CallStatus status;
+  CallBuffer buffer;
+  {
+    const GilRelease release;
+    fill(buffer, status);
+  }
+  status.RaiseIfError();
+  return buffer.bytes();
+}
+
+nb::bytes TargetStatus(const std::string& target, int64_t timeout_ms) {
+  return Filled([&](TF_Buffer* json, TF_Status* status) {
+    Api().TargetStatus(target.c_str(), timeout_ms, json, status);
+  });
+}
+
 class Server {
  public:
   explicit Server(nb::bytes def) {
@@ -27,6 +46,9 @@ class Server {
   void Start() { Call(Api().ServerStart); }
   void Stop() { Call(Api().ServerStop); }
   void Join() { Call(Api().ServerJoin); }
+  nb::bytes Status() {
+    return Filled([this](TF_Buffer* json, TF_Status* status) { Api().ServerStatus(server_, json, status); });
+  }
 
  private:
   void Call(void (*function)(TF_Server*, TF_Status*)) {
@@ -50,7 +72,9 @@ void DefineServer(nb::module_& m) {
       .def_prop_ro("target", &Server::target)
       .def("start", &Server::Start)
       .def("stop", &Server::Stop)
-      .def("join", &Server::Join);
+      .def("join", &Server::Join)
+      .def("status", &Server::Status);
+  m.def("target_status", &TargetStatus);
 }
 
 }  // namespace millrace::python

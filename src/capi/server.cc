@@ -50,4 +50,23 @@ const char* TF_ServerTarget(TF_Server* server) { return server ? server->server-
 
 void TF_DeleteServer(TF_Server* server) { delete server; }
 
+void MR_ServerStatus(TF_Server* server, TF_Buffer* json, TF_Status* status) {
+  Guarded(status, [&]() -> Status {
+    MR_CAPI_REQUIRE(server);
+    MR_CAPI_REQUIRE(json);
+    return millrace::capi::FillBuffer(json, server->server->StatusAsJson(), "status");
+  });
+}
+
+void MR_TargetStatus(const char* target, int64_t timeout_ms, TF_Buffer* json, TF_Status* status) {
+  Guarded(status, [&]() -> Status {
+    MR_CAPI_REQUIRE(target);
+    MR_CAPI_REQUIRE(json);
+    if (timeout_ms < 1) return millrace::InvalidArgument("timeout_ms is ", timeout_ms, ", want 1 or more");
+    MR_ASSIGN_OR_RETURN(
+        const std::string text, millrace::System::Default().ServerStatus(target, absl::Milliseconds(timeout_ms)));
+    return millrace::capi::FillBuffer(json, text, "status");
+  });
+}
+
 }  // extern "C"

@@ -14,6 +14,7 @@ struct MasterCall {
   absl::Duration timeout = absl::InfiniteDuration();
   CancellationManager* cancellation = nullptr;  // may be null; lives until the call returns
   const InterruptCheck* interrupt = nullptr;    // may be null; looked at on the calling thread
+  const std::string* peer = nullptr;            // who calls; null: somebody of this process
 };
 
 // The methods: name, request, response.

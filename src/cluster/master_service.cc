@@ -16,6 +16,7 @@ void MasterService::Answer(StatusOr<Response> (MasterInterface::*method)(const M
   const Status started =
       env_->StartThread([this, method, call, peer = context.peer, frame = std::move(frame), shared]() mutable {
         StatusOr<absl::Cord> answer = WithoutExceptions([&]() -> StatusOr<absl::Cord> {
+          call.peer = &peer;
           Request request;
           MR_RETURN_IF_ERROR(
               Annotate(DecodeMessage(frame, nullptr, &request), absl::StrCat("a message from ", peer, ": ")));

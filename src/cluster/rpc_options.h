@@ -10,11 +10,12 @@
 namespace millrace {
 
 // Texts in PEM form. Both sides show a certificate that the authority has signed, or there is no connection (TLS 1.2 or
-// newer).
+// newer). With a secret only servers do, and callers show the secret; whoever has it is everybody.
 struct RpcCredentials {
   std::string authority;    // the CA's certificate
   std::string certificate;  // ours; the CA's intermediate ones may follow
   std::string key;          // ours
+  std::string secret;       // 16 to 4096 letters, digits and marks; "": there is none
 };
 
 struct RpcTransportOptions {

@@ -21,20 +21,56 @@ constexpr absl::Duration kStopPatience = absl::Seconds(10);
 // What comes from other processes, while the server is started.
 class Server::Handler final : public RpcHandler {
  public:
-  Handler(Master* master, Worker* worker, const MasterOptions& options)
-      : master_(master, options.env), worker_(worker, options.ops, options.env), task_(worker->task()) {}
+  Handler(MasterInterface* master, Worker* worker, ServerMeter* meter, const ServerParts& parts)
+      : master_(master, parts.master.env),
+        worker_(worker, parts.master.ops, parts.master.env),
+        own_worker_(worker),
+        meter_(meter),
+        by_certificate_(parts.roles_by_certificate),
+        guard_(parts.master.env, worker->task()),
+        task_(worker->task()) {}
   void SetOpen(bool is_open) { is_open_.store(is_open); }
 
   void Handle(absl::string_view method, const RpcContext& context, absl::Cord request, RpcReply reply) override {
+    if (by_certificate_) {
+      if (Status s = guard_.Check(method, context); !s.ok()) return std::move(reply)(std::move(s));
+    }
     if (!is_open_.load()) return std::move(reply)(Unavailable("the server of ", task_, " is not started, or stopped"));
-    const bool is_for_worker = absl::StartsWith(method, "Worker.");
-    RpcHandler& service = is_for_worker ? static_cast<RpcHandler&>(worker_) : master_;
-    service.Handle(method, context, std::move(request), std::move(reply));
+    if (method == kGetStatusMethod) return std::move(reply)(absl::Cord(StatusAsJson()));
+    const auto bytes_in = static_cast<int64_t>(request.size());
+    if (!absl::StartsWith(method, "Worker.")) {
+      return master_.Handle(
+          method, context, std::move(request),
+          [meter = meter_, bytes_in, reply = std::move(reply)](StatusOr<absl::Cord> answer) mutable {
+            meter->CountBytes(bytes_in, answer.ok() ? static_cast<int64_t>(answer->size()) : 0);
+            std::move(reply)(std::move(answer));
+          });
+    }
+    const auto kind = method == "Worker.RunStep" ? ServerMeter::Kind::kPartOfStep : ServerMeter::Kind::kOther;
+    const int64_t call = meter_->Begin(method, context.peer, kind);
+    worker_.Handle(method, context, std::move(request),
+                   [meter = meter_, bytes_in, call, reply = std::move(reply)](StatusOr<absl::Cord> answer) mutable {
+                     meter->CountBytes(bytes_in, answer.ok() ? static_cast<int64_t>(answer->size()) : 0);
+                     meter->End(call, answer.ok());
+                     std::move(reply)(std::move(answer));
+                   });
+  }
+
+  std::string StatusAsJson() {
+    GetStatusResponse worker;  // which answers at once
+    own_worker_->GetStatus({}, {}, [&](StatusOr<GetStatusResponse> got) {
+      if (got.ok()) worker = *std::move(got);
+    });
+    return meter_->Json(worker, guard_.refused());
   }
 
  private:
   MasterService master_;
   WorkerService worker_;
+  Worker* const own_worker_;
+  ServerMeter* const meter_;
+  const bool by_certificate_;
+  AccessGuard guard_;
   const std::string task_;
   std::atomic<bool> is_open_{false};
 };
@@ -65,6 +101,7 @@ Status Server::Build(const wire::ServerDef& def, const ServerParts& parts) {
       parts.make_devices({.job = def.job_name, .replica = 0, .task = def.task_index, .type = "", .id = -1}, config));
   if (devices.empty()) return InvalidArgument("task ", own, " has no devices");
 
+  keep_ = parts.keep;
   env_ = parts.master.env;
   tasks_ = std::make_unique<TaskDirectory>(cluster, own, parts.channels, parts.all_by_messages);
   worker_ = std::make_unique<Worker>(std::move(devices), parts.master.kernels, tasks_.get(), env_->Random64());
@@ -74,13 +111,17 @@ Status Server::Build(const wire::ServerDef& def, const ServerParts& parts) {
   options.default_config = config;
   master_ = std::make_unique<Master>(tasks_->All(), std::move(options));
 
-  handler_ = std::make_unique<Handler>(master_.get(), worker_.get(), parts.master);
-  MR_RETURN_IF_ERROR(TakeAddress({own, master_.get(), worker_.get()}, parts.channels));
+  meter_ = std::make_unique<ServerMeter>(env_, cluster, own);
+  metered_ = std::make_unique<MeteredMaster>(master_.get(), meter_.get(), parts.max_steps);
+  handler_ = std::make_unique<Handler>(metered_.get(), worker_.get(), meter_.get(), parts);
+  MR_RETURN_IF_ERROR(TakeAddress({own, metered_.get(), worker_.get()}, parts));
   target_ = absl::StrCat("grpc://", address_.ToString());
   return absl::OkStatus();
 }
 
-Status Server::TakeAddress(const LocalServer& mine, Channels* channels) {
+std::string Server::StatusAsJson() const { return handler_->StatusAsJson(); }
+
+Status Server::TakeAddress(const LocalServer& mine, const ServerParts& parts) {
   constexpr char kCannot[] = "Could not start gRPC server: ";
   const auto claim = [&] {
     has_address_ = LocalServers::Get().Add(address_, mine);
@@ -88,7 +129,7 @@ Status Server::TakeAddress(const LocalServer& mine, Channels* channels) {
     return Unknown(kCannot, address_.ToString(), " is taken by another server of this process");
   };
   if (address_.port != 0) MR_RETURN_IF_ERROR(claim());
-  const StatusOr<RpcTransport*> transport = channels->transport();
+  const StatusOr<RpcTransport*> transport = parts.channels->transport();
   if (absl::IsUnimplemented(transport.status())) {
     static absl::once_flag told;
     absl::call_once(
@@ -100,6 +141,11 @@ Status Server::TakeAddress(const LocalServer& mine, Channels* channels) {
   MR_RETURN_IF_ERROR(transport.status());
   RpcServerOptions options;
   options.address = address_.ToString();
+  if (!parts.bind.empty()) {
+    const bool has_port = parts.bind.rfind(':') != std::string::npos && parts.bind.back() != ']';
+    options.address = has_port ? parts.bind : HostPort{parts.bind, address_.port}.ToString();
+  }
+  options.max_message_bytes = parts.max_message_bytes;
   StatusOr<std::unique_ptr<RpcServer>> rpc = (*transport)->Listen(options, handler_.get());
   if (absl::IsUnavailable(rpc.status()) || absl::IsAlreadyExists(rpc.status())) {
     return Unknown(kCannot, rpc.status().message());
@@ -116,6 +162,7 @@ Server::~Server() {
   Stop().IgnoreError();
   rpc_.reset();
   handler_.reset();
+  metered_.reset();
   master_.reset();
   if (tasks_) tasks_->Close();
   worker_.reset();

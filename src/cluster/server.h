@@ -7,9 +7,11 @@
 #include <memory>
 #include <string>
 
+#include "cluster/access.h"
 #include "cluster/channels.h"
 #include "cluster/local_servers.h"
 #include "cluster/master.h"
+#include "cluster/server_status.h"
 #include "cluster/task_directory.h"
 #include "service/worker.h"
 
@@ -20,9 +22,14 @@ struct ServerParts {
   // The task's devices; their names begin with `task`, which has job, replica and task.
   std::function<StatusOr<std::vector<std::unique_ptr<Device>>>(const DeviceName& task, const wire::ConfigProto& config)>
       make_devices;
-  MasterOptions master;          // without `host` and `default_config`
-  Channels* channels = nullptr;  // outlives the server
-  bool all_by_messages = false;  // also to tasks of this process
+  MasterOptions master;               // without `host` and `default_config`
+  Channels* channels = nullptr;       // outlives the server
+  bool all_by_messages = false;       // also to tasks of this process
+  std::string bind;                   // "host" or "host:port" to listen at, instead of the task's address
+  bool roles_by_certificate = false;  // whether callers are what their certificates say, or everybody everything
+  int64_t max_steps = 1000;           // of clients, under way at once
+  int64_t max_message_bytes = int64_t{4} << 30;
+  std::shared_ptr<void> keep;  // what the devices live on; dropped behind them
 };
 
 class Server {
@@ -40,20 +47,24 @@ class Server {
   // Returns when it is stopped; at once if it was not started, and then it cannot be any more.
   Status Join();
   const std::string& target() const { return target_; }  // "grpc://host:port", with the port that was got
+  std::string StatusAsJson() const;                      // ServerMeter::Json
 
  private:
   enum class State : uint8_t { kNew, kStarted, kStopping, kStopped };
   class Handler;
   Server();
-  Status TakeAddress(const LocalServer& mine, Channels* channels);
+  Status TakeAddress(const LocalServer& mine, const ServerParts& parts);
   Status Build(const wire::ServerDef& def, const ServerParts& parts);
 
+  std::shared_ptr<void> keep_;
   Env* env_ = nullptr;
   HostPort address_;
   std::string target_;
   std::unique_ptr<TaskDirectory> tasks_;
   std::unique_ptr<Worker> worker_;
+  std::unique_ptr<ServerMeter> meter_;
   std::unique_ptr<Master> master_;
+  std::unique_ptr<MeteredMaster> metered_;  // what callers see
   std::unique_ptr<Handler> handler_;
   std::unique_ptr<RpcServer> rpc_;  // null: there is no transport
   bool has_address_ = false;

@@ -13,10 +13,12 @@
 #include "client/remote_session.h"
 #include "cluster/server.h"
 #include "cluster/transport_loader.h"
+#include "cluster/wait_for_replies.h"
 #include "device/cpu/cpu_device.h"
 #include "kernels/cpu/any_device.h"
 #include "kernels/cpu/kernel_list.h"
 #include "ops/op_list.h"
+#include "system/server_settings.h"
 
 namespace millrace {
 namespace {
@@ -28,11 +30,18 @@ Status CheckRemote(const std::string& target) {
   return NotFound("No session factory registered for the given session options: {target: \"", target, "\"}");
 }
 
-// Other hosts reach servers of this process only if the environment says that nobody is kept out.
+// Of the definition's own task; "" when it has none, which Server::New refuses.
+std::string AddressOf(const wire::ServerDef& def) {
+  if (!def.cluster) return "";
+  for (const wire::JobDef& job : def.cluster->job) {
+    const auto at = job.tasks.find(def.task_index);
+    if (job.name == def.job_name && at != job.tasks.end()) return at->second;
+  }
+  return "";
+}
+
 StatusOr<std::unique_ptr<RpcTransport>> MakeTransport() {
-  const char* const remote = std::getenv("MILLRACE_ALLOW_INSECURE_REMOTE");
-  RpcTransportOptions options;
-  options.allow_insecure_remote = remote != nullptr && absl::string_view(remote) == "1";
+  MR_ASSIGN_OR_RETURN(const RpcTransportOptions options, TransportOptionsFromEnvironment(Env::Default()));
   return NewRpcTransport(Env::Default(), options);
 }
 
@@ -143,8 +152,23 @@ Status System::Reset(const std::vector<std::string>& containers, const wire::Con
 
 StatusOr<std::unique_ptr<Server>> System::NewServer(const wire::ServerDef& def) {
   ServerParts parts;
-  parts.make_devices = [this](const DeviceName& task, const wire::ConfigProto& config) {
-    return impl_->MakeDevices(task, config, ProcessThreadPool());
+  MR_RETURN_IF_ERROR(ServerPartsFromEnvironment(&parts));
+  MR_ASSIGN_OR_RETURN(
+      const GraphRights rights, GraphRightsFromEnvironment(parts.bind.empty() ? AddressOf(def) : parts.bind));
+  ThreadPool* pool = &ProcessThreadPool();
+  if (rights.is_limited) {
+    struct World {
+      std::unique_ptr<Env> env;
+      std::unique_ptr<ThreadPool> pool;
+    };
+    auto world = std::make_shared<World>();
+    world->env = NewLimitedEnv(Env::Default(), rights.limits);
+    world->pool = NewThreadPool(*world->env, ProcessThreadPool().parallelism());
+    pool = world->pool.get();
+    parts.keep = std::move(world);
+  }
+  parts.make_devices = [this, pool](const DeviceName& task, const wire::ConfigProto& config) {
+    return impl_->MakeDevices(task, config, *pool);
   };
   parts.channels = &impl_->channels;
   parts.master.env = &Env::Default();
@@ -152,6 +176,16 @@ StatusOr<std::unique_ptr<Server>> System::NewServer(const wire::ServerDef& def) 
   parts.master.kernels = &impl_->kernels;
   parts.master.differentiate = AddDenseGradients;
   return Server::New(def, parts);
+}
+
+StatusOr<std::string> System::ServerStatus(const std::string& target, absl::Duration timeout) {
+  MR_RETURN_IF_ERROR(CheckRemote(target));
+  MR_ASSIGN_OR_RETURN(RpcChannel* const channel, impl_->channels.Get(target.substr(std::string("grpc://").size())));
+  Replies<absl::Cord> replies(1);
+  channel->Call(kGetStatusMethod, {.timeout = timeout}, absl::Cord(), replies.For(0));
+  const auto answers = replies.Wait(Env::Default(), absl::InfiniteDuration());
+  MR_RETURN_IF_ERROR(answers.front().status());
+  return std::string(*answers.front());
 }
 
 }  // namespace millrace

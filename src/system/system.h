@@ -43,6 +43,8 @@ class System {
                const std::string& target = "");
   // A server of this process (cluster/server.h), which has to be started.
   StatusOr<std::unique_ptr<Server>> NewServer(const wire::ServerDef& def);
+  // What the server at "grpc://host:port" tells of itself, one JSON object (cluster/server_status.h).
+  StatusOr<std::string> ServerStatus(const std::string& target, absl::Duration timeout);
 
  private:
   struct Impl;

@@ -2,8 +2,9 @@
 """Servers: a task of a cluster in this process, with a master for clients and a worker with devices."""
 from __future__ import annotations
 
+import json
 import threading
-from typing import Any, List, Optional
+from typing import Any, Dict, List, Optional
 
 import millrace._core as _core
 from millrace.framework.errors import at_user_line
@@ -76,6 +77,10 @@ class Server:
         self._server.stop()
         if self._server in _started:
             _started.remove(self._server)
+
+    def status(self) -> Dict[str, Any]:
+        """What it does: its task, the tasks of its cluster, steps, bytes, which calls wait (docs/cluster.md)."""
+        return dict(json.loads(self._server.status()))
 
     @property
     def server_def(self) -> Any:

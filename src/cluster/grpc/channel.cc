@@ -23,8 +23,14 @@ class ClientCall;
 
 // What calls share. They keep it alive, so that a reply may destroy the channel.
 struct State {
-  State(Env& e, Poller& p, const std::string& a, const std::shared_ptr<grpc::Channel>& channel)
-      : env(e), poller(p), address(a), stub(channel) {}
+  State(Env& e, Poller& p, const std::string& a, const RpcTransportOptions& options,
+        const std::shared_ptr<grpc::Channel>& channel)
+      : env(e),
+        poller(p),
+        address(a),
+        secret(options.credentials ? options.credentials->secret : ""),
+        has_credentials(options.credentials.has_value()),
+        stub(channel) {}
   void Add(std::shared_ptr<ClientCall> call) {
     absl::MutexLock lock(&mu);
     calls.insert(std::move(call));
@@ -37,6 +43,8 @@ struct State {
   Env& env;
   Poller& poller;
   const std::string address;
+  const std::string secret;
+  const bool has_credentials;
   grpc::GenericStub stub;
   absl::Mutex mu;
   absl::flat_hash_set<std::shared_ptr<ClientCall>> calls ABSL_GUARDED_BY(mu);  // without a reply, or while it runs
@@ -70,6 +78,7 @@ class ClientCall final : public Completion, public std::enable_shared_from_this<
       context_.set_deadline(gpr_time_add(
           gpr_now(GPR_CLOCK_MONOTONIC), gpr_time_from_nanos(absl::ToInt64Nanoseconds(options.timeout), GPR_TIMESPAN)));
     }
+    if (!state_->secret.empty()) context_.AddMetadata(kSecretKey, state_->secret);
     reader_ = state_->stub.PrepareUnaryCall(&context_, path_, ToByteBuffer(request), state_->poller.queue());
     if (options.cancellation != nullptr) {
       cancellation_ = options.cancellation;
@@ -203,7 +212,7 @@ std::unique_ptr<RpcChannel> NewChannel(Env& env, Poller& poller, const std::stri
     arguments.SetSslTargetNameOverride(options.server_name);
   }
   return std::make_unique<GrpcChannel>(std::make_shared<State>(
-      env, poller, address, grpc::CreateCustomChannel(address, ChannelCredentials(options), arguments)));
+      env, poller, address, options, grpc::CreateCustomChannel(address, ChannelCredentials(options), arguments)));
 }
 
 }  // namespace millrace::grpc_transport

@@ -14,5 +14,7 @@ namespace millrace::grpc_transport {
 Status CheckCredentials(const RpcTransportOptions& options);
 std::shared_ptr<grpc::ChannelCredentials> ChannelCredentials(const RpcTransportOptions& options);
 std::shared_ptr<grpc::ServerCredentials> ServerCredentials(const RpcTransportOptions& options);
+// REQUIRES: `secret` is not empty.
+bool IsSecret(absl::string_view shown, absl::string_view secret);
 
 }  // namespace millrace::grpc_transport

@@ -10,6 +10,7 @@ namespace millrace::grpc_transport {
 
 inline constexpr char kMethodPrefix[] = "/millrace/";
 inline constexpr char kErrorCodeKey[] = "millrace-code";
+inline constexpr char kSecretKey[] = "millrace-secret";              // of a call, where callers show a secret
 inline constexpr int64_t kMaxMessageBytes = (int64_t{1} << 32) - 1;  // gRPC's lengths have 32 bits
 
 }  // namespace millrace::grpc_transport

@@ -96,6 +96,7 @@ class ServerCall {
   }
   void Reply(StatusOr<absl::Cord> result);
   void Refuse(grpc::StatusCode code, const std::string& why);
+  bool ShowsSecret() const;
   RpcContext DescribeCaller();
   void Release();
 
@@ -113,8 +114,8 @@ class ServerCall {
 
 class GrpcServer final : public RpcServer {
  public:
-  GrpcServer(Env& env, RpcHandler* handler, int64_t max_message_bytes)
-      : env_(env), handler_(handler), max_message_bytes_(max_message_bytes) {}
+  GrpcServer(Env& env, RpcHandler* handler, int64_t max_message_bytes, const std::string& secret)
+      : env_(env), handler_(handler), max_message_bytes_(max_message_bytes), secret_(secret) {}
 
   Status Listen(const std::string& address, const HostPort& at, const RpcTransportOptions& options) {
     grpc::ServerBuilder builder;
@@ -175,11 +176,13 @@ class GrpcServer final : public RpcServer {
   grpc::AsyncGenericService& service() { return service_; }
   grpc::ServerCompletionQueue* queue() { return queue_; }
   int64_t max_message_bytes() const { return max_message_bytes_; }
+  const std::string& secret() const { return secret_; }
 
  private:
   Env& env_;
   RpcHandler* const handler_;
   const int64_t max_message_bytes_;
+  const std::string secret_;  // that callers show; "": none
   std::string address_;
   grpc::AsyncGenericService service_;
   grpc::ServerCompletionQueue* queue_ = nullptr;  // the poller's
@@ -201,6 +204,9 @@ void ServerCall::Arrived(bool ok) {
     return Release();
   }
   server_.AwaitCall();
+  if (!ShowsSecret()) {
+    return Refuse(grpc::StatusCode::UNAUTHENTICATED, "this server wants another secret (MILLRACE_TLS_SECRET)");
+  }
   stream_.Read(&buffer_, read_.Tag());
 }
 
@@ -220,6 +226,13 @@ void ServerCall::Read(bool ok) {
         absl::StrCat("a request of ", request->size(), " bytes; this server takes ", server_.max_message_bytes()));
   }
   server_.handler().Handle(method, DescribeCaller(), *std::move(request), Answer(this));
+}
+
+bool ServerCall::ShowsSecret() const {
+  if (server_.secret().empty()) return true;
+  const auto shown = context_.client_metadata().find(kSecretKey);
+  return shown != context_.client_metadata().end() &&
+         IsSecret({shown->second.data(), shown->second.size()}, server_.secret());
 }
 
 RpcContext ServerCall::DescribeCaller() {
@@ -284,7 +297,11 @@ StatusOr<std::unique_ptr<RpcServer>> NewServer(Env& env, const RpcServerOptions&
   if (server_options.max_message_bytes <= 0) {
     return InvalidArgument("max_message_bytes is ", server_options.max_message_bytes, ", want more than 0");
   }
-  auto server = std::make_unique<GrpcServer>(env, handler, server_options.max_message_bytes);
+  if (options.credentials && options.credentials->certificate.empty()) {
+    return InvalidArgument("a server at ", server_options.address, " needs a certificate and its key");
+  }
+  const std::string secret = options.credentials ? options.credentials->secret : "";
+  auto server = std::make_unique<GrpcServer>(env, handler, server_options.max_message_bytes, secret);
   MR_RETURN_IF_ERROR(server->Listen(server_options.address, at, options));
   return server;
 }

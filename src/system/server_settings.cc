@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "system/server_settings.h"
+
+#include <cstdlib>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_split.h"
+
+namespace millrace {
+namespace {
+
+constexpr uint64_t kMostCredentialBytes = 1 << 20;
+
+std::string Setting(const char* name) {
+  const char* const value = std::getenv(name);
+  return value == nullptr ? "" : value;
+}
+
+StatusOr<std::string> TextOf(Env& env, const char* variable) {
+  const std::string path = Setting(variable);
+  if (path.empty()) return std::string();
+  StatusOr<std::string> text = env.ReadFile(path, kMostCredentialBytes);
+  if (!text.ok()) return Annotate(text.status(), absl::StrCat(variable, ": "));
+  if (text->empty()) return InvalidArgument(variable, ": the file ", path, " is empty");
+  return text;
+}
+
+StatusOr<int64_t> NumberOf(const char* variable, int64_t otherwise) {
+  const std::string text = Setting(variable);
+  int64_t number = otherwise;
+  if (!text.empty() && (!absl::SimpleAtoi(text, &number) || number < 1)) {
+    return InvalidArgument(variable, " is '", text.substr(0, 100), "', want a number from 1 on");
+  }
+  return number;
+}
+
+StatusOr<bool> YesOrNo(const char* variable, bool otherwise) {
+  const std::string text = Setting(variable);
+  if (text.empty()) return otherwise;
+  if (text == "0" || text == "1") return text == "1";
+  return InvalidArgument(variable, " is '", text.substr(0, 100), "', want 0 or 1");
+}
+
+// Also of "host:port".
+bool IsLoopback(absl::string_view address) {
+  const size_t colon = address.rfind(':');
+  const bool has_port = colon != absl::string_view::npos && address.back() != ']';
+  const absl::string_view host = has_port ? address.substr(0, colon) : address;
+  if (host == "localhost" || host == "[::1]") return true;
+  return absl::StartsWith(host, "127.") && host.find_first_not_of("0123456789.") == absl::string_view::npos;
+}
+
+}  // namespace
+
+StatusOr<RpcTransportOptions> TransportOptionsFromEnvironment(Env& env) {
+  RpcTransportOptions options;
+  MR_ASSIGN_OR_RETURN(options.allow_insecure_remote, YesOrNo("MILLRACE_ALLOW_INSECURE_REMOTE", false));
+  RpcCredentials c;
+  MR_ASSIGN_OR_RETURN(c.authority, TextOf(env, "MILLRACE_TLS_CA"));
+  MR_ASSIGN_OR_RETURN(c.certificate, TextOf(env, "MILLRACE_TLS_CERT"));
+  MR_ASSIGN_OR_RETURN(c.key, TextOf(env, "MILLRACE_TLS_KEY"));
+  MR_ASSIGN_OR_RETURN(c.secret, TextOf(env, "MILLRACE_TLS_SECRET"));
+  absl::StripAsciiWhitespace(&c.secret);
+  if (c.authority.empty() && c.certificate.empty() && c.key.empty() && c.secret.empty()) return options;
+  const bool has_own = !c.certificate.empty() && !c.key.empty();
+  const bool has_half = c.certificate.empty() != c.key.empty();
+  if (c.authority.empty() || has_half || (!has_own && c.secret.empty())) {
+    const auto given = [](const std::string& text) { return text.empty() ? "not given" : "given"; };
+    return InvalidArgument(
+        "TLS wants MILLRACE_TLS_CA (", given(c.authority), ") with MILLRACE_TLS_CERT (", given(c.certificate),
+        ") and MILLRACE_TLS_KEY (", given(c.key), "), or with MILLRACE_TLS_SECRET (", given(c.secret),
+        "), which clients need alone");
+  }
+  options.credentials = std::move(c);
+  options.server_name = Setting("MILLRACE_TLS_SERVER_NAME");
+  return options;
+}
+
+Status ServerPartsFromEnvironment(ServerParts* parts) {
+  parts->bind = Setting("MILLRACE_BIND");
+  MR_ASSIGN_OR_RETURN(const int64_t sessions, NumberOf("MILLRACE_MAX_SESSIONS", 1000));
+  parts->master.max_sessions = static_cast<size_t>(sessions);
+  MR_ASSIGN_OR_RETURN(parts->max_steps, NumberOf("MILLRACE_MAX_STEPS", parts->max_steps));
+  MR_ASSIGN_OR_RETURN(parts->max_message_bytes, NumberOf("MILLRACE_MAX_MESSAGE_BYTES", parts->max_message_bytes));
+  parts->roles_by_certificate = !Setting("MILLRACE_TLS_CA").empty() && Setting("MILLRACE_TLS_SECRET").empty();
+  return absl::OkStatus();
+}
+
+StatusOr<GraphRights> GraphRightsFromEnvironment(const std::string& address) {
+  GraphRights rights;
+  const std::string folders = Setting("MILLRACE_ALLOW_FILES");
+  rights.is_limited = !IsLoopback(address) || !folders.empty() || !Setting("MILLRACE_ALLOW_PY_FUNC").empty();
+  const bool own_host = IsLoopback(address);
+  MR_ASSIGN_OR_RETURN(rights.limits.allows_client_functions, YesOrNo("MILLRACE_ALLOW_PY_FUNC", own_host));
+  if (folders == "all" || (folders.empty() && own_host)) {
+    rights.limits.folders = {"/"};
+  } else {
+    rights.limits.folders = absl::StrSplit(folders, ':', absl::SkipEmpty());
+  }
+  return rights;
+}
+
+}  // namespace millrace

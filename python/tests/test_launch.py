@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Clusters of processes on this host: `millrace launch`, and how programs end: signals and exit codes."""
+"""Clusters of processes on this host: `millrace launch`, `millrace top`, signals of training programs, and engines where they are installed."""
 import glob
+import json
 import os
 import re
 import shutil
@@ -12,22 +13,10 @@ import time
 import pytest
 
 import millrace as tf
-from millrace.launch import contract
-from test_servers import _HAS_GRPC
+from test_serve import _environ, _run, _Served, needs_grpc
 
-needs_grpc = pytest.mark.skipif(not _HAS_GRPC, reason="skipped: libmillrace_grpc.so is not built")
-
-
-def _environ(**settings):
-    kept = {k: v for k, v in os.environ.items() if not k.startswith(("MILLRACE_TLS", "MILLRACE_ALLOW", "TF_CONFIG"))}
-    return {**kept, **{k: str(v) for k, v in settings.items()}}
-
-
-def _run(*arguments, environ=None, timeout=60):
-    return subprocess.run([sys.executable, *arguments], capture_output=True, text=True, env=environ or _environ(), timeout=timeout)
-
-
-_TRAIN = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "examples", "cluster", "train.py")
+_EXAMPLE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "examples", "cluster")
+_TRAIN = os.path.join(_EXAMPLE, "train.py")
 
 
 def _program(tmp_path, text):
@@ -175,43 +164,6 @@ def test_signals_are_given_back(tmp_path):
     assert (signal.getsignal(signal.SIGTERM), signal.getsignal(signal.SIGUSR1)) == before
 
 
-def test_a_second_signal_ends_at_once():
-    code = """
-import signal, sys, time
-from millrace.launch import contract
-signals = contract.Signals(lambda n: print("draining", flush=True))
-print("there", flush=True)
-while True:
-    time.sleep(0.05)
-"""
-    process = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True, env=_environ())
-    assert process.stdout.readline() == "there\n"
-    process.send_signal(signal.SIGTERM)
-    assert process.stdout.readline() == "draining\n" and process.poll() is None
-    process.send_signal(signal.SIGTERM)
-    assert process.wait(timeout=10) == 143
-    process = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=_environ(MILLRACE_DRAIN_SECONDS=0.2))
-    assert process.stdout.readline() == "there\n"
-    process.send_signal(signal.SIGTERM)
-    assert process.wait(timeout=10) == 143 and "SIGTERM came 0.2 s ago" in process.stderr.read()
-
-
-def test_exit_codes():
-    assert contract.exit_code_of(tf.errors.UnavailableError(None, None, "x")) == 138 == contract.exit_code_of(tf.errors.AbortedError(None, None, "x"))
-    assert contract.exit_code_of(ValueError()) == 1 and contract.exit_code_of(KeyboardInterrupt()) == 130
-    assert [contract.exit_code_of(SystemExit(c)) for c in (None, 0, 3, "text")] == [0, 0, 3, 1]
-    code = """
-import atexit, millrace as tf
-server = tf.train.Server.create_local_server()
-atexit.register(lambda: print("cleaned up"))
-raise %s
-"""
-    done = _run("-c", code % "tf.errors.UnavailableError(None, None, 'worker /job:ps/task:1 is gone')")
-    assert done.returncode == 138 and "is gone" in done.stderr and done.stdout == "cleaned up\n"
-    done = _run("-c", code % "ValueError('mine')")
-    assert done.returncode == 1 and done.stdout == "cleaned up\n"
-
-
 @needs_grpc
 def test_parameter_servers_end_when_workers_are_done(tmp_path):
     program = _program(tmp_path, """
@@ -230,6 +182,35 @@ else:
 """)
     finished = _launch("-n", "2", "--ps", "2", program)
     assert finished.returncode == 0 and sorted(finished.stdout.split("\n")) == ["", "[ps/0] ended", "[ps/1] ended"], finished.stdout + finished.stderr
+
+
+@needs_grpc
+def test_top_tells_what_tasks_do():
+    with _Served() as served:
+        with tf.Graph().as_default(), tf.Session(served.target) as session:
+            x = tf.constant(1.0)
+            for _ in range(3):
+                session.run(x)
+            done = _run("-m", "millrace", "top", served.target, "--once", "--interval", "0.3")
+            assert done.returncode == 0 and re.search(r"^/job:ps/task:0 +up +\d+ +0\.0", done.stdout, re.M), done.stdout + done.stderr
+        facts = json.loads(_run("-m", "millrace", "top", served.target, "--once", "--interval", "0.3", "--json").stdout)
+        assert facts["tasks"][0]["task"] == "/job:ps/task:0" and facts["tasks"][0]["failed_steps"] == 0
+        cluster = "ps=%s;worker=localhost:1" % served.target[len("grpc://"):]
+        done = _run("-m", "millrace", "top", "--cluster", cluster, "--job", "ps", "--once", "--interval", "0.3")
+        assert done.returncode == 1 and re.search(r"^/job:worker/task:0 +down", done.stdout, re.M), done.stdout + done.stderr
+    assert _run("-m", "millrace", "top").returncode == 2
+    assert _run("-m", "millrace", "top", "localhost:1", "--once").returncode == 2
+
+
+def test_the_status_of_a_server_in_this_process():
+    server = tf.train.Server.create_local_server()
+    with tf.Graph().as_default(), tf.Session(server.target) as session:
+        session.run(tf.constant(1))
+        with pytest.raises(tf.errors.InvalidArgumentError):
+            session.run(tf.check_numerics(tf.constant(float("nan")), "it"))
+        status = server.status()
+        assert status["steps"] == 1 and status["failed_steps"] == 1 and status["task"] == "/job:local/replica:0/task:0" and status["sessions"] == 1
+    server.stop()
 
 
 @needs_grpc
@@ -285,3 +266,32 @@ def test_ray(tmp_path, dies):
             on_ray.run(os._exit, workers=1, args=(3,), max_restarts=0)
     finally:
         ray.shutdown()
+
+
+def test_manifests_are_of_the_schemas_that_are_here():
+    """What can be checked without a cluster: they parse, their environment says who each pod is, and names of fields are those of kubectl's own checks."""
+    yaml = pytest.importorskip("yaml", reason="skipped: PyYAML is not installed")
+    from millrace.launch import who_am_i
+    seen = {}
+    for path in glob.glob(os.path.join(_EXAMPLE, "*.yaml")):
+        for document in yaml.safe_load_all(open(path)):
+            seen.setdefault(os.path.basename(path), []).append(document["kind"])
+            for job, pods, pod in _pods(document):
+                environ = {e["name"]: e["value"] for e in pod["containers"][0].get("env", []) if "value" in e}
+                for i in range(pods):
+                    me = who_am_i(environ={**environ, "JOB_COMPLETION_INDEX": str(i), "MILLRACE_JOB": job})
+                    assert (me.job, me.task) == (job, i) and {len(t) for t in me.cluster.values()} == {2, 3}
+                mounted = {m["name"] for m in pod["containers"][0]["volumeMounts"]}
+                assert mounted == {v["name"] for v in pod["volumes"]}
+    assert seen == {"jobset.yaml": ["JobSet"], "statefulset.yaml": ["Service", "Service", "StatefulSet", "Job"]}
+
+
+def _pods(document):
+    spec = document["spec"]
+    if document["kind"] == "JobSet":
+        for replicated in spec["replicatedJobs"]:
+            yield replicated["name"], replicated["template"]["spec"]["completions"], replicated["template"]["spec"]["template"]["spec"]
+    elif document["kind"] == "StatefulSet":
+        yield "ps", spec["replicas"], spec["template"]["spec"]
+    elif document["kind"] == "Job":
+        yield "worker", spec["completions"], spec["template"]["spec"]

@@ -12,13 +12,13 @@ import os
 import sys
 from typing import Any, List, Optional
 
-from millrace.cli import compare, convert, doctor, inspect, launch, run, serve, trace
+from millrace.cli import certs, compare, convert, doctor, inspect, launch, run, serve, top, trace
 
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="millrace", description="Looks at, runs, converts and compares graphs, models, checkpoints and record files.")
     commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
-    for module in (inspect, run, trace, convert, compare, serve, launch, doctor):
+    for module in (inspect, run, trace, convert, compare, serve, launch, top, certs, doctor):
         module.add_to(commands)
     for command in {id(c): c for c in commands.choices.values()}.values():
         command.add_argument("--json", action="store_true", help="answer with one JSON value, for programs")

@@ -2,43 +2,124 @@
 """`millrace serve`: one task of a cluster, until a signal ends it."""
 from __future__ import annotations
 
+import json
 import os
 import signal
 import threading
-from typing import Any
+from typing import Any, Dict, Optional, Tuple
 
 from millrace.cli.answers import Answer
-from millrace.launch import contract, identity
+from millrace.launch import contract, events, health, identity
+
+# flags whose value the library reads from the environment, when the server is made
+_SETTINGS: Tuple[Tuple[str, str, str, str], ...] = (
+    ("--bind", "MILLRACE_BIND", "HOST[:PORT]", "listen there; the others still use the task's address in the cluster"),
+    ("--tls-ca", "MILLRACE_TLS_CA", "FILE", "the authority's certificate: with it connections are TLS, and everybody shows a certificate of its"),
+    ("--tls-cert", "MILLRACE_TLS_CERT", "FILE", "this task's certificate"),
+    ("--tls-key", "MILLRACE_TLS_KEY", "FILE", "its key"),
+    ("--tls-secret", "MILLRACE_TLS_SECRET", "FILE", "callers show the secret in this file, and no certificate"),
+    ("--allow-files", "MILLRACE_ALLOW_FILES", "FOLDERS", "graphs may use files beneath these, with ':' between them, or 'all'; default: all on the loopback interface, else none"),
+    ("--max-sessions", "MILLRACE_MAX_SESSIONS", "N", "sessions of clients (1000)"),
+    ("--max-steps", "MILLRACE_MAX_STEPS", "N", "steps of clients under way at once (1000)"),
+    ("--max-message-bytes", "MILLRACE_MAX_MESSAGE_BYTES", "N", "of one request (4 GiB)"),
+)
+
+
+def identity_arguments(parser: Any) -> None:
+    """The arguments that say who a task is."""
+    parser.add_argument("--cluster", help="the tasks of all jobs: ps=host:port;worker=host:port,host:port, or the same as JSON: {\"ps\": [\"host:port\"], ...}")
+    parser.add_argument("--job", help="the job of this task")
+    parser.add_argument("--task", type=int, help="the number of this task in its job")
 
 
 def add_to(commands: Any) -> None:
     """The command's arguments."""
     parser = commands.add_parser(
-        "serve", help="be a task of a cluster", description="Runs the server of one task until SIGTERM or SIGINT ends it (exit status 143 or 130). Who it is say the "
-        "arguments, or the environment of a scheduler. One line says where it listens.")
-    parser.add_argument("--cluster", help="the tasks of all jobs: ps=host:port;worker=host:port,host:port, or the same as JSON: {\"ps\": [\"host:port\"], ...}")
-    parser.add_argument("--job", help="the job of this task")
-    parser.add_argument("--task", type=int, help="the number of this task in its job")
+        "serve", help="be a task of a cluster", description="Runs the server of one task until SIGTERM or SIGINT ends it (exit status 143 or 130; a second one ends it at "
+        "once). Who it is say the arguments, or the environment of a scheduler. One line says where it listens.")
+    identity_arguments(parser)
+    for flag, variable, value, what in _SETTINGS:
+        parser.add_argument(flag, metavar=value, help="%s (or %s)" % (what, variable))
+    parser.add_argument("--allow-py-func", action="store_true", help="graphs may call Python functions that this process has registered (or MILLRACE_ALLOW_PY_FUNC=1)")
     parser.add_argument("--allow-insecure-remote", action="store_true",
                         help="listen where other hosts can connect, although nothing is encrypted and nobody has to say who he is: whoever reaches the port can run any "
                              "graph here, with the rights of this process")
+    parser.add_argument("--port-file", metavar="FILE", help="write the port that was got there")
+    parser.add_argument("--health", metavar="[HOST:]PORT", help="answer GET /healthz, /readyz and /metrics there; port 0: any, named in a line")
+    parser.add_argument("--step-deadline", type=float, metavar="SECONDS", help="/readyz says 503 when a call waits for longer and no step has ended meanwhile")
+    parser.add_argument("--log-format", choices=("text", "json"), help="of log lines, each of which has job, task and incarnation (or MILLRACE_LOG_FORMAT)")
     parser.set_defaults(command=_serve)
+
+
+def settle(given: Any) -> None:
+    """Puts what the flags say where the library looks."""
+    for flag, variable, _, _ in _SETTINGS:
+        value = getattr(given, flag[2:].replace("-", "_"))
+        if value is not None:
+            os.environ[variable] = value
+    for name in ("allow_py_func", "allow_insecure_remote"):
+        if getattr(given, name):
+            os.environ["MILLRACE_" + name.upper()] = "1"
+    if given.log_format:
+        os.environ["MILLRACE_LOG_FORMAT"] = given.log_format
+
+
+def _host_port(text: str) -> Tuple[str, int]:
+    host, _, port = text.rpartition(":")
+    if not port.isdigit() or int(port) > 65535:
+        raise ValueError("--health is '%s', want PORT or HOST:PORT" % text)
+    return host or "127.0.0.1", int(port)
 
 
 def _serve(given: Any) -> Answer:
     me = identity.who_am_i(given.cluster, given.job, given.task)
     if me.is_alone:
         raise ValueError("which tasks has the cluster? Give --cluster, --job and --task, or TF_CONFIG")
-    job, task = me.job, me.task
-    if given.allow_insecure_remote:
-        os.environ["MILLRACE_ALLOW_INSECURE_REMOTE"] = "1"
-    from millrace.train.server import Server
+    if me.address is None:
+        raise ValueError("task %s of job %s has no address in the cluster: it has no server" % (me.task, me.job))
+    settle(given)
+    os.environ.setdefault("MILLRACE_LOG_FIELDS", "job=%s,task=%s" % (me.job, me.task))
+    name = "/job:%s/task:%s" % (me.job, me.task)
+    log = events.Events(job=me.job, task=me.task)
     woken = threading.Event()
     signals = contract.Signals(lambda _: woken.set(), stops=(signal.SIGTERM, signal.SIGINT))
-    server = Server(me.jobs(), job_name=job, task_index=task)
-    print("/job:%s/task:%d listens at %s" % (job, task, server.target), flush=True)
+    health_at = _host_port(given.health) if given.health is not None else None
+    from millrace.train.server import Server
+    server = Server(me.jobs(), job_name=me.job, task_index=me.task)
+
+    def status() -> Dict[str, Any]:
+        return dict(server.status())
+    log.fields["incarnation"] = status()["incarnation"]
+    if given.port_file:
+        _write_whole(given.port_file, server.target.rpartition(":")[2] + "\n")
+    probes: Optional[health.HealthServer] = None
+    if health_at is not None:
+        probes = health.HealthServer(*health_at, status, lambda: "the task is leaving" if woken.is_set() else health.ready_of(status, given.step_deadline)())
+        print("%s tells its health at %s" % (name, probes.address), flush=True)
+    print("%s listens at %s" % (name, server.target), flush=True)
+    log.tell("listens", target=server.target, who=me.source, pid=os.getpid())
     while not woken.wait(timeout=1):
         pass
+    signal_name = signal.Signals(signals.received or signal.SIGTERM).name
+    log.tell("leaves", signal=signal_name)
+    last = status()
     server.stop()
-    facts = {"job": job, "task": task, "target": server.target, "signal": signal.Signals(signals.received or signal.SIGTERM).name}
-    return Answer(facts, "/job:%s/task:%d was ended by %s" % (job, task, facts["signal"]), signals.exit_code)
+    if probes is not None:
+        probes.stop()
+    log.tell("has left", signal=signal_name, steps=last["steps"], parts=last["parts"])
+    facts = {"job": me.job, "task": me.task, "target": server.target, "signal": signal_name}
+    return Answer(facts, "%s was ended by %s" % (name, signal_name), signals.exit_code)
+
+
+def _write_whole(path: str, text: str) -> None:
+    """Whoever waits for the file never sees a part of it."""
+    part = "%s.%d.part" % (path, os.getpid())
+    with open(part, "w") as file:
+        file.write(text)
+    os.replace(part, path)
+
+
+def status_of(target: str, timeout_ms: int = 5000) -> Dict[str, Any]:
+    """What the server at "grpc://host:port" tells of itself."""
+    import millrace._core as core
+    return dict(json.loads(core.target_status(target, timeout_ms)))
